@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.h - the seam: every byte that goes to or comes from a target
+ *
+ * A *device* is an opened target: shared between threads, its limits fixed at
+ * open. Blocking transfers on it are for the cold path (superblocks, catalog,
+ * sections). A *queue* is one thread's way to keep many transfers in flight: only the
+ * thread that opened it may use it, and never across fork().
+ *
+ * This layer is strict where kernels are lenient (a loop device takes
+ * misaligned buffers): offset and length must be multiples of
+ * limits.logical_block, the memory a multiple of limits.memory_align, and a
+ * queued transfer at most limits.transfer_max; otherwise -EINVAL, before
+ * anything is issued. It handles short transfers, EAGAIN and EINTR once, for
+ * all backends: a request that completes with status 0 was transferred whole.
+ *
+ * Life of a request: free -> submitted -> in flight -> reaped -> free. Request
+ * and memory belong to the queue from submit until reap hands them back, also
+ * when something failed: the kernel may still write there.
+ */
+#ifndef STELE_DEVICE_DEVICE_H
+#define STELE_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/log.h"
+
+struct stele_device;
+struct stele_queue;
+
+/* Names of the file backends; NULL or "" means: probe, best first. */
+#define STELE_BACKEND_ENV     "STELE_BACKEND"
+#define STELE_BACKEND_URING   "uring"
+#define STELE_BACKEND_THREADS "threads"
+
+/* Largest length of one queued transfer, whatever the device allows. */
+#define STELE_TRANSFER_SIZE_MAX (512u << 10)
+#define STELE_QUEUE_DEPTH_MAX	4096u
+/* How often one piece of a request is tried again on EAGAIN or EINTR. */
+#define STELE_RETRY_MAX		64u
+
+enum stele_op {
+	STELE_OP_READ,
+	STELE_OP_WRITE,
+	STELE_OP_FLUSH, /* of all writes reaped before it was submitted */
+	STELE_OP_DISCARD,
+};
+
+struct stele_limits {
+	uint32_t logical_block; /* power of two, 512..65536 */
+	uint32_t memory_align;	/* power of two, bytes */
+	uint32_t transfer_max;	/* multiple of logical_block; never split below us */
+	uint32_t depth_max;	/* nr_requests of the device, or a default */
+};
+
+struct stele_request {
+	enum stele_op op;
+	void *data;	 /* not for FLUSH, DISCARD */
+	uint64_t offset; /* bytes */
+	uint32_t size;	 /* bytes */
+	int status;	 /* after reap: 0 or negative errno */
+	void *user;	 /* the caller's */
+
+	/* The seam's own, from submit to reap. */
+	uint32_t done;	  /* bytes transferred so far */
+	uint32_t retries; /* of the piece now in flight */
+	struct stele_request *next;
+};
+
+/*
+ * What a backend implements. A raw transfer may be short (0 <= res < size) or
+ * fail with any errno; device.c and queue.c do the rest. Every slot is required but discard.
+ */
+struct stele_device_ops {
+	const char *name;
+
+	/* One blocking transfer at request->offset + done; bytes or -errno. */
+	ssize_t (*transfer)(struct stele_device *dev, enum stele_op op,
+			    void *data, uint64_t offset, size_t size);
+	/* Bytes on the target now. */
+	int (*size)(struct stele_device *dev, uint64_t *size);
+	/* Sets *queue to a struct that begins with struct stele_queue. */
+	int (*queue_open)(struct stele_device *dev, unsigned int depth,
+			  void *arena, size_t arena_size,
+			  struct stele_queue **queue);
+	void (*close)(struct stele_device *dev);
+};
+
+struct stele_queue_ops {
+	/*
+	 * Start what is left of one request (from request->done on). There is always
+	 * room: queue.c never has more than depth in flight. 0 or -errno.
+	 */
+	int (*start)(struct stele_queue *queue, struct stele_request *request);
+	/*
+	 * Push what was started to the kernel, wait until at least min_wait
+	 * raw completions are there (0: only look), and fill done[]/res[]
+	 * with up to max of them. Count or -errno.
+	 */
+	int (*wait)(struct stele_queue *queue, unsigned int min_wait,
+		    struct stele_request **done, ssize_t *res,
+		    unsigned int max);
+	/* A descriptor that polls readable when completions may be there. */
+	int (*event_fd)(struct stele_queue *queue);
+	/* Nothing is in flight, except in a forked child: there, only free. */
+	void (*close)(struct stele_queue *queue, bool forked);
+};
+
+/* Embedded at the head of each backend's own struct. */
+struct stele_device {
+	const struct stele_device_ops *ops;
+	struct stele_limits limits;
+	struct stele_log log;
+	bool writable;
+};
+
+struct stele_queue {
+	const struct stele_queue_ops *ops;
+	struct stele_device *dev;
+	unsigned int depth;
+	unsigned int in_flight;	 /* submitted and not yet reaped */
+	unsigned int fork_count; /* of the process when it was opened */
+	struct stele_request *ready, **ready_tail; /* complete, not yet reaped */
+};
+
+enum stele_device_flags {
+	STELE_DEVICE_WRITE = 1 << 0,
+	STELE_DEVICE_EXCL = 1 << 1,   /* O_EXCL on block devices and flock(LOCK_EX) */
+	STELE_DEVICE_CREATE = 1 << 2, /* a regular file that must not exist */
+};
+
+/*
+ * Open a block device or regular file with O_DIRECT (a filesystem that has
+ * none: -EOPNOTSUPP is stepped down to buffered, and logged once). Readers take a shared flock where they get it at
+ * once, so that a writer on this machine can tell. `backend`: NULL, "uring" or "threads"; NULL looks at
+ * $STELE_BACKEND, then probes. Limits are read from the queue, never assumed.
+ *
+ * Return: 0; -EBUSY (EXCL: in use by another opener); -ENOTBLK (neither block device
+ * nor regular file); -EROFS; -EINVAL (unknown backend); other errno of open(2).
+ */
+int stele_device_open_file(const char *path, unsigned int flags,
+			   const char *backend, const struct stele_log *log,
+			   struct stele_device **out);
+
+/* The descriptor behind a file device, for fstat and ioctl; else -EOPNOTSUPP. */
+int stele_device_fd(const struct stele_device *dev);
+
+/* For tests: a device in memory (logical block 512 or 4096), zeroed. */
+int stele_device_open_memory(uint64_t size, uint32_t logical_block,
+			     struct stele_device **out);
+/* Its bytes, for tests that corrupt or compare; valid until close. */
+void *stele_device_memory(struct stele_device *dev);
+
+/*
+ * Blocking transfers, whole or failed, of any block-aligned size. Safe from
+ * several threads at once.
+ * Return: 0; -EINVAL (alignment); -ENODATA (end of the target before size); -EROFS (not opened for writing); errno of the device.
+ */
+int stele_device_read(struct stele_device *dev, void *data, uint64_t offset,
+		      size_t size);
+int stele_device_write(struct stele_device *dev, const void *data,
+		       uint64_t offset, size_t size);
+int stele_device_flush(struct stele_device *dev);
+int stele_device_discard(struct stele_device *dev, uint64_t offset,
+			 uint64_t size);
+int stele_device_size(struct stele_device *dev, uint64_t *size);
+/* NULL is fine. */
+void stele_device_close(struct stele_device *dev);
+
+/* "uring", "threads", "memory", "fault": which one serves. */
+const char *stele_device_backend(const struct stele_device *dev);
+
+/* Memory that every backend can transfer to and from; release with free(). */
+void *stele_device_alloc(const struct stele_device *dev, size_t size);
+
+/*
+ * A queue of up to depth transfers. `arena` (may be NULL) is memory that most
+ * transfers will use: backends register it where they can; best effort.
+ * Return: 0; -EINVAL (depth 0 or over STELE_QUEUE_DEPTH_MAX); -ENOMEM; errno.
+ */
+int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
+		     size_t arena_size, struct stele_queue **out);
+
+/*
+ * Hand over one request. It is started now or with the next submit or reap.
+ * Return: 0; -EINVAL (alignment, size 0, over transfer_max); -EAGAIN (depth
+ * requests in flight: reap first); -EROFS; -EOWNERDEAD (after fork). On an error the request was not taken.
+ */
+int stele_queue_submit(struct stele_queue *queue,
+		       struct stele_request *request);
+
+/*
+ * Collect up to max finished requests, in completion order; wait for at least
+ * `min` (at most those in flight). A failed transfer is a collected request with a
+ * status, never an error of this call.
+ * Return: count; -EOWNERDEAD; -EIO (the queue itself broke).
+ */
+int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
+		     unsigned int max, unsigned int min);
+
+/* Polls readable when reap would return something; -EOPNOTSUPP where not. */
+int stele_queue_fd(struct stele_queue *queue);
+
+/* Waits for everything in flight, drops it, and frees. NULL is fine. */
+void stele_queue_close(struct stele_queue *queue);
+
+/* How often this process has been forked from the one that loaded us. */
+unsigned int stele_fork_count(void);
+
+#endif

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * stele.h - datasets on raw block devices, read sample by sample
+ *
+ * The model. A *target* (block device or regular file) holds one *image*. An
+ * image holds named, immutable *snapshots*; a snapshot is a sequence of *samples* with
+ * ids 0 ... count-1. A sample is a *record*: one or more typed *fields*, and a *key*, its name in the
+ * source. Samples are sorted into size classes, so the whole index is a
+ * table of a few hundred runs: a sample costs one device read, and no index read.
+ *
+ *	struct stele_dataset *ds;
+ *	struct stele_sample sample;
+ *
+ *	if (stele_dataset_open("/dev/nvme1n1@v1", NULL, &ds) == 0 &&
+ *	    stele_dataset_read(ds, 42, &sample) == 0) {
+ *		fwrite(sample.data, 1, sample.size, stdout);
+ *		stele_sample_release(&sample);
+ *	}
+ *	stele_dataset_close(ds);
+ *
+ * Targets. "/dev/nvme1n1", "./cats.stele": a path. "@NAME" behind it picks a
+ * snapshot, "@sha256:HEX" (64 digits) pins one by its digest. A word without
+ * a slash that `stele map` published on this machine is a target too, and goes before a file of that name.
+ *
+ * Threads. A dataset is immutable after open; any number of threads may use
+ * it. A reader, a cursor and a view's prefetch belong to one thread at a time; concurrency is
+ * more readers. After fork() a dataset still works in the child; a reader does not (-EOWNERDEAD): open a new one.
+ *
+ * Errors. Functions that can fail return 0 (or a count) or a negative errno;
+ * they never set errno, print, or exit. Fixed meanings:
+ *
+ *	-EMEDIUMTYPE	no Stele image there
+ *	-ENODATA	an unfinished image (its build was interrupted), or a target shorter than its image
+ *	-EBADMSG	a checksum or digest does not match
+ *	-EUCLEAN	checksums match, yet the structure is impossible
+ *	-ENOTUNIQ	two superblocks of one generation differ (a fork)
+ *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
+ *	-ENOENT		no such target, snapshot, key or mapping
+ *	-EEXIST		the target carries something; force was not given
+ *	-EBUSY		the target is mounted, held, or open elsewhere
+ *	-ENOSPC		the target is too small
+ *	-ERANGE		id, field or buffer out of range
+ *	-ESTALE		a mapping or snapshot is not what it was when it was opened
+ *	-EOWNERDEAD	the handle was made before a fork
+ *	-ECANCELED	the caller's progress callback asked to stop
+ *	-ETXTBSY	a source file changed while it was read
+ *	-EINVAL		an argument is wrong (also: unknown flags or bad syntax)
+ *	-E2BIG		an options struct of a newer header sets what this library does not know
+ *
+ * Options. Zero means the default for every field of every options struct, and
+ * the struct may be NULL; use STELE_OPTS() so that `size` is set:
+ *
+ *	stele_dataset_open(target, &STELE_OPTS(stele_open_opts, .log = fn), &ds)
+ */
+#ifndef STELE_H
+#define STELE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STELE_VERSION_MAJOR 0
+#define STELE_VERSION_MINOR 1
+#define STELE_VERSION_PATCH 0
+
+#define STELE_API __attribute__((visibility("default")))
+
+#define STELE_OPTS(type, ...) \
+	((struct type){.size = sizeof(struct type), __VA_ARGS__})
+
+/* Limits of format version 1. Sizes in bytes. */
+#define STELE_KEY_SIZE_MAX	4000 /* a key, without terminator */
+#define STELE_NAME_SIZE_MAX	63   /* label, snapshot, field, mapping */
+#define STELE_FIELDS_MAX	64
+#define STELE_DIGEST_SIZE	32
+#define STELE_UUID_SIZE		16
+#define STELE_SAMPLE_SIZE_MAX	((UINT64_C(1) << 47) - 1)
+
+/** stele_version() - "MAJOR.MINOR.PATCH" of the library that is loaded. */
+STELE_API const char *stele_version(void);
+
+/**
+ * stele_strerror() - what a code of this library means
+ * @error: a negative errno as returned by any function here
+ *
+ * Our meaning where the table above gives one, else strerror's. Static text or thread-local as
+ * in strerror(3).
+ */
+STELE_API const char *stele_strerror(int error);
+
+/* ---- messages ---------------------------------------------------------- */
+
+enum stele_log_level {
+	STELE_LOG_ERROR = 1,
+	STELE_LOG_WARNING,
+	STELE_LOG_INFO,
+};
+
+/* One line, no newline. May be called from any thread that uses the handle. */
+typedef void (*stele_log_fn)(void *user, enum stele_log_level level,
+			     const char *line);
+
+/* ---- datasets ---------------------------------------------------------- */
+
+struct stele_dataset;
+
+/** How much is checked when a sample is read. */
+enum stele_verify {
+	STELE_VERIFY_CRC = 0, /* the record's seeded CRC32C: default */
+	STELE_VERIFY_NONE,    /* only what memory safety needs */
+	STELE_VERIFY_DIGEST,  /* CRC, SHA-256, and its path to the snapshot's digest */
+};
+
+struct stele_open_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	const char *backend; /* NULL: $STELE_BACKEND, then the best; "uring", "threads" */
+	uint32_t verify;     /* enum stele_verify, for one-shot reads and as the readers' default */
+	uint32_t reserved;
+};
+
+/**
+ * stele_dataset_open() - open one snapshot of an image for reading
+ * @target: see above; without "@..." the image must hold exactly one snapshot
+ *
+ * Recomputes the snapshot's digest from what it read, so a pinned open means
+ * those bytes. Opening a mapped name does no device I/O.
+ *
+ * Return: 0; -ENOENT, -EMEDIUMTYPE, -ENODATA, -EBADMSG, -EUCLEAN, -ENOTUNIQ,
+ * -EOPNOTSUPP; -EINVAL (several snapshots and none named, or bad syntax);
+ * -ESTALE (the device behind a mapping is another one now); errno of open(2).
+ */
+STELE_API int stele_dataset_open(const char *target,
+				 const struct stele_open_opts *opts,
+				 struct stele_dataset **out);
+
+/** stele_dataset_close() - after its readers, cursors and views. NULL is fine. */
+STELE_API void stele_dataset_close(struct stele_dataset *ds);
+
+struct stele_dataset_info {
+	uint8_t uuid[STELE_UUID_SIZE];
+	char label[STELE_NAME_SIZE_MAX + 1];
+	char snapshot[STELE_NAME_SIZE_MAX + 1];
+	uint8_t digest[STELE_DIGEST_SIZE];
+	int64_t time;		 /* of the snapshot, seconds since 1970 */
+	uint64_t generation;	 /* of the superblock that was read */
+	uint64_t image_size;	 /* bytes that the image may use on its target */
+	uint64_t used_size;	 /* bytes up to the allocator's high-water mark */
+	uint64_t sample_count;	 /* live */
+	uint64_t deleted_count;
+	uint64_t payload_size;	 /* sum of all samples' bytes, as built */
+	uint64_t slots_size;	 /* space of all slots */
+	uint64_t padding_size;	 /* of that, not payload, key, scalars, trailer */
+	uint64_t slot_size_max;	 /* the largest slot: bounds a read */
+	uint64_t table_size;	 /* bytes of all run tables */
+	uint32_t run_count;
+	uint32_t segment_count;
+	uint32_t granule;	 /* of the first segment */
+	uint32_t field_count;
+	uint32_t logical_block;	 /* of the target */
+	uint32_t transfer_max;	 /* largest single read that is issued */
+	char backend[16];	 /* "uring", "threads", ... */
+};
+
+STELE_API void stele_dataset_info(const struct stele_dataset *ds,
+				  struct stele_dataset_info *info);
+STELE_API uint64_t stele_dataset_count(const struct stele_dataset *ds);
+
+enum stele_type {
+	STELE_TYPE_BYTES = 1,
+	STELE_TYPE_UTF8 = 2,
+	STELE_TYPE_TENSOR = 3, /* defined by the format; not yet written */
+	STELE_TYPE_I64 = 4,
+	STELE_TYPE_F64 = 5,
+};
+
+struct stele_field {
+	char name[STELE_NAME_SIZE_MAX + 1];
+	uint32_t type;	      /* enum stele_type */
+	uint32_t name_count;  /* of class names; 0: it has none */
+};
+
+/** Return: 0; -ERANGE. */
+STELE_API int stele_dataset_field(const struct stele_dataset *ds,
+				  uint32_t index, struct stele_field *out);
+/** Return: index; -ENOENT. */
+STELE_API int stele_dataset_field_index(const struct stele_dataset *ds,
+					const char *name);
+/**
+ * stele_dataset_class_name() - the name that value `value` of a field stands for
+ * @name: NUL-terminated, lives as long as @ds; may hold any byte but NUL
+ * Return: 0; -ERANGE; -ENOENT (no name for that value).
+ */
+STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
+				       uint32_t field, int64_t value,
+				       const char **name);
+
+/**
+ * stele_dataset_find() - key to id, by the keys section (reads the device)
+ * Return: 0; -ENOENT; -EINVAL (size 0 or over the limit); -EBADMSG, -EUCLEAN; device errno.
+ */
+STELE_API int stele_dataset_find(struct stele_dataset *ds, const char *key,
+				 size_t key_size, uint64_t *id);
+
+/** Where a sample lies: for exact-I/O tests and for readers of other kinds. */
+struct stele_extent {
+	uint64_t offset;    /* of the slot, bytes on the target */
+	uint64_t slot_size;
+	uint64_t segment_id;
+	uint64_t number;    /* within the segment: with segment_id the checksum's seed */
+};
+
+/** Arithmetic only, no I/O. Return: 0; -ERANGE. */
+STELE_API int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
+				   struct stele_extent *out);
+
+/* ---- samples ----------------------------------------------------------- */
+
+/**
+ * struct stele_sample - one sample in memory
+ *
+ * Everything points into the buffer that the read landed in; valid until the
+ * sample is released. When status is not 0 only id, tag and status are set.
+ */
+struct stele_sample {
+	uint64_t id;
+	uint64_t tag;	   /* the caller's, from submit */
+	int status;	   /* 0 or negative errno: per sample, never per batch */
+	uint32_t key_size;
+	const void *data;  /* all fields' bytes, one behind the other */
+	uint64_t size;
+	const char *key;   /* not terminated */
+	const void *tail;  /* for the accessors below */
+	const struct stele_dataset *ds;
+	void *buffer;	   /* for release */
+};
+
+/** Bytes of a bytes, utf8 or tensor field. Return: 0; -ERANGE; -EINVAL (another type). */
+STELE_API int stele_sample_bytes(const struct stele_sample *sample,
+				 uint32_t field, const void **data,
+				 uint64_t *size);
+STELE_API int stele_sample_i64(const struct stele_sample *sample,
+			       uint32_t field, int64_t *value);
+STELE_API int stele_sample_f64(const struct stele_sample *sample,
+			       uint32_t field, double *value);
+
+/**
+ * stele_dataset_read() - one sample, one read (large ones split), its own buffer
+ *
+ * Any thread. Release with stele_sample_release().
+ * Return: 0; -ERANGE; -EBADMSG; -EUCLEAN; -ENOMEM; device errno. The return equals sample->status.
+ */
+STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
+				 struct stele_sample *sample);
+/** Only for samples of stele_dataset_read(). Idempotent. */
+STELE_API void stele_sample_release(struct stele_sample *sample);
+
+/* ---- cursor over keys ---------------------------------------------------- */
+
+struct stele_cursor;
+
+struct stele_cursor_entry {
+	const char *key; /* valid until the next call */
+	size_t key_size;
+	uint64_t id;
+	uint64_t size;	 /* bytes of the sample */
+};
+
+/**
+ * stele_cursor_open() - walk live keys in byte order, from sections alone
+ * @prefix: only keys that begin so; may be NULL
+ */
+STELE_API int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
+				size_t prefix_size, struct stele_cursor **out);
+/** Return: 1 (*entry is set); 0 (at the end); negative errno. */
+STELE_API int stele_cursor_next(struct stele_cursor *cursor,
+				struct stele_cursor_entry *entry);
+STELE_API void stele_cursor_close(struct stele_cursor *cursor);
+
+/* ---- reader ------------------------------------------------------------ */
+
+struct stele_reader;
+
+struct stele_reader_opts {
+	size_t size;
+	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB; grown to hold the largest sample unless that passes arena_max */
+	uint32_t depth;	     /* device reads in flight; 0: 64 */
+	uint32_t verify;     /* 1 + enum stele_verify; 0: as the dataset */
+};
+
+struct stele_reader_stats {
+	uint64_t samples;      /* collected */
+	uint64_t failed;       /* of those, with a status */
+	uint64_t bytes;	       /* payload delivered */
+	uint64_t device_reads; /* requests issued */
+	uint64_t device_bytes;
+	uint64_t reread;       /* read again after a bad checksum */
+};
+
+/** Return: 0; -ENOMEM; -EINVAL; errno of the queue. */
+STELE_API int stele_reader_open(struct stele_dataset *ds,
+				const struct stele_reader_opts *opts,
+				struct stele_reader **out);
+
+/**
+ * stele_reader_submit() - ask for samples
+ * @ids: any order, repeats allowed; @tags may be NULL (tag = 0)
+ *
+ * Takes as many as there is room for and returns that count (0: collect and
+ * release first). An id out of range is taken, and collected with -ERANGE; a sample larger than
+ * the whole arena with -ENOBUFS (read it one-shot, or into your own memory).
+ * Return: count; -EOWNERDEAD.
+ */
+STELE_API int stele_reader_submit(struct stele_reader *reader,
+				  const uint64_t *ids, const uint64_t *tags,
+				  unsigned int count);
+
+/**
+ * stele_reader_submit_into() - read one sample into the caller's memory
+ * @memory: aligned to 4096, of at least stele_reader_buffer_size() bytes for @id;
+ *          belongs to the reader until the sample is collected
+ * Return: 1 taken; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too small); -EOWNERDEAD.
+ */
+STELE_API int stele_reader_submit_into(struct stele_reader *reader, uint64_t id,
+				       uint64_t tag, void *memory,
+				       uint64_t memory_size);
+/** Bytes that a read of this sample fills: its slot, widened to whole device blocks. 0: id out of range. */
+STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
+					    uint64_t id);
+
+/**
+ * stele_reader_collect() - finished samples, in completion order
+ * @min: wait until so many are there (at most what is outstanding); 0: only look
+ * Return: count (each with its own status); -EOWNERDEAD; -EIO (the queue broke).
+ */
+STELE_API int stele_reader_collect(struct stele_reader *reader,
+				   struct stele_sample *samples,
+				   unsigned int max, unsigned int min);
+/** Give a collected sample's buffer back. Also for failed ones; idempotent. */
+STELE_API void stele_reader_release(struct stele_reader *reader,
+				    struct stele_sample *sample);
+/** Submitted and not yet collected. */
+STELE_API unsigned int
+stele_reader_outstanding(const struct stele_reader *reader);
+/** Polls readable when collect may return something. Return: fd (the reader's own); -EOPNOTSUPP. */
+STELE_API int stele_reader_fd(struct stele_reader *reader);
+STELE_API void stele_reader_stats(const struct stele_reader *reader,
+				  struct stele_reader_stats *stats);
+/** Waits for what is in flight. NULL is fine. Samples not released become invalid. */
+STELE_API void stele_reader_close(struct stele_reader *reader);
+
+/* ---- mmap view ---------------------------------------------------------- */
+
+struct stele_view;
+
+struct stele_view_opts {
+	size_t size;
+	uint32_t verify; /* 1 + enum stele_verify (NONE or CRC); 0: NONE */
+	uint32_t reserved;
+};
+
+/**
+ * stele_view_open() - map the target read-only (MAP_SHARED): samples by pointer, no copy
+ *
+ * Pages come through the page cache. A page that cannot be read raises SIGBUS on
+ * touch; stele_view_prefetch() reports it as an error instead.
+ * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -ENOMEM; errno of mmap(2).
+ */
+STELE_API int stele_view_open(struct stele_dataset *ds,
+			      const struct stele_view_opts *opts,
+			      struct stele_view **out);
+/** Pointer and length of a sample; nothing to release. Return: 0; -ERANGE; -EBADMSG, -EUCLEAN. */
+STELE_API int stele_view_sample(struct stele_view *view, uint64_t id,
+				struct stele_sample *out);
+/**
+ * stele_view_prefetch() - bring samples into memory
+ * Return: 0; -ERANGE; -EIO and others of madvise(2) (the first that failed; the rest was tried).
+ */
+STELE_API int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
+				  size_t count);
+STELE_API void stele_view_close(struct stele_view *view);
+
+/* ---- images ------------------------------------------------------------ */
+
+struct stele_image_info {
+	uint8_t uuid[STELE_UUID_SIZE];
+	char label[STELE_NAME_SIZE_MAX + 1];
+	uint32_t version;
+	uint32_t snapshot_count;
+	uint32_t segment_count;
+	uint32_t fence_mode;
+	uint64_t feature_compat, feature_ro_compat, feature_incompat;
+	uint64_t generation;
+	uint64_t image_size, used_size;
+	int64_t create_time, commit_time;
+	uint32_t superblocks_good; /* of 4 copies */
+	uint32_t reserved;
+};
+
+struct stele_snapshot_info {
+	char name[STELE_NAME_SIZE_MAX + 1];
+	uint64_t id;
+	uint64_t parent; /* 0: none */
+	int64_t time;
+	uint8_t digest[STELE_DIGEST_SIZE];
+	uint64_t sample_count;
+	uint64_t payload_size;
+	uint32_t segment_count;
+	uint32_t reserved;
+};
+
+struct stele_image;
+
+/** stele_image_open() - an image as a whole; a snapshot in @target is ignored. Errors as stele_dataset_open(). */
+STELE_API int stele_image_open(const char *target,
+			       const struct stele_open_opts *opts,
+			       struct stele_image **out);
+STELE_API void stele_image_info(const struct stele_image *image,
+				struct stele_image_info *info);
+/** Oldest first. Return: 0; -ERANGE. */
+STELE_API int stele_image_snapshot(const struct stele_image *image,
+				   uint32_t index,
+				   struct stele_snapshot_info *out);
+STELE_API void stele_image_close(struct stele_image *image);
+
+/* ---- build ------------------------------------------------------------- */
+
+enum stele_build_order {
+	STELE_ORDER_SIZE = 0, /* by size class, shuffled within: the default */
+	STELE_ORDER_SOURCE,   /* source order; costs more runs */
+};
+
+enum stele_build_flags {
+	STELE_BUILD_DRY_RUN = 1 << 0,	   /* plan only; the target may be NULL */
+	STELE_BUILD_FORCE = 1 << 1,	   /* overwrite what the target carries */
+	STELE_BUILD_LABELS = 1 << 2,	   /* a `label` field, whatever the source looks like */
+	STELE_BUILD_NO_LABELS = 1 << 3,	   /* never */
+	STELE_BUILD_SKIP_CHANGED = 1 << 4, /* leave out files that change, vanish or cannot be read */
+};
+
+enum stele_build_phase {
+	STELE_PHASE_SCAN,
+	STELE_PHASE_WRITE,
+	STELE_PHASE_SECTIONS,
+	STELE_PHASE_COMMIT,
+};
+
+struct stele_build_progress {
+	enum stele_build_phase phase;
+	uint64_t samples_done, samples_total; /* total 0: not known yet */
+	uint64_t bytes_done, bytes_total;
+};
+
+/* Nonzero cancels the build (-ECANCELED). From the thread that builds, at least every 100 ms. */
+typedef int (*stele_build_progress_fn)(void *user,
+				       const struct stele_build_progress *p);
+
+/** What became of a source entry that is not a sample. */
+enum stele_skip_reason {
+	STELE_SKIP_SYMLINK = 1,
+	STELE_SKIP_SPECIAL,    /* socket, fifo, device */
+	STELE_SKIP_UNREADABLE, /* only with SKIP_CHANGED; else the build fails */
+	STELE_SKIP_VANISHED,   /* likewise */
+	STELE_SKIP_CHANGED,    /* likewise: its size changed while it was read */
+	STELE_SKIP_TARGET,     /* the target itself lies in the source */
+};
+/* key is not terminated. From any thread of the build, one call at a time. */
+typedef void (*stele_build_skip_fn)(void *user, enum stele_skip_reason reason,
+				    const char *key, size_t key_size, int error);
+
+struct stele_build_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	stele_build_progress_fn progress;
+	void *progress_user;
+	stele_build_skip_fn skip;
+	void *skip_user;
+	const char *backend;
+	const char *label;	/* of the image; NULL: "" */
+	const uint8_t *uuid;	/* 16 bytes; NULL: random */
+	uint64_t file_size;	/* of a new regular file; 0: to fit */
+	uint64_t memory_size;	/* 0: 256 MiB */
+	int64_t time;		/* seconds; 0: now, or $SOURCE_DATE_EPOCH */
+	uint32_t flags;		/* enum stele_build_flags */
+	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 % */
+	uint32_t order;		/* enum stele_build_order */
+	uint32_t jobs;		/* threads; 0: 4 per core, at most 32 */
+};
+
+struct stele_build_report {
+	char snapshot[STELE_NAME_SIZE_MAX + 1];
+	uint8_t uuid[STELE_UUID_SIZE];
+	uint8_t digest[STELE_DIGEST_SIZE]; /* zero for a dry run */
+	uint64_t sample_count;
+	uint64_t payload_size;
+	uint64_t slots_size;
+	uint64_t padding_size;
+	uint64_t table_size;
+	uint64_t sections_size;
+	uint64_t image_end;   /* bytes of the target that are used */
+	uint64_t target_size; /* 0 where there is no target */
+	uint64_t skipped[8];  /* by enum stele_skip_reason */
+	uint32_t run_count;
+	uint32_t granule;
+	uint32_t class_count; /* of labels; 0: no label field */
+	uint32_t jobs;
+	double scan_seconds, write_seconds, total_seconds;
+	char backend[16];
+};
+
+/**
+ * stele_build() - lay a directory out as a new image, and publish its first snapshot
+ * @source: a directory
+ * @target: path[@SNAPSHOT]; snapshot "v1" unless given
+ *
+ * Plans first: the exact end of the image is known before a byte is written. A target that is in
+ * use or carries anything is refused (-EBUSY, -EEXIST), and unchanged byte for byte. From the first byte written until the commit
+ * the target is recognised as an unfinished image. A regular file that the build created is removed when it fails.
+ *
+ * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a key); errno of source or target.
+ * What it was about goes to the log callback. @report may be NULL; it is filled as far as known also on errors.
+ */
+STELE_API int stele_build(const char *source, const char *target,
+			  const struct stele_build_opts *opts,
+			  struct stele_build_report *report);
+
+/* ---- verify ------------------------------------------------------------ */
+
+struct stele_damage {
+	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ... */
+	const char *what;  /* "record", "superblock", "keys", ... */
+	uint64_t offset;   /* of the damaged thing on the target */
+	uint64_t size;
+	bool has_id;
+	uint64_t id;	   /* of the sample, where it is one */
+	const char *key;   /* may be NULL; not terminated */
+	size_t key_size;
+	const char *detail; /* "crc32c 0x..., expected 0x...": expected and found */
+};
+typedef void (*stele_damage_fn)(void *user, const struct stele_damage *damage);
+
+struct stele_verify_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	stele_damage_fn damage;
+	void *damage_user;
+	int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+	void *progress_user;
+	const char *backend;
+	uint32_t jobs; /* 0: one per core */
+	uint32_t reserved;
+};
+
+struct stele_verify_report {
+	uint64_t snapshots, segments, samples, blocks; /* checked */
+	uint64_t bytes;
+	uint64_t damaged; /* calls of damage() */
+};
+
+/**
+ * stele_verify() - every checksum, digest and invariant of an image or snapshot
+ * @target: without "@..." the whole image
+ * Return: 0 sound; 1 damage found (see report, callback); negative errno when it could not be checked at all.
+ */
+STELE_API int stele_verify(const char *target,
+			   const struct stele_verify_opts *opts,
+			   struct stele_verify_report *report);
+
+/* ---- mappings ---------------------------------------------------------- */
+
+#define STELE_RUN_DIR_ENV     "STELE_RUN_DIR"
+#define STELE_RUN_DIR_DEFAULT "/run/stele"
+
+enum stele_map_flags {
+	STELE_MAP_READ_ONLY = 1 << 0, /* set the block device read-only until unmap */
+};
+
+struct stele_map_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	const char *backend;
+	uint32_t flags;
+	uint32_t reserved;
+};
+
+struct stele_mapping_info {
+	char name[STELE_NAME_SIZE_MAX + 1];
+	const char *target; /* path, resolved; valid during the callback */
+	char snapshot[STELE_NAME_SIZE_MAX + 1];
+	uint8_t uuid[STELE_UUID_SIZE];
+	uint8_t digest[STELE_DIGEST_SIZE];
+	uint64_t sample_count;
+	int64_t time; /* of the mapping */
+	bool read_only;
+	bool stale;   /* the device behind it is gone or another one */
+};
+
+/**
+ * stele_map() - check a snapshot and publish it under a name on this machine
+ * @name: [A-Za-z0-9._-]{1,63}, not beginning with a dot; NULL: the label, else the snapshot's name
+ * Return: 0; -EEXIST (the name is taken by another); errors of stele_dataset_open(); errno of the run directory.
+ * Mapping the same snapshot under the same name again succeeds and changes nothing.
+ */
+STELE_API int stele_map(const char *target, const char *name,
+			const struct stele_map_opts *opts,
+			struct stele_mapping_info *out);
+/** Return: 0; -ENOENT. Open handles stay valid. */
+STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
+/** Calls fn for each mapping, by name. Return: count; errno of the directory. */
+STELE_API int stele_maps(void (*fn)(void *user,
+				    const struct stele_mapping_info *info),
+			 void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
