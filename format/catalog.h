@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * catalog.h - what an image holds: segments, snapshots, free space
+ *
+ * One stream of CATALOG blocks, written anew at each commit, and referenced by
+ * the superblock: a header, then six tables of fixed-size entries one behind
+ * the other, in the order of the structs below, then the notes' text.
+ * stele-format(5), "Catalog".
+ *
+ * A decoded catalog is a view: it points into the caller's blocks, allocates
+ * nothing, and has been checked whole, so that the accessors cannot fail.
+ */
+#ifndef STELE_FORMAT_CATALOG_H
+#define STELE_FORMAT_CATALOG_H
+
+#include "format/block.h"
+#include "format/superblock.h"
+
+#define STELE_SEGMENTS_MAX   65536u
+#define STELE_SNAPSHOTS_MAX  65536u
+#define STELE_REFS_MAX	     (UINT32_C(1) << 20)
+#define STELE_FREE_MAX	     65536u
+#define STELE_SIGNATURES_MAX 65536u
+#define STELE_NOTES_SIZE_MAX (UINT32_C(1) << 24)
+#define STELE_SNAPSHOT_NAME_SIZE 64u /* zero-padded, 1 to 63 bytes */
+
+struct stele_disk_catalog {
+/*00*/	le64 stream_size; /* of the whole catalog, header included */
+/*08*/	le32 segment_count;
+/*0c*/	le32 snapshot_count;
+/*10*/	le32 ref_count;
+/*14*/	le32 free_count;
+/*18*/	le32 signature_count;
+/*1c*/	le32 notes_size;
+/*20*/	le64 next_snapshot_id;
+/*28*/	uint8_t reserved[24];
+};
+STELE_CHECK_SIZE(struct stele_disk_catalog, 64);
+
+/* Ascending by offset. */
+struct stele_disk_catalog_segment {
+/*00*/	le64 id; /* never 0 */
+/*08*/	le64 offset;
+/*10*/	le64 size;	      /* bytes, whole blocks */
+/*18*/	le64 descriptor_size; /* bytes of one copy, whole blocks */
+/*20*/	le64 sample_count;
+/*28*/	uint8_t reserved[24];
+};
+STELE_CHECK_SIZE(struct stele_disk_catalog_segment, 64);
+
+/* Ascending by id; names are unique. */
+struct stele_disk_snapshot {
+/*00*/	uint8_t name[STELE_SNAPSHOT_NAME_SIZE];
+/*40*/	le64 id;     /* never 0, never reused */
+/*48*/	le64 parent; /* id, or 0 */
+/*50*/	le64 time;   /* seconds since 1970, two's complement */
+/*58*/	le64 sample_count; /* live ones of all segments */
+/*60*/	uint8_t digest[32];
+/*80*/	le32 first_ref; /* index into the refs; in table order, no gaps */
+/*84*/	le32 ref_count;
+/*88*/	le32 note_offset; /* into the notes' text */
+/*8c*/	le32 note_size;
+/*90*/	le32 first_signature;
+/*94*/	le32 signature_count;
+/*98*/	uint8_t reserved[40];
+};
+STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
+STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
+
+/* One segment of one snapshot; the segments of a snapshot in id order. */
+struct stele_disk_ref {
+/*00*/	le32 segment; /* index into the segments */
+/*04*/	le32 reserved0;
+/*08*/	le64 deleted_offset; /* of DELETED blocks on the target, or 0 */
+/*10*/	le64 deleted_count;  /* numbers in that list */
+/*18*/	le64 deleted_owner;  /* generation that wrote it */
+/*20*/	uint8_t reserved1[16];
+};
+STELE_CHECK_SIZE(struct stele_disk_ref, 48);
+
+/* Ascending, not touching each other. */
+struct stele_disk_free {
+/*00*/	le64 offset;
+/*08*/	le64 size;
+};
+STELE_CHECK_SIZE(struct stele_disk_free, 16);
+
+/* Reserved: only with the compat feature SIGNATURES; carried, not read. */
+struct stele_disk_signature {
+/*00*/	uint8_t key_id[32];
+/*20*/	le64 sequence;
+/*28*/	uint8_t reserved[8];
+/*30*/	uint8_t signature[64];
+};
+STELE_CHECK_SIZE(struct stele_disk_signature, 112);
+
+struct stele_catalog_segment {
+	uint64_t id, offset, size, descriptor_size, sample_count;
+};
+
+struct stele_catalog_snapshot {
+	char name[STELE_SNAPSHOT_NAME_SIZE];
+	uint64_t id, parent;
+	int64_t time;
+	uint64_t sample_count;
+	uint8_t digest[32];
+	uint32_t first_ref, ref_count;
+	uint32_t note_offset, note_size;
+};
+
+struct stele_catalog_ref {
+	uint32_t segment;
+	uint64_t deleted_offset, deleted_count, deleted_owner;
+};
+
+struct stele_catalog_free {
+	uint64_t offset, size;
+};
+
+struct stele_catalog_counts {
+	uint32_t segments, snapshots, refs, free, signatures;
+	uint32_t notes_size;
+};
+
+struct stele_catalog {
+	const struct stele_disk_block *blocks;
+	uint64_t block_count;
+	struct stele_catalog_counts counts;
+	uint64_t next_snapshot_id;
+};
+
+/*
+ * View the `size` bytes read at `offset`, which the superblock `sb` refers to.
+ * Checks in this order: size, crc of the whole (sb->catalog_crc), each block,
+ * counts, stream size, zero behind it, then each table: bounds in DATA_OFFSET
+ * to high_water, order, overlap (segments, the catalog, free extents, deleted lists), names
+ * (stele_name_ok, unique), references, sums, reserved fields.
+ * Return: 0; -EBADMSG; -EMEDIUMTYPE; -EUCLEAN.
+ */
+int stele_catalog_decode(const void *blocks, uint64_t size,
+			 const struct stele_superblock *sb,
+			 struct stele_catalog *out, const char **why);
+
+void stele_catalog_segment(const struct stele_catalog *catalog, uint32_t index,
+			   struct stele_catalog_segment *out);
+void stele_catalog_snapshot(const struct stele_catalog *catalog, uint32_t index,
+			    struct stele_catalog_snapshot *out);
+void stele_catalog_ref(const struct stele_catalog *catalog, uint32_t index,
+		       struct stele_catalog_ref *out);
+void stele_catalog_free(const struct stele_catalog *catalog, uint32_t index,
+			struct stele_catalog_free *out);
+
+/* Bytes of the stream for these counts; whole blocks: stele_stream_blocks(). */
+uint64_t stele_catalog_stream_size(const struct stele_catalog_counts *counts);
+
+/*
+ * Encode into zeroed blocks, enough for the stream: begin, put every entry of
+ * every table, end (which seals). After end, crc32c over the blocks is what the superblock wants.
+ */
+void stele_catalog_begin(struct stele_disk_block *blocks,
+			 const struct stele_catalog_counts *counts,
+			 uint64_t next_snapshot_id);
+void stele_catalog_put_segment(struct stele_disk_block *blocks,
+			       const struct stele_catalog_counts *counts,
+			       uint32_t index,
+			       const struct stele_catalog_segment *segment);
+void stele_catalog_put_snapshot(struct stele_disk_block *blocks,
+				const struct stele_catalog_counts *counts,
+				uint32_t index,
+				const struct stele_catalog_snapshot *snapshot);
+void stele_catalog_put_ref(struct stele_disk_block *blocks,
+			   const struct stele_catalog_counts *counts,
+			   uint32_t index, const struct stele_catalog_ref *ref);
+void stele_catalog_put_free(struct stele_disk_block *blocks,
+			    const struct stele_catalog_counts *counts,
+			    uint32_t index,
+			    const struct stele_catalog_free *extent);
+void stele_catalog_put_notes(struct stele_disk_block *blocks,
+			     const struct stele_catalog_counts *counts,
+			     const char *text);
+void stele_catalog_end(struct stele_disk_block *blocks,
+		       const struct stele_catalog_counts *counts,
+		       uint64_t offset, uint64_t generation);
+
+/*
+ * May this name a snapshot (or mapping, or field)? 1 to 63 bytes of
+ * [A-Za-z0-9._-], the first one not '.' or '-'.
+ */
+bool stele_name_ok(const char *name, size_t size);
+
+#endif
