@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guard.h - what must be known of a target before it is overwritten
+ *
+ * Refusals name what was found, through the log. Nothing here writes but
+ * stele_guard_wipe(). Order of use: in_use by path; open the device with
+ * STELE_DEVICE_EXCL; signatures; only then, and if told to, wipe.
+ */
+#ifndef STELE_DEVICE_GUARD_H
+#define STELE_DEVICE_GUARD_H
+
+#include "lib/device/device.h"
+
+/*
+ * Is the target mounted (it or a partition of it), swap, held (dm, md, loop
+ * over it), or open in another process? A path that does not exist is not.
+ * Never overridden by force.
+ * Return: 0; -EBUSY (logged: by what, where); errno.
+ */
+int stele_guard_in_use(const char *path, const struct stele_log *log);
+
+/*
+ * Does the target carry a signature known to libblkid, or a partition table?
+ * Every one found is logged (type, label, uuid, offset). Any failure to probe is a refusal, too. A
+ * regular file that is not empty and carries nothing known is refused all the same: somebody wrote it.
+ * Return: 0; -EEXIST; errno.
+ */
+int stele_guard_signatures(struct stele_device *dev,
+			   const struct stele_log *log);
+
+/*
+ * Erase every signature found, then the first 128 KiB and the last 128 KiB, flush, and probe
+ * again: nothing may be left. Superblocks of an own image lie behind the
+ * first 4 KiB and are gone, too.
+ * Return: 0; -EEXIST (something is left); errno.
+ */
+int stele_guard_wipe(struct stele_device *dev, const struct stele_log *log);
+
+#endif

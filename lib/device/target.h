@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target.h - what a user calls an image: PATH[@SNAPSHOT], PATH@sha256:HEX
+ *
+ * The last '@' behind the last '/' divides; so a path whose last part holds
+ * an '@' is written with another one behind it ("./a@b@"). "rbd:..." is
+ * recognised, and refused with -EOPNOTSUPP by a library without librbd.
+ * Whether a word without a slash is a mapping is asked elsewhere (node/).
+ */
+#ifndef STELE_DEVICE_TARGET_H
+#define STELE_DEVICE_TARGET_H
+
+#include "lib/log.h"
+
+enum stele_target_kind {
+	STELE_TARGET_PATH,
+	STELE_TARGET_RBD,
+};
+
+struct stele_target {
+	enum stele_target_kind kind;
+	char *path;	/* owned; of a RBD target the text up to the snapshot */
+	char *snapshot; /* owned; NULL: none given */
+	bool pinned;	/* by digest; then snapshot is NULL */
+	uint8_t digest[STELE_DIGEST_SIZE];
+};
+
+/* Return: 0; -EINVAL (empty, bad snapshot name or digest; logged); -ENOMEM. */
+int stele_target_parse(const char *text, const struct stele_log *log,
+		       struct stele_target *out);
+void stele_target_release(struct stele_target *target);
+
+#endif

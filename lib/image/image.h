@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.h - an image as recovery finds it, and how a commit changes it
+ *
+ * Recovery reads all four superblock copies; of those that decode, the highest
+ * generation whose catalog decodes wins. Two copies of one generation that
+ * differ are a fork: refused. A commit writes new blocks only at or behind the
+ * high-water mark, flushes, writes the superblock of the slot that recovery
+ * did not select, then its mirror, flushes, and reads both back. Nothing that a
+ * valid superblock references is ever overwritten.
+ */
+#ifndef STELE_IMAGE_IMAGE_H
+#define STELE_IMAGE_IMAGE_H
+
+#include "format/catalog.h"
+#include "lib/device/device.h"
+
+struct stele_image {
+	struct stele_device *dev; /* owned; NULL after take */
+	struct stele_log log;
+	struct stele_superblock sb;
+	unsigned int slot;	  /* 0 or 1: where sb was found */
+	unsigned int copies_good; /* that decode, of any generation */
+	void *catalog_blocks;
+	struct stele_catalog catalog; /* none while sb.state is unfinished */
+};
+
+/*
+ * Recover the image on `dev`. On success the image owns `dev`; on failure the
+ * caller still does.
+ * Return: 0; -EMEDIUMTYPE (no copy has our magic); -ENODATA (unfinished; or target shorter
+ * than sb.image_size); -ENOTUNIQ; -EBADMSG, -EUCLEAN, -EOPNOTSUPP (the best reason why no copy will do); device errno.
+ */
+int stele_image_load(struct stele_device *dev, const struct stele_log *log,
+		     struct stele_image *out);
+/* Closes the device too. Idempotent. */
+void stele_image_release(struct stele_image *image);
+
+/*
+ * Begin a new image: an unfinished superblock (of `sb` only uuid, label,
+ * image_size, create_time count) into all four copies, flushed. Until then, an older image is
+ * intact; from then on the target is recognised as unfinished. Ownership as with load.
+ */
+int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
+		      const struct stele_superblock *sb,
+		      struct stele_image *out);
+
+/* What the next generation shall hold. Arrays are the caller's. */
+struct stele_catalog_draft {
+	const struct stele_catalog_segment *segments;
+	const struct stele_catalog_snapshot *snapshots;
+	const struct stele_catalog_ref *refs;
+	const struct stele_catalog_free *free;
+	const char *notes;
+	struct stele_catalog_counts counts;
+	uint64_t next_snapshot_id;
+	uint64_t feature_incompat; /* bits to set in the superblock */
+	int64_t time;
+};
+
+/* Bytes that a commit of such a draft needs behind the high-water mark. */
+uint64_t stele_image_commit_size(const struct stele_catalog_draft *draft);
+
+/*
+ * Write a deleted list for the next generation at the high-water mark, which moves.
+ * `numbers` strictly ascending, count > 0. Fills ref->deleted_*.
+ */
+int stele_image_write_deleted(struct stele_image *image,
+			      const uint64_t *numbers, uint64_t count,
+			      struct stele_catalog_ref *ref);
+
+/*
+ * Commit: everything written before (and reaped) becomes durable, the draft becomes the
+ * image. image->sb.high_water must lie behind every segment. On failure nothing has
+ * changed that recovery would see, or (when the acknowledgement was lost) the new state is there whole; the image handle is then
+ * only good for release.
+ * Return: 0; -ENOSPC; -EIO (read back something else); device errno.
+ */
+int stele_image_commit(struct stele_image *image,
+		       const struct stele_catalog_draft *draft);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * section.h - reading the sections of a segment: the cold path
+ *
+ * Blocking reads of whole blocks, each checked (type, own offset, segment,
+ * crc) before anyone looks into it. Thread-safe: no state but the caller's.
+ */
+#ifndef STELE_IMAGE_SECTION_H
+#define STELE_IMAGE_SECTION_H
+
+#include "format/keys.h"
+#include "format/sections.h"
+#include "lib/image/snapshot.h"
+
+struct stele_hash;
+
+/*
+ * Read `count` blocks of a section, the first with this index, into `blocks` (from
+ * stele_device_alloc(); on a device of larger logical blocks than 4096 it may have to be bounced).
+ * Return: 0; -ERANGE; -EBADMSG, -EMEDIUMTYPE, -EUCLEAN (logged); device errno.
+ */
+int stele_section_read(const struct stele_image *image,
+		       const struct stele_segment *segment,
+		       const struct stele_section *section, uint64_t index,
+		       uint64_t count, struct stele_disk_block *blocks);
+
+/* Key -> number and size. Return: 0; -ENOENT; errors of read. */
+int stele_segment_find_key(const struct stele_image *image,
+			   const struct stele_segment *segment, const char *key,
+			   size_t key_size, uint64_t *number, uint64_t *size);
+
+/* Walks the keys of one segment in order, from the first >= prefix on. */
+struct stele_keys_walk {
+	const struct stele_image *image;
+	const struct stele_segment *segment;
+	struct stele_section section;
+	struct stele_disk_block *block; /* owned */
+	uint64_t page;			/* index of the block */
+	struct stele_keys_cursor cursor;
+	bool opened, done;
+};
+/* Return: 0; errors of read. Release with stele_keys_walk_release(). */
+int stele_keys_walk_open(const struct stele_image *image,
+			 const struct stele_segment *segment, const char *from,
+			 size_t from_size, struct stele_keys_walk *walk);
+/* Return: 1 (walk->cursor.key is set); 0 at the end; errors of read. */
+int stele_keys_walk_next(struct stele_keys_walk *walk);
+void stele_keys_walk_release(struct stele_keys_walk *walk);
+
+/* Digest of a number by the digests section. */
+int stele_segment_digest(const struct stele_image *image,
+			 const struct stele_segment *segment, uint64_t number,
+			 uint8_t digest[32]);
+/*
+ * Is `digest` the one of sample `number`, all the way up to the descriptor's tree
+ * root? Return: 0; -EBADMSG (logged); errors of read.
+ */
+int stele_segment_check_digest(const struct stele_image *image,
+			       const struct stele_segment *segment,
+			       struct stele_hash *hash, uint64_t number,
+			       const uint8_t digest[32]);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot.h - a snapshot in memory: its segments, and ids <-> numbers
+ *
+ * id: place within the snapshot. number: place within a segment. The segments
+ * of a snapshot share one schema. Deleted numbers are a sorted list: the n-th
+ * live one is found by binary search over deleted[j] - j; no bitmap, no table
+ * per sample. Immutable after load; any thread may use it.
+ */
+#ifndef STELE_IMAGE_SNAPSHOT_H
+#define STELE_IMAGE_SNAPSHOT_H
+
+#include "format/segment.h"
+#include "lib/image/image.h"
+
+struct stele_names {
+	char **names; /* by value 0, 1, ...; each NUL-terminated */
+	uint32_t count;
+};
+
+struct stele_segment {
+	struct stele_descriptor descriptor; /* views blocks */
+	void *blocks;
+	struct stele_run *runs;
+	struct stele_descriptor_field *fields;
+	struct stele_names *names; /* by field */
+	struct stele_record_shape shape;
+	uint64_t *deleted; /* NULL: none */
+	uint64_t deleted_count;
+	uint64_t first_id; /* of its first live sample */
+	uint64_t live_count;
+};
+
+struct stele_snapshot {
+	struct stele_catalog_snapshot info;
+	struct stele_segment *segments;
+	uint32_t segment_count;
+	uint64_t sample_count; /* live */
+	uint8_t digest[STELE_DIGEST_SIZE]; /* recomputed, equal to info.digest */
+};
+
+/*
+ * Index in the catalog by name, or by digest; both NULL: the only one.
+ * Return: 0; -ENOENT; -EINVAL (several, none named).
+ */
+int stele_snapshot_find(const struct stele_image *image, const char *name,
+			const uint8_t *digest, uint32_t *index);
+
+/*
+ * Load descriptors, names and deleted lists, and recompute the digest.
+ * Return: 0; -EBADMSG (also: the digest differs); -EUCLEAN; -EMEDIUMTYPE never; -ENOMEM; device errno.
+ */
+int stele_snapshot_load(struct stele_image *image, uint32_t index,
+			struct stele_snapshot *out);
+void stele_snapshot_release(struct stele_snapshot *snapshot);
+
+/* One segment, on its own. `ref` may be NULL: nothing deleted. */
+int stele_segment_load(struct stele_image *image,
+		       const struct stele_catalog_segment *where,
+		       const struct stele_catalog_ref *ref,
+		       struct stele_segment *out);
+void stele_segment_release(struct stele_segment *segment);
+
+/* id -> segment and number. Return: 0; -ERANGE. */
+int stele_snapshot_locate(const struct stele_snapshot *snapshot, uint64_t id,
+			  const struct stele_segment **segment,
+			  uint64_t *number);
+/* number -> id. Return: 0; -ENOENT (deleted); -ERANGE. */
+int stele_snapshot_id(const struct stele_snapshot *snapshot,
+		      const struct stele_segment *segment, uint64_t number,
+		      uint64_t *id);
+/* Offset on the target and size of a slot. */
+void stele_segment_slot(const struct stele_segment *segment, uint64_t number,
+			uint64_t *offset, uint64_t *slot_size);
+
+#endif
