@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * version.c - which library this is, and what its error codes mean
+ *
+ * The table repeats the one that heads stele.h: both change together.
+ */
+#include "lib/stele.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TEXT(x) #x
+#define DOTTED(major, minor, patch) \
+	TEXT(major) "." TEXT(minor) "." TEXT(patch)
+
+#define ERRNO_MAX 4095 /* the kernel's */
+
+static const struct {
+	int error;
+	const char *text;
+} meanings[] = {
+	{EMEDIUMTYPE, "no Stele image there"},
+	{ENODATA, "unfinished or truncated image"},
+	{EBADMSG, "checksum or digest does not match"},
+	{EUCLEAN, "impossible structure behind good checksums"},
+	{ENOTUNIQ, "two superblocks of one generation differ"},
+	{EOPNOTSUPP, "feature, format version or backend not supported"},
+	{ENOENT, "no such target, snapshot, key or mapping"},
+	{EEXIST, "the target carries something"},
+	{EBUSY, "in use: mounted, held, or open elsewhere"},
+	{ENOSPC, "the target is too small"},
+	{ERANGE, "id, field or buffer out of range"},
+	{ESTALE, "no longer what it was when it was opened"},
+	{EOWNERDEAD, "the handle was made before a fork"},
+	{ECANCELED, "stopped on request"},
+	{ETXTBSY, "a source file changed while it was read"},
+	{EINVAL, "an argument is wrong"},
+	{E2BIG, "an option that this library does not know"},
+};
+
+const char *stele_version(void)
+{
+	return DOTTED(STELE_VERSION_MAJOR, STELE_VERSION_MINOR,
+		      STELE_VERSION_PATCH);
+}
+
+const char *stele_strerror(int error)
+{
+	/* Compared with -x, never as -error: INT_MIN has no counterpart. */
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+		if (error == -meanings[i].error)
+			return meanings[i].text;
+	}
+	if (error > 0 || error < -ERRNO_MAX)
+		return "not an error code";
+	return strerror(-error);
+}
