@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Stele: a library, a command, their tests. There is no configure step.
+#
+#	make deps		install what is missing (Debian and Ubuntu)
+#	make			library, command and pkg-config file into build/
+#	make demo check		see `make help` for the rest
+#
+# Yours to set, on the command line or in the environment:
+#	CC CFLAGS CPPFLAGS LDFLAGS LDLIBS PKG_CONFIG
+#	PREFIX BINDIR LIBDIR INCDIR MANDIR DESTDIR
+#	O=DIR		where the build goes
+#	SAN=LIST	sanitizers, as -fsanitize= takes them (give O= as well)
+#	WERROR=1 V=1	warnings are errors; commands are shown
+#	STRICT=1	a skipped test is a failed one
+# Sources are found by wildcard: a new file needs no line here.
+
+# ---- settings ---------------------------------------------------------------
+
+CFLAGS ?= -O2 -g
+PKG_CONFIG ?= pkg-config
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+O ?= build
+PROVE ?= prove
+PROVEFLAGS ?= --timer
+FUZZ_SECONDS ?= 30
+CLANG ?= clang
+
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+ifeq ($(V),1)
+Q :=
+say :=
+else
+Q := @
+say = @printf '  %-7s %s\n' $(1) $(2);
+endif
+
+part = $(shell sed -n 's/^\#define STELE_VERSION_$(1) //p' lib/stele.h)
+MAJOR := $(call part,MAJOR)
+VERSION := $(MAJOR).$(call part,MINOR).$(call part,PATCH)
+
+LIB_PC := liburing blkid libcrypto libisal
+CMD_PC := jansson
+pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
+PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC))
+LIB_LIBS := $(call pc,--libs $(LIB_PC)) -pthread
+CMD_LIBS := $(call pc,--libs $(CMD_PC))
+RBD ?= $(call pc,--exists librbd && echo 1)
+
+WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \
+	-Wvla -Wimplicit-fallthrough -Wshadow $(if $(WERROR),-Werror)
+SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer)
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(INC) $(PC_CFLAGS) $(WARN) $(WARN_MORE) \
+	$(if $(filter 1,$(RBD)),-DHAVE_LIBRBD) -fPIC -fvisibility=hidden \
+	-pthread $(SAN_FLAGS) $(CPPFLAGS) $(CFLAGS)
+LINK = $(CC) $(SAN_FLAGS) $(CFLAGS) $(LDFLAGS)
+
+# ---- what there is ----------------------------------------------------------
+
+obj = $(patsubst %.c,$(O)/%.o,$(1))
+prog = $(patsubst %.c,$(O)/%,$(1))
+
+LIB_OBJS := $(call obj,$(sort $(wildcard format/*.c lib/*.c lib/*/*.c)))
+CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c)))
+TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c)))
+UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
+FUZZ := $(call prog,$(filter-out %/replay.c,$(sort $(wildcard tests/fuzz/*.c))))
+AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)))
+PAGES := $(sort $(wildcard man/*.[1-8]))
+
+STELE := $(if $(wildcard cmd/stele.c),$(O)/stele)
+LIBS := $(O)/libstele.a $(O)/libstele.so.$(MAJOR) $(O)/libstele.so
+
+all: $(LIBS) $(STELE) $(O)/stele.pc ## library, command, pkg-config file
+
+# ---- compile and link -------------------------------------------------------
+
+INC = -I.
+$(O)/cmd/%.o $(O)/tests/demo/%.o: INC = -Ilib
+$(O)/tests/cmd/%.o: INC = -I. -Ilib
+$(O)/format/%.o: WARN_MORE = -Wconversion
+$(O)/tests/fuzz/%.o: WARN_MORE = -Wno-missing-prototypes
+
+$(O)/%.o: %.c $(O)/settings
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# Every object hangs on this file, which changes when the settings do.
+$(O)/settings: export SETTINGS = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LDLIBS) \
+	$(LIB_LIBS) $(CMD_LIBS) $(VERSION) $(PREFIX) $(LIBDIR) $(INCDIR)
+$(O)/settings: FORCE
+	@$(PKG_CONFIG) --exists --print-errors $(LIB_PC) $(CMD_PC) || \
+		{ echo "libraries are missing: run 'make deps'" >&2; exit 1; }
+	@mkdir -p $(@D)
+	@printf '%s\n' "$$SETTINGS" | cmp -s - $@ 2>/dev/null || \
+		printf '%s\n' "$$SETTINGS" >$@
+
+$(O)/libstele.a: $(LIB_OBJS)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/libstele.so.$(MAJOR): $(LIB_OBJS) lib/libstele.map
+	$(call say,LD,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) $(if $(SAN),,-Wl,--no-undefined) \
+		-Wl,--version-script=lib/libstele.map $(LIB_OBJS) \
+		$(LIB_LIBS) $(LDLIBS) -o $@
+
+$(O)/libstele.so: $(O)/libstele.so.$(MAJOR)
+	$(Q)ln -sf $(<F) $@
+
+$(O)/stele.pc: lib/stele.pc.in $(O)/settings
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@INCDIR@|$(INCDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		-e 's|@LIB_PC@|$(LIB_PC)|' $< >$@
+
+link = $(Q)$(LINK) $(filter %.o %.a,$^) $(LIB_LIBS) $(CMD_LIBS) $(LDLIBS) -o $@
+
+$(O)/stele: $(CMD_OBJS) $(O)/libstele.a
+	$(call say,LD,$@)
+	$(link)
+
+$(O)/tests/tap.a: $(TAP_OBJS)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(UNIT) $(AIDS): $(O)/%: $(O)/%.o $(O)/tests/tap.a $(O)/libstele.a
+	$(call say,LD,$@)
+	$(link)
+
+# The fuzz targets again, as programs that replay their corpus and speak TAP.
+$(FUZZ): $(O)/%: $(O)/%.o $(O)/tests/fuzz/replay.o $(O)/libstele.a
+	$(call say,LD,$@)
+	$(link)
+
+$(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/libstele.a
+	$(call say,LD,$@)
+	$(Q)$(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) $(LDLIBS) -o $@
+
+.SECONDARY:
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
+
+# ---- tests ------------------------------------------------------------------
+
+# $(call prove,TESTS): through a fixed address layout, which TSan needs.
+FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+prove = $(Q)BUILD=$(abspath $(O)) CC='$(CC)' $(FIXED) \
+	$(PROVE) $(PROVEFLAGS) --exec '' $(1)
+CMD_TESTS := $(sort $(wildcard tests/cmd/*.t))
+TREE_TESTS := $(sort $(wildcard tests/tree/*.t))
+
+check: deps ## install, build, run every test
+	$(Q)$(MAKE) check-here
+check-asan: deps ## all but tests/tree under ASan, LSan and UBSan
+	$(Q)$(MAKE) O=build-asan SAN=address,undefined check-code
+check-tsan: deps ## unit tests under TSan
+	$(Q)$(MAKE) O=build-tsan SAN=thread check-unit
+check-unit: $(UNIT) ## tests/format and tests/lib alone: quick
+	$(if $(UNIT),$(call prove,$(UNIT)))
+check-code: all $(UNIT) $(FUZZ) $(AIDS)
+	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS))
+check-here: all $(UNIT) $(FUZZ) $(AIDS)
+	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS) $(TREE_TESTS))
+
+demo: deps ## build, and show it on a real directory (DEMO_SRC=DIR)
+	$(Q)$(MAKE) demo-here
+demo-here: all $(AIDS)
+	$(Q)BUILD=$(abspath $(O)) DEMO_SRC='$(DEMO_SRC)' tests/demo/demo.sh
+
+fuzz: DEPS += clang libclang-rt-14-dev
+fuzz: deps ## each fuzz target for FUZZ_SECONDS
+	$(Q)$(MAKE) O=build-fuzz CC=$(CLANG) fuzz-here \
+		SAN=fuzzer-no-link,address,undefined
+fuzz-here: $(addsuffix .fuzz,$(FUZZ))
+	$(Q)for f in $(notdir $(FUZZ)); do echo "fuzz $$f"; \
+		mkdir -p $(O)/corpus/$$f; \
+		$(O)/tests/fuzz/$$f.fuzz -max_total_time=$(FUZZ_SECONDS) \
+			-print_final_stats=1 -artifact_prefix=$(O)/crash-$$f- \
+			$(O)/corpus/$$f $(wildcard tests/fuzz/corpus/$$f) \
+			2>$(O)/$$f.log || { tail -40 $(O)/$$f.log; exit 1; }; \
+		grep -E 'stat::(number|new)' $(O)/$$f.log; \
+	done
+
+SHELL_FILES = $(shell git ls-files '*.sh' '*.t' .ci/run)
+lint: ## shellcheck, mandoc, cppcheck, clang-tidy, clang-format
+	$(Q)shellcheck -x $(SHELL_FILES)
+	$(Q)$(if $(PAGES),mandoc -Tlint -W warning $(PAGES))
+	$(Q)if command -v cppcheck >/dev/null; then cppcheck -q --std=c11 \
+		--enable=warning,portability --inline-suppr -I. -Ilib \
+		--error-exitcode=1 --suppress=missingInclude format lib cmd; fi
+	$(Q)if command -v clang-tidy >/dev/null; then \
+		clang-tidy --quiet --warnings-as-errors='*' --checks='-*,bugprone-*,$(NO_TIDY)' \
+		$(wildcard format/*.c lib/*.c lib/*/*.c cmd/*.c) -- -std=gnu11 \
+		-D_GNU_SOURCE -I. -Ilib $(PC_CFLAGS); fi
+	-$(Q)if command -v clang-format >/dev/null; then clang-format -n \
+		$(shell git ls-files '*.[ch]') 2>&1 | grep -c 'warning:' | \
+		sed 's/$$/ places that clang-format would change (advice)/'; fi
+NO_TIDY := -bugprone-easily-swappable-parameters,-bugprone-reserved-identifier
+
+# ---- install ----------------------------------------------------------------
+
+man_dir = $(DESTDIR)$(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))
+SO_DIR = $(DESTDIR)$(LIBDIR)
+
+install: all ## PREFIX, DESTDIR and the like are honoured
+	install -d $(SO_DIR)/pkgconfig $(DESTDIR)$(INCDIR) $(DESTDIR)$(BINDIR)
+	$(if $(STELE),install -m 755 $(STELE) $(DESTDIR)$(BINDIR)/)
+	install -m 644 lib/stele.h $(DESTDIR)$(INCDIR)/
+	install -m 644 $(O)/libstele.a $(SO_DIR)/
+	install -m 755 $(O)/libstele.so.$(MAJOR) $(SO_DIR)/libstele.so.$(VERSION)
+	ln -sf libstele.so.$(VERSION) $(SO_DIR)/libstele.so.$(MAJOR)
+	ln -sf libstele.so.$(MAJOR) $(SO_DIR)/libstele.so
+	install -m 644 $(O)/stele.pc $(SO_DIR)/pkgconfig/
+	$(foreach p,$(PAGES),install -D -m 644 -t $(call man_dir,$(p)) $(p) &&) :
+
+uninstall: ## removes what install made
+	rm -f $(DESTDIR)$(BINDIR)/stele $(DESTDIR)$(INCDIR)/stele.h \
+		$(SO_DIR)/libstele.a $(SO_DIR)/libstele.so* \
+		$(SO_DIR)/pkgconfig/stele.pc \
+		$(foreach p,$(PAGES),$(call man_dir,$(p))/$(notdir $(p)))
+
+clean: ## removes build directories
+	rm -rf $(O) build build-asan build-tsan build-fuzz
+
+# ---- what Debian and Ubuntu call what we need -------------------------------
+
+DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
+	libisal-dev libjansson-dev libseccomp-dev mandoc shellcheck perl git \
+	util-linux mount fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
+	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
+	exfatprogs
+
+deps: ## install what is missing (as root, or through sudo)
+	@missing=; for p in $(DEPS); do \
+		dpkg-query -W -f '$${db:Status-Status}\n' $$p 2>/dev/null | \
+			grep -qx installed || missing="$$missing $$p"; done; \
+	[ -n "$$missing" ] || exit 0; \
+	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
+	echo "installing$$missing"; \
+	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive \
+		apt-get -q install -y --no-install-recommends $$missing
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
+		expand -t 16
+
+FORCE:
+.PHONY: all check check-asan check-tsan check-unit check-code check-here demo \
+	demo-here fuzz fuzz-here lint install uninstall clean deps help FORCE
