@@ -12,6 +12,7 @@
 #	O=DIR		where the build goes
 #	SAN=LIST	sanitizers, as -fsanitize= takes them (give O= as well)
 #	WERROR=1 V=1	warnings are errors; commands are shown
+#	TEST_SECONDS=N	after which a test that hangs is killed
 #	STRICT=1	a skipped test is a failed one
 # Sources are found by wildcard: a new file needs no line here.
 
@@ -27,6 +28,7 @@ MANDIR ?= $(PREFIX)/share/man
 O ?= build
 PROVE ?= prove
 PROVEFLAGS ?= --timer
+TEST_SECONDS ?= 600
 FUZZ_SECONDS ?= 30
 CLANG ?= clang
 
@@ -152,7 +154,7 @@ $(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/libstele.a
 # $(call prove,TESTS): through a fixed address layout, which TSan needs.
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 prove = $(Q)BUILD=$(abspath $(O)) CC='$(CC)' $(FIXED) \
-	$(PROVE) $(PROVEFLAGS) --exec '' $(1)
+	$(PROVE) $(PROVEFLAGS) --exec 'timeout -k 10 $(TEST_SECONDS)' $(1)
 CMD_TESTS := $(sort $(wildcard tests/cmd/*.t))
 TREE_TESTS := $(sort $(wildcard tests/tree/*.t))
 

@@ -58,7 +58,7 @@ int done(void)
 		diag("%u of %u failed", tap.failed, tap.run);
 	if (tap.run != tap.planned)
 		diag("planned %u, ran %u", tap.planned, tap.run);
-	return tap.failed || tap.run != tap.planned;
+	return tap.failed || !tap.run || tap.run != tap.planned;
 }
 
 static bool begin(bool passed)
@@ -216,7 +216,7 @@ void diag(const char *format, ...)
 
 void bail(const char *format, ...)
 {
-	printf("Bail out! ");
+	printf("not ok %u - cannot go on: ", tap.run + 1);
 	print_message(format);
 	end_line();
 	exit(255);
@@ -226,7 +226,7 @@ void sysbail(const char *format, ...)
 {
 	int error = errno;
 
-	printf("Bail out! ");
+	printf("not ok %u - cannot go on: ", tap.run + 1);
 	print_message(format);
 	printf(": %s", strerror(error));
 	end_line();

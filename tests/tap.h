@@ -47,7 +47,10 @@ bool is_blob(const void *wanted, const void *seen, size_t size,
 	     const char *format, ...) TAP_FORMAT(4);
 
 void diag(const char *format, ...) TAP_FORMAT(1);
-/* The test itself cannot go on; sysbail adds what errno says. */
+/*
+ * The test itself cannot go on; sysbail adds what errno says. (TAP's
+ * "Bail out!" would stop all other tests as well.)
+ */
 void bail(const char *format, ...) TAP_FORMAT(1) TAP_NORETURN;
 void sysbail(const char *format, ...) TAP_FORMAT(1) TAP_NORETURN;
 

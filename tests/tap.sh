@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # what tests read: status, out, err, loop
+#
+# tap.sh - what shell tests say to prove
+#
+#	. "${0%/*}/../tap.sh"
+#	requires mkfs.ext4 -V
+#	run stele info "$tmp/none"
+#	is 1 "$status" "info: no such file"
+#	ok "info: says why" grep -q "$tmp/none" <<<"$err"
+#	done_testing
+#
+# The working directory is the top of the tree, $tmp a directory of the test's
+# own, the PATH begins with the build. Wanted comes before seen. Without
+# done_testing there is no plan, so a test that stops half way is red.
+#
+# Under STRICT=1 a skip is a failure, unless its reason stands word for word in
+# this list, or in STRICT_ALLOW, separated by colons.
+tap_strict_allow=${STRICT_ALLOW:-}
+
+set -u
+export LC_ALL=C.UTF-8 TZ=UTC
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+export BUILD=${BUILD:-$PWD/build}
+export PATH=$BUILD:$PATH:/usr/sbin:/sbin
+
+tap_count=0
+tap_failed=0
+tap_cleanups=()
+
+# ---- words ----
+
+diag() { printf '# %s\n' "${@//$'\n'/$'\n# '}"; }
+
+# The test itself cannot go on. (TAP's "Bail out!" would stop all others.)
+bail() {
+	printf 'not ok %d - cannot go on: %s\n' $((tap_count + 1)) "$*"
+	exit 255
+}
+
+# must CMD...: a step that the test stands on
+must() { "$@" >&2 || bail "$* (status $?)"; }
+
+done_testing() {
+	[ "$tap_count" -gt 0 ] || bail "checked nothing"
+	printf '1..%d\n' "$tap_count"
+	[ "$tap_failed" = 0 ] || diag "$tap_failed of $tap_count failed"
+	exit $((tap_failed > 0))
+}
+
+# ---- checks ----
+
+tap_result() { # STATUS DESCRIPTION
+	tap_count=$((tap_count + 1))
+	if [ "$1" = 0 ]; then
+		printf 'ok %d - %s\n' "$tap_count" "$2"
+		return 0
+	fi
+	tap_failed=$((tap_failed + 1))
+	printf 'not ok %d - %s\n' "$tap_count" "$2"
+	return 1
+}
+
+# ok DESCRIPTION CMD...: CMD succeeds; what it prints goes to stderr
+ok() {
+	local description=$1
+	shift
+	"$@" >&2
+	tap_result $? "$description"
+}
+
+# not CMD...: for ok; a crash is no "not"
+not() {
+	"$@"
+	local result=$?
+	[ $result -gt 0 ] && [ $result -lt 126 ]
+}
+
+# is WANTED SEEN DESCRIPTION
+is() {
+	if [ "$1" = "$2" ]; then
+		tap_result 0 "$3"
+	else
+		tap_result 1 "$3"
+		diag "wanted: '$1'" "  seen: '$2'"
+		return 1
+	fi
+}
+
+# run CMD...: sets status, out, err; the bytes are in $tmp/.out and $tmp/.err
+run() {
+	"$@" >"$tmp/.out" 2>"$tmp/.err"
+	status=$?
+	{
+		out=$(<"$tmp/.out")
+		err=$(<"$tmp/.err")
+	} 2>/dev/null # bash's word on NUL bytes
+}
+
+# ---- skips ----
+
+tap_strict() { # REASON: whether it may not be one
+	case ${STRICT:-0} in 0 | '') return 1 ;; esac
+	[[ :$tap_strict_allow: != *":$1:"* ]]
+}
+
+skip_all() {
+	if tap_strict "$*"; then
+		printf '1..1\nnot ok 1 - STRICT forbids to skip: %s\n' "$*"
+		exit 1
+	fi
+	printf '1..0 # SKIP %s\n' "$*"
+	exit 0
+}
+
+# skip_block COUNT REASON: stands for that many checks
+skip_block() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		if tap_strict "$2"; then
+			tap_result 1 "STRICT forbids to skip: $2"
+		else
+			tap_result 0 "# SKIP $2"
+		fi
+	done
+}
+
+# requires CMD...: skips the whole test unless CMD works
+requires() { "$@" >/dev/null 2>&1 || skip_all "needs '$*'"; }
+requires_root() { [ "$(id -u)" = 0 ] || skip_all "needs root"; }
+
+# ---- what the test leaves behind ----
+
+# cleanup CMD...: runs however the test ends, last first
+cleanup() { tap_cleanups+=("$(printf '%q ' "$@")"); }
+
+tap_exit() {
+	local result=$? i
+	trap '' INT TERM HUP
+	for ((i = ${#tap_cleanups[@]} - 1; i >= 0; i--)); do
+		eval "${tap_cleanups[i]}" >&2
+	done
+	exit $result
+}
+trap tap_exit EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+mkdir -p "${TMPDIR:=$BUILD/tmp}"
+tmp=$(mktemp -d "$TMPDIR/$(basename "$0" .t).XXXXXX") || exit 1
+cleanup rm -rf "$tmp"
+export STELE_RUN_DIR=$tmp/run # never the machine's own
+
+# loop_new SIZE [SECTOR_SIZE]: sets loop (its node) and loop_file
+loop_new() {
+	requires_root
+	loop_file=$(mktemp "$tmp/loop.XXXXXX") || bail "mktemp"
+	must truncate -s "$1" "$loop_file"
+	loop=$(losetup --direct-io=on -b "${2:-512}" -f --show "$loop_file") ||
+		skip_all "needs a loop device"
+	cleanup losetup -d "$loop"
+}
