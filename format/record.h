@@ -15,6 +15,7 @@
 
 #include "format/checked.h"
 #include "format/le.h"
+#include "format/run.h"
 
 #define STELE_TRAILER_SIZE     16u
 #define STELE_PAYLOAD_SIZE_MAX ((UINT64_C(1) << 47) - 1)

@@ -17,6 +17,7 @@
 /* Slot sizes of one doubling are 2^-8 of it apart: at most 256 classes. */
 #define STELE_CLASS_BITS    8u
 #define STELE_SLOT_SIZE_MAX (UINT64_C(1) << 48)
+#define STELE_SAMPLES_MAX   (UINT64_C(1) << 48) /* of a segment: le48 numbers */
 #define STELE_RUNS_MAX	    (UINT32_C(1) << 24) /* source order needs many */
 
 struct stele_disk_run {

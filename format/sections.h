@@ -79,5 +79,16 @@ int stele_names_next(const struct stele_disk_block *blocks, uint64_t count,
 /* Deleted: 508 numbers to a block, strictly ascending. */
 #define STELE_DELETED_PER_BLOCK 508u
 uint64_t stele_deleted_blocks(uint64_t count);
+uint64_t stele_deleted_get(const struct stele_disk_block *blocks,
+			   uint64_t index);
+void stele_deleted_put(struct stele_disk_block *blocks, uint64_t index,
+		       uint64_t number);
+/*
+ * Check a list whose blocks have been checked, all stele_deleted_blocks() of
+ * them: numbers below sample_count, ascending, zero behind. Return: 0;
+ * -EUCLEAN.
+ */
+int stele_deleted_check(const struct stele_disk_block *blocks, uint64_t count,
+			uint64_t sample_count, const char **why);
 
 #endif
