@@ -32,7 +32,6 @@ TEST_SECONDS ?= 600
 FUZZ_SECONDS ?= 30
 CLANG ?= clang
 
-MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -41,8 +40,11 @@ Q :=
 say :=
 else
 Q := @
-say = @printf '  %-7s %s\n' $(1) $(2);
+quiet := $(findstring s,$(filter-out --%,$(firstword $(MAKEFLAGS))))
+say = $(if $(quiet),,@printf '  %-7s %s\n' $(1) $(2))
 endif
+
+MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 part = $(shell sed -n 's/^\#define STELE_VERSION_$(1) //p' lib/stele.h)
 MAJOR := $(call part,MAJOR)
@@ -98,7 +100,7 @@ $(O)/%.o: %.c $(O)/settings
 
 # Every object hangs on this file, which changes when the settings do.
 $(O)/settings: export SETTINGS = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LDLIBS) \
-	$(LIB_LIBS) $(CMD_LIBS) $(VERSION) $(PREFIX) $(LIBDIR) $(INCDIR)
+	$(LIB_LIBS) $(CMD_LIBS)
 $(O)/settings: FORCE
 	@$(PKG_CONFIG) --exists --print-errors $(LIB_PC) $(CMD_PC) || \
 		{ echo "libraries are missing: run 'make deps'" >&2; exit 1; }
@@ -119,7 +121,8 @@ $(O)/libstele.so.$(MAJOR): $(LIB_OBJS) lib/libstele.map
 $(O)/libstele.so: $(O)/libstele.so.$(MAJOR)
 	$(Q)ln -sf $(<F) $@
 
-$(O)/stele.pc: lib/stele.pc.in $(O)/settings
+$(O)/stele.pc: lib/stele.pc.in FORCE
+	$(Q)mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCDIR@|$(INCDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		-e 's|@LIB_PC@|$(LIB_PC)|' $< >$@
@@ -146,7 +149,6 @@ $(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/libstele.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) $(LDLIBS) -o $@
 
-.SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 
 # ---- tests ------------------------------------------------------------------
@@ -192,7 +194,7 @@ fuzz-here: $(addsuffix .fuzz,$(FUZZ))
 
 SHELL_FILES = $(shell git ls-files '*.sh' '*.t' .ci/run)
 lint: ## shellcheck, mandoc, cppcheck, clang-tidy, clang-format
-	$(Q)shellcheck -x $(SHELL_FILES)
+	$(Q)shellcheck $(SHELL_FILES)
 	$(Q)$(if $(PAGES),mandoc -Tlint -W warning $(PAGES))
 	$(Q)if command -v cppcheck >/dev/null; then cppcheck -q --std=c11 \
 		--enable=warning,portability --inline-suppr -I. -Ilib \
