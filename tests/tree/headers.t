@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# headers.t - each header compiles alone, the public one in any dialect
+. "${0%/*}/../tap.sh"
+
+requires git ls-files --error-unmatch Makefile
+
+cc=${CC:-cc}
+
+# compiles COMPILER FLAG... HEADER: included twice, by its full name
+compiles() {
+	local header=${*: -1}
+	printf '#include "%s"\n#include "%s"\n' "$header" "$header" |
+		"${@:1:$#-1}" -Wall -Wextra -Werror -fsyntax-only -
+}
+
+for header in $(git ls-files 'format/*.h' 'lib/*.h' 'tests/*.h'); do
+	ok "$header" compiles "$cc" -x c -std=gnu11 -D_GNU_SOURCE -I. "$header"
+done
+for header in $(git ls-files 'cmd/*.h'); do
+	ok "$header" compiles "$cc" -x c -std=gnu11 -D_GNU_SOURCE -Ilib -I. "$header"
+done
+for std in c99 c11 c17; do
+	ok "stele.h in strict $std" \
+		compiles "$cc" -x c -std=$std -pedantic-errors -Ilib stele.h
+done
+for std in c++11 c++20; do
+	ok "stele.h in strict $std" \
+		compiles "${CXX:-g++}" -x c++ -std=$std -pedantic-errors -Ilib stele.h
+done
+
+done_testing

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# layers.t - dependencies point down, by include (HACKING.md, "Layers")
+. "${0%/*}/../tap.sh"
+
+requires git ls-files --error-unmatch Makefile
+
+# The folders from the bottom up; a file may include what has no higher rank.
+ranks='format lib lib/device lib/image lib/source lib/write lib/read lib/view
+	lib/node'
+
+# Offences, one a line. Everything in quotes is named from the top of the tree.
+upward() {
+	# shellcheck disable=SC2016 # perl's own variables
+	perl -e '
+		my ($rank, %rank) = (0);
+		$rank{$_} = $rank++ for split " ", shift;
+		for my $file (@ARGV) {
+			(my $from = $file) =~ s,/[^/]+$,,;
+			open my $in, "<", $file or die "$file: $!";
+			while (<$in>) {
+				/^\s*#\s*include\s*"(([^"]*)\/[^"\/]+|[^"]+)"/
+					or next;
+				my ($what, $to) = ($1, $2 // "");
+				next if $what eq "lib/stele.h" && $from ne "format";
+				print "$file:$.: $what\n"
+					unless defined $rank{$from}
+					&& defined $rank{$to}
+					&& $rank{$to} <= $rank{$from};
+			}
+		}' "$ranks" "$@"
+}
+
+# includes PATTERN PLACE...: files that include such a header, other than those
+# below PLACE
+includes() {
+	local pattern=$1
+	shift
+	git ls-files 'format/*.[ch]' 'lib/*.[ch]' 'cmd/*.[ch]' |
+		grep -vE "^($(IFS='|' && echo "$*"))" |
+		xargs -r grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*$pattern"
+}
+
+mapfile -t files < <(git ls-files 'format/*.[ch]' 'lib/*.[ch]')
+is "" "$(upward "${files[@]}")" "format and lib include what lies below"
+is "" "$(includes '<(liburing|linux/io_uring|blkid/)' lib/device/)" \
+	"only lib/device includes liburing.h and blkid.h"
+is "" "$(includes '<openssl/' lib/image/digest.c lib/write/)" \
+	"only digests and the write path include libcrypto"
+is "" "$(includes '<isa-l' format/)" "only format includes isa-l"
+is "" "$(includes '<jansson' cmd/)" "only cmd includes jansson"
+is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |
+	while read -r name; do
+		[ "$name" = stele.h ] || [ -f "cmd/${name//\//:}" ] || echo "$name"
+	done)" "cmd includes stele.h and headers of its own"
+is "" "$(includes '<(unistd|fcntl|stdio|stdlib|sys/|linux/|pthread)' lib/ cmd/)" \
+	"format includes nothing that does I/O or allocates"
+
+done_testing

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# symbols.t - what objects define and refer to (HACKING.md, "Layers")
+#
+# Includes can be got round by a declaration; the linker's view cannot.
+. "${0%/*}/../tap.sh"
+
+requires git ls-files --error-unmatch Makefile
+
+# Whatever the compiler brings: stack protector, sanitizers, fortified strings.
+runtime='_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov|sanitizer)_.*'
+plain='(__)?(mem|str)[a-z]+(_chk)?'
+
+mapfile -t objects < <(git ls-files 'format/*.c' 'lib/*.c' |
+	sed "s|^\(.*\)\.c$|$BUILD/\1.o|")
+mapfile -t commands < <(git ls-files 'cmd/*.c' |
+	sed "s|^\(.*\)\.c$|$BUILD/\1.o|")
+requires test -e "$BUILD/libstele.a"
+
+# "FILE SYMBOL" for each, FILE as in the tree and without a suffix.
+nm_pairs() {
+	nm -A "$@" | sed "s|^$BUILD/||; s|\.o:.* | |"
+}
+nm_pairs -g --defined-only "${objects[@]}" >"$tmp/defined"
+nm_pairs -u "${objects[@]}" >"$tmp/wanted"
+: >"$tmp/wanted.cmd"
+[ "${#commands[@]}" = 0 ] || nm_pairs -u "${commands[@]}" >"$tmp/wanted.cmd"
+
+# wanting PATTERN PLACE...: who refers to such a symbol, but files below PLACE
+wanting() {
+	local pattern=$1
+	shift
+	grep -E " ($pattern)\$" "$tmp/wanted" |
+		grep -vE "^($(IFS='|' && echo "${*:-none}"))"
+}
+
+# References that point up, by the ranks of layers.t.
+upward() {
+	# shellcheck disable=SC2016
+	perl -e '
+		my ($rank, %rank, %home) = (0);
+		$rank{$_} = $rank++ for split " ", shift;
+		my ($defined, $wanted) = @ARGV;
+		sub folder { my $f = shift; $f =~ s,/[^/]+$,,; $rank{$f} }
+		open my $in, "<", $defined or die;
+		while (<$in>) { my ($f, $s) = split; $home{$s} = $f }
+		open $in, "<", $wanted or die;
+		while (<$in>) {
+			my ($f, $s) = split;
+			my $to = $home{$s} // next;
+			print "$f $s ($to)\n" if folder($to) > folder($f);
+		}' "$(sed -n "/^ranks='/,/'$/{s/ranks=//;s/'//g;p}" \
+		tests/tree/layers.t)" "$tmp/defined" "$tmp/wanted"
+}
+
+ok "there are objects" test -s "$tmp/defined"
+is "" "$(grep -v ' stele_' "$tmp/defined")" "every global symbol is stele_*"
+is "" "$(upward)" "references point down"
+
+own=$(sed -n 's/^format\/.* //p' "$tmp/defined" | paste -sd '|')
+is "" "$(grep '^format/' "$tmp/wanted" |
+	grep -vE " ($plain|$runtime|crc32_iscsi|${own:-none})\$")" \
+	"format refers to mem*, str*, itself and CRC32C"
+
+is "" "$(wanting '(io_uring|__io_uring|blkid)_.*' lib/device/)" \
+	"only lib/device calls liburing and blkid"
+is "" "$(wanting '(EVP|SHA|RAND|HMAC|OPENSSL|ERR|CRYPTO)[0-9]*_.*' \
+	lib/image/digest lib/write/)" \
+	"only digests and the write path call libcrypto"
+is "" "$(wanting 'crc[0-9]+_.*' format/)" "only format calls isa-l"
+is "" "$(wanting 'json[_a-z]*_.*')" "nothing in lib calls jansson"
+is "" "$(wanting 'p(read|write)v?2?(64)?|p(read|write)v(64)?2?' \
+	lib/device/ lib/source/)" \
+	"only the seam and sources read and write at offsets"
+
+prints='(__)?v?[fd]?printf(_chk)?|f?puts|f?putc|putchar|perror|psignal'
+prints="$prints|v?(err|warn)x?|v?syslog|std(out|err)"
+exits='_?exit|_Exit|quick_exit|abort|raise'
+is "" "$(wanting "$prints|$exits")" "lib neither prints nor exits"
+
+public=$(sed -n 's/^\t\(stele_[a-z0-9_]*\);$/\1/p' lib/libstele.map |
+	paste -sd '|')
+is "" "$(comm -12 <(sed 's/.* //' "$tmp/wanted.cmd" | sort -u) \
+	<(sed 's/.* //' "$tmp/defined" | sort -u) | grep -vxE "$public")" \
+	"cmd calls what libstele.map exports"
+is "" "$(grep -E ' (io_uring|blkid|EVP|crc[0-9]+)_' "$tmp/wanted.cmd")" \
+	"cmd calls none of the libraries below lib"
+
+done_testing
