@@ -49,7 +49,7 @@ printf '%s\n' '#include <stele.h>' '#include <stdio.h>' \
 before=$(listing)
 ok "builds" build all
 is "$before" "$(listing)" "the build leaves the tree as it was"
-is "" "$(build all)" "a second build has nothing to do"
+is "" "$(make all CFLAGS=-O0 2>&1)" "a second build has nothing to do"
 if [ -f cmd/stele.c ]; then
 	is "stele $version" "$(build/stele --version)" "the command's version"
 fi
