@@ -16,8 +16,9 @@
 #include "format/block.h"
 #include "format/superblock.h"
 
-#define STELE_SEGMENTS_MAX   65536u
-#define STELE_SNAPSHOTS_MAX  65536u
+/* The first two bound the stack that proves names and ids unique (32 KiB). */
+#define STELE_SEGMENTS_MAX   16384u
+#define STELE_SNAPSHOTS_MAX  16384u
 #define STELE_REFS_MAX	     (UINT32_C(1) << 20)
 #define STELE_FREE_MAX	     65536u
 #define STELE_SIGNATURES_MAX 65536u
@@ -37,7 +38,7 @@ struct stele_disk_catalog {
 };
 STELE_CHECK_SIZE(struct stele_disk_catalog, 64);
 
-/* Ascending by offset. */
+/* Ascending by offset; ids are unique. */
 struct stele_disk_catalog_segment {
 /*00*/	le64 id; /* never 0 */
 /*08*/	le64 offset;
@@ -52,11 +53,12 @@ STELE_CHECK_SIZE(struct stele_disk_catalog_segment, 64);
 struct stele_disk_snapshot {
 /*00*/	uint8_t name[STELE_SNAPSHOT_NAME_SIZE];
 /*40*/	le64 id;     /* never 0, never reused */
-/*48*/	le64 parent; /* id, or 0 */
+/*48*/	le64 parent; /* an id below its own, perhaps gone since; or 0 */
 /*50*/	le64 time;   /* seconds since 1970, two's complement */
 /*58*/	le64 sample_count; /* live ones of all segments */
 /*60*/	uint8_t digest[32];
-/*80*/	le32 first_ref; /* index into the refs; in table order, no gaps */
+/* Refs, notes and signatures lie in the snapshots' order, without gaps. */
+/*80*/	le32 first_ref;
 /*84*/	le32 ref_count;
 /*88*/	le32 note_offset; /* into the notes' text */
 /*8c*/	le32 note_size;
@@ -67,12 +69,12 @@ struct stele_disk_snapshot {
 STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
 
-/* One segment of one snapshot; the segments of a snapshot in id order. */
+/* One segment of one snapshot, each once; they stand in the order of ids. */
 struct stele_disk_ref {
 /*00*/	le32 segment; /* index into the segments */
 /*04*/	le32 reserved0;
-/*08*/	le64 deleted_offset; /* of DELETED blocks on the target, or 0 */
-/*10*/	le64 deleted_count;  /* numbers in that list */
+/*08*/	le64 deleted_offset; /* of DELETED blocks on the target; or 0, */
+/*10*/	le64 deleted_count;  /* and 0 numbers, and 0 */
 /*18*/	le64 deleted_owner;  /* generation that wrote it */
 /*20*/	uint8_t reserved1[16];
 };
@@ -130,11 +132,13 @@ struct stele_catalog {
 };
 
 /*
- * View the `size` bytes read at `offset`, which the superblock `sb` refers to.
+ * View the `size` bytes that the superblock `sb` refers to, a ready one.
  * Checks in this order: size, crc of the whole (sb->catalog_crc), each block,
  * counts, stream size, zero behind it, then each table: bounds in DATA_OFFSET
- * to high_water, order, overlap (segments, the catalog, free extents, deleted lists), names
- * (stele_name_ok, unique), references, sums, reserved fields.
+ * to high_water, order, overlap (segments, the catalog, free extents; deleted
+ * lists with these, but not with each other: snapshots share them), names
+ * (stele_name_ok, unique), references, sums, reserved fields. Deleted lists
+ * need the superblock's feature bit.
  * Return: 0; -EBADMSG; -EMEDIUMTYPE; -EUCLEAN.
  */
 int stele_catalog_decode(const void *blocks, uint64_t size,
@@ -149,13 +153,17 @@ void stele_catalog_ref(const struct stele_catalog *catalog, uint32_t index,
 		       struct stele_catalog_ref *out);
 void stele_catalog_free(const struct stele_catalog *catalog, uint32_t index,
 			struct stele_catalog_free *out);
+/* `text` gets the note_size bytes of a snapshot's note, not terminated. */
+void stele_catalog_note(const struct stele_catalog *catalog, uint32_t index,
+			char *text);
 
 /* Bytes of the stream for these counts; whole blocks: stele_stream_blocks(). */
 uint64_t stele_catalog_stream_size(const struct stele_catalog_counts *counts);
 
 /*
  * Encode into zeroed blocks, enough for the stream: begin, put every entry of
- * every table, end (which seals). After end, crc32c over the blocks is what the superblock wants.
+ * every table, end (which seals). After end, crc32c over the blocks is what the
+ * superblock wants.
  */
 void stele_catalog_begin(struct stele_disk_block *blocks,
 			 const struct stele_catalog_counts *counts,

@@ -81,7 +81,7 @@ struct stele_disk_section {
 /*04*/	le32 field;  /* index for COLUMN and NAMES, else STELE_NO_FIELD */
 /*08*/	le64 offset; /* from the segment's start, whole blocks */
 /*10*/	le64 size;   /* bytes, whole blocks, never 0 */
-/*18*/	le64 count;  /* of entries */
+/*18*/	le64 count;  /* of keys, numbers, digests, hashes (TREE), names */
 /*20*/	le64 stream_size; /* NAMES: bytes of the stream; else 0 */
 };
 STELE_CHECK_SIZE(struct stele_disk_section, 40);
@@ -114,13 +114,15 @@ struct stele_descriptor {
 /*
  * View a descriptor: `size` bytes read at `offset`. `id` may be
  * STELE_OWNER_ANY (salvage). Checks in this order: size, blocks, id, counts,
- * stream size, zero behind it, geometry (both copies, slots and sections within
- * the segment, in that order, no overlap), fields (names, types, unique), runs
- * (first: 0, then ascending, below sample_count; slot size a class of the
- * granule: stele_slot_size(slot_size) == slot_size; offset: the granule's multiple, at or behind the
- * end of the run before, first == slots_offset; boundary), end of the last run == slots end, sections
- * (type, field, unique, count against sample_count, size against count), reserved.
- * run_count is 0 just when sample_count is.
+ * stream size, zero behind it, geometry (place of both copies, slots within the
+ * segment, boundary: the segment's offset is its multiple), fields (names,
+ * types, unique; no tensors without their feature), runs (first: 0, then
+ * ascending, below sample_count; slot size a class of the granule:
+ * stele_slot_size(slot_size) == slot_size; offset: the granule's multiple, with
+ * a boundary the boundary's, at or behind the end of the run before, first ==
+ * slots_offset), end of the last run == slots end, sums, sections (type, field,
+ * unique, order, count against sample_count, size against count), reserved.
+ * run_count is 0 just when sample_count is. There is at least one field.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EUCLEAN.
  */
 int stele_descriptor_decode(const void *blocks, uint64_t size, uint64_t offset,
@@ -141,13 +143,21 @@ int stele_descriptor_find_section(const struct stele_descriptor *descriptor,
 void stele_descriptor_shape(const struct stele_descriptor *descriptor,
 			    struct stele_record_shape *out);
 
+/*
+ * Count and size of a section that follows from the number of samples: ORDER,
+ * COLUMN, DIGESTS, TREE. False: of another type, or there is none.
+ */
+bool stele_section_geometry(uint32_t type, uint64_t sample_count,
+			    uint64_t *count, uint64_t *size);
+
 /* Bytes of the stream with these counts. */
 uint64_t stele_descriptor_stream_size(uint32_t field_count, uint32_t run_count,
 				      uint32_t section_count);
 
 /*
- * Encode into zeroed blocks: put the header (from *d, its view part ignored), put every
- * entry, then seal for each of the two places.
+ * Encode into zeroed blocks, stele_stream_blocks() of the stream's size: put the
+ * header (from *d, its view part ignored), put every entry, then seal for each
+ * of the two places.
  */
 void stele_descriptor_put_header(struct stele_disk_block *blocks,
 				 const struct stele_descriptor *d);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * catalog.c - view a catalog: decode, accessors
+ *
+ * Decoding ends with tables that fit the stream and agree with each other, so
+ * that an accessor reads without a check. The caller keeps index < count.
+ */
+#include "format/catalog.h"
+
+#include "format/catalog_check.h"
+#include "format/catalog_layout.h"
+#include "format/crc32c.h"
+#include "format/decode.h"
+
+void stele_catalog_get(const struct stele_catalog *catalog, uint64_t position,
+		       void *data, size_t size)
+{
+	/* Never true once the counts match the stream. */
+	if (!stele_stream_get(catalog->blocks, catalog->block_count, position,
+			      data, size))
+		memset(data, 0, size);
+}
+
+static int check_counts(const struct stele_catalog_counts *counts,
+			const struct stele_superblock *sb, const char **why)
+{
+	if (counts->segments > STELE_SEGMENTS_MAX)
+		return unclean(why, "catalog: too many segments");
+	if (counts->snapshots > STELE_SNAPSHOTS_MAX)
+		return unclean(why, "catalog: too many snapshots");
+	if (counts->refs > STELE_REFS_MAX)
+		return unclean(why, "catalog: too many references");
+	if (counts->free > STELE_FREE_MAX)
+		return unclean(why, "catalog: too many free extents");
+	if (counts->signatures > STELE_SIGNATURES_MAX)
+		return unclean(why, "catalog: too many signatures");
+	if (counts->signatures &&
+	    !(sb->feature_compat & STELE_FEATURE_SIGNATURES))
+		return unclean(why, "catalog: signatures without the feature");
+	if (counts->notes_size > STELE_NOTES_SIZE_MAX)
+		return unclean(why, "catalog: notes too long");
+	return 0;
+}
+
+static int read_header(struct stele_catalog *out,
+		       const struct stele_superblock *sb, const char **why)
+{
+	struct stele_disk_catalog disk;
+	uint64_t size;
+	int ret;
+
+	stele_catalog_get(out, 0, &disk, sizeof(disk));
+	out->counts = (struct stele_catalog_counts){
+		.segments = le32_get(disk.segment_count),
+		.snapshots = le32_get(disk.snapshot_count),
+		.refs = le32_get(disk.ref_count),
+		.free = le32_get(disk.free_count),
+		.signatures = le32_get(disk.signature_count),
+		.notes_size = le32_get(disk.notes_size),
+	};
+	out->next_snapshot_id = le64_get(disk.next_snapshot_id);
+	ret = check_counts(&out->counts, sb, why);
+	if (ret < 0)
+		return ret;
+	size = catalog_layout(&out->counts).end;
+	if (le64_get(disk.stream_size) != size)
+		return unclean(why, "catalog: stream size against counts");
+	if (stele_stream_blocks(size) != out->block_count)
+		return unclean(why, "catalog: size against stream size");
+	if (!stele_stream_zero_from(out->blocks, out->block_count, size))
+		return unclean(why, "catalog: bytes behind it not zero");
+	if (!bytes_zero(disk.reserved, sizeof(disk.reserved)))
+		return unclean(why, "catalog: reserved bytes not zero");
+	return 0;
+}
+
+int stele_catalog_decode(const void *blocks, uint64_t size,
+			 const struct stele_superblock *sb,
+			 struct stele_catalog *out, const char **why)
+{
+	int ret;
+
+	if (size == 0 || size != sb->catalog_size ||
+	    !is_aligned(size, STELE_BLOCK_SIZE))
+		return unclean(why, "catalog: not of the superblock's size");
+	if (stele_crc32c(0, blocks, size) != sb->catalog_crc)
+		return refuse(why, -EBADMSG,
+			      "catalog: not of the superblock's checksum");
+	*out = (struct stele_catalog){
+		.blocks = blocks,
+		.block_count = size / STELE_BLOCK_SIZE,
+	};
+	ret = stele_blocks_check(out->blocks, out->block_count,
+				 STELE_BLOCK_CATALOG, sb->catalog_offset,
+				 sb->generation, why);
+	if (ret == 0)
+		ret = read_header(out, sb, why);
+	if (ret == 0)
+		ret = stele_catalog_check_space(out, sb, why);
+	if (ret == 0)
+		ret = stele_catalog_check_snapshots(out, sb, why);
+	return ret;
+}
+
+void stele_catalog_segment(const struct stele_catalog *catalog, uint32_t index,
+			   struct stele_catalog_segment *out)
+{
+	struct stele_disk_catalog_segment disk;
+
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).segments +
+				  index * sizeof(disk),
+			  &disk, sizeof(disk));
+	*out = (struct stele_catalog_segment){
+		.id = le64_get(disk.id),
+		.offset = le64_get(disk.offset),
+		.size = le64_get(disk.size),
+		.descriptor_size = le64_get(disk.descriptor_size),
+		.sample_count = le64_get(disk.sample_count),
+	};
+}
+
+void stele_catalog_snapshot(const struct stele_catalog *catalog, uint32_t index,
+			    struct stele_catalog_snapshot *out)
+{
+	struct stele_disk_snapshot disk;
+
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).snapshots +
+				  index * sizeof(disk),
+			  &disk, sizeof(disk));
+	*out = (struct stele_catalog_snapshot){
+		.id = le64_get(disk.id),
+		.parent = le64_get(disk.parent),
+		.time = (int64_t)le64_get(disk.time),
+		.sample_count = le64_get(disk.sample_count),
+		.first_ref = le32_get(disk.first_ref),
+		.ref_count = le32_get(disk.ref_count),
+		.note_offset = le32_get(disk.note_offset),
+		.note_size = le32_get(disk.note_size),
+	};
+	memcpy(out->name, disk.name, sizeof(out->name));
+	memcpy(out->digest, disk.digest, sizeof(out->digest));
+}
+
+void stele_catalog_ref(const struct stele_catalog *catalog, uint32_t index,
+		       struct stele_catalog_ref *out)
+{
+	struct stele_disk_ref disk;
+
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).refs +
+				  index * sizeof(disk),
+			  &disk, sizeof(disk));
+	*out = (struct stele_catalog_ref){
+		.segment = le32_get(disk.segment),
+		.deleted_offset = le64_get(disk.deleted_offset),
+		.deleted_count = le64_get(disk.deleted_count),
+		.deleted_owner = le64_get(disk.deleted_owner),
+	};
+}
+
+void stele_catalog_free(const struct stele_catalog *catalog, uint32_t index,
+			struct stele_catalog_free *out)
+{
+	struct stele_disk_free disk;
+
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).free +
+				  index * sizeof(disk),
+			  &disk, sizeof(disk));
+	*out = (struct stele_catalog_free){
+		.offset = le64_get(disk.offset),
+		.size = le64_get(disk.size),
+	};
+}
+
+void stele_catalog_note(const struct stele_catalog *catalog, uint32_t index,
+			char *text)
+{
+	struct stele_catalog_snapshot snapshot;
+
+	stele_catalog_snapshot(catalog, index, &snapshot);
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).notes +
+				  snapshot.note_offset,
+			  text, snapshot.note_size);
+}
+
+static bool name_byte_ok(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+bool stele_name_ok(const char *name, size_t size)
+{
+	if (size == 0 || size >= STELE_SNAPSHOT_NAME_SIZE || name[0] == '.' ||
+	    name[0] == '-')
+		return false;
+	for (size_t i = 0; i < size; i++)
+		if (!name_byte_ok(name[i]))
+			return false;
+	return true;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * catalog_snapshots.c - the snapshots of a catalog, and what they refer to
+ *
+ * Refs, notes and signatures belong to the snapshots in table order without
+ * gaps: each snapshot begins where the one before ended, and the last one ends
+ * where the table does. So nothing is shared and nothing is left over.
+ */
+#include "format/catalog_check.h"
+#include "format/catalog_layout.h"
+#include "format/decode.h"
+#include "format/sections.h"
+
+/* How far the snapshots so far have used up the tables that they share. */
+struct progress {
+	uint64_t id, refs, notes, signatures;
+};
+
+/* One bit for each segment that a snapshot names. */
+struct seen {
+	uint64_t words[STELE_SEGMENTS_MAX / 64];
+};
+
+static bool see(struct seen *seen, uint32_t index)
+{
+	uint64_t bit = UINT64_C(1) << index % 64;
+	bool before = seen->words[index / 64] & bit;
+
+	seen->words[index / 64] |= bit;
+	return !before;
+}
+
+static int check_deleted(const struct stele_catalog *catalog,
+			 const struct stele_superblock *sb,
+			 const struct stele_catalog_ref *ref,
+			 uint64_t sample_count, const char **why)
+{
+	uint64_t size;
+
+	if (ref->deleted_offset == 0) {
+		if (ref->deleted_count || ref->deleted_owner)
+			return unclean(why, "catalog: deleted without a list");
+		return 0;
+	}
+	if (!(sb->feature_incompat & STELE_FEATURE_DELETED))
+		return unclean(why, "catalog: deleted without the feature");
+	if (ref->deleted_count == 0 || ref->deleted_count > sample_count)
+		return unclean(why, "catalog: deleted count out of range");
+	if (ref->deleted_owner == 0 || ref->deleted_owner > sb->generation)
+		return unclean(why, "catalog: deleted list of no generation");
+	/* Small: a count is at most STELE_SAMPLES_MAX. */
+	size = stele_deleted_blocks(ref->deleted_count) * STELE_BLOCK_SIZE;
+	if (!stele_catalog_extent_ok(ref->deleted_offset, size, sb))
+		return unclean(why, "catalog: deleted list out of bounds");
+	if (!stele_catalog_extent_apart(catalog, sb, ref->deleted_offset, size))
+		return unclean(why, "catalog: deleted list on other data");
+	return 0;
+}
+
+/* Return: 0, and *live gets what the ref adds to its snapshot; -EUCLEAN. */
+static int check_ref(const struct stele_catalog *catalog,
+		     const struct stele_superblock *sb, uint32_t index,
+		     struct seen *seen, uint64_t *live, const char **why)
+{
+	struct stele_catalog_segment segment;
+	struct stele_catalog_ref ref;
+	struct stele_disk_ref disk;
+	int ret;
+
+	stele_catalog_ref(catalog, index, &ref);
+	if (ref.segment >= catalog->counts.segments)
+		return unclean(why, "catalog: reference to no segment");
+	if (!see(seen, ref.segment))
+		return unclean(why, "catalog: segment twice in a snapshot");
+	stele_catalog_segment(catalog, ref.segment, &segment);
+	ret = check_deleted(catalog, sb, &ref, segment.sample_count, why);
+	if (ret < 0)
+		return ret;
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).refs +
+				  index * sizeof(disk),
+			  &disk, sizeof(disk));
+	if (le32_get(disk.reserved0) ||
+	    !bytes_zero(disk.reserved1, sizeof(disk.reserved1)))
+		return unclean(why, "catalog: reference's reserved bytes");
+	*live = segment.sample_count - ref.deleted_count;
+	return 0;
+}
+
+static int check_refs(const struct stele_catalog *catalog,
+		      const struct stele_superblock *sb,
+		      const struct stele_catalog_snapshot *snapshot,
+		      const char **why)
+{
+	struct seen seen = {0};
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < snapshot->ref_count; i++) {
+		uint64_t live;
+		int ret;
+
+		ret = check_ref(catalog, sb, snapshot->first_ref + i, &seen,
+				&live, why);
+		if (ret < 0)
+			return ret;
+		if (!checked_add(sum, live, &sum))
+			return unclean(why, "catalog: samples overflow");
+	}
+	if (sum != snapshot->sample_count)
+		return unclean(why, "catalog: sample count of a snapshot");
+	return 0;
+}
+
+static int check_tables(const struct stele_catalog *catalog,
+			const struct stele_disk_snapshot *disk,
+			struct progress *progress, const char **why)
+{
+	const struct stele_catalog_counts *counts = &catalog->counts;
+
+	if (le32_get(disk->first_ref) != progress->refs)
+		return unclean(why, "catalog: first reference of a snapshot");
+	progress->refs += le32_get(disk->ref_count);
+	if (progress->refs > counts->refs)
+		return unclean(why, "catalog: references of a snapshot");
+	if (le32_get(disk->note_offset) != progress->notes)
+		return unclean(why, "catalog: note offset of a snapshot");
+	progress->notes += le32_get(disk->note_size);
+	if (progress->notes > counts->notes_size)
+		return unclean(why, "catalog: note size of a snapshot");
+	if (le32_get(disk->first_signature) != progress->signatures)
+		return unclean(why, "catalog: first signature of a snapshot");
+	progress->signatures += le32_get(disk->signature_count);
+	if (progress->signatures > counts->signatures)
+		return unclean(why, "catalog: signatures of a snapshot");
+	return 0;
+}
+
+static int check_identity(const struct stele_catalog *catalog,
+			  const struct stele_catalog_snapshot *snapshot,
+			  struct progress *progress, const char **why)
+{
+	const char *name = snapshot->name;
+
+	if (!text_ok(name, sizeof(snapshot->name)))
+		return unclean(why, "catalog: snapshot name not zero-padded");
+	if (!stele_name_ok(name, strlen(name)))
+		return unclean(why, "catalog: bad name of a snapshot");
+	if (snapshot->id <= progress->id)
+		return unclean(why, "catalog: snapshot ids not ascending");
+	if (snapshot->id >= catalog->next_snapshot_id)
+		return unclean(why, "catalog: snapshot id over the next one");
+	if (snapshot->parent >= snapshot->id)
+		return unclean(why, "catalog: snapshot older than its parent");
+	progress->id = snapshot->id;
+	return 0;
+}
+
+static int check_snapshot(const struct stele_catalog *catalog,
+			  const struct stele_superblock *sb, uint32_t index,
+			  struct progress *progress, const char **why)
+{
+	struct stele_catalog_snapshot snapshot;
+	struct stele_disk_snapshot disk;
+	int ret;
+
+	stele_catalog_snapshot(catalog, index, &snapshot);
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).snapshots +
+				  index * sizeof(disk),
+			  &disk, sizeof(disk));
+	ret = check_identity(catalog, &snapshot, progress, why);
+	if (ret == 0)
+		ret = check_tables(catalog, &disk, progress, why);
+	if (ret == 0)
+		ret = check_refs(catalog, sb, &snapshot, why);
+	if (ret < 0)
+		return ret;
+	if (!bytes_zero(disk.reserved, sizeof(disk.reserved)))
+		return unclean(why, "catalog: snapshot's reserved bytes");
+	return 0;
+}
+
+int stele_catalog_check_snapshots(const struct stele_catalog *catalog,
+				  const struct stele_superblock *sb,
+				  const char **why)
+{
+	const struct stele_catalog_counts *counts = &catalog->counts;
+	struct progress progress = {0};
+
+	if (catalog->next_snapshot_id == 0)
+		return unclean(why, "catalog: no next snapshot id");
+	for (uint32_t i = 0; i < counts->snapshots; i++) {
+		int ret = check_snapshot(catalog, sb, i, &progress, why);
+
+		if (ret < 0)
+			return ret;
+	}
+	if (progress.refs != counts->refs)
+		return unclean(why, "catalog: references of no snapshot");
+	if (progress.notes != counts->notes_size)
+		return unclean(why, "catalog: notes of no snapshot");
+	if (progress.signatures != counts->signatures)
+		return unclean(why, "catalog: signatures of no snapshot");
+	if (!stele_catalog_names_unique(catalog))
+		return unclean(why, "catalog: snapshot name twice");
+	return 0;
+}
