@@ -15,7 +15,7 @@ cd "$tree" || exit 1
 
 # Nothing of the make that runs this test shall leak in.
 unset MAKEFLAGS MAKELEVEL MFLAGS O SAN CFLAGS DESTDIR
-build() { make -s "$@" CFLAGS=-O0 PREFIX=$prefix DESTDIR="$dest"; }
+build() { make -s "$@" CFLAGS=-O0 PREFIX="$prefix" DESTDIR="$dest"; }
 listing() { find . -path ./build -prune -o -type f -printf '%p %s %T@\n' | sort; }
 installed() { find "$dest" ! -type d -printf '/%P\n' 2>/dev/null | sort; }
 
