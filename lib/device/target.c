@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * target.c - takes the spelling of a target apart; see target.h
+ *
+ * Only text is looked at here: whether a path exists, and whether a word is a
+ * mapping, is asked by those who open it.
+ */
+#include "lib/device/target.h"
+
+#include "format/catalog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGEST_PREFIX "sha256:"
+#define RBD_PREFIX    "rbd:"
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* Exactly STELE_DIGEST_SIZE bytes in hexadecimal, and nothing behind them. */
+static bool parse_digest(const char *text, uint8_t *digest)
+{
+	if (strlen(text) != 2 * STELE_DIGEST_SIZE)
+		return false;
+	for (size_t i = 0; i < STELE_DIGEST_SIZE; i++) {
+		int high = hex_value(text[2 * i]);
+		int low = hex_value(text[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		digest[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+/* `name`: what follows the dividing '@', perhaps nothing. */
+static int parse_snapshot(const char *text, const char *name,
+			  const struct stele_log *log, struct stele_target *out)
+{
+	if (!*name)
+		return 0;
+	if (!strncmp(name, DIGEST_PREFIX, strlen(DIGEST_PREFIX))) {
+		out->pinned = parse_digest(name + strlen(DIGEST_PREFIX),
+					   out->digest);
+		if (out->pinned)
+			return 0;
+		stele_log_error(log, "bad digest in target '%s': not %d hexadecimal digits",
+				text, 2 * STELE_DIGEST_SIZE);
+		return -EINVAL;
+	}
+	if (!stele_name_ok(name, strlen(name))) {
+		stele_log_error(log, "bad snapshot name '%s' in target '%s' (a path that holds an '@' is written '%s@')",
+				name, text, text);
+		return -EINVAL;
+	}
+	out->snapshot = strdup(name);
+	return out->snapshot ? 0 : -ENOMEM;
+}
+
+int stele_target_parse(const char *text, const struct stele_log *log,
+		       struct stele_target *out)
+{
+	const char *at, *slash;
+	int err = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (!text || !*text) {
+		stele_log_error(log, "empty target");
+		return -EINVAL;
+	}
+	if (!strncmp(text, RBD_PREFIX, strlen(RBD_PREFIX))) {
+		stele_log_error(log, "cannot open '%s': this library was built without librbd (a file of that name is written './%s')",
+				text, text);
+		return -EOPNOTSUPP;
+	}
+	at = strrchr(text, '@');
+	slash = strrchr(text, '/');
+	if (at && slash && at < slash)
+		at = NULL;
+	if (at == text) {
+		stele_log_error(log, "no path in target '%s'", text);
+		return -EINVAL;
+	}
+	if (at)
+		err = parse_snapshot(text, at + 1, log, out);
+	if (!err) {
+		out->path = at ? strndup(text, (size_t)(at - text)) :
+				 strdup(text);
+		if (!out->path)
+			err = -ENOMEM;
+	}
+	if (err)
+		stele_target_release(out);
+	return err;
+}
+
+void stele_target_release(struct stele_target *target)
+{
+	free(target->path);
+	free(target->snapshot);
+	memset(target, 0, sizeof(*target));
+}
