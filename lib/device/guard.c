@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guard.c - is a target in use? The first half of guard.h
+ *
+ * Asked before the target is opened for writing, because an exclusive open
+ * says no more than EBUSY, and nothing at all of swap files, of loop devices
+ * or of plain openers. What it cannot see (other mount and process
+ * namespaces) the exclusive open still refuses. Only reads /proc and /sys.
+ */
+#include "lib/device/guard.h"
+#include "lib/device/stack.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * udevd and blkid open a device for a moment when it appears or was written:
+ * an opener is one who is still there after a second.
+ */
+#define OPENER_TRIES   20
+#define OPENER_WAIT_NS 50000000
+
+struct guard {
+	const char *path;
+	const struct stele_log *log;
+	struct stele_stack stack;
+};
+
+/* "'/dev/vdb': partition 'vdb1' is ...": which of the nodes it is about. */
+static int refuse(const struct guard *guard, const struct stele_stack_node *node,
+		  const char *what, const char *by)
+{
+	const char *kind = node && node->whole ? "disk" : "partition";
+
+	if (!node || node == guard->stack.nodes)
+		stele_log_error(guard->log, "'%s' is in use: it is %s%s",
+				guard->path, what, by);
+	else
+		stele_log_error(guard->log, "'%s' is in use: its %s '%s' is %s%s",
+				guard->path, kind, node->name, what, by);
+	return -EBUSY;
+}
+
+/* Undo the kernel's "\040" in place. */
+static void unescape(char *text)
+{
+	char *out = text;
+
+	for (; *text; out++) {
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' &&
+		    text[2] >= '0' && text[2] <= '7' && text[3] >= '0' &&
+		    text[3] <= '7') {
+			*out = (char)((text[1] - '0') << 6 |
+				      (text[2] - '0') << 3 | (text[3] - '0'));
+			text += 4;
+		} else {
+			*out = *text++;
+		}
+	}
+	*out = '\0';
+}
+
+/* ---- mounts and swap ------------------------------------------------------- */
+
+/*
+ * One line of mountinfo: "36 35 98:0 /root /mnt rw shared:1 - ext4 /dev/sda1 rw".
+ * btrfs and its like number themselves, so the source is asked, too. The mount
+ * point stays escaped: it goes into one line of text.
+ */
+static int check_mount(struct guard *guard, char *line)
+{
+	const struct stele_stack_node *node;
+	char *save, *word, *point = NULL;
+	unsigned int high = 0, low = 0;
+	struct stat st;
+
+	for (int i = 0; i < 5; i++) {
+		word = strtok_r(i ? NULL : line, " \n", &save);
+		if (!word)
+			return 0;
+		if (i == 2 && sscanf(word, "%u:%u", &high, &low) != 2)
+			return 0;
+		point = word;
+	}
+	node = stele_stack_find(&guard->stack, makedev(high, low));
+	if (node)
+		return refuse(guard, node, "mounted on ", point);
+	while (word && strcmp(word, "-"))
+		word = strtok_r(NULL, " \n", &save);
+	strtok_r(NULL, " \n", &save); /* type of the filesystem */
+	word = strtok_r(NULL, " \n", &save);
+	if (!word)
+		return 0;
+	unescape(word);
+	if (word[0] == '/' && !stat(word, &st) && S_ISBLK(st.st_mode) &&
+	    stele_stack_is(&guard->stack, &st, &node))
+		return refuse(guard, node, "mounted on ", point);
+	return 0;
+}
+
+/* One line of /proc/swaps; the heading names no file. */
+static int check_swap(struct guard *guard, char *line)
+{
+	const struct stele_stack_node *node;
+	struct stat st;
+
+	line[strcspn(line, " \t\n")] = '\0';
+	unescape(line);
+	if (line[0] == '/' && !stat(line, &st) &&
+	    stele_stack_is(&guard->stack, &st, &node))
+		return refuse(guard, node, "swap", "");
+	return 0;
+}
+
+static int each_line(struct guard *guard, const char *path,
+		     int (*check)(struct guard *guard, char *line))
+{
+	FILE *file = fopen(path, "re");
+	size_t size = 0;
+	char *line = NULL;
+	int err = 0;
+
+	if (!file && errno == ENOENT && !access("/proc/self", F_OK))
+		return 0; /* a kernel without swap */
+	if (!file) {
+		err = -errno;
+		stele_log_error(guard->log, "cannot open '%s': %s", path,
+				strerror(errno));
+		return err;
+	}
+	while (!err && getline(&line, &size, file) >= 0)
+		err = check(guard, line);
+	if (!err && ferror(file))
+		err = -EIO;
+	free(line);
+	fclose(file);
+	return err;
+}
+
+/* ---- holders --------------------------------------------------------------- */
+
+static int check_holders(struct guard *guard)
+{
+	char name[STELE_STACK_NAME_SIZE];
+	int rc;
+
+	for (size_t i = 0; i < guard->stack.count; i++) {
+		const struct stele_stack_node *node = &guard->stack.nodes[i];
+
+		rc = stele_stack_holder(node, name);
+		if (rc > 0)
+			return refuse(guard, node, "held by ", name);
+		if (rc < 0)
+			return rc;
+	}
+	rc = stele_stack_loop(&guard->stack, name);
+	if (rc > 0)
+		return refuse(guard, NULL, "under loop device ", name);
+	return rc;
+}
+
+/* ---- openers --------------------------------------------------------------- */
+
+/* Without waiting for a file server that does not answer. */
+static int stat_quietly(int dir, const char *name, struct stat *st)
+{
+	struct statx stx;
+
+	if (statx(dir, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		  STATX_TYPE | STATX_INO, &stx))
+		return -errno;
+	memset(st, 0, sizeof(*st));
+	st->st_mode = stx.stx_mode;
+	st->st_ino = stx.stx_ino;
+	st->st_dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	st->st_rdev = makedev(stx.stx_rdev_major, stx.stx_rdev_minor);
+	return 0;
+}
+
+/* The first descriptor of a process that leads to the target. 0 none, 1 found. */
+static int scan_process(struct guard *guard, int proc, const char *pid,
+			const struct stele_stack_node **node)
+{
+	struct dirent *entry;
+	char path[64];
+	int fd, found = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%.32s/fd", pid);
+	fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) { /* gone, or not ours to see */
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while (!found && (entry = readdir(dir))) {
+		struct stat st;
+
+		if (stat_quietly(fd, entry->d_name, &st))
+			continue;
+		found = stele_stack_is(&guard->stack, &st, node) &&
+			!(*node && (*node)->whole);
+	}
+	closedir(dir);
+	return found;
+}
+
+static void process_name(int proc, const char *pid, char *by, size_t size)
+{
+	char path[64], name[32] = "?";
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "%.32s/comm", pid);
+	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+	if (length > 0) {
+		name[length] = '\0';
+		name[strcspn(name, "\n")] = '\0';
+	}
+	if (fd >= 0)
+		close(fd);
+	snprintf(by, size, "%.32s (%s)", pid, name);
+}
+
+/* 1: there is one; `by` says who. */
+static int find_opener(struct guard *guard,
+		       const struct stele_stack_node **node, char *by,
+		       size_t size)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int found = 0;
+
+	if (!dir)
+		return -errno;
+	while (!found && (entry = readdir(dir))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (*end || pid <= 0 || pid == getpid())
+			continue;
+		found = scan_process(guard, dirfd(dir), entry->d_name, node);
+		if (found)
+			process_name(dirfd(dir), entry->d_name, by, size);
+	}
+	closedir(dir);
+	return found;
+}
+
+static int check_openers(struct guard *guard)
+{
+	const struct timespec wait = {.tv_nsec = OPENER_WAIT_NS};
+	const struct stele_stack_node *node = NULL;
+	char by[80];
+	int rc = 0;
+
+	for (int i = 0; i < OPENER_TRIES; i++) {
+		if (i)
+			nanosleep(&wait, NULL);
+		rc = find_opener(guard, &node, by, sizeof(by));
+		if (rc <= 0)
+			return rc;
+	}
+	return refuse(guard, node, "open in process ", by);
+}
+
+int stele_guard_in_use(const char *path, const struct stele_log *log)
+{
+	struct guard *guard;
+	struct stat st;
+	int err;
+
+	if (stat(path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	guard = calloc(1, sizeof(*guard));
+	if (!guard)
+		return -ENOMEM;
+	guard->path = path;
+	guard->log = log;
+	err = stele_stack_load(&st, &guard->stack);
+	if (err)
+		goto out;
+	err = each_line(guard, "/proc/self/mountinfo", check_mount);
+	if (err)
+		goto out;
+	err = each_line(guard, "/proc/swaps", check_swap);
+	if (err)
+		goto out;
+	err = check_holders(guard);
+	if (err)
+		goto out;
+	err = check_openers(guard);
+out:
+	if (err && err != -EBUSY)
+		stele_log_error(log, "cannot tell whether '%s' is in use: %s",
+				path, strerror(-err));
+	free(guard);
+	return err;
+}

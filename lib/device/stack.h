@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stack.h - the block devices that share bytes with a target, by sysfs
+ *
+ * Of a disk: itself and its partitions. Of a partition: itself and the disk
+ * that it lies on. Of a regular file: none. Also what the kernel stacked upon
+ * them: holders (dm, md, ...) and loop devices, which are no holders to sysfs.
+ * Read only; works without root, but for loop devices over deleted files.
+ */
+#ifndef STELE_DEVICE_STACK_H
+#define STELE_DEVICE_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#define STELE_STACK_NODES_MAX 258 /* 256 partitions, the disk, its parent */
+#define STELE_STACK_NAME_SIZE 64  /* "nvme0n1p1", "dm-0": 32 to the kernel */
+
+struct stele_stack_node {
+	dev_t number;
+	char name[STELE_STACK_NAME_SIZE]; /* of the kernel, as in /sys/block */
+	bool whole; /* the disk under a partition that is the target */
+};
+
+/* nodes[0] is the target itself, if it is a block device. */
+struct stele_stack {
+	struct stat target;
+	size_t count;
+	struct stele_stack_node nodes[STELE_STACK_NODES_MAX];
+};
+
+/* Return: 0; -E2BIG (more partitions than a disk can have); -ENOMEM; errno of sysfs. */
+int stele_stack_load(const struct stat *target, struct stele_stack *out);
+
+/* Is this a node of the disk, or the same regular file? The node, for its name, in *node (NULL: a file). */
+bool stele_stack_is(const struct stele_stack *stack, const struct stat *st,
+		   const struct stele_stack_node **node);
+const struct stele_stack_node *stele_stack_find(const struct stele_stack *stack,
+					      dev_t number);
+
+/*
+ * What is stacked upon a node, if anything: its name, as in /sys/block.
+ * Return: 0 nothing; 1 yes; errno.
+ */
+int stele_stack_holder(const struct stele_stack_node *node, char *name);
+/* Is there a loop device over the target or a node of it? Return as above. */
+int stele_stack_loop(const struct stele_stack *stack, char *name);
+
+#endif
