@@ -12,7 +12,6 @@ ranks='format lib lib/device lib/image lib/source lib/write lib/read lib/view
 
 # Offences, one a line. Everything in quotes is named from the top of the tree.
 upward() {
-	# shellcheck disable=SC2016 # perl's own variables
 	perl -e '
 		my ($rank, %rank) = (0);
 		$rank{$_} = $rank++ for split " ", shift;

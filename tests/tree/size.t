@@ -13,7 +13,6 @@ column_max=100 # tabs count as 8
 # A function's brace stands alone in column 0, and so does the one that ends it.
 # What opens otherwise is named too, or it would escape being counted.
 functions() {
-	# shellcheck disable=SC2016
 	perl -e '
 		my $max = shift;
 		for my $file (@ARGV) {
@@ -42,7 +41,6 @@ long_files() {
 }
 
 wide_lines() {
-	# shellcheck disable=SC2016
 	perl -CSD -e '
 		my $max = shift;
 		while (<>) {

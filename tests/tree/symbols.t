@@ -37,7 +37,6 @@ wanting() {
 
 # References that point up, by the ranks of layers.t.
 upward() {
-	# shellcheck disable=SC2016
 	perl -e '
 		my ($rank, %rank, %home) = (0);
 		$rank{$_} = $rank++ for split " ", shift;

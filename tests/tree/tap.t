@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tap.t - tap.sh and tap.c themselves: what is wrong comes out red
-# shellcheck disable=SC2016 # scripts in quotes
 . "${0%/*}/../tap.sh"
 
 # verdict NAME: green, red or skipped, as prove sees it

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# docs.t - README, NEWS and HACKING speak of the tree that is there
+. "${0%/*}/../tap.sh"
+
+requires git ls-files --error-unmatch Makefile
+
+# The C of README as a function that a program could have.
+readme_program() {
+	echo '#include <stele.h>'
+	echo 'void consume(const void *data, uint64_t size);'
+	echo 'int example(void);'
+	echo 'int example(void) {'
+	sed -n '/^```c$/,/^```$/p' README.md | grep -vE '^(```|#include)'
+	echo 'return 0; }'
+}
+
+compiles() {
+	readme_program | "${CC:-cc}" -x c -std=gnu11 -Wall -Wextra -Werror \
+		-Ilib -fsyntax-only -
+}
+
+version=$(sed -n 's/^#define STELE_VERSION_[A-Z]* //p' lib/stele.h | paste -sd .)
+
+for page in README.md HACKING.md; do
+	ok "$page has up to 150 lines" test "$(wc -l <"$page")" -le 150
+done
+ok "README has C" grep -q '^```c$' README.md
+ok "the C of README compiles" compiles
+is "" "$(grep -ohE '\]\([^)]*\)' ./*.md | tr -d '])(' | while read -r file; do
+	[ -f "$file" ] || echo "$file"; done)" "links lead to files"
+is "" "$(grep -ohE '\<(run|`|    |and )make [a-z-]+' ./*.md | sed 's/.* //' |
+	sort -u | while read -r target; do
+	make -pnq 2>/dev/null | grep -q "^$target:" || echo "$target"; done)" \
+	"make has the targets that they name"
+is "" "$(grep -hE '^    [$#] stele' README.md | grep -oE '\<stele [a-z]+' |
+	sed 's/stele //' | sort -u | while read -r name; do
+	[ -f "cmd/cmd_$name.c" ] || echo "$name"; done)" \
+	"stele has the commands that README shows"
+is "$version" "$(sed -n 's/^## \([0-9.]*\).*/\1/p' NEWS.md | head -n 1)" \
+	"NEWS begins with this version"
+is "" "$(grep -oE '^    +[a-z]+/ ' HACKING.md | tr -d ' ' | sort -u |
+	while read -r folder; do
+		[ -d "$folder" ] || [ -d "lib/$folder" ] || echo "$folder"
+	done)" "the folders of HACKING's picture exist"
+
+done_testing
