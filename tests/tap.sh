@@ -130,6 +130,9 @@ skip_block() {
 requires() { "$@" >/dev/null 2>&1 || skip_all "needs '$*'"; }
 requires_root() { [ "$(id -u)" = 0 ] || skip_all "needs root"; }
 
+# CI's checkout may belong to somebody else.
+git() { command git -c 'safe.directory=*' "$@"; }
+
 # ---- what the test leaves behind ----
 
 # cleanup CMD...: runs however the test ends, last first
