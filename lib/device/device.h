@@ -46,7 +46,7 @@ enum stele_op {
 	STELE_OP_READ,
 	STELE_OP_WRITE,
 	STELE_OP_FLUSH, /* of all writes reaped before it was submitted */
-	STELE_OP_DISCARD,
+	STELE_OP_DISCARD, /* block-aligned, no other limit; slow, may block */
 };
 
 struct stele_limits {
@@ -77,7 +77,7 @@ struct stele_request {
 struct stele_device_ops {
 	const char *name;
 
-	/* One blocking transfer at request->offset + done; bytes or -errno. */
+	/* One blocking transfer; bytes (flush, discard: 0) or -errno. */
 	ssize_t (*transfer)(struct stele_device *dev, enum stele_op op,
 			    void *data, uint64_t offset, size_t size);
 	/* Bytes on the target now. */
@@ -98,7 +98,7 @@ struct stele_queue_ops {
 	/*
 	 * Push what was started to the kernel, wait until at least min_wait
 	 * raw completions are there (0: only look), and fill done[]/res[]
-	 * with up to max of them. Count or -errno.
+	 * with up to max of them (0: only push). Count or -errno.
 	 */
 	int (*wait)(struct stele_queue *queue, unsigned int min_wait,
 		    struct stele_request **done, ssize_t *res,
@@ -115,6 +115,7 @@ struct stele_device {
 	struct stele_limits limits;
 	struct stele_log log;
 	bool writable;
+	int fd; /* of a target that has one, else -1 */
 };
 
 struct stele_queue {
@@ -123,7 +124,6 @@ struct stele_queue {
 	unsigned int depth;
 	unsigned int in_flight;	 /* submitted and not yet reaped */
 	unsigned int fork_count; /* of the process when it was opened */
-	struct stele_request *ready, **ready_tail; /* complete, not yet reaped */
 };
 
 enum stele_device_flags {
@@ -157,7 +157,8 @@ void *stele_device_memory(struct stele_device *dev);
 /*
  * Blocking transfers, whole or failed, of any block-aligned size. Safe from
  * several threads at once.
- * Return: 0; -EINVAL (alignment); -ENODATA (end of the target before size); -EROFS (not opened for writing); errno of the device.
+ * Return: 0; -EINVAL (alignment); -ENODATA (read) or -ENOSPC (write: end of the
+ * target before size); -EROFS (not opened for writing); errno of the device.
  */
 int stele_device_read(struct stele_device *dev, void *data, uint64_t offset,
 		      size_t size);
@@ -167,6 +168,13 @@ int stele_device_flush(struct stele_device *dev);
 int stele_device_discard(struct stele_device *dev, uint64_t offset,
 			 uint64_t size);
 int stele_device_size(struct stele_device *dev, uint64_t *size);
+/*
+ * Set the size of a regular file; what is new reads as zeros. Writing never
+ * makes it grow: it fails with -ENOSPC at the end, as on a block device. Not
+ * while other threads write.
+ * Return: 0; -EINVAL (alignment); -EROFS; -EOPNOTSUPP (no regular file); errno.
+ */
+int stele_device_resize_file(struct stele_device *dev, uint64_t size);
 /* NULL is fine. */
 void stele_device_close(struct stele_device *dev);
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backend.h - what the files of the seam share, and nobody else sees
+ *
+ * A list of requests, the one place that judges raw results, and the queues
+ * that stand over a file. A backend that completes a request by itself (not
+ * through a ring) keeps the raw result in request->status until wait() hands
+ * both out; no raw result is larger than STELE_TRANSFER_SIZE_MAX.
+ */
+#ifndef STELE_DEVICE_BACKEND_H
+#define STELE_DEVICE_BACKEND_H
+
+#include "lib/device/device.h"
+
+/* First in, first out; all zero is empty. */
+struct stele_request_list {
+	struct stele_request *first, *last;
+	unsigned int count;
+};
+
+void stele_request_push(struct stele_request_list *list,
+			struct stele_request *request);
+/* NULL when empty. */
+struct stele_request *stele_request_pop(struct stele_request_list *list);
+/* Up to max of them with the results in their status, as wait() wants it. */
+int stele_request_drain(struct stele_request_list *list,
+			struct stele_request **done, ssize_t *res,
+			unsigned int max);
+
+/* Is this request one that the device can take? 0, -EINVAL, -EROFS. */
+int stele_request_check(const struct stele_device *dev,
+			const struct stele_request *request);
+/*
+ * Account for one raw result. Return: true when the request is finished, with
+ * its status set; false when what is left must be started (again).
+ */
+bool stele_request_advance(const struct stele_device *dev,
+			   struct stele_request *request, ssize_t res);
+
+/* A file or block device. */
+struct stele_file {
+	struct stele_device base;
+	bool regular;
+	_Atomic uint64_t size; /* of a regular file: where writes end */
+};
+
+/* What one write may transfer at `offset` of the `size` asked; or -ENOSPC. */
+ssize_t stele_file_room(struct stele_file *file, uint64_t offset, size_t size);
+
+/* Can this process use io_uring, here and now? 0 or -errno. */
+int stele_uring_probe(void);
+/* On a struct stele_file. */
+int stele_uring_open_queue(struct stele_device *dev, unsigned int depth,
+			   void *arena, size_t arena_size,
+			   struct stele_queue **out);
+/* On any device whose transfer() may be called from several threads. */
+int stele_threads_open_queue(struct stele_device *dev, unsigned int depth,
+			     void *arena, size_t arena_size,
+			     struct stele_queue **out);
+
+#endif

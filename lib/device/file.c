@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.c - block devices and regular files
+ *
+ * Owns the descriptor and how it was opened: direct where the filesystem can,
+ * exclusive where that was asked. Two backends share all of it but the queue:
+ * io_uring, and threads where io_uring is forbidden or absent. Writes to a
+ * regular file end at its size, as on a block device; a file grows only by
+ * stele_device_resize_file().
+ */
+#include "lib/device/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/checked.h"
+#include "lib/device/backend.h"
+#include "lib/device/limits.h"
+
+#define FLAGS_KNOWN \
+	(STELE_DEVICE_WRITE | STELE_DEVICE_EXCL | STELE_DEVICE_CREATE)
+
+/* ---- transfers ----------------------------------------------------------- */
+
+ssize_t stele_file_room(struct stele_file *file, uint64_t offset, size_t size)
+{
+	uint64_t end = UINT64_MAX;
+
+	if (file->regular)
+		end = round_down(atomic_load(&file->size),
+				 file->base.limits.logical_block);
+	if (offset >= end)
+		return -ENOSPC;
+	return (ssize_t)(size < end - offset ? size : end - offset);
+}
+
+static int discard(struct stele_file *file, uint64_t offset, uint64_t size)
+{
+	uint64_t range[2] = {offset, size};
+	ssize_t room;
+
+	if (!file->regular)
+		return ioctl(file->base.fd, BLKDISCARD, range);
+	room = stele_file_room(file, offset, size);
+	if (room < 0)
+		return 0;
+	return fallocate(file->base.fd,
+			 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			 (off_t)offset, room);
+}
+
+static ssize_t file_transfer(struct stele_device *dev, enum stele_op op,
+			     void *data, uint64_t offset, size_t size)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+	ssize_t res = -1;
+
+	switch (op) {
+	case STELE_OP_READ:
+		res = pread(dev->fd, data, size, (off_t)offset);
+		break;
+	case STELE_OP_WRITE:
+		res = stele_file_room(file, offset, size);
+		if (res < 0)
+			return res;
+		res = pwrite(dev->fd, data, (size_t)res, (off_t)offset);
+		break;
+	case STELE_OP_FLUSH:
+		res = fdatasync(dev->fd);
+		break;
+	case STELE_OP_DISCARD:
+		res = discard(file, offset, size);
+		break;
+	}
+	return res < 0 ? -errno : res;
+}
+
+static int file_size(struct stele_device *dev, uint64_t *size)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+	struct stat st;
+
+	if (!file->regular)
+		return ioctl(dev->fd, BLKGETSIZE64, size) ? -errno : 0;
+	if (fstat(dev->fd, &st))
+		return -errno;
+	*size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static void file_close(struct stele_device *dev)
+{
+	close(dev->fd);
+	free(dev);
+}
+
+static const struct stele_device_ops uring_ops = {
+	.name = STELE_BACKEND_URING,
+	.transfer = file_transfer,
+	.size = file_size,
+	.queue_open = stele_uring_open_queue,
+	.close = file_close,
+};
+
+static const struct stele_device_ops threads_ops = {
+	.name = STELE_BACKEND_THREADS,
+	.transfer = file_transfer,
+	.size = file_size,
+	.queue_open = stele_threads_open_queue,
+	.close = file_close,
+};
+
+int stele_device_resize_file(struct stele_device *dev, uint64_t size)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+
+	if ((dev->ops != &uring_ops && dev->ops != &threads_ops) ||
+	    !file->regular)
+		return -EOPNOTSUPP;
+	if (!dev->writable)
+		return -EROFS;
+	if (size > INT64_MAX || !is_aligned(size, dev->limits.logical_block))
+		return -EINVAL;
+	if (ftruncate(dev->fd, (off_t)size))
+		return -errno;
+	atomic_store(&file->size, size);
+	return 0;
+}
+
+/* ---- choice of the backend ----------------------------------------------- */
+
+/* Errors by which a kernel or a sandbox says that there is no io_uring. */
+static bool means_absent(int rc)
+{
+	return rc == -EPERM || rc == -EACCES || rc == -ENOSYS ||
+	       rc == -ENOMEM || rc == -EINVAL;
+}
+
+static int choose_backend(struct stele_device *dev, const char *backend)
+{
+	bool forced;
+	int rc;
+
+	if (!backend || !*backend)
+		backend = getenv(STELE_BACKEND_ENV);
+	forced = backend && *backend;
+	dev->ops = &threads_ops;
+	if (forced && !strcmp(backend, STELE_BACKEND_THREADS))
+		return 0;
+	if (forced && strcmp(backend, STELE_BACKEND_URING)) {
+		stele_log_error(&dev->log, "unknown backend '%s'", backend);
+		return -EINVAL;
+	}
+	rc = stele_uring_probe();
+	if (!rc) {
+		dev->ops = &uring_ops;
+		return 0;
+	}
+	if (!forced && means_absent(rc)) {
+		stele_log_warning(&dev->log,
+				  "cannot use io_uring: %s; threads serve",
+				  strerror(-rc));
+		return 0;
+	}
+	stele_log_error(&dev->log, "cannot use backend '%s': %s",
+			STELE_BACKEND_URING, strerror(-rc));
+	return rc;
+}
+
+/* ---- open ---------------------------------------------------------------- */
+
+/* Nothing is opened that may act on being opened: tapes, watchdogs, FIFOs. */
+static int check_type(const char *path, unsigned int flags, bool *is_block)
+{
+	struct stat st;
+
+	*is_block = false;
+	if (stat(path, &st))
+		return errno == ENOENT && (flags & STELE_DEVICE_CREATE)
+			       ? 0
+			       : -errno;
+	if (flags & STELE_DEVICE_CREATE)
+		return -EEXIST;
+	*is_block = S_ISBLK(st.st_mode);
+	return *is_block || S_ISREG(st.st_mode) ? 0 : -ENOTBLK;
+}
+
+static int open_descriptor(const char *path, unsigned int flags)
+{
+	int mode = O_CLOEXEC | O_NOCTTY;
+	bool is_block;
+	int rc, fd;
+
+	rc = check_type(path, flags, &is_block);
+	if (rc)
+		return rc;
+	mode |= flags & STELE_DEVICE_WRITE ? O_RDWR : O_RDONLY;
+	if (flags & STELE_DEVICE_CREATE)
+		mode |= O_CREAT | O_EXCL;
+	else if (is_block && (flags & STELE_DEVICE_EXCL))
+		mode |= O_EXCL;
+	fd = open(path, mode, 0666);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The same type as before it was opened, and writable if it has to be. */
+static int check_opened(struct stele_file *file)
+{
+	struct stat st;
+	int read_only = 0;
+
+	if (fstat(file->base.fd, &st))
+		return -errno;
+	file->regular = S_ISREG(st.st_mode);
+	if (file->regular) {
+		atomic_store(&file->size, (uint64_t)st.st_size);
+		return 0;
+	}
+	if (!S_ISBLK(st.st_mode))
+		return -ENOTBLK;
+	if (file->base.writable && ioctl(file->base.fd, BLKROGET, &read_only))
+		return -errno;
+	return read_only ? -EROFS : 0;
+}
+
+static int lock(int fd, bool exclusive)
+{
+	if (!flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) ||
+	    !exclusive)
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+/*
+ * O_DIRECT is set behind the open, because open(2) creates the file before it
+ * finds that the filesystem cannot do it.
+ */
+static bool make_direct(struct stele_file *file, const char *path)
+{
+	int flags = fcntl(file->base.fd, F_GETFL);
+
+	if (flags >= 0 && !fcntl(file->base.fd, F_SETFL, flags | O_DIRECT))
+		return true;
+	stele_log_warning(&file->base.log,
+			  "cannot use direct I/O on '%s': %s; "
+			  "the page cache serves",
+			  path, strerror(errno));
+	return false;
+}
+
+static int set_up(struct stele_file *file, const char *path,
+		  unsigned int flags, const char *backend)
+{
+	struct stele_device *dev = &file->base;
+	bool direct;
+	int rc;
+
+	rc = check_opened(file);
+	if (rc)
+		return rc;
+	rc = lock(dev->fd, flags & STELE_DEVICE_EXCL);
+	if (rc)
+		return rc;
+	direct = make_direct(file, path);
+	rc = stele_limits_read(dev->fd, direct, &dev->limits);
+	if (rc == -EOPNOTSUPP)
+		stele_log_error(&dev->log,
+				"cannot serve '%s': blocks of %u bytes", path,
+				dev->limits.logical_block);
+	if (rc)
+		return rc;
+	return choose_backend(dev, backend);
+}
+
+int stele_device_open_file(const char *path, unsigned int flags,
+			   const char *backend, const struct stele_log *log,
+			   struct stele_device **out)
+{
+	struct stele_file *file;
+	int rc;
+
+	if ((flags & ~FLAGS_KNOWN) || ((flags & STELE_DEVICE_CREATE) &&
+				       !(flags & STELE_DEVICE_WRITE)))
+		return -EINVAL;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	if (log)
+		file->base.log = *log;
+	file->base.writable = flags & STELE_DEVICE_WRITE;
+	rc = open_descriptor(path, flags);
+	file->base.fd = rc;
+	if (rc < 0)
+		goto out;
+	rc = set_up(file, path, flags, backend);
+	if (!rc) {
+		*out = &file->base;
+		return 0;
+	}
+	close(file->base.fd);
+	if (flags & STELE_DEVICE_CREATE)
+		unlink(path);
+out:
+	free(file);
+	return rc;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queue.c - queued transfers, the same for every backend
+ *
+ * Counts what is in flight, so that a backend always has room; starts again
+ * what came back short or was interrupted; and refuses to serve a forked
+ * child, which shares the kernel's ring with its parent but none of the
+ * memory that completions are written to.
+ */
+#include "lib/device/device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/device/backend.h"
+
+#define REAP_BATCH 64u
+
+static atomic_uint fork_count;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&fork_count, 1);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned int stele_fork_count(void)
+{
+	return atomic_load(&fork_count);
+}
+
+static bool is_forked(const struct stele_queue *queue)
+{
+	return queue->fork_count != stele_fork_count();
+}
+
+int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
+		     size_t arena_size, struct stele_queue **out)
+{
+	struct stele_queue *queue;
+	int rc;
+
+	if (!depth || depth > STELE_QUEUE_DEPTH_MAX)
+		return -EINVAL;
+	rc = dev->ops->queue_open(dev, depth, arena, arena_size, &queue);
+	if (rc)
+		return rc;
+	queue->dev = dev;
+	queue->depth = depth;
+	queue->in_flight = 0;
+	queue->fork_count = stele_fork_count();
+	*out = queue;
+	return 0;
+}
+
+int stele_queue_submit(struct stele_queue *queue,
+		       struct stele_request *request)
+{
+	int rc;
+
+	if (is_forked(queue))
+		return -EOWNERDEAD;
+	rc = stele_request_check(queue->dev, request);
+	if (rc)
+		return rc;
+	if (queue->in_flight >= queue->depth)
+		return -EAGAIN;
+	request->status = 0;
+	request->done = 0;
+	request->retries = 0;
+	request->next = NULL;
+	rc = queue->ops->start(queue, request);
+	if (!rc)
+		queue->in_flight++;
+	return rc;
+}
+
+/* Did this raw completion finish its request? If not, it is started again. */
+static bool settle(struct stele_queue *queue, struct stele_request *request,
+		   ssize_t res)
+{
+	int rc;
+
+	if (stele_request_advance(queue->dev, request, res))
+		return true;
+	rc = queue->ops->start(queue, request);
+	request->status = rc;
+	return rc != 0;
+}
+
+/*
+ * One round: wait for `wanted` raw completions, keep what is finished.
+ * Return: raw completions seen, or -errno; *count grows by the finished ones.
+ */
+static int reap_round(struct stele_queue *queue, unsigned int wanted,
+		      struct stele_request **done, unsigned int max,
+		      unsigned int *count)
+{
+	struct stele_request *raw[REAP_BATCH];
+	ssize_t res[REAP_BATCH];
+	unsigned int room = max - *count;
+	int n;
+
+	if (room > REAP_BATCH)
+		room = REAP_BATCH;
+	if (wanted > room)
+		wanted = room;
+	n = queue->ops->wait(queue, wanted, raw, res, room);
+	for (int i = 0; i < n; i++) {
+		if (!settle(queue, raw[i], res[i]))
+			continue;
+		done[(*count)++] = raw[i];
+		queue->in_flight--;
+	}
+	return n;
+}
+
+int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
+		     unsigned int max, unsigned int min)
+{
+	unsigned int count = 0;
+	int n = 1;
+
+	if (is_forked(queue))
+		return -EOWNERDEAD;
+	if (min > queue->in_flight)
+		min = queue->in_flight;
+	if (min > max)
+		min = max;
+	/* The last round sees nothing: it has pushed what was started again. */
+	while (n > 0 && count < max && queue->in_flight)
+		n = reap_round(queue, min > count ? min - count : 0, done, max,
+			       &count);
+	if (n > 0 && queue->in_flight)
+		n = queue->ops->wait(queue, 0, NULL, NULL, 0);
+	if (n < 0 && !count)
+		return -EIO;
+	return (int)count;
+}
+
+int stele_queue_fd(struct stele_queue *queue)
+{
+	return is_forked(queue) ? -EOWNERDEAD : queue->ops->event_fd(queue);
+}
+
+void stele_queue_close(struct stele_queue *queue)
+{
+	struct stele_request *raw[REAP_BATCH];
+	ssize_t res[REAP_BATCH];
+	bool forked;
+	int n = 0;
+
+	if (!queue)
+		return;
+	forked = is_forked(queue);
+	while (!forked && queue->in_flight && n >= 0) {
+		n = queue->ops->wait(queue, 1, raw, res, REAP_BATCH);
+		if (n > 0)
+			queue->in_flight -= (unsigned int)n;
+	}
+	queue->ops->close(queue, forked);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.c - see device.h
+ */
+#include "tests/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+
+const char *const test_backends[TEST_BACKENDS] = {"memory", "uring", "threads"};
+
+static int open_file(const char *backend, uint64_t size,
+		     struct stele_device **out)
+{
+	char path[4096];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/device", test_tmpdir());
+	rc = stele_device_open_file(path,
+				    STELE_DEVICE_WRITE | STELE_DEVICE_CREATE,
+				    backend, NULL, out);
+	if (rc)
+		return rc;
+	unlink(path);
+	return stele_device_resize_file(*out, size);
+}
+
+struct stele_device *test_device_open(const char *backend, uint64_t size)
+{
+	struct stele_device *dev;
+	int rc;
+
+	if (!strcmp(backend, "memory"))
+		rc = stele_device_open_memory(size, 512, &dev);
+	else
+		rc = open_file(backend, size, &dev);
+	if (rc)
+		bail("no device by %s: %s", backend, strerror(-rc));
+	return dev;
+}
+
+void *test_data(const struct stele_device *dev, size_t size, uint64_t seed)
+{
+	uint8_t *data = stele_device_alloc(dev, size);
+
+	if (!data)
+		bail("no memory");
+	seed = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	for (size_t i = 0; i < size; i++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		data[i] = (uint8_t)(seed >> 32);
+	}
+	return data;
+}
+
+static void count_message(void *user, enum stele_log_level level,
+			  const char *message)
+{
+	struct test_log *log = user;
+
+	log->errors += level == STELE_LOG_ERROR;
+	log->warnings += level == STELE_LOG_WARNING;
+	log->infos += level == STELE_LOG_INFO;
+	snprintf(log->last, sizeof(log->last), "%s", message);
+}
+
+struct stele_log test_log_to(struct test_log *log)
+{
+	memset(log, 0, sizeof(*log));
+	return (struct stele_log){.fn = count_message, .user = log};
+}

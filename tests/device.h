@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.h - devices for tests of the seam: each backend, on one footing
+ *
+ * What cannot be made ends the test: these are preconditions, not checks.
+ */
+#ifndef STELE_TESTS_DEVICE_H
+#define STELE_TESTS_DEVICE_H
+
+#include "lib/device/device.h"
+
+#define TEST_BACKENDS 3
+/* "memory", "uring", "threads". */
+extern const char *const test_backends[TEST_BACKENDS];
+
+/* Zeroed and writable; a file has no name any more. */
+struct stele_device *test_device_open(const char *backend, uint64_t size);
+/* From stele_device_alloc(), filled; never the same for two seeds. */
+void *test_data(const struct stele_device *dev, size_t size, uint64_t seed);
+
+/* Messages that a handle gave. */
+struct test_log {
+	unsigned int errors, warnings, infos;
+	char last[256];
+};
+struct stele_log test_log_to(struct test_log *log);
+
+#endif
