@@ -3,10 +3,11 @@
  * stele.h - datasets on raw block devices, read sample by sample
  *
  * The model. A *target* (block device or regular file) holds one *image*. An
- * image holds named, immutable *snapshots*; a snapshot is a sequence of *samples* with
- * ids 0 ... count-1. A sample is a *record*: one or more typed *fields*, and a *key*, its name in the
- * source. Samples are sorted into size classes, so the whole index is a
- * table of a few hundred runs: a sample costs one device read, and no index read.
+ * image holds named, immutable *snapshots*; a snapshot is a sequence of
+ * *samples* with ids 0 ... count-1. A sample is a *record*: one or more typed
+ * *fields*, and a *key*, its name in the source. Samples are sorted into size
+ * classes, so the whole index is a table of a few hundred runs: a sample
+ * costs one device read, and no index read.
  *
  *	struct stele_dataset *ds;
  *	struct stele_sample sample;
@@ -20,17 +21,20 @@
  *
  * Targets. "/dev/nvme1n1", "./cats.stele": a path. "@NAME" behind it picks a
  * snapshot, "@sha256:HEX" (64 digits) pins one by its digest. A word without
- * a slash that `stele map` published on this machine is a target too, and goes before a file of that name.
+ * a slash that `stele map` published on this machine is a target too, and
+ * goes before a file of that name.
  *
  * Threads. A dataset is immutable after open; any number of threads may use
- * it. A reader, a cursor and a view's prefetch belong to one thread at a time; concurrency is
- * more readers. After fork() a dataset still works in the child; a reader does not (-EOWNERDEAD): open a new one.
+ * it. A reader, a cursor and a view's prefetch belong to one thread at a
+ * time; concurrency is more readers. After fork() a dataset still works in
+ * the child; a reader does not (-EOWNERDEAD): open a new one.
  *
  * Errors. Functions that can fail return 0 (or a count) or a negative errno;
  * they never set errno, print, or exit. Fixed meanings:
  *
  *	-EMEDIUMTYPE	no Stele image there
- *	-ENODATA	an unfinished image (its build was interrupted), or a target shorter than its image
+ *	-ENODATA	an unfinished image (its build was interrupted), or a
+ *			target shorter than its image
  *	-EBADMSG	a checksum or digest does not match
  *	-EUCLEAN	checksums match, yet the structure is impossible
  *	-ENOTUNIQ	two superblocks of one generation differ (a fork)
@@ -87,8 +91,8 @@ STELE_API const char *stele_version(void);
  * stele_strerror() - what a code of this library means
  * @error: a negative errno as returned by any function here
  *
- * Our meaning where the table above gives one, else strerror's. Static text or thread-local as
- * in strerror(3).
+ * Our meaning where the table above gives one, else strerror's. Static text
+ * or thread-local as in strerror(3).
  */
 STELE_API const char *stele_strerror(int error);
 
@@ -139,7 +143,9 @@ STELE_API int stele_dataset_open(const char *target,
 				 const struct stele_open_opts *opts,
 				 struct stele_dataset **out);
 
-/** stele_dataset_close() - after its readers, cursors and views. NULL is fine. */
+/**
+ * stele_dataset_close() - after its readers, cursors and views. NULL is fine.
+ */
 STELE_API void stele_dataset_close(struct stele_dataset *ds);
 
 struct stele_dataset_info {
@@ -192,7 +198,8 @@ STELE_API int stele_dataset_field(const struct stele_dataset *ds,
 STELE_API int stele_dataset_field_index(const struct stele_dataset *ds,
 					const char *name);
 /**
- * stele_dataset_class_name() - the name that value `value` of a field stands for
+ * stele_dataset_class_name() - the name that value `value` of a field stands
+ * for
  * @name: NUL-terminated, lives as long as @ds; may hold any byte but NUL
  * Return: 0; -ERANGE; -ENOENT (no name for that value).
  */
@@ -202,7 +209,8 @@ STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
 
 /**
  * stele_dataset_find() - key to id, by the keys section (reads the device)
- * Return: 0; -ENOENT; -EINVAL (size 0 or over the limit); -EBADMSG, -EUCLEAN; device errno.
+ * Return: 0; -ENOENT; -EINVAL (size 0 or over the limit); -EBADMSG, -EUCLEAN;
+ * device errno.
  */
 STELE_API int stele_dataset_find(struct stele_dataset *ds, const char *key,
 				 size_t key_size, uint64_t *id);
@@ -240,7 +248,10 @@ struct stele_sample {
 	void *buffer;	   /* for release */
 };
 
-/** Bytes of a bytes, utf8 or tensor field. Return: 0; -ERANGE; -EINVAL (another type). */
+/**
+ * Bytes of a bytes, utf8 or tensor field. Return: 0; -ERANGE; -EINVAL
+ * (another type).
+ */
 STELE_API int stele_sample_bytes(const struct stele_sample *sample,
 				 uint32_t field, const void **data,
 				 uint64_t *size);
@@ -250,10 +261,12 @@ STELE_API int stele_sample_f64(const struct stele_sample *sample,
 			       uint32_t field, double *value);
 
 /**
- * stele_dataset_read() - one sample, one read (large ones split), its own buffer
+ * stele_dataset_read() - one sample, one read (large ones split), its own
+ * buffer
  *
  * Any thread. Release with stele_sample_release().
- * Return: 0; -ERANGE; -EBADMSG; -EUCLEAN; -ENOMEM; device errno. The return equals sample->status.
+ * Return: 0; -ERANGE; -EBADMSG; -EUCLEAN; -ENOMEM; device errno. The return
+ * equals sample->status.
  */
 STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 				 struct stele_sample *sample);
@@ -288,7 +301,8 @@ struct stele_reader;
 
 struct stele_reader_opts {
 	size_t size;
-	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB; grown to hold the largest sample unless that passes arena_max */
+	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB, or what the
+				largest sample needs, within a limit */
 	uint32_t depth;	     /* device reads in flight; 0: 64 */
 	uint32_t verify;     /* 1 + enum stele_verify; 0: as the dataset */
 };
@@ -312,8 +326,9 @@ STELE_API int stele_reader_open(struct stele_dataset *ds,
  * @ids: any order, repeats allowed; @tags may be NULL (tag = 0)
  *
  * Takes as many as there is room for and returns that count (0: collect and
- * release first). An id out of range is taken, and collected with -ERANGE; a sample larger than
- * the whole arena with -ENOBUFS (read it one-shot, or into your own memory).
+ * release first). An id out of range is taken, and collected with -ERANGE; a
+ * sample larger than the whole arena with -ENOBUFS (read it one-shot, or into
+ * your own memory).
  * Return: count; -EOWNERDEAD.
  */
 STELE_API int stele_reader_submit(struct stele_reader *reader,
@@ -322,21 +337,28 @@ STELE_API int stele_reader_submit(struct stele_reader *reader,
 
 /**
  * stele_reader_submit_into() - read one sample into the caller's memory
- * @memory: aligned to 4096, of at least stele_reader_buffer_size() bytes for @id;
+ * @memory: aligned to 4096, of at least stele_reader_buffer_size() bytes for
+ * @id;
  *          belongs to the reader until the sample is collected
- * Return: 1 taken; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too small); -EOWNERDEAD.
+ * Return: 1 taken; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too
+ * small); -EOWNERDEAD.
  */
 STELE_API int stele_reader_submit_into(struct stele_reader *reader, uint64_t id,
 				       uint64_t tag, void *memory,
 				       uint64_t memory_size);
-/** Bytes that a read of this sample fills: its slot, widened to whole device blocks. 0: id out of range. */
+/**
+ * Bytes that a read of this sample fills: its slot, widened to whole device
+ * blocks. 0: id out of range.
+ */
 STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
 					    uint64_t id);
 
 /**
  * stele_reader_collect() - finished samples, in completion order
- * @min: wait until so many are there (at most what is outstanding); 0: only look
- * Return: count (each with its own status); -EOWNERDEAD; -EIO (the queue broke).
+ * @min: wait until so many are there (at most what is outstanding); 0: only
+ * look
+ * Return: count (each with its own status); -EOWNERDEAD; -EIO (the queue
+ * broke).
  */
 STELE_API int stele_reader_collect(struct stele_reader *reader,
 				   struct stele_sample *samples,
@@ -347,11 +369,17 @@ STELE_API void stele_reader_release(struct stele_reader *reader,
 /** Submitted and not yet collected. */
 STELE_API unsigned int
 stele_reader_outstanding(const struct stele_reader *reader);
-/** Polls readable when collect may return something. Return: fd (the reader's own); -EOPNOTSUPP. */
+/**
+ * Polls readable when collect may return something. Return: fd (the reader's
+ * own); -EOPNOTSUPP.
+ */
 STELE_API int stele_reader_fd(struct stele_reader *reader);
 STELE_API void stele_reader_stats(const struct stele_reader *reader,
 				  struct stele_reader_stats *stats);
-/** Waits for what is in flight. NULL is fine. Samples not released become invalid. */
+/**
+ * Waits for what is in flight. NULL is fine. Samples not released become
+ * invalid.
+ */
 STELE_API void stele_reader_close(struct stele_reader *reader);
 
 /* ---- mmap view ---------------------------------------------------------- */
@@ -365,21 +393,27 @@ struct stele_view_opts {
 };
 
 /**
- * stele_view_open() - map the target read-only (MAP_SHARED): samples by pointer, no copy
+ * stele_view_open() - map the target read-only (MAP_SHARED): samples by
+ * pointer, no copy
  *
- * Pages come through the page cache. A page that cannot be read raises SIGBUS on
- * touch; stele_view_prefetch() reports it as an error instead.
- * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -ENOMEM; errno of mmap(2).
+ * Pages come through the page cache. A page that cannot be read raises SIGBUS
+ * on touch; stele_view_prefetch() reports it as an error instead.
+ * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -ENOMEM; errno
+ * of mmap(2).
  */
 STELE_API int stele_view_open(struct stele_dataset *ds,
 			      const struct stele_view_opts *opts,
 			      struct stele_view **out);
-/** Pointer and length of a sample; nothing to release. Return: 0; -ERANGE; -EBADMSG, -EUCLEAN. */
+/**
+ * Pointer and length of a sample; nothing to release. Return: 0; -ERANGE;
+ * -EBADMSG, -EUCLEAN.
+ */
 STELE_API int stele_view_sample(struct stele_view *view, uint64_t id,
 				struct stele_sample *out);
 /**
  * stele_view_prefetch() - bring samples into memory
- * Return: 0; -ERANGE; -EIO and others of madvise(2) (the first that failed; the rest was tried).
+ * Return: 0; -ERANGE; -EIO and others of madvise(2) (the first that failed;
+ * the rest was tried).
  */
 STELE_API int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
 				  size_t count);
@@ -416,7 +450,10 @@ struct stele_snapshot_info {
 
 struct stele_image;
 
-/** stele_image_open() - an image as a whole; a snapshot in @target is ignored. Errors as stele_dataset_open(). */
+/**
+ * stele_image_open() - an image as a whole; a snapshot in @target is ignored.
+ * Errors as stele_dataset_open().
+ */
 STELE_API int stele_image_open(const char *target,
 			       const struct stele_open_opts *opts,
 			       struct stele_image **out);
@@ -440,7 +477,8 @@ enum stele_build_flags {
 	STELE_BUILD_FORCE = 1 << 1,	   /* overwrite what the target carries */
 	STELE_BUILD_LABELS = 1 << 2,	   /* a `label` field, whatever the source looks like */
 	STELE_BUILD_NO_LABELS = 1 << 3,	   /* never */
-	STELE_BUILD_SKIP_CHANGED = 1 << 4, /* leave out files that change, vanish or cannot be read */
+	/* leave out files that change, vanish or cannot be read */
+	STELE_BUILD_SKIP_CHANGED = 1 << 4,
 };
 
 enum stele_build_phase {
@@ -456,7 +494,10 @@ struct stele_build_progress {
 	uint64_t bytes_done, bytes_total;
 };
 
-/* Nonzero cancels the build (-ECANCELED). From the thread that builds, at least every 100 ms. */
+/*
+ * Nonzero cancels the build (-ECANCELED). From the thread that builds, at
+ * least every 100 ms.
+ */
 typedef int (*stele_build_progress_fn)(void *user,
 				       const struct stele_build_progress *p);
 
@@ -515,16 +556,20 @@ struct stele_build_report {
 };
 
 /**
- * stele_build() - lay a directory out as a new image, and publish its first snapshot
+ * stele_build() - lay a directory out as a new image, and publish its first
+ * snapshot
  * @source: a directory
  * @target: path[@SNAPSHOT]; snapshot "v1" unless given
  *
- * Plans first: the exact end of the image is known before a byte is written. A target that is in
- * use or carries anything is refused (-EBUSY, -EEXIST), and unchanged byte for byte. From the first byte written until the commit
- * the target is recognised as an unfinished image. A regular file that the build created is removed when it fails.
+ * Plans first: the exact end of the image is known before a byte is written.
+ * A target that is in use or carries anything is refused (-EBUSY, -EEXIST),
+ * and unchanged byte for byte. From the first byte written until the commit
+ * the target is recognised as an unfinished image. A regular file that the
+ * build created is removed when it fails.
  *
- * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a key); errno of source or target.
- * What it was about goes to the log callback. @report may be NULL; it is filled as far as known also on errors.
+ * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a
+ * key); errno of source or target. What it was about goes to the log
+ * callback. @report may be NULL; it is filled as far as known also on errors.
  */
 STELE_API int stele_build(const char *source, const char *target,
 			  const struct stele_build_opts *opts,
@@ -567,7 +612,8 @@ struct stele_verify_report {
 /**
  * stele_verify() - every checksum, digest and invariant of an image or snapshot
  * @target: without "@..." the whole image
- * Return: 0 sound; 1 damage found (see report, callback); negative errno when it could not be checked at all.
+ * Return: 0 sound; 1 damage found (see report, callback); negative errno when
+ * it could not be checked at all.
  */
 STELE_API int stele_verify(const char *target,
 			   const struct stele_verify_opts *opts,
@@ -605,16 +651,20 @@ struct stele_mapping_info {
 
 /**
  * stele_map() - check a snapshot and publish it under a name on this machine
- * @name: [A-Za-z0-9._-]{1,63}, not beginning with a dot; NULL: the label, else the snapshot's name
- * Return: 0; -EEXIST (the name is taken by another); errors of stele_dataset_open(); errno of the run directory.
- * Mapping the same snapshot under the same name again succeeds and changes nothing.
+ * @name: [A-Za-z0-9._-]{1,63}, not beginning with a dot; NULL: the label,
+ * else the snapshot's name
+ * Return: 0; -EEXIST (the name is taken by another); errors of
+ * stele_dataset_open(); errno of the run directory. Mapping the same snapshot
+ * under the same name again succeeds and changes nothing.
  */
 STELE_API int stele_map(const char *target, const char *name,
 			const struct stele_map_opts *opts,
 			struct stele_mapping_info *out);
 /** Return: 0; -ENOENT. Open handles stay valid. */
 STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
-/** Calls fn for each mapping, by name. Return: count; errno of the directory. */
+/**
+ * Calls fn for each mapping, by name. Return: count; errno of the directory.
+ */
 STELE_API int stele_maps(void (*fn)(void *user,
 				    const struct stele_mapping_info *info),
 			 void *user);
