@@ -21,6 +21,7 @@ struct stele_image {
 	struct stele_superblock sb;
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
+	uint64_t generation_max;  /* of any copy: a commit goes above it */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
 };

@@ -37,7 +37,7 @@ struct stele_keys_walk {
 	struct stele_disk_block *block; /* owned */
 	uint64_t page;			/* index of the block */
 	struct stele_keys_cursor cursor;
-	bool opened, done;
+	bool opened, done; /* opened: the first key has not been handed out */
 };
 /* Return: 0; errors of read. Release with stele_keys_walk_release(). */
 int stele_keys_walk_open(const struct stele_image *image,

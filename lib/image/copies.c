@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copies.c - read, compare and write the four superblock copies
+ */
+#include "lib/image/copies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t offsets[] = STELE_SUPERBLOCK_OFFSETS;
+
+static void read_copy(struct stele_device *dev, uint64_t target_size,
+		      void *block, struct stele_copy *copy)
+{
+	if (!range_ok(copy->offset, STELE_BLOCK_SIZE, target_size)) {
+		copy->error = -EMEDIUMTYPE;
+		copy->why = "superblock: behind the end of the target";
+		return;
+	}
+	copy->error = stele_device_read(dev, block, copy->offset,
+					STELE_BLOCK_SIZE);
+	if (copy->error < 0) {
+		copy->why = "superblock: cannot be read";
+		return;
+	}
+	copy->error = stele_superblock_decode(block, copy->offset, &copy->sb,
+					      &copy->why);
+}
+
+int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
+{
+	uint64_t size;
+	void *block;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	ret = stele_device_size(dev, &size);
+	if (ret < 0)
+		return ret;
+	block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
+	if (!block)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		struct stele_copy *copy = &out->copy[i];
+
+		copy->offset = offsets[i];
+		read_copy(dev, size, block, copy);
+		if (copy->error < 0)
+			continue;
+		out->good++;
+		if (copy->sb.generation > out->generation_max)
+			out->generation_max = copy->sb.generation;
+	}
+	free(block);
+	return 0;
+}
+
+bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
+		       unsigned int *a, unsigned int *b)
+{
+	int first = -1;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+
+		if (copy->error < 0 || copy->sb.generation != generation)
+			continue;
+		if (first < 0)
+			first = (int)i;
+		if (stele_superblock_same(&copies->copy[first].sb, &copy->sb))
+			continue;
+		*a = (unsigned int)first;
+		*b = i;
+		return true;
+	}
+	return false;
+}
+
+int stele_copies_write(struct stele_device *dev, unsigned int slot,
+		       const struct stele_superblock *sb, void *block)
+{
+	int ret = 0;
+
+	for (unsigned int i = slot; i < STELE_SUPERBLOCK_COPIES; i += 2) {
+		stele_superblock_encode(sb, offsets[i], block);
+		ret = stele_device_write(dev, block, offsets[i],
+					 STELE_BLOCK_SIZE);
+		if (ret < 0)
+			break;
+	}
+	return ret;
+}
+
+int stele_copies_read_back(struct stele_device *dev, unsigned int slot,
+			   const struct stele_superblock *sb, void *block)
+{
+	struct stele_disk_superblock want;
+	int ret;
+
+	for (unsigned int i = slot; i < STELE_SUPERBLOCK_COPIES; i += 2) {
+		ret = stele_device_read(dev, block, offsets[i],
+					STELE_BLOCK_SIZE);
+		if (ret < 0)
+			return ret;
+		stele_superblock_encode(sb, offsets[i], &want);
+		if (memcmp(block, &want, sizeof(want)) != 0)
+			return -EIO;
+	}
+	return 0;
+}

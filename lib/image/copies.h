@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copies.h - the four superblock copies of a target, as they are read
+ *
+ * Copies 0 and 1 are the slots, 2 and 3 their mirrors: copy i belongs to slot
+ * i % 2. Shared by recovery, begin, commit and verify.
+ */
+#ifndef STELE_IMAGE_COPIES_H
+#define STELE_IMAGE_COPIES_H
+
+#include "lib/device/device.h"
+
+#include "format/superblock.h"
+
+struct stele_copy {
+	uint64_t offset;
+	int error;	 /* 0: sb is set; else why not */
+	const char *why; /* the step that failed; static */
+	struct stele_superblock sb;
+};
+
+struct stele_copies {
+	struct stele_copy copy[STELE_SUPERBLOCK_COPIES];
+	unsigned int good;	   /* that decode */
+	uint64_t generation_max;   /* of those */
+};
+
+/*
+ * Read and decode all four; one that cannot be read has the device's error.
+ * Return: 0; -ENOMEM; errno of the device's size.
+ */
+int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
+
+/*
+ * Are there two copies of this generation (not 0) that say different things?
+ * Then *a and *b are their indices.
+ */
+bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
+		       unsigned int *a, unsigned int *b);
+
+/* Write both copies of a slot; not flushed. `block` is one block of memory. */
+int stele_copies_write(struct stele_device *dev, unsigned int slot,
+		       const struct stele_superblock *sb, void *block);
+/* Do both copies of a slot read back as `sb`? 0; -EIO; errno of the device. */
+int stele_copies_read_back(struct stele_device *dev, unsigned int slot,
+			   const struct stele_superblock *sb, void *block);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * digest.c - what is hashed, in which order; SHA-256 by libcrypto
+ *
+ * Each kind of thing has a prefix byte of its own, and each list its count in
+ * front, so that no two different things have the same input.
+ */
+#include "lib/image/digest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+struct stele_hash {
+	EVP_MD *md; /* fetched once: the implicit fetch costs more than a hash */
+	EVP_MD_CTX *ctx;
+	EVP_MD_CTX *inner; /* of a digest that goes into the one in ctx */
+};
+
+int stele_hash_new(struct stele_hash **out)
+{
+	struct stele_hash *hash = calloc(1, sizeof(*hash));
+
+	*out = NULL;
+	if (!hash)
+		return -ENOMEM;
+	hash->md = EVP_MD_fetch(NULL, "SHA256", NULL);
+	hash->ctx = EVP_MD_CTX_new();
+	hash->inner = EVP_MD_CTX_new();
+	if (!hash->md || !hash->ctx || !hash->inner ||
+	    !EVP_DigestInit_ex2(hash->ctx, hash->md, NULL) ||
+	    !EVP_DigestInit_ex2(hash->inner, hash->md, NULL)) {
+		stele_hash_free(hash);
+		return -ENOMEM;
+	}
+	*out = hash;
+	return 0;
+}
+
+void stele_hash_free(struct stele_hash *hash)
+{
+	if (!hash)
+		return;
+	EVP_MD_CTX_free(hash->ctx);
+	EVP_MD_CTX_free(hash->inner);
+	EVP_MD_free(hash->md);
+	free(hash);
+}
+
+void stele_hash_begin(struct stele_hash *hash, uint8_t prefix)
+{
+	EVP_DigestInit_ex2(hash->ctx, NULL, NULL);
+	stele_hash_add(hash, &prefix, sizeof(prefix));
+}
+
+void stele_hash_add(struct stele_hash *hash, const void *data, size_t size)
+{
+	EVP_DigestUpdate(hash->ctx, data, size);
+}
+
+void stele_hash_end(struct stele_hash *hash, uint8_t digest[32])
+{
+	unsigned int size = 0;
+
+	if (!EVP_DigestFinal_ex(hash->ctx, digest, &size) || size != 32)
+		memset(digest, 0, 32);
+}
+
+static void add_le64(struct stele_hash *hash, uint64_t value)
+{
+	const le64 v = le64_put(value);
+
+	stele_hash_add(hash, &v, sizeof(v));
+}
+
+static void add_le32(struct stele_hash *hash, uint32_t value)
+{
+	const le32 v = le32_put(value);
+
+	stele_hash_add(hash, &v, sizeof(v));
+}
+
+void stele_hash_record(struct stele_hash *hash, const void *slot,
+		       uint64_t slot_size, const struct stele_record *record,
+		       uint8_t digest[32])
+{
+	const uint8_t *tail = (const uint8_t *)record->key;
+	const uint8_t *crc = (const uint8_t *)slot + slot_size - sizeof(le32);
+
+	stele_hash_begin(hash, STELE_HASH_LEAF);
+	stele_hash_add(hash, record->payload, record->payload_size);
+	stele_hash_add(hash, tail, (size_t)(crc - tail));
+	stele_hash_end(hash, digest);
+}
+
+void stele_hash_block(struct stele_hash *hash,
+		      const struct stele_disk_block *block, uint8_t digest[32])
+{
+	stele_hash_begin(hash, STELE_HASH_BLOCK);
+	stele_hash_add(hash, block->payload, sizeof(block->payload));
+	stele_hash_end(hash, digest);
+}
+
+static void add_names(struct stele_hash *hash,
+		      const struct stele_names_stream *names)
+{
+	uint64_t left = names->stream_size;
+
+	add_le32(hash, names->field);
+	add_le64(hash, names->stream_size);
+	for (uint64_t i = 0; left > 0 && i < names->block_count; i++) {
+		size_t size = left < STELE_BLOCK_PAYLOAD ? left :
+							   STELE_BLOCK_PAYLOAD;
+
+		stele_hash_add(hash, names->blocks[i].payload, size);
+		left -= size;
+	}
+}
+
+void stele_hash_schema(struct stele_hash *hash,
+		       const struct stele_descriptor_field *fields,
+		       uint32_t field_count,
+		       const struct stele_names_stream *names,
+		       uint32_t names_count, uint8_t digest[32])
+{
+	stele_hash_begin(hash, STELE_HASH_SCHEMA);
+	add_le32(hash, field_count);
+	for (uint32_t i = 0; i < field_count; i++) {
+		struct stele_disk_field field;
+
+		stele_field_encode(&fields[i], &field);
+		stele_hash_add(hash, &field, sizeof(field));
+	}
+	for (uint32_t i = 0; i < names_count; i++)
+		add_names(hash, &names[i]);
+	stele_hash_end(hash, digest);
+}
+
+static void swap_inner(struct stele_hash *hash)
+{
+	EVP_MD_CTX *outer = hash->ctx;
+
+	hash->ctx = hash->inner;
+	hash->inner = outer;
+}
+
+static void hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
+			 uint64_t count, uint8_t digest[32])
+{
+	memset(digest, 0, 32);
+	if (count == 0)
+		return;
+	stele_hash_begin(hash, STELE_HASH_DELETED);
+	for (uint64_t i = 0; i < count; i++)
+		add_le64(hash, numbers[i]);
+	stele_hash_end(hash, digest);
+}
+
+static void add_part(struct stele_hash *hash,
+		     const struct stele_digest_part *part)
+{
+	uint8_t deleted[32];
+
+	swap_inner(hash);
+	hash_deleted(hash, part->deleted, part->deleted_count, deleted);
+	swap_inner(hash);
+	stele_hash_add(hash, part->schema_digest, 32);
+	add_le64(hash, part->sample_count);
+	stele_hash_add(hash, part->tree_root, 32);
+	add_le64(hash, part->deleted_count);
+	stele_hash_add(hash, deleted, 32);
+}
+
+void stele_hash_snapshot(struct stele_hash *hash,
+			 const struct stele_digest_part *parts, uint32_t count,
+			 uint8_t digest[32])
+{
+	stele_hash_begin(hash, STELE_HASH_SNAPSHOT);
+	add_le64(hash, count);
+	for (uint32_t i = 0; i < count; i++)
+		add_part(hash, &parts[i]);
+	stele_hash_end(hash, digest);
+}

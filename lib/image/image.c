@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.c - recovery: which superblock and which catalog are the image
+ *
+ * Nothing is written here. A copy that an older or newer Stele left is judged
+ * by its content alone; of the ready ones the highest generation wins whose
+ * catalog decodes. An unfinished copy says only that nothing is there yet.
+ */
+#include "lib/image/image.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/copies.h"
+
+/* Of several reasons the one that says most; 4: not about the content. */
+static int error_rank(int error)
+{
+	switch (error) {
+	case -EMEDIUMTYPE:
+		return 1;
+	case -EBADMSG:
+		return 2;
+	case -EUCLEAN:
+		return 3;
+	case -EOPNOTSUPP:
+		return 5;
+	default:
+		return error ? 4 : 0;
+	}
+}
+
+static int worse(int a, int b)
+{
+	return error_rank(a) >= error_rank(b) ? a : b;
+}
+
+static void log_copies(const struct stele_copies *copies, bool refused,
+		       const struct stele_log *log)
+{
+	enum stele_log_level level = refused ? STELE_LOG_ERROR :
+					       STELE_LOG_WARNING;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+
+		if (copy->error < 0)
+			stele_log_emit(log, level,
+				       "superblock copy %u at %" PRIu64
+				       " not taken: %s",
+				       i, copy->offset, copy->why);
+	}
+}
+
+static bool is_device_error(int error)
+{
+	return error_rank(error) == 4;
+}
+
+/*
+ * Return: 0 when one of them may be taken. A damaged slot may be what a crash
+ * left; one that the device cannot read, or that a newer Stele wrote, may hold
+ * the newest generation: an older one would be a lie.
+ */
+static int judge_copies(const struct stele_copies *copies,
+			const struct stele_log *log)
+{
+	const struct stele_copy *copy = copies->copy;
+	bool unreadable = false;
+	int error = 0;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		error = worse(error, copy[i].error);
+	for (unsigned int slot = 0; slot < 2; slot++)
+		unreadable |= is_device_error(copy[slot].error) &&
+			      is_device_error(copy[slot + 2].error);
+	if (copies->good && !unreadable && error != -EOPNOTSUPP)
+		error = 0;
+	if (error != -EMEDIUMTYPE)
+		log_copies(copies, error < 0, log);
+	return error;
+}
+
+static int refuse_fork(const struct stele_copies *copies, uint64_t generation,
+		       const struct stele_log *log)
+{
+	unsigned int a, b;
+
+	if (!stele_copies_fork(copies, generation, &a, &b))
+		return 0;
+	stele_log_error(log,
+			"superblock copies %u at %" PRIu64 " and %u at %" PRIu64
+			" are both of generation %" PRIu64 " and differ",
+			a, copies->copy[a].offset, b, copies->copy[b].offset,
+			generation);
+	return -ENOTUNIQ;
+}
+
+static int read_catalog(struct stele_device *dev, const struct stele_log *log,
+			const struct stele_superblock *sb,
+			struct stele_image *image)
+{
+	const char *why = "cannot be read";
+	void *blocks;
+	int ret;
+
+	blocks = stele_device_alloc(dev, sb->catalog_size);
+	if (!blocks)
+		return -ENOMEM;
+	ret = stele_device_read(dev, blocks, sb->catalog_offset,
+				sb->catalog_size);
+	if (ret == 0)
+		ret = stele_catalog_decode(blocks, sb->catalog_size, sb,
+					   &image->catalog, &why);
+	if (ret == 0) {
+		image->catalog_blocks = blocks;
+		return 0;
+	}
+	stele_log_error(log,
+			"catalog of generation %" PRIu64 " at %" PRIu64
+			" not taken: %s",
+			sb->generation, sb->catalog_offset, why);
+	free(blocks);
+	/* The superblock has our magic: this is a damaged image of ours. */
+	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
+}
+
+/* The best ready copy with a generation below `limit`, or -1. */
+static int best_below(const struct stele_copies *copies, uint64_t limit)
+{
+	uint64_t best = 0;
+	int index = -1;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+
+		if (copy->error == 0 && copy->sb.generation > best &&
+		    copy->sb.generation < limit) {
+			best = copy->sb.generation;
+			index = (int)i;
+		}
+	}
+	return index;
+}
+
+static int check_size(const struct stele_superblock *sb, uint64_t target_size,
+		      const struct stele_log *log)
+{
+	if (sb->image_size <= target_size)
+		return 0;
+	stele_log_error(log,
+			"the image has %" PRIu64 " bytes, its target only %" PRIu64,
+			sb->image_size, target_size);
+	return -ENODATA;
+}
+
+/* Take the best ready copy whose catalog decodes. */
+static int select_copy(struct stele_device *dev, const struct stele_log *log,
+		       const struct stele_copies *copies,
+		       struct stele_image *image)
+{
+	uint64_t target_size;
+	int error = 0;
+	int ret, i;
+
+	ret = stele_device_size(dev, &target_size);
+	if (ret < 0)
+		return ret;
+	for (i = best_below(copies, UINT64_MAX); i >= 0;
+	     i = best_below(copies, copies->copy[i].sb.generation)) {
+		const struct stele_superblock *sb = &copies->copy[i].sb;
+
+		ret = refuse_fork(copies, sb->generation, log);
+		if (ret == 0)
+			ret = check_size(sb, target_size, log);
+		if (ret == 0)
+			ret = read_catalog(dev, log, sb, image);
+		if (is_device_error(ret))
+			return ret;
+		if (ret == 0) {
+			image->sb = *sb;
+			image->slot = (unsigned int)i % 2;
+			return 0;
+		}
+		error = worse(error, ret);
+	}
+	if (error)
+		return error;
+	stele_log_error(log, "an unfinished image: its build was interrupted; "
+			     "build it again, with force");
+	return -ENODATA;
+}
+
+/*
+ * What a generation that was passed over references is not ours to overwrite:
+ * the next commit goes behind it, and gets a number above it.
+ */
+static void respect_others(const struct stele_copies *copies,
+			   struct stele_image *image)
+{
+	image->generation_max = copies->generation_max;
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+
+		if (copy->error == 0 &&
+		    copy->sb.high_water > image->sb.high_water &&
+		    copy->sb.high_water <= image->sb.image_size)
+			image->sb.high_water = copy->sb.high_water;
+	}
+}
+
+int stele_image_load(struct stele_device *dev, const struct stele_log *log,
+		     struct stele_image *out)
+{
+	struct stele_copies copies;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	ret = stele_copies_read(dev, &copies);
+	if (ret < 0)
+		return ret;
+	ret = judge_copies(&copies, log);
+	if (ret == 0)
+		ret = select_copy(dev, log, &copies, out);
+	if (ret < 0) {
+		memset(out, 0, sizeof(*out));
+		return ret;
+	}
+	respect_others(&copies, out);
+	out->copies_good = copies.good;
+	out->dev = dev;
+	if (log)
+		out->log = *log;
+	return 0;
+}
+
+void stele_image_release(struct stele_image *image)
+{
+	stele_device_close(image->dev);
+	free(image->catalog_blocks);
+	memset(image, 0, sizeof(*image));
+}

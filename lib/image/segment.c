@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * segment.c - one segment in memory: descriptor, class names, deleted list
+ *
+ * What is allocated is bounded by what the catalog and the descriptor say lies
+ * on the target, and recovery has compared that with the target's size.
+ */
+#include "lib/image/snapshot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/sections.h"
+#include "lib/image/digest.h"
+#include "lib/image/section.h"
+
+#define DELETED_BLOCKS_PER_READ 256u
+
+static int read_descriptor(struct stele_image *image,
+			   const struct stele_catalog_segment *where,
+			   uint64_t offset, struct stele_segment *segment,
+			   const char **why)
+{
+	struct stele_descriptor *d = &segment->descriptor;
+	int ret;
+
+	*why = "cannot be read";
+	ret = stele_device_read(image->dev, segment->blocks, offset,
+				where->descriptor_size);
+	if (ret == 0)
+		ret = stele_descriptor_decode(segment->blocks,
+					      where->descriptor_size, offset,
+					      where->id, d, why);
+	if (ret == 0 &&
+	    (d->offset != where->offset || d->size != where->size ||
+	     d->sample_count != where->sample_count)) {
+		*why = "descriptor: differs from the catalog";
+		ret = -EUCLEAN;
+	}
+	/* A catalog of ours references it: damaged, not foreign. */
+	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
+}
+
+/* The first copy, or else the last. */
+static int load_descriptor(struct stele_image *image,
+			   const struct stele_catalog_segment *where,
+			   struct stele_segment *segment)
+{
+	const uint64_t size = where->descriptor_size;
+	const uint64_t offsets[] = {
+		where->offset, where->offset + where->size - size};
+	const char *why;
+	int ret = -EUCLEAN;
+
+	if (size > STELE_DESCRIPTOR_SIZE_MAX || size > where->size)
+		return -EUCLEAN;
+	segment->blocks = stele_device_alloc(image->dev, size);
+	if (!segment->blocks)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < 2; i++) {
+		ret = read_descriptor(image, where, offsets[i], segment, &why);
+		if (ret == 0)
+			return 0;
+		stele_log_emit(&image->log,
+			       i ? STELE_LOG_ERROR : STELE_LOG_WARNING,
+			       "descriptor of segment %" PRIx64 " at %" PRIu64
+			       " not taken: %s",
+			       where->id, offsets[i], why);
+	}
+	return ret;
+}
+
+static int unpack_descriptor(struct stele_segment *segment)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+
+	segment->runs = calloc(d->run_count + 1, sizeof(*segment->runs));
+	segment->fields = calloc(d->field_count + 1, sizeof(*segment->fields));
+	segment->names = calloc(d->field_count + 1, sizeof(*segment->names));
+	if (!segment->runs || !segment->fields || !segment->names)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < d->run_count; i++)
+		stele_descriptor_run(d, i, &segment->runs[i]);
+	for (uint32_t i = 0; i < d->field_count; i++)
+		stele_descriptor_field(d, i, &segment->fields[i]);
+	stele_descriptor_shape(d, &segment->shape);
+	return 0;
+}
+
+/* One block of memory: the pointers, then the names. */
+static int unpack_names(const struct stele_section *section,
+			const struct stele_disk_block *blocks,
+			struct stele_names *out)
+{
+	const uint64_t count = section->count;
+	const uint64_t block_count = section->size / STELE_BLOCK_SIZE;
+	char name[STELE_KEY_SIZE_MAX + 1];
+	uint64_t position = 0;
+	char *text;
+
+	/* Each name takes at least three bytes of the stream. */
+	if (section->stream_size > STELE_NAMES_SIZE_MAX ||
+	    count > section->stream_size / 3)
+		return -EUCLEAN;
+	out->names = malloc(count * sizeof(*out->names) + section->stream_size);
+	if (!out->names)
+		return -ENOMEM;
+	text = (char *)(out->names + count);
+	for (uint64_t i = 0; i < count; i++) {
+		int size = stele_names_next(blocks, block_count,
+					    section->stream_size, &position,
+					    name);
+
+		if (size < 0)
+			return size;
+		out->names[i] = text;
+		memcpy(text, name, (size_t)size + 1);
+		text += size + 1;
+	}
+	out->count = (uint32_t)count;
+	if (position != section->stream_size ||
+	    !stele_stream_zero_from(blocks, block_count, position))
+		return -EUCLEAN;
+	return 0;
+}
+
+static int load_names(struct stele_image *image, struct stele_segment *segment,
+		      const struct stele_section *section,
+		      struct stele_names_stream *stream)
+{
+	struct stele_disk_block *blocks;
+	int ret;
+
+	if (section->size > STELE_NAMES_SIZE_MAX + (STELE_NAMES_SIZE_MAX >> 6))
+		return -EUCLEAN;
+	blocks = stele_device_alloc(image->dev, section->size);
+	if (!blocks)
+		return -ENOMEM;
+	stream->field = section->field;
+	stream->stream_size = section->stream_size;
+	stream->blocks = blocks; /* freed with the array */
+	stream->block_count = section->size / STELE_BLOCK_SIZE;
+	ret = stele_section_read(image, segment, section, 0,
+				 stream->block_count, blocks);
+	if (ret == 0)
+		ret = unpack_names(section, blocks,
+				   &segment->names[section->field]);
+	return ret;
+}
+
+static int check_schema(struct stele_image *image,
+			const struct stele_segment *segment,
+			const struct stele_names_stream *streams,
+			uint32_t count)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+	uint8_t digest[STELE_DIGEST_SIZE];
+	struct stele_hash *hash;
+	int ret;
+
+	ret = stele_hash_new(&hash);
+	if (ret < 0)
+		return ret;
+	stele_hash_schema(hash, segment->fields, d->field_count, streams, count,
+			  digest);
+	stele_hash_free(hash);
+	if (memcmp(digest, d->schema_digest, sizeof(digest)) == 0)
+		return 0;
+	stele_log_error(&image->log,
+			"schema digest of segment %" PRIx64 " differs", d->id);
+	return -EBADMSG;
+}
+
+/* Class names of all fields, and the schema's digest over them. */
+static int load_schema(struct stele_image *image, struct stele_segment *segment)
+{
+	struct stele_names_stream streams[STELE_FIELD_COUNT_MAX] = {0};
+	uint32_t count = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < segment->descriptor.field_count; i++) {
+		struct stele_section section;
+
+		if (stele_descriptor_find_section(&segment->descriptor,
+						  STELE_BLOCK_NAMES, i,
+						  &section) < 0)
+			continue;
+		ret = load_names(image, segment, &section, &streams[count++]);
+		if (ret < 0)
+			break;
+	}
+	if (ret == 0)
+		ret = check_schema(image, segment, streams, count);
+	if (ret == -EUCLEAN)
+		stele_log_error(&image->log,
+				"class names of segment %" PRIx64
+				" are impossible",
+				segment->descriptor.id);
+	while (count > 0)
+		free((void *)streams[--count].blocks);
+	return ret;
+}
+
+static int read_deleted(struct stele_image *image,
+			const struct stele_catalog_ref *ref, uint64_t first,
+			uint64_t count, struct stele_disk_block *blocks,
+			const char **why)
+{
+	const uint64_t offset = ref->deleted_offset + first * STELE_BLOCK_SIZE;
+	int ret;
+
+	*why = "cannot be read";
+	ret = stele_device_read(image->dev, blocks, offset,
+				count * STELE_BLOCK_SIZE);
+	if (ret == 0)
+		ret = stele_blocks_check(blocks, count, STELE_BLOCK_DELETED,
+					 offset, ref->deleted_owner, why);
+	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
+}
+
+/* The whole list into segment->deleted, a piece at a time. */
+static int unpack_deleted(struct stele_image *image,
+			  const struct stele_catalog_ref *ref,
+			  struct stele_segment *segment,
+			  struct stele_disk_block *blocks, const char **why)
+{
+	const uint64_t total = stele_deleted_blocks(ref->deleted_count);
+	const uint64_t per_read =
+		(uint64_t)DELETED_BLOCKS_PER_READ * STELE_DELETED_PER_BLOCK;
+
+	for (uint64_t first = 0; first < total;
+	     first += DELETED_BLOCKS_PER_READ) {
+		uint64_t done = first * STELE_DELETED_PER_BLOCK;
+		uint64_t left = ref->deleted_count - done;
+		uint64_t take = left < per_read ? left : per_read;
+		int ret;
+
+		ret = read_deleted(image, ref, first,
+				   stele_deleted_blocks(take), blocks, why);
+		if (ret == 0)
+			ret = stele_deleted_check(
+				blocks, take, segment->descriptor.sample_count,
+				why);
+		if (ret < 0)
+			return ret;
+		for (uint64_t i = 0; i < take; i++)
+			segment->deleted[done + i] =
+				stele_deleted_get(blocks, i);
+		if (done && segment->deleted[done] <= segment->deleted[done - 1]) {
+			*why = "deleted: not ascending";
+			return -EUCLEAN;
+		}
+	}
+	segment->deleted_count = ref->deleted_count;
+	return 0;
+}
+
+static int load_deleted(struct stele_image *image,
+			const struct stele_catalog_ref *ref,
+			struct stele_segment *segment)
+{
+	const char *why = "more numbers than samples";
+	struct stele_disk_block *blocks;
+	int ret = -EUCLEAN;
+
+	blocks = stele_device_alloc(image->dev, (size_t)DELETED_BLOCKS_PER_READ *
+							STELE_BLOCK_SIZE);
+	segment->deleted = NULL;
+	if (!blocks)
+		return -ENOMEM;
+	/* Recovery checked that so many blocks lie on the target. */
+	if (ref->deleted_count <= segment->descriptor.sample_count) {
+		segment->deleted = malloc(ref->deleted_count *
+					  sizeof(*segment->deleted));
+		ret = segment->deleted ? unpack_deleted(image, ref, segment,
+							blocks, &why) :
+					 -ENOMEM;
+	}
+	if (ret < 0)
+		stele_log_error(&image->log,
+				"deleted list at %" PRIu64 ": %s",
+				ref->deleted_offset, why);
+	free(blocks);
+	return ret;
+}
+
+int stele_segment_load(struct stele_image *image,
+		       const struct stele_catalog_segment *where,
+		       const struct stele_catalog_ref *ref,
+		       struct stele_segment *out)
+{
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	ret = load_descriptor(image, where, out);
+	if (ret == 0)
+		ret = unpack_descriptor(out);
+	if (ret == 0)
+		ret = load_schema(image, out);
+	if (ret == 0 && ref && ref->deleted_count)
+		ret = load_deleted(image, ref, out);
+	if (ret < 0) {
+		stele_segment_release(out);
+		return ret;
+	}
+	out->live_count = out->descriptor.sample_count - out->deleted_count;
+	return 0;
+}
+
+void stele_segment_release(struct stele_segment *segment)
+{
+	if (segment->names)
+		for (uint32_t i = 0; i < segment->descriptor.field_count; i++)
+			free(segment->names[i].names);
+	free(segment->names);
+	free(segment->fields);
+	free(segment->runs);
+	free(segment->deleted);
+	free(segment->blocks);
+	memset(segment, 0, sizeof(*segment));
+}
+
+void stele_segment_slot(const struct stele_segment *segment, uint64_t number,
+			uint64_t *offset, uint64_t *slot_size)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+	const struct stele_run *run =
+		stele_run_find(segment->runs, d->run_count, number);
+
+	*offset = d->offset + stele_run_slot(run, number, d->boundary);
+	*slot_size = run->slot_size;
+}

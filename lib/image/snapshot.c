@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot.c - load a snapshot, prove its digest, and map ids to numbers
+ */
+#include "lib/image/snapshot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/digest.h"
+
+int stele_snapshot_find(const struct stele_image *image, const char *name,
+			const uint8_t *digest, uint32_t *index)
+{
+	const uint32_t count = image->catalog.counts.snapshots;
+	struct stele_catalog_snapshot info;
+
+	if (!name && !digest && count > 1)
+		return -EINVAL;
+	for (uint32_t i = 0; i < count; i++) {
+		stele_catalog_snapshot(&image->catalog, i, &info);
+		if (name && strcmp(name, info.name) != 0)
+			continue;
+		if (digest && memcmp(digest, info.digest, STELE_DIGEST_SIZE))
+			continue;
+		*index = i;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int load_segments(struct stele_image *image, struct stele_snapshot *out)
+{
+	struct stele_catalog_segment where;
+	struct stele_catalog_ref ref;
+	int ret;
+
+	out->segments = calloc((size_t)out->info.ref_count + 1,
+			       sizeof(*out->segments));
+	if (!out->segments)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < out->info.ref_count; i++) {
+		struct stele_segment *segment = &out->segments[i];
+
+		stele_catalog_ref(&image->catalog, out->info.first_ref + i,
+				  &ref);
+		stele_catalog_segment(&image->catalog, ref.segment, &where);
+		ret = stele_segment_load(image, &where, &ref, segment);
+		if (ret < 0)
+			return ret;
+		out->segment_count++;
+		segment->first_id = out->sample_count;
+		out->sample_count += segment->live_count;
+	}
+	return 0;
+}
+
+static int check_segments(const struct stele_image *image,
+			  const struct stele_snapshot *snapshot)
+{
+	for (uint32_t i = 1; i < snapshot->segment_count; i++)
+		if (memcmp(snapshot->segments[i].descriptor.schema_digest,
+			   snapshot->segments[0].descriptor.schema_digest,
+			   STELE_DIGEST_SIZE) != 0) {
+			stele_log_error(&image->log,
+					"segments of snapshot '%s' differ in "
+					"their schema",
+					snapshot->info.name);
+			return -EUCLEAN;
+		}
+	if (snapshot->sample_count == snapshot->info.sample_count)
+		return 0;
+	stele_log_error(&image->log,
+			"snapshot '%s' has %" PRIu64
+			" samples, the catalog says %" PRIu64,
+			snapshot->info.name, snapshot->sample_count,
+			snapshot->info.sample_count);
+	return -EUCLEAN;
+}
+
+static int compute_digest(struct stele_snapshot *snapshot)
+{
+	struct stele_digest_part *parts;
+	struct stele_hash *hash = NULL;
+	int ret;
+
+	parts = calloc((size_t)snapshot->segment_count + 1, sizeof(*parts));
+	ret = parts ? stele_hash_new(&hash) : -ENOMEM;
+	if (ret < 0)
+		goto out;
+	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
+		const struct stele_segment *s = &snapshot->segments[i];
+		struct stele_digest_part *part = &parts[i];
+
+		memcpy(part->schema_digest, s->descriptor.schema_digest,
+		       sizeof(part->schema_digest));
+		memcpy(part->tree_root, s->descriptor.tree_root,
+		       sizeof(part->tree_root));
+		part->sample_count = s->descriptor.sample_count;
+		part->deleted = s->deleted;
+		part->deleted_count = s->deleted_count;
+	}
+	stele_hash_snapshot(hash, parts, snapshot->segment_count,
+			    snapshot->digest);
+out:
+	stele_hash_free(hash);
+	free(parts);
+	return ret;
+}
+
+int stele_snapshot_load(struct stele_image *image, uint32_t index,
+			struct stele_snapshot *out)
+{
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	if (index >= image->catalog.counts.snapshots)
+		return -ENOENT;
+	stele_catalog_snapshot(&image->catalog, index, &out->info);
+	ret = load_segments(image, out);
+	if (ret == 0)
+		ret = check_segments(image, out);
+	if (ret == 0)
+		ret = compute_digest(out);
+	if (ret == 0 && memcmp(out->digest, out->info.digest,
+			       sizeof(out->digest)) != 0) {
+		stele_log_error(&image->log,
+				"digest of snapshot '%s' is not that of its "
+				"segments",
+				out->info.name);
+		ret = -EBADMSG;
+	}
+	if (ret < 0)
+		stele_snapshot_release(out);
+	return ret;
+}
+
+void stele_snapshot_release(struct stele_snapshot *snapshot)
+{
+	for (uint32_t i = 0; i < snapshot->segment_count; i++)
+		stele_segment_release(&snapshot->segments[i]);
+	free(snapshot->segments);
+	memset(snapshot, 0, sizeof(*snapshot));
+}
+
+/* How many deleted numbers lie below the n-th live one. */
+static uint64_t deleted_before_live(const struct stele_segment *segment,
+				    uint64_t n)
+{
+	uint64_t low = 0, high = segment->deleted_count;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (segment->deleted[middle] - middle <= n)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* How many deleted numbers lie below `number`. */
+static uint64_t deleted_below(const struct stele_segment *segment,
+			      uint64_t number)
+{
+	uint64_t low = 0, high = segment->deleted_count;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (segment->deleted[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int stele_snapshot_locate(const struct stele_snapshot *snapshot, uint64_t id,
+			  const struct stele_segment **segment,
+			  uint64_t *number)
+{
+	uint32_t low = 0, high = snapshot->segment_count;
+	uint64_t n;
+
+	if (id >= snapshot->sample_count)
+		return -ERANGE;
+	/* The last one that begins at or below id; it cannot be empty. */
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (snapshot->segments[middle].first_id <= id)
+			low = middle;
+		else
+			high = middle;
+	}
+	*segment = &snapshot->segments[low];
+	n = id - (*segment)->first_id;
+	*number = n + deleted_before_live(*segment, n);
+	return 0;
+}
+
+int stele_snapshot_id(const struct stele_snapshot *snapshot,
+		      const struct stele_segment *segment, uint64_t number,
+		      uint64_t *id)
+{
+	uint64_t below;
+
+	(void)snapshot;
+	if (number >= segment->descriptor.sample_count)
+		return -ERANGE;
+	below = deleted_below(segment, number);
+	if (below < segment->deleted_count && segment->deleted[below] == number)
+		return -ENOENT;
+	*id = segment->first_id + number - below;
+	return 0;
+}
