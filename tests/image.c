@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.c - images for tests, see image.h
+ */
+#include "tests/image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+static int write_segment(struct test_image *t, const struct test_composed *c)
+{
+	void *aligned;
+	int ret;
+
+	if (!range_ok(c->d.offset, c->d.size, t->image.sb.image_size))
+		return -ENOSPC;
+	aligned = stele_device_alloc(t->image.dev, c->d.size);
+	if (!aligned)
+		bail("no memory for a test image");
+	memcpy(aligned, c->bytes, c->d.size);
+	ret = stele_device_write(t->image.dev, aligned, c->d.offset, c->d.size);
+	free(aligned);
+	return ret;
+}
+
+int test_image_segment(struct test_image *t, const struct test_segment *segment)
+{
+	const uint32_t index = t->counts.segments;
+	struct stele_digest_part *part = &t->parts[index];
+	uint64_t offset = t->image.sb.high_water;
+	struct test_composed c;
+	int ret;
+
+	if (index == TEST_SEGMENTS_MAX)
+		bail("too many segments");
+	if (segment->boundary) {
+		offset = round_up(offset, segment->boundary);
+		t->incompat |= STELE_FEATURE_BOUNDARY;
+	}
+	test_segment_compose(segment,
+			     segment->id ? segment->id : 0x5e60000u + index + 1,
+			     offset, &c);
+	ret = write_segment(t, &c);
+	if (ret == 0) {
+		t->image.sb.high_water = offset + c.d.size;
+		t->segments[index] = (struct stele_catalog_segment){
+			c.d.id, offset, c.d.size, c.descriptor_size,
+			c.d.sample_count};
+		memcpy(part->schema_digest, c.d.schema_digest, 32);
+		memcpy(part->tree_root, c.d.tree_root, 32);
+		part->sample_count = c.d.sample_count;
+		t->counts.segments++;
+	}
+	free(c.bytes);
+	return ret;
+}
+
+static int add_ref(struct test_image *t, const struct test_ref *in,
+		   struct stele_catalog_snapshot *snapshot,
+		   struct stele_digest_part *part)
+{
+	struct stele_catalog_ref *ref = &t->refs[t->counts.refs];
+	int ret = 0;
+
+	*ref = (struct stele_catalog_ref){.segment = in->segment};
+	*part = t->parts[in->segment];
+	part->deleted = in->deleted;
+	part->deleted_count = in->deleted_count;
+	if (in->deleted_count) {
+		t->incompat |= STELE_FEATURE_DELETED;
+		ret = stele_image_write_deleted(&t->image, in->deleted,
+						in->deleted_count, ref);
+	}
+	if (ret < 0)
+		return ret;
+	t->counts.refs++;
+	snapshot->ref_count++;
+	snapshot->sample_count += part->sample_count - in->deleted_count;
+	return 0;
+}
+
+int test_image_snapshot(struct test_image *t, const char *name,
+			const struct test_ref *refs, uint32_t count)
+{
+	const uint32_t index = t->counts.snapshots;
+	struct stele_catalog_snapshot *s = &t->snapshots[index];
+	struct stele_digest_part parts[TEST_SEGMENTS_MAX];
+	struct stele_hash *hash;
+	int ret;
+
+	if (index == TEST_SNAPSHOTS_MAX || stele_hash_new(&hash) < 0)
+		bail("too many snapshots");
+	memset(s, 0, sizeof(*s));
+	strncpy(s->name, name, sizeof(s->name) - 1);
+	s->id = index + 1;
+	s->parent = index;
+	s->time = 1700000000 + index;
+	s->first_ref = t->counts.refs;
+	if (!refs)
+		count = t->counts.segments;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct test_ref whole = {.segment = i};
+
+		ret = add_ref(t, refs ? &refs[i] : &whole, s, &parts[i]);
+		if (ret < 0)
+			goto out;
+	}
+	stele_hash_snapshot(hash, parts, count, s->digest);
+	t->counts.snapshots++;
+	ret = 0;
+out:
+	stele_hash_free(hash);
+	return ret;
+}
+
+void test_image_draft(const struct test_image *t,
+		      struct stele_catalog_draft *draft)
+{
+	*draft = (struct stele_catalog_draft){
+		.segments = t->segments,
+		.snapshots = t->snapshots,
+		.refs = t->refs,
+		.counts = t->counts,
+		.next_snapshot_id = t->counts.snapshots + 1,
+		.feature_incompat = t->incompat,
+		.time = 1700000100 + t->counts.snapshots,
+	};
+}
+
+int test_image_commit(struct test_image *t)
+{
+	struct stele_catalog_draft draft;
+
+	test_image_draft(t, &draft);
+	return stele_image_commit(&t->image, &draft);
+}
+
+void test_superblock(uint64_t image_size, struct stele_superblock *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned int i = 0; i < STELE_UUID_BYTES; i++)
+		out->uuid[i] = (uint8_t)(0xa0 + i);
+	strcpy(out->label, "test");
+	out->image_size = image_size;
+	out->create_time = 1700000000;
+}
+
+int test_image_begin(struct test_image *t, struct stele_device *dev,
+		     uint64_t image_size)
+{
+	struct stele_superblock sb;
+
+	memset(t, 0, sizeof(*t));
+	test_superblock(image_size, &sb);
+	return stele_image_begin(dev, NULL, &sb, &t->image);
+}
+
+struct stele_device *test_image_end(struct test_image *t)
+{
+	struct stele_device *dev = t->image.dev;
+
+	t->image.dev = NULL;
+	stele_image_release(&t->image);
+	return dev;
+}
+
+struct stele_device *test_image_simple(const struct test_segment *segment,
+				       const uint64_t *deleted,
+				       uint64_t deleted_count, uint64_t size)
+{
+	const struct test_ref ref = {0, deleted, deleted_count};
+	struct stele_device *dev;
+	static struct test_image t;
+
+	if (size == 0)
+		size = UINT64_C(4) << 20;
+	if (stele_device_open_memory(size, 512, &dev) < 0)
+		bail("no memory device");
+	if (test_image_begin(&t, dev, size) < 0 ||
+	    test_image_segment(&t, segment) < 0 ||
+	    test_image_snapshot(&t, "v1", &ref, 1) < 0 ||
+	    test_image_commit(&t) < 0)
+		bail("test image: failed");
+	return test_image_end(&t);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * section-lookup.c - keys are found and walked, digests lead to the root
+ */
+#include "tests/image.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/section.h"
+
+enum { COUNT = 20000 };
+
+static uint64_t numbers[COUNT];
+static struct test_sample *samples;
+static struct stele_image image;
+static struct stele_snapshot snapshot;
+static const struct stele_segment *segment;
+static struct test_log messages;
+
+static void check_find(void)
+{
+	static const char *const absent[] = {
+		"a", "class0", "class0/00000000x", "class3/", "zzz", "class1/0000",
+	};
+	uint64_t number, size, wrong = 0;
+
+	for (uint64_t i = 0; i < COUNT; i++) {
+		const char *key = samples[i].key;
+
+		if (stele_segment_find_key(&image, segment, key, strlen(key),
+					   &number, &size) < 0 ||
+		    number != numbers[i] || size != samples[i].size)
+			wrong++;
+	}
+	is_uint(0, wrong, "each of %d keys has its number and size", COUNT);
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+		is_int(-ENOENT,
+		       stele_segment_find_key(&image, segment, absent[i],
+					      strlen(absent[i]), &number, NULL),
+		       "'%s' is not there", absent[i]);
+}
+
+/* Walks from `from`; samples are in key order already. */
+static void check_walk(const char *from, uint64_t first)
+{
+	struct stele_keys_walk walk;
+	uint64_t i = first;
+	bool same = true;
+	int ret;
+
+	is_int(0, stele_keys_walk_open(&image, segment, from, strlen(from),
+				       &walk),
+	       "a walk from '%s'", from);
+	while ((ret = stele_keys_walk_next(&walk)) == 1 && i < COUNT) {
+		const struct stele_key *key = &walk.cursor.key;
+
+		same &= key->key_size == strlen(samples[i].key) &&
+			!memcmp(key->key, samples[i].key, key->key_size) &&
+			key->number == numbers[i];
+		i++;
+	}
+	is_int(0, ret, "ends");
+	is_int(0, stele_keys_walk_next(&walk), "and stays at its end");
+	ok(same && i == COUNT, "sees each key behind once, in order");
+	stele_keys_walk_release(&walk);
+	stele_keys_walk_release(&walk);
+}
+
+static void check_digests(struct stele_hash *hash)
+{
+	uint8_t digest[32];
+	uint64_t wrong = 0;
+
+	for (uint64_t i = 0; i < COUNT; i += 61) {
+		if (stele_segment_digest(&image, segment, i, digest) < 0 ||
+		    stele_segment_check_digest(&image, segment, hash, i,
+					       digest) < 0)
+			wrong++;
+		digest[i % 32] ^= 4;
+		wrong += stele_segment_check_digest(&image, segment, hash, i,
+						    digest) != -EBADMSG;
+	}
+	is_uint(0, wrong, "digests lead to the root, changed ones do not");
+	is_int(-ERANGE, stele_segment_digest(&image, segment, COUNT, digest),
+	       "a digest of no sample");
+	is_int(-ERANGE,
+	       stele_segment_check_digest(&image, segment, hash, COUNT, digest),
+	       "a check of no sample");
+}
+
+/* A digest that was changed together with its block's checksum. */
+static void check_forged(struct stele_hash *hash)
+{
+	uint8_t *memory = stele_device_memory(image.dev);
+	struct stele_disk_block *block;
+	struct stele_section section;
+	uint8_t digest[32];
+	uint64_t offset;
+
+	stele_descriptor_find_section(&segment->descriptor, STELE_BLOCK_DIGESTS,
+				      STELE_NO_FIELD, &section);
+	offset = segment->descriptor.offset + section.offset;
+	block = (void *)(memory + offset);
+	block->payload[3] ^= 1;
+	is_int(-EBADMSG, stele_segment_digest(&image, segment, 0, digest),
+	       "a damaged block of digests");
+	stele_block_seal(block, STELE_BLOCK_DIGESTS, offset,
+			 segment->descriptor.id);
+	is_int(0, stele_segment_digest(&image, segment, 0, digest),
+	       "with its checksum repaired it is read");
+	is_int(-EBADMSG,
+	       stele_segment_check_digest(&image, segment, hash, 0, digest),
+	       "the tree does not take it");
+	stele_block_seal(block, STELE_BLOCK_DIGESTS, offset,
+			 segment->descriptor.id + 1);
+	is_int(-EUCLEAN, stele_segment_digest(&image, segment, 0, digest),
+	       "a block of another segment");
+	stele_block_seal(block, STELE_BLOCK_TREE, offset,
+			 segment->descriptor.id);
+	is_int(-EUCLEAN, stele_segment_digest(&image, segment, 0, digest),
+	       "a block of another type");
+}
+
+static void check_empty(void)
+{
+	const struct test_segment none = {.samples = samples, .count = 0};
+	struct stele_device *dev = test_image_simple(&none, NULL, 0, 0);
+	struct stele_snapshot empty;
+	struct stele_keys_walk walk;
+	struct stele_image other;
+	uint64_t number;
+
+	if (stele_image_load(dev, NULL, &other) < 0 ||
+	    stele_snapshot_load(&other, 0, &empty) < 0)
+		bail("an empty image does not load");
+	is_int(-ENOENT,
+	       stele_segment_find_key(&other, empty.segments, "k", 1, &number,
+				      NULL),
+	       "no key in an empty segment");
+	is_int(0, stele_keys_walk_open(&other, empty.segments, NULL, 0, &walk),
+	       "a walk over nothing");
+	is_int(0, stele_keys_walk_next(&walk), "is at its end");
+	stele_keys_walk_release(&walk);
+	stele_snapshot_release(&empty);
+	stele_image_release(&other);
+}
+
+static void check_reads(void)
+{
+	struct stele_section section;
+	struct stele_disk_block *block;
+	uint64_t count;
+
+	stele_descriptor_find_section(&segment->descriptor, STELE_BLOCK_KEYS,
+				      STELE_NO_FIELD, &section);
+	count = section.size / STELE_BLOCK_SIZE;
+	block = stele_device_alloc(image.dev, STELE_BLOCK_SIZE);
+	is_int(0, stele_section_read(&image, segment, &section, count - 1, 1,
+				     block),
+	       "the last block of a section");
+	is_int(-ERANGE,
+	       stele_section_read(&image, segment, &section, count, 1, block),
+	       "a block behind it");
+	is_int(-ERANGE,
+	       stele_section_read(&image, segment, &section, 1, UINT64_MAX,
+				  block),
+	       "a count that wraps");
+	free(block);
+}
+
+int main(void)
+{
+	struct test_segment in = {.count = COUNT, .numbers = numbers};
+	struct stele_hash *hash;
+
+	plan_lazy();
+	samples = test_samples(COUNT, 300, 9);
+	in.samples = samples;
+	test_log_init(&messages);
+	if (stele_image_load(test_image_simple(&in, NULL, 0, 16u << 20),
+			     &messages.log, &image) < 0 ||
+	    stele_snapshot_load(&image, 0, &snapshot) < 0 ||
+	    stele_hash_new(&hash) < 0)
+		bail("no image: %s", messages.text);
+	segment = &snapshot.segments[0];
+	check_find();
+	check_walk("", 0);
+	check_walk("class1/", COUNT / 4);
+	check_walk(samples[777].key, 777);
+	check_walk("class3/00019999", COUNT - 1);
+	check_walk("d", COUNT);
+	check_digests(hash);
+	check_forged(hash);
+	check_reads();
+	check_empty();
+	stele_hash_free(hash);
+	stele_snapshot_release(&snapshot);
+	stele_image_release(&image);
+	free(samples);
+	return done();
+}
