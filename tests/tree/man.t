@@ -55,6 +55,9 @@ is "" "$(sed -n 's/^\t\(stele_[a-z0-9_]*\);$/\1/p' lib/libstele.map |
 	while read -r name; do grep -qw "$name" man/*.3 || echo "$name"; done)" \
 	"each function has its place in section 3"
 
+is "" "$(printf '%s\n' "${pages[@]}" | sed -n 's|man/stele-\(.*\)\.1|\1|p' |
+	grep -vxF "$(printf '%s\n' "${commands[@]}")")" "each page has its command"
+
 if [ -x "$BUILD/stele" ]; then
 	run stele --help
 	is "0 " "$status $err" "stele --help: status 0, nothing on stderr"
