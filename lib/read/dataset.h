@@ -14,24 +14,16 @@ struct stele_dataset {
 	struct stele_image image;
 	struct stele_snapshot snapshot;
 	enum stele_verify verify;
-	uint64_t slot_size_max;
+	uint64_t slot_size_max; /* over all runs */
 };
 
-/* Takes `dev`, also when it fails. */
+/*
+ * Load the snapshot that `target` names. Takes `dev`, also when it fails.
+ * Return: as stele_dataset_open().
+ */
 int stele_dataset_create(struct stele_device *dev,
 			 const struct stele_target *target,
 			 const struct stele_open_opts *opts,
 			 struct stele_dataset **out);
-
-/*
- * Make a sample of a slot in memory: find its parts, and check as `verify` says. `hash` is needed for
- * DIGEST only. sets sample->status, and id, data, ... ; returns it.
- */
-struct stele_hash;
-int stele_dataset_decode(const struct stele_dataset *ds, uint64_t id,
-			 const struct stele_segment *segment, uint64_t number,
-			 const void *slot, uint64_t slot_size,
-			 enum stele_verify verify, struct stele_hash *hash,
-			 struct stele_sample *sample);
 
 #endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dataset.c - what a snapshot is and holds, and by which id
+ *
+ * The handle is immutable after create: any number of threads use it without a
+ * lock. It owns the device through the image, which in turn must outlive
+ * readers, cursors and views.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/section.h"
+#include "lib/options.h"
+#include "lib/read/dataset.h"
+
+/* ---- open and close -------------------------------------------------------- */
+
+static uint64_t largest_slot(const struct stele_snapshot *snapshot)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
+		const struct stele_segment *segment = &snapshot->segments[i];
+
+		for (uint32_t j = 0; j < segment->descriptor.run_count; j++)
+			if (segment->runs[j].slot_size > size)
+				size = segment->runs[j].slot_size;
+	}
+	return size;
+}
+
+/* On success the dataset owns `dev`. */
+static int load(struct stele_dataset *ds, struct stele_device *dev,
+		const struct stele_target *target, const struct stele_log *log)
+{
+	uint32_t index;
+	int err;
+
+	err = stele_image_load(dev, log, &ds->image);
+	if (err) {
+		stele_device_close(dev);
+		return err;
+	}
+	err = stele_snapshot_find(&ds->image, target->snapshot,
+				  target->pinned ? target->digest : NULL,
+				  &index);
+	if (!err)
+		err = stele_snapshot_load(&ds->image, index, &ds->snapshot);
+	ds->slot_size_max = err ? 0 : largest_slot(&ds->snapshot);
+	return err;
+}
+
+int stele_dataset_create(struct stele_device *dev,
+			 const struct stele_target *target,
+			 const struct stele_open_opts *opts,
+			 struct stele_dataset **out)
+{
+	struct stele_open_opts known;
+	struct stele_dataset *ds = NULL;
+	int err;
+
+	err = stele_options_get(opts, &known, sizeof(known));
+	if (!err && (known.verify > STELE_VERIFY_DIGEST || known.reserved))
+		err = -EINVAL;
+	if (!err && !(ds = calloc(1, sizeof(*ds))))
+		err = -ENOMEM;
+	if (err) {
+		stele_device_close(dev);
+		return err;
+	}
+	ds->verify = known.verify;
+	err = load(ds, dev, target,
+		   &(struct stele_log){known.log, known.log_user});
+	if (err) {
+		stele_dataset_close(ds);
+		return err;
+	}
+	*out = ds;
+	return 0;
+}
+
+void stele_dataset_close(struct stele_dataset *ds)
+{
+	if (!ds)
+		return;
+	stele_snapshot_release(&ds->snapshot);
+	stele_image_release(&ds->image);
+	free(ds);
+}
+
+/* ---- what it is -------------------------------------------------------------- */
+
+static void add_segment(struct stele_dataset_info *info,
+			const struct stele_segment *segment)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+	uint64_t slots = 0;
+
+	for (uint32_t i = 0; i < d->run_count; i++) {
+		uint64_t next = i + 1 < d->run_count ? segment->runs[i + 1].first
+						     : d->sample_count;
+
+		slots += (next - segment->runs[i].first) *
+			 segment->runs[i].slot_size;
+	}
+	info->deleted_count += segment->deleted_count;
+	info->payload_size += d->payload_size;
+	info->slots_size += slots;
+	info->padding_size += slots - d->records_size;
+	info->run_count += d->run_count;
+}
+
+void stele_dataset_info(const struct stele_dataset *ds,
+			struct stele_dataset_info *info)
+{
+	const struct stele_superblock *sb = &ds->image.sb;
+	const struct stele_snapshot *snapshot = &ds->snapshot;
+	const struct stele_device *dev = ds->image.dev;
+
+	memset(info, 0, sizeof(*info));
+	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
+	memcpy(info->label, sb->label, sizeof(info->label) - 1);
+	memcpy(info->snapshot, snapshot->info.name, sizeof(info->snapshot) - 1);
+	memcpy(info->digest, snapshot->digest, sizeof(info->digest));
+	info->time = snapshot->info.time;
+	info->generation = sb->generation;
+	info->image_size = sb->image_size;
+	info->used_size = sb->high_water;
+	info->sample_count = snapshot->sample_count;
+	info->slot_size_max = ds->slot_size_max;
+	info->segment_count = snapshot->segment_count;
+	for (uint32_t i = 0; i < snapshot->segment_count; i++)
+		add_segment(info, &snapshot->segments[i]);
+	info->table_size = info->run_count * sizeof(struct stele_disk_run);
+	if (snapshot->segment_count) {
+		info->granule = snapshot->segments[0].descriptor.granule;
+		info->field_count = snapshot->segments[0].descriptor.field_count;
+	}
+	info->logical_block = dev->limits.logical_block;
+	info->transfer_max = dev->limits.transfer_max;
+	strncpy(info->backend, stele_device_backend(dev),
+		sizeof(info->backend) - 1);
+}
+
+uint64_t stele_dataset_count(const struct stele_dataset *ds)
+{
+	return ds->snapshot.sample_count;
+}
+
+/* The schema is that of the first segment; no segment, no fields. */
+static const struct stele_segment *schema(const struct stele_dataset *ds,
+					  uint32_t *field_count)
+{
+	if (!ds->snapshot.segment_count) {
+		*field_count = 0;
+		return NULL;
+	}
+	*field_count = ds->snapshot.segments[0].descriptor.field_count;
+	return &ds->snapshot.segments[0];
+}
+
+int stele_dataset_field(const struct stele_dataset *ds, uint32_t index,
+			struct stele_field *out)
+{
+	uint32_t count;
+	const struct stele_segment *segment = schema(ds, &count);
+
+	if (index >= count)
+		return -ERANGE;
+	memset(out, 0, sizeof(*out));
+	memcpy(out->name, segment->fields[index].name, sizeof(out->name) - 1);
+	out->type = segment->fields[index].type;
+	out->name_count = segment->names[index].count;
+	return 0;
+}
+
+int stele_dataset_field_index(const struct stele_dataset *ds, const char *name)
+{
+	uint32_t count;
+	const struct stele_segment *segment = schema(ds, &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!strncmp(segment->fields[i].name, name,
+			     STELE_FIELD_NAME_SIZE))
+			return (int)i;
+	return -ENOENT;
+}
+
+int stele_dataset_class_name(const struct stele_dataset *ds, uint32_t field,
+			     int64_t value, const char **name)
+{
+	uint32_t count;
+	const struct stele_segment *segment = schema(ds, &count);
+
+	if (field >= count)
+		return -ERANGE;
+	if (value < 0 || value >= segment->names[field].count)
+		return -ENOENT;
+	*name = segment->names[field].names[value];
+	return 0;
+}
+
+/* ---- ids ------------------------------------------------------------------- */
+
+int stele_dataset_find(struct stele_dataset *ds, const char *key,
+		       size_t key_size, uint64_t *id)
+{
+	const struct stele_snapshot *snapshot = &ds->snapshot;
+	int err = -ENOENT;
+
+	if (!key_size || key_size > STELE_KEY_SIZE_MAX)
+		return -EINVAL;
+	/* A key that is deleted in one segment may live in another. */
+	for (uint32_t i = 0; err == -ENOENT && i < snapshot->segment_count;
+	     i++) {
+		const struct stele_segment *segment = &snapshot->segments[i];
+		uint64_t number, size;
+
+		err = stele_segment_find_key(&ds->image, segment, key, key_size,
+					     &number, &size);
+		if (!err)
+			err = stele_snapshot_id(snapshot, segment, number, id);
+	}
+	return err == -ERANGE ? -EUCLEAN : err;
+}
+
+int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
+			 struct stele_extent *out)
+{
+	const struct stele_segment *segment;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = stele_snapshot_locate(&ds->snapshot, id, &segment, &out->number);
+	if (err)
+		return err;
+	stele_segment_slot(segment, out->number, &out->offset, &out->slot_size);
+	out->segment_id = segment->descriptor.id;
+	return 0;
+}

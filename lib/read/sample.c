@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample.c - one sample: place, checks, fields, and the one-shot read
+ *
+ * What comes from a device is hostile until its checksum has matched; and with
+ * checks off it stays so: the bounds of all parts are checked in any case. A
+ * live id is never a void record, whatever a deleted list says.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/digest.h"
+#include "lib/image/section.h"
+#include "lib/read/sample.h"
+
+#define NO_SUCH_FIELD UINT32_MAX
+
+int stele_slot_locate(const struct stele_dataset *ds, uint64_t id,
+		      struct stele_slot *out)
+{
+	uint32_t block = ds->image.dev->limits.logical_block;
+	uint64_t end;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	out->id = id;
+	err = stele_snapshot_locate(&ds->snapshot, id, &out->segment,
+				    &out->number);
+	if (err)
+		return err;
+	stele_segment_slot(out->segment, out->number, &out->offset,
+			   &out->size);
+	if (!checked_add(out->offset, out->size, &end) ||
+	    !checked_round_up(end, block, &end))
+		return -EUCLEAN;
+	out->read_offset = round_down(out->offset, block);
+	out->read_size = end - out->read_offset;
+	return 0;
+}
+
+static int check_crc(const struct stele_dataset *ds,
+		     const struct stele_slot *slot, const void *data,
+		     enum stele_log_level level)
+{
+	le32 stored;
+	uint32_t crc;
+
+	if (slot->size < STELE_TRAILER_SIZE)
+		return -EUCLEAN;
+	memcpy(&stored, (const char *)data + slot->size - sizeof(stored),
+	       sizeof(stored));
+	crc = stele_record_crc(slot->segment->descriptor.id, slot->number, data,
+			       slot->size);
+	if (crc == le32_get(stored))
+		return 0;
+	stele_log_emit(&ds->image.log, level,
+		       "sample %ju at offset %ju, %ju bytes: crc32c 0x%08x, "
+		       "expected 0x%08x",
+		       (uintmax_t)slot->id, (uintmax_t)slot->offset,
+		       (uintmax_t)slot->size, le32_get(stored), crc);
+	return -EBADMSG;
+}
+
+static int find_parts(const struct stele_dataset *ds,
+		      const struct stele_slot *slot, const void *data,
+		      enum stele_log_level level, struct stele_record *record)
+{
+	const char *why = "";
+	int err;
+
+	err = stele_record_decode(data, slot->size, &slot->segment->shape,
+				  record, &why);
+	if (!err && (record->flags & STELE_RECORD_VOID)) {
+		why = "a live sample is void";
+		err = -EUCLEAN;
+	}
+	if (err)
+		stele_log_emit(&ds->image.log, level,
+			       "sample %ju at offset %ju: %s",
+			       (uintmax_t)slot->id, (uintmax_t)slot->offset,
+			       why);
+	return err;
+}
+
+static int check_digest(const struct stele_dataset *ds,
+			const struct stele_slot *slot, const void *data,
+			const struct stele_record *record,
+			struct stele_hash *hash)
+{
+	uint8_t digest[STELE_DIGEST_SIZE];
+
+	stele_hash_record(hash, data, slot->size, record, digest);
+	return stele_segment_check_digest(&ds->image, slot->segment, hash,
+					  slot->number, digest);
+}
+
+int stele_sample_decode(const struct stele_dataset *ds,
+			const struct stele_slot *slot, const void *data,
+			enum stele_verify verify, struct stele_hash *hash,
+			enum stele_log_level level,
+			struct stele_sample *sample)
+{
+	struct stele_record record;
+	int err = 0;
+
+	if (verify != STELE_VERIFY_NONE)
+		err = check_crc(ds, slot, data, level);
+	if (!err)
+		err = find_parts(ds, slot, data, level, &record);
+	if (!err && verify == STELE_VERIFY_DIGEST)
+		err = check_digest(ds, slot, data, &record, hash);
+
+	*sample = (struct stele_sample){
+		.id = slot->id,
+		.tag = sample->tag,
+		.buffer = sample->buffer,
+		.status = err,
+		.ds = ds,
+	};
+	if (!err) {
+		sample->data = record.payload;
+		sample->size = record.payload_size;
+		sample->key = record.key;
+		sample->key_size = record.key_size;
+		/* The ends and scalars follow the key. */
+		sample->tail = record.key + record.key_size;
+	}
+	return err;
+}
+
+/* ---- fields ---------------------------------------------------------------- */
+
+static bool is_scalar(const struct stele_descriptor_field *field)
+{
+	return field->type == STELE_FIELD_I64 || field->type == STELE_FIELD_F64;
+}
+
+/* The how-manieth bytes or scalar field is this one? */
+static uint32_t field_ordinal(const struct stele_segment *segment,
+			      uint32_t index)
+{
+	bool scalar = is_scalar(&segment->fields[index]);
+	uint32_t ordinal = 0;
+
+	for (uint32_t i = 0; i < index; i++)
+		ordinal += is_scalar(&segment->fields[i]) == scalar;
+	return ordinal;
+}
+
+/* The segment whose schema all share; NULL for a sample that failed. */
+static const struct stele_segment *schema_of(const struct stele_sample *sample)
+{
+	if (sample->status || !sample->tail || !sample->ds)
+		return NULL;
+	return &sample->ds->snapshot.segments[0];
+}
+
+static uint64_t tail_value(const struct stele_sample *sample, uint32_t index)
+{
+	le64 value;
+
+	memcpy(&value, (const char *)sample->tail + index * sizeof(value),
+	       sizeof(value));
+	return le64_get(value);
+}
+
+int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
+		       const void **data, uint64_t *size)
+{
+	const struct stele_segment *segment = schema_of(sample);
+	uint64_t begin, end;
+	uint32_t ordinal;
+
+	if (!segment || field >= segment->descriptor.field_count)
+		return -ERANGE;
+	if (is_scalar(&segment->fields[field]))
+		return -EINVAL;
+	ordinal = field_ordinal(segment, field);
+	begin = ordinal ? tail_value(sample, ordinal - 1) : 0;
+	end = ordinal + 1 < segment->shape.bytes_count
+		      ? tail_value(sample, ordinal)
+		      : sample->size;
+	*data = (const char *)sample->data + begin;
+	*size = end - begin;
+	return 0;
+}
+
+static int scalar_bits(const struct stele_sample *sample, uint32_t field,
+		       uint32_t type, uint64_t *bits)
+{
+	const struct stele_segment *segment = schema_of(sample);
+	uint32_t ends;
+
+	if (!segment || field >= segment->descriptor.field_count)
+		return -ERANGE;
+	if (segment->fields[field].type != type)
+		return -EINVAL;
+	ends = segment->shape.bytes_count ? segment->shape.bytes_count - 1 : 0;
+	*bits = tail_value(sample, ends + field_ordinal(segment, field));
+	return 0;
+}
+
+int stele_sample_i64(const struct stele_sample *sample, uint32_t field,
+		     int64_t *value)
+{
+	uint64_t bits;
+	int err = scalar_bits(sample, field, STELE_FIELD_I64, &bits);
+
+	if (!err)
+		*value = (int64_t)bits;
+	return err;
+}
+
+int stele_sample_f64(const struct stele_sample *sample, uint32_t field,
+		     double *value)
+{
+	uint64_t bits;
+	int err = scalar_bits(sample, field, STELE_FIELD_F64, &bits);
+
+	if (!err)
+		memcpy(value, &bits, sizeof(bits));
+	return err;
+}
+
+/* ---- one-shot read ------------------------------------------------------- */
+
+/* On success sample->buffer holds what was read. */
+static int read_once(struct stele_dataset *ds, const struct stele_slot *slot,
+		     struct stele_hash *hash, enum stele_log_level level,
+		     struct stele_sample *sample)
+{
+	struct stele_device *dev = ds->image.dev;
+	char *buffer = NULL;
+	int err = -ENOMEM;
+
+	if (slot->read_size <= PTRDIFF_MAX)
+		buffer = stele_device_alloc(dev, slot->read_size);
+	if (!buffer)
+		return err;
+	err = stele_device_read(dev, buffer, slot->read_offset,
+				slot->read_size);
+	if (!err)
+		err = stele_sample_decode(
+			ds, slot, buffer + (slot->offset - slot->read_offset),
+			ds->verify, hash, level, sample);
+	/* Freed last: a re-read must land in memory other than this. */
+	sample->buffer = buffer;
+	return err;
+}
+
+static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
+			struct stele_hash *hash, struct stele_sample *sample)
+{
+	void *bad;
+	int err;
+
+	err = read_once(ds, slot, hash, STELE_LOG_WARNING, sample);
+	if (err != -EBADMSG)
+		return err;
+	bad = sample->buffer;
+	sample->buffer = NULL;
+	err = read_once(ds, slot, hash, STELE_LOG_ERROR, sample);
+	free(bad);
+	return err;
+}
+
+int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
+		       struct stele_sample *sample)
+{
+	struct stele_hash *hash = NULL;
+	struct stele_slot slot;
+	int err;
+
+	memset(sample, 0, sizeof(*sample));
+	err = stele_slot_locate(ds, id, &slot);
+	if (!err && ds->verify == STELE_VERIFY_DIGEST)
+		err = stele_hash_new(&hash);
+	if (!err)
+		err = read_checked(ds, &slot, hash, sample);
+	stele_hash_free(hash);
+	if (err) {
+		stele_sample_release(sample);
+		sample->id = id;
+		sample->status = err;
+	}
+	return err;
+}
+
+void stele_sample_release(struct stele_sample *sample)
+{
+	free(sample->buffer);
+	memset(sample, 0, sizeof(*sample));
+}
