@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arena.c - extents of pages with boundary tags, free lists by size
+ *
+ * Invariants: extents tile the arena; no two free ones touch; the tag of an
+ * extent's first page says how long it is and whether it is taken, the tag of
+ * its last page says how long it is if it is free.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "format/checked.h"
+#include "lib/read/arena.h"
+
+#define HUGE_PAGE_SIZE (UINT64_C(2) << 20)
+#define NO_PAGE	       UINT32_MAX
+#define PAGE_COUNT_MAX (UINT64_C(1) << 31)
+
+/* Extents of bin b are all shorter than those of bin b + 1. */
+static uint32_t bin_of(uint32_t pages)
+{
+	uint32_t log;
+
+	if (pages < 4)
+		return pages;
+	log = 31 - (uint32_t)__builtin_clz(pages);
+	return 4 * (log - 1) + ((pages >> (log - 2)) & 3);
+}
+
+static void list_add(struct stele_arena *a, uint32_t page, uint32_t pages)
+{
+	uint32_t bin = bin_of(pages);
+	uint32_t head = a->bins[bin];
+
+	a->tags[page].pages = pages;
+	a->tags[page].previous = NO_PAGE;
+	a->tags[page].next = head;
+	a->tags[page + pages - 1].free_pages = pages;
+	if (head != NO_PAGE)
+		a->tags[head].previous = page;
+	a->bins[bin] = page;
+	a->bins_used[bin / 64] |= UINT64_C(1) << bin % 64;
+}
+
+static void list_remove(struct stele_arena *a, uint32_t page)
+{
+	struct stele_arena_tag *tag = &a->tags[page];
+	uint32_t bin = bin_of(tag->pages);
+
+	if (tag->previous != NO_PAGE)
+		a->tags[tag->previous].next = tag->next;
+	else
+		a->bins[bin] = tag->next;
+	if (tag->next != NO_PAGE)
+		a->tags[tag->next].previous = tag->previous;
+	if (a->bins[bin] == NO_PAGE)
+		a->bins_used[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+	a->tags[page + tag->pages - 1].free_pages = 0;
+}
+
+/* First bin in use from `bin` on. */
+static uint32_t next_bin(const struct stele_arena *a, uint32_t bin)
+{
+	while (bin < STELE_ARENA_BINS) {
+		uint64_t rest = a->bins_used[bin / 64] >> bin % 64;
+
+		if (rest)
+			return bin + (uint32_t)__builtin_ctzll(rest);
+		bin = (bin / 64 + 1) * 64;
+	}
+	return STELE_ARENA_BINS;
+}
+
+/* Any extent of a larger bin will do; in the own bin, the first that fits. */
+static uint32_t find_free(const struct stele_arena *a, uint32_t pages)
+{
+	uint32_t bin = next_bin(a, bin_of(pages) + 1);
+	uint32_t page;
+
+	if (bin < STELE_ARENA_BINS)
+		return a->bins[bin];
+	page = a->bins[bin_of(pages)];
+	while (page != NO_PAGE && a->tags[page].pages < pages)
+		page = a->tags[page].next;
+	return page;
+}
+
+void *stele_arena_take(struct stele_arena *a, uint64_t size)
+{
+	uint32_t page, pages, rest;
+
+	if (!size || size > a->size)
+		return NULL;
+	pages = (uint32_t)(round_up(size, a->page_size) / a->page_size);
+	page = find_free(a, pages);
+	if (page == NO_PAGE)
+		return NULL;
+	list_remove(a, page);
+	rest = a->tags[page].pages - pages;
+	if (rest)
+		list_add(a, page + pages, rest);
+	a->tags[page].pages = pages;
+	a->tags[page].used = true;
+	return a->memory + (uint64_t)page * a->page_size;
+}
+
+void stele_arena_give(struct stele_arena *a, const void *memory)
+{
+	uint64_t offset = (uintptr_t)memory - (uintptr_t)a->memory;
+	uint32_t page, pages, before;
+
+	if (!memory || offset >= a->size || !is_aligned(offset, a->page_size))
+		return;
+	page = (uint32_t)(offset / a->page_size);
+	if (!a->tags[page].used)
+		return;
+	a->tags[page].used = false;
+	pages = a->tags[page].pages;
+	if (page + pages < a->page_count && !a->tags[page + pages].used) {
+		list_remove(a, page + pages);
+		pages += a->tags[page + pages].pages;
+	}
+	before = page ? a->tags[page - 1].free_pages : 0;
+	if (before) {
+		list_remove(a, page - before);
+		page -= before;
+		pages += before;
+	}
+	list_add(a, page, pages);
+}
+
+/* Aligned to huge pages, so that they can be used. */
+static char *map_aligned(uint64_t size)
+{
+	char *memory, *aligned;
+	size_t slack;
+
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	memory = mmap(NULL, size + HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return NULL;
+	slack = -(uintptr_t)memory & (HUGE_PAGE_SIZE - 1);
+	aligned = memory + slack;
+	if (slack)
+		munmap(memory, slack);
+	munmap(aligned + size, HUGE_PAGE_SIZE - slack);
+	/* Advice: neither is needed for correctness. */
+	madvise(aligned, size, MADV_HUGEPAGE);
+	madvise(aligned, size, MADV_DONTFORK);
+	return aligned;
+}
+
+int stele_arena_init(struct stele_arena *a, uint64_t size, uint32_t page_size)
+{
+	*a = (struct stele_arena){.page_size = page_size};
+	if (!size || !checked_round_up(size, page_size, &size) ||
+	    size / page_size > PAGE_COUNT_MAX)
+		return -EINVAL;
+	a->size = size;
+	a->page_count = (uint32_t)(size / page_size);
+	for (uint32_t i = 0; i < STELE_ARENA_BINS; i++)
+		a->bins[i] = NO_PAGE;
+	a->tags = calloc(a->page_count, sizeof(*a->tags));
+	a->memory = map_aligned(size);
+	if (!a->tags || !a->memory) {
+		stele_arena_release(a, false);
+		return -ENOMEM;
+	}
+	list_add(a, 0, a->page_count);
+	return 0;
+}
+
+void stele_arena_release(struct stele_arena *a, bool forked)
+{
+	if (a->memory && !forked)
+		munmap(a->memory, a->size);
+	free(a->tags);
+	*a = (struct stele_arena){0};
+}
