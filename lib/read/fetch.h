@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fetch.h - bring slots into memory, up to `depth` requests at a time
+ *
+ * A *ticket* is one slot on its way: the blocks that it touches are read into
+ * its memory, in parts of at most transfer_max, all in flight together. It
+ * arrives when all its parts are there, or one has failed and the others are
+ * done with its memory. What is in the memory is not looked at here.
+ *
+ *	idle -> waiting -> (parts in flight) -> arrived -> idle
+ *
+ * Tickets and memory are the caller's; nothing is allocated after init.
+ */
+#ifndef STELE_READ_FETCH_H
+#define STELE_READ_FETCH_H
+
+#include "lib/device/device.h"
+#include "lib/read/sample.h"
+
+struct stele_ticket {
+	struct stele_slot slot;
+	char *memory;	 /* of slot.read_size bytes */
+	int status;	 /* of the transfer */
+	uint64_t tag;	 /* the caller's, and so is all from here ... */
+	char *first;	 /* the caller's memory while another is read into */
+	bool from_arena; /* ... to here */
+	bool waiting;	 /* not all parts were issued */
+	uint64_t issued; /* bytes */
+	unsigned int in_flight; /* parts */
+	struct stele_ticket *next;
+};
+
+struct stele_ticket_list {
+	struct stele_ticket *head, *tail;
+};
+void stele_ticket_push(struct stele_ticket_list *list,
+		       struct stele_ticket *ticket);
+struct stele_ticket *stele_ticket_pop(struct stele_ticket_list *list);
+
+struct stele_fetch_part;
+
+struct stele_fetch {
+	struct stele_queue *queue;
+	uint32_t transfer_max;
+	unsigned int depth;
+	unsigned int in_flight; /* requests */
+	struct stele_fetch_part *parts, *idle_parts;
+	struct stele_request **done; /* scratch of pump */
+	struct stele_ticket_list waiting, arrived;
+	uint64_t requests, bytes; /* issued so far */
+};
+
+/* Return: 0; -ENOMEM; errors of stele_queue_open(). */
+int stele_fetch_init(struct stele_fetch *fetch, struct stele_device *dev,
+		     unsigned int depth, void *arena, size_t arena_size);
+/* Waits for what is in flight. Idempotent. */
+void stele_fetch_release(struct stele_fetch *fetch);
+
+/*
+ * Slot and memory are set; it starts with the next pump. With a status it
+ * arrives at once, and nothing is read.
+ */
+void stele_fetch_add(struct stele_fetch *fetch, struct stele_ticket *ticket,
+		     int status);
+
+/*
+ * Issue what there is room for, and look for what has completed; wait until
+ * `wait` requests have (at most those in flight; fewer while tickets wait).
+ * Return: 0; -EIO, -EOWNERDEAD: the queue is broken.
+ */
+int stele_fetch_pump(struct stele_fetch *fetch, unsigned int wait);
+
+#endif
