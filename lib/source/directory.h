@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * directory.h - private to the directory source: one tree, opened at its top
+ *
+ * Every path is relative to the top's descriptor, so the source may move or
+ * lie deeper than PATH_MAX. No path goes through a symlink, not even one that
+ * took a directory's place after the scan.
+ */
+#ifndef STELE_SOURCE_DIRECTORY_H
+#define STELE_SOURCE_DIRECTORY_H
+
+#include "lib/source/source.h"
+
+struct stele_directory {
+	struct stele_source source; /* first */
+	int fd;
+	uint64_t avoid_dev, avoid_inode;
+};
+
+/*
+ * Open what lies at `path` (of any length; empty: the top itself), without
+ * following symlinks. Return: descriptor; negative errno.
+ */
+int stele_directory_open_below(const struct stele_directory *directory,
+			       const char *path, size_t size, int flags);
+
+/* ops->scan */
+int stele_directory_scan(struct stele_source *source,
+			 const struct stele_source_sink *sink);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan.c - the parallel scan of a directory
+ *
+ * Threads take directories from one stack: last in, first out, so that it
+ * stays short. A directory is named by its path below the top and opened from
+ * there, so a deep tree costs no descriptors. The sink is called under a lock
+ * of its own; a scan is over when the stack is empty and nobody works.
+ */
+#include "lib/source/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "lib/source/crew.h"
+
+struct pending {
+	struct pending *next;
+	size_t size;
+	char path[]; /* below the top, not terminated */
+};
+
+struct scan {
+	const struct stele_directory *directory;
+	const struct stele_source_sink *sink;
+	pthread_mutex_t sink_lock;
+	pthread_mutex_t lock; /* of all below */
+	pthread_cond_t changed;
+	struct pending *stack;
+	unsigned int working;
+	int stop; /* negative errno, or 0 */
+};
+
+/* A directory while one thread reads it. */
+struct visit {
+	struct scan *scan;
+	const struct pending *where;
+	int fd;
+};
+
+static struct pending *pending_new(const struct pending *parent,
+				   const char *name)
+{
+	size_t name_size = strlen(name);
+	size_t head = parent && parent->size ? parent->size + 1 : 0;
+	struct pending *p = malloc(sizeof(*p) + head + name_size);
+
+	if (!p)
+		return NULL;
+	p->next = NULL;
+	p->size = head + name_size;
+	if (head) {
+		memcpy(p->path, parent->path, parent->size);
+		p->path[parent->size] = '/';
+	}
+	memcpy(p->path + head, name, name_size);
+	return p;
+}
+
+static int push(struct scan *scan, const struct pending *parent,
+		const char *name)
+{
+	struct pending *p = pending_new(parent, name);
+
+	if (!p)
+		return -ENOMEM;
+	pthread_mutex_lock(&scan->lock);
+	p->next = scan->stack;
+	scan->stack = p;
+	pthread_cond_signal(&scan->changed);
+	pthread_mutex_unlock(&scan->lock);
+	return 0;
+}
+
+/* The next directory, or NULL at the end. The caller then works. */
+static struct pending *pop(struct scan *scan)
+{
+	struct pending *p = NULL;
+
+	pthread_mutex_lock(&scan->lock);
+	while (!scan->stop && !scan->stack && scan->working)
+		pthread_cond_wait(&scan->changed, &scan->lock);
+	if (!scan->stop && scan->stack) {
+		p = scan->stack;
+		scan->stack = p->next;
+		scan->working++;
+	}
+	pthread_mutex_unlock(&scan->lock);
+	return p;
+}
+
+/* Work on what pop() gave is over. */
+static void visited(struct scan *scan, int error)
+{
+	pthread_mutex_lock(&scan->lock);
+	scan->working--;
+	if (error && !scan->stop)
+		scan->stop = error;
+	if (scan->stop || (!scan->stack && !scan->working))
+		pthread_cond_broadcast(&scan->changed);
+	pthread_mutex_unlock(&scan->lock);
+}
+
+static int stopped(struct scan *scan)
+{
+	int stop;
+
+	pthread_mutex_lock(&scan->lock);
+	stop = scan->stop;
+	pthread_mutex_unlock(&scan->lock);
+	return stop;
+}
+
+static int tell_skip(struct scan *scan, enum stele_skip_reason reason,
+		     const struct pending *what, int error)
+{
+	int ret;
+
+	pthread_mutex_lock(&scan->sink_lock);
+	ret = scan->sink->skip(scan->sink->user, reason, what->path,
+			       what->size, error);
+	pthread_mutex_unlock(&scan->sink_lock);
+	return ret;
+}
+
+/* What could not be read: gone, out of reach, or we have run out of something. */
+static int tell_failed(struct scan *scan, const struct pending *what, int error)
+{
+	switch (error) {
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		return error;
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ELOOP:
+		return tell_skip(scan, STELE_SKIP_VANISHED, what, error);
+	default:
+		return tell_skip(scan, STELE_SKIP_UNREADABLE, what, error);
+	}
+}
+
+static int tell_entry(struct scan *scan, const struct pending *what,
+		      uint64_t size)
+{
+	const struct stele_source_entry entry = {
+		.key = what->path,
+		.key_size = what->size,
+		.size = size,
+	};
+	int ret;
+
+	if (what->size > STELE_KEY_SIZE_MAX) {
+		char text[STELE_QUOTE_SIZE];
+
+		stele_log_error(&scan->directory->source.log,
+				"key of %zu bytes is longer than %d: '%s'",
+				what->size, STELE_KEY_SIZE_MAX,
+				stele_source_quote(what->path, what->size,
+						   text));
+		return -ENAMETOOLONG;
+	}
+	pthread_mutex_lock(&scan->sink_lock);
+	ret = scan->sink->entry(scan->sink->user, &entry);
+	pthread_mutex_unlock(&scan->sink_lock);
+	return ret;
+}
+
+static bool is_avoided(const struct stele_directory *directory,
+		       const struct statx *st)
+{
+	return directory->avoid_inode != 0 &&
+	       directory->avoid_inode == st->stx_ino &&
+	       directory->avoid_dev ==
+		       makedev(st->stx_dev_major, st->stx_dev_minor);
+}
+
+/* Something whose type only statx knows, or whose size is wanted. */
+static int visit_stat(struct visit *visit, const char *name,
+		      const struct pending *what)
+{
+	struct scan *scan = visit->scan;
+	struct statx st;
+
+	if (statx(visit->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+		  STATX_TYPE | STATX_SIZE | STATX_INO, &st) < 0)
+		return tell_failed(scan, what, -errno);
+	if (S_ISDIR(st.stx_mode))
+		return push(scan, visit->where, name);
+	if (S_ISLNK(st.stx_mode))
+		return tell_skip(scan, STELE_SKIP_SYMLINK, what, 0);
+	if (!S_ISREG(st.stx_mode))
+		return tell_skip(scan, STELE_SKIP_SPECIAL, what, 0);
+	if (is_avoided(scan->directory, &st))
+		return tell_skip(scan, STELE_SKIP_TARGET, what, 0);
+	return tell_entry(scan, what, st.stx_size);
+}
+
+static int visit_entry(struct visit *visit, const struct dirent *entry)
+{
+	const char *name = entry->d_name;
+	struct pending *what;
+	int ret;
+
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return 0;
+	if (entry->d_type == DT_DIR)
+		return push(visit->scan, visit->where, name);
+	what = pending_new(visit->where, name);
+	if (!what)
+		return -ENOMEM;
+	if (entry->d_type == DT_LNK)
+		ret = tell_skip(visit->scan, STELE_SKIP_SYMLINK, what, 0);
+	else
+		ret = visit_stat(visit, name, what);
+	free(what);
+	return ret;
+}
+
+static int visit_directory(struct scan *scan, const struct pending *where)
+{
+	struct visit visit = {.scan = scan, .where = where};
+	DIR *dir;
+	int ret = 0;
+
+	visit.fd = stele_directory_open_below(scan->directory, where->path,
+					      where->size,
+					      O_RDONLY | O_DIRECTORY);
+	if (visit.fd < 0)
+		return tell_failed(scan, where, visit.fd);
+	dir = fdopendir(visit.fd);
+	if (!dir) {
+		close(visit.fd);
+		return -ENOMEM;
+	}
+	while (!ret) {
+		const struct dirent *entry;
+
+		errno = 0;
+		entry = readdir(dir);
+		if (!entry) {
+			if (errno)
+				ret = tell_failed(scan, where, -errno);
+			break;
+		}
+		ret = visit_entry(&visit, entry);
+		if (!ret)
+			ret = stopped(scan);
+	}
+	closedir(dir);
+	return ret;
+}
+
+static int scan_work(void *user, unsigned int index)
+{
+	struct scan *scan = user;
+	struct pending *where;
+
+	(void)index;
+	while ((where = pop(scan))) {
+		visited(scan, visit_directory(scan, where));
+		free(where);
+	}
+	return 0;
+}
+
+static void scan_tick(void *user)
+{
+	struct scan *scan = user;
+	int ret = scan->sink->tick(scan->sink->user);
+
+	if (!ret)
+		return;
+	pthread_mutex_lock(&scan->lock);
+	if (!scan->stop)
+		scan->stop = -ECANCELED;
+	pthread_cond_broadcast(&scan->changed);
+	pthread_mutex_unlock(&scan->lock);
+}
+
+int stele_directory_scan(struct stele_source *source,
+			 const struct stele_source_sink *sink)
+{
+	struct scan scan = {
+		.directory = (const struct stele_directory *)source,
+		.sink = sink,
+	};
+	int ret;
+
+	pthread_mutex_init(&scan.lock, NULL);
+	pthread_mutex_init(&scan.sink_lock, NULL);
+	pthread_cond_init(&scan.changed, NULL);
+	ret = push(&scan, NULL, "");
+	if (!ret)
+		ret = stele_crew_run(sink->jobs, scan_work, scan_tick, &scan);
+	if (!ret)
+		ret = scan.stop;
+	while (scan.stack) {
+		struct pending *p = scan.stack;
+
+		scan.stack = p->next;
+		free(p);
+	}
+	pthread_cond_destroy(&scan.changed);
+	pthread_mutex_destroy(&scan.sink_lock);
+	pthread_mutex_destroy(&scan.lock);
+	return ret;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source-directory.c - every file below a directory, whatever its name and depth
+ *
+ * Keys, sizes and bytes of what is a sample; what becomes of all that is none.
+ */
+#include "tests/tap.h"
+#include "lib/source/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SEEN_MAX 4096
+
+struct seen {
+	char *keys[SEEN_MAX];
+	size_t sizes[SEEN_MAX]; /* of keys */
+	uint64_t bytes[SEEN_MAX];
+	unsigned int count;
+	char *skipped[SEEN_MAX];
+	enum stele_skip_reason reasons[SEEN_MAX];
+	unsigned int skip_count;
+	int skip_return, entry_return, tick_return;
+	unsigned int ticks;
+	int busy; /* two calls at once show here */
+	bool overlapped;
+};
+
+static void enter(struct seen *seen)
+{
+	if (__atomic_exchange_n(&seen->busy, 1, __ATOMIC_ACQ_REL))
+		seen->overlapped = true;
+}
+
+static void leave(struct seen *seen)
+{
+	__atomic_store_n(&seen->busy, 0, __ATOMIC_RELEASE);
+}
+
+static int on_entry(void *user, const struct stele_source_entry *entry)
+{
+	struct seen *seen = user;
+
+	enter(seen);
+	seen->keys[seen->count] = strndup(entry->key, entry->key_size);
+	seen->sizes[seen->count] = entry->key_size;
+	seen->bytes[seen->count++] = entry->size;
+	leave(seen);
+	return seen->entry_return;
+}
+
+static int on_skip(void *user, enum stele_skip_reason reason, const char *key,
+		   size_t key_size, int error)
+{
+	struct seen *seen = user;
+
+	(void)error;
+	enter(seen);
+	seen->skipped[seen->skip_count] = strndup(key, key_size);
+	seen->reasons[seen->skip_count++] = reason;
+	leave(seen);
+	return reason == STELE_SKIP_UNREADABLE ? seen->skip_return : 0;
+}
+
+static int on_tick(void *user)
+{
+	struct seen *seen = user;
+
+	seen->ticks++;
+	return seen->tick_return;
+}
+
+static void seen_release(struct seen *seen)
+{
+	for (unsigned int i = 0; i < seen->count; i++)
+		free(seen->keys[i]);
+	for (unsigned int i = 0; i < seen->skip_count; i++)
+		free(seen->skipped[i]);
+	memset(seen, 0, sizeof(*seen));
+}
+
+static int scan(struct stele_source *source, struct seen *seen,
+		unsigned int jobs)
+{
+	const struct stele_source_sink sink = {
+		.user = seen,
+		.entry = on_entry,
+		.skip = on_skip,
+		.tick = on_tick,
+		.jobs = jobs,
+	};
+
+	return source->ops->scan(source, &sink);
+}
+
+static int scan_path(const char *path, struct seen *seen, unsigned int jobs)
+{
+	struct stele_source *source;
+	int ret = stele_source_open_directory(path, 0, 0, NULL, &source);
+
+	if (ret < 0)
+		return ret;
+	ret = scan(source, seen, jobs);
+	stele_source_close(source);
+	return ret;
+}
+
+static int find_key(const struct seen *seen, const char *key)
+{
+	for (unsigned int i = 0; i < seen->count; i++)
+		if (!strcmp(seen->keys[i], key))
+			return (int)i;
+	return -1;
+}
+
+static bool was_skipped(const struct seen *seen, const char *key,
+			enum stele_skip_reason reason)
+{
+	for (unsigned int i = 0; i < seen->skip_count; i++)
+		if (!strcmp(seen->skipped[i], key) &&
+		    seen->reasons[i] == reason)
+			return true;
+	return false;
+}
+
+static char *path_of(const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s", test_tmpdir(), name) < 0)
+		sysbail("no memory");
+	return path;
+}
+
+static int make_dir(int at, const char *name)
+{
+	int fd;
+
+	if (mkdirat(at, name, 0755) < 0)
+		sysbail("cannot make directory %s", name);
+	fd = openat(at, name, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		sysbail("cannot open directory %s", name);
+	return fd;
+}
+
+static int top_dir(const char *name)
+{
+	char *path = path_of(name);
+	int fd;
+
+	fd = make_dir(AT_FDCWD, path);
+	free(path);
+	return fd;
+}
+
+static void make_file(int at, const char *name, const char *data)
+{
+	int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+
+	if (fd < 0 || write(fd, data, strlen(data)) != (ssize_t)strlen(data))
+		sysbail("cannot write %s", name);
+	close(fd);
+}
+
+static const char *const odd_names[] = {
+	"plain", "with space", "new\nline", "\xff\xfe not utf-8", "-dash",
+	"'quote\"", "back\\slash", "*", "...", "\x01\x7f",
+};
+#define ODD_COUNT (sizeof(odd_names) / sizeof(odd_names[0]))
+
+static void check_names(unsigned int jobs)
+{
+	struct seen seen = {0};
+	char *path = path_of("names");
+
+	is_int(0, scan_path(path, &seen, jobs), "scan with %u jobs", jobs);
+	is_uint(ODD_COUNT * 2, seen.count, "all files are there, once");
+	for (size_t i = 0; i < ODD_COUNT; i++) {
+		char key[64];
+		int at = find_key(&seen, odd_names[i]);
+
+		ok(at >= 0 && seen.bytes[at] == strlen(odd_names[i]),
+		   "file %zu with its size", i);
+		snprintf(key, sizeof(key), "dir %zu/%s", i, odd_names[i]);
+		ok(find_key(&seen, key) >= 0, "file %zu in a directory", i);
+	}
+	ok(!seen.overlapped, "the sink sees one call at a time");
+	seen_release(&seen);
+	free(path);
+}
+
+static void test_names(void)
+{
+	int top = top_dir("names");
+
+	for (size_t i = 0; i < ODD_COUNT; i++) {
+		char name[32];
+		int dir;
+
+		snprintf(name, sizeof(name), "dir %zu", i);
+		dir = make_dir(top, name);
+		make_file(top, odd_names[i], odd_names[i]);
+		make_file(dir, odd_names[i], "");
+		close(dir);
+	}
+	close(top);
+	check_names(1);
+	check_names(16);
+}
+
+static void make_socket(const char *name)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char *dir = path_of("special");
+
+	/* Paths of sockets are short: bind from within. */
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", name);
+	if (fd < 0 || chdir(dir) < 0 ||
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    chdir("/") < 0)
+		sysbail("cannot make a socket");
+	close(fd);
+	free(dir);
+}
+
+static void test_special(void)
+{
+	char *path = path_of("special");
+	int top = top_dir("special");
+	struct seen seen = {0};
+	struct stele_source *source;
+	struct stat st;
+
+	make_file(top, "file", "x");
+	make_file(top, "target", "y");
+	make_socket("socket");
+	if (symlinkat("file", top, "link") || symlinkat("..", top, "up") ||
+	    symlinkat("nowhere", top, "dangling") ||
+	    mkfifoat(top, "fifo", 0644) || fstatat(top, "target", &st, 0))
+		sysbail("cannot make special files");
+	close(make_dir(top, "empty"));
+
+	is_int(0, stele_source_open_directory(path, st.st_dev, st.st_ino, NULL,
+					      &source),
+	       "open");
+	is_int(0, scan(source, &seen, 3), "scan");
+	is_uint(1, seen.count, "one is a sample");
+	ok(find_key(&seen, "file") == 0, "the file");
+	ok(was_skipped(&seen, "link", STELE_SKIP_SYMLINK), "link to a file");
+	ok(was_skipped(&seen, "up", STELE_SKIP_SYMLINK), "link to a directory");
+	ok(was_skipped(&seen, "dangling", STELE_SKIP_SYMLINK), "dangling link");
+	ok(was_skipped(&seen, "fifo", STELE_SKIP_SPECIAL), "fifo");
+	ok(was_skipped(&seen, "socket", STELE_SKIP_SPECIAL), "socket");
+	ok(was_skipped(&seen, "target", STELE_SKIP_TARGET), "the target");
+	is_uint(6, seen.skip_count, "and an empty directory is nothing");
+	seen_release(&seen);
+	stele_source_close(source);
+	close(top);
+	free(path);
+}
+
+/* A chain of directories with names of `name_size`, and a file at its end. */
+static void make_deep(int top, unsigned int levels, size_t name_size,
+		      const char *file)
+{
+	char name[NAME_MAX + 1];
+	int at = dup(top);
+
+	memset(name, 'd', name_size);
+	name[name_size] = '\0';
+	for (unsigned int i = 0; i < levels; i++) {
+		int next = make_dir(at, name);
+
+		close(at);
+		at = next;
+	}
+	if (file)
+		make_file(at, file, "deep");
+	close(at);
+}
+
+static void test_depth(void)
+{
+	char *path = path_of("deep"), *far = path_of("far");
+	int top = top_dir("deep"), beyond = top_dir("far");
+	struct seen seen = {0};
+
+	make_deep(top, 1999, 1, "f"); /* key of 3999 bytes */
+	is_int(0, scan_path(path, &seen, 2), "2000 levels");
+	is_uint(1, seen.count, "the file is found");
+	is_uint(3999, seen.count ? seen.sizes[0] : 0, "key of 3999 bytes");
+	seen_release(&seen);
+
+	make_deep(beyond, 40, 250, NULL); /* 10040 bytes */
+	is_int(0, scan_path(far, &seen, 2), "no file lies beyond PATH_MAX");
+	is_uint(0, seen.count, "nothing is found");
+	seen_release(&seen);
+	close(beyond);
+
+	beyond = open(far, O_RDONLY | O_DIRECTORY);
+	make_file(beyond, "mark", "");
+	close(beyond);
+	free(far);
+	close(top);
+	free(path);
+}
+
+static void test_long_key(void)
+{
+	char *path = path_of("long");
+	int top = top_dir("long");
+	char name[256];
+	struct seen seen = {0};
+
+	memset(name, 'f', sizeof(name));
+	name[161] = '\0';
+	make_deep(top, 15, 255, name); /* 15 * 256 + 161 = 4001 */
+	is_int(-ENAMETOOLONG, scan_path(path, &seen, 2), "key of 4001 bytes");
+	seen_release(&seen);
+	close(top);
+	free(path);
+}
+
+static void test_unreadable(void)
+{
+	char *path = path_of("locked");
+	int top = top_dir("locked");
+	struct seen seen = {.skip_return = -EACCES};
+	struct stele_source *source;
+
+	make_file(top, "open", "");
+	close(make_dir(top, "closed"));
+	if (fchmodat(top, "closed", 0, 0) < 0)
+		sysbail("cannot lock a directory");
+	is_int(0, stele_source_open_directory(path, 0, 0, NULL, &source),
+	       "open");
+	if (geteuid() == 0 && seteuid(65534) < 0)
+		sysbail("cannot become nobody");
+	is_int(-EACCES, scan(source, &seen, 2), "the sink refuses");
+	ok(was_skipped(&seen, "closed", STELE_SKIP_UNREADABLE), "is told");
+	seen_release(&seen);
+	is_int(0, scan(source, &seen, 2), "the sink lets it pass");
+	is_uint(1, seen.count, "the rest is there");
+	seen_release(&seen);
+	if (getuid() == 0 && seteuid(0) < 0)
+		sysbail("cannot become root again");
+	stele_source_close(source);
+	fchmodat(top, "closed", 0700, 0);
+	close(top);
+	free(path);
+}
+
+static void test_stops(void)
+{
+	char *path = path_of("names");
+	struct seen seen = {.entry_return = -EDOM};
+
+	is_int(-EDOM, scan_path(path, &seen, 4), "the sink's error comes back");
+	seen_release(&seen);
+	free(path);
+	path = path_of("nowhere");
+	is_int(-ENOENT, scan_path(path, &seen, 1), "no such directory");
+	free(path);
+	path = path_of("names/plain");
+	is_int(-ENOTDIR, scan_path(path, &seen, 1), "a file is no directory");
+	free(path);
+}
+
+static int open_key(struct stele_source *source, const char *key, uint64_t size,
+		    struct stele_source_file *file)
+{
+	const struct stele_source_entry entry = {key, strlen(key), size};
+
+	memset(file, 0, sizeof(*file));
+	return source->ops->open(source, &entry, file);
+}
+
+static void test_read(void)
+{
+	char *path = path_of("read");
+	int top = top_dir("read");
+	struct stele_source *source;
+	struct stele_source_file file;
+	char data[16];
+
+	make_file(top, "file", "0123456789");
+	close(make_dir(top, "dir"));
+	if (mkfifoat(top, "fifo", 0644) || symlinkat("file", top, "link") ||
+	    symlinkat("dir", top, "dirlink"))
+		sysbail("cannot make special files");
+	stele_source_open_directory(path, 0, 0, NULL, &source);
+	is_int(0, open_key(source, "file", 10, &file), "open");
+	is_int(4, source->ops->read(&file, data, 4), "read 4 bytes");
+	is_int(6, source->ops->read(&file, data + 4, 12), "read the rest");
+	is_blob("0123456789", data, 10, "the bytes of the file");
+	is_int(0, source->ops->read(&file, data, 1), "end");
+	source->ops->close(&file);
+	source->ops->close(&file);
+	is_int(-ETXTBSY, open_key(source, "file", 9, &file), "grew");
+	is_int(-ETXTBSY, open_key(source, "file", 11, &file), "shrank");
+	is_int(-ENOENT, open_key(source, "gone", 1, &file), "vanished");
+	is_int(-ENOENT, open_key(source, "file/x", 1, &file),
+	       "a file took the directory's place");
+	is_int(-ETXTBSY, open_key(source, "link", 10, &file),
+	       "a symlink took the file's place");
+	is_int(-ETXTBSY, open_key(source, "dirlink/x", 1, &file),
+	       "a symlink took the directory's place");
+	is_int(-ETXTBSY, open_key(source, "fifo", 0, &file),
+	       "a fifo took the file's place");
+	is_int(-ETXTBSY, open_key(source, "dir", 4096, &file),
+	       "a directory took the file's place");
+	stele_source_close(source);
+	close(top);
+	free(path);
+}
+
+static void test_quote(void)
+{
+	char text[STELE_QUOTE_SIZE], long_key[1000];
+
+	is_string("a\\x0ab\\x5c\\x27\xff",
+		  stele_source_quote("a\nb\\'\xff", 6, text), "escapes");
+	memset(long_key, '\n', sizeof(long_key));
+	stele_source_quote(long_key, sizeof(long_key), text);
+	ok(strlen(text) < STELE_QUOTE_SIZE &&
+	   !strcmp(text + strlen(text) - 7, "\\x0a..."), "is cut");
+}
+
+int main(void)
+{
+	plan_lazy();
+	test_names();
+	test_special();
+	test_depth();
+	test_long_key();
+	test_unreadable();
+	test_stops();
+	test_read();
+	test_quote();
+	return done();
+}
