@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * builder.h - what all steps of one build share: options, messages, progress
+ *
+ * Progress is told from the thread that builds, at most every STELE_TICK_MS;
+ * once its callback asked to stop, every later tick says so. Skips may come
+ * from any thread; the callback sees one at a time.
+ */
+#ifndef STELE_WRITE_BUILDER_H
+#define STELE_WRITE_BUILDER_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "lib/log.h"
+#include "lib/source/source.h"
+
+#define STELE_MEMORY_DEFAULT (UINT64_C(256) << 20)
+#define STELE_MEMORY_MIN     (UINT64_C(1) << 20)
+#define STELE_JOBS_DEFAULT   32u /* at most, 4 for each core */
+#define STELE_JOBS_MAX	     1024u
+
+struct stele_builder {
+	struct stele_build_opts opts; /* checked, defaults filled in */
+	uint8_t uuid[STELE_UUID_SIZE];
+	struct stele_log log;
+	struct stele_build_report *report; /* never NULL */
+	struct stele_build_progress progress;
+	struct timespec told; /* when progress was told last */
+	bool cancelled;
+	pthread_mutex_t skip_lock;
+};
+
+/*
+ * Check the options and fill in what is left to us: memory, jobs, time, uuid.
+ * `report` is zeroed. Return: 0; -EINVAL; -E2BIG; errno of getrandom(2).
+ */
+int stele_builder_init(struct stele_builder *builder,
+		       const struct stele_build_opts *opts,
+		       struct stele_build_report *report);
+void stele_builder_release(struct stele_builder *builder);
+
+/* From the building thread. Return: 0; -ECANCELED. */
+int stele_builder_tick(struct stele_builder *builder);
+/* The same at the beginning of a phase: told at once. */
+int stele_builder_phase(struct stele_builder *builder,
+			enum stele_build_phase phase, uint64_t samples_total,
+			uint64_t bytes_total);
+
+/* Something is no sample. Any thread. */
+void stele_builder_skip(struct stele_builder *builder,
+			enum stele_skip_reason reason, const char *key,
+			size_t key_size, int error);
+/*
+ * A source entry could not be read, or is not what it was. Return: 0 when it
+ * is to be left out (it was reported); else `error` (it was logged).
+ */
+int stele_builder_lost(struct stele_builder *builder, const char *key,
+		       size_t key_size, int error);
+
+double stele_seconds_since(const struct timespec *begin);
+
+#endif

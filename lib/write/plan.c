@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.c - scan a source, decide on its fields, have it laid out
+ */
+#include "lib/write/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/write/layout.h"
+
+struct scanning {
+	struct stele_plan *plan;
+	struct stele_builder *builder;
+	uint64_t samples, bytes; /* atomic: for progress */
+};
+
+static int scan_entry(void *user, const struct stele_source_entry *entry)
+{
+	struct scanning *scanning = user;
+	struct stele_table *table = &scanning->plan->table;
+	char text[STELE_QUOTE_SIZE];
+	int ret = stele_table_add(table, entry);
+
+	if (ret == -EFBIG)
+		stele_log_error(&scanning->builder->log,
+				"'%s' has %llu bytes, more than a sample may",
+				stele_source_quote(entry->key, entry->key_size,
+						   text),
+				(unsigned long long)entry->size);
+	else if (ret < 0)
+		stele_log_error(&scanning->builder->log,
+				"cannot hold the list of samples: %s",
+				stele_strerror(ret));
+	__atomic_store_n(&scanning->samples, table->count, __ATOMIC_RELAXED);
+	__atomic_store_n(&scanning->bytes, table->payload_size,
+			 __ATOMIC_RELAXED);
+	return ret;
+}
+
+static int scan_skip(void *user, enum stele_skip_reason reason,
+		     const char *key, size_t key_size, int error)
+{
+	struct scanning *scanning = user;
+
+	if (reason == STELE_SKIP_UNREADABLE || reason == STELE_SKIP_VANISHED ||
+	    reason == STELE_SKIP_CHANGED)
+		return stele_builder_lost(scanning->builder, key, key_size,
+					  error);
+	stele_builder_skip(scanning->builder, reason, key, key_size, error);
+	return 0;
+}
+
+static int scan_tick(void *user)
+{
+	struct scanning *scanning = user;
+	struct stele_build_progress *progress = &scanning->builder->progress;
+
+	progress->samples_done =
+		__atomic_load_n(&scanning->samples, __ATOMIC_RELAXED);
+	progress->bytes_done =
+		__atomic_load_n(&scanning->bytes, __ATOMIC_RELAXED);
+	return stele_builder_tick(scanning->builder);
+}
+
+static int builder_tick(void *user)
+{
+	return stele_builder_tick(user);
+}
+
+static int scan(struct stele_plan *plan, struct stele_builder *builder,
+		struct stele_source *source)
+{
+	struct scanning scanning = {.plan = plan, .builder = builder};
+	const struct stele_source_sink sink = {
+		.user = &scanning,
+		.entry = scan_entry,
+		.skip = scan_skip,
+		.tick = scan_tick,
+		.jobs = builder->opts.jobs,
+	};
+	int ret = source->ops->scan(source, &sink);
+
+	if (!ret)
+		ret = stele_table_sort(&plan->table, builder_tick, builder);
+	return ret;
+}
+
+static void set_field(struct stele_plan *plan, const char *name, uint32_t type)
+{
+	struct stele_descriptor_field *field =
+		&plan->fields[plan->descriptor.field_count++];
+
+	memset(field, 0, sizeof(*field));
+	snprintf(field->name, sizeof(field->name), "%s", name);
+	field->type = type;
+	if (type == STELE_FIELD_I64)
+		plan->shape.scalar_count++;
+	else
+		plan->shape.bytes_count++;
+}
+
+static int choose_fields(struct stele_plan *plan,
+			 struct stele_builder *builder)
+{
+	const bool forced = builder->opts.flags & STELE_BUILD_LABELS;
+	int ret = 0;
+
+	set_field(plan, "data", STELE_FIELD_BYTES);
+	if (!(builder->opts.flags & STELE_BUILD_NO_LABELS))
+		ret = stele_classes_find(&plan->classes, &plan->table, forced);
+	if (ret == -EOVERFLOW) {
+		stele_log_emit(&builder->log,
+			       forced ? STELE_LOG_ERROR : STELE_LOG_INFO,
+			       "too many top directories for labels");
+		if (!forced)
+			ret = 0;
+	}
+	if (ret <= 0)
+		return ret;
+	set_field(plan, "label", STELE_FIELD_I64);
+	plan->has_labels = true;
+	builder->report->class_count = plan->classes.count;
+	return 0;
+}
+
+static void fill_report(const struct stele_plan *plan,
+			struct stele_builder *builder)
+{
+	const struct stele_descriptor *d = &plan->descriptor;
+	struct stele_build_report *report = builder->report;
+
+	report->sample_count = d->sample_count;
+	report->payload_size = d->payload_size;
+	report->slots_size = d->slots_size;
+	report->padding_size = d->slots_size - d->records_size;
+	report->table_size = d->run_count * sizeof(struct stele_disk_run);
+	report->sections_size = plan->sections_size;
+	report->run_count = d->run_count;
+	report->granule = d->granule;
+}
+
+int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
+		    struct stele_source *source)
+{
+	struct timespec begin;
+	int ret;
+
+	memset(plan, 0, sizeof(*plan));
+	plan->pool.budget = builder->opts.memory_size / 2;
+	stele_table_init(&plan->table, &plan->pool);
+	stele_classes_init(&plan->classes, &plan->pool);
+	stele_spill_init(&plan->ordinals, &plan->pool);
+	stele_spill_init(&plan->numbers, &plan->pool);
+	stele_spill_init(&plan->runs, &plan->pool);
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	ret = stele_builder_phase(builder, STELE_PHASE_SCAN, 0, 0);
+	if (!ret)
+		ret = scan(plan, builder, source);
+	if (!ret)
+		ret = choose_fields(plan, builder);
+	if (!ret)
+		ret = stele_layout_granule(plan, builder);
+	if (!ret)
+		ret = stele_layout_numbers(plan, builder);
+	if (!ret)
+		ret = stele_layout_runs(plan, builder);
+	if (!ret)
+		ret = stele_layout_segment(plan, builder);
+	if (!ret)
+		fill_report(plan, builder);
+	builder->report->scan_seconds = stele_seconds_since(&begin);
+	return ret;
+}
+
+void stele_plan_release(struct stele_plan *plan)
+{
+	stele_table_release(&plan->table);
+	stele_classes_release(&plan->classes);
+	stele_spill_release(&plan->ordinals);
+	stele_spill_release(&plan->numbers);
+	stele_spill_release(&plan->runs);
+}
+
+uint64_t stele_plan_offset(const struct stele_plan *plan, uint64_t number)
+{
+	const struct stele_descriptor *d = &plan->descriptor;
+	const struct stele_run *run;
+
+	if (number >= d->sample_count)
+		return d->slots_offset + d->slots_size;
+	run = stele_run_find(plan->runs.data, d->run_count, number);
+	return stele_run_slot(run, number, d->boundary);
+}
+
+void stele_plan_sample(const struct stele_plan *plan, uint64_t number,
+		       struct stele_plan_sample *out)
+{
+	const struct stele_descriptor *d = &plan->descriptor;
+	const struct stele_run *run =
+		stele_run_find(plan->runs.data, d->run_count, number);
+
+	out->ordinal = ((const uint64_t *)plan->ordinals.data)[number];
+	out->offset = stele_run_slot(run, number, d->boundary);
+	out->slot_size = run->slot_size;
+	stele_table_get(&plan->table, out->ordinal, &out->entry);
+	out->label = plan->has_labels ? stele_classes_label(&plan->classes,
+							    out->ordinal) :
+					0;
+}
+
+const struct stele_section *stele_plan_section(const struct stele_plan *plan,
+					       uint32_t type)
+{
+	for (uint32_t i = 0; i < plan->descriptor.section_count; i++)
+		if (plan->sections[i].type == type)
+			return &plan->sections[i];
+	return NULL;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - where every byte of an image will lie, before one is written
+ *
+ * Sizes -> records -> slots -> numbers -> runs -> sections -> the exact end.
+ * Numbers go by slot size, the largest first: each slot is then aligned to the
+ * spacing of its own class, so large samples begin on block boundaries without
+ * padding. Within a slot size they go by the SHA-256 of the key: neighbours
+ * share no directory, and nothing but the keys decides. Or, told so, numbers
+ * are ordinals.
+ *
+ * Immutable once made, but for what the writer finds out: sums, digests, root.
+ */
+#ifndef STELE_WRITE_PLAN_H
+#define STELE_WRITE_PLAN_H
+
+#include "format/segment.h"
+#include "lib/write/builder.h"
+#include "lib/write/classes.h"
+#include "lib/write/table.h"
+
+#define STELE_PLAN_FIELDS_MAX	2u
+#define STELE_PLAN_SECTIONS_MAX 6u
+#define STELE_PLAN_FIELD_LABEL	1u
+
+struct stele_plan {
+	struct stele_spill_pool pool;
+	struct stele_table table;
+	struct stele_classes classes;
+	struct stele_spill ordinals; /* uint64_t, by number */
+	struct stele_spill numbers;  /* uint64_t, by ordinal */
+	struct stele_spill runs;     /* struct stele_run */
+	bool has_labels;
+
+	/* The geometry; sums as if every sample were stored. */
+	struct stele_descriptor descriptor;
+	uint64_t descriptor_size; /* of one copy */
+	struct stele_descriptor_field fields[STELE_PLAN_FIELDS_MAX];
+	struct stele_record_shape shape;
+	struct stele_section sections[STELE_PLAN_SECTIONS_MAX];
+	uint64_t sections_size;
+};
+
+/* Where the sample of a number comes from and goes to. */
+struct stele_plan_sample {
+	struct stele_source_entry entry;
+	uint64_t ordinal;
+	uint64_t offset; /* of its slot, from the segment's start */
+	uint64_t slot_size;
+	int64_t label;
+};
+
+/*
+ * Scan and lay out. Fills the report as far as known. Release also on errors.
+ * Return: 0; -ECANCELED; -EFBIG (a sample or the whole is larger than the format
+ * allows); -EOVERFLOW (too many runs or names); errors of scan and grow.
+ */
+int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
+		    struct stele_source *source);
+void stele_plan_release(struct stele_plan *plan);
+
+/* Only arithmetic and look-ups; any thread. */
+void stele_plan_sample(const struct stele_plan *plan, uint64_t number,
+		       struct stele_plan_sample *out);
+/* Of a slot, from the segment's start. number == count: end of the slots. */
+uint64_t stele_plan_offset(const struct stele_plan *plan, uint64_t number);
+/* The planned section of a type, or NULL. */
+const struct stele_section *stele_plan_section(const struct stele_plan *plan,
+					       uint32_t type);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table.c - keys one behind the other, and 16 bytes that point at each
+ */
+#include "lib/write/table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "format/keys.h"
+#include "lib/write/sort.h"
+
+#define KEY_SIZE_BITS 12u
+#define KEY_SIZE_MASK ((UINT64_C(1) << KEY_SIZE_BITS) - 1)
+_Static_assert(STELE_KEY_SIZE_MAX <= KEY_SIZE_MASK, "key size needs its bits");
+_Static_assert(STELE_SAMPLE_SIZE_MAX <= UINT64_MAX >> KEY_SIZE_BITS,
+	       "sample size needs its bits");
+
+struct table_entry {
+	uint64_t key_offset;
+	uint64_t sizes; /* of the sample, then of the key in the low bits */
+};
+
+void stele_table_init(struct stele_table *table, struct stele_spill_pool *pool)
+{
+	memset(table, 0, sizeof(*table));
+	stele_spill_init(&table->keys, pool);
+	stele_spill_init(&table->entries, pool);
+}
+
+void stele_table_release(struct stele_table *table)
+{
+	stele_spill_release(&table->keys);
+	stele_spill_release(&table->entries);
+	table->count = 0;
+}
+
+int stele_table_add(struct stele_table *table,
+		    const struct stele_source_entry *entry)
+{
+	struct table_entry *entries;
+	int ret;
+
+	if (entry->size > STELE_SAMPLE_SIZE_MAX)
+		return -EFBIG;
+	ret = stele_spill_grow(&table->keys,
+			       table->keys_size + entry->key_size);
+	if (!ret)
+		ret = stele_spill_grow(&table->entries, (table->count + 1) *
+					       sizeof(struct table_entry));
+	if (ret < 0)
+		return ret;
+	memcpy((char *)table->keys.data + table->keys_size, entry->key,
+	       entry->key_size);
+	entries = table->entries.data;
+	entries[table->count].key_offset = table->keys_size;
+	entries[table->count].sizes =
+		entry->size << KEY_SIZE_BITS | entry->key_size;
+	table->keys_size += entry->key_size;
+	table->count++;
+	table->payload_size += entry->size;
+	return 0;
+}
+
+void stele_table_get(const struct stele_table *table, uint64_t ordinal,
+		     struct stele_source_entry *entry)
+{
+	const struct table_entry *entries = table->entries.data;
+	const struct table_entry *e = &entries[ordinal];
+
+	entry->key = (const char *)table->keys.data + e->key_offset;
+	entry->key_size = e->sizes & KEY_SIZE_MASK;
+	entry->size = e->sizes >> KEY_SIZE_BITS;
+}
+
+struct sorting {
+	struct stele_table *table;
+	int (*tick)(void *user);
+	void *user;
+};
+
+static int compare(const void *a, const void *b, void *user)
+{
+	const struct sorting *sorting = user;
+	const char *keys = sorting->table->keys.data;
+	const struct table_entry *x = a, *y = b;
+
+	return stele_key_compare(keys + x->key_offset, x->sizes & KEY_SIZE_MASK,
+				 keys + y->key_offset,
+				 y->sizes & KEY_SIZE_MASK);
+}
+
+static int tick(void *user)
+{
+	const struct sorting *sorting = user;
+
+	return sorting->tick ? sorting->tick(sorting->user) : 0;
+}
+
+static void drop_repeated(struct stele_table *table, struct sorting *sorting)
+{
+	struct table_entry *entries = table->entries.data;
+	uint64_t kept = 0;
+
+	for (uint64_t i = 0; i < table->count; i++) {
+		if (kept && compare(&entries[kept - 1], &entries[i],
+				    sorting) == 0) {
+			table->payload_size -= entries[i].sizes >>
+					       KEY_SIZE_BITS;
+			continue;
+		}
+		entries[kept++] = entries[i];
+	}
+	table->count = kept;
+}
+
+int stele_table_sort(struct stele_table *table, int (*ask)(void *user),
+		     void *user)
+{
+	struct sorting sorting = {.table = table, .tick = ask, .user = user};
+	int ret = stele_sort(&table->entries, table->count,
+			     sizeof(struct table_entry), compare, tick,
+			     &sorting);
+
+	if (!ret)
+		drop_repeated(table, &sorting);
+	return ret;
+}
