@@ -11,6 +11,7 @@
 #	PREFIX BINDIR LIBDIR INCDIR MANDIR DESTDIR
 #	O=DIR		where the build goes
 #	SAN=LIST	sanitizers, as -fsanitize= takes them (give O= as well)
+#	RBD=0		without librbd, where pkg-config finds it
 #	WERROR=1 V=1	warnings are errors; commands are shown
 #	TEST_SECONDS=N	after which a test that hangs is killed
 #	STRICT=1	a skipped test is a failed one
@@ -56,7 +57,9 @@ pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC))
 LIB_LIBS := $(call pc,--libs $(LIB_PC)) -pthread
 CMD_LIBS := $(call pc,--libs $(CMD_PC))
-RBD ?= $(call pc,--exists librbd && echo 1)
+ifndef RBD
+RBD := $(call pc,--exists librbd && echo 1)
+endif
 
 WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \
 	-Wvla -Wimplicit-fallthrough -Wshadow $(if $(WERROR),-Werror)
@@ -153,8 +156,8 @@ $(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/libstele.a
 
 # ---- tests ------------------------------------------------------------------
 
-# $(call prove,TESTS): through a fixed address layout, which TSan needs.
-FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+# TSan needs a fixed address layout.
+FIXED := $(if $(filter thread,$(SAN)),setarch -R)
 prove = $(Q)BUILD=$(abspath $(O)) CC='$(CC)' $(FIXED) \
 	$(PROVE) $(PROVEFLAGS) --exec 'timeout -k 10 $(TEST_SECONDS)' $(1)
 CMD_TESTS := $(sort $(wildcard tests/cmd/*.t))
@@ -163,15 +166,13 @@ TREE_TESTS := $(sort $(wildcard tests/tree/*.t))
 check: deps ## install, build, run every test
 	$(Q)$(MAKE) check-here
 check-asan: deps ## all but tests/tree under ASan, LSan and UBSan
-	$(Q)$(MAKE) O=build-asan SAN=address,undefined check-code
+	$(Q)$(MAKE) O=build-asan SAN=address,undefined check-here
 check-tsan: deps ## unit tests under TSan
 	$(Q)$(MAKE) O=build-tsan SAN=thread check-unit
 check-unit: $(UNIT) ## tests/format and tests/lib alone: quick
 	$(if $(UNIT),$(call prove,$(UNIT)))
-check-code: all $(UNIT) $(FUZZ) $(AIDS)
-	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS))
 check-here: all $(UNIT) $(FUZZ) $(AIDS)
-	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS) $(TREE_TESTS))
+	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS) $(if $(SAN),,$(TREE_TESTS)))
 
 demo: deps ## build, and show it on a real directory (DEMO_SRC=DIR)
 	$(Q)$(MAKE) demo-here
@@ -192,21 +193,22 @@ fuzz-here: $(addsuffix .fuzz,$(FUZZ))
 		grep -E 'stat::(number|new)' $(O)/$$f.log; \
 	done
 
-SHELL_FILES = $(shell git ls-files '*.sh' '*.t' .ci/run)
-lint: ## shellcheck, mandoc, cppcheck, clang-tidy, clang-format
-	$(Q)shellcheck $(SHELL_FILES)
-	$(Q)$(if $(PAGES),mandoc -Tlint -W warning $(PAGES))
-	$(Q)if command -v cppcheck >/dev/null; then cppcheck -q --std=c11 \
-		--enable=warning,portability --inline-suppr -I. -Ilib \
-		--error-exitcode=1 --suppress=missingInclude format lib cmd; fi
-	$(Q)if command -v clang-tidy >/dev/null; then \
-		clang-tidy --quiet --warnings-as-errors='*' --checks='-*,bugprone-*,$(NO_TIDY)' \
-		$(wildcard format/*.c lib/*.c lib/*/*.c cmd/*.c) -- -std=gnu11 \
-		-D_GNU_SOURCE -I. -Ilib $(PC_CFLAGS); fi
-	-$(Q)if command -v clang-format >/dev/null; then clang-format -n \
-		$(shell git ls-files '*.[ch]') 2>&1 | grep -c 'warning:' | \
-		sed 's/$$/ places that clang-format would change (advice)/'; fi
-NO_TIDY := -bugprone-easily-swappable-parameters,-bugprone-reserved-identifier
+no_tidy := easily-swappable-parameters suspicious-string-compare \
+	narrowing-conversions implicit-widening-of-multiplication-result
+C_FILES := $(wildcard format/*.c lib/*.c lib/*/*.c cmd/*.c)
+lint: ## shellcheck, mandoc, and cppcheck, clang-tidy, clang-format if there
+	$(Q)shellcheck $$(git ls-files '*.sh' '*.t' .ci/run)
+	$(Q)mandoc -Tlint -W warning $(PAGES)
+	$(Q)! command -v cppcheck >/dev/null || cppcheck -q --std=c11 \
+		--enable=warning,portability --inline-suppr --error-exitcode=1 \
+		--suppress=missingInclude -I. -Ilib $(C_FILES)
+	$(Q)! command -v clang-tidy >/dev/null || clang-tidy --quiet \
+		--warnings-as-errors='*' $(C_FILES) \
+		--checks='-*,bugprone-*$(no_tidy:%=,-bugprone-%)' -- \
+		-std=gnu11 -D_GNU_SOURCE -I. -Ilib $(PC_CFLAGS) 2>/dev/null
+	$(Q)! command -v clang-format >/dev/null || echo "clang-format would" \
+		"change $$(clang-format -n $$(git ls-files '*.[ch]') 2>&1 | \
+		grep -c warning:) places (advice)"
 
 # ---- install ----------------------------------------------------------------
 
@@ -258,5 +260,5 @@ help: ## this list
 		expand -t 16
 
 FORCE:
-.PHONY: all check check-asan check-tsan check-unit check-code check-here demo \
+.PHONY: all check check-asan check-tsan check-unit check-here demo \
 	demo-here fuzz fuzz-here lint install uninstall clean deps help FORCE

@@ -90,12 +90,6 @@ static bool skip_forbidden(const char *reason)
 	return true;
 }
 
-static void reason_format(char *reason, size_t size, const char *format,
-			  va_list args)
-{
-	vsnprintf(reason, size, format, args);
-}
-
 void skip_all(const char *format, ...)
 {
 	char reason[256];
@@ -103,7 +97,7 @@ void skip_all(const char *format, ...)
 	bool forbidden;
 
 	va_start(args, format);
-	reason_format(reason, sizeof(reason), format, args);
+	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
 	forbidden = skip_forbidden(reason);
 	if (forbidden)
@@ -120,7 +114,7 @@ void skip_block(unsigned int count, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	reason_format(reason, sizeof(reason), format, args);
+	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
 	while (count--) {
 		if (begin(!skip_forbidden(reason)))
