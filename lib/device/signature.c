@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * signature.c - what a target carries, by libblkid; the second half of guard.h
+ *
+ * blkid_do_probe() is called until it says "no more": the one-answer functions
+ * hide what they find ambiguous, and their codes differ between versions
+ * (2.38: -2, 2.39 on: -1). So any negative answer is a refusal, forced or not.
+ *
+ * libblkid reads and writes through the page cache, with buffers that
+ * O_DIRECT would not take, so it gets a descriptor of its own to the same
+ * inode. Its pages are dropped afterwards: what is built upon the target
+ * passes them by, and a buffered viewer must not be shown them.
+ */
+#include "lib/device/guard.h"
+
+#include "format/checked.h"
+
+#include <blkid/blkid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WIPE_SIZE (UINT64_C(128) << 10) /* at either end */
+/* More signatures than anything can carry: what is found still is not erased. */
+#define SIGNATURES_MAX 1024
+
+struct prober {
+	int fd;
+	blkid_probe probe;
+	const struct stele_log *log;
+};
+
+static void prober_close(struct prober *prober)
+{
+	blkid_free_probe(prober->probe);
+	if (prober->fd >= 0) {
+		posix_fadvise(prober->fd, 0, 0, POSIX_FADV_DONTNEED);
+		close(prober->fd);
+	}
+}
+
+static int prober_open(struct stele_device *dev, int flags,
+		       const struct stele_log *log, struct prober *prober)
+{
+	char path[32];
+	int fd = stele_device_fd(dev);
+
+	*prober = (struct prober){.fd = -1, .log = log};
+	if (fd < 0)
+		return fd;
+	/* Through /proc: the same inode, whatever became of the path. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	prober->fd = open(path, flags | O_CLOEXEC);
+	if (prober->fd < 0)
+		return -errno;
+	prober->probe = blkid_new_probe();
+	if (!prober->probe)
+		return -ENOMEM;
+	if (blkid_probe_set_device(prober->probe, prober->fd, 0, 0) ||
+	    blkid_probe_enable_superblocks(prober->probe, 1) ||
+	    blkid_probe_set_superblocks_flags(
+		    prober->probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL |
+					   BLKID_SUBLKS_UUID |
+					   BLKID_SUBLKS_USAGE |
+					   BLKID_SUBLKS_MAGIC |
+					   BLKID_SUBLKS_BADCSUM) ||
+	    blkid_probe_enable_partitions(prober->probe, 1) ||
+	    blkid_probe_set_partitions_flags(
+		    prober->probe, BLKID_PARTS_MAGIC | BLKID_PARTS_FORCE_GPT)) {
+		stele_log_error(log, "libblkid cannot probe the target");
+		return -EIO;
+	}
+	return 0;
+}
+
+/* Looks for the next one. 1: found; 0: no more; negative: libblkid failed. */
+static int prober_next(struct prober *prober)
+{
+	int rc = blkid_do_probe(prober->probe);
+
+	if (rc >= 0)
+		return rc == 0;
+	stele_log_error(prober->log, "libblkid cannot tell what the target carries (%d)",
+			rc);
+	return -EEXIST;
+}
+
+static const char *prober_value(struct prober *prober, const char *name,
+				const char *other, const char *fallback)
+{
+	const char *value;
+
+	if (!blkid_probe_lookup_value(prober->probe, name, &value, NULL) ||
+	    !blkid_probe_lookup_value(prober->probe, other, &value, NULL))
+		return value;
+	return fallback;
+}
+
+/* A label may hold anything, a message is one line of text. */
+static const char *printable(const char *text, char *out, size_t size)
+{
+	snprintf(out, size, "%s", text);
+	for (char *c = out; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return out;
+}
+
+/* "the target carries ext4 (filesystem), label 'x', uuid '...', at byte 1080" */
+static void log_found(struct prober *prober, enum stele_log_level level)
+{
+	char buffer[256];
+
+	const char *table = prober_value(prober, "PTTYPE", "PTTYPE", NULL);
+	const char *type = prober_value(prober, "TYPE", "PTTYPE", "?");
+	const char *usage = prober_value(prober, "USAGE", "USAGE",
+					 table ? "partition table" : "?");
+	const char *label = prober_value(prober, "LABEL", "LABEL", NULL);
+	const char *uuid = prober_value(prober, "UUID", "PTUUID", NULL);
+	const char *offset = prober_value(prober, "SBMAGIC_OFFSET",
+					  "PTMAGIC_OFFSET", "?");
+
+	label = label ? printable(label, buffer, sizeof(buffer)) : NULL;
+	stele_log_emit(prober->log, level, "the target carries %s (%s)%s%s%s%s%s%s, at byte %s",
+		       type, usage, label ? ", label '" : "",
+		       label ? label : "", label ? "'" : "",
+		       uuid ? ", uuid '" : "", uuid ? uuid : "",
+		       uuid ? "'" : "", offset);
+}
+
+/* Nothing but hole: a new file, or one that truncate(1) made. */
+static int file_is_empty(int fd, const struct stele_log *log)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || !st.st_size)
+		return 0;
+	if (lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO)
+		return 0;
+	stele_log_error(log, "the target is a file of %lld bytes that is not empty",
+			(long long)st.st_size);
+	return -EEXIST;
+}
+
+int stele_guard_signatures(struct stele_device *dev,
+			   const struct stele_log *log)
+{
+	struct prober prober;
+	unsigned int found = 0;
+	int rc = prober_open(dev, O_RDONLY, log, &prober);
+
+	while (!rc && (rc = prober_next(&prober)) > 0) {
+		log_found(&prober, STELE_LOG_ERROR);
+		found++;
+		rc = found < SIGNATURES_MAX ? 0 : -EEXIST;
+	}
+	if (!rc && found)
+		rc = -EEXIST;
+	if (!rc)
+		rc = file_is_empty(prober.fd, log);
+	prober_close(&prober);
+	return rc;
+}
+
+/* ---- wipe ------------------------------------------------------------------ */
+
+/* Erases a magic at a time, and looks again from there. */
+static int wipe_found(struct stele_device *dev, const struct stele_log *log)
+{
+	struct prober prober;
+	unsigned int found = 0;
+	int rc = prober_open(dev, O_RDWR, log, &prober);
+
+	while (!rc && (rc = prober_next(&prober)) > 0) {
+		log_found(&prober, STELE_LOG_INFO);
+		rc = 0;
+		if (++found == SIGNATURES_MAX)
+			rc = -EEXIST;
+		else if (blkid_do_wipe(prober.probe, 0))
+			rc = -EIO;
+	}
+	if (rc == -EIO)
+		stele_log_error(log, "cannot erase what the target carries");
+	prober_close(&prober);
+	return rc;
+}
+
+/* Zero [offset, end) of whole blocks. */
+static int zero_range(struct stele_device *dev, void *zeros, uint64_t offset,
+		      uint64_t end)
+{
+	int err = 0;
+
+	while (!err && offset < end) {
+		uint64_t size = end - offset < WIPE_SIZE ? end - offset :
+							   WIPE_SIZE;
+
+		err = stele_device_write(dev, zeros, offset, (size_t)size);
+		offset += size;
+	}
+	return err;
+}
+
+/* A last block that is not whole (only files have one) is left to the probes. */
+static int zero_ends(struct stele_device *dev)
+{
+	uint32_t block = dev->limits.logical_block;
+	uint64_t size, front, back;
+	void *zeros;
+	int err = stele_device_size(dev, &size);
+
+	if (err)
+		return err;
+	zeros = stele_device_alloc(dev, WIPE_SIZE);
+	if (!zeros)
+		return -ENOMEM;
+	memset(zeros, 0, WIPE_SIZE);
+	size = round_down(size, block);
+	front = size < WIPE_SIZE ? size : WIPE_SIZE;
+	back = size < 2 * WIPE_SIZE ? front : size - WIPE_SIZE;
+	err = zero_range(dev, zeros, 0, front);
+	if (!err)
+		err = zero_range(dev, zeros, back, size);
+	free(zeros);
+	return err;
+}
+
+int stele_guard_wipe(struct stele_device *dev, const struct stele_log *log)
+{
+	struct prober prober;
+	int rc = wipe_found(dev, log);
+
+	if (!rc)
+		rc = zero_ends(dev);
+	if (!rc)
+		rc = stele_device_flush(dev);
+	if (rc)
+		return rc;
+	/* A new prober: the old one keeps what it read. */
+	rc = prober_open(dev, O_RDONLY, log, &prober);
+	if (!rc)
+		rc = prober_next(&prober);
+	if (rc > 0) {
+		log_found(&prober, STELE_LOG_ERROR);
+		rc = -EEXIST;
+	}
+	prober_close(&prober);
+	return rc;
+}
