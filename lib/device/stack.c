@@ -231,3 +231,18 @@ int stele_stack_loop(const struct stele_stack *stack, char *name)
 	closedir(dir);
 	return found;
 }
+
+int stele_stack_attribute(dev_t number, const char *attribute, uint64_t *value)
+{
+	char path[PATH_SIZE], rest[64], line[32], *end;
+	int err;
+
+	snprintf(rest, sizeof(rest), "/%s", attribute);
+	node_path(number, rest, path);
+	err = read_line(path, line, sizeof(line));
+	if (err)
+		return err;
+	errno = 0;
+	*value = strtoull(line, &end, 10);
+	return errno || end == line || *end ? -EIO : 0;
+}

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #define STELE_STACK_NODES_MAX 258 /* 256 partitions, the disk, its parent */
@@ -46,5 +47,9 @@ const struct stele_stack_node *stele_stack_find(const struct stele_stack *stack,
 int stele_stack_holder(const struct stele_stack_node *node, char *name);
 /* Is there a loop device over the target or a node of it? Return as above. */
 int stele_stack_loop(const struct stele_stack *stack, char *name);
+
+/* A number that sysfs says of a block device ("size", "../diskseq"). 0 or -errno. */
+int stele_stack_attribute(dev_t number, const char *attribute,
+			  uint64_t *value);
 
 #endif

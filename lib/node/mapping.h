@@ -17,29 +17,67 @@
 
 #include "lib/device/device.h"
 
+/*
+ * What makes a target the same one: number or inode, size, and what changes
+ * when a number or inode is used again. 0 is "not known".
+ */
+struct stele_identity {
+	uint64_t rdev;	   /* st_rdev of a block device, else 0 */
+	uint64_t fsdev;	   /* st_dev and st_ino of a regular file, else 0 */
+	uint64_t inode;
+	uint64_t size;	   /* bytes */
+	uint64_t sequence; /* diskseq; of a file its time of birth, ns */
+};
+
+/* By stat and sysfs: needs no permission, and does no I/O. 0; -ENOTBLK (neither device nor file); errno. */
+int stele_identity_of_path(const char *path, struct stele_identity *out);
+int stele_identity_of_fd(int fd, struct stele_identity *out);
+bool stele_identity_same(const struct stele_identity *a,
+			 const struct stele_identity *b);
+
 struct stele_mapping {
 	struct stele_mapping_info info; /* target points into `data` */
-	uint64_t device_rdev;		/* st_rdev of a block device, else 0 */
-	uint64_t device_inode;		/* st_dev and st_ino of a regular file */
-	uint64_t device_fsdev;
-	uint64_t device_size;
-	uint64_t generation;  /* of the superblock */
-	void *data;	      /* the file, mmapped */
+	struct stele_identity identity;
+	uint64_t generation; /* of the superblock */
+	bool was_read_only;  /* the device, before info.read_only made it so */
+	void *data;	     /* the file, mmapped */
 	size_t data_size;
+	const void *extents; /* in data; see mapping_file.h */
+	const uint8_t *bytes;
+	uint32_t extent_count;
 };
 
 /* $STELE_RUN_DIR or /run/stele. */
 const char *stele_mapping_dir(void);
 
-/* Return: 0; -ENOENT; -EINVAL (not a mapping's name); -EBADMSG; -EUCLEAN. */
+/* Return: 0; -ENOENT; -EINVAL (not a mapping's name); -EBADMSG; -EUCLEAN; -EOPNOTSUPP (of a newer library). */
 int stele_mapping_load(const char *name, const struct stele_log *log,
 		       struct stele_mapping *out);
 void stele_mapping_release(struct stele_mapping *mapping);
+/* Is what it was made of gone, or another thing now? */
+bool stele_mapping_is_stale(const struct stele_mapping *mapping);
+/* Return: 0; -ENOENT; errno. */
+int stele_mapping_remove(const char *name);
 
-/* A device that records the blocking reads that pass. Takes `inner`. */
+/*
+ * Calls fn for every sound mapping, by name, until it returns nonzero.
+ * Return: what fn returned last; errno of the directory (none: 0).
+ */
+int stele_mapping_each(int (*fn)(void *user,
+				 const struct stele_mapping *mapping),
+		       void *user);
+
+/* Is the thing at `path` published under some name? That name in `name` (64 bytes). Return: 0 no; 1 yes; errno. */
+int stele_mapping_of(const char *path, char *name);
+
+/* A device that records the blocking reads that pass. Takes `inner`, also when it fails. */
 int stele_device_open_recording(struct stele_device *inner,
 				struct stele_device **out);
-/* Publish what a recording device saw. mapping->info and identity are set by the caller. */
+/*
+ * Publish what a recording device saw. mapping->info, identity, generation
+ * are set by the caller.
+ * Return: 0; -EEXIST (the name is taken); -ESTALE (two reads of one place differ); -EFBIG; errno.
+ */
 int stele_mapping_save(const struct stele_mapping *mapping,
 		       struct stele_device *recording,
 		       const struct stele_log *log);
@@ -51,8 +89,9 @@ int stele_mapping_save(const struct stele_mapping *mapping,
 int stele_device_open_mapped(struct stele_mapping *mapping, const char *backend,
 			     const struct stele_log *log,
 			     struct stele_device **out);
-
-/* Is the thing at `path` published under some name? That name in `name` (64 bytes). Return: 0 no; 1 yes; errno. */
-int stele_mapping_of(const char *path, char *name);
+/* The same without the opening and the check. Takes `inner`, too. */
+int stele_device_wrap_mapped(struct stele_device *inner,
+			     struct stele_mapping *mapping,
+			     struct stele_device **out);
 
 #endif

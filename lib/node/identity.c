@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * identity.c - is this still the device or file that was mapped?
+ *
+ * Numbers of devices and of inodes are used again. What tells the old from the
+ * new is the kernel's count of disks (diskseq) and a file's time of birth;
+ * where one of them is not to be had, the rest must do.
+ */
+#include "lib/node/mapping.h"
+
+#include "lib/device/stack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define SECTOR_SIZE 512 /* of sysfs, whatever the device has */
+
+static void identify_block(dev_t number, struct stele_identity *out)
+{
+	uint64_t sectors;
+
+	out->rdev = number;
+	if (!stele_stack_attribute(number, "size", &sectors))
+		out->size = sectors * SECTOR_SIZE;
+	/* A partition has that of its disk. */
+	if (stele_stack_attribute(number, "diskseq", &out->sequence) &&
+	    stele_stack_attribute(number, "../diskseq", &out->sequence))
+		out->sequence = 0;
+}
+
+static int identify(int dir, const char *path, int flags,
+		    struct stele_identity *out)
+{
+	struct statx stx;
+
+	memset(out, 0, sizeof(*out));
+	if (statx(dir, path, flags, STATX_BASIC_STATS | STATX_BTIME, &stx))
+		return -errno;
+	if (S_ISBLK(stx.stx_mode)) {
+		identify_block(makedev(stx.stx_rdev_major, stx.stx_rdev_minor),
+			       out);
+		return 0;
+	}
+	if (!S_ISREG(stx.stx_mode))
+		return -ENOTBLK;
+	out->fsdev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	out->inode = stx.stx_ino;
+	out->size = stx.stx_size;
+	if (stx.stx_mask & STATX_BTIME)
+		out->sequence = (uint64_t)stx.stx_btime.tv_sec * 1000000000u +
+				stx.stx_btime.tv_nsec;
+	return 0;
+}
+
+int stele_identity_of_path(const char *path, struct stele_identity *out)
+{
+	return identify(AT_FDCWD, path, 0, out);
+}
+
+int stele_identity_of_fd(int fd, struct stele_identity *out)
+{
+	return identify(fd, "", AT_EMPTY_PATH, out);
+}
+
+bool stele_identity_same(const struct stele_identity *a,
+			 const struct stele_identity *b)
+{
+	return a->rdev == b->rdev && a->fsdev == b->fsdev &&
+	       a->inode == b->inode &&
+	       (a->size == b->size || !a->size || !b->size) &&
+	       (a->sequence == b->sequence || !a->sequence || !b->sequence);
+}
