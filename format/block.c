@@ -71,8 +71,8 @@ int stele_blocks_check(const struct stele_disk_block *blocks, uint64_t count,
 		       uint64_t owner, const char **why)
 {
 	for (uint64_t i = 0; i < count; i++) {
-		int ret = stele_block_check(&blocks[i], type, offset, owner,
-					    why);
+		int ret =
+			stele_block_check(&blocks[i], type, offset, owner, why);
 
 		if (ret < 0)
 			return ret;

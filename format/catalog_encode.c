@@ -125,6 +125,6 @@ void stele_catalog_end(struct stele_disk_block *blocks,
 {
 	uint64_t end = stele_catalog_stream_size(counts);
 
-	stele_blocks_seal(blocks, stele_stream_blocks(end),
-			  STELE_BLOCK_CATALOG, offset, generation);
+	stele_blocks_seal(blocks, stele_stream_blocks(end), STELE_BLOCK_CATALOG,
+			  offset, generation);
 }

@@ -76,8 +76,8 @@ bool stele_catalog_extent_apart(const struct stele_catalog *catalog,
 				   sb->catalog_offset + sb->catalog_size};
 
 	return apart(extent, own) &&
-	       apart_from_all(catalog, segment_extent,
-			      catalog->counts.segments, extent) &&
+	       apart_from_all(catalog, segment_extent, catalog->counts.segments,
+			      extent) &&
 	       apart_from_all(catalog, free_extent, catalog->counts.free,
 			      extent);
 }
@@ -146,14 +146,17 @@ static int check_free(const struct stele_catalog *catalog,
 
 		stele_catalog_free(catalog, i, &f);
 		if (!stele_catalog_extent_ok(f.offset, f.size, sb))
-			return unclean(why, "catalog: free extent out of bounds");
+			return unclean(why,
+				       "catalog: free extent out of bounds");
 		if (f.offset <= end)
-			return unclean(why, "catalog: free extents out of order");
+			return unclean(why,
+				       "catalog: free extents out of order");
 		end = f.offset + f.size;
 		if (!apart_from_all(catalog, segment_extent,
 				    catalog->counts.segments,
 				    free_extent(catalog, i)))
-			return unclean(why, "catalog: free extent in a segment");
+			return unclean(why,
+				       "catalog: free extent in a segment");
 	}
 	return 0;
 }

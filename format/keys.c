@@ -25,8 +25,8 @@ void stele_keys_begin(struct stele_keys_writer *writer,
 static uint32_t shared_size(const struct stele_keys_writer *writer,
 			    const char *key, uint32_t key_size)
 {
-	uint32_t limit = key_size < writer->last_size ? key_size :
-							writer->last_size;
+	uint32_t limit =
+		key_size < writer->last_size ? key_size : writer->last_size;
 	uint32_t i = 0;
 
 	while (i < limit && key[i] == writer->last[i])

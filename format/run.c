@@ -10,7 +10,8 @@
 
 uint64_t stele_slot_size(uint64_t record_size, uint32_t granule)
 {
-	unsigned int log2 = 63u - (unsigned int)__builtin_clzll(record_size | 1);
+	unsigned int log2 =
+		63u - (unsigned int)__builtin_clzll(record_size | 1);
 	uint64_t step = granule;
 
 	if (log2 > STELE_CLASS_BITS) {

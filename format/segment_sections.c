@@ -9,10 +9,10 @@
 #include "format/sections.h"
 #include "format/segment_check.h"
 
-/* Keys of one byte each, nothing shared. */
+/* Entries with a suffix of one byte. */
 #define KEYS_PER_PAGE_MAX 238u
-#define NAME_ENTRY_MIN	  3u
-#define NAME_ENTRY_MAX	  4002u
+#define NAME_ENTRY_MIN    3u
+#define NAME_ENTRY_MAX    4002u
 
 /* By type: bit `field`, or bit 0 where there is none. */
 struct seen {

@@ -106,8 +106,8 @@ static int check_fields(const struct stele_superblock *sb, const char **why)
 	ret = check_sizes(sb, why);
 	if (ret < 0)
 		return ret;
-	ret = sb->state == STELE_STATE_READY ? check_ready(sb, why) :
-					       check_unfinished(sb, why);
+	ret = sb->state == STELE_STATE_READY ? check_ready(sb, why)
+					     : check_unfinished(sb, why);
 	if (ret < 0)
 		return ret;
 	if (sb->fence_mode > STELE_FENCE_RBD_LOCK)

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * catalog.c - a catalog comes back as it was stored, or not at all
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/crc32c.h"
+#include "tests/specimen.h"
+#include "tests/tap.h"
+
+static void test_round_trip(void)
+{
+	struct stele_superblock sb;
+	struct stele_disk_block block;
+	struct stele_catalog c;
+	struct stele_catalog_segment segment;
+	struct stele_catalog_snapshot snapshot;
+	struct stele_catalog_ref ref;
+	struct stele_catalog_free extent;
+	char note[16] = "";
+
+	specimen_catalog(&block);
+	specimen_superblock(&sb);
+	is_int(0, stele_catalog_decode(&block, sizeof(block), &sb, &c, NULL),
+	       "decodes");
+	is_uint(9, c.next_snapshot_id, "next snapshot id");
+	stele_catalog_segment(&c, 1, &segment);
+	ok(segment.id == 0x2222 && segment.offset == 0x400000 &&
+		   segment.size == 0x200000 &&
+		   segment.descriptor_size == 0x2000 &&
+		   segment.sample_count == 2000,
+	   "segment");
+	stele_catalog_snapshot(&c, 1, &snapshot);
+	ok(snapshot.id == 2 && snapshot.parent == 1 && snapshot.time == -1 &&
+		   snapshot.sample_count == 1500 && snapshot.digest[0] == 2 &&
+		   snapshot.first_ref == 1 && snapshot.ref_count == 2,
+	   "snapshot");
+	is_string("v2", snapshot.name, "its name");
+	stele_catalog_ref(&c, 3, &ref);
+	ok(ref.segment == 1 && ref.deleted_offset == 0x2800000 &&
+		   ref.deleted_count == 600 && ref.deleted_owner == 3,
+	   "reference");
+	stele_catalog_free(&c, 2, &extent);
+	ok(extent.offset == 0x800000 && extent.size == 0x100000, "free extent");
+	stele_catalog_note(&c, 2, note);
+	is_string("third note", note, "note");
+}
+
+#define MANY 16384u
+
+static void put_many(struct stele_disk_block *blocks,
+		     const struct stele_catalog_counts *counts)
+{
+	stele_catalog_begin(blocks, counts, MANY + 2);
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct stele_catalog_segment segment = {
+			.id = UINT64_C(0x9e3779b97f4a7c15) * (i + 1),
+			.offset = 0x200000 + i * UINT64_C(0x2000),
+			.size = 0x2000,
+			.descriptor_size = 0x1000,
+		};
+		struct stele_catalog_snapshot snapshot = {
+			.id = i + 1,
+			.first_ref = i,
+			.ref_count = 1,
+		};
+		const struct stele_catalog_ref ref = {.segment = i};
+
+		snprintf(snapshot.name, sizeof(snapshot.name), "s%u",
+			 i * 7919 % MANY);
+		stele_catalog_put_segment(blocks, counts, i, &segment);
+		stele_catalog_put_snapshot(blocks, counts, i, &snapshot);
+		stele_catalog_put_ref(blocks, counts, i, &ref);
+	}
+}
+
+/* As many as there may be, and then one of them twice. */
+static void test_many(void)
+{
+	static const struct stele_catalog_counts counts = {.segments = MANY,
+							   .snapshots = MANY,
+							   .refs = MANY};
+	const uint64_t block_count =
+		stele_stream_blocks(stele_catalog_stream_size(&counts));
+	struct stele_disk_block *blocks = calloc(block_count, sizeof(*blocks));
+	struct stele_superblock many = {
+		.generation = 5,
+		.high_water = 0x40000000,
+		.catalog_offset = 0x20000000,
+		.catalog_size = block_count * sizeof(*blocks),
+	};
+	struct stele_catalog_snapshot snapshot;
+	struct stele_catalog c;
+	const char *why = NULL;
+
+	if (!blocks)
+		sysbail("calloc");
+	put_many(blocks, &counts);
+	stele_catalog_end(blocks, &counts, many.catalog_offset, 5);
+	many.catalog_crc = stele_crc32c(0, blocks, many.catalog_size);
+	is_int(0,
+	       stele_catalog_decode(blocks, many.catalog_size, &many, &c, &why),
+	       "%u of each", MANY);
+	stele_catalog_snapshot(&c, MANY - 1, &snapshot);
+	is_uint(MANY, snapshot.id, "the last one");
+	stele_catalog_snapshot(&c, 5, &snapshot);
+	snapshot.id = MANY;
+	snapshot.first_ref = MANY - 1;
+	stele_catalog_put_snapshot(blocks, &counts, MANY - 1, &snapshot);
+	stele_catalog_end(blocks, &counts, many.catalog_offset, 5);
+	many.catalog_crc = stele_crc32c(0, blocks, many.catalog_size);
+	is_int(-EUCLEAN,
+	       stele_catalog_decode(blocks, many.catalog_size, &many, &c, &why),
+	       "one name twice");
+	is_string("catalog: snapshot name twice", why, "says why");
+	free(blocks);
+}
+
+static void test_empty(void)
+{
+	static const struct stele_catalog_counts counts = {0};
+	struct stele_disk_block block = {0};
+	struct stele_superblock empty = {
+		.generation = 1,
+		.high_water = 0x202000,
+		.catalog_offset = 0x200000,
+		.catalog_size = 0x1000,
+	};
+	struct stele_catalog c;
+
+	stele_catalog_begin(&block, &counts, 1);
+	stele_catalog_end(&block, &counts, 0x200000, 1);
+	empty.catalog_crc = stele_crc32c(0, &block, sizeof(block));
+	is_uint(64, stele_catalog_stream_size(&counts), "size of an empty one");
+	is_int(0, stele_catalog_decode(&block, 4096, &empty, &c, NULL),
+	       "an empty catalog");
+}
+
+static void test_names(void)
+{
+	char name[65];
+
+	memset(name, 'a', sizeof(name));
+	ok(stele_name_ok(name, 63), "63 bytes");
+	ok(!stele_name_ok(name, 64), "64 bytes");
+	ok(!stele_name_ok(name, 0), "no byte");
+	ok(stele_name_ok("Az09._-", 7), "all kinds of bytes");
+	ok(stele_name_ok("_", 1) && stele_name_ok("0", 1), "may begin so");
+	ok(!stele_name_ok(".a", 2) && !stele_name_ok("-a", 2), "may not");
+	for (unsigned int c = 0; c < 256; c++) {
+		bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+		bool good = letter || (c >= '0' && c <= '9') || c == '.' ||
+			    c == '_' || c == '-';
+
+		name[1] = (char)c;
+		if (stele_name_ok(name, 3) != good)
+			ok(false, "byte 0x%02x", c);
+	}
+}
+
+int main(void)
+{
+	plan_lazy();
+	test_round_trip();
+	test_many();
+	test_empty();
+	test_names();
+	return done();
+}
