@@ -20,6 +20,7 @@ struct mapped {
 	struct stele_device base;
 	struct stele_device *inner;
 	struct stele_mapping mapping;
+	struct stele_device_ops ops; /* ours, by the name of who serves */
 	uint32_t count;
 	struct mapped_extent extents[]; /* ascending */
 };
@@ -91,7 +92,6 @@ static void mapped_close(struct stele_device *dev)
 }
 
 static const struct stele_device_ops mapped_ops = {
-	.name = "mapped",
 	.transfer = mapped_transfer,
 	.size = mapped_size,
 	.queue_open = mapped_queue_open,
@@ -133,7 +133,9 @@ int stele_device_wrap_mapped(struct stele_device *inner,
 		return -ENOMEM;
 	}
 	mapped->base = *inner;
-	mapped->base.ops = &mapped_ops;
+	mapped->ops = mapped_ops;
+	mapped->ops.name = stele_device_backend(inner);
+	mapped->base.ops = &mapped->ops;
 	mapped->base.writable = false;
 	mapped->inner = inner;
 	mapped->mapping = *mapping;
@@ -161,23 +163,34 @@ static int check_identity(const struct stele_mapping *mapping,
 	return err ? err : -ESTALE;
 }
 
-int stele_device_open_mapped(struct stele_mapping *mapping, const char *backend,
-			     const struct stele_log *log,
-			     struct stele_device **out)
+int stele_mapping_open_device(const struct stele_mapping *mapping,
+			      const char *backend, const struct stele_log *log,
+			      struct stele_device **out)
 {
-	struct stele_device *inner = NULL;
 	int err = stele_device_open_file(mapping->info.target, 0, backend, log,
-					 &inner);
+					 out);
 
-	if (err == -ENOENT) {
+	if (err == -ENOENT || err == -ENOTBLK) {
 		stele_log_error(log, "'%s', mapped as '%s', is gone",
 				mapping->info.target, mapping->info.name);
 		err = -ESTALE;
 	}
-	if (!err)
-		err = check_identity(mapping, inner, log);
+	if (err)
+		return err;
+	err = check_identity(mapping, *out, log);
+	if (err)
+		stele_device_close(*out);
+	return err;
+}
+
+int stele_device_open_mapped(struct stele_mapping *mapping, const char *backend,
+			     const struct stele_log *log,
+			     struct stele_device **out)
+{
+	struct stele_device *inner;
+	int err = stele_mapping_open_device(mapping, backend, log, &inner);
+
 	if (err) {
-		stele_device_close(inner);
 		stele_mapping_release(mapping);
 		return err;
 	}

@@ -82,6 +82,10 @@ int stele_mapping_save(const struct stele_mapping *mapping,
 		       struct stele_device *recording,
 		       const struct stele_log *log);
 
+/* The real device of a mapping, if it is still the same (else -ESTALE, logged). */
+int stele_mapping_open_device(const struct stele_mapping *mapping,
+			      const char *backend, const struct stele_log *log,
+			      struct stele_device **out);
 /*
  * The device of a mapping: opens the real one and checks that it is still the
  * same (-ESTALE). Takes the mapping, zeroes *mapping.

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * open.c - targets to handles: stele_dataset_open(), stele_image_open()
+ *
+ * A dataset that is opened by a mapped name reads its metadata out of the
+ * mapping, an image always from the device: a mapping is of one snapshot, and
+ * an image may have got others since.
+ */
+#include "lib/open.h"
+
+#include "lib/image/snapshot.h"
+#include "lib/options.h"
+#include "lib/read/dataset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Is it the snapshot that was asked for, if one was? */
+static bool is_wanted(const struct stele_target *target,
+		      const struct stele_mapping *mapping)
+{
+	if (target->pinned)
+		return !memcmp(target->digest, mapping->info.digest,
+			       sizeof(target->digest));
+	return !target->snapshot ||
+	       !strcmp(target->snapshot, mapping->info.snapshot);
+}
+
+/* A pin stays one: it is checked against what is read. */
+static int take_names(struct stele_target *target,
+		      const struct stele_mapping *mapping)
+{
+	char *path = strdup(mapping->info.target);
+	char *snapshot = target->pinned ? NULL : strdup(mapping->info.snapshot);
+
+	if (!path || (!snapshot && !target->pinned)) {
+		free(path);
+		free(snapshot);
+		return -ENOMEM;
+	}
+	free(target->path);
+	free(target->snapshot);
+	target->path = path;
+	target->snapshot = snapshot;
+	return 0;
+}
+
+int stele_target_resolve(struct stele_target *target,
+			 const struct stele_log *log,
+			 struct stele_mapping *mapping)
+{
+	int err;
+
+	memset(mapping, 0, sizeof(*mapping));
+	if (strchr(target->path, '/'))
+		return 0;
+	err = stele_mapping_load(target->path, log, mapping);
+	if (err == -ENOENT || err == -EINVAL) /* then it is a path */
+		return 0;
+	if (err)
+		return err;
+	if (!is_wanted(target, mapping)) {
+		stele_log_error(log, "'%s' is mapped to snapshot '%s' of '%s', not to that one",
+				target->path, mapping->info.snapshot,
+				mapping->info.target);
+		err = -ENOENT;
+	}
+	if (!err)
+		err = take_names(target, mapping);
+	if (err)
+		stele_mapping_release(mapping);
+	return err;
+}
+
+static void forget_snapshot(struct stele_target *target)
+{
+	free(target->snapshot);
+	target->snapshot = NULL;
+	target->pinned = false;
+}
+
+/* The mapping's device, but nothing of what was recorded. */
+static int open_plain(const struct stele_target *target,
+		      const struct stele_mapping *mapping, const char *backend,
+		      const struct stele_log *log, struct stele_device **dev)
+{
+	int err;
+
+	if (mapping->data)
+		return stele_mapping_open_device(mapping, backend, log, dev);
+	err = stele_device_open_file(target->path, 0, backend, log, dev);
+	if (err == -ENOTBLK)
+		stele_log_error(log, "'%s' is neither a block device nor a regular file",
+				target->path);
+	return err;
+}
+
+int stele_target_open(const char *text, bool whole, const char *backend,
+		      const struct stele_log *log, struct stele_target *target,
+		      struct stele_device **dev)
+{
+	struct stele_mapping mapping = {0};
+	int err = stele_target_parse(text, log, target);
+
+	if (err)
+		return err;
+	if (whole)
+		forget_snapshot(target);
+	err = stele_target_resolve(target, log, &mapping);
+	if (!err)
+		err = open_plain(target, &mapping, backend, log, dev);
+	stele_mapping_release(&mapping);
+	if (err)
+		stele_target_release(target);
+	return err;
+}
+
+/* ---- datasets -------------------------------------------------------------- */
+
+int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
+		       struct stele_dataset **out)
+{
+	struct stele_mapping mapping = {0};
+	struct stele_target target = {0};
+	struct stele_device *dev;
+	struct stele_open_opts known;
+	struct stele_log log;
+	int err = stele_options_get(opts, &known, sizeof(known));
+
+	if (err)
+		return err;
+	log = (struct stele_log){known.log, known.log_user};
+	err = stele_target_parse(text, &log, &target);
+	if (!err)
+		err = stele_target_resolve(&target, &log, &mapping);
+	if (err)
+		goto out;
+	if (mapping.data)
+		err = stele_device_open_mapped(&mapping, known.backend, &log,
+					       &dev);
+	else
+		err = open_plain(&target, &mapping, known.backend, &log, &dev);
+	if (!err)
+		err = stele_dataset_create(dev, &target, opts, out);
+out:
+	stele_mapping_release(&mapping);
+	stele_target_release(&target);
+	return err;
+}
+
+/* ---- images ---------------------------------------------------------------- */
+
+int stele_image_open(const char *text, const struct stele_open_opts *opts,
+		     struct stele_image **out)
+{
+	struct stele_image *image = NULL;
+	struct stele_target target = {0};
+	struct stele_device *dev;
+	struct stele_open_opts known;
+	struct stele_log log;
+	int err = stele_options_get(opts, &known, sizeof(known));
+
+	if (!err && (known.verify > STELE_VERIFY_DIGEST || known.reserved))
+		err = -EINVAL;
+	if (err)
+		return err;
+	log = (struct stele_log){known.log, known.log_user};
+	err = stele_target_open(text, true, known.backend, &log, &target, &dev);
+	if (err)
+		return err;
+	image = calloc(1, sizeof(*image));
+	err = image ? stele_image_load(dev, &log, image) : -ENOMEM;
+	if (err) {
+		stele_device_close(dev);
+		free(image);
+	} else {
+		*out = image;
+	}
+	stele_target_release(&target);
+	return err;
+}
+
+void stele_image_close(struct stele_image *image)
+{
+	if (!image)
+		return;
+	stele_image_release(image);
+	free(image);
+}
+
+void stele_image_info(const struct stele_image *image,
+		      struct stele_image_info *info)
+{
+	const struct stele_superblock *sb = &image->sb;
+
+	*info = (struct stele_image_info){
+		.version = STELE_FORMAT_VERSION,
+		.snapshot_count = image->catalog.counts.snapshots,
+		.segment_count = image->catalog.counts.segments,
+		.fence_mode = sb->fence_mode,
+		.feature_compat = sb->feature_compat,
+		.feature_ro_compat = sb->feature_ro_compat,
+		.feature_incompat = sb->feature_incompat,
+		.generation = sb->generation,
+		.image_size = sb->image_size,
+		.used_size = sb->high_water,
+		.create_time = sb->create_time,
+		.commit_time = sb->commit_time,
+		.superblocks_good = image->copies_good,
+	};
+	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
+	memcpy(info->label, sb->label, sizeof(info->label) - 1);
+}
+
+/*
+ * The catalog does not say it, the descriptors do: this reads them. Of one
+ * that is damaged nothing is known, which the log says.
+ */
+static uint64_t payload_size(const struct stele_image *image, uint32_t index)
+{
+	/* Loading reads through the image and changes nothing in it. */
+	struct stele_image *reading = (struct stele_image *)image;
+	struct stele_snapshot snapshot = {0};
+	uint64_t size = 0;
+
+	if (!stele_snapshot_load(reading, index, &snapshot))
+		for (uint32_t i = 0; i < snapshot.segment_count; i++)
+			size += snapshot.segments[i].descriptor.payload_size;
+	stele_snapshot_release(&snapshot);
+	return size;
+}
+
+int stele_image_snapshot(const struct stele_image *image, uint32_t index,
+			 struct stele_snapshot_info *out)
+{
+	struct stele_catalog_snapshot snapshot;
+
+	if (index >= image->catalog.counts.snapshots)
+		return -ERANGE;
+	stele_catalog_snapshot(&image->catalog, index, &snapshot);
+	*out = (struct stele_snapshot_info){
+		.id = snapshot.id,
+		.parent = snapshot.parent,
+		.time = snapshot.time,
+		.sample_count = snapshot.sample_count,
+		.payload_size = payload_size(image, index),
+		.segment_count = snapshot.ref_count,
+	};
+	memcpy(out->name, snapshot.name, sizeof(out->name) - 1);
+	memcpy(out->digest, snapshot.digest, sizeof(out->digest));
+	return 0;
+}
