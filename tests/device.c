@@ -12,7 +12,8 @@
 
 #include "tests/tap.h"
 
-const char *const test_backends[TEST_BACKENDS] = {"memory", "uring", "threads"};
+const char *const test_backends[TEST_BACKENDS] = {"memory", "uring", "threads",
+						  "fault"};
 
 static int open_file(const char *backend, uint64_t size,
 		     struct stele_device **out)
@@ -35,12 +36,27 @@ struct stele_device *test_device_open(const char *backend, uint64_t size)
 	struct stele_device *dev;
 	int rc;
 
+	if (!strcmp(backend, "fault"))
+		return test_fault_open("memory", size, NULL);
 	if (!strcmp(backend, "memory"))
 		rc = stele_device_open_memory(size, 512, &dev);
 	else
 		rc = open_file(backend, size, &dev);
 	if (rc)
 		bail("no device by %s: %s", backend, strerror(-rc));
+	return dev;
+}
+
+struct stele_device *test_fault_open(const char *backend, uint64_t size,
+				     const struct stele_fault_rule *rule)
+{
+	struct stele_device *dev;
+	int rc;
+
+	rc = stele_device_open_fault(test_device_open(backend, size), rule,
+				     rule ? 1 : 0, &dev);
+	if (rc)
+		bail("no fault device over %s: %s", backend, strerror(-rc));
 	return dev;
 }
 

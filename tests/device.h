@@ -8,13 +8,17 @@
 #define STELE_TESTS_DEVICE_H
 
 #include "lib/device/device.h"
+#include "lib/device/fault.h"
 
-#define TEST_BACKENDS 3
-/* "memory", "uring", "threads". */
+#define TEST_BACKENDS 4
+/* "memory", "uring", "threads", and "fault" (over memory). */
 extern const char *const test_backends[TEST_BACKENDS];
 
 /* Zeroed and writable; a file has no name any more. */
 struct stele_device *test_device_open(const char *backend, uint64_t size);
+/* The same behind a fault device that has this one rule, or none. */
+struct stele_device *test_fault_open(const char *backend, uint64_t size,
+				     const struct stele_fault_rule *rule);
 /* From stele_device_alloc(), filled; never the same for two seeds. */
 void *test_data(const struct stele_device *dev, size_t size, uint64_t seed);
 

@@ -6,6 +6,12 @@
  * from 0 in the order in which they are started. A plan is a list of rules; the first
  * that matches an operation is applied. Everything that passes is logged, with the data of writes,
  * so that a crash test can rebuild any state that the device might have been left in.
+ *
+ * Operations are what the seam issues: pieces of at most transfer_max, each
+ * retry and each continuation for itself. SHORTEN and TEAR cut at any byte, of
+ * reads and writes, and of writes. A delayed completion comes early when a
+ * reap waits for it and nothing else is in flight; likewise for a queue whose
+ * stele_queue_fd() has been asked for: else its owner would wait for ever.
  */
 #ifndef STELE_DEVICE_FAULT_H
 #define STELE_DEVICE_FAULT_H
@@ -16,7 +22,7 @@ enum stele_fault_kind {
 	STELE_FAULT_FAIL,      /* do nothing, return -error */
 	STELE_FAULT_SHORTEN,   /* transfer only `arg` bytes, say so */
 	STELE_FAULT_TEAR,      /* write only the first `arg` bytes, claim all */
-	STELE_FAULT_DELAY,     /* complete after `arg` later operations */
+	STELE_FAULT_DELAY,     /* queued: complete after `arg` later operations */
 	STELE_FAULT_LOSE,      /* claim success, do nothing */
 	STELE_FAULT_MISDIRECT, /* go to offset + arg instead */
 	STELE_FAULT_FLIP,      /* reads: invert bit `arg` of the data */

@@ -89,8 +89,10 @@ static bool settle(struct stele_queue *queue, struct stele_request *request,
 	if (stele_request_advance(queue->dev, request, res))
 		return true;
 	rc = queue->ops->start(queue, request);
+	if (!rc)
+		return false; /* and the backend's again */
 	request->status = rc;
-	return rc != 0;
+	return true;
 }
 
 /*
