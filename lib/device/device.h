@@ -4,8 +4,8 @@
  *
  * A *device* is an opened target: shared between threads, its limits fixed at
  * open. Blocking transfers on it are for the cold path (superblocks, catalog,
- * sections). A *queue* is one thread's way to keep many transfers in flight: only the
- * thread that opened it may use it, and never across fork().
+ * sections). A *queue* is one thread's way to keep many transfers in flight:
+ * only the thread that opened it may use it, and never across fork().
  *
  * This layer is strict where kernels are lenient (a loop device takes
  * misaligned buffers): offset and length must be multiples of
@@ -72,7 +72,8 @@ struct stele_request {
 
 /*
  * What a backend implements. A raw transfer may be short (0 <= res < size) or
- * fail with any errno; device.c and queue.c do the rest. Every slot is required but discard.
+ * fail with any errno; device.c and queue.c do the rest. Every slot is
+ * required but discard.
  */
 struct stele_device_ops {
 	const char *name;
@@ -91,8 +92,9 @@ struct stele_device_ops {
 
 struct stele_queue_ops {
 	/*
-	 * Start what is left of one request (from request->done on). There is always
-	 * room: queue.c never has more than depth in flight. 0 or -errno.
+	 * Start what is left of one request (from request->done on). There is
+	 * always room: queue.c never has more than depth in flight. 0 or
+	 * -errno.
 	 */
 	int (*start)(struct stele_queue *queue, struct stele_request *request);
 	/*
@@ -134,18 +136,22 @@ enum stele_device_flags {
 
 /*
  * Open a block device or regular file with O_DIRECT (a filesystem that has
- * none: -EOPNOTSUPP is stepped down to buffered, and logged once). Readers take a shared flock where they get it at
- * once, so that a writer on this machine can tell. `backend`: NULL, "uring" or "threads"; NULL looks at
+ * none: -EOPNOTSUPP is stepped down to buffered, and logged once). Readers
+ * take a shared flock where they get it at once, so that a writer on this
+ * machine can tell. `backend`: NULL, "uring" or "threads"; NULL looks at
  * $STELE_BACKEND, then probes. Limits are read from the queue, never assumed.
  *
- * Return: 0; -EBUSY (EXCL: in use by another opener); -ENOTBLK (neither block device
- * nor regular file); -EROFS; -EINVAL (unknown backend); other errno of open(2).
+ * Return: 0; -EBUSY (EXCL: in use by another opener); -ENOTBLK (neither block
+ * device nor regular file); -EROFS; -EINVAL (unknown backend); other errno of
+ * open(2).
  */
 int stele_device_open_file(const char *path, unsigned int flags,
 			   const char *backend, const struct stele_log *log,
 			   struct stele_device **out);
 
-/* The descriptor behind a file device, for fstat and ioctl; else -EOPNOTSUPP. */
+/*
+ * The descriptor behind a file device, for fstat and ioctl; else -EOPNOTSUPP.
+ */
 int stele_device_fd(const struct stele_device *dev);
 
 /* For tests: a device in memory (logical block 512 or 4096), zeroed. */
@@ -195,15 +201,16 @@ int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
 /*
  * Hand over one request. It is started now or with the next submit or reap.
  * Return: 0; -EINVAL (alignment, size 0, over transfer_max); -EAGAIN (depth
- * requests in flight: reap first); -EROFS; -EOWNERDEAD (after fork). On an error the request was not taken.
+ * requests in flight: reap first); -EROFS; -EOWNERDEAD (after fork). On an
+ * error the request was not taken.
  */
 int stele_queue_submit(struct stele_queue *queue,
 		       struct stele_request *request);
 
 /*
  * Collect up to max finished requests, in completion order; wait for at least
- * `min` (at most those in flight). A failed transfer is a collected request with a
- * status, never an error of this call.
+ * `min` (at most those in flight). A failed transfer is a collected request
+ * with a status, never an error of this call.
  * Return: count; -EOWNERDEAD; -EIO (the queue itself broke).
  */
 int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,

@@ -21,17 +21,18 @@ int stele_guard_in_use(const char *path, const struct stele_log *log);
 
 /*
  * Does the target carry a signature known to libblkid, or a partition table?
- * Every one found is logged (type, label, uuid, offset). Any failure to probe is a refusal, too. A
- * regular file that is not empty and carries nothing known is refused all the same: somebody wrote it.
+ * Every one found is logged (type, label, uuid, offset). Any failure to probe
+ * is a refusal, too. A regular file that is not empty and carries nothing
+ * known is refused all the same: somebody wrote it.
  * Return: 0; -EEXIST; errno.
  */
 int stele_guard_signatures(struct stele_device *dev,
 			   const struct stele_log *log);
 
 /*
- * Erase every signature found, then the first 128 KiB and the last 128 KiB, flush, and probe
- * again: nothing may be left. Superblocks of an own image lie behind the
- * first 4 KiB and are gone, too.
+ * Erase every signature found, then the first 128 KiB and the last 128 KiB,
+ * flush, and probe again: nothing may be left. Superblocks of an own image
+ * lie behind the first 4 KiB and are gone, too.
  * Return: 0; -EEXIST (something is left); errno.
  */
 int stele_guard_wipe(struct stele_device *dev, const struct stele_log *log);

@@ -31,10 +31,16 @@ struct stele_stack {
 	struct stele_stack_node nodes[STELE_STACK_NODES_MAX];
 };
 
-/* Return: 0; -E2BIG (more partitions than a disk can have); -ENOMEM; errno of sysfs. */
+/*
+ * Return: 0; -E2BIG (more partitions than a disk can have); -ENOMEM; errno of
+ * sysfs.
+ */
 int stele_stack_load(const struct stat *target, struct stele_stack *out);
 
-/* Is this a node of the disk, or the same regular file? The node, for its name, in *node (NULL: a file). */
+/*
+ * Is this a node of the disk, or the same regular file? The node, for its
+ * name, in *node (NULL: a file).
+ */
 bool stele_stack_is(const struct stele_stack *stack, const struct stat *st,
 		   const struct stele_stack_node **node);
 const struct stele_stack_node *stele_stack_find(const struct stele_stack *stack,
@@ -48,7 +54,10 @@ int stele_stack_holder(const struct stele_stack_node *node, char *name);
 /* Is there a loop device over the target or a node of it? Return as above. */
 int stele_stack_loop(const struct stele_stack *stack, char *name);
 
-/* A number that sysfs says of a block device ("size", "../diskseq"). 0 or -errno. */
+/*
+ * A number that sysfs says of a block device ("size", "../diskseq"). 0 or
+ * -errno.
+ */
 int stele_stack_attribute(dev_t number, const char *attribute,
 			  uint64_t *value);
 

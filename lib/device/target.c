@@ -59,7 +59,9 @@ static int parse_snapshot(const char *text, const char *name,
 		return -EINVAL;
 	}
 	if (!stele_name_ok(name, strlen(name))) {
-		stele_log_error(log, "bad snapshot name '%s' in target '%s' (a path that holds an '@' is written '%s@')",
+		stele_log_error(log,
+				"bad snapshot name '%s' in target '%s' "
+				"(a path that holds an '@' is written '%s@')",
 				name, text, text);
 		return -EINVAL;
 	}
@@ -79,7 +81,9 @@ int stele_target_parse(const char *text, const struct stele_log *log,
 		return -EINVAL;
 	}
 	if (!strncmp(text, RBD_PREFIX, strlen(RBD_PREFIX))) {
-		stele_log_error(log, "cannot open '%s': this library was built without librbd (a file of that name is written './%s')",
+		stele_log_error(log,
+				"cannot open '%s': built without librbd "
+				"(a file of that name is written './%s')",
 				text, text);
 		return -EOPNOTSUPP;
 	}

@@ -29,8 +29,9 @@ struct stele_image {
 /*
  * Recover the image on `dev`. On success the image owns `dev`; on failure the
  * caller still does.
- * Return: 0; -EMEDIUMTYPE (no copy has our magic); -ENODATA (unfinished; or target shorter
- * than sb.image_size); -ENOTUNIQ; -EBADMSG, -EUCLEAN, -EOPNOTSUPP (the best reason why no copy will do); device errno.
+ * Return: 0; -EMEDIUMTYPE (no copy has our magic); -ENODATA (unfinished; or
+ * target shorter than sb.image_size); -ENOTUNIQ; -EBADMSG, -EUCLEAN,
+ * -EOPNOTSUPP (the best reason why no copy will do); device errno.
  */
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out);
@@ -39,8 +40,9 @@ void stele_image_release(struct stele_image *image);
 
 /*
  * Begin a new image: an unfinished superblock (of `sb` only uuid, label,
- * image_size, create_time count) into all four copies, flushed. Until then, an older image is
- * intact; from then on the target is recognised as unfinished. Ownership as with load.
+ * image_size, create_time count) into all four copies, flushed. Until then,
+ * an older image is intact; from then on the target is recognised as
+ * unfinished. Ownership as with load.
  */
 int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 		      const struct stele_superblock *sb,
@@ -63,18 +65,19 @@ struct stele_catalog_draft {
 uint64_t stele_image_commit_size(const struct stele_catalog_draft *draft);
 
 /*
- * Write a deleted list for the next generation at the high-water mark, which moves.
- * `numbers` strictly ascending, count > 0. Fills ref->deleted_*.
+ * Write a deleted list for the next generation at the high-water mark, which
+ * moves. `numbers` strictly ascending, count > 0. Fills ref->deleted_*.
  */
 int stele_image_write_deleted(struct stele_image *image,
 			      const uint64_t *numbers, uint64_t count,
 			      struct stele_catalog_ref *ref);
 
 /*
- * Commit: everything written before (and reaped) becomes durable, the draft becomes the
- * image. image->sb.high_water must lie behind every segment. On failure nothing has
- * changed that recovery would see, or (when the acknowledgement was lost) the new state is there whole; the image handle is then
- * only good for release.
+ * Commit: everything written before (and reaped) becomes durable, the draft
+ * becomes the image. image->sb.high_water must lie behind every segment. On
+ * failure nothing has changed that recovery would see, or (when the
+ * acknowledgement was lost) the new state is there whole; the image handle is
+ * then only good for release.
  * Return: 0; -ENOSPC; -EIO (read back something else); device errno.
  */
 int stele_image_commit(struct stele_image *image,

@@ -29,7 +29,10 @@ struct stele_identity {
 	uint64_t sequence; /* diskseq; of a file its time of birth, ns */
 };
 
-/* By stat and sysfs: needs no permission, and does no I/O. 0; -ENOTBLK (neither device nor file); errno. */
+/*
+ * By stat and sysfs: needs no permission, and does no I/O. 0; -ENOTBLK
+ * (neither device nor file); errno.
+ */
 int stele_identity_of_path(const char *path, struct stele_identity *out);
 int stele_identity_of_fd(int fd, struct stele_identity *out);
 bool stele_identity_same(const struct stele_identity *a,
@@ -50,7 +53,10 @@ struct stele_mapping {
 /* $STELE_RUN_DIR or /run/stele. */
 const char *stele_mapping_dir(void);
 
-/* Return: 0; -ENOENT; -EINVAL (not a mapping's name); -EBADMSG; -EUCLEAN; -EOPNOTSUPP (of a newer library). */
+/*
+ * Return: 0; -ENOENT; -EINVAL (not a mapping's name); -EBADMSG; -EUCLEAN;
+ * -EOPNOTSUPP (of a newer library).
+ */
 int stele_mapping_load(const char *name, const struct stele_log *log,
 		       struct stele_mapping *out);
 void stele_mapping_release(struct stele_mapping *mapping);
@@ -67,22 +73,32 @@ int stele_mapping_each(int (*fn)(void *user,
 				 const struct stele_mapping *mapping),
 		       void *user);
 
-/* Is the thing at `path` published under some name? That name in `name` (64 bytes). Return: 0 no; 1 yes; errno. */
+/*
+ * Is the thing at `path` published under some name? That name in `name` (64
+ * bytes). Return: 0 no; 1 yes; errno.
+ */
 int stele_mapping_of(const char *path, char *name);
 
-/* A device that records the blocking reads that pass. Takes `inner`, also when it fails. */
+/*
+ * A device that records the blocking reads that pass. Takes `inner`, also
+ * when it fails.
+ */
 int stele_device_open_recording(struct stele_device *inner,
 				struct stele_device **out);
 /*
  * Publish what a recording device saw. mapping->info, identity, generation
  * are set by the caller.
- * Return: 0; -EEXIST (the name is taken); -ESTALE (two reads of one place differ); -EFBIG; errno.
+ * Return: 0; -EEXIST (the name is taken); -ESTALE (two reads of one place
+ * differ); -EFBIG; errno.
  */
 int stele_mapping_save(const struct stele_mapping *mapping,
 		       struct stele_device *recording,
 		       const struct stele_log *log);
 
-/* The real device of a mapping, if it is still the same (else -ESTALE, logged). */
+/*
+ * The real device of a mapping, if it is still the same (else -ESTALE,
+ * logged).
+ */
 int stele_mapping_open_device(const struct stele_mapping *mapping,
 			      const char *backend, const struct stele_log *log,
 			      struct stele_device **out);

@@ -71,7 +71,8 @@ static const struct {
 	 "printf pw | cryptsetup luksFormat -q --type luks1 --pbkdf-force-iterations 1000 %s -",
 	 "crypto_LUKS (crypto)", false},
 	{"LUKS2", "cryptsetup", 32 * MIB,
-	 "printf pw | cryptsetup luksFormat -q --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 %s -",
+	 "printf pw | cryptsetup luksFormat -q --type luks2 --pbkdf pbkdf2 "
+	 "--pbkdf-force-iterations 1000 %s -",
 	 "crypto_LUKS (crypto)", false},
 	{"LVM", "pvcreate", 32 * MIB, "pvcreate -y %s", "LVM2_member (raid)",
 	 true},
