@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd.c - messages, help and the end of a command
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "progress.h"
+
+#define MESSAGE_SIZE_MAX 8192 /* a path and a key, escaped, and words */
+
+static void say(const char *reason, const char *format, va_list args)
+{
+	char message[MESSAGE_SIZE_MAX];
+
+	vsnprintf(message, sizeof(message), format, args);
+	progress_message(message, reason);
+}
+
+void cmd_message(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(NULL, format, args);
+	va_end(args);
+}
+
+void cmd_error(int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(stele_strerror(error), format, args);
+	va_end(args);
+}
+
+int cmd_misuse(const struct cmd *cmd, const char *format, ...)
+{
+	va_list args;
+
+	if (format) {
+		va_start(args, format);
+		say(NULL, format, args);
+		va_end(args);
+	}
+	fprintf(stderr, "Try 'stele %s --help'.\n", cmd->name);
+	return CMD_USAGE;
+}
+
+int cmd_help(const struct cmd *cmd)
+{
+	printf("usage: stele %s", cmd->usage);
+	return cmd_finish(CMD_OK);
+}
+
+int cmd_finish(int status)
+{
+	int error = ferror(stdout) ? -EIO : 0;
+
+	if (fflush(stdout) != 0)
+		error = -errno;
+	/* Some filesystems tell only now; EBADF: there never was a stdout. */
+	if (fclose(stdout) != 0 && errno != EBADF && !error)
+		error = -errno;
+	if (!error)
+		return status;
+	/* Whoever closed the pipe early knows. */
+	if (error != -EPIPE)
+		cmd_message("cannot write to stdout: %s", strerror(-error));
+	return status == CMD_OK ? CMD_FAILED : status;
+}
+
+/* Does the line name the target, with or without its snapshot? */
+static bool names(const char *line, const char *target)
+{
+	const char *slash = strrchr(target, '/');
+	const char *at = strrchr(slash ? slash : target, '@');
+	size_t size = at && at > target ? (size_t)(at - target)
+					: strlen(target);
+
+	return size && memmem(line, strlen(line), target, size);
+}
+
+void cmd_log_line(void *user, enum stele_log_level level, const char *line)
+{
+	struct cmd_log *log = user;
+
+	if (level == STELE_LOG_ERROR) {
+		if (names(line, log->target))
+			__atomic_store_n(&log->named, true, __ATOMIC_RELAXED);
+		cmd_message("%s", line);
+	} else if (level == STELE_LOG_WARNING && !log->quiet) {
+		cmd_message("warning: %s", line);
+	}
+}
+
+void cmd_log_error(const struct cmd_log *log, int error, const char *format,
+		   ...)
+{
+	va_list args;
+
+	if (log->named)
+		return;
+	va_start(args, format);
+	say(stele_strerror(error), format, args);
+	va_end(args);
+}
+
+int cmd_status_of(int error)
+{
+	return error == -EBADMSG || error == -EUCLEAN ? CMD_DAMAGED
+						      : CMD_FAILED;
+}
+
+int cmd_getopt(const struct cmd *cmd, int argc, char **argv)
+{
+	static const struct option longopts[] = {
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+
+	switch (getopt_long(argc, argv, "h", longopts, NULL)) {
+	case -1:
+		return -1;
+	case 'h':
+		return cmd_help(cmd);
+	default:
+		return cmd_misuse(cmd, NULL);
+	}
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd.h - what every command of the program shares
+ *
+ * stdout carries data, stderr messages. A message begins with "stele: ", says
+ * what failed first, and takes its reason from a code that a function
+ * returned, never from errno. A command ends through cmd_finish(), because
+ * output that did not reach its file is a failure like any other.
+ */
+#ifndef STELE_CMD_CMD_H
+#define STELE_CMD_CMD_H
+
+#include "stele.h"
+
+#include <getopt.h>
+
+enum cmd_status {
+	CMD_OK = 0,
+	CMD_FAILED = 1,
+	CMD_USAGE = 2,
+	CMD_DAMAGED = 3,
+};
+
+struct cmd {
+	const char *name;
+	int (*run)(const struct cmd *cmd, int argc, char **argv);
+	const char *summary;
+	const char *usage; /* below "usage: stele ", at most 80 columns */
+};
+
+#define CMD_FORMAT(n) __attribute__((format(printf, n, (n) + 1)))
+
+/* `stele: MESSAGE`. */
+void cmd_message(const char *format, ...) CMD_FORMAT(1);
+/* `stele: MESSAGE: REASON`, the reason being that of a negative errno. */
+void cmd_error(int error, const char *format, ...) CMD_FORMAT(2);
+/* A message, and where help is to be had. Return: CMD_USAGE. */
+int cmd_misuse(const struct cmd *cmd, const char *format, ...) CMD_FORMAT(2);
+/* --help of a command, on stdout. Return: as cmd_finish(CMD_OK). */
+int cmd_help(const struct cmd *cmd);
+/* Flush stdout. Return: `status`, or CMD_FAILED if output was lost. */
+int cmd_finish(int status);
+
+/*
+ * For the log callbacks of the library; `user` is a struct cmd_log. The
+ * library tells what it found, and sometimes where; cmd_log_error() names the
+ * target, unless that was done, and the reason.
+ */
+struct cmd_log {
+	const char *target; /* or another name that the user gave */
+	bool named;	    /* in an error */
+	bool quiet;	    /* no warnings */
+};
+void cmd_log_line(void *user, enum stele_log_level level, const char *line);
+void cmd_log_error(const struct cmd_log *log, int error, const char *format,
+		   ...) CMD_FORMAT(3);
+
+/* CMD_DAMAGED for codes of checksums and structures, else CMD_FAILED. */
+int cmd_status_of(int error);
+
+/* getopt_long() with the options of a command that has none but --help. */
+int cmd_getopt(const struct cmd *cmd, int argc, char **argv);
+
+/* Say why log->target did not open, unless that was said. */
+void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
+/* Open TARGET for reading, with messages. Return: 0; negative errno (said). */
+int cmd_open_dataset(const char *target, struct stele_dataset **out);
+
+int cmd_build(const struct cmd *cmd, int argc, char **argv);
+int cmd_cat(const struct cmd *cmd, int argc, char **argv);
+int cmd_extract(const struct cmd *cmd, int argc, char **argv);
+int cmd_info(const struct cmd *cmd, int argc, char **argv);
+int cmd_ls(const struct cmd *cmd, int argc, char **argv);
+int cmd_map(const struct cmd *cmd, int argc, char **argv);
+int cmd_maps(const struct cmd *cmd, int argc, char **argv);
+int cmd_snapshot(const struct cmd *cmd, int argc, char **argv);
+int cmd_unmap(const struct cmd *cmd, int argc, char **argv);
+int cmd_verify(const struct cmd *cmd, int argc, char **argv);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_cat.c - stele cat: the bytes of samples, to stdout
+ *
+ * A sample that fails is named and the others still come; not a byte of a
+ * sample with a bad checksum is written.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "key.h"
+#include "text.h"
+
+static const struct option longopts[] = {
+	{"keys", no_argument, NULL, 'k'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+/* Return: 0; negative errno (said). */
+static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
+{
+	struct stele_sample sample = {0};
+	char *name = NULL;
+	uint64_t id;
+	int error;
+
+	error = key_resolve(ds, text, keys_only, &id);
+	if (error) {
+		name = text_escape(text, strlen(text));
+		cmd_message("cannot find '%s': %s", name ? name : text,
+			    error == -ENOENT ? "no such key"
+			    : error == -ERANGE ? "no such id"
+					       : stele_strerror(error));
+	} else {
+		error = stele_dataset_read(ds, id, &sample);
+		if (error) {
+			name = key_name(ds, id);
+			cmd_error(error, "cannot read %s", name ? name : text);
+		}
+	}
+	free(name);
+	if (!error && sample.size)
+		fwrite(sample.data, 1, sample.size, stdout);
+	stele_sample_release(&sample);
+	return error;
+}
+
+static int run(const char *target, char **names, bool keys_only)
+{
+	struct stele_dataset *ds;
+	int error, status = CMD_OK;
+
+	error = cmd_open_dataset(target, &ds);
+	if (error)
+		return cmd_finish(cmd_status_of(error));
+	for (; *names && !ferror(stdout); names++) {
+		error = copy(ds, *names, keys_only);
+		if (error && status != CMD_DAMAGED)
+			status = cmd_status_of(error);
+	}
+	stele_dataset_close(ds);
+	return cmd_finish(status);
+}
+
+int cmd_cat(const struct cmd *cmd, int argc, char **argv)
+{
+	bool keys_only = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "kh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'k':
+			keys_only = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind < 2)
+		return cmd_misuse(cmd, "cat needs a TARGET and a KEY or #ID");
+	return run(argv[optind], argv + optind + 1, keys_only);
+}

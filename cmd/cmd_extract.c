@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_extract.c - stele extract: samples to files
+ *
+ * Samples are read in the order of their ids, many at a time, and written as
+ * they come. What cannot be written or read is named and counted, and the
+ * rest goes on. Keys are taken from the records, which their checksums cover.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "extract.h"
+#include "text.h"
+
+static const struct option longopts[] = {
+	{"force", no_argument, NULL, 'f'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+/* Return: fd; negative errno (said). */
+static int open_root(const char *path)
+{
+	int fd, error = 0;
+
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		error = -errno;
+	fd = error ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	error = error ? error : -errno;
+	cmd_message("cannot open directory '%s': %s", path, strerror(-error));
+	return error;
+}
+
+static void summarize(const struct extract *job, const char *dir)
+{
+	char count[TEXT_SIZE], size[TEXT_SIZE];
+
+	if (job->refused)
+		cmd_message("%s key%s refused", text_count(count, job->refused),
+			    job->refused == 1 ? "" : "s");
+	if (job->failed)
+		cmd_message("%s sample%s failed", text_count(count, job->failed),
+			    job->failed == 1 ? "" : "s");
+	if (!job->quiet)
+		printf("%s sample%s, %s, in '%s'\n",
+		       text_count(count, job->done), job->done == 1 ? "" : "s",
+		       text_size(size, job->bytes), dir);
+}
+
+static int run(const char *target, const char *dir, char **keys,
+	       struct extract *job)
+{
+	int error, status;
+
+	error = cmd_open_dataset(target, &job->ds);
+	if (error)
+		return cmd_finish(cmd_status_of(error));
+	status = CMD_FAILED;
+	job->root = open_root(dir);
+	if (job->root >= 0) {
+		status = extract_run(job, keys);
+		summarize(job, dir);
+		close(job->root);
+	}
+	stele_dataset_close(job->ds);
+	return cmd_finish(status);
+}
+
+int cmd_extract(const struct cmd *cmd, int argc, char **argv)
+{
+	struct extract job = {0};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "fqh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'f':
+			job.replace = true;
+			break;
+		case 'q':
+			job.quiet = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind < 2)
+		return cmd_misuse(cmd, "extract needs a TARGET and a DIR");
+	return run(argv[optind], argv[optind + 1], argv + optind + 2, &job);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_info.c - stele info: what an image and a snapshot are
+ *
+ * The image always; the snapshot when one is named or there is only one. An
+ * unfinished image is an error that says what to do about it.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json.h"
+#include "show.h"
+#include "text.h"
+
+static const struct option longopts[] = {
+	{"json", no_argument, NULL, 'J'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+#define ROW "%-12s"
+
+static void print_image(const struct stele_image_info *info)
+{
+	char text[TEXT_HEX_SIZE], a[TEXT_SIZE], b[TEXT_SIZE];
+	char *label = text_escape(info->label, strlen(info->label));
+
+	printf(ROW "%s\n", "label", label && *label ? label : "-");
+	printf(ROW "%s\n", "uuid", text_uuid(text, info->uuid));
+	printf(ROW "version %u, generation %" PRIu64
+		   ", %u of 4 superblocks good\n",
+	       "format", info->version, info->generation,
+	       info->superblocks_good);
+	printf(ROW "%s, last commit %s\n", "created",
+	       text_time(a, info->create_time), text_time(b, info->commit_time));
+	printf(ROW "%s of %s used\n", "space", text_size(a, info->used_size),
+	       text_size(b, info->image_size));
+	free(label);
+}
+
+static void print_snapshots(const struct stele_image *image, uint32_t count)
+{
+	struct stele_snapshot_info info;
+
+	printf(ROW "%" PRIu32 "\n", "snapshots", count);
+	show_snapshot_head("  ");
+	for (uint32_t i = 0; i < count; i++) {
+		if (stele_image_snapshot(image, i, &info) == 0)
+			show_snapshot("  ", &info);
+	}
+}
+
+static void print_dataset(const struct stele_dataset *ds)
+{
+	struct stele_dataset_info info;
+	char text[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE];
+
+	stele_dataset_info(ds, &info);
+	printf("\n" ROW "%s, %s\n", "snapshot", info.snapshot,
+	       text_time(a, info.time));
+	printf(ROW "sha256:%s\n", "digest",
+	       text_hex(text, info.digest, sizeof(info.digest)));
+	printf(ROW "%s", "samples", text_count(a, info.sample_count));
+	if (info.deleted_count)
+		printf(" (and %s deleted)", text_count(a, info.deleted_count));
+	printf(", %s\n", text_size(a, info.payload_size));
+	show_fields(ds, info.field_count);
+	printf(ROW "%s of slots, %s of them padding (%s)\n", "space",
+	       text_size(a, info.slots_size), text_size(b, info.padding_size),
+	       text_share(text, info.padding_size, info.slots_size));
+	printf(ROW "%s in %u segment%s, a table of %s\n", "runs",
+	       text_count(a, info.run_count), info.segment_count,
+	       info.segment_count == 1 ? "" : "s",
+	       text_size(b, info.table_size));
+	printf(ROW "granule %u, the largest %s\n", "slots", info.granule,
+	       text_size(a, info.slot_size_max));
+	printf(ROW "%s, logical blocks of %u, reads of up to %s\n", "device",
+	       info.backend, info.logical_block,
+	       text_size(a, info.transfer_max));
+}
+
+static json_t *json_image(const struct stele_image *image)
+{
+	struct stele_snapshot_info snapshot;
+	struct stele_image_info info;
+	json_t *object = json_object(), *list = json_array();
+
+	stele_image_info(image, &info);
+	json_set_text(object, "label", info.label);
+	json_set_uuid(object, "uuid", info.uuid);
+	json_set_number(object, "version", info.version);
+	json_set_number(object, "generation", info.generation);
+	json_set_number(object, "superblocks_good", info.superblocks_good);
+	json_set_number(object, "fence_mode", info.fence_mode);
+	json_set_number(object, "feature_compat", info.feature_compat);
+	json_set_number(object, "feature_ro_compat", info.feature_ro_compat);
+	json_set_number(object, "feature_incompat", info.feature_incompat);
+	json_set_number(object, "create_time", (uint64_t)info.create_time);
+	json_set_number(object, "commit_time", (uint64_t)info.commit_time);
+	json_set_number(object, "image_size", info.image_size);
+	json_set_number(object, "used_size", info.used_size);
+	json_set_number(object, "segments", info.segment_count);
+	for (uint32_t i = 0; i < info.snapshot_count; i++) {
+		if (stele_image_snapshot(image, i, &snapshot) == 0)
+			json_array_append_new(list, show_snapshot_json(&snapshot));
+	}
+	json_object_set_new(object, "snapshots", list);
+	return object;
+}
+
+static int print(const char *target, const struct stele_image *image,
+		 const struct stele_dataset *ds, bool json)
+{
+	struct stele_image_info info;
+	char *name = text_escape(target, strlen(target));
+	json_t *object;
+
+	if (json) {
+		object = json_object();
+		json_set_text(object, "target", target);
+		json_object_set_new(object, "image", json_image(image));
+		if (ds)
+			json_object_set_new(object, "snapshot",
+					    show_dataset_json(ds));
+		json_line(object);
+	} else {
+		stele_image_info(image, &info);
+		printf(ROW "%s\n", "target", name ? name : target);
+		print_image(&info);
+		print_snapshots(image, info.snapshot_count);
+		if (ds)
+			print_dataset(ds);
+	}
+	free(name);
+	return cmd_finish(CMD_OK);
+}
+
+static int run(const char *target, bool json)
+{
+	struct stele_image *image = NULL;
+	struct stele_dataset *ds = NULL;
+	struct stele_image_info info;
+	struct cmd_log log = {.target = target};
+	int error, status;
+
+	error = stele_image_open(target,
+				 &STELE_OPTS(stele_open_opts,
+					     .log = cmd_log_line,
+					     .log_user = &log),
+				 &image);
+	if (error) {
+		cmd_open_error(&log, error, "open");
+		return cmd_finish(cmd_status_of(error));
+	}
+	stele_image_info(image, &info);
+	/* Of several, none named: all there is to say was said above. */
+	error = stele_dataset_open(target, NULL, &ds);
+	if (error == -EINVAL && info.snapshot_count != 1)
+		error = 0;
+	if (error)
+		cmd_open_dataset(target, &ds);
+	status = error ? cmd_status_of(error)
+		       : print(target, image, ds, json);
+	stele_dataset_close(ds);
+	stele_image_close(image);
+	return status;
+}
+
+int cmd_info(const struct cmd *cmd, int argc, char **argv)
+{
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'J':
+			json = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind != 1)
+		return cmd_misuse(cmd, "info needs one TARGET");
+	return run(argv[optind], json);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_ls.c - stele ls: keys, from sections alone
+ *
+ * A key may hold any byte. On a terminal it is escaped; into a file or pipe it
+ * goes as it is, as the keys of most datasets are plain; --null leaves no doubt.
+ */
+#include "cmd.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "text.h"
+
+static const struct option longopts[] = {
+	{"json", no_argument, NULL, 'J'},
+	{"long", no_argument, NULL, 'l'},
+	{"null", no_argument, NULL, '0'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+struct listing {
+	bool json, wide, null, escape;
+};
+
+static void print_json(const struct stele_cursor_entry *entry)
+{
+	json_t *object = json_object();
+
+	json_set_number(object, "id", entry->id);
+	json_set_number(object, "size", entry->size);
+	json_set_key(object, "key", entry->key, entry->key_size);
+	json_line(object);
+}
+
+static void print_entry(const struct listing *listing,
+			const struct stele_cursor_entry *entry)
+{
+	char *escaped = NULL;
+
+	if (listing->wide)
+		printf("%10" PRIu64 " %12" PRIu64 "  ", entry->id, entry->size);
+	if (listing->escape)
+		escaped = text_escape(entry->key, entry->key_size);
+	if (escaped)
+		fputs(escaped, stdout);
+	else
+		fwrite(entry->key, 1, entry->key_size, stdout);
+	putchar(listing->null ? '\0' : '\n');
+	free(escaped);
+}
+
+static int list(struct stele_dataset *ds, const char *prefix,
+		const struct listing *listing)
+{
+	struct stele_cursor_entry entry;
+	struct stele_cursor *cursor;
+	int got;
+
+	got = stele_cursor_open(ds, prefix, strlen(prefix), &cursor);
+	if (got < 0)
+		return got;
+	while ((got = stele_cursor_next(cursor, &entry)) > 0 &&
+	       !ferror(stdout)) {
+		if (listing->json)
+			print_json(&entry);
+		else
+			print_entry(listing, &entry);
+	}
+	stele_cursor_close(cursor);
+	return got < 0 ? got : 0;
+}
+
+static int run(const char *target, const char *prefix,
+	       const struct listing *listing)
+{
+	struct stele_dataset *ds;
+	int error;
+
+	error = cmd_open_dataset(target, &ds);
+	if (error)
+		return cmd_finish(cmd_status_of(error));
+	error = list(ds, prefix, listing);
+	if (error)
+		cmd_error(error, "cannot list '%s'", target);
+	stele_dataset_close(ds);
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+}
+
+int cmd_ls(const struct cmd *cmd, int argc, char **argv)
+{
+	struct listing listing = {0};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "l0h", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'J':
+			listing.json = true;
+			break;
+		case 'l':
+			listing.wide = true;
+			break;
+		case '0':
+			listing.null = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind < 1 || argc - optind > 2)
+		return cmd_misuse(cmd, "ls needs a TARGET and at most one PREFIX");
+	if (listing.json && (listing.null || listing.wide))
+		return cmd_misuse(cmd, "--json goes with no other option");
+	listing.escape = !listing.null && isatty(STDOUT_FILENO);
+	return run(argv[optind], argc - optind > 1 ? argv[optind + 1] : "",
+		   &listing);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_unmap.c - stele unmap: withdraw what map published
+ */
+#include "cmd.h"
+
+#include <errno.h>
+
+int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
+{
+	int error, status = cmd_getopt(cmd, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (optind == argc)
+		return cmd_misuse(cmd, "unmap needs a NAME");
+	status = CMD_OK;
+	for (int i = optind; i < argc; i++) {
+		struct cmd_log log = {.target = argv[i]};
+
+		error = stele_unmap(argv[i],
+				    &STELE_OPTS(stele_map_opts,
+						.log = cmd_log_line,
+						.log_user = &log));
+		if (!error)
+			continue;
+		status = CMD_FAILED;
+		if (error == -ENOENT && !log.named)
+			cmd_message("'%s' is not mapped", argv[i]);
+		else
+			cmd_log_error(&log, error, "cannot unmap '%s'", argv[i]);
+	}
+	return cmd_finish(status);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * extract.c - many samples, read at once, each to its file
+ */
+#include "extract.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "key.h"
+#include "progress.h"
+#include "text.h"
+#include "tree.h"
+
+#define BATCH 64
+
+static int append(struct extract *job, uint64_t id)
+{
+	uint64_t *grown;
+
+	/* At each power of two: room for as many again. */
+	if ((job->count & (job->count - 1)) == 0) {
+		grown = reallocarray(job->ids, job->count ? 2 * job->count : 1,
+				     sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		job->ids = grown;
+	}
+	job->ids[job->count++] = id;
+	return 0;
+}
+
+/* All keys below the directory that `text` names. Return: count; errno. */
+static int append_below(struct extract *job, const char *text)
+{
+	struct stele_cursor_entry entry;
+	struct stele_cursor *cursor;
+	uint64_t before = job->count;
+	char *prefix;
+	int got;
+
+	if (asprintf(&prefix, "%s/", text) < 0)
+		return -ENOMEM;
+	got = stele_cursor_open(job->ds, prefix, strlen(prefix), &cursor);
+	free(prefix);
+	if (got < 0)
+		return got;
+	while ((got = stele_cursor_next(cursor, &entry)) > 0) {
+		got = append(job, entry.id);
+		if (got < 0)
+			break;
+	}
+	stele_cursor_close(cursor);
+	return got < 0 ? got : job->count > before;
+}
+
+/* Unknown keys are said and counted; only the rest is an error. */
+static int choose(struct extract *job, char **keys)
+{
+	uint64_t id;
+	char *name;
+	int error;
+
+	if (!*keys) {
+		job->count = stele_dataset_count(job->ds);
+		return 0;
+	}
+	for (; *keys; keys++) {
+		error = key_resolve(job->ds, *keys, false, &id);
+		error = error ? error : append(job, id);
+		if (error == -ENOENT || error == -EINVAL) {
+			error = append_below(job, *keys);
+			if (error == 0) {
+				name = text_escape(*keys, strlen(*keys));
+				cmd_message("no key '%s', and none below it",
+					    name ? name : *keys);
+				free(name);
+				job->failed++;
+			}
+		} else if (error == -ERANGE) {
+			cmd_message("no sample '%s'", *keys);
+			job->failed++;
+			error = 0;
+		}
+		if (error < 0)
+			return error;
+	}
+	return 0;
+}
+
+static int fill(int fd, const struct stele_sample *sample)
+{
+	const char *data = sample->data;
+	uint64_t done = 0;
+
+	while (done < sample->size) {
+		ssize_t n = write(fd, data + done, sample->size - done);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		done += n < 0 ? 0 : (uint64_t)n;
+	}
+	return 0;
+}
+
+/* Return: 0; negative errno. */
+static int write_file(const struct extract *job, const char *path,
+		      const struct stele_sample *sample)
+{
+	int error, fd = tree_create(job->root, path, job->replace);
+
+	if (fd < 0)
+		return fd;
+	error = fill(fd, sample);
+	if (close(fd) < 0 && !error)
+		error = -errno;
+	if (error)
+		tree_remove(job->root, path);
+	return error;
+}
+
+static const char *file_reason(int error)
+{
+	switch (error) {
+	case -EEXIST:
+		return "it exists (--force replaces it)";
+	case -ELOOP:
+	case -EXDEV:
+		return "a symlink is in the way";
+	default:
+		return strerror(-error);
+	}
+}
+
+static void complain(const char *what, const struct stele_sample *sample,
+		     const char *reason)
+{
+	char *name = text_escape(sample->key, sample->key_size);
+
+	cmd_message("%s '%s': %s", what, name ? name : "?", reason);
+	free(name);
+}
+
+static void keep(struct extract *job, const struct stele_sample *sample)
+{
+	const char *reason = tree_refusal(sample->key, sample->key_size);
+	char *path;
+	int error;
+
+	if (reason) {
+		complain("refused", sample, reason);
+		job->refused++;
+		return;
+	}
+	path = strndup(sample->key, sample->key_size);
+	error = path ? write_file(job, path, sample) : -ENOMEM;
+	if (error) {
+		complain("cannot write", sample, file_reason(error));
+		job->failed++;
+	} else {
+		job->done++;
+		job->bytes += sample->size;
+	}
+	free(path);
+}
+
+/* One that the reader's arena cannot hold is read by itself. */
+static void take(struct extract *job, const struct stele_sample *sample)
+{
+	struct stele_sample alone = {0};
+	int error = sample->status;
+	char *name;
+
+	if (error == -ENOBUFS) {
+		error = stele_dataset_read(job->ds, sample->id, &alone);
+		sample = &alone;
+	}
+	if (!error) {
+		keep(job, sample);
+	} else {
+		name = key_name(job->ds, sample->id);
+		cmd_error(error, "cannot read %s", name ? name : "a sample");
+		free(name);
+		job->failed++;
+		if (cmd_status_of(error) == CMD_DAMAGED)
+			job->damaged = true;
+	}
+	stele_sample_release(&alone);
+}
+
+static int submit(const struct extract *job, struct stele_reader *reader,
+		  uint64_t next)
+{
+	uint64_t ids[BATCH];
+	unsigned int count = 0;
+
+	for (; count < BATCH && next + count < job->count; count++)
+		ids[count] = job->ids ? job->ids[next + count] : next + count;
+	return count ? stele_reader_submit(reader, ids, NULL, count) : 0;
+}
+
+static int read_all(struct extract *job, struct stele_reader *reader)
+{
+	struct progress_state progress = {.verb = "extracting",
+					  .samples_total = job->count};
+	struct stele_sample samples[BATCH];
+	uint64_t next = 0;
+	int got;
+
+	while (next < job->count || stele_reader_outstanding(reader)) {
+		got = submit(job, reader, next);
+		if (got < 0)
+			return got;
+		next += (uint64_t)got;
+		got = stele_reader_collect(reader, samples, BATCH, 1);
+		if (got < 0)
+			return got;
+		for (int i = 0; i < got; i++) {
+			take(job, &samples[i]);
+			stele_reader_release(reader, &samples[i]);
+		}
+		progress.samples_done += (uint64_t)got;
+		progress.bytes_done = job->bytes;
+		progress_update(&progress);
+	}
+	return 0;
+}
+
+int extract_run(struct extract *job, char **keys)
+{
+	struct stele_reader *reader = NULL;
+	int error;
+
+	progress_start(!job->quiet);
+	error = choose(job, keys);
+	if (!error && job->count)
+		error = stele_reader_open(job->ds, NULL, &reader);
+	if (!error && job->count)
+		error = read_all(job, reader);
+	stele_reader_close(reader);
+	progress_end();
+	free(job->ids);
+	job->ids = NULL;
+	if (error)
+		cmd_error(error, "cannot read the samples");
+	if (job->damaged || cmd_status_of(error) == CMD_DAMAGED)
+		return CMD_DAMAGED;
+	return error || job->failed || job->refused ? CMD_FAILED : CMD_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * key.c - KEY and #ID, as users name samples
+ */
+#include "key.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+#include "text.h"
+
+int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
+		uint64_t *id)
+{
+	if (!keys_only && text[0] == '#' &&
+	    parse_number(text + 1, UINT64_MAX, id))
+		return *id < stele_dataset_count(ds) ? 0 : -ERANGE;
+	return stele_dataset_find(ds, text, strlen(text), id);
+}
+
+/* malloc'ed and escaped; NULL when the keys are damaged, too. */
+static char *find_key(struct stele_dataset *ds, uint64_t id)
+{
+	struct stele_cursor_entry entry;
+	struct stele_cursor *cursor;
+	char *key = NULL;
+
+	if (stele_cursor_open(ds, NULL, 0, &cursor) < 0)
+		return NULL;
+	while (!key && stele_cursor_next(cursor, &entry) > 0) {
+		if (entry.id == id)
+			key = text_escape(entry.key, entry.key_size);
+	}
+	stele_cursor_close(cursor);
+	return key;
+}
+
+char *key_name(struct stele_dataset *ds, uint64_t id)
+{
+	char *key = find_key(ds, id), *name = NULL;
+	int length;
+
+	if (key)
+		length = asprintf(&name, "sample #%" PRIu64 " '%s'", id, key);
+	else
+		length = asprintf(&name, "sample #%" PRIu64, id);
+	free(key);
+	return length < 0 ? NULL : name;
+}

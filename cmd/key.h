@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * key.h - KEY and #ID, as users name samples
+ */
+#ifndef STELE_CMD_KEY_H
+#define STELE_CMD_KEY_H
+
+#include <stddef.h>
+
+#include "stele.h"
+
+/*
+ * The sample that `text` names: "#" and digits are an id unless `keys_only`,
+ * all else is a key.
+ * Return: 0; -ENOENT, -ERANGE, and what stele_dataset_find() returns.
+ */
+int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
+		uint64_t *id);
+
+/*
+ * `sample #17 'a/b'` of a sample whose record could not be read: its key comes
+ * from the keys section, by a walk.
+ * Return: malloc'ed text, escaped; NULL (no memory).
+ */
+char *key_name(struct stele_dataset *ds, uint64_t id);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * open.c - targets that do not open, and why, in terms of what the user typed
+ *
+ * -ENOENT may mean the file or the snapshot, -EINVAL that one of several has to
+ * be named: the image itself, if it opens, tells which, and what there is.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAMES_SIZE 1024
+
+/* "v1, v2, ..." Return: false when there is no image, or none in it. */
+static bool list_snapshots(const char *target, char names[NAMES_SIZE])
+{
+	struct stele_snapshot_info info;
+	struct stele_image *image;
+	size_t size = 0;
+
+	if (stele_image_open(target, NULL, &image) < 0)
+		return false;
+	for (uint32_t i = 0; stele_image_snapshot(image, i, &info) == 0; i++) {
+		if (size + strlen(info.name) + 8 > NAMES_SIZE) {
+			size += (size_t)sprintf(names + size, ", ...");
+			break;
+		}
+		size += (size_t)sprintf(names + size, "%s%s", size ? ", " : "",
+					info.name);
+	}
+	stele_image_close(image);
+	return size > 0;
+}
+
+void cmd_open_error(const struct cmd_log *log, int error, const char *verb)
+{
+	char names[NAMES_SIZE];
+	bool known = error == -ENOENT || error == -EINVAL;
+
+	if (log->named)
+		return;
+	if (known && list_snapshots(log->target, names))
+		cmd_message("cannot %s '%s': %s (there are: %s)", verb,
+			    log->target,
+			    error == -ENOENT ? "no such snapshot"
+					     : "it holds several snapshots",
+			    names);
+	else if (error == -ENOENT)
+		cmd_message("cannot %s '%s': no such file, device or mapping",
+			    verb, log->target);
+	else
+		cmd_error(error, "cannot %s '%s'", verb, log->target);
+}
+
+int cmd_open_dataset(const char *target, struct stele_dataset **out)
+{
+	struct cmd_log log = {.target = target};
+	int error = stele_dataset_open(
+		target,
+		&STELE_OPTS(stele_open_opts, .log = cmd_log_line,
+			    .log_user = &log),
+		out);
+
+	if (error)
+		cmd_open_error(&log, error, "open");
+	return error;
+}

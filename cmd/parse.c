@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parse.c - text that a user gave to numbers, sizes, times and UUIDs
+ */
+#include "parse.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+/* The digits at the start of `text`. Return: what follows; NULL (none, overflow). */
+static const char *digits(const char *text, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (!isdigit((unsigned char)*text))
+		return NULL;
+	for (; isdigit((unsigned char)*text); text++) {
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*text - '0'),
+					   &value))
+			return NULL;
+	}
+	*out = value;
+	return text;
+}
+
+bool parse_number(const char *text, uint64_t max, uint64_t *out)
+{
+	uint64_t value;
+	const char *end = digits(text, &value);
+
+	if (!end || *end || value > max)
+		return false;
+	*out = value;
+	return true;
+}
+
+bool parse_size(const char *text, uint64_t *out)
+{
+	static const char units[] = "KMGTPE";
+	uint64_t value, base = 1024;
+	const char *unit, *end = digits(text, &value);
+
+	if (!end)
+		return false;
+	if (*end && strcmp(end, "B") != 0) {
+		unit = strchr(units, toupper((unsigned char)*end));
+		if (!unit)
+			return false;
+		end++;
+		if (strcmp(end, "B") == 0)
+			base = 1000;
+		else if (*end && strcmp(end, "iB") != 0)
+			return false;
+		for (ptrdiff_t i = 0; i <= unit - units; i++) {
+			if (__builtin_mul_overflow(value, base, &value))
+				return false;
+		}
+	}
+	*out = value;
+	return true;
+}
+
+/* "Z", "+hh:mm", "-hh:mm" or nothing (UTC). */
+static bool parse_zone(const char *text, int64_t *seconds)
+{
+	static const char shape[] = "+00:00";
+
+	*seconds = 0;
+	if (!*text || strcmp(text, "Z") == 0)
+		return true;
+	if (strlen(text) != strlen(shape) || !strchr("+-", text[0]) ||
+	    text[3] != ':')
+		return false;
+	for (int i = 1; shape[i]; i++) {
+		if (i != 3 && !isdigit((unsigned char)text[i]))
+			return false;
+	}
+	*seconds = ((text[1] - '0') * 10 + text[2] - '0') * 3600 +
+		   ((text[4] - '0') * 10 + text[5] - '0') * 60;
+	if (text[0] == '-')
+		*seconds = -*seconds;
+	return true;
+}
+
+bool parse_time(const char *text, int64_t *out)
+{
+	static const char *const shapes[] = {
+		"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M",
+		"%Y-%m-%d %H:%M", "%Y-%m-%d",
+	};
+	uint64_t seconds;
+	int64_t zone;
+
+	if (parse_number(text + (*text == '@'), INT64_MAX, &seconds)) {
+		*out = (int64_t)seconds;
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct tm tm = {0};
+		const char *end = strptime(text, shapes[i], &tm);
+		int day = tm.tm_mday;
+
+		if (end && parse_zone(end, &zone)) {
+			seconds = (uint64_t)timegm(&tm);
+			if (tm.tm_mday != day) /* February 30 */
+				return false;
+			*out = (int64_t)seconds - zone;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)tolower((unsigned char)c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool parse_uuid(const char *text, uint8_t uuid[16])
+{
+	static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	uint8_t bytes[16];
+	size_t nibbles = 0;
+
+	if (strlen(text) != strlen(shape))
+		return false;
+	for (size_t i = 0; shape[i]; i++) {
+		int value = hex_value(text[i]);
+
+		if (shape[i] == '-') {
+			if (text[i] != '-')
+				return false;
+			continue;
+		}
+		if (value < 0)
+			return false;
+		bytes[nibbles / 2] = (uint8_t)(nibbles % 2
+				? bytes[nibbles / 2] << 4 | value
+				: value);
+		nibbles++;
+	}
+	memcpy(uuid, bytes, sizeof(bytes));
+	return true;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parse.h - text that a user gave to numbers, sizes, times and UUIDs
+ *
+ * Each returns whether the whole text was understood and fits; *out is only
+ * set then.
+ */
+#ifndef STELE_CMD_PARSE_H
+#define STELE_CMD_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Decimal digits, nothing else. */
+bool parse_number(const char *text, uint64_t max, uint64_t *out);
+/* Bytes: 4096, 64K, 64M, 1GiB (powers of 1024), 1GB (of 1000). */
+bool parse_size(const char *text, uint64_t *out);
+/* Seconds since 1970: 1700000000, @1700000000, 2026-11-21[T06:45[:00]][Z|+01:00]. */
+bool parse_time(const char *text, int64_t *out);
+/* 8-4-4-4-12 hexadecimal digits. */
+bool parse_uuid(const char *text, uint8_t uuid[16]);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * progress.c - one line on a terminal that says how far a command is
+ *
+ *	writing 12,345/50,000 samples, 1.2 GiB of 3.4 GiB, 512.0 MiB/s, 0:04 left
+ *
+ * Parts that do not fit the terminal are left out from the right. The line is
+ * overwritten with blanks, not by escape codes: any terminal can do that.
+ */
+#include "progress.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#define LINE_SIZE 256
+#define PAINT_INTERVAL_NS 100000000
+#define COLUMNS_DEFAULT 80
+
+static struct {
+	pthread_mutex_t lock;
+	bool wanted;
+	const char *verb;
+	uint64_t began, painted; /* nanoseconds; painted 0: not yet */
+	int width;		 /* of what is on the screen */
+} line = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static int columns(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		return size.ws_col;
+	return COLUMNS_DEFAULT;
+}
+
+static void clear(void)
+{
+	if (line.width)
+		fprintf(stderr, "\r%*s\r", line.width, "");
+	line.width = 0;
+}
+
+/* Append a part if the whole of it leaves the last column free. */
+static void add(char *text, int limit, const char *format, ...)
+{
+	size_t length = strlen(text);
+	va_list args;
+	int grown;
+
+	va_start(args, format);
+	grown = vsnprintf(text + length, LINE_SIZE - length, format, args);
+	va_end(args);
+	if (grown < 0 || (int)length + grown >= limit ||
+	    length + (size_t)grown >= LINE_SIZE)
+		text[length] = '\0';
+}
+
+static void compose(char *text, int limit, const struct progress_state *state,
+		    double seconds)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+	double rate = seconds > 0 ? (double)state->bytes_done / seconds : 0;
+	uint64_t left;
+
+	snprintf(text, LINE_SIZE, "%.*s", limit - 1, state->verb);
+	if (state->samples_total)
+		add(text, limit, " %s/%s samples",
+		    text_count(a, state->samples_done),
+		    text_count(b, state->samples_total));
+	else if (state->samples_done)
+		add(text, limit, " %s samples",
+		    text_count(a, state->samples_done));
+	if (state->bytes_total)
+		add(text, limit, ", %s of %s", text_size(a, state->bytes_done),
+		    text_size(b, state->bytes_total));
+	if (!state->bytes_total || seconds < 0.5 || rate < 1)
+		return;
+	add(text, limit, ", %s/s", text_size(a, (uint64_t)rate));
+	if (state->bytes_done > state->bytes_total)
+		return;
+	left = (uint64_t)((double)(state->bytes_total - state->bytes_done) /
+			  rate + 0.5);
+	add(text, limit, ", %llu:%02u left", (unsigned long long)(left / 60),
+	    (unsigned int)(left % 60));
+}
+
+static void paint(const struct progress_state *state, uint64_t time)
+{
+	char text[LINE_SIZE];
+	int width;
+
+	compose(text, columns(), state, (double)(time - line.began) / 1e9);
+	width = (int)strlen(text);
+	fprintf(stderr, "\r%s%*s", text,
+		width < line.width ? line.width - width : 0, "");
+	line.width = width > line.width ? width : line.width;
+	line.painted = time;
+}
+
+void progress_start(bool wanted)
+{
+	pthread_mutex_lock(&line.lock);
+	line.wanted = wanted && isatty(STDERR_FILENO);
+	line.verb = NULL;
+	pthread_mutex_unlock(&line.lock);
+}
+
+void progress_update(const struct progress_state *state)
+{
+	uint64_t time;
+
+	pthread_mutex_lock(&line.lock);
+	if (line.wanted) {
+		time = now();
+		if (line.verb != state->verb) {
+			line.verb = state->verb;
+			line.began = time;
+			line.painted = 0;
+		}
+		if (!line.painted || time - line.painted >= PAINT_INTERVAL_NS)
+			paint(state, time);
+	}
+	pthread_mutex_unlock(&line.lock);
+}
+
+void progress_message(const char *message, const char *reason)
+{
+	pthread_mutex_lock(&line.lock);
+	clear();
+	line.painted = 0;
+	fprintf(stderr, "stele: %s%s%s\n", message, reason ? ": " : "",
+		reason ? reason : "");
+	pthread_mutex_unlock(&line.lock);
+}
+
+void progress_hide(void)
+{
+	pthread_mutex_lock(&line.lock);
+	clear();
+	line.painted = 0;
+	pthread_mutex_unlock(&line.lock);
+}
+
+void progress_end(void)
+{
+	progress_hide();
+	progress_start(false);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * show.c - how snapshots and datasets look, wherever a command prints them
+ */
+#include "show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "json.h"
+#include "text.h"
+
+static const char *type_name(uint32_t type)
+{
+	switch (type) {
+	case STELE_TYPE_BYTES:
+		return "bytes";
+	case STELE_TYPE_UTF8:
+		return "utf8";
+	case STELE_TYPE_TENSOR:
+		return "tensor";
+	case STELE_TYPE_I64:
+		return "i64";
+	case STELE_TYPE_F64:
+		return "f64";
+	default:
+		return "unknown";
+	}
+}
+
+void show_snapshot_head(const char *indent)
+{
+	printf("%s%-16s %14s %12s  %-23s  %s\n", indent, "NAME", "SAMPLES",
+	       "SIZE", "TIME", "DIGEST");
+}
+
+void show_snapshot(const char *indent, const struct stele_snapshot_info *info)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+	char digest[TEXT_HEX_SIZE] = "";
+
+	text_hex(digest, info->digest, sizeof(info->digest));
+	printf("%s%-16s %14s %12s  %-23s  %.12s\n", indent, info->name,
+	       text_count(a, info->sample_count),
+	       text_size(b, info->payload_size), text_time(c, info->time),
+	       digest);
+}
+
+json_t *show_snapshot_json(const struct stele_snapshot_info *info)
+{
+	json_t *object = json_object();
+
+	json_set_text(object, "name", info->name);
+	json_set_number(object, "id", info->id);
+	if (info->parent)
+		json_set_number(object, "parent", info->parent);
+	json_set_number(object, "time", (uint64_t)info->time);
+	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
+	json_set_number(object, "samples", info->sample_count);
+	json_set_number(object, "payload_size", info->payload_size);
+	json_set_number(object, "segments", info->segment_count);
+	return object;
+}
+
+void show_fields(const struct stele_dataset *ds, uint32_t count)
+{
+	struct stele_field field;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (stele_dataset_field(ds, i, &field) < 0)
+			break;
+		printf("%-12s%s %s", i ? "" : "fields", field.name,
+		       type_name(field.type));
+		if (field.name_count)
+			printf(" (%" PRIu32 " class%s)", field.name_count,
+			       field.name_count == 1 ? "" : "es");
+		putchar('\n');
+	}
+}
+
+static json_t *json_fields(const struct stele_dataset *ds, uint32_t count)
+{
+	json_t *list = json_array(), *object;
+	struct stele_field field;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (stele_dataset_field(ds, i, &field) < 0)
+			break;
+		object = json_object();
+		json_set_text(object, "name", field.name);
+		json_set_text(object, "type", type_name(field.type));
+		json_set_number(object, "classes", field.name_count);
+		json_array_append_new(list, object);
+	}
+	return list;
+}
+
+json_t *show_dataset_json(const struct stele_dataset *ds)
+{
+	struct stele_dataset_info info;
+	json_t *object = json_object();
+
+	stele_dataset_info(ds, &info);
+	json_set_text(object, "name", info.snapshot);
+	json_set_hex(object, "digest", info.digest, sizeof(info.digest));
+	json_set_number(object, "time", (uint64_t)info.time);
+	json_set_number(object, "samples", info.sample_count);
+	json_set_number(object, "deleted", info.deleted_count);
+	json_set_number(object, "payload_size", info.payload_size);
+	json_set_number(object, "slots_size", info.slots_size);
+	json_set_number(object, "padding_size", info.padding_size);
+	json_set_number(object, "slot_size_max", info.slot_size_max);
+	json_set_number(object, "runs", info.run_count);
+	json_set_number(object, "table_size", info.table_size);
+	json_set_number(object, "segments", info.segment_count);
+	json_set_number(object, "granule", info.granule);
+	json_set_number(object, "logical_block", info.logical_block);
+	json_set_number(object, "transfer_max", info.transfer_max);
+	json_set_text(object, "backend", info.backend);
+	json_object_set_new(object, "fields",
+			    json_fields(ds, info.field_count));
+	return object;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stele.c - one table of commands drives dispatch, help and usage
+ */
+#include "cmd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cmd commands[] = {
+	{"info", cmd_info, "print what an image and a snapshot are",
+	 "info [--json] TARGET[@SNAPSHOT]\n"
+	 "\n"
+	 "Print identity, snapshots and sizes of the image on TARGET, and of the\n"
+	 "snapshot its digest, fields and layout.\n"
+	 "\n"
+	 "      --json              as one JSON object\n"
+	 "  -h, --help\n"},
+	{"ls", cmd_ls, "list keys",
+	 "ls [options] TARGET[@SNAPSHOT] [PREFIX]\n"
+	 "\n"
+	 "List the keys of the samples, sorted; only those that begin with PREFIX.\n"
+	 "\n"
+	 "      --json              one JSON object for each sample\n"
+	 "  -l, --long              also id and size\n"
+	 "  -0, --null              end each key with a NUL byte, print it as it is\n"
+	 "  -h, --help\n"},
+	{"cat", cmd_cat, "write samples to stdout",
+	 "cat [-k] TARGET[@SNAPSHOT] KEY|#ID...\n"
+	 "\n"
+	 "Write the bytes of samples to stdout, one behind the other.\n"
+	 "\n"
+	 "  -k, --keys              each argument is a key, even if it is like #ID\n"
+	 "  -h, --help\n"},
+	{"extract", cmd_extract, "write samples to files",
+	 "extract [options] TARGET[@SNAPSHOT] DIR [KEY...]\n"
+	 "\n"
+	 "Write all samples, or those of KEYs and below KEYs, to files below DIR.\n"
+	 "\n"
+	 "  -f, --force             replace files that exist\n"
+	 "  -q, --quiet             print nothing but errors\n"
+	 "  -h, --help\n"},
+	{"snapshot", cmd_snapshot, "list snapshots",
+	 "snapshot list [--json] TARGET\n"
+	 "\n"
+	 "List the snapshots of an image, oldest first.\n"
+	 "\n"
+	 "      --json              one JSON object for each snapshot\n"
+	 "  -h, --help\n"},
+	{"map", cmd_map, "publish a snapshot on this machine",
+	 "map [options] TARGET[@SNAPSHOT] [NAME]\n"
+	 "\n"
+	 "Check a snapshot and publish it as NAME (default: the image's label, else\n"
+	 "the snapshot's name), which then is a target everywhere. Print the name.\n"
+	 "\n"
+	 "      --json              print the mapping as a JSON object\n"
+	 "      --read-only         set the block device read-only until unmap\n"
+	 "  -h, --help\n"},
+	{"unmap", cmd_unmap, "withdraw what map published",
+	 "unmap NAME...\n"
+	 "\n"
+	 "Withdraw names. What has one open may go on reading.\n"
+	 "\n"
+	 "  -h, --help\n"},
+	{"maps", cmd_maps, "list what is mapped",
+	 "maps [--json]\n"
+	 "\n"
+	 "List the names that are published on this machine.\n"
+	 "\n"
+	 "      --json              one JSON object for each name\n"
+	 "  -h, --help\n"},
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void overview(FILE *to)
+{
+	fputs("usage: stele COMMAND [options] [arguments]\n\n", to);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(to, "  %-10s%s\n", commands[i].name,
+			commands[i].summary);
+	fputs("\n"
+	      "A TARGET is a block device, a regular file, or a mapped name.\n"
+	      "@NAME behind it picks a snapshot, @sha256:HEX pins one.\n"
+	      "'stele help COMMAND' tells more, 'man stele' all.\n",
+	      to);
+}
+
+static const struct cmd *find(const char *name)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	cmd_message("'%s' is not a command; see 'stele --help'", name);
+	return NULL;
+}
+
+static int help(const char *name)
+{
+	const struct cmd *cmd;
+
+	if (name) {
+		cmd = find(name);
+		return cmd ? cmd_help(cmd) : CMD_USAGE;
+	}
+	overview(stdout);
+	return cmd_finish(CMD_OK);
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : NULL;
+	const struct cmd *cmd;
+
+	if (!word) {
+		overview(stderr);
+		return CMD_USAGE;
+	}
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		return help(NULL);
+	if (strcmp(word, "help") == 0)
+		return help(argc > 2 ? argv[2] : NULL);
+	if (strcmp(word, "--version") == 0) {
+		printf("stele %s\n", stele_version());
+		return cmd_finish(CMD_OK);
+	}
+	cmd = find(word);
+	if (!cmd)
+		return CMD_USAGE;
+	/* getopt's messages should name the program as all others do. */
+	argv[1] = (char *)"stele";
+	return cmd->run(cmd, argc - 1, argv + 1);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.c - numbers, times and keys as a person reads them
+ */
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+char *text_size(char buffer[TEXT_SIZE], uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB",
+					    "TiB", "PiB", "EiB"};
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(buffer, TEXT_SIZE, "%u byte%s", (unsigned int)bytes,
+			 bytes == 1 ? "" : "s");
+		return buffer;
+	}
+	/* 1023.95 would print as 1024.0 */
+	while (value >= 1023.95 && unit < 5) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(buffer, TEXT_SIZE, "%.1f %s", value, units[unit]);
+	return buffer;
+}
+
+char *text_count(char buffer[TEXT_SIZE], uint64_t count)
+{
+	char plain[TEXT_SIZE];
+	int length = snprintf(plain, sizeof(plain), "%llu",
+			      (unsigned long long)count);
+	char *to = buffer;
+
+	for (int i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = plain[i];
+	}
+	*to = '\0';
+	return buffer;
+}
+
+char *text_share(char buffer[TEXT_SIZE], uint64_t part, uint64_t whole)
+{
+	snprintf(buffer, TEXT_SIZE, "%.2f %%",
+		 whole ? 100.0 * (double)part / (double)whole : 0.0);
+	return buffer;
+}
+
+char *text_time(char buffer[TEXT_SIZE], int64_t seconds)
+{
+	time_t clock = (time_t)seconds;
+	struct tm tm;
+
+	if (!gmtime_r(&clock, &tm) ||
+	    !strftime(buffer, TEXT_SIZE, "%Y-%m-%d %H:%M:%S UTC", &tm))
+		snprintf(buffer, TEXT_SIZE, "@%lld", (long long)seconds);
+	return buffer;
+}
+
+char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size && 2 * i + 2 < TEXT_HEX_SIZE; i++)
+		snprintf(buffer + 2 * i, 3, "%02x", bytes[i]);
+	return buffer;
+}
+
+char *text_uuid(char buffer[TEXT_HEX_SIZE], const uint8_t uuid[16])
+{
+	char *to = buffer;
+
+	for (size_t i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*to++ = '-';
+		to += snprintf(to, 3, "%02x", uuid[i]);
+	}
+	return buffer;
+}
+
+size_t text_utf8(const char *text, size_t size)
+{
+	/* By lead byte: length, and the range of the byte behind it. */
+	static const struct {
+		uint8_t first, last, length, low, high;
+	} leads[] = {
+		{0x00, 0x7f, 1, 0, 0},	     {0xc2, 0xdf, 2, 0x80, 0xbf},
+		{0xe0, 0xe0, 3, 0xa0, 0xbf}, {0xe1, 0xec, 3, 0x80, 0xbf},
+		{0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf},
+		{0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf},
+		{0xf4, 0xf4, 4, 0x80, 0x8f},
+	};
+	const uint8_t *byte = (const uint8_t *)text;
+
+	for (size_t i = 0; size && i < sizeof(leads) / sizeof(leads[0]); i++) {
+		if (byte[0] < leads[i].first || byte[0] > leads[i].last)
+			continue;
+		if (leads[i].length > size)
+			return 0;
+		for (size_t j = 1; j < leads[i].length; j++) {
+			if (byte[j] < (j == 1 ? leads[i].low : 0x80) ||
+			    byte[j] > (j == 1 ? leads[i].high : 0xbf))
+				return 0;
+		}
+		return leads[i].length;
+	}
+	return 0;
+}
+
+static char *escape_byte(char *to, unsigned char byte)
+{
+	static const char named[] = "\\\\\nn\tt\rr"; /* byte, letter */
+
+	*to++ = '\\';
+	for (const char *pair = named; *pair; pair += 2) {
+		if ((unsigned char)*pair == byte) {
+			*to++ = pair[1];
+			return to;
+		}
+	}
+	return to + sprintf(to, "x%02x", byte);
+}
+
+/* C1 controls (U+0080 to U+009F) drive terminals as C0 ones do. */
+static int is_control(const char *text, size_t length)
+{
+	unsigned char byte = (unsigned char)*text;
+
+	if (length == 1)
+		return byte < 0x20 || byte == 0x7f || byte == '\\';
+	return length == 2 && byte == 0xc2 && (unsigned char)text[1] < 0xa0;
+}
+
+char *text_escape(const char *key, size_t size)
+{
+	char *out, *to;
+
+	if (size > (SIZE_MAX - 1) / 4)
+		return NULL;
+	out = to = malloc(4 * size + 1);
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < size;) {
+		size_t length = text_utf8(key + i, size - i);
+
+		if (length && !is_control(key + i, length)) {
+			memcpy(to, key + i, length);
+			to += length;
+			i += length;
+		} else {
+			to = escape_byte(to, (unsigned char)key[i]);
+			i++;
+		}
+	}
+	*to = '\0';
+	return out;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.h - numbers, times and keys as a person reads them
+ *
+ * Functions that fill a buffer return it, so that they stand within printf's
+ * arguments. A key holds any byte: where it may meet a terminal, it is escaped.
+ */
+#ifndef STELE_CMD_TEXT_H
+#define STELE_CMD_TEXT_H
+
+#include <stdint.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define TEXT_SIZE 32 /* of a number or time */
+#define TEXT_HEX_SIZE 72 /* of a digest or UUID */
+
+/* "0 bytes", "12.3 GiB". */
+char *text_size(char buffer[TEXT_SIZE], uint64_t bytes);
+/* "1,234,567". */
+char *text_count(char buffer[TEXT_SIZE], uint64_t count);
+/* "0.24 %", of `whole`. */
+char *text_share(char buffer[TEXT_SIZE], uint64_t part, uint64_t whole);
+/* "2026-11-21 06:45:00 UTC". */
+char *text_time(char buffer[TEXT_SIZE], int64_t seconds);
+char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size);
+char *text_uuid(char buffer[TEXT_HEX_SIZE], const uint8_t uuid[16]);
+
+/* Length of the valid UTF-8 sequence that `text` begins with; 0: none. */
+size_t text_utf8(const char *text, size_t size);
+/*
+ * Control bytes, backslashes and what is not UTF-8 as \n, \t, \\, \xHH.
+ * Return: malloc'ed text; NULL (no memory).
+ */
+char *text_escape(const char *key, size_t size);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tree.c - files below a directory, named by keys that nobody vouches for
+ */
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *component_refusal(const char *name, size_t size)
+{
+	if (size == 0)
+		return "an empty name in its path";
+	if (size == 1 && name[0] == '.')
+		return "'.' in its path";
+	if (size == 2 && name[0] == '.' && name[1] == '.')
+		return "'..' in its path";
+	return NULL;
+}
+
+const char *tree_refusal(const char *key, size_t size)
+{
+	const char *end = key + size, *slash, *reason = NULL;
+
+	if (size == 0)
+		return "an empty key";
+	if (memchr(key, '\0', size))
+		return "a NUL byte";
+	if (key[0] == '/')
+		return "an absolute path";
+	if (end[-1] == '/')
+		return "a slash at its end";
+	for (; key <= end && !reason; key = slash + 1) {
+		slash = memchr(key, '/', (size_t)(end - key));
+		if (!slash)
+			slash = end;
+		reason = component_refusal(key, (size_t)(slash - key));
+	}
+	return reason;
+}
+
+/* openat2(2), which glibc does not wrap. Return: fd; negative errno. */
+static int open_beneath(int dir, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.mode = mode,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+			   RESOLVE_NO_MAGICLINKS,
+	};
+	long fd;
+
+	do /* EAGAIN: a rename somewhere below raced with the lookup */
+		fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* The directory `name` in `dir`, made if it is not there. */
+static int open_directory(int dir, const char *name)
+{
+	int fd = open_beneath(dir, name, O_PATH | O_DIRECTORY, 0);
+
+	if (fd != -ENOENT)
+		return fd;
+	if (mkdirat(dir, name, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	return open_beneath(dir, name, O_PATH | O_DIRECTORY, 0);
+}
+
+/* The directory that `path` lies in, made if need be; *base: its last name. */
+static int open_parent(int root, const char *path, char **base)
+{
+	char *copy = strdup(path), *name = copy, *slash;
+	int dir, next;
+
+	*base = NULL;
+	if (!copy)
+		return -ENOMEM;
+	dir = open_beneath(root, ".", O_PATH | O_DIRECTORY, 0);
+	while (dir >= 0 && (slash = strchr(name, '/'))) {
+		*slash = '\0';
+		next = open_directory(dir, name);
+		close(dir);
+		dir = next;
+		name = slash + 1;
+	}
+	if (dir >= 0)
+		*base = strdup(name);
+	free(copy);
+	if (dir >= 0 && !*base) {
+		close(dir);
+		return -ENOMEM;
+	}
+	return dir;
+}
+
+/* The long way: directories are missing, or a file has to go. */
+static int create_in_parent(int root, const char *path, bool replace)
+{
+	char *base;
+	int fd, dir = open_parent(root, path, &base);
+
+	if (dir < 0)
+		return dir;
+	/* Not truncated in place: it may have other names, or be no file. */
+	if (replace && unlinkat(dir, base, 0) < 0 && errno != ENOENT)
+		fd = -errno;
+	else
+		fd = open_beneath(dir, base, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	free(base);
+	close(dir);
+	return fd;
+}
+
+int tree_create(int root, const char *path, bool replace)
+{
+	int fd = open_beneath(root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+
+	if (fd == -ENOENT || (fd == -EEXIST && replace))
+		fd = create_in_parent(root, path, replace);
+	return fd;
+}
+
+void tree_remove(int root, const char *path)
+{
+	char *base;
+	int dir = open_parent(root, path, &base);
+
+	if (dir < 0)
+		return;
+	unlinkat(dir, base, 0);
+	free(base);
+	close(dir);
+}

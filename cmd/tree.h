@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tree.h - files below a directory, named by keys that nobody vouches for
+ *
+ * An image may come from anywhere, so a key may try to leave the directory: by
+ * its text ("/etc/x", "../x"), or through a symlink that lies there. The first
+ * is refused by tree_refusal(), the second by openat2(2) with RESOLVE_BENEATH
+ * and RESOLVE_NO_SYMLINKS. Nothing that exists is opened for writing, ever.
+ */
+#ifndef STELE_CMD_TREE_H
+#define STELE_CMD_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Why a key cannot name a file; NULL: it can. */
+const char *tree_refusal(const char *key, size_t size);
+
+/*
+ * Create the file `path` below `root`, and the directories it needs.
+ * @replace: remove a file that has the name first
+ * Return: fd; negative errno (-EEXIST: something is there).
+ */
+int tree_create(int root, const char *path, bool replace);
+
+/* Remove what tree_create() made, after a failure to fill it. */
+void tree_remove(int root, const char *path);
+
+#endif
