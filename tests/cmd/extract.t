@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# extract.t - keys that nobody vouches for stay below the directory
+. "${0%/*}/../tap.sh"
+
+hostile() { must "$BUILD/tests/cmd/hostile" "$tmp/image" "$@"; }
+extract() { run stele extract "$@" "$tmp/image" "$tmp/jail/dir"; }
+mkdir "$tmp/jail"
+
+bad=(../outside /absolute "$tmp/outside" a/../../outside .. . ./x x/. y/.. a//b
+	trailing/ /)
+hostile good a/good "${bad[@]}"
+extract
+is 1 "$status" "refused keys are a failure"
+is "a a/good good" "$(cd "$tmp/jail/dir" && find . -mindepth 1 -printf '%P\n' |
+	sort | paste -sd ' ')" "the rest goes on"
+is "$tmp/jail/dir" "$(find "$tmp/jail" -mindepth 1 -maxdepth 1)" \
+	"nothing lies outside"
+ok "nor at the root" test ! -e /absolute
+is ${#bad[@]} "$(grep -c '^stele: refused' <<<"$err")" "each is named" ||
+	diag "$err"
+for key in "${bad[@]}"; do
+	ok "'$key' is named" grep -qF "refused '$key':" <<<"$err"
+done
+ok "all are counted" grep -q "${#bad[@]} keys refused" <<<"$err"
+
+# Symlinks that lie in the way.
+rm -rf "$tmp/jail/dir"
+mkdir -p "$tmp/jail/dir" "$tmp/elsewhere"
+ln -s "$tmp/elsewhere" "$tmp/jail/dir/away"
+ln -s "$tmp/elsewhere/file" "$tmp/jail/dir/file"
+ln -s . "$tmp/jail/dir/here"
+hostile away/file file here/x fine
+extract
+is 1 "$status" "symlinks in the way are a failure"
+is "" "$(ls "$tmp/elsewhere")" "and are not followed"
+ok "not even within the directory" test ! -e "$tmp/jail/dir/x"
+ok "the rest goes on" test -f "$tmp/jail/dir/fine"
+extract --force
+is "" "$(ls "$tmp/elsewhere")" "nor are they with --force"
+ok "--force replaces one that has the name" \
+	test -f "$tmp/jail/dir/file" -a ! -L "$tmp/jail/dir/file"
+
+# What exists is never written to.
+echo mine >"$tmp/mine"
+ln -f "$tmp/mine" "$tmp/jail/dir/fine"
+mkfifo "$tmp/jail/dir/pipe"
+hostile fine pipe
+extract
+is "1 mine" "$status $(cat "$tmp/mine")" "no file is overwritten"
+extract --force
+is "0 mine" "$status $(cat "$tmp/mine")" "nor is another name of it with --force"
+is fine "$(cat "$tmp/jail/dir/fine")" "which gets a new file"
+is pipe "$(cat "$tmp/jail/dir/pipe")" "as do fifos"
+
+# One key below another: the first one stands, the other fails.
+rm -rf "$tmp/jail/dir"
+hostile a a/b a/b/c z
+extract
+is 1 "$status" "a key below another is a failure"
+ok "the rest goes on" test -f "$tmp/jail/dir/z"
+ok "both are not there" test -f "$tmp/jail/dir/a" -o -f "$tmp/jail/dir/a/b" -o \
+	-f "$tmp/jail/dir/a/b/c"
+extract --force
+is 1 "$status" "a key below another is a failure with --force"
+
+# A name longer than the filesystem takes, and a directory that is a file.
+rm -rf "$tmp/jail/dir"
+hostile "$(printf '%0300d' 0)" z
+extract
+is 1 "$status" "too long a name is a failure"
+ok "the rest goes on" test -f "$tmp/jail/dir/z"
+run stele extract "$tmp/image" "$tmp/image"
+is "1 " "$status $out" "a file is no directory"
+
+done_testing
