@@ -15,6 +15,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ struct uring_queue {
 	char *arena;
 	size_t arena_size; /* 0: not registered */
 	size_t slab_size;
+	int event_fd; /* -1 until asked for; then the kernel signals it */
 };
 
 /* ---- ring ---------------------------------------------------------------- */
@@ -250,6 +252,24 @@ static int push(struct io_uring *ring, unsigned int min_wait)
 	return 0;
 }
 
+/*
+ * Readable just when something may be left. The kernel sets the flag or posts
+ * the completion before it signals: what comes after the read is not lost.
+ */
+static void update_event(struct uring_queue *queue)
+{
+	const unsigned int *flags = queue->ring.sq.kflags;
+	eventfd_t events;
+
+	if (queue->event_fd < 0)
+		return;
+	eventfd_read(queue->event_fd, &events);
+	if (io_uring_cq_ready(&queue->ring) ||
+	    (IO_URING_READ_ONCE(*flags) &
+	     (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
+		eventfd_write(queue->event_fd, 1);
+}
+
 static int uring_wait(struct stele_queue *base, unsigned int min_wait,
 		      struct stele_request **done, ssize_t *res,
 		      unsigned int max)
@@ -269,16 +289,32 @@ static int uring_wait(struct stele_queue *base, unsigned int min_wait,
 		io_uring_cqe_seen(&queue->ring, cqe);
 		count++;
 	}
+	update_event(queue);
 	return (int)count;
 }
 
 /*
- * The ring itself polls readable, also when completions still wait to be
- * posted by us (DEFER_TASKRUN).
+ * Not the ring: while completions wait for us to come and post them
+ * (DEFER_TASKRUN), it polls readable but wakes nobody who sleeps in epoll.
  */
 static int uring_event_fd(struct stele_queue *base)
 {
-	return ((struct uring_queue *)base)->ring.ring_fd;
+	struct uring_queue *queue = (struct uring_queue *)base;
+	int fd, rc;
+
+	if (queue->event_fd >= 0)
+		return queue->event_fd;
+	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	rc = io_uring_register_eventfd(&queue->ring, fd);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	queue->event_fd = fd;
+	update_event(queue);
+	return fd;
 }
 
 /* io_uring_queue_exit() would ask the kernel to unregister. */
@@ -304,6 +340,8 @@ static void uring_close(struct stele_queue *base, bool forked)
 			io_uring_unregister_files(&queue->ring);
 		io_uring_queue_exit(&queue->ring);
 	}
+	if (queue->event_fd >= 0)
+		close(queue->event_fd);
 	free(queue);
 }
 
@@ -330,6 +368,7 @@ int stele_uring_open_queue(struct stele_device *dev, unsigned int depth,
 	}
 	queue->base.ops = &uring_queue_ops;
 	queue->file = (struct stele_file *)dev;
+	queue->event_fd = -1;
 	io_uring_register_ring_fd(&queue->ring);
 	queue->file_registered =
 		!io_uring_register_files(&queue->ring, &dev->fd, 1);
