@@ -79,7 +79,8 @@ LIB_OBJS := $(call obj,$(sort $(wildcard format/*.c lib/*.c lib/*/*.c)))
 CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c)))
 TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
-FUZZ := $(call prog,$(filter-out %/replay.c,$(sort $(wildcard tests/fuzz/*.c))))
+FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
+	$(sort $(wildcard tests/fuzz/*.c))))
 AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)))
 PAGES := $(sort $(wildcard man/*.[1-8]))
 
@@ -193,6 +194,12 @@ fuzz-here: $(addsuffix .fuzz,$(FUZZ))
 		grep -E 'stat::(number|new)' $(O)/$$f.log; \
 	done
 
+$(O)/tests/fuzz/seed: %: %.o $(O)/tests/tap.a $(O)/libstele.a
+	$(call say,LD,$@)
+	$(link)
+corpus: $(O)/tests/fuzz/seed ## writes tests/fuzz/corpus anew
+	$(Q)rm -rf tests/fuzz/corpus && $<
+
 no_tidy := easily-swappable-parameters suspicious-string-compare \
 	narrowing-conversions implicit-widening-of-multiplication-result
 C_FILES := $(wildcard format/*.c lib/*.c lib/*/*.c cmd/*.c)
@@ -261,4 +268,4 @@ help: ## this list
 
 FORCE:
 .PHONY: all check check-asan check-tsan check-unit check-here demo \
-	demo-here fuzz fuzz-here lint install uninstall clean deps help FORCE
+	demo-here corpus fuzz fuzz-here lint install uninstall clean deps help FORCE

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seed.c - writes the corpora: tests/fuzz/corpus/TARGET/NAME
+ *
+ * `make corpus` runs it. Each file begins with the byte that the target takes
+ * its choices from, then comes a specimen less the zeros at its end; once as it
+ * is (its checksum will not hold where the target lies elsewhere), once to be
+ * sealed, and near misses of it, each with a few bytes changed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/fuzz/input.h"
+#include "tests/specimen.h"
+
+static void write_seed(const char *target, const char *name, uint8_t first,
+		       const void *data, size_t size)
+{
+	const uint8_t *bytes = data;
+	char path[256];
+	FILE *file;
+
+	while (size > 1 && bytes[size - 1] == 0)
+		size--;
+	snprintf(path, sizeof(path), "tests/fuzz/corpus/%s", target);
+	mkdir(path, 0777);
+	snprintf(path, sizeof(path), "tests/fuzz/corpus/%s/%s", target, name);
+	file = fopen(path, "we");
+	if (!file || fputc(first, file) == EOF ||
+	    fwrite(data, 1, size, file) != size || fclose(file) != 0) {
+		perror(path);
+		exit(1);
+	}
+}
+
+/* A specimen and its near misses: `step` bytes from one to the next. */
+static void write_family(const char *target, uint8_t first, uint8_t *data,
+			 size_t size, size_t from, size_t step)
+{
+	char name[32];
+
+	write_seed(target, "valid", first, data, size);
+	for (size_t at = from, i = 0; at < size && i < 24; at += step, i++) {
+		data[at] ^= 1;
+		snprintf(name, sizeof(name), "near-%02zu", i);
+		write_seed(target, name, first, data, size);
+		data[at] ^= 1;
+	}
+}
+
+static void write_superblock(void)
+{
+	struct stele_disk_superblock disk;
+	struct stele_superblock sb;
+
+	specimen_superblock(&sb);
+	stele_superblock_encode(&sb, INPUT_OFFSET, &disk);
+	write_seed("superblock", "sealed", 0, &disk, sizeof(disk));
+	write_family("superblock", 1, (uint8_t *)&disk, 0xd8, 0x20, 8);
+	sb = (struct stele_superblock){.image_size = 0x300000,
+				       .high_water = 0x200000};
+	stele_superblock_encode(&sb, INPUT_OFFSET, &disk);
+	write_seed("superblock", "unfinished", 1, &disk, sizeof(disk));
+}
+
+/* The target's catalog lies where a segment of the specimen does. */
+static void write_catalog(void)
+{
+	static const struct stele_catalog_counts none = {0};
+	const struct stele_catalog_segment moved = {SPECIMEN_SEGMENT_ID,
+						    0x500000, 0x100000, 0x2000,
+						    2000};
+	const struct stele_catalog_counts three = {.segments = 3,
+						   .snapshots = 3,
+						   .refs = 5,
+						   .free = 3,
+						   .signatures = 2,
+						   .notes_size = 15};
+	struct stele_disk_block block = {0};
+
+	stele_catalog_begin(&block, &none, 1);
+	stele_catalog_end(&block, &none, INPUT_OFFSET, INPUT_OWNER);
+	write_seed("catalog", "empty", 0, &block, sizeof(block));
+	specimen_catalog(&block);
+	stele_catalog_put_segment(&block, &three, 1, &moved);
+	stele_catalog_end(&block, &three, INPUT_OFFSET, INPUT_OWNER);
+	write_seed("catalog", "sealed", 6, &block, sizeof(block));
+	write_family("catalog", 7, (uint8_t *)&block, 1500, 0x20, 61);
+}
+
+static void write_descriptor(void)
+{
+	struct stele_disk_block block;
+	struct stele_descriptor d;
+
+	specimen_descriptor(&block, &d);
+	write_seed("descriptor", "sealed", 0, &block, sizeof(block));
+	write_seed("descriptor", "salvage", 3, &block, sizeof(block));
+	write_family("descriptor", 1, (uint8_t *)&block, 1152, 0x20, 47);
+	d.boundary = 0x1000;
+	stele_descriptor_put_header(&block, &d);
+	write_seed("descriptor", "boundary", 1, &block, sizeof(block));
+}
+
+static void write_record(void)
+{
+	static const uint64_t zero[16];
+	uint8_t slot[SPECIMEN_SLOT_SIZE];
+	uint8_t small[64] = {0};
+	const struct stele_record_shape one = {1, 0};
+
+	specimen_record(slot);
+	write_family("record", 0x23, slot, sizeof(slot), sizeof(slot) - 57, 3);
+	write_seed("record", "wrong-shape", 0xf3, slot, sizeof(slot));
+	stele_record_put_tail(&one, small + 64, 3, "k", 1, zero, zero, 0);
+	small[63] = 0xff; /* of the checksum: zeros at the end are cut */
+	write_seed("record", "small", 0x01, small, sizeof(small));
+	stele_record_put_tail(&one, small + 64, 0, "", 0, zero, zero,
+			      STELE_RECORD_VOID);
+	small[63] = 0xff;
+	write_seed("record", "void", 0x01, small, sizeof(small));
+}
+
+int main(void)
+{
+	struct stele_disk_block block;
+
+	mkdir("tests/fuzz/corpus", 0777);
+	write_superblock();
+	write_catalog();
+	write_descriptor();
+	write_record();
+	specimen_keys(&block);
+	write_family("keys", 1, (uint8_t *)&block, 32 + 116, 32, 6);
+	stele_block_seal(&block, STELE_BLOCK_KEYS, INPUT_OFFSET, INPUT_OWNER);
+	write_seed("keys", "sealed", 0, &block, sizeof(block));
+	specimen_names(&block);
+	write_family("names", 1, (uint8_t *)&block, 32 + 17, 32, 1);
+	return 0;
+}
