@@ -13,10 +13,9 @@
 #include <string.h>
 
 #include "format/sections.h"
+#include "lib/image/deleted.h"
 #include "lib/image/digest.h"
 #include "lib/image/section.h"
-
-#define DELETED_BLOCKS_PER_READ 256u
 
 static int read_descriptor(struct stele_image *image,
 			   const struct stele_catalog_segment *where,
@@ -173,8 +172,8 @@ static int check_schema(struct stele_image *image,
 	return -EBADMSG;
 }
 
-/* Class names of all fields, and the schema's digest over them. */
-static int load_schema(struct stele_image *image, struct stele_segment *segment)
+int stele_segment_load_schema(struct stele_image *image,
+			      struct stele_segment *segment)
 {
 	struct stele_names_stream streams[STELE_FIELD_COUNT_MAX] = {0};
 	uint32_t count = 0;
@@ -203,86 +202,37 @@ static int load_schema(struct stele_image *image, struct stele_segment *segment)
 	return ret;
 }
 
-static int read_deleted(struct stele_image *image,
-			const struct stele_catalog_ref *ref, uint64_t first,
-			uint64_t count, struct stele_disk_block *blocks,
-			const char **why)
-{
-	const uint64_t offset = ref->deleted_offset + first * STELE_BLOCK_SIZE;
-	int ret;
-
-	*why = "cannot be read";
-	ret = stele_device_read(image->dev, blocks, offset,
-				count * STELE_BLOCK_SIZE);
-	if (ret == 0)
-		ret = stele_blocks_check(blocks, count, STELE_BLOCK_DELETED,
-					 offset, ref->deleted_owner, why);
-	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
-}
-
-/* The whole list into segment->deleted, a piece at a time. */
-static int unpack_deleted(struct stele_image *image,
-			  const struct stele_catalog_ref *ref,
-			  struct stele_segment *segment,
-			  struct stele_disk_block *blocks, const char **why)
-{
-	const uint64_t total = stele_deleted_blocks(ref->deleted_count);
-	const uint64_t per_read =
-		(uint64_t)DELETED_BLOCKS_PER_READ * STELE_DELETED_PER_BLOCK;
-
-	for (uint64_t first = 0; first < total;
-	     first += DELETED_BLOCKS_PER_READ) {
-		uint64_t done = first * STELE_DELETED_PER_BLOCK;
-		uint64_t left = ref->deleted_count - done;
-		uint64_t take = left < per_read ? left : per_read;
-		int ret;
-
-		ret = read_deleted(image, ref, first,
-				   stele_deleted_blocks(take), blocks, why);
-		if (ret == 0)
-			ret = stele_deleted_check(
-				blocks, take, segment->descriptor.sample_count,
-				why);
-		if (ret < 0)
-			return ret;
-		for (uint64_t i = 0; i < take; i++)
-			segment->deleted[done + i] =
-				stele_deleted_get(blocks, i);
-		if (done && segment->deleted[done] <= segment->deleted[done - 1]) {
-			*why = "deleted: not ascending";
-			return -EUCLEAN;
-		}
-	}
-	segment->deleted_count = ref->deleted_count;
-	return 0;
-}
-
 static int load_deleted(struct stele_image *image,
 			const struct stele_catalog_ref *ref,
 			struct stele_segment *segment)
 {
-	const char *why = "more numbers than samples";
-	struct stele_disk_block *blocks;
-	int ret = -EUCLEAN;
+	const char *why = "no memory";
+	int ret;
 
-	blocks = stele_device_alloc(image->dev, (size_t)DELETED_BLOCKS_PER_READ *
-							STELE_BLOCK_SIZE);
-	segment->deleted = NULL;
-	if (!blocks)
-		return -ENOMEM;
-	/* Recovery checked that so many blocks lie on the target. */
-	if (ref->deleted_count <= segment->descriptor.sample_count) {
-		segment->deleted = malloc(ref->deleted_count *
-					  sizeof(*segment->deleted));
-		ret = segment->deleted ? unpack_deleted(image, ref, segment,
-							blocks, &why) :
-					 -ENOMEM;
-	}
+	ret = stele_deleted_load(image, ref, segment->descriptor.sample_count,
+				 &segment->deleted, &why);
 	if (ret < 0)
 		stele_log_error(&image->log,
 				"deleted list at %" PRIu64 ": %s",
 				ref->deleted_offset, why);
-	free(blocks);
+	else
+		segment->deleted_count = ref->deleted_count;
+	return ret;
+}
+
+int stele_segment_load_bare(struct stele_image *image,
+			    const struct stele_catalog_segment *where,
+			    struct stele_segment *out)
+{
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	ret = load_descriptor(image, where, out);
+	if (ret == 0)
+		ret = unpack_descriptor(out);
+	if (ret < 0)
+		stele_segment_release(out);
+	out->live_count = out->descriptor.sample_count;
 	return ret;
 }
 
@@ -293,19 +243,17 @@ int stele_segment_load(struct stele_image *image,
 {
 	int ret;
 
-	memset(out, 0, sizeof(*out));
-	ret = load_descriptor(image, where, out);
-	if (ret == 0)
-		ret = unpack_descriptor(out);
-	if (ret == 0)
-		ret = load_schema(image, out);
+	ret = stele_segment_load_bare(image, where, out);
+	if (ret < 0)
+		return ret;
+	ret = stele_segment_load_schema(image, out);
 	if (ret == 0 && ref && ref->deleted_count)
 		ret = load_deleted(image, ref, out);
 	if (ret < 0) {
 		stele_segment_release(out);
 		return ret;
 	}
-	out->live_count = out->descriptor.sample_count - out->deleted_count;
+	out->live_count -= out->deleted_count;
 	return 0;
 }
 

@@ -60,6 +60,12 @@ int stele_segment_load(struct stele_image *image,
 		       const struct stele_catalog_ref *ref,
 		       struct stele_segment *out);
 void stele_segment_release(struct stele_segment *segment);
+/* In two steps, for verify: without names; then names and schema digest. */
+int stele_segment_load_bare(struct stele_image *image,
+			    const struct stele_catalog_segment *where,
+			    struct stele_segment *out);
+int stele_segment_load_schema(struct stele_image *image,
+			      struct stele_segment *segment);
 
 /* id -> segment and number. Return: 0; -ERANGE. */
 int stele_snapshot_locate(const struct stele_snapshot *snapshot, uint64_t id,

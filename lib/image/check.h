@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.h - what the parts of verify share
+ *
+ * Private to verify*.c and check.c. A part returns 0 when it has looked at everything that it
+ * could, damaged or not; a negative errno only when verify as a whole must
+ * stop. What is damaged goes through stele_check_damage().
+ */
+#ifndef STELE_IMAGE_CHECK_H
+#define STELE_IMAGE_CHECK_H
+
+#include <pthread.h>
+
+#include "lib/image/snapshot.h"
+
+struct stele_check {
+	struct stele_image *image;
+	const struct stele_verify_opts *opts;
+	struct stele_verify_report *report; /* under lock */
+	uint64_t bytes_total;		    /* for progress; an estimate */
+	bool segments_broken; /* one that could not be loaded; reported */
+	pthread_mutex_t lock;
+};
+
+/* Of one sample, filled while records are scanned, for the keys to compare. */
+struct stele_check_entry {
+	uint64_t key_hash;
+	uint64_t size_and_flags; /* size of the payload, enum below */
+};
+#define STELE_ENTRY_SIZE_MASK ((UINT64_C(1) << 48) - 1)
+#define STELE_ENTRY_NAMED     (UINT64_C(1) << 61) /* a key leads to it */
+#define STELE_ENTRY_VOID      (UINT64_C(1) << 62)
+#define STELE_ENTRY_DAMAGED   (UINT64_C(1) << 63)
+
+/* A damaged record; reported when the keys have given it a name. */
+struct stele_check_bad {
+	uint64_t number;
+	int error;
+	char *key; /* malloced, or NULL */
+	size_t key_size;
+	char detail[192];
+};
+
+struct stele_segment_check {
+	struct stele_check *check;
+	struct stele_segment segment; /* ids: of the snapshot that is asked */
+	bool has_ids;
+	const struct stele_catalog_segment *where;
+	uint64_t *void_numbers; /* deleted in every snapshot; ascending */
+	uint64_t void_count;
+	bool void_any; /* no snapshot references it: any may be void */
+
+	/* One pass: numbers first ... first + count - 1. */
+	uint64_t first, count;
+	struct stele_check_entry *entries;
+	struct stele_check_bad *bad; /* under check->lock while scanning */
+	size_t bad_count;
+
+	/* Over all passes; under check->lock. */
+	uint64_t payload_size, records_size;
+	bool records_damaged;
+	bool keys_damaged;
+};
+
+/* Text of a block type: "keys", "order", ... */
+const char *stele_check_what(uint32_t type);
+
+void stele_check_damage(struct stele_check *check,
+			const struct stele_damage *damage);
+/* The same for what is not a sample. */
+void stele_check_report(struct stele_check *check, int error, const char *what,
+			uint64_t offset, uint64_t size, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
+/* Count bytes, tell the caller. Return: 0; -ECANCELED. */
+int stele_check_progress(struct stele_check *check, uint64_t bytes,
+			 uint64_t blocks, uint64_t samples);
+/* Report where [offset, offset + size) is not zero, or cannot be read. */
+int stele_check_zero(struct stele_check *check, uint64_t offset, uint64_t size);
+
+/*
+ * Blocks of a section for a comparison, forward. A damaged one is NULL
+ * without a word: stele_verify_sections() has reported it.
+ */
+struct stele_check_window {
+	const struct stele_segment_check *sc;
+	struct stele_section section;
+	struct stele_disk_block *blocks;
+	bool *good;
+	uint64_t first, count, capacity;
+};
+/* Return: 0; -ENOENT (no such section); -ENOMEM. */
+int stele_check_window_open(const struct stele_segment_check *sc, uint32_t type,
+			    uint32_t field, uint64_t capacity,
+			    struct stele_check_window *window);
+const struct stele_disk_block *
+stele_check_window_get(struct stele_check_window *window, uint64_t index);
+/* Where that block lies on the target. */
+uint64_t stele_check_window_offset(const struct stele_check_window *window,
+				   uint64_t index);
+void stele_check_window_release(struct stele_check_window *window);
+
+/*
+ * A record is damaged. Reported with its key when the keys were read; at once
+ * where there are too many.
+ */
+void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
+		     const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Index of the first byte that is not zero, or size. */
+size_t stele_check_zeros(const uint8_t *data, size_t size);
+/* FNV-1a. */
+uint64_t stele_check_key_hash(const char *key, size_t size);
+
+/* verify_segment.c */
+int stele_verify_segment(struct stele_check *check, uint32_t index,
+			 int64_t snapshot);
+/* verify_sections.c: blocks of all sections; order; columns; then the tree. */
+int stele_verify_sections(struct stele_segment_check *sc);
+/* verify_tree.c: digests, tree, root. */
+int stele_verify_tree(struct stele_segment_check *sc);
+/* verify_records.c: the records of one pass. */
+int stele_verify_records(struct stele_segment_check *sc);
+/* verify_keys.c: keys against the entries of one pass. */
+int stele_verify_keys(struct stele_segment_check *sc);
+/* verify_unique.c: no key twice in a snapshot. */
+int stele_verify_unique(struct stele_check *check,
+			const struct stele_snapshot *snapshot);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deleted.c - reading a deleted list into memory, a piece at a time
+ *
+ * The catalog was checked: so many blocks lie on the target. So a list cannot
+ * make us allocate more than the target holds.
+ */
+#include "lib/image/deleted.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "format/sections.h"
+
+#define BLOCKS_PER_READ 256u
+
+static int read_piece(struct stele_image *image,
+		      const struct stele_catalog_ref *ref, uint64_t first,
+		      uint64_t count, struct stele_disk_block *blocks,
+		      const char **why)
+{
+	const uint64_t offset = ref->deleted_offset + first * STELE_BLOCK_SIZE;
+	int ret;
+
+	*why = "cannot be read";
+	ret = stele_device_read(image->dev, blocks, offset,
+				count * STELE_BLOCK_SIZE);
+	if (ret == 0)
+		ret = stele_blocks_check(blocks, count, STELE_BLOCK_DELETED,
+					 offset, ref->deleted_owner, why);
+	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
+}
+
+static int unpack(struct stele_image *image,
+		  const struct stele_catalog_ref *ref, uint64_t sample_count,
+		  struct stele_disk_block *blocks, uint64_t *numbers,
+		  const char **why)
+{
+	const uint64_t total = stele_deleted_blocks(ref->deleted_count);
+	const uint64_t per_read =
+		(uint64_t)BLOCKS_PER_READ * STELE_DELETED_PER_BLOCK;
+
+	for (uint64_t first = 0; first < total; first += BLOCKS_PER_READ) {
+		uint64_t done = first * STELE_DELETED_PER_BLOCK;
+		uint64_t left = ref->deleted_count - done;
+		uint64_t take = left < per_read ? left : per_read;
+		int ret;
+
+		ret = read_piece(image, ref, first, stele_deleted_blocks(take),
+				 blocks, why);
+		if (ret == 0)
+			ret = stele_deleted_check(blocks, take, sample_count,
+						  why);
+		if (ret < 0)
+			return ret;
+		for (uint64_t i = 0; i < take; i++)
+			numbers[done + i] = stele_deleted_get(blocks, i);
+		if (done && numbers[done] <= numbers[done - 1]) {
+			*why = "deleted: not ascending";
+			return -EUCLEAN;
+		}
+	}
+	return 0;
+}
+
+int stele_deleted_load(struct stele_image *image,
+		       const struct stele_catalog_ref *ref,
+		       uint64_t sample_count, uint64_t **numbers,
+		       const char **why)
+{
+	struct stele_disk_block *blocks;
+	int ret;
+
+	*numbers = NULL;
+	*why = "more numbers than samples";
+	if (ref->deleted_count > sample_count)
+		return -EUCLEAN;
+	*why = "no memory";
+	blocks = stele_device_alloc(image->dev, (size_t)BLOCKS_PER_READ *
+							STELE_BLOCK_SIZE);
+	*numbers = calloc(ref->deleted_count + 1, sizeof(**numbers));
+	ret = blocks && *numbers ? unpack(image, ref, sample_count, blocks,
+					  *numbers, why) :
+				   -ENOMEM;
+	free(blocks);
+	if (ret < 0) {
+		free(*numbers);
+		*numbers = NULL;
+	}
+	return ret;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deleted.h - reading a deleted list into memory
+ */
+#ifndef STELE_IMAGE_DELETED_H
+#define STELE_IMAGE_DELETED_H
+
+#include "lib/image/image.h"
+
+/*
+ * The list of `ref`, whose segment has `sample_count` samples: ref->deleted_count
+ * numbers, malloced; NULL on errors. `why` names what failed.
+ * Return: 0; -EBADMSG; -EUCLEAN; -ENOMEM; device errno.
+ */
+int stele_deleted_load(struct stele_image *image,
+		       const struct stele_catalog_ref *ref,
+		       uint64_t sample_count, uint64_t **numbers,
+		       const char **why);
+
+#endif

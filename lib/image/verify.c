@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.c - superblocks, catalogs, snapshots, and every segment in turn
+ *
+ * Parts are checked before what is made of them, and a whole is only checked
+ * if its parts are sound: damage is reported once, where it is.
+ */
+#include "lib/image/verify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/sections.h"
+#include "lib/image/check.h"
+#include "lib/image/copies.h"
+#include "lib/image/deleted.h"
+
+/* ---- superblocks and catalogs -------------------------------------------- */
+
+/* What all copies of one image have in common, whatever their generation. */
+static bool same_image(const struct stele_superblock *a,
+		       const struct stele_superblock *b)
+{
+	return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0 &&
+	       strcmp(a->label, b->label) == 0 &&
+	       a->image_size == b->image_size &&
+	       a->create_time == b->create_time;
+}
+
+static void check_copy(struct stele_check *check,
+		       const struct stele_copies *copies, unsigned int index)
+{
+	const struct stele_copy *copy = &copies->copy[index];
+	const struct stele_copy *mirror = &copies->copy[index ^ 2];
+	const struct stele_superblock *sb = &check->image->sb;
+	const char *why = NULL;
+
+	if (copy->error < 0) {
+		/* Where nothing of ours is left, too: all four were written. */
+		stele_check_report(check, copy->error, "superblock",
+				   copy->offset, STELE_BLOCK_SIZE, "%s",
+				   copy->why);
+		return;
+	}
+	if (copy->sb.generation > sb->generation)
+		why = "newer than the generation that can be read";
+	else if (index % 2 == check->image->slot &&
+		 copy->sb.generation != sb->generation)
+		why = "not of the generation that its slot should hold";
+	else if (!same_image(&copy->sb, sb))
+		why = "of another image";
+	else if (mirror->error == 0 && index < 2 &&
+		 !stele_superblock_same(&copy->sb, &mirror->sb))
+		why = "differs from its mirror";
+	if (why)
+		stele_check_report(check, -EUCLEAN, "superblock", copy->offset,
+				   STELE_BLOCK_SIZE, "generation %" PRIu64 ": %s",
+				   copy->sb.generation, why);
+}
+
+/* The catalog that recovery would fall back on. */
+static int check_old_catalog(struct stele_check *check,
+			     const struct stele_superblock *sb)
+{
+	struct stele_catalog catalog;
+	const char *why = "cannot be read";
+	void *blocks;
+	int ret;
+
+	blocks = stele_device_alloc(check->image->dev, sb->catalog_size);
+	if (!blocks)
+		return -ENOMEM;
+	ret = stele_device_read(check->image->dev, blocks, sb->catalog_offset,
+				sb->catalog_size);
+	if (ret == 0)
+		ret = stele_catalog_decode(blocks, sb->catalog_size, sb,
+					   &catalog, &why);
+	if (ret < 0)
+		stele_check_report(check, ret, "catalog", sb->catalog_offset,
+				   sb->catalog_size,
+				   "generation %" PRIu64 ": %s", sb->generation,
+				   why);
+	free(blocks);
+	return stele_check_progress(check, sb->catalog_size,
+				    sb->catalog_size / STELE_BLOCK_SIZE, 0);
+}
+
+static int check_superblocks(struct stele_check *check)
+{
+	const struct stele_superblock *sb = &check->image->sb;
+	const struct stele_copy *other;
+	struct stele_copies copies;
+	int ret;
+
+	ret = stele_copies_read(check->image->dev, &copies);
+	if (ret < 0)
+		return ret;
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		check_copy(check, &copies, i);
+	ret = stele_check_progress(
+		check, STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE +
+			       sb->catalog_size,
+		STELE_SUPERBLOCK_COPIES + sb->catalog_size / STELE_BLOCK_SIZE,
+		0);
+	other = &copies.copy[!check->image->slot];
+	if (other->error < 0)
+		other += 2;
+	if (ret == 0 && other->error == 0 &&
+	    other->sb.state == STELE_STATE_READY &&
+	    other->sb.image_size <= sb->image_size)
+		ret = check_old_catalog(check, &other->sb);
+	return ret;
+}
+
+/* A feature that is in use must be announced. */
+static void check_features(struct stele_check *check)
+{
+	const struct stele_image *image = check->image;
+	const uint64_t unknown = image->sb.feature_compat &
+				 ~(uint64_t)STELE_FEATURE_SIGNATURES;
+	struct stele_catalog_ref ref;
+
+	if (unknown)
+		stele_log_warning(&image->log,
+				  "compatible features that are not known "
+				  "here: 0x%" PRIx64,
+				  unknown);
+	if (image->sb.feature_incompat & STELE_FEATURE_DELETED)
+		return;
+	for (uint32_t i = 0; i < image->catalog.counts.refs; i++) {
+		stele_catalog_ref(&image->catalog, i, &ref);
+		if (!ref.deleted_count)
+			continue;
+		stele_check_report(check, -EUCLEAN, "catalog",
+				   image->sb.catalog_offset,
+				   image->sb.catalog_size,
+				   "a deleted list without its feature bit");
+		return;
+	}
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+/* Return: are the deleted lists of a snapshot sound? */
+static bool check_deleted(struct stele_check *check,
+			  const struct stele_catalog_snapshot *info, int *error)
+{
+	struct stele_image *image = check->image;
+	bool sound = true;
+
+	for (uint32_t i = 0; i < info->ref_count; i++) {
+		struct stele_catalog_segment where;
+		struct stele_catalog_ref ref;
+		const char *why;
+		uint64_t *numbers, blocks;
+		int ret;
+
+		stele_catalog_ref(&image->catalog, info->first_ref + i, &ref);
+		if (!ref.deleted_count)
+			continue;
+		stele_catalog_segment(&image->catalog, ref.segment, &where);
+		ret = stele_deleted_load(image, &ref, where.sample_count,
+					 &numbers, &why);
+		free(numbers);
+		blocks = stele_deleted_blocks(ref.deleted_count);
+		if (ret == -ENOMEM)
+			*error = ret;
+		else if (ret < 0)
+			stele_check_report(check, ret, "deleted list",
+					   ref.deleted_offset,
+					   blocks * STELE_BLOCK_SIZE, "%s", why);
+		sound &= ret == 0;
+		if (stele_check_progress(check, blocks * STELE_BLOCK_SIZE,
+					 blocks, 0) < 0)
+			*error = -ECANCELED;
+	}
+	return sound;
+}
+
+static int check_snapshot(struct stele_check *check, uint32_t index)
+{
+	struct stele_catalog_snapshot info;
+	struct stele_snapshot snapshot;
+	int ret = 0;
+
+	stele_catalog_snapshot(&check->image->catalog, index, &info);
+	check->report->snapshots++;
+	if (!check_deleted(check, &info, &ret) || ret < 0)
+		return ret;
+	ret = stele_snapshot_load(check->image, index, &snapshot);
+	if (ret == -ENOMEM)
+		return ret;
+	/* What is wrong with a segment has been said. */
+	if (ret < 0 && !check->segments_broken)
+		stele_check_report(check, ret, "snapshot",
+				   check->image->sb.catalog_offset,
+				   check->image->sb.catalog_size,
+				   "snapshot '%s': %s", info.name,
+				   ret == -EBADMSG ? "digest differs" :
+						     "segments do not fit");
+	if (ret < 0)
+		return 0;
+	ret = stele_verify_unique(check, &snapshot);
+	stele_snapshot_release(&snapshot);
+	return ret;
+}
+
+/* ---- all ------------------------------------------------------------------ */
+
+/* Is segment `index` to be checked? */
+static bool is_wanted(const struct stele_image *image, uint32_t index,
+		      int64_t snapshot)
+{
+	struct stele_catalog_snapshot info;
+	struct stele_catalog_ref ref;
+
+	if (snapshot < 0)
+		return true;
+	stele_catalog_snapshot(&image->catalog, (uint32_t)snapshot, &info);
+	for (uint32_t i = 0; i < info.ref_count; i++) {
+		stele_catalog_ref(&image->catalog, info.first_ref + i, &ref);
+		if (ref.segment == index)
+			return true;
+	}
+	return false;
+}
+
+static void estimate(struct stele_check *check, int64_t snapshot)
+{
+	const struct stele_image *image = check->image;
+	struct stele_catalog_segment where;
+
+	check->bytes_total = STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE +
+			     image->sb.catalog_size;
+	for (uint32_t i = 0; i < image->catalog.counts.segments; i++) {
+		stele_catalog_segment(&image->catalog, i, &where);
+		if (is_wanted(image, i, snapshot))
+			check->bytes_total += where.size;
+	}
+}
+
+static int verify_all(struct stele_check *check, int64_t snapshot)
+{
+	const struct stele_catalog_counts *counts =
+		&check->image->catalog.counts;
+	int ret;
+
+	ret = check_superblocks(check);
+	check_features(check);
+	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
+		if (is_wanted(check->image, i, snapshot))
+			ret = stele_verify_segment(check, i, snapshot);
+	for (uint32_t i = 0; i < counts->snapshots && ret == 0; i++)
+		if (snapshot < 0 || i == snapshot)
+			ret = check_snapshot(check, i);
+	return ret;
+}
+
+int stele_verify_image(struct stele_image *image, int64_t snapshot,
+		       const struct stele_verify_opts *opts,
+		       struct stele_verify_report *report)
+{
+	struct stele_check check = {
+		.image = image, .opts = opts, .report = report,
+	};
+	int ret;
+
+	if (snapshot >= (int64_t)image->catalog.counts.snapshots)
+		return -ENOENT;
+	pthread_mutex_init(&check.lock, NULL);
+	estimate(&check, snapshot);
+	ret = verify_all(&check, snapshot);
+	pthread_mutex_destroy(&check.lock);
+	if (ret < 0)
+		return ret;
+	return report->damaged > 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.c - stele_verify(): open a target and check what it holds
+ *
+ * Always reads the device itself: a mapping has no say in what lies there.
+ */
+#include "lib/image/verify.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/image/snapshot.h"
+#include "lib/open.h"
+#include "lib/options.h"
+
+/* Neither superblock nor catalog leads anywhere: there is one damage, all. */
+static int report_lost(const struct stele_verify_opts *opts, int error,
+		       struct stele_verify_report *report)
+{
+	const struct stele_damage damage = {
+		.error = error, .what = "image",
+		.detail = "no superblock with a catalog can be used",
+	};
+
+	report->damaged++;
+	if (opts->damage)
+		opts->damage(opts->damage_user, &damage);
+	return 1;
+}
+
+static int verify_device(struct stele_device *dev,
+			 const struct stele_target *target,
+			 const struct stele_log *log,
+			 const struct stele_verify_opts *opts,
+			 struct stele_verify_report *report)
+{
+	const bool one = target->snapshot || target->pinned;
+	struct stele_image image;
+	uint32_t index;
+	int ret;
+
+	ret = stele_image_load(dev, log, &image);
+	if (ret < 0)
+		stele_device_close(dev);
+	if (ret == -EBADMSG || ret == -EUCLEAN)
+		return report_lost(opts, ret, report);
+	if (ret < 0)
+		return ret;
+	if (one)
+		ret = stele_snapshot_find(&image, target->snapshot,
+					  target->pinned ? target->digest :
+							   NULL,
+					  &index);
+	if (ret == 0)
+		ret = stele_verify_image(&image, one ? (int64_t)index : -1,
+					 opts, report);
+	stele_image_release(&image);
+	return ret;
+}
+
+int stele_verify(const char *text, const struct stele_verify_opts *opts,
+		 struct stele_verify_report *report)
+{
+	struct stele_verify_report unwanted;
+	struct stele_target target = {0};
+	struct stele_verify_opts known;
+	struct stele_device *dev;
+	struct stele_log log;
+	int ret;
+
+	if (!report)
+		report = &unwanted;
+	memset(report, 0, sizeof(*report));
+	ret = stele_options_get(opts, &known, sizeof(known));
+	if (ret == 0 && known.reserved)
+		ret = -EINVAL;
+	if (ret < 0)
+		return ret;
+	log = (struct stele_log){known.log, known.log_user};
+	ret = stele_target_open(text, false, known.backend, &log, &target,
+				&dev);
+	if (ret < 0)
+		return ret;
+	ret = verify_device(dev, &target, &log, &known, report);
+	stele_target_release(&target);
+	return ret;
+}

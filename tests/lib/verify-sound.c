@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify-sound.c - verify has nothing to say of images of every shape
+ */
+#include "tests/image.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/verify.h"
+
+static struct test_log messages;
+
+static void say(void *user, const struct stele_damage *damage)
+{
+	(void)user;
+	diag("%s at %" PRIu64 ": %s", damage->what, damage->offset,
+	     damage->detail);
+}
+
+/* Takes the device. */
+static void check_sound(struct stele_device *dev, uint32_t jobs,
+			uint64_t samples, const char *what)
+{
+	const struct stele_verify_opts opts = {
+		.size = sizeof(opts), .damage = say, .jobs = jobs,
+	};
+	struct stele_verify_report report = {0};
+	struct stele_image image;
+
+	if (stele_image_load(dev, &messages.log, &image) < 0)
+		bail("%s does not load: %s", what, messages.text);
+	is_int(0, stele_verify_image(&image, -1, &opts, &report),
+	       "%s is sound", what);
+	is_uint(samples, report.samples, "all samples were checked");
+	is_uint(0, report.damaged, "nothing was reported");
+	stele_image_release(&image);
+}
+
+static void check_shapes(void)
+{
+	static const uint64_t counts[] = {0, 1, 2, 127, 128, 5000};
+	static const uint32_t granules[] = {16, 64, 512, 4096};
+	static const char *const names[] = {"a", "b", "c", "d", NULL};
+
+	for (size_t i = 0; i < 6; i++)
+		for (size_t j = 0; j < 4; j++) {
+			struct test_sample *samples =
+				test_samples(counts[i], 2000, i + j);
+			const struct test_segment in = {
+				.samples = samples, .count = counts[i],
+				.granule = granules[j], .labels = j % 2,
+				.names = j == 1 ? names : NULL,
+				.order = i % 2, .boundary = j == 3 ? 8192 : 0,
+			};
+			char what[64];
+
+			snprintf(what, sizeof(what),
+				 "%" PRIu64 " samples at granule %" PRIu32,
+				 counts[i], granules[j]);
+			check_sound(test_image_simple(&in, NULL, 0, 64u << 20),
+				    1 + (i + j) % 3, counts[i], what);
+			free(samples);
+		}
+}
+
+/* Larger than the buffers, alone and among others; odd sizes. */
+static void check_large(void)
+{
+	struct test_sample *samples = test_samples(12, 100, 5);
+	const struct test_segment in = {.samples = samples, .count = 12};
+	uint8_t *data = malloc(16u << 20);
+
+	if (!data)
+		bail("no memory");
+	for (size_t i = 0; i < 16u << 20; i++)
+		data[i] = (uint8_t)(i * 31 ^ i >> 11);
+	for (uint64_t i = 0; i < 12; i++) {
+		samples[i].data = data;
+		samples[i].size = i % 3 ? i * 1000 + 1 :
+					  ((i + 4) << 20) - 9000 + i * 2000;
+	}
+	check_sound(test_image_simple(&in, NULL, 0, 96u << 20), 2, 12,
+		    "an image with large samples");
+	check_sound(test_image_simple(&in, NULL, 0, 96u << 20), 1, 12,
+		    "the same with one thread");
+	free(data);
+	free(samples);
+}
+
+static void check_snapshots(void)
+{
+	static struct test_image t;
+	struct test_sample *samples = test_samples(900, 700, 6);
+	struct test_segment in = {.samples = samples, .count = 600};
+	static const uint64_t deleted[] = {3, 4, 599}, more[] = {0, 3};
+	struct test_ref refs[] = {{0, deleted, 3}, {1, NULL, 0}};
+	struct stele_device *dev;
+
+	/* Number 3 becomes void; a key that is deleted may come again. */
+	in.order = STELE_SLOT_ORDER_SOURCE;
+	samples[3].gone = true;
+	stele_device_open_memory(16u << 20, 512, &dev);
+	test_image_begin(&t, dev, 16u << 20);
+	test_image_segment(&t, &in);
+	test_image_snapshot(&t, "one", refs, 1);
+	test_image_commit(&t);
+	in.samples = samples + 599;
+	in.count = 301;
+	test_image_segment(&t, &in);
+	test_image_snapshot(&t, "two", refs, 2);
+	refs[0].deleted = more;
+	refs[0].deleted_count = 2;
+	test_image_snapshot(&t, "three", refs, 1);
+	test_image_commit(&t);
+	check_sound(test_image_end(&t), 2, 901, "three snapshots");
+	free(samples);
+}
+
+static int stop_at_once(void *user, uint64_t done, uint64_t total)
+{
+	(void)done;
+	(void)total;
+	return ++*(int *)user > 2;
+}
+
+static void check_cancel(void)
+{
+	struct test_sample *samples = test_samples(3000, 5000, 7);
+	const struct test_segment in = {.samples = samples, .count = 3000};
+	int calls = 0;
+	const struct stele_verify_opts opts = {
+		.size = sizeof(opts), .progress = stop_at_once,
+		.progress_user = &calls, .jobs = 3,
+	};
+	struct stele_verify_report report = {0};
+	struct stele_image image;
+
+	stele_image_load(test_image_simple(&in, NULL, 0, 64u << 20), NULL,
+			 &image);
+	is_int(-ECANCELED, stele_verify_image(&image, -1, &opts, &report),
+	       "progress can stop it");
+	stele_image_release(&image);
+	free(samples);
+}
+
+int main(void)
+{
+	plan_lazy();
+	test_log_init(&messages);
+	check_shapes();
+	check_large();
+	check_snapshots();
+	check_cancel();
+	is_string("", messages.text, "no messages");
+	return done();
+}
