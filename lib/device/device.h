@@ -181,6 +181,13 @@ int stele_device_size(struct stele_device *dev, uint64_t *size);
  * Return: 0; -EINVAL (alignment); -EROFS; -EOPNOTSUPP (no regular file); errno.
  */
 int stele_device_resize_file(struct stele_device *dev, uint64_t size);
+/*
+ * Have the filesystem allocate the first `size` bytes of a regular file, whose
+ * size does not change: then a full disk shows now, not while it is written.
+ * Where a filesystem cannot, nothing happens.
+ * Return: 0; -ENOSPC; -EDQUOT; -EROFS; -EOPNOTSUPP (no regular file); errno.
+ */
+int stele_device_reserve_file(struct stele_device *dev, uint64_t size);
 /* NULL is fine. */
 void stele_device_close(struct stele_device *dev);
 

@@ -119,21 +119,45 @@ static const struct stele_device_ops threads_ops = {
 	.close = file_close,
 };
 
-int stele_device_resize_file(struct stele_device *dev, uint64_t size)
+static int check_regular(const struct stele_device *dev)
 {
-	struct stele_file *file = (struct stele_file *)dev;
+	const struct stele_file *file = (const struct stele_file *)dev;
 
 	if ((dev->ops != &uring_ops && dev->ops != &threads_ops) ||
 	    !file->regular)
 		return -EOPNOTSUPP;
-	if (!dev->writable)
-		return -EROFS;
+	return dev->writable ? 0 : -EROFS;
+}
+
+int stele_device_resize_file(struct stele_device *dev, uint64_t size)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+	int rc = check_regular(dev);
+
+	if (rc)
+		return rc;
 	if (size > INT64_MAX || !is_aligned(size, dev->limits.logical_block))
 		return -EINVAL;
 	if (ftruncate(dev->fd, (off_t)size))
 		return -errno;
 	atomic_store(&file->size, size);
 	return 0;
+}
+
+int stele_device_reserve_file(struct stele_device *dev, uint64_t size)
+{
+	int rc = check_regular(dev);
+
+	if (rc)
+		return rc;
+	if (size > INT64_MAX)
+		return -EFBIG;
+	do
+		rc = fallocate(dev->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) ?
+			     -errno :
+			     0;
+	while (rc == -EINTR);
+	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : rc;
 }
 
 /* ---- choice of the backend ----------------------------------------------- */
