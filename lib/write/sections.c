@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sections.c - keys, order, column, names, digests, tree, descriptors
+ *
+ * All is read from the plan's arrays front to back where it can be. Memory is
+ * one buffer and, for the tree, the hashes of one level.
+ */
+#include "lib/write/sections.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/keys.h"
+#include "format/sections.h"
+#include "lib/write/blocks.h"
+
+#define BUFFER_SIZE (UINT64_C(4) << 20)
+#define TICK_EVERY  4096u
+
+struct writing {
+	struct stele_builder *builder;
+	struct stele_plan *plan;
+	const struct stele_written *written;
+	struct stele_hash *hash;
+	struct stele_blocks_writer out;
+	struct stele_spill hashes; /* of the blocks of one level */
+	struct stele_spill names;  /* raw stream */
+};
+
+static int now_and_then(struct writing *w, uint64_t i)
+{
+	return i % TICK_EVERY ? 0 : stele_builder_tick(w->builder);
+}
+
+/* The block that next() gave last is complete. */
+static void seal(struct writing *w, struct stele_disk_block *block,
+		 enum stele_block_type type)
+{
+	stele_block_seal(block, type, stele_blocks_last(&w->out),
+			 w->plan->descriptor.id);
+}
+
+/* ---- keys, order, column ----------------------------------------------------- */
+
+static int write_keys(struct writing *w)
+{
+	const struct stele_plan *plan = w->plan;
+	const uint64_t *numbers = plan->numbers.data;
+	struct stele_keys_writer *page = malloc(sizeof(*page));
+	struct stele_disk_block *block = NULL;
+	int ret = page ? 0 : -ENOMEM;
+
+	for (uint64_t i = 0; i < plan->descriptor.sample_count && !ret; i++) {
+		struct stele_source_entry entry;
+
+		stele_table_get(&plan->table, i, &entry);
+		if (block && stele_keys_add(page, entry.key,
+					    (uint32_t)entry.key_size,
+					    numbers[i], entry.size))
+			continue;
+		if (block) {
+			stele_keys_end(page);
+			seal(w, block, STELE_BLOCK_KEYS);
+		}
+		ret = stele_blocks_next(&w->out, &block);
+		if (ret < 0)
+			break;
+		stele_keys_begin(page, block);
+		stele_keys_add(page, entry.key, (uint32_t)entry.key_size,
+			       numbers[i], entry.size);
+		ret = stele_builder_tick(w->builder);
+	}
+	if (!ret && block) {
+		stele_keys_end(page);
+		seal(w, block, STELE_BLOCK_KEYS);
+	}
+	free(page);
+	return ret;
+}
+
+static int write_numbers(struct writing *w, const uint64_t *values)
+{
+	const uint64_t count = w->plan->descriptor.sample_count;
+	const uint32_t width = stele_order_width(count);
+	const uint32_t per_block = stele_order_per_block(width);
+	int ret = 0;
+
+	for (uint64_t at = 0; at < count && !ret; at += per_block) {
+		struct stele_disk_block *block;
+
+		ret = stele_blocks_next(&w->out, &block);
+		if (ret < 0)
+			break;
+		for (uint32_t i = 0; i < per_block && at + i < count; i++)
+			stele_order_put(block, width, i, values[at + i]);
+		seal(w, block, STELE_BLOCK_ORDER);
+		ret = stele_builder_tick(w->builder);
+	}
+	return ret;
+}
+
+static int write_order(struct writing *w)
+{
+	int ret = write_numbers(w, w->plan->numbers.data);
+
+	return ret ? ret : write_numbers(w, w->plan->ordinals.data);
+}
+
+static int write_labels(struct writing *w)
+{
+	const uint64_t count = w->plan->descriptor.sample_count;
+	const struct stele_void *voids = w->written->voids.data;
+	const uint64_t *ordinals = w->plan->ordinals.data;
+	uint64_t void_index = 0;
+	int ret = 0;
+
+	for (uint64_t at = 0; at < count && !ret;
+	     at += STELE_COLUMN_PER_BLOCK) {
+		struct stele_disk_block *block;
+		struct stele_disk_column *column;
+		uint32_t i;
+
+		ret = stele_blocks_next(&w->out, &block);
+		if (ret < 0)
+			break;
+		column = (struct stele_disk_column *)block->payload;
+		for (i = 0; i < STELE_COLUMN_PER_BLOCK && at + i < count; i++) {
+			bool gone = void_index < w->written->void_count &&
+				    voids[void_index].number == at + i;
+			int64_t label = stele_classes_label(&w->plan->classes,
+							    ordinals[at + i]);
+
+			void_index += gone;
+			column->values[i] =
+				le64_put(gone ? 0 : (uint64_t)label);
+		}
+		stele_column_summarise(column, i, STELE_FIELD_I64);
+		seal(w, block, STELE_BLOCK_COLUMN);
+		ret = stele_builder_tick(w->builder);
+	}
+	return ret;
+}
+
+/* ---- names ------------------------------------------------------------------- */
+
+/* The raw stream: the schema's digest wants it whole. */
+static int make_names(struct writing *w)
+{
+	const struct stele_classes *classes = &w->plan->classes;
+	const uint64_t count = stele_stream_blocks(classes->stream_size);
+	uint64_t position = 0;
+	int ret = stele_spill_grow(&w->names, count * STELE_BLOCK_SIZE);
+
+	for (uint32_t i = 0; i < classes->count && !ret; i++) {
+		const char *name;
+		size_t size = stele_classes_name(classes, &w->plan->table, i,
+						 &name);
+		le16 head = le16_put((uint16_t)size);
+
+		if (!stele_stream_put(w->names.data, count, position, &head,
+				      sizeof(head)) ||
+		    !stele_stream_put(w->names.data, count,
+				      position + sizeof(head), name, size))
+			ret = -EUCLEAN;
+		position += sizeof(head) + size;
+	}
+	return ret;
+}
+
+static int write_names(struct writing *w)
+{
+	const uint64_t count = w->names.size / STELE_BLOCK_SIZE;
+
+	stele_blocks_seal(w->names.data, count, STELE_BLOCK_NAMES,
+			  stele_blocks_offset(&w->out),
+			  w->plan->descriptor.id);
+	return stele_blocks_put(&w->out, w->names.data, count);
+}
+
+static void hash_schema(struct writing *w)
+{
+	struct stele_descriptor *d = &w->plan->descriptor;
+	const struct stele_names_stream names = {
+		.field = STELE_PLAN_FIELD_LABEL,
+		.stream_size = w->plan->classes.stream_size,
+		.blocks = w->names.data,
+		.block_count = w->names.size / STELE_BLOCK_SIZE,
+	};
+
+	stele_hash_schema(w->hash, w->plan->fields, d->field_count, &names,
+			  names.block_count > 0, d->schema_digest);
+}
+
+/* ---- digests and their tree -------------------------------------------------- */
+
+/*
+ * One level: `count` digests, 127 to a block. The hash of each block goes to
+ * the place of its index: never before it was read from there.
+ */
+static int write_level(struct writing *w, enum stele_block_type type,
+		       const uint8_t *digests, uint64_t count)
+{
+	uint8_t *hashes = w->hashes.data;
+	uint64_t index = 0;
+	int ret = 0;
+
+	for (uint64_t at = 0; at < count && !ret;
+	     at += STELE_DIGESTS_PER_BLOCK) {
+		uint64_t n = count - at;
+		struct stele_disk_block *block;
+
+		if (n > STELE_DIGESTS_PER_BLOCK)
+			n = STELE_DIGESTS_PER_BLOCK;
+		ret = stele_blocks_next(&w->out, &block);
+		if (ret < 0)
+			break;
+		memcpy(block->payload, digests + at * STELE_DIGEST_SIZE,
+		       n * STELE_DIGEST_SIZE);
+		seal(w, block, type);
+		stele_hash_block(w->hash, block,
+				 hashes + index++ * STELE_DIGEST_SIZE);
+		ret = now_and_then(w, index);
+	}
+	return ret;
+}
+
+static int write_digests(struct writing *w)
+{
+	const uint64_t count = w->plan->descriptor.sample_count;
+	struct stele_tree_shape shape;
+	int ret;
+
+	stele_tree_shape(count, &shape);
+	ret = stele_spill_grow(&w->hashes,
+			       shape.blocks[0] * STELE_DIGEST_SIZE);
+	if (ret < 0)
+		return ret;
+	ret = write_level(w, STELE_BLOCK_DIGESTS, w->written->digests.data,
+			  count);
+	for (uint32_t i = 1; i < shape.level_count && !ret; i++)
+		ret = write_level(w, STELE_BLOCK_TREE, w->hashes.data,
+				  shape.blocks[i - 1]);
+	if (!ret && count)
+		memcpy(w->plan->descriptor.tree_root, w->hashes.data,
+		       STELE_DIGEST_SIZE);
+	return ret;
+}
+
+/* ---- all of them ------------------------------------------------------------- */
+
+static int write_section(struct writing *w, uint32_t type)
+{
+	switch (type) {
+	case STELE_BLOCK_KEYS:
+		return write_keys(w);
+	case STELE_BLOCK_ORDER:
+		return write_order(w);
+	case STELE_BLOCK_COLUMN:
+		return write_labels(w);
+	case STELE_BLOCK_NAMES:
+		return write_names(w);
+	case STELE_BLOCK_DIGESTS:
+		return write_digests(w);
+	default: /* the tree goes with the digests, which it follows */
+		return 0;
+	}
+}
+
+static int not_planned(const struct writing *w, uint64_t planned)
+{
+	stele_log_error(&w->builder->log,
+			"section at %llu, planned at %llu: this is a bug",
+			(unsigned long long)stele_blocks_offset(&w->out),
+			(unsigned long long)planned);
+	return -EUCLEAN;
+}
+
+static int write_sections(struct writing *w)
+{
+	const struct stele_descriptor *d = &w->plan->descriptor;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < d->section_count && !ret; i++) {
+		const struct stele_section *section = &w->plan->sections[i];
+		uint64_t planned = d->offset + section->offset;
+
+		if (section->type != STELE_BLOCK_TREE &&
+		    planned != stele_blocks_offset(&w->out))
+			return not_planned(w, planned);
+		ret = write_section(w, section->type);
+	}
+	return ret;
+}
+
+static void fill_descriptor(const struct stele_plan *plan,
+			    struct stele_disk_block *blocks)
+{
+	const struct stele_descriptor *d = &plan->descriptor;
+	const struct stele_run *runs = plan->runs.data;
+
+	stele_descriptor_put_header(blocks, d);
+	for (uint32_t i = 0; i < d->field_count; i++)
+		stele_descriptor_put_field(blocks, d, i, &plan->fields[i]);
+	for (uint32_t i = 0; i < d->run_count; i++)
+		stele_descriptor_put_run(blocks, d, i, &runs[i]);
+	for (uint32_t i = 0; i < d->section_count; i++)
+		stele_descriptor_put_section(blocks, d, i, &plan->sections[i]);
+}
+
+/* The second copy follows the sections; the first goes to the front. */
+static int write_descriptors(struct writing *w)
+{
+	struct stele_plan *plan = w->plan;
+	const struct stele_descriptor *d = &plan->descriptor;
+	const uint64_t count = plan->descriptor_size / STELE_BLOCK_SIZE;
+	const uint64_t second = d->offset + d->size - plan->descriptor_size;
+	struct stele_spill blocks;
+	int ret;
+
+	if (stele_blocks_offset(&w->out) != second)
+		return not_planned(w, second);
+	stele_spill_init(&blocks, &plan->pool);
+	ret = stele_spill_grow(&blocks, plan->descriptor_size);
+	if (!ret) {
+		fill_descriptor(plan, blocks.data);
+		stele_descriptor_seal(blocks.data, d, second);
+		ret = stele_blocks_put(&w->out, blocks.data, count);
+	}
+	if (!ret)
+		ret = stele_blocks_flush(&w->out);
+	if (!ret) {
+		w->out.offset = d->offset;
+		stele_descriptor_seal(blocks.data, d, d->offset);
+		ret = stele_blocks_put(&w->out, blocks.data, count);
+	}
+	if (!ret)
+		ret = stele_blocks_flush(&w->out);
+	stele_spill_release(&blocks);
+	return ret;
+}
+
+int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
+			 const struct stele_written *written,
+			 struct stele_device *dev)
+{
+	const struct stele_descriptor *d = &plan->descriptor;
+	const uint64_t memory = builder->opts.memory_size / 2;
+	struct writing w = {
+		.builder = builder,
+		.plan = plan,
+		.written = written,
+	};
+	int ret;
+
+	stele_spill_init(&w.hashes, &plan->pool);
+	stele_spill_init(&w.names, &plan->pool);
+	ret = stele_builder_phase(builder, STELE_PHASE_SECTIONS,
+				  d->sample_count, plan->sections_size);
+	if (!ret)
+		ret = stele_hash_new(&w.hash);
+	if (!ret)
+		ret = stele_blocks_open(
+			&w.out, dev,
+			d->offset + round_up(d->slots_offset + d->slots_size,
+					     STELE_BLOCK_SIZE),
+			memory < BUFFER_SIZE ? memory : BUFFER_SIZE);
+	if (!ret && plan->has_labels)
+		ret = make_names(&w);
+	if (!ret) {
+		hash_schema(&w);
+		ret = write_sections(&w);
+	}
+	if (!ret)
+		ret = write_descriptors(&w);
+	if (ret < 0 && ret != -ECANCELED)
+		stele_log_error(&builder->log, "cannot write sections: %s",
+				stele_strerror(ret));
+	stele_blocks_close(&w.out);
+	stele_hash_free(w.hash);
+	stele_spill_release(&w.hashes);
+	stele_spill_release(&w.names);
+	return ret;
+}
