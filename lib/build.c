@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * build.c - stele_build(): a directory and the name of a target to an image
+ *
+ * The plan comes first, and costs the target nothing; then the claim, which
+ * refuses what must not be overwritten; only then is anything written.
+ */
+#include "lib/write/build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/claim.h"
+#include "lib/device/target.h"
+
+static int parse(const struct stele_builder *builder, const char *text,
+		 struct stele_target *target)
+{
+	int ret;
+
+	if (!text) {
+		if (builder->opts.flags & STELE_BUILD_DRY_RUN)
+			return 0;
+		stele_log_error(&builder->log, "no target to build on");
+		return -EINVAL;
+	}
+	ret = stele_target_parse(text, &builder->log, target);
+	if (ret < 0)
+		return ret;
+	if (target->kind != STELE_TARGET_PATH) {
+		stele_log_error(&builder->log, "cannot build on '%s'", text);
+		return -EOPNOTSUPP;
+	}
+	if (target->pinned) {
+		stele_log_error(&builder->log,
+				"'%s': a digest cannot be built, only a name",
+				text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The target may be a file within the source. */
+static int open_source(const struct stele_builder *builder, const char *path,
+		       const struct stele_target *target,
+		       struct stele_source **out)
+{
+	uint64_t dev = 0, inode = 0;
+	struct stat st;
+
+	if (target->path && stat(target->path, &st) == 0) {
+		dev = st.st_dev;
+		inode = st.st_ino;
+	}
+	return stele_source_open_directory(path, dev, inode, &builder->log,
+					   out);
+}
+
+/* How large is what is there, if anything is? */
+static int look_at_target(const struct stele_builder *builder,
+			  const struct stele_target *target)
+{
+	struct stele_device *dev;
+	int ret;
+
+	if (!target->path)
+		return 0;
+	ret = stele_device_open_file(target->path, 0, builder->opts.backend,
+				     &builder->log, &dev);
+	if (ret == -ENOENT)
+		return 0;
+	if (ret < 0) {
+		stele_log_error(&builder->log, "cannot open '%s': %s",
+				target->path, stele_strerror(ret));
+		return ret;
+	}
+	ret = stele_device_size(dev, &builder->report->target_size);
+	stele_device_close(dev);
+	return ret;
+}
+
+static int write_target(struct stele_builder *builder, struct stele_plan *plan,
+			struct stele_source *source,
+			const struct stele_target *target)
+{
+	const struct stele_build_opts *opts = &builder->opts;
+	struct stele_build_report *report = builder->report;
+	struct stele_claim claim = {0};
+	int ret = stele_claim_open(&claim, target->path, opts->backend,
+				   opts->flags & STELE_BUILD_FORCE,
+				   stele_build_end(plan), opts->file_size,
+				   &builder->log);
+
+	if (claim.dev) {
+		report->target_size = claim.size;
+		snprintf(report->backend, sizeof(report->backend), "%s",
+			 stele_device_backend(claim.dev));
+	}
+	if (!ret)
+		ret = stele_claim_take(&claim);
+	if (!ret)
+		ret = stele_build_write(builder, plan, source, claim.dev,
+					report->snapshot, claim.image_size);
+	if (!ret)
+		ret = stele_device_size(claim.dev, &report->target_size);
+	stele_claim_drop(&claim, ret < 0);
+	return ret;
+}
+
+int stele_build(const char *source_path, const char *target_text,
+		const struct stele_build_opts *opts,
+		struct stele_build_report *report)
+{
+	struct stele_build_report unwanted;
+	struct stele_source *source = NULL;
+	struct stele_target target = {0};
+	struct stele_builder builder;
+	struct stele_plan plan = {0};
+	struct timespec begin;
+	int ret;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (!report)
+		report = &unwanted;
+	ret = stele_builder_init(&builder, opts, report);
+	if (!ret && !source_path)
+		ret = -EINVAL;
+	if (!ret)
+		ret = parse(&builder, target_text, &target);
+	if (!ret)
+		ret = open_source(&builder, source_path, &target, &source);
+	if (!ret) {
+		snprintf(report->snapshot, sizeof(report->snapshot), "%s",
+			 target.snapshot ? target.snapshot :
+					   STELE_SNAPSHOT_DEFAULT);
+		ret = stele_plan_make(&plan, &builder, source);
+	}
+	if (!ret) {
+		report->image_end = stele_build_end(&plan);
+		if (builder.opts.flags & STELE_BUILD_DRY_RUN)
+			ret = look_at_target(&builder, &target);
+		else
+			ret = write_target(&builder, &plan, source, &target);
+	}
+	report->total_seconds = stele_seconds_since(&begin);
+	stele_plan_release(&plan);
+	stele_source_close(source);
+	stele_target_release(&target);
+	stele_builder_release(&builder);
+	return ret;
+}

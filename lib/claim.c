@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim.c - ask, open, look, and only then overwrite
+ */
+#include "lib/claim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/block.h"
+#include "lib/device/guard.h"
+#include "lib/image/image.h"
+#include "lib/node/mapping.h"
+
+#define NAMES_SIZE 512u
+
+static int check_mapped(const struct stele_claim *claim)
+{
+	char name[STELE_NAME_SIZE_MAX + 1];
+	struct stele_mapping mapping;
+	int ret = stele_mapping_of(claim->path, name);
+
+	if (ret > 0) {
+		stele_log_error(&claim->log,
+				"'%s' is mapped as '%s'; unmap it first",
+				claim->path, name);
+		return -EBUSY;
+	}
+	if (ret < 0 || strchr(claim->path, '/'))
+		return ret;
+	if (stele_mapping_load(claim->path, NULL, &mapping) < 0)
+		return 0;
+	stele_log_error(&claim->log,
+			"'%s' is a mapping of '%s'; a file of that name is './%s'",
+			claim->path, mapping.info.target, claim->path);
+	stele_mapping_release(&mapping);
+	return -EBUSY;
+}
+
+static int open_target(struct stele_claim *claim, const char *backend)
+{
+	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL;
+	int ret = stele_device_open_file(claim->path, flags, backend,
+					 &claim->log, &claim->dev);
+	struct stat st;
+
+	if (ret == -ENOENT) {
+		ret = stele_device_open_file(claim->path,
+					     flags | STELE_DEVICE_CREATE,
+					     backend, &claim->log, &claim->dev);
+		claim->created = !ret;
+	}
+	if (ret < 0) {
+		stele_log_error(&claim->log, "cannot open '%s': %s",
+				claim->path, stele_strerror(ret));
+		return ret;
+	}
+	if (fstat(stele_device_fd(claim->dev), &st) < 0)
+		return -errno;
+	claim->regular = S_ISREG(st.st_mode);
+	if (claim->dev->limits.logical_block > STELE_BLOCK_SIZE) {
+		stele_log_error(&claim->log,
+				"'%s' has logical blocks of %" PRIu32
+				" bytes, more than an image's blocks",
+				claim->path, claim->dev->limits.logical_block);
+		return -EOPNOTSUPP;
+	}
+	return stele_device_size(claim->dev, &claim->size);
+}
+
+/* "'v1', 'v2'", cut when there are too many. */
+static void list_snapshots(const struct stele_image *image,
+			   char names[NAMES_SIZE])
+{
+	size_t at = 0;
+
+	names[0] = '\0';
+	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++) {
+		struct stele_catalog_snapshot snapshot;
+
+		stele_catalog_snapshot(&image->catalog, i, &snapshot);
+		if (at + strlen(snapshot.name) + 16 > NAMES_SIZE) {
+			memcpy(names + at, ", ...", 6);
+			return;
+		}
+		at += (size_t)sprintf(names + at, "%s'%s'", i ? ", " : "",
+				      snapshot.name);
+	}
+}
+
+static int refuse_image(struct stele_claim *claim, struct stele_image *image)
+{
+	char names[NAMES_SIZE];
+
+	list_snapshots(image, names);
+	stele_log_error(&claim->log,
+			"'%s' holds a Stele image, label '%s', snapshots %s",
+			claim->path, image->sb.label, names);
+	return -EEXIST;
+}
+
+/* Return: 1 ours; 0 not ours; -EEXIST; errno of the device. */
+static int check_image(struct stele_claim *claim)
+{
+	struct stele_image image;
+	int ret = stele_image_load(claim->dev,
+				   claim->force ? NULL : &claim->log, &image);
+
+	switch (ret) {
+	case 0:
+		if (!claim->force)
+			ret = refuse_image(claim, &image);
+		image.dev = NULL; /* the claim's */
+		stele_image_release(&image);
+		return ret < 0 ? ret : 1;
+	case -EMEDIUMTYPE:
+		return 0;
+	case -ENODATA:
+		if (!claim->force)
+			stele_log_error(&claim->log,
+					"'%s' holds an unfinished image of an "
+					"interrupted build",
+					claim->path);
+		return claim->force ? 1 : -EEXIST;
+	case -ENOTUNIQ:
+	case -EBADMSG:
+	case -EUCLEAN:
+	case -EOPNOTSUPP:
+		if (!claim->force)
+			stele_log_error(&claim->log,
+					"'%s' holds a Stele image that cannot "
+					"be opened: %s",
+					claim->path, stele_strerror(ret));
+		return claim->force ? 1 : -EEXIST;
+	default:
+		stele_log_error(&claim->log, "cannot read '%s': %s",
+				claim->path, stele_strerror(ret));
+		return ret;
+	}
+}
+
+static int check_content(struct stele_claim *claim)
+{
+	int ret = 0;
+
+	if (claim->size == 0)
+		return 0;
+	/* Too small for the last superblock copy: none of ours. */
+	if (claim->size >= STELE_DATA_OFFSET)
+		ret = check_image(claim);
+	if (ret < 0)
+		return ret;
+	return claim->force ? 0 :
+			      stele_guard_signatures(claim->dev, &claim->log);
+}
+
+static int check_size(struct stele_claim *claim, uint64_t needed,
+		      uint64_t file_size)
+{
+	uint64_t size = claim->size;
+
+	if (file_size && !claim->regular) {
+		stele_log_error(&claim->log,
+				"'%s' is a device: its size is not ours to set",
+				claim->path);
+		return -EINVAL;
+	}
+	if (!is_aligned(file_size, STELE_BLOCK_SIZE)) {
+		stele_log_error(&claim->log,
+				"file size %" PRIu64 " is no multiple of %u",
+				file_size, STELE_BLOCK_SIZE);
+		return -EINVAL;
+	}
+	if (claim->regular)
+		size = file_size ? file_size : needed;
+	if (size > STELE_IMAGE_SIZE_MAX)
+		size = STELE_IMAGE_SIZE_MAX;
+	claim->image_size = round_down(size, STELE_BLOCK_SIZE);
+	if (claim->image_size >= needed)
+		return 0;
+	stele_log_error(&claim->log,
+			"'%s' has %" PRIu64 " bytes, the image needs %" PRIu64,
+			claim->path, claim->image_size, needed);
+	return -ENOSPC;
+}
+
+static int reserve(struct stele_claim *claim, uint64_t needed)
+{
+	int ret;
+
+	if (!claim->regular)
+		return 0;
+	ret = stele_device_reserve_file(claim->dev, needed);
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		stele_log_error(&claim->log,
+				"no %" PRIu64 " bytes left for '%s': %s",
+				needed, claim->path, stele_strerror(ret));
+	else if (ret < 0)
+		stele_log_error(&claim->log, "cannot allocate '%s': %s",
+				claim->path, stele_strerror(ret));
+	return ret;
+}
+
+int stele_claim_open(struct stele_claim *claim, const char *path,
+		     const char *backend, bool force, uint64_t needed,
+		     uint64_t file_size, const struct stele_log *log)
+{
+	int ret;
+
+	*claim = (struct stele_claim){
+		.path = path, .log = *log, .force = force};
+	ret = stele_guard_in_use(path, log);
+	if (!ret)
+		ret = check_mapped(claim);
+	if (!ret)
+		ret = open_target(claim, backend);
+	if (!ret)
+		ret = check_content(claim);
+	if (!ret)
+		ret = check_size(claim, needed, file_size);
+	if (!ret)
+		ret = reserve(claim, needed);
+	return ret;
+}
+
+int stele_claim_take(struct stele_claim *claim)
+{
+	int ret = 0;
+
+	claim->touched = true;
+	if (claim->force && claim->size)
+		ret = stele_guard_wipe(claim->dev, &claim->log);
+	if (!ret && claim->regular)
+		ret = stele_device_resize_file(claim->dev, claim->image_size);
+	if (ret < 0)
+		stele_log_error(&claim->log, "cannot prepare '%s': %s",
+				claim->path, stele_strerror(ret));
+	return ret;
+}
+
+void stele_claim_drop(struct stele_claim *claim, bool failed)
+{
+	if (!claim->dev)
+		return;
+	if (failed && claim->created)
+		unlink(claim->path);
+	else if (failed && claim->regular && claim->size == 0)
+		stele_device_resize_file(claim->dev, 0);
+	else if (failed && claim->touched)
+		stele_log_error(&claim->log,
+				"'%s' is left with an unfinished image: build "
+				"again, with force",
+				claim->path);
+	stele_device_close(claim->dev);
+	claim->dev = NULL;
+}
