@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader-room.c - how many samples a reader takes, and when it says no
+ *
+ * Buffers of an arena that is too small for all: 0 means collect and release
+ * first, and never anything that cannot end. A sample that no arena can hold
+ * has a status. The caller's own memory takes the place of a buffer.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/dataset.h"
+#include "tests/tap.h"
+
+#define KIB 1024u
+
+static struct stele_reader *open_reader(struct test_dataset *t,
+					uint64_t arena_size, uint32_t depth)
+{
+	struct stele_reader *reader;
+
+	if (stele_reader_open(t->ds,
+			      &STELE_OPTS(stele_reader_opts,
+					  .arena_size = arena_size,
+					  .depth = depth),
+			      &reader))
+		bail("no reader");
+	return reader;
+}
+
+static void test_options(struct test_dataset *t)
+{
+	struct stele_reader *reader;
+	struct {
+		struct stele_reader_opts known;
+		uint64_t unknown;
+	} newer = {.known.size = sizeof(newer), .unknown = 1};
+
+	is_int(-EINVAL,
+	       stele_reader_open(t->ds, &STELE_OPTS(stele_reader_opts, .verify = 4),
+				 &reader),
+	       "no such verification");
+	is_int(-EINVAL,
+	       stele_reader_open(t->ds,
+				 &STELE_OPTS(stele_reader_opts, .depth = 4097),
+				 &reader),
+	       "too deep");
+	is_int(-EINVAL,
+	       stele_reader_open(t->ds,
+				 &STELE_OPTS(stele_reader_opts,
+					     .arena_size = UINT64_MAX),
+				 &reader),
+	       "too large an arena");
+	is_int(-E2BIG, stele_reader_open(t->ds, &newer.known, &reader),
+	       "newer option");
+	stele_reader_close(NULL);
+}
+
+/* All samples have slots of one size: 8 KiB of blocks each. */
+static void test_arena(struct test_dataset *t)
+{
+	uint64_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct stele_reader *reader = open_reader(t, 32 * KIB, 16);
+	struct stele_sample samples[8];
+
+	is_uint(8 * KIB, stele_reader_buffer_size(reader, 0), "one sample");
+	is_uint(0, stele_reader_buffer_size(reader, t->count), "no sample");
+	is_int(4, stele_reader_submit(reader, ids, NULL, 8), "room for four");
+	is_int(0, stele_reader_submit(reader, ids, NULL, 8), "no more");
+	is_uint(4, stele_reader_outstanding(reader), "outstanding");
+	is_int(4, stele_reader_collect(reader, samples, 8, 8), "all four");
+	is_int(0, stele_reader_submit(reader, ids, NULL, 8),
+	       "not released: still no room");
+	is_int(0, stele_reader_collect(reader, samples + 4, 4, 4),
+	       "nothing outstanding, nothing waited for");
+	for (unsigned int i = 0; i < 4; i++)
+		ok(test_is_sample(t, samples[i].id, &samples[i]),
+		   "a sample keeps until it is released");
+	stele_reader_release(reader, &samples[2]);
+	stele_reader_release(reader, &samples[2]);
+	is_int(1, stele_reader_submit(reader, ids, NULL, 8), "room for one");
+	is_int(1, stele_reader_collect(reader, samples + 4, 4, 1), "that one");
+	ok(test_is_sample(t, 0, &samples[4]), "into the buffer given back");
+	ok(test_is_sample(t, samples[0].id, &samples[0]), "not into another");
+	for (unsigned int i = 0; i < 5; i++)
+		stele_reader_release(reader, &samples[i]);
+	is_int(4, stele_reader_submit(reader, ids, NULL, 8), "room again");
+	stele_reader_close(reader);
+}
+
+static void test_depth(struct test_dataset *t)
+{
+	uint64_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct stele_reader *reader = open_reader(t, 0, 2);
+	struct stele_sample samples[8];
+	size_t issued;
+
+	stele_fault_log_clear(t->dev);
+	is_int(4, stele_reader_submit(reader, ids, NULL, 8),
+	       "depth 2: four tickets");
+	stele_fault_log(t->dev, &issued);
+	ok(issued >= 2 && issued <= 4, "issued as they complete");
+	is_int(4, stele_reader_collect(reader, samples, 8, 8), "all four");
+	is_int(4, stele_reader_submit(reader, ids + 4, NULL, 4),
+	       "tickets come back when collected");
+	stele_reader_close(reader);
+}
+
+static void test_bad_ids(struct test_dataset *t)
+{
+	uint64_t ids[5] = {3, t->count, 4, UINT64_MAX, 3};
+	uint64_t tags[5] = {10, 11, 12, 13, 14};
+	struct stele_reader *reader = open_reader(t, 64 * KIB, 8);
+	struct stele_reader_stats stats;
+	struct stele_sample samples[5];
+	uint64_t seen = 0;
+	int bad = 0, good = 0;
+
+	is_int(5, stele_reader_submit(reader, ids, tags, 5), "all are taken");
+	is_int(5, stele_reader_collect(reader, samples, 5, 5), "and come back");
+	for (unsigned int i = 0; i < 5; i++) {
+		const struct stele_sample *s = &samples[i];
+
+		seen |= UINT64_C(1) << s->tag;
+		if (s->tag == 11 || s->tag == 13)
+			bad += s->status == -ERANGE && !s->data &&
+			       s->id == ids[s->tag - 10];
+		else
+			good += test_is_sample(t, ids[s->tag - 10], s);
+	}
+	is_hex(0x7c00, seen, "each tag once");
+	is_int(2, bad, "no such id: a status");
+	is_int(3, good, "the others, one of them twice");
+	stele_reader_stats(reader, &stats);
+	is_uint(2, stats.failed, "failed");
+	is_uint(5, stats.samples, "samples");
+	is_uint(3, stats.device_reads, "reads");
+	stele_reader_close(reader);
+}
+
+static void test_too_large(struct test_dataset *t)
+{
+	struct stele_reader *reader = open_reader(t, 4 * KIB, 8);
+	uint64_t ids[2] = {0, 1};
+	struct stele_sample samples[2];
+
+	is_int(2, stele_reader_submit(reader, ids, NULL, 2),
+	       "samples larger than the arena are taken");
+	is_int(2, stele_reader_collect(reader, samples, 2, 2), "and collected");
+	is_int(-ENOBUFS, samples[0].status, "with a status");
+	is_int(-ENOBUFS, samples[1].status, "each");
+	stele_reader_close(reader);
+}
+
+static void test_into(struct test_dataset *t)
+{
+	struct stele_reader *reader = open_reader(t, 4 * KIB, 1);
+	struct stele_sample sample;
+	uint64_t size = stele_reader_buffer_size(reader, 9);
+	char *memory = aligned_alloc(4096, 3 * size);
+
+	is_int(-EINVAL,
+	       stele_reader_submit_into(reader, 9, 1, memory + 512, size),
+	       "misaligned");
+	is_int(-EINVAL, stele_reader_submit_into(reader, 9, 1, NULL, size),
+	       "nowhere");
+	is_int(-ENOBUFS,
+	       stele_reader_submit_into(reader, 9, 1, memory, size - 1),
+	       "too small");
+	is_int(-ERANGE,
+	       stele_reader_submit_into(reader, t->count, 1, memory, size),
+	       "no such id");
+	is_int(1, stele_reader_submit_into(reader, 9, 1, memory, size), "taken");
+	is_int(1, stele_reader_submit_into(reader, 8, 2, memory + size, size),
+	       "another");
+	is_int(0, stele_reader_submit_into(reader, 7, 3, memory + 2 * size, size),
+	       "no room: collect first");
+	is_int(1, stele_reader_collect(reader, &sample, 1, 1), "one");
+	ok(test_is_sample(t, sample.id, &sample), "is what it should be");
+	ok((const char *)sample.data >= memory &&
+		   (const char *)sample.data < memory + 2 * size,
+	   "and lies in the caller's memory");
+	stele_reader_release(reader, &sample);
+	is_int(1, stele_reader_collect(reader, &sample, 1, 1), "the other");
+	ok(test_is_sample(t, sample.id, &sample), "too");
+	stele_reader_close(reader);
+	free(memory);
+}
+
+/* A flipped bit is healed where the caller wants the sample. */
+static void test_into_again(struct test_dataset *t)
+{
+	struct stele_reader *reader = open_reader(t, 4 * KIB, 1);
+	uint64_t size = stele_reader_buffer_size(reader, 9);
+	char *memory = aligned_alloc(4096, size);
+	struct stele_fault_rule rule = {.kind = STELE_FAULT_FLIP,
+					.first = stele_fault_count(t->dev),
+					.count = 1,
+					.arg = 99};
+	struct stele_sample sample;
+
+	stele_fault_set_rules(t->dev, &rule, 1);
+	is_int(1, stele_reader_submit_into(reader, 9, 1, memory, size), "taken");
+	is_int(1, stele_reader_collect(reader, &sample, 1, 1), "one");
+	ok(test_is_sample(t, 9, &sample), "read again");
+	ok((const char *)sample.data >= memory &&
+		   (const char *)sample.data < memory + size,
+	   "and lies in the caller's memory");
+	stele_fault_set_rules(t->dev, NULL, 0);
+	stele_reader_close(reader);
+	free(memory);
+}
+
+static bool readable(int fd, int timeout_ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, timeout_ms) == 1 && (p.revents & POLLIN);
+}
+
+#define FOREVER -1
+
+/* Samples by poll alone: never one call of collect that waits. */
+static void test_poll(struct test_dataset *t)
+{
+	uint64_t ids[40], bad = t->count;
+	struct stele_reader *reader = open_reader(t, 64 * KIB, 4);
+	struct stele_sample samples[3];
+	unsigned int next = 0, collected = 0, right = 0;
+	int fd = stele_reader_fd(reader), n;
+
+	ok(fd >= 0, "a descriptor");
+	is_int(fd, stele_reader_fd(reader), "always the same");
+	ok(!readable(fd, 0), "nothing submitted, nothing readable");
+	is_int(1, stele_reader_submit(reader, &bad, NULL, 1), "no such id");
+	ok(readable(fd, 0), "a sample that failed at once is readable");
+	is_int(1, stele_reader_collect(reader, samples, 3, 0), "collected");
+	ok(!readable(fd, 0), "and not any more");
+	test_random_ids(t, ids, 40, 3);
+	while (collected < 40) {
+		n = stele_reader_submit(reader, ids + next, NULL, 40 - next);
+		next += (unsigned int)n;
+		if (!readable(fd, FOREVER))
+			break;
+		n = stele_reader_collect(reader, samples, 3, 0);
+		for (int i = 0; i < n; i++) {
+			right += test_is_sample(t, samples[i].id, &samples[i]);
+			stele_reader_release(reader, &samples[i]);
+		}
+		collected += (unsigned int)n;
+	}
+	is_uint(40, right, "forty samples by poll");
+	ok(!readable(fd, 0), "all collected, nothing readable");
+	stele_reader_close(reader);
+}
+
+static void check(const char *backend)
+{
+	/* One sample of a page each: slots of 8192 bytes. */
+	struct test_plan plan = {.samples = 60,
+				 .size_max = 8100,
+				 .granule = 4096,
+				 .backend = backend};
+	struct test_dataset t;
+	uint64_t first = 0;
+
+	diag("%s", backend ? backend : "memory");
+	test_dataset_open(&t, &plan);
+	/* Leave out those of one page: ids ascend by size. */
+	while (t.ds->snapshot.segments[0].runs[1].first > first)
+		first++;
+	t.ds->snapshot.segments[0].deleted = calloc(first, sizeof(uint64_t));
+	t.ds->snapshot.segments[0].deleted_count = first;
+	for (uint64_t i = 0; i < first; i++)
+		t.ds->snapshot.segments[0].deleted[i] = i;
+	t.count -= first;
+	t.ds->snapshot.sample_count = t.count;
+	memmove(t.live, t.live + first, t.count * sizeof(*t.live));
+	test_options(&t);
+	test_arena(&t);
+	test_depth(&t);
+	test_bad_ids(&t);
+	test_too_large(&t);
+	test_into(&t);
+	test_into_again(&t);
+	test_poll(&t);
+	test_dataset_close(&t);
+}
+
+int main(void)
+{
+	plan_lazy();
+	check(NULL);
+	check("uring");
+	check("threads");
+	return done();
+}
