@@ -47,21 +47,19 @@ static struct slot *slot_of(struct stele_request *shadow)
 /* ---- event descriptor ---------------------------------------------------- */
 
 /* Readable: what is done, or delayed with nothing else to wait for. */
-static int update_event(struct fault_queue *queue)
+static void update_event(struct fault_queue *queue)
 {
 	bool wanted = queue->done.count ||
 		      (queue->delayed.count && !queue->below_count);
 	eventfd_t events;
-	int rc;
 
 	if (queue->event_fd < 0 || wanted == queue->signalled)
-		return 0;
+		return;
 	if (wanted)
-		rc = eventfd_write(queue->event_fd, 1);
+		eventfd_write(queue->event_fd, 1);
 	else
-		rc = eventfd_read(queue->event_fd, &events);
+		eventfd_read(queue->event_fd, &events);
 	queue->signalled = wanted;
-	return rc ? -errno : 0;
 }
 
 static int watch(int poll_fd, int fd)
@@ -98,12 +96,12 @@ static int fault_event_fd(struct stele_queue *base)
 	if (!rc)
 		rc = watch(queue->poll_fd,
 			   queue->below->ops->event_fd(queue->below));
-	if (!rc)
-		rc = update_event(queue);
-	if (!rc)
-		return queue->poll_fd;
-	close_events(queue);
-	return rc;
+	if (rc) {
+		close_events(queue);
+		return rc;
+	}
+	update_event(queue);
+	return queue->poll_fd;
 }
 
 /* ---- start --------------------------------------------------------------- */
@@ -170,7 +168,8 @@ static int fault_start(struct stele_queue *base, struct stele_request *request)
 			(int)stele_fault_perform(queue->inner, &passage);
 		stele_request_push(&queue->done, request);
 	}
-	return rc ? rc : update_event(queue);
+	update_event(queue);
+	return rc;
 }
 
 /* ---- wait ---------------------------------------------------------------- */
@@ -255,8 +254,8 @@ static int fault_wait(struct stele_queue *base, unsigned int min_wait,
 	if (rc)
 		return rc;
 	count = stele_request_drain(&queue->done, done, res, max);
-	rc = update_event(queue);
-	return rc ? rc : count;
+	update_event(queue);
+	return count;
 }
 
 /* ---- open and close ------------------------------------------------------ */

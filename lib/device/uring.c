@@ -295,7 +295,8 @@ static int uring_wait(struct stele_queue *base, unsigned int min_wait,
 
 /*
  * Not the ring: while completions wait for us to come and post them
- * (DEFER_TASKRUN), it polls readable but wakes nobody who sleeps in epoll.
+ * (DEFER_TASKRUN), it polls readable, but who sleeps in poll or epoll may
+ * never be woken.
  */
 static int uring_event_fd(struct stele_queue *base)
 {

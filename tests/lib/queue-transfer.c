@@ -14,7 +14,7 @@
 #define SIZE	   (8u << 20)
 #define ARENA_SIZE (5u << 20) /* two slabs and a half */
 #define DEPTH	   8
-#define POLL_MS	   60000
+#define POLL_MS	   10000
 
 static const char *name; /* of the backend */
 
