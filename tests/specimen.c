@@ -20,7 +20,7 @@ static const struct stele_catalog_segment segments[] = {
 static const struct stele_catalog_snapshot snapshots[] = {
 	{"v1", 1, 0, 1700000000, 100, {1}, 0, 1, 0, 5},
 	{"v2", 2, 1, -1, 1500, {2}, 1, 2, 5, 0},
-	{"train-2", 4, 2, 1700000002, 1407, {3}, 3, 2, 5, 10},
+	{"train-2026.11", 4, 2, 1700000002, 1407, {3}, 3, 2, 5, 10},
 };
 
 static const struct stele_catalog_ref refs[] = {

@@ -39,6 +39,8 @@ static void test_round_trip(void)
 		   snapshot.first_ref == 1 && snapshot.ref_count == 2,
 	   "snapshot");
 	is_string("v2", snapshot.name, "its name");
+	stele_catalog_snapshot(&c, 2, &snapshot);
+	is_string("train-2026.11", snapshot.name, "a longer one");
 	stele_catalog_ref(&c, 3, &ref);
 	ok(ref.segment == 1 && ref.deleted_offset == 0x2800000 &&
 		   ref.deleted_count == 600 && ref.deleted_owner == 3,
@@ -51,6 +53,7 @@ static void test_round_trip(void)
 
 #define MANY 16384u
 
+/* The first snapshot has all segments, the others none. */
 static void put_many(struct stele_disk_block *blocks,
 		     const struct stele_catalog_counts *counts)
 {
@@ -64,8 +67,8 @@ static void put_many(struct stele_disk_block *blocks,
 		};
 		struct stele_catalog_snapshot snapshot = {
 			.id = i + 1,
-			.first_ref = i,
-			.ref_count = 1,
+			.first_ref = i ? MANY : 0,
+			.ref_count = i ? 0 : MANY,
 		};
 		const struct stele_catalog_ref ref = {.segment = i};
 
@@ -108,7 +111,6 @@ static void test_many(void)
 	is_uint(MANY, snapshot.id, "the last one");
 	stele_catalog_snapshot(&c, 5, &snapshot);
 	snapshot.id = MANY;
-	snapshot.first_ref = MANY - 1;
 	stele_catalog_put_snapshot(blocks, &counts, MANY - 1, &snapshot);
 	stele_catalog_end(blocks, &counts, many.catalog_offset, 5);
 	many.catalog_crc = stele_crc32c(0, blocks, many.catalog_size);

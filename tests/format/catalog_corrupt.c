@@ -205,6 +205,7 @@ static const struct corrupt_row ref_rows[] = {
 	{R(2, deleted_offset, del_data), SET(0x2ff000)},
 	{R(2, deleted_offset, del_data), SET(0x3ff000)},
 	{R(2, deleted_offset, del_data), SET(0x31f000)},
+	{R(2, deleted_offset, del_data), SET(0x600000)},
 	{R(2, deleted_offset, NULL), SET(0x310000)},
 	{R(2, deleted_offset, del_data), SET(0x2fff000)},
 	{R(2, deleted_offset, NULL), SET(0x2ffe000)},

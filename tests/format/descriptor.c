@@ -259,6 +259,39 @@ static void test_empty(void)
 	       "a segment without samples");
 }
 
+/* A section that such a segment cannot have. */
+static void test_section_of_nothing(void)
+{
+	const struct stele_descriptor_field field = {.name = "data",
+						     .type = STELE_FIELD_BYTES};
+	const struct stele_section section = {
+		.type = STELE_BLOCK_ORDER,
+		.field = STELE_NO_FIELD,
+		.offset = 0x1000,
+		.size = 0x2000,
+	};
+	struct stele_descriptor seen, d = {
+					      .id = 5,
+					      .offset = 0x200000,
+					      .size = 0x4000,
+					      .slots_offset = 0x1000,
+					      .granule = 4096,
+					      .field_count = 1,
+					      .section_count = 1,
+				      };
+	struct stele_disk_block block = {0};
+	const char *why = NULL;
+
+	stele_descriptor_put_header(&block, &d);
+	stele_descriptor_put_field(&block, &d, 0, &field);
+	stele_descriptor_put_section(&block, &d, 0, &section);
+	stele_descriptor_seal(&block, &d, d.offset);
+	is_int(-EUCLEAN,
+	       stele_descriptor_decode(&block, 4096, d.offset, 5, &seen, &why),
+	       "order of no samples");
+	is_string("descriptor: section of nothing", why, "says why");
+}
+
 static void test_geometry(void)
 {
 	uint64_t count, size;
@@ -297,6 +330,7 @@ int main(void)
 	test_large();
 	test_boundary();
 	test_empty();
+	test_section_of_nothing();
 	test_geometry();
 	return done();
 }

@@ -119,6 +119,29 @@ static void test_long_keys(void)
 	is_int(0, stele_keys_next(&cursor, NULL), "the end");
 }
 
+/* 8 of the head, 16 + 4000 and 16 + 24 are all that a payload holds. */
+static void test_exact_fit(void)
+{
+	static char key[STELE_RECORD_KEY_MAX];
+	struct stele_keys_writer writer;
+	struct stele_keys_cursor cursor;
+	struct stele_disk_block block;
+
+	memset(key, 'a', sizeof(key));
+	stele_keys_begin(&writer, &block);
+	stele_keys_add(&writer, key, sizeof(key), 1, 1);
+	memset(key + 3975, 'b', 25);
+	ok(!stele_keys_add(&writer, key, sizeof(key), 2, 2), "a byte too many");
+	key[3975] = 'a';
+	ok(stele_keys_add(&writer, key, sizeof(key), 2, 2), "an exact fit");
+	stele_keys_end(&writer);
+	is_int(0, stele_keys_open(&cursor, &block, NULL), "opens");
+	is_int(1, stele_keys_next(&cursor, NULL), "the first");
+	is_int(1, stele_keys_next(&cursor, NULL), "the second");
+	is_blob(key, cursor.key.key, sizeof(key), "is whole");
+	is_int(0, stele_keys_next(&cursor, NULL), "the end");
+}
+
 static void test_compare(void)
 {
 	ok(stele_key_compare("a", 1, "b", 1) < 0, "a before b");
@@ -254,6 +277,7 @@ int main(void)
 	test_golden();
 	test_full_pages();
 	test_long_keys();
+	test_exact_fit();
 	test_compare();
 	test_corruptions();
 	test_too_long();
