@@ -48,7 +48,8 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 
 /*
  * Load descriptors, names and deleted lists, and recompute the digest.
- * Return: 0; -EBADMSG (also: the digest differs); -EUCLEAN; -EMEDIUMTYPE never; -ENOMEM; device errno.
+ * Return: 0; -EBADMSG (also: the digest differs); -EUCLEAN; -EMEDIUMTYPE
+ * never; -ENOMEM; device errno.
  */
 int stele_snapshot_load(struct stele_image *image, uint32_t index,
 			struct stele_snapshot *out);

@@ -2,10 +2,11 @@
 /*
  * verify.h - is an image what the format says, down to the last byte?
  *
- * Every checksum, digest and invariant; after damage it goes on wherever it can. One call of
- * opts->damage for each damaged thing, one at a time, from any of its threads. Memory is bounded whatever
- * the image: buffers, and 16 bytes for each of at most 2^24 samples at a time
- * (a larger segment is checked in several passes over its keys).
+ * Every checksum, digest and invariant; after damage it goes on wherever it
+ * can. One call of opts->damage for each damaged thing, one at a time, from
+ * any of its threads. Memory is bounded whatever the image: buffers, and 16
+ * bytes for each of at most 2^24 samples at a time (a larger segment is
+ * checked in several passes over its keys).
  */
 #ifndef STELE_IMAGE_VERIFY_H
 #define STELE_IMAGE_VERIFY_H

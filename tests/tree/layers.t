@@ -6,27 +6,30 @@
 
 requires git ls-files --error-unmatch Makefile
 
-# The folders from the bottom up; a file may include what has no higher rank.
-ranks='format lib lib/device lib/image lib/source lib/write lib/read lib/view
-	lib/node'
+# From the bottom up: a file's own rank, or its folder's. It may include what has
+# no higher one.
+ranks='format lib/log lib/options lib/version lib/device lib/image lib/source
+	lib/write lib/read lib/view lib/node lib'
 
 # Offences, one a line. Everything in quotes is named from the top of the tree.
 upward() {
 	perl -e '
 		my ($rank, %rank) = (0);
 		$rank{$_} = $rank++ for split " ", shift;
+		sub rank {
+			my ($stem) = $_[0] =~ m,^(.*)\.,;
+			my ($folder) = $_[0] =~ m,^(.*)/,;
+			$rank{$stem} // $rank{$folder // ""}
+		}
 		for my $file (@ARGV) {
-			(my $from = $file) =~ s,/[^/]+$,,;
+			my $from = rank($file);
 			open my $in, "<", $file or die "$file: $!";
 			while (<$in>) {
-				/^\s*#\s*include\s*"(([^"]*)\/[^"\/]+|[^"]+)"/
-					or next;
-				my ($what, $to) = ($1, $2 // "");
-				next if $what eq "lib/stele.h" && $from ne "format";
-				print "$file:$.: $what\n"
-					unless defined $rank{$from}
-					&& defined $rank{$to}
-					&& $rank{$to} <= $rank{$from};
+				/^\s*#\s*include\s*"([^"]+)"/ or next;
+				my ($what, $to) = ($1, rank($1));
+				next if $what eq "lib/stele.h" && $file =~ /^lib/;
+				print "$file:$.: $what\n" unless
+					defined $to && defined $from && $to <= $from;
 			}
 		}' "$ranks" "$@"
 }

@@ -41,14 +41,17 @@ upward() {
 		my ($rank, %rank, %home) = (0);
 		$rank{$_} = $rank++ for split " ", shift;
 		my ($defined, $wanted) = @ARGV;
-		sub folder { my $f = shift; $f =~ s,/[^/]+$,,; $rank{$f} }
+		sub rank {
+			my ($folder) = $_[0] =~ m,^(.*)/,;
+			$rank{$_[0]} // $rank{$folder}
+		}
 		open my $in, "<", $defined or die;
 		while (<$in>) { my ($f, $s) = split; $home{$s} = $f }
 		open $in, "<", $wanted or die;
 		while (<$in>) {
 			my ($f, $s) = split;
 			my $to = $home{$s} // next;
-			print "$f $s ($to)\n" if folder($to) > folder($f);
+			print "$f $s ($to)\n" if rank($to) > rank($f);
 		}' "$(sed -n "/^ranks='/,/'$/{s/ranks=//;s/'//g;p}" \
 		tests/tree/layers.t)" "$tmp/defined" "$tmp/wanted"
 }
