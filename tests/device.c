@@ -10,10 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/device/backend.h"
 #include "tests/tap.h"
 
 const char *const test_backends[TEST_BACKENDS] = {"memory", "uring", "threads",
 						  "fault"};
+
+bool test_backend_usable(const char *backend)
+{
+	if (strcmp(backend, STELE_BACKEND_URING) != 0 || !stele_uring_probe())
+		return true;
+	skip_block(1, "no io_uring here");
+	return false;
+}
 
 static int open_file(const char *backend, uint64_t size,
 		     struct stele_device **out)

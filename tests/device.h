@@ -13,6 +13,8 @@
 #define TEST_BACKENDS 4
 /* "memory", "uring", "threads", and "fault" (over memory). */
 extern const char *const test_backends[TEST_BACKENDS];
+/* False, with a visible skip, where this machine forbids io_uring. */
+bool test_backend_usable(const char *backend);
 
 /* Zeroed and writable; a file has no name any more. */
 struct stele_device *test_device_open(const char *backend, uint64_t size);

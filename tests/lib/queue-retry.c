@@ -213,6 +213,8 @@ int main(void)
 	for (int i = 0; i < TEST_BACKENDS; i++) {
 		struct run run = {.backend = test_backends[i]};
 
+		if (!test_backend_usable(run.backend))
+			continue;
 		run.dev = test_fault_open(run.backend, SIZE, NULL);
 		for (int j = 0; j < 4; j++) {
 			run.queued = j & 1;
