@@ -151,6 +151,8 @@ int stele_keys_next(struct stele_keys_cursor *cursor, const char **why)
 	ret = check_order(key, shared, p, why);
 	if (ret < 0)
 		return ret;
+	if (memchr(p, '\0', suffix))
+		return unclean(why, "keys: zero byte in a key");
 	if (le48_get(entry.size) > STELE_PAYLOAD_SIZE_MAX)
 		return unclean(why, "keys: sample size out of range");
 	memcpy(key->key + shared, p, suffix);

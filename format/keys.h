@@ -66,8 +66,8 @@ int stele_keys_open(struct stele_keys_cursor *cursor,
 		    const struct stele_disk_block *block, const char **why);
 /*
  * Return: 1 (cursor->key is set); 0 (end of page; used is exact, zero behind);
- * -EUCLEAN (entry out of the page, shared over the last key, empty or too long
- * key, keys not strictly ascending).
+ * -EUCLEAN (entry out of the page, shared over the last key, less shared than
+ * could be, empty or too long key, zero byte in it, keys not ascending).
  */
 int stele_keys_next(struct stele_keys_cursor *cursor, const char **why);
 

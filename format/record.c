@@ -89,8 +89,13 @@ static int check_values(const struct stele_record *record,
 			return unclean(why, "record: field end over payload");
 		before = end;
 	}
-	if (!(record->flags & STELE_RECORD_VOID))
+	if (!(record->flags & STELE_RECORD_VOID)) {
+		if (record->key_size == 0)
+			return unclean(why, "record: no key");
+		if (memchr(record->key, '\0', record->key_size))
+			return unclean(why, "record: zero byte in the key");
 		return 0;
+	}
 	if (record->payload_size || record->key_size ||
 	    !bytes_zero(record->scalars, shape->scalar_count * sizeof(le64)))
 		return unclean(why, "record: void but not empty");

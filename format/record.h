@@ -83,8 +83,9 @@ uint32_t stele_record_crc(uint64_t segment_id, uint64_t number,
 /*
  * Find the parts of a record. Does not look at the checksum: compare
  * stele_record_crc() with out->crc, unless the caller asked not to.
- * Return: 0; -EUCLEAN (the tail does not fit the slot; ends not ascending or
- * over the payload; unknown flags; reserved not zero).
+ * Return: 0; -EUCLEAN (reserved not zero; unknown flags; key or payload do not
+ * fit the slot; ends not ascending or over the payload; no key, or a zero byte
+ * in it; void and not empty).
  */
 int stele_record_decode(const void *slot, uint64_t slot_size,
 			const struct stele_record_shape *shape,

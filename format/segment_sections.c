@@ -98,8 +98,8 @@ static int check_keys(const struct stele_descriptor *d,
 {
 	uint64_t pages = section->size / STELE_BLOCK_SIZE;
 
-	if (section->count > d->sample_count)
-		return unclean(why, "descriptor: more keys than samples");
+	if (section->count != d->sample_count)
+		return unclean(why, "descriptor: keys against samples");
 	if (section->count < pages ||
 	    section->count > pages * KEYS_PER_PAGE_MAX)
 		return unclean(why, "descriptor: keys against their pages");

@@ -77,6 +77,8 @@ static int check_unfinished(const struct stele_superblock *sb, const char **why)
 		return unclean(why, "superblock: unfinished with a generation");
 	if (sb->catalog_offset || sb->catalog_size || sb->catalog_crc)
 		return unclean(why, "superblock: unfinished with a catalog");
+	if (sb->high_water != STELE_DATA_OFFSET)
+		return unclean(why, "superblock: unfinished with data");
 	return 0;
 }
 

@@ -88,7 +88,8 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
  * offset, version, incompat features, then each field: state, label (zero
  * behind its end), image_size (whole blocks, over DATA_OFFSET, at most
  * IMAGE_SIZE_MAX), high_water (whole blocks, DATA_OFFSET to image_size),
- * catalog (unfinished: zeros, and generation 0; ready: generation > 0, whole
+ * catalog (unfinished: zeros, generation 0, nothing in use; ready: generation
+ * neither 0 nor the last, whole
  * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX), fence
  * mode, reserved zero.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EOPNOTSUPP (version, features);

@@ -123,7 +123,7 @@ static const struct stele_run runs[] = {
 #define SLOTS_END (0x240000 + 100 * 66048)
 
 static const struct stele_section sections[] = {
-	{STELE_BLOCK_KEYS, STELE_NO_FIELD, 0x890000, 0x14000, 998, 0},
+	{STELE_BLOCK_KEYS, STELE_NO_FIELD, 0x890000, 0x14000, 1000, 0},
 	{STELE_BLOCK_ORDER, STELE_NO_FIELD, 0x8a4000, 0x2000, 1000, 0},
 	{STELE_BLOCK_COLUMN, 2, 0x8a6000, 0x2000, 1000, 0},
 	{STELE_BLOCK_COLUMN, 3, 0x8a8000, 0x2000, 1000, 0},

@@ -292,6 +292,52 @@ static void test_section_of_nothing(void)
 	is_string("descriptor: section of nothing", why, "says why");
 }
 
+/* One sample, whose key cannot take two pages. */
+static void test_pages(void)
+{
+	const struct stele_descriptor_field field = {.name = "data",
+						     .type = STELE_FIELD_BYTES};
+	struct stele_section keys = {
+		.type = STELE_BLOCK_KEYS,
+		.field = STELE_NO_FIELD,
+		.offset = 0x2000,
+		.size = 0x1000,
+		.count = 1,
+	};
+	const struct stele_run run = {0, 0x1000, 4096};
+	struct stele_descriptor seen, d = {
+					      .id = 5,
+					      .offset = 0x200000,
+					      .size = 0x5000,
+					      .sample_count = 1,
+					      .records_size = 100,
+					      .slots_offset = 0x1000,
+					      .slots_size = 0x1000,
+					      .granule = 4096,
+					      .field_count = 1,
+					      .run_count = 1,
+					      .section_count = 1,
+				      };
+	struct stele_disk_block block = {0};
+	const char *why = NULL;
+
+	stele_descriptor_put_header(&block, &d);
+	stele_descriptor_put_field(&block, &d, 0, &field);
+	stele_descriptor_put_run(&block, &d, 0, &run);
+	stele_descriptor_put_section(&block, &d, 0, &keys);
+	stele_descriptor_seal(&block, &d, d.offset);
+	is_int(0,
+	       stele_descriptor_decode(&block, 4096, d.offset, 5, &seen, &why),
+	       "one key in a page");
+	keys.size = 0x2000;
+	stele_descriptor_put_section(&block, &d, 0, &keys);
+	stele_descriptor_seal(&block, &d, d.offset);
+	is_int(-EUCLEAN,
+	       stele_descriptor_decode(&block, 4096, d.offset, 5, &seen, &why),
+	       "in two");
+	is_string("descriptor: keys against their pages", why, "says why");
+}
+
 static void test_geometry(void)
 {
 	uint64_t count, size;
@@ -331,6 +377,7 @@ int main(void)
 	test_boundary();
 	test_empty();
 	test_section_of_nothing();
+	test_pages();
 	test_geometry();
 	return done();
 }

@@ -194,6 +194,7 @@ static const char entry[] = "keys: entry over used size";
 static const char suffix[] = "keys: suffix over used size";
 static const char shares[] = "keys: shares more than the key before";
 static const char repeated[] = "keys: shared bytes repeated";
+static const char nul[] = "keys: zero byte in a key";
 static const char order[] = "keys: not ascending";
 static const char range[] = "keys: sample size out of range";
 
@@ -213,9 +214,10 @@ static const struct corrupt_row rows[] = {
 				 {HOW_HIGH, range}, {HOW_RANDOM, range})},
 	{ROW(8, size, NULL), CORRUPT_SET(STELE_PAYLOAD_SIZE_MAX)},
 	{ROW(8, size, range), CORRUPT_SET(STELE_PAYLOAD_SIZE_MAX + 1)},
-	{BYTE(24, NULL), BUT({HOW_ONES, order}, {HOW_ADD, repeated},
-			     {HOW_HIGH, order}, {HOW_RANDOM, order})},
-	{BYTE(25, NULL)},
+	{BYTE(24, NULL),
+	 BUT({HOW_ONES, order}, {HOW_ADD, repeated}, {HOW_HIGH, order},
+	     {HOW_RANDOM, order}, {HOW_ZERO, nul})},
+	{BYTE(25, NULL), BUT({HOW_ZERO, nul})},
 	{ROW(33, shared, order),
 	 BUT({HOW_ONES, shares}, {HOW_HIGH, shares}, {HOW_RANDOM, shares})},
 	{ROW(33, shared, shares), CORRUPT_SET(10)},

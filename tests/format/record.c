@@ -125,17 +125,19 @@ static void test_tail(void)
 /* Limits that no slot of this test is large enough for. */
 static void test_limits(void)
 {
-	uint8_t tail[4100] = {0};
+	uint8_t tail[4100];
 	struct stele_disk_trailer trailer = {.key_size = le16_put(4000)};
 	uint8_t *p = tail + sizeof(tail) - sizeof(trailer);
 
+	memset(tail, 0, sizeof(tail));
+	memset(tail + sizeof(tail) - 48 - 4001, 'k', 4001);
 	memcpy(p, &trailer, sizeof(trailer));
 	is_int(0, decode_tail(tail, sizeof(tail), 8192), "longest key");
 	trailer.key_size = le16_put(4001);
 	memcpy(p, &trailer, sizeof(trailer));
 	is_int(-EUCLEAN, decode_tail(tail, sizeof(tail), 8192),
 	       "key over the limit");
-	trailer.key_size = le16_put(0);
+	trailer.key_size = le16_put(1);
 	trailer.payload_size = le48_put(STELE_PAYLOAD_SIZE_MAX);
 	memcpy(p, &trailer, sizeof(trailer));
 	is_int(0, decode_tail(tail, sizeof(tail), STELE_SLOT_SIZE_MAX),
@@ -221,12 +223,16 @@ static int decode(const uint8_t *bytes, const char **why)
 static const char fit[] = "record: payload does not fit";
 static const char over[] = "record: field end over payload";
 static const char order[] = "record: field ends not ascending";
+static const char nul[] = "record: zero byte in the key";
 static const char key[] = "record: key does not fit";
 
 static const struct corrupt_row rows[] = {
 	{.field = "payload", .position = 0, .size = 700},
 	{.field = "padding", .position = 700, .size = TRAILER - 41 - 700},
-	{.field = "key", .position = TRAILER - 41, .size = 9},
+	{.field = "key",
+	 .position = TRAILER - 41,
+	 .size = 9,
+	 BUT({HOW_ZERO, nul})},
 	{VALUE("ends[0]", 0, over),
 	 BUT({HOW_ZERO, NULL}, {HOW_ADD, NULL}, {HOW_SUB, NULL},
 	     {HOW_LOW, NULL}, {HOW_SWAP, order}),
@@ -248,9 +254,9 @@ static const struct corrupt_row rows[] = {
 	{ROW(payload_size, NULL), CORRUPT_SET(SLOT - 57)},
 	{ROW(payload_size, fit), CORRUPT_SET(SLOT - 56)},
 	{ROW(reserved, "record: reserved bytes not zero")},
-	{ROW(key_size, key), BUT({HOW_ZERO, NULL}, {HOW_ADD, NULL},
+	{ROW(key_size, key), BUT({HOW_ZERO, "record: no key"}, {HOW_ADD, nul},
 				 {HOW_SUB, NULL}, {HOW_LOW, NULL})},
-	{ROW(key_size, NULL), CORRUPT_SET(SLOT - 700 - 48)},
+	{ROW(key_size, nul), CORRUPT_SET(SLOT - 700 - 48)},
 	{ROW(key_size, fit), CORRUPT_SET(SLOT - 700 - 47)},
 	{ROW(key_size, fit), CORRUPT_SET(SLOT - 48)},
 	{ROW(key_size, key), CORRUPT_SET(SLOT - 47)},

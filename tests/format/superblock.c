@@ -214,6 +214,7 @@ static const struct corrupt_row unfinished_rows[] = {
 	{ROW(catalog_crc, catalog)},
 	{ROW(image_size, image_size)},
 	{ROW(high_water, high_water)},
+	{ROW(high_water, "superblock: unfinished with data"), SET_TO(0x201000)},
 };
 
 static void test_corruptions(void)
@@ -250,6 +251,7 @@ static void test_corruptions(void)
 	sb.state = STELE_STATE_UNFINISHED;
 	sb.generation = sb.catalog_offset = sb.catalog_size = 0;
 	sb.catalog_crc = 0;
+	sb.high_water = STELE_DATA_OFFSET;
 	stele_superblock_encode(&sb, OFFSET, &disk);
 	corrupt_run(&unfinished, CORRUPT_ROWS(unfinished_rows));
 }
