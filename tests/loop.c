@@ -86,6 +86,7 @@ bool loop_attach(const char *file, unsigned int logical_block,
 	if (!found)
 		return false;
 	node[strcspn(node, "\n")] = '\0';
+	command("blockdev --setrw %s", node); /* of an earlier life */
 	for (size_t i = 0; i < LOOPS_MAX; i++) {
 		if (attached[i][0])
 			continue;

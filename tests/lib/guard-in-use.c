@@ -172,6 +172,28 @@ out:
 	loop_detach(node);
 }
 
+/* Mounted by a name that nobody knows any more: only the number is left. */
+static void check_mounted_unnamed(void)
+{
+	char point[PATH_MAX], name[PATH_MAX], node[LOOP_NODE_SIZE];
+	struct stat st;
+
+	if (!loop_attach(file_new("unnamed", 8 * MIB), 512, node))
+		bail("no loop device");
+	snprintf(point, sizeof(point), "%s/a mount", test_tmpdir());
+	snprintf(name, sizeof(name), "%s/node", test_tmpdir());
+	if (!command("mkfs.ext4 -q %s", node) || stat(node, &st) ||
+	    mknod(name, S_IFBLK | 0600, st.st_rdev) ||
+	    mount(name, point, "ext4", MS_RDONLY, NULL)) {
+		skip_block(2, "needs mkfs.ext4 and its driver");
+	} else {
+		unlink(name);
+		is_used(node, "mounted on", "mounted by a name that is gone");
+		umount(point);
+	}
+	loop_detach(node);
+}
+
 static void check_swap(void)
 {
 	char path[PATH_MAX], node[LOOP_NODE_SIZE];
@@ -266,6 +288,7 @@ int main(void)
 	check_deleted_file();
 	check_mounted("ext4", "-q", 8 * MIB);
 	check_mounted("btrfs", "-q", 128 * MIB);
+	check_mounted_unnamed();
 	check_swap();
 	check_partitions();
 	check_held();
