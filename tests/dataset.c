@@ -105,8 +105,8 @@ static void name_samples(struct test_sample *samples, uint64_t count,
 	for (uint64_t i = 0; i < count; i++) {
 		char *key = (char *)(uintptr_t)samples[i].key;
 
-		snprintf(key, 32, "dir%u/%06ju.%u", (unsigned int)(i % 3),
-			 (uintmax_t)i, segment);
+		snprintf(key, 32, "dir%u/%06u.%u", (unsigned int)(i % 3),
+			 (unsigned int)i, segment % TEST_SEGMENTS_MAX);
 	}
 }
 
