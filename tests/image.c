@@ -12,8 +12,9 @@
 
 static int write_segment(struct test_image *t, const struct test_composed *c)
 {
-	void *aligned;
-	int ret;
+	const uint64_t piece = t->piece ? t->piece : c->d.size;
+	uint8_t *aligned;
+	int ret = 0;
 
 	if (!range_ok(c->d.offset, c->d.size, t->image.sb.image_size))
 		return -ENOSPC;
@@ -21,7 +22,10 @@ static int write_segment(struct test_image *t, const struct test_composed *c)
 	if (!aligned)
 		bail("no memory for a test image");
 	memcpy(aligned, c->bytes, c->d.size);
-	ret = stele_device_write(t->image.dev, aligned, c->d.offset, c->d.size);
+	for (uint64_t at = 0; at < c->d.size && ret == 0; at += piece)
+		ret = stele_device_write(
+			t->image.dev, aligned + at, c->d.offset + at,
+			c->d.size - at < piece ? c->d.size - at : piece);
 	free(aligned);
 	return ret;
 }
@@ -156,6 +160,28 @@ int test_image_begin(struct test_image *t, struct stele_device *dev,
 	memset(t, 0, sizeof(*t));
 	test_superblock(image_size, &sb);
 	return stele_image_begin(dev, NULL, &sb, &t->image);
+}
+
+int test_image_resume(struct test_image *t, struct stele_device *dev)
+{
+	const struct stele_catalog *catalog = &t->image.catalog;
+	int ret;
+
+	memset(t, 0, sizeof(*t));
+	ret = stele_image_load(dev, NULL, &t->image);
+	if (ret < 0)
+		return ret;
+	t->counts = catalog->counts;
+	if (t->counts.segments > TEST_SEGMENTS_MAX ||
+	    t->counts.snapshots > TEST_SNAPSHOTS_MAX)
+		bail("too much to go on with");
+	for (uint32_t i = 0; i < t->counts.segments; i++)
+		stele_catalog_segment(catalog, i, &t->segments[i]);
+	for (uint32_t i = 0; i < t->counts.snapshots; i++)
+		stele_catalog_snapshot(catalog, i, &t->snapshots[i]);
+	for (uint32_t i = 0; i < t->counts.refs; i++)
+		stele_catalog_ref(catalog, i, &t->refs[i]);
+	return 0;
 }
 
 struct stele_device *test_image_end(struct test_image *t)

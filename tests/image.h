@@ -60,6 +60,7 @@ struct test_image {
 	struct stele_digest_part parts[TEST_SEGMENTS_MAX];
 	struct stele_catalog_counts counts;
 	uint64_t incompat;
+	uint64_t piece; /* segments are written in such pieces; 0: whole */
 };
 
 /* One segment of a snapshot, and the numbers that it leaves out. */
@@ -82,6 +83,9 @@ int test_image_snapshot(struct test_image *t, const char *name,
 int test_image_commit(struct test_image *t);
 /* Hands the device back; the image is on it. */
 struct stele_device *test_image_end(struct test_image *t);
+
+/* Go on with what is on a device; later snapshots can only hold new segments. */
+int test_image_resume(struct test_image *t, struct stele_device *dev);
 
 /* The draft that test_image_commit() commits. */
 void test_image_draft(const struct test_image *t,

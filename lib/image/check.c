@@ -114,20 +114,23 @@ static void check_zero_piece(struct stele_check *check, void *buffer,
 int stele_check_zero(struct stele_check *check, uint64_t offset, uint64_t size)
 {
 	const uint64_t end = offset + size;
+	uint64_t most = round_up(size, STELE_BLOCK_SIZE) + STELE_BLOCK_SIZE;
 	void *buffer;
 	int ret = 0;
 
 	if (size == 0)
 		return 0;
-	buffer = stele_device_alloc(check->image->dev, ZERO_BUFFER_SIZE);
+	if (most > ZERO_BUFFER_SIZE)
+		most = ZERO_BUFFER_SIZE;
+	buffer = stele_device_alloc(check->image->dev, most);
 	if (!buffer)
 		return -ENOMEM;
 	while (offset < end && ret == 0) {
 		uint64_t start = round_down(offset, STELE_BLOCK_SIZE);
 		uint64_t stop = round_up(end, STELE_BLOCK_SIZE);
 
-		if (stop - start > ZERO_BUFFER_SIZE)
-			stop = start + ZERO_BUFFER_SIZE;
+		if (stop - start > most)
+			stop = start + most;
 		size = (stop < end ? stop : end) - offset;
 		check_zero_piece(check, buffer, start, stop - start, offset,
 				 size);

@@ -124,6 +124,18 @@ static int check_room(const struct stele_image *image, uint64_t size)
 	return -ENOSPC;
 }
 
+/* Who does not know a ro_compat feature must not write; we know none. */
+static int check_features(const struct stele_image *image)
+{
+	if (!image->sb.feature_ro_compat)
+		return 0;
+	stele_log_error(&image->log,
+			"features that are not known here forbid to write: "
+			"0x%" PRIx64,
+			image->sb.feature_ro_compat);
+	return -EOPNOTSUPP;
+}
+
 static void *alloc_zeroed(const struct stele_image *image, uint64_t size)
 {
 	void *data = stele_device_alloc(image->dev, size);
@@ -293,7 +305,9 @@ int stele_image_commit(struct stele_image *image,
 	void *blocks;
 	int ret;
 
-	ret = check_room(image, size);
+	ret = check_features(image);
+	if (ret == 0)
+		ret = check_room(image, size);
 	if (ret < 0)
 		return ret;
 	next_superblock(image, draft, size, &next);

@@ -68,6 +68,8 @@ int stele_deleted_load(struct stele_image *image,
 		       uint64_t sample_count, uint64_t **numbers,
 		       const char **why)
 {
+	const uint64_t total = stele_deleted_blocks(ref->deleted_count);
+	const uint64_t most = total < BLOCKS_PER_READ ? total : BLOCKS_PER_READ;
 	struct stele_disk_block *blocks;
 	int ret;
 
@@ -76,8 +78,7 @@ int stele_deleted_load(struct stele_image *image,
 	if (ref->deleted_count > sample_count)
 		return -EUCLEAN;
 	*why = "no memory";
-	blocks = stele_device_alloc(image->dev, (size_t)BLOCKS_PER_READ *
-							STELE_BLOCK_SIZE);
+	blocks = stele_device_alloc(image->dev, most * STELE_BLOCK_SIZE);
 	*numbers = calloc(ref->deleted_count + 1, sizeof(**numbers));
 	ret = blocks && *numbers ? unpack(image, ref, sample_count, blocks,
 					  *numbers, why) :

@@ -44,9 +44,8 @@ static void check_copy(struct stele_check *check,
 				   copy->why);
 		return;
 	}
-	if (copy->sb.generation > sb->generation)
-		why = "newer than the generation that can be read";
-	else if (index % 2 == check->image->slot &&
+	/* A newer one that was passed over: its catalog will be reported. */
+	if (index % 2 == check->image->slot &&
 		 copy->sb.generation != sb->generation)
 		why = "not of the generation that its slot should hold";
 	else if (!same_image(&copy->sb, sb))

@@ -334,11 +334,22 @@ static int run(struct worker *w)
 	return ret;
 }
 
+/* A small segment needs no large buffers. */
+static uint64_t buffer_size(const struct scan *scan)
+{
+	const uint64_t slots = scan->sc->segment.descriptor.slots_size;
+
+	if (slots >= BUFFER_SIZE - 2 * STELE_BLOCK_SIZE)
+		return BUFFER_SIZE;
+	return round_up(slots, STELE_BLOCK_SIZE) + 2 * STELE_BLOCK_SIZE;
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
+	const uint64_t size = buffer_size(w->scan);
 	const unsigned int requests =
-		(unsigned int)(BUFFER_SIZE / w->dev->limits.transfer_max + 2);
+		(unsigned int)(size / w->dev->limits.transfer_max + 2);
 	int ret;
 
 	ret = stele_record_check_init(&w->rc, w->scan->sc);
@@ -349,7 +360,7 @@ static void *work(void *arg)
 	for (unsigned int i = 0; i < 2 && ret == 0; i++) {
 		struct buffer *b = &w->buffers[i];
 
-		b->data = stele_device_alloc(w->dev, BUFFER_SIZE);
+		b->data = stele_device_alloc(w->dev, size);
 		b->requests = calloc(requests, sizeof(*b->requests));
 		if (!b->data || !b->requests)
 			ret = -ENOMEM;

@@ -73,10 +73,18 @@ static int check_all_blocks(struct stele_segment_check *sc)
 	const struct stele_descriptor *d = &sc->segment.descriptor;
 	struct stele_disk_block *blocks;
 	struct stele_section section;
+	uint64_t most = 1;
 	int ret = 0;
 
+	for (uint32_t i = 0; i < d->section_count; i++) {
+		stele_descriptor_section(d, i, &section);
+		if (section.size / STELE_BLOCK_SIZE > most)
+			most = section.size / STELE_BLOCK_SIZE;
+	}
+	if (most > BLOCKS_PER_READ)
+		most = BLOCKS_PER_READ;
 	blocks = stele_device_alloc(sc->check->image->dev,
-				    BLOCKS_PER_READ * STELE_BLOCK_SIZE);
+				    most * STELE_BLOCK_SIZE);
 	if (!blocks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < d->section_count && ret == 0; i++) {

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image-recovery.c - which copies may be damaged, and what recovery says then
+ *
+ * The image has two generations: copies 1 and 3 (slot 1) hold generation 1,
+ * copies 0 and 2 hold generation 2, which is the image.
+ */
+#include "tests/image.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/snapshot.h"
+
+#define IMAGE_SIZE (UINT64_C(4) << 20)
+
+static const uint64_t offsets[] = STELE_SUPERBLOCK_OFFSETS;
+static struct test_log messages;
+static struct stele_device *dev;
+static uint8_t *memory;
+static uint8_t *saved; /* the sound image */
+
+static void make_image(void)
+{
+	static struct test_image t;
+	struct test_sample *samples = test_samples(9, 100, 1);
+	const struct test_segment in = {.samples = samples, .count = 9};
+
+	if (stele_device_open_memory(IMAGE_SIZE, 512, &dev) < 0)
+		bail("no memory device");
+	test_image_begin(&t, dev, IMAGE_SIZE - 4096);
+	for (int i = 0; i < 2; i++) {
+		test_image_segment(&t, &in);
+		test_image_snapshot(&t, i ? "b" : "a", NULL, 0);
+		if (test_image_commit(&t) < 0)
+			bail("no image");
+	}
+	test_image_end(&t);
+	memory = stele_device_memory(dev);
+	saved = malloc(IMAGE_SIZE);
+	if (!saved)
+		bail("no memory");
+	memcpy(saved, memory, IMAGE_SIZE);
+	free(samples);
+}
+
+static void restore(void)
+{
+	memcpy(memory, saved, IMAGE_SIZE);
+}
+
+/* Generation that recovery finds, or its error. */
+static int64_t recover(void)
+{
+	struct stele_snapshot snapshot;
+	struct stele_image image;
+	int64_t generation;
+	int ret;
+
+	test_log_init(&messages);
+	ret = stele_image_load(dev, &messages.log, &image);
+	if (ret < 0)
+		return ret;
+	generation = (int64_t)image.sb.generation;
+	ret = stele_snapshot_load(&image, image.catalog.counts.snapshots - 1,
+				  &snapshot);
+	if (ret == 0)
+		stele_snapshot_release(&snapshot);
+	image.dev = NULL;
+	stele_image_release(&image);
+	return ret < 0 ? ret : generation;
+}
+
+/* Change a copy; with `seal` its checksum is right again. */
+static void change(unsigned int copy, size_t at, uint8_t value, bool seal)
+{
+	struct stele_disk_block *block = (void *)(memory + offsets[copy]);
+
+	memory[offsets[copy] + at] = value;
+	if (seal)
+		block->crc = le32_put(stele_block_crc(block));
+}
+
+static void check_copies(void)
+{
+	static const int64_t want[16] = {
+		[0] = 2, [1] = 2, [2] = 2, [4] = 2, [8] = 2,
+		[1 | 2] = 2, [1 | 8] = 2, [2 | 4] = 2, [4 | 8] = 2,
+		[2 | 8] = 2, [2 | 8 | 1] = 2, [2 | 8 | 4] = 2,
+		/* Both of generation 2: what a crash may leave. */
+		[1 | 4] = 1, [1 | 4 | 2] = 1, [1 | 4 | 8] = 1,
+		[15] = -EBADMSG,
+	};
+
+	for (unsigned int mask = 0; mask < 16; mask++) {
+		restore();
+		for (unsigned int i = 0; i < 4; i++)
+			if (mask & 1u << i)
+				memory[offsets[i] + 0x95] ^= 0x40;
+		is_int(want[mask], recover(), "damaged copies: mask %x", mask);
+		ok(!mask == !messages.size, "messages if and only if damaged");
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		restore();
+		for (unsigned int j = 0; j < 4; j++)
+			if (i != j)
+				memset(memory + offsets[j], 0, 4096);
+		is_int(i % 2 ? 1 : 2, recover(), "only copy %u is left", i);
+	}
+	restore();
+	memset(memory, 0, 0x10000);
+	is_int(2, recover(), "the mirrors alone, after the front was wiped");
+	memset(memory, 0, 0x200000);
+	is_int(-EMEDIUMTYPE, recover(), "none is left");
+	is_uint(0, messages.size, "and there is nothing to say about that");
+}
+
+static void check_catalogs(void)
+{
+	struct stele_superblock new, old;
+
+	restore();
+	stele_superblock_decode((void *)(memory + offsets[0]), offsets[0], &new,
+				NULL);
+	stele_superblock_decode((void *)(memory + offsets[1]), offsets[1], &old,
+				NULL);
+	memory[new.catalog_offset + 77] ^= 1;
+	is_int(1, recover(), "a damaged catalog: the older generation");
+	ok(test_log_has(&messages, "1 catalog of generation 2"),
+	   "and it is said");
+	memory[old.catalog_offset + 77] ^= 1;
+	is_int(-EBADMSG, recover(), "both catalogs damaged");
+	memory[new.catalog_offset + 77] ^= 1;
+	is_int(2, recover(), "only the older one is damaged");
+	restore();
+	memset(memory + new.catalog_offset, 0, 4096);
+	memset(memory + old.catalog_offset, 0, 4096);
+	is_int(-EBADMSG, recover(), "wiped catalogs: damaged, not foreign");
+}
+
+/* After a catalog was passed over, nothing of it is overwritten. */
+static void check_passed_over(void)
+{
+	struct stele_superblock lost;
+	struct test_image t = {0};
+
+	restore();
+	stele_superblock_decode((void *)(memory + offsets[0]), offsets[0],
+				&lost, NULL);
+	memory[lost.catalog_offset + 77] ^= 1;
+	if (stele_image_load(dev, NULL, &t.image) < 0)
+		bail("load");
+	is_uint(1, t.image.sb.generation, "generation 1 is taken");
+	is_uint(lost.high_water, t.image.sb.high_water,
+		"the high-water mark is the lost generation's");
+	t.counts.segments = 1;
+	t.counts.refs = 1;
+	t.counts.snapshots = 1;
+	stele_catalog_segment(&t.image.catalog, 0, &t.segments[0]);
+	stele_catalog_ref(&t.image.catalog, 0, &t.refs[0]);
+	stele_catalog_snapshot(&t.image.catalog, 0, &t.snapshots[0]);
+	is_int(0, test_image_commit(&t), "a commit on it");
+	is_uint(3, t.image.sb.generation, "has a number of its own");
+	test_image_end(&t);
+	is_int(3, recover(), "and is found");
+	memory[offsets[0]] ^= 1;
+	memory[offsets[2]] ^= 1;
+	is_int(1, recover(), "generation 1 is still there");
+}
+
+static void check_forks(void)
+{
+	restore();
+	change(0, 0x50, 'F', true);
+	is_int(-ENOTUNIQ, recover(), "a slot and its mirror differ: a fork");
+	ok(test_log_has(&messages, "copies 0 at 4096 and 2 at 1048576"),
+	   "both are named");
+	restore();
+	change(1, 0x50, 'F', true);
+	is_int(2, recover(), "an older generation that differs does not matter");
+}
+
+static void check_sizes(void)
+{
+	struct stele_device *small;
+	struct stele_image image;
+
+	restore();
+	if (stele_device_open_memory(IMAGE_SIZE - 8192, 512, &small) < 0)
+		bail("no memory device");
+	memcpy(stele_device_memory(small), memory, IMAGE_SIZE - 8192);
+	test_log_init(&messages);
+	is_int(-ENODATA, stele_image_load(small, &messages.log, &image),
+	       "a target shorter than its image");
+	ok(test_log_has(&messages, "4190208") &&
+		   test_log_has(&messages, "4186112"),
+	   "both sizes are said");
+	stele_device_close(small);
+	for (uint64_t size = 0; size < 0x200000; size += 0x40000) {
+		if (stele_device_open_memory(size, 512, &small) < 0)
+			continue; /* nor can a device be empty */
+		memcpy(stele_device_memory(small), memory, size);
+		is_int(-ENODATA, stele_image_load(small, NULL, &image),
+		       "cut at %ju", (uintmax_t)size);
+		stele_device_close(small);
+	}
+}
+
+static void check_features(void)
+{
+	static struct test_image t;
+
+	restore();
+	change(0, 0x39, 0x80, true);
+	change(2, 0x39, 0x80, true);
+	is_int(-EOPNOTSUPP, recover(), "an unknown incompat feature");
+	restore();
+	change(1, 0x39, 0x80, true);
+	is_int(-EOPNOTSUPP, recover(), "in a copy whose generation is hidden");
+	restore();
+	for (unsigned int i = 0; i < 4; i++)
+		change(i, 0x29, 0x80, true);
+	is_int(2, recover(), "an unknown compat feature is ignored");
+	restore();
+	for (unsigned int i = 0; i < 4; i++)
+		change(i, 0x31, 0x80, true);
+	is_int(2, recover(), "as is an unknown ro_compat feature, for readers");
+	if (test_image_resume(&t, dev) < 0)
+		bail("resume");
+	is_int(-EOPNOTSUPP, test_image_commit(&t), "but not for writers");
+	test_image_end(&t);
+	restore();
+	change(0, 0x20, 2, true);
+	change(2, 0x20, 2, true);
+	is_int(-EOPNOTSUPP, recover(), "a newer format");
+	restore();
+	for (unsigned int i = 0; i < 4; i++)
+		change(i, 0xd0, 1, true);
+	is_int(-EUCLEAN, recover(), "reserved bytes that are not zero");
+}
+
+static void check_unfinished(void)
+{
+	struct stele_superblock sb;
+	struct stele_image image;
+
+	restore();
+	test_superblock(IMAGE_SIZE, &sb);
+	is_int(0, stele_image_begin(dev, NULL, &sb, &image), "begin");
+	image.dev = NULL;
+	stele_image_release(&image);
+	is_int(-ENODATA, recover(), "is unfinished");
+	ok(test_log_has(&messages, "build it again, with force"),
+	   "and says what to do");
+	for (unsigned int i = 0; i < 4; i++) {
+		uint8_t copy[4096];
+
+		memcpy(copy, memory + offsets[i], sizeof(copy));
+		memcpy(memory + offsets[i], saved + offsets[i], sizeof(copy));
+		is_int(i % 2 ? 1 : 2, recover(),
+		       "with an old copy %u left it is the old image", i);
+		memcpy(memory + offsets[i], copy, sizeof(copy));
+	}
+	memset(memory + offsets[0], 0, 4096);
+	is_int(-ENODATA, recover(), "unfinished, one copy gone");
+	sb.uuid[3] ^= 1;
+	stele_superblock_encode(&sb, offsets[0], (void *)(memory + offsets[0]));
+	sb.high_water = STELE_DATA_OFFSET;
+	stele_superblock_encode(&sb, offsets[0], (void *)(memory + offsets[0]));
+	is_int(-ENODATA, recover(), "two unfinished builds are no fork");
+	sb.image_size = IMAGE_SIZE + 4096;
+	is_int(-ENOSPC, stele_image_begin(dev, NULL, &sb, &image),
+	       "an image larger than its target");
+	sb.image_size = 4097u << 9;
+	is_int(-EINVAL, stele_image_begin(dev, NULL, &sb, &image),
+	       "an image of half a block");
+}
+
+static void check_commit(void)
+{
+	static struct test_image t;
+	struct test_sample *samples = test_samples(9, 100, 1);
+	const struct test_segment in = {.samples = samples, .count = 9};
+	const uint64_t falling[] = {5, 4};
+	struct stele_catalog_draft draft;
+	struct stele_catalog_ref ref;
+	uint64_t high_water;
+
+	test_image_begin(&t, dev, 0x200000 + 12 * 4096);
+	is_int(-EINVAL, stele_image_write_deleted(&t.image, falling, 2, &ref),
+	       "a deleted list that does not ascend");
+	is_int(-EINVAL, stele_image_write_deleted(&t.image, falling, 0, &ref),
+	       "an empty deleted list");
+	is_int(0, test_image_segment(&t, &in), "a segment");
+	test_image_snapshot(&t, "a", NULL, 0);
+	high_water = t.image.sb.high_water;
+	t.image.sb.high_water = 0x200000 + 12 * 4096;
+	is_int(-ENOSPC, test_image_commit(&t), "no room for a catalog");
+	is_int(-ENOSPC, stele_image_write_deleted(&t.image, falling, 1, &ref),
+	       "nor for a deleted list");
+	t.image.sb.high_water = t.segments[0].offset;
+	is_int(-EINVAL, test_image_commit(&t),
+	       "a catalog over a segment is not written");
+	t.image.sb.high_water = high_water;
+	t.segments[0].id = 0;
+	is_int(-EINVAL, test_image_commit(&t),
+	       "a catalog that recovery would refuse is not written");
+	t.segments[0].id = 0x5e60001;
+	is_int(-ENODATA, recover(), "until now there is no image");
+	test_image_draft(&t, &draft);
+	high_water += stele_image_commit_size(&draft);
+	is_int(0, test_image_commit(&t), "and then it commits");
+	is_uint(high_water, t.image.sb.high_water, "in the size foretold");
+	is_uint(1, t.image.slot, "in the slot that was not selected");
+	test_image_end(&t);
+	is_int(1, recover(), "generation 1");
+	free(samples);
+}
+
+int main(void)
+{
+	plan_lazy();
+	make_image();
+	check_copies();
+	check_catalogs();
+	check_passed_over();
+	check_forks();
+	check_sizes();
+	check_features();
+	check_unfinished();
+	check_commit();
+	stele_device_close(dev);
+	free(saved);
+	return done();
+}
