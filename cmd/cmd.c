@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "progress.h"
+#include "text.h"
 
 #define MESSAGE_SIZE_MAX 8192 /* a path and a key, escaped, and words */
 
@@ -18,6 +19,7 @@ static void say(const char *reason, const char *format, va_list args)
 	char message[MESSAGE_SIZE_MAX];
 
 	vsnprintf(message, sizeof(message), format, args);
+	text_sanitize(message);
 	progress_message(message, reason);
 }
 

@@ -63,8 +63,11 @@ int cmd_getopt(const struct cmd *cmd, int argc, char **argv);
 
 /* Say why log->target did not open, unless that was said. */
 void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
-/* Open TARGET for reading, with messages. Return: 0; negative errno (said). */
-int cmd_open_dataset(const char *target, struct stele_dataset **out);
+/*
+ * Open log->target for reading. The log must live as long as the dataset.
+ * Return: 0; negative errno (said).
+ */
+int cmd_open_dataset(struct cmd_log *log, struct stele_dataset **out);
 
 int cmd_build(const struct cmd *cmd, int argc, char **argv);
 int cmd_cat(const struct cmd *cmd, int argc, char **argv);

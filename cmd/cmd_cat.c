@@ -52,10 +52,11 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
 
 static int run(const char *target, char **names, bool keys_only)
 {
+	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
 	int error, status = CMD_OK;
 
-	error = cmd_open_dataset(target, &ds);
+	error = cmd_open_dataset(&log, &ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	for (; *names && !ferror(stdout); names++) {

@@ -59,9 +59,10 @@ static void summarize(const struct extract *job, const char *dir)
 static int run(const char *target, const char *dir, char **keys,
 	       struct extract *job)
 {
+	struct cmd_log log = {.target = target};
 	int error, status;
 
-	error = cmd_open_dataset(target, &job->ds);
+	error = cmd_open_dataset(&log, &job->ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	status = CMD_FAILED;

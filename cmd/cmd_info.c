@@ -162,7 +162,7 @@ static int run(const char *target, bool json)
 	if (error == -EINVAL && info.snapshot_count != 1)
 		error = 0;
 	if (error)
-		cmd_open_dataset(target, &ds);
+		cmd_open_dataset(&log, &ds);
 	status = error ? cmd_status_of(error)
 		       : print(target, image, ds, json);
 	stele_dataset_close(ds);

@@ -79,10 +79,11 @@ static int list(struct stele_dataset *ds, const char *prefix,
 static int run(const char *target, const char *prefix,
 	       const struct listing *listing)
 {
+	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
 	int error;
 
-	error = cmd_open_dataset(target, &ds);
+	error = cmd_open_dataset(&log, &ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	error = list(ds, prefix, listing);

@@ -58,6 +58,28 @@ static int append_below(struct extract *job, const char *text)
 	return got < 0 ? got : job->count > before;
 }
 
+static int by_id(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* A sample that was named twice is wanted once; ids are the device's order. */
+static void sort(struct extract *job)
+{
+	uint64_t kept = 0;
+
+	if (!job->ids)
+		return;
+	qsort(job->ids, job->count, sizeof(*job->ids), by_id);
+	for (uint64_t i = 0; i < job->count; i++) {
+		if (!kept || job->ids[kept - 1] != job->ids[i])
+			job->ids[kept++] = job->ids[i];
+	}
+	job->count = kept;
+}
+
 /* Unknown keys are said and counted; only the rest is an error. */
 static int choose(struct extract *job, char **keys)
 {
@@ -89,6 +111,7 @@ static int choose(struct extract *job, char **keys)
 		if (error < 0)
 			return error;
 	}
+	sort(job);
 	return 0;
 }
 

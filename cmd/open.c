@@ -54,16 +54,15 @@ void cmd_open_error(const struct cmd_log *log, int error, const char *verb)
 		cmd_error(error, "cannot %s '%s'", verb, log->target);
 }
 
-int cmd_open_dataset(const char *target, struct stele_dataset **out)
+int cmd_open_dataset(struct cmd_log *log, struct stele_dataset **out)
 {
-	struct cmd_log log = {.target = target};
-	int error = stele_dataset_open(
-		target,
-		&STELE_OPTS(stele_open_opts, .log = cmd_log_line,
-			    .log_user = &log),
-		out);
+	int error = stele_dataset_open(log->target,
+				       &STELE_OPTS(stele_open_opts,
+						   .log = cmd_log_line,
+						   .log_user = log),
+				       out);
 
 	if (error)
-		cmd_open_error(&log, error, "open");
+		cmd_open_error(log, error, "open");
 	return error;
 }

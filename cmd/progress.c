@@ -4,7 +4,7 @@
  *
  *	writing 12,345/50,000 samples, 1.2 GiB of 3.4 GiB, 512.0 MiB/s, 0:04 left
  *
- * Parts that do not fit the terminal are left out from the right. The line is
+ * Parts that do not fit the terminal are left out. The line is
  * overwritten with blanks, not by escape codes: any terminal can do that.
  */
 #include "progress.h"

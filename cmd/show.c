@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "json.h"
 #include "text.h"
@@ -65,12 +67,15 @@ json_t *show_snapshot_json(const struct stele_snapshot_info *info)
 void show_fields(const struct stele_dataset *ds, uint32_t count)
 {
 	struct stele_field field;
+	char *name;
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (stele_dataset_field(ds, i, &field) < 0)
 			break;
-		printf("%-12s%s %s", i ? "" : "fields", field.name,
+		name = text_escape(field.name, strlen(field.name));
+		printf("%-12s%s %s", i ? "" : "fields", name ? name : "?",
 		       type_name(field.type));
+		free(name);
 		if (field.name_count)
 			printf(" (%" PRIu32 " class%s)", field.name_count,
 			       field.name_count == 1 ? "" : "es");

@@ -8,6 +8,33 @@
 #include <string.h>
 
 static const struct cmd commands[] = {
+	{"build", cmd_build, "lay a directory out as an image",
+	 "build [options] SOURCE TARGET[@SNAPSHOT]\n"
+	 "\n"
+	 "Lay the files below SOURCE out on TARGET, a block device or a regular\n"
+	 "file, and publish them as its first snapshot (v1, unless given).\n"
+	 "\n"
+	 "      --backend=NAME      how to reach the target: uring, threads\n"
+	 "  -n, --dry-run           print the layout, write nothing; TARGET may be\n"
+	 "                          left out\n"
+	 "  -f, --force             overwrite what TARGET carries\n"
+	 "      --granule=N         16, 64, 512 or 4096 bytes (default: the largest\n"
+	 "                          with at most 2 % of padding)\n"
+	 "  -j, --jobs=N            threads (default: 4 per core, at most 32)\n"
+	 "      --json              summary as JSON\n"
+	 "      --label=TEXT        name of the image\n"
+	 "      --labels            add a field 'label': the top directory (default\n"
+	 "                          if every file lies two or more levels down)\n"
+	 "      --no-labels         never\n"
+	 "      --memory=SIZE       for buffers (default: 256M)\n"
+	 "      --order=ORDER       size (default) or source\n"
+	 "  -q, --quiet             print nothing but errors\n"
+	 "      --size=SIZE         of a new regular file (default: to fit)\n"
+	 "      --skip-changed      leave out files that change while they are\n"
+	 "                          read, vanish, or cannot be read\n"
+	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
+	 "      --uuid=UUID         of the image (default: random)\n"
+	 "  -h, --help\n"},
 	{"info", cmd_info, "print what an image and a snapshot are",
 	 "info [--json] TARGET[@SNAPSHOT]\n"
 	 "\n"
@@ -39,6 +66,16 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "  -f, --force             replace files that exist\n"
 	 "  -q, --quiet             print nothing but errors\n"
+	 "  -h, --help\n"},
+	{"verify", cmd_verify, "check every checksum and digest",
+	 "verify [options] TARGET[@SNAPSHOT]\n"
+	 "\n"
+	 "Read everything that the image or the snapshot holds, and print one line\n"
+	 "for each thing that is damaged. Exit status 3 if there is one.\n"
+	 "\n"
+	 "  -j, --jobs=N            threads (default: one per core)\n"
+	 "      --json              one JSON object for each damage, and a last one\n"
+	 "  -q, --quiet             print nothing but damage and errors\n"
 	 "  -h, --help\n"},
 	{"snapshot", cmd_snapshot, "list snapshots",
 	 "snapshot list [--json] TARGET\n"

@@ -131,7 +131,7 @@ static int is_control(const char *text, size_t length)
 	unsigned char byte = (unsigned char)*text;
 
 	if (length == 1)
-		return byte < 0x20 || byte == 0x7f || byte == '\\';
+		return byte < 0x20 || byte == 0x7f;
 	return length == 2 && byte == 0xc2 && (unsigned char)text[1] < 0xa0;
 }
 
@@ -147,7 +147,7 @@ char *text_escape(const char *key, size_t size)
 	for (size_t i = 0; i < size;) {
 		size_t length = text_utf8(key + i, size - i);
 
-		if (length && !is_control(key + i, length)) {
+		if (length && key[i] != '\\' && !is_control(key + i, length)) {
 			memcpy(to, key + i, length);
 			to += length;
 			i += length;
@@ -158,4 +158,17 @@ char *text_escape(const char *key, size_t size)
 	}
 	*to = '\0';
 	return out;
+}
+
+void text_sanitize(char *text)
+{
+	size_t left = strlen(text), length;
+
+	for (; left; text += length, left -= length) {
+		length = text_utf8(text, left);
+		if (!length || is_control(text, length)) {
+			*text = '?';
+			length = 1;
+		}
+	}
 }

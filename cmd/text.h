@@ -33,5 +33,7 @@ size_t text_utf8(const char *text, size_t size);
  * Return: malloc'ed text; NULL (no memory).
  */
 char *text_escape(const char *key, size_t size);
+/* What text_escape() would escape, but backslashes, becomes '?', in place. */
+void text_sanitize(char *text);
 
 #endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_build.c - stele build: a directory to an image
+ *
+ * A signal ends the build through its progress callback. What then lies on the
+ * target is asked of the target itself, and the user is told what to do.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "build_options.h"
+#include "progress.h"
+#include "stop.h"
+#include "summary.h"
+
+static int show_progress(void *user, const struct stele_build_progress *p)
+{
+	static const char *const verbs[] = {
+		[STELE_PHASE_SCAN] = "scanning",
+		[STELE_PHASE_WRITE] = "writing",
+		[STELE_PHASE_SECTIONS] = "indexing",
+		[STELE_PHASE_COMMIT] = "committing",
+	};
+
+	(void)user;
+	progress_update(&(struct progress_state){
+		.verb = verbs[p->phase],
+		.samples_done = p->samples_done,
+		.samples_total = p->samples_total,
+		.bytes_done = p->bytes_done,
+		.bytes_total = p->bytes_total,
+	});
+	return stop_requested();
+}
+
+/* What is wrong, and what lies on the target now. */
+static void explain(int error, const char *source, const char *target,
+		    const struct cmd_log *log)
+{
+	struct stele_image *image = NULL;
+
+	if (error == -ECANCELED && stop_requested())
+		cmd_message("%s: stopped", strsignal(stop_requested()));
+	else if (!target)
+		cmd_log_error(log, error, "cannot plan '%s'", source);
+	else
+		cmd_log_error(log, error, "cannot build '%s'", target);
+	if (target && stele_image_open(target, NULL, &image) == -ENODATA)
+		cmd_message("'%s' is left unfinished: build it again with "
+			    "--force", target);
+	stele_image_close(image);
+}
+
+static int run(const char *source, const char *target, struct build_options *options)
+{
+	struct stele_build_report report = {0};
+	struct cmd_log log = {.target = target ? target : source,
+			      .quiet = options->quiet};
+	struct summary summary = {0};
+	bool dry_run = options->opts.flags & STELE_BUILD_DRY_RUN;
+	int error;
+
+	options->opts.log = cmd_log_line;
+	options->opts.log_user = &log;
+	options->opts.progress = show_progress;
+	options->opts.skip = summary_skip;
+	options->opts.skip_user = &summary;
+	stop_catch();
+	progress_start(!options->quiet && !options->json);
+	error = stele_build(source, target, &options->opts, &report);
+	progress_end();
+	if (error)
+		explain(error, source, target, &log);
+	else if (options->json)
+		summary_print_json(&summary, &report, target, dry_run);
+	else if (!options->quiet)
+		summary_print(&summary, &report, target, dry_run);
+	summary_release(&summary);
+	if (error == -ECANCELED && stop_requested())
+		stop_raise();
+	return cmd_finish(error ? CMD_FAILED : CMD_OK);
+}
+
+int cmd_build(const struct cmd *cmd, int argc, char **argv)
+{
+	struct build_options options = {0};
+	int status = build_options_parse(cmd, argc, argv, &options);
+	bool dry_run = options.opts.flags & STELE_BUILD_DRY_RUN;
+
+	if (status >= 0)
+		return status;
+	argc -= optind;
+	argv += optind;
+	if (argc > 2 || argc < (dry_run ? 1 : 2))
+		return cmd_misuse(cmd, "build needs a SOURCE and a TARGET");
+	return run(argv[0], argc > 1 ? argv[1] : NULL, &options);
+}

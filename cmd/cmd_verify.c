@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_verify.c - stele verify: every checksum, digest and invariant
+ *
+ * Damage is what the command reports, so it goes to stdout, a line for each;
+ * what keeps it from looking goes to stderr.
+ */
+#include "cmd.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "json.h"
+#include "parse.h"
+#include "progress.h"
+#include "text.h"
+
+static const struct option longopts[] = {
+	{"jobs", required_argument, NULL, 'j'},
+	{"json", no_argument, NULL, 'J'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+#define JOBS_MAX 4096
+
+struct job {
+	bool json, quiet;
+	uint64_t jobs;
+};
+
+static void damage_json(const struct stele_damage *damage)
+{
+	json_t *object = json_object();
+
+	json_set_text(object, "damaged", damage->what);
+	json_set_text(object, "error", stele_strerror(damage->error));
+	json_set_number(object, "offset", damage->offset);
+	json_set_number(object, "size", damage->size);
+	if (damage->has_id)
+		json_set_number(object, "id", damage->id);
+	if (damage->key)
+		json_set_key(object, "key", damage->key, damage->key_size);
+	if (damage->detail)
+		json_set_text(object, "detail", damage->detail);
+	json_line(object);
+}
+
+static void damage_line(const struct stele_damage *damage)
+{
+	char *key = NULL;
+
+	printf("damaged %s", damage->what);
+	if (damage->key)
+		key = text_escape(damage->key, damage->key_size);
+	if (key)
+		printf(" '%s'", key);
+	if (damage->has_id)
+		printf(" #%" PRIu64, damage->id);
+	printf(" at %" PRIu64 "+%" PRIu64 ": %s", damage->offset, damage->size,
+	       stele_strerror(damage->error));
+	if (damage->detail)
+		printf(" (%s)", damage->detail);
+	putchar('\n');
+	free(key);
+}
+
+static void show_damage(void *user, const struct stele_damage *damage)
+{
+	const struct job *job = user;
+
+	progress_hide();
+	flockfile(stdout);
+	if (job->json)
+		damage_json(damage);
+	else
+		damage_line(damage);
+	funlockfile(stdout);
+}
+
+static int show_progress(void *user, uint64_t done, uint64_t total)
+{
+	(void)user;
+	progress_update(&(struct progress_state){.verb = "verifying",
+						 .bytes_done = done,
+						 .bytes_total = total});
+	return 0;
+}
+
+static void summarize(const struct job *job,
+		      const struct stele_verify_report *report)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+	json_t *object;
+
+	if (job->json) {
+		object = json_object();
+		json_set_number(object, "damage_count", report->damaged);
+		json_set_number(object, "snapshots", report->snapshots);
+		json_set_number(object, "segments", report->segments);
+		json_set_number(object, "samples", report->samples);
+		json_set_number(object, "blocks", report->blocks);
+		json_set_number(object, "bytes", report->bytes);
+		json_line(object);
+	} else if (!job->quiet) {
+		printf("%s samples, %s checked: ",
+		       text_count(a, report->samples),
+		       text_size(b, report->bytes));
+		if (report->damaged)
+			printf("%s damaged\n", text_count(a, report->damaged));
+		else
+			puts("sound");
+	}
+}
+
+static int run(const char *target, struct job *job)
+{
+	struct stele_verify_report report = {0};
+	/* Its warnings are about damage, which is reported. */
+	struct cmd_log log = {.target = target, .quiet = true};
+	struct stele_verify_opts opts = STELE_OPTS(
+		stele_verify_opts, .log = cmd_log_line, .log_user = &log,
+		.damage = show_damage, .damage_user = job,
+		.progress = show_progress, .jobs = (uint32_t)job->jobs);
+	int result;
+
+	progress_start(!job->quiet);
+	result = stele_verify(target, &opts, &report);
+	progress_end();
+	if (result < 0) {
+		cmd_open_error(&log, result, "verify");
+		return cmd_finish(cmd_status_of(result));
+	}
+	summarize(job, &report);
+	return cmd_finish(result ? CMD_DAMAGED : CMD_OK);
+}
+
+int cmd_verify(const struct cmd *cmd, int argc, char **argv)
+{
+	struct job job = {0};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "j:qh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			if (!parse_number(optarg, JOBS_MAX, &job.jobs) ||
+			    !job.jobs)
+				return cmd_misuse(cmd, "bad value '%s' for --jobs",
+						  optarg);
+			break;
+		case 'J':
+			job.json = true;
+			break;
+		case 'q':
+			job.quiet = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind != 1)
+		return cmd_misuse(cmd, "verify needs one TARGET");
+	return run(argv[optind], &job);
+}

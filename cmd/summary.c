@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary.c - what a build did, for people and for programs
+ */
+#include "summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "text.h"
+
+#define ROW "%-12s"
+
+static const struct {
+	const char *name, *text;
+} reasons[SUMMARY_REASONS] = {
+	[STELE_SKIP_SYMLINK] = {"symlink", "symbolic link"},
+	[STELE_SKIP_SPECIAL] = {"special", "socket, fifo or device"},
+	[STELE_SKIP_UNREADABLE] = {"unreadable", "cannot be read"},
+	[STELE_SKIP_VANISHED] = {"vanished", "vanished"},
+	[STELE_SKIP_CHANGED] = {"changed", "changed while it was read"},
+	[STELE_SKIP_TARGET] = {"target", "the target itself"},
+};
+
+void summary_skip(void *user, enum stele_skip_reason reason, const char *key,
+		  size_t key_size, int error)
+{
+	struct summary *summary = user;
+	unsigned int count;
+	char *copy;
+
+	(void)error;
+	if (reason >= SUMMARY_REASONS)
+		return;
+	count = summary->skipped[reason].count;
+	copy = count < SUMMARY_KEYS_MAX ? malloc(key_size + 1) : NULL;
+	if (!copy)
+		return;
+	memcpy(copy, key, key_size);
+	summary->skipped[reason].keys[count] = copy;
+	summary->skipped[reason].sizes[count] = key_size;
+	summary->skipped[reason].count++;
+}
+
+void summary_release(struct summary *summary)
+{
+	for (int i = 0; i < SUMMARY_REASONS; i++) {
+		for (unsigned int j = 0; j < summary->skipped[i].count; j++)
+			free(summary->skipped[i].keys[j]);
+	}
+	memset(summary, 0, sizeof(*summary));
+}
+
+static void print_skipped(const struct summary *summary, int reason,
+			  uint64_t count)
+{
+	unsigned int named = summary->skipped[reason].count;
+	char number[TEXT_SIZE];
+
+	if (count == 0)
+		return;
+	printf(ROW "%s: %s\n", "skipped", text_count(number, count),
+	       reasons[reason].text);
+	for (unsigned int i = 0; i < named; i++) {
+		char *key = text_escape(summary->skipped[reason].keys[i],
+					summary->skipped[reason].sizes[i]);
+
+		printf(ROW "  '%s'\n", "", key ? key : "?");
+		free(key);
+	}
+	if (named && count > named)
+		printf(ROW "  and %s more\n", "",
+		       text_count(number, count - named));
+}
+
+static void print_space(const struct stele_build_report *report,
+			const char *target)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+
+	printf(ROW "%s, a table of %s\n", "runs",
+	       text_count(a, report->run_count),
+	       text_size(b, report->table_size));
+	printf(ROW "granule %u: %s, %s of them padding (%s)\n", "slots",
+	       report->granule, text_size(a, report->slots_size),
+	       text_size(b, report->padding_size),
+	       text_share(c, report->padding_size, report->slots_size));
+	printf(ROW "%s (keys, order, digests, columns)\n", "sections",
+	       text_size(a, report->sections_size));
+	printf(ROW "%s", "image", text_size(a, report->image_end));
+	if (target && report->target_size)
+		printf(" of %s", text_size(a, report->target_size));
+	putchar('\n');
+}
+
+void summary_print(const struct summary *summary,
+		   const struct stele_build_report *report, const char *target,
+		   bool dry_run)
+{
+	char hex[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE];
+	double seconds = report->total_seconds;
+
+	if (!dry_run) {
+		printf(ROW "%s on '%s'\n", "snapshot", report->snapshot,
+		       target);
+		printf(ROW "sha256:%s\n", "digest",
+		       text_hex(hex, report->digest, sizeof(report->digest)));
+	}
+	printf(ROW "%s, %s\n", "samples", text_count(a, report->sample_count),
+	       text_size(b, report->payload_size));
+	if (report->class_count)
+		printf(ROW "%s class%s\n", "label",
+		       text_count(a, report->class_count),
+		       report->class_count == 1 ? "" : "es");
+	print_space(report, target);
+	for (int i = 0; i < SUMMARY_REASONS; i++)
+		print_skipped(summary, i, report->skipped[i]);
+	if (dry_run)
+		puts("nothing was written: this was a dry run");
+	else
+		printf(ROW "%.1f s with %u threads, %s: %s/s\n", "built in",
+		       seconds, report->jobs, report->backend,
+		       text_size(a, seconds > 0
+				       ? (uint64_t)((double)report->payload_size /
+						    seconds)
+				       : 0));
+}
+
+static json_t *skipped_json(const struct summary *summary,
+			    const struct stele_build_report *report)
+{
+	json_t *all = json_object(), *entry, *keys, *key;
+
+	for (int i = 0; i < SUMMARY_REASONS; i++) {
+		if (!reasons[i].name || !report->skipped[i])
+			continue;
+		entry = json_object();
+		keys = json_array();
+		json_set_number(entry, "count", report->skipped[i]);
+		for (unsigned int j = 0; j < summary->skipped[i].count; j++) {
+			key = json_object();
+			json_set_key(key, "key", summary->skipped[i].keys[j],
+				     summary->skipped[i].sizes[j]);
+			json_array_append_new(keys, key);
+		}
+		json_object_set_new(entry, "first", keys);
+		json_object_set_new(all, reasons[i].name, entry);
+	}
+	return all;
+}
+
+void summary_print_json(const struct summary *summary,
+			const struct stele_build_report *report,
+			const char *target, bool dry_run)
+{
+	json_t *object = json_object();
+
+	if (target)
+		json_set_text(object, "target", target);
+	if (!dry_run) {
+		json_set_text(object, "snapshot", report->snapshot);
+		json_set_uuid(object, "uuid", report->uuid);
+		json_set_hex(object, "digest", report->digest,
+			     sizeof(report->digest));
+	}
+	json_object_set_new(object, "dry_run", json_boolean(dry_run));
+	json_set_number(object, "samples", report->sample_count);
+	json_set_number(object, "payload_size", report->payload_size);
+	json_set_number(object, "classes", report->class_count);
+	json_set_number(object, "runs", report->run_count);
+	json_set_number(object, "table_size", report->table_size);
+	json_set_number(object, "granule", report->granule);
+	json_set_number(object, "slots_size", report->slots_size);
+	json_set_number(object, "padding_size", report->padding_size);
+	json_set_number(object, "sections_size", report->sections_size);
+	json_set_number(object, "image_end", report->image_end);
+	json_set_number(object, "target_size", report->target_size);
+	json_object_set_new(object, "skipped", skipped_json(summary, report));
+	if (!dry_run) {
+		json_set_number(object, "jobs", report->jobs);
+		json_set_text(object, "backend", report->backend);
+		json_object_set_new(object, "scan_seconds",
+				    json_real(report->scan_seconds));
+		json_object_set_new(object, "write_seconds",
+				    json_real(report->write_seconds));
+		json_object_set_new(object, "total_seconds",
+				    json_real(report->total_seconds));
+	}
+	json_line(object);
+}

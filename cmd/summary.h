@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary.h - what a build did, for people and for programs
+ */
+#ifndef STELE_CMD_SUMMARY_H
+#define STELE_CMD_SUMMARY_H
+
+#include "stele.h"
+
+#define SUMMARY_REASONS	   8  /* as report.skipped */
+#define SUMMARY_KEYS_MAX   10 /* named for each reason */
+
+/* The first skipped entries of each reason. Zeroed at first. */
+struct summary {
+	struct {
+		char *keys[SUMMARY_KEYS_MAX];
+		size_t sizes[SUMMARY_KEYS_MAX];
+		unsigned int count; /* of keys */
+	} skipped[SUMMARY_REASONS];
+};
+
+/* A stele_build_skip_fn; `user` is the summary. */
+void summary_skip(void *user, enum stele_skip_reason reason, const char *key,
+		  size_t key_size, int error);
+void summary_release(struct summary *summary);
+
+/* target NULL: none. A dry run has no digest and no times. */
+void summary_print(const struct summary *summary,
+		   const struct stele_build_report *report, const char *target,
+		   bool dry_run);
+void summary_print_json(const struct summary *summary,
+			const struct stele_build_report *report,
+			const char *target, bool dry_run);
+
+#endif
