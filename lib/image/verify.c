@@ -19,13 +19,13 @@
 
 /* ---- superblocks and catalogs -------------------------------------------- */
 
-/* What all copies of one image have in common, whatever their generation. */
+/* What a copy has in common with one of a later generation; images may grow. */
 static bool same_image(const struct stele_superblock *a,
 		       const struct stele_superblock *b)
 {
 	return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0 &&
 	       strcmp(a->label, b->label) == 0 &&
-	       a->image_size == b->image_size &&
+	       a->image_size <= b->image_size &&
 	       a->create_time == b->create_time;
 }
 
