@@ -245,7 +245,7 @@ clean: ## removes build directories
 # ---- what Debian and Ubuntu call what we need -------------------------------
 
 DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
-	libisal-dev libjansson-dev libseccomp-dev mandoc shellcheck perl git \
+	libisal-dev libjansson-dev libseccomp-dev mandoc shellcheck perl git jq \
 	util-linux mount fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs

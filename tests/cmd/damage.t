@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# damage.t - bytes that changed behind our back are found, never handed out
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+requires jq --version
+
+mkdir "$tmp/src"
+for ((i = 0; i < 50; i++)); do
+	{ echo "sample-$i-begins" && head -c $((i * 300)) /dev/urandom; } \
+		>"$tmp/src/s$i"
+done
+must stele build -q "$tmp/src" "$tmp/good"
+
+offset_of() { grep -obaF "$1" "$tmp/good" | head -n 1 | cut -d: -f1; }
+
+flip() { # OFFSET...: in a copy, named bad
+	local offset
+	cp "$tmp/good" "$tmp/bad"
+	for offset; do
+		perl -e 'my ($file, $at) = @ARGV; my $b;
+			open my $f, "+<", $file or die; sysseek $f, $at, 0; sysread $f, $b, 1;
+			sysseek $f, $at, 0; syswrite $f, chr(ord($b) ^ 0x10)' \
+			"$tmp/bad" "$offset"
+	done
+}
+
+run stele verify "$tmp/good"
+is 0 "$status" "an image that is sound" || diag "$out" "$err"
+ok "is said to be" grep -q sound <<<"$out"
+
+at=$(offset_of sample-33-begins)
+id=$(stele ls -l "$tmp/good" s33 | awk '{ print $1 }')
+flip $((at + 3))
+run stele verify "$tmp/bad"
+is 3 "$status" "a record: verify finds it"
+is 1 "$(grep -c '^damaged' <<<"$out")" "a record: one line" || diag "$out"
+ok "a record: with key, id and offset" \
+	grep -qE "^damaged record 's33' #$id at $at\+[0-9]+: .*0x.*0x" <<<"$out" ||
+	diag "$out" "$err"
+run stele verify --json "$tmp/bad"
+is "3 s33 $id $at 1" "$status $(head -n 1 "$tmp/.out" |
+	jq -r '"\(.key) \(.id) \(.offset)"') $(tail -n 1 "$tmp/.out" |
+	jq .damage_count)" "a record: in JSON"
+run stele cat "$tmp/bad" s33
+is "3 " "$status $out" "a record: cat writes nothing of it"
+ok "a record: cat names it" grep -q "#$id 's33'" <<<"$err" || diag "$err"
+run stele cat "$tmp/bad" s33 s7
+is 3 "$status" "a record: cat of it and another fails"
+ok "a record: the other is written" cmp "$tmp/src/s7" "$tmp/.out"
+run stele extract "$tmp/bad" "$tmp/copy"
+is 3 "$status" "a record: extract fails"
+ok "a record: extract names it" grep -q "#$id 's33'" <<<"$err"
+ok "a record: extract does not write it" test ! -e "$tmp/copy/s33"
+is 49 "$(find "$tmp/copy" -type f | wc -l)" "a record: all others are there"
+
+flip "$(offset_of sample-1-begins)" "$(offset_of sample-40-begins)"
+run stele verify "$tmp/bad"
+is "3 2" "$status $(grep -c '^damaged record' <<<"$out")" "two records: two lines"
+
+# The first superblock is lost: its mirror serves, and verify says so.
+cp "$tmp/good" "$tmp/bad"
+dd if=/dev/zero of="$tmp/bad" bs=4096 seek=1 count=2 conv=notrunc status=none
+run stele cat "$tmp/bad" s7
+is 0 "$status" "superblocks at the front lost: still readable" || diag "$err"
+run stele verify "$tmp/bad"
+is 3 "$status" "superblocks at the front lost: verify finds it"
+ok "superblocks at the front lost: by name" \
+	grep -q '^damaged superblock.* at 4096' <<<"$out" || diag "$out"
+
+# Any single byte: sampled here over the whole file, between all structures.
+size=$(stat -c %s "$tmp/good")
+missed=
+used() { # OFFSET: whether it belongs to the image (gaps hold zeros)
+	case $1 in
+	[0-3]??? | ???) return 1 ;;
+	esac
+	[ "$(od -An -tu1 -j "$1" -N1 "$tmp/good")" -ne 0 ]
+}
+checked=0
+for ((i = 0; i < 400 && checked < 120; i++)); do
+	at=$(((i * 7919 * 4097 + i) % size))
+	used $at || continue
+	checked=$((checked + 1))
+	flip $at
+	stele verify -q "$tmp/bad" >/dev/null 2>&1
+	[ $? = 3 ] || missed="$missed $at"
+done
+ok "there were bytes to flip" test "$checked" -gt 50
+is "" "$missed" "verify finds any of $checked flipped bytes"
+
+# Cut short, and not an image at all.
+head -c $((size / 2)) "$tmp/good" >"$tmp/bad"
+run stele info "$tmp/bad"
+is "1 " "$status $out" "a target shorter than its image is a failure"
+run stele cat "$tmp/bad" s7
+is "1 " "$status $out" "and not read from"
+
+done_testing

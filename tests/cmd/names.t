@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# names.t - any name that Linux allows, and trees of odd shapes
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+put() { # NAME: a file with its name in it
+	mkdir -p "$(dirname "$tmp/odd/$1")"
+	printf '%s' "$1" >"$tmp/odd/$1"
+}
+
+roundtrip() { # DIR WORDS [OPTION...]
+	local dir=$1 words=$2
+	shift 2
+	rm -rf "$tmp/copy" "$tmp/image"
+	run stele build "$@" "$dir" "$tmp/image"
+	is 0 "$status" "$words: build" || diag "$err"
+	run stele verify -q "$tmp/image"
+	is "0 " "$status $out" "$words: verify" || diag "$err"
+	run stele extract "$tmp/image" "$tmp/copy"
+	is 0 "$status" "$words: extract" || diag "$err"
+}
+
+deep=$(printf 'd/%.0s' {1..400})
+put $'new\nline'
+put $'\377\376not utf-8'
+put -leading-dash
+put --help
+put ' spaces  around '
+put '#17'
+put 'back\slash'
+put $'\033[31mred'
+put '*?[a]'
+put '...'
+put "$(printf '%0255d' 0)"
+put "${deep}deep"
+put a/b
+put a.b
+put ünïcödé/日本語
+
+roundtrip "$tmp/odd" "odd names"
+ok "odd names: the copy is the source" diff -r "$tmp/odd" "$tmp/copy"
+(cd "$tmp/odd" && find . -type f -printf '%P\0' | LC_ALL=C sort -z) >"$tmp/keys"
+ok "ls -0 brings each name as it is" cmp "$tmp/keys" <(stele ls -0 "$tmp/image")
+each_key() {
+	local key
+	while IFS= read -rd '' key; do
+		is "${key}x" "$(stele cat -k -- "$tmp/image" "$key" && echo x)" \
+			"cat of $(printf %q "${key:0:40}")"
+	done
+}
+each_key <"$tmp/keys"
+run stele ls --json "$tmp/image" $'\377'
+is '"key":"'$'\xef\xbf\xbd\xef\xbf\xbd''not utf-8","key_base64":"//5ub3QgdXRmLTg="}' \
+	"${out#*,*,}" "JSON of a name that is not UTF-8"
+ok "JSON of the others has only the key" \
+	not grep -q base64 <(stele ls --json "$tmp/image" | grep -v 'not utf-8')
+run stele cat "$tmp/image" $'no\nsuch\033'
+is "stele: cannot find 'no\\nsuch\\x1b': no such key" "$err" \
+	"messages escape what a terminal obeys"
+if script -qec true /dev/null >/dev/null 2>&1; then
+	script -qec "stele ls '$tmp/image'" /dev/null </dev/null >"$tmp/screen"
+	ok "ls on a terminal escapes control characters" \
+		grep -qF '\x1b[31mred' "$tmp/screen"
+	ok "and lets none through" not grep -q $'\033' "$tmp/screen"
+else
+	skip_block 2 "needs script(1)"
+fi
+
+mkdir "$tmp/empty"
+roundtrip "$tmp/empty" "empty directory"
+is "" "$(stele ls "$tmp/image")" "empty directory: no keys"
+is "" "$(find "$tmp/copy" -type f)" "empty directory: no files"
+
+mkdir "$tmp/one"
+echo one >"$tmp/one/x"
+roundtrip "$tmp/one" "one sample"
+ok "one sample: the same" diff -r "$tmp/one" "$tmp/copy"
+
+mkdir "$tmp/empties"
+touch "$tmp/empties/"{1..50}
+roundtrip "$tmp/empties" "empty files"
+ok "empty files: the same" diff -r "$tmp/empties" "$tmp/copy"
+
+for granule in 16 64 512 4096; do
+	tree_photos "$tmp/photos"
+	roundtrip "$tmp/photos" "granule $granule" --granule=$granule
+	ok "granule $granule: the same" diff -r "$tmp/photos" "$tmp/copy"
+done
+roundtrip "$tmp/photos" "source order" --order=source
+ok "source order: the same" diff -r "$tmp/photos" "$tmp/copy"
+is "$(stele ls "$tmp/image")" \
+	"$(stele ls -l "$tmp/image" | sort -n | awk '{ print $3 }')" \
+	"source order: ids follow keys"
+
+# Far more than the memory that is allowed.
+mkdir "$tmp/large"
+head -c 150M /dev/urandom >"$tmp/large/large"
+echo small >"$tmp/large/small"
+roundtrip "$tmp/large" "a sample larger than memory" --memory=16M
+ok "a sample larger than memory: the same" diff -r "$tmp/large" "$tmp/copy"
+is "$(sum "$tmp/large/large")" "$(stele cat "$tmp/image" large | sha256sum)" \
+	"a sample larger than memory: cat"
+
+done_testing

@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# source.t - what becomes of each kind of source entry (stele-build(1))
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+requires jq --version
+
+image=$tmp/image
+build() {
+	rm -f "$image"
+	run stele build "$@" "$image"
+}
+skipped() { # JSON REASON: count and first keys
+	field "$1" ".skipped.$2 | \"\\(.count) \\([.first[].key] | join(\" \"))\""
+}
+
+src=$tmp/src
+mkdir -p "$src/dir" "$src/emptydir"
+echo data >"$src/file"
+ln -s file "$src/link"
+ln -s dir "$src/dirlink"
+ln -s nowhere "$src/dangling"
+ln "$src/file" "$src/dir/hardlink"
+mkfifo "$src/fifo"
+(cd "$src" && perl -MIO::Socket::UNIX -e '
+	IO::Socket::UNIX->new(Local => "socket", Listen => 1) or die')
+
+build --json "$src"
+is 0 "$status" "symlinks, fifos and sockets do not fail a build" || diag "$err"
+is "3 dangling dirlink link" "$(skipped "$out" symlink |
+	tr ' ' '\n' | sort | paste -sd ' ')" "symlinks are skipped and named"
+is "2 fifo socket" "$(skipped "$out" special |
+	tr ' ' '\n' | sort | paste -sd ' ')" "special files are skipped and named"
+is "dir/hardlink file" "$(stele ls "$image" | paste -sd ' ')" \
+	"regular files are samples, with each of their names"
+build "$src"
+ok "the summary counts what was skipped" \
+	grep -q "^skipped *3: symbolic link$" <<<"$out"
+ok "and names it" grep -q "^ *'link'$" <<<"$out"
+build --quiet "$src"
+is "0 " "$status $out$err" "--quiet prints nothing"
+ln -s "$src" "$tmp/way"
+build "$tmp/way"
+is 0 "$status" "the source itself may be a symlink"
+for ((i = 0; i < 15; i++)); do ln -s x "$src/more$i"; done
+build "$src"
+is 10 "$(sed -n '/symbolic link$/,/and .* more$/p' <<<"$out" | grep -c "^ *'")" \
+	"the first ten of a reason are named"
+ok "the others are counted" grep -q "^ *and 8 more$" <<<"$out"
+
+run stele build "$src" "$src/inside"
+is 0 "$status" "the target may lie in the source" || diag "$err"
+is "" "$(stele ls "$src/inside" inside)" "and is not a sample of itself"
+rm "$src/inside"
+
+build "$src/file"
+is 1 "$status" "a file is no source"
+ok "no image is left of a build that failed" test ! -e "$image"
+build "$tmp/nosuch"
+is 1 "$status" "nor is what does not exist"
+ok "which is named" grep -qF "$tmp/nosuch" <<<"$err"
+
+# Unreadable: root reads all, so ask as somebody else.
+mkdir -p "$tmp/open"
+echo a >"$tmp/open/a"
+echo b >"$tmp/open/b"
+chmod 0 "$tmp/open/b"
+chmod -R go+rX "$tmp" 2>/dev/null
+chmod 0 "$tmp/open/b"
+chmod 777 "$tmp"
+as_other() {
+	if [ "$(id -u)" = 0 ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+cp "$BUILD/stele" "$tmp/stele"
+if as_other "$tmp/stele" --version >/dev/null 2>&1; then
+	run as_other "$tmp/stele" build "$tmp/open" "$tmp/other"
+	is 1 "$status" "a file that cannot be read fails the build"
+	ok "which is named" grep -q "b'.*Permission denied" <<<"$err" || diag "$err"
+	ok "and leaves no file" test ! -e "$tmp/other"
+	run as_other "$tmp/stele" build --json --skip-changed "$tmp/open" "$tmp/other"
+	is "0 1 b" "$status $(skipped "$out" unreadable)" \
+		"--skip-changed leaves it out and names it"
+	is a "$(stele ls "$tmp/other")" "the others are there"
+else
+	skip_block 5 "needs setpriv, and a build that all may read"
+fi
+
+# Files of sysfs say that they have 4096 bytes and have fewer.
+shrunk=/sys/devices/system/cpu/smt
+if [ "$(stat -c %s $shrunk/active 2>/dev/null)" = 4096 ]; then
+	build $shrunk
+	is 1 "$status" "a file that shrinks fails the build"
+	ok "and is named" grep -qE "(active|control)'.*(changed|shr)" <<<"$err" ||
+		diag "$err"
+	ok "and leaves no file" test ! -e "$image"
+	build --json --skip-changed $shrunk
+	is "0 2" "$status $(field "$out" .skipped.changed.count)" \
+		"--skip-changed leaves it out and counts it"
+	run stele verify "$image"
+	is 0 "$status" "and the image is sound"
+else
+	skip_block 5 "needs a file of sysfs"
+fi
+
+# A file that grows without end: it has grown whenever it is read.
+mkdir "$tmp/grows"
+head -c 20M /dev/zero >"$tmp/grows/bulk"
+: >"$tmp/grows/log"
+(while :; do echo line; done >>"$tmp/grows/log") &
+writer=$!
+cleanup kill "$writer"
+until [ -s "$tmp/grows/log" ]; do :; done
+build "$tmp/grows"
+is 1 "$status" "a file that grows fails the build"
+ok "and is named" grep -q "log'" <<<"$err" || diag "$err"
+build --json --skip-changed "$tmp/grows"
+is "0 1 log" "$status $(skipped "$out" changed)" \
+	"--skip-changed leaves it out and names it"
+is bulk "$(stele ls "$image")" "the others are there"
+run stele verify "$image"
+is 0 "$status" "and the image is sound" || diag "$out"
+
+# Labels.
+tree_photos "$tmp/photos"
+build --json "$tmp/photos"
+is "0 1" "$status $(field "$out" .classes)" "labels are on for deep trees"
+build --json "$tmp/photos/train"
+is "0 2" "$status $(field "$out" .classes)" "a class is a top directory"
+run stele info "$image"
+ok "info counts them" grep -q 'label i64 (2 classes)' <<<"$out"
+build --json --no-labels "$tmp/photos"
+is "0 0" "$status $(field "$out" .classes)" "--no-labels"
+build --json "$tmp/photos/train/cats"
+is "0 0" "$status $(field "$out" .classes)" "no labels for flat trees"
+
+# Dry runs.
+run stele build --dry-run "$tmp/photos"
+is 0 "$status" "a dry run needs no target"
+ok "and says that it is one" grep -q 'dry run' <<<"$out"
+run stele build -n --json "$tmp/photos" "$tmp/dry"
+end=$(field "$out" .image_end)
+ok "a dry run makes no file" test ! -e "$tmp/dry"
+run stele build --json "$tmp/photos" "$tmp/dry"
+is "$end" "$(field "$out" .image_end)" "and predicts the very end"
+is "$end" "$(stat -c %s "$tmp/dry")" "to which the file is made"
+rm "$tmp/dry"
+run stele build --size=64M "$tmp/photos" "$tmp/dry"
+is "0 $((64 << 20))" "$status $(stat -c %s "$tmp/dry")" "--size sets it"
+
+done_testing

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # tmp, loop: of tap.sh
+#
+# targets.sh - kinds of targets, and source trees, for the tests of commands
+#
+# Sourced behind tap.sh.
+
+# each_target FUNCTION SIZE: calls FUNCTION TARGET WORDS for a regular file and,
+# as root, loop devices of both block sizes, with each backend.
+each_target() {
+	local function=$1 size=$2 backend block
+	for backend in uring threads; do
+		export STELE_BACKEND=$backend
+		"$function" "$tmp/$backend.stele" "file, $backend"
+		for block in 512 4096; do
+			if [ "$(id -u)" = 0 ]; then
+				loop_new "$size" "$block"
+				"$function" "$loop" "loop of $block, $backend"
+			else
+				skip_block 1 "needs root"
+			fi
+		done
+	done
+	unset STELE_BACKEND
+}
+
+# tree_photos DIR: two levels, two classes, sizes from 0 to 200 KB
+tree_photos() {
+	local class i
+	for class in cats dogs; do
+		mkdir -p "$1/train/$class"
+		for ((i = 1; i <= 20; i++)); do
+			head -c $((i * i * 500)) /dev/urandom >"$1/train/$class/$i.jpg"
+		done
+	done
+	: >"$1/train/cats/empty.jpg"
+}
+
+# sum FILE: of what it holds
+sum() { sha256sum <"$1"; }
+
+# field JSON PATH: of an object or of each line of a list
+field() { jq -r "$2" <<<"$1"; }
