@@ -144,19 +144,23 @@ static int check_image(struct stele_claim *claim)
 	}
 }
 
+/*
+ * Swap space or a partition table leaves most of an older image alone, so a
+ * device that seems to hold one is asked for signatures, too: they are newer.
+ */
 static int check_content(struct stele_claim *claim)
 {
-	int ret = 0;
+	int ret = 0, found;
 
 	if (claim->size == 0)
 		return 0;
 	/* Too small for the last superblock copy: none of ours. */
 	if (claim->size >= STELE_DATA_OFFSET)
 		ret = check_image(claim);
-	if (ret < 0)
-		return ret;
-	return claim->force ? 0 :
-			      stele_guard_signatures(claim->dev, &claim->log);
+	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
+		return ret < 0 ? ret : 0;
+	found = stele_guard_signatures(claim->dev, &claim->log);
+	return ret < 0 ? ret : found;
 }
 
 static int check_size(struct stele_claim *claim, uint64_t needed,
