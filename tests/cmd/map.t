@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# map.t - stele map, unmap, maps: a name for a snapshot on this machine
+. "${0%/*}/../tap.sh"
+
+mkdir -p "$tmp/src/train/cat" "$tmp/src/train/dog"
+for i in 1 2 3 4 5 6 7 8 9; do
+	head -c $((i * 1000)) /dev/urandom >"$tmp/src/train/cat/$i"
+	head -c $((i * 10)) /dev/urandom >"$tmp/src/train/dog/$i"
+done
+cd "$tmp" || bail "cd"
+
+# fails STATUS WORDS CMD...
+fails() {
+	local wanted=$1 words=$2
+	shift 2
+	run "$@"
+	is "$wanted" "$status" "$*: fails"
+	ok "$*: says '$words'" grep -qF -- "$words" <<<"$err"
+}
+
+must stele build -q --label photos src image.stele@v1
+
+# ---- map, and use the name ----
+
+run stele maps
+is 0 "$status" "maps: nothing mapped is no error"
+fails 1 "v9" stele map image.stele@v9 pets
+fails 1 "'a/b'" stele map image.stele@v1 a/b
+fails 1 "block device" stele map --read-only image.stele@v1 pets
+ok "map: failures publish nothing" not test -e run/pets
+
+run stele map image.stele@v1 pets
+is "0 pets" "$status $out" "map: prints the name"
+run stele map image.stele
+is "0 photos" "$status $out" "map: the label is the name"
+run stele map --json image.stele@v1 pets
+is 0 "$status" "map: the same again"
+ok "map: json has the name" grep -q '"name": *"pets"' <<<"$out"
+
+run stele maps
+is 0 "$status" "maps"
+is "pets photos" "$(awk 'NR > 1 { print $1 }' <<<"$out" | xargs)" \
+	"maps: sorted by name"
+ok "maps: with path and snapshot" grep -qF "$tmp/image.stele@v1" <<<"$out"
+run stele maps --json
+is 2 "$(grep -c '"name"' <<<"$out")" "maps: json, one line for each"
+
+for name in pets pets@v1; do
+	ok "info $name" stele info "$name"
+	run stele ls "$name"
+	is 18 "$(wc -l <<<"$out")" "ls $name: all keys"
+	ok "cat $name: the bytes" \
+		cmp <(stele cat "$name" train/cat/7) src/train/cat/7
+	ok "verify $name" stele verify "$name"
+done
+ok "extract" stele extract pets out
+ok "extract: the tree" diff -r src out
+digest=$(stele info --json pets | tr -d ' ",' |
+	sed -n 's/.*digest:\([0-9a-f]\{64\}\).*/\1/p' | head -n 1)
+ok "a pin of a mapped name" stele ls "pets@sha256:$digest"
+fails 1 "mapped to snapshot 'v1'" stele ls pets@v2
+fails 1 "pets" stele ls "pets@sha256:${digest//[0-9]/0}"
+
+: >pets
+ok "the mapping goes before a file of that name" stele ls pets
+fails 1 "./pets" stele ls ./pets
+rm pets
+
+# ---- what is behind it changes ----
+
+must stele build -q src other.stele@v2
+fails 1 "mapped already" stele map other.stele@v2 pets
+cp image.stele copy
+mv copy image.stele
+fails 1 "map it again" stele ls pets
+run stele maps
+ok "maps: a copy in its place is stale" grep -q "pets.*stale" <<<"$out"
+rm image.stele
+fails 1 "is gone" stele ls pets
+
+# ---- unmap ----
+
+run stele unmap pets
+is 0 "$status" "unmap: one whose target is gone"
+fails 1 "pets" stele unmap pets
+fails 1 "pets" stele ls pets
+echo garbage >run/photos
+fails 3 "bad mapping" stele ls photos
+run stele maps
+is 0 "$status" "maps: a damaged one is passed over"
+run stele unmap photos
+is 0 "$status" "unmap: a damaged one"
+is "" "$(ls -A run)" "nothing is left"
+STELE_RUN_DIR=$tmp/file/run fails 1 "" stele map other.stele
+
+# ---- devices ----
+
+if [ "$(id -u)" != 0 ]; then
+	skip_block 1 "needs root"
+	done_testing
+fi
+
+reads() { awk '{ print $1 }' "/sys/block/${loop#/dev/}/stat"; }
+
+loop_new 64M
+cleanup blockdev --setrw "$loop"
+must stele build -q src "$loop@v1"
+must stele map --read-only "$loop@v1" disk
+is 1 "$(blockdev --getro "$loop")" "read-only while it is mapped"
+before=$(reads)
+must stele info disk >/dev/null
+after_info=$(reads)
+must stele cat disk train/dog/1 >/dev/null
+ok "cat reads the device" test "$(reads)" -gt "$after_info"
+diag "device reads: info $((after_info - before))"
+must stele unmap disk
+is 0 "$(blockdev --getro "$loop")" "writable afterwards"
+
+done_testing

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# refuse.t - what stele build will not overwrite, and what it says of it
+#
+# Each refusal leaves the target as it was, byte for byte. What is in use is
+# refused with --force, too; the rest is overwritten then.
+. "${0%/*}/../tap.sh"
+
+mkdir -p "$tmp/src/train/cat" "$tmp/src/train/dog"
+for i in 1 2 3 4 5 6 7 8 9; do
+	head -c $((i * 1000)) /dev/urandom >"$tmp/src/train/cat/$i"
+	head -c $((i * 10)) /dev/urandom >"$tmp/src/train/dog/$i"
+done
+
+sum() { sha256sum <"$1"; }
+
+# refused WHAT WORDS TARGET [OPTION...]: fails, says WORDS, changes nothing
+refused() {
+	local what=$1 words=$2 target=$3 before
+	shift 3
+	before=$(sum "$target")
+	run stele build "$@" "$tmp/src" "$target"
+	is 1 "$status" "$what: refused"
+	ok "$what: says '$words'" grep -qF -- "$words" <<<"$err"
+	is "$before" "$(sum "$target")" "$what: unchanged"
+}
+
+# in_use WHAT WORDS TARGET: not even with --force
+in_use() {
+	refused "$@"
+	refused "$1, by force" "$2" "$3" --force
+}
+
+# builds WHAT TARGET [OPTION...]
+builds() {
+	local what=$1 target=$2
+	shift 2
+	run stele build "$@" "$tmp/src" "$target"
+	is 0 "$status" "$what: builds" || diag "$err"
+	run stele verify "$target"
+	is 0 "$status" "$what: is sound" || diag "$out" "$err"
+}
+
+# ---- files ----
+
+file=$tmp/file
+builds "no file" "$file"
+refused "an image" "label" "$file" --label cats
+refused "an image" "'v1'" "$file"
+builds "an image, by force" "$file" --force --label "the cats"
+refused "an image with a label" "'the cats'" "$file"
+
+echo "dear diary" >"$tmp/diary"
+refused "a file of somebody's" "not empty" "$tmp/diary"
+builds "a file of somebody's, by force" "$tmp/diary" --force
+
+: >"$tmp/empty"
+builds "an empty file" "$tmp/empty"
+truncate -s 8M "$tmp/hole"
+builds "a file that is all hole" "$tmp/hole"
+
+exec 7<"$file"
+in_use "a file that somebody reads" "is open in process" "$file"
+exec 7<&-
+
+must stele map "$file" reader
+in_use "a file that is mapped" "'reader'" "$file"
+in_use "another name of it" "'reader'" "$tmp/../${tmp##*/}/file"
+must stele unmap reader
+builds "a file that was mapped" "$file" --force
+
+for kind in "$tmp/src" /dev/null; do
+	run stele build --force "$tmp/src" "$kind"
+	is 1 "$status" "${kind##*/}: neither file nor device"
+done
+run stele build "$tmp/src" "rbd:pool/image"
+is 1 "$status" "rbd: refused"
+ok "rbd: says why" grep -q librbd <<<"$err"
+
+# ---- devices ----
+
+if [ "$(id -u)" != 0 ]; then
+	skip_block 1 "needs root"
+	done_testing
+fi
+
+loop_new 16M
+builds "a device" "$loop"
+refused "a device with an image" "'v1'" "$loop"
+builds "a device with an image, by force" "$loop" --force
+
+must mkfs.ext4 -q -F -L photos "$loop"
+refused "ext4" "ext4 (filesystem), label 'photos'" "$loop"
+
+mkdir "$tmp/mnt"
+if mount -o ro "$loop" "$tmp/mnt" 2>/dev/null; then
+	cleanup umount -q "$tmp/mnt"
+	in_use "mounted ext4" "mounted on $tmp/mnt" "$loop"
+	in_use "a file under a loop device" "under loop device" "$loop_file"
+	umount "$tmp/mnt"
+else
+	skip_block 12 "needs ext4"
+fi
+builds "ext4, by force" "$loop" --force
+ok "ext4, by force: blkid finds nothing" not blkid -p "$loop"
+
+must mkswap -q "$loop"
+refused "swap space over an image" "swap (other)" "$loop"
+refused "swap space over an image" "'v1'" "$loop"
+if swapon "$loop" 2>/dev/null; then
+	cleanup swapoff "$loop"
+	in_use "swap in use" "it is swap" "$loop"
+	swapoff "$loop"
+else
+	skip_block 6 "needs swap"
+fi
+
+must sfdisk -q "$loop" <<<$'label: gpt\n,8M'
+refused "GPT over an image" "gpt (partition table)" "$loop"
+builds "GPT, by force" "$loop" --force
+ok "GPT, by force: blkid finds nothing" not blkid -p "$loop"
+must sfdisk -q --wipe never "$loop" <<<"label: dos"
+refused "MBR over an image" "dos (partition table)" "$loop"
+refused "MBR over an image" "'v1'" "$loop"
+
+must wipefs -qa "$loop"
+must dd if=/dev/zero of="$loop" bs=1M count=4 status=none
+exec 7<"$loop"
+in_use "a device that somebody reads" "is open in process" "$loop"
+exec 7<&-
+builds "once nobody does" "$loop"
+
+must blockdev --setro "$loop"
+cleanup blockdev --setrw "$loop"
+refused "a read-only device" "$loop" "$loop" --force
+must blockdev --setrw "$loop"
+
+loop_new 2M
+refused "a device too small" "2097152" "$loop"
+
+done_testing
