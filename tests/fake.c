@@ -159,8 +159,10 @@ struct fake_file *fake_add(struct fake *fake, const char *key, uint64_t size)
 {
 	struct fake_file *file;
 
-	fake->files = realloc(fake->files,
-			      (fake->count + 1) * sizeof(*fake->files));
+	/* Room for the next power of two: full when the count is one. */
+	if (!(fake->count & (fake->count - 1)))
+		fake->files = realloc(fake->files, (fake->count * 2 + 1) *
+						   sizeof(*fake->files));
 	if (!fake->files)
 		sysbail("no memory");
 	file = &fake->files[fake->count++];
