@@ -206,6 +206,32 @@ static void test_all_gone(void)
 	fake_release(&fake);
 }
 
+/* Voids of many threads: found out of order, listed in order. */
+static void test_many_gone(void)
+{
+	static const char *gone[1001];
+	struct stele_build_opts opts = {.size = sizeof(opts),
+					.jobs = 8,
+					.flags = STELE_BUILD_SKIP_CHANGED};
+	struct stele_device *dev = old_device();
+	struct stele_build_report report;
+	struct fake fake;
+	size_t count = 0;
+
+	fake_init(&fake);
+	fake_add_many(&fake, "a", 3000, 3000);
+	for (size_t i = 0; i < 3000; i += 3) {
+		fake.files[i].size_now++;
+		gone[count++] = fake.files[i].key;
+	}
+	is_int(0, stele_build_on(dev, &fake.source, "v1", &opts, &report),
+	       "a third of the samples changed");
+	is_uint(2000, report.sample_count, "the rest is there");
+	built_check(dev, &fake, gone, "a third changed");
+	stele_device_close(dev);
+	fake_release(&fake);
+}
+
 /* It is we who cannot go on: never a reason to leave a sample out. */
 static void test_ours(void)
 {
@@ -230,6 +256,7 @@ int main(void)
 		test_lost(&all[i]);
 	test_wiped();
 	test_all_gone();
+	test_many_gone();
 	test_ours();
 	return done();
 }
