@@ -70,6 +70,9 @@ static int fake_open(struct stele_source *source,
 	const struct fake_file *file = NULL;
 	int handle;
 
+	__atomic_add_fetch(&fake->opened_total, 1, __ATOMIC_RELAXED);
+	if (fake->on_open)
+		fake->on_open(fake->on_open_user);
 	for (size_t i = 0; i < fake->count && !file; i++)
 		if (strlen(fake->files[i].key) == entry->key_size &&
 		    !memcmp(fake->files[i].key, entry->key, entry->key_size))

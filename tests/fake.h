@@ -25,7 +25,10 @@ struct fake {
 	size_t count;
 	bool backwards;	  /* hand out the last one first */
 	int scan_error;
-	unsigned int opened; /* files open now; atomic */
+	void (*on_open)(void *user); /* before each file; may be NULL */
+	void *on_open_user;
+	unsigned int opened;	   /* files open now; atomic */
+	unsigned int opened_total; /* ever; atomic */
 };
 
 void fake_init(struct fake *fake);

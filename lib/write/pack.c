@@ -19,55 +19,68 @@ static size_t at_most(uint64_t a, size_t b)
 	return a < b ? (size_t)a : b;
 }
 
+/* A file while it is read. */
+struct reading {
+	struct stele_source_file file;
+	uint64_t left;
+	bool at_end; /* a read that asked for more came back short */
+	int lost;    /* the source failed: negative errno */
+};
+
 /*
- * The next bytes of the file. *lost says that the source failed, the return
- * that the device did.
+ * The next bytes of the file, and one more if there is room: most files then
+ * take a single read, which also shows that they have not grown. What was read
+ * over the end is overwritten by what comes next.
+ * Return: 0 (see reading->lost); errno of the device.
  */
-static int copy_piece(struct stele_packer *packer,
-		      struct stele_source_file *file, uint64_t left,
-		      uint64_t *done, int *lost)
+static int copy_piece(struct stele_packer *packer, struct reading *reading)
 {
 	uint8_t *data;
-	size_t room;
+	size_t room, wanted;
 	ssize_t got;
 	int ret = stele_stream_room(&packer->stream, &data, &room);
 
 	if (ret < 0)
 		return ret;
-	got = packer->source->ops->read(file, data, at_most(left, room));
-	if (got <= 0) {
-		*lost = got ? (int)got : -ETXTBSY; /* it shrank */
+	wanted = at_most(reading->left + 1, room);
+	got = packer->source->ops->read(&reading->file, data, wanted);
+	if (got <= 0 || (uint64_t)got > reading->left) {
+		/* An error, or it shrank, or it grew. */
+		reading->lost = got < 0 ? (int)got : -ETXTBSY;
 		return 0;
 	}
+	reading->left -= (uint64_t)got;
+	reading->at_end = !reading->left && (size_t)got < wanted;
 	packer->crc = stele_crc32c(packer->crc, data, (size_t)got);
 	stele_hash_add(packer->hash, data, (size_t)got);
-	*done += (uint64_t)got;
 	return stele_stream_advance(&packer->stream, (size_t)got);
 }
 
+static int check_end(struct stele_packer *packer, struct reading *reading)
+{
+	char more;
+	ssize_t got = packer->source->ops->read(&reading->file, &more, 1);
+
+	return got > 0 ? -ETXTBSY : (int)got;
+}
+
+/* *done: bytes that went into the stream. */
 static int copy_payload(struct stele_packer *packer,
 			const struct stele_source_entry *entry, uint64_t *done,
 			int *lost)
 {
-	const struct stele_source_ops *ops = packer->source->ops;
-	struct stele_source_file file = {0};
-	char more;
+	struct reading reading = {.left = entry->size};
 	int ret = 0;
 
-	*done = 0;
-	*lost = ops->open(packer->source, entry, &file);
-	if (*lost)
-		return 0;
-	while (!ret && !*lost && *done < entry->size)
-		ret = copy_piece(packer, &file, entry->size - *done, done,
-				 lost);
-	if (!ret && !*lost) {
-		ssize_t got = ops->read(&file, &more, 1);
-
-		if (got)
-			*lost = got < 0 ? (int)got : -ETXTBSY; /* it grew */
-	}
-	ops->close(&file);
+	reading.lost = packer->source->ops->open(packer->source, entry,
+						 &reading.file);
+	while (!ret && !reading.lost && reading.left)
+		ret = copy_piece(packer, &reading);
+	if (!ret && !reading.lost && !reading.at_end)
+		reading.lost = check_end(packer, &reading);
+	packer->source->ops->close(&reading.file);
+	*done = entry->size - reading.left;
+	*lost = reading.lost;
 	return ret;
 }
 

@@ -16,7 +16,6 @@
 #include "lib/write/blocks.h"
 
 #define BUFFER_SIZE (UINT64_C(4) << 20)
-#define TICK_EVERY  4096u
 
 struct writing {
 	struct stele_builder *builder;
@@ -24,13 +23,18 @@ struct writing {
 	const struct stele_written *written;
 	struct stele_hash *hash;
 	struct stele_blocks_writer out;
+	uint64_t begin;		   /* of the sections on the target */
 	struct stele_spill hashes; /* of the blocks of one level */
 	struct stele_spill names;  /* raw stream */
 };
 
-static int now_and_then(struct writing *w, uint64_t i)
+/* Behind each block, or few of them. */
+static int tell(struct writing *w)
 {
-	return i % TICK_EVERY ? 0 : stele_builder_tick(w->builder);
+	struct stele_build_progress *progress = &w->builder->progress;
+
+	progress->bytes_done = stele_blocks_offset(&w->out) - w->begin;
+	return stele_builder_tick(w->builder);
 }
 
 /* The block that next() gave last is complete. */
@@ -69,7 +73,7 @@ static int write_keys(struct writing *w)
 		stele_keys_begin(page, block);
 		stele_keys_add(page, entry.key, (uint32_t)entry.key_size,
 			       numbers[i], entry.size);
-		ret = stele_builder_tick(w->builder);
+		ret = tell(w);
 	}
 	if (!ret && block) {
 		stele_keys_end(page);
@@ -95,7 +99,7 @@ static int write_numbers(struct writing *w, const uint64_t *values)
 		for (uint32_t i = 0; i < per_block && at + i < count; i++)
 			stele_order_put(block, width, i, values[at + i]);
 		seal(w, block, STELE_BLOCK_ORDER);
-		ret = stele_builder_tick(w->builder);
+		ret = tell(w);
 	}
 	return ret;
 }
@@ -137,7 +141,7 @@ static int write_labels(struct writing *w)
 		}
 		stele_column_summarise(column, i, STELE_FIELD_I64);
 		seal(w, block, STELE_BLOCK_COLUMN);
-		ret = stele_builder_tick(w->builder);
+		ret = tell(w);
 	}
 	return ret;
 }
@@ -220,7 +224,7 @@ static int write_level(struct writing *w, enum stele_block_type type,
 		seal(w, block, type);
 		stele_hash_block(w->hash, block,
 				 hashes + index++ * STELE_DIGEST_SIZE);
-		ret = now_and_then(w, index);
+		ret = tell(w);
 	}
 	return ret;
 }
@@ -355,16 +359,16 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 
 	stele_spill_init(&w.hashes, &plan->pool);
 	stele_spill_init(&w.names, &plan->pool);
-	ret = stele_builder_phase(builder, STELE_PHASE_SECTIONS,
-				  d->sample_count, plan->sections_size);
+	w.begin = d->offset + round_up(d->slots_offset + d->slots_size,
+				       STELE_BLOCK_SIZE);
+	ret = stele_builder_phase(builder, STELE_PHASE_SECTIONS, 0,
+				  plan->sections_size);
 	if (!ret)
 		ret = stele_hash_new(&w.hash);
 	if (!ret)
-		ret = stele_blocks_open(
-			&w.out, dev,
-			d->offset + round_up(d->slots_offset + d->slots_size,
-					     STELE_BLOCK_SIZE),
-			memory < BUFFER_SIZE ? memory : BUFFER_SIZE);
+		ret = stele_blocks_open(&w.out, dev, w.begin,
+					memory < BUFFER_SIZE ? memory :
+							       BUFFER_SIZE);
 	if (!ret && plan->has_labels)
 		ret = make_names(&w);
 	if (!ret) {

@@ -10,13 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SEEN_MAX 4096
@@ -31,6 +32,7 @@ struct seen {
 	unsigned int skip_count;
 	int skip_return, entry_return, tick_return;
 	unsigned int ticks;
+	bool hold; /* entries until the first tick */
 	int busy; /* two calls at once show here */
 	bool overlapped;
 };
@@ -50,6 +52,10 @@ static int on_entry(void *user, const struct stele_source_entry *entry)
 {
 	struct seen *seen = user;
 
+	while (__atomic_load_n(&seen->hold, __ATOMIC_ACQUIRE))
+		sched_yield();
+	for (unsigned int i = 0; seen->tick_return && i < 1000; i++)
+		sched_yield(); /* the callback has yet to return */
 	enter(seen);
 	seen->keys[seen->count] = strndup(entry->key, entry->key_size);
 	seen->sizes[seen->count] = entry->key_size;
@@ -76,6 +82,7 @@ static int on_tick(void *user)
 	struct seen *seen = user;
 
 	seen->ticks++;
+	__atomic_store_n(&seen->hold, false, __ATOMIC_RELEASE);
 	return seen->tick_return;
 }
 
@@ -290,6 +297,19 @@ static void make_deep(int top, unsigned int levels, size_t name_size,
 	close(at);
 }
 
+/* nftw(3), which clears up behind us, stops at PATH_MAX; rm(1) does not. */
+static void remove_deep(const char *path)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", path, (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, NULL, 0) < 0)
+		sysbail("cannot remove %s", path);
+}
+
 static void test_depth(void)
 {
 	char *path = path_of("deep"), *far = path_of("far");
@@ -307,10 +327,8 @@ static void test_depth(void)
 	is_uint(0, seen.count, "nothing is found");
 	seen_release(&seen);
 	close(beyond);
-
-	beyond = open(far, O_RDONLY | O_DIRECTORY);
-	make_file(beyond, "mark", "");
-	close(beyond);
+	remove_deep(far);
+	remove_deep(path);
 	free(far);
 	close(top);
 	free(path);
@@ -367,6 +385,12 @@ static void test_stops(void)
 	struct seen seen = {.entry_return = -EDOM};
 
 	is_int(-EDOM, scan_path(path, &seen, 4), "the sink's error comes back");
+	seen_release(&seen);
+	seen.hold = true;
+	seen.tick_return = 1;
+	is_int(-ECANCELED, scan_path(path, &seen, 4), "a scan can be stopped");
+	is_uint(1, seen.ticks > 0, "from the thread that scans");
+	ok(seen.count < 20, "and does not go on to the end");
 	seen_release(&seen);
 	free(path);
 	path = path_of("nowhere");
