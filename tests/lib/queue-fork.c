@@ -19,6 +19,20 @@
 #define DEPTH 16
 #define PIECE 65536
 
+/*
+ * A sanitizer's allocator does not survive the fork of a process with threads
+ * (gcc 12: its locks stay as they are): then a child must not allocate or free.
+ */
+static bool may_allocate(struct stele_device *dev)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return strcmp(stele_device_backend(dev), STELE_BACKEND_THREADS) != 0;
+#else
+	(void)dev;
+	return true;
+#endif
+}
+
 /* 0, or the number of the step that went wrong. */
 static int use_in_child(struct stele_device *dev, struct stele_queue *queue,
 			struct stele_request *spare, char *data)
@@ -34,6 +48,8 @@ static int use_in_child(struct stele_device *dev, struct stele_queue *queue,
 		return 3;
 	if (stele_queue_fd(queue) != -EOWNERDEAD)
 		return 4;
+	if (!may_allocate(dev))
+		return 0;
 	stele_queue_close(queue);
 
 	/* A queue of its own serves, and blocking transfers, too. */
