@@ -126,7 +126,7 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		     unsigned int max, unsigned int min)
 {
 	unsigned int count = 0;
-	int n = 1;
+	int n;
 
 	if (is_forked(queue))
 		return -EOWNERDEAD;
@@ -134,12 +134,11 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		min = queue->in_flight;
 	if (min > max)
 		min = max;
-	/* The last round sees nothing: it has pushed what was started again. */
-	while (n > 0 && count < max && queue->in_flight)
+	/* What one round starts again, the wait of the next one pushes. */
+	do {
 		n = reap_round(queue, min > count ? min - count : 0, done, max,
 			       &count);
-	if (n > 0 && queue->in_flight)
-		n = queue->ops->wait(queue, 0, NULL, NULL, 0);
+	} while (n > 0 && count < max && queue->in_flight);
 	if (n < 0 && !count)
 		return -EIO;
 	return (int)count;

@@ -35,6 +35,22 @@ static void check_round_trip(struct stele_device *dev, const char *name)
 	free(seen);
 }
 
+/* A last piece that is not aligned: then not even the first is written. */
+static void check_refused_whole(struct stele_device *dev, const char *name)
+{
+	size_t size = (size_t)dev->limits.transfer_max + 100;
+	char *before = test_data(dev, size, 8), *after = test_data(dev, size, 9);
+
+	stele_device_read(dev, before, 0, dev->limits.transfer_max);
+	is_int(-EINVAL, stele_device_write(dev, after, 0, size),
+	       "%s: write refuses the end of a long one", name);
+	stele_device_read(dev, after, 0, dev->limits.transfer_max);
+	is_blob(before, after, dev->limits.transfer_max,
+		"%s: nothing was written", name);
+	free(before);
+	free(after);
+}
+
 static void check_refusals(struct stele_device *dev, const char *name)
 {
 	static const struct {
@@ -63,6 +79,7 @@ static void check_refusals(struct stele_device *dev, const char *name)
 		       "%s: write refuses %s", name, cases[i].what);
 	}
 	is_blob(before, data, 8192, "%s: memory untouched", name);
+	check_refused_whole(dev, name);
 	is_int(-EINVAL, stele_device_discard(dev, 1, 512),
 	       "%s: discard refuses offset", name);
 	is_int(-EINVAL, stele_device_discard(dev, 512, 1),

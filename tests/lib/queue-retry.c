@@ -165,6 +165,27 @@ static void check_flush(struct stele_device *dev, const char *backend)
 	is_int(-EIO, stele_device_flush(dev), "%s: flush fails", backend);
 }
 
+/* Progress pays for new retries. */
+static void check_progress(struct run *run)
+{
+	static const struct stele_fault_rule rules[] = {
+		FAIL(STELE_RETRY_MAX, EAGAIN),
+		SHORTEN(1, 4096),
+		FAIL(STELE_RETRY_MAX, EINTR),
+	};
+	char *data = test_data(run->dev, LENGTH, 6);
+
+	run->op = STELE_OP_READ;
+	for (int queued = 0; queued < 2; queued++) {
+		run->queued = queued;
+		if (stele_fault_set_rules(run->dev, rules, 3))
+			bail("no rules");
+		is_int(0, transfer(run, data), "%s: retries of each piece",
+		       run->backend);
+	}
+	free(data);
+}
+
 /* One request in trouble hurts none of its neighbours. */
 static void check_neighbours(struct stele_device *dev, const char *backend)
 {
@@ -222,6 +243,7 @@ int main(void)
 			check_cases(&run);
 		}
 		check_flush(run.dev, run.backend);
+		check_progress(&run);
 		check_neighbours(run.dev, run.backend);
 		stele_device_close(run.dev);
 	}
