@@ -256,6 +256,43 @@ static void test_poll(struct test_dataset *t)
 	stele_reader_close(reader);
 }
 
+/* Twice as many samples as the queue is deep: nobody but collect issues those. */
+static void test_poll_only(struct test_dataset *t)
+{
+	uint64_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct stele_reader *reader = open_reader(t, 0, 4);
+	struct stele_sample samples[8];
+	int fd = stele_reader_fd(reader), collected = 0;
+
+	is_int(8, stele_reader_submit(reader, ids, NULL, 8), "submit once");
+	while (collected < 8 && readable(fd, FOREVER))
+		collected += stele_reader_collect(reader, samples, 8, 0);
+	is_int(8, collected, "then poll and collect alone");
+	stele_reader_close(reader);
+}
+
+/* What failed holds no buffer, released or not. */
+static void test_failed_buffers(struct test_dataset *t)
+{
+	struct stele_reader *reader = open_reader(t, 32 * KIB, 16);
+	uint64_t ids[4] = {0, 1, 2, 3};
+	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL, .error = EIO};
+	struct stele_sample samples[4];
+	int failed = 0, n;
+
+	stele_fault_set_rules(t->dev, &rule, 1);
+	for (unsigned int i = 0; i < 3; i++) {
+		n = stele_reader_submit(reader, ids, NULL, 4);
+		n = stele_reader_collect(reader, samples, 4, (unsigned int)n);
+		while (n-- > 0)
+			failed += samples[n].status == -EIO;
+	}
+	stele_fault_set_rules(t->dev, NULL, 0);
+	is_int(12, failed, "three times four samples fail");
+	is_int(4, stele_reader_submit(reader, ids, NULL, 4), "room for four");
+	stele_reader_close(reader);
+}
+
 static void check(const char *backend)
 {
 	/* One sample of a page each: slots of 8192 bytes. */
@@ -286,6 +323,8 @@ static void check(const char *backend)
 	test_into(&t);
 	test_into_again(&t);
 	test_poll(&t);
+	test_poll_only(&t);
+	test_failed_buffers(&t);
 	test_dataset_close(&t);
 }
 
