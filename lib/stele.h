@@ -639,7 +639,7 @@ struct stele_map_opts {
 
 struct stele_mapping_info {
 	char name[STELE_NAME_SIZE_MAX + 1];
-	const char *target; /* path, resolved; valid during the callback */
+	const char *target; /* path, resolved; valid during the callback, NULL from stele_map() */
 	char snapshot[STELE_NAME_SIZE_MAX + 1];
 	uint8_t uuid[STELE_UUID_SIZE];
 	uint8_t digest[STELE_DIGEST_SIZE];

@@ -109,7 +109,7 @@ must mkswap -q "$loop"
 refused "swap space over an image" "swap (other)" "$loop"
 refused "swap space over an image" "'v1'" "$loop"
 if swapon "$loop" 2>/dev/null; then
-	cleanup swapoff "$loop"
+	cleanup sh -c "swapoff $loop 2>/dev/null"
 	in_use "swap in use" "it is swap" "$loop"
 	swapoff "$loop"
 else
