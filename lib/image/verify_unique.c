@@ -118,6 +118,14 @@ int stele_verify_unique(struct stele_check *check,
 		stele_keys_walk_release(&m->walks[i]);
 	free(m->walks);
 	free(m);
-	/* A page that cannot be read was reported with its segment. */
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	/* A damaged page was reported with its segment; not one that is new. */
+	if (ret < 0 && check->report->damaged == 0)
+		stele_check_report(check, ret, "snapshot",
+				   check->image->sb.catalog_offset,
+				   check->image->sb.catalog_size,
+				   "keys of snapshot '%s' cannot be compared",
+				   snapshot->info.name);
+	return 0;
 }
