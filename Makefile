@@ -145,11 +145,12 @@ $(UNIT) $(AIDS): $(O)/%: $(O)/%.o $(O)/tests/tap.a $(O)/libstele.a
 	$(link)
 
 # The fuzz targets again, as programs that replay their corpus and speak TAP.
-$(FUZZ): $(O)/%: $(O)/%.o $(O)/tests/fuzz/replay.o $(O)/libstele.a
+$(FUZZ): $(O)/%: $(O)/%.o $(O)/tests/fuzz/replay.o $(O)/tests/tap.a \
+		$(O)/libstele.a
 	$(call say,LD,$@)
 	$(link)
 
-$(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/libstele.a
+$(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/tests/tap.a $(O)/libstele.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) $(LDLIBS) -o $@
 

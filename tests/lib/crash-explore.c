@@ -60,6 +60,7 @@ static struct {
 } seen;
 
 static struct test_sample *samples;
+static unsigned int first_sample; /* so that a second build has other bytes */
 
 static uint8_t *copy_of(const void *bytes)
 {
@@ -114,7 +115,8 @@ static void close_history(struct history *h)
 static void add_generation(struct history *h, struct test_image *t)
 {
 	const struct test_segment in = {
-		.samples = samples + t->counts.segments, .count = 3};
+		.samples = samples + first_sample + t->counts.segments,
+		.count = 3};
 	static const uint64_t deleted[] = {1};
 	const struct test_ref ref = {t->counts.segments, deleted, 1};
 	char name[] = "v0";
@@ -454,7 +456,7 @@ int main(void)
 	uint8_t *old;
 
 	plan_lazy();
-	samples = test_samples(16, 300, 77);
+	samples = test_samples(24, 300, 77);
 	durable = calloc(1, IMAGE_SIZE);
 	if (!durable || !blank ||
 	    stele_device_open_memory(IMAGE_SIZE, 512, &replay) < 0)
@@ -462,6 +464,7 @@ int main(void)
 	state = stele_device_memory(replay);
 	explore_build("over a blank target", blank, &old);
 	explore_restarts();
+	first_sample = 8;
 	explore_build("over an old image", old, NULL);
 	explore_restarts();
 	stele_device_close(replay);
