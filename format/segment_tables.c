@@ -86,7 +86,8 @@ static int check_run(const struct stele_descriptor *d,
 	    stele_slot_size(run->slot_size, d->granule) != run->slot_size)
 		return unclean(why, "descriptor: slot size of no class");
 	if (!is_aligned(run->offset, d->granule) ||
-	    (d->boundary && !is_aligned(run->offset, d->boundary)))
+	    (d->boundary >= run->slot_size &&
+	     !is_aligned(run->offset, d->boundary)))
 		return unclean(why, "descriptor: misaligned run");
 	if (run->offset < before)
 		return unclean(why, "descriptor: run on the one before");

@@ -235,6 +235,9 @@ static void test_boundary(void)
 	d.slots_size = 3 * 0x14000;
 	is_int(0, decode_boundary(&d, 0x14000, 0x10000, &why),
 	       "slots that are larger");
+	d.slots_offset = 0x11000;
+	is_int(0, decode_boundary(&d, 0x14000, 0x11000, &why),
+	       "slots that are larger, and begin anywhere");
 }
 
 static void test_empty(void)
