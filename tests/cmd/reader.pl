@@ -1,0 +1,310 @@
+#!/usr/bin/env perl
+# SPDX-License-Identifier: Apache-2.0
+#
+# reader.pl - a second reader of images, written from stele-format(5) alone
+#
+#	reader.pl [--dump[=SNAPSHOT]] IMAGE
+#
+# It shares nothing with the library, on purpose: where it and the library
+# read the same, the page says enough and the library does what it says.
+# Everything that an image holds is checked and summed up. With --dump the
+# summary goes to stderr, and the samples of the latest or of the named
+# snapshot are listed: id, key in hex, size, SHA-256 of the payload, scalars.
+# Status 0: sound. 3: damaged; the first damage ends it, but for that of a copy
+# that recovery passes over. Functions stand in the order of the page.
+use v5.14;
+use warnings;
+use FindBin '$RealBin';
+use lib "$RealBin/reader";
+use Blocks;
+use Digest::SHA qw(sha256);
+use Segment;
+
+use constant {
+	SUPERBLOCK => 1, CATALOG => 2, DELETED => 3,
+	START => 0x200000, LIMIT => 2**62,
+};
+
+# ---- superblock and recovery ----
+
+sub superblock {	# OFFSET
+	my ($offset) = @_;
+	my $block = bytes_at($offset, BLOCK);
+	my $payload = block_payload($block, $offset, SUPERBLOCK);
+	my $s = take('version le32, state le32, compat le64, ro_compat le64,
+		incompat le64, uuid 16, label 64, size le64, high_water le64,
+		catalog_offset le64, catalog_size le64, catalog_crc le32,
+		fence_mode le32, fence_epoch le64, created i64, time i64,
+		zero 3888', $payload, 0, "superblock at $offset");
+	$s->{generation} = unpack 'Q<', substr $block, 24;
+	substr($block, 12, 12) = "\0" x 12;
+	$s->{compared} = $block;
+	check($s->{version} == 1 && ($s->{incompat} & ~3) == 0,
+		'NEWER: version or features');
+	check($s->{state} <= 1 && $s->{fence_mode} <= 3, 'state or fence mode');
+	$s->{label} = text($s->{label}, 'label');
+	check($s->{$_} % BLOCK == 0, $_) for qw(size high_water);
+	check(START <= $s->{high_water} && $s->{high_water} <= $s->{size} &&
+		START < $s->{size} && $s->{size} <= LIMIT, 'sizes');
+	if ($s->{state} == 0) {
+		check($s->{$_} == 0, "unfinished: $_") for qw(generation
+			catalog_offset catalog_size catalog_crc);
+		check($s->{high_water} == START, 'unfinished: high-water mark');
+		return $s;
+	}
+	check($s->{generation} && ~$s->{generation}, 'generation');
+	my ($at, $size) = @$s{qw(catalog_offset catalog_size)};
+	check($at % BLOCK == 0 && $size % BLOCK == 0 && $size > 0 &&
+		$size <= 64 << 20 && $at >= START && $at < LIMIT &&
+		$at + $size <= $s->{high_water}, 'place of the catalog');
+	return $s;
+}
+
+sub recover {
+	my (@good, @notes, @reasons);
+	for my $offset (0x1000, 0x2000, 0x100000, 0x101000) {
+		my $s = eval { superblock($offset) };
+		my $why = $s ? ($s->{state} ? 'ready' : 'unfinished') .
+			" generation $s->{generation}" : $@ =~ s/\n//r;
+		push @notes, sprintf 'superblock at 0x%x: %s', $offset, $why;
+		check(0, $notes[-1]) if $why =~ /^NEWER/;
+		push @good, $s if $s;
+	}
+	check(@good, join '; ', @notes);
+	for my $s (sort { $b->{generation} <=> $a->{generation} } @good) {
+		check($s->{compared} eq $_->{compared}, 'a fork')
+			for grep { $_->{generation} == $s->{generation} } @good;
+		check($s->{state}, join '; ', 'nothing to read', @notes, @reasons);
+		check($s->{size} <= image_size(), 'the target is too short');
+		$s->{catalog} = eval { catalog($s) };
+		push @reasons, "generation $s->{generation}: $@" unless $s->{catalog};
+		return ($s, \@notes, \@reasons) if $s->{catalog};
+	}
+	check(0, join '; ', @notes, @reasons);
+}
+
+# ---- catalog ----
+
+my $segment_row = 'id le64, offset le64, size le64, descriptor_size le64,
+	count le64, zero 24';
+my $snapshot_row = 'name 64, id le64, parent le64, time i64, count le64,
+	digest 32, ref_index le32, ref_count le32, note_offset le32,
+	note_size le32, signature_index le32, signature_count le32, zero 40';
+my $ref_row = 'segment le32, zero le32, offset le64, count le64, owner le64,
+	zero 16';
+
+sub catalog {	# SUPERBLOCK
+	my ($s) = @_;
+	my $blocks = bytes_at($s->{catalog_offset}, $s->{catalog_size});
+	check(crc32c($blocks) == $s->{catalog_crc}, 'catalog: crc');
+	my @payloads = payloads(@$s{qw(catalog_offset catalog_size)}, CATALOG,
+				$s->{generation});
+	my $c = take('size le64, segments le32, snapshots le32, refs le32,
+		free le32, signatures le32, notes le32, next_id le64, zero 24',
+		$payloads[0], 0, 'catalog');
+	my $stream = stream($c->{size}, 'catalog', @payloads);
+	check($c->{segments} <= 16384 && $c->{snapshots} <= 16384 &&
+		$c->{refs} <= 1 << 20 && $c->{free} <= 65536 &&
+		$c->{signatures} <= 65536 && $c->{notes} <= 16 << 20,
+		'catalog: too many of something');
+	my $at = 64;
+	my $table = sub {	# COUNT SIZE ROW WHAT
+		my ($count, $size, $row, $what) = @_;
+		my @rows = map { take($row, $stream, $at + $_ * $size, $what) }
+			0 .. $count - 1;
+		$at += $count * $size;
+		return \@rows;
+	};
+	for ([segments => 64, $segment_row], [snapshots => 192, $snapshot_row],
+	     [refs => 48, $ref_row], [free => 16, 'offset le64, size le64'],
+	     [signatures => 112, 'key 32, sequence le64, zero 8, bytes 64']) {
+		my ($name, $size, $row) = @$_;
+		$c->{$name} = $table->($c->{$name}, $size, $row, $name);
+	}
+	check($at + $c->{notes} == $c->{size}, 'catalog: size');
+	$c->{notes} = substr $stream, $at;
+	check_snapshots($s, $c);
+	check_extents($s, $c);
+	return $c;
+}
+
+sub check_snapshots {	# SUPERBLOCK CATALOG
+	my ($s, $c) = @_;
+	my ($id, $ref, $note, $signature) = (0) x 4;
+	my %names;
+	for my $snap (@{$c->{snapshots}}) {
+		my $what = "snapshot $snap->{id}";
+		$snap->{name} = text($snap->{name}, $what);
+		check_name($snap->{name}, $what);
+		check(!$names{$snap->{name}}++, "$what: the name twice");
+		check($snap->{id} > $id && $snap->{parent} < $snap->{id},
+			"$what: id");
+		check($snap->{ref_index} == $ref && $snap->{note_offset} == $note &&
+			$snap->{signature_index} == $signature, "$what: a gap");
+		$id = $snap->{id};
+		$ref += $snap->{ref_count};
+		$note += $snap->{note_size};
+		$signature += $snap->{signature_count};
+		check($ref <= @{$c->{refs}}, "$what: references");
+		my @refs = @{$c->{refs}}[$snap->{ref_index} .. $ref - 1];
+		my ($live, %seen) = (0);
+		for (@refs) {
+			my $of = $c->{segments}[$_->{segment}];
+			check($of && !$seen{$_->{segment}}++, "$what: segment");
+			check($_->{count} <= $of->{count}, "$what: deleted");
+			check($_->{count} ? $_->{offset} && $_->{owner} :
+				!$_->{offset} && !$_->{owner}, "$what: deleted");
+			check(!$_->{count} || $s->{incompat} & 1, 'DELETED missing');
+			check($_->{owner} <= $s->{generation}, "$what: owner");
+			$live += $of->{count} - $_->{count};
+		}
+		check($live == $snap->{count}, "$what: count");
+		$snap->{refs} = \@refs;
+	}
+	check($c->{next_id} > $id, 'id of the next snapshot');
+	check($ref == @{$c->{refs}} && $note == length $c->{notes} &&
+		$signature == @{$c->{signatures}}, 'something of no snapshot');
+	check(!$signature || $s->{compat} & 1, 'SIGNATURES missing');
+}
+
+sub check_extents {	# SUPERBLOCK CATALOG: they lie apart
+	my ($s, $c) = @_;
+	my (%ids, @all);
+	for my $list (qw(segments free)) {
+		my $last = -1;
+		for (@{$c->{$list}}) {
+			check($_->{offset} > $last, "$list: not ascending");
+			$last = $_->{offset} + ($list eq 'free' ? $_->{size} : 0);
+			push @all, [$_->{offset}, $_->{size}, $list];
+		}
+	}
+	for (@{$c->{segments}}) {
+		check($_->{id} && ~$_->{id} && !$ids{$_->{id}}++, 'segment id');
+		check($_->{descriptor_size} % BLOCK == 0 &&
+			$_->{descriptor_size} <= 512 << 20 &&
+			$_->{descriptor_size} * 2 <= $_->{size} &&
+			$_->{descriptor_size} && $_->{count} <= 1 << 48,
+			"segment $_->{id}: sizes");
+	}
+	push @all, [$_->{offset}, ceil_div($_->{count}, 508) * BLOCK, 'deleted']
+		for grep { $_->{count} } @{$c->{refs}};
+	push @all, [@$s{qw(catalog_offset catalog_size)}, 'catalog'];
+	my ($end, $last) = (START, '');
+	for (sort { $a->[0] <=> $b->[0] } @all) {
+		my ($offset, $size, $what) = @$_;
+		check($offset % BLOCK == 0 && $size % BLOCK == 0 && $size,
+			"$what: alignment");
+		check($offset >= $end ||
+			"$what $last" eq 'deleted deleted', "$what: overlap");
+		$end = $offset + $size if $offset + $size > $end;
+		$last = $what;
+	}
+	check($end <= $s->{high_water}, 'behind the high-water mark');
+}
+
+sub deleted {	# REFERENCE: the numbers
+	my ($ref) = @_;
+	return () unless $ref->{count};
+	my @blocks = payloads($ref->{offset}, ceil_div($ref->{count}, 508) * BLOCK,
+			      DELETED, $ref->{owner});
+	my @numbers = unpack 'Q<*',
+		entries(508, 8, $ref->{count}, 'deleted list', @blocks);
+	my $last = -1;
+	for (@numbers) {
+		check($_ > $last, 'deleted list: not ascending');
+		$last = $_;
+	}
+	return @numbers;
+}
+
+# ---- snapshots ----
+
+sub snapshot {	# SUPERBLOCK SNAPSHOT: its live samples
+	my ($s, $snap) = @_;
+	my $what = "snapshot $snap->{name}";
+	my $all = pack 'C Q<', 2, scalar @{$snap->{refs}};
+	my (@live, %keys, $schema);
+	for my $ref (@{$snap->{refs}}) {
+		my $d = $s->{catalog}{segments}[$ref->{segment}]{read};
+		$schema //= $d->{schema};
+		check($schema eq $d->{schema}, "$what: two schemas");
+		my @deleted = deleted($ref);
+		check(!@deleted || $deleted[-1] < $d->{count}, "$what: deleted number");
+		$all .= $d->{schema} . pack('Q<', $d->{count}) . $d->{root} .
+			pack('Q<', scalar @deleted) . (@deleted ?
+			sha256(pack 'C Q<*', 4, @deleted) : "\0" x 32);
+		my %is_deleted = map { $_ => 1 } @deleted;
+		for (grep { !$is_deleted{$_} } 0 .. $d->{count} - 1) {
+			my $r = $d->{records}[$_];
+			check(!$r->{void}, "$what: sample $_ is void and lives");
+			check(!$keys{$r->{key}}++, "$what: key of $_ twice");
+			push @live, {%$r, fields => [map {
+				$d->{fields}[$_]{type} == F64 } @{$d->{scalars}}]};
+		}
+	}
+	check(sha256($all) eq $snap->{digest}, "$what: digest");
+	return \@live;
+}
+
+sub dump_samples {	# LIVE
+	my ($live) = @_;
+	for my $id (0 .. $#$live) {
+		my $r = $live->[$id];
+		my @scalars = map { number($r->{fields}[$_], $r->{scalars}[$_]) }
+			0 .. $#{$r->{scalars}};
+		say join ' ', $id, unpack('H*', $r->{key}), @$r{qw(size sha)}, @scalars;
+	}
+}
+
+sub report {	# SUPERBLOCK
+	my ($s) = @_;
+	my $c = $s->{catalog};
+	say "image ", unpack('H*', $s->{uuid}), " label '$s->{label}' size $s->{size}",
+		" high-water $s->{high_water}";
+	for (map { $_->{read} } @{$c->{segments}}) {
+		say "segment $_->{id} samples $_->{count} payload $_->{payload_sum}",
+			" granule $_->{granule} boundary $_->{boundary}",
+			' runs ', scalar @{$_->{runs}}, ' levels ', $_->{levels} // 0,
+			' keys ', $_->{is_sorted} ? 'sorted' : 'unsorted';
+		say '  section ', join ' ', 'type', $_->{type},
+			"count $_->{count}",
+			$_->{field} != NO_FIELD ? "field $_->{field}" : () for @{$_->{sections}};
+		say "  field $_->{name} type $_->{type}",
+			defined $_->{names} ? " names $_->{names}" : '' for @{$_->{fields}};
+	}
+	say "snapshot $_->{name} id $_->{id} samples $_->{count} segments ",
+		"$_->{ref_count} digest ", unpack 'H*', $_->{digest}
+		for @{$c->{snapshots}};
+}
+
+# ---- command line ----
+
+my ($dump, $wanted);
+if (@ARGV && $ARGV[0] =~ /\A--dump(?:=(.*))?\z/) {
+	($dump, $wanted) = (1, $1);
+	shift;
+}
+@ARGV == 1 && $ARGV[0] !~ /\A-/ or die "usage: reader.pl [--dump[=SNAPSHOT]] IMAGE\n";
+image_open($ARGV[0]) or die "$ARGV[0]: $!\n";
+
+eval {
+	my ($s, $notes, $reasons) = recover();
+	my @snapshots = @{$s->{catalog}{snapshots}};
+	$_->{read} = segment($_) for @{$s->{catalog}{segments}};
+	$_->{live} = snapshot($s, $_) for @snapshots;
+	select STDERR if $dump;
+	say for @$notes;
+	report($s);
+	if ($dump) {
+		my ($from) = grep { $_->{name} eq ($wanted // $snapshots[-1]{name}) }
+			@snapshots or check(0, 'no such snapshot');
+		select STDOUT;
+		dump_samples($from->{live});
+	}
+	check(!@$reasons && !grep(!/: (ready|unfinished) generation/, @$notes),
+		join '; ', @$notes, @$reasons);
+	1;
+} or do {
+	print STDERR "damaged: $@";
+	exit 3;
+};
