@@ -525,7 +525,7 @@ struct stele_build_opts {
 	const char *backend;
 	const char *label;	/* of the image; NULL: "" */
 	const uint8_t *uuid;	/* 16 bytes; NULL: random */
-	uint64_t file_size;	/* of a new regular file; 0: to fit */
+	uint64_t file_size;	/* of a regular file, whole 4096s; 0: to fit */
 	uint64_t memory_size;	/* 0: 256 MiB */
 	int64_t time;		/* seconds; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t flags;		/* enum stele_build_flags */
@@ -568,7 +568,9 @@ struct stele_build_report {
  * build created is removed when it fails.
  *
  * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a
- * key); errno of source or target. What it was about goes to the log
+ * key); -EFBIG (a file, or all of them, are more than the format holds);
+ * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
+ * more than 4096 bytes, or no path); errno of source or target. What it was about goes to the log
  * callback. @report may be NULL; it is filled as far as known also on errors.
  */
 STELE_API int stele_build(const char *source, const char *target,
