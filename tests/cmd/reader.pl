@@ -71,6 +71,12 @@ sub recover {
 		push @good, $s if $s;
 	}
 	check(@good, join '; ', @notes);
+	my %of = map { join('|', @$_{qw(uuid label created)}) => 1 } @good;
+	push @reasons, "copies of several images\n" if %of > 1;
+	my %same = map { $_->{compared} => $_->{generation} } @good;
+	my %generations = map { $_ => 1 } values %same;
+	push @reasons, "copies of one generation differ\n"
+		if keys %same != keys %generations;
 	for my $s (sort { $b->{generation} <=> $a->{generation} } @good) {
 		check($s->{compared} eq $_->{compared}, 'a fork')
 			for grep { $_->{generation} == $s->{generation} } @good;

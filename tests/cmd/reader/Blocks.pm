@@ -15,7 +15,7 @@ our @EXPORT = qw(BLOCK PAYLOAD check ceil_div round_up is_zero text check_name
 
 # ---- conventions ----
 
-sub check {	# OK WHY...
+sub check($@) {	# OK WHY...; a match that fails is false, not nothing
 	my ($ok, @why) = @_;
 	die join('', @why), "\n" unless $ok;
 }

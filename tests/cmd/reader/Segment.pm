@@ -43,6 +43,7 @@ sub descriptor {	# SEGMENT OF THE CATALOG
 	check($d->{stream} == 256 + 128 * $fields + 24 * $runs + 40 * $sections,
 		"$what: size of the stream");
 	stream($d->{stream}, $what, unpack '(a' . PAYLOAD . ')*', $first);
+	check($d->{count} <= $d->{size} / 16, "$what: more samples than slots");
 	check($d->{order} <= 1 && $d->{granule} =~ /\A(16|64|512|4096)\z/,
 		"$what: order or granule");
 	my $at = 256;
@@ -146,7 +147,7 @@ sub slots {	# SEGMENT: offset and size of each, by number
 	for my $i (0 .. $#runs) {
 		my ($first, $start, $slot) = @{$runs[$i]}{qw(first offset slot)};
 		my $next = $i < $#runs ? $runs[$i + 1]{first} : $count;
-		check($first < $next && $slot &&
+		check($first < $next && $next <= $count && $slot &&
 			slot_size($slot, $d->{granule}) == $slot, $what);
 		check($start % $d->{granule} == 0, "$what: alignment");
 		check_gap($d, $end, $start);
