@@ -157,6 +157,7 @@ static int check_content(struct stele_claim *claim)
 	/* Too small for the last superblock copy: none of ours. */
 	if (claim->size >= STELE_DATA_OFFSET)
 		ret = check_image(claim);
+	claim->ours = ret > 0;
 	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
 		return ret < 0 ? ret : 0;
 	found = stele_guard_signatures(claim->dev, &claim->log);
@@ -232,12 +233,35 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 	return ret;
 }
 
+/*
+ * Erasing both ends takes the end of an older image, and spares the mirrors
+ * that lead to it: before, all its superblocks say "unfinished".
+ */
+static int disown(struct stele_claim *claim)
+{
+	struct stele_superblock sb = {.image_size = claim->size};
+	struct stele_image image;
+	int ret;
+
+	if (sb.image_size > STELE_IMAGE_SIZE_MAX)
+		sb.image_size = STELE_IMAGE_SIZE_MAX;
+	sb.image_size = round_down(sb.image_size, STELE_BLOCK_SIZE);
+	if (sb.image_size <= STELE_DATA_OFFSET)
+		return 0; /* cut off: nothing of it can be read */
+	ret = stele_image_begin(claim->dev, &claim->log, &sb, &image);
+	image.dev = NULL; /* the claim's */
+	stele_image_release(&image);
+	return ret;
+}
+
 int stele_claim_take(struct stele_claim *claim)
 {
 	int ret = 0;
 
 	claim->touched = true;
-	if (claim->force && claim->size)
+	if (claim->ours)
+		ret = disown(claim);
+	if (!ret && claim->force && claim->size)
 		ret = stele_guard_wipe(claim->dev, &claim->log);
 	if (!ret && claim->regular)
 		ret = stele_device_resize_file(claim->dev, claim->image_size);

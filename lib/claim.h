@@ -19,6 +19,7 @@ struct stele_claim {
 	uint64_t size;	   /* of the target when it was opened */
 	uint64_t image_size; /* that an image on it may use */
 	bool created;	   /* a file that was not there */
+	bool ours;	   /* it holds an image, whole or not */
 	bool regular;
 	bool force;
 	bool touched;	   /* what it held is no more */

@@ -31,8 +31,8 @@ int stele_guard_signatures(struct stele_device *dev,
 
 /*
  * Erase every signature found, then the first 128 KiB and the last 128 KiB,
- * flush, and probe again: nothing may be left. Superblocks of an own image
- * lie behind the first 4 KiB and are gone, too.
+ * flush, and probe again: nothing may be left. The mirrors of an own image's
+ * superblocks, at 1 MiB, stay: have them say "unfinished" first.
  * Return: 0; -EEXIST (something is left); errno.
  */
 int stele_guard_wipe(struct stele_device *dev, const struct stele_log *log);

@@ -5,7 +5,8 @@
  * Loop devices, mounts and signatures of other programs: tests/cmd/build.t.
  */
 #include "tests/tap.h"
-#include "lib/device/device.h"
+#include "lib/claim.h"
+#include "lib/image/image.h"
 #include "lib/stele.h"
 
 #include <errno.h>
@@ -164,6 +165,23 @@ static void test_unfinished(void)
 	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "but by force");
 }
 
+/* Cut short behind the wipe, and before the build's own superblocks. */
+static void test_taken(void)
+{
+	const struct stele_log quiet = {0};
+	struct stele_claim claim;
+	struct stele_image image;
+
+	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "an image");
+	if (stele_claim_open(&claim, target, NULL, true, 4 << 20, 0, &quiet))
+		bail("cannot claim '%s'", target);
+	is_int(0, stele_claim_take(&claim), "is taken");
+	is_int(-ENODATA, stele_image_load(claim.dev, NULL, &image),
+	       "and unfinished from then on");
+	stele_claim_drop(&claim, true);
+	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "built again");
+}
+
 static void test_foreign(void)
 {
 	uint64_t size;
@@ -320,6 +338,7 @@ int main(void)
 	test_new_file();
 	test_own_image();
 	test_unfinished();
+	test_taken();
 	test_foreign();
 	test_sizes();
 	test_failed();
