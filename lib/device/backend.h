@@ -41,6 +41,8 @@ bool stele_request_advance(const struct stele_device *dev,
 struct stele_file {
 	struct stele_device base;
 	bool regular;
+	bool forced; /* its backend, by name: no other may serve */
+	_Atomic bool stepped_down; /* told that threads serve */
 	_Atomic uint64_t size; /* of a regular file: where writes end */
 };
 

@@ -103,11 +103,35 @@ static void file_close(struct stele_device *dev)
 	free(dev);
 }
 
+/* Errors by which a kernel or a sandbox says that there is no io_uring. */
+static bool means_absent(int rc)
+{
+	return rc == -EPERM || rc == -EACCES || rc == -ENOSYS ||
+	       rc == -ENOMEM || rc == -EINVAL;
+}
+
+/* What was allowed when the file was opened may be forbidden by now. */
+static int open_uring_queue(struct stele_device *dev, unsigned int depth,
+			    void *arena, size_t arena_size,
+			    struct stele_queue **out)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+	int rc = stele_uring_open_queue(dev, depth, arena, arena_size, out);
+
+	if (!rc || !means_absent(rc) || file->forced)
+		return rc;
+	if (!atomic_exchange(&file->stepped_down, true))
+		stele_log_warning(&dev->log,
+				  "cannot use io_uring any more: %s; threads "
+				  "serve", strerror(-rc));
+	return stele_threads_open_queue(dev, depth, arena, arena_size, out);
+}
+
 static const struct stele_device_ops uring_ops = {
 	.name = STELE_BACKEND_URING,
 	.transfer = file_transfer,
 	.size = file_size,
-	.queue_open = stele_uring_open_queue,
+	.queue_open = open_uring_queue,
 	.close = file_close,
 };
 
@@ -162,13 +186,6 @@ int stele_device_reserve_file(struct stele_device *dev, uint64_t size)
 
 /* ---- choice of the backend ----------------------------------------------- */
 
-/* Errors by which a kernel or a sandbox says that there is no io_uring. */
-static bool means_absent(int rc)
-{
-	return rc == -EPERM || rc == -EACCES || rc == -ENOSYS ||
-	       rc == -ENOMEM || rc == -EINVAL;
-}
-
 static int choose_backend(struct stele_device *dev, const char *backend)
 {
 	bool forced;
@@ -177,6 +194,7 @@ static int choose_backend(struct stele_device *dev, const char *backend)
 	if (!backend || !*backend)
 		backend = getenv(STELE_BACKEND_ENV);
 	forced = backend && *backend;
+	((struct stele_file *)dev)->forced = forced;
 	dev->ops = &threads_ops;
 	if (forced && !strcmp(backend, STELE_BACKEND_THREADS))
 		return 0;

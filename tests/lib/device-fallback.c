@@ -168,6 +168,40 @@ static void check_case(const struct test_case *c, struct seen *seen)
 		   "%s: names it: %s", c->what, seen->log.last);
 }
 
+/* Forbidden between the open of the file and that of a queue. */
+static void check_late(const char *backend, struct seen *seen)
+{
+	pid_t pid;
+	int status;
+
+	memset(seen, 0, sizeof(*seen));
+	pid = fork();
+	if (!pid) {
+		struct stele_log log = test_log_to(&seen->log);
+		struct stele_device *dev;
+
+		seen->rc = stele_device_open_file(path, STELE_DEVICE_WRITE,
+						  backend, &log, &dev);
+		if (seen->rc)
+			_exit(1);
+		forbid(SYS_io_uring_setup, EPERM);
+		seen->transfers = use(dev);
+		if (!seen->transfers)
+			seen->transfers = use(dev);
+		stele_device_close(dev);
+		_exit(0);
+	}
+	status = wait_for(pid);
+	if (status == 77) {
+		skip_block(3, "no seccomp filters");
+		return;
+	}
+	is_int(0, status, "forbidden late, %s: ends", backend ? backend : "-");
+	is_int(backend ? 2 : 0, seen->transfers, "transfers or not");
+	is_uint(backend ? 0 : 1, seen->log.warnings, "told once: %s",
+		seen->log.last);
+}
+
 /* ---- memory that cannot be locked ---------------------------------------- */
 
 static void check_memlock(struct seen *seen)
@@ -220,6 +254,8 @@ int main(void)
 		skip_all("no io_uring here");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		check_case(&cases[i], seen);
+	check_late(NULL, seen);
+	check_late("uring", seen);
 	check_memlock(seen);
 	return done();
 }
