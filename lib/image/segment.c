@@ -38,6 +38,11 @@ static int read_descriptor(struct stele_image *image,
 		*why = "descriptor: differs from the catalog";
 		ret = -EUCLEAN;
 	}
+	if (ret == 0 && d->boundary &&
+	    !(image->sb.feature_incompat & STELE_FEATURE_BOUNDARY)) {
+		*why = "descriptor: a boundary without its feature";
+		ret = -EUCLEAN;
+	}
 	/* A catalog of ours references it: damaged, not foreign. */
 	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
 }

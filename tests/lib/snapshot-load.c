@@ -201,6 +201,35 @@ static void check_digest(void)
 	free(samples);
 }
 
+/* Who does not know boundaries must be kept out. */
+static void check_boundary_bit(void)
+{
+	static struct test_image t;
+	static struct test_log log;
+	struct test_sample *samples = test_samples(20, 500, 5);
+	const struct test_segment in = {
+		.samples = samples, .count = 20, .boundary = 4096};
+	const struct test_ref ref = {0};
+	struct stele_snapshot snapshot;
+	struct stele_device *dev;
+	struct stele_image image;
+
+	test_log_init(&log);
+	stele_device_open_memory(8u << 20, 512, &dev);
+	test_image_begin(&t, dev, 8u << 20);
+	test_image_segment(&t, &in);
+	test_image_snapshot(&t, "v1", &ref, 1);
+	t.incompat = 0;
+	is_int(0, test_image_commit(&t), "a boundary without its bit commits");
+	if (stele_image_load(test_image_end(&t), &log.log, &image) < 0)
+		bail("load");
+	is_int(-EUCLEAN, stele_snapshot_load(&image, 0, &snapshot),
+	       "and is refused");
+	ok(test_log_has(&log, "boundary without its feature"), "which it says");
+	stele_image_release(&image);
+	free(samples);
+}
+
 /* One copy of the descriptor does. */
 static void check_descriptors(void)
 {
@@ -247,6 +276,7 @@ int main(void)
 	check_ids();
 	check_find();
 	check_digest();
+	check_boundary_bit();
 	check_descriptors();
 	return done();
 }
