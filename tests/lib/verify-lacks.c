@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify-lacks.c - a segment without a section that it must have
+ *
+ * Every checksum is right: what the descriptor does not mention is missing all
+ * the same, though the samples can be read.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/segment.h"
+#include "lib/image/snapshot.h"
+#include "lib/image/verify.h"
+#include "tests/image.h"
+#include "tests/tap.h"
+
+#define SECTION_SIZE 40 /* of a reference: stele-format(5) */
+
+static char seen[256];
+
+static void on_damage(void *user, const struct stele_damage *damage)
+{
+	size_t at = strlen(seen);
+
+	(void)user;
+	if (damage->error == -EUCLEAN && !strcmp(damage->what, "descriptor"))
+		snprintf(seen + at, sizeof(seen) - at, "%s; ", damage->detail);
+}
+
+/* Both copies forget their last section. */
+static void forget_last(uint8_t *memory,
+			const struct stele_catalog_segment *where)
+{
+	const uint64_t offsets[] = {
+		where->offset,
+		where->offset + where->size - where->descriptor_size};
+
+	for (int i = 0; i < 2; i++) {
+		struct stele_disk_block *block =
+			(struct stele_disk_block *)(memory + offsets[i]);
+		struct stele_disk_descriptor *d =
+			(struct stele_disk_descriptor *)block->payload;
+		uint64_t size = le64_get(d->stream_size) - SECTION_SIZE;
+
+		d->stream_size = le64_put(size);
+		d->section_count = le32_put(le32_get(d->section_count) - 1);
+		memset(block->payload + size, 0, SECTION_SIZE);
+		stele_block_seal(block, STELE_BLOCK_DESCRIPTOR, offsets[i],
+				 where->id);
+	}
+}
+
+int main(void)
+{
+	static const char *const names[] = {"'digests'", "'order'", "'keys'"};
+	struct test_sample *samples = test_samples(20, 500, 1);
+	const struct test_segment in = {.samples = samples, .count = 20};
+	struct stele_device *dev = test_image_simple(&in, NULL, 0, 0);
+	const struct stele_verify_opts opts = {
+		.size = sizeof(opts), .damage = on_damage, .jobs = 1};
+	struct stele_catalog_segment where;
+	struct stele_verify_report report;
+	struct stele_snapshot snapshot;
+	struct stele_image image;
+
+	plan_lazy();
+	if (stele_image_load(dev, NULL, &image) < 0)
+		bail("load");
+	stele_catalog_segment(&image.catalog, 0, &where);
+	memset(&report, 0, sizeof(report));
+	is_int(0, stele_verify_image(&image, -1, &opts, &report), "sound");
+	for (int i = 0; i < 3; i++) {
+		forget_last(stele_device_memory(dev), &where);
+		is_int(0, stele_snapshot_load(&image, 0, &snapshot),
+		       "%s missing: samples can be read", names[i]);
+		stele_snapshot_release(&snapshot);
+		seen[0] = '\0';
+		memset(&report, 0, sizeof(report));
+		is_int(1, stele_verify_image(&image, -1, &opts, &report),
+		       "it is damage");
+		ok(strstr(seen, "no section") && strstr(seen, names[i]),
+		   "said so: %s", seen);
+	}
+	stele_image_release(&image);
+	free(samples);
+	return done();
+}
