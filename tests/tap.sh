@@ -163,4 +163,6 @@ loop_new() {
 	loop=$(losetup --direct-io=on -b "${2:-512}" -f --show "$loop_file") ||
 		skip_all "needs a loop device"
 	cleanup losetup -d "$loop"
+	# A node stays read-only when its file is detached.
+	must blockdev --setrw "$loop"
 }
