@@ -303,7 +303,8 @@ struct stele_reader_opts {
 	size_t size;
 	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB, or what the
 				largest sample needs, within a limit */
-	uint32_t depth;	     /* device reads in flight; 0: 64 */
+	uint32_t depth;	     /* device reads in flight, up to 4096; 0: 64, or
+				what the device's queue holds if less */
 	uint32_t verify;     /* 1 + enum stele_verify; 0: as the dataset */
 };
 
