@@ -74,8 +74,12 @@ static int copy_payload(struct stele_packer *packer,
 
 	reading.lost = packer->source->ops->open(packer->source, entry,
 						 &reading.file);
-	while (!ret && !reading.lost && reading.left)
-		ret = copy_piece(packer, &reading);
+	while (!ret && !reading.lost && reading.left) {
+		if (__atomic_load_n(packer->stop, __ATOMIC_RELAXED))
+			ret = -ECANCELED;
+		else
+			ret = copy_piece(packer, &reading);
+	}
 	if (!ret && !reading.lost && !reading.at_end)
 		reading.lost = check_end(packer, &reading);
 	packer->source->ops->close(&reading.file);

@@ -21,6 +21,7 @@ struct stele_packer {
 	const struct stele_plan *plan;
 	struct stele_builder *builder;
 	struct stele_source *source;
+	const bool *stop; /* atomic; looked at within large samples, too */
 	struct stele_stream stream;
 	struct stele_hash *hash;
 	uint32_t crc;
@@ -35,7 +36,7 @@ struct stele_void {
 
 /*
  * Put the slot of `number` into the stream, which has just come to it.
- * Return: 0; 1 (became void: *gone is set); negative errno.
+ * Return: 0; 1 (became void: *gone is set); -ECANCELED (*stop); negative errno.
  */
 int stele_pack(struct stele_packer *packer, uint64_t number,
 	       uint8_t digest[32], struct stele_void *gone);

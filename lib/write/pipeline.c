@@ -159,6 +159,7 @@ static int work(void *user, unsigned int index)
 		.plan = pipeline->plan,
 		.builder = pipeline->builder,
 		.source = pipeline->source,
+		.stop = &pipeline->stop,
 	};
 	uint64_t first, end;
 	int ret = stele_hash_new(&packer.hash);
@@ -178,6 +179,9 @@ static int work(void *user, unsigned int index)
 				stele_strerror(packer.stream.error));
 	stele_stream_close(&packer.stream);
 	stele_hash_free(packer.hash);
+	/* Whoever stopped this one says why. */
+	if (ret == -ECANCELED)
+		ret = 0;
 	if (ret < 0)
 		stop(pipeline);
 	return ret;

@@ -50,7 +50,7 @@ for signal in KILL INT TERM; do
 	interrupted $signal "$loop"
 	is $((128 + $(kill -l $signal))) "$status" "$signal: dies of it"
 	[ $signal = KILL ] ||
-		ok "$signal: says what to do" grep -q -- --force <<<"$err" || diag "$err"
+		ok "$signal: says what to do" grep -q "with force" <<<"$err" || diag "$err"
 	run stele info "$loop"
 	is "1 " "$status $out" "$signal: info fails"
 	ok "$signal: info says unfinished" grep -q unfinished <<<"$err"
