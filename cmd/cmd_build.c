@@ -2,8 +2,8 @@
 /*
  * cmd_build.c - stele build: a directory to an image
  *
- * A signal ends the build through its progress callback. What then lies on the
- * target is asked of the target itself, and the user is told what to do.
+ * A signal ends the build through its progress callback; the library then
+ * says what lies on the target, and what to do.
  */
 #include "cmd.h"
 
@@ -36,22 +36,16 @@ static int show_progress(void *user, const struct stele_build_progress *p)
 	return stop_requested();
 }
 
-/* What is wrong, and what lies on the target now. */
+/* The library has said what lies on the target now. */
 static void explain(int error, const char *source, const char *target,
 		    const struct cmd_log *log)
 {
-	struct stele_image *image = NULL;
-
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped", strsignal(stop_requested()));
 	else if (!target)
 		cmd_log_error(log, error, "cannot plan '%s'", source);
 	else
 		cmd_log_error(log, error, "cannot build '%s'", target);
-	if (target && stele_image_open(target, NULL, &image) == -ENODATA)
-		cmd_message("'%s' is left unfinished: build it again with "
-			    "--force", target);
-	stele_image_close(image);
 }
 
 static int run(const char *source, const char *target, struct build_options *options)
