@@ -39,6 +39,13 @@ static struct test_sample *samples(uint64_t count, uint64_t size_max,
 	return out;
 }
 
+static void release(struct test_sample *samples, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		free((char *)samples[i].key);
+	free(samples);
+}
+
 static void save(const char *dir, const struct test_sample *sample)
 {
 	char path[4096];
@@ -72,13 +79,14 @@ static void make(struct stele_device *dev, const char *dir)
 	static uint64_t numbers[FIRST], few[FIRST], many[FIRST];
 	struct test_sample *first = samples(FIRST, 300, "first");
 	struct test_sample *second = samples(SECOND, 30000, "second");
+	struct test_sample *third = samples(1, 10, "third");
 	const struct test_segment a = {.samples = first, .count = FIRST,
 		.granule = 16, .labels = true, .names = names,
 		.boundary = 4096, .numbers = numbers};
 	const struct test_segment b = {.samples = second, .count = SECOND,
 		.granule = 64, .labels = true, .names = names,
 		.boundary = 16384};
-	const struct test_segment c = {.samples = samples(1, 10, "third"),
+	const struct test_segment c = {.samples = third,
 		.count = 1, .granule = 4096, .labels = true, .names = names,
 		.order = STELE_SLOT_ORDER_SOURCE};
 	struct test_ref refs[] = {{2, NULL, 0}, {0, many, 0}, {1, NULL, 0}};
@@ -101,7 +109,10 @@ static void make(struct stele_device *dev, const char *dir)
 		save(dir, &first[i]);
 	for (unsigned int i = 0; i < SECOND; i++)
 		save(dir, &second[i]);
-	save(dir, &c.samples[0]);
+	save(dir, &third[0]);
+	release(first, FIRST);
+	release(second, SECOND);
+	release(third, 1);
 }
 
 int main(int argc, char **argv)

@@ -38,5 +38,8 @@ int main(int argc, char **argv)
 			     IMAGE_SIZE || fclose(file) != 0)
 		sysbail("%s", argv[1]);
 	stele_device_close(dev);
+	for (uint64_t i = 0; i < segment.count; i++)
+		free((char *)samples[i].data);
+	free(samples);
 	return 0;
 }

@@ -31,7 +31,7 @@ is 0 "$status" "one of just that size will do" || diag "$err"
 
 requires_root
 loop_new $((end - 4096))
-must head -c 1M /dev/urandom >"$loop"
+head -c 1M /dev/urandom >"$loop" || bail "cannot fill $loop"
 too_small "$loop" $((end - 4096)) "device, one block short"
 loop_new 1M
 too_small "$loop" 1048576 "tiny device"
