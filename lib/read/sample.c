@@ -58,7 +58,7 @@ static int check_crc(const struct stele_dataset *ds,
 		       "sample %ju at offset %ju, %ju bytes: crc32c 0x%08x, "
 		       "expected 0x%08x",
 		       (uintmax_t)slot->id, (uintmax_t)slot->offset,
-		       (uintmax_t)slot->size, le32_get(stored), crc);
+		       (uintmax_t)slot->size, crc, le32_get(stored));
 	return -EBADMSG;
 }
 

@@ -40,12 +40,17 @@ is 1 "$(grep -c '^damaged' <<<"$out")" "a record: one line" || diag "$out"
 ok "a record: with key, id and offset" \
 	grep -qE "^damaged record 's33' #$id at $at\+[0-9]+: .*0x.*0x" <<<"$out" ||
 	diag "$out" "$err"
+words=$(grep -o 'crc32c 0x[0-9a-f]*, expected 0x[0-9a-f]*' <<<"$out")
+end=$(($(sed -E 's/.* at ([0-9]+\+[0-9]+):.*/\1/' <<<"$(grep ^damaged <<<"$out")")))
+is "${words##* }" "0x$(od -An -tx4 -j $((end - 4)) -N4 "$tmp/bad" | tr -d ' ')" \
+	"a record: the checksum that it carries is the one expected"
 run stele verify --json "$tmp/bad"
 is "3 s33 $id $at 1" "$status $(head -n 1 "$tmp/.out" |
 	jq -r '"\(.key) \(.id) \(.offset)"') $(tail -n 1 "$tmp/.out" |
 	jq .damage_count)" "a record: in JSON"
 run stele cat "$tmp/bad" s33
 is "3 " "$status $out" "a record: cat writes nothing of it"
+ok "a record: cat says of its checksum what verify says" grep -qF "$words" <<<"$err"
 ok "a record: cat names it" grep -q "#$id 's33'" <<<"$err" || diag "$err"
 run stele cat "$tmp/bad" s33 s7
 is 3 "$status" "a record: cat of it and another fails"
