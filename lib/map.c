@@ -259,7 +259,9 @@ int stele_map(const char *target, const char *name,
 	if (rc)
 		return rc;
 	if (name && !stele_name_ok(name, strlen(name))) {
-		stele_log_error(&log, "'%s' cannot name a mapping", name);
+		stele_log_error(&log,
+				"cannot map '%s': '%s' cannot name a mapping",
+				target, name);
 		return -EINVAL;
 	}
 	rc = stele_target_parse(target, &log, &attempt.target);

@@ -28,6 +28,7 @@ run stele maps
 is 0 "$status" "maps: nothing mapped is no error"
 fails 1 "v9" stele map image.stele@v9 pets
 fails 1 "'a/b'" stele map image.stele@v1 a/b
+is 1 "$(wc -l <<<"$err")" "map: and no more than that"
 fails 1 "block device" stele map --read-only image.stele@v1 pets
 ok "map: failures publish nothing" not test -e run/pets
 
