@@ -101,6 +101,7 @@ static int fake_open(struct stele_source *source,
 
 static ssize_t fake_read(struct stele_source_file *out, void *data, size_t size)
 {
+	const struct fake *fake = (const struct fake *)out->source;
 	const struct fake_file *file = open_files[out->handle].file;
 	uint64_t at = open_files[out->handle].at;
 	uint64_t end = file->size_now;
@@ -115,6 +116,11 @@ static ssize_t fake_read(struct stele_source_file *out, void *data, size_t size)
 		size = end - at;
 	if (size > 100000) /* a read may be short */
 		size = 100000;
+	if (fake->on_read) {
+		size_t most = fake->on_read(fake->on_read_user, at);
+
+		size = size < most ? size : most;
+	}
 	for (size_t i = 0; i < size; i++)
 		bytes[i] = byte_of(seed, at + i);
 	open_files[out->handle].at += size;

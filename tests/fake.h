@@ -27,6 +27,9 @@ struct fake {
 	int scan_error;
 	void (*on_open)(void *user); /* before each file; may be NULL */
 	void *on_open_user;
+	/* Before each read; the most that it may return. May be NULL. */
+	size_t (*on_read)(void *user, uint64_t at);
+	void *on_read_user;
 	unsigned int opened;	   /* files open now; atomic */
 	unsigned int opened_total; /* ever; atomic */
 };

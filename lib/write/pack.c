@@ -53,6 +53,7 @@ static int copy_piece(struct stele_packer *packer, struct reading *reading)
 	reading->at_end = !reading->left && (size_t)got < wanted;
 	packer->crc = stele_crc32c(packer->crc, data, (size_t)got);
 	stele_hash_add(packer->hash, data, (size_t)got);
+	__atomic_add_fetch(packer->bytes, (uint64_t)got, __ATOMIC_RELAXED);
 	return stele_stream_advance(&packer->stream, (size_t)got);
 }
 

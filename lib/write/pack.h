@@ -22,6 +22,7 @@ struct stele_packer {
 	struct stele_builder *builder;
 	struct stele_source *source;
 	const bool *stop; /* atomic; looked at within large samples, too */
+	uint64_t *bytes;  /* atomic; grows with all that comes from the source */
 	struct stele_stream stream;
 	struct stele_hash *hash;
 	uint32_t crc;
@@ -40,7 +41,7 @@ struct stele_void {
  */
 int stele_pack(struct stele_packer *packer, uint64_t number,
 	       uint8_t digest[32], struct stele_void *gone);
-/* Zeros, to `end` (offset on the target). */
+/* So many zeros, which no checksum counts. Return: 0; errno of the device. */
 int stele_pack_zeros(struct stele_packer *packer, uint64_t size);
 
 /* Zero what was written of a void sample; nothing else writes any more. */

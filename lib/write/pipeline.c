@@ -119,15 +119,16 @@ static int write_sample(struct pipeline *pipeline, struct stele_packer *packer,
 	struct stele_void gone;
 	int ret = stele_pack(packer, number, digests + number * 32, &gone);
 
-	if (ret > 0)
+	if (ret > 0) {
 		ret = add_void(pipeline, &gone);
-	if (ret < 0)
-		return ret;
-	stele_plan_sample(pipeline->plan, number, &sample);
-	__atomic_add_fetch(&pipeline->samples, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&pipeline->bytes, sample.entry.size,
-			   __ATOMIC_RELAXED);
-	return 0;
+		stele_plan_sample(pipeline->plan, number, &sample);
+		__atomic_add_fetch(&pipeline->bytes,
+				   sample.entry.size - gone.written,
+				   __ATOMIC_RELAXED);
+	}
+	if (!ret)
+		__atomic_add_fetch(&pipeline->samples, 1, __ATOMIC_RELAXED);
+	return ret;
 }
 
 static int write_unit(struct pipeline *pipeline, struct stele_packer *packer,
@@ -160,6 +161,7 @@ static int work(void *user, unsigned int index)
 		.builder = pipeline->builder,
 		.source = pipeline->source,
 		.stop = &pipeline->stop,
+		.bytes = &pipeline->bytes,
 	};
 	uint64_t first, end;
 	int ret = stele_hash_new(&packer.hash);
@@ -179,8 +181,8 @@ static int work(void *user, unsigned int index)
 				stele_strerror(packer.stream.error));
 	stele_stream_close(&packer.stream);
 	stele_hash_free(packer.hash);
-	/* Whoever stopped this one says why. */
-	if (ret == -ECANCELED)
+	/* Whoever stopped this one says why; else it is the device's word. */
+	if (ret == -ECANCELED && stopped(pipeline))
 		ret = 0;
 	if (ret < 0)
 		stop(pipeline);
