@@ -122,7 +122,7 @@ struct stele_device {
 
 struct stele_queue {
 	const struct stele_queue_ops *ops;
-	struct stele_device *dev;
+	struct stele_device *dev; /* that was asked for a queue: the limits */
 	unsigned int depth;
 	unsigned int in_flight;	 /* submitted and not yet reaped */
 	unsigned int fork_count; /* of the process when it was opened */

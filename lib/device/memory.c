@@ -32,6 +32,7 @@ struct memory {
 
 struct memory_queue {
 	struct stele_queue base;
+	struct stele_device *memory; /* base.dev may be one that wraps it */
 	struct stele_request_list done;
 	int event_fd;
 };
@@ -92,7 +93,7 @@ static int queue_start(struct stele_queue *base, struct stele_request *request)
 	char *data = request->data;
 
 	request->status = (int)memory_transfer(
-		base->dev, request->op, data ? data + request->done : NULL,
+		queue->memory, request->op, data ? data + request->done : NULL,
 		request->offset + request->done, request->size - request->done);
 	if (!queue->done.count)
 		eventfd_write(queue->event_fd, 1);
@@ -143,10 +144,11 @@ static int memory_queue_open(struct stele_device *dev, unsigned int depth,
 	struct memory_queue *queue = calloc(1, sizeof(*queue));
 	int rc;
 
-	(void)dev, (void)depth, (void)arena, (void)arena_size;
+	(void)depth, (void)arena, (void)arena_size;
 	if (!queue)
 		return -ENOMEM;
 	queue->base.ops = &queue_ops;
+	queue->memory = dev;
 	queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (queue->event_fd < 0) {
 		rc = -errno;

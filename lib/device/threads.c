@@ -20,6 +20,7 @@
 
 struct threads_queue {
 	struct stele_queue base;
+	struct stele_device *served; /* base.dev may be one that wraps it */
 	pthread_mutex_t lock;
 	pthread_cond_t work, finished;
 	struct stele_request_list pending, done;
@@ -33,7 +34,7 @@ struct threads_queue {
 static void serve(struct threads_queue *queue, struct stele_request *request)
 {
 	char *data = request->data;
-	struct stele_device *dev = queue->base.dev;
+	struct stele_device *dev = queue->served;
 	ssize_t res;
 
 	pthread_mutex_unlock(&queue->lock);
@@ -163,7 +164,7 @@ int stele_threads_open_queue(struct stele_device *dev, unsigned int depth,
 	if (!queue)
 		return -ENOMEM;
 	queue->base.ops = &threads_queue_ops;
-	queue->base.dev = dev;
+	queue->served = dev;
 	queue->thread_max = depth < THREADS_MAX ? depth : THREADS_MAX;
 	queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (queue->event_fd < 0) {

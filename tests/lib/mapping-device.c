@@ -172,6 +172,52 @@ static void check_edges(void)
 	free(data);
 }
 
+/* What goes through a queue is the device's, and nobody records it. */
+static void check_queue(struct stele_device *(*wrap)(struct stele_device *dev),
+			const char *what)
+{
+	struct stele_request request = {.op = STELE_OP_READ, .size = 4096}, *done;
+	struct stele_device *memory, *dev;
+	struct stele_queue *queue;
+	uint8_t wanted[4096];
+
+	if (stele_device_open_memory(65536, 512, &memory))
+		bail("no memory device");
+	memset(stele_device_memory(memory), 'd', 65536);
+	memset(wanted, 'd', sizeof(wanted));
+	dev = wrap(memory);
+	request.data = stele_device_alloc(dev, 4096);
+	request.offset = 4096;
+	is_int(0, stele_queue_open(dev, 1, NULL, 0, &queue), "%s: a queue", what);
+	is_int(0, stele_queue_submit(queue, &request), "%s: takes a read", what);
+	is_int(1, stele_queue_reap(queue, &done, 1, 1), "%s: ends it", what);
+	is_int(0, request.status, "%s: well", what);
+	is_blob(wanted, request.data, 4096, "%s: the device's bytes", what);
+	stele_queue_close(queue);
+	stele_device_close(dev);
+	free(request.data);
+}
+
+static struct stele_device *wrap_mapped(struct stele_device *dev)
+{
+	struct stele_mapping mapping;
+	struct stele_device *mapped;
+
+	if (stele_mapping_load("edges", NULL, &mapping) ||
+	    stele_device_wrap_mapped(dev, &mapping, &mapped))
+		bail("no mapped device");
+	return mapped;
+}
+
+static struct stele_device *wrap_recording(struct stele_device *dev)
+{
+	struct stele_device *recording;
+
+	if (stele_device_open_recording(dev, &recording))
+		bail("no recording device");
+	return recording;
+}
+
 /* Recorded from blocks of 512, played over blocks of 4096. */
 static void check_other_blocks(void)
 {
@@ -195,6 +241,8 @@ int main(void)
 	samples = test_samples(COUNT, 5000, 1);
 	check_open();
 	check_edges();
+	check_queue(wrap_mapped, "mapped");
+	check_queue(wrap_recording, "recording");
 	check_other_blocks();
 	free(samples);
 	return done();
