@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/node/mapping_file.h"
+#include "lib/stele.h"
 #include "tests/fuzz/input.h"
 #include "tests/specimen.h"
 
@@ -140,6 +142,44 @@ static void write_image(void)
 	}
 }
 
+/* Two extents of a device, with their bytes. */
+static void write_mapping(void)
+{
+	static const char target[] = "/dev/none";
+	struct {
+		struct stele_mapping_header header;
+		char target[sizeof(target)];
+		struct stele_mapping_extent extents[2];
+		uint8_t bytes[3 * STELE_MAPPING_EXTENT_ALIGN];
+	} file = {
+		.header = {
+			.version = le32_put(STELE_MAPPING_VERSION),
+			.file_size = le64_put(sizeof(file)),
+			.rdev = le64_put(0x701),
+			.device_size = le64_put(1 << 20),
+			.sequence = le64_put(9),
+			.generation = le64_put(3),
+			.sample_count = le64_put(7),
+			.flags = le32_put(STELE_MAPPING_FLAGS_ALL),
+			.target_size = le32_put(sizeof(target)),
+			.extent_count = le32_put(2),
+			.name = "cats",
+			.snapshot = "v1",
+		},
+		.extents = {{le64_put(4096), le64_put(1024)},
+			    {le64_put(8192), le64_put(512)}},
+	};
+
+	memcpy(file.header.magic, STELE_MAPPING_MAGIC,
+	       sizeof(file.header.magic));
+	memcpy(file.target, target, sizeof(target));
+	memset(file.bytes, 0x5a, sizeof(file.bytes));
+	file.header.crc = le32_put(stele_mapping_crc(&file, sizeof(file)));
+	write_seed("mapping", "sealed", 0, &file, sizeof(file));
+	write_family("mapping", 1, (uint8_t *)&file, sizeof(file), 0x18, 15);
+	write_seed("mapping", "short", 1, &file, sizeof(file) - 512);
+}
+
 int main(void)
 {
 	struct stele_disk_block block;
@@ -150,6 +190,7 @@ int main(void)
 	write_catalog();
 	write_descriptor();
 	write_record();
+	write_mapping();
 	specimen_keys(&block);
 	write_family("keys", 1, (uint8_t *)&block, 32 + 116, 32, 6);
 	stele_block_seal(&block, STELE_BLOCK_KEYS, INPUT_OFFSET, INPUT_OWNER);
