@@ -21,6 +21,21 @@ compiles() {
 		-Ilib -fsyntax-only -
 }
 
+# The program of stele(3), and the loop that it shows, in a function.
+page_program() {
+	sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele.3 |
+		sed '/^\./d; s/\\e/\\/g'
+}
+page_loop() {
+	printf '%s\n' '#include <stele.h>' \
+		'void use(const void *data, uint64_t size);' \
+		'void example(struct stele_reader *rd, const uint64_t *ids, int count);' \
+		'void example(struct stele_reader *rd, const uint64_t *ids, int count) {' \
+		'struct stele_sample samples[64]; int n, next = 0, done = 0;'
+	sed -n '/^\.Ss Readers/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele.3 | sed '/^\./d'
+	echo '}'
+}
+
 version=$(sed -n 's/^#define STELE_VERSION_[A-Z]* //p' lib/stele.h | paste -sd .)
 
 for page in README.md HACKING.md; do
@@ -28,6 +43,21 @@ for page in README.md HACKING.md; do
 done
 ok "README has C" grep -q '^```c$' README.md
 ok "the C of README compiles" compiles
+page_loop >"$tmp/loop.c"
+ok "the loop of stele(3) compiles" "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror \
+	-Ilib -fsyntax-only "$tmp/loop.c"
+page_program >"$tmp/first.c"
+ok "the program of stele(3) compiles" "${CC:-cc}" -std=gnu11 -Wall -Wextra \
+	-Werror -Ilib "$tmp/first.c" -L"$BUILD" -lstele -Wl,-rpath,"$BUILD" \
+	-o "$tmp/first"
+mkdir "$tmp/src"
+echo "Hello, stele" >"$tmp/src/hello"
+must stele build -q "$tmp/src" "$tmp/image"
+run "$tmp/first" "$tmp/image"
+is "0 Hello, stele" "$status $out" "and reads a sample"
+run "$tmp/first" "$tmp/none"
+is 1 "$status" "or says why not"
+ok "in words" grep -q "no such target" <<<"$err"
 is "" "$(grep -ohE '\]\([^)]*\)' ./*.md | tr -d '])(' | while read -r file; do
 	[ -f "$file" ] || echo "$file"; done)" "links lead to files"
 is "" "$(grep -ohE '(^    |`)make [a-z-]+' ./*.md | sed 's/.* //' |
