@@ -66,8 +66,8 @@ int cmd_finish(int status)
 
 	if (fflush(stdout) != 0)
 		error = -errno;
-	/* Some filesystems tell only now; EBADF: there never was a stdout. */
-	if (fclose(stdout) != 0 && errno != EBADF && !error)
+	/* Some filesystems tell only now. */
+	if (fclose(stdout) != 0 && !error)
 		error = -errno;
 	if (!error)
 		return status;

@@ -4,6 +4,8 @@
  */
 #include "cmd.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,11 +147,27 @@ static int help(const char *name)
 	return cmd_finish(CMD_OK);
 }
 
+/*
+ * A target that is opened as descriptor 1 or 2 would get what is printed. So a
+ * closed one becomes /dev/null, the wrong way round: using it is an error.
+ */
+static bool fill_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+		    open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
 	const struct cmd *cmd;
 
+	if (!fill_descriptors())
+		return CMD_FAILED;
 	if (!word) {
 		overview(stderr);
 		return CMD_USAGE;

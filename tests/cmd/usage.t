@@ -80,6 +80,16 @@ if [ -w /dev/full ]; then
 		ok "$words: says so" grep -q 'No space left' "$tmp/err"
 	done
 fi
+# Descriptors 1 and 2 must not become the target: a tmpfs takes any write.
+mkdir "$tmp/source"
+victim=$(mktemp -p "$([ -w /dev/shm ] && echo /dev/shm || echo "$tmp")")
+cleanup rm -f "$victim"
+echo precious >"$victim"
+stele build "$tmp/source" "$victim" >&- 2>&-
+is "1 precious" "$? $(cat "$victim")" "no message goes to the target"
+stele --version 2>"$tmp/err" >&-
+is 1 $? "a closed stdout is a failure"
+
 # shellcheck disable=SC2069
 run sh -c 'trap "" PIPE; { stele --help; echo $? >&2; } | :'
 ok "a closed pipe is a quiet end" test -z "$(tr -d '0-9\n' <<<"$err")"
