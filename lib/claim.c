@@ -64,7 +64,26 @@ static int open_patiently(struct stele_claim *claim, unsigned int flags,
 	return ret;
 }
 
-static int open_target(struct stele_claim *claim, const char *backend)
+/*
+ * A path may lead elsewhere than a moment ago. What was not there then, and
+ * was not made by us, is none that was asked about, either.
+ */
+static int check_same(const struct stele_claim *claim, const struct stat *now,
+		      const struct stat *asked)
+{
+	if (claim->created ||
+	    (now->st_dev == asked->st_dev && now->st_ino == asked->st_ino &&
+	     now->st_rdev == asked->st_rdev))
+		return 0;
+	stele_log_error(&claim->log,
+			"'%s' has become another file or device meanwhile",
+			claim->path);
+	return -EBUSY;
+}
+
+/* `asked`: what was there when the guard was asked; zeros: nothing. */
+static int open_target(struct stele_claim *claim, const char *backend,
+		       const struct stat *asked)
 {
 	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL;
 	int ret = open_patiently(claim, flags, backend);
@@ -83,6 +102,9 @@ static int open_target(struct stele_claim *claim, const char *backend)
 	}
 	if (fstat(stele_device_fd(claim->dev), &st) < 0)
 		return -errno;
+	ret = check_same(claim, &st, asked);
+	if (ret < 0)
+		return ret;
 	claim->regular = S_ISREG(st.st_mode);
 	if (claim->dev->limits.logical_block > STELE_BLOCK_SIZE) {
 		stele_log_error(&claim->log,
@@ -236,15 +258,18 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 		     const char *backend, bool force, uint64_t needed,
 		     uint64_t file_size, const struct stele_log *log)
 {
+	struct stat asked;
 	int ret;
 
 	*claim = (struct stele_claim){
 		.path = path, .log = *log, .force = force};
+	if (stat(path, &asked) < 0)
+		memset(&asked, 0, sizeof(asked));
 	ret = stele_guard_in_use(path, log);
 	if (!ret)
 		ret = check_mapped(claim);
 	if (!ret)
-		ret = open_target(claim, backend);
+		ret = open_target(claim, backend, &asked);
 	if (!ret)
 		ret = check_content(claim);
 	if (!ret)
