@@ -4,7 +4,7 @@
  *
  * Samples are read in the order of their ids, many at a time, and written as
  * they come. What cannot be written or read is named and counted, and the
- * rest goes on. Keys are taken from the records, which their checksums cover.
+ * rest goes on. A signal leaves whole files only. Keys are taken from the records, which their checksums cover.
  */
 #include "cmd.h"
 
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "extract.h"
+#include "stop.h"
 #include "text.h"
 
 static const struct option longopts[] = {
@@ -68,7 +69,12 @@ static int run(const char *target, const char *dir, char **keys,
 	status = CMD_FAILED;
 	job->root = open_root(dir);
 	if (job->root >= 0) {
+		stop_catch();
 		status = extract_run(job, keys);
+		if (stop_requested()) {
+			cmd_message("%s: stopped", strsignal(stop_requested()));
+			stop_raise();
+		}
 		summarize(job, dir);
 		close(job->root);
 	}

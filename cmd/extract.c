@@ -13,10 +13,12 @@
 #include "cmd.h"
 #include "key.h"
 #include "progress.h"
+#include "stop.h"
 #include "text.h"
 #include "tree.h"
 
 #define BATCH 64
+#define WRITE_SIZE (4u << 20) /* until the next look at stop_requested() */
 
 static int append(struct extract *job, uint64_t id)
 {
@@ -121,8 +123,12 @@ static int fill(int fd, const struct stele_sample *sample)
 	uint64_t done = 0;
 
 	while (done < sample->size) {
-		ssize_t n = write(fd, data + done, sample->size - done);
+		uint64_t left = sample->size - done;
+		ssize_t n = write(fd, data + done,
+				  left < WRITE_SIZE ? left : WRITE_SIZE);
 
+		if (stop_requested())
+			return -EINTR;
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		done += n < 0 ? 0 : (uint64_t)n;
@@ -182,7 +188,8 @@ static void keep(struct extract *job, const struct stele_sample *sample)
 	path = strndup(sample->key, sample->key_size);
 	error = path ? write_file(job, path, sample) : -ENOMEM;
 	if (error) {
-		complain("cannot write", sample, file_reason(error));
+		if (!stop_requested())
+			complain("cannot write", sample, file_reason(error));
 		job->failed++;
 	} else {
 		job->done++;
@@ -234,7 +241,8 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 	uint64_t next = 0;
 	int got;
 
-	while (next < job->count || stele_reader_outstanding(reader)) {
+	while (!stop_requested() &&
+	       (next < job->count || stele_reader_outstanding(reader))) {
 		got = submit(job, reader, next);
 		if (got < 0)
 			return got;
@@ -243,7 +251,8 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 		if (got < 0)
 			return got;
 		for (int i = 0; i < got; i++) {
-			take(job, &samples[i]);
+			if (!stop_requested())
+				take(job, &samples[i]);
 			stele_reader_release(reader, &samples[i]);
 		}
 		progress.samples_done += (uint64_t)got;

@@ -74,4 +74,19 @@ ok "the rest goes on" test -f "$tmp/jail/dir/z"
 run stele extract "$tmp/image" "$tmp/image"
 is "1 " "$status $out" "a file is no directory"
 
+# Stopped by a signal once the first file is there: what is there is whole.
+mkdir "$tmp/large"
+truncate -s 256M "$tmp/large/"{a,b,c}
+must stele build -q "$tmp/large" "$tmp/large.stele"
+env --default-signal=INT stele extract "$tmp/large.stele" "$tmp/stopped" \
+	>"$tmp/out" 2>"$tmp/err" &
+pid=$!
+until [ -n "$(find "$tmp/stopped" -type f 2>/dev/null)" ]; do
+	kill -0 $pid 2>/dev/null || bail "it ended: $(<"$tmp/err")"
+done
+kill -INT $pid
+wait $pid 2>/dev/null
+is 130 $? "extract dies of the signal"
+is "" "$(find "$tmp/stopped" -type f ! -size 256M)" "and leaves no part of a file"
+
 done_testing
