@@ -156,6 +156,7 @@ static int check_image(struct stele_claim *claim)
 
 	switch (ret) {
 	case 0:
+		claim->old = image.sb;
 		if (!claim->force)
 			ret = refuse_image(claim, &image);
 		image.dev = NULL; /* the claim's */
@@ -281,20 +282,23 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 
 /*
  * Erasing both ends takes the end of an older image, and spares the mirrors
- * that lead to it: before, all its superblocks say "unfinished".
+ * that lead to it: before, all its superblocks say "unfinished". They are of
+ * the older image still: cut short, it is sound.
  */
 static int disown(struct stele_claim *claim)
 {
-	struct stele_superblock sb = {.image_size = claim->size};
+	struct stele_superblock *sb = &claim->old;
 	struct stele_image image;
 	int ret;
 
-	if (sb.image_size > STELE_IMAGE_SIZE_MAX)
-		sb.image_size = STELE_IMAGE_SIZE_MAX;
-	sb.image_size = round_down(sb.image_size, STELE_BLOCK_SIZE);
-	if (sb.image_size <= STELE_DATA_OFFSET)
+	if (!sb->image_size)
+		sb->image_size = claim->size < STELE_IMAGE_SIZE_MAX ?
+					 claim->size :
+					 STELE_IMAGE_SIZE_MAX;
+	sb->image_size = round_down(sb->image_size, STELE_BLOCK_SIZE);
+	if (sb->image_size <= STELE_DATA_OFFSET)
 		return 0; /* cut off: nothing of it can be read */
-	ret = stele_image_begin(claim->dev, &claim->log, &sb, &image);
+	ret = stele_image_begin(claim->dev, &claim->log, sb, &image);
 	image.dev = NULL; /* the claim's */
 	stele_image_release(&image);
 	return ret;

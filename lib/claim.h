@@ -10,6 +10,7 @@
 #ifndef STELE_LIB_CLAIM_H
 #define STELE_LIB_CLAIM_H
 
+#include "format/superblock.h"
 #include "lib/device/device.h"
 
 struct stele_claim {
@@ -20,6 +21,7 @@ struct stele_claim {
 	uint64_t image_size; /* that an image on it may use */
 	bool created;	   /* a file that was not there */
 	bool ours;	   /* it holds an image, whole or not */
+	struct stele_superblock old; /* the image's, if it is whole */
 	bool regular;
 	bool force;
 	bool touched;	   /* what it held is no more */

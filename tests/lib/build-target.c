@@ -6,6 +6,7 @@
  */
 #include "tests/tap.h"
 #include "lib/claim.h"
+#include "lib/image/copies.h"
 #include "lib/image/image.h"
 #include "lib/stele.h"
 
@@ -183,15 +184,21 @@ static void test_unfinished(void)
 static void test_taken(void)
 {
 	const struct stele_log quiet = {0};
+	const struct stele_build_opts older = {.flags = STELE_BUILD_FORCE,
+					       .label = "older"};
+	struct stele_copies copies;
 	struct stele_claim claim;
 	struct stele_image image;
 
-	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "an image");
+	is_int(0, build(older, NULL), "an image");
 	if (stele_claim_open(&claim, target, NULL, true, 4 << 20, 0, &quiet))
 		bail("cannot claim '%s'", target);
 	is_int(0, stele_claim_take(&claim), "is taken");
 	is_int(-ENODATA, stele_image_load(claim.dev, NULL, &image),
 	       "and unfinished from then on");
+	is_int(0, stele_copies_read(claim.dev, &copies), "its mirrors");
+	is_string("older", copies.copy[2].sb.label,
+		  "are still its own: half way, nothing is damaged");
 	stele_claim_drop(&claim, true);
 	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "built again");
 }
