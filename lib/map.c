@@ -30,8 +30,9 @@ static int get_options(const struct stele_map_opts *opts,
 	if (!err && (known->flags & ~(uint32_t)STELE_MAP_READ_ONLY ||
 		     known->reserved))
 		err = -EINVAL;
-	*log = err ? (struct stele_log){0} :
-		     (struct stele_log){known->log, known->log_user};
+	*log = (struct stele_log){known->log, known->log_user};
+	if (err)
+		*log = (struct stele_log){0};
 	return err;
 }
 

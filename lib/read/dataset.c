@@ -63,9 +63,11 @@ int stele_dataset_create(struct stele_device *dev,
 	err = stele_options_get(opts, &known, sizeof(known));
 	if (!err && (known.verify > STELE_VERIFY_DIGEST || known.reserved))
 		err = -EINVAL;
-	if (!err && !(ds = calloc(1, sizeof(*ds))))
-		err = -ENOMEM;
-	if (err) {
+	if (!err) {
+		ds = calloc(1, sizeof(*ds));
+		err = ds ? 0 : -ENOMEM;
+	}
+	if (!ds) {
 		stele_device_close(dev);
 		return err;
 	}
