@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deleted.c - reading a deleted list into memory, a piece at a time
+ * deleted.c - deleted lists in memory, read a piece at a time
  *
  * The catalog was checked: so many blocks lie on the target. So a list cannot
  * make us allocate more than the target holds.
@@ -89,4 +89,20 @@ int stele_deleted_load(struct stele_image *image,
 		*numbers = NULL;
 	}
 	return ret;
+}
+
+uint64_t stele_deleted_below(const uint64_t *numbers, uint64_t count,
+			     uint64_t number)
+{
+	uint64_t low = 0, high = count;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (numbers[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deleted.h - reading a deleted list into memory
+ * deleted.h - deleted lists in memory: read them, look numbers up
  */
 #ifndef STELE_IMAGE_DELETED_H
 #define STELE_IMAGE_DELETED_H
@@ -16,5 +16,9 @@ int stele_deleted_load(struct stele_image *image,
 		       const struct stele_catalog_ref *ref,
 		       uint64_t sample_count, uint64_t **numbers,
 		       const char **why);
+
+/* How many of `count` ascending numbers lie below `number`. */
+uint64_t stele_deleted_below(const uint64_t *numbers, uint64_t count,
+			     uint64_t number);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/deleted.h"
 #include "lib/image/digest.h"
 
 int stele_snapshot_find(const struct stele_image *image, const char *name,
@@ -162,23 +163,6 @@ static uint64_t deleted_before_live(const struct stele_segment *segment,
 	return low;
 }
 
-/* How many deleted numbers lie below `number`. */
-static uint64_t deleted_below(const struct stele_segment *segment,
-			      uint64_t number)
-{
-	uint64_t low = 0, high = segment->deleted_count;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (segment->deleted[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 int stele_snapshot_locate(const struct stele_snapshot *snapshot, uint64_t id,
 			  const struct stele_segment **segment,
 			  uint64_t *number)
@@ -212,7 +196,8 @@ int stele_snapshot_id(const struct stele_snapshot *snapshot,
 	(void)snapshot;
 	if (number >= segment->descriptor.sample_count)
 		return -ERANGE;
-	below = deleted_below(segment, number);
+	below = stele_deleted_below(segment->deleted, segment->deleted_count,
+				    number);
 	if (below < segment->deleted_count && segment->deleted[below] == number)
 		return -ENOENT;
 	*id = segment->first_id + number - below;

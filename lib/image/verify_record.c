@@ -13,6 +13,7 @@
 
 #include "format/crc32c.h"
 #include "lib/image/check_record.h"
+#include "lib/image/deleted.h"
 
 /* Blocks that the numbers of one piece of work touch, and one to spare. */
 #define DIGEST_BLOCKS 34u
@@ -119,18 +120,11 @@ static struct stele_check_entry *entry_of(const struct stele_record_check *rc)
 
 static bool may_be_void(const struct stele_segment_check *sc, uint64_t number)
 {
-	uint64_t low = 0, high = sc->void_count;
+	const uint64_t below = stele_deleted_below(sc->void_numbers,
+						   sc->void_count, number);
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (sc->void_numbers[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return sc->void_any ||
-	       (low < sc->void_count && sc->void_numbers[low] == number);
+	return sc->void_any || (below < sc->void_count &&
+				sc->void_numbers[below] == number);
 }
 
 /* What a record must be beyond its structure; NULL: it is. */
