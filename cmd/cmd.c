@@ -119,19 +119,26 @@ int cmd_status_of(int error)
 						      : CMD_FAILED;
 }
 
-int cmd_getopt(const struct cmd *cmd, int argc, char **argv)
+int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json)
 {
 	static const struct option longopts[] = {
 		{"help", no_argument, NULL, 'h'},
+		{"json", no_argument, NULL, 'J'},
 		{0},
 	};
+	static const struct option help_only[] = {
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int c;
 
-	switch (getopt_long(argc, argv, "h", longopts, NULL)) {
-	case -1:
-		return -1;
-	case 'h':
-		return cmd_help(cmd);
-	default:
-		return cmd_misuse(cmd, NULL);
+	while ((c = getopt_long(argc, argv, "h", json ? longopts : help_only,
+				NULL)) != -1) {
+		if (c == 'h')
+			return cmd_help(cmd);
+		if (c != 'J')
+			return cmd_misuse(cmd, NULL);
+		*json = true;
 	}
+	return -1;
 }

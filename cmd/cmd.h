@@ -58,8 +58,11 @@ void cmd_log_error(const struct cmd_log *log, int error, const char *format,
 /* CMD_DAMAGED for codes of checksums and structures, else CMD_FAILED. */
 int cmd_status_of(int error);
 
-/* getopt_long() with the options of a command that has none but --help. */
-int cmd_getopt(const struct cmd *cmd, int argc, char **argv);
+/*
+ * All options of a command that has none but --help and, with `json` (may be
+ * NULL), --json. Return: -1 (go on at optind); the status to end with.
+ */
+int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 
 /* Say why log->target did not open, unless that was said. */
 void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
@@ -68,6 +71,7 @@ void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
  * Return: 0; negative errno (said).
  */
 int cmd_open_dataset(struct cmd_log *log, struct stele_dataset **out);
+int cmd_open_image(struct cmd_log *log, struct stele_image **out);
 
 int cmd_build(const struct cmd *cmd, int argc, char **argv);
 int cmd_cat(const struct cmd *cmd, int argc, char **argv);

@@ -16,12 +16,6 @@
 #include "show.h"
 #include "text.h"
 
-static const struct option longopts[] = {
-	{"json", no_argument, NULL, 'J'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
-};
-
 #define ROW "%-12s"
 
 static void print_image(const struct stele_image_info *info)
@@ -147,15 +141,9 @@ static int run(const char *target, bool json)
 	struct cmd_log log = {.target = target};
 	int error, status;
 
-	error = stele_image_open(target,
-				 &STELE_OPTS(stele_open_opts,
-					     .log = cmd_log_line,
-					     .log_user = &log),
-				 &image);
-	if (error) {
-		cmd_open_error(&log, error, "open");
+	error = cmd_open_image(&log, &image);
+	if (error)
 		return cmd_finish(cmd_status_of(error));
-	}
 	stele_image_info(image, &info);
 	/* Of several, none named: all there is to say was said above. */
 	error = stele_dataset_open(target, NULL, &ds);
@@ -173,19 +161,10 @@ static int run(const char *target, bool json)
 int cmd_info(const struct cmd *cmd, int argc, char **argv)
 {
 	bool json = false;
-	int c;
+	int status = cmd_getopt(cmd, argc, argv, &json);
 
-	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
-		switch (c) {
-		case 'J':
-			json = true;
-			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "info needs one TARGET");
 	return run(argv[optind], json);

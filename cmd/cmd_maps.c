@@ -12,12 +12,6 @@
 #include "mapping.h"
 #include "text.h"
 
-static const struct option longopts[] = {
-	{"json", no_argument, NULL, 'J'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
-};
-
 static void print_json(void *user, const struct stele_mapping_info *info)
 {
 	(void)user;
@@ -41,26 +35,17 @@ static void print_row(void *user, const struct stele_mapping_info *info)
 int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 {
 	bool json = false;
-	int c;
+	int count, status = cmd_getopt(cmd, argc, argv, &json);
 
-	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
-		switch (c) {
-		case 'J':
-			json = true;
-			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
-		}
-	}
+	if (status >= 0)
+		return status;
 	if (optind != argc)
 		return cmd_misuse(cmd, "maps takes no argument");
 	if (!json)
 		printf("%-16s %14s  %-23s  %s\n", "NAME", "SAMPLES", "SINCE",
 		       "TARGET");
-	c = stele_maps(json ? print_json : print_row, NULL);
-	if (c < 0)
-		cmd_error(c, "cannot list mappings");
-	return cmd_finish(c < 0 ? CMD_FAILED : CMD_OK);
+	count = stele_maps(json ? print_json : print_row, NULL);
+	if (count < 0)
+		cmd_error(count, "cannot list mappings");
+	return cmd_finish(count < 0 ? CMD_FAILED : CMD_OK);
 }

@@ -8,7 +8,7 @@
 
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
 {
-	int error, status = cmd_getopt(cmd, argc, argv);
+	int error, status = cmd_getopt(cmd, argc, argv, NULL);
 
 	if (status >= 0)
 		return status;

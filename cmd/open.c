@@ -66,3 +66,16 @@ int cmd_open_dataset(struct cmd_log *log, struct stele_dataset **out)
 		cmd_open_error(log, error, "open");
 	return error;
 }
+
+int cmd_open_image(struct cmd_log *log, struct stele_image **out)
+{
+	int error = stele_image_open(log->target,
+				     &STELE_OPTS(stele_open_opts,
+						 .log = cmd_log_line,
+						 .log_user = log),
+				     out);
+
+	if (error)
+		cmd_open_error(log, error, "open");
+	return error;
+}
