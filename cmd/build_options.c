@@ -8,7 +8,7 @@
 
 #include "parse.h"
 
-#define JOBS_MAX 4096
+#define JOBS_MAX 1024 /* of the library, too */
 
 static const struct option longopts[] = {
 	{"backend", required_argument, NULL, 'b'},

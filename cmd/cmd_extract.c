@@ -4,7 +4,8 @@
  *
  * Samples are read in the order of their ids, many at a time, and written as
  * they come. What cannot be written or read is named and counted, and the
- * rest goes on. A signal leaves whole files only. Keys are taken from the records, which their checksums cover.
+ * rest goes on. A signal leaves whole files only. Keys are taken from the
+ * records, which their checksums cover.
  */
 #include "cmd.h"
 

@@ -30,8 +30,6 @@ static int run(const char *target, const char *name, uint32_t flags, bool json)
 		cmd_open_error(&log, error, "map");
 		return cmd_finish(cmd_status_of(error));
 	}
-	/* Whose target lives only for callbacks. */
-	info.target = NULL;
 	if (json)
 		json_line(mapping_json(&info));
 	else

@@ -29,10 +29,6 @@ static int parse(const struct stele_builder *builder, const char *text,
 	ret = stele_target_parse(text, &builder->log, target);
 	if (ret < 0)
 		return ret;
-	if (target->kind != STELE_TARGET_PATH) {
-		stele_log_error(&builder->log, "cannot build on '%s'", text);
-		return -EOPNOTSUPP;
-	}
 	if (target->pinned) {
 		stele_log_error(&builder->log,
 				"'%s': a digest cannot be built, only a name",

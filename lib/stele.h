@@ -255,6 +255,7 @@ struct stele_sample {
 STELE_API int stele_sample_bytes(const struct stele_sample *sample,
 				 uint32_t field, const void **data,
 				 uint64_t *size);
+/** One scalar. Return: 0; -ERANGE; -EINVAL (another type). */
 STELE_API int stele_sample_i64(const struct stele_sample *sample,
 			       uint32_t field, int64_t *value);
 STELE_API int stele_sample_f64(const struct stele_sample *sample,
@@ -270,7 +271,7 @@ STELE_API int stele_sample_f64(const struct stele_sample *sample,
  */
 STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 				 struct stele_sample *sample);
-/** Only for samples of stele_dataset_read(). Idempotent. */
+/** Only for samples of stele_dataset_read(). Idempotent; zeroes the sample. */
 STELE_API void stele_sample_release(struct stele_sample *sample);
 
 /* ---- cursor over keys ---------------------------------------------------- */
@@ -287,10 +288,15 @@ struct stele_cursor_entry {
 /**
  * stele_cursor_open() - walk live keys in byte order, from sections alone
  * @prefix: only keys that begin so; may be NULL
+ * Return: 0; -EINVAL (prefix over STELE_KEY_SIZE_MAX); -ENOMEM; -EBADMSG,
+ * -EUCLEAN; device errno.
  */
 STELE_API int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
 				size_t prefix_size, struct stele_cursor **out);
-/** Return: 1 (*entry is set); 0 (at the end); negative errno. */
+/**
+ * Return: 1 (*entry is set); 0 (at the end); -EBADMSG, -EUCLEAN; device errno.
+ * An error is final.
+ */
 STELE_API int stele_cursor_next(struct stele_cursor *cursor,
 				struct stele_cursor_entry *entry);
 STELE_API void stele_cursor_close(struct stele_cursor *cursor);
@@ -317,7 +323,7 @@ struct stele_reader_stats {
 	uint64_t reread;       /* read again after a bad checksum */
 };
 
-/** Return: 0; -ENOMEM; -EINVAL; errno of the queue. */
+/** Return: 0; -ENOMEM; -EINVAL; -E2BIG; errno of the queue. */
 STELE_API int stele_reader_open(struct stele_dataset *ds,
 				const struct stele_reader_opts *opts,
 				struct stele_reader **out);
@@ -372,7 +378,7 @@ STELE_API unsigned int
 stele_reader_outstanding(const struct stele_reader *reader);
 /**
  * Polls readable when collect may return something. Return: fd (the reader's
- * own); -EOPNOTSUPP.
+ * own); -EOPNOTSUPP; -EOWNERDEAD; errno of epoll(7) or eventfd(2).
  */
 STELE_API int stele_reader_fd(struct stele_reader *reader);
 STELE_API void stele_reader_stats(const struct stele_reader *reader,
@@ -399,8 +405,8 @@ struct stele_view_opts {
  *
  * Pages come through the page cache. A page that cannot be read raises SIGBUS
  * on touch; stele_view_prefetch() reports it as an error instead.
- * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -ENOMEM; errno
- * of mmap(2).
+ * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -EINVAL; -E2BIG;
+ * -ENOMEM; errno of mmap(2).
  */
 STELE_API int stele_view_open(struct stele_dataset *ds,
 			      const struct stele_view_opts *opts,
@@ -460,7 +466,10 @@ STELE_API int stele_image_open(const char *target,
 			       struct stele_image **out);
 STELE_API void stele_image_info(const struct stele_image *image,
 				struct stele_image_info *info);
-/** Oldest first. Return: 0; -ERANGE. */
+/**
+ * Oldest first. Reads the descriptors for payload_size, which is 0 when one of
+ * them is damaged (the log says so). Return: 0; -ERANGE.
+ */
 STELE_API int stele_image_snapshot(const struct stele_image *image,
 				   uint32_t index,
 				   struct stele_snapshot_info *out);
@@ -663,10 +672,15 @@ struct stele_mapping_info {
 STELE_API int stele_map(const char *target, const char *name,
 			const struct stele_map_opts *opts,
 			struct stele_mapping_info *out);
-/** Return: 0; -ENOENT. Open handles stay valid. */
+/**
+ * Open handles stay valid. A damaged mapping is removed, too (a warning).
+ * Return: 0; -ENOENT; -EINVAL (no name of a mapping); errno of the device that
+ * could not be set writable again, or of the run directory.
+ */
 STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
 /**
- * Calls fn for each mapping, by name. Return: count; errno of the directory.
+ * Calls fn for each sound mapping, by name. Return: count; errno of the
+ * directory.
  */
 STELE_API int stele_maps(void (*fn)(void *user,
 				    const struct stele_mapping_info *info),

@@ -12,20 +12,17 @@
 
 #include "lib/log.h"
 
-enum stele_target_kind {
-	STELE_TARGET_PATH,
-	STELE_TARGET_RBD,
-};
-
 struct stele_target {
-	enum stele_target_kind kind;
-	char *path;	/* owned; of a RBD target the text up to the snapshot */
+	char *path;	/* owned */
 	char *snapshot; /* owned; NULL: none given */
 	bool pinned;	/* by digest; then snapshot is NULL */
 	uint8_t digest[STELE_DIGEST_SIZE];
 };
 
-/* Return: 0; -EINVAL (empty, bad snapshot name or digest; logged); -ENOMEM. */
+/*
+ * Return: 0; -EINVAL (empty, bad snapshot name or digest; logged);
+ * -EOPNOTSUPP ("rbd:...", logged); -ENOMEM.
+ */
 int stele_target_parse(const char *text, const struct stele_log *log,
 		       struct stele_target *out);
 void stele_target_release(struct stele_target *target);

@@ -15,8 +15,8 @@
 struct stele_hash;
 
 /*
- * Read `count` blocks of a section, the first with this index, into `blocks` (from
- * stele_device_alloc(); on a device of larger logical blocks than 4096 it may have to be bounced).
+ * Read `count` blocks of a section, the first with this index, into `blocks`
+ * (from stele_device_alloc()).
  * Return: 0; -ERANGE; -EBADMSG, -EMEDIUMTYPE, -EUCLEAN (logged); device errno.
  */
 int stele_section_read(const struct stele_image *image,
