@@ -88,12 +88,19 @@ static bool names(const char *line, const char *target)
 	return size && memmem(line, strlen(line), target, size);
 }
 
+bool cmd_log_enough(const struct cmd_log *log, int error)
+{
+	return log->named || (log->said && error == -EINVAL);
+}
+
 void cmd_log_line(void *user, enum stele_log_level level, const char *line)
 {
 	struct cmd_log *log = user;
 
 	if (level == STELE_LOG_ERROR) {
-		if (names(line, log->target))
+		__atomic_store_n(&log->said, true, __ATOMIC_RELAXED);
+		if (names(line, log->target) ||
+		    (log->source && names(line, log->source)))
 			__atomic_store_n(&log->named, true, __ATOMIC_RELAXED);
 		cmd_message("%s", line);
 	} else if (level == STELE_LOG_WARNING && !log->quiet) {
@@ -106,7 +113,7 @@ void cmd_log_error(const struct cmd_log *log, int error, const char *format,
 {
 	va_list args;
 
-	if (log->named)
+	if (cmd_log_enough(log, error))
 		return;
 	va_start(args, format);
 	say(stele_strerror(error), format, args);

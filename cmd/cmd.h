@@ -44,13 +44,18 @@ int cmd_finish(int status);
 /*
  * For the log callbacks of the library; `user` is a struct cmd_log. The
  * library tells what it found, and sometimes where; cmd_log_error() names the
- * target, unless that was done, and the reason.
+ * target, unless that was done, and the reason. Of -EINVAL only the library can
+ * say what it means: nothing is added to that.
  */
 struct cmd_log {
 	const char *target; /* or another name that the user gave */
-	bool named;	    /* in an error */
+	const char *source; /* of a build; NULL: none */
+	bool named;	    /* one of the two, in an error */
+	bool said;	    /* an error, whatever it named */
 	bool quiet;	    /* no warnings */
 };
+/* Has the library said all that there is to say? */
+bool cmd_log_enough(const struct cmd_log *log, int error);
 void cmd_log_line(void *user, enum stele_log_level level, const char *line);
 void cmd_log_error(const struct cmd_log *log, int error, const char *format,
 		   ...) CMD_FORMAT(3);

@@ -52,6 +52,7 @@ static int run(const char *source, const char *target, struct build_options *opt
 {
 	struct stele_build_report report = {0};
 	struct cmd_log log = {.target = target ? target : source,
+			      .source = source,
 			      .quiet = options->quiet};
 	struct summary summary = {0};
 	bool dry_run = options->opts.flags & STELE_BUILD_DRY_RUN;

@@ -39,7 +39,7 @@ void cmd_open_error(const struct cmd_log *log, int error, const char *verb)
 	char names[NAMES_SIZE];
 	bool known = error == -ENOENT || error == -EINVAL;
 
-	if (log->named)
+	if (cmd_log_enough(log, error))
 		return;
 	if (known && list_snapshots(log->target, names))
 		cmd_message("cannot %s '%s': %s (there are: %s)", verb,

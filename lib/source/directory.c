@@ -159,7 +159,7 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 		int ret = -errno;
 
 		stele_log_error(log, "cannot open source '%s': %s", path,
-				stele_strerror(ret));
+				strerror(-ret));
 		free(directory);
 		return ret;
 	}

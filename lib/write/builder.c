@@ -228,6 +228,7 @@ int stele_builder_lost(struct stele_builder *builder, const char *key,
 	}
 	stele_log_error(&builder->log, "cannot read source '%s': %s",
 			stele_source_quote(key, key_size, text),
-			stele_strerror(error));
+			error == -ETXTBSY ? stele_strerror(error) :
+					    strerror(-error));
 	return error;
 }

@@ -69,6 +69,18 @@ is "1 " "$status $out" "extract: no such target is a failure"
 ok "extract: and makes no directory" test ! -e "$tmp/dir"
 run stele info "$PWD/Makefile"
 is "1 " "$status $out" "info: no image there is a failure"
+one_line() { # WANTED WORDS...: fails with this message and no other
+	local wanted=$1
+	shift
+	run stele "$@"
+	is "1 stele: $wanted" "$status $err" "stele $*: one message"
+}
+one_line "cannot open source '$tmp/none': No such file or directory" \
+	build "$tmp/none" "$tmp/image"
+one_line "granule is not 16, 64, 512 or 4096" \
+	build --granule=100 "$tmp" "$tmp/image"
+one_line "empty target" build "$tmp" ""
+one_line "empty target" info ""
 run stele unmap nosuch
 is "1 stele: 'nosuch' is not mapped" "$status $err" "unmap: no such name"
 
