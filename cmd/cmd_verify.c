@@ -118,8 +118,7 @@ static void summarize(const struct job *job,
 static int run(const char *target, struct job *job)
 {
 	struct stele_verify_report report = {0};
-	/* Its warnings are about damage, which is reported. */
-	struct cmd_log log = {.target = target, .quiet = true};
+	struct cmd_log log = {.target = target, .quiet = job->quiet};
 	struct stele_verify_opts opts = STELE_OPTS(
 		stele_verify_opts, .log = cmd_log_line, .log_user = &log,
 		.damage = show_damage, .damage_user = job,

@@ -28,18 +28,29 @@ static int report_lost(const struct stele_verify_opts *opts, int error,
 	return 1;
 }
 
+/* What recovery and loading warn of is damage, which is reported. */
+static void pass_errors(void *user, enum stele_log_level level,
+			const char *line)
+{
+	const struct stele_log *log = user;
+
+	if (level == STELE_LOG_ERROR)
+		stele_log_error(log, "%s", line);
+}
+
 static int verify_device(struct stele_device *dev,
 			 const struct stele_target *target,
-			 const struct stele_log *log,
+			 struct stele_log *log,
 			 const struct stele_verify_opts *opts,
 			 struct stele_verify_report *report)
 {
+	const struct stele_log errors = {pass_errors, log};
 	const bool one = target->snapshot || target->pinned;
 	struct stele_image image;
 	uint32_t index;
 	int ret;
 
-	ret = stele_image_load(dev, log, &image);
+	ret = stele_image_load(dev, &errors, &image);
 	if (ret < 0)
 		stele_device_close(dev);
 	if (ret == -EBADMSG || ret == -EUCLEAN)

@@ -37,6 +37,7 @@ flip $((at + 3))
 run stele verify "$tmp/bad"
 is 3 "$status" "a record: verify finds it"
 is 1 "$(grep -c '^damaged' <<<"$out")" "a record: one line" || diag "$out"
+is "" "$err" "a record: and not a word on stderr"
 ok "a record: with key, id and offset" \
 	grep -qE "^damaged record 's33' #$id at $at\+[0-9]+: .*0x.*0x" <<<"$out" ||
 	diag "$out" "$err"
