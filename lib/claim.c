@@ -106,13 +106,6 @@ static int open_target(struct stele_claim *claim, const char *backend,
 	if (ret < 0)
 		return ret;
 	claim->regular = S_ISREG(st.st_mode);
-	if (claim->dev->limits.logical_block > STELE_BLOCK_SIZE) {
-		stele_log_error(&claim->log,
-				"'%s' has logical blocks of %" PRIu32
-				" bytes, more than an image's blocks",
-				claim->path, claim->dev->limits.logical_block);
-		return -EOPNOTSUPP;
-	}
 	return stele_device_size(claim->dev, &claim->size);
 }
 

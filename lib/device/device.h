@@ -50,7 +50,7 @@ enum stele_op {
 };
 
 struct stele_limits {
-	uint32_t logical_block; /* power of two, 512..65536 */
+	uint32_t logical_block; /* power of two, 512..4096 */
 	uint32_t memory_align;	/* power of two, bytes */
 	uint32_t transfer_max;	/* multiple of logical_block; never split below us */
 	uint32_t depth_max;	/* nr_requests of the device, or a default */
@@ -142,8 +142,8 @@ enum stele_device_flags {
  * $STELE_BACKEND, then probes. Limits are read from the queue, never assumed.
  *
  * Return: 0; -EBUSY (EXCL: in use by another opener); -ENOTBLK (neither block
- * device nor regular file); -EROFS; -EINVAL (unknown backend); other errno of
- * open(2).
+ * device nor regular file); -EROFS; -EINVAL (unknown backend); -EOPNOTSUPP
+ * (logical blocks over 4096: metadata could not be read); errno of open(2).
  */
 int stele_device_open_file(const char *path, unsigned int flags,
 			   const char *backend, const struct stele_log *log,

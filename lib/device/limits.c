@@ -24,7 +24,8 @@
 #include "format/checked.h"
 
 #define BLOCK_MIN	512u
-#define BLOCK_MAX	65536u
+#define BLOCK_MAX	4096u /* an image's blocks: it is read in these */
+#define ALIGN_MAX	65536u
 #define PAGE_BYTES	4096u
 #define FILE_ALIGN_SAFE 4096u
 #define DEPTH_DEFAULT	128u
@@ -159,7 +160,7 @@ int stele_limits_read(int fd, bool direct, struct stele_limits *out)
 	if (!is_power_of_two(out->logical_block) ||
 	    out->logical_block < BLOCK_MIN || out->logical_block > BLOCK_MAX ||
 	    !is_power_of_two(out->memory_align) ||
-	    out->memory_align > BLOCK_MAX)
+	    out->memory_align > ALIGN_MAX)
 		return -EOPNOTSUPP;
 	granule = out->logical_block > out->memory_align ? out->logical_block
 							 : out->memory_align;
