@@ -62,14 +62,15 @@ build "$tmp/nosuch"
 is 1 "$status" "nor is what does not exist"
 ok "which is named" grep -qF "$tmp/nosuch" <<<"$err"
 
-# Unreadable: root reads all, so ask as somebody else.
-mkdir -p "$tmp/open"
-echo a >"$tmp/open/a"
-echo b >"$tmp/open/b"
-chmod 0 "$tmp/open/b"
-chmod -R go+rX "$tmp" 2>/dev/null
-chmod 0 "$tmp/open/b"
-chmod 777 "$tmp"
+# Unreadable: root reads all, so ask as somebody else, in a place that others
+# can get to: the tree may lie in root's home.
+shared=$(mktemp -d -p /var/tmp) || bail "no directory in /var/tmp"
+cleanup rm -rf "$shared"
+chmod 777 "$shared"
+mkdir "$shared/open"
+echo a >"$shared/open/a"
+echo b >"$shared/open/b"
+chmod 0 "$shared/open/b"
 as_other() {
 	if [ "$(id -u)" = 0 ]; then
 		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
@@ -77,16 +78,16 @@ as_other() {
 		"$@"
 	fi
 }
-cp "$BUILD/stele" "$tmp/stele"
-if as_other "$tmp/stele" --version >/dev/null 2>&1; then
-	run as_other "$tmp/stele" build "$tmp/open" "$tmp/other"
+cp "$BUILD/stele" "$shared/stele"
+if as_other "$shared/stele" --version >/dev/null 2>&1; then
+	run as_other "$shared/stele" build "$shared/open" "$shared/other"
 	is 1 "$status" "a file that cannot be read fails the build"
 	ok "which is named" grep -q "b'.*Permission denied" <<<"$err" || diag "$err"
-	ok "and leaves no file" test ! -e "$tmp/other"
-	run as_other "$tmp/stele" build --json --skip-changed "$tmp/open" "$tmp/other"
+	ok "and leaves no file" test ! -e "$shared/other"
+	run as_other "$shared/stele" build --json --skip-changed "$shared/open" "$shared/other"
 	is "0 1 b" "$status $(skipped "$out" unreadable)" \
 		"--skip-changed leaves it out and names it"
-	is a "$(stele ls "$tmp/other")" "the others are there"
+	is a "$(stele ls "$shared/other")" "the others are there"
 else
 	skip_block 5 "needs setpriv, and a build that all may read"
 fi
