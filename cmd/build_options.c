@@ -57,6 +57,13 @@ static bool set_number(uint32_t *to, const char *text, uint64_t max)
 	return true;
 }
 
+static bool set_granule(uint32_t *granule, const char *text)
+{
+	return set_number(granule, text, 4096) &&
+	       (*granule == 16 || *granule == 64 || *granule == 512 ||
+		*granule == 4096);
+}
+
 /* Options with a value. Return: false when it makes no sense. */
 static bool set_value(struct build_options *options, int option, const char *text)
 {
@@ -65,7 +72,7 @@ static bool set_value(struct build_options *options, int option, const char *tex
 		options->opts.backend = text;
 		return true;
 	case 'g':
-		return set_number(&options->opts.granule, text, 4096);
+		return set_granule(&options->opts.granule, text);
 	case 'j':
 		return set_number(&options->opts.jobs, text, JOBS_MAX);
 	case 'l':
