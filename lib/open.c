@@ -189,6 +189,19 @@ void stele_image_close(struct stele_image *image)
 	free(image);
 }
 
+static uint64_t free_size(const struct stele_image *image)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < image->catalog.counts.free; i++) {
+		struct stele_catalog_free extent;
+
+		stele_catalog_free(&image->catalog, i, &extent);
+		size += extent.size;
+	}
+	return size;
+}
+
 void stele_image_info(const struct stele_image *image,
 		      struct stele_image_info *info)
 {
@@ -205,6 +218,7 @@ void stele_image_info(const struct stele_image *image,
 		.generation = sb->generation,
 		.image_size = sb->image_size,
 		.used_size = sb->high_water,
+		.free_size = free_size(image),
 		.create_time = sb->create_time,
 		.commit_time = sb->commit_time,
 		.superblocks_good = image->copies_good,
@@ -246,8 +260,23 @@ int stele_image_snapshot(const struct stele_image *image, uint32_t index,
 		.sample_count = snapshot.sample_count,
 		.payload_size = payload_size(image, index),
 		.segment_count = snapshot.ref_count,
+		.note_size = snapshot.note_size,
 	};
 	memcpy(out->name, snapshot.name, sizeof(out->name) - 1);
 	memcpy(out->digest, snapshot.digest, sizeof(out->digest));
+	return 0;
+}
+
+int stele_image_note(const struct stele_image *image, uint32_t index,
+		     char *note, size_t size)
+{
+	struct stele_catalog_snapshot snapshot;
+
+	if (index >= image->catalog.counts.snapshots)
+		return -ERANGE;
+	stele_catalog_snapshot(&image->catalog, index, &snapshot);
+	if (size < snapshot.note_size)
+		return -ERANGE;
+	stele_catalog_note(&image->catalog, index, note);
 	return 0;
 }

@@ -54,6 +54,7 @@ struct stele_limits {
 	uint32_t memory_align;	/* power of two, bytes */
 	uint32_t transfer_max;	/* multiple of logical_block; never split below us */
 	uint32_t depth_max;	/* nr_requests of the device, or a default */
+	uint32_t boundary;	/* what crosses a multiple costs more: an RBD object; 0: none */
 };
 
 struct stele_request {
@@ -71,9 +72,35 @@ struct stele_request {
 };
 
 /*
+ * A shot: a read-only snapshot that the storage itself keeps of a whole target
+ * (RBD has them, files and disks do not). Names are those of our snapshots,
+ * or anything else that others made.
+ */
+struct stele_shot {
+	const char *name; /* valid during the callback */
+	uint64_t id;	  /* of the storage; never used again */
+	bool is_protected;
+};
+typedef int (*stele_shot_fn)(void *user, const struct stele_shot *shot);
+
+/* On a device that was opened for writing, at its head. All of them block. */
+struct stele_shot_ops {
+	/* Until fn returns nonzero, which is returned. Oldest first. */
+	int (*each)(struct stele_device *dev, stele_shot_fn fn, void *user);
+	/* Of all that was flushed. Return: 0; -EEXIST; errno. */
+	int (*make)(struct stele_device *dev, const char *name);
+	int (*protect)(struct stele_device *dev, const char *name, bool wanted);
+	/* Open readers go on. */
+	int (*rename)(struct stele_device *dev, const char *from,
+		      const char *to);
+	/* Return: 0; -ENOENT; -EBUSY (protected). */
+	int (*remove)(struct stele_device *dev, const char *name);
+};
+
+/*
  * What a backend implements. A raw transfer may be short (0 <= res < size) or
  * fail with any errno; device.c and queue.c do the rest. Every slot is
- * required but discard.
+ * required but those that say they are optional; discard may fail.
  */
 struct stele_device_ops {
 	const char *name;
@@ -88,6 +115,12 @@ struct stele_device_ops {
 			  void *arena, size_t arena_size,
 			  struct stele_queue **queue);
 	void (*close)(struct stele_device *dev);
+
+	/* Optional. Is it still what was opened? 0; -ESTALE; errno. */
+	int (*check)(struct stele_device *dev);
+	/* Optional: grow the target. 0 or -errno. */
+	int (*resize)(struct stele_device *dev, uint64_t size);
+	const struct stele_shot_ops *shots; /* NULL: it keeps none */
 };
 
 struct stele_queue_ops {
@@ -130,9 +163,31 @@ struct stele_queue {
 
 enum stele_device_flags {
 	STELE_DEVICE_WRITE = 1 << 0,
-	STELE_DEVICE_EXCL = 1 << 1,   /* O_EXCL on block devices and flock(LOCK_EX) */
+	STELE_DEVICE_EXCL = 1 << 1,   /* nobody else has it open: O_EXCL on block devices and flock(LOCK_EX) */
 	STELE_DEVICE_CREATE = 1 << 2, /* a regular file that must not exist */
+	/*
+	 * No other writer, readers welcome: O_EXCL on block devices, and a lock
+	 * that EXCL takes as well; on RBD the exclusive lock, not handed over.
+	 */
+	STELE_DEVICE_SOLE = 1 << 3,
 };
+
+/*
+ * Open any target: a path, or "rbd:POOL[/NAMESPACE]/IMAGE[?OPTIONS]". `shot`
+ * (may be NULL) opens that shot of the target, read-only, and only if it is
+ * protected; -EOPNOTSUPP where the storage keeps none.
+ *
+ * Return: as stele_device_open_file() and stele_device_open_rbd().
+ */
+int stele_device_open(const char *path, const char *shot, unsigned int flags,
+		      const char *backend, const struct stele_log *log,
+		      struct stele_device **out);
+/* Does this spell a target whose storage keeps shots ("rbd:...")? */
+bool stele_path_has_shots(const char *path);
+/* The device's, or NULL. */
+const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev);
+/* Is it still what was opened? 0; -ESTALE (a shot that was removed); errno. */
+int stele_device_check(struct stele_device *dev);
 
 /*
  * Open a block device or regular file with O_DIRECT (a filesystem that has
