@@ -3,7 +3,7 @@
  * keys.c - look-up and walk over the keys section of one segment
  *
  * Both begin with the last page whose first key is not above the wanted one:
- * a binary search that reads one block per step.
+ * a binary search that reads one block per step. A walk of all keys needs none.
  */
 #include "lib/image/section.h"
 
@@ -57,7 +57,7 @@ static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 	uint64_t low = 0, high = walk->section.size / STELE_BLOCK_SIZE;
 	int ret;
 
-	while (high - low > 1) {
+	while (size && high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 
 		ret = open_page(walk, middle);

@@ -81,7 +81,7 @@ static int check_segments(const struct stele_image *image,
 	return -EUCLEAN;
 }
 
-static int compute_digest(struct stele_snapshot *snapshot)
+int stele_snapshot_compute_digest(struct stele_snapshot *snapshot)
 {
 	struct stele_digest_part *parts;
 	struct stele_hash *hash = NULL;
@@ -124,7 +124,7 @@ int stele_snapshot_load(struct stele_image *image, uint32_t index,
 	if (ret == 0)
 		ret = check_segments(image, out);
 	if (ret == 0)
-		ret = compute_digest(out);
+		ret = stele_snapshot_compute_digest(out);
 	if (ret == 0 && memcmp(out->digest, out->info.digest,
 			       sizeof(out->digest)) != 0) {
 		stele_log_error(&image->log,

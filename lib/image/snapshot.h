@@ -36,7 +36,7 @@ struct stele_snapshot {
 	struct stele_segment *segments;
 	uint32_t segment_count;
 	uint64_t sample_count; /* live */
-	uint8_t digest[STELE_DIGEST_SIZE]; /* recomputed, equal to info.digest */
+	uint8_t digest[STELE_DIGEST_SIZE]; /* recomputed; of a loaded one info.digest */
 };
 
 /*
@@ -54,6 +54,11 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 int stele_snapshot_load(struct stele_image *image, uint32_t index,
 			struct stele_snapshot *out);
 void stele_snapshot_release(struct stele_snapshot *snapshot);
+/*
+ * Set digest, by the segments' descriptors and deleted lists. For whoever makes
+ * a snapshot, too. Return: 0; -ENOMEM.
+ */
+int stele_snapshot_compute_digest(struct stele_snapshot *snapshot);
 
 /* One segment, on its own. `ref` may be NULL: nothing deleted. */
 int stele_segment_load(struct stele_image *image,
