@@ -58,16 +58,49 @@ static int load_segments(struct stele_image *image, struct stele_snapshot *out)
 	return 0;
 }
 
+/* Does a later segment name all that an earlier one names, and the same way? */
+static bool names_extend(const struct stele_names *later,
+			 const struct stele_names *earlier)
+{
+	if (later->count < earlier->count)
+		return false;
+	for (uint32_t i = 0; i < earlier->count; i++)
+		if (strcmp(later->names[i], earlier->names[i]) != 0)
+			return false;
+	return true;
+}
+
+static bool schema_extends(const struct stele_segment *later,
+			   const struct stele_segment *earlier)
+{
+	const uint32_t count = later->descriptor.field_count;
+
+	if (memcmp(later->descriptor.schema_digest,
+		   earlier->descriptor.schema_digest, STELE_DIGEST_SIZE) == 0)
+		return true;
+	if (count != earlier->descriptor.field_count)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		struct stele_disk_field a, b;
+
+		stele_field_encode(&later->fields[i], &a);
+		stele_field_encode(&earlier->fields[i], &b);
+		if (memcmp(&a, &b, sizeof(a)) != 0 ||
+		    !names_extend(&later->names[i], &earlier->names[i]))
+			return false;
+	}
+	return true;
+}
+
 static int check_segments(const struct stele_image *image,
 			  const struct stele_snapshot *snapshot)
 {
 	for (uint32_t i = 1; i < snapshot->segment_count; i++)
-		if (memcmp(snapshot->segments[i].descriptor.schema_digest,
-			   snapshot->segments[0].descriptor.schema_digest,
-			   STELE_DIGEST_SIZE) != 0) {
+		if (!schema_extends(&snapshot->segments[i],
+				    &snapshot->segments[i - 1])) {
 			stele_log_error(&image->log,
 					"segments of snapshot '%s' differ in "
-					"their schema",
+					"their fields or names",
 					snapshot->info.name);
 			return -EUCLEAN;
 		}

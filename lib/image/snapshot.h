@@ -3,7 +3,8 @@
  * snapshot.h - a snapshot in memory: its segments, and ids <-> numbers
  *
  * id: place within the snapshot. number: place within a segment. The segments
- * of a snapshot share one schema. Deleted numbers are a sorted list: the n-th
+ * of a snapshot have the same fields; the class names of a later one begin with
+ * those of the one before, so the last one's are the snapshot's. Deleted numbers are a sorted list: the n-th
  * live one is found by binary search over deleted[j] - j; no bitmap, no table
  * per sample. Immutable after load; any thread may use it.
  */

@@ -150,16 +150,19 @@ uint64_t stele_dataset_count(const struct stele_dataset *ds)
 	return ds->snapshot.sample_count;
 }
 
-/* The schema is that of the first segment; no segment, no fields. */
+/* The last segment has all names; no segment, no fields. */
 static const struct stele_segment *schema(const struct stele_dataset *ds,
 					  uint32_t *field_count)
 {
+	const struct stele_segment *last;
+
 	if (!ds->snapshot.segment_count) {
 		*field_count = 0;
 		return NULL;
 	}
-	*field_count = ds->snapshot.segments[0].descriptor.field_count;
-	return &ds->snapshot.segments[0];
+	last = &ds->snapshot.segments[ds->snapshot.segment_count - 1];
+	*field_count = last->descriptor.field_count;
+	return last;
 }
 
 int stele_dataset_field(const struct stele_dataset *ds, uint32_t index,

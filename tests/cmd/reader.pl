@@ -225,15 +225,25 @@ sub deleted {	# REFERENCE: the numbers
 
 # ---- snapshots ----
 
+sub check_extends {	# SEGMENT SEGMENT WHAT: same fields, names only added
+	my ($a, $b, $what) = @_;
+	check($a->{field_bytes} eq $b->{field_bytes}, "$what: other fields");
+	for my $i (0 .. $#{$a->{fields}}) {
+		my ($old, $new) = map { $_->{fields}[$i]{name_list} // [] } $a, $b;
+		check(@$new >= @$old && !grep({ $old->[$_] ne $new->[$_] }
+			0 .. $#$old), "$what: names change");
+	}
+}
+
 sub snapshot {	# SUPERBLOCK SNAPSHOT: its live samples
 	my ($s, $snap) = @_;
 	my $what = "snapshot $snap->{name}";
 	my $all = pack 'C Q<', 2, scalar @{$snap->{refs}};
-	my (@live, %keys, $schema);
+	my (@live, %keys, $before);
 	for my $ref (@{$snap->{refs}}) {
 		my $d = $s->{catalog}{segments}[$ref->{segment}]{read};
-		$schema //= $d->{schema};
-		check($schema eq $d->{schema}, "$what: two schemas");
+		check_extends($before, $d, $what) if $before;
+		$before = $d;
 		my @deleted = deleted($ref);
 		check(!@deleted || $deleted[-1] < $d->{count}, "$what: deleted number");
 		$all .= $d->{schema} . pack('Q<', $d->{count}) . $d->{root} .

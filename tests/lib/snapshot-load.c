@@ -266,6 +266,55 @@ static void check_descriptors(void)
 	free(samples);
 }
 
+/* Names of a later segment may only be more than those of the one before. */
+static void test_names(void)
+{
+	static const char *const few[] = {"cat", "dog", NULL};
+	static const char *const more[] = {"cat", "dog", "ant", NULL};
+	static const char *const other[] = {"cat", "Dog", "ant", NULL};
+	static const struct {
+		bool labels[2];
+		const char *const *names[2];
+		int wanted;
+		const char *what;
+	} all[] = {
+		{{true, true}, {few, few}, 0, "the same names"},
+		{{true, true}, {few, more}, 0, "a name more"},
+		{{true, true}, {NULL, few}, 0, "first none, then some"},
+		{{true, true}, {more, few}, -EUCLEAN, "a name less"},
+		{{true, true}, {few, other}, -EUCLEAN, "another name"},
+		{{true, true}, {few, NULL}, -EUCLEAN, "first some, then none"},
+		{{true, false}, {few, NULL}, -EUCLEAN, "a field less"},
+		{{false, true}, {NULL, NULL}, -EUCLEAN, "a field more"},
+	};
+	struct test_sample *samples = test_samples(4, 100, 6);
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		static struct test_image t;
+		struct stele_snapshot snapshot;
+		struct stele_device *dev;
+		struct stele_image image;
+
+		if (stele_device_open_memory(8u << 20, 512, &dev) < 0)
+			bail("no memory device");
+		test_image_begin(&t, dev, 8u << 20);
+		for (unsigned int j = 0; j < 2; j++)
+			test_image_segment(&t, &(struct test_segment){
+				.samples = samples + 2 * j, .count = 2,
+				.labels = all[i].labels[j],
+				.names = all[i].names[j]});
+		test_image_snapshot(&t, "v1", NULL, 0);
+		test_image_commit(&t);
+		if (stele_image_load(test_image_end(&t), NULL, &image) < 0)
+			bail("image does not load");
+		is_int(all[i].wanted, stele_snapshot_load(&image, 0, &snapshot),
+		       "two segments, %s", all[i].what);
+		stele_snapshot_release(&snapshot);
+		stele_image_release(&image);
+	}
+	free(samples);
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -278,5 +327,6 @@ int main(void)
 	check_digest();
 	check_boundary_bit();
 	check_descriptors();
+	test_names();
 	return done();
 }

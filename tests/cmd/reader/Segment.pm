@@ -370,6 +370,7 @@ sub check_schema {	# SEGMENT: names, and the schema digest
 		}
 		check($in->{count} == @names, 'names: count');
 		$d->{fields}[$field]{names} = @names;
+		$d->{fields}[$field]{name_list} = \@names;
 	}
 	check(sha256($all) eq $d->{schema}, 'schema digest');
 }
