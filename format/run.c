@@ -36,35 +36,68 @@ const struct stele_run *stele_run_find(const struct stele_run *runs,
 	return runs;
 }
 
+/*
+ * Where slots that fit a boundary lie: `first` of them from the run's offset up
+ * to the multiple `next`, then `each` behind every multiple.
+ */
+struct spread {
+	uint64_t first, each, next;
+};
+
+/* False when `next` overflows. */
+static bool spread_of(const struct stele_run *run, uint64_t boundary,
+		      struct spread *out)
+{
+	const uint64_t before = round_down(run->offset, boundary);
+
+	out->each = boundary / run->slot_size;
+	out->first = (boundary - (run->offset - before)) / run->slot_size;
+	return checked_add(before, boundary, &out->next);
+}
+
 uint64_t stele_run_slot(const struct stele_run *run, uint64_t number,
 			uint64_t boundary)
 {
 	uint64_t index = number - run->first;
-	uint64_t fitting;
+	struct spread spread;
 
 	if (boundary < run->slot_size)
 		return run->offset + index * run->slot_size;
-	fitting = boundary / run->slot_size;
-	return run->offset + index / fitting * boundary +
-	       index % fitting * run->slot_size;
+	spread_of(run, boundary, &spread);
+	if (index < spread.first)
+		return run->offset + index * run->slot_size;
+	index -= spread.first;
+	return spread.next + index / spread.each * boundary +
+	       index % spread.each * run->slot_size;
 }
 
 bool stele_run_end(const struct stele_run *run, uint64_t count,
 		   uint64_t boundary, uint64_t *end)
 {
-	uint64_t last = count - 1;
-	uint64_t whole = 0;
+	uint64_t from = run->offset, whole = 0, last;
+	struct spread spread;
 
 	if (boundary >= run->slot_size) {
-		uint64_t fitting = boundary / run->slot_size;
-
-		if (!checked_mul(last / fitting, boundary, &whole))
+		if (!spread_of(run, boundary, &spread))
 			return false;
-		last %= fitting;
+		if (count > spread.first) {
+			last = count - spread.first - 1;
+			from = spread.next;
+			if (!checked_mul(last / spread.each, boundary, &whole))
+				return false;
+			count = last % spread.each + 1;
+		}
 	}
-	/* `last` slots lie before the last one, behind the last boundary. */
-	return checked_add(last, 1, &last) &&
-	       checked_mul(last, run->slot_size, &last) &&
-	       checked_add(whole, last, &whole) &&
-	       checked_add(run->offset, whole, end);
+	return checked_mul(count, run->slot_size, &last) &&
+	       checked_add(from, whole, &from) && checked_add(from, last, end);
+}
+
+bool stele_run_begin(uint64_t end, uint64_t slot_size, uint64_t boundary,
+		     uint64_t *offset)
+{
+	*offset = end;
+	if (boundary < slot_size ||
+	    boundary - (end & (boundary - 1)) >= slot_size)
+		return true;
+	return checked_round_up(end, boundary, offset);
 }

@@ -46,8 +46,9 @@ const struct stele_run *stele_run_find(const struct stele_run *runs,
 
 /*
  * Offset of a slot from the segment's start; `number` lies in the run. With a
- * boundary (0: none) no slot that fits it crosses a multiple of it: run.offset
- * is such a multiple, and floor(boundary / slot_size) slots follow each.
+ * boundary (0: none) no slot that fits it crosses a multiple of it: as many as
+ * fit lie between run.offset and the next multiple, at least one; then
+ * floor(boundary / slot_size) behind each.
  */
 uint64_t stele_run_slot(const struct stele_run *run, uint64_t number,
 			uint64_t boundary);
@@ -55,5 +56,13 @@ uint64_t stele_run_slot(const struct stele_run *run, uint64_t number,
 /* End of a run of count > 0 slots; false when it overflows. */
 bool stele_run_end(const struct stele_run *run, uint64_t count,
 		   uint64_t boundary, uint64_t *end);
+
+/*
+ * The first place at or behind `end` where a run of such slots may begin: there
+ * or, if its first slot would cross a multiple of the boundary, at that.
+ * False when it overflows.
+ */
+bool stele_run_begin(uint64_t end, uint64_t slot_size, uint64_t boundary,
+		     uint64_t *offset);
 
 #endif

@@ -118,10 +118,11 @@ struct stele_descriptor {
  * segment, boundary: the segment's offset is its multiple), fields (names,
  * types, unique; no tensors without their feature), runs (first: 0, then
  * ascending, below sample_count; slot size a class of the granule:
- * stele_slot_size(slot_size) == slot_size; offset: the granule's multiple, the
- * boundary's if a slot fits it, at or behind the end of the run before, first ==
- * slots_offset), end of the last run == slots end, sums, sections (type, field,
- * unique, order, count against sample_count, size against count), reserved.
+ * stele_slot_size(slot_size) == slot_size; offset: the granule's multiple, no
+ * slot that fits a boundary crosses it, at or behind the end of the run before,
+ * first == slots_offset), end of the last run == slots end, sums, sections
+ * (type, field, unique, order, count against sample_count, size against
+ * count), reserved.
  * run_count is 0 just when sample_count is. There is at least one field.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EUCLEAN.
  */

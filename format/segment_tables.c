@@ -82,13 +82,17 @@ static int check_run(const struct stele_descriptor *d,
 		     const struct stele_run *run, uint64_t before,
 		     const char **why)
 {
+	uint64_t begin;
+
 	if (run->slot_size == 0 || run->slot_size > STELE_SLOT_SIZE_MAX ||
 	    stele_slot_size(run->slot_size, d->granule) != run->slot_size)
 		return unclean(why, "descriptor: slot size of no class");
-	if (!is_aligned(run->offset, d->granule) ||
-	    (d->boundary >= run->slot_size &&
-	     !is_aligned(run->offset, d->boundary)))
+	if (!is_aligned(run->offset, d->granule))
 		return unclean(why, "descriptor: misaligned run");
+	if (!stele_run_begin(run->offset, run->slot_size, d->boundary,
+			     &begin) ||
+	    begin != run->offset)
+		return unclean(why, "descriptor: slot across a boundary");
 	if (run->offset < before)
 		return unclean(why, "descriptor: run on the one before");
 	return 0;

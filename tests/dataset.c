@@ -239,7 +239,7 @@ static uint64_t slot_offset(const struct stele_segment *segment,
 {
 	const uint64_t boundary = segment->descriptor.boundary;
 	const struct stele_run *run = segment->runs;
-	uint64_t k;
+	uint64_t k, place;
 
 	for (uint32_t i = 1; i < segment->descriptor.run_count; i++)
 		if (segment->runs[i].first <= number)
@@ -249,9 +249,12 @@ static uint64_t slot_offset(const struct stele_segment *segment,
 	if (!boundary || run->slot_size > boundary)
 		return segment->descriptor.offset + run->offset +
 		       k * run->slot_size;
-	return segment->descriptor.offset + run->offset +
-	       k / (boundary / run->slot_size) * boundary +
-	       k % (boundary / run->slot_size) * run->slot_size;
+	for (place = run->offset; k > 0; k--) {
+		place += *slot_size;
+		if (place / boundary != (place + *slot_size - 1) / boundary)
+			place = (place / boundary + 1) * boundary;
+	}
+	return segment->descriptor.offset + place;
 }
 
 unsigned int test_reads_of(const struct test_dataset *t, uint64_t id,

@@ -102,27 +102,32 @@ static uint32_t count_runs(const struct work *w)
 	return count;
 }
 
+/* Straight from stele-format(5): slots go where they do not cross. */
+static uint64_t slot_behind(uint64_t end, uint64_t slot_size, uint64_t boundary)
+{
+	if (boundary && slot_size <= boundary &&
+	    end / boundary != (end + slot_size - 1) / boundary)
+		end = (end / boundary + 1) * boundary;
+	return end;
+}
+
 static void plan_runs(struct work *w)
 {
-	const uint64_t boundary = w->d.boundary;
 	uint64_t end = w->descriptor_size;
 	struct stele_run *run = w->runs;
 
-	if (boundary)
-		end = round_up(end, boundary);
 	w->d.slots_offset = end;
 	for (uint64_t i = 0; i < w->in->count; i++) {
 		uint64_t slot_size = w->slot_sizes[w->order[i]];
 
+		end = slot_behind(end, slot_size, w->d.boundary);
 		if (i == 0 || run->slot_size != slot_size) {
 			run += i > 0;
-			run->first = i;
-			run->slot_size = slot_size;
-			run->offset = boundary && slot_size <= boundary ?
-					      round_up(end, boundary) :
-					      end;
+			*run = (struct stele_run){i, end, slot_size};
 		}
-		end = stele_run_slot(run, i, boundary) + slot_size;
+		if (i == 0)
+			w->d.slots_offset = end;
+		end += slot_size;
 	}
 	w->d.slots_size = end - w->d.slots_offset;
 }

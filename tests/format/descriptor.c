@@ -221,11 +221,25 @@ static void test_boundary(void)
 	const char *why = NULL;
 
 	is_int(0, decode_boundary(&d, 0x3000, 0x10000, &why), "a boundary");
-	d.slots_offset = 0x11000;
-	is_int(-EUCLEAN, decode_boundary(&d, 0x3000, 0x11000, &why),
+	/* Two slots before the next one, five, and four. */
+	d.slots_offset = 0x9000;
+	d.slots_size = 0x7000 + 0x10000 + 4 * 0x3000;
+	is_int(0, decode_boundary(&d, 0x3000, 0x9000, &why),
 	       "a run that does not begin at one");
-	is_string("descriptor: misaligned run", why, "says why");
+	d.slots_size -= 0x3000;
+	is_int(-EUCLEAN, decode_boundary(&d, 0x3000, 0x9000, &why),
+	       "one slot less");
+	is_string("descriptor: run over the slots' end", why, "says why");
+	d.slots_offset = 0xd000;
+	d.slots_size = 0x3000 + 0x10000 + 5 * 0x3000;
+	is_int(0, decode_boundary(&d, 0x3000, 0xd000, &why),
+	       "one slot before the next, which it reaches");
+	d.slots_offset = 0xe000;
+	is_int(-EUCLEAN, decode_boundary(&d, 0x3000, 0xe000, &why),
+	       "a first slot that crosses one");
+	is_string("descriptor: slot across a boundary", why, "says why");
 	d.slots_offset = 0x10000;
+	d.slots_size = 2 * 0x10000 + 0x3000;
 	d.offset = 0x401000;
 	is_int(-EUCLEAN, decode_boundary(&d, 0x3000, 0x10000, &why),
 	       "a segment that does not");

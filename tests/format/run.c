@@ -144,7 +144,7 @@ static void test_slot(void)
 static void test_end(void)
 {
 	static const uint64_t boundaries[] = {0, 0x10000, 0x30000, 0x100000};
-	const struct stele_run run = {10, 0x100000, 0x3000};
+	const struct stele_run run = {10, 0x109000, 0x3000};
 	unsigned int wrong = 0;
 
 	for (size_t b = 0; b < 4; b++)
@@ -160,10 +160,72 @@ static void test_end(void)
 	is_uint(0, wrong, "a run ends where its last slot does");
 }
 
+/* The vectors of stele-format(5). */
+static void test_boundary_vectors(void)
+{
+	static const uint64_t places[] = {
+		0x09000, 0x0c000, 0x10000, 0x13000, 0x16000, 0x19000, 0x1c000,
+		0x20000, 0x23000,
+	};
+	const struct stele_run run = {7, 0x9000, 0x3000};
+	const struct stele_run single = {7, 0x1d000, 0x3000};
+
+	for (uint64_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		is_hex(places[i], stele_run_slot(&run, 7 + i, 0x10000),
+		       "slot %ju of a run within an object", (uintmax_t)i);
+	is_hex(0x1d000, stele_run_slot(&single, 7, 0x10000), "a single slot");
+	is_hex(0x20000, stele_run_slot(&single, 8, 0x10000), "and the next");
+}
+
+/* A walk that knows no formula: a slot goes where it crosses nothing. */
+static uint64_t walk(uint64_t end, uint64_t slot_size, uint64_t boundary)
+{
+	if (boundary && slot_size <= boundary)
+		while (end / boundary != (end + slot_size - 1) / boundary)
+			end++;
+	return end;
+}
+
+static unsigned int check_walk(uint64_t begin, uint64_t slot_size,
+			       uint64_t boundary)
+{
+	struct stele_run run = {3, 0, slot_size};
+	unsigned int wrong;
+	uint64_t at = walk(begin, slot_size, boundary), end;
+
+	wrong = !stele_run_begin(begin, slot_size, boundary, &run.offset) ||
+		run.offset != at;
+	for (uint64_t i = 0; i < 12; i++) {
+		at = walk(at, slot_size, boundary);
+		wrong += stele_run_slot(&run, 3 + i, boundary) != at;
+		at += slot_size;
+		wrong += !stele_run_end(&run, i + 1, boundary, &end) ||
+			 end != at;
+	}
+	return wrong;
+}
+
+/* Every start and every slot size, around every small boundary. */
+static void test_walk(void)
+{
+	for (uint64_t boundary = 0; boundary <= 64;
+	     boundary = boundary ? boundary * 2 : 1) {
+		unsigned int wrong = 0;
+
+		for (uint64_t begin = 0; begin <= 130; begin++)
+			for (uint64_t size = 1; size <= 70; size++)
+				wrong += check_walk(begin, size, boundary);
+		is_uint(0, wrong, "boundary %ju: as a walk would",
+			(uintmax_t)boundary);
+	}
+}
+
 static void test_end_overflow(void)
 {
 	const struct stele_run run = {0, 0, UINT64_C(1) << 40};
 	const struct stele_run late = {0, UINT64_MAX - 15, 16};
+	const struct stele_run near = {0, UINT64_MAX - 8191, 4096};
+	const struct stele_run small = {0, UINT64_C(1) << 61, 16};
 	uint64_t end;
 
 	ok(stele_run_end(&run, (1 << 24) - 1, 0, &end), "just fits");
@@ -172,6 +234,15 @@ static void test_end_overflow(void)
 	ok(!stele_run_end(&run, UINT64_MAX, UINT64_C(1) << 41, &end),
 	   "absurd count, boundary");
 	ok(!stele_run_end(&late, 1, 0, &end), "offset at the end of all");
+	ok(!stele_run_end(&late, 1, 4096, &end), "no multiple behind it");
+	ok(!stele_run_end(&near, 2, 4096, &end), "the last multiple of all");
+	ok(stele_run_end(&near, 1, 4096, &end), "a slot before it");
+	ok(!stele_run_end(&run, UINT64_MAX, UINT64_C(1) << 40, &end),
+	   "absurd count, one slot to a boundary");
+	ok(!stele_run_end(&small, UINT64_MAX, UINT64_C(1) << 61, &end),
+	   "absurd count, large boundary");
+	ok(!stele_run_begin(UINT64_MAX - 15, 64, 4096, &end),
+	   "nowhere to begin");
 }
 
 int main(void)
@@ -183,6 +254,8 @@ int main(void)
 	test_find();
 	test_slot();
 	test_end();
+	test_boundary_vectors();
+	test_walk();
 	test_end_overflow();
 	return done();
 }

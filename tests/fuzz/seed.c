@@ -96,13 +96,17 @@ static void write_descriptor(void)
 {
 	struct stele_disk_block block;
 	struct stele_descriptor d;
+	const struct stele_run aligned = {900, 0x240000, 65536};
 
 	specimen_descriptor(&block, &d);
 	write_seed("descriptor", "sealed", 0, &block, sizeof(block));
 	write_seed("descriptor", "salvage", 3, &block, sizeof(block));
 	write_family("descriptor", 1, (uint8_t *)&block, 1152, 0x20, 47);
-	d.boundary = 0x1000;
+	/* Runs that begin anywhere: 177 slots, 292, 31; 12, then 16 each. */
+	d.boundary = 0x100000;
+	d.slots_size = 0x880000 - d.slots_offset;
 	stele_descriptor_put_header(&block, &d);
+	stele_descriptor_put_run(&block, &d, 2, &aligned);
 	write_seed("descriptor", "boundary", 1, &block, sizeof(block));
 }
 

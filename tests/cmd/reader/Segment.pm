@@ -152,10 +152,13 @@ sub slots {	# SEGMENT: offset and size of each, by number
 		check($start % $d->{granule} == 0, "$what: alignment");
 		check_gap($d, $end, $start);
 		my $n = $b && $slot <= $b ? int($b / $slot) : 0;
-		check(!$n || $start % $b == 0, "$what: not at a boundary");
+		my $before = $n ? int(($b - $start % $b) / $slot) : 0;
+		check(!$n || $before, "$what: slot across a boundary");
 		for my $k (0 .. $next - $first - 1) {
-			my $offset = $start + ($n ?
-				int($k / $n) * $b + ($k % $n) * $slot : $k * $slot);
+			my $j = $k - $before;
+			my $offset = $n && $j >= 0 ?
+				$start - $start % $b + $b + int($j / $n) * $b +
+				($j % $n) * $slot : $start + $k * $slot;
 			check_gap($d, $end, $offset) if $n && $k;
 			push @slots, [$offset, $slot];
 			$end = $offset + $slot;
