@@ -1,17 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stream.c - one sample, piece by piece
+ *
+ * What fits twice into the memory that is allowed is read as a whole, and read
+ * once more if its checksum does not match: then every piece is right. Of a
+ * larger sample that cannot be promised.
  */
-#include "lib/read/dataset.h"
-
 #include <errno.h>
+#include <inttypes.h>
+
+#include "lib/image/record_stream.h"
+#include "lib/image/section.h"
+#include "lib/read/sample.h"
+
+#define MEMORY_SIZE (UINT64_C(8) << 20)
+#define WHOLE_SIZE  (MEMORY_SIZE / 2)
+
+static int stream_whole(struct stele_dataset *ds, uint64_t id,
+			stele_stream_fn fn, void *user)
+{
+	struct stele_sample sample;
+	int ret = stele_dataset_read(ds, id, &sample);
+
+	if (ret == 0 && sample.size)
+		ret = fn(user, sample.data, sample.size);
+	stele_sample_release(&sample);
+	return ret;
+}
+
+static int check_end(struct stele_dataset *ds, const struct stele_slot *slot,
+		     const struct stele_record_stream *stream,
+		     struct stele_hash *hash)
+{
+	if (!hash)
+		return 0;
+	return stele_segment_check_digest(&ds->image, slot->segment, hash,
+					  slot->number, stream->digest);
+}
+
+static void log_failure(const struct stele_dataset *ds,
+			const struct stele_slot *slot,
+			const struct stele_record_stream *stream,
+			const char *why)
+{
+	if (*why)
+		stele_log_error(&ds->image.log,
+				"sample %" PRIu64 " at offset %" PRIu64 ": %s",
+				slot->id, slot->offset, why);
+	else
+		stele_log_error(&ds->image.log,
+				"sample %" PRIu64 " at offset %" PRIu64
+				", %" PRIu64 " bytes: crc32c 0x%08" PRIx32
+				", expected 0x%08" PRIx32,
+				slot->id, slot->offset, slot->size, stream->crc,
+				stream->record.crc);
+}
+
+/* Without checks a wrong checksum is none of our business. */
+static int stream_pieces(struct stele_dataset *ds, const struct stele_slot *slot,
+			 struct stele_record_stream *stream,
+			 struct stele_hash *hash, stele_stream_fn fn,
+			 void *user)
+{
+	const char *why;
+	const void *data;
+	size_t size;
+	int ret;
+
+	ret = stele_record_stream_begin(stream, slot->segment, slot->number,
+					hash, &why);
+	if (ret == 0 && (stream->record.flags & STELE_RECORD_VOID)) {
+		why = "a live sample is void";
+		ret = -EUCLEAN;
+	}
+	if (ret < 0) {
+		if (*why)
+			log_failure(ds, slot, stream, why);
+		return ret;
+	}
+	while ((ret = stele_record_stream_next(stream, &data, &size)) > 0) {
+		ret = fn(user, data, size);
+		if (ret)
+			return ret;
+	}
+	if (ret == -EBADMSG && ds->verify == STELE_VERIFY_NONE)
+		return 0;
+	if (ret == -EBADMSG)
+		log_failure(ds, slot, stream, "");
+	return ret < 0 ? ret : check_end(ds, slot, stream, hash);
+}
 
 int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
 			 stele_stream_fn fn, void *user)
 {
-	(void)ds;
-	(void)id;
-	(void)fn;
-	(void)user;
-	return -EOPNOTSUPP;
+	struct stele_record_stream stream = {0};
+	struct stele_hash *hash = NULL;
+	struct stele_slot slot;
+	int ret;
+
+	ret = stele_slot_locate(ds, id, &slot);
+	if (ret < 0)
+		return ret;
+	if (slot.read_size <= WHOLE_SIZE)
+		return stream_whole(ds, id, fn, user);
+	if (ds->verify == STELE_VERIFY_DIGEST)
+		ret = stele_hash_new(&hash);
+	if (ret == 0)
+		ret = stele_record_stream_open(&stream, ds->image.dev,
+					       MEMORY_SIZE);
+	if (ret == 0)
+		ret = stream_pieces(ds, &slot, &stream, hash, fn, user);
+	stele_record_stream_close(&stream);
+	stele_hash_free(hash);
+	return ret;
 }

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_stream.c - a slot in pieces: read ahead, check, hand out
+ *
+ * Positions count from the slot's start. The blocks from the one with the slot's
+ * first byte up to the tail are the body: piece i lies in memory i mod
+ * piece_count, and is read again only when the caller has come back for the
+ * next one. Without a body the tail holds the whole slot.
+ */
+#include "lib/image/record_stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/crc32c.h"
+
+#define PIECES_MIN  2u
+#define PIECE_ALIGN 4096u /* enough for any device's memory_align */
+
+/* ---- open and close -------------------------------------------------------- */
+
+int stele_record_stream_open(struct stele_record_stream *s,
+			     struct stele_device *dev, uint64_t memory)
+{
+	uint64_t piece, tail;
+
+	*s = (struct stele_record_stream){.dev = dev};
+	if (memory < STELE_RECORD_MEMORY_MIN)
+		return -EINVAL;
+	piece = dev->limits.transfer_max;
+	tail = round_up(STELE_RECORD_TAIL_MAX, STELE_BLOCK_SIZE) +
+	       STELE_BLOCK_SIZE;
+	if (piece > (memory - tail) / (PIECES_MIN + 1))
+		piece = (memory - tail) / (PIECES_MIN + 1);
+	if (piece > PIECE_ALIGN)
+		piece = round_down(piece, PIECE_ALIGN);
+	s->piece_size = (uint32_t)piece;
+	s->stride = round_up(piece, PIECE_ALIGN);
+	/* The tail has room for whatever one transfer brings. */
+	s->tail_room = piece > tail ? piece : tail;
+	s->piece_count = STELE_RECORD_PIECES_MAX;
+	if (s->piece_count > (memory - s->tail_room) / s->stride)
+		s->piece_count = (uint32_t)((memory - s->tail_room) / s->stride);
+	s->memory = stele_device_alloc(dev, s->piece_count * s->stride +
+						    s->tail_room);
+	return s->memory ? 0 : -ENOMEM;
+}
+
+void stele_record_stream_close(struct stele_record_stream *s)
+{
+	stele_queue_close(s->queue);
+	free(s->memory);
+	*s = (struct stele_record_stream){0};
+}
+
+/* ---- reading ahead --------------------------------------------------------- */
+
+static int reap(struct stele_record_stream *s)
+{
+	struct stele_request *done[STELE_RECORD_PIECES_MAX];
+	int count = stele_queue_reap(s->queue, done, STELE_RECORD_PIECES_MAX,
+				     1);
+
+	for (int i = 0; i < count; i++) {
+		*(bool *)done[i]->user = true;
+		s->in_flight--;
+	}
+	return count < 0 ? count : 0;
+}
+
+/* Nothing may land in memory that is used anew. */
+static int drain(struct stele_record_stream *s)
+{
+	int ret = 0;
+
+	while (s->in_flight && ret == 0)
+		ret = reap(s);
+	return ret;
+}
+
+static uint64_t piece_offset(const struct stele_record_stream *s,
+			     uint64_t piece)
+{
+	return s->body_offset + piece * s->piece_size;
+}
+
+/* Ask for all pieces that there is memory for. */
+static int issue(struct stele_record_stream *s)
+{
+	int ret = 0;
+
+	while (ret == 0 && s->issued - s->taken < s->piece_count &&
+	       piece_offset(s, s->issued) < s->body_end) {
+		const unsigned int i = s->issued % s->piece_count;
+		const uint64_t offset = piece_offset(s, s->issued);
+		uint64_t size = s->body_end - offset;
+
+		s->arrived[i] = false;
+		s->requests[i] = (struct stele_request){
+			.op = STELE_OP_READ,
+			.data = s->memory + i * s->stride,
+			.offset = offset,
+			.size = size < s->piece_size ? (uint32_t)size :
+						       s->piece_size,
+			.user = &s->arrived[i],
+		};
+		ret = stele_queue_submit(s->queue, &s->requests[i]);
+		if (ret == 0) {
+			s->issued++;
+			s->in_flight++;
+		}
+	}
+	return ret;
+}
+
+/* The oldest piece that was not taken yet, as part of the slot. */
+static int take_piece(struct stele_record_stream *s, const uint8_t **data,
+		      uint64_t *size)
+{
+	const unsigned int i = s->taken % s->piece_count;
+	const struct stele_request *request = &s->requests[i];
+	uint64_t skip = 0;
+	int ret = 0;
+
+	while (!s->arrived[i] && ret == 0)
+		ret = reap(s);
+	if (ret == 0)
+		ret = request->status;
+	if (ret < 0)
+		return ret;
+	if (request->offset < s->slot_offset)
+		skip = s->slot_offset - request->offset;
+	*data = (const uint8_t *)request->data + skip;
+	*size = request->size - skip;
+	s->taken++;
+	return 0;
+}
+
+/* ---- a record -------------------------------------------------------------- */
+
+/* Read the tail, with all of the slot if that fits. */
+static int read_tail(struct stele_record_stream *s)
+{
+	const uint32_t block = s->dev->limits.logical_block;
+	uint8_t *memory = s->memory + s->piece_count * s->stride;
+	uint64_t end = s->slot_offset + s->slot_size;
+	uint64_t start = round_down(s->slot_offset, block);
+
+	if (round_up(end, block) - start > s->tail_room)
+		start = round_down(end - STELE_RECORD_TAIL_MAX, block);
+	s->body_offset = round_down(s->slot_offset, block);
+	s->body_end = start;
+	s->tail_at = start > s->slot_offset ? start - s->slot_offset : 0;
+	s->tail = memory + (s->slot_offset + s->tail_at - start);
+	return stele_device_read(s->dev, memory, start,
+				 round_up(end, block) - start);
+}
+
+/* Of the piece at s->position, what lies in [from, to) of the slot. */
+static const uint8_t *part(const struct stele_record_stream *s,
+			   const uint8_t *data, uint64_t size, uint64_t from,
+			   uint64_t to, uint64_t *part_size)
+{
+	const uint64_t end = s->position + size;
+
+	if (from < s->position)
+		from = s->position;
+	if (to > end)
+		to = end;
+	*part_size = from < to ? to - from : 0;
+	return *part_size ? data + (from - s->position) : data;
+}
+
+/* Take a piece into checksum and digest. */
+static void look_at(struct stele_record_stream *s, const uint8_t *data,
+		    uint64_t size, const void **payload, uint64_t *payload_size)
+{
+	const uint8_t *p;
+	uint64_t n;
+
+	p = part(s, data, size, 0, s->slot_size - sizeof(le32), &n);
+	s->crc = stele_crc32c(s->crc, p, n);
+	p = part(s, data, size, 0, s->record.payload_size, &n);
+	if (s->hash)
+		stele_hash_add(s->hash, p, n);
+	*payload = p;
+	*payload_size = n;
+	s->position += size;
+}
+
+static int end_record(struct stele_record_stream *s)
+{
+	const uint8_t *tail = (const uint8_t *)s->record.key;
+
+	if (!s->ended && s->hash) {
+		stele_hash_add(s->hash, tail,
+			       (size_t)(s->tail + s->slot_size - s->tail_at -
+					sizeof(le32) - tail));
+		stele_hash_end(s->hash, s->digest);
+	}
+	s->ended = true;
+	return s->crc == s->record.crc ? 0 : -EBADMSG;
+}
+
+int stele_record_stream_next(struct stele_record_stream *s, const void **data,
+			     size_t *size)
+{
+	uint64_t n = 0;
+
+	while (n == 0 && s->position < s->slot_size) {
+		const uint8_t *piece = s->tail;
+		uint64_t piece_size = s->slot_size - s->tail_at;
+		int ret = 0;
+
+		if (s->position < s->tail_at)
+			ret = issue(s);
+		if (s->position < s->tail_at && ret == 0)
+			ret = take_piece(s, &piece, &piece_size);
+		if (ret < 0)
+			return ret;
+		look_at(s, piece, piece_size, data, &n);
+	}
+	*size = n;
+	return n ? 1 : end_record(s);
+}
+
+static int check_tail(struct stele_record_stream *s,
+		      const struct stele_segment *segment, const char **why)
+{
+	const void *data;
+	size_t size;
+	le32 stored;
+	int ret, err;
+
+	err = stele_record_decode_tail(s->tail, s->slot_size - s->tail_at,
+				       s->slot_size, &segment->shape,
+				       &s->record, why);
+	if (err == 0)
+		return 0;
+	/* Impossible, or just damaged? All of the slot tells. */
+	memcpy(&stored, s->tail + s->slot_size - s->tail_at - sizeof(stored),
+	       sizeof(stored));
+	s->record = (struct stele_record){.crc = le32_get(stored)};
+	s->hash = NULL;
+	do
+		ret = stele_record_stream_next(s, &data, &size);
+	while (ret > 0);
+	if (ret == -EBADMSG)
+		*why = "record: checksum";
+	return ret < 0 ? ret : err;
+}
+
+int stele_record_stream_begin(struct stele_record_stream *s,
+			      const struct stele_segment *segment,
+			      uint64_t number, struct stele_hash *hash,
+			      const char **why)
+{
+	int ret = drain(s);
+
+	if (ret < 0)
+		return ret;
+	*why = "";
+	stele_segment_slot(segment, number, &s->slot_offset, &s->slot_size);
+	s->position = s->issued = s->taken = 0;
+	s->ended = false;
+	s->hash = hash;
+	s->crc = stele_record_seed(segment->descriptor.id, number);
+	if (s->slot_size < STELE_TRAILER_SIZE)
+		return -EUCLEAN;
+	ret = read_tail(s);
+	if (ret == 0 && s->tail_at && !s->queue)
+		ret = stele_queue_open(s->dev, s->piece_count, s->memory,
+				       s->piece_count * s->stride,
+				       &s->queue);
+	if (ret == 0 && hash)
+		stele_hash_begin(hash, STELE_HASH_LEAF);
+	if (ret == 0)
+		ret = check_tail(s, segment, why);
+	return ret;
+}

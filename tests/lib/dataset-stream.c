@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dataset-stream.c - samples piece by piece: bytes, reads issued, damage
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/record_stream.h"
+#include "lib/image/section.h"
+#include "tests/dataset.h"
+#include "tests/tap.h"
+
+#define MEMORY_MAX (UINT64_C(8) << 20)
+
+/* ---- the stream of records -------------------------------------------------- */
+
+/* Is it the sample, by record and digest? Says what is not. */
+static bool is_streamed(const struct test_dataset *t,
+			struct stele_record_stream *s, struct stele_hash *hash,
+			uint64_t id)
+{
+	const struct test_live *live = &t->live[id];
+	const struct stele_segment *segment =
+		&t->ds->snapshot.segments[live->segment];
+	const struct test_sample *sample = live->sample;
+	const char *why = "";
+	const void *data;
+	size_t size, done = 0;
+	int ret;
+
+	ret = stele_record_stream_begin(s, segment, live->number, hash, &why);
+	if (ret || s->record.payload_size != sample->size ||
+	    s->record.key_size != strlen(sample->key) ||
+	    memcmp(s->record.key, sample->key, s->record.key_size)) {
+		diag("begin of %ju: %d %s", (uintmax_t)id, ret, why);
+		return false;
+	}
+	while ((ret = stele_record_stream_next(s, &data, &size)) > 0) {
+		if (!size || size > sample->size - done ||
+		    memcmp(data, (const char *)sample->data + done, size)) {
+			diag("sample %ju differs behind %zu", (uintmax_t)id,
+			     done);
+			return false;
+		}
+		done += size;
+	}
+	if (ret == 0 && hash)
+		ret = stele_segment_check_digest(&t->ds->image, segment, hash,
+						 live->number, s->digest);
+	if (ret || done != sample->size)
+		diag("sample %ju: %d, %zu bytes", (uintmax_t)id, ret, done);
+	return ret == 0 && done == sample->size;
+}
+
+/* Does what was issued cover each block of the slot once, and no other? */
+static bool is_read_once(const struct test_dataset *t, uint64_t id,
+			 size_t *requests)
+{
+	const uint32_t block = t->dev->limits.logical_block;
+	const struct stele_fault_entry *log;
+	struct stele_extent extent;
+	uint64_t first, count, sum = 0;
+	uint8_t *seen;
+	bool good = true;
+
+	stele_dataset_locate(t->ds, id, &extent);
+	first = extent.offset / block;
+	count = (extent.offset + extent.slot_size + block - 1) / block - first;
+	seen = calloc(count, 1);
+	log = stele_fault_log(t->dev, requests);
+	for (size_t i = 0; i < *requests && good; i++) {
+		good = log[i].op == STELE_OP_READ &&
+		       log[i].offset / block >= first &&
+		       (log[i].offset + log[i].size) / block <= first + count;
+		for (uint64_t b = 0; good && b < log[i].size / block; b++)
+			good = !seen[log[i].offset / block - first + b]++;
+		sum += log[i].size / block;
+	}
+	free(seen);
+	return good && sum == count;
+}
+
+static void check_records(const struct test_plan *plan, uint64_t memory,
+			  const char *what)
+{
+	struct stele_record_stream s;
+	struct stele_hash *hash;
+	struct test_dataset t;
+	uint64_t wrong = 0, more = 0, held;
+	size_t requests;
+
+	test_dataset_open(&t, plan);
+	if (stele_hash_new(&hash))
+		bail("no hash");
+	is_int(0, stele_record_stream_open(&s, t.dev, memory), "%s: open", what);
+	held = s.piece_count * s.stride + s.tail_room;
+	ok(held <= memory && s.piece_count >= 2, "%s: holds %ju bytes", what,
+	   (uintmax_t)held);
+	for (uint64_t id = 0; id < t.count; id++)
+		wrong += !is_streamed(&t, &s, hash, id);
+	is_uint(0, wrong, "%s: all samples", what);
+	for (uint64_t id = 0; id < t.count; id++) {
+		stele_fault_log_clear(t.dev);
+		wrong += !is_streamed(&t, &s, NULL, id) ||
+			 !is_read_once(&t, id, &requests);
+		more += requests > 1;
+	}
+	is_uint(0, wrong, "%s: each block of a slot is read once", what);
+	if (plan->size_max <= 4000)
+		is_uint(0, more, "%s: one read for each", what);
+	stele_record_stream_close(&s);
+	stele_record_stream_close(&s);
+	stele_hash_free(hash);
+	test_dataset_close(&t);
+}
+
+/* One record left half way, others behind it; the memory is never mixed up. */
+static void check_abandoned(void)
+{
+	struct test_plan plan = {.samples = 12, .size_max = 3000000};
+	struct stele_record_stream s;
+	struct test_dataset t;
+	const char *why;
+	const void *data;
+	size_t size;
+	unsigned int wrong = 0;
+
+	test_dataset_open(&t, &plan);
+	stele_record_stream_open(&s, t.dev, MEMORY_MAX / 4);
+	for (uint64_t id = 0; id + 1 < t.count; id++) {
+		const struct test_live *live = &t.live[id];
+
+		wrong += stele_record_stream_begin(
+				 &s, &t.ds->snapshot.segments[0], live->number,
+				 NULL, &why) != 0;
+		wrong += stele_record_stream_next(&s, &data, &size) < 0;
+		wrong += !is_streamed(&t, &s, NULL, id + 1);
+	}
+	is_uint(0, wrong, "a record may be left half way");
+	stele_record_stream_close(&s);
+	test_dataset_close(&t);
+}
+
+/* ---- samples of a dataset ---------------------------------------------------- */
+
+struct sink {
+	const struct test_sample *sample;
+	size_t done, largest, calls;
+	bool wrong;
+	size_t stop_at; /* calls; 0: never */
+};
+
+static int take(void *user, const void *data, size_t size)
+{
+	struct sink *sink = user;
+
+	sink->wrong |= size == 0 || size > sink->sample->size - sink->done ||
+		       memcmp((const char *)sink->sample->data + sink->done,
+			      data, size) != 0;
+	sink->done += size;
+	sink->largest = size > sink->largest ? size : sink->largest;
+	return ++sink->calls == sink->stop_at ? 77 : 0;
+}
+
+static struct sink stream(const struct test_dataset *t, uint64_t id,
+			  size_t stop_at, int *ret)
+{
+	struct sink sink = {.sample = t->live[id].sample, .stop_at = stop_at};
+
+	stele_fault_log_clear(t->dev);
+	*ret = stele_dataset_stream(t->ds, id, take, &sink);
+	return sink;
+}
+
+static uint64_t largest_of(const struct test_dataset *t)
+{
+	uint64_t best = 0;
+
+	for (uint64_t id = 0; id < t->count; id++)
+		if (t->live[id].sample->size > t->live[best].sample->size)
+			best = id;
+	return best;
+}
+
+static void check_dataset(const char *backend, enum stele_verify verify)
+{
+	struct test_plan plan = {.samples = 7, .size_max = 14000000,
+				 .backend = backend, .verify = verify,
+				 .segments = 2, .delete_every = 5};
+	struct test_dataset t;
+	uint64_t wrong = 0, in_pieces = 0;
+	size_t requests;
+	int ret;
+
+	test_dataset_open(&t, &plan);
+	for (uint64_t id = 0; id < t.count; id++) {
+		struct sink sink = stream(&t, id, 0, &ret);
+
+		wrong += ret || sink.wrong || sink.done != sink.sample->size;
+		in_pieces += sink.calls > 1;
+		wrong += sink.largest > MEMORY_MAX / 2;
+		wrong += verify != STELE_VERIFY_DIGEST &&
+			 !is_read_once(&t, id, &requests);
+	}
+	is_uint(0, wrong, "%s: all samples, each block once", backend);
+	ok(in_pieces > 0, "%s: %ju of them in pieces", backend,
+	   (uintmax_t)in_pieces);
+	stream(&t, largest_of(&t), 2, &ret);
+	is_int(77, ret, "%s: the callback stops it", backend);
+	stream(&t, t.count, 0, &ret);
+	is_int(-ERANGE, ret, "%s: no such id", backend);
+	test_dataset_close(&t);
+}
+
+/* A bit at `position` of the slot is wrong whenever it is read. */
+static struct stele_fault_rule flip(const struct test_dataset *t, uint64_t id,
+				    uint64_t position, uint64_t count)
+{
+	const struct stele_fault_entry *log;
+	struct stele_extent extent;
+	size_t n;
+	int ret;
+
+	stele_dataset_locate(t->ds, id, &extent);
+	position += extent.offset;
+	stream(t, id, 0, &ret);
+	log = stele_fault_log(t->dev, &n);
+	for (size_t i = 0; i < n; i++)
+		if (position >= log[i].offset &&
+		    position < log[i].offset + log[i].size)
+			return (struct stele_fault_rule){
+				.kind = STELE_FAULT_FLIP, .count = count,
+				.offset = position, .size = 1,
+				.arg = (position - log[i].offset) * 8 + 2};
+	bail("nobody reads %ju", (uintmax_t)position);
+}
+
+static void check_damage(enum stele_verify verify)
+{
+	struct test_plan plan = {
+		.samples = 3, .size_max = 14000000, .verify = verify};
+	struct stele_fault_rule rule;
+	struct stele_extent extent;
+	struct test_dataset t;
+	uint64_t id, positions[6];
+	int ret;
+
+	test_dataset_open(&t, &plan);
+	id = largest_of(&t);
+	stele_dataset_locate(t.ds, id, &extent);
+	positions[0] = 0;
+	positions[1] = extent.slot_size / 2;
+	positions[2] = t.live[id].sample->size; /* padding, or the key */
+	positions[3] = extent.slot_size - 10;	/* payload size */
+	positions[4] = extent.slot_size - 1;
+	positions[5] = extent.slot_size - 7;	/* key size */
+	for (int i = 0; i < 6; i++) {
+		rule = flip(&t, id, positions[i], 0);
+		stele_fault_set_rules(t.dev, &rule, 1);
+		stream(&t, id, 0, &ret);
+		stele_fault_set_rules(t.dev, NULL, 0);
+		is_int(-EBADMSG, ret, "a bit at %ju of %ju: refused",
+		       (uintmax_t)positions[i], (uintmax_t)extent.slot_size);
+	}
+	ok(test_log_has(&t.log, "expected 0x"), "with both checksums");
+	stream(&t, id, 0, &ret);
+	is_int(0, ret, "without it: right");
+	test_dataset_close(&t);
+}
+
+/* Each read of a large sample fails once: that errno, and no hang. */
+static void check_errors(void)
+{
+	struct test_plan plan = {.samples = 3, .size_max = 14000000};
+	struct test_dataset t;
+	uint64_t id;
+	unsigned int wrong = 0;
+	size_t reads;
+	int ret;
+
+	test_dataset_open(&t, &plan);
+	id = largest_of(&t);
+	stream(&t, id, 0, &ret);
+	stele_fault_log(t.dev, &reads);
+	for (size_t n = 0; n < reads; n++) {
+		struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
+						.count = 1,
+						.error = EREMOTEIO};
+
+		rule.first = stele_fault_count(t.dev) + n;
+		stele_fault_set_rules(t.dev, &rule, 1);
+		stream(&t, id, 0, &ret);
+		wrong += ret != -EREMOTEIO;
+	}
+	is_uint(0, wrong, "each of %zu reads failing: said", reads);
+	test_dataset_close(&t);
+}
+
+/* A sample that fits is read again, and never handed out wrong. */
+static void check_small(void)
+{
+	struct test_plan plan = {.samples = 20, .size_max = 9000};
+	struct stele_fault_rule rule;
+	struct test_dataset t;
+	struct sink sink;
+	int ret;
+
+	test_dataset_open(&t, &plan);
+	rule = flip(&t, 7, 3, 1);
+	stele_fault_set_rules(t.dev, &rule, 1);
+	sink = stream(&t, 7, 0, &ret);
+	ok(ret == 0 && !sink.wrong, "a bit flips once: the second read heals");
+	rule.count = 0;
+	stele_fault_set_rules(t.dev, &rule, 1);
+	sink = stream(&t, 7, 0, &ret);
+	is_int(-EBADMSG, ret, "always: refused");
+	is_uint(0, sink.calls, "and nothing handed out");
+	test_dataset_close(&t);
+}
+
+int main(void)
+{
+	static const uint64_t memories[] = {STELE_RECORD_MEMORY_MIN, 100000,
+					    1000000, MEMORY_MAX};
+	struct test_plan plan = {.samples = 30, .size_max = 600000,
+				 .segments = 2, .delete_every = 4};
+	struct stele_record_stream s;
+	char what[64];
+
+	plan_lazy();
+	for (unsigned int i = 0; i < 8; i++) {
+		plan.logical_block = i & 1 ? 4096 : 512;
+		plan.granule = i & 1 ? 64 : 16;
+		snprintf(what, sizeof(what), "%ju bytes, blocks of %u",
+			 (uintmax_t)memories[i / 2], plan.logical_block);
+		check_records(&plan, memories[i / 2], what);
+	}
+	plan.size_max = 4000;
+	check_records(&plan, STELE_RECORD_MEMORY_MIN, "small samples");
+	is_int(-EINVAL, stele_record_stream_open(&s, NULL, 100), "too little");
+	check_abandoned();
+	check_dataset("threads", STELE_VERIFY_DIGEST);
+	check_dataset("uring", STELE_VERIFY_CRC);
+	check_damage(STELE_VERIFY_CRC);
+	check_damage(STELE_VERIFY_DIGEST);
+	check_errors();
+	check_small();
+	return done();
+}
