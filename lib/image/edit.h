@@ -45,6 +45,12 @@ struct stele_edit {
 	struct stele_extents used; /* by either slot, or handed out */
 	uint64_t image_size;	   /* grows with the target, see grow */
 	bool growable;		   /* the target grows when space runs out */
+	/*
+	 * Bits that what is added needs, for the superblock beside those it
+	 * has: the writer of a segment with a boundary sets BOUNDARY; DELETED
+	 * comes by itself.
+	 */
+	uint64_t feature_incompat;
 };
 
 /*
