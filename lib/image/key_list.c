@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * key_list.c - see key_list.h
+ *
+ * Numbers are sorted by ordinal, so pages are visited upwards: the search for
+ * one begins at the page of the one before. One block of the order section and
+ * one page of keys are held.
+ */
+#include "lib/image/key_list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct place {
+	uint64_t ordinal, number;
+};
+
+struct lookup {
+	const struct stele_image *image;
+	const struct stele_segment *segment;
+	struct stele_section order, keys;
+	struct stele_disk_block *order_block, *page; /* owned */
+	uint64_t order_index, page_index;	     /* UINT64_MAX: none */
+	struct stele_keys_cursor cursor;	     /* at the page's first key */
+	uint64_t first; /* its ordinal */
+};
+
+bool stele_key_list_pays(const struct stele_segment *segment, uint64_t count)
+{
+	struct stele_section keys;
+	uint64_t pages, steps = 1;
+
+	if (stele_descriptor_find_section(&segment->descriptor,
+					  STELE_BLOCK_KEYS, STELE_NO_FIELD,
+					  &keys) < 0)
+		return false;
+	pages = keys.size / STELE_BLOCK_SIZE;
+	while (pages >> steps)
+		steps++;
+	/* A step reads a page, and a block of the order section. */
+	return count < pages / (2 * steps + 1);
+}
+
+/* The ordinal of a number that is in range. */
+static int ordinal_of(struct lookup *l, uint64_t number, uint64_t *ordinal)
+{
+	const uint64_t count = l->segment->descriptor.sample_count;
+	const uint32_t width = stele_order_width(count);
+	const uint32_t per_block = stele_order_per_block(width);
+	const uint64_t index = stele_order_blocks(count) + number / per_block;
+	int ret;
+
+	if (index != l->order_index) {
+		l->order_index = UINT64_MAX;
+		ret = stele_section_read(l->image, l->segment, &l->order,
+					 index, 1, l->order_block);
+		if (ret < 0)
+			return ret;
+		l->order_index = index;
+	}
+	*ordinal = stele_order_get(l->order_block, width,
+				   (uint32_t)(number % per_block));
+	return *ordinal < count ? 0 : -EUCLEAN;
+}
+
+static int next_key(struct lookup *l)
+{
+	const char *why = "";
+	int ret = stele_keys_next(&l->cursor, &why);
+
+	if (ret < 0 || (ret && l->cursor.key.number >=
+				       l->segment->descriptor.sample_count)) {
+		stele_log_error(&l->image->log, "a page of keys: %s",
+				ret < 0 ? why : "number out of range");
+		return -EUCLEAN;
+	}
+	return ret;
+}
+
+/* Have the cursor at the first key of a page, and know its ordinal. */
+static int open_page(struct lookup *l, uint64_t index)
+{
+	const char *why = "";
+	int ret;
+
+	if (index != l->page_index) {
+		l->page_index = UINT64_MAX;
+		ret = stele_section_read(l->image, l->segment, &l->keys, index,
+					 1, l->page);
+		if (ret < 0)
+			return ret;
+		l->page_index = index;
+	}
+	if (stele_keys_open(&l->cursor, l->page, &why) < 0)
+		return -EUCLEAN;
+	ret = next_key(l);
+	if (ret <= 0)
+		return ret < 0 ? ret : -EUCLEAN;
+	return ordinal_of(l, l->cursor.key.number, &l->first);
+}
+
+/* Have the cursor at the key of this rank; `low` is a page not behind it. */
+static int seek(struct lookup *l, uint64_t rank, uint64_t *low)
+{
+	uint64_t high = l->keys.size / STELE_BLOCK_SIZE;
+	int ret;
+
+	while (high - *low > 1) {
+		uint64_t middle = *low + (high - *low) / 2;
+
+		ret = open_page(l, middle);
+		if (ret < 0)
+			return ret;
+		if (l->first > rank)
+			high = middle;
+		else
+			*low = middle;
+	}
+	ret = open_page(l, *low);
+	if (ret < 0)
+		return ret;
+	if (l->first > rank)
+		return -ENOENT;
+	for (uint64_t at = l->first; at < rank; at++) {
+		ret = next_key(l);
+		if (ret <= 0)
+			return ret < 0 ? ret : -ENOENT;
+	}
+	return 0;
+}
+
+static int take(const struct stele_key *key, struct stele_key_list *out)
+{
+	struct stele_key_entry *entry = &out->entries[out->count];
+
+	entry->key = malloc(key->key_size);
+	if (!entry->key)
+		return -ENOMEM;
+	memcpy(entry->key, key->key, key->key_size);
+	entry->key_size = key->key_size;
+	entry->number = key->number;
+	entry->size = key->size;
+	out->count++;
+	return 0;
+}
+
+static int by_ordinal(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static int look_up(struct lookup *l, const uint64_t *numbers, uint64_t count,
+		   struct place *places, struct stele_key_list *out)
+{
+	uint64_t low = 0;
+	int ret = 0;
+
+	for (uint64_t i = 0; i < count && ret == 0; i++) {
+		places[i].number = numbers[i];
+		ret = numbers[i] < l->segment->descriptor.sample_count ?
+			      ordinal_of(l, numbers[i], &places[i].ordinal) :
+			      -ERANGE;
+	}
+	if (ret < 0)
+		return ret;
+	qsort(places, count, sizeof(*places), by_ordinal);
+	for (uint64_t i = 0; i < count && ret == 0; i++) {
+		ret = seek(l, places[i].ordinal, &low);
+		if (ret == 0 && l->cursor.key.number != places[i].number)
+			ret = -ENOENT;
+		if (ret == 0)
+			ret = take(&l->cursor.key, out);
+	}
+	return ret;
+}
+
+int stele_key_list_load(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const uint64_t *numbers, uint64_t count,
+			struct stele_key_list *out)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+	struct lookup l = {
+		.image = image,
+		.segment = segment,
+		.order_index = UINT64_MAX,
+		.page_index = UINT64_MAX,
+	};
+	struct place *places = NULL;
+	int ret = -ENOMEM;
+
+	memset(out, 0, sizeof(*out));
+	if (stele_descriptor_find_section(d, STELE_BLOCK_KEYS, STELE_NO_FIELD,
+					  &l.keys) < 0 ||
+	    stele_descriptor_find_section(d, STELE_BLOCK_ORDER, STELE_NO_FIELD,
+					  &l.order) < 0)
+		return -ENOENT;
+	l.order_block = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
+	l.page = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
+	places = calloc(count + 1, sizeof(*places));
+	out->entries = calloc(count + 1, sizeof(*out->entries));
+	if (l.order_block && l.page && places && out->entries)
+		ret = look_up(&l, numbers, count, places, out);
+	free(places);
+	free(l.page);
+	free(l.order_block);
+	return ret;
+}
+
+void stele_key_list_release(struct stele_key_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->entries[i].key);
+	free(list->entries);
+	memset(list, 0, sizeof(*list));
+}

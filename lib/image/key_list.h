@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * key_list.h - from a few numbers to their keys, without a walk of all keys
+ *
+ * The keys section leads from keys to numbers. The way back goes by the order
+ * section: where the source had its samples in the order of their keys, as
+ * directories have, the ordinal of a number is the rank of its key, and pages can be
+ * searched by rank. What is found is compared with the number that was looked
+ * for, so another source order is noticed, never believed.
+ */
+#ifndef STELE_IMAGE_KEY_LIST_H
+#define STELE_IMAGE_KEY_LIST_H
+
+#include "lib/image/section.h"
+
+struct stele_key_entry {
+	char *key; /* not terminated */
+	uint32_t key_size;
+	uint64_t number, size;
+};
+
+/* Zeroed at first. */
+struct stele_key_list {
+	struct stele_key_entry *entries; /* owned, with their keys */
+	size_t count;
+};
+
+/* Does this read less than a walk of all keys? */
+bool stele_key_list_pays(const struct stele_segment *segment, uint64_t count);
+/*
+ * Their keys, in byte order. Release in any case.
+ * Return: 0; -ENOENT (the source had another order: walk); -ERANGE (numbers);
+ * -ENOMEM; errors of stele_section_read().
+ */
+int stele_key_list_load(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const uint64_t *numbers, uint64_t count,
+			struct stele_key_list *out);
+/* Idempotent on a zeroed struct. */
+void stele_key_list_release(struct stele_key_list *list);
+
+#endif
