@@ -79,6 +79,17 @@ static const struct cmd commands[] = {
 	 "      --json              one JSON object for each damage, and a last one\n"
 	 "  -q, --quiet             print nothing but damage and errors\n"
 	 "  -h, --help\n"},
+	{"diff", cmd_diff, "compare two snapshots",
+	 "diff [options] TARGET@SNAPSHOT TARGET@SNAPSHOT\n"
+	 "\n"
+	 "Print the keys that the second snapshot has more (+), that it lacks (-),\n"
+	 "and that both have with different content (~), sorted.\n"
+	 "\n"
+	 "      --exit-code         status 1 if there is a difference\n"
+	 "      --json              one JSON object for each key\n"
+	 "  -0, --null              end each key with a NUL byte, print it as it is\n"
+	 "      --stat              only how many\n"
+	 "  -h, --help\n"},
 	{"snapshot", cmd_snapshot, "list snapshots",
 	 "snapshot list [--json] TARGET\n"
 	 "\n"
