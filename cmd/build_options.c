@@ -12,6 +12,7 @@
 
 static const struct option longopts[] = {
 	{"backend", required_argument, NULL, 'b'},
+	{"boundary", required_argument, NULL, 'B'},
 	{"dry-run", no_argument, NULL, 'n'},
 	{"force", no_argument, NULL, 'f'},
 	{"granule", required_argument, NULL, 'g'},
@@ -64,6 +65,20 @@ static bool set_granule(uint32_t *granule, const char *text)
 		*granule == 4096);
 }
 
+/* The library wants 1 for none, and a power of two of at least 4096. */
+static bool set_boundary(uint32_t *boundary, const char *text)
+{
+	uint64_t size;
+
+	*boundary = 1;
+	if (strcmp(text, "none") == 0)
+		return true;
+	if (!parse_size(text, &size) || size < 4096 || size > UINT32_MAX)
+		return false;
+	*boundary = (uint32_t)size;
+	return !(size & (size - 1));
+}
+
 /* Options with a value. Return: false when it makes no sense. */
 static bool set_value(struct build_options *options, int option, const char *text)
 {
@@ -71,6 +86,8 @@ static bool set_value(struct build_options *options, int option, const char *tex
 	case 'b':
 		options->opts.backend = text;
 		return true;
+	case 'B':
+		return set_boundary(&options->opts.boundary, text);
 	case 'g':
 		return set_granule(&options->opts.granule, text);
 	case 'j':

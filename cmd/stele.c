@@ -17,6 +17,8 @@ static const struct cmd commands[] = {
 	 "file, and publish them as its first snapshot (v1, unless given).\n"
 	 "\n"
 	 "      --backend=NAME      how to reach the target: uring, threads\n"
+	 "      --boundary=SIZE     no sample crosses a multiple of it; none\n"
+	 "                          (default: an RBD image's object size, else none)\n"
 	 "  -n, --dry-run           print the layout, write nothing; TARGET may be\n"
 	 "                          left out\n"
 	 "  -f, --force             overwrite what TARGET carries\n"

@@ -15,6 +15,8 @@
 #include "lib/claim.h"
 #include "lib/device/target.h"
 
+#define OBJECT_SIZE_DEFAULT (UINT32_C(4) << 20) /* of an RBD image */
+
 static int parse(const struct stele_builder *builder, const char *text,
 		 struct stele_target *target)
 {
@@ -54,27 +56,44 @@ static int open_source(const struct stele_builder *builder, const char *path,
 					   out);
 }
 
-/* How large is what is there, if anything is? */
-static int look_at_target(const struct stele_builder *builder,
+/* How large is what is there, if anything is, and what layout suits it? */
+static int look_at_target(struct stele_builder *builder,
 			  const struct stele_target *target)
 {
+	const struct stele_build_opts *opts = &builder->opts;
 	struct stele_device *dev;
 	int ret;
 
 	if (!target->path)
 		return 0;
-	ret = stele_device_open_file(target->path, 0, builder->opts.backend,
-				     &builder->log, &dev);
-	if (ret == -ENOENT)
+	ret = stele_device_open(target->path, NULL, 0, opts->backend,
+				&builder->log, &dev);
+	if (ret == -ENOENT) {
+		if (stele_path_has_shots(target->path))
+			stele_builder_prefer_boundary(builder,
+						      opts->object_size ?
+						      opts->object_size :
+						      OBJECT_SIZE_DEFAULT);
 		return 0;
+	}
 	if (ret < 0) {
 		stele_log_error(&builder->log, "cannot open '%s': %s",
 				target->path, stele_strerror(ret));
 		return ret;
 	}
+	stele_builder_prefer_boundary(builder, dev->limits.boundary);
 	ret = stele_device_size(dev, &builder->report->target_size);
 	stele_device_close(dev);
 	return ret;
+}
+
+/* The plan must know the boundary; a file or disk has none. */
+static bool needs_look(const struct stele_builder *builder,
+		       const struct stele_target *target)
+{
+	return (builder->opts.flags & STELE_BUILD_DRY_RUN) ||
+	       (!builder->opts.boundary && target->path &&
+		stele_path_has_shots(target->path));
 }
 
 static int write_target(struct stele_builder *builder, struct stele_plan *plan,
@@ -131,13 +150,14 @@ int stele_build(const char *source_path, const char *target_text,
 		snprintf(report->snapshot, sizeof(report->snapshot), "%s",
 			 target.snapshot ? target.snapshot :
 					   STELE_SNAPSHOT_DEFAULT);
-		ret = stele_plan_make(&plan, &builder, source);
+		if (needs_look(&builder, &target))
+			ret = look_at_target(&builder, &target);
 	}
+	if (!ret)
+		ret = stele_plan_make(&plan, &builder, source);
 	if (!ret) {
 		report->image_end = stele_build_end(&plan);
-		if (builder.opts.flags & STELE_BUILD_DRY_RUN)
-			ret = look_at_target(&builder, &target);
-		else
+		if (!(builder.opts.flags & STELE_BUILD_DRY_RUN))
 			ret = write_target(&builder, &plan, source, &target);
 	}
 	report->total_seconds = stele_seconds_since(&begin);

@@ -46,6 +46,7 @@ static void fill_draft(struct draft *draft, const struct stele_plan *plan)
 		.refs = &draft->ref,
 		.counts = {.segments = 1, .snapshots = 1, .refs = 1},
 		.next_snapshot_id = FIRST_SNAPSHOT_ID + 1,
+		.feature_incompat = d->boundary ? STELE_FEATURE_BOUNDARY : 0,
 	};
 }
 
@@ -245,6 +246,7 @@ int stele_build_on(struct stele_device *dev, struct stele_source *source,
 	uint64_t size;
 	int ret = stele_builder_init(&builder, opts, report);
 
+	stele_builder_prefer_boundary(&builder, dev->limits.boundary);
 	if (!ret)
 		ret = stele_plan_make(&plan, &builder, source);
 	if (!ret)

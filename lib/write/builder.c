@@ -10,8 +10,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "format/block.h"
 #include "lib/options.h"
 
+#define NO_BOUNDARY 1u /* asked for */
 #define TIME_ENV "SOURCE_DATE_EPOCH"
 #define FLAGS_KNOWN                                               \
 	(STELE_BUILD_DRY_RUN | STELE_BUILD_FORCE |                \
@@ -28,6 +30,12 @@ static bool is_granule(uint32_t granule)
 {
 	return granule == 0 || granule == 16 || granule == 64 ||
 	       granule == 512 || granule == 4096;
+}
+
+static bool is_boundary(uint32_t boundary)
+{
+	return boundary <= NO_BOUNDARY ||
+	       (boundary >= STELE_BLOCK_SIZE && is_power_of_two(boundary));
 }
 
 static bool is_label(const char *label)
@@ -51,6 +59,9 @@ static int check_options(const struct stele_builder *builder)
 		return invalid(builder, "labels both wanted and unwanted");
 	if (!is_granule(opts->granule))
 		return invalid(builder, "granule is not 16, 64, 512 or 4096");
+	if (!is_boundary(opts->boundary))
+		return invalid(builder, "boundary is not a power of two of at "
+					"least 4096");
 	if (opts->order > STELE_ORDER_SOURCE)
 		return invalid(builder, "unknown order of a build");
 	if (!is_label(opts->label))
@@ -111,6 +122,8 @@ static int fill_in(struct stele_builder *builder)
 		opts->jobs = default_jobs();
 	if (!opts->label)
 		opts->label = "";
+	if (opts->boundary > NO_BOUNDARY)
+		builder->boundary = opts->boundary;
 	if (opts->uuid)
 		memcpy(builder->uuid, opts->uuid, STELE_UUID_SIZE);
 	else if (random_uuid(builder->uuid) < 0)
@@ -145,6 +158,13 @@ int stele_builder_init(struct stele_builder *builder,
 void stele_builder_release(struct stele_builder *builder)
 {
 	pthread_mutex_destroy(&builder->skip_lock);
+}
+
+void stele_builder_prefer_boundary(struct stele_builder *builder,
+				   uint32_t boundary)
+{
+	if (!builder->opts.boundary)
+		builder->boundary = boundary;
 }
 
 double stele_seconds_since(const struct timespec *begin)

@@ -25,6 +25,7 @@ struct stele_builder {
 	uint8_t uuid[STELE_UUID_SIZE];
 	struct stele_log log;
 	struct stele_build_report *report; /* never NULL */
+	uint32_t boundary; /* that the layout keeps; 0: none */
 	struct stele_build_progress progress;
 	struct timespec told; /* when progress was told last */
 	bool cancelled;
@@ -39,6 +40,12 @@ int stele_builder_init(struct stele_builder *builder,
 		       const struct stele_build_opts *opts,
 		       struct stele_build_report *report);
 void stele_builder_release(struct stele_builder *builder);
+/*
+ * What the target wants (its limits' boundary, or 0), before the plan is made:
+ * holds unless the options say otherwise.
+ */
+void stele_builder_prefer_boundary(struct stele_builder *builder,
+				   uint32_t boundary);
 
 /* From the building thread. Return: 0; -ECANCELED. */
 int stele_builder_tick(struct stele_builder *builder);

@@ -209,7 +209,6 @@ int stele_layout_runs(struct stele_plan *plan, struct stele_builder *builder)
 	struct stele_descriptor *d = &plan->descriptor;
 	const uint64_t *ordinals = plan->ordinals.data;
 	struct stele_run run = {0};
-	uint64_t offset = 0;
 	int ret = 0;
 
 	for (uint64_t i = 0; i < d->sample_count && !ret; i++) {
@@ -219,15 +218,11 @@ int stele_layout_runs(struct stele_plan *plan, struct stele_builder *builder)
 		stele_table_get(&plan->table, ordinals[i], &entry);
 		size = stele_slot_size(record_size(plan, &entry), d->granule);
 		if (i == 0 || size != run.slot_size) {
-			run = (struct stele_run){i, offset, size};
+			run = (struct stele_run){.first = i, .slot_size = size};
 			ret = add_run(plan, builder, &run);
 		}
-		if (!checked_add(offset, size, &offset) ||
-		    offset > STELE_IMAGE_SIZE_MAX)
-			return too_large(builder);
 		if (!ret)
 			ret = now_and_then(builder, i);
 	}
-	d->slots_size = offset;
 	return ret;
 }

@@ -20,9 +20,9 @@ int stele_layout_granule(struct stele_plan *plan,
 /* Give each ordinal its number, both ways. */
 int stele_layout_numbers(struct stele_plan *plan,
 			 struct stele_builder *builder);
-/* Runs over the numbers, their offsets from the first slot on. */
+/* Runs over the numbers, not yet with their places. */
 int stele_layout_runs(struct stele_plan *plan, struct stele_builder *builder);
-/* Sections, descriptors, sizes; runs move behind the descriptor. */
+/* Sections, descriptors, sizes, and the places of the runs. */
 int stele_layout_segment(struct stele_plan *plan,
 			 struct stele_builder *builder);
 

@@ -93,12 +93,35 @@ static int list_sections(struct stele_plan *plan, struct stele_builder *builder)
 	return 0;
 }
 
-static void move_runs(struct stele_plan *plan)
+static int too_large(const struct stele_builder *builder)
 {
-	struct stele_run *runs = plan->runs.data;
+	stele_log_error(&builder->log, "source is larger than an image may be");
+	return -EFBIG;
+}
 
-	for (uint32_t i = 0; i < plan->descriptor.run_count; i++)
-		runs[i].offset += plan->descriptor.slots_offset;
+/* One behind the other from the descriptor on, as the boundary lets them. */
+static int place_runs(struct stele_plan *plan, struct stele_builder *builder)
+{
+	struct stele_descriptor *d = &plan->descriptor;
+	struct stele_run *runs = plan->runs.data;
+	uint64_t end = plan->descriptor_size;
+
+	d->slots_offset = end;
+	for (uint32_t i = 0; i < d->run_count; i++) {
+		uint64_t next = i + 1 < d->run_count ? runs[i + 1].first :
+						       d->sample_count;
+
+		if (!stele_run_begin(end, runs[i].slot_size, d->boundary,
+				     &runs[i].offset) ||
+		    !stele_run_end(&runs[i], next - runs[i].first, d->boundary,
+				   &end) ||
+		    end > STELE_IMAGE_SIZE_MAX)
+			return too_large(builder);
+		if (i == 0)
+			d->slots_offset = runs[i].offset;
+	}
+	d->slots_size = end - d->slots_offset;
+	return 0;
 }
 
 int stele_layout_segment(struct stele_plan *plan, struct stele_builder *builder)
@@ -118,9 +141,10 @@ int stele_layout_segment(struct stele_plan *plan, struct stele_builder *builder)
 				d->run_count);
 		return -EOVERFLOW;
 	}
-	d->offset = STELE_DATA_OFFSET;
-	d->slots_offset = plan->descriptor_size;
-	move_runs(plan);
+	ret = place_runs(plan, builder);
+	if (ret < 0)
+		return ret;
+	d->offset = round_up(STELE_DATA_OFFSET, d->boundary ? d->boundary : 1);
 	at = round_up(d->slots_offset + d->slots_size, STELE_BLOCK_SIZE);
 	for (uint32_t i = 0; i < d->section_count; i++) {
 		plan->sections[i].offset = at;
@@ -128,10 +152,7 @@ int stele_layout_segment(struct stele_plan *plan, struct stele_builder *builder)
 	}
 	d->size = at + plan->descriptor_size;
 	if (d->offset + d->size > STELE_IMAGE_SIZE_MAX -
-					  STELE_CATALOG_SIZE_MAX) {
-		stele_log_error(&builder->log,
-				"source is larger than an image may be");
-		return -EFBIG;
-	}
+					  STELE_CATALOG_SIZE_MAX)
+		return too_large(builder);
 	return 0;
 }

@@ -131,25 +131,50 @@ static int write_sample(struct pipeline *pipeline, struct stele_packer *packer,
 	return ret;
 }
 
+/* Where the bytes begin that go with a sample: the gap before the first one. */
+static uint64_t begin_of(const struct stele_plan *plan, uint64_t number)
+{
+	return number ? stele_plan_offset(plan, number) : plan->descriptor_size;
+}
+
+/* And where they end: at the next slot, or at the end of the last block. */
+static uint64_t end_of(const struct stele_plan *plan, uint64_t number)
+{
+	const uint64_t end = stele_plan_offset(plan, number + 1);
+
+	return number + 1 < plan->descriptor.sample_count ?
+		       end :
+		       round_up(end, STELE_BLOCK_SIZE);
+}
+
+/* A slot, and the zeros up to the next. */
+static int write_slot(struct pipeline *pipeline, struct stele_packer *packer,
+		      uint64_t number)
+{
+	struct stele_plan_sample sample;
+	int ret = write_sample(pipeline, packer, number);
+
+	if (ret < 0 || stopped(pipeline))
+		return ret;
+	stele_plan_sample(pipeline->plan, number, &sample);
+	return stele_pack_zeros(packer, end_of(pipeline->plan, number) -
+						sample.offset -
+						sample.slot_size);
+}
+
 static int write_unit(struct pipeline *pipeline, struct stele_packer *packer,
 		      uint64_t first, uint64_t end)
 {
-	const struct stele_descriptor *d = &pipeline->plan->descriptor;
-	int ret = 0;
+	const struct stele_plan *plan = pipeline->plan;
+	const uint64_t begin = begin_of(plan, first);
+	int ret;
 
-	stele_stream_begin(&packer->stream,
-			   d->offset + stele_plan_offset(pipeline->plan,
-							 first));
+	stele_stream_begin(&packer->stream, plan->descriptor.offset + begin);
+	ret = stele_pack_zeros(packer, stele_plan_offset(plan, first) - begin);
 	for (uint64_t i = first; i < end && !ret && !stopped(pipeline); i++)
-		ret = write_sample(pipeline, packer, i);
+		ret = write_slot(pipeline, packer, i);
 	if (stopped(pipeline))
 		return ret;
-	if (!ret && end == d->sample_count) {
-		uint64_t rest = d->slots_offset + d->slots_size;
-
-		rest = round_up(rest, STELE_BLOCK_SIZE) - rest;
-		ret = stele_pack_zeros(packer, rest);
-	}
 	return ret ? ret : stele_stream_end(&packer->stream);
 }
 

@@ -149,6 +149,7 @@ int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
 
 	memset(plan, 0, sizeof(*plan));
 	plan->pool.budget = builder->opts.memory_size / 2;
+	plan->descriptor.boundary = builder->boundary;
 	stele_table_init(&plan->table, &plan->pool);
 	stele_classes_init(&plan->classes, &plan->pool);
 	stele_spill_init(&plan->ordinals, &plan->pool);

@@ -27,6 +27,10 @@ misuse build
 misuse build onlysource
 misuse build a b c
 misuse build --granule=0 a b
+misuse build --boundary=0 a b
+misuse build --boundary=2K a b
+misuse build --boundary=12K a b
+misuse build --boundary=some a b
 misuse build --granule=five a b
 misuse build --granule=100 a b
 misuse build --jobs=0 a b
