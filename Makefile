@@ -11,7 +11,7 @@
 #	PREFIX BINDIR LIBDIR INCDIR MANDIR DESTDIR
 #	O=DIR		where the build goes
 #	SAN=LIST	sanitizers, as -fsanitize= takes them (give O= as well)
-#	RBD=0		without librbd, where pkg-config finds it
+#	RBD=0		without librbd, though it is there
 #	WERROR=1 V=1	warnings are errors; commands are shown
 #	TEST_SECONDS=N	after which a test that hangs is killed
 #	STRICT=1	a skipped test is a failed one
@@ -55,11 +55,14 @@ LIB_PC := liburing blkid libcrypto libisal
 CMD_PC := jansson
 pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC))
-LIB_LIBS := $(call pc,--libs $(LIB_PC)) -pthread
 CMD_LIBS := $(call pc,--libs $(CMD_PC))
+# librbd has no pkg-config file: it is there if it can be linked.
 ifndef RBD
-RBD := $(call pc,--exists librbd && echo 1)
+RBD := $(shell $(CC) -include rbd/librbd.h -x c -shared /dev/null -lrbd \
+	-lrados -o /dev/null 2>/dev/null && echo 1)
 endif
+RBD_LIBS := $(if $(filter 1,$(RBD)),-lrbd -lrados)
+LIB_LIBS := $(call pc,--libs $(LIB_PC)) $(RBD_LIBS) -pthread
 
 WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \
 	-Wvla -Wimplicit-fallthrough -Wshadow $(if $(WERROR),-Werror)
@@ -75,7 +78,8 @@ LINK = $(CC) $(SAN_FLAGS) $(CFLAGS) $(LDFLAGS)
 obj = $(patsubst %.c,$(O)/%.o,$(1))
 prog = $(patsubst %.c,$(O)/%,$(1))
 
-LIB_OBJS := $(call obj,$(sort $(wildcard format/*.c lib/*.c lib/*/*.c)))
+LIB_OBJS := $(call obj,$(filter-out $(if $(RBD_LIBS),,lib/device/rbd%),\
+	$(sort $(wildcard format/*.c lib/*.c lib/*/*.c))))
 CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c)))
 TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
@@ -129,7 +133,8 @@ $(O)/stele.pc: lib/stele.pc.in FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCDIR@|$(INCDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-		-e 's|@LIB_PC@|$(LIB_PC)|' $< >$@
+		-e 's|@LIB_PC@|$(LIB_PC)|' -e 's|@RBD_LIBS@|$(RBD_LIBS)|' \
+		$< >$@
 
 link = $(Q)$(LINK) $(filter %.o %.a,$^) $(LIB_LIBS) $(CMD_LIBS) $(LDLIBS) -o $@
 

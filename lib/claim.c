@@ -257,6 +257,11 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 
 	*claim = (struct stele_claim){
 		.path = path, .log = *log, .force = force};
+	if (stele_path_has_shots(path)) {
+		stele_log_error(log, "cannot build on '%s': %s", path,
+				stele_strerror(-EOPNOTSUPP));
+		return -EOPNOTSUPP;
+	}
 	if (stat(path, &asked) < 0)
 		memset(&asked, 0, sizeof(asked));
 	ret = stele_guard_in_use(path, log);

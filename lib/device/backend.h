@@ -55,6 +55,15 @@ int stele_uring_probe(void);
 int stele_uring_open_queue(struct stele_device *dev, unsigned int depth,
 			   void *arena, size_t arena_size,
 			   struct stele_queue **out);
+/*
+ * See stele_device_open(); `path` is without snapshot. Only where the build has
+ * librbd. Return: 0; -EINVAL (spelling); -ENOENT (no such configuration, pool,
+ * image, shot); -EACCES; -EPERM (the shot is not protected); -ETIMEDOUT;
+ * -EBUSY; errno. Everything is logged.
+ */
+int stele_device_open_rbd(const char *path, const char *shot,
+			  unsigned int flags, const struct stele_log *log,
+			  struct stele_device **out);
 /* On any device whose transfer() may be called from several threads. */
 int stele_threads_open_queue(struct stele_device *dev, unsigned int depth,
 			     void *arena, size_t arena_size,

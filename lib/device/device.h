@@ -36,8 +36,12 @@ struct stele_queue;
 #define STELE_BACKEND_URING   "uring"
 #define STELE_BACKEND_THREADS "threads"
 
-/* Largest length of one queued transfer, whatever the device allows. */
-#define STELE_TRANSFER_SIZE_MAX (512u << 10)
+/*
+ * Largest length of one queued transfer, whatever the device allows; and where a kernel
+ * would split what is larger.
+ */
+#define STELE_TRANSFER_SIZE_MAX	     (32u << 20)
+#define STELE_FILE_TRANSFER_SIZE_MAX (512u << 10)
 #define STELE_QUEUE_DEPTH_MAX	4096u
 /* How often one piece of a request is tried again on EAGAIN or EINTR. */
 #define STELE_RETRY_MAX		64u
@@ -163,7 +167,8 @@ struct stele_queue {
 
 enum stele_device_flags {
 	STELE_DEVICE_WRITE = 1 << 0,
-	STELE_DEVICE_EXCL = 1 << 1,   /* nobody else has it open: O_EXCL on block devices and flock(LOCK_EX) */
+	/* nobody else has it open: O_EXCL on block devices and flock(LOCK_EX) */
+	STELE_DEVICE_EXCL = 1 << 1,
 	STELE_DEVICE_CREATE = 1 << 2, /* a regular file that must not exist */
 	/*
 	 * No other writer, readers welcome: O_EXCL on block devices, and a lock
@@ -177,7 +182,11 @@ enum stele_device_flags {
  * (may be NULL) opens that shot of the target, read-only, and only if it is
  * protected; -EOPNOTSUPP where the storage keeps none.
  *
- * Return: as stele_device_open_file() and stele_device_open_rbd().
+ * `backend` is of files. A target that keeps shots says in the log why it can't be opened.
+ *
+ * Return: as stele_device_open_file(), and of RBD: -EINVAL (spelling); -ENOENT (no such
+ * configuration, pool, image or shot); -EACCES; -EPERM (a shot that is not protected);
+ * -ETIMEDOUT; -EOPNOTSUPP (built without librbd).
  */
 int stele_device_open(const char *path, const char *shot, unsigned int flags,
 		      const char *backend, const struct stele_log *log,

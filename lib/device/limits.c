@@ -74,7 +74,7 @@ static void read_dioalign(int fd, uint32_t *memory, uint32_t *offset)
 /* What a queue may be asked at once; 0 where nothing is told. */
 static void read_queue(dev_t dev, struct stele_limits *out)
 {
-	uint32_t kilobytes, segments, requests, max = STELE_TRANSFER_SIZE_MAX;
+	uint32_t kilobytes, segments, requests, max = STELE_FILE_TRANSFER_SIZE_MAX;
 
 	if (read_attribute(dev, "max_sectors_kb", &kilobytes) && kilobytes &&
 	    kilobytes < max >> 10)

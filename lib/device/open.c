@@ -5,21 +5,28 @@
 #include "lib/device/device.h"
 
 #include <errno.h>
-#include <string.h>
 
-#define RBD_PREFIX "rbd:"
+#include "lib/device/backend.h"
+#include "lib/device/target_rbd.h"
 
 bool stele_path_has_shots(const char *path)
 {
-	return !strncmp(path, RBD_PREFIX, strlen(RBD_PREFIX));
+	return stele_rbd_is(path);
 }
 
 int stele_device_open(const char *path, const char *shot, unsigned int flags,
 		      const char *backend, const struct stele_log *log,
 		      struct stele_device **out)
 {
-	if (stele_path_has_shots(path))
+	if (stele_path_has_shots(path)) {
+#ifdef HAVE_LIBRBD
+		return stele_device_open_rbd(path, shot, flags, log, out);
+#else
+		stele_log_error(log, "cannot open '%s': built without librbd",
+				path);
 		return -EOPNOTSUPP;
+#endif
+	}
 	if (shot)
 		return -EOPNOTSUPP;
 	return stele_device_open_file(path, flags, backend, log, out);

@@ -8,13 +8,13 @@
 #include "lib/device/target.h"
 
 #include "format/catalog.h"
+#include "lib/device/target_rbd.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DIGEST_PREFIX "sha256:"
-#define RBD_PREFIX    "rbd:"
 
 static int hex_value(char c)
 {
@@ -60,35 +60,55 @@ static int parse_snapshot(const char *text, const char *name,
 	}
 	if (!stele_name_ok(name, strlen(name))) {
 		stele_log_error(log,
-				"bad snapshot name '%s' in target '%s' "
-				"(a path that holds an '@' is written '%s@')",
-				name, text, text);
+				"bad snapshot name '%s' in target '%s'%s", name,
+				text,
+				stele_rbd_is(text) ? "" :
+						     " (a path that holds an '@' "
+						     "is written with one more "
+						     "behind it)");
 		return -EINVAL;
 	}
 	out->snapshot = strdup(name);
 	return out->snapshot ? 0 : -ENOMEM;
 }
 
-int stele_target_parse(const char *text, const struct stele_log *log,
-		       struct stele_target *out)
+/* Canonical: options in one order, written in one way. */
+static int parse_rbd(const char *text, const struct stele_log *log,
+		     struct stele_target *out)
 {
-	const char *at, *slash;
-	int err = 0;
+	struct stele_rbd_name name;
+	char *path, *snapshot;
+	int err = stele_rbd_divide(text, log, &path, &snapshot);
 
-	memset(out, 0, sizeof(*out));
-	if (!text || !*text) {
-		stele_log_error(log, "empty target");
-		return -EINVAL;
+	if (!err)
+		err = stele_rbd_name_parse(path, log, &name);
+	if (!err) {
+		out->path = stele_rbd_name_format(&name);
+		err = out->path ? 0 : -ENOMEM;
+		stele_rbd_name_release(&name);
 	}
-	if (!strncmp(text, RBD_PREFIX, strlen(RBD_PREFIX))) {
+	if (!err && snapshot)
+		err = parse_snapshot(text, snapshot, log, out);
+	free(path);
+	free(snapshot);
+#ifndef HAVE_LIBRBD
+	if (!err) {
 		stele_log_error(log,
 				"cannot open '%s': built without librbd "
 				"(a file of that name is written './%s')",
 				text, text);
-		return -EOPNOTSUPP;
+		err = -EOPNOTSUPP;
 	}
-	at = strrchr(text, '@');
-	slash = strrchr(text, '/');
+#endif
+	return err;
+}
+
+static int parse_path(const char *text, const struct stele_log *log,
+		      struct stele_target *out)
+{
+	const char *at = strrchr(text, '@'), *slash = strrchr(text, '/');
+	int err = 0;
+
 	if (at && slash && at < slash)
 		at = NULL;
 	if (at == text) {
@@ -103,6 +123,21 @@ int stele_target_parse(const char *text, const struct stele_log *log,
 		if (!out->path)
 			err = -ENOMEM;
 	}
+	return err;
+}
+
+int stele_target_parse(const char *text, const struct stele_log *log,
+		       struct stele_target *out)
+{
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	if (!text || !*text) {
+		stele_log_error(log, "empty target");
+		return -EINVAL;
+	}
+	err = stele_rbd_is(text) ? parse_rbd(text, log, out) :
+				   parse_path(text, log, out);
 	if (err)
 		stele_target_release(out);
 	return err;

@@ -3,8 +3,9 @@
  * target.h - what a user calls an image: PATH[@SNAPSHOT], PATH@sha256:HEX
  *
  * The last '@' behind the last '/' divides; so a path whose last part holds
- * an '@' is written with another one behind it ("./a@b@"). "rbd:..." is
- * recognised, and refused with -EOPNOTSUPP by a library without librbd.
+ * an '@' is written with another one behind it ("./a@b@"). "rbd:..." has rules
+ * of its own (target_rbd.h); a library without librbd refuses it with
+ * -EOPNOTSUPP.
  * Whether a word without a slash is a mapping is asked elsewhere (node/).
  */
 #ifndef STELE_DEVICE_TARGET_H
@@ -13,7 +14,7 @@
 #include "lib/log.h"
 
 struct stele_target {
-	char *path;	/* owned */
+	char *path;	/* owned; of RBD the canonical spelling */
 	char *snapshot; /* owned; NULL: none given */
 	bool pinned;	/* by digest; then snapshot is NULL */
 	uint8_t digest[STELE_DIGEST_SIZE];

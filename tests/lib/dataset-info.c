@@ -114,7 +114,7 @@ static void test_info(void)
 	is_uint(16, info.granule, "granule");
 	is_uint(2, info.field_count, "fields");
 	is_uint(512, info.logical_block, "logical block");
-	is_uint(STELE_TRANSFER_SIZE_MAX, info.transfer_max, "transfer");
+	is_uint(STELE_FILE_TRANSFER_SIZE_MAX, info.transfer_max, "transfer");
 	is_uint(8u << 20, info.image_size, "image size");
 	is_uint(info.run_count * 24, info.table_size, "run table");
 	/* Records: payload 6, keys 4, labels 24, trailers 48. */

@@ -77,7 +77,7 @@ static void test_split(void)
 			largest = id;
 	count = test_reads_of(&t, largest, reads, 64);
 	ok(count > 3, "the largest takes %u reads", count);
-	ok(count <= t.live[largest].sample->size / STELE_TRANSFER_SIZE_MAX + 2,
+	ok(count <= t.live[largest].sample->size / STELE_FILE_TRANSFER_SIZE_MAX + 2,
 	   "and no more than it must");
 	test_dataset_close(&t);
 }

@@ -134,7 +134,7 @@ static void check_limits(struct stele_device *dev, const char *name)
 	ok(limits->logical_block >= 512 && limits->logical_block <= 4096,
 	   "%s: block of %u bytes", name, limits->logical_block);
 	ok(limits->transfer_max >= 4096 &&
-		   limits->transfer_max <= STELE_TRANSFER_SIZE_MAX &&
+		   limits->transfer_max <= STELE_FILE_TRANSFER_SIZE_MAX &&
 		   limits->transfer_max % limits->logical_block == 0 &&
 		   limits->transfer_max % limits->memory_align == 0,
 	   "%s: transfers of %u bytes", name, limits->transfer_max);

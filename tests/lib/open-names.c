@@ -135,7 +135,6 @@ static void check_paths(void)
 	opens("none/none", -ENOENT, "");
 	opens("/dev/null", -ENOTBLK, "");
 	opens(".", -ENOTBLK, "");
-	opens("rbd:pool/image@v1", -EOPNOTSUPP, "");
 	opens("", -EINVAL, "");
 	file_new("hole", IMAGE_SIZE);
 	opens("hole", -EMEDIUMTYPE, "");

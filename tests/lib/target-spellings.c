@@ -61,8 +61,17 @@ static const struct {
 	{NULL, -EINVAL, NULL, NULL, false},
 	{"@", -EINVAL, NULL, NULL, false},
 	{"@v1", -EINVAL, NULL, NULL, false},
+#ifdef HAVE_LIBRBD
+	{"rbd:pool/image", 0, "rbd:pool/image", NULL, false},
+	{"rbd:pool/image@v1", 0, "rbd:pool/image", "v1", false},
+	{"rbd:p/n/i?timeout=5@sha256:" LOWER, 0, "rbd:p/n/i?timeout=5", NULL,
+	 true},
+	{"rbd:pool/image@v 1", -EINVAL, NULL, NULL, false},
+#else
 	{"rbd:pool/image", -EOPNOTSUPP, NULL, NULL, false},
 	{"rbd:pool/image@v1", -EOPNOTSUPP, NULL, NULL, false},
+#endif
+	{"rbd:pool", -EINVAL, NULL, NULL, false},
 	{"./rbd:pool", 0, "./rbd:pool", NULL, false},
 	{"rbd", 0, "rbd", NULL, false},
 };

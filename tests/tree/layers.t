@@ -48,6 +48,10 @@ mapfile -t files < <(git ls-files 'format/*.[ch]' 'lib/*.[ch]')
 is "" "$(upward "${files[@]}")" "format and lib include what lies below"
 is "" "$(includes '<(liburing|linux/io_uring|blkid/)' lib/device/)" \
 	"only lib/device includes liburing.h and blkid.h"
+is "" "$(includes '<(rados|rbd)/' lib/device/rbd)" \
+	"only the RBD backend includes librados and librbd"
+is "" "$(includes '"lib/device/rbd\.h"' lib/device/rbd)" \
+	"nobody else sees its header"
 is "" "$(includes '<openssl/' lib/image/digest.c lib/write/)" \
 	"only digests and the write path include libcrypto"
 is "" "$(includes '<isa-l' format/)" "only format includes isa-l"

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rbd.c - a Ceph RBD image, by librbd, as a device
+ *
+ * The end of an image is looked after here: librbd says -EINVAL there. Its
+ * objects are the boundary: what lies within one costs one RADOS operation.
+ */
+#include "lib/device/rbd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/checked.h"
+
+#define BLOCK	     512u
+#define DEPTH	     128u
+#define BOUNDARY_MIN 4096u
+#define FLAGS_KNOWN  (STELE_DEVICE_WRITE)
+
+/* ---- transfers ------------------------------------------------------------- */
+
+ssize_t stele_rbd_room(struct stele_rbd *rbd, enum stele_op op, uint64_t offset,
+		       size_t size)
+{
+	uint64_t end = round_down(atomic_load(&rbd->size), BLOCK);
+
+	if (op == STELE_OP_FLUSH)
+		return 0;
+	if (offset >= end)
+		return op == STELE_OP_WRITE ? -ENOSPC : 0;
+	return (ssize_t)(size < end - offset ? size : end - offset);
+}
+
+int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
+		    uint64_t offset, size_t size, rbd_completion_t completion)
+{
+	switch (op) {
+	case STELE_OP_READ:
+		return rbd_aio_read(image, offset, size, data, completion);
+	case STELE_OP_WRITE:
+		return rbd_aio_write(image, offset, size, data, completion);
+	case STELE_OP_DISCARD:
+		return rbd_aio_discard(image, offset, size, completion);
+	case STELE_OP_FLUSH:
+		return rbd_aio_flush(image, completion);
+	}
+	return -EINVAL;
+}
+
+ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res)
+{
+	/* Somebody made the image smaller: this is the end. */
+	if (res == -EINVAL)
+		return op == STELE_OP_WRITE ? -ENOSPC : 0;
+	if (res == -ENOENT)
+		return -ESTALE; /* the image or its shot is gone */
+	return op == STELE_OP_WRITE && !res ? (ssize_t)size : res;
+}
+
+static ssize_t rbd_transfer(struct stele_device *dev, enum stele_op op,
+			    void *data, uint64_t offset, size_t size)
+{
+	struct stele_rbd *rbd = (struct stele_rbd *)dev;
+	ssize_t res = stele_rbd_room(rbd, op, offset, size);
+	rbd_completion_t completion;
+	rbd_image_t image;
+	int rc;
+
+	if (op != STELE_OP_FLUSH && res <= 0)
+		return res;
+	size = (size_t)res;
+	rc = stele_rbd_image(rbd, &image);
+	if (!rc)
+		rc = rbd_aio_create_completion(NULL, NULL, &completion);
+	if (rc)
+		return rc;
+	res = stele_rbd_start(image, op, data, offset, size, completion);
+	if (!res) {
+		rbd_aio_wait_for_complete(completion);
+		res = rbd_aio_get_return_value(completion);
+	}
+	rbd_aio_release(completion);
+	return stele_rbd_result(op, size, res);
+}
+
+/* ---- size ------------------------------------------------------------------ */
+
+static int rbd_size(struct stele_device *dev, uint64_t *size)
+{
+	struct stele_rbd *rbd = (struct stele_rbd *)dev;
+	rbd_image_t image;
+	int rc = stele_rbd_image(rbd, &image);
+
+	if (!rc)
+		rc = rbd_get_size(image, size);
+	if (!rc)
+		atomic_store(&rbd->size, *size);
+	return rc;
+}
+
+static int rbd_resize_image(struct stele_device *dev, uint64_t size)
+{
+	struct stele_rbd *rbd = (struct stele_rbd *)dev;
+	rbd_image_t image;
+	int rc = stele_rbd_image(rbd, &image);
+
+	if (!rc)
+		rc = rbd_resize(image, size);
+	if (!rc)
+		atomic_store(&rbd->size, size);
+	return rc;
+}
+
+/* ---- is it still there? ---------------------------------------------------- */
+
+static int check_fresh(struct stele_rbd *rbd, rbd_image_t image)
+{
+	char id[STELE_RBD_ID_SIZE] = "";
+	uint64_t shot = rbd->shot_id;
+	bool is_protected;
+	int rc = rbd_get_id(image, id, sizeof(id));
+
+	if (!rc && strcmp(id, rbd->image_id))
+		return -ESTALE;
+	if (!rc && rbd->shot) {
+		rc = stele_rbd_shot_find(image, NULL, &shot, &is_protected);
+		if (rc == -ENOENT)
+			rc = -ESTALE;
+	}
+	return rc;
+}
+
+/* A handle without a watch learns nothing: only another one tells. */
+static int rbd_check(struct stele_device *dev)
+{
+	struct stele_rbd *rbd = (struct stele_rbd *)dev;
+	rados_ioctx_t io;
+	rbd_image_t image;
+	int rc = stele_rbd_ioctx(rbd, &io);
+
+	if (rc)
+		return rc;
+	rc = rbd_open_read_only(io, rbd->name.image, &image, NULL);
+	if (rc)
+		return rc == -ENOENT ? -ESTALE : rc;
+	rc = check_fresh(rbd, image);
+	rbd_close(image);
+	return rc;
+}
+
+/* ---- open and close -------------------------------------------------------- */
+
+static void rbd_close_device(struct stele_device *dev)
+{
+	struct stele_rbd *rbd = (struct stele_rbd *)dev;
+
+	stele_rbd_links_close(rbd);
+	stele_rbd_settings_release(&rbd->settings);
+	stele_rbd_name_release(&rbd->name);
+	free(rbd->path);
+	free(rbd->shot);
+	free(rbd);
+}
+
+static const struct stele_device_ops rbd_ops = {
+	.name = "rbd",
+	.transfer = rbd_transfer,
+	.size = rbd_size,
+	.queue_open = stele_rbd_queue_open,
+	.close = rbd_close_device,
+	.check = rbd_check,
+	.resize = rbd_resize_image,
+};
+
+/* Striped images have the boundary of their stripes. */
+static int read_limits(struct stele_rbd *rbd)
+{
+	struct stele_limits *limits = &rbd->base.limits;
+	uint64_t unit, count, object = 0;
+	rbd_image_info_t info;
+	rbd_image_t image;
+	int rc = stele_rbd_image(rbd, &image);
+
+	if (!rc)
+		rc = rbd_stat(image, &info, sizeof(info));
+	if (!rc)
+		rc = rbd_get_stripe_unit(image, &unit);
+	if (!rc)
+		rc = rbd_get_stripe_count(image, &count);
+	if (rc)
+		return stele_rbd_explain(rbd, "ask for the objects of", rc);
+	object = count > 1 ? unit : info.obj_size;
+	*limits = (struct stele_limits){
+		.logical_block = BLOCK,
+		.memory_align = 1,
+		.transfer_max = STELE_TRANSFER_SIZE_MAX,
+		.depth_max = DEPTH,
+	};
+	if (object >= BOUNDARY_MIN && object <= UINT32_MAX &&
+	    is_power_of_two(object))
+		limits->boundary = (uint32_t)object;
+	if (info.obj_size < limits->transfer_max && info.obj_size >= BLOCK)
+		limits->transfer_max =
+			(uint32_t)round_down(info.obj_size, BLOCK);
+	return 0;
+}
+
+/* What the messages call it. */
+static char *plain_path(const struct stele_rbd_name *name)
+{
+	struct stele_rbd_name bare = *name;
+
+	bare.conf = bare.user = NULL;
+	bare.timeout = bare.connections = 0;
+	return stele_rbd_name_format(&bare);
+}
+
+static int set_up(struct stele_rbd *rbd, const char *path, const char *shot)
+{
+	int rc = stele_rbd_name_parse(path, &rbd->base.log, &rbd->name);
+
+	if (!rc)
+		rc = stele_rbd_settings_get(&rbd->name, &rbd->base.log,
+					    &rbd->settings);
+	if (rc)
+		return rc;
+	rbd->path = plain_path(&rbd->name);
+	rbd->shot = shot ? strdup(shot) : NULL;
+	if (!rbd->path || (shot && !rbd->shot))
+		return -ENOMEM;
+	rc = stele_rbd_links_open(rbd);
+	return rc ? rc : read_limits(rbd);
+}
+
+int stele_device_open_rbd(const char *path, const char *shot,
+			  unsigned int flags, const struct stele_log *log,
+			  struct stele_device **out)
+{
+	struct stele_rbd *rbd;
+	int rc;
+
+	if (shot && flags)
+		return -EROFS;
+	if (flags & ~(unsigned int)FLAGS_KNOWN)
+		return -EINVAL;
+	rbd = calloc(1, sizeof(*rbd));
+	if (!rbd)
+		return -ENOMEM;
+	rbd->base.ops = &rbd_ops;
+	rbd->base.fd = -1;
+	rbd->base.writable = flags & STELE_DEVICE_WRITE;
+	if (log)
+		rbd->base.log = *log;
+	rc = set_up(rbd, path, shot);
+	if (rc) {
+		rbd_close_device(&rbd->base);
+		return rc;
+	}
+	*out = &rbd->base;
+	return 0;
+}

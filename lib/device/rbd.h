@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rbd.h - what the files of the RBD backend share, and nobody else sees
+ *
+ * A *link* is one connection to a cluster with one image open through it. A
+ * device has one from the start; queues for reading may get some more. Threads
+ * of librados don't survive a fork, so a child never touches the links of its
+ * parent, not even to close them: it leaks them and connects anew. A device
+ * that was opened for writing is refused there (-EOWNERDEAD).
+ *
+ * All waiting ends: each link sets the timeouts of all that librados does.
+ */
+#ifndef STELE_DEVICE_RBD_H
+#define STELE_DEVICE_RBD_H
+
+#include <pthread.h>
+#include <rados/librados.h>
+#include <rbd/librbd.h>
+#include <stdatomic.h>
+
+#include "lib/device/backend.h"
+#include "lib/device/target_rbd.h"
+
+#define STELE_RBD_ID_SIZE 64
+
+/* From options, environment and defaults; see man/stele-rbd.7. */
+struct stele_rbd_settings {
+	char *conf;  /* NULL: where Ceph looks by itself */
+	char *user;  /* without "client." */
+	uint32_t timeout, connections;
+};
+
+struct stele_rbd_link {
+	rados_t cluster;    /* NULL: not connected */
+	rados_ioctx_t io;
+	rbd_image_t image;  /* NULL: none is open */
+};
+
+/* Of one process. link[0] is opened first and serves blocking transfers. */
+struct stele_rbd_links {
+	unsigned int fork_count;
+	pthread_mutex_t lock; /* of what follows */
+	_Atomic bool ready;   /* link[0] is */
+	unsigned int queues;  /* opened so far */
+	struct stele_rbd_link link[STELE_RBD_CONNECTIONS_MAX];
+};
+
+struct stele_rbd {
+	struct stele_device base;
+	struct stele_rbd_name name;
+	struct stele_rbd_settings settings;
+	char *path;	   /* for messages: without options */
+	char *shot;	   /* NULL: the head */
+	uint64_t shot_id;
+	char image_id[STELE_RBD_ID_SIZE];
+	_Atomic uint64_t size; /* bytes; never looked up for one transfer */
+	struct stele_rbd_links *_Atomic links;
+};
+
+/* ---- rbd_settings.c -------------------------------------------------------- */
+
+/* Return: 0; -EINVAL (a bad $STELE_TIMEOUT; logged); -ENOMEM. */
+int stele_rbd_settings_get(const struct stele_rbd_name *name,
+			   const struct stele_log *log,
+			   struct stele_rbd_settings *out);
+void stele_rbd_settings_release(struct stele_rbd_settings *settings);
+
+/* ---- rbd_connect.c --------------------------------------------------------- */
+
+/*
+ * Connect to the cluster, and to the pool and namespace. Everything is logged.
+ * Return: 0; -ENOENT (no configuration, no pool); -EACCES (no keyring, no such
+ * user, not allowed); -ETIMEDOUT; errno.
+ */
+int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out);
+/* Closes the image, too. Of another process: do not call. */
+void stele_rbd_disconnect(struct stele_rbd_link *link);
+/*
+ * "cannot WHAT 'rbd:...': why, and what to do". Return: the error, as stele.h
+ * has it.
+ */
+int stele_rbd_explain(const struct stele_rbd *rbd, const char *what, int error);
+
+/* ---- rbd_link.c ------------------------------------------------------------ */
+
+/* The image that this process may use for blocking transfers. 0 or -errno. */
+int stele_rbd_image(struct stele_rbd *rbd, rbd_image_t *image);
+/* Its pool. */
+int stele_rbd_ioctx(struct stele_rbd *rbd, rados_ioctx_t *io);
+/* The one for the next queue. */
+int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image);
+/* At open: link[0], which fills shot_id, image_id and size. Logged. */
+int stele_rbd_links_open(struct stele_rbd *rbd);
+/* Also in a forked child, where it only forgets those of the parent. */
+void stele_rbd_links_close(struct stele_rbd *rbd);
+/*
+ * Connected, with the shot or head open that the device stands for: the same as
+ * at the first time (by id), else -ESTALE. Logged.
+ */
+int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out);
+/* Find a shot by name or (NULL) id. Return: 0; -ENOENT; errno. */
+int stele_rbd_shot_find(rbd_image_t image, const char *name, uint64_t *id,
+			bool *is_protected);
+
+/* ---- rbd_queue.c ----------------------------------------------------------- */
+
+int stele_rbd_queue_open(struct stele_device *dev, unsigned int depth,
+			 void *arena, size_t arena_size,
+			 struct stele_queue **out);
+
+/* ---- rbd.c ----------------------------------------------------------------- */
+
+/* What of it lies within the image: bytes; or 0 (read, discard), -ENOSPC. */
+ssize_t stele_rbd_room(struct stele_rbd *rbd, enum stele_op op, uint64_t offset,
+		       size_t size);
+/* Hand one transfer to librbd. 0 or -errno; then no completion will come. */
+int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
+		    uint64_t offset, size_t size, rbd_completion_t completion);
+/* A completion's value, as the seam wants it. */
+ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res);
+
+#endif
