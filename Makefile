@@ -181,6 +181,13 @@ check-unit: $(UNIT) ## tests/format and tests/lib alone: quick
 check-here: all $(UNIT) $(FUZZ) $(AIDS)
 	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS) $(if $(SAN),,$(TREE_TESTS)))
 
+check-vm: DEPS += dmsetup
+check-vm: deps ## real devices, two machines, krbd: in QEMU guests, by emulation
+	$(Q)$(MAKE) check-vm-here
+check-vm-here: all $(UNIT) $(AIDS)
+	$(Q)BUILD=$(abspath $(O)) $(PROVE) $(PROVEFLAGS) \
+		--exec 'timeout -k 10 $(TEST_SECONDS)' $(sort $(wildcard tests/vm/*.t))
+
 demo: deps ## build, and show it on a real directory (DEMO_SRC=DIR)
 	$(Q)$(MAKE) demo-here
 demo-here: all $(AIDS)
@@ -277,5 +284,5 @@ help: ## this list
 		expand -t 16
 
 FORCE:
-.PHONY: all check check-asan check-tsan check-unit check-here demo \
-	demo-here corpus fuzz fuzz-here lint install uninstall clean deps help FORCE
+.PHONY: all check check-asan check-tsan check-unit check-here check-vm \
+	check-vm-here demo demo-here corpus fuzz fuzz-here lint install uninstall clean deps help FORCE
