@@ -49,7 +49,10 @@ static int find_other(void *user, const struct stele_mapping *mapping)
 	struct others *others = user;
 
 	if (!mapping->info.read_only ||
-	    !stele_identity_same(&mapping->identity, &others->than->identity) ||
+	    (!stele_identity_same(&mapping->identity,
+				  &others->than->identity) &&
+	     !stele_identity_same(&others->than->identity,
+				  &mapping->identity)) ||
 	    !strcmp(mapping->info.name, others->than->info.name))
 		return 0;
 	others->found = true;

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/log.h"
+
 /*
  * Copy the caller's options (may be NULL) of user->size bytes into `known`, of `known_size`
  * bytes. Both begin with a size_t size. Return: 0; -EINVAL (size < sizeof(size_t)); -E2BIG.
@@ -34,5 +36,12 @@ static inline int stele_options_get(const void *user, void *known,
 	memcpy(known, user, size < known_size ? size : known_size);
 	return 0;
 }
+
+/*
+ * The time of a change: what was given, unless 0; else $SOURCE_DATE_EPOCH; else
+ * now. Return: 0; -EINVAL (that is no number; logged).
+ */
+int stele_options_time(int64_t given, const struct stele_log *log,
+		       int64_t *out);
 
 #endif

@@ -65,11 +65,12 @@ int stele_identity_of_fd(int fd, struct stele_identity *out)
 	return identify(fd, "", AT_EMPTY_PATH, out);
 }
 
-bool stele_identity_same(const struct stele_identity *a,
-			 const struct stele_identity *b)
+bool stele_identity_same(const struct stele_identity *old,
+			 const struct stele_identity *now)
 {
-	return a->rdev == b->rdev && a->fsdev == b->fsdev &&
-	       a->inode == b->inode &&
-	       (a->size == b->size || !a->size || !b->size) &&
-	       (a->sequence == b->sequence || !a->sequence || !b->sequence);
+	return old->rdev == now->rdev && old->fsdev == now->fsdev &&
+	       old->inode == now->inode &&
+	       (old->size <= now->size || !now->size) &&
+	       (old->sequence == now->sequence || !old->sequence ||
+		!now->sequence);
 }

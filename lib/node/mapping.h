@@ -35,8 +35,9 @@ struct stele_identity {
  */
 int stele_identity_of_path(const char *path, struct stele_identity *out);
 int stele_identity_of_fd(int fd, struct stele_identity *out);
-bool stele_identity_same(const struct stele_identity *a,
-			 const struct stele_identity *b);
+/* It may have become larger meanwhile, as what images are appended to does. */
+bool stele_identity_same(const struct stele_identity *old,
+			 const struct stele_identity *now);
 
 struct stele_mapping {
 	struct stele_mapping_info info; /* target points into `data` */

@@ -14,7 +14,6 @@
 #include "lib/options.h"
 
 #define NO_BOUNDARY 1u /* asked for */
-#define TIME_ENV "SOURCE_DATE_EPOCH"
 #define FLAGS_KNOWN                                               \
 	(STELE_BUILD_DRY_RUN | STELE_BUILD_FORCE |                \
 	 STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS |             \
@@ -84,24 +83,6 @@ static uint32_t default_jobs(void)
 	return jobs < STELE_JOBS_DEFAULT ? jobs : STELE_JOBS_DEFAULT;
 }
 
-static int default_time(struct stele_builder *builder)
-{
-	const char *text = getenv(TIME_ENV);
-	char *end;
-
-	if (builder->opts.time)
-		return 0;
-	if (!text || !*text) {
-		builder->opts.time = time(NULL);
-		return 0;
-	}
-	errno = 0;
-	builder->opts.time = strtoll(text, &end, 10);
-	if (errno || *end)
-		return invalid(builder, "$" TIME_ENV " is not a number");
-	return 0;
-}
-
 /* RFC 9562, version 4. */
 static int random_uuid(uint8_t uuid[STELE_UUID_SIZE])
 {
@@ -128,7 +109,7 @@ static int fill_in(struct stele_builder *builder)
 		memcpy(builder->uuid, opts->uuid, STELE_UUID_SIZE);
 	else if (random_uuid(builder->uuid) < 0)
 		return -EIO;
-	return default_time(builder);
+	return stele_options_time(opts->time, &builder->log, &opts->time);
 }
 
 int stele_builder_init(struct stele_builder *builder,

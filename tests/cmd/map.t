@@ -73,6 +73,12 @@ rm pets
 
 must stele build -q src other.stele@v2
 fails 1 "mapped already" stele map other.stele@v2 pets
+size=$(stat -c %s image.stele)
+truncate -s +1M image.stele
+ok "a file that grew, as one does that is appended to" stele cat pets train/cat/7
+run stele maps
+ok "maps: it is not stale" not grep -q stale <<<"$out"
+truncate -s "$size" image.stele
 cp image.stele copy
 mv copy image.stele
 fails 1 "map it again" stele ls pets
