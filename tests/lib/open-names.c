@@ -330,6 +330,9 @@ static void check_stale(void)
 	opens("cats", 0, "v1");
 	if (truncate("cats.stele", IMAGE_SIZE + 4096))
 		bail("cannot grow the file");
+	opens("cats", 0, "v1");
+	if (truncate("cats.stele", IMAGE_SIZE - 4096))
+		bail("cannot cut the file");
 	opens("cats", -ESTALE, "");
 	is_int(0, unmap_it("cats"), "a stale one can be unmapped");
 }
