@@ -2,8 +2,9 @@
 /*
  * cmd_cat.c - stele cat: the bytes of samples, to stdout
  *
- * A sample that fails is named and the others still come; not a byte of a
- * sample with a bad checksum is written.
+ * A sample that fails is named and the others still come. Of one with a bad
+ * checksum not a byte is written, unless it is so large that it comes in
+ * pieces.
  */
 #include "cmd.h"
 
@@ -15,16 +16,23 @@
 #include "key.h"
 #include "text.h"
 
+#define STOPPED 1 /* stdout takes no more: cmd_finish() says so */
+
 static const struct option longopts[] = {
 	{"keys", no_argument, NULL, 'k'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
+static int put(void *user, const void *data, size_t size)
+{
+	(void)user;
+	return fwrite(data, 1, size, stdout) == size ? 0 : STOPPED;
+}
+
 /* Return: 0; negative errno (said). */
 static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
 {
-	struct stele_sample sample = {0};
 	char *name = NULL;
 	uint64_t id;
 	int error;
@@ -37,17 +45,14 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
 			    : error == -ERANGE ? "no such id"
 					       : stele_strerror(error));
 	} else {
-		error = stele_dataset_read(ds, id, &sample);
-		if (error) {
+		error = stele_dataset_stream(ds, id, put, NULL);
+		if (error < 0) {
 			name = key_name(ds, id);
 			cmd_error(error, "cannot read %s", name ? name : text);
 		}
 	}
 	free(name);
-	if (!error && sample.size)
-		fwrite(sample.data, 1, sample.size, stdout);
-	stele_sample_release(&sample);
-	return error;
+	return error < 0 ? error : 0;
 }
 
 static int run(const char *target, char **names, bool keys_only)

@@ -3,9 +3,10 @@
  * cmd_extract.c - stele extract: samples to files
  *
  * Samples are read in the order of their ids, many at a time, and written as
- * they come. What cannot be written or read is named and counted, and the
- * rest goes on. A signal leaves whole files only. Keys are taken from the
- * records, which their checksums cover.
+ * they come; one that is larger than memory gets its name when it is whole.
+ * What cannot be written or read is named and counted, and the rest goes on.
+ * A signal leaves whole files only. Keys are taken from the records, which
+ * their checksums cover; of large samples from the keys section.
  */
 #include "cmd.h"
 

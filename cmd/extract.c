@@ -17,7 +17,8 @@
 #include "text.h"
 #include "tree.h"
 
-#define BATCH 64
+#define BATCH	   64
+#define ARENA_SIZE (UINT64_C(64) << 20) /* larger samples come in pieces */
 #define WRITE_SIZE (4u << 20) /* until the next look at stop_requested() */
 
 static int append(struct extract *job, uint64_t id)
@@ -117,21 +118,20 @@ static int choose(struct extract *job, char **keys)
 	return 0;
 }
 
-static int fill(int fd, const struct stele_sample *sample)
+static int fill(int fd, const void *data, size_t size)
 {
-	const char *data = sample->data;
-	uint64_t done = 0;
+	size_t done = 0;
 
-	while (done < sample->size) {
-		uint64_t left = sample->size - done;
-		ssize_t n = write(fd, data + done,
+	while (done < size) {
+		size_t left = size - done;
+		ssize_t n = write(fd, (const char *)data + done,
 				  left < WRITE_SIZE ? left : WRITE_SIZE);
 
 		if (stop_requested())
 			return -EINTR;
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		done += n < 0 ? 0 : (uint64_t)n;
+		done += n < 0 ? 0 : (size_t)n;
 	}
 	return 0;
 }
@@ -144,7 +144,7 @@ static int write_file(const struct extract *job, const char *path,
 
 	if (fd < 0)
 		return fd;
-	error = fill(fd, sample);
+	error = fill(fd, sample->data, sample->size);
 	if (close(fd) < 0 && !error)
 		error = -errno;
 	if (error)
@@ -165,10 +165,10 @@ static const char *file_reason(int error)
 	}
 }
 
-static void complain(const char *what, const struct stele_sample *sample,
+static void complain(const char *what, const char *key, size_t key_size,
 		     const char *reason)
 {
-	char *name = text_escape(sample->key, sample->key_size);
+	char *name = text_escape(key, key_size);
 
 	cmd_message("%s '%s': %s", what, name ? name : "?", reason);
 	free(name);
@@ -181,7 +181,7 @@ static void keep(struct extract *job, const struct stele_sample *sample)
 	int error;
 
 	if (reason) {
-		complain("refused", sample, reason);
+		complain("refused", sample->key, sample->key_size, reason);
 		job->refused++;
 		return;
 	}
@@ -189,7 +189,8 @@ static void keep(struct extract *job, const struct stele_sample *sample)
 	error = path ? write_file(job, path, sample) : -ENOMEM;
 	if (error) {
 		if (!stop_requested())
-			complain("cannot write", sample, file_reason(error));
+			complain("cannot write", sample->key,
+				 sample->key_size, file_reason(error));
 		job->failed++;
 	} else {
 		job->done++;
@@ -198,28 +199,92 @@ static void keep(struct extract *job, const struct stele_sample *sample)
 	free(path);
 }
 
-/* One that the reader's arena cannot hold is read by itself. */
+/* ---- samples larger than memory -------------------------------------------- */
+
+/* A failure to read is negative, one to write is kept here. */
+struct piecewise {
+	struct tree_part part;
+	uint64_t bytes;
+	int write_error;
+};
+
+static int put_piece(void *user, const void *data, size_t size)
+{
+	struct piecewise *piecewise = user;
+
+	piecewise->write_error = fill(piecewise->part.fd, data, size);
+	piecewise->bytes += size;
+	return piecewise->write_error ? 1 : 0;
+}
+
+/* The file has its name when all of it has been read and checked. */
+static int stream_file(struct extract *job, uint64_t id, const char *path)
+{
+	struct piecewise piecewise = {0};
+	int error = tree_part_create(job->root, path, job->replace,
+				     &piecewise.part);
+	int read_error = 0;
+
+	if (!error) {
+		read_error = stele_dataset_stream(job->ds, id, put_piece,
+						  &piecewise);
+		error = piecewise.write_error;
+		if (read_error)
+			tree_part_drop(&piecewise.part);
+		else
+			error = tree_part_keep(&piecewise.part, job->replace);
+	}
+	if (error && !stop_requested())
+		complain("cannot write", path, strlen(path),
+			 file_reason(error));
+	if (error)
+		job->failed++;
+	else if (!read_error)
+		job->done++;
+	if (!error && !read_error)
+		job->bytes += piecewise.bytes;
+	return read_error < 0 ? read_error : 0;
+}
+
+/* Its key is known from the keys section alone. Return: 0; errno of reading. */
+static int keep_large(struct extract *job, uint64_t id)
+{
+	const char *reason;
+	size_t size;
+	char *path;
+	int error = key_of(job->ds, id, &path, &size);
+
+	if (error)
+		return error;
+	reason = tree_refusal(path, size);
+	if (reason) {
+		complain("refused", path, size, reason);
+		job->refused++;
+	} else {
+		error = stream_file(job, id, path);
+	}
+	free(path);
+	return error;
+}
+
+/* One that the reader's arena cannot hold comes in pieces. */
 static void take(struct extract *job, const struct stele_sample *sample)
 {
-	struct stele_sample alone = {0};
 	int error = sample->status;
 	char *name;
 
-	if (error == -ENOBUFS) {
-		error = stele_dataset_read(job->ds, sample->id, &alone);
-		sample = &alone;
-	}
-	if (!error) {
+	if (error == -ENOBUFS)
+		error = keep_large(job, sample->id);
+	else if (!error)
 		keep(job, sample);
-	} else {
-		name = key_name(job->ds, sample->id);
-		cmd_error(error, "cannot read %s", name ? name : "a sample");
-		free(name);
-		job->failed++;
-		if (cmd_status_of(error) == CMD_DAMAGED)
-			job->damaged = true;
-	}
-	stele_sample_release(&alone);
+	if (!error)
+		return;
+	name = key_name(job->ds, sample->id);
+	cmd_error(error, "cannot read %s", name ? name : "a sample");
+	free(name);
+	job->failed++;
+	if (cmd_status_of(error) == CMD_DAMAGED)
+		job->damaged = true;
 }
 
 static int submit(const struct extract *job, struct stele_reader *reader,
@@ -270,7 +335,10 @@ int extract_run(struct extract *job, char **keys)
 	progress_start(!job->quiet);
 	error = choose(job, keys);
 	if (!error && job->count)
-		error = stele_reader_open(job->ds, NULL, &reader);
+		error = stele_reader_open(job->ds,
+					  &STELE_OPTS(stele_reader_opts,
+						      .arena_size = ARENA_SIZE),
+					  &reader);
 	if (!error && job->count)
 		error = read_all(job, reader);
 	stele_reader_close(reader);

@@ -22,21 +22,39 @@ int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 	return stele_dataset_find(ds, text, strlen(text), id);
 }
 
-/* malloc'ed and escaped; NULL when the keys are damaged, too. */
-static char *find_key(struct stele_dataset *ds, uint64_t id)
+int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size)
 {
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;
-	char *key = NULL;
+	int got = stele_cursor_open(ds, NULL, 0, &cursor);
 
-	if (stele_cursor_open(ds, NULL, 0, &cursor) < 0)
-		return NULL;
-	while (!key && stele_cursor_next(cursor, &entry) > 0) {
-		if (entry.id == id)
-			key = text_escape(entry.key, entry.key_size);
+	*key = NULL;
+	if (got < 0)
+		return got;
+	do
+		got = stele_cursor_next(cursor, &entry);
+	while (got > 0 && entry.id != id);
+	if (got > 0) {
+		*key = strndup(entry.key, entry.key_size);
+		*size = entry.key_size;
 	}
 	stele_cursor_close(cursor);
-	return key;
+	if (got <= 0)
+		return got < 0 ? got : -EUCLEAN;
+	return *key ? 0 : -ENOMEM;
+}
+
+/* malloc'ed and escaped; NULL when the keys are damaged, too. */
+static char *find_key(struct stele_dataset *ds, uint64_t id)
+{
+	char *key, *escaped;
+	size_t size;
+
+	if (key_of(ds, id, &key, &size) < 0)
+		return NULL;
+	escaped = text_escape(key, size);
+	free(key);
+	return escaped;
 }
 
 char *key_name(struct stele_dataset *ds, uint64_t id)

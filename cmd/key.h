@@ -18,6 +18,12 @@ int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 		uint64_t *id);
 
 /*
+ * The key of a sample by a walk through the keys section: malloc'ed and
+ * terminated. Return: 0; -ENOMEM; -EUCLEAN (it has none); errors of the walk.
+ */
+int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size);
+
+/*
  * `sample #17 'a/b'` of a sample whose record could not be read: its key comes
  * from the keys section, by a walk.
  * Return: malloc'ed text, escaped; NULL (no memory).

@@ -71,6 +71,16 @@ static const struct cmd commands[] = {
 	 "  -f, --force             replace files that exist\n"
 	 "  -q, --quiet             print nothing but errors\n"
 	 "  -h, --help\n"},
+	{"export", cmd_export, "write a snapshot as a tar archive",
+	 "export [options] TARGET[@SNAPSHOT] FILE|-\n"
+	 "\n"
+	 "Write all samples to FILE, or to stdout, as a tar archive, in the order of\n"
+	 "their keys. Same samples and time of the snapshot, same bytes.\n"
+	 "\n"
+	 "  -f, --force             replace FILE if it exists\n"
+	 "      --prefix=TEXT       in front of each name, as it is\n"
+	 "  -q, --quiet             print nothing but errors\n"
+	 "  -h, --help\n"},
 	{"verify", cmd_verify, "check every checksum and digest",
 	 "verify [options] TARGET[@SNAPSHOT]\n"
 	 "\n"

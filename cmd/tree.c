@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -139,4 +140,84 @@ void tree_remove(int root, const char *path)
 	unlinkat(dir, base, 0);
 	free(base);
 	close(dir);
+}
+
+/* ---- files that get their name when they are whole ------------------------- */
+
+/* A sample may be called so, too: that one stays. */
+static int create_nameless(struct tree_part *part)
+{
+	static unsigned int count;
+	int tries = 100;
+
+	do {
+		snprintf(part->name, sizeof(part->name), ".stele-%ld-%u.part",
+			 (long)getpid(), count++);
+		part->fd = open_beneath(part->dir, part->name,
+					O_WRONLY | O_CREAT | O_EXCL, 0666);
+	} while (part->fd == -EEXIST && --tries);
+	return part->fd < 0 ? part->fd : 0;
+}
+
+int tree_part_create(int root, const char *path, bool replace,
+		     struct tree_part *part)
+{
+	struct stat st;
+	int error = 0;
+
+	part->dir = open_parent(root, path, &part->base);
+	if (part->dir < 0)
+		return part->dir;
+	if (!replace && fstatat(part->dir, part->base, &st,
+				AT_SYMLINK_NOFOLLOW) == 0)
+		error = -EEXIST;
+	if (!error)
+		error = create_nameless(part);
+	if (error) {
+		free(part->base);
+		close(part->dir);
+	}
+	return error;
+}
+
+/* Not every filesystem can rename only if nothing is there. */
+static int give_name(const struct tree_part *part, bool replace)
+{
+	const unsigned int flags = replace ? 0 : RENAME_NOREPLACE;
+
+	if (renameat2(part->dir, part->name, part->dir, part->base, flags) == 0)
+		return 0;
+	if (replace || errno != EINVAL)
+		return -errno;
+	if (linkat(part->dir, part->name, part->dir, part->base, 0) < 0)
+		return -errno;
+	unlinkat(part->dir, part->name, 0);
+	return 0;
+}
+
+int tree_part_keep(struct tree_part *part, bool replace)
+{
+	int error = 0;
+
+	if (close(part->fd) < 0)
+		error = -errno;
+	part->fd = -1;
+	if (!error)
+		error = give_name(part, replace);
+	if (error) {
+		tree_part_drop(part);
+		return error;
+	}
+	free(part->base);
+	close(part->dir);
+	return 0;
+}
+
+void tree_part_drop(struct tree_part *part)
+{
+	if (part->fd >= 0)
+		close(part->fd);
+	unlinkat(part->dir, part->name, 0);
+	free(part->base);
+	close(part->dir);
 }

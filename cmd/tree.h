@@ -26,4 +26,21 @@ int tree_create(int root, const char *path, bool replace);
 /* Remove what tree_create() made, after a failure to fill it. */
 void tree_remove(int root, const char *path);
 
+/* A file that gets its name when it is whole. */
+struct tree_part {
+	int fd;	    /* the caller's to write */
+	int dir;    /* where it will lie */
+	char *base; /* its name there */
+	char name[48]; /* meanwhile */
+};
+/*
+ * Begin a file `path` below `root`, as tree_create(). Ends with keep or drop.
+ * Return: 0; negative errno.
+ */
+int tree_part_create(int root, const char *path, bool replace,
+		     struct tree_part *part);
+/* Close it and give it its name. Return: 0; -EEXIST; errno, and it is gone. */
+int tree_part_keep(struct tree_part *part, bool replace);
+void tree_part_drop(struct tree_part *part);
+
 #endif

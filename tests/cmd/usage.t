@@ -50,6 +50,7 @@ misuse ls
 misuse ls a b c
 misuse ls --json -l a
 misuse cat a
+misuse export a
 misuse extract a
 misuse verify
 misuse verify --jobs=x a

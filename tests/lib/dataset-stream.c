@@ -119,7 +119,8 @@ static void check_records(const struct test_plan *plan, uint64_t memory,
 /* One record left half way, others behind it; the memory is never mixed up. */
 static void check_abandoned(void)
 {
-	struct test_plan plan = {.samples = 12, .size_max = 3000000};
+	struct test_plan plan = {
+		.samples = 12, .size_max = 3000000, .backend = "threads"};
 	struct stele_record_stream s;
 	struct test_dataset t;
 	const char *why;

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_export.c - stele export: a snapshot as a tar archive
+ *
+ * A file gets its name when it is whole. What goes to stdout cannot be taken
+ * back: there, only the exit status says that the archive is cut short.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "export.h"
+#include "stop.h"
+#include "tar.h"
+#include "text.h"
+#include "tree.h"
+
+enum { OPTION_PREFIX = 256 };
+
+static const struct option longopts[] = {
+	{"force", no_argument, NULL, 'f'},
+	{"prefix", required_argument, NULL, OPTION_PREFIX},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+/* A path to write to; of "-" only `to` is set. */
+struct output {
+	const char *path;
+	bool replace;
+	FILE *to;
+	struct tree_part part;
+};
+
+static const char *open_reason(int error)
+{
+	if (error == -EEXIST)
+		return "it exists (--force replaces it)";
+	return strerror(-error);
+}
+
+/* Return: fd of the directory; negative errno. */
+static int open_directory_of(const char *path, const char **base)
+{
+	const char *slash = strrchr(path, '/');
+	char *name;
+	int fd;
+
+	*base = slash ? slash + 1 : path;
+	if (!slash)
+		name = strdup(".");
+	else
+		name = strndup(path, (size_t)(slash - path) + 1);
+	if (!name)
+		return -ENOMEM;
+	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(name);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Renaming over a device, a fifo or a symlink is never what was meant. */
+static bool is_strange(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static int open_file(struct output *output)
+{
+	const char *base;
+	int dir, error;
+
+	if (is_strange(output->path)) {
+		cmd_message("'%s' is no regular file: export to '-', and "
+			    "redirect that", output->path);
+		return -EINVAL;
+	}
+	dir = open_directory_of(output->path, &base);
+	error = dir < 0 ? dir : 0;
+	if (!error && tree_refusal(base, strlen(base)))
+		error = -EISDIR;
+	if (!error)
+		error = tree_part_create(dir, base, output->replace,
+					 &output->part);
+	if (dir >= 0)
+		close(dir);
+	if (!error) {
+		output->to = fdopen(output->part.fd, "w");
+		if (!output->to) {
+			error = -errno;
+			tree_part_drop(&output->part);
+		}
+	}
+	if (error)
+		cmd_message("cannot create '%s': %s", output->path,
+			    open_reason(error));
+	return error;
+}
+
+static int open_output(struct output *output)
+{
+	if (strcmp(output->path, "-") != 0)
+		return open_file(output);
+	if (isatty(STDOUT_FILENO)) {
+		cmd_message("not writing an archive to a terminal");
+		return -EINVAL;
+	}
+	output->path = NULL;
+	output->to = stdout;
+	return 0;
+}
+
+/* The name only stands for bytes that would survive a crash. */
+static int keep_file(struct output *output)
+{
+	int error = 0;
+
+	if (fflush(output->to) || fsync(fileno(output->to)) < 0)
+		error = -errno;
+	output->part.fd = dup(fileno(output->to));
+	if (fclose(output->to) && !error)
+		error = -errno;
+	if (!error)
+		return tree_part_keep(&output->part, output->replace);
+	tree_part_drop(&output->part);
+	return error;
+}
+
+static void drop_file(struct output *output)
+{
+	fclose(output->to);
+	output->part.fd = -1;
+	tree_part_drop(&output->part);
+}
+
+static void summarize(const struct export *job, const char *path)
+{
+	char count[TEXT_SIZE], size[TEXT_SIZE];
+
+	if (job->refused)
+		cmd_message("%s key%s refused", text_count(count, job->refused),
+			    job->refused == 1 ? "" : "s");
+	if (!job->quiet && path)
+		printf("%s sample%s, %s, in '%s'\n",
+		       text_count(count, job->done), job->done == 1 ? "" : "s",
+		       text_size(size, job->bytes), path);
+}
+
+/* Return: enum cmd_status. */
+static int export(struct export *job, struct output *output)
+{
+	int error, status = CMD_FAILED;
+
+	if (open_output(output) < 0)
+		return CMD_FAILED;
+	job->to = output->to;
+	stop_catch();
+	error = export_run(job);
+	if (error && !job->write_error)
+		status = cmd_status_of(error);
+	if (output->path && error)
+		drop_file(output);
+	else if (output->path)
+		error = job->write_error = keep_file(output);
+	if (stop_requested()) {
+		cmd_message("%s: stopped", strsignal(stop_requested()));
+		stop_raise();
+	}
+	if (job->write_error)
+		cmd_message("cannot write '%s': %s",
+			    output->path ? output->path : "-",
+			    open_reason(job->write_error));
+	if (error)
+		return status;
+	summarize(job, output->path);
+	return job->refused ? CMD_FAILED : CMD_OK;
+}
+
+static int run(const char *target, struct output *output, struct export *job)
+{
+	struct cmd_log log = {.target = target};
+	int status, error = cmd_open_dataset(&log, &job->ds);
+
+	if (error)
+		return cmd_finish(cmd_status_of(error));
+	status = export(job, output);
+	stele_dataset_close(job->ds);
+	return cmd_finish(status);
+}
+
+/* May it stand before every key? */
+static bool prefix_ok(const char *prefix)
+{
+	const size_t size = strlen(prefix);
+	char path[TAR_PATH_MAX / 2 + 2];
+
+	if (size > TAR_PATH_MAX / 2)
+		return false;
+	memcpy(path, prefix, size);
+	path[size] = 'x';
+	return !tree_refusal(path, size + 1);
+}
+
+int cmd_export(const struct cmd *cmd, int argc, char **argv)
+{
+	struct export job = {.prefix = ""};
+	struct output output = {0};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "fqh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'f':
+			output.replace = true;
+			break;
+		case OPTION_PREFIX:
+			if (!prefix_ok(optarg))
+				return cmd_misuse(cmd, "bad value '%s' for "
+						       "--prefix", optarg);
+			job.prefix = optarg;
+			break;
+		case 'q':
+			job.quiet = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind != 2)
+		return cmd_misuse(cmd, "export needs a TARGET and a FILE or -");
+	output.path = argv[optind + 1];
+	return run(argv[optind], &output, &job);
+}

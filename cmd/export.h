@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export.h - all samples of a snapshot, in the order of their keys, as a tar
+ */
+#ifndef STELE_CMD_EXPORT_H
+#define STELE_CMD_EXPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "stele.h"
+
+struct export {
+	struct stele_dataset *ds;
+	const char *prefix; /* of each path */
+	FILE *to;
+	bool quiet;
+	uint64_t done, bytes, refused; /* samples; of these; left out */
+	uint64_t position;	       /* bytes of the archive so far */
+	int write_error;	       /* negative errno */
+};
+
+/*
+ * Write the archive. The first sample that cannot be read ends it.
+ * Return: 0; negative errno of reading (said), or job->write_error; -EINTR (a
+ * signal).
+ */
+int export_run(struct export *job);
+
+#endif

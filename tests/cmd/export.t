@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# export.t - an archive holds the samples, whole or not at all
+. "${0%/*}/../tap.sh"
+. "${0%/*}/targets.sh"
+
+requires tar --version
+tree_photos "$tmp/photos"
+printf x >"$tmp/photos/caf"$'\303\251'
+printf y >"$tmp/photos/bad"$'\377\376'
+long=$(printf '%0200d' 0)
+mkdir -p "$tmp/photos/$long/$long"
+printf z >"$tmp/photos/$long/$long/deep"
+printf z >"$tmp/photos/$long/bad"$'\377'
+# Larger than what is read ahead: comes in pieces.
+head -c 70M /dev/urandom >"$tmp/photos/large"
+must stele build -q --time 1700000000 "$tmp/photos" "$tmp/image@v1"
+
+# ---- what it holds ----
+
+run stele export "$tmp/image" "$tmp/a.tar"
+is "0 " "$status $err" "export"
+ok "says how much" grep -q "^46 samples, .* in '$tmp/a.tar'" <<<"$out"
+mkdir "$tmp/a"
+ok "tar takes it" tar -xf "$tmp/a.tar" -C "$tmp/a"
+ok "and has every byte" diff -r "$tmp/photos" "$tmp/a"
+is "$(stele ls -0 "$tmp/image" | sum /dev/stdin)" \
+	"$(tar -tf "$tmp/a.tar" --null --quoting-style=literal | tr '\n' '\0' |
+		sum /dev/stdin)" "in the order of the keys"
+is "-rw-r--r-- 0/0 2023-11-14 22:13:20" \
+	"$(tar -tvf "$tmp/a.tar" --full-time --numeric-owner |
+		awk '{print $1, $2, $4, $5}' | sort -u)" "mode, owner and time"
+is 0 $(($(stat -c %s "$tmp/a.tar") % 10240)) "whole records"
+is "" "$(find "$tmp" -maxdepth 1 -name '.stele*')" "nothing else lies there"
+
+# ---- same bytes ----
+
+stele export "$tmp/image" - >"$tmp/b.tar"
+ok "stdout gets the same" cmp "$tmp/a.tar" "$tmp/b.tar"
+must stele build -q --time 1700000000 --granule 512 "$tmp/photos" "$tmp/other"
+ok "another layout too" cmp "$tmp/a.tar" <(stele export "$tmp/other" -)
+ok "and another locale" cmp "$tmp/a.tar" <(LC_ALL=C stele export "$tmp/image" -)
+stele export --prefix=set-1/x- "$tmp/image" - >"$tmp/p.tar"
+is "$(stele ls "$tmp/image" train | sed 's,^,set-1/x-,')" \
+	"$(tar -tf "$tmp/p.tar" | grep train)" "a prefix stands before each name"
+
+# ---- what is there stays ----
+
+echo mine >"$tmp/mine"
+run stele export "$tmp/image" "$tmp/mine"
+is "1 mine" "$status $(<"$tmp/mine")" "a file is not replaced"
+ok "and the way to do so is said" grep -q -- --force <<<"$err"
+run stele export --force -q "$tmp/image" "$tmp/mine"
+is "0 " "$status $out$err" "with --force it is"
+ok "by the archive" cmp "$tmp/a.tar" "$tmp/mine"
+mkfifo "$tmp/fifo"
+ln -s mine "$tmp/link"
+for strange in fifo link a; do
+	run stele export --force "$tmp/image" "$tmp/$strange"
+	is 1 "$status" "what is no regular file is refused: $strange"
+done
+ok "and stays" test -p "$tmp/fifo" -a -L "$tmp/link" -a -d "$tmp/a"
+run stele export "$tmp/image" "$tmp/none/x.tar"
+is 1 "$status" "no such directory"
+run script -qec "stele export $tmp/image -" /dev/null
+ok "no archive onto a terminal" grep -q "to a terminal" <<<"$out"
+for prefix in / ../ a/../ a//; do
+	run stele export --prefix="$prefix" "$tmp/image" -
+	is "2 " "$status $out" "no prefix '$prefix'"
+done
+
+# ---- damage ----
+
+# flip KEY: a bit in the middle of a sample
+flip() {
+	cp "$tmp/image" "$tmp/damaged"
+	perl -e 'open F, "+<", shift; binmode F; local $/; my $d = <F>;
+		open G, "<", shift; my $want = <G>; my $at = index $d,
+		substr($want, length($want) / 2, 64); die if $at < 0;
+		seek F, $at, 0; print F chr(ord(substr $d, $at, 1) ^ 4)' \
+		"$tmp/damaged" "$tmp/photos/$1" || bail "no $1 in the image"
+}
+for key in train/dogs/17.jpg large; do
+	flip "$key"
+	run stele export "$tmp/damaged" "$tmp/d.tar"
+	is 3 "$status" "a damaged sample, $key"
+	ok "is named" grep -qF "$key" <<<"$err"
+	is "" "$(find "$tmp" -maxdepth 1 -name d.tar -o -maxdepth 1 \
+		-name '.stele*')" "and no file is left"
+	run stele export -f "$tmp/damaged" "$tmp/mine"
+	ok "nor an older one harmed" cmp "$tmp/a.tar" "$tmp/mine"
+	stele export "$tmp/damaged" - >"$tmp/d.out" 2>/dev/null
+	is 3 $? "stdout: the status says it"
+	rm "$tmp/d.out"
+done
+# The same samples by the ways of cat and extract.
+run stele cat "$tmp/damaged" train/dogs/17.jpg
+is 0 "$status" "cat: one that is right"
+run stele cat "$tmp/damaged" large
+is 3 "$status" "cat: large and damaged"
+run stele extract "$tmp/damaged" "$tmp/x" large train/cats/1.jpg
+is 3 "$status" "extract: large and damaged"
+is "train/cats/1.jpg" "$(cd "$tmp/x" && find . -type f -printf '%P\n')" \
+	"extract: no part of it is left"
+ok "cat: large and right" cmp "$tmp/photos/large" <(stele cat "$tmp/image" large)
+
+# ---- keys that were made to do harm ----
+
+bad=(../outside /absolute a/../../outside . x/. a//b trailing/)
+must "$BUILD/tests/cmd/hostile" "$tmp/hostile" good a/good "${bad[@]}"
+run stele export "$tmp/hostile" "$tmp/h.tar"
+is 1 "$status" "refused keys are a failure"
+is ${#bad[@]} "$(grep -c '^stele: refused' <<<"$err")" "each is named"
+is "a/good good" "$(tar -tf "$tmp/h.tar" | paste -sd ' ')" "the rest is there"
+
+# ---- headers ----
+
+header() { "$BUILD/tests/cmd/tar-header" "$@" 2>/dev/null | tar -tvf - \
+	--full-time --quoting-style=literal 2>/dev/null | tr -s ' ' |
+	cut -d' ' -f 3-; }
+is "8589934591 1970-01-01 00:00:00 a" "$(header a 8589934591 0)" "8 GiB less 1"
+is "8589934592 1970-01-01 00:00:01 a" "$(header a 8589934592 1)" "8 GiB"
+is "140737488355327 2242-03-16 12:56:31 a" \
+	"$(header a 140737488355327 8589934591)" "the largest sample"
+is "0 1969-12-31 23:59:59 a" "$(header a 0 -1)" "before 1970"
+is "0 2242-03-16 12:56:32 a" "$(header a 0 8589934592)" "late"
+for n in 99 100 101 154 155 156 255 256 257 3999 8192; do
+	path=$(printf "%0${n}d" 0)
+	is "5 1970-01-01 00:00:00 $path" "$(header "$path" 5 0)" "a name of $n"
+	path=${path:0:50}/${path:51}
+	is "5 1970-01-01 00:00:00 $path" "$(header "$path" 5 0)" "a path of $n"
+done
+for n in 98 99 100 101; do # at the edges of the field for names
+	path=$(printf "%0100d/%0${n}d" 1 2)
+	is "5 1970-01-01 00:00:00 $path" "$(header "$path" 5 0)" "100/$n"
+	path=$(printf "%0155d/%0${n}d" 1 2)
+	is "5 1970-01-01 00:00:00 $path" "$(header "$path" 5 0)" "155/$n"
+	path=$(printf "%0156d/%0${n}d" 1 2)
+	is "5 1970-01-01 00:00:00 $path" "$(header "$path" 5 0)" "156/$n"
+done
+ok "short headers need no pax" test 512 = \
+	"$("$BUILD/tests/cmd/tar-header" "$(printf '%0155d/%0100d' 1 2)" 1 1 | wc -c)"
+
+# ---- interrupted ----
+
+truncate -s 400M "$tmp/photos/larger"
+must stele build -q "$tmp/photos" "$tmp/big"
+env --default-signal=INT stele export "$tmp/big" "$tmp/i.tar" >/dev/null 2>&1 &
+pid=$!
+until [ -n "$(find "$tmp" -maxdepth 1 -name '.stele*' -size +1M)" ]; do
+	kill -0 $pid 2>/dev/null || bail "it ended"
+done
+kill -INT $pid
+wait $pid 2>/dev/null
+is 130 $? "export dies of the signal"
+is "" "$(find "$tmp" -maxdepth 1 -name i.tar -o -maxdepth 1 -name '.stele*')" \
+	"and leaves nothing"
+run stele extract "$tmp/big" "$tmp/y" larger
+ok "extract: a large one, whole" cmp "$tmp/photos/larger" "$tmp/y/larger"
+
+done_testing
