@@ -247,8 +247,7 @@ void stele_descriptor_shape(const struct stele_descriptor *descriptor,
 		struct stele_descriptor_field field;
 
 		stele_descriptor_field(descriptor, i, &field);
-		if (field.type == STELE_FIELD_I64 ||
-		    field.type == STELE_FIELD_F64)
+		if (stele_field_is_scalar(field.type))
 			out->scalar_count++;
 		else
 			out->bytes_count++;

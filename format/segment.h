@@ -25,7 +25,7 @@
 #define STELE_DESCRIPTOR_SIZE_MAX (UINT64_C(512) << 20)
 #define STELE_NO_FIELD		  UINT32_MAX
 
-/* Values of stele.h's enum stele_type. */
+/* Values of stele.h's enum stele_type: see stele_field_is_scalar(). */
 enum stele_field_type {
 	STELE_FIELD_BYTES = 1,
 	STELE_FIELD_UTF8 = 2,
@@ -33,6 +33,11 @@ enum stele_field_type {
 	STELE_FIELD_I64 = 4,
 	STELE_FIELD_F64 = 5,
 };
+
+static inline bool stele_field_is_scalar(uint32_t type)
+{
+	return type == STELE_FIELD_I64 || type == STELE_FIELD_F64;
+}
 
 enum stele_slot_order {
 	STELE_SLOT_ORDER_SIZE = 0,

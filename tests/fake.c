@@ -53,7 +53,8 @@ static int fake_scan(struct stele_source *source,
 		const struct fake_file *file =
 			&fake->files[fake->backwards ? fake->count - 1 - i : i];
 		const struct stele_source_entry entry = {
-			file->key, strlen(file->key), file->size};
+			.key = file->key, .key_size = strlen(file->key),
+			.size = file->size};
 
 		ret = sink->entry(sink->user, &entry);
 		if (!ret && i % 256 == 0 && sink->tick(sink->user))

@@ -34,8 +34,7 @@ int stele_record_check_init(struct stele_record_check *rc,
 					      STELE_NO_FIELD, DIGEST_BLOCKS,
 					      &rc->digests);
 	for (uint32_t i = 0; i < segment->descriptor.field_count; i++) {
-		if (segment->fields[i].type != STELE_FIELD_I64 &&
-		    segment->fields[i].type != STELE_FIELD_F64)
+		if (!stele_field_is_scalar(segment->fields[i].type))
 			continue;
 		if (ret == 0 || ret == -ENOENT)
 			ret = stele_check_window_open(

@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include "lib/image/snapshot.h"
 #include "lib/log.h"
 
 struct stele_source;
@@ -26,6 +27,7 @@ struct stele_source_entry {
 	const char *key; /* not terminated, any bytes but NUL */
 	size_t key_size; /* 1 to STELE_KEY_SIZE_MAX */
 	uint64_t size;	 /* bytes */
+	uint64_t place;	 /* the source's own, from scan to open; see ops->schema */
 };
 
 struct stele_source_sink {
@@ -43,10 +45,21 @@ struct stele_source_sink {
 	unsigned int jobs; /* threads, at least 1 */
 };
 
-/* One entry while it is read. Zeroed is closed. */
+/*
+ * One entry while it is read, and one thread's: it may be opened again and
+ * again. Zeroed is closed.
+ */
 struct stele_source_file {
-	struct stele_source *source;
-	int handle; /* the source's own */
+	struct stele_source *source; /* NULL: closed */
+	int handle; /* the source's own, these two */
+	void *state; /* stays from entry to entry */
+};
+
+/* What samples are made of. All of it the source's. */
+struct stele_source_schema {
+	const struct stele_descriptor_field *fields;
+	const struct stele_names *names; /* by field */
+	uint32_t field_count;
 };
 
 struct stele_source_ops {
@@ -65,6 +78,18 @@ struct stele_source_ops {
 			size_t size);
 	void (*close)(struct stele_source_file *file);
 	void (*release)(struct stele_source *source);
+
+	/*
+	 * Optional, all three: samples that are more than their bytes. Their
+	 * fields, known after the scan, which then sets entry->place.
+	 */
+	void (*schema)(struct stele_source *source,
+		       struct stele_source_schema *out);
+	/* Of an open entry: as format/record.h has them, in host order. */
+	void (*tail)(struct stele_source_file *file, uint64_t *ends,
+		     uint64_t *scalars);
+	/* A closed one is not used any more: release its state. */
+	void (*forget)(struct stele_source_file *file);
 };
 
 /* Embedded at the head of each kind's own struct. */

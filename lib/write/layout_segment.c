@@ -63,6 +63,21 @@ static void add_counted(struct stele_plan *plan, uint32_t type, uint32_t field)
 		add_section(plan, section);
 }
 
+static void add_names(struct stele_plan *plan, uint32_t field)
+{
+	const struct stele_plan_names *names = &plan->names[field];
+	const struct stele_section section = {
+		.type = STELE_BLOCK_NAMES,
+		.field = field,
+		.count = names->count,
+		.stream_size = names->stream_size,
+		.size = stele_stream_blocks(names->stream_size) *
+			STELE_BLOCK_SIZE,
+	};
+
+	add_section(plan, section);
+}
+
 static int list_sections(struct stele_plan *plan, struct stele_builder *builder)
 {
 	struct stele_section keys = {
@@ -70,23 +85,17 @@ static int list_sections(struct stele_plan *plan, struct stele_builder *builder)
 		.field = STELE_NO_FIELD,
 		.count = plan->table.count,
 	};
-	const struct stele_section names = {
-		.type = STELE_BLOCK_NAMES,
-		.field = STELE_PLAN_FIELD_LABEL,
-		.count = plan->classes.count,
-		.stream_size = plan->classes.stream_size,
-		.size = stele_stream_blocks(plan->classes.stream_size) *
-			STELE_BLOCK_SIZE,
-	};
 	int ret = measure_keys(plan, builder, &keys.size);
 
 	if (ret < 0)
 		return ret;
 	add_section(plan, keys);
 	add_counted(plan, STELE_BLOCK_ORDER, STELE_NO_FIELD);
-	if (plan->has_labels) {
-		add_counted(plan, STELE_BLOCK_COLUMN, STELE_PLAN_FIELD_LABEL);
-		add_section(plan, names);
+	for (uint32_t i = 0; i < plan->descriptor.field_count; i++) {
+		if (!stele_field_is_scalar(plan->fields[i].type))
+			continue;
+		add_counted(plan, STELE_BLOCK_COLUMN, i);
+		add_names(plan, i);
 	}
 	add_counted(plan, STELE_BLOCK_DIGESTS, STELE_NO_FIELD);
 	add_counted(plan, STELE_BLOCK_TREE, STELE_NO_FIELD);

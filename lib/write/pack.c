@@ -21,7 +21,6 @@ static size_t at_most(uint64_t a, size_t b)
 
 /* A file while it is read. */
 struct reading {
-	struct stele_source_file file;
 	uint64_t left;
 	bool at_end; /* a read that asked for more came back short */
 	int lost;    /* the source failed: negative errno */
@@ -43,7 +42,7 @@ static int copy_piece(struct stele_packer *packer, struct reading *reading)
 	if (ret < 0)
 		return ret;
 	wanted = at_most(reading->left + 1, room);
-	got = packer->source->ops->read(&reading->file, data, wanted);
+	got = packer->source->ops->read(&packer->file, data, wanted);
 	if (got <= 0 || (uint64_t)got > reading->left) {
 		/* An error, or it shrank, or it grew. */
 		reading->lost = got < 0 ? (int)got : -ETXTBSY;
@@ -57,24 +56,35 @@ static int copy_piece(struct stele_packer *packer, struct reading *reading)
 	return stele_stream_advance(&packer->stream, (size_t)got);
 }
 
-static int check_end(struct stele_packer *packer, struct reading *reading)
+static int check_end(struct stele_packer *packer)
 {
 	char more;
-	ssize_t got = packer->source->ops->read(&reading->file, &more, 1);
+	ssize_t got = packer->source->ops->read(&packer->file, &more, 1);
 
 	return got > 0 ? -ETXTBSY : (int)got;
 }
 
+static void take_tail(struct stele_packer *packer,
+		      const struct stele_plan_sample *sample)
+{
+	if (packer->source->ops->tail)
+		packer->source->ops->tail(&packer->file, packer->ends,
+					  packer->scalars);
+	else
+		packer->scalars[0] = (uint64_t)sample->label;
+}
+
 /* *done: bytes that went into the stream. */
 static int copy_payload(struct stele_packer *packer,
-			const struct stele_source_entry *entry, uint64_t *done,
+			const struct stele_plan_sample *sample, uint64_t *done,
 			int *lost)
 {
+	const struct stele_source_entry *entry = &sample->entry;
 	struct reading reading = {.left = entry->size};
 	int ret = 0;
 
 	reading.lost = packer->source->ops->open(packer->source, entry,
-						 &reading.file);
+						 &packer->file);
 	while (!ret && !reading.lost && reading.left) {
 		if (__atomic_load_n(packer->stop, __ATOMIC_RELAXED))
 			ret = -ECANCELED;
@@ -82,8 +92,10 @@ static int copy_payload(struct stele_packer *packer,
 			ret = copy_piece(packer, &reading);
 	}
 	if (!ret && !reading.lost && !reading.at_end)
-		reading.lost = check_end(packer, &reading);
-	packer->source->ops->close(&reading.file);
+		reading.lost = check_end(packer);
+	if (!ret && !reading.lost)
+		take_tail(packer, sample);
+	packer->source->ops->close(&packer->file);
 	*done = entry->size - reading.left;
 	*lost = reading.lost;
 	return ret;
@@ -142,13 +154,14 @@ static uint8_t *make_tail(struct stele_packer *packer,
 			  uint32_t flags, size_t *size)
 {
 	const bool gone = flags & STELE_RECORD_VOID;
-	const uint64_t label = gone ? 0 : (uint64_t)sample->label;
+	static const uint64_t zeros[STELE_FIELD_COUNT_MAX];
 	uint8_t *end = packer->tail + sizeof(packer->tail);
 
 	*size = stele_record_put_tail(
 		&packer->plan->shape, end, gone ? 0 : sample->entry.size,
 		sample->entry.key,
-		gone ? 0 : (uint32_t)sample->entry.key_size, NULL, &label,
+		gone ? 0 : (uint32_t)sample->entry.key_size,
+		gone ? zeros : packer->ends, gone ? zeros : packer->scalars,
 		flags);
 	return end - *size;
 }
@@ -213,7 +226,7 @@ int stele_pack(struct stele_packer *packer, uint64_t number,
 
 	stele_plan_sample(packer->plan, number, &sample);
 	begin_sums(packer, number);
-	ret = copy_payload(packer, &sample.entry, &done, &lost);
+	ret = copy_payload(packer, &sample, &done, &lost);
 	if (ret < 0)
 		return ret;
 	if (lost) {

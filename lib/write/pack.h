@@ -10,23 +10,24 @@
 #ifndef STELE_WRITE_PACK_H
 #define STELE_WRITE_PACK_H
 
-#include "lib/image/digest.h"
+#include "lib/image/record_stream.h"
 #include "lib/write/plan.h"
 #include "lib/write/stream.h"
-
-/* Ends are none: there is one field with bytes. */
-#define STELE_PACK_TAIL_MAX (STELE_RECORD_KEY_MAX + 64u)
 
 struct stele_packer {
 	const struct stele_plan *plan;
 	struct stele_builder *builder;
 	struct stele_source *source;
+	struct stele_source_file file;
 	const bool *stop; /* atomic; looked at within large samples, too */
 	uint64_t *bytes;  /* atomic; grows with all that comes from the source */
 	struct stele_stream stream;
 	struct stele_hash *hash;
 	uint32_t crc;
-	uint8_t tail[STELE_PACK_TAIL_MAX];
+	/* Of the sample at hand, once its payload was read. */
+	uint64_t ends[STELE_FIELD_COUNT_MAX];
+	uint64_t scalars[STELE_FIELD_COUNT_MAX];
+	uint8_t tail[STELE_RECORD_TAIL_MAX];
 };
 
 /* A sample that became void, and how many bytes of its slot were written. */

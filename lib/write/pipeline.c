@@ -42,17 +42,25 @@ struct pipeline {
 
 int stele_written_init(struct stele_written *written, struct stele_plan *plan)
 {
+	const uint64_t count = plan->descriptor.sample_count;
+	int ret;
+
 	memset(written, 0, sizeof(*written));
 	stele_spill_init(&written->digests, &plan->pool);
+	stele_spill_init(&written->scalars, &plan->pool);
 	stele_spill_init(&written->voids, &plan->pool);
-	return stele_spill_grow(&written->digests,
-				plan->descriptor.sample_count *
-					STELE_DIGEST_SIZE);
+	ret = stele_spill_grow(&written->digests, count * STELE_DIGEST_SIZE);
+	if (!ret)
+		ret = stele_spill_grow(&written->scalars,
+				       count * plan->shape.scalar_count *
+					       sizeof(uint64_t));
+	return ret;
 }
 
 void stele_written_release(struct stele_written *written)
 {
 	stele_spill_release(&written->digests);
+	stele_spill_release(&written->scalars);
 	stele_spill_release(&written->voids);
 }
 
@@ -111,6 +119,18 @@ static int add_void(struct pipeline *pipeline, const struct stele_void *gone)
 	return ret;
 }
 
+/* Those of a void are zero, as all of the array was. */
+static void keep_scalars(struct pipeline *pipeline,
+			 const struct stele_packer *packer, uint64_t number)
+{
+	const struct stele_plan *plan = pipeline->plan;
+	uint64_t *scalars = pipeline->written->scalars.data;
+
+	for (uint32_t i = 0; i < plan->shape.scalar_count; i++)
+		scalars[i * plan->descriptor.sample_count + number] =
+			packer->scalars[i];
+}
+
 static int write_sample(struct pipeline *pipeline, struct stele_packer *packer,
 			uint64_t number)
 {
@@ -126,6 +146,8 @@ static int write_sample(struct pipeline *pipeline, struct stele_packer *packer,
 				   sample.entry.size - gone.written,
 				   __ATOMIC_RELAXED);
 	}
+	else if (!ret)
+		keep_scalars(pipeline, packer, number);
 	if (!ret)
 		__atomic_add_fetch(&pipeline->samples, 1, __ATOMIC_RELAXED);
 	return ret;
@@ -204,6 +226,8 @@ static int work(void *user, unsigned int index)
 		stele_log_error(&pipeline->builder->log,
 				"cannot write samples: %s",
 				stele_strerror(packer.stream.error));
+	if (pipeline->source->ops->forget)
+		pipeline->source->ops->forget(&packer.file);
 	stele_stream_close(&packer.stream);
 	stele_hash_free(packer.hash);
 	/* Whoever stopped this one says why; else it is the device's word. */

@@ -15,11 +15,12 @@
 /* What is known only when all slots are written. */
 struct stele_written {
 	struct stele_spill digests; /* 32 bytes each, by number */
+	struct stele_spill scalars; /* uint64_t by number, field after field */
 	struct stele_spill voids;   /* struct stele_void, by number */
 	uint64_t void_count;
 };
 
-/* Make room for the digests, before anything is written. */
+/* Make room for digests and scalars, before anything is written. */
 int stele_written_init(struct stele_written *written, struct stele_plan *plan);
 void stele_written_release(struct stele_written *written);
 

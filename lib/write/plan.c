@@ -80,25 +80,48 @@ static int scan(struct stele_plan *plan, struct stele_builder *builder,
 		.tick = scan_tick,
 		.jobs = builder->opts.jobs,
 	};
-	int ret = source->ops->scan(source, &sink);
+	int ret;
 
+	plan->table.has_places = source->ops->schema != NULL;
+	ret = source->ops->scan(source, &sink);
+	if (!ret && source->ops->schema)
+		source->ops->schema(source, &plan->schema);
 	if (!ret)
 		ret = stele_table_sort(&plan->table, builder_tick, builder);
 	return ret;
 }
 
-static void set_field(struct stele_plan *plan, const char *name, uint32_t type)
+static void add_field(struct stele_plan *plan,
+		      const struct stele_descriptor_field *field)
 {
-	struct stele_descriptor_field *field =
-		&plan->fields[plan->descriptor.field_count++];
-
-	memset(field, 0, sizeof(*field));
-	snprintf(field->name, sizeof(field->name), "%s", name);
-	field->type = type;
-	if (type == STELE_FIELD_I64)
+	plan->fields[plan->descriptor.field_count++] = *field;
+	if (stele_field_is_scalar(field->type))
 		plan->shape.scalar_count++;
 	else
 		plan->shape.bytes_count++;
+}
+
+static void set_field(struct stele_plan *plan, const char *name, uint32_t type)
+{
+	struct stele_descriptor_field field = {.type = type};
+
+	snprintf(field.name, sizeof(field.name), "%s", name);
+	add_field(plan, &field);
+}
+
+static void take_schema(struct stele_plan *plan)
+{
+	const struct stele_source_schema *schema = &plan->schema;
+
+	for (uint32_t i = 0; i < schema->field_count; i++) {
+		struct stele_plan_names *names = &plan->names[i];
+
+		add_field(plan, &schema->fields[i]);
+		names->count = schema->names[i].count;
+		for (uint32_t j = 0; j < names->count; j++)
+			names->stream_size +=
+				sizeof(le16) + strlen(schema->names[i].names[j]);
+	}
 }
 
 static int choose_fields(struct stele_plan *plan,
@@ -107,6 +130,10 @@ static int choose_fields(struct stele_plan *plan,
 	const bool forced = builder->opts.flags & STELE_BUILD_LABELS;
 	int ret = 0;
 
+	if (plan->schema.field_count) {
+		take_schema(plan);
+		return 0;
+	}
 	set_field(plan, "data", STELE_FIELD_BYTES);
 	if (!(builder->opts.flags & STELE_BUILD_NO_LABELS))
 		ret = stele_classes_find(&plan->classes, &plan->table, forced);
@@ -119,6 +146,8 @@ static int choose_fields(struct stele_plan *plan,
 	}
 	if (ret <= 0)
 		return ret;
+	plan->names[plan->descriptor.field_count] = (struct stele_plan_names){
+		plan->classes.count, plan->classes.stream_size};
 	set_field(plan, "label", STELE_FIELD_I64);
 	plan->has_labels = true;
 	builder->report->class_count = plan->classes.count;
@@ -212,11 +241,12 @@ void stele_plan_sample(const struct stele_plan *plan, uint64_t number,
 					0;
 }
 
-const struct stele_section *stele_plan_section(const struct stele_plan *plan,
-					       uint32_t type)
+size_t stele_plan_name(const struct stele_plan *plan, uint32_t field,
+		       uint32_t value, const char **name)
 {
-	for (uint32_t i = 0; i < plan->descriptor.section_count; i++)
-		if (plan->sections[i].type == type)
-			return &plan->sections[i];
-	return NULL;
+	if (plan->has_labels)
+		return stele_classes_name(&plan->classes, &plan->table, value,
+					  name);
+	*name = plan->schema.names[field].names[value];
+	return strlen(*name);
 }

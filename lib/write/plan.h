@@ -19,9 +19,14 @@
 #include "lib/write/classes.h"
 #include "lib/write/table.h"
 
-#define STELE_PLAN_FIELDS_MAX	2u
-#define STELE_PLAN_SECTIONS_MAX 6u
-#define STELE_PLAN_FIELD_LABEL	1u
+/* Keys, order, digests, tree; a column and names for each field. */
+#define STELE_PLAN_SECTIONS_MAX (4u + 2 * STELE_FIELD_COUNT_MAX)
+
+/* Of a field's values 0, 1, ... */
+struct stele_plan_names {
+	uint32_t count;
+	uint64_t stream_size;
+};
 
 struct stele_plan {
 	struct stele_spill_pool pool;
@@ -30,12 +35,14 @@ struct stele_plan {
 	struct stele_spill ordinals; /* uint64_t, by number */
 	struct stele_spill numbers;  /* uint64_t, by ordinal */
 	struct stele_spill runs;     /* struct stele_run */
-	bool has_labels;
+	bool has_labels; /* the field behind the data is by classes */
+	struct stele_source_schema schema; /* else the source's, if it has one */
 
 	/* The geometry; sums as if every sample were stored. */
 	struct stele_descriptor descriptor;
 	uint64_t descriptor_size; /* of one copy */
-	struct stele_descriptor_field fields[STELE_PLAN_FIELDS_MAX];
+	struct stele_descriptor_field fields[STELE_FIELD_COUNT_MAX];
+	struct stele_plan_names names[STELE_FIELD_COUNT_MAX];
 	struct stele_record_shape shape;
 	struct stele_section sections[STELE_PLAN_SECTIONS_MAX];
 	uint64_t sections_size;
@@ -64,8 +71,8 @@ void stele_plan_sample(const struct stele_plan *plan, uint64_t number,
 		       struct stele_plan_sample *out);
 /* Of a slot, from the segment's start. number == count: end of the slots. */
 uint64_t stele_plan_offset(const struct stele_plan *plan, uint64_t number);
-/* The planned section of a type, or NULL. */
-const struct stele_section *stele_plan_section(const struct stele_plan *plan,
-					       uint32_t type);
+/* Name of a value that has one; returns its size. Lives as long as the plan. */
+size_t stele_plan_name(const struct stele_plan *plan, uint32_t field,
+		       uint32_t value, const char **name);
 
 #endif

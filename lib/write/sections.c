@@ -25,7 +25,7 @@ struct writing {
 	struct stele_blocks_writer out;
 	uint64_t begin;		   /* of the sections on the target */
 	struct stele_spill hashes; /* of the blocks of one level */
-	struct stele_spill names;  /* raw stream */
+	struct stele_spill names[STELE_FIELD_COUNT_MAX]; /* raw streams */
 };
 
 /* Behind each block, or few of them. */
@@ -111,12 +111,22 @@ static int write_order(struct writing *w)
 	return ret ? ret : write_numbers(w, w->plan->ordinals.data);
 }
 
-static int write_labels(struct writing *w)
+/* Values of a scalar field, by number. */
+static const uint64_t *scalars_of(const struct writing *w, uint32_t field)
+{
+	const struct stele_plan *plan = w->plan;
+	const uint64_t *scalars = w->written->scalars.data;
+
+	for (uint32_t i = 0; i < field; i++)
+		if (stele_field_is_scalar(plan->fields[i].type))
+			scalars += plan->descriptor.sample_count;
+	return scalars;
+}
+
+static int write_column(struct writing *w, uint32_t field)
 {
 	const uint64_t count = w->plan->descriptor.sample_count;
-	const struct stele_void *voids = w->written->voids.data;
-	const uint64_t *ordinals = w->plan->ordinals.data;
-	uint64_t void_index = 0;
+	const uint64_t *values = scalars_of(w, field);
 	int ret = 0;
 
 	for (uint64_t at = 0; at < count && !ret;
@@ -129,17 +139,9 @@ static int write_labels(struct writing *w)
 		if (ret < 0)
 			break;
 		column = (struct stele_disk_column *)block->payload;
-		for (i = 0; i < STELE_COLUMN_PER_BLOCK && at + i < count; i++) {
-			bool gone = void_index < w->written->void_count &&
-				    voids[void_index].number == at + i;
-			int64_t label = stele_classes_label(&w->plan->classes,
-							    ordinals[at + i]);
-
-			void_index += gone;
-			column->values[i] =
-				le64_put(gone ? 0 : (uint64_t)label);
-		}
-		stele_column_summarise(column, i, STELE_FIELD_I64);
+		for (i = 0; i < STELE_COLUMN_PER_BLOCK && at + i < count; i++)
+			column->values[i] = le64_put(values[at + i]);
+		stele_column_summarise(column, i, w->plan->fields[field].type);
 		seal(w, block, STELE_BLOCK_COLUMN);
 		ret = tell(w);
 	}
@@ -149,51 +151,67 @@ static int write_labels(struct writing *w)
 /* ---- names ------------------------------------------------------------------- */
 
 /* The raw stream: the schema's digest wants it whole. */
-static int make_names(struct writing *w)
+static int make_names(struct writing *w, uint32_t field)
 {
-	const struct stele_classes *classes = &w->plan->classes;
-	const uint64_t count = stele_stream_blocks(classes->stream_size);
+	const struct stele_plan_names *names = &w->plan->names[field];
+	const uint64_t count = stele_stream_blocks(names->stream_size);
+	struct stele_disk_block *blocks;
 	uint64_t position = 0;
-	int ret = stele_spill_grow(&w->names, count * STELE_BLOCK_SIZE);
+	int ret = stele_spill_grow(&w->names[field], count * STELE_BLOCK_SIZE);
 
-	for (uint32_t i = 0; i < classes->count && !ret; i++) {
+	blocks = w->names[field].data;
+	for (uint32_t i = 0; i < names->count && !ret; i++) {
 		const char *name;
-		size_t size = stele_classes_name(classes, &w->plan->table, i,
-						 &name);
+		size_t size = stele_plan_name(w->plan, field, i, &name);
 		le16 head = le16_put((uint16_t)size);
 
-		if (!stele_stream_put(w->names.data, count, position, &head,
+		if (!stele_stream_put(blocks, count, position, &head,
 				      sizeof(head)) ||
-		    !stele_stream_put(w->names.data, count,
-				      position + sizeof(head), name, size))
+		    !stele_stream_put(blocks, count, position + sizeof(head),
+				      name, size))
 			ret = -EUCLEAN;
 		position += sizeof(head) + size;
 	}
 	return ret;
 }
 
-static int write_names(struct writing *w)
+static int write_names(struct writing *w, uint32_t field)
 {
-	const uint64_t count = w->names.size / STELE_BLOCK_SIZE;
+	const struct stele_spill *names = &w->names[field];
+	const uint64_t count = names->size / STELE_BLOCK_SIZE;
 
-	stele_blocks_seal(w->names.data, count, STELE_BLOCK_NAMES,
+	stele_blocks_seal(names->data, count, STELE_BLOCK_NAMES,
 			  stele_blocks_offset(&w->out),
 			  w->plan->descriptor.id);
-	return stele_blocks_put(&w->out, w->names.data, count);
+	return stele_blocks_put(&w->out, names->data, count);
 }
 
-static void hash_schema(struct writing *w)
+/* Makes the names' streams, which go out with their sections. */
+static int hash_schema(struct writing *w)
 {
 	struct stele_descriptor *d = &w->plan->descriptor;
-	const struct stele_names_stream names = {
-		.field = STELE_PLAN_FIELD_LABEL,
-		.stream_size = w->plan->classes.stream_size,
-		.blocks = w->names.data,
-		.block_count = w->names.size / STELE_BLOCK_SIZE,
-	};
+	struct stele_names_stream streams[STELE_FIELD_COUNT_MAX];
+	uint32_t count = 0;
 
-	stele_hash_schema(w->hash, w->plan->fields, d->field_count, &names,
-			  names.block_count > 0, d->schema_digest);
+	for (uint32_t i = 0; i < d->field_count; i++) {
+		const struct stele_plan_names *names = &w->plan->names[i];
+		int ret;
+
+		if (!names->count)
+			continue;
+		ret = make_names(w, i);
+		if (ret < 0)
+			return ret;
+		streams[count++] = (struct stele_names_stream){
+			.field = i,
+			.stream_size = names->stream_size,
+			.blocks = w->names[i].data,
+			.block_count = w->names[i].size / STELE_BLOCK_SIZE,
+		};
+	}
+	stele_hash_schema(w->hash, w->plan->fields, d->field_count, streams,
+			  count, d->schema_digest);
+	return 0;
 }
 
 /* ---- digests and their tree -------------------------------------------------- */
@@ -253,17 +271,18 @@ static int write_digests(struct writing *w)
 
 /* ---- all of them ------------------------------------------------------------- */
 
-static int write_section(struct writing *w, uint32_t type)
+static int write_section(struct writing *w,
+			 const struct stele_section *section)
 {
-	switch (type) {
+	switch (section->type) {
 	case STELE_BLOCK_KEYS:
 		return write_keys(w);
 	case STELE_BLOCK_ORDER:
 		return write_order(w);
 	case STELE_BLOCK_COLUMN:
-		return write_labels(w);
+		return write_column(w, section->field);
 	case STELE_BLOCK_NAMES:
-		return write_names(w);
+		return write_names(w, section->field);
 	case STELE_BLOCK_DIGESTS:
 		return write_digests(w);
 	default: /* the tree goes with the digests, which it follows */
@@ -292,7 +311,7 @@ static int write_sections(struct writing *w)
 		if (section->type != STELE_BLOCK_TREE &&
 		    planned != stele_blocks_offset(&w->out))
 			return not_planned(w, planned);
-		ret = write_section(w, section->type);
+		ret = write_section(w, section);
 	}
 	return ret;
 }
@@ -358,7 +377,8 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 	int ret;
 
 	stele_spill_init(&w.hashes, &plan->pool);
-	stele_spill_init(&w.names, &plan->pool);
+	for (uint32_t i = 0; i < STELE_FIELD_COUNT_MAX; i++)
+		stele_spill_init(&w.names[i], &plan->pool);
 	w.begin = d->offset + round_up(d->slots_offset + d->slots_size,
 				       STELE_BLOCK_SIZE);
 	ret = stele_builder_phase(builder, STELE_PHASE_SECTIONS, 0,
@@ -369,12 +389,10 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 		ret = stele_blocks_open(&w.out, dev, w.begin,
 					memory < BUFFER_SIZE ? memory :
 							       BUFFER_SIZE);
-	if (!ret && plan->has_labels)
-		ret = make_names(&w);
-	if (!ret) {
-		hash_schema(&w);
+	if (!ret)
+		ret = hash_schema(&w);
+	if (!ret)
 		ret = write_sections(&w);
-	}
 	if (!ret)
 		ret = write_descriptors(&w);
 	if (ret < 0 && ret != -ECANCELED)
@@ -383,6 +401,7 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 	stele_blocks_close(&w.out);
 	stele_hash_free(w.hash);
 	stele_spill_release(&w.hashes);
-	stele_spill_release(&w.names);
+	for (uint32_t i = 0; i < STELE_FIELD_COUNT_MAX; i++)
+		stele_spill_release(&w.names[i]);
 	return ret;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.c - keys one behind the other, and 16 bytes that point at each
+ *
+ * The place of a sample, where there are places, lies right before its key.
  */
 #include "lib/write/table.h"
 
@@ -35,28 +37,35 @@ void stele_table_release(struct stele_table *table)
 	table->count = 0;
 }
 
+static size_t place_size(const struct stele_table *table)
+{
+	return table->has_places ? sizeof(uint64_t) : 0;
+}
+
 int stele_table_add(struct stele_table *table,
 		    const struct stele_source_entry *entry)
 {
+	const uint64_t key_offset = table->keys_size + place_size(table);
 	struct table_entry *entries;
 	int ret;
 
 	if (entry->size > STELE_SAMPLE_SIZE_MAX)
 		return -EFBIG;
-	ret = stele_spill_grow(&table->keys,
-			       table->keys_size + entry->key_size);
+	ret = stele_spill_grow(&table->keys, key_offset + entry->key_size);
 	if (!ret)
 		ret = stele_spill_grow(&table->entries, (table->count + 1) *
 					       sizeof(struct table_entry));
 	if (ret < 0)
 		return ret;
-	memcpy((char *)table->keys.data + table->keys_size, entry->key,
+	memcpy((char *)table->keys.data + table->keys_size, &entry->place,
+	       place_size(table));
+	memcpy((char *)table->keys.data + key_offset, entry->key,
 	       entry->key_size);
 	entries = table->entries.data;
-	entries[table->count].key_offset = table->keys_size;
+	entries[table->count].key_offset = key_offset;
 	entries[table->count].sizes =
 		entry->size << KEY_SIZE_BITS | entry->key_size;
-	table->keys_size += entry->key_size;
+	table->keys_size = key_offset + entry->key_size;
 	table->count++;
 	table->payload_size += entry->size;
 	return 0;
@@ -71,6 +80,9 @@ void stele_table_get(const struct stele_table *table, uint64_t ordinal,
 	entry->key = (const char *)table->keys.data + e->key_offset;
 	entry->key_size = e->sizes & KEY_SIZE_MASK;
 	entry->size = e->sizes >> KEY_SIZE_BITS;
+	entry->place = 0;
+	memcpy(&entry->place, entry->key - place_size(table),
+	       place_size(table));
 }
 
 struct sorting {

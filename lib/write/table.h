@@ -4,7 +4,7 @@
  *
  * Filled in any order, then sorted by key: from then on the place of a sample
  * is its ordinal, whatever order the source had. 16 bytes a sample and its
- * key, in arrays that spill.
+ * key, and 8 for its place where the source has places, in arrays that spill.
  */
 #ifndef STELE_WRITE_TABLE_H
 #define STELE_WRITE_TABLE_H
@@ -18,6 +18,7 @@ struct stele_table {
 	uint64_t keys_size;
 	uint64_t count;
 	uint64_t payload_size; /* sum */
+	bool has_places;       /* entry->place is kept; set before any is added */
 };
 
 void stele_table_init(struct stele_table *table, struct stele_spill_pool *pool);

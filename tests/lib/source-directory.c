@@ -404,7 +404,8 @@ static void test_stops(void)
 static int open_key(struct stele_source *source, const char *key, uint64_t size,
 		    struct stele_source_file *file)
 {
-	const struct stele_source_entry entry = {key, strlen(key), size};
+	const struct stele_source_entry entry = {
+		.key = key, .key_size = strlen(key), .size = size};
 
 	memset(file, 0, sizeof(*file));
 	return source->ops->open(source, &entry, file);
