@@ -17,7 +17,7 @@
 #define BLOCK	     512u
 #define DEPTH	     128u
 #define BOUNDARY_MIN 4096u
-#define FLAGS_KNOWN  (STELE_DEVICE_WRITE)
+#define FLAGS_KNOWN  (STELE_DEVICE_WRITE | STELE_DEVICE_EXCL | STELE_DEVICE_SOLE)
 
 /* ---- transfers ------------------------------------------------------------- */
 
@@ -156,7 +156,10 @@ static void rbd_close_device(struct stele_device *dev)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 
-	stele_rbd_links_close(rbd);
+	if (rbd->locked)
+		stele_rbd_unlock(rbd);
+	if (rbd->links)
+		stele_rbd_links_close(rbd);
 	stele_rbd_settings_release(&rbd->settings);
 	stele_rbd_name_release(&rbd->name);
 	free(rbd->path);
@@ -172,6 +175,7 @@ static const struct stele_device_ops rbd_ops = {
 	.close = rbd_close_device,
 	.check = rbd_check,
 	.resize = rbd_resize_image,
+	.shots = &stele_rbd_shots,
 };
 
 /* Striped images have the boundary of their stripes. */
@@ -217,21 +221,30 @@ static char *plain_path(const struct stele_rbd_name *name)
 	return stele_rbd_name_format(&bare);
 }
 
-static int set_up(struct stele_rbd *rbd, const char *path, const char *shot)
+int stele_rbd_new(const char *path, const struct stele_log *log,
+		  struct stele_rbd **out)
 {
-	int rc = stele_rbd_name_parse(path, &rbd->base.log, &rbd->name);
+	struct stele_rbd *rbd = calloc(1, sizeof(*rbd));
+	int rc;
 
-	if (!rc)
-		rc = stele_rbd_settings_get(&rbd->name, &rbd->base.log,
-					    &rbd->settings);
-	if (rc)
-		return rc;
-	rbd->path = plain_path(&rbd->name);
-	rbd->shot = shot ? strdup(shot) : NULL;
-	if (!rbd->path || (shot && !rbd->shot))
+	if (!rbd)
 		return -ENOMEM;
-	rc = stele_rbd_links_open(rbd);
-	return rc ? rc : read_limits(rbd);
+	rbd->base.ops = &rbd_ops;
+	rbd->base.fd = -1;
+	if (log)
+		rbd->base.log = *log;
+	rc = stele_rbd_name_parse(path, log, &rbd->name);
+	if (!rc)
+		rc = stele_rbd_settings_get(&rbd->name, log, &rbd->settings);
+	if (!rc) {
+		rbd->path = plain_path(&rbd->name);
+		rc = rbd->path ? 0 : -ENOMEM;
+	}
+	if (rc)
+		rbd_close_device(&rbd->base);
+	else
+		*out = rbd;
+	return rc;
 }
 
 int stele_device_open_rbd(const char *path, const char *shot,
@@ -245,15 +258,20 @@ int stele_device_open_rbd(const char *path, const char *shot,
 		return -EROFS;
 	if (flags & ~(unsigned int)FLAGS_KNOWN)
 		return -EINVAL;
-	rbd = calloc(1, sizeof(*rbd));
-	if (!rbd)
-		return -ENOMEM;
-	rbd->base.ops = &rbd_ops;
-	rbd->base.fd = -1;
+	rc = stele_rbd_new(path, log, &rbd);
+	if (rc)
+		return rc;
 	rbd->base.writable = flags & STELE_DEVICE_WRITE;
-	if (log)
-		rbd->base.log = *log;
-	rc = set_up(rbd, path, shot);
+	if (shot) {
+		rbd->shot = strdup(shot);
+		rc = rbd->shot ? 0 : -ENOMEM;
+	}
+	if (!rc)
+		rc = stele_rbd_links_open(rbd);
+	if (!rc)
+		rc = read_limits(rbd);
+	if (!rc && flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE))
+		rc = stele_rbd_lock(rbd, flags & STELE_DEVICE_EXCL);
 	if (rc) {
 		rbd_close_device(&rbd->base);
 		return rc;

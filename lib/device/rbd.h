@@ -54,6 +54,7 @@ struct stele_rbd {
 	uint64_t shot_id;
 	char image_id[STELE_RBD_ID_SIZE];
 	_Atomic uint64_t size; /* bytes; never looked up for one transfer */
+	bool locked;	   /* by us: the exclusive lock, see rbd_lock.c */
 	struct stele_rbd_links *_Atomic links;
 };
 
@@ -108,8 +109,40 @@ int stele_rbd_queue_open(struct stele_device *dev, unsigned int depth,
 			 void *arena, size_t arena_size,
 			 struct stele_queue **out);
 
+/* ---- rbd_lock.c ------------------------------------------------------------ */
+
+/*
+ * Be the one writer of the image; with `alone`, have it open alone, too
+ * (readers without a watch are not seen). A dead writer is fenced.
+ * Return: 0; -EBUSY (logged: who); -EOPNOTSUPP (an image without the lock;
+ * logged); errno (logged).
+ */
+int stele_rbd_lock(struct stele_rbd *rbd, bool alone);
+/* Idempotent. */
+void stele_rbd_unlock(struct stele_rbd *rbd);
+
+/* ---- rbd_shots.c ----------------------------------------------------------- */
+
+extern const struct stele_shot_ops stele_rbd_shots;
+/*
+ * All RBD snapshots, oldest first; release with rbd_snap_list_end() and free().
+ * Return: count; errno.
+ */
+int stele_rbd_snaps(rbd_image_t image, rbd_snap_info_t **list);
+
+/* ---- rbd_mapped.c ---------------------------------------------------------- */
+
+/*
+ * Has this machine's kernel (krbd) the shot mapped; or, with shot NULL, the head
+ * or any shot? Return: 0; -EBUSY (logged).
+ */
+int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *shot);
+
 /* ---- rbd.c ----------------------------------------------------------------- */
 
+/* Name, settings and path. Close does what is left. 0; -EINVAL (logged); -ENOMEM. */
+int stele_rbd_new(const char *path, const struct stele_log *log,
+		  struct stele_rbd **out);
 /* What of it lies within the image: bytes; or 0 (read, discard), -ENOSPC. */
 ssize_t stele_rbd_room(struct stele_rbd *rbd, enum stele_op op, uint64_t offset,
 		       size_t size);
