@@ -117,6 +117,7 @@ void stele_catalog_segment(const struct stele_catalog *catalog, uint32_t index,
 		.size = le64_get(disk.size),
 		.descriptor_size = le64_get(disk.descriptor_size),
 		.sample_count = le64_get(disk.sample_count),
+		.unused_since = (int64_t)le64_get(disk.unused_since),
 	};
 }
 
@@ -138,6 +139,8 @@ void stele_catalog_snapshot(const struct stele_catalog *catalog, uint32_t index,
 		.ref_count = le32_get(disk.ref_count),
 		.note_offset = le32_get(disk.note_offset),
 		.note_size = le32_get(disk.note_size),
+		.first_signature = le32_get(disk.first_signature),
+		.signature_count = le32_get(disk.signature_count),
 	};
 	memcpy(out->name, disk.name, sizeof(out->name));
 	memcpy(out->digest, disk.digest, sizeof(out->digest));
@@ -185,6 +188,21 @@ void stele_catalog_note(const struct stele_catalog *catalog, uint32_t index,
 			  catalog_layout(&catalog->counts).notes +
 				  snapshot.note_offset,
 			  text, snapshot.note_size);
+}
+
+void stele_catalog_signatures(const struct stele_catalog *catalog,
+			      uint32_t index, void *data)
+{
+	struct stele_catalog_snapshot snapshot;
+
+	stele_catalog_snapshot(catalog, index, &snapshot);
+	stele_catalog_get(catalog,
+			  catalog_layout(&catalog->counts).signatures +
+				  (uint64_t)snapshot.first_signature *
+					  STELE_SIGNATURE_SIZE,
+			  data,
+			  (size_t)snapshot.signature_count *
+				  STELE_SIGNATURE_SIZE);
 }
 
 static bool name_byte_ok(char c)

@@ -24,6 +24,7 @@
 #define STELE_SIGNATURES_MAX 65536u
 #define STELE_NOTES_SIZE_MAX (UINT32_C(1) << 24)
 #define STELE_SNAPSHOT_NAME_SIZE 64u /* zero-padded, 1 to 63 bytes */
+#define STELE_SIGNATURE_SIZE 112u
 
 struct stele_disk_catalog {
 /*00*/	le64 stream_size; /* of the whole catalog, header included */
@@ -45,9 +46,11 @@ struct stele_disk_catalog_segment {
 /*10*/	le64 size;	      /* bytes, whole blocks */
 /*18*/	le64 descriptor_size; /* bytes of one copy, whole blocks */
 /*20*/	le64 sample_count;
-/*28*/	uint8_t reserved[24];
+/*28*/	le64 unused_since; /* two's complement; 0 while a snapshot refers to it */
+/*30*/	uint8_t reserved[16];
 };
 STELE_CHECK_SIZE(struct stele_disk_catalog_segment, 64);
+STELE_CHECK_OFFSET(struct stele_disk_catalog_segment, unused_since, 0x28);
 
 /* Ascending by id; names are unique. */
 struct stele_disk_snapshot {
@@ -94,10 +97,11 @@ struct stele_disk_signature {
 /*28*/	uint8_t reserved[8];
 /*30*/	uint8_t signature[64];
 };
-STELE_CHECK_SIZE(struct stele_disk_signature, 112);
+STELE_CHECK_SIZE(struct stele_disk_signature, STELE_SIGNATURE_SIZE);
 
 struct stele_catalog_segment {
 	uint64_t id, offset, size, descriptor_size, sample_count;
+	int64_t unused_since; /* seconds since 1970; 0: in use */
 };
 
 struct stele_catalog_snapshot {
@@ -108,6 +112,7 @@ struct stele_catalog_snapshot {
 	uint8_t digest[32];
 	uint32_t first_ref, ref_count;
 	uint32_t note_offset, note_size;
+	uint32_t first_signature, signature_count;
 };
 
 struct stele_catalog_ref {
@@ -137,8 +142,9 @@ struct stele_catalog {
  * counts, stream size, zero behind it, then each table: bounds in DATA_OFFSET
  * to high_water, order, overlap (segments, the catalog, free extents; deleted
  * lists with these, but not with each other: snapshots share them), names
- * (stele_name_ok, unique), references, sums, reserved fields. Deleted lists
- * need the superblock's feature bit.
+ * (stele_name_ok, unique), references, sums, reserved fields; a segment has a
+ * time since which it is unused just when no snapshot refers to it. Deleted
+ * lists need the superblock's feature bit.
  * Return: 0; -EBADMSG; -EMEDIUMTYPE; -EUCLEAN.
  */
 int stele_catalog_decode(const void *blocks, uint64_t size,
@@ -156,6 +162,9 @@ void stele_catalog_free(const struct stele_catalog *catalog, uint32_t index,
 /* `text` gets the note_size bytes of a snapshot's note, not terminated. */
 void stele_catalog_note(const struct stele_catalog *catalog, uint32_t index,
 			char *text);
+/* `data` gets all signatures of a snapshot, as they are stored. */
+void stele_catalog_signatures(const struct stele_catalog *catalog,
+			      uint32_t index, void *data);
 
 /* Bytes of the stream for these counts; whole blocks: stele_stream_blocks(). */
 uint64_t stele_catalog_stream_size(const struct stele_catalog_counts *counts);
@@ -186,6 +195,10 @@ void stele_catalog_put_free(struct stele_disk_block *blocks,
 void stele_catalog_put_notes(struct stele_disk_block *blocks,
 			     const struct stele_catalog_counts *counts,
 			     const char *text);
+/* All of them, as they are stored. */
+void stele_catalog_put_signatures(struct stele_disk_block *blocks,
+				  const struct stele_catalog_counts *counts,
+				  const void *data);
 void stele_catalog_end(struct stele_disk_block *blocks,
 		       const struct stele_catalog_counts *counts,
 		       uint64_t offset, uint64_t generation);

@@ -52,6 +52,7 @@ void stele_catalog_put_segment(struct stele_disk_block *blocks,
 		.size = le64_put(segment->size),
 		.descriptor_size = le64_put(segment->descriptor_size),
 		.sample_count = le64_put(segment->sample_count),
+		.unused_since = le64_put((uint64_t)segment->unused_since),
 	};
 
 	put(blocks, counts,
@@ -73,6 +74,8 @@ void stele_catalog_put_snapshot(struct stele_disk_block *blocks,
 		.ref_count = le32_put(snapshot->ref_count),
 		.note_offset = le32_put(snapshot->note_offset),
 		.note_size = le32_put(snapshot->note_size),
+		.first_signature = le32_put(snapshot->first_signature),
+		.signature_count = le32_put(snapshot->signature_count),
 	};
 
 	text_put(disk.name, sizeof(disk.name), snapshot->name);
@@ -117,6 +120,14 @@ void stele_catalog_put_notes(struct stele_disk_block *blocks,
 {
 	put(blocks, counts, catalog_layout(counts).notes, text,
 	    counts->notes_size);
+}
+
+void stele_catalog_put_signatures(struct stele_disk_block *blocks,
+				  const struct stele_catalog_counts *counts,
+				  const void *data)
+{
+	put(blocks, counts, catalog_layout(counts).signatures, data,
+	    (size_t)counts->signatures * STELE_SIGNATURE_SIZE);
 }
 
 void stele_catalog_end(struct stele_disk_block *blocks,

@@ -11,14 +11,15 @@
 #include "format/decode.h"
 #include "format/sections.h"
 
-/* How far the snapshots so far have used up the tables that they share. */
-struct progress {
-	uint64_t id, refs, notes, signatures;
-};
-
 /* One bit for each segment that a snapshot names. */
 struct seen {
 	uint64_t words[STELE_SEGMENTS_MAX / 64];
+};
+
+/* How far the snapshots so far have used up the tables that they share. */
+struct progress {
+	uint64_t id, refs, notes, signatures;
+	struct seen used; /* by any of them */
 };
 
 static bool see(struct seen *seen, uint32_t index)
@@ -60,7 +61,8 @@ static int check_deleted(const struct stele_catalog *catalog,
 /* Return: 0, and *live gets what the ref adds to its snapshot; -EUCLEAN. */
 static int check_ref(const struct stele_catalog *catalog,
 		     const struct stele_superblock *sb, uint32_t index,
-		     struct seen *seen, uint64_t *live, const char **why)
+		     struct seen *seen, struct progress *progress,
+		     uint64_t *live, const char **why)
 {
 	struct stele_catalog_segment segment;
 	struct stele_catalog_ref ref;
@@ -72,6 +74,7 @@ static int check_ref(const struct stele_catalog *catalog,
 		return unclean(why, "catalog: reference to no segment");
 	if (!see(seen, ref.segment))
 		return unclean(why, "catalog: segment twice in a snapshot");
+	see(&progress->used, ref.segment);
 	stele_catalog_segment(catalog, ref.segment, &segment);
 	ret = check_deleted(catalog, sb, &ref, segment.sample_count, why);
 	if (ret < 0)
@@ -90,7 +93,7 @@ static int check_ref(const struct stele_catalog *catalog,
 static int check_refs(const struct stele_catalog *catalog,
 		      const struct stele_superblock *sb,
 		      const struct stele_catalog_snapshot *snapshot,
-		      const char **why)
+		      struct progress *progress, const char **why)
 {
 	struct seen seen = {0};
 	uint64_t sum = 0;
@@ -100,7 +103,7 @@ static int check_refs(const struct stele_catalog *catalog,
 		int ret;
 
 		ret = check_ref(catalog, sb, snapshot->first_ref + i, &seen,
-				&live, why);
+				progress, &live, why);
 		if (ret < 0)
 			return ret;
 		if (!checked_add(sum, live, &sum))
@@ -172,11 +175,32 @@ static int check_snapshot(const struct stele_catalog *catalog,
 	if (ret == 0)
 		ret = check_tables(catalog, &disk, progress, why);
 	if (ret == 0)
-		ret = check_refs(catalog, sb, &snapshot, why);
+		ret = check_refs(catalog, sb, &snapshot, progress, why);
 	if (ret < 0)
 		return ret;
 	if (!bytes_zero(disk.reserved, sizeof(disk.reserved)))
 		return unclean(why, "catalog: snapshot's reserved bytes");
+	return 0;
+}
+
+/* What no snapshot names says since when; what one names does not. */
+static int check_unused(const struct stele_catalog *catalog,
+			struct progress *progress, const char **why)
+{
+	for (uint32_t i = 0; i < catalog->counts.segments; i++) {
+		struct stele_catalog_segment segment;
+
+		stele_catalog_segment(catalog, i, &segment);
+		if (segment.unused_since < 0)
+			return unclean(why, "catalog: unused before 1970");
+		if (see(&progress->used, i)) {
+			if (!segment.unused_since)
+				return unclean(why,
+					       "catalog: unused, yet not since when");
+		} else if (segment.unused_since) {
+			return unclean(why, "catalog: unused, yet referred to");
+		}
+	}
 	return 0;
 }
 
@@ -203,5 +227,5 @@ int stele_catalog_check_snapshots(const struct stele_catalog *catalog,
 		return unclean(why, "catalog: signatures of no snapshot");
 	if (!stele_catalog_names_unique(catalog))
 		return unclean(why, "catalog: snapshot name twice");
-	return 0;
+	return check_unused(catalog, &progress, why);
 }

@@ -105,7 +105,7 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 	struct stele_claim claim = {0};
 	int ret = stele_claim_open(&claim, target->path, opts->backend,
 				   opts->flags & STELE_BUILD_FORCE,
-				   stele_build_end(plan), opts->file_size,
+				   stele_build_end(plan, opts->note), opts->file_size,
 				   &builder->log);
 
 	if (claim.dev) {
@@ -156,7 +156,7 @@ int stele_build(const char *source_path, const char *target_text,
 	if (!ret)
 		ret = stele_plan_make(&plan, &builder, source);
 	if (!ret) {
-		report->image_end = stele_build_end(&plan);
+		report->image_end = stele_build_end(&plan, builder.opts.note);
 		if (!(builder.opts.flags & STELE_BUILD_DRY_RUN))
 			ret = write_target(&builder, &plan, source, &target);
 	}

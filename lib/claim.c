@@ -312,7 +312,7 @@ int stele_claim_take(struct stele_claim *claim)
 	if (!ret && claim->force && claim->size)
 		ret = stele_guard_wipe(claim->dev, &claim->log);
 	if (!ret && claim->regular)
-		ret = stele_device_resize_file(claim->dev, claim->image_size);
+		ret = stele_device_resize(claim->dev, claim->image_size);
 	if (ret < 0)
 		stele_log_error(&claim->log, "cannot prepare '%s': %s",
 				claim->path, stele_strerror(ret));
@@ -326,7 +326,7 @@ void stele_claim_drop(struct stele_claim *claim, bool failed)
 	if (failed && claim->created)
 		unlink(claim->path);
 	else if (failed && claim->regular && claim->size == 0)
-		stele_device_resize_file(claim->dev, 0);
+		stele_device_resize(claim->dev, 0);
 	else if (failed && claim->touched)
 		stele_log_error(&claim->log,
 				"'%s' is left with an unfinished image: build "

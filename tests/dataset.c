@@ -58,7 +58,7 @@ static struct stele_device *open_bottom(struct test_dataset *t,
 			t->path, STELE_DEVICE_CREATE | STELE_DEVICE_WRITE,
 			plan->backend, NULL, &dev);
 		if (!err)
-			err = stele_device_resize_file(dev, size);
+			err = stele_device_resize(dev, size);
 	}
 	if (err)
 		bail("no device for a test image: %s", strerror(-err));

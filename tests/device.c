@@ -37,7 +37,7 @@ static int open_file(const char *backend, uint64_t size,
 	if (rc)
 		return rc;
 	unlink(path);
-	return stele_device_resize_file(*out, size);
+	return stele_device_resize(*out, size);
 }
 
 struct stele_device *test_device_open(const char *backend, uint64_t size)

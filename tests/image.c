@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/copies.h"
 #include "tests/tap.h"
 
 static int write_segment(struct test_image *t, const struct test_composed *c)
@@ -51,8 +52,11 @@ int test_image_segment(struct test_image *t, const struct test_segment *segment)
 	if (ret == 0) {
 		t->image.sb.high_water = offset + c.d.size;
 		t->segments[index] = (struct stele_catalog_segment){
-			c.d.id, offset, c.d.size, c.descriptor_size,
-			c.d.sample_count};
+			.id = c.d.id,
+			.offset = offset,
+			.size = c.d.size,
+			.descriptor_size = c.descriptor_size,
+			.sample_count = c.d.sample_count};
 		memcpy(part->schema_digest, c.d.schema_digest, 32);
 		memcpy(part->tree_root, c.d.tree_root, 32);
 		part->sample_count = c.d.sample_count;
@@ -75,11 +79,13 @@ static int add_ref(struct test_image *t, const struct test_ref *in,
 	part->deleted_count = in->deleted_count;
 	if (in->deleted_count) {
 		t->incompat |= STELE_FEATURE_DELETED;
-		ret = stele_image_write_deleted(&t->image, in->deleted,
-						in->deleted_count, ref);
+		ret = stele_image_write_deleted(
+			&t->image, t->image.sb.high_water, in->deleted,
+			in->deleted_count, ref);
 	}
 	if (ret < 0)
 		return ret;
+	t->image.sb.high_water += stele_image_deleted_size(in->deleted_count);
 	t->counts.refs++;
 	snapshot->ref_count++;
 	snapshot->sample_count += part->sample_count - in->deleted_count;
@@ -120,18 +126,59 @@ out:
 	return ret;
 }
 
-void test_image_draft(const struct test_image *t,
-		      struct stele_catalog_draft *draft)
+/* What the next catalog leaves unused below it. */
+static void find_free(struct test_image *t)
 {
+	struct stele_extents used = {0};
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < t->counts.segments; i++)
+		ret = stele_extents_add(&used, t->segments[i].offset,
+					t->segments[i].size);
+	for (uint32_t i = 0; ret == 0 && i < t->counts.refs; i++)
+		ret = stele_extents_add(
+			&used, t->refs[i].deleted_offset,
+			stele_image_deleted_size(t->refs[i].deleted_count));
+	stele_extents_release(&t->free);
+	if (ret == 0)
+		ret = stele_extents_gaps(&used, t->image.sb.high_water,
+					 &t->free);
+	stele_extents_release(&used);
+	if (ret < 0)
+		bail("no memory");
+	t->counts.free = t->free.count;
+}
+
+/* Since this very commit, if nothing refers to it. */
+static void find_unused(struct test_image *t)
+{
+	for (uint32_t i = 0; i < t->counts.segments; i++) {
+		bool used = false;
+
+		for (uint32_t j = 0; j < t->counts.refs; j++)
+			used |= t->refs[j].segment == i;
+		t->segments[i].unused_since =
+			used ? 0 : 1700000100 + t->counts.snapshots;
+	}
+}
+
+void test_image_draft(struct test_image *t, struct stele_catalog_draft *draft)
+{
+	find_free(t);
+	find_unused(t);
 	*draft = (struct stele_catalog_draft){
 		.segments = t->segments,
 		.snapshots = t->snapshots,
 		.refs = t->refs,
+		.free = t->free.list,
 		.counts = t->counts,
 		.next_snapshot_id = t->counts.snapshots + 1,
 		.feature_incompat = t->incompat,
+		.catalog_offset = t->image.sb.high_water,
 		.time = 1700000100 + t->counts.snapshots,
 	};
+	draft->high_water =
+		draft->catalog_offset + stele_image_commit_size(draft);
 }
 
 int test_image_commit(struct test_image *t)
@@ -162,6 +209,19 @@ int test_image_begin(struct test_image *t, struct stele_device *dev,
 	return stele_image_begin(dev, NULL, &sb, &t->image);
 }
 
+/* Behind whatever a copy of another generation may lead to. */
+static void stay_behind(struct test_image *t)
+{
+	struct stele_copies copies;
+
+	if (stele_copies_read(t->image.dev, &copies) < 0)
+		bail("cannot read superblocks");
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		if (!copies.copy[i].error &&
+		    copies.copy[i].sb.high_water > t->image.sb.high_water)
+			t->image.sb.high_water = copies.copy[i].sb.high_water;
+}
+
 int test_image_resume(struct test_image *t, struct stele_device *dev)
 {
 	const struct stele_catalog *catalog = &t->image.catalog;
@@ -175,6 +235,7 @@ int test_image_resume(struct test_image *t, struct stele_device *dev)
 	if (t->counts.segments > TEST_SEGMENTS_MAX ||
 	    t->counts.snapshots > TEST_SNAPSHOTS_MAX)
 		bail("too much to go on with");
+	stay_behind(t);
 	for (uint32_t i = 0; i < t->counts.segments; i++)
 		stele_catalog_segment(catalog, i, &t->segments[i]);
 	for (uint32_t i = 0; i < t->counts.snapshots; i++)
@@ -190,6 +251,7 @@ struct stele_device *test_image_end(struct test_image *t)
 
 	t->image.dev = NULL;
 	stele_image_release(&t->image);
+	stele_extents_release(&t->free);
 	return dev;
 }
 

@@ -3,7 +3,8 @@
  * image.h - small valid images for tests, made without the builder
  *
  * Straight from the encoders of format/ and the commit of lib/image/: one
- * sample after the other, blocking writes, everything in memory. An image
+ * sample after the other, blocking writes, everything in memory, everything
+ * behind the high-water mark: free space is listed, and never used. An image
  * grows by test_image_segment(), test_image_snapshot() and
  * test_image_commit(); test_image_simple() does all for one segment. What
  * fails here is the test's fault: it bails.
@@ -13,6 +14,7 @@
 
 #include "lib/image/digest.h"
 #include "lib/image/image.h"
+#include "lib/image/space.h"
 
 #define TEST_SEGMENTS_MAX  8u
 #define TEST_SNAPSHOTS_MAX 8u
@@ -60,6 +62,7 @@ struct test_image {
 	struct stele_digest_part parts[TEST_SEGMENTS_MAX];
 	struct stele_catalog_counts counts;
 	uint64_t incompat;
+	struct stele_extents free;
 	uint64_t piece; /* segments are written in such pieces; 0: whole */
 };
 
@@ -88,8 +91,7 @@ struct stele_device *test_image_end(struct test_image *t);
 int test_image_resume(struct test_image *t, struct stele_device *dev);
 
 /* The draft that test_image_commit() commits. */
-void test_image_draft(const struct test_image *t,
-		      struct stele_catalog_draft *draft);
+void test_image_draft(struct test_image *t, struct stele_catalog_draft *draft);
 
 /*
  * All in one: one segment, one snapshot "v1" with `deleted` left out, on a

@@ -6,21 +6,20 @@
 
 #include <string.h>
 
-#include "format/catalog_layout.h"
 #include "format/crc32c.h"
 
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 static const struct stele_catalog_segment segments[] = {
-	{0x3333, 0x200000, 0x100000, 0x1000, 100},
-	{SPECIMEN_SEGMENT_ID, 0x400000, 0x200000, 0x2000, 2000},
-	{0x1111, 0x600000, 0x100000, 0x1000, 10},
+	{0x3333, 0x200000, 0x100000, 0x1000, 100, 0},
+	{SPECIMEN_SEGMENT_ID, 0x400000, 0x200000, 0x2000, 2000, 0},
+	{0x1111, 0x600000, 0x100000, 0x1000, 10, 0},
 };
 
 static const struct stele_catalog_snapshot snapshots[] = {
-	{"v1", 1, 0, 1700000000, 100, {1}, 0, 1, 0, 5},
-	{"v2", 2, 1, -1, 1500, {2}, 1, 2, 5, 0},
-	{"train-2026.11", 4, 2, 1700000002, 1407, {3}, 3, 2, 5, 10},
+	{"v1", 1, 0, 1700000000, 100, {1}, 0, 1, 0, 5, 0, 1},
+	{"v2", 2, 1, -1, 1500, {2}, 1, 2, 5, 0, 1, 0},
+	{"train-2026.11", 4, 2, 1700000002, 1407, {3}, 3, 2, 5, 10, 1, 1},
 };
 
 static const struct stele_catalog_ref refs[] = {
@@ -45,28 +44,11 @@ static const struct stele_catalog_counts counts = {
 	.notes_size = sizeof(notes) - 1,
 };
 
-/* The encoder does not know signatures: one for the first and last snapshot. */
-static void put_signatures(struct stele_disk_block *block)
-{
-	const struct catalog_layout l = catalog_layout(&counts);
-	const size_t at = offsetof(struct stele_disk_snapshot, first_signature);
-	static const uint32_t first[] = {0, 1, 1}, number[] = {1, 0, 1};
-
-	for (uint32_t i = 0; i < 3; i++) {
-		const le32 pair[2] = {le32_put(first[i]), le32_put(number[i])};
-
-		stele_stream_put(
-			block, 1,
-			l.snapshots + i * sizeof(struct stele_disk_snapshot) +
-				at,
-			pair, sizeof(pair));
-	}
-	memset(block->payload + l.signatures, 0x5a,
-	       2 * sizeof(struct stele_disk_signature));
-}
-
 void specimen_catalog(struct stele_disk_block *block)
 {
+	uint8_t signatures[2 * STELE_SIGNATURE_SIZE];
+
+	memset(signatures, 0x5a, sizeof(signatures));
 	memset(block, 0, sizeof(*block));
 	stele_catalog_begin(block, &counts, 9);
 	for (uint32_t i = 0; i < counts.segments; i++)
@@ -78,7 +60,7 @@ void specimen_catalog(struct stele_disk_block *block)
 	for (uint32_t i = 0; i < counts.free; i++)
 		stele_catalog_put_free(block, &counts, i, &extents[i]);
 	stele_catalog_put_notes(block, &counts, notes);
-	put_signatures(block);
+	stele_catalog_put_signatures(block, &counts, signatures);
 	stele_catalog_end(block, &counts, SPECIMEN_CATALOG_OFFSET, 7);
 }
 

@@ -105,6 +105,17 @@ int stele_device_size(struct stele_device *dev, uint64_t *size)
 	return dev->ops->size(dev, size);
 }
 
+int stele_device_resize(struct stele_device *dev, uint64_t size)
+{
+	if (!dev->resizable || !dev->ops->resize)
+		return -EOPNOTSUPP;
+	if (!dev->writable)
+		return -EROFS;
+	if (size > INT64_MAX || !is_aligned(size, dev->limits.logical_block))
+		return -EINVAL;
+	return dev->ops->resize(dev, size);
+}
+
 void stele_device_close(struct stele_device *dev)
 {
 	if (dev)

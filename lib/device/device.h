@@ -122,7 +122,7 @@ struct stele_device_ops {
 
 	/* Optional. Is it still what was opened? 0; -ESTALE; errno. */
 	int (*check)(struct stele_device *dev);
-	/* Optional: grow the target. 0 or -errno. */
+	/* Optional, of a resizable one: set the target's size. 0 or -errno. */
 	int (*resize)(struct stele_device *dev, uint64_t size);
 	const struct stele_shot_ops *shots; /* NULL: it keeps none */
 };
@@ -154,6 +154,7 @@ struct stele_device {
 	struct stele_limits limits;
 	struct stele_log log;
 	bool writable;
+	bool resizable; /* its size is ours to set: a file, the head of an RBD image */
 	int fd; /* of a target that has one, else -1 */
 };
 
@@ -239,12 +240,12 @@ int stele_device_discard(struct stele_device *dev, uint64_t offset,
 			 uint64_t size);
 int stele_device_size(struct stele_device *dev, uint64_t *size);
 /*
- * Set the size of a regular file; what is new reads as zeros. Writing never
+ * Set the size of a resizable target; what is new reads as zeros. Writing never
  * makes it grow: it fails with -ENOSPC at the end, as on a block device. Not
  * while other threads write.
- * Return: 0; -EINVAL (alignment); -EROFS; -EOPNOTSUPP (no regular file); errno.
+ * Return: 0; -EINVAL (alignment); -EROFS; -EOPNOTSUPP (not resizable); errno.
  */
-int stele_device_resize_file(struct stele_device *dev, uint64_t size);
+int stele_device_resize(struct stele_device *dev, uint64_t size);
 /*
  * Have the filesystem allocate the first `size` bytes of a regular file, whose
  * size does not change: then a full disk shows now, not while it is written.

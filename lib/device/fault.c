@@ -141,6 +141,11 @@ static int fault_size(struct stele_device *dev, uint64_t *size)
 	return stele_device_size(((struct fault *)dev)->inner, size);
 }
 
+static int fault_resize(struct stele_device *dev, uint64_t size)
+{
+	return stele_device_resize(((struct fault *)dev)->inner, size);
+}
+
 static int fault_queue_open(struct stele_device *dev, unsigned int depth,
 			    void *arena, size_t arena_size,
 			    struct stele_queue **out)
@@ -166,6 +171,7 @@ static const struct stele_device_ops fault_ops = {
 	.size = fault_size,
 	.queue_open = fault_queue_open,
 	.close = fault_close,
+	.resize = fault_resize,
 };
 
 struct stele_fault_plan *stele_fault_plan_of(struct stele_device *dev)

@@ -6,7 +6,7 @@
  * exclusive where that was asked. Two backends share all of it but the queue:
  * io_uring, and threads where io_uring is forbidden or absent. Writes to a
  * regular file end at its size, as on a block device; a file grows only by
- * stele_device_resize_file().
+ * stele_device_resize().
  */
 #include "lib/device/device.h"
 
@@ -97,6 +97,16 @@ static int file_size(struct stele_device *dev, uint64_t *size)
 	return 0;
 }
 
+static int file_resize(struct stele_device *dev, uint64_t size)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+
+	if (ftruncate(dev->fd, (off_t)size))
+		return -errno;
+	atomic_store(&file->size, size);
+	return 0;
+}
+
 static void file_close(struct stele_device *dev)
 {
 	close(dev->fd);
@@ -133,6 +143,7 @@ static const struct stele_device_ops uring_ops = {
 	.size = file_size,
 	.queue_open = open_uring_queue,
 	.close = file_close,
+	.resize = file_resize,
 };
 
 static const struct stele_device_ops threads_ops = {
@@ -141,6 +152,7 @@ static const struct stele_device_ops threads_ops = {
 	.size = file_size,
 	.queue_open = stele_threads_open_queue,
 	.close = file_close,
+	.resize = file_resize,
 };
 
 static int check_regular(const struct stele_device *dev)
@@ -151,21 +163,6 @@ static int check_regular(const struct stele_device *dev)
 	    !file->regular)
 		return -EOPNOTSUPP;
 	return dev->writable ? 0 : -EROFS;
-}
-
-int stele_device_resize_file(struct stele_device *dev, uint64_t size)
-{
-	struct stele_file *file = (struct stele_file *)dev;
-	int rc = check_regular(dev);
-
-	if (rc)
-		return rc;
-	if (size > INT64_MAX || !is_aligned(size, dev->limits.logical_block))
-		return -EINVAL;
-	if (ftruncate(dev->fd, (off_t)size))
-		return -errno;
-	atomic_store(&file->size, size);
-	return 0;
 }
 
 int stele_device_reserve_file(struct stele_device *dev, uint64_t size)
@@ -263,6 +260,7 @@ static int check_opened(struct stele_file *file)
 	if (fstat(file->base.fd, &st))
 		return -errno;
 	file->regular = S_ISREG(st.st_mode);
+	file->base.resizable = file->regular;
 	if (file->regular) {
 		atomic_store(&file->size, (uint64_t)st.st_size);
 		return 0;

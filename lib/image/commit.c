@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "format/crc32c.h"
+#include "format/run.h"
 #include "format/sections.h"
 #include "lib/image/copies.h"
 
@@ -112,20 +113,8 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 	return 0;
 }
 
-/* Room for `size` more bytes at the high-water mark? */
-static int check_room(const struct stele_image *image, uint64_t size)
-{
-	if (range_ok(image->sb.high_water, size, image->sb.image_size))
-		return 0;
-	stele_log_error(&image->log,
-			"no space left: %" PRIu64 " bytes are needed at %" PRIu64
-			", the image ends at %" PRIu64,
-			size, image->sb.high_water, image->sb.image_size);
-	return -ENOSPC;
-}
-
 /* Who does not know a ro_compat feature must not write; we know none. */
-static int check_features(const struct stele_image *image)
+int stele_image_check_writable(const struct stele_image *image)
 {
 	if (!image->sb.feature_ro_compat)
 		return 0;
@@ -145,33 +134,32 @@ static void *alloc_zeroed(const struct stele_image *image, uint64_t size)
 	return data;
 }
 
-int stele_image_write_deleted(struct stele_image *image,
+uint64_t stele_image_deleted_size(uint64_t count)
+{
+	return stele_deleted_blocks(count) * STELE_BLOCK_SIZE;
+}
+
+int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
 			      const uint64_t *numbers, uint64_t count,
 			      struct stele_catalog_ref *ref)
 {
 	const uint64_t generation = image->generation_max + 1;
-	const uint64_t offset = image->sb.high_water;
-	const uint64_t block_count = stele_deleted_blocks(count);
+	const uint64_t size = stele_image_deleted_size(count);
 	struct stele_disk_block *blocks;
-	uint64_t size;
 	int ret;
 
-	if (count == 0 ||
-	    !checked_mul(block_count, STELE_BLOCK_SIZE, &size))
+	if (count == 0 || count > STELE_SAMPLES_MAX)
 		return -EINVAL;
 	for (uint64_t i = 1; i < count; i++)
 		if (numbers[i] <= numbers[i - 1])
 			return -EINVAL;
-	ret = check_room(image, size);
-	if (ret < 0)
-		return ret;
 	blocks = alloc_zeroed(image, size);
 	if (!blocks)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < count; i++)
 		stele_deleted_put(blocks, i, numbers[i]);
-	stele_blocks_seal(blocks, block_count, STELE_BLOCK_DELETED, offset,
-			  generation);
+	stele_blocks_seal(blocks, size / STELE_BLOCK_SIZE, STELE_BLOCK_DELETED,
+			  offset, generation);
 	ret = stele_device_write(image->dev, blocks, offset, size);
 	free(blocks);
 	if (ret < 0)
@@ -179,7 +167,6 @@ int stele_image_write_deleted(struct stele_image *image,
 	ref->deleted_offset = offset;
 	ref->deleted_count = count;
 	ref->deleted_owner = generation;
-	image->sb.high_water = offset + size;
 	return 0;
 }
 
@@ -207,6 +194,8 @@ static void encode_catalog(const struct stele_catalog_draft *draft,
 		stele_catalog_put_ref(blocks, counts, i, &draft->refs[i]);
 	for (uint32_t i = 0; i < counts->free; i++)
 		stele_catalog_put_free(blocks, counts, i, &draft->free[i]);
+	if (counts->signatures)
+		stele_catalog_put_signatures(blocks, counts, draft->signatures);
 	if (counts->notes_size)
 		stele_catalog_put_notes(blocks, counts, draft->notes);
 	stele_catalog_end(blocks, counts, sb->catalog_offset, sb->generation);
@@ -221,9 +210,11 @@ static void next_superblock(const struct stele_image *image,
 	next->generation = image->generation_max + 1;
 	next->state = STELE_STATE_READY;
 	next->feature_incompat |= draft->feature_incompat;
-	next->catalog_offset = image->sb.high_water;
+	if (draft->image_size)
+		next->image_size = draft->image_size;
+	next->catalog_offset = draft->catalog_offset;
 	next->catalog_size = catalog_size;
-	next->high_water += catalog_size;
+	next->high_water = draft->high_water;
 	next->commit_time = draft->time;
 }
 
@@ -305,12 +296,12 @@ int stele_image_commit(struct stele_image *image,
 	void *blocks;
 	int ret;
 
-	ret = check_features(image);
-	if (ret == 0)
-		ret = check_room(image, size);
+	ret = stele_image_check_writable(image);
 	if (ret < 0)
 		return ret;
 	next_superblock(image, draft, size, &next);
+	if (next.high_water > next.image_size)
+		return -ENOSPC;
 	blocks = alloc_zeroed(image, size);
 	if (!blocks)
 		return -ENOMEM;

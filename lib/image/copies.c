@@ -56,6 +56,12 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 	return 0;
 }
 
+bool stele_error_of_content(int error)
+{
+	return error == -EMEDIUMTYPE || error == -EBADMSG ||
+	       error == -EUCLEAN;
+}
+
 bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 		       unsigned int *a, unsigned int *b)
 {

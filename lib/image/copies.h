@@ -38,6 +38,9 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
 bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 		       unsigned int *a, unsigned int *b);
 
+/* Is this about what was read, rather than that it could not be read or known? */
+bool stele_error_of_content(int error);
+
 /* Write both copies of a slot; not flushed. `block` is one block of memory. */
 int stele_copies_write(struct stele_device *dev, unsigned int slot,
 		       const struct stele_superblock *sb, void *block);

@@ -13,6 +13,8 @@
 
 #include <openssl/evp.h>
 
+#define SEGMENT_ID_PREFIX "stele segment"
+
 struct stele_hash {
 	EVP_MD *md; /* fetched once: the implicit fetch costs more than a hash */
 	EVP_MD_CTX *ctx;
@@ -182,4 +184,26 @@ void stele_hash_snapshot(struct stele_hash *hash,
 	for (uint32_t i = 0; i < count; i++)
 		add_part(hash, &parts[i]);
 	stele_hash_end(hash, digest);
+}
+
+int stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation,
+			  uint64_t *id)
+{
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	uint8_t text[sizeof(SEGMENT_ID_PREFIX) - 1 + 16 + sizeof(le64)];
+	uint8_t *p = text;
+	le64 number = le64_put(generation);
+
+	memcpy(p, SEGMENT_ID_PREFIX, sizeof(SEGMENT_ID_PREFIX) - 1);
+	p += sizeof(SEGMENT_ID_PREFIX) - 1;
+	memcpy(p, uuid, 16);
+	memcpy(p + 16, &number, sizeof(number));
+	if (EVP_Digest(text, sizeof(text), digest, NULL, EVP_sha256(), NULL) !=
+	    1)
+		return -ENOMEM;
+	memcpy(&number, digest, sizeof(number));
+	*id = le64_get(number);
+	if (*id == 0 || *id == STELE_OWNER_ANY)
+		*id = 1;
+	return 0;
 }

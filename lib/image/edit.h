@@ -7,7 +7,11 @@
  * next generation refers to is written before its commit. One edit at a time
  * on an image, whose device is open for writing and fenced. Until the commit
  * nothing has changed; an edit that is released without one has done nothing
- * but write to bytes that nobody refers to.
+ * but write to bytes that nobody refers to, and a target that it made larger
+ * has its old size again.
+ *
+ * What is changed here is checked as far as one call can; a commit refuses
+ * what recovery would refuse. After an error of a commit, release it.
  */
 #ifndef STELE_IMAGE_EDIT_H
 #define STELE_IMAGE_EDIT_H
@@ -42,39 +46,55 @@ struct stele_edit {
 	struct stele_edit_snapshot *snapshots; /* ascending by id */
 	uint32_t snapshot_count;
 	uint64_t next_snapshot_id;
-	struct stele_extents used; /* by either slot, or handed out */
-	uint64_t image_size;	   /* grows with the target, see grow */
-	bool growable;		   /* the target grows when space runs out */
 	/*
-	 * Bits that what is added needs, for the superblock beside those it
-	 * has: the writer of a segment with a boundary sets BOUNDARY; DELETED
-	 * comes by itself.
+	 * Features that the superblock shall have from now on. DELETED comes by
+	 * itself; BOUNDARY and TENSOR of a segment are for who adds it to set.
 	 */
 	uint64_t feature_incompat;
+	struct stele_extents used; /* by any superblock copy, or handed out */
+	uint64_t image_size;	   /* grows with the target, see grow */
+	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
+	bool stale;		   /* `used` is of before a commit */
+	bool published;		   /* a commit was tried: no way back */
 };
 
 /*
  * Begin with what the image holds; an unfinished image (stele_image_begin())
- * holds nothing. Return: 0; -EOPNOTSUPP (a ro_compat feature; logged);
- * -ENOMEM; errno of the device.
+ * holds nothing. Reads all superblock copies, and the catalogs that they lead to.
+ * Return: 0; -EOPNOTSUPP (a ro_compat feature; logged); -ESTALE (the device
+ * holds another generation by now); -ENOMEM; errno of the device (also: one of
+ * the superblock copies cannot be read; logged). Release in any case.
  */
 int stele_edit_begin(struct stele_image *image, struct stele_edit *edit);
-/* Idempotent on a zeroed struct. */
+/* Before the image. Idempotent on a zeroed struct. */
 void stele_edit_release(struct stele_edit *edit);
 
 /*
- * Space for `size` bytes (whole blocks) at a multiple of `align` (0: a block).
- * A file or RBD image whose image reached up to its end is made larger when
- * need be. Return: 0; -ENOSPC (logged: how much, and what to do); errno.
+ * Space for `size` bytes (whole blocks, not 0) at a multiple of `align` (0: a
+ * block; else a power of two of at least that) that nothing leads to. First fit;
+ * handed out once, until the commit after the next if it is not referred to by then.
+ * A target that can be resized (file, RBD) is made larger when need be, and the
+ * image with it. Return: 0; -ENOSPC (logged: how much, and what to do); -EINVAL;
+ * errno of the device.
  */
 int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 			uint64_t *offset);
-/* Let the image have so many bytes, which its target has. 0; -EINVAL. */
+/*
+ * Let the image have so many bytes (whole blocks, no fewer than now), which its
+ * target has. Return: 0; -EINVAL; errno of the device.
+ */
 int stele_edit_grow(struct stele_edit *edit, uint64_t image_size);
 
-/* Of the one segment that the next generation may write: stele-format(5). */
+/*
+ * Of the one segment that the next generation may write: stele-format(5).
+ * Return: 0; -ENOMEM.
+ */
 int stele_edit_segment_id(const struct stele_edit *edit, uint64_t *id);
-/* Return: 0; -EEXIST (that id is there); -EOVERFLOW (too many); -ENOMEM. */
+/*
+ * A segment that lies in space that was handed out; unused_since is set by the
+ * commit. Return: 0; -EEXIST (that id is there); -EOVERFLOW (too many; logged);
+ * -ENOMEM.
+ */
 int stele_edit_add_segment(struct stele_edit *edit,
 			   const struct stele_catalog_segment *segment);
 /* NULL: none of that id. */
@@ -82,37 +102,52 @@ const struct stele_catalog_segment *
 stele_edit_segment(const struct stele_edit *edit, uint64_t id);
 /* Does a snapshot refer to it? */
 bool stele_edit_in_use(const struct stele_edit *edit, uint64_t segment_id);
-/* Forget a segment that none refers to. Return: 0; -ENOENT; -EBUSY. */
+/*
+ * Forget a segment that none refers to: the commit lists its space as free, the
+ * one after the next may write there. Return: 0; -ENOENT; -EBUSY.
+ */
 int stele_edit_drop_segment(struct stele_edit *edit, uint64_t id);
 
 /*
  * Write a deleted list (strictly ascending; count 0: none) for the next
- * generation, and have `ref` refer to it. Return: 0; -EINVAL; -ENOSPC; errno.
+ * generation, and have `ref` refer to it; its segment stays. Snapshots may share a
+ * list: copy the ref. Return: 0; -EINVAL; -ENOSPC; -ENOMEM; errno.
  */
 int stele_edit_write_deleted(struct stele_edit *edit,
 			     struct stele_edit_ref *ref,
 			     const uint64_t *numbers, uint64_t count);
 
-/* NULL: none of that name. NULL as name: the newest. */
+/*
+ * NULL: none of that name. NULL as name: the newest. Good until a snapshot is
+ * added or removed; note, time, refs may be changed in place by who keeps them
+ * malloced.
+ */
 struct stele_edit_snapshot *stele_edit_snapshot(struct stele_edit *edit,
 						const char *name);
 /*
- * Add one; refs and note are copied, id is given out. Digest and sample_count
- * are the caller's to know. Return: 0; -EEXIST (the name, logged); -EINVAL (name);
- * -EOVERFLOW (too many snapshots, refs or notes); -ENOMEM.
+ * Add one; refs, note and signatures are copied, an id is given out. `parent` is an id,
+ * or 0; digest and sample_count are the caller's to know. Return: 0; -EEXIST
+ * (the name; logged); -EINVAL (name, parent; a ref to no segment, or to one twice);
+ * -EOVERFLOW (too many snapshots, refs or notes; logged); -ENOMEM.
  */
 int stele_edit_add_snapshot(struct stele_edit *edit,
 			    const struct stele_edit_snapshot *snapshot);
-/* Return: 0; -ENOENT; -EEXIST; -EINVAL. */
+/* Return: 0 (also: that is its name); -ENOENT; -EEXIST; -EINVAL. None logged. */
 int stele_edit_rename_snapshot(struct stele_edit *edit, const char *name,
 			       const char *to);
 int stele_edit_remove_snapshot(struct stele_edit *edit, const char *name);
 
-/* Bytes that the catalog of a commit now would take, at most. */
-uint64_t stele_edit_commit_size(const struct stele_edit *edit);
 /*
- * Commit, see stele_image_commit(). Free extents and unused_since follow from
- * what is used. Afterwards the edit stands for the new state, and may go on.
+ * Bytes that the catalog of a commit now would take, at most. Return: 0;
+ * -ENOMEM.
+ */
+int stele_edit_commit_size(const struct stele_edit *edit, uint64_t *size);
+/*
+ * Commit, see stele_image_commit(). Free extents, high-water mark and
+ * unused_since follow from what is used. What was handed out and is not referred to is
+ * free again. Afterwards the edit stands for the new state, and may go on.
+ * Return: 0; -EINVAL (recovery would refuse it; logged); -ENOSPC, -EOVERFLOW
+ * (logged); -ENOMEM; -EIO (read back something else); errno of the device.
  */
 int stele_edit_commit(struct stele_edit *edit, int64_t time);
 

@@ -193,24 +193,6 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	return -ENODATA;
 }
 
-/*
- * What a generation that was passed over references is not ours to overwrite:
- * the next commit goes behind it, and gets a number above it.
- */
-static void respect_others(const struct stele_copies *copies,
-			   struct stele_image *image)
-{
-	image->generation_max = copies->generation_max;
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
-		const struct stele_copy *copy = &copies->copy[i];
-
-		if (copy->error == 0 &&
-		    copy->sb.high_water > image->sb.high_water &&
-		    copy->sb.high_water <= image->sb.image_size)
-			image->sb.high_water = copy->sb.high_water;
-	}
-}
-
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
@@ -228,7 +210,7 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		memset(out, 0, sizeof(*out));
 		return ret;
 	}
-	respect_others(&copies, out);
+	out->generation_max = copies.generation_max;
 	out->copies_good = copies.good;
 	out->dev = dev;
 	if (log)

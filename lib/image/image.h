@@ -4,10 +4,10 @@
  *
  * Recovery reads all four superblock copies; of those that decode, the highest
  * generation whose catalog decodes wins. Two copies of one generation that
- * differ are a fork: refused. A commit writes new blocks only at or behind the
- * high-water mark, flushes, writes the superblock of the slot that recovery
- * did not select, then its mirror, flushes, and reads both back. Nothing that a
- * valid superblock references is ever overwritten.
+ * differ are a fork: refused. A commit writes new blocks only where no copy
+ * leads to (see space.h), flushes, writes the superblock of the slot that
+ * recovery did not select, then its mirror, flushes, and reads both back. What
+ * the next generation holds, and where, is an edit's to know: edit.h.
  */
 #ifndef STELE_IMAGE_IMAGE_H
 #define STELE_IMAGE_IMAGE_H
@@ -48,37 +48,47 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 		      const struct stele_superblock *sb,
 		      struct stele_image *out);
 
-/* What the next generation shall hold. Arrays are the caller's. */
+/* May it be changed? 0; -EOPNOTSUPP (logged). */
+int stele_image_check_writable(const struct stele_image *image);
+
+/* What the next generation shall hold, and where. Arrays are the caller's. */
 struct stele_catalog_draft {
 	const struct stele_catalog_segment *segments;
 	const struct stele_catalog_snapshot *snapshots;
 	const struct stele_catalog_ref *refs;
 	const struct stele_catalog_free *free;
+	const void *signatures; /* as they are stored */
 	const char *notes;
 	struct stele_catalog_counts counts;
 	uint64_t next_snapshot_id;
 	uint64_t feature_incompat; /* bits to set in the superblock */
+	uint64_t image_size;	   /* 0: as it is */
+	uint64_t catalog_offset;   /* where nothing leads to */
+	uint64_t high_water;	   /* end of all of it, the catalog too */
 	int64_t time;
 };
 
-/* Bytes that a commit of such a draft needs behind the high-water mark. */
+/* Bytes that the catalog of such a draft takes. */
 uint64_t stele_image_commit_size(const struct stele_catalog_draft *draft);
 
+/* The same for a deleted list: whole blocks. */
+uint64_t stele_image_deleted_size(uint64_t count);
 /*
- * Write a deleted list for the next generation at the high-water mark, which
- * moves. `numbers` strictly ascending, count > 0. Fills ref->deleted_*.
+ * Write a deleted list for the next generation at `offset`. `numbers` strictly
+ * ascending, count > 0. Fills ref->deleted_*. 0; -EINVAL; -ENOMEM; errno.
  */
-int stele_image_write_deleted(struct stele_image *image,
+int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
 			      const uint64_t *numbers, uint64_t count,
 			      struct stele_catalog_ref *ref);
 
 /*
  * Commit: everything written before (and reaped) becomes durable, the draft
- * becomes the image. image->sb.high_water must lie behind every segment. On
- * failure nothing has changed that recovery would see, or (when the
+ * becomes the image. Whoever did not get the draft from an edit keeps what the
+ * copies lead to himself. On failure nothing has changed that recovery would see, or (when the
  * acknowledgement was lost) the new state is there whole; the image handle is
  * then only good for release.
- * Return: 0; -ENOSPC; -EIO (read back something else); device errno.
+ * Return: 0; -EINVAL (recovery would refuse it; logged); -EOPNOTSUPP; -ENOSPC;
+ * -EIO (read back something else); device errno.
  */
 int stele_image_commit(struct stele_image *image,
 		       const struct stele_catalog_draft *draft);

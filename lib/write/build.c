@@ -6,130 +6,33 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/image/image.h"
+#include "lib/image/edit.h"
 #include "lib/write/sections.h"
 
-#define FIRST_GENERATION  UINT64_C(1)
-#define FIRST_SNAPSHOT_ID UINT64_C(1)
-#define SEGMENT_ID_PREFIX "stele segment"
-
-/* One segment, one snapshot of it. */
-struct draft {
-	struct stele_catalog_draft catalog;
-	struct stele_catalog_segment segment;
-	struct stele_catalog_snapshot snapshot;
-	struct stele_catalog_ref ref;
-};
-
-static void fill_draft(struct draft *draft, const struct stele_plan *plan)
+/*
+ * A boundary may leave a gap in front of the segment: then the catalog lies
+ * there, else behind the segment.
+ */
+uint64_t stele_build_end(const struct stele_plan *plan, const char *note)
 {
 	const struct stele_descriptor *d = &plan->descriptor;
-
-	memset(draft, 0, sizeof(*draft));
-	draft->segment = (struct stele_catalog_segment){
-		.id = d->id,
-		.offset = d->offset,
-		.size = d->size,
-		.descriptor_size = plan->descriptor_size,
-		.sample_count = d->sample_count,
+	struct stele_catalog_free lies = {d->offset, d->size};
+	const struct stele_extents own = {.list = &lies, .count = 1};
+	const struct stele_catalog_counts counts = {
+		.segments = 1,
+		.snapshots = 1,
+		.refs = 1,
+		.notes_size = note ? (uint32_t)strlen(note) : 0,
 	};
-	draft->snapshot.id = FIRST_SNAPSHOT_ID;
-	draft->snapshot.sample_count = d->sample_count;
-	draft->snapshot.ref_count = 1;
-	draft->catalog = (struct stele_catalog_draft){
-		.segments = &draft->segment,
-		.snapshots = &draft->snapshot,
-		.refs = &draft->ref,
-		.counts = {.segments = 1, .snapshots = 1, .refs = 1},
-		.next_snapshot_id = FIRST_SNAPSHOT_ID + 1,
-		.feature_incompat = d->boundary ? STELE_FEATURE_BOUNDARY : 0,
-	};
-}
+	struct stele_catalog_place place;
 
-uint64_t stele_build_end(const struct stele_plan *plan)
-{
-	struct draft draft;
-
-	fill_draft(&draft, plan);
-	return draft.segment.offset + draft.segment.size +
-	       stele_image_commit_size(&draft.catalog);
-}
-
-/*
- * Seeds all checksums: of another image of the same bytes, or of what this
- * target held before, no record passes.
- */
-static int segment_id(const uint8_t uuid[STELE_UUID_SIZE], uint64_t generation,
-		      uint64_t *id)
-{
-	uint8_t digest[EVP_MAX_MD_SIZE];
-	uint8_t text[sizeof(SEGMENT_ID_PREFIX) - 1 + STELE_UUID_SIZE +
-		     sizeof(le64)];
-	uint8_t *p = text;
-	le64 number = le64_put(generation);
-
-	memcpy(p, SEGMENT_ID_PREFIX, sizeof(SEGMENT_ID_PREFIX) - 1);
-	p += sizeof(SEGMENT_ID_PREFIX) - 1;
-	memcpy(p, uuid, STELE_UUID_SIZE);
-	memcpy(p + STELE_UUID_SIZE, &number, sizeof(number));
-	if (EVP_Digest(text, sizeof(text), digest, NULL, EVP_sha256(), NULL) !=
-	    1)
-		return -ENOMEM;
-	memcpy(&number, digest, sizeof(number));
-	*id = le64_get(number);
-	if (*id == 0 || *id == STELE_OWNER_ANY)
-		*id = 1;
-	return 0;
-}
-
-/*
- * Samples that went away make a deleted list, which the plan knew nothing of:
- * the image may grow by that if the target does.
- */
-static int make_room(struct stele_image *image, const struct draft *draft,
-		     uint64_t void_count)
-{
-	uint64_t end = image->sb.high_water +
-		       stele_deleted_blocks(void_count) * STELE_BLOCK_SIZE +
-		       stele_image_commit_size(&draft->catalog);
-	int ret = 0;
-
-	if (end <= image->sb.image_size)
-		return 0;
-	ret = stele_device_resize_file(image->dev, end);
-	if (ret == -EOPNOTSUPP)
-		return 0; /* what does not fit is refused by the writer */
-	if (!ret)
-		image->sb.image_size = end;
-	return ret;
-}
-
-static int write_deleted(struct stele_image *image, struct draft *draft,
-			 const struct stele_written *written,
-			 struct stele_spill *numbers)
-{
-	const struct stele_void *voids = written->voids.data;
-	uint64_t *list;
-	int ret;
-
-	if (!written->void_count)
-		return 0;
-	ret = stele_spill_grow(numbers, written->void_count * sizeof(*list));
-	if (!ret)
-		ret = make_room(image, draft, written->void_count);
-	if (ret < 0)
-		return ret;
-	list = numbers->data;
-	for (uint64_t i = 0; i < written->void_count; i++)
-		list[i] = voids[i].number;
-	draft->snapshot.sample_count -= written->void_count;
-	draft->catalog.feature_incompat |= STELE_FEATURE_DELETED;
-	return stele_image_write_deleted(image, list, written->void_count,
-					 &draft->ref);
+	if (stele_catalog_find_place(&own, &own, &counts, STELE_IMAGE_SIZE_MAX,
+				     &place) < 0)
+		return UINT64_MAX; /* more than any target has */
+	return place.high_water;
 }
 
 static int hash_snapshot(const struct stele_plan *plan,
@@ -153,54 +56,109 @@ static int hash_snapshot(const struct stele_plan *plan,
 	return 0;
 }
 
-static int commit(struct stele_builder *builder, struct stele_plan *plan,
-		  const struct stele_written *written,
-		  struct stele_image *image, const char *snapshot)
+/* The segment lies where the plan put it: an image that is new is empty. */
+static int add_segment(struct stele_edit *edit, const struct stele_plan *plan)
 {
-	struct stele_spill numbers;
-	struct draft draft;
-	int ret = stele_builder_phase(builder, STELE_PHASE_COMMIT, 0, 0);
+	const struct stele_descriptor *d = &plan->descriptor;
+	const struct stele_catalog_segment segment = {
+		.id = d->id,
+		.offset = d->offset,
+		.size = d->size,
+		.descriptor_size = plan->descriptor_size,
+		.sample_count = d->sample_count,
+	};
 
+	if (d->boundary)
+		edit->feature_incompat |= STELE_FEATURE_BOUNDARY;
+	return stele_edit_add_segment(edit, &segment);
+}
+
+/*
+ * Samples that went away make a deleted list, which the plan knew nothing of:
+ * the image may grow by that if the target does.
+ */
+static int write_deleted(struct stele_edit *edit, struct stele_edit_ref *ref,
+			 const struct stele_written *written,
+			 struct stele_spill *numbers)
+{
+	const struct stele_void *voids = written->voids.data;
+	uint64_t *list;
+	int ret;
+
+	if (!written->void_count)
+		return 0;
+	ret = stele_spill_grow(numbers, written->void_count * sizeof(*list));
 	if (ret < 0)
 		return ret;
+	list = numbers->data;
+	for (uint64_t i = 0; i < written->void_count; i++)
+		list[i] = voids[i].number;
+	return stele_edit_write_deleted(edit, ref, list, written->void_count);
+}
+
+static int add_snapshot(struct stele_builder *builder, struct stele_plan *plan,
+			const struct stele_written *written,
+			struct stele_edit *edit, const char *name)
+{
+	const char *note = builder->opts.note ? builder->opts.note : "";
+	struct stele_edit_ref ref = {.segment_id = plan->descriptor.id};
+	struct stele_edit_snapshot snapshot = {
+		.time = builder->opts.time,
+		.sample_count =
+			plan->descriptor.sample_count - written->void_count,
+		.refs = &ref,
+		.ref_count = 1,
+		.note = (char *)note,
+		.note_size = (uint32_t)strlen(note),
+	};
+	struct stele_spill numbers;
+	int ret;
+
+	snprintf(snapshot.name, sizeof(snapshot.name), "%s", name);
 	stele_spill_init(&numbers, &plan->pool);
-	fill_draft(&draft, plan);
-	image->sb.high_water = draft.segment.offset + draft.segment.size;
-	ret = write_deleted(image, &draft, written, &numbers);
+	ret = write_deleted(edit, &ref, written, &numbers);
 	if (!ret)
 		ret = hash_snapshot(plan, numbers.data, written->void_count,
-				    draft.snapshot.digest);
-	if (!ret) {
-		snprintf(draft.snapshot.name, sizeof(draft.snapshot.name), "%s",
-			 snapshot);
-		draft.snapshot.time = builder->opts.time;
-		draft.catalog.time = builder->opts.time;
-		ret = stele_image_commit(image, &draft.catalog);
-	}
-	if (!ret) {
-		memcpy(builder->report->digest, draft.snapshot.digest,
+				    snapshot.digest);
+	if (!ret)
+		ret = stele_edit_add_snapshot(edit, &snapshot);
+	if (!ret)
+		memcpy(builder->report->digest, snapshot.digest,
 		       STELE_DIGEST_SIZE);
-		builder->report->image_end = image->sb.high_water;
-	}
 	stele_spill_release(&numbers);
 	return ret;
 }
 
 static int write_image(struct stele_builder *builder, struct stele_plan *plan,
-		       struct stele_source *source, struct stele_image *image,
+		       struct stele_source *source, struct stele_edit *edit,
 		       const char *snapshot, struct stele_written *written)
 {
+	struct stele_device *dev = edit->image->dev;
 	struct stele_build_report *report = builder->report;
 	struct timespec begin;
+	uint64_t offset;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = stele_pipeline_run(builder, plan, source, image->dev, written);
+	ret = stele_edit_allocate(edit, plan->descriptor.size,
+				  plan->descriptor.boundary, &offset);
+	if (!ret && offset != plan->descriptor.offset)
+		ret = -EINVAL; /* no: it is the first one there */
+	if (!ret)
+		ret = stele_pipeline_run(builder, plan, source, dev, written);
 	report->write_seconds = stele_seconds_since(&begin);
 	if (!ret)
-		ret = stele_sections_write(builder, plan, written, image->dev);
+		ret = stele_sections_write(builder, plan, written, dev);
 	if (!ret)
-		ret = commit(builder, plan, written, image, snapshot);
+		ret = stele_builder_phase(builder, STELE_PHASE_COMMIT, 0, 0);
+	if (!ret)
+		ret = add_segment(edit, plan);
+	if (!ret)
+		ret = add_snapshot(builder, plan, written, edit, snapshot);
+	if (!ret)
+		ret = stele_edit_commit(edit, builder->opts.time);
+	if (!ret)
+		report->image_end = edit->image->sb.high_water;
 	report->sample_count -= written->void_count;
 	report->payload_size = plan->descriptor.payload_size;
 	report->padding_size = plan->descriptor.slots_size -
@@ -217,20 +175,23 @@ int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
 		.create_time = builder->opts.time,
 	};
 	struct stele_image image = {0};
+	struct stele_edit edit = {0};
 	struct stele_written written;
 	int ret;
 
 	memcpy(sb.uuid, builder->uuid, sizeof(sb.uuid));
 	snprintf(sb.label, sizeof(sb.label), "%s", builder->opts.label);
-	ret = segment_id(builder->uuid, FIRST_GENERATION, &plan->descriptor.id);
-	if (ret < 0)
-		return ret;
 	ret = stele_written_init(&written, plan);
 	if (!ret)
 		ret = stele_image_begin(dev, &builder->log, &sb, &image);
 	if (!ret)
-		ret = write_image(builder, plan, source, &image, snapshot,
+		ret = stele_edit_begin(&image, &edit);
+	if (!ret)
+		ret = stele_edit_segment_id(&edit, &plan->descriptor.id);
+	if (!ret)
+		ret = write_image(builder, plan, source, &edit, snapshot,
 				  &written);
+	stele_edit_release(&edit);
 	image.dev = NULL; /* the caller's */
 	stele_image_release(&image);
 	stele_written_release(&written);
@@ -251,7 +212,7 @@ int stele_build_on(struct stele_device *dev, struct stele_source *source,
 		ret = stele_plan_make(&plan, &builder, source);
 	if (!ret)
 		ret = stele_device_size(dev, &size);
-	if (!ret && size < stele_build_end(&plan))
+	if (!ret && size < stele_build_end(&plan, opts ? opts->note : NULL))
 		ret = -ENOSPC;
 	if (!ret)
 		ret = stele_build_write(&builder, &plan, source, dev, snapshot,

@@ -14,8 +14,11 @@
 
 #define STELE_SNAPSHOT_DEFAULT "v1"
 
-/* End of the image on its target: not one byte more will be written. */
-uint64_t stele_build_end(const struct stele_plan *plan);
+/*
+ * End of the image on its target when its snapshot has this note (NULL: none):
+ * not one byte more will be written, unless samples go away meanwhile.
+ */
+uint64_t stele_build_end(const struct stele_plan *plan, const char *note);
 
 /*
  * Write everything and commit. `image_size`: bytes of the target that the image may

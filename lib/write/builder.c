@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "format/block.h"
+#include "format/catalog.h"
 #include "lib/options.h"
 
 #define NO_BOUNDARY 1u /* asked for */
@@ -66,6 +66,8 @@ static int check_options(const struct stele_builder *builder)
 	if (!is_label(opts->label))
 		return invalid(builder, "label is longer than 63 bytes, or "
 					"holds control characters");
+	if (opts->note && strlen(opts->note) > STELE_NOTES_SIZE_MAX)
+		return invalid(builder, "note is longer than 16 MiB");
 	if (opts->memory_size && opts->memory_size < STELE_MEMORY_MIN)
 		return invalid(builder, "memory of less than 1 MiB");
 	if (opts->jobs > STELE_JOBS_MAX)

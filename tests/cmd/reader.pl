@@ -92,7 +92,7 @@ sub recover {
 # ---- catalog ----
 
 my $segment_row = 'id le64, offset le64, size le64, descriptor_size le64,
-	count le64, zero 24';
+	count le64, unused i64, zero 16';
 my $snapshot_row = 'name 64, id le64, parent le64, time i64, count le64,
 	digest 32, ref_index le32, ref_count le32, note_offset le32,
 	note_size le32, signature_index le32, signature_count le32, zero 40';
@@ -137,7 +137,7 @@ sub catalog {	# SUPERBLOCK
 sub check_snapshots {	# SUPERBLOCK CATALOG
 	my ($s, $c) = @_;
 	my ($id, $ref, $note, $signature) = (0) x 4;
-	my %names;
+	my (%names, %used);
 	for my $snap (@{$c->{snapshots}}) {
 		my $what = "snapshot $snap->{id}";
 		$snap->{name} = text($snap->{name}, $what);
@@ -163,9 +163,15 @@ sub check_snapshots {	# SUPERBLOCK CATALOG
 			check(!$_->{count} || $s->{incompat} & 1, 'DELETED missing');
 			check($_->{owner} <= $s->{generation}, "$what: owner");
 			$live += $of->{count} - $_->{count};
+			$used{$_->{segment}} = 1;
 		}
 		check($live == $snap->{count}, "$what: count");
 		$snap->{refs} = \@refs;
+	}
+	for (0 .. $#{$c->{segments}}) {
+		my $unused = $c->{segments}[$_]{unused};
+		check($used{$_} ? $unused == 0 : $unused > 0,
+			"segment $_: unused since $unused");
 	}
 	check($c->{next_id} > $id, 'id of the next snapshot');
 	check($ref == @{$c->{refs}} && $note == length $c->{notes} &&
@@ -202,10 +208,11 @@ sub check_extents {	# SUPERBLOCK CATALOG: they lie apart
 			"$what: alignment");
 		check($offset >= $end ||
 			"$what $last" eq 'deleted deleted', "$what: overlap");
+		check($offset <= $end, "$what: unused space that is not free");
 		$end = $offset + $size if $offset + $size > $end;
 		$last = $what;
 	}
-	check($end <= $s->{high_water}, 'behind the high-water mark');
+	check($end == $s->{high_water}, 'the high-water mark');
 }
 
 sub deleted {	# REFERENCE: the numbers

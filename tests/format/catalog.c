@@ -141,6 +141,49 @@ static void test_empty(void)
 	       "an empty catalog");
 }
 
+/* Of a segment that no snapshot names. */
+static void test_unused(void)
+{
+	static const struct stele_catalog_counts counts = {.segments = 1};
+	static const struct {
+		int64_t since;
+		const char *why;
+	} cases[] = {
+		{1, NULL},
+		{INT64_MAX, NULL},
+		{0, "catalog: unused, yet not since when"},
+		{-1, "catalog: unused before 1970"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stele_catalog_segment segment = {
+			0x1234, 0x201000, 0x4000, 0x1000, 1, cases[i].since};
+		struct stele_superblock unused = {
+			.generation = 1,
+			.high_water = 0x205000,
+			.catalog_offset = 0x200000,
+			.catalog_size = 0x1000,
+		};
+		struct stele_disk_block block = {0};
+		struct stele_catalog c;
+		const char *why = NULL;
+
+		stele_catalog_begin(&block, &counts, 1);
+		stele_catalog_put_segment(&block, &counts, 0, &segment);
+		stele_catalog_end(&block, &counts, 0x200000, 1);
+		unused.catalog_crc = stele_crc32c(0, &block, sizeof(block));
+		is_int(cases[i].why ? -EUCLEAN : 0,
+		       stele_catalog_decode(&block, 4096, &unused, &c, &why),
+		       "a segment unused since %jd",
+		       (intmax_t)cases[i].since);
+		is_string(cases[i].why, why, "says why");
+		if (cases[i].why)
+			continue;
+		stele_catalog_segment(&c, 0, &segment);
+		ok(segment.unused_since == cases[i].since, "round trip");
+	}
+}
+
 static void test_names(void)
 {
 	char name[65];
@@ -169,6 +212,7 @@ int main(void)
 	test_round_trip();
 	test_many();
 	test_empty();
+	test_unused();
 	test_names();
 	return done();
 }

@@ -60,6 +60,7 @@ static const char segment_bounds[] = "catalog: segment out of bounds";
 static const char segment_order[] = "catalog: segments out of order";
 static const char descriptor[] = "catalog: descriptor size out of range";
 static const char samples[] = "catalog: more samples than fit a segment";
+static const char before[] = "catalog: unused before 1970";
 static const char own_segment[] = "catalog: lies in a segment";
 static const char own_free[] = "catalog: lies in a free extent";
 static const char free_bounds[] = "catalog: free extent out of bounds";
@@ -153,6 +154,8 @@ static const struct corrupt_row segment_rows[] = {
 	     {HOW_LOW, count})},
 	{G(1, sample_count, count), SET(0x200000 / 16)},
 	{G(1, sample_count, samples), SET(0x200000 / 16 + 1)},
+	{G(1, unused_since, "catalog: unused, yet referred to"),
+	 BUT({HOW_ONES, before}, {HOW_HIGH, before}, {HOW_SUB, before})},
 	{G(1, reserved, "catalog: segment's reserved bytes")},
 };
 

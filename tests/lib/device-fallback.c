@@ -245,7 +245,7 @@ int main(void)
 	if (stele_device_open_file(path,
 				   STELE_DEVICE_WRITE | STELE_DEVICE_CREATE,
 				   "threads", NULL, &dev) ||
-	    stele_device_resize_file(dev, SIZE))
+	    stele_device_resize(dev, SIZE))
 		bail("no target");
 	stele_device_close(dev);
 

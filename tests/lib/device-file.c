@@ -131,7 +131,7 @@ static void check_read_only(void)
 	is_int(-EROFS, stele_device_write(dev, data, 0, 512), "writes");
 	is_int(-EROFS, stele_device_flush(dev), "flushes");
 	is_int(-EROFS, stele_device_discard(dev, 0, 512), "discards");
-	is_int(-EROFS, stele_device_resize_file(dev, 512), "resizes");
+	is_int(-EROFS, stele_device_resize(dev, 512), "resizes");
 	if (stele_queue_open(dev, 1, NULL, 0, &queue))
 		bail("no queue");
 	is_int(-EROFS, stele_queue_submit(queue, &request), "queues");
@@ -155,7 +155,7 @@ static void check_descriptor(void)
 	if (stele_device_open_memory(4096, 512, &memory))
 		bail("no memory");
 	is_int(-EOPNOTSUPP, stele_device_fd(memory), "memory has none");
-	is_int(-EOPNOTSUPP, stele_device_resize_file(memory, 512),
+	is_int(-EOPNOTSUPP, stele_device_resize(memory, 512),
 	       "nor another size");
 	stele_device_close(memory);
 	is_int(-EINVAL, stele_device_open_memory(4096, 513, &memory),
@@ -171,17 +171,17 @@ static void check_resize(void)
 	uint64_t size = 1;
 
 	is_int(-ENOSPC, stele_device_write(dev, data, 0, 4096), "no room");
-	is_int(-EINVAL, stele_device_resize_file(dev, 1000), "not aligned");
-	is_int(-EINVAL, stele_device_resize_file(dev, UINT64_MAX - 511),
+	is_int(-EINVAL, stele_device_resize(dev, 1000), "not aligned");
+	is_int(-EINVAL, stele_device_resize(dev, UINT64_MAX - 511),
 	       "beyond any file");
-	is_int(0, stele_device_resize_file(dev, SIZE), "grows");
+	is_int(0, stele_device_resize(dev, SIZE), "grows");
 	stele_device_size(dev, &size);
 	is_uint(SIZE, size, "to that size");
 	is_int(0, stele_device_write(dev, data, SIZE - 8192, 8192), "has room");
-	is_int(0, stele_device_resize_file(dev, SIZE - 4096), "shrinks");
+	is_int(0, stele_device_resize(dev, SIZE - 4096), "shrinks");
 	is_int(-ENOSPC, stele_device_write(dev, data, SIZE - 4096, 4096),
 	       "and has none behind its end");
-	is_int(0, stele_device_resize_file(dev, SIZE), "grows again");
+	is_int(0, stele_device_resize(dev, SIZE), "grows again");
 	is_int(0, stele_device_read(dev, seen, SIZE - 8192, 8192), "reads");
 	memset(data + 4096, 0, 4096);
 	is_blob(data, seen, 8192, "zeros where it has grown");

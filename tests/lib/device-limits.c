@@ -175,7 +175,7 @@ static void check_strict(const struct loop *loop, uint32_t block)
 	       "reads across the end");
 	is_int(-ENOSPC, stele_device_write(dev, data, SIZE - block, 8192),
 	       "writes across the end");
-	is_int(-EOPNOTSUPP, stele_device_resize_file(dev, SIZE), "no resize");
+	is_int(-EOPNOTSUPP, stele_device_resize(dev, SIZE), "no resize");
 	is_int(0, stele_device_discard(dev, 0, 65536), "discards");
 	is_int(0, stele_device_flush(dev), "flushes");
 	free(data);
