@@ -102,6 +102,17 @@ struct stele_shot_ops {
 };
 
 /*
+ * What tells one image of a storage, or one shot of it, from all others, as names are
+ * used again: of RBD by the ids that Ceph gave.
+ */
+struct stele_storage_id {
+	char cluster[40]; /* a UUID as text; "": nothing is known */
+	int64_t pool;
+	char image[64];
+	uint64_t shot; /* 0: the head */
+};
+
+/*
  * What a backend implements. A raw transfer may be short (0 <= res < size) or
  * fail with any errno; device.c and queue.c do the rest. Every slot is
  * required but those that say they are optional; discard may fail.
@@ -125,6 +136,8 @@ struct stele_device_ops {
 	/* Optional, of a resizable one: set the target's size. 0 or -errno. */
 	int (*resize)(struct stele_device *dev, uint64_t size);
 	const struct stele_shot_ops *shots; /* NULL: it keeps none */
+	/* Optional: which one it is. */
+	int (*identify)(struct stele_device *dev, struct stele_storage_id *id);
 };
 
 struct stele_queue_ops {
@@ -156,6 +169,12 @@ struct stele_device {
 	bool writable;
 	bool resizable; /* its size is ours to set: a file, the head of an RBD image */
 	int fd; /* of a target that has one, else -1 */
+	/*
+	 * It may turn into something else without an error, which only check()
+	 * tells: nothing that is read counts before its checksum matched.
+	 */
+	bool fleeting;
+	struct stele_device *below; /* where this one has old bytes; else NULL */
 };
 
 struct stele_queue {
@@ -198,6 +217,8 @@ bool stele_path_has_shots(const char *path);
 const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev);
 /* Is it still what was opened? 0; -ESTALE (a shot that was removed); errno. */
 int stele_device_check(struct stele_device *dev);
+/* Return: 0; -EOPNOTSUPP (a file, device or memory); errno. */
+int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id);
 
 /*
  * Open a block device or regular file with O_DIRECT (a filesystem that has

@@ -165,7 +165,19 @@ static void fault_close(struct stele_device *dev)
 	free(fault);
 }
 
+static int fault_check(struct stele_device *dev)
+{
+	return stele_device_check(((struct fault *)dev)->inner);
+}
+
+static int fault_identify(struct stele_device *dev, struct stele_storage_id *id)
+{
+	return stele_device_identify(((struct fault *)dev)->inner, id);
+}
+
 static const struct stele_device_ops fault_ops = {
+	.check = fault_check,
+	.identify = fault_identify,
 	.name = "fault",
 	.transfer = fault_transfer,
 	.size = fault_size,

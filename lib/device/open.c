@@ -5,6 +5,7 @@
 #include "lib/device/device.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "lib/device/backend.h"
 #include "lib/device/target_rbd.h"
@@ -35,6 +36,12 @@ int stele_device_open(const char *path, const char *shot, unsigned int flags,
 const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev)
 {
 	return dev->ops->shots;
+}
+
+int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id)
+{
+	memset(id, 0, sizeof(*id));
+	return dev->ops->identify ? dev->ops->identify(dev, id) : -EOPNOTSUPP;
 }
 
 int stele_device_check(struct stele_device *dev)

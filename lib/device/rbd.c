@@ -117,12 +117,12 @@ static int rbd_resize_image(struct stele_device *dev, uint64_t size)
 
 static int check_fresh(struct stele_rbd *rbd, rbd_image_t image)
 {
-	char id[STELE_RBD_ID_SIZE] = "";
-	uint64_t shot = rbd->shot_id;
+	char id[sizeof(rbd->id.image)] = "";
+	uint64_t shot = rbd->id.shot;
 	bool is_protected;
 	int rc = rbd_get_id(image, id, sizeof(id));
 
-	if (!rc && strcmp(id, rbd->image_id))
+	if (!rc && strcmp(id, rbd->id.image))
 		return -ESTALE;
 	if (!rc && rbd->shot) {
 		rc = stele_rbd_shot_find(image, NULL, &shot, &is_protected);
@@ -148,6 +148,12 @@ static int rbd_check(struct stele_device *dev)
 	rc = check_fresh(rbd, image);
 	rbd_close(image);
 	return rc;
+}
+
+static int rbd_identify(struct stele_device *dev, struct stele_storage_id *id)
+{
+	*id = ((struct stele_rbd *)dev)->id;
+	return 0;
 }
 
 /* ---- open and close -------------------------------------------------------- */
@@ -176,6 +182,7 @@ static const struct stele_device_ops rbd_ops = {
 	.check = rbd_check,
 	.resize = rbd_resize_image,
 	.shots = &stele_rbd_shots,
+	.identify = rbd_identify,
 };
 
 /* Striped images have the boundary of their stripes. */
@@ -262,6 +269,7 @@ int stele_device_open_rbd(const char *path, const char *shot,
 	if (rc)
 		return rc;
 	rbd->base.writable = flags & STELE_DEVICE_WRITE;
+	rbd->base.fleeting = shot;
 	if (shot) {
 		rbd->shot = strdup(shot);
 		rc = rbd->shot ? 0 : -ENOMEM;

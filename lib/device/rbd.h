@@ -21,8 +21,6 @@
 #include "lib/device/backend.h"
 #include "lib/device/target_rbd.h"
 
-#define STELE_RBD_ID_SIZE 64
-
 /* From options, environment and defaults; see man/stele-rbd.7. */
 struct stele_rbd_settings {
 	char *conf;  /* NULL: where Ceph looks by itself */
@@ -51,8 +49,7 @@ struct stele_rbd {
 	struct stele_rbd_settings settings;
 	char *path;	   /* for messages: without options */
 	char *shot;	   /* NULL: the head */
-	uint64_t shot_id;
-	char image_id[STELE_RBD_ID_SIZE];
+	struct stele_storage_id id; /* known since link[0] was open */
 	_Atomic uint64_t size; /* bytes; never looked up for one transfer */
 	bool locked;	   /* by us: the exclusive lock, see rbd_lock.c */
 	struct stele_rbd_links *_Atomic links;
@@ -90,7 +87,7 @@ int stele_rbd_image(struct stele_rbd *rbd, rbd_image_t *image);
 int stele_rbd_ioctx(struct stele_rbd *rbd, rados_ioctx_t *io);
 /* The one for the next queue. */
 int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image);
-/* At open: link[0], which fills shot_id, image_id and size. Logged. */
+/* At open: link[0], which fills id and size. Logged. */
 int stele_rbd_links_open(struct stele_rbd *rbd);
 /* Also in a forked child, where it only forgets those of the parent. */
 void stele_rbd_links_close(struct stele_rbd *rbd);

@@ -130,9 +130,9 @@ static int copy_names(const struct stele_rbd *rbd, struct stele_rbd_access *out)
 	out->pool = strdup(name->pool);
 	out->ns = strdup(name->ns ? name->ns : "");
 	out->image = strdup(name->image);
-	out->image_id = strdup(rbd->image_id);
+	out->image_id = strdup(rbd->id.image);
 	out->shot = strdup(rbd->shot);
-	out->shot_id = rbd->shot_id;
+	out->shot_id = rbd->id.shot;
 	out->user = strdup(rbd->settings.user);
 	return out->pool && out->ns && out->image && out->image_id &&
 			       out->shot && out->user ?

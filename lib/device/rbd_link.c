@@ -55,24 +55,32 @@ static int explain_missing(const struct stele_rbd *rbd)
 	return -ENOENT;
 }
 
-/* The first time an id is learned; later it has to be that. */
-static int check_image_id(struct stele_rbd *rbd, rbd_image_t image)
+/* The first time ids are learned; later they have to be these. */
+static int check_ids(struct stele_rbd *rbd, const struct stele_rbd_link *link)
 {
-	char id[STELE_RBD_ID_SIZE] = "";
-	int rc = rbd_get_id(image, id, sizeof(id));
+	struct stele_storage_id id = {.shot = rbd->id.shot};
+	int rc = rados_cluster_fsid(link->cluster, id.cluster,
+				    sizeof(id.cluster));
 
+	if (rc < 0)
+		return rc;
+	id.pool = rados_ioctx_get_id(link->io);
+	rc = rbd_get_id(link->image, id.image, sizeof(id.image));
 	if (rc)
 		return rc;
-	if (*rbd->image_id && strcmp(rbd->image_id, id))
+	if (*rbd->id.cluster &&
+	    (strcmp(rbd->id.cluster, id.cluster) || rbd->id.pool != id.pool ||
+	     strcmp(rbd->id.image, id.image)))
 		return -ESTALE;
-	memcpy(rbd->image_id, id, sizeof(id));
+	if (!*rbd->id.cluster)
+		rbd->id = id;
 	return 0;
 }
 
 static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 {
-	const char *known = rbd->shot_id ? NULL : rbd->shot;
-	uint64_t id = rbd->shot_id;
+	const char *known = rbd->id.shot ? NULL : rbd->shot;
+	uint64_t id = rbd->id.shot;
 	bool is_protected;
 	int rc = stele_rbd_shot_find(image, known, &id, &is_protected);
 
@@ -99,7 +107,8 @@ static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 		return -ESTALE;
 	if (rc)
 		return stele_rbd_explain(rbd, "open", rc);
-	rbd->shot_id = id;
+	if (!rbd->id.shot)
+		rbd->id.shot = id;
 	return 0;
 }
 
@@ -120,7 +129,7 @@ int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 				     stele_rbd_explain(rbd, "open", rc);
 	}
 	if (!rc)
-		rc = check_image_id(rbd, out->image);
+		rc = check_ids(rbd, out);
 	if (!rc && rbd->shot)
 		rc = take_shot(rbd, out->image);
 	if (!rc)

@@ -91,11 +91,23 @@ static void mapped_close(struct stele_device *dev)
 	free(mapped);
 }
 
+static int mapped_check(struct stele_device *dev)
+{
+	return stele_device_check(((struct mapped *)dev)->inner);
+}
+
+static int mapped_identify(struct stele_device *dev, struct stele_storage_id *id)
+{
+	return stele_device_identify(((struct mapped *)dev)->inner, id);
+}
+
 static const struct stele_device_ops mapped_ops = {
 	.transfer = mapped_transfer,
 	.size = mapped_size,
 	.queue_open = mapped_queue_open,
 	.close = mapped_close,
+	.check = mapped_check,
+	.identify = mapped_identify,
 };
 
 /* False when an answer could end within a block of the device. */
@@ -137,6 +149,7 @@ int stele_device_wrap_mapped(struct stele_device *inner,
 	mapped->ops.name = stele_device_backend(inner);
 	mapped->base.ops = &mapped->ops;
 	mapped->base.writable = false;
+	mapped->base.below = inner;
 	mapped->inner = inner;
 	mapped->mapping = *mapping;
 	mapped->count = count;

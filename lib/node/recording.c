@@ -95,12 +95,18 @@ static void recording_close(struct stele_device *dev)
 	free(recording);
 }
 
+static int recording_check(struct stele_device *dev)
+{
+	return stele_device_check(((struct recording *)dev)->inner);
+}
+
 static const struct stele_device_ops recording_ops = {
 	.name = "recording",
 	.transfer = recording_transfer,
 	.size = recording_size,
 	.queue_open = recording_queue_open,
 	.close = recording_close,
+	.check = recording_check,
 };
 
 int stele_device_open_recording(struct stele_device *inner,
