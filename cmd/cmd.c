@@ -85,6 +85,10 @@ static bool names(const char *line, const char *target)
 	size_t size = at && at > target ? (size_t)(at - target)
 					: strlen(target);
 
+	/* Of RBD neither snapshot nor options; a path may hold all of these. */
+	if (strncmp(target, "rbd:", 4) == 0)
+		size = strcspn(target, "@?");
+
 	return size && memmem(line, strlen(line), target, size);
 }
 

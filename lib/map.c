@@ -11,6 +11,7 @@
 #include "lib/open.h"
 #include "lib/options.h"
 #include "lib/read/dataset.h"
+#include "lib/shot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,6 +95,10 @@ static int make_read_only(struct stele_mapping *mapping, int fd,
 	struct others others;
 	int now = 0, err;
 
+	if (*mapping->identity.storage.cluster) {
+		mapping->was_read_only = true; /* as every shot */
+		return 0;
+	}
 	if (!mapping->identity.rdev) {
 		stele_log_error(log, "cannot set '%s' read-only: it is no block device",
 				path);
@@ -147,6 +152,32 @@ static void release_attempt(struct attempt *attempt)
 	free(attempt->path);
 }
 
+/* Sets attempt->path, which any process here can open. */
+static int open_device(struct attempt *attempt,
+		       const struct stele_map_opts *opts,
+		       const struct stele_log *log, struct stele_device **dev)
+{
+	struct stele_target *target = &attempt->target;
+	int err;
+
+	if (stele_path_has_shots(target->path)) {
+		err = stele_snapshot_open_device(target, opts->backend, log,
+						 dev);
+		if (err)
+			return err;
+		attempt->path = stele_device_spell(*dev);
+		if (attempt->path)
+			return 0;
+		stele_device_close(*dev);
+		return -ENOMEM;
+	}
+	attempt->path = realpath(target->path, NULL);
+	if (!attempt->path)
+		return -errno;
+	return stele_device_open(attempt->path, NULL, 0, opts->backend, log,
+				 dev);
+}
+
 /* Open the snapshot, and keep what that reads. */
 static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 		  const struct stele_log *log)
@@ -154,15 +185,11 @@ static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 	struct stele_device *dev;
 	int err;
 
-	attempt->path = realpath(attempt->target.path, NULL);
-	if (!attempt->path)
-		return -errno;
-	err = stele_device_open_file(attempt->path, 0, opts->backend, log,
-				     &dev);
+	err = open_device(attempt, opts, log, &dev);
 	if (err)
 		return err;
 	attempt->fd = stele_device_fd(dev);
-	err = stele_identity_of_fd(attempt->fd, &attempt->mapping.identity);
+	err = stele_identity_of_device(dev, &attempt->mapping.identity);
 	if (err) {
 		stele_device_close(dev);
 		return err;
@@ -191,6 +218,10 @@ static void describe(struct attempt *attempt, const char *name, bool read_only)
 	memcpy(info->uuid, ds.uuid, sizeof(info->uuid));
 	memcpy(info->digest, ds.digest, sizeof(info->digest));
 	info->target = attempt->path;
+	strcpy(info->via, *attempt->mapping.identity.storage.cluster ?
+				  "librbd" :
+			  attempt->mapping.identity.rdev ? "device" :
+							   "file");
 	info->sample_count = ds.sample_count;
 	info->time = time(NULL);
 	info->read_only = read_only;

@@ -11,6 +11,7 @@
 #include "lib/image/snapshot.h"
 #include "lib/options.h"
 #include "lib/read/dataset.h"
+#include "lib/shot.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -80,16 +81,19 @@ static void forget_snapshot(struct stele_target *target)
 	target->pinned = false;
 }
 
-/* The mapping's device, but nothing of what was recorded. */
-static int open_plain(const struct stele_target *target,
+/* The device itself, also of a mapping: nothing of what was recorded. */
+static int open_plain(struct stele_target *target, bool whole,
 		      const struct stele_mapping *mapping, const char *backend,
 		      const struct stele_log *log, struct stele_device **dev)
 {
 	int err;
 
 	if (mapping->data)
-		return stele_mapping_open_device(mapping, backend, log, dev);
-	err = stele_device_open_file(target->path, 0, backend, log, dev);
+		return stele_mapping_open_device(mapping, whole, backend, log,
+						 dev);
+	err = whole ? stele_device_open(target->path, NULL, 0, backend, log,
+					dev) :
+		      stele_snapshot_open_device(target, backend, log, dev);
 	if (err == -ENOTBLK)
 		stele_log_error(log, "'%s' is neither a block device nor a regular file",
 				target->path);
@@ -108,8 +112,10 @@ int stele_target_open(const char *text, bool whole, const char *backend,
 	if (whole)
 		forget_snapshot(target);
 	err = stele_target_resolve(target, log, &mapping);
+	if (!target->snapshot && !target->pinned)
+		whole = true;
 	if (!err)
-		err = open_plain(target, &mapping, backend, log, dev);
+		err = open_plain(target, whole, &mapping, backend, log, dev);
 	stele_mapping_release(&mapping);
 	if (err)
 		stele_target_release(target);
@@ -140,7 +146,8 @@ int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
 		err = stele_device_open_mapped(&mapping, known.backend, &log,
 					       &dev);
 	else
-		err = open_plain(&target, &mapping, known.backend, &log, &dev);
+		err = open_plain(&target, false, &mapping, known.backend, &log,
+				 &dev);
 	if (!err)
 		err = stele_dataset_create(dev, &target, opts, out);
 out:

@@ -22,8 +22,9 @@ int stele_target_resolve(struct stele_target *target,
 
 /*
  * Parse, resolve, and open for reading the real device, whose newest state
- * shows: for what looks at an image as a whole. Release *target afterwards.
- * With `whole`, what stands behind the '@' is ignored.
+ * shows. Release *target afterwards. With `whole`, what stands behind the '@' is
+ * ignored; then, and without a snapshot, of storage that keeps shots it is the head; else what its
+ * snapshot is read through.
  * Return: as stele_image_open(), but for what is on the device.
  */
 int stele_target_open(const char *text, bool whole, const char *backend,

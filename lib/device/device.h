@@ -136,6 +136,11 @@ struct stele_device_ops {
 	/* Optional, of a resizable one: set the target's size. 0 or -errno. */
 	int (*resize)(struct stele_device *dev, uint64_t size);
 	const struct stele_shot_ops *shots; /* NULL: it keeps none */
+	/*
+	 * Optional: how any process of this machine spells it, whatever its
+	 * environment; malloc'ed, NULL: no memory.
+	 */
+	char *(*spell)(struct stele_device *dev);
 	/* Optional: which one it is. */
 	int (*identify)(struct stele_device *dev, struct stele_storage_id *id);
 };
@@ -217,6 +222,8 @@ bool stele_path_has_shots(const char *path);
 const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev);
 /* Is it still what was opened? 0; -ESTALE (a shot that was removed); errno. */
 int stele_device_check(struct stele_device *dev);
+/* See `spell`; without a shot. Only of targets that keep shots, else NULL. */
+char *stele_device_spell(struct stele_device *dev);
 /* Return: 0; -EOPNOTSUPP (a file, device or memory); errno. */
 int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id);
 

@@ -38,6 +38,11 @@ const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev)
 	return dev->ops->shots;
 }
 
+char *stele_device_spell(struct stele_device *dev)
+{
+	return dev->ops->spell ? dev->ops->spell(dev) : NULL;
+}
+
 int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id)
 {
 	memset(id, 0, sizeof(*id));

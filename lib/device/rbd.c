@@ -156,6 +156,23 @@ static int rbd_identify(struct stele_device *dev, struct stele_storage_id *id)
 	return 0;
 }
 
+/* The default user is left open: others may have a right of their own. */
+static char *rbd_spell(struct stele_device *dev)
+{
+	const struct stele_rbd *rbd = (struct stele_rbd *)dev;
+	struct stele_rbd_name name = rbd->name;
+	char *conf = NULL, *text;
+
+	if (rbd->settings.conf)
+		conf = realpath(rbd->settings.conf, NULL);
+	name.conf = conf ? conf : rbd->settings.conf;
+	if (strcmp(rbd->settings.user, STELE_RBD_USER_DEFAULT))
+		name.user = rbd->settings.user;
+	text = stele_rbd_name_format(&name);
+	free(conf);
+	return text;
+}
+
 /* ---- open and close -------------------------------------------------------- */
 
 static void rbd_close_device(struct stele_device *dev)
@@ -183,6 +200,7 @@ static const struct stele_device_ops rbd_ops = {
 	.resize = rbd_resize_image,
 	.shots = &stele_rbd_shots,
 	.identify = rbd_identify,
+	.spell = rbd_spell,
 };
 
 /* Striped images have the boundary of their stripes. */

@@ -21,6 +21,8 @@
 #include "lib/device/backend.h"
 #include "lib/device/target_rbd.h"
 
+#define STELE_RBD_USER_DEFAULT "admin"
+
 /* From options, environment and defaults; see man/stele-rbd.7. */
 struct stele_rbd_settings {
 	char *conf;  /* NULL: where Ceph looks by itself */

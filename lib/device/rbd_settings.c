@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USER_DEFAULT	    "admin"
 #define TIMEOUT_DEFAULT	    30u
 #define CONNECTIONS_DEFAULT 4u
 #define BLANKS		    " \t\n"
@@ -108,7 +107,7 @@ int stele_rbd_settings_get(const struct stele_rbd_name *name,
 	out->conf = conf ? strdup(conf) : ceph_argument("-c", "--conf");
 	out->user = user ? strdup(user) : ceph_user();
 	if (!out->user)
-		out->user = strdup(USER_DEFAULT);
+		out->user = strdup(STELE_RBD_USER_DEFAULT);
 	if (out->user && (out->conf || !conf))
 		return 0;
 	stele_rbd_settings_release(out);

@@ -65,10 +65,33 @@ int stele_identity_of_fd(int fd, struct stele_identity *out)
 	return identify(fd, "", AT_EMPTY_PATH, out);
 }
 
+int stele_identity_of_device(struct stele_device *dev,
+			     struct stele_identity *out)
+{
+	struct stele_storage_id id;
+	int err = stele_device_identify(dev, &id);
+
+	if (err == -EOPNOTSUPP)
+		return stele_identity_of_fd(stele_device_fd(dev), out);
+	if (err)
+		return err;
+	memset(out, 0, sizeof(*out));
+	out->storage = id;
+	return stele_device_size(dev, &out->size);
+}
+
+static bool storage_same(const struct stele_storage_id *a,
+			 const struct stele_storage_id *b)
+{
+	return !strcmp(a->cluster, b->cluster) && a->pool == b->pool &&
+	       !strcmp(a->image, b->image) && a->shot == b->shot;
+}
+
 bool stele_identity_same(const struct stele_identity *old,
 			 const struct stele_identity *now)
 {
-	return old->rdev == now->rdev && old->fsdev == now->fsdev &&
+	return storage_same(&old->storage, &now->storage) &&
+	       old->rdev == now->rdev && old->fsdev == now->fsdev &&
 	       old->inode == now->inode &&
 	       (old->size <= now->size || !now->size) &&
 	       (old->sequence == now->sequence || !old->sequence ||

@@ -163,12 +163,16 @@ int stele_device_wrap_mapped(struct stele_device *inner,
 }
 
 static int check_identity(const struct stele_mapping *mapping,
-			  struct stele_device *inner,
+			  struct stele_device *inner, bool head,
 			  const struct stele_log *log)
 {
 	struct stele_identity now;
-	int err = stele_identity_of_fd(stele_device_fd(inner), &now);
+	int err = stele_identity_of_device(inner, &now);
 
+	if (head) { /* the shot that was mapped is another thing */
+		now.storage.shot = mapping->identity.storage.shot;
+		now.size = mapping->identity.size;
+	}
 	if (!err && stele_identity_same(&mapping->identity, &now))
 		return 0;
 	stele_log_error(log, "'%s' is not what was mapped as '%s' any more (map it again)",
@@ -176,12 +180,17 @@ static int check_identity(const struct stele_mapping *mapping,
 	return err ? err : -ESTALE;
 }
 
-int stele_mapping_open_device(const struct stele_mapping *mapping,
+int stele_mapping_open_device(const struct stele_mapping *mapping, bool head,
 			      const char *backend, const struct stele_log *log,
 			      struct stele_device **out)
 {
-	int err = stele_device_open_file(mapping->info.target, 0, backend, log,
-					 out);
+	const char *target = mapping->info.target;
+	const bool has_shots = stele_path_has_shots(target);
+	int err = stele_device_open(target,
+				    has_shots && !head ?
+					    mapping->info.snapshot :
+					    NULL,
+				    0, backend, log, out);
 
 	if (err == -ENOENT || err == -ENOTBLK) {
 		stele_log_error(log, "'%s', mapped as '%s', is gone",
@@ -190,7 +199,7 @@ int stele_mapping_open_device(const struct stele_mapping *mapping,
 	}
 	if (err)
 		return err;
-	err = check_identity(mapping, *out, log);
+	err = check_identity(mapping, *out, head && has_shots, log);
 	if (err)
 		stele_device_close(*out);
 	return err;
@@ -201,7 +210,7 @@ int stele_device_open_mapped(struct stele_mapping *mapping, const char *backend,
 			     struct stele_device **out)
 {
 	struct stele_device *inner;
-	int err = stele_mapping_open_device(mapping, backend, log, &inner);
+	int err = stele_mapping_open_device(mapping, false, backend, log, &inner);
 
 	if (err) {
 		stele_mapping_release(mapping);

@@ -27,6 +27,8 @@ bool stele_mapping_is_stale(const struct stele_mapping *mapping)
 {
 	struct stele_identity now;
 
+	if (stele_path_has_shots(mapping->info.target))
+		return false;
 	return stele_identity_of_path(mapping->info.target, &now) ||
 	       !stele_identity_same(&mapping->identity, &now);
 }
@@ -64,6 +66,33 @@ int stele_mapping_each(int (*fn)(void *user,
 	}
 	free(entries);
 	return rc;
+}
+
+struct storage_search {
+	const struct stele_storage_id *id;
+	char *name;
+};
+
+static int compare_storage(void *user, const struct stele_mapping *mapping)
+{
+	const struct stele_storage_id *there = &mapping->identity.storage;
+	struct storage_search *search = user;
+
+	if (strcmp(there->cluster, search->id->cluster) ||
+	    there->pool != search->id->pool ||
+	    strcmp(there->image, search->id->image) ||
+	    (search->id->shot && search->id->shot != there->shot))
+		return 0;
+	snprintf(search->name, STELE_NAME_SIZE_MAX + 1, "%s",
+		 mapping->info.name);
+	return 1;
+}
+
+int stele_mapping_of_storage(const struct stele_storage_id *id, char *name)
+{
+	struct storage_search search = {id, name};
+
+	return stele_mapping_each(compare_storage, &search);
 }
 
 struct search {

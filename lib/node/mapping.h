@@ -27,6 +27,7 @@ struct stele_identity {
 	uint64_t inode;
 	uint64_t size;	   /* bytes */
 	uint64_t sequence; /* diskseq; of a file its time of birth, ns */
+	struct stele_storage_id storage; /* of RBD: then only size counts besides */
 };
 
 /*
@@ -35,6 +36,9 @@ struct stele_identity {
  */
 int stele_identity_of_path(const char *path, struct stele_identity *out);
 int stele_identity_of_fd(int fd, struct stele_identity *out);
+/* By what the storage says, else by the descriptor. */
+int stele_identity_of_device(struct stele_device *dev,
+			     struct stele_identity *out);
 /* It may have become larger meanwhile, as what images are appended to does. */
 bool stele_identity_same(const struct stele_identity *old,
 			 const struct stele_identity *now);
@@ -61,7 +65,7 @@ const char *stele_mapping_dir(void);
 int stele_mapping_load(const char *name, const struct stele_log *log,
 		       struct stele_mapping *out);
 void stele_mapping_release(struct stele_mapping *mapping);
-/* Is what it was made of gone, or another thing now? */
+/* Is what it was made of gone, or another thing now? Of RBD that is not asked. */
 bool stele_mapping_is_stale(const struct stele_mapping *mapping);
 /* Return: 0; -ENOENT; errno. */
 int stele_mapping_remove(const char *name);
@@ -79,6 +83,8 @@ int stele_mapping_each(int (*fn)(void *user,
  * bytes). Return: 0 no; 1 yes; errno.
  */
 int stele_mapping_of(const char *path, char *name);
+/* The same of an image that a storage keeps: of that shot, or (0) of any. */
+int stele_mapping_of_storage(const struct stele_storage_id *id, char *name);
 
 /*
  * A device that records the blocking reads that pass. Takes `inner`, also
@@ -98,9 +104,9 @@ int stele_mapping_save(const struct stele_mapping *mapping,
 
 /*
  * The real device of a mapping, if it is still the same (else -ESTALE,
- * logged).
+ * logged). With `head`, of storage that keeps shots, not the shot.
  */
-int stele_mapping_open_device(const struct stele_mapping *mapping,
+int stele_mapping_open_device(const struct stele_mapping *mapping, bool head,
 			      const char *backend, const struct stele_log *log,
 			      struct stele_device **out);
 /*

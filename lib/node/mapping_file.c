@@ -58,6 +58,28 @@ static bool get_name(const uint8_t *field, char *out)
 	return true;
 }
 
+/* Zero-padded, printable, with an end. */
+static bool get_text(const uint8_t *field, char *out, size_t size)
+{
+	size_t length = strnlen((const char *)field, size);
+
+	for (size_t i = 0; i < size; i++)
+		if (i < length ? field[i] <= ' ' || field[i] > '~' : field[i])
+			return false;
+	memcpy(out, field, size);
+	return length < size;
+}
+
+static bool get_storage(const struct stele_mapping_header *header,
+			struct stele_storage_id *out)
+{
+	out->pool = (int64_t)le64_get(header->pool);
+	out->shot = le64_get(header->shot);
+	return get_text(header->cluster, out->cluster, sizeof(out->cluster)) &&
+	       get_text(header->image, out->image, sizeof(out->image)) &&
+	       !*out->cluster == !*out->image && !*out->cluster == !out->shot;
+}
+
 static int decode_identity(const struct stele_mapping_header *header,
 			   struct stele_identity *out, const char **why)
 {
@@ -66,7 +88,10 @@ static int decode_identity(const struct stele_mapping_header *header,
 	out->inode = le64_get(header->inode);
 	out->size = le64_get(header->device_size);
 	out->sequence = le64_get(header->sequence);
-	if (out->rdev ? out->fsdev || out->inode : !out->inode)
+	if (!get_storage(header, &out->storage))
+		return bad(why, "identity of the storage", -EUCLEAN);
+	if (out->rdev ? out->fsdev || out->inode :
+			!out->inode && !*out->storage.cluster)
 		return bad(why, "identity", -EUCLEAN);
 	return 0;
 }
@@ -87,6 +112,9 @@ static int decode_fields(const struct stele_mapping_header *header,
 		return bad(why, "name", -EUCLEAN);
 	if (!get_name(header->snapshot, out->info.snapshot))
 		return bad(why, "snapshot's name", -EUCLEAN);
+	if (!get_text(header->via, out->info.via, sizeof(out->info.via)) ||
+	    !*out->info.via)
+		return bad(why, "way it is read", -EUCLEAN);
 	memcpy(out->info.uuid, header->uuid, sizeof(out->info.uuid));
 	memcpy(out->info.digest, header->digest, sizeof(out->info.digest));
 	out->info.sample_count = le64_get(header->sample_count);
@@ -133,7 +161,9 @@ static int decode_body(const uint8_t *data, size_t size,
 	int err;
 
 	if (target_size < 2 || target_size > STELE_MAPPING_TARGET_MAX ||
-	    target_size > rest || target[0] != '/' ||
+	    target_size > rest ||
+	    (*out->identity.storage.cluster ? !stele_path_has_shots(target) :
+					      target[0] != '/') ||
 	    strnlen(target, target_size) != target_size - 1)
 		return bad(why, "target", -EUCLEAN);
 	out->info.target = target;
@@ -269,6 +299,7 @@ static void put_header(const struct stele_mapping *mapping, uint64_t file_size,
 		       uint32_t target_size, uint32_t extent_count,
 		       struct stele_mapping_header *out)
 {
+	const struct stele_storage_id *id = &mapping->identity.storage;
 	const struct stele_mapping_info *info = &mapping->info;
 	uint32_t flags = 0;
 
@@ -296,6 +327,11 @@ static void put_header(const struct stele_mapping *mapping, uint64_t file_size,
 	memcpy(out->name, info->name, strnlen(info->name, STELE_NAME_SIZE_MAX));
 	memcpy(out->snapshot, info->snapshot,
 	       strnlen(info->snapshot, STELE_NAME_SIZE_MAX));
+	memcpy(out->via, info->via, strnlen(info->via, sizeof(out->via) - 1));
+	memcpy(out->cluster, id->cluster, sizeof(out->cluster));
+	memcpy(out->image, id->image, sizeof(out->image));
+	out->pool = le64_put((uint64_t)id->pool);
+	out->shot = le64_put(id->shot);
 }
 
 /* The whole file in memory, so that its checksum comes first. */

@@ -15,7 +15,7 @@
 #include "lib/node/mapping.h"
 
 #define STELE_MAPPING_MAGIC	 "\x93STELEMP"
-#define STELE_MAPPING_VERSION	 1u
+#define STELE_MAPPING_VERSION	 2u
 #define STELE_MAPPING_SIZE_MAX	 (UINT64_C(1) << 30)
 #define STELE_MAPPING_TARGET_MAX 4096u	     /* PATH_MAX, terminator included */
 #define STELE_MAPPING_EXTENTS_MAX (1u << 20)
@@ -48,8 +48,14 @@ struct stele_mapping_header {
 /*078*/	uint8_t digest[STELE_DIGEST_SIZE];
 /*098*/	uint8_t name[STELE_NAME_SIZE_MAX + 1]; /* zero-padded, as below */
 /*0d8*/	uint8_t snapshot[STELE_NAME_SIZE_MAX + 1];
+/*118*/	uint8_t via[16];
+/*128*/	uint8_t cluster[40]; /* with what follows: RBD, else zeros */
+/*150*/	uint8_t image[64];
+/*190*/	le64 pool;
+/*198*/	le64 shot;
 };
-STELE_CHECK_SIZE(struct stele_mapping_header, 0x118);
+STELE_CHECK_SIZE(struct stele_mapping_header, 0x1a0);
+STELE_CHECK_OFFSET(struct stele_mapping_header, via, 0x118);
 STELE_CHECK_OFFSET(struct stele_mapping_header, generation, 0x40);
 STELE_CHECK_OFFSET(struct stele_mapping_header, uuid, 0x68);
 STELE_CHECK_OFFSET(struct stele_mapping_header, snapshot, 0xd8);

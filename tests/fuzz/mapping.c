@@ -26,7 +26,9 @@ static void use(const struct stele_mapping *m, const uint8_t *file, size_t size)
 
 	input_assert(strlen(m->info.name) <= STELE_NAME_SIZE_MAX);
 	input_assert(strlen(m->info.snapshot) <= STELE_NAME_SIZE_MAX);
-	input_assert(m->info.target[0] == '/');
+	input_assert(m->info.target[0] == '/' ||
+		     stele_path_has_shots(m->info.target));
+	input_assert(strlen(m->info.via) < sizeof(m->info.via));
 	input_touch(m->info.target, strlen(m->info.target));
 	for (uint32_t i = 0; i < m->extent_count; i++) {
 		input_touch(at, le64_get(extents[i].size));

@@ -169,6 +169,7 @@ static void write_mapping(void)
 			.extent_count = le32_put(2),
 			.name = "cats",
 			.snapshot = "v1",
+			.via = "device",
 		},
 		.extents = {{le64_put(4096), le64_put(1024)},
 			    {le64_put(8192), le64_put(512)}},

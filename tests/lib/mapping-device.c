@@ -43,6 +43,7 @@ static void publish(const char *name)
 
 	snprintf(mapping.info.name, sizeof(mapping.info.name), "%s", name);
 	strcpy(mapping.info.snapshot, "v1");
+	strcpy(mapping.info.via, "file");
 	mapping.info.target = "/none";
 	if (stele_device_open_recording(make_image(), &recording) ||
 	    stele_dataset_create(recording, &any_snapshot, NULL, &ds))
@@ -126,7 +127,8 @@ static void check_open(void)
 static void check_edges(void)
 {
 	struct stele_mapping mapping = {
-		.info = {.name = "edges", .snapshot = "v1", .target = "/none"},
+		.info = {.name = "edges", .snapshot = "v1", .via = "file",
+			 .target = "/none"},
 		.identity = {.inode = 1},
 	};
 	struct stele_device *dev, *recording, *mapped;

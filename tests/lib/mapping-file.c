@@ -22,7 +22,7 @@
 
 #define DEVICE_SIZE (UINT64_C(1) << 20)
 #define TARGET	    "/dev/none"
-#define BODY	    0x118		     /* the target */
+#define BODY	    0x1a0		     /* the target */
 #define TABLE	    (BODY + sizeof(TARGET)) /* the extents, two of them */
 #define BYTES	    (TABLE + 32)
 
@@ -68,7 +68,7 @@ static void describe(struct stele_mapping *mapping)
 {
 	*mapping = (struct stele_mapping){
 		.info = {.name = "cats", .target = TARGET, .snapshot = "v1",
-			 .sample_count = 7, .time = -5, .read_only = true},
+			 .via = "device", .sample_count = 7, .time = -5, .read_only = true},
 		.identity = {.rdev = 0x701, .size = DEVICE_SIZE,
 			     .sequence = 9},
 		.generation = 3,
@@ -81,6 +81,47 @@ static void describe(struct stele_mapping *mapping)
 static uint8_t pattern(size_t i)
 {
 	return (uint8_t)(i * 7 + i / 512);
+}
+
+/* Of RBD: the ids of the storage instead of the kernel's. */
+static void check_storage(struct stele_device *recording)
+{
+	struct stele_mapping saved, loaded;
+	struct stele_storage_id *id = &saved.identity.storage;
+	char name[STELE_NAME_SIZE_MAX + 1];
+
+	describe(&saved);
+	saved.identity = (struct stele_identity){
+		.size = DEVICE_SIZE,
+		.storage = {.cluster = "c1", .pool = 2, .image = "i1", .shot = 3},
+	};
+	saved.info.target = "rbd:p/i?user=u";
+	strcpy(saved.info.name, "shot");
+	strcpy(saved.info.via, "librbd");
+	is_int(0, stele_mapping_save(&saved, recording, NULL), "saves a shot");
+	is_int(0, stele_mapping_load("shot", NULL, &loaded), "loads it");
+	is_string("rbd:p/i?user=u", loaded.info.target, "its target");
+	is_string("librbd", loaded.info.via, "how it is read");
+	ok(stele_identity_same(&saved.identity, &loaded.identity), "identity");
+	id->shot = 4;
+	ok(!stele_identity_same(&saved.identity, &loaded.identity),
+	   "another shot");
+	is_int(0, stele_mapping_of_storage(id, name), "which is not mapped");
+	id->shot = 0;
+	is_int(1, stele_mapping_of_storage(id, name), "but the image is");
+	is_string("shot", name, "by its name");
+	id->shot = 3;
+	is_int(1, stele_mapping_of_storage(id, name), "and that shot");
+	id->pool = 3;
+	is_int(0, stele_mapping_of_storage(id, name), "not in another pool");
+	saved.info.target = "/dev/none";
+	strcpy(saved.info.name, "bad");
+	is_int(0, stele_mapping_save(&saved, recording, NULL), "a path with ids");
+	stele_mapping_release(&loaded);
+	is_int(-EUCLEAN, stele_mapping_load("bad", NULL, &loaded),
+	       "is no mapping");
+	stele_mapping_remove("shot");
+	stele_mapping_remove("bad");
 }
 
 /* Reads two extents, in pieces that touch, overlap, and are out of order. */
@@ -150,6 +191,7 @@ static void check_round_trip(void)
 	is_string("cats", loaded.info.name, "name");
 	is_string(TARGET, loaded.info.target, "target");
 	is_string("v1", loaded.info.snapshot, "snapshot");
+	is_string("device", loaded.info.via, "how it is read");
 	is_blob(saved.info.uuid, loaded.info.uuid, 16, "uuid");
 	is_blob(saved.info.digest, loaded.info.digest, 32, "digest");
 	is_uint(7, loaded.info.sample_count, "sample count");
@@ -164,6 +206,7 @@ static void check_round_trip(void)
 	ok(same_bytes(&loaded), "bytes");
 	stele_mapping_release(&loaded);
 	stele_mapping_release(&loaded);
+	check_storage(recording);
 	stele_device_close(recording);
 	read_file("cats");
 	is_uint(BYTES + 512 + 8192, file_size, "size of the file");
@@ -186,7 +229,8 @@ static const struct {
 	{"a byte of a field", 0x48, 1, 1, RAW, -EBADMSG},
 	{"last byte", BYTES + 8703, 0x5a, 1, RAW, -EBADMSG},
 	{"version 0", 0x08, 0, 4, REPAIRED, -EOPNOTSUPP},
-	{"version 2", 0x08, 2, 4, REPAIRED, -EOPNOTSUPP},
+	{"version 1", 0x08, 1, 4, REPAIRED, -EOPNOTSUPP},
+	{"version 3", 0x08, 3, 4, REPAIRED, -EOPNOTSUPP},
 	{"file size, one more", 0x10, BYTES + 8705, 8, REPAIRED, -EUCLEAN},
 	{"file size, huge", 0x10, UINT64_MAX, 8, REPAIRED, -EUCLEAN},
 	{"neither device nor inode", 0x18, 0, 8, REPAIRED, -EUCLEAN},
@@ -201,6 +245,13 @@ static const struct {
 	{"empty snapshot", 0xd8, 0, 1, REPAIRED, -EUCLEAN},
 	{"bad snapshot", 0xd8, '.', 1, REPAIRED, -EUCLEAN},
 	{"snapshot not padded", 0x117, 'x', 1, REPAIRED, -EUCLEAN},
+	{"no way to read", 0x118, 0, 1, REPAIRED, -EUCLEAN},
+	{"way to read with a blank", 0x118, ' ', 1, REPAIRED, -EUCLEAN},
+	{"way to read not padded", 0x11f, 'x', 1, REPAIRED, -EUCLEAN},
+	{"cluster of nothing", 0x128, 'x', 1, REPAIRED, -EUCLEAN},
+	{"cluster not padded", 0x14f, 'x', 1, REPAIRED, -EUCLEAN},
+	{"image of no cluster", 0x150, 'x', 1, REPAIRED, -EUCLEAN},
+	{"shot of no image", 0x198, 1, 8, REPAIRED, -EUCLEAN},
 	{"no target", 0x5c, 0, 4, REPAIRED, -EUCLEAN},
 	{"target of one byte", 0x5c, 1, 4, REPAIRED, -EUCLEAN},
 	{"target too short", 0x5c, 9, 4, REPAIRED, -EUCLEAN},
