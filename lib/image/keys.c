@@ -4,6 +4,7 @@
  *
  * Both begin with the last page whose first key is not above the wanted one:
  * a binary search that reads one block per step. A walk of all keys needs none.
+ * A walk that seeks goes on in ever larger steps, then halves the last of them.
  */
 #include "lib/image/section.h"
 
@@ -11,6 +12,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PAGES_AHEAD_MAX 16u
 
 static int bad_page(const struct stele_keys_walk *walk, const char *why)
 {
@@ -34,27 +37,83 @@ static int next_in_page(struct stele_keys_walk *walk)
 	return ret < 0 ? bad_page(walk, why) : ret;
 }
 
+static uint64_t page_count(const struct stele_keys_walk *walk)
+{
+	return walk->section.size / STELE_BLOCK_SIZE;
+}
+
+/* Twice as many as before behind these, a single one anywhere else. */
+static uint32_t pages_wanted(const struct stele_keys_walk *walk, uint64_t page)
+{
+	const uint64_t left = page_count(walk) - page;
+	uint32_t count = 1;
+
+	if (walk->count && page == walk->first + walk->count)
+		count = walk->count * 2;
+	if (count > PAGES_AHEAD_MAX)
+		count = PAGES_AHEAD_MAX;
+	return count < left ? count : (uint32_t)left;
+}
+
+static int read_pages(struct stele_keys_walk *walk, uint64_t page,
+		      uint32_t count)
+{
+	int ret;
+
+	if (count > walk->room) {
+		free(walk->blocks);
+		walk->room = 0;
+		walk->blocks = stele_device_alloc(walk->image->dev,
+						  count * STELE_BLOCK_SIZE);
+		if (!walk->blocks)
+			return -ENOMEM;
+		walk->room = count;
+	}
+	walk->count = 0;
+	ret = stele_section_read(walk->image, walk->segment, &walk->section,
+				 page, count, walk->blocks);
+	if (ret < 0)
+		return ret;
+	walk->first = page;
+	walk->count = count;
+	return 0;
+}
+
 /* Read a page, and have the cursor at its first key. */
 static int open_page(struct stele_keys_walk *walk, uint64_t page)
 {
 	const char *why = "";
-	int ret;
+	int ret = 0;
 
 	walk->page = page;
-	ret = stele_section_read(walk->image, walk->segment, &walk->section,
-				 page, 1, walk->block);
+	if (page < walk->first || page - walk->first >= walk->count) {
+		uint32_t count = pages_wanted(walk, page);
+
+		ret = read_pages(walk, page, count);
+		/* What lies behind may be damaged: not yet our business. */
+		if (ret < 0 && count > 1)
+			ret = read_pages(walk, page, 1);
+	}
 	if (ret < 0)
 		return ret;
-	if (stele_keys_open(&walk->cursor, walk->block, &why) < 0)
+	if (stele_keys_open(&walk->cursor, &walk->blocks[page - walk->first],
+			    &why) < 0)
 		return bad_page(walk, why);
 	ret = next_in_page(walk);
 	return ret < 0 ? ret : 0;
 }
 
+static int compare_at(const struct stele_keys_walk *walk, const char *key,
+		      size_t size)
+{
+	return stele_key_compare(walk->cursor.key.key,
+				 walk->cursor.key.key_size, key, size);
+}
+
 /* Have the cursor at the first key of the last page that begins at or below. */
 static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 {
-	uint64_t low = 0, high = walk->section.size / STELE_BLOCK_SIZE;
+	uint64_t low = 0, high = page_count(walk);
 	int ret;
 
 	while (size && high - low > 1) {
@@ -63,8 +122,7 @@ static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 		ret = open_page(walk, middle);
 		if (ret < 0)
 			return ret;
-		if (stele_key_compare(walk->cursor.key.key,
-				      walk->cursor.key.key_size, key, size) > 0)
+		if (compare_at(walk, key, size) > 0)
 			high = middle;
 		else
 			low = middle;
@@ -79,7 +137,7 @@ static int advance(struct stele_keys_walk *walk)
 
 	if (ret != 0)
 		return ret;
-	if (walk->page + 1 >= walk->section.size / STELE_BLOCK_SIZE) {
+	if (walk->page + 1 >= page_count(walk)) {
 		walk->done = true;
 		return 0;
 	}
@@ -102,14 +160,8 @@ int stele_keys_walk_open(const struct stele_image *image,
 		walk->done = true;
 		return 0;
 	}
-	walk->block = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
-	if (!walk->block)
-		return -ENOMEM;
 	ret = seek_page(walk, from, from_size);
-	while (ret >= 0 && !walk->done &&
-	       stele_key_compare(walk->cursor.key.key,
-				 walk->cursor.key.key_size, from,
-				 from_size) < 0)
+	while (ret >= 0 && !walk->done && compare_at(walk, from, from_size) < 0)
 		ret = advance(walk);
 	walk->opened = true;
 	if (ret < 0)
@@ -128,9 +180,82 @@ int stele_keys_walk_next(struct stele_keys_walk *walk)
 	return advance(walk);
 }
 
+/* Within the page at hand. Return: 1; 0 (all of it is smaller); errors. */
+static int seek_in_page(struct stele_keys_walk *walk, const char *key,
+			size_t size)
+{
+	int ret = 1;
+
+	while (ret == 1 && compare_at(walk, key, size) < 0)
+		ret = next_in_page(walk);
+	return ret;
+}
+
+/*
+ * Open `page`. Return: 1 (the key wanted is in it, and the cursor there); 0
+ * otherwise, and *before (all of the page is smaller) or not (all is larger).
+ */
+static int try_page(struct stele_keys_walk *walk, uint64_t page,
+		    const char *key, size_t size, bool *before)
+{
+	int ret = open_page(walk, page);
+
+	if (ret < 0)
+		return ret;
+	*before = compare_at(walk, key, size) <= 0;
+	return *before ? seek_in_page(walk, key, size) : 0;
+}
+
+/* The page at hand is all smaller. Return: as seek. */
+static int seek_behind(struct stele_keys_walk *walk, const char *key,
+		       size_t size)
+{
+	uint64_t low = walk->page, high = page_count(walk), step = 1;
+	bool before = true;
+	int ret = 0;
+
+	while (ret == 0 && before && high - low > step) {
+		ret = try_page(walk, low + step, key, size, &before);
+		if (before)
+			low += step;
+		else
+			high = low + step;
+		step *= 2;
+	}
+	while (ret == 0 && high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		ret = try_page(walk, middle, key, size, &before);
+		if (before)
+			low = middle;
+		else
+			high = middle;
+	}
+	if (ret)
+		return ret;
+	if (high == page_count(walk)) {
+		walk->done = true;
+		return 0;
+	}
+	ret = open_page(walk, high);
+	return ret < 0 ? ret : 1;
+}
+
+int stele_keys_walk_seek(struct stele_keys_walk *walk, const char *key,
+			 size_t key_size)
+{
+	int ret;
+
+	if (walk->done)
+		return 0;
+	walk->opened = false;
+	ret = seek_in_page(walk, key, key_size);
+	return ret ? ret : seek_behind(walk, key, key_size);
+}
+
 void stele_keys_walk_release(struct stele_keys_walk *walk)
 {
-	free(walk->block);
+	free(walk->blocks);
 	memset(walk, 0, sizeof(*walk));
 	walk->done = true;
 }

@@ -29,13 +29,18 @@ int stele_segment_find_key(const struct stele_image *image,
 			   const struct stele_segment *segment, const char *key,
 			   size_t key_size, uint64_t *number, uint64_t *size);
 
-/* Walks the keys of one segment in order, from the first >= prefix on. */
+/*
+ * Walks the keys of one segment in order, from the first >= prefix on. Pages
+ * that follow each other are read several at a time, others one by one.
+ */
 struct stele_keys_walk {
 	const struct stele_image *image;
 	const struct stele_segment *segment;
 	struct stele_section section;
-	struct stele_disk_block *block; /* owned */
-	uint64_t page;			/* index of the block */
+	struct stele_disk_block *blocks; /* owned: pages that were read */
+	uint64_t first;			 /* index of the first of them */
+	uint32_t count, room;		 /* of them; that fit */
+	uint64_t page;			 /* index of the cursor's */
 	struct stele_keys_cursor cursor;
 	bool opened, done; /* opened: the first key has not been handed out */
 };
@@ -45,6 +50,13 @@ int stele_keys_walk_open(const struct stele_image *image,
 			 size_t from_size, struct stele_keys_walk *walk);
 /* Return: 1 (walk->cursor.key is set); 0 at the end; errors of read. */
 int stele_keys_walk_next(struct stele_keys_walk *walk);
+/*
+ * On to the first key at or behind `key`, which may be the one at hand; never
+ * back. Reads a number of pages that grows with the logarithm of the distance.
+ * Return: as next.
+ */
+int stele_keys_walk_seek(struct stele_keys_walk *walk, const char *key,
+			 size_t key_size);
 void stele_keys_walk_release(struct stele_keys_walk *walk);
 
 /* Digest of a number by the digests section. */

@@ -6,9 +6,12 @@
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/device/fault.h"
 #include "lib/image/section.h"
 
 enum { COUNT = 20000 };
@@ -66,6 +69,74 @@ static void check_walk(const char *from, uint64_t first)
 	is_int(0, stele_keys_walk_next(&walk), "and stays at its end");
 	ok(same && i == COUNT, "sees each key behind once, in order");
 	stele_keys_walk_release(&walk);
+	stele_keys_walk_release(&walk);
+}
+
+/* Seeks by strides of many lengths, to keys that are there and between them. */
+static void check_seek(uint64_t stride)
+{
+	struct stele_keys_walk walk;
+	uint64_t wrong = 0;
+	int ret = stele_keys_walk_open(&image, segment, "", 0, &walk);
+
+	for (uint64_t i = 0; ret >= 0 && i < COUNT; i += stride) {
+		const struct stele_key *key = &walk.cursor.key;
+		char text[64];
+
+		/* Behind sample i, or right at it. */
+		snprintf(text, sizeof(text), "%s%s", samples[i].key,
+			 i % 2 ? "" : "!");
+		ret = stele_keys_walk_seek(&walk, text, strlen(text));
+		if (i % 2 == 0 && i + 1 == COUNT)
+			wrong += ret != 0;
+		else
+			wrong += ret != 1 ||
+				 key->number != numbers[i + (i % 2 == 0)];
+	}
+	ok(ret >= 0, "seeks by %" PRIu64, stride);
+	is_uint(0, wrong, "each comes to the first key not before it");
+	is_int(0, stele_keys_walk_seek(&walk, "zzzz", 4), "a seek over the end");
+	is_int(0, stele_keys_walk_next(&walk), "stays there");
+	stele_keys_walk_release(&walk);
+}
+
+/* Few pages are read to seek, and each page once to walk. Last: wraps the device. */
+static void check_pages(void)
+{
+	struct stele_device *dev, *inner = image.dev;
+	struct stele_keys_walk walk;
+	const struct stele_fault_entry *entries;
+	struct stele_section section;
+	uint64_t pages, bytes = 0;
+	size_t count;
+
+	stele_descriptor_find_section(&segment->descriptor, STELE_BLOCK_KEYS,
+				      STELE_NO_FIELD, &section);
+	pages = section.size / STELE_BLOCK_SIZE;
+	if (stele_device_open_fault(inner, NULL, 0, &dev) < 0)
+		bail("no fault device");
+	image.dev = dev;
+	stele_keys_walk_open(&image, segment, "", 0, &walk);
+	while (stele_keys_walk_next(&walk) == 1)
+		continue;
+	stele_keys_walk_release(&walk);
+	entries = stele_fault_log(dev, &count);
+	for (size_t i = 0; i < count; i++)
+		bytes += entries[i].size;
+	is_uint(section.size, bytes, "a whole walk reads each page once");
+	ok(count < pages / 8, "several at a time (%zu reads of %" PRIu64
+	   " pages)", count, pages);
+
+	stele_fault_log_clear(dev);
+	stele_keys_walk_open(&image, segment, "", 0, &walk);
+	stele_keys_walk_seek(&walk, samples[10].key, strlen(samples[10].key));
+	stele_fault_log(dev, &count);
+	is_uint(1, count, "a seek within the page reads nothing");
+	stele_keys_walk_seek(&walk, samples[COUNT - 2].key,
+			     strlen(samples[COUNT - 2].key));
+	entries = stele_fault_log(dev, &count);
+	ok(pages > 60 && count < 20, "a seek to the end reads %zu of %" PRIu64
+	   " pages", count, pages);
 	stele_keys_walk_release(&walk);
 }
 
@@ -192,9 +263,12 @@ int main(void)
 	check_walk(samples[777].key, 777);
 	check_walk("class3/00019999", COUNT - 1);
 	check_walk("d", COUNT);
+	for (uint64_t stride = 1; stride < COUNT; stride = stride * 2 + 1)
+		check_seek(stride);
 	check_digests(hash);
 	check_forged(hash);
 	check_reads();
+	check_pages();
 	check_empty();
 	stele_hash_free(hash);
 	stele_snapshot_release(&snapshot);
