@@ -54,7 +54,7 @@ static int fake_scan(struct stele_source *source,
 			&fake->files[fake->backwards ? fake->count - 1 - i : i];
 		const struct stele_source_entry entry = {
 			.key = file->key, .key_size = strlen(file->key),
-			.size = file->size};
+			.size = file->size, .changed = file->changed};
 
 		ret = sink->entry(sink->user, &entry);
 		if (!ret && i % 256 == 0 && sink->tick(sink->user))
@@ -123,7 +123,7 @@ static ssize_t fake_read(struct stele_source_file *out, void *data, size_t size)
 		size = size < most ? size : most;
 	}
 	for (size_t i = 0; i < size; i++)
-		bytes[i] = byte_of(seed, at + i);
+		bytes[i] = byte_of(seed, at + i) ^ file->version;
 	open_files[out->handle].at += size;
 	return (ssize_t)size;
 }

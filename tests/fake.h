@@ -14,6 +14,8 @@ struct fake_file {
 	char *key;
 	uint64_t size;	     /* as scanned */
 	uint64_t size_now;   /* as read */
+	int64_t changed;     /* when, as scanned */
+	uint8_t version;     /* of its bytes: fake_byte() ^ version */
 	int open_error;	     /* negative errno */
 	int read_error;	     /* when `read_good` bytes were read */
 	uint64_t read_good;

@@ -148,12 +148,14 @@ static int tell_failed(struct scan *scan, const struct pending *what, int error)
 }
 
 static int tell_entry(struct scan *scan, const struct pending *what,
-		      uint64_t size)
+		      const struct statx *st)
 {
+	const int64_t mtime = st->stx_mtime.tv_sec, ctime = st->stx_ctime.tv_sec;
 	const struct stele_source_entry entry = {
 		.key = what->path,
 		.key_size = what->size,
-		.size = size,
+		.size = st->stx_size,
+		.changed = mtime > ctime ? mtime : ctime,
 	};
 	int ret;
 
@@ -190,7 +192,8 @@ static int visit_stat(struct visit *visit, const char *name,
 	struct statx st;
 
 	if (statx(visit->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  STATX_TYPE | STATX_SIZE | STATX_INO, &st) < 0)
+		  STATX_TYPE | STATX_SIZE | STATX_INO | STATX_MTIME | STATX_CTIME,
+		  &st) < 0)
 		return tell_failed(scan, what, -errno);
 	if (S_ISDIR(st.stx_mode))
 		return push(scan, visit->where, name);
@@ -200,7 +203,7 @@ static int visit_stat(struct visit *visit, const char *name,
 		return tell_skip(scan, STELE_SKIP_SPECIAL, what, 0);
 	if (is_avoided(scan->directory, &st))
 		return tell_skip(scan, STELE_SKIP_TARGET, what, 0);
-	return tell_entry(scan, what, st.stx_size);
+	return tell_entry(scan, what, &st);
 }
 
 static int visit_entry(struct visit *visit, const struct dirent *entry)

@@ -28,6 +28,11 @@ struct stele_source_entry {
 	size_t key_size; /* 1 to STELE_KEY_SIZE_MAX */
 	uint64_t size;	 /* bytes */
 	uint64_t place;	 /* the source's own, from scan to open; see ops->schema */
+	/*
+	 * When its bytes or its attributes changed last, seconds since 1970; of
+	 * an entry that a scan hands out. INT64_MAX: not known.
+	 */
+	int64_t changed;
 };
 
 struct stele_source_sink {

@@ -39,25 +39,48 @@ static uint32_t top_size(const struct stele_source_entry *entry)
 	return slash ? (uint32_t)(slash - entry->key) : 0;
 }
 
-static int add_group(struct stele_classes *classes, uint64_t ordinal,
-		     uint32_t name_size)
+/* A name more. */
+static int count_name(struct stele_classes *classes, size_t size)
 {
+	classes->count++;
+	classes->stream_size += sizeof(le16) + size;
+	return classes->stream_size > STELE_NAMES_SIZE_MAX ? -EOVERFLOW : 0;
+}
+
+int stele_classes_begin(struct stele_classes *classes,
+			const struct stele_base *base)
+{
+	int ret = 0;
+
+	classes->base = base;
+	for (uint32_t i = 0; i < base->names->count && !ret; i++)
+		ret = count_name(classes, strlen(base->names->names[i]));
+	classes->known_count = classes->count;
+	return ret;
+}
+
+static int add_group(struct stele_classes *classes, uint64_t ordinal,
+		     const char *name, uint32_t name_size)
+{
+	int64_t label = STELE_NO_CLASS;
 	struct stele_class *list;
 	int ret = stele_spill_grow(&classes->list,
 				   (classes->group_count + 1) * sizeof(*list));
 
 	if (ret < 0)
 		return ret;
+	if (classes->base && name_size)
+		label = stele_base_label(classes->base, name, name_size);
 	list = classes->list.data;
 	list[classes->group_count++] = (struct stele_class){
 		.first = ordinal,
 		.name_size = name_size,
+		.known = label != STELE_NO_CLASS,
+		.label = (uint32_t)label,
 	};
-	if (!name_size)
+	if (!name_size || label != STELE_NO_CLASS)
 		return 0;
-	classes->count++;
-	classes->stream_size += sizeof(le16) + name_size;
-	return classes->stream_size > STELE_NAMES_SIZE_MAX ? -EOVERFLOW : 0;
+	return count_name(classes, name_size);
 }
 
 static int find_groups(struct stele_classes *classes,
@@ -76,7 +99,7 @@ static int find_groups(struct stele_classes *classes,
 		if (i && size == last_size &&
 		    !memcmp(entry.key, last.key, size))
 			continue;
-		ret = add_group(classes, i, size);
+		ret = add_group(classes, i, entry.key, size);
 		if (ret < 0)
 			return ret;
 		last = entry;
@@ -113,25 +136,26 @@ static int compare(const void *a, const void *b, void *user)
 static int sort_names(struct stele_classes *classes,
 		      const struct stele_table *table)
 {
+	const uint32_t count = classes->count - classes->known_count;
 	struct naming naming = {.classes = classes, .table = table};
 	struct stele_class *list = classes->list.data;
 	uint32_t *sorted, at = 0;
 	int ret = stele_spill_grow(&classes->sorted,
-				   (uint64_t)classes->count * sizeof(*sorted));
+				   (uint64_t)count * sizeof(*sorted));
 
 	if (ret < 0)
 		return ret;
 	sorted = classes->sorted.data;
 	for (uint64_t i = 0; i < classes->group_count; i++)
-		if (list[i].name_size)
+		if (list[i].name_size && !list[i].known)
 			sorted[at++] = (uint32_t)i;
-	ret = stele_sort(&classes->sorted, classes->count, sizeof(*sorted),
-			 compare, NULL, &naming);
+	ret = stele_sort(&classes->sorted, count, sizeof(*sorted), compare,
+			 NULL, &naming);
 	if (ret < 0)
 		return ret;
 	sorted = classes->sorted.data;
-	for (uint32_t i = 0; i < classes->count; i++)
-		list[sorted[i]].label = i;
+	for (uint32_t i = 0; i < count; i++)
+		list[sorted[i]].label = classes->known_count + i;
 	return 0;
 }
 
@@ -141,7 +165,7 @@ int stele_classes_find(struct stele_classes *classes,
 	int found = find_groups(classes, table, forced);
 	int ret = 0;
 
-	if (found > 0 && classes->count)
+	if (found > 0 && classes->count > classes->known_count)
 		ret = sort_names(classes, table);
 	if (ret == 0 && found > 0)
 		return 1;
@@ -173,5 +197,9 @@ size_t stele_classes_name(const struct stele_classes *classes,
 	const struct naming naming = {.classes = classes, .table = table};
 	const uint32_t *sorted = classes->sorted.data;
 
-	return group_name(&naming, sorted[label], name);
+	if (label < classes->known_count) {
+		*name = classes->base->names->names[label];
+		return strlen(*name);
+	}
+	return group_name(&naming, sorted[label - classes->known_count], name);
 }

@@ -69,8 +69,8 @@ static int builder_tick(void *user)
 	return stele_builder_tick(user);
 }
 
-static int scan(struct stele_plan *plan, struct stele_builder *builder,
-		struct stele_source *source)
+int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
+		    struct stele_source *source)
 {
 	struct scanning scanning = {.plan = plan, .builder = builder};
 	const struct stele_source_sink sink = {
@@ -80,14 +80,19 @@ static int scan(struct stele_plan *plan, struct stele_builder *builder,
 		.tick = scan_tick,
 		.jobs = builder->opts.jobs,
 	};
+	struct timespec begin;
 	int ret;
 
+	clock_gettime(CLOCK_MONOTONIC, &begin);
 	plan->table.has_places = source->ops->schema != NULL;
-	ret = source->ops->scan(source, &sink);
+	ret = stele_builder_phase(builder, STELE_PHASE_SCAN, 0, 0);
+	if (!ret)
+		ret = source->ops->scan(source, &sink);
 	if (!ret && source->ops->schema)
 		source->ops->schema(source, &plan->schema);
 	if (!ret)
 		ret = stele_table_sort(&plan->table, builder_tick, builder);
+	builder->report->scan_seconds = stele_seconds_since(&begin);
 	return ret;
 }
 
@@ -124,6 +129,15 @@ static void take_schema(struct stele_plan *plan)
 	}
 }
 
+static void add_labels(struct stele_plan *plan, struct stele_builder *builder)
+{
+	plan->names[plan->descriptor.field_count] = (struct stele_plan_names){
+		plan->classes.count, plan->classes.stream_size};
+	set_field(plan, STELE_PLAN_LABEL_NAME, STELE_FIELD_I64);
+	plan->has_labels = true;
+	builder->report->class_count = plan->classes.count;
+}
+
 static int choose_fields(struct stele_plan *plan,
 			 struct stele_builder *builder)
 {
@@ -134,7 +148,7 @@ static int choose_fields(struct stele_plan *plan,
 		take_schema(plan);
 		return 0;
 	}
-	set_field(plan, "data", STELE_FIELD_BYTES);
+	set_field(plan, STELE_PLAN_DATA_NAME, STELE_FIELD_BYTES);
 	if (!(builder->opts.flags & STELE_BUILD_NO_LABELS))
 		ret = stele_classes_find(&plan->classes, &plan->table, forced);
 	if (ret == -EOVERFLOW) {
@@ -146,11 +160,28 @@ static int choose_fields(struct stele_plan *plan,
 	}
 	if (ret <= 0)
 		return ret;
-	plan->names[plan->descriptor.field_count] = (struct stele_plan_names){
-		plan->classes.count, plan->classes.stream_size};
-	set_field(plan, "label", STELE_FIELD_I64);
-	plan->has_labels = true;
-	builder->report->class_count = plan->classes.count;
+	add_labels(plan, builder);
+	return 0;
+}
+
+/* Those of a base, whatever the source looks like. */
+static int take_fields(struct stele_plan *plan, struct stele_builder *builder,
+		       const struct stele_base *base)
+{
+	int ret;
+
+	set_field(plan, STELE_PLAN_DATA_NAME, STELE_FIELD_BYTES);
+	if (!base->has_labels)
+		return 0;
+	ret = stele_classes_begin(&plan->classes, base);
+	if (!ret)
+		ret = stele_classes_find(&plan->classes, &plan->table, true);
+	if (ret == -EOVERFLOW)
+		stele_log_error(&builder->log,
+				"too many top directories for labels");
+	if (ret < 0)
+		return ret;
+	add_labels(plan, builder);
 	return 0;
 }
 
@@ -170,12 +201,9 @@ static void fill_report(const struct stele_plan *plan,
 	report->granule = d->granule;
 }
 
-int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
-		    struct stele_source *source)
+void stele_plan_init(struct stele_plan *plan,
+		     const struct stele_builder *builder)
 {
-	struct timespec begin;
-	int ret;
-
 	memset(plan, 0, sizeof(*plan));
 	plan->pool.budget = builder->opts.memory_size / 2;
 	plan->descriptor.boundary = builder->boundary;
@@ -184,13 +212,17 @@ int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
 	stele_spill_init(&plan->ordinals, &plan->pool);
 	stele_spill_init(&plan->numbers, &plan->pool);
 	stele_spill_init(&plan->runs, &plan->pool);
+}
+
+int stele_plan_layout(struct stele_plan *plan, struct stele_builder *builder,
+		      const struct stele_base *base)
+{
+	struct timespec begin;
+	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = stele_builder_phase(builder, STELE_PHASE_SCAN, 0, 0);
-	if (!ret)
-		ret = scan(plan, builder, source);
-	if (!ret)
-		ret = choose_fields(plan, builder);
+	ret = base ? take_fields(plan, builder, base) :
+		     choose_fields(plan, builder);
 	if (!ret)
 		ret = stele_layout_granule(plan, builder);
 	if (!ret)
@@ -201,8 +233,18 @@ int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
 		ret = stele_layout_segment(plan, builder);
 	if (!ret)
 		fill_report(plan, builder);
-	builder->report->scan_seconds = stele_seconds_since(&begin);
+	builder->report->scan_seconds += stele_seconds_since(&begin);
 	return ret;
+}
+
+int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
+		    struct stele_source *source)
+{
+	int ret;
+
+	stele_plan_init(plan, builder);
+	ret = stele_plan_scan(plan, builder, source);
+	return ret ? ret : stele_plan_layout(plan, builder, NULL);
 }
 
 void stele_plan_release(struct stele_plan *plan)

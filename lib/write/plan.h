@@ -28,6 +28,11 @@ struct stele_plan_names {
 	uint64_t stream_size;
 };
 
+#define STELE_PLAN_FIELDS_MAX  2u /* of what a directory makes */
+#define STELE_PLAN_FIELD_LABEL 1u
+#define STELE_PLAN_DATA_NAME   "data"
+#define STELE_PLAN_LABEL_NAME  "label"
+
 struct stele_plan {
 	struct stele_spill_pool pool;
 	struct stele_table table;
@@ -57,11 +62,23 @@ struct stele_plan_sample {
 	int64_t label;
 };
 
+void stele_plan_init(struct stele_plan *plan,
+		     const struct stele_builder *builder);
 /*
- * Scan and lay out. Fills the report as far as known. Release also on errors.
- * Return: 0; -ECANCELED; -EFBIG (a sample or the whole is larger than the format
- * allows); -EOVERFLOW (too many runs or names); errors of scan and grow.
+ * Fill the table, sorted. Return: 0; -ECANCELED; -EFBIG (a sample is larger than
+ * the format allows); errors of scan and grow.
  */
+int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
+		    struct stele_source *source);
+/*
+ * Lay out what is in the table, with the fields and labels of `base` (NULL: as
+ * the options and the source want them). Fills the report.
+ * Return: 0; -ECANCELED; -EFBIG; -EOVERFLOW (too many runs or names); -ENOSPC
+ * and the like of grow.
+ */
+int stele_plan_layout(struct stele_plan *plan, struct stele_builder *builder,
+		      const struct stele_base *base);
+/* All three. Release also on errors. */
 int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
 		    struct stele_source *source);
 void stele_plan_release(struct stele_plan *plan);

@@ -15,13 +15,20 @@
 #define KEY_SIZE_BITS 12u
 #define KEY_SIZE_MASK ((UINT64_C(1) << KEY_SIZE_BITS) - 1)
 _Static_assert(STELE_KEY_SIZE_MAX <= KEY_SIZE_MASK, "key size needs its bits");
-_Static_assert(STELE_SAMPLE_SIZE_MAX <= UINT64_MAX >> KEY_SIZE_BITS,
-	       "sample size needs its bits");
+#define SIZE_BITS     (64u - STELE_MARKS - KEY_SIZE_BITS)
+#define SIZE_MASK     ((UINT64_C(1) << SIZE_BITS) - 1)
+_Static_assert(STELE_SAMPLE_SIZE_MAX <= SIZE_MASK, "sample size needs its bits");
+#define MARK_SHIFT    (KEY_SIZE_BITS + SIZE_BITS)
 
 struct table_entry {
 	uint64_t key_offset;
-	uint64_t sizes; /* of the sample, then of the key in the low bits */
+	uint64_t sizes; /* marks, size of the sample, of the key in the low bits */
 };
+
+static uint64_t sample_size(const struct table_entry *entry)
+{
+	return entry->sizes >> KEY_SIZE_BITS & SIZE_MASK;
+}
 
 void stele_table_init(struct stele_table *table, struct stele_spill_pool *pool)
 {
@@ -65,6 +72,8 @@ int stele_table_add(struct stele_table *table,
 	entries[table->count].key_offset = key_offset;
 	entries[table->count].sizes =
 		entry->size << KEY_SIZE_BITS | entry->key_size;
+	if (entry->changed < table->since)
+		stele_table_mark(table, table->count, STELE_MARK_SETTLED);
 	table->keys_size = key_offset + entry->key_size;
 	table->count++;
 	table->payload_size += entry->size;
@@ -79,10 +88,76 @@ void stele_table_get(const struct stele_table *table, uint64_t ordinal,
 
 	entry->key = (const char *)table->keys.data + e->key_offset;
 	entry->key_size = e->sizes & KEY_SIZE_MASK;
-	entry->size = e->sizes >> KEY_SIZE_BITS;
+	entry->size = sample_size(e);
+	entry->changed = INT64_MAX;
 	entry->place = 0;
 	memcpy(&entry->place, entry->key - place_size(table),
 	       place_size(table));
+}
+
+bool stele_table_marked(const struct stele_table *table, uint64_t ordinal,
+			enum stele_mark mark)
+{
+	const struct table_entry *entries = table->entries.data;
+
+	return entries[ordinal].sizes >> MARK_SHIFT & mark;
+}
+
+void stele_table_mark(struct stele_table *table, uint64_t ordinal,
+		      enum stele_mark mark)
+{
+	struct table_entry *entries = table->entries.data;
+
+	entries[ordinal].sizes |= (uint64_t)mark << MARK_SHIFT;
+}
+
+/* Is the key of a sample before this one? */
+static bool is_before(const struct stele_table *table, uint64_t ordinal,
+		      const char *key, size_t key_size)
+{
+	struct stele_source_entry entry;
+
+	stele_table_get(table, ordinal, &entry);
+	return stele_key_compare(entry.key, entry.key_size, key, key_size) < 0;
+}
+
+uint64_t stele_table_seek(const struct stele_table *table, uint64_t from,
+			  const char *key, size_t key_size)
+{
+	uint64_t low = from, high = table->count, step = 1;
+
+	/* All below `low` are before the key; `high` is not. */
+	while (high - low >= step) {
+		if (!is_before(table, low + step - 1, key, key_size)) {
+			high = low + step - 1;
+			break;
+		}
+		low += step;
+		step *= 2;
+	}
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (is_before(table, middle, key, key_size))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void stele_table_filter(struct stele_table *table)
+{
+	struct table_entry *entries = table->entries.data;
+	uint64_t kept = 0;
+
+	for (uint64_t i = 0; i < table->count; i++) {
+		if (stele_table_marked(table, i, STELE_MARK_KNOWN))
+			table->payload_size -= sample_size(&entries[i]);
+		else
+			entries[kept++] = entries[i];
+	}
+	table->count = kept;
 }
 
 struct sorting {
@@ -117,8 +192,7 @@ static void drop_repeated(struct stele_table *table, struct sorting *sorting)
 	for (uint64_t i = 0; i < table->count; i++) {
 		if (kept && compare(&entries[kept - 1], &entries[i],
 				    sorting) == 0) {
-			table->payload_size -= entries[i].sizes >>
-					       KEY_SIZE_BITS;
+			table->payload_size -= sample_size(&entries[i]);
 			continue;
 		}
 		entries[kept++] = entries[i];

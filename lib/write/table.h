@@ -19,7 +19,16 @@ struct stele_table {
 	uint64_t count;
 	uint64_t payload_size; /* sum */
 	bool has_places;       /* entry->place is kept; set before any is added */
+	int64_t since;	       /* see STELE_MARK_SETTLED; set before any is added */
 };
+
+/* A few bits for each sample; from several threads if of different samples. */
+enum stele_mark {
+	STELE_MARK_SETTLED = 1 << 0,  /* last changed before table->since */
+	STELE_MARK_KNOWN = 1 << 1,    /* leave it out: see stele_table_filter() */
+	STELE_MARK_REPLACES = 1 << 2, /* stands for an older one of its key */
+};
+#define STELE_MARKS 4u /* bits */
 
 void stele_table_init(struct stele_table *table, struct stele_spill_pool *pool);
 void stele_table_release(struct stele_table *table);
@@ -33,8 +42,20 @@ int stele_table_add(struct stele_table *table,
  */
 int stele_table_sort(struct stele_table *table, int (*tick)(void *user),
 		     void *user);
-/* `ordinal` < count; the key lives as long as nothing is added. */
+/*
+ * `ordinal` < count; the key lives as long as nothing is added. Does not set
+ * entry->changed.
+ */
 void stele_table_get(const struct stele_table *table, uint64_t ordinal,
 		     struct stele_source_entry *entry);
+bool stele_table_marked(const struct stele_table *table, uint64_t ordinal,
+			enum stele_mark mark);
+void stele_table_mark(struct stele_table *table, uint64_t ordinal,
+		      enum stele_mark mark);
+/* The first ordinal from `from` on whose key is not before `key`; or count. */
+uint64_t stele_table_seek(const struct stele_table *table, uint64_t from,
+			  const char *key, size_t key_size);
+/* Drop the samples that are KNOWN; ordinals change, nothing else does. */
+void stele_table_filter(struct stele_table *table);
 
 #endif
