@@ -4,9 +4,10 @@
  *
  * id: place within the snapshot. number: place within a segment. The segments
  * of a snapshot have the same fields; the class names of a later one begin with
- * those of the one before, so the last one's are the snapshot's. Deleted numbers are a sorted list: the n-th
- * live one is found by binary search over deleted[j] - j; no bitmap, no table
- * per sample. Immutable after load; any thread may use it.
+ * those of the one before, so the last one's are the snapshot's. Deleted
+ * numbers are a sorted list: the n-th live one is found by binary search over
+ * deleted[j] - j; no bitmap, no table per sample. Immutable after load; any
+ * thread may use it.
  */
 #ifndef STELE_IMAGE_SNAPSHOT_H
 #define STELE_IMAGE_SNAPSHOT_H

@@ -81,7 +81,7 @@ static void test_errors(void)
 {
 	struct test_plan plan = {.segments = 2, .samples = 2000, .size_max = 9};
 	struct stele_fault_rule rule = {
-		.kind = STELE_FAULT_FAIL, .error = EIO, .count = 1};
+		.kind = STELE_FAULT_FAIL, .error = EIO};
 	char prefix[STELE_KEY_SIZE_MAX + 1] = {0};
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;

@@ -47,7 +47,7 @@ static void close_sides(void)
 		stele_dataset_close(sides[i]);
 }
 
-/* Reads on a side since it was opened, those outside of a section apart. */
+/* Blocks read of a section since its side was opened; other reads apart. */
 static uint64_t reads_of(int side, uint32_t segment, uint32_t type,
 			 uint64_t *others)
 {
@@ -64,11 +64,14 @@ static uint64_t reads_of(int side, uint32_t segment, uint32_t type,
 	begin = s->descriptor.offset + section.offset;
 	end = begin + section.size;
 	log = stele_fault_log(devices[side], &count);
-	for (size_t i = 0; i < count; i++)
-		inside += log[i].op == STELE_OP_READ &&
-			  log[i].offset >= begin &&
-			  log[i].offset + log[i].size <= end;
-	*others = count - inside;
+	*others = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (log[i].op == STELE_OP_READ && log[i].offset >= begin &&
+		    log[i].offset + log[i].size <= end)
+			inside += log[i].size / STELE_BLOCK_SIZE;
+		else
+			++*others;
+	}
 	return inside;
 }
 
