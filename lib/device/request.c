@@ -111,6 +111,9 @@ bool stele_request_advance(const struct stele_device *dev,
 		granule = limits->memory_align;
 	if (res == -EAGAIN || res == -EINTR)
 		return retry(request, (int)res);
+	/* Linux's word for a medium error; to us it would be the end. */
+	if (res == -ENODATA)
+		res = -EIO;
 	if (res < 0)
 		return finish(request, (int)res);
 	if (request->op == STELE_OP_FLUSH || request->op == STELE_OP_DISCARD)

@@ -7,7 +7,8 @@
  * are twice as many tickets as device reads in flight, so that the device has
  * work while checksums are computed. All memory is there from the start, but
  * for one thing: a sample whose checksum does not match is read once more, into
- * memory of its own. Only what arrives intact there is copied back.
+ * memory of its own. Only what arrives intact there is copied back. One that the
+ * device could not read (EIO) is read once more, too, by itself.
  */
 #include <errno.h>
 #include <limits.h>
@@ -314,6 +315,18 @@ static int bring_back(struct stele_reader *r, struct stele_ticket *ticket,
 	return status;
 }
 
+/*
+ * The kernel joins what is asked of neighbouring blocks into one command, and a
+ * block that cannot be read fails all of it. Alone, the others are good.
+ */
+static int read_alone(struct stele_reader *r, struct stele_ticket *ticket)
+{
+	r->stats.reread++;
+	return stele_device_read(r->ds->image.dev, ticket->memory,
+				 ticket->slot.read_offset,
+				 ticket->slot.read_size);
+}
+
 /* False: the sample is not finished, it is read again. */
 static bool finish(struct stele_reader *r, struct stele_ticket *ticket,
 		   struct stele_sample *sample)
@@ -321,6 +334,8 @@ static bool finish(struct stele_reader *r, struct stele_ticket *ticket,
 	int status = ticket->status;
 
 	*sample = (struct stele_sample){0};
+	if (status == -EIO)
+		status = read_alone(r, ticket);
 	if (!status) {
 		status = decode(r, ticket, sample);
 		if (status == -EBADMSG && !ticket->first &&

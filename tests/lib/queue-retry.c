@@ -46,6 +46,7 @@ static const struct test_case both[] = {
 	{"EINTR for ever", FAIL(FOR_EVER, EINTR), -EINTR, ALL_TRIES},
 	{"EIO", FAIL(1, EIO), -EIO, 1},
 	{"EILSEQ", FAIL(1, EILSEQ), -EILSEQ, 1},
+	{"ENODATA, of a bad block", FAIL(1, ENODATA), -EIO, 1},
 };
 
 static const struct test_case reads[] = {

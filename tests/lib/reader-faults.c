@@ -202,9 +202,13 @@ static void test_parts(void)
 		rule.offset = reads[part].offset;
 		rule.size = reads[part].size;
 		out = read_with(&t, part % 2 ? 2 : 64, &rule);
-		expect(&out, 1, -EIO, 0, "a part that fails");
+		expect(&out, 1, -EIO, 1, "a part that fails");
 		is_uint(id, out.failed_id, "it is the one");
 	}
+	/* As of a request that the kernel had joined with a bad one. */
+	rule.count = 1;
+	out = read_with(&t, 3, &rule);
+	expect(&out, 0, 0, 1, "a part that fails, but not by itself");
 	rule.kind = STELE_FAULT_FLIP;
 	rule.arg = 12345;
 	rule.count = 1;
