@@ -113,6 +113,16 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 				uint64_t avoid_inode,
 				const struct stele_log *log,
 				struct stele_source **out);
+/*
+ * The live samples of a snapshot, with its fields; a damaged one cannot be read
+ * (-EBADMSG, -EUCLEAN; logged). Image and snapshot must outlive it. `memory`:
+ * bytes that each thread reads with, at least STELE_RECORD_MEMORY_MIN.
+ * Return: 0; -ENOMEM.
+ */
+int stele_source_open_snapshot(const struct stele_image *image,
+			       const struct stele_snapshot *snapshot,
+			       uint64_t memory, const struct stele_log *log,
+			       struct stele_source **out);
 /* NULL is fine. */
 void stele_source_close(struct stele_source *source);
 

@@ -218,6 +218,13 @@ static bool is_ours(int error)
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
+/* What errno means to us, not to a filesystem. */
+static bool is_format_error(int error)
+{
+	return error == -ETXTBSY || error == -EBADMSG || error == -EUCLEAN ||
+	       error == -ESTALE;
+}
+
 int stele_builder_lost(struct stele_builder *builder, const char *key,
 		       size_t key_size, int error)
 {
@@ -231,7 +238,7 @@ int stele_builder_lost(struct stele_builder *builder, const char *key,
 	}
 	stele_log_error(&builder->log, "cannot read source '%s': %s",
 			stele_source_quote(key, key_size, text),
-			error == -ETXTBSY ? stele_strerror(error) :
-					    strerror(-error));
+			is_format_error(error) ? stele_strerror(error) :
+						 strerror(-error));
 	return error;
 }
