@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "format/block.h"
@@ -19,12 +18,6 @@
 #include "lib/node/mapping.h"
 
 #define NAMES_SIZE 512u
-/*
- * The kernel closes the files of a ring a moment after its process is gone: who
- * holds the target is one who still does after a second.
- */
-#define BUSY_TRIES   20
-#define BUSY_WAIT_NS 50000000
 
 static int check_mapped(const struct stele_claim *claim)
 {
@@ -49,21 +42,6 @@ static int check_mapped(const struct stele_claim *claim)
 	return -EBUSY;
 }
 
-static int open_patiently(struct stele_claim *claim, unsigned int flags,
-			  const char *backend)
-{
-	const struct timespec wait = {.tv_nsec = BUSY_WAIT_NS};
-	int ret = -EBUSY;
-
-	for (int i = 0; i < BUSY_TRIES && ret == -EBUSY; i++) {
-		if (i)
-			nanosleep(&wait, NULL);
-		ret = stele_device_open_file(claim->path, flags, backend,
-					     &claim->log, &claim->dev);
-	}
-	return ret;
-}
-
 /*
  * A path may lead elsewhere than a moment ago. What was not there then, and
  * was not made by us, is none that was asked about, either.
@@ -86,7 +64,8 @@ static int open_target(struct stele_claim *claim, const char *backend,
 		       const struct stat *asked)
 {
 	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL;
-	int ret = open_patiently(claim, flags, backend);
+	int ret = stele_device_open_patiently(claim->path, flags, backend,
+					      &claim->log, &claim->dev);
 	struct stat st;
 
 	if (ret == -ENOENT) {

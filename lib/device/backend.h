@@ -37,6 +37,10 @@ int stele_request_check(const struct stele_device *dev,
 bool stele_request_advance(const struct stele_device *dev,
 			   struct stele_request *request, ssize_t res);
 
+/* Add a finished request to what was written, if it is a write. */
+void stele_request_count(struct stele_device *dev,
+			 const struct stele_request *request);
+
 /* A file or block device. */
 struct stele_file {
 	struct stele_device base;

@@ -33,6 +33,7 @@ static int run(struct stele_device *dev, struct stele_request *request)
 					 request->offset + request->done,
 					 request->size - request->done);
 	} while (!stele_request_advance(dev, request, res));
+	stele_request_count(dev, request);
 	return request->status;
 }
 

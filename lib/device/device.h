@@ -180,6 +180,7 @@ struct stele_device {
 	 */
 	bool fleeting;
 	struct stele_device *below; /* where this one has old bytes; else NULL */
+	_Atomic uint64_t written; /* bytes that writes have transferred */
 };
 
 struct stele_queue {
@@ -199,7 +200,7 @@ enum stele_device_flags {
 	 * No other writer, readers welcome: O_EXCL on block devices, and a lock
 	 * that EXCL takes as well; on RBD the exclusive lock, not handed over.
 	 */
-	STELE_DEVICE_SOLE = 1 << 3,
+	STELE_DEVICE_SOLE = 1 << 3, /* with WRITE */
 };
 
 /*
@@ -218,6 +219,14 @@ int stele_device_open(const char *path, const char *shot, unsigned int flags,
 		      struct stele_device **out);
 /* Does this spell a target whose storage keeps shots ("rbd:...")? */
 bool stele_path_has_shots(const char *path);
+/*
+ * The same, and while a file or disk is busy again and again for a second: the
+ * kernel closes the files of a ring a moment after its process is gone.
+ */
+int stele_device_open_patiently(const char *path, unsigned int flags,
+				const char *backend,
+				const struct stele_log *log,
+				struct stele_device **out);
 /* The device's, or NULL. */
 const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev);
 /* Is it still what was opened? 0; -ESTALE (a shot that was removed); errno. */
@@ -234,7 +243,7 @@ int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id)
  * machine can tell. `backend`: NULL, "uring" or "threads"; NULL looks at
  * $STELE_BACKEND, then probes. Limits are read from the queue, never assumed.
  *
- * Return: 0; -EBUSY (EXCL: in use by another opener); -ENOTBLK (neither block
+ * Return: 0; -EBUSY (EXCL: in use by another opener; SOLE: by a writer); -ENOTBLK (neither block
  * device nor regular file); -EROFS; -EINVAL (unknown backend); -EOPNOTSUPP
  * (logical blocks over 4096: metadata could not be read); errno of open(2).
  */

@@ -27,7 +27,10 @@
 #include "lib/device/limits.h"
 
 #define FLAGS_KNOWN \
-	(STELE_DEVICE_WRITE | STELE_DEVICE_EXCL | STELE_DEVICE_CREATE)
+	(STELE_DEVICE_WRITE | STELE_DEVICE_EXCL | STELE_DEVICE_CREATE | \
+	 STELE_DEVICE_SOLE)
+/* The byte that writers lock: beyond all that a file or device can hold. */
+#define WRITER_BYTE (INT64_MAX - 1)
 
 /* ---- transfers ----------------------------------------------------------- */
 
@@ -245,7 +248,7 @@ static int open_descriptor(const char *path, unsigned int flags)
 	mode |= flags & STELE_DEVICE_WRITE ? O_RDWR : O_RDONLY;
 	if (flags & STELE_DEVICE_CREATE)
 		mode |= O_CREAT | O_EXCL;
-	else if (is_block && (flags & STELE_DEVICE_EXCL))
+	else if (is_block && (flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE)))
 		mode |= O_EXCL;
 	fd = open(path, mode, 0666);
 	return fd < 0 ? -errno : fd;
@@ -272,12 +275,42 @@ static int check_opened(struct stele_file *file)
 	return read_only ? -EROFS : 0;
 }
 
-static int lock(int fd, bool exclusive)
+/*
+ * One writer: a lock of the open file, which no reader takes and which goes
+ * with the last descriptor. Where a filesystem has none, an exclusive opener is
+ * content with its flock.
+ */
+static int lock_writer(int fd, bool exclusive)
 {
-	if (!flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) ||
-	    !exclusive)
+	struct flock writer = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = WRITER_BYTE,
+		.l_len = 1,
+	};
+
+	if (!fcntl(fd, F_OFD_SETLK, &writer))
 		return 0;
-	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (errno == EAGAIN || errno == EACCES)
+		return -EBUSY;
+	return exclusive ? 0 : -errno;
+}
+
+/*
+ * Who wants it alone takes the lock that readers share; a sole writer shares it
+ * with them, so that nobody has it alone. Mere readers take it if they get it.
+ */
+static int lock(int fd, unsigned int flags)
+{
+	bool exclusive = flags & STELE_DEVICE_EXCL;
+
+	if (flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) &&
+	    flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (!(flags & STELE_DEVICE_WRITE) ||
+	    !(flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE)))
+		return 0;
+	return lock_writer(fd, exclusive);
 }
 
 /*
@@ -307,7 +340,7 @@ static int set_up(struct stele_file *file, const char *path,
 	rc = check_opened(file);
 	if (rc)
 		return rc;
-	rc = lock(dev->fd, flags & STELE_DEVICE_EXCL);
+	rc = lock(dev->fd, flags);
 	if (rc)
 		return rc;
 	direct = make_direct(file, path);
@@ -328,8 +361,9 @@ int stele_device_open_file(const char *path, unsigned int flags,
 	struct stele_file *file;
 	int rc;
 
-	if ((flags & ~FLAGS_KNOWN) || ((flags & STELE_DEVICE_CREATE) &&
-				       !(flags & STELE_DEVICE_WRITE)))
+	if ((flags & ~(unsigned int)FLAGS_KNOWN) ||
+	    ((flags & (STELE_DEVICE_CREATE | STELE_DEVICE_SOLE)) &&
+	     !(flags & STELE_DEVICE_WRITE)))
 		return -EINVAL;
 	file = calloc(1, sizeof(*file));
 	if (!file)

@@ -273,7 +273,8 @@ static int check_openers(struct guard *guard)
 	return refuse(guard, node, "open in process ", by);
 }
 
-int stele_guard_in_use(const char *path, const struct stele_log *log)
+static int guard_target(const char *path, bool openers,
+			const struct stele_log *log)
 {
 	struct guard *guard;
 	struct stat st;
@@ -296,7 +297,7 @@ int stele_guard_in_use(const char *path, const struct stele_log *log)
 	if (err)
 		goto out;
 	err = check_holders(guard);
-	if (err)
+	if (err || !openers)
 		goto out;
 	err = check_openers(guard);
 out:
@@ -305,4 +306,14 @@ out:
 				path, strerror(-err));
 	free(guard);
 	return err;
+}
+
+int stele_guard_in_use(const char *path, const struct stele_log *log)
+{
+	return guard_target(path, true, log);
+}
+
+int stele_guard_claimed(const char *path, const struct stele_log *log)
+{
+	return guard_target(path, false, log);
 }

@@ -20,6 +20,17 @@
 int stele_guard_in_use(const char *path, const struct stele_log *log);
 
 /*
+ * The same without plain openers, for who changes an image beside its readers.
+ */
+int stele_guard_claimed(const char *path, const struct stele_log *log);
+
+/*
+ * "process 4711 (stele)": who holds the lock of a writer on it, as far as that can
+ * be seen. False: unknown, or nobody any more.
+ */
+bool stele_guard_writer(const char *path, char *by, size_t size);
+
+/*
  * Does the target carry a signature known to libblkid, or a partition table?
  * Every one found is logged (type, label, uuid, offset). Any failure to probe
  * is a refusal, too. A regular file that is not empty and carries nothing

@@ -6,9 +6,13 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/device/backend.h"
 #include "lib/device/target_rbd.h"
+
+#define BUSY_TRIES   20
+#define BUSY_WAIT_NS 50000000
 
 bool stele_path_has_shots(const char *path)
 {
@@ -31,6 +35,23 @@ int stele_device_open(const char *path, const char *shot, unsigned int flags,
 	if (shot)
 		return -EOPNOTSUPP;
 	return stele_device_open_file(path, flags, backend, log, out);
+}
+
+int stele_device_open_patiently(const char *path, unsigned int flags,
+				const char *backend,
+				const struct stele_log *log,
+				struct stele_device **out)
+{
+	const struct timespec wait = {.tv_nsec = BUSY_WAIT_NS};
+	const int tries = stele_path_has_shots(path) ? 1 : BUSY_TRIES;
+	int ret = -EBUSY;
+
+	for (int i = 0; i < tries && ret == -EBUSY; i++) {
+		if (i)
+			nanosleep(&wait, NULL);
+		ret = stele_device_open(path, NULL, flags, backend, log, out);
+	}
+	return ret;
 }
 
 const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev)

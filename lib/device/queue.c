@@ -116,6 +116,7 @@ static int reap_round(struct stele_queue *queue, unsigned int wanted,
 	for (int i = 0; i < n; i++) {
 		if (!settle(queue, raw[i], res[i]))
 			continue;
+		stele_request_count(queue->dev, raw[i]);
 		done[(*count)++] = raw[i];
 		queue->in_flight--;
 	}

@@ -288,6 +288,7 @@ int stele_device_open_rbd(const char *path, const char *shot,
 		return rc;
 	rbd->base.writable = flags & STELE_DEVICE_WRITE;
 	rbd->base.fleeting = shot;
+	rbd->base.resizable = rbd->base.writable;
 	if (shot) {
 		rbd->shot = strdup(shot);
 		rc = rbd->shot ? 0 : -ENOMEM;

@@ -10,6 +10,7 @@
 #include "lib/device/backend.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 #include "format/checked.h"
 
@@ -134,4 +135,12 @@ bool stele_request_advance(const struct stele_device *dev,
 	request->done += step;
 	request->retries = 0;
 	return false;
+}
+
+void stele_request_count(struct stele_device *dev,
+			 const struct stele_request *request)
+{
+	if (request->op == STELE_OP_WRITE)
+		atomic_fetch_add_explicit(&dev->written, request->done,
+					  memory_order_relaxed);
 }
