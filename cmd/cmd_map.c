@@ -5,6 +5,7 @@
 #include "cmd.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "json.h"
 #include "mapping.h"
@@ -12,44 +13,71 @@
 static const struct option longopts[] = {
 	{"json", no_argument, NULL, 'J'},
 	{"read-only", no_argument, NULL, 'r'},
+	{"via", required_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
-static int run(const char *target, const char *name, uint32_t flags, bool json)
+struct arguments {
+	const char *target, *name, *via;
+	uint32_t flags;
+	bool json;
+};
+
+/* What was chosen: of a device or file there is no choice. */
+static void print(const struct stele_mapping_info *info, bool json)
+{
+	if (json) {
+		json_line(mapping_json(info));
+		return;
+	}
+	puts(info->name);
+	if (!strcmp(info->via, "krbd") || !strcmp(info->via, "librbd"))
+		cmd_message("'%s' is read via %s", info->name, info->via);
+}
+
+static int run(const struct arguments *args)
 {
 	struct stele_mapping_info info = {0};
-	struct cmd_log log = {.target = target};
+	struct cmd_log log = {.target = args->target};
 	int error;
 
-	error = stele_map(target, name,
+	error = stele_map(args->target, args->name,
 			  &STELE_OPTS(stele_map_opts, .log = cmd_log_line,
-				      .log_user = &log, .flags = flags),
+				      .log_user = &log, .via = args->via,
+				      .flags = args->flags),
 			  &info);
 	if (error) {
 		cmd_open_error(&log, error, "map");
 		return cmd_finish(cmd_status_of(error));
 	}
-	if (json)
-		json_line(mapping_json(&info));
-	else
-		puts(info.name);
+	print(&info, args->json);
 	return cmd_finish(CMD_OK);
+}
+
+static bool is_via(const char *text)
+{
+	return !strcmp(text, "auto") || !strcmp(text, "krbd") ||
+	       !strcmp(text, "librbd");
 }
 
 int cmd_map(const struct cmd *cmd, int argc, char **argv)
 {
-	uint32_t flags = 0;
-	bool json = false;
+	struct arguments args = {0};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'J':
-			json = true;
+			args.json = true;
 			break;
 		case 'r':
-			flags |= STELE_MAP_READ_ONLY;
+			args.flags |= STELE_MAP_READ_ONLY;
+			break;
+		case 'v':
+			if (!is_via(optarg))
+				return cmd_misuse(cmd, "--via is auto, krbd or librbd");
+			args.via = optarg;
 			break;
 		case 'h':
 			return cmd_help(cmd);
@@ -59,5 +87,7 @@ int cmd_map(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind < 1 || argc - optind > 2)
 		return cmd_misuse(cmd, "map needs a TARGET and at most one NAME");
-	return run(argv[optind], argv[optind + 1], flags, json);
+	args.target = argv[optind];
+	args.name = argv[optind + 1];
+	return run(&args);
 }

@@ -24,9 +24,9 @@ static void print_row(void *user, const struct stele_mapping_info *info)
 	char count[TEXT_SIZE], since[TEXT_SIZE];
 
 	(void)user;
-	printf("%-16s %14s  %-23s  %s@%s%s%s\n", info->name,
+	printf("%-16s %14s  %-23s  %-6s  %s@%s%s%s\n", info->name,
 	       text_count(count, info->sample_count),
-	       text_time(since, info->time), target ? target : "?",
+	       text_time(since, info->time), info->via, target ? target : "?",
 	       info->snapshot, info->read_only ? " (read-only)" : "",
 	       info->stale ? " (stale: another device, or none)" : "");
 	free(target);
@@ -42,8 +42,8 @@ int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 	if (optind != argc)
 		return cmd_misuse(cmd, "maps takes no argument");
 	if (!json)
-		printf("%-16s %14s  %-23s  %s\n", "NAME", "SAMPLES", "SINCE",
-		       "TARGET");
+		printf("%-16s %14s  %-23s  %-6s  %s\n", "NAME", "SAMPLES",
+		       "SINCE", "VIA", "TARGET");
 	count = stele_maps(json ? print_json : print_row, NULL);
 	if (count < 0)
 		cmd_error(count, "cannot list mappings");

@@ -14,6 +14,7 @@ json_t *mapping_json(const struct stele_mapping_info *info)
 	if (info->target)
 		json_set_text(object, "target", info->target);
 	json_set_text(object, "snapshot", info->snapshot);
+	json_set_text(object, "via", info->via);
 	json_set_uuid(object, "uuid", info->uuid);
 	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
 	json_set_number(object, "samples", info->sample_count);

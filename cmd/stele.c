@@ -117,6 +117,9 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "      --json              print the mapping as a JSON object\n"
 	 "      --read-only         set the block device read-only until unmap\n"
+	 "      --via=WAY           of an RBD snapshot: krbd (the kernel's block\n"
+	 "                          device), librbd, or auto (default: krbd where\n"
+	 "                          it works)\n"
 	 "  -h, --help\n"},
 	{"unmap", cmd_unmap, "withdraw what map published",
 	 "unmap NAME...\n"

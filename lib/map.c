@@ -8,6 +8,7 @@
  * mapping goes that wants it so.
  */
 #include "format/catalog.h"
+#include "lib/map_krbd.h"
 #include "lib/open.h"
 #include "lib/options.h"
 #include "lib/read/dataset.h"
@@ -26,8 +27,11 @@
 static int get_options(const struct stele_map_opts *opts,
 		       struct stele_map_opts *known, struct stele_log *log)
 {
+	enum stele_via via;
 	int err = stele_options_get(opts, known, sizeof(*known));
 
+	if (!err)
+		err = stele_via_parse(known->via, &via);
 	if (!err && (known->flags & ~(uint32_t)STELE_MAP_READ_ONLY ||
 		     known->reserved))
 		err = -EINVAL;
@@ -143,13 +147,40 @@ struct attempt {
 	struct stele_dataset *ds;
 	char *path; /* resolved */
 	int fd;	    /* the device's */
+	bool published;
 };
 
 static void release_attempt(struct attempt *attempt)
 {
 	stele_dataset_close(attempt->ds);
+	if (!attempt->published) {
+		attempt->mapping.info.name[0] = '\0';
+		stele_map_krbd_close(&attempt->mapping, NULL);
+	}
 	stele_target_release(&attempt->target);
 	free(attempt->path);
+}
+
+/* Through librbd or the kernel. */
+static int open_shot(struct attempt *attempt, const struct stele_map_opts *opts,
+		     const struct stele_log *log, struct stele_device **dev)
+{
+	enum stele_via via;
+	int err = stele_snapshot_open_device(&attempt->target, opts->backend,
+					     log, dev);
+
+	if (err)
+		return err;
+	attempt->path = stele_device_spell(*dev);
+	if (!attempt->path) {
+		stele_device_close(*dev);
+		return -ENOMEM;
+	}
+	attempt->mapping.info.target = attempt->path;
+	stele_via_parse(opts->via, &via); /* is checked */
+	return stele_map_krbd_open(via, attempt->path, attempt->target.snapshot,
+				   opts->backend, log, dev,
+				   &attempt->mapping.attached);
 }
 
 /* Sets attempt->path, which any process here can open. */
@@ -157,21 +188,16 @@ static int open_device(struct attempt *attempt,
 		       const struct stele_map_opts *opts,
 		       const struct stele_log *log, struct stele_device **dev)
 {
-	struct stele_target *target = &attempt->target;
-	int err;
+	const char *path = attempt->target.path;
 
-	if (stele_path_has_shots(target->path)) {
-		err = stele_snapshot_open_device(target, opts->backend, log,
-						 dev);
-		if (err)
-			return err;
-		attempt->path = stele_device_spell(*dev);
-		if (attempt->path)
-			return 0;
-		stele_device_close(*dev);
-		return -ENOMEM;
+	if (stele_path_has_shots(path))
+		return open_shot(attempt, opts, log, dev);
+	if (opts->via && strcmp(opts->via, "auto") != 0) {
+		stele_log_error(log, "cannot map '%s' via %s: it is no RBD image",
+				path, opts->via);
+		return -EINVAL;
 	}
-	attempt->path = realpath(target->path, NULL);
+	attempt->path = realpath(path, NULL);
 	if (!attempt->path)
 		return -errno;
 	return stele_device_open(attempt->path, NULL, 0, opts->backend, log,
@@ -204,6 +230,13 @@ static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 				    &attempt->ds);
 }
 
+static const char *way(const struct stele_identity *identity)
+{
+	if (*identity->storage.cluster)
+		return identity->rdev ? "krbd" : "librbd";
+	return identity->rdev ? "device" : "file";
+}
+
 static void describe(struct attempt *attempt, const char *name, bool read_only)
 {
 	struct stele_mapping_info *info = &attempt->mapping.info;
@@ -218,10 +251,7 @@ static void describe(struct attempt *attempt, const char *name, bool read_only)
 	memcpy(info->uuid, ds.uuid, sizeof(info->uuid));
 	memcpy(info->digest, ds.digest, sizeof(info->digest));
 	info->target = attempt->path;
-	strcpy(info->via, *attempt->mapping.identity.storage.cluster ?
-				  "librbd" :
-			  attempt->mapping.identity.rdev ? "device" :
-							   "file");
+	strcpy(info->via, way(&attempt->mapping.identity));
 	info->sample_count = ds.sample_count;
 	info->time = time(NULL);
 	info->read_only = read_only;
@@ -271,6 +301,7 @@ static int publish(struct attempt *attempt, const struct stele_log *log)
 	if (err)
 		return err;
 	err = stele_mapping_save(mapping, attempt->recording, log);
+	attempt->published = !err;
 	if (err) {
 		struct stele_mapping nameless = *mapping;
 
@@ -343,10 +374,13 @@ int stele_unmap(const char *name, const struct stele_map_opts *opts)
 	if (err == -EINVAL || err == -ENOENT)
 		return err;
 	/* A damaged one is of no use to anybody, but in the way. */
-	if (!err)
+	if (!err) {
 		err = restore_writable(&mapping, &log);
-	else
+		if (!err)
+			err = stele_map_krbd_close(&mapping, &log);
+	} else {
 		stele_log_warning(&log, "'%s' is removed all the same", name);
+	}
 	if (!err || !mapping.data)
 		err = stele_mapping_remove(name);
 	stele_mapping_release(&mapping);

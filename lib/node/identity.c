@@ -69,19 +69,22 @@ int stele_identity_of_device(struct stele_device *dev,
 			     struct stele_identity *out)
 {
 	struct stele_storage_id id;
-	int err = stele_device_identify(dev, &id);
+	int err = stele_device_identify(dev, &id), fd = stele_device_fd(dev);
 
-	if (err == -EOPNOTSUPP)
-		return stele_identity_of_fd(stele_device_fd(dev), out);
-	if (err)
+	if (err && err != -EOPNOTSUPP)
 		return err;
-	memset(out, 0, sizeof(*out));
+	if (err || fd >= 0) {
+		err = stele_identity_of_fd(fd, out);
+	} else {
+		memset(out, 0, sizeof(*out));
+		err = stele_device_size(dev, &out->size);
+	}
 	out->storage = id;
-	return stele_device_size(dev, &out->size);
+	return err;
 }
 
-static bool storage_same(const struct stele_storage_id *a,
-			 const struct stele_storage_id *b)
+bool stele_storage_same(const struct stele_storage_id *a,
+			const struct stele_storage_id *b)
 {
 	return !strcmp(a->cluster, b->cluster) && a->pool == b->pool &&
 	       !strcmp(a->image, b->image) && a->shot == b->shot;
@@ -90,7 +93,7 @@ static bool storage_same(const struct stele_storage_id *a,
 bool stele_identity_same(const struct stele_identity *old,
 			 const struct stele_identity *now)
 {
-	return storage_same(&old->storage, &now->storage) &&
+	return stele_storage_same(&old->storage, &now->storage) &&
 	       old->rdev == now->rdev && old->fsdev == now->fsdev &&
 	       old->inode == now->inode &&
 	       (old->size <= now->size || !now->size) &&

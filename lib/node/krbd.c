@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define NODE_PREFIX    "/dev/rbd"
@@ -48,6 +49,26 @@ int stele_krbd_number(const char *node, uint32_t *number)
 	    !parse_number(node + size, number))
 		return -EINVAL;
 	return 0;
+}
+
+int stele_krbd_node_of(uint64_t rdev, char node[STELE_KRBD_NODE_SIZE])
+{
+	char path[64], link[PATH_MAX];
+	const char *name;
+	uint32_t number;
+	ssize_t size;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(rdev),
+		 minor(rdev));
+	size = readlink(path, link, sizeof(link) - 1);
+	if (size < 0)
+		return -ENOENT;
+	link[size] = '\0';
+	name = strrchr(link, '/');
+	if (snprintf(node, STELE_KRBD_NODE_SIZE, "/dev/%s",
+		     name ? name + 1 : link) >= STELE_KRBD_NODE_SIZE)
+		return -ENOENT;
+	return stele_krbd_number(node, &number) ? -ENOENT : 0;
 }
 
 /* ---- what the kernel says ------------------------------------------------- */

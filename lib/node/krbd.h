@@ -15,10 +15,7 @@
 #ifndef STELE_NODE_KRBD_H
 #define STELE_NODE_KRBD_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "lib/log.h"
+#include "lib/node/mapping.h"
 
 #define STELE_KRBD_SYSFS     "/sys/bus/rbd"
 #define STELE_KRBD_NODE_SIZE 32
@@ -72,5 +69,20 @@ int stele_krbd_detach(const char *sysfs, uint32_t number,
 /* "/dev/rbd0". Its number if `node` is one of these, else -EINVAL. */
 void stele_krbd_node(uint32_t number, char node[STELE_KRBD_NODE_SIZE]);
 int stele_krbd_number(const char *node, uint32_t *number);
+/* The node of the device with this st_rdev. Return: 0; -ENOENT. */
+int stele_krbd_node_of(uint64_t rdev, char node[STELE_KRBD_NODE_SIZE]);
+
+/* ---- krbd_device.c ----------------------------------------------------------- */
+
+/*
+ * A device for reading: the block device `node`, which is `storage`. Who doubts
+ * what it reads (stele_device_check()) asks Ceph for snapshot `shot` of `target`.
+ * Return: as stele_device_open_file().
+ */
+int stele_device_open_krbd(const char *node, const char *target,
+			   const char *shot,
+			   const struct stele_storage_id *storage,
+			   const char *backend, const struct stele_log *log,
+			   struct stele_device **out);
 
 #endif

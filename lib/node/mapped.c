@@ -5,6 +5,7 @@
  * A blocking read that begins within a recorded extent is answered from there,
  * as far as that goes; everything else goes to the device below. Read-only.
  */
+#include "lib/node/krbd.h"
 #include "lib/node/mapping_file.h"
 
 #include <errno.h>
@@ -170,8 +171,11 @@ static int check_identity(const struct stele_mapping *mapping,
 	int err = stele_identity_of_device(inner, &now);
 
 	if (head) { /* the shot that was mapped is another thing */
-		now.storage.shot = mapping->identity.storage.shot;
-		now.size = mapping->identity.size;
+		struct stele_storage_id storage = now.storage;
+
+		now = mapping->identity;
+		storage.shot = now.storage.shot;
+		now.storage = storage;
 	}
 	if (!err && stele_identity_same(&mapping->identity, &now))
 		return 0;
@@ -180,18 +184,37 @@ static int check_identity(const struct stele_mapping *mapping,
 	return err ? err : -ESTALE;
 }
 
+static int open_attached(const struct stele_mapping *mapping,
+			 const char *backend, const struct stele_log *log,
+			 struct stele_device **out)
+{
+	char node[STELE_KRBD_NODE_SIZE];
+	int err = stele_krbd_node_of(mapping->identity.rdev, node);
+
+	if (err)
+		return err;
+	return stele_device_open_krbd(node, mapping->info.target,
+				      mapping->info.snapshot,
+				      &mapping->identity.storage, backend, log,
+				      out);
+}
+
 int stele_mapping_open_device(const struct stele_mapping *mapping, bool head,
 			      const char *backend, const struct stele_log *log,
 			      struct stele_device **out)
 {
 	const char *target = mapping->info.target;
 	const bool has_shots = stele_path_has_shots(target);
-	int err = stele_device_open(target,
-				    has_shots && !head ?
-					    mapping->info.snapshot :
-					    NULL,
-				    0, backend, log, out);
+	int err;
 
+	if (has_shots && mapping->identity.rdev && !head)
+		err = open_attached(mapping, backend, log, out);
+	else
+		err = stele_device_open(target,
+					has_shots && !head ?
+						mapping->info.snapshot :
+						NULL,
+					0, backend, log, out);
 	if (err == -ENOENT || err == -ENOTBLK) {
 		stele_log_error(log, "'%s', mapped as '%s', is gone",
 				mapping->info.target, mapping->info.name);

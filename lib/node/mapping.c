@@ -6,7 +6,7 @@
  * meanwhile. A file that is no sound mapping is passed over; asking for it by
  * name says what is wrong with it.
  */
-#include "lib/node/mapping.h"
+#include "lib/node/krbd.h"
 
 #include "format/catalog.h"
 
@@ -25,12 +25,21 @@ const char *stele_mapping_dir(void)
 
 bool stele_mapping_is_stale(const struct stele_mapping *mapping)
 {
+	const char *path = mapping->info.target;
+	char node[STELE_KRBD_NODE_SIZE];
 	struct stele_identity now;
 
-	if (stele_path_has_shots(mapping->info.target))
-		return false;
-	return stele_identity_of_path(mapping->info.target, &now) ||
-	       !stele_identity_same(&mapping->identity, &now);
+	if (stele_path_has_shots(path)) {
+		if (!mapping->identity.rdev)
+			return false;
+		if (stele_krbd_node_of(mapping->identity.rdev, node))
+			return true;
+		path = node;
+	}
+	if (stele_identity_of_path(path, &now))
+		return true;
+	now.storage = mapping->identity.storage;
+	return !stele_identity_same(&mapping->identity, &now);
 }
 
 static int is_mapping_name(const struct dirent *entry)

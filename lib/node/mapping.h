@@ -27,7 +27,8 @@ struct stele_identity {
 	uint64_t inode;
 	uint64_t size;	   /* bytes */
 	uint64_t sequence; /* diskseq; of a file its time of birth, ns */
-	struct stele_storage_id storage; /* of RBD: then only size counts besides */
+	/* Of RBD; besides it only size counts, and of krbd its block device. */
+	struct stele_storage_id storage;
 };
 
 /*
@@ -36,18 +37,21 @@ struct stele_identity {
  */
 int stele_identity_of_path(const char *path, struct stele_identity *out);
 int stele_identity_of_fd(int fd, struct stele_identity *out);
-/* By what the storage says, else by the descriptor. */
+/* By what the storage says, and by the descriptor where there is one. */
 int stele_identity_of_device(struct stele_device *dev,
 			     struct stele_identity *out);
 /* It may have become larger meanwhile, as what images are appended to does. */
 bool stele_identity_same(const struct stele_identity *old,
 			 const struct stele_identity *now);
+bool stele_storage_same(const struct stele_storage_id *a,
+			const struct stele_storage_id *b);
 
 struct stele_mapping {
 	struct stele_mapping_info info; /* target points into `data` */
 	struct stele_identity identity;
 	uint64_t generation; /* of the superblock */
 	bool was_read_only;  /* the device, before info.read_only made it so */
+	bool attached;	     /* its krbd device is there for mappings alone */
 	void *data;	     /* the file, mmapped */
 	size_t data_size;
 	const void *extents; /* in data; see mapping_file.h */

@@ -93,6 +93,9 @@ static int decode_identity(const struct stele_mapping_header *header,
 	if (out->rdev ? out->fsdev || out->inode :
 			!out->inode && !*out->storage.cluster)
 		return bad(why, "identity", -EUCLEAN);
+	if (le32_get(header->flags) & STELE_MAPPING_ATTACHED &&
+	    (!out->rdev || !*out->storage.cluster))
+		return bad(why, "flags", -EUCLEAN);
 	return 0;
 }
 
@@ -103,7 +106,8 @@ static int decode_fields(const struct stele_mapping_header *header,
 	uint32_t flags = le32_get(header->flags);
 
 	if (flags & ~STELE_MAPPING_FLAGS_ALL ||
-	    flags == STELE_MAPPING_WAS_READ_ONLY)
+	    (flags & (STELE_MAPPING_READ_ONLY | STELE_MAPPING_WAS_READ_ONLY)) ==
+		    STELE_MAPPING_WAS_READ_ONLY)
 		return bad(why, "flags", -EUCLEAN);
 	if (le32_get(header->reserved))
 		return bad(why, "reserved field", -EUCLEAN);
@@ -121,6 +125,7 @@ static int decode_fields(const struct stele_mapping_header *header,
 	out->info.time = (int64_t)le64_get(header->time);
 	out->info.read_only = flags & STELE_MAPPING_READ_ONLY;
 	out->was_read_only = flags & STELE_MAPPING_WAS_READ_ONLY;
+	out->attached = flags & STELE_MAPPING_ATTACHED;
 	out->generation = le64_get(header->generation);
 	return decode_identity(header, &out->identity, why);
 }
@@ -307,6 +312,8 @@ static void put_header(const struct stele_mapping *mapping, uint64_t file_size,
 		flags |= STELE_MAPPING_READ_ONLY;
 	if (info->read_only && mapping->was_read_only)
 		flags |= STELE_MAPPING_WAS_READ_ONLY;
+	if (mapping->attached)
+		flags |= STELE_MAPPING_ATTACHED;
 	memset(out, 0, sizeof(*out));
 	memcpy(out->magic, STELE_MAPPING_MAGIC, sizeof(out->magic));
 	out->version = le32_put(STELE_MAPPING_VERSION);
