@@ -1,38 +1,230 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * change.c - snapshots come, get other names, and go
+ *
+ * Of a snapshot that goes, the shot goes first: cut short, the catalog still
+ * has the snapshot, and the next writer makes its shot anew. The other way round
+ * a shot would stay that no catalog knows.
  */
-#include "lib/stele.h"
+#include "lib/change.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-int stele_snapshot_create(const char *target, const char *base,
-			  const struct stele_key_ref *deleted, size_t deleted_count,
-			  const struct stele_change_opts *opts,
-			  struct stele_snapshot_info *out)
+#include "format/catalog.h"
+#include "lib/device/target.h"
+#include "lib/node/mapping.h"
+#include "lib/options.h"
+#include "lib/withdrawn.h"
+
+int stele_change_init(struct stele_change *change,
+		      const struct stele_change_opts *opts, uint32_t flags)
 {
-	(void)target;
-	(void)base;
-	(void)deleted;
-	(void)deleted_count;
-	(void)opts;
-	(void)out;
-	return -EOPNOTSUPP;
+	int ret;
+
+	memset(change, 0, sizeof(*change));
+	ret = stele_options_get(opts, &change->opts, sizeof(change->opts));
+	if (ret < 0)
+		return ret;
+	change->log = (struct stele_log){change->opts.log,
+					 change->opts.log_user};
+	if ((change->opts.flags & ~flags) || change->opts.reserved ||
+	    change->opts.grace > INT64_MAX / 2)
+		return -EINVAL;
+	return stele_options_time(change->opts.time, &change->log,
+				  &change->opts.time);
+}
+
+/* ---- what stands against it ------------------------------------------------ */
+
+struct mapped {
+	const struct stele_writer *writer;
+	const char *path; /* resolved */
+	const char *snapshot;
+	char name[STELE_NAME_SIZE_MAX + 1]; /* found */
+};
+
+/* The same place on a device or file, or the same RBD image, by what is given. */
+static bool same_target(const char *a, const char *b)
+{
+	size_t size = strcspn(a, "?");
+
+	if (!stele_path_has_shots(a) || !stele_path_has_shots(b))
+		return !strcmp(a, b);
+	return size == strcspn(b, "?") && !memcmp(a, b, size);
+}
+
+static int find_mapped(void *user, const struct stele_mapping *mapping)
+{
+	struct mapped *mapped = user;
+	const struct stele_mapping_info *info = &mapping->info;
+
+	if (strcmp(info->snapshot, mapped->snapshot) != 0 ||
+	    memcmp(info->uuid, mapped->writer->image.sb.uuid,
+		   sizeof(info->uuid)) != 0 ||
+	    !same_target(info->target, mapped->path))
+		return 0;
+	snprintf(mapped->name, sizeof(mapped->name), "%s", info->name);
+	return 1;
+}
+
+/* Refuse what is mapped on this machine: its name would be dead. */
+static int check_mapped(const struct stele_writer *writer, const char *snapshot)
+{
+	const char *path = writer->target.path;
+	struct mapped mapped = {.writer = writer, .snapshot = snapshot};
+	char *resolved = NULL;
+	int ret = 0;
+
+	/* A writer without a name works on what nobody can have mapped. */
+	if (!path)
+		return 0;
+	if (!stele_path_has_shots(path))
+		resolved = realpath(path, NULL);
+	mapped.path = resolved ? resolved : path;
+	ret = stele_mapping_each(find_mapped, &mapped);
+	free(resolved);
+	if (ret <= 0)
+		return ret;
+	stele_log_error(&writer->log,
+			"snapshot '%s' of '%s' is mapped as '%s' on this "
+			"machine (unmap it first)",
+			snapshot, path, mapped.name);
+	return -EBUSY;
+}
+
+/* Where the storage keeps shots, they have readers that cannot be seen. */
+static int check_readers(const struct stele_writer *writer,
+			 const struct stele_change *change,
+			 const char *snapshot)
+{
+	if (!stele_device_shots(writer->image.dev) || change->opts.grace ||
+	    (change->opts.flags & STELE_CHANGE_FORCE))
+		return 0;
+	stele_log_error(&writer->log,
+			"who reads snapshot '%s' of '%s' cannot be seen: give "
+			"them time with a grace period, or use force",
+			snapshot, writer->target.path ? writer->target.path :
+							"");
+	return -EBUSY;
+}
+
+/* What becomes of the shot of a snapshot that goes. */
+static int drop_shot(const struct stele_writer *writer,
+		     const struct stele_change *change, const char *snapshot)
+{
+	struct stele_device *dev = writer->image.dev;
+
+	if (!stele_device_shots(dev))
+		return 0;
+	if (change->opts.flags & STELE_CHANGE_FORCE)
+		return stele_withdrawn_remove(dev, &writer->log, snapshot);
+	return stele_withdrawn_make(dev, &writer->log, snapshot,
+				    change->opts.time +
+					    (int64_t)change->opts.grace);
+}
+
+/* ---- delete, rename ------------------------------------------------------------ */
+
+int stele_change_delete(struct stele_writer *writer,
+			const struct stele_change *change, const char *name)
+{
+	int ret;
+
+	if (!stele_edit_snapshot(&writer->edit, name))
+		return -ENOENT;
+	ret = check_mapped(writer, name);
+	if (ret == 0)
+		ret = check_readers(writer, change, name);
+	if (ret == 0)
+		ret = stele_edit_remove_snapshot(&writer->edit, name);
+	if (ret == 0)
+		ret = drop_shot(writer, change, name);
+	if (ret == 0)
+		ret = stele_writer_commit(writer, change->opts.time);
+	return ret;
+}
+
+int stele_change_rename(struct stele_writer *writer,
+			const struct stele_change *change, const char *from,
+			const char *to)
+{
+	int ret;
+
+	if (!stele_name_ok(to, strlen(to))) {
+		stele_log_error(&writer->log, "'%s' cannot be a name", to);
+		return -EINVAL;
+	}
+	if (!stele_edit_snapshot(&writer->edit, from))
+		return -ENOENT;
+	if (!strcmp(from, to))
+		return 0;
+	if (stele_edit_snapshot(&writer->edit, to)) {
+		stele_log_error(&writer->log,
+				"there is a snapshot '%s' already", to);
+		return -EEXIST;
+	}
+	ret = check_mapped(writer, from);
+	if (ret == 0)
+		ret = check_readers(writer, change, from);
+	if (ret == 0)
+		ret = stele_edit_rename_snapshot(&writer->edit, from, to);
+	if (ret == 0)
+		ret = drop_shot(writer, change, from);
+	if (ret == 0)
+		ret = stele_writer_commit(writer, change->opts.time);
+	return ret;
+}
+
+/* ---- from the outside ------------------------------------------------------------- */
+
+int stele_change_open(struct stele_change *change, const char *target,
+		      struct stele_writer *writer)
+{
+	int ret = stele_writer_open(writer, target, change->opts.backend,
+				    &change->log);
+
+	if (ret == 0 && !writer->target.snapshot) {
+		stele_log_error(&change->log,
+				"'%s' names no snapshot (write TARGET@NAME)",
+				target);
+		ret = -EINVAL;
+	}
+	return ret;
 }
 
 int stele_snapshot_rename(const char *target, const char *name,
 			  const struct stele_change_opts *opts)
 {
-	(void)target;
-	(void)name;
-	(void)opts;
-	return -EOPNOTSUPP;
+	struct stele_writer writer = {0};
+	struct stele_change change;
+	int ret = stele_change_init(&change, opts, STELE_CHANGE_FORCE);
+
+	if (ret < 0)
+		return ret;
+	ret = name ? stele_change_open(&change, target, &writer) : -EINVAL;
+	if (ret == 0)
+		ret = stele_change_rename(&writer, &change,
+					  writer.target.snapshot, name);
+	stele_writer_close(&writer);
+	return ret;
 }
 
 int stele_snapshot_delete(const char *target,
 			  const struct stele_change_opts *opts)
 {
-	(void)target;
-	(void)opts;
-	return -EOPNOTSUPP;
+	struct stele_writer writer = {0};
+	struct stele_change change;
+	int ret = stele_change_init(&change, opts, STELE_CHANGE_FORCE);
+
+	if (ret < 0)
+		return ret;
+	ret = stele_change_open(&change, target, &writer);
+	if (ret == 0)
+		ret = stele_change_delete(&writer, &change,
+					  writer.target.snapshot);
+	stele_writer_close(&writer);
+	return ret;
 }

@@ -10,10 +10,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/image/copies.h"
+
+#define ATTEMPTS_MAX   64  /* to read a state that stays while it is read */
+#define HELD_LINES_MAX 16u /* messages of one attempt */
+#define HELD_LINE_SIZE 256u
 
 /* Of several reasons the one that says most; 4: not about the content. */
 static int error_rank(int error)
@@ -156,10 +161,13 @@ static int check_size(const struct stele_superblock *sb, uint64_t target_size,
 	return -ENODATA;
 }
 
-/* Take the best ready copy whose catalog decodes. */
+/*
+ * Take the best ready copy whose catalog decodes. *passed: why a better one was
+ * passed over, or 0.
+ */
 static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		       const struct stele_copies *copies,
-		       struct stele_image *image)
+		       struct stele_image *image, int *passed)
 {
 	uint64_t target_size;
 	int error = 0;
@@ -184,7 +192,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 			image->slot = (unsigned int)i % 2;
 			return 0;
 		}
-		error = worse(error, ret);
+		*passed = error = worse(error, ret);
 	}
 	if (error)
 		return error;
@@ -193,25 +201,100 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	return -ENODATA;
 }
 
-int stele_image_load(struct stele_device *dev, const struct stele_log *log,
+/* ---- an image that is changed meanwhile ------------------------------------ */
+
+/*
+ * Messages of an attempt, until it is known whether it counts. What a commit
+ * did under our eyes is not damage.
+ */
+struct held_log {
+	enum stele_log_level level[HELD_LINES_MAX];
+	char line[HELD_LINES_MAX][HELD_LINE_SIZE];
+	unsigned int count;
+};
+
+static void hold_line(void *user, enum stele_log_level level, const char *line)
+{
+	struct held_log *held = user;
+
+	if (held->count == HELD_LINES_MAX)
+		return;
+	held->level[held->count] = level;
+	snprintf(held->line[held->count++], HELD_LINE_SIZE, "%s", line);
+}
+
+static void tell_held(const struct held_log *held, const struct stele_log *log)
+{
+	for (unsigned int i = 0; i < held->count; i++)
+		stele_log_emit(log, held->level[i], "%s", held->line[i]);
+}
+
+/* Has somebody committed since these were read? */
+static bool has_changed(struct stele_device *dev,
+			const struct stele_copies *copies)
+{
+	struct stele_copies now;
+
+	if (stele_copies_read(dev, &now) < 0)
+		return false;
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		if (now.copy[i].error != copies->copy[i].error ||
+		    now.copy[i].sb.generation != copies->copy[i].sb.generation ||
+		    now.copy[i].sb.catalog_crc != copies->copy[i].sb.catalog_crc)
+			return true;
+	return false;
+}
+
+/* Return: as load; -EAGAIN: what was read is of two states of the image. */
+static int load_once(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
 	struct stele_copies copies;
+	int passed = 0;
 	int ret;
 
-	memset(out, 0, sizeof(*out));
 	ret = stele_copies_read(dev, &copies);
 	if (ret < 0)
 		return ret;
 	ret = judge_copies(&copies, log);
 	if (ret == 0)
-		ret = select_copy(dev, log, &copies, out);
+		ret = select_copy(dev, log, &copies, out, &passed);
+	if (passed && has_changed(dev, &copies)) {
+		free(out->catalog_blocks);
+		ret = -EAGAIN;
+	}
+	if (ret < 0)
+		return ret;
+	out->generation_max = copies.generation_max;
+	out->copies_good = copies.good;
+	return 0;
+}
+
+/*
+ * A catalog is not written over while a superblock leads to it. But a reader
+ * that got the superblock may be so late that two commits have passed.
+ */
+int stele_image_load(struct stele_device *dev, const struct stele_log *log,
+		     struct stele_image *out)
+{
+	struct held_log *held = calloc(1, sizeof(*held));
+	const struct stele_log hold = {hold_line, held};
+	int ret = held ? -EAGAIN : -ENOMEM;
+
+	for (int i = 0; i < ATTEMPTS_MAX && ret == -EAGAIN; i++) {
+		memset(out, 0, sizeof(*out));
+		held->count = 0;
+		ret = load_once(dev, &hold, out);
+	}
+	if (ret == -EAGAIN)
+		ret = -EBUSY;
+	if (held)
+		tell_held(held, log);
+	free(held);
 	if (ret < 0) {
 		memset(out, 0, sizeof(*out));
 		return ret;
 	}
-	out->generation_max = copies.generation_max;
-	out->copies_good = copies.good;
 	out->dev = dev;
 	if (log)
 		out->log = *log;
