@@ -69,6 +69,8 @@ int cmd_status_of(int error);
  */
 int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 
+/* What stands behind the '@' of a target; NULL: nothing does. */
+const char *cmd_snapshot_of(const char *target);
 /* Say why log->target did not open, unless that was said. */
 void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
 /*
@@ -83,10 +85,12 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv);
 int cmd_diff(const struct cmd *cmd, int argc, char **argv);
 int cmd_export(const struct cmd *cmd, int argc, char **argv);
 int cmd_extract(const struct cmd *cmd, int argc, char **argv);
+int cmd_gc(const struct cmd *cmd, int argc, char **argv);
 int cmd_info(const struct cmd *cmd, int argc, char **argv);
 int cmd_ls(const struct cmd *cmd, int argc, char **argv);
 int cmd_map(const struct cmd *cmd, int argc, char **argv);
 int cmd_maps(const struct cmd *cmd, int argc, char **argv);
+int cmd_resize(const struct cmd *cmd, int argc, char **argv);
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv);
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv);
 int cmd_verify(const struct cmd *cmd, int argc, char **argv);

@@ -14,6 +14,7 @@
 
 #include "json.h"
 #include "show.h"
+#include "snapshots.h"
 #include "text.h"
 
 #define ROW "%-12s"
@@ -31,21 +32,12 @@ static void print_image(const struct stele_image_info *info)
 	       info->superblocks_good);
 	printf(ROW "%s, last commit %s\n", "created",
 	       text_time(a, info->create_time), text_time(b, info->commit_time));
-	printf(ROW "%s of %s used\n", "space", text_size(a, info->used_size),
+	printf(ROW "%s of %s used", "space", text_size(a, info->used_size),
 	       text_size(b, info->image_size));
+	if (info->free_size)
+		printf(", %s of it free again", text_size(a, info->free_size));
+	putchar('\n');
 	free(label);
-}
-
-static void print_snapshots(const struct stele_image *image, uint32_t count)
-{
-	struct stele_snapshot_info info;
-
-	printf(ROW "%" PRIu32 "\n", "snapshots", count);
-	show_snapshot_head("  ");
-	for (uint32_t i = 0; i < count; i++) {
-		if (stele_image_snapshot(image, i, &info) == 0)
-			show_snapshot("  ", &info);
-	}
 }
 
 static void print_dataset(const struct stele_dataset *ds)
@@ -77,9 +69,9 @@ static void print_dataset(const struct stele_dataset *ds)
 	       text_size(a, info.transfer_max));
 }
 
-static json_t *json_image(const struct stele_image *image)
+static json_t *json_image(const struct stele_image *image,
+			  const struct snapshots *snapshots)
 {
-	struct stele_snapshot_info snapshot;
 	struct stele_image_info info;
 	json_t *object = json_object(), *list = json_array();
 
@@ -97,11 +89,10 @@ static json_t *json_image(const struct stele_image *image)
 	json_set_number(object, "commit_time", (uint64_t)info.commit_time);
 	json_set_number(object, "image_size", info.image_size);
 	json_set_number(object, "used_size", info.used_size);
+	json_set_number(object, "free_size", info.free_size);
 	json_set_number(object, "segments", info.segment_count);
-	for (uint32_t i = 0; i < info.snapshot_count; i++) {
-		if (stele_image_snapshot(image, i, &snapshot) == 0)
-			json_array_append_new(list, show_snapshot_json(&snapshot));
-	}
+	for (uint32_t i = 0; i < snapshots->count; i++)
+		json_array_append_new(list, snapshots_json(snapshots, i));
 	json_object_set_new(object, "snapshots", list);
 	return object;
 }
@@ -110,13 +101,17 @@ static int print(const char *target, const struct stele_image *image,
 		 const struct stele_dataset *ds, bool json)
 {
 	struct stele_image_info info;
+	struct snapshots snapshots;
 	char *name = text_escape(target, strlen(target));
 	json_t *object;
 
+	if (snapshots_load(&snapshots, image) < 0)
+		cmd_error(-ENOMEM, "cannot list the snapshots of '%s'", target);
 	if (json) {
 		object = json_object();
 		json_set_text(object, "target", target);
-		json_object_set_new(object, "image", json_image(image));
+		json_object_set_new(object, "image",
+				    json_image(image, &snapshots));
 		if (ds)
 			json_object_set_new(object, "snapshot",
 					    show_dataset_json(ds));
@@ -125,10 +120,12 @@ static int print(const char *target, const struct stele_image *image,
 		stele_image_info(image, &info);
 		printf(ROW "%s\n", "target", name ? name : target);
 		print_image(&info);
-		print_snapshots(image, info.snapshot_count);
+		printf(ROW "%" PRIu32 "\n", "snapshots", snapshots.count);
+		snapshots_print(&snapshots, "  ");
 		if (ds)
 			print_dataset(ds);
 	}
+	snapshots_release(&snapshots);
 	free(name);
 	return cmd_finish(CMD_OK);
 }
@@ -147,7 +144,8 @@ static int run(const char *target, bool json)
 	stele_image_info(image, &info);
 	/* Of several, none named: all there is to say was said above. */
 	error = stele_dataset_open(target, NULL, &ds);
-	if (error == -EINVAL && info.snapshot_count != 1)
+	if ((error == -EINVAL && info.snapshot_count != 1) ||
+	    (error == -ENOENT && !info.snapshot_count && !cmd_snapshot_of(target)))
 		error = 0;
 	if (error)
 		cmd_open_dataset(&log, &ds);

@@ -1,47 +1,294 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_snapshot.c - stele snapshot: what versions an image holds
+ * cmd_snapshot.c - stele snapshot: versions of an image come, go, are listed
+ *
+ * One table of options for all verbs; each verb says which of them it takes.
  */
 #include "cmd.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "json.h"
-#include "show.h"
+#include "keys.h"
+#include "parse.h"
+#include "snapshots.h"
+#include "text.h"
 
-static int list(const char *target, bool json)
+static const struct option longopts[] = {
+	{"base", required_argument, NULL, 'b'},
+	{"delete", required_argument, NULL, 'd'},
+	{"force", no_argument, NULL, 'f'},
+	{"grace", required_argument, NULL, 'g'},
+	{"json", no_argument, NULL, 'J'},
+	{"keys-from", required_argument, NULL, 'k'},
+	{"note", required_argument, NULL, 'n'},
+	{"null", no_argument, NULL, '0'},
+	{"time", required_argument, NULL, 't'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+#define FILES_MAX 16 /* of --keys-from */
+
+struct request {
+	struct stele_change_opts opts;
+	const char *base;
+	struct keys keys;
+	const char *files[FILES_MAX];
+	unsigned int file_count;
+	bool json, null;
+	char used[32]; /* options that were given, each once */
+};
+
+/* ---- verbs -------------------------------------------------------------------- */
+
+static void log_to(struct request *request, struct cmd_log *log)
 {
+	request->opts.log = cmd_log_line;
+	request->opts.log_user = log;
+}
+
+static int list(struct request *request, int count, char **words)
+{
+	struct cmd_log log = {.target = words[0]};
 	struct stele_image *image;
-	struct stele_snapshot_info info;
-	struct cmd_log log = {.target = target};
+	struct snapshots snapshots;
 	int error;
 
+	(void)count;
 	error = cmd_open_image(&log, &image);
 	if (error)
-		return cmd_finish(cmd_status_of(error));
-	if (!json)
-		show_snapshot_head("");
-	for (uint32_t i = 0; stele_image_snapshot(image, i, &info) == 0; i++) {
-		if (json)
-			json_line(show_snapshot_json(&info));
-		else
-			show_snapshot("", &info);
-	}
+		return cmd_status_of(error);
+	error = snapshots_load(&snapshots, image);
+	if (error)
+		cmd_error(error, "cannot list '%s'", words[0]);
+	else if (!request->json)
+		snapshots_print(&snapshots, "");
+	for (uint32_t i = 0; request->json && i < snapshots.count; i++)
+		json_line(snapshots_json(&snapshots, i));
+	snapshots_release(&snapshots);
 	stele_image_close(image);
-	return cmd_finish(CMD_OK);
+	return error ? CMD_FAILED : CMD_OK;
+}
+
+static int read_keys(struct request *request)
+{
+	int error;
+
+	for (unsigned int i = 0; i < request->file_count; i++) {
+		error = keys_read(&request->keys, request->files[i],
+				  request->null);
+		if (error) {
+			cmd_message("cannot read '%s': %s", request->files[i],
+				    strerror(-error));
+			return error;
+		}
+	}
+	return 0;
+}
+
+static void print_made(const struct request *request,
+		       const struct stele_snapshot_info *made)
+{
+	char count[TEXT_SIZE], digest[TEXT_HEX_SIZE] = "";
+	json_t *object;
+
+	if (request->json) {
+		object = snapshots_info_json(made);
+		if (request->opts.note)
+			json_set_text(object, "note", request->opts.note);
+		json_line(object);
+		return;
+	}
+	printf("snapshot '%s': %s samples, sha256:%s\n", made->name,
+	       text_count(count, made->sample_count),
+	       text_hex(digest, made->digest, sizeof(made->digest)));
+}
+
+static int create(struct request *request, int count, char **words)
+{
+	struct cmd_log log = {.target = words[0]};
+	struct stele_snapshot_info made;
+	int error = read_keys(request);
+
+	(void)count;
+	if (error)
+		return CMD_FAILED;
+	log_to(request, &log);
+	error = stele_snapshot_create(words[0], request->base,
+				      request->keys.refs, request->keys.count,
+				      &request->opts, &made);
+	if (!error)
+		print_made(request, &made);
+	else if (!log.said || (error != -ENOENT && error != -EEXIST))
+		cmd_log_error(&log, error, "cannot create '%s'", words[0]);
+	return error ? cmd_status_of(error) : CMD_OK;
+}
+
+/*
+ * gc goes by these times: $SOURCE_DATE_EPOCH, which is for what is built, would
+ * make what is deleted now look old.
+ */
+static void take_time(struct request *request)
+{
+	if (!request->opts.time)
+		request->opts.time = time(NULL);
+}
+
+static int rename_one(struct request *request, int count, char **words)
+{
+	struct cmd_log log = {.target = words[0]};
+	int error;
+
+	(void)count;
+	take_time(request);
+	log_to(request, &log);
+	error = stele_snapshot_rename(words[0], words[1], &request->opts);
+	if (!error)
+		return CMD_OK;
+	if (error == -ENOENT)
+		cmd_open_error(&log, error, "rename");
+	else if (!log.said || error != -EEXIST)
+		cmd_log_error(&log, error, "cannot rename '%s'", words[0]);
+	return cmd_status_of(error);
+}
+
+/* One by one, to the first that fails: what is gone is gone. */
+static int delete_all(struct request *request, int count, char **words)
+{
+	int error = 0;
+
+	take_time(request);
+	for (int i = 0; i < count && !error; i++) {
+		struct cmd_log log = {.target = words[i]};
+
+		log_to(request, &log);
+		error = stele_snapshot_delete(words[i], &request->opts);
+		if (error == -ENOENT)
+			cmd_open_error(&log, error, "delete");
+		else if (error)
+			cmd_log_error(&log, error, "cannot delete '%s'",
+				      words[i]);
+	}
+	return error ? cmd_status_of(error) : CMD_OK;
+}
+
+/* ---- options ------------------------------------------------------------------- */
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct request *request, int count, char **words);
+	const char *options;
+	int words_min, words_max; /* behind the verb */
+	const char *words;
+} verbs[] = {
+	{"create", create, "bdJknt0", 1, 1, "one TARGET@NAME"},
+	{"list", list, "J", 1, 1, "one TARGET"},
+	{"rename", rename_one, "fgt", 2, 2, "a TARGET@OLD and a name"},
+	{"delete", delete_all, "fgt", 1, INT_MAX, "a TARGET@NAME"},
+};
+
+static bool set_option(struct request *request, int option, const char *text)
+{
+	switch (option) {
+	case 'b':
+		request->base = text;
+		return true;
+	case 'd':
+		return *text && keys_add(&request->keys, text, strlen(text)) == 0;
+	case 'f':
+		request->opts.flags |= STELE_CHANGE_FORCE;
+		return true;
+	case 'g':
+		return parse_duration(text, &request->opts.grace);
+	case 'J':
+		return request->json = true;
+	case 'k':
+		if (request->file_count == FILES_MAX)
+			return false;
+		request->files[request->file_count++] = text;
+		return true;
+	case 'n':
+		request->opts.note = text;
+		return true;
+	case 't': /* 0 would mean now */
+		return parse_time(text, &request->opts.time) &&
+		       request->opts.time;
+	default:
+		return request->null = option == '0';
+	}
+}
+
+/* Return: -1 (go on); the status to end with. */
+static int parse(const struct cmd *cmd, int argc, char **argv,
+		 struct request *request)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "d:f0h", longopts, NULL)) != -1) {
+		if (c == 'h')
+			return cmd_help(cmd);
+		if (c == '?')
+			return cmd_misuse(cmd, NULL);
+		if (!strchr(request->used, c))
+			request->used[strlen(request->used)] = (char)c;
+		if (!set_option(request, c, optarg))
+			return cmd_misuse(cmd, "'%s' makes no sense here",
+					  optarg);
+	}
+	return -1;
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
+/* Has the verb a use for all options? Return: -1; CMD_USAGE. */
+static int check(const struct cmd *cmd, const struct verb *verb,
+		 const struct request *request, int count)
+{
+	for (const char *c = request->used; *c; c++) {
+		if (strchr(verb->options, *c))
+			continue;
+		for (const struct option *o = longopts; o->name; o++)
+			if (o->val == *c)
+				return cmd_misuse(cmd,
+						  "snapshot %s has no option --%s",
+						  verb->name, o->name);
+	}
+	if (count < verb->words_min || count > verb->words_max)
+		return cmd_misuse(cmd, "snapshot %s needs %s", verb->name,
+				  verb->words);
+	if ((request->opts.flags & STELE_CHANGE_FORCE) && request->opts.grace)
+		return cmd_misuse(cmd, "--force gives no --grace");
+	return -1;
 }
 
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)
 {
-	bool json = false;
-	int status = cmd_getopt(cmd, argc, argv, &json);
+	struct request request = {.opts.size = sizeof(request.opts)};
+	const struct verb *verb;
+	int status = parse(cmd, argc, argv, &request);
 
 	if (status >= 0)
 		return status;
-	if (argc - optind < 1 || strcmp(argv[optind], "list") != 0)
-		return cmd_misuse(cmd, "snapshot needs a verb: list");
-	if (argc - optind != 2)
-		return cmd_misuse(cmd, "snapshot list needs one TARGET");
-	return list(argv[optind + 1], json);
+	argc -= optind;
+	argv += optind;
+	verb = find_verb(argc ? argv[0] : NULL);
+	if (!verb)
+		return cmd_misuse(cmd, "snapshot needs a verb: create, list, "
+				       "rename or delete");
+	status = check(cmd, verb, &request, argc - 1);
+	if (status < 0)
+		status = cmd_finish(verb->run(&request, argc - 1, argv + 1));
+	keys_release(&request.keys);
+	return status;
 }

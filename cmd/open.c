@@ -13,7 +13,15 @@
 
 #define NAMES_SIZE 1024
 
-/* "v1, v2, ..." Return: false when there is no image, or none in it. */
+const char *cmd_snapshot_of(const char *target)
+{
+	const char *slash = strrchr(target, '/');
+	const char *at = strrchr(slash ? slash : target, '@');
+
+	return at && at > target && at[1] ? at + 1 : NULL;
+}
+
+/* "v1, v2, ..." or "none". Return: false when there is no image. */
 static bool list_snapshots(const char *target, char names[NAMES_SIZE])
 {
 	struct stele_snapshot_info info;
@@ -31,7 +39,9 @@ static bool list_snapshots(const char *target, char names[NAMES_SIZE])
 					info.name);
 	}
 	stele_image_close(image);
-	return size > 0;
+	if (!size)
+		strcpy(names, "none");
+	return true;
 }
 
 void cmd_open_error(const struct cmd_log *log, int error, const char *verb)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.c - text that a user gave to numbers, sizes, times and UUIDs
+ * parse.c - text that a user gave to numbers, sizes, times, durations and UUIDs
  */
 #include "parse.h"
 
@@ -112,6 +112,33 @@ bool parse_time(const char *text, int64_t *out)
 		}
 	}
 	return false;
+}
+
+bool parse_duration(const char *text, uint64_t *out)
+{
+	static const struct {
+		char unit;
+		uint64_t seconds;
+	} units[] = {
+		{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800},
+	};
+	uint64_t value, seconds = 0;
+	const char *end = digits(text, &value);
+
+	if (!end || (*end && end[1]))
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (!*end || *end == units[i].unit) {
+			seconds = units[i].seconds;
+			break;
+		}
+	}
+	/* No time of a change is so far away. */
+	if (!seconds || __builtin_mul_overflow(value, seconds, &value) ||
+	    !value || value > INT64_MAX / 4)
+		return false;
+	*out = value;
+	return true;
 }
 
 static int hex_value(char c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.h - text that a user gave to numbers, sizes, times and UUIDs
+ * parse.h - text that a user gave to numbers, sizes, times, durations and UUIDs
  *
  * Each returns whether the whole text was understood and fits; *out is only
  * set then.
@@ -17,6 +17,8 @@ bool parse_number(const char *text, uint64_t max, uint64_t *out);
 bool parse_size(const char *text, uint64_t *out);
 /* Seconds since 1970: 1700000000, @1700000000, 2026-11-21[T06:45[:00]][Z|+01:00]. */
 bool parse_time(const char *text, int64_t *out);
+/* Seconds: 90, 90s, 10m, 2h, 7d, 2w. Never 0. */
+bool parse_duration(const char *text, uint64_t *out);
 /* 8-4-4-4-12 hexadecimal digits. */
 bool parse_uuid(const char *text, uint8_t uuid[16]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * show.c - how snapshots and datasets look, wherever a command prints them
+ * show.c - how datasets look, wherever a command prints them
  */
 #include "show.h"
 
@@ -28,40 +28,6 @@ static const char *type_name(uint32_t type)
 	default:
 		return "unknown";
 	}
-}
-
-void show_snapshot_head(const char *indent)
-{
-	printf("%s%-16s %14s %12s  %-23s  %s\n", indent, "NAME", "SAMPLES",
-	       "SIZE", "TIME", "DIGEST");
-}
-
-void show_snapshot(const char *indent, const struct stele_snapshot_info *info)
-{
-	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
-	char digest[TEXT_HEX_SIZE] = "";
-
-	text_hex(digest, info->digest, sizeof(info->digest));
-	printf("%s%-16s %14s %12s  %-23s  %.12s\n", indent, info->name,
-	       text_count(a, info->sample_count),
-	       text_size(b, info->payload_size), text_time(c, info->time),
-	       digest);
-}
-
-json_t *show_snapshot_json(const struct stele_snapshot_info *info)
-{
-	json_t *object = json_object();
-
-	json_set_text(object, "name", info->name);
-	json_set_number(object, "id", info->id);
-	if (info->parent)
-		json_set_number(object, "parent", info->parent);
-	json_set_number(object, "time", (uint64_t)info->time);
-	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
-	json_set_number(object, "samples", info->sample_count);
-	json_set_number(object, "payload_size", info->payload_size);
-	json_set_number(object, "segments", info->segment_count);
-	return object;
 }
 
 void show_fields(const struct stele_dataset *ds, uint32_t count)

@@ -63,6 +63,23 @@ char *text_time(char buffer[TEXT_SIZE], int64_t seconds)
 	return buffer;
 }
 
+char *text_duration(char buffer[TEXT_SIZE], uint64_t seconds)
+{
+	const unsigned long long s = seconds;
+
+	if (s < 60)
+		snprintf(buffer, TEXT_SIZE, "%llu s", s);
+	else if (s < 3600)
+		snprintf(buffer, TEXT_SIZE, "%llu min", s / 60);
+	else if (s < 86400)
+		snprintf(buffer, TEXT_SIZE, "%llu h %llu min", s / 3600,
+			 s / 60 % 60);
+	else
+		snprintf(buffer, TEXT_SIZE, "%llu d %llu h", s / 86400,
+			 s / 3600 % 24);
+	return buffer;
+}
+
 char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size && 2 * i + 2 < TEXT_HEX_SIZE; i++)

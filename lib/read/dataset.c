@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "lib/image/section.h"
-#include "lib/image/stale.h"
 #include "lib/options.h"
 #include "lib/read/dataset.h"
 
@@ -31,33 +30,6 @@ static uint64_t largest_slot(const struct stele_snapshot *snapshot)
 	return size;
 }
 
-enum stele_verify stele_dataset_verify(const struct stele_device *dev,
-				       enum stele_verify wanted)
-{
-	if (wanted == STELE_VERIFY_NONE && dev->fleeting)
-		return STELE_VERIFY_CRC;
-	return wanted;
-}
-
-/* A segment may be gone since the catalog was read. */
-static int judge_segments(const struct stele_dataset *ds, uint32_t index,
-			  int error)
-{
-	const struct stele_catalog *catalog = &ds->image.catalog;
-	struct stele_catalog_snapshot snapshot;
-	struct stele_catalog_segment segment;
-	struct stele_catalog_ref ref;
-
-	stele_catalog_snapshot(catalog, index, &snapshot);
-	for (uint32_t i = 0; i < snapshot.ref_count && error != -ESTALE; i++) {
-		stele_catalog_ref(catalog, snapshot.first_ref + i, &ref);
-		stele_catalog_segment(catalog, ref.segment, &segment);
-		error = stele_image_judge(&ds->image, segment.id,
-					  segment.offset, error);
-	}
-	return error;
-}
-
 /* On success the dataset owns `dev`. */
 static int load(struct stele_dataset *ds, struct stele_device *dev,
 		const struct stele_target *target, const struct stele_log *log)
@@ -75,8 +47,6 @@ static int load(struct stele_dataset *ds, struct stele_device *dev,
 				  &index);
 	if (!err)
 		err = stele_snapshot_load(&ds->image, index, &ds->snapshot);
-	if (err == -EBADMSG || err == -EUCLEAN)
-		err = judge_segments(ds, index, err);
 	ds->slot_size_max = err ? 0 : largest_slot(&ds->snapshot);
 	return err;
 }
@@ -101,7 +71,7 @@ int stele_dataset_create(struct stele_device *dev,
 		stele_device_close(dev);
 		return err;
 	}
-	ds->verify = stele_dataset_verify(dev, known.verify);
+	ds->verify = known.verify;
 	err = load(ds, dev, target,
 		   &(struct stele_log){known.log, known.log_user});
 	if (err) {

@@ -73,9 +73,7 @@ int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts
 		return -ENOMEM;
 	view->ds = ds;
 	view->page_size = (size_t)sysconf(_SC_PAGESIZE);
-	view->verify = stele_dataset_verify(
-		ds->image.dev,
-		known.verify ? known.verify - 1 : STELE_VERIFY_NONE);
+	view->verify = known.verify ? known.verify - 1 : STELE_VERIFY_NONE;
 	err = map_target(view, fd);
 	if (err) {
 		stele_view_close(view);
@@ -116,10 +114,8 @@ int stele_view_sample(struct stele_view *view, uint64_t id,
 		out->status = err;
 		return err;
 	}
-	err = stele_sample_decode(view->ds, &slot, view->memory + slot.offset,
-				  view->verify, NULL, STELE_LOG_ERROR, out);
-	out->status = stele_slot_judge(view->ds, &slot, err);
-	return out->status;
+	return stele_sample_decode(view->ds, &slot, view->memory + slot.offset,
+				   view->verify, NULL, STELE_LOG_ERROR, out);
 }
 
 /* ---- prefetch --------------------------------------------------------------- */

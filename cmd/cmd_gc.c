@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_gc.c - stele gc: the space of what no snapshot uses
+ *
+ * Without --apply only a list of what there is, and what could be done.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "json.h"
+#include "parse.h"
+#include "text.h"
+
+static const struct option longopts[] = {
+	{"apply", no_argument, NULL, 'a'},
+	{"discard", no_argument, NULL, 'd'},
+	{"force", no_argument, NULL, 'f'},
+	{"grace", required_argument, NULL, 'g'},
+	{"json", no_argument, NULL, 'J'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+struct collection {
+	struct stele_change_opts opts;
+	const char *target;
+	bool json;
+};
+
+static void print_item_json(const struct stele_gc_item *item)
+{
+	json_t *object = json_object();
+	char id[TEXT_SIZE];
+
+	if (item->segment_id) {
+		snprintf(id, sizeof(id), "%016" PRIx64, item->segment_id);
+		json_set_text(object, "segment", id);
+		json_set_number(object, "offset", item->offset);
+		json_set_number(object, "size", item->size);
+		json_set_number(object, "samples", item->sample_count);
+		json_set_number(object, "unused_since",
+				(uint64_t)item->unused_since);
+	} else {
+		json_set_text(object, "withdrawn", item->name);
+		json_set_number(object, "until", (uint64_t)item->unused_since);
+	}
+	json_object_set_new(object, "due", json_boolean(item->due));
+	json_line(object);
+}
+
+static void print_segment(const struct stele_gc_item *item, int64_t now)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+	uint64_t age = now > item->unused_since ?
+			       (uint64_t)now - (uint64_t)item->unused_since :
+			       0;
+
+	printf("segment %016" PRIx64 "  %12s  %14s samples  unused for %s%s\n",
+	       item->segment_id, text_size(a, item->size),
+	       text_count(b, item->sample_count), text_duration(c, age),
+	       item->due ? "" : ", kept");
+}
+
+static void print_item(void *user, const struct stele_gc_item *item)
+{
+	struct collection *collection = user;
+	char until[TEXT_SIZE];
+	char *name;
+
+	if (collection->json) {
+		print_item_json(item);
+		return;
+	}
+	if (item->segment_id) {
+		print_segment(item, collection->opts.time);
+		return;
+	}
+	name = text_escape(item->name, strlen(item->name));
+	printf("withdrawn %s  until %s%s\n", name ? name : "?",
+	       text_time(until, item->unused_since), item->due ? "" : ", kept");
+	free(name);
+}
+
+static void print_report(const struct collection *collection,
+			 const struct stele_gc_report *report)
+{
+	bool apply = collection->opts.flags & STELE_CHANGE_APPLY;
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+	json_t *object;
+
+	if (collection->json) {
+		object = json_object();
+		json_set_number(object, "unused", report->unused_count);
+		json_set_number(object, "unused_size", report->unused_size);
+		json_set_number(object, apply ? "freed" : "would_free",
+				report->freed_count);
+		json_set_number(object, apply ? "freed_size" : "would_free_size",
+				report->freed_size);
+		json_set_number(object, "free_size", report->free_size);
+		json_line(object);
+		return;
+	}
+	if (!report->unused_count) {
+		printf("nothing is unused\n");
+		return;
+	}
+	printf("%s of %s %s%s\n", text_size(a, report->freed_size),
+	       text_size(b, report->unused_size), apply ? "freed" : "to free",
+	       apply ? "" : "; this was a dry run, --apply does it");
+	if (!apply && !collection->opts.grace &&
+	    !(collection->opts.flags & STELE_CHANGE_FORCE))
+		printf("a --grace=DURATION says how long readers may still be "
+		       "there, --force that none are\n");
+}
+
+static int run(struct collection *collection)
+{
+	struct cmd_log log = {.target = collection->target};
+	struct stele_gc_report report;
+	int error;
+
+	collection->opts.log = cmd_log_line;
+	collection->opts.log_user = &log;
+	error = stele_gc(collection->target, &collection->opts, print_item,
+			 collection, &report);
+	if (!error)
+		print_report(collection, &report);
+	else if (error == -ENOENT)
+		cmd_open_error(&log, error, "collect");
+	else
+		cmd_log_error(&log, error, "cannot collect '%s'",
+			      collection->target);
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+}
+
+int cmd_gc(const struct cmd *cmd, int argc, char **argv)
+{
+	struct collection collection = {
+		.opts = {.size = sizeof(collection.opts), .time = time(NULL)}};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "fh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'a':
+			collection.opts.flags |= STELE_CHANGE_APPLY;
+			break;
+		case 'd':
+			collection.opts.flags |= STELE_CHANGE_DISCARD;
+			break;
+		case 'f':
+			collection.opts.flags |= STELE_CHANGE_FORCE;
+			break;
+		case 'g':
+			if (!parse_duration(optarg, &collection.opts.grace))
+				return cmd_misuse(cmd, "'%s' is no duration",
+						  optarg);
+			break;
+		case 'J':
+			collection.json = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind != 1)
+		return cmd_misuse(cmd, "gc needs one TARGET");
+	if ((collection.opts.flags & STELE_CHANGE_FORCE) &&
+	    collection.opts.grace)
+		return cmd_misuse(cmd, "--force gives no --grace");
+	if ((collection.opts.flags & STELE_CHANGE_DISCARD) &&
+	    !(collection.opts.flags & STELE_CHANGE_APPLY))
+		return cmd_misuse(cmd, "--discard needs --apply");
+	collection.target = argv[optind];
+	return run(&collection);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_resize.c - stele resize: an image follows its target
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "json.h"
+#include "parse.h"
+#include "text.h"
+
+static const struct option longopts[] = {
+	{"json", no_argument, NULL, 'J'},
+	{"size", required_argument, NULL, 's'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static void print(const struct stele_resize_report *report, bool json)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+	json_t *object;
+
+	if (json) {
+		object = json_object();
+		json_set_number(object, "old_size", report->old_size);
+		json_set_number(object, "new_size", report->new_size);
+		json_line(object);
+	} else if (report->old_size == report->new_size) {
+		printf("%s, as before\n", text_size(a, report->new_size));
+	} else {
+		printf("%s, before %s\n", text_size(a, report->new_size),
+		       text_size(b, report->old_size));
+	}
+}
+
+static int run(const char *target, uint64_t size, bool json)
+{
+	struct cmd_log log = {.target = target};
+	struct stele_resize_report report;
+	int error = stele_resize(target, size,
+				 &STELE_OPTS(stele_change_opts,
+					     .log = cmd_log_line,
+					     .log_user = &log),
+				 &report);
+
+	if (!error)
+		print(&report, json);
+	else if (error == -ENOENT)
+		cmd_open_error(&log, error, "resize");
+	else
+		cmd_log_error(&log, error, "cannot resize '%s'", target);
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+}
+
+int cmd_resize(const struct cmd *cmd, int argc, char **argv)
+{
+	uint64_t size = 0;
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'J':
+			json = true;
+			break;
+		case 's':
+			if (!parse_size(optarg, &size) || !size)
+				return cmd_misuse(cmd, "'%s' is no size",
+						  optarg);
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind != 1)
+		return cmd_misuse(cmd, "resize needs one TARGET");
+	return run(argv[optind], size, json);
+}
