@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "lib/claim.h"
 #include "lib/device/target.h"
@@ -38,22 +37,6 @@ static int parse(const struct stele_builder *builder, const char *text,
 		return -EINVAL;
 	}
 	return 0;
-}
-
-/* The target may be a file within the source. */
-static int open_source(const struct stele_builder *builder, const char *path,
-		       const struct stele_target *target,
-		       struct stele_source **out)
-{
-	uint64_t dev = 0, inode = 0;
-	struct stat st;
-
-	if (target->path && stat(target->path, &st) == 0) {
-		dev = st.st_dev;
-		inode = st.st_ino;
-	}
-	return stele_source_open_directory(path, dev, inode, &builder->log,
-					   out);
 }
 
 /* How large is what is there, if anything is, and what layout suits it? */
@@ -140,12 +123,15 @@ int stele_build(const char *source_path, const char *target_text,
 	if (!report)
 		report = &unwanted;
 	ret = stele_builder_init(&builder, opts, report);
+	if (!ret)
+		ret = stele_builder_for_build(&builder);
 	if (!ret && !source_path)
 		ret = -EINVAL;
 	if (!ret)
 		ret = parse(&builder, target_text, &target);
 	if (!ret)
-		ret = open_source(&builder, source_path, &target, &source);
+		ret = stele_source_open_beside(source_path, target.path,
+					       &builder.log, &source);
 	if (!ret) {
 		snprintf(report->snapshot, sizeof(report->snapshot), "%s",
 			 target.snapshot ? target.snapshot :

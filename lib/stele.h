@@ -522,6 +522,7 @@ enum stele_build_phase {
 	STELE_PHASE_WRITE,
 	STELE_PHASE_SECTIONS,
 	STELE_PHASE_COMMIT,
+	STELE_PHASE_COMPARE, /* append: comes behind SCAN */
 };
 
 struct stele_build_progress {

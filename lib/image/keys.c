@@ -42,13 +42,13 @@ static uint64_t page_count(const struct stele_keys_walk *walk)
 	return walk->section.size / STELE_BLOCK_SIZE;
 }
 
-/* Twice as many as before behind these, a single one anywhere else. */
+/* Twice as many as before where pages are walked, else a single one. */
 static uint32_t pages_wanted(const struct stele_keys_walk *walk, uint64_t page)
 {
 	const uint64_t left = page_count(walk) - page;
 	uint32_t count = 1;
 
-	if (walk->count && page == walk->first + walk->count)
+	if (page == walk->page + 1 && page == walk->first + walk->count)
 		count = walk->count * 2;
 	if (count > PAGES_AHEAD_MAX)
 		count = PAGES_AHEAD_MAX;
@@ -85,7 +85,6 @@ static int open_page(struct stele_keys_walk *walk, uint64_t page)
 	const char *why = "";
 	int ret = 0;
 
-	walk->page = page;
 	if (page < walk->first || page - walk->first >= walk->count) {
 		uint32_t count = pages_wanted(walk, page);
 
@@ -94,6 +93,7 @@ static int open_page(struct stele_keys_walk *walk, uint64_t page)
 		if (ret < 0 && count > 1)
 			ret = read_pages(walk, page, 1);
 	}
+	walk->page = page;
 	if (ret < 0)
 		return ret;
 	if (stele_keys_open(&walk->cursor, &walk->blocks[page - walk->first],

@@ -171,3 +171,15 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 	*out = &directory->source;
 	return 0;
 }
+
+int stele_source_open_beside(const char *path, const char *target,
+			     const struct stele_log *log,
+			     struct stele_source **out)
+{
+	struct stat st = {0};
+
+	if (target && stat(target, &st) < 0)
+		memset(&st, 0, sizeof(st));
+	return stele_source_open_directory(path, st.st_dev, st.st_ino, log,
+					   out);
+}

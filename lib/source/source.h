@@ -114,6 +114,13 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 				const struct stele_log *log,
 				struct stele_source **out);
 /*
+ * The same; what is left out is `target`, the path of a file that may lie in the
+ * directory. NULL: none.
+ */
+int stele_source_open_beside(const char *path, const char *target,
+			     const struct stele_log *log,
+			     struct stele_source **out);
+/*
  * The live samples of a snapshot, with its fields; a damaged one cannot be read
  * (-EBADMSG, -EUCLEAN; logged). Image and snapshot must outlive it. `memory`:
  * bytes that each thread reads with, at least STELE_RECORD_MEMORY_MIN.

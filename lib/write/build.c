@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/image/edit.h"
-#include "lib/write/sections.h"
+#include "lib/image/digest.h"
+#include "lib/write/plan_write.h"
 
 /*
  * A boundary may leave a gap in front of the segment: then the catalog lies
@@ -56,23 +56,6 @@ static int hash_snapshot(const struct stele_plan *plan,
 	return 0;
 }
 
-/* The segment lies where the plan put it: an image that is new is empty. */
-static int add_segment(struct stele_edit *edit, const struct stele_plan *plan)
-{
-	const struct stele_descriptor *d = &plan->descriptor;
-	const struct stele_catalog_segment segment = {
-		.id = d->id,
-		.offset = d->offset,
-		.size = d->size,
-		.descriptor_size = plan->descriptor_size,
-		.sample_count = d->sample_count,
-	};
-
-	if (d->boundary)
-		edit->feature_incompat |= STELE_FEATURE_BOUNDARY;
-	return stele_edit_add_segment(edit, &segment);
-}
-
 /*
  * Samples that went away make a deleted list, which the plan knew nothing of:
  * the image may grow by that if the target does.
@@ -81,19 +64,17 @@ static int write_deleted(struct stele_edit *edit, struct stele_edit_ref *ref,
 			 const struct stele_written *written,
 			 struct stele_spill *numbers)
 {
-	const struct stele_void *voids = written->voids.data;
-	uint64_t *list;
 	int ret;
 
 	if (!written->void_count)
 		return 0;
-	ret = stele_spill_grow(numbers, written->void_count * sizeof(*list));
+	ret = stele_spill_grow(numbers,
+			       written->void_count * sizeof(uint64_t));
 	if (ret < 0)
 		return ret;
-	list = numbers->data;
-	for (uint64_t i = 0; i < written->void_count; i++)
-		list[i] = voids[i].number;
-	return stele_edit_write_deleted(edit, ref, list, written->void_count);
+	stele_written_voids(written, numbers->data);
+	return stele_edit_write_deleted(edit, ref, numbers->data,
+					written->void_count);
 }
 
 static int add_snapshot(struct stele_builder *builder, struct stele_plan *plan,
@@ -133,36 +114,16 @@ static int write_image(struct stele_builder *builder, struct stele_plan *plan,
 		       struct stele_source *source, struct stele_edit *edit,
 		       const char *snapshot, struct stele_written *written)
 {
-	struct stele_device *dev = edit->image->dev;
-	struct stele_build_report *report = builder->report;
-	struct timespec begin;
-	uint64_t offset;
-	int ret;
+	int ret = stele_plan_write(builder, plan, source, edit, written);
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = stele_edit_allocate(edit, plan->descriptor.size,
-				  plan->descriptor.boundary, &offset);
-	if (!ret && offset != plan->descriptor.offset)
-		ret = -EINVAL; /* no: it is the first one there */
-	if (!ret)
-		ret = stele_pipeline_run(builder, plan, source, dev, written);
-	report->write_seconds = stele_seconds_since(&begin);
-	if (!ret)
-		ret = stele_sections_write(builder, plan, written, dev);
 	if (!ret)
 		ret = stele_builder_phase(builder, STELE_PHASE_COMMIT, 0, 0);
-	if (!ret)
-		ret = add_segment(edit, plan);
 	if (!ret)
 		ret = add_snapshot(builder, plan, written, edit, snapshot);
 	if (!ret)
 		ret = stele_edit_commit(edit, builder->opts.time);
 	if (!ret)
-		report->image_end = edit->image->sb.high_water;
-	report->sample_count -= written->void_count;
-	report->payload_size = plan->descriptor.payload_size;
-	report->padding_size = plan->descriptor.slots_size -
-			       plan->descriptor.records_size;
+		builder->report->image_end = edit->image->sb.high_water;
 	return ret;
 }
 
@@ -187,8 +148,6 @@ int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
 	if (!ret)
 		ret = stele_edit_begin(&image, &edit);
 	if (!ret)
-		ret = stele_edit_segment_id(&edit, &plan->descriptor.id);
-	if (!ret)
 		ret = write_image(builder, plan, source, &edit, snapshot,
 				  &written);
 	stele_edit_release(&edit);
@@ -208,6 +167,8 @@ int stele_build_on(struct stele_device *dev, struct stele_source *source,
 	int ret = stele_builder_init(&builder, opts, report);
 
 	stele_builder_prefer_boundary(&builder, dev->limits.boundary);
+	if (!ret)
+		ret = stele_builder_for_build(&builder);
 	if (!ret)
 		ret = stele_plan_make(&plan, &builder, source);
 	if (!ret)

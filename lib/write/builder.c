@@ -15,9 +15,13 @@
 
 #define NO_BOUNDARY 1u /* asked for */
 #define FLAGS_KNOWN                                               \
-	(STELE_BUILD_DRY_RUN | STELE_BUILD_FORCE |                \
-	 STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS |             \
-	 STELE_BUILD_SKIP_CHANGED)
+	(STELE_BUILD_DRY_RUN | STELE_BUILD_SKIP_CHANGED |         \
+	 BUILD_ONLY | APPEND_ONLY)
+#define BUILD_ONLY \
+	(STELE_BUILD_FORCE | STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS)
+#define APPEND_ONLY                                 \
+	(STELE_BUILD_UPDATE | STELE_BUILD_QUICK |   \
+	 STELE_BUILD_DELETE_MISSING)
 
 static int invalid(const struct stele_builder *builder, const char *what)
 {
@@ -141,6 +145,28 @@ int stele_builder_init(struct stele_builder *builder,
 void stele_builder_release(struct stele_builder *builder)
 {
 	pthread_mutex_destroy(&builder->skip_lock);
+}
+
+int stele_builder_for_build(const struct stele_builder *builder)
+{
+	if (builder->opts.base || builder->opts.flags & APPEND_ONLY)
+		return invalid(builder, "only an append takes a base, and "
+					"updates or deletes");
+	return 0;
+}
+
+int stele_builder_for_append(const struct stele_builder *builder)
+{
+	const struct stele_build_opts *opts = &builder->opts;
+
+	if (opts->flags & BUILD_ONLY || *opts->label || opts->uuid ||
+	    opts->object_size)
+		return invalid(builder, "an append overwrites nothing, and "
+					"keeps label, UUID and fields");
+	if (opts->flags & STELE_BUILD_QUICK &&
+	    !(opts->flags & STELE_BUILD_UPDATE))
+		return invalid(builder, "quick is a way to update");
+	return 0;
 }
 
 void stele_builder_prefer_boundary(struct stele_builder *builder,

@@ -40,6 +40,9 @@ int stele_builder_init(struct stele_builder *builder,
 		       const struct stele_build_opts *opts,
 		       struct stele_build_report *report);
 void stele_builder_release(struct stele_builder *builder);
+/* Options that only the other one knows must be unset. 0; -EINVAL (logged). */
+int stele_builder_for_build(const struct stele_builder *builder);
+int stele_builder_for_append(const struct stele_builder *builder);
 /*
  * What the target wants (its limits' boundary, or 0), before the plan is made:
  * holds unless the options say otherwise.
