@@ -1,44 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build_options.c - the command line of stele build
+ * build_options.c - the command lines of stele build and stele append
  */
 #include "build_options.h"
 
 #include <string.h>
 
 #include "parse.h"
+#include "progress.h"
+#include "stop.h"
+#include "summary.h"
 
 #define JOBS_MAX 1024 /* of the library, too */
 
-static const struct option longopts[] = {
-	{"backend", required_argument, NULL, 'b'},
-	{"boundary", required_argument, NULL, 'B'},
-	{"dry-run", no_argument, NULL, 'n'},
-	{"force", no_argument, NULL, 'f'},
-	{"granule", required_argument, NULL, 'g'},
-	{"help", no_argument, NULL, 'h'},
-	{"jobs", required_argument, NULL, 'j'},
-	{"json", no_argument, NULL, 'J'},
-	{"label", required_argument, NULL, 'l'},
-	{"labels", no_argument, NULL, 'L'},
-	{"memory", required_argument, NULL, 'm'},
-	{"no-labels", no_argument, NULL, 'N'},
-	{"order", required_argument, NULL, 'o'},
-	{"quiet", no_argument, NULL, 'q'},
-	{"size", required_argument, NULL, 's'},
-	{"skip-changed", no_argument, NULL, 'c'},
-	{"time", required_argument, NULL, 't'},
-	{"uuid", required_argument, NULL, 'u'},
-	{0},
+#define B BUILD_OPTIONS_BUILD
+#define A BUILD_OPTIONS_APPEND
+
+static const struct {
+	struct option option;
+	unsigned int who;
+} table[] = {
+	{{"backend", required_argument, NULL, 'b'}, A | B},
+	{{"base", required_argument, NULL, 'O'}, A},
+	{{"boundary", required_argument, NULL, 'B'}, A | B},
+	{{"delete-missing", no_argument, NULL, 'D'}, A},
+	{{"dry-run", no_argument, NULL, 'n'}, A | B},
+	{{"force", no_argument, NULL, 'f'}, B},
+	{{"granule", required_argument, NULL, 'g'}, A | B},
+	{{"help", no_argument, NULL, 'h'}, A | B},
+	{{"jobs", required_argument, NULL, 'j'}, A | B},
+	{{"json", no_argument, NULL, 'J'}, A | B},
+	{{"label", required_argument, NULL, 'l'}, B},
+	{{"labels", no_argument, NULL, 'L'}, B},
+	{{"memory", required_argument, NULL, 'm'}, A | B},
+	{{"no-labels", no_argument, NULL, 'N'}, B},
+	{{"note", required_argument, NULL, 'T'}, A | B},
+	{{"order", required_argument, NULL, 'o'}, A | B},
+	{{"quick", no_argument, NULL, 'Q'}, A},
+	{{"quiet", no_argument, NULL, 'q'}, A | B},
+	{{"size", required_argument, NULL, 's'}, A | B},
+	{{"skip-changed", no_argument, NULL, 'c'}, A | B},
+	{{"time", required_argument, NULL, 't'}, A | B},
+	{{"update", no_argument, NULL, 'U'}, A},
+	{{"uuid", required_argument, NULL, 'u'}, B},
 };
+#define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
+
+#undef A
+#undef B
+
+static void select_options(enum build_options_who who,
+			   struct option longopts[TABLE_COUNT + 1])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		if (table[i].who & who)
+			longopts[count++] = table[i].option;
+	memset(&longopts[count], 0, sizeof(longopts[count]));
+}
 
 static const char *name_of(int option)
 {
-	const struct option *o = longopts;
-
-	while (o->name && o->val != option)
-		o++;
-	return o->name;
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		if (table[i].option.val == option)
+			return table[i].option.name;
+	return "?";
 }
 
 static bool set_order(struct build_options *options, const char *text)
@@ -98,11 +125,17 @@ static bool set_value(struct build_options *options, int option, const char *tex
 	case 'm':
 		return parse_size(text, &options->opts.memory_size) &&
 		       options->opts.memory_size;
+	case 'O':
+		options->opts.base = text;
+		return *text;
 	case 'o':
 		return set_order(options, text);
 	case 's':
 		return parse_size(text, &options->opts.file_size) &&
 		       options->opts.file_size;
+	case 'T':
+		options->opts.note = text;
+		return true;
 	case 't': /* 0 would mean now */
 		return parse_time(text, &options->opts.time) && options->opts.time;
 	case 'u':
@@ -122,7 +155,9 @@ static bool set_flag(struct build_options *options, int option)
 	} flags[] = {
 		{'c', STELE_BUILD_SKIP_CHANGED}, {'f', STELE_BUILD_FORCE},
 		{'L', STELE_BUILD_LABELS},	 {'N', STELE_BUILD_NO_LABELS},
-		{'n', STELE_BUILD_DRY_RUN},
+		{'n', STELE_BUILD_DRY_RUN},	 {'U', STELE_BUILD_UPDATE},
+		{'Q', STELE_BUILD_QUICK},
+		{'D', STELE_BUILD_DELETE_MISSING},
 	};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -139,10 +174,14 @@ static bool set_flag(struct build_options *options, int option)
 int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 			struct build_options *options)
 {
+	const char *letters =
+		options->who == BUILD_OPTIONS_BUILD ? "fhj:nq" : "hj:nq";
+	struct option longopts[TABLE_COUNT + 1];
 	int c;
 
+	select_options(options->who, longopts);
 	options->opts.size = sizeof(options->opts);
-	while ((c = getopt_long(argc, argv, "fhj:nq", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, letters, longopts, NULL)) != -1) {
 		if (c == 'h')
 			return cmd_help(cmd);
 		if (c == '?')
@@ -152,4 +191,35 @@ int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 					  optarg, name_of(c));
 	}
 	return -1;
+}
+
+static int show_progress(void *user, const struct stele_build_progress *p)
+{
+	static const char *const verbs[] = {
+		[STELE_PHASE_SCAN] = "scanning",
+		[STELE_PHASE_COMPARE] = "comparing",
+		[STELE_PHASE_WRITE] = "writing",
+		[STELE_PHASE_SECTIONS] = "indexing",
+		[STELE_PHASE_COMMIT] = "committing",
+	};
+
+	(void)user;
+	progress_update(&(struct progress_state){
+		.verb = verbs[p->phase],
+		.samples_done = p->samples_done,
+		.samples_total = p->samples_total,
+		.bytes_done = p->bytes_done,
+		.bytes_total = p->bytes_total,
+	});
+	return stop_requested();
+}
+
+void build_options_listen(struct build_options *options, struct cmd_log *log,
+			  struct summary *summary)
+{
+	options->opts.log = cmd_log_line;
+	options->opts.log_user = log;
+	options->opts.progress = show_progress;
+	options->opts.skip = summary_skip;
+	options->opts.skip_user = summary;
 }

@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build_options.h - the command line of stele build
+ * build_options.h - the command lines of stele build and stele append
  */
 #ifndef STELE_CMD_BUILD_OPTIONS_H
 #define STELE_CMD_BUILD_OPTIONS_H
 
 #include "cmd.h"
 
+struct summary;
+
+enum build_options_who {
+	BUILD_OPTIONS_BUILD = 1 << 0,
+	BUILD_OPTIONS_APPEND = 1 << 1,
+};
+
 struct build_options {
+	enum build_options_who who; /* whose options are known */
 	struct stele_build_opts opts;
 	uint8_t uuid[STELE_UUID_SIZE]; /* opts.uuid points here */
 	bool json, quiet;
 };
 
 /*
- * Zeroed options from a command line; what is left begins at optind.
+ * Options, zeroed but for `who`, from a command line; what is left begins at
+ * optind.
  * Return: -1: go on; else the command is over, with this status.
  */
 int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 			struct build_options *options);
+/* Have the library tell messages, progress and what it leaves out. */
+void build_options_listen(struct build_options *options, struct cmd_log *log,
+			  struct summary *summary);
 
 #endif

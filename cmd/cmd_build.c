@@ -16,26 +16,6 @@
 #include "stop.h"
 #include "summary.h"
 
-static int show_progress(void *user, const struct stele_build_progress *p)
-{
-	static const char *const verbs[] = {
-		[STELE_PHASE_SCAN] = "scanning",
-		[STELE_PHASE_WRITE] = "writing",
-		[STELE_PHASE_SECTIONS] = "indexing",
-		[STELE_PHASE_COMMIT] = "committing",
-	};
-
-	(void)user;
-	progress_update(&(struct progress_state){
-		.verb = verbs[p->phase],
-		.samples_done = p->samples_done,
-		.samples_total = p->samples_total,
-		.bytes_done = p->bytes_done,
-		.bytes_total = p->bytes_total,
-	});
-	return stop_requested();
-}
-
 /* The library has said what lies on the target now. */
 static void explain(int error, const char *source, const char *target,
 		    const struct cmd_log *log)
@@ -58,11 +38,7 @@ static int run(const char *source, const char *target, struct build_options *opt
 	bool dry_run = options->opts.flags & STELE_BUILD_DRY_RUN;
 	int error;
 
-	options->opts.log = cmd_log_line;
-	options->opts.log_user = &log;
-	options->opts.progress = show_progress;
-	options->opts.skip = summary_skip;
-	options->opts.skip_user = &summary;
+	build_options_listen(options, &log, &summary);
 	stop_catch();
 	progress_start(!options->quiet && !options->json);
 	error = stele_build(source, target, &options->opts, &report);
@@ -81,7 +57,7 @@ static int run(const char *source, const char *target, struct build_options *opt
 
 int cmd_build(const struct cmd *cmd, int argc, char **argv)
 {
-	struct build_options options = {0};
+	struct build_options options = {.who = BUILD_OPTIONS_BUILD};
 	int status = build_options_parse(cmd, argc, argv, &options);
 	bool dry_run = options.opts.flags & STELE_BUILD_DRY_RUN;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary.c - what a build did, for people and for programs
+ * summary.c - what a build or an append did, for people and for programs
  */
 #include "summary.h"
 
@@ -96,19 +96,43 @@ static void print_space(const struct stele_build_report *report,
 	putchar('\n');
 }
 
+static void print_identity(const struct stele_build_report *report,
+			   const char *target)
+{
+	char hex[TEXT_HEX_SIZE] = "";
+
+	printf(ROW "%s on '%s'\n", "snapshot", report->snapshot, target);
+	printf(ROW "sha256:%s\n", "digest",
+	       text_hex(hex, report->digest, sizeof(report->digest)));
+}
+
+static void print_end(const struct summary *summary,
+		      const struct stele_build_report *report, bool dry_run)
+{
+	char speed[TEXT_SIZE];
+	double seconds = report->total_seconds;
+
+	for (int i = 0; i < SUMMARY_REASONS; i++)
+		print_skipped(summary, i, report->skipped[i]);
+	if (dry_run)
+		puts("nothing was written: this was a dry run");
+	else
+		printf(ROW "%.1f s with %u threads, %s: %s/s\n", "done in",
+		       seconds, report->jobs, report->backend,
+		       text_size(speed, seconds > 0
+				       ? (uint64_t)((double)report->payload_size /
+						    seconds)
+				       : 0));
+}
+
 void summary_print(const struct summary *summary,
 		   const struct stele_build_report *report, const char *target,
 		   bool dry_run)
 {
-	char hex[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE];
-	double seconds = report->total_seconds;
+	char a[TEXT_SIZE], b[TEXT_SIZE];
 
-	if (!dry_run) {
-		printf(ROW "%s on '%s'\n", "snapshot", report->snapshot,
-		       target);
-		printf(ROW "sha256:%s\n", "digest",
-		       text_hex(hex, report->digest, sizeof(report->digest)));
-	}
+	if (!dry_run)
+		print_identity(report, target);
 	printf(ROW "%s, %s\n", "samples", text_count(a, report->sample_count),
 	       text_size(b, report->payload_size));
 	if (report->class_count)
@@ -116,17 +140,27 @@ void summary_print(const struct summary *summary,
 		       text_count(a, report->class_count),
 		       report->class_count == 1 ? "" : "es");
 	print_space(report, target);
-	for (int i = 0; i < SUMMARY_REASONS; i++)
-		print_skipped(summary, i, report->skipped[i]);
-	if (dry_run)
-		puts("nothing was written: this was a dry run");
-	else
-		printf(ROW "%.1f s with %u threads, %s: %s/s\n", "built in",
-		       seconds, report->jobs, report->backend,
-		       text_size(a, seconds > 0
-				       ? (uint64_t)((double)report->payload_size /
-						    seconds)
-				       : 0));
+	print_end(summary, report, dry_run);
+}
+
+void summary_append(const struct summary *summary,
+		    const struct stele_append_report *report,
+		    const char *target, bool dry_run)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
+
+	if (!dry_run)
+		print_identity(&report->build, target);
+	printf(ROW "%s\n", "base", report->base);
+	printf(ROW "%s: %s added, %s updated, %s unchanged; %s deleted\n",
+	       "samples", text_count(a, report->sample_count),
+	       text_count(b, report->added), text_count(c, report->updated),
+	       text_count(d, report->unchanged),
+	       text_count((char[TEXT_SIZE]){0}, report->deleted));
+	printf(ROW "%s\n", dry_run ? "to write" : "written",
+	       text_size(a, report->written_size));
+	print_space(&report->build, target);
+	print_end(summary, &report->build, dry_run);
 }
 
 static json_t *skipped_json(const struct summary *summary,
@@ -152,9 +186,22 @@ static json_t *skipped_json(const struct summary *summary,
 	return all;
 }
 
-void summary_print_json(const struct summary *summary,
-			const struct stele_build_report *report,
-			const char *target, bool dry_run)
+static void set_layout(json_t *object, const struct stele_build_report *report)
+{
+	json_set_number(object, "payload_size", report->payload_size);
+	json_set_number(object, "classes", report->class_count);
+	json_set_number(object, "runs", report->run_count);
+	json_set_number(object, "table_size", report->table_size);
+	json_set_number(object, "granule", report->granule);
+	json_set_number(object, "slots_size", report->slots_size);
+	json_set_number(object, "padding_size", report->padding_size);
+	json_set_number(object, "sections_size", report->sections_size);
+	json_set_number(object, "image_end", report->image_end);
+	json_set_number(object, "target_size", report->target_size);
+}
+
+static json_t *begin_json(const struct stele_build_report *report,
+			  const char *target, bool dry_run)
 {
 	json_t *object = json_object();
 
@@ -167,17 +214,12 @@ void summary_print_json(const struct summary *summary,
 			     sizeof(report->digest));
 	}
 	json_object_set_new(object, "dry_run", json_boolean(dry_run));
-	json_set_number(object, "samples", report->sample_count);
-	json_set_number(object, "payload_size", report->payload_size);
-	json_set_number(object, "classes", report->class_count);
-	json_set_number(object, "runs", report->run_count);
-	json_set_number(object, "table_size", report->table_size);
-	json_set_number(object, "granule", report->granule);
-	json_set_number(object, "slots_size", report->slots_size);
-	json_set_number(object, "padding_size", report->padding_size);
-	json_set_number(object, "sections_size", report->sections_size);
-	json_set_number(object, "image_end", report->image_end);
-	json_set_number(object, "target_size", report->target_size);
+	return object;
+}
+
+static void end_json(json_t *object, const struct summary *summary,
+		     const struct stele_build_report *report, bool dry_run)
+{
 	json_object_set_new(object, "skipped", skipped_json(summary, report));
 	if (!dry_run) {
 		json_set_number(object, "jobs", report->jobs);
@@ -190,4 +232,33 @@ void summary_print_json(const struct summary *summary,
 				    json_real(report->total_seconds));
 	}
 	json_line(object);
+}
+
+void summary_print_json(const struct summary *summary,
+			const struct stele_build_report *report,
+			const char *target, bool dry_run)
+{
+	json_t *object = begin_json(report, target, dry_run);
+
+	json_set_number(object, "samples", report->sample_count);
+	set_layout(object, report);
+	end_json(object, summary, report, dry_run);
+}
+
+void summary_append_json(const struct summary *summary,
+			 const struct stele_append_report *report,
+			 const char *target, bool dry_run)
+{
+	json_t *object = begin_json(&report->build, target, dry_run);
+
+	json_set_text(object, "base", report->base);
+	json_set_number(object, "samples", report->sample_count);
+	json_set_number(object, "added", report->added);
+	json_set_number(object, "updated", report->updated);
+	json_set_number(object, "deleted", report->deleted);
+	json_set_number(object, "unchanged", report->unchanged);
+	json_set_number(object, "written_size", report->written_size);
+	json_set_number(object, "segment_samples", report->build.sample_count);
+	set_layout(object, &report->build);
+	end_json(object, summary, &report->build, dry_run);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary.h - what a build did, for people and for programs
+ * summary.h - what a build or an append did, for people and for programs
  */
 #ifndef STELE_CMD_SUMMARY_H
 #define STELE_CMD_SUMMARY_H
@@ -31,5 +31,11 @@ void summary_print(const struct summary *summary,
 void summary_print_json(const struct summary *summary,
 			const struct stele_build_report *report,
 			const char *target, bool dry_run);
+void summary_append(const struct summary *summary,
+		    const struct stele_append_report *report,
+		    const char *target, bool dry_run);
+void summary_append_json(const struct summary *summary,
+			 const struct stele_append_report *report,
+			 const char *target, bool dry_run);
 
 #endif

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# append.t - a dataset grows, changes and shrinks, snapshot by snapshot
+#
+# For each kind of target: what each snapshot holds is extracted and compared
+# with a copy of the source as it was when the snapshot was made.
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+requires jq --version
+
+reader=$PWD/tests/cmd/reader.pl
+
+# kept NAME: remember what the source holds now
+kept() { cp -a "$tmp/src" "$tmp/as.$1"; }
+
+# holds TARGET NAME WORDS: the snapshot holds just that, and is sound
+holds() {
+	rm -rf "$tmp/out"
+	run stele extract -q "$1@$2" "$tmp/out"
+	is "0 " "$status $err" "$3: $2 is extracted"
+	run diff -r "$tmp/as.$2" "$tmp/out"
+	is "0 " "$status $out" "$3: $2 is what the source was"
+}
+
+# ids are 0 ... n - 1, each once
+dense() { # TARGET@NAME
+	stele ls --json "$1" | jq -s -e 'length as $n | (map(.id) | sort) == [range($n)]' \
+		>/dev/null
+}
+
+counts() { # JSON
+	field "$1" '"\(.added) \(.updated) \(.deleted) \(.unchanged) \(.samples)"'
+}
+digest_of() { stele snapshot list --json "$1" |
+	jq -r "select(.name == \"$2\") | .digest"; }
+
+# labels TARGET NAME: DIRECTORY=LABEL, each once
+labels() {
+	"$reader" --dump="$2" "$1" 2>/dev/null | perl -lane '
+		$_{(split "/", pack "H*", $F[1])[0] . "=$F[4]"} = 1;
+		END { print join " ", sort keys %_ }'
+}
+
+lifetime() { # TARGET WORDS
+	local t=$1 what=$2 name old
+	rm -rf "$tmp"/src "$tmp"/as.*
+	tree_photos "$tmp/src"
+	mv "$tmp/src/train/"* "$tmp/src" && rmdir "$tmp/src/train"
+	kept v1
+	must stele build -q --force "$tmp/src" "$t@v1"
+
+	mkdir "$tmp/src/ants"
+	echo one >"$tmp/src/ants/1.jpg"
+	echo two >"$tmp/src/cats/new.jpg"
+	kept v2
+	run stele append --json --note="a note" "$tmp/src" "$t@v2"
+	is "0 2 0 0 41 43" "$status $(counts "$out")" "$what: two are added" ||
+		diag "$err"
+	is "v1 v2" "$(field "$out" '"\(.base) \(.snapshot)"')" \
+		"$what: on top of the newest"
+	ok "$what: few bytes are written" \
+		test "$(field "$out" .written_size)" -lt 120000
+	holds "$t" v2 "$what"
+
+	# Another size, and another content of the same size and time.
+	echo longer >"$tmp/src/ants/1.jpg"
+	cp -p "$tmp/src/dogs/5.jpg" "$tmp/ref"
+	head -c "$(stat -c %s "$tmp/ref")" /dev/urandom >"$tmp/src/dogs/5.jpg"
+	touch -r "$tmp/ref" "$tmp/src/dogs/5.jpg"
+	rm "$tmp/src/cats/3.jpg"
+	run stele append --json "$tmp/src" "$t@same"
+	is "0 0 0 0 43 43" "$status $(counts "$out")" \
+		"$what: without options, changes are no matter"
+	is "$(digest_of "$t" v2)" "$(digest_of "$t" same)" \
+		"$what: nothing new is the same digest"
+	run stele append --json -n --update --delete-missing "$tmp/src" "$t@v3"
+	is "0 0 2 1 40 42" "$status $(counts "$out")" "$what: a dry run counts"
+	run stele snapshot list "$t"
+	ok "$what: and makes no snapshot" not grep -qw v3 <<<"$out"
+	kept v3
+	run stele append --json --update --delete-missing "$tmp/src" "$t@v3"
+	is "0 0 2 1 40 42" "$status $(counts "$out")" \
+		"$what: updated by size and by content, and deleted"
+	holds "$t" v3 "$what"
+
+	mkdir "$tmp/src/bees"
+	head -c 30000 /dev/urandom >"$tmp/src/bees/1.jpg"
+	kept v4
+	run stele append --json --update --quick "$tmp/src" "$t@v4"
+	is "0 1 0 0 42 43" "$status $(counts "$out")" "$what: with --quick"
+	# A branch off the first one.
+	rm -r "$tmp/src" && cp -a "$tmp/as.v1" "$tmp/src"
+	mkdir "$tmp/src/emus" && echo e >"$tmp/src/emus/1"
+	kept side
+	run stele append --json --base=v1 --update --delete-missing "$tmp/src" "$t@side"
+	is "0 1 0 0 41 42 v1" "$status $(counts "$out") $(field "$out" .base)" \
+		"$what: --base"
+
+	for name in v1 v2 v3 v4 side; do
+		holds "$t" "$name" "$what"
+		ok "$what: ids of $name are dense" dense "$t@$name"
+		ok "$what: $name is sound" stele verify -q "$t@$name"
+	done
+	run stele verify -q "$t"
+	is "0 " "$status $out$err" "$what: all of it is sound"
+	run "$reader" "$t"
+	is 0 "$status" "$what: so says the second reader" || diag "$err"
+	is "ants=2 bees=3 cats=0 dogs=1" "$(labels "$t" v4)" \
+		"$what: classes are added behind"
+	is "cats=0 dogs=1 emus=2" "$(labels "$t" side)" \
+		"$what: of each branch for itself"
+
+	old=$(stele snapshot list --json "$t")
+	run stele append "$tmp/src" "$t@v2"
+	is 1 "$status" "$what: a name that is taken"
+	ok "$what: is named" grep -qw "v2" <<<"$err" || diag "$err"
+	run stele append --base=none "$tmp/src" "$t@v9"
+	is 1 "$status" "$what: a base that is not there"
+	ok "$what: is named, too" grep -qw "none" <<<"$err" || diag "$err"
+	run stele append "$tmp/nowhere" "$t@v9"
+	is 1 "$status" "$what: no source"
+	is "$old" "$(stele snapshot list --json "$t")" "$what: nothing came of these"
+}
+
+each_target lifetime 64M
+
+done_testing
