@@ -43,22 +43,37 @@ static int find_base(struct stele_append *append, const char *name,
 	return stele_snapshot_find(edit->image, base->name, NULL, index);
 }
 
-/*
- * Until when do we know that the base had what its source had? A clock that
- * went backwards, or a time that was made up, would hide changes.
- */
-static int64_t known_until(const struct stele_append *append)
+static const struct stele_edit_snapshot *snapshot_of(const struct stele_edit *edit,
+						     uint64_t id)
 {
-	const struct stele_catalog_snapshot *base = &append->base.snapshot.info;
+	for (uint32_t i = 0; i < edit->snapshot_count; i++)
+		if (edit->snapshots[i].id == id)
+			return &edit->snapshots[i];
+	return NULL;
+}
+
+/*
+ * A file that changed before this time is what the base has. Its samples were
+ * read at the time of the build that it goes back to, or later: that of a
+ * snapshot in between says nothing, it may have left changes alone. A clock
+ * that went backwards, or a time that was made up, would hide changes, too.
+ */
+static int64_t settled_since(const struct stele_append *append)
+{
+	const struct stele_edit_snapshot *at = snapshot_of(
+		append->edit, append->base.snapshot.info.id);
 
 	if (!(append->builder->opts.flags & STELE_BUILD_QUICK))
 		return INT64_MIN;
-	if (base->time <= time(NULL))
-		return base->time;
+	while (at && at->parent)
+		at = snapshot_of(append->edit, at->parent);
+	if (at && at->time <= time(NULL))
+		return at->time;
 	stele_log_warning(&append->builder->log,
-			  "snapshot '%s' is of a time to come: every file is "
-			  "read",
-			  base->name);
+			  "the first snapshot that '%s' goes back to %s: every "
+			  "file is read",
+			  append->base.snapshot.info.name,
+			  at ? "is of a time to come" : "is gone");
 	return INT64_MIN;
 }
 
@@ -97,7 +112,7 @@ int stele_append_prepare(struct stele_append *append,
 		return ret;
 	memcpy(report->base, append->base.snapshot.info.name,
 	       sizeof(report->base) - 1);
-	append->plan.table.since = known_until(append);
+	append->plan.table.since = settled_since(append);
 	ret = stele_plan_scan(&append->plan, builder, source);
 	if (!ret)
 		ret = stele_compare(&append->comparison, builder, &append->plan,
