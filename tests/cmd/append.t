@@ -126,4 +126,66 @@ lifetime() { # TARGET WORDS
 
 each_target lifetime 64M
 
+# --quick: what it may not be taken in by. Files are of before the build.
+rm -rf "$tmp"/src
+tree_photos "$tmp/src"
+sleep 1.1
+must stele build -q "$tmp/src" "$tmp/quick@v1"
+victim=$tmp/src/train/dogs/4.jpg
+renew() { head -c "$(stat -c %s "$victim")" /dev/urandom >"$1"; }
+quick() { run stele append --json --update --quick "$tmp/src" "$tmp/quick@$1"; }
+quick none
+is "0 0 0 0 41 41" "$status $(counts "$out")" "quick: nothing has changed"
+touch -r "$victim" "$tmp/ref"
+renew "$victim" && touch -r "$tmp/ref" "$victim"
+quick back
+is "0 0 1 0 40 41" "$status $(counts "$out")" "quick: an old time that was set"
+renew "$tmp/other" && touch -r "$tmp/ref" "$tmp/other" && mv "$tmp/other" "$victim"
+quick moved
+is "0 0 1 0 40 41" "$status $(counts "$out")" "quick: another file moved there"
+renew "$victim"
+must stele append -q "$tmp/src" "$tmp/quick@plain"
+quick late
+is "0 0 1 0 40 41" "$status $(counts "$out")" \
+	"quick: what a snapshot in between left alone"
+must stele build -q --time=2100-01-01 "$tmp/src" "$tmp/future@v1"
+renew "$victim"
+run stele append --json --update --quick "$tmp/src" "$tmp/future@v2"
+is "0 0 1 0 40 41" "$status $(counts "$out")" "quick: a time to come"
+ok "quick: which is told" grep -q "time to come" <<<"$err" || diag "$err"
+
+# Labels: what the base has none of, or a field too many.
+must stele build -q --no-labels "$tmp/src/train" "$tmp/plain@v1"
+mkdir "$tmp/src/train/eels" && echo eel >"$tmp/src/train/eels/1"
+must stele append -q "$tmp/src/train" "$tmp/plain@v2"
+is 1 "$(stele info --json "$tmp/plain@v2" | jq '.snapshot.fields | length')" \
+	"no labels on a base that has none"
+must stele build -q --labels "$tmp/src/train/eels" "$tmp/top@v1"
+echo top >"$tmp/src/train/eels/2"
+must stele append -q "$tmp/src/train/eels" "$tmp/top@v2"
+run "$reader" --dump=v2 "$tmp/top"
+is "-1 -1" "$(awk '{print $5}' <<<"$out" | paste -sd ' ')" \
+	"right at the top, the label is -1"
+
+# Wrong usage.
+for wrong in "--quick" "--force" "--label=x" "--uuid=$(cat /proc/sys/kernel/random/uuid)" \
+	"--labels" "--base="; do
+	run stele append "$wrong" "$tmp/src" "$tmp/plain@v3"
+	is "2 " "$status $out" "append $wrong is wrong usage"
+done
+run stele append "$tmp/src" "$tmp/plain"
+is 1 "$status" "append without a name fails"
+ok "and says how" grep -q "@NAME" <<<"$err" || diag "$err"
+for wrong in "--update" "--base=v1" "--delete-missing" "--quick"; do
+	run stele build "$wrong" "$tmp/src" "$tmp/new"
+	is "2 " "$status $out" "build $wrong is wrong usage"
+done
+
+# A file grows by what is needed, or to what is asked for; never into itself.
+cp "$tmp/plain" "$tmp/src/inside"
+run stele append --json --size=8M "$tmp/src" "$tmp/src/inside@v3"
+is "0 $((8 << 20))" "$status $(stat -c %s "$tmp/src/inside")" "--size" || diag "$err"
+is 1 "$(field "$out" .skipped.target.count)" "the target itself is left out"
+ok "and the image is sound" stele verify -q "$tmp/src/inside"
+
 done_testing
