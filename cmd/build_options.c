@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build_options.c - the command lines of stele build and stele append
+ * build_options.c - the command lines of stele build, append and compact
  */
 #include "build_options.h"
 
@@ -15,32 +15,33 @@
 
 #define B BUILD_OPTIONS_BUILD
 #define A BUILD_OPTIONS_APPEND
+#define C BUILD_OPTIONS_COMPACT
 
 static const struct {
 	struct option option;
 	unsigned int who;
 } table[] = {
-	{{"backend", required_argument, NULL, 'b'}, A | B},
+	{{"backend", required_argument, NULL, 'b'}, A | B | C},
 	{{"base", required_argument, NULL, 'O'}, A},
-	{{"boundary", required_argument, NULL, 'B'}, A | B},
+	{{"boundary", required_argument, NULL, 'B'}, A | B | C},
 	{{"delete-missing", no_argument, NULL, 'D'}, A},
-	{{"dry-run", no_argument, NULL, 'n'}, A | B},
+	{{"dry-run", no_argument, NULL, 'n'}, A | B | C},
 	{{"force", no_argument, NULL, 'f'}, B},
-	{{"granule", required_argument, NULL, 'g'}, A | B},
-	{{"help", no_argument, NULL, 'h'}, A | B},
-	{{"jobs", required_argument, NULL, 'j'}, A | B},
-	{{"json", no_argument, NULL, 'J'}, A | B},
+	{{"granule", required_argument, NULL, 'g'}, A | B | C},
+	{{"help", no_argument, NULL, 'h'}, A | B | C},
+	{{"jobs", required_argument, NULL, 'j'}, A | B | C},
+	{{"json", no_argument, NULL, 'J'}, A | B | C},
 	{{"label", required_argument, NULL, 'l'}, B},
 	{{"labels", no_argument, NULL, 'L'}, B},
-	{{"memory", required_argument, NULL, 'm'}, A | B},
+	{{"memory", required_argument, NULL, 'm'}, A | B | C},
 	{{"no-labels", no_argument, NULL, 'N'}, B},
-	{{"note", required_argument, NULL, 'T'}, A | B},
-	{{"order", required_argument, NULL, 'o'}, A | B},
+	{{"note", required_argument, NULL, 'T'}, A | B | C},
+	{{"order", required_argument, NULL, 'o'}, A | B | C},
 	{{"quick", no_argument, NULL, 'Q'}, A},
-	{{"quiet", no_argument, NULL, 'q'}, A | B},
+	{{"quiet", no_argument, NULL, 'q'}, A | B | C},
 	{{"size", required_argument, NULL, 's'}, A | B},
 	{{"skip-changed", no_argument, NULL, 'c'}, A | B},
-	{{"time", required_argument, NULL, 't'}, A | B},
+	{{"time", required_argument, NULL, 't'}, A | B | C},
 	{{"update", no_argument, NULL, 'U'}, A},
 	{{"uuid", required_argument, NULL, 'u'}, B},
 };
@@ -48,6 +49,7 @@ static const struct {
 
 #undef A
 #undef B
+#undef C
 
 static void select_options(enum build_options_who who,
 			   struct option longopts[TABLE_COUNT + 1])

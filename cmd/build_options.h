@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build_options.h - the command lines of stele build and stele append
+ * build_options.h - the command lines of stele build, append and compact
  */
 #ifndef STELE_CMD_BUILD_OPTIONS_H
 #define STELE_CMD_BUILD_OPTIONS_H
@@ -12,6 +12,7 @@ struct summary;
 enum build_options_who {
 	BUILD_OPTIONS_BUILD = 1 << 0,
 	BUILD_OPTIONS_APPEND = 1 << 1,
+	BUILD_OPTIONS_COMPACT = 1 << 2,
 };
 
 struct build_options {

@@ -67,6 +67,25 @@ static const struct cmd commands[] = {
 	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
 	 "      --update            also replace samples whose content changed\n"
 	 "  -h, --help\n"},
+	{"compact", cmd_compact, "lay a snapshot out anew as one segment",
+	 "compact [options] TARGET[@SNAPSHOT] NEW\n"
+	 "\n"
+	 "Write the samples of a snapshot anew, as one segment without gaps of what\n"
+	 "was deleted, and publish it on the same image as snapshot NEW.\n"
+	 "\n"
+	 "      --backend=NAME      how to reach the target: uring, threads\n"
+	 "      --boundary=SIZE     no sample crosses a multiple of it, or none\n"
+	 "  -n, --dry-run           print the layout, write nothing\n"
+	 "      --granule=N         16, 64, 512 or 4096 bytes (default: the largest\n"
+	 "                          with at most 2 % of padding)\n"
+	 "  -j, --jobs=N            threads (default: 4 per core, at most 32)\n"
+	 "      --json              summary as JSON\n"
+	 "      --memory=SIZE       for buffers (default: 256M)\n"
+	 "      --note=TEXT         kept with the snapshot\n"
+	 "      --order=ORDER       size (default) or source: in the order of keys\n"
+	 "  -q, --quiet             print nothing but errors\n"
+	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
+	 "  -h, --help\n"},
 	{"info", cmd_info, "print what an image and a snapshot are",
 	 "info [--json] TARGET[@SNAPSHOT]\n"
 	 "\n"

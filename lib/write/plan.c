@@ -114,7 +114,8 @@ static void set_field(struct stele_plan *plan, const char *name, uint32_t type)
 	add_field(plan, &field);
 }
 
-static void take_schema(struct stele_plan *plan)
+static void take_schema(struct stele_plan *plan,
+			struct stele_builder *builder)
 {
 	const struct stele_source_schema *schema = &plan->schema;
 
@@ -123,6 +124,8 @@ static void take_schema(struct stele_plan *plan)
 
 		add_field(plan, &schema->fields[i]);
 		names->count = schema->names[i].count;
+		if (names->count && !builder->report->class_count)
+			builder->report->class_count = names->count;
 		for (uint32_t j = 0; j < names->count; j++)
 			names->stream_size +=
 				sizeof(le16) + strlen(schema->names[i].names[j]);
@@ -145,7 +148,7 @@ static int choose_fields(struct stele_plan *plan,
 	int ret = 0;
 
 	if (plan->schema.field_count) {
-		take_schema(plan);
+		take_schema(plan, builder);
 		return 0;
 	}
 	set_field(plan, STELE_PLAN_DATA_NAME, STELE_FIELD_BYTES);

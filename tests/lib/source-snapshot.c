@@ -6,12 +6,9 @@
  * and scalars; verify says that the digests are those of the records.
  */
 #include "lib/device/fault.h"
-#include "lib/image/section.h"
-#include "lib/image/verify.h"
-#include "lib/read/dataset.h"
 #include "lib/write/build.h"
 #include "tests/fake.h"
-#include "tests/image.h"
+#include "tests/many.h"
 #include "tests/rich.h"
 #include "tests/tap.h"
 
@@ -34,18 +31,6 @@ static struct stele_device *memory(void)
 		bail("no memory device");
 	memset(stele_device_memory(dev), 0x5a, SIZE);
 	return dev;
-}
-
-/* Takes the device. */
-static struct stele_dataset *open_device(struct stele_device *dev)
-{
-	struct stele_target target = {0};
-	struct stele_dataset *ds;
-	int ret = stele_dataset_create(dev, &target, NULL, &ds);
-
-	if (ret < 0)
-		bail("cannot open what was made: %s", strerror(-ret));
-	return ds;
 }
 
 static struct stele_build_opts options(void)
@@ -77,95 +62,11 @@ static struct stele_dataset *rebuild(const struct stele_dataset *ds,
 	stele_source_close(source);
 	is_int(wanted, ret, "%s: built", what);
 	if (ret == 0)
-		return open_device(dev);
+		return many_open(dev, NULL);
 	if (ret != wanted)
 		diag("%s", messages.text);
 	stele_device_close(dev);
 	return NULL;
-}
-
-/* ---- comparing -------------------------------------------------------------- */
-
-static void digest_of(const struct stele_dataset *ds, uint64_t id,
-		      uint8_t digest[32])
-{
-	const struct stele_segment *segment;
-	uint64_t number;
-
-	if (stele_snapshot_locate(&ds->snapshot, id, &segment, &number) ||
-	    stele_segment_digest(&ds->image, segment, number, digest))
-		bail("no digest of %" PRIu64, id);
-}
-
-static bool same_sample(struct stele_dataset *a, uint64_t id,
-			struct stele_dataset *b)
-{
-	uint8_t da[32], db[32];
-	struct stele_sample sample;
-	uint64_t there;
-	bool same;
-
-	if (stele_dataset_read(a, id, &sample) < 0)
-		bail("cannot read sample %" PRIu64, id);
-	same = stele_dataset_find(b, sample.key, sample.key_size, &there) == 0;
-	stele_sample_release(&sample);
-	if (!same)
-		return false;
-	digest_of(a, id, da);
-	digest_of(b, there, db);
-	return memcmp(da, db, 32) == 0;
-}
-
-static bool same_names(const struct stele_dataset *a,
-		       const struct stele_dataset *b, uint32_t field)
-{
-	struct stele_field fa, fb;
-
-	stele_dataset_field(a, field, &fa);
-	stele_dataset_field(b, field, &fb);
-	if (fa.type != fb.type || fa.name_count != fb.name_count ||
-	    strcmp(fa.name, fb.name))
-		return false;
-	for (uint32_t i = 0; i < fa.name_count; i++) {
-		const char *na, *nb;
-
-		if (stele_dataset_class_name(a, field, i, &na) ||
-		    stele_dataset_class_name(b, field, i, &nb) ||
-		    strcmp(na, nb))
-			return false;
-	}
-	return true;
-}
-
-static void say(void *user, const struct stele_damage *damage)
-{
-	(void)user;
-	diag("%s at %" PRIu64 ": %s", damage->what, damage->offset,
-	     damage->detail);
-}
-
-static void check_same(struct stele_dataset *a, struct stele_dataset *b,
-		       const char *what)
-{
-	struct stele_verify_opts opts = {.size = sizeof(opts), .damage = say};
-	struct stele_verify_report found = {0};
-	struct stele_dataset_info ia, ib;
-	uint64_t wrong = 0;
-
-	stele_dataset_info(a, &ia);
-	stele_dataset_info(b, &ib);
-	is_uint(ia.sample_count, ib.sample_count, "%s: as many samples", what);
-	is_uint(1, ib.segment_count, "%s: in one segment", what);
-	is_uint(0, ib.deleted_count, "%s: none deleted", what);
-	is_uint(ia.field_count, ib.field_count, "%s: fields", what);
-	for (uint32_t i = 0; i < ia.field_count; i++)
-		wrong += !same_names(a, b, i);
-	is_uint(0, wrong, "%s: fields and names are the same", what);
-	for (uint64_t i = 0; i < ia.sample_count; i++)
-		wrong += !same_sample(a, i, b);
-	is_uint(0, wrong, "%s: samples are the same", what);
-	is_int(0, stele_verify_image(&b->image, -1, &opts, &found),
-	       "%s: sound", what);
 }
 
 /* ---- many fields ------------------------------------------------------------ */
@@ -185,10 +86,10 @@ static void test_rich(uint64_t count, uint64_t size_max, uint32_t order)
 	opts.order = order;
 	is_int(0, stele_build_on(dev, &rich.source, "v1", &opts, &report),
 	       "%s: built", what);
-	a = open_device(dev);
+	a = many_open(dev, NULL);
 	b = rebuild(a, &opts, 0, what);
 	if (b) {
-		check_same(a, b, what);
+		many_compare(a, b, what);
 		ok(!memcmp(a->snapshot.digest, b->snapshot.digest, 32),
 		   "%s: the same digest", what);
 	}
@@ -216,7 +117,7 @@ static void test_rich_values(void)
 	rich_init(&rich, 18, 50000);
 	if (stele_build_on(dev, &rich.source, "v1", &opts, &report))
 		bail("cannot build");
-	ds = open_device(dev);
+	ds = many_open(dev, NULL);
 	for (id = 0; id < 18; id++) {
 		if (stele_dataset_read(ds, id, &sample))
 			bail("cannot read");
@@ -250,85 +151,12 @@ static void test_rich_values(void)
 
 /* ---- many segments ---------------------------------------------------------- */
 
-#define SEGMENTS 4u
-#define EACH	 300u
-
-static const char *const names[] = {"bird", "cat", "dog", NULL};
-
-struct many {
-	struct test_sample *samples[SEGMENTS];
-	uint64_t numbers[SEGMENTS][EACH];
-};
-
-static struct test_sample *keyed(uint64_t segment, uint64_t seed)
+static struct stele_dataset *make_many(struct many *m, uint64_t seed)
 {
-	struct test_sample *samples = test_samples(
-		EACH, segment == 2 ? 90000 : 2000, seed + segment);
+	struct stele_device *dev = memory();
 
-	for (uint64_t i = 0; i < EACH; i++) {
-		char *key;
-
-		/* Segment 3 holds newer versions of samples of segment 0. */
-		if (asprintf(&key, "%s/%04" PRIu64, names[i % 3],
-			     i + (segment == 3 ? 0 : segment) * EACH) < 0)
-			bail("no memory");
-		samples[i].key = key;
-		samples[i].label = (int64_t)(i % 3);
-	}
-	samples[5].gone = segment == 1;
-	return samples;
-}
-
-/* Every sample of segment 0 that segment 3 replaces, and others. */
-static uint64_t deleted_of(const struct many *m, uint64_t segment, uint64_t *out)
-{
-	bool gone[EACH] = {false};
-	uint64_t count = 0;
-
-	for (uint64_t i = 0; i < EACH; i++)
-		gone[m->numbers[segment][i]] =
-			segment == 0 ? true : (i % 7 == 5 || i == EACH - 1);
-	for (uint64_t i = 0; i < EACH && segment != 3; i++)
-		if (gone[i])
-			out[count++] = i;
-	return count;
-}
-
-static struct stele_device *make_many(struct many *m)
-{
-	static struct test_image t;
-	static uint64_t deleted[SEGMENTS][EACH];
-	struct test_ref refs[SEGMENTS];
-
-	if (test_image_begin(&t, memory(), SIZE) < 0)
-		bail("begin");
-	for (uint32_t i = 0; i < SEGMENTS; i++) {
-		const struct test_segment in = {
-			.samples = m->samples[i] = keyed(i, 77),
-			.count = EACH, .labels = true, .names = names,
-			.granule = i == 1 ? 512 : 16,
-			.boundary = i == 2 ? 65536 : 0,
-			.order = i == 1, .numbers = m->numbers[i],
-		};
-
-		if (test_image_segment(&t, &in) < 0)
-			bail("segment %u", i);
-		refs[i] = (struct test_ref){i, deleted[i],
-					    deleted_of(m, i, deleted[i])};
-	}
-	if (test_image_snapshot(&t, "v1", refs, SEGMENTS) < 0 ||
-	    test_image_commit(&t) < 0)
-		bail("commit");
-	return test_image_end(&t);
-}
-
-static void release_many(struct many *m)
-{
-	for (uint32_t i = 0; i < SEGMENTS; i++) {
-		for (uint64_t j = 0; j < EACH; j++)
-			free((char *)m->samples[i][j].key);
-		free(m->samples[i]);
-	}
+	many_make(m, dev, SIZE, seed);
+	return many_open(dev, NULL);
 }
 
 static void test_many(void)
@@ -338,9 +166,8 @@ static void test_many(void)
 	struct stele_dataset *a, *b;
 	struct many m;
 
-	a = open_device(make_many(&m));
-	is_uint(SEGMENTS, a->snapshot.segment_count, "segments");
-	ok(a->snapshot.sample_count < SEGMENTS * EACH - EACH, "deletions");
+	a = make_many(&m, 4);
+	is_uint(MANY_SEGMENTS, a->snapshot.segment_count, "segments");
 	for (size_t i = 0; i < sizeof(granules) / sizeof(granules[0]); i++) {
 		char what[64];
 
@@ -352,11 +179,11 @@ static void test_many(void)
 		opts.memory_size = i == 2 ? 1 << 20 : 0;
 		b = rebuild(a, &opts, 0, what);
 		if (b)
-			check_same(a, b, what);
+			many_compare(a, b, what);
 		stele_dataset_close(b);
 	}
 	stele_dataset_close(a);
-	release_many(&m);
+	many_release(&m);
 }
 
 /* Each live slot is read once, and nothing of the others. */
@@ -365,15 +192,16 @@ static void test_reads(void)
 	const struct stele_build_opts opts = options();
 	const struct stele_fault_entry *log;
 	const struct stele_segment *large;
-	struct stele_device *dev;
+	struct stele_device *bottom = memory(), *dev;
 	struct stele_dataset *a;
 	uint64_t bytes = 0, live = 0, offset, slot_size, begin, end;
 	struct many m;
 	size_t count;
 
-	if (stele_device_open_fault(make_many(&m), NULL, 0, &dev) < 0)
+	many_make(&m, bottom, SIZE, 4);
+	if (stele_device_open_fault(bottom, NULL, 0, &dev) < 0)
 		bail("no fault device");
-	a = open_device(dev);
+	a = many_open(dev, NULL);
 	stele_fault_log_clear(dev);
 	stele_dataset_close(rebuild(a, &opts, 0, "counted"));
 	large = &a->snapshot.segments[2];
@@ -396,7 +224,7 @@ static void test_reads(void)
 	}
 	is_uint(live, bytes, "each live slot is read, once");
 	stele_dataset_close(a);
-	release_many(&m);
+	many_release(&m);
 }
 
 /* ---- the same as fresh ------------------------------------------------------ */
@@ -440,7 +268,7 @@ static void test_fresh(uint32_t order)
 	opts.order = order;
 	if (!data || stele_build_on(fresh, &fake.source, "v1", &opts, &report))
 		bail("cannot build");
-	a = open_device(fresh);
+	a = many_open(fresh, NULL);
 	samples = samples_of(&fake, data);
 	if (test_image_begin(&t, memory(), SIZE) < 0)
 		bail("begin");
@@ -456,12 +284,12 @@ static void test_fresh(uint32_t order)
 	if (test_image_snapshot(&t, "v1", NULL, 0) < 0 ||
 	    test_image_commit(&t) < 0)
 		bail("commit");
-	b = open_device(test_image_end(&t));
+	b = many_open(test_image_end(&t), NULL);
 	ok(memcmp(a->snapshot.digest, b->snapshot.digest, 32) != 0,
 	   "three segments have another digest");
 	c = rebuild(b, &opts, 0, "three segments");
 	if (c) {
-		check_same(b, c, "three segments");
+		many_compare(b, c, "three segments");
 		ok(!memcmp(a->snapshot.digest, c->snapshot.digest, 32),
 		   "laid out anew, that of a fresh build");
 	}
@@ -490,7 +318,7 @@ static void test_damaged(uint64_t from_end, const char *text)
 	struct many m;
 	char key[64];
 
-	ds = open_device(make_many(&m));
+	ds = make_many(&m, 4);
 	stele_dataset_locate(ds, 7, &extent);
 	if (stele_dataset_read(ds, 7, &sample))
 		bail("cannot read");
@@ -501,7 +329,7 @@ static void test_damaged(uint64_t from_end, const char *text)
 	stele_dataset_close(rebuild(ds, &opts, -EBADMSG, text));
 	ok(test_log_has(&messages, key), "%s: says which", text);
 	stele_dataset_close(ds);
-	release_many(&m);
+	many_release(&m);
 }
 
 static void test_damaged_keys(void)
@@ -511,7 +339,7 @@ static void test_damaged_keys(void)
 	struct stele_dataset *ds;
 	struct many m;
 
-	ds = open_device(make_many(&m));
+	ds = make_many(&m, 4);
 	stele_descriptor_find_section(&ds->snapshot.segments[1].descriptor,
 				      STELE_BLOCK_KEYS, STELE_NO_FIELD,
 				      &section);
@@ -519,7 +347,7 @@ static void test_damaged_keys(void)
 			 100);
 	stele_dataset_close(rebuild(ds, &opts, -EBADMSG, "damaged keys"));
 	stele_dataset_close(ds);
-	release_many(&m);
+	many_release(&m);
 }
 
 /* Reads that fail, one after the other: the build fails, and lets go of all. */
@@ -528,14 +356,15 @@ static void test_faults(void)
 	struct stele_build_opts opts = options();
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.count = 1, .error = EIO};
-	struct stele_device *dev;
+	struct stele_device *bottom = memory(), *dev;
 	struct stele_dataset *ds;
 	uint64_t first;
 	struct many m;
 
-	if (stele_device_open_fault(make_many(&m), NULL, 0, &dev) < 0)
+	many_make(&m, bottom, SIZE, 4);
+	if (stele_device_open_fault(bottom, NULL, 0, &dev) < 0)
 		bail("no fault device");
-	ds = open_device(dev);
+	ds = many_open(dev, NULL);
 	for (uint64_t i = 0; i < 900; i += 97) {
 		first = stele_fault_count(dev);
 		rule.first = first + i;
@@ -543,7 +372,7 @@ static void test_faults(void)
 		stele_dataset_close(rebuild(ds, &opts, -EIO, "a failed read"));
 	}
 	stele_dataset_close(ds);
-	release_many(&m);
+	many_release(&m);
 }
 
 static int stop_soon(void *user, const struct stele_build_progress *progress)
@@ -558,11 +387,11 @@ static void test_cancel(void)
 	struct stele_dataset *ds;
 	struct many m;
 
-	ds = open_device(make_many(&m));
+	ds = make_many(&m, 4);
 	opts.progress = stop_soon;
 	stele_dataset_close(rebuild(ds, &opts, -ECANCELED, "asked to stop"));
 	stele_dataset_close(ds);
-	release_many(&m);
+	many_release(&m);
 }
 
 int main(void)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rich.c - an image whose samples have fields of every type, for compact.t
+ *
+ *	rich FILE COUNT
+ */
+#include "lib/write/build.h"
+#include "tests/rich.h"
+#include "tests/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define IMAGE_SIZE (UINT64_C(32) << 20)
+
+int main(int argc, char **argv)
+{
+	const struct stele_build_opts opts = {.size = sizeof(opts),
+					      .time = 1700000000};
+	struct stele_build_report report;
+	struct stele_device *dev;
+	struct rich rich;
+	FILE *file;
+
+	if (argc != 3)
+		return 2;
+	if (stele_device_open_memory(IMAGE_SIZE, 512, &dev) < 0)
+		bail("no memory device");
+	rich_init(&rich, strtoul(argv[2], NULL, 10), 30000);
+	if (stele_build_on(dev, &rich.source, "v1", &opts, &report) < 0)
+		bail("cannot build");
+	file = fopen(argv[1], "w");
+	if (!file || fwrite(stele_device_memory(dev), 1, IMAGE_SIZE, file) !=
+			     IMAGE_SIZE || fclose(file) != 0)
+		sysbail("%s", argv[1]);
+	stele_device_close(dev);
+	return 0;
+}
