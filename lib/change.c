@@ -111,6 +111,30 @@ static int check_readers(const struct stele_writer *writer,
 	return -EBUSY;
 }
 
+static int is_name(void *user, const struct stele_shot *shot)
+{
+	return !strcmp(shot->name, user);
+}
+
+/* A shot of somebody else's may have the name that is wanted. */
+static int check_shot(const struct stele_writer *writer, const char *name)
+{
+	struct stele_device *dev = writer->image.dev;
+	const struct stele_shot_ops *shots = stele_device_shots(dev);
+	int ret;
+
+	if (!shots)
+		return 0;
+	ret = shots->each(dev, is_name, (void *)(uintptr_t)name);
+	if (ret <= 0)
+		return ret;
+	stele_log_error(&writer->log,
+			"there is an RBD snapshot '%s' that is none of ours: "
+			"take another name, or remove it",
+			name);
+	return -EEXIST;
+}
+
 /* What becomes of the shot of a snapshot that goes. */
 static int drop_shot(const struct stele_writer *writer,
 		     const struct stele_change *change, const char *snapshot)
@@ -169,6 +193,8 @@ int stele_change_rename(struct stele_writer *writer,
 	ret = check_mapped(writer, from);
 	if (ret == 0)
 		ret = check_readers(writer, change, from);
+	if (ret == 0)
+		ret = check_shot(writer, to);
 	if (ret == 0)
 		ret = stele_edit_rename_snapshot(&writer->edit, from, to);
 	if (ret == 0)

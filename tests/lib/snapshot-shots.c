@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot-shots.c - where the storage keeps shots: withdrawn, removed, collected
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/change.h"
+#include "lib/gc.h"
+#include "lib/withdrawn.h"
+#include "tests/image.h"
+#include "tests/shots.h"
+#include "tests/tap.h"
+
+#define NOW INT64_C(1700001000)
+
+static struct test_storage *storage;
+static struct test_log messages;
+
+/* "v1" of one sample, and "other", which is somebody else's shot. */
+static void new_storage(void)
+{
+	static const struct test_sample sample = {.key = "k", .data = "d",
+						  .size = 1};
+	const struct test_segment segment = {.samples = &sample, .count = 1};
+
+	storage = test_storage_new(test_image_simple(&segment, NULL, 0, 0));
+	test_storage_make(storage, "other", false);
+	test_storage_make(storage, "v1", true);
+}
+
+static void open_writer(struct stele_writer *writer)
+{
+	test_log_init(&messages);
+	memset(writer, 0, sizeof(*writer));
+	if (stele_writer_begin(writer, test_storage_open(storage),
+			       &messages.log))
+		bail("no writer: %s", messages.text);
+}
+
+static struct stele_change change_at(int64_t time, uint64_t grace,
+				     uint32_t flags)
+{
+	struct stele_change change;
+
+	if (stele_change_init(&change,
+			      &STELE_OPTS(stele_change_opts, .time = time,
+					  .grace = grace, .flags = flags,
+					  .log = messages.log.fn,
+					  .log_user = messages.log.user),
+			      STELE_CHANGE_FORCE))
+		bail("no options");
+	return change;
+}
+
+static int delete_v1(int64_t time, uint64_t grace, uint32_t flags)
+{
+	const struct stele_change change = change_at(time, grace, flags);
+	struct stele_writer writer;
+	int ret;
+
+	open_writer(&writer);
+	ret = stele_change_delete(&writer, &change, "v1");
+	stele_writer_close(&writer);
+	return ret;
+}
+
+static int collect(int64_t time, uint64_t grace, uint32_t flags, bool apply,
+		   struct stele_gc_report *report)
+{
+	const struct stele_change change = change_at(time, grace, flags);
+	struct stele_writer writer;
+	int ret;
+
+	open_writer(&writer);
+	ret = stele_gc_run(&writer.image, apply ? &writer : NULL, &change, NULL,
+			   NULL, report);
+	stele_writer_close(&writer);
+	return ret;
+}
+
+static void check_names(void)
+{
+	static const struct {
+		const char *shot;
+		int64_t until;
+		const char *name; /* NULL: it is none */
+	} cases[] = {
+		{"stele-withdrawn-1700001000-v1", 1700001000, "v1"},
+		{"stele-withdrawn-5-a-b", 5, "a-b"},
+		{"stele-withdrawn-5-", 0, NULL},
+		{"stele-withdrawn--5-v1", 0, NULL},
+		{"stele-withdrawn-v1", 0, NULL},
+		{"stele-withdrawn-99999999999999999999-v1", 0, NULL},
+		{"stele-withdrawn", 0, NULL},
+		{"my-stele-withdrawn-5-v1", 0, NULL},
+		{"v1", 0, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *name = NULL;
+		int64_t until = 0;
+		bool is = stele_withdrawn_parse(cases[i].shot, &until, &name);
+
+		ok(is == (cases[i].name != NULL) &&
+			   (!is || (until == cases[i].until &&
+				    !strcmp(name, cases[i].name))),
+		   "'%s'", cases[i].shot);
+	}
+}
+
+static void check_delete(void)
+{
+	struct stele_gc_report report;
+
+	new_storage();
+	is_int(-EBUSY, delete_v1(NOW, 0, 0), "neither grace nor force");
+	ok(test_log_has(&messages, "grace"), "it says what is missing");
+	is_string("other- v1+", test_storage_list(storage), "nothing happened");
+	is_int(0, delete_v1(NOW, 60, 0), "with a grace period");
+	is_string("other- stele-withdrawn-1700001060-v1+",
+		  test_storage_list(storage), "withdrawn, and protected");
+	is_int(0, collect(NOW + 60, 1, 0, false, &report), "a dry run");
+	is_uint(2, report.unused_count, "lists the segment and the shot");
+	is_int(0, collect(NOW + 59, 3600, 0, true, &report), "too early");
+	is_uint(0, report.freed_count, "nothing is freed");
+	is_int(0, collect(NOW + 60, 3600, 0, true, &report), "in time");
+	is_uint(1, report.freed_count, "the shot, not yet the segment");
+	is_string("other-", test_storage_list(storage),
+		  "removed; that of others is not touched");
+	test_storage_free(storage);
+
+	new_storage();
+	is_int(0, delete_v1(NOW, 0, STELE_CHANGE_FORCE), "with force");
+	is_string("other-", test_storage_list(storage), "removed at once");
+	test_storage_free(storage);
+
+	new_storage();
+	is_int(0, delete_v1(NOW, 1000000, 0), "a long grace period");
+	is_int(0, collect(NOW, 0, STELE_CHANGE_FORCE, true, &report),
+	       "and force to collect");
+	is_string("other-", test_storage_list(storage), "removed");
+	test_storage_free(storage);
+}
+
+static void check_rename(void)
+{
+	struct stele_change change;
+	struct stele_writer writer;
+
+	new_storage();
+	open_writer(&writer);
+	change = change_at(NOW, 0, 0);
+	is_int(-EBUSY, stele_change_rename(&writer, &change, "v1", "w"),
+	       "rename: neither grace nor force");
+	stele_writer_close(&writer);
+	open_writer(&writer);
+	change = change_at(NOW, 60, 0);
+	is_int(0, stele_change_rename(&writer, &change, "v1", "w"), "rename");
+	is_string("other- stele-withdrawn-1700001060-v1+ w+",
+		  test_storage_list(storage),
+		  "the old shot is withdrawn, a new one made");
+	/* The same name again, withdrawn until the same second. */
+	is_int(0, stele_change_rename(&writer, &change, "w", "v1"), "and back");
+	is_int(0, stele_change_rename(&writer, &change, "v1", "w"), "and again");
+	is_string("other- stele-withdrawn-1700001060-v1+ "
+		  "stele-withdrawn-1700001060-w+ "
+		  "stele-withdrawn-1700001061-v1+ w+",
+		  test_storage_list(storage), "each has a name of its own");
+	is_int(-EEXIST, stele_change_rename(&writer, &change, "w", "other"),
+	       "somebody else's shot has that name");
+	ok(strstr(test_storage_list(storage), " w+") != NULL,
+	   "and the old one is as it was");
+	stele_writer_close(&writer);
+	test_storage_free(storage);
+}
+
+/*
+ * Each change of a shot fails in turn: the next writer finds one of both, the
+ * snapshot with its shot or neither.
+ */
+static void check_cut_short(uint64_t grace, uint32_t flags)
+{
+	unsigned int n;
+	int ret = -EIO;
+
+	for (n = 1; ret; n++) {
+		struct stele_writer writer;
+		bool there;
+
+		new_storage();
+		test_storage_fail(storage, n, -EIO);
+		ret = delete_v1(NOW, grace, flags);
+		test_storage_fail(storage, 0, 0);
+		open_writer(&writer);
+		there = stele_edit_snapshot(&writer.edit, "v1") != NULL;
+		stele_writer_close(&writer);
+		ok(there == (strstr(test_storage_list(storage), " v1+") != NULL),
+		   "change %u fails (%d): %s, '%s'", n, ret,
+		   there ? "there" : "gone", test_storage_list(storage));
+		ok(!ret == !there, "as is said");
+		test_storage_free(storage);
+		if (n > 20)
+			bail("never succeeds");
+	}
+}
+
+int main(void)
+{
+	plan_lazy();
+	setenv("STELE_RUN_DIR", test_tmpdir(), 1);
+	check_names();
+	check_delete();
+	check_rename();
+	check_cut_short(60, 0);
+	check_cut_short(0, STELE_CHANGE_FORCE);
+	return done();
+}
