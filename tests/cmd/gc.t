@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gc.t - stele gc: what no snapshot uses is freed when it is told so
+. "${0%/*}/../tap.sh"
+# shellcheck source=tests/cmd/targets.sh
+. tests/cmd/targets.sh
+
+tree_photos "$tmp/src"
+
+# free TARGET: bytes of the image that can be written again
+free() { stele info --json "$1" | jq .image.free_size; }
+
+# collect TARGET WORDS: deleted, listed, kept, freed, used again
+collect() {
+	local target=$1 words=$2 generation
+	must stele build -q --time 1000 "$tmp/src" "$target@v1"
+	run stele gc "$target"
+	is "0 nothing is unused" "$status $out" "$words: nothing to do"
+	must stele snapshot delete --time "$(($(date +%s) - 3600))" "$target@v1"
+	generation=$(stele info --json "$target" | jq .image.generation)
+
+	run stele gc --json "$target"
+	is "false 41" "$(head -n 1 <<<"$out" | jq -r '"\(.due) \(.samples)"')" \
+		"$words: listed, not due"
+	is "1 0 0" "$(tail -n 1 <<<"$out" |
+		jq -r '"\(.unused) \(.would_free) \(.would_free_size)"')" \
+		"$words: without grace nothing would be freed"
+	run stele gc "$target"
+	ok "$words: its age is said" grep -q "unused for 1 h 0 min, kept" <<<"$out"
+	run stele gc --apply --grace 2h "$target"
+	ok "$words: not unused for so long" grep -q "^0 bytes of .* freed" <<<"$out"
+	run stele gc --apply "$target"
+	is "1 " "$status $out" "$words: --apply wants a grace period or --force"
+	ok "$words: and says so" grep -qF -- "grace" <<<"$err"
+	is "$generation" "$(stele info --json "$target" | jq .image.generation)" \
+		"$words: nothing was written"
+
+	run stele gc --grace 59m "$target"
+	ok "$words: a dry run says that it is one" grep -q "dry run" <<<"$out"
+	run stele gc --apply --discard --grace 59m "$target"
+	is 0 "$status" "$words: freed"
+	is "" "$err" "$words: without a word on stderr"
+	run stele gc --json "$target"
+	is 0 "$(field "$out" .unused)" "$words: nothing is left"
+	ok "$words: sound" stele verify -q "$target"
+	ok "$words: info says how much is free again" \
+		test "$(free "$target")" -gt 2800000
+}
+each_target collect 16M
+
+# ---- what is there, and its readers, are left alone ----
+
+cd "$tmp" || bail "cd"
+image=photos.stele
+must stele build -q src "$image@v1"
+must stele snapshot create -d train/cats/3.jpg "$image@v2" >/dev/null
+must stele snapshot delete "$image@v1"
+run stele gc --apply --force --discard "$image"
+is "0 nothing is unused" "$status $out" "a segment that another snapshot uses stays"
+ok "its samples too" cmp <(stele cat "$image@v2" train/dogs/20.jpg) \
+	src/train/dogs/20.jpg
+blocks=$(stat -c %b "$image")
+must stele snapshot delete "$image@v2"
+must stele gc --apply --force --discard "$image" >/dev/null
+ok "a file gives its blocks back" test "$(stat -c %b "$image")" -lt $((blocks / 2))
+
+for words in "" "a b" "--grace=0 $image" "--grace 1y $image" \
+	"--force --grace=1h $image" "--discard $image"; do
+	# shellcheck disable=SC2086 # words
+	run stele gc $words
+	is "2 " "$status $out" "gc $words: wrong usage"
+done
+run stele gc none.stele
+is 1 "$status" "no such target"
+ok "is said" grep -qF "'none.stele'" <<<"$err"
+chmod 444 "$image"
+ok "a dry run needs no permission to write" stele gc "$image"
+
+done_testing

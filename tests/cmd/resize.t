@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# resize.t - stele resize: an image follows its target
+. "${0%/*}/../tap.sh"
+
+cd "$tmp" || bail "cd"
+mkdir src
+head -c 100000 /dev/urandom >src/a
+
+size_of() { stele info --json "$1" | jq .image.image_size; }
+
+must stele build -q src image.stele@v1
+run stele resize --size 8M image.stele
+is "0 8.0 MiB, before 2.1 MiB" "$status $out" "a file is made larger"
+is 8388608 "$(size_of image.stele)" "and its image"
+is 8388608 "$(stat -c %s image.stele)" "to the byte"
+run stele resize --json image.stele
+is 8388608,8388608 "$(jq -r '"\(.old_size),\(.new_size)"' <<<"$out")" \
+	"as it is"
+truncate -s 10M image.stele
+must stele resize --size 9M image.stele >/dev/null
+is 9437184 "$(size_of image.stele)" "part of a file that grew"
+must stele resize image.stele >/dev/null
+is 10485760 "$(size_of image.stele)" "all of it"
+ok "sound" stele verify -q image.stele
+before=$(sha256sum <image.stele)
+for size in 4M 12345678; do
+	run stele resize --size "$size" image.stele
+	is "1 " "$status $out" "--size $size is refused"
+	ok "--size $size: says why" grep -qE "smaller|multiple" <<<"$err"
+done
+is "$before" "$(sha256sum <image.stele)" "nothing was written"
+for words in "" "--size=0 image.stele" "--size=x image.stele" "a b"; do
+	# shellcheck disable=SC2086 # words
+	run stele resize $words
+	is "2 " "$status $out" "resize $words: wrong usage"
+done
+run stele resize none.stele
+is 1 "$status" "no such target"
+
+# ---- a device that grew ----
+
+if [ "$(id -u)" != 0 ]; then
+	skip_block 1 "needs root"
+	done_testing
+fi
+for block in 512 4096; do
+	loop_new 16M "$block"
+	must stele build -q src "$loop@v1"
+	run stele resize --size 32M "$loop"
+	is "1 " "$status $out" "loop of $block: not ours to make larger"
+	ok "loop of $block: says so" grep -q "enlarge the device first" <<<"$err"
+	must truncate -s 32M "$loop_file"
+	must losetup -c "$loop"
+	run stele resize "$loop"
+	is "0 32.0 MiB, before 16.0 MiB" "$status $out" "loop of $block: it grew"
+	is 33554432 "$(size_of "$loop")" "loop of $block: to the byte"
+	ok "loop of $block: sound" stele verify -q "$loop"
+	ok "loop of $block: the bytes" cmp <(stele cat "$loop" a) src/a
+done
+
+done_testing

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# snapshot.t - stele snapshot: create, list, rename, delete
+. "${0%/*}/../tap.sh"
+# shellcheck source=tests/cmd/targets.sh
+. tests/cmd/targets.sh
+
+# fails STATUS WORDS CMD...
+fails() {
+	local wanted=$1 words=$2
+	shift 2
+	run "$@"
+	is "$wanted " "$status $out" "$*: fails"
+	ok "$*: says '$words'" grep -qF -- "$words" <<<"$err"
+}
+
+tree_photos "$tmp/src"
+
+# versions TARGET WORDS: a life of snapshots on one kind of target
+versions() {
+	local target=$1 words=$2 v1 v2
+	must stele build -q --time 1000 "$tmp/src" "$target@v1"
+	v1=$(stele snapshot list --json "$target")
+	run stele snapshot create --base v1 -d train/cats/1.jpg \
+		--delete=train/dogs/20.jpg --note $'two\nless' --time 2000 "$target@v2"
+	is "0 " "$status $err" "$words: create"
+	is "$(stele ls "$target@v1" | grep -vxE 'train/(cats/1|dogs/20).jpg')" \
+		"$(stele ls "$target@v2")" "$words: two keys less"
+	is "$(seq 0 38)" "$(stele ls -l "$target@v2" | awk '{ print $1 }' | sort -n)" \
+		"$words: ids without gaps"
+	must stele extract -q "$target@v2" "$tmp/out"
+	is "Only in $tmp/src/train/cats: 1.jpg
+Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
+		"$words: the others as they were"
+	rm -r "$tmp/out"
+	run stele diff "$target@v1" "$target@v2"
+	is $'- train/cats/1.jpg\n- train/dogs/20.jpg' "$out" "$words: diff"
+	v2=$(stele snapshot list --json "$target" | tail -n 1)
+	is "$v1" "$(stele snapshot list --json "$target" | head -n 1)" \
+		"$words: v1 is as it was"
+	is "v2 v1 1 2000 39 two less" \
+		"$(field "$v2" '"\(.name) \(.parent_name) \(.parent) \(.time) \(.samples) \(.note)"' | xargs)" \
+		"$words: list has all of it"
+	must stele snapshot rename "$target@v2" best
+	is "$(field "$v2" .digest)" \
+		"$(stele info --json "$target@best" | jq -r .snapshot.digest)" \
+		"$words: rename keeps the digest"
+	must stele snapshot delete "$target@v1"
+	fails 1 "no such snapshot (there are: best)" stele ls "$target@v1"
+	is 39 "$(stele ls "$target" | wc -l)" "$words: one is left"
+	ok "$words: sound" stele verify -q "$target"
+	must stele snapshot delete "$target@best"
+	run stele snapshot list --json "$target"
+	is "0 " "$status $out" "$words: none is left"
+	ok "$words: info of an image without any" stele info "$target"
+	fails 1 "there are: none" stele info "$target@best"
+}
+each_target versions 16M
+
+# ---- keys from files ----
+
+cd "$tmp" || bail "cd"
+image=photos.stele
+must stele build -q src "$image@all"
+stele ls "$image" train/dogs/ >dogs
+must stele snapshot create --keys-from dogs "$image@cats" >/dev/null
+is "$(stele ls "$image@all" train/cats/)" "$(stele ls "$image@cats")" "--keys-from"
+must stele snapshot create --base all -0 --keys-from - "$image@cats2" \
+	< <(stele ls -0 "$image@all" train/dogs/) >/dev/null
+is "$(field "$(stele snapshot list --json "$image")" .digest | tail -n 2 | uniq | wc -l)" \
+	1 "-0 --keys-from -: the same digest"
+run stele snapshot create --json --base all --note n "$image@same"
+is "same n 41" "$(field "$out" '"\(.name) \(.note) \(.samples)"')" "create --json"
+is "$(stele info --json "$image@all" | jq -r .snapshot.digest)" \
+	"$(field "$out" .digest)" "nothing deleted: the same digest"
+
+# ---- what is refused ----
+
+before=$(sum "$image")
+fails 1 "'train/none.jpg' is not in snapshot" \
+	stele snapshot create -d train/none.jpg -d train/cats/1.jpg "$image@x"
+fails 1 "nor are 95 more" \
+	stele snapshot create --keys-from <(seq 100) "$image@x"
+is 6 "$(wc -l <<<"$err")" "and no more than that"
+fails 1 "there is a snapshot 'all' already" stele snapshot create "$image@all"
+fails 1 "no snapshot 'none' to begin with" \
+	stele snapshot create --base none "$image@x"
+fails 1 "names no snapshot" stele snapshot create "$image"
+fails 1 "cannot read 'nofile'" \
+	stele snapshot create --keys-from nofile "$image@x"
+fails 1 "no such snapshot" stele snapshot delete "$image@none"
+fails 1 "already" stele snapshot rename "$image@cats" all
+fails 1 "cannot be a name" stele snapshot rename "$image@cats" a/b
+fails 1 "no such snapshot" stele snapshot rename "$image@none" other
+fails 1 "'none.stele'" stele snapshot delete none.stele@v1
+for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image" \
+	"list --base all $image" "create --force $image@x" \
+	"delete --grace=soon $image@cats" "delete -f --grace 1h $image@cats" \
+	"create --time=never $image@x"; do
+	# shellcheck disable=SC2086 # words
+	run stele snapshot $words
+	is "2 " "$status $out" "snapshot $words: wrong usage"
+done
+is "$before" "$(sum "$image")" "not one byte was changed"
+
+must stele map "$image@cats" pets >/dev/null
+fails 1 "mapped as 'pets'" stele snapshot delete "$image@cats"
+fails 1 "mapped as 'pets'" stele snapshot rename "$image@cats" dogs
+ok "another one may go" stele snapshot delete "$image@cats2"
+is "$(stele ls "$image@cats")" "$(stele ls pets)" "what is mapped is read on"
+must stele unmap pets
+ok "unmapped, it may go" stele snapshot delete "$image@cats"
+
+# Two at once, and one that is not there: the first one is gone.
+must stele snapshot create --base all "$image@a" >/dev/null
+run stele snapshot delete "$image@a" "$image@none" "$image@all"
+is 1 "$status" "delete of several, one of them not there"
+is "all same" "$(field "$(stele snapshot list --json "$image")" .name | xargs)" \
+	"stops there"
+
+exec 9<"$image"
+ok "another writer holds it" flock -xn 9
+fails 1 "$image" stele snapshot create "$image@late"
+exec 9<&-
+
+done_testing
