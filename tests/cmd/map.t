@@ -30,6 +30,8 @@ fails 1 "v9" stele map image.stele@v9 pets
 fails 1 "'a/b'" stele map image.stele@v1 a/b
 is 1 "$(wc -l <<<"$err")" "map: and no more than that"
 fails 1 "block device" stele map --read-only image.stele@v1 pets
+fails 1 "no RBD image" stele map --via krbd image.stele@v1 pets
+fails 2 "--via" stele map --via nfs image.stele@v1 pets
 ok "map: failures publish nothing" not test -e run/pets
 
 run stele map image.stele@v1 pets
@@ -39,6 +41,7 @@ is "0 photos" "$status $out" "map: the label is the name"
 run stele map --json image.stele@v1 pets
 is 0 "$status" "map: the same again"
 ok "map: json has the name" grep -q '"name": *"pets"' <<<"$out"
+ok "map: json has the way" grep -q '"via": *"file"' <<<"$out"
 
 run stele maps
 is 0 "$status" "maps"

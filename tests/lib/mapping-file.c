@@ -124,6 +124,37 @@ static void check_storage(struct stele_device *recording)
 	stele_mapping_remove("bad");
 }
 
+/* Of krbd: both ids, and that the block device belongs to mappings. */
+static void check_attached(struct stele_device *recording)
+{
+	struct stele_mapping saved, loaded;
+
+	describe(&saved);
+	saved.identity.storage = (struct stele_storage_id){
+		.cluster = "c1", .pool = 2, .image = "i1", .shot = 3};
+	saved.info.target = "rbd:p/i";
+	saved.attached = true;
+	strcpy(saved.info.name, "krbd");
+	strcpy(saved.info.via, "krbd");
+	is_int(0, stele_mapping_save(&saved, recording, NULL), "saves krbd's");
+	is_int(0, stele_mapping_load("krbd", NULL, &loaded), "loads it");
+	ok(loaded.attached && loaded.was_read_only, "flags");
+	ok(stele_identity_same(&saved.identity, &loaded.identity), "identity");
+	ok(stele_mapping_is_stale(&loaded), "its block device is not there");
+	saved.identity.rdev++;
+	ok(!stele_identity_same(&saved.identity, &loaded.identity),
+	   "another block device of the same shot");
+	stele_mapping_release(&loaded);
+	saved.identity.rdev = 0;
+	strcpy(saved.info.name, "bad");
+	is_int(0, stele_mapping_save(&saved, recording, NULL),
+	       "attached, and no block device");
+	is_int(-EUCLEAN, stele_mapping_load("bad", NULL, &loaded),
+	       "is no mapping");
+	stele_mapping_remove("krbd");
+	stele_mapping_remove("bad");
+}
+
 /* Reads two extents, in pieces that touch, overlap, and are out of order. */
 static struct stele_device *record(uint8_t **memory_out)
 {
@@ -207,6 +238,7 @@ static void check_round_trip(void)
 	stele_mapping_release(&loaded);
 	stele_mapping_release(&loaded);
 	check_storage(recording);
+	check_attached(recording);
 	stele_device_close(recording);
 	read_file("cats");
 	is_uint(BYTES + 512 + 8192, file_size, "size of the file");

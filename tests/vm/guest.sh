@@ -15,7 +15,7 @@
 #	-m "MODULE OPTION=VALUE..."	loaded before the command
 #	-s DIR		a directory that guest and host both write, same path
 #	-n		a network: the host's addresses can be reached
-#	-t SECONDS	for boot and command (default 180): then status 124
+#	-t SECONDS	for boot and command (default 400): then status 124
 #	-k		show the kernel's messages
 #
 # The guest sees the host's filesystem, read-only below an overlay in memory,
@@ -28,14 +28,14 @@ vm=$("$here/prepare.sh") || exit 125
 root=$vm/root
 release=$(<"$vm/kernel/release")
 boots_max=3
-boot_seconds=40
+boot_seconds=120 # 4 on an idle machine
 
 usage() {
 	sed -n '/^#	guest.sh/,/^set/s/^#//p' "$0" >&2
 	exit 2
 }
 
-disks=() modules=() shared='' network='' seconds=180 show=''
+disks=() modules=() shared='' network='' seconds=400 show=''
 while getopts d:m:s:nt:k option; do
 	case $option in
 	d) disks+=("$OPTARG") ;;
@@ -102,7 +102,7 @@ for one in ${disks[@]+"${disks[@]}"}; do
 	disk "$one"
 done
 if [ -n "$network" ]; then
-	args+=(-netdev user,id=net -device virtio-net-pci,netdev=net)
+	args+=(-netdev "user,id=net" -device "virtio-net-pci,netdev=net")
 	wanted+=(virtio_net)
 fi
 
@@ -147,10 +147,10 @@ khz=$(awk '/cpu MHz/ { printf "%d", $4 * 1000; exit }' /proc/cpuinfo)
 # can have only one, and NVMe doorbells get lost.
 start() {
 	local share=(-fsdev "local,id=g,path=$control,security_model=none"
-		-device virtio-9p-pci,fsdev=g,mount_tag=guest)
+		-device "virtio-9p-pci,fsdev=g,mount_tag=guest")
 	[ -z "$shared" ] ||
 		share+=(-fsdev "local,id=s,path=$shared,security_model=none"
-			-device virtio-9p-pci,fsdev=s,mount_tag=shared)
+			-device "virtio-9p-pci,fsdev=s,mount_tag=shared")
 	: >"$control/kernel.log"
 	LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu \
 		"$root/usr/bin/qemu-system-x86_64" \
@@ -198,7 +198,7 @@ for ((boot = 1; boot <= boots_max; boot++)); do
 	start
 	watch
 	# About one boot in a hundred fails under emulation.
-	[ ! -e "$control/started" ] && [ "$why" != timeout ] || break
+	if [ -e "$control/started" ] || [ "$why" = timeout ]; then break; fi
 done
 if [ -e "$control/status" ]; then
 	[ -z "$show" ] || cat "$control/kernel.log" >&2

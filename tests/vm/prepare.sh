@@ -140,6 +140,7 @@ make_initrd() {
 	rm -rf "$new"
 	mv "$dir/initrd.part" "$dir/initrd"
 }
-[ "$dir/initrd" -nt "$here/init" ] && [ "$dir/initrd" -nt "$dir/kernel" ] ||
+if [ ! "$dir/initrd" -nt "$here/init" ] || [ ! "$dir/initrd" -nt "$dir/kernel" ]; then
 	make_initrd
+fi
 printf '%s\n' "$dir"
