@@ -71,6 +71,13 @@ int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 
 /* What stands behind the '@' of a target; NULL: nothing does. */
 const char *cmd_snapshot_of(const char *target);
+
+/*
+ * Take --ceph-conf, --ceph-user and --timeout out of the arguments before "--".
+ * False: wrong usage, said.
+ */
+bool cmd_take_ceph(int *argc, char **argv);
+
 /* Say why log->target did not open, unless that was said. */
 void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
 /*

@@ -230,8 +230,10 @@ static void overview(FILE *to)
 		fprintf(to, "  %-10s%s\n", commands[i].name,
 			commands[i].summary);
 	fputs("\n"
-	      "A TARGET is a block device, a regular file, or a mapped name.\n"
-	      "@NAME behind it picks a snapshot, @sha256:HEX pins one.\n"
+	      "A TARGET is a block device, a regular file, a mapped name, or a Ceph\n"
+	      "RBD image, rbd:POOL[/NAMESPACE]/IMAGE; @NAME behind it picks a snapshot,\n"
+	      "@sha256:HEX pins one. For RBD, all commands take --ceph-conf=FILE,\n"
+	      "--ceph-user=ID and --timeout=SECONDS.\n"
 	      "'stele help COMMAND' tells more, 'man stele' all.\n",
 	      to);
 }
@@ -274,11 +276,14 @@ static bool fill_descriptors(void)
 
 int main(int argc, char **argv)
 {
-	const char *word = argc > 1 ? argv[1] : NULL;
 	const struct cmd *cmd;
+	const char *word;
 
 	if (!fill_descriptors())
 		return CMD_FAILED;
+	if (!cmd_take_ceph(&argc, argv))
+		return CMD_USAGE;
+	word = argc > 1 ? argv[1] : NULL;
 	if (!word) {
 		overview(stderr);
 		return CMD_USAGE;
