@@ -11,13 +11,22 @@
 #include <unistd.h>
 
 #include "lib/device/backend.h"
+#include "tests/ceph.h"
 #include "tests/tap.h"
 
 const char *const test_backends[TEST_BACKENDS] = {"memory", "uring", "threads",
-						  "fault"};
+						  "rbd", "fault"};
 
 bool test_backend_usable(const char *backend)
 {
+	if (!strcmp(backend, "rbd")) {
+#ifdef HAVE_LIBRBD
+		if (ceph_conf())
+			return true;
+#endif
+		skip_block(1, "no Ceph here");
+		return false;
+	}
 	if (strcmp(backend, STELE_BACKEND_URING) != 0 || !stele_uring_probe())
 		return true;
 	skip_block(1, "no io_uring here");
@@ -40,6 +49,18 @@ static int open_file(const char *backend, uint64_t size,
 	return stele_device_resize(*out, size);
 }
 
+/* Of many objects, small ones. */
+static int open_rbd(uint64_t size, struct stele_device **out)
+{
+	const char *path = rbd_new(0);
+
+	if (!ceph_command("rbd", "create --object-size 512K --size %juB %s",
+			  (uintmax_t)size, rbd_spec(path)))
+		bail("cannot create '%s'", path);
+	return stele_device_open(path, NULL, STELE_DEVICE_WRITE, NULL, NULL,
+				 out);
+}
+
 struct stele_device *test_device_open(const char *backend, uint64_t size)
 {
 	struct stele_device *dev;
@@ -49,6 +70,8 @@ struct stele_device *test_device_open(const char *backend, uint64_t size)
 		return test_fault_open("memory", size, NULL);
 	if (!strcmp(backend, "memory"))
 		rc = stele_device_open_memory(size, 512, &dev);
+	else if (!strcmp(backend, "rbd"))
+		rc = open_rbd(size, &dev);
 	else
 		rc = open_file(backend, size, &dev);
 	if (rc)

@@ -10,13 +10,13 @@
 #include "lib/device/device.h"
 #include "lib/device/fault.h"
 
-#define TEST_BACKENDS 4
-/* "memory", "uring", "threads", and "fault" (over memory). */
+#define TEST_BACKENDS 5
+/* "memory", "uring", "threads", "rbd", and "fault" (over memory). */
 extern const char *const test_backends[TEST_BACKENDS];
-/* False, with a visible skip, where this machine forbids io_uring. */
+/* False, with a visible skip: io_uring is forbidden here, or no Ceph. */
 bool test_backend_usable(const char *backend);
 
-/* Zeroed and writable; a file has no name any more. */
+/* Zeroed and writable; a file has no name any more. Of RBD up to 16. */
 struct stele_device *test_device_open(const char *backend, uint64_t size);
 /* The same behind a fault device that has this one rule, or none. */
 struct stele_device *test_fault_open(const char *backend, uint64_t size,

@@ -223,7 +223,7 @@ static int read_limits(struct stele_rbd *rbd)
 	object = count > 1 ? unit : info.obj_size;
 	*limits = (struct stele_limits){
 		.logical_block = BLOCK,
-		.memory_align = 1,
+		.memory_align = BLOCK, /* librbd wants none */
 		.transfer_max = STELE_TRANSFER_SIZE_MAX,
 		.depth_max = DEPTH,
 	};

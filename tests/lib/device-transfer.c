@@ -122,7 +122,10 @@ static void check_discard(struct stele_device *dev, const char *name)
 	is_int(0, stele_device_read(dev, seen, 65536, 12288),
 	       "%s: reads around it", name);
 	memset(data + 4096, 0, 4096);
-	is_blob(data, seen, 12288, "%s: a hole of that size there", name);
+	/* Ceph passes over what is small. */
+	if (strcmp(name, "rbd"))
+		is_blob(data, seen, 12288, "%s: a hole of that size there",
+			name);
 	free(data);
 	free(seen);
 }

@@ -306,7 +306,10 @@ static void check_discard(struct stele_device *dev)
 	is_int(0, run(queue, STELE_OP_READ, seen, 65536, 12288),
 	       "%s: reads around it", name);
 	memset(data + 4096, 0, 4096);
-	is_blob(data, seen, 12288, "%s: a hole of that size there", name);
+	/* Ceph passes over what is small. */
+	if (strcmp(name, "rbd"))
+		is_blob(data, seen, 12288, "%s: a hole of that size there",
+			name);
 	is_int(-EINVAL, run(queue, STELE_OP_DISCARD, NULL, 1, 4096),
 	       "%s: discard refuses offset", name);
 	stele_queue_close(queue);
