@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rbd-read.c - a snapshot on RBD, read as any other, and then taken away
+ *
+ * What is read is compared with the files that it was built from. Readers leave
+ * neither watch nor lock, go on in a forked child, and when the RBD snapshot is
+ * removed under them they say -ESTALE and never bring a wrong byte.
+ */
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/stele.h"
+#include "tests/ceph.h"
+#include "tests/loop.h"
+
+#define SAMPLES	    60u
+#define SAMPLE_SIZE 150000u
+
+static unsigned char *contents[SAMPLES]; /* by the key's number */
+
+/* A file image, brought into RBD as an operator would. */
+static const char *make_snapshot(void)
+{
+	char path[4096], image[4096];
+	const char *rbd = rbd_new(0);
+
+	snprintf(path, sizeof(path), "%s/src", test_tmpdir());
+	snprintf(image, sizeof(image), "%s/image", test_tmpdir());
+	if (!command("mkdir %s", path))
+		bail("no source");
+	for (unsigned int i = 0; i < SAMPLES; i++) {
+		FILE *file;
+
+		contents[i] = malloc(SAMPLE_SIZE);
+		for (unsigned int j = 0; j < SAMPLE_SIZE; j++)
+			contents[i][j] = (unsigned char)(random() >> 8);
+		snprintf(path, sizeof(path), "%s/src/%u", test_tmpdir(), i);
+		file = fopen(path, "w");
+		if (!file || fwrite(contents[i], SAMPLE_SIZE, 1, file) != 1 ||
+		    fclose(file))
+			bail("cannot write '%s'", path);
+	}
+	snprintf(path, sizeof(path), "%s/src", test_tmpdir());
+	if (stele_build(path, image, NULL, NULL) ||
+	    !ceph_command("rbd", "import --no-progress %s %s", image,
+			  rbd_spec(rbd)) ||
+	    !ceph_command("rbd", "snap create --no-progress %s@v1",
+			  rbd_spec(rbd)) ||
+	    !ceph_command("rbd", "snap protect %s@v1", rbd_spec(rbd)))
+		bail("no snapshot");
+	return rbd;
+}
+
+static bool is_right(const struct stele_sample *sample)
+{
+	char key[16];
+	unsigned int number;
+
+	if (sample->size != SAMPLE_SIZE || sample->key_size >= sizeof(key))
+		return false;
+	memcpy(key, sample->key, sample->key_size);
+	key[sample->key_size] = '\0';
+	number = (unsigned int)atoi(key);
+	return number < SAMPLES &&
+	       !memcmp(sample->data, contents[number], SAMPLE_SIZE);
+}
+
+struct counts {
+	unsigned int right, wrong, stale, other;
+};
+
+static void count_sample(struct counts *counts, const struct stele_sample *s)
+{
+	counts->right += !s->status && is_right(s);
+	counts->wrong += !s->status && !is_right(s);
+	counts->stale += s->status == -ESTALE;
+	counts->other += s->status && s->status != -ESTALE;
+}
+
+static struct counts read_all(struct stele_reader *reader)
+{
+	struct counts counts = {0};
+	struct stele_sample sample;
+	uint64_t next = 0;
+
+	while (next < SAMPLES || stele_reader_outstanding(reader)) {
+		if (next < SAMPLES)
+			next += (uint64_t)stele_reader_submit(reader, &next,
+							      NULL, 1);
+		if (stele_reader_collect(reader, &sample, 1,
+					 next == SAMPLES) == 1) {
+			count_sample(&counts, &sample);
+			stele_reader_release(reader, &sample);
+		}
+	}
+	return counts;
+}
+
+static struct counts read_each(struct stele_dataset *ds)
+{
+	struct counts counts = {0};
+	struct stele_sample sample;
+
+	for (uint64_t id = 0; id < SAMPLES; id++) {
+		stele_dataset_read(ds, id, &sample);
+		count_sample(&counts, &sample);
+		stele_sample_release(&sample);
+	}
+	return counts;
+}
+
+static bool no_trace(const char *rbd)
+{
+	char spec[4096];
+
+	snprintf(spec, sizeof(spec), "%s", rbd_spec(rbd));
+	return ceph_command("rbd", "status %s | grep -q 'Watchers: none'",
+			    spec) &&
+	       ceph_command("rbd", "lock ls %s | wc -l | grep -qx 0", spec);
+}
+
+static void check_child(struct stele_dataset *ds)
+{
+	struct stele_reader *reader;
+	struct counts counts;
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		sysbail("fork");
+	if (!pid) {
+		counts = read_each(ds);
+		if (counts.right != SAMPLES ||
+		    stele_reader_open(ds, NULL, &reader))
+			_exit(1);
+		counts = read_all(reader);
+		stele_reader_close(reader);
+		stele_dataset_close(ds);
+		_exit(counts.right == SAMPLES ? 0 : 2);
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		sysbail("waitpid");
+	is_int(0, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+	       "a child reads all, too, by one-shot and reader");
+}
+
+/* The head gets other bytes, so that what is read through it would be wrong. */
+static void remove_snapshot(const char *rbd)
+{
+	char spec[4096];
+
+	snprintf(spec, sizeof(spec), "%s", rbd_spec(rbd));
+	if (!ceph_command("rbd", "snap unprotect %s@v1", spec) ||
+	    !ceph_command("rbd", "snap rm --no-progress %s@v1", spec) ||
+	    !ceph_command("rbd",
+			  "bench --io-type write --io-size 64K --io-total 12M "
+			  "--io-pattern seq %s >/dev/null",
+			  spec))
+		bail("cannot remove the snapshot");
+}
+
+static void check_removed(struct stele_dataset *ds,
+			  struct stele_reader *reader, const char *what)
+{
+	struct counts counts = read_all(reader);
+
+	is_uint(0, counts.wrong, "%s: no wrong sample of a reader", what);
+	is_uint(0, counts.other, "%s: nothing but stale", what);
+	is_uint(SAMPLES, counts.stale + counts.right, "%s: %u are", what,
+		counts.stale);
+	ok(counts.stale > SAMPLES / 2, "%s: most of them", what);
+	counts = read_each(ds);
+	is_uint(0, counts.wrong, "%s: nor by one-shot", what);
+	is_uint(0, counts.other, "%s: stale as well", what);
+}
+
+int main(void)
+{
+	struct stele_dataset *ds, *unchecked, *late;
+	struct stele_reader *reader, *careless;
+	struct stele_dataset_info info;
+	struct stele_view *view;
+	struct counts counts;
+	const char *rbd;
+	char at[4096];
+
+	requires_ceph();
+	plan_lazy();
+	rbd = make_snapshot();
+	snprintf(at, sizeof(at), "%s&user=reader", rbd_at(rbd, "v1"));
+	is_int(0, stele_dataset_open(at, NULL, &ds), "opens, read-only caps");
+	stele_dataset_info(ds, &info);
+	is_string("rbd", info.backend, "backend");
+	is_uint(4 << 20, info.transfer_max, "an object in one read");
+	is_int(0, stele_reader_open(ds, NULL, &reader), "a reader");
+	counts = read_all(reader);
+	is_uint(SAMPLES, counts.right, "all right");
+	ok(no_trace(rbd), "no watch, no lock while it is open");
+	check_child(ds);
+	counts = read_all(reader);
+	is_uint(SAMPLES, counts.right, "and the parent goes on");
+	is_int(-EOPNOTSUPP, stele_view_open(ds, NULL, &view), "no view");
+	is_int(0, stele_dataset_open(
+			  at,
+			  &STELE_OPTS(stele_open_opts,
+				      .verify = STELE_VERIFY_NONE),
+			  &unchecked), "opens without checks");
+	is_int(0, stele_reader_open(unchecked,
+				    &STELE_OPTS(stele_reader_opts,
+						.verify = 1 + STELE_VERIFY_NONE),
+				    &careless), "a reader without checks");
+	remove_snapshot(rbd);
+	check_removed(ds, reader, "removed");
+	check_removed(unchecked, careless, "without checks");
+	is_int(-ENOENT, stele_dataset_open(at, NULL, &late), "opens no more");
+	stele_reader_close(careless);
+	stele_reader_close(reader);
+	stele_dataset_close(unchecked);
+	stele_dataset_close(ds);
+	ok(no_trace(rbd), "nothing is left");
+	for (unsigned int i = 0; i < SAMPLES; i++)
+		free(contents[i]);
+	return done();
+}
