@@ -23,6 +23,18 @@ void stele_log_emit(const struct stele_log *log, enum stele_log_level level,
 		    const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * Messages of an attempt, kept until it is known whether they are true: `log`
+ * takes them; the end tells them to `to`, or forgets them.
+ */
+struct stele_log_held {
+	struct stele_log log; /* for who may say something */
+	const struct stele_log *to;
+	struct stele_log_line *first, **last;
+};
+void stele_log_hold(struct stele_log_held *held, const struct stele_log *to);
+void stele_log_end(struct stele_log_held *held, bool tell);
+
 #define stele_log_error(log, ...) \
 	stele_log_emit((log), STELE_LOG_ERROR, __VA_ARGS__)
 #define stele_log_warning(log, ...) \

@@ -10,15 +10,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/image/copies.h"
-
-#define ATTEMPTS_MAX   64  /* to read a state that stays while it is read */
-#define HELD_LINES_MAX 16u /* messages of one attempt */
-#define HELD_LINE_SIZE 256u
 
 /* Of several reasons the one that says most; 4: not about the content. */
 static int error_rank(int error)
@@ -203,32 +198,6 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 
 /* ---- an image that is changed meanwhile ------------------------------------ */
 
-/*
- * Messages of an attempt, until it is known whether it counts. What a commit
- * did under our eyes is not damage.
- */
-struct held_log {
-	enum stele_log_level level[HELD_LINES_MAX];
-	char line[HELD_LINES_MAX][HELD_LINE_SIZE];
-	unsigned int count;
-};
-
-static void hold_line(void *user, enum stele_log_level level, const char *line)
-{
-	struct held_log *held = user;
-
-	if (held->count == HELD_LINES_MAX)
-		return;
-	held->level[held->count] = level;
-	snprintf(held->line[held->count++], HELD_LINE_SIZE, "%s", line);
-}
-
-static void tell_held(const struct held_log *held, const struct stele_log *log)
-{
-	for (unsigned int i = 0; i < held->count; i++)
-		stele_log_emit(log, held->level[i], "%s", held->line[i]);
-}
-
 /* Has somebody committed since these were read? */
 static bool has_changed(struct stele_device *dev,
 			const struct stele_copies *copies)
@@ -243,6 +212,14 @@ static bool has_changed(struct stele_device *dev,
 		    now.copy[i].sb.catalog_crc != copies->copy[i].sb.catalog_crc)
 			return true;
 	return false;
+}
+
+bool stele_image_changed(const struct stele_image *image)
+{
+	struct stele_copies copies;
+
+	return stele_copies_read(image->dev, &copies) == 0 &&
+	       copies.generation_max != image->generation_max;
 }
 
 /* Return: as load; -EAGAIN: what was read is of two states of the image. */
@@ -277,20 +254,18 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
-	struct held_log *held = calloc(1, sizeof(*held));
-	const struct stele_log hold = {hold_line, held};
-	int ret = held ? -EAGAIN : -ENOMEM;
+	int ret = -EAGAIN;
 
-	for (int i = 0; i < ATTEMPTS_MAX && ret == -EAGAIN; i++) {
+	for (unsigned int i = 1; i <= STELE_LOAD_TRIES && ret == -EAGAIN; i++) {
+		struct stele_log_held held;
+
 		memset(out, 0, sizeof(*out));
-		held->count = 0;
-		ret = load_once(dev, &hold, out);
+		stele_log_hold(&held, log);
+		ret = load_once(dev, &held.log, out);
+		stele_log_end(&held, ret != -EAGAIN || i == STELE_LOAD_TRIES);
 	}
 	if (ret == -EAGAIN)
 		ret = -EBUSY;
-	if (held)
-		tell_held(held, log);
-	free(held);
 	if (ret < 0) {
 		memset(out, 0, sizeof(*out));
 		return ret;

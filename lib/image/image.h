@@ -28,13 +28,20 @@ struct stele_image {
 
 /*
  * Recover the image on `dev`. On success the image owns `dev`; on failure the
- * caller still does.
+ * caller still does. Others may commit meanwhile: see STELE_LOAD_TRIES.
  * Return: 0; -EMEDIUMTYPE (no copy has our magic); -ENODATA (unfinished; or
  * target shorter than sb.image_size); -ENOTUNIQ; -EBADMSG, -EUCLEAN,
  * -EOPNOTSUPP (the best reason why no copy will do); device errno.
  */
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out);
+/*
+ * How often one who reads while others commit begins again, when what a superblock
+ * led to has been written over meanwhile, before he gives up with -EBUSY.
+ */
+#define STELE_LOAD_TRIES 64u
+/* Does the device hold another generation by now? False also when unreadable. */
+bool stele_image_changed(const struct stele_image *image);
 /* Closes the device too. Idempotent. */
 void stele_image_release(struct stele_image *image);
 

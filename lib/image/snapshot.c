@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/copies.h"
 #include "lib/image/deleted.h"
 #include "lib/image/digest.h"
 
@@ -168,6 +169,53 @@ int stele_snapshot_load(struct stele_image *image, uint32_t index,
 	}
 	if (ret < 0)
 		stele_snapshot_release(out);
+	return ret;
+}
+
+static int open_once(struct stele_device *dev, const struct stele_log *log,
+		     const char *name, const uint8_t *digest,
+		     struct stele_image *image, struct stele_snapshot *snapshot,
+		     bool *overtaken)
+{
+	uint32_t index;
+	int ret;
+
+	*overtaken = false;
+	ret = stele_image_load(dev, log, image);
+	if (ret < 0)
+		return ret;
+	ret = stele_snapshot_find(image, name, digest, &index);
+	if (ret == 0)
+		ret = stele_snapshot_load(image, index, snapshot);
+	if (ret == 0)
+		return 0;
+	*overtaken = stele_error_of_content(ret) && stele_image_changed(image);
+	image->dev = NULL; /* the caller's */
+	stele_image_release(image);
+	return ret;
+}
+
+int stele_snapshot_open(struct stele_device *dev, const struct stele_log *log,
+			const char *name, const uint8_t *digest,
+			struct stele_image *image,
+			struct stele_snapshot *snapshot)
+{
+	bool overtaken = true;
+	int ret = -EIO;
+
+	memset(snapshot, 0, sizeof(*snapshot));
+	for (unsigned int i = 1; overtaken && i <= STELE_LOAD_TRIES; i++) {
+		struct stele_log_held held;
+
+		stele_log_hold(&held, log);
+		ret = open_once(dev, &held.log, name, digest, image, snapshot,
+				&overtaken);
+		stele_log_end(&held, !overtaken || i == STELE_LOAD_TRIES);
+	}
+	if (overtaken)
+		return -EBUSY;
+	if (ret == 0)
+		image->log = log ? *log : (struct stele_log){0};
 	return ret;
 }
 

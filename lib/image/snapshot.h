@@ -55,6 +55,17 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
  */
 int stele_snapshot_load(struct stele_image *image, uint32_t index,
 			struct stele_snapshot *out);
+/*
+ * An image and of it one snapshot, by name or digest as above. Who is overtaken by
+ * commits that free and reuse what he is about to read begins again: see
+ * STELE_LOAD_TRIES. On success the image owns `dev`; on failure the caller still
+ * does, and there is nothing to release.
+ * Return: as the load of both, and find.
+ */
+int stele_snapshot_open(struct stele_device *dev, const struct stele_log *log,
+			const char *name, const uint8_t *digest,
+			struct stele_image *image,
+			struct stele_snapshot *snapshot);
 void stele_snapshot_release(struct stele_snapshot *snapshot);
 /*
  * Set digest, by the segments' descriptors and deleted lists. For whoever makes

@@ -34,19 +34,12 @@ static uint64_t largest_slot(const struct stele_snapshot *snapshot)
 static int load(struct stele_dataset *ds, struct stele_device *dev,
 		const struct stele_target *target, const struct stele_log *log)
 {
-	uint32_t index;
-	int err;
+	int err = stele_snapshot_open(dev, log, target->snapshot,
+				      target->pinned ? target->digest : NULL,
+				      &ds->image, &ds->snapshot);
 
-	err = stele_image_load(dev, log, &ds->image);
-	if (err) {
+	if (err)
 		stele_device_close(dev);
-		return err;
-	}
-	err = stele_snapshot_find(&ds->image, target->snapshot,
-				  target->pinned ? target->digest : NULL,
-				  &index);
-	if (!err)
-		err = stele_snapshot_load(&ds->image, index, &ds->snapshot);
 	ds->slot_size_max = err ? 0 : largest_slot(&ds->snapshot);
 	return err;
 }
