@@ -667,7 +667,9 @@ STELE_API int stele_append(const char *source, const char *target,
  * @name: of the new snapshot
  * @opts: of a build; those that choose a source's samples or fields must be unset
  *
- * Same samples, fields and keys, new ids and digest; the old snapshot stays.
+ * Same samples, fields and keys, new ids and digest: that of a build of these
+ * samples with the same options. The old snapshot stays. The only flag is
+ * DRY_RUN. A damaged sample fails it (-EBADMSG, -EUCLEAN; logged with its key).
  * Return: as stele_append().
  */
 STELE_API int stele_compact(const char *target, const char *name,

@@ -83,6 +83,16 @@ run "$reader" "$t"
 is 0 "$status" "a second reader agrees" || diag "$err"
 ok "the boundary is there" grep -q ' boundary 262144 ' <<<"$out"
 
+# A class that came late stands behind the others, as in no fresh build.
+fields_of() { stele info --json "$1" | jq -c .snapshot.fields; }
+mkdir "$tmp/src/ants"
+echo ant >"$tmp/src/ants/1.jpg"
+must stele append -q "$tmp/src" "$t@v4"
+run stele compact -q "$t@v4" late
+is "0 " "$status $err" "a class that came late"
+is "$(dumped "$t" v4)" "$(dumped "$t" late)" "labels are the same"
+is "$(fields_of "$t@v4")" "$(fields_of "$t@late")" "and so are the names"
+
 # ---- more fields than we write ----
 
 t=$tmp/rich.stele
@@ -90,8 +100,7 @@ must "$BUILD/tests/cmd/rich" "$t" 300
 run stele compact -q --granule=4096 "$t" v2
 is "0 " "$status $err" "many fields: compacts the only snapshot"
 is "$(dumped "$t" v1)" "$(dumped "$t" v2)" "many fields: all are the same"
-is "$(stele info --json "$t@v1" | jq -c .snapshot.fields)" \
-	"$(stele info --json "$t@v2" | jq -c .snapshot.fields)" \
+is "$(fields_of "$t@v1")" "$(fields_of "$t@v2")" \
 	"many fields: and so are their names and types"
 run "$reader" "$t"
 is 0 "$status" "many fields: a second reader agrees" || diag "$err"
