@@ -43,13 +43,21 @@ labels() {
 		END { print join " ", sort keys %_ }'
 }
 
+# segment TARGET: what of it the first build wrote, up to the catalog
+segment() {
+	dd if="$1" iflag=direct,skip_bytes,count_bytes bs=64K skip=2M \
+		count=$((used - 4096 - (2 << 20))) 2>/dev/null | sha256sum
+}
+
 lifetime() { # TARGET WORDS
-	local t=$1 what=$2 name old
+	local t=$1 what=$2 name old used first
 	rm -rf "$tmp"/src "$tmp"/as.*
 	tree_photos "$tmp/src"
 	mv "$tmp/src/train/"* "$tmp/src" && rmdir "$tmp/src/train"
 	kept v1
 	must stele build -q --force "$tmp/src" "$t@v1"
+	used=$(stele info --json "$t" | jq .image.used_size)
+	first=$(segment "$t")
 
 	mkdir "$tmp/src/ants"
 	echo one >"$tmp/src/ants/1.jpg"
@@ -111,6 +119,8 @@ lifetime() { # TARGET WORDS
 		"$what: classes are added behind"
 	is "cats=0 dogs=1 emus=2" "$(labels "$t" side)" \
 		"$what: of each branch for itself"
+
+	is "$first" "$(segment "$t")" "$what: not a byte of the first has changed"
 
 	old=$(stele snapshot list --json "$t")
 	run stele append "$tmp/src" "$t@v2"
