@@ -128,6 +128,23 @@ static const struct cmd commands[] = {
 	 "      --prefix=TEXT       in front of each name, as it is\n"
 	 "  -q, --quiet             print nothing but errors\n"
 	 "  -h, --help\n"},
+	{"copy", cmd_copy, "carry a snapshot to another target",
+	 "copy [options] SOURCE[@SNAPSHOT] TARGET[@NAME]\n"
+	 "\n"
+	 "Carry a snapshot to TARGET, and only the segments that TARGET lacks. A\n"
+	 "target without an image gets one. Interrupted, the same command goes on.\n"
+	 "\n"
+	 "      --backend=NAME      how to reach the targets: uring, threads\n"
+	 "  -f, --force             overwrite what TARGET carries, an image too\n"
+	 "  -j, --jobs=N            threads (default: 4 per core, at most 32)\n"
+	 "      --json              summary as JSON\n"
+	 "      --label=TEXT        of a new image (default: the source's)\n"
+	 "      --object-size=SIZE  of an RBD image that is created (default: 4M)\n"
+	 "  -q, --quiet             print nothing but errors\n"
+	 "      --size=SIZE         of a new file or RBD image (default: to fit)\n"
+	 "      --time=TIME         of the commit: seconds since 1970, or ISO 8601\n"
+	 "      --uuid=UUID         of a new image (default: random)\n"
+	 "  -h, --help\n"},
 	{"verify", cmd_verify, "check every checksum and digest",
 	 "verify [options] TARGET[@SNAPSHOT]\n"
 	 "\n"

@@ -825,7 +825,7 @@ struct stele_copy_opts {
 	const uint8_t *uuid; /* of a new image, 16 bytes; NULL: random */
 	uint64_t file_size;  /* of a new file or RBD image; 0: to fit */
 	int64_t time;	     /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
-	uint32_t jobs;	     /* threads; 0: one per core */
+	uint32_t jobs;	     /* threads, at most 32; 0: 4 per core */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
 	uint32_t flags;	     /* STELE_CHANGE_FORCE: overwrite what DST carries */
 	uint32_t reserved;

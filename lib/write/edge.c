@@ -13,6 +13,7 @@
 struct stele_edge {
 	uint64_t offset; /* of the block; 0: free (superblocks lie there) */
 	uint32_t filled; /* bytes */
+	bool wanted;	 /* to be written */
 	uint8_t *block;
 };
 
@@ -64,7 +65,7 @@ static struct stele_edge *find(struct stele_edges *edges, uint64_t offset)
 }
 
 int stele_edges_put(struct stele_edges *edges, uint64_t offset,
-		    const void *data, size_t size)
+		    const void *data, size_t size, bool present)
 {
 	const uint64_t block = round_down(offset, STELE_BLOCK_SIZE);
 	struct stele_edge *edge;
@@ -78,6 +79,7 @@ int stele_edges_put(struct stele_edges *edges, uint64_t offset,
 	if (edge) {
 		memcpy(edge->block + (offset - block), data, size);
 		edge->filled += (uint32_t)size;
+		edge->wanted |= !present;
 		complete = edge->filled == STELE_BLOCK_SIZE;
 	}
 	pthread_mutex_unlock(&edges->lock);
@@ -87,11 +89,13 @@ int stele_edges_put(struct stele_edges *edges, uint64_t offset,
 		return 0;
 
 	/* Both sides have come: nobody else looks at this one any more. */
-	ret = stele_device_write(edges->dev, edge->block, block,
-				 STELE_BLOCK_SIZE);
+	if (edge->wanted)
+		ret = stele_device_write(edges->dev, edge->block, block,
+					 STELE_BLOCK_SIZE);
 	pthread_mutex_lock(&edges->lock);
 	edge->offset = 0;
 	edge->filled = 0;
+	edge->wanted = false;
 	pthread_mutex_unlock(&edges->lock);
 	return ret;
 }

@@ -31,9 +31,11 @@ int stele_edges_init(struct stele_edges *edges, struct stele_device *dev,
 void stele_edges_release(struct stele_edges *edges);
 /*
  * Bytes for [offset, offset + size), within one block, put by nobody else.
+ * `present`: the device has them already; a block of which that is true of all
+ * parts is not written.
  * Return: 0; -ENOBUFS (more waiting than jobs explain); errno of the device.
  */
 int stele_edges_put(struct stele_edges *edges, uint64_t offset,
-		    const void *data, size_t size);
+		    const void *data, size_t size, bool present);
 
 #endif

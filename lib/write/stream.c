@@ -164,10 +164,11 @@ static void flush(struct stele_stream *stream)
 	stream->current = NULL;
 	ret = stele_edges_put(stream->edges, stream->base + stream->first,
 			      chunk->data + stream->first,
-			      head - stream->first);
+			      head - stream->first, false);
 	if (!ret && to >= from)
 		ret = stele_edges_put(stream->edges, stream->base + to,
-				      chunk->data + to, stream->fill - to);
+				      chunk->data + to, stream->fill - to,
+				      false);
 	if (ret < 0)
 		fail(stream, ret);
 	submit(stream, chunk, from, to);

@@ -50,6 +50,8 @@ misuse ls
 misuse ls a b c
 misuse ls --json -l a
 misuse cat a
+misuse copy a
+misuse copy --jobs=0 a b
 misuse export a
 misuse extract a
 misuse verify

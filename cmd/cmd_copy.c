@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_copy.c - stele copy: a snapshot to another target
+ *
+ * Interrupted by whatever, the same command goes on where it was: that is what
+ * a signal is answered with.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json.h"
+#include "parse.h"
+#include "progress.h"
+#include "stop.h"
+#include "text.h"
+
+enum { OPTION_LABEL = 256, OPTION_OBJECT, OPTION_SIZE, OPTION_TIME, OPTION_UUID,
+       OPTION_BACKEND };
+
+#define JOBS_MAX 4096
+
+static const struct option longopts[] = {
+	{"backend", required_argument, NULL, OPTION_BACKEND},
+	{"force", no_argument, NULL, 'f'},
+	{"help", no_argument, NULL, 'h'},
+	{"jobs", required_argument, NULL, 'j'},
+	{"json", no_argument, NULL, 'J'},
+	{"label", required_argument, NULL, OPTION_LABEL},
+	{"object-size", required_argument, NULL, OPTION_OBJECT},
+	{"quiet", no_argument, NULL, 'q'},
+	{"size", required_argument, NULL, OPTION_SIZE},
+	{"time", required_argument, NULL, OPTION_TIME},
+	{"uuid", required_argument, NULL, OPTION_UUID},
+	{0},
+};
+
+struct job {
+	struct stele_copy_opts opts;
+	uint8_t uuid[STELE_UUID_SIZE];
+	bool json, quiet;
+};
+
+static int show_progress(void *user, uint64_t done, uint64_t total)
+{
+	(void)user;
+	progress_update(&(struct progress_state){.verb = "copying",
+						 .bytes_done = done,
+						 .bytes_total = total});
+	return stop_requested();
+}
+
+static void print_json(const struct stele_copy_report *report)
+{
+	json_t *object = json_object();
+
+	json_set_text(object, "snapshot", report->snapshot);
+	json_set_hex(object, "digest", report->digest, sizeof(report->digest));
+	json_set_number(object, "samples", report->sample_count);
+	json_set_number(object, "segments", report->segment_count);
+	json_set_number(object, "segments_sent", report->segments_sent);
+	json_set_number(object, "size", report->total_size);
+	json_set_number(object, "sent_size", report->sent_size);
+	json_set_number(object, "resumed_size", report->resumed_size);
+	json_object_set_new(object, "seconds", json_real(report->seconds));
+	json_line(object);
+}
+
+static void print_text(const struct stele_copy_report *report,
+		       const char *target)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], hex[TEXT_HEX_SIZE];
+
+	printf("snapshot '%s', %s sample%s, is in '%s'\n", report->snapshot,
+	       text_count(a, report->sample_count),
+	       report->sample_count == 1 ? "" : "s", target);
+	printf("  sent      %u of %u segment%s, %s of %s\n",
+	       report->segments_sent, report->segment_count,
+	       report->segment_count == 1 ? "" : "s",
+	       text_size(b, report->sent_size), text_size(c, report->total_size));
+	if (report->resumed_size)
+		printf("  resumed   %s were there\n",
+		       text_size(a, report->resumed_size));
+	printf("  digest    sha256:%s\n",
+	       text_hex(hex, report->digest, sizeof(report->digest)));
+	printf("  time      %.1f s\n", report->seconds);
+}
+
+/* What has been copied is not lost, as long as there is something. */
+static void explain(const struct cmd_log *log, int error, const char *source,
+		    const struct job *job,
+		    const struct stele_copy_report *report)
+{
+	const bool force = job->opts.flags & STELE_CHANGE_FORCE;
+	char size[TEXT_SIZE];
+
+	if (error == -ECANCELED && stop_requested())
+		cmd_message("%s: stopped", strsignal(stop_requested()));
+	else
+		cmd_log_error(log, error, "cannot copy '%s' to '%s'", source,
+			      log->target);
+	if (report->sent_size || report->resumed_size)
+		cmd_message("'%s' keeps what was copied, %s now: the same "
+			    "command%s goes on", log->target,
+			    text_size(size, report->sent_size),
+			    force ? " without --force" : "");
+}
+
+static int run(const char *source, const char *target, struct job *job)
+{
+	struct cmd_log log = {.target = target, .source = source,
+			      .quiet = job->quiet};
+	struct stele_copy_report report = {0};
+	int error;
+
+	job->opts.log = cmd_log_line;
+	job->opts.log_user = &log;
+	job->opts.progress = show_progress;
+	stop_catch();
+	progress_start(!job->quiet && !job->json);
+	error = stele_copy(source, target, &job->opts, &report);
+	progress_end();
+	if (error)
+		explain(&log, error, source, job, &report);
+	else if (job->json)
+		print_json(&report);
+	else if (!job->quiet)
+		print_text(&report, target);
+	if (error == -ECANCELED && stop_requested())
+		stop_raise();
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+}
+
+/* Options with a value. Return: false when it makes no sense. */
+static bool set_value(struct job *job, int option, const char *text)
+{
+	uint64_t number;
+	bool good;
+
+	switch (option) {
+	case OPTION_BACKEND:
+		job->opts.backend = text;
+		return true;
+	case 'j':
+		good = parse_number(text, JOBS_MAX, &number) && number;
+		job->opts.jobs = (uint32_t)number;
+		return good;
+	case OPTION_LABEL:
+		job->opts.label = text;
+		return strlen(text) <= STELE_NAME_SIZE_MAX;
+	case OPTION_OBJECT:
+		good = parse_size(text, &number) && number >= 4096 &&
+		       number <= (32u << 20) && !(number & (number - 1));
+		job->opts.object_size = (uint32_t)number;
+		return good;
+	case OPTION_SIZE:
+		return parse_size(text, &job->opts.file_size) &&
+		       job->opts.file_size;
+	case OPTION_TIME: /* 0 would mean now */
+		return parse_time(text, &job->opts.time) && job->opts.time;
+	case OPTION_UUID:
+		job->opts.uuid = job->uuid;
+		return parse_uuid(text, job->uuid);
+	default:
+		return false;
+	}
+}
+
+static const char *name_of(int option)
+{
+	const struct option *o = longopts;
+
+	while (o->name && o->val != option)
+		o++;
+	return o->name;
+}
+
+int cmd_copy(const struct cmd *cmd, int argc, char **argv)
+{
+	struct job job = {.opts = {.size = sizeof(job.opts)}};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "fj:qh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'f':
+			job.opts.flags |= STELE_CHANGE_FORCE;
+			break;
+		case 'J':
+			job.json = true;
+			break;
+		case 'q':
+			job.quiet = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		case '?':
+			return cmd_misuse(cmd, NULL);
+		default:
+			if (!set_value(&job, c, optarg))
+				return cmd_misuse(cmd, "bad value '%s' for --%s",
+						  optarg, name_of(c));
+		}
+	}
+	if (argc - optind != 2)
+		return cmd_misuse(cmd, "copy needs a SOURCE and a TARGET");
+	return run(argv[optind], argv[optind + 1], &job);
+}

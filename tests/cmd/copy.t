@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# copy.t - a snapshot goes from target to target, and is the same everywhere
+. "${0%/*}/../tap.sh"
+. "${0%/*}/targets.sh"
+
+requires jq --version
+
+tree_photos "$tmp/photos"
+head -c 7M /dev/urandom >"$tmp/photos/large"
+must stele build -q --time 1700000000 --label pets "$tmp/photos" "$tmp/a@v1"
+digest=$(stele info --json "$tmp/a" | jq -r .snapshot.digest)
+
+digest_of() { stele info --json "$1" | jq -r .snapshot.digest; }
+
+# sound TARGET WORDS: whole, and the same
+sound() {
+	is "$digest" "$(digest_of "$1")" "$2: the same digest"
+	ok "$2: sound" stele verify -q "${1%@*}"
+}
+
+# ---- file, devices of both block sizes, file ----
+
+copy_here() { # TARGET WORDS
+	run stele copy --json "$tmp/a" "$1"
+	is "0 " "$status $err" "$2: copied"
+	is "1 true 0" "$(jq -r '"\(.segments_sent) \(.sent_size == .size) \(.resumed_size)"' \
+		<<<"$out")" "$2: all of it sent"
+	sound "$1" "$2"
+	run stele copy --json "$tmp/a" "$1"
+	is "0 0" "$(jq -r '"\(.segments_sent) \(.sent_size)"' <<<"$out")" \
+		"$2: nothing is sent twice"
+}
+each_target copy_here 64M
+if [ "$(id -u)" = 0 ]; then
+	loop_new 64M 512
+	small=$loop
+	loop_new 64M 4096
+	must stele copy -q "$tmp/a" "$small"
+	must stele copy -q "$small" "$loop"
+	must stele copy -q "$loop" "$tmp/back"
+	sound "$tmp/back" "file, 512, 4096, file"
+else
+	must stele copy -q "$tmp/a" "$tmp/back"
+	skip_block 2 "needs root"
+fi
+rm -rf "$tmp/x"
+must stele extract -q "$tmp/back" "$tmp/x"
+ok "every byte is there" diff -r "$tmp/photos" "$tmp/x"
+is "pets 2023-11-14 22:13:20" "$(stele info --json "$tmp/back" | jq -r \
+	'"\(.image.label) \(.snapshot.time | todate | sub("T"; " ") | rtrimstr("Z"))"')" \
+	"label and the snapshot's time go along"
+
+# ---- same input, same bytes ----
+
+uuid=00112233-4455-6677-8899-aabbccddeeff
+for i in 1 2; do
+	must stele copy -q -j $i --uuid $uuid --time 1800000000 "$tmp/a" "$tmp/same$i"
+done
+ok "same source and options, same bytes" cmp "$tmp/same1" "$tmp/same2"
+
+# ---- names, and what is there already ----
+
+must stele build -q "$tmp/photos/train" "$tmp/b@w1"
+run stele copy "$tmp/b" "$tmp/back"
+is 0 "$status" "a second snapshot, of another image"
+ok "says what was sent" grep -q "sent *1 of 1 segment" <<<"$out"
+is "v1 w1" "$(stele snapshot list --json "$tmp/back" | jq -r .name | paste -sd ' ')" \
+	"beside the first"
+sound "$tmp/back@v1" "which stays"
+ok "both are right" cmp "$tmp/photos/train/cats/7.jpg" \
+	<(stele cat "$tmp/back@w1" cats/7.jpg)
+run stele copy "$tmp/b" "$tmp/back@v1"
+is 1 "$status" "a name that another snapshot has"
+ok "is said" grep -q "another snapshot 'v1'" <<<"$err"
+run stele copy --json "$tmp/a" "$tmp/back@again"
+is "0 0" "$status $(jq .sent_size <<<"$out")" "another name costs no bytes"
+run stele copy "$tmp/a" "$tmp/a@other"
+is 1 "$status" "a target that is the source"
+ok "is refused in these words" grep -q "where the source lies" <<<"$err"
+ln -s a "$tmp/link"
+run stele copy --force "$tmp/a" "$tmp/link@other"
+is 1 "$status" "by another name, too, and with --force"
+sound "$tmp/a" "the source"
+run stele copy "$tmp/a@nosuch" "$tmp/new"
+is 1 "$status" "no such snapshot"
+ok "makes no file" test ! -e "$tmp/new"
+
+# ---- what is not ours ----
+
+head -c 1M /dev/zero >"$tmp/foreign"
+must mkfs.ext4 -q "$tmp/foreign" 20M
+before=$(sum "$tmp/foreign")
+run stele copy "$tmp/a" "$tmp/foreign"
+is "1 $before" "$status $(sum "$tmp/foreign")" "a filesystem stays"
+run stele copy --force -q "$tmp/a" "$tmp/foreign"
+is 0 "$status" "unless told"
+sound "$tmp/foreign" "over a filesystem"
+must stele build -q "$tmp/photos/train/cats" "$tmp/old@v1"
+run stele copy --force -q "$tmp/a" "$tmp/old"
+is 0 "$status" "with --force an older image goes"
+sound "$tmp/old" "over an older image"
+
+# ---- damage ----
+
+perl -e 'open F, "+<", shift; seek F, 5 << 20, 0; read F, my $c, 1;
+	seek F, 5 << 20, 0; print F chr(ord($c) ^ 1)' "$tmp/same2"
+run stele copy "$tmp/same2" "$tmp/damaged"
+is 3 "$status" "a damaged source"
+ok "is named" grep -q "of the source: checksum" <<<"$err" || diag "$err"
+is "" "$(stele snapshot list "$tmp/damaged" | tail -n +2)" "nothing published"
+must stele copy -q "$tmp/a" "$tmp/damaged"
+sound "$tmp/damaged" "from a good one it goes on"
+
+# ---- interrupted ----
+
+mkdir "$tmp/big"
+for i in 1 2 3; do head -c 80M /dev/urandom >"$tmp/big/$i"; done
+must stele build -q "$tmp/big" "$tmp/big.stele"
+digest=$(digest_of "$tmp/big.stele")
+resumed=0
+for ((try = 1; try <= 12 && !resumed; try++)); do
+	rm -f "$tmp/k"
+	stele copy -q -j 1 "$tmp/big.stele" "$tmp/k" &
+	pid=$!
+	sleep ".$((try * 2 % 10))5"
+	kill -KILL $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	stele snapshot list "$tmp/k" >/dev/null 2>&1 || continue
+	run stele copy --json "$tmp/big.stele" "$tmp/k"
+	resumed=$(jq 'if .resumed_size > 0 and .sent_size > 0 and
+		.sent_size + .resumed_size == .size then 1 else 0 end' <<<"$out")
+done
+is 1 "$resumed" "killed: goes on within the segment" || diag "$out$err"
+sound "$tmp/k" "killed and gone on"
+
+rm -f "$tmp/k"
+env --default-signal=INT stele copy -j 1 "$tmp/big.stele" "$tmp/k" \
+	>/dev/null 2>"$tmp/err" &
+pid=$!
+until stele snapshot list "$tmp/k" >/dev/null 2>&1; do
+	kill -0 $pid 2>/dev/null || break
+done
+sleep .2
+kill -INT $pid 2>/dev/null
+wait $pid 2>/dev/null
+is 130 $? "it dies of a signal"
+ok "and says that it goes on" grep -q "the same command goes on" "$tmp/err" ||
+	diag "$(<"$tmp/err")"
+must stele copy -q "$tmp/big.stele" "$tmp/k"
+sound "$tmp/k" "as it does"
+
+# ---- no room ----
+
+run stele copy --size=8M "$tmp/a" "$tmp/tiny"
+is 1 "$status" "a file of a size that does not do"
+ok "is not made" test ! -e "$tmp/tiny"
+requires_root
+loop_new 8M
+must mkfs.ext4 -q "$loop" # nothing of it may go
+before=$(sum "$loop")
+run stele copy --force "$tmp/a" "$loop"
+is "1 $before" "$status $(sum "$loop")" "a device that is too small stays"
+must wipefs -qa "$loop"
+loop_new 30M
+must stele copy -q "$tmp/b" "$loop"
+run stele copy "$tmp/big.stele" "$loop"
+is 1 "$status" "an image without room"
+is w1 "$(stele snapshot list --json "$loop" | jq -r .name)" "stays as it is"
+loop_new 340M
+must mkfs.ext4 -q "$loop"
+mkdir "$tmp/mnt"
+must mount "$loop" "$tmp/mnt"
+cleanup umount "$tmp/mnt"
+must stele copy -q "$tmp/b" "$tmp/mnt/image"
+head -c 160M /dev/zero >"$tmp/mnt/filler"
+run stele copy "$tmp/big.stele" "$tmp/mnt/image"
+is 1 "$status" "a filesystem that fills up under a growing image"
+is w1 "$(stele snapshot list --json "$tmp/mnt/image" | jq -r .name)" \
+	"leaves what was there"
+ok "and it sound" stele verify -q "$tmp/mnt/image"
+rm "$tmp/mnt/filler"
+run stele copy --json "$tmp/big.stele" "$tmp/mnt/image"
+is "0 true" "$status $(jq '.resumed_size > 0' <<<"$out")" \
+	"with room again it goes on" || diag "$err$out"
+sound "$tmp/mnt/image@v1" "then"
+
+done_testing

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copy-resume.c - a copy that was cut short goes on, and sends no more than needed
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/device/fault.h"
+#include "lib/write/copy_unit.h"
+#include "lib/write/segment_copy.h"
+#include "tests/copies.h"
+#include "tests/tap.h"
+
+/*
+ * The n-th operation fails, and all that follow: then without faults it goes
+ * on, and what units were sent whole before is not sent again.
+ */
+static void check_resume(const struct copies_source *s, enum stele_fault_kind kind,
+			 unsigned int jobs, unsigned int step)
+{
+	const uint64_t slack = 2 * 5000000 + 2 * jobs * STELE_COPY_UNIT_SIZE;
+	struct stele_copy_report first, r;
+	unsigned int wrong = 0, resumed = 0, runs = 0;
+	uint64_t operations, before;
+	struct stele_device *to = copies_target(4096);
+
+	copies_copy(s->dev, "v3", to, jobs, &r);
+	operations = stele_fault_count(to);
+	stele_device_close(to);
+	for (uint64_t n = 40; n < operations; n += step, runs++) {
+		struct stele_fault_rule rule = {
+			.kind = kind, .first = n, .error = EIO,
+			.ops = 1 << STELE_OP_WRITE | 1 << STELE_OP_FLUSH};
+		int ret;
+
+		to = copies_target(4096);
+		stele_fault_set_rules(to, &rule, 1);
+		ret = copies_copy(s->dev, "v3", to, jobs, &first);
+		wrong += ret == 0 && kind == STELE_FAULT_FAIL;
+		stele_fault_set_rules(to, NULL, 0);
+		ret = copies_copy(s->dev, "v3", to, jobs, &r);
+		before = r.total_size - r.sent_size;
+		/* A mirror may lack a commit whose acknowledgement was lost. */
+		if (ret || !copies_has(to, "v3") ||
+		    (r.sent_size && !copies_same(s->dev, to, "v3")) ||
+		    (kind == STELE_FAULT_FAIL &&
+		     before + slack < first.sent_size)) {
+			diag("operation %ju: %d, sent %ju, then %ju of %ju",
+			     (uintmax_t)n, ret, (uintmax_t)first.sent_size,
+			     (uintmax_t)r.sent_size, (uintmax_t)r.total_size);
+			wrong++;
+		}
+		resumed += r.resumed_size > 0;
+		stele_device_close(to);
+	}
+	is_uint(0, wrong, "%u jobs, %u points of %ju: goes on, and is whole",
+		jobs, runs, (uintmax_t)operations);
+	ok(resumed > runs / 4, "%u of them within a segment", resumed);
+}
+
+/* One thread: what was sent and what is sent then is all, but for one unit. */
+static void check_exact_resume(const struct copies_source *s)
+{
+	struct stele_copy_report first, r;
+	unsigned int wrong = 0, runs = 0;
+	struct stele_device *to = copies_target(4096);
+	uint64_t operations;
+
+	copies_copy(s->dev, "v1", to, 1, &r);
+	operations = stele_fault_count(to) - 40; /* the last commits */
+	stele_device_close(to);
+	for (uint64_t n = 40; n < operations; n += 3, runs++) {
+		const struct stele_fault_rule rule = {
+			.kind = STELE_FAULT_FAIL, .first = n, .error = EIO};
+		bool once;
+
+		to = copies_target(4096);
+
+		stele_fault_set_rules(to, &rule, 1);
+		copies_copy(s->dev, "v1", to, 1, &first);
+		stele_fault_set_rules(to, NULL, 0);
+		stele_fault_log_clear(to);
+		wrong += copies_copy(s->dev, "v1", to, 1, &r) != 0;
+		/* Its last unit may lack a block that it shares. */
+		if (r.resumed_size + 5100000 < first.sent_size ||
+		    r.sent_size + r.resumed_size != r.total_size ||
+		    copies_written(to, &once) > r.sent_size + 2 * STELE_BLOCK_SIZE)
+			wrong++;
+		stele_device_close(to);
+	}
+	is_uint(0, wrong, "one job, %u points: no more than needed", runs);
+}
+
+static int stop_soon(void *user, uint64_t done, uint64_t total)
+{
+	uint64_t *seen = user;
+
+	seen[0] = done;
+	seen[1] = total;
+	return done != 0;
+}
+
+static void check_progress(const struct copies_source *s)
+{
+	struct stele_device *to = copies_target(512);
+	struct stele_copy_report r;
+	uint64_t seen[2] = {0};
+
+	copies_progress = stop_soon;
+	copies_user = seen;
+	is_int(-ECANCELED, copies_copy(s->dev, "v3", to, 1, &r), "stopped");
+	ok(seen[0] && seen[0] <= seen[1] && seen[1] == r.total_size,
+	   "having been told %ju of %ju bytes", (uintmax_t)seen[0],
+	   (uintmax_t)seen[1]);
+	ok(!copies_has(to, "v3"), "no snapshot yet");
+	copies_progress = NULL;
+	is_int(0, copies_copy(s->dev, "v3", to, 1, &r), "goes on");
+	ok(copies_same(s->dev, to, "v3"), "to the end");
+	ok(r.sent_size < r.total_size, "and sends less");
+	stele_device_close(to);
+}
+
+/*
+ * All of a segment is there, but for a block in its middle, and the commit: what
+ * lies behind the gap is found as well.
+ */
+static void check_gap(const struct copies_source *s)
+{
+	static const uint8_t zeros[2 * STELE_BLOCK_SIZE];
+	uint8_t *bytes = stele_device_memory(s->dev);
+	struct stele_fault_rule rule = {
+		.kind = STELE_FAULT_FAIL, .ops = 1 << STELE_OP_WRITE,
+		.offset = 0, .size = STELE_DATA_OFFSET, .error = EIO};
+	struct stele_device *to = copies_target(512);
+	struct stele_copy_report r;
+	void *block = stele_device_alloc(to, STELE_BLOCK_SIZE);
+
+	/* An empty image: not even the first sample is right. */
+	bytes[STELE_DATA_OFFSET + 2 * STELE_BLOCK_SIZE] ^= 1;
+	copies_copy(s->dev, "v1", to, 1, &r);
+	bytes[STELE_DATA_OFFSET + 2 * STELE_BLOCK_SIZE] ^= 1;
+	stele_fault_set_rules(to, &rule, 1);
+	is_int(-EIO, copies_copy(s->dev, "v1", to, 4, &r), "no commit");
+	is_uint(r.total_size, r.sent_size + r.resumed_size, "but all is there");
+	stele_fault_set_rules(to, NULL, 0);
+	memcpy(block, zeros, STELE_BLOCK_SIZE);
+	stele_device_write(to, block,
+			   STELE_DATA_OFFSET + (UINT64_C(4) << 20),
+			   STELE_BLOCK_SIZE);
+	is_int(0, copies_copy(s->dev, "v1", to, 4, &r), "a gap: goes on");
+	ok(copies_same(s->dev, to, "v1"), "and is whole");
+	ok(r.sent_size && r.sent_size <= 5100000,
+	   "having sent one unit, %ju bytes of %ju", (uintmax_t)r.sent_size,
+	   (uintmax_t)r.total_size);
+	free(block);
+	stele_device_close(to);
+}
+
+int main(void)
+{
+	struct copies_source small = {0};
+
+	plan_lazy();
+	test_log_init(&copies_log);
+	copies_source(&small, 512);
+	check_progress(&small);
+	check_gap(&small);
+	check_exact_resume(&small);
+	check_resume(&small, STELE_FAULT_FAIL, 1, 11);
+	check_resume(&small, STELE_FAULT_FAIL, 4, 13);
+	check_resume(&small, STELE_FAULT_LOSE, 2, 17);
+	copies_source_drop(&small);
+	return done();
+}
