@@ -19,7 +19,6 @@ int stele_copy_worker_init(struct stele_copy_worker *w)
 	struct stele_device *dev = w->from.dev;
 	int ret;
 
-	w->unit = UINT64_MAX;
 	w->parent_index = UINT64_MAX;
 	w->buffer = stele_device_alloc(dev, BUFFER_SIZE);
 	w->tail = stele_device_alloc(dev, round_up(TAIL_SIZE, STELE_BLOCK_SIZE));

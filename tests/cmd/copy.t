@@ -87,6 +87,23 @@ run stele copy "$tmp/a@nosuch" "$tmp/new"
 is 1 "$status" "no such snapshot"
 ok "makes no file" test ! -e "$tmp/new"
 
+# ---- a later snapshot ----
+
+must stele build -q "$tmp/photos/train" "$tmp/grows@v1"
+must stele copy -q "$tmp/grows" "$tmp/follows"
+head -c 300K /dev/urandom >"$tmp/photos/train/new"
+must stele append -q "$tmp/photos/train" "$tmp/grows@v2"
+rm "$tmp/photos/train/new"
+must stele append -q --delete-missing "$tmp/photos/train" "$tmp/grows@v3"
+for v in 2 3; do
+	run stele copy --json "$tmp/grows@v$v" "$tmp/follows"
+	is "0 $((4 - v))" "$status $(jq .segments <<<"$out")" "v$v follows" || diag "$err"
+	is $((v == 2)) "$(jq .segments_sent <<<"$out")" "v$v: sends what is new"
+	ok "v$v: less than a whole" test "$(jq .sent_size <<<"$out")" -lt 400000
+	is "" "$(stele diff "$tmp/grows@v$v" "$tmp/follows@v$v" 2>&1)" "v$v: the same"
+	ok "v$v: sound" stele verify -q "$tmp/follows"
+done
+
 # ---- what is not ours ----
 
 head -c 1M /dev/zero >"$tmp/foreign"
