@@ -285,4 +285,5 @@ help: ## this list
 
 FORCE:
 .PHONY: all check check-asan check-tsan check-unit check-here check-vm \
-	check-vm-here demo demo-here corpus fuzz fuzz-here lint install uninstall clean deps help FORCE
+	check-vm-here demo demo-here corpus fuzz fuzz-here lint install \
+	uninstall clean deps help FORCE

@@ -917,7 +917,8 @@ struct stele_map_opts {
 	stele_log_fn log;
 	void *log_user;
 	const char *backend;
-	const char *via; /* of an RBD snapshot: "krbd", "librbd"; NULL, "auto": krbd where it works */
+	/* Of an RBD snapshot: "krbd", "librbd"; NULL, "auto": krbd where it works. */
+	const char *via;
 	uint32_t flags;
 	uint32_t reserved;
 };

@@ -8,7 +8,6 @@
 #include "lib/device/ceph_text.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,32 +47,30 @@ static bool is_monitor(const char *line, const char *end)
 /* The addresses of all monitors, if each has one. 0; -EUCLEAN; -ENOMEM. */
 static int collect(const char *dump, const char *messenger, char **out)
 {
-	const char *line, *end, *address;
-	char *text = NULL;
-	size_t size = 0;
-	int count = 0, missing = 0;
-	FILE *to = open_memstream(&text, &size);
+	char *text = malloc(strlen(dump) + 1); /* more than they need */
+	const char *line, *end;
+	size_t used = 0, length;
+	int missing = 0;
 
-	if (!to)
+	if (!text)
 		return -ENOMEM;
 	for (line = dump; *line; line = *end ? end + 1 : end) {
-		size_t length;
+		const char *address;
 
 		end = line + strcspn(line, "\n");
 		if (!is_monitor(line, end))
 			continue;
 		address = find_address(line, end, messenger, &length);
-		if (address)
-			fprintf(to, "%s%.*s", count++ ? "," : "", (int)length,
-				address);
-		else
-			missing++;
+		missing += !address;
+		if (!address)
+			continue;
+		if (used)
+			text[used++] = ',';
+		memcpy(text + used, address, length);
+		used += length;
 	}
-	if (fclose(to)) {
-		free(text);
-		return -ENOMEM;
-	}
-	if (!count || missing) {
+	text[used] = '\0';
+	if (!used || missing) {
 		free(text);
 		return -EUCLEAN;
 	}

@@ -218,29 +218,22 @@ int stele_krbd_compose(const struct stele_krbd_access *access,
 		       const struct stele_krbd_shot *shot, const char *auth,
 		       char **line)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *to;
+	const char *ns = shot->ns;
+	char *text;
+	int size;
 
 	*line = NULL;
 	if (!can_say(access, shot))
 		return -EOPNOTSUPP;
-	to = open_memstream(&text, &size);
-	if (!to)
+	size = asprintf(&text, "%s name=%s%s%s%s%s%s%s,read_only %s %s %s",
+			access->monitors, access->user, auth ? "," : "",
+			auth ? auth : "", access->mode ? ",ms_mode=" : "",
+			access->mode ? access->mode : "",
+			*ns ? ",_pool_ns=" : "", ns, shot->pool, shot->image,
+			shot->shot);
+	if (size < 0)
 		return -ENOMEM;
-	fprintf(to, "%s name=%s", access->monitors, access->user);
-	if (auth)
-		fprintf(to, ",%s", auth);
-	if (access->mode)
-		fprintf(to, ",ms_mode=%s", access->mode);
-	if (*shot->ns)
-		fprintf(to, ",_pool_ns=%s", shot->ns);
-	fprintf(to, ",read_only %s %s %s", shot->pool, shot->image, shot->shot);
-	if (fclose(to)) {
-		free(text);
-		return -ENOMEM;
-	}
-	if (size > STELE_KRBD_LINE_MAX) {
+	if ((unsigned int)size > STELE_KRBD_LINE_MAX) {
 		free(text);
 		return -EOPNOTSUPP;
 	}

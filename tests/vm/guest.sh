@@ -67,7 +67,7 @@ wanted=() # modules
 
 disk() { # NAME:KEY=VALUE,...
 	local name=${1%%:*} pair file='' size=256M block=512 bus=nvme share=0
-	local error='' node="n${#args[@]}" pairs
+	local error='' node="n${#args[@]}" pairs backend blocks
 	IFS=, read -ra pairs <<<"${1#"$name"}"
 	for pair in ${pairs[@]+"${pairs[@]}"}; do
 		pair=${pair#:}
@@ -80,20 +80,25 @@ disk() { # NAME:KEY=VALUE,...
 	done
 	file=${file:-$control/$name.disk}
 	[ -e "$file" ] || truncate -s "$size" "$file" || exit 125
-	args+=(-blockdev "driver=file,node-name=$node,filename=$file,cache.no-flush=on,discard=unmap")
+	backend="driver=file,node-name=$node,filename=$file"
+	args+=(-blockdev "$backend,cache.no-flush=on,discard=unmap")
 	if [ -n "$error" ]; then
-		args+=(-blockdev "driver=blkdebug,node-name=e$node,image=$node,inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.errno=5,inject-error.0.sector=$error")
+		backend="driver=blkdebug,node-name=e$node,image=$node"
+		backend+=,inject-error.0.event=none,inject-error.0.iotype=read
+		backend+=,inject-error.0.errno=5,inject-error.0.sector=$error
+		args+=(-blockdev "$backend")
 		node=e$node
 	fi
 	case $share in 1) share=on ;; *) share=off ;; esac
+	blocks="logical_block_size=$block,physical_block_size=$block,share-rw=$share"
 	case $bus in
 	nvme)
 		args+=(-device "nvme,id=c$node,serial=$name,max_ioqpairs=4"
-			-device "nvme-ns,bus=c$node,drive=$node,logical_block_size=$block,physical_block_size=$block,share-rw=$share")
+			-device "nvme-ns,bus=c$node,drive=$node,$blocks")
 		wanted+=(nvme)
 		;;
 	virtio)
-		args+=(-device "virtio-blk-pci,drive=$node,serial=$name,logical_block_size=$block,physical_block_size=$block,share-rw=$share")
+		args+=(-device "virtio-blk-pci,drive=$node,serial=$name,$blocks")
 		wanted+=(virtio_blk)
 		;;
 	esac
@@ -143,6 +148,11 @@ END
 # ---- boot -----------------------------------------------------------------
 
 khz=$(awk '/cpu MHz/ { printf "%d", $4 * 1000; exit }' /proc/cpuinfo)
+# Quick to boot, with a clock that emulation does not upset.
+kernel_words="console=ttyS0 loglevel=7 panic=-1 oops=panic mitigations=off"
+kernel_words+=" nokaslr norandmaps audit=0 nowatchdog cryptomgr.notests"
+kernel_words+=" no_timer_check tsc=reliable tsc_early_khz=$khz"
+kernel_words+=" random.trust_cpu=on rcupdate.rcu_expedited=1"
 # One CPU, yet two could be: QEMU 7.2 leaves memory barriers out of a guest that
 # can have only one, and NVMe doorbells get lost.
 start() {
@@ -165,7 +175,7 @@ start() {
 		-device virtio-serial-pci -device virtconsole,chardev=out \
 		-serial "file:$control/kernel.log" \
 		-kernel "$vm/kernel/vmlinux" -initrd "$vm/initrd" \
-		-append "console=ttyS0 loglevel=7 panic=-1 oops=panic mitigations=off nokaslr norandmaps audit=0 no_timer_check tsc=reliable tsc_early_khz=$khz random.trust_cpu=on nowatchdog cryptomgr.notests rcupdate.rcu_expedited=1" \
+		-append "$kernel_words" \
 		-fsdev local,id=r,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=r,mount_tag=root \
 		"${share[@]}" ${args[@]+"${args[@]}"} \

@@ -45,7 +45,32 @@ is "$(stele info --json /dev/vm/n512@v1 | jq -r .snapshot.digest)" \
 	"$(stele info --json /dev/vm/n4096@v1 | jq -r .snapshot.digest)" \
 	"the digest does not depend on the device"
 
-run stele map --read-only /dev/vm/n4096 photos
+# ---- versions -----------------------------------------------------------------
+
+mkdir "$tmp/more"
+cp -R "$tmp/src/." "$tmp/more/"
+head -c 700000 /dev/urandom >"$tmp/more/new"
+head -c 100 /dev/urandom >"$tmp/more/small3"
+for block in 512 4096; do
+	disk=/dev/vm/n$block words="blocks of $block"
+	run stele append -q --update "$tmp/more" "$disk@v2" --base v1
+	is 0 "$status" "$words: append" || diag "$err"
+	ok "$words: each sample of the new snapshot" \
+		"$BUILD/tests/demo/demo" compare "$disk@v2" "$tmp/more"
+	ok "$words: and of the old" \
+		"$BUILD/tests/demo/demo" compare "$disk@v1" "$tmp/src"
+	run stele snapshot create "$disk@v3" --base v2 --delete large
+	is 0 "$status" "$words: snapshot create" || diag "$err"
+	run stele ls "$disk@v3"
+	is "$count" "$(wc -l <<<"$out")" "$words: one key less"
+	must stele snapshot delete --force "$disk@v2" >"$tmp/out"
+	run stele gc --apply --force --discard "$disk"
+	is 0 "$status" "$words: gc" || diag "$err"
+	run stele verify "$disk"
+	is 0 "$status" "$words: verify" || diag "$out" "$err"
+done
+
+run stele map --read-only /dev/vm/n4096@v1 photos
 is "0 photos 1" "$status $out $(blockdev --getro /dev/vm/n4096)" \
 	"map sets the device read-only"
 ok "cat by the mapped name" cmp <(stele cat photos small9) "$tmp/src/small9"

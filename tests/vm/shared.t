@@ -41,7 +41,7 @@ compare() { "$BUILD/tests/demo/demo" compare "$disk@$1" "$shared/$2" >"$tmp/out"
 reader() {
 	local rounds=0 wrong=0
 	await v1
-	dd if=$disk of=/dev/null bs=1M status=none # through the page cache
+	dd if="$disk" of=/dev/null bs=1M status=none # through the page cache
 	while [ ! -e "$shared/v3" ]; do
 		compare v1 first || wrong=$((wrong + 1))
 		rounds=$((rounds + 1))
@@ -53,7 +53,7 @@ reader() {
 	ok "v3" compare v3 third
 	ok "v1 once more" compare v1 first
 	STELE_BACKEND=threads ok "v3 by threads" compare v3 third
-	is "v1 v2 v3" "$(stele snapshot list --json $disk | jq -r .name | xargs)" \
+	is "v1 v2 v3" "$(stele snapshot list --json "$disk" | jq -r .name | xargs)" \
 		"all are listed"
 	stele extract -q "$disk@v2" "$tmp/copy"
 	ok "the tree of v2" diff -r "$shared/second" "$tmp/copy"
