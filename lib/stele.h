@@ -948,9 +948,11 @@ STELE_API int stele_map(const char *target, const char *name,
 			const struct stele_map_opts *opts,
 			struct stele_mapping_info *out);
 /**
- * Open handles stay valid. A damaged mapping is removed, too (a warning).
- * Return: 0; -ENOENT; -EINVAL (no name of a mapping); errno of the device that
- * could not be set writable again, or of the run directory.
+ * Open handles stay valid. A damaged mapping is removed, too (a warning). A
+ * krbd device that mappings attached is detached with the last of them; while it is
+ * open the last name stays (-EBUSY).
+ * Return: 0; -ENOENT; -EINVAL (no name of a mapping); -EBUSY; errno of the
+ * device that could not be set writable again, or of the run directory.
  */
 STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
 /**
