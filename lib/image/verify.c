@@ -16,6 +16,7 @@
 #include "lib/image/check.h"
 #include "lib/image/copies.h"
 #include "lib/image/deleted.h"
+#include "lib/image/space.h"
 
 /* ---- superblocks and catalogs -------------------------------------------- */
 
@@ -206,6 +207,47 @@ static int check_snapshot(struct stele_check *check, uint32_t index)
 	return ret;
 }
 
+static bool is_free(const struct stele_catalog *catalog,
+		    const struct stele_extents *gaps)
+{
+	if (catalog->counts.free != gaps->count)
+		return false;
+	for (uint32_t i = 0; i < gaps->count; i++) {
+		struct stele_catalog_free f;
+
+		stele_catalog_free(catalog, i, &f);
+		if (f.offset != gaps->list[i].offset ||
+		    f.size != gaps->list[i].size)
+			return false;
+	}
+	return true;
+}
+
+/* What is not used up to the end of what is, is free: nothing is forgotten. */
+static int check_space(struct stele_check *check)
+{
+	const struct stele_image *image = check->image;
+	const struct stele_superblock *sb = &image->sb;
+	struct stele_extents used = {0}, gaps = {0};
+	int ret = stele_extents_add_catalog(&used, &image->catalog, sb);
+
+	if (ret == 0)
+		ret = stele_extents_gaps(&used, sb->high_water, &gaps);
+	if (ret == 0 && stele_extents_end(&used) != sb->high_water)
+		stele_check_report(check, -EUCLEAN, "superblock",
+				   sb->high_water, 0,
+				   "high-water mark, but the last used byte "
+				   "ends at %" PRIu64,
+				   stele_extents_end(&used));
+	else if (ret == 0 && !is_free(&image->catalog, &gaps))
+		stele_check_report(check, -EUCLEAN, "catalog",
+				   sb->catalog_offset, sb->catalog_size,
+				   "free extents are not what is unused");
+	stele_extents_release(&used);
+	stele_extents_release(&gaps);
+	return ret;
+}
+
 /* ---- all ------------------------------------------------------------------ */
 
 /* Is segment `index` to be checked? */
@@ -248,6 +290,8 @@ static int verify_all(struct stele_check *check, int64_t snapshot)
 
 	ret = check_superblocks(check);
 	check_features(check);
+	if (ret == 0 && snapshot < 0)
+		ret = check_space(check);
 	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
 		if (is_wanted(check->image, i, snapshot))
 			ret = stele_verify_segment(check, i, snapshot);
