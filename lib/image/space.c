@@ -71,6 +71,8 @@ static int replace(struct stele_extents *extents, uint32_t first,
 
 	if (ret < 0)
 		return ret;
+	if (!extents->list)
+		return 0; /* nothing from nothing */
 	memmove(extents->list + first + count, extents->list + last,
 		(extents->count - last) * sizeof(*extents->list));
 	if (count)
