@@ -67,7 +67,8 @@ struct stele_disk_snapshot {
 /*8c*/	le32 note_size;
 /*90*/	le32 first_signature;
 /*94*/	le32 signature_count;
-/*98*/	uint8_t reserved[40];
+/*98*/	le64 source_time; /* seconds since 1970, two's complement; 0: not known */
+/*a0*/	uint8_t reserved[32];
 };
 STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
@@ -107,7 +108,7 @@ struct stele_catalog_segment {
 struct stele_catalog_snapshot {
 	char name[STELE_SNAPSHOT_NAME_SIZE];
 	uint64_t id, parent;
-	int64_t time;
+	int64_t time, source_time;
 	uint64_t sample_count;
 	uint8_t digest[32];
 	uint32_t first_ref, ref_count;

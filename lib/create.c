@@ -170,6 +170,7 @@ static int add(struct creation *c, const struct stele_change *change)
 	struct stele_edit_snapshot added = {
 		.parent = c->base->id,
 		.time = change->opts.time,
+		.source_time = c->base->source_time,
 		.sample_count = c->snapshot.sample_count,
 		.refs = c->refs,
 		.ref_count = c->base->ref_count,

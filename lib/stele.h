@@ -647,12 +647,13 @@ struct stele_append_report {
  *
  * Samples whose key is new become a segment. With UPDATE, those whose
  * content differs (by digest) are replaced; with QUICK beside it, a file of the
- * old size that was last changed (mtime and ctime) before the time of the build
- * that the base goes back to is taken for unchanged without being read: that must
- * have been of the same source. With DELETE_MISSING, samples that the source does
- * not have are left out. A source that changes nothing
- * makes a snapshot with the base's digest. Classes that the base has no
- * name for are added behind its own. DRY_RUN says what would be done.
+ * old size that was last changed (mtime and ctime) before the base took all of
+ * its source over (a build, or an append with UPDATE that found every sample of
+ * its base) is taken for unchanged without being read: that must have been the
+ * same source. With DELETE_MISSING, samples that the source does not have are
+ * left out. A source that changes nothing makes a snapshot with the base's digest.
+ * Classes that the base has no name for are added behind its own. DRY_RUN
+ * says what would be done.
  *
  * Return: as stele_build() and stele_image_open(); -EEXIST (the name is taken);
  * -ENOENT (no such base); -EINVAL (no name given).

@@ -17,9 +17,9 @@ static const struct stele_catalog_segment segments[] = {
 };
 
 static const struct stele_catalog_snapshot snapshots[] = {
-	{"v1", 1, 0, 1700000000, 100, {1}, 0, 1, 0, 5, 0, 1},
-	{"v2", 2, 1, -1, 1500, {2}, 1, 2, 5, 0, 1, 0},
-	{"train-2026.11", 4, 2, 1700000002, 1407, {3}, 3, 2, 5, 10, 1, 1},
+	{"v1", 1, 0, 1700000000, 0, 100, {1}, 0, 1, 0, 5, 0, 1},
+	{"v2", 2, 1, -1, 1600000000, 1500, {2}, 1, 2, 5, 0, 1, 0},
+	{"train-2026.11", 4, 2, 1700000002, -2, 1407, {3}, 3, 2, 5, 10, 1, 1},
 };
 
 static const struct stele_catalog_ref refs[] = {

@@ -36,6 +36,7 @@ static int load_snapshot(struct stele_edit *edit, uint32_t index)
 		.id = in.id,
 		.parent = in.parent,
 		.time = in.time,
+		.source_time = in.source_time,
 		.sample_count = in.sample_count,
 		.ref_count = in.ref_count,
 		.note_size = in.note_size,

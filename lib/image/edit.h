@@ -29,6 +29,7 @@ struct stele_edit_snapshot {
 	uint64_t id; /* 0 until it is added */
 	uint64_t parent;
 	int64_t time;
+	int64_t source_time; /* what did not change since is as the source has it; 0: not known */
 	uint64_t sample_count;
 	uint8_t digest[STELE_DIGEST_SIZE];
 	struct stele_edit_ref *refs; /* owned */

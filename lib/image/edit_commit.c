@@ -285,6 +285,7 @@ static int fill_snapshots(struct stele_edit *edit, struct next *next,
 		at.id = s->id;
 		at.parent = s->parent;
 		at.time = s->time;
+		at.source_time = s->source_time;
 		at.sample_count = s->sample_count;
 		memcpy(at.name, s->name, sizeof(at.name));
 		memcpy(at.digest, s->digest, sizeof(at.digest));

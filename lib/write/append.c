@@ -43,38 +43,36 @@ static int find_base(struct stele_append *append, const char *name,
 	return stele_snapshot_find(edit->image, base->name, NULL, index);
 }
 
-static const struct stele_edit_snapshot *snapshot_of(const struct stele_edit *edit,
-						     uint64_t id)
+/* A file that changed before this time is what the base has. */
+static int64_t settled_since(const struct stele_append *append,
+			     int64_t source_time)
 {
-	for (uint32_t i = 0; i < edit->snapshot_count; i++)
-		if (edit->snapshots[i].id == id)
-			return &edit->snapshots[i];
-	return NULL;
+	if (!(append->builder->opts.flags & STELE_BUILD_QUICK))
+		return INT64_MIN;
+	if (source_time && source_time <= time(NULL))
+		return source_time;
+	stele_log_warning(&append->builder->log,
+			  "since when the source is as in '%s' is not known: "
+			  "every file is read",
+			  append->base.snapshot.info.name);
+	return INT64_MIN;
 }
 
 /*
- * A file that changed before this time is what the base has. Its samples were
- * read at the time of the build that it goes back to, or later: that of a
- * snapshot in between says nothing, it may have left changes alone. A clock
- * that went backwards, or a time that was made up, would hide changes, too.
+ * Does the new snapshot have all of the source as it is now? Not if changes were
+ * not asked for, or if samples of the base were not in this source: they may
+ * be in another one, and have changed there.
  */
-static int64_t settled_since(const struct stele_append *append)
+static bool is_synced(const struct stele_append *append)
 {
-	const struct stele_edit_snapshot *at = snapshot_of(
-		append->edit, append->base.snapshot.info.id);
+	const struct stele_comparison *c = &append->comparison;
+	const uint64_t *skipped = append->report->build.skipped;
 
-	if (!(append->builder->opts.flags & STELE_BUILD_QUICK))
-		return INT64_MIN;
-	while (at && at->parent)
-		at = snapshot_of(append->edit, at->parent);
-	if (at && at->time <= time(NULL))
-		return at->time;
-	stele_log_warning(&append->builder->log,
-			  "the first snapshot that '%s' goes back to %s: every "
-			  "file is read",
-			  append->base.snapshot.info.name,
-			  at ? "is of a time to come" : "is gone");
-	return INT64_MIN;
+	return append->builder->opts.flags & STELE_BUILD_UPDATE &&
+	       !skipped[STELE_SKIP_UNREADABLE] &&
+	       !skipped[STELE_SKIP_VANISHED] && !skipped[STELE_SKIP_CHANGED] &&
+	       c->unchanged + c->updated + c->deleted ==
+		       append->base.snapshot.sample_count;
 }
 
 static void fill_report(struct stele_append *append)
@@ -112,7 +110,8 @@ int stele_append_prepare(struct stele_append *append,
 		return ret;
 	memcpy(report->base, append->base.snapshot.info.name,
 	       sizeof(report->base) - 1);
-	append->plan.table.since = settled_since(append);
+	append->plan.table.since = settled_since(
+		append, append->base.snapshot.info.source_time);
 	ret = stele_plan_scan(&append->plan, builder, source);
 	if (!ret)
 		ret = stele_compare(&append->comparison, builder, &append->plan,
@@ -376,6 +375,9 @@ static int add_snapshot(struct making *making, const char *name)
 	strncpy(edit->name, name, sizeof(edit->name) - 1);
 	edit->parent = append->base.snapshot.info.id;
 	edit->time = opts->time;
+	edit->source_time = is_synced(append) ?
+				    stele_builder_source_time(append->builder) :
+				    append->base.snapshot.info.source_time;
 	edit->sample_count = making->snapshot.sample_count;
 	edit->note = (char *)opts->note; /* is copied */
 	edit->note_size = opts->note ? (uint32_t)strlen(opts->note) : 0;

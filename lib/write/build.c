@@ -85,6 +85,7 @@ static int add_snapshot(struct stele_builder *builder, struct stele_plan *plan,
 	struct stele_edit_ref ref = {.segment_id = plan->descriptor.id};
 	struct stele_edit_snapshot snapshot = {
 		.time = builder->opts.time,
+		.source_time = stele_builder_source_time(builder),
 		.sample_count =
 			plan->descriptor.sample_count - written->void_count,
 		.refs = &ref,

@@ -176,6 +176,11 @@ void stele_builder_prefer_boundary(struct stele_builder *builder,
 		builder->boundary = boundary;
 }
 
+int64_t stele_builder_source_time(const struct stele_builder *builder)
+{
+	return builder->opts.time <= time(NULL) ? builder->opts.time : 0;
+}
+
 double stele_seconds_since(const struct timespec *begin)
 {
 	struct timespec now;

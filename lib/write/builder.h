@@ -50,6 +50,12 @@ int stele_builder_for_append(const struct stele_builder *builder);
 void stele_builder_prefer_boundary(struct stele_builder *builder,
 				   uint32_t boundary);
 
+/*
+ * The time since when a source that is scanned now is as it is written: the
+ * snapshot's, unless that is made up and still to come (0).
+ */
+int64_t stele_builder_source_time(const struct stele_builder *builder);
+
 /* From the building thread. Return: 0; -ECANCELED. */
 int stele_builder_tick(struct stele_builder *builder);
 /* The same at the beginning of a phase: told at once. */

@@ -78,6 +78,7 @@ static int add_snapshot(const struct stele_compact *compact,
 	struct stele_edit_snapshot snapshot = {
 		.parent = compact->snapshot.info.id,
 		.time = opts->time,
+		.source_time = compact->snapshot.info.source_time,
 		.sample_count = d->sample_count,
 		.refs = &ref, /* is copied, as the note */
 		.ref_count = 1,

@@ -95,7 +95,7 @@ my $segment_row = 'id le64, offset le64, size le64, descriptor_size le64,
 	count le64, unused i64, zero 16';
 my $snapshot_row = 'name 64, id le64, parent le64, time i64, count le64,
 	digest 32, ref_index le32, ref_count le32, note_offset le32,
-	note_size le32, signature_index le32, signature_count le32, zero 40';
+	note_size le32, signature_index le32, signature_count le32, source_time i64, zero 32';
 my $ref_row = 'segment le32, zero le32, offset le64, count le64, owner le64,
 	zero 16';
 

@@ -177,6 +177,7 @@ static const struct corrupt_row snapshot_rows[] = {
 	{S(1, parent, parent),
 	 BUT({HOW_ZERO, NULL}, {HOW_SUB, NULL}, {HOW_LOW, NULL})},
 	{S(1, time, NULL)},
+	{S(1, source_time, NULL)},
 	{S(1, sample_count, count)},
 	{S(1, digest, NULL)},
 	{S(1, first_ref, first_ref)},

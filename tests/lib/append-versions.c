@@ -144,6 +144,26 @@ static void test_empty(void)
 	stele_device_close(appended_dev);
 }
 
+/* What is not in this source may have changed in its own. */
+static void test_quick_parts(struct fake *fake, struct stele_build_opts *opts)
+{
+	struct fake part;
+
+	fake_init(&part);
+	fake_add(&part, fake->files[0].key, fake->files[0].size);
+	opts->time = APPENDED_NOW + 20;
+	opts->base = "v6";
+	is_int(0, appended(&part, "v7", opts), "quick, of a part");
+	fake->files[9].version = 2;
+	fake->files[9].changed = APPENDED_NOW + 10;
+	opts->time = APPENDED_NOW + 30;
+	opts->base = "v7";
+	is_int(0, appended(fake, "v8", opts), "quick, of all again");
+	appended_counts(0, 1, 0, 199, "what the part said nothing about");
+	appended_holds("v8", fake, "quick, of a part");
+	fake_release(&part);
+}
+
 /* What --quick opens, and what it may and may not miss. */
 static void test_quick(void)
 {
@@ -178,6 +198,16 @@ static void test_quick(void)
 		"three are hashed, and what changed is written");
 	appended_holds("v4", &fake, "quick");
 	appended_sound("quick");
+
+	opts.time = APPENDED_NOW + 2;
+	fake.opened_total = 0;
+	is_int(0, appended(&fake, "v5", &opts), "quick, by the build's time");
+	is_uint(3, fake.opened_total, "what changed since then is hashed again");
+	opts.base = "v5";
+	fake.opened_total = 0;
+	is_int(0, appended(&fake, "v6", &opts), "quick, by a later time");
+	is_uint(1, fake.opened_total, "the last append saw all the others");
+	test_quick_parts(&fake, &opts);
 	fake_release(&fake);
 	stele_device_close(appended_dev);
 }
