@@ -46,6 +46,7 @@
  *	-EBUSY		the target is mounted, held, or open elsewhere
  *	-ENOSPC		the target is too small
  *	-ETIMEDOUT	the storage did not answer in time
+ *	-ESHUTDOWN	the storage has locked this client out (a writer that was fenced)
  *	-ERANGE		id, field or buffer out of range
  *	-ESTALE		a mapping or snapshot is not what it was when it was opened
  *	-EOWNERDEAD	the handle was made before a fork
@@ -118,7 +119,11 @@ struct stele_dataset;
 /** How much is checked when a sample is read. */
 enum stele_verify {
 	STELE_VERIFY_CRC = 0, /* the record's seeded CRC32C: default */
-	STELE_VERIFY_NONE,    /* only what memory safety needs */
+	/*
+	 * Only what memory safety needs. Of RBD as CRC: nothing else tells that a
+	 * snapshot went away.
+	 */
+	STELE_VERIFY_NONE,
 	STELE_VERIFY_DIGEST,  /* CRC, SHA-256, and its path to the snapshot's digest */
 };
 

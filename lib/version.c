@@ -29,6 +29,8 @@ static const struct {
 	{EEXIST, "the target carries something"},
 	{EBUSY, "in use: mounted, held, or open elsewhere"},
 	{ENOSPC, "the target is too small"},
+	{ETIMEDOUT, "the storage did not answer in time"},
+	{ESHUTDOWN, "the storage has locked this client out"},
 	{ERANGE, "id, field or buffer out of range"},
 	{ESTALE, "no longer what it was when it was opened"},
 	{EOWNERDEAD, "the handle was made before a fork"},

@@ -12,6 +12,8 @@
 #ifndef STELE_IMAGE_IMAGE_H
 #define STELE_IMAGE_IMAGE_H
 
+#include <stdatomic.h>
+
 #include "format/catalog.h"
 #include "lib/device/device.h"
 
@@ -24,6 +26,7 @@ struct stele_image {
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
+	_Atomic bool stale; /* known to be gone, and told; see stale.h */
 };
 
 /*

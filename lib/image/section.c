@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/image/digest.h"
+#include "lib/image/stale.h"
 
 /* Log which of the blocks is damaged. Return: the first error. */
 static int check_blocks(const struct stele_image *image,
@@ -56,7 +57,11 @@ int stele_section_read(const struct stele_image *image,
 				count, offset);
 		return ret;
 	}
-	return check_blocks(image, segment, section, blocks, count, offset);
+	ret = check_blocks(image, segment, section, blocks, count, offset);
+	if (ret == -EMEDIUMTYPE) /* the image is ours, its block was */
+		ret = -EBADMSG;
+	return stele_image_judge(image, segment->descriptor.id,
+				 segment->descriptor.offset, ret);
 }
 
 /* One block of a section that must be there. */

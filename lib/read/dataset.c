@@ -30,6 +30,14 @@ static uint64_t largest_slot(const struct stele_snapshot *snapshot)
 	return size;
 }
 
+enum stele_verify stele_dataset_verify(const struct stele_device *dev,
+				       enum stele_verify wanted)
+{
+	if (wanted == STELE_VERIFY_NONE && dev->fleeting)
+		return STELE_VERIFY_CRC;
+	return wanted;
+}
+
 /* On success the dataset owns `dev`. */
 static int load(struct stele_dataset *ds, struct stele_device *dev,
 		const struct stele_target *target, const struct stele_log *log)
@@ -64,7 +72,7 @@ int stele_dataset_create(struct stele_device *dev,
 		stele_device_close(dev);
 		return err;
 	}
-	ds->verify = known.verify;
+	ds->verify = stele_dataset_verify(dev, known.verify);
 	err = load(ds, dev, target,
 		   &(struct stele_log){known.log, known.log_user});
 	if (err) {

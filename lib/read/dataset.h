@@ -26,4 +26,11 @@ int stele_dataset_create(struct stele_device *dev,
 			 const struct stele_open_opts *opts,
 			 struct stele_dataset **out);
 
+/*
+ * How much has to be checked where so much is wanted: checksums, where only they
+ * tell whether what was read is of the snapshot.
+ */
+enum stele_verify stele_dataset_verify(const struct stele_device *dev,
+				       enum stele_verify wanted);
+
 #endif

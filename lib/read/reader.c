@@ -126,7 +126,8 @@ int stele_reader_open(struct stele_dataset *ds,
 	if (!r)
 		return -ENOMEM;
 	r->ds = ds;
-	r->verify = known.verify ? known.verify - 1 : ds->verify;
+	r->verify = stele_dataset_verify(
+		ds->image.dev, known.verify ? known.verify - 1 : ds->verify);
 	r->poll_fd = r->event_fd = -1;
 	r->fork_count = stele_fork_count();
 	err = allocate(r, arena_size(ds, known.arena_size),
@@ -345,6 +346,7 @@ static bool finish(struct stele_reader *r, struct stele_ticket *ticket,
 	if (ticket->first)
 		status = bring_back(r, ticket, status, sample);
 	if (status) {
+		status = stele_slot_judge(r->ds, &ticket->slot, status);
 		*sample = (struct stele_sample){.status = status};
 		if (ticket->from_arena)
 			stele_arena_give(&r->arena, ticket->memory);

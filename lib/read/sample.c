@@ -12,6 +12,7 @@
 
 #include "lib/image/digest.h"
 #include "lib/image/section.h"
+#include "lib/image/stale.h"
 #include "lib/read/sample.h"
 
 #define NO_SUCH_FIELD UINT32_MAX
@@ -37,6 +38,17 @@ int stele_slot_locate(const struct stele_dataset *ds, uint64_t id,
 	out->read_offset = round_down(out->offset, block);
 	out->read_size = end - out->read_offset;
 	return 0;
+}
+
+int stele_slot_judge(const struct stele_dataset *ds,
+		     const struct stele_slot *slot, int error)
+{
+	const struct stele_segment *segment = slot->segment;
+
+	if (!segment) /* it has none: out of range */
+		return error;
+	return stele_image_judge(&ds->image, segment->descriptor.id,
+				 segment->descriptor.offset, error);
 }
 
 static int check_crc(const struct stele_dataset *ds,
@@ -257,12 +269,12 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 
 	err = read_once(ds, slot, hash, STELE_LOG_WARNING, sample);
 	if (err != -EBADMSG)
-		return err;
+		return stele_slot_judge(ds, slot, err);
 	bad = sample->buffer;
 	sample->buffer = NULL;
 	err = read_once(ds, slot, hash, STELE_LOG_ERROR, sample);
 	free(bad);
-	return err;
+	return stele_slot_judge(ds, slot, err);
 }
 
 int stele_dataset_read(struct stele_dataset *ds, uint64_t id,

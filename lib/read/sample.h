@@ -4,7 +4,7 @@
  *
  * All ways to read (one-shot, reader, view) share these two steps; between
  * them they differ only in how the blocks get into memory. Both are
- * arithmetic: no I/O but the digests of STELE_VERIFY_DIGEST, no allocation.
+ * arithmetic: no I/O but of damage, and the digests of STELE_VERIFY_DIGEST, no allocation.
  */
 #ifndef STELE_READ_SAMPLE_H
 #define STELE_READ_SAMPLE_H
@@ -27,6 +27,13 @@ struct stele_slot {
 /* Return: 0; -ERANGE; -EUCLEAN (the slot lies behind all offsets). */
 int stele_slot_locate(const struct stele_dataset *ds, uint64_t id,
 		      struct stele_slot *out);
+
+/*
+ * What reading it gave in the end: -ESTALE instead of damage when the snapshot is
+ * not there any more (asked by I/O); else `error`.
+ */
+int stele_slot_judge(const struct stele_dataset *ds,
+		     const struct stele_slot *slot, int error);
 
 /*
  * Make a sample of the slot at `data`: find its parts, and check as `verify`

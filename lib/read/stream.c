@@ -110,6 +110,8 @@ int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
 					       MEMORY_SIZE);
 	if (ret == 0)
 		ret = stream_pieces(ds, &slot, &stream, hash, fn, user);
+	if (ret < 0)
+		ret = stele_slot_judge(ds, &slot, ret);
 	stele_record_stream_close(&stream);
 	stele_hash_free(hash);
 	return ret;

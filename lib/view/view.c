@@ -73,7 +73,9 @@ int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts
 		return -ENOMEM;
 	view->ds = ds;
 	view->page_size = (size_t)sysconf(_SC_PAGESIZE);
-	view->verify = known.verify ? known.verify - 1 : STELE_VERIFY_NONE;
+	view->verify = stele_dataset_verify(
+		ds->image.dev,
+		known.verify ? known.verify - 1 : STELE_VERIFY_NONE);
 	err = map_target(view, fd);
 	if (err) {
 		stele_view_close(view);
@@ -114,8 +116,10 @@ int stele_view_sample(struct stele_view *view, uint64_t id,
 		out->status = err;
 		return err;
 	}
-	return stele_sample_decode(view->ds, &slot, view->memory + slot.offset,
-				   view->verify, NULL, STELE_LOG_ERROR, out);
+	err = stele_sample_decode(view->ds, &slot, view->memory + slot.offset,
+				  view->verify, NULL, STELE_LOG_ERROR, out);
+	out->status = stele_slot_judge(view->ds, &slot, err);
+	return out->status;
 }
 
 /* ---- prefetch --------------------------------------------------------------- */
