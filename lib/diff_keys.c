@@ -54,7 +54,9 @@ static void pair_parts(struct stele_diff_keys *d)
 	for (uint32_t i = 0; i < d->part_count; i++) {
 		struct stele_diff_part *last = count ? &d->parts[count - 1] : NULL;
 
-		if (last && last->in[STELE_DIFF_A] && !last->in[STELE_DIFF_B] && d->parts[i].in[STELE_DIFF_B] &&
+		if (last && last->in[STELE_DIFF_A] &&
+		    !last->in[STELE_DIFF_B] &&
+		    d->parts[i].in[STELE_DIFF_B] &&
 		    same_samples(last, &d->parts[i]))
 			last->in[STELE_DIFF_B] = d->parts[i].in[STELE_DIFF_B];
 		else

@@ -779,7 +779,7 @@ struct stele_gc_item {
 	uint64_t segment_id; /* 0: a withdrawn RBD snapshot */
 	const char *name;    /* of that, else NULL; valid during the callback */
 	uint64_t offset, size, sample_count;
-	int64_t unused_since; /* seconds since 1970 */
+	int64_t unused_since; /* seconds since 1970; of a withdrawn one until when it stays */
 	bool due;	      /* nothing stands against freeing it */
 };
 typedef void (*stele_gc_fn)(void *user, const struct stele_gc_item *item);

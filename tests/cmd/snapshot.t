@@ -39,8 +39,9 @@ Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
 	v2=$(stele snapshot list --json "$target" | tail -n 1)
 	is "$v1" "$(stele snapshot list --json "$target" | head -n 1)" \
 		"$words: v1 is as it was"
-	is "v2 v1 1 2000 39 two less" \
-		"$(field "$v2" '"\(.name) \(.parent_name) \(.parent) \(.time) \(.samples) \(.note)"' | xargs)" \
+	is "v2 v1 1 2000 39 two less" "$(field "$v2" \
+		'[.name, .parent_name, .parent, .time, .samples, .note] | join(" ")' |
+		xargs)" \
 		"$words: list has all of it"
 	must stele snapshot rename "$target@v2" best
 	is "$(field "$v2" .digest)" \

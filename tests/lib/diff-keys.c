@@ -305,7 +305,8 @@ static void open_big(uint64_t *deleted, uint64_t count, bool more,
 		}
 		deleted[i] = numbers[deleted[i]];
 	}
-	qsort(deleted, count, sizeof(*deleted), by_number);
+	if (count)
+		qsort(deleted, count, sizeof(*deleted), by_number);
 	if (stele_device_open_memory(size, 512, &dev) ||
 	    test_image_begin(&image, dev, size) ||
 	    test_image_segment(&image, &(struct test_segment){
