@@ -12,6 +12,7 @@
 #include "summary.h"
 
 #define JOBS_MAX 1024 /* of the library, too */
+#define OBJECT_SIZE_MAX (32u << 20) /* of RBD */
 
 #define B BUILD_OPTIONS_BUILD
 #define A BUILD_OPTIONS_APPEND
@@ -36,6 +37,7 @@ static const struct {
 	{{"memory", required_argument, NULL, 'm'}, A | B | C},
 	{{"no-labels", no_argument, NULL, 'N'}, B},
 	{{"note", required_argument, NULL, 'T'}, A | B | C},
+	{{"object-size", required_argument, NULL, 'S'}, B},
 	{{"order", required_argument, NULL, 'o'}, A | B | C},
 	{{"quick", no_argument, NULL, 'Q'}, A},
 	{{"quiet", no_argument, NULL, 'q'}, A | B | C},
@@ -94,18 +96,23 @@ static bool set_granule(uint32_t *granule, const char *text)
 		*granule == 4096);
 }
 
-/* The library wants 1 for none, and a power of two of at least 4096. */
-static bool set_boundary(uint32_t *boundary, const char *text)
+/* A power of two of at least 4096. */
+static bool set_power(uint32_t *to, const char *text, uint64_t max)
 {
 	uint64_t size;
 
-	*boundary = 1;
-	if (strcmp(text, "none") == 0)
-		return true;
-	if (!parse_size(text, &size) || size < 4096 || size > UINT32_MAX)
+	if (!parse_size(text, &size) || size < 4096 || size > max)
 		return false;
-	*boundary = (uint32_t)size;
+	*to = (uint32_t)size;
 	return !(size & (size - 1));
+}
+
+/* The library wants 1 for none. */
+static bool set_boundary(uint32_t *boundary, const char *text)
+{
+	*boundary = 1;
+	return strcmp(text, "none") == 0 ||
+	       set_power(boundary, text, UINT32_MAX);
 }
 
 /* Options with a value. Return: false when it makes no sense. */
@@ -132,6 +139,9 @@ static bool set_value(struct build_options *options, int option, const char *tex
 		return *text;
 	case 'o':
 		return set_order(options, text);
+	case 'S':
+		return set_power(&options->opts.object_size, text,
+				 OBJECT_SIZE_MAX);
 	case 's':
 		return parse_size(text, &options->opts.file_size) &&
 		       options->opts.file_size;

@@ -13,8 +13,8 @@
 
 #include "lib/claim.h"
 #include "lib/device/target.h"
+#include "lib/publish.h"
 
-#define OBJECT_SIZE_DEFAULT (UINT32_C(4) << 20) /* of an RBD image */
 
 static int parse(const struct stele_builder *builder, const char *text,
 		 struct stele_target *target)
@@ -44,21 +44,25 @@ static int look_at_target(struct stele_builder *builder,
 			  const struct stele_target *target)
 {
 	const struct stele_build_opts *opts = &builder->opts;
+	const uint32_t object = opts->object_size ? opts->object_size :
+						    STELE_OBJECT_SIZE_DEFAULT;
 	struct stele_device *dev;
 	int ret;
 
 	if (!target->path)
 		return 0;
+	if (stele_path_has_shots(target->path)) {
+		ret = stele_device_create(target->path, 0, object,
+					  &builder->log);
+		if (!ret)
+			stele_builder_prefer_boundary(builder, object);
+		if (ret != -EEXIST)
+			return ret;
+	}
 	ret = stele_device_open(target->path, NULL, 0, opts->backend,
 				&builder->log, &dev);
-	if (ret == -ENOENT) {
-		if (stele_path_has_shots(target->path))
-			stele_builder_prefer_boundary(builder,
-						      opts->object_size ?
-						      opts->object_size :
-						      OBJECT_SIZE_DEFAULT);
+	if (ret == -ENOENT)
 		return 0;
-	}
 	if (ret < 0) {
 		stele_log_error(&builder->log, "cannot open '%s': %s",
 				target->path, stele_strerror(ret));
@@ -85,11 +89,16 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 {
 	const struct stele_build_opts *opts = &builder->opts;
 	struct stele_build_report *report = builder->report;
+	const struct stele_claim_opts want = {
+		.backend = opts->backend,
+		.snapshot = report->snapshot,
+		.needed = stele_build_end(plan, opts->note),
+		.file_size = opts->file_size,
+		.object_size = opts->object_size,
+		.force = opts->flags & STELE_BUILD_FORCE,
+	};
 	struct stele_claim claim = {0};
-	int ret = stele_claim_open(&claim, target->path, opts->backend,
-				   opts->flags & STELE_BUILD_FORCE,
-				   stele_build_end(plan, opts->note), opts->file_size,
-				   &builder->log);
+	int ret = stele_claim_open(&claim, target->path, &want, &builder->log);
 
 	if (claim.dev) {
 		report->target_size = claim.size;
@@ -103,7 +112,13 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 					report->snapshot, claim.image_size);
 	if (!ret)
 		ret = stele_device_size(claim.dev, &report->target_size);
-	stele_claim_drop(&claim, ret < 0);
+	if (ret) {
+		stele_claim_drop(&claim, true);
+		return ret;
+	}
+	/* The image is whole, whatever becomes of this: the next writer ends it. */
+	ret = stele_shots_publish(claim.dev, report->snapshot);
+	stele_claim_drop(&claim, false);
 	return ret;
 }
 

@@ -60,8 +60,8 @@ static int check_same(const struct stele_claim *claim, const struct stat *now,
 }
 
 /* `asked`: what was there when the guard was asked; zeros: nothing. */
-static int open_target(struct stele_claim *claim, const char *backend,
-		       const struct stat *asked)
+static int open_file(struct stele_claim *claim, const char *backend,
+		     const struct stat *asked)
 {
 	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL;
 	int ret = stele_device_open_patiently(claim->path, flags, backend,
@@ -86,6 +86,24 @@ static int open_target(struct stele_claim *claim, const char *backend,
 		return ret;
 	claim->regular = S_ISREG(st.st_mode);
 	return stele_device_size(claim->dev, &claim->size);
+}
+
+static int open_target(struct stele_claim *claim,
+		       const struct stele_claim_opts *opts)
+{
+	struct stat asked;
+	int ret;
+
+	if (claim->shots) {
+		ret = check_mapped(claim);
+		return ret ? ret : stele_claim_open_rbd(claim, opts);
+	}
+	if (stat(claim->path, &asked) < 0)
+		memset(&asked, 0, sizeof(asked));
+	ret = stele_guard_in_use(claim->path, &claim->log);
+	if (!ret)
+		ret = check_mapped(claim);
+	return ret ? ret : open_file(claim, opts->backend, &asked);
 }
 
 /* "'v1', 'v2'", cut when there are too many. */
@@ -185,7 +203,7 @@ static int check_size(struct stele_claim *claim, uint64_t needed,
 {
 	uint64_t size = claim->size;
 
-	if (file_size && !claim->regular) {
+	if (file_size && !claim->regular && !claim->shots) {
 		stele_log_error(&claim->log,
 				"'%s' is a device: its size is not ours to set",
 				claim->path);
@@ -199,14 +217,18 @@ static int check_size(struct stele_claim *claim, uint64_t needed,
 	}
 	if (claim->regular)
 		size = file_size ? file_size : needed;
+	else if (file_size)
+		size = file_size;
 	if (size > STELE_IMAGE_SIZE_MAX)
 		size = STELE_IMAGE_SIZE_MAX;
 	claim->image_size = round_down(size, STELE_BLOCK_SIZE);
 	if (claim->image_size >= needed)
 		return 0;
 	stele_log_error(&claim->log,
-			"'%s' has %" PRIu64 " bytes, the image needs %" PRIu64,
-			claim->path, claim->image_size, needed);
+			"'%s' has %" PRIu64 " bytes, the image needs %" PRIu64
+			"%s",
+			claim->path, claim->image_size, needed,
+			claim->shots ? " (--size makes it larger)" : "");
 	return -ENOSPC;
 }
 
@@ -228,32 +250,24 @@ static int reserve(struct stele_claim *claim, uint64_t needed)
 }
 
 int stele_claim_open(struct stele_claim *claim, const char *path,
-		     const char *backend, bool force, uint64_t needed,
-		     uint64_t file_size, const struct stele_log *log)
+		     const struct stele_claim_opts *opts,
+		     const struct stele_log *log)
 {
-	struct stat asked;
 	int ret;
 
-	*claim = (struct stele_claim){
-		.path = path, .log = *log, .force = force};
-	if (stele_path_has_shots(path)) {
-		stele_log_error(log, "cannot build on '%s': %s", path,
-				stele_strerror(-EOPNOTSUPP));
-		return -EOPNOTSUPP;
-	}
-	if (stat(path, &asked) < 0)
-		memset(&asked, 0, sizeof(asked));
-	ret = stele_guard_in_use(path, log);
-	if (!ret)
-		ret = check_mapped(claim);
-	if (!ret)
-		ret = open_target(claim, backend, &asked);
+	*claim = (struct stele_claim){.path = path,
+				      .log = *log,
+				      .shots = stele_path_has_shots(path),
+				      .force = opts->force};
+	ret = open_target(claim, opts);
 	if (!ret)
 		ret = check_content(claim);
+	if (!ret && claim->shots)
+		ret = stele_claim_check_shots(claim, opts->snapshot);
 	if (!ret)
-		ret = check_size(claim, needed, file_size);
+		ret = check_size(claim, opts->needed, opts->file_size);
 	if (!ret)
-		ret = reserve(claim, needed);
+		ret = reserve(claim, opts->needed);
 	return ret;
 }
 
@@ -281,36 +295,60 @@ static int disown(struct stele_claim *claim)
 	return ret;
 }
 
-int stele_claim_take(struct stele_claim *claim)
+static int prepare(struct stele_claim *claim)
 {
 	int ret = 0;
 
-	claim->touched = true;
 	if (claim->ours)
 		ret = disown(claim);
+	if (!ret && claim->shots)
+		return stele_claim_empty_rbd(claim, claim->image_size);
 	if (!ret && claim->force && claim->size)
 		ret = stele_guard_wipe(claim->dev, &claim->log);
 	if (!ret && claim->regular)
 		ret = stele_device_resize(claim->dev, claim->image_size);
+	return ret;
+}
+
+int stele_claim_take(struct stele_claim *claim)
+{
+	int ret = stele_claim_remove_shots(claim);
+
+	if (!ret) {
+		claim->touched = true;
+		ret = prepare(claim);
+	}
 	if (ret < 0)
 		stele_log_error(&claim->log, "cannot prepare '%s': %s",
 				claim->path, stele_strerror(ret));
 	return ret;
 }
 
-void stele_claim_drop(struct stele_claim *claim, bool failed)
+static void undo(struct stele_claim *claim)
 {
-	if (!claim->dev)
-		return;
-	if (failed && claim->created)
+	if (claim->created && claim->shots)
+		return; /* removed when it is closed */
+	if (claim->created)
 		unlink(claim->path);
-	else if (failed && claim->regular && claim->size == 0)
+	else if (claim->regular && claim->size == 0)
 		stele_device_resize(claim->dev, 0);
-	else if (failed && claim->touched)
+	else if (claim->touched && claim->shots && !claim->force)
+		stele_claim_empty_rbd(claim, claim->size);
+	else if (claim->touched)
 		stele_log_error(&claim->log,
 				"'%s' is left with an unfinished image: build "
 				"again, with force",
 				claim->path);
+}
+
+void stele_claim_drop(struct stele_claim *claim, bool failed)
+{
+	stele_claim_release_shots(claim);
+	if (claim->dev && failed)
+		undo(claim);
 	stele_device_close(claim->dev);
 	claim->dev = NULL;
+	if (failed && claim->created && claim->shots)
+		stele_device_destroy(claim->path, &claim->log);
+	claim->created = false;
 }

@@ -13,32 +13,45 @@
 #include "format/superblock.h"
 #include "lib/device/device.h"
 
+/* Zero means the default. */
+struct stele_claim_opts {
+	const char *backend;
+	const char *snapshot; /* that will be made first; may be NULL */
+	uint64_t needed;      /* bytes */
+	uint64_t file_size;   /* of a file or RBD image; 0: to fit, or as it is */
+	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
+	bool force;
+};
+
 struct stele_claim {
 	const char *path;  /* the caller's */
 	struct stele_log log;
 	struct stele_device *dev;
 	uint64_t size;	   /* of the target when it was opened */
 	uint64_t image_size; /* that an image on it may use */
-	bool created;	   /* a file that was not there */
+	bool created;	   /* a file or RBD image that was not there */
 	bool ours;	   /* it holds an image, whole or not */
 	struct stele_superblock old; /* the image's, if it is whole */
 	bool regular;
+	bool shots;	   /* an RBD image */
+	char **old_shots;  /* that old snapshots of ours were read by; owned */
+	uint32_t old_shot_count;
 	bool force;
 	bool touched;	   /* what it held is no more */
 };
 
 /*
- * Open the target for an image of `needed` bytes; `file_size` (0: to fit) is
- * for regular files. A file that is not there is created, empty.
+ * Open the target for an image of opts->needed bytes. A file or RBD image that
+ * is not there is created, without content.
  * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -EINVAL; -EOPNOTSUPP; errno of the
  * target (all logged). Drop the claim in any case.
  */
 int stele_claim_open(struct stele_claim *claim, const char *path,
-		     const char *backend, bool force, uint64_t needed,
-		     uint64_t file_size, const struct stele_log *log);
+		     const struct stele_claim_opts *opts,
+		     const struct stele_log *log);
 /*
  * From here on the old content is lost: erase foreign signatures, give a file
- * its size. Return: 0; errno of the target (logged).
+ * its size, remove the shots of an older image of ours. Return: 0; errno of the target (logged).
  */
 int stele_claim_take(struct stele_claim *claim);
 /*
@@ -47,5 +60,21 @@ int stele_claim_take(struct stele_claim *claim);
  * what it is now. Idempotent on a zeroed struct.
  */
 void stele_claim_drop(struct stele_claim *claim, bool failed);
+
+/* ---- claim_rbd.c: what is special where the storage keeps shots ------------ */
+
+/* Create the image, unless it is there, and open it. */
+int stele_claim_open_rbd(struct stele_claim *claim,
+			 const struct stele_claim_opts *opts);
+/*
+ * Without force none may be there; with it, those that an older image of ours
+ * made will go, others stay. Return: 0; -EEXIST (logged); errno.
+ */
+int stele_claim_check_shots(struct stele_claim *claim, const char *snapshot);
+/* Remove those of ours: all, or none. 0; -EBUSY (mapped, cloned; logged). */
+int stele_claim_remove_shots(struct stele_claim *claim);
+/* Give back all that was ever written, and have that size. */
+int stele_claim_empty_rbd(struct stele_claim *claim, uint64_t size);
+void stele_claim_release_shots(struct stele_claim *claim);
 
 #endif

@@ -218,11 +218,16 @@ static int begin_image(const struct copy *c, struct stele_device *dev,
 
 static int make_image(const struct copy *c)
 {
+	const struct stele_claim_opts want = {
+		.backend = c->opts.backend,
+		.snapshot = name_of(c),
+		.needed = stele_copier_need(&c->ds->snapshot),
+		.file_size = c->opts.file_size,
+		.object_size = c->opts.object_size,
+		.force = c->opts.flags & STELE_CHANGE_FORCE,
+	};
 	struct stele_claim claim = {0};
-	int ret = stele_claim_open(&claim, c->to.path, c->opts.backend,
-				   c->opts.flags & STELE_CHANGE_FORCE,
-				   stele_copier_need(&c->ds->snapshot),
-				   c->opts.file_size, &c->log);
+	int ret = stele_claim_open(&claim, c->to.path, &want, &c->log);
 
 	if (ret == 0)
 		ret = stele_claim_take(&claim);

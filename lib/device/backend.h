@@ -68,6 +68,10 @@ int stele_uring_open_queue(struct stele_device *dev, unsigned int depth,
 int stele_device_open_rbd(const char *path, const char *shot,
 			  unsigned int flags, const struct stele_log *log,
 			  struct stele_device **out);
+/* See stele_device_create() and stele_device_destroy(). */
+int stele_rbd_create(const char *path, uint64_t size, uint32_t object_size,
+		     const struct stele_log *log);
+int stele_rbd_destroy(const char *path, const struct stele_log *log);
 /* On any device whose transfer() may be called from several threads. */
 int stele_threads_open_queue(struct stele_device *dev, unsigned int depth,
 			     void *arena, size_t arena_size,

@@ -135,6 +135,8 @@ struct stele_device_ops {
 	int (*check)(struct stele_device *dev);
 	/* Optional, of a resizable one: set the target's size. 0 or -errno. */
 	int (*resize)(struct stele_device *dev, uint64_t size);
+	/* Optional: bytes that were ever written, in whole objects. */
+	int (*data)(struct stele_device *dev, uint64_t *bytes);
 	const struct stele_shot_ops *shots; /* NULL: it keeps none */
 	/*
 	 * Optional: how any process of this machine spells it, whatever its
@@ -173,6 +175,7 @@ struct stele_device {
 	struct stele_log log;
 	bool writable;
 	bool resizable; /* its size is ours to set: a file, the head of an RBD image */
+	uint32_t fence_mode; /* enum stele_fence_mode: what keeps other writers out */
 	int fd; /* of a target that has one, else -1 */
 	/*
 	 * It may turn into something else without an error, which only check()
@@ -229,6 +232,21 @@ int stele_device_open_patiently(const char *path, unsigned int flags,
 				struct stele_device **out);
 /* The device's, or NULL. */
 const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev);
+
+/*
+ * Create an RBD image, with what suits data that is written once and read by
+ * many; size 0: only look whether that may be tried. Files are created at open.
+ * Return: 0 (size 0: there is none); -EEXIST (there is one; not logged); -EINVAL
+ * (object_size); -EOPNOTSUPP; errno of the cluster (logged).
+ */
+int stele_device_create(const char *path, uint64_t size, uint32_t object_size,
+			const struct stele_log *log);
+/* Undo that. Nobody may have it open. 0; errno (logged). */
+int stele_device_destroy(const char *path, const struct stele_log *log);
+#define STELE_OBJECT_SIZE_MIN	  4096u
+#define STELE_OBJECT_SIZE_MAX	  (32u << 20)
+#define STELE_OBJECT_SIZE_DEFAULT (4u << 20)
+
 /* Is it still what was opened? 0; -ESTALE (a shot that was removed); errno. */
 int stele_device_check(struct stele_device *dev);
 /* See `spell`; without a shot. Only of targets that keep shots, else NULL. */

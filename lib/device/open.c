@@ -19,19 +19,23 @@ bool stele_path_has_shots(const char *path)
 	return stele_rbd_is(path);
 }
 
+#ifndef HAVE_LIBRBD
+static int no_librbd(const char *path, const struct stele_log *log)
+{
+	stele_log_error(log, "cannot open '%s': built without librbd", path);
+	return -EOPNOTSUPP;
+}
+#define stele_device_open_rbd(path, shot, flags, log, out) no_librbd(path, log)
+#define stele_rbd_create(path, size, object_size, log)	   no_librbd(path, log)
+#define stele_rbd_destroy(path, log)			   no_librbd(path, log)
+#endif
+
 int stele_device_open(const char *path, const char *shot, unsigned int flags,
 		      const char *backend, const struct stele_log *log,
 		      struct stele_device **out)
 {
-	if (stele_path_has_shots(path)) {
-#ifdef HAVE_LIBRBD
+	if (stele_path_has_shots(path))
 		return stele_device_open_rbd(path, shot, flags, log, out);
-#else
-		stele_log_error(log, "cannot open '%s': built without librbd",
-				path);
-		return -EOPNOTSUPP;
-#endif
-	}
 	if (shot)
 		return -EOPNOTSUPP;
 	return stele_device_open_file(path, flags, backend, log, out);
@@ -52,6 +56,21 @@ int stele_device_open_patiently(const char *path, unsigned int flags,
 		ret = stele_device_open(path, NULL, flags, backend, log, out);
 	}
 	return ret;
+}
+
+int stele_device_create(const char *path, uint64_t size, uint32_t object_size,
+			const struct stele_log *log)
+{
+	if (!stele_path_has_shots(path))
+		return -EOPNOTSUPP;
+	return stele_rbd_create(path, size, object_size, log);
+}
+
+int stele_device_destroy(const char *path, const struct stele_log *log)
+{
+	if (!stele_path_has_shots(path))
+		return -EOPNOTSUPP;
+	return stele_rbd_destroy(path, log);
 }
 
 const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev)

@@ -198,6 +198,7 @@ static const struct stele_device_ops rbd_ops = {
 	.close = rbd_close_device,
 	.check = rbd_check,
 	.resize = rbd_resize_image,
+	.data = stele_rbd_data,
 	.shots = &stele_rbd_shots,
 	.identify = rbd_identify,
 	.spell = rbd_spell,
@@ -287,6 +288,7 @@ int stele_device_open_rbd(const char *path, const char *shot,
 	if (rc)
 		return rc;
 	rbd->base.writable = flags & STELE_DEVICE_WRITE;
+	rbd->base.resizable = rbd->base.writable;
 	rbd->base.fleeting = shot;
 	rbd->base.resizable = rbd->base.writable;
 	if (shot) {
@@ -297,6 +299,8 @@ int stele_device_open_rbd(const char *path, const char *shot,
 		rc = stele_rbd_links_open(rbd);
 	if (!rc)
 		rc = read_limits(rbd);
+	if (!rc && flags & STELE_DEVICE_EXCL)
+		rc = stele_rbd_check_mapped(rbd, NULL);
 	if (!rc && flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE))
 		rc = stele_rbd_lock(rbd, flags & STELE_DEVICE_EXCL);
 	if (rc) {

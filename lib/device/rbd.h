@@ -129,6 +129,11 @@ extern const struct stele_shot_ops stele_rbd_shots;
  */
 int stele_rbd_snaps(rbd_image_t image, rbd_snap_info_t **list);
 
+/* ---- rbd_create.c ---------------------------------------------------------- */
+
+/* See ops->data. */
+int stele_rbd_data(struct stele_device *dev, uint64_t *bytes);
+
 /* ---- rbd_mapped.c ---------------------------------------------------------- */
 
 /*

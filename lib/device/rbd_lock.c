@@ -26,6 +26,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/superblock.h"
+
 #define WRITER_KEY  "stele.writer"
 #define INTERNAL    "internal" /* tag of locks that librbd takes */
 #define LIST_SIZE   4096u      /* of lockers: one, or some that share it */
@@ -289,6 +291,7 @@ static int acquire(struct stele_rbd *rbd, rbd_image_t image,
 	if (rc)
 		return stele_rbd_explain(rbd, "lock", rc);
 	rbd->locked = true;
+	rbd->base.fence_mode = STELE_FENCE_RBD_LOCK;
 	return 0;
 }
 

@@ -21,10 +21,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define WIPE_SIZE (UINT64_C(128) << 10) /* at either end */
+#define ENDS_SIZE (UINT64_C(4) << 20)	/* of either end, where no descriptor is */
 /* More signatures than anything can carry: what is found still is not erased. */
 #define SIGNATURES_MAX 1024
 
@@ -43,6 +45,50 @@ static void prober_close(struct prober *prober)
 	}
 }
 
+/* [offset, end) of the device, which are whole blocks of it, into the copy. */
+static int copy_range(struct stele_device *dev, int fd, uint64_t offset,
+		      uint64_t end)
+{
+	char *data;
+	int err = 0;
+
+	data = stele_device_alloc(dev, ENDS_SIZE);
+	if (!data)
+		return -ENOMEM;
+	for (uint64_t size; !err && offset < end; offset += size) {
+		size = end - offset < ENDS_SIZE ? end - offset : ENDS_SIZE;
+		err = stele_device_read(dev, data, offset, (size_t)size);
+		if (!err && pwrite(fd, data, (size_t)size, (off_t)offset) !=
+				    (ssize_t)size)
+			err = -EIO;
+	}
+	free(data);
+	return err;
+}
+
+/* For libblkid: a sparse file in memory, with both ends of the device. */
+static int copy_ends(struct stele_device *dev)
+{
+	uint64_t size, back;
+	int fd = -1, err = stele_device_size(dev, &size);
+
+	if (!err) {
+		fd = memfd_create("stele", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, (off_t)size))
+			err = -errno;
+	}
+	size = err ? 0 : round_down(size, dev->limits.logical_block);
+	back = size < 2 * ENDS_SIZE ? 0 : size - ENDS_SIZE;
+	if (!err && back)
+		err = copy_range(dev, fd, 0, ENDS_SIZE);
+	if (!err)
+		err = copy_range(dev, fd, round_down(back, dev->limits.logical_block),
+				 size);
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
 static int prober_open(struct stele_device *dev, int flags,
 		       const struct stele_log *log, struct prober *prober)
 {
@@ -50,13 +96,19 @@ static int prober_open(struct stele_device *dev, int flags,
 	int fd = stele_device_fd(dev);
 
 	*prober = (struct prober){.fd = -1, .log = log};
-	if (fd < 0)
+	if (fd >= 0) {
+		/* Through /proc: the same inode, whatever became of the path. */
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		prober->fd = open(path, flags | O_CLOEXEC);
+		if (prober->fd < 0)
+			return -errno;
+	} else if (flags == O_RDONLY && dev->ops->data) {
+		prober->fd = copy_ends(dev);
+		if (prober->fd < 0)
+			return prober->fd;
+	} else {
 		return fd;
-	/* Through /proc: the same inode, whatever became of the path. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	prober->fd = open(path, flags | O_CLOEXEC);
-	if (prober->fd < 0)
-		return -errno;
+	}
 	prober->probe = blkid_new_probe();
 	if (!prober->probe)
 		return -ENOMEM;
@@ -148,6 +200,19 @@ static int file_is_empty(int fd, const struct stele_log *log)
 	return -EEXIST;
 }
 
+/* Storage that knows what was written: of an image that is new, nothing. */
+static int image_is_empty(struct stele_device *dev, const struct stele_log *log)
+{
+	uint64_t bytes;
+	int err = dev->ops->data(dev, &bytes);
+
+	if (err || !bytes)
+		return err;
+	stele_log_error(log, "the target is an image with %llu bytes of data",
+			(unsigned long long)bytes);
+	return -EEXIST;
+}
+
 int stele_guard_signatures(struct stele_device *dev,
 			   const struct stele_log *log)
 {
@@ -163,7 +228,8 @@ int stele_guard_signatures(struct stele_device *dev,
 	if (!rc && found)
 		rc = -EEXIST;
 	if (!rc)
-		rc = file_is_empty(prober.fd, log);
+		rc = dev->ops->data ? image_is_empty(dev, log) :
+				      file_is_empty(prober.fd, log);
 	prober_close(&prober);
 	return rc;
 }

@@ -216,6 +216,8 @@ static void next_superblock(const struct stele_image *image,
 	next->catalog_size = catalog_size;
 	next->high_water = draft->high_water;
 	next->commit_time = draft->time;
+	next->fence_mode = image->dev->fence_mode;
+	next->fence_epoch += next->fence_mode != STELE_FENCE_LOCAL;
 }
 
 /* Encode, and make sure that recovery would take it. */

@@ -49,9 +49,15 @@ rbd_new() {
 
 # rbd_gone IMAGE: with all its snapshots
 rbd_gone() {
-	local snap
+	local snap id locker
 
 	on_ceph rbd info "$1" >/dev/null 2>&1 || return 0
+	# A lock that somebody left makes rm ask for it for ever.
+	on_ceph rbd lock ls --format json "$1" |
+		jq -r '.[] | "\(.id)\t\(.locker)"' |
+		while IFS=$'\t' read -r id locker; do
+			on_ceph rbd lock rm "$1" "$id" "$locker"
+		done
 	on_ceph rbd snap ls --format json "$1" | jq -r '.[].name' |
 		while read -r snap; do
 			on_ceph rbd snap unprotect "$1@$snap" 2>/dev/null

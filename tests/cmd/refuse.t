@@ -74,9 +74,9 @@ for kind in "$tmp/src" /dev/null; do
 	run stele build --force "$tmp/src" "$kind"
 	is 1 "$status" "${kind##*/}: neither file nor device"
 done
-run stele build "$tmp/src" "rbd:pool/image"
-is 1 "$status" "rbd: refused"
-ok "rbd: says why" grep -q librbd <<<"$err"
+run stele build "$tmp/src" "rbd:pool/image?conf=$tmp/none"
+is 1 "$status" "rbd without a cluster: refused"
+ok "rbd without a cluster: says why" grep -qE "'$tmp/none'|librbd" <<<"$err"
 
 # ---- devices ----
 

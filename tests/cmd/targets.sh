@@ -6,8 +6,11 @@
 #
 # Sourced behind tap.sh.
 
+. tests/ceph/words.sh
+
 # each_target FUNCTION SIZE: calls FUNCTION TARGET WORDS for a regular file and,
-# as root, loop devices of both block sizes, with each backend.
+# as root, loop devices of both block sizes, with each backend; and for an RBD
+# image that is not there yet.
 each_target() {
 	local function=$1 size=$2 backend block
 	for backend in uring threads; do
@@ -23,6 +26,12 @@ each_target() {
 		done
 	done
 	unset STELE_BACKEND
+	if has_ceph; then
+		rbd_name
+		"$function" "$rbd" "rbd"
+	else
+		skip_block 1 "needs Ceph"
+	fi
 }
 
 # tree_photos DIR: two levels, two classes, sizes from 0 to 200 KB

@@ -187,11 +187,12 @@ static void test_taken(void)
 	const struct stele_build_opts older = {.flags = STELE_BUILD_FORCE,
 					       .label = "older"};
 	struct stele_copies copies;
+	const struct stele_claim_opts want = {.needed = 4 << 20, .force = true};
 	struct stele_claim claim;
 	struct stele_image image;
 
 	is_int(0, build(older, NULL), "an image");
-	if (stele_claim_open(&claim, target, NULL, true, 4 << 20, 0, &quiet))
+	if (stele_claim_open(&claim, target, &want, &quiet))
 		bail("cannot claim '%s'", target);
 	is_int(0, stele_claim_take(&claim), "is taken");
 	is_int(-ENODATA, stele_image_load(claim.dev, NULL, &image),
@@ -327,7 +328,7 @@ static void test_arguments(void)
 	is_int(-EINVAL, build(opts, NULL), "label of two lines");
 	is_int(-EINVAL, build_to(NULL, none, NULL), "no target");
 	is_int(-EINVAL, build_to("x@bad name", none, NULL), "bad snapshot");
-	is_int(-EOPNOTSUPP, build_to("rbd:pool/image", none, NULL), "rbd");
+	is_int(-EINVAL, build_to("rbd:pool", none, NULL), "no RBD image");
 	longer->size = sizeof(more);
 	more[sizeof(opts)] = 1;
 	is_int(-E2BIG, stele_build(source, target, longer, NULL),

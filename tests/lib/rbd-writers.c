@@ -200,6 +200,11 @@ static void check_others(const char *path)
 	is_int(-EBUSY, open_image(path, SOLE, &dev), "an advisory lock is a lock");
 	ok(strstr(lines, "rbd lock rm") != NULL, "with advice") ||
 		(diag("%s", lines), 0);
+	/* Left there, `rbd rm` would ask for it for ever. */
+	if (!command("rbd='rbd --conf %s'; $rbd lock rm %s cookie $($rbd lock "
+		     "ls %s | grep -o 'client[.][0-9]*')",
+		     ceph_conf(), rbd_spec(path), rbd_spec(path)))
+		bail("cannot remove a lock");
 }
 
 int main(int argc, char **argv)
