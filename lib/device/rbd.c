@@ -115,6 +115,10 @@ static int rbd_resize_image(struct stele_device *dev, uint64_t size)
 
 /* ---- is it still there? ---------------------------------------------------- */
 
+/*
+ * RBD gives up a snapshot's objects before its name: what is still listed may
+ * read as zeros already. It must have lost its protection before.
+ */
 static int check_fresh(struct stele_rbd *rbd, rbd_image_t image)
 {
 	char id[sizeof(rbd->id.image)] = "";
@@ -126,7 +130,7 @@ static int check_fresh(struct stele_rbd *rbd, rbd_image_t image)
 		return -ESTALE;
 	if (!rc && rbd->shot) {
 		rc = stele_rbd_shot_find(image, NULL, &shot, &is_protected);
-		if (rc == -ENOENT)
+		if (rc == -ENOENT || (!rc && !is_protected))
 			rc = -ESTALE;
 	}
 	return rc;

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# rbd-gone.t - readers of an RBD snapshot that is deleted under them
+#
+# librbd then says nothing, and hands out zeros or what the head holds by now. A
+# reader of ours says ESTALE, and no wrong byte comes out of it before, whatever
+# is written over its samples meanwhile. With a grace period it just goes on.
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+requires jq --version
+requires_ceph
+for tree in a b; do
+	mkdir -p "$tmp/$tree/x"
+	for ((i = 0; i < 40; i++)); do
+		head -c 50000 /dev/urandom >"$tmp/$tree/x/$tree$i"
+	done
+done
+
+reader() { # SNAPSHOT: starts one, and waits until it reads
+	"$BUILD/tests/cmd/follow" "$rbd@$1" "$tmp/a" >"$tmp/reader" &
+	job=$!
+	for ((i = 0; i < 200; i++)); do
+		[ ! -s "$tmp/reader" ] || break
+		sleep 0.05
+	done
+}
+
+# overwrite SNAPSHOT: give back what only the deleted one used, and write there
+overwrite() {
+	must stele gc --apply --force "$rbd"
+	must stele append -q --delete-missing "$tmp/b" "$rbd@$1.1"
+	must stele append -q --delete-missing "$tmp/a" "$rbd@$1.2"
+	must stele snapshot delete --force "$rbd@$1.1"
+}
+
+for delay in 0 0.01 0.1 0.5; do
+	rbd_name
+	must stele build -q "$tmp/a" "$rbd@v1"
+	must stele append -q --delete-missing "$tmp/b" "$rbd@v2"
+	reader v1
+	sleep "$delay"
+	must stele snapshot delete --force "$rbd@v1"
+	sleep "$delay"
+	overwrite v3
+	wait $job
+	is 0 $? "deleted by force after $delay s: ESTALE, and no wrong byte"
+	diag "$(tail -n 1 "$tmp/reader") samples were read"
+done
+
+rbd_name
+must stele build -q "$tmp/a" "$rbd@v1"
+must stele append -q --delete-missing "$tmp/b" "$rbd@v2"
+reader v1
+must stele snapshot delete --grace=2 "$rbd@v1"
+overwrite_begin=$SECONDS
+must stele gc --apply --grace=2 "$rbd"
+must stele append -q "$tmp/a" "$rbd@v3"
+run stele cat "$rbd@v1" '#0'
+is 1 "$status" "with a grace period it can't be opened any more"
+ok "who has it open goes on" kill -0 $job
+while [ $((SECONDS - overwrite_begin)) -lt 4 ]; do sleep 0.2; done
+must stele gc --apply --grace=2 "$rbd"
+is "v2 v3" "$(on_ceph rbd snap ls --format json "$rbd_image" |
+	jq -r '[.[].name] | sort | join(" ")')" "gc removes it in time"
+wait $job
+is 0 $? "and only then the reader says ESTALE"
+
+done_testing
