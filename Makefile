@@ -264,8 +264,6 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps ceph-mon ceph-osd ceph-common librbd-dev librados-dev
 
-# Hundreds of packages on a clean machine: dpkg syncs each file to the disk, which
-# doubles the time. A crash then would cost no more than installing again.
 deps: ## install what is missing (as root, or through sudo)
 	@missing=; for p in $(DEPS); do \
 		dpkg-query -W -f '$${db:Status-Status}\n' $$p 2>/dev/null | \
@@ -275,9 +273,7 @@ deps: ## install what is missing (as root, or through sudo)
 		echo "no apt-get here; Debian calls it$$missing"; exit 0; }; \
 	root=; [ "$$(id -u)" = 0 ] || root=sudo; \
 	echo "installing$$missing"; \
-	$$root apt-get -q update && $$root env DEBIAN_FRONTEND=noninteractive \
-		apt-get -q install -y --no-install-recommends \
-		-o Dpkg::Options::=--force-unsafe-io $$missing
+	$$root .ci/install.sh $$missing
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \

@@ -66,6 +66,8 @@ fail() {
 
 room=$(($(stat -f -c '%a * %S' "$dir") / 2 / 1048576 * 1048576))
 size=${CEPH_SIZE:-$((room < 8 << 30 ? room : 8 << 30))}
+rocksdb=compression=kNoCompression,write_buffer_size=16777216
+rocksdb=$rocksdb,max_write_buffer_number=4,max_background_compactions=2
 fsid=$(</proc/sys/kernel/random/uuid)
 
 conf() { # PORT
@@ -139,7 +141,7 @@ conf() { # PORT
 	osd_op_num_threads_per_shard = 1
 	bluestore_cache_autotune = false
 	bluestore_cache_size = 67108864
-	bluestore_rocksdb_options = compression=kNoCompression,write_buffer_size=16777216,max_write_buffer_number=4,max_background_compactions=2
+	bluestore_rocksdb_options = $rocksdb
 	osd_min_pg_log_entries = 100
 	osd_max_pg_log_entries = 200
 	osd_pg_log_dups_tracked = 100
