@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model-steps.c - random changes of two images against a plain model
+ *
+ * Append, update, delete, create, rename, gc, compact, copy, resize, in random
+ * order, some with a device that fails on the way: then the image is as it was, or
+ * as it should have become, and nothing between. After each step what has
+ * changed is compared whole, digest included; now and then all of it, and
+ * everything is verified. MODEL_SEED and MODEL_STEPS choose others.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/change.h"
+#include "lib/gc.h"
+#include "lib/image/verify.h"
+#include "lib/resize.h"
+#include "lib/write/append.h"
+#include "lib/write/build.h"
+#include "lib/write/compact.h"
+#include "lib/write/copy.h"
+#include "tests/device.h"
+#include "tests/model.h"
+#include "tests/tap.h"
+
+#define STEPS	    10000u
+#define IMAGES	    2u
+#define DEVICE_SIZE (UINT64_C(24) << 20)
+#define SIZE_FIRST  (UINT64_C(6) << 20)
+#define CHECK_ALL   50u
+#define FAULT_EVERY 8u
+/* Operations of a step, roughly: where one of them may fail. */
+#define FAULT_WITHIN 40u
+
+struct place {
+	struct stele_device *dev; /* the fault device */
+	uint64_t size;		  /* of it that shows */
+	struct model_image model;
+};
+
+struct steps {
+	uint64_t random;
+	int64_t now;
+	struct place places[IMAGES];
+	struct model_world world;
+	unsigned int names; /* given out */
+	unsigned int done[16], failed;
+	bool broken; /* a fault is armed */
+};
+
+static unsigned int draw(struct steps *s, unsigned int below)
+{
+	return (unsigned int)(model_random(&s->random) % below);
+}
+
+static struct model_snapshot *draw_snapshot(struct steps *s, struct place *p)
+{
+	return &p->model.snapshots[draw(s, p->model.count)];
+}
+
+static void new_name(struct steps *s, char name[64])
+{
+	snprintf(name, 64, "s%u", ++s->names);
+}
+
+/* A few keys come, go, or get another version. */
+static void turn(struct steps *s)
+{
+	for (unsigned int i = draw(s, 12); i > 0; i--) {
+		unsigned int key = draw(s, MODEL_KEYS);
+
+		s->world.version[key] = draw(s, 4) ?
+						(uint8_t)(1 + draw(s, 200)) :
+						0;
+		s->world.changed[key] = s->now;
+	}
+}
+
+static void choose(struct steps *s, bool chosen[MODEL_KEYS])
+{
+	bool all = draw(s, 2);
+
+	for (unsigned int key = 0; key < MODEL_KEYS; key++)
+		chosen[key] = all || draw(s, 3) == 0;
+}
+
+/* ---- steps ----------------------------------------------------------------- */
+
+/*
+ * Each changes `next`, a copy of the place's model, and the image. The name
+ * that is to be compared goes to `touched`.
+ */
+struct step {
+	struct steps *s;
+	struct place *place, *other;
+	struct stele_writer *writer;
+	struct model_image *next;
+	char touched[64];
+};
+
+static struct stele_build_opts write_opts(const struct step *step)
+{
+	static const uint32_t boundaries[] = {1, 4096, 65536};
+	static const uint32_t granules[] = {0, 16, 64, 512};
+	struct steps *s = step->s;
+
+	return (struct stele_build_opts){
+		.size = sizeof(struct stele_build_opts),
+		.time = s->now,
+		.memory_size = 4 << 20,
+		.jobs = 1 + draw(s, 2),
+		.granule = granules[draw(s, 4)],
+		.order = draw(s, 2),
+		.boundary = boundaries[draw(s, 3)],
+	};
+}
+
+static int do_append(struct step *step)
+{
+	static const uint32_t flags[] = {
+		0, STELE_BUILD_UPDATE, STELE_BUILD_DELETE_MISSING,
+		STELE_BUILD_UPDATE | STELE_BUILD_QUICK,
+		STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING,
+	};
+	struct steps *s = step->s;
+	const struct model_snapshot *base = draw_snapshot(s, step->place);
+	struct stele_build_opts opts = write_opts(step);
+	struct stele_append append = {0};
+	struct stele_append_report report;
+	struct stele_builder builder;
+	bool chosen[MODEL_KEYS];
+	struct fake fake;
+	int ret;
+
+	turn(s);
+	choose(s, chosen);
+	new_name(s, step->touched);
+	opts.base = base->name;
+	opts.flags = flags[draw(s, 5)];
+	model_append(model_add(step->next, base, step->touched, s->now),
+		     &s->world, chosen, opts.flags);
+	model_source(&s->world, chosen, &fake);
+	ret = stele_builder_init(&builder, &opts, &report.build);
+	if (!ret)
+		ret = stele_append_prepare(&append, &builder, &fake.source,
+					   &step->writer->edit, step->touched,
+					   &report);
+	if (!ret)
+		ret = stele_append_write(&append, step->touched);
+	if (!ret)
+		ret = stele_writer_commit(step->writer, s->now);
+	stele_append_release(&append);
+	stele_builder_release(&builder);
+	fake_release(&fake);
+	return ret;
+}
+
+static struct stele_change change_of(const struct step *step, uint32_t flags)
+{
+	return (struct stele_change){
+		.opts = {.size = sizeof(struct stele_change_opts),
+			 .time = step->s->now,
+			 .flags = flags},
+	};
+}
+
+static int do_create(struct step *step)
+{
+	struct steps *s = step->s;
+	const struct model_snapshot *base = draw_snapshot(s, step->place);
+	const struct stele_change change = change_of(step, 0);
+	static char texts[MODEL_KEYS][MODEL_KEY_SIZE];
+	struct stele_key_ref keys[MODEL_KEYS];
+	struct model_snapshot *snapshot;
+	unsigned int count = 0;
+
+	new_name(s, step->touched);
+	snapshot = model_add(step->next, base, step->touched, s->now);
+	for (unsigned int i = draw(s, 3) * draw(s, 8); i > 0; i--) {
+		unsigned int key = draw(s, MODEL_KEYS);
+
+		if (!snapshot->version[key])
+			continue;
+		model_key(key, texts[count]);
+		keys[count] = (struct stele_key_ref){texts[count],
+						     strlen(texts[count])};
+		count++;
+		snapshot->version[key] = 0;
+		snapshot->has_digest = false;
+	}
+	return stele_change_create(step->writer, &change, step->touched,
+				   base->name, keys, count, NULL);
+}
+
+static int do_rename(struct step *step)
+{
+	const struct stele_change change = change_of(step, 0);
+	const char *name = draw_snapshot(step->s, step->place)->name;
+
+	new_name(step->s, step->touched);
+	memcpy(model_find(step->next, name)->name, step->touched,
+	       sizeof(step->touched));
+	return stele_change_rename(step->writer, &change, name, step->touched);
+}
+
+static int do_delete(struct step *step)
+{
+	const struct stele_change change = change_of(step, 0);
+	const char *name = draw_snapshot(step->s, step->place)->name;
+
+	model_remove(step->next, name);
+	return stele_change_delete(step->writer, &change, name);
+}
+
+static int do_gc(struct step *step)
+{
+	const struct stele_change change = change_of(
+		step, STELE_CHANGE_APPLY | STELE_CHANGE_FORCE);
+	struct stele_gc_report report;
+
+	return stele_gc_run(&step->writer->image, step->writer, &change, NULL,
+			    NULL, &report);
+}
+
+static int do_compact(struct step *step)
+{
+	struct steps *s = step->s;
+	const struct model_snapshot *base = draw_snapshot(s, step->place);
+	const uint32_t index =
+		(uint32_t)(base - step->place->model.snapshots);
+	struct stele_build_opts opts = write_opts(step);
+	struct stele_compact compact = {0};
+	struct stele_build_report report;
+	struct stele_builder builder;
+	int ret = stele_builder_init(&builder, &opts, &report);
+
+	new_name(s, step->touched);
+	model_add(step->next, base, step->touched, s->now)->has_digest = false;
+	if (!ret)
+		ret = stele_compact_prepare(&compact, &builder,
+					    &step->writer->image, index);
+	if (!ret)
+		ret = stele_compact_write(&compact, &step->writer->edit,
+					  step->touched);
+	if (!ret)
+		ret = stele_writer_commit(step->writer, s->now);
+	stele_compact_release(&compact);
+	stele_builder_release(&builder);
+	return ret;
+}
+
+static int commit_copy(void *user, int64_t time)
+{
+	return stele_writer_commit(user, time);
+}
+
+static int do_copy(struct step *step)
+{
+	struct steps *s = step->s;
+	const struct model_snapshot *from = draw_snapshot(s, step->other);
+	struct stele_snapshot snapshot = {0};
+	struct stele_copy_report report = {0};
+	struct stele_image image = {0};
+	struct stele_device *dev = model_device(step->other->dev, 0);
+	uint32_t index;
+	int ret = stele_image_load(dev, NULL, &image);
+
+	new_name(s, step->touched);
+	model_add(step->next, from, step->touched, from->time);
+	if (ret < 0)
+		stele_device_close(dev);
+	if (!ret)
+		ret = stele_snapshot_find(&image, from->name, NULL, &index);
+	if (!ret)
+		ret = stele_snapshot_load(&image, index, &snapshot);
+	if (!ret)
+		ret = stele_copier_run(&(struct stele_copier){
+			.image = &image,
+			.snapshot = &snapshot,
+			.edit = &step->writer->edit,
+			.name = step->touched,
+			.commit = commit_copy,
+			.commit_user = step->writer,
+			.time = s->now,
+			.jobs = 1,
+			.report = &report,
+		});
+	stele_snapshot_release(&snapshot);
+	stele_image_release(&image);
+	return ret;
+}
+
+static int do_resize(struct step *step)
+{
+	const struct stele_change change = change_of(step, 0);
+	struct stele_resize_report report;
+
+	return stele_change_resize(step->writer, &change, 0, &report);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct step *step);
+	unsigned int weight;
+	int more; /* snapshots afterwards */
+} kinds[] = {
+	{"append", do_append, 6, 1},   {"create", do_create, 3, 1},
+	{"rename", do_rename, 1, 0},   {"delete", do_delete, 4, -1},
+	{"gc", do_gc, 2, 0},	       {"compact", do_compact, 2, 1},
+	{"copy", do_copy, 2, 1},       {"resize", do_resize, 1, 0},
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static unsigned int draw_kind(struct steps *s, const struct place *place)
+{
+	for (;;) {
+		unsigned int kind = draw(s, KINDS);
+		unsigned int after = place->model.count +
+				     (unsigned int)kinds[kind].more;
+
+		if (draw(s, 6) < kinds[kind].weight && after >= 1 &&
+		    after < MODEL_SNAPSHOTS_MAX)
+			return kind;
+	}
+}
+
+/* ---- one step, and what is there afterwards ---------------------------------- */
+
+static void arm(struct steps *s, struct place *place)
+{
+	const struct stele_fault_rule rule = {
+		.kind = STELE_FAULT_FAIL,
+		.first = stele_fault_count(place->dev) + draw(s, FAULT_WITHIN),
+		.count = 1,
+		.error = EIO,
+	};
+
+	s->broken = draw(s, FAULT_EVERY) == 0;
+	if (stele_fault_set_rules(place->dev, &rule, s->broken) < 0)
+		bail("no memory");
+}
+
+static int run_step(struct steps *s, struct place *place, unsigned int kind,
+		    struct step *step)
+{
+	const struct stele_log log = {0};
+	struct stele_writer writer = {0};
+	int ret;
+
+	if (kinds[kind].run == do_resize && place->size < DEVICE_SIZE)
+		place->size += UINT64_C(1) << 20;
+	arm(s, place);
+	step->writer = &writer;
+	ret = stele_writer_begin(&writer, model_device(place->dev, place->size),
+				 &log);
+	if (!ret)
+		ret = kinds[kind].run(step);
+	stele_writer_close(&writer);
+	if (stele_fault_set_rules(place->dev, NULL, 0) < 0)
+		bail("no memory");
+	stele_fault_log_clear(place->dev);
+	return ret;
+}
+
+/* A step that failed has done nothing, or all of it. */
+static bool settle(struct steps *s, struct place *place,
+		   struct model_image *next, const struct step *step, int ret,
+		   bool whole)
+{
+	const char *only = whole ? NULL : step->touched;
+
+	if (ret == 0) {
+		place->model = *next;
+		return model_check(&place->model, place->dev, only);
+	}
+	s->failed++;
+	if (s->broken && model_check_quietly(next, place->dev, only)) {
+		place->model = *next;
+		return true;
+	}
+	if (!model_check(&place->model, place->dev, only))
+		return false;
+	return ret == -ENOSPC || s->broken;
+}
+
+static bool verify(struct place *place)
+{
+	const struct stele_verify_opts opts = {.size = sizeof(opts), .jobs = 1};
+	struct stele_verify_report report = {0};
+	struct stele_device *dev = model_device(place->dev, place->size);
+	struct stele_image image;
+	int ret;
+
+	if (stele_image_load(dev, NULL, &image) < 0) {
+		stele_device_close(dev);
+		return false;
+	}
+	ret = stele_verify_image(&image, -1, &opts, &report);
+	stele_image_release(&image);
+	return ret == 0;
+}
+
+static bool take_step(struct steps *s, unsigned int number)
+{
+	struct place *place = &s->places[draw(s, IMAGES)];
+	struct step step = {.s = s, .place = place};
+	const bool whole = number % CHECK_ALL == 0;
+	const unsigned int kind = draw_kind(s, place);
+	struct model_image next = place->model;
+	int ret;
+
+	step.other = place == s->places ? &s->places[1] : s->places;
+	step.next = &next;
+	s->now++;
+	ret = run_step(s, place, kind, &step);
+	s->done[kind] += ret == 0;
+	if (settle(s, place, &next, &step, ret, whole) &&
+	    (!whole || verify(place)))
+		return true;
+	diag("step %u: %s of image %u returned %d (%s)", number,
+	     kinds[kind].name, (unsigned int)(place - s->places), ret,
+	     s->broken ? "a fault was armed" : "no fault");
+	return false;
+}
+
+/* ---- a run ----------------------------------------------------------------- */
+
+static void begin(struct steps *s, unsigned int index, const char *backend)
+{
+	struct place *place = &s->places[index];
+	const uint8_t uuid[16] = {(uint8_t)(index + 1)};
+	const struct stele_build_opts opts = {
+		.size = sizeof(opts),
+		.uuid = uuid,
+		.time = s->now,
+		.jobs = 1,
+		.flags = STELE_BUILD_NO_LABELS,
+	};
+	struct stele_build_report report;
+	struct model_snapshot *snapshot;
+	struct stele_device *dev;
+	bool chosen[MODEL_KEYS];
+	struct fake fake;
+
+	place->dev = test_fault_open(backend, DEVICE_SIZE, NULL);
+	place->size = SIZE_FIRST;
+	turn(s);
+	choose(s, chosen);
+	snapshot = model_add(&place->model, NULL, "v1", s->now);
+	model_append(snapshot, &s->world, chosen, STELE_BUILD_UPDATE);
+	model_source(&s->world, chosen, &fake);
+	dev = model_device(place->dev, place->size);
+	if (stele_build_on(dev, &fake.source, "v1", &opts, &report) < 0)
+		bail("cannot build");
+	stele_device_close(dev);
+	fake_release(&fake);
+}
+
+static unsigned long setting(const char *name, unsigned long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 0) : otherwise;
+}
+
+static void test_steps(const char *backend, uint64_t seed, unsigned int count)
+{
+	struct steps s = {.random = seed, .now = 1000};
+	unsigned int taken = 0;
+
+	for (unsigned int i = 0; i < 8; i++)
+		turn(&s);
+	for (unsigned int i = 0; i < IMAGES; i++)
+		begin(&s, i, backend);
+	while (taken < count && take_step(&s, taken))
+		taken++;
+	is_uint(count, taken, "%s: steps as in the model, seed %llu", backend,
+		(unsigned long long)seed);
+	for (unsigned int i = 0; i < KINDS; i++)
+		ok(s.done[i] > 0 || count < 200, "%s: %u times %s", backend,
+		   s.done[i], kinds[i].name);
+	ok(s.failed > 0 || count < 200, "%s: %u steps failed", backend, s.failed);
+	for (unsigned int i = 0; i < IMAGES; i++)
+		stele_device_close(s.places[i].dev);
+}
+
+int main(void)
+{
+	const uint64_t seed = setting("MODEL_SEED", (unsigned long)time(NULL));
+	const unsigned int steps =
+		(unsigned int)setting("MODEL_STEPS", STEPS);
+
+	plan_lazy();
+	diag("MODEL_SEED=%llu MODEL_STEPS=%u", (unsigned long long)seed, steps);
+	test_steps("memory", seed, steps);
+	if (test_backend_usable("uring"))
+		test_steps("uring", seed + 1, steps);
+	return done();
+}
