@@ -54,7 +54,7 @@ static struct stele_device *open_or_bail(const char *path, const char *shot,
 
 static uint8_t first_byte(struct stele_device *dev)
 {
-	static uint8_t block[4096];
+	static _Alignas(4096) uint8_t block[4096];
 	int rc = stele_device_read(dev, block, 0, sizeof(block));
 
 	return rc ? 255 : block[0];
@@ -62,7 +62,7 @@ static uint8_t first_byte(struct stele_device *dev)
 
 static void put_byte(struct stele_device *dev, uint8_t value)
 {
-	uint8_t block[4096] = {value};
+	_Alignas(4096) uint8_t block[4096] = {value};
 
 	if (stele_device_write(dev, block, 0, sizeof(block)) ||
 	    stele_device_flush(dev))

@@ -56,7 +56,7 @@ static double now(void)
 static int writer_main(const char *path, const char *flags, const char *first)
 {
 	struct stele_device *dev;
-	uint8_t block[512] = {1};
+	_Alignas(4096) uint8_t block[512] = {1};
 	int rc = open_image(path, (unsigned int)atoi(flags), &dev);
 
 	if (!rc && *first == '1')
@@ -156,7 +156,7 @@ static void check_killed(const char *path)
 static void check_fenced(const char *path)
 {
 	struct stele_device *dev;
-	uint8_t block[512] = {2};
+	_Alignas(4096) uint8_t block[512] = {2};
 	int to;
 	pid_t pid = writer_start(path, SOLE, false, &to);
 
