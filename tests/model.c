@@ -50,6 +50,26 @@ uint64_t model_random(uint64_t *state)
 	return *state * UINT64_C(0x2545f4914f6cdd1d) >> 32;
 }
 
+void model_turn(struct model_world *world, uint64_t *random, int64_t now)
+{
+	for (uint64_t i = model_random(random) % 12; i > 0; i--) {
+		uint64_t key = model_random(random) % MODEL_KEYS;
+		bool gone = model_random(random) % 4 == 0;
+
+		world->version[key] =
+			gone ? 0 : (uint8_t)(1 + model_random(random) % 200);
+		world->changed[key] = now;
+	}
+}
+
+void model_choose(uint64_t *random, bool chosen[MODEL_KEYS])
+{
+	bool all = model_random(random) % 2;
+
+	for (unsigned int key = 0; key < MODEL_KEYS; key++)
+		chosen[key] = all || model_random(random) % 3 == 0;
+}
+
 /* ---- snapshots ------------------------------------------------------------- */
 
 struct model_snapshot *model_find(struct model_image *image, const char *name)

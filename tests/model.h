@@ -47,6 +47,11 @@ void model_source(const struct model_world *world, const bool *chosen,
 /* xorshift64*; `state` is not 0. */
 uint64_t model_random(uint64_t *state);
 
+/* A few keys come, go, or get another version. */
+void model_turn(struct model_world *world, uint64_t *random, int64_t now);
+/* All keys, or some. */
+void model_choose(uint64_t *random, bool chosen[MODEL_KEYS]);
+
 /* NULL: none. */
 struct model_snapshot *model_find(struct model_image *image, const char *name);
 /* A copy of `base` under a new name, the newest. */

@@ -39,6 +39,8 @@ struct place {
 	struct stele_device *dev; /* the fault device */
 	uint64_t size;		  /* of it that shows */
 	struct model_image model;
+	/* Commits until both slots are whole again, mirrors and all. */
+	unsigned int torn;
 };
 
 struct steps {
@@ -64,27 +66,6 @@ static struct model_snapshot *draw_snapshot(struct steps *s, struct place *p)
 static void new_name(struct steps *s, char name[64])
 {
 	snprintf(name, 64, "s%u", ++s->names);
-}
-
-/* A few keys come, go, or get another version. */
-static void turn(struct steps *s)
-{
-	for (unsigned int i = draw(s, 12); i > 0; i--) {
-		unsigned int key = draw(s, MODEL_KEYS);
-
-		s->world.version[key] = draw(s, 4) ?
-						(uint8_t)(1 + draw(s, 200)) :
-						0;
-		s->world.changed[key] = s->now;
-	}
-}
-
-static void choose(struct steps *s, bool chosen[MODEL_KEYS])
-{
-	bool all = draw(s, 2);
-
-	for (unsigned int key = 0; key < MODEL_KEYS; key++)
-		chosen[key] = all || draw(s, 3) == 0;
 }
 
 /* ---- steps ----------------------------------------------------------------- */
@@ -135,8 +116,8 @@ static int do_append(struct step *step)
 	struct fake fake;
 	int ret;
 
-	turn(s);
-	choose(s, chosen);
+	model_turn(&s->world, &s->random, s->now);
+	model_choose(&s->random, chosen);
 	new_name(s, step->touched);
 	opts.base = base->name;
 	opts.flags = flags[draw(s, 5)];
@@ -418,8 +399,12 @@ static bool take_step(struct steps *s, unsigned int number)
 	s->now++;
 	ret = run_step(s, place, kind, &step);
 	s->done[kind] += ret == 0;
+	if (ret < 0)
+		place->torn = 2;
+	else if (place->torn && step.touched[0])
+		place->torn--;
 	if (settle(s, place, &next, &step, ret, whole) &&
-	    (!whole || verify(place)))
+	    (!whole || place->torn || verify(place)))
 		return true;
 	diag("step %u: %s of image %u returned %d (%s)", number,
 	     kinds[kind].name, (unsigned int)(place - s->places), ret,
@@ -448,8 +433,8 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 
 	place->dev = test_fault_open(backend, DEVICE_SIZE, NULL);
 	place->size = SIZE_FIRST;
-	turn(s);
-	choose(s, chosen);
+	model_turn(&s->world, &s->random, s->now);
+	model_choose(&s->random, chosen);
 	snapshot = model_add(&place->model, NULL, "v1", s->now);
 	model_append(snapshot, &s->world, chosen, STELE_BUILD_UPDATE);
 	model_source(&s->world, chosen, &fake);
@@ -473,7 +458,7 @@ static void test_steps(const char *backend, uint64_t seed, unsigned int count)
 	unsigned int taken = 0;
 
 	for (unsigned int i = 0; i < 8; i++)
-		turn(&s);
+		model_turn(&s.world, &s.random, s.now);
 	for (unsigned int i = 0; i < IMAGES; i++)
 		begin(&s, i, backend);
 	while (taken < count && take_step(&s, taken))
