@@ -52,7 +52,7 @@ MAJOR := $(call part,MAJOR)
 VERSION := $(MAJOR).$(call part,MINOR).$(call part,PATCH)
 
 LIB_PC := liburing blkid libcrypto libisal
-CMD_PC := jansson
+CMD_PC := jansson libarchive
 pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC))
 CMD_LIBS := $(call pc,--libs $(CMD_PC))
@@ -259,7 +259,8 @@ clean: ## removes build directories
 # ---- what Debian and Ubuntu call what we need -------------------------------
 
 DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
-	libisal-dev libjansson-dev libseccomp-dev mandoc shellcheck perl git jq \
+	libisal-dev libjansson-dev libarchive-dev libseccomp-dev \
+	mandoc shellcheck perl git jq python3 libarchive-tools \
 	util-linux mount fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps ceph-mon ceph-osd ceph-common librbd-dev librados-dev

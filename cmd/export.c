@@ -27,7 +27,7 @@
 /* One sample between the cursor and the archive. */
 struct entry {
 	uint64_t id, size;
-	char *path; /* prefix and key */
+	char *path; /* prefix and key, terminated */
 	size_t path_size, key_size;
 	struct stele_sample sample;
 	bool submitted, arrived;
@@ -38,6 +38,7 @@ struct window {
 	struct export *job;
 	struct stele_cursor *cursor;
 	struct stele_reader *reader;
+	struct tar *tar;
 	struct entry entries[WINDOW];
 	uint64_t head, submitted, tail; /* written; asked for; known */
 	bool at_end;
@@ -46,8 +47,10 @@ struct window {
 
 /* ---- the archive ----------------------------------------------------------- */
 
-static int put(struct export *job, const void *data, size_t size)
+static int put(void *user, const void *data, size_t size)
 {
+	struct export *job = user;
+
 	for (size_t n; size; data = (const char *)data + n, size -= n) {
 		n = size < WRITE_SIZE ? size : WRITE_SIZE;
 		if (stop_requested())
@@ -56,20 +59,20 @@ static int put(struct export *job, const void *data, size_t size)
 			job->write_error = errno ? -errno : -EIO;
 		if (job->write_error)
 			return job->write_error;
-		job->position += n;
 	}
 	return 0;
 }
 
-static int put_zeros(struct export *job, size_t size)
+/* What went wrong with the archive, and not with what should go into it. */
+static int check_tar(struct export *job, int error)
 {
-	static const char zeros[2 * TAR_RECORD_SIZE];
-
-	return put(job, zeros, size);
+	if (error)
+		job->write_error = error;
+	return error;
 }
 
 struct piecewise {
-	struct export *job;
+	struct window *w;
 	uint64_t left;
 };
 
@@ -81,13 +84,14 @@ static int put_piece(void *user, const void *data, size_t size)
 	if (size > piecewise->left)
 		return -EUCLEAN;
 	piecewise->left -= size;
-	return put(piecewise->job, data, size);
+	return check_tar(piecewise->w->job,
+			 tar_data(piecewise->w->tar, data, size));
 }
 
-static int put_stream(struct export *job, const struct entry *entry)
+static int put_stream(struct window *w, const struct entry *entry)
 {
-	struct piecewise piecewise = {job, entry->size};
-	int error = stele_dataset_stream(job->ds, entry->id, put_piece,
+	struct piecewise piecewise = {w, entry->size};
+	int error = stele_dataset_stream(w->job->ds, entry->id, put_piece,
 					 &piecewise);
 
 	if (!error && piecewise.left)
@@ -109,22 +113,21 @@ static bool is_announced(const struct entry *entry)
 static int put_sample(struct window *w, struct entry *entry)
 {
 	struct export *job = w->job;
-	char header[TAR_HEADER_MAX];
 	const bool large = entry->sample.status == -ENOBUFS;
 	int error = large ? 0 : entry->sample.status;
 
 	if (!error && !large && !is_announced(entry))
 		error = -EUCLEAN;
 	if (!error)
-		error = put(job, header,
-			    tar_header(header, entry->path, entry->path_size,
-				       entry->size, w->time));
+		error = check_tar(job, tar_file(w->tar, entry->path,
+						entry->size, w->time));
 	if (!error && large)
-		error = put_stream(job, entry);
+		error = put_stream(w, entry);
 	else if (!error)
-		error = put(job, entry->sample.data, entry->size);
+		error = check_tar(job, tar_data(w->tar, entry->sample.data,
+						entry->size));
 	if (!error)
-		error = put_zeros(job, tar_padding(entry->size));
+		error = check_tar(job, tar_file_end(w->tar));
 	if (!error) {
 		job->done++;
 		job->bytes += entry->size;
@@ -165,11 +168,12 @@ static int add(struct window *w, const struct stele_cursor_entry *from)
 		.path_size = prefix + from->key_size,
 		.key_size = from->key_size,
 	};
-	entry->path = malloc(entry->path_size);
+	entry->path = malloc(entry->path_size + 1);
 	if (!entry->path)
 		return -ENOMEM;
 	memcpy(entry->path, w->job->prefix, prefix);
 	memcpy(entry->path + prefix, from->key, from->key_size);
+	entry->path[entry->path_size] = '\0';
 	w->tail++;
 	return 0;
 }
@@ -286,15 +290,18 @@ int export_run(struct export *job)
 					  &w->reader);
 	if (error)
 		cmd_error(error, "cannot read the samples");
+	if (!error)
+		error = check_tar(job, tar_open(put, job, &w->tar));
 	progress_start(!job->quiet);
 	if (!error)
 		error = pass_all(w);
 	if (!error)
-		error = put_zeros(job, tar_ending(job->position));
+		error = check_tar(job, tar_end(w->tar));
 	progress_end();
 	while (w && w->head < w->tail)
 		drop_head(w);
 	if (w) {
+		tar_close(w->tar);
 		stele_reader_close(w->reader);
 		stele_cursor_close(w->cursor);
 	}

@@ -16,7 +16,6 @@ struct export {
 	FILE *to;
 	bool quiet;
 	uint64_t done, bytes, refused; /* samples; of these; left out */
-	uint64_t position;	       /* bytes of the archive so far */
 	int write_error;	       /* negative errno */
 };
 

@@ -1,124 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar.c - ustar headers, and pax headers before them
+ * tar.c - what libarchive needs to be told for the same bytes each time
+ *
+ * It takes names to be in the charset of the locale, and that charset, or that
+ * they are binary, holds for all that one writer writes. So the locale is set
+ * to UTF-8 while an archive is open, and there are two writers, for names that
+ * are UTF-8 and for the others. Neither holds anything back when a file has
+ * ended, so that they take turns as files come.
  */
 #include "tar.h"
 
-#include <inttypes.h>
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <locale.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "text.h"
 
-#define OCTAL_MAX ((UINT64_C(1) << 33) - 1) /* 11 digits */
-
-/* POSIX.1, "ustar Interchange Format". */
-struct header {
-	char name[100];
-	char mode[8], uid[8], gid[8];
-	char size[12], mtime[12];
-	char checksum[8];
-	char type;
-	char link[100];
-	char magic[6], version[2];
-	char user[32], group[32];
-	char major[8], minor[8];
-	char prefix[155];
-	char unused[12];
+struct tar {
+	tar_write_fn write;
+	void *user;
+	int error; /* of write */
+	struct archive *text, *binary;
+	struct archive *now; /* whose file is being written */
+	struct archive_entry *entry;
+	locale_t utf8, before;
 };
-_Static_assert(sizeof(struct header) == TAR_BLOCK_SIZE, "ustar header");
 
-static size_t round_up(size_t size, size_t unit)
+static la_ssize_t pass_on(struct archive *archive, void *user,
+			  const void *data, size_t size)
 {
-	return (size + unit - 1) / unit * unit;
+	struct tar *tar = user;
+
+	tar->error = tar->write(tar->user, data, size);
+	if (!tar->error)
+		return (la_ssize_t)size;
+	archive_set_error(archive, -tar->error, "cannot write");
+	return -1;
 }
 
-/* The slash at which a path falls into prefix and name; NULL: it cannot. */
-static const char *split(const char *path, size_t size)
+static int error_of(const struct tar *tar, struct archive *archive)
 {
-	const char *slash = NULL;
+	if (tar->error)
+		return tar->error;
+	return archive_errno(archive) == ENOMEM ? -ENOMEM : -EIO;
+}
 
-	for (size_t i = 1; i < size && i <= 155; i++) {
-		if (path[i] == '/' && size - i - 1 <= 100 && i + 1 < size)
-			slash = path + i;
+static int open_writer(struct tar *tar, bool binary, struct archive **out)
+{
+	struct archive *archive = archive_write_new();
+
+	*out = archive;
+	if (!archive)
+		return -ENOMEM;
+	if (archive_write_set_format_pax_restricted(archive) ||
+	    archive_write_add_filter_none(archive) ||
+	    archive_write_set_bytes_per_block(archive, 0) ||
+	    (binary && archive_write_set_format_option(archive, "pax",
+						       "hdrcharset",
+						       "BINARY")) ||
+	    archive_write_open2(archive, tar, NULL, pass_on, NULL, NULL))
+		return error_of(tar, archive);
+	return 0;
+}
+
+int tar_open(tar_write_fn write, void *user, struct tar **out)
+{
+	struct tar *tar = calloc(1, sizeof(*tar));
+	int error;
+
+	*out = NULL;
+	if (!tar)
+		return -ENOMEM;
+	tar->write = write;
+	tar->user = user;
+	tar->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	if (!tar->utf8) {
+		free(tar);
+		return errno == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	}
-	return slash;
+	tar->before = uselocale(tar->utf8);
+	tar->entry = archive_entry_new();
+	error = tar->entry ? 0 : -ENOMEM;
+	if (!error)
+		error = open_writer(tar, false, &tar->text);
+	if (!error)
+		error = open_writer(tar, true, &tar->binary);
+	if (error)
+		tar_close(tar);
+	else
+		*out = tar;
+	return error;
 }
 
-static bool fits(const char *path, size_t size)
-{
-	return size <= 100 || split(path, size);
-}
-
-static void finish(struct header *header)
-{
-	const unsigned char *bytes = (const unsigned char *)header;
-	unsigned int sum = 0;
-
-	memcpy(header->mode, "0000644", 8);
-	memcpy(header->uid, "0000000", 8);
-	memcpy(header->gid, "0000000", 8);
-	memcpy(header->magic, "ustar", 6);
-	memcpy(header->version, "00", 2);
-	memcpy(header->major, "0000000", 8);
-	memcpy(header->minor, "0000000", 8);
-	memset(header->checksum, ' ', sizeof(header->checksum));
-	for (size_t i = 0; i < sizeof(*header); i++)
-		sum += bytes[i];
-	snprintf(header->checksum, 7, "%06o", sum);
-}
-
-static void put_octal(char field[12], uint64_t value)
-{
-	snprintf(field, 12, "%011" PRIo64, value);
-}
-
-static bool time_fits(int64_t time)
-{
-	return time >= 0 && (uint64_t)time <= OCTAL_MAX;
-}
-
-/* What does not fit is in the pax header; here stands something close. */
-static void put_file(struct header *header, const char *path, size_t path_size,
-		     uint64_t size, int64_t time)
-{
-	const char *slash = path_size > 100 ? split(path, path_size) : NULL;
-
-	memset(header, 0, sizeof(*header));
-	if (slash) {
-		memcpy(header->prefix, path, (size_t)(slash - path));
-		path_size -= (size_t)(slash + 1 - path);
-		path = slash + 1;
-	}
-	memcpy(header->name, path, path_size < 100 ? path_size : 100);
-	put_octal(header->size, size <= OCTAL_MAX ? size : 0);
-	put_octal(header->mtime, time_fits(time) ? (uint64_t)time : 0);
-	header->type = '0';
-	finish(header);
-}
-
-/* "LENGTH KEY=VALUE\n", where the length counts its own digits. */
-static size_t put_record(char *out, const char *key, const void *value,
-			 size_t size)
-{
-	size_t rest = strlen(key) + size + 3, length = rest + 1;
-	char digits[24];
-
-	while (length != rest + (size_t)snprintf(digits, sizeof(digits), "%zu",
-						 length))
-		length = rest + strlen(digits);
-	out += sprintf(out, "%s %s=", digits, key);
-	memcpy(out, value, size);
-	out[size] = '\n';
-	return length;
-}
-
-static bool is_text(const char *path, size_t size)
+static bool is_text(const char *path)
 {
 	size_t n = 0;
 
-	for (; size; path += n, size -= n) {
+	for (size_t size = strlen(path); size; path += n, size -= n) {
 		n = text_utf8(path, size);
 		if (!n)
 			return false;
@@ -126,59 +108,60 @@ static bool is_text(const char *path, size_t size)
 	return true;
 }
 
-/* Return: bytes of the records; 0: none are needed. */
-static size_t put_records(char *out, const char *path, size_t path_size,
-			  uint64_t size, int64_t time)
+int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time)
 {
-	char *p = out;
-	char text[24];
+	struct archive_entry *entry = archive_entry_clear(tar->entry);
 
-	if (!fits(path, path_size)) {
-		if (!is_text(path, path_size))
-			p += put_record(p, "hdrcharset", "BINARY", 6);
-		p += put_record(p, "path", path, path_size);
-	}
-	if (size > OCTAL_MAX) {
-		snprintf(text, sizeof(text), "%" PRIu64, size);
-		p += put_record(p, "size", text, strlen(text));
-	}
-	if (!time_fits(time)) {
-		snprintf(text, sizeof(text), "%" PRId64, time);
-		p += put_record(p, "mtime", text, strlen(text));
-	}
-	return (size_t)(p - out);
+	tar->now = is_text(path) ? tar->text : tar->binary;
+	archive_entry_copy_pathname(entry, path);
+	archive_entry_set_filetype(entry, AE_IFREG);
+	archive_entry_set_perm(entry, 0644);
+	archive_entry_set_size(entry, (la_int64_t)size);
+	archive_entry_set_mtime(entry, (time_t)time, 0);
+	/* A warning means that something has been left out or changed. */
+	if (archive_write_header(tar->now, entry) != ARCHIVE_OK)
+		return error_of(tar, tar->now);
+	return 0;
 }
 
-size_t tar_header(char out[TAR_HEADER_MAX], const char *path, size_t path_size,
-		  uint64_t size, int64_t time)
+int tar_data(struct tar *tar, const void *data, size_t size)
 {
-	static const char pax_name[] = "././@PaxHeader";
-	struct header header;
-	size_t records, done = 0;
-
-	memset(out, 0, TAR_HEADER_MAX);
-	records = put_records(out + sizeof(header), path, path_size, size,
-			      time);
-	if (records) {
-		put_file(&header, pax_name, strlen(pax_name), records, 0);
-		header.type = 'x';
-		finish(&header);
-		memcpy(out, &header, sizeof(header));
-		done = sizeof(header) + round_up(records, TAR_BLOCK_SIZE);
-	}
-	put_file(&header, path, path_size, size, time);
-	memcpy(out + done, &header, sizeof(header));
-	return done + sizeof(header);
+	if (archive_write_data(tar->now, data, size) != (la_ssize_t)size)
+		return error_of(tar, tar->now);
+	return 0;
 }
 
-size_t tar_padding(uint64_t size)
+int tar_file_end(struct tar *tar)
 {
-	return (size_t)(-size % TAR_BLOCK_SIZE);
+	if (archive_write_finish_entry(tar->now) != ARCHIVE_OK)
+		return error_of(tar, tar->now);
+	return 0;
 }
 
-size_t tar_ending(uint64_t size)
+int tar_end(struct tar *tar)
 {
-	const size_t last = (size_t)(size % TAR_RECORD_SIZE);
+	if (archive_write_close(tar->text) != ARCHIVE_OK)
+		return error_of(tar, tar->text);
+	return 0;
+}
 
-	return round_up(last + 2 * TAR_BLOCK_SIZE, TAR_RECORD_SIZE) - last;
+/* What failed writes no end when it is freed. */
+static void free_writer(struct archive *archive)
+{
+	if (!archive)
+		return;
+	archive_write_fail(archive);
+	archive_write_free(archive);
+}
+
+void tar_close(struct tar *tar)
+{
+	if (!tar)
+		return;
+	free_writer(tar->text);
+	free_writer(tar->binary);
+	archive_entry_free(tar->entry);
+	uselocale(tar->before);
+	freelocale(tar->utf8);
+	free(tar);
 }

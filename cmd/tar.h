@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar.h - what a tar archive has in front of a file, and at its end
+ * tar.h - a tar archive, file by file, by libarchive
  *
- * ustar; a pax header stands before it where a path, a size or a time does not
- * fit. Nothing of the machine, the user or a library goes in: same samples,
- * same bytes. Paths are raw bytes.
+ * ustar; a pax header stands before a file whose name, size or time does not
+ * fit. Nothing of the machine or the user goes in: same files, same bytes.
+ * Names are raw bytes: what is UTF-8 is marked as nothing else, the rest as
+ * binary (hdrcharset).
  */
 #ifndef STELE_CMD_TAR_H
 #define STELE_CMD_TAR_H
@@ -12,20 +13,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TAR_BLOCK_SIZE	512u
-#define TAR_RECORD_SIZE 10240u /* an archive is a multiple of it */
-#define TAR_PATH_MAX	8192u
-#define TAR_HEADER_MAX	(TAR_PATH_MAX + 2048u)
+#define TAR_PATH_MAX 8192u
 
+struct tar;
+
+/* Bytes of the archive go here. Return: 0; negative errno, which ends it. */
+typedef int (*tar_write_fn)(void *user, const void *data, size_t size);
+
+/* Return: 0; -ENOMEM; -EOPNOTSUPP (no locale C.UTF-8). */
+int tar_open(tar_write_fn write, void *user, struct tar **out);
 /*
- * The blocks before a file's bytes: mode 0644, owned by 0. `path_size`: 1 to
- * TAR_PATH_MAX. Return: their size.
+ * A file of mode 0644, owned by 0. `path`: 1 to TAR_PATH_MAX bytes, terminated.
+ * Its bytes, `size` in all, and tar_file_end() follow. Return of all three: 0;
+ * what the callback returned; -ENOMEM; -EIO (libarchive refuses it).
  */
-size_t tar_header(char out[TAR_HEADER_MAX], const char *path, size_t path_size,
-		  uint64_t size, int64_t time);
-/* Zeros that follow a file of `size` bytes. */
-size_t tar_padding(uint64_t size);
-/* Zeros that end an archive of `size` bytes. */
-size_t tar_ending(uint64_t size);
+int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time);
+int tar_data(struct tar *tar, const void *data, size_t size);
+int tar_file_end(struct tar *tar);
+/* What ends an archive. Return: as tar_file(). */
+int tar_end(struct tar *tar);
+/* NULL is fine. Writes nothing. */
+void tar_close(struct tar *tar);
 
 #endif

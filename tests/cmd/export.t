@@ -31,8 +31,38 @@ is "$(stele ls -0 "$tmp/image" | sum /dev/stdin)" \
 is "-rw-r--r-- 0/0 2023-11-14 22:13:20" \
 	"$(tar -tvf "$tmp/a.tar" --full-time --numeric-owner |
 		awk '{print $1, $2, $4, $5}' | sort -u)" "mode, owner and time"
-is 0 $(($(stat -c %s "$tmp/a.tar") % 10240)) "whole records"
+is "0 0" "$(($(stat -c %s "$tmp/a.tar") % 512)) $(tail -c 1024 "$tmp/a.tar" |
+	tr -d '\0' | wc -c)" "whole blocks, and two of zeros at the end"
 is "" "$(find "$tmp" -maxdepth 1 -name '.stele*')" "nothing else lies there"
+
+# ---- as others read it ----
+
+# What pax headers say, and how often
+cat >"$tmp/list.py" <<'END'
+import collections, os, sys, tarfile
+says = collections.Counter()
+for m in tarfile.open(sys.argv[1], errors="surrogateescape"):
+	assert m.isreg() and (m.uid, m.gid, m.uname, m.gname) == (0, 0, "", "")
+	says.update(m.pax_headers.keys())
+	os.write(1, os.fsencode(m.name) + b"\0")
+print(sorted(says.items()), file=sys.stderr)
+END
+if command -v python3 >/dev/null; then
+	python3 "$tmp/list.py" "$tmp/a.tar" >"$tmp/names" 2>"$tmp/says"
+	is "$(stele ls -0 "$tmp/image" | sum /dev/stdin)" "$(sum "$tmp/names")" \
+		"python has the same names, byte for byte"
+	is "[('hdrcharset', 2), ('path', 4)]" "$(<"$tmp/says")" \
+		"only names that need it have a pax header, no others are binary"
+else
+	skip_block 2 "needs python3"
+fi
+if command -v bsdtar >/dev/null; then
+	mkdir "$tmp/bsd"
+	ok "bsdtar takes it" env LC_ALL=C.UTF-8 bsdtar -xf "$tmp/a.tar" -C "$tmp/bsd"
+	ok "byte for byte" diff -r "$tmp/photos" "$tmp/bsd"
+else
+	skip_block 2 "needs bsdtar"
+fi
 
 # ---- same bytes ----
 
@@ -41,6 +71,8 @@ ok "stdout gets the same" cmp "$tmp/a.tar" "$tmp/b.tar"
 must stele build -q --time 1700000000 --granule 512 "$tmp/photos" "$tmp/other"
 ok "another layout too" cmp "$tmp/a.tar" <(stele export "$tmp/other" -)
 ok "and another locale" cmp "$tmp/a.tar" <(LC_ALL=C stele export "$tmp/image" -)
+ok "another time, process and user" cmp "$tmp/a.tar" <(umask 077; sleep 1
+	SOURCE_DATE_EPOCH=1 TZ=Asia/Tokyo USER=x stele export "$tmp/image" -)
 stele export --prefix=set-1/x- "$tmp/image" - >"$tmp/p.tar"
 is "$(stele ls "$tmp/image" train | sed 's,^,set-1/x-,')" \
 	"$(tar -tf "$tmp/p.tar" | grep train)" "a prefix stands before each name"
@@ -138,6 +170,21 @@ for n in 98 99 100 101; do # at the edges of the field for names
 	is "5 1970-01-01 00:00:00 $path" "$(header "$path" 5 0)" "155/$n"
 	path=$(printf "%0156d/%0${n}d" 1 2)
 	is "5 1970-01-01 00:00:00 $path" "$(header "$path" 5 0)" "156/$n"
+done
+# UTF-8 of whatever kind stays as it is; what only looks like it is binary.
+header_says() {
+	"$BUILD/tests/cmd/tar-header" "$1" 0 0 | tr -d '\0' |
+		grep -ac "hdrcharset=BINARY"
+}
+for name in $'\303\251' $'e\314\201' $'\360\237\230\200' $'\357\273\277b' \
+	$'\357\277\277' $'\364\217\277\277' $'\302\200' $'\001\177'; do
+	is 0 "$(header_says "$name")" "text: $(printf %q "$name")"
+	ok "as it is" grep -qaF -- "$name" <("$BUILD/tests/cmd/tar-header" "$name" 0 0)
+done
+for name in $'\355\240\275\355\270\200' $'x\355\240\275' $'\300\257' $'\200'; do
+	is 1 "$(header_says "$name")" "binary: $(printf %q "$name")"
+	ok "as it is" env LC_ALL=C grep -qaF -- "$name" \
+		<("$BUILD/tests/cmd/tar-header" "$name" 0 0)
 done
 ok "short headers need no pax" test 512 = \
 	"$("$BUILD/tests/cmd/tar-header" "$(printf '%0155d/%0100d' 1 2)" 1 1 | wc -c)"

@@ -10,14 +10,21 @@
 #include "cmd/tar.c"
 #include "cmd/text.c"
 
+static int put(void *user, const void *data, size_t size)
+{
+	return fwrite(data, 1, size, user) == size ? 0 : -EIO;
+}
+
 int main(int argc, char **argv)
 {
-	char header[TAR_HEADER_MAX];
-	size_t size;
+	struct tar *tar;
 
-	if (argc != 4 || strlen(argv[1]) > TAR_PATH_MAX)
+	if (argc != 4 || strlen(argv[1]) > TAR_PATH_MAX ||
+	    tar_open(put, stdout, &tar))
 		return 2;
-	size = tar_header(header, argv[1], strlen(argv[1]),
-			  strtoull(argv[2], NULL, 10), strtoll(argv[3], NULL, 10));
-	return fwrite(header, 1, size, stdout) != size;
+	if (tar_file(tar, argv[1], strtoull(argv[2], NULL, 10),
+		     strtoll(argv[3], NULL, 10)))
+		return 1;
+	tar_close(tar);
+	return 0;
 }

@@ -55,7 +55,8 @@ is "" "$(includes '"lib/device/rbd\.h"' lib/device/rbd)" \
 is "" "$(includes '<openssl/' lib/image/digest.c lib/write/)" \
 	"only digests and the write path include libcrypto"
 is "" "$(includes '<isa-l' format/)" "only format includes isa-l"
-is "" "$(includes '<jansson' cmd/)" "only cmd includes jansson"
+is "" "$(includes '<(jansson|archive)' cmd/)" \
+	"only cmd includes jansson and libarchive"
 is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |
 	while read -r name; do
 		[ "$name" = stele.h ] || [ -f "cmd/${name//\//:}" ] || echo "$name"
