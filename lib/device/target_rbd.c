@@ -255,44 +255,61 @@ void stele_rbd_name_release(struct stele_rbd_name *name)
 
 /* ---- writing it ------------------------------------------------------------ */
 
-static void put_value(FILE *to, char *sep, const char *key, const char *value)
+/* What would end the value, or be taken for a snapshot, as %XX. */
+static char *put_option(char *to, char *sep, const char *key, const char *value)
 {
-	fprintf(to, "%c%s=", *sep, key);
+	static const char digits[] = "0123456789ABCDEF";
+
+	*to++ = *sep;
 	*sep = '&';
-	for (; *value; value++)
-		fprintf(to, strchr("@&%", *value) ? "%%%02X" : "%c",
-			(unsigned char)*value);
+	to = stpcpy(stpcpy(to, key), "=");
+	for (; *value; value++) {
+		if (!strchr("@&%", *value)) {
+			*to++ = *value;
+			continue;
+		}
+		*to++ = '%';
+		*to++ = digits[(unsigned char)*value >> 4];
+		*to++ = digits[(unsigned char)*value & 15];
+	}
+	*to = '\0';
+	return to;
 }
 
-static void put_number(FILE *to, char *sep, const char *key, uint32_t value)
+static char *put_number(char *to, char *sep, const char *key, uint32_t value)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", value);
-	put_value(to, sep, key, text);
+	return put_option(to, sep, key, text);
+}
+
+static size_t length(const char *text)
+{
+	return text ? strlen(text) : 0;
 }
 
 char *stele_rbd_name_format(const struct stele_rbd_name *name)
 {
-	char *text = NULL, sep = '?';
-	size_t size;
-	FILE *to = open_memstream(&text, &size);
+	/* Names, options with each byte as %XX, keys and numbers. */
+	size_t size = length(name->pool) + length(name->ns) +
+		      length(name->image) +
+		      3 * (length(name->conf) + length(name->user)) + 100;
+	char *text = malloc(size), *to = text, sep = '?';
 
-	if (!to)
+	if (!text)
 		return NULL;
-	fprintf(to, STELE_RBD_PREFIX "%s/%s%s%s", name->pool,
-		name->ns ? name->ns : "", name->ns ? "/" : "", name->image);
+	to = stpcpy(stpcpy(to, STELE_RBD_PREFIX), name->pool);
+	if (name->ns)
+		to = stpcpy(stpcpy(to, "/"), name->ns);
+	to = stpcpy(stpcpy(to, "/"), name->image);
 	if (name->conf)
-		put_value(to, &sep, "conf", name->conf);
+		to = put_option(to, &sep, "conf", name->conf);
 	if (name->user)
-		put_value(to, &sep, "user", name->user);
+		to = put_option(to, &sep, "user", name->user);
 	if (name->timeout)
-		put_number(to, &sep, "timeout", name->timeout);
+		to = put_number(to, &sep, "timeout", name->timeout);
 	if (name->connections)
 		put_number(to, &sep, "connections", name->connections);
-	if (fclose(to)) {
-		free(text);
-		text = NULL;
-	}
 	return text;
 }

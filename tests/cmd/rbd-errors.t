@@ -92,7 +92,7 @@ is "" "$(on_ceph rbd lock ls "$rbd_image")" "nor a lock"
 } >"$tmp/noisy.conf"
 mkdir "$tmp/sockets"
 run stele verify -q "rbd:rbd/$at@v1?conf=$tmp/noisy.conf"
-is "0 " "$status $(ls "$tmp/sockets" "$tmp/log" 2>/dev/null | grep -v :)" \
+is "0 " "$status $(find "$tmp/sockets" "$tmp/log" ! -type d 2>/dev/null)" \
 	"nor a socket or a log"
 
 # ---- when the storage hangs, and when it comes back ----

@@ -3,10 +3,9 @@
  * model-steps.c - random changes of two images against a plain model
  *
  * Append, update, delete, create, rename, gc, compact, copy, resize, in random
- * order, some with a device that fails on the way: then the image is as it was, or
- * as it should have become, and nothing between. After each step what has
- * changed is compared whole, digest included; now and then all of it, and
- * everything is verified. MODEL_SEED and MODEL_STEPS choose others.
+ * order, some with a device that fails on the way: then the image is as it was,
+ * or as it should have become. After each step what has changed is compared whole,
+ * digest included, now and then all, and verified. MODEL_SEED, MODEL_STEPS.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +31,7 @@
 #define SIZE_FIRST  (UINT64_C(6) << 20)
 #define CHECK_ALL   50u
 #define FAULT_EVERY 8u
-/* Operations of a step, roughly: where one of them may fail. */
-#define FAULT_WITHIN 40u
+#define FAULT_WITHIN 40u /* operations: about a step's */
 
 struct place {
 	struct stele_device *dev; /* the fault device */
@@ -476,8 +474,7 @@ static void test_steps(const char *backend, uint64_t seed, unsigned int count)
 int main(void)
 {
 	const uint64_t seed = setting("MODEL_SEED", (unsigned long)time(NULL));
-	const unsigned int steps =
-		(unsigned int)setting("MODEL_STEPS", STEPS);
+	const unsigned int steps = (unsigned int)setting("MODEL_STEPS", STEPS);
 
 	plan_lazy();
 	diag("MODEL_SEED=%llu MODEL_STEPS=%u", (unsigned long long)seed, steps);

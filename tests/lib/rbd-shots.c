@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shots on RBD: made, protected, renamed and removed as the seam says, while a
- * reader goes on.
+ * rbd-shots.c - shots on RBD: made, protected, renamed and removed as the seam
+ * says, while a reader goes on
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One writer of an RBD image: a second one is refused by name, a dead one is
- * fenced, a live one never, and a fenced one hears of it.
+ * rbd-writers.c - one writer of an RBD image: a second one is refused by name, a
+ * dead one is fenced, a live one never, and a fenced one hears of it
  */
 #include <errno.h>
 #include <signal.h>
