@@ -87,6 +87,7 @@ void copies_source(struct copies_source *s, uint32_t logical_block)
 	if (!ret) {
 		t.snapshots[2].parent = t.snapshots[1].id;
 		t.snapshots[2].time = 4711;
+		t.snapshots[2].source_time = 4242;
 		ret = test_image_commit(&t);
 	}
 	if (ret)

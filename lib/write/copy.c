@@ -303,6 +303,7 @@ static int add_snapshot(struct stele_copier *c)
 	struct stele_edit_snapshot snapshot = {
 		.parent = find_parent(c),
 		.time = from->info.time,
+		.source_time = from->info.source_time,
 		.sample_count = from->sample_count,
 		.ref_count = from->segment_count,
 	};

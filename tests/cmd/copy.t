@@ -168,6 +168,25 @@ ok "and says that it goes on" grep -q "the same command goes on" "$tmp/err" ||
 must stele copy -q "$tmp/big.stele" "$tmp/k"
 sound "$tmp/k" "as it does"
 
+# Killed before there is an image: that looks like a build that was killed.
+unfinished() { stele snapshot list "$1" 2>&1 | grep -q unfinished; }
+for ((try = 1; try <= 20; try++)); do
+	stele build -q --force "$tmp/big" "$tmp/u" &
+	pid=$!
+	until [ -s "$tmp/u" ]; do kill -0 $pid 2>/dev/null || break; done
+	sleep .1
+	kill -KILL $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	! unfinished "$tmp/u" || break
+done
+ok "an unfinished image" unfinished "$tmp/u"
+run stele copy "$tmp/a" "$tmp/u"
+is 1 "$status" "it is not taken"
+ok "what does is said" grep -q -- "--force loses nothing" <<<"$err" || diag "$err"
+run stele copy -q --force "$tmp/a" "$tmp/u"
+is "0 " "$status $err" "with --force it is"
+is "" "$(stele diff "$tmp/a" "$tmp/u" 2>&1)" "the snapshot is there"
+
 # ---- no room ----
 
 run stele copy --size=8M "$tmp/a" "$tmp/tiny"

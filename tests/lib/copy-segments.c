@@ -61,6 +61,7 @@ static void check_catalog(const struct copies_source *s)
 	is_string("v3", info.name, "copied first");
 	is_uint(0, info.parent, "no parent: it was not there");
 	is_int(4711, info.time, "the source's time");
+	is_int(4242, info.source_time, "and when it was taken over");
 	is_int(COPIES_TIME, image.sb.commit_time, "the commit has its own");
 	image.dev = NULL;
 	stele_image_release(&image);
