@@ -11,13 +11,23 @@
 
 requires jq --version
 
-# The commands of a page, each behind its mark.
+# The commands of a page, each behind its mark, on one line.
 examples() {
 	sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/{
-		/^\.Bd -literal/,/^\.Ed/{s/\\e/\\/g;/^[$#] /p}
+		/^\.Bd -literal/,/^\.Ed/{
+			s/\\e/\\/g
+			:more
+			/^[$#] .*\\$/{N;s/\\\n *//;b more}
+			/^[$#] .*|$/{N;s/\n */ /;b more}
+			/^[$#] /p
+		}
 	}' "$1"
 }
 
+# What a page calls rbd:POOL/photos is an image of the test's own.
+rbd_of() { sed -E "s#rbd:[a-z]+/photos(@[a-z0-9.]+)?#${rbd%%\?*}\1?${rbd#*\?}#g" <<<"$1"; }
+
+has_ceph
 tree_photos "$tmp/photos"
 top=$PWD
 for page in man/stele.1 man/stele-*.1; do
@@ -33,13 +43,23 @@ for page in man/stele.1 man/stele-*.1; do
 	if grep -q /dev/nvme1n1 lines && [ "$(id -u)" = 0 ]; then
 		loop_new 64M
 	fi
+	rbd=
+	if grep -q rbd: lines && [ -n "$ceph_conf" ]; then
+		rbd_name
+		grep -q 'stele [bc].* rbd:' lines ||
+			must stele copy -q photos.stele@v1 "$rbd"
+	fi
 	ok "$name has examples" test -s lines
 	while IFS= read -r line <&3; do
 		if [ "${line:0:1}" = '#' ] && [ "$(id -u)" != 0 ]; then
 			skip_block 1 "needs root"
 			continue
 		fi
-		command=${line#??}
+		if [[ $line == *rbd:* ]] && [ -z "$rbd" ]; then
+			skip_block 1 "needs Ceph"
+			continue
+		fi
+		command=$(rbd_of "${line#??}")
 		eval "${command//\/dev\/nvme1n1/$loop}" >"$tmp/.out" 2>"$tmp/.err" 3<&-
 		is 0 $? "$name: $line" || diag "$(<"$tmp/.out")" "$(<"$tmp/.err")"
 	done 3<lines
