@@ -108,7 +108,10 @@ enum stele_log_level {
 	STELE_LOG_INFO,
 };
 
-/* One line, no newline. May be called from any thread that uses the handle. */
+/*
+ * One line, no newline. May be called from any thread that uses the handle, and
+ * from those that a function starts: by several at once.
+ */
 typedef void (*stele_log_fn)(void *user, enum stele_log_level level,
 			     const char *line);
 

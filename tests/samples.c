@@ -5,6 +5,7 @@
 #include "tests/image.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +54,16 @@ struct test_sample *test_samples(uint64_t count, uint64_t size_max,
 
 static void keep_line(void *user, enum stele_log_level level, const char *line)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct test_log *log = user;
-	int size = snprintf(log->text + log->size,
-			    sizeof(log->text) - log->size, "%d %s\n",
-			    (int)level, line);
+	int size;
 
+	pthread_mutex_lock(&lock);
+	size = snprintf(log->text + log->size, sizeof(log->text) - log->size,
+			"%d %s\n", (int)level, line);
 	if (size > 0 && (size_t)size < sizeof(log->text) - log->size)
 		log->size += (size_t)size;
+	pthread_mutex_unlock(&lock);
 }
 
 void test_log_init(struct test_log *log)
