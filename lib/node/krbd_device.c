@@ -66,10 +66,11 @@ static int krbd_check(struct stele_device *dev)
 	int err = stele_device_open(krbd->target, krbd->shot, 0, NULL, NULL,
 				    &rbd);
 
-	if (err == -ENOENT)
+	/* Without its protection it may read as zeros, though it is listed. */
+	if (err == -ENOENT || err == -EPERM)
 		return -ESTALE;
 	if (err)
-		return err == -EPERM ? 0 : err; /* not protected, yet there */
+		return err;
 	err = stele_device_identify(rbd, &now);
 	if (!err && !stele_storage_same(&krbd->storage, &now))
 		err = -ESTALE;
