@@ -294,7 +294,6 @@ int stele_device_open_rbd(const char *path, const char *shot,
 	rbd->base.writable = flags & STELE_DEVICE_WRITE;
 	rbd->base.resizable = rbd->base.writable;
 	rbd->base.fleeting = shot;
-	rbd->base.resizable = rbd->base.writable;
 	if (shot) {
 		rbd->shot = strdup(shot);
 		rc = rbd->shot ? 0 : -ENOMEM;
