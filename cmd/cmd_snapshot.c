@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "json.h"
 #include "keys.h"
@@ -129,23 +128,12 @@ static int create(struct request *request, int count, char **words)
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 
-/*
- * gc goes by these times: $SOURCE_DATE_EPOCH, which is for what is built, would
- * make what is deleted now look old.
- */
-static void take_time(struct request *request)
-{
-	if (!request->opts.time)
-		request->opts.time = time(NULL);
-}
-
 static int rename_one(struct request *request, int count, char **words)
 {
 	struct cmd_log log = {.target = words[0]};
 	int error;
 
 	(void)count;
-	take_time(request);
 	log_to(request, &log);
 	error = stele_snapshot_rename(words[0], words[1], &request->opts);
 	if (!error)
@@ -162,7 +150,6 @@ static int delete_all(struct request *request, int count, char **words)
 {
 	int error = 0;
 
-	take_time(request);
 	for (int i = 0; i < count && !error; i++) {
 		struct cmd_log log = {.target = words[i]};
 
@@ -279,16 +266,18 @@ int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)
 	int status = parse(cmd, argc, argv, &request);
 
 	if (status >= 0)
-		return status;
+		goto out;
 	argc -= optind;
 	argv += optind;
 	verb = find_verb(argc ? argv[0] : NULL);
-	if (!verb)
-		return cmd_misuse(cmd, "snapshot needs a verb: create, list, "
-				       "rename or delete");
-	status = check(cmd, verb, &request, argc - 1);
+	if (verb)
+		status = check(cmd, verb, &request, argc - 1);
+	else
+		status = cmd_misuse(cmd, "snapshot needs a verb: create, list, "
+					 "rename or delete");
 	if (status < 0)
 		status = cmd_finish(verb->run(&request, argc - 1, argv + 1));
+out:
 	keys_release(&request.keys);
 	return status;
 }

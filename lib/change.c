@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "format/catalog.h"
 #include "lib/device/target.h"
@@ -31,8 +32,15 @@ int stele_change_init(struct stele_change *change,
 	change->log = (struct stele_log){change->opts.log,
 					 change->opts.log_user};
 	if ((change->opts.flags & ~flags) || change->opts.reserved ||
-	    change->opts.grace > INT64_MAX / 2)
+	    change->opts.grace > INT64_MAX / 2 ||
+	    change->opts.time > INT64_MAX / 4)
 		return -EINVAL;
+	/*
+	 * What a grace period may count from goes by the clock: by
+	 * $SOURCE_DATE_EPOCH all would have been unused for ages.
+	 */
+	if (!change->opts.time && (flags & STELE_CHANGE_FORCE))
+		change->opts.time = time(NULL);
 	return stele_options_time(change->opts.time, &change->log,
 				  &change->opts.time);
 }
@@ -140,14 +148,14 @@ static int drop_shot(const struct stele_writer *writer,
 		     const struct stele_change *change, const char *snapshot)
 {
 	struct stele_device *dev = writer->image.dev;
+	const int64_t time = change->opts.time > 0 ? change->opts.time : 0;
 
 	if (!stele_device_shots(dev))
 		return 0;
 	if (change->opts.flags & STELE_CHANGE_FORCE)
 		return stele_withdrawn_remove(dev, &writer->log, snapshot);
 	return stele_withdrawn_make(dev, &writer->log, snapshot,
-				    change->opts.time +
-					    (int64_t)change->opts.grace);
+				    time + (int64_t)change->opts.grace);
 }
 
 /* ---- delete, rename ------------------------------------------------------------ */

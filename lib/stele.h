@@ -697,7 +697,11 @@ struct stele_change_opts {
 	void *log_user;
 	const char *backend;
 	const char *note; /* of a snapshot that is created; NULL: none */
-	int64_t time;	  /* of the change, seconds; 0: now, or $SOURCE_DATE_EPOCH */
+	/*
+	 * Of the change, seconds; 0: now. $SOURCE_DATE_EPOCH counts for create and
+	 * resize only: grace periods count from the time of a change.
+	 */
+	int64_t time;
 	uint64_t grace;	  /* seconds that unseen readers get; 0: not given */
 	uint32_t flags;	  /* enum stele_change_flags */
 	uint32_t reserved;
@@ -816,7 +820,9 @@ struct stele_resize_report {
  * @size: 0: what the target has now; else a file or RBD image is made that large
  * first
  *
- * Images never become smaller (-EINVAL). @report may be NULL.
+ * @report may be NULL.
+ * Return: 0; -EINVAL (images never become smaller; a device's size is not ours to
+ * set; no multiple of 4096; logged); errors of stele_image_open() and of writing.
  */
 STELE_API int stele_resize(const char *target, uint64_t size,
 			   const struct stele_change_opts *opts,

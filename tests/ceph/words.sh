@@ -14,7 +14,7 @@ ceph_pool=rbd
 ceph_new() {
 	command -v ceph-mon >/dev/null || skip_all "needs Ceph"
 	ceph_dir=$(tests/ceph/place.sh) || skip_all "needs Ceph"
-	cleanup tests/ceph/down.sh "$ceph_dir"
+	cleanup "$PWD/tests/ceph/down.sh" "$ceph_dir"
 	CEPH_OWNER=$$ tests/ceph/up.sh "$ceph_dir" >&2 || bail "no Ceph"
 	ceph_conf=$ceph_dir/ceph.conf
 }
@@ -39,6 +39,11 @@ rbd_name() {
 	rbd_image=$ceph_pool/$(basename "$tmp").$RANDOM$RANDOM
 	rbd="rbd:$rbd_image?conf=$ceph_conf"
 	cleanup rbd_gone "$rbd_image"
+}
+
+# force_on TARGET: what a change needs where readers cannot be seen
+force_on() {
+	[[ $1 != rbd:* ]] || echo --force
 }
 
 # rbd_new SIZE [OPTION...]: makes an image, with options of `rbd create`
