@@ -69,8 +69,8 @@ int cmd_status_of(int error);
  */
 int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 
-/* What stands behind the '@' of a target; NULL: nothing does. */
-const char *cmd_snapshot_of(const char *target);
+/* Does it say which snapshot, by name or digest? */
+bool cmd_names_snapshot(const char *target);
 
 /*
  * Take --ceph-conf, --ceph-user and --timeout out of the arguments before "--".

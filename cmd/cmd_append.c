@@ -47,7 +47,7 @@ static int run(const char *source, const char *target,
 	summary_release(&summary);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();
-	return cmd_finish(error ? CMD_FAILED : CMD_OK);
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 
 int cmd_append(const struct cmd *cmd, int argc, char **argv)

@@ -136,7 +136,7 @@ static int run(const char *source, const char *target, struct job *job)
 /* Options with a value. Return: false when it makes no sense. */
 static bool set_value(struct job *job, int option, const char *text)
 {
-	uint64_t number;
+	uint64_t number = 0;
 	bool good;
 
 	switch (option) {

@@ -97,16 +97,18 @@ static json_t *json_image(const struct stele_image *image,
 	return object;
 }
 
+/* `ds` may be NULL. */
 static int print(const char *target, const struct stele_image *image,
 		 const struct stele_dataset *ds, bool json)
 {
 	struct stele_image_info info;
 	struct snapshots snapshots;
+	int error = snapshots_load(&snapshots, image);
 	char *name = text_escape(target, strlen(target));
 	json_t *object;
 
-	if (snapshots_load(&snapshots, image) < 0)
-		cmd_error(-ENOMEM, "cannot list the snapshots of '%s'", target);
+	if (error)
+		cmd_error(error, "cannot list the snapshots of '%s'", target);
 	if (json) {
 		object = json_object();
 		json_set_text(object, "target", target);
@@ -127,7 +129,18 @@ static int print(const char *target, const struct stele_image *image,
 	}
 	snapshots_release(&snapshots);
 	free(name);
-	return cmd_finish(CMD_OK);
+	return error ? CMD_FAILED : CMD_OK;
+}
+
+/*
+ * Of several, none named: the image is all there is to say. One that has no RBD
+ * snapshot yet does not open, but its image can be looked at.
+ */
+static bool can_do_without(const char *target, int error, uint32_t count)
+{
+	return (error == -EINVAL && count != 1) ||
+	       ((error == -ENOENT || error == -EPERM) &&
+		!cmd_names_snapshot(target));
 }
 
 static int run(const char *target, bool json)
@@ -136,24 +149,24 @@ static int run(const char *target, bool json)
 	struct stele_dataset *ds = NULL;
 	struct stele_image_info info;
 	struct cmd_log log = {.target = target};
-	int error, status;
+	int error, status = CMD_OK;
+	bool enough;
 
 	error = cmd_open_image(&log, &image);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	stele_image_info(image, &info);
-	/* Of several, none named: all there is to say was said above. */
 	error = stele_dataset_open(target, NULL, &ds);
-	if ((error == -EINVAL && info.snapshot_count != 1) ||
-	    (error == -ENOENT && !info.snapshot_count && !cmd_snapshot_of(target)))
-		error = 0;
-	if (error)
-		cmd_open_dataset(&log, &ds);
-	status = error ? cmd_status_of(error)
-		       : print(target, image, ds, json);
+	enough = can_do_without(target, error, info.snapshot_count);
+	if (error && !(enough && info.snapshot_count != 1)) {
+		error = cmd_open_dataset(&log, &ds);
+		status = error ? cmd_status_of(error) : CMD_OK;
+	}
+	if ((!error || enough) && print(target, image, ds, json) != CMD_OK)
+		status = CMD_FAILED;
 	stele_dataset_close(ds);
 	stele_image_close(image);
-	return status;
+	return cmd_finish(status);
 }
 
 int cmd_info(const struct cmd *cmd, int argc, char **argv)

@@ -13,12 +13,15 @@
 
 #define NAMES_SIZE 1024
 
-const char *cmd_snapshot_of(const char *target)
+bool cmd_names_snapshot(const char *target)
 {
 	const char *slash = strrchr(target, '/');
 	const char *at = strrchr(slash ? slash : target, '@');
 
-	return at && at > target && at[1] ? at + 1 : NULL;
+	/* Of RBD there is but one, and options with slashes may follow. */
+	if (strncmp(target, "rbd:", 4) == 0)
+		at = strchr(target, '@');
+	return at && at > target && at[1] && at[1] != '?';
 }
 
 /* "v1, v2, ..." or "none". Return: false when there is no image. */

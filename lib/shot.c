@@ -49,7 +49,7 @@ static void explain_missing(const struct stele_target *target,
 		stele_log_error(log,
 				"'%s' has a snapshot '%s', but its RBD snapshot "
 				"was not made: a writer was interrupted, and "
-				"the next command that writes ('stele gc %s') "
+				"the next command that writes ('stele resize %s') "
 				"finishes it",
 				target->path, target->snapshot, target->path);
 }

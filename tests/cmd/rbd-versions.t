@@ -43,6 +43,9 @@ ok "the image grew" test "$(on_ceph rbd info --format json "$rbd_image" |
 	jq .size)" -gt "$size"
 run stele verify "$rbd"
 is 0 "$status" "the image is sound" || diag "$out" "$err"
+run stele info --json "$(rbd_at v9)"
+is "1 " "$status $out" "info on a snapshot that is not there"
+
 # ---- snapshots that go ----
 
 run stele snapshot delete "$rbd@v1"
@@ -107,5 +110,35 @@ diag "after the killed writers: $(names)"
 ok "the newest is whole" same v6 "$tmp/three"
 run stele verify "$rbd"
 is 0 "$status" "the image is sound" || diag "$out" "$err"
+
+# ---- an image with one snapshot, or none ----
+
+rbd_name
+must stele build -q "$tmp/one" "$rbd@v1"
+must on_ceph rbd snap unprotect "$rbd_image@v1"
+run stele info --json "$rbd"
+is "1 v1 null" "$status $(jq -r '"\(.image.snapshots[0].name) \(.snapshot)"' <<<"$out")" \
+	"one that does not open: info tells of the image"
+ok "and what is missing" grep -qF "is not protected" <<<"$err"
+must on_ceph rbd snap rm --no-progress "$rbd_image@v1"
+run stele info "$rbd"
+ok "and what makes it" grep -qF "'stele resize rbd:$rbd_image" <<<"$err"
+must stele resize "$rbd" >/dev/null
+is v1+ "$(shots)" "which is so"
+run stele info "$rbd"
+is "0 " "$status $err" "now it opens"
+export SOURCE_DATE_EPOCH=1000
+must stele snapshot delete --grace=1h "$rbd@v1"
+unset SOURCE_DATE_EPOCH
+run stele gc --json "$rbd"
+is false "$(jq -s '.[] | select(.withdrawn).due' <<<"$out")" \
+	"a grace period goes by the clock"
+run stele info --json "$rbd"
+is "0 0" "$status $(jq '.image.snapshots | length' <<<"$out")" \
+	"info on an image with no snapshot left"
+for target in "$rbd@v1" "$(rbd_at v1)"; do
+	run stele info --json "$target"
+	is "1 " "$status $out" "but a snapshot that is named must be there"
+done
 
 done_testing
