@@ -24,27 +24,28 @@ struct tar {
 	tar_write_fn write;
 	void *user;
 	int error; /* of write */
+	bool silent; /* what comes now is not wanted */
 	struct archive *text, *binary;
 	struct archive *now; /* whose file is being written */
 	struct archive_entry *entry;
 	locale_t utf8, before;
 };
 
+/* An error is for result_of(): a writer that saw it would not free its buffers. */
 static la_ssize_t pass_on(struct archive *archive, void *user,
 			  const void *data, size_t size)
 {
 	struct tar *tar = user;
 
-	tar->error = tar->write(tar->user, data, size);
-	if (!tar->error)
-		return (la_ssize_t)size;
-	archive_set_error(archive, -tar->error, "cannot write");
-	return -1;
+	(void)archive;
+	if (!tar->error && !tar->silent)
+		tar->error = tar->write(tar->user, data, size);
+	return (la_ssize_t)size;
 }
 
-static int error_of(const struct tar *tar, struct archive *archive)
+static int result_of(const struct tar *tar, struct archive *archive, bool good)
 {
-	if (tar->error)
+	if (good || tar->error)
 		return tar->error;
 	return archive_errno(archive) == ENOMEM ? -ENOMEM : -EIO;
 }
@@ -63,7 +64,7 @@ static int open_writer(struct tar *tar, bool binary, struct archive **out)
 						       "hdrcharset",
 						       "BINARY")) ||
 	    archive_write_open2(archive, tar, NULL, pass_on, NULL, NULL))
-		return error_of(tar, archive);
+		return result_of(tar, archive, false);
 	return 0;
 }
 
@@ -119,45 +120,48 @@ int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time)
 	archive_entry_set_size(entry, (la_int64_t)size);
 	archive_entry_set_mtime(entry, (time_t)time, 0);
 	/* A warning means that something has been left out or changed. */
-	if (archive_write_header(tar->now, entry) != ARCHIVE_OK)
-		return error_of(tar, tar->now);
-	return 0;
+	return result_of(tar, tar->now,
+			 archive_write_header(tar->now, entry) == ARCHIVE_OK);
 }
 
 int tar_data(struct tar *tar, const void *data, size_t size)
 {
-	if (archive_write_data(tar->now, data, size) != (la_ssize_t)size)
-		return error_of(tar, tar->now);
-	return 0;
+	return result_of(tar, tar->now,
+			 archive_write_data(tar->now, data, size) ==
+				 (la_ssize_t)size);
 }
 
 int tar_file_end(struct tar *tar)
 {
-	if (archive_write_finish_entry(tar->now) != ARCHIVE_OK)
-		return error_of(tar, tar->now);
-	return 0;
+	return result_of(tar, tar->now,
+			 archive_write_finish_entry(tar->now) == ARCHIVE_OK);
 }
 
-int tar_end(struct tar *tar)
-{
-	if (archive_write_close(tar->text) != ARCHIVE_OK)
-		return error_of(tar, tar->text);
-	return 0;
-}
-
-/* What failed writes no end when it is freed. */
+/* What failed does not fill up its last file, however large that should be. */
 static void free_writer(struct archive *archive)
 {
 	if (!archive)
 		return;
 	archive_write_fail(archive);
+	archive_write_close(archive); /* frees what only that frees */
 	archive_write_free(archive);
+}
+
+int tar_end(struct tar *tar)
+{
+	int error = result_of(tar, tar->text,
+			      archive_write_close(tar->text) == ARCHIVE_OK);
+
+	archive_write_free(tar->text);
+	tar->text = NULL;
+	return error;
 }
 
 void tar_close(struct tar *tar)
 {
 	if (!tar)
 		return;
+	tar->silent = true;
 	free_writer(tar->text);
 	free_writer(tar->binary);
 	archive_entry_free(tar->entry);
