@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/deleted.h"
 #include "lib/image/key_search.h"
 
 #define KEYS_NAMED_MAX 5u /* of those that are not there */
@@ -81,22 +82,6 @@ static int by_place(const void *a, const void *b)
 
 /* ---- lists ---------------------------------------------------------------------- */
 
-/* Two ascending lists that have nothing in common, into a new one. */
-static uint64_t *merge(const uint64_t *a, uint64_t a_count, const uint64_t *b,
-		       uint64_t b_count)
-{
-	uint64_t *out = calloc(a_count + b_count + 1, sizeof(*out));
-	uint64_t i = 0, j = 0;
-
-	while (out && i + j < a_count + b_count) {
-		if (j == b_count || (i < a_count && a[i] < b[j]))
-			out[i + j] = a[i], i++;
-		else
-			out[i + j] = b[j], j++;
-	}
-	return out;
-}
-
 /* What a segment loses: the places from `first` on, so many. */
 static int delete_from(struct creation *c, uint32_t index, size_t first,
 		       size_t lost)
@@ -106,8 +91,8 @@ static int delete_from(struct creation *c, uint32_t index, size_t first,
 
 	for (size_t i = 0; i < lost; i++)
 		c->numbers[i] = c->places[first + i].number;
-	merged = merge(segment->deleted, segment->deleted_count, c->numbers,
-		       lost);
+	merged = stele_deleted_merge(segment->deleted, segment->deleted_count,
+				     c->numbers, lost);
 	if (!merged)
 		return -ENOMEM;
 	free(segment->deleted);

@@ -12,32 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOTS_GUESS 64
-
 int stele_rbd_shot_find(rbd_image_t image, const char *name, uint64_t *id,
 			bool *is_protected)
 {
-	int room = SHOTS_GUESS, count, rc = -ENOENT, flag;
-	rbd_snap_info_t *shots = NULL;
+	int count, flag, rc = -ENOENT;
+	rbd_snap_info_t *shots;
 
-	do {
-		free(shots);
-		shots = calloc((size_t)room, sizeof(*shots));
-		if (!shots)
-			return -ENOMEM;
-		count = rbd_snap_list(image, shots, &room);
-	} while (count == -ERANGE);
+	count = stele_rbd_snaps(image, &shots);
 	if (count < 0)
-		rc = count;
-	for (int i = 0; i < count && rc == -ENOENT; i++) {
+		return count;
+	for (int i = 0; i < count; i++) {
 		if (name ? strcmp(shots[i].name, name) : shots[i].id != *id)
 			continue;
 		*id = shots[i].id;
 		rc = rbd_snap_is_protected(image, shots[i].name, &flag);
 		*is_protected = !rc && flag;
+		break;
 	}
-	if (count >= 0)
-		rbd_snap_list_end(shots);
+	rbd_snap_list_end(shots);
 	free(shots);
 	return rc;
 }

@@ -106,3 +106,19 @@ uint64_t stele_deleted_below(const uint64_t *numbers, uint64_t count,
 	}
 	return low;
 }
+
+uint64_t *stele_deleted_merge(const uint64_t *a, uint64_t a_count,
+			      const uint64_t *b, uint64_t b_count)
+{
+	uint64_t *out = calloc(a_count + b_count + 1, sizeof(*out));
+	uint64_t i = 0, j = 0;
+
+	while (out && i + j < a_count + b_count) {
+		bool first = j == b_count || (i < a_count && a[i] < b[j]);
+
+		out[i + j] = first ? a[i] : b[j];
+		i += first;
+		j += !first;
+	}
+	return out;
+}

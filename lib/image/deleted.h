@@ -21,4 +21,8 @@ int stele_deleted_load(struct stele_image *image,
 uint64_t stele_deleted_below(const uint64_t *numbers, uint64_t count,
 			     uint64_t number);
 
+/* Of two ascending lists without a common number: both, malloced; NULL: no memory. */
+uint64_t *stele_deleted_merge(const uint64_t *a, uint64_t a_count,
+			      const uint64_t *b, uint64_t b_count);
+
 #endif

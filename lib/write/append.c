@@ -278,23 +278,6 @@ static int add_list(struct making *making, uint64_t *list, uint64_t count)
 					&making->edit.refs[at], list, count);
 }
 
-/* Of two sorted lists without a common number. */
-static uint64_t *merge_lists(const uint64_t *a, uint64_t a_count,
-			     const uint64_t *b, uint64_t b_count)
-{
-	uint64_t *out = malloc((a_count + b_count) * sizeof(*out));
-	uint64_t i = 0, j = 0;
-
-	while (out && i + j < a_count + b_count) {
-		bool first = j == b_count || (i < a_count && a[i] < b[j]);
-
-		out[i + j] = first ? a[i] : b[j];
-		i += first;
-		j += !first;
-	}
-	return out;
-}
-
 static int add_old_segment(struct making *making, uint32_t index,
 			   const struct stele_edit_ref *ref)
 {
@@ -307,8 +290,8 @@ static int add_old_segment(struct making *making, uint32_t index,
 	add_ref(making, segment, ref);
 	if (!drops->count)
 		return 0;
-	list = merge_lists(segment->deleted, segment->deleted_count,
-			   drops->numbers.data, drops->count);
+	list = stele_deleted_merge(segment->deleted, segment->deleted_count,
+				   drops->numbers.data, drops->count);
 	if (!list)
 		return -ENOMEM;
 	return add_list(making, list, segment->deleted_count + drops->count);
