@@ -18,7 +18,7 @@ static void explain(int error, const char *target, const struct cmd_log *log)
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped; the image is as it was",
 			    strsignal(stop_requested()));
-	else
+	else if (!log->said || error != -EEXIST) /* a name that is taken */
 		cmd_log_error(log, error, "cannot append to '%s'", target);
 }
 

@@ -13,8 +13,9 @@ static const struct cmd commands[] = {
 	{"build", cmd_build, "lay a directory out as an image",
 	 "build [options] SOURCE TARGET[@SNAPSHOT]\n"
 	 "\n"
-	 "Lay the files below SOURCE out on TARGET, a block device or a regular\n"
-	 "file, and publish them as its first snapshot (v1, unless given).\n"
+	 "Lay the files below SOURCE out on TARGET, a block device, a regular\n"
+	 "file or an RBD image, and publish them as its first snapshot (v1, unless\n"
+	 "given).\n"
 	 "\n"
 	 "      --backend=NAME      how to reach the target: uring, threads\n"
 	 "      --boundary=SIZE     no sample crosses a multiple of it; none\n"

@@ -205,4 +205,9 @@ is "0 $((8 << 20))" "$status $(stat -c %s "$tmp/src/inside")" "--size" || diag "
 is 1 "$(field "$out" .skipped.target.count)" "the target itself is left out"
 ok "and the image is sound" stele verify -q "$tmp/src/inside"
 
+must stele build -q "$tmp/src" "$tmp/taken@v1"
+run stele append "$tmp/src" "$tmp/taken@v1"
+is 1 "$status" "a name that is taken is refused"
+is "stele: there is a snapshot 'v1' already" "$err" "and nothing else is said"
+
 done_testing
