@@ -130,15 +130,15 @@ static int check_present(struct stele_copier *c,
 
 	if (ret < 0)
 		return ret;
-	if (!same_descriptor(segment, &there))
-		ret = -ENOTUNIQ;
-	stele_segment_release(&there);
-	if (ret < 0)
+	if (!same_descriptor(segment, &there)) {
 		stele_log_error(&c->edit->image->log,
 				"segment %" PRIx64 " of the source and the "
 				"segment of that id on the target differ: both "
 				"were written to copies of one image",
 				segment->descriptor.id);
+		ret = -ENOTUNIQ;
+	}
+	stele_segment_release(&there);
 	return ret;
 }
 
