@@ -279,6 +279,10 @@ static void take(struct extract *job, const struct stele_sample *sample)
 		keep(job, sample);
 	if (!error)
 		return;
+	/* Nothing of the snapshot can be relied on any more. */
+	job->stale = error == -ESTALE;
+	if (job->stale)
+		return;
 	name = key_name(job->ds, sample->id);
 	cmd_error(error, "cannot read %s", name ? name : "a sample");
 	free(name);
@@ -306,7 +310,7 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 	uint64_t next = 0;
 	int got;
 
-	while (!stop_requested() &&
+	while (!stop_requested() && !job->stale &&
 	       (next < job->count || stele_reader_outstanding(reader))) {
 		got = submit(job, reader, next);
 		if (got < 0)
@@ -316,7 +320,7 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 		if (got < 0)
 			return got;
 		for (int i = 0; i < got; i++) {
-			if (!stop_requested())
+			if (!stop_requested() && !job->stale)
 				take(job, &samples[i]);
 			stele_reader_release(reader, &samples[i]);
 		}
@@ -324,7 +328,7 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 		progress.bytes_done = job->bytes;
 		progress_update(&progress);
 	}
-	return 0;
+	return job->stale ? -ESTALE : 0;
 }
 
 int extract_run(struct extract *job, char **keys)

@@ -16,6 +16,7 @@ struct extract {
 	uint64_t count; /* of what is wanted */
 	uint64_t done, bytes, refused, failed;
 	bool damaged;
+	bool stale; /* the snapshot is not there any more */
 };
 
 /*

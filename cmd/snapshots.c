@@ -15,6 +15,7 @@
 int snapshots_load(struct snapshots *snapshots, const struct stele_image *image)
 {
 	struct stele_image_info info;
+	int error = 0;
 
 	*snapshots = (struct snapshots){.image = image};
 	stele_image_info(image, &info);
@@ -22,11 +23,13 @@ int snapshots_load(struct snapshots *snapshots, const struct stele_image *image)
 				  sizeof(*snapshots->infos));
 	if (!snapshots->infos)
 		return -ENOMEM;
-	while (snapshots->count < info.snapshot_count &&
-	       stele_image_snapshot(image, snapshots->count,
-				    &snapshots->infos[snapshots->count]) == 0)
-		snapshots->count++;
-	return 0;
+	while (!error && snapshots->count < info.snapshot_count) {
+		error = stele_image_snapshot(
+			image, snapshots->count,
+			&snapshots->infos[snapshots->count]);
+		snapshots->count += !error;
+	}
+	return error;
 }
 
 void snapshots_release(struct snapshots *snapshots)

@@ -492,7 +492,7 @@ STELE_API void stele_image_info(const struct stele_image *image,
 				struct stele_image_info *info);
 /**
  * Oldest first. Reads the descriptors for payload_size, which is 0 when one of
- * them is damaged (the log says so). Return: 0; -ERANGE.
+ * them is damaged (the log says so). Return: 0; -ERANGE; errno of the device.
  */
 STELE_API int stele_image_snapshot(const struct stele_image *image,
 				   uint32_t index,
