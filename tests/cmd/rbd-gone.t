@@ -21,10 +21,11 @@ done
 reader() { # SNAPSHOT: starts one, and waits until it reads
 	"$BUILD/tests/cmd/follow" "$rbd@$1" "$tmp/a" >"$tmp/reader" &
 	job=$!
-	for ((i = 0; i < 200; i++)); do
-		[ ! -s "$tmp/reader" ] || break
+	for ((i = 0; i < 1200; i++)); do
+		[ ! -s "$tmp/reader" ] || return
 		sleep 0.05
 	done
+	bail "the reader does not begin"
 }
 
 # overwrite SNAPSHOT: give back what only the deleted one used, and write there
