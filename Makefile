@@ -62,7 +62,7 @@ RBD := $(shell $(CC) -include rbd/librbd.h -x c -shared /dev/null -lrbd \
 	-lrados -o /dev/null 2>/dev/null && echo 1)
 endif
 RBD_LIBS := $(if $(filter 1,$(RBD)),-lrbd -lrados)
-LIB_LIBS := $(call pc,--libs $(LIB_PC)) $(RBD_LIBS) -pthread
+LIB_LIBS := $(call pc,--libs $(LIB_PC)) $(RBD_LIBS) -pthread -lm
 
 WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \
 	-Wvla -Wimplicit-fallthrough -Wshadow $(if $(WERROR),-Werror)
@@ -86,6 +86,7 @@ UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
 FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
 	$(sort $(wildcard tests/fuzz/*.c))))
 AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)))
+HEADERS := $(sort $(wildcard lib/stele*.h))
 PAGES := $(sort $(wildcard man/*.[1-8]))
 
 STELE := $(if $(wildcard cmd/stele.c),$(O)/stele)
@@ -239,7 +240,7 @@ SO_DIR = $(DESTDIR)$(LIBDIR)
 install: all ## PREFIX, DESTDIR and the like are honoured
 	install -d $(SO_DIR)/pkgconfig $(DESTDIR)$(INCDIR) $(DESTDIR)$(BINDIR)
 	$(if $(STELE),install -m 755 $(STELE) $(DESTDIR)$(BINDIR)/)
-	install -m 644 lib/stele.h $(DESTDIR)$(INCDIR)/
+	install -m 644 $(HEADERS) $(DESTDIR)$(INCDIR)/
 	install -m 644 $(O)/libstele.a $(SO_DIR)/
 	install -m 755 $(O)/libstele.so.$(MAJOR) $(SO_DIR)/libstele.so.$(VERSION)
 	ln -sf libstele.so.$(VERSION) $(SO_DIR)/libstele.so.$(MAJOR)
@@ -248,7 +249,7 @@ install: all ## PREFIX, DESTDIR and the like are honoured
 	$(foreach p,$(PAGES),install -D -m 644 -t $(call man_dir,$(p)) $(p) &&) :
 
 uninstall: ## removes what install made
-	rm -f $(DESTDIR)$(BINDIR)/stele $(DESTDIR)$(INCDIR)/stele.h \
+	rm -f $(DESTDIR)$(BINDIR)/stele $(HEADERS:lib/%=$(DESTDIR)$(INCDIR)/%) \
 		$(SO_DIR)/libstele.a $(SO_DIR)/libstele.so* \
 		$(SO_DIR)/pkgconfig/stele.pc \
 		$(foreach p,$(PAGES),$(call man_dir,$(p))/$(notdir $(p)))

@@ -134,7 +134,11 @@ struct stele_open_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
-	const char *backend; /* NULL: $STELE_BACKEND, then the best; "uring", "threads" */
+	/*
+	 * NULL: $STELE_BACKEND, then the best; "uring", "threads". These only by name, or
+	 * where a profile found them better: "iopoll", "hybrid", "sqpoll", "passthrough".
+	 */
+	const char *backend;
 	uint32_t verify;     /* enum stele_verify, for one-shot reads and as the readers' default */
 	uint32_t reserved;
 };
@@ -332,10 +336,32 @@ struct stele_reader_opts {
 	size_t size;
 	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB, or what the
 				largest sample needs, within a limit */
-	uint32_t depth;	     /* device reads in flight, up to 4096; 0: 64, or
-				what the device's queue holds if less */
+	uint32_t depth;	     /* device reads in flight, up to 4096, kept as it is;
+				0: found while reading, from the device's profile */
 	uint32_t verify;     /* 1 + enum stele_verify; 0: as the dataset */
+	uint32_t check_threads; /* that compute checksums and digests, up to 64; 0:
+				   the caller, and for digests one per core */
+	uint32_t reserved;
 };
+
+/** Latencies in nanoseconds, to 3 significant digits; any thread, but one at a time. */
+struct stele_histogram;
+
+/** NULL: no memory. */
+STELE_API struct stele_histogram *stele_histogram_new(void);
+STELE_API void stele_histogram_free(struct stele_histogram *histogram);
+/** Values from 1 to 2^40 (18 minutes) are told apart; what is larger counts as that. */
+STELE_API void stele_histogram_record(struct stele_histogram *histogram,
+				      uint64_t ns);
+/** Add all that @from holds. */
+STELE_API void stele_histogram_add(struct stele_histogram *histogram,
+				   const struct stele_histogram *from);
+STELE_API uint64_t stele_histogram_count(const struct stele_histogram *histogram);
+/** The smallest value that a share of @quantile (0 ... 1) does not exceed; 0: empty. */
+STELE_API uint64_t
+stele_histogram_quantile(const struct stele_histogram *histogram,
+			 double quantile);
+STELE_API double stele_histogram_mean(const struct stele_histogram *histogram);
 
 struct stele_reader_stats {
 	uint64_t samples;      /* collected */
@@ -344,6 +370,39 @@ struct stele_reader_stats {
 	uint64_t device_reads; /* requests issued */
 	uint64_t device_bytes;
 	uint64_t reread;       /* read again after a bad checksum */
+	uint64_t retries;      /* pieces tried again: short, EAGAIN, EINTR */
+	uint64_t enters;       /* calls of the kernel that submitted or waited */
+	uint64_t registered;   /* requests into memory that the ring knows */
+	uint64_t p50_ns, p90_ns, p99_ns, p999_ns, max_ns; /* submit to collect */
+	uint64_t device_p50_ns, device_p99_ns; /* one device read */
+	double mean_ns;
+	uint32_t depth;	       /* device reads in flight now */
+	uint32_t window;       /* that may be, for sizes as of late */
+	uint32_t depth_peak;
+	uint32_t workers;      /* kernel threads that block for this process's
+				  rings now (iou-wrk): should be 0 */
+	uint32_t huge_pages;   /* of the arena: 2 explicit, 1 transparent if the
+				  kernel likes, 0 none */
+	char tier[64];	       /* "uring defer-taskrun fixed-file fixed-buffers" */
+};
+
+enum stele_depth_phase {
+	STELE_DEPTH_STARTUP = 1, /* doubling */
+	STELE_DEPTH_DRAIN,
+	STELE_DEPTH_CRUISE,
+	STELE_DEPTH_PROBE_UP,
+	STELE_DEPTH_PROBE_DOWN,
+	STELE_DEPTH_PINNED,
+};
+
+/** One round of the controller of depth. */
+struct stele_depth_round {
+	uint64_t time_ns;  /* its end, since the reader was opened */
+	double window;	   /* requests of the mean size */
+	double bytes_per_second, reads_per_second;
+	double slowdown;   /* median latency, as a multiple of one alone */
+	uint32_t phase;	   /* enum stele_depth_phase */
+	uint32_t starved;  /* 1: the caller asked for less than the window */
 };
 
 /** Return: 0; -ENOMEM; -EINVAL; -E2BIG; errno of the queue. */
@@ -356,9 +415,8 @@ STELE_API int stele_reader_open(struct stele_dataset *ds,
  * @ids: any order, repeats allowed; @tags may be NULL (tag = 0)
  *
  * Takes as many as there is room for and returns that count (0: collect and
- * release first). An id out of range is taken, and collected with -ERANGE; a
- * sample larger than the whole arena with -ENOBUFS (read it one-shot, or into
- * your own memory).
+ * release first). An id out of range is taken, and collected with -ERANGE. A
+ * sample larger than the whole arena gets memory of its own, one at a time.
  * Return: count; -EOWNERDEAD.
  */
 STELE_API int stele_reader_submit(struct stele_reader *reader,
@@ -406,6 +464,39 @@ stele_reader_outstanding(const struct stele_reader *reader);
 STELE_API int stele_reader_fd(struct stele_reader *reader);
 STELE_API void stele_reader_stats(const struct stele_reader *reader,
 				  struct stele_reader_stats *stats);
+/** The last rounds, oldest first. Return: how many, at most @max and 256. */
+STELE_API unsigned int
+stele_reader_history(const struct stele_reader *reader,
+		     struct stele_depth_round *rounds, unsigned int max);
+enum stele_latency {
+	STELE_LATENCY_SAMPLE = 0, /* accepted by submit, to handed out by collect */
+	STELE_LATENCY_DEVICE,	  /* one device read */
+};
+/** Lives as long as the reader, and is written by it. NULL: unknown @which. */
+STELE_API const struct stele_histogram *
+stele_reader_latency(const struct stele_reader *reader,
+		     enum stele_latency which);
+/**
+ * stele_reader_register() - tell the ring of memory that samples are read into
+ * @memory: aligned to 4096; stays mapped until the reader is closed
+ *
+ * Saves pinning its pages for each read, for those of stele_reader_submit_into() that
+ * lie in it. Up to 64 such regions.
+ * Return: 0; -EOPNOTSUPP (this backend registers none); -EINVAL; -ENOSPC; -ENOMEM (the
+ * limit of locked memory); -EOWNERDEAD.
+ */
+STELE_API int stele_reader_register(struct stele_reader *reader, void *memory,
+				    uint64_t memory_size);
+/**
+ * stele_stats_prometheus() - stats in the text format of Prometheus
+ * @labels: 'rank="3",target="/dev/x"' or NULL
+ *
+ * As snprintf(3): the length that all of it has, terminated if @size allows. For a file
+ * that a collector picks up: write beside and rename.
+ */
+STELE_API int stele_stats_prometheus(const struct stele_reader_stats *stats,
+				     const char *labels, char *text,
+				     size_t size);
 /**
  * Waits for what is in flight. NULL is fine. Samples not released become
  * invalid.
@@ -981,5 +1072,8 @@ STELE_API int stele_maps(void (*fn)(void *user,
 #ifdef __cplusplus
 }
 #endif
+
+#include "stele_loader.h"
+#include "stele_tune.h"
 
 #endif

@@ -166,6 +166,17 @@ struct stele_queue_ops {
 	int (*event_fd)(struct stele_queue *queue);
 	/* Nothing is in flight, except in a forked child: there, only free. */
 	void (*close)(struct stele_queue *queue, bool forked);
+	/* Optional: see stele_queue_register(). */
+	int (*attach)(struct stele_queue *queue, void *memory, size_t size);
+	/* Optional: what is in use of what can be, in words; NULL: the name. */
+	void (*describe)(const struct stele_queue *queue, char *text,
+			 size_t size);
+};
+
+struct stele_queue_stats {
+	uint64_t retries;    /* pieces that were started again */
+	uint64_t enters;     /* calls of the kernel, where the backend knows */
+	uint64_t registered; /* transfers of memory that the kernel has pinned */
 };
 
 /* Embedded at the head of each backend's own struct. */
@@ -192,6 +203,7 @@ struct stele_queue {
 	unsigned int depth;
 	unsigned int in_flight;	 /* submitted and not yet reaped */
 	unsigned int fork_count; /* of the process when it was opened */
+	struct stele_queue_stats stats; /* backends count enters and registered */
 };
 
 enum stele_device_flags {
@@ -342,6 +354,22 @@ int stele_queue_submit(struct stele_queue *queue,
  */
 int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		     unsigned int max, unsigned int min);
+
+/*
+ * Further memory, beside the arena, that transfers will use; page-aligned, until
+ * the queue is closed. Nothing need be idle.
+ * Return: 0; -EOPNOTSUPP (the backend registers none); -EINVAL; -ENOSPC (too many);
+ * -ENOMEM; -EOWNERDEAD.
+ */
+int stele_queue_register(struct stele_queue *queue, void *memory, size_t size);
+#define STELE_QUEUE_REGIONS_MAX 64u
+
+/* "uring defer-taskrun fixed-file fixed-buffers": what is in use. */
+void stele_queue_describe(const struct stele_queue *queue, char *text,
+			  size_t size);
+
+/* Kernel threads that block on behalf of this process's rings now (iou-wrk). */
+unsigned int stele_device_workers(void);
 
 /* Polls readable when reap would return something; -EOPNOTSUPP where not. */
 int stele_queue_fd(struct stele_queue *queue);

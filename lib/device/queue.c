@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "lib/device/backend.h"
 
@@ -54,6 +55,7 @@ int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
 	queue->depth = depth;
 	queue->in_flight = 0;
 	queue->fork_count = stele_fork_count();
+	queue->stats = (struct stele_queue_stats){0};
 	*out = queue;
 	return 0;
 }
@@ -88,6 +90,7 @@ static bool settle(struct stele_queue *queue, struct stele_request *request,
 
 	if (stele_request_advance(queue->dev, request, res))
 		return true;
+	queue->stats.retries++;
 	rc = queue->ops->start(queue, request);
 	if (!rc)
 		return false; /* and the backend's again */
@@ -143,6 +146,23 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 	if (n < 0 && !count)
 		return -EIO;
 	return (int)count;
+}
+
+int stele_queue_register(struct stele_queue *queue, void *memory, size_t size)
+{
+	if (is_forked(queue))
+		return -EOWNERDEAD;
+	return queue->ops->attach ? queue->ops->attach(queue, memory, size)
+				  : -EOPNOTSUPP;
+}
+
+void stele_queue_describe(const struct stele_queue *queue, char *text,
+			  size_t size)
+{
+	if (queue->ops->describe)
+		queue->ops->describe(queue, text, size);
+	else
+		snprintf(text, size, "%s", stele_device_backend(queue->dev));
 }
 
 int stele_queue_fd(struct stele_queue *queue)

@@ -9,12 +9,16 @@
 
 #include "lib/device/target.h"
 #include "lib/image/snapshot.h"
+#include "lib/read/model.h"
 
 struct stele_dataset {
 	struct stele_image image;
 	struct stele_snapshot snapshot;
 	enum stele_verify verify;
 	uint64_t slot_size_max; /* over all runs */
+	struct stele_profile profile; /* of its device, if one is known */
+	struct stele_model model;     /* the same, as arithmetic wants it */
+	bool has_profile;
 };
 
 /*

@@ -8,13 +8,17 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "lib/read/fetch.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
 
 struct stele_fetch_part {
 	struct stele_request request;
 	struct stele_ticket *ticket;
 	struct stele_fetch_part *next; /* idle ones */
+	uint64_t issued; /* ns */
 };
 
 void stele_ticket_push(struct stele_ticket_list *list,
@@ -43,15 +47,26 @@ static void part_idle(struct stele_fetch *f, struct stele_fetch_part *part)
 	f->idle_parts = part;
 }
 
-int stele_fetch_init(struct stele_fetch *f, struct stele_device *dev,
-		     unsigned int depth, void *arena, size_t arena_size)
+uint64_t stele_fetch_clock(void)
 {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+int stele_fetch_init(struct stele_fetch *f, struct stele_device *dev,
+		     const struct stele_depth_config *config, void *arena,
+		     size_t arena_size)
+{
+	unsigned int depth = config->depth_max;
 	int err = -ENOMEM;
 
 	*f = (struct stele_fetch){
 		.transfer_max = dev->limits.transfer_max,
-		.depth = depth,
+		.parts_count = depth,
 	};
+	stele_depth_init(&f->depth, config);
 	f->parts = calloc(depth, sizeof(*f->parts));
 	f->done = calloc(depth, sizeof(struct stele_request *));
 	if (f->parts && f->done)
@@ -91,11 +106,12 @@ static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 	uint64_t size = ticket->slot.read_size - ticket->issued;
 	int err;
 
-	if (!part)
-		return -EAGAIN;
 	if (size > f->transfer_max)
 		size = f->transfer_max;
+	if (!part || !stele_depth_admits(&f->depth, (uint32_t)size))
+		return -EAGAIN;
 	part->ticket = ticket;
+	part->issued = f->now;
 	part->request = (struct stele_request){
 		.op = STELE_OP_READ,
 		.data = ticket->memory + ticket->issued,
@@ -107,6 +123,7 @@ static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 	if (err)
 		return err;
 	f->idle_parts = part->next;
+	stele_depth_issued(&f->depth, (uint32_t)size, f->now);
 	f->in_flight++;
 	f->requests++;
 	f->bytes += size;
@@ -139,6 +156,10 @@ static void part_done(struct stele_fetch *f, struct stele_fetch_part *part)
 {
 	struct stele_ticket *ticket = part->ticket;
 
+	stele_depth_completed(&f->depth, part->request.size, part->issued,
+			      f->now, part->request.status, !f->waiting.head);
+	if (f->latency)
+		stele_histogram_record(f->latency, f->now - part->issued);
 	if (part->request.status && !ticket->status)
 		ticket->status = part->request.status;
 	f->in_flight--;
@@ -151,14 +172,17 @@ int stele_fetch_pump(struct stele_fetch *f, unsigned int wait)
 {
 	int count;
 
+	f->now = stele_fetch_clock();
 	issue_waiting(f);
 	/* With others waiting the device must not run dry. */
-	if (f->waiting.head && wait > f->depth / 4 + 1)
-		wait = f->depth / 4 + 1;
+	if (f->waiting.head && wait > f->in_flight / 4 + 1)
+		wait = f->in_flight / 4 + 1;
 	while (f->in_flight) {
-		count = stele_queue_reap(f->queue, f->done, f->depth, wait);
+		count = stele_queue_reap(f->queue, f->done, f->parts_count,
+					 wait);
 		if (count < 0)
 			return count;
+		f->now = stele_fetch_clock();
 		for (int i = 0; i < count; i++)
 			part_done(f, f->done[i]->user);
 		if (!count || !f->waiting.head)

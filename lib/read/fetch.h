@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fetch.h - bring slots into memory, up to `depth` requests at a time
+ * fetch.h - bring slots into memory, as many requests at a time as depth.h admits
  *
  * A *ticket* is one slot on its way: the blocks that it touches are read into
  * its memory, in parts of at most transfer_max, all in flight together. It
@@ -15,6 +15,7 @@
 #define STELE_READ_FETCH_H
 
 #include "lib/device/device.h"
+#include "lib/read/depth.h"
 #include "lib/read/sample.h"
 
 struct stele_ticket {
@@ -42,8 +43,11 @@ struct stele_fetch_part;
 struct stele_fetch {
 	struct stele_queue *queue;
 	uint32_t transfer_max;
-	unsigned int depth;
-	unsigned int in_flight; /* requests */
+	unsigned int parts_count; /* most requests that can be in flight */
+	unsigned int in_flight;	  /* requests */
+	struct stele_depth depth;
+	struct stele_histogram *latency; /* of requests; NULL: not kept */
+	uint64_t now; /* ns, of the last pump */
 	struct stele_fetch_part *parts, *idle_parts;
 	struct stele_request **done; /* scratch of pump */
 	struct stele_ticket_list waiting, arrived;
@@ -52,7 +56,10 @@ struct stele_fetch {
 
 /* Return: 0; -ENOMEM; errors of stele_queue_open(). */
 int stele_fetch_init(struct stele_fetch *fetch, struct stele_device *dev,
-		     unsigned int depth, void *arena, size_t arena_size);
+		     const struct stele_depth_config *depth, void *arena,
+		     size_t arena_size);
+/* Monotonic nanoseconds: the clock of all that a reader measures. */
+uint64_t stele_fetch_clock(void);
 /* Waits for what is in flight. Idempotent. */
 void stele_fetch_release(struct stele_fetch *fetch);
 

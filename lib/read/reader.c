@@ -25,7 +25,7 @@
 
 #define ARENA_SIZE_DEFAULT (UINT64_C(64) << 20)
 #define ARENA_SIZE_MAX	   (UINT64_C(1) << 30) /* unless asked for */
-#define DEPTH_DEFAULT	   64u
+#define DEPTH_MAX_DEFAULT  1024u /* unless asked for */
 #define PAGE_SIZE_MIN	   4096u
 
 struct stele_reader {
@@ -77,34 +77,44 @@ static uint32_t page_size(const struct stele_limits *limits)
 	return limits->memory_align > size ? limits->memory_align : size;
 }
 
-static unsigned int queue_depth(const struct stele_limits *limits,
-				uint32_t wanted)
+static struct stele_depth_config depth_config(const struct stele_reader *r,
+					      uint32_t wanted)
 {
-	if (wanted)
-		return wanted;
-	return limits->depth_max && limits->depth_max < DEPTH_DEFAULT
-		       ? limits->depth_max
-		       : DEPTH_DEFAULT;
+	const struct stele_dataset *ds = r->ds;
+	uint32_t most = ds->image.dev->limits.depth_max;
+
+	if (!most || most > DEPTH_MAX_DEFAULT)
+		most = DEPTH_MAX_DEFAULT;
+	return (struct stele_depth_config){
+		.model = ds->has_profile ? &ds->model : NULL,
+		.pinned = wanted,
+		.depth_max = wanted ? wanted : most,
+		.bytes_max = r->arena.size / 2,
+		.now = stele_fetch_clock(),
+	};
 }
 
-static int allocate(struct stele_reader *r, uint64_t arena, unsigned int depth)
+static int allocate(struct stele_reader *r, uint64_t arena, uint32_t depth)
 {
 	struct stele_device *dev = r->ds->image.dev;
+	struct stele_depth_config config;
 	int err;
 
-	if (!depth || depth > STELE_QUEUE_DEPTH_MAX)
+	if (depth > STELE_QUEUE_DEPTH_MAX)
 		return -EINVAL;
-	r->ticket_count = 2 * depth;
+	config = depth_config(r, depth);
+	r->ticket_count = 2 * config.depth_max;
 	r->tickets = calloc(r->ticket_count, sizeof(*r->tickets));
 	if (!r->tickets)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < r->ticket_count; i++)
 		stele_ticket_push(&r->idle, &r->tickets[i]);
 	err = stele_arena_init(&r->arena, arena, page_size(&dev->limits));
+	config.bytes_max = r->arena.size / 2;
 	if (!err && r->verify == STELE_VERIFY_DIGEST)
 		err = stele_hash_new(&r->hash);
 	if (!err)
-		err = stele_fetch_init(&r->fetch, dev, depth, r->arena.memory,
+		err = stele_fetch_init(&r->fetch, dev, &config, r->arena.memory,
 				       r->arena.size);
 	return err;
 }
@@ -130,8 +140,7 @@ int stele_reader_open(struct stele_dataset *ds,
 		ds->image.dev, known.verify ? known.verify - 1 : ds->verify);
 	r->poll_fd = r->event_fd = -1;
 	r->fork_count = stele_fork_count();
-	err = allocate(r, arena_size(ds, known.arena_size),
-		       queue_depth(&ds->image.dev->limits, known.depth));
+	err = allocate(r, arena_size(ds, known.arena_size), known.depth);
 	if (err) {
 		stele_reader_close(r);
 		return err;
@@ -410,6 +419,36 @@ void stele_reader_stats(const struct stele_reader *r,
 	*stats = r->stats;
 	stats->device_reads = r->fetch.requests;
 	stats->device_bytes = r->fetch.bytes;
+	stats->depth = r->fetch.in_flight;
+	stats->window = stele_depth_window(&r->fetch.depth);
+	stats->workers = stele_device_workers();
+	if (!forked(r))
+		stele_queue_describe(r->fetch.queue, stats->tier,
+				     sizeof(stats->tier));
+}
+
+unsigned int stele_reader_history(const struct stele_reader *r,
+				  struct stele_depth_round *rounds,
+				  unsigned int max)
+{
+	return stele_depth_history(&r->fetch.depth, rounds, max);
+}
+
+const struct stele_histogram *
+stele_reader_latency(const struct stele_reader *r, enum stele_latency which)
+{
+	return which == STELE_LATENCY_DEVICE ? r->fetch.latency : NULL;
+}
+
+int stele_reader_register(struct stele_reader *r, void *memory,
+			  uint64_t memory_size)
+{
+	if (forked(r))
+		return -EOWNERDEAD;
+	if (!memory || !memory_size || memory_size > SIZE_MAX ||
+	    !is_aligned((uintptr_t)memory, page_size(&r->ds->image.dev->limits)))
+		return -EINVAL;
+	return stele_queue_register(r->fetch.queue, memory, memory_size);
 }
 
 /* ---- descriptor -------------------------------------------------------------- */

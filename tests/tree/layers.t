@@ -27,7 +27,7 @@ upward() {
 			while (<$in>) {
 				/^\s*#\s*include\s*"([^"]+)"/ or next;
 				my ($what, $to) = ($1, rank($1));
-				next if $what eq "lib/stele.h" && $file =~ /^lib/;
+				next if $what =~ m,^(lib/)?stele(_[a-z]+)?\.h$, && $file =~ /^lib/;
 				print "$file:$.: $what\n" unless
 					defined $to && defined $from && $to <= $from;
 			}

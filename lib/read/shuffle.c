@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shuffle.c - stele_shuffle_*: format/epoch.h for programs
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "format/epoch.h"
+#include "lib/options.h"
+#include "lib/stele.h"
+
+#define BLOCK_SIZE_DEFAULT  64u
+#define BLOCK_COUNT_DEFAULT 256u
+#define WINDOW_SIZE_MAX	    (UINT64_C(1) << 31) /* samples */
+
+_Static_assert((int)STELE_SHUFFLE_FULL == (int)STELE_EPOCH_FULL &&
+		       (int)STELE_SHUFFLE_WINDOWED == (int)STELE_EPOCH_WINDOWED &&
+		       (int)STELE_SHUFFLE_NONE == (int)STELE_EPOCH_SEQUENTIAL,
+	       "one list of kinds, for programs and for the format");
+
+struct stele_shuffle {
+	struct stele_epoch epoch;
+};
+
+int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
+		       struct stele_shuffle **out)
+{
+	struct stele_shuffle_opts known;
+	struct stele_epoch_shape shape;
+	struct stele_shuffle *shuffle;
+	int err = stele_options_get(opts, &known, sizeof(known));
+
+	if (err)
+		return err;
+	shape = (struct stele_epoch_shape){
+		.kind = known.kind,
+		.block_size = known.block_size ? known.block_size
+					       : BLOCK_SIZE_DEFAULT,
+		.block_count = known.block_count ? known.block_count
+						 : BLOCK_COUNT_DEFAULT,
+	};
+	if (known.kind > STELE_SHUFFLE_NONE || !count ||
+	    count > STELE_PERMUTATION_COUNT_MAX ||
+	    shape.block_size > WINDOW_SIZE_MAX / shape.block_count)
+		return -EINVAL;
+	shuffle = calloc(1, sizeof(*shuffle));
+	if (!shuffle)
+		return -ENOMEM;
+	stele_epoch_init(&shuffle->epoch, &shape, count, known.seed,
+			 known.epoch, 0);
+	*out = shuffle;
+	return 0;
+}
+
+uint64_t stele_shuffle_at(struct stele_shuffle *shuffle, uint64_t position)
+{
+	return position < shuffle->epoch.count
+		       ? stele_epoch_at(&shuffle->epoch, position)
+		       : UINT64_MAX;
+}
+
+uint64_t stele_shuffle_position(struct stele_shuffle *shuffle, uint64_t id)
+{
+	return id < shuffle->epoch.count
+		       ? stele_epoch_position(&shuffle->epoch, id)
+		       : UINT64_MAX;
+}
+
+void stele_shuffle_close(struct stele_shuffle *shuffle)
+{
+	free(shuffle);
+}

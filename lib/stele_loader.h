@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * stele_loader.h - batches of samples in a random order, for training; part of stele.h
+ *
+ * An *epoch* is every sample once (of a mixture: a number of draws). Its order is a
+ * function of seed and epoch alone: no list of ids is held, any position is reached at
+ * once, and neither the number of ranks nor the batch size changes it. A *step* takes
+ * world x batch_size positions; rank r has those that are r modulo world. So a job that
+ * stopped goes on at the same place with any other number of ranks.
+ *
+ * Threads. A loader belongs to one thread at a time. It has threads of its own: one that
+ * reads, and those of the transform callback. After fork(): -EOWNERDEAD.
+ */
+#ifndef STELE_LOADER_H
+#define STELE_LOADER_H
+
+#include "stele.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- orders ------------------------------------------------------------ */
+
+enum stele_shuffle_kind {
+	STELE_SHUFFLE_FULL = 0, /* one uniform permutation of all */
+	/*
+	 * Blocks of neighbours, gathered from all over and permuted within windows: for
+	 * devices that are slow at random. Batches are less well mixed.
+	 */
+	STELE_SHUFFLE_WINDOWED,
+	STELE_SHUFFLE_NONE, /* ids in ascending order: sorted by size */
+};
+
+struct stele_shuffle_opts {
+	size_t size;
+	uint64_t seed, epoch;
+	uint64_t block_size;  /* windowed: samples of a block; 0: 64 */
+	uint32_t block_count; /* windowed: blocks of a window; 0: 256 */
+	uint32_t kind;	      /* enum stele_shuffle_kind */
+};
+
+struct stele_shuffle;
+
+/**
+ * stele_shuffle_open() - the order of ids 0 ... count-1 in one epoch
+ *
+ * As stele-format(5) describes it: the same on any machine and in any version.
+ * Belongs to one thread. O(1) memory for a full shuffle.
+ * Return: 0; -EINVAL (kind; count 0 or over 2^62; window over 2^31 samples); -E2BIG; -ENOMEM.
+ */
+STELE_API int stele_shuffle_open(uint64_t count,
+				 const struct stele_shuffle_opts *opts,
+				 struct stele_shuffle **out);
+/** The id at a position; both below count, else UINT64_MAX. */
+STELE_API uint64_t stele_shuffle_at(struct stele_shuffle *shuffle,
+				    uint64_t position);
+/** Its inverse. */
+STELE_API uint64_t stele_shuffle_position(struct stele_shuffle *shuffle,
+					  uint64_t id);
+/** NULL is fine. */
+STELE_API void stele_shuffle_close(struct stele_shuffle *shuffle);
+
+/* ---- loader -------------------------------------------------------------- */
+
+struct stele_loader;
+
+/** Where samples come from; more than one source is a mixture. */
+struct stele_loader_source {
+	struct stele_dataset *ds; /* stays open as long as the loader */
+	/* A subset: these ids, without repeats, copied. NULL: those of the range. */
+	const uint64_t *ids;
+	uint64_t id_count;
+	uint64_t first, count; /* a range of ids; count 0: to the end */
+	double weight;	       /* of a mixture, relative; 0: its number of samples */
+};
+
+enum stele_loader_rest {
+	STELE_REST_PAD = 0, /* fill the last step with samples from the epoch's beginning */
+	STELE_REST_DROP,    /* leave out what does not fill a whole step */
+};
+
+/** A sample that cannot be read, or whose checksum is wrong. */
+enum stele_loader_policy {
+	STELE_ON_ERROR_RAISE = 0,  /* stele_loader_next() returns its error */
+	STELE_ON_ERROR_SKIP,	   /* the batch is shorter */
+	STELE_ON_ERROR_SUBSTITUTE, /* another sample of the same dataset in its place */
+};
+
+/**
+ * Called by the loader's threads, several at once, for each sample that was read intact. It may
+ * change the bytes of sample->data in place (they are the loader's), and set what
+ * sample->tag holds for the consumer. A negative return is the sample's error.
+ */
+typedef int (*stele_transform_fn)(void *user, struct stele_sample *sample);
+
+struct stele_loader_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	uint64_t seed;
+	uint64_t epoch;	      /* the first */
+	uint32_t batch_size;  /* samples of one rank in a step; 0: 1 */
+	uint32_t rank, world; /* world 0: one */
+	uint32_t rest;	      /* enum stele_loader_rest */
+	uint32_t on_error;    /* enum stele_loader_policy */
+	uint32_t shuffle;     /* enum stele_shuffle_kind */
+	uint32_t block_count; /* see stele_shuffle_opts */
+	uint64_t block_size;
+	uint64_t epoch_size;  /* draws of a mixture; 0: the sum of its samples */
+	uint64_t prefetch_size; /* bytes of samples held at once; 0: 256 MiB, but
+				   always the batch in hand and a sample */
+	uint32_t depth;	      /* as stele_reader_opts */
+	uint32_t verify;      /* 1 + enum stele_verify; 0: as the dataset */
+	/*
+	 * Samples of a batch in order of completion, and batches as they fill: which
+	 * sample is in which batch then depends on the device. Each still once an epoch.
+	 */
+	uint32_t as_completed; /* 0 or 1 */
+	uint32_t threads;      /* of transform; 0: one per core */
+	stele_transform_fn transform;
+	void *transform_user;
+};
+
+/** One batch; it and its samples are valid until it is released. */
+struct stele_batch {
+	struct stele_sample *samples;
+	uint32_t count;
+	uint32_t padded;   /* the last so many are repeats that fill the step */
+	uint32_t skipped;  /* SKIP and SUBSTITUTE: samples that failed */
+	uint32_t source_count;
+	const uint32_t *sources; /* of each sample: index of its source */
+	uint64_t epoch;
+	uint64_t index;	   /* of the step within what this loader does of the epoch */
+	void *buffer;	   /* for release */
+};
+
+/**
+ * stele_loader_open() - begin with an epoch
+ *
+ * Return: 0; -EINVAL (rank >= world, an empty subset, unknown flags, sizes whose product
+ * overflows); -ERANGE (an id of a subset); -ENOTUNIQ (an id twice); -E2BIG; -ENOMEM; errors of
+ * stele_reader_open().
+ */
+STELE_API int stele_loader_open(const struct stele_loader_source *sources,
+				uint32_t source_count,
+				const struct stele_loader_opts *opts,
+				struct stele_loader **out);
+/**
+ * stele_loader_next() - the next batch of this rank
+ *
+ * Waits. At the end of an epoch it returns 0 once; the call after that begins with the
+ * next epoch. All ranks get the same number of batches.
+ * Return: 1; 0 (end of the epoch); a sample's error (RAISE: the batch is lost, and the call
+ * after that goes on behind it); -EOWNERDEAD; -EIO.
+ */
+STELE_API int stele_loader_next(struct stele_loader *loader,
+				struct stele_batch *batch);
+/** Give it back; several may be held, within the prefetch size. Idempotent. */
+STELE_API void stele_loader_release(struct stele_loader *loader,
+				    struct stele_batch *batch);
+/** Batches that are left of this epoch, for this rank as for any other. */
+STELE_API uint64_t stele_loader_remaining(const struct stele_loader *loader);
+/** Readable when stele_loader_next() would not wait. Return: fd; errno. */
+STELE_API int stele_loader_fd(struct stele_loader *loader);
+
+#define STELE_LOADER_STATE_SIZE 32
+
+/**
+ * stele_loader_save() - where this loader is: behind the last batch that next returned
+ *
+ * Version and digest of what is loaded and how (snapshots, subsets, weights, shuffle), seed,
+ * epoch, position. The same on all ranks that have had as many batches.
+ */
+STELE_API void stele_loader_save(const struct stele_loader *loader,
+				 uint8_t state[STELE_LOADER_STATE_SIZE]);
+/**
+ * stele_loader_restore() - go on there, at any batch size and number of ranks
+ * Return: 0; -ESTALE (a state of other data or another order); -EINVAL (no state);
+ * -EOWNERDEAD. On an error the loader stays where it is.
+ */
+STELE_API int stele_loader_restore(struct stele_loader *loader,
+				   const uint8_t state[STELE_LOADER_STATE_SIZE]);
+
+struct stele_loader_stats {
+	struct stele_reader_stats reader; /* sums over the sources' readers */
+	uint64_t batches;
+	uint64_t skipped, substituted, padded; /* samples */
+	uint64_t wait_ns;   /* that next waited for the device or a transform */
+	uint64_t held_size; /* bytes of samples now in memory */
+};
+STELE_API void stele_loader_stats(const struct stele_loader *loader,
+				  struct stele_loader_stats *stats);
+/** Waits for what is in flight. NULL is fine. Batches become invalid. */
+STELE_API void stele_loader_close(struct stele_loader *loader);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
