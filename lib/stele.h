@@ -669,7 +669,7 @@ struct stele_build_opts {
 	uint32_t flags;		/* enum stele_build_flags */
 	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 % */
 	uint32_t order;		/* enum stele_build_order */
-	uint32_t jobs;		/* threads; 0: 4 per core, at most 32 */
+	uint32_t jobs;		/* threads; 0: 8 per core, at most 32 */
 	/*
 	 * No slot crosses a multiple of it: a power of two of at least 4096; 1:
 	 * none; 0: as the target wants it (an RBD image's object size, else none)
