@@ -56,12 +56,12 @@ CMD_PC := jansson libarchive
 pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC))
 CMD_LIBS := $(call pc,--libs $(CMD_PC))
-# librbd has no pkg-config file: it is there if it can be linked.
+# librbd has no pkg-config file, and is loaded when it is needed: its headers count.
 ifndef RBD
-RBD := $(shell $(CC) -include rbd/librbd.h -x c -shared /dev/null -lrbd \
-	-lrados -o /dev/null 2>/dev/null && echo 1)
+RBD := $(shell $(CC) -include rbd/librbd.h -x c -fsyntax-only /dev/null \
+	2>/dev/null && echo 1)
 endif
-RBD_LIBS := $(if $(filter 1,$(RBD)),-lrbd -lrados)
+RBD_LIBS := $(if $(filter 1,$(RBD)),-ldl)
 LIB_LIBS := $(call pc,--libs $(LIB_PC)) $(RBD_LIBS) -pthread -lm
 
 WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \

@@ -26,7 +26,8 @@ static int no_librbd(const char *path, const struct stele_log *log)
 	return -EOPNOTSUPP;
 }
 #define stele_device_open_rbd(path, shot, flags, log, out) no_librbd(path, log)
-#define stele_rbd_create(path, size, object_size, log)	   no_librbd(path, log)
+#define stele_rbd_create(path, size, object_size, log) \
+	((void)(size), (void)(object_size), no_librbd(path, log))
 #define stele_rbd_destroy(path, log)			   no_librbd(path, log)
 #endif
 

@@ -38,13 +38,16 @@ int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
 {
 	switch (op) {
 	case STELE_OP_READ:
-		return rbd_aio_read(image, offset, size, data, completion);
+		return stele_ceph.rbd_aio_read(image, offset, size, data,
+					       completion);
 	case STELE_OP_WRITE:
-		return rbd_aio_write(image, offset, size, data, completion);
+		return stele_ceph.rbd_aio_write(image, offset, size, data,
+						completion);
 	case STELE_OP_DISCARD:
-		return rbd_aio_discard(image, offset, size, completion);
+		return stele_ceph.rbd_aio_discard(image, offset, size,
+						  completion);
 	case STELE_OP_FLUSH:
-		return rbd_aio_flush(image, completion);
+		return stele_ceph.rbd_aio_flush(image, completion);
 	}
 	return -EINVAL;
 }
@@ -73,15 +76,16 @@ static ssize_t rbd_transfer(struct stele_device *dev, enum stele_op op,
 	size = (size_t)res;
 	rc = stele_rbd_image(rbd, &image);
 	if (!rc)
-		rc = rbd_aio_create_completion(NULL, NULL, &completion);
+		rc = stele_ceph.rbd_aio_create_completion(NULL, NULL,
+							  &completion);
 	if (rc)
 		return rc;
 	res = stele_rbd_start(image, op, data, offset, size, completion);
 	if (!res) {
-		rbd_aio_wait_for_complete(completion);
-		res = rbd_aio_get_return_value(completion);
+		stele_ceph.rbd_aio_wait_for_complete(completion);
+		res = stele_ceph.rbd_aio_get_return_value(completion);
 	}
-	rbd_aio_release(completion);
+	stele_ceph.rbd_aio_release(completion);
 	return stele_rbd_result(op, size, res);
 }
 
@@ -94,7 +98,7 @@ static int rbd_size(struct stele_device *dev, uint64_t *size)
 	int rc = stele_rbd_image(rbd, &image);
 
 	if (!rc)
-		rc = rbd_get_size(image, size);
+		rc = stele_ceph.rbd_get_size(image, size);
 	if (!rc)
 		atomic_store(&rbd->size, *size);
 	return rc;
@@ -107,7 +111,7 @@ static int rbd_resize_image(struct stele_device *dev, uint64_t size)
 	int rc = stele_rbd_image(rbd, &image);
 
 	if (!rc)
-		rc = rbd_resize(image, size);
+		rc = stele_ceph.rbd_resize(image, size);
 	if (!rc)
 		atomic_store(&rbd->size, size);
 	return rc;
@@ -124,7 +128,7 @@ static int check_fresh(struct stele_rbd *rbd, rbd_image_t image)
 	char id[sizeof(rbd->id.image)] = "";
 	uint64_t shot = rbd->id.shot;
 	bool is_protected;
-	int rc = rbd_get_id(image, id, sizeof(id));
+	int rc = stele_ceph.rbd_get_id(image, id, sizeof(id));
 
 	if (!rc && strcmp(id, rbd->id.image))
 		return -ESTALE;
@@ -146,11 +150,11 @@ static int rbd_check(struct stele_device *dev)
 
 	if (rc)
 		return rc;
-	rc = rbd_open_read_only(io, rbd->name.image, &image, NULL);
+	rc = stele_ceph.rbd_open_read_only(io, rbd->name.image, &image, NULL);
 	if (rc)
 		return rc == -ENOENT ? -ESTALE : rc;
 	rc = check_fresh(rbd, image);
-	rbd_close(image);
+	stele_ceph.rbd_close(image);
 	return rc;
 }
 
@@ -218,11 +222,11 @@ static int read_limits(struct stele_rbd *rbd)
 	int rc = stele_rbd_image(rbd, &image);
 
 	if (!rc)
-		rc = rbd_stat(image, &info, sizeof(info));
+		rc = stele_ceph.rbd_stat(image, &info, sizeof(info));
 	if (!rc)
-		rc = rbd_get_stripe_unit(image, &unit);
+		rc = stele_ceph.rbd_get_stripe_unit(image, &unit);
 	if (!rc)
-		rc = rbd_get_stripe_count(image, &count);
+		rc = stele_ceph.rbd_get_stripe_count(image, &count);
 	if (rc)
 		return stele_rbd_explain(rbd, "ask for the objects of", rc);
 	object = count > 1 ? unit : info.obj_size;
@@ -266,6 +270,8 @@ int stele_rbd_new(const char *path, const struct stele_log *log,
 	rc = stele_rbd_name_parse(path, log, &rbd->name);
 	if (!rc)
 		rc = stele_rbd_settings_get(&rbd->name, log, &rbd->settings);
+	if (!rc)
+		rc = stele_rbd_api_load(log);
 	if (!rc) {
 		rbd->path = plain_path(&rbd->name);
 		rc = rbd->path ? 0 : -ENOMEM;

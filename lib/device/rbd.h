@@ -14,11 +14,10 @@
 #define STELE_DEVICE_RBD_H
 
 #include <pthread.h>
-#include <rados/librados.h>
-#include <rbd/librbd.h>
 #include <stdatomic.h>
 
 #include "lib/device/backend.h"
+#include "lib/device/rbd_api.h"
 #include "lib/device/target_rbd.h"
 
 #define STELE_RBD_USER_DEFAULT "admin"
@@ -144,7 +143,10 @@ int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *shot);
 
 /* ---- rbd.c ----------------------------------------------------------------- */
 
-/* Name, settings and path. Close does what is left. 0; -EINVAL (logged); -ENOMEM. */
+/*
+ * The library is loaded; name, settings and path are set. Close does what is left.
+ * Return: 0; -EINVAL, -EOPNOTSUPP (logged); -ENOMEM.
+ */
 int stele_rbd_new(const char *path, const struct stele_log *log,
 		  struct stele_rbd **out);
 /* What of it lies within the image: bytes; or 0 (read, discard), -ENOSPC. */

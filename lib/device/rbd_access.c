@@ -25,7 +25,7 @@ static int get_setting(rados_t cluster, const char *name,
 		       char value[SETTING_SIZE])
 {
 	*value = '\0';
-	return rados_conf_get(cluster, name, value, SETTING_SIZE);
+	return stele_ceph.rados_conf_get(cluster, name, value, SETTING_SIZE);
 }
 
 /* All of a small file, terminated. */
@@ -111,13 +111,13 @@ static int find_monitors(rados_t cluster, struct stele_rbd_access *out)
 
 	if (rc)
 		*mode = '\0';
-	rc = rados_mon_command(cluster, command, 1, "", 0, &dump, &size, &words,
-			       &words_size);
+	rc = stele_ceph.rados_mon_command(cluster, command, 1, "", 0, &dump,
+					  &size, &words, &words_size);
 	if (!rc)
 		rc = stele_ceph_monitors(dump, size, !strncmp(mode, "secure", 6),
 					&out->monitors, &out->mode);
-	rados_buffer_free(dump);
-	rados_buffer_free(words);
+	stele_ceph.rados_buffer_free(dump);
+	stele_ceph.rados_buffer_free(words);
 	return rc;
 }
 
@@ -149,8 +149,9 @@ static int get_all(struct stele_rbd *rbd, struct stele_rbd_access *out)
 
 	if (rc)
 		return rc;
-	cluster = rados_ioctx_get_cluster(io);
-	rc = rados_cluster_fsid(cluster, out->fsid, sizeof(out->fsid));
+	cluster = stele_ceph.rados_ioctx_get_cluster(io);
+	rc = stele_ceph.rados_cluster_fsid(cluster, out->fsid,
+					   sizeof(out->fsid));
 	if (rc < 0)
 		return rc;
 	rc = copy_names(rbd, out);

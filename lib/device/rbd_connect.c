@@ -28,8 +28,8 @@ static int set_all(rados_t cluster, const struct setting *settings, size_t count
 	int rc = 0;
 
 	for (size_t i = 0; i < count && !rc; i++)
-		rc = rados_conf_set(cluster, settings[i].name,
-				    settings[i].value);
+		rc = stele_ceph.rados_conf_set(cluster, settings[i].name,
+					       settings[i].value);
 	return rc;
 }
 
@@ -135,19 +135,20 @@ static int read_configuration(const struct stele_rbd *rbd, rados_t cluster)
 {
 	const char *conf = rbd->settings.conf;
 	char monitors[4] = "";
-	int rc = rados_conf_read_file(cluster, conf);
+	int rc = stele_ceph.rados_conf_read_file(cluster, conf);
 
 	if (rc == -ENOENT && !conf)
 		rc = 0;
 	if (!rc)
-		rc = rados_conf_parse_env(cluster, NULL);
+		rc = stele_ceph.rados_conf_parse_env(cluster, NULL);
 	if (rc) {
 		stele_log_error(&rbd->base.log,
 				"cannot read the Ceph configuration '%s': %s",
 				conf_name(rbd), strerror(-rc));
 		return rc;
 	}
-	rc = rados_conf_get(cluster, "mon_host", monitors, sizeof(monitors));
+	rc = stele_ceph.rados_conf_get(cluster, "mon_host", monitors,
+				       sizeof(monitors));
 	if (rc == -ENAMETOOLONG || *monitors)
 		return 0;
 	stele_log_error(&rbd->base.log,
@@ -159,11 +160,13 @@ static int read_configuration(const struct stele_rbd *rbd, rados_t cluster)
 
 static int open_pool(const struct stele_rbd *rbd, struct stele_rbd_link *link)
 {
-	int rc = rados_ioctx_create(link->cluster, rbd->name.pool, &link->io);
+	int rc = stele_ceph.rados_ioctx_create(link->cluster, rbd->name.pool,
+					       &link->io);
 
 	if (!rc) {
 		if (rbd->name.ns)
-			rados_ioctx_set_namespace(link->io, rbd->name.ns);
+			stele_ceph.rados_ioctx_set_namespace(link->io,
+							     rbd->name.ns);
 		return 0;
 	}
 	link->io = NULL;
@@ -181,7 +184,7 @@ int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out)
 	int rc;
 
 	memset(out, 0, sizeof(*out));
-	rc = rados_create(&out->cluster, rbd->settings.user);
+	rc = stele_ceph.rados_create(&out->cluster, rbd->settings.user);
 	if (rc) {
 		out->cluster = NULL;
 		return stele_rbd_explain(rbd, "open", rc);
@@ -192,7 +195,7 @@ int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out)
 	else
 		rc = read_configuration(rbd, out->cluster);
 	if (!rc) {
-		rc = rados_connect(out->cluster);
+		rc = stele_ceph.rados_connect(out->cluster);
 		if (rc)
 			rc = explain_connect(rbd, rc);
 	}
@@ -206,10 +209,10 @@ int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out)
 void stele_rbd_disconnect(struct stele_rbd_link *link)
 {
 	if (link->image)
-		rbd_close(link->image);
+		stele_ceph.rbd_close(link->image);
 	if (link->io)
-		rados_ioctx_destroy(link->io);
+		stele_ceph.rados_ioctx_destroy(link->io);
 	if (link->cluster)
-		rados_shutdown(link->cluster);
+		stele_ceph.rados_shutdown(link->cluster);
 	memset(link, 0, sizeof(*link));
 }

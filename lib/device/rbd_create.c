@@ -28,18 +28,20 @@ static int create(const struct stele_rbd *rbd, rados_ioctx_t io, uint64_t size,
 	rbd_image_options_t opts;
 	int rc;
 
-	rbd_image_options_create(&opts);
-	rc = rbd_image_options_set_uint64(opts, RBD_IMAGE_OPTION_FORMAT, FORMAT);
+	stele_ceph.rbd_image_options_create(&opts);
+	rc = stele_ceph.rbd_image_options_set_uint64(opts,
+						     RBD_IMAGE_OPTION_FORMAT,
+						     FORMAT);
 	if (!rc)
-		rc = rbd_image_options_set_uint64(
+		rc = stele_ceph.rbd_image_options_set_uint64(
 			opts, RBD_IMAGE_OPTION_FEATURES, FEATURES);
 	if (!rc)
-		rc = rbd_image_options_set_uint64(
+		rc = stele_ceph.rbd_image_options_set_uint64(
 			opts, RBD_IMAGE_OPTION_ORDER,
 			(uint64_t)__builtin_ctz(object_size));
 	if (!rc)
-		rc = rbd_create4(io, rbd->name.image, size, opts);
-	rbd_image_options_destroy(opts);
+		rc = stele_ceph.rbd_create4(io, rbd->name.image, size, opts);
+	stele_ceph.rbd_image_options_destroy(opts);
 	return rc;
 }
 
@@ -47,10 +49,11 @@ static int create(const struct stele_rbd *rbd, rados_ioctx_t io, uint64_t size,
 static int is_there(const struct stele_rbd *rbd, rados_ioctx_t io)
 {
 	rbd_image_t image;
-	int rc = rbd_open_read_only(io, rbd->name.image, &image, NULL);
+	int rc = stele_ceph.rbd_open_read_only(io, rbd->name.image, &image,
+					       NULL);
 
 	if (!rc)
-		rbd_close(image);
+		stele_ceph.rbd_close(image);
 	return rc;
 }
 
@@ -103,7 +106,7 @@ int stele_rbd_destroy(const char *path, const struct stele_log *log)
 		return rc;
 	rc = stele_rbd_connect(rbd, &link);
 	if (!rc) {
-		rc = rbd_remove(link.io, rbd->name.image);
+		rc = stele_ceph.rbd_remove(link.io, rbd->name.image);
 		if (rc)
 			stele_rbd_explain(rbd, "remove", rc);
 	}
@@ -129,9 +132,9 @@ int stele_rbd_data(struct stele_device *dev, uint64_t *bytes)
 
 	*bytes = 0;
 	if (!rc)
-		rc = rbd_get_size(image, &size);
+		rc = stele_ceph.rbd_get_size(image, &size);
 	if (!rc && size)
-		rc = rbd_diff_iterate2(image, NULL, 0, size, 1, 1, count_data,
-				       bytes);
+		rc = stele_ceph.rbd_diff_iterate2(image, NULL, 0, size, 1, 1,
+						  count_data, bytes);
 	return rc ? stele_rbd_explain(rbd, "ask for the data of", rc) : 0;
 }

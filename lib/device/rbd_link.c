@@ -25,11 +25,12 @@ int stele_rbd_shot_find(rbd_image_t image, const char *name, uint64_t *id,
 		if (name ? strcmp(shots[i].name, name) : shots[i].id != *id)
 			continue;
 		*id = shots[i].id;
-		rc = rbd_snap_is_protected(image, shots[i].name, &flag);
+		rc = stele_ceph.rbd_snap_is_protected(image, shots[i].name,
+						      &flag);
 		*is_protected = !rc && flag;
 		break;
 	}
-	rbd_snap_list_end(shots);
+	stele_ceph.rbd_snap_list_end(shots);
 	free(shots);
 	return rc;
 }
@@ -51,13 +52,13 @@ static int explain_missing(const struct stele_rbd *rbd)
 static int check_ids(struct stele_rbd *rbd, const struct stele_rbd_link *link)
 {
 	struct stele_storage_id id = {.shot = rbd->id.shot};
-	int rc = rados_cluster_fsid(link->cluster, id.cluster,
-				    sizeof(id.cluster));
+	int rc = stele_ceph.rados_cluster_fsid(link->cluster, id.cluster,
+					       sizeof(id.cluster));
 
 	if (rc < 0)
 		return rc;
-	id.pool = rados_ioctx_get_id(link->io);
-	rc = rbd_get_id(link->image, id.image, sizeof(id.image));
+	id.pool = stele_ceph.rados_ioctx_get_id(link->io);
+	rc = stele_ceph.rbd_get_id(link->image, id.image, sizeof(id.image));
 	if (rc)
 		return rc;
 	if (*rbd->id.cluster &&
@@ -94,7 +95,7 @@ static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 				rbd->path, rbd->shot);
 	if (rc || (known && !is_protected))
 		return rc ? rc : -EPERM;
-	rc = rbd_snap_set_by_id(image, id);
+	rc = stele_ceph.rbd_snap_set_by_id(image, id);
 	if (rc == -ENOENT)
 		return -ESTALE;
 	if (rc)
@@ -111,10 +112,11 @@ int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 
 	if (rc)
 		return rc;
-	rc = rbd->base.writable ?
-		     rbd_open(out->io, rbd->name.image, &out->image, NULL) :
-		     rbd_open_read_only(out->io, rbd->name.image, &out->image,
-					NULL);
+	rc = rbd->base.writable
+		     ? stele_ceph.rbd_open(out->io, rbd->name.image,
+					   &out->image, NULL)
+		     : stele_ceph.rbd_open_read_only(out->io, rbd->name.image,
+						     &out->image, NULL);
 	if (rc) {
 		out->image = NULL;
 		rc = rc == -ENOENT ? explain_missing(rbd) :
@@ -125,7 +127,7 @@ int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 	if (!rc && rbd->shot)
 		rc = take_shot(rbd, out->image);
 	if (!rc)
-		rc = rbd_get_size(out->image, &size);
+		rc = stele_ceph.rbd_get_size(out->image, &size);
 	if (!rc)
 		atomic_store(&rbd->size, size);
 	else

@@ -135,7 +135,7 @@ static int write_metadata(rbd_image_t image, const struct writer *writer)
 		 "%s %s %" PRId64 " %s %s %" PRIu64 " %" PRIu64, writer->client,
 		 writer->host, writer->pid, writer->user, writer->boot,
 		 writer->space, writer->start);
-	return rbd_metadata_set(image, WRITER_KEY, text);
+	return stele_ceph.rbd_metadata_set(image, WRITER_KEY, text);
 }
 
 enum fate { UNKNOWN, ALIVE, GONE };
@@ -167,12 +167,12 @@ static int find_owner(rbd_image_t image, struct owner *out)
 	ssize_t count;
 
 	memset(out, 0, sizeof(*out));
-	count = rbd_list_lockers(image, &exclusive, out->tag, &tag, out->client,
-				 &client, out->cookie, &cookie, out->address,
-				 &address);
+	count = stele_ceph.rbd_list_lockers(image, &exclusive, out->tag, &tag,
+					    out->client, &client, out->cookie,
+					    &cookie, out->address, &address);
 	if (count <= 0)
 		return count == -ENOENT ? 0 : (int)count;
-	if (!rbd_metadata_get(image, WRITER_KEY, text, &size))
+	if (!stele_ceph.rbd_metadata_get(image, WRITER_KEY, text, &size))
 		out->known = parse_writer(text, &out->writer) &&
 			     !strcmp(out->writer.client, out->client);
 	return 1;
@@ -184,9 +184,10 @@ static int find_watcher(const struct stele_rbd *rbd, rbd_image_t image,
 			size_t size)
 {
 	rbd_image_watcher_t list[WATCHERS];
-	uint64_t self = rados_get_instance_id(rbd->links->link[0].cluster);
+	uint64_t self =
+		stele_ceph.rados_get_instance_id(rbd->links->link[0].cluster);
 	size_t count = WATCHERS;
-	int found = 0, rc = rbd_watchers_list(image, list, &count);
+	int found = 0, rc = stele_ceph.rbd_watchers_list(image, list, &count);
 
 	if (rc)
 		return rc == -ERANGE ? 1 : rc;
@@ -200,7 +201,7 @@ static int find_watcher(const struct stele_rbd *rbd, rbd_image_t image,
 		snprintf(address, size, "%s, %s", name, list[i].addr);
 		found = 1;
 	}
-	rbd_watchers_list_cleanup(list, count);
+	stele_ceph.rbd_watchers_list_cleanup(list, count);
 	return found;
 }
 
@@ -230,7 +231,7 @@ static int refuse(const struct stele_rbd *rbd, const struct owner *owner)
 static int check_feature(const struct stele_rbd *rbd, rbd_image_t image)
 {
 	uint64_t features;
-	int rc = rbd_get_features(image, &features);
+	int rc = stele_ceph.rbd_get_features(image, &features);
 
 	if (rc)
 		return stele_rbd_explain(rbd, "lock", rc);
@@ -246,7 +247,8 @@ static int check_feature(const struct stele_rbd *rbd, rbd_image_t image)
 static int fence(struct stele_rbd *rbd, rbd_image_t image,
 		 const struct owner *owner)
 {
-	int rc = rbd_lock_break(image, RBD_LOCK_MODE_EXCLUSIVE, owner->address);
+	int rc = stele_ceph.rbd_lock_break(image, RBD_LOCK_MODE_EXCLUSIVE,
+					   owner->address);
 
 	/* Somebody else was faster. */
 	if (rc == -ENOENT || rc == -EAGAIN || rc == -EBUSY)
@@ -281,7 +283,7 @@ static int check_watchers(const struct stele_rbd *rbd, rbd_image_t image,
 static int acquire(struct stele_rbd *rbd, rbd_image_t image,
 		   struct owner *owner)
 {
-	int rc = rbd_lock_acquire(image, RBD_LOCK_MODE_EXCLUSIVE);
+	int rc = stele_ceph.rbd_lock_acquire(image, RBD_LOCK_MODE_EXCLUSIVE);
 
 	if (rc == -EROFS || rc == -EBUSY) {
 		if (!*owner->client && find_owner(image, owner) <= 0)
@@ -333,7 +335,8 @@ int stele_rbd_lock(struct stele_rbd *rbd, bool alone)
 	owner = malloc(sizeof(*owner));
 	if (!owner)
 		return -ENOMEM;
-	describe_self(rados_get_instance_id(rbd->links->link[0].cluster),
+	describe_self(stele_ceph.rados_get_instance_id(
+			      rbd->links->link[0].cluster),
 		      &self);
 	rc = take(rbd, image, alone, owner, &self);
 	free(owner);
@@ -355,6 +358,6 @@ void stele_rbd_unlock(struct stele_rbd *rbd)
 		return;
 	rbd->locked = false;
 	/* Whoever reads what stays sees that it is of another client. */
-	rbd_metadata_remove(image, WRITER_KEY);
-	rbd_lock_release(image);
+	stele_ceph.rbd_metadata_remove(image, WRITER_KEY);
+	stele_ceph.rbd_lock_release(image);
 }

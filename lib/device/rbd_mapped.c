@@ -75,8 +75,8 @@ int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *shot)
 	if (!dir)
 		return 0; /* a kernel without krbd */
 	if (rbd->links && rbd->links->link[0].cluster &&
-	    rados_cluster_fsid(rbd->links->link[0].cluster, fsid,
-			       sizeof(fsid)) < 0)
+	    stele_ceph.rados_cluster_fsid(rbd->links->link[0].cluster, fsid,
+					  sizeof(fsid)) < 0)
 		fsid[0] = '\0';
 	while (!rc && (entry = readdir(dir))) {
 		char mapped[512];

@@ -58,9 +58,9 @@ static void on_completion(rbd_completion_t completion, void *arg)
 {
 	struct rbd_slot *slot = arg;
 	struct rbd_queue *queue = slot->queue;
-	ssize_t res = rbd_aio_get_return_value(completion);
+	ssize_t res = stele_ceph.rbd_aio_get_return_value(completion);
 
-	rbd_aio_release(completion);
+	stele_ceph.rbd_aio_release(completion);
 	res = stele_rbd_result(slot->request->op, slot->size, res);
 	pthread_mutex_lock(&queue->lock);
 	put_done(queue, slot->request, res);
@@ -88,7 +88,8 @@ static int start_slot(struct rbd_queue *queue, struct rbd_slot *slot)
 	struct stele_request *request = slot->request;
 	char *data = request->data;
 	rbd_completion_t completion;
-	int rc = rbd_aio_create_completion(slot, on_completion, &completion);
+	int rc = stele_ceph.rbd_aio_create_completion(slot, on_completion,
+						      &completion);
 
 	if (rc)
 		return rc;
@@ -97,7 +98,7 @@ static int start_slot(struct rbd_queue *queue, struct rbd_slot *slot)
 			     request->offset + request->done, slot->size,
 			     completion);
 	if (rc)
-		rbd_aio_release(completion);
+		stele_ceph.rbd_aio_release(completion);
 	return rc;
 }
 

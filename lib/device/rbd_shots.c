@@ -35,7 +35,7 @@ int stele_rbd_snaps(rbd_image_t image, rbd_snap_info_t **list)
 		*list = calloc((size_t)room, sizeof(**list));
 		if (!*list)
 			return -ENOMEM;
-		count = rbd_snap_list(image, *list, &room);
+		count = stele_ceph.rbd_snap_list(image, *list, &room);
 	} while (count == -ERANGE);
 	if (count < 0) {
 		free(*list);
@@ -54,10 +54,10 @@ static int tell(rbd_image_t image, const rbd_snap_info_t *snap,
 	rbd_snap_namespace_type_t type;
 	int flag = 0, rc;
 
-	rc = rbd_snap_get_namespace_type(image, snap->id, &type);
+	rc = stele_ceph.rbd_snap_get_namespace_type(image, snap->id, &type);
 	if (rc || type != RBD_SNAP_NAMESPACE_TYPE_USER)
 		return rc;
-	rc = rbd_snap_is_protected(image, snap->name, &flag);
+	rc = stele_ceph.rbd_snap_is_protected(image, snap->name, &flag);
 	if (rc)
 		return rc;
 	shot.is_protected = flag;
@@ -79,7 +79,7 @@ static int shots_each(struct stele_device *dev, stele_shot_fn fn, void *user)
 		return stele_rbd_explain(rbd, "list the snapshots of", count);
 	for (int i = 0; i < count && !rc; i++)
 		rc = tell(image, &list[i], fn, user);
-	rbd_snap_list_end(list);
+	stele_ceph.rbd_snap_list_end(list);
 	free(list);
 	return rc;
 }
@@ -103,7 +103,7 @@ static int shots_make(struct stele_device *dev, const char *name)
 	int rc = stele_rbd_image(rbd, &image);
 
 	if (!rc)
-		rc = rbd_snap_create(image, name);
+		rc = stele_ceph.rbd_snap_create(image, name);
 	return rc ? explain(rbd, "make", name, rc) : 0;
 }
 
@@ -113,7 +113,7 @@ static int unprotect(struct stele_rbd *rbd, rbd_image_t image, const char *name)
 
 	if (rc)
 		return rc;
-	rc = rbd_snap_unprotect(image, name);
+	rc = stele_ceph.rbd_snap_unprotect(image, name);
 	if (rc != -EBUSY)
 		return rc;
 	stele_log_error(&rbd->base.log,
@@ -131,7 +131,7 @@ static int shots_protect(struct stele_device *dev, const char *name, bool wanted
 	int flag, rc = stele_rbd_image(rbd, &image);
 
 	if (!rc)
-		rc = rbd_snap_is_protected(image, name, &flag);
+		rc = stele_ceph.rbd_snap_is_protected(image, name, &flag);
 	if (rc)
 		return explain(rbd, "protect", name, rc);
 	if (!!flag == wanted)
@@ -141,7 +141,7 @@ static int shots_protect(struct stele_device *dev, const char *name, bool wanted
 		return rc && rc != -EBUSY ? explain(rbd, "unprotect", name, rc) :
 					    rc;
 	}
-	rc = rbd_snap_protect(image, name);
+	rc = stele_ceph.rbd_snap_protect(image, name);
 	return rc ? explain(rbd, "protect", name, rc) : 0;
 }
 
@@ -153,7 +153,7 @@ static int shots_rename(struct stele_device *dev, const char *from,
 	int rc = stele_rbd_image(rbd, &image);
 
 	if (!rc)
-		rc = rbd_snap_rename(image, from, to);
+		rc = stele_ceph.rbd_snap_rename(image, from, to);
 	return rc ? explain(rbd, "rename", from, rc) : 0;
 }
 
@@ -167,7 +167,7 @@ static int shots_remove(struct stele_device *dev, const char *name)
 		rc = stele_rbd_check_mapped(rbd, name);
 	if (rc)
 		return rc;
-	rc = rbd_snap_remove(image, name);
+	rc = stele_ceph.rbd_snap_remove(image, name);
 	return rc ? explain(rbd, "remove", name, rc) : 0;
 }
 

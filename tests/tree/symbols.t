@@ -67,6 +67,7 @@ is "" "$(grep '^format/' "$tmp/wanted" |
 
 is "" "$(wanting '(io_uring|__io_uring|blkid)_.*' lib/device/)" \
 	"only lib/device calls liburing and blkid"
+is "" "$(wanting '(rbd|rados)_.*')" "librbd and librados are loaded, never linked"
 is "" "$(wanting '(EVP|SHA|RAND|HMAC|OPENSSL|ERR|CRYPTO)[0-9]*_.*' \
 	lib/image/digest lib/write/)" \
 	"only digests and the write path call libcrypto"
