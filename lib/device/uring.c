@@ -29,14 +29,18 @@
 /* Linux 5.6, the first to have IORING_OP_READ; and no lost completions. */
 #define FEATURES_NEEDED (IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS)
 
+enum { SLAB_NEW, SLAB_REGISTERED, SLAB_REFUSED };
+
 struct uring_queue {
 	struct stele_queue base;
 	struct io_uring ring;
 	struct stele_file *file;
 	bool file_registered;
 	char *arena;
-	size_t arena_size; /* 0: not registered */
+	size_t arena_size; /* 0: nothing of it can be registered */
 	size_t slab_size;
+	uint8_t *slabs; /* what became of each */
+	bool refused;	/* told that one was */
 	int event_fd; /* -1 until asked for; then the kernel signals it */
 };
 
@@ -92,10 +96,13 @@ int stele_uring_probe(void)
 
 /* ---- registered memory --------------------------------------------------- */
 
+/*
+ * Only the table, with nothing in it: to register memory is to touch all of it,
+ * which takes longer than anything else that a reader does to begin.
+ */
 static void register_arena(struct uring_queue *queue, char *arena, size_t size)
 {
 	size_t slab = SLAB_SIZE_MIN, count;
-	struct iovec *slabs;
 	int rc;
 
 	if (!arena || !size)
@@ -103,20 +110,14 @@ static void register_arena(struct uring_queue *queue, char *arena, size_t size)
 	while (size / slab >= SLAB_COUNT_MAX)
 		slab <<= 1;
 	count = size / slab + (size % slab != 0);
-	slabs = calloc(count, sizeof(*slabs));
-	if (!slabs)
+	queue->slabs = calloc(count, sizeof(*queue->slabs));
+	if (!queue->slabs)
 		return;
-	for (size_t i = 0; i < count; i++) {
-		slabs[i].iov_base = arena + i * slab;
-		slabs[i].iov_len = i + 1 < count ? slab : size - i * slab;
-	}
-	rc = io_uring_register_buffers(&queue->ring, slabs,
-				       (unsigned int)count);
-	free(slabs);
+	rc = io_uring_register_buffers_sparse(&queue->ring,
+					      (unsigned int)count);
 	if (rc) {
 		stele_log_info(&queue->file->base.log,
-			       "cannot register %zu bytes of memory: %s", size,
-			       strerror(-rc));
+			       "cannot register memory: %s", strerror(-rc));
 		return;
 	}
 	queue->arena = arena;
@@ -124,17 +125,41 @@ static void register_arena(struct uring_queue *queue, char *arena, size_t size)
 	queue->slab_size = slab;
 }
 
+/* Its first transfer: from now on, or never again. */
+static void register_slab(struct uring_queue *queue, size_t index)
+{
+	size_t start = index * queue->slab_size;
+	size_t left = queue->arena_size - start;
+	struct iovec iov = {
+		.iov_base = queue->arena + start,
+		.iov_len = left < queue->slab_size ? left : queue->slab_size,
+	};
+	int rc = io_uring_register_buffers_update_tag(
+		&queue->ring, (unsigned int)index, &iov, NULL, 1);
+
+	queue->slabs[index] = rc == 1 ? SLAB_REGISTERED : SLAB_REFUSED;
+	if (rc == 1 || queue->refused)
+		return;
+	queue->refused = true;
+	stele_log_info(&queue->file->base.log,
+		       "cannot register %zu bytes of memory: %s", iov.iov_len,
+		       strerror(-rc));
+}
+
 /* The slab that holds all of this memory, or -1. */
-static int find_slab(const struct uring_queue *queue, const void *data,
-		     size_t size)
+static int find_slab(struct uring_queue *queue, const void *data, size_t size)
 {
 	size_t start = (uintptr_t)data - (uintptr_t)queue->arena;
+	size_t index;
 
 	if ((uintptr_t)data < (uintptr_t)queue->arena ||
 	    start >= queue->arena_size || size > queue->arena_size - start ||
 	    start / queue->slab_size != (start + size - 1) / queue->slab_size)
 		return -1;
-	return (int)(start / queue->slab_size);
+	index = start / queue->slab_size;
+	if (queue->slabs[index] == SLAB_NEW)
+		register_slab(queue, index);
+	return queue->slabs[index] == SLAB_REGISTERED ? (int)index : -1;
 }
 
 /* ---- operations ---------------------------------------------------------- */
@@ -343,6 +368,7 @@ static void uring_close(struct stele_queue *base, bool forked)
 	}
 	if (queue->event_fd >= 0)
 		close(queue->event_fd);
+	free(queue->slabs);
 	free(queue);
 }
 
