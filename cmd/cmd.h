@@ -89,6 +89,7 @@ int cmd_open_image(struct cmd_log *log, struct stele_image **out);
 
 int cmd_append(const struct cmd *cmd, int argc, char **argv);
 int cmd_compact(const struct cmd *cmd, int argc, char **argv);
+int cmd_bench(const struct cmd *cmd, int argc, char **argv);
 int cmd_build(const struct cmd *cmd, int argc, char **argv);
 int cmd_cat(const struct cmd *cmd, int argc, char **argv);
 int cmd_copy(const struct cmd *cmd, int argc, char **argv);

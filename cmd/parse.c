@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#define DECIMAL_MAX UINT64_C(1000000000000)
+
 /* The digits at the start of `text`. Return: what follows; NULL (none, overflow). */
 static const char *digits(const char *text, uint64_t *out)
 {
@@ -34,6 +36,30 @@ bool parse_number(const char *text, uint64_t max, uint64_t *out)
 	if (!end || *end || value > max)
 		return false;
 	*out = value;
+	return true;
+}
+
+bool parse_decimal(const char *text, double *out)
+{
+	uint64_t whole, digit;
+	double fraction = 0, scale = 1;
+	const char *end = digits(text, &whole);
+
+	if (!end || whole > DECIMAL_MAX)
+		return false;
+	if (*end == '.') {
+		do {
+			end++;
+			if (!isdigit((unsigned char)*end))
+				return false;
+			digit = (uint64_t)(*end - '0');
+			scale /= 10;
+			fraction += (double)digit * scale;
+		} while (end[1]);
+	} else if (*end) {
+		return false;
+	}
+	*out = (double)whole + fraction;
 	return true;
 }
 

@@ -13,6 +13,8 @@
 
 /* Decimal digits, nothing else. */
 bool parse_number(const char *text, uint64_t max, uint64_t *out);
+/* Digits, which may have a fraction: 10, 0.25. At most 10^12. */
+bool parse_decimal(const char *text, double *out);
 /* Bytes: 4096, 64K, 64M, 1GiB (powers of 1024), 1GB (of 1000). */
 bool parse_size(const char *text, uint64_t *out);
 /* Seconds since 1970: 1700000000, @1700000000, 2026-11-21[T06:45[:00]][Z|+01:00]. */

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_json.c - what a benchmark found, for programs
+ *
+ * One object. Rates are per second, times seconds unless the name says otherwise.
+ * With --stats also all that each reader counted, and its last rounds of depth.
+ */
+#include "bench.h"
+
+#include <stdio.h>
+
+#include "json.h"
+
+static void set_real(json_t *object, const char *name, double value)
+{
+	json_object_set_new(object, name, json_real(value));
+}
+
+static double ratio(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+void bench_json_interval(double time, double samples_per_second,
+			 double bytes_per_second)
+{
+	json_t *object = json_object();
+
+	set_real(object, "time", time);
+	set_real(object, "samples_per_second", samples_per_second);
+	set_real(object, "bytes_per_second", bytes_per_second);
+	json_line(object);
+	fflush(stdout);
+}
+
+static json_t *config_json(const struct bench_config *config)
+{
+	json_t *object = json_object();
+
+	json_set_text(object, "order", bench_order_name(config->order));
+	json_set_number(object, "threads", config->threads);
+	json_set_number(object, "depth", config->depth);
+	json_set_number(object, "batch", config->batch);
+	json_object_set_new(object, "sync", json_boolean(config->sync));
+	json_set_text(object, "verify", bench_verify_name(config->verify));
+	json_set_number(object, "check_threads", config->check_threads);
+	json_set_number(object, "memory", config->memory);
+	json_set_number(object, "seed", config->seed);
+	if (config->rate) {
+		json_set_number(object, "rate", config->rate);
+		json_set_text(object, "arrivals",
+			      bench_arrivals_name(config->arrivals));
+	}
+	return object;
+}
+
+static json_t *snapshot_json(const struct stele_dataset_info *info)
+{
+	json_t *object = json_object();
+
+	json_set_text(object, "name", info->snapshot);
+	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
+	json_set_number(object, "samples", info->sample_count);
+	json_set_number(object, "payload_size", info->payload_size);
+	return object;
+}
+
+static json_t *latency_json(const struct stele_reader_stats *stats)
+{
+	json_t *object = json_object();
+
+	json_set_number(object, "p50", stats->p50_ns);
+	json_set_number(object, "p90", stats->p90_ns);
+	json_set_number(object, "p99", stats->p99_ns);
+	json_set_number(object, "p999", stats->p999_ns);
+	json_set_number(object, "max", stats->max_ns);
+	set_real(object, "mean", stats->mean_ns);
+	json_set_number(object, "device_p50", stats->device_p50_ns);
+	json_set_number(object, "device_p99", stats->device_p99_ns);
+	return object;
+}
+
+static json_t *start_json(const struct bench_start *start)
+{
+	json_t *object = json_object();
+
+	set_real(object, "load", start->load);
+	set_real(object, "open", start->open);
+	set_real(object, "readers", start->readers);
+	set_real(object, "first_sample", start->first_sample);
+	set_real(object, "first_batch", start->first_batch);
+	set_real(object, "total", start->load + start->open + start->readers +
+					  start->first_batch);
+	return object;
+}
+
+static json_t *cpu_json(const struct bench_result *result)
+{
+	const struct bench_machine *used = &result->used;
+	double samples = (double)result->sum.samples;
+	json_t *object = json_object();
+
+	set_real(object, "user_seconds", used->user);
+	set_real(object, "system_seconds", used->system);
+	set_real(object, "us_per_sample",
+		 ratio((used->user + used->system) * 1e6, samples));
+	if (!used->has_busy)
+		return object;
+	set_real(object, "machine_seconds", used->busy);
+	set_real(object, "machine_us_per_sample",
+		 ratio(used->busy * 1e6, samples));
+	set_real(object, "steal_seconds", used->steal);
+	return object;
+}
+
+static json_t *devices_json(const struct bench_machine *used)
+{
+	json_t *list = json_array(), *object;
+
+	for (unsigned int i = 0; i < used->device_count; i++) {
+		object = json_object();
+		json_set_text(object, "name", used->devices[i].name);
+		json_set_number(object, "reads", used->devices[i].reads);
+		json_set_number(object, "merged", used->devices[i].merged);
+		json_set_number(object, "bytes", used->devices[i].bytes);
+		json_array_append_new(list, object);
+	}
+	return list;
+}
+
+static json_t *depth_json(const struct bench_result *result)
+{
+	json_t *object = json_object();
+
+	json_set_number(object, "window", result->sum.window);
+	json_set_number(object, "peak", result->sum.depth_peak);
+	json_set_number(object, "rounds", result->rounds);
+	if (!result->rounds)
+		return object;
+	set_real(object, "window_min", result->window_min);
+	set_real(object, "window_median", result->window_median);
+	set_real(object, "window_max", result->window_max);
+	return object;
+}
+
+static json_t *round_json(const struct stele_depth_round *round)
+{
+	json_t *object = json_object();
+
+	set_real(object, "time", (double)round->time_ns / 1e9);
+	set_real(object, "window", round->window);
+	set_real(object, "bytes_per_second", round->bytes_per_second);
+	set_real(object, "reads_per_second", round->reads_per_second);
+	set_real(object, "slowdown", round->slowdown);
+	json_set_text(object, "phase", bench_phase_name(round->phase));
+	json_set_number(object, "starved", round->starved);
+	return object;
+}
+
+static void set_counters(json_t *object, const struct stele_reader_stats *stats)
+{
+	json_set_number(object, "device_reads", stats->device_reads);
+	json_set_number(object, "device_bytes", stats->device_bytes);
+	json_set_number(object, "reread", stats->reread);
+	json_set_number(object, "retries", stats->retries);
+	json_set_number(object, "enters", stats->enters);
+	json_set_number(object, "registered", stats->registered);
+	json_set_number(object, "workers", stats->workers);
+	json_set_text(object, "huge_pages", bench_pages_name(stats->huge_pages));
+	json_set_text(object, "tier", stats->tier);
+}
+
+static json_t *readers_json(const struct bench_result *result)
+{
+	json_t *list = json_array(), *object, *rounds;
+
+	for (uint32_t i = 0; i < result->part_count; i++) {
+		const struct bench_part *part = &result->parts[i];
+
+		object = json_object();
+		json_set_number(object, "samples", part->stats.samples);
+		json_set_number(object, "failed", part->stats.failed);
+		json_set_number(object, "bytes", part->stats.bytes);
+		set_counters(object, &part->stats);
+		json_set_number(object, "window", part->stats.window);
+		json_set_number(object, "depth_peak", part->stats.depth_peak);
+		json_object_set_new(object, "latency_ns",
+				    latency_json(&part->stats));
+		rounds = json_array();
+		for (unsigned int j = 0; j < part->round_count; j++)
+			json_array_append_new(rounds,
+					      round_json(&part->rounds[j]));
+		json_object_set_new(object, "rounds", rounds);
+		json_array_append_new(list, object);
+	}
+	return list;
+}
+
+static void set_figures(json_t *object, const struct bench_result *result)
+{
+	const struct stele_reader_stats *sum = &result->sum;
+	double good = (double)bench_good(result);
+
+	set_real(object, "seconds", result->seconds);
+	json_set_number(object, "samples", sum->samples);
+	json_set_number(object, "failed", sum->failed);
+	json_set_number(object, "bytes", sum->bytes);
+	json_set_number(object, "batches", result->batches);
+	set_real(object, "epochs", result->epochs);
+	set_real(object, "samples_per_second", ratio(good, result->seconds));
+	set_real(object, "bytes_per_second",
+		 ratio((double)sum->bytes, result->seconds));
+	set_real(object, "reads_per_sample",
+		 ratio((double)sum->device_reads, (double)sum->samples));
+	set_real(object, "bytes_per_byte",
+		 ratio((double)sum->device_bytes, (double)sum->bytes));
+	set_counters(object, sum);
+}
+
+void bench_json(const struct bench_config *config,
+		const struct bench_result *result)
+{
+	json_t *object = json_object();
+
+	json_set_text(object, "target", config->target);
+	json_object_set_new(object, "snapshot", snapshot_json(&result->info));
+	json_set_text(object, "backend", result->info.backend);
+	json_object_set_new(object, "options", config_json(config));
+	set_figures(object, result);
+	if (config->rate)
+		json_set_number(object, "unstarted", result->unstarted);
+	json_object_set_new(object, "latency_ns", latency_json(&result->sum));
+	json_object_set_new(object, "cpu", cpu_json(result));
+	json_object_set_new(object, "devices", devices_json(&result->used));
+	json_object_set_new(object, "start_seconds", start_json(&result->start));
+	json_object_set_new(object, "depth", depth_json(result));
+	json_object_set_new(object, "interrupted",
+			    json_boolean(result->interrupted));
+	if (config->stats)
+		json_object_set_new(object, "readers", readers_json(result));
+	json_line(object);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_open.c - samples at given times, whether or not the last ones are there
+ *
+ * Latency counts from the moment at which a sample was due, not from when there was room
+ * for it: a device that stalls is not excused from what it kept waiting. What was due and
+ * never begun before the end counts with the time that it had waited until then, which is
+ * less than it would have taken.
+ */
+#include "bench_worker.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <sys/prctl.h>
+
+#define DUE_MAX	     64u	/* submitted at once */
+#define WAIT_MAX_NS  100000000u /* until it looks whether to stop */
+#define POLL_FAST_NS 50000u	/* where there is nothing to poll */
+
+struct schedule {
+	double next; /* when, ns */
+	double mean; /* ns between two of this thread */
+	uint64_t random;
+	bool fixed;
+};
+
+/* xorshift64*, after Marsaglia and Vigna: in (0, 1]. */
+static double draw(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return ((double)((*state * UINT64_C(0x2545f4914f6cdd1d)) >> 11) + 1) *
+	       0x1p-53;
+}
+
+static void advance(struct schedule *schedule)
+{
+	schedule->next += schedule->fixed
+				  ? schedule->mean
+				  : -log(draw(&schedule->random)) * schedule->mean;
+}
+
+static void schedule_init(struct schedule *schedule,
+			  const struct bench_worker *w)
+{
+	const struct bench_config *config = w->config;
+	double apart = 1e9 / (double)config->rate;
+
+	*schedule = (struct schedule){
+		.next = (double)w->gate->opened + apart * w->index,
+		.mean = apart * config->threads,
+		/* Never 0, and another one for each thread. */
+		.random = (config->seed * 1000003 + w->index) * 2 + 1,
+		.fixed = config->arrivals == BENCH_FIXED,
+	};
+	if (schedule->fixed)
+		return;
+	schedule->next = (double)w->gate->opened;
+	for (int i = 0; i < 8; i++)
+		draw(&schedule->random);
+	advance(schedule);
+}
+
+/* Submit what is due. *full: there was no room for all of it. */
+static int submit_due(struct bench_worker *w, struct schedule *schedule,
+		      bool *full)
+{
+	struct schedule after[DUE_MAX];
+	struct bench_ids *ids = &w->ids;
+	double now = (double)bench_clock();
+	uint64_t due[DUE_MAX];
+	unsigned int count = 0;
+	int taken;
+
+	*full = false;
+	while (count < DUE_MAX && ids->next + count < ids->count &&
+	       schedule->next <= now) {
+		due[count] = (uint64_t)schedule->next;
+		after[count] = *schedule;
+		advance(schedule);
+		count++;
+	}
+	if (!count)
+		return 0;
+	taken = stele_reader_submit(w->reader, &ids->ids[ids->next], due, count);
+	if (taken < 0)
+		return taken;
+	ids->next += (unsigned int)taken;
+	/* The others stay due. */
+	if ((unsigned int)taken < count) {
+		*schedule = after[taken];
+		*full = true;
+	}
+	return taken;
+}
+
+static void wait_until(struct bench_worker *w, int fd, double when, bool full)
+{
+	struct pollfd poll = {.fd = fd, .events = POLLIN};
+	struct timespec time = {0};
+	double left = full ? WAIT_MAX_NS : when - (double)bench_clock();
+
+	if (left <= 0)
+		return;
+	if (left > WAIT_MAX_NS)
+		left = WAIT_MAX_NS;
+	if (fd < 0 && left > POLL_FAST_NS &&
+	    stele_reader_outstanding(w->reader))
+		left = POLL_FAST_NS;
+	time.tv_nsec = (long)left;
+	ppoll(&poll, fd >= 0, &time, NULL);
+}
+
+/* Return: count; negative errno. */
+static int take(struct bench_worker *w, unsigned int min)
+{
+	int count = stele_reader_collect(w->reader, w->samples, w->sample_max,
+					 min);
+	uint64_t now, due;
+
+	if (count <= 0)
+		return count;
+	now = bench_clock();
+	for (int i = 0; i < count; i++) {
+		due = w->samples[i].tag;
+		stele_histogram_record(w->latency, now > due ? now - due : 1);
+	}
+	bench_deliver(w, (unsigned int)count);
+	return count;
+}
+
+/* What was due before the end, and did not get its turn. */
+static void count_unstarted(struct bench_worker *w, struct schedule *schedule)
+{
+	double end = (double)bench_clock();
+
+	for (; schedule->next < end; advance(schedule)) {
+		stele_histogram_record(w->latency,
+				       (uint64_t)(end - schedule->next) + 1);
+		w->part->unstarted++;
+	}
+}
+
+int bench_open_loop(struct bench_worker *w)
+{
+	int fd = stele_reader_fd(w->reader), count, err = 0;
+	struct schedule schedule;
+	bool full;
+
+	/* Else sleep ends up to 50 us late. */
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	schedule_init(&schedule, w);
+	while (!bench_stopped(w)) {
+		if (w->ids.next == w->ids.count) {
+			err = bench_ids_fill(&w->ids);
+			if (err)
+				return err;
+			if (!w->ids.count)
+				break;
+		}
+		err = submit_due(w, &schedule, &full);
+		if (err < 0)
+			return err;
+		count = take(w, 0);
+		if (count < 0)
+			return count;
+		if (!count)
+			wait_until(w, fd, schedule.next, full);
+	}
+	if (w->ids.count)
+		count_unstarted(w, &schedule);
+	do
+		count = take(w, 1);
+	while (count > 0);
+	return count;
+}

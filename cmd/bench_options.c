@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_options.c - the command line of stele bench
+ *
+ * What each option takes stands in a table; what does not go together is told
+ * before anything is opened.
+ */
+#include "bench.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "parse.h"
+
+#define SECONDS_DEFAULT 10
+#define SECONDS_MAX	1e7
+#define SECONDS_MIN	1e-3
+#define COUNT_MAX	(UINT64_C(1) << 62) /* samples */
+#define THREADS_MAX	256
+#define DEPTH_MAX	4096  /* of the library */
+#define BATCH_MAX	65536
+#define CHECK_MAX	64    /* of the library */
+#define RATE_MAX	100000000
+#define MEMORY_MIN	(64 << 10)
+
+enum type {
+	NUMBER32,
+	NUMBER64,
+	SECONDS,
+	SIZE,
+	TEXT,
+	FLAG,
+	WORD, /* one of `words`, whose index counts */
+};
+
+static const char *const orders[] = {"random", "windowed", "sequential", NULL};
+static const char *const checks[] = {"crc", "none", "digest", NULL};
+static const char *const arrivals[] = {"random", "fixed", NULL};
+
+_Static_assert(STELE_SHUFFLE_WINDOWED == 1 && STELE_SHUFFLE_NONE == 2 &&
+		       STELE_VERIFY_NONE == 1 && STELE_VERIFY_DIGEST == 2,
+	       "words stand where the library counts them");
+
+/* How the rows are written; missing members are 0. */
+#define ROW(name_, field, ...) \
+	{.name = name_, .at = offsetof(struct bench_config, field), __VA_ARGS__}
+#define RANGE(type_, min_, max_) .type = type_, .min = min_, .max = max_
+
+static const struct {
+	const char *name;
+	size_t at;
+	enum type type;
+	uint64_t min, max;
+	const char *const *words;
+} table[] = {
+	ROW("arrivals", arrivals, .type = WORD, .words = arrivals),
+	ROW("backend", backend, .type = TEXT),
+	ROW("batch", batch, RANGE(NUMBER32, 1, BATCH_MAX)),
+	ROW("block-count", block_count, RANGE(NUMBER32, 1, UINT32_MAX)),
+	ROW("block-size", block_size, RANGE(NUMBER64, 1, UINT32_MAX)),
+	ROW("check-threads", check_threads, RANGE(NUMBER32, 0, CHECK_MAX)),
+	ROW("depth", depth, RANGE(NUMBER32, 1, DEPTH_MAX)),
+	ROW("epochs", epochs, RANGE(NUMBER64, 1, COUNT_MAX)),
+	ROW("interval", interval, .type = SECONDS),
+	ROW("json", json, .type = FLAG),
+	ROW("memory", memory, RANGE(SIZE, MEMORY_MIN, UINT64_C(1) << 46)),
+	ROW("order", order, .type = WORD, .words = orders),
+	ROW("prometheus", prometheus, .type = TEXT),
+	ROW("quiet", quiet, .type = FLAG),
+	ROW("rate", rate, RANGE(NUMBER64, 1, RATE_MAX)),
+	ROW("samples", samples, RANGE(NUMBER64, 1, COUNT_MAX)),
+	ROW("seed", seed, RANGE(NUMBER64, 0, UINT64_MAX)),
+	ROW("stats", stats, .type = FLAG),
+	ROW("sync", sync, .type = FLAG),
+	ROW("threads", threads, RANGE(NUMBER32, 1, THREADS_MAX)),
+	ROW("time", seconds, .type = SECONDS),
+	ROW("verify", verify, .type = WORD, .words = checks),
+};
+#define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
+#define OPTION_BASE 256 /* beyond all letters */
+
+const char *bench_order_name(uint32_t order)
+{
+	return orders[order];
+}
+
+const char *bench_verify_name(uint32_t verify)
+{
+	return checks[verify];
+}
+
+const char *bench_arrivals_name(uint32_t kind)
+{
+	return arrivals[kind];
+}
+
+static bool set_word(const char *const *words, const char *text, uint32_t *out)
+{
+	for (uint32_t i = 0; words[i]; i++) {
+		if (strcmp(words[i], text) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool set_seconds(const char *text, double *out)
+{
+	return parse_decimal(text, out) && *out >= SECONDS_MIN &&
+	       *out <= SECONDS_MAX;
+}
+
+/* Return: whether the text was understood and is within limits. */
+static bool set(struct bench_config *config, size_t i, const char *text)
+{
+	void *field = (char *)config + table[i].at;
+	uint64_t value;
+
+	switch (table[i].type) {
+	case FLAG:
+		*(bool *)field = true;
+		return true;
+	case TEXT:
+		*(const char **)field = text;
+		return *text != '\0';
+	case WORD:
+		return set_word(table[i].words, text, field);
+	case SECONDS:
+		return set_seconds(text, field);
+	case SIZE:
+		if (!parse_size(text, &value))
+			return false;
+		break;
+	default:
+		if (!parse_number(text, table[i].max, &value))
+			return false;
+	}
+	if (value < table[i].min || value > table[i].max)
+		return false;
+	if (table[i].type == NUMBER32)
+		*(uint32_t *)field = (uint32_t)value;
+	else
+		*(uint64_t *)field = value;
+	return true;
+}
+
+/* What does not go together; NULL: all does. */
+static const char *conflict(const struct bench_config *config)
+{
+	if (config->samples && config->epochs)
+		return "--samples and --epochs do not go together";
+	if (config->rate && (config->sync || config->batch > 1))
+		return "--rate does not go with --sync or --batch";
+	if (config->arrivals && !config->rate)
+		return "--arrivals needs --rate";
+	if ((config->block_size || config->block_count) &&
+	    config->order != STELE_SHUFFLE_WINDOWED)
+		return "--block-size and --block-count need --order=windowed";
+	return NULL;
+}
+
+static void set_defaults(struct bench_config *config)
+{
+	if (!config->threads)
+		config->threads = 1;
+	if (!config->batch)
+		config->batch = 1;
+	if (!config->seconds && !config->samples && !config->epochs)
+		config->seconds = SECONDS_DEFAULT;
+}
+
+static int parse(const struct cmd *cmd, int argc, char **argv,
+		 struct bench_config *config)
+{
+	struct option longopts[TABLE_COUNT + 2] = {
+		{"help", no_argument, NULL, 'h'},
+	};
+	size_t i;
+	int c;
+
+	for (i = 0; i < TABLE_COUNT; i++)
+		longopts[i + 1] = (struct option){
+			.name = table[i].name,
+			.has_arg = table[i].type != FLAG,
+			.val = OPTION_BASE + (int)i,
+		};
+	while ((c = getopt_long(argc, argv, "qh", longopts, NULL)) != -1) {
+		if (c == 'h')
+			return cmd_help(cmd);
+		if (c == 'q')
+			config->quiet = true;
+		if (c == '?')
+			return cmd_misuse(cmd, NULL);
+		if (c < OPTION_BASE)
+			continue;
+		i = (size_t)(c - OPTION_BASE);
+		if (!set(config, i, optarg))
+			return cmd_misuse(cmd, "bad value '%s' for --%s", optarg,
+					  table[i].name);
+	}
+	return -1;
+}
+
+int bench_options_parse(const struct cmd *cmd, int argc, char **argv,
+			struct bench_config *config)
+{
+	int status = parse(cmd, argc, argv, config);
+	const char *reason;
+
+	if (status >= 0)
+		return status;
+	reason = conflict(config);
+	if (reason)
+		return cmd_misuse(cmd, "%s", reason);
+	if (argc - optind != 1)
+		return cmd_misuse(cmd, "bench needs one TARGET");
+	config->target = argv[optind];
+	set_defaults(config);
+	return -1;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_run.c - the threads of a benchmark, from the first to the last sample
+ *
+ * Counters of the system are read while all readers are open and none has anything in
+ * flight. The main thread does nothing in between but look at the clock ten times a
+ * second.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench_order.h"
+#include "bench_worker.h"
+#include "progress.h"
+#include "stop.h"
+
+#define TICK_NS 100000000u
+
+struct run {
+	const struct bench_config *config;
+	struct bench_result *result;
+	struct bench_order order;
+	struct bench_gate gate;
+	struct bench_worker *workers;
+	uint32_t started;
+	uint64_t opening; /* when the first reader was */
+	/* Of the last line: */
+	uint64_t line_time, line_samples, line_bytes;
+};
+
+uint64_t bench_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t bench_good(const struct bench_result *result)
+{
+	return result->sum.samples - result->sum.failed;
+}
+
+/* ---- while it runs ----------------------------------------------------------- */
+
+static void show_progress(struct run *run, uint64_t now)
+{
+	const struct bench_config *config = run->config;
+	uint64_t samples = 0, bytes = 0;
+	double seconds;
+
+	for (uint32_t i = 0; i < run->started; i++) {
+		samples += __atomic_load_n(&run->workers[i].samples_done,
+					   __ATOMIC_RELAXED);
+		bytes += __atomic_load_n(&run->workers[i].bytes_done,
+					 __ATOMIC_RELAXED);
+	}
+	progress_update(&(struct progress_state){
+		.verb = "reading",
+		.samples_done = samples,
+		.samples_total = config->samples,
+		.bytes_done = bytes,
+	});
+	seconds = (double)(now - run->line_time) / 1e9;
+	/* A tick may come a little early. */
+	if (!config->interval || seconds < config->interval - TICK_NS / 2e9)
+		return;
+	progress_hide();
+	(config->json ? bench_json_interval : bench_text_interval)(
+		(double)(now - run->gate.opened) / 1e9,
+		(double)(samples - run->line_samples) / seconds,
+		(double)(bytes - run->line_bytes) / seconds);
+	run->line_time = now;
+	run->line_samples = samples;
+	run->line_bytes = bytes;
+}
+
+static void set_stop(struct run *run)
+{
+	__atomic_store_n(&run->gate.stop, true, __ATOMIC_RELAXED);
+}
+
+/* With the lock held: until something changed, or the next tick, or `deadline`. */
+static uint64_t wait_tick(struct run *run, uint64_t deadline)
+{
+	uint64_t until = bench_clock() + TICK_NS;
+	struct timespec time;
+
+	if (until > deadline)
+		until = deadline;
+	time.tv_sec = (time_t)(until / 1000000000);
+	time.tv_nsec = (long)(until % 1000000000);
+	pthread_cond_timedwait(&run->gate.changed, &run->gate.lock, &time);
+	return bench_clock();
+}
+
+/* From opening the gate until all workers are done. */
+static void watch(struct run *run)
+{
+	struct bench_gate *gate = &run->gate;
+	double seconds = run->config->seconds;
+	uint64_t now, deadline = UINT64_MAX;
+
+	gate->opened = run->line_time = bench_clock();
+	if (seconds > 0)
+		deadline = gate->opened + (uint64_t)(seconds * 1e9);
+	gate->open = true;
+	pthread_cond_broadcast(&gate->changed);
+	while (gate->done < run->started) {
+		now = wait_tick(run, deadline);
+		if (stop_requested() && !run->result->interrupted) {
+			run->result->interrupted = true;
+			set_stop(run);
+		}
+		if (now >= deadline) {
+			set_stop(run);
+			deadline = UINT64_MAX;
+		}
+		if (gate->done < run->started)
+			show_progress(run, now);
+	}
+}
+
+/* ---- before and after ---------------------------------------------------------- */
+
+static int start(struct run *run, struct stele_dataset *ds)
+{
+	const struct bench_config *config = run->config;
+	struct bench_worker *w;
+	int err = 0;
+
+	for (uint32_t i = 0; i < config->threads && !err; i++) {
+		w = &run->workers[i];
+		w->config = config;
+		w->ds = ds;
+		w->gate = &run->gate;
+		w->index = i;
+		w->part = &run->result->parts[i];
+		bench_ids_init(&w->ids, &run->order);
+		err = bench_worker_start(w);
+		if (!err)
+			run->started++;
+	}
+	return err;
+}
+
+/* Return: 0; negative errno (said). */
+static int measure(struct run *run, struct stele_dataset *ds)
+{
+	struct bench_machine before = {0};
+	struct bench_gate *gate = &run->gate;
+	int err;
+
+	bench_machine_find(&before, run->config->target);
+	run->opening = bench_clock();
+	err = start(run, ds);
+	pthread_mutex_lock(&gate->lock);
+	while (gate->ready < run->started)
+		pthread_cond_wait(&gate->changed, &gate->lock);
+	if (err)
+		set_stop(run);
+	run->result->used = before;
+	bench_machine_read(&before);
+	watch(run);
+	bench_machine_read(&run->result->used);
+	bench_machine_subtract(&run->result->used, &before);
+	gate->over = true;
+	pthread_cond_broadcast(&gate->changed);
+	pthread_mutex_unlock(&gate->lock);
+	for (uint32_t i = 0; i < run->started; i++)
+		pthread_join(run->workers[i].thread, NULL);
+	progress_hide();
+	if (err)
+		cmd_error(err, "cannot start %u threads", run->config->threads);
+	return err;
+}
+
+static int end_of(struct run *run)
+{
+	for (uint32_t i = 0; i < run->started; i++) {
+		const struct bench_part *part = &run->result->parts[i];
+
+		if (!part->error)
+			continue;
+		cmd_error(part->error, part->end ? "cannot read '%s'"
+						 : "cannot open a reader of '%s'",
+			  run->config->target);
+		return part->error;
+	}
+	return 0;
+}
+
+/* ---- the sum of all readers ------------------------------------------------------- */
+
+static void add_stats(struct stele_reader_stats *sum,
+		      const struct stele_reader_stats *stats)
+{
+	sum->samples += stats->samples;
+	sum->failed += stats->failed;
+	sum->bytes += stats->bytes;
+	sum->device_reads += stats->device_reads;
+	sum->device_bytes += stats->device_bytes;
+	sum->reread += stats->reread;
+	sum->retries += stats->retries;
+	sum->enters += stats->enters;
+	sum->registered += stats->registered;
+	sum->window += stats->window;
+	sum->depth_peak += stats->depth_peak;
+	/* Each reader counts those of the whole process. */
+	if (stats->workers > sum->workers)
+		sum->workers = stats->workers;
+	if (stats->huge_pages < sum->huge_pages || !sum->tier[0])
+		sum->huge_pages = stats->huge_pages;
+	if (!sum->tier[0])
+		memcpy(sum->tier, stats->tier, sizeof(sum->tier));
+}
+
+static void set_latencies(struct bench_result *result)
+{
+	struct stele_reader_stats *sum = &result->sum;
+	const struct stele_histogram *sample = result->latency;
+	const struct stele_histogram *device = result->device_latency;
+
+	sum->p50_ns = stele_histogram_quantile(sample, 0.5);
+	sum->p90_ns = stele_histogram_quantile(sample, 0.9);
+	sum->p99_ns = stele_histogram_quantile(sample, 0.99);
+	sum->p999_ns = stele_histogram_quantile(sample, 0.999);
+	sum->max_ns = stele_histogram_quantile(sample, 1);
+	sum->mean_ns = stele_histogram_mean(sample);
+	sum->device_p50_ns = stele_histogram_quantile(device, 0.5);
+	sum->device_p99_ns = stele_histogram_quantile(device, 0.99);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void set_windows(struct bench_result *result)
+{
+	double *windows = calloc((size_t)result->part_count * BENCH_HISTORY_MAX,
+				 sizeof(*windows));
+	unsigned int count = 0;
+
+	for (uint32_t i = 0; windows && i < result->part_count; i++) {
+		const struct bench_part *part = &result->parts[i];
+
+		for (unsigned int j = 0; j < part->round_count; j++)
+			windows[count++] = part->rounds[j].window;
+	}
+	if (count) {
+		qsort(windows, count, sizeof(*windows), by_value);
+		result->window_min = windows[0];
+		result->window_median = windows[count / 2];
+		result->window_max = windows[count - 1];
+		result->rounds = count;
+	}
+	free(windows);
+}
+
+static double since(uint64_t from, uint64_t to)
+{
+	return to > from ? (double)(to - from) / 1e9 : 0;
+}
+
+static void sum_up(struct run *run)
+{
+	struct bench_result *result = run->result;
+	uint64_t sample = UINT64_MAX, batch = UINT64_MAX, end = 0;
+
+	for (uint32_t i = 0; i < run->started; i++) {
+		const struct bench_part *part = &result->parts[i];
+
+		add_stats(&result->sum, &part->stats);
+		result->unstarted += part->unstarted;
+		stele_histogram_add(result->latency, run->workers[i].latency);
+		stele_histogram_add(result->device_latency,
+				    run->workers[i].device_latency);
+		if (part->end > end)
+			end = part->end;
+		if (part->first_sample && part->first_sample < sample)
+			sample = part->first_sample;
+		if (part->first_batch && part->first_batch < batch)
+			batch = part->first_batch;
+	}
+	result->seconds = since(run->gate.opened, end);
+	result->batches = result->sum.samples / run->config->batch;
+	result->epochs = (double)result->sum.samples / (double)run->order.count;
+	result->start.readers = since(run->opening, run->gate.opened);
+	if (sample != UINT64_MAX)
+		result->start.first_sample = since(run->gate.opened, sample);
+	if (batch != UINT64_MAX)
+		result->start.first_batch = since(run->gate.opened, batch);
+	set_latencies(result);
+	set_windows(result);
+}
+
+static int init(struct run *run, uint64_t count)
+{
+	const struct bench_config *config = run->config;
+	struct bench_result *result = run->result;
+	struct stele_shuffle_opts order = STELE_OPTS(
+		stele_shuffle_opts, .seed = config->seed, .kind = config->order,
+		.block_size = config->block_size,
+		.block_count = config->block_count);
+	pthread_condattr_t attr;
+
+	bench_order_init(&run->order, count, config->samples, config->threads,
+			 &order);
+	pthread_mutex_init(&run->gate.lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&run->gate.changed, &attr);
+	pthread_condattr_destroy(&attr);
+	run->workers = aligned_alloc(_Alignof(struct bench_worker),
+				     config->threads * sizeof(*run->workers));
+	result->parts = calloc(config->threads, sizeof(*result->parts));
+	result->part_count = config->threads;
+	result->latency = stele_histogram_new();
+	result->device_latency = stele_histogram_new();
+	if (!run->workers || !result->parts || !result->latency ||
+	    !result->device_latency)
+		return -ENOMEM;
+	memset(run->workers, 0, config->threads * sizeof(*run->workers));
+	return 0;
+}
+
+int bench_run(struct stele_dataset *ds, const struct bench_config *config,
+	      struct bench_result *result)
+{
+	struct run run = {.config = config, .result = result};
+	int err;
+
+	stele_dataset_info(ds, &result->info);
+	err = init(&run, result->info.sample_count);
+	if (err)
+		cmd_error(err, "cannot bench '%s'", config->target);
+	else
+		err = measure(&run, ds);
+	if (!err)
+		err = end_of(&run);
+	if (!err)
+		sum_up(&run);
+	for (uint32_t i = 0; i < run.started; i++) {
+		stele_histogram_free(run.workers[i].latency);
+		stele_histogram_free(run.workers[i].device_latency);
+	}
+	free(run.workers);
+	pthread_cond_destroy(&run.gate.changed);
+	pthread_mutex_destroy(&run.gate.lock);
+	return err;
+}
+
+void bench_result_release(struct bench_result *result)
+{
+	for (uint32_t i = 0; result->parts && i < result->part_count; i++)
+		free(result->parts[i].rounds);
+	free(result->parts);
+	stele_histogram_free(result->latency);
+	stele_histogram_free(result->device_latency);
+	memset(result, 0, sizeof(*result));
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_text.c - what a benchmark found, for people
+ *
+ * A line for each thing that is asked of storage: how much, how late, at what price; then
+ * what explains it. Nothing is printed that was not measured.
+ */
+#include "bench.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+#define ROW "%-12s"
+
+/* Of what the readers asked for, a device on which nothing else reads gives so much. */
+#define COLD_MIN 0.95
+#define COLD_MAX 1.10
+
+const char *bench_phase_name(uint32_t phase)
+{
+	static const char *const names[] = {
+		[STELE_DEPTH_STARTUP] = "startup",
+		[STELE_DEPTH_DRAIN] = "drain",
+		[STELE_DEPTH_CRUISE] = "cruise",
+		[STELE_DEPTH_PROBE_UP] = "probe up",
+		[STELE_DEPTH_PROBE_DOWN] = "probe down",
+		[STELE_DEPTH_PINNED] = "pinned",
+	};
+
+	if (phase >= sizeof(names) / sizeof(names[0]) || !names[phase])
+		return "-";
+	return names[phase];
+}
+
+const char *bench_pages_name(uint32_t huge_pages)
+{
+	return huge_pages >= 2 ? "explicit" : huge_pages ? "transparent" : "none";
+}
+
+/* Three digits that count: "41.8 us", "1.20 ms". */
+static char *text_latency(char buffer[TEXT_SIZE], uint64_t ns)
+{
+	static const char *const units[] = {"us", "ms", "s"};
+	double value = (double)ns / 1e3;
+	size_t unit = 0;
+
+	while (value >= 999.5 && unit < 2) {
+		value /= 1e3;
+		unit++;
+	}
+	snprintf(buffer, TEXT_SIZE, "%.*f %s",
+		 value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[unit]);
+	return buffer;
+}
+
+static double ratio(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+void bench_text_interval(double time, double samples_per_second,
+			 double bytes_per_second)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+
+	printf("%9.1f s  %11s samples/s  %11s/s\n", time,
+	       text_count(a, (uint64_t)(samples_per_second + 0.5)),
+	       text_size(b, (uint64_t)bytes_per_second));
+	fflush(stdout);
+}
+
+/* ---- what was done --------------------------------------------------------------- */
+
+static const char *verify_words(uint32_t verify)
+{
+	switch (verify) {
+	case STELE_VERIFY_NONE:
+		return "not verified";
+	case STELE_VERIFY_DIGEST:
+		return "digests verified";
+	default:
+		return "checksums verified";
+	}
+}
+
+static void print_what(const struct bench_config *config,
+		       const struct bench_result *result)
+{
+	const struct stele_dataset_info *info = &result->info;
+	char *name = text_escape(config->target, strlen(config->target));
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+
+	printf(ROW "%s\n", "target", name ? name : config->target);
+	free(name);
+	printf(ROW "%s, %s samples, %s, mean %s\n", "snapshot", info->snapshot,
+	       text_count(a, info->sample_count),
+	       text_size(b, info->payload_size),
+	       text_size(c, info->payload_size / info->sample_count));
+	printf(ROW "%s, %u thread%s, ", "read", bench_order_name(config->order),
+	       config->threads, config->threads == 1 ? "" : "s");
+	if (config->depth)
+		printf("depth %u, ", config->depth);
+	else
+		printf("depth automatic, ");
+	if (config->rate)
+		printf("%s a second at %s intervals, ",
+		       text_count(a, config->rate),
+		       bench_arrivals_name(config->arrivals));
+	if (config->batch > 1 || config->sync)
+		printf("batches of %u%s, ", config->batch,
+		       config->sync ? ", one after another" : "");
+	printf("%s\n", verify_words(config->verify));
+	printf(ROW "%.2f s%s, %s samples", "took", result->seconds,
+	       result->interrupted ? " until interrupted" : "",
+	       text_count(a, result->sum.samples));
+	printf(result->epochs < 9.95 ? " (%.2f epochs)\n" : " (%.0f epochs)\n",
+	       result->epochs);
+}
+
+/* ---- how much, how late, at what price --------------------------------------------- */
+
+static void print_rates(const struct bench_result *result)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+	double good = ratio((double)bench_good(result), result->seconds);
+
+	printf("\n" ROW "%s samples/s\n", "rate",
+	       text_count(a, (uint64_t)(good + 0.5)));
+	printf(ROW "%s/s of payload, %s in all\n", "bytes",
+	       text_size(a, (uint64_t)ratio((double)result->sum.bytes,
+					    result->seconds)),
+	       text_size(b, result->sum.bytes));
+	if (result->sum.failed)
+		printf(ROW "%s samples\n", "failed",
+		       text_count(a, result->sum.failed));
+	if (result->unstarted)
+		printf(ROW "%s samples were due, but had to wait until the end\n",
+		       "not begun", text_count(a, result->unstarted));
+}
+
+static void print_latency(const struct bench_config *config,
+			  const struct stele_reader_stats *sum)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
+
+	if (!sum->max_ns)
+		return;
+	printf(ROW "p50 %s, p99 %s, p99.9 %s, max %s, from %s\n", "latency",
+	       text_latency(a, sum->p50_ns), text_latency(b, sum->p99_ns),
+	       text_latency(c, sum->p999_ns), text_latency(d, sum->max_ns),
+	       config->rate ? "when a sample was due" : "submit to collect");
+	printf(ROW "p50 %s, p99 %s, of one device read\n", "",
+	       text_latency(a, sum->device_p50_ns),
+	       text_latency(b, sum->device_p99_ns));
+}
+
+static void print_cpu(const struct bench_result *result)
+{
+	const struct bench_machine *used = &result->used;
+	double samples = (double)result->sum.samples;
+
+	printf(ROW "%.2f us a sample, %.2f processors: of this process\n", "cpu",
+	       ratio((used->user + used->system) * 1e6, samples),
+	       ratio(used->user + used->system, result->seconds));
+	if (used->has_busy)
+		printf(ROW "%.2f us a sample, %.2f processors: of the whole "
+			   "machine, all that was not idle\n",
+		       "", ratio(used->busy * 1e6, samples),
+		       ratio(used->busy, result->seconds));
+	/* More than 1 %: others took what this machine was to have. */
+	if (used->steal > 0.01 * result->seconds)
+		printf(ROW "%.2f processors were stolen by the hypervisor\n", "",
+		       ratio(used->steal, result->seconds));
+}
+
+/* ---- what explains it --------------------------------------------------------------- */
+
+static void print_reads(const struct bench_result *result)
+{
+	const struct stele_reader_stats *sum = &result->sum;
+	const struct bench_machine *used = &result->used;
+	double share = 1;
+
+	printf(ROW "%.2f a sample, %.3f bytes read for each byte of payload\n",
+	       "reads", ratio((double)sum->device_reads, (double)sum->samples),
+	       ratio((double)sum->device_bytes, (double)sum->bytes));
+	for (unsigned int i = 0; i < used->device_count; i++) {
+		const struct bench_device *device = &used->devices[i];
+
+		share = ratio((double)device->bytes, (double)sum->device_bytes);
+		printf(ROW "%.2f a sample, %.3f bytes, as %s counts them\n", "",
+		       ratio((double)device->reads, (double)sum->samples),
+		       ratio((double)device->bytes, (double)sum->bytes),
+		       device->name);
+	}
+	if (!used->device_count)
+		printf(ROW "not known: no device here counts them\n", "cold");
+	else if (share < COLD_MIN)
+		printf(ROW "no: %.1f %% of the bytes came from a cache, not from "
+			   "%s\n",
+		       "cold", 100 * (1 - share),
+		       used->devices[used->device_count - 1].name);
+	else
+		printf(ROW "yes: past the page cache, all bytes came from %s%s\n",
+		       "cold", used->devices[used->device_count - 1].name,
+		       share > COLD_MAX ? ", which also others read" : "");
+}
+
+static void print_start(const struct bench_config *config,
+			const struct bench_start *start)
+{
+	printf(ROW "%.1f ms to the first %s: %.1f load (processor time), %.1f "
+		   "open, %.1f readers, %.1f read\n",
+	       "start",
+	       1e3 * (start->load + start->open + start->readers +
+		      start->first_batch),
+	       config->batch > 1 ? "batch" : "sample",
+	       1e3 * start->load, 1e3 * start->open, 1e3 * start->readers,
+	       1e3 * start->first_batch);
+}
+
+static void print_depth(const struct bench_config *config,
+			const struct bench_result *result)
+{
+	const struct bench_part *part = &result->parts[0];
+	uint32_t phase = 0;
+
+	if (part->round_count)
+		phase = part->rounds[part->round_count - 1].phase;
+	if (config->depth || !result->rounds)
+		printf(ROW "%u device reads in flight at most, peak %u%s\n",
+		       "depth", result->sum.window, result->sum.depth_peak,
+		       config->threads > 1 ? ", of all readers" : "");
+	else
+		printf(ROW "window %.0f to %.0f, median %.0f%s, at last %s\n",
+		       "depth", result->window_min, result->window_max,
+		       result->window_median,
+		       config->threads > 1 ? " of each reader" : "",
+		       bench_phase_name(phase));
+}
+
+static void print_tier(const struct bench_result *result)
+{
+	const struct stele_reader_stats *sum = &result->sum;
+
+	printf(ROW "%s, huge pages %s, %u kernel workers, %" PRIu64 " retries, "
+		   "%" PRIu64 " read again\n",
+	       "path", sum->tier, bench_pages_name(sum->huge_pages),
+	       sum->workers, sum->retries, sum->reread);
+}
+
+/* ---- --stats --------------------------------------------------------------------------- */
+
+static void print_reader(uint32_t index, const struct bench_part *part)
+{
+	const struct stele_reader_stats *s = &part->stats;
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
+
+	printf("\nreader %" PRIu32 ": %s\n", index, s->tier);
+	printf("  samples %" PRIu64 ", failed %" PRIu64 ", bytes %" PRIu64 "\n",
+	       s->samples, s->failed, s->bytes);
+	printf("  device reads %" PRIu64 ", bytes %" PRIu64 ", reread %" PRIu64
+	       ", retries %" PRIu64 "\n",
+	       s->device_reads, s->device_bytes, s->reread, s->retries);
+	printf("  enters %" PRIu64 ", registered %" PRIu64
+	       ", workers %u, huge pages %s\n",
+	       s->enters, s->registered, s->workers,
+	       bench_pages_name(s->huge_pages));
+	printf("  depth %u, window %u, peak %u\n", s->depth, s->window,
+	       s->depth_peak);
+	printf("  latency p50 %s, p90 %s, p99 %s, p99.9 %s",
+	       text_latency(a, s->p50_ns), text_latency(b, s->p90_ns),
+	       text_latency(c, s->p99_ns), text_latency(d, s->p999_ns));
+	printf(", max %s, mean %s\n", text_latency(a, s->max_ns),
+	       text_latency(b, (uint64_t)s->mean_ns));
+	printf("  device read p50 %s, p99 %s\n",
+	       text_latency(a, s->device_p50_ns),
+	       text_latency(b, s->device_p99_ns));
+}
+
+void bench_text(const struct bench_config *config,
+		const struct bench_result *result)
+{
+	if (config->interval)
+		putchar('\n');
+	print_what(config, result);
+	print_rates(result);
+	print_latency(config, &result->sum);
+	print_cpu(result);
+	putchar('\n');
+	print_reads(result);
+	print_depth(config, result);
+	print_tier(result);
+	print_start(config, &result->start);
+	for (uint32_t i = 0; config->stats && i < result->part_count; i++)
+		print_reader(i, &result->parts[i]);
+}

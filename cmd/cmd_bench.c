@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_bench.c - stele bench: how fast samples are read, how late, at what price
+ *
+ * Options, one dataset, one run, one report. Damaged samples are counted, and said
+ * after the first few only once: a benchmark may read each a thousand times.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "progress.h"
+#include "stop.h"
+
+#define LINES_MAX	8u /* of the library, about samples */
+#define PROMETHEUS_SIZE (256 << 10)
+
+struct bench_log {
+	struct cmd_log log;
+	unsigned int lines; /* atomic */
+};
+
+static void log_line(void *user, enum stele_log_level level, const char *line)
+{
+	struct bench_log *log = user;
+	unsigned int before = __atomic_fetch_add(&log->lines, 1,
+						 __ATOMIC_RELAXED);
+
+	if (before < LINES_MAX)
+		cmd_log_line(&log->log, level, line);
+	else if (before == LINES_MAX)
+		cmd_message("warning: more of these follow, and are not shown");
+}
+
+static int open_target(struct bench_log *log, const struct bench_config *config,
+		       struct stele_dataset **ds)
+{
+	struct stele_open_opts opts = STELE_OPTS(
+		stele_open_opts, .log = log_line, .log_user = log,
+		.backend = config->backend, .verify = config->verify);
+	int err = stele_dataset_open(config->target, &opts, ds);
+
+	if (err) {
+		cmd_open_error(&log->log, err, "bench");
+		return err;
+	}
+	if (!stele_dataset_count(*ds)) {
+		cmd_message("cannot bench '%s': it has no samples",
+			    config->target);
+		return -ENODATA;
+	}
+	return 0;
+}
+
+/* All epochs as positions. */
+static int set_positions(struct bench_config *config, uint64_t count)
+{
+	if (config->epochs &&
+	    __builtin_mul_overflow(config->epochs, count, &config->samples)) {
+		cmd_message("'%s' has too many samples for %" PRIu64 " epochs",
+			    config->target, config->epochs);
+		return -EOVERFLOW;
+	}
+	return 0;
+}
+
+/* Return: 0; negative errno (said). */
+static int write_prometheus(const struct bench_config *config,
+			    const struct bench_result *result)
+{
+	char *text = malloc(PROMETHEUS_SIZE), *beside = NULL;
+	int err = -ENOMEM, size;
+	FILE *out = NULL;
+
+	if (!text || asprintf(&beside, "%s.new", config->prometheus) < 0)
+		goto done;
+	size = stele_stats_prometheus(&result->sum, NULL, text,
+				      PROMETHEUS_SIZE);
+	err = size < 0 ? size : size >= PROMETHEUS_SIZE ? -ENOBUFS : 0;
+	if (err)
+		goto done;
+	out = fopen(beside, "we");
+	if (!out || fwrite(text, 1, (size_t)size, out) != (size_t)size)
+		err = -errno;
+	if (out && fclose(out) != 0 && !err)
+		err = -errno;
+	if (!err && rename(beside, config->prometheus) < 0)
+		err = -errno;
+	if (err && out)
+		unlink(beside);
+done:
+	if (err)
+		cmd_error(err, "cannot write '%s'", config->prometheus);
+	free(beside);
+	free(text);
+	return err;
+}
+
+/* Say which sample failed first, and end with what that means. */
+static int status_of(const struct bench_config *config,
+		     const struct bench_result *result)
+{
+	for (uint32_t i = 0; i < result->part_count; i++) {
+		const struct bench_part *part = &result->parts[i];
+
+		if (!part->sample_error)
+			continue;
+		cmd_error(part->sample_error,
+			  "%" PRIu64 " of %" PRIu64
+			  " samples of '%s' failed, the first #%" PRIu64,
+			  result->sum.failed, result->sum.samples,
+			  config->target, part->sample_id);
+		return cmd_status_of(part->sample_error);
+	}
+	return CMD_OK;
+}
+
+static int report(const struct bench_config *config,
+		  const struct bench_result *result)
+{
+	int status = status_of(config, result);
+
+	(config->json ? bench_json : bench_text)(config, result);
+	if (config->prometheus && write_prometheus(config, result) &&
+	    status == CMD_OK)
+		status = CMD_FAILED;
+	return status;
+}
+
+static int bench(struct bench_config *config, double load, uint64_t began)
+{
+	struct bench_log log = {.log.target = config->target};
+	struct bench_result result = {.start.load = load};
+	struct stele_dataset *ds = NULL;
+	int err, status;
+
+	err = open_target(&log, config, &ds);
+	result.start.open = (double)(bench_clock() - began) / 1e9;
+	if (!err)
+		err = set_positions(config, stele_dataset_count(ds));
+	log.lines = 0;
+	if (!err) {
+		stop_catch();
+		progress_start(!config->quiet);
+		err = bench_run(ds, config, &result);
+		progress_end();
+	}
+	status = err ? cmd_status_of(err) : report(config, &result);
+	bench_result_release(&result);
+	stele_dataset_close(ds);
+	return cmd_finish(status);
+}
+
+int cmd_bench(const struct cmd *cmd, int argc, char **argv)
+{
+	struct bench_config config = {0};
+	uint64_t began = bench_clock();
+	struct timespec used = {0};
+	int status;
+
+	/* exec, dynamic linking: a new process has used nothing but for these. */
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	status = bench_options_parse(cmd, argc, argv, &config);
+	if (status >= 0)
+		return status;
+	return bench(&config, (double)used.tv_sec + (double)used.tv_nsec / 1e9,
+		     began);
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# bench.t - what stele bench counts is what it was asked to read
+#
+# Nothing here depends on how fast anything is. Sizes of samples are powers of two:
+# as many samples as there are, with all sizes' sum, are each sample once.
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+requires jq --version
+
+count=18
+sum=$(((1 << count) - 1))
+mkdir "$tmp/src"
+for ((i = 0; i < count; i++)); do
+	head -c $((1 << i)) /dev/urandom >"$tmp/src/$i"
+done
+
+bench() { run stele bench --json "$@"; }
+
+# holds WORDS FILTER: the filter is true of the object that was printed last
+holds() {
+	tail -n 1 "$tmp/.out" >"$tmp/last"
+	ok "$1" jq -e "$2" "$tmp/last" || diag "$out" "$err"
+}
+
+look() { # TARGET WORDS
+	must stele build -q "$tmp/src" "$1"
+	for order in random windowed sequential; do
+		bench --epochs=1 "--order=$order" --threads=3 "$1"
+		is "0  $count $sum" "$status $err $(jq -r '"\(.samples) \(.bytes)"' <<<"$out")" \
+			"$2, $order: each sample once"
+	done
+	holds "$2: one read for each sample" \
+		'.reads_per_sample == 1 and .device_reads == .samples'
+	holds "$2: bytes are those of whole blocks" '.bytes_per_byte >= 1'
+	bench --samples=101 --depth=2 "$1"
+	is "0 101" "$status $(jq .samples <<<"$out")" "$2: so many samples" || diag "$err"
+	for verify in none crc digest; do
+		bench --epochs=2 "--verify=$verify" --batch=5 --sync "$1"
+		is "0 $((2 * count)) $((2 * sum))" \
+			"$status $(jq -r '"\(.samples) \(.bytes)"' <<<"$out")" \
+			"$2, $verify: batch after batch" || diag "$err"
+	done
+}
+each_target look 64M
+
+must stele build -q "$tmp/src" "$tmp/image"
+
+bench --time=0.2 --threads=2 "$tmp/image"
+is "0 " "$status $err" "a time: succeeds, without a word"
+holds "a time: epochs follow each other" ".samples > $count and .seconds >= 0.2"
+holds "a time: figures agree with each other" '
+	def near($a; $b): ($a - $b | fabs) <= 1e-6 * $b;
+	near(.samples_per_second * .seconds; .samples) and
+	near(.bytes_per_second * .seconds; .bytes) and
+	near(.epochs * .snapshot.samples; .samples) and
+	near(.bytes_per_byte * .bytes; .device_bytes) and
+	.failed == 0 and .interrupted == false'
+holds "a time: processors had work" '.cpu.user_seconds + .cpu.system_seconds > 0'
+holds "a time: begins with steps that add up" '.start_seconds |
+	.first_sample <= .first_batch and .load > 0 and .open > 0 and .readers > 0 and
+	((.load + .open + .readers + .first_batch - .total) | fabs) < 1e-6'
+
+bench --epochs=3 --threads=2 --stats "$tmp/image"
+holds "--stats: readers add up" '(.readers | length) == 2 and
+	([.readers[].samples] | add) == .samples and
+	([.readers[].device_reads] | add) == .device_reads and
+	([.readers[].bytes] | add) == .bytes'
+
+bench --samples=7 --batch=4 --interval=0.01 "$tmp/image"
+is 0 "$status" "--interval"
+holds "--interval: the last line is the whole" '.samples == 7'
+bench --time=0.5 --interval=0.1 "$tmp/image"
+ok "--interval: lines before it" test "$(wc -l <"$tmp/.out")" -ge 2
+ok "--interval: of figures" jq -es \
+	'.[0] | .time > 0 and .samples_per_second > 0 and .bytes_per_second > 0' "$tmp/.out"
+
+# An open loop begins what is due, and tells what it did not get to.
+bench --rate=1000 --arrivals=fixed --samples=50 "$tmp/image"
+is "0 50" "$status $(jq .samples <<<"$out")" "--rate: all samples" || diag "$err"
+holds "--rate: not before they are due" '.seconds >= 0.049'
+bench --rate=10000000 --arrivals=fixed --time=0.1 "$tmp/image"
+holds "--rate: too high, and none is forgotten" \
+	'.samples + .unstarted >= 1000000 and .latency_ns.max >= 1000000'
+bench --rate=1000 --time=0.1 --seed=3 --threads=2 "$tmp/image"
+is 0 "$status" "--rate: at random"
+
+run stele bench --epochs=2 "$tmp/image"
+is "0 " "$status $err" "for people: succeeds"
+for word in target snapshot read took rate bytes cpu reads depth path start; do
+	ok "for people: has '$word'" grep -q "^$word  " <<<"$out"
+done
+ok "for people: says how many" grep -q "36 samples (2.00 epochs)" <<<"$out" ||
+	diag "$out"
+
+# An interrupt ends it early, with figures.
+run timeout --preserve-status -s INT 0.3 stele bench --json --time=100 "$tmp/image"
+is 0 "$status" "interrupted: succeeds"
+holds "interrupted: says so, and what there is" '.interrupted and .seconds < 90'
+
+# Damage is counted.
+at=$(perl -0777 -ne 'open my $f, "<", $ARGV[0]; local $/; print index(<$f>, $_); last' \
+	"$tmp/src/12" "$tmp/image")
+cp "$tmp/image" "$tmp/bad"
+printf '\0\0\0\0\0\0\0\0' | dd of="$tmp/bad" bs=1 seek="$at" conv=notrunc status=none
+bench --epochs=4 "$tmp/bad"
+is 3 "$status" "damage: status 3"
+holds "damage: counted, the rest delivered" \
+	".failed == 4 and .samples == 4 * $count and .bytes == 4 * ($sum - 4096)"
+id=$(stele ls -l "$tmp/bad" 12 | awk '$NF == "12" { print $1 }')
+ok "damage: says which" grep -q "^stele: 4 of 72 samples.*#$id: " <<<"$err" ||
+	diag "$err"
+bench --epochs=100 "$tmp/bad"
+ok "damage: does not say so a hundred times" test "$(wc -l <<<"$err")" -lt 20
+bench --epochs=1 --verify=none "$tmp/bad"
+is 0 "$status" "damage: not looked for"
+
+mkdir "$tmp/nothing"
+must stele build -q "$tmp/nothing" "$tmp/empty"
+run stele bench "$tmp/empty"
+is "1 stele: cannot bench '$tmp/empty': it has no samples" "$status $err" \
+	"no samples"
+run stele bench "$tmp/none"
+is "1 " "$status $out" "no such target"
+is 1 "$(grep -cF "$tmp/none" <<<"$err")" "no such target: said once, by name"
+
+for words in '' 'a b' '--rate=0 a' '--threads=0 a' '--threads=257 a' \
+	'--depth=4097 a' '--batch=0 a' '--time=0 a' '--time=1. a' '--time=-1 a' \
+	'--order=best a' '--verify=maybe a' '--memory=1 a' '--samples=0 a' \
+	'--samples=1 --epochs=1 a' '--rate=1 --batch=2 a' '--rate=1 --sync a' \
+	'--arrivals=fixed a' '--block-size=2 a' '--epochs=99999999999999999999 a'; do
+	# shellcheck disable=SC2086
+	run stele bench $words
+	is "2 " "$status $out" "bench $words: wrong usage"
+	ok "bench $words: points to help" grep -qe --help <<<"$err"
+done
+run stele bench --epochs=4611686018427387904 "$tmp/image"
+is "1 " "$status $out" "more epochs than can be counted"
+
+done_testing
