@@ -204,6 +204,20 @@ static int open_device(struct attempt *attempt,
 				 dev);
 }
 
+/* So that who opens the name needs no place of profiles. */
+static void take_profile(struct stele_mapping *mapping,
+			 struct stele_device *dev, const struct stele_log *log)
+{
+	struct stele_profile_source source;
+
+	if (!stele_profile_any() ||
+	    stele_profile_source_of_device(dev, &source) ||
+	    stele_profile_load(&source, log, &mapping->profile))
+		return;
+	mapping->facts = source.facts;
+	mapping->has_profile = true;
+}
+
 /* Open the snapshot, and keep what that reads. */
 static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 		  const struct stele_log *log)
@@ -220,6 +234,7 @@ static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 		stele_device_close(dev);
 		return err;
 	}
+	take_profile(&attempt->mapping, dev, log);
 	err = stele_device_open_recording(dev, &attempt->recording);
 	if (err)
 		return err;

@@ -22,28 +22,21 @@ int stele_dataset_profile(const struct stele_dataset *ds,
 	return 0;
 }
 
-static struct stele_model model_of(const struct stele_profile *profile)
-{
-	return (struct stele_model){
-		.latency = profile->latency,
-		.stream_rate = profile->stream_rate,
-		.iops_max = profile->iops_max,
-		.bytes_max = profile->bytes_max,
-		.kappa = profile->kappa,
-	};
-}
-
 double stele_profile_throughput(const struct stele_profile *profile,
 				uint64_t size, double depth)
 {
-	struct stele_model model = model_of(profile);
+	struct stele_model model;
 
+	if (!stele_model_set(&model, profile) || !(depth > 0) || !size)
+		return 0;
 	return stele_model_throughput(&model, size, depth);
 }
 
 double stele_profile_depth(const struct stele_profile *profile, uint64_t size)
 {
-	struct stele_model model = model_of(profile);
+	struct stele_model model;
 
-	return stele_model_depth(&model, size);
+	return stele_model_set(&model, profile) ?
+		       stele_model_depth(&model, size) :
+		       1;
 }

@@ -232,14 +232,21 @@ int stele_stack_loop(const struct stele_stack *stack, char *name)
 	return found;
 }
 
-int stele_stack_attribute(dev_t number, const char *attribute, uint64_t *value)
+int stele_stack_text(dev_t number, const char *attribute, char *text,
+		     size_t size)
 {
-	char path[PATH_SIZE], rest[64], line[32], *end;
-	int err;
+	char path[PATH_SIZE], rest[64];
 
 	snprintf(rest, sizeof(rest), "/%s", attribute);
 	node_path(number, rest, path);
-	err = read_line(path, line, sizeof(line));
+	return read_line(path, text, size);
+}
+
+int stele_stack_attribute(dev_t number, const char *attribute, uint64_t *value)
+{
+	char line[32], *end;
+	int err = stele_stack_text(number, attribute, line, sizeof(line));
+
 	if (err)
 		return err;
 	errno = 0;

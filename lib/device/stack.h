@@ -60,5 +60,8 @@ int stele_stack_loop(const struct stele_stack *stack, char *name);
  */
 int stele_stack_attribute(dev_t number, const char *attribute,
 			  uint64_t *value);
+/* The same of text: its first line, cut to fit. */
+int stele_stack_text(dev_t number, const char *attribute, char *text,
+		     size_t size);
 
 #endif

@@ -227,17 +227,3 @@ int stele_mapping_open_device(const struct stele_mapping *mapping, bool head,
 		stele_device_close(*out);
 	return err;
 }
-
-int stele_device_open_mapped(struct stele_mapping *mapping, const char *backend,
-			     const struct stele_log *log,
-			     struct stele_device **out)
-{
-	struct stele_device *inner;
-	int err = stele_mapping_open_device(mapping, false, backend, log, &inner);
-
-	if (err) {
-		stele_mapping_release(mapping);
-		return err;
-	}
-	return stele_device_wrap_mapped(inner, mapping, out);
-}

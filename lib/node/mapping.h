@@ -16,6 +16,7 @@
 #define STELE_NODE_MAPPING_H
 
 #include "lib/device/device.h"
+#include "lib/node/profile.h"
 
 /*
  * What makes a target the same one: number or inode, size, and what changes
@@ -52,6 +53,9 @@ struct stele_mapping {
 	uint64_t generation; /* of the superblock */
 	bool was_read_only;  /* the device, before info.read_only made it so */
 	bool attached;	     /* its krbd device is there for mappings alone */
+	bool has_profile;    /* of the device: what was known when it was mapped */
+	struct stele_profile profile;
+	struct stele_profile_facts facts; /* that the profile stands on */
 	void *data;	     /* the file, mmapped */
 	size_t data_size;
 	const void *extents; /* in data; see mapping_file.h */
@@ -114,13 +118,9 @@ int stele_mapping_open_device(const struct stele_mapping *mapping, bool head,
 			      const char *backend, const struct stele_log *log,
 			      struct stele_device **out);
 /*
- * The device of a mapping: opens the real one and checks that it is still the
- * same (-ESTALE). Takes the mapping, zeroes *mapping.
+ * The device of a mapping over the real one, as that function opened it. Takes
+ * `inner` and the mapping, zeroes *mapping.
  */
-int stele_device_open_mapped(struct stele_mapping *mapping, const char *backend,
-			     const struct stele_log *log,
-			     struct stele_device **out);
-/* The same without the opening and the check. Takes `inner`, too. */
 int stele_device_wrap_mapped(struct stele_device *inner,
 			     struct stele_mapping *mapping,
 			     struct stele_device **out);

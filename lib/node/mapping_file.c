@@ -109,8 +109,6 @@ static int decode_fields(const struct stele_mapping_header *header,
 	    (flags & (STELE_MAPPING_READ_ONLY | STELE_MAPPING_WAS_READ_ONLY)) ==
 		    STELE_MAPPING_WAS_READ_ONLY)
 		return bad(why, "flags", -EUCLEAN);
-	if (le32_get(header->reserved))
-		return bad(why, "reserved field", -EUCLEAN);
 	if (!get_name(header->name, out->info.name) ||
 	    strcmp(out->info.name, name) != 0)
 		return bad(why, "name", -EUCLEAN);
@@ -155,7 +153,26 @@ static int check_extents(const struct stele_mapping *mapping, uint64_t *sum,
 	return 0;
 }
 
-/* Target, extents and bytes fill the file exactly. */
+/* Takes what it takes off *rest. */
+static int decode_profile(const struct stele_mapping_header *header,
+			  const char *text, uint64_t *rest,
+			  struct stele_mapping *out, const char **why)
+{
+	uint32_t size = le32_get(header->profile_size);
+	const char *detail;
+
+	if (!size)
+		return 0;
+	if (size > *rest ||
+	    stele_profile_decode(text, size, &out->profile, &out->facts,
+				 &detail))
+		return bad(why, "profile", -EUCLEAN);
+	*rest -= size;
+	out->has_profile = true;
+	return 0;
+}
+
+/* Target, profile, extents and bytes fill the file exactly. */
 static int decode_body(const uint8_t *data, size_t size,
 		       struct stele_mapping *out, const char **why)
 {
@@ -173,13 +190,16 @@ static int decode_body(const uint8_t *data, size_t size,
 		return bad(why, "target", -EUCLEAN);
 	out->info.target = target;
 	rest -= target_size;
+	err = decode_profile(header, target + target_size, &rest, out, why);
+	if (err)
+		return err;
 	out->extent_count = le32_get(header->extent_count);
 	table = (uint64_t)out->extent_count *
 		sizeof(struct stele_mapping_extent);
 	if (out->extent_count > STELE_MAPPING_EXTENTS_MAX || table > rest)
 		return bad(why, "count of the extents", -EUCLEAN);
 	rest -= table;
-	out->extents = target + target_size;
+	out->extents = target + target_size + le32_get(header->profile_size);
 	out->bytes = (const uint8_t *)out->extents + table;
 	err = check_extents(out, &sum, why);
 	if (!err && sum != rest)
@@ -301,8 +321,8 @@ int stele_mapping_remove(const char *name)
 /* ---- save ------------------------------------------------------------------ */
 
 static void put_header(const struct stele_mapping *mapping, uint64_t file_size,
-		       uint32_t target_size, uint32_t extent_count,
-		       struct stele_mapping_header *out)
+		       uint32_t target_size, uint32_t profile_size,
+		       uint32_t extent_count, struct stele_mapping_header *out)
 {
 	const struct stele_storage_id *id = &mapping->identity.storage;
 	const struct stele_mapping_info *info = &mapping->info;
@@ -328,6 +348,7 @@ static void put_header(const struct stele_mapping *mapping, uint64_t file_size,
 	out->time = le64_put((uint64_t)info->time);
 	out->flags = le32_put(flags);
 	out->target_size = le32_put(target_size);
+	out->profile_size = le32_put(profile_size);
 	out->extent_count = le32_put(extent_count);
 	memcpy(out->uuid, info->uuid, sizeof(out->uuid));
 	memcpy(out->digest, info->digest, sizeof(out->digest));
@@ -349,12 +370,19 @@ static int encode(const struct stele_mapping *mapping,
 	size_t target_size = strlen(mapping->info.target) + 1;
 	size_t table = recorded->extent_count *
 		       sizeof(struct stele_mapping_extent);
+	char profile[STELE_PROFILE_SIZE_MAX] = "";
 	struct stele_mapping_header *header;
+	size_t profile_size;
 	uint8_t *at;
 
+	if (mapping->has_profile)
+		stele_profile_encode(&mapping->profile, &mapping->facts,
+				     profile);
+	profile_size = strlen(profile);
 	if (target_size > STELE_MAPPING_TARGET_MAX)
 		return -ENAMETOOLONG;
-	*size = sizeof(*header) + target_size + table + recorded->bytes_size;
+	*size = sizeof(*header) + target_size + profile_size + table +
+		recorded->bytes_size;
 	if (*size > STELE_MAPPING_SIZE_MAX)
 		return -EFBIG;
 	at = *data = malloc(*size);
@@ -362,10 +390,12 @@ static int encode(const struct stele_mapping *mapping,
 		return -ENOMEM;
 	header = (void *)at;
 	put_header(mapping, *size, (uint32_t)target_size,
-		   recorded->extent_count, header);
+		   (uint32_t)profile_size, recorded->extent_count, header);
 	at += sizeof(*header);
 	memcpy(at, mapping->info.target, target_size);
 	at += target_size;
+	memcpy(at, profile, profile_size);
+	at += profile_size;
 	if (table)
 		memcpy(at, recorded->extents, table);
 	at += table;

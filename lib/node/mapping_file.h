@@ -5,7 +5,8 @@
  * All integers little-endian. Private to lib/node/: files live no longer than
  * the machine is up, and a library refuses those of another version.
  *
- *	header | target, terminated | extents, ascending, apart | bytes of each
+ *	header | target, terminated | profile, as text, if any |
+ *	extents, ascending, apart | bytes of each
  */
 #ifndef STELE_NODE_MAPPING_FILE_H
 #define STELE_NODE_MAPPING_FILE_H
@@ -15,7 +16,7 @@
 #include "lib/node/mapping.h"
 
 #define STELE_MAPPING_MAGIC	 "\x93STELEMP"
-#define STELE_MAPPING_VERSION	 2u
+#define STELE_MAPPING_VERSION	 3u
 #define STELE_MAPPING_SIZE_MAX	 (UINT64_C(1) << 30)
 #define STELE_MAPPING_TARGET_MAX 4096u	     /* PATH_MAX, terminator included */
 #define STELE_MAPPING_EXTENTS_MAX (1u << 20)
@@ -44,7 +45,7 @@ struct stele_mapping_header {
 /*058*/	le32 flags;
 /*05c*/	le32 target_size; /* terminator included */
 /*060*/	le32 extent_count;
-/*064*/	le32 reserved;
+/*064*/	le32 profile_size; /* 0: none */
 /*068*/	uint8_t uuid[STELE_UUID_SIZE];
 /*078*/	uint8_t digest[STELE_DIGEST_SIZE];
 /*098*/	uint8_t name[STELE_NAME_SIZE_MAX + 1]; /* zero-padded, as below */

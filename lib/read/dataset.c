@@ -83,6 +83,14 @@ int stele_dataset_create(struct stele_device *dev,
 	return 0;
 }
 
+void stele_dataset_adopt(struct stele_dataset *ds,
+			 const struct stele_profile *profile)
+{
+	ds->has_profile = stele_model_set(&ds->model, profile);
+	if (ds->has_profile)
+		ds->profile = *profile;
+}
+
 void stele_dataset_close(struct stele_dataset *ds)
 {
 	if (!ds)

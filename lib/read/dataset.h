@@ -30,6 +30,10 @@ int stele_dataset_create(struct stele_device *dev,
 			 const struct stele_open_opts *opts,
 			 struct stele_dataset **out);
 
+/* Before anybody else has the handle. A profile that is no valid model is left out. */
+void stele_dataset_adopt(struct stele_dataset *ds,
+			 const struct stele_profile *profile);
+
 /*
  * How much has to be checked where so much is wanted: checksums, where only they
  * tell whether what was read is of the snapshot.

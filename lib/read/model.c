@@ -4,6 +4,8 @@
  */
 #include "lib/read/model.h"
 
+#include "lib/stele.h"
+
 #include <math.h>
 
 #define KNEE_SHARPNESS 4.0 /* p */
@@ -18,6 +20,19 @@ bool stele_model_valid(const struct stele_model *model)
 	return is_rate(model->latency) && is_rate(model->stream_rate) &&
 	       is_rate(model->iops_max) && is_rate(model->bytes_max) &&
 	       is_rate(model->kappa);
+}
+
+bool stele_model_set(struct stele_model *model,
+		     const struct stele_profile *profile)
+{
+	*model = (struct stele_model){
+		.latency = profile->latency,
+		.stream_rate = profile->stream_rate,
+		.iops_max = profile->iops_max,
+		.bytes_max = profile->bytes_max,
+		.kappa = profile->kappa,
+	};
+	return stele_model_valid(model);
 }
 
 double stele_model_cost(const struct stele_model *model, uint64_t size)

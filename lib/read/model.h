@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct stele_profile;
+
 struct stele_model {
 	double latency;	    /* seconds, of an empty request on an idle device */
 	double stream_rate; /* bytes/s that one request at a time adds to that */
@@ -30,6 +32,9 @@ struct stele_model {
 };
 
 bool stele_model_valid(const struct stele_model *model);
+/* From the profile that holds the same numbers. Return: whether it is valid. */
+bool stele_model_set(struct stele_model *model,
+		     const struct stele_profile *profile);
 /* Seconds of device time. */
 double stele_model_cost(const struct stele_model *model, uint64_t size);
 /* Seconds, of one request alone. */

@@ -73,7 +73,7 @@ static void write_catalog(void)
 	static const struct stele_catalog_counts none = {0};
 	const struct stele_catalog_segment moved = {SPECIMEN_SEGMENT_ID,
 						    0x500000, 0x100000, 0x2000,
-						    2000};
+						    2000, 0};
 	const struct stele_catalog_counts three = {.segments = 3,
 						   .snapshots = 3,
 						   .refs = 5,
