@@ -20,19 +20,37 @@ enum stele_epoch_kind {
 };
 
 struct stele_epoch_shape {
-	uint32_t kind;	       /* enum stele_epoch_kind */
-	uint32_t block_count;  /* blocks of a window; windowed only */
-	uint64_t block_size;   /* samples of a block; windowed only */
+	uint32_t kind;        /* enum stele_epoch_kind */
+	uint32_t block_count; /* most blocks of a window; windowed only */
+	uint64_t block_size;  /* samples of a block; windowed only */
 };
 
+/* Blocks stand in places, in the order in which the epoch has them. */
 struct stele_epoch {
 	uint64_t count;
-	uint64_t seed, epoch, purpose;
 	struct stele_epoch_shape shape;
-	struct stele_permutation samples; /* full: of the ids */
+	struct stele_permutation
+		order; /* full: of the ids; windowed: of the blocks */
+	/* What follows is of a windowed order. */
+	uint64_t stream;   /* the seed of all that is in it */
+	uint64_t rotation; /* id at which block 0 begins */
+	uint64_t block_total;
+	uint64_t
+		short_place; /* of the block that is short; block_total: none is */
+	uint64_t short_size;
+	uint64_t
+		window_blocks; /* of each window, but the first `larger` have one more */
+	uint64_t window_larger;
+	/* The window that it was in. */
+	uint64_t window;
+	uint64_t first, size; /* positions of it */
+	struct stele_permutation inside;
 };
 
-/* `count` as of a permutation; a windowed shape has no zero. */
+/*
+ * `count` as of a permutation; a windowed shape has no zero, and its window no more than
+ * STELE_PERMUTATION_COUNT_MAX samples.
+ */
 void stele_epoch_init(struct stele_epoch *order,
 		      const struct stele_epoch_shape *shape, uint64_t count,
 		      uint64_t seed, uint64_t epoch, uint64_t purpose);

@@ -11,20 +11,50 @@
 
 #include <stdint.h>
 
-#define STELE_PERMUTATION_VERSION 1u
-#define STELE_PERMUTATION_ROUNDS  24u
+#define STELE_PERMUTATION_VERSION   1u
 #define STELE_PERMUTATION_COUNT_MAX (UINT64_C(1) << 62)
+/*
+ * About twice as many as it takes until no test tells the result from chance: the
+ * narrower the network, the more.
+ */
+#define STELE_PERMUTATION_TINY         16u /* counts up to this */
+#define STELE_PERMUTATION_SMALL        256u
+#define STELE_PERMUTATION_ROUNDS_TINY  32u
+#define STELE_PERMUTATION_ROUNDS_SMALL 20u
+#define STELE_PERMUTATION_ROUNDS_LARGE 12u
+
+/* What one seed and epoch is used for: each use has a stream of its own. */
+enum stele_permutation_purpose {
+	STELE_PURPOSE_SAMPLES = 0, /* the order of a dataset alone */
+	/* Parts of a windowed order: their seed is its stream. */
+	STELE_PURPOSE_ROTATION = 1,
+	STELE_PURPOSE_BLOCKS = 2,
+	STELE_PURPOSE_WINDOW = 3,
+	STELE_PURPOSE_MIXTURE = 4, /* which source a draw takes */
+	STELE_PURPOSE_SOURCE = 256, /* plus a dataset's number in a mixture */
+};
 
 struct stele_permutation {
 	uint64_t count;
-	uint32_t left_bits, right_bits; /* of the network's two halves */
-	uint64_t keys[STELE_PERMUTATION_ROUNDS];
+	uint64_t rows; /* of the network's grid; it has 2^column_bits columns */
+	uint32_t column_bits;
+	uint32_t rounds; /* even */
+	uint64_t keys[STELE_PERMUTATION_ROUNDS_TINY];
 };
+
+/* From 0 ... 2^64-1 to 0 ... limit-1, in proportion. */
+static inline uint64_t stele_scale(uint64_t x, uint64_t limit)
+{
+	return (uint64_t)(((unsigned __int128)x * limit) >> 64);
+}
+
+/* A number that looks random, for each seed, epoch and purpose. */
+uint64_t stele_permutation_stream(uint64_t seed, uint64_t epoch,
+				  uint64_t purpose);
 
 /*
  * `count` from 1 to STELE_PERMUTATION_COUNT_MAX. `purpose` keeps apart what one
- * seed and epoch is used for (enum stele_permutation_purpose, or a dataset's number
- * in a mixture above it).
+ * seed and epoch is used for (enum stele_permutation_purpose).
  */
 void stele_permutation_init(struct stele_permutation *permutation,
 			    uint64_t count, uint64_t seed, uint64_t epoch,
