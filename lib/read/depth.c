@@ -1,51 +1,340 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * depth.c - a fixed window
+ * depth.c - what is in flight, and rounds
+ *
+ * Completions come in batches of one time. A round ends and begins between two
+ * batches, never within one: else the next would have the rest of it for nothing.
  */
 #include "lib/read/depth.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define NS_PER_SECOND 1e9
+
+/* Cost of a request without a model: between that of NVMe (6 KiB) and RBD (60 KiB). */
+#define OVERHEAD_DEFAULT 16384u
+#define OVERHEAD_MAX	 (64u << 20)
+
+/* A round has at least that many completions, and lasts as many mean latencies ... */
+#define ROUND_COUNT	256u
+#define ROUND_LATENCIES 2u
+/* ... but with a slow device nobody waits for so many. */
+#define PATIENCE_NS    UINT64_C(1000000000)
+#define PATIENCE_COUNT 16u
+
+/* A round's mean size counts for a quarter in that of late. */
+#define SMOOTHING 4
+
+static uint64_t overhead_of(const struct stele_model *model)
+{
+	double bytes = model->bytes_max / model->iops_max;
+
+	if (!(bytes > 1))
+		return 1;
+	return bytes < OVERHEAD_MAX ? (uint64_t)bytes : OVERHEAD_MAX;
+}
 
 void stele_depth_init(struct stele_depth *d,
 		      const struct stele_depth_config *config)
 {
-	*d = (struct stele_depth){.config = *config};
-	if (config->model)
+	memset(d, 0, sizeof(*d));
+	d->config = *config;
+	d->overhead = OVERHEAD_DEFAULT;
+	if (config->model && stele_model_valid(config->model)) {
 		d->model = *config->model;
-	d->window = config->pinned ? config->pinned : STELE_DEPTH_DEFAULT;
-	if (d->window > config->depth_max)
-		d->window = config->depth_max;
+		d->overhead = overhead_of(&d->model);
+	}
+	d->config.model = NULL; /* the caller's may go */
+	if (!d->config.depth_max)
+		d->config.depth_max = 1;
+	if (d->config.pinned > d->config.depth_max)
+		d->config.pinned = d->config.depth_max;
+	stele_search_init(&d->search, config->now);
+	if (d->config.pinned)
+		d->search.phase = STELE_DEPTH_PINNED;
+	d->seeding = d->settling = true;
+	d->unsettled = 1;
+	d->last = d->sum.start = d->alone.since = d->search.best.since =
+		config->now;
+}
+
+static bool has_model(const struct stele_depth *d)
+{
+	return d->model.kappa > 0;
+}
+
+static uint64_t cost_in_flight(const struct stele_depth *d)
+{
+	return d->bytes_in_flight + d->in_flight * d->overhead;
 }
 
 bool stele_depth_admits(const struct stele_depth *d, uint32_t size)
 {
-	(void)size;
-	return d->in_flight < d->window;
+	if (!d->in_flight)
+		return true;
+	if (d->config.pinned)
+		return d->in_flight < d->config.pinned;
+	return d->in_flight < d->config.depth_max &&
+	       d->bytes_in_flight + size <= d->config.bytes_max &&
+	       cost_in_flight(d) < d->limit;
+}
+
+/* ---- the window ---------------------------------------------------------- */
+
+static double mean_cost(const struct stele_depth *d)
+{
+	return d->mean_size + (double)d->overhead;
+}
+
+/* The most that depth_max and bytes_max let be of any use. */
+static double most_cost(const struct stele_depth *d)
+{
+	double requests = d->config.depth_max;
+
+	if (d->mean_size > 0)
+		requests = fmin(requests, (double)d->config.bytes_max / d->mean_size);
+	return fmax(1, requests) * mean_cost(d);
+}
+
+static void set_limit(struct stele_depth *d)
+{
+	double most = most_cost(d);
+
+	/* Also where a window is no number. */
+	d->limit = (uint64_t)(d->search.window < most ? d->search.window : most);
+}
+
+/* In the first round: by the sizes that were issued so far. */
+static void seed(struct stele_depth *d, uint32_t size)
+{
+	double depth = STELE_DEPTH_DEFAULT;
+
+	d->mean_size += (size - d->mean_size) / (double)(d->in_flight + d->sum.count);
+	if (has_model(d))
+		depth = stele_model_depth(&d->model, (uint64_t)d->mean_size);
+	d->search.window = depth * mean_cost(d);
+	set_limit(d);
+}
+
+uint32_t stele_depth_window(const struct stele_depth *d)
+{
+	double window;
+
+	if (d->config.pinned)
+		return d->config.pinned;
+	if (!d->limit)
+		return STELE_DEPTH_DEFAULT < d->config.depth_max ? STELE_DEPTH_DEFAULT
+								 : d->config.depth_max;
+	window = (double)d->limit / mean_cost(d) + 0.5;
+	if (!(window >= 1))
+		return 1;
+	return window < d->config.depth_max ? (uint32_t)window
+					    : d->config.depth_max;
+}
+
+/* ---- latency --------------------------------------------------------------- */
+
+/* Nanoseconds of one request alone; 0: not known. */
+static double latency_alone(const struct stele_depth *d, uint32_t size)
+{
+	double inverse;
+
+	if (has_model(d))
+		return stele_model_latency(&d->model, size) * NS_PER_SECOND;
+	inverse = stele_recent_max(&d->alone);
+	return inverse > 0 ? 1 / inverse : 0;
+}
+
+static void sample_latency(struct stele_depth *d, uint32_t size, uint64_t latency,
+			   uint64_t now)
+{
+	double alone;
+
+	d->skip = d->stride;
+	if (!has_model(d) && size >= d->mean_size && latency)
+		stele_recent_add(&d->alone, 1 / (double)latency, now);
+	alone = latency_alone(d, size);
+	if (alone > 0 && d->slowdown_count < STELE_DEPTH_SAMPLES)
+		d->slowdowns[d->slowdown_count++] = (float)((double)latency / alone);
+}
+
+static double median_slowdown(struct stele_depth *d)
+{
+	float *v = d->slowdowns;
+	uint32_t count = d->slowdown_count;
+
+	for (uint32_t i = 1; i < count; i++) {
+		float x = v[i];
+		uint32_t j = i;
+
+		for (; j && v[j - 1] > x; j--)
+			v[j] = v[j - 1];
+		v[j] = x;
+	}
+	return count ? (double)v[count / 2] : 0;
+}
+
+/* ---- rounds ----------------------------------------------------------------- */
+
+static void begin_sum(struct stele_depth *d)
+{
+	d->stride = (uint32_t)(d->sum.count / STELE_DEPTH_SAMPLES);
+	d->skip = 0;
+	d->slowdown_count = 0;
+	d->sum = (struct stele_depth_sum){.start = d->last};
+	d->settling = false;
+}
+
+static bool is_over(const struct stele_depth *d)
+{
+	const struct stele_depth_sum *s = &d->sum;
+	uint64_t elapsed = d->last - s->start;
+
+	if (elapsed < d->search.round_ns)
+		return false;
+	if (elapsed >= PATIENCE_NS && s->count >= PATIENCE_COUNT)
+		return true;
+	return s->count >= ROUND_COUNT &&
+	       elapsed / ROUND_LATENCIES >= s->latency / s->count;
+}
+
+static void record(struct stele_depth *d, const struct stele_measure *m)
+{
+	double seconds = (double)(d->last - d->sum.start) / NS_PER_SECOND;
+
+	d->rounds[d->round_count++ % STELE_DEPTH_HISTORY] =
+		(struct stele_depth_round){
+			.time_ns = d->last - d->config.now,
+			.window = d->config.pinned
+					  ? d->config.pinned
+					  : (double)d->limit / m->mean,
+			.bytes_per_second = (double)d->sum.bytes / seconds,
+			.reads_per_second = (double)d->sum.count / seconds,
+			.slowdown = m->slowdown,
+			.phase = d->search.phase,
+			.starved = m->starved,
+		};
+}
+
+static struct stele_measure measure(struct stele_depth *d)
+{
+	const struct stele_depth_sum *s = &d->sum;
+	double busy = (double)s->busy / NS_PER_SECOND;
+	double size = (double)s->bytes / (double)s->count;
+
+	d->mean_size += d->seeding ? size - d->mean_size
+				   : (size - d->mean_size) / SMOOTHING;
+	return (struct stele_measure){
+		.time = d->last,
+		.rate = s->busy ? (double)(s->busy_bytes +
+					   s->busy_count * d->overhead) / busy
+				: 0,
+		.slowdown = median_slowdown(d),
+		.mean = mean_cost(d),
+		.most = most_cost(d),
+		.starved = s->busy_count < s->count / 2,
+	};
+}
+
+static void end_round(struct stele_depth *d)
+{
+	struct stele_measure m = measure(d);
+	uint64_t limit = d->limit;
+
+	d->seeding = false;
+	record(d, &m);
+	begin_sum(d);
+	if (d->config.pinned)
+		return;
+	stele_search_round(&d->search, &m);
+	set_limit(d);
+	d->settling = d->limit != limit;
+	d->unsettled = d->in_flight;
 }
 
 void stele_depth_issued(struct stele_depth *d, uint32_t size, uint64_t now)
 {
-	(void)now;
+	if (!d->in_flight && now > d->last)
+		d->last = now;
 	d->in_flight++;
 	d->bytes_in_flight += size;
+	if (d->seeding)
+		seed(d, size);
+}
+
+static bool is_transport(int status)
+{
+	return status == -ETIMEDOUT || status == -ENOLINK || status == -EBUSY;
+}
+
+/* Once for all that was in flight then: the next that counts was issued later. */
+static void fail(struct stele_depth *d)
+{
+	if (d->sum.failed || d->config.pinned)
+		return;
+	stele_search_fail(&d->search, mean_cost(d));
+	set_limit(d);
+	d->sum.failed = d->settling = true;
+	d->unsettled = d->in_flight;
+}
+
+static void add(struct stele_depth_sum *s, uint32_t size, uint64_t latency,
+		bool busy)
+{
+	s->count++;
+	s->bytes += size;
+	s->latency += latency;
+	if (busy) {
+		s->busy_count++;
+		s->busy_bytes += size;
+	}
+}
+
+/* Time has gone on: what came before is whole batches. */
+static void advance(struct stele_depth *d, uint64_t now, bool starved)
+{
+	if (d->settling && !d->unsettled)
+		begin_sum(d);
+	else if (!d->settling && is_over(d))
+		end_round(d);
+	if (!starved)
+		d->sum.busy += now - d->last;
+	d->last = now;
 }
 
 void stele_depth_completed(struct stele_depth *d, uint32_t size,
 			   uint64_t issued, uint64_t now, int status,
 			   bool starved)
 {
-	(void)issued, (void)now, (void)status, (void)starved;
+	uint64_t latency = now > issued ? now - issued : 0;
+
+	if (now > d->last)
+		advance(d, now, starved);
 	d->in_flight--;
 	d->bytes_in_flight -= size;
-}
-
-uint32_t stele_depth_window(const struct stele_depth *d)
-{
-	return d->window;
+	add(&d->sum, size, latency, !starved);
+	if (d->unsettled)
+		d->unsettled--;
+	if (is_transport(status))
+		fail(d);
+	else if (!d->skip--)
+		sample_latency(d, size, latency, now);
 }
 
 unsigned int stele_depth_history(const struct stele_depth *d,
 				 struct stele_depth_round *out,
 				 unsigned int max)
 {
-	(void)d, (void)out, (void)max;
-	return 0;
+	uint64_t count = d->round_count;
+
+	if (count > STELE_DEPTH_HISTORY)
+		count = STELE_DEPTH_HISTORY;
+	if (count > max)
+		count = max;
+	for (uint64_t i = 0; i < count; i++)
+		out[i] = d->rounds[(d->round_count - count + i) %
+				   STELE_DEPTH_HISTORY];
+	return (unsigned int)count;
 }

@@ -4,13 +4,15 @@
  *
  * No I/O, no clock, no allocation: it is told what is issued and what came back
  * when, and says whether another request may be issued now. The window is kept in
- * cost (model.h), or in bytes with a constant per request while no model is known,
- * so that large and small samples share it fairly.
+ * cost, written as bytes: the size, and what a request costs beside it, which is
+ * bytes_max / iops_max of the model (model.h), or a constant while none is known.
+ * So large and small samples share it fairly.
  *
- * Delivery rate decides, latency guards: rounds of max(50 ms, 256 completions, 4 mean
- * latencies); doubling while the rate grows, then the knee, then rare probes
- * up and down; shrink on latency without gain and on transport errors; frozen
- * while the caller asks for less than the window. The constants stand in depth.c.
+ * This file's part is to count: what is in flight, and *rounds*, stretches that are
+ * long enough for their rate to mean something. A round begins when all that was in
+ * flight under the window before it has come back. What the rounds say about the
+ * window is for search.h to judge. Rates are of the time in which requests waited for
+ * the window: of a caller who pauses, nothing is learnt while it does.
  *
  * Belongs to one thread. Times are nanoseconds of any one monotonic clock.
  */
@@ -18,16 +20,29 @@
 #define STELE_READ_DEPTH_H
 
 #include "lib/read/model.h"
+#include "lib/read/search.h"
 #include "lib/stele.h"
 
 #define STELE_DEPTH_HISTORY 256u
+#define STELE_DEPTH_SAMPLES 64u
 
 struct stele_depth_config {
 	const struct stele_model *model; /* copied; NULL: none is known */
 	uint32_t pinned;    /* requests, kept whatever happens; 0: automatic */
 	uint32_t depth_max; /* requests, at least 1: never more in flight */
-	uint64_t bytes_max; /* never more in flight, but one request always may be */
+	/* Never more in flight, but one request always may be, and a pinned depth. */
+	uint64_t bytes_max;
 	uint64_t now;
+};
+
+/* What has come back since a round began. */
+struct stele_depth_sum {
+	uint64_t start;	     /* ns */
+	uint64_t count, bytes;
+	uint64_t latency;    /* ns, of all together */
+	uint64_t busy;	     /* ns in which requests waited for the window ... */
+	uint64_t busy_count, busy_bytes; /* ... and what came back then */
+	bool failed;	     /* the transport did; nothing of it counts */
 };
 
 struct stele_depth {
@@ -35,7 +50,23 @@ struct stele_depth {
 	struct stele_model model;
 	uint32_t in_flight;	  /* requests */
 	uint64_t bytes_in_flight;
-	uint32_t window;	  /* requests; the stub's only state */
+	uint64_t overhead;	  /* of a request, in bytes: its cost is that and its size */
+	uint64_t limit;		  /* of cost in flight: the window */
+	uint64_t last;		  /* ns: of the last completion */
+	bool seeding;		  /* the first round: the mean size is not known yet */
+	bool settling;		  /* what is in flight was issued under another window ... */
+	uint32_t unsettled;	  /* ... that many */
+	struct stele_depth_sum sum;
+	double mean_size;	  /* of late */
+	struct stele_search search;
+
+	/* Of this round: latencies as multiples of one alone, one in stride + 1. */
+	float slowdowns[STELE_DEPTH_SAMPLES];
+	uint32_t slowdown_count, stride, skip;
+	struct stele_recent alone; /* without a model: the quickest of late, 1/ns */
+
+	struct stele_depth_round rounds[STELE_DEPTH_HISTORY];
+	uint64_t round_count; /* ever */
 };
 
 /* Automatic and without a profile: where it begins, if depth_max allows. */

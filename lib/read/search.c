@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * search.c - doubling, then trials
+ *
+ * Constants are what the simulated devices of tests/lib/depth-*.c settle by.
+ */
+#include "lib/read/search.h"
+
+#include <math.h>
+
+#include "lib/stele.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+#define NS_PER_MS     UINT64_C(1000000)
+
+/* STARTUP ends when this growth was missed that often, one doubling after the other. */
+#define STARTUP_GROWTH 1.05
+#define STARTUP_FLAT   2u
+/* The first window that came so near to the best rate is the knee. */
+#define STARTUP_NEAR 0.97
+
+/*
+ * Elasticity that makes more worth its latency, and less not worth its loss. Under
+ * model.h's soft knee a device delivers 0.985 of its best at 0.06, 0.993 at 0.03.
+ */
+#define UP_ELASTICITY	0.05
+#define DOWN_ELASTICITY 0.03
+/* What a pair of rounds may add to the score, and the score that decides. */
+#define UNIT_MIN   0.01 /* of score: as much as rates differ by themselves */
+#define UNIT_MAX   0.1
+#define SCORE_MAX  1.5
+#define SCORE_ENDS 2.9
+#define PAIRS_MAX  6u
+/* After that many pairs, in doubt, for less: where all is noise the window must not drift up. */
+#define SCORE_UP   1.0
+#define SCORE_DOWN -0.5
+#define BASES_AGREE 0.8
+/* A gain of this share of what the window grew: the knee is not near. */
+#define STEEP 0.5
+
+#define DRAIN_FACTOR 0.5
+#define DOWN_FACTOR  0.75
+#define UP_FACTOR    1.33
+#define LEAP_FACTOR  2.0
+
+/* Rounds between trials: more and more, while nothing changes, up to some seconds. */
+#define INTERVAL_MIN 4u
+#define INTERVAL_MAX 64u
+#define INTERVAL_NS  (4 * NS_PER_SECOND)
+
+/* So far from the smoothed rate, so often in a row: the device is another one. */
+#define STRANGE_DEVIATION 0.15
+#define STRANGE_ROUNDS	  3u
+#define SMOOTHING	  4
+/* Below this share of the best rate of late somebody else is busy: do not give way. */
+#define UNDISTURBED 0.9
+#define SLOWDOWN_MAX 4.0
+
+#define FAIL_FACTOR 0.7
+#define FAIL_HOLD   10u
+
+#define ROUND_MIN      (10 * NS_PER_MS)
+#define ROUND_MAX      (160 * NS_PER_MS)
+#define NOISE_LENGTHEN 0.05
+#define NOISE_SHORTEN  0.02
+#define NOISE_MAX      0.5
+
+#define RECENT_NS (10 * NS_PER_SECOND)
+
+void stele_recent_add(struct stele_recent *r, double value, uint64_t time)
+{
+	if (time - r->since >= RECENT_NS) {
+		r->before = r->now;
+		r->now = 0;
+		r->since = time;
+	}
+	if (value > r->now)
+		r->now = value;
+}
+
+double stele_recent_max(const struct stele_recent *r)
+{
+	return r->now > r->before ? r->now : r->before;
+}
+
+void stele_search_init(struct stele_search *s, uint64_t seed)
+{
+	*s = (struct stele_search){
+		.phase = STELE_DEPTH_STARTUP,
+		.round_ns = ROUND_MIN,
+		.interval = INTERVAL_MIN,
+		.random = seed | 1,
+	};
+}
+
+/* ---- trials ------------------------------------------------------------- */
+
+/* Another window than this one, by at least one request; 0: there is none. */
+static double other_window(const struct stele_measure *m, double base,
+			   double factor)
+{
+	double requests = base / m->mean, other;
+
+	if (factor > 1)
+		other = fmax(floor(requests * factor + 0.5),
+			     floor(requests) + 1);
+	else
+		other = fmin(floor(requests * factor + 0.5),
+			     ceil(requests) - 1);
+	if (other < 1)
+		return 0;
+	other *= m->mean;
+	if (other > m->most)
+		other = m->most;
+	return factor > 1 && other <= base ? 0 : other;
+}
+
+/* `rate`: of a round of the present window that has just ended; 0: none. */
+static bool begin_trial(struct stele_search *s, const struct stele_measure *m,
+			double factor, double rate)
+{
+	double other = other_window(m, s->window, factor);
+
+	if (!(other > 0) || !(s->window > 0))
+		return false;
+	s->trial = true;
+	s->down = factor < 1;
+	s->base = s->window;
+	s->other = other;
+	s->base_rate = rate;
+	s->other_rate = 0;
+	s->score = s->gain = 0;
+	s->pairs = 0;
+	s->on_other = rate > 0;
+	return true;
+}
+
+static void end_trial(struct stele_search *s, bool accepted)
+{
+	s->window = accepted ? s->other : s->base;
+	s->trial = s->on_other = false;
+}
+
+/*
+ * What the base delivers: between the round before and the one after. Where they
+ * disagree something stood still during one of them, which proves nothing.
+ */
+static double base_rate(double before, double after)
+{
+	double least = fmin(before, after), most = fmax(before, after);
+
+	return least < BASES_AGREE * most ? most : sqrt(before * after);
+}
+
+static void add_pair(struct stele_search *s, double rate)
+{
+	double gain = log(s->other_rate / base_rate(s->base_rate, rate));
+	double wanted = log(s->other / s->base) *
+			(s->down ? DOWN_ELASTICITY : UP_ELASTICITY);
+	double unit = fmax(UNIT_MIN, fmin(UNIT_MAX, s->noise));
+	double score = (gain - wanted) / unit;
+
+	if (!isfinite(score))
+		return;
+	s->gain += gain;
+	s->score += fmax(-SCORE_MAX, fmin(SCORE_MAX, score));
+}
+
+/* Return: 1 the other one is better; -1 it is not; 0 not known yet. */
+static int trial_round(struct stele_search *s, double rate)
+{
+	if (s->on_other) {
+		s->other_rate = rate;
+		s->on_other = false;
+		return 0;
+	}
+	if (s->other_rate > 0) {
+		add_pair(s, rate);
+		s->pairs++;
+	}
+	s->base_rate = rate;
+	s->other_rate = 0;
+	if (fabs(s->score) >= SCORE_ENDS || s->pairs >= PAIRS_MAX)
+		return s->score > (s->down ? SCORE_DOWN : SCORE_UP) ? 1 : -1;
+	s->on_other = true;
+	return 0;
+}
+
+/* ---- phases ------------------------------------------------------------- */
+
+/* One in four more or less than that, so that readers do not probe in step. */
+static uint32_t jittered(struct stele_search *s, uint32_t rounds)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return rounds - rounds / 4 + (uint32_t)(s->random % (rounds / 2 + 1));
+}
+
+static void cruise(struct stele_search *s)
+{
+	s->phase = STELE_DEPTH_CRUISE;
+	s->interval = INTERVAL_MIN;
+	s->wait = 0;
+	s->rate = s->base_rate = 0;
+}
+
+/* The knee is below the first window, or between two of those that were tried. */
+static void end_startup(struct stele_search *s, const struct stele_measure *m)
+{
+	double best = 0;
+	uint32_t knee = 0;
+
+	for (uint32_t i = 0; i < s->step_count; i++)
+		best = fmax(best, s->steps[i].rate);
+	while (s->steps[knee].rate < STARTUP_NEAR * best)
+		knee++;
+	s->window = s->steps[knee].window;
+	cruise(s);
+	if (!knee && begin_trial(s, m, DRAIN_FACTOR, 0))
+		s->phase = STELE_DEPTH_DRAIN;
+	s->down = true; /* next */
+}
+
+static void startup_round(struct stele_search *s, const struct stele_measure *m)
+{
+	double next = fmin(2 * s->window, m->most), best = 0;
+
+	for (uint32_t i = 0; i < s->step_count; i++)
+		best = fmax(best, s->steps[i].rate);
+	s->flat = m->rate > STARTUP_GROWTH * best ? 0 : s->flat + 1;
+	s->steps[s->step_count++] =
+		(struct stele_search_step){s->window, m->rate};
+	if (s->flat < STARTUP_FLAT && next > STARTUP_GROWTH * s->window &&
+	    s->step_count < STELE_SEARCH_STEPS)
+		s->window = next;
+	else
+		end_startup(s, m);
+}
+
+static void drain_round(struct stele_search *s, const struct stele_measure *m)
+{
+	int verdict = trial_round(s, m->rate);
+
+	if (!verdict)
+		return;
+	end_trial(s, verdict > 0);
+	if (verdict < 0 || !begin_trial(s, m, DRAIN_FACTOR, 0))
+		cruise(s);
+}
+
+static void smooth(struct stele_search *s, const struct stele_measure *m)
+{
+	double deviation = s->rate > 0 ? log(m->rate / s->rate) : 0;
+
+	if (!(s->rate > 0))
+		s->rate = m->rate;
+	if (!(fabs(deviation) > STRANGE_DEVIATION)) {
+		s->rate += (m->rate - s->rate) / SMOOTHING;
+		s->strange = 0;
+	} else if (++s->strange >= STRANGE_ROUNDS) {
+		s->rate = m->rate;
+		s->strange = 0;
+		s->interval = INTERVAL_MIN;
+		s->wait = 0;
+		s->down = deviation < 0;
+	}
+	stele_recent_add(&s->best, s->rate, m->time);
+}
+
+static void try_next(struct stele_search *s, const struct stele_measure *m)
+{
+	bool may_shrink = s->rate >= UNDISTURBED * stele_recent_max(&s->best);
+	bool may_grow = !s->hold;
+	bool down = s->down || m->slowdown > SLOWDOWN_MAX;
+
+	if (down && !may_shrink)
+		down = false;
+	else if (!down && !may_grow)
+		down = may_shrink;
+	if (!(down || may_grow) ||
+	    !begin_trial(s, m, down ? DOWN_FACTOR : UP_FACTOR, m->rate)) {
+		s->wait = jittered(s, s->interval);
+		s->down = !down;
+	}
+}
+
+static void end_probe(struct stele_search *s, const struct stele_measure *m,
+		      bool accepted)
+{
+	double share = s->gain / s->pairs / log(s->other / s->base);
+	double factor = share > STEEP ? LEAP_FACTOR : UP_FACTOR;
+
+	if (s->down)
+		factor = DOWN_FACTOR;
+	end_trial(s, accepted);
+	if (accepted) {
+		s->interval = INTERVAL_MIN;
+		s->rate = 0;
+		if (begin_trial(s, m, factor, 0))
+			return;
+	} else if (s->interval < INTERVAL_MAX &&
+		   s->interval * s->round_ns < INTERVAL_NS) {
+		s->interval *= 2;
+	}
+	s->wait = jittered(s, s->interval);
+	s->down = !s->down;
+}
+
+static void cruise_round(struct stele_search *s, const struct stele_measure *m)
+{
+	if (!s->on_other)
+		smooth(s, m);
+	if (s->trial) {
+		int verdict = trial_round(s, m->rate);
+
+		if (verdict)
+			end_probe(s, m, verdict > 0);
+	} else {
+		s->base_rate = m->rate;
+		if (s->wait)
+			s->wait--;
+		else
+			try_next(s, m);
+	}
+}
+
+/* Longer rounds where rates jump about, shorter ones where they are steady. */
+static void fit_round(struct stele_search *s, double rate)
+{
+	double noise;
+
+	if (s->phase == STELE_DEPTH_STARTUP || s->on_other ||
+	    !(s->base_rate > 0))
+		return;
+	noise = fabs(log(rate / s->base_rate));
+	if (!(noise < NOISE_MAX))
+		noise = NOISE_MAX;
+	s->noise += (noise - s->noise) / SMOOTHING;
+	if (s->noise > NOISE_LENGTHEN && s->round_ns < ROUND_MAX)
+		s->round_ns *= 2;
+	else if (s->noise < NOISE_SHORTEN && s->round_ns > ROUND_MIN)
+		s->round_ns /= 2;
+}
+
+static void keep_within(struct stele_search *s, const struct stele_measure *m)
+{
+	s->window = fmax(m->mean, fmin(m->most, s->window));
+}
+
+static void stop_trial(struct stele_search *s)
+{
+	if (s->trial)
+		end_trial(s, false);
+	if (s->phase == STELE_DEPTH_DRAIN)
+		cruise(s);
+	else if (s->phase != STELE_DEPTH_STARTUP)
+		s->phase = STELE_DEPTH_CRUISE;
+}
+
+void stele_search_round(struct stele_search *s, const struct stele_measure *m)
+{
+	if (s->hold)
+		s->hold--;
+	if (m->starved || !(isfinite(m->rate) && m->rate > 0)) {
+		stop_trial(s);
+		keep_within(s, m);
+		return;
+	}
+	fit_round(s, m->rate);
+	if (s->phase == STELE_DEPTH_STARTUP)
+		startup_round(s, m);
+	else if (s->phase == STELE_DEPTH_DRAIN)
+		drain_round(s, m);
+	else
+		cruise_round(s, m);
+	if (s->trial)
+		s->window = s->on_other ? s->other : s->base;
+	if (s->phase != STELE_DEPTH_STARTUP && s->phase != STELE_DEPTH_DRAIN)
+		s->phase = !s->on_other ? STELE_DEPTH_CRUISE
+			   : s->down   ? STELE_DEPTH_PROBE_DOWN
+				       : STELE_DEPTH_PROBE_UP;
+	keep_within(s, m);
+}
+
+void stele_search_fail(struct stele_search *s, double mean)
+{
+	if (s->trial)
+		end_trial(s, false);
+	cruise(s);
+	s->window = fmax(mean, s->window * FAIL_FACTOR);
+	s->hold = s->wait = FAIL_HOLD;
+	s->down = false;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * search.h - which window delivers most: a search among noisy rates
+ *
+ * Told the rate of each round (depth.h), it says which window to try in the next:
+ *
+ *	STARTUP		twice as much, until that twice gained nothing
+ *	DRAIN		half as much, while that loses nothing
+ *	CRUISE		hold; now and then try a little more (PROBE_UP), or less
+ *
+ * One rate beside another proves little where others share device and
+ * processor. So each step but those of STARTUP is a *trial*: rounds of the one
+ * window and of the other alternate, each of the other is set against those
+ * before and after it, and bounded scores are added up until they say enough.
+ * The measure of gain is the elasticity, d ln(rate) / d ln(window): more in
+ * flight for its own sake is latency for nothing.
+ */
+#ifndef STELE_READ_SEARCH_H
+#define STELE_READ_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The highest value of the last 10 to 20 s; 0: none. */
+struct stele_recent {
+	double now, before;
+	uint64_t since; /* ns */
+};
+void stele_recent_add(struct stele_recent *recent, double value, uint64_t time);
+double stele_recent_max(const struct stele_recent *recent);
+
+/* One round, as the search sees it. Cost is in bytes. */
+struct stele_measure {
+	uint64_t time;	  /* ns: its end */
+	double rate;	  /* cost per second */
+	double slowdown;  /* median latency, as a multiple of one alone */
+	double mean;	  /* cost of a request */
+	double most;	  /* the window may be: at least `mean` */
+	bool starved;	  /* the window was not what held requests back */
+};
+
+#define STELE_SEARCH_STEPS 16u
+
+struct stele_search {
+	double window;	   /* of the round that runs, in cost */
+	uint32_t phase;	   /* enum stele_depth_phase, of the round that runs */
+	uint64_t round_ns; /* that a round should last at least */
+
+	/* STARTUP */
+	struct stele_search_step {
+		double window, rate;
+	} steps[STELE_SEARCH_STEPS];
+	uint32_t step_count, flat;
+
+	/* A trial: of `other` against `base`. */
+	bool trial, on_other, down;
+	double base, other;
+	double base_rate, other_rate; /* of the last round of each; 0: none yet */
+	double score, gain; /* gain: sum of ln(other_rate / base_rate) */
+	uint32_t pairs;
+
+	/* CRUISE */
+	uint32_t wait, interval; /* rounds to the next trial */
+	uint32_t hold;	   /* rounds in which it may not grow */
+	double rate;	   /* smoothed; 0: none yet */
+	double noise;	   /* |ln| of one round's rate to the next one's, smoothed */
+	uint32_t strange;  /* rounds in a row whose rate is another one */
+	struct stele_recent best; /* smoothed rates */
+	uint64_t random;
+};
+
+void stele_search_init(struct stele_search *search, uint64_t seed);
+/* What a round brought; sets window, phase and round_ns of the next. */
+void stele_search_round(struct stele_search *search,
+			const struct stele_measure *measure);
+/* The transport failed. */
+void stele_search_fail(struct stele_search *search, double mean);
+
+#endif
