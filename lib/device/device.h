@@ -164,7 +164,10 @@ struct stele_queue_ops {
 		    unsigned int max);
 	/* A descriptor that polls readable when completions may be there. */
 	int (*event_fd)(struct stele_queue *queue);
-	/* Nothing is in flight, except in a forked child: there, only free. */
+	/*
+	 * Nothing is in flight, except in a forked child: there, only free; and
+	 * when it broke: then nothing may be freed that the kernel knows.
+	 */
 	void (*close)(struct stele_queue *queue, bool forked);
 	/* Optional: see stele_queue_register(). */
 	int (*attach)(struct stele_queue *queue, void *memory, size_t size);
@@ -374,8 +377,12 @@ unsigned int stele_device_workers(void);
 /* Polls readable when reap would return something; -EOPNOTSUPP where not. */
 int stele_queue_fd(struct stele_queue *queue);
 
-/* Waits for everything in flight, drops it, and frees. NULL is fine. */
-void stele_queue_close(struct stele_queue *queue);
+/*
+ * Waits for everything in flight, drops it, and frees. NULL is fine.
+ * Return: 0; or, of a queue that broke, what is in flight for ever: the kernel may
+ * still write there, so none of its requests and memory may ever be freed or used.
+ */
+unsigned int stele_queue_close(struct stele_queue *queue);
 
 /* How often this process has been forked from the one that loaded us. */
 unsigned int stele_fork_count(void);

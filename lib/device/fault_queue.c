@@ -10,6 +10,7 @@
 #include "lib/device/fault_queue.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -255,6 +256,8 @@ static int fault_wait(struct stele_queue *base, unsigned int min_wait,
 		return rc;
 	count = stele_request_drain(&queue->done, done, res, max);
 	update_event(queue);
+	base->stats.enters = queue->below->stats.enters;
+	base->stats.registered = queue->below->stats.registered;
 	return count;
 }
 
@@ -265,10 +268,30 @@ static void fault_close(struct stele_queue *base, bool forked)
 	struct fault_queue *queue = (struct fault_queue *)base;
 
 	(void)forked; /* the queue below sees that itself */
-	stele_queue_close(queue->below);
+	if (queue->below) {
+		queue->below->in_flight = queue->below_count;
+		if (stele_queue_close(queue->below))
+			return;
+	}
 	close_events(queue);
 	free(queue->slots);
 	free(queue);
+}
+
+static int fault_attach(struct stele_queue *base, void *memory, size_t size)
+{
+	return stele_queue_register(((struct fault_queue *)base)->below, memory,
+				    size);
+}
+
+static void fault_describe(const struct stele_queue *base, char *text,
+			   size_t size)
+{
+	const struct fault_queue *queue = (const struct fault_queue *)base;
+	int n = snprintf(text, size, "fault over ");
+
+	if (n > 0 && (size_t)n < size)
+		stele_queue_describe(queue->below, text + n, size - (size_t)n);
 }
 
 static const struct stele_queue_ops fault_queue_ops = {
@@ -276,6 +299,8 @@ static const struct stele_queue_ops fault_queue_ops = {
 	.wait = fault_wait,
 	.event_fd = fault_event_fd,
 	.close = fault_close,
+	.attach = fault_attach,
+	.describe = fault_describe,
 };
 
 int stele_fault_open_queue(struct stele_device *inner,

@@ -14,9 +14,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "format/checked.h"
 #include "lib/device/backend.h"
 
 #define REAP_BATCH 64u
+#define PAGE_BYTES 4096u
 
 static atomic_uint fork_count;
 
@@ -100,12 +102,14 @@ static bool settle(struct stele_queue *queue, struct stele_request *request,
 
 /*
  * One round: wait for `wanted` raw completions, keep what is finished.
- * Return: raw completions seen, or -errno; *count grows by the finished ones.
+ * Return: whether another round would bring something at once, or push what was
+ * started again; or -errno. *count grows by the finished ones.
  */
 static int reap_round(struct stele_queue *queue, unsigned int wanted,
 		      struct stele_request **done, unsigned int max,
 		      unsigned int *count)
 {
+	unsigned int before = *count;
 	struct stele_request *raw[REAP_BATCH];
 	ssize_t res[REAP_BATCH];
 	unsigned int room = max - *count;
@@ -123,14 +127,16 @@ static int reap_round(struct stele_queue *queue, unsigned int wanted,
 		done[(*count)++] = raw[i];
 		queue->in_flight--;
 	}
-	return n;
+	if (n < 0)
+		return n;
+	return (unsigned int)n == room || *count - before < (unsigned int)n;
 }
 
 int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		     unsigned int max, unsigned int min)
 {
 	unsigned int count = 0;
-	int n;
+	int more;
 
 	if (is_forked(queue))
 		return -EOWNERDEAD;
@@ -138,12 +144,13 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		min = queue->in_flight;
 	if (min > max)
 		min = max;
-	/* What one round starts again, the wait of the next one pushes. */
+	/* Not until nothing comes any more: each look may be a call of the kernel. */
 	do {
-		n = reap_round(queue, min > count ? min - count : 0, done, max,
-			       &count);
-	} while (n > 0 && count < max && queue->in_flight);
-	if (n < 0 && !count)
+		more = reap_round(queue, min > count ? min - count : 0, done,
+				  max, &count);
+	} while (more >= 0 && (more || count < min) && count < max &&
+		 queue->in_flight);
+	if (more < 0 && !count)
 		return -EIO;
 	return (int)count;
 }
@@ -152,6 +159,8 @@ int stele_queue_register(struct stele_queue *queue, void *memory, size_t size)
 {
 	if (is_forked(queue))
 		return -EOWNERDEAD;
+	if (!memory || !size || !is_aligned((uintptr_t)memory, PAGE_BYTES))
+		return -EINVAL;
 	return queue->ops->attach ? queue->ops->attach(queue, memory, size)
 				  : -EOPNOTSUPP;
 }
@@ -170,20 +179,23 @@ int stele_queue_fd(struct stele_queue *queue)
 	return is_forked(queue) ? -EOWNERDEAD : queue->ops->event_fd(queue);
 }
 
-void stele_queue_close(struct stele_queue *queue)
+unsigned int stele_queue_close(struct stele_queue *queue)
 {
 	struct stele_request *raw[REAP_BATCH];
 	ssize_t res[REAP_BATCH];
+	unsigned int left;
 	bool forked;
 	int n = 0;
 
 	if (!queue)
-		return;
+		return 0;
 	forked = is_forked(queue);
 	while (!forked && queue->in_flight && n >= 0) {
 		n = queue->ops->wait(queue, 1, raw, res, REAP_BATCH);
 		if (n > 0)
 			queue->in_flight -= (unsigned int)n;
 	}
+	left = forked ? 0 : queue->in_flight;
 	queue->ops->close(queue, forked);
+	return left;
 }

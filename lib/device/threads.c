@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -126,6 +127,14 @@ static int threads_event_fd(struct stele_queue *base)
 	return ((struct threads_queue *)base)->event_fd;
 }
 
+/* A device may have come down to threads from something better. */
+static void threads_describe(const struct stele_queue *base, char *text,
+			     size_t size)
+{
+	(void)base;
+	snprintf(text, size, STELE_BACKEND_THREADS);
+}
+
 /* A forked child has neither the threads nor a lock that it could take. */
 static void threads_close(struct stele_queue *base, bool forked)
 {
@@ -151,6 +160,7 @@ static const struct stele_queue_ops threads_queue_ops = {
 	.wait = threads_wait,
 	.event_fd = threads_event_fd,
 	.close = threads_close,
+	.describe = threads_describe,
 };
 
 int stele_threads_open_queue(struct stele_device *dev, unsigned int depth,

@@ -202,6 +202,44 @@ static void check_late(const char *backend, struct seen *seen)
 		seen->log.last);
 }
 
+/* Forbidden while a transfer is in flight: its memory stays the kernel's. */
+static void check_broken(struct seen *seen)
+{
+	pid_t pid;
+	int status;
+
+	memset(seen, 0, sizeof(*seen));
+	pid = fork();
+	if (!pid) {
+		struct stele_log log = test_log_to(&seen->log);
+		struct stele_request request = {.op = STELE_OP_READ,
+						.size = 4096};
+		struct stele_request *done;
+		struct stele_queue *queue;
+		struct stele_device *dev;
+
+		if (stele_device_open_file(path, STELE_DEVICE_WRITE, "uring",
+					   &log, &dev) ||
+		    stele_queue_open(dev, 1, NULL, 0, &queue))
+			_exit(1);
+		request.data = test_data(dev, 4096, 1);
+		forbid(SYS_io_uring_enter, EPERM);
+		if (!stele_queue_submit(queue, &request))
+			seen->rc = stele_queue_reap(queue, &done, 1, 1);
+		seen->transfers = (int)stele_queue_close(queue);
+		_exit(0);
+	}
+	status = wait_for(pid);
+	if (status == 77) {
+		skip_block(4, "no seccomp filters");
+		return;
+	}
+	is_int(0, status, "broken in flight: ends");
+	is_int(-EIO, seen->rc, "broken in flight: the queue failed");
+	is_int(1, seen->transfers, "close tells what is in flight for ever");
+	is_uint(1, seen->log.errors, "and says so: %s", seen->log.last);
+}
+
 /* ---- memory that cannot be locked ---------------------------------------- */
 
 static void check_memlock(struct seen *seen)
@@ -256,6 +294,7 @@ int main(void)
 		check_case(&cases[i], seen);
 	check_late(NULL, seen);
 	check_late("uring", seen);
+	check_broken(seen);
 	check_memlock(seen);
 	return done();
 }
