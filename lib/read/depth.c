@@ -221,16 +221,16 @@ static void record(struct stele_depth *d, const struct stele_measure *m)
 static struct stele_measure measure(struct stele_depth *d)
 {
 	const struct stele_depth_sum *s = &d->sum;
-	double busy = (double)s->busy / NS_PER_SECOND;
+	double seconds = s->busy ? (double)s->busy / NS_PER_SECOND : INFINITY;
+	double reads = (double)s->busy_count / seconds;
+	double bytes = (double)s->busy_bytes / seconds;
 	double size = (double)s->bytes / (double)s->count;
 
 	d->mean_size += d->seeding ? size - d->mean_size
 				   : (size - d->mean_size) / SMOOTHING;
 	return (struct stele_measure){
 		.time = d->last,
-		.rate = s->busy ? (double)(s->busy_bytes +
-					   s->busy_count * d->overhead) / busy
-				: 0,
+		.rates = {bytes + reads * (double)d->overhead, reads, bytes},
 		.slowdown = median_slowdown(d),
 		.mean = mean_cost(d),
 		.most = most_cost(d),

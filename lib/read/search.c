@@ -64,6 +64,8 @@
 #define NOISE_LENGTHEN 0.05
 #define NOISE_SHORTEN  0.02
 #define NOISE_MAX      0.5
+/* Another rate decides when it is so much calmer. */
+#define CALMER 0.7
 
 #define RECENT_NS (10 * NS_PER_SECOND)
 
@@ -139,6 +141,8 @@ static void end_trial(struct stele_search *s, bool accepted)
 {
 	s->window = accepted ? s->other : s->base;
 	s->trial = s->on_other = false;
+	if (accepted)
+		s->last[0] = s->last[1] = s->last[2] = 0;
 }
 
 /*
@@ -157,7 +161,7 @@ static void add_pair(struct stele_search *s, double rate)
 	double gain = log(s->other_rate / base_rate(s->base_rate, rate));
 	double wanted = log(s->other / s->base) *
 			(s->down ? DOWN_ELASTICITY : UP_ELASTICITY);
-	double unit = fmax(UNIT_MIN, fmin(UNIT_MAX, s->noise));
+	double unit = fmax(UNIT_MIN, fmin(UNIT_MAX, s->noise[s->by]));
 	double score = (gain - wanted) / unit;
 
 	if (!isfinite(score))
@@ -222,15 +226,16 @@ static void end_startup(struct stele_search *s, const struct stele_measure *m)
 	s->down = true; /* next */
 }
 
-static void startup_round(struct stele_search *s, const struct stele_measure *m)
+static void startup_round(struct stele_search *s, const struct stele_measure *m,
+			double rate)
 {
 	double next = fmin(2 * s->window, m->most), best = 0;
 
 	for (uint32_t i = 0; i < s->step_count; i++)
 		best = fmax(best, s->steps[i].rate);
-	s->flat = m->rate > STARTUP_GROWTH * best ? 0 : s->flat + 1;
+	s->flat = rate > STARTUP_GROWTH * best ? 0 : s->flat + 1;
 	s->steps[s->step_count++] =
-		(struct stele_search_step){s->window, m->rate};
+		(struct stele_search_step){s->window, rate};
 	if (s->flat < STARTUP_FLAT && next > STARTUP_GROWTH * s->window &&
 	    s->step_count < STELE_SEARCH_STEPS)
 		s->window = next;
@@ -238,9 +243,10 @@ static void startup_round(struct stele_search *s, const struct stele_measure *m)
 		end_startup(s, m);
 }
 
-static void drain_round(struct stele_search *s, const struct stele_measure *m)
+static void drain_round(struct stele_search *s, const struct stele_measure *m,
+			double rate)
 {
-	int verdict = trial_round(s, m->rate);
+	int verdict = trial_round(s, rate);
 
 	if (!verdict)
 		return;
@@ -249,26 +255,27 @@ static void drain_round(struct stele_search *s, const struct stele_measure *m)
 		cruise(s);
 }
 
-static void smooth(struct stele_search *s, const struct stele_measure *m)
+static void smooth(struct stele_search *s, double rate, uint64_t time)
 {
-	double deviation = s->rate > 0 ? log(m->rate / s->rate) : 0;
+	double deviation = s->rate > 0 ? log(rate / s->rate) : 0;
 
 	if (!(s->rate > 0))
-		s->rate = m->rate;
+		s->rate = rate;
 	if (!(fabs(deviation) > STRANGE_DEVIATION)) {
-		s->rate += (m->rate - s->rate) / SMOOTHING;
+		s->rate += (rate - s->rate) / SMOOTHING;
 		s->strange = 0;
 	} else if (++s->strange >= STRANGE_ROUNDS) {
-		s->rate = m->rate;
+		s->rate = rate;
 		s->strange = 0;
 		s->interval = INTERVAL_MIN;
 		s->wait = 0;
 		s->down = deviation < 0;
 	}
-	stele_recent_add(&s->best, s->rate, m->time);
+	stele_recent_add(&s->best, s->rate, time);
 }
 
-static void try_next(struct stele_search *s, const struct stele_measure *m)
+static void try_next(struct stele_search *s, const struct stele_measure *m,
+		     double rate)
 {
 	bool may_shrink = s->rate >= UNDISTURBED * stele_recent_max(&s->best);
 	bool may_grow = !s->hold;
@@ -279,7 +286,7 @@ static void try_next(struct stele_search *s, const struct stele_measure *m)
 	else if (!down && !may_grow)
 		down = may_shrink;
 	if (!(down || may_grow) ||
-	    !begin_trial(s, m, down ? DOWN_FACTOR : UP_FACTOR, m->rate)) {
+	    !begin_trial(s, m, down ? DOWN_FACTOR : UP_FACTOR, rate)) {
 		s->wait = jittered(s, s->interval);
 		s->down = !down;
 	}
@@ -307,40 +314,67 @@ static void end_probe(struct stele_search *s, const struct stele_measure *m,
 	s->down = !s->down;
 }
 
-static void cruise_round(struct stele_search *s, const struct stele_measure *m)
+static void cruise_round(struct stele_search *s, const struct stele_measure *m,
+			double rate)
 {
 	if (!s->on_other)
-		smooth(s, m);
+		smooth(s, rate, m->time);
 	if (s->trial) {
-		int verdict = trial_round(s, m->rate);
+		int verdict = trial_round(s, rate);
 
 		if (verdict)
 			end_probe(s, m, verdict > 0);
 	} else {
-		s->base_rate = m->rate;
+		s->base_rate = rate;
 		if (s->wait)
 			s->wait--;
 		else
-			try_next(s, m);
+			try_next(s, m, rate);
 	}
 }
 
-/* Longer rounds where rates jump about, shorter ones where they are steady. */
-static void fit_round(struct stele_search *s, double rate)
+/* Between two trials, lest one rate be set against another. */
+static void choose_rate(struct stele_search *s)
 {
-	double noise;
+	enum stele_rate best = s->by;
 
-	if (s->phase == STELE_DEPTH_STARTUP || s->on_other ||
-	    !(s->base_rate > 0))
+	for (enum stele_rate i = 0; i < STELE_RATES; i++)
+		if (s->noise[i] < CALMER * s->noise[best])
+			best = i;
+	if (best == s->by || (s->trial && (s->pairs || s->base_rate > 0)))
 		return;
-	noise = fabs(log(rate / s->base_rate));
-	if (!(noise < NOISE_MAX))
-		noise = NOISE_MAX;
-	s->noise += (noise - s->noise) / SMOOTHING;
-	if (s->noise > NOISE_LENGTHEN && s->round_ns < ROUND_MAX)
+	s->by = best;
+	s->rate = s->base_rate = 0;
+	s->best = (struct stele_recent){.since = s->best.since};
+}
+
+/* Longer rounds where rates jump about, shorter ones where they are steady. */
+static void fit_round(struct stele_search *s)
+{
+	double noise = s->noise[s->by];
+
+	if (noise > NOISE_LENGTHEN && s->round_ns < ROUND_MAX)
 		s->round_ns *= 2;
-	else if (s->noise < NOISE_SHORTEN && s->round_ns > ROUND_MIN)
+	else if (noise < NOISE_SHORTEN && s->round_ns > ROUND_MIN)
 		s->round_ns /= 2;
+}
+
+/* Of rounds of one base alone: between others something has changed. */
+static void listen(struct stele_search *s, const struct stele_measure *m)
+{
+	if (s->phase == STELE_DEPTH_STARTUP || s->on_other)
+		return;
+	for (enum stele_rate i = 0; i < STELE_RATES; i++) {
+		double noise = fabs(log(m->rates[i] / s->last[i]));
+
+		if (!(noise < NOISE_MAX))
+			noise = NOISE_MAX;
+		if (s->last[i] > 0)
+			s->noise[i] += (noise - s->noise[i]) / SMOOTHING;
+		s->last[i] = m->rates[i];
+	}
+	choose_rate(s);
+	fit_round(s);
 }
 
 static void keep_within(struct stele_search *s, const struct stele_measure *m)
@@ -360,20 +394,23 @@ static void stop_trial(struct stele_search *s)
 
 void stele_search_round(struct stele_search *s, const struct stele_measure *m)
 {
+	double rate = m->rates[s->by];
+
 	if (s->hold)
 		s->hold--;
-	if (m->starved || !(isfinite(m->rate) && m->rate > 0)) {
+	if (m->starved || !(isfinite(rate) && rate > 0)) {
 		stop_trial(s);
 		keep_within(s, m);
 		return;
 	}
-	fit_round(s, m->rate);
+	listen(s, m);
+	rate = m->rates[s->by];
 	if (s->phase == STELE_DEPTH_STARTUP)
-		startup_round(s, m);
+		startup_round(s, m, rate);
 	else if (s->phase == STELE_DEPTH_DRAIN)
-		drain_round(s, m);
+		drain_round(s, m, rate);
 	else
-		cruise_round(s, m);
+		cruise_round(s, m, rate);
 	if (s->trial)
 		s->window = s->on_other ? s->other : s->base;
 	if (s->phase != STELE_DEPTH_STARTUP && s->phase != STELE_DEPTH_DRAIN)

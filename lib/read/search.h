@@ -29,10 +29,21 @@ struct stele_recent {
 void stele_recent_add(struct stele_recent *recent, double value, uint64_t time);
 double stele_recent_max(const struct stele_recent *recent);
 
+/*
+ * Where sizes differ much, so do rounds: bytes/s where a device counts requests, requests/s
+ * where it counts bytes. The rate that goes by is the one that varies least.
+ */
+enum stele_rate {
+	STELE_RATE_COST,
+	STELE_RATE_READS,
+	STELE_RATE_BYTES,
+	STELE_RATES
+};
+
 /* One round, as the search sees it. Cost is in bytes. */
 struct stele_measure {
 	uint64_t time;	  /* ns: its end */
-	double rate;	  /* cost per second */
+	double rates[STELE_RATES]; /* per second */
 	double slowdown;  /* median latency, as a multiple of one alone */
 	double mean;	  /* cost of a request */
 	double most;	  /* the window may be: at least `mean` */
@@ -45,6 +56,10 @@ struct stele_search {
 	double window;	   /* of the round that runs, in cost */
 	uint32_t phase;	   /* enum stele_depth_phase, of the round that runs */
 	uint64_t round_ns; /* that a round should last at least */
+
+	enum stele_rate by;	   /* the rate that decides */
+	double last[STELE_RATES];  /* of the last round of the same base; 0: none */
+	double noise[STELE_RATES]; /* |ln| of one of these to the next, smoothed */
 
 	/* STARTUP */
 	struct stele_search_step {
@@ -63,7 +78,6 @@ struct stele_search {
 	uint32_t wait, interval; /* rounds to the next trial */
 	uint32_t hold;	   /* rounds in which it may not grow */
 	double rate;	   /* smoothed; 0: none yet */
-	double noise;	   /* |ln| of one round's rate to the next one's, smoothed */
 	uint32_t strange;  /* rounds in a row whose rate is another one */
 	struct stele_recent best; /* smoothed rates */
 	uint64_t random;

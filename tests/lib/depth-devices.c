@@ -36,7 +36,7 @@ static const struct row rows[] = {
 	{"NVMe, one block", {NVME}, 512, 512, SECOND, SECOND / 2, 1024},
 	{"NVMe, sizes span 512x", {NVME}, 1024, 524288, SECOND, SECOND, 1024},
 	{"NVMe that stands still at times", {NVME, .stall = 5e-3},
-	 75000, 75000, SECOND, SECOND, 1024},
+	 75000, 75000, 3 * SECOND, 2 * SECOND, 1024},
 	{"fast NVMe, 16 kB", {FAST}, 16384, 16384, SECOND, SECOND / 4, 1024},
 	{"SATA, sizes span 512x", {SATA}, 1024, 524288, SECOND, 2 * SECOND, 64},
 	{"RBD, 75 kB", {RBD}, 75000, 75000, SECOND, SECOND, 1024},
