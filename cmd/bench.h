@@ -20,6 +20,18 @@ enum bench_arrivals {
 	BENCH_FIXED,
 };
 
+enum bench_model {
+	BENCH_NO_MODEL = 0,
+	BENCH_RESNET50,
+	BENCH_COSMOFLOW,
+	BENCH_UNET3D,
+};
+
+enum bench_gpu {
+	BENCH_H100 = 0,
+	BENCH_A100,
+};
+
 struct bench_config {
 	const char *target, *backend, *prometheus;
 	double seconds;	  /* 0: until all positions are done */
@@ -32,7 +44,12 @@ struct bench_config {
 	uint32_t block_count, threads, depth, batch, check_threads;
 	uint32_t verify;   /* enum stele_verify */
 	uint32_t arrivals; /* enum bench_arrivals */
+	uint32_t model;	   /* enum bench_model */
+	uint32_t gpu;	   /* enum bench_gpu */
+	uint32_t accelerators;
 	bool sync;	  /* nothing is asked for before a batch is complete */
+	bool loader;	  /* read with loaders, not with readers */
+	bool shuffle;	  /* look at the order, read nothing */
 	bool json, stats, quiet;
 };
 
@@ -43,14 +60,17 @@ struct bench_start {
 	double first_sample, first_batch; /* since the readers were there */
 };
 
-/* What one reader did. */
+/* What one reader or loader did. */
 struct bench_part {
+	uint64_t samples, failed, bytes; /* that came from it; failed ones are samples */
 	struct stele_reader_stats stats;
 	struct stele_depth_round *rounds; /* malloc'ed */
 	unsigned int round_count;
 	uint64_t first_sample, first_batch, end; /* when; 0: never */
-	uint64_t batches;
 	uint64_t unstarted; /* open loop: due, but never asked for */
+	uint64_t padded;    /* loader: samples that fill a step */
+	uint64_t wait_ns;   /* loader: that it waited for the device */
+	uint64_t steps, busy_ns, total_ns; /* accelerator, from its first batch on */
 	int error;	    /* the reader's end */
 	int sample_error;   /* of the first sample that failed */
 	uint64_t sample_id;
@@ -60,7 +80,9 @@ struct bench_result {
 	struct stele_dataset_info info;
 	double seconds;	  /* to the last sample */
 	double epochs;
-	uint64_t batches, unstarted;
+	uint64_t samples, failed, bytes; /* that came */
+	uint64_t batches, unstarted, padded;
+	double utilisation; /* of accelerators: the share of time that they computed */
 	struct stele_reader_stats sum; /* over the readers; latencies are below */
 	struct stele_histogram *latency, *device_latency;
 	struct bench_start start;
@@ -103,8 +125,8 @@ const char *bench_order_name(uint32_t order);
 const char *bench_verify_name(uint32_t verify);
 const char *bench_arrivals_name(uint32_t kind);
 const char *bench_phase_name(uint32_t phase); /* enum stele_depth_phase */
+/* What latencies are those of. */
+const char *bench_latency_name(const struct bench_config *config);
 const char *bench_pages_name(uint32_t huge_pages);
-/* Samples that came intact. */
-uint64_t bench_good(const struct bench_result *result);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "bench_model.h"
 #include "json.h"
 
 static void set_real(json_t *object, const char *name, double value)
@@ -41,6 +42,7 @@ static json_t *config_json(const struct bench_config *config)
 	json_set_number(object, "threads", config->threads);
 	json_set_number(object, "depth", config->depth);
 	json_set_number(object, "batch", config->batch);
+	json_object_set_new(object, "loader", json_boolean(config->loader));
 	json_object_set_new(object, "sync", json_boolean(config->sync));
 	json_set_text(object, "verify", bench_verify_name(config->verify));
 	json_set_number(object, "check_threads", config->check_threads);
@@ -97,7 +99,7 @@ static json_t *start_json(const struct bench_start *start)
 static json_t *cpu_json(const struct bench_result *result)
 {
 	const struct bench_machine *used = &result->used;
-	double samples = (double)result->sum.samples;
+	double samples = (double)result->samples;
 	json_t *object = json_object();
 
 	set_real(object, "user_seconds", used->user);
@@ -178,9 +180,10 @@ static json_t *readers_json(const struct bench_result *result)
 		const struct bench_part *part = &result->parts[i];
 
 		object = json_object();
-		json_set_number(object, "samples", part->stats.samples);
-		json_set_number(object, "failed", part->stats.failed);
-		json_set_number(object, "bytes", part->stats.bytes);
+		json_set_number(object, "samples", part->samples);
+		json_set_number(object, "failed", part->failed);
+		json_set_number(object, "bytes", part->bytes);
+		json_set_number(object, "wait_ns", part->wait_ns);
 		set_counters(object, &part->stats);
 		json_set_number(object, "window", part->stats.window);
 		json_set_number(object, "depth_peak", part->stats.depth_peak);
@@ -199,17 +202,17 @@ static json_t *readers_json(const struct bench_result *result)
 static void set_figures(json_t *object, const struct bench_result *result)
 {
 	const struct stele_reader_stats *sum = &result->sum;
-	double good = (double)bench_good(result);
+	double good = (double)(result->samples - result->failed);
 
 	set_real(object, "seconds", result->seconds);
-	json_set_number(object, "samples", sum->samples);
-	json_set_number(object, "failed", sum->failed);
-	json_set_number(object, "bytes", sum->bytes);
+	json_set_number(object, "samples", result->samples);
+	json_set_number(object, "failed", result->failed);
+	json_set_number(object, "bytes", result->bytes);
 	json_set_number(object, "batches", result->batches);
 	set_real(object, "epochs", result->epochs);
 	set_real(object, "samples_per_second", ratio(good, result->seconds));
 	set_real(object, "bytes_per_second",
-		 ratio((double)sum->bytes, result->seconds));
+		 ratio((double)result->bytes, result->seconds));
 	set_real(object, "reads_per_sample",
 		 ratio((double)sum->device_reads, (double)sum->samples));
 	set_real(object, "bytes_per_byte",
@@ -229,6 +232,9 @@ void bench_json(const struct bench_config *config,
 	set_figures(object, result);
 	if (config->rate)
 		json_set_number(object, "unstarted", result->unstarted);
+	if (config->loader)
+		json_set_number(object, "padded", result->padded);
+	json_set_text(object, "latency_of", bench_latency_name(config));
 	json_object_set_new(object, "latency_ns", latency_json(&result->sum));
 	json_object_set_new(object, "cpu", cpu_json(result));
 	json_object_set_new(object, "devices", devices_json(&result->used));
@@ -236,6 +242,9 @@ void bench_json(const struct bench_config *config,
 	json_object_set_new(object, "depth", depth_json(result));
 	json_object_set_new(object, "interrupted",
 			    json_boolean(result->interrupted));
+	if (config->model)
+		json_object_set_new(object, "accelerators",
+				    bench_model_json(config, result));
 	if (config->stats)
 		json_object_set_new(object, "readers", readers_json(result));
 	json_line(object);

@@ -22,6 +22,8 @@
 #define CHECK_MAX	64    /* of the library */
 #define RATE_MAX	100000000
 #define MEMORY_MIN	(64 << 10)
+#define LOADER_BATCH	32
+#define SHUFFLE_BATCH	256
 
 enum type {
 	NUMBER32,
@@ -36,10 +38,15 @@ enum type {
 static const char *const orders[] = {"random", "windowed", "sequential", NULL};
 static const char *const checks[] = {"crc", "none", "digest", NULL};
 static const char *const arrivals[] = {"random", "fixed", NULL};
+static const char *const models[] = {"none", "resnet50", "cosmoflow", "unet3d",
+				     NULL};
+static const char *const gpus[] = {"h100", "a100", NULL};
 
 _Static_assert(STELE_SHUFFLE_WINDOWED == 1 && STELE_SHUFFLE_NONE == 2 &&
-		       STELE_VERIFY_NONE == 1 && STELE_VERIFY_DIGEST == 2,
-	       "words stand where the library counts them");
+		       STELE_VERIFY_NONE == 1 && STELE_VERIFY_DIGEST == 2 &&
+		       BENCH_RESNET50 == 1 && BENCH_COSMOFLOW == 2 &&
+		       BENCH_UNET3D == 3 && BENCH_A100 == 1,
+	       "words stand where enumerations count them");
 
 /* How the rows are written; missing members are 0. */
 #define ROW(name_, field, ...) \
@@ -53,6 +60,8 @@ static const struct {
 	uint64_t min, max;
 	const char *const *words;
 } table[] = {
+	ROW("accelerator", model, .type = WORD, .words = models),
+	ROW("accelerators", accelerators, RANGE(NUMBER32, 1, THREADS_MAX)),
 	ROW("arrivals", arrivals, .type = WORD, .words = arrivals),
 	ROW("backend", backend, .type = TEXT),
 	ROW("batch", batch, RANGE(NUMBER32, 1, BATCH_MAX)),
@@ -61,8 +70,10 @@ static const struct {
 	ROW("check-threads", check_threads, RANGE(NUMBER32, 0, CHECK_MAX)),
 	ROW("depth", depth, RANGE(NUMBER32, 1, DEPTH_MAX)),
 	ROW("epochs", epochs, RANGE(NUMBER64, 1, COUNT_MAX)),
+	ROW("gpu", gpu, .type = WORD, .words = gpus),
 	ROW("interval", interval, .type = SECONDS),
 	ROW("json", json, .type = FLAG),
+	ROW("loader", loader, .type = FLAG),
 	ROW("memory", memory, RANGE(SIZE, MEMORY_MIN, UINT64_C(1) << 46)),
 	ROW("order", order, .type = WORD, .words = orders),
 	ROW("prometheus", prometheus, .type = TEXT),
@@ -70,6 +81,7 @@ static const struct {
 	ROW("rate", rate, RANGE(NUMBER64, 1, RATE_MAX)),
 	ROW("samples", samples, RANGE(NUMBER64, 1, COUNT_MAX)),
 	ROW("seed", seed, RANGE(NUMBER64, 0, UINT64_MAX)),
+	ROW("shuffle", shuffle, .type = FLAG),
 	ROW("stats", stats, .type = FLAG),
 	ROW("sync", sync, .type = FLAG),
 	ROW("threads", threads, RANGE(NUMBER32, 1, THREADS_MAX)),
@@ -157,11 +169,29 @@ static const char *conflict(const struct bench_config *config)
 	if ((config->block_size || config->block_count) &&
 	    config->order != STELE_SHUFFLE_WINDOWED)
 		return "--block-size and --block-count need --order=windowed";
+	if ((config->loader || config->model) &&
+	    (config->rate || config->sync || config->check_threads))
+		return "--rate, --sync and --check-threads are for readers, not loaders";
+	if (config->model && (config->threads || config->batch))
+		return "--accelerator brings its own --threads and --batch";
+	if (config->accelerators && !config->model)
+		return "--accelerators needs --accelerator";
+	if (config->shuffle && (config->rate || config->model))
+		return "--shuffle only looks at the order";
 	return NULL;
 }
 
 static void set_defaults(struct bench_config *config)
 {
+	if (config->model) {
+		config->loader = true;
+		if (!config->accelerators)
+			config->accelerators = 1;
+	}
+	if (config->loader && !config->batch)
+		config->batch = LOADER_BATCH;
+	if (config->shuffle && !config->batch)
+		config->batch = SHUFFLE_BATCH;
 	if (!config->threads)
 		config->threads = 1;
 	if (!config->batch)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench_model.h"
 #include "bench_order.h"
 #include "bench_worker.h"
 #include "progress.h"
@@ -38,11 +39,6 @@ uint64_t bench_clock(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t bench_good(const struct bench_result *result)
-{
-	return result->sum.samples - result->sum.failed;
 }
 
 /* ---- while it runs ----------------------------------------------------------- */
@@ -231,8 +227,20 @@ static void set_latencies(struct bench_result *result)
 	sum->p999_ns = stele_histogram_quantile(sample, 0.999);
 	sum->max_ns = stele_histogram_quantile(sample, 1);
 	sum->mean_ns = stele_histogram_mean(sample);
-	sum->device_p50_ns = stele_histogram_quantile(device, 0.5);
-	sum->device_p99_ns = stele_histogram_quantile(device, 0.99);
+	if (stele_histogram_count(device)) {
+		sum->device_p50_ns = stele_histogram_quantile(device, 0.5);
+		sum->device_p99_ns = stele_histogram_quantile(device, 0.99);
+		return;
+	}
+	/* Loaders only tell quantiles: the worst of them. */
+	for (uint32_t i = 0; i < result->part_count; i++) {
+		const struct stele_reader_stats *stats = &result->parts[i].stats;
+
+		if (stats->device_p50_ns > sum->device_p50_ns)
+			sum->device_p50_ns = stats->device_p50_ns;
+		if (stats->device_p99_ns > sum->device_p99_ns)
+			sum->device_p99_ns = stats->device_p99_ns;
+	}
 }
 
 static int by_value(const void *a, const void *b)
@@ -278,6 +286,10 @@ static void sum_up(struct run *run)
 		const struct bench_part *part = &result->parts[i];
 
 		add_stats(&result->sum, &part->stats);
+		result->samples += part->samples;
+		result->failed += part->failed;
+		result->bytes += part->bytes;
+		result->padded += part->padded;
 		result->unstarted += part->unstarted;
 		stele_histogram_add(result->latency, run->workers[i].latency);
 		stele_histogram_add(result->device_latency,
@@ -290,8 +302,8 @@ static void sum_up(struct run *run)
 			batch = part->first_batch;
 	}
 	result->seconds = since(run->gate.opened, end);
-	result->batches = result->sum.samples / run->config->batch;
-	result->epochs = (double)result->sum.samples / (double)run->order.count;
+	result->batches = result->samples / run->config->batch;
+	result->epochs = (double)result->samples / (double)run->order.count;
 	result->start.readers = since(run->opening, run->gate.opened);
 	if (sample != UINT64_MAX)
 		result->start.first_sample = since(run->gate.opened, sample);
@@ -299,6 +311,7 @@ static void sum_up(struct run *run)
 		result->start.first_batch = since(run->gate.opened, batch);
 	set_latencies(result);
 	set_windows(result);
+	bench_model_sum(result);
 }
 
 static int init(struct run *run, uint64_t count)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_model.h"
 #include "text.h"
 
 #define ROW "%-12s"
@@ -42,6 +43,14 @@ const char *bench_pages_name(uint32_t huge_pages)
 }
 
 /* Three digits that count: "41.8 us", "1.20 ms". */
+const char *bench_latency_name(const struct bench_config *config)
+{
+	if (config->loader)
+		return "waited for a batch";
+	return config->rate ? "from when a sample was due"
+			    : "from submit to collect";
+}
+
 static char *text_latency(char buffer[TEXT_SIZE], uint64_t ns)
 {
 	static const char *const units[] = {"us", "ms", "s"};
@@ -100,8 +109,9 @@ static void print_what(const struct bench_config *config,
 	       text_count(a, info->sample_count),
 	       text_size(b, info->payload_size),
 	       text_size(c, info->payload_size / info->sample_count));
-	printf(ROW "%s, %u thread%s, ", "read", bench_order_name(config->order),
-	       config->threads, config->threads == 1 ? "" : "s");
+	printf(ROW "%s, %u %s%s, ", "read", bench_order_name(config->order),
+	       config->threads, config->loader ? "loader" : "thread",
+	       config->threads == 1 ? "" : "s");
 	if (config->depth)
 		printf("depth %u, ", config->depth);
 	else
@@ -116,27 +126,31 @@ static void print_what(const struct bench_config *config,
 	printf("%s\n", verify_words(config->verify));
 	printf(ROW "%.2f s%s, %s samples", "took", result->seconds,
 	       result->interrupted ? " until interrupted" : "",
-	       text_count(a, result->sum.samples));
+	       text_count(a, result->samples));
 	printf(result->epochs < 9.95 ? " (%.2f epochs)\n" : " (%.0f epochs)\n",
 	       result->epochs);
 }
 
 /* ---- how much, how late, at what price --------------------------------------------- */
 
-static void print_rates(const struct bench_result *result)
+static void print_rates(const struct bench_config *config,
+			const struct bench_result *result)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE];
-	double good = ratio((double)bench_good(result), result->seconds);
+	double good = ratio((double)(result->samples - result->failed),
+			    result->seconds);
 
 	printf("\n" ROW "%s samples/s\n", "rate",
 	       text_count(a, (uint64_t)(good + 0.5)));
 	printf(ROW "%s/s of payload, %s in all\n", "bytes",
-	       text_size(a, (uint64_t)ratio((double)result->sum.bytes,
+	       text_size(a, (uint64_t)ratio((double)result->bytes,
 					    result->seconds)),
-	       text_size(b, result->sum.bytes));
-	if (result->sum.failed)
+	       text_size(b, result->bytes));
+	if (config->model)
+		bench_model_text(config, result);
+	if (result->failed)
 		printf(ROW "%s samples\n", "failed",
-		       text_count(a, result->sum.failed));
+		       text_count(a, result->failed));
 	if (result->unstarted)
 		printf(ROW "%s samples were due, but had to wait until the end\n",
 		       "not begun", text_count(a, result->unstarted));
@@ -147,13 +161,14 @@ static void print_latency(const struct bench_config *config,
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
 
-	if (!sum->max_ns)
-		return;
-	printf(ROW "p50 %s, p99 %s, p99.9 %s, max %s, from %s\n", "latency",
+	if (sum->max_ns)
+		printf(ROW "p50 %s, p99 %s, p99.9 %s, max %s, %s\n", "latency",
 	       text_latency(a, sum->p50_ns), text_latency(b, sum->p99_ns),
 	       text_latency(c, sum->p999_ns), text_latency(d, sum->max_ns),
-	       config->rate ? "when a sample was due" : "submit to collect");
-	printf(ROW "p50 %s, p99 %s, of one device read\n", "",
+	       bench_latency_name(config));
+	if (sum->device_p99_ns)
+		printf(ROW "p50 %s, p99 %s, of one device read\n",
+		       sum->max_ns ? "" : "latency",
 	       text_latency(a, sum->device_p50_ns),
 	       text_latency(b, sum->device_p99_ns));
 }
@@ -161,7 +176,7 @@ static void print_latency(const struct bench_config *config,
 static void print_cpu(const struct bench_result *result)
 {
 	const struct bench_machine *used = &result->used;
-	double samples = (double)result->sum.samples;
+	double samples = (double)result->samples;
 
 	printf(ROW "%.2f us a sample, %.2f processors: of this process\n", "cpu",
 	       ratio((used->user + used->system) * 1e6, samples),
@@ -288,7 +303,7 @@ void bench_text(const struct bench_config *config,
 	if (config->interval)
 		putchar('\n');
 	print_what(config, result);
-	print_rates(result);
+	print_rates(config, result);
 	print_latency(config, &result->sum);
 	print_cpu(result);
 	putchar('\n');

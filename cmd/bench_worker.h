@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_worker.h - one thread of a benchmark, with a reader of its own
+ * bench_worker.h - one thread of a benchmark, with a reader or a loader of its own
  *
- * A worker opens its reader, waits at the gate until all others have one too,
- * reads until it is told to stop or there is nothing left, collects what is in flight,
- * and tells what its reader counted. What it does between submit and collect must
- * cost next to nothing: it is part of what is measured.
+ * A worker opens what it reads with, waits at the gate until all others have done so,
+ * reads until it is told to stop or there is nothing left, takes what is in flight, and
+ * tells what was counted. What it does in between must cost next to nothing: it is part
+ * of what is measured.
  */
 #ifndef STELE_CMD_BENCH_WORKER_H
 #define STELE_CMD_BENCH_WORKER_H
@@ -20,7 +20,7 @@ struct bench_gate {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint32_t ready, done; /* workers; a failed one counts */
-	bool open, over; /* to begin; to close the readers */
+	bool open, over; /* to begin; to close what was opened */
 	uint64_t opened; /* when */
 	bool stop;	 /* atomic */
 };
@@ -34,13 +34,23 @@ struct bench_worker {
 	struct bench_part *part;
 	struct bench_ids ids;
 	struct stele_reader *reader;
+	struct stele_loader *loader;
 	struct stele_sample *samples;
 	unsigned int sample_max;
-	/* Of the samples, and of device reads. An open loop records the first itself. */
+	/* Of samples (from a loader: of batches), and of device reads. */
 	struct stele_histogram *latency, *device_latency;
 	/* For the main thread while it runs; atomic. */
 	uint64_t samples_done, bytes_done;
 } __attribute__((aligned(64)));
+
+/* What a worker reads with. Each returns 0 or a negative errno. */
+struct bench_engine {
+	int (*open)(struct bench_worker *worker);
+	int (*loop)(struct bench_worker *worker);
+	void (*gather)(struct bench_worker *worker); /* into worker->part */
+	void (*close)(struct bench_worker *worker); /* also when open failed */
+};
+extern const struct bench_engine bench_reader_engine, bench_loader_engine;
 
 /* Return: 0; negative errno. Ends with the thread, which is then joined. */
 int bench_worker_start(struct bench_worker *worker);
@@ -50,6 +60,8 @@ static inline bool bench_stopped(const struct bench_worker *worker)
 	return __atomic_load_n(&worker->gate->stop, __ATOMIC_RELAXED);
 }
 
+/* Add to what was done, and note when the first of it was. */
+void bench_count(struct bench_worker *worker, uint64_t samples, uint64_t bytes);
 /* Count and release samples that were collected. */
 void bench_deliver(struct bench_worker *worker, unsigned int count);
 

@@ -15,7 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench_model.h"
+#include "json.h"
 #include "progress.h"
+#include "shuffle_quality.h"
 #include "stop.h"
 
 #define LINES_MAX	8u /* of the library, about samples */
@@ -114,7 +117,7 @@ static int status_of(const struct bench_config *config,
 		cmd_error(part->sample_error,
 			  "%" PRIu64 " of %" PRIu64
 			  " samples of '%s' failed, the first #%" PRIu64,
-			  result->sum.failed, result->sum.samples,
+			  result->failed, result->samples,
 			  config->target, part->sample_id);
 		return cmd_status_of(part->sample_error);
 	}
@@ -133,6 +136,51 @@ static int report(const struct bench_config *config,
 	return status;
 }
 
+/* Return: the status to end with. */
+static int look_at_order(struct stele_dataset *ds,
+			 const struct bench_config *config)
+{
+	struct stele_shuffle_opts opts = STELE_OPTS(
+		stele_shuffle_opts, .seed = config->seed, .kind = config->order,
+		.block_size = config->block_size,
+		.block_count = config->block_count);
+	int labelled = stele_dataset_field_index(ds, "label") >= 0;
+	struct shuffle_quality quality;
+	int err = shuffle_quality_measure(ds, &opts, config->batch, labelled,
+					  &quality);
+
+	if (err) {
+		cmd_error(err, "cannot look at the order of '%s'",
+			  config->target);
+		return cmd_status_of(err);
+	}
+	if (config->json)
+		json_line(shuffle_quality_json(&quality));
+	else
+		shuffle_quality_print(&quality);
+	return CMD_OK;
+}
+
+/* Return: the status to end with. */
+static int measure(struct stele_dataset *ds, struct bench_config *config,
+		   struct bench_result *result)
+{
+	struct stele_dataset_info info;
+	int err;
+
+	stele_dataset_info(ds, &info);
+	if (config->model)
+		bench_model_configure(config, &info);
+	err = set_positions(config, info.sample_count);
+	if (err)
+		return cmd_status_of(err);
+	stop_catch();
+	progress_start(!config->quiet);
+	err = bench_run(ds, config, result);
+	progress_end();
+	return err ? cmd_status_of(err) : report(config, result);
+}
+
 static int bench(struct bench_config *config, double load, uint64_t began)
 {
 	struct bench_log log = {.log.target = config->target};
@@ -142,16 +190,13 @@ static int bench(struct bench_config *config, double load, uint64_t began)
 
 	err = open_target(&log, config, &ds);
 	result.start.open = (double)(bench_clock() - began) / 1e9;
-	if (!err)
-		err = set_positions(config, stele_dataset_count(ds));
 	log.lines = 0;
-	if (!err) {
-		stop_catch();
-		progress_start(!config->quiet);
-		err = bench_run(ds, config, &result);
-		progress_end();
-	}
-	status = err ? cmd_status_of(err) : report(config, &result);
+	if (err)
+		status = cmd_status_of(err);
+	else if (config->shuffle)
+		status = look_at_order(ds, config);
+	else
+		status = measure(ds, config, &result);
 	bench_result_release(&result);
 	stele_dataset_close(ds);
 	return cmd_finish(status);
