@@ -85,7 +85,13 @@ void stele_epoch_init(struct stele_epoch *order,
 		      const struct stele_epoch_shape *shape, uint64_t count,
 		      uint64_t seed, uint64_t epoch, uint64_t purpose)
 {
-	*order = (struct stele_epoch){.count = count, .shape = *shape};
+	*order = (struct stele_epoch){
+		.count = count,
+		.seed = seed,
+		.epoch = epoch,
+		.purpose = purpose,
+		.shape = *shape,
+	};
 	if (shape->kind == STELE_EPOCH_FULL)
 		stele_permutation_init(&order->order, count, seed, epoch,
 				       purpose);

@@ -28,6 +28,7 @@ struct stele_epoch_shape {
 /* Blocks stand in places, in the order in which the epoch has them. */
 struct stele_epoch {
 	uint64_t count;
+	uint64_t seed, epoch, purpose;
 	struct stele_epoch_shape shape;
 	struct stele_permutation
 		order; /* full: of the ids; windowed: of the blocks */

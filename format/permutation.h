@@ -25,14 +25,13 @@
 
 /* What one seed and epoch is used for: each use has a stream of its own. */
 enum stele_permutation_purpose {
-	STELE_PURPOSE_SAMPLES = 0, /* the order of a dataset alone */
+	STELE_PURPOSE_SAMPLES = 0, /* of a dataset; i: of source i of a mixture */
 	/* Parts of a windowed order: their seed is its stream. */
 	STELE_PURPOSE_ROTATION = 1,
 	STELE_PURPOSE_BLOCKS = 2,
 	STELE_PURPOSE_WINDOW = 3,
-	STELE_PURPOSE_MIXTURE = 4, /* which source a draw takes */
-	STELE_PURPOSE_SOURCE = 256, /* plus a dataset's number in a mixture */
 };
+#define STELE_PURPOSE_MIXTURE (UINT64_C(1) << 63) /* and above: of its draws */
 
 struct stele_permutation {
 	uint64_t count;

@@ -46,7 +46,7 @@ struct stele_shuffle;
  * stele_shuffle_open() - the order of ids 0 ... count-1 in one epoch
  *
  * As stele-format(5) describes it: the same on any machine and in any version.
- * Belongs to one thread. O(1) memory for a full shuffle.
+ * Belongs to one thread. O(1) memory, and O(1) time for any position.
  * Return: 0; -EINVAL (kind; count 0 or over 2^62; window over 2^31 samples); -E2BIG; -ENOMEM.
  */
 STELE_API int stele_shuffle_open(uint64_t count,

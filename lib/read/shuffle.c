@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/epoch.h"
+#include "lib/read/shuffle.h"
+
 #include "lib/options.h"
 #include "lib/stele.h"
 
@@ -22,6 +23,20 @@ struct stele_shuffle {
 	struct stele_epoch epoch;
 };
 
+int stele_shuffle_shape(uint32_t kind, uint64_t block_size, uint32_t block_count,
+			struct stele_epoch_shape *out)
+{
+	*out = (struct stele_epoch_shape){
+		.kind = kind,
+		.block_size = block_size ? block_size : BLOCK_SIZE_DEFAULT,
+		.block_count = block_count ? block_count : BLOCK_COUNT_DEFAULT,
+	};
+	return kind > STELE_SHUFFLE_NONE ||
+			       out->block_size > WINDOW_SIZE_MAX / out->block_count
+		       ? -EINVAL
+		       : 0;
+}
+
 int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
 		       struct stele_shuffle **out)
 {
@@ -30,18 +45,12 @@ int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
 	struct stele_shuffle *shuffle;
 	int err = stele_options_get(opts, &known, sizeof(known));
 
+	if (!err)
+		err = stele_shuffle_shape(known.kind, known.block_size,
+					  known.block_count, &shape);
 	if (err)
 		return err;
-	shape = (struct stele_epoch_shape){
-		.kind = known.kind,
-		.block_size = known.block_size ? known.block_size
-					       : BLOCK_SIZE_DEFAULT,
-		.block_count = known.block_count ? known.block_count
-						 : BLOCK_COUNT_DEFAULT,
-	};
-	if (known.kind > STELE_SHUFFLE_NONE || !count ||
-	    count > STELE_PERMUTATION_COUNT_MAX ||
-	    shape.block_size > WINDOW_SIZE_MAX / shape.block_count)
+	if (!count || count > STELE_PERMUTATION_COUNT_MAX)
 		return -EINVAL;
 	shuffle = calloc(1, sizeof(*shuffle));
 	if (!shuffle)
