@@ -8,12 +8,10 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "format/checked.h"
 #include "lib/read/arena.h"
 
-#define HUGE_PAGE_SIZE (UINT64_C(2) << 20)
 #define NO_PAGE	       UINT32_MAX
 #define PAGE_COUNT_MAX (UINT64_C(1) << 31)
 
@@ -130,29 +128,6 @@ void stele_arena_give(struct stele_arena *a, const void *memory)
 	list_add(a, page, pages);
 }
 
-/* Aligned to huge pages, so that they can be used. */
-static char *map_aligned(uint64_t size)
-{
-	char *memory, *aligned;
-	size_t slack;
-
-	if (size > SIZE_MAX / 2)
-		return NULL;
-	memory = mmap(NULL, size + HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		return NULL;
-	slack = -(uintptr_t)memory & (HUGE_PAGE_SIZE - 1);
-	aligned = memory + slack;
-	if (slack)
-		munmap(memory, slack);
-	munmap(aligned + size, HUGE_PAGE_SIZE - slack);
-	/* Advice: neither is needed for correctness. */
-	madvise(aligned, size, MADV_HUGEPAGE);
-	madvise(aligned, size, MADV_DONTFORK);
-	return aligned;
-}
-
 int stele_arena_init(struct stele_arena *a, uint64_t size, uint32_t page_size)
 {
 	*a = (struct stele_arena){.page_size = page_size};
@@ -164,19 +139,18 @@ int stele_arena_init(struct stele_arena *a, uint64_t size, uint32_t page_size)
 	for (uint32_t i = 0; i < STELE_ARENA_BINS; i++)
 		a->bins[i] = NO_PAGE;
 	a->tags = calloc(a->page_count, sizeof(*a->tags));
-	a->memory = map_aligned(size);
-	if (!a->tags || !a->memory) {
+	if (!a->tags || stele_pages_map(&a->pages, size)) {
 		stele_arena_release(a, false);
 		return -ENOMEM;
 	}
+	a->memory = a->pages.memory;
 	list_add(a, 0, a->page_count);
 	return 0;
 }
 
 void stele_arena_release(struct stele_arena *a, bool forked)
 {
-	if (a->memory && !forked)
-		munmap(a->memory, a->size);
+	stele_pages_unmap(&a->pages, forked);
 	free(a->tags);
 	*a = (struct stele_arena){0};
 }

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/read/pages.h"
+
 #define STELE_ARENA_BINS 128u
 
 struct stele_arena_tag {
@@ -28,7 +30,8 @@ struct stele_arena_tag {
 };
 
 struct stele_arena {
-	char *memory; /* aligned to 2 MiB */
+	struct stele_pages pages;
+	char *memory; /* theirs: aligned to 2 MiB */
 	uint64_t size;
 	uint32_t page_size; /* bytes, power of two */
 	uint32_t page_count;
@@ -38,13 +41,13 @@ struct stele_arena {
 };
 
 /*
- * `size` is rounded up to whole pages of `page_size`. The memory is not there
- * in a child after fork(): its pages may be the target of transfers.
+ * `size` is rounded up to whole pages of `page_size`. The smallest free extents are
+ * taken first, so what has been touched is used again before what has not.
  * Return: 0; -ENOMEM; -EINVAL (size 0, or over 2^31 pages).
  */
 int stele_arena_init(struct stele_arena *arena, uint64_t size,
 		     uint32_t page_size);
-/* `forked`: in a child the range may be somebody else's by now. */
+/* `forked`: see stele_pages_unmap(). */
 void stele_arena_release(struct stele_arena *arena, bool forked);
 
 /* NULL: no free extent is as large. */
