@@ -30,7 +30,7 @@ struct entry {
 	char *path; /* prefix and key, terminated */
 	size_t path_size, key_size;
 	struct stele_sample sample;
-	bool submitted, arrived;
+	bool arrived, large; /* larger than the arena: read in its turn */
 };
 
 /* Numbers count all samples in key order; number n lies at n % WINDOW. */
@@ -113,15 +113,14 @@ static bool is_announced(const struct entry *entry)
 static int put_sample(struct window *w, struct entry *entry)
 {
 	struct export *job = w->job;
-	const bool large = entry->sample.status == -ENOBUFS;
-	int error = large ? 0 : entry->sample.status;
+	int error = entry->sample.status;
 
-	if (!error && !large && !is_announced(entry))
+	if (!error && !entry->large && !is_announced(entry))
 		error = -EUCLEAN;
 	if (!error)
 		error = check_tar(job, tar_file(w->tar, entry->path,
 						entry->size, w->time));
-	if (!error && large)
+	if (!error && entry->large)
 		error = put_stream(w, entry);
 	else if (!error)
 		error = check_tar(job, tar_data(w->tar, entry->sample.data,
@@ -194,8 +193,13 @@ static int look_ahead(struct window *w)
 			return got;
 	}
 	for (got = 1; got > 0 && w->submitted < w->tail; w->submitted += got) {
-		const struct entry *entry = entry_of(w, w->submitted);
+		struct entry *entry = entry_of(w, w->submitted);
 
+		entry->large = stele_reader_buffer_size(w->reader, entry->id) >
+			       ARENA_SIZE;
+		entry->arrived = entry->large;
+		if (entry->large)
+			continue;
 		got = stele_reader_submit(w->reader, &entry->id, &w->submitted,
 					  1);
 		if (got < 0)

@@ -267,23 +267,15 @@ static int keep_large(struct extract *job, uint64_t id)
 	return error;
 }
 
-/* One that the reader's arena cannot hold comes in pieces. */
-static void take(struct extract *job, const struct stele_sample *sample)
+static void fail(struct extract *job, uint64_t id, int error)
 {
-	int error = sample->status;
 	char *name;
 
-	if (error == -ENOBUFS)
-		error = keep_large(job, sample->id);
-	else if (!error)
-		keep(job, sample);
-	if (!error)
-		return;
 	/* Nothing of the snapshot can be relied on any more. */
 	job->stale = error == -ESTALE;
 	if (job->stale)
 		return;
-	name = key_name(job->ds, sample->id);
+	name = key_name(job->ds, id);
 	cmd_error(error, "cannot read %s", name ? name : "a sample");
 	free(name);
 	job->failed++;
@@ -291,15 +283,34 @@ static void take(struct extract *job, const struct stele_sample *sample)
 		job->damaged = true;
 }
 
-static int submit(const struct extract *job, struct stele_reader *reader,
+static void take(struct extract *job, const struct stele_sample *sample)
+{
+	if (sample->status)
+		fail(job, sample->id, sample->status);
+	else
+		keep(job, sample);
+}
+
+/* What the reader's arena cannot hold comes at once, in pieces. */
+static int submit(struct extract *job, struct stele_reader *reader,
 		  uint64_t next)
 {
-	uint64_t ids[BATCH];
+	uint64_t ids[BATCH], id = 0;
 	unsigned int count = 0;
+	int error;
 
-	for (; count < BATCH && next + count < job->count; count++)
-		ids[count] = job->ids ? job->ids[next + count] : next + count;
-	return count ? stele_reader_submit(reader, ids, NULL, count) : 0;
+	for (; count < BATCH && next + count < job->count; count++) {
+		id = job->ids ? job->ids[next + count] : next + count;
+		if (stele_reader_buffer_size(reader, id) > ARENA_SIZE)
+			break;
+		ids[count] = id;
+	}
+	if (count || next == job->count)
+		return stele_reader_submit(reader, ids, NULL, count);
+	error = keep_large(job, id);
+	if (error)
+		fail(job, id, error);
+	return 1;
 }
 
 static int read_all(struct extract *job, struct stele_reader *reader)
@@ -324,7 +335,7 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 				take(job, &samples[i]);
 			stele_reader_release(reader, &samples[i]);
 		}
-		progress.samples_done += (uint64_t)got;
+		progress.samples_done = next - stele_reader_outstanding(reader);
 		progress.bytes_done = job->bytes;
 		progress_update(&progress);
 	}
