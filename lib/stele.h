@@ -375,7 +375,7 @@ struct stele_reader_stats {
 	uint64_t registered;   /* requests into memory that the ring knows */
 	uint64_t p50_ns, p90_ns, p99_ns, p999_ns, max_ns; /* submit to collect */
 	uint64_t device_p50_ns, device_p99_ns; /* one device read */
-	double mean_ns;
+	double mean_ns, device_mean_ns;
 	uint32_t depth;	       /* device reads in flight now */
 	uint32_t window;       /* that may be, for sizes as of late */
 	uint32_t depth_peak;

@@ -41,6 +41,14 @@ struct stele_ticket *stele_ticket_pop(struct stele_ticket_list *list)
 	return ticket;
 }
 
+/* One that was used before, if there is: its memory has been touched. */
+static struct stele_fetch_part *idle_part(struct stele_fetch *f)
+{
+	if (!f->idle_parts && f->parts_used < f->parts_count)
+		f->idle_parts = &f->parts[f->parts_used++];
+	return f->idle_parts;
+}
+
 static void part_idle(struct stele_fetch *f, struct stele_fetch_part *part)
 {
 	part->next = f->idle_parts;
@@ -69,24 +77,43 @@ int stele_fetch_init(struct stele_fetch *f, struct stele_device *dev,
 	stele_depth_init(&f->depth, config);
 	f->parts = calloc(depth, sizeof(*f->parts));
 	f->done = calloc(depth, sizeof(struct stele_request *));
-	if (f->parts && f->done)
+	f->latency = stele_histogram_new();
+	if (f->parts && f->done && f->latency)
 		err = stele_queue_open(dev, depth, arena, arena_size,
 				       &f->queue);
 	if (err) {
 		stele_fetch_release(f);
 		return err;
 	}
-	for (unsigned int i = depth; i-- > 0;)
-		part_idle(f, &f->parts[i]);
 	return 0;
 }
 
-void stele_fetch_release(struct stele_fetch *f)
+/* -EIO: the queue broke. In a forked child nothing is in flight. */
+static int drain(struct stele_fetch *f)
 {
-	stele_queue_close(f->queue);
-	free(f->parts);
+	while (f->in_flight) {
+		int count = stele_queue_reap(f->queue, f->done, f->parts_count,
+					     f->in_flight);
+
+		if (count < 0)
+			return count == -EOWNERDEAD ? 0 : count;
+		f->in_flight -= (unsigned int)count;
+	}
+	return 0;
+}
+
+bool stele_fetch_release(struct stele_fetch *f)
+{
+	bool drained = !drain(f);
+
+	if (drained) {
+		stele_queue_close(f->queue);
+		free(f->parts);
+	}
+	stele_histogram_free(f->latency);
 	free(f->done);
 	*f = (struct stele_fetch){0};
+	return drained;
 }
 
 void stele_fetch_add(struct stele_fetch *f, struct stele_ticket *ticket,
@@ -102,7 +129,7 @@ void stele_fetch_add(struct stele_fetch *f, struct stele_ticket *ticket,
 /* Return: 0; -EAGAIN (no room now); or the ticket cannot be read. */
 static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 {
-	struct stele_fetch_part *part = f->idle_parts;
+	struct stele_fetch_part *part = idle_part(f);
 	uint64_t size = ticket->slot.read_size - ticket->issued;
 	int err;
 
@@ -124,7 +151,8 @@ static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 		return err;
 	f->idle_parts = part->next;
 	stele_depth_issued(&f->depth, (uint32_t)size, f->now);
-	f->in_flight++;
+	if (++f->in_flight > f->in_flight_peak)
+		f->in_flight_peak = f->in_flight;
 	f->requests++;
 	f->bytes += size;
 	ticket->in_flight++;
@@ -158,8 +186,7 @@ static void part_done(struct stele_fetch *f, struct stele_fetch_part *part)
 
 	stele_depth_completed(&f->depth, part->request.size, part->issued,
 			      f->now, part->request.status, !f->waiting.head);
-	if (f->latency)
-		stele_histogram_record(f->latency, f->now - part->issued);
+	stele_histogram_record(f->latency, f->now - part->issued);
 	if (part->request.status && !ticket->status)
 		ticket->status = part->request.status;
 	f->in_flight--;
@@ -172,17 +199,20 @@ int stele_fetch_pump(struct stele_fetch *f, unsigned int wait)
 {
 	int count;
 
-	f->now = stele_fetch_clock();
-	issue_waiting(f);
-	/* With others waiting the device must not run dry. */
-	if (f->waiting.head && wait > f->in_flight / 4 + 1)
+	if (f->waiting.head) {
+		f->now = stele_fetch_clock();
+		issue_waiting(f);
+	}
+	/* The device must not run dry, nor the caller without work for long. */
+	if (wait > f->in_flight / 4 + 1)
 		wait = f->in_flight / 4 + 1;
 	while (f->in_flight) {
 		count = stele_queue_reap(f->queue, f->done, f->parts_count,
 					 wait);
 		if (count < 0)
 			return count;
-		f->now = stele_fetch_clock();
+		if (count)
+			f->now = stele_fetch_clock();
 		for (int i = 0; i < count; i++)
 			part_done(f, f->done[i]->user);
 		if (!count || !f->waiting.head)

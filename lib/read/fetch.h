@@ -15,20 +15,23 @@
 #define STELE_READ_FETCH_H
 
 #include "lib/device/device.h"
+#include "lib/read/check.h"
 #include "lib/read/depth.h"
-#include "lib/read/sample.h"
 
 struct stele_ticket {
 	struct stele_slot slot;
 	char *memory;	 /* of slot.read_size bytes */
 	int status;	 /* of the transfer */
-	uint64_t tag;	 /* the caller's, and so is all from here ... */
-	char *first;	 /* the caller's memory while another is read into */
-	bool from_arena; /* ... to here */
 	bool waiting;	 /* not all parts were issued */
-	uint64_t issued; /* bytes */
 	unsigned int in_flight; /* parts */
+	uint64_t issued; /* bytes */
 	struct stele_ticket *next;
+
+	/* Nothing to fetch.c: the reader's. */
+	uint64_t tag;
+	uint64_t submitted; /* ns */
+	bool owned;	    /* memory is the reader's, not its caller's */
+	struct stele_verdict verdict;
 };
 
 struct stele_ticket_list {
@@ -44,9 +47,10 @@ struct stele_fetch {
 	struct stele_queue *queue;
 	uint32_t transfer_max;
 	unsigned int parts_count; /* most requests that can be in flight */
-	unsigned int in_flight;	  /* requests */
+	unsigned int parts_used;  /* of them that ever were */
+	unsigned int in_flight, in_flight_peak; /* requests */
 	struct stele_depth depth;
-	struct stele_histogram *latency; /* of requests; NULL: not kept */
+	struct stele_histogram *latency; /* of requests */
 	uint64_t now; /* ns, of the last pump */
 	struct stele_fetch_part *parts, *idle_parts;
 	struct stele_request **done; /* scratch of pump */
@@ -60,8 +64,12 @@ int stele_fetch_init(struct stele_fetch *fetch, struct stele_device *dev,
 		     size_t arena_size);
 /* Monotonic nanoseconds: the clock of all that a reader measures. */
 uint64_t stele_fetch_clock(void);
-/* Waits for what is in flight. Idempotent. */
-void stele_fetch_release(struct stele_fetch *fetch);
+/*
+ * Waits for what is in flight. Idempotent. False: the queue broke with requests in
+ * flight. What they write to must stay, for good: the queue and the parts do (they leak),
+ * and the caller has to see to the memory of its tickets.
+ */
+bool stele_fetch_release(struct stele_fetch *fetch);
 
 /*
  * Slot and memory are set; it starts with the next pump. With a status it

@@ -113,20 +113,12 @@ static void compare(struct pass *pass, const struct stele_sample *sample)
 static void use(struct pass *pass, struct stele_reader *reader,
 		struct stele_sample *sample)
 {
-	struct stele_sample alone = {0}, *s = sample;
-	int error = sample->status;
-
-	if (error == -ENOBUFS) { /* larger than all of the reader's memory */
-		error = stele_dataset_read(pass->ds, sample->id, &alone);
-		s = &alone;
-	}
-	if (error)
-		die(error, "a sample");
+	if (sample->status)
+		die(sample->status, "a sample");
 	if (pass->source >= 0)
-		compare(pass, s);
+		compare(pass, sample);
 	pass->samples++;
-	pass->bytes += s->size;
-	stele_sample_release(&alone);
+	pass->bytes += sample->size;
 	stele_reader_release(reader, sample);
 }
 

@@ -3,8 +3,8 @@
  * reader-room.c - how many samples a reader takes, and when it says no
  *
  * Buffers of an arena that is too small for all: 0 means collect and release
- * first, and never anything that cannot end. A sample that no arena can hold
- * has a status. The caller's own memory takes the place of a buffer.
+ * first, and never anything that cannot end. A sample that the arena cannot hold
+ * gets its own memory. The caller's own memory takes the place of a buffer.
  */
 #include <errno.h>
 #include <poll.h>
@@ -140,17 +140,29 @@ static void test_bad_ids(struct test_dataset *t)
 	stele_reader_close(reader);
 }
 
+/* One at a time, in memory of its own; what fits goes on beside it. */
 static void test_too_large(struct test_dataset *t)
 {
 	struct stele_reader *reader = open_reader(t, 4 * KIB, 8);
-	uint64_t ids[2] = {0, 1};
-	struct stele_sample samples[2];
+	uint64_t ids[3] = {0, t->count, 1};
+	struct stele_sample samples[3];
 
-	is_int(2, stele_reader_submit(reader, ids, NULL, 2),
-	       "samples larger than the arena are taken");
-	is_int(2, stele_reader_collect(reader, samples, 2, 2), "and collected");
-	is_int(-ENOBUFS, samples[0].status, "with a status");
-	is_int(-ENOBUFS, samples[1].status, "each");
+	stele_fault_log_clear(t->dev);
+	is_int(2, stele_reader_submit(reader, ids, NULL, 3),
+	       "of samples larger than the arena one is taken");
+	is_int(0, stele_reader_submit(reader, ids + 2, NULL, 1), "no other");
+	is_int(2, stele_reader_collect(reader, samples, 2, 2), "collected");
+	ok(test_is_sample(t, 0, &samples[samples[0].id ? 1 : 0]),
+	   "and what it should be");
+	is_int(0, stele_reader_submit(reader, ids + 2, NULL, 1),
+	       "not released: still no room");
+	stele_reader_release(reader, &samples[0]);
+	stele_reader_release(reader, &samples[1]);
+	stele_reader_release(reader, &samples[0]);
+	is_int(1, stele_reader_submit(reader, ids + 2, NULL, 1), "the next");
+	is_int(1, stele_reader_collect(reader, samples, 2, 1), "collected");
+	ok(test_is_sample(t, 1, &samples[0]), "and what it should be");
+	ok(test_is_issued(t, (uint64_t[]){0, 1}, 2, true), "one read each");
 	stele_reader_close(reader);
 }
 
@@ -271,6 +283,27 @@ static void test_poll_only(struct test_dataset *t)
 	stele_reader_close(reader);
 }
 
+/* A checksum that is wrong once: the sample comes, though nobody waits in collect. */
+static void test_poll_again(struct test_dataset *t)
+{
+	struct stele_reader *reader = open_reader(t, 0, 4);
+	struct stele_fault_rule rule = {.kind = STELE_FAULT_FLIP,
+					.first = stele_fault_count(t->dev),
+					.count = 1,
+					.arg = 99};
+	struct stele_sample sample;
+	uint64_t id = 7;
+	int fd = stele_reader_fd(reader), collected = 0;
+
+	stele_fault_set_rules(t->dev, &rule, 1);
+	is_int(1, stele_reader_submit(reader, &id, NULL, 1), "a bad read");
+	while (!collected && readable(fd, FOREVER))
+		collected = stele_reader_collect(reader, &sample, 1, 0);
+	ok(test_is_sample(t, id, &sample), "and a good one, by poll");
+	stele_fault_set_rules(t->dev, NULL, 0);
+	stele_reader_close(reader);
+}
+
 /* What failed holds no buffer, released or not. */
 static void test_failed_buffers(struct test_dataset *t)
 {
@@ -324,6 +357,7 @@ static void check(const char *backend)
 	test_into_again(&t);
 	test_poll(&t);
 	test_poll_only(&t);
+	test_poll_again(&t);
 	test_failed_buffers(&t);
 	test_dataset_close(&t);
 }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.c - see check.h
+ *
+ * The second memory of a ticket is freed here, when the ticket is done with it;
+ * until then verdict.first says that it is there.
+ */
+#include "lib/read/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/digest.h"
+#include "lib/read/fetch.h"
+
+int stele_checker_init(struct stele_checker *c, const struct stele_dataset *ds,
+		       enum stele_verify verify)
+{
+	*c = (struct stele_checker){.ds = ds, .verify = verify};
+	return verify == STELE_VERIFY_DIGEST ? stele_hash_new(&c->hash) : 0;
+}
+
+void stele_checker_release(struct stele_checker *c)
+{
+	stele_hash_free(c->hash);
+	*c = (struct stele_checker){0};
+}
+
+static int decode(const struct stele_checker *c, struct stele_ticket *ticket)
+{
+	const struct stele_slot *slot = &ticket->slot;
+
+	return stele_sample_decode(
+		c->ds, slot, ticket->memory + (slot->offset - slot->read_offset),
+		c->verify, c->hash,
+		ticket->verdict.first ? STELE_LOG_ERROR : STELE_LOG_WARNING,
+		&ticket->verdict.sample);
+}
+
+/* Not into the same memory: that may be what is bad. */
+static bool ask_again(const struct stele_checker *c,
+		      struct stele_ticket *ticket)
+{
+	void *memory = stele_device_alloc(c->ds->image.dev,
+					  ticket->slot.read_size);
+
+	if (!memory)
+		return false;
+	ticket->verdict.first = ticket->memory;
+	ticket->memory = memory;
+	ticket->verdict.again = true;
+	ticket->verdict.rereads++;
+	return true;
+}
+
+/* Back to where the caller expects it, and checked there. */
+static int bring_back(const struct stele_checker *c,
+		      struct stele_ticket *ticket, int status)
+{
+	char *second = ticket->memory;
+
+	ticket->memory = ticket->verdict.first;
+	if (!status) {
+		memcpy(ticket->memory, second, ticket->slot.read_size);
+		status = decode(c, ticket);
+	}
+	ticket->verdict.first = NULL;
+	free(second);
+	return status;
+}
+
+/*
+ * The kernel joins what is asked of neighbouring blocks into one command, and a
+ * block that cannot be read fails all of it. Alone, the others are good.
+ */
+static int read_alone(const struct stele_checker *c,
+		      struct stele_ticket *ticket)
+{
+	ticket->verdict.rereads++;
+	return stele_device_read(c->ds->image.dev, ticket->memory,
+				 ticket->slot.read_offset,
+				 ticket->slot.read_size);
+}
+
+void stele_ticket_check(const struct stele_checker *c,
+			struct stele_ticket *ticket)
+{
+	int status = ticket->status;
+
+	if (status == -EIO)
+		status = read_alone(c, ticket);
+	if (!status) {
+		status = decode(c, ticket);
+		if (status == -EBADMSG && !ticket->verdict.first &&
+		    ask_again(c, ticket))
+			return;
+	}
+	if (ticket->verdict.first)
+		status = bring_back(c, ticket, status);
+	if (status)
+		status = stele_slot_judge(c->ds, &ticket->slot, status);
+	ticket->status = status;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collect.c - what a reader hands out: samples that arrived and were checked
+ *
+ * Checks take as long as reads do on a fast device, so between them the queue is
+ * looked after: what completed makes room for what waits. Where checkers do them,
+ * the reader's thread sleeps with the device only while none of them has work, as
+ * they are done sooner.
+ */
+#include <errno.h>
+#include <limits.h>
+
+#include "lib/read/reader.h"
+
+/* Bytes that are checked before the queue is looked at again. */
+#define REFILL_SIZE (256u << 10)
+
+/* Have all that arrived checked, where checkers do that. */
+static void exchange(struct stele_reader *r, bool wait)
+{
+	if (r->checkers)
+		stele_checkers_exchange(r->checkers, &r->fetch.arrived,
+					&r->checked, wait && !r->checked.head);
+}
+
+/*
+ * Wait until something can be handed out, and longer only for what is in the way of
+ * `wanted` samples; 0: only look.
+ */
+static void gather(struct stele_reader *r, unsigned int wanted)
+{
+	bool ready = r->checked.head || r->fetch.arrived.head;
+
+	if (r->checkers && stele_checkers_busy(r->checkers))
+		ready = true;
+	stele_reader_pump(r, ready ? 0 : wanted);
+	exchange(r, wanted);
+}
+
+/* The next ticket that has been checked, or NULL. */
+static struct stele_ticket *next_checked(struct stele_reader *r,
+					 uint64_t *unattended)
+{
+	struct stele_ticket *ticket;
+
+	if (r->checkers)
+		return stele_ticket_pop(&r->checked);
+	ticket = stele_ticket_pop(&r->fetch.arrived);
+	if (!ticket)
+		return NULL;
+	stele_ticket_check(&r->checker, ticket);
+	*unattended += ticket->slot.read_size;
+	if (*unattended >= REFILL_SIZE && r->fetch.waiting.head) {
+		stele_reader_pump(r, 0);
+		*unattended = 0;
+	}
+	return ticket;
+}
+
+/* False: the sample is not finished, it is read again. */
+static bool settle(struct stele_reader *r, struct stele_ticket *ticket,
+		   struct stele_sample *sample)
+{
+	struct stele_verdict *verdict = &ticket->verdict;
+
+	if (verdict->again) {
+		verdict->again = false;
+		stele_fetch_add(&r->fetch, ticket, 0);
+		/* Now: the caller may wait for it with poll alone. */
+		stele_reader_pump(r, 0);
+		return false;
+	}
+	r->stats.reread += verdict->rereads;
+	*sample = (struct stele_sample){.status = ticket->status};
+	if (!ticket->status) {
+		*sample = verdict->sample;
+		sample->buffer = ticket->owned ? ticket->memory : NULL;
+	} else {
+		if (ticket->owned)
+			stele_reader_give(r, ticket->memory);
+		r->stats.failed++;
+	}
+	sample->id = ticket->slot.id;
+	sample->tag = ticket->tag;
+	r->stats.samples++;
+	r->stats.bytes += sample->size;
+	r->outstanding--;
+	return true;
+}
+
+/* Up to `max` of what is there. Those tickets go to `settled`. */
+static unsigned int hand_out(struct stele_reader *r,
+			     struct stele_sample *samples, unsigned int max,
+			     struct stele_ticket_list *settled)
+{
+	struct stele_ticket *ticket;
+	uint64_t unattended = 0;
+	unsigned int count = 0;
+
+	while (count < max && (ticket = next_checked(r, &unattended))) {
+		if (!settle(r, ticket, &samples[count]))
+			continue;
+		stele_ticket_push(settled, ticket);
+		count++;
+	}
+	return count;
+}
+
+/* All are handed out at one time: when collect returns. */
+static void finish(struct stele_reader *r, struct stele_ticket_list *settled)
+{
+	struct stele_ticket *ticket;
+	uint64_t now;
+
+	if (!settled->head)
+		return;
+	now = stele_fetch_clock();
+	while ((ticket = stele_ticket_pop(settled))) {
+		stele_histogram_record(r->latency, now - ticket->submitted);
+		stele_ticket_push(&r->idle, ticket);
+	}
+}
+
+static bool can_go_on(const struct stele_reader *r)
+{
+	return !r->broken ||
+	       (r->checkers && stele_checkers_busy(r->checkers));
+}
+
+int stele_reader_collect(struct stele_reader *r, struct stele_sample *samples,
+			 unsigned int max, unsigned int min)
+{
+	struct stele_ticket_list settled = {0};
+	unsigned int count = 0;
+
+	if (stele_reader_is_forked(r))
+		return -EOWNERDEAD;
+	if (max > INT_MAX)
+		max = INT_MAX;
+	if (min > max)
+		min = max;
+	if (min > r->outstanding)
+		min = r->outstanding;
+	do {
+		gather(r, min - count);
+		count += hand_out(r, samples + count, max - count, &settled);
+	} while (count < min && can_go_on(r));
+	finish(r, &settled);
+	stele_reader_update_event(r);
+	return count ? (int)count : r->broken;
+}
+
+void stele_reader_release(struct stele_reader *r, struct stele_sample *sample)
+{
+	if (!stele_reader_is_forked(r))
+		stele_reader_give(r, sample->buffer);
+	*sample = (struct stele_sample){
+		.id = sample->id,
+		.tag = sample->tag,
+		.status = sample->status,
+	};
+}
+
+unsigned int stele_reader_outstanding(const struct stele_reader *r)
+{
+	return stele_reader_is_forked(r) ? 0 : r->outstanding;
+}

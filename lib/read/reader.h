@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader.h - a reader from inside, for the files that share it
+ *
+ * Life of a ticket:
+ *
+ *	idle -> fetched (fetch.h) -> checked (check.h) -> handed out, idle
+ *	              ^----------------- again -'
+ *
+ * Checked by the reader's own thread, as it hands samples out, or by threads of
+ * checkers.h, in which case the checked ones wait in `checked`.
+ */
+#ifndef STELE_READ_READER_H
+#define STELE_READ_READER_H
+
+#include "lib/read/arena.h"
+#include "lib/read/checkers.h"
+#include "lib/read/fetch.h"
+
+struct stele_reader {
+	struct stele_dataset *ds;
+	struct stele_arena arena;
+	struct stele_pages large; /* of the sample that no arena could hold */
+	struct stele_fetch fetch;
+	struct stele_checker checker;
+	struct stele_checkers *checkers; /* NULL: checker does it */
+	struct stele_ticket *tickets;
+	unsigned int ticket_count;
+	unsigned int tickets_used; /* of them that ever were */
+	struct stele_ticket_list idle, checked;
+	unsigned int outstanding;
+	unsigned int fork_count; /* of the process that opened it */
+	int broken;		 /* the queue's last word */
+	int poll_fd;  /* -1 until asked for: epoll of the queue, checkers and ... */
+	int event_fd; /* ... this one: samples that wait for collect */
+	bool signalled;
+	struct stele_histogram *latency; /* of samples */
+	struct stele_reader_stats stats; /* what is counted here */
+};
+
+bool stele_reader_is_forked(const struct stele_reader *reader);
+/* See stele_fetch_pump(); what breaks is kept in `broken`. */
+void stele_reader_pump(struct stele_reader *reader, unsigned int wait);
+/* Memory of a sample, arena's or large; anything else is ignored. */
+void stele_reader_give(struct stele_reader *reader, const void *memory);
+/* After anything that may have changed what collect would return. */
+void stele_reader_update_event(struct stele_reader *reader);
+
+#endif

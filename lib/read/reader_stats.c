@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader_stats.c - what a reader tells of itself, and its descriptor
+ *
+ * The descriptor is an epoll of the queue's, the checkers', and one that is readable
+ * while samples wait for collect: each of them covers what the others cannot see.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/read/reader.h"
+
+/* ---- stats ------------------------------------------------------------------- */
+
+static void add_latencies(const struct stele_reader *r,
+			  struct stele_reader_stats *stats)
+{
+	const struct stele_histogram *h = r->latency;
+
+	stats->p50_ns = stele_histogram_quantile(h, 0.5);
+	stats->p90_ns = stele_histogram_quantile(h, 0.9);
+	stats->p99_ns = stele_histogram_quantile(h, 0.99);
+	stats->p999_ns = stele_histogram_quantile(h, 0.999);
+	stats->max_ns = stele_histogram_quantile(h, 1);
+	stats->mean_ns = stele_histogram_mean(h);
+	h = r->fetch.latency;
+	stats->device_p50_ns = stele_histogram_quantile(h, 0.5);
+	stats->device_p99_ns = stele_histogram_quantile(h, 0.99);
+	stats->device_mean_ns = stele_histogram_mean(h);
+}
+
+void stele_reader_stats(const struct stele_reader *r,
+			struct stele_reader_stats *stats)
+{
+	const struct stele_queue_stats *queue = &r->fetch.queue->stats;
+
+	*stats = r->stats;
+	stats->device_reads = r->fetch.requests;
+	stats->device_bytes = r->fetch.bytes;
+	stats->retries = queue->retries;
+	stats->enters = queue->enters;
+	stats->registered = queue->registered;
+	add_latencies(r, stats);
+	stats->depth = r->fetch.in_flight;
+	stats->window = stele_depth_window(&r->fetch.depth);
+	stats->depth_peak = r->fetch.in_flight_peak;
+	stats->workers = stele_device_workers();
+	stats->huge_pages = r->arena.pages.kind;
+	if (!stele_reader_is_forked(r))
+		stele_queue_describe(r->fetch.queue, stats->tier,
+				     sizeof(stats->tier));
+}
+
+unsigned int stele_reader_history(const struct stele_reader *r,
+				  struct stele_depth_round *rounds,
+				  unsigned int max)
+{
+	return stele_depth_history(&r->fetch.depth, rounds, max);
+}
+
+const struct stele_histogram *
+stele_reader_latency(const struct stele_reader *r, enum stele_latency which)
+{
+	switch (which) {
+	case STELE_LATENCY_SAMPLE:
+		return r->latency;
+	case STELE_LATENCY_DEVICE:
+		return r->fetch.latency;
+	}
+	return NULL;
+}
+
+/* ---- descriptor -------------------------------------------------------------- */
+
+void stele_reader_update_event(struct stele_reader *r)
+{
+	bool wanted = r->fetch.arrived.head || r->checked.head || r->broken;
+	uint64_t value = 1;
+	ssize_t n;
+
+	if (r->event_fd < 0 || wanted == r->signalled)
+		return;
+	n = wanted ? write(r->event_fd, &value, sizeof(value))
+		   : read(r->event_fd, &value, sizeof(value));
+	if (n == sizeof(value))
+		r->signalled = wanted;
+}
+
+static int watch(int poll_fd, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch_all(struct stele_reader *r, int poll_fd, int event_fd)
+{
+	int queue_fd = stele_queue_fd(r->fetch.queue), err;
+
+	if (queue_fd < 0)
+		return queue_fd;
+	err = watch(poll_fd, event_fd);
+	if (!err)
+		err = watch(poll_fd, queue_fd);
+	if (!err && r->checkers)
+		err = watch(poll_fd, stele_checkers_fd(r->checkers));
+	return err;
+}
+
+int stele_reader_fd(struct stele_reader *r)
+{
+	int poll_fd, event_fd, err;
+
+	if (stele_reader_is_forked(r))
+		return -EOWNERDEAD;
+	if (r->poll_fd >= 0)
+		return r->poll_fd;
+	poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (poll_fd < 0)
+		return -errno;
+	event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = event_fd < 0 ? -errno : watch_all(r, poll_fd, event_fd);
+	if (err) {
+		close(poll_fd);
+		if (event_fd >= 0)
+			close(event_fd);
+		return err;
+	}
+	r->poll_fd = poll_fd;
+	r->event_fd = event_fd;
+	stele_reader_update_event(r);
+	return poll_fd;
+}
