@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader_open.c - the life of a loader, from options to the end of its threads
+ *
+ * Close: first no transform runs any more, then the I/O thread lets its readers drain;
+ * only then is memory given back. A forked child has none of these threads, and what they
+ * were changing when it was forked is left as it is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "format/checked.h"
+#include "lib/options.h"
+#include "lib/read/loader.h"
+#include "lib/read/shuffle.h"
+
+#define PREFETCH_DEFAULT (UINT64_C(256) << 20)
+
+static uint32_t default_threads(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (cores < 1)
+		return 1;
+	return cores < STELE_LOADER_THREADS_MAX ? (uint32_t)cores
+						: STELE_LOADER_THREADS_MAX;
+}
+
+static int check_options(struct stele_loader *l)
+{
+	struct stele_loader_opts *opts = &l->opts;
+
+	if (!opts->batch_size)
+		opts->batch_size = 1;
+	if (!opts->world)
+		opts->world = 1;
+	if (!opts->prefetch_size)
+		opts->prefetch_size = PREFETCH_DEFAULT;
+	if (!opts->threads)
+		opts->threads = default_threads();
+	l->step_size = (uint64_t)opts->batch_size * opts->world;
+	if (opts->rank >= opts->world || opts->rest > STELE_REST_DROP ||
+	    opts->on_error > STELE_ON_ERROR_SUBSTITUTE ||
+	    opts->as_completed > 1 ||
+	    opts->batch_size > STELE_LOADER_BATCH_MAX ||
+	    opts->threads > STELE_LOADER_THREADS_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static int init_order(struct stele_loader *l,
+		      const struct stele_loader_source *sources)
+{
+	const struct stele_loader_opts *opts = &l->opts;
+	struct stele_epoch_shape shape;
+	int err = stele_shuffle_shape(opts->shuffle, opts->block_size,
+				      opts->block_count, &shape);
+
+	if (!err)
+		err = stele_loader_order_init(&l->order, sources,
+					      l->source_count, &shape,
+					      opts->seed, opts->epoch_size);
+	if (err)
+		return err;
+	l->size = l->order.mixture.size;
+	l->lanes = calloc(l->source_count, sizeof(*l->lanes));
+	if (!l->lanes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < l->source_count; i++)
+		l->lanes[i].ds = sources[i].ds;
+	stele_loader_cursor_set(l, opts->epoch, 0, &l->at);
+	l->at_end = !l->at.steps;
+	l->plan = l->at;
+	l->seed = opts->seed;
+	return 0;
+}
+
+/* Its readers are open when this returns. */
+static int start_thread(struct stele_loader *l)
+{
+	int err;
+
+	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->wake_fd < 0)
+		return -errno;
+	err = stele_loader_thread(&l->thread, stele_loader_io_main, l);
+	if (err)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	while (!l->opened)
+		pthread_cond_wait(&l->changed, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+	if (l->broken) {
+		pthread_join(l->thread, NULL);
+		l->opened = false;
+	}
+	return l->broken;
+}
+
+int stele_loader_open(const struct stele_loader_source *sources,
+		      uint32_t source_count,
+		      const struct stele_loader_opts *opts,
+		      struct stele_loader **out)
+{
+	struct stele_loader_opts known;
+	struct stele_loader *l;
+	int err = stele_options_get(opts, &known, sizeof(known));
+
+	if (err)
+		return err;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->opts = known;
+	l->log = (struct stele_log){known.log, known.log_user};
+	l->source_count = source_count;
+	l->fork_count = stele_fork_count();
+	l->wake_fd = l->event_fd = -1;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->changed, NULL);
+	err = check_options(l);
+	if (!err)
+		err = init_order(l, sources);
+	if (!err)
+		err = stele_loader_pool_start(l);
+	if (!err)
+		err = start_thread(l);
+	if (err) {
+		stele_loader_close(l);
+		return err;
+	}
+	*out = l;
+	return 0;
+}
+
+static void stop_threads(struct stele_loader *l)
+{
+	stele_loader_pool_stop(&l->pool);
+	if (!l->opened)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->stop = true;
+	stele_loader_tell(l);
+	pthread_mutex_unlock(&l->lock);
+	pthread_join(l->thread, NULL);
+}
+
+void stele_loader_close(struct stele_loader *l)
+{
+	if (!l)
+		return;
+	if (l->fork_count == stele_fork_count()) {
+		stop_threads(l);
+		stele_loader_pool_release(&l->pool);
+		stele_loader_batch_free_all(l);
+		stele_loader_order_release(&l->order);
+		pthread_cond_destroy(&l->changed);
+		pthread_mutex_destroy(&l->lock);
+		free(l->lanes);
+	}
+	if (l->wake_fd >= 0)
+		close(l->wake_fd);
+	if (l->event_fd >= 0)
+		close(l->event_fd);
+	free(l);
+}
