@@ -193,6 +193,7 @@ static int open_preferred(struct stele_target *target,
 	return open_plain(target, false, mapping, backend, log, dev);
 }
 
+/* known NULL: nothing is looked up. */
 static int open_device(struct stele_target *target,
 		       struct stele_mapping *mapping, const char *backend,
 		       const struct stele_log *log,
@@ -201,13 +202,17 @@ static int open_device(struct stele_target *target,
 	struct stele_device *inner;
 	int err;
 
-	look_up(target, mapping, NULL, log, known);
-	err = open_preferred(target, mapping,
-			     preferred_backend(known, backend), backend, log,
-			     &inner);
+	if (!known)
+		err = open_plain(target, false, mapping, backend, log, &inner);
+	else
+		look_up(target, mapping, NULL, log, known);
+	if (known)
+		err = open_preferred(target, mapping,
+				     preferred_backend(known, backend),
+				     backend, log, &inner);
 	if (err)
 		return err;
-	if (stele_path_has_shots(target->path))
+	if (known && stele_path_has_shots(target->path))
 		look_up(target, mapping, inner, log, known);
 	if (mapping->data)
 		return stele_device_wrap_mapped(inner, mapping, dev);
@@ -215,10 +220,10 @@ static int open_device(struct stele_target *target,
 	return 0;
 }
 
-int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
-		       struct stele_dataset **out)
+static int open_dataset(const char *text, const struct stele_open_opts *opts,
+			struct known_profile *profile,
+			struct stele_dataset **out)
 {
-	struct known_profile profile = {.found = false};
 	struct stele_mapping mapping = {0};
 	struct stele_target target = {0};
 	struct stele_device *dev;
@@ -234,14 +239,30 @@ int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
 		err = stele_target_resolve(&target, &log, &mapping);
 	if (!err)
 		err = open_device(&target, &mapping, known.backend, &log,
-				  &profile, &dev);
+				  profile, &dev);
 	if (!err)
 		err = stele_dataset_create(dev, &target, opts, out);
-	if (!err && profile.found)
-		stele_dataset_adopt(*out, &profile.profile);
 	stele_mapping_release(&mapping);
 	stele_target_release(&target);
 	return err;
+}
+
+int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
+		       struct stele_dataset **out)
+{
+	struct known_profile profile = {.found = false};
+	int err = open_dataset(text, opts, &profile, out);
+
+	if (!err && profile.found)
+		stele_dataset_adopt(*out, &profile.profile);
+	return err;
+}
+
+int stele_dataset_open_fresh(const char *text,
+			     const struct stele_open_opts *opts,
+			     struct stele_dataset **out)
+{
+	return open_dataset(text, opts, NULL, out);
 }
 
 /* ---- images ---------------------------------------------------------------- */

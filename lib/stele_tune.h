@@ -6,6 +6,7 @@
  * model. Readers begin with it; without one they find their depth alone, a little
  * later. Profiles are files below $STELE_STATE_DIR (default: /var/lib/stele for root, else
  * $XDG_STATE_HOME/stele, ~/.local/state/stele), one for each identity of a device.
+ * Without one of their own, users have those that root measured.
  */
 #ifndef STELE_TUNE_H
 #define STELE_TUNE_H
@@ -69,7 +70,8 @@ struct stele_tune_opts {
  * @target: as stele_dataset_open(); only reads
  *
  * Return: 0; -ENODATA (an image without samples); -ECANCELED; errors of
- * stele_dataset_open() and of reading; errno of the state directory.
+ * stele_dataset_open() and of reading; errno of the state directory (@out is filled
+ * all the same).
  */
 STELE_API int stele_tune(const char *target, const struct stele_tune_opts *opts,
 			 struct stele_profile *out);
@@ -80,6 +82,14 @@ STELE_API int stele_tune(const char *target, const struct stele_tune_opts *opts,
  */
 STELE_API int stele_dataset_profile(const struct stele_dataset *ds,
 				    struct stele_profile *out);
+
+/**
+ * stele_profile_path() - the file that keeps this profile, once it was saved
+ * Return: 0; -ENOENT (a device that nothing tells from others, or no place to
+ * keep one); -ENAMETOOLONG (@size is too small).
+ */
+STELE_API int stele_profile_path(const struct stele_profile *profile,
+				 char *path, size_t size);
 
 /** Bytes/s that the model says for a size and depth. */
 STELE_API double stele_profile_throughput(const struct stele_profile *profile,

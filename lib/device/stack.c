@@ -235,7 +235,7 @@ int stele_stack_loop(const struct stele_stack *stack, char *name)
 int stele_stack_text(dev_t number, const char *attribute, char *text,
 		     size_t size)
 {
-	char path[PATH_SIZE], rest[64];
+	char path[PATH_SIZE], rest[96];
 
 	snprintf(rest, sizeof(rest), "/%s", attribute);
 	node_path(number, rest, path);
@@ -252,4 +252,16 @@ int stele_stack_attribute(dev_t number, const char *attribute, uint64_t *value)
 	errno = 0;
 	*value = strtoull(line, &end, 10);
 	return errno || end == line || *end ? -EIO : 0;
+}
+
+bool stele_stack_disk_text(dev_t number, const char *attribute, char *text,
+			   size_t size)
+{
+	char above[64];
+
+	if (!stele_stack_text(number, attribute, text, size))
+		return true;
+	snprintf(above, sizeof(above), "../%s", attribute);
+	return !stele_stack_text(number, "partition", text, size) &&
+	       !stele_stack_text(number, above, text, size);
 }

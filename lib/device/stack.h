@@ -63,5 +63,8 @@ int stele_stack_attribute(dev_t number, const char *attribute,
 /* The same of text: its first line, cut to fit. */
 int stele_stack_text(dev_t number, const char *attribute, char *text,
 		     size_t size);
+/* Of a partition that of its disk, where it has none itself. False: none. */
+bool stele_stack_disk_text(dev_t number, const char *attribute, char *text,
+			   size_t size);
 
 #endif

@@ -24,15 +24,9 @@
 #define LOOP_LEVELS_MAX 4u
 #define ATTRIBUTE_SIZE	256u
 
-/* Of the whole disk, also when `number` is a partition. */
 static bool attribute(dev_t number, const char *name, char *text, size_t size)
 {
-	char above[64];
-
-	snprintf(above, sizeof(above), "../%s", name);
-	return (!stele_stack_text(number, name, text, size) ||
-		(!stele_stack_text(number, "partition", text, size) &&
-		 !stele_stack_text(number, above, text, size))) &&
+	return stele_stack_disk_text(number, name, text, size) &&
 	       text[strspn(text, " ")];
 }
 

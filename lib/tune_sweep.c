@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tune_sweep.c - sizes x depths, in the time there is
+ *
+ * A row (one size) goes through doublings of the depth, until two of them in
+ * turn hardly gained and cost latency. Each cell gets its share of the time
+ * that is left: rows that end early leave theirs to the others, and a slow
+ * device ends in time too, with fewer reads in a cell and more noise.
+ */
+#include "lib/tune.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define SWEEP_SHARE	0.8  /* of all time; the rest is for the image's mix */
+#define GAIN_MIN	1.03 /* of a doubling of the depth */
+#define LATENCY_RISE	1.5  /* over two of them */
+#define PATIENCE	5.0  /* a noisy cell may take so many times its time */
+#define DEPTH_MAX	1024u
+#define REMOTE_DEPTH_MAX 256u
+
+static const uint32_t sizes[] = {
+	4u << 10,   16u << 10,	64u << 10, 128u << 10,
+	256u << 10, 512u << 10, 1u << 20,  4u << 20,
+};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+int stele_tune_sweep_cell(struct stele_tune_sweep *sweep,
+			  const struct stele_tune_cell *cell,
+			  struct stele_tune_result *out)
+{
+	const struct stele_tune_opts *opts = sweep->opts;
+	int err = stele_tune_meter_run(&sweep->meter, cell, &sweep->log, out);
+	double done;
+
+	if (err || !opts || !opts->point)
+		return err;
+	done = (stele_tune_clock() - sweep->began) / sweep->time.seconds;
+	return opts->point(opts->point_user, &out->point, fmin(done, 1)) ?
+		       -ECANCELED :
+		       0;
+}
+
+static bool is_measurable(const struct stele_tune_sweep *sweep, uint32_t size)
+{
+	const struct stele_limits *limits = &sweep->ds->image.dev->limits;
+
+	return size <= limits->transfer_max &&
+	       size % limits->logical_block == 0 &&
+	       (!limits->boundary || size <= limits->boundary) &&
+	       stele_tune_space_fits(&sweep->space, size);
+}
+
+static uint32_t depth_limit(const struct stele_tune_sweep *sweep, uint32_t size)
+{
+	const struct stele_device *dev = sweep->ds->image.dev;
+	uint32_t depth = stele_tune_meter_depth(&sweep->meter, size);
+	uint32_t most = dev->limits.boundary ? REMOTE_DEPTH_MAX : DEPTH_MAX;
+
+	return depth < most ? depth : most;
+}
+
+struct row {
+	uint32_t size, depth_max;
+	unsigned int cells;	/* so far */
+	unsigned int expected;	/* by the row before */
+	unsigned int rows_left; /* behind it */
+	unsigned int flat;	/* doublings that hardly gained, in turn */
+	const struct stele_tune_point *points; /* the first of `cells` */
+};
+
+/* Time for the next cell; false: there is none left. */
+static bool share_time(const struct stele_tune_sweep *sweep,
+		       const struct row *row, struct stele_tune_cell *cell)
+{
+	double left = sweep->began + SWEEP_SHARE * sweep->time.seconds -
+		      stele_tune_clock();
+	unsigned int rest = row->expected > row->cells ?
+				    row->expected - row->cells :
+				    1;
+	double share = left / (rest + row->rows_left * row->expected);
+
+	if (left <= 0)
+		return false;
+	cell->seconds_min = fmin(share, sweep->time.cell);
+	cell->seconds_max = fmin(1.5 * share, PATIENCE * sweep->time.cell);
+	cell->reads_min = sweep->time.reads;
+	return true;
+}
+
+/* To have a depth there and back takes so long; is it worth its time? */
+static bool is_too_slow(const struct row *row, const struct stele_tune_cell *cell)
+{
+	const struct stele_tune_point *last;
+
+	if (!row->cells)
+		return false;
+	last = &row->points[row->cells - 1];
+	return 2 * cell->depth / last->reads_per_second > 4 * cell->seconds_max;
+}
+
+static bool is_done(struct row *row)
+{
+	const struct stele_tune_point *last = &row->points[row->cells - 1];
+
+	if (row->cells < 2)
+		return false;
+	row->flat = last->bytes_per_second < GAIN_MIN * last[-1].bytes_per_second ?
+			    row->flat + 1 :
+			    0;
+	return row->cells >= 3 && row->flat >= 2 &&
+	       (double)last->p50_ns > LATENCY_RISE * (double)last[-2].p50_ns;
+}
+
+static int run_row(struct stele_tune_sweep *sweep, struct row *row)
+{
+	struct stele_tune_cell cell = {.size = row->size};
+	struct stele_tune_result result;
+	int err;
+
+	row->points = &sweep->points[sweep->count];
+	for (cell.depth = 1; cell.depth <= row->depth_max &&
+			     sweep->count < STELE_TUNE_POINTS_MAX;
+	     cell.depth *= 2) {
+		if (!share_time(sweep, row, &cell) || is_too_slow(row, &cell))
+			break;
+		err = stele_tune_sweep_cell(sweep, &cell, &result);
+		if (err)
+			return err;
+		sweep->points[sweep->count++] = result.point;
+		row->cells++;
+		if (is_done(row))
+			break;
+	}
+	return 0;
+}
+
+static unsigned int doublings(uint32_t depth)
+{
+	unsigned int count = 1;
+
+	while (depth >>= 1)
+		count++;
+	return count;
+}
+
+int stele_tune_sweep_run(struct stele_tune_sweep *sweep)
+{
+	unsigned int rows = 0, cells = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < SIZES; i++)
+		rows += is_measurable(sweep, sizes[i]);
+	for (size_t i = 0; !err && i < SIZES; i++) {
+		struct row row = {.size = sizes[i]};
+
+		if (!is_measurable(sweep, sizes[i]))
+			continue;
+		row.rows_left = --rows;
+		row.depth_max = depth_limit(sweep, sizes[i]);
+		row.expected = cells ? cells : doublings(row.depth_max);
+		err = run_row(sweep, &row);
+		cells = row.cells;
+	}
+	return err || sweep->count ? err : -ENODATA;
+}
