@@ -47,7 +47,9 @@ static int fit(const struct stele_tune_sweep *sweep, struct stele_model *model,
 	out->bytes_max = model->bytes_max;
 	out->kappa = model->kappa;
 	if (out->residual > RESIDUAL_MAX)
-		stele_log_warning(&sweep->log, "the model fits badly (median error %.0f %%): this device is busy, or not like others",
+		stele_log_warning(&sweep->log,
+				  "the model fits badly (median error %.0f %%): "
+				  "is the device busy with something else?",
 				  100 * out->residual);
 	return 0;
 }
@@ -90,8 +92,9 @@ static int check_mix(struct stele_tune_sweep *sweep,
 	ratio = result.point.bytes_per_second /
 		stele_model_throughput(model, (uint64_t)mix, out->depth);
 	if (fabs(log(ratio)) > MIX_ERROR_MAX)
-		stele_log_warning(&sweep->log, "the snapshot's own sizes come at %.2f times the throughput that the model says",
-				  ratio);
+		stele_log_warning(&sweep->log,
+				  "the snapshot's own sizes come at %.2f times "
+				  "the throughput that the model says", ratio);
 	return 0;
 }
 
@@ -105,7 +108,8 @@ static int measure(struct stele_tune_sweep *sweep, bool compare,
 	int err = stele_tune_sweep_run(sweep);
 
 	if (err == -ENODATA)
-		stele_log_error(&sweep->log, "the snapshot's slots are too few to measure anything");
+		stele_log_error(&sweep->log,
+				"the snapshot's slots are too few to measure");
 	if (!err)
 		err = fit(sweep, &model, out);
 	if (err)
@@ -165,7 +169,8 @@ static int save(struct stele_dataset *ds, bool wanted,
 
 	out->time = time(NULL);
 	if (err) {
-		stele_log_warning(log, "nothing tells this device from others: its profile is not saved");
+		stele_log_warning(log, "nothing tells this device from others: "
+				       "its profile is not saved");
 		return err == -ENOENT ? 0 : err;
 	}
 	memcpy(out->device, source.device, sizeof(out->device));

@@ -113,7 +113,9 @@ static void choose(const struct stele_tune_sweep *sweep,
 			continue;
 		rate = median(one->rates);
 		cpu = median(one->cpus);
-		stele_log_info(&sweep->log, "backend '%s': %.2f times the reads of '%s', for %.2f times the CPU time",
+		stele_log_info(&sweep->log,
+			       "backend '%s': %.2f times the reads of '%s', "
+			       "for %.2f times the CPU time",
 			       one->name, rate,
 			       stele_device_backend(sweep->ds->image.dev), cpu);
 		if (!(rate >= FASTER || (rate >= AS_FAST && cpu <= CHEAPER)) ||

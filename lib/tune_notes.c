@@ -70,14 +70,16 @@ static void note_queue(dev_t number, const struct stele_log *log)
 					    sizeof(depth));
 
 	if (queue && device)
-		stele_log_info(log, "ceiling: the kernel queues up to %s requests (nr_requests), the device %s (queue_depth)",
+		stele_log_info(log, "the kernel queues up to %s requests "
+				    "(nr_requests), the device %s (queue_depth)",
 			       requests, depth);
 	else if (queue)
-		stele_log_info(log, "ceiling: the kernel queues up to %s requests (nr_requests)",
+		stele_log_info(log, "the kernel queues up to %s requests (nr_requests)",
 			       requests);
 	if (stele_stack_disk_text(number, "device/cluster_fsid", depth,
 				  sizeof(depth)))
-		stele_log_info(log, "ceiling: krbd's queue_depth (128 unless given) is set when an image is attached");
+		stele_log_info(log, "krbd's queue_depth (128 unless given) is set "
+				    "when an image is attached");
 }
 
 static void note_disk(dev_t number, const struct stele_log *log)
@@ -87,9 +89,12 @@ static void note_disk(dev_t number, const struct stele_log *log)
 	note_queue(number, log);
 	if (stele_stack_disk_text(number, "queue/rotational", text,
 				  sizeof(text)) && !strcmp(text, "1"))
-		stele_log_info(log, "the kernel takes this for a disk that turns: reading in windows of blocks may be far faster than in full random order");
+		stele_log_info(log, "the kernel takes this for a disk that turns: "
+				    "an order in windows may be far faster to read");
 	if (iommu_type(number, text, sizeof(text)) && !strncmp(text, "DMA", 3))
-		stele_log_warning(log, "an IOMMU translates for this device (%s): that costs reads per second; booting with 'iommu.passthrough=1' avoids it, where all devices are trusted",
+		stele_log_warning(log, "an IOMMU translates for this device (%s), which "
+				       "costs reads per second ('iommu.passthrough=1' "
+				       "on the kernel's command line turns it off)",
 				  text);
 }
 
@@ -104,12 +109,14 @@ void stele_tune_notes(const struct stele_tune_sweep *sweep,
 	if (disk_of(dev, &number))
 		note_disk(number, log);
 	else
-		stele_log_info(log, "ceiling: up to %u requests are in flight",
+		stele_log_info(log, "up to %u requests are in flight",
 			       profile->depth_max);
 	if (sweep->space.size < SMALL_SIZE)
-		stele_log_warning(log, "the snapshot's slots take only %.1f MiB: caches below may have answered instead of the device",
+		stele_log_warning(log, "the snapshot's slots take only %.1f MiB: "
+				       "caches may have answered for the device",
 				  (double)sweep->space.size / (1 << 20));
 	if (workers > WORKERS_MAX)
-		stele_log_warning(log, "%u kernel threads (iou-wrk) wait on behalf of io_uring: this device or filesystem cannot be read without them",
+		stele_log_warning(log, "%u kernel threads (iou-wrk) wait on behalf of "
+				       "io_uring, which costs more than the reads",
 				  workers);
 }

@@ -70,7 +70,7 @@ struct row {
 	const struct stele_tune_point *points; /* the first of `cells` */
 };
 
-/* Time for the next cell; false: there is none left. */
+/* Time for the next cell; false: there is none left, and something is known. */
 static bool share_time(const struct stele_tune_sweep *sweep,
 		       const struct row *row, struct stele_tune_cell *cell)
 {
@@ -79,9 +79,9 @@ static bool share_time(const struct stele_tune_sweep *sweep,
 	unsigned int rest = row->expected > row->cells ?
 				    row->expected - row->cells :
 				    1;
-	double share = left / (rest + row->rows_left * row->expected);
+	double share = fmax(left, 0) / (rest + row->rows_left * row->expected);
 
-	if (left <= 0)
+	if (left <= 0 && sweep->count)
 		return false;
 	cell->seconds_min = fmin(share, sweep->time.cell);
 	cell->seconds_max = fmin(1.5 * share, PATIENCE * sweep->time.cell);

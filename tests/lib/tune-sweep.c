@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tune-sweep.c - tuning reads only what slots take up, and says what it found
+ *
+ * Over memory behind a device that logs, in fractions of a second: which reads
+ * are issued, not how fast they are, is what is checked here.
+ */
+#include "tests/dataset.h"
+#include "tests/tap.h"
+#include "lib/tune.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct stele_tune_time brief = {0.4, 0.002, 20};
+
+struct seen {
+	unsigned int cells, mixes, cancel_at;
+	bool in_order, sound;
+	uint32_t size, depth; /* of the last cell */
+	double done;
+};
+
+static int see(void *user, const struct stele_tune_point *point, double done)
+{
+	struct seen *seen = user;
+
+	seen->cells++;
+	seen->mixes += !point->size;
+	if (point->size && seen->size &&
+	    !(point->size == seen->size ? point->depth == 2 * seen->depth :
+					  point->size > seen->size &&
+						  point->depth == 1))
+		seen->in_order = false;
+	if (!(point->reads && point->seconds > 0 && point->p50_ns &&
+	      point->p99_ns >= point->p50_ns && point->bytes_per_second > 0 &&
+	      done >= seen->done && done <= 1))
+		seen->sound = false;
+	seen->size = point->size;
+	seen->depth = point->depth;
+	seen->done = done;
+	return seen->cancel_at == seen->cells;
+}
+
+static int tune(struct test_dataset *t, const struct stele_tune_time *time,
+		struct seen *seen, struct stele_profile *profile)
+{
+	const struct stele_tune_opts opts = {
+		.size = sizeof(opts), .log = t->log.log.fn,
+		.log_user = t->log.log.user, .point = see, .point_user = seen,
+	};
+
+	seen->in_order = seen->sound = true;
+	stele_fault_log_clear(t->dev);
+	return stele_tune_dataset(t->ds, &opts, time, false, profile);
+}
+
+/* ---- which reads are issued --------------------------------------------------- */
+
+struct slot {
+	uint64_t begin, end; /* with what is read around it */
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* All slots, the deleted ones too, sorted and merged; by the run tables. */
+static size_t slots_of(const struct stele_dataset *ds, struct slot *slots)
+{
+	const uint32_t block = ds->image.dev->limits.logical_block;
+	size_t count = 0, merged = 0;
+
+	for (uint32_t i = 0; i < ds->snapshot.segment_count; i++) {
+		const struct stele_segment *segment = &ds->snapshot.segments[i];
+
+		for (uint64_t n = 0; n < segment->descriptor.sample_count; n++) {
+			uint64_t offset, size;
+
+			stele_segment_slot(segment, n, &offset, &size);
+			slots[count++] = (struct slot){
+				round_down(offset, block),
+				round_up(offset + size, block)};
+		}
+	}
+	qsort(slots, count, sizeof(*slots), by_begin);
+	for (size_t i = 1; i < count; i++) {
+		if (slots[i].begin > slots[merged].end)
+			slots[++merged] = slots[i];
+		else if (slots[i].end > slots[merged].end)
+			slots[merged].end = slots[i].end;
+	}
+	return merged + 1;
+}
+
+static bool is_within(const struct stele_fault_entry *read,
+		      const struct slot *slots, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (read->offset >= slots[i].begin &&
+		    read->offset + read->size <= slots[i].end)
+			return true;
+	return false;
+}
+
+static void check_issued(struct test_dataset *t, uint64_t boundary,
+			 const char *what)
+{
+	struct slot *slots = calloc(20000, sizeof(*slots));
+	size_t count = slots_of(t->ds, slots), logged;
+	const struct stele_fault_entry *log = stele_fault_log(t->dev, &logged);
+	uint64_t outside = 0, crossing = 0, other = 0, places = 0, last = 0;
+
+	for (size_t i = 0; i < logged; i++) {
+		other += log[i].op != STELE_OP_READ || !log[i].queued;
+		outside += !is_within(&log[i], slots, count);
+		places += log[i].offset != last;
+		last = log[i].offset;
+		crossing += boundary && log[i].offset / boundary !=
+						(log[i].offset + log[i].size - 1) /
+							boundary;
+	}
+	ok(logged > 200, "%s: %zu reads", what, logged);
+	ok(places > logged * 9 / 10, "%s: all over the place", what);
+	is_uint(0, other, "%s: nothing but queued reads", what);
+	is_uint(0, outside, "%s: none outside of the slots", what);
+	is_uint(0, crossing, "%s: none crosses the boundary", what);
+	free(slots);
+}
+
+static void check_plan(const struct test_plan *plan, const char *what)
+{
+	struct stele_profile profile;
+	struct seen seen = {0};
+	struct test_dataset t;
+
+	test_dataset_open(&t, plan);
+	is_int(0, tune(&t, &brief, &seen, &profile), "%s: tunes", what);
+	ok(seen.cells > 5 && seen.in_order, "%s: %u cells, in order", what,
+	   seen.cells);
+	is_uint(1, seen.mixes, "%s: the image's own mix at the end", what);
+	ok(!seen.size && seen.sound, "%s: sound points", what);
+	is_uint(profile.depth, seen.depth, "%s: at the depth of the knee", what);
+	ok(profile.depth && profile.depth <= profile.depth_max && profile.p99_ns &&
+		   isfinite(profile.residual) && profile.latency > 0 &&
+		   profile.kappa >= 1 &&
+		   stele_profile_throughput(&profile, 65536, 4) > 0 &&
+		   stele_profile_depth(&profile, 65536) >= 1,
+	   "%s: a sound profile", what);
+	is_uint(plan->logical_block ? plan->logical_block : 512,
+		t.ds->image.dev->limits.logical_block, "%s: blocks", what);
+	check_issued(&t, plan->boundary, what);
+	test_dataset_close(&t);
+}
+
+static void check_reads(void)
+{
+	struct test_plan plan = {.samples = 400, .size_max = 9000};
+
+	check_plan(&plan, "one segment");
+	plan.logical_block = 4096;
+	plan.granule = 4096;
+	check_plan(&plan, "blocks of 4096");
+	plan.granule = 64;
+	plan.logical_block = 512;
+	plan.boundary = 65536;
+	check_plan(&plan, "a boundary");
+	plan.segments = 3;
+	plan.delete_every = 3;
+	check_plan(&plan, "three segments, deletions, a boundary");
+	plan.boundary = 0;
+	check_plan(&plan, "three segments, deletions");
+}
+
+/* ---- what goes wrong ----------------------------------------------------------- */
+
+static void check_stops(void)
+{
+	const struct stele_fault_rule bad = {
+		.kind = STELE_FAULT_FAIL, .ops = 1 << STELE_OP_READ,
+		.first = 500, .error = EILSEQ,
+	};
+	struct test_plan plan = {.samples = 400, .size_max = 9000};
+	struct stele_profile profile;
+	struct test_dataset t;
+
+	test_dataset_open(&t, &plan);
+	for (unsigned int at = 1; at < 9; at += 7) {
+		struct seen seen = {.cancel_at = at};
+
+		is_int(-ECANCELED, tune(&t, &brief, &seen, &profile),
+		       "stops behind cell %u", at);
+		is_uint(at, seen.cells, "and there");
+	}
+	stele_fault_set_rules(t.dev, &bad, 1);
+	is_int(-EILSEQ, tune(&t, &brief, &(struct seen){0}, &profile),
+	       "a read that fails is an error");
+	ok(test_log_has(&t.log, "cannot read"), "which is said, with its place");
+	test_dataset_close(&t);
+}
+
+/* Far too little time: it ends, and has measured something all the same. */
+static void check_hurry(void)
+{
+	const struct stele_tune_time none = {0.01, 0.5, 1000000};
+	struct test_plan plan = {.samples = 400, .size_max = 9000};
+	struct stele_profile profile;
+	struct seen seen = {0};
+	struct test_dataset t;
+
+	test_dataset_open(&t, &plan);
+	is_int(0, tune(&t, &none, &seen, &profile), "hardly any time: tunes");
+	ok(seen.cells >= 2 && seen.sound, "%u cells", seen.cells);
+	test_dataset_close(&t);
+}
+
+static void check_little(void)
+{
+	struct test_plan plan = {.samples = 3, .size_max = 900};
+	struct stele_profile profile;
+	struct test_dataset t;
+
+	test_dataset_open(&t, &plan);
+	is_int(-ENODATA, tune(&t, &brief, &(struct seen){0}, &profile),
+	       "three small samples: nothing to measure");
+	ok(test_log_has(&t.log, "too few"), "said");
+	test_dataset_close(&t);
+}
+
+int main(void)
+{
+	plan_lazy();
+	check_reads();
+	check_stops();
+	check_hurry();
+	check_little();
+	return done();
+}
