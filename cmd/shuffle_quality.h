@@ -2,10 +2,10 @@
 /*
  * shuffle_quality.h - how well an order mixes a dataset, beside a full shuffle
  *
- * Batches as one rank would get them are walked, not read: sizes are those of the
- * slots, by arithmetic. Labels, if asked for, are the first directories of the keys,
- * from the keys section. Of a large dataset evenly spaced batches are taken. Everything is
- * a function of dataset, options and batch size: no time, no randomness of its own.
+ * Batches of consecutive positions are walked, not read: sizes are those of the slots,
+ * by arithmetic. Labels, if asked for, are the directories that the keys lie in, from the
+ * keys section. Of a large dataset evenly spaced batches are taken. Everything is a
+ * function of dataset, options and batch size: no time, no randomness of its own.
  */
 #ifndef STELE_CMD_SHUFFLE_QUALITY_H
 #define STELE_CMD_SHUFFLE_QUALITY_H
@@ -21,11 +21,11 @@ struct shuffle_measures {
 	 * batches are drawn uniformly, 1 if all of a batch are alike.
 	 */
 	double size_correlation, label_correlation;
-	double size_spread;	 /* deviation of batches' mean size, as a share of the mean */
-	double class_entropy;	 /* mean of a batch, bits */
-	double lag1_neighbours;	 /* share of successors whose ids are less than a block apart */
-	double decile_chi2;	 /* position x id, a degree of freedom: near 1, if uniform */
-	double epoch_tau;	 /* Kendall's, between this epoch and the next: near 0 */
+	double size_spread;	/* deviation of batches' mean size, as a share of the mean */
+	double class_entropy;	/* mean of a batch, bits */
+	double lag1_neighbours; /* share of successors whose ids are less than a block apart */
+	double decile_chi2;	/* position x id, by degrees of freedom: near 1 if uniform */
+	double epoch_tau;	/* Kendall's, between this epoch and the next: near 0 */
 };
 
 struct shuffle_quality {
@@ -39,6 +39,8 @@ struct shuffle_quality {
 };
 
 /*
+ * `opts` as of stele_shuffle_open(), and not NULL. A batch of more samples than there are is all
+ * of them. Labels of more than 2^27 samples are not looked at.
  * Return: 0; -EINVAL (no samples, batch size 0, options of stele_shuffle_open()); -ENOMEM; with
  * `labelled` errors of stele_cursor_next().
  */
