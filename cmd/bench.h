@@ -32,6 +32,9 @@ enum bench_gpu {
 	BENCH_A100,
 };
 
+#define BENCH_THREADS_MAX 256u
+#define BENCH_SEARCH	  UINT32_MAX
+
 struct bench_config {
 	const char *target, *backend, *prometheus;
 	double seconds;	  /* 0: until all positions are done */
@@ -46,7 +49,8 @@ struct bench_config {
 	uint32_t arrivals; /* enum bench_arrivals */
 	uint32_t model;	   /* enum bench_model */
 	uint32_t gpu;	   /* enum bench_gpu */
-	uint32_t accelerators;
+	uint32_t accelerators; /* BENCH_SEARCH: as many as are kept busy */
+	bool search;	   /* accelerators were to be searched for */
 	bool sync;	  /* nothing is asked for before a batch is complete */
 	bool loader;	  /* read with loaders, not with readers */
 	bool shuffle;	  /* look at the order, read nothing */
@@ -83,6 +87,7 @@ struct bench_result {
 	uint64_t samples, failed, bytes; /* that came */
 	uint64_t batches, unstarted, padded;
 	double utilisation; /* of accelerators: the share of time that they computed */
+	uint32_t most;	    /* accelerators that were kept busy, by a search */
 	struct stele_reader_stats sum; /* over the readers; latencies are below */
 	struct stele_histogram *latency, *device_latency;
 	struct bench_start start;

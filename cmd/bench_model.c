@@ -4,15 +4,16 @@
  */
 #include "bench_model.h"
 
-#include <math.h>
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "json.h"
 #include "text.h"
 
 #define LIKE_MAX   1.5	/* times larger or smaller: still alike */
 #define BATCHES_MIN 3	/* of a loader, in memory: in hand, complete, on its way */
-#define MEMORY_MIN (UINT64_C(256) << 20)
+#define MEMORY_MIN (UINT64_C(64) << 20)
 #define MEMORY_MAX (UINT64_C(8) << 30)
 
 static const struct bench_model_info models[] = {
@@ -31,20 +32,85 @@ const char *bench_gpu_name(uint32_t gpu)
 	return gpu == BENCH_A100 ? "a100" : "h100";
 }
 
-void bench_model_configure(struct bench_config *config,
-			   const struct stele_dataset_info *info)
+static uint64_t memory_of(const struct bench_model_info *model,
+			  const struct stele_dataset_info *info)
 {
-	const struct bench_model_info *model = &models[config->model];
 	double mean = (double)info->payload_size / (double)info->sample_count;
 	double memory = mean * model->batch * BATCHES_MIN;
 
+	if (memory > (double)MEMORY_MAX)
+		return MEMORY_MAX;
+	return memory < (double)MEMORY_MIN ? MEMORY_MIN : (uint64_t)memory;
+}
+
+/* Accelerators whose loaders' memory this machine can have. */
+static uint32_t count_max(uint64_t memory)
+{
+	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+		       (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t count = all / 2 / memory;
+
+	return count < BENCH_THREADS_MAX ? (uint32_t)count : BENCH_THREADS_MAX;
+}
+
+/* Busy: they compute as much as is wanted. Return: 0; negative errno (said). */
+static int search(struct stele_dataset *ds, struct bench_config *config,
+		  struct bench_result *result, uint32_t most)
+{
+	double wanted = models[config->model].threshold;
+	struct bench_start start = result->start;
+	uint32_t busy = 0, idle = most + 1, count = 1;
+	int err = 0;
+
+	/* The first run is kept, and then whatever keeps more of them busy. */
+	while (!err && busy + 1 < idle && !result->interrupted) {
+		struct bench_result trial = {.start = start};
+
+		config->threads = count;
+		err = bench_run(ds, config, &trial);
+		if (!err && (!result->part_count || trial.interrupted ||
+			     trial.utilisation >= wanted)) {
+			bench_result_release(result);
+			*result = trial;
+		} else {
+			bench_result_release(&trial);
+		}
+		if (result->part_count == count && result->utilisation >= wanted)
+			busy = count;
+		else
+			idle = count;
+		count = idle <= most ? (busy + idle) / 2 : 2 * busy;
+		if (count > most)
+			count = most;
+	}
+	config->threads = config->accelerators = result->part_count;
+	result->most = busy;
+	return err;
+}
+
+int bench_model_run(struct stele_dataset *ds, struct bench_config *config,
+		    struct bench_result *result)
+{
+	const struct bench_model_info *model = &models[config->model];
+	struct stele_dataset_info info;
+	char text[TEXT_SIZE];
+	uint32_t most;
+
+	stele_dataset_info(ds, &info);
 	config->batch = model->batch;
 	config->threads = config->accelerators;
-	if (config->memory)
-		return;
-	config->memory = memory < (double)MEMORY_MIN   ? MEMORY_MIN
-			 : memory > (double)MEMORY_MAX ? MEMORY_MAX
-						       : (uint64_t)memory;
+	if (!config->memory)
+		config->memory = memory_of(model, &info);
+	most = count_max(config->memory);
+	config->search = config->accelerators == BENCH_SEARCH;
+	if (config->search && most)
+		return search(ds, config, result, most);
+	if (config->accelerators <= most)
+		return bench_run(ds, config, result);
+	cmd_message("memory is too small for this: %s for each accelerator; "
+		    "see --memory",
+		    text_size(text, config->memory));
+	return -ENOMEM;
 }
 
 void bench_model_sum(struct bench_result *result)
@@ -82,6 +148,9 @@ void bench_model_text(const struct bench_config *config,
 	       config->accelerators == 1 ? "" : "s", model->name,
 	       result->utilisation >= model->threshold ? "at least" : "less than",
 	       100 * model->threshold);
+	if (config->search)
+		printf("%-12s%u of them at once are kept that busy\n", "",
+		       result->most);
 	if (!bench_model_resembles(model, &result->info))
 		printf("%-12sof %s on average are not like those of %s, %s\n",
 		       "samples",
@@ -101,6 +170,8 @@ json_t *bench_model_json(const struct bench_config *config,
 	json_set_text(object, "model", model->name);
 	json_set_text(object, "gpu", bench_gpu_name(config->gpu));
 	json_set_number(object, "count", config->accelerators);
+	if (config->search)
+		json_set_number(object, "most", result->most);
 	json_object_set_new(object, "compute_seconds",
 			    json_real(model->compute[config->gpu]));
 	json_object_set_new(object, "model_sample_size",

@@ -26,9 +26,13 @@ struct bench_model_info {
 /* Of any but BENCH_NO_MODEL. */
 const struct bench_model_info *bench_model_info(uint32_t model);
 const char *bench_gpu_name(uint32_t gpu);
-/* Defaults of an emulation: batch, memory, one loader for each accelerator. */
-void bench_model_configure(struct bench_config *config,
-			   const struct stele_dataset_info *info);
+/*
+ * Emulate config->accelerators, or search how many are kept busy: then *config and
+ * *result are those of the most that are, or of one.
+ * Return: 0; negative errno (said).
+ */
+int bench_model_run(struct stele_dataset *ds, struct bench_config *config,
+		    struct bench_result *result);
 /* Utilisation, from the parts. */
 void bench_model_sum(struct bench_result *result);
 /* Are the image's samples like the model's? */

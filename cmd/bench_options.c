@@ -16,7 +16,6 @@
 #define SECONDS_MAX	1e7
 #define SECONDS_MIN	1e-3
 #define COUNT_MAX	(UINT64_C(1) << 62) /* samples */
-#define THREADS_MAX	256
 #define DEPTH_MAX	4096  /* of the library */
 #define BATCH_MAX	65536
 #define CHECK_MAX	64    /* of the library */
@@ -32,6 +31,7 @@ enum type {
 	SIZE,
 	TEXT,
 	FLAG,
+	COUNT, /* of accelerators, or "max" */
 	WORD, /* one of `words`, whose index counts */
 };
 
@@ -61,7 +61,7 @@ static const struct {
 	const char *const *words;
 } table[] = {
 	ROW("accelerator", model, .type = WORD, .words = models),
-	ROW("accelerators", accelerators, RANGE(NUMBER32, 1, THREADS_MAX)),
+	ROW("accelerators", accelerators, .type = COUNT),
 	ROW("arrivals", arrivals, .type = WORD, .words = arrivals),
 	ROW("backend", backend, .type = TEXT),
 	ROW("batch", batch, RANGE(NUMBER32, 1, BATCH_MAX)),
@@ -84,7 +84,7 @@ static const struct {
 	ROW("shuffle", shuffle, .type = FLAG),
 	ROW("stats", stats, .type = FLAG),
 	ROW("sync", sync, .type = FLAG),
-	ROW("threads", threads, RANGE(NUMBER32, 1, THREADS_MAX)),
+	ROW("threads", threads, RANGE(NUMBER32, 1, BENCH_THREADS_MAX)),
 	ROW("time", seconds, .type = SECONDS),
 	ROW("verify", verify, .type = WORD, .words = checks),
 };
@@ -123,6 +123,17 @@ static bool set_seconds(const char *text, double *out)
 	       *out <= SECONDS_MAX;
 }
 
+static bool set_count(const char *text, uint32_t *out)
+{
+	uint64_t value = BENCH_SEARCH;
+
+	if (strcmp(text, "max") != 0 &&
+	    (!parse_number(text, BENCH_THREADS_MAX, &value) || !value))
+		return false;
+	*out = (uint32_t)value;
+	return true;
+}
+
 /* Return: whether the text was understood and is within limits. */
 static bool set(struct bench_config *config, size_t i, const char *text)
 {
@@ -138,6 +149,8 @@ static bool set(struct bench_config *config, size_t i, const char *text)
 		return *text != '\0';
 	case WORD:
 		return set_word(table[i].words, text, field);
+	case COUNT:
+		return set_count(text, field);
 	case SECONDS:
 		return set_seconds(text, field);
 	case SIZE:

@@ -165,18 +165,14 @@ static int look_at_order(struct stele_dataset *ds,
 static int measure(struct stele_dataset *ds, struct bench_config *config,
 		   struct bench_result *result)
 {
-	struct stele_dataset_info info;
-	int err;
+	int err = set_positions(config, stele_dataset_count(ds));
 
-	stele_dataset_info(ds, &info);
-	if (config->model)
-		bench_model_configure(config, &info);
-	err = set_positions(config, info.sample_count);
 	if (err)
 		return cmd_status_of(err);
 	stop_catch();
 	progress_start(!config->quiet);
-	err = bench_run(ds, config, result);
+	err = config->model ? bench_model_run(ds, config, result)
+			    : bench_run(ds, config, result);
 	progress_end();
 	return err ? cmd_status_of(err) : report(config, result);
 }
