@@ -86,6 +86,9 @@ UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
 FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
 	$(sort $(wildcard tests/fuzz/*.c))))
 AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)))
+# bench/: what all its programs share, and the programs.
+BENCH_SHARED := bench/content.c bench/race.c
+BENCH := $(call prog,$(filter-out $(BENCH_SHARED),$(sort $(wildcard bench/*.c))))
 HEADERS := $(sort $(wildcard lib/stele*.h))
 PAGES := $(sort $(wildcard man/*.[1-8]))
 
@@ -98,7 +101,7 @@ all: $(LIBS) $(STELE) $(O)/stele.pc ## library, command, pkg-config file
 
 INC = -I.
 $(O)/cmd/%.o $(O)/tests/demo/%.o: INC = -Ilib
-$(O)/tests/cmd/%.o: INC = -I. -Ilib
+$(O)/tests/cmd/%.o $(O)/bench/%.o: INC = -I. -Ilib
 $(O)/format/%.o: WARN_MORE = -Wconversion
 $(O)/tests/fuzz/%.o: WARN_MORE = -Wno-missing-prototypes
 
@@ -137,7 +140,8 @@ $(O)/stele.pc: lib/stele.pc.in FORCE
 		-e 's|@LIB_PC@|$(LIB_PC)|' -e 's|@RBD_LIBS@|$(RBD_LIBS)|' \
 		$< >$@
 
-link = $(Q)$(LINK) $(filter %.o %.a,$^) $(LIB_LIBS) $(CMD_LIBS) $(LDLIBS) -o $@
+link = $(Q)$(LINK) $(filter %.o %.a,$^) $(LIB_LIBS) $(CMD_LIBS) \
+	$(MORE_LIBS) $(LDLIBS) -o $@
 
 $(O)/stele: $(CMD_OBJS) $(O)/libstele.a
 	$(call say,LD,$@)
@@ -147,6 +151,11 @@ $(O)/tests/tap.a: $(TAP_OBJS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(UNIT) $(AIDS): $(O)/%: $(O)/%.o $(O)/tests/tap.a $(O)/libstele.a
+	$(call say,LD,$@)
+	$(link)
+
+$(O)/bench/lmdb: MORE_LIBS := -llmdb
+$(BENCH): $(O)/%: $(O)/%.o $(call obj,$(BENCH_SHARED)) $(O)/libstele.a
 	$(call say,LD,$@)
 	$(link)
 
@@ -188,6 +197,14 @@ check-vm: deps ## real devices, two machines, krbd: in QEMU guests, by emulation
 check-vm-here: all $(UNIT) $(AIDS)
 	$(Q)BUILD=$(abspath $(O)) $(PROVE) $(PROVEFLAGS) \
 		--exec 'timeout -k 10 $(TEST_SECONDS)' $(sort $(wildcard tests/vm/*.t))
+
+bench: DEPS += fio liblmdb-dev
+bench: deps ## stele and its peers against each other: minutes (bench/README.md)
+	$(Q)$(MAKE) bench-here
+bench-here: all $(BENCH)
+	$(Q)BUILD=$(abspath $(O)) python3 bench/bench.py run
+bench-clean: ## removes what it measured on, keeps the results
+	$(Q)BUILD=$(abspath $(O)) python3 bench/bench.py clean
 
 demo: deps ## build, and show it on a real directory (DEMO_SRC=DIR)
 	$(Q)$(MAKE) demo-here
@@ -283,5 +300,5 @@ help: ## this list
 
 FORCE:
 .PHONY: all check check-asan check-tsan check-unit check-here check-vm \
-	check-vm-here demo demo-here corpus fuzz fuzz-here lint install \
-	uninstall clean deps help FORCE
+	check-vm-here bench bench-here bench-clean demo demo-here corpus fuzz \
+	fuzz-here lint install uninstall clean deps help FORCE

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""readers.py - who reads: each a command, and how to read what it says
+
+A reader is run again and again; what it says becomes samples, bytes of payload and seconds,
+first to last sample, as it counted them itself. Latencies are of whole samples.
+"""
+
+import contextlib
+import dataclasses
+import typing
+
+from . import machine
+from .process import Failed, json_lines, run
+
+THP = '/sys/kernel/mm/transparent_hugepage/enabled'
+POOL = '/proc/sys/vm/nr_hugepages'
+POOL_PAGES = 64
+INTERVAL = 0.5
+
+
+@dataclasses.dataclass
+class Reader:
+    name: str
+    argv: typing.Callable  # of a round's seed
+    parse: typing.Callable  # of the output
+    from_disk: bool = True  # what it delivers must have come from the disk
+    around: typing.Callable = contextlib.nullcontext
+    env: dict = None
+
+    def read(self, seed):
+        with self.around() as taken:
+            if taken is False:
+                raise Failed(f'{self.name}: the kernel does not allow it')
+            return self.parse(run(*self.argv(seed), env=self.env))
+
+
+def rates(samples, size, seconds, p50=None, p99=None, **more):
+    if not samples or seconds <= 0:
+        raise Failed('nothing was read')
+    return {'samples': samples, 'bytes': size, 'seconds': seconds,
+            'samples_per_second': samples / seconds, 'bytes_per_second': size / seconds,
+            'p50_us': p50, 'p99_us': p99, **more}
+
+
+def parse_peer(text):
+    seen = json_lines(text)[-1]
+    return rates(seen['samples'], seen['bytes'], seen['seconds'], seen['p50_us'],
+                 seen['p99_us'], exhausted=seen.get('exhausted', False))
+
+
+# ---- stele ----
+
+def parse_stele(text):
+    *intervals, seen = json_lines(text)
+    if seen.get('failed'):
+        raise Failed(f"stele bench: {seen['failed']} samples failed")
+    latency = seen.get('latency_ns', {})
+    # The first second is the search for a depth, and what the reader was opened with.
+    settled = [i['bytes_per_second'] for i in intervals if i['time'] > 1 + INTERVAL / 2]
+    return rates(seen['samples'], seen['bytes'], seen['seconds'], latency.get('p50', 0) / 1e3,
+                 latency.get('p99', 0) / 1e3,
+                 settled_bytes_per_second=sum(settled) / len(settled) if settled else None,
+                 window=seen.get('depth', {}).get('window'), tier=seen.get('tier'),
+                 reads_per_sample=seen.get('reads_per_sample'),
+                 bytes_per_byte=seen.get('bytes_per_byte'))
+
+
+def stele(settings, name, target, *options, limit=None, seconds=None, from_disk=True):
+    limit = limit or f'--time={seconds or settings.seconds:g}'
+    command = settings.build / 'stele'
+    # Profiles of this machine would make one run better than the next.
+    env = machine.clean_environment(settings)
+
+    def argv(seed):
+        return (command, 'bench', '--json', '-q', limit, f'--interval={INTERVAL:g}',
+                f'--seed={seed}', *options, target)
+
+    return Reader(name, argv, parse_stele, from_disk=from_disk, env=env)
+
+
+# ---- fio ----
+
+def parse_fio(text, payload_share):
+    job = json_lines(text)[-1]['jobs'][0]
+    if job['error']:
+        raise Failed(f"fio: error {job['error']}")
+    seen = job['read']
+    percentile = seen.get('clat_ns', {}).get('percentile', {})
+    return rates(seen['total_ios'], seen['io_bytes'] * payload_share, seen['runtime'] / 1e3,
+                 percentile.get('50.000000', 0) / 1e3, percentile.get('99.000000', 0) / 1e3)
+
+
+@contextlib.contextmanager
+def huge_pool():
+    machine.compact_memory()
+    with machine.setting(POOL, POOL_PAGES) as taken:
+        yield taken
+
+
+def thp_always():
+    return machine.setting(THP, 'always')
+
+
+FIO_MEMORY = {
+    'pages': (('--mem=malloc',), contextlib.nullcontext),
+    'thp': (('--mem=mmap',), thp_always),
+    'huge': (('--mem=shmhuge',), huge_pool),
+}
+FIO_RING = ('--ioengine=io_uring', '--fixedbufs=1', '--registerfiles=1', '--nonvectored=1')
+
+
+def fio(settings, name, target, sizes, region, depth, memory='pages', seconds=None, **how):
+    """sizes: fio's words for them; region: (offset, size); payload_share: of a read's bytes."""
+    options, around = FIO_MEMORY[memory]
+    engine = how.get('engine', FIO_RING)
+    share = how.get('payload_share', 1.0)
+
+    def argv(seed):
+        return ('fio', '--name=read', *([f'--filename={target}'] if target else []), '--readonly',
+                '--direct=1', '--rw=randread', '--norandommap', f'--randseed={seed}',
+                f'--iodepth={depth}', f'--offset={region[0]}', f'--size={region[1]}',
+                '--time_based', f'--runtime={seconds or settings.seconds:g}',
+                '--output-format=json', *sizes, *engine, *options)
+
+    return Reader(name, argv, lambda text: parse_fio(text, share), around=around,
+                  from_disk=how.get('from_disk', True), env=how.get('env'))
+
+
+# ---- peers of our own ----
+
+def peer(settings, name, program, *arguments, threads=1, sequential=False, seconds=None):
+    def argv(seed):
+        return (settings.out / program, '-t', threads, '-s', seconds or settings.seconds,
+                '-r', 0 if sequential else seed, *arguments)
+
+    return Reader(name, argv, parse_peer)
+
+
+def ring(settings, name, trace, target, depth, seconds=None):
+    def argv(_seed):
+        return (settings.out / 'ring', '-d', depth, '-s', seconds or settings.seconds, trace,
+                target)
+
+    return Reader(name, argv, parse_peer)

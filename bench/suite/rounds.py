@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rounds.py - runs readers next to each other, cold, in an order that each round draws anew
+
+Before each run the caches are dropped; behind it the disk must have delivered what the reader
+did, or the run does not count. A round notes what else the machine did meanwhile; for a round
+that was noisy one more is made, as far as settings.spare reaches.
+"""
+
+import os
+import random
+import time
+
+from . import figures, machine
+from .process import Failed, say
+
+CONTROL_SECONDS = 0.4
+DEVICE_SHARE_MIN = 0.95
+
+
+class Log:
+    """All that was measured: what results.json holds."""
+
+    def __init__(self):
+        self.points, self.rounds, self.skipped = [], [], []
+
+    def skip(self, what, why):
+        say(f'  skipped: {what}: {why}')
+        self.skipped.append({'what': what, 'why': str(why)})
+
+    def of(self, block):
+        return [p for p in self.points if p['block'] == block]
+
+    def rounds_of(self, block):
+        return [r for r in self.rounds if r['block'] == block]
+
+
+def measure(reader, seed, disks, idle_busy):
+    """One cold run: what the reader said, and what the machine did."""
+    dropped = machine.drop_caches()
+    meter = machine.Meter(disks)
+    point = reader.read(seed)
+    seen = meter.read()
+    busy = max(0.0, seen['busy'] - idle_busy * seen['seconds'])
+    point.update(reader=reader.name, wall=seen['seconds'], busy=busy,
+                 steal=seen['steal'] / seen['seconds'],
+                 cpu_us_per_sample=busy * 1e6 / point['samples'],
+                 device_share=seen['bytes'] / point['bytes'] if point['bytes'] else None)
+    if reader.from_disk and disks:
+        if not dropped:
+            point['invalid'] = 'the caches could not be dropped'
+        elif point['device_share'] < DEVICE_SHARE_MIN:
+            point['invalid'] = f"only {point['device_share']:.0%} came from the disk"
+    return point
+
+
+def anchor_rate(anchor, seed):
+    if not anchor:
+        return None
+    machine.drop_caches()
+    return anchor.read(seed)['bytes_per_second']
+
+
+def one_round(log, block, readers, number, settings, anchor, disks):
+    seed = random.Random(f'{settings.seed}/{block}/{number}').getrandbits(31)
+    order = list(readers)
+    random.Random(seed).shuffle(order)
+    idle_busy, idle_steal = machine.idle_control(CONTROL_SECONDS)
+    before = anchor_rate(anchor, seed)
+    points = []
+    for reader in order:
+        try:
+            points.append(measure(reader, seed, disks, idle_busy))
+        except Failed as error:
+            log.skip(f'{block}: {reader.name}, round {number + 1}', error)
+            if number == 0:
+                readers.remove(reader)
+    after = anchor_rate(anchor, seed)
+    processors = os.cpu_count() or 1
+    steal = max([idle_steal, *(p['steal'] for p in points)]) / processors
+    noise = figures.noise(idle_busy / processors, steal, before, after)
+    log.rounds.append({'block': block, 'round': number, 'seed': seed,
+                       'order': [r.name for r in order], 'busy': idle_busy, 'steal': steal,
+                       'before': before, 'after': after, 'noise': noise})
+    for point in points:
+        log.points.append({'block': block, 'round': number, **point})
+    say(f"  {block} round {number + 1}: " + (', '.join(noise) or 'quiet'))
+    return not noise
+
+
+def run_block(log, block, readers, settings, anchor=None, disks=(), rounds=None):
+    rounds = rounds or settings.rounds
+    readers = list(readers)
+    good = number = 0
+    while readers and good < rounds and number < rounds + (rounds + 1) // 2:
+        begin = time.monotonic()
+        if number >= rounds and settings.spare <= 0:
+            break
+        good += one_round(log, block, readers, number, settings, anchor, disks)
+        number += 1
+        if number > rounds:
+            settings.spare -= time.monotonic() - begin
+
+
+def sweep(log, block, readers, settings, keep, disks=()):
+    """Run each once, short, and keep those that were best; the points stay in the log."""
+    found = []
+    for reader in list(readers):
+        try:
+            point = measure(reader, settings.seed, disks, 0)
+        except Failed as error:
+            log.skip(f'{block}: {reader.name}', error)
+            continue
+        log.points.append({'block': block + ' sweep', 'round': 0, **point})
+        found.append((point['bytes_per_second'], reader.name))
+    best = {name for _, name in sorted(found, reverse=True)[:keep]}
+    return [r for r in readers if r.name in best]
+

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# bench-suite.t - what `make bench` makes of its points: ratios, spreads, noise, verdicts
+. "${0%/*}/../tap.sh"
+
+requires python3 --version
+unset "${!BENCH_@}"
+
+# says WANTED DESCRIPTION: what the Python of stdin prints
+says() {
+	is "$1" "$(PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bench python3 - "$tmp" 2>&1)" "$2"
+}
+
+says "2.0 2.5 1.75 None" "medians and quartiles" <<'EOT'
+from suite.figures import median, quantile
+print(median([9, 1, 2]), median([1, 2, 3, 4]), quantile([4, 3, 2, 1], 0.25), median([]))
+EOT
+
+# Each round is twice as fast as the one before: ratios of medians would be 3 and more.
+says "[2.0, 2.0, 2.0]" "ratios are taken within rounds, invalid runs left out" <<'EOT'
+from suite import figures
+points = [{'reader': r, 'round': n, 'x': k * 2 ** n} for n in range(3)
+          for r, k in (('a', 2), ('b', 1))]
+points.append({'reader': 'a', 'round': 3, 'x': 99})  # b did not run
+points += [{'reader': r, 'round': 4, 'x': 99 * k, 'invalid': 'warm'}
+           for r, k in (('a', 9), ('b', 1))]
+print(figures.ratios(points, 'a', 'b', 'x', range(5)))
+EOT
+
+says "steady lucky None" "the best variant has the best median, not the best run" <<'EOT'
+from suite import figures
+points = [{'reader': 'lucky', 'round': n, 'x': x} for n, x in enumerate((1, 1, 9))]
+points += [{'reader': 'steady', 'round': n, 'x': 2} for n in range(3)]
+both = ['lucky', 'steady']
+print(figures.best(points, both, 'x', [0, 1, 2]), figures.best(points, both, 'x', [2]),
+      figures.best(points, ['none'], 'x', [0]))
+EOT
+
+says "0 1 1 1 1 3" "what makes a round noisy" <<'EOT'
+from suite.figures import noise
+print(*(len(noise(*a)) for a in ((0.1, 0.01, 100, 110), (0.2, 0), (0, 0.03), (0, 0, 100, 120),
+                                 (0, 0, 120, 100), (0.5, 0.5, 1, 9))))
+EOT
+
+says "([0, 2], True) ([0, 1, 2], False) ([], False)" \
+	"noisy rounds do not count, unless most are" <<'EOT'
+from suite.figures import counting_rounds
+def rounds(*noise):
+    return [{'round': i, 'noise': n} for i, n in enumerate(noise)]
+print(counting_rounds(rounds([], ['x'], [])), counting_rounds(rounds([], ['x'], ['x'])),
+      counting_rounds([]))
+EOT
+
+says "aim floor missed None aim floor missed" "goals to reach and limits to keep" <<'EOT'
+from suite.figures import reached
+print(reached(1.05, 0.97, 1.05), reached(0.97, 0.97, 1.05), reached(0.96, 0.97, 1.05),
+      reached(None, 1, 2), *(reached(v, 5, 2, True) for v in (2, 5, 5.1)))
+EOT
+
+says "100.0 None 1 sample failed" "figures of stele bench; a failed sample is no result" <<'EOT'
+import json
+from suite.process import Failed
+from suite.readers import parse_stele
+end = {'samples': 10, 'bytes': 1000, 'seconds': 2, 'failed': 0}
+lines = [{'time': t, 'bytes_per_second': r} for t, r in ((0.5, 9), (1.0, 9), (1.5, 90), (2.0, 110))]
+text = '\n'.join(json.dumps(x) for x in lines + [end])
+words = [parse_stele(text)['settled_bytes_per_second'],
+         parse_stele(json.dumps(end))['settled_bytes_per_second']]
+try:
+    parse_stele(json.dumps({**end, 'failed': 1}))
+except Failed as error:
+    words.append('1 sample failed' if '1 samples' in str(error) else error)
+print(*words)
+EOT
+
+says "50.0 250.0" "of what fio reads, only the payload counts" <<'EOT'
+import json
+from suite.readers import parse_fio
+job = {'error': 0, 'read': {'total_ios': 100, 'io_bytes': 1000, 'runtime': 2000}}
+seen = parse_fio('note\n' + json.dumps({'jobs': [job]}, indent=1), 0.5)
+print(seen['samples_per_second'], seen['bytes_per_second'])
+EOT
+
+says "a missing l" "a set that does not fit is left out, largest first" <<'EOT'
+import pathlib, sys
+from suite import sets
+from suite.settings import Settings
+settings = Settings()
+settings.dir = pathlib.Path(sys.argv[1]) / 'sets'
+found = sets.all_sets(settings, 64 << 30)
+found = {'a': found['a'], 'l': found['l']}
+settings.disk = found['a'].size * 10
+needed, allowed, dropped = sets.plan_disk(settings, found)
+print('a' if found['a'] else '', 'missing', *dropped, *([] if needed <= allowed else ['over']))
+EOT
+
+# A whole report over made-up points: stele at 2, fio at 1 and 3 (noisy), and a build.
+says "2.000 aim, 0.500 missed, 1/8.0 floor; 2 charts are XML" "table, verdicts, charts" <<'EOT'
+import pathlib, sys, xml.dom.minidom
+from suite import goals, report
+from suite.rounds import Log
+log = Log()
+def point(block, n, reader, rate, cpu=1.0):
+    log.points.append({'block': block, 'round': n, 'reader': reader, 'samples_per_second': rate,
+                       'bytes_per_second': rate, 'cpu_us_per_sample': cpu})
+for n in range(3):
+    for block in ('mix', 'build'):
+        log.rounds.append({'block': block, 'round': n, 'noise': ['x'] if n == 2 else []})
+    point('mix', n, 'stele', 2)
+    point('mix', n, 'fio depth 8 thp', 1 if n < 2 else 9)
+    point('mix', n, 'fio depth 4 thp', 0.5)
+    point('mix', n, 'ext4 8 threads', 1, 8.0)
+    for reader, rate in (('build small files', 1), ('read small files 8 threads', 2),
+                         ('read small files 4 threads', 1), ('device write', 3)):
+        point('build', n, reader, rate)
+rows = {r['text']: r for r in goals.table(log) if r['spread']}
+fio = rows["random read, crc on, against fio's best"]
+cpu = rows['CPU per sample against the ext4 tree, 8 threads']
+build = rows['build against min(source, device), small files']
+out = pathlib.Path(sys.argv[1])
+facts = dict.fromkeys(('time', 'git', 'kernel', 'processors', 'processor', 'hypervisor', 'disk',
+                       'filesystem', 'thp', 'fio'), '?')
+text = report.write(log, {**facts, 'memory': 0}, {'quick': False}, out)
+assert '2 of 6 rounds were noisy' in text, text
+charts = list(out.glob('*.svg'))
+for chart in charts:
+    xml.dom.minidom.parse(str(chart))
+print(f"{fio['spread']['median']:.3f} {fio['reached']}, {build['spread']['median']:.3f} "
+      f"{build['reached']}, 1/{1 / cpu['spread']['median']:.1f} {cpu['reached']}; "
+      f"{len(charts)} charts are XML")
+EOT
+done_testing
