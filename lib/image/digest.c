@@ -4,21 +4,25 @@
  *
  * Each kind of thing has a prefix byte of its own, and each list its count in
  * front, so that no two different things have the same input.
+ *
+ * The plain functions of libcrypto, and not its EVP, whose first use reads a
+ * configuration and sets up all algorithms: that takes a millisecond, and every open
+ * hashes a schema and a snapshot.
  */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "lib/image/digest.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #define SEGMENT_ID_PREFIX "stele segment"
 
 struct stele_hash {
-	EVP_MD *md; /* fetched once: the implicit fetch costs more than a hash */
-	EVP_MD_CTX *ctx;
-	EVP_MD_CTX *inner; /* of a digest that goes into the one in ctx */
+	SHA256_CTX ctx[2];
+	unsigned int inner; /* 1: of a digest that goes into the other */
 };
 
 int stele_hash_new(struct stele_hash **out)
@@ -28,46 +32,29 @@ int stele_hash_new(struct stele_hash **out)
 	*out = NULL;
 	if (!hash)
 		return -ENOMEM;
-	hash->md = EVP_MD_fetch(NULL, "SHA256", NULL);
-	hash->ctx = EVP_MD_CTX_new();
-	hash->inner = EVP_MD_CTX_new();
-	if (!hash->md || !hash->ctx || !hash->inner ||
-	    !EVP_DigestInit_ex2(hash->ctx, hash->md, NULL) ||
-	    !EVP_DigestInit_ex2(hash->inner, hash->md, NULL)) {
-		stele_hash_free(hash);
-		return -ENOMEM;
-	}
 	*out = hash;
 	return 0;
 }
 
 void stele_hash_free(struct stele_hash *hash)
 {
-	if (!hash)
-		return;
-	EVP_MD_CTX_free(hash->ctx);
-	EVP_MD_CTX_free(hash->inner);
-	EVP_MD_free(hash->md);
 	free(hash);
 }
 
 void stele_hash_begin(struct stele_hash *hash, uint8_t prefix)
 {
-	EVP_DigestInit_ex2(hash->ctx, NULL, NULL);
+	SHA256_Init(&hash->ctx[hash->inner]);
 	stele_hash_add(hash, &prefix, sizeof(prefix));
 }
 
 void stele_hash_add(struct stele_hash *hash, const void *data, size_t size)
 {
-	EVP_DigestUpdate(hash->ctx, data, size);
+	SHA256_Update(&hash->ctx[hash->inner], data, size);
 }
 
 void stele_hash_end(struct stele_hash *hash, uint8_t digest[32])
 {
-	unsigned int size = 0;
-
-	if (!EVP_DigestFinal_ex(hash->ctx, digest, &size) || size != 32)
-		memset(digest, 0, 32);
+	SHA256_Final(digest, &hash->ctx[hash->inner]);
 }
 
 static void add_le64(struct stele_hash *hash, uint64_t value)
@@ -142,10 +129,7 @@ void stele_hash_schema(struct stele_hash *hash,
 
 static void swap_inner(struct stele_hash *hash)
 {
-	EVP_MD_CTX *outer = hash->ctx;
-
-	hash->ctx = hash->inner;
-	hash->inner = outer;
+	hash->inner = !hash->inner;
 }
 
 static void hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
@@ -189,18 +173,19 @@ void stele_hash_snapshot(struct stele_hash *hash,
 int stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation,
 			  uint64_t *id)
 {
-	uint8_t digest[EVP_MAX_MD_SIZE];
+	uint8_t digest[SHA256_DIGEST_LENGTH];
 	uint8_t text[sizeof(SEGMENT_ID_PREFIX) - 1 + 16 + sizeof(le64)];
 	uint8_t *p = text;
 	le64 number = le64_put(generation);
+	SHA256_CTX ctx;
 
 	memcpy(p, SEGMENT_ID_PREFIX, sizeof(SEGMENT_ID_PREFIX) - 1);
 	p += sizeof(SEGMENT_ID_PREFIX) - 1;
 	memcpy(p, uuid, 16);
 	memcpy(p + 16, &number, sizeof(number));
-	if (EVP_Digest(text, sizeof(text), digest, NULL, EVP_sha256(), NULL) !=
-	    1)
-		return -ENOMEM;
+	SHA256_Init(&ctx);
+	SHA256_Update(&ctx, text, sizeof(text));
+	SHA256_Final(digest, &ctx);
 	memcpy(&number, digest, sizeof(number));
 	*id = le64_get(number);
 	if (*id == 0 || *id == STELE_OWNER_ANY)
