@@ -55,7 +55,8 @@ LIB_PC := liburing blkid libcrypto libisal
 CMD_PC := jansson libarchive
 pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC))
-CMD_LIBS := $(call pc,--libs $(CMD_PC))
+# libarchive, too, is loaded when it is needed.
+CMD_LIBS := $(call pc,--libs $(filter-out libarchive,$(CMD_PC))) -ldl
 # librbd has no pkg-config file, and is loaded when it is needed: its headers count.
 ifndef RBD
 RBD := $(shell $(CC) -include rbd/librbd.h -x c -fsyntax-only /dev/null \

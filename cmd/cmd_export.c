@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "export.h"
+#include "libarchive.h"
 #include "stop.h"
 #include "tar.h"
 #include "text.h"
@@ -158,7 +159,7 @@ static int export(struct export *job, struct output *output)
 {
 	int error, status = CMD_FAILED;
 
-	if (open_output(output) < 0)
+	if (!libarchive_load() || open_output(output) < 0)
 		return CMD_FAILED;
 	job->to = output->to;
 	stop_catch();

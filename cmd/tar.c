@@ -10,14 +10,13 @@
  */
 #include "tar.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <locale.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libarchive.h"
 #include "text.h"
 
 struct tar {
@@ -47,23 +46,23 @@ static int result_of(const struct tar *tar, struct archive *archive, bool good)
 {
 	if (good || tar->error)
 		return tar->error;
-	return archive_errno(archive) == ENOMEM ? -ENOMEM : -EIO;
+	return libarchive.archive_errno(archive) == ENOMEM ? -ENOMEM : -EIO;
 }
 
 static int open_writer(struct tar *tar, bool binary, struct archive **out)
 {
-	struct archive *archive = archive_write_new();
+	struct archive *archive = libarchive.archive_write_new();
 
 	*out = archive;
 	if (!archive)
 		return -ENOMEM;
-	if (archive_write_set_format_pax_restricted(archive) ||
-	    archive_write_add_filter_none(archive) ||
-	    archive_write_set_bytes_per_block(archive, 0) ||
-	    (binary && archive_write_set_format_option(archive, "pax",
-						       "hdrcharset",
-						       "BINARY")) ||
-	    archive_write_open2(archive, tar, NULL, pass_on, NULL, NULL))
+	if (libarchive.archive_write_set_format_pax_restricted(archive) ||
+	    libarchive.archive_write_add_filter_none(archive) ||
+	    libarchive.archive_write_set_bytes_per_block(archive, 0) ||
+	    (binary && libarchive.archive_write_set_format_option(
+			       archive, "pax", "hdrcharset", "BINARY")) ||
+	    libarchive.archive_write_open2(archive, tar, NULL, pass_on, NULL,
+					   NULL))
 		return result_of(tar, archive, false);
 	return 0;
 }
@@ -84,7 +83,7 @@ int tar_open(tar_write_fn write, void *user, struct tar **out)
 		return errno == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 	}
 	tar->before = uselocale(tar->utf8);
-	tar->entry = archive_entry_new();
+	tar->entry = libarchive.archive_entry_new();
 	error = tar->entry ? 0 : -ENOMEM;
 	if (!error)
 		error = open_writer(tar, false, &tar->text);
@@ -111,30 +110,33 @@ static bool is_text(const char *path)
 
 int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time)
 {
-	struct archive_entry *entry = archive_entry_clear(tar->entry);
+	struct archive_entry *entry =
+		libarchive.archive_entry_clear(tar->entry);
 
 	tar->now = is_text(path) ? tar->text : tar->binary;
-	archive_entry_copy_pathname(entry, path);
-	archive_entry_set_filetype(entry, AE_IFREG);
-	archive_entry_set_perm(entry, 0644);
-	archive_entry_set_size(entry, (la_int64_t)size);
-	archive_entry_set_mtime(entry, (time_t)time, 0);
+	libarchive.archive_entry_copy_pathname(entry, path);
+	libarchive.archive_entry_set_filetype(entry, AE_IFREG);
+	libarchive.archive_entry_set_perm(entry, 0644);
+	libarchive.archive_entry_set_size(entry, (la_int64_t)size);
+	libarchive.archive_entry_set_mtime(entry, (time_t)time, 0);
 	/* A warning means that something has been left out or changed. */
 	return result_of(tar, tar->now,
-			 archive_write_header(tar->now, entry) == ARCHIVE_OK);
+			 libarchive.archive_write_header(tar->now, entry) ==
+				 ARCHIVE_OK);
 }
 
 int tar_data(struct tar *tar, const void *data, size_t size)
 {
 	return result_of(tar, tar->now,
-			 archive_write_data(tar->now, data, size) ==
+			 libarchive.archive_write_data(tar->now, data, size) ==
 				 (la_ssize_t)size);
 }
 
 int tar_file_end(struct tar *tar)
 {
 	return result_of(tar, tar->now,
-			 archive_write_finish_entry(tar->now) == ARCHIVE_OK);
+			 libarchive.archive_write_finish_entry(tar->now) ==
+				 ARCHIVE_OK);
 }
 
 /* What failed does not fill up its last file, however large that should be. */
@@ -142,17 +144,18 @@ static void free_writer(struct archive *archive)
 {
 	if (!archive)
 		return;
-	archive_write_fail(archive);
-	archive_write_close(archive); /* frees what only that frees */
-	archive_write_free(archive);
+	libarchive.archive_write_fail(archive);
+	libarchive.archive_write_close(archive); /* what only that frees */
+	libarchive.archive_write_free(archive);
 }
 
 int tar_end(struct tar *tar)
 {
 	int error = result_of(tar, tar->text,
-			      archive_write_close(tar->text) == ARCHIVE_OK);
+			      libarchive.archive_write_close(tar->text) ==
+				      ARCHIVE_OK);
 
-	archive_write_free(tar->text);
+	libarchive.archive_write_free(tar->text);
 	tar->text = NULL;
 	return error;
 }
@@ -164,7 +167,7 @@ void tar_close(struct tar *tar)
 	tar->silent = true;
 	free_writer(tar->text);
 	free_writer(tar->binary);
-	archive_entry_free(tar->entry);
+	libarchive.archive_entry_free(tar->entry);
 	uselocale(tar->before);
 	freelocale(tar->utf8);
 	free(tar);

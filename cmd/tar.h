@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar.h - a tar archive, file by file, by libarchive
+ * tar.h - a tar archive, file by file, by libarchive, which has to be loaded before
  *
  * ustar; a pax header stands before a file whose name, size or time does not
  * fit. Nothing of the machine or the user goes in: same files, same bytes.

@@ -77,6 +77,18 @@ stele export --prefix=set-1/x- "$tmp/image" - >"$tmp/p.tar"
 is "$(stele ls "$tmp/image" train | sed 's,^,set-1/x-,')" \
 	"$(tar -tf "$tmp/p.tar" | grep train)" "a prefix stands before each name"
 
+# ---- libarchive is loaded for it ----
+
+mkdir "$tmp/lib"
+: >"$tmp/lib/libarchive.so.13"
+run env LD_LIBRARY_PATH="$tmp/lib" stele export "$tmp/image" "$tmp/none.tar"
+is 1 "$status" "no libarchive"
+ok "is said" grep -q '^stele: cannot load .*libarchive.so.13: ' <<<"$err" ||
+	diag "$err"
+ok "and no file is begun" not test -e "$tmp/none.tar"
+run env LD_LIBRARY_PATH="$tmp/lib" stele ls "$tmp/image"
+is 0 "$status" "nothing else needs it"
+
 # ---- what is there stays ----
 
 echo mine >"$tmp/mine"

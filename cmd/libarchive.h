@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libarchive.h - what we call of libarchive, loaded when an archive is to be written
+ *
+ * It brings a dozen other libraries, which take longer to load than a sample takes to
+ * be read. So nothing links it, and only `stele export` has it.
+ */
+#ifndef STELE_CMD_LIBARCHIVE_H
+#define STELE_CMD_LIBARCHIVE_H
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <stdbool.h>
+
+#define LIBARCHIVE_CALLS(X) \
+	X(archive_entry_clear) \
+	X(archive_entry_copy_pathname) \
+	X(archive_entry_free) \
+	X(archive_entry_new) \
+	X(archive_entry_set_filetype) \
+	X(archive_entry_set_mtime) \
+	X(archive_entry_set_perm) \
+	X(archive_entry_set_size) \
+	X(archive_errno) \
+	X(archive_write_add_filter_none) \
+	X(archive_write_close) \
+	X(archive_write_data) \
+	X(archive_write_fail) \
+	X(archive_write_finish_entry) \
+	X(archive_write_free) \
+	X(archive_write_header) \
+	X(archive_write_new) \
+	X(archive_write_open2) \
+	X(archive_write_set_bytes_per_block) \
+	X(archive_write_set_format_option) \
+	X(archive_write_set_format_pax_restricted)
+
+struct libarchive {
+#define LIBARCHIVE_CALL(name) __typeof__(name) *name;
+	LIBARCHIVE_CALLS(LIBARCHIVE_CALL)
+#undef LIBARCHIVE_CALL
+};
+extern struct libarchive libarchive;
+
+/* Before any call. False: there is none, or it lacks something; that was said. */
+bool libarchive_load(void);
+
+#endif
