@@ -5,6 +5,7 @@
  * 1024 buckets to a doubling, so that a value is known to 0.1 %; values below 2048
  * have one each. Recording is a shift and an increment.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "lib/stele.h"
@@ -86,7 +87,7 @@ uint64_t stele_histogram_quantile(const struct stele_histogram *h,
 	if (!(quantile > 0))
 		quantile = 0;
 	wanted = quantile >= 1 ? h->count
-			       : (uint64_t)(quantile * (double)h->count + 0.5);
+			       : (uint64_t)ceil(quantile * (double)h->count);
 	if (!wanted)
 		wanted = 1;
 	for (uint32_t i = 0; i < BUCKETS; i++) {
