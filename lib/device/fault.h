@@ -26,6 +26,7 @@ enum stele_fault_kind {
 	STELE_FAULT_LOSE,      /* claim success, do nothing */
 	STELE_FAULT_MISDIRECT, /* go to offset + arg instead */
 	STELE_FAULT_FLIP,      /* reads: invert bit `arg` of the data */
+	STELE_FAULT_BREAK,     /* queued: from then on the queue hands nothing out */
 };
 
 struct stele_fault_rule {

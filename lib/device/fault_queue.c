@@ -38,6 +38,7 @@ struct fault_queue {
 	unsigned int below_count;
 	int poll_fd, event_fd; /* -1 until asked for */
 	bool signalled;
+	bool broken;
 };
 
 static struct slot *slot_of(struct stele_request *shadow)
@@ -133,6 +134,8 @@ static int start_below(struct fault_queue *queue, struct stele_request *request,
 	slot->passage = *passage;
 	*shadow = *request;
 	shadow->user = slot;
+	if (passage->fault == STELE_FAULT_BREAK)
+		queue->broken = true;
 	if (passage->fault == STELE_FAULT_MISDIRECT)
 		shadow->offset += passage->arg;
 	if (passage->fault == STELE_FAULT_SHORTEN && request->data &&
@@ -249,6 +252,8 @@ static int fault_wait(struct stele_queue *base, unsigned int min_wait,
 	struct fault_queue *queue = (struct fault_queue *)base;
 	int rc, count;
 
+	if (queue->broken)
+		return -EIO;
 	if (!max)
 		return queue->below->ops->wait(queue->below, 0, NULL, NULL, 0);
 	rc = gather(queue, min_wait);

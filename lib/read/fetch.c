@@ -88,28 +88,12 @@ int stele_fetch_init(struct stele_fetch *f, struct stele_device *dev,
 	return 0;
 }
 
-/* -EIO: the queue broke. In a forked child nothing is in flight. */
-static int drain(struct stele_fetch *f)
-{
-	while (f->in_flight) {
-		int count = stele_queue_reap(f->queue, f->done, f->parts_count,
-					     f->in_flight);
-
-		if (count < 0)
-			return count == -EOWNERDEAD ? 0 : count;
-		f->in_flight -= (unsigned int)count;
-	}
-	return 0;
-}
-
 bool stele_fetch_release(struct stele_fetch *f)
 {
-	bool drained = !drain(f);
+	bool drained = stele_queue_close(f->queue) == 0;
 
-	if (drained) {
-		stele_queue_close(f->queue);
+	if (drained)
 		free(f->parts);
-	}
 	stele_histogram_free(f->latency);
 	free(f->done);
 	*f = (struct stele_fetch){0};
