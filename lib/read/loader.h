@@ -207,7 +207,7 @@ int stele_loader_pool_start(struct stele_loader *loader);
 /* Takes all of the list. */
 void stele_loader_pool_push(struct stele_loader_pool *pool,
 			    struct stele_loader_item_list *items);
-/* Waits for callbacks that run; what waits in the list stays there. Idempotent. */
+/* Once; waits for callbacks that run. What waits in the list stays there. */
 void stele_loader_pool_stop(struct stele_loader_pool *pool);
 /* When nobody can push any more. Idempotent. */
 void stele_loader_pool_release(struct stele_loader_pool *pool);

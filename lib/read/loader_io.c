@@ -218,7 +218,7 @@ static void take_sample(struct stele_loader *l, struct stele_sample *sample,
 	item->sample = *sample;
 	item->sample.tag = 0;
 	item->sample.buffer = NULL; /* the batch's: not for the caller */
-	if (l->pool.count)
+	if (l->opts.transform)
 		stele_loader_item_push(intact, item);
 	else
 		stele_loader_item_finish(l, item);

@@ -121,31 +121,52 @@ static int submit_some(struct stele_loader *l, struct stele_loader_lane *lane)
 	return n;
 }
 
-/* Is it this item that keeps everything waiting, and nothing will change that? */
-static bool must_have(struct stele_loader *l, struct stele_loader_lane *lane,
-		      const struct stele_loader_item *item)
+/*
+ * Which one cannot wait for an extent of the arena: it is larger, or its batch is due and
+ * nothing is under way that would make room. Return: its place; lane->count: none.
+ */
+static uint32_t urgent(const struct stele_loader *l,
+		       const struct stele_loader_lane *lane)
 {
-	return is_large(lane, lane->first) ||
-	       (item->batch == l->head &&
-		!stele_reader_outstanding(lane->reader));
+	uint32_t place = lane->first;
+
+	if (is_large(lane, place))
+		return place;
+	if (stele_reader_outstanding(lane->reader))
+		return lane->count;
+	while (place < lane->count && item_of(lane->tags[place])->batch != l->head)
+		place++;
+	return place;
+}
+
+/* The others keep their order. */
+static void remove_place(struct stele_loader_lane *lane, uint32_t place)
+{
+	for (; place > lane->first; place--) {
+		lane->ids[place] = lane->ids[place - 1];
+		lane->tags[place] = lane->tags[place - 1];
+	}
+	lane->first++;
 }
 
 /* False: some have to wait. */
 static bool flush(struct stele_loader *l, struct stele_loader_lane *lane)
 {
 	while (lane->first < lane->count) {
-		struct stele_loader_item *item;
+		uint32_t place = lane->first;
 		int n = submit_some(l, lane);
 
 		if (n > 0)
 			continue;
-		item = item_of(lane->tags[lane->first]);
-		if (n < 0)
-			finish(l, item, n);
-		else if (!must_have(l, lane, item) ||
-			 !submit_own(l, lane, item))
-			return false;
-		lane->first++;
+		if (n < 0) {
+			finish(l, item_of(lane->tags[place]), n);
+		} else {
+			place = urgent(l, lane);
+			if (place == lane->count ||
+			    !submit_own(l, lane, item_of(lane->tags[place])))
+				return false;
+		}
+		remove_place(lane, place);
 	}
 	lane->first = lane->count = 0;
 	return true;
@@ -160,20 +181,21 @@ static bool flush_all(struct stele_loader *l)
 	return all;
 }
 
-/* The item is on its way, or finished. False: no room now, nothing is changed. */
+/* The item is on its way, or finished. False: no room now. */
 static bool send(struct stele_loader *l, struct stele_loader_item *item,
 		 uint32_t source, uint64_t id)
 {
 	struct stele_loader_lane *lane = &l->lanes[source];
 	uint64_t size = round_up(stele_reader_buffer_size(lane->reader, id),
 				 PAGE_SIZE);
+	bool full = lane->count == STELE_LOADER_CHUNK && !flush(l, lane);
 
-	if (lane->count == STELE_LOADER_CHUNK && !flush(l, lane))
-		return false;
-	if (!admit(l, item, size))
+	if ((full && item->batch != l->head) || !admit(l, item, size))
 		return false;
 	item->source = source;
 	item->id = id;
+	if (full) /* of what is due later */
+		return submit_own(l, lane, item);
 	lane->ids[lane->count] = id;
 	lane->tags[lane->count++] = (uintptr_t)item;
 	return true;
@@ -195,6 +217,7 @@ void stele_loader_plan_failed(struct stele_loader *l,
 /* False: there is no room for it now. */
 static bool send_stand_in(struct stele_loader *l, struct stele_loader_item *item)
 {
+	const int status = item->status;
 	uint64_t position, id;
 	uint32_t source;
 	bool padded;
@@ -208,26 +231,26 @@ static bool send_stand_in(struct stele_loader *l, struct stele_loader_item *item
 		stele_loader_item_finish(l, item);
 		return true;
 	}
-	if (!send(l, item, source, id))
-		return false;
 	item->attempt++;
 	item->status = 0;
-	return true;
+	if (send(l, item, source, id))
+		return true;
+	item->attempt--;
+	item->status = status;
+	return false;
 }
 
-/* False: some have to wait, and all that comes behind them. */
+/* False: some have to wait. They are in no order: each is tried. */
 static bool send_stand_ins(struct stele_loader *l)
 {
+	struct stele_loader_item_list list = l->retry;
 	struct stele_loader_item *item;
 
-	while ((item = l->retry.head)) {
-		struct stele_loader_item *next = item->next;
-
+	l->retry.head = NULL;
+	while ((item = stele_loader_item_pop(&list)))
 		if (!send_stand_in(l, item))
-			return false;
-		l->retry.head = next;
-	}
-	return true;
+			stele_loader_item_push(&l->retry, item);
+	return !l->retry.head;
 }
 
 /* ---- what comes next ---------------------------------------------------------------------- */
@@ -293,8 +316,9 @@ static bool plan_item(struct stele_loader *l, struct stele_loader_batch *batch)
 
 void stele_loader_plan(struct stele_loader *l)
 {
-	bool room = flush_all(l) && send_stand_ins(l);
+	bool room = flush_all(l);
 
+	room &= send_stand_ins(l);
 	/* Without room for a sample no batch begins, but the one that is due. */
 	while (room) {
 		if (!l->filling && (!l->head || held(l) < l->opts.prefetch_size))

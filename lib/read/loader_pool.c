@@ -109,7 +109,6 @@ void stele_loader_pool_stop(struct stele_loader_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->count; i++)
 		pthread_join(pool->threads[i], NULL);
-	pool->count = 0;
 }
 
 void stele_loader_pool_release(struct stele_loader_pool *pool)

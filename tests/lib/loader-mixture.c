@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader-mixture.c - several datasets, and parts of them, by weight
+ *
+ * Every position of an epoch belongs to one draw of one source, whatever the weights; the
+ * shares hold on average and, roughly, in every stretch; all ranks see all sources. The
+ * samples of a source come once in each pass, across epochs.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/read/mixture.h"
+#include "tests/loader.h"
+#include "tests/tap.h"
+
+/* Does each draw of each source come once? */
+static void check_draws(const uint64_t *samples, const double *weights,
+			uint32_t count, uint64_t size, const char *what)
+{
+	static struct stele_mixture m;
+	uint64_t draw, wrong = 0;
+	uint32_t source;
+	uint8_t *seen;
+
+	if (!is_int(0, stele_mixture_init(&m, samples, weights, count, size),
+		    "%s: taken", what))
+		return;
+	seen = calloc(m.size, 1);
+	for (uint64_t p = 0; p < m.size; p++) {
+		stele_mixture_at(&m, 3, 4, p, &source, &draw);
+		if (source >= count || draw >= stele_mixture_draws(&m, source))
+			wrong++;
+		else
+			wrong += seen[m.draws[source] + draw]++;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		wrong += !stele_mixture_draws(&m, i);
+	is_uint(0, wrong, "%s: each draw once, of each source", what);
+	free(seen);
+}
+
+static void test_schedules(void)
+{
+	static const uint64_t samples[] = {1000, 1, 70, 50000, 3, 3, 900};
+	static const double none[7], even[7] = {1, 1, 1, 1, 1, 1, 1};
+	static const double odd[7] = {1e-300, 1e300, 0.1, 0.2, 0.7, 1, 5};
+
+	check_draws(samples, none, 7, 0, "by size");
+	check_draws(samples, even, 7, 0, "even");
+	check_draws(samples, odd, 7, 10007, "extreme");
+	check_draws(samples, odd, 7, 7, "a draw for each");
+	check_draws(samples, none, 1, 5000, "one source");
+	check_draws(samples, none, 2, 4096, "one period");
+	check_draws(samples, none, 2, 4097, "a period and a draw");
+}
+
+static void test_refused(void)
+{
+	static const uint64_t samples[] = {10, 20}, none[] = {10, 0};
+	static const uint64_t many[] = {UINT64_C(1) << 62, 1};
+	static const double zero[2], nan_[] = {1, NAN}, less[] = {1, -1},
+			    endless[] = {INFINITY, 1};
+	static struct stele_mixture m;
+
+	is_int(-EINVAL, stele_mixture_init(&m, samples, nan_, 2, 0), "NaN");
+	is_int(-EINVAL, stele_mixture_init(&m, samples, less, 2, 0),
+	       "below zero");
+	is_int(-EINVAL, stele_mixture_init(&m, samples, endless, 2, 0),
+	       "infinite");
+	is_int(-EINVAL, stele_mixture_init(&m, samples, zero, 2, 1),
+	       "fewer draws than sources");
+	is_int(-EINVAL, stele_mixture_init(&m, none, zero, 2, 0), "empty");
+	is_int(-EINVAL, stele_mixture_init(&m, many, zero, 2, 0), "too many");
+	is_int(-EINVAL, stele_mixture_init(&m, many, zero, 2, UINT64_MAX),
+	       "too many draws");
+	is_int(-EINVAL, stele_mixture_init(&m, samples, zero, 0, 0),
+	       "no source");
+	is_int(-EINVAL,
+	       stele_mixture_init(&m, samples, zero,
+				  STELE_MIXTURE_SOURCES_MAX + 1, 0),
+	       "too many sources");
+}
+
+/* 3 : 1 : 1, and by size: exact over an epoch, near in each thousand. */
+static void test_shares(void)
+{
+	static const uint64_t samples[] = {60000, 20000, 20000};
+	static const double weights[] = {3, 1, 1}, none[3];
+	static struct stele_mixture m;
+	uint64_t draw, seen[3] = {0}, far = 0;
+	uint32_t source;
+
+	stele_mixture_init(&m, samples, none, 3, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		is_uint(samples[i], stele_mixture_draws(&m, i),
+			"by size: source %u once an epoch", i);
+	stele_mixture_init(&m, samples, weights, 3, 50000);
+	is_uint(30000, stele_mixture_draws(&m, 0), "three fifths");
+	is_uint(10000, stele_mixture_draws(&m, 2), "one fifth");
+	for (uint64_t p = 0; p < 50000; p++) {
+		stele_mixture_at(&m, 8, 1, p, &source, &draw);
+		seen[source]++;
+		if (p % 1000 == 999) {
+			far += seen[0] < 500 || seen[0] > 700;
+			memset(seen, 0, sizeof(seen));
+		}
+	}
+	is_uint(0, far, "in every thousand, about");
+	/* Ranks of two equal sources: each sees both. */
+	stele_mixture_init(&m, samples, (double[]){1, 1}, 2, 8192);
+	for (uint64_t p = 0; p < 8192; p += 2) {
+		stele_mixture_at(&m, 8, 1, p, &source, &draw);
+		seen[source]++;
+	}
+	ok(seen[0] > 1800 && seen[1] > 1800, "rank 0 of 2: %ju and %ju",
+	   (uintmax_t)seen[0], (uintmax_t)seen[1]);
+}
+
+/* ---- with datasets --------------------------------------------------------------- */
+
+static void count_source(const struct test_load *load, uint32_t source,
+			 uint64_t *ids, uint64_t *count)
+{
+	for (uint64_t i = 0; i < load->count; i++)
+		if (load->sources[i] == source)
+			ids[(*count)++] = load->ids[i];
+}
+
+/* Samples that came more or less often than once a pass; the last may be unfinished. */
+static uint64_t uneven(const uint64_t *ids, uint64_t n, uint64_t first,
+		       uint64_t count)
+{
+	uint64_t seen[100] = {0}, wrong = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (ids[i] < first || ids[i] >= first + count)
+			return n;
+		seen[ids[i] - first]++;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		wrong += seen[i] < n / count ||
+			 seen[i] > (n + count - 1) / count;
+	return wrong;
+}
+
+/* Weights 2:1:1 of 60, 40 and 25 samples: passes end in the middle of epochs. */
+static void test_passes(const struct test_dataset *t, uint32_t world)
+{
+	struct stele_loader_source sources[3] = {
+		{.ds = t[0].ds, .weight = 2},
+		{.ds = t[1].ds, .weight = 1, .first = 10, .count = 40},
+		{.ds = t[2].ds, .weight = 1},
+	};
+	static const uint64_t firsts[] = {0, 10, 0}, counts[] = {60, 40, 25};
+	struct stele_loader_opts opts = {.batch_size = 5,
+					 .world = world,
+					 .seed = 17,
+					 .epoch_size = 120};
+	struct stele_loader *loaders[TEST_RANKS_MAX];
+	struct test_load load = {0};
+	uint64_t *ids = calloc(1200, sizeof(*ids));
+	int ret = 0;
+
+	test_loaders(sources, 3, opts, loaders);
+	for (unsigned int epoch = 0; epoch < 10; epoch++)
+		ret |= test_load_all(loaders, world, t, UINT64_MAX, &load);
+	is_int(0, ret, "world %u: ten epochs", world);
+	is_uint(1200, load.count, "of 120 draws");
+	is_uint(0, load.wrong, "all right");
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t count = 0;
+
+		count_source(&load, i, ids, &count);
+		is_uint(i ? 300 : 600, count, "source %u: its share", i);
+		is_uint(0, uneven(ids, count, firsts[i], counts[i]),
+			"source %u: passes are exact", i);
+	}
+	test_load_release(&load);
+	test_loaders_close(loaders, world);
+	free(ids);
+}
+
+/* Sizes as weights: an epoch has every sample of every source once. */
+static void test_union(const struct test_dataset *t, uint32_t as_completed)
+{
+	struct stele_loader_source sources[3] = {
+		{.ds = t[0].ds}, {.ds = t[1].ds}, {.ds = t[2].ds}};
+	struct stele_loader_opts opts = {
+		.batch_size = 7, .world = 2, .as_completed = as_completed};
+	struct stele_loader *loaders[2];
+	struct stele_loader_stats stats;
+	struct test_load load = {0};
+	uint64_t all = t[0].count + t[1].count + t[2].count;
+	uint64_t *ids = calloc(all, sizeof(*ids));
+
+	test_loaders(sources, 3, opts, loaders);
+	test_load_all(loaders, 2, t, UINT64_MAX, &load);
+	is_uint(all, load.count, "an epoch of all");
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t count = 0;
+
+		count_source(&load, i, ids, &count);
+		is_uint(0, test_load_odd(ids, count, 0, t[i].count, 1),
+			"source %u: each sample once", i);
+	}
+	stele_loader_stats(loaders[0], &stats);
+	ok(stats.reader.samples >= all / 2, "readers' samples are summed");
+	test_load_release(&load);
+	test_loaders_close(loaders, 2);
+	free(ids);
+}
+
+static void test_restore(const struct test_dataset *t)
+{
+	struct stele_loader_source sources[2] = {
+		{.ds = t[0].ds, .weight = 1}, {.ds = t[1].ds, .weight = 3}};
+	struct stele_loader_opts opts = {
+		.batch_size = 6, .world = 1, .epoch = 2, .epoch_size = 200};
+	struct stele_loader *a = test_loader(sources, 2, opts), *b;
+	struct test_load whole = {0}, load = {0};
+	uint8_t state[STELE_LOADER_STATE_SIZE];
+
+	test_load(a, t, UINT64_MAX, &whole);
+	stele_loader_close(a);
+	a = test_loader(sources, 2, opts);
+	test_load(a, t, 11, &load);
+	stele_loader_save(a, state);
+	opts.batch_size = 9;
+	opts.epoch = 0;
+	b = test_loader(sources, 2, opts);
+	is_int(0, stele_loader_restore(b, state), "a mixture goes on");
+	test_load(b, t, UINT64_MAX, &load);
+	ok(load.count == whole.count &&
+		   !memcmp(load.ids, whole.ids, 200 * sizeof(*load.ids)) &&
+		   !memcmp(load.sources, whole.sources,
+			   200 * sizeof(*load.sources)),
+	   "in the same order");
+	sources[1].weight = 2;
+	stele_loader_close(b);
+	b = test_loader(sources, 2, opts);
+	is_int(-ESTALE, stele_loader_restore(b, state), "not by other weights");
+	stele_loader_close(a);
+	stele_loader_close(b);
+	test_load_release(&whole);
+	test_load_release(&load);
+}
+
+/* ---- subsets --------------------------------------------------------------------- */
+
+static int open_subset(const struct test_dataset *t,
+		       struct stele_loader_source source)
+{
+	struct stele_loader *loader = NULL;
+	int err;
+
+	source.ds = t->ds;
+	err = stele_loader_open(&source, 1, NULL, &loader);
+	stele_loader_close(loader);
+	return err;
+}
+
+static void test_subsets(const struct test_dataset *t)
+{
+	uint64_t ids[] = {30, 2, 59, 7, 11}, n = t->count;
+	struct stele_loader_source list = {.ids = ids, .id_count = 5};
+	struct test_load load = {0};
+	struct stele_loader *loader;
+	uint64_t wrong = 0;
+
+	is_int(0, open_subset(t, (struct stele_loader_source){.first = n - 1}),
+	       "the last sample");
+	is_int(-EINVAL, open_subset(t, (struct stele_loader_source){.first = n}),
+	       "none behind it");
+	is_int(-ERANGE,
+	       open_subset(t, (struct stele_loader_source){.first = n + 1}),
+	       "a range that begins behind the end");
+	is_int(-ERANGE,
+	       open_subset(t, (struct stele_loader_source){.first = 1, .count = n}),
+	       "a range that ends there");
+	is_int(-ERANGE,
+	       open_subset(t, (struct stele_loader_source){.count = UINT64_MAX}),
+	       "an endless one");
+	list.first = 1;
+	is_int(-EINVAL, open_subset(t, list), "a range and a list");
+	list.first = 0;
+	list.id_count = 0;
+	is_int(-EINVAL, open_subset(t, list), "an empty list");
+	list.id_count = UINT64_MAX / 4;
+	list.ids = NULL;
+	is_int(-EINVAL, open_subset(t, list), "no list of some length");
+	list = (struct stele_loader_source){
+		.ds = t->ds, .ids = ids, .id_count = 5};
+	ids[4] = 2;
+	is_int(-ENOTUNIQ, open_subset(t, list), "an id twice");
+	ids[4] = n;
+	is_int(-ERANGE, open_subset(t, list), "an id behind the end");
+	ids[4] = 11;
+	loader = test_loader(&list, 1, (struct stele_loader_opts){0});
+	memset(ids, 0, sizeof(ids)); /* it was copied */
+	test_load(loader, t, UINT64_MAX, &load);
+	is_uint(5, load.count, "a list of five");
+	for (uint64_t i = 0; i < load.count; i++)
+		wrong |= load.ids[i] < 60 ? UINT64_C(1) << load.ids[i] : 1;
+	is_hex(UINT64_C(1) << 30 | 1 << 2 | UINT64_C(1) << 59 | 1 << 7 | 1 << 11,
+	       wrong, "these five");
+	test_load_release(&load);
+	stele_loader_close(loader);
+}
+
+int main(void)
+{
+	struct test_plan plans[3] = {{.samples = 60, .size_max = 900},
+				     {.samples = 90, .size_max = 5000},
+				     {.samples = 25, .size_max = 40000}};
+	struct test_dataset t[3];
+
+	plan_lazy();
+	test_schedules();
+	test_refused();
+	test_shares();
+	for (unsigned int i = 0; i < 3; i++)
+		test_dataset_open(&t[i], &plans[i]);
+	test_passes(t, 1);
+	test_passes(t, 4);
+	test_union(t, 0);
+	test_union(t, 1);
+	test_restore(t);
+	test_subsets(&t[0]);
+	for (unsigned int i = 0; i < 3; i++)
+		test_dataset_close(&t[i]);
+	return done();
+}
