@@ -53,7 +53,7 @@ static const char *number(char text[TEXT_SIZE], double value)
 {
 	if (isnan(value))
 		return "-";
-	snprintf(text, TEXT_SIZE, "%.4f", value);
+	snprintf(text, TEXT_SIZE, "%.4f", fabs(value) < 0.00005 ? 0 : value);
 	return text;
 }
 
@@ -61,9 +61,11 @@ void shuffle_quality_print(const struct shuffle_quality *quality)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
 
-	printf("%s samples in %s batches of %u",
+	printf("%s samples in %s batch%s of %s",
 	       text_count(a, quality->sample_count),
-	       text_count(b, quality->batch_count), quality->batch_size);
+	       text_count(b, quality->batch_count),
+	       quality->batch_count == 1 ? "" : "es",
+	       text_count(c, quality->batch_size));
 	if (quality->class_count)
 		printf(", %s labels", text_count(a, quality->class_count));
 	printf("\n\n%-34s%12s%12s%12s\n", "", "this order", "full", "ideal");
