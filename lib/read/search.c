@@ -35,6 +35,8 @@
 #define SCORE_UP   1.0
 #define SCORE_DOWN -0.5
 #define BASES_AGREE 0.8
+/* Not worth a second look: what was in force stays, so nothing is lost by an error. */
+#define CLEAR_LOSS 0.15
 /* A gain of this share of what the window grew: the knee is not near. */
 #define STEEP 0.5
 
@@ -60,10 +62,12 @@
 #define FAIL_HOLD   10u
 
 #define ROUND_MIN      (10 * NS_PER_MS)
-#define ROUND_MAX      (160 * NS_PER_MS)
+#define ROUND_MAX      (320 * NS_PER_MS)
 #define NOISE_LENGTHEN 0.05
 #define NOISE_SHORTEN  0.02
-#define NOISE_MAX      0.5
+/* One jump, of a device that changed, is no noise yet; and averaging helps by itself. */
+#define NOISE_MAX  0.15
+#define NOISE_ROOT 0.7
 /* Another rate decides when it is so much calmer. */
 #define CALMER 0.7
 
@@ -167,7 +171,10 @@ static void add_pair(struct stele_search *s, double rate)
 	if (!isfinite(score))
 		return;
 	s->gain += gain;
-	s->score += fmax(-SCORE_MAX, fmin(SCORE_MAX, score));
+	if (gain < -CLEAR_LOSS)
+		s->score = -SCORE_ENDS;
+	else
+		s->score += fmax(-SCORE_MAX, fmin(SCORE_MAX, score));
 }
 
 /* Return: 1 the other one is better; -1 it is not; 0 not known yet. */
@@ -269,6 +276,8 @@ static void smooth(struct stele_search *s, double rate, uint64_t time)
 		s->strange = 0;
 		s->interval = INTERVAL_MIN;
 		s->wait = 0;
+		if (s->trial) /* of another device */
+			end_trial(s, false);
 		s->down = deviation < 0;
 	}
 	stele_recent_add(&s->best, s->rate, time);
@@ -351,12 +360,17 @@ static void choose_rate(struct stele_search *s)
 /* Longer rounds where rates jump about, shorter ones where they are steady. */
 static void fit_round(struct stele_search *s)
 {
-	double noise = s->noise[s->by];
+	double noise = s->noise[s->by], factor = 1;
 
-	if (noise > NOISE_LENGTHEN && s->round_ns < ROUND_MAX)
+	if (noise > NOISE_LENGTHEN && s->round_ns < ROUND_MAX) {
 		s->round_ns *= 2;
-	else if (noise < NOISE_SHORTEN && s->round_ns > ROUND_MIN)
+		factor = NOISE_ROOT;
+	} else if (noise < NOISE_SHORTEN && s->round_ns > ROUND_MIN) {
 		s->round_ns /= 2;
+		factor = 1 / NOISE_ROOT;
+	}
+	for (enum stele_rate i = 0; i < STELE_RATES; i++)
+		s->noise[i] *= factor;
 }
 
 /* Of rounds of one base alone: between others something has changed. */

@@ -61,6 +61,22 @@ static double latency(void)
 
 /* ---- the device changes ------------------------------------------------- */
 
+/* A probe is of a window on its own side of that of the round before. */
+static void check_probes(void)
+{
+	struct stele_depth_round rounds[STELE_DEPTH_HISTORY];
+	unsigned int wrong = 0, count;
+
+	count = stele_depth_history(&s.depth, rounds, STELE_DEPTH_HISTORY);
+	for (unsigned int i = 1; i < count; i++) {
+		double more = rounds[i].window - rounds[i - 1].window;
+
+		wrong += (rounds[i].phase == STELE_DEPTH_PROBE_UP && more <= 0) ||
+			 (rounds[i].phase == STELE_DEPTH_PROBE_DOWN && more >= 0);
+	}
+	is_uint(0, wrong, "probes up are up, probes down are down");
+}
+
 static void check_speed(void)
 {
 	double before, alone;
@@ -79,6 +95,7 @@ static void check_speed(void)
 	s.device.bytes_max *= 2;
 	simulated_run(&s, 2 * SECOND);
 	ok(rate(SECOND) > 0.95 * before, "as fast as before: in two seconds");
+	check_probes();
 
 	open_automatic(&rbd, &greedy);
 	s.device.latency /= 4;
