@@ -9,6 +9,8 @@
 #ifndef STELE_CMD_BENCH_H
 #define STELE_CMD_BENCH_H
 
+#include <jansson.h>
+
 #include "bench_machine.h"
 #include "cmd.h"
 
@@ -114,11 +116,18 @@ uint64_t bench_clock(void);
  */
 int bench_run(struct stele_dataset *ds, const struct bench_config *config,
 	      struct bench_result *result);
+/* Tell how well the order mixes. Return: 0; negative errno (said). */
+int bench_shuffle(struct stele_dataset *ds, const struct bench_config *config);
 void bench_result_release(struct bench_result *result);
 
 /* One line of figures while it runs. */
 void bench_text_interval(double time, double samples_per_second,
 			 double bytes_per_second);
+/* What both reports begin with: target and snapshot. */
+void bench_text_head(const struct bench_config *config,
+		     const struct stele_dataset_info *info);
+json_t *bench_json_head(const struct bench_config *config,
+			const struct stele_dataset_info *info);
 void bench_text(const struct bench_config *config,
 		const struct bench_result *result);
 void bench_json_interval(double time, double samples_per_second,

@@ -56,15 +56,18 @@ static json_t *config_json(const struct bench_config *config)
 	return object;
 }
 
-static json_t *snapshot_json(const struct stele_dataset_info *info)
+json_t *bench_json_head(const struct bench_config *config,
+			const struct stele_dataset_info *info)
 {
-	json_t *object = json_object();
+	json_t *head = json_object(), *object = json_object();
 
 	json_set_text(object, "name", info->snapshot);
 	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
 	json_set_number(object, "samples", info->sample_count);
 	json_set_number(object, "payload_size", info->payload_size);
-	return object;
+	json_set_text(head, "target", config->target);
+	json_object_set_new(head, "snapshot", object);
+	return head;
 }
 
 static json_t *latency_json(const struct stele_reader_stats *stats)
@@ -223,10 +226,8 @@ static void set_figures(json_t *object, const struct bench_result *result)
 void bench_json(const struct bench_config *config,
 		const struct bench_result *result)
 {
-	json_t *object = json_object();
+	json_t *object = bench_json_head(config, &result->info);
 
-	json_set_text(object, "target", config->target);
-	json_object_set_new(object, "snapshot", snapshot_json(&result->info));
 	json_set_text(object, "backend", result->info.backend);
 	json_object_set_new(object, "options", config_json(config));
 	set_figures(object, result);

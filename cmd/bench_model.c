@@ -11,6 +11,7 @@
 #include "json.h"
 #include "text.h"
 
+#define ROW	   "%-12s"
 #define LIKE_MAX   1.5	/* times larger or smaller: still alike */
 #define BATCHES_MIN 3	/* of a loader, in memory: in hand, complete, on its way */
 #define MEMORY_MIN (UINT64_C(64) << 20)
@@ -142,22 +143,22 @@ void bench_model_text(const struct bench_config *config,
 	const char *gpu = bench_gpu_name(config->gpu);
 	char a[TEXT_SIZE], b[TEXT_SIZE];
 
-	printf("%-12s%.1f %% of %u emulated %s%s, %s: %s the %.0f %% that are "
-	       "wanted\n",
-	       "computed", 100 * result->utilisation, config->accelerators, gpu,
+	printf(ROW "%.1f %% of the time: %u emulated %s%s, %s; %.0f %% is wanted, "
+		   "%s\n",
+	       "busy", 100 * result->utilisation, config->accelerators, gpu,
 	       config->accelerators == 1 ? "" : "s", model->name,
-	       result->utilisation >= model->threshold ? "at least" : "less than",
-	       100 * model->threshold);
+	       100 * model->threshold,
+	       result->utilisation >= model->threshold ? "met" : "missed");
 	if (config->search)
-		printf("%-12s%u of them at once are kept that busy\n", "",
-		       result->most);
+		printf(ROW "%u at once are kept that busy\n", "", result->most);
 	if (!bench_model_resembles(model, &result->info))
-		printf("%-12sof %s on average are not like those of %s, %s\n",
-		       "samples",
+		printf(ROW "samples of %s on average are not like those of %s, "
+			   "%s\n",
+		       "",
 		       text_size(a, result->info.payload_size /
 					    result->info.sample_count),
 		       model->name, text_size(b, (uint64_t)model->sample_size));
-	printf("%-12san emulation; not a result of the MLPerf Storage benchmark\n",
+	printf(ROW "an emulation, and no result of the MLPerf Storage benchmark\n",
 	       "");
 }
 

@@ -182,8 +182,9 @@ static int end_of(struct run *run)
 
 		if (!part->error)
 			continue;
-		cmd_error(part->error, part->end ? "cannot read '%s'"
-						 : "cannot open a reader of '%s'",
+		cmd_error(part->error, "%s '%s'",
+			  part->samples ? "cannot go on reading"
+					: "cannot read",
 			  run->config->target);
 		return part->error;
 	}

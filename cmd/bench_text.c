@@ -96,10 +96,9 @@ static const char *verify_words(uint32_t verify)
 	}
 }
 
-static void print_what(const struct bench_config *config,
-		       const struct bench_result *result)
+void bench_text_head(const struct bench_config *config,
+		     const struct stele_dataset_info *info)
 {
-	const struct stele_dataset_info *info = &result->info;
 	char *name = text_escape(config->target, strlen(config->target));
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
 
@@ -109,6 +108,14 @@ static void print_what(const struct bench_config *config,
 	       text_count(a, info->sample_count),
 	       text_size(b, info->payload_size),
 	       text_size(c, info->payload_size / info->sample_count));
+}
+
+static void print_what(const struct bench_config *config,
+		       const struct bench_result *result)
+{
+	char a[TEXT_SIZE];
+
+	bench_text_head(config, &result->info);
 	printf(ROW "%s, %u %s%s, ", "read", bench_order_name(config->order),
 	       config->threads, config->loader ? "loader" : "thread",
 	       config->threads == 1 ? "" : "s");

@@ -16,9 +16,7 @@
 #include <unistd.h>
 
 #include "bench_model.h"
-#include "json.h"
 #include "progress.h"
-#include "shuffle_quality.h"
 #include "stop.h"
 
 #define LINES_MAX	8u /* of the library, about samples */
@@ -137,31 +135,6 @@ static int report(const struct bench_config *config,
 }
 
 /* Return: the status to end with. */
-static int look_at_order(struct stele_dataset *ds,
-			 const struct bench_config *config)
-{
-	struct stele_shuffle_opts opts = STELE_OPTS(
-		stele_shuffle_opts, .seed = config->seed, .kind = config->order,
-		.block_size = config->block_size,
-		.block_count = config->block_count);
-	int labelled = stele_dataset_field_index(ds, "label") >= 0;
-	struct shuffle_quality quality;
-	int err = shuffle_quality_measure(ds, &opts, config->batch, labelled,
-					  &quality);
-
-	if (err) {
-		cmd_error(err, "cannot look at the order of '%s'",
-			  config->target);
-		return cmd_status_of(err);
-	}
-	if (config->json)
-		json_line(shuffle_quality_json(&quality));
-	else
-		shuffle_quality_print(&quality);
-	return CMD_OK;
-}
-
-/* Return: the status to end with. */
 static int measure(struct stele_dataset *ds, struct bench_config *config,
 		   struct bench_result *result)
 {
@@ -187,12 +160,13 @@ static int bench(struct bench_config *config, double load, uint64_t began)
 	err = open_target(&log, config, &ds);
 	result.start.open = (double)(bench_clock() - began) / 1e9;
 	log.lines = 0;
+	if (!err && config->shuffle)
+		err = bench_shuffle(ds, config);
 	if (err)
 		status = cmd_status_of(err);
-	else if (config->shuffle)
-		status = look_at_order(ds, config);
 	else
-		status = measure(ds, config, &result);
+		status = config->shuffle ? CMD_OK
+					 : measure(ds, config, &result);
 	bench_result_release(&result);
 	stele_dataset_close(ds);
 	return cmd_finish(status);
