@@ -128,8 +128,9 @@ struct stele_batch {
 	uint32_t count;
 	uint32_t padded;   /* the last so many are repeats that fill the step */
 	uint32_t skipped;  /* SKIP and SUBSTITUTE: samples that failed */
-	uint32_t source_count;
+	int skip_error;	   /* SKIP: of the first that was left out; 0: none was */
 	const uint32_t *sources; /* of each sample: index of its source */
+	uint32_t source_count, reserved;
 	uint64_t epoch;
 	uint64_t index;	   /* of the step within what this loader does of the epoch */
 	void *buffer;	   /* for release */

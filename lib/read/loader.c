@@ -155,6 +155,7 @@ int stele_loader_next(struct stele_loader *l, struct stele_batch *batch)
 		.count = b->count,
 		.padded = b->padded,
 		.skipped = b->left_out + b->replaced,
+		.skip_error = b->skip_error,
 		.source_count = l->source_count,
 		.sources = b->sources,
 		.epoch = b->epoch,

@@ -66,7 +66,7 @@ struct stele_loader_batch {
 	struct stele_sample *samples;
 	uint32_t *sources;
 	uint32_t count, padded, left_out, replaced;
-	int error;
+	int error, skip_error;
 };
 
 struct stele_loader_batch_list {

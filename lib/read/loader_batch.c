@@ -94,7 +94,7 @@ struct stele_loader_batch *stele_loader_batch_take(struct stele_loader *l)
 	batch->planned = 0;
 	batch->ready = false;
 	batch->count = batch->padded = batch->left_out = batch->replaced = 0;
-	batch->error = 0;
+	batch->error = batch->skip_error = 0;
 	atomic_store_explicit(&batch->dropped, false, memory_order_relaxed);
 	atomic_store_explicit(&batch->ordered, 0, memory_order_relaxed);
 	atomic_store_explicit(&batch->missing, l->opts.batch_size,
@@ -132,7 +132,8 @@ static void lay_out_item(struct stele_loader_batch *batch,
 			 const struct stele_loader_item *item, bool padded)
 {
 	if (item->status) {
-		batch->left_out++;
+		if (!batch->left_out++)
+			batch->skip_error = item->status;
 		return;
 	}
 	batch->replaced += item->attempt > 0;
