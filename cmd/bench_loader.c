@@ -80,6 +80,8 @@ static void take(struct bench_worker *w, struct stele_batch *batch,
 {
 	stele_histogram_record(w->latency, waited ? waited : 1);
 	w->part->failed += batch->skipped;
+	if (!w->part->sample_error)
+		w->part->sample_error = batch->skip_error;
 	w->part->padded += batch->padded;
 	bench_count(w, batch->count + batch->skipped, bytes_of(batch));
 	if (w->config->model)

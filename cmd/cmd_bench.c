@@ -107,19 +107,21 @@ done:
 static int status_of(const struct bench_config *config,
 		     const struct bench_result *result)
 {
-	for (uint32_t i = 0; i < result->part_count; i++) {
-		const struct bench_part *part = &result->parts[i];
+	const struct bench_part *part = result->parts;
+	char first[40] = "";
 
-		if (!part->sample_error)
-			continue;
-		cmd_error(part->sample_error,
-			  "%" PRIu64 " of %" PRIu64
-			  " samples of '%s' failed, the first #%" PRIu64,
-			  result->failed, result->samples,
-			  config->target, part->sample_id);
-		return cmd_status_of(part->sample_error);
-	}
-	return CMD_OK;
+	while (part < result->parts + result->part_count && !part->sample_error)
+		part++;
+	if (part == result->parts + result->part_count)
+		return CMD_OK;
+	/* A loader has told it; its batch only tells the reason. */
+	if (!config->loader)
+		snprintf(first, sizeof(first), ", the first #%" PRIu64,
+			 part->sample_id);
+	cmd_error(part->sample_error,
+		  "%" PRIu64 " of %" PRIu64 " samples of '%s' failed%s",
+		  result->failed, result->samples, config->target, first);
+	return cmd_status_of(part->sample_error);
 }
 
 static int report(const struct bench_config *config,
