@@ -42,28 +42,12 @@ const char *bench_pages_name(uint32_t huge_pages)
 	return huge_pages >= 2 ? "explicit" : huge_pages ? "transparent" : "none";
 }
 
-/* Three digits that count: "41.8 us", "1.20 ms". */
 const char *bench_latency_name(const struct bench_config *config)
 {
 	if (config->loader)
 		return "waited for a batch";
 	return config->rate ? "from when a sample was due"
 			    : "from submit to collect";
-}
-
-static char *text_latency(char buffer[TEXT_SIZE], uint64_t ns)
-{
-	static const char *const units[] = {"us", "ms", "s"};
-	double value = (double)ns / 1e3;
-	size_t unit = 0;
-
-	while (value >= 999.5 && unit < 2) {
-		value /= 1e3;
-		unit++;
-	}
-	snprintf(buffer, TEXT_SIZE, "%.*f %s",
-		 value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[unit]);
-	return buffer;
 }
 
 static double ratio(double part, double whole)

@@ -103,6 +103,7 @@ int cmd_map(const struct cmd *cmd, int argc, char **argv);
 int cmd_maps(const struct cmd *cmd, int argc, char **argv);
 int cmd_resize(const struct cmd *cmd, int argc, char **argv);
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv);
+int cmd_tune(const struct cmd *cmd, int argc, char **argv);
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv);
 int cmd_verify(const struct cmd *cmd, int argc, char **argv);
 

@@ -16,6 +16,7 @@
 #include "show.h"
 #include "snapshots.h"
 #include "text.h"
+#include "tune.h"
 
 #define ROW "%-12s"
 
@@ -43,7 +44,8 @@ static void print_image(const struct stele_image_info *info)
 static void print_dataset(const struct stele_dataset *ds)
 {
 	struct stele_dataset_info info;
-	char text[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE];
+	struct stele_profile profile;
+	char text[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE], summary[160];
 
 	stele_dataset_info(ds, &info);
 	printf("\n" ROW "%s, %s\n", "snapshot", info.snapshot,
@@ -67,6 +69,8 @@ static void print_dataset(const struct stele_dataset *ds)
 	printf(ROW "%s, logical blocks of %u, reads of up to %s\n", "device",
 	       info.backend, info.logical_block,
 	       text_size(a, info.transfer_max));
+	if (!stele_dataset_profile(ds, &profile))
+		printf(ROW "%s\n", "profile", tune_summary(summary, &profile));
 }
 
 static json_t *json_image(const struct stele_image *image,

@@ -88,7 +88,7 @@ static void put_axes(const struct canvas *canvas)
 	const struct plot *plot = canvas->plot;
 	const double right = WIDTH - RIGHT, bottom = HEIGHT - BOTTOM;
 	double ticks[PLOT_TICKS_MAX];
-	char text[TEXT_SIZE], turned[96], a[32], b[32];
+	char text[TEXT_SIZE], turned[160], a[32], b[32];
 	size_t count = plot_ticks(&plot->x, &canvas->x, ticks);
 
 	for (size_t i = 0; i < count; i++) {

@@ -11,6 +11,7 @@
 
 #include "json.h"
 #include "text.h"
+#include "tune.h"
 
 static const char *type_name(uint32_t type)
 {
@@ -69,6 +70,7 @@ static json_t *json_fields(const struct stele_dataset *ds, uint32_t count)
 json_t *show_dataset_json(const struct stele_dataset *ds)
 {
 	struct stele_dataset_info info;
+	struct stele_profile profile;
 	json_t *object = json_object();
 
 	stele_dataset_info(ds, &info);
@@ -88,6 +90,9 @@ json_t *show_dataset_json(const struct stele_dataset *ds)
 	json_set_number(object, "logical_block", info.logical_block);
 	json_set_number(object, "transfer_max", info.transfer_max);
 	json_set_text(object, "backend", info.backend);
+	if (!stele_dataset_profile(ds, &profile))
+		json_object_set_new(object, "profile",
+				    tune_profile_json(&profile));
 	json_object_set_new(object, "fields",
 			    json_fields(ds, info.field_count));
 	return object;

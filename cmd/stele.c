@@ -157,6 +157,21 @@ static const struct cmd commands[] = {
 	 "      --json              one JSON object for each damage, and a last one\n"
 	 "  -q, --quiet             print nothing but damage and errors\n"
 	 "  -h, --help\n"},
+	{"tune", cmd_tune, "measure a device, so that readers know it",
+	 "tune [options] TARGET[@SNAPSHOT]\n"
+	 "\n"
+	 "Read at random places of a snapshot, in sizes from 4 KiB up, ever more at a\n"
+	 "time, for about 40 s; fit a model of the device, and keep it on this\n"
+	 "machine. Readers then begin at the depth that it says.\n"
+	 "\n"
+	 "      --backend=NAME      measure this one, and prefer it: uring, threads,\n"
+	 "                          iopoll, hybrid, sqpoll, passthrough\n"
+	 "      --json              what was found as one JSON object\n"
+	 "      --no-save           keep nothing\n"
+	 "      --quick             about 5 s, less exact\n"
+	 "      --show              print what is kept, measure nothing\n"
+	 "      --svg=FILE          also draw latency against throughput\n"
+	 "  -h, --help\n"},
 	{"bench", cmd_bench, "measure how fast samples are read",
 	 "bench [options] TARGET[@SNAPSHOT]\n"
 	 "\n"

@@ -80,6 +80,21 @@ char *text_duration(char buffer[TEXT_SIZE], uint64_t seconds)
 	return buffer;
 }
 
+char *text_latency(char buffer[TEXT_SIZE], uint64_t ns)
+{
+	static const char *const units[] = {"us", "ms", "s"};
+	double value = (double)ns / 1e3;
+	size_t unit = 0;
+
+	while (value >= 999.5 && unit < 2) {
+		value /= 1e3;
+		unit++;
+	}
+	snprintf(buffer, TEXT_SIZE, "%.*f %s",
+		 value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[unit]);
+	return buffer;
+}
+
 char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size && 2 * i + 2 < TEXT_HEX_SIZE; i++)

@@ -25,6 +25,8 @@ char *text_share(char buffer[TEXT_SIZE], uint64_t part, uint64_t whole);
 char *text_time(char buffer[TEXT_SIZE], int64_t seconds);
 /* "12 s", "3 h 5 min", "2 d 4 h". */
 char *text_duration(char buffer[TEXT_SIZE], uint64_t seconds);
+/* Three digits that count: "41.8 us", "1.20 ms". */
+char *text_latency(char buffer[TEXT_SIZE], uint64_t ns);
 char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size);
 char *text_uuid(char buffer[TEXT_HEX_SIZE], const uint8_t uuid[16]);
 

@@ -161,6 +161,18 @@ int stele_tune_dataset(struct stele_dataset *ds,
 	return err;
 }
 
+/* Rounded as it is kept: who made it sees what others will. */
+static void settle(struct stele_profile *profile,
+		   const struct stele_profile_facts *facts)
+{
+	char text[STELE_PROFILE_SIZE_MAX];
+	struct stele_profile_facts again;
+	const char *why;
+
+	stele_profile_encode(profile, facts, text);
+	stele_profile_decode(text, strlen(text), profile, &again, &why);
+}
+
 static int save(struct stele_dataset *ds, bool wanted,
 		const struct stele_log *log, struct stele_profile *out)
 {
@@ -174,6 +186,7 @@ static int save(struct stele_dataset *ds, bool wanted,
 		return err == -ENOENT ? 0 : err;
 	}
 	memcpy(out->device, source.device, sizeof(out->device));
+	settle(out, &source.facts);
 	return wanted ? stele_profile_save(out, &source, log) : 0;
 }
 

@@ -11,7 +11,6 @@
 #include "format/checked.h"
 
 #define PAGE_BYTES	4096u
-#define PLACES_MIN	16u /* below that, a read size is not measured */
 #define PICKS_MAX	64u
 
 /* `boundary` 0: none; extents meet at its multiples, and stay apart. */
@@ -141,13 +140,14 @@ static uint64_t room_in(const struct stele_tune_space *space, size_t i)
 	return end > begin ? end - begin : 0;
 }
 
-bool stele_tune_space_fits(const struct stele_tune_space *space, uint32_t size)
+bool stele_tune_space_fits(const struct stele_tune_space *space, uint32_t size,
+			   unsigned int places)
 {
-	uint64_t places = 0;
+	uint64_t found = 0;
 
-	for (size_t i = 0; i < space->count && places < PLACES_MIN; i++)
-		places += room_in(space, i) / size;
-	return places >= PLACES_MIN;
+	for (size_t i = 0; i < space->count && found < places; i++)
+		found += room_in(space, i) / size;
+	return found >= places;
 }
 
 /* The extent that holds byte `at` of them all. */

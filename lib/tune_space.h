@@ -32,8 +32,9 @@ int stele_tune_space_init(struct stele_tune_space *space,
 			  const struct stele_dataset *ds);
 void stele_tune_space_release(struct stele_tune_space *space);
 
-/* Is there room for reads of that size at a few places at least? */
-bool stele_tune_space_fits(const struct stele_tune_space *space, uint32_t size);
+/* Is there room for reads of that size, `places` of them beside each other? */
+bool stele_tune_space_fits(const struct stele_tune_space *space, uint32_t size,
+			   unsigned int places);
 /*
  * A place by chance, for `size` bytes that fit: aligned, wholly within one
  * extent. `state`: xorshift64*, never 0.

@@ -17,6 +17,7 @@
 #define GAIN_MIN	1.03 /* of a doubling of the depth */
 #define LATENCY_RISE	1.5  /* over two of them */
 #define PATIENCE	5.0  /* a noisy cell may take so many times its time */
+#define PLACES_MIN	16u  /* of larger reads than the smallest */
 #define DEPTH_MAX	1024u
 #define REMOTE_DEPTH_MAX 256u
 
@@ -49,7 +50,8 @@ static bool is_measurable(const struct stele_tune_sweep *sweep, uint32_t size)
 	return size <= limits->transfer_max &&
 	       size % limits->logical_block == 0 &&
 	       (!limits->boundary || size <= limits->boundary) &&
-	       stele_tune_space_fits(&sweep->space, size);
+	       stele_tune_space_fits(&sweep->space, size,
+				     size == sizes[0] ? 1 : PLACES_MIN);
 }
 
 static uint32_t depth_limit(const struct stele_tune_sweep *sweep, uint32_t size)

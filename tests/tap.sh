@@ -153,7 +153,7 @@ trap 'exit 143' TERM HUP
 mkdir -p "${TMPDIR:=$BUILD/tmp}"
 tmp=$(mktemp -d "$TMPDIR/$(basename "$0" .t).XXXXXX") || exit 1
 cleanup rm -rf "$tmp"
-export STELE_RUN_DIR=$tmp/run # never the machine's own
+export STELE_RUN_DIR=$tmp/run STELE_STATE_DIR=$tmp/state # never the machine's own
 
 # loop_new SIZE [SECTOR_SIZE]: sets loop (its node) and loop_file
 loop_new() {

@@ -21,7 +21,8 @@
 #define GUESS_WEIGHT	1e-3  /* of a point: what holds what nothing determines */
 #define NOISY_WEIGHT	0.25
 #define KAPPA_MAX	16.0
-#define PLATEAU		0.97 /* of the best of a row: as good as that */
+#define PLATEAU		0.90 /* of the best of a row: as good as that, but for noise */
+#define NOISY_KNEE	0.90 /* instead of STELE_FIT_KNEE, in a row of noise */
 
 struct fit {
 	const struct stele_fit_point *points;
@@ -275,25 +276,30 @@ static double depth_for(const struct stele_fit_point *row, size_t count,
 	return row[i - 1].depth * pow(row[i].depth / row[i - 1].depth, share);
 }
 
-/* What one row says of kappa; 0: it was not saturated, nothing. */
+/*
+ * What one row says of kappa; 0: it was not saturated, nothing. The best of a row
+ * is half luck: its level is the median of all that come near.
+ */
 static double row_kappa(const struct stele_fit_point *row, size_t count,
 			const struct stele_model *model)
 {
 	const uint64_t size = (uint64_t)row->size;
-	double best = 0, sum = 0, depth;
-	size_t level = 0;
+	double rates[STELE_FIT_POINTS_MAX], best = 0, depth;
+	size_t level = 0, noisy = 0;
 
-	for (size_t i = 0; i < count; i++)
-		best = fmax(best, row[i].rate);
 	for (size_t i = 0; i < count; i++) {
-		if (row[i].rate < PLATEAU * best)
-			continue;
-		sum += row[i].rate;
-		level++;
+		best = fmax(best, row[i].rate);
+		noisy += row[i].noisy;
 	}
+	for (size_t i = 0; i < count; i++)
+		if (row[i].rate >= PLATEAU * best)
+			rates[level++] = row[i].rate;
 	if (level < 2)
 		return 0;
-	depth = depth_for(row, count, STELE_FIT_KNEE * sum / (double)level);
+	depth = depth_for(row, count,
+			  median(rates, level) *
+				  (2 * noisy > count ? NOISY_KNEE :
+						       STELE_FIT_KNEE));
 	return depth * stele_model_cost(model, size) /
 	       stele_model_latency(model, size);
 }

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_tune.c - stele tune: measure a device, and let readers know
+ *
+ * What the library notes besides is printed behind the tables, warnings at
+ * once. A signal ends it behind the next cell; nothing is kept then.
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "progress.h"
+#include "stop.h"
+#include "tune.h"
+
+struct options {
+	const char *backend, *svg;
+	bool json, quick, no_save, show;
+};
+
+struct listener {
+	struct cmd_log log;
+	struct tune_report *report;
+	bool json; /* warnings stand in the object, too */
+	char doing[96]; /* of the progress line */
+};
+
+static void take_line(void *user, enum stele_log_level level, const char *line)
+{
+	struct listener *listener = user;
+
+	cmd_log_line(&listener->log, level, line);
+	if (level == STELE_LOG_INFO || (level == STELE_LOG_WARNING &&
+					listener->json))
+		tune_report_note(listener->report, line);
+}
+
+static int take_point(void *user, const struct stele_tune_point *point,
+		      double done)
+{
+	struct listener *listener = user;
+	if (!tune_report_add(listener->report, point))
+		return 1;
+	if (point->size)
+		snprintf(listener->doing, sizeof(listener->doing),
+			 "%.0f %%: reads of %u KiB, %u at a time", 100 * done,
+			 point->size >> 10, point->depth);
+	else
+		snprintf(listener->doing, sizeof(listener->doing),
+			 "%.0f %%: comparing backends", 100 * done);
+	progress_update(&(struct progress_state){.verb = listener->doing});
+	return stop_requested();
+}
+
+static void set_path(struct tune_report *report)
+{
+	if (stele_profile_path(&report->profile, report->path,
+			       sizeof(report->path)))
+		report->path[0] = '\0';
+}
+
+static int measure(const struct options *options, struct listener *listener)
+{
+	struct tune_report *report = listener->report;
+	int error;
+
+	snprintf(listener->doing, sizeof(listener->doing), "opening");
+	stop_catch();
+	progress_start(!options->json);
+	progress_update(&(struct progress_state){.verb = listener->doing});
+	error = stele_tune(report->target,
+			   &STELE_OPTS(stele_tune_opts, .log = take_line,
+				       .log_user = listener,
+				       .backend = options->backend,
+				       .point = take_point,
+				       .point_user = listener,
+				       .flags = (options->quick ?
+							 STELE_TUNE_QUICK : 0) |
+						(options->no_save ?
+							 STELE_TUNE_NO_SAVE : 0)),
+			   &report->profile);
+	progress_end();
+	set_path(report);
+	report->saved = !error && !options->no_save && *report->path;
+	return error;
+}
+
+static int show(struct listener *listener)
+{
+	struct tune_report *report = listener->report;
+	struct stele_dataset *ds;
+	int error = cmd_open_dataset(&listener->log, &ds);
+
+	if (error)
+		return error;
+	error = stele_dataset_profile(ds, &report->profile);
+	stele_dataset_close(ds);
+	if (error)
+		cmd_message("no profile of the device of '%s' is kept here "
+			    "(run 'stele tune')", report->target);
+	set_path(report);
+	report->saved = !error && *report->path;
+	return error;
+}
+
+static void print(const struct tune_report *report, const struct options *options)
+{
+	if (options->json) {
+		tune_print_json(report);
+		return;
+	}
+	if (report->count) {
+		tune_plot_text(report);
+		tune_print_cells(report);
+	}
+	tune_print_profile(report);
+}
+
+static int run(const char *target, const struct options *options)
+{
+	struct tune_report report = {.target = target};
+	struct listener listener = {.log = {.target = target},
+				    .report = &report,
+				    .json = options->json};
+	int error = options->show ? show(&listener) :
+				    measure(options, &listener);
+
+	if (error == -ECANCELED && stop_requested())
+		cmd_message("%s: stopped, nothing is kept",
+			    strsignal(stop_requested()));
+	else if (error && !options->show)
+		cmd_open_error(&listener.log, error, "tune");
+	if (!error)
+		print(&report, options);
+	if (!error && options->svg) {
+		error = tune_plot_svg(&report, options->svg);
+		if (error)
+			cmd_error(error, "cannot write '%s'", options->svg);
+	}
+	tune_report_release(&report);
+	if (error == -ECANCELED && stop_requested())
+		stop_raise();
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+}
+
+static bool parse(int argc, char **argv, struct options *options, int *c)
+{
+	static const struct option longopts[] = {
+		{"backend", required_argument, NULL, 'b'},
+		{"json", no_argument, NULL, 'J'},
+		{"no-save", no_argument, NULL, 'n'},
+		{"quick", no_argument, NULL, 'q'},
+		{"show", no_argument, NULL, 's'},
+		{"svg", required_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+
+	while ((*c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+		switch (*c) {
+		case 'b': options->backend = optarg; break;
+		case 'J': options->json = true; break;
+		case 'n': options->no_save = true; break;
+		case 'q': options->quick = true; break;
+		case 's': options->show = true; break;
+		case 'v': options->svg = optarg; break;
+		default: return false;
+		}
+	}
+	return true;
+}
+
+int cmd_tune(const struct cmd *cmd, int argc, char **argv)
+{
+	struct options options = {0};
+	int c;
+
+	if (!parse(argc, argv, &options, &c))
+		return c == 'h' ? cmd_help(cmd) : cmd_misuse(cmd, NULL);
+	if (argc - optind != 1)
+		return cmd_misuse(cmd, "tune needs one TARGET");
+	if (options.show && (options.backend || options.no_save ||
+			     options.quick || options.svg))
+		return cmd_misuse(cmd, "--show measures nothing: it goes with --json only");
+	return run(argv[optind], &options);
+}

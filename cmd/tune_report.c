@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tune_report.c - what stele tune found, kept, and as JSON
+ */
+#include "tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+bool tune_report_add(struct tune_report *report,
+		     const struct stele_tune_point *point)
+{
+	if (report->count == report->room) {
+		size_t room = report->room ? 2 * report->room : 64;
+		void *grown = reallocarray(report->points, room,
+					   sizeof(*report->points));
+
+		if (!grown)
+			return false;
+		report->points = grown;
+		report->room = room;
+	}
+	report->points[report->count++] = *point;
+	return true;
+}
+
+/* One less is no harm. */
+void tune_report_note(struct tune_report *report, const char *line)
+{
+	char **grown = reallocarray(report->notes, report->note_count + 1,
+				    sizeof(*grown));
+	char *copy = strdup(line);
+
+	if (grown)
+		report->notes = grown;
+	if (grown && copy)
+		report->notes[report->note_count++] = copy;
+	else
+		free(copy);
+}
+
+void tune_report_release(struct tune_report *report)
+{
+	for (size_t i = 0; i < report->note_count; i++)
+		free(report->notes[i]);
+	free(report->notes);
+	free(report->points);
+	memset(report, 0, sizeof(*report));
+}
+
+/* ---- JSON -------------------------------------------------------------------- */
+
+static void set_real(json_t *object, const char *name, double value)
+{
+	json_object_set_new(object, name, json_real(value));
+}
+
+json_t *tune_profile_json(const struct stele_profile *profile)
+{
+	json_t *object = json_object();
+
+	json_set_text(object, "device", profile->device);
+	json_set_text(object, "backend", profile->backend);
+	set_real(object, "latency", profile->latency);
+	set_real(object, "stream_rate", profile->stream_rate);
+	set_real(object, "iops_max", profile->iops_max);
+	set_real(object, "bytes_max", profile->bytes_max);
+	set_real(object, "kappa", profile->kappa);
+	set_real(object, "residual", profile->residual);
+	json_set_number(object, "depth", profile->depth);
+	json_set_number(object, "depth_max", profile->depth_max);
+	json_set_number(object, "transfer_max", profile->transfer_max);
+	json_set_number(object, "gap", profile->gap);
+	json_set_number(object, "p99_ns", profile->p99_ns);
+	json_set_number(object, "time", (uint64_t)profile->time);
+	return object;
+}
+
+/* size 0: the snapshot's own mix. */
+static json_t *point_json(const struct stele_tune_point *point)
+{
+	json_t *object = json_object();
+
+	json_set_number(object, "size", point->size);
+	json_set_number(object, "depth", point->depth);
+	json_set_number(object, "reads", point->reads);
+	set_real(object, "seconds", point->seconds);
+	set_real(object, "reads_per_second", point->reads_per_second);
+	set_real(object, "bytes_per_second", point->bytes_per_second);
+	json_set_number(object, "p50_ns", point->p50_ns);
+	json_set_number(object, "p99_ns", point->p99_ns);
+	json_object_set_new(object, "noisy", json_boolean(point->noisy));
+	return object;
+}
+
+void tune_print_json(const struct tune_report *report)
+{
+	json_t *object = json_object(), *points = json_array(),
+	       *notes = json_array();
+
+	json_set_text(object, "target", report->target);
+	json_object_set_new(object, "profile", tune_profile_json(&report->profile));
+	if (*report->path)
+		json_set_text(object, "path", report->path);
+	json_object_set_new(object, "saved", json_boolean(report->saved));
+	for (size_t i = 0; i < report->count; i++)
+		json_array_append_new(points, point_json(&report->points[i]));
+	json_object_set_new(object, "points", points);
+	for (size_t i = 0; i < report->note_count; i++)
+		json_array_append_new(notes, json_string(report->notes[i]));
+	json_object_set_new(object, "notes", notes);
+	json_line(object);
+}

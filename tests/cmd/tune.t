@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tune.t - stele tune says what it measured, and readers get to know it
+#
+# Nothing here depends on how fast anything is.
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+requires jq --version
+requires python3 -c 'import xml.dom.minidom'
+
+tree_photos "$tmp/src"
+image=$tmp/image
+must stele build -q --label=cats "$tmp/src" "$image"
+
+# holds WORDS FILTER: the filter is true of what was printed
+holds() { ok "$1" jq -e "$2" "$tmp/.out" || diag "$out" "$err"; }
+
+# ---- nothing is known yet ----
+
+run stele tune --show "$image"
+is "1 " "$status $out" "--show: no profile"
+ok "says what to do" grep -q "run 'stele tune'" <<<"$err"
+run stele info "$image"
+ok "info: no profile" not grep -q ^profile <<<"$out"
+
+# ---- measured ----
+
+run stele tune --quick --json "--svg=$tmp/plot.svg" "$image"
+is 0 "$status" "tunes" || diag "$err"
+holds "a sound profile" '.profile | .depth >= 1 and .depth <= .depth_max and
+	.latency > 0 and .iops_max > 0 and .bytes_max > 0 and .p99_ns > 0'
+holds "kept" ".saved and (.path | startswith(\"$STELE_STATE_DIR/\"))"
+holds "points by size and depth, the mix at the end" '.points |
+	length > 3 and .[-1].size == 0 and (.[:-1] | map([.size, .depth]) |
+	. == sort and . == unique)'
+holds "each with its numbers" '.points | all(.reads > 0 and .seconds > 0 and
+	.bytes_per_second > 0 and .p99_ns >= .p50_ns and .p50_ns > 0)'
+holds "a small image is noted" '.notes | any(contains("caches may"))'
+sizes=$(jq '[.points[].size | select(. > 0)] | unique | length' "$tmp/.out")
+ok "one file" test "$(find "$STELE_STATE_DIR" -type f | wc -l)" = 1
+is "$sizes" "$(python3 -c 'import sys, xml.dom.minidom as m
+print(len(m.parse(sys.argv[1]).getElementsByTagName("polyline")))' \
+	"$tmp/plot.svg")" "the drawing is XML, with a curve for each size"
+
+profile=$(jq -c .profile "$tmp/.out")
+run stele tune --show --json "$image"
+is "0 $profile" "$status $(jq -c .profile <<<"$out")" "--show: the same"
+run stele tune --show "$image"
+ok "--show: the file" grep -qE "^kept in +$STELE_STATE_DIR/" <<<"$out"
+run stele info "$image"
+ok "info: in one line" grep -qE '^profile +depth [0-9]+ at the knee' <<<"$out"
+run stele info --json "$image"
+is "$profile" "$(jq -c .snapshot.profile <<<"$out")" "info: as JSON"
+run stele map "$image" cats
+STELE_STATE_DIR=$tmp/none run stele tune --show --json cats
+is "$profile" "$(jq -c .profile <<<"$out")" "a mapping carries it"
+must stele unmap cats
+
+# ---- as text, and not kept ----
+
+before=$(cat "$STELE_STATE_DIR"/*)
+run stele tune --quick --no-save --backend=threads "$image"
+is 0 "$status" "tunes by threads" || diag "$err"
+is "$before" "$(cat "$STELE_STATE_DIR"/*)" "--no-save: keeps what there was"
+is "" "$(awk 'length > 80' <<<"$out")" "up to 80 columns"
+ok "ASCII, where no terminal is" not grep -qP '[^\x00-\x7f]' <<<"$out"
+for word in '^throughput, MiB/s' '^latency, us: p50/p99' '^depth .* 4 KiB' \
+	"^device .* by 'threads'" '^knee .*depth [0-9]' '^kept +no' '\* +knee'; do
+	ok "prints $word" grep -qE "$word" <<<"$out"
+done
+
+# ---- damaged ----
+
+file=$(find "$STELE_STATE_DIR" -type f)
+sed -i 's/^depth = .*/depth = 9/' "$file"
+run stele tune --show "$image"
+is 1 "$status" "a damaged profile is none"
+ok "which is said" grep -q "bad profile.*ignored" <<<"$err"
+run stele ls "$image"
+is 0 "$status" "and hinders nobody"
+rm "$file"
+
+# ---- stopped ----
+
+stele tune "$image" >"$tmp/stopped" 2>&1 &
+sleep 1
+kill -TERM $!
+wait $!
+is 143 $? "stopped by a signal" || diag "$(<"$tmp/stopped")"
+ok "keeps nothing" not test -e "$file"
+
+# ---- wrong ----
+
+run stele tune
+is "2 " "$status $out" "no target: wrong usage"
+run stele tune --show --quick "$image"
+is "2 " "$status $out" "--show measures nothing"
+run stele tune "$tmp/none"
+is "1 " "$status $out" "no such file"
+ok "says so" grep -q "cannot tune '$tmp/none'" <<<"$err"
+run stele tune --quick --backend=nonsense "$image"
+is 1 "$status" "no such backend"
+ok "says so" grep -q nonsense <<<"$err"
+: >"$tmp/file"
+STELE_STATE_DIR=$tmp/file run stele tune --quick --backend=threads "$image"
+is 1 "$status" "a state directory that is none"
+ok "says so" grep -q "cannot save profile '$tmp/file" <<<"$err"
+mkdir "$tmp/empty"
+must stele build -q "$tmp/empty" "$tmp/empty.image"
+run stele tune --quick "$tmp/empty.image"
+is "1 " "$status $out" "an image without samples"
+ok "says so" grep -q "cannot tune '$tmp/empty.image'" <<<"$err"
+
+done_testing
