@@ -2,13 +2,15 @@
 /*
  * first.c - from exec to the first sample, and what an open dataset costs
  *
- *	first TARGET STRIDE PRESENT RUNS
+ *	first TARGET STRIDE PRESENT RUNS [OTHER]
  *
- * Starts itself RUNS times, each with the page cache dropped before (which takes root; else
- * the output says "cold":false) and another one of the samples k * STRIDE, k < PRESENT. This
- * program and its libraries stay in memory, as the parent has them mapped. Each run gives
- * one line of JSON: the times since exec, the memory that the open dataset takes (bytes of
- * the heap; resident anonymous pages), and what a look-up takes.
+ * Starts itself RUNS times, each with all caches dropped before (which takes root; else the
+ * output says "cold":false) and another one of the samples k * STRIDE, k < PRESENT. This program
+ * and its libraries stay in memory, as the parent has them locked. With an OTHER image, that one
+ * is opened in between, so that all but the target is warm: what the loader and libraries look
+ * for in the system's files. Each run gives one line of JSON: the times since exec, the memory
+ * that the open dataset takes (bytes of the heap; resident anonymous pages), and what a look-up
+ * takes.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,20 +123,25 @@ static bool drop_caches(void)
 	return dropped;
 }
 
-static void launch(const char *target, uint64_t id)
+/* Run this program on one sample; quiet: nobody hears what it says. */
+static void launch(const char *target, uint64_t id, const char *cold, bool quiet)
 {
 	extern char **environ;
 	char number[24], now[24];
-	const char *cold = drop_caches() ? "true" : "false";
 	char *const args[] = {"first", "--child", (char *)target, number, now, (char *)cold, NULL};
+	posix_spawn_file_actions_t actions;
 	int status;
 	pid_t pid;
 
+	posix_spawn_file_actions_init(&actions);
+	if (quiet)
+		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	snprintf(number, sizeof(number), "%" PRIu64, id);
 	snprintf(now, sizeof(now), "%" PRIu64, race_now());
-	if (posix_spawn(&pid, "/proc/self/exe", NULL, NULL, args, environ) ||
+	if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, args, environ) ||
 	    waitpid(pid, &status, 0) != pid || status != 0)
 		errx(1, "the child failed");
+	posix_spawn_file_actions_destroy(&actions);
 }
 
 int main(int argc, char **argv)
@@ -142,12 +150,20 @@ int main(int argc, char **argv)
 
 	if (argc == 6 && strcmp(argv[1], "--child") == 0)
 		return child(argv);
-	if (argc != 5)
-		errx(2, "usage: %s TARGET STRIDE PRESENT RUNS", argv[0]);
+	if (argc != 5 && argc != 6)
+		errx(2, "usage: %s TARGET STRIDE PRESENT RUNS [OTHER]", argv[0]);
 	stride = strtoull(argv[2], NULL, 10);
 	present = strtoull(argv[3], NULL, 10);
 	runs = strtoull(argv[4], NULL, 10);
-	for (uint64_t i = 0; i < runs; i++)
-		launch(argv[1], content_mix(i) % present * stride);
+	/* Else the children would wait for pages of the program itself, which nobody mapped. */
+	if (mlockall(MCL_CURRENT) < 0)
+		warn("cannot lock the program in memory");
+	for (uint64_t i = 0; i < runs; i++) {
+		const char *cold = drop_caches() ? "true" : "false";
+
+		if (argc == 6)
+			launch(argv[5], 0, cold, true);
+		launch(argv[1], content_mix(i) % present * stride, cold, false);
+	}
 	return 0;
 }

@@ -11,6 +11,7 @@ from .process import Failed, json_lines, later, run
 from .rounds import run_block
 
 SYNTHETIC = {'1 K samples': 1000, '813 M samples': 813000000}
+NOTHING_WARM = ', nothing in memory'
 OPENS = 10  # of each image in each round
 
 
@@ -29,6 +30,15 @@ def make_synthetic(bench, place):
     return made
 
 
+def open_rounds(bench, number, name, target, facts, *other):
+    text = run(bench.settings.out / 'first', target, facts['stride'], facts['present'], OPENS,
+               *other)
+    for seen in json_lines(text):
+        seen['library_us'] = seen['open_us'] + seen['sample_us']
+        bench.log.points.append({'block': 'open', 'reader': name, 'round': number,
+                                 'samples': facts['samples'], **seen})
+
+
 def opening(bench):
     """From exec to a first sample, of few samples and of very many, cold.
 
@@ -37,17 +47,15 @@ def opening(bench):
     """
     path = bench.settings.dir / 'synthetic.xfs'
     path.parent.mkdir(parents=True, exist_ok=True)
+    other = bench.settings.dir / 'other'
+    sets.remove(other)
+    run(bench.settings.out / 'synthetic', 1, other)
     with sets.mounted_new(bench.settings, path, 2 << 30) as place:
         made = make_synthetic(bench, place)
         for number in range(bench.settings.rounds):
             for name in sorted(made, reverse=number % 2 == 1):
-                target, facts = made[name]
-                text = run(bench.settings.out / 'first', target, facts['stride'],
-                           facts['present'], OPENS)
-                for seen in json_lines(text):
-                    seen['library_us'] = seen['open_us'] + seen['sample_us']
-                    bench.log.points.append({'block': 'open', 'reader': name, 'round': number,
-                                             'samples': facts['samples'], **seen})
+                open_rounds(bench, number, name, *made[name], other)
+                open_rounds(bench, number, name + NOTHING_WARM, *made[name])
     path.unlink()
 
 
