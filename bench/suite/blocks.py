@@ -6,7 +6,7 @@ Names of readers are what goals.py and the report look for.
 """
 
 from . import machine, readers, sets
-from .process import Failed
+from .process import Failed, json_lines, run
 from .rounds import run_block, sweep
 from .settings import MIX
 
@@ -208,6 +208,22 @@ def accelerators(bench):
         target = found.image(keep_tree=False)
         bench.run('accelerators ' + name,
                   [readers.stele(bench.settings, name, target, seconds=bench.settings.short)])
+        emulate(bench, name, target)
+
+
+def emulate(bench, name, target):
+    """How many emulated ones stele bench keeps busy, by its own search."""
+    seconds = max(bench.settings.short, 2 * max(ACCELERATORS[name][1].values()))
+    reader = readers.stele(bench.settings, 'emulated', target, f'--accelerator={name}',
+                           '--accelerators=max', limit=f'--time={seconds:g}')
+    machine.drop_caches()
+    try:
+        found = json_lines(run(*reader.argv(bench.settings.seed), env=reader.env))[-1]
+    except Failed as error:
+        bench.log.skip(f'emulated accelerators, {name}', error)
+        return
+    bench.log.points.append({'block': 'emulated', 'reader': name, 'round': 0,
+                             **found['accelerators']})
 
 
 BLOCKS = {'mix': mix, 'loop': loop, 'l': essential('l'), 'b': essential('b'),

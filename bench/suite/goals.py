@@ -43,6 +43,17 @@ def against(log, goal, above, belows):
                     'against ' + other)
 
 
+def over(log, goal, aboves, below, field='bytes_per_second'):
+    """The best of these names against one."""
+    points = log.of(goal.block)
+    rounds, good = figures.counting_rounds(log.rounds_of(goal.block))
+    one = figures.best(points, [n for a in aboves for n in names(points, a)],
+                       'bytes_per_second', rounds)
+    if not one:
+        return goal.row([], good, 'not measured')
+    return goal.row(figures.ratios(points, one, below, field, rounds), good, one)
+
+
 def build_goal(log, goal, built, sources):
     """Against the lesser of reading the source (its best reader) and writing, each round."""
     points = log.of('build')
@@ -121,9 +132,15 @@ def others(log):
                           'stele', [peer])
             if row['spread']:
                 rows.append(row)
+    for peer in ('ext4 8 threads', 'ext4 1 thread'):
+        row = over(log, Goal('mix', f"fio's best against {peer}: what is there to win", 0, 0),
+                   ['fio '], peer)
+        rows += [row] if row['spread'] else []
     extra = [exact(log, Goal('mix', 'windowed against random', 0, 0), 'stele windowed', 'stele'),
              exact(log, Goal('mix', 'crc on against off, this disk', 0, 0), 'stele',
                    'stele no crc'),
+             over(log, Goal('mix', "CPU per sample, the ring against the ext4 tree, 8 threads", 0,
+                            0), ['ring '], 'ext4 8 threads', 'cpu_us_per_sample'),
              exact(log, Goal('memory', 'crc on against off, file in memory', 0, 0), 'tmpfs crc',
                    'tmpfs none'),
              exact(log, Goal('build', 'build of one stream against fio copying it', 0, 0),

@@ -107,22 +107,26 @@ def block_part(log, block, title, charts):
 
 
 def accelerators_part(log):
-    rows = []
+    rows, emulated = [], {(p['reader'], p['gpu']): p for p in log.of('emulated')}
     for name, (batch, computing, busy) in blocks.ACCELERATORS.items():
         rate = spreads(log, 'accelerators ' + name, 'samples_per_second').get(name)
         if not rate:
             continue
         for kind, seconds in computing.items():
             wanted = batch / seconds * busy
+            seen = emulated.get((name, kind))
+            kept = f"{seen['count'] if seen['met'] else 0} at {seen['utilisation']:.0%}" \
+                if seen else '-'
             rows.append([name, kind, f"{rate['median']:.1f}", f'{wanted:.1f}',
-                         fixed(rate['median'] / wanted, 1)])
+                         fixed(rate['median'] / wanted, 1), kept])
     if not rows:
         return ''
     return ('### Accelerators\n\nSamples as MLPerf Storage v2.0 configures them; how many '
-            'accelerators one thread would keep as busy as it asks for, by division. No '
-            'submission, and none of its rules on the size of sets is met.\n\n' +
-            table(['workload', 'accelerator', 'samples/s', 'wanted by one', 'accelerators fed'],
-                  rows))
+            'accelerators one thread would keep as busy as it asks for, by division; and how '
+            'many `stele bench --accelerator` does keep so busy, by emulation. No submission, '
+            'and none of its rules on the size of sets is met.\n\n' +
+            table(['workload', 'accelerator', 'samples/s', 'wanted by one', 'by division',
+                   'by emulation'], rows))
 
 
 def open_part(log):

@@ -64,7 +64,8 @@ class Set:
         return self.path('tree')
 
     def image(self, keep_tree=True):
-        if not self.path('image').exists() or not keep_tree:
+        self.begin()
+        if not self.path('image').exists():
             with self.making('image') as path:
                 if path:
                     run(self.settings.build / 'stele', 'build', '-q', '--no-labels',
