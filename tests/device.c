@@ -14,8 +14,8 @@
 #include "tests/ceph.h"
 #include "tests/tap.h"
 
-const char *const test_backends[TEST_BACKENDS] = {"memory", "uring", "threads",
-						  "rbd", "fault"};
+const char *const test_backends[TEST_BACKENDS] = {"memory",  "uring", "sqpoll",
+						  "threads", "rbd",   "fault"};
 
 bool test_backend_usable(const char *backend)
 {
@@ -27,7 +27,9 @@ bool test_backend_usable(const char *backend)
 		skip_block(1, "no Ceph here");
 		return false;
 	}
-	if (strcmp(backend, STELE_BACKEND_URING) != 0 || !stele_uring_probe())
+	if ((strcmp(backend, STELE_BACKEND_URING) != 0 &&
+	     strcmp(backend, "sqpoll") != 0) ||
+	    !stele_uring_probe())
 		return true;
 	skip_block(1, "no io_uring here");
 	return false;

@@ -10,8 +10,8 @@
 #include "lib/device/device.h"
 #include "lib/device/fault.h"
 
-#define TEST_BACKENDS 5
-/* "memory", "uring", "threads", "rbd", and "fault" (over memory). */
+#define TEST_BACKENDS 6
+/* "memory", "uring", "sqpoll", "threads", "rbd", and "fault" (over memory). */
 extern const char *const test_backends[TEST_BACKENDS];
 /* False, with a visible skip: io_uring is forbidden here, or no Ceph. */
 bool test_backend_usable(const char *backend);

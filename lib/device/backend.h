@@ -41,9 +41,13 @@ bool stele_request_advance(const struct stele_device *dev,
 void stele_request_count(struct stele_device *dev,
 			 const struct stele_request *request);
 
+struct stele_nvme;
+
 /* A file or block device. */
 struct stele_file {
 	struct stele_device base;
+	struct stele_device_ops ops; /* of base: those of files, and its backend's */
+	struct stele_nvme *nvme; /* of the backend "passthrough", else NULL */
 	bool regular;
 	bool forced; /* its backend, by name: no other may serve */
 	_Atomic bool stepped_down; /* told that threads serve */

@@ -31,7 +31,7 @@
 struct stele_device;
 struct stele_queue;
 
-/* Names of the file backends; NULL or "" means: probe, best first. */
+/* Names of the file backends that are probed; there are others, by name only. */
 #define STELE_BACKEND_ENV     "STELE_BACKEND"
 #define STELE_BACKEND_URING   "uring"
 #define STELE_BACKEND_THREADS "threads"
@@ -273,12 +273,15 @@ int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id)
  * Open a block device or regular file with O_DIRECT (a filesystem that has
  * none: -EOPNOTSUPP is stepped down to buffered, and logged once). Readers
  * take a shared flock where they get it at once, so that a writer on this
- * machine can tell. `backend`: NULL, "uring" or "threads"; NULL looks at
- * $STELE_BACKEND, then probes. Limits are read from the queue, never assumed.
+ * machine can tell. `backend`: NULL looks at $STELE_BACKEND, then probes "uring" and
+ * "threads". Only by name: "sqpoll"; and to read, "iopoll", "hybrid" (of disks whose
+ * queues are polled) and "passthrough" (of whole NVMe namespaces).
+ * Limits are read from the queue, never assumed.
  *
  * Return: 0; -EBUSY (EXCL: in use by another opener; SOLE: by a writer); -ENOTBLK (neither block
  * device nor regular file); -EROFS; -EINVAL (unknown backend); -EOPNOTSUPP
- * (logical blocks over 4096: metadata could not be read); errno of open(2).
+ * (logical blocks over 4096: metadata could not be read; a backend by name that
+ * cannot serve here, which the log says why); errno of open(2).
  */
 int stele_device_open_file(const char *path, unsigned int flags,
 			   const char *backend, const struct stele_log *log,
@@ -374,7 +377,10 @@ void stele_queue_describe(const struct stele_queue *queue, char *text,
 /* Kernel threads that block on behalf of this process's rings now (iou-wrk). */
 unsigned int stele_device_workers(void);
 
-/* Polls readable when reap would return something; -EOPNOTSUPP where not. */
+/*
+ * Polls readable when reap would return something. -EOPNOTSUPP: a queue that is polled
+ * itself ("iopoll", "hybrid") finds completions when it is reaped, and tells nobody.
+ */
 int stele_queue_fd(struct stele_queue *queue);
 
 /*

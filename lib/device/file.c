@@ -3,10 +3,9 @@
  * file.c - block devices and regular files
  *
  * Owns the descriptor and how it was opened: direct where the filesystem can,
- * exclusive where that was asked. Two backends share all of it but the queue:
- * io_uring, and threads where io_uring is forbidden or absent. Writes to a
- * regular file end at its size, as on a block device; a file grows only by
- * stele_device_resize().
+ * exclusive where that was asked. Backends share all of it but the queue; which one
+ * serves is chosen in backends.c. Writes to a regular file end at its size, as on a
+ * block device; a file grows only by stele_device_resize().
  */
 #include "lib/device/device.h"
 
@@ -23,7 +22,7 @@
 #include <unistd.h>
 
 #include "format/checked.h"
-#include "lib/device/backend.h"
+#include "lib/device/backends.h"
 #include "lib/device/limits.h"
 
 #define FLAGS_KNOWN \
@@ -112,48 +111,15 @@ static int file_resize(struct stele_device *dev, uint64_t size)
 
 static void file_close(struct stele_device *dev)
 {
+	stele_nvme_close(((struct stele_file *)dev)->nvme);
 	close(dev->fd);
 	free(dev);
 }
 
-/* Errors by which a kernel or a sandbox says that there is no io_uring. */
-static bool means_absent(int rc)
-{
-	return rc == -EPERM || rc == -EACCES || rc == -ENOSYS ||
-	       rc == -ENOMEM || rc == -EINVAL;
-}
-
-/* What was allowed when the file was opened may be forbidden by now. */
-static int open_uring_queue(struct stele_device *dev, unsigned int depth,
-			    void *arena, size_t arena_size,
-			    struct stele_queue **out)
-{
-	struct stele_file *file = (struct stele_file *)dev;
-	int rc = stele_uring_open_queue(dev, depth, arena, arena_size, out);
-
-	if (!rc || !means_absent(rc) || file->forced)
-		return rc;
-	if (!atomic_exchange(&file->stepped_down, true))
-		stele_log_warning(&dev->log,
-				  "cannot use io_uring any more: %s; threads "
-				  "serve", strerror(-rc));
-	return stele_threads_open_queue(dev, depth, arena, arena_size, out);
-}
-
-static const struct stele_device_ops uring_ops = {
-	.name = STELE_BACKEND_URING,
+/* A backend brings its name and its queues. */
+static const struct stele_device_ops file_ops = {
 	.transfer = file_transfer,
 	.size = file_size,
-	.queue_open = open_uring_queue,
-	.close = file_close,
-	.resize = file_resize,
-};
-
-static const struct stele_device_ops threads_ops = {
-	.name = STELE_BACKEND_THREADS,
-	.transfer = file_transfer,
-	.size = file_size,
-	.queue_open = stele_threads_open_queue,
 	.close = file_close,
 	.resize = file_resize,
 };
@@ -162,8 +128,7 @@ static int check_regular(const struct stele_device *dev)
 {
 	const struct stele_file *file = (const struct stele_file *)dev;
 
-	if ((dev->ops != &uring_ops && dev->ops != &threads_ops) ||
-	    !file->regular)
+	if (dev->ops->transfer != file_transfer || !file->regular)
 		return -EOPNOTSUPP;
 	return dev->writable ? 0 : -EROFS;
 }
@@ -182,40 +147,6 @@ int stele_device_reserve_file(struct stele_device *dev, uint64_t size)
 			     0;
 	while (rc == -EINTR);
 	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : rc;
-}
-
-/* ---- choice of the backend ----------------------------------------------- */
-
-static int choose_backend(struct stele_device *dev, const char *backend)
-{
-	bool forced;
-	int rc;
-
-	if (!backend || !*backend)
-		backend = getenv(STELE_BACKEND_ENV);
-	forced = backend && *backend;
-	((struct stele_file *)dev)->forced = forced;
-	dev->ops = &threads_ops;
-	if (forced && !strcmp(backend, STELE_BACKEND_THREADS))
-		return 0;
-	if (forced && strcmp(backend, STELE_BACKEND_URING)) {
-		stele_log_error(&dev->log, "unknown backend '%s'", backend);
-		return -EINVAL;
-	}
-	rc = stele_uring_probe();
-	if (!rc) {
-		dev->ops = &uring_ops;
-		return 0;
-	}
-	if (!forced && means_absent(rc)) {
-		stele_log_warning(&dev->log,
-				  "cannot use io_uring: %s; threads serve",
-				  strerror(-rc));
-		return 0;
-	}
-	stele_log_error(&dev->log, "cannot use backend '%s': %s",
-			STELE_BACKEND_URING, strerror(-rc));
-	return rc;
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -351,7 +282,7 @@ static int set_up(struct stele_file *file, const char *path,
 				dev->limits.logical_block);
 	if (rc)
 		return rc;
-	return choose_backend(dev, backend);
+	return stele_backend_choose(file, path, backend);
 }
 
 int stele_device_open_file(const char *path, unsigned int flags,
@@ -370,6 +301,8 @@ int stele_device_open_file(const char *path, unsigned int flags,
 		return -ENOMEM;
 	if (log)
 		file->base.log = *log;
+	file->ops = file_ops;
+	file->base.ops = &file->ops;
 	file->base.writable = flags & STELE_DEVICE_WRITE;
 	rc = open_descriptor(path, flags);
 	file->base.fd = rc;
@@ -380,6 +313,7 @@ int stele_device_open_file(const char *path, unsigned int flags,
 		*out = &file->base;
 		return 0;
 	}
+	stele_nvme_close(file->nvme);
 	close(file->base.fd);
 	if (flags & STELE_DEVICE_CREATE)
 		unlink(path);

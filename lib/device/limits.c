@@ -30,8 +30,7 @@
 #define FILE_ALIGN_SAFE 4096u
 #define DEPTH_DEFAULT	128u
 
-/* One number below /sys/dev/block/M:m/, of the disk when it is a partition. */
-static bool read_attribute(dev_t dev, const char *name, uint32_t *value)
+bool stele_limits_attribute(dev_t dev, const char *name, uint32_t *value)
 {
 	static const char *const places[] = {"queue", "../queue"};
 	unsigned long long number;
@@ -76,13 +75,13 @@ static void read_queue(dev_t dev, struct stele_limits *out)
 {
 	uint32_t kilobytes, segments, requests, max = STELE_FILE_TRANSFER_SIZE_MAX;
 
-	if (read_attribute(dev, "max_sectors_kb", &kilobytes) && kilobytes &&
-	    kilobytes < max >> 10)
+	if (stele_limits_attribute(dev, "max_sectors_kb", &kilobytes) &&
+	    kilobytes && kilobytes < max >> 10)
 		max = kilobytes << 10;
-	if (read_attribute(dev, "max_segments", &segments) && segments &&
-	    segments - 1 < max / PAGE_BYTES)
+	if (stele_limits_attribute(dev, "max_segments", &segments) &&
+	    segments && segments - 1 < max / PAGE_BYTES)
 		max = segments > 1 ? (segments - 1) * PAGE_BYTES : PAGE_BYTES;
-	if (!read_attribute(dev, "nr_requests", &requests) || !requests)
+	if (!stele_limits_attribute(dev, "nr_requests", &requests) || !requests)
 		requests = DEPTH_DEFAULT;
 	if (requests > STELE_QUEUE_DEPTH_MAX)
 		requests = STELE_QUEUE_DEPTH_MAX;
@@ -98,13 +97,13 @@ static int read_block_device(int fd, dev_t dev, struct stele_limits *out)
 	if (ioctl(fd, BLKSSZGET, &block))
 		return -errno;
 	out->logical_block = (uint32_t)block;
-	if (read_attribute(dev, "logical_block_size", &queue) &&
+	if (stele_limits_attribute(dev, "logical_block_size", &queue) &&
 	    queue > out->logical_block)
 		out->logical_block = queue;
 	read_dioalign(fd, &memory, &offset);
 	if (offset > out->logical_block)
 		out->logical_block = offset;
-	if (!memory && read_attribute(dev, "dma_alignment", &mask))
+	if (!memory && stele_limits_attribute(dev, "dma_alignment", &mask))
 		memory = mask + 1;
 	out->memory_align = memory ? memory : out->logical_block;
 	read_queue(dev, out);

@@ -14,4 +14,10 @@
  */
 int stele_limits_read(int fd, bool direct, struct stele_limits *out);
 
+/*
+ * One number that the queue of a disk (of its disk, if it is a partition) shows in
+ * sysfs. False: it has none of that name.
+ */
+bool stele_limits_attribute(dev_t dev, const char *name, uint32_t *value);
+
 #endif

@@ -12,7 +12,8 @@
 #		bus=nvme|virtio	(default nvme)
 #		share=1		another guest uses the file at the same time
 #		error=SECTOR	reads of that 512-byte sector fail
-#	-m "MODULE OPTION=VALUE..."	loaded before the command
+#	-m "MODULE OPTION=VALUE..."	loaded before the command; of a disk's driver
+#			("nvme poll_queues=1"): how it is loaded
 #	-s DIR		a directory that guest and host both write, same path
 #	-n		a network: the host's addresses can be reached
 #	-t SECONDS	for boot and command (default 400): then status 124
@@ -116,7 +117,7 @@ fi
 # "/path/of.ko option=value": each module and what it needs, in order
 load_list() {
 	local one
-	for one in ${wanted[@]+"${wanted[@]}"} ${modules[@]+"${modules[@]}"}; do
+	for one in ${modules[@]+"${modules[@]}"} ${wanted[@]+"${wanted[@]}"}; do
 		# shellcheck disable=SC2086 # module and options are words
 		LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu \
 			"$root/bin/modprobe" -d "$vm/kernel" -S "$release" \
