@@ -25,8 +25,6 @@
 #include "lib/log.h"
 #include "lib/read/loader_order.h"
 
-#define STELE_LOADER_BATCH_MAX	 (1u << 20) /* samples */
-#define STELE_LOADER_THREADS_MAX 256u
 #define STELE_LOADER_CHUNK	 64u /* ids that are submitted at once */
 #define STELE_LOADER_ATTEMPTS	 8u  /* of SUBSTITUTE for one position */
 

@@ -288,7 +288,7 @@ static struct stele_loader_lane *busy_lane(const struct stele_loader *l)
 
 static void poll_lanes(struct stele_loader *l)
 {
-	struct pollfd fds[STELE_MIXTURE_SOURCES_MAX + 1];
+	struct pollfd fds[STELE_LOADER_SOURCES_MAX + 1];
 	nfds_t count = 1;
 	eventfd_t value;
 

@@ -69,8 +69,8 @@ static int init_parts(struct stele_loader_order *order,
 		      const struct stele_loader_source *sources, uint32_t count,
 		      uint64_t epoch_size)
 {
-	uint64_t samples[STELE_MIXTURE_SOURCES_MAX];
-	double weights[STELE_MIXTURE_SOURCES_MAX];
+	uint64_t samples[STELE_LOADER_SOURCES_MAX];
+	double weights[STELE_LOADER_SOURCES_MAX];
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < count; i++) {
@@ -97,7 +97,7 @@ int stele_loader_order_init(struct stele_loader_order *order,
 	int err;
 
 	*order = (struct stele_loader_order){.shape = *shape, .seed = seed};
-	if (!count || count > STELE_MIXTURE_SOURCES_MAX)
+	if (!count || count > STELE_LOADER_SOURCES_MAX)
 		return -EINVAL;
 	order->parts = calloc(count, sizeof(*order->parts));
 	if (!order->parts)

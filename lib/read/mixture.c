@@ -56,7 +56,7 @@ static uint32_t largest_of(const uint64_t *values, uint32_t count)
 static void apportion(uint64_t size, const uint64_t *shares, uint64_t sum,
 		      uint32_t count, uint64_t *draws)
 {
-	uint64_t remainders[STELE_MIXTURE_SOURCES_MAX];
+	uint64_t remainders[STELE_LOADER_SOURCES_MAX];
 	uint64_t rest = size;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -82,13 +82,13 @@ static void apportion(uint64_t size, const uint64_t *shares, uint64_t sum,
 int stele_mixture_init(struct stele_mixture *m, const uint64_t *samples,
 		       const double *weights, uint32_t count, uint64_t size)
 {
-	uint64_t shares[STELE_MIXTURE_SOURCES_MAX];
-	uint64_t draws[STELE_MIXTURE_SOURCES_MAX];
+	uint64_t shares[STELE_LOADER_SOURCES_MAX];
+	uint64_t draws[STELE_LOADER_SOURCES_MAX];
 	uint64_t sum, all = 0;
 	int err;
 
 	*m = (struct stele_mixture){.count = count};
-	if (!count || count > STELE_MIXTURE_SOURCES_MAX)
+	if (!count || count > STELE_LOADER_SOURCES_MAX)
 		return -EINVAL;
 	for (uint32_t i = 0; i < count; i++)
 		if (!samples[i] || !checked_add(all, samples[i], &all))

@@ -14,15 +14,15 @@
 #include <stdbool.h>
 
 #include "format/permutation.h"
+#include "lib/stele.h"
 
-#define STELE_MIXTURE_SOURCES_MAX 256u
 #define STELE_MIXTURE_PERIOD	  4096u /* draws */
 
 struct stele_mixture {
 	uint64_t size;	/* draws of an epoch */
 	uint32_t count; /* of sources */
 	/* Source s has draws[s + 1] - draws[s] of them. */
-	uint64_t draws[STELE_MIXTURE_SOURCES_MAX + 1];
+	uint64_t draws[STELE_LOADER_SOURCES_MAX + 1];
 	/* Of the period that was asked for last. */
 	struct stele_permutation permutation;
 	uint64_t seed, epoch, period;

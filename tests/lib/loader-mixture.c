@@ -80,7 +80,7 @@ static void test_refused(void)
 	       "no source");
 	is_int(-EINVAL,
 	       stele_mixture_init(&m, samples, zero,
-				  STELE_MIXTURE_SOURCES_MAX + 1, 0),
+				  STELE_LOADER_SOURCES_MAX + 1, 0),
 	       "too many sources");
 }
 

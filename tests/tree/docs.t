@@ -21,9 +21,9 @@ compiles() {
 		-Ilib -fsyntax-only -
 }
 
-# The program of stele(3), and the loop that it shows, in a function.
+# The program of a page, and the loop that stele(3) shows, in a function.
 page_program() {
-	sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele.3 |
+	sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' "man/$1" |
 		sed '/^\./d; s/\\e/\\/g'
 }
 page_loop() {
@@ -46,10 +46,13 @@ ok "the C of README compiles" compiles
 page_loop >"$tmp/loop.c"
 ok "the loop of stele(3) compiles" "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror \
 	-Ilib -fsyntax-only "$tmp/loop.c"
-page_program >"$tmp/first.c"
-ok "the program of stele(3) compiles" "${CC:-cc}" -std=gnu11 -Wall -Wextra \
-	-Werror -Ilib "$tmp/first.c" -L"$BUILD" -lstele -Wl,-rpath,"$BUILD" \
-	-o "$tmp/first"
+# builds PAGE NAME: its program as $tmp/NAME
+builds() {
+	page_program "$1" >"$tmp/$2.c"
+	"${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror -Ilib "$tmp/$2.c" \
+		-L"$BUILD" -lstele -Wl,-rpath,"$BUILD" -o "$tmp/$2"
+}
+ok "the program of stele(3) compiles" builds stele.3 first
 mkdir "$tmp/src"
 echo "Hello, stele" >"$tmp/src/hello"
 must stele build -q "$tmp/src" "$tmp/image"
@@ -58,6 +61,15 @@ is "0 Hello, stele" "$status $out" "and reads a sample"
 run "$tmp/first" "$tmp/none"
 is 1 "$status" "or says why not"
 ok "in words" grep -q "no such target" <<<"$err"
+ok "the program of stele-loader(3) compiles" builds stele-loader.3 epochs
+for name in 1 2 3; do echo "$name" >"$tmp/src/$name"; done
+must stele build -q "$tmp/src" "$tmp/four"
+run env RANK=1 WORLD_SIZE=2 "$tmp/epochs" "$tmp/four"
+is "0 epoch 0: 2 samples" "$status $(head -n 1 <<<"${out%%,*}")" \
+	"and runs through its epochs"
+is 2 "$(grep -c '^epoch' <<<"$out")" "of which there are two"
+run "$tmp/epochs" "$tmp/none"
+is "1 " "$status $out" "or says why not"
 is "" "$(grep -ohE '\]\([^)]*\)' ./*.md | tr -d '])(' | while read -r file; do
 	[ -f "$file" ] || echo "$file"; done)" "links lead to files"
 is "" "$(grep -ohE '(^    |`)make [a-z-]+' ./*.md | sed 's/.* //' |
