@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/loader.h"
 #include "tests/tap.h"
@@ -230,6 +231,43 @@ static void test_substitute(const struct test_dataset *t, bool by_device)
 	}
 }
 
+/*
+ * A transform is late to refuse: by then buffers are full of what comes later, and the
+ * batch that is due still gets its stand-in.
+ */
+static int refuse_late(void *user, struct stele_sample *sample)
+{
+	int ret = refuse(user, sample);
+
+	if (ret)
+		usleep(20000);
+	return ret;
+}
+
+static void test_late(const struct test_dataset *t, uint64_t prefetch_size)
+{
+	struct stele_loader_source source = {.ds = t->ds};
+	struct stele_loader_opts opts = {
+		.batch_size = 2,
+		.on_error = STELE_ON_ERROR_SUBSTITUTE,
+		.prefetch_size = prefetch_size,
+	};
+	const uint64_t bad[] = {7, 29};
+	struct test_load load = {0};
+	struct stele_loader *loader;
+	struct refusal refusal;
+
+	break_samples(t, bad, 2, false, &refusal, &opts);
+	opts.transform = refuse_late;
+	loader = test_loader(&source, 1, opts);
+	for (unsigned int i = 0; i < 3; i++)
+		is_int(0, test_load(loader, t, UINT64_MAX, &load), "late");
+	is_uint(3 * COUNT, load.count, "nothing is missing");
+	is_uint(0, load.wrong, "all are right");
+	stele_loader_close(loader);
+	test_load_release(&load);
+}
+
 /* A checksum that does not match is an error like any other. */
 static void test_damage(struct test_dataset *t)
 {
@@ -284,6 +322,7 @@ int main(void)
 {
 	struct test_plan plan = {
 		.samples = COUNT, .size_max = 5000, .granule = 4096};
+	struct stele_dataset_info info;
 	struct test_dataset t;
 
 	plan_lazy();
@@ -294,6 +333,10 @@ int main(void)
 		test_skip(&t, by_device);
 		test_substitute(&t, by_device);
 	}
+	test_late(&t, 256 << 20);
+	/* A little more than there are buffers for: few samples wait for one. */
+	stele_dataset_info(t.ds, &info);
+	test_late(&t, 2 * (info.slots_size + COUNT * 8192) + 100000);
 	test_skip_all(&t);
 	test_damage(&t);
 	test_gone(&t);

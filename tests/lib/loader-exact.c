@@ -51,7 +51,7 @@ static uint64_t out_of_order(const struct stele_loader_opts *opts,
 	return wrong;
 }
 
-/* Two epochs of all ranks. */
+/* Three epochs of all ranks. */
 static void check(const struct test_dataset *t, struct stele_loader_opts opts,
 		  uint64_t count)
 {
@@ -66,7 +66,7 @@ static void check(const struct test_dataset *t, struct stele_loader_opts opts,
 	opts.seed = SEED;
 	opts.epoch = 7;
 	test_loaders(&source, 1, opts, loaders);
-	for (uint64_t epoch = 7; epoch < 9; epoch++) {
+	for (uint64_t epoch = 7; epoch < 10; epoch++) {
 		struct test_load load = {0};
 
 		wrong += stele_loader_remaining(loaders[0]) != steps;

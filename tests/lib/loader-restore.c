@@ -286,6 +286,41 @@ static void test_often(const struct stele_loader_source *source,
 	stele_loader_close(loader);
 }
 
+/*
+ * Right after a batch was taken, when the loader is about to read on: to everywhere, and
+ * what comes next is of there. What had been read ahead gives its memory back.
+ */
+static void test_anywhere(const struct stele_loader_source *source,
+			  const struct test_dataset *t)
+{
+	struct stele_loader_opts opts = {.prefetch_size = 64 << 10,
+					 .shuffle = STELE_SHUFFLE_NONE};
+	struct stele_loader *loader = test_loader(source, 1, opts);
+	uint8_t state[STELE_LOADER_STATE_SIZE];
+	struct stele_loader_stats stats;
+	struct stele_batch batch;
+	uint64_t wrong = 0;
+
+	stele_loader_save(loader, state);
+	for (unsigned int i = 0; i < 3000; i++) {
+		state[24] = (uint8_t)(i * 7 % COUNT);
+		wrong += stele_loader_restore(loader, state) != 0;
+		wrong += stele_loader_next(loader, &batch) != 1 ||
+			 batch.samples[0].id != state[24] ||
+			 !test_is_sample(t, state[24], &batch.samples[0]);
+		stele_loader_release(loader, &batch);
+	}
+	is_uint(0, wrong, "anywhere, at once");
+	/* What was dropped under way has to arrive first. */
+	wrong = 0;
+	do {
+		stele_loader_stats(loader, &stats);
+	} while (stats.held_size > opts.prefetch_size && wrong++ < 100000);
+	ok(stats.held_size <= opts.prefetch_size, "nothing is left behind: %ju",
+	   (uintmax_t)stats.held_size);
+	stele_loader_close(loader);
+}
+
 int main(void)
 {
 	struct test_plan plan = {.samples = COUNT, .size_max = 3000};
@@ -302,6 +337,7 @@ int main(void)
 	test_refused(&source, other_one.ds);
 	test_seed(&source, &t);
 	test_often(&source, &t);
+	test_anywhere(&source, &t);
 	test_dataset_close(&t);
 	test_dataset_close(&other_one);
 	return done();
