@@ -181,7 +181,16 @@ static bool flush_all(struct stele_loader *l)
 	return all;
 }
 
-/* The item is on its way, or finished. False: no room now. */
+/* Is it due, and behind samples that wait for room which nothing under way will make? */
+static bool is_stuck(const struct stele_loader *l,
+		     const struct stele_loader_lane *lane,
+		     const struct stele_loader_item *item)
+{
+	return item->batch == l->head &&
+	       !stele_reader_outstanding(lane->reader);
+}
+
+/* The item is on its way, or finished. False: no room now, and nothing is changed. */
 static bool send(struct stele_loader *l, struct stele_loader_item *item,
 		 uint32_t source, uint64_t id)
 {
@@ -190,11 +199,11 @@ static bool send(struct stele_loader *l, struct stele_loader_item *item,
 				 PAGE_SIZE);
 	bool full = lane->count == STELE_LOADER_CHUNK && !flush(l, lane);
 
-	if ((full && item->batch != l->head) || !admit(l, item, size))
+	if ((full && !is_stuck(l, lane, item)) || !admit(l, item, size))
 		return false;
 	item->source = source;
 	item->id = id;
-	if (full) /* of what is due later */
+	if (full)
 		return submit_own(l, lane, item);
 	lane->ids[lane->count] = id;
 	lane->tags[lane->count++] = (uintptr_t)item;

@@ -278,14 +278,21 @@ static void test_damage(struct test_dataset *t)
 					.arg = 77};
 	struct test_load load = {0};
 	struct stele_loader *loader;
+	struct stele_batch batch;
 	struct test_read read;
 
 	test_reads_of(t, 33, &read, 1);
 	rule.offset = read.offset;
 	rule.size = read.size;
 	stele_fault_set_rules(t->dev, &rule, 1);
+	opts.batch_size = COUNT;
 	loader = test_loader(&source, 1, opts);
-	is_int(0, test_load(loader, t, UINT64_MAX, &load), "damage");
+	is_int(1, stele_loader_next(loader, &batch), "damage");
+	is_int(-EBADMSG, batch.skip_error, "is named");
+	stele_loader_close(loader);
+	opts.batch_size = 1;
+	loader = test_loader(&source, 1, opts);
+	is_int(0, test_load(loader, t, UINT64_MAX, &load), "to the end");
 	is_uint(1, load.skipped, "is skipped");
 	is_uint(COUNT - 1, load.count, "alone");
 	stele_loader_close(loader);

@@ -150,6 +150,27 @@ static void test_hoarder(const struct test_dataset *t, uint64_t prefetch_size,
 	free(held);
 }
 
+/* More samples in the batch that is due than a reader takes at once. */
+static void test_shallow(const struct test_dataset *t)
+{
+	struct stele_loader_source source = {.ds = t->ds};
+	struct stele_loader_opts opts = {.batch_size = (uint32_t)t->count,
+					 .depth = 1,
+					 .prefetch_size = 1};
+	struct stele_loader *loader = test_loader(&source, 1, opts);
+	struct test_load load = {0};
+	uint64_t size = 0;
+
+	for (uint64_t id = 0; id < t->count; id++)
+		size += buffer_size(t, id);
+	for (unsigned int i = 0; i < 3; i++)
+		is_int(0, test_load(loader, t, UINT64_MAX, &load), "depth 1");
+	ok(stats_of(loader).held_size <= size, "one batch is held, no more");
+	is_uint(0, load.wrong, "samples are right");
+	test_load_release(&load);
+	stele_loader_close(loader);
+}
+
 /* Two sources, one with samples larger than any arena: neither waits for the other. */
 static void test_large(const struct test_dataset *t)
 {
@@ -289,6 +310,7 @@ int main(void)
 	test_hoarder(&t, 1, 1);
 	test_hoarder(&t, 200000, 7);
 	test_hoarder(&t, 100 << 20, 40);
+	test_shallow(&t);
 	test_large(&t);
 	test_fd(&t);
 	test_fd_waits(&t);
