@@ -84,9 +84,25 @@ static uint32_t find_free(const struct stele_arena *a, uint32_t pages)
 	return page;
 }
 
+/*
+ * What crosses the end of a huge page is in no entry of a ring's table, and costs
+ * the kernel more. Begin behind it where there is room for that.
+ */
+static uint32_t best_begin(const struct stele_arena *a, uint32_t page,
+			   uint32_t pages)
+{
+	const uint32_t huge = (uint32_t)(STELE_HUGE_PAGE_SIZE / a->page_size);
+	uint32_t left = huge ? huge - page % huge : 0;
+
+	if (pages <= left || pages > huge ||
+	    a->tags[page].pages - left < pages || a->tags[page].pages < left)
+		return page;
+	return page + left;
+}
+
 void *stele_arena_take(struct stele_arena *a, uint64_t size)
 {
-	uint32_t page, pages, rest;
+	uint32_t page, pages, begin, rest;
 
 	if (!size || size > a->size)
 		return NULL;
@@ -95,12 +111,15 @@ void *stele_arena_take(struct stele_arena *a, uint64_t size)
 	if (page == NO_PAGE)
 		return NULL;
 	list_remove(a, page);
-	rest = a->tags[page].pages - pages;
+	begin = best_begin(a, page, pages);
+	rest = a->tags[page].pages - (begin - page) - pages;
+	if (begin > page)
+		list_add(a, page, begin - page);
 	if (rest)
-		list_add(a, page + pages, rest);
-	a->tags[page].pages = pages;
-	a->tags[page].used = true;
-	return a->memory + (uint64_t)page * a->page_size;
+		list_add(a, begin + pages, rest);
+	a->tags[begin].pages = pages;
+	a->tags[begin].used = true;
+	return a->memory + (uint64_t)begin * a->page_size;
 }
 
 void stele_arena_give(struct stele_arena *a, const void *memory)

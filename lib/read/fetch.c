@@ -13,6 +13,8 @@
 #include "lib/read/fetch.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
+/* This share of what is in flight may wait for a system call that is made anyway. */
+#define UNPUSHED_SHARE 8u
 
 struct stele_fetch_part {
 	struct stele_request request;
@@ -137,6 +139,7 @@ static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 	stele_depth_issued(&f->depth, (uint32_t)size, f->now);
 	if (++f->in_flight > f->in_flight_peak)
 		f->in_flight_peak = f->in_flight;
+	f->unpushed++;
 	f->requests++;
 	f->bytes += size;
 	ticket->in_flight++;
@@ -179,6 +182,43 @@ static void part_done(struct stele_fetch *f, struct stele_fetch_part *part)
 		stele_ticket_push(&f->arrived, ticket);
 }
 
+/* Only a reap hands to the kernel what was issued. Return: completions seen; -errno. */
+static int reap(struct stele_fetch *f, unsigned int wait)
+{
+	int count = stele_queue_reap(f->queue, f->done, f->parts_count, wait);
+
+	if (count < 0)
+		return count;
+	f->unpushed = 0;
+	if (count)
+		f->now = stele_fetch_clock();
+	for (int i = 0; i < count; i++)
+		part_done(f, f->done[i]->user);
+	return count;
+}
+
+/* Whoever waits for the device waits for some of what is pushed. */
+static bool must_push(const struct stele_fetch *f)
+{
+	return f->unpushed && f->unpushed * UNPUSHED_SHARE >= f->in_flight;
+}
+
+int stele_fetch_issue(struct stele_fetch *f)
+{
+	int count = 0;
+
+	if (f->waiting.head) {
+		f->now = stele_fetch_clock();
+		issue_waiting(f);
+	}
+	/* What has completed by now may make room for more. */
+	while (count >= 0 && must_push(f)) {
+		count = reap(f, 0);
+		issue_waiting(f);
+	}
+	return count < 0 ? count : 0;
+}
+
 int stele_fetch_pump(struct stele_fetch *f, unsigned int wait)
 {
 	int count;
@@ -190,20 +230,11 @@ int stele_fetch_pump(struct stele_fetch *f, unsigned int wait)
 	/* The device must not run dry, nor the caller without work for long. */
 	if (wait > f->in_flight / 4 + 1)
 		wait = f->in_flight / 4 + 1;
-	while (f->in_flight) {
-		count = stele_queue_reap(f->queue, f->done, f->parts_count,
-					 wait);
-		if (count < 0)
-			return count;
-		if (count)
-			f->now = stele_fetch_clock();
-		for (int i = 0; i < count; i++)
-			part_done(f, f->done[i]->user);
-		if (!count || !f->waiting.head)
-			break;
-		/* Once more: only a reap hands to the kernel what was issued. */
-		issue_waiting(f);
-		wait = 0;
-	}
-	return 0;
+	if (!f->in_flight)
+		return 0;
+	count = reap(f, wait);
+	if (count < 0)
+		return count;
+	issue_waiting(f);
+	return must_push(f) ? stele_fetch_issue(f) : 0;
 }

@@ -49,6 +49,7 @@ struct stele_fetch {
 	unsigned int parts_count; /* most requests that can be in flight */
 	unsigned int parts_used;  /* of them that ever were */
 	unsigned int in_flight, in_flight_peak; /* requests */
+	unsigned int unpushed; /* of these: issued since the queue was last reaped */
 	struct stele_depth depth;
 	struct stele_histogram *latency; /* of requests */
 	uint64_t now; /* ns, of the last pump */
@@ -78,6 +79,12 @@ bool stele_fetch_release(struct stele_fetch *fetch);
 void stele_fetch_add(struct stele_fetch *fetch, struct stele_ticket *ticket,
 		     int status);
 
+/*
+ * Issue what there is room for. The kernel hears of it at once, unless it has plenty
+ * to do: then with the next pump, in the system call that waits.
+ * Return: as pump.
+ */
+int stele_fetch_issue(struct stele_fetch *fetch);
 /*
  * Issue what there is room for, and look for what has completed; wait until
  * `wait` requests have (at most those in flight; fewer while tickets wait).

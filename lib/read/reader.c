@@ -208,6 +208,14 @@ void stele_reader_pump(struct stele_reader *r, unsigned int wait)
 		r->broken = err;
 }
 
+static void issue(struct stele_reader *r)
+{
+	int err = r->broken ? 0 : stele_fetch_issue(&r->fetch);
+
+	if (err)
+		r->broken = err;
+}
+
 /* How many samples may be submitted beside those that are outstanding. */
 static unsigned int room(const struct stele_reader *r)
 {
@@ -297,7 +305,7 @@ int stele_reader_submit(struct stele_reader *r, const uint64_t *ids,
 	       submit_one(r, ids[taken], tags ? tags[taken] : 0))
 		taken++;
 	if (taken)
-		stele_reader_pump(r, 0);
+		issue(r);
 	stele_reader_update_event(r);
 	return (int)taken;
 }
@@ -327,7 +335,7 @@ int stele_reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
 	ticket->owned = false;
 	r->fetch.now = stele_fetch_clock();
 	start(r, tag, 0);
-	stele_reader_pump(r, 0);
+	issue(r);
 	stele_reader_update_event(r);
 	return 1;
 }
