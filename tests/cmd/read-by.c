@@ -6,7 +6,7 @@
  *
  * In the largest pieces that it takes and down to a block, DEPTH in flight, into memory that
  * is registered. On stderr: "by DESCRIPTION", "error OFFSET: TEXT" for each piece that
- * fails (zeros stand for it), and "workers N", the most that were seen.
+ * fails (zeros stand for it), "workers N", the most that were seen, and "pieces N".
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #include "lib/device/device.h"
 
-static unsigned int workers;
+static unsigned int workers, pieces;
 
 static void say(void *user, enum stele_log_level level, const char *message)
 {
@@ -77,6 +77,7 @@ static int read_all(struct stele_queue *queue,
 			piece = next_size(limits, piece);
 			n = stele_queue_submit(queue, idle);
 			flying += !n;
+			pieces++;
 			idle = next;
 			continue;
 		}
@@ -118,7 +119,7 @@ int main(int argc, char **argv)
 	rc = read_all(queue, &dev->limits, data, size, depth);
 	stele_queue_close(queue);
 	stele_device_close(dev);
-	fprintf(stderr, "workers %u\n", workers);
+	fprintf(stderr, "workers %u\npieces %u\n", workers, pieces);
 	if (rc)
 		fprintf(stderr, "failed: %s\n", strerror(-rc));
 	if (rc || fwrite(data, 1, size, stdout) != size)
