@@ -51,6 +51,7 @@ def run():
     process.catch_signals()
     settings.out.mkdir(parents=True, exist_ok=True)
     settings.dir.mkdir(parents=True, exist_ok=True)
+    sets.clear_leftovers(settings)
     facts, log = machine.facts(settings.dir), Log()
     found = sets.all_sets(settings, facts['memory'])
     needed, allowed, dropped = sets.plan_disk(settings, found)
@@ -89,6 +90,7 @@ def again():
 def clean():
     settings = Settings()
     if settings.dir.exists():
+        sets.clear_leftovers(settings)
         shutil.rmtree(settings.dir)
 
 

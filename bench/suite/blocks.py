@@ -213,7 +213,8 @@ def accelerators(bench):
 
 def emulate(bench, name, target):
     """How many emulated ones stele bench keeps busy, by its own search."""
-    seconds = max(bench.settings.short, 2 * max(ACCELERATORS[name][1].values()))
+    # Long against what its loaders hold in the beginning: three batches.
+    seconds = max(bench.settings.short, 16 * ACCELERATORS[name][1]['h100'])
     reader = readers.stele(bench.settings, 'emulated', target, f'--accelerator={name}',
                            '--accelerators=max', limit=f'--time={seconds:g}')
     machine.drop_caches()

@@ -162,6 +162,18 @@ def mounted_new(settings, path, size):
         process.undo(detach)
 
 
+def clear_leftovers(settings):
+    """Of a run that was killed: its mounts and loop devices."""
+    inside = str(settings.dir) + '/'
+    places = [line.split()[1] for line in machine.read_text('/proc/mounts').split('\n')]
+    for place in reversed([p for p in places if p.startswith(inside)]):
+        run('umount', place)
+    for line in machine.output('losetup', '-nl', '-O', 'NAME,BACK-FILE').split('\n'):
+        node, _, file = line.partition(' ')
+        if file.strip().startswith(inside):
+            run('losetup', '-d', node)
+
+
 # ---- the sets of the suite ----
 
 MEANS = {'mix': 76780.0}  # bytes: of MIX, 74.98 KiB
@@ -169,7 +181,8 @@ MEANS = {'mix': 76780.0}  # bytes: of MIX, 74.98 KiB
 
 def all_sets(settings, memory):
     count = settings.count
-    large = 0 if settings.quick else int(0.55 * memory / MEANS['mix'])
+    large = 0.55 * memory if settings.large is None else settings.large * GIB
+    large = int(large / MEANS['mix'])
 
     def made(name, description, mean, samples):
         return Set(settings, name, description, mean, samples)

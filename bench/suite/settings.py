@@ -6,6 +6,7 @@ BENCH_ROUNDS   rounds of each block (5)
 BENCH_SECONDS  of each run (3)
 BENCH_SCALE    multiplies the number of samples of every set (1)
 BENCH_DISK     GiB that the sets may take at most (90 % of what is free)
+BENCH_LARGE    GiB of the set that no memory holds (0.55 of the machine's); 0: none
 BENCH_ONLY     only blocks whose name matches this regular expression
 BENCH_SEED     of the order of runs and of samples (1)
 BENCH_QUICK    1: a tenth of the samples, 2 rounds of 1 s, no large set: minutes, no figures
@@ -41,6 +42,7 @@ class Settings:
         self.spare = 0.0 if self.quick else 150.0  # seconds for rounds in place of noisy ones
         self.scale = number('BENCH_SCALE', 0.1 if self.quick else 1.0)
         self.disk = number('BENCH_DISK', 0.0) * GIB
+        self.large = number('BENCH_LARGE', 0.0 if self.quick else None)  # GiB
         self.seed = number('BENCH_SEED', 1, int)
         self.only = re.compile(os.environ.get('BENCH_ONLY', ''))
         if self.rounds < 1 or self.seconds <= 0 or self.scale <= 0:
