@@ -19,7 +19,8 @@
 #define WINDOWS_MAX   64
 #define ERROR_MAX     0.03
 #define READS_LEAST   3u   /* else there is no rate at all ... */
-#define SECONDS_LEAST 30.0 /* ... unless this much has passed */
+#define TIME_LEAST    0.25 /* ... nor in less than this share of seconds_max ... */
+#define SECONDS_LEAST 30.0 /* ... unless so much has passed */
 #define MIX_READS     4096
 
 struct stele_tune_read {
@@ -161,7 +162,7 @@ struct run {
 	struct stele_tune_meter *meter;
 	const struct stele_tune_cell *cell;
 	struct stele_histogram *latency;
-	double began, window_began;
+	double began, counted, window_began; /* counted: the lead's end */
 	double rates[WINDOWS_MAX]; /* bytes/s, by window */
 	int windows;
 	bool counting;	      /* the lead is over */
@@ -240,6 +241,7 @@ static bool is_over(struct run *run)
 		    (run->completions >= cell->depth ||
 		     length >= cell->seconds_max / 2)) {
 			run->counting = true;
+			run->counted = now;
 			run->window_began = now;
 			run->cpu = cpu_seconds();
 		}
@@ -247,7 +249,9 @@ static bool is_over(struct run *run)
 	}
 	if (now - run->window_began < window && !late)
 		return false;
-	late = late && run->reads + run->window_reads >= READS_LEAST;
+	/* What comes back in one heap tells nothing, as long as there is no other. */
+	late = late && run->reads + run->window_reads >= READS_LEAST &&
+	       now - run->counted >= TIME_LEAST * cell->seconds_max;
 	late = late || length >= SECONDS_LEAST;
 	if (!late && !run->window_reads)
 		return false;
