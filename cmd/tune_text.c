@@ -44,7 +44,7 @@ void tune_print_profile(const struct tune_report *report)
 	       p->depth, text_latency(a, p->p99_ns));
 	printf(ROW, "depths");
 	for (uint32_t size = 4096; size <= p->transfer_max && size <= 4u << 20;
-	     size *= 4)
+	     size *= 8)
 		printf("%s%.0f at %.0f KiB", size > 4096 ? ", " : "",
 		       stele_profile_depth(p, size), size / 1024.0);
 	putchar('\n');

@@ -77,7 +77,7 @@ static int check_mix(struct stele_tune_sweep *sweep,
 {
 	double seconds = MIX_SHARE * sweep->time.seconds;
 	const struct stele_tune_cell cell = {
-		.depth = out->depth,
+		.depth = stele_tune_mix_depth(sweep, out->depth),
 		.seconds_min = seconds / 2,
 		.seconds_max = seconds,
 		.reads_min = sweep->time.reads,
@@ -90,7 +90,7 @@ static int check_mix(struct stele_tune_sweep *sweep,
 		return err;
 	out->p99_ns = result.point.p99_ns;
 	ratio = result.point.bytes_per_second /
-		stele_model_throughput(model, (uint64_t)mix, out->depth);
+		stele_model_throughput(model, (uint64_t)mix, cell.depth);
 	if (fabs(log(ratio)) > MIX_ERROR_MAX)
 		stele_log_warning(&sweep->log,
 				  "the snapshot's own sizes come at %.2f times "

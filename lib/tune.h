@@ -31,6 +31,9 @@ struct stele_tune_sweep {
 	struct stele_tune_point points[STELE_TUNE_POINTS_MAX];
 };
 
+/* A cell of the image's own mix: at that depth, or what there is memory for. */
+uint32_t stele_tune_mix_depth(const struct stele_tune_sweep *sweep,
+			      uint32_t depth);
 /* Measure, and tell the caller of it. Return: as meter_run; -ECANCELED. */
 int stele_tune_sweep_cell(struct stele_tune_sweep *sweep,
 			  const struct stele_tune_cell *cell,

@@ -132,7 +132,8 @@ static void choose(const struct stele_tune_sweep *sweep,
 int stele_tune_backends(struct stele_tune_sweep *sweep,
 			struct stele_profile *profile)
 {
-	struct stele_tune_cell cell = {.depth = profile->depth};
+	struct stele_tune_cell cell = {
+		.depth = stele_tune_mix_depth(sweep, profile->depth)};
 	struct contender contenders[NAMES] = {0};
 	unsigned int count = 0;
 	int err = 0;
@@ -140,7 +141,7 @@ int stele_tune_backends(struct stele_tune_sweep *sweep,
 	if (stele_device_fd(sweep->ds->image.dev) < 0)
 		return 0;
 	for (size_t i = 0; i < NAMES; i++) {
-		enter(&contenders[i], names[i], sweep, profile->depth);
+		enter(&contenders[i], names[i], sweep, cell.depth);
 		count += contenders[i].dev != NULL;
 	}
 	cell.seconds_min = TIME_SHARE * sweep->time.seconds /

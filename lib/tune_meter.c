@@ -89,10 +89,16 @@ void stele_tune_meter_release(struct stele_tune_meter *meter)
 	memset(meter, 0, sizeof(*meter));
 }
 
+/* What a read of that size may take; of the mix, the largest slot's blocks. */
 static uint32_t stride(const struct stele_tune_meter *meter, uint32_t size)
 {
-	return (uint32_t)round_up(size ? size : meter->dev->limits.transfer_max,
-				  PAGE_BYTES);
+	const struct stele_limits *limits = &meter->dev->limits;
+	uint64_t most = meter->ds->slot_size_max + 2 * limits->logical_block;
+
+	if (!size)
+		size = most < limits->transfer_max ? (uint32_t)most :
+						     limits->transfer_max;
+	return (uint32_t)round_up(size, PAGE_BYTES);
 }
 
 uint32_t stele_tune_meter_depth(const struct stele_tune_meter *meter,
@@ -329,6 +335,9 @@ int stele_tune_meter_run(struct stele_tune_meter *meter,
 	int err;
 
 	memset(out, 0, sizeof(*out));
+	if (!cell->depth ||
+	    cell->depth > stele_tune_meter_depth(meter, cell->size))
+		return -EINVAL;
 	run.latency = stele_histogram_new();
 	if (!run.latency)
 		return -ENOMEM;

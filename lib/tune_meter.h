@@ -58,7 +58,7 @@ void stele_tune_meter_release(struct stele_tune_meter *meter);
 uint32_t stele_tune_meter_depth(const struct stele_tune_meter *meter,
 				uint32_t size);
 
-/* Return: 0; errno of a read that failed, or of the queue (logged). */
+/* Return: 0; -EINVAL (too deep); errno of a read that failed, or of the queue (logged). */
 int stele_tune_meter_run(struct stele_tune_meter *meter,
 			 const struct stele_tune_cell *cell,
 			 const struct stele_log *log,

@@ -135,6 +135,14 @@ static int tell(const struct stele_tune_sweep *sweep,
 		       0;
 }
 
+uint32_t stele_tune_mix_depth(const struct stele_tune_sweep *sweep,
+			      uint32_t depth)
+{
+	uint32_t most = stele_tune_meter_depth(&sweep->meter, 0);
+
+	return depth < most ? depth : most;
+}
+
 int stele_tune_sweep_cell(struct stele_tune_sweep *sweep,
 			  const struct stele_tune_cell *cell,
 			  struct stele_tune_result *out)

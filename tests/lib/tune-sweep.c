@@ -232,9 +232,38 @@ static void check_little(void)
 	test_dataset_close(&t);
 }
 
+/* Large samples, and deeper than there is memory for: nothing lands behind it. */
+static void check_memory(void)
+{
+	struct test_plan plan = {.samples = 20, .size_max = 900000};
+	struct stele_tune_cell cell = {.seconds_min = 0.002, .seconds_max = 0.01};
+	struct stele_tune_result result;
+	struct stele_tune_meter meter;
+	struct stele_tune_space space;
+	struct test_dataset t;
+	uint32_t depth;
+
+	test_dataset_open(&t, &plan);
+	if (stele_tune_space_init(&space, t.ds) ||
+	    stele_tune_meter_init(&meter, t.dev, t.ds, &space, 1024))
+		bail("no meter");
+	depth = stele_tune_meter_depth(&meter, 0);
+	ok(depth >= 64 && depth < 1024, "room for %u reads of the mix", depth);
+	is_uint(1024, stele_tune_meter_depth(&meter, 4096), "or 1024 small ones");
+	cell.depth = depth + 1;
+	is_int(-EINVAL, stele_tune_meter_run(&meter, &cell, NULL, &result),
+	       "no more than that");
+	cell.depth = depth;
+	is_int(0, stele_tune_meter_run(&meter, &cell, NULL, &result), "but that");
+	stele_tune_meter_release(&meter);
+	stele_tune_space_release(&space);
+	test_dataset_close(&t);
+}
+
 int main(void)
 {
 	plan_lazy();
+	check_memory();
 	check_reads();
 	check_stops();
 	check_hurry();
