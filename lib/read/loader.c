@@ -264,7 +264,8 @@ void stele_loader_stats(const struct stele_loader *l,
 			struct stele_loader_stats *stats)
 {
 	*stats = l->stats;
-	stats->held_size = atomic_load_explicit(&l->held, memory_order_relaxed);
+	/* By then what was released is given back. */
 	if (!forked(l))
 		ask_readers((struct stele_loader *)l, &stats->reader);
+	stats->held_size = atomic_load_explicit(&l->held, memory_order_relaxed);
 }

@@ -163,6 +163,16 @@ static void recycle(struct stele_loader *l, struct stele_loader_batch *batch)
 	stele_loader_batch_push(&l->free, batch);
 }
 
+/* The caller waits for it. */
+static void answer(struct stele_loader *l, struct stele_reader_stats *stats)
+{
+	sum_stats(l, stats);
+	pthread_mutex_lock(&l->lock);
+	l->wanted_stats = NULL;
+	pthread_cond_signal(&l->changed);
+	pthread_mutex_unlock(&l->lock);
+}
+
 /* What was left here. False: stop. */
 static bool take_news(struct stele_loader *l)
 {
@@ -171,6 +181,7 @@ static bool take_news(struct stele_loader *l)
 	struct stele_loader_cursor cursor;
 	struct stele_loader_batch *batch;
 	struct stele_loader_item *item;
+	struct stele_reader_stats *wanted;
 	bool restart, stop;
 	uint64_t seed;
 
@@ -184,11 +195,7 @@ static bool take_news(struct stele_loader *l)
 	seed = l->restart_seed;
 	restart = l->restarting;
 	l->restarting = false;
-	if (l->wanted_stats) {
-		sum_stats(l, l->wanted_stats);
-		l->wanted_stats = NULL;
-		pthread_cond_signal(&l->changed);
-	}
+	wanted = l->wanted_stats;
 	l->news = false;
 	stop = l->stop;
 	pthread_mutex_unlock(&l->lock);
@@ -198,6 +205,8 @@ static bool take_news(struct stele_loader *l)
 		stele_loader_plan_failed(l, item, item->status);
 	if (restart)
 		stele_loader_plan_restart(l, &cursor, seed);
+	if (wanted)
+		answer(l, wanted);
 	return !stop;
 }
 
