@@ -172,7 +172,8 @@ static void print_cpu(const struct bench_result *result)
 	printf(ROW "%.2f us a sample, %.2f processors: of this process\n", "cpu",
 	       ratio((used->user + used->system) * 1e6, samples),
 	       ratio(used->user + used->system, result->seconds));
-	if (used->has_busy)
+	/* Counted in ticks of 10 ms: of a short run there may be none. */
+	if (used->has_busy && used->busy >= used->user + used->system)
 		printf(ROW "%.2f us a sample, %.2f processors: of the whole "
 			   "machine, all that was not idle\n",
 		       "", ratio(used->busy * 1e6, samples),

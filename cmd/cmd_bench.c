@@ -71,17 +71,39 @@ static int set_positions(struct bench_config *config, uint64_t count)
 	return 0;
 }
 
+/* target="...", its value escaped as the format wants it. NULL: no memory. */
+static char *prometheus_labels(const char *target)
+{
+	static const char name[] = "target=\"";
+	char *labels = malloc(sizeof(name) + 2 * strlen(target) + 1);
+	char *to = labels;
+
+	if (!labels)
+		return NULL;
+	to = stpcpy(to, name);
+	for (; *target; target++) {
+		if (strchr("\\\"\n", *target))
+			*to++ = '\\';
+		*to++ = *target == '\n' ? 'n' : *target;
+	}
+	strcpy(to, "\"");
+	return labels;
+}
+
 /* Return: 0; negative errno (said). */
 static int write_prometheus(const struct bench_config *config,
 			    const struct bench_result *result)
 {
 	char *text = malloc(PROMETHEUS_SIZE), *beside = NULL;
+	char *labels = prometheus_labels(config->target);
 	int err = -ENOMEM, size;
 	FILE *out = NULL;
 
-	if (!text || asprintf(&beside, "%s.new", config->prometheus) < 0)
+	if (asprintf(&beside, "%s.new", config->prometheus) < 0)
+		beside = NULL;
+	if (!text || !labels || !beside)
 		goto done;
-	size = stele_stats_prometheus(&result->sum, NULL, text,
+	size = stele_stats_prometheus(&result->sum, labels, text,
 				      PROMETHEUS_SIZE);
 	err = size < 0 ? size : size >= PROMETHEUS_SIZE ? -ENOBUFS : 0;
 	if (err)
@@ -99,6 +121,7 @@ done:
 	if (err)
 		cmd_error(err, "cannot write '%s'", config->prometheus);
 	free(beside);
+	free(labels);
 	free(text);
 	return err;
 }

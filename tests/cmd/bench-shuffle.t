@@ -25,7 +25,7 @@ must stele build -q --no-labels "$tmp/src" "$tmp/plain"
 shuffle() { # IMAGE OPTION...
 	run stele bench --json --shuffle --batch=50 "${@:2}" "$tmp/$1"
 	is "0 " "$status $err" "${*:-}: looks"
-	printf '%s' "$out" >"$tmp/last"
+	jq .shuffle "$tmp/.out" >"$tmp/last"
 }
 holds() { # WORDS FILTER
 	ok "$1" jq -e "def near(x; d): . > x - d and . < x + d; $2" "$tmp/last" ||

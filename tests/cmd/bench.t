@@ -21,8 +21,7 @@ bench() { run stele bench --json "$@"; }
 
 # holds WORDS FILTER: the filter is true of the object that was printed last
 holds() {
-	tail -n 1 "$tmp/.out" >"$tmp/last"
-	ok "$1" jq -e "$2" "$tmp/last" || diag "$out" "$err"
+	ok "$1" jq -es "last | ($2)" "$tmp/.out" || diag "$out" "$err"
 }
 
 look() { # TARGET WORDS
@@ -95,10 +94,32 @@ done
 ok "for people: says how many" grep -q "36 samples (2.00 epochs)" <<<"$out" ||
 	diag "$out"
 
-# An interrupt ends it early, with figures.
-run timeout --preserve-status -s INT 0.3 stele bench --json --time=100 "$tmp/image"
-is 0 "$status" "interrupted: succeeds"
-holds "interrupted: says so, and what there is" '.interrupted and .seconds < 90'
+# An interrupt ends it early, with figures. It comes when the first line is there.
+rm "$tmp/.out"
+env --default-signal=INT stele bench --json --time=1000 --interval=0.1 "$tmp/image" \
+	>"$tmp/.out" 2>"$tmp/.err" &
+pid=$!
+until [ -s "$tmp/.out" ]; do
+	kill -0 $pid || bail "it ended: $(<"$tmp/.err")"
+	sleep 0.05
+done
+kill -INT $pid
+wait $pid
+is 0 $? "interrupted: succeeds"
+holds "interrupted: says so, and what there is" '.interrupted and .samples > 0'
+
+bench --epochs=2 --prometheus="$tmp/metrics" "$tmp/image"
+is 0 "$status" "--prometheus" || diag "$err"
+is "stele_reader_samples_total 36" \
+	"$(sed -n 's/{.*}//; /^stele_reader_samples_total /p' "$tmp/metrics")" \
+	"--prometheus: counts"
+is "" "$(grep -vE '^(# (HELP|TYPE) .+|[a-z_]+(\{[^}]*\})? [0-9.e+-]+)$' "$tmp/metrics")" \
+	"--prometheus: each line is as the format wants it"
+is "$(basename "$tmp/metrics")" "$(cd "$tmp" && echo metrics*)" \
+	"--prometheus: nothing is left beside it"
+run stele bench --epochs=1 --prometheus="$tmp/none/metrics" "$tmp/image"
+is 1 "$status" "--prometheus: a file that cannot be written"
+ok "--prometheus: is named" grep -qF "'$tmp/none/metrics'" <<<"$err"
 
 # Damage is counted.
 at=$(perl -0777 -ne 'open my $f, "<", $ARGV[0]; local $/; print index(<$f>, $_); last' \
