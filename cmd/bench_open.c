@@ -63,20 +63,29 @@ static void schedule_init(struct schedule *schedule,
 	advance(schedule);
 }
 
-/* Submit what is due. *full: there was no room for all of it. */
+/* Return: 1; 0: all samples were asked for; negative errno. */
+static int more(struct bench_worker *w)
+{
+	int err = 0;
+
+	if (w->ids.next == w->ids.count)
+		err = bench_ids_fill(&w->ids);
+	return err ? err : w->ids.count > 0;
+}
+
+/* Submit what is due by then. *full: there was no room for all of it. */
 static int submit_due(struct bench_worker *w, struct schedule *schedule,
-		      bool *full)
+		      double then, bool *full)
 {
 	struct schedule after[DUE_MAX];
 	struct bench_ids *ids = &w->ids;
-	double now = (double)bench_clock();
 	uint64_t due[DUE_MAX];
 	unsigned int count = 0;
 	int taken;
 
 	*full = false;
 	while (count < DUE_MAX && ids->next + count < ids->count &&
-	       schedule->next <= now) {
+	       schedule->next <= then) {
 		due[count] = (uint64_t)schedule->next;
 		after[count] = *schedule;
 		advance(schedule);
@@ -131,51 +140,54 @@ static int take(struct bench_worker *w, unsigned int min)
 	return count;
 }
 
-/* What was due before the end, and did not get its turn. */
-static void count_unstarted(struct bench_worker *w, struct schedule *schedule)
+/*
+ * The end. What became due since it last looked gets its turn, if there is room; what
+ * does not counts with the time that it has waited.
+ */
+static int finish(struct bench_worker *w, struct schedule *schedule)
 {
 	double end = (double)bench_clock();
+	bool full = false;
+	int left = 1;
 
+	while (left > 0 && schedule->next < end && !full) {
+		left = more(w);
+		if (left > 0)
+			left = submit_due(w, schedule, end, &full);
+	}
+	if (left < 0 || !full)
+		return left;
 	for (; schedule->next < end; advance(schedule)) {
 		stele_histogram_record(w->latency,
 				       (uint64_t)(end - schedule->next) + 1);
 		w->part->unstarted++;
 	}
+	return 0;
 }
 
 int bench_open_loop(struct bench_worker *w)
 {
-	int fd = stele_reader_fd(w->reader), count, err = 0;
+	int fd = stele_reader_fd(w->reader), count = 0, left = 1;
 	struct schedule schedule;
 	bool full;
 
 	/* Else sleep ends up to 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	schedule_init(&schedule, w);
-	while (!bench_stopped(w)) {
-		if (w->ids.next == w->ids.count) {
-			err = bench_ids_fill(&w->ids);
-			if (err)
-				return err;
-			if (!w->ids.count)
-				break;
-		}
-		err = submit_due(w, &schedule, &full);
-		if (err < 0)
-			return err;
+	while (!bench_stopped(w) && (left = more(w)) > 0) {
+		left = submit_due(w, &schedule, (double)bench_clock(), &full);
+		if (left < 0)
+			return left;
 		count = take(w, 0);
 		if (count < 0)
 			return count;
 		if (!count)
 			wait_until(w, fd, schedule.next, full);
 	}
-	if (w->ids.count) {
-		/* What became due since it last looked is not late. */
-		err = submit_due(w, &schedule, &full);
-		if (err < 0)
-			return err;
-		count_unstarted(w, &schedule);
-	}
+	if (left >= 0)
+		left = finish(w, &schedule);
+	if (left < 0)
+		return left;
 	do
 		count = take(w, 1);
 	while (count > 0);

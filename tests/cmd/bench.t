@@ -34,6 +34,14 @@ look() { # TARGET WORDS
 	holds "$2: one read for each sample" \
 		'.reads_per_sample == 1 and .device_reads == .samples'
 	holds "$2: bytes are those of whole blocks" '.bytes_per_byte >= 1'
+	case $1 in
+	/dev/*) holds "$2: the device counted as much" "
+		.devices[0].name == \"${1##*/}\" and
+		.devices[0].bytes >= .device_bytes and .devices[0].reads > 0" ;;
+	*) holds "$2: devices are told where there are any" '.devices | type == "array"' ;;
+	esac
+	bench --rate=20000 --samples=40 "$1"
+	is "0 40" "$status $(jq .samples <<<"$out")" "$2: an open loop" || diag "$err"
 	bench --samples=101 --depth=2 "$1"
 	is "0 101" "$status $(jq .samples <<<"$out")" "$2: so many samples" || diag "$err"
 	for verify in none crc digest; do
