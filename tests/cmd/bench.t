@@ -91,6 +91,10 @@ holds "--rate: not before they are due" '.seconds >= 0.049'
 bench --rate=10000000 --arrivals=fixed --time=0.1 "$tmp/image"
 holds "--rate: too high, and none is forgotten" \
 	'.samples + .unstarted >= 1000000 and .latency_ns.max >= 1000000'
+# All are due within 2 ms, and come one by one: the last has waited for all others.
+bench --rate=1000000 --arrivals=fixed --samples=2000 --depth=1 "$tmp/image"
+holds "--rate: latency counts from when a sample was due" \
+	'.samples == 2000 and .latency_ns.max / 1e9 >= (.seconds - 0.002) / 2'
 bench --rate=1000 --time=0.1 --seed=3 --threads=2 "$tmp/image"
 is 0 "$status" "--rate: at random"
 
