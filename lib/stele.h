@@ -405,7 +405,7 @@ struct stele_depth_round {
 	uint32_t starved;  /* 1: the caller asked for less than the window */
 };
 
-/** Return: 0; -ENOMEM; -EINVAL; -E2BIG; errno of the queue. */
+/** Return: 0; -ENOMEM; -EINVAL; -E2BIG; -EAGAIN (not one thread); errno of the queue. */
 STELE_API int stele_reader_open(struct stele_dataset *ds,
 				const struct stele_reader_opts *opts,
 				struct stele_reader **out);
@@ -414,9 +414,10 @@ STELE_API int stele_reader_open(struct stele_dataset *ds,
  * stele_reader_submit() - ask for samples
  * @ids: any order, repeats allowed; @tags may be NULL (tag = 0)
  *
- * Takes as many as there is room for and returns that count (0: collect and
- * release first). An id out of range is taken, and collected with -ERANGE. A
- * sample larger than the whole arena gets memory of its own, one at a time.
+ * Takes as many as there is room for, at most twice what the window of reads holds,
+ * and returns that count (0: collect and release first). An id out of range is
+ * taken, and collected with -ERANGE. A sample larger than the whole arena gets
+ * memory of its own, one at a time.
  * Return: count; -EOWNERDEAD.
  */
 STELE_API int stele_reader_submit(struct stele_reader *reader,
@@ -499,7 +500,8 @@ STELE_API int stele_stats_prometheus(const struct stele_reader_stats *stats,
 				     size_t size);
 /**
  * Waits for what is in flight. NULL is fine. Samples not released become
- * invalid.
+ * invalid. Where collect said -EIO there is nothing to wait for, and memory of
+ * stele_reader_submit_into() may be written to until the process ends.
  */
 STELE_API void stele_reader_close(struct stele_reader *reader);
 

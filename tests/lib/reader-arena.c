@@ -120,6 +120,31 @@ static void test_whole(struct stele_arena *arena)
 	ok(!stele_arena_take(arena, 0), "nothing at all");
 }
 
+/* Two huge pages: what fits into one lies in one, as long as there is room. */
+static void test_huge(void)
+{
+	struct stele_arena arena;
+	char *first, *second, *third, *across;
+
+	if (stele_arena_init(&arena, 4u << 20, PAGE))
+		bail("no arena");
+	first = stele_arena_take(&arena, 3u << 19);
+	second = stele_arena_take(&arena, 3u << 18);
+	third = stele_arena_take(&arena, 5u << 16);
+	ok(first == arena.memory, "three quarters of a huge page");
+	ok(second == arena.memory + (2u << 20), "what would cross its end");
+	ok(third == arena.memory + (3u << 19), "what fits into the gap");
+	stele_arena_give(&arena, third);
+	stele_arena_give(&arena, second);
+	across = stele_arena_take(&arena, 5u << 19);
+	ok(across == arena.memory + (3u << 19),
+	   "what is larger, or has no other room, may cross");
+	stele_arena_give(&arena, across);
+	stele_arena_give(&arena, first);
+	ok(stele_arena_take(&arena, 4u << 20), "nothing is lost");
+	stele_arena_release(&arena, false);
+}
+
 int main(void)
 {
 	struct stele_arena arena;
@@ -131,6 +156,7 @@ int main(void)
 	test_whole(&arena);
 	test_random(&arena);
 	test_whole(&arena);
+	test_huge();
 	stele_arena_release(&arena, false);
 	stele_arena_release(&arena, false);
 	ok(!stele_arena_init(&arena, 1, 65536), "one large page");
