@@ -25,7 +25,7 @@ struct stele_uring_region {
 struct stele_uring_memory {
 	char *arena;
 	size_t arena_size; /* 0: none of it is registered */
-	size_t slab_size;
+	unsigned int slab_shift; /* slabs are 1 << slab_shift bytes */
 	unsigned int slab_count;
 	uint8_t *slabs;	   /* enum of uring_memory.c; NULL: all are registered */
 	bool table;	   /* it can be added to */

@@ -20,7 +20,7 @@
 #define ENTRIES_MAX (1u << 14)
 #define ENTRY_MAX   ((size_t)1 << 30)
 
-#define SLAB_SIZE_MIN  ((size_t)2 << 20)
+#define SLAB_SHIFT_MIN 21u
 #define SLAB_COUNT_MAX (ENTRIES_MAX - STELE_QUEUE_REGIONS_MAX)
 
 enum slab { SLAB_UNUSED, SLAB_REGISTERED, SLAB_REFUSED };
@@ -28,12 +28,12 @@ enum slab { SLAB_UNUSED, SLAB_REGISTERED, SLAB_REFUSED };
 static struct iovec slab_at(const struct stele_uring_memory *memory,
 			    unsigned int i)
 {
-	size_t start = i * memory->slab_size;
-	size_t left = memory->arena_size - start;
+	size_t slab = (size_t)1 << memory->slab_shift;
+	size_t start = i * slab, left = memory->arena_size - start;
 
 	return (struct iovec){
 		.iov_base = memory->arena + start,
-		.iov_len = left < memory->slab_size ? left : memory->slab_size,
+		.iov_len = left < slab ? left : slab,
 	};
 }
 
@@ -70,12 +70,13 @@ void stele_uring_memory_init(struct stele_uring *queue, void *arena,
 
 	memory->arena = arena;
 	memory->arena_size = arena ? arena_size : 0;
-	memory->slab_size = SLAB_SIZE_MIN;
-	while (memory->arena_size / memory->slab_size >= SLAB_COUNT_MAX)
-		memory->slab_size <<= 1;
-	memory->slab_count =
-		(unsigned int)(memory->arena_size / memory->slab_size +
-			       (memory->arena_size % memory->slab_size != 0));
+	memory->slab_shift = SLAB_SHIFT_MIN;
+	while (memory->arena_size >> memory->slab_shift >= SLAB_COUNT_MAX)
+		memory->slab_shift++;
+	if (memory->arena_size)
+		memory->slab_count = (unsigned int)((memory->arena_size - 1) >>
+						    memory->slab_shift) +
+				     1;
 	if (!io_uring_register_buffers_sparse(
 		    &queue->ring,
 		    memory->slab_count + STELE_QUEUE_REGIONS_MAX)) {
@@ -155,8 +156,8 @@ int stele_uring_memory_find(struct stele_uring *queue, void *data, size_t size)
 
 	if (!holds(memory->arena, memory->arena_size, data, size, &at))
 		return find_region(memory, data, size);
-	slab = (unsigned int)(at / memory->slab_size);
-	if ((at + size - 1) / memory->slab_size != slab)
+	slab = (unsigned int)(at >> memory->slab_shift);
+	if ((at + size - 1) >> memory->slab_shift != slab)
 		return -1;
 	if (!memory->slabs || memory->slabs[slab] == SLAB_REGISTERED)
 		return (int)slab;
