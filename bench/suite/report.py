@@ -200,8 +200,10 @@ def machine_part(log, facts, settings):
 # ---- files ----
 
 def write_charts(log, out):
-    """The files' names, by block."""
+    """The files' names, by block; those of earlier runs go."""
     made = {}
+    for old in out.glob('*.svg'):
+        old.unlink()
     for block, title in TITLES.items():
         for field, what, unit in (('samples_per_second', 'rate', 'samples/s'),
                                   ('cpu_us_per_sample', 'cpu',
