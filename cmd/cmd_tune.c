@@ -118,6 +118,21 @@ static void print(const struct tune_report *report, const struct options *option
 	tune_print_profile(report);
 }
 
+/* A signal, and what could not be measured or kept. */
+static void print_error(const struct listener *listener, int error)
+{
+	const struct tune_report *report = listener->report;
+
+	if (error == -ECANCELED && stop_requested())
+		cmd_message("%s: stopped, nothing is kept",
+			    strsignal(stop_requested()));
+	else if (error == -ENODATA && listener->log.said)
+		cmd_message("cannot tune '%s'", report->target);
+	/* Else the library told where it could not be kept. */
+	else if (!report->profile.depth)
+		cmd_open_error(&listener->log, error, "tune");
+}
+
 static int run(const char *target, const struct options *options)
 {
 	struct tune_report report = {.target = target};
@@ -127,21 +142,22 @@ static int run(const char *target, const struct options *options)
 	int error = options->show ? show(&listener) :
 				    measure(options, &listener);
 
-	if (error == -ECANCELED && stop_requested())
-		cmd_message("%s: stopped, nothing is kept",
-			    strsignal(stop_requested()));
-	else if (error && !options->show)
-		cmd_open_error(&listener.log, error, "tune");
-	if (!error)
+	int drawn = 0;
+
+	if (error && !options->show)
+		print_error(&listener, error);
+	/* What took a minute to measure is not lost where it cannot be kept. */
+	if (report.profile.depth)
 		print(&report, options);
-	if (!error && options->svg) {
-		error = tune_plot_svg(&report, options->svg);
-		if (error)
-			cmd_error(error, "cannot write '%s'", options->svg);
-	}
+	if (report.profile.depth && options->svg)
+		drawn = tune_plot_svg(&report, options->svg);
+	if (drawn)
+		cmd_message("cannot write '%s': %s", options->svg,
+			    strerror(-drawn));
 	tune_report_release(&report);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();
+	error = error ? error : drawn;
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 
@@ -181,6 +197,10 @@ int cmd_tune(const struct cmd *cmd, int argc, char **argv)
 		return c == 'h' ? cmd_help(cmd) : cmd_misuse(cmd, NULL);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "tune needs one TARGET");
+	if ((options.backend && !*options.backend) ||
+	    (options.svg && !*options.svg))
+		return cmd_misuse(cmd, "--%s needs a value",
+				  options.svg && !*options.svg ? "svg" : "backend");
 	if (options.show && (options.backend || options.no_save ||
 			     options.quick || options.svg))
 		return cmd_misuse(cmd, "--show measures nothing: it goes with --json only");

@@ -155,6 +155,11 @@ int stele_tune_dataset(struct stele_dataset *ds,
 					    depth_max(ds->image.dev));
 	if (!err)
 		err = measure(sweep, compare, out);
+	else if (err == -ENODATA)
+		stele_log_error(&sweep->log, "the snapshot has %s",
+				ds->snapshot.sample_count ?
+					"too few bytes to measure" :
+					"no samples");
 	stele_tune_meter_release(&sweep->meter);
 	stele_tune_space_release(&sweep->space);
 	free(sweep);

@@ -240,8 +240,11 @@ int stele_profile_save(const struct stele_profile *profile,
 		err = make_dir(dir);
 	if (!err)
 		err = write_file(path, text);
-	if (err)
-		stele_log_error(log, "cannot save profile '%s': %s",
-				*path ? path : dir, stele_strerror(err));
+	if (err && !*path)
+		stele_log_error(log, "no place to keep a profile: neither $%s "
+				     "nor $HOME is set", STELE_STATE_DIR_ENV);
+	else if (err)
+		stele_log_error(log, "cannot save profile '%s': %s", path,
+				strerror(-err));
 	return err;
 }

@@ -104,13 +104,31 @@ run stele tune --quick --backend=nonsense "$image"
 is 1 "$status" "no such backend"
 ok "says so" grep -q nonsense <<<"$err"
 : >"$tmp/file"
-STELE_STATE_DIR=$tmp/file run stele tune --quick --backend=threads "$image"
+STELE_STATE_DIR=$tmp/file run stele tune --quick --backend=threads \
+	--svg="$tmp/none/plot.svg" "$image"
 is 1 "$status" "a state directory that is none"
-ok "says so" grep -q "cannot save profile '$tmp/file" <<<"$err"
+ok "says so" grep -q "cannot save profile '$tmp/file.*: Not a directory" <<<"$err"
+ok "and that the drawing has no place" \
+	grep -qx "stele: cannot write '$tmp/none/plot.svg': No such file or directory" <<<"$err"
+ok "what was measured is printed all the same" grep -q '^kept  *no' <<<"$out"
+ok "and no snapshot is blamed" not grep -q "snapshot '\|no such snapshot\|cannot tune" <<<"$err" ||
+	diag "$err"
 mkdir "$tmp/empty"
 must stele build -q "$tmp/empty" "$tmp/empty.image"
 run stele tune --quick "$tmp/empty.image"
 is "1 " "$status $out" "an image without samples"
-ok "says so" grep -q "cannot tune '$tmp/empty.image'" <<<"$err"
+is "stele: the snapshot has no samples
+stele: cannot tune '$tmp/empty.image'" "$err" "says so"
+mkdir "$tmp/tiny"
+echo >"$tmp/tiny/one"
+must stele build -q "$tmp/tiny" "$tmp/tiny.image"
+run stele tune --quick "$tmp/tiny.image"
+is "1 " "$status $out" "one sample of a byte"
+ok "is too little" grep -q "too few" <<<"$err" || diag "$err"
+ok "and nothing that the image could be blamed for" not grep -q truncated <<<"$err"
+for words in --backend= --svg=; do
+	run stele tune "$words" "$image"
+	is "2 " "$status $out" "$words: wrong usage"
+done
 
 done_testing
