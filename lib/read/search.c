@@ -15,7 +15,7 @@
 
 /* STARTUP ends when this growth was missed that often, one doubling after the other. */
 #define STARTUP_GROWTH 1.05
-#define STARTUP_FLAT   2u
+#define STARTUP_FLAT   3u
 /* The first window that came so near to the best rate is the knee. */
 #define STARTUP_NEAR 0.97
 
@@ -44,6 +44,8 @@
 #define DOWN_FACTOR  0.75
 #define UP_FACTOR    1.33
 #define LEAP_FACTOR  2.0
+/* Where rounds differ so much by themselves, only large steps can be told from chance. */
+#define LEAP_NOISE 0.06
 
 /* Rounds between trials: more and more, while nothing changes, up to some seconds. */
 #define INTERVAL_MIN 4u
@@ -283,6 +285,15 @@ static void smooth(struct stele_search *s, double rate, uint64_t time)
 	stele_recent_add(&s->best, s->rate, time);
 }
 
+static double step(const struct stele_search *s, bool down)
+{
+	bool leap = s->noise[s->by] > LEAP_NOISE;
+
+	if (down)
+		return leap ? DRAIN_FACTOR : DOWN_FACTOR;
+	return leap ? LEAP_FACTOR : UP_FACTOR;
+}
+
 static void try_next(struct stele_search *s, const struct stele_measure *m,
 		     double rate)
 {
@@ -295,7 +306,7 @@ static void try_next(struct stele_search *s, const struct stele_measure *m,
 	else if (!down && !may_grow)
 		down = may_shrink;
 	if (!(down || may_grow) ||
-	    !begin_trial(s, m, down ? DOWN_FACTOR : UP_FACTOR, rate)) {
+	    !begin_trial(s, m, step(s, down), rate)) {
 		s->wait = jittered(s, s->interval);
 		s->down = !down;
 	}
@@ -305,10 +316,8 @@ static void end_probe(struct stele_search *s, const struct stele_measure *m,
 		      bool accepted)
 {
 	double share = s->gain / s->pairs / log(s->other / s->base);
-	double factor = share > STEEP ? LEAP_FACTOR : UP_FACTOR;
+	double factor = share > STEEP && !s->down ? LEAP_FACTOR : step(s, s->down);
 
-	if (s->down)
-		factor = DOWN_FACTOR;
 	end_trial(s, accepted);
 	if (accepted) {
 		s->interval = INTERVAL_MIN;
