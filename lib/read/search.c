@@ -31,9 +31,6 @@
 #define SCORE_MAX  1.5
 #define SCORE_ENDS 2.9
 #define PAIRS_MAX  6u
-/* After that many pairs, in doubt, for less: where all is noise the window must not drift up. */
-#define SCORE_UP   1.0
-#define SCORE_DOWN -0.5
 #define BASES_AGREE 0.8
 /* Not worth a second look: what was in force stays, so nothing is lost by an error. */
 #define CLEAR_LOSS 0.15
@@ -69,6 +66,7 @@
 #define NOISE_SHORTEN  0.02
 /* One jump, of a device that changed, is no noise yet; and averaging helps by itself. */
 #define NOISE_MAX  0.15
+#define NOISE_FIRST 0.05 /* until it has been heard */
 #define NOISE_ROOT 0.7
 /* Another rate decides when it is so much calmer. */
 #define CALMER 0.7
@@ -97,6 +95,7 @@ void stele_search_init(struct stele_search *s, uint64_t seed)
 		.phase = STELE_DEPTH_STARTUP,
 		.round_ns = ROUND_MIN,
 		.interval = INTERVAL_MIN,
+		.noise = {NOISE_FIRST, NOISE_FIRST, NOISE_FIRST},
 		.random = seed | 1,
 	};
 }
@@ -194,7 +193,7 @@ static int trial_round(struct stele_search *s, double rate)
 	s->base_rate = rate;
 	s->other_rate = 0;
 	if (fabs(s->score) >= SCORE_ENDS || s->pairs >= PAIRS_MAX)
-		return s->score > (s->down ? SCORE_DOWN : SCORE_UP) ? 1 : -1;
+		return s->score > 0 ? 1 : -1;
 	s->on_other = true;
 	return 0;
 }
