@@ -217,7 +217,11 @@ static void cruise(struct stele_search *s)
 	s->rate = s->base_rate = 0;
 }
 
-/* The knee is below the first window, or between two of those that were tried. */
+/*
+ * The knee is below the first window, or between two of those that were tried. But
+ * each was tried for one round, and the first of all when the device had rested:
+ * begin one above, and have a trial say that half of it is as good.
+ */
 static void end_startup(struct stele_search *s, const struct stele_measure *m)
 {
 	double best = 0;
@@ -227,9 +231,11 @@ static void end_startup(struct stele_search *s, const struct stele_measure *m)
 		best = fmax(best, s->steps[i].rate);
 	while (s->steps[knee].rate < STARTUP_NEAR * best)
 		knee++;
+	if (knee + 1 < s->step_count)
+		knee++;
 	s->window = s->steps[knee].window;
 	cruise(s);
-	if (!knee && begin_trial(s, m, DRAIN_FACTOR, 0))
+	if (begin_trial(s, m, DRAIN_FACTOR, 0))
 		s->phase = STELE_DEPTH_DRAIN;
 	s->down = true; /* next */
 }
