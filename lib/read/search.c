@@ -31,6 +31,7 @@
 #define SCORE_MAX  1.5
 #define SCORE_ENDS 2.9
 #define PAIRS_MAX  6u
+/* Rates of the base before and after, the lower by the higher. */
 #define BASES_AGREE 0.8
 /* Not worth a second look: what was in force stays, so nothing is lost by an error. */
 #define CLEAR_LOSS 0.15
@@ -241,7 +242,7 @@ static void end_startup(struct stele_search *s, const struct stele_measure *m)
 }
 
 static void startup_round(struct stele_search *s, const struct stele_measure *m,
-			double rate)
+			  double rate)
 {
 	double next = fmin(2 * s->window, m->most), best = 0;
 
@@ -304,7 +305,7 @@ static void try_next(struct stele_search *s, const struct stele_measure *m,
 {
 	bool may_shrink = s->rate >= UNDISTURBED * stele_recent_max(&s->best);
 	bool may_grow = !s->hold;
-	bool down = s->down || m->slowdown > SLOWDOWN_MAX;
+	bool down = s->down;
 
 	if (down && !may_shrink)
 		down = false;
@@ -334,11 +335,14 @@ static void end_probe(struct stele_search *s, const struct stele_measure *m,
 		s->interval *= 2;
 	}
 	s->wait = jittered(s, s->interval);
+	/* Long queues for no gain: see at once whether less is enough. */
+	if (!s->down && !accepted && m->slowdown > SLOWDOWN_MAX)
+		s->wait = 0;
 	s->down = !s->down;
 }
 
 static void cruise_round(struct stele_search *s, const struct stele_measure *m,
-			double rate)
+			 double rate)
 {
 	if (!s->on_other)
 		smooth(s, rate, m->time);
