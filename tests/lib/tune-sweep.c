@@ -7,7 +7,7 @@
  */
 #include "tests/dataset.h"
 #include "tests/tap.h"
-#include "lib/tune.h"
+#include "lib/tune/tune.h"
 
 #include <errno.h>
 #include <math.h>

@@ -9,7 +9,7 @@ requires git ls-files --error-unmatch Makefile
 # From the bottom up: a file's own rank, or its folder's. It may include what has
 # no higher one.
 ranks='format lib/log lib/options lib/version lib/device lib/image lib/source
-	lib/write lib/read lib/view lib/node lib'
+	lib/write lib/read lib/view lib/node lib lib/tune'
 
 # Offences, one a line. Everything in quotes is named from the top of the tree.
 upward() {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_meter.h - measure reads of one size, so many in flight at a time
+ * meter.h - measure reads of one size, so many in flight at a time
  *
  * A closed loop over the device seam: what comes back is replaced by another
  * read at a place by chance. After a lead the time is cut into windows, and it
@@ -11,7 +11,7 @@
 #define STELE_TUNE_METER_H
 
 #include "lib/read/arena.h"
-#include "lib/tune_space.h"
+#include "lib/tune/space.h"
 
 #define STELE_TUNE_MEMORY_SIZE (UINT64_C(128) << 20)
 

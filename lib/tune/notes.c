@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_notes.c - what sysfs shows that bounds or slows down a device
+ * notes.c - what sysfs shows that bounds or slows down a device
  *
  * Only what can be seen is said: a limit of the kernel's queue, of a SCSI or
  * network disk; an IOMMU that translates; a disk that turns; an image so small
  * that caches answer.
  */
-#include "lib/tune.h"
+#include "lib/tune/tune.h"
 
 #include "lib/device/stack.h"
 

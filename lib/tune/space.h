@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_space.h - where a sweep may read: the space of a snapshot's slots
+ * space.h - where a sweep may read: the space of a snapshot's slots
  *
  * Only what was written: space that a thin device or a sparse file has not
  * allocated is answered without the device, and would look fast. Slots that

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_meter.c - see tune_meter.h
+ * meter.c - see meter.h
  */
-#include "lib/tune_meter.h"
+#include "lib/tune/meter.h"
 
 #include <errno.h>
 #include <math.h>

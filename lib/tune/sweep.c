@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_sweep.c - sizes x depths, in the time there is
+ * sweep.c - sizes x depths, in the time there is
  *
  * A row (one size) goes through doublings of the depth, until two of them in
  * turn hardly gained and cost latency. Each cell gets its share of the time
  * that is left: rows that end early leave theirs to the others, and a slow
  * device ends in time too, with fewer reads in a cell and more noise.
  */
-#include "lib/tune.h"
+#include "lib/tune/tune.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /*
  * tune.c - stele_tune(), stele_dataset_profile(), what a profile says
  */
-#include "lib/tune.h"
+#include "lib/tune/tune.h"
 
 #include "lib/node/profile.h"
 #include "lib/open.h"

@@ -9,7 +9,7 @@
 #ifndef STELE_TUNE_PARTS_H
 #define STELE_TUNE_PARTS_H
 
-#include "lib/tune_meter.h"
+#include "lib/tune/meter.h"
 
 struct stele_tune_time {
 	double seconds; /* for all, about */

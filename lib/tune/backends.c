@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_backends.c - is another way to reach this device worth it?
+ * backends.c - is another way to reach this device worth it?
  *
  * What polls or goes round the block layer is faster on some devices and far
  * slower on others, and none can be told from its name. So those that can be
  * opened are measured, in turn with the default, which has to be beaten by a
  * margin: a choice between equals should not depend on the day.
  */
-#include "lib/tune.h"
+#include "lib/tune/tune.h"
 
 #include <errno.h>
 #include <stdio.h>

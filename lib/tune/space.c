@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_space.c - see tune_space.h
+ * space.c - see space.h
  */
-#include "lib/tune_space.h"
+#include "lib/tune/space.h"
 
 #include <errno.h>
 #include <stdlib.h>
