@@ -92,6 +92,7 @@ struct stele_loader_pool {
 struct stele_loader_lane {
 	struct stele_dataset *ds;
 	struct stele_reader *reader;
+	int fd; /* to poll, of several lanes; -1: there is none */
 	uint64_t arena_size;
 	/* Planned, and not yet taken by the reader. */
 	uint64_t ids[STELE_LOADER_CHUNK], tags[STELE_LOADER_CHUNK];

@@ -108,7 +108,8 @@ void stele_loader_batch_free_all(struct stele_loader *l)
 
 	while ((batch = l->all)) {
 		l->all = batch->next_of_all;
-		for (uint32_t i = 0; i < l->opts.batch_size; i++)
+		/* What a queue that broke may still write to stays, for good. */
+		for (uint32_t i = 0; !l->broken && i < l->opts.batch_size; i++)
 			free(batch->items[i].own);
 		batch_free(batch);
 	}

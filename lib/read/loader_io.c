@@ -5,7 +5,8 @@
  * It opens its readers itself, as their rings serve one thread. Each round takes what
  * others left for it, plans and submits as much as there is room for, and collects. It
  * sleeps in the one reader that has requests under way, or on the descriptors of several
- * beside its own, which others write to when there is nothing to collect.
+ * beside its own, which others write to when there is nothing to collect. Of several it
+ * also sleeps in one that has no descriptor: the ring of a backend that polls.
  */
 #include <errno.h>
 #include <poll.h>
@@ -71,6 +72,9 @@ static int open_readers(struct stele_loader *l)
 				    .depth = l->opts.depth,
 				    .verify = l->opts.verify),
 			&lane->reader);
+		lane->fd = !err && l->source_count > 1
+				   ? stele_reader_fd(lane->reader)
+				   : -1;
 	}
 	return err;
 }
@@ -255,18 +259,24 @@ static int collect(struct stele_loader *l, struct stele_loader_lane *lane,
 	return n;
 }
 
+/* What is there. If that is nothing, one that cannot be polled is waited for. */
 static int collect_all(struct stele_loader *l)
 {
+	struct stele_loader_lane *blind = NULL;
 	int all = 0;
 
 	for (uint32_t i = 0; all >= 0 && i < l->source_count; i++) {
-		int n = 0;
+		struct stele_loader_lane *lane = &l->lanes[i];
+		int n;
 
-		if (stele_reader_outstanding(l->lanes[i].reader))
-			n = collect(l, &l->lanes[i], 0);
+		if (!stele_reader_outstanding(lane->reader))
+			continue;
+		n = collect(l, lane, 0);
 		all = n < 0 ? n : all + n;
+		if (lane->fd < 0)
+			blind = lane;
 	}
-	return all;
+	return all || !blind ? all : collect(l, blind, 1);
 }
 
 /* Enough to make the wait worth it, and no more than the batch that is due lacks. */
@@ -302,11 +312,11 @@ static void poll_lanes(struct stele_loader *l)
 	eventfd_t value;
 
 	fds[0] = (struct pollfd){.fd = l->wake_fd, .events = POLLIN};
-	for (uint32_t i = 0; i < l->source_count; i++)
+	/* What broke polls readable for ever. */
+	for (uint32_t i = 0; !l->broken && i < l->source_count; i++)
 		if (stele_reader_outstanding(l->lanes[i].reader))
-			fds[count++] = (struct pollfd){
-				.fd = stele_reader_fd(l->lanes[i].reader),
-				.events = POLLIN};
+			fds[count++] = (struct pollfd){.fd = l->lanes[i].fd,
+						       .events = POLLIN};
 	poll(fds, count, -1);
 	if (fds[0].revents)
 		eventfd_read(l->wake_fd, &value);
@@ -328,28 +338,23 @@ static void sleep_until_news(struct stele_loader *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* False: there is nothing to do but wait. */
+static bool read_on(struct stele_loader *l)
+{
+	struct stele_loader_lane *busy;
+
+	stele_loader_plan(l);
+	busy = busy_lane(l);
+	if (busy)
+		return collect(l, busy, worth_waiting_for(l)) != 0;
+	return l->outstanding && collect_all(l) != 0;
+}
+
 static void work(struct stele_loader *l)
 {
-	bool broken = false;
-
-	while (take_news(l)) {
-		struct stele_loader_lane *busy;
-		int n = 0;
-
-		if (broken) {
+	while (take_news(l))
+		if (l->broken || !read_on(l))
 			sleep_until_news(l);
-			continue;
-		}
-		stele_loader_plan(l);
-		busy = busy_lane(l);
-		if (busy)
-			n = collect(l, busy, worth_waiting_for(l));
-		else if (l->outstanding)
-			n = collect_all(l);
-		if (!n)
-			sleep_until_news(l);
-		broken = n < 0;
-	}
 }
 
 void *stele_loader_io_main(void *arg)
