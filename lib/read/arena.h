@@ -20,7 +20,8 @@
 
 #include "lib/read/pages.h"
 
-#define STELE_ARENA_BINS 128u
+#define STELE_ARENA_BINS      128u
+#define STELE_ARENA_PAGE_SIZE 4096u /* at least */
 
 struct stele_arena_tag {
 	uint32_t pages;	     /* first page of an extent: its length */

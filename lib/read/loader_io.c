@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 
 #include "lib/read/loader.h"
+#include "lib/read/reader.h"
 
 #define COLLECT_MAX 128u /* samples at once */
 #define WAIT_MAX    32u	 /* of them that are waited for */
@@ -34,14 +35,18 @@ static uint64_t arena_size(const struct stele_loader *l, uint32_t source,
 			   double share)
 {
 	struct stele_dataset_info info;
-	uint64_t size, all, largest;
+	uint64_t all, largest;
+	double size;
 
 	stele_dataset_info(l->lanes[source].ds, &info);
 	largest = info.slot_size_max + 2 * (uint64_t)info.logical_block;
-	size = (uint64_t)(share * (double)l->opts.prefetch_size * 9 / 8);
-	size += min_of(largest, l->opts.prefetch_size);
-	all = 2 * (info.slots_size + 2 * 4096 * info.sample_count);
-	return min_of(size, all) + 4096;
+	all = 2 * (info.slots_size +
+		   2 * STELE_ARENA_PAGE_SIZE * info.sample_count);
+	/* A program may ask for more bytes than there are numbers: no integer yet. */
+	size = share * (double)l->opts.prefetch_size * 9 / 8 +
+	       (double)min_of(largest, l->opts.prefetch_size);
+	return (size < (double)all ? (uint64_t)size : all) +
+	       STELE_ARENA_PAGE_SIZE;
 }
 
 /* Bytes that each source has of an epoch, about. */
@@ -51,7 +56,8 @@ static double bytes_of(const struct stele_loader *l, uint32_t source)
 
 	stele_dataset_info(l->lanes[source].ds, &info);
 	return (double)stele_mixture_draws(&l->order.mixture, source) *
-	       ((double)info.slots_size / (double)info.sample_count + 4096);
+	       ((double)info.slots_size / (double)info.sample_count +
+		STELE_ARENA_PAGE_SIZE);
 }
 
 static int open_readers(struct stele_loader *l)

@@ -12,9 +12,8 @@
 #include <stdlib.h>
 
 #include "format/checked.h"
+#include "lib/read/arena.h"
 #include "lib/read/loader.h"
-
-#define PAGE_SIZE 4096u /* in which arenas give memory out */
 
 /* ---- bytes ---------------------------------------------------------------------- */
 
@@ -196,7 +195,7 @@ static bool send(struct stele_loader *l, struct stele_loader_item *item,
 {
 	struct stele_loader_lane *lane = &l->lanes[source];
 	uint64_t size = round_up(stele_reader_buffer_size(lane->reader, id),
-				 PAGE_SIZE);
+				 STELE_ARENA_PAGE_SIZE);
 	bool full = lane->count == STELE_LOADER_CHUNK && !flush(l, lane);
 
 	if ((full && !is_stuck(l, lane, item)) || !admit(l, item, size))

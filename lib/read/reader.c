@@ -22,7 +22,6 @@
 #define ARENA_SIZE_DEFAULT (UINT64_C(64) << 20)
 #define ARENA_SIZE_MAX	   (UINT64_C(1) << 30) /* unless asked for */
 #define DEPTH_MAX_DEFAULT  1024u /* unless asked for */
-#define PAGE_SIZE_MIN	   4096u
 /* Tickets that a thread has beside what is in flight: one in hand, one to come. */
 #define TICKETS_PER_THREAD 2u
 
@@ -50,7 +49,7 @@ static uint64_t arena_size(const struct stele_dataset *ds, uint64_t wanted)
 
 static uint32_t page_size(const struct stele_limits *limits)
 {
-	uint32_t size = PAGE_SIZE_MIN;
+	uint32_t size = STELE_ARENA_PAGE_SIZE;
 
 	if (limits->logical_block > size)
 		size = limits->logical_block;

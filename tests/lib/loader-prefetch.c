@@ -96,6 +96,24 @@ static void test_bound(const char *backend)
 	test_dataset_close(&t);
 }
 
+/* Without a bound a small dataset is read ahead whole. */
+static void test_unbounded(const struct test_dataset *t)
+{
+	struct stele_loader_source source = {.ds = t->ds};
+	struct stele_loader_opts opts = {.batch_size = 3,
+					 .prefetch_size = UINT64_MAX};
+	struct stele_loader *loader = test_loader(&source, 1, opts);
+	uint64_t samples = 0;
+
+	for (int i = 0; i < 10000 && samples < t->count; i++) {
+		usleep(1000);
+		samples = stats_of(loader).reader.samples;
+	}
+	ok(samples >= t->count, "no bound: %ju of %ju samples are there",
+	   (uintmax_t)samples, (uintmax_t)t->count);
+	stele_loader_close(loader);
+}
+
 /* The bound holds at each moment, in both ways to order, over whole epochs. */
 static void test_always(const struct test_dataset *t, uint32_t as_completed)
 {
@@ -305,6 +323,7 @@ int main(void)
 	test_bound(NULL);
 	test_bound("uring");
 	test_dataset_open(&t, &plan);
+	test_unbounded(&t);
 	test_always(&t, 0);
 	test_always(&t, 1);
 	test_hoarder(&t, 1, 1);
