@@ -129,23 +129,13 @@ static struct stele_histogram *merge(const struct stele_loader *l,
 static void merge_latencies(const struct stele_loader *l,
 			    struct stele_reader_stats *stats)
 {
-	struct stele_histogram *all = merge(l, STELE_LATENCY_SAMPLE);
+	struct stele_histogram *samples = merge(l, STELE_LATENCY_SAMPLE);
+	struct stele_histogram *requests = merge(l, STELE_LATENCY_DEVICE);
 
-	if (all) {
-		stats->p50_ns = stele_histogram_quantile(all, 0.5);
-		stats->p90_ns = stele_histogram_quantile(all, 0.9);
-		stats->p99_ns = stele_histogram_quantile(all, 0.99);
-		stats->p999_ns = stele_histogram_quantile(all, 0.999);
-		stats->max_ns = stele_histogram_quantile(all, 1);
-		stats->mean_ns = stele_histogram_mean(all);
-	}
-	stele_histogram_free(all);
-	all = merge(l, STELE_LATENCY_DEVICE);
-	if (all) {
-		stats->device_p50_ns = stele_histogram_quantile(all, 0.5);
-		stats->device_p99_ns = stele_histogram_quantile(all, 0.99);
-	}
-	stele_histogram_free(all);
+	if (samples && requests)
+		stele_reader_latencies(samples, requests, stats);
+	stele_histogram_free(samples);
+	stele_histogram_free(requests);
 }
 
 static void sum_stats(const struct stele_loader *l,

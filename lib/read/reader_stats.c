@@ -14,21 +14,19 @@
 
 /* ---- stats ------------------------------------------------------------------- */
 
-static void add_latencies(const struct stele_reader *r,
-			  struct stele_reader_stats *stats)
+void stele_reader_latencies(const struct stele_histogram *samples,
+			    const struct stele_histogram *requests,
+			    struct stele_reader_stats *stats)
 {
-	const struct stele_histogram *h = r->latency;
-
-	stats->p50_ns = stele_histogram_quantile(h, 0.5);
-	stats->p90_ns = stele_histogram_quantile(h, 0.9);
-	stats->p99_ns = stele_histogram_quantile(h, 0.99);
-	stats->p999_ns = stele_histogram_quantile(h, 0.999);
-	stats->max_ns = stele_histogram_quantile(h, 1);
-	stats->mean_ns = stele_histogram_mean(h);
-	h = r->fetch.latency;
-	stats->device_p50_ns = stele_histogram_quantile(h, 0.5);
-	stats->device_p99_ns = stele_histogram_quantile(h, 0.99);
-	stats->device_mean_ns = stele_histogram_mean(h);
+	stats->p50_ns = stele_histogram_quantile(samples, 0.5);
+	stats->p90_ns = stele_histogram_quantile(samples, 0.9);
+	stats->p99_ns = stele_histogram_quantile(samples, 0.99);
+	stats->p999_ns = stele_histogram_quantile(samples, 0.999);
+	stats->max_ns = stele_histogram_quantile(samples, 1);
+	stats->mean_ns = stele_histogram_mean(samples);
+	stats->device_p50_ns = stele_histogram_quantile(requests, 0.5);
+	stats->device_p99_ns = stele_histogram_quantile(requests, 0.99);
+	stats->device_mean_ns = stele_histogram_mean(requests);
 }
 
 void stele_reader_stats(const struct stele_reader *r,
@@ -42,7 +40,7 @@ void stele_reader_stats(const struct stele_reader *r,
 	stats->retries = queue->retries;
 	stats->enters = queue->enters;
 	stats->registered = queue->registered;
-	add_latencies(r, stats);
+	stele_reader_latencies(r->latency, r->fetch.latency, stats);
 	stats->depth = r->fetch.in_flight;
 	stats->window = stele_depth_window(&r->fetch.depth);
 	stats->depth_peak = r->fetch.in_flight_peak;
