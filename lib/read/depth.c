@@ -274,6 +274,7 @@ static void fail(struct stele_depth *d)
 {
 	if (d->sum.failed || d->config.pinned)
 		return;
+	d->seeding = false; /* else the next request would widen it again */
 	stele_search_fail(&d->search, mean_cost(d));
 	set_limit(d);
 	d->sum.failed = d->settling = true;

@@ -146,6 +146,13 @@ static void check_errors(void)
 	simulated_run(&s, 10 * SECOND);
 	ok(2 * stele_depth_window(&s.depth) > before, "it grows again: %u",
 	   stele_depth_window(&s.depth));
+	open_automatic(&rbd, &greedy);
+	before = stele_depth_window(&s.depth);
+	s.status = -ETIMEDOUT;
+	simulated_run(&s, 8 * MS);
+	failed = stele_depth_window(&s.depth);
+	ok(failed < 0.8 * before, "timeouts from the first read on: %u to %u",
+	   before, failed);
 }
 
 /* ---- the caller ---------------------------------------------------------- */
