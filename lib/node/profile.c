@@ -206,13 +206,15 @@ static int write_file(const char *path, const char *text)
 	char beside[2 * PATH_MAX];
 	size_t size = strlen(text);
 	int fd, err = 0;
+	ssize_t n;
 
 	snprintf(beside, sizeof(beside), "%s.XXXXXX", path);
 	fd = mkostemp(beside, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, size) != (ssize_t)size)
-		err = -EIO;
+	n = write(fd, text, size);
+	if (n != (ssize_t)size)
+		err = n < 0 ? -errno : -EIO;
 	else if (fchmod(fd, 0644) || fsync(fd))
 		err = -errno;
 	if (close(fd) && !err)

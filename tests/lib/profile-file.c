@@ -13,9 +13,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -239,6 +241,25 @@ static void check_kinds(void)
 	ok(is_ignored(&log) && !log.size, "gone: nothing to say");
 }
 
+/* What a full disk says, too: here it is a limit of the process. */
+static void check_no_room(void)
+{
+	struct rlimit limit, none;
+	struct test_log log;
+	int err;
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	none = (struct rlimit){0, limit.rlim_max};
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &none);
+	test_log_init(&log);
+	err = stele_profile_save(&profile, &source, &log.log);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	is_int(-EFBIG, err, "no room: the error is the file's own");
+	ok(test_log_has(&log, "cannot save profile"), "said");
+	is_int(-1, access(file_path, F_OK), "and nothing is there");
+}
+
 int main(void)
 {
 	char dir[PATH_MAX], text[STELE_PROFILE_SIZE_MAX];
@@ -255,5 +276,6 @@ int main(void)
 	check_damages(text);
 	check_each_byte(text);
 	check_kinds();
+	check_no_room();
 	return done();
 }
