@@ -93,7 +93,7 @@ static void identify_disk(dev_t number, char *identity)
 					    "device/serial"};
 	char path[64], *real, text[ATTRIBUTE_SIZE];
 	const char *slash;
-	bool found = false;
+	bool found = false, partition;
 
 	add_attribute(number, "device/model", identity);
 	for (size_t i = 0; !found && i < sizeof(names) / sizeof(names[0]); i++)
@@ -105,14 +105,15 @@ static void identify_disk(dev_t number, char *identity)
 	real = realpath(path, NULL);
 	slash = real ? strrchr(real, '/') : NULL;
 	/* A partition's directory lies within its disk's. */
-	if (slash && !stele_stack_text(number, "partition", text, sizeof(text))) {
+	partition = !stele_stack_text(number, "partition", text, sizeof(text));
+	if (slash && partition) {
 		real[slash - real] = '\0';
 		slash = strrchr(real, '/');
 	}
 	add(identity, "disk");
 	add(identity, slash ? slash + 1 : "?");
 	add(identity, "of");
-	if (!add_attribute(number, "size", identity))
+	if (!add_attribute(number, partition ? "../size" : "size", identity))
 		add(identity, "?");
 	add(identity, "sectors");
 	free(real);
