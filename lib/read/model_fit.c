@@ -64,7 +64,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static double median(double *values, size_t count)
+double stele_model_median(double *values, size_t count)
 {
 	qsort(values, count, sizeof(*values), by_value);
 	return count % 2 ? values[count / 2] :
@@ -77,7 +77,7 @@ static double median_error(const struct fit *fit)
 
 	for (size_t i = 0; i < fit->count; i++)
 		sizes[i] = fabs(fit->errors[i]);
-	return median(sizes, fit->count);
+	return stele_model_median(sizes, fit->count);
 }
 
 static double weight(const struct fit *fit, size_t i)
@@ -297,7 +297,7 @@ static double row_kappa(const struct stele_fit_point *row, size_t count,
 	if (level < 2)
 		return 0;
 	depth = depth_for(row, count,
-			  median(rates, level) *
+			  stele_model_median(rates, level) *
 				  (2 * noisy > count ? NOISY_KNEE :
 						       STELE_FIT_KNEE));
 	return depth * stele_model_cost(model, size) /
@@ -322,7 +322,7 @@ static double find_kappa(const struct fit *fit, const struct stele_model *model)
 	}
 	if (!count)
 		return smooth;
-	return fmax(1, fmin(KAPPA_MAX, median(kappas, count)));
+	return fmax(1, fmin(KAPPA_MAX, stele_model_median(kappas, count)));
 }
 
 int stele_model_fit(const struct stele_fit_point *points, size_t count,

@@ -33,4 +33,7 @@ struct stele_fit_point {
 int stele_model_fit(const struct stele_fit_point *points, size_t count,
 		    struct stele_model *out, double *residual);
 
+/* Sorts them. */
+double stele_model_median(double *values, size_t count);
+
 #endif

@@ -9,6 +9,8 @@
  */
 #include "lib/tune/tune.h"
 
+#include "lib/read/model_fit.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,19 +88,6 @@ static int measure_round(struct stele_tune_sweep *sweep,
 	return err;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), by_value);
-	return values[ROUNDS / 2];
-}
-
 /* The fastest of those that are worth it; of equals that with the least CPU time. */
 static void choose(const struct stele_tune_sweep *sweep,
 		   struct contender *contenders, struct stele_profile *profile)
@@ -111,8 +100,8 @@ static void choose(const struct stele_tune_sweep *sweep,
 
 		if (!one->dev)
 			continue;
-		rate = median(one->rates);
-		cpu = median(one->cpus);
+		rate = stele_model_median(one->rates, ROUNDS);
+		cpu = stele_model_median(one->cpus, ROUNDS);
 		stele_log_info(&sweep->log,
 			       "backend '%s': %.2f times the reads of '%s', "
 			       "for %.2f times the CPU time",

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "format/checked.h"
+#include "lib/read/fetch.h"
 
 #define PAGE_BYTES    4096u
 #define LEAD	      0.2 /* of seconds_min: not counted */
@@ -28,17 +28,9 @@ struct stele_tune_read {
 	uint64_t issued; /* nanoseconds */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 double stele_tune_clock(void)
 {
-	return (double)now_ns() / 1e9;
+	return (double)stele_fetch_clock() / 1e9;
 }
 
 static double cpu_seconds(void)
@@ -82,9 +74,11 @@ int stele_tune_meter_init(struct stele_tune_meter *meter,
 
 void stele_tune_meter_release(struct stele_tune_meter *meter)
 {
-	stele_queue_close(meter->queue);
-	stele_arena_release(&meter->arena, false);
-	free(meter->reads);
+	/* What a queue that broke may still write to stays, for good. */
+	if (!stele_queue_close(meter->queue)) {
+		stele_arena_release(&meter->arena, false);
+		free(meter->reads);
+	}
 	free(meter->done);
 	memset(meter, 0, sizeof(*meter));
 }
@@ -181,7 +175,7 @@ struct run {
 static int issue(struct run *run, struct stele_tune_read *read)
 {
 	next_read(run->meter, run->cell->size, &read->request);
-	read->issued = now_ns();
+	read->issued = stele_fetch_clock();
 	return stele_queue_submit(run->meter->queue, &read->request);
 }
 
@@ -293,7 +287,8 @@ static int take(struct run *run, struct stele_request *request)
 	if (run->counting) {
 		run->window_reads++;
 		run->window_bytes += request->size;
-		stele_histogram_record(run->latency, now_ns() - read->issued);
+		stele_histogram_record(run->latency,
+				       stele_fetch_clock() - read->issued);
 	}
 	return issue(run, read);
 }

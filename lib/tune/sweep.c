@@ -19,7 +19,6 @@
 #define PATIENCE	5.0  /* a noisy cell may take so many times its time */
 #define PLACES_MIN	16u  /* of larger reads than the smallest */
 #define DISTURBED	0.85 /* of what half the depth gave */
-#define DEPTH_MAX	1024u
 #define REMOTE_DEPTH_MAX 256u
 
 static const uint32_t sizes[] = {
@@ -43,9 +42,10 @@ static uint32_t depth_limit(const struct stele_tune_sweep *sweep, uint32_t size)
 {
 	const struct stele_device *dev = sweep->ds->image.dev;
 	uint32_t depth = stele_tune_meter_depth(&sweep->meter, size);
-	uint32_t most = dev->limits.boundary ? REMOTE_DEPTH_MAX : DEPTH_MAX;
 
-	return depth < most ? depth : most;
+	return dev->limits.boundary && depth > REMOTE_DEPTH_MAX
+		       ? REMOTE_DEPTH_MAX
+		       : depth;
 }
 
 struct row {
