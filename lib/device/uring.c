@@ -183,10 +183,8 @@ static int uring_wait(struct stele_queue *base, unsigned int min_wait,
 
 	rc = stele_uring_ring_push(&queue->ring, min_wait, max != 0,
 				   &base->stats.enters);
-	if (rc) {
-		queue->broken = true;
+	if (rc)
 		return rc;
-	}
 	io_uring_for_each_cqe(&queue->ring, head, cqe)
 	{
 		if (count == max)

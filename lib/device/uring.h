@@ -40,7 +40,6 @@ struct stele_uring {
 	struct stele_file *file;
 	int fd; /* that transfers go to */
 	bool fd_registered;
-	bool broken; /* the kernel does not take calls any more */
 	struct stele_uring_memory memory;
 	int event_fd; /* -1 until asked for; then the kernel signals it */
 };

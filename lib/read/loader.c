@@ -34,8 +34,9 @@ void stele_loader_cursor_set(const struct stele_loader *l, uint64_t epoch,
 		cursor->steps++;
 }
 
-uint64_t stele_loader_cursor_position(const struct stele_loader *l,
-				      const struct stele_loader_cursor *cursor)
+/* Behind the steps that were done; at most the epoch's size. */
+static uint64_t cursor_position(const struct stele_loader *l,
+				const struct stele_loader_cursor *cursor)
 {
 	/* The last step may reach over the end, where it pads. */
 	if (cursor->step > (l->size - cursor->start) / l->step_size)
@@ -204,7 +205,7 @@ void stele_loader_save(const struct stele_loader *l,
 	const struct stele_loader_place place = {
 		.seed = l->seed,
 		.epoch = l->at.epoch,
-		.position = stele_loader_cursor_position(l, &l->at),
+		.position = cursor_position(l, &l->at),
 	};
 
 	stele_loader_place_encode(&l->order, &place, state);

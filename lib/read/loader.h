@@ -179,9 +179,6 @@ void stele_loader_tell(struct stele_loader *loader);
 
 void stele_loader_cursor_set(const struct stele_loader *loader, uint64_t epoch,
 			     uint64_t start, struct stele_loader_cursor *cursor);
-/* Position behind the steps that were done; at most the epoch's size. */
-uint64_t stele_loader_cursor_position(const struct stele_loader *loader,
-				      const struct stele_loader_cursor *cursor);
 
 /* ---- threads ---------------------------------------------------------------------------- */
 

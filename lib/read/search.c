@@ -218,6 +218,15 @@ static void cruise(struct stele_search *s)
 	s->rate = s->base_rate = 0;
 }
 
+static double best_rate(const struct stele_search *s)
+{
+	double best = 0;
+
+	for (uint32_t i = 0; i < s->step_count; i++)
+		best = fmax(best, s->steps[i].rate);
+	return best;
+}
+
 /*
  * The knee is below the first window, or between two of those that were tried. But
  * each was tried for one round, and the first of all when the device had rested:
@@ -225,11 +234,9 @@ static void cruise(struct stele_search *s)
  */
 static void end_startup(struct stele_search *s, const struct stele_measure *m)
 {
-	double best = 0;
+	double best = best_rate(s);
 	uint32_t knee = 0;
 
-	for (uint32_t i = 0; i < s->step_count; i++)
-		best = fmax(best, s->steps[i].rate);
 	while (s->steps[knee].rate < STARTUP_NEAR * best)
 		knee++;
 	if (knee + 1 < s->step_count)
@@ -244,11 +251,9 @@ static void end_startup(struct stele_search *s, const struct stele_measure *m)
 static void startup_round(struct stele_search *s, const struct stele_measure *m,
 			  double rate)
 {
-	double next = fmin(2 * s->window, m->most), best = 0;
+	double next = fmin(2 * s->window, m->most);
 
-	for (uint32_t i = 0; i < s->step_count; i++)
-		best = fmax(best, s->steps[i].rate);
-	s->flat = rate > STARTUP_GROWTH * best ? 0 : s->flat + 1;
+	s->flat = rate > STARTUP_GROWTH * best_rate(s) ? 0 : s->flat + 1;
 	s->steps[s->step_count++] =
 		(struct stele_search_step){s->window, rate};
 	if (s->flat < STARTUP_FLAT && next > STARTUP_GROWTH * s->window &&
