@@ -12,11 +12,6 @@
 #include "bench_model.h"
 #include "json.h"
 
-static void set_real(json_t *object, const char *name, double value)
-{
-	json_object_set_new(object, name, json_real(value));
-}
-
 static double ratio(double part, double whole)
 {
 	return whole > 0 ? part / whole : 0;
@@ -27,9 +22,9 @@ void bench_json_interval(double time, double samples_per_second,
 {
 	json_t *object = json_object();
 
-	set_real(object, "time", time);
-	set_real(object, "samples_per_second", samples_per_second);
-	set_real(object, "bytes_per_second", bytes_per_second);
+	json_set_real(object, "time", time);
+	json_set_real(object, "samples_per_second", samples_per_second);
+	json_set_real(object, "bytes_per_second", bytes_per_second);
 	json_line(object);
 	fflush(stdout);
 }
@@ -79,7 +74,7 @@ static json_t *latency_json(const struct stele_reader_stats *stats)
 	json_set_number(object, "p99", stats->p99_ns);
 	json_set_number(object, "p999", stats->p999_ns);
 	json_set_number(object, "max", stats->max_ns);
-	set_real(object, "mean", stats->mean_ns);
+	json_set_real(object, "mean", stats->mean_ns);
 	json_set_number(object, "device_p50", stats->device_p50_ns);
 	json_set_number(object, "device_p99", stats->device_p99_ns);
 	return object;
@@ -89,12 +84,12 @@ static json_t *start_json(const struct bench_start *start)
 {
 	json_t *object = json_object();
 
-	set_real(object, "load", start->load);
-	set_real(object, "open", start->open);
-	set_real(object, "readers", start->readers);
-	set_real(object, "first_sample", start->first_sample);
-	set_real(object, "first_batch", start->first_batch);
-	set_real(object, "total", start->load + start->open + start->readers +
+	json_set_real(object, "load", start->load);
+	json_set_real(object, "open", start->open);
+	json_set_real(object, "readers", start->readers);
+	json_set_real(object, "first_sample", start->first_sample);
+	json_set_real(object, "first_batch", start->first_batch);
+	json_set_real(object, "total", start->load + start->open + start->readers +
 					  start->first_batch);
 	return object;
 }
@@ -105,16 +100,16 @@ static json_t *cpu_json(const struct bench_result *result)
 	double samples = (double)result->samples;
 	json_t *object = json_object();
 
-	set_real(object, "user_seconds", used->user);
-	set_real(object, "system_seconds", used->system);
-	set_real(object, "us_per_sample",
+	json_set_real(object, "user_seconds", used->user);
+	json_set_real(object, "system_seconds", used->system);
+	json_set_real(object, "us_per_sample",
 		 ratio((used->user + used->system) * 1e6, samples));
 	if (!used->has_busy)
 		return object;
-	set_real(object, "machine_seconds", used->busy);
-	set_real(object, "machine_us_per_sample",
+	json_set_real(object, "machine_seconds", used->busy);
+	json_set_real(object, "machine_us_per_sample",
 		 ratio(used->busy * 1e6, samples));
-	set_real(object, "steal_seconds", used->steal);
+	json_set_real(object, "steal_seconds", used->steal);
 	return object;
 }
 
@@ -142,9 +137,9 @@ static json_t *depth_json(const struct bench_result *result)
 	json_set_number(object, "rounds", result->rounds);
 	if (!result->rounds)
 		return object;
-	set_real(object, "window_min", result->window_min);
-	set_real(object, "window_median", result->window_median);
-	set_real(object, "window_max", result->window_max);
+	json_set_real(object, "window_min", result->window_min);
+	json_set_real(object, "window_median", result->window_median);
+	json_set_real(object, "window_max", result->window_max);
 	return object;
 }
 
@@ -152,11 +147,11 @@ static json_t *round_json(const struct stele_depth_round *round)
 {
 	json_t *object = json_object();
 
-	set_real(object, "time", (double)round->time_ns / 1e9);
-	set_real(object, "window", round->window);
-	set_real(object, "bytes_per_second", round->bytes_per_second);
-	set_real(object, "reads_per_second", round->reads_per_second);
-	set_real(object, "slowdown", round->slowdown);
+	json_set_real(object, "time", (double)round->time_ns / 1e9);
+	json_set_real(object, "window", round->window);
+	json_set_real(object, "bytes_per_second", round->bytes_per_second);
+	json_set_real(object, "reads_per_second", round->reads_per_second);
+	json_set_real(object, "slowdown", round->slowdown);
 	json_set_text(object, "phase", bench_phase_name(round->phase));
 	json_set_number(object, "starved", round->starved);
 	return object;
@@ -207,18 +202,18 @@ static void set_figures(json_t *object, const struct bench_result *result)
 	const struct stele_reader_stats *sum = &result->sum;
 	double good = (double)(result->samples - result->failed);
 
-	set_real(object, "seconds", result->seconds);
+	json_set_real(object, "seconds", result->seconds);
 	json_set_number(object, "samples", result->samples);
 	json_set_number(object, "failed", result->failed);
 	json_set_number(object, "bytes", result->bytes);
 	json_set_number(object, "batches", result->batches);
-	set_real(object, "epochs", result->epochs);
-	set_real(object, "samples_per_second", ratio(good, result->seconds));
-	set_real(object, "bytes_per_second",
+	json_set_real(object, "epochs", result->epochs);
+	json_set_real(object, "samples_per_second", ratio(good, result->seconds));
+	json_set_real(object, "bytes_per_second",
 		 ratio((double)result->bytes, result->seconds));
-	set_real(object, "reads_per_sample",
+	json_set_real(object, "reads_per_sample",
 		 ratio((double)sum->device_reads, (double)sum->samples));
-	set_real(object, "bytes_per_byte",
+	json_set_real(object, "bytes_per_byte",
 		 ratio((double)sum->device_bytes, (double)sum->bytes));
 	set_counters(object, sum);
 }

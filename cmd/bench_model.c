@@ -173,15 +173,13 @@ json_t *bench_model_json(const struct bench_config *config,
 	json_set_number(object, "count", config->accelerators);
 	if (config->search)
 		json_set_number(object, "most", result->most);
-	json_object_set_new(object, "compute_seconds",
-			    json_real(model->compute[config->gpu]));
-	json_object_set_new(object, "model_sample_size",
-			    json_real(model->sample_size));
+	json_set_real(object, "compute_seconds", model->compute[config->gpu]);
+	json_set_real(object, "model_sample_size", model->sample_size);
 	json_object_set_new(object, "resembles",
 			    json_boolean(bench_model_resembles(
 				    model, &result->info)));
-	json_object_set_new(object, "threshold", json_real(model->threshold));
-	json_object_set_new(object, "utilisation", json_real(result->utilisation));
+	json_set_real(object, "threshold", model->threshold);
+	json_set_real(object, "utilisation", result->utilisation);
 	json_object_set_new(object, "met",
 			    json_boolean(result->utilisation >=
 					 model->threshold));

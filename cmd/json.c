@@ -4,6 +4,7 @@
  */
 #include "json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,12 @@ bool json_line(json_t *object)
 void json_set_number(json_t *object, const char *name, uint64_t value)
 {
 	json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+void json_set_real(json_t *object, const char *name, double value)
+{
+	json_object_set_new(object, name,
+			    isfinite(value) ? json_real(value) : json_null());
 }
 
 void json_set_text(json_t *object, const char *name, const char *text)

@@ -18,6 +18,8 @@
 bool json_line(json_t *object);
 
 void json_set_number(json_t *object, const char *name, uint64_t value);
+/* null, if it is no number. */
+void json_set_real(json_t *object, const char *name, double value);
 void json_set_text(json_t *object, const char *name, const char *text);
 void json_set_hex(json_t *object, const char *name, const uint8_t *bytes,
 		  size_t size);

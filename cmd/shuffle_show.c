@@ -80,18 +80,12 @@ void shuffle_quality_print(const struct shuffle_quality *quality)
 	}
 }
 
-static void set_real(json_t *object, const char *name, double value)
-{
-	json_object_set_new(object, name,
-			    isnan(value) ? json_null() : json_real(value));
-}
-
 static json_t *measures_json(const struct shuffle_measures *measures)
 {
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < ROW_COUNT; i++)
-		set_real(object, rows[i].name, value(measures, &rows[i]));
+		json_set_real(object, rows[i].name, value(measures, &rows[i]));
 	return object;
 }
 
@@ -104,7 +98,7 @@ json_t *shuffle_quality_json(const struct shuffle_quality *quality)
 	json_set_number(object, "batch_size", quality->batch_size);
 	json_set_number(object, "labels", quality->class_count);
 	json_set_number(object, "block_size", quality->block_size);
-	set_real(object, "lag1_expected", quality->lag1_expected);
+	json_set_real(object, "lag1_expected", quality->lag1_expected);
 	json_object_set_new(object, "order", measures_json(&quality->order));
 	json_object_set_new(object, "full", measures_json(&quality->full));
 	return object;

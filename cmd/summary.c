@@ -224,12 +224,9 @@ static void end_json(json_t *object, const struct summary *summary,
 	if (!dry_run) {
 		json_set_number(object, "jobs", report->jobs);
 		json_set_text(object, "backend", report->backend);
-		json_object_set_new(object, "scan_seconds",
-				    json_real(report->scan_seconds));
-		json_object_set_new(object, "write_seconds",
-				    json_real(report->write_seconds));
-		json_object_set_new(object, "total_seconds",
-				    json_real(report->total_seconds));
+		json_set_real(object, "scan_seconds", report->scan_seconds);
+		json_set_real(object, "write_seconds", report->write_seconds);
+		json_set_real(object, "total_seconds", report->total_seconds);
 	}
 	json_line(object);
 }

@@ -52,23 +52,18 @@ void tune_report_release(struct tune_report *report)
 
 /* ---- JSON -------------------------------------------------------------------- */
 
-static void set_real(json_t *object, const char *name, double value)
-{
-	json_object_set_new(object, name, json_real(value));
-}
-
 json_t *tune_profile_json(const struct stele_profile *profile)
 {
 	json_t *object = json_object();
 
 	json_set_text(object, "device", profile->device);
 	json_set_text(object, "backend", profile->backend);
-	set_real(object, "latency", profile->latency);
-	set_real(object, "stream_rate", profile->stream_rate);
-	set_real(object, "iops_max", profile->iops_max);
-	set_real(object, "bytes_max", profile->bytes_max);
-	set_real(object, "kappa", profile->kappa);
-	set_real(object, "residual", profile->residual);
+	json_set_real(object, "latency", profile->latency);
+	json_set_real(object, "stream_rate", profile->stream_rate);
+	json_set_real(object, "iops_max", profile->iops_max);
+	json_set_real(object, "bytes_max", profile->bytes_max);
+	json_set_real(object, "kappa", profile->kappa);
+	json_set_real(object, "residual", profile->residual);
 	json_set_number(object, "depth", profile->depth);
 	json_set_number(object, "depth_max", profile->depth_max);
 	json_set_number(object, "transfer_max", profile->transfer_max);
@@ -86,9 +81,9 @@ static json_t *point_json(const struct stele_tune_point *point)
 	json_set_number(object, "size", point->size);
 	json_set_number(object, "depth", point->depth);
 	json_set_number(object, "reads", point->reads);
-	set_real(object, "seconds", point->seconds);
-	set_real(object, "reads_per_second", point->reads_per_second);
-	set_real(object, "bytes_per_second", point->bytes_per_second);
+	json_set_real(object, "seconds", point->seconds);
+	json_set_real(object, "reads_per_second", point->reads_per_second);
+	json_set_real(object, "bytes_per_second", point->bytes_per_second);
 	json_set_number(object, "p50_ns", point->p50_ns);
 	json_set_number(object, "p99_ns", point->p99_ns);
 	json_object_set_new(object, "noisy", json_boolean(point->noisy));
