@@ -24,8 +24,8 @@
 #include "lib/image/image.h"
 
 #define GRANULE	     512u
-#define SIZE_MIN     2048u
-#define SIZE_MAX_	     (UINT64_C(1) << 20)
+#define SAMPLE_MIN   2048u
+#define SAMPLE_MAX   (UINT64_C(1) << 20)
 #define MEDIAN	     105700.0 /* with this deviation the mean is 123 KB */
 #define DEVIATION    0.55
 #define RUNS_MAX     4096u
@@ -56,14 +56,14 @@ static double share_below(double size)
 
 static void plan_runs(struct synthetic *s, uint64_t count)
 {
-	const double low = share_below(SIZE_MIN), all = share_below(SIZE_MAX_) - low;
-	uint64_t size = SIZE_MIN, at = 0, end;
+	const double low = share_below(SAMPLE_MIN), all = share_below(SAMPLE_MAX) - low;
+	uint64_t size = SAMPLE_MIN, at = 0, end;
 
 	for (; at < count; size = stele_slot_size(size + 1, GRANULE)) {
 		uint64_t next = (uint64_t)llround((double)count *
 						  (share_below((double)size) - low) / all);
 
-		if (size >= SIZE_MAX_)
+		if (size >= SAMPLE_MAX)
 			next = count;
 		if (next <= at)
 			continue;

@@ -154,14 +154,15 @@ static void print_latency(const struct bench_config *config,
 
 	if (sum->max_ns)
 		printf(ROW "p50 %s, p99 %s, p99.9 %s, max %s, %s\n", "latency",
-	       text_latency(a, sum->p50_ns), text_latency(b, sum->p99_ns),
-	       text_latency(c, sum->p999_ns), text_latency(d, sum->max_ns),
-	       bench_latency_name(config));
+		       text_latency(a, sum->p50_ns),
+		       text_latency(b, sum->p99_ns),
+		       text_latency(c, sum->p999_ns),
+		       text_latency(d, sum->max_ns), bench_latency_name(config));
 	if (sum->device_p99_ns)
 		printf(ROW "p50 %s, p99 %s, of one device read\n",
 		       sum->max_ns ? "" : "latency",
-	       text_latency(a, sum->device_p50_ns),
-	       text_latency(b, sum->device_p99_ns));
+		       text_latency(a, sum->device_p50_ns),
+		       text_latency(b, sum->device_p99_ns));
 }
 
 static void print_cpu(const struct bench_result *result)

@@ -108,12 +108,12 @@ class Set:
                         place / 'tree')
         return self.path('xfs')
 
-    def extents(self, target=None):
+    def extents(self):
         """What a reader would ask its device for: (path of the trace, facts)."""
-        image = target or self.path('image')
         with self.making('trace') as path:
             if path:
-                facts = run(self.program('extents'), image, self.settings.seed, path)
+                facts = run(self.program('extents'), self.path('image'), self.settings.seed,
+                            path)
                 self.path('extents.json').write_text(facts, encoding='ascii')
         facts = json.loads(self.path('extents.json').read_text(encoding='ascii'))
         return self.path('trace'), facts
