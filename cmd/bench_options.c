@@ -23,6 +23,10 @@
 #define MEMORY_MIN	(64 << 10)
 #define LOADER_BATCH	32
 #define SHUFFLE_BATCH	256
+/* Of the library: what a window has by default, and at most. */
+#define BLOCK_SIZE	64
+#define BLOCK_COUNT	256
+#define WINDOW_MAX	(UINT64_C(1) << 31)
 
 enum type {
 	NUMBER32,
@@ -38,7 +42,7 @@ enum type {
 static const char *const orders[] = {"random", "windowed", "sequential", NULL};
 static const char *const checks[] = {"crc", "none", "digest", NULL};
 static const char *const arrivals[] = {"random", "fixed", NULL};
-static const char *const models[] = {"none", "resnet50", "cosmoflow", "unet3d",
+static const char *const models[] = {"", "resnet50", "cosmoflow", "unet3d",
 				     NULL};
 static const char *const gpus[] = {"h100", "a100", NULL};
 
@@ -91,6 +95,12 @@ static const struct {
 #define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
 #define OPTION_BASE 256 /* beyond all letters */
 
+/* What --shuffle looks at or prints by. */
+static const char *const order_options[] = {
+	"backend", "batch", "block-count", "block-size", "json", "order",
+	"quiet", "seed", "shuffle", NULL,
+};
+
 const char *bench_order_name(uint32_t order)
 {
 	return orders[order];
@@ -108,6 +118,9 @@ const char *bench_arrivals_name(uint32_t kind)
 
 static bool set_word(const char *const *words, const char *text, uint32_t *out)
 {
+	/* Stands for what no word chooses. */
+	if (!*text)
+		return false;
 	for (uint32_t i = 0; words[i]; i++) {
 		if (strcmp(words[i], text) == 0) {
 			*out = i;
@@ -170,18 +183,38 @@ static bool set(struct bench_config *config, size_t i, const char *text)
 	return true;
 }
 
+static bool is_given(const bool given[TABLE_COUNT], const char *name)
+{
+	for (size_t i = 0; i < TABLE_COUNT; i++) {
+		if (given[i] && strcmp(table[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_window_too_large(const struct bench_config *config)
+{
+	uint64_t size = config->block_size ? config->block_size : BLOCK_SIZE;
+	uint64_t count = config->block_count ? config->block_count : BLOCK_COUNT;
+
+	return size > WINDOW_MAX / count;
+}
+
 /* What does not go together; NULL: all does. */
-static const char *conflict(const struct bench_config *config)
+static const char *conflict(const struct bench_config *config,
+			    const bool given[TABLE_COUNT])
 {
 	if (config->samples && config->epochs)
 		return "--samples and --epochs do not go together";
 	if (config->rate && (config->sync || config->batch > 1))
 		return "--rate does not go with --sync or --batch";
-	if (config->arrivals && !config->rate)
+	if (is_given(given, "arrivals") && !config->rate)
 		return "--arrivals needs --rate";
 	if ((config->block_size || config->block_count) &&
 	    config->order != STELE_SHUFFLE_WINDOWED)
 		return "--block-size and --block-count need --order=windowed";
+	if (is_window_too_large(config))
+		return "--block-size times --block-count is more than 2147483648 samples";
 	if ((config->loader || config->model) &&
 	    (config->rate || config->sync || config->check_threads))
 		return "--rate, --sync and --check-threads are for readers, not loaders";
@@ -189,8 +222,15 @@ static const char *conflict(const struct bench_config *config)
 		return "--accelerator brings its own --threads and --batch";
 	if (config->accelerators && !config->model)
 		return "--accelerators needs --accelerator";
-	if (config->shuffle && (config->rate || config->model))
-		return "--shuffle only looks at the order";
+	if (is_given(given, "gpu") && !config->model)
+		return "--gpu needs --accelerator";
+	for (size_t i = 0; config->shuffle && i < TABLE_COUNT; i++) {
+		uint32_t any;
+
+		if (given[i] && !set_word(order_options, table[i].name, &any))
+			return "--shuffle reads nothing: it goes with --order, its "
+			       "--seed and blocks, --batch and --json only";
+	}
 	return NULL;
 }
 
@@ -214,7 +254,7 @@ static void set_defaults(struct bench_config *config)
 }
 
 static int parse(const struct cmd *cmd, int argc, char **argv,
-		 struct bench_config *config)
+		 struct bench_config *config, bool given[TABLE_COUNT])
 {
 	struct option longopts[TABLE_COUNT + 2] = {
 		{"help", no_argument, NULL, 'h'},
@@ -238,6 +278,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 		if (c < OPTION_BASE)
 			continue;
 		i = (size_t)(c - OPTION_BASE);
+		given[i] = true;
 		if (!set(config, i, optarg))
 			return cmd_misuse(cmd, "bad value '%s' for --%s", optarg,
 					  table[i].name);
@@ -248,12 +289,13 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 int bench_options_parse(const struct cmd *cmd, int argc, char **argv,
 			struct bench_config *config)
 {
-	int status = parse(cmd, argc, argv, config);
+	bool given[TABLE_COUNT] = {false};
+	int status = parse(cmd, argc, argv, config, given);
 	const char *reason;
 
 	if (status >= 0)
 		return status;
-	reason = conflict(config);
+	reason = conflict(config, given);
 	if (reason)
 		return cmd_misuse(cmd, "%s", reason);
 	if (argc - optind != 1)

@@ -96,7 +96,9 @@ ok "--shuffle: says of what" grep -q "^order  *windowed" <<<"$out"
 for words in '--loader --rate=1 a' '--loader --sync a' '--loader --check-threads=1 a' \
 	'--accelerator=gpt a' '--accelerators=2 a' '--gpu=v100 --accelerator=unet3d a' \
 	'--accelerator=unet3d --batch=2 a' '--accelerator=unet3d --threads=2 a' \
-	'--accelerator=unet3d --accelerators=257 a' '--shuffle --rate=3 a'; do
+	'--accelerator=unet3d --accelerators=257 a' '--shuffle --rate=3 a' \
+	'--accelerator=none a' '--accelerator= a' '--gpu=h100 a' '--shuffle --loader a' \
+	'--shuffle --threads=2 a' '--shuffle --prometheus=b a'; do
 	# shellcheck disable=SC2086
 	run stele bench $words
 	is "2 " "$status $out" "bench $words: wrong usage"

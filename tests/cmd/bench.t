@@ -163,7 +163,9 @@ for words in '' 'a b' '--rate=0 a' '--threads=0 a' '--threads=257 a' \
 	'--depth=4097 a' '--batch=0 a' '--time=0 a' '--time=1. a' '--time=-1 a' \
 	'--order=best a' '--verify=maybe a' '--memory=1 a' '--samples=0 a' \
 	'--samples=1 --epochs=1 a' '--rate=1 --batch=2 a' '--rate=1 --sync a' \
-	'--arrivals=fixed a' '--block-size=2 a' '--epochs=99999999999999999999 a'; do
+	'--arrivals=fixed a' '--arrivals=random a' '--block-size=2 a' \
+	'--order=windowed --block-size=4294967295 a' '--prometheus= a' \
+	'--epochs=99999999999999999999 a'; do
 	# shellcheck disable=SC2086
 	run stele bench $words
 	is "2 " "$status $out" "bench $words: wrong usage"
