@@ -231,6 +231,7 @@ static void set_latencies(struct bench_result *result)
 	if (stele_histogram_count(device)) {
 		sum->device_p50_ns = stele_histogram_quantile(device, 0.5);
 		sum->device_p99_ns = stele_histogram_quantile(device, 0.99);
+		sum->device_mean_ns = stele_histogram_mean(device);
 		return;
 	}
 	/* Loaders only tell quantiles: the worst of them. */
@@ -241,6 +242,10 @@ static void set_latencies(struct bench_result *result)
 			sum->device_p50_ns = stats->device_p50_ns;
 		if (stats->device_p99_ns > sum->device_p99_ns)
 			sum->device_p99_ns = stats->device_p99_ns;
+		if (sum->device_reads)
+			sum->device_mean_ns += stats->device_mean_ns *
+					       (double)stats->device_reads /
+					       (double)sum->device_reads;
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,36 +91,83 @@ static char *prometheus_labels(const char *target)
 	return labels;
 }
 
+/* Return: 0; negative errno. `beside`: first to this file, which takes the other's name. */
+static int write_file(const char *path, const char *beside, const char *text,
+		      size_t size)
+{
+	FILE *out = fopen(beside ? beside : path, "we");
+	int err = 0;
+
+	if (!out || fwrite(text, 1, size, out) != size)
+		err = -errno;
+	if (out && fclose(out) != 0 && !err)
+		err = -errno;
+	if (!err && beside && rename(beside, path) < 0)
+		err = -errno;
+	if (err && out && beside)
+		unlink(beside);
+	return err;
+}
+
+/* Nothing takes the name of a device, a pipe, or a link, as /dev/stdout is one. */
+static bool is_replaceable(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The result's latency is what was waited for batches: of samples, the worst reader's. */
+static void set_sample_latency(const struct bench_result *result,
+			       struct stele_reader_stats *sum)
+{
+	sum->p50_ns = sum->p90_ns = sum->p99_ns = sum->p999_ns = sum->max_ns = 0;
+	sum->mean_ns = 0;
+	for (uint32_t i = 0; i < result->part_count; i++) {
+		const struct stele_reader_stats *one = &result->parts[i].stats;
+
+		sum->p50_ns = most(sum->p50_ns, one->p50_ns);
+		sum->p90_ns = most(sum->p90_ns, one->p90_ns);
+		sum->p99_ns = most(sum->p99_ns, one->p99_ns);
+		sum->p999_ns = most(sum->p999_ns, one->p999_ns);
+		sum->max_ns = most(sum->max_ns, one->max_ns);
+		if (sum->samples)
+			sum->mean_ns += one->mean_ns * (double)one->samples /
+					(double)sum->samples;
+	}
+}
+
 /* Return: 0; negative errno (said). */
 static int write_prometheus(const struct bench_config *config,
 			    const struct bench_result *result)
 {
 	char *text = malloc(PROMETHEUS_SIZE), *beside = NULL;
 	char *labels = prometheus_labels(config->target);
+	struct stele_reader_stats sum = result->sum;
 	int err = -ENOMEM, size;
-	FILE *out = NULL;
 
 	if (asprintf(&beside, "%s.new", config->prometheus) < 0)
 		beside = NULL;
 	if (!text || !labels || !beside)
 		goto done;
-	size = stele_stats_prometheus(&result->sum, labels, text,
-				      PROMETHEUS_SIZE);
+	if (config->loader)
+		set_sample_latency(result, &sum);
+	size = stele_stats_prometheus(&sum, labels, text, PROMETHEUS_SIZE);
 	err = size < 0 ? size : size >= PROMETHEUS_SIZE ? -ENOBUFS : 0;
-	if (err)
-		goto done;
-	out = fopen(beside, "we");
-	if (!out || fwrite(text, 1, (size_t)size, out) != (size_t)size)
-		err = -errno;
-	if (out && fclose(out) != 0 && !err)
-		err = -errno;
-	if (!err && rename(beside, config->prometheus) < 0)
-		err = -errno;
-	if (err && out)
-		unlink(beside);
+	if (!err)
+		err = write_file(config->prometheus,
+				 is_replaceable(config->prometheus) ? beside
+								    : NULL,
+				 text, (size_t)size);
 done:
 	if (err)
-		cmd_error(err, "cannot write '%s'", config->prometheus);
+		cmd_message("cannot write '%s': %s", config->prometheus,
+			    strerror(-err));
 	free(beside);
 	free(labels);
 	free(text);

@@ -82,6 +82,9 @@ holds "damage: counted, the rest delivered" \
 	".failed == 2 and .samples == 2 * $count and .bytes == 2 * ($sum - 4096)"
 ok "damage: says how many" grep -q "^stele: 2 of 36 samples" <<<"$err" || diag "$err"
 
+bench --loader --epochs=1 --batch=6 --prometheus="$tmp/metrics" "$tmp/image"
+ok "--prometheus: samples and device reads took time" test "$(grep -cE \
+	'^stele_reader_(sample|device_read)_seconds_sum\{.*\} .*[1-9]' "$tmp/metrics")" = 2
 bench --shuffle --batch=6 "$tmp/image"
 is "0 " "$status $err" "--shuffle: succeeds, without a word"
 holds "--shuffle: beside a full one, which it is" \

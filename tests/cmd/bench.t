@@ -131,7 +131,16 @@ is "$(basename "$tmp/metrics")" "$(cd "$tmp" && echo metrics*)" \
 	"--prometheus: nothing is left beside it"
 run stele bench --epochs=1 --prometheus="$tmp/none/metrics" "$tmp/image"
 is 1 "$status" "--prometheus: a file that cannot be written"
-ok "--prometheus: is named" grep -qF "'$tmp/none/metrics'" <<<"$err"
+ok "--prometheus: is named" grep -qF \
+	"cannot write '$tmp/none/metrics': No such file or directory" <<<"$err" || diag "$err"
+ok "--prometheus: device reads took time" \
+	grep -q '^stele_reader_device_read_seconds_sum{.*} .*[1-9]' "$tmp/metrics" ||
+	diag "$(grep device_read "$tmp/metrics")"
+mv "$tmp/metrics" "$tmp/linked"
+ln -s linked "$tmp/metrics"
+run stele bench --epochs=1 --prometheus="$tmp/metrics" "$tmp/image"
+ok "--prometheus: a link stays one, as /dev/stdout is" test -L "$tmp/metrics"
+ok "--prometheus: and is followed" grep -q '_samples_total{.*} 18$' "$tmp/linked"
 
 # Damage is counted.
 at=$(perl -0777 -ne 'open my $f, "<", $ARGV[0]; local $/; print index(<$f>, $_); last' \
