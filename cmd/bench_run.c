@@ -205,6 +205,7 @@ static void add_stats(struct stele_reader_stats *sum,
 	sum->retries += stats->retries;
 	sum->enters += stats->enters;
 	sum->registered += stats->registered;
+	sum->depth += stats->depth;
 	sum->window += stats->window;
 	sum->depth_peak += stats->depth_peak;
 	/* Each reader counts those of the whole process. */

@@ -187,11 +187,37 @@ static void print_cpu(const struct bench_result *result)
 
 /* ---- what explains it --------------------------------------------------------------- */
 
+static void print_cold(const struct bench_result *result)
+{
+	const struct stele_reader_stats *sum = &result->sum;
+	const struct bench_machine *used = &result->used;
+	double asked = (double)sum->device_bytes, came;
+	/* What loaders were reading ahead at the end, the device has not counted yet. */
+	double ahead = sum->depth * ratio(asked, (double)sum->device_reads);
+	const char *name;
+
+	if (!used->device_count) {
+		printf(ROW "not known: no device here counts them\n", "cold");
+		return;
+	}
+	name = used->devices[used->device_count - 1].name;
+	came = (double)used->devices[used->device_count - 1].bytes;
+	if (asked <= ahead)
+		printf(ROW "not known: too little was read\n", "cold");
+	else if (came < COLD_MIN * (asked - ahead))
+		printf(ROW "no: %.1f %% of the bytes came from a cache, not from "
+			   "%s\n",
+		       "cold", 100 * (1 - came / (asked - ahead)), name);
+	else
+		printf(ROW "yes: past the page cache, all bytes came from %s%s\n",
+		       "cold", name,
+		       came > COLD_MAX * asked ? ", which also others read" : "");
+}
+
 static void print_reads(const struct bench_result *result)
 {
 	const struct stele_reader_stats *sum = &result->sum;
 	const struct bench_machine *used = &result->used;
-	double share = 1;
 
 	printf(ROW "%.2f a sample, %.3f bytes read for each byte of payload\n",
 	       "reads", ratio((double)sum->device_reads, (double)sum->samples),
@@ -199,36 +225,28 @@ static void print_reads(const struct bench_result *result)
 	for (unsigned int i = 0; i < used->device_count; i++) {
 		const struct bench_device *device = &used->devices[i];
 
-		share = ratio((double)device->bytes, (double)sum->device_bytes);
 		printf(ROW "%.2f a sample, %.3f bytes, as %s counts them\n", "",
 		       ratio((double)device->reads, (double)sum->samples),
 		       ratio((double)device->bytes, (double)sum->bytes),
 		       device->name);
 	}
-	if (!used->device_count)
-		printf(ROW "not known: no device here counts them\n", "cold");
-	else if (share < COLD_MIN)
-		printf(ROW "no: %.1f %% of the bytes came from a cache, not from "
-			   "%s\n",
-		       "cold", 100 * (1 - share),
-		       used->devices[used->device_count - 1].name);
-	else
-		printf(ROW "yes: past the page cache, all bytes came from %s%s\n",
-		       "cold", used->devices[used->device_count - 1].name,
-		       share > COLD_MAX ? ", which also others read" : "");
 }
 
 static void print_start(const struct bench_config *config,
 			const struct bench_start *start)
 {
+	bool whole = start->first_batch > 0; /* else fewer came than a batch has */
+	double first = whole ? start->first_batch : start->first_sample;
+
+	if (!(first > 0))
+		return;
 	printf(ROW "%.1f ms to the first %s: %.1f load (processor time), %.1f "
 		   "open, %.1f readers, %.1f read\n",
 	       "start",
-	       1e3 * (start->load + start->open + start->readers +
-		      start->first_batch),
-	       config->batch > 1 ? "batch" : "sample",
+	       1e3 * (start->load + start->open + start->readers + first),
+	       whole && config->batch > 1 ? "batch" : "sample",
 	       1e3 * start->load, 1e3 * start->open, 1e3 * start->readers,
-	       1e3 * start->first_batch);
+	       1e3 * first);
 }
 
 static void print_depth(const struct bench_config *config,
@@ -240,8 +258,9 @@ static void print_depth(const struct bench_config *config,
 	if (part->round_count)
 		phase = part->rounds[part->round_count - 1].phase;
 	if (config->depth || !result->rounds)
-		printf(ROW "%u device reads in flight at most, peak %u%s\n",
-		       "depth", result->sum.window, result->sum.depth_peak,
+		printf(ROW "window %u%s, peak %u device reads in flight%s\n",
+		       "depth", result->sum.window,
+		       config->depth ? "" : " at last", result->sum.depth_peak,
 		       config->threads > 1 ? ", of all readers" : "");
 	else
 		printf(ROW "window %.0f to %.0f, median %.0f%s, at last %s\n",
@@ -301,6 +320,7 @@ void bench_text(const struct bench_config *config,
 	print_cpu(result);
 	putchar('\n');
 	print_reads(result);
+	print_cold(result);
 	print_depth(config, result);
 	print_tier(result);
 	print_start(config, &result->start);

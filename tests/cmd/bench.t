@@ -142,6 +142,16 @@ run stele bench --epochs=1 --prometheus="$tmp/metrics" "$tmp/image"
 ok "--prometheus: a link stays one, as /dev/stdout is" test -L "$tmp/metrics"
 ok "--prometheus: and is followed" grep -q '_samples_total{.*} 18$' "$tmp/linked"
 
+# Nothing is said of what did not come.
+run stele bench --rate=1 --seed=4795 --time=0.05 "$tmp/image"
+is "0 0 samples (0.00 epochs)" "$status $(sed -n 's/^took .* s, //p' <<<"$out")" \
+	"no sample: none was due" || diag "$out"
+ok "no sample: no cache is blamed" grep -q '^cold  *not known' <<<"$out" || diag "$out"
+ok "no sample: nor a first one told" not grep -q '^start' <<<"$out"
+run stele bench --samples=3 --batch=5 "$tmp/image"
+ok "no batch: a first sample" grep -q '^start .* to the first sample: ' <<<"$out" ||
+	diag "$out"
+
 # Damage is counted.
 at=$(perl -0777 -ne 'open my $f, "<", $ARGV[0]; local $/; print index(<$f>, $_); last' \
 	"$tmp/src/12" "$tmp/image")
