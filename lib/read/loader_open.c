@@ -120,7 +120,7 @@ int stele_loader_open(const struct stele_loader_source *sources,
 	l->wake_fd = l->event_fd = -1;
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
-	err = check_options(l);
+	err = sources ? check_options(l) : -EINVAL;
 	if (!err)
 		err = init_order(l, sources);
 	if (!err)

@@ -172,6 +172,8 @@ static void check_options(const struct test_dataset *t)
 	}
 	is_int(-EINVAL, stele_loader_open(&source, 0, NULL, &loader),
 	       "no source");
+	is_int(-EINVAL, stele_loader_open(NULL, 1, NULL, &loader),
+	       "no sources at all");
 	is_int(-E2BIG, stele_loader_open(&source, 1, &newer.known, &loader),
 	       "a newer option");
 	stele_loader_close(NULL);
