@@ -10,8 +10,8 @@ requires git ls-files --error-unmatch Makefile
 readme_program() {
 	echo '#include <stele.h>'
 	echo 'void consume(const void *data, uint64_t size);'
-	echo 'int example(void);'
-	echo 'int example(void) {'
+	echo 'int example(uint32_t rank, uint32_t world);'
+	echo 'int example(uint32_t rank, uint32_t world) {'
 	sed -n '/^```c$/,/^```$/p' README.md | grep -vE '^(```|#include)'
 	echo 'return 0; }'
 }
