@@ -2,12 +2,12 @@
 /*
  * ring.c - the least that io_uring lets a program do: an upper bound
  *
- *	ring [-d DEPTH] [-s SECONDS] TRACE TARGET
+ *	ring [-d DEPTH] [-s SECONDS] [-r SEED] TRACE TARGET
  *
- * Replays the reads of a trace, again and again until the time is over: one thread, a fixed
- * depth, O_DIRECT, a registered descriptor, registered buffers in 2 MiB pages (of the pool if
- * there are any, else transparent ones), submission and wait in one call. Nothing looks at
- * the bytes, nothing is retried: what fails ends the program.
+ * Replays the reads of a trace, from a place that follows from the seed, again and again until
+ * the time is over: one thread, a fixed depth, O_DIRECT, a registered descriptor, registered
+ * buffers in 2 MiB pages (of the pool if there are any, else transparent ones), submission and
+ * wait in one call. Nothing looks at the bytes, nothing is retried: what fails ends the program.
  */
 #include <err.h>
 #include <errno.h>
@@ -177,20 +177,24 @@ int main(int argc, char **argv)
 {
 	struct loop loop = {.depth = 32, .latency = stele_histogram_new()};
 	double seconds = 3;
-	uint64_t begin, end;
+	uint64_t begin, end, seed = 0;
 	int option;
 
-	while ((option = getopt(argc, argv, "d:s:")) != -1) {
+	while ((option = getopt(argc, argv, "d:s:r:")) != -1) {
 		if (option == 'd')
 			loop.depth = (unsigned int)strtoul(optarg, NULL, 10);
 		else if (option == 's')
 			seconds = strtod(optarg, NULL);
+		else if (option == 'r')
+			seed = strtoull(optarg, NULL, 10);
 		else
-			errx(2, "usage: %s [-d DEPTH] [-s SECONDS] TRACE TARGET", argv[0]);
+			errx(2, "usage: %s [-d DEPTH] [-s SECONDS] [-r SEED] TRACE TARGET",
+			     argv[0]);
 	}
 	if (argc - optind != 2 || loop.depth == 0 || loop.depth > DEPTH_MAX || !loop.latency)
 		errx(2, "wants a trace, a target, and a depth of 1 to %u", DEPTH_MAX);
 	load_trace(&loop, argv[optind]);
+	loop.next = seed % loop.read_count;
 	make_ring(&loop, argv[optind + 1]);
 	make_buffers(&loop);
 	begin = race_now();

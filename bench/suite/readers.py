@@ -137,8 +137,8 @@ def peer(settings, name, program, *arguments, threads=1, sequential=False, secon
 
 
 def ring(settings, name, trace, target, depth, seconds=None):
-    def argv(_seed):
-        return (settings.out / 'ring', '-d', depth, '-s', seconds or settings.seconds, trace,
-                target)
+    def argv(seed):
+        return (settings.out / 'ring', '-d', depth, '-s', seconds or settings.seconds,
+                '-r', seed, trace, target)
 
     return Reader(name, argv, parse_peer)

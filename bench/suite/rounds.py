@@ -38,7 +38,8 @@ def measure(reader, seed, disks, idle_busy):
     """One cold run: what the reader said, and what the machine did."""
     dropped = machine.drop_caches()
     meter = machine.Meter(disks)
-    point = reader.read(seed)
+    # Each its own: what one has read may be in a cache of the host for the next.
+    point = reader.read(random.Random(f'{seed}/{reader.name}').getrandbits(31))
     seen = meter.read()
     busy = max(0.0, seen['busy'] - idle_busy * seen['seconds'])
     point.update(reader=reader.name, wall=seen['seconds'], busy=busy,
@@ -53,11 +54,11 @@ def measure(reader, seed, disks, idle_busy):
     return point
 
 
-def anchor_rate(anchor, seed):
+def anchor_rate(anchor):
     if not anchor:
         return None
     machine.drop_caches()
-    return anchor.read(seed)['bytes_per_second']
+    return anchor.read(0)['bytes_per_second']
 
 
 def one_round(log, block, readers, number, settings, anchor, disks):
@@ -65,7 +66,7 @@ def one_round(log, block, readers, number, settings, anchor, disks):
     order = list(readers)
     random.Random(seed).shuffle(order)
     idle_busy, idle_steal = machine.idle_control(CONTROL_SECONDS)
-    before = anchor_rate(anchor, seed)
+    before = anchor_rate(anchor)
     points = []
     for reader in order:
         try:
@@ -74,7 +75,7 @@ def one_round(log, block, readers, number, settings, anchor, disks):
             log.skip(f'{block}: {reader.name}, round {number + 1}', error)
             if number == 0:
                 readers.remove(reader)
-    after = anchor_rate(anchor, seed)
+    after = anchor_rate(anchor)
     processors = os.cpu_count() or 1
     steal = max([idle_steal, *(p['steal'] for p in points)]) / processors
     noise = figures.noise(idle_busy / processors, steal, before, after)
