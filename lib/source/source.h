@@ -56,7 +56,8 @@ struct stele_source_sink {
  */
 struct stele_source_file {
 	struct stele_source *source; /* NULL: closed */
-	int handle; /* the source's own, these two */
+	int handle; /* the source's own, from here on */
+	uint64_t at, asked; /* bytes: read so far; asked for ahead */
 	void *state; /* stays from entry to entry */
 };
 
