@@ -5,7 +5,8 @@
 #
 # In literal blocks of EXAMPLES, a line with "$ " runs as anybody, one with
 # "# " as root. Each page gets a directory with a tree, photos, and unless it
-# builds that itself an image of it, photos.stele@v1; its device is a loop one.
+# builds that itself an image of it, photos.stele@v1; its device is a loop one, with
+# the same image unless the page writes there.
 . "${0%/*}/../tap.sh"
 . tests/cmd/targets.sh
 
@@ -42,6 +43,8 @@ for page in man/stele.1 man/stele-*.1; do
 	loop=/dev/null
 	if grep -q /dev/nvme1n1 lines && [ "$(id -u)" = 0 ]; then
 		loop_new 64M
+		grep -qE 'stele (build|copy) .*/dev/nvme1n1' lines ||
+			must stele build -q photos "$loop@v1"
 	fi
 	rbd=
 	if grep -q rbd: lines && [ -n "$ceph_conf" ]; then

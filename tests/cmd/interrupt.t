@@ -12,7 +12,7 @@
 requires_root
 
 mkdir "$tmp/huge"
-truncate -s 10G "$tmp/huge/"{a,b,c,d}
+truncate -s 4G "$tmp/huge/"{a,b,c,d}
 tree_photos "$tmp/photos"
 loop_new 48G
 
