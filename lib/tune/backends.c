@@ -19,7 +19,8 @@
 #define ROUNDS	      5
 #define TIME_SHARE    0.1  /* of all time */
 #define CELL_SECONDS  0.02 /* at least */
-#define FASTER	      1.05 /* then it is chosen ... */
+#define FASTER	      1.05 /* then it is chosen, ... */
+#define DEARER	      1.5  /* ... if for no more of the CPU time, ... */
 #define AS_FAST	      0.98 /* ... or as fast ... */
 #define CHEAPER	      0.80 /* ... for so much of the CPU time */
 
@@ -107,7 +108,8 @@ static void choose(const struct stele_tune_sweep *sweep,
 			       "for %.2f times the CPU time",
 			       one->name, rate,
 			       stele_device_backend(sweep->ds->image.dev), cpu);
-		if (!(rate >= FASTER || (rate >= AS_FAST && cpu <= CHEAPER)) ||
+		if (!((rate >= FASTER && cpu <= DEARER) ||
+		      (rate >= AS_FAST && cpu <= CHEAPER)) ||
 		    rate < best_rate * AS_FAST ||
 		    (rate < best_rate * FASTER && cpu > best_cpu && best_cpu > 0))
 			continue;
