@@ -117,7 +117,8 @@ def fio(settings, name, target, sizes, region, depth, memory='pages', seconds=No
 
     def argv(seed):
         return ('fio', '--name=read', *([f'--filename={target}'] if target else []), '--readonly',
-                '--direct=1', '--rw=randread', '--norandommap', f'--randseed={seed}',
+                '--direct=1', '--rw=randread', '--norandommap', '--randrepeat=0',
+                f'--randseed={seed}',
                 f'--iodepth={depth}', f'--offset={region[0]}', f'--size={region[1]}',
                 '--time_based', f'--runtime={seconds or settings.seconds:g}',
                 '--output-format=json', *sizes, *engine, *options)
