@@ -385,8 +385,8 @@ int stele_queue_fd(struct stele_queue *queue);
 
 /*
  * Waits for everything in flight, drops it, and frees. NULL is fine.
- * Return: 0; or, of a queue that broke, what is in flight for ever: the kernel may
- * still write there, so none of its requests and memory may ever be freed or used.
+ * Return: 0; or, of a queue that broke, how many are in flight for ever: the kernel may
+ * still write to their memory, which may never be freed or used (the requests may).
  */
 unsigned int stele_queue_close(struct stele_queue *queue);
 

@@ -46,6 +46,7 @@ struct stele_fault_entry {
 	uint64_t size;
 	bool queued;  /* through a queue, not blocking */
 	void *data;   /* of writes: a copy */
+	const void *memory; /* where the bytes came from, or were to go */
 	int fault;    /* enum stele_fault_kind, or -1 */
 };
 

@@ -86,6 +86,7 @@ static int add_entry(struct stele_fault_plan *plan,
 		.offset = passage->offset,
 		.size = passage->size,
 		.queued = passage->queued,
+		.memory = passage->data,
 		.fault = passage->fault,
 	};
 	if (plan->keep_data && passage->op == STELE_OP_WRITE) {

@@ -49,8 +49,9 @@ int stele_record_stream_open(struct stele_record_stream *s,
 
 void stele_record_stream_close(struct stele_record_stream *s)
 {
-	stele_queue_close(s->queue);
-	free(s->memory);
+	/* What a queue that broke may still write to stays, for good. */
+	if (!stele_queue_close(s->queue))
+		free(s->memory);
 	*s = (struct stele_record_stream){0};
 }
 

@@ -350,6 +350,7 @@ static void *work(void *arg)
 	const uint64_t size = buffer_size(w->scan);
 	const unsigned int requests =
 		(unsigned int)(size / w->dev->limits.transfer_max + 2);
+	unsigned int broken;
 	int ret;
 
 	ret = stele_record_check_init(&w->rc, w->scan->sc);
@@ -372,9 +373,11 @@ static void *work(void *arg)
 		ret = run(w);
 	if (ret < 0)
 		stop_scan(w->scan, ret);
-	stele_queue_close(w->queue);
+	/* What a queue that broke may still write to stays, for good. */
+	broken = stele_queue_close(w->queue);
 	for (unsigned int i = 0; i < 2; i++) {
-		free(w->buffers[i].data);
+		if (!broken)
+			free(w->buffers[i].data);
 		free(w->buffers[i].requests);
 	}
 	free(w->tail);

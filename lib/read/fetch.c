@@ -94,8 +94,7 @@ bool stele_fetch_release(struct stele_fetch *f)
 {
 	bool drained = stele_queue_close(f->queue) == 0;
 
-	if (drained)
-		free(f->parts);
+	free(f->parts);
 	stele_histogram_free(f->latency);
 	free(f->done);
 	*f = (struct stele_fetch){0};

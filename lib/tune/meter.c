@@ -75,10 +75,9 @@ int stele_tune_meter_init(struct stele_tune_meter *meter,
 void stele_tune_meter_release(struct stele_tune_meter *meter)
 {
 	/* What a queue that broke may still write to stays, for good. */
-	if (!stele_queue_close(meter->queue)) {
+	if (!stele_queue_close(meter->queue))
 		stele_arena_release(&meter->arena, false);
-		free(meter->reads);
-	}
+	free(meter->reads);
 	free(meter->done);
 	memset(meter, 0, sizeof(*meter));
 }

@@ -38,10 +38,13 @@ int stele_copy_worker_init(struct stele_copy_worker *w)
 
 void stele_copy_worker_release(struct stele_copy_worker *w)
 {
-	stele_queue_close(w->from.queue);
-	stele_queue_close(w->to.queue);
+	unsigned int broken = stele_queue_close(w->from.queue);
+
+	broken += stele_queue_close(w->to.queue);
+	/* What a queue that broke may still write to stays, for good. */
+	if (!broken)
+		free(w->buffer);
 	stele_hash_free(w->hash);
-	free(w->buffer);
 	free(w->tail);
 	free(w->digests);
 	free(w->parent);

@@ -66,10 +66,11 @@ int stele_stream_open(struct stele_stream *stream, struct stele_device *dev,
 
 void stele_stream_close(struct stele_stream *stream)
 {
-	stele_queue_close(stream->queue); /* waits for what is in flight */
+	/* Waits for what is in flight; what a queue that broke may still read stays. */
+	if (!stele_queue_close(stream->queue))
+		free(stream->arena);
 	free(stream->requests);
 	free(stream->chunks);
-	free(stream->arena);
 	memset(stream, 0, sizeof(*stream));
 }
 

@@ -6,9 +6,9 @@
  * memory of a reader stays mapped after it was closed. It goes if nothing broke.
  */
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "tests/dataset.h"
+#include "tests/mapped.h"
 #include "tests/tap.h"
 
 #define SAMPLES 40u
@@ -19,13 +19,6 @@ __attribute__((visibility("default"))) const char *
 __lsan_default_suppressions(void)
 {
 	return "leak:stele_reader_open";
-}
-
-static bool is_mapped(const void *memory)
-{
-	uintptr_t page = (uintptr_t)memory & ~UINT64_C(4095);
-
-	return !msync((void *)page, 4096, MS_ASYNC) || errno != ENOMEM;
 }
 
 /* Read until the queue breaks, or to the end. Return: what collect said last. */
