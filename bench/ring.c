@@ -2,16 +2,20 @@
 /*
  * ring.c - the least that io_uring lets a program do: an upper bound
  *
- *	ring [-d DEPTH] [-s SECONDS] [-r SEED] TRACE TARGET
+ *	ring [-co] [-d DEPTH] [-s SECONDS] [-r SEED] TRACE TARGET
  *
  * Replays the reads of a trace, from a place that follows from the seed, again and again until
  * the time is over: one thread, a fixed depth, O_DIRECT, a registered descriptor, registered
  * buffers in 2 MiB pages (of the pool if there are any, else transparent ones), submission and
  * wait in one call. Nothing looks at the bytes, nothing is retried: what fails ends the program.
+ *
+ * What a device delivers depends on what is done with it. -c: takes a CRC-32C of each read, the
+ * least that a reader does that looks at its bytes. -o: in the order of their places.
  */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <isa-l/crc.h>
 #include <liburing.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,7 +46,16 @@ struct loop {
 	} slots[DEPTH_MAX];
 	struct stele_histogram *latency;
 	uint64_t samples, bytes;
+	bool checks;
+	unsigned int crc; /* of all, so that none can be left out */
 };
+
+static int by_place(const void *a, const void *b)
+{
+	const struct trace_read *x = a, *y = b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
 
 static void load_trace(struct loop *loop, const char *path)
 {
@@ -119,16 +132,20 @@ static void make_ring(struct loop *loop, const char *path)
 	close(fd);
 }
 
+static char *buffer_of(const struct loop *loop, unsigned int i)
+{
+	return loop->memory + i / loop->per_page * HUGE_PAGE +
+	       i % loop->per_page * loop->size_max;
+}
+
 static void start(struct loop *loop, unsigned int i)
 {
 	const struct trace_read *read = &loop->reads[loop->next];
-	const unsigned int page = i / loop->per_page;
-	char *buffer = loop->memory + page * HUGE_PAGE + i % loop->per_page * loop->size_max;
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&loop->ring);
 
 	loop->next = loop->next + 1 == loop->read_count ? 0 : loop->next + 1;
-	io_uring_prep_read_fixed(sqe, 0, buffer, (unsigned int)read->size, read->offset,
-				 (int)page);
+	io_uring_prep_read_fixed(sqe, 0, buffer_of(loop, i), (unsigned int)read->size,
+				 read->offset, (int)(i / loop->per_page));
 	sqe->flags |= IOSQE_FIXED_FILE;
 	io_uring_sqe_set_data64(sqe, i);
 	loop->slots[i] = (struct slot){read, race_now()};
@@ -142,6 +159,9 @@ static void finish(struct loop *loop, const struct io_uring_cqe *cqe, uint64_t n
 	if (cqe->res < 0 || (uint64_t)cqe->res != slot->read->size)
 		errx(1, "a read failed: %s", cqe->res < 0 ? strerror(-cqe->res) : "short");
 	stele_histogram_record(loop->latency, now - slot->start);
+	if (loop->checks)
+		loop->crc = crc32_iscsi((unsigned char *)buffer_of(loop, (unsigned int)cqe->user_data),
+					cqe->res, loop->crc);
 	loop->samples += slot->read->payload > 0;
 	loop->bytes += slot->read->payload;
 	loop->in_flight--;
@@ -177,23 +197,30 @@ int main(int argc, char **argv)
 {
 	struct loop loop = {.depth = 32, .latency = stele_histogram_new()};
 	double seconds = 3;
+	bool ordered = false;
 	uint64_t begin, end, seed = 0;
 	int option;
 
-	while ((option = getopt(argc, argv, "d:s:r:")) != -1) {
+	while ((option = getopt(argc, argv, "cod:s:r:")) != -1) {
 		if (option == 'd')
 			loop.depth = (unsigned int)strtoul(optarg, NULL, 10);
 		else if (option == 's')
 			seconds = strtod(optarg, NULL);
 		else if (option == 'r')
 			seed = strtoull(optarg, NULL, 10);
+		else if (option == 'c')
+			loop.checks = true;
+		else if (option == 'o')
+			ordered = true;
 		else
-			errx(2, "usage: %s [-d DEPTH] [-s SECONDS] [-r SEED] TRACE TARGET",
+			errx(2, "usage: %s [-co] [-d DEPTH] [-s SECONDS] [-r SEED] TRACE TARGET",
 			     argv[0]);
 	}
 	if (argc - optind != 2 || loop.depth == 0 || loop.depth > DEPTH_MAX || !loop.latency)
 		errx(2, "wants a trace, a target, and a depth of 1 to %u", DEPTH_MAX);
 	load_trace(&loop, argv[optind]);
+	if (ordered)
+		qsort(loop.reads, loop.read_count, sizeof(*loop.reads), by_place);
 	loop.next = seed % loop.read_count;
 	make_ring(&loop, argv[optind + 1]);
 	make_buffers(&loop);
@@ -201,11 +228,11 @@ int main(int argc, char **argv)
 	run(&loop, begin + (uint64_t)(seconds * 1e9));
 	end = race_now();
 	printf("{\"samples\":%llu,\"bytes\":%llu,\"seconds\":%.6f,\"p50_us\":%.1f,"
-	       "\"p99_us\":%.1f}\n",
+	       "\"p99_us\":%.1f,\"crc\":%u}\n",
 	       (unsigned long long)loop.samples, (unsigned long long)loop.bytes,
 	       (double)(end - begin) / 1e9,
 	       (double)stele_histogram_quantile(loop.latency, 0.5) / 1e3,
-	       (double)stele_histogram_quantile(loop.latency, 0.99) / 1e3);
+	       (double)stele_histogram_quantile(loop.latency, 0.99) / 1e3, loop.crc);
 	io_uring_queue_exit(&loop.ring);
 	stele_histogram_free(loop.latency);
 	free(loop.reads);

@@ -12,7 +12,8 @@ from .settings import MIX
 
 DEPTHS = (8, 16, 32, 64, 128, 256)
 FIO_DEPTHS = (8, 16, 32, 64, 128)
-RING_DEPTHS = (8, 16, 32, 64)
+RING_DEPTHS = (8, 16, 32, 64, 128)
+DEEP = (64, 128, 256)
 
 
 class Bench:
@@ -54,7 +55,15 @@ def fio_readers(bench, found, target, pairs, seconds):
 
 def ring_readers(bench, found, target, depths, seconds):
     trace, _ = found.extents()
-    return [readers.ring(bench.settings, f'ring depth {d}', trace, target, d, seconds)
+    return [readers.ring(bench.settings, f'ring depth {d}', trace, target, d, seconds=seconds)
+            for d in depths]
+
+
+def other_rings(bench, found, target):
+    """What holds any reader back: looking at the bytes, and reads all over the place."""
+    trace, _ = found.extents()
+    return [readers.ring(bench.settings, f'{kind} ring depth {d}', trace, target, d, option)
+            for kind, option, depths in (('checking', '-c', DEEP), ('sequential', '-o', DEEP[:2]))
             for d in depths]
 
 
@@ -83,7 +92,7 @@ def bounds(bench, found, target, seconds, deeper=False):
 def anchor_of(bench, found, target):
     trace, _ = found.extents()
     return readers.ring(bench.settings, 'anchor', trace, target, 16,
-                        min(0.7, bench.settings.seconds))
+                        seconds=min(0.7, bench.settings.seconds))
 
 
 def one_epoch(bench, found):
@@ -141,6 +150,7 @@ def mix(bench):
     chosen = stele_readers(bench, found, target) + tree_readers(bench, found)
     sweep_bounds(bench, 'mix', found, target)
     chosen += bounds(bench, found, target, bench.settings.seconds)
+    chosen += other_rings(bench, found, target)
     bench.run('mix', chosen, anchor_of(bench, found, target))
 
 

@@ -137,9 +137,9 @@ def peer(settings, name, program, *arguments, threads=1, sequential=False, secon
     return Reader(name, argv, parse_peer)
 
 
-def ring(settings, name, trace, target, depth, seconds=None):
+def ring(settings, name, trace, target, depth, *options, seconds=None):
     def argv(seed):
-        return (settings.out / 'ring', '-d', depth, '-s', seconds or settings.seconds,
+        return (settings.out / 'ring', *options, '-d', depth, '-s', seconds or settings.seconds,
                 '-r', seed, trace, target)
 
     return Reader(name, argv, parse_peer)

@@ -96,7 +96,8 @@ print('a' if found['a'] else '', 'missing', *dropped, *([] if needed <= allowed 
 EOT
 
 # A whole report over made-up points: stele at 2, fio at 1 and 3 (noisy), and a build.
-says "2.000 aim, 0.500 missed, 1/8.0 floor; 2 charts are XML" "table, verdicts, charts" <<'EOT'
+says "2.000 aim, 0.500 missed, 1/8.0 floor; 1.600 ring depth 2 against sequential ring depth 8, \
+0.833; 2 charts are XML" "table, verdicts, bounds, charts" <<'EOT'
 import pathlib, sys, xml.dom.minidom
 from suite import goals, report
 from suite.rounds import Log
@@ -111,6 +112,9 @@ for n in range(3):
     point('mix', n, 'fio depth 8 thp', 1 if n < 2 else 9)
     point('mix', n, 'fio depth 4 thp', 0.5)
     point('mix', n, 'ext4 8 threads', 1, 8.0)
+    for reader, rate in (('ring depth 1', 3), ('ring depth 2', 8), ('sequential ring depth 4', 4),
+                         ('sequential ring depth 8', 5), ('checking ring depth 1', 99)):
+        point('mix', n, reader, rate)
     for reader, rate in (('build small files', 1), ('read small files 8 threads', 2),
                          ('read small files 4 threads', 1), ('device write', 3)):
         point('build', n, reader, rate)
@@ -118,6 +122,9 @@ rows = {r['text']: r for r in goals.table(log) if r['spread']}
 fio = rows["random read, crc on, against fio's best"]
 cpu = rows['CPU per sample against the ext4 tree, 8 threads']
 build = rows['build against min(source, device), small files']
+others = {r['text']: r for r in goals.others(log)}
+places = others['the ring, random against sequential']
+disk = others['build of small files against reading, then writing']
 out = pathlib.Path(sys.argv[1])
 facts = dict.fromkeys(('time', 'git', 'kernel', 'processors', 'processor', 'hypervisor', 'disk',
                        'filesystem', 'thp', 'fio'), '?')
@@ -128,6 +135,7 @@ for chart in charts:
     xml.dom.minidom.parse(str(chart))
 print(f"{fio['spread']['median']:.3f} {fio['reached']}, {build['spread']['median']:.3f} "
       f"{build['reached']}, 1/{1 / cpu['spread']['median']:.1f} {cpu['reached']}; "
+      f"{places['spread']['median']:.3f} {places['note']}, {disk['spread']['median']:.3f}; "
       f"{len(charts)} charts are XML")
 EOT
 done_testing
