@@ -86,7 +86,7 @@ TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
 FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
 	$(sort $(wildcard tests/fuzz/*.c))))
-AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)))
+AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)) tests/fuzz/seed.c)
 # bench/: what all its programs share, and the programs.
 BENCH_SHARED := bench/content.c bench/race.c
 BENCH := $(call prog,$(filter-out $(BENCH_SHARED),$(sort $(wildcard bench/*.c))))
@@ -226,9 +226,6 @@ fuzz-here: $(addsuffix .fuzz,$(FUZZ))
 		grep -E 'stat::(number|new)' $(O)/$$f.log; \
 	done
 
-$(O)/tests/fuzz/seed: %: %.o $(O)/tests/tap.a $(O)/libstele.a
-	$(call say,LD,$@)
-	$(link)
 corpus: $(O)/tests/fuzz/seed ## writes tests/fuzz/corpus anew
 	$(Q)rm -rf tests/fuzz/corpus && $<
 
