@@ -22,10 +22,10 @@
  * no signals: one that reads, and those of the transform callback. A forked child gets
  * -EOWNERDEAD from what can fail; it may save, and close, which leaves the memory.
  */
+#include "stele.h" /* outside the guard: it includes this one where it belongs */
+
 #ifndef STELE_LOADER_H
 #define STELE_LOADER_H
-
-#include "stele.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,10 +8,10 @@
  * $XDG_STATE_HOME/stele, ~/.local/state/stele), one for each identity of a device.
  * Without one of their own, users have those that root measured.
  */
+#include "stele.h" /* outside the guard: it includes this one where it belongs */
+
 #ifndef STELE_TUNE_H
 #define STELE_TUNE_H
-
-#include "stele.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# headers.t - each header compiles alone, the public one in any dialect
+# headers.t - each header compiles alone, the public ones in any dialect
 . "${0%/*}/../tap.sh"
 
 requires git ls-files --error-unmatch Makefile
@@ -21,13 +21,16 @@ done
 for header in $(git ls-files 'cmd/*.h'); do
 	ok "$header" compiles "$cc" -x c -std=gnu11 -D_GNU_SOURCE -Ilib -I. "$header"
 done
-for std in c99 c11 c17; do
-	ok "stele.h in strict $std" \
-		compiles "$cc" -x c -std=$std -pedantic-errors -Ilib stele.h
-done
-for std in c++11 c++20; do
-	ok "stele.h in strict $std" \
-		compiles "${CXX:-g++}" -x c++ -std=$std -pedantic-errors -Ilib stele.h
+for header in lib/stele*.h; do
+	header=${header#lib/}
+	for std in c99 c11 c17; do
+		ok "$header in strict $std" \
+			compiles "$cc" -x c -std=$std -pedantic-errors -Ilib "$header"
+	done
+	for std in c++11 c++20; do
+		ok "$header in strict $std" \
+			compiles "${CXX:-g++}" -x c++ -std=$std -pedantic-errors -Ilib "$header"
+	done
 done
 
 done_testing

@@ -7,7 +7,7 @@
 requires git ls-files --error-unmatch Makefile
 
 function_max=70 # lines between the braces
-file_max=500 # but for the one public header, which only declares
+file_max=500
 column_max=100 # tabs count as 8
 
 # A function's brace stands alone in column 0, and so does the one that ends it.
@@ -37,7 +37,7 @@ functions() {
 
 long_files() {
 	wc -l "$@" | awk -v max="$file_max" \
-		'$2 !~ /^(total|lib\/stele.h)$/ && $1 > max { print $2 ": " $1 " lines" }'
+		'$2 != "total" && $1 > max { print $2 ": " $1 " lines" }'
 }
 
 wide_lines() {

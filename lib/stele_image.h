@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * stele_image.h - images as a whole: listed, built, verified; part of stele.h
+ *
+ * A *build* makes an image of a directory, and publishes its first snapshot; a target that
+ * carries anything is left alone unless forced. Snapshots that follow are stele_versions.h's.
+ */
+#include "stele.h" /* outside the guard: it includes this one where it belongs */
+
+#ifndef STELE_IMAGE_H
+#define STELE_IMAGE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- images ------------------------------------------------------------ */
+
+struct stele_image_info {
+	uint8_t uuid[STELE_UUID_SIZE];
+	char label[STELE_NAME_SIZE_MAX + 1];
+	uint32_t version;
+	uint32_t snapshot_count;
+	uint32_t segment_count;
+	uint32_t fence_mode;
+	uint64_t feature_compat, feature_ro_compat, feature_incompat;
+	uint64_t generation;
+	uint64_t image_size, used_size;
+	uint64_t free_size; /* of used_size, to be written again */
+	int64_t create_time, commit_time;
+	uint32_t superblocks_good; /* of 4 copies */
+	uint32_t reserved;
+};
+
+struct stele_snapshot_info {
+	char name[STELE_NAME_SIZE_MAX + 1];
+	uint64_t id;
+	uint64_t parent; /* 0: none */
+	int64_t time;
+	uint8_t digest[STELE_DIGEST_SIZE];
+	uint64_t sample_count;
+	uint64_t payload_size;
+	uint32_t segment_count;
+	uint32_t note_size; /* bytes; see stele_image_note() */
+};
+
+struct stele_image;
+
+/**
+ * stele_image_open() - an image as a whole; a snapshot in @target is ignored.
+ * Errors as stele_dataset_open().
+ */
+STELE_API int stele_image_open(const char *target,
+			       const struct stele_open_opts *opts,
+			       struct stele_image **out);
+STELE_API void stele_image_info(const struct stele_image *image,
+				struct stele_image_info *info);
+/**
+ * Oldest first. Reads the descriptors for payload_size, which is 0 when one of
+ * them is damaged (the log says so). Return: 0; -ERANGE; errno of the device.
+ */
+STELE_API int stele_image_snapshot(const struct stele_image *image,
+				   uint32_t index,
+				   struct stele_snapshot_info *out);
+/**
+ * A snapshot's note: note_size bytes, any, not terminated.
+ * Return: 0; -ERANGE (index, or size below note_size).
+ */
+STELE_API int stele_image_note(const struct stele_image *image, uint32_t index,
+			       char *note, size_t size);
+STELE_API void stele_image_close(struct stele_image *image);
+
+/* ---- build ------------------------------------------------------------- */
+
+enum stele_build_order {
+	STELE_ORDER_SIZE = 0, /* by size class, shuffled within: the default */
+	STELE_ORDER_SOURCE,   /* source order; costs more runs */
+};
+
+enum stele_build_flags {
+	STELE_BUILD_DRY_RUN = 1 << 0,	   /* plan only; the target may be NULL */
+	STELE_BUILD_FORCE = 1 << 1,	   /* overwrite what the target carries */
+	STELE_BUILD_LABELS = 1 << 2,	   /* a `label` field, whatever the source looks like */
+	STELE_BUILD_NO_LABELS = 1 << 3,	   /* never */
+	/* leave out files that change, vanish or cannot be read */
+	STELE_BUILD_SKIP_CHANGED = 1 << 4,
+	/* only for stele_append(): */
+	STELE_BUILD_UPDATE = 1 << 5,	     /* also replace samples whose content changed */
+	STELE_BUILD_QUICK = 1 << 6,	     /* with UPDATE: see stele_append() */
+	STELE_BUILD_DELETE_MISSING = 1 << 7, /* drop samples that the source lacks */
+};
+
+enum stele_build_phase {
+	STELE_PHASE_SCAN,
+	STELE_PHASE_WRITE,
+	STELE_PHASE_SECTIONS,
+	STELE_PHASE_COMMIT,
+	STELE_PHASE_COMPARE, /* append: comes behind SCAN */
+};
+
+struct stele_build_progress {
+	enum stele_build_phase phase;
+	uint64_t samples_done, samples_total; /* total 0: not known yet */
+	uint64_t bytes_done, bytes_total;
+};
+
+/*
+ * Nonzero cancels the build (-ECANCELED). From the thread that builds, at
+ * least every 100 ms.
+ */
+typedef int (*stele_build_progress_fn)(void *user,
+				       const struct stele_build_progress *p);
+
+/** What became of a source entry that is not a sample. */
+enum stele_skip_reason {
+	STELE_SKIP_SYMLINK = 1,
+	STELE_SKIP_SPECIAL,    /* socket, fifo, device */
+	STELE_SKIP_UNREADABLE, /* only with SKIP_CHANGED; else the build fails */
+	STELE_SKIP_VANISHED,   /* likewise */
+	STELE_SKIP_CHANGED,    /* likewise: its size changed while it was read */
+	STELE_SKIP_TARGET,     /* the target itself lies in the source */
+};
+/* key is not terminated. From any thread of the build, one call at a time. */
+typedef void (*stele_build_skip_fn)(void *user, enum stele_skip_reason reason,
+				    const char *key, size_t key_size, int error);
+
+struct stele_build_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	stele_build_progress_fn progress;
+	void *progress_user;
+	stele_build_skip_fn skip;
+	void *skip_user;
+	const char *backend;
+	const char *label;	/* of the image; NULL: "" */
+	const uint8_t *uuid;	/* 16 bytes; NULL: random */
+	const char *base;	/* append: a snapshot's name; NULL: the newest */
+	const char *note;	/* of the snapshot; NULL: none */
+	uint64_t file_size;	/* of a file or RBD image, whole 4096s; 0: to fit */
+	uint64_t memory_size;	/* 0: 256 MiB */
+	int64_t time;		/* seconds; 0: now, or $SOURCE_DATE_EPOCH */
+	uint32_t flags;		/* enum stele_build_flags */
+	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 % */
+	uint32_t order;		/* enum stele_build_order */
+	uint32_t jobs;		/* threads; 0: 8 per core, at most 32 */
+	/*
+	 * No slot crosses a multiple of it: a power of two of at least 4096; 1:
+	 * none; 0: as the target wants it (an RBD image's object size, else none)
+	 */
+	uint32_t boundary;
+	uint32_t object_size;	/* of an RBD image that is created; 0: 4 MiB */
+};
+
+struct stele_build_report {
+	char snapshot[STELE_NAME_SIZE_MAX + 1];
+	uint8_t uuid[STELE_UUID_SIZE];
+	uint8_t digest[STELE_DIGEST_SIZE]; /* zero for a dry run */
+	uint64_t sample_count;
+	uint64_t payload_size;
+	uint64_t slots_size;
+	uint64_t padding_size;
+	uint64_t table_size;
+	uint64_t sections_size;
+	uint64_t image_end;   /* bytes of the target that are used */
+	uint64_t target_size; /* 0 where there is no target */
+	uint64_t skipped[8];  /* by enum stele_skip_reason */
+	uint32_t run_count;
+	uint32_t granule;
+	uint32_t class_count; /* of labels; 0: no label field */
+	uint32_t jobs;
+	double scan_seconds, write_seconds, total_seconds;
+	char backend[16];
+};
+
+/**
+ * stele_build() - lay a directory out as a new image, and publish its first
+ * snapshot
+ * @source: a directory
+ * @target: path[@SNAPSHOT]; snapshot "v1" unless given
+ *
+ * Plans first: the exact end of the image is known before a byte is written.
+ * A target that is in use or carries anything is refused (-EBUSY, -EEXIST),
+ * and unchanged byte for byte. From the first byte written until the commit
+ * the target is recognised as an unfinished image. A regular file that the
+ * build created is removed when it fails.
+ *
+ * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a
+ * key); -EFBIG (a file, or all of them, are more than the format holds);
+ * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
+ * more than 4096 bytes, or no path); errno of source or target. What it was about goes to the log
+ * callback. @report may be NULL; it is filled as far as known also on errors.
+ */
+STELE_API int stele_build(const char *source, const char *target,
+			  const struct stele_build_opts *opts,
+			  struct stele_build_report *report);
+
+/* ---- verify ------------------------------------------------------------ */
+
+struct stele_damage {
+	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ... */
+	const char *what;  /* "record", "superblock", "keys", ... */
+	uint64_t offset;   /* of the damaged thing on the target */
+	uint64_t size;
+	bool has_id;
+	uint64_t id;	   /* of the sample, where it is one */
+	const char *key;   /* may be NULL; not terminated */
+	size_t key_size;
+	const char *detail; /* "crc32c 0x..., expected 0x...": expected and found */
+};
+typedef void (*stele_damage_fn)(void *user, const struct stele_damage *damage);
+
+struct stele_verify_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	stele_damage_fn damage;
+	void *damage_user;
+	int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+	void *progress_user;
+	const char *backend;
+	uint32_t jobs; /* 0: one per core */
+	uint32_t reserved;
+};
+
+struct stele_verify_report {
+	uint64_t snapshots, segments, samples, blocks; /* checked */
+	uint64_t bytes;
+	uint64_t damaged; /* calls of damage() */
+};
+
+/**
+ * stele_verify() - every checksum, digest and invariant of an image or snapshot
+ * @target: without "@..." the whole image
+ * Return: 0 sound; 1 damage found (see report, callback); negative errno when
+ * it could not be checked at all.
+ */
+STELE_API int stele_verify(const char *target,
+			   const struct stele_verify_opts *opts,
+			   struct stele_verify_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

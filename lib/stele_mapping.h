@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * stele_mapping.h - snapshots published under a name on this machine; part of stele.h
+ *
+ * A *mapping* is a file below $STELE_RUN_DIR that says which snapshot of which target a name
+ * stands for. It is checked once, when it is made, so that opening the name does no device
+ * I/O; and a name is what stele_dataset_open() and all that reads take as a target.
+ */
+#include "stele.h" /* outside the guard: it includes this one where it belongs */
+
+#ifndef STELE_MAPPING_H
+#define STELE_MAPPING_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STELE_RUN_DIR_ENV     "STELE_RUN_DIR"
+#define STELE_RUN_DIR_DEFAULT "/run/stele"
+
+enum stele_map_flags {
+	STELE_MAP_READ_ONLY = 1 << 0, /* set the block device read-only until unmap */
+};
+
+struct stele_map_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	const char *backend;
+	/* Of an RBD snapshot: "krbd", "librbd"; NULL, "auto": krbd where it works. */
+	const char *via;
+	uint32_t flags;
+	uint32_t reserved;
+};
+
+struct stele_mapping_info {
+	char name[STELE_NAME_SIZE_MAX + 1];
+	char via[16]; /* how it is read: "device", "file", "krbd", "librbd" */
+	const char *target; /* path, resolved; valid during the callback, NULL from stele_map() */
+	char snapshot[STELE_NAME_SIZE_MAX + 1];
+	uint8_t uuid[STELE_UUID_SIZE];
+	uint8_t digest[STELE_DIGEST_SIZE];
+	uint64_t sample_count;
+	int64_t time; /* of the mapping */
+	bool read_only;
+	bool stale;   /* the device behind it is gone or another one */
+};
+
+/**
+ * stele_map() - check a snapshot and publish it under a name on this machine
+ * @name: [A-Za-z0-9._-]{1,63}, not beginning with a dot; NULL: the label,
+ * else the snapshot's name
+ * Return: 0; -EEXIST (the name is taken by another); errors of
+ * stele_dataset_open(); errno of the run directory. Mapping the same snapshot
+ * under the same name again succeeds and changes nothing.
+ */
+STELE_API int stele_map(const char *target, const char *name,
+			const struct stele_map_opts *opts,
+			struct stele_mapping_info *out);
+/**
+ * Open handles stay valid. A damaged mapping is removed, too (a warning). A
+ * krbd device that mappings attached is detached with the last of them; while it is
+ * open the last name stays (-EBUSY).
+ * Return: 0; -ENOENT; -EINVAL (no name of a mapping); -EBUSY; errno of the
+ * device that could not be set writable again, or of the run directory.
+ */
+STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
+/**
+ * Calls fn for each sound mapping, by name. Return: count; errno of the
+ * directory.
+ */
+STELE_API int stele_maps(void (*fn)(void *user,
+				    const struct stele_mapping_info *info),
+			 void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
