@@ -160,8 +160,9 @@ static void finish(struct loop *loop, const struct io_uring_cqe *cqe, uint64_t n
 		errx(1, "a read failed: %s", cqe->res < 0 ? strerror(-cqe->res) : "short");
 	stele_histogram_record(loop->latency, now - slot->start);
 	if (loop->checks)
-		loop->crc = crc32_iscsi((unsigned char *)buffer_of(loop, (unsigned int)cqe->user_data),
-					cqe->res, loop->crc);
+		loop->crc = crc32_iscsi(
+			(unsigned char *)buffer_of(loop, (unsigned int)cqe->user_data),
+			cqe->res, loop->crc);
 	loop->samples += slot->read->payload > 0;
 	loop->bytes += slot->read->payload;
 	loop->in_flight--;
