@@ -7,9 +7,6 @@
 #include <string.h>
 
 #include "parse.h"
-#include "progress.h"
-#include "stop.h"
-#include "summary.h"
 
 #define JOBS_MAX 1024 /* of the library, too */
 #define OBJECT_SIZE_MAX (32u << 20) /* of RBD */
@@ -203,35 +200,4 @@ int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 					  optarg, name_of(c));
 	}
 	return -1;
-}
-
-static int show_progress(void *user, const struct stele_build_progress *p)
-{
-	static const char *const verbs[] = {
-		[STELE_PHASE_SCAN] = "scanning",
-		[STELE_PHASE_COMPARE] = "comparing",
-		[STELE_PHASE_WRITE] = "writing",
-		[STELE_PHASE_SECTIONS] = "indexing",
-		[STELE_PHASE_COMMIT] = "committing",
-	};
-
-	(void)user;
-	progress_update(&(struct progress_state){
-		.verb = verbs[p->phase],
-		.samples_done = p->samples_done,
-		.samples_total = p->samples_total,
-		.bytes_done = p->bytes_done,
-		.bytes_total = p->bytes_total,
-	});
-	return stop_requested();
-}
-
-void build_options_listen(struct build_options *options, struct cmd_log *log,
-			  struct summary *summary)
-{
-	options->opts.log = cmd_log_line;
-	options->opts.log_user = log;
-	options->opts.progress = show_progress;
-	options->opts.skip = summary_skip;
-	options->opts.skip_user = summary;
 }

@@ -7,8 +7,6 @@
 
 #include "cmd.h"
 
-struct summary;
-
 enum build_options_who {
 	BUILD_OPTIONS_BUILD = 1 << 0,
 	BUILD_OPTIONS_APPEND = 1 << 1,
@@ -29,8 +27,5 @@ struct build_options {
  */
 int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 			struct build_options *options);
-/* Have the library tell messages, progress and what it leaves out. */
-void build_options_listen(struct build_options *options, struct cmd_log *log,
-			  struct summary *summary);
 
 #endif

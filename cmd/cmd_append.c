@@ -2,52 +2,19 @@
 /*
  * cmd_append.c - stele append: what is new in a directory, onto an image
  */
-#include "cmd.h"
-
-#include <errno.h>
-#include <string.h>
-
-#include "build_options.h"
-#include "progress.h"
-#include "stop.h"
-#include "summary.h"
-
-/* The library has said what stands against it, if anything does. */
-static void explain(int error, const char *target, const struct cmd_log *log)
-{
-	if (error == -ECANCELED && stop_requested())
-		cmd_message("%s: stopped; the image is as it was",
-			    strsignal(stop_requested()));
-	else if (!log->said || error != -EEXIST) /* a name that is taken */
-		cmd_log_error(log, error, "cannot append to '%s'", target);
-}
+#include "build_job.h"
 
 static int run(const char *source, const char *target,
 	       struct build_options *options)
 {
-	struct stele_append_report report = {0};
-	struct cmd_log log = {.target = target,
-			      .source = source,
-			      .quiet = options->quiet};
-	struct summary summary = {0};
-	bool dry_run = options->opts.flags & STELE_BUILD_DRY_RUN;
-	int error;
+	struct build_job job = {.options = options,
+				.verb = "append to",
+				.source = source,
+				.target = target};
 
-	build_options_listen(options, &log, &summary);
-	stop_catch();
-	progress_start(!options->quiet && !options->json);
-	error = stele_append(source, target, &options->opts, &report);
-	progress_end();
-	if (error)
-		explain(error, target, &log);
-	else if (options->json)
-		summary_append_json(&summary, &report, target, dry_run);
-	else if (!options->quiet)
-		summary_append(&summary, &report, target, dry_run);
-	summary_release(&summary);
-	if (error == -ECANCELED && stop_requested())
-		stop_raise();
-	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+	build_job_begin(&job);
+	return build_job_end(&job, stele_append(source, target, &options->opts,
+						&job.report));
 }
 
 int cmd_append(const struct cmd *cmd, int argc, char **argv)

@@ -125,32 +125,22 @@ static void print_end(const struct summary *summary,
 				       : 0));
 }
 
-void summary_print(const struct summary *summary,
-		   const struct stele_build_report *report, const char *target,
-		   bool dry_run)
+static void print_samples(const struct stele_build_report *report)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE];
 
-	if (!dry_run)
-		print_identity(report, target);
 	printf(ROW "%s, %s\n", "samples", text_count(a, report->sample_count),
 	       text_size(b, report->payload_size));
 	if (report->class_count)
 		printf(ROW "%s class%s\n", "label",
 		       text_count(a, report->class_count),
 		       report->class_count == 1 ? "" : "es");
-	print_space(report, target);
-	print_end(summary, report, dry_run);
 }
 
-void summary_append(const struct summary *summary,
-		    const struct stele_append_report *report,
-		    const char *target, bool dry_run)
+static void print_changes(const struct stele_append_report *report, bool dry_run)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
 
-	if (!dry_run)
-		print_identity(&report->build, target);
 	printf(ROW "%s\n", "base", report->base);
 	printf(ROW "%s: %s added, %s updated, %s unchanged; %s deleted\n",
 	       "samples", text_count(a, report->sample_count),
@@ -159,6 +149,18 @@ void summary_append(const struct summary *summary,
 	       text_count((char[TEXT_SIZE]){0}, report->deleted));
 	printf(ROW "%s\n", dry_run ? "to write" : "written",
 	       text_size(a, report->written_size));
+}
+
+void summary_print(const struct summary *summary,
+		   const struct stele_append_report *report,
+		   const char *target, bool dry_run)
+{
+	if (!dry_run)
+		print_identity(&report->build, target);
+	if (*report->base)
+		print_changes(report, dry_run);
+	else
+		print_samples(&report->build);
 	print_space(&report->build, target);
 	print_end(summary, &report->build, dry_run);
 }
@@ -200,54 +202,16 @@ static void set_layout(json_t *object, const struct stele_build_report *report)
 	json_set_number(object, "target_size", report->target_size);
 }
 
-static json_t *begin_json(const struct stele_build_report *report,
-			  const char *target, bool dry_run)
+static void set_identity(json_t *object,
+			 const struct stele_build_report *report)
 {
-	json_t *object = json_object();
-
-	if (target)
-		json_set_text(object, "target", target);
-	if (!dry_run) {
-		json_set_text(object, "snapshot", report->snapshot);
-		json_set_uuid(object, "uuid", report->uuid);
-		json_set_hex(object, "digest", report->digest,
-			     sizeof(report->digest));
-	}
-	json_object_set_new(object, "dry_run", json_boolean(dry_run));
-	return object;
+	json_set_text(object, "snapshot", report->snapshot);
+	json_set_uuid(object, "uuid", report->uuid);
+	json_set_hex(object, "digest", report->digest, sizeof(report->digest));
 }
 
-static void end_json(json_t *object, const struct summary *summary,
-		     const struct stele_build_report *report, bool dry_run)
+static void set_changes(json_t *object, const struct stele_append_report *report)
 {
-	json_object_set_new(object, "skipped", skipped_json(summary, report));
-	if (!dry_run) {
-		json_set_number(object, "jobs", report->jobs);
-		json_set_text(object, "backend", report->backend);
-		json_set_real(object, "scan_seconds", report->scan_seconds);
-		json_set_real(object, "write_seconds", report->write_seconds);
-		json_set_real(object, "total_seconds", report->total_seconds);
-	}
-	json_line(object);
-}
-
-void summary_print_json(const struct summary *summary,
-			const struct stele_build_report *report,
-			const char *target, bool dry_run)
-{
-	json_t *object = begin_json(report, target, dry_run);
-
-	json_set_number(object, "samples", report->sample_count);
-	set_layout(object, report);
-	end_json(object, summary, report, dry_run);
-}
-
-void summary_append_json(const struct summary *summary,
-			 const struct stele_append_report *report,
-			 const char *target, bool dry_run)
-{
-	json_t *object = begin_json(&report->build, target, dry_run);
-
 	json_set_text(object, "base", report->base);
 	json_set_number(object, "samples", report->sample_count);
 	json_set_number(object, "added", report->added);
@@ -255,7 +219,36 @@ void summary_append_json(const struct summary *summary,
 	json_set_number(object, "deleted", report->deleted);
 	json_set_number(object, "unchanged", report->unchanged);
 	json_set_number(object, "written_size", report->written_size);
-	json_set_number(object, "segment_samples", report->build.sample_count);
-	set_layout(object, &report->build);
-	end_json(object, summary, &report->build, dry_run);
+}
+
+static void set_end(json_t *object, const struct stele_build_report *report)
+{
+	json_set_number(object, "jobs", report->jobs);
+	json_set_text(object, "backend", report->backend);
+	json_set_real(object, "scan_seconds", report->scan_seconds);
+	json_set_real(object, "write_seconds", report->write_seconds);
+	json_set_real(object, "total_seconds", report->total_seconds);
+}
+
+void summary_json(const struct summary *summary,
+		  const struct stele_append_report *report, const char *target,
+		  bool dry_run)
+{
+	const struct stele_build_report *build = &report->build;
+	json_t *object = json_object();
+
+	if (target)
+		json_set_text(object, "target", target);
+	if (!dry_run)
+		set_identity(object, build);
+	json_object_set_new(object, "dry_run", json_boolean(dry_run));
+	if (*report->base)
+		set_changes(object, report);
+	json_set_number(object, *report->base ? "segment_samples" : "samples",
+			build->sample_count);
+	set_layout(object, build);
+	json_object_set_new(object, "skipped", skipped_json(summary, build));
+	if (!dry_run)
+		set_end(object, build);
+	json_line(object);
 }

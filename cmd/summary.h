@@ -24,18 +24,15 @@ void summary_skip(void *user, enum stele_skip_reason reason, const char *key,
 		  size_t key_size, int error);
 void summary_release(struct summary *summary);
 
-/* target NULL: none. A dry run has no digest and no times. */
+/*
+ * `report` without a base: of a build, its .build alone. target NULL: none. A
+ * dry run has no digest and no times.
+ */
 void summary_print(const struct summary *summary,
-		   const struct stele_build_report *report, const char *target,
-		   bool dry_run);
-void summary_print_json(const struct summary *summary,
-			const struct stele_build_report *report,
-			const char *target, bool dry_run);
-void summary_append(const struct summary *summary,
-		    const struct stele_append_report *report,
-		    const char *target, bool dry_run);
-void summary_append_json(const struct summary *summary,
-			 const struct stele_append_report *report,
-			 const char *target, bool dry_run);
+		   const struct stele_append_report *report,
+		   const char *target, bool dry_run);
+void summary_json(const struct summary *summary,
+		  const struct stele_append_report *report, const char *target,
+		  bool dry_run);
 
 #endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * build_job.c - what build, append and compact do around their one call
+ */
+#include "build_job.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "progress.h"
+#include "stop.h"
+
+static int show_progress(void *user, const struct stele_build_progress *p)
+{
+	static const char *const verbs[] = {
+		[STELE_PHASE_SCAN] = "scanning",
+		[STELE_PHASE_COMPARE] = "comparing",
+		[STELE_PHASE_WRITE] = "writing",
+		[STELE_PHASE_SECTIONS] = "indexing",
+		[STELE_PHASE_COMMIT] = "committing",
+	};
+
+	(void)user;
+	progress_update(&(struct progress_state){
+		.verb = verbs[p->phase],
+		.samples_done = p->samples_done,
+		.samples_total = p->samples_total,
+		.bytes_done = p->bytes_done,
+		.bytes_total = p->bytes_total,
+	});
+	return stop_requested();
+}
+
+void build_job_begin(struct build_job *job)
+{
+	struct build_options *options = job->options;
+
+	job->log.target = job->target ? job->target : job->source;
+	job->log.source = job->source;
+	job->log.quiet = options->quiet;
+	options->opts.log = cmd_log_line;
+	options->opts.log_user = &job->log;
+	options->opts.progress = show_progress;
+	options->opts.skip = summary_skip;
+	options->opts.skip_user = &job->summary;
+	stop_catch();
+	progress_start(!options->quiet && !options->json);
+}
+
+static void explain(const struct build_job *job, int error)
+{
+	const bool whole = job->options->who == BUILD_OPTIONS_BUILD;
+
+	if (error == -ECANCELED && stop_requested())
+		cmd_message("%s: stopped%s", strsignal(stop_requested()),
+			    whole ? "" : "; the image is as it was");
+	else if (!job->log.said || error != -EEXIST) /* it said what is there */
+		cmd_log_error(&job->log, error, "cannot %s '%s'", job->verb,
+			      job->log.target);
+}
+
+int build_job_end(struct build_job *job, int error)
+{
+	const struct build_options *options = job->options;
+	const bool dry_run = options->opts.flags & STELE_BUILD_DRY_RUN;
+	int status = CMD_OK;
+
+	progress_end();
+	if (error)
+		explain(job, error);
+	else if (options->json)
+		summary_json(&job->summary, &job->report, job->target, dry_run);
+	else if (!options->quiet)
+		summary_print(&job->summary, &job->report, job->target, dry_run);
+	summary_release(&job->summary);
+	if (error == -ECANCELED && stop_requested())
+		stop_raise();
+	/* A build finds no damage: there is no image yet. */
+	if (error)
+		status = options->who == BUILD_OPTIONS_BUILD ?
+				 CMD_FAILED :
+				 cmd_status_of(error);
+	return cmd_finish(status);
+}
