@@ -80,6 +80,8 @@ bool cmd_take_ceph(int *argc, char **argv);
 
 /* Say why log->target did not open, unless that was said. */
 void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
+/* Of a target that may also have opened: why it could not be changed. */
+void cmd_change_error(const struct cmd_log *log, int error, const char *verb);
 /*
  * Open log->target for reading. The log must live as long as the dataset.
  * Return: 0; negative errno (said).

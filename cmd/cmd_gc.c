@@ -6,7 +6,6 @@
  */
 #include "cmd.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,11 +130,8 @@ static int run(struct collection *collection)
 			 collection, &report);
 	if (!error)
 		print_report(collection, &report);
-	else if (error == -ENOENT)
-		cmd_open_error(&log, error, "collect");
 	else
-		cmd_log_error(&log, error, "cannot collect '%s'",
-			      collection->target);
+		cmd_change_error(&log, error, "collect");
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

@@ -4,7 +4,6 @@
  */
 #include "cmd.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "json.h"
@@ -48,10 +47,8 @@ static int run(const char *target, uint64_t size, bool json)
 
 	if (!error)
 		print(&report, json);
-	else if (error == -ENOENT)
-		cmd_open_error(&log, error, "resize");
 	else
-		cmd_log_error(&log, error, "cannot resize '%s'", target);
+		cmd_change_error(&log, error, "resize");
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

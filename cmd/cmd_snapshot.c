@@ -138,10 +138,8 @@ static int rename_one(struct request *request, int count, char **words)
 	error = stele_snapshot_rename(words[0], words[1], &request->opts);
 	if (!error)
 		return CMD_OK;
-	if (error == -ENOENT)
-		cmd_open_error(&log, error, "rename");
-	else if (!log.said || error != -EEXIST)
-		cmd_log_error(&log, error, "cannot rename '%s'", words[0]);
+	if (!log.said || error != -EEXIST)
+		cmd_change_error(&log, error, "rename");
 	return cmd_status_of(error);
 }
 
@@ -155,11 +153,8 @@ static int delete_all(struct request *request, int count, char **words)
 
 		log_to(request, &log);
 		error = stele_snapshot_delete(words[i], &request->opts);
-		if (error == -ENOENT)
-			cmd_open_error(&log, error, "delete");
-		else if (error)
-			cmd_log_error(&log, error, "cannot delete '%s'",
-				      words[i]);
+		if (error)
+			cmd_change_error(&log, error, "delete");
 	}
 	return error ? cmd_status_of(error) : CMD_OK;
 }

@@ -67,6 +67,14 @@ void cmd_open_error(const struct cmd_log *log, int error, const char *verb)
 		cmd_error(error, "cannot %s '%s'", verb, log->target);
 }
 
+void cmd_change_error(const struct cmd_log *log, int error, const char *verb)
+{
+	if (error == -ENOENT)
+		cmd_open_error(log, error, verb);
+	else
+		cmd_log_error(log, error, "cannot %s '%s'", verb, log->target);
+}
+
 int cmd_open_dataset(struct cmd_log *log, struct stele_dataset **out)
 {
 	int error = stele_dataset_open(log->target,
