@@ -138,13 +138,9 @@ static bool set_seconds(const char *text, double *out)
 
 static bool set_count(const char *text, uint32_t *out)
 {
-	uint64_t value = BENCH_SEARCH;
-
-	if (strcmp(text, "max") != 0 &&
-	    (!parse_number(text, BENCH_THREADS_MAX, &value) || !value))
-		return false;
-	*out = (uint32_t)value;
-	return true;
+	*out = BENCH_SEARCH;
+	return strcmp(text, "max") == 0 ||
+	       parse_count(text, BENCH_THREADS_MAX, out);
 }
 
 /* Return: whether the text was understood and is within limits. */

@@ -9,7 +9,6 @@
 #include "parse.h"
 
 #define JOBS_MAX 1024 /* of the library, too */
-#define OBJECT_SIZE_MAX (32u << 20) /* of RBD */
 
 #define B BUILD_OPTIONS_BUILD
 #define A BUILD_OPTIONS_APPEND
@@ -76,32 +75,11 @@ static bool set_order(struct build_options *options, const char *text)
 	return strcmp(text, "size") == 0 || strcmp(text, "source") == 0;
 }
 
-static bool set_number(uint32_t *to, const char *text, uint64_t max)
-{
-	uint64_t value;
-
-	if (!parse_number(text, max, &value) || !value)
-		return false;
-	*to = (uint32_t)value;
-	return true;
-}
-
 static bool set_granule(uint32_t *granule, const char *text)
 {
-	return set_number(granule, text, 4096) &&
+	return parse_count(text, 4096, granule) &&
 	       (*granule == 16 || *granule == 64 || *granule == 512 ||
 		*granule == 4096);
-}
-
-/* A power of two of at least 4096. */
-static bool set_power(uint32_t *to, const char *text, uint64_t max)
-{
-	uint64_t size;
-
-	if (!parse_size(text, &size) || size < 4096 || size > max)
-		return false;
-	*to = (uint32_t)size;
-	return !(size & (size - 1));
 }
 
 /* The library wants 1 for none. */
@@ -109,7 +87,7 @@ static bool set_boundary(uint32_t *boundary, const char *text)
 {
 	*boundary = 1;
 	return strcmp(text, "none") == 0 ||
-	       set_power(boundary, text, UINT32_MAX);
+	       parse_power(text, UINT32_MAX, boundary);
 }
 
 /* Options with a value. Return: false when it makes no sense. */
@@ -124,29 +102,27 @@ static bool set_value(struct build_options *options, int option, const char *tex
 	case 'g':
 		return set_granule(&options->opts.granule, text);
 	case 'j':
-		return set_number(&options->opts.jobs, text, JOBS_MAX);
+		return parse_count(text, JOBS_MAX, &options->opts.jobs);
 	case 'l':
 		options->opts.label = text;
 		return strlen(text) <= STELE_NAME_SIZE_MAX;
 	case 'm':
-		return parse_size(text, &options->opts.memory_size) &&
-		       options->opts.memory_size;
+		return parse_size(text, &options->opts.memory_size);
 	case 'O':
 		options->opts.base = text;
 		return *text;
 	case 'o':
 		return set_order(options, text);
 	case 'S':
-		return set_power(&options->opts.object_size, text,
-				 OBJECT_SIZE_MAX);
+		return parse_power(text, PARSE_OBJECT_MAX,
+				   &options->opts.object_size);
 	case 's':
-		return parse_size(text, &options->opts.file_size) &&
-		       options->opts.file_size;
+		return parse_size(text, &options->opts.file_size);
 	case 'T':
 		options->opts.note = text;
 		return true;
-	case 't': /* 0 would mean now */
-		return parse_time(text, &options->opts.time) && options->opts.time;
+	case 't':
+		return parse_time(text, &options->opts.time);
 	case 'u':
 		options->opts.uuid = options->uuid;
 		return parse_uuid(text, options->uuid);

@@ -136,30 +136,22 @@ static int run(const char *source, const char *target, struct job *job)
 /* Options with a value. Return: false when it makes no sense. */
 static bool set_value(struct job *job, int option, const char *text)
 {
-	uint64_t number = 0;
-	bool good;
-
 	switch (option) {
 	case OPTION_BACKEND:
 		job->opts.backend = text;
 		return true;
 	case 'j':
-		good = parse_number(text, JOBS_MAX, &number) && number;
-		job->opts.jobs = (uint32_t)number;
-		return good;
+		return parse_count(text, JOBS_MAX, &job->opts.jobs);
 	case OPTION_LABEL:
 		job->opts.label = text;
 		return strlen(text) <= STELE_NAME_SIZE_MAX;
 	case OPTION_OBJECT:
-		good = parse_size(text, &number) && number >= 4096 &&
-		       number <= (32u << 20) && !(number & (number - 1));
-		job->opts.object_size = (uint32_t)number;
-		return good;
+		return parse_power(text, PARSE_OBJECT_MAX,
+				   &job->opts.object_size);
 	case OPTION_SIZE:
-		return parse_size(text, &job->opts.file_size) &&
-		       job->opts.file_size;
-	case OPTION_TIME: /* 0 would mean now */
-		return parse_time(text, &job->opts.time) && job->opts.time;
+		return parse_size(text, &job->opts.file_size);
+	case OPTION_TIME:
+		return parse_time(text, &job->opts.time);
 	case OPTION_UUID:
 		job->opts.uuid = job->uuid;
 		return parse_uuid(text, job->uuid);

@@ -64,7 +64,7 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 			json = true;
 			break;
 		case 's':
-			if (!parse_size(optarg, &size) || !size)
+			if (!parse_size(optarg, &size))
 				return cmd_misuse(cmd, "'%s' is no size",
 						  optarg);
 			break;

@@ -197,9 +197,8 @@ static bool set_option(struct request *request, int option, const char *text)
 	case 'n':
 		request->opts.note = text;
 		return true;
-	case 't': /* 0 would mean now */
-		return parse_time(text, &request->opts.time) &&
-		       request->opts.time;
+	case 't':
+		return parse_time(text, &request->opts.time);
 	default:
 		return request->null = option == '0';
 	}

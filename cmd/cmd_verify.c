@@ -28,7 +28,7 @@ static const struct option longopts[] = {
 
 struct job {
 	bool json, quiet;
-	uint64_t jobs;
+	uint32_t jobs;
 };
 
 static void damage_json(const struct stele_damage *damage)
@@ -122,7 +122,7 @@ static int run(const char *target, struct job *job)
 	struct stele_verify_opts opts = STELE_OPTS(
 		stele_verify_opts, .log = cmd_log_line, .log_user = &log,
 		.damage = show_damage, .damage_user = job,
-		.progress = show_progress, .jobs = (uint32_t)job->jobs);
+		.progress = show_progress, .jobs = job->jobs);
 	int result;
 
 	progress_start(!job->quiet);
@@ -144,8 +144,7 @@ int cmd_verify(const struct cmd *cmd, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "j:qh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'j':
-			if (!parse_number(optarg, JOBS_MAX, &job.jobs) ||
-			    !job.jobs)
+			if (!parse_count(optarg, JOBS_MAX, &job.jobs))
 				return cmd_misuse(cmd, "bad value '%s' for --jobs",
 						  optarg);
 			break;

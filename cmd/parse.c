@@ -39,6 +39,16 @@ bool parse_number(const char *text, uint64_t max, uint64_t *out)
 	return true;
 }
 
+bool parse_count(const char *text, uint32_t max, uint32_t *out)
+{
+	uint64_t value;
+
+	if (!parse_number(text, max, &value) || !value)
+		return false;
+	*out = (uint32_t)value;
+	return true;
+}
+
 bool parse_decimal(const char *text, double *out)
 {
 	uint64_t whole, digit;
@@ -85,7 +95,20 @@ bool parse_size(const char *text, uint64_t *out)
 				return false;
 		}
 	}
+	if (!value)
+		return false;
 	*out = value;
+	return true;
+}
+
+bool parse_power(const char *text, uint32_t max, uint32_t *out)
+{
+	uint64_t size;
+
+	if (!parse_size(text, &size) || size < 4096 || size > max ||
+	    size & (size - 1))
+		return false;
+	*out = (uint32_t)size;
 	return true;
 }
 
@@ -117,27 +140,26 @@ bool parse_time(const char *text, int64_t *out)
 		"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M",
 		"%Y-%m-%d %H:%M", "%Y-%m-%d",
 	};
+	int64_t time = 0, zone;
 	uint64_t seconds;
-	int64_t zone;
 
-	if (parse_number(text + (*text == '@'), INT64_MAX, &seconds)) {
-		*out = (int64_t)seconds;
-		return true;
-	}
+	if (parse_number(text + (*text == '@'), INT64_MAX, &seconds))
+		time = (int64_t)seconds;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct tm tm = {0};
 		const char *end = strptime(text, shapes[i], &tm);
 		int day = tm.tm_mday;
 
-		if (end && parse_zone(end, &zone)) {
-			seconds = (uint64_t)timegm(&tm);
-			if (tm.tm_mday != day) /* February 30 */
-				return false;
-			*out = (int64_t)seconds - zone;
-			return true;
-		}
+		if (!end || !parse_zone(end, &zone))
+			continue;
+		time = timegm(&tm) - zone;
+		if (tm.tm_mday != day) /* February 30 */
+			return false;
 	}
-	return false;
+	if (!time)
+		return false;
+	*out = time;
+	return true;
 }
 
 bool parse_duration(const char *text, uint64_t *out)

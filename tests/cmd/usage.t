@@ -31,6 +31,7 @@ misuse build --boundary=0 a b
 misuse build --boundary=2K a b
 misuse build --boundary=12K a b
 misuse build --boundary=some a b
+misuse build --object-size=64M a b
 misuse build --granule=five a b
 misuse build --granule=100 a b
 misuse build --jobs=0 a b
@@ -52,13 +53,19 @@ misuse ls --json -l a
 misuse cat a
 misuse copy a
 misuse copy --jobs=0 a b
+misuse copy --object-size=48K a b
+misuse copy --object-size=64M a b
+misuse copy --size=0 a b
+misuse copy --time=@0 a b
 misuse export a
 misuse extract a
 misuse verify
 misuse verify --jobs=x a
+misuse verify --jobs=0 a
 misuse snapshot
 misuse snapshot nosuch a
 misuse snapshot list
+misuse snapshot create --time=1970-01-01 a@b
 misuse map
 misuse map a b c
 misuse unmap
