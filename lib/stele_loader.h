@@ -83,6 +83,7 @@ struct stele_loader;
 /**
  * Where samples come from; more than one source is a mixture.
  *
+ * As stele-format(5) describes it: the same on any machine and in any version.
  * Each source gets its share of an epoch's draws by weight: to the draw, the same in all
  * epochs, one at least. Along the epoch sources alternate evenly, in an order that is mixed
  * within each 4096 positions. The draws of a source go through its samples in passes, each in
@@ -215,9 +216,9 @@ STELE_API int stele_loader_fd(struct stele_loader *loader);
  * stele_loader_save() - where this loader is: behind the last batch that next returned
  *
  * A word of version and digest of what is loaded and how (snapshots, subsets, shares,
- * epoch_size, kind of order), then seed, epoch, position. The same on all ranks that have had
- * as many batches. A batch that next raised an error for counts as had. Between the last
- * batch and the 0 behind it the state is at the end of that epoch.
+ * epoch_size, kind and versions of the order), then seed, epoch, position. The same on all
+ * ranks that have had as many batches. A batch that next raised an error for counts as had.
+ * Between the last batch and the 0 behind it the state is at the end of that epoch.
  */
 STELE_API void stele_loader_save(const struct stele_loader *loader,
 				 uint8_t state[STELE_LOADER_STATE_SIZE]);

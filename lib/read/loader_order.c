@@ -27,6 +27,7 @@ static void hash_order(const struct stele_loader_order *order,
 	const bool windowed = order->shape.kind == STELE_EPOCH_WINDOWED;
 	const le64 head[] = {
 		le64_put(STELE_PERMUTATION_VERSION),
+		le64_put(STELE_MIXTURE_VERSION),
 		le64_put(order->shape.kind),
 		le64_put(windowed ? order->shape.block_size : 0),
 		le64_put(windowed ? order->shape.block_count : 0),
@@ -65,6 +66,28 @@ static int take_fingerprint(struct stele_loader_order *order,
 	return 0;
 }
 
+_Static_assert(STELE_LOADER_SOURCES_MAX == STELE_MIXTURE_SOURCES_MAX,
+	       "as many sources, for programs and for the format");
+
+static int init_mixture(struct stele_loader_order *order,
+			const uint64_t *samples, const double *weights,
+			uint32_t count, uint64_t size)
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!stele_mixture_is_weight(weights[i]) ||
+		    !checked_add(all, samples[i], &all) ||
+		    all > STELE_PERMUTATION_COUNT_MAX)
+			return -EINVAL;
+	if (!size)
+		size = all;
+	if (size < count || size > STELE_PERMUTATION_COUNT_MAX)
+		return -EINVAL;
+	stele_mixture_init(&order->mixture, samples, weights, count, size);
+	return 0;
+}
+
 static int init_parts(struct stele_loader_order *order,
 		      const struct stele_loader_source *sources, uint32_t count,
 		      uint64_t epoch_size)
@@ -81,8 +104,7 @@ static int init_parts(struct stele_loader_order *order,
 		weights[i] = sources[i].weight;
 	}
 	if (!err)
-		err = stele_mixture_init(&order->mixture, samples, weights,
-					 count, epoch_size);
+		err = init_mixture(order, samples, weights, count, epoch_size);
 	/* Release goes by it, whatever failed. */
 	order->mixture.count = count;
 	return err;
@@ -155,17 +177,13 @@ bool stele_loader_order_at(struct stele_loader_order *order, uint64_t epoch,
 			   uint32_t *source, uint64_t *id)
 {
 	const struct stele_subset *subset;
-	unsigned __int128 all;
 	uint64_t draw, pass, place;
 
 	stele_mixture_at(&order->mixture, order->seed, epoch, position, source,
 			 &draw);
 	subset = &order->parts[*source].subset;
-	all = (unsigned __int128)epoch *
-		      stele_mixture_draws(&order->mixture, *source) +
-	      draw;
-	pass = (uint64_t)(all / subset->count);
-	place = (uint64_t)(all % subset->count);
+	stele_mixture_pass(&order->mixture, *source, subset->count, epoch, draw,
+			   &pass, &place);
 	if (attempt && !stand_in(subset->count, attempt, &place))
 		return false;
 	*id = stele_subset_id(subset,

@@ -2,7 +2,7 @@
 /*
  * loader_order.h - position of an epoch -> source and id; where a loader is, in 32 bytes
  *
- * A source's draws go on from epoch to epoch through passes over its samples, each in the
+ * A source's draws go through passes over its samples (format/mixture.h), each in an
  * order of its own (format/epoch.h: seed, number of the pass, number of the source). A
  * single source with as many draws as samples thus has exactly the order of
  * stele_shuffle_at().
@@ -11,7 +11,7 @@
 #define STELE_READ_LOADER_ORDER_H
 
 #include "format/epoch.h"
-#include "lib/read/mixture.h"
+#include "format/mixture.h"
 #include "lib/read/subset.h"
 
 struct stele_loader_pass {

@@ -4,7 +4,8 @@
  *
  * The page's vectors are read from the page itself. A line names a function and its
  * arguments, those below it, indented, are ids from position 0 on. They were made
- * by a program that was written from the text, and shares nothing with this library.
+ * by a program that was written from the text, as tests/cmd/orders.pl was, which works
+ * them out again.
  */
 #include <errno.h>
 #include <inttypes.h>

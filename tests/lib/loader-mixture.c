@@ -2,124 +2,16 @@
 /*
  * loader-mixture.c - several datasets, and parts of them, by weight
  *
- * Every position of an epoch belongs to one draw of one source, whatever the weights; the
- * shares hold on average and, roughly, in every stretch; all ranks see all sources. The
- * samples of a source come once in each pass, across epochs.
+ * Each source has its share of an epoch, and its samples come once in each pass, across
+ * epochs. Which one comes when is tests/format/mixture.c's to tell.
  */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/read/mixture.h"
 #include "tests/loader.h"
 #include "tests/tap.h"
-
-/* Does each draw of each source come once? */
-static void check_draws(const uint64_t *samples, const double *weights,
-			uint32_t count, uint64_t size, const char *what)
-{
-	static struct stele_mixture m;
-	uint64_t draw, wrong = 0;
-	uint32_t source;
-	uint8_t *seen;
-
-	if (!is_int(0, stele_mixture_init(&m, samples, weights, count, size),
-		    "%s: taken", what))
-		return;
-	seen = calloc(m.size, 1);
-	for (uint64_t p = 0; p < m.size; p++) {
-		stele_mixture_at(&m, 3, 4, p, &source, &draw);
-		if (source >= count || draw >= stele_mixture_draws(&m, source))
-			wrong++;
-		else
-			wrong += seen[m.draws[source] + draw]++;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		wrong += !stele_mixture_draws(&m, i);
-	is_uint(0, wrong, "%s: each draw once, of each source", what);
-	free(seen);
-}
-
-static void test_schedules(void)
-{
-	static const uint64_t samples[] = {1000, 1, 70, 50000, 3, 3, 900};
-	static const double none[7], even[7] = {1, 1, 1, 1, 1, 1, 1};
-	static const double odd[7] = {1e-300, 1e300, 0.1, 0.2, 0.7, 1, 5};
-
-	check_draws(samples, none, 7, 0, "by size");
-	check_draws(samples, even, 7, 0, "even");
-	check_draws(samples, odd, 7, 10007, "extreme");
-	check_draws(samples, odd, 7, 7, "a draw for each");
-	check_draws(samples, none, 1, 5000, "one source");
-	check_draws(samples, none, 2, 4096, "one period");
-	check_draws(samples, none, 2, 4097, "a period and a draw");
-}
-
-static void test_refused(void)
-{
-	static const uint64_t samples[] = {10, 20}, none[] = {10, 0};
-	static const uint64_t many[] = {UINT64_C(1) << 62, 1};
-	static const double zero[2], nan_[] = {1, NAN}, less[] = {1, -1},
-			    endless[] = {INFINITY, 1};
-	static struct stele_mixture m;
-
-	is_int(-EINVAL, stele_mixture_init(&m, samples, nan_, 2, 0), "NaN");
-	is_int(-EINVAL, stele_mixture_init(&m, samples, less, 2, 0),
-	       "below zero");
-	is_int(-EINVAL, stele_mixture_init(&m, samples, endless, 2, 0),
-	       "infinite");
-	is_int(-EINVAL, stele_mixture_init(&m, samples, zero, 2, 1),
-	       "fewer draws than sources");
-	is_int(-EINVAL, stele_mixture_init(&m, none, zero, 2, 0), "empty");
-	is_int(-EINVAL, stele_mixture_init(&m, many, zero, 2, 0), "too many");
-	is_int(-EINVAL, stele_mixture_init(&m, many, zero, 2, UINT64_MAX),
-	       "too many draws");
-	is_int(-EINVAL, stele_mixture_init(&m, samples, zero, 0, 0),
-	       "no source");
-	is_int(-EINVAL,
-	       stele_mixture_init(&m, samples, zero,
-				  STELE_LOADER_SOURCES_MAX + 1, 0),
-	       "too many sources");
-}
-
-/* 3 : 1 : 1, and by size: exact over an epoch, near in each thousand. */
-static void test_shares(void)
-{
-	static const uint64_t samples[] = {60000, 20000, 20000};
-	static const double weights[] = {3, 1, 1}, none[3];
-	static struct stele_mixture m;
-	uint64_t draw, seen[3] = {0}, far = 0;
-	uint32_t source;
-
-	stele_mixture_init(&m, samples, none, 3, 0);
-	for (uint32_t i = 0; i < 3; i++)
-		is_uint(samples[i], stele_mixture_draws(&m, i),
-			"by size: source %u once an epoch", i);
-	stele_mixture_init(&m, samples, weights, 3, 50000);
-	is_uint(30000, stele_mixture_draws(&m, 0), "three fifths");
-	is_uint(10000, stele_mixture_draws(&m, 2), "one fifth");
-	for (uint64_t p = 0; p < 50000; p++) {
-		stele_mixture_at(&m, 8, 1, p, &source, &draw);
-		seen[source]++;
-		if (p % 1000 == 999) {
-			far += seen[0] < 500 || seen[0] > 700;
-			memset(seen, 0, sizeof(seen));
-		}
-	}
-	is_uint(0, far, "in every thousand, about");
-	/* Ranks of two equal sources: each sees both. */
-	stele_mixture_init(&m, samples, (double[]){1, 1}, 2, 8192);
-	for (uint64_t p = 0; p < 8192; p += 2) {
-		stele_mixture_at(&m, 8, 1, p, &source, &draw);
-		seen[source]++;
-	}
-	ok(seen[0] > 1800 && seen[1] > 1800, "rank 0 of 2: %ju and %ju",
-	   (uintmax_t)seen[0], (uintmax_t)seen[1]);
-}
-
-/* ---- with datasets --------------------------------------------------------------- */
 
 static void count_source(const struct test_load *load, uint32_t source,
 			 uint64_t *ids, uint64_t *count)
@@ -248,6 +140,40 @@ static void test_restore(const struct test_dataset *t)
 	test_load_release(&load);
 }
 
+/* ---- what is refused ----------------------------------------------------------------- */
+
+static int open_mixture(const struct test_dataset *t, uint32_t count,
+			double weight, uint64_t epoch_size)
+{
+	static struct stele_loader_source sources[STELE_LOADER_SOURCES_MAX + 1];
+	struct stele_loader *loader = NULL;
+	int err;
+
+	for (uint32_t i = 0; i < count; i++)
+		sources[i] = (struct stele_loader_source){.ds = t->ds};
+	sources[1].weight = weight;
+	err = stele_loader_open(sources, count,
+				&STELE_OPTS(stele_loader_opts,
+					    .epoch_size = epoch_size),
+				&loader);
+	stele_loader_close(loader);
+	return err;
+}
+
+static void test_refused(const struct test_dataset *t)
+{
+	is_int(-EINVAL, open_mixture(t, 2, NAN, 0), "NaN");
+	is_int(-EINVAL, open_mixture(t, 2, -1, 0), "a weight below zero");
+	is_int(-EINVAL, open_mixture(t, 2, INFINITY, 0), "an infinite one");
+	is_int(-EINVAL, open_mixture(t, 0, 0, 0), "no source");
+	is_int(-EINVAL, open_mixture(t, STELE_LOADER_SOURCES_MAX + 1, 0, 0),
+	       "too many sources");
+	is_int(-EINVAL, open_mixture(t, 3, 1, 2), "fewer draws than sources");
+	is_int(-EINVAL, open_mixture(t, 2, 0, (UINT64_C(1) << 62) + 1),
+	       "too many draws");
+	is_int(0, open_mixture(t, 2, 0, UINT64_C(1) << 62), "as many as can be");
+}
+
 /* ---- subsets --------------------------------------------------------------------- */
 
 static int open_subset(const struct test_dataset *t,
@@ -318,9 +244,6 @@ int main(void)
 	struct test_dataset t[3];
 
 	plan_lazy();
-	test_schedules();
-	test_refused();
-	test_shares();
 	for (unsigned int i = 0; i < 3; i++)
 		test_dataset_open(&t[i], &plans[i]);
 	test_passes(t, 1);
@@ -328,6 +251,7 @@ int main(void)
 	test_union(t, 0);
 	test_union(t, 1);
 	test_restore(t);
+	test_refused(&t[0]);
 	test_subsets(&t[0]);
 	for (unsigned int i = 0; i < 3; i++)
 		test_dataset_close(&t[i]);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/digest.h"
 #include "tests/loader.h"
 #include "tests/tap.h"
 
@@ -227,6 +228,43 @@ static void test_refused(struct stele_loader_source *source,
 	stele_loader_close(loader);
 }
 
+/*
+ * What a state names, and in which versions: literal ones, as one of another version means
+ * other places.
+ */
+static void test_named(const struct stele_loader_source *source)
+{
+	const le64 order[] = {
+		le64_put(1), /* version of permutations */
+		le64_put(1), /* and of mixtures */
+		le64_put(STELE_SHUFFLE_WINDOWED), le64_put(7), le64_put(3),
+		le64_put(2 * COUNT), le64_put(1),
+	};
+	const le64 draws = le64_put(2 * COUNT);
+	const le64 subset[] = {le64_put(0), le64_put(0), le64_put(COUNT)};
+	struct stele_loader_opts opts = {.shuffle = STELE_SHUFFLE_WINDOWED,
+					 .block_size = 7,
+					 .block_count = 3,
+					 .epoch_size = 2 * COUNT};
+	struct stele_loader *loader = test_loader(source, 1, opts);
+	uint8_t state[STELE_LOADER_STATE_SIZE], digest[STELE_DIGEST_SIZE];
+	struct stele_hash *hash;
+
+	if (stele_hash_new(&hash))
+		bail("no digest");
+	stele_hash_begin(hash, 0x80);
+	stele_hash_add(hash, order, sizeof(order));
+	stele_hash_add(hash, source->ds->snapshot.digest, STELE_DIGEST_SIZE);
+	stele_hash_add(hash, &draws, sizeof(draws));
+	stele_hash_add(hash, subset, sizeof(subset));
+	stele_hash_end(hash, digest);
+	stele_hash_free(hash);
+	stele_loader_save(loader, state);
+	ok(state[0] == 'S' && state[1] == 1, "a state, version 1");
+	ok(!memcmp(state + 2, digest, 6), "of these data, in this order");
+	stele_loader_close(loader);
+}
+
 /* The seed is part of the place. */
 static void test_seed(const struct stele_loader_source *source,
 		      const struct test_dataset *t)
@@ -335,6 +373,7 @@ int main(void)
 	test_everywhere(&source, &t);
 	test_drop(&source, &t);
 	test_refused(&source, other_one.ds);
+	test_named(&source);
 	test_seed(&source, &t);
 	test_often(&source, &t);
 	test_anywhere(&source, &t);

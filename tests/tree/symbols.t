@@ -8,8 +8,10 @@
 
 requires git ls-files --error-unmatch Makefile
 
-# Whatever the compiler brings: stack protector, sanitizers, fortified strings.
-runtime='_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov|sanitizer)_.*'
+# Whatever the compiler brings: stack protector, sanitizers, fortified strings, and
+# division of 128 bits.
+runtime='_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__u?(div|mod|divmod)ti[34]'
+runtime+='|__(asan|ubsan|tsan|gcov|sanitizer)_.*'
 plain='(__)?(mem|str)[a-z]+(_chk)?'
 
 mapfile -t objects < <(git ls-files 'format/*.c' 'lib/*.c' |
