@@ -140,7 +140,8 @@ struct stele_loader {
 	bool news;     /* for the I/O thread, since it looked */
 	bool sleeping; /* it has to be woken */
 	bool at_end;   /* the caller: of its epoch */
-	int broken;
+	int refused; /* no readers: once opened, for the opener */
+	int broken;  /* from then on, for the caller */
 	int event_fd; /* -1 until asked for */
 	bool signalled;
 };

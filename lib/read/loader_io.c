@@ -360,7 +360,7 @@ void *stele_loader_io_main(void *arg)
 
 	pthread_mutex_lock(&l->lock);
 	l->opened = true;
-	l->broken = err;
+	l->refused = err;
 	pthread_cond_signal(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 	if (!err)

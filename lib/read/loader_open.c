@@ -92,11 +92,11 @@ static int start_thread(struct stele_loader *l)
 	while (!l->opened)
 		pthread_cond_wait(&l->changed, &l->lock);
 	pthread_mutex_unlock(&l->lock);
-	if (l->broken) {
+	if (l->refused) {
 		pthread_join(l->thread, NULL);
 		l->opened = false;
 	}
-	return l->broken;
+	return l->refused;
 }
 
 int stele_loader_open(const struct stele_loader_source *sources,

@@ -12,6 +12,8 @@
 #include "tests/loader.h"
 #include "tests/tap.h"
 
+#define OPENINGS 300u
+
 /* It is meant to leak: what a queue that broke may still write to. */
 const char *__lsan_default_suppressions(void);
 __attribute__((visibility("default"))) const char *
@@ -109,6 +111,32 @@ static void test_broken(struct test_dataset *t, uint32_t count)
 	test_load_release(&load);
 }
 
+/*
+ * A queue that breaks at its first read, before the opener has woken, too: that is
+ * for the first batch to tell. An opener that takes it for its own failure waits
+ * for a thread that does not end.
+ */
+static void test_broken_at_once(struct test_dataset *t)
+{
+	const struct stele_loader_source source = {.ds = t->ds};
+	struct stele_fault_rule rule = {.kind = STELE_FAULT_BREAK,
+					.ops = 1 << STELE_OP_READ};
+	unsigned int wrong = 0;
+
+	stele_fault_set_rules(t->dev, &rule, 1);
+	for (unsigned int i = 0; i < OPENINGS; i++) {
+		struct test_load load = {0};
+		struct stele_loader *loader = test_loader(
+			&source, 1, (struct stele_loader_opts){0});
+
+		wrong += test_load(loader, t, UINT64_MAX, &load) != -EIO;
+		stele_loader_close(loader);
+		test_load_release(&load);
+	}
+	is_uint(0, wrong, "a queue that breaks at once: opens, and tells");
+	stele_fault_set_rules(t->dev, NULL, 0);
+}
+
 int main(void)
 {
 	struct test_plan plans[2] = {{.samples = 90, .size_max = 5000},
@@ -118,6 +146,7 @@ int main(void)
 	plan_lazy();
 	for (unsigned int i = 0; i < 2; i++)
 		test_dataset_open(&t[i], &plans[i]);
+	test_broken_at_once(t);
 	test_broken(t, 1);
 	test_broken(t, 2);
 	test_blind(t, 1);
