@@ -66,6 +66,13 @@ struct stele_tree_shape {
 };
 void stele_tree_shape(uint64_t sample_count, struct stele_tree_shape *out);
 
+/* Of the digests or the hashes of a level, the one with this index, in its block. */
+static inline const uint8_t *
+stele_digest_entry(const struct stele_disk_block *block, uint64_t index)
+{
+	return block->payload + index % STELE_DIGESTS_PER_BLOCK * 32;
+}
+
 /* Names: a stream of le16 size, bytes (1 to 4000, no NUL). */
 #define STELE_NAMES_SIZE_MAX (UINT64_C(16) << 20)
 /*

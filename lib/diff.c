@@ -75,10 +75,7 @@ static int digest_of(struct diff *d, const struct place *place,
 		part->digests[index] = block;
 		d->digest_blocks++;
 	}
-	memcpy(digest,
-	       part->digests[index]->payload +
-		       place->number % STELE_DIGESTS_PER_BLOCK *
-			       STELE_DIGEST_SIZE,
+	memcpy(digest, stele_digest_entry(part->digests[index], place->number),
 	       STELE_DIGEST_SIZE);
 	return 0;
 }

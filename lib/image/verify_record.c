@@ -167,8 +167,7 @@ static bool check_digest(struct stele_record_check *rc)
 	stele_hash_end(rc->hash, digest);
 	if (!block)
 		return true;
-	want = block->payload +
-	       rc->number % STELE_DIGESTS_PER_BLOCK * STELE_DIGEST_SIZE;
+	want = stele_digest_entry(block, rc->number);
 	if (memcmp(digest, want, sizeof(digest)) == 0)
 		return true;
 	hex(digest, found);

@@ -50,8 +50,7 @@ static const uint8_t *wanted(struct tree *t, uint32_t level, uint64_t index)
 						index / STELE_DIGESTS_PER_BLOCK);
 	if (!parent)
 		return NULL;
-	return parent->payload +
-	       index % STELE_DIGESTS_PER_BLOCK * STELE_DIGEST_SIZE;
+	return stele_digest_entry(parent, index);
 }
 
 /* `entries`: how many all blocks of this level hold together. */

@@ -51,8 +51,7 @@ static int wanted_hash(struct stele_copy_worker *w,
 		ret = stele_section_read(w->copy->image, segment, &tree, at, 1,
 					 w->parent);
 	w->parent_index = ret < 0 ? UINT64_MAX : at;
-	*hash = w->parent->payload +
-		index % STELE_DIGESTS_PER_BLOCK * STELE_DIGEST_SIZE;
+	*hash = stele_digest_entry(w->parent, index);
 	return ret;
 }
 

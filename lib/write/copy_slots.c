@@ -43,9 +43,7 @@ static const char *check_digest(const struct stele_copy_worker *w,
 {
 	const uint64_t block = number / STELE_DIGESTS_PER_BLOCK -
 			       unit->first / STELE_DIGESTS_PER_BLOCK;
-	const uint8_t *want = w->digests[block].payload +
-			      number % STELE_DIGESTS_PER_BLOCK *
-				      STELE_DIGEST_SIZE;
+	const uint8_t *want = stele_digest_entry(&w->digests[block], number);
 
 	return memcmp(digest, want, STELE_DIGEST_SIZE) ?
 		       "its SHA-256 is not that of the digests" :
