@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/image/digest.h"
+#include "lib/image/proof.h"
 #include "lib/image/section.h"
 #include "tests/tap.h"
 
@@ -20,7 +21,7 @@ struct built {
 	struct stele_image image;
 	struct stele_snapshot snapshot;
 	const struct stele_segment *segment;
-	struct stele_hash *hash;
+	struct stele_proof proof;
 	uint64_t *sorted; /* indexes of files, in key order */
 	uint64_t *numbers; /* by file index */
 };
@@ -112,10 +113,9 @@ static bool record_ok(struct built *b, uint64_t number)
 				   NULL) == 0 &&
 	       record.crc == stele_record_crc(id, number, slot, slot_size) &&
 	       padding_ok(slot, slot_size, &record);
-	stele_hash_record(b->hash, slot, slot_size, &record, digest);
-	good = good && stele_segment_check_digest(&b->image, b->segment,
-						  b->hash, number,
-						  digest) == 0;
+	stele_hash_record(b->proof.hash, slot, slot_size, &record, digest);
+	good = good && stele_proof_check(&b->proof, b->segment, number,
+					 digest) == 0;
 	if (good && record.flags & STELE_RECORD_VOID) {
 		good = live == -ENOENT && record.payload_size == 0 &&
 		       record.key_size == 0;
@@ -294,7 +294,8 @@ void built_check(struct stele_device *dev, const struct fake *fake,
 	b.segment = &b.snapshot.segments[0];
 	b.sorted = calloc(fake->count + 1, sizeof(*b.sorted));
 	b.numbers = calloc(fake->count + 1, sizeof(*b.numbers));
-	if (!b.sorted || !b.numbers || stele_hash_new(&b.hash) < 0)
+	if (!b.sorted || !b.numbers ||
+	    stele_proof_init(&b.proof, &b.image, 0) < 0)
 		bail("no memory");
 	check_sums(&b, what);
 	if (fake->count) {
@@ -303,7 +304,7 @@ void built_check(struct stele_device *dev, const struct fake *fake,
 		check_order(&b, what);
 		check_column(&b, what);
 	}
-	stele_hash_free(b.hash);
+	stele_proof_release(&b.proof);
 	free(b.numbers);
 	free(b.sorted);
 	stele_snapshot_release(&b.snapshot);

@@ -12,8 +12,6 @@
 #include "format/sections.h"
 #include "lib/image/snapshot.h"
 
-struct stele_hash;
-
 /*
  * Read `count` blocks of a section, the first with this index, into `blocks`
  * (from stele_device_alloc()).
@@ -23,6 +21,11 @@ int stele_section_read(const struct stele_image *image,
 		       const struct stele_segment *segment,
 		       const struct stele_section *section, uint64_t index,
 		       uint64_t count, struct stele_disk_block *blocks);
+
+/* One block of a section that must be there. Return: as read; -EUCLEAN (it is not). */
+int stele_segment_read_block(const struct stele_image *image,
+			     const struct stele_segment *segment, uint32_t type,
+			     uint64_t index, struct stele_disk_block *block);
 
 /* Key -> number and size. Return: 0; -ENOENT; errors of read. */
 int stele_segment_find_key(const struct stele_image *image,
@@ -63,13 +66,5 @@ void stele_keys_walk_release(struct stele_keys_walk *walk);
 int stele_segment_digest(const struct stele_image *image,
 			 const struct stele_segment *segment, uint64_t number,
 			 uint8_t digest[32]);
-/*
- * Is `digest` the one of sample `number`, all the way up to the descriptor's tree
- * root? Return: 0; -EBADMSG (logged); errors of read.
- */
-int stele_segment_check_digest(const struct stele_image *image,
-			       const struct stele_segment *segment,
-			       struct stele_hash *hash, uint64_t number,
-			       const uint8_t digest[32]);
 
 #endif

@@ -11,29 +11,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/image/digest.h"
 #include "lib/read/fetch.h"
 
 int stele_checker_init(struct stele_checker *c, const struct stele_dataset *ds,
-		       enum stele_verify verify)
+		       enum stele_verify verify, unsigned int count)
 {
 	*c = (struct stele_checker){.ds = ds, .verify = verify};
-	return verify == STELE_VERIFY_DIGEST ? stele_hash_new(&c->hash) : 0;
+	return verify == STELE_VERIFY_DIGEST ?
+		       stele_proof_init(&c->proof, &ds->image,
+					STELE_CHECKERS_MEMORY / count) :
+		       0;
 }
 
 void stele_checker_release(struct stele_checker *c)
 {
-	stele_hash_free(c->hash);
-	*c = (struct stele_checker){0};
+	stele_proof_release(&c->proof);
 }
 
-static int decode(const struct stele_checker *c, struct stele_ticket *ticket)
+static int decode(struct stele_checker *c, struct stele_ticket *ticket)
 {
 	const struct stele_slot *slot = &ticket->slot;
 
 	return stele_sample_decode(
 		c->ds, slot, ticket->memory + (slot->offset - slot->read_offset),
-		c->verify, c->hash,
+		c->verify, &c->proof,
 		ticket->verdict.first ? STELE_LOG_ERROR : STELE_LOG_WARNING,
 		&ticket->verdict.sample);
 }
@@ -55,7 +56,7 @@ static bool ask_again(const struct stele_checker *c,
 }
 
 /* Back to where the caller expects it, and checked there. */
-static int bring_back(const struct stele_checker *c,
+static int bring_back(struct stele_checker *c,
 		      struct stele_ticket *ticket, int status)
 {
 	char *second = ticket->memory;
@@ -83,7 +84,7 @@ static int read_alone(const struct stele_checker *c,
 				 ticket->slot.read_size);
 }
 
-void stele_ticket_check(const struct stele_checker *c,
+void stele_ticket_check(struct stele_checker *c,
 			struct stele_ticket *ticket)
 {
 	int status = ticket->status;

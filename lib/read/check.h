@@ -2,7 +2,7 @@
 /*
  * check.h - what is to be done with a ticket that arrived: is it a sample?
  *
- * All that may take long stands here, and touches nothing but the ticket and its
+ * All that may take long stands here, and touches nothing but the checker, the ticket and its
  * memory: so it runs on the reader's thread or on those of checkers.h alike. A slot
  * whose checksum does not match is read once more, into memory of its own; only
  * what arrives intact there is copied back. One that the device could not read (EIO)
@@ -11,6 +11,7 @@
 #ifndef STELE_READ_CHECK_H
 #define STELE_READ_CHECK_H
 
+#include "lib/image/proof.h"
 #include "lib/read/sample.h"
 
 struct stele_ticket;
@@ -23,21 +24,25 @@ struct stele_verdict {
 	unsigned int rereads; /* since it was submitted */
 };
 
+/* Digests that a reader keeps at most, all its checkers together. */
+#define STELE_CHECKERS_MEMORY (32u << 20)
+
 /* Who checks; belongs to one thread. */
 struct stele_checker {
 	const struct stele_dataset *ds;
 	enum stele_verify verify;
-	struct stele_hash *hash; /* for DIGEST */
+	struct stele_proof proof; /* for DIGEST */
 };
 
-/* Return: 0; -ENOMEM. */
+/* One of `count` that a reader has. Return: 0; -ENOMEM. */
 int stele_checker_init(struct stele_checker *checker,
-		       const struct stele_dataset *ds, enum stele_verify verify);
+		       const struct stele_dataset *ds, enum stele_verify verify,
+		       unsigned int count);
 /* Idempotent. */
 void stele_checker_release(struct stele_checker *checker);
 
 /* Sets the verdict, and ticket->status to what became of the sample unless `again`. */
-void stele_ticket_check(const struct stele_checker *checker,
+void stele_ticket_check(struct stele_checker *checker,
 			struct stele_ticket *ticket);
 
 #endif

@@ -99,14 +99,14 @@ static void *work(void *arg)
 
 /* Signals are the program's: none is taken by a thread of ours. */
 static int add_thread(struct stele_checkers *c, const struct stele_dataset *ds,
-		      enum stele_verify verify)
+		      enum stele_verify verify, unsigned int count)
 {
 	struct thread *thread = &c->threads[c->count];
 	sigset_t all, old;
 	int err;
 
 	thread->pool = c;
-	err = stele_checker_init(&thread->checker, ds, verify);
+	err = stele_checker_init(&thread->checker, ds, verify, count);
 	if (err)
 		return err;
 	sigfillset(&all);
@@ -140,7 +140,7 @@ int stele_checkers_open(const struct stele_dataset *ds,
 	pthread_cond_init(&c->work, NULL);
 	pthread_cond_init(&c->finished, NULL);
 	while (!err && c->count < count && c->count < STELE_CHECKERS_MAX)
-		err = add_thread(c, ds, verify);
+		err = add_thread(c, ds, verify, count);
 	if (!c->count) {
 		stele_checkers_close(c, false);
 		return err;

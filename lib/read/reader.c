@@ -150,9 +150,9 @@ int stele_reader_open(struct stele_dataset *ds,
 	r->fork_count = stele_fork_count();
 	verify = stele_dataset_verify(
 		ds->image.dev, known.verify ? known.verify - 1 : ds->verify);
-	err = stele_checker_init(&r->checker, ds, verify);
-	if (!err)
-		err = open_checkers(r, verify, known.check_threads);
+	err = open_checkers(r, verify, known.check_threads);
+	if (!err && !r->checkers)
+		err = stele_checker_init(&r->checker, ds, verify, 1);
 	if (!err)
 		err = allocate(r, arena_size(ds, known.arena_size), known.depth);
 	if (err) {

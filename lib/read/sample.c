@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "lib/image/digest.h"
-#include "lib/image/section.h"
+#include "lib/image/proof.h"
 #include "lib/image/stale.h"
 #include "lib/read/sample.h"
 
@@ -95,21 +95,19 @@ static int find_parts(const struct stele_dataset *ds,
 	return err;
 }
 
-static int check_digest(const struct stele_dataset *ds,
-			const struct stele_slot *slot, const void *data,
+static int check_digest(const struct stele_slot *slot, const void *data,
 			const struct stele_record *record,
-			struct stele_hash *hash)
+			struct stele_proof *proof)
 {
 	uint8_t digest[STELE_DIGEST_SIZE];
 
-	stele_hash_record(hash, data, slot->size, record, digest);
-	return stele_segment_check_digest(&ds->image, slot->segment, hash,
-					  slot->number, digest);
+	stele_hash_record(proof->hash, data, slot->size, record, digest);
+	return stele_proof_check(proof, slot->segment, slot->number, digest);
 }
 
 int stele_sample_decode(const struct stele_dataset *ds,
 			const struct stele_slot *slot, const void *data,
-			enum stele_verify verify, struct stele_hash *hash,
+			enum stele_verify verify, struct stele_proof *proof,
 			enum stele_log_level level,
 			struct stele_sample *sample)
 {
@@ -121,7 +119,7 @@ int stele_sample_decode(const struct stele_dataset *ds,
 	if (!err)
 		err = find_parts(ds, slot, data, level, &record);
 	if (!err && verify == STELE_VERIFY_DIGEST)
-		err = check_digest(ds, slot, data, &record, hash);
+		err = check_digest(slot, data, &record, proof);
 
 	*sample = (struct stele_sample){
 		.id = slot->id,
@@ -239,7 +237,7 @@ int stele_sample_f64(const struct stele_sample *sample, uint32_t field,
 
 /* On success sample->buffer holds what was read. */
 static int read_once(struct stele_dataset *ds, const struct stele_slot *slot,
-		     struct stele_hash *hash, enum stele_log_level level,
+		     struct stele_proof *proof, enum stele_log_level level,
 		     struct stele_sample *sample)
 {
 	struct stele_device *dev = ds->image.dev;
@@ -255,24 +253,24 @@ static int read_once(struct stele_dataset *ds, const struct stele_slot *slot,
 	if (!err)
 		err = stele_sample_decode(
 			ds, slot, buffer + (slot->offset - slot->read_offset),
-			ds->verify, hash, level, sample);
+			ds->verify, proof, level, sample);
 	/* Freed last: a re-read must land in memory other than this. */
 	sample->buffer = buffer;
 	return err;
 }
 
 static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
-			struct stele_hash *hash, struct stele_sample *sample)
+			struct stele_proof *proof, struct stele_sample *sample)
 {
 	void *bad;
 	int err;
 
-	err = read_once(ds, slot, hash, STELE_LOG_WARNING, sample);
+	err = read_once(ds, slot, proof, STELE_LOG_WARNING, sample);
 	if (err != -EBADMSG)
 		return stele_slot_judge(ds, slot, err);
 	bad = sample->buffer;
 	sample->buffer = NULL;
-	err = read_once(ds, slot, hash, STELE_LOG_ERROR, sample);
+	err = read_once(ds, slot, proof, STELE_LOG_ERROR, sample);
 	free(bad);
 	return stele_slot_judge(ds, slot, err);
 }
@@ -280,17 +278,17 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 		       struct stele_sample *sample)
 {
-	struct stele_hash *hash = NULL;
+	struct stele_proof proof = {0};
 	struct stele_slot slot;
 	int err;
 
 	memset(sample, 0, sizeof(*sample));
 	err = stele_slot_locate(ds, id, &slot);
 	if (!err && ds->verify == STELE_VERIFY_DIGEST)
-		err = stele_hash_new(&hash);
+		err = stele_proof_init(&proof, &ds->image, 0);
 	if (!err)
-		err = read_checked(ds, &slot, hash, sample);
-	stele_hash_free(hash);
+		err = read_checked(ds, &slot, &proof, sample);
+	stele_proof_release(&proof);
 	if (err) {
 		stele_sample_release(sample);
 		sample->id = id;

@@ -11,7 +11,7 @@
 
 #include "lib/read/dataset.h"
 
-struct stele_hash;
+struct stele_proof;
 
 /* Where a sample lies. Offsets are bytes on the target. */
 struct stele_slot {
@@ -37,7 +37,7 @@ int stele_slot_judge(const struct stele_dataset *ds,
 
 /*
  * Make a sample of the slot at `data`: find its parts, and check as `verify`
- * says; `hash` is needed for DIGEST only. Sets every member of *sample but tag
+ * says; `proof` is needed for DIGEST only. Sets every member of *sample but tag
  * and buffer; on an error data, key and tail are NULL. What does not match is
  * logged at `level`.
  * Return, and sample->status: 0; -EBADMSG; -EUCLEAN; for DIGEST errors of
@@ -45,7 +45,7 @@ int stele_slot_judge(const struct stele_dataset *ds,
  */
 int stele_sample_decode(const struct stele_dataset *ds,
 			const struct stele_slot *slot, const void *data,
-			enum stele_verify verify, struct stele_hash *hash,
+			enum stele_verify verify, struct stele_proof *proof,
 			enum stele_log_level level,
 			struct stele_sample *sample);
 

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "lib/image/proof.h"
 #include "lib/image/record_stream.h"
-#include "lib/image/section.h"
 #include "lib/read/sample.h"
 
 #define MEMORY_SIZE (UINT64_C(8) << 20)
@@ -26,16 +26,6 @@ static int stream_whole(struct stele_dataset *ds, uint64_t id,
 		ret = fn(user, sample.data, sample.size);
 	stele_sample_release(&sample);
 	return ret;
-}
-
-static int check_end(struct stele_dataset *ds, const struct stele_slot *slot,
-		     const struct stele_record_stream *stream,
-		     struct stele_hash *hash)
-{
-	if (!hash)
-		return 0;
-	return stele_segment_check_digest(&ds->image, slot->segment, hash,
-					  slot->number, stream->digest);
 }
 
 static void log_failure(const struct stele_dataset *ds,
@@ -59,7 +49,7 @@ static void log_failure(const struct stele_dataset *ds,
 /* Without checks a wrong checksum is none of our business. */
 static int stream_pieces(struct stele_dataset *ds, const struct stele_slot *slot,
 			 struct stele_record_stream *stream,
-			 struct stele_hash *hash, stele_stream_fn fn,
+			 struct stele_proof *proof, stele_stream_fn fn,
 			 void *user)
 {
 	const char *why;
@@ -68,7 +58,7 @@ static int stream_pieces(struct stele_dataset *ds, const struct stele_slot *slot
 	int ret;
 
 	ret = stele_record_stream_begin(stream, slot->segment, slot->number,
-					hash, &why);
+					proof->hash, &why);
 	if (ret == 0 && (stream->record.flags & STELE_RECORD_VOID)) {
 		why = "a live sample is void";
 		ret = -EUCLEAN;
@@ -87,14 +77,17 @@ static int stream_pieces(struct stele_dataset *ds, const struct stele_slot *slot
 		return 0;
 	if (ret == -EBADMSG)
 		log_failure(ds, slot, stream, "");
-	return ret < 0 ? ret : check_end(ds, slot, stream, hash);
+	if (ret == 0 && proof->hash)
+		ret = stele_proof_check(proof, slot->segment, slot->number,
+					stream->digest);
+	return ret;
 }
 
 int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
 			 stele_stream_fn fn, void *user)
 {
 	struct stele_record_stream stream = {0};
-	struct stele_hash *hash = NULL;
+	struct stele_proof proof = {0}; /* has no hash: not asked for */
 	struct stele_slot slot;
 	int ret;
 
@@ -104,15 +97,15 @@ int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
 	if (slot.read_size <= WHOLE_SIZE)
 		return stream_whole(ds, id, fn, user);
 	if (ds->verify == STELE_VERIFY_DIGEST)
-		ret = stele_hash_new(&hash);
+		ret = stele_proof_init(&proof, &ds->image, 0);
 	if (ret == 0)
 		ret = stele_record_stream_open(&stream, ds->image.dev,
 					       MEMORY_SIZE);
 	if (ret == 0)
-		ret = stream_pieces(ds, &slot, &stream, hash, fn, user);
+		ret = stream_pieces(ds, &slot, &stream, &proof, fn, user);
 	if (ret < 0)
 		ret = stele_slot_judge(ds, &slot, ret);
 	stele_record_stream_close(&stream);
-	stele_hash_free(hash);
+	stele_proof_release(&proof);
 	return ret;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "format/crc32c.h"
+#include "lib/image/proof.h"
 #include "lib/image/section.h"
 #include "lib/image/verify.h"
 #include "tests/fuzz/input.h"
@@ -161,7 +162,7 @@ static void repair(uint8_t what)
 
 static void read_sample(const struct stele_image *image,
 			const struct stele_snapshot *snapshot,
-			struct stele_hash *hash, uint64_t id)
+			struct stele_proof *proof, uint64_t id)
 {
 	const struct stele_segment *segment;
 	uint64_t number, offset, size, back;
@@ -180,8 +181,8 @@ static void read_sample(const struct stele_image *image,
 	input_touch(record.payload, record.payload_size);
 	input_touch(record.key, record.key_size);
 	input_touch(record.scalars, segment->shape.scalar_count * 8);
-	stele_hash_record(hash, memory + offset, size, &record, digest);
-	stele_segment_check_digest(image, segment, hash, number, digest);
+	stele_hash_record(proof->hash, memory + offset, size, &record, digest);
+	stele_proof_check(proof, segment, number, digest);
 	stele_segment_find_key(image, segment, record.key, record.key_size,
 			       &number, &size);
 }
@@ -198,15 +199,18 @@ static void walk_keys(const struct stele_image *image,
 	stele_keys_walk_release(&walk);
 }
 
-static void read_snapshot(struct stele_image *image, uint32_t index,
-			  struct stele_hash *hash)
+static void read_snapshot(struct stele_image *image, uint32_t index)
 {
 	struct stele_snapshot snapshot;
+	struct stele_proof proof;
 
 	if (stele_snapshot_load(image, index, &snapshot) < 0)
 		return;
+	if (stele_proof_init(&proof, image, 0) < 0)
+		bail("no proof");
 	for (uint64_t id = 0; id < snapshot.sample_count; id += 13)
-		read_sample(image, &snapshot, hash, id);
+		read_sample(image, &snapshot, &proof, id);
+	stele_proof_release(&proof);
 	for (uint32_t i = 0; i < snapshot.segment_count; i++)
 		walk_keys(image, &snapshot.segments[i]);
 	stele_snapshot_release(&snapshot);
@@ -227,20 +231,16 @@ static void read_image(bool changed)
 	};
 	struct stele_verify_report report = {0};
 	struct stele_image image;
-	struct stele_hash *hash;
 	int ret;
 
 	ret = stele_image_load(dev, NULL, &image);
 	input_assert(changed || ret == 0);
 	if (ret < 0)
 		return;
-	if (stele_hash_new(&hash) < 0)
-		bail("no hash");
 	for (uint32_t i = 0; i < image.catalog.counts.snapshots && i < 8; i++)
-		read_snapshot(&image, i, hash);
+		read_snapshot(&image, i);
 	ret = stele_verify_image(&image, -1, &opts, &report);
 	input_assert(changed || ret == 0);
-	stele_hash_free(hash);
 	image.dev = NULL;
 	stele_image_release(&image);
 }

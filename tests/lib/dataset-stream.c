@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/proof.h"
 #include "lib/image/record_stream.h"
-#include "lib/image/section.h"
 #include "tests/dataset.h"
 #include "tests/tap.h"
 
@@ -18,7 +18,7 @@
 
 /* Is it the sample, by record and digest? Says what is not. */
 static bool is_streamed(const struct test_dataset *t,
-			struct stele_record_stream *s, struct stele_hash *hash,
+			struct stele_record_stream *s, struct stele_proof *proof,
 			uint64_t id)
 {
 	const struct test_live *live = &t->live[id];
@@ -30,7 +30,8 @@ static bool is_streamed(const struct test_dataset *t,
 	size_t size, done = 0;
 	int ret;
 
-	ret = stele_record_stream_begin(s, segment, live->number, hash, &why);
+	ret = stele_record_stream_begin(s, segment, live->number,
+					proof ? proof->hash : NULL, &why);
 	if (ret || s->record.payload_size != sample->size ||
 	    s->record.key_size != strlen(sample->key) ||
 	    memcmp(s->record.key, sample->key, s->record.key_size)) {
@@ -46,9 +47,9 @@ static bool is_streamed(const struct test_dataset *t,
 		}
 		done += size;
 	}
-	if (ret == 0 && hash)
-		ret = stele_segment_check_digest(&t->ds->image, segment, hash,
-						 live->number, s->digest);
+	if (ret == 0 && proof)
+		ret = stele_proof_check(proof, segment, live->number,
+					s->digest);
 	if (ret || done != sample->size)
 		diag("sample %ju: %d, %zu bytes", (uintmax_t)id, ret, done);
 	return ret == 0 && done == sample->size;
@@ -86,20 +87,20 @@ static void check_records(const struct test_plan *plan, uint64_t memory,
 			  const char *what)
 {
 	struct stele_record_stream s;
-	struct stele_hash *hash;
+	struct stele_proof proof;
 	struct test_dataset t;
 	uint64_t wrong = 0, more = 0, held;
 	size_t requests;
 
 	test_dataset_open(&t, plan);
-	if (stele_hash_new(&hash))
-		bail("no hash");
+	if (stele_proof_init(&proof, &t.ds->image, 0))
+		bail("no proof");
 	is_int(0, stele_record_stream_open(&s, t.dev, memory), "%s: open", what);
 	held = s.piece_count * s.stride + s.tail_room;
 	ok(held <= memory && s.piece_count >= 2, "%s: holds %ju bytes", what,
 	   (uintmax_t)held);
 	for (uint64_t id = 0; id < t.count; id++)
-		wrong += !is_streamed(&t, &s, hash, id);
+		wrong += !is_streamed(&t, &s, &proof, id);
 	is_uint(0, wrong, "%s: all samples", what);
 	for (uint64_t id = 0; id < t.count; id++) {
 		stele_fault_log_clear(t.dev);
@@ -112,7 +113,7 @@ static void check_records(const struct test_plan *plan, uint64_t memory,
 		is_uint(0, more, "%s: one read for each", what);
 	stele_record_stream_close(&s);
 	stele_record_stream_close(&s);
-	stele_hash_free(hash);
+	stele_proof_release(&proof);
 	test_dataset_close(&t);
 }
 

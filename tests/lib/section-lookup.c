@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/device/fault.h"
+#include "lib/image/proof.h"
 #include "lib/image/section.h"
 
 enum { COUNT = 20000 };
@@ -140,31 +141,34 @@ static void check_pages(void)
 	stele_keys_walk_release(&walk);
 }
 
-static void check_digests(struct stele_hash *hash)
+static void check_digests(void)
 {
+	struct stele_proof proof;
 	uint8_t digest[32];
 	uint64_t wrong = 0;
 
+	if (stele_proof_init(&proof, &image, 0) < 0)
+		bail("no proof");
 	for (uint64_t i = 0; i < COUNT; i += 61) {
 		if (stele_segment_digest(&image, segment, i, digest) < 0 ||
-		    stele_segment_check_digest(&image, segment, hash, i,
-					       digest) < 0)
+		    stele_proof_check(&proof, segment, i, digest) < 0)
 			wrong++;
 		digest[i % 32] ^= 4;
-		wrong += stele_segment_check_digest(&image, segment, hash, i,
-						    digest) != -EBADMSG;
+		wrong += stele_proof_check(&proof, segment, i, digest) !=
+			 -EBADMSG;
 	}
 	is_uint(0, wrong, "digests lead to the root, changed ones do not");
 	is_int(-ERANGE, stele_segment_digest(&image, segment, COUNT, digest),
 	       "a digest of no sample");
-	is_int(-ERANGE,
-	       stele_segment_check_digest(&image, segment, hash, COUNT, digest),
+	is_int(-ERANGE, stele_proof_check(&proof, segment, COUNT, digest),
 	       "a check of no sample");
+	stele_proof_release(&proof);
 }
 
 /* A digest that was changed together with its block's checksum. */
-static void check_forged(struct stele_hash *hash)
+static void check_forged(void)
 {
+	struct stele_proof proof;
 	uint8_t *memory = stele_device_memory(image.dev);
 	struct stele_disk_block *block;
 	struct stele_section section;
@@ -182,9 +186,11 @@ static void check_forged(struct stele_hash *hash)
 			 segment->descriptor.id);
 	is_int(0, stele_segment_digest(&image, segment, 0, digest),
 	       "with its checksum repaired it is read");
-	is_int(-EBADMSG,
-	       stele_segment_check_digest(&image, segment, hash, 0, digest),
+	if (stele_proof_init(&proof, &image, 0) < 0)
+		bail("no proof");
+	is_int(-EBADMSG, stele_proof_check(&proof, segment, 0, digest),
 	       "the tree does not take it");
+	stele_proof_release(&proof);
 	stele_block_seal(block, STELE_BLOCK_DIGESTS, offset,
 			 segment->descriptor.id + 1);
 	is_int(-EUCLEAN, stele_segment_digest(&image, segment, 0, digest),
@@ -245,7 +251,6 @@ static void check_reads(void)
 int main(void)
 {
 	struct test_segment in = {.count = COUNT, .numbers = numbers};
-	struct stele_hash *hash;
 
 	plan_lazy();
 	samples = test_samples(COUNT, 300, 9);
@@ -253,8 +258,7 @@ int main(void)
 	test_log_init(&messages);
 	if (stele_image_load(test_image_simple(&in, NULL, 0, 16u << 20),
 			     &messages.log, &image) < 0 ||
-	    stele_snapshot_load(&image, 0, &snapshot) < 0 ||
-	    stele_hash_new(&hash) < 0)
+	    stele_snapshot_load(&image, 0, &snapshot) < 0)
 		bail("no image: %s", messages.text);
 	segment = &snapshot.segments[0];
 	check_find();
@@ -265,12 +269,11 @@ int main(void)
 	check_walk("d", COUNT);
 	for (uint64_t stride = 1; stride < COUNT; stride = stride * 2 + 1)
 		check_seek(stride);
-	check_digests(hash);
-	check_forged(hash);
+	check_digests();
+	check_forged();
 	check_reads();
 	check_pages();
 	check_empty();
-	stele_hash_free(hash);
 	stele_snapshot_release(&snapshot);
 	stele_image_release(&image);
 	free(samples);

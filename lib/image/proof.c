@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proof.c - blocks of digest trees, proven from the root down
+ *
+ * A small set-associative cache. A block is known by its place in the tree of its
+ * segment, and not on the device: two segments of a forged image may name the same
+ * blocks, and what one root proves says nothing of another. Of a set the lowest level
+ * goes first, then what was not used for longest: each level is 127 times the one
+ * above, so the few upper blocks stay and the many digests pass.
+ */
+#include "lib/image/proof.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/digest.h"
+#include "lib/image/section.h"
+
+#define WAYS	    8u
+#define LEVEL_SHIFT 56u /* of a rank; the clock is below */
+
+struct stele_proof_slot {
+	const struct stele_segment *segment; /* NULL: nothing is there */
+	uint64_t node;			     /* number of the block in its tree */
+	uint64_t rank;			     /* the lowest of a set goes first */
+};
+
+/* What is being checked. */
+struct climb {
+	struct stele_proof *proof;
+	const struct stele_segment *segment;
+	struct stele_tree_shape shape;
+	uint64_t number;
+};
+
+int stele_proof_init(struct stele_proof *p, const struct stele_image *image,
+		     size_t memory)
+{
+	uint64_t sets = memory / (WAYS * STELE_BLOCK_SIZE);
+	int ret;
+
+	*p = (struct stele_proof){.image = image, .set_count = sets ? sets : 1};
+	ret = stele_hash_new(&p->hash);
+	p->slots = calloc(p->set_count * WAYS, sizeof(*p->slots));
+	p->blocks = stele_device_alloc(image->dev,
+				       p->set_count * WAYS * STELE_BLOCK_SIZE);
+	if (!p->slots || !p->blocks)
+		ret = -ENOMEM;
+	if (ret < 0)
+		stele_proof_release(p);
+	return ret;
+}
+
+void stele_proof_release(struct stele_proof *p)
+{
+	stele_hash_free(p->hash);
+	free(p->slots);
+	free(p->blocks);
+	memset(p, 0, sizeof(*p));
+}
+
+static void forget(struct stele_proof *p)
+{
+	memset(p->slots, 0, p->set_count * WAYS * sizeof(*p->slots));
+}
+
+static bool is_at(const struct stele_proof_slot *slot, const struct climb *c,
+		  uint64_t node)
+{
+	return slot->segment == c->segment && slot->node == node;
+}
+
+/* Where the block is, or else is to go. */
+static struct stele_proof_slot *find(const struct climb *c, uint64_t node)
+{
+	const struct stele_proof *p = c->proof;
+	struct stele_proof_slot *set =
+		p->slots + WAYS * ((c->segment->descriptor.id + node) %
+				   p->set_count);
+	struct stele_proof_slot *lowest = set;
+
+	for (unsigned int i = 0; i < WAYS; i++) {
+		if (is_at(&set[i], c, node))
+			return &set[i];
+		if (set[i].rank < lowest->rank)
+			lowest = &set[i];
+	}
+	return lowest;
+}
+
+static struct stele_disk_block *memory_of(const struct stele_proof *p,
+					  const struct stele_proof_slot *slot)
+{
+	return &p->blocks[slot - p->slots];
+}
+
+static int log_level(const struct climb *c, unsigned int level)
+{
+	stele_log_error(&c->proof->image->log,
+			"digest of sample %" PRIu64
+			" of its segment differs at level %u of the tree",
+			c->number, level);
+	return -EBADMSG;
+}
+
+static int get_entry(const struct climb *c, unsigned int level, uint64_t index,
+		     uint8_t digest[32]);
+
+static int read_proven(const struct climb *c, unsigned int level,
+		       uint64_t index, const uint8_t wanted[32],
+		       struct stele_disk_block *block)
+{
+	uint8_t digest[STELE_DIGEST_SIZE];
+	int ret;
+
+	ret = stele_segment_read_block(c->proof->image, c->segment,
+				       level ? STELE_BLOCK_TREE :
+					       STELE_BLOCK_DIGESTS,
+				       c->shape.first[level] + index, block);
+	if (ret < 0)
+		return ret;
+	stele_hash_block(c->proof->hash, block, digest);
+	return memcmp(digest, wanted, sizeof(digest)) ?
+		       log_level(c, level + 1) :
+		       0;
+}
+
+/* A block of a level, proven; it is good until the next one is asked for. */
+static int get_block(const struct climb *c, unsigned int level, uint64_t index,
+		     const struct stele_disk_block **block)
+{
+	const uint64_t node =
+		level ? c->shape.blocks[0] + c->shape.first[level] + index :
+			index;
+	struct stele_proof_slot *slot = find(c, node);
+	struct stele_proof *p = c->proof;
+	uint8_t wanted[STELE_DIGEST_SIZE];
+	int ret;
+
+	if (!is_at(slot, c, node)) {
+		ret = get_entry(c, level + 1, index, wanted);
+		if (ret < 0)
+			return ret;
+		slot = find(c, node); /* those above may have taken it */
+		*slot = (struct stele_proof_slot){0};
+		ret = read_proven(c, level, index, wanted, memory_of(p, slot));
+		if (ret < 0)
+			return ret;
+		slot->segment = c->segment;
+		slot->node = node;
+	}
+	slot->rank = (uint64_t)level << LEVEL_SHIFT | ++p->clock;
+	*block = memory_of(p, slot);
+	return 0;
+}
+
+/* An entry of a level, proven; of the level above all others: the root. */
+static int get_entry(const struct climb *c, unsigned int level, uint64_t index,
+		     uint8_t digest[32])
+{
+	const struct stele_disk_block *block;
+	int ret;
+
+	if (level == c->shape.level_count) {
+		memcpy(digest, c->segment->descriptor.tree_root,
+		       STELE_DIGEST_SIZE);
+		return 0;
+	}
+	ret = get_block(c, level, index / STELE_DIGESTS_PER_BLOCK, &block);
+	if (ret == 0)
+		memcpy(digest, stele_digest_entry(block, index),
+		       STELE_DIGEST_SIZE);
+	return ret;
+}
+
+int stele_proof_check(struct stele_proof *p,
+		      const struct stele_segment *segment, uint64_t number,
+		      const uint8_t digest[32])
+{
+	struct climb c = {.proof = p, .segment = segment, .number = number};
+	uint8_t wanted[STELE_DIGEST_SIZE];
+	int ret;
+
+	if (number >= segment->descriptor.sample_count)
+		return -ERANGE;
+	stele_tree_shape(segment->descriptor.sample_count, &c.shape);
+	ret = get_entry(&c, 0, number, wanted);
+	if (ret == 0 && memcmp(digest, wanted, sizeof(wanted)) != 0)
+		ret = log_level(&c, 0);
+	if (ret == -EBADMSG)
+		forget(p);
+	return ret;
+}
