@@ -12,6 +12,8 @@
 
 #include "lib/device/device.h"
 
+#include <pthread.h>
+
 /* First in, first out; all zero is empty. */
 struct stele_request_list {
 	struct stele_request *first, *last;
@@ -26,6 +28,25 @@ struct stele_request *stele_request_pop(struct stele_request_list *list);
 int stele_request_drain(struct stele_request_list *list,
 			struct stele_request **done, ssize_t *res,
 			unsigned int max);
+
+/* What a queue that completes requests by itself, in any thread, has for wait(). */
+struct stele_done {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct stele_request_list list;
+	int event_fd; /* readable exactly while the list holds something */
+};
+
+int stele_done_init(struct stele_done *done);
+/* In a forked child the lock may be held by a thread that is not there. */
+void stele_done_release(struct stele_done *done, bool forked);
+/* Whoever waits may close the queue at once: this is the last use of it. */
+void stele_done_put(struct stele_done *done, struct stele_request *request,
+		    ssize_t res);
+/* The wait() of a queue. */
+int stele_done_wait(struct stele_done *done, unsigned int min_wait,
+		    struct stele_request **requests, ssize_t *res,
+		    unsigned int max);
 
 /* Is this request one that the device can take? 0, -EINVAL, -EROFS. */
 int stele_request_check(const struct stele_device *dev,

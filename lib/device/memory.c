@@ -13,9 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "format/checked.h"
 #include "lib/device/backend.h"
@@ -33,8 +31,7 @@ struct memory {
 struct memory_queue {
 	struct stele_queue base;
 	struct stele_device *memory; /* base.dev may be one that wraps it */
-	struct stele_request_list done;
-	int event_fd;
+	struct stele_done done;
 };
 
 static ssize_t memory_copy(struct memory *memory, enum stele_op op, void *data,
@@ -92,12 +89,11 @@ static int queue_start(struct stele_queue *base, struct stele_request *request)
 	struct memory_queue *queue = (struct memory_queue *)base;
 	char *data = request->data;
 
-	request->status = (int)memory_transfer(
-		queue->memory, request->op, data ? data + request->done : NULL,
-		request->offset + request->done, request->size - request->done);
-	if (!queue->done.count)
-		eventfd_write(queue->event_fd, 1);
-	stele_request_push(&queue->done, request);
+	stele_done_put(&queue->done, request,
+		       memory_transfer(queue->memory, request->op,
+				       data ? data + request->done : NULL,
+				       request->offset + request->done,
+				       request->size - request->done));
 	return 0;
 }
 
@@ -105,28 +101,20 @@ static int queue_wait(struct stele_queue *base, unsigned int min_wait,
 		      struct stele_request **done, ssize_t *res,
 		      unsigned int max)
 {
-	struct memory_queue *queue = (struct memory_queue *)base;
-	eventfd_t events;
-	int count;
-
-	(void)min_wait; /* everything that was started is there */
-	count = stele_request_drain(&queue->done, done, res, max);
-	if (count && !queue->done.count)
-		eventfd_read(queue->event_fd, &events);
-	return count;
+	return stele_done_wait(&((struct memory_queue *)base)->done, min_wait,
+			       done, res, max);
 }
 
 static int queue_event_fd(struct stele_queue *base)
 {
-	return ((struct memory_queue *)base)->event_fd;
+	return ((struct memory_queue *)base)->done.event_fd;
 }
 
 static void queue_close(struct stele_queue *base, bool forked)
 {
 	struct memory_queue *queue = (struct memory_queue *)base;
 
-	(void)forked;
-	close(queue->event_fd);
+	stele_done_release(&queue->done, forked);
 	free(queue);
 }
 
@@ -149,9 +137,8 @@ static int memory_queue_open(struct stele_device *dev, unsigned int depth,
 		return -ENOMEM;
 	queue->base.ops = &queue_ops;
 	queue->memory = dev;
-	queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (queue->event_fd < 0) {
-		rc = -errno;
+	rc = stele_done_init(&queue->done);
+	if (rc) {
 		free(queue);
 		return rc;
 	}

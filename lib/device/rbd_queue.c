@@ -2,18 +2,15 @@
 /*
  * rbd_queue.c - queued transfers by librbd's completions
  *
- * librbd calls back in threads of its own, several at once; each callback puts
- * its request into the list of what is done. One lock covers that list; the
- * event descriptor is readable exactly while it holds something. A request is
- * in the list before the lock is given up, so whoever closes the queue has seen
- * the last callback out of it.
+ * librbd calls back in threads of its own, several at once; each callback gives
+ * its slot back, and then its request to what is done: behind that, the queue
+ * may be closed.
  */
 #include "lib/device/rbd.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "format/checked.h"
 
@@ -29,43 +26,31 @@ struct rbd_queue {
 	struct stele_queue base;
 	struct stele_rbd *rbd; /* base.dev may be one that wraps it */
 	rbd_image_t image;
-	pthread_mutex_t lock;
-	pthread_cond_t finished;
-	struct stele_request_list done;
+	pthread_mutex_t lock; /* of idle */
+	struct stele_done done;
 	struct rbd_slot *idle;
-	int event_fd;
 	struct rbd_slot slots[];
 };
 
-/* With the lock held. */
-static void put_done(struct rbd_queue *queue, struct stele_request *request,
-		     ssize_t res)
-{
-	request->status = (int)res;
-	if (!queue->done.count)
-		eventfd_write(queue->event_fd, 1);
-	stele_request_push(&queue->done, request);
-	pthread_cond_signal(&queue->finished);
-}
-
 static void put_idle(struct rbd_queue *queue, struct rbd_slot *slot)
 {
+	pthread_mutex_lock(&queue->lock);
 	slot->next = queue->idle;
 	queue->idle = slot;
+	pthread_mutex_unlock(&queue->lock);
 }
 
 static void on_completion(rbd_completion_t completion, void *arg)
 {
 	struct rbd_slot *slot = arg;
+	struct stele_request *request = slot->request;
 	struct rbd_queue *queue = slot->queue;
 	ssize_t res = stele_ceph.rbd_aio_get_return_value(completion);
 
 	stele_ceph.rbd_aio_release(completion);
-	res = stele_rbd_result(slot->request->op, slot->size, res);
-	pthread_mutex_lock(&queue->lock);
-	put_done(queue, slot->request, res);
+	res = stele_rbd_result(request->op, slot->size, res);
 	put_idle(queue, slot);
-	pthread_mutex_unlock(&queue->lock);
+	stele_done_put(&queue->done, request, res);
 }
 
 /* There is one: never more than depth are in flight. */
@@ -112,18 +97,13 @@ static int queue_start(struct stele_queue *base, struct stele_request *request)
 	int rc;
 
 	if (request->op != STELE_OP_FLUSH && room <= 0) {
-		pthread_mutex_lock(&queue->lock);
-		put_done(queue, request, room);
-		pthread_mutex_unlock(&queue->lock);
+		stele_done_put(&queue->done, request, room);
 		return 0;
 	}
 	slot = take_slot(queue, request, (size_t)room);
 	rc = start_slot(queue, slot);
-	if (rc) {
-		pthread_mutex_lock(&queue->lock);
+	if (rc)
 		put_idle(queue, slot);
-		pthread_mutex_unlock(&queue->lock);
-	}
 	return rc;
 }
 
@@ -131,38 +111,23 @@ static int queue_wait(struct stele_queue *base, unsigned int min_wait,
 		      struct stele_request **done, ssize_t *res,
 		      unsigned int max)
 {
-	struct rbd_queue *queue = (struct rbd_queue *)base;
-	eventfd_t events;
-	int count;
-
-	pthread_mutex_lock(&queue->lock);
-	while (queue->done.count < min_wait)
-		pthread_cond_wait(&queue->finished, &queue->lock);
-	count = stele_request_drain(&queue->done, done, res, max);
-	if (count && !queue->done.count)
-		eventfd_read(queue->event_fd, &events);
-	pthread_mutex_unlock(&queue->lock);
-	return count;
+	return stele_done_wait(&((struct rbd_queue *)base)->done, min_wait,
+			       done, res, max);
 }
 
 static int queue_event_fd(struct stele_queue *base)
 {
-	return ((struct rbd_queue *)base)->event_fd;
+	return ((struct rbd_queue *)base)->done.event_fd;
 }
 
-/* In a forked child the lock may be held by a thread that is not there. */
+/* The last callback may still be in its unlock of what is done. */
 static void queue_close(struct stele_queue *base, bool forked)
 {
 	struct rbd_queue *queue = (struct rbd_queue *)base;
 
-	if (!forked) {
-		/* The last callback may still be in its unlock. */
-		pthread_mutex_lock(&queue->lock);
-		pthread_mutex_unlock(&queue->lock);
-		pthread_cond_destroy(&queue->finished);
+	stele_done_release(&queue->done, forked);
+	if (!forked)
 		pthread_mutex_destroy(&queue->lock);
-	}
-	close(queue->event_fd);
 	free(queue);
 }
 
@@ -187,21 +152,18 @@ int stele_rbd_queue_open(struct stele_device *dev, unsigned int depth,
 		return -ENOMEM;
 	queue->base.ops = &queue_ops;
 	queue->rbd = rbd;
-	for (unsigned int i = 0; i < depth; i++) {
-		queue->slots[i].queue = queue;
-		put_idle(queue, &queue->slots[i]);
-	}
-	queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = queue->event_fd < 0 ? -errno :
-				   stele_rbd_queue_image(rbd, &queue->image);
+	rc = stele_rbd_queue_image(rbd, &queue->image);
+	if (!rc)
+		rc = stele_done_init(&queue->done);
 	if (rc) {
-		if (queue->event_fd >= 0)
-			close(queue->event_fd);
 		free(queue);
 		return rc;
 	}
 	pthread_mutex_init(&queue->lock, NULL);
-	pthread_cond_init(&queue->finished, NULL);
+	for (unsigned int i = 0; i < depth; i++) {
+		queue->slots[i].queue = queue;
+		put_idle(queue, &queue->slots[i]);
+	}
 	*out = &queue->base;
 	return 0;
 }

@@ -4,8 +4,7 @@
  *
  * The queue of machines without io_uring. Each queue has its own threads, at
  * most THREADS_MAX: one at open, so that start() cannot fail for want of one, more
- * when requests wait and nobody is idle. One lock covers both lists; the
- * event descriptor is readable exactly while `done` holds something.
+ * when requests wait and nobody is idle. The lock covers what is pending.
  */
 #include "lib/device/backend.h"
 
@@ -14,8 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #define THREADS_MAX 16u
 
@@ -23,11 +20,11 @@ struct threads_queue {
 	struct stele_queue base;
 	struct stele_device *served; /* base.dev may be one that wraps it */
 	pthread_mutex_t lock;
-	pthread_cond_t work, finished;
-	struct stele_request_list pending, done;
+	pthread_cond_t work;
+	struct stele_request_list pending;
+	struct stele_done done;
 	unsigned int idle;
 	bool stop;
-	int event_fd;
 	unsigned int thread_count, thread_max;
 	pthread_t threads[THREADS_MAX];
 };
@@ -43,12 +40,9 @@ static void serve(struct threads_queue *queue, struct stele_request *request)
 				 data ? data + request->done : NULL,
 				 request->offset + request->done,
 				 request->size - request->done);
+	/* First: whoever starts the next one shall find this thread idle. */
 	pthread_mutex_lock(&queue->lock);
-	request->status = (int)res;
-	if (!queue->done.count)
-		eventfd_write(queue->event_fd, 1);
-	stele_request_push(&queue->done, request);
-	pthread_cond_signal(&queue->finished);
+	stele_done_put(&queue->done, request, res);
 }
 
 static void *work(void *arg)
@@ -108,23 +102,13 @@ static int threads_wait(struct stele_queue *base, unsigned int min_wait,
 			struct stele_request **done, ssize_t *res,
 			unsigned int max)
 {
-	struct threads_queue *queue = (struct threads_queue *)base;
-	eventfd_t events;
-	int count;
-
-	pthread_mutex_lock(&queue->lock);
-	while (queue->done.count < min_wait)
-		pthread_cond_wait(&queue->finished, &queue->lock);
-	count = stele_request_drain(&queue->done, done, res, max);
-	if (count && !queue->done.count)
-		eventfd_read(queue->event_fd, &events);
-	pthread_mutex_unlock(&queue->lock);
-	return count;
+	return stele_done_wait(&((struct threads_queue *)base)->done, min_wait,
+			       done, res, max);
 }
 
 static int threads_event_fd(struct stele_queue *base)
 {
-	return ((struct threads_queue *)base)->event_fd;
+	return ((struct threads_queue *)base)->done.event_fd;
 }
 
 /* A device may have come down to threads from something better. */
@@ -147,11 +131,10 @@ static void threads_close(struct stele_queue *base, bool forked)
 		pthread_mutex_unlock(&queue->lock);
 		for (unsigned int i = 0; i < queue->thread_count; i++)
 			pthread_join(queue->threads[i], NULL);
-		pthread_cond_destroy(&queue->finished);
 		pthread_cond_destroy(&queue->work);
 		pthread_mutex_destroy(&queue->lock);
 	}
-	close(queue->event_fd);
+	stele_done_release(&queue->done, forked);
 	free(queue);
 }
 
@@ -176,15 +159,13 @@ int stele_threads_open_queue(struct stele_device *dev, unsigned int depth,
 	queue->base.ops = &threads_queue_ops;
 	queue->served = dev;
 	queue->thread_max = depth < THREADS_MAX ? depth : THREADS_MAX;
-	queue->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (queue->event_fd < 0) {
-		rc = -errno;
+	rc = stele_done_init(&queue->done);
+	if (rc) {
 		free(queue);
 		return rc;
 	}
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->work, NULL);
-	pthread_cond_init(&queue->finished, NULL);
 	rc = add_thread(queue);
 	if (rc) {
 		threads_close(&queue->base, false);
