@@ -128,7 +128,8 @@ typedef int (*stele_transform_fn)(void *user, struct stele_sample *sample);
 
 struct stele_loader_opts {
 	size_t size;
-	stele_log_fn log; /* says which sample failed; from any of the loader's threads */
+	/* Says which option is refused, and which sample failed: from any thread of the loader. */
+	stele_log_fn log;
 	void *log_user;
 	uint64_t seed;
 	uint64_t epoch;	      /* the first */
@@ -179,8 +180,9 @@ struct stele_batch {
  * no more than twice its size.
  *
  * Return: 0; -EINVAL (rank >= world, an empty subset, a weight that is negative or no
- * number, fewer draws than sources, what is over a limit); -ERANGE (an id of a
- * subset); -ENOTUNIQ (an id twice); -E2BIG; -ENOMEM; errors of stele_reader_open().
+ * number, fewer draws than sources, what is over a limit), -ERANGE (an id of a
+ * subset), -ENOTUNIQ (an id twice), all of which the log explains; -E2BIG; -ENOMEM; errors
+ * of stele_reader_open().
  */
 STELE_API int stele_loader_open(const struct stele_loader_source *sources,
 				uint32_t source_count,

@@ -7,6 +7,7 @@
  * were changing when it was forked is left as it is.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,10 +29,8 @@ static uint32_t default_threads(void)
 						: STELE_LOADER_THREADS_MAX;
 }
 
-static int check_options(struct stele_loader *l)
+static void take_defaults(struct stele_loader_opts *opts)
 {
-	struct stele_loader_opts *opts = &l->opts;
-
 	if (!opts->batch_size)
 		opts->batch_size = 1;
 	if (!opts->world)
@@ -40,13 +39,36 @@ static int check_options(struct stele_loader *l)
 		opts->prefetch_size = PREFETCH_DEFAULT;
 	if (!opts->threads)
 		opts->threads = default_threads();
-	l->step_size = (uint64_t)opts->batch_size * opts->world;
-	if (opts->rank >= opts->world || opts->rest > STELE_REST_DROP ||
-	    opts->on_error > STELE_ON_ERROR_SUBSTITUTE ||
-	    opts->as_completed > 1 ||
-	    opts->batch_size > STELE_LOADER_BATCH_MAX ||
-	    opts->threads > STELE_LOADER_THREADS_MAX)
-		return -EINVAL;
+}
+
+static int check_options(const struct stele_loader_opts *opts,
+			 const struct stele_log *log)
+{
+	const struct {
+		const char *name;
+		uint64_t value, max;
+	} limits[] = {
+		{"rank", opts->rank, opts->world - 1},
+		{"batch_size", opts->batch_size, STELE_LOADER_BATCH_MAX},
+		{"rest", opts->rest, STELE_REST_DROP},
+		{"on_error", opts->on_error, STELE_ON_ERROR_SUBSTITUTE},
+		{"shuffle", opts->shuffle, STELE_SHUFFLE_NONE},
+		{"epoch_size", opts->epoch_size, STELE_PERMUTATION_COUNT_MAX},
+		{"depth", opts->depth, STELE_QUEUE_DEPTH_MAX},
+		{"verify", opts->verify, 1 + STELE_VERIFY_DIGEST},
+		{"as_completed", opts->as_completed, 1},
+		{"threads", opts->threads, STELE_LOADER_THREADS_MAX},
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
+		if (limits[i].value > limits[i].max) {
+			stele_log_error(log,
+					"option '%s' is %" PRIu64
+					", and may be %" PRIu64 " at most",
+					limits[i].name, limits[i].value,
+					limits[i].max);
+			return -EINVAL;
+		}
 	return 0;
 }
 
@@ -58,10 +80,16 @@ static int init_order(struct stele_loader *l,
 	int err = stele_shuffle_shape(opts->shuffle, opts->block_size,
 				      opts->block_count, &shape);
 
-	if (!err)
-		err = stele_loader_order_init(&l->order, sources,
-					      l->source_count, &shape,
-					      opts->seed, opts->epoch_size);
+	if (err) {
+		stele_log_error(&l->log,
+				"'block_count' %" PRIu32 " x 'block_size' %" PRIu64
+				" is too large a window",
+				shape.block_count, shape.block_size);
+		return err;
+	}
+	err = stele_loader_order_init(&l->order, sources, l->source_count,
+				      &shape, opts->seed, opts->epoch_size,
+				      &l->log);
 	if (err)
 		return err;
 	l->size = l->order.mixture.size;
@@ -120,7 +148,9 @@ int stele_loader_open(const struct stele_loader_source *sources,
 	l->wake_fd = l->event_fd = -1;
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
-	err = sources ? check_options(l) : -EINVAL;
+	take_defaults(&l->opts);
+	l->step_size = (uint64_t)l->opts.batch_size * l->opts.world;
+	err = check_options(&l->opts, &l->log);
 	if (!err)
 		err = init_order(l, sources);
 	if (!err)

@@ -7,6 +7,7 @@
  * of ranks and policies are not in it: they may change.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,42 +70,71 @@ static int take_fingerprint(struct stele_loader_order *order,
 _Static_assert(STELE_LOADER_SOURCES_MAX == STELE_MIXTURE_SOURCES_MAX,
 	       "as many sources, for programs and for the format");
 
+/* What is said of a source begins with which it is. */
+struct naming {
+	const struct stele_log *to;
+	uint32_t source;
+};
+
+static void say_of_source(void *user, enum stele_log_level level,
+			  const char *text)
+{
+	const struct naming *naming = user;
+
+	stele_log_emit(naming->to, level, "source %" PRIu32 ": %s",
+		       naming->source, text);
+}
+
 static int init_mixture(struct stele_loader_order *order,
 			const uint64_t *samples, const double *weights,
-			uint32_t count, uint64_t size)
+			uint32_t count, uint64_t size,
+			const struct stele_log *log)
 {
 	uint64_t all = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (!stele_mixture_is_weight(weights[i]) ||
-		    !checked_add(all, samples[i], &all) ||
-		    all > STELE_PERMUTATION_COUNT_MAX)
+		if (!checked_add(all, samples[i], &all) ||
+		    all > STELE_PERMUTATION_COUNT_MAX) {
+			stele_log_error(log, "too many samples");
 			return -EINVAL;
-	if (!size)
-		size = all;
-	if (size < count || size > STELE_PERMUTATION_COUNT_MAX)
+		}
+	if (size && size < count) {
+		stele_log_error(log,
+				"option 'epoch_size' is %" PRIu64
+				", less than the %" PRIu32 " sources",
+				size, count);
 		return -EINVAL;
-	stele_mixture_init(&order->mixture, samples, weights, count, size);
+	}
+	stele_mixture_init(&order->mixture, samples, weights, count,
+			   size ? size : all);
 	return 0;
 }
 
 static int init_parts(struct stele_loader_order *order,
 		      const struct stele_loader_source *sources, uint32_t count,
-		      uint64_t epoch_size)
+		      uint64_t epoch_size, const struct stele_log *log)
 {
 	uint64_t samples[STELE_LOADER_SOURCES_MAX];
 	double weights[STELE_LOADER_SOURCES_MAX];
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < count; i++) {
-		err = sources[i].ds ? stele_subset_init(&order->parts[i].subset,
-							&sources[i])
-				    : -EINVAL;
+		struct naming naming = {log, i};
+		const struct stele_log of_source = {say_of_source, &naming};
+
+		err = stele_subset_init(&order->parts[i].subset, &sources[i],
+					&of_source);
 		samples[i] = order->parts[i].subset.count;
 		weights[i] = sources[i].weight;
+		if (!err && !stele_mixture_is_weight(weights[i])) {
+			stele_log_error(&of_source, "'weight' is %g",
+					weights[i]);
+			err = -EINVAL;
+		}
 	}
 	if (!err)
-		err = init_mixture(order, samples, weights, count, epoch_size);
+		err = init_mixture(order, samples, weights, count, epoch_size,
+				   log);
 	/* Release goes by it, whatever failed. */
 	order->mixture.count = count;
 	return err;
@@ -114,17 +144,22 @@ int stele_loader_order_init(struct stele_loader_order *order,
 			    const struct stele_loader_source *sources,
 			    uint32_t count,
 			    const struct stele_epoch_shape *shape,
-			    uint64_t seed, uint64_t epoch_size)
+			    uint64_t seed, uint64_t epoch_size,
+			    const struct stele_log *log)
 {
 	int err;
 
 	*order = (struct stele_loader_order){.shape = *shape, .seed = seed};
-	if (!count || count > STELE_LOADER_SOURCES_MAX)
+	if (!sources || !count || count > STELE_LOADER_SOURCES_MAX) {
+		stele_log_error(log,
+				"a loader has 1 to %u sources, not %" PRIu32,
+				STELE_LOADER_SOURCES_MAX, sources ? count : 0);
 		return -EINVAL;
+	}
 	order->parts = calloc(count, sizeof(*order->parts));
 	if (!order->parts)
 		return -ENOMEM;
-	err = init_parts(order, sources, count, epoch_size);
+	err = init_parts(order, sources, count, epoch_size, log);
 	if (!err)
 		err = take_fingerprint(order, sources);
 	if (err)

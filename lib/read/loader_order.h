@@ -35,14 +35,16 @@ struct stele_loader_order {
 };
 
 /*
- * `shape` as of stele_shuffle_shape(). Return: 0; -EINVAL, -ERANGE, -ENOTUNIQ, -ENOMEM as
- * stele_loader_open().
+ * `shape` as of stele_shuffle_shape(); `epoch_size` as of a mixture, 0: the sum of all
+ * samples. Return: 0; -EINVAL, -ERANGE, -ENOTUNIQ, -ENOMEM as stele_loader_open(), and the
+ * log says why.
  */
 int stele_loader_order_init(struct stele_loader_order *order,
 			    const struct stele_loader_source *sources,
 			    uint32_t count,
 			    const struct stele_epoch_shape *shape,
-			    uint64_t seed, uint64_t epoch_size);
+			    uint64_t seed, uint64_t epoch_size,
+			    const struct stele_log *log);
 /* Idempotent. */
 void stele_loader_order_release(struct stele_loader_order *order);
 

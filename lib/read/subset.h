@@ -19,10 +19,12 @@ struct stele_subset {
 
 /*
  * Checks and copies what the source asks for.
- * Return: 0; -EINVAL (empty, or a list and a range); -ERANGE; -ENOTUNIQ; -ENOMEM.
+ * Return: 0; -EINVAL (no dataset; empty, or a list and a range), -ERANGE, -ENOTUNIQ
+ * (logged); -ENOMEM.
  */
 int stele_subset_init(struct stele_subset *subset,
-		      const struct stele_loader_source *source);
+		      const struct stele_loader_source *source,
+		      const struct stele_log *log);
 /* Idempotent. */
 void stele_subset_release(struct stele_subset *subset);
 

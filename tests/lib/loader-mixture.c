@@ -3,10 +3,10 @@
  * loader-mixture.c - several datasets, and parts of them, by weight
  *
  * Each source has its share of an epoch, and its samples come once in each pass, across
- * epochs. Which one comes when is tests/format/mixture.c's to tell.
+ * epochs. Which one comes when is tests/format/mixture.c's to tell, what is no mixture
+ * loader-options.c's.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,90 +140,15 @@ static void test_restore(const struct test_dataset *t)
 	test_load_release(&load);
 }
 
-/* ---- what is refused ----------------------------------------------------------------- */
-
-static int open_mixture(const struct test_dataset *t, uint32_t count,
-			double weight, uint64_t epoch_size)
+static void test_list(const struct test_dataset *t)
 {
-	static struct stele_loader_source sources[STELE_LOADER_SOURCES_MAX + 1];
-	struct stele_loader *loader = NULL;
-	int err;
-
-	for (uint32_t i = 0; i < count; i++)
-		sources[i] = (struct stele_loader_source){.ds = t->ds};
-	sources[1].weight = weight;
-	err = stele_loader_open(sources, count,
-				&STELE_OPTS(stele_loader_opts,
-					    .epoch_size = epoch_size),
-				&loader);
-	stele_loader_close(loader);
-	return err;
-}
-
-static void test_refused(const struct test_dataset *t)
-{
-	is_int(-EINVAL, open_mixture(t, 2, NAN, 0), "NaN");
-	is_int(-EINVAL, open_mixture(t, 2, -1, 0), "a weight below zero");
-	is_int(-EINVAL, open_mixture(t, 2, INFINITY, 0), "an infinite one");
-	is_int(-EINVAL, open_mixture(t, 0, 0, 0), "no source");
-	is_int(-EINVAL, open_mixture(t, STELE_LOADER_SOURCES_MAX + 1, 0, 0),
-	       "too many sources");
-	is_int(-EINVAL, open_mixture(t, 3, 1, 2), "fewer draws than sources");
-	is_int(-EINVAL, open_mixture(t, 2, 0, (UINT64_C(1) << 62) + 1),
-	       "too many draws");
-	is_int(0, open_mixture(t, 2, 0, UINT64_C(1) << 62), "as many as can be");
-}
-
-/* ---- subsets --------------------------------------------------------------------- */
-
-static int open_subset(const struct test_dataset *t,
-		       struct stele_loader_source source)
-{
-	struct stele_loader *loader = NULL;
-	int err;
-
-	source.ds = t->ds;
-	err = stele_loader_open(&source, 1, NULL, &loader);
-	stele_loader_close(loader);
-	return err;
-}
-
-static void test_subsets(const struct test_dataset *t)
-{
-	uint64_t ids[] = {30, 2, 59, 7, 11}, n = t->count;
-	struct stele_loader_source list = {.ids = ids, .id_count = 5};
+	uint64_t ids[] = {30, 2, 59, 7, 11};
+	struct stele_loader_source list = {
+		.ds = t->ds, .ids = ids, .id_count = 5};
 	struct test_load load = {0};
 	struct stele_loader *loader;
 	uint64_t wrong = 0;
 
-	is_int(0, open_subset(t, (struct stele_loader_source){.first = n - 1}),
-	       "the last sample");
-	is_int(-EINVAL, open_subset(t, (struct stele_loader_source){.first = n}),
-	       "none behind it");
-	is_int(-ERANGE,
-	       open_subset(t, (struct stele_loader_source){.first = n + 1}),
-	       "a range that begins behind the end");
-	is_int(-ERANGE,
-	       open_subset(t, (struct stele_loader_source){.first = 1, .count = n}),
-	       "a range that ends there");
-	is_int(-ERANGE,
-	       open_subset(t, (struct stele_loader_source){.count = UINT64_MAX}),
-	       "an endless one");
-	list.first = 1;
-	is_int(-EINVAL, open_subset(t, list), "a range and a list");
-	list.first = 0;
-	list.id_count = 0;
-	is_int(-EINVAL, open_subset(t, list), "an empty list");
-	list.id_count = UINT64_MAX / 4;
-	list.ids = NULL;
-	is_int(-EINVAL, open_subset(t, list), "no list of some length");
-	list = (struct stele_loader_source){
-		.ds = t->ds, .ids = ids, .id_count = 5};
-	ids[4] = 2;
-	is_int(-ENOTUNIQ, open_subset(t, list), "an id twice");
-	ids[4] = n;
-	is_int(-ERANGE, open_subset(t, list), "an id behind the end");
-	ids[4] = 11;
 	loader = test_loader(&list, 1, (struct stele_loader_opts){0});
 	memset(ids, 0, sizeof(ids)); /* it was copied */
 	test_load(loader, t, UINT64_MAX, &load);
@@ -251,8 +176,7 @@ int main(void)
 	test_union(t, 0);
 	test_union(t, 1);
 	test_restore(t);
-	test_refused(&t[0]);
-	test_subsets(&t[0]);
+	test_list(&t[0]);
 	for (unsigned int i = 0; i < 3; i++)
 		test_dataset_close(&t[i]);
 	return done();
