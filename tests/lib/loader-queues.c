@@ -12,7 +12,8 @@
 #include "tests/loader.h"
 #include "tests/tap.h"
 
-#define OPENINGS 300u
+#define OPENINGS   300u
+#define PATIENCE_S 120u /* of all: what hangs is killed */
 
 /* It is meant to leak: what a queue that broke may still write to. */
 const char *__lsan_default_suppressions(void);
@@ -61,12 +62,18 @@ static void test_blind(struct test_dataset *t, unsigned int count)
 {
 	const struct stele_loader_source sources[2] = {{.ds = t[0].ds},
 						       {.ds = t[1].ds}};
+	/* Whoever only looks finds nothing: one has to wait in the queue. */
+	struct stele_fault_rule rule = {.kind = STELE_FAULT_DELAY,
+					.ops = 1 << STELE_OP_READ,
+					.arg = UINT64_MAX};
 	struct stele_loader_opts opts = {.batch_size = 3};
 	struct test_load load = {0};
 	struct stele_loader *loader;
 
-	for (unsigned int i = 0; i < count; i++)
+	for (unsigned int i = 0; i < count; i++) {
 		blind(&t[i]);
+		stele_fault_set_rules(t[i].dev, &rule, 1);
+	}
 	loader = test_loader(sources, 2, opts);
 	is_int(0, test_load(loader, t, UINT64_MAX, &load),
 	       "%u of two queues cannot be polled: to the end", count);
@@ -144,6 +151,7 @@ int main(void)
 	struct test_dataset t[2];
 
 	plan_lazy();
+	alarm(PATIENCE_S);
 	for (unsigned int i = 0; i < 2; i++)
 		test_dataset_open(&t[i], &plans[i]);
 	test_broken_at_once(t);
