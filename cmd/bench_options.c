@@ -34,6 +34,7 @@ enum type {
 	SECONDS,
 	SIZE,
 	TEXT,
+	BACKEND,
 	FLAG,
 	COUNT, /* of accelerators, or "max" */
 	WORD, /* one of `words`, whose index counts */
@@ -67,7 +68,7 @@ static const struct {
 	ROW("accelerator", model, .type = WORD, .words = models),
 	ROW("accelerators", accelerators, .type = COUNT),
 	ROW("arrivals", arrivals, .type = WORD, .words = arrivals),
-	ROW("backend", backend, .type = TEXT),
+	ROW("backend", backend, .type = BACKEND),
 	ROW("batch", batch, RANGE(NUMBER32, 1, BATCH_MAX)),
 	ROW("block-count", block_count, RANGE(NUMBER32, 1, UINT32_MAX)),
 	ROW("block-size", block_size, RANGE(NUMBER64, 1, UINT32_MAX)),
@@ -156,6 +157,9 @@ static bool set(struct bench_config *config, size_t i, const char *text)
 	case TEXT:
 		*(const char **)field = text;
 		return *text != '\0';
+	case BACKEND:
+		*(const char **)field = text;
+		return parse_backend(text);
 	case WORD:
 		return set_word(table[i].words, text, field);
 	case COUNT:
@@ -276,8 +280,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 		i = (size_t)(c - OPTION_BASE);
 		given[i] = true;
 		if (!set(config, i, optarg))
-			return cmd_misuse(cmd, "bad value '%s' for --%s", optarg,
-					  table[i].name);
+			return cmd_misuse_value(cmd, table[i].name, optarg);
 	}
 	return -1;
 }

@@ -96,7 +96,7 @@ static bool set_value(struct build_options *options, int option, const char *tex
 	switch (option) {
 	case 'b':
 		options->opts.backend = text;
-		return true;
+		return parse_backend(text);
 	case 'B':
 		return set_boundary(&options->opts.boundary, text);
 	case 'g':
@@ -172,8 +172,7 @@ int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 		if (c == '?')
 			return cmd_misuse(cmd, NULL);
 		if (!set_flag(options, c) && !set_value(options, c, optarg))
-			return cmd_misuse(cmd, "bad value '%s' for --%s",
-					  optarg, name_of(c));
+			return cmd_misuse_value(cmd, name_of(c), optarg);
 	}
 	return -1;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "parse.h"
 #include "progress.h"
 #include "text.h"
 
@@ -52,6 +53,16 @@ int cmd_misuse(const struct cmd *cmd, const char *format, ...)
 	}
 	fprintf(stderr, "Try 'stele %s --help'.\n", cmd->name);
 	return CMD_USAGE;
+}
+
+int cmd_misuse_value(const struct cmd *cmd, const char *option,
+		     const char *value)
+{
+	const bool words = strcmp(option, "backend") == 0;
+
+	return cmd_misuse(cmd, "bad value '%s' for --%s%s%s", value, option,
+			  words ? ": it is one of " : "",
+			  words ? parse_backends : "");
 }
 
 int cmd_help(const struct cmd *cmd)

@@ -139,7 +139,7 @@ static bool set_value(struct job *job, int option, const char *text)
 	switch (option) {
 	case OPTION_BACKEND:
 		job->opts.backend = text;
-		return true;
+		return parse_backend(text);
 	case 'j':
 		return parse_count(text, JOBS_MAX, &job->opts.jobs);
 	case OPTION_LABEL:
@@ -191,8 +191,7 @@ int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 			return cmd_misuse(cmd, NULL);
 		default:
 			if (!set_value(&job, c, optarg))
-				return cmd_misuse(cmd, "bad value '%s' for --%s",
-						  optarg, name_of(c));
+				return cmd_misuse_value(cmd, name_of(c), optarg);
 		}
 	}
 	if (argc - optind != 2)

@@ -222,8 +222,7 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 			break;
 		case OPTION_PREFIX:
 			if (!prefix_ok(optarg))
-				return cmd_misuse(cmd, "bad value '%s' for "
-						       "--prefix", optarg);
+				return cmd_misuse_value(cmd, "prefix", optarg);
 			job.prefix = optarg;
 			break;
 		case 'q':

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "parse.h"
 #include "progress.h"
 #include "stop.h"
 #include "tune.h"
@@ -197,10 +198,10 @@ int cmd_tune(const struct cmd *cmd, int argc, char **argv)
 		return c == 'h' ? cmd_help(cmd) : cmd_misuse(cmd, NULL);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "tune needs one TARGET");
-	if ((options.backend && !*options.backend) ||
-	    (options.svg && !*options.svg))
-		return cmd_misuse(cmd, "--%s needs a value",
-				  options.svg && !*options.svg ? "svg" : "backend");
+	if (options.backend && !parse_backend(options.backend))
+		return cmd_misuse_value(cmd, "backend", options.backend);
+	if (options.svg && !*options.svg)
+		return cmd_misuse_value(cmd, "svg", options.svg);
 	if (options.show && (options.backend || options.no_save ||
 			     options.quick || options.svg))
 		return cmd_misuse(cmd, "--show measures nothing: it goes with --json only");

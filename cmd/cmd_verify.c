@@ -145,8 +145,7 @@ int cmd_verify(const struct cmd *cmd, int argc, char **argv)
 		switch (c) {
 		case 'j':
 			if (!parse_count(optarg, JOBS_MAX, &job.jobs))
-				return cmd_misuse(cmd, "bad value '%s' for --jobs",
-						  optarg);
+				return cmd_misuse_value(cmd, "jobs", optarg);
 			break;
 		case 'J':
 			job.json = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.c - text that a user gave to numbers, sizes, times, durations and UUIDs
+ * parse.c - text that a user gave to numbers, sizes, times, durations and UUIDs, or names
  */
 #include "parse.h"
 
@@ -222,4 +222,20 @@ bool parse_uuid(const char *text, uint8_t uuid[16])
 	}
 	memcpy(uuid, bytes, sizeof(bytes));
 	return true;
+}
+
+const char parse_backends[] =
+	"uring, threads, iopoll, hybrid, sqpoll, passthrough";
+
+bool parse_backend(const char *text)
+{
+	const char *name = parse_backends;
+	size_t size;
+
+	for (; *name; name += size + strspn(name + size, ", ")) {
+		size = strcspn(name, ",");
+		if (size == strlen(text) && !memcmp(name, text, size))
+			return true;
+	}
+	return false;
 }

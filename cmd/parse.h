@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.h - text that a user gave to numbers, sizes, times, durations and UUIDs
+ * parse.h - text that a user gave to numbers, sizes, times, durations and UUIDs, or names
  *
  * Each returns whether the whole text was understood and fits; *out is only
  * set then. A size, time or duration is never 0: to the library that says that
@@ -29,5 +29,9 @@ bool parse_time(const char *text, int64_t *out);
 bool parse_duration(const char *text, uint64_t *out);
 /* 8-4-4-4-12 hexadecimal digits. */
 bool parse_uuid(const char *text, uint8_t uuid[16]);
+
+/* Of --backend, all that the library knows; not each serves every target. */
+extern const char parse_backends[];
+bool parse_backend(const char *text);
 
 #endif

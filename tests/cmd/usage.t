@@ -71,6 +71,23 @@ misuse map a b c
 misuse unmap
 misuse maps a
 
+# The command has a list of its own: it must be the library's.
+backends=$(sed -n '/ backends\[\] = {/,/^};/s/^\t&\(stele_backend_\)\?\(.*\),/\2/p' \
+	lib/device/backends.c | paste -sd , | sed 's/,/, /g')
+for words in 'append a b@c' 'bench a' 'build a b' 'compact a@b c' 'copy a b' 'tune a'; do
+	# shellcheck disable=SC2086
+	for name in nonsense uri 'uring,' threads,iopoll ''; do
+		misuse $words "--backend=$name"
+		is "stele: bad value '$name' for --backend: it is one of $backends" \
+			"$(head -n 1 <<<"$err")" "stele $words: says which there are"
+	done
+done
+
+for name in ${backends//,/}; do
+	run stele bench "--backend=$name" "$tmp/none"
+	is 1 "$status" "bench --backend=$name: there is one"
+done
+
 for command in info ls verify 'snapshot list' map; do
 	# shellcheck disable=SC2086
 	run stele $command "$tmp/none"
