@@ -18,6 +18,7 @@
 #include "bench_worker.h"
 #include "progress.h"
 #include "stop.h"
+#include "text.h"
 
 #define TICK_NS 100000000u
 
@@ -149,6 +150,7 @@ static int measure(struct run *run, struct stele_dataset *ds)
 {
 	struct bench_machine before = {0};
 	struct bench_gate *gate = &run->gate;
+	char count[TEXT_SIZE];
 	int err;
 
 	bench_machine_find(&before, run->config->target);
@@ -171,7 +173,8 @@ static int measure(struct run *run, struct stele_dataset *ds)
 		pthread_join(run->workers[i].thread, NULL);
 	progress_hide();
 	if (err)
-		cmd_error(err, "cannot start %u threads", run->config->threads);
+		cmd_error(err, "cannot start %s",
+			  text_counted(count, run->config->threads, "thread"));
 	return err;
 }
 

@@ -88,8 +88,8 @@ void bench_text_head(const struct bench_config *config,
 
 	printf(ROW "%s\n", "target", name ? name : config->target);
 	free(name);
-	printf(ROW "%s, %s samples, %s, mean %s\n", "snapshot", info->snapshot,
-	       text_count(a, info->sample_count),
+	printf(ROW "%s, %s, %s, mean %s\n", "snapshot", info->snapshot,
+	       text_counted(a, info->sample_count, "sample"),
 	       text_size(b, info->payload_size),
 	       text_size(c, info->payload_size / info->sample_count));
 }
@@ -100,9 +100,9 @@ static void print_what(const struct bench_config *config,
 	char a[TEXT_SIZE];
 
 	bench_text_head(config, &result->info);
-	printf(ROW "%s, %u %s%s, ", "read", bench_order_name(config->order),
-	       config->threads, config->loader ? "loader" : "thread",
-	       config->threads == 1 ? "" : "s");
+	printf(ROW "%s, %s, ", "read", bench_order_name(config->order),
+	       text_counted(a, config->threads,
+			    config->loader ? "loader" : "thread"));
 	if (config->depth)
 		printf("depth %u, ", config->depth);
 	else
@@ -115,9 +115,9 @@ static void print_what(const struct bench_config *config,
 		printf("batches of %u%s, ", config->batch,
 		       config->sync ? ", one after another" : "");
 	printf("%s\n", verify_words(config->verify));
-	printf(ROW "%.2f s%s, %s samples", "took", result->seconds,
+	printf(ROW "%.2f s%s, %s", "took", result->seconds,
 	       result->interrupted ? " until interrupted" : "",
-	       text_count(a, result->samples));
+	       text_counted(a, result->samples, "sample"));
 	printf(result->epochs < 9.95 ? " (%.2f epochs)\n" : " (%.0f epochs)\n",
 	       result->epochs);
 }
@@ -140,11 +140,12 @@ static void print_rates(const struct bench_config *config,
 	if (config->model)
 		bench_model_text(config, result);
 	if (result->failed)
-		printf(ROW "%s samples\n", "failed",
-		       text_count(a, result->failed));
+		printf(ROW "%s\n", "failed",
+		       text_counted(a, result->failed, "sample"));
 	if (result->unstarted)
-		printf(ROW "%s samples were due, but had to wait until the end\n",
-		       "not begun", text_count(a, result->unstarted));
+		printf(ROW "%s, due and left to wait until the end\n",
+		       "not begun",
+		       text_counted(a, result->unstarted, "sample"));
 }
 
 static void print_latency(const struct bench_config *config,
@@ -253,14 +254,17 @@ static void print_depth(const struct bench_config *config,
 			const struct bench_result *result)
 {
 	const struct bench_part *part = &result->parts[0];
+	char peak[TEXT_SIZE];
 	uint32_t phase = 0;
 
 	if (part->round_count)
 		phase = part->rounds[part->round_count - 1].phase;
 	if (config->depth || !result->rounds)
-		printf(ROW "window %u%s, peak %u device reads in flight%s\n",
+		printf(ROW "window %u%s, peak %s in flight%s\n",
 		       "depth", result->sum.window,
-		       config->depth ? "" : " at last", result->sum.depth_peak,
+		       config->depth ? "" : " at last",
+		       text_counted(peak, result->sum.depth_peak,
+				    "device read"),
 		       config->threads > 1 ? ", of all readers" : "");
 	else
 		printf(ROW "window %.0f to %.0f, median %.0f%s, at last %s\n",
@@ -273,11 +277,14 @@ static void print_depth(const struct bench_config *config,
 static void print_tier(const struct bench_result *result)
 {
 	const struct stele_reader_stats *sum = &result->sum;
+	char workers[TEXT_SIZE];
 
-	printf(ROW "%s, huge pages %s, %u kernel workers, %" PRIu64 " retries, "
-		   "%" PRIu64 " read again\n",
+	printf(ROW "%s, huge pages %s, %s, %" PRIu64 " %s, %" PRIu64
+		   " read again\n",
 	       "path", sum->tier, bench_pages_name(sum->huge_pages),
-	       sum->workers, sum->retries, sum->reread);
+	       text_counted(workers, sum->workers, "kernel worker"),
+	       sum->retries, sum->retries == 1 ? "retry" : "retries",
+	       sum->reread);
 }
 
 /* ---- --stats --------------------------------------------------------------------------- */

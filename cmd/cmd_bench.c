@@ -19,6 +19,7 @@
 #include "bench_model.h"
 #include "progress.h"
 #include "stop.h"
+#include "text.h"
 
 #define LINES_MAX	8u /* of the library, about samples */
 #define PROMETHEUS_SIZE (256 << 10)
@@ -179,7 +180,7 @@ static int status_of(const struct bench_config *config,
 		     const struct bench_result *result)
 {
 	const struct bench_part *part = result->parts;
-	char first[40] = "";
+	char first[40] = "", failed[TEXT_SIZE], all[TEXT_SIZE];
 
 	while (part < result->parts + result->part_count && !part->sample_error)
 		part++;
@@ -189,9 +190,10 @@ static int status_of(const struct bench_config *config,
 	if (!config->loader)
 		snprintf(first, sizeof(first), ", the first #%" PRIu64,
 			 part->sample_id);
-	cmd_error(part->sample_error,
-		  "%" PRIu64 " of %" PRIu64 " samples of '%s' failed%s",
-		  result->failed, result->samples, config->target, first);
+	cmd_error(part->sample_error, "%s of %s of '%s' failed%s",
+		  text_count(failed, result->failed),
+		  text_counted(all, result->samples, "sample"),
+		  config->target, first);
 	return cmd_status_of(part->sample_error);
 }
 

@@ -73,12 +73,10 @@ static void print_text(const struct stele_copy_report *report,
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
-	printf("snapshot '%s', %s sample%s, is in '%s'\n", report->snapshot,
-	       text_count(a, report->sample_count),
-	       report->sample_count == 1 ? "" : "s", target);
-	printf("  sent      %u of %u segment%s, %s of %s\n",
-	       report->segments_sent, report->segment_count,
-	       report->segment_count == 1 ? "" : "s",
+	printf("snapshot '%s', %s, is in '%s'\n", report->snapshot,
+	       text_counted(a, report->sample_count, "sample"), target);
+	printf("  sent      %u of %s, %s of %s\n", report->segments_sent,
+	       text_counted(a, report->segment_count, "segment"),
 	       text_size(b, report->sent_size), text_size(c, report->total_size));
 	if (report->resumed_size)
 		printf("  resumed   %s were there\n",

@@ -146,11 +146,11 @@ static void summarize(const struct export *job, const char *path)
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
 	if (job->refused)
-		cmd_message("%s key%s refused", text_count(count, job->refused),
-			    job->refused == 1 ? "" : "s");
+		cmd_message("%s refused",
+			    text_counted(count, job->refused, "key"));
 	if (!job->quiet && path)
-		printf("%s sample%s, %s, in '%s'\n",
-		       text_count(count, job->done), job->done == 1 ? "" : "s",
+		printf("%s, %s, in '%s'\n",
+		       text_counted(count, job->done, "sample"),
 		       text_size(size, job->bytes), path);
 }
 

@@ -48,14 +48,14 @@ static void summarize(const struct extract *job, const char *dir)
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
 	if (job->refused)
-		cmd_message("%s key%s refused", text_count(count, job->refused),
-			    job->refused == 1 ? "" : "s");
+		cmd_message("%s refused",
+			    text_counted(count, job->refused, "key"));
 	if (job->failed)
-		cmd_message("%s sample%s failed", text_count(count, job->failed),
-			    job->failed == 1 ? "" : "s");
+		cmd_message("%s failed",
+			    text_counted(count, job->failed, "sample"));
 	if (!job->quiet)
-		printf("%s sample%s, %s, in '%s'\n",
-		       text_count(count, job->done), job->done == 1 ? "" : "s",
+		printf("%s, %s, in '%s'\n",
+		       text_counted(count, job->done, "sample"),
 		       text_size(size, job->bytes), dir);
 }
 

@@ -60,9 +60,11 @@ static void print_segment(const struct stele_gc_item *item, int64_t now)
 			       (uint64_t)now - (uint64_t)item->unused_since :
 			       0;
 
-	printf("segment %016" PRIx64 "  %12s  %14s samples  unused for %s%s\n",
+	printf("segment %016" PRIx64 "  %12s  %14s %-7s  unused for %s%s\n",
 	       item->segment_id, text_size(a, item->size),
-	       text_count(b, item->sample_count), text_duration(c, age),
+	       text_count(b, item->sample_count),
+	       item->sample_count == 1 ? "sample" : "samples",
+	       text_duration(c, age),
 	       item->due ? "" : ", kept");
 }
 

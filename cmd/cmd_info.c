@@ -60,10 +60,10 @@ static void print_dataset(const struct stele_dataset *ds)
 	printf(ROW "%s of slots, %s of them padding (%s)\n", "space",
 	       text_size(a, info.slots_size), text_size(b, info.padding_size),
 	       text_share(text, info.padding_size, info.slots_size));
-	printf(ROW "%s in %u segment%s, a table of %s\n", "runs",
-	       text_count(a, info.run_count), info.segment_count,
-	       info.segment_count == 1 ? "" : "s",
-	       text_size(b, info.table_size));
+	printf(ROW "%s in %s, a table of %s\n", "runs",
+	       text_count(a, info.run_count),
+	       text_counted(b, info.segment_count, "segment"),
+	       text_size(text, info.table_size));
 	printf(ROW "granule %u, the largest %s\n", "slots", info.granule,
 	       text_size(a, info.slot_size_max));
 	printf(ROW "%s, logical blocks of %u, reads of up to %s\n", "device",

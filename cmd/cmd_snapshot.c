@@ -103,8 +103,8 @@ static void print_made(const struct request *request,
 		json_line(object);
 		return;
 	}
-	printf("snapshot '%s': %s samples, sha256:%s\n", made->name,
-	       text_count(count, made->sample_count),
+	printf("snapshot '%s': %s, sha256:%s\n", made->name,
+	       text_counted(count, made->sample_count, "sample"),
 	       text_hex(digest, made->digest, sizeof(made->digest)));
 }
 

@@ -105,8 +105,8 @@ static void summarize(const struct job *job,
 		json_set_number(object, "bytes", report->bytes);
 		json_line(object);
 	} else if (!job->quiet) {
-		printf("%s samples, %s checked: ",
-		       text_count(a, report->samples),
+		printf("%s, %s checked: ",
+		       text_counted(a, report->samples, "sample"),
 		       text_size(b, report->bytes));
 		if (report->damaged)
 			printf("%s damaged\n", text_count(a, report->damaged));

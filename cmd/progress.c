@@ -79,12 +79,11 @@ static void compose(char *text, int limit, const struct progress_state *state,
 
 	snprintf(text, LINE_SIZE, "%.*s", limit - 1, state->verb);
 	if (state->samples_total)
-		add(text, limit, " %s/%s samples",
-		    text_count(a, state->samples_done),
-		    text_count(b, state->samples_total));
+		add(text, limit, " %s/%s", text_count(a, state->samples_done),
+		    text_counted(b, state->samples_total, "sample"));
 	else if (state->samples_done)
-		add(text, limit, " %s samples",
-		    text_count(a, state->samples_done));
+		add(text, limit, " %s",
+		    text_counted(a, state->samples_done, "sample"));
 	if (state->bytes_total)
 		add(text, limit, ", %s of %s", text_size(a, state->bytes_done),
 		    text_size(b, state->bytes_total));

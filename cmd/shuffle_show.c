@@ -61,13 +61,14 @@ void shuffle_quality_print(const struct shuffle_quality *quality)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
 
-	printf("%s samples in %s batch%s of %s",
-	       text_count(a, quality->sample_count),
+	printf("%s in %s batch%s of %s",
+	       text_counted(a, quality->sample_count, "sample"),
 	       text_count(b, quality->batch_count),
 	       quality->batch_count == 1 ? "" : "es",
 	       text_count(c, quality->batch_size));
 	if (quality->class_count)
-		printf(", %s labels", text_count(a, quality->class_count));
+		printf(", %s",
+		       text_counted(a, quality->class_count, "label"));
 	printf("\n\n%-34s%12s%12s%12s\n", "", "this order", "full", "ideal");
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		double seen = value(&quality->order, &rows[i]);

@@ -109,7 +109,7 @@ static void print_identity(const struct stele_build_report *report,
 static void print_end(const struct summary *summary,
 		      const struct stele_build_report *report, bool dry_run)
 {
-	char speed[TEXT_SIZE];
+	char speed[TEXT_SIZE], threads[TEXT_SIZE];
 	double seconds = report->total_seconds;
 
 	for (int i = 0; i < SUMMARY_REASONS; i++)
@@ -117,8 +117,9 @@ static void print_end(const struct summary *summary,
 	if (dry_run)
 		puts("nothing was written: this was a dry run");
 	else
-		printf(ROW "%.1f s with %u threads, %s: %s/s\n", "done in",
-		       seconds, report->jobs, report->backend,
+		printf(ROW "%.1f s with %s, %s: %s/s\n", "done in", seconds,
+		       text_counted(threads, report->jobs, "thread"),
+		       report->backend,
 		       text_size(speed, seconds > 0
 				       ? (uint64_t)((double)report->payload_size /
 						    seconds)

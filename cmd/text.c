@@ -45,6 +45,15 @@ char *text_count(char buffer[TEXT_SIZE], uint64_t count)
 	return buffer;
 }
 
+char *text_counted(char buffer[TEXT_SIZE], uint64_t count, const char *noun)
+{
+	char number[TEXT_SIZE];
+
+	snprintf(buffer, TEXT_SIZE, "%.26s %.19s%s", text_count(number, count),
+		 noun, count == 1 ? "" : "s");
+	return buffer;
+}
+
 char *text_share(char buffer[TEXT_SIZE], uint64_t part, uint64_t whole)
 {
 	snprintf(buffer, TEXT_SIZE, "%.2f %%",

@@ -12,13 +12,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define TEXT_SIZE 32 /* of a number or time */
+#define TEXT_SIZE 48 /* of a number with its noun, or of a time */
 #define TEXT_HEX_SIZE 72 /* of a digest or UUID */
 
 /* "0 bytes", "12.3 GiB". */
 char *text_size(char buffer[TEXT_SIZE], uint64_t bytes);
 /* "1,234,567". */
 char *text_count(char buffer[TEXT_SIZE], uint64_t count);
+/* "1 sample", "1,234,567 samples". */
+char *text_counted(char buffer[TEXT_SIZE], uint64_t count, const char *noun);
 /* "0.24 %", of `whole`. */
 char *text_share(char buffer[TEXT_SIZE], uint64_t part, uint64_t whole);
 /* "2026-11-21 06:45:00 UTC". */

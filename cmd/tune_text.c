@@ -50,7 +50,8 @@ void tune_print_profile(const struct tune_report *report)
 	putchar('\n');
 	printf(ROW "kappa %.2f, median error of the fit %.1f %%\n", "model",
 	       p->kappa, 100 * p->residual);
-	printf(ROW "%u requests, of up to %s\n", "ceiling", p->depth_max,
+	printf(ROW "%s, of up to %s\n", "ceiling",
+	       text_counted(b, p->depth_max, "request"),
 	       text_size(a, p->transfer_max));
 	printf(ROW "over gaps of less than %s\n", "merging",
 	       text_size(a, p->gap));
