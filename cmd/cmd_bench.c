@@ -12,11 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench_model.h"
+#include "output.h"
 #include "progress.h"
 #include "stop.h"
 #include "text.h"
@@ -92,30 +91,9 @@ static char *prometheus_labels(const char *target)
 	return labels;
 }
 
-/* Return: 0; negative errno. `beside`: first to this file, which takes the other's name. */
-static int write_file(const char *path, const char *beside, const char *text,
-		      size_t size)
+static bool put_text(FILE *to, const void *text)
 {
-	FILE *out = fopen(beside ? beside : path, "we");
-	int err = 0;
-
-	if (!out || fwrite(text, 1, size, out) != size)
-		err = -errno;
-	if (out && fclose(out) != 0 && !err)
-		err = -errno;
-	if (!err && beside && rename(beside, path) < 0)
-		err = -errno;
-	if (err && out && beside)
-		unlink(beside);
-	return err;
-}
-
-/* Nothing takes the name of a device, a pipe, or a link, as /dev/stdout is one. */
-static bool is_replaceable(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+	return fputs(text, to) >= 0;
 }
 
 static uint64_t most(uint64_t a, uint64_t b)
@@ -147,29 +125,22 @@ static void set_sample_latency(const struct bench_result *result,
 static int write_prometheus(const struct bench_config *config,
 			    const struct bench_result *result)
 {
-	char *text = malloc(PROMETHEUS_SIZE), *beside = NULL;
 	char *labels = prometheus_labels(config->target);
+	char *text = malloc(PROMETHEUS_SIZE);
 	struct stele_reader_stats sum = result->sum;
 	int err = -ENOMEM, size;
 
-	if (asprintf(&beside, "%s.new", config->prometheus) < 0)
-		beside = NULL;
-	if (!text || !labels || !beside)
-		goto done;
 	if (config->loader)
 		set_sample_latency(result, &sum);
-	size = stele_stats_prometheus(&sum, labels, text, PROMETHEUS_SIZE);
-	err = size < 0 ? size : size >= PROMETHEUS_SIZE ? -ENOBUFS : 0;
-	if (!err)
-		err = write_file(config->prometheus,
-				 is_replaceable(config->prometheus) ? beside
-								    : NULL,
-				 text, (size_t)size);
-done:
+	if (text && labels) {
+		size = stele_stats_prometheus(&sum, labels, text,
+					      PROMETHEUS_SIZE);
+		err = size < 0 ? size : size >= PROMETHEUS_SIZE ? -ENOBUFS : 0;
+	}
 	if (err)
-		cmd_message("cannot write '%s': %s", config->prometheus,
-			    strerror(-err));
-	free(beside);
+		cmd_error(err, "cannot write '%s'", config->prometheus);
+	else
+		err = output_write(config->prometheus, put_text, text);
 	free(labels);
 	free(text);
 	return err;
@@ -215,6 +186,8 @@ static int measure(struct stele_dataset *ds, struct bench_config *config,
 {
 	int err = set_positions(config, stele_dataset_count(ds));
 
+	if (!err && config->prometheus)
+		err = output_check(config->prometheus);
 	if (err)
 		return cmd_status_of(err);
 	stop_catch();

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output.h"
 #include "parse.h"
 #include "progress.h"
 #include "stop.h"
@@ -140,11 +141,12 @@ static int run(const char *target, const struct options *options)
 	struct listener listener = {.log = {.target = target},
 				    .report = &report,
 				    .json = options->json};
-	int error = options->show ? show(&listener) :
-				    measure(options, &listener);
+	int error, drawn = 0;
 
-	int drawn = 0;
-
+	/* Better than after a minute. */
+	if (options->svg && output_check(options->svg))
+		return cmd_finish(CMD_FAILED);
+	error = options->show ? show(&listener) : measure(options, &listener);
 	if (error && !options->show)
 		print_error(&listener, error);
 	/* What took a minute to measure is not lost where it cannot be kept. */
@@ -152,9 +154,6 @@ static int run(const char *target, const struct options *options)
 		print(&report, options);
 	if (report.profile.depth && options->svg)
 		drawn = tune_plot_svg(&report, options->svg);
-	if (drawn)
-		cmd_message("cannot write '%s': %s", options->svg,
-			    strerror(-drawn));
 	tune_report_release(&report);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();

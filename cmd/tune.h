@@ -36,7 +36,7 @@ json_t *tune_profile_json(const struct stele_profile *profile);
 void tune_print_json(const struct tune_report *report);
 /* Latency against throughput, a curve for each size. */
 void tune_plot_text(const struct tune_report *report);
-/* Return: 0; negative errno. */
+/* Return: 0; negative errno (said). */
 int tune_plot_svg(const struct tune_report *report, const char *path);
 
 #endif

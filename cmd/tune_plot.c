@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd.h"
+#include "output.h"
 #include "plot.h"
 
 #define COLUMNS 80
@@ -150,18 +152,20 @@ void tune_plot_text(const struct tune_report *report)
 	drop(&drawing);
 }
 
+static bool put_svg(FILE *to, const void *plot)
+{
+	return plot_svg(to, plot);
+}
+
 int tune_plot_svg(const struct tune_report *report, const char *path)
 {
 	struct drawing drawing;
-	FILE *file = fopen(path, "we");
-	int error = file ? 0 : -errno;
+	int error = -ENOMEM;
 
-	if (!prepare(&drawing, report))
-		error = -ENOMEM;
-	if (!error && !plot_svg(file, &drawing.plot))
-		error = -EIO;
-	if (file && fclose(file) && !error)
-		error = -errno;
+	if (prepare(&drawing, report))
+		error = output_write(path, put_svg, &drawing.plot);
+	else
+		cmd_error(error, "cannot write '%s'", path);
 	drop(&drawing);
 	return error;
 }

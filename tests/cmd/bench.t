@@ -130,14 +130,23 @@ is "" "$(grep -vE '^(# (HELP|TYPE) .+|[a-z_]+(\{[^}]*\})? [0-9.e+-]+)$' "$tmp/me
 is "$(basename "$tmp/metrics")" "$(cd "$tmp" && echo metrics*)" \
 	"--prometheus: nothing is left beside it"
 run stele bench --epochs=1 --prometheus="$tmp/none/metrics" "$tmp/image"
-is 1 "$status" "--prometheus: a file that cannot be written"
+is "1 " "$status $out" "--prometheus: a file that cannot be written: nothing is read"
 ok "--prometheus: is named" grep -qF \
 	"cannot write '$tmp/none/metrics': No such file or directory" <<<"$err" || diag "$err"
+run stele bench --epochs=1 --prometheus="$tmp/src" "$tmp/image"
+is "1 " "$status $out" "--prometheus: nor is there one of a directory"
+run stele bench --epochs=1 --prometheus=/dev/full "$tmp/image"
+is 1 "$status" "--prometheus: a full disk"
+ok "--prometheus: is told" grep -qxF \
+	"stele: cannot write '/dev/full': No space left on device" <<<"$err" || diag "$err"
 ok "--prometheus: device reads took time" \
 	grep -q '^stele_reader_device_read_seconds_sum{.*} .*[1-9]' "$tmp/metrics" ||
 	diag "$(grep device_read "$tmp/metrics")"
 mv "$tmp/metrics" "$tmp/linked"
 ln -s linked "$tmp/metrics"
+ln -s unlinked "$tmp/dangling"
+run stele bench --epochs=1 --prometheus="$tmp/dangling" "$tmp/image"
+ok "--prometheus: a link may lead to what is not there yet" test -s "$tmp/unlinked"
 run stele bench --epochs=1 --prometheus="$tmp/metrics" "$tmp/image"
 ok "--prometheus: a link stays one, as /dev/stdout is" test -L "$tmp/metrics"
 ok "--prometheus: and is followed" grep -q '_samples_total{.*} 18$' "$tmp/linked"

@@ -74,7 +74,7 @@ done
 # ---- damaged ----
 
 file=$(find "$STELE_STATE_DIR" -type f)
-sed -i 's/^depth = .*/depth = 9/' "$file"
+sed -i 's/^depth = ./&1/' "$file"
 run stele tune --show "$image"
 is 1 "$status" "a damaged profile is none"
 ok "which is said" grep -q "bad profile.*ignored" <<<"$err"
@@ -101,21 +101,26 @@ run stele tune "$tmp/none"
 is "1 " "$status $out" "no such file"
 ok "says so" grep -q "cannot tune '$tmp/none'" <<<"$err"
 : >"$tmp/file"
-STELE_STATE_DIR=$tmp/file run stele tune --quick --backend=threads \
-	--svg="$tmp/none/plot.svg" "$image"
+for drawing in "$tmp/none/plot.svg" "$tmp/file/plot.svg" "$tmp/src"; do
+	run stele tune --quick "--svg=$drawing" "$image"
+	is "1 " "$status $out" "a drawing that has no place: nothing is measured"
+	ok "says so" grep -qx "stele: cannot write '$drawing': .* directory" <<<"$err"
+done
+STELE_STATE_DIR=$tmp/file run stele tune --quick --backend=threads "$image"
 is 1 "$status" "a state directory that is none"
 ok "says so" grep -q "cannot save profile '$tmp/file.*: Not a directory" <<<"$err"
-ok "and that the drawing has no place" \
-	grep -qx "stele: cannot write '$tmp/none/plot.svg': No such file or directory" <<<"$err"
 ok "what was measured is printed all the same" grep -q '^kept  *no' <<<"$out"
 ok "and no snapshot is blamed" not grep -q "snapshot '\|no such snapshot\|cannot tune" <<<"$err" ||
 	diag "$err"
 mkdir "$tmp/empty"
 must stele build -q "$tmp/empty" "$tmp/empty.image"
-run stele tune --quick "$tmp/empty.image"
+echo drawn >"$tmp/drawing"
+run stele tune --quick "--svg=$tmp/drawing" "$tmp/empty.image"
 is "1 " "$status $out" "an image without samples"
 is "stele: the snapshot has no samples
 stele: cannot tune '$tmp/empty.image'" "$err" "says so"
+is "drawing drawn" "$(cd "$tmp" && echo drawing* "$(<drawing)")" \
+	"an older drawing stays, with nothing beside it"
 mkdir "$tmp/tiny"
 echo >"$tmp/tiny/one"
 must stele build -q "$tmp/tiny" "$tmp/tiny.image"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output.c - a file that is written at the end of a long measurement
+ */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+static int told(const char *path, int err)
+{
+	if (err)
+		cmd_message("cannot write '%s': %s", path, strerror(-err));
+	return err;
+}
+
+/* Where it is written first. *name: malloc'ed; NULL: in place. */
+static int find_beside(const char *path, char **name)
+{
+	struct stat st;
+
+	*name = NULL;
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return 0;
+	return asprintf(name, "%s.new", path) < 0 ? -ENOMEM : 0;
+}
+
+/* Not by opening it: that would wake who reads a pipe. */
+static int check_existing(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0) /* a link to what will be made */
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+static int check_new(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return errno == EEXIST ? check_existing(path) : -errno;
+	close(fd);
+	unlink(path);
+	return 0;
+}
+
+int output_check(const char *path)
+{
+	char *beside;
+	int err = find_beside(path, &beside);
+
+	if (!err)
+		err = beside ? check_new(beside) : check_existing(path);
+	free(beside);
+	return told(path, err);
+}
+
+int output_write(const char *path, bool (*put)(FILE *to, const void *what),
+		 const void *what)
+{
+	char *beside;
+	FILE *out;
+	int err = find_beside(path, &beside);
+
+	if (err)
+		return told(path, err);
+	out = fopen(beside ? beside : path, "we");
+	if (!out)
+		err = -errno;
+	errno = EIO; /* of a put() that sets none */
+	if (out && !put(out, what))
+		err = -errno;
+	if (out && fclose(out) != 0 && !err)
+		err = -errno;
+	if (!err && beside && rename(beside, path) < 0)
+		err = -errno;
+	if (err && out && beside)
+		unlink(beside);
+	free(beside);
+	return told(path, err);
+}
