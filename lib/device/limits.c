@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "format/checked.h"
+#include "lib/device/stack.h"
 
 #define BLOCK_MIN	512u
 #define BLOCK_MAX	4096u /* an image's blocks: it is read in these */
@@ -32,24 +32,17 @@
 
 bool stele_limits_attribute(dev_t dev, const char *name, uint32_t *value)
 {
-	static const char *const places[] = {"queue", "../queue"};
+	char attribute[64], text[32], *end;
 	unsigned long long number;
-	char path[128];
-	bool found = false;
-	FILE *file;
 
-	for (size_t i = 0; i < 2 && !found; i++) {
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/%s",
-			 major(dev), minor(dev), places[i], name);
-		file = fopen(path, "re");
-		if (!file)
-			continue;
-		found = fscanf(file, "%llu", &number) == 1;
-		fclose(file);
-	}
-	if (found)
-		*value = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
-	return found;
+	snprintf(attribute, sizeof(attribute), "queue/%s", name);
+	if (!stele_stack_disk_text(dev, attribute, text, sizeof(text)))
+		return false;
+	number = strtoull(text, &end, 10);
+	if (end == text)
+		return false;
+	*value = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+	return true;
 }
 
 /* Alignment of direct I/O as statx tells it, since Linux 6.1; or zeros. */

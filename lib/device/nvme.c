@@ -24,6 +24,7 @@
 
 #include "format/checked.h"
 #include "lib/device/backends.h"
+#include "lib/device/stack.h"
 #include "lib/device/uring.h"
 
 #ifndef NVME_URING_CMD_IO /* Linux 5.19 */
@@ -146,12 +147,10 @@ static int open_queue(struct stele_device *dev, unsigned int depth, void *arena,
 /* "nvme0n1" of a disk that is a whole namespace, and its place in sysfs. */
 static const char *find_name(dev_t dev, char place[PATH_MAX], const char **name)
 {
-	char link[64], *base, rest;
+	char *base, rest;
 	unsigned int controller, ns;
 
-	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(dev),
-		 minor(dev));
-	if (!realpath(link, place))
+	if (stele_stack_place(dev, place))
 		return "sysfs does not show it";
 	base = strrchr(place, '/') + 1;
 	*name = base;

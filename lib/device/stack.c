@@ -101,36 +101,38 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+int stele_stack_place(dev_t number, char place[PATH_MAX])
+{
+	char path[PATH_SIZE];
+
+	node_path(number, "", path);
+	return realpath(path, place) ? 0 : -errno;
+}
+
 int stele_stack_load(const struct stat *target, struct stele_stack *out)
 {
-	char path[PATH_SIZE], *real, *slash;
+	char path[PATH_SIZE], place[PATH_MAX], *slash;
 	int err;
 
 	memset(out, 0, sizeof(*out));
 	out->target = *target;
 	if (!S_ISBLK(target->st_mode))
 		return 0;
-	node_path(target->st_rdev, "", path);
-	real = realpath(path, NULL);
-	if (!real)
-		return -errno;
-	node_path(target->st_rdev, "/dev", path);
-	err = add_node(out, path, last_part(real), false);
+	err = stele_stack_place(target->st_rdev, place);
 	if (err)
-		goto out;
+		return err;
+	node_path(target->st_rdev, "/dev", path);
+	err = add_node(out, path, last_part(place), false);
+	if (err)
+		return err;
 	node_path(target->st_rdev, "/partition", path);
-	if (access(path, F_OK)) {
-		err = add_partitions(out);
-		goto out;
-	}
-	slash = strrchr(real, '/');
+	if (access(path, F_OK))
+		return add_partitions(out);
+	slash = strrchr(place, '/');
 	if (slash)
 		*slash = '\0';
 	node_path(target->st_rdev, "/../dev", path);
-	err = add_node(out, path, last_part(real), true);
-out:
-	free(real);
-	return err;
+	return add_node(out, path, last_part(place), true);
 }
 
 const struct stele_stack_node *stele_stack_find(const struct stele_stack *stack,

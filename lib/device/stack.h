@@ -10,6 +10,7 @@
 #ifndef STELE_DEVICE_STACK_H
 #define STELE_DEVICE_STACK_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,6 +55,8 @@ int stele_stack_holder(const struct stele_stack_node *node, char *name);
 /* Is there a loop device over the target or a node of it? Return as above. */
 int stele_stack_loop(const struct stele_stack *stack, char *name);
 
+/* The directory in sysfs: a partition's lies within its disk's. 0 or -errno. */
+int stele_stack_place(dev_t number, char place[PATH_MAX]);
 /*
  * A number that sysfs says of a block device ("size", "../diskseq"). 0 or
  * -errno.

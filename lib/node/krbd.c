@@ -8,6 +8,8 @@
  */
 #include "lib/node/krbd.h"
 
+#include "lib/device/stack.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define NODE_PREFIX    "/dev/rbd"
@@ -53,20 +54,12 @@ int stele_krbd_number(const char *node, uint32_t *number)
 
 int stele_krbd_node_of(uint64_t rdev, char node[STELE_KRBD_NODE_SIZE])
 {
-	char path[64], link[PATH_MAX];
-	const char *name;
+	char place[PATH_MAX];
 	uint32_t number;
-	ssize_t size;
 
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(rdev),
-		 minor(rdev));
-	size = readlink(path, link, sizeof(link) - 1);
-	if (size < 0)
-		return -ENOENT;
-	link[size] = '\0';
-	name = strrchr(link, '/');
-	if (snprintf(node, STELE_KRBD_NODE_SIZE, "/dev/%s",
-		     name ? name + 1 : link) >= STELE_KRBD_NODE_SIZE)
+	if (stele_stack_place(rdev, place) ||
+	    snprintf(node, STELE_KRBD_NODE_SIZE, "/dev%s",
+		     strrchr(place, '/')) >= STELE_KRBD_NODE_SIZE)
 		return -ENOENT;
 	return stele_krbd_number(node, &number) ? -ENOENT : 0;
 }

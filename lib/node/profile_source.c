@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statfs.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -91,8 +90,7 @@ static void identify_disk(dev_t number, char *identity)
 {
 	static const char *const names[] = {"wwid", "device/wwid", "serial",
 					    "device/serial"};
-	char path[64], *real, text[ATTRIBUTE_SIZE];
-	const char *slash;
+	char place[PATH_MAX], text[ATTRIBUTE_SIZE], *slash;
 	bool found = false, partition;
 
 	add_attribute(number, "device/model", identity);
@@ -100,15 +98,12 @@ static void identify_disk(dev_t number, char *identity)
 		found = add_attribute(number, names[i], identity);
 	if (found)
 		return;
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(number),
-		 minor(number));
-	real = realpath(path, NULL);
-	slash = real ? strrchr(real, '/') : NULL;
+	slash = stele_stack_place(number, place) ? NULL : strrchr(place, '/');
 	/* A partition's directory lies within its disk's. */
 	partition = !stele_stack_text(number, "partition", text, sizeof(text));
 	if (slash && partition) {
-		real[slash - real] = '\0';
-		slash = strrchr(real, '/');
+		*slash = '\0';
+		slash = strrchr(place, '/');
 	}
 	add(identity, "disk");
 	add(identity, slash ? slash + 1 : "?");
@@ -116,7 +111,6 @@ static void identify_disk(dev_t number, char *identity)
 	if (!add_attribute(number, partition ? "../size" : "size", identity))
 		add(identity, "?");
 	add(identity, "sectors");
-	free(real);
 }
 
 static bool is_known(dev_t number)

@@ -12,10 +12,8 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #define SMALL_SIZE  (UINT64_C(1) << 30) /* of slots: caches may hold as much */
 #define WORKERS_MAX 8u
@@ -36,16 +34,15 @@ static bool disk_of(const struct stele_device *dev, dev_t *number)
 /* "DMA", "DMA-FQ", "identity", ... of the first above it that has one. */
 static bool iommu_type(dev_t number, char *type, size_t size)
 {
-	char path[PATH_MAX], *real, *slash;
+	char place[PATH_MAX], path[PATH_MAX], *slash;
 	bool found = false;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(number),
-		 minor(number));
-	real = realpath(path, NULL);
-	while (real && !found && (slash = strrchr(real, '/')) &&
-	       slash - real > (int)strlen("/sys/devices")) {
-		if (snprintf(path, sizeof(path), "%s/iommu_group/type", real) >=
+	if (stele_stack_place(number, place))
+		return false;
+	while (!found && (slash = strrchr(place, '/')) &&
+	       slash - place > (int)strlen("/sys/devices")) {
+		if (snprintf(path, sizeof(path), "%s/iommu_group/type", place) >=
 		    (int)sizeof(path))
 			break;
 		file = fopen(path, "re");
@@ -55,7 +52,6 @@ static bool iommu_type(dev_t number, char *type, size_t size)
 		}
 		*slash = '\0';
 	}
-	free(real);
 	if (found)
 		type[strcspn(type, "\n")] = '\0';
 	return found;
