@@ -150,3 +150,15 @@ int stele_record_decode(const void *slot, uint64_t slot_size,
 		out->payload = slot;
 	return ret;
 }
+
+const uint8_t *stele_record_part(const uint8_t *data, uint64_t at,
+				 uint64_t size, uint64_t from, uint64_t to,
+				 uint64_t *part_size)
+{
+	const uint64_t end = at + size;
+
+	from = from < at ? at : from;
+	to = to > end ? end : to;
+	*part_size = from < to ? to - from : 0;
+	return *part_size ? data + (from - at) : data;
+}

@@ -100,4 +100,12 @@ int stele_record_decode_tail(const void *tail, uint64_t tail_size,
 			     const struct stele_record_shape *shape,
 			     struct stele_record *out, const char **why);
 
+/*
+ * Of a piece of a slot, bytes [at, at + size) of whatever it is counted in, those
+ * in [from, to). No such byte: part_size 0.
+ */
+const uint8_t *stele_record_part(const uint8_t *data, uint64_t at,
+				 uint64_t size, uint64_t from, uint64_t to,
+				 uint64_t *part_size);
+
 #endif

@@ -158,21 +158,6 @@ static int read_tail(struct stele_record_stream *s)
 				 round_up(end, block) - start);
 }
 
-/* Of the piece at s->position, what lies in [from, to) of the slot. */
-static const uint8_t *part(const struct stele_record_stream *s,
-			   const uint8_t *data, uint64_t size, uint64_t from,
-			   uint64_t to, uint64_t *part_size)
-{
-	const uint64_t end = s->position + size;
-
-	if (from < s->position)
-		from = s->position;
-	if (to > end)
-		to = end;
-	*part_size = from < to ? to - from : 0;
-	return *part_size ? data + (from - s->position) : data;
-}
-
 /* Take a piece into checksum and digest. */
 static void look_at(struct stele_record_stream *s, const uint8_t *data,
 		    uint64_t size, const void **payload, uint64_t *payload_size)
@@ -180,9 +165,11 @@ static void look_at(struct stele_record_stream *s, const uint8_t *data,
 	const uint8_t *p;
 	uint64_t n;
 
-	p = part(s, data, size, 0, s->slot_size - sizeof(le32), &n);
+	p = stele_record_part(data, s->position, size, 0,
+			      s->slot_size - sizeof(le32), &n);
 	s->crc = stele_crc32c(s->crc, p, n);
-	p = part(s, data, size, 0, s->record.payload_size, &n);
+	p = stele_record_part(data, s->position, size, 0,
+			      s->record.payload_size, &n);
 	if (s->hash)
 		stele_hash_add(s->hash, p, n);
 	*payload = p;

@@ -74,39 +74,27 @@ void stele_record_check_begin(struct stele_record_check *rc, uint64_t number,
 	stele_hash_begin(rc->hash, STELE_HASH_LEAF);
 }
 
-/* Of the piece at rc->position, what lies in [from, to) of the slot. */
-static const uint8_t *part(const struct stele_record_check *rc,
-			   const uint8_t *data, uint64_t size, uint64_t from,
-			   uint64_t to, uint64_t *part_size)
-{
-	const uint64_t end = rc->position + size;
-
-	if (from < rc->position)
-		from = rc->position;
-	if (to > end)
-		to = end;
-	*part_size = from < to ? to - from : 0;
-	return *part_size ? data + (from - rc->position) : data;
-}
-
 void stele_record_check_add(struct stele_record_check *rc, const uint8_t *data,
 			    uint64_t size)
 {
 	const uint64_t crc_at = rc->slot_size - sizeof(le32);
+	const uint64_t at = rc->position;
 	const uint8_t *p;
 	uint64_t n;
 
-	p = part(rc, data, size, 0, crc_at, &n);
+	p = stele_record_part(data, at, size, 0, crc_at, &n);
 	rc->crc = stele_crc32c(rc->crc, p, n);
 	if (rc->error == 0) {
 		uint64_t tail = rc->slot_size - rc->record.key_size -
 				stele_record_tail_fixed(&rc->sc->segment.shape);
 
-		p = part(rc, data, size, 0, rc->record.payload_size, &n);
+		p = stele_record_part(data, at, size, 0,
+				      rc->record.payload_size, &n);
 		stele_hash_add(rc->hash, p, n);
-		p = part(rc, data, size, rc->record.payload_size, tail, &n);
+		p = stele_record_part(data, at, size, rc->record.payload_size,
+				      tail, &n);
 		rc->padded |= stele_check_zeros(p, n) != n;
-		p = part(rc, data, size, tail, crc_at, &n);
+		p = stele_record_part(data, at, size, tail, crc_at, &n);
 		stele_hash_add(rc->hash, p, n);
 	}
 	rc->position += size;

@@ -156,18 +156,6 @@ static int begin_slot(struct stele_copy_worker *w,
 	return 0;
 }
 
-/* Of bytes [at, at + size) of the segment, those in [from, to). */
-static const uint8_t *part(const uint8_t *data, uint64_t at, uint64_t size,
-			   uint64_t from, uint64_t to, uint64_t *part_size)
-{
-	const uint64_t end = at + size;
-
-	from = from < at ? at : from;
-	to = to > end ? end : to;
-	*part_size = from < to ? to - from : 0;
-	return *part_size ? data + (from - at) : data;
-}
-
 static void pass_bytes(struct stele_copy_worker *w, struct passing *p,
 		       uint64_t at, uint64_t size)
 {
@@ -175,14 +163,16 @@ static void pass_bytes(struct stele_copy_worker *w, struct passing *p,
 	const uint8_t *data;
 	uint64_t n;
 
-	data = part(w->buffer, at, size, p->offset, crc_at, &n);
+	data = stele_record_part(w->buffer, at, size, p->offset, crc_at, &n);
 	p->crc = stele_crc32c(p->crc, data, n);
-	data = part(w->buffer, at, size, p->offset,
-		    p->offset + p->record.payload_size, &n);
+	data = stele_record_part(w->buffer, at, size, p->offset,
+				 p->offset + p->record.payload_size, &n);
 	stele_hash_add(w->hash, data, n);
-	data = part(w->buffer, at, size, p->offset + p->tail_at, crc_at, &n);
+	data = stele_record_part(w->buffer, at, size, p->offset + p->tail_at,
+				 crc_at, &n);
 	stele_hash_add(w->hash, data, n);
-	data = part(w->buffer, at, size, p->offset + p->size, p->next, &n);
+	data = stele_record_part(w->buffer, at, size, p->offset + p->size,
+				 p->next, &n);
 	p->dirty |= !stele_copy_is_zero(data, n);
 }
 

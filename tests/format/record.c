@@ -265,6 +265,31 @@ static const struct corrupt_row rows[] = {
 	     {HOW_LOW, "record: void but not empty"})},
 };
 
+/* Every range against a byte by byte count. */
+static void test_parts(void)
+{
+	static const uint8_t data[5] = {0};
+	unsigned int wrong = 0;
+
+	for (uint64_t from = 0; from < 12; from++) {
+		for (uint64_t to = 0; to < 12; to++) {
+			uint64_t first = 8, count = 0, size;
+			const uint8_t *part =
+				stele_record_part(data, 3, 5, from, to, &size);
+
+			for (uint64_t i = 8; i-- > 3;) {
+				if (i < from || i >= to)
+					continue;
+				first = i;
+				count++;
+			}
+			wrong += size != count ||
+				 (size && part != data + (first - 3));
+		}
+	}
+	is_uint(0, wrong, "parts of a piece");
+}
+
 static void test_corruptions(void)
 {
 	uint8_t slot[SLOT];
@@ -290,6 +315,7 @@ int main(void)
 	test_limits();
 	test_void();
 	test_shapes();
+	test_parts();
 	test_corruptions();
 	return done();
 }
