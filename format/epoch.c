@@ -9,6 +9,8 @@
  */
 #include "format/epoch.h"
 
+#include <string.h>
+
 static uint64_t place_first(const struct stele_epoch *order, uint64_t place)
 {
 	uint64_t lacks = order->shape.block_size - order->short_size;
@@ -46,12 +48,19 @@ static uint64_t window_place(const struct stele_epoch *order, uint64_t window)
 
 static void enter(struct stele_epoch *order, uint64_t window)
 {
+	uint64_t place = window_place(order, window);
+	uint64_t end = window_place(order, window + 1);
+
 	if (window == order->window)
 		return;
 	order->window = window;
-	order->first = place_first(order, window_place(order, window));
-	order->size = place_first(order, window_place(order, window + 1)) -
-		      order->first;
+	order->window_first = place;
+	order->window_size = end - place;
+	order->first = place_first(order, place);
+	order->size = place_first(order, end) - order->first;
+	if (order->window_size <= STELE_EPOCH_BLOCKS_KEPT)
+		memset(order->blocks, 0,
+		       order->window_size * sizeof(*order->blocks));
 	stele_permutation_init(&order->inside, order->size, order->stream,
 			       window, STELE_PURPOSE_WINDOW);
 }
@@ -102,6 +111,18 @@ void stele_epoch_init(struct stele_epoch *order,
 	enter(order, 0);
 }
 
+/* Each block of a window is met again and again; few blocks permute slowest. */
+static uint64_t block_at(struct stele_epoch *order, uint64_t place)
+{
+	uint64_t *known = &order->blocks[place - order->window_first];
+
+	if (order->window_size > STELE_EPOCH_BLOCKS_KEPT)
+		return stele_permutation_at(&order->order, place);
+	if (!*known)
+		*known = 1 + stele_permutation_at(&order->order, place);
+	return *known - 1;
+}
+
 static uint64_t windowed_at(struct stele_epoch *order, uint64_t position)
 {
 	uint64_t at, place, rotated;
@@ -111,8 +132,7 @@ static uint64_t windowed_at(struct stele_epoch *order, uint64_t position)
 	at = order->first +
 	     stele_permutation_at(&order->inside, position - order->first);
 	place = place_of(order, at);
-	rotated = stele_permutation_at(&order->order, place) *
-			  order->shape.block_size +
+	rotated = block_at(order, place) * order->shape.block_size +
 		  (at - place_first(order, place)) + order->rotation;
 	return rotated < order->count ? rotated : rotated - order->count;
 }

@@ -13,6 +13,8 @@
 
 #include "format/permutation.h"
 
+#define STELE_EPOCH_BLOCKS_KEPT 256u
+
 enum stele_epoch_kind {
 	STELE_EPOCH_FULL = 0,
 	STELE_EPOCH_WINDOWED,
@@ -46,6 +48,9 @@ struct stele_epoch {
 	uint64_t window;
 	uint64_t first, size; /* positions of it */
 	struct stele_permutation inside;
+	uint64_t window_first, window_size; /* places of it */
+	/* By place in it, 1 + the block there; 0: not asked for yet. Unused if it has more. */
+	uint64_t blocks[STELE_EPOCH_BLOCKS_KEPT];
 };
 
 /*

@@ -68,6 +68,12 @@ static void test_bijective(void)
 	}
 	is_uint(0, bad, "windowed: each id once, and back (%u shapes)",
 		(unsigned int)cases);
+	bad = 0;
+	for (uint32_t n = 250; n <= 260; n++) {
+		shape = windowed(3, n);
+		bad += wrong(&shape, 6 * n - 1, n);
+	}
+	is_uint(0, bad, "windows of about as many blocks as are kept");
 	shape = windowed(64, 16);
 	is_uint(0, wrong(&shape, 4999, 0),
 		"of some thousand, with a short block");
