@@ -114,10 +114,11 @@ void stele_epoch_init(struct stele_epoch *order,
 /* Each block of a window is met again and again; few blocks permute slowest. */
 static uint64_t block_at(struct stele_epoch *order, uint64_t place)
 {
-	uint64_t *known = &order->blocks[place - order->window_first];
+	uint64_t *known;
 
 	if (order->window_size > STELE_EPOCH_BLOCKS_KEPT)
 		return stele_permutation_at(&order->order, place);
+	known = &order->blocks[place - order->window_first];
 	if (!*known)
 		*known = 1 + stele_permutation_at(&order->order, place);
 	return *known - 1;

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define STELE_PERMUTATION_VERSION   1u
+#define STELE_PERMUTATION_VERSION   1u /* of epochs, too */
 #define STELE_PERMUTATION_COUNT_MAX (UINT64_C(1) << 62)
 /*
  * About twice as many as it takes until no test tells the result from chance: the
