@@ -12,6 +12,7 @@
 #include "lib/image/verify.h"
 #include "lib/write/append.h"
 #include "lib/write/build.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 static struct stele_device *inner; /* in memory, below `dev` */
@@ -86,8 +87,7 @@ struct stele_dataset *appended_open(const char *name)
 	struct stele_device *copy;
 	struct stele_dataset *ds;
 
-	if (stele_device_open_memory(device_size, 4096, &copy) < 0)
-		bail("no memory");
+	copy = test_memory(device_size, 4096, 0);
 	memcpy(stele_device_memory(copy), stele_device_memory(inner),
 	       device_size);
 	return stele_dataset_create(copy, &target, NULL, &ds) ? NULL : ds;

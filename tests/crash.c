@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #define WRITES_MAX 64u
@@ -62,8 +63,7 @@ void test_history_open(struct test_history *h, const uint8_t *base)
 
 	memset(h, 0, sizeof(*h));
 	h->base = copy_of(base);
-	if (stele_device_open_memory(image_size, 512, &inner) < 0)
-		bail("no memory device");
+	inner = test_memory(image_size, 512, 0);
 	memcpy(stele_device_memory(inner), base, image_size);
 	if (stele_device_open_fault(inner, NULL, 0, &h->fault) < 0)
 		bail("no fault device");

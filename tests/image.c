@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 static int write_segment(struct test_image *t, const struct test_composed *c)
@@ -265,8 +266,7 @@ struct stele_device *test_image_simple(const struct test_segment *segment,
 
 	if (size == 0)
 		size = UINT64_C(4) << 20;
-	if (stele_device_open_memory(size, 512, &dev) < 0)
-		bail("no memory device");
+	dev = test_memory(size, 512, 0);
 	if (test_image_begin(&t, dev, size) < 0 ||
 	    test_image_segment(&t, segment) < 0 ||
 	    test_image_snapshot(&t, "v1", &ref, 1) < 0 ||

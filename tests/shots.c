@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 struct shot {
@@ -242,10 +243,7 @@ struct stele_device *test_storage_read(struct test_storage *storage,
 
 	if (!shot)
 		return NULL;
-	if (stele_device_open_memory(shot->size,
-				     storage->head->limits.logical_block,
-				     &dev) < 0)
-		bail("no memory device");
+	dev = test_memory(shot->size, storage->head->limits.logical_block, 0);
 	memcpy(stele_device_memory(dev), shot->bytes, shot->size);
 	return dev;
 }

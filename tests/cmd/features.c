@@ -9,6 +9,7 @@
  * the snapshot "third" holds, each sample in a file, to compare.
  */
 #include "tests/image.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #include <inttypes.h>
@@ -118,17 +119,12 @@ static void make(struct stele_device *dev, const char *dir)
 int main(int argc, char **argv)
 {
 	struct stele_device *dev;
-	FILE *file;
 
 	if (argc != 3)
 		return 2;
-	if (stele_device_open_memory(IMAGE_SIZE, 512, &dev) < 0)
-		bail("no memory device");
+	dev = test_memory(IMAGE_SIZE, 512, 0);
 	make(dev, argv[2]);
-	file = fopen(argv[1], "w");
-	if (!file || fwrite(stele_device_memory(dev), 1, IMAGE_SIZE, file) !=
-			     IMAGE_SIZE || fclose(file) != 0)
-		sysbail("%s", argv[1]);
+	test_memory_save(dev, argv[1]);
 	stele_device_close(dev);
 	return 0;
 }

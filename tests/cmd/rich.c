@@ -5,6 +5,7 @@
  *	rich FILE COUNT
  */
 #include "lib/write/build.h"
+#include "tests/memory.h"
 #include "tests/rich.h"
 #include "tests/tap.h"
 
@@ -20,19 +21,14 @@ int main(int argc, char **argv)
 	struct stele_build_report report;
 	struct stele_device *dev;
 	struct rich rich;
-	FILE *file;
 
 	if (argc != 3)
 		return 2;
-	if (stele_device_open_memory(IMAGE_SIZE, 512, &dev) < 0)
-		bail("no memory device");
+	dev = test_memory(IMAGE_SIZE, 512, 0);
 	rich_init(&rich, strtoul(argv[2], NULL, 10), 30000);
 	if (stele_build_on(dev, &rich.source, "v1", &opts, &report) < 0)
 		bail("cannot build");
-	file = fopen(argv[1], "w");
-	if (!file || fwrite(stele_device_memory(dev), 1, IMAGE_SIZE, file) !=
-			     IMAGE_SIZE || fclose(file) != 0)
-		sysbail("%s", argv[1]);
+	test_memory_save(dev, argv[1]);
 	stele_device_close(dev);
 	return 0;
 }

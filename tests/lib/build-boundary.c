@@ -7,6 +7,7 @@
  */
 #include "tests/built.h"
 #include "tests/fake.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 #include "lib/device/fault.h"
 #include "lib/image/snapshot.h"
@@ -23,9 +24,7 @@ static struct stele_device *rubbish(uint32_t wanted)
 {
 	struct stele_device *dev;
 
-	if (stele_device_open_memory(DEVICE_SIZE, 512, &dev) < 0)
-		bail("no memory device");
-	memset(stele_device_memory(dev), 0xa5, DEVICE_SIZE);
+	dev = test_memory(DEVICE_SIZE, 512, 0xa5);
 	dev->limits.boundary = wanted;
 	return dev;
 }

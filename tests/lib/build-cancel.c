@@ -6,6 +6,7 @@
  * a time: who reads on to the end of the sample is seen.
  */
 #include "tests/fake.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 #include "lib/write/build.h"
 
@@ -70,8 +71,7 @@ int main(void)
 	fake_add(&fake, "large", SAMPLE_SIZE);
 	fake.on_read = on_read;
 	fake.on_read_user = &meeting;
-	if (stele_device_open_memory(DEVICE_SIZE, 512, &dev))
-		bail("no memory device");
+	dev = test_memory(DEVICE_SIZE, 512, 0);
 	is_int(-ECANCELED,
 	       stele_build_on(dev, &fake.source, "v1",
 			      &STELE_OPTS(stele_build_opts,

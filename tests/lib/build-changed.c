@@ -7,6 +7,7 @@
  */
 #include "tests/built.h"
 #include "tests/fake.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 #include "lib/image/snapshot.h"
 #include "lib/write/build.h"
@@ -91,9 +92,7 @@ static struct stele_device *old_device(void)
 {
 	struct stele_device *dev;
 
-	if (stele_device_open_memory(DEVICE_SIZE, 512, &dev) < 0)
-		bail("no memory device");
-	memset(stele_device_memory(dev), 0xa5, DEVICE_SIZE);
+	dev = test_memory(DEVICE_SIZE, 512, 0xa5);
 	return dev;
 }
 

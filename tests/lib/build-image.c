@@ -4,6 +4,7 @@
  */
 #include "tests/built.h"
 #include "tests/fake.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 #include "lib/device/fault.h"
 #include "lib/write/build.h"
@@ -26,20 +27,11 @@ static struct stele_build_opts options(void)
 	};
 }
 
-static struct stele_device *memory(uint64_t size, uint32_t block)
-{
-	struct stele_device *dev;
-
-	if (stele_device_open_memory(size, block, &dev) < 0)
-		bail("no memory device");
-	return dev;
-}
-
 /* Bytes that the build left on a device of memory; free() them. */
 static void *build_bytes(struct fake *fake, const struct stele_build_opts *opts,
 			 struct stele_build_report *report)
 {
-	struct stele_device *dev = memory(DEVICE_SIZE, 512);
+	struct stele_device *dev = test_memory(DEVICE_SIZE, 512, 0);
 	void *bytes = malloc(DEVICE_SIZE);
 
 	if (!bytes || stele_build_on(dev, &fake->source, "v1", opts, report))
@@ -53,7 +45,7 @@ static void test_one(const char *what, struct fake *fake,
 		     const struct stele_build_opts *opts, uint32_t block)
 {
 	struct stele_build_report report;
-	struct stele_device *dev = memory(DEVICE_SIZE, block);
+	struct stele_device *dev = test_memory(DEVICE_SIZE, block, 0);
 	int ret = stele_build_on(dev, &fake->source, "v1", opts, &report);
 
 	is_int(0, ret, "%s: builds", what);
@@ -147,7 +139,7 @@ static void test_exact_end(void)
 
 	fake_init(&fake);
 	fake_add_many(&fake, "a", 1000, 5000);
-	dev = memory(DEVICE_SIZE, 512);
+	dev = test_memory(DEVICE_SIZE, 512, 0);
 	if (stele_device_open_fault(dev, NULL, 0, &dev) < 0)
 		bail("no fault device");
 	is_int(0, stele_build_on(dev, &fake.source, "v1", &opts, &report),
@@ -161,12 +153,12 @@ static void test_exact_end(void)
 	is_uint(needed, end, "the image ends where the plan says");
 	stele_device_close(dev);
 
-	dev = memory(needed, 512);
+	dev = test_memory(needed, 512, 0);
 	is_int(0, stele_build_on(dev, &fake.source, "v1", &opts, &report),
 	       "a device of that size will do");
 	stele_device_close(dev);
 
-	inner = memory(needed - 4096, 512);
+	inner = test_memory(needed - 4096, 512, 0);
 	memset(stele_device_memory(inner), 0xa5, needed - 4096);
 	if (stele_device_open_fault(inner, NULL, 0, &dev) < 0)
 		bail("no fault device");
@@ -182,7 +174,7 @@ static void test_every_block(void)
 {
 	const struct stele_build_opts opts = options();
 	struct stele_build_report report;
-	struct stele_device *dev = memory(DEVICE_SIZE, 512);
+	struct stele_device *dev = test_memory(DEVICE_SIZE, 512, 0);
 	uint8_t *bytes = stele_device_memory(dev);
 	uint64_t touched = 0;
 	struct fake fake;
@@ -204,7 +196,7 @@ static void test_report(void)
 {
 	const struct stele_build_opts opts = options();
 	struct stele_build_report report;
-	struct stele_device *dev = memory(DEVICE_SIZE, 512);
+	struct stele_device *dev = test_memory(DEVICE_SIZE, 512, 0);
 	struct fake fake;
 
 	fake_init(&fake);

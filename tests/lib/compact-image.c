@@ -9,6 +9,7 @@
 #include "lib/write/compact.h"
 #include "lib/writer.h"
 #include "tests/many.h"
+#include "tests/memory.h"
 #include "tests/rich.h"
 #include "tests/tap.h"
 
@@ -24,20 +25,10 @@
 
 static struct test_log messages;
 
-static struct stele_device *memory(void)
-{
-	struct stele_device *dev;
-
-	if (stele_device_open_memory(SIZE, 512, &dev) < 0)
-		bail("no memory device");
-	memset(stele_device_memory(dev), 0x5a, SIZE);
-	return dev;
-}
-
 /* The bytes of a device as another one, which a dataset then owns. */
 static struct stele_dataset *look(struct stele_device *dev, const char *name)
 {
-	struct stele_device *copy = memory();
+	struct stele_device *copy = test_memory(SIZE, 512, 0x5a);
 
 	if (stele_device_read(dev, stele_device_memory(copy), 0, SIZE) < 0)
 		bail("cannot read a device");
@@ -179,7 +170,7 @@ static void test_many(void)
 			.jobs = 1 + seed % 4,
 			.memory_size = seed % 2 ? 1 << 20 : 0,
 		};
-		struct stele_device *dev = memory();
+		struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 		struct many m;
 		char what[32];
 
@@ -196,7 +187,7 @@ static void test_rich(void)
 					       .granule = 16};
 	const struct stele_build_opts opts = {.granule = 512};
 	struct stele_build_report report;
-	struct stele_device *dev = memory();
+	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct rich rich;
 
 	rich_init(&rich, 300, 40000);
@@ -220,7 +211,7 @@ static void check_old(struct stele_device *dev, const uint8_t digest[32],
 
 static void test_damaged(void)
 {
-	struct stele_device *dev = memory();
+	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct run run = {0};
 	uint8_t digest[32], *bytes = stele_device_memory(dev);
 	struct stele_extent extent;
@@ -250,15 +241,14 @@ static void test_no_space(void)
 	uint64_t end;
 
 	/* As much as it takes, and less than twice of that. */
-	dev = memory();
+	dev = test_memory(SIZE, 512, 0x5a);
 	many_make(&m, dev, SIZE, 2);
 	many_release(&m);
 	ds = look(dev, "v1");
 	end = round_up(ds->image.sb.high_water + (64 << 10), 4096);
 	stele_dataset_close(ds);
 	stele_device_close(dev);
-	if (stele_device_open_memory(end, 512, &dev) < 0)
-		bail("no memory device");
+	dev = test_memory(end, 512, 0);
 	many_make(&m, dev, end, 2);
 	is_int(-ENOSPC, compact(&run, dev), "no space for it");
 	stele_extents_release(&run.used);
@@ -272,7 +262,7 @@ static void test_faults(void)
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL, .count = 1,
 					.ops = 1 << STELE_OP_WRITE,
 					.error = EIO};
-	struct stele_device *bottom = memory(), *dev;
+	struct stele_device *bottom = test_memory(SIZE, 512, 0x5a), *dev;
 	struct run run = {.opts = {.jobs = 2}};
 	struct stele_dataset *ds;
 	uint8_t digest[32], *before;

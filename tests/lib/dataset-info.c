@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/dataset.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 static struct stele_device *two_snapshots(void)
@@ -87,8 +88,7 @@ static void test_open_nothing(void)
 	struct stele_device *dev;
 	struct stele_dataset *ds;
 
-	if (stele_device_open_memory(8u << 20, 512, &dev))
-		bail("no memory device");
+	dev = test_memory(8u << 20, 512, 0);
 	is_int(-EMEDIUMTYPE, stele_dataset_create(dev, &target, NULL, &ds),
 	       "no image there");
 }

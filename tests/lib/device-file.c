@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #define SIZE (1u << 20)
@@ -152,8 +153,7 @@ static void check_descriptor(void)
 	is_int(O_RDWR, fcntl(fd, F_GETFL) & O_ACCMODE, "for writing");
 	stele_device_close(dev);
 
-	if (stele_device_open_memory(4096, 512, &memory))
-		bail("no memory");
+	memory = test_memory(4096, 512, 0);
 	is_int(-EOPNOTSUPP, stele_device_fd(memory), "memory has none");
 	is_int(-EOPNOTSUPP, stele_device_resize(memory, 512),
 	       "nor another size");

@@ -12,6 +12,7 @@
 #include "lib/image/section.h"
 #include "tests/dataset.h"
 #include "tests/image.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 enum { SIDES = 2, KEYS_MAX = 20000 };
@@ -28,8 +29,7 @@ static void open_sides(struct stele_device *dev, uint64_t size)
 		struct stele_target target = {.snapshot = strdup(names[i])};
 		struct stele_device *copy;
 
-		if (stele_device_open_memory(size, 512, &copy))
-			bail("no memory");
+		copy = test_memory(size, 512, 0);
 		memcpy(stele_device_memory(copy), stele_device_memory(dev),
 		       size);
 		if (stele_device_open_fault(copy, NULL, 0, &devices[i]) ||

@@ -11,6 +11,7 @@
 
 #include "lib/device/fault.h"
 #include "lib/image/snapshot.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #define SIZE (UINT64_C(0x200000) + 64 * 4096)
@@ -25,19 +26,10 @@ static void listen(struct test_edit *t)
 	t->image.log = messages.log;
 }
 
-static struct stele_device *memory(uint64_t size)
-{
-	struct stele_device *dev;
-
-	if (stele_device_open_memory(size, 512, &dev) < 0)
-		bail("no memory device");
-	return dev;
-}
-
 /* v1 of one segment, at generation 1. */
 static struct stele_device *make(struct test_edit *t, uint64_t *id)
 {
-	struct stele_device *dev = memory(SIZE);
+	struct stele_device *dev = test_memory(SIZE, 512, 0);
 
 	if (test_edit_create(t, dev, SIZE) < 0 ||
 	    test_edit_segment(t, samples, 4, id) < 0 ||
@@ -62,7 +54,7 @@ static uint64_t free_bytes(const struct stele_image *image)
 
 static void check_empty(void)
 {
-	struct stele_device *dev = memory(SIZE);
+	struct stele_device *dev = test_memory(SIZE, 512, 0);
 	struct test_edit t;
 
 	is_int(0, test_edit_create(&t, dev, SIZE), "an unfinished image");
@@ -328,7 +320,7 @@ static void check_growing(void)
 
 static void check_device_has_more(void)
 {
-	struct stele_device *dev = memory(2 * SIZE);
+	struct stele_device *dev = test_memory(2 * SIZE, 512, 0);
 	struct test_edit t;
 	uint64_t at;
 

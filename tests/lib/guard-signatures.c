@@ -7,6 +7,7 @@
  * after a wipe. libblkid's two functions are ours here, so that they can fail.
  */
 #include "tests/loop.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 #include "lib/device/guard.h"
 
@@ -322,8 +323,7 @@ static void check_no_file(void)
 {
 	struct stele_device *dev;
 
-	if (stele_device_open_memory(MIB, 512, &dev))
-		bail("no memory device");
+	dev = test_memory(MIB, 512, 0);
 	is_int(-EOPNOTSUPP, stele_guard_signatures(dev, NULL),
 	       "memory cannot be probed");
 	is_int(-EOPNOTSUPP, stele_guard_wipe(dev, NULL), "nor wiped");

@@ -7,6 +7,7 @@
  */
 #include "lib/image/edit.h"
 #include "tests/image.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -30,8 +31,7 @@ static void make_image(void)
 	struct test_sample *samples = test_samples(9, 100, 1);
 	const struct test_segment in = {.samples = samples, .count = 9};
 
-	if (stele_device_open_memory(IMAGE_SIZE, 512, &dev) < 0)
-		bail("no memory device");
+	dev = test_memory(IMAGE_SIZE, 512, 0);
 	test_image_begin(&t, dev, IMAGE_SIZE - 4096);
 	for (int i = 0; i < 2; i++) {
 		test_image_segment(&t, &in);
@@ -189,8 +189,7 @@ static void check_sizes(void)
 	struct stele_image image;
 
 	restore();
-	if (stele_device_open_memory(IMAGE_SIZE - 8192, 512, &small) < 0)
-		bail("no memory device");
+	small = test_memory(IMAGE_SIZE - 8192, 512, 0);
 	memcpy(stele_device_memory(small), memory, IMAGE_SIZE - 8192);
 	test_log_init(&messages);
 	is_int(-ENODATA, stele_image_load(small, &messages.log, &image),

@@ -6,6 +6,7 @@
  * published, over a device that counts.
  */
 #include "tests/image.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 #include "lib/device/fault.h"
 #include "lib/node/mapping_file.h"
@@ -183,9 +184,7 @@ static void check_queue(struct stele_device *(*wrap)(struct stele_device *dev),
 	struct stele_queue *queue;
 	uint8_t wanted[4096];
 
-	if (stele_device_open_memory(65536, 512, &memory))
-		bail("no memory device");
-	memset(stele_device_memory(memory), 'd', 65536);
+	memory = test_memory(65536, 512, 'd');
 	memset(wanted, 'd', sizeof(wanted));
 	dev = wrap(memory);
 	request.data = stele_device_alloc(dev, 4096);

@@ -7,6 +7,7 @@
  */
 #include "tests/image.h"
 #include "tests/loop.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 #include "lib/node/mapping_file.h"
 
@@ -169,8 +170,7 @@ static struct stele_device *record(uint8_t **memory_out)
 	uint8_t *memory;
 	void *data;
 
-	if (stele_device_open_memory(DEVICE_SIZE, 512, &dev))
-		bail("no memory device");
+	dev = test_memory(DEVICE_SIZE, 512, 0);
 	memory = stele_device_memory(dev);
 	for (size_t i = 0; i < DEVICE_SIZE; i++)
 		memory[i] = pattern(i);

@@ -3,6 +3,7 @@
  * snapshot-load.c - a snapshot is what was committed: segments, ids, digest
  */
 #include "tests/image.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -295,8 +296,7 @@ static void test_names(void)
 		struct stele_device *dev;
 		struct stele_image image;
 
-		if (stele_device_open_memory(8u << 20, 512, &dev) < 0)
-			bail("no memory device");
+		dev = test_memory(8u << 20, 512, 0);
 		test_image_begin(&t, dev, 8u << 20);
 		for (unsigned int j = 0; j < 2; j++)
 			test_image_segment(&t, &(struct test_segment){

@@ -9,6 +9,7 @@
 #include "lib/write/build.h"
 #include "tests/fake.h"
 #include "tests/many.h"
+#include "tests/memory.h"
 #include "tests/rich.h"
 #include "tests/tap.h"
 
@@ -22,16 +23,6 @@
 #define MEMORY (UINT64_C(128) << 10)
 
 static struct test_log messages;
-
-static struct stele_device *memory(void)
-{
-	struct stele_device *dev;
-
-	if (stele_device_open_memory(SIZE, 512, &dev) < 0)
-		bail("no memory device");
-	memset(stele_device_memory(dev), 0x5a, SIZE);
-	return dev;
-}
 
 static struct stele_build_opts options(void)
 {
@@ -50,7 +41,7 @@ static struct stele_dataset *rebuild(const struct stele_dataset *ds,
 				     int wanted, const char *what)
 {
 	struct stele_build_report report;
-	struct stele_device *dev = memory();
+	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct stele_source *source;
 	int ret;
 
@@ -75,7 +66,7 @@ static void test_rich(uint64_t count, uint64_t size_max, uint32_t order)
 {
 	struct stele_build_opts opts = options();
 	struct stele_build_report report;
-	struct stele_device *dev = memory();
+	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct stele_dataset *a, *b;
 	struct rich rich;
 	char what[64];
@@ -103,7 +94,7 @@ static void test_rich_values(void)
 	struct stele_build_opts opts = options();
 	struct stele_source_file file = {0};
 	struct stele_build_report report;
-	struct stele_device *dev = memory();
+	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct stele_source_entry entry = {.place = 17, .size = 5};
 	uint64_t ends[RICH_BYTES], scalars[RICH_SCALARS], id, size, bits;
 	struct stele_sample sample;
@@ -153,7 +144,7 @@ static void test_rich_values(void)
 
 static struct stele_dataset *make_many(struct many *m, uint64_t seed)
 {
-	struct stele_device *dev = memory();
+	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 
 	many_make(m, dev, SIZE, seed);
 	return many_open(dev, NULL);
@@ -192,7 +183,7 @@ static void test_reads(void)
 	const struct stele_build_opts opts = options();
 	const struct stele_fault_entry *log;
 	const struct stele_segment *large;
-	struct stele_device *bottom = memory(), *dev;
+	struct stele_device *bottom = test_memory(SIZE, 512, 0x5a), *dev;
 	struct stele_dataset *a;
 	uint64_t bytes = 0, live = 0, offset, slot_size, begin, end;
 	struct many m;
@@ -254,7 +245,7 @@ static void test_fresh(uint32_t order)
 	static const char *const classes[] = {"a", "b", NULL};
 	struct stele_build_opts opts = options();
 	struct stele_build_report report;
-	struct stele_device *fresh = memory();
+	struct stele_device *fresh = test_memory(SIZE, 512, 0x5a);
 	struct stele_dataset *a, *b, *c;
 	struct test_sample *samples;
 	static struct test_image t;
@@ -270,7 +261,7 @@ static void test_fresh(uint32_t order)
 		bail("cannot build");
 	a = many_open(fresh, NULL);
 	samples = samples_of(&fake, data);
-	if (test_image_begin(&t, memory(), SIZE) < 0)
+	if (test_image_begin(&t, test_memory(SIZE, 512, 0x5a), SIZE) < 0)
 		bail("begin");
 	third = fake.count / 3;
 	for (uint64_t i = 0; i < 3; i++) {
@@ -356,7 +347,7 @@ static void test_faults(void)
 	struct stele_build_opts opts = options();
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.count = 1, .error = EIO};
-	struct stele_device *bottom = memory(), *dev;
+	struct stele_device *bottom = test_memory(SIZE, 512, 0x5a), *dev;
 	struct stele_dataset *ds;
 	uint64_t first;
 	struct many m;

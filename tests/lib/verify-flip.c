@@ -7,6 +7,7 @@
  * checksum.
  */
 #include "tests/image.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -29,8 +30,7 @@ static struct stele_device *begin(struct test_image *t)
 {
 	struct stele_device *dev;
 
-	if (stele_device_open_memory(IMAGE_SIZE, 512, &dev) < 0)
-		bail("no memory device");
+	dev = test_memory(IMAGE_SIZE, 512, 0);
 	/* What is not written stays so: it is no part of the image. */
 	memory = stele_device_memory(dev);
 	memset(memory, 0xee, IMAGE_SIZE);
