@@ -363,6 +363,20 @@ static uint64_t check_batch(const struct test_dataset *t,
 	return wrong;
 }
 
+struct stele_reader *test_reader_open(const struct test_dataset *t,
+				      uint64_t arena_size, uint32_t depth)
+{
+	struct stele_reader *reader;
+
+	if (stele_reader_open(t->ds,
+			      &STELE_OPTS(stele_reader_opts,
+					  .arena_size = arena_size,
+					  .depth = depth),
+			      &reader))
+		bail("no reader");
+	return reader;
+}
+
 uint64_t test_read_all(const struct test_dataset *t,
 		       struct stele_reader *reader, const uint64_t *ids,
 		       uint64_t count)

@@ -66,6 +66,9 @@ unsigned int test_reads_of(const struct test_dataset *t, uint64_t id,
 bool test_is_issued(const struct test_dataset *t, const uint64_t *ids,
 		    uint64_t count, bool queued);
 
+/* 0: the default of either; or the test ends. */
+struct stele_reader *test_reader_open(const struct test_dataset *t,
+				      uint64_t arena_size, uint32_t depth);
 /*
  * Read these through a reader, as many at a time as it takes, and compare
  * each. Returns how many are wrong, lost or come twice.

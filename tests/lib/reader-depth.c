@@ -38,16 +38,6 @@ static void read_batch(struct stele_reader *reader, unsigned int count)
 	stele_fault_log_clear(t.dev);
 }
 
-static struct stele_reader *open_reader(uint32_t depth)
-{
-	struct stele_reader *reader;
-
-	if (stele_reader_open(t.ds, &STELE_OPTS(stele_reader_opts, .depth = depth),
-			      &reader))
-		bail("no reader");
-	return reader;
-}
-
 /* Read until this phase was seen: a bit set of all that were, and of how many starved. */
 static unsigned int read_until(struct stele_reader *reader, unsigned int wanted,
 			       unsigned int *starved)
@@ -80,7 +70,7 @@ static void check_automatic(const char *backend)
 	unsigned int seen, starved;
 
 	open_delayed(backend);
-	reader = open_reader(0);
+	reader = test_reader_open(&t, 0, 0);
 	seen = read_until(reader, BIT(CRUISE), &starved);
 	ok(seen & BIT(STARTUP), "%s: it begins with doubling", name);
 	/* A device that is quicker than we compare is never kept busy. */
@@ -103,7 +93,7 @@ static void check_pinned(void)
 	unsigned int others = 0, starved, count;
 
 	open_delayed(NULL);
-	reader = open_reader(5);
+	reader = test_reader_open(&t, 0, 5);
 	is_hex(BIT(PINNED), read_until(reader, BIT(PINNED), &starved),
 	       "pinned, and only that");
 	count = stele_reader_history(reader, rounds, ROUNDS);
@@ -124,7 +114,7 @@ static void check_starved(void)
 	unsigned int count = 0, others = 0;
 
 	open_delayed(NULL);
-	reader = open_reader(0);
+	reader = test_reader_open(&t, 0, 0);
 	for (unsigned int i = 0; i < 100 * BATCHES_MAX && count < 3; i++) {
 		read_batch(reader, 3);
 		count = stele_reader_history(reader, rounds, ROUNDS);

@@ -16,20 +16,6 @@
 
 #define KIB 1024u
 
-static struct stele_reader *open_reader(struct test_dataset *t,
-					uint64_t arena_size, uint32_t depth)
-{
-	struct stele_reader *reader;
-
-	if (stele_reader_open(t->ds,
-			      &STELE_OPTS(stele_reader_opts,
-					  .arena_size = arena_size,
-					  .depth = depth),
-			      &reader))
-		bail("no reader");
-	return reader;
-}
-
 static void test_options(struct test_dataset *t)
 {
 	struct stele_reader *reader;
@@ -62,7 +48,7 @@ static void test_options(struct test_dataset *t)
 static void test_arena(struct test_dataset *t)
 {
 	uint64_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-	struct stele_reader *reader = open_reader(t, 32 * KIB, 16);
+	struct stele_reader *reader = test_reader_open(t, 32 * KIB, 16);
 	struct stele_sample samples[8];
 
 	is_uint(8 * KIB, stele_reader_buffer_size(reader, 0), "one sample");
@@ -93,7 +79,7 @@ static void test_arena(struct test_dataset *t)
 static void test_depth(struct test_dataset *t)
 {
 	uint64_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-	struct stele_reader *reader = open_reader(t, 0, 2);
+	struct stele_reader *reader = test_reader_open(t, 0, 2);
 	struct stele_sample samples[8];
 	size_t issued;
 
@@ -112,7 +98,7 @@ static void test_bad_ids(struct test_dataset *t)
 {
 	uint64_t ids[5] = {3, t->count, 4, UINT64_MAX, 3};
 	uint64_t tags[5] = {10, 11, 12, 13, 14};
-	struct stele_reader *reader = open_reader(t, 64 * KIB, 8);
+	struct stele_reader *reader = test_reader_open(t, 64 * KIB, 8);
 	struct stele_reader_stats stats;
 	struct stele_sample samples[5];
 	uint64_t seen = 0;
@@ -143,7 +129,7 @@ static void test_bad_ids(struct test_dataset *t)
 /* One at a time, in memory of its own; what fits goes on beside it. */
 static void test_too_large(struct test_dataset *t)
 {
-	struct stele_reader *reader = open_reader(t, 4 * KIB, 8);
+	struct stele_reader *reader = test_reader_open(t, 4 * KIB, 8);
 	uint64_t ids[3] = {0, t->count, 1};
 	struct stele_sample samples[3];
 
@@ -168,7 +154,7 @@ static void test_too_large(struct test_dataset *t)
 
 static void test_into(struct test_dataset *t)
 {
-	struct stele_reader *reader = open_reader(t, 4 * KIB, 1);
+	struct stele_reader *reader = test_reader_open(t, 4 * KIB, 1);
 	struct stele_sample sample;
 	uint64_t size = stele_reader_buffer_size(reader, 9);
 	char *memory = aligned_alloc(4096, 3 * size);
@@ -204,7 +190,7 @@ static void test_into(struct test_dataset *t)
 /* A flipped bit is healed where the caller wants the sample. */
 static void test_into_again(struct test_dataset *t)
 {
-	struct stele_reader *reader = open_reader(t, 4 * KIB, 1);
+	struct stele_reader *reader = test_reader_open(t, 4 * KIB, 1);
 	uint64_t size = stele_reader_buffer_size(reader, 9);
 	char *memory = aligned_alloc(4096, size);
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FLIP,
@@ -238,7 +224,7 @@ static bool readable(int fd, int timeout_ms)
 static void test_poll(struct test_dataset *t)
 {
 	uint64_t ids[40], bad = t->count;
-	struct stele_reader *reader = open_reader(t, 64 * KIB, 4);
+	struct stele_reader *reader = test_reader_open(t, 64 * KIB, 4);
 	struct stele_sample samples[3];
 	unsigned int next = 0, collected = 0, right = 0;
 	int fd = stele_reader_fd(reader), n;
@@ -272,7 +258,7 @@ static void test_poll(struct test_dataset *t)
 static void test_poll_only(struct test_dataset *t)
 {
 	uint64_t ids[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-	struct stele_reader *reader = open_reader(t, 0, 4);
+	struct stele_reader *reader = test_reader_open(t, 0, 4);
 	struct stele_sample samples[8];
 	int fd = stele_reader_fd(reader), collected = 0;
 
@@ -286,7 +272,7 @@ static void test_poll_only(struct test_dataset *t)
 /* A checksum that is wrong once: the sample comes, though nobody waits in collect. */
 static void test_poll_again(struct test_dataset *t)
 {
-	struct stele_reader *reader = open_reader(t, 0, 4);
+	struct stele_reader *reader = test_reader_open(t, 0, 4);
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FLIP,
 					.first = stele_fault_count(t->dev),
 					.count = 1,
@@ -307,7 +293,7 @@ static void test_poll_again(struct test_dataset *t)
 /* What failed holds no buffer, released or not. */
 static void test_failed_buffers(struct test_dataset *t)
 {
-	struct stele_reader *reader = open_reader(t, 32 * KIB, 16);
+	struct stele_reader *reader = test_reader_open(t, 32 * KIB, 16);
 	uint64_t ids[4] = {0, 1, 2, 3};
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL, .error = EIO};
 	struct stele_sample samples[4];

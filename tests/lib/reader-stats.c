@@ -19,23 +19,9 @@
 #define SAMPLES 60u
 #define SLEEP_NS 20000000u
 
-static struct stele_reader *open_reader(struct test_dataset *t,
-					uint64_t arena_size, uint32_t depth)
-{
-	struct stele_reader *reader;
-
-	if (stele_reader_open(t->ds,
-			      &STELE_OPTS(stele_reader_opts,
-					  .arena_size = arena_size,
-					  .depth = depth),
-			      &reader))
-		bail("no reader");
-	return reader;
-}
-
 static void test_counts(struct test_dataset *t, const char *backend)
 {
-	struct stele_reader *reader = open_reader(t, 0, 8);
+	struct stele_reader *reader = test_reader_open(t, 0, 8);
 	struct stele_reader_stats stats;
 	uint64_t ids[SAMPLES];
 
@@ -75,7 +61,7 @@ static void test_counts(struct test_dataset *t, const char *backend)
 static void test_latency(struct test_dataset *t)
 {
 	const struct timespec pause = {.tv_nsec = SLEEP_NS};
-	struct stele_reader *reader = open_reader(t, 0, 4);
+	struct stele_reader *reader = test_reader_open(t, 0, 4);
 	struct stele_reader_stats stats;
 	struct stele_sample sample;
 	uint64_t id = 5;
@@ -95,7 +81,7 @@ static void test_retries(struct test_dataset *t)
 					.error = EINTR,
 					.first = stele_fault_count(t->dev),
 					.count = 3};
-	struct stele_reader *reader = open_reader(t, 0, 1);
+	struct stele_reader *reader = test_reader_open(t, 0, 1);
 	struct stele_reader_stats stats;
 	uint64_t ids[4] = {1, 2, 3, 4};
 
@@ -112,7 +98,7 @@ static void test_retries(struct test_dataset *t)
 /* What the backend says of the memory's registration is what comes. */
 static void test_register(struct test_dataset *t, const char *backend)
 {
-	struct stele_reader *reader = open_reader(t, 4096, 4);
+	struct stele_reader *reader = test_reader_open(t, 4096, 4);
 	uint64_t size = stele_reader_buffer_size(reader, 9);
 	struct stele_reader_stats stats;
 	struct stele_sample sample;
@@ -161,7 +147,7 @@ static void test_large(const char *backend)
 	ids[1] = 0;
 	ids[2] = t.count - 2;
 	parts = test_reads_of(&t, ids[0], reads, 64);
-	reader = open_reader(&t, 1u << 20, 32);
+	reader = test_reader_open(&t, 1u << 20, 32);
 	is_uint(0, test_read_all(&t, reader, ids, 3), "larger than the arena");
 	ok(test_is_issued(&t, ids, 3, true), "as many reads as it has parts");
 	stele_reader_stats(reader, &stats);
@@ -174,7 +160,7 @@ static void test_large(const char *backend)
 /* As many samples as are on their way, and as many again: no more wait. */
 static void test_room(struct test_dataset *t)
 {
-	struct stele_reader *reader = open_reader(t, 0, 0);
+	struct stele_reader *reader = test_reader_open(t, 0, 0);
 	struct stele_reader_stats stats;
 	static uint64_t ids[8192];
 	int taken;

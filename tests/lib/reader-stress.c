@@ -89,12 +89,7 @@ static void stress(const char *backend, uint64_t wanted, uint64_t arena_size,
 	r.state = wanted + depth;
 	plan.granule = 16;
 	test_dataset_open(&r.t, &plan);
-	if (stele_reader_open(r.t.ds,
-			      &STELE_OPTS(stele_reader_opts,
-					  .arena_size = arena_size,
-					  .depth = depth),
-			      &r.reader))
-		bail("no reader");
+	r.reader = test_reader_open(&r.t, arena_size, depth);
 	while (r.collected < wanted && !r.stuck) {
 		submit_some(&r);
 		collect_some(&r);
