@@ -5,16 +5,12 @@
 #
 # Nothing here depends on how fast anything is.
 . "${0%/*}/../tap.sh"
+# shellcheck source=tests/cmd/targets.sh
+. tests/cmd/targets.sh
 
 requires jq --version
 
-# As in bench.t: sizes are powers of two.
-count=18
-sum=$(((1 << count) - 1))
-mkdir "$tmp/src"
-for ((i = 0; i < count; i++)); do
-	head -c $((1 << i)) /dev/urandom >"$tmp/src/$i"
-done
+tree_powers "$tmp/src"
 must stele build -q "$tmp/src" "$tmp/image"
 
 bench() { run stele bench --json "$@"; }

@@ -10,12 +10,7 @@
 
 requires jq --version
 
-count=18
-sum=$(((1 << count) - 1))
-mkdir "$tmp/src"
-for ((i = 0; i < count; i++)); do
-	head -c $((1 << i)) /dev/urandom >"$tmp/src/$i"
-done
+tree_powers "$tmp/src"
 
 bench() { run stele bench --json "$@"; }
 

@@ -3,22 +3,11 @@
 #
 # map.t - stele map, unmap, maps: a name for a snapshot on this machine
 . "${0%/*}/../tap.sh"
+# shellcheck source=tests/cmd/targets.sh
+. tests/cmd/targets.sh
 
-mkdir -p "$tmp/src/train/cat" "$tmp/src/train/dog"
-for i in 1 2 3 4 5 6 7 8 9; do
-	head -c $((i * 1000)) /dev/urandom >"$tmp/src/train/cat/$i"
-	head -c $((i * 10)) /dev/urandom >"$tmp/src/train/dog/$i"
-done
+tree_photos "$tmp/src"
 cd "$tmp" || bail "cd"
-
-# fails STATUS WORDS CMD...
-fails() {
-	local wanted=$1 words=$2
-	shift 2
-	run "$@"
-	is "$wanted" "$status" "$*: fails"
-	ok "$*: says '$words'" grep -qF -- "$words" <<<"$err"
-}
 
 must stele build -q --label photos src image.stele@v1
 
@@ -54,9 +43,9 @@ is 2 "$(grep -c '"name"' <<<"$out")" "maps: json, one line for each"
 for name in pets pets@v1; do
 	ok "info $name" stele info "$name"
 	run stele ls "$name"
-	is 18 "$(wc -l <<<"$out")" "ls $name: all keys"
+	is 41 "$(wc -l <<<"$out")" "ls $name: all keys"
 	ok "cat $name: the bytes" \
-		cmp <(stele cat "$name" train/cat/7) src/train/cat/7
+		cmp <(stele cat "$name" train/cats/7.jpg) src/train/cats/7.jpg
 	ok "verify $name" stele verify "$name"
 done
 ok "extract" stele extract pets out
@@ -78,7 +67,7 @@ must stele build -q src other.stele@v2
 fails 1 "mapped already" stele map other.stele@v2 pets
 size=$(stat -c %s image.stele)
 truncate -s +1M image.stele
-ok "a file that grew, as one does that is appended to" stele cat pets train/cat/7
+ok "a file that grew, as one does that is appended to" stele cat pets train/cats/7.jpg
 run stele maps
 ok "maps: it is not stale" not grep -q stale <<<"$out"
 truncate -s "$size" image.stele
@@ -122,7 +111,7 @@ is 1 "$(blockdev --getro "$loop")" "read-only while it is mapped"
 before=$(reads)
 must stele info disk >/dev/null
 after_info=$(reads)
-must stele cat disk train/dog/1 >/dev/null
+must stele cat disk train/dogs/1.jpg >/dev/null
 ok "cat reads the device" test "$(reads)" -gt "$after_info"
 diag "device reads: info $((after_info - before))"
 must stele unmap disk

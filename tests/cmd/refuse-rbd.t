@@ -7,11 +7,7 @@
 
 requires jq --version
 requires_ceph
-mkdir -p "$tmp/src/train/cat" "$tmp/src/train/dog"
-for i in 1 2 3 4 5 6 7 8 9; do
-	head -c $((i * 1000)) /dev/urandom >"$tmp/src/train/cat/$i"
-	head -c $((i * 10)) /dev/urandom >"$tmp/src/train/dog/$i"
-done
+tree_photos "$tmp/src"
 
 # contents: of the image, and what its snapshots are
 contents() {

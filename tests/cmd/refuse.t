@@ -6,14 +6,10 @@
 # Each refusal leaves the target as it was, byte for byte. What is in use is
 # refused with --force, too; the rest is overwritten then.
 . "${0%/*}/../tap.sh"
+# shellcheck source=tests/cmd/targets.sh
+. tests/cmd/targets.sh
 
-mkdir -p "$tmp/src/train/cat" "$tmp/src/train/dog"
-for i in 1 2 3 4 5 6 7 8 9; do
-	head -c $((i * 1000)) /dev/urandom >"$tmp/src/train/cat/$i"
-	head -c $((i * 10)) /dev/urandom >"$tmp/src/train/dog/$i"
-done
-
-sum() { sha256sum <"$1"; }
+tree_photos "$tmp/src"
 
 # refused WHAT WORDS TARGET [OPTION...]: fails, says WORDS, changes nothing
 refused() {

@@ -6,15 +6,6 @@
 # shellcheck source=tests/cmd/targets.sh
 . tests/cmd/targets.sh
 
-# fails STATUS WORDS CMD...
-fails() {
-	local wanted=$1 words=$2
-	shift 2
-	run "$@"
-	is "$wanted " "$status $out" "$*: fails"
-	ok "$*: says '$words'" grep -qF -- "$words" <<<"$err"
-}
-
 tree_photos "$tmp/src"
 
 # versions TARGET WORDS: a life of snapshots on one kind of target

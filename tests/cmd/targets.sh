@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # tmp, loop: of tap.sh
+# shellcheck disable=SC2154,SC2034 # tmp, loop: of tap.sh; count, sum: the tests'
 #
 # targets.sh - kinds of targets, and source trees, for the tests of commands
 #
@@ -44,6 +44,26 @@ tree_photos() {
 		done
 	done
 	: >"$1/train/cats/empty.jpg"
+}
+
+# tree_powers DIR: samples of 1, 2, 4, ... bytes; sets count, and sum of their sizes
+tree_powers() {
+	local i
+	count=18
+	sum=$(((1 << count) - 1))
+	mkdir "$1"
+	for ((i = 0; i < count; i++)); do
+		head -c $((1 << i)) /dev/urandom >"$1/$i"
+	done
+}
+
+# fails STATUS WORDS CMD...: says WORDS, and prints nothing
+fails() {
+	local wanted=$1 words=$2
+	shift 2
+	run "$@"
+	is "$wanted " "$status $out" "$*: fails"
+	ok "$*: says '$words'" grep -qF -- "$words" <<<"$err"
 }
 
 # sum FILE: of what it holds
