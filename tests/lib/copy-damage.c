@@ -10,55 +10,54 @@
 #include "tests/copies.h"
 #include "tests/tap.h"
 
-/* Each offset: a bit there is wrong, whenever it is read. */
+struct damage {
+	unsigned int tried, refused, published;
+};
+
+/* This bit of the source is wrong, whenever it is read. */
+static void try_bit(const struct copies_source *s, uint64_t offset,
+		    uint8_t bit, struct damage *damage)
+{
+	uint8_t *byte = (uint8_t *)stele_device_memory(s->dev) + offset;
+	struct stele_device *to = copies_target(512);
+	struct stele_copy_report r;
+	int ret;
+
+	*byte ^= bit;
+	ret = copies_copy(s->dev, "v3", to, 2, &r);
+	*byte ^= bit;
+	damage->tried++;
+	if (ret == -EBADMSG || ret == -EUCLEAN)
+		damage->refused++;
+	else
+		diag("at %ju: %d", (uintmax_t)offset, ret);
+	damage->published += copies_has(to, "v3");
+	stele_device_close(to);
+}
+
 static void check_damage(const struct copies_source *s)
 {
-	uint8_t *bytes = stele_device_memory(s->dev);
+	struct damage damage = {0};
 	struct stele_image image;
-	unsigned int refused = 0, published = 0, tried = 0;
 
 	if (stele_image_load(s->dev, NULL, &image))
 		bail("no source");
 	for (uint32_t i = 0; i < COPIES_SEGMENTS; i++) {
 		struct stele_catalog_segment where;
-		uint64_t step;
+		uint64_t step, end;
 
 		stele_catalog_segment(&image.catalog, i, &where);
 		step = where.size / 5 + 1;
-		for (uint64_t at = 2 * where.descriptor_size; at < where.size -
-		     where.descriptor_size; at += step, tried++) {
-			struct stele_device *to = copies_target(512);
-			struct stele_copy_report r;
-			int ret;
-
-			bytes[where.offset + at] ^= 16;
-			ret = copies_copy(s->dev, "v3", to, 2, &r);
-			bytes[where.offset + at] ^= 16;
-			refused += ret == -EBADMSG || ret == -EUCLEAN;
-			if (ret != -EBADMSG && ret != -EUCLEAN)
-				diag("segment %u at %ju: %d", i, (uintmax_t)at,
-				     ret);
-			published += copies_has(to, "v3");
-			stele_device_close(to);
-		}
+		end = where.offset + where.size - where.descriptor_size;
+		for (uint64_t at = where.offset + 2 * where.descriptor_size;
+		     at < end; at += step)
+			try_bit(s, at, 16, &damage);
 		/* The last sections. */
-		for (uint64_t b = 1; b < 50; b += 9, tried++) {
-			const uint64_t at = where.size - where.descriptor_size -
-					    b * STELE_BLOCK_SIZE + 40;
-			struct stele_device *to = copies_target(512);
-			struct stele_copy_report r;
-			int ret;
-
-			bytes[where.offset + at] ^= 1;
-			ret = copies_copy(s->dev, "v3", to, 2, &r);
-			bytes[where.offset + at] ^= 1;
-			refused += ret == -EBADMSG || ret == -EUCLEAN;
-			published += copies_has(to, "v3");
-			stele_device_close(to);
-		}
+		for (uint64_t b = 1; b < 50; b += 9)
+			try_bit(s, end - b * STELE_BLOCK_SIZE + 40, 1, &damage);
 	}
-	is_uint(tried, refused, "a bit that is wrong in the source: refused");
-	is_uint(0, published, "and nothing published");
+	is_uint(damage.tried, damage.refused, "a bit that is wrong in the source: refused");
+	is_uint(0, damage.published, "and nothing published");
 	image.dev = NULL;
 	stele_image_release(&image);
 }
