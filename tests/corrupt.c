@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "format/block.h"
 #include "tests/tap.h"
 
 #define SIZE_MAX_BYTES 4096
@@ -122,6 +123,13 @@ static bool run_one(const struct corrupt_subject *subject,
 	good = answers(subject, row, how, bytes, subject->error, subject->why);
 	subject->repair(bytes);
 	return answers(subject, row, how, bytes, error, why) && good;
+}
+
+void corrupt_repair_block(uint8_t *bytes)
+{
+	struct stele_disk_block *block = (struct stele_disk_block *)bytes;
+
+	block->crc = le32_put(stele_block_crc(block));
 }
 
 void corrupt_run(const struct corrupt_subject *subject,

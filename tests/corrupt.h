@@ -65,6 +65,9 @@ struct corrupt_subject {
 	const char *why;
 };
 
+/* The repair() of what is one block. */
+void corrupt_repair_block(uint8_t *bytes);
+
 /* One TAP line for each row. */
 void corrupt_run(const struct corrupt_subject *subject,
 		 const struct corrupt_row *rows, size_t count);

@@ -22,13 +22,6 @@ static void fill(struct stele_disk_block *blocks, size_t count)
 	stele_blocks_seal(blocks, count, STELE_BLOCK_ORDER, OFFSET, OWNER);
 }
 
-static void repair(uint8_t *bytes)
-{
-	struct stele_disk_block *block = (struct stele_disk_block *)bytes;
-
-	block->crc = le32_put(stele_block_crc(block));
-}
-
 static int decode(const uint8_t *bytes, const char **why)
 {
 	return stele_block_check((const struct stele_disk_block *)bytes,
@@ -51,7 +44,7 @@ static void test_corruptions(void)
 		"block",
 		(const uint8_t *)&block,
 		sizeof(block),
-		repair,
+		corrupt_repair_block,
 		decode,
 		-EBADMSG,
 		"block: checksum mismatch",
@@ -74,7 +67,7 @@ static void test_magic(void)
 		const char *why = NULL;
 
 		block.magic[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		repair((uint8_t *)&block);
+		corrupt_repair_block((uint8_t *)&block);
 		if (decode((uint8_t *)&block, &why) != -EMEDIUMTYPE || !why ||
 		    strcmp(why, "block: no stele magic") != 0)
 			wrong++;

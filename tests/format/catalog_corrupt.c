@@ -14,9 +14,7 @@ static struct stele_superblock sb;
 
 static void repair(uint8_t *bytes)
 {
-	struct stele_disk_block *block = (struct stele_disk_block *)bytes;
-
-	block->crc = le32_put(stele_block_crc(block));
+	corrupt_repair_block(bytes);
 	sb.catalog_crc = stele_crc32c(0, bytes, STELE_BLOCK_SIZE);
 }
 

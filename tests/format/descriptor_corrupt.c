@@ -9,13 +9,6 @@
 #include "tests/specimen.h"
 #include "tests/tap.h"
 
-static void repair(uint8_t *bytes)
-{
-	struct stele_disk_block *block = (struct stele_disk_block *)bytes;
-
-	block->crc = le32_put(stele_block_crc(block));
-}
-
 static int decode(const uint8_t *bytes, const char **why)
 {
 	struct stele_descriptor d;
@@ -247,7 +240,7 @@ static void test_corruptions(void)
 		"descriptor",
 		(const uint8_t *)&block,
 		sizeof(block),
-		repair,
+		corrupt_repair_block,
 		decode,
 		-EBADMSG,
 		"block: checksum mismatch",

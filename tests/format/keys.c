@@ -153,13 +153,6 @@ static void test_compare(void)
 	ok(stele_key_compare("", 0, "a", 1) < 0, "nothing first");
 }
 
-static void repair(uint8_t *bytes)
-{
-	struct stele_disk_block *block = (struct stele_disk_block *)bytes;
-
-	block->crc = le32_put(stele_block_crc(block));
-}
-
 static int decode(const uint8_t *bytes, const char **why)
 {
 	const struct stele_disk_block *block =
@@ -237,7 +230,7 @@ static void test_corruptions(void)
 		"keys",
 		(const uint8_t *)&block,
 		sizeof(block),
-		repair,
+		corrupt_repair_block,
 		decode,
 		-EBADMSG,
 		"block: checksum mismatch",
@@ -267,7 +260,7 @@ static void test_too_long(void)
 	/* One byte more of suffix, for which there is room. */
 	block.payload[8 + 16 + 3999 + 2]++;
 	block.payload[2]++;
-	repair((uint8_t *)&block);
+	corrupt_repair_block((uint8_t *)&block);
 	is_int(-EUCLEAN, decode((uint8_t *)&block, &why), "of 4001");
 	is_string("keys: key too long", why, "says why");
 }

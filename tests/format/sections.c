@@ -195,13 +195,6 @@ static void test_names_long(void)
 	is_int(-EUCLEAN, next_name(&block, 4064, 0, name), "and one more byte");
 }
 
-static void repair(uint8_t *bytes)
-{
-	struct stele_disk_block *block = (struct stele_disk_block *)bytes;
-
-	block->crc = le32_put(stele_block_crc(block));
-}
-
 static int decode_names(const uint8_t *bytes, const char **why)
 {
 	const struct stele_disk_block *block =
@@ -237,7 +230,7 @@ static void test_names_corrupt(void)
 		"names",
 		(const uint8_t *)&block,
 		sizeof(block),
-		repair,
+		corrupt_repair_block,
 		decode_names,
 		-EBADMSG,
 		"block: checksum mismatch",

@@ -106,13 +106,6 @@ static void test_golden(void)
 		"from the size on");
 }
 
-static void repair(uint8_t *bytes)
-{
-	struct stele_disk_block *block = (struct stele_disk_block *)bytes;
-
-	block->crc = le32_put(stele_block_crc(block));
-}
-
 static int decode(const uint8_t *bytes, const char **why)
 {
 	struct stele_superblock sb;
@@ -225,7 +218,7 @@ static void test_corruptions(void)
 		"superblock",
 		(const uint8_t *)&disk,
 		sizeof(disk),
-		repair,
+		corrupt_repair_block,
 		decode,
 		-EBADMSG,
 		"block: checksum mismatch",
@@ -234,7 +227,7 @@ static void test_corruptions(void)
 		"unfinished",
 		(const uint8_t *)&disk,
 		sizeof(disk),
-		repair,
+		corrupt_repair_block,
 		decode,
 		-EBADMSG,
 		"block: checksum mismatch",
