@@ -175,7 +175,8 @@ $(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/tests/tap.a $(O)/libstele.a
 # ---- tests ------------------------------------------------------------------
 
 # TSan needs a fixed address layout.
-FIXED := $(if $(filter thread,$(SAN)),setarch -R)
+FIXED := $(if $(filter thread,$(SAN)),\
+	env TSAN_OPTIONS=suppressions=$(abspath tests/tsan.supp) setarch -R)
 prove = $(Q)BUILD=$(abspath $(O)) CC='$(CC)' tests/ceph/run.sh $(FIXED) \
 	$(PROVE) $(PROVEFLAGS) --exec 'timeout -k 10 $(TEST_SECONDS)' $(1)
 CMD_TESTS := $(sort $(wildcard tests/cmd/*.t))
