@@ -48,11 +48,12 @@ static uint64_t window_place(const struct stele_epoch *order, uint64_t window)
 
 static void enter(struct stele_epoch *order, uint64_t window)
 {
-	uint64_t place = window_place(order, window);
-	uint64_t end = window_place(order, window + 1);
+	uint64_t place, end;
 
 	if (window == order->window)
 		return;
+	place = window_place(order, window);
+	end = window_place(order, window + 1);
 	order->window = window;
 	order->window_first = place;
 	order->window_size = end - place;
