@@ -73,10 +73,10 @@ def sweep_bounds(bench, block, found, target):
     pairs = [(d, m) for d in FIO_DEPTHS for m in readers.FIO_MEMORY]
     made = fio_readers(bench, found, target, pairs, short)
     kept = sweep(bench.log, block, made, bench.settings, 3, bench.disks)
-    bench.fio_best = [p for p, r in zip(pairs, made) if r in kept] or bench.fio_best
+    bench.fio_best = [pairs[made.index(r)] for r in kept] or bench.fio_best
     made = ring_readers(bench, found, target, RING_DEPTHS, short)
     kept = sweep(bench.log, block, made, bench.settings, 2, bench.disks)
-    bench.ring_best = [d for d, r in zip(RING_DEPTHS, made) if r in kept] or bench.ring_best
+    bench.ring_best = [RING_DEPTHS[made.index(r)] for r in kept] or bench.ring_best
 
 
 def bounds(bench, found, target, seconds, deeper=False):
@@ -133,25 +133,41 @@ def tree_readers(bench, found):
     return chosen
 
 
-def stele_readers(bench, found, target):
+def mix(bench):
+    """Set A, on the disk's own filesystem: Stele, and what bounds it."""
+    found = bench.sets['a']
+    target = found.image()
+
     def made(name, *options, **how):
         return readers.stele(bench.settings, name, target, *options, **how)
 
-    return [made('stele'), made('stele no crc', '--verify=none'),
-            made('stele sequential', '--order=sequential', limit=one_epoch(bench, found)),
-            made('stele windowed', '--order=windowed'),
-            *(made(f'stele depth {d}', f'--depth={d}') for d in DEPTHS)]
-
-
-def mix(bench):
-    """Set A, on the disk's own filesystem: the figures that most goals are about."""
-    found = bench.sets['a']
-    target = found.image()
-    chosen = stele_readers(bench, found, target) + tree_readers(bench, found)
     sweep_bounds(bench, 'mix', found, target)
+    chosen = [made('stele'), made('stele no crc', '--verify=none'),
+              made('stele sequential', '--order=sequential', limit=one_epoch(bench, found)),
+              made('stele windowed', '--order=windowed')]
     chosen += bounds(bench, found, target, bench.settings.seconds)
     chosen += other_rings(bench, found, target)
     bench.run('mix', chosen, anchor_of(bench, found, target))
+
+
+def depth(bench):
+    """Set A: the depth that a reader finds against fixed ones."""
+    target = bench.sets['a'].image()
+    chosen = [readers.stele(bench.settings, 'stele', target)]
+    chosen += [readers.stele(bench.settings, f'stele depth {d}', target, f'--depth={d}')
+               for d in DEPTHS]
+    bench.run('depth', chosen, anchor_of(bench, bench.sets['a'], target))
+
+
+def peers(bench):
+    """Set A: against filesystems, and files that hold all; and what is there to win."""
+    found = bench.sets['a']
+    target = found.image()
+    seconds = bench.settings.seconds
+    chosen = [readers.stele(bench.settings, 'stele', target)] + tree_readers(bench, found)
+    chosen += fio_readers(bench, found, target, bench.fio_best[:1], seconds)
+    chosen += ring_readers(bench, found, target, bench.ring_best[:1], seconds)
+    bench.run('peers', chosen, anchor_of(bench, found, target))
 
 
 def loop(bench):
@@ -237,5 +253,6 @@ def emulate(bench, name, target):
                              **found['accelerators']})
 
 
-BLOCKS = {'mix': mix, 'loop': loop, 'l': essential('l'), 'b': essential('b'),
-          'e': essential('e'), 'memory': memory, 'accelerators': accelerators}
+BLOCKS = {'mix': mix, 'depth': depth, 'peers': peers, 'loop': loop, 'l': essential('l'),
+          'b': essential('b'), 'e': essential('e'), 'memory': memory,
+          'accelerators': accelerators}

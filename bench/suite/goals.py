@@ -94,17 +94,17 @@ def table(log):
         against(log, Goal('mix', 'against the minimal ring', 0.95, 0.98), 'stele', 'ring '),
         against(log, Goal('mix', 'against its own sequential read', 0.90, 0.95), 'stele',
                 'stele sequential'),
-        against(log, Goal('mix', 'against the ext4 tree, 8 threads', 1.7, 2.5), 'stele',
+        against(log, Goal('peers', 'against the ext4 tree, 8 threads', 1.7, 2.5), 'stele',
                 'ext4 8 threads'),
-        against(log, Goal('mix', 'against the ext4 tree, 1 thread', 5, 8), 'stele',
+        against(log, Goal('peers', 'against the ext4 tree, 1 thread', 5, 8), 'stele',
                 'ext4 1 thread'),
-        against(log, Goal('mix', 'CPU per sample against the ext4 tree, 8 threads', 1 / 6, 1 / 12,
+        against(log, Goal('peers', 'CPU per sample against the ext4 tree, 8 threads', 1 / 6, 1 / 12,
                           True), 'stele', 'ext4 8 threads', 'cpu_us_per_sample'),
-        against(log, Goal('mix', 'CPU per sample against the ext4 tree, 1 thread', 1 / 6, 1 / 12,
+        against(log, Goal('peers', 'CPU per sample against the ext4 tree, 1 thread', 1 / 6, 1 / 12,
                           True), 'stele', 'ext4 1 thread', 'cpu_us_per_sample'),
         against(log, Goal('memory', 'crc on against off, loop device in memory', 0.85, 0.95),
                 'loop crc', 'loop none'),
-        settled(log, Goal('mix', 'automatic depth against the best fixed, after 1 s', 0.95,
+        settled(log, Goal('depth', 'automatic depth against the best fixed, after 1 s', 0.95,
                           0.98)),
     ]
     for name in ('1 K samples', '813 M samples'):
@@ -132,9 +132,9 @@ def others(log):
                                  ('b', '20 KiB'), ('e', '100 to 2048 B'), ('ceph', 'Ceph RBD'))
             for peer in ('fio ', 'ring ', 'ext4 8 threads', 'ext4 1 thread')]
     rows += [
-        ratio('mix', "fio's best against ext4 8 threads: what is there to win", 'fio ',
+        ratio('peers', "fio's best against ext4 8 threads: what is there to win", 'fio ',
                 'ext4 8 threads'),
-        ratio('mix', "fio's best against ext4 1 thread: what is there to win", 'fio ',
+        ratio('peers', "fio's best against ext4 1 thread: what is there to win", 'fio ',
                 'ext4 1 thread'),
         ratio('mix', 'a ring that looks at the bytes against one that does not',
               'checking ring ', 'ring '),
@@ -142,7 +142,7 @@ def others(log):
         ratio('mix', 'the ring, random against sequential', 'ring ', 'sequential ring '),
         ratio('mix', 'windowed against random', 'stele windowed', 'stele'),
         ratio('mix', 'crc on against off, this disk', 'stele', 'stele no crc'),
-        ratio('mix', 'CPU per sample, the ring against the ext4 tree, 8 threads', 'ring ',
+        ratio('peers', 'CPU per sample, the ring against the ext4 tree, 8 threads', 'ring ',
               'ext4 8 threads', cpu),
         ratio('memory', 'crc on against off, file in memory', 'tmpfs crc', 'tmpfs none'),
         one_disk(log, Goal('build', 'build of small files against reading, then writing', 0, 0),

@@ -6,6 +6,8 @@ from .special import NOTHING_WARM, SYNTHETIC
 
 TITLES = {
     'mix': 'Set A: ImageNet\'s sizes',
+    'depth': 'Set A, by depth',
+    'peers': 'Set A, against its peers',
     'l': 'Set L: the same, larger than half the memory',
     'loop': 'Set A through a loop device',
     'b': 'Set B: pictures of 20 KiB',

@@ -103,7 +103,7 @@ def run_block(log, block, readers, settings, anchor=None, disks=(), rounds=None)
 
 
 def sweep(log, block, readers, settings, keep, disks=()):
-    """Run each once, short, and keep those that were best; the points stay in the log."""
+    """Run each once, short: those that were best, best first; the points stay in the log."""
     found = []
     for reader in list(readers):
         try:
@@ -112,7 +112,7 @@ def sweep(log, block, readers, settings, keep, disks=()):
             log.skip(f'{block}: {reader.name}', error)
             continue
         log.points.append({'block': block + ' sweep', 'round': 0, **point})
-        found.append((point['bytes_per_second'], reader.name))
-    best = {name for _, name in sorted(found, reverse=True)[:keep]}
-    return [r for r in readers if r.name in best]
+        found.append((point['bytes_per_second'], reader))
+    found.sort(key=lambda pair: pair[0], reverse=True)
+    return [reader for _, reader in found[:keep]]
 

@@ -82,6 +82,15 @@ seen = parse_fio('note\n' + json.dumps({'jobs': [job]}, indent=1), 0.5)
 print(seen['samples_per_second'], seen['bytes_per_second'])
 EOT
 
+says "c b" "a sweep keeps the best, best first" <<'EOT'
+from types import SimpleNamespace as Reader
+from suite import rounds
+rates = {'a': 1, 'b': 2, 'c': 3}
+rounds.measure = lambda reader, *_: {'bytes_per_second': rates[reader.name]}
+found = rounds.sweep(rounds.Log(), 'x', [Reader(name=n) for n in rates], Reader(seed=1), 2)
+print(*(reader.name for reader in found))
+EOT
+
 says "a missing l" "a set that does not fit is left out, largest first" <<'EOT'
 import pathlib, sys
 from suite import sets
@@ -97,7 +106,7 @@ EOT
 
 # A whole report over made-up points: stele at 2, fio at 1 and 3 (noisy), and a build.
 says "2.000 aim, 0.500 missed, 1/8.0 floor; 1.600 ring depth 2 against sequential ring depth 8, \
-0.833; 2 charts are XML" "table, verdicts, bounds, charts" <<'EOT'
+0.833; 4 charts are XML" "table, verdicts, bounds, charts" <<'EOT'
 import pathlib, sys, xml.dom.minidom
 from suite import goals, report
 from suite.rounds import Log
@@ -106,12 +115,13 @@ def point(block, n, reader, rate, cpu=1.0):
     log.points.append({'block': block, 'round': n, 'reader': reader, 'samples_per_second': rate,
                        'bytes_per_second': rate, 'cpu_us_per_sample': cpu})
 for n in range(3):
-    for block in ('mix', 'build'):
+    for block in ('mix', 'peers', 'build'):
         log.rounds.append({'block': block, 'round': n, 'noise': ['x'] if n == 2 else []})
     point('mix', n, 'stele', 2)
     point('mix', n, 'fio depth 8 thp', 1 if n < 2 else 9)
     point('mix', n, 'fio depth 4 thp', 0.5)
-    point('mix', n, 'ext4 8 threads', 1, 8.0)
+    point('peers', n, 'stele', 2)
+    point('peers', n, 'ext4 8 threads', 1, 8.0)
     for reader, rate in (('ring depth 1', 3), ('ring depth 2', 8), ('sequential ring depth 4', 4),
                          ('sequential ring depth 8', 5), ('checking ring depth 1', 99)):
         point('mix', n, reader, rate)
@@ -129,7 +139,7 @@ out = pathlib.Path(sys.argv[1])
 facts = dict.fromkeys(('time', 'git', 'kernel', 'processors', 'processor', 'hypervisor', 'disk',
                        'filesystem', 'thp', 'fio'), '?')
 text = report.write(log, {**facts, 'memory': 0}, {'quick': False}, out)
-assert '2 of 6 rounds were noisy' in text, text
+assert '3 of 9 rounds were noisy' in text, text
 charts = list(out.glob('*.svg'))
 for chart in charts:
     xml.dom.minidom.parse(str(chart))
