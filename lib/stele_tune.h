@@ -30,7 +30,7 @@ struct stele_profile {
 	double kappa;	      /* bandwidth-delay products in flight at the knee */
 	double residual;      /* of the fit: median relative error */
 	uint32_t depth;	      /* at the knee, for this image's sizes */
-	uint32_t depth_max;   /* what the device queues */
+	uint32_t depth_max;   /* what the device can always queue */
 	uint32_t transfer_max; /* bytes */
 	uint32_t gap;	      /* bytes below which merging two reads pays: bytes_max / iops_max */
 	uint64_t p99_ns;      /* at that depth */

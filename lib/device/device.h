@@ -57,7 +57,7 @@ struct stele_limits {
 	uint32_t logical_block; /* power of two, 512..4096 */
 	uint32_t memory_align;	/* power of two, bytes */
 	uint32_t transfer_max;	/* multiple of logical_block; never split below us */
-	uint32_t depth_max;	/* nr_requests of the device, or a default */
+	uint32_t depth_max;	/* never more than the kernel has tags for at once */
 	uint32_t boundary;	/* what crosses a multiple costs more: an RBD object; 0: none */
 };
 

@@ -29,6 +29,7 @@
 #define PAGE_BYTES	4096u
 #define FILE_ALIGN_SAFE 4096u
 #define DEPTH_DEFAULT	128u
+#define TAGS_RETURNING	32u
 
 bool stele_limits_attribute(dev_t dev, const char *name, uint32_t *value)
 {
@@ -63,6 +64,16 @@ static void read_dioalign(int fd, uint32_t *memory, uint32_t *offset)
 #endif
 }
 
+/*
+ * A tag is free again a moment after its request is seen to be complete; those of a batch
+ * (of TAG_COMP_BATCH_SIZE, in the kernel) all together. Whoever has one request in
+ * flight for each tag finds none now and then, and is handed to a worker thread.
+ */
+static uint32_t depth_of(uint32_t tags)
+{
+	return tags - (tags / 4 < TAGS_RETURNING ? tags / 4 : TAGS_RETURNING);
+}
+
 /* What a queue may be asked at once; 0 where nothing is told. */
 static void read_queue(dev_t dev, struct stele_limits *out)
 {
@@ -76,6 +87,7 @@ static void read_queue(dev_t dev, struct stele_limits *out)
 		max = segments > 1 ? (segments - 1) * PAGE_BYTES : PAGE_BYTES;
 	if (!stele_limits_attribute(dev, "nr_requests", &requests) || !requests)
 		requests = DEPTH_DEFAULT;
+	requests = depth_of(requests);
 	if (requests > STELE_QUEUE_DEPTH_MAX)
 		requests = STELE_QUEUE_DEPTH_MAX;
 	out->transfer_max = max;

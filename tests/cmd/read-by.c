@@ -4,8 +4,8 @@
  *
  *	read-by BACKEND TARGET BYTES DEPTH >BYTES
  *
- * In the largest pieces that it takes and down to a block, DEPTH in flight, into memory that
- * is registered. On stderr: "by DESCRIPTION", "error OFFSET: TEXT" for each piece that
+ * In the largest pieces that it takes and down to a block, DEPTH in flight (0: as many as
+ * the device has room for), into memory that is registered. On stderr: "by DESCRIPTION", "error OFFSET: TEXT" for each piece that
  * fails (zeros stand for it), "workers N", the most that were seen, and "pieces N".
  */
 #include <errno.h>
@@ -111,6 +111,8 @@ int main(int argc, char **argv)
 	rc = stele_device_open_file(argv[2], 0, argv[1], &log, &dev);
 	if (rc)
 		return 1;
+	if (!depth)
+		depth = dev->limits.depth_max;
 	data = stele_device_alloc(dev, size);
 	if (!data || stele_queue_open(dev, depth, data, size, &queue))
 		return 1;
