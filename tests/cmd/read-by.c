@@ -5,8 +5,9 @@
  *	read-by BACKEND TARGET BYTES DEPTH >BYTES
  *
  * In the largest pieces that it takes and down to a block, DEPTH in flight (0: as many as
- * the device has room for), into memory that is registered. On stderr: "by DESCRIPTION", "error OFFSET: TEXT" for each piece that
- * fails (zeros stand for it), "workers N", the most that were seen, and "pieces N".
+ * the device has room for), into memory that is registered. On stderr: "by DESCRIPTION",
+ * "error OFFSET: TEXT" for each piece that fails (zeros stand for it), "workers N", the most
+ * that were seen, and "pieces N".
  */
 #include <errno.h>
 #include <inttypes.h>
