@@ -28,7 +28,20 @@ static int find_beside(const char *path, char **name)
 	*name = NULL;
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return 0;
-	return asprintf(name, "%s.new", path) < 0 ? -ENOMEM : 0;
+	return asprintf(name, "%s.XXXXXX", path) < 0 ? -ENOMEM : 0;
+}
+
+/* Under a name that nothing has yet. Return: its descriptor. */
+static int make_beside(char *name)
+{
+	const mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd >= 0)
+		fchmod(fd, 0666 & ~mask);
+	return fd < 0 ? -errno : fd;
 }
 
 /* Not by opening it: that would wake who reads a pipe. */
@@ -43,14 +56,14 @@ static int check_existing(const char *path)
 	return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
-static int check_new(const char *path)
+static int check_new(char *beside)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int fd = make_beside(beside);
 
 	if (fd < 0)
-		return errno == EEXIST ? check_existing(path) : -errno;
+		return fd;
 	close(fd);
-	unlink(path);
+	unlink(beside);
 	return 0;
 }
 
@@ -69,14 +82,17 @@ int output_write(const char *path, bool (*put)(FILE *to, const void *what),
 		 const void *what)
 {
 	char *beside;
-	FILE *out;
-	int err = find_beside(path, &beside);
+	FILE *out = NULL;
+	int fd, err = find_beside(path, &beside);
 
 	if (err)
 		return told(path, err);
-	out = fopen(beside ? beside : path, "we");
+	fd = beside ? make_beside(beside) :
+		      open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		out = fdopen(fd, "w");
 	if (!out)
-		err = -errno;
+		err = fd < 0 && beside ? fd : -errno;
 	errno = EIO; /* of a put() that sets none */
 	if (out && !put(out, what))
 		err = -errno;
@@ -84,7 +100,9 @@ int output_write(const char *path, bool (*put)(FILE *to, const void *what),
 		err = -errno;
 	if (!err && beside && rename(beside, path) < 0)
 		err = -errno;
-	if (err && out && beside)
+	if (fd >= 0 && !out)
+		close(fd);
+	if (err && fd >= 0 && beside)
 		unlink(beside);
 	free(beside);
 	return told(path, err);

@@ -27,7 +27,11 @@ ok "info: no profile" not grep -q ^profile <<<"$out"
 
 # ---- measured ----
 
+echo mine >"$tmp/plot.svg.new"
 run stele tune --quick --json "--svg=$tmp/plot.svg" "$image"
+mode=$(printf %o $((0666 & ~$(umask))))
+is "mine $mode" "$(<"$tmp/plot.svg.new") $(stat -c %a "$tmp/plot.svg")" \
+	"a drawing takes no other file's name"
 is 0 "$status" "tunes" || diag "$err"
 holds "a sound profile" '.profile | .depth >= 1 and .depth <= .depth_max and
 	.latency > 0 and .iops_max > 0 and .bytes_max > 0 and .p99_ns > 0'
