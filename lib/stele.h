@@ -28,7 +28,8 @@
  *
  * Threads. A dataset is immutable after open; any number of threads may use
  * it. A reader, a cursor and a view's prefetch belong to one thread at a
- * time; concurrency is more readers. After fork() a dataset still works in
+ * time; concurrency is more readers. A reader changes its thread only while
+ * nothing is outstanding. After fork() a dataset still works in
  * the child; a reader does not (-EOWNERDEAD): open a new one.
  *
  * Errors. Functions that can fail return 0 (or a count) or a negative errno;
@@ -43,7 +44,8 @@
  *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
  *	-ENOENT		no such target, snapshot, key or mapping
  *	-EEXIST		the target carries something; force was not given
- *	-EBUSY		the target is mounted, held, or open elsewhere
+ *	-EBUSY		the target is mounted, held, or open elsewhere; of a reader:
+ *			another thread's reads are in flight
  *	-ENOSPC		the target is too small
  *	-ETIMEDOUT	the storage did not answer in time
  *	-ESHUTDOWN	the storage has locked this client out (a writer that was fenced)

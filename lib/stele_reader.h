@@ -9,7 +9,9 @@
  * programs may use for their own latencies. A *view* has the kernel map the image
  * instead: samples are pointers into the page cache.
  *
- * Threads. A reader belongs to one thread at a time, and so does a view's prefetch.
+ * Threads. A reader belongs to one thread at a time, and so does a view's prefetch. It goes
+ * to another while nothing is outstanding: what one thread submitted no other can wait for,
+ * and is told -EBUSY until it was collected where it was submitted.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
@@ -110,7 +112,7 @@ STELE_API int stele_reader_open(struct stele_dataset *ds,
  * and returns that count (0: collect and release first). An id out of range is
  * taken, and collected with -ERANGE. A sample larger than the whole arena gets
  * memory of its own, one at a time.
- * Return: count; -EOWNERDEAD.
+ * Return: count; -EOWNERDEAD; -EBUSY (see above).
  */
 STELE_API int stele_reader_submit(struct stele_reader *reader,
 				  const uint64_t *ids, const uint64_t *tags,
@@ -122,7 +124,7 @@ STELE_API int stele_reader_submit(struct stele_reader *reader,
  * @id;
  *          belongs to the reader until the sample is collected
  * Return: 1 taken; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too
- * small); -EOWNERDEAD.
+ * small); -EOWNERDEAD; -EBUSY.
  */
 STELE_API int stele_reader_submit_into(struct stele_reader *reader, uint64_t id,
 				       uint64_t tag, void *memory,
@@ -138,8 +140,8 @@ STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
  * stele_reader_collect() - finished samples, in completion order
  * @min: wait until so many are there (at most what is outstanding); 0: only
  * look
- * Return: count (each with its own status); -EOWNERDEAD; -EIO (the queue
- * broke).
+ * Return: count (each with its own status); -EOWNERDEAD; -EBUSY; -EIO (the
+ * queue broke).
  */
 STELE_API int stele_reader_collect(struct stele_reader *reader,
 				   struct stele_sample *samples,
@@ -152,7 +154,7 @@ STELE_API unsigned int
 stele_reader_outstanding(const struct stele_reader *reader);
 /**
  * Polls readable when collect may return something. Return: fd (the reader's
- * own); -EOPNOTSUPP; -EOWNERDEAD; errno of epoll(7) or eventfd(2).
+ * own); -EOPNOTSUPP; -EOWNERDEAD; -EBUSY; errno of epoll(7) or eventfd(2).
  */
 STELE_API int stele_reader_fd(struct stele_reader *reader);
 STELE_API void stele_reader_stats(const struct stele_reader *reader,
@@ -176,7 +178,7 @@ stele_reader_latency(const struct stele_reader *reader,
  * Saves pinning its pages for each read, for those of stele_reader_submit_into() that
  * lie in it. Up to 64 such regions.
  * Return: 0; -EOPNOTSUPP (this backend registers none); -EINVAL; -ENOSPC; -ENOMEM (the
- * limit of locked memory); -EOWNERDEAD.
+ * limit of locked memory); -EOWNERDEAD; -EBUSY.
  */
 STELE_API int stele_reader_register(struct stele_reader *reader, void *memory,
 				    uint64_t memory_size);
@@ -192,8 +194,8 @@ STELE_API int stele_stats_prometheus(const struct stele_reader_stats *stats,
 				     size_t size);
 /**
  * Waits for what is in flight. NULL is fine. Samples not released become
- * invalid. Where collect said -EIO there is nothing to wait for, and memory of
- * stele_reader_submit_into() may be written to until the process ends.
+ * invalid. Where collect said -EIO, or says -EBUSY, there is nothing to wait for, and
+ * memory of stele_reader_submit_into() may be written to until the process ends.
  */
 STELE_API void stele_reader_close(struct stele_reader *reader);
 

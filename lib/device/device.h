@@ -169,6 +169,11 @@ struct stele_queue_ops {
 	 * when it broke: then nothing may be freed that the kernel knows.
 	 */
 	void (*close)(struct stele_queue *queue, bool forked);
+	/*
+	 * Optional: another thread than before uses it from now on. Return: 0; -EBUSY
+	 * (only the one before can reap what is in flight); errno.
+	 */
+	int (*adopt)(struct stele_queue *queue);
 	/* Optional: see stele_queue_register(). */
 	int (*attach)(struct stele_queue *queue, void *memory, size_t size);
 	/* Optional: what is in use of what can be, in words; NULL: the name. */
@@ -206,6 +211,7 @@ struct stele_queue {
 	unsigned int depth;
 	unsigned int in_flight;	 /* submitted and not yet reaped */
 	unsigned int fork_count; /* of the process when it was opened */
+	unsigned int thread;	 /* that uses it; 0: none yet */
 	struct stele_queue_stats stats; /* backends count enters and registered */
 };
 
@@ -344,9 +350,17 @@ int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
 		     size_t arena_size, struct stele_queue **out);
 
 /*
+ * A queue belongs to one thread at a time: the one that calls. A ring serves the thread
+ * that made it, so another gets a new one, and only while nothing is in flight. Submit,
+ * reap, register and fd begin with this.
+ * Return: 0; -EOWNERDEAD; -EBUSY (requests of another thread are in flight); errno.
+ */
+int stele_queue_claim(struct stele_queue *queue);
+
+/*
  * Hand over one request. It is started now or with the next submit or reap.
  * Return: 0; -EINVAL (alignment, size 0, over transfer_max); -EAGAIN (depth
- * requests in flight: reap first); -EROFS; -EOWNERDEAD (after fork). On an
+ * requests in flight: reap first); -EROFS; -EOWNERDEAD (after fork); as claim. On an
  * error the request was not taken.
  */
 int stele_queue_submit(struct stele_queue *queue,
@@ -356,7 +370,7 @@ int stele_queue_submit(struct stele_queue *queue,
  * Collect up to max finished requests, in completion order; wait for at least
  * `min` (at most those in flight). A failed transfer is a collected request
  * with a status, never an error of this call.
- * Return: count; -EOWNERDEAD; -EIO (the queue itself broke).
+ * Return: count; -EOWNERDEAD; as claim; -EIO (the queue itself broke).
  */
 int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		     unsigned int max, unsigned int min);
@@ -365,7 +379,7 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
  * Further memory, beside the arena, that transfers will use; page-aligned, until
  * the queue is closed. Nothing need be idle.
  * Return: 0; -EOPNOTSUPP (the backend registers none); -EINVAL; -ENOSPC (too many);
- * -ENOMEM; -EOWNERDEAD.
+ * -ENOMEM; -EOWNERDEAD; as claim.
  */
 int stele_queue_register(struct stele_queue *queue, void *memory, size_t size);
 #define STELE_QUEUE_REGIONS_MAX 64u
@@ -385,10 +399,14 @@ int stele_queue_fd(struct stele_queue *queue);
 
 /*
  * Waits for everything in flight, drops it, and frees. NULL is fine.
- * Return: 0; or, of a queue that broke, how many are in flight for ever: the kernel may
- * still write to their memory, which may never be freed or used (the requests may).
+ * Return: 0; or, of a queue that broke or that cannot be claimed, how many are in flight
+ * for ever: the kernel may still write to their memory, which may never be freed or used
+ * (the requests may).
  */
 unsigned int stele_queue_close(struct stele_queue *queue);
+
+/* The calling thread, by a number that no other of this process ever has. */
+unsigned int stele_thread_number(void);
 
 /* How often this process has been forked from the one that loaded us. */
 unsigned int stele_fork_count(void);

@@ -268,6 +268,15 @@ static int fault_wait(struct stele_queue *base, unsigned int min_wait,
 
 /* ---- open and close ------------------------------------------------------ */
 
+/* What is in flight below is counted here. */
+static int fault_adopt(struct stele_queue *base)
+{
+	struct fault_queue *queue = (struct fault_queue *)base;
+
+	queue->below->in_flight = queue->below_count;
+	return stele_queue_claim(queue->below);
+}
+
 static void fault_close(struct stele_queue *base, bool forked)
 {
 	struct fault_queue *queue = (struct fault_queue *)base;
@@ -304,6 +313,7 @@ static const struct stele_queue_ops fault_queue_ops = {
 	.wait = fault_wait,
 	.event_fd = fault_event_fd,
 	.close = fault_close,
+	.adopt = fault_adopt,
 	.attach = fault_attach,
 	.describe = fault_describe,
 };

@@ -5,7 +5,8 @@
  * Counts what is in flight, so that a backend always has room; starts again
  * what came back short or was interrupted; and refuses to serve a forked
  * child, which shares the kernel's ring with its parent but none of the
- * memory that completions are written to.
+ * memory that completions are written to. Whoever calls is told to the backend,
+ * when it is another thread than before.
  */
 #include "lib/device/device.h"
 
@@ -37,6 +38,16 @@ unsigned int stele_fork_count(void)
 	return atomic_load(&fork_count);
 }
 
+unsigned int stele_thread_number(void)
+{
+	static atomic_uint count;
+	static _Thread_local unsigned int number;
+
+	if (!number)
+		number = atomic_fetch_add(&count, 1) + 1;
+	return number;
+}
+
 static bool is_forked(const struct stele_queue *queue)
 {
 	return queue->fork_count != stele_fork_count();
@@ -57,19 +68,35 @@ int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
 	queue->depth = depth;
 	queue->in_flight = 0;
 	queue->fork_count = stele_fork_count();
+	queue->thread = 0;
 	queue->stats = (struct stele_queue_stats){0};
 	*out = queue;
 	return 0;
 }
 
-int stele_queue_submit(struct stele_queue *queue,
-		       struct stele_request *request)
+int stele_queue_claim(struct stele_queue *queue)
 {
-	int rc;
+	unsigned int thread = stele_thread_number();
+	int rc = 0;
 
 	if (is_forked(queue))
 		return -EOWNERDEAD;
-	rc = stele_request_check(queue->dev, request);
+	if (queue->thread == thread)
+		return 0;
+	if (queue->ops->adopt)
+		rc = queue->ops->adopt(queue);
+	if (!rc)
+		queue->thread = thread;
+	return rc;
+}
+
+int stele_queue_submit(struct stele_queue *queue,
+		       struct stele_request *request)
+{
+	int rc = stele_queue_claim(queue);
+
+	if (!rc)
+		rc = stele_request_check(queue->dev, request);
 	if (rc)
 		return rc;
 	if (queue->in_flight >= queue->depth)
@@ -136,10 +163,10 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		     unsigned int max, unsigned int min)
 {
 	unsigned int count = 0;
-	int more;
+	int more = stele_queue_claim(queue);
 
-	if (is_forked(queue))
-		return -EOWNERDEAD;
+	if (more)
+		return more;
 	if (min > queue->in_flight)
 		min = queue->in_flight;
 	if (min > max)
@@ -157,8 +184,10 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 
 int stele_queue_register(struct stele_queue *queue, void *memory, size_t size)
 {
-	if (is_forked(queue))
-		return -EOWNERDEAD;
+	int rc = stele_queue_claim(queue);
+
+	if (rc)
+		return rc;
 	if (!memory || !size || !is_aligned((uintptr_t)memory, PAGE_BYTES))
 		return -EINVAL;
 	return queue->ops->attach ? queue->ops->attach(queue, memory, size)
@@ -176,7 +205,9 @@ void stele_queue_describe(const struct stele_queue *queue, char *text,
 
 int stele_queue_fd(struct stele_queue *queue)
 {
-	return is_forked(queue) ? -EOWNERDEAD : queue->ops->event_fd(queue);
+	int rc = stele_queue_claim(queue);
+
+	return rc ? rc : queue->ops->event_fd(queue);
 }
 
 unsigned int stele_queue_close(struct stele_queue *queue)
@@ -190,6 +221,8 @@ unsigned int stele_queue_close(struct stele_queue *queue)
 	if (!queue)
 		return 0;
 	forked = is_forked(queue);
+	if (!forked && queue->in_flight)
+		n = stele_queue_claim(queue);
 	while (!forked && queue->in_flight && n >= 0) {
 		n = queue->ops->wait(queue, 1, raw, res, REAP_BATCH);
 		if (n > 0)

@@ -5,8 +5,9 @@
  * Registered descriptor, ring and memory are used where the kernel took them. Order of
  * the end: nothing in flight, then unregister, then unmap. A forked child may only
  * unmap and close: what it would submit would complete in its parent. A ring that the
- * kernel does not serve any more while transfers are in flight is left as it is, with
- * all that belongs to it: the kernel may still write there.
+ * kernel does not serve any more while transfers are in flight, or that is another
+ * thread's, is left as it is, with all that belongs to it: the kernel may still write
+ * there.
  */
 #include "lib/device/uring.h"
 
@@ -246,25 +247,102 @@ static void uring_describe(const struct stele_queue *base, char *text,
 
 /* ---- open and close ------------------------------------------------------ */
 
+static int make_ring(struct stele_uring *queue, void *arena, size_t arena_size)
+{
+	int rc = stele_uring_ring_init(&queue->ring, queue->entries, queue->kind);
+
+	if (rc)
+		return rc;
+	queue->maker = stele_thread_number();
+	queue->ring_flags = queue->ring.int_flags;
+	queue->fd_registered =
+		!io_uring_register_files(&queue->ring, &queue->target, 1);
+	queue->fd = queue->fd_registered ? 0 : queue->target;
+	queue->memory = (struct stele_uring_memory){0};
+	stele_uring_memory_init(queue, arena, arena_size);
+	return 0;
+}
+
+/* It is in the table of another thread, whose numbers mean other rings in ours. */
+static void forget_ring_fd(struct stele_uring *queue)
+{
+	queue->ring.enter_ring_fd = queue->ring.ring_fd;
+	queue->ring.int_flags = queue->ring_flags;
+}
+
+/* Nothing is in flight. What another thread made ends a moment later, by itself. */
+static void end_ring(struct stele_uring *queue)
+{
+	if (queue->base.thread != stele_thread_number())
+		forget_ring_fd(queue);
+	io_uring_unregister_buffers(&queue->ring);
+	if (queue->fd_registered)
+		io_uring_unregister_files(&queue->ring);
+	io_uring_queue_exit(&queue->ring);
+	stele_uring_memory_release(queue);
+}
+
+/* A new ring for this thread; of the old one what callers know of. */
+static int replace_ring(struct stele_uring *queue)
+{
+	struct stele_uring old = *queue;
+	int rc = make_ring(queue, old.memory.arena, old.memory.arena_size);
+
+	if (!rc && old.event_fd >= 0) {
+		rc = io_uring_register_eventfd(&queue->ring, old.event_fd);
+		if (rc)
+			end_ring(queue);
+	}
+	if (rc) {
+		*queue = old;
+		return rc;
+	}
+	for (unsigned int i = 0; i < old.memory.region_count; i++)
+		stele_uring_memory_attach(&queue->base,
+					  old.memory.regions[i].start,
+					  old.memory.regions[i].size);
+	end_ring(&old);
+	return 0;
+}
+
+/*
+ * The descriptor is registered for the first thread that uses the ring: its table keeps
+ * what is in there until the thread ends, so a ring that goes about is in none.
+ */
+static int uring_adopt(struct stele_queue *base)
+{
+	struct stele_uring *queue = (struct stele_uring *)base;
+	bool mine = queue->maker == stele_thread_number() ||
+		    !(queue->ring.flags & IORING_SETUP_SINGLE_ISSUER);
+	int rc;
+
+	if (!mine) {
+		rc = base->in_flight ? -EBUSY : replace_ring(queue);
+		if (rc)
+			return rc;
+	}
+	if (base->thread)
+		forget_ring_fd(queue);
+	else
+		io_uring_register_ring_fd(&queue->ring);
+	return 0;
+}
+
 static void uring_close(struct stele_queue *base, bool forked)
 {
 	struct stele_uring *queue = (struct stele_uring *)base;
 
 	if (!forked && base->in_flight) {
 		stele_log_error(&queue->file->base.log,
-				"cannot end %u transfers: io_uring has failed; "
-				"their memory is not freed",
+				"cannot end %u transfers: io_uring has failed, or "
+				"they are another thread's; their memory is not freed",
 				base->in_flight);
 		return;
 	}
-	if (forked) {
+	if (forked)
 		stele_uring_ring_abandon(&queue->ring);
-	} else {
-		io_uring_unregister_buffers(&queue->ring);
-		if (queue->fd_registered)
-			io_uring_unregister_files(&queue->ring);
-		io_uring_queue_exit(&queue->ring);
-	}
+	else
+		end_ring(queue);
 	if (queue->event_fd >= 0)
 		close(queue->event_fd);
 	stele_uring_memory_release(queue);
@@ -276,6 +354,7 @@ static const struct stele_queue_ops uring_queue_ops = {
 	.wait = uring_wait,
 	.event_fd = uring_event_fd,
 	.close = uring_close,
+	.adopt = uring_adopt,
 	.attach = stele_uring_memory_attach,
 	.describe = uring_describe,
 };
@@ -290,19 +369,17 @@ int stele_uring_open(struct stele_file *file,
 
 	if (!queue)
 		return -ENOMEM;
-	rc = stele_uring_ring_init(&queue->ring, depth, kind);
-	if (rc) {
-		free(queue);
-		return rc;
-	}
 	queue->base.ops = &uring_queue_ops;
 	queue->kind = kind;
 	queue->file = file;
 	queue->event_fd = -1;
-	io_uring_register_ring_fd(&queue->ring);
-	queue->fd_registered = !io_uring_register_files(&queue->ring, &fd, 1);
-	queue->fd = queue->fd_registered ? 0 : fd;
-	stele_uring_memory_init(queue, arena, arena_size);
+	queue->target = fd;
+	queue->entries = depth;
+	rc = make_ring(queue, arena, arena_size);
+	if (rc) {
+		free(queue);
+		return rc;
+	}
 	*out = &queue->base;
 	return 0;
 }

@@ -5,6 +5,9 @@
  * uring_ring.c makes rings, enters the kernel and ends them; uring_memory.c keeps
  * the table of registered memory; uring.c is the queue over both. What one kind of
  * ring does otherwise than the plain one stands in its struct stele_uring_kind.
+ *
+ * A ring with DEFER_TASKRUN serves the thread that made it, and its descriptor is
+ * registered in the table of one thread: see uring_adopt().
  */
 #ifndef STELE_DEVICE_URING_H
 #define STELE_DEVICE_URING_H
@@ -36,9 +39,13 @@ struct stele_uring_memory {
 struct stele_uring {
 	struct stele_queue base;
 	struct io_uring ring;
+	unsigned int entries;
+	unsigned int maker;   /* stele_thread_number() of who made the ring */
+	uint8_t ring_flags;   /* its int_flags, while its descriptor is not registered */
 	const struct stele_uring_kind *kind;
 	struct stele_file *file;
-	int fd; /* that transfers go to */
+	int target;	      /* that transfers go to ... */
+	int fd;		      /* ... as the ring knows it */
 	bool fd_registered;
 	struct stele_uring_memory memory;
 	int event_fd; /* -1 until asked for; then the kernel signals it */

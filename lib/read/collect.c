@@ -132,9 +132,10 @@ int stele_reader_collect(struct stele_reader *r, struct stele_sample *samples,
 {
 	struct stele_ticket_list settled = {0};
 	unsigned int count = 0;
+	int err = stele_queue_claim(r->fetch.queue);
 
-	if (stele_reader_is_forked(r))
-		return -EOWNERDEAD;
+	if (err)
+		return err;
 	if (max > INT_MAX)
 		max = INT_MAX;
 	if (min > max)

@@ -291,9 +291,10 @@ int stele_reader_submit(struct stele_reader *r, const uint64_t *ids,
 			const uint64_t *tags, unsigned int count)
 {
 	unsigned int taken = 0, most;
+	int err = stele_queue_claim(r->fetch.queue);
 
-	if (stele_reader_is_forked(r))
-		return -EOWNERDEAD;
+	if (err)
+		return err;
 	most = room(r);
 	if (count > most)
 		count = most;
@@ -314,11 +315,10 @@ int stele_reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
 {
 	struct stele_ticket *ticket;
 	struct stele_slot slot;
-	int err;
+	int err = stele_queue_claim(r->fetch.queue);
 
-	if (stele_reader_is_forked(r))
-		return -EOWNERDEAD;
-	err = stele_slot_locate(r->ds, id, &slot);
+	if (!err)
+		err = stele_slot_locate(r->ds, id, &slot);
 	if (err)
 		return err;
 	if (!memory ||
@@ -349,8 +349,10 @@ uint64_t stele_reader_buffer_size(const struct stele_reader *r, uint64_t id)
 int stele_reader_register(struct stele_reader *r, void *memory,
 			  uint64_t memory_size)
 {
-	if (stele_reader_is_forked(r))
-		return -EOWNERDEAD;
+	int err = stele_queue_claim(r->fetch.queue);
+
+	if (err)
+		return err;
 	if (!memory || !memory_size || memory_size > SIZE_MAX ||
 	    !is_aligned((uintptr_t)memory, page_size(&r->ds->image.dev->limits)))
 		return -EINVAL;

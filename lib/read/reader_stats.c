@@ -109,10 +109,10 @@ static int watch_all(struct stele_reader *r, int poll_fd, int event_fd)
 
 int stele_reader_fd(struct stele_reader *r)
 {
-	int poll_fd, event_fd, err;
+	int poll_fd, event_fd, err = stele_queue_claim(r->fetch.queue);
 
-	if (stele_reader_is_forked(r))
-		return -EOWNERDEAD;
+	if (err)
+		return err;
 	if (r->poll_fd >= 0)
 		return r->poll_fd;
 	poll_fd = epoll_create1(EPOLL_CLOEXEC);
