@@ -246,14 +246,18 @@ const char *test_tmpdir(void)
 {
 	const char *base = getenv("TMPDIR"), *build = getenv("BUILD");
 	size_t size = sizeof(tap.tmpdir);
+	char path[PATH_MAX];
 
 	if (tap.tmpdir_owner)
 		return tap.tmpdir;
 	if (base)
-		snprintf(tap.tmpdir, size, "%s", base);
+		snprintf(path, sizeof(path), "%s", base);
 	else
-		snprintf(tap.tmpdir, size, "%s/tmp", build ? build : "build");
-	mkdir(tap.tmpdir, 0777);
+		snprintf(path, sizeof(path), "%s/tmp", build ? build : "build");
+	mkdir(path, 0777);
+	/* A test may go to another directory. */
+	if (!realpath(path, tap.tmpdir))
+		sysbail("cannot find '%s'", path);
 	strncat(tap.tmpdir, "/test.XXXXXX", size - strlen(tap.tmpdir) - 1);
 	if (!mkdtemp(tap.tmpdir))
 		sysbail("cannot make '%s'", tap.tmpdir);
