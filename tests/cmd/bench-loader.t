@@ -30,8 +30,12 @@ holds "--loader: the last step is filled" \
 	".samples == 20 and .samples - .padded == $count"
 bench --loader --samples=10 --batch=1 "$tmp/image"
 holds "--loader: so many samples" '.samples == 10'
-bench --loader --time=0.2 --stats "$tmp/image"
-holds "--loader: a time" ".samples > $count and .seconds >= 0.2 and
+# So long that more than an epoch is read.
+for time in 0.2 0.8 3.2 12.8; do
+	bench --loader "--time=$time" --stats "$tmp/image"
+	! jq -e ".samples > $count" "$tmp/.out" >/dev/null || break
+done
+holds "--loader: a time" ".samples > $count and .seconds >= $time and
 	(.readers | length) == 1 and .readers[0].wait_ns >= 0"
 
 bench --accelerator=cosmoflow --accelerators=2 --samples=10 "$tmp/image"
