@@ -136,15 +136,34 @@ mkdir "$tmp/big"
 for i in 1 2 3; do head -c 80M /dev/urandom >"$tmp/big/$i"; done
 must stele build -q "$tmp/big" "$tmp/big.stele"
 digest=$(digest_of "$tmp/big.stele")
+# reached FILE: a sample is there, and part of the next: 96 MiB are written. (All its
+# blocks may be there before.)
+reached() {
+	[ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt $((97 << 20)) ] &&
+		! cmp -s -n 4096 -i $((96 << 20)):0 "$1" /dev/zero
+}
+
+# stopped SIGNAL FILE CMD...: sends it when FILE is written so far; sets status.
+# That is 0 where CMD was done before the signal came: then once more.
+stopped() {
+	local signal=$1 file=$2 pid try
+	shift 2
+	for ((try = 0; try < 20; try++)); do
+		rm -f "$file"
+		env --default-signal=INT "$@" >/dev/null 2>"$tmp/err" &
+		pid=$!
+		until reached "$file"; do kill -0 $pid 2>/dev/null || break; done
+		kill "-$signal" $pid 2>/dev/null
+		wait $pid 2>/dev/null
+		status=$?
+		[ $status = 0 ] || break
+	done
+}
+
 resumed=0
-for ((try = 1; try <= 12 && !resumed; try++)); do
-	rm -f "$tmp/k"
-	stele copy -q -j 1 "$tmp/big.stele" "$tmp/k" &
-	pid=$!
-	sleep ".$((try * 2 % 10))5"
-	kill -KILL $pid 2>/dev/null
-	wait $pid 2>/dev/null
-	stele snapshot list "$tmp/k" >/dev/null 2>&1 || continue
+# The signal may find all bytes sent, but for the last few: then once more, too.
+for ((try = 0; try < 5 && !resumed; try++)); do
+	stopped KILL "$tmp/k" stele copy -q -j 1 "$tmp/big.stele" "$tmp/k"
 	run stele copy --json "$tmp/big.stele" "$tmp/k"
 	resumed=$(jq 'if .resumed_size > 0 and .sent_size > 0 and
 		.sent_size + .resumed_size == .size then 1 else 0 end' <<<"$out")
@@ -152,17 +171,8 @@ done
 is 1 "$resumed" "killed: goes on within the segment" || diag "$out$err"
 sound "$tmp/k" "killed and gone on"
 
-rm -f "$tmp/k"
-env --default-signal=INT stele copy -j 1 "$tmp/big.stele" "$tmp/k" \
-	>/dev/null 2>"$tmp/err" &
-pid=$!
-until stele snapshot list "$tmp/k" >/dev/null 2>&1; do
-	kill -0 $pid 2>/dev/null || break
-done
-sleep .2
-kill -INT $pid 2>/dev/null
-wait $pid 2>/dev/null
-is 130 $? "it dies of a signal"
+stopped INT "$tmp/k" stele copy -j 1 "$tmp/big.stele" "$tmp/k"
+is 130 "$status" "it dies of a signal"
 ok "and says that it goes on" grep -q "the same command goes on" "$tmp/err" ||
 	diag "$(<"$tmp/err")"
 must stele copy -q "$tmp/big.stele" "$tmp/k"
@@ -170,15 +180,7 @@ sound "$tmp/k" "as it does"
 
 # Killed before there is an image: that looks like a build that was killed.
 unfinished() { stele snapshot list "$1" 2>&1 | grep -q unfinished; }
-for ((try = 1; try <= 20; try++)); do
-	stele build -q --force "$tmp/big" "$tmp/u" &
-	pid=$!
-	until [ -s "$tmp/u" ]; do kill -0 $pid 2>/dev/null || break; done
-	sleep .1
-	kill -KILL $pid 2>/dev/null
-	wait $pid 2>/dev/null
-	! unfinished "$tmp/u" || break
-done
+stopped KILL "$tmp/u" stele build -q "$tmp/big" "$tmp/u"
 ok "an unfinished image" unfinished "$tmp/u"
 run stele copy "$tmp/a" "$tmp/u"
 is 1 "$status" "it is not taken"
