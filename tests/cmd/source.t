@@ -109,7 +109,8 @@ else
 	skip_block 5 "needs a file of sysfs"
 fi
 
-# A file that grows without end: it has grown whenever it is read.
+# A file that grows without end: it has grown when it is read, unless who writes it got
+# no turn meanwhile; then once more.
 mkdir "$tmp/grows"
 head -c 20M /dev/zero >"$tmp/grows/bulk"
 : >"$tmp/grows/log"
@@ -117,10 +118,16 @@ head -c 20M /dev/zero >"$tmp/grows/bulk"
 writer=$!
 cleanup kill "$writer"
 until [ -s "$tmp/grows/log" ]; do :; done
-build "$tmp/grows"
+for ((try = 0; try < 20; try++)); do
+	build "$tmp/grows"
+	[ "$status" = 0 ] || break
+done
 is 1 "$status" "a file that grows fails the build"
 ok "and is named" grep -q "log'" <<<"$err" || diag "$err"
-build --json --skip-changed "$tmp/grows"
+for ((try = 0; try < 20; try++)); do
+	build --json --skip-changed "$tmp/grows"
+	[ "$status $(field "$out" .skipped)" = "0 {}" ] || break
+done
 is "0 1 log" "$status $(skipped "$out" changed)" \
 	"--skip-changed leaves it out and names it"
 is bulk "$(stele ls "$image")" "the others are there"
