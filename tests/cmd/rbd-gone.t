@@ -50,22 +50,37 @@ for delay in 0 0.01 0.1 0.5; do
 	diag "$(tail -n 1 "$tmp/reader") samples were read"
 done
 
-rbd_name
-must stele build -q "$tmp/a" "$rbd@v1"
-must stele append -q --delete-missing "$tmp/b" "$rbd@v2"
-reader v1
-must stele snapshot delete --grace=2 "$rbd@v1"
-overwrite_begin=$SECONDS
-must stele gc --apply --grace=2 "$rbd"
+# ---- with a grace period: one that does not end here, one that does ----
+
+begin() { # a reader of v1, whose samples v2 has not
+	rbd_name
+	must stele build -q "$tmp/a" "$rbd@v1"
+	must stele append -q --delete-missing "$tmp/b" "$rbd@v2"
+	reader v1
+}
+shots() {
+	on_ceph rbd snap ls --format json "$rbd_image" | jq -r '[.[].name] | sort | join(" ")'
+}
+
+begin
+must stele snapshot delete --grace=1h "$rbd@v1"
+must stele gc --apply --grace=1h "$rbd"
 must stele append -q "$tmp/a" "$rbd@v3"
 run stele cat "$rbd@v1" '#0'
 is 1 "$status" "with a grace period it can't be opened any more"
 ok "who has it open goes on" kill -0 $job
-while [ $((SECONDS - overwrite_begin)) -lt 4 ]; do sleep 0.2; done
-must stele gc --apply --grace=2 "$rbd"
-is "v2 v3" "$(on_ceph rbd snap ls --format json "$rbd_image" |
-	jq -r '[.[].name] | sort | join(" ")')" "gc removes it in time"
-overwrite v4
+kill $job
+wait $job 2>/dev/null
+
+begin
+must stele snapshot delete --grace=1 "$rbd@v1"
+for ((i = 0; i < 600; i++)); do
+	must stele gc --apply --grace=1 "$rbd"
+	[ "$(shots)" != v2 ] || break
+	sleep 0.1
+done
+is v2 "$(shots)" "gc removes it in time"
+overwrite v3
 wait $job
 is 0 $? "and when its samples are overwritten the reader says ESTALE"
 
