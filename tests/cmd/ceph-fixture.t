@@ -95,13 +95,15 @@ for signal in TERM KILL; do
 	env -u STELE_TEST_CEPH tests/ceph/run.sh sh -c \
 		'echo "$STELE_TEST_CEPH" >"$1"; exec sleep 60' sh "$tmp/where" &
 	job=$!
-	for ((i = 0; i < 600; i++)); do
-		[ -s "$tmp/where" ] && break
+	until [ -s "$tmp/where" ]; do
+		kill -0 $job 2>/dev/null || bail "run.sh ended"
 		sleep 0.1
 	done
 	dir=$(dirname "$(<"$tmp/where")")
 	rm "$tmp/where"
-	sleeper=$(pgrep -P "$job" sleep)
+	until sleeper=$(pgrep -P "$job" sleep); do # which was sh a moment ago
+		kill -0 $job 2>/dev/null || bail "run.sh ended"
+	done
 	kill -$signal $job
 	wait $job 2>/dev/null
 	if [ $signal = KILL ]; then
