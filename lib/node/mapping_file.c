@@ -11,6 +11,7 @@
 
 #include "format/catalog.h"
 #include "format/crc32c.h"
+#include "lib/node/node_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -424,11 +425,10 @@ static int write_all(int fd, const uint8_t *data, size_t size)
 static int publish(const char *name, const uint8_t *data, size_t size)
 {
 	char path[PATH_MAX], beside[PATH_MAX];
-	int fd, err, length;
+	int fd, err = stele_node_dir_make(stele_mapping_dir()), length;
 
-	if (mkdir(stele_mapping_dir(), 0755) && errno != EEXIST)
-		return -errno;
-	err = file_path(name, path);
+	if (!err)
+		err = file_path(name, path);
 	if (err)
 		return err;
 	/* A dot in front: never the name of a mapping. */

@@ -8,6 +8,7 @@
 #include "lib/node/profile.h"
 
 #include "format/crc32c.h"
+#include "lib/node/node_dir.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -186,18 +187,18 @@ int stele_profile_load(const struct stele_profile_source *source,
 static int make_dir(const char *dir)
 {
 	char path[PATH_MAX];
+	int err = 0;
 
 	if (put_path(path, sizeof(path), dir, ""))
 		return -ENAMETOOLONG;
-	for (char *at = path + 1; *at; at++) {
+	for (char *at = path + 1; *at && !err; at++) {
 		if (*at != '/')
 			continue;
 		*at = '\0';
-		if (mkdir(path, 0755) && errno != EEXIST)
-			return -errno;
+		err = stele_node_dir_make(path);
 		*at = '/';
 	}
-	return mkdir(path, 0755) && errno != EEXIST ? -errno : 0;
+	return err ? err : stele_node_dir_make(path);
 }
 
 /* Beside, synced, then renamed over what was there. */

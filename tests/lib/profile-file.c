@@ -77,10 +77,13 @@ static void check_round_trip(void)
 	struct stele_profile loaded;
 	struct test_log log;
 	struct stat st;
+	mode_t mask;
 
 	ok(!stele_profile_any(), "no directory: nothing to look for");
 	ok(is_ignored(&log) && !log.size, "no profile, and nothing to say");
+	mask = umask(077);
 	is_int(0, stele_profile_save(&profile, &source, NULL), "saves");
+	umask(mask);
 	ok(stele_profile_any(), "there may be some");
 	ok(!stat(file_path, &st) && (st.st_mode & 0777) == 0644, "file is 0644");
 	is_int(0, stele_profile_load(&source, NULL, &loaded), "loads");
@@ -93,6 +96,11 @@ static void check_round_trip(void)
 	*strrchr(dir, '/') = '\0';
 	ok(command("test $(ls -A '%s' | wc -l) = 1", dir),
 	   "nothing is left beside it");
+	for (int i = 0; i < 2; i++) {
+		ok(!stat(dir, &st) && (st.st_mode & 0777) == 0755,
+		   "directory is 0755, whatever the umask");
+		*strrchr(dir, '/') = '\0';
+	}
 }
 
 static void check_changes(void)

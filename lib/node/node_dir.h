@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * node_dir.h - directories of what this machine knows
+ */
+#ifndef STELE_NODE_DIR_H
+#define STELE_NODE_DIR_H
+
+/*
+ * One level, unless it is there. What lies in it is for all to read, so whoever comes
+ * first shuts nobody out by his umask.
+ *
+ * Return: 0; negative errno.
+ */
+int stele_node_dir_make(const char *path);
+
+#endif
