@@ -466,6 +466,7 @@ static void test_quote(void)
 int main(void)
 {
 	plan_lazy();
+	umask(022); /* nobody is to read, too */
 	test_names();
 	test_special();
 	test_depth();
