@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/loader.h"
+#include "tests/rest.h"
 #include "tests/tap.h"
 
 /* Exit status: which check failed. */
@@ -81,8 +82,10 @@ static void check(const char *backend, bool at_rest)
 		int status = -1;
 		pid_t pid;
 
-		if (at_rest)
+		if (at_rest) {
 			poll(&poll_fd, 1, -1);
+			test_others_rest();
+		}
 		pid = fork();
 		if (!pid) {
 			status = close_old(loader, &held, state);
