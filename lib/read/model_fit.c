@@ -5,6 +5,9 @@
  * Levenberg and Marquardt's method on the logarithms of four positive numbers,
  * with Huber's weights anew in each step and derivatives by differences; from a
  * few beginnings, as a valley may be flat. Some thousand evaluations: no time.
+ *
+ * Throughput of the model never falls with the depth. A device's does, when it is given
+ * too much or is disturbed: such a point says little about what the device can do.
  */
 #include "lib/read/model_fit.h"
 
@@ -18,8 +21,10 @@
 #define DIFFERENCE	1e-5
 #define HUBER		1.345 /* deviations beyond which a point counts less */
 #define SPREAD_MIN	0.003 /* no measurement is better */
-#define GUESS_WEIGHT	1e-3  /* of a point: what holds what nothing determines */
-#define NOISY_WEIGHT	0.25
+#define GUESS_WEIGHT	1e-3  /* of a point, at least: what holds what nothing determines */
+#define GUESS_SPREAD	1.0   /* the guess may be off by e: where points are, it is as good */
+#define DOUBT_WEIGHT	0.25  /* of a point that is noisy, or fell */
+#define FELL		0.95  /* of the best at lower depths */
 #define KAPPA_MAX	16.0
 #define PLATEAU		0.90 /* of the best of a row: as good as that, but for noise */
 #define NOISY_KNEE	0.90 /* instead of STELE_FIT_KNEE, in a row of noise */
@@ -29,7 +34,9 @@ struct fit {
 	size_t count;
 	double guess[UNKNOWNS], at[UNKNOWNS]; /* logarithms */
 	double errors[STELE_FIT_POINTS_MAX];  /* ln measured - ln model */
+	bool doubtful[STELE_FIT_POINTS_MAX];
 	double spread; /* of the errors, robust */
+	double hold;   /* weight of the guess */
 };
 
 static void to_model(const double *at, struct stele_model *out)
@@ -85,7 +92,21 @@ static double weight(const struct fit *fit, size_t i)
 	double far = fabs(fit->errors[i]) / (HUBER * fit->spread);
 	double weight = far > 1 ? 1 / far : 1;
 
-	return fit->points[i].noisy ? weight * NOISY_WEIGHT : weight;
+	return fit->doubtful[i] ? weight * DOUBT_WEIGHT : weight;
+}
+
+static void find_doubtful(struct fit *fit)
+{
+	double best = 0;
+
+	for (size_t i = 0; i < fit->count; i++) {
+		const struct stele_fit_point *point = &fit->points[i];
+
+		if (!i || point->size != point[-1].size)
+			best = 0;
+		best = fmax(best, point->rate);
+		fit->doubtful[i] = point->noisy || point->rate < FELL * best;
+	}
 }
 
 /* What is made small, at the weights of now. */
@@ -97,7 +118,7 @@ static double badness(const struct fit *fit, const double *at,
 	for (size_t i = 0; i < fit->count; i++)
 		sum += weights[i] * errors[i] * errors[i];
 	for (int j = 0; j < UNKNOWNS; j++)
-		sum += GUESS_WEIGHT * (at[j] - fit->guess[j]) *
+		sum += fit->hold * (at[j] - fit->guess[j]) *
 		       (at[j] - fit->guess[j]);
 	return sum;
 }
@@ -145,8 +166,8 @@ static void linearise(const struct fit *fit, const double *weights,
 {
 	memset(matrix, 0, sizeof(double[UNKNOWNS][UNKNOWNS]));
 	for (int j = 0; j < UNKNOWNS; j++) {
-		matrix[j][j] = GUESS_WEIGHT;
-		right[j] = GUESS_WEIGHT * (fit->guess[j] - fit->at[j]);
+		matrix[j][j] = fit->hold;
+		right[j] = fit->hold * (fit->guess[j] - fit->at[j]);
 	}
 	for (size_t i = 0; i < fit->count; i++) {
 		double slope[UNKNOWNS];
@@ -177,6 +198,7 @@ static bool step(struct fit *fit, double *damping)
 	double matrix[UNKNOWNS][UNKNOWNS], right[UNKNOWNS], before;
 
 	fit->spread = fmax(SPREAD_MIN, 1.4826 * median_error(fit));
+	fit->hold = fmax(GUESS_WEIGHT, pow(fit->spread / GUESS_SPREAD, 2));
 	for (size_t i = 0; i < fit->count; i++)
 		weights[i] = weight(fit, i);
 	before = badness(fit, fit->at, fit->errors, weights);
@@ -338,6 +360,7 @@ int stele_model_fit(const struct stele_fit_point *points, size_t count,
 		if (!(points[i].rate > 0) || !(points[i].size >= 1) ||
 		    !(points[i].depth >= 1))
 			return -ENODATA;
+	find_doubtful(&fit);
 	make_guess(&fit);
 	search(&fit);
 	to_model(fit.at, out);

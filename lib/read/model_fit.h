@@ -18,7 +18,7 @@ struct stele_fit_point {
 	double size;  /* bytes of each read */
 	double depth; /* reads in flight */
 	double rate;  /* bytes/s that came back */
-	bool noisy;   /* counts a quarter */
+	bool noisy;   /* counts a quarter; so does what fell below a lower depth's */
 };
 
 /* Points of one size stand together, by ascending depth. */

@@ -130,6 +130,53 @@ static void check_outliers(void)
 	ok(is_model(model, &seen, 0.08), "less if they are known to be noisy");
 }
 
+/* More than four times what saturates it makes the device slower. */
+static void check_overload(void)
+{
+	struct stele_fit_point points[STELE_FIT_POINTS_MAX];
+	const struct stele_model *model = &devices[3].model;
+	struct stele_model seen;
+	double residual;
+	size_t count = 0;
+
+	for (double size = 4096; size < 600e3; size *= 2)
+		for (double depth = 1; depth <= 512; depth *= 2) {
+			double knee = stele_model_latency(model, (uint64_t)size) /
+				      stele_model_cost(model, (uint64_t)size);
+			double rate = stele_model_throughput(
+				model, (uint64_t)size, depth);
+
+			if (depth > 4 * knee)
+				rate *= pow(depth / (4 * knee), -0.3);
+			if (depth <= 16 * knee)
+				points[count++] = (struct stele_fit_point){
+					size, depth, rate, false};
+		}
+	is_int(0, stele_model_fit(points, count, &seen, &residual),
+	       "fits a device that is overloaded");
+	ok(is_model(model, &seen, 0.03), "and sees what it can do");
+}
+
+/* Where nothing is certain, rates stay near those that were seen. */
+static void check_scatter(void)
+{
+	struct stele_fit_point points[STELE_FIT_POINTS_MAX];
+	const struct stele_model *model = &devices[3].model;
+	double residual, worst = 1;
+	struct stele_model seen;
+
+	for (int round = 0; round < 40; round++) {
+		size_t count = sweep(model, 0.7, points);
+
+		if (stele_model_fit(points, count, &seen, &residual))
+			bail("no fit");
+		worst = fmax(worst, fmax(seen.bytes_max / model->bytes_max,
+					 seen.iops_max / model->iops_max));
+	}
+	ok(worst < 8, "scatter of a factor of two: no more than %.1f times too much",
+	   worst);
+}
+
 /* The device needs three times what the formula says. */
 static void check_late_knee(void)
 {
@@ -199,6 +246,8 @@ int main(void)
 	plan_lazy();
 	check_recovery();
 	check_outliers();
+	check_overload();
+	check_scatter();
 	check_late_knee();
 	check_little();
 	return done();
