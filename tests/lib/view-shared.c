@@ -198,6 +198,8 @@ int main(void)
 	if (!loop_attach(file, 512, here) || !loop_attach(file, 512, there))
 		skip_all("needs root and loop devices");
 	command("blockdev --setra " AHEAD " %s", here);
+	/* Nothing in its cache that udev may have looked at, at its end for example. */
+	command("! command -v udevadm || udevadm settle; blockdev --flushbufs %s", here);
 	if (stele_device_open_file(there, STELE_DEVICE_WRITE, NULL, NULL,
 				   &dev) ||
 	    test_image_begin(&image, dev, SIZE))
