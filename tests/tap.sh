@@ -21,6 +21,7 @@ tap_strict_allow=${STRICT_ALLOW:-}
 
 set -u
 export LC_ALL=C.UTF-8 TZ=UTC
+umask 022
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 export BUILD=${BUILD:-$PWD/build}
 export PATH=$BUILD:$PATH:/usr/sbin:/sbin
