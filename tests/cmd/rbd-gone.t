@@ -19,6 +19,7 @@ for tree in a b; do
 done
 
 reader() { # SNAPSHOT: starts one, and waits until it reads
+	rm -f "$tmp/reader" # the one before has said so, too
 	"$BUILD/tests/cmd/follow" "$rbd@$1" "$tmp/a" >"$tmp/reader" &
 	job=$!
 	for ((i = 0; i < 1200; i++)); do
