@@ -139,7 +139,9 @@ int stele_checkers_open(const struct stele_dataset *ds,
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work, NULL);
 	pthread_cond_init(&c->finished, NULL);
-	while (!err && c->count < count && c->count < STELE_CHECKERS_MAX)
+	if (count > STELE_CHECKERS_MAX) /* of more cores: they share the memory */
+		count = STELE_CHECKERS_MAX;
+	while (!err && c->count < count)
 		err = add_thread(c, ds, verify, count);
 	if (!c->count) {
 		stele_checkers_close(c, false);

@@ -67,8 +67,8 @@ int stele_fetch_init(struct stele_fetch *fetch, struct stele_device *dev,
 uint64_t stele_fetch_clock(void);
 /*
  * Waits for what is in flight. Idempotent. False: the queue broke with requests in
- * flight. What they write to must stay, for good: the queue and the parts do (they leak),
- * and the caller has to see to the memory of its tickets.
+ * flight, or they are another thread's. What they write to must stay, for good: the queue
+ * does (it leaks), and the caller has to see to the memory of its tickets.
  */
 bool stele_fetch_release(struct stele_fetch *fetch);
 

@@ -2,7 +2,7 @@
 /*
  * loader_io.c - the thread that reads for a loader
  *
- * It opens its readers itself, as their rings serve one thread. Each round takes what
+ * It opens its readers itself, as a ring serves who made it. Each round takes what
  * others left for it, plans and submits as much as there is room for, and collects. It
  * sleeps in the one reader that has requests under way, or on the descriptors of several
  * beside its own, which others write to when there is nothing to collect. Of several it
