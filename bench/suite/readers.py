@@ -53,7 +53,7 @@ def parse_peer(text):
 def parse_stele(text):
     *intervals, seen = json_lines(text)
     if seen.get('failed'):
-        raise Failed(f"stele bench: {seen['failed']} samples failed")
+        raise Failed(f"stele bench: {seen['failed']} sample{'s' * (seen['failed'] > 1)} failed")
     latency = seen.get('latency_ns', {})
     # The first second is the search for a depth, and what the reader was opened with.
     settled = [i['bytes_per_second'] for i in intervals if i['time'] > 1 + INTERVAL / 2]

@@ -58,7 +58,8 @@ print(reached(1.05, 0.97, 1.05), reached(0.97, 0.97, 1.05), reached(0.96, 0.97, 
       reached(None, 1, 2), *(reached(v, 5, 2, True) for v in (2, 5, 5.1)))
 EOT
 
-says "100.0 None 1 sample failed" "figures of stele bench; a failed sample is no result" <<'EOT'
+says "100.0 None 1 sample failed 2 samples failed" \
+	"figures of stele bench; a failed sample is no result" <<'EOT'
 import json
 from suite.process import Failed
 from suite.readers import parse_stele
@@ -67,10 +68,11 @@ lines = [{'time': t, 'bytes_per_second': r} for t, r in ((0.5, 9), (1.0, 9), (1.
 text = '\n'.join(json.dumps(x) for x in lines + [end])
 words = [parse_stele(text)['settled_bytes_per_second'],
          parse_stele(json.dumps(end))['settled_bytes_per_second']]
-try:
-    parse_stele(json.dumps({**end, 'failed': 1}))
-except Failed as error:
-    words.append('1 sample failed' if '1 samples' in str(error) else error)
+for failed in 1, 2:
+    try:
+        parse_stele(json.dumps({**end, 'failed': failed}))
+    except Failed as error:
+        words.append(str(error).removeprefix('stele bench: '))
 print(*words)
 EOT
 
