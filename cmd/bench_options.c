@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -117,70 +118,45 @@ const char *bench_arrivals_name(uint32_t kind)
 	return arrivals[kind];
 }
 
-static bool set_word(const char *const *words, const char *text, uint32_t *out)
-{
-	/* Stands for what no word chooses. */
-	if (!*text)
-		return false;
-	for (uint32_t i = 0; words[i]; i++) {
-		if (strcmp(words[i], text) == 0) {
-			*out = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool set_seconds(const char *text, double *out)
-{
-	return parse_decimal(text, out) && *out >= SECONDS_MIN &&
-	       *out <= SECONDS_MAX;
-}
-
-static bool set_count(const char *text, uint32_t *out)
+static const char *set_count(const char *text, uint32_t *out)
 {
 	*out = BENCH_SEARCH;
-	return strcmp(text, "max") == 0 ||
-	       parse_count(text, BENCH_THREADS_MAX, out);
+	return parse_or(text, "max", parse_count(text, BENCH_THREADS_MAX, out));
 }
 
-/* Return: whether the text was understood and is within limits. */
-static bool set(struct bench_config *config, size_t i, const char *text)
+/* Return: NULL; what it wants to be. */
+static const char *set(struct bench_config *config, size_t i, const char *text)
 {
 	void *field = (char *)config + table[i].at;
+	const char *wanted;
 	uint64_t value;
 
 	switch (table[i].type) {
 	case FLAG:
 		*(bool *)field = true;
-		return true;
+		return NULL;
 	case TEXT:
-		*(const char **)field = text;
-		return *text != '\0';
+		return parse_text(text, 1, PATH_MAX, field);
 	case BACKEND:
-		*(const char **)field = text;
-		return parse_backend(text);
+		return parse_backend(text, field);
 	case WORD:
-		return set_word(table[i].words, text, field);
+		return parse_word(text, table[i].words, field);
 	case COUNT:
 		return set_count(text, field);
 	case SECONDS:
-		return set_seconds(text, field);
+		return parse_seconds(text, SECONDS_MIN, SECONDS_MAX, field);
 	case SIZE:
-		if (!parse_size(text, &value))
-			return false;
-		break;
+		return parse_size(text, table[i].min, table[i].max, field);
 	default:
-		if (!parse_number(text, table[i].max, &value))
-			return false;
+		wanted = parse_number(text, table[i].min, table[i].max, &value);
 	}
-	if (value < table[i].min || value > table[i].max)
-		return false;
+	if (wanted)
+		return wanted;
 	if (table[i].type == NUMBER32)
 		*(uint32_t *)field = (uint32_t)value;
 	else
 		*(uint64_t *)field = value;
-	return true;
+	return NULL;
 }
 
 static bool is_given(const bool given[TABLE_COUNT], const char *name)
@@ -227,7 +203,7 @@ static const char *conflict(const struct bench_config *config,
 	for (size_t i = 0; config->shuffle && i < TABLE_COUNT; i++) {
 		uint32_t any;
 
-		if (given[i] && !set_word(order_options, table[i].name, &any))
+		if (given[i] && parse_word(table[i].name, order_options, &any))
 			return "--shuffle reads nothing: it goes with --order, its "
 			       "--seed and blocks, --batch and --json only";
 	}
@@ -259,6 +235,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 	struct option longopts[TABLE_COUNT + 2] = {
 		{"help", no_argument, NULL, 'h'},
 	};
+	const char *wanted;
 	size_t i;
 	int c;
 
@@ -279,8 +256,9 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 			continue;
 		i = (size_t)(c - OPTION_BASE);
 		given[i] = true;
-		if (!set(config, i, optarg))
-			return cmd_misuse_value(cmd, table[i].name, optarg);
+		wanted = set(config, i, optarg);
+		if (wanted)
+			return cmd_misuse_value(cmd, longopts, c, wanted);
 	}
 	return -1;
 }

@@ -8,7 +8,7 @@
 
 #include "parse.h"
 
-#define JOBS_MAX 1024 /* of the library, too */
+#define MEMORY_MIN (1 << 20) /* of the library, too */
 
 #define B BUILD_OPTIONS_BUILD
 #define A BUILD_OPTIONS_APPEND
@@ -60,74 +60,67 @@ static void select_options(enum build_options_who who,
 	memset(&longopts[count], 0, sizeof(longopts[count]));
 }
 
-static const char *name_of(int option)
+static const char *set_order(uint32_t *order, const char *text)
 {
-	for (size_t i = 0; i < TABLE_COUNT; i++)
-		if (table[i].option.val == option)
-			return table[i].option.name;
-	return "?";
+	static const char *const orders[] = {
+		[STELE_ORDER_SIZE] = "size", [STELE_ORDER_SOURCE] = "source",
+		NULL,
+	};
+
+	return parse_word(text, orders, order);
 }
 
-static bool set_order(struct build_options *options, const char *text)
+static const char *set_granule(uint32_t *granule, const char *text)
 {
-	options->opts.order = strcmp(text, "source") == 0 ? STELE_ORDER_SOURCE
-						      : STELE_ORDER_SIZE;
-	return strcmp(text, "size") == 0 || strcmp(text, "source") == 0;
-}
+	static const char *const granules[] = {"16", "64", "512", "4096", NULL};
+	const char *reason = parse_word(text, granules, granule);
 
-static bool set_granule(uint32_t *granule, const char *text)
-{
-	return parse_count(text, 4096, granule) &&
-	       (*granule == 16 || *granule == 64 || *granule == 512 ||
-		*granule == 4096);
+	return reason ? reason : parse_count(text, 4096, granule);
 }
 
 /* The library wants 1 for none. */
-static bool set_boundary(uint32_t *boundary, const char *text)
+static const char *set_boundary(uint32_t *boundary, const char *text)
 {
 	*boundary = 1;
-	return strcmp(text, "none") == 0 ||
-	       parse_power(text, UINT32_MAX, boundary);
+	return parse_or(text, "none", parse_power(text, UINT32_MAX, boundary));
 }
 
-/* Options with a value. Return: false when it makes no sense. */
-static bool set_value(struct build_options *options, int option, const char *text)
+/* Options with a value. Return: NULL; what it wants to be. */
+static const char *set_value(struct build_options *options, int option,
+			     const char *text)
 {
+	struct stele_build_opts *opts = &options->opts;
+
 	switch (option) {
 	case 'b':
-		options->opts.backend = text;
-		return parse_backend(text);
+		return parse_backend(text, &opts->backend);
 	case 'B':
-		return set_boundary(&options->opts.boundary, text);
+		return set_boundary(&opts->boundary, text);
 	case 'g':
-		return set_granule(&options->opts.granule, text);
+		return set_granule(&opts->granule, text);
 	case 'j':
-		return parse_count(text, JOBS_MAX, &options->opts.jobs);
+		return parse_count(text, PARSE_JOBS_MAX, &opts->jobs);
 	case 'l':
-		options->opts.label = text;
-		return strlen(text) <= STELE_NAME_SIZE_MAX;
+		return parse_label(text, &opts->label);
 	case 'm':
-		return parse_size(text, &options->opts.memory_size);
+		return parse_size(text, MEMORY_MIN, PARSE_SIZE_MAX,
+				  &opts->memory_size);
 	case 'O':
-		options->opts.base = text;
-		return *text;
+		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &opts->base);
 	case 'o':
-		return set_order(options, text);
+		return set_order(&opts->order, text);
 	case 'S':
-		return parse_power(text, PARSE_OBJECT_MAX,
-				   &options->opts.object_size);
+		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
 	case 's':
-		return parse_size(text, &options->opts.file_size);
+		return parse_size(text, 1, PARSE_SIZE_MAX, &opts->file_size);
 	case 'T':
-		options->opts.note = text;
-		return true;
+		opts->note = text;
+		return NULL;
 	case 't':
-		return parse_time(text, &options->opts.time);
-	case 'u':
-		options->opts.uuid = options->uuid;
+		return parse_time(text, &opts->time);
+	default: /* 'u' */
+		opts->uuid = options->uuid;
 		return parse_uuid(text, options->uuid);
-	default:
-		return false;
 	}
 }
 
@@ -167,12 +160,19 @@ int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 	select_options(options->who, longopts);
 	options->opts.size = sizeof(options->opts);
 	while ((c = getopt_long(argc, argv, letters, longopts, NULL)) != -1) {
+		const char *wanted = NULL;
+
 		if (c == 'h')
 			return cmd_help(cmd);
 		if (c == '?')
 			return cmd_misuse(cmd, NULL);
-		if (!set_flag(options, c) && !set_value(options, c, optarg))
-			return cmd_misuse_value(cmd, name_of(c), optarg);
+		if (!set_flag(options, c))
+			wanted = set_value(options, c, optarg);
+		if (wanted)
+			return cmd_misuse_value(cmd, longopts, c, wanted);
 	}
+	if ((options->opts.flags & STELE_BUILD_LABELS) &&
+	    (options->opts.flags & STELE_BUILD_NO_LABELS))
+		return cmd_misuse(cmd, "--labels and --no-labels do not go together");
 	return -1;
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parse.h"
+
 static const struct {
 	const char *option, *variable;
 } settings[] = {
@@ -35,22 +37,22 @@ static const char *find_variable(const char *word, const char **value)
 	return NULL;
 }
 
-static bool is_seconds(const char *text)
-{
-	return *text && strlen(text) <= 5 &&
-	       text[strspn(text, "0123456789")] == '\0' && atoi(text) >= 1 &&
-	       atoi(text) <= 86400;
-}
-
 static bool set_variable(const char *option, const char *variable,
 			 const char *value)
 {
+	const int name_size = (int)strcspn(option, "=");
+	const char *wanted = NULL;
+	uint32_t seconds;
+
 	if (!value || !*value) {
-		cmd_message("%s wants a value", option);
+		cmd_message("%.*s wants a value", name_size, option);
 		return false;
 	}
-	if (strcmp(variable, "STELE_TIMEOUT") == 0 && !is_seconds(value)) {
-		cmd_message("bad timeout '%s': 1 to 86400 seconds", value);
+	if (strcmp(variable, "STELE_TIMEOUT") == 0)
+		wanted = parse_count(value, PARSE_TIMEOUT_MAX, &seconds);
+	if (wanted) {
+		cmd_message("bad value '%s' for %.*s: %s", value, name_size,
+			    option, wanted);
 		return false;
 	}
 	return setenv(variable, value, 1) == 0;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "parse.h"
 #include "progress.h"
 #include "text.h"
 
@@ -55,14 +54,13 @@ int cmd_misuse(const struct cmd *cmd, const char *format, ...)
 	return CMD_USAGE;
 }
 
-int cmd_misuse_value(const struct cmd *cmd, const char *option,
-		     const char *value)
+int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
+		     int option, const char *wanted)
 {
-	const bool words = strcmp(option, "backend") == 0;
-
-	return cmd_misuse(cmd, "bad value '%s' for --%s%s%s", value, option,
-			  words ? ": it is one of " : "",
-			  words ? parse_backends : "");
+	while (options->val != option)
+		options++;
+	return cmd_misuse(cmd, "bad value '%s' for --%s: %s", optarg,
+			  options->name, wanted);
 }
 
 int cmd_help(const struct cmd *cmd)

@@ -36,9 +36,9 @@ void cmd_message(const char *format, ...) CMD_FORMAT(1);
 void cmd_error(int error, const char *format, ...) CMD_FORMAT(2);
 /* A message, and where help is to be had. Return: CMD_USAGE. */
 int cmd_misuse(const struct cmd *cmd, const char *format, ...) CMD_FORMAT(2);
-/* The same of an option's value; of --backend with those that there are. */
-int cmd_misuse_value(const struct cmd *cmd, const char *option,
-		     const char *value);
+/* The same of `optarg`: what the option, one of `options`, wants instead. */
+int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
+		     int option, const char *wanted);
 /* --help of a command, on stdout. Return: as cmd_finish(CMD_OK). */
 int cmd_help(const struct cmd *cmd);
 /* Flush stdout. Return: `status`, or CMD_FAILED if output was lost. */

@@ -20,8 +20,6 @@
 enum { OPTION_LABEL = 256, OPTION_OBJECT, OPTION_SIZE, OPTION_TIME, OPTION_UUID,
        OPTION_BACKEND };
 
-#define JOBS_MAX 4096
-
 static const struct option longopts[] = {
 	{"backend", required_argument, NULL, OPTION_BACKEND},
 	{"force", no_argument, NULL, 'f'},
@@ -131,45 +129,34 @@ static int run(const char *source, const char *target, struct job *job)
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 
-/* Options with a value. Return: false when it makes no sense. */
-static bool set_value(struct job *job, int option, const char *text)
+/* Options with a value. Return: NULL; what it wants to be. */
+static const char *set_value(struct job *job, int option, const char *text)
 {
+	struct stele_copy_opts *opts = &job->opts;
+
 	switch (option) {
 	case OPTION_BACKEND:
-		job->opts.backend = text;
-		return parse_backend(text);
+		return parse_backend(text, &opts->backend);
 	case 'j':
-		return parse_count(text, JOBS_MAX, &job->opts.jobs);
+		return parse_count(text, PARSE_JOBS_MAX, &opts->jobs);
 	case OPTION_LABEL:
-		job->opts.label = text;
-		return strlen(text) <= STELE_NAME_SIZE_MAX;
+		return parse_label(text, &opts->label);
 	case OPTION_OBJECT:
-		return parse_power(text, PARSE_OBJECT_MAX,
-				   &job->opts.object_size);
+		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
 	case OPTION_SIZE:
-		return parse_size(text, &job->opts.file_size);
+		return parse_size(text, 1, PARSE_SIZE_MAX, &opts->file_size);
 	case OPTION_TIME:
-		return parse_time(text, &job->opts.time);
-	case OPTION_UUID:
-		job->opts.uuid = job->uuid;
+		return parse_time(text, &opts->time);
+	default: /* OPTION_UUID */
+		opts->uuid = job->uuid;
 		return parse_uuid(text, job->uuid);
-	default:
-		return false;
 	}
-}
-
-static const char *name_of(int option)
-{
-	const struct option *o = longopts;
-
-	while (o->name && o->val != option)
-		o++;
-	return o->name;
 }
 
 int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 {
 	struct job job = {.opts = {.size = sizeof(job.opts)}};
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "fj:qh", longopts, NULL)) != -1) {
@@ -188,8 +175,10 @@ int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 		case '?':
 			return cmd_misuse(cmd, NULL);
 		default:
-			if (!set_value(&job, c, optarg))
-				return cmd_misuse_value(cmd, name_of(c), optarg);
+			wanted = set_value(&job, c, optarg);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
 		}
 	}
 	if (argc - optind != 2)

@@ -16,6 +16,7 @@
 
 #include "export.h"
 #include "libarchive.h"
+#include "parse.h"
 #include "stop.h"
 #include "tar.h"
 #include "text.h"
@@ -196,23 +197,28 @@ static int run(const char *target, struct output *output, struct export *job)
 	return cmd_finish(status);
 }
 
-/* May it stand before every key? */
-static bool prefix_ok(const char *prefix)
+/* It stands before every key. Return: NULL; what it wants to be. */
+static const char *set_prefix(struct export *job, const char *prefix)
 {
-	const size_t size = strlen(prefix);
+	const char *wanted = parse_text(prefix, 0, TAR_PATH_MAX / 2,
+					&job->prefix);
 	char path[TAR_PATH_MAX / 2 + 2];
+	const size_t size = strlen(prefix);
 
-	if (size > TAR_PATH_MAX / 2)
-		return false;
+	if (wanted)
+		return wanted;
 	memcpy(path, prefix, size);
 	path[size] = 'x';
-	return !tree_refusal(path, size + 1);
+	return tree_refusal(path, size + 1) ?
+		       "a path below, without '.', '..' or empty names" :
+		       NULL;
 }
 
 int cmd_export(const struct cmd *cmd, int argc, char **argv)
 {
 	struct export job = {.prefix = ""};
 	struct output output = {0};
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "fqh", longopts, NULL)) != -1) {
@@ -221,9 +227,10 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 			output.replace = true;
 			break;
 		case OPTION_PREFIX:
-			if (!prefix_ok(optarg))
-				return cmd_misuse_value(cmd, "prefix", optarg);
-			job.prefix = optarg;
+			wanted = set_prefix(&job, optarg);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
 			break;
 		case 'q':
 			job.quiet = true;

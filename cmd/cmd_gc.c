@@ -141,6 +141,7 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 {
 	struct collection collection = {
 		.opts = {.size = sizeof(collection.opts), .time = time(NULL)}};
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "fh", longopts, NULL)) != -1) {
@@ -155,9 +156,11 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 			collection.opts.flags |= STELE_CHANGE_FORCE;
 			break;
 		case 'g':
-			if (!parse_duration(optarg, &collection.opts.grace))
-				return cmd_misuse(cmd, "'%s' is no duration",
-						  optarg);
+			wanted = parse_duration(optarg,
+						&collection.opts.grace);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
 			break;
 		case 'J':
 			collection.json = true;

@@ -9,6 +9,7 @@
 
 #include "json.h"
 #include "mapping.h"
+#include "parse.h"
 
 static const struct option longopts[] = {
 	{"json", no_argument, NULL, 'J'},
@@ -55,15 +56,13 @@ static int run(const struct arguments *args)
 	return cmd_finish(CMD_OK);
 }
 
-static bool is_via(const char *text)
-{
-	return !strcmp(text, "auto") || !strcmp(text, "krbd") ||
-	       !strcmp(text, "librbd");
-}
+static const char *const ways[] = {"auto", "krbd", "librbd", NULL};
 
 int cmd_map(const struct cmd *cmd, int argc, char **argv)
 {
 	struct arguments args = {0};
+	const char *wanted;
+	uint32_t way;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
@@ -75,9 +74,11 @@ int cmd_map(const struct cmd *cmd, int argc, char **argv)
 			args.flags |= STELE_MAP_READ_ONLY;
 			break;
 		case 'v':
-			if (!is_via(optarg))
-				return cmd_misuse(cmd, "--via is auto, krbd or librbd");
-			args.via = optarg;
+			wanted = parse_word(optarg, ways, &way);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
+			args.via = ways[way];
 			break;
 		case 'h':
 			return cmd_help(cmd);

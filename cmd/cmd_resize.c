@@ -55,6 +55,7 @@ static int run(const char *target, uint64_t size, bool json)
 int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 {
 	uint64_t size = 0;
+	const char *wanted;
 	bool json = false;
 	int c;
 
@@ -64,9 +65,10 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 			json = true;
 			break;
 		case 's':
-			if (!parse_size(optarg, &size))
-				return cmd_misuse(cmd, "'%s' is no size",
-						  optarg);
+			wanted = parse_size(optarg, 1, PARSE_SIZE_MAX, &size);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
 			break;
 		case 'h':
 			return cmd_help(cmd);

@@ -174,39 +174,56 @@ static const struct verb {
 	{"delete", delete_all, "fgt", 1, INT_MAX, "a TARGET@NAME"},
 };
 
-static bool set_option(struct request *request, int option, const char *text)
+static const char *add_key(struct request *request, const char *text)
+{
+	const char *key, *wanted = parse_text(text, 1, STELE_KEY_SIZE_MAX, &key);
+
+	if (wanted)
+		return wanted;
+	return keys_add(&request->keys, key, strlen(key)) ?
+		       stele_strerror(-ENOMEM) : NULL;
+}
+
+static const char *add_file(struct request *request, const char *text)
+{
+	if (request->file_count == FILES_MAX)
+		return "no more than 16 files";
+	return parse_text(text, 1, PATH_MAX,
+			  &request->files[request->file_count++]);
+}
+
+/* Return: NULL; what its value wants to be. */
+static const char *set_option(struct request *request, int option,
+			      const char *text)
 {
 	switch (option) {
 	case 'b':
-		request->base = text;
-		return true;
+		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &request->base);
 	case 'd':
-		return *text && keys_add(&request->keys, text, strlen(text)) == 0;
+		return add_key(request, text);
 	case 'f':
 		request->opts.flags |= STELE_CHANGE_FORCE;
-		return true;
+		return NULL;
 	case 'g':
 		return parse_duration(text, &request->opts.grace);
-	case 'J':
-		return request->json = true;
 	case 'k':
-		if (request->file_count == FILES_MAX)
-			return false;
-		request->files[request->file_count++] = text;
-		return true;
+		return add_file(request, text);
 	case 'n':
 		request->opts.note = text;
-		return true;
+		return NULL;
 	case 't':
 		return parse_time(text, &request->opts.time);
 	default:
-		return request->null = option == '0';
+		request->json |= option == 'J';
+		request->null |= option == '0';
+		return NULL;
 	}
 }
 
 /* Return: -1 (go on); the status to end with. */
 static int parse(const struct cmd *cmd, int argc, char **argv,
 		 struct request *request)
+	const char *wanted;
 {
 	int c;
 
@@ -217,9 +234,9 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 			return cmd_misuse(cmd, NULL);
 		if (!strchr(request->used, c))
 			request->used[strlen(request->used)] = (char)c;
-		if (!set_option(request, c, optarg))
-			return cmd_misuse(cmd, "'%s' makes no sense here",
-					  optarg);
+		wanted = set_option(request, c, optarg);
+		if (wanted)
+			return cmd_misuse_value(cmd, longopts, c, wanted);
 	}
 	return -1;
 }

@@ -8,6 +8,7 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -161,7 +162,9 @@ static int run(const char *target, const struct options *options)
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 
-static bool parse(int argc, char **argv, struct options *options, int *c)
+/* Return: -1 (go on at optind); the status to end with. */
+static int parse(const struct cmd *cmd, int argc, char **argv,
+		 struct options *options)
 {
 	static const struct option longopts[] = {
 		{"backend", required_argument, NULL, 'b'},
@@ -173,34 +176,35 @@ static bool parse(int argc, char **argv, struct options *options, int *c)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
+	const char *wanted = NULL;
+	int c;
 
-	while ((*c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
-		switch (*c) {
-		case 'b': options->backend = optarg; break;
+	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'b': wanted = parse_backend(optarg, &options->backend); break;
 		case 'J': options->json = true; break;
 		case 'n': options->no_save = true; break;
 		case 'q': options->quick = true; break;
 		case 's': options->show = true; break;
-		case 'v': options->svg = optarg; break;
-		default: return false;
+		case 'v': wanted = parse_text(optarg, 1, PATH_MAX, &options->svg); break;
+		case 'h': return cmd_help(cmd);
+		default: return cmd_misuse(cmd, NULL);
 		}
+		if (wanted)
+			return cmd_misuse_value(cmd, longopts, c, wanted);
 	}
-	return true;
+	return -1;
 }
 
 int cmd_tune(const struct cmd *cmd, int argc, char **argv)
 {
 	struct options options = {0};
-	int c;
+	int status = parse(cmd, argc, argv, &options);
 
-	if (!parse(argc, argv, &options, &c))
-		return c == 'h' ? cmd_help(cmd) : cmd_misuse(cmd, NULL);
+	if (status >= 0)
+		return status;
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "tune needs one TARGET");
-	if (options.backend && !parse_backend(options.backend))
-		return cmd_misuse_value(cmd, "backend", options.backend);
-	if (options.svg && !*options.svg)
-		return cmd_misuse_value(cmd, "svg", options.svg);
 	if (options.show && (options.backend || options.no_save ||
 			     options.quick || options.svg))
 		return cmd_misuse(cmd, "--show measures nothing: it goes with --json only");

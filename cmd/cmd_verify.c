@@ -24,8 +24,6 @@ static const struct option longopts[] = {
 	{0},
 };
 
-#define JOBS_MAX 4096
-
 struct job {
 	bool json, quiet;
 	uint32_t jobs;
@@ -139,13 +137,17 @@ static int run(const char *target, struct job *job)
 int cmd_verify(const struct cmd *cmd, int argc, char **argv)
 {
 	struct job job = {0};
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "j:qh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'j':
-			if (!parse_count(optarg, JOBS_MAX, &job.jobs))
-				return cmd_misuse_value(cmd, "jobs", optarg);
+			wanted = parse_count(optarg, PARSE_JOBS_MAX,
+					     &job.jobs);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
 			break;
 		case 'J':
 			job.json = true;

@@ -17,7 +17,7 @@ int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 		uint64_t *id)
 {
 	if (!keys_only && text[0] == '#' &&
-	    parse_number(text + 1, UINT64_MAX, id))
+	    !parse_number(text + 1, 0, UINT64_MAX, id))
 		return *id < stele_dataset_count(ds) ? 0 : -ERANGE;
 	return stele_dataset_find(ds, text, strlen(text), id);
 }
