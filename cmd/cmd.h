@@ -80,6 +80,11 @@ bool cmd_names_snapshot(const char *target);
  * False: wrong usage, said.
  */
 bool cmd_take_ceph(int *argc, char **argv);
+/*
+ * Do the variables that the program honours make sense? Not asked when `words`
+ * ask for help. Return: -1 (go on); CMD_USAGE (said).
+ */
+int cmd_check_environment(const struct cmd *cmd, char **words);
 
 /* Say why log->target did not open, unless that was said. */
 void cmd_open_error(const struct cmd_log *log, int error, const char *verb);

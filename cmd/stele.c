@@ -368,7 +368,7 @@ int main(int argc, char **argv)
 		return cmd_finish(CMD_OK);
 	}
 	cmd = find(word);
-	if (!cmd)
+	if (!cmd || cmd_check_environment(cmd, argv + 2) >= 0)
 		return CMD_USAGE;
 	/* getopt's messages should name the program as all others do. */
 	argv[1] = (char *)"stele";

@@ -12,6 +12,7 @@
 int stele_options_time(int64_t given, const struct stele_log *log, int64_t *out)
 {
 	const char *text = getenv(TIME_ENV);
+	bool digits;
 	char *end;
 
 	*out = given;
@@ -22,9 +23,11 @@ int stele_options_time(int64_t given, const struct stele_log *log, int64_t *out)
 		return 0;
 	}
 	errno = 0;
+	digits = *text >= '0' && *text <= '9';
 	*out = strtoll(text, &end, 10);
-	if (errno || *end) {
-		stele_log_error(log, "$" TIME_ENV " is not a number");
+	if (errno || *end || !digits) {
+		stele_log_error(log, "$" TIME_ENV " is '%s', and no seconds "
+				"since 1970", text);
 		return -EINVAL;
 	}
 	return 0;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,10 +53,12 @@ static const struct stele_file_backend *const backends[] = {
 	&stele_backend_sqpoll,
 	&stele_backend_passthrough,
 };
+#define BACKEND_COUNT (sizeof(backends) / sizeof(backends[0]))
+#define NAMES_SIZE    128 /* of all of them */
 
 static const struct stele_file_backend *find(const char *name)
 {
-	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
+	for (size_t i = 0; i < BACKEND_COUNT; i++)
 		if (!strcmp(backends[i]->name, name))
 			return backends[i];
 	return NULL;
@@ -144,20 +147,33 @@ static int choose_named(struct stele_file *file, const char *path,
 	return rc ? refuse(file, path, strerror(-rc)) : 0;
 }
 
+static int refuse_unknown(const struct stele_file *file, const char *name,
+			  bool from_env)
+{
+	char names[NAMES_SIZE] = "";
+	size_t size = 0;
+
+	for (size_t i = 0; i < BACKEND_COUNT && size < sizeof(names); i++)
+		size += (size_t)snprintf(names + size, sizeof(names) - size,
+					 "%s%s", i ? ", " : "",
+					 backends[i]->name);
+	stele_log_error(&file->base.log, "unknown backend '%s'%s: there are %s",
+			name, from_env ? " in $" STELE_BACKEND_ENV : "", names);
+	return -EINVAL;
+}
+
 int stele_backend_choose(struct stele_file *file, const char *path,
 			 const char *wanted)
 {
 	const struct stele_file_backend *which;
+	const bool from_env = !wanted || !*wanted;
 
-	if (!wanted || !*wanted)
+	if (from_env)
 		wanted = getenv(STELE_BACKEND_ENV);
 	file->forced = wanted && *wanted;
 	which = file->forced ? find(wanted) : &uring;
-	if (!which) {
-		stele_log_error(&file->base.log, "unknown backend '%s'",
-				wanted);
-		return -EINVAL;
-	}
+	if (!which)
+		return refuse_unknown(file, wanted, from_env);
 	set(file, which);
 	if (which == &threads)
 		return 0;

@@ -79,7 +79,7 @@ static int get_timeout(const struct stele_log *log, uint32_t *out)
 	value = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || !value ||
 	    value > STELE_RBD_TIMEOUT_MAX) {
-		stele_log_error(log, "STELE_TIMEOUT is '%s', not 1..%u seconds",
+		stele_log_error(log, "$STELE_TIMEOUT is '%s', and no seconds from 1 to %u",
 				text, STELE_RBD_TIMEOUT_MAX);
 		return -EINVAL;
 	}

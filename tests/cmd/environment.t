@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# environment.t - variables that make no sense are wrong usage, and said to be variables
+. "${0%/*}/../tap.sh"
+
+image=$tmp/image
+mkdir "$tmp/src"
+echo needle >"$tmp/src/key"
+must stele build -q "$tmp/src" "$image"
+echo >"$tmp/file"
+
+# wants NAME VALUE WANTED: status 2 of a command, and its message
+wants() {
+	run env "$1=$2" stele cat "$image" key
+	is "2 " "$status $out" "$1=$2: wrong usage"
+	is "stele: bad value '$2' for \$$1: $3" "$(head -n 1 <<<"$err")" \
+		"$1=$2: says what it takes"
+	ok "$1=$2: points to help" grep -qe '--help' <<<"$err"
+	run env "$1=$2" stele cat --help
+	is 0 "$status" "$1=$2: which there is all the same"
+}
+
+backends='uring, threads, iopoll, hybrid, sqpoll or passthrough'
+wants STELE_BACKEND nonsense "$backends"
+wants STELE_BACKEND Uring "$backends"
+for value in abc 0 86401 -1 1.5; do
+	wants STELE_TIMEOUT "$value" '1 to 86400'
+done
+for value in now -5 1e9 ' 1'; do
+	wants SOURCE_DATE_EPOCH "$value" '0 to 9223372036854775807'
+done
+for name in STELE_RUN_DIR STELE_STATE_DIR; do
+	wants "$name" "$tmp/file" 'a directory'
+	wants "$name" "$tmp/file/below" 'a directory'
+	run env "$name=$tmp/none" stele cat "$image" key
+	is "0 needle" "$status $out" "$name: what is not there may come"
+done
+for name in STELE_BACKEND STELE_TIMEOUT SOURCE_DATE_EPOCH STELE_RUN_DIR STELE_STATE_DIR; do
+	run env "$name=" stele cat "$image" key
+	is "0 needle" "$status $out" "$name: empty is as good as none" || diag "$err"
+done
+STELE_BACKEND=threads run stele cat "$image" key
+is "0 needle" "$status $out" "a backend by the environment"
+
+done_testing
