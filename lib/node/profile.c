@@ -227,26 +227,48 @@ static int write_file(const char *path, const char *text)
 	return err;
 }
 
+/* Of the user's own. Return: 0; negative errno (logged). */
+static int make_place(char *dir, size_t size, const struct stele_log *log)
+{
+	bool only;
+	int err = own_dir(dir, size, &only);
+
+	if (err) {
+		stele_log_error(log, "no place to keep a profile: neither $%s "
+				     "nor $HOME is set", STELE_STATE_DIR_ENV);
+		return err;
+	}
+	err = make_dir(dir);
+	if (!err && faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS))
+		err = -errno;
+	if (err)
+		stele_log_error(log, "cannot keep a profile in '%s': %s; it can "
+				     "be measured without", dir, strerror(-err));
+	return err;
+}
+
+int stele_profile_check(const struct stele_log *log)
+{
+	char dir[PATH_MAX];
+
+	return make_place(dir, sizeof(dir), log);
+}
+
 int stele_profile_save(const struct stele_profile *profile,
 		       const struct stele_profile_source *source,
 		       const struct stele_log *log)
 {
 	char dir[PATH_MAX], path[PATH_MAX + NAME_SIZE + 16] = "";
 	char text[STELE_PROFILE_SIZE_MAX];
-	bool only;
-	int err = own_dir(dir, sizeof(dir), &only);
+	int err = make_place(dir, sizeof(dir), log);
 
+	if (err)
+		return err;
 	stele_profile_encode(profile, &source->facts, text);
-	if (!err)
-		err = file_in(dir, source->device, path, sizeof(path));
-	if (!err)
-		err = make_dir(dir);
+	err = file_in(dir, source->device, path, sizeof(path));
 	if (!err)
 		err = write_file(path, text);
-	if (err && !*path)
-		stele_log_error(log, "no place to keep a profile: neither $%s "
-				     "nor $HOME is set", STELE_STATE_DIR_ENV);
-	else if (err)
+	if (err)
 		stele_log_error(log, "cannot save profile '%s': %s", path,
 				strerror(-err));
 	return err;

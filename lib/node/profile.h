@@ -59,6 +59,8 @@ bool stele_profile_any(void);
 /* Return: 0; -ENOENT (none that counts; why is logged). */
 int stele_profile_load(const struct stele_profile_source *source,
 		       const struct stele_log *log, struct stele_profile *out);
+/* Is there a place, or can it be made, to save one? Return: 0; errno (logged). */
+int stele_profile_check(const struct stele_log *log);
 /* profile->device is source->device. Return: 0; errno (logged). */
 int stele_profile_save(const struct stele_profile *profile,
 		       const struct stele_profile_source *source,

@@ -228,7 +228,10 @@ int stele_tune(const char *target, const struct stele_tune_opts *opts,
 				       &ds);
 	if (err)
 		return err;
-	err = stele_tune_dataset(ds, &known,
+	if (!(known.flags & STELE_TUNE_NO_SAVE)) /* now, not after a minute */
+		err = stele_profile_check(&log);
+	if (!err)
+		err = stele_tune_dataset(ds, &known,
 				 known.flags & STELE_TUNE_QUICK ? &quick :
 								  &normal,
 				 !is_backend_given(&known), &profile);

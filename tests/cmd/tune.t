@@ -111,8 +111,21 @@ for drawing in "$tmp/none/plot.svg" "$tmp/file/plot.svg" "$tmp/src"; do
 	ok "says so" grep -qx "stele: cannot write '$drawing': .* directory" <<<"$err"
 done
 STELE_STATE_DIR=$tmp/file run stele tune --quick --backend=threads "$image"
-is 1 "$status" "a state directory that is none"
-ok "says so" grep -q "cannot save profile '$tmp/file.*: Not a directory" <<<"$err"
+is "2 " "$status $out" "a state directory that is none: nothing is measured"
+for place in /proc/none /dev/null/none "$tmp/$(printf '%0300d' 0)"; do
+	STELE_STATE_DIR=$place run stele tune --quick --backend=threads "$image"
+	ok "a state directory that cannot be" test "$status" = 1 -o "$status" = 2
+	is "" "$out" "nothing is measured"
+done
+STELE_STATE_DIR=/proc/none run stele tune --quick --backend=threads "$image"
+is "stele: cannot keep a profile in '/proc/none': No such file or directory; it can be measured \
+without" "$err" "says so, and no snapshot is blamed"
+STELE_STATE_DIR=/proc/none run stele tune --quick --no-save --backend=threads "$image"
+is 0 "$status" "it can indeed" || diag "$err"
+mkdir -p "$tmp/taken/${file##*/}/below"
+STELE_STATE_DIR=$tmp/taken run stele tune --quick --backend=threads "$image"
+is 1 "$status" "a profile whose name is taken"
+ok "says so" grep -q "cannot save profile '$tmp/taken/.*: Is a directory" <<<"$err"
 ok "what was measured is printed all the same" grep -q '^kept  *no' <<<"$out"
 ok "and no snapshot is blamed" not grep -q "snapshot '\|no such snapshot\|cannot tune" <<<"$err" ||
 	diag "$err"
