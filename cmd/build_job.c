@@ -54,7 +54,7 @@ static void explain(const struct build_job *job, int error)
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped%s", strsignal(stop_requested()),
 			    whole ? "" : "; the image is as it was");
-	else if (!job->log.said || error != -EEXIST) /* it said what is there */
+	else
 		cmd_log_error(&job->log, error, "cannot %s '%s'", job->verb,
 			      job->log.target);
 }

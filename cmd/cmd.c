@@ -103,7 +103,9 @@ static bool names(const char *line, const char *target)
 
 bool cmd_log_enough(const struct cmd_log *log, int error)
 {
-	return log->named || (log->said && error == -EINVAL);
+	return log->named || (log->said && (error == -EINVAL ||
+					    error == -ENOENT ||
+					    error == -EEXIST));
 }
 
 void cmd_log_line(void *user, enum stele_log_level level, const char *line)

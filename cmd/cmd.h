@@ -47,8 +47,8 @@ int cmd_finish(int status);
 /*
  * For the log callbacks of the library; `user` is a struct cmd_log. The
  * library tells what it found, and sometimes where; cmd_log_error() names the
- * target, unless that was done, and the reason. Of -EINVAL only the library can
- * say what it means: nothing is added to that.
+ * target, unless that was done, and the reason. Of -EINVAL, -ENOENT and -EEXIST
+ * only the library can say what they mean: when it did, nothing is added.
  */
 struct cmd_log {
 	const char *target; /* or another name that the user gave */

@@ -123,7 +123,7 @@ static int create(struct request *request, int count, char **words)
 				      &request->opts, &made);
 	if (!error)
 		print_made(request, &made);
-	else if (!log.said || (error != -ENOENT && error != -EEXIST))
+	else
 		cmd_log_error(&log, error, "cannot create '%s'", words[0]);
 	return error ? cmd_status_of(error) : CMD_OK;
 }
@@ -138,8 +138,7 @@ static int rename_one(struct request *request, int count, char **words)
 	error = stele_snapshot_rename(words[0], words[1], &request->opts);
 	if (!error)
 		return CMD_OK;
-	if (!log.said || error != -EEXIST)
-		cmd_change_error(&log, error, "rename");
+	cmd_change_error(&log, error, "rename");
 	return cmd_status_of(error);
 }
 
@@ -223,8 +222,8 @@ static const char *set_option(struct request *request, int option,
 /* Return: -1 (go on); the status to end with. */
 static int parse(const struct cmd *cmd, int argc, char **argv,
 		 struct request *request)
-	const char *wanted;
 {
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "d:f0h", longopts, NULL)) != -1) {
