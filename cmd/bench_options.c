@@ -22,6 +22,7 @@
 #define CHECK_MAX	64    /* of the library */
 #define RATE_MAX	100000000
 #define MEMORY_MIN	(64 << 10)
+#define MEMORY_MAX	(UINT64_C(1) << 43) /* of the library */
 #define LOADER_BATCH	32
 #define SHUFFLE_BATCH	256
 /* Of the library: what a window has by default, and at most. */
@@ -80,7 +81,7 @@ static const struct {
 	ROW("interval", interval, .type = SECONDS),
 	ROW("json", json, .type = FLAG),
 	ROW("loader", loader, .type = FLAG),
-	ROW("memory", memory, RANGE(SIZE, MEMORY_MIN, UINT64_C(1) << 46)),
+	ROW("memory", memory, RANGE(SIZE, MEMORY_MIN, MEMORY_MAX)),
 	ROW("order", order, .type = WORD, .words = orders),
 	ROW("prometheus", prometheus, .type = TEXT),
 	ROW("quiet", quiet, .type = FLAG),

@@ -20,21 +20,35 @@
 #include "lib/options.h"
 #include "lib/withdrawn.h"
 
+static int check_options(const struct stele_change_opts *opts,
+			 const struct stele_log *log)
+{
+	const struct stele_option limits[] = {
+		{"reserved", opts->reserved, 0},
+		{"grace", opts->grace, INT64_MAX / 2},
+		{"time", opts->time < 0 ? 0 : (uint64_t)opts->time,
+		 INT64_MAX / 4},
+	};
+
+	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
+				   log);
+}
+
 int stele_change_init(struct stele_change *change,
 		      const struct stele_change_opts *opts, uint32_t flags)
 {
 	int ret;
 
 	memset(change, 0, sizeof(*change));
-	ret = stele_options_get(opts, &change->opts, sizeof(change->opts));
+	ret = stele_options_get(opts, &change->opts, sizeof(change->opts),
+				&change->log);
+	if (!ret)
+		ret = stele_options_flags(change->opts.flags, flags,
+					  &change->log);
+	if (!ret)
+		ret = check_options(&change->opts, &change->log);
 	if (ret < 0)
 		return ret;
-	change->log = (struct stele_log){change->opts.log,
-					 change->opts.log_user};
-	if ((change->opts.flags & ~flags) || change->opts.reserved ||
-	    change->opts.grace > INT64_MAX / 2 ||
-	    change->opts.time > INT64_MAX / 4)
-		return -EINVAL;
 	/*
 	 * What a grace period may count from goes by the clock: by
 	 * $SOURCE_DATE_EPOCH all would have been unused for ages.

@@ -37,13 +37,16 @@ struct copy {
 
 static int check_options(struct copy *c, const struct stele_copy_opts *opts)
 {
-	int ret = stele_options_get(opts, &c->opts, sizeof(c->opts));
+	int ret = stele_options_get(opts, &c->opts, sizeof(c->opts), &c->log);
 
+	if (!ret)
+		ret = stele_options_flags(c->opts.flags, STELE_CHANGE_FORCE,
+					  &c->log);
+	if (!ret)
+		ret = stele_options_check(&(struct stele_option){
+			"reserved", c->opts.reserved, 0}, 1, &c->log);
 	if (ret < 0)
 		return ret;
-	c->log = (struct stele_log){c->opts.log, c->opts.log_user};
-	if ((c->opts.flags & ~(uint32_t)STELE_CHANGE_FORCE) || c->opts.reserved)
-		return -EINVAL;
 	if (c->opts.label && strlen(c->opts.label) > STELE_NAME_SIZE_MAX) {
 		stele_log_error(&c->log, "a label has at most %u bytes",
 				STELE_NAME_SIZE_MAX);

@@ -28,16 +28,19 @@ static int get_options(const struct stele_map_opts *opts,
 		       struct stele_map_opts *known, struct stele_log *log)
 {
 	enum stele_via via;
-	int err = stele_options_get(opts, known, sizeof(*known));
+	int err = stele_options_get(opts, known, sizeof(*known), log);
 
 	if (!err)
+		err = stele_options_flags(known->flags, STELE_MAP_READ_ONLY, log);
+	if (!err)
+		err = stele_options_check(&(struct stele_option){
+			"reserved", known->reserved, 0}, 1, log);
+	if (!err) {
 		err = stele_via_parse(known->via, &via);
-	if (!err && (known->flags & ~(uint32_t)STELE_MAP_READ_ONLY ||
-		     known->reserved))
-		err = -EINVAL;
-	*log = (struct stele_log){known->log, known->log_user};
-	if (err)
-		*log = (struct stele_log){0};
+		if (err)
+			stele_log_error(log, "option 'via' is '%s', and may be "
+					"auto, krbd or librbd", known->via);
+	}
 	return err;
 }
 

@@ -229,11 +229,12 @@ static int open_dataset(const char *text, const struct stele_open_opts *opts,
 	struct stele_device *dev;
 	struct stele_open_opts known;
 	struct stele_log log;
-	int err = stele_options_get(opts, &known, sizeof(known));
+	int err = stele_options_get(opts, &known, sizeof(known), &log);
 
+	if (!err)
+		err = stele_dataset_check(&known, &log);
 	if (err)
 		return err;
-	log = (struct stele_log){known.log, known.log_user};
 	err = stele_target_parse(text, &log, &target);
 	if (!err)
 		err = stele_target_resolve(&target, &log, &mapping);
@@ -275,13 +276,12 @@ int stele_image_open(const char *text, const struct stele_open_opts *opts,
 	struct stele_device *dev;
 	struct stele_open_opts known;
 	struct stele_log log;
-	int err = stele_options_get(opts, &known, sizeof(known));
+	int err = stele_options_get(opts, &known, sizeof(known), &log);
 
-	if (!err && (known.verify > STELE_VERIFY_DIGEST || known.reserved))
-		err = -EINVAL;
+	if (!err)
+		err = stele_dataset_check(&known, &log);
 	if (err)
 		return err;
-	log = (struct stele_log){known.log, known.log_user};
 	err = stele_target_open(text, true, known.backend, &log, &target, &dev);
 	if (err)
 		return err;

@@ -9,33 +9,32 @@
 #ifndef STELE_LIB_OPTIONS_H
 #define STELE_LIB_OPTIONS_H
 
-#include <errno.h>
-#include <string.h>
-
 #include "lib/log.h"
 
 /*
- * Copy the caller's options (may be NULL) of user->size bytes into `known`, of `known_size`
- * bytes. Both begin with a size_t size. Return: 0; -EINVAL (size < sizeof(size_t)); -E2BIG.
+ * Copy the caller's options (may be NULL) of user->size bytes into `known`, of
+ * `known_size` bytes. Both begin with a size_t size. Return: 0; -EINVAL (size <
+ * sizeof(size_t)); -E2BIG; both logged.
  */
-static inline int stele_options_get(const void *user, void *known,
-				    size_t known_size)
-{
-	const unsigned char *bytes = user;
-	size_t size;
+int stele_options_copy(const void *user, void *known, size_t known_size,
+		       const struct stele_log *log);
+/*
+ * The same of options that have a log and its user behind their size: *log is
+ * that, or empty.
+ */
+int stele_options_get(const void *user, void *known, size_t known_size,
+		      struct stele_log *log);
 
-	memset(known, 0, known_size);
-	if (!user)
-		return 0;
-	memcpy(&size, user, sizeof(size));
-	if (size < sizeof(size))
-		return -EINVAL;
-	for (size_t i = known_size; i < size; i++)
-		if (bytes[i])
-			return -E2BIG;
-	memcpy(known, user, size < known_size ? size : known_size);
-	return 0;
-}
+struct stele_option {
+	const char *name;
+	uint64_t value, max;
+};
+/* Return: 0; -EINVAL (the first that is above its maximum: logged). */
+int stele_options_check(const struct stele_option *options, size_t count,
+			const struct stele_log *log);
+/* Return: 0; -EINVAL (bits of `flags` that are not `known`: logged). */
+int stele_options_flags(uint32_t flags, uint32_t known,
+			const struct stele_log *log);
 
 /*
  * The time of a change: what was given, unless 0; else $SOURCE_DATE_EPOCH; else

@@ -49,6 +49,8 @@ struct stele_shuffle_opts {
 	uint64_t block_size;  /* windowed: samples of a block; 0: 64 */
 	uint32_t block_count; /* windowed: blocks of a window; 0: 256 */
 	uint32_t kind;	      /* enum stele_shuffle_kind */
+	stele_log_fn log;     /* says which option is refused */
+	void *log_user;
 };
 
 struct stele_shuffle;
@@ -58,7 +60,8 @@ struct stele_shuffle;
  *
  * As stele-format(5) describes it: the same on any machine and in any version.
  * Belongs to one thread. O(1) memory, and O(1) time for any position.
- * Return: 0; -EINVAL (kind; count 0 or over 2^62; window over 2^31 samples); -E2BIG; -ENOMEM.
+ * Return: 0; -EINVAL (kind; count 0 or over 2^62; window over 2^31 samples) and
+ * -E2BIG, both of which the log explains; -ENOMEM.
  */
 STELE_API int stele_shuffle_open(uint64_t count,
 				 const struct stele_shuffle_opts *opts,

@@ -99,7 +99,10 @@ struct stele_depth_round {
 	uint32_t starved;  /* 1: the caller asked for less than the window */
 };
 
-/** Return: 0; -ENOMEM; -EINVAL; -E2BIG; -EAGAIN (not one thread); errno of the queue. */
+/**
+ * Return: 0; -ENOMEM; -EINVAL and -E2BIG, which the dataset's log explains; -EAGAIN (not
+ * one thread); errno of the queue.
+ */
 STELE_API int stele_reader_open(struct stele_dataset *ds,
 				const struct stele_reader_opts *opts,
 				struct stele_reader **out);

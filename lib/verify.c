@@ -82,12 +82,12 @@ int stele_verify(const char *text, const struct stele_verify_opts *opts,
 	if (!report)
 		report = &unwanted;
 	memset(report, 0, sizeof(*report));
-	ret = stele_options_get(opts, &known, sizeof(known));
-	if (ret == 0 && known.reserved)
-		ret = -EINVAL;
+	ret = stele_options_get(opts, &known, sizeof(known), &log);
+	if (!ret)
+		ret = stele_options_check(&(struct stele_option){
+			"reserved", known.reserved, 0}, 1, &log);
 	if (ret < 0)
 		return ret;
-	log = (struct stele_log){known.log, known.log_user};
 	ret = stele_target_open(text, false, known.backend, &log, &target,
 				&dev);
 	if (ret < 0)

@@ -13,7 +13,6 @@
 #include "lib/read/arena.h"
 
 #define NO_PAGE	       UINT32_MAX
-#define PAGE_COUNT_MAX (UINT64_C(1) << 31)
 
 /* Extents of bin b are all shorter than those of bin b + 1. */
 static uint32_t bin_of(uint32_t pages)
@@ -151,7 +150,7 @@ int stele_arena_init(struct stele_arena *a, uint64_t size, uint32_t page_size)
 {
 	*a = (struct stele_arena){.page_size = page_size};
 	if (!size || !checked_round_up(size, page_size, &size) ||
-	    size / page_size > PAGE_COUNT_MAX)
+	    size / page_size > STELE_ARENA_PAGES_MAX)
 		return -EINVAL;
 	a->size = size;
 	a->page_count = (uint32_t)(size / page_size);

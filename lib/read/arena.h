@@ -22,6 +22,8 @@
 
 #define STELE_ARENA_BINS      128u
 #define STELE_ARENA_PAGE_SIZE 4096u /* at least */
+#define STELE_ARENA_PAGES_MAX (UINT64_C(1) << 31)
+#define STELE_ARENA_SIZE_MAX  (STELE_ARENA_PAGES_MAX * STELE_ARENA_PAGE_SIZE)
 
 struct stele_arena_tag {
 	uint32_t pages;	     /* first page of an extent: its length */

@@ -52,6 +52,18 @@ static int load(struct stele_dataset *ds, struct stele_device *dev,
 	return err;
 }
 
+int stele_dataset_check(const struct stele_open_opts *opts,
+			const struct stele_log *log)
+{
+	const struct stele_option limits[] = {
+		{"verify", opts->verify, STELE_VERIFY_DIGEST},
+		{"reserved", opts->reserved, 0},
+	};
+
+	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
+				   log);
+}
+
 int stele_dataset_create(struct stele_device *dev,
 			 const struct stele_target *target,
 			 const struct stele_open_opts *opts,
@@ -59,11 +71,12 @@ int stele_dataset_create(struct stele_device *dev,
 {
 	struct stele_open_opts known;
 	struct stele_dataset *ds = NULL;
+	struct stele_log log;
 	int err;
 
-	err = stele_options_get(opts, &known, sizeof(known));
-	if (!err && (known.verify > STELE_VERIFY_DIGEST || known.reserved))
-		err = -EINVAL;
+	err = stele_options_get(opts, &known, sizeof(known), &log);
+	if (!err)
+		err = stele_dataset_check(&known, &log);
 	if (!err) {
 		ds = calloc(1, sizeof(*ds));
 		err = ds ? 0 : -ENOMEM;
@@ -73,8 +86,7 @@ int stele_dataset_create(struct stele_device *dev,
 		return err;
 	}
 	ds->verify = stele_dataset_verify(dev, known.verify);
-	err = load(ds, dev, target,
-		   &(struct stele_log){known.log, known.log_user});
+	err = load(ds, dev, target, &log);
 	if (err) {
 		stele_dataset_close(ds);
 		return err;

@@ -30,6 +30,10 @@ int stele_dataset_create(struct stele_device *dev,
 			 const struct stele_open_opts *opts,
 			 struct stele_dataset **out);
 
+/* Of options that opened it. Return: 0; -EINVAL (logged). */
+int stele_dataset_check(const struct stele_open_opts *opts,
+			const struct stele_log *log);
+
 /* Before anybody else has the handle. A profile that is no valid model is left out. */
 void stele_dataset_adopt(struct stele_dataset *ds,
 			 const struct stele_profile *profile);

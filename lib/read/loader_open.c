@@ -44,10 +44,7 @@ static void take_defaults(struct stele_loader_opts *opts)
 static int check_options(const struct stele_loader_opts *opts,
 			 const struct stele_log *log)
 {
-	const struct {
-		const char *name;
-		uint64_t value, max;
-	} limits[] = {
+	const struct stele_option limits[] = {
 		{"rank", opts->rank, opts->world - 1},
 		{"batch_size", opts->batch_size, STELE_LOADER_BATCH_MAX},
 		{"rest", opts->rest, STELE_REST_DROP},
@@ -60,16 +57,8 @@ static int check_options(const struct stele_loader_opts *opts,
 		{"threads", opts->threads, STELE_LOADER_THREADS_MAX},
 	};
 
-	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
-		if (limits[i].value > limits[i].max) {
-			stele_log_error(log,
-					"option '%s' is %" PRIu64
-					", and may be %" PRIu64 " at most",
-					limits[i].name, limits[i].value,
-					limits[i].max);
-			return -EINVAL;
-		}
-	return 0;
+	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
+				   log);
 }
 
 static int init_order(struct stele_loader *l,
@@ -78,15 +67,10 @@ static int init_order(struct stele_loader *l,
 	const struct stele_loader_opts *opts = &l->opts;
 	struct stele_epoch_shape shape;
 	int err = stele_shuffle_shape(opts->shuffle, opts->block_size,
-				      opts->block_count, &shape);
+				      opts->block_count, &l->log, &shape);
 
-	if (err) {
-		stele_log_error(&l->log,
-				"'block_count' %" PRIu32 " x 'block_size' %" PRIu64
-				" is too large a window",
-				shape.block_count, shape.block_size);
+	if (err)
 		return err;
-	}
 	err = stele_loader_order_init(&l->order, sources, l->source_count,
 				      &shape, opts->seed, opts->epoch_size,
 				      &l->log);
@@ -134,7 +118,8 @@ int stele_loader_open(const struct stele_loader_source *sources,
 {
 	struct stele_loader_opts known;
 	struct stele_loader *l;
-	int err = stele_options_get(opts, &known, sizeof(known));
+	struct stele_log log;
+	int err = stele_options_get(opts, &known, sizeof(known), &log);
 
 	if (err)
 		return err;
@@ -142,7 +127,7 @@ int stele_loader_open(const struct stele_loader_source *sources,
 	if (!l)
 		return -ENOMEM;
 	l->opts = known;
-	l->log = (struct stele_log){known.log, known.log_user};
+	l->log = log;
 	l->source_count = source_count;
 	l->fork_count = stele_fork_count();
 	l->wake_fd = l->event_fd = -1;

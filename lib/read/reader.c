@@ -118,14 +118,19 @@ static int allocate(struct stele_reader *r, uint64_t arena, uint32_t depth)
 				r->arena.size);
 }
 
-static int check_options(const struct stele_reader_opts *opts)
+static int check_options(const struct stele_reader_opts *opts,
+			 const struct stele_log *log)
 {
-	return opts->verify > 1 + STELE_VERIFY_DIGEST ||
-			       opts->depth > STELE_QUEUE_DEPTH_MAX ||
-			       opts->check_threads > STELE_CHECKERS_MAX ||
-			       opts->reserved ?
-		       -EINVAL :
-		       0;
+	const struct stele_option limits[] = {
+		{"arena_size", opts->arena_size, STELE_ARENA_SIZE_MAX},
+		{"verify", opts->verify, 1 + STELE_VERIFY_DIGEST},
+		{"depth", opts->depth, STELE_QUEUE_DEPTH_MAX},
+		{"check_threads", opts->check_threads, STELE_CHECKERS_MAX},
+		{"reserved", opts->reserved, 0},
+	};
+
+	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
+				   log);
 }
 
 int stele_reader_open(struct stele_dataset *ds,
@@ -137,9 +142,9 @@ int stele_reader_open(struct stele_dataset *ds,
 	struct stele_reader *r;
 	int err;
 
-	err = stele_options_get(opts, &known, sizeof(known));
+	err = stele_options_copy(opts, &known, sizeof(known), &ds->image.log);
 	if (!err)
-		err = check_options(&known);
+		err = check_options(&known, &ds->image.log);
 	if (err)
 		return err;
 	r = calloc(1, sizeof(*r));

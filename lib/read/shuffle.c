@@ -3,6 +3,7 @@
  * shuffle.c - stele_shuffle_*: format/epoch.h for programs
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "lib/read/shuffle.h"
@@ -24,6 +25,7 @@ struct stele_shuffle {
 };
 
 int stele_shuffle_shape(uint32_t kind, uint64_t block_size, uint32_t block_count,
+			const struct stele_log *log,
 			struct stele_epoch_shape *out)
 {
 	*out = (struct stele_epoch_shape){
@@ -31,27 +33,52 @@ int stele_shuffle_shape(uint32_t kind, uint64_t block_size, uint32_t block_count
 		.block_size = block_size ? block_size : BLOCK_SIZE_DEFAULT,
 		.block_count = block_count ? block_count : BLOCK_COUNT_DEFAULT,
 	};
-	return kind > STELE_SHUFFLE_NONE ||
-			       out->block_size > WINDOW_SIZE_MAX / out->block_count
-		       ? -EINVAL
-		       : 0;
+	if (kind <= STELE_SHUFFLE_NONE &&
+	    out->block_size <= WINDOW_SIZE_MAX / out->block_count)
+		return 0;
+	stele_log_error(log,
+			"'block_count' %" PRIu32 " x 'block_size' %" PRIu64
+			" is too large a window: it may have %" PRIu64 " samples",
+			out->block_count, out->block_size, WINDOW_SIZE_MAX);
+	return -EINVAL;
+}
+
+static int check_options(uint64_t count, const struct stele_shuffle_opts *opts,
+			 const struct stele_log *log,
+			 struct stele_epoch_shape *shape)
+{
+	const struct stele_option limits[] = {
+		{"kind", opts->kind, STELE_SHUFFLE_NONE},
+		{"count", count, STELE_PERMUTATION_COUNT_MAX},
+	};
+	int err = stele_options_check(limits, sizeof(limits) / sizeof(*limits),
+				      log);
+
+	if (!err && !count) {
+		stele_log_error(log, "no samples have no order");
+		err = -EINVAL;
+	}
+	return err ? err : stele_shuffle_shape(opts->kind, opts->block_size,
+					       opts->block_count, log, shape);
 }
 
 int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
 		       struct stele_shuffle **out)
 {
-	struct stele_shuffle_opts known;
+	struct stele_shuffle_opts known = {0};
 	struct stele_epoch_shape shape;
 	struct stele_shuffle *shuffle;
-	int err = stele_options_get(opts, &known, sizeof(known));
+	struct stele_log log = {0};
+	int err;
 
+	/* The log stands last: a program may be older than it. */
+	if (opts && opts->size >= sizeof(*opts))
+		log = (struct stele_log){opts->log, opts->log_user};
+	err = stele_options_copy(opts, &known, sizeof(known), &log);
 	if (!err)
-		err = stele_shuffle_shape(known.kind, known.block_size,
-					  known.block_count, &shape);
+		err = check_options(count, &known, &log, &shape);
 	if (err)
 		return err;
-	if (!count || count > STELE_PERMUTATION_COUNT_MAX)
-		return -EINVAL;
 	shuffle = calloc(1, sizeof(*shuffle));
 	if (!shuffle)
 		return -ENOMEM;

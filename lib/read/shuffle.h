@@ -6,12 +6,14 @@
 #define STELE_READ_SHUFFLE_H
 
 #include "format/epoch.h"
+#include "lib/log.h"
 
 /*
  * Zero sizes are the defaults, which stele_loader.h names.
- * Return: 0; -EINVAL (no such kind; a window that is too large).
+ * Return: 0; -EINVAL (no such kind; a window that is too large: logged).
  */
 int stele_shuffle_shape(uint32_t kind, uint64_t block_size, uint32_t block_count,
+			const struct stele_log *log,
 			struct stele_epoch_shape *out);
 
 #endif

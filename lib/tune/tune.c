@@ -211,15 +211,16 @@ int stele_tune(const char *target, const struct stele_tune_opts *opts,
 	struct stele_tune_opts known;
 	struct stele_dataset *ds;
 	struct stele_log log;
-	int err = stele_options_get(opts, &known, sizeof(known));
+	int err = stele_options_get(opts, &known, sizeof(known), &log);
 
-	if (!err && (known.flags & ~(uint32_t)(STELE_TUNE_QUICK |
-					       STELE_TUNE_NO_SAVE) ||
-		     known.reserved))
-		err = -EINVAL;
+	if (!err)
+		err = stele_options_flags(known.flags, STELE_TUNE_QUICK |
+						       STELE_TUNE_NO_SAVE, &log);
+	if (!err)
+		err = stele_options_check(&(struct stele_option){
+			"reserved", known.reserved, 0}, 1, &log);
 	if (err)
 		return err;
-	log = (struct stele_log){known.log, known.log_user};
 	err = stele_dataset_open_fresh(target,
 				       &STELE_OPTS(stele_open_opts,
 						   .log = known.log,

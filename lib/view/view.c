@@ -53,6 +53,18 @@ static int map_target(struct stele_view *view, int fd)
 	return 0;
 }
 
+static int check_options(const struct stele_view_opts *opts,
+			 const struct stele_log *log)
+{
+	const struct stele_option limits[] = {
+		{"verify", opts->verify, 1 + STELE_VERIFY_NONE},
+		{"reserved", opts->reserved, 0},
+	};
+
+	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
+				   log);
+}
+
 int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts,
 		    struct stele_view **out)
 {
@@ -60,9 +72,9 @@ int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts
 	struct stele_view *view;
 	int err, fd;
 
-	err = stele_options_get(opts, &known, sizeof(known));
-	if (!err && (known.verify > 1 + STELE_VERIFY_NONE || known.reserved))
-		err = -EINVAL;
+	err = stele_options_copy(opts, &known, sizeof(known), &ds->image.log);
+	if (!err)
+		err = check_options(&known, &ds->image.log);
 	if (err)
 		return err;
 	fd = stele_device_fd(ds->image.dev);

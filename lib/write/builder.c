@@ -133,9 +133,8 @@ int stele_builder_init(struct stele_builder *builder,
 	memset(report, 0, sizeof(*report));
 	pthread_mutex_init(&builder->skip_lock, NULL);
 	builder->report = report;
-	ret = stele_options_get(opts, &builder->opts, sizeof(builder->opts));
-	builder->log.fn = builder->opts.log;
-	builder->log.user = builder->opts.log_user;
+	ret = stele_options_get(opts, &builder->opts, sizeof(builder->opts),
+				&builder->log);
 	if (!ret)
 		ret = check_options(builder);
 	if (!ret)

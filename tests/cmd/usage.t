@@ -90,7 +90,7 @@ wants depth 4097 '1 to 4096' bench a
 wants depth -1 '1 to 4096' bench a
 wants seed 1e3 '0 to 18446744073709551615' bench a
 wants time 0 '0.001 to 10000000 seconds' bench a
-wants memory 4K 'a size from 64K to 64T, as 4096, 64K or 1GiB' bench a
+wants memory 4K 'a size from 64K to 8T, as 4096, 64K or 1GiB' bench a
 wants accelerators 0 'max, or 1 to 256' bench a
 wants prometheus '' '1 to 4096 bytes' bench a
 wants svg '' '1 to 4096 bytes' tune a

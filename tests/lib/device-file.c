@@ -46,6 +46,20 @@ static struct stele_device *open_or_bail(const char *path, unsigned int flags)
 	return dev;
 }
 
+static void check_unknown(void)
+{
+	struct test_log seen;
+	struct stele_log log = test_log_to(&seen);
+	struct stele_device *dev;
+
+	setenv(STELE_BACKEND_ENV, "pigeons", 1);
+	stele_device_open_file(in_tmpdir("new"), 0, NULL, &log, &dev);
+	unsetenv(STELE_BACKEND_ENV);
+	is_string("unknown backend 'pigeons' in $STELE_BACKEND: there are uring, "
+		  "threads, iopoll, hybrid, sqpoll, passthrough",
+		  seen.last, "which says where from, and which there are");
+}
+
 static void check_refusals(void)
 {
 	enum { WRITE_CREATE = STELE_DEVICE_WRITE | STELE_DEVICE_CREATE };
@@ -68,6 +82,7 @@ static void check_refusals(void)
 	       "what must not exist");
 	is_int(-EINVAL, try_open(in_tmpdir("new"), 0, "pigeons"),
 	       "an unknown backend again");
+	check_unknown();
 	is_int(0, access(in_tmpdir("new"), F_OK), "the file of others stays");
 	is_int(0, try_open(in_tmpdir("new"), 0, NULL), "an empty file opens");
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/loader.h"
 #include "tests/tap.h"
@@ -162,20 +163,31 @@ static void check_options(const struct test_dataset *t)
 		uint64_t unknown;
 	} newer = {.known.size = sizeof(newer), .unknown = 1};
 	struct stele_loader *loader;
+	struct test_log log;
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct stele_loader_opts opts = bad[i];
 
+		test_log_init(&log);
 		opts.size = sizeof(opts);
+		opts.log = log.log.fn;
+		opts.log_user = log.log.user;
 		is_int(-EINVAL, stele_loader_open(&source, 1, &opts, &loader),
 		       "bad option %u", i);
+		ok(log.size && memchr(log.text, '\n', log.size) ==
+				       log.text + log.size - 1,
+		   "one line says why");
 	}
 	is_int(-EINVAL, stele_loader_open(&source, 0, NULL, &loader),
 	       "no source");
 	is_int(-EINVAL, stele_loader_open(NULL, 1, NULL, &loader),
 	       "no sources at all");
+	test_log_init(&log);
+	newer.known.log = log.log.fn;
+	newer.known.log_user = log.log.user;
 	is_int(-E2BIG, stele_loader_open(&source, 1, &newer.known, &loader),
 	       "a newer option");
+	ok(test_log_has(&log, "an option at byte "), "is told by its place");
 	stele_loader_close(NULL);
 }
 

@@ -81,7 +81,7 @@ static void test_limits(const struct stele_loader_source *source)
 		   try(source, 1,
 		       (struct stele_loader_opts){.block_size = (1 << 23) + 1}),
 		   "'block_count' 256 x 'block_size' 8388609 is too large a "
-		   "window");
+		   "window: it may have 2147483648 samples");
 }
 
 static void test_mixtures(const struct stele_loader_source *source)

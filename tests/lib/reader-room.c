@@ -16,6 +16,18 @@
 
 #define KIB 1024u
 
+/* What was refused last, in one line of the dataset's log. */
+static void check_said(struct test_dataset *t, const char *wanted)
+{
+	const char *end = memchr(t->log.text, '\n', t->log.size);
+
+	ok(test_log_has(&t->log, wanted) &&
+		   end == t->log.text + t->log.size - 1,
+	   "says '%s'", wanted);
+	t->log.size = 0;
+	t->log.text[0] = '\0';
+}
+
 static void test_options(struct test_dataset *t)
 {
 	struct stele_reader *reader;
@@ -24,23 +36,32 @@ static void test_options(struct test_dataset *t)
 		uint64_t unknown;
 	} newer = {.known.size = sizeof(newer), .unknown = 1};
 
+	t->log.size = 0;
 	is_int(-EINVAL,
 	       stele_reader_open(t->ds, &STELE_OPTS(stele_reader_opts, .verify = 4),
 				 &reader),
 	       "no such verification");
+	check_said(t, "option 'verify' is 4, and may be 3 at most");
 	is_int(-EINVAL,
 	       stele_reader_open(t->ds,
 				 &STELE_OPTS(stele_reader_opts, .depth = 4097),
 				 &reader),
 	       "too deep");
+	check_said(t, "option 'depth' is 4097, and may be 4096 at most");
 	is_int(-EINVAL,
 	       stele_reader_open(t->ds,
 				 &STELE_OPTS(stele_reader_opts,
 					     .arena_size = UINT64_MAX),
 				 &reader),
 	       "too large an arena");
+	check_said(t, "option 'arena_size' is 18446744073709551615, and may be ");
 	is_int(-E2BIG, stele_reader_open(t->ds, &newer.known, &reader),
 	       "newer option");
+	check_said(t, "an option at byte 32 is set, and this version knows 32");
+	newer.known.size = 1;
+	is_int(-EINVAL, stele_reader_open(t->ds, &newer.known, &reader),
+	       "no size");
+	check_said(t, "option 'size' is 1: it is that of the options, 32 here");
 	stele_reader_close(NULL);
 }
 

@@ -9,6 +9,48 @@
 #include "lib/stele.h"
 #include "tests/tap.h"
 
+static void count_line(void *user, enum stele_log_level level, const char *line)
+{
+	unsigned int *count = user;
+
+	*count += level == STELE_LOG_ERROR && *line;
+}
+
+/* Whatever is refused, one line of the log says why. */
+static void test_reasons(void)
+{
+	static const struct {
+		uint64_t count;
+		struct stele_shuffle_opts opts;
+	} cases[] = {
+		{0, {.kind = 0}},
+		{UINT64_MAX, {.kind = 0}},
+		{9, {.kind = 3}},
+		{9, {.kind = 1, .block_size = UINT64_MAX}},
+	};
+	struct {
+		struct stele_shuffle_opts opts;
+		uint64_t later;
+	} newer = {.later = 1};
+	struct stele_shuffle *shuffle;
+
+	for (size_t i = 0; i <= sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned int lines = 0;
+		bool last = i == sizeof(cases) / sizeof(cases[0]);
+		int err;
+
+		if (!last)
+			newer.opts = cases[i].opts;
+		newer.opts.size = last ? sizeof(newer) : sizeof(newer.opts);
+		newer.opts.log = count_line;
+		newer.opts.log_user = &lines;
+		err = stele_shuffle_open(last ? 9 : cases[i].count, &newer.opts,
+					 &shuffle);
+		is_int(last ? -E2BIG : -EINVAL, err, "refusal %zu", i);
+		is_uint(1, lines, "in one line");
+	}
+}
+
 static int opens(uint64_t count, const struct stele_shuffle_opts *opts)
 {
 	struct stele_shuffle *shuffle = NULL;
@@ -125,6 +167,7 @@ int main(void)
 {
 	plan_lazy();
 	test_refusals();
+	test_reasons();
 	check_kind(STELE_SHUFFLE_FULL, 1000, "full");
 	check_kind(STELE_SHUFFLE_WINDOWED, 40000, "windowed");
 	check_kind(STELE_SHUFFLE_NONE, 1000, "none");
