@@ -41,7 +41,7 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
 	if (error) {
 		name = text_escape(text, strlen(text));
 		cmd_message("cannot find '%s': %s", name ? name : text,
-			    error == -ENOENT ? "no such key"
+			    error == -ENOENT || error == -EINVAL ? "no such key"
 			    : error == -ERANGE ? "no such id"
 					       : stele_strerror(error));
 	} else {

@@ -90,10 +90,14 @@ static void explain(const struct cmd_log *log, int error, const char *source,
 		    const struct stele_copy_report *report)
 {
 	const bool force = job->opts.flags & STELE_CHANGE_FORCE;
+	const struct cmd_log from = {.target = source, .said = log->said,
+				     .named = log->named};
 	char size[TEXT_SIZE];
 
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped", strsignal(stop_requested()));
+	else if (error == -ENOENT) /* of the target, the library told */
+		cmd_open_error(&from, error, "copy");
 	else
 		cmd_log_error(log, error, "cannot copy '%s' to '%s'", source,
 			      log->target);

@@ -117,6 +117,9 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind < 1 || argc - optind > 2)
 		return cmd_misuse(cmd, "ls needs a TARGET and at most one PREFIX");
+	if (argc - optind > 1 && strlen(argv[optind + 1]) > STELE_KEY_SIZE_MAX)
+		return cmd_misuse(cmd, "a PREFIX has at most %d bytes",
+				  STELE_KEY_SIZE_MAX);
 	if (listing.json && (listing.null || listing.wide))
 		return cmd_misuse(cmd, "--json goes with no other option");
 	listing.escape = !listing.null && isatty(STDOUT_FILENO);

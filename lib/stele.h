@@ -42,6 +42,7 @@
  *	-EUCLEAN	checksums match, yet the structure is impossible
  *	-ENOTUNIQ	two superblocks of one generation differ (a fork)
  *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
+ *	-ENOTBLK	a target that is neither a block device nor a regular file
  *	-ENOENT		no such target, snapshot, key or mapping
  *	-EEXIST		the target carries something; force was not given
  *	-EBUSY		the target is mounted, held, or open elsewhere; of a reader:

@@ -25,6 +25,7 @@ static const struct {
 	{EUCLEAN, "impossible structure behind good checksums"},
 	{ENOTUNIQ, "two superblocks of one generation differ"},
 	{EOPNOTSUPP, "feature, format version or backend not supported"},
+	{ENOTBLK, "neither a block device nor a regular file"},
 	{ENOENT, "no such target, snapshot, key or mapping"},
 	{EEXIST, "the target carries something"},
 	{EBUSY, "in use: mounted, held, or open elsewhere"},

@@ -164,6 +164,21 @@ one_line "cannot open source '$tmp/none': No such file or directory" \
 	build "$tmp/none" "$tmp/image"
 one_line "empty target" build "$tmp" ""
 one_line "empty target" info ""
+must stele build -q "$tmp" "$tmp/../image.$$"
+image=$tmp/../image.$$
+cleanup rm -f "$image"
+one_line "cannot copy '$image@nosuch': no such snapshot (there are: v1)" \
+	copy "$image@nosuch" "$tmp/copy"
+one_line "cannot copy '$tmp/none': no such file, device or mapping" \
+	copy "$tmp/none" "$tmp/copy"
+one_line "cannot find '': no such key" cat "$image" ""
+misuse ls "$image" "$(printf '%04001d' 0)"
+for words in "build $tmp $tmp" "copy $image $tmp" "map $tmp" "map /dev/null"; do
+	# shellcheck disable=SC2086
+	run stele $words
+	is 1 "$status" "stele $words: fails"
+	ok "stele $words: what it is" grep -q 'neither a block device nor a regular file$' <<<"$err"
+done
 run stele unmap nosuch
 is "1 stele: 'nosuch' is not mapped" "$status $err" "unmap: no such name"
 

@@ -24,7 +24,7 @@ static void check_meanings(void)
 	static const int ours[] = {
 		EMEDIUMTYPE, ENODATA, EBADMSG, EUCLEAN, ENOTUNIQ, EOPNOTSUPP,
 		ENOENT, EEXIST, EBUSY, ENOSPC, ERANGE, ESTALE, EOWNERDEAD,
-		ECANCELED, ETXTBSY, EINVAL, E2BIG,
+		ECANCELED, ETXTBSY, EINVAL, E2BIG, ENOTBLK,
 	};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
