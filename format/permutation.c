@@ -7,7 +7,8 @@
  * column what its own key makes of the row. The grid has less than one row of columns
  * too many, so that a result of count or more, which goes through the network again
  * (it walks the cycle), is rare: the work hardly varies, and has no branch that a
- * processor mispredicts.
+ * processor mispredicts. Where that does not hold, with a few samples and their many
+ * rounds, all ids are worked out together when it begins.
  */
 #include "format/permutation.h"
 
@@ -40,14 +41,60 @@ uint64_t stele_permutation_stream(uint64_t seed, uint64_t epoch,
 	return mix((x ^ purpose) + GAMMA);
 }
 
-static uint32_t rounds_of(uint64_t count)
+/* ---- tiny ones: a number of 64 bits has 16 places of four bits, one for each position */
+
+#define PLACE_BITS 4u
+#define PLACES	   UINT64_C(0x1111111111111111) /* times x: x in each */
+
+_Static_assert(STELE_PERMUTATION_TINY * PLACE_BITS == 64, "a place for each position");
+
+static inline uint64_t place_get(uint64_t places, uint64_t place)
 {
-	if (count <= STELE_PERMUTATION_TINY)
-		return STELE_PERMUTATION_ROUNDS_TINY;
-	if (count <= STELE_PERMUTATION_SMALL)
-		return STELE_PERMUTATION_ROUNDS_SMALL;
-	return STELE_PERMUTATION_ROUNDS_LARGE;
+	return places >> PLACE_BITS * place & 0xf;
 }
+
+/*
+ * A round, in all places at once: `half`, modulo n, moves on by what the key makes of the
+ * other half. On a tiny grid both are below 4, so no place carries into the next.
+ */
+static uint64_t turn(uint64_t half, uint64_t other, uint64_t key, uint64_t n)
+{
+	const uint64_t odd = (other & PLACES) * 0xf;
+	const uint64_t high = (other >> 1 & PLACES) * 0xf;
+	uint64_t by[4], low, over;
+
+	for (uint64_t i = 0; i < 4; i++)
+		by[i] = stele_scale(scramble(i, key), n) * PLACES;
+	low = by[0] ^ (odd & (by[0] ^ by[1]));
+	half += low ^ (high & (low ^ by[2] ^ (odd & (by[2] ^ by[3]))));
+	over = half + (8 - n) * PLACES; /* has bit 3 where half >= n */
+	return half - (over >> 3 & PLACES) * n;
+}
+
+static void tabulate(struct stele_permutation *p, uint64_t x)
+{
+	const uint64_t columns = UINT64_C(1) << p->column_bits;
+	uint64_t column = columns == 2 ? 0x1010101010101010 : 0x3210321032103210;
+	uint64_t row = columns == 2 ? 0x33221100 : 0x3333222211110000;
+	uint64_t grid;
+
+	for (uint32_t i = 0; i < STELE_PERMUTATION_ROUNDS_TINY; i += 2) {
+		row = turn(row, column, mix(x += GAMMA), p->rows);
+		column = turn(column, row, mix(x += GAMMA), columns);
+	}
+	grid = row << p->column_bits | column;
+	p->ids = p->positions = 0;
+	for (uint64_t i = 0; i < p->count; i++) {
+		uint64_t id = place_get(grid, i);
+
+		while (id >= p->count)
+			id = place_get(grid, id);
+		p->ids |= id << PLACE_BITS * i;
+		p->positions |= i << PLACE_BITS * id;
+	}
+}
+
+/* ---- any ------------------------------------------------------------------------ */
 
 void stele_permutation_init(struct stele_permutation *p, uint64_t count,
 			    uint64_t seed, uint64_t epoch, uint64_t purpose)
@@ -60,8 +107,14 @@ void stele_permutation_init(struct stele_permutation *p, uint64_t count,
 	p->count = count;
 	p->column_bits = bits < 4 ? 1 : bits / 2;
 	p->rows = ((count - 1) >> p->column_bits) + 1;
-	p->rounds = rounds_of(count);
+	p->rounds = count <= STELE_PERMUTATION_SMALL
+			    ? STELE_PERMUTATION_ROUNDS_SMALL
+			    : STELE_PERMUTATION_ROUNDS_LARGE;
 	x = mix((x ^ count) + GAMMA);
+	if (count <= STELE_PERMUTATION_TINY) {
+		tabulate(p, x);
+		return;
+	}
 	for (uint32_t i = 0; i < p->rounds; i++)
 		p->keys[i] = mix(x += GAMMA);
 }
@@ -73,6 +126,8 @@ uint64_t stele_permutation_at(const struct stele_permutation *p,
 	const uint32_t shift = 64 - p->column_bits;
 	uint64_t x = position;
 
+	if (p->count <= STELE_PERMUTATION_TINY)
+		return place_get(p->ids, position);
 	do {
 		uint64_t row = x >> p->column_bits, column = x & mask;
 
@@ -95,6 +150,8 @@ uint64_t stele_permutation_position(const struct stele_permutation *p,
 	const uint32_t shift = 64 - p->column_bits;
 	uint64_t x = id;
 
+	if (p->count <= STELE_PERMUTATION_TINY)
+		return place_get(p->positions, id);
 	do {
 		uint64_t row = x >> p->column_bits, column = x & mask;
 

@@ -38,7 +38,9 @@ struct stele_permutation {
 	uint64_t rows; /* of the network's grid; it has 2^column_bits columns */
 	uint32_t column_bits;
 	uint32_t rounds; /* even */
-	uint64_t keys[STELE_PERMUTATION_ROUNDS_TINY];
+	uint64_t keys[STELE_PERMUTATION_ROUNDS_SMALL];
+	/* Of a tiny one, in place of keys: all of it, four bits for each. */
+	uint64_t ids, positions;
 };
 
 /* From 0 ... 2^64-1 to 0 ... limit-1, in proportion. */
