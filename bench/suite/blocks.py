@@ -200,12 +200,7 @@ def essential(block):
 def memory(bench):
     """Devices in memory, where the checksum is a large share of all work."""
     found = bench.sets['m']
-    place = bench.settings.dir / 'mounts' / 'memory'
-    place.mkdir(parents=True, exist_ok=True)
-    sets.run('mount', '-t', 'tmpfs', '-o', f'size={int(found.size * 1.2 + (64 << 20))}', 'stele',
-             place)
-    sets.process.later('umount', place)
-    image = place / 'image'
+    image = sets.tmpfs(bench.settings, int(found.size * 1.2 + (64 << 20))) / 'image'
     sets.run(bench.settings.build / 'stele', 'build', '-q', '--no-labels', found.tree(), image)
     node, _ = sets.loop(image, '-r')
     chosen = []

@@ -41,10 +41,18 @@ def against(log, goal, above, below, field='bytes_per_second'):
     return goal.row(figures.ratios(points, one, other, field, rounds), good, note)
 
 
-def build_rates(log, built, sources):
+# What is built, and what reads the same source.
+BUILDS = {'small files': ('build small files', 'read small files '),
+          'one stream': ('build one stream', 'read one stream')}
+# One device is memory: the two share the processors, and nothing else.
+TWO_DEVICES = {'build to memory': 'disk to memory', 'build from memory': 'memory to disk'}
+
+
+def build_rates(log, block, what):
     """Of each round: (build, reading the source by its best reader, writing); and: all good?"""
-    points = log.of('build')
-    rounds, good = figures.counting_rounds(log.rounds_of('build'))
+    built, sources = BUILDS[what]
+    points = log.of(block)
+    rounds, good = figures.counting_rounds(log.rounds_of(block))
     field = 'bytes_per_second'
     source = figures.best(points, names(points, sources), field, rounds)
     reads = figures.by_round(points, source, field) if source else {}
@@ -54,17 +62,22 @@ def build_rates(log, built, sources):
             if r in builds and r in reads and r in writes], good
 
 
-def build_goal(log, goal, built, sources):
+def build_goal(log, block, what, where, floor=0, aim=0):
     """Against the lesser of reading and writing: the two at once, as of two devices."""
-    rates, good = build_rates(log, built, sources)
+    rates, good = build_rates(log, block, what)
     slower = sum(read <= write for _, read, write in rates)
     note = f"limit: {'reading' if slower * 2 >= len(rates) else 'writing'}" if rates else ''
+    busy = figures.median([p['busy'] / p['wall'] for p in log.of(block)
+                           if p['reader'] == BUILDS[what][0] and p.get('wall')])
+    note += f', {busy:.1f} processors busy' if good and busy else ''
+    goal = Goal(block, f'build against min(source, device), {what}, {where}', floor, aim)
     return goal.row([build / min(read, write) for build, read, write in rates], good, note)
 
 
-def one_disk(log, goal, built, sources):
+def one_disk(log, what):
     """Against one after the other: where source and target share what the disk can do."""
-    rates, good = build_rates(log, built, sources)
+    rates, good = build_rates(log, 'build', what)
+    goal = Goal('build', f'build of {what} against reading, then writing, one disk', 0, 0)
     return goal.row([build * (1 / read + 1 / write) for build, read, write in rates], good)
 
 
@@ -112,12 +125,9 @@ def table(log):
                                         True, 'ms'), name, 'total_us', 1e-3))
     rows.append(open_goal(log, Goal('open', 'memory of the open dataset, 813 M samples', 1024,
                                     128, True, 'KiB'), '813 M samples', 'heap', 1 / 1024))
-    rows += [
-        build_goal(log, Goal('build', 'build against min(source, device), small files', 0.7,
-                             0.9), 'build small files', 'read small files '),
-        build_goal(log, Goal('build', 'build against min(source, device), one stream', 0.8,
-                             0.95), 'build one stream', 'read one stream'),
-    ]
+    for what, floor, aim in (('small files', 0.7, 0.9), ('one stream', 0.8, 0.95)):
+        rows += [build_goal(log, block, what, where, floor, aim)
+                 for block, where in TWO_DEVICES.items()]
     return rows
 
 
@@ -145,11 +155,10 @@ def others(log):
         ratio('peers', 'CPU per sample, the ring against the ext4 tree, 8 threads', 'ring ',
               'ext4 8 threads', cpu),
         ratio('memory', 'crc on against off, file in memory', 'tmpfs crc', 'tmpfs none'),
-        one_disk(log, Goal('build', 'build of small files against reading, then writing', 0, 0),
-                 'build small files', 'read small files '),
-        one_disk(log, Goal('build', 'build of one stream against reading, then writing', 0, 0),
-                 'build one stream', 'read one stream'),
-        ratio('build', 'build of one stream against fio copying it', 'build one stream',
-              'copy one stream'),
     ]
+    for what in BUILDS:
+        rows += [build_goal(log, 'build', what, 'one disk'), one_disk(log, what)]
+    rows += [ratio(block, f'build of one stream against fio copying it, {where}',
+                   'build one stream', 'copy one stream')
+             for block, where in {'build': 'one disk', **TWO_DEVICES}.items()]
     return [row for row in rows if row['spread']]

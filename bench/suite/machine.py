@@ -123,6 +123,12 @@ def setting(path, value):
 
 # ---- facts ----
 
+def memory(what):
+    """Bytes, of /proc/meminfo; 0 where it does not say."""
+    found = re.search(rf'^{what}:\s*(\d+) kB', read_text('/proc/meminfo'), re.M)
+    return int(found.group(1)) * 1024 if found else 0
+
+
 def queue_facts(disk):
     names = ('scheduler', 'nr_requests', 'max_sectors_kb', 'max_hw_sectors_kb', 'max_segments',
              'logical_block_size', 'rotational', 'nomerges', 'io_poll')
@@ -137,7 +143,6 @@ def processor():
 
 def facts(directory):
     disk = disk_of(directory)
-    memory = re.search(r'MemTotal:\s*(\d+)', read_text('/proc/meminfo'))
     return {
         'time': time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime()),
         'git': output('git', '-c', 'safe.directory=*', 'describe', '--always', '--dirty'),
@@ -145,7 +150,7 @@ def facts(directory):
         'processor': processor(),
         'processors': os.cpu_count(),
         'hypervisor': 'yes' if 'hypervisor' in read_text('/proc/cpuinfo') else 'no',
-        'memory': int(memory.group(1)) * 1024 if memory else 0,
+        'memory': memory('MemTotal'),
         'disk': disk,
         'queue': queue_facts(disk) if disk else {},
         'filesystem': output('findmnt', '-no', 'FSTYPE,OPTIONS', '-T', str(directory)),

@@ -129,12 +129,13 @@ def fio(settings, name, target, sizes, region, depth, memory='pages', seconds=No
 
 # ---- peers of our own ----
 
-def peer(settings, name, program, *arguments, threads=1, sequential=False, seconds=None):
+def peer(settings, name, program, *arguments, threads=1, sequential=False, seconds=None,
+         from_disk=True):
     def argv(seed):
         return (settings.out / program, '-t', threads, '-s', seconds or settings.seconds,
                 '-r', 0 if sequential else seed, *arguments)
 
-    return Reader(name, argv, parse_peer)
+    return Reader(name, argv, parse_peer, from_disk=from_disk)
 
 
 def ring(settings, name, trace, target, depth, *options, seconds=None):

@@ -14,7 +14,9 @@ TITLES = {
     'e': 'Set E: 100 to 2048 bytes',
     'memory': 'In memory',
     'ceph': 'Ceph RBD, one OSD on this machine',
-    'build': 'Building',
+    'build': 'Building, on one disk',
+    'build to memory': 'Building, from the disk to a device in memory',
+    'build from memory': 'Building, from files in memory to the disk',
 }
 
 
@@ -211,7 +213,7 @@ def write_charts(log, out):
                                   ('cpu_us_per_sample', 'cpu',
                                    'us of the whole machine\'s CPU per sample')):
             found = spreads(log, block, field)
-            if block in ('build', 'memory') or len(found) < 2:
+            if block.startswith('build') or block == 'memory' or len(found) < 2:
                 continue
             rows = sorted(found.items(), key=lambda item: item[1]['median'],
                           reverse=field == 'samples_per_second')

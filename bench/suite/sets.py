@@ -57,10 +57,14 @@ class Set:
 
     # ---- forms ----
 
+    def write_tree(self, path):
+        run(self.program('generate'), '-t', 4, self.description, 'tree', path)
+        return path
+
     def tree(self):
         with self.making('tree') as path:
             if path:
-                run(self.program('generate'), '-t', 4, self.description, 'tree', path)
+                self.write_tree(path)
         return self.path('tree')
 
     def image(self, keep_tree=True):
@@ -104,8 +108,7 @@ class Set:
             if path:
                 size = int(self.size * 1.25 + self.count * 4096 + GIB)
                 with mounted_new(self.settings, path, size) as place:
-                    run(self.program('generate'), '-t', 4, self.description, 'tree',
-                        place / 'tree')
+                    self.write_tree(place / 'tree')
         return self.path('xfs')
 
     def extents(self):
@@ -162,16 +165,30 @@ def mounted_new(settings, path, size):
         process.undo(detach)
 
 
+def tmpfs(settings, size):
+    """A filesystem in memory, where at most half of what is free goes; gone in the end."""
+    free = machine.memory('MemAvailable')
+    if size > free / 2:
+        raise process.Failed(f'{size / GIB:.1f} GiB of memory are too much, '
+                             f'{free / GIB:.1f} are free')
+    place = settings.dir / 'mounts' / 'memory'
+    place.mkdir(parents=True, exist_ok=True)
+    run('mount', '-t', 'tmpfs', '-o', f'size={size}', 'stele', place)
+    process.later('umount', place)
+    return place
+
+
 def clear_leftovers(settings):
     """Of a run that was killed: its mounts and loop devices."""
     inside = str(settings.dir) + '/'
-    places = [line.split()[1] for line in machine.read_text('/proc/mounts').split('\n')]
-    for place in reversed([p for p in places if p.startswith(inside)]):
-        run('umount', place)
+    # One whose filesystem is mounted goes with that; a file in memory must be let go before.
     for line in machine.output('losetup', '-nl', '-O', 'NAME,BACK-FILE').split('\n'):
         node, _, file = line.partition(' ')
         if file.strip().startswith(inside):
             run('losetup', '-d', node)
+    places = [line.split()[1] for line in machine.read_text('/proc/mounts').split('\n')]
+    for place in reversed([p for p in places if p.startswith(inside)]):
+        run('umount', place)
 
 
 # ---- the sets of the suite ----

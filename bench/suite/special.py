@@ -61,41 +61,39 @@ def opening(bench):
 
 # ---- building ----
 
-def build_image(bench, name, tree, size, count):
-    target = bench.settings.dir / 'built'
+def fresh(name, target, read):
+    """What writes a target: a file is made anew each time, a device written over."""
+    def again(_seed):
+        if target.is_file():
+            target.unlink()
+        return read()
 
-    def read(_seed):
-        begin = time.monotonic()
-        run(bench.settings.build / 'stele', 'build', '-q', '--no-labels', tree, target)
-        return readers.rates(count, size, time.monotonic() - begin)
-
-    return make_reader(name, read, target)
-
-
-def make_reader(name, read, leftover=None):
     reader = readers.Reader(name, None, None, from_disk=False)
-
-    def fresh(seed):
-        if leftover:
-            leftover.unlink(missing_ok=True)
-        return read(seed)
-
-    reader.read = fresh
+    reader.read = again
     return reader
 
 
-def fio_stream(bench, name, jobs, size, parse, leftover=None):
+def build_image(bench, name, found, tree, target):
+    def read():
+        begin = time.monotonic()
+        run(bench.settings.build / 'stele', 'build', '-q', '--force', '--no-labels', tree, target)
+        return readers.rates(found.count, found.size, time.monotonic() - begin)
+
+    return fresh(name, target, read)
+
+
+def fio_stream(name, target, size, jobs, parse):
     """Sequential streams past the page cache; what is written is flushed within the time."""
-    def read(_seed):
-        argv = ['fio', '--output-format=json', '--direct=1', '--bs=1M', '--iodepth=8',
-                '--ioengine=io_uring', f'--size={size}', '--end_fsync=1', *jobs]
+    def read():
+        argv = ['fio', '--output-format=json', '--bs=1M', '--iodepth=8', '--ioengine=io_uring',
+                f'--size={size}', '--end_fsync=1', *jobs]
         begin = time.monotonic()
         found = json_lines(run(*argv))[-1]['jobs']
         if any(job['error'] for job in found):
             raise Failed(f'{name}: fio failed')
         return readers.rates(1, size, parse(found, time.monotonic() - begin))
 
-    return make_reader(name, read, leftover)
+    return fresh(name, target, read)
 
 
 def job_seconds(kind):
@@ -105,32 +103,59 @@ def job_seconds(kind):
     return parse
 
 
-def build_readers(bench):
+def fio_streams(big, tree, target, size, cold):
+    files = [tree / 'd00000' / f's{i:08}.bin' for i in range(big.count)]
+    write = ['--name=write', '--direct=1', f'--filename={target}', '--rw=write',
+             '--refill_buffers']
+    stream = ['--name=read', f'--direct={int(cold)}', f"--filename={':'.join(map(str, files))}",
+              '--rw=read', '--file_service_type=sequential']
+    return [fio_stream('device write', target, size, write, job_seconds('write')),
+            fio_stream('read one stream', target, big.size, stream, job_seconds('read')),
+            fio_stream('copy one stream', target, size, [*stream, *write],
+                       lambda found, wall: wall)]
+
+
+def build_block(bench, block, trees, target, cold=True):
+    """From a source to a durable image, against reading the source and writing as much."""
     small, big = bench.sets['a'], bench.sets['big']
-    files = [big.tree() / 'd00000' / f's{i:08}.bin' for i in range(big.count)]
-    written = bench.settings.dir / 'written'
     size = min(small.size, big.size) // 1048576 * 1048576
-    write = ['--name=write', f'--filename={written}', '--rw=write', '--refill_buffers']
-    stream = ['--name=read', f"--filename={':'.join(map(str, files))}", '--rw=read',
-              '--file_service_type=sequential']
-    chosen = [build_image(bench, 'build small files', small.tree(), small.size, small.count),
-              build_image(bench, 'build one stream', big.tree(), big.size, big.count),
-              fio_stream(bench, 'device write', write, size, job_seconds('write'), written),
-              fio_stream(bench, 'read one stream', stream, big.size, job_seconds('read')),
-              fio_stream(bench, 'copy one stream', [*stream, *write], size,
-                         lambda found, wall: wall, written)]
+    chosen = [build_image(bench, 'build small files', small, trees['a'], target),
+              build_image(bench, 'build one stream', big, trees['big'], target),
+              *fio_streams(big, trees['big'], target, size, cold)]
     for threads in (8, 16):
         chosen.append(readers.peer(bench.settings, f'read small files {threads} threads', 'tree',
-                                   small.description, small.tree(), threads=threads,
-                                   sequential=True))
-    return chosen
+                                   small.description, trees['a'], threads=threads,
+                                   sequential=True, from_disk=cold))
+    bench.run(block, chosen)
+    if target.is_file():
+        target.unlink()
+
+
+BUILT = ('a', 'big')
 
 
 def building(bench):
-    """From a cold source to a durable image, against reading the source and writing as much."""
-    run_block(bench.log, 'build', build_readers(bench), bench.settings, None, bench.disks)
-    for name in ('built', 'written'):
-        (bench.settings.dir / name).unlink(missing_ok=True)
+    """On one disk, which is busy with both."""
+    build_block(bench, 'build', {n: bench.sets[n].tree() for n in BUILT},
+                bench.settings.dir / 'built')
+
+
+def building_to_memory(bench):
+    """From a cold source on the disk to a device in memory."""
+    trees = {n: bench.sets[n].tree() for n in BUILT}
+    size = int(max(bench.sets[n].size for n in BUILT) * sets.HEADROOM) + (64 << 20)
+    file = sets.tmpfs(bench.settings, size) / 'device'
+    run('fallocate', '-l', size // 1048576 * 1048576, file)
+    node, _ = sets.loop(file)
+    build_block(bench, 'build to memory', trees, pathlib.Path(node))
+
+
+def building_from_memory(bench):
+    """From a source in memory to the disk."""
+    size = sum(bench.sets[n].size * sets.HEADROOM + bench.sets[n].count * 4096 for n in BUILT)
+    place = sets.tmpfs(bench.settings, int(size) + (64 << 20))
+    trees = {n: bench.sets[n].write_tree(place / n) for n in BUILT}
+    build_block(bench, 'build from memory', trees, bench.settings.dir / 'built', cold=False)
 
 
 # ---- Ceph ----
@@ -165,4 +190,5 @@ def ceph(bench):
     run_block(bench.log, 'ceph', chosen, bench.settings, None, [], min(3, bench.settings.rounds))
 
 
-BLOCKS = {'open': opening, 'build': building, 'ceph': ceph}
+BLOCKS = {'open': opening, 'build': building, 'build to memory': building_to_memory,
+          'build from memory': building_from_memory, 'ceph': ceph}
