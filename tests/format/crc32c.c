@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "format/block.h"
 #include "format/crc32c.h"
 #include "tests/tap.h"
 
@@ -41,10 +42,44 @@ static void test_pieces(void)
 	is_uint(0, wrong, "two pieces make the whole, wherever it is cut");
 }
 
+#ifdef __x86_64__
+#define UPPER(n) "vextractf128 $1, %%ymm" #n ", 16*" #n "(%0)\n\t"
+
+/* The upper halves of all vector registers, as the checksum left them. */
+__attribute__((target("avx"))) static unsigned int upper_in_use(void)
+{
+	uint8_t data[STELE_BLOCK_SIZE] = {1}, upper[16 * 16] = {0};
+	unsigned int used = 0;
+
+	stele_crc32c(0, data, sizeof(data));
+	__asm__ volatile(UPPER(0) UPPER(1) UPPER(2) UPPER(3) UPPER(4) UPPER(5)
+			 UPPER(6) UPPER(7) UPPER(8) UPPER(9) UPPER(10)
+			 UPPER(11) UPPER(12) UPPER(13) UPPER(14) UPPER(15)
+			 : : "r"(upper) : "memory");
+	for (size_t i = 0; i < sizeof(upper); i++)
+		used += upper[i] != 0;
+	return used;
+}
+
+static void test_registers(void)
+{
+	if (!__builtin_cpu_supports("avx"))
+		skip_block(1, "a processor without AVX");
+	else
+		is_uint(0, upper_in_use(), "vector registers are left as SSE likes them");
+}
+#else
+static void test_registers(void)
+{
+	skip_block(1, "AVX is for x86-64");
+}
+#endif
+
 int main(void)
 {
 	plan_lazy();
 	test_vectors();
 	test_pieces();
+	test_registers();
 	return done();
 }

@@ -64,8 +64,8 @@ is "" "$(upward)" "references point down"
 
 own=$(sed -n 's/^format\/.* //p' "$tmp/defined" | paste -sd '|')
 is "" "$(grep '^format/' "$tmp/wanted" |
-	grep -vE " ($plain|$runtime|crc32_iscsi|${own:-none})\$")" \
-	"format refers to mem*, str*, itself and CRC32C"
+	grep -vE " ($plain|$runtime|crc32_iscsi|__cpu_model|${own:-none})\$")" \
+	"format refers to mem*, str*, itself, CRC32C and the kind of processor"
 
 is "" "$(wanting '(io_uring|__io_uring|blkid)_.*' lib/device/)" \
 	"only lib/device calls liburing and blkid"
