@@ -161,6 +161,8 @@ static void set_counters(json_t *object, const struct stele_reader_stats *stats)
 {
 	json_set_number(object, "device_reads", stats->device_reads);
 	json_set_number(object, "device_bytes", stats->device_bytes);
+	json_set_number(object, "check_reads", stats->check_reads);
+	json_set_number(object, "check_bytes", stats->check_bytes);
 	json_set_number(object, "reread", stats->reread);
 	json_set_number(object, "retries", stats->retries);
 	json_set_number(object, "enters", stats->enters);

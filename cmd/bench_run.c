@@ -204,6 +204,8 @@ static void add_stats(struct stele_reader_stats *sum,
 	sum->bytes += stats->bytes;
 	sum->device_reads += stats->device_reads;
 	sum->device_bytes += stats->device_bytes;
+	sum->check_reads += stats->check_reads;
+	sum->check_bytes += stats->check_bytes;
 	sum->reread += stats->reread;
 	sum->retries += stats->retries;
 	sum->enters += stats->enters;

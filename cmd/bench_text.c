@@ -223,6 +223,10 @@ static void print_reads(const struct bench_result *result)
 	printf(ROW "%.2f a sample, %.3f bytes read for each byte of payload\n",
 	       "reads", ratio((double)sum->device_reads, (double)sum->samples),
 	       ratio((double)sum->device_bytes, (double)sum->bytes));
+	if (sum->check_reads)
+		printf(ROW "%.2f a sample, %.3f bytes, of these by checks\n", "",
+		       ratio((double)sum->check_reads, (double)sum->samples),
+		       ratio((double)sum->check_bytes, (double)sum->bytes));
 	for (unsigned int i = 0; i < used->device_count; i++) {
 		const struct bench_device *device = &used->devices[i];
 
@@ -300,6 +304,8 @@ static void print_reader(uint32_t index, const struct bench_part *part)
 	printf("  device reads %" PRIu64 ", bytes %" PRIu64 ", reread %" PRIu64
 	       ", retries %" PRIu64 "\n",
 	       s->device_reads, s->device_bytes, s->reread, s->retries);
+	printf("  of these by checks: reads %" PRIu64 ", bytes %" PRIu64 "\n",
+	       s->check_reads, s->check_bytes);
 	printf("  enters %" PRIu64 ", registered %" PRIu64
 	       ", workers %u, huge pages %s\n",
 	       s->enters, s->registered, s->workers,

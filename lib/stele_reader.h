@@ -61,14 +61,20 @@ struct stele_reader_stats {
 	uint64_t samples;      /* collected */
 	uint64_t failed;       /* of those, with a status */
 	uint64_t bytes;	       /* payload delivered */
-	uint64_t device_reads; /* requests issued */
-	uint64_t device_bytes;
-	uint64_t reread;       /* read again after a bad checksum */
-	uint64_t retries;      /* pieces tried again: short, EAGAIN, EINTR */
-	uint64_t enters;       /* calls of the kernel that submitted or waited */
+	uint64_t device_reads; /* requests issued, whatever they are for */
+	uint64_t device_bytes; /* of these requests */
+	uint64_t check_reads;  /* of device_reads, those of checks, which wait for
+				  each: digests; a sample that failed, by itself;
+				  of a damaged one, whether its image is there yet */
+	uint64_t check_bytes;  /* of them; in device_bytes, too */
+	uint64_t reread;       /* samples read again: a bad checksum, EIO */
+	uint64_t retries;      /* pieces of requests started again: short, EAGAIN,
+				  EINTR; not in device_reads */
+	uint64_t enters;       /* calls of the kernel that submitted or waited, by
+				  rings; others do not know: 0 */
 	uint64_t registered;   /* requests into memory that the ring knows */
 	uint64_t p50_ns, p90_ns, p99_ns, p999_ns, max_ns; /* submit to collect */
-	uint64_t device_p50_ns, device_p99_ns; /* one device read */
+	uint64_t device_p50_ns, device_p99_ns; /* one device read, none of checks */
 	double mean_ns, device_mean_ns;
 	uint32_t depth;	       /* device reads in flight now */
 	uint32_t window;       /* that may be, for sizes as of late */
@@ -168,7 +174,7 @@ stele_reader_history(const struct stele_reader *reader,
 		     struct stele_depth_round *rounds, unsigned int max);
 enum stele_latency {
 	STELE_LATENCY_SAMPLE = 0, /* accepted by submit, to handed out by collect */
-	STELE_LATENCY_DEVICE,	  /* one device read */
+	STELE_LATENCY_DEVICE,	  /* one device read, but for those of checks */
 };
 /** Lives as long as the reader, and is written by it. NULL: unknown @which. */
 STELE_API const struct stele_histogram *

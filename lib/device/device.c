@@ -3,8 +3,8 @@
  * device.c - blocking transfers, the same for every backend
  *
  * A transfer of any size is cut into requests that obey transfer_max, one
- * after the other; request.c says what each raw result means. No state of its
- * own: safe from several threads wherever the backend is.
+ * after the other; request.c says what each raw result means. No state but a
+ * thread's tally of its reads: safe from several threads wherever the backend is.
  */
 #include "lib/device/device.h"
 
@@ -13,12 +13,14 @@
 
 #include "format/checked.h"
 #include "lib/device/backend.h"
+#include "lib/device/tally.h"
 
 /* Memory is cheap to map and register by the page. */
 #define MEMORY_ALIGN_MIN 4096
 
 static int run(struct stele_device *dev, struct stele_request *request)
 {
+	uint32_t started = 0;
 	ssize_t res;
 	void *data;
 	int rc;
@@ -27,6 +29,7 @@ static int run(struct stele_device *dev, struct stele_request *request)
 	if (rc)
 		return rc;
 	do {
+		started++;
 		data = request->data ? (char *)request->data + request->done
 				     : NULL;
 		res = dev->ops->transfer(dev, request->op, data,
@@ -34,6 +37,8 @@ static int run(struct stele_device *dev, struct stele_request *request)
 					 request->size - request->done);
 	} while (!stele_request_advance(dev, request, res));
 	stele_request_count(dev, request);
+	if (request->op == STELE_OP_READ)
+		stele_tally_add(request->size, started - 1);
 	return request->status;
 }
 

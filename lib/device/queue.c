@@ -119,10 +119,11 @@ static bool settle(struct stele_queue *queue, struct stele_request *request,
 
 	if (stele_request_advance(queue->dev, request, res))
 		return true;
-	queue->stats.retries++;
 	rc = queue->ops->start(queue, request);
-	if (!rc)
+	if (!rc) {
+		queue->stats.retries++;
 		return false; /* and the backend's again */
+	}
 	request->status = rc;
 	return true;
 }

@@ -8,6 +8,7 @@
 #include "lib/read/check.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,8 +85,7 @@ static int read_alone(const struct stele_checker *c,
 				 ticket->slot.read_size);
 }
 
-void stele_ticket_check(struct stele_checker *c,
-			struct stele_ticket *ticket)
+static void check(struct stele_checker *c, struct stele_ticket *ticket)
 {
 	int status = ticket->status;
 
@@ -102,4 +102,36 @@ void stele_ticket_check(struct stele_checker *c,
 	if (status)
 		status = stele_slot_judge(c->ds, &ticket->slot, status);
 	ticket->status = status;
+}
+
+/* ---- what it costs ---------------------------------------------------------- */
+
+/* Nobody else writes it. */
+static void add(_Atomic uint64_t *count, uint64_t more)
+{
+	uint64_t now = atomic_load_explicit(count, memory_order_relaxed);
+
+	atomic_store_explicit(count, now + more, memory_order_relaxed);
+}
+
+void stele_ticket_check(struct stele_checker *c,
+			struct stele_ticket *ticket)
+{
+	const struct stele_tally *now = stele_tally_of_thread();
+	const struct stele_tally before = *now;
+
+	check(c, ticket);
+	if (now->reads == before.reads)
+		return;
+	add(&c->reads, now->reads - before.reads);
+	add(&c->read_bytes, now->bytes - before.bytes);
+	add(&c->retries, now->retries - before.retries);
+}
+
+void stele_checker_count_reads(const struct stele_checker *c,
+			       struct stele_tally *sum)
+{
+	sum->reads += atomic_load_explicit(&c->reads, memory_order_relaxed);
+	sum->bytes += atomic_load_explicit(&c->read_bytes, memory_order_relaxed);
+	sum->retries += atomic_load_explicit(&c->retries, memory_order_relaxed);
 }

@@ -11,6 +11,7 @@
 #ifndef STELE_READ_CHECK_H
 #define STELE_READ_CHECK_H
 
+#include "lib/device/tally.h"
 #include "lib/image/proof.h"
 #include "lib/read/sample.h"
 
@@ -32,6 +33,8 @@ struct stele_checker {
 	const struct stele_dataset *ds;
 	enum stele_verify verify;
 	struct stele_proof proof; /* for DIGEST */
+	/* What it has read itself, as a tally; any thread may look. */
+	_Atomic uint64_t reads, read_bytes, retries;
 };
 
 /* One of `count` that a reader has. Return: 0; -ENOMEM. */
@@ -40,6 +43,10 @@ int stele_checker_init(struct stele_checker *checker,
 		       unsigned int count);
 /* Idempotent. */
 void stele_checker_release(struct stele_checker *checker);
+
+/* Add what it has read itself: digests, samples by themselves, what damage asks for. */
+void stele_checker_count_reads(const struct stele_checker *checker,
+			       struct stele_tally *sum);
 
 /* Sets the verdict, and ticket->status to what became of the sample unless `again`. */
 void stele_ticket_check(struct stele_checker *checker,

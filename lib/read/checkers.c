@@ -181,6 +181,13 @@ unsigned int stele_checkers_count(const struct stele_checkers *c)
 	return c->count;
 }
 
+void stele_checkers_count_reads(const struct stele_checkers *c,
+				struct stele_tally *sum)
+{
+	for (unsigned int i = 0; i < c->count; i++)
+		stele_checker_count_reads(&c->threads[i].checker, sum);
+}
+
 unsigned int stele_checkers_busy(const struct stele_checkers *c)
 {
 	return c->busy;

@@ -41,6 +41,10 @@ void stele_checkers_exchange(struct stele_checkers *checkers,
 /* Given and not taken back. */
 unsigned int stele_checkers_busy(const struct stele_checkers *checkers);
 
+/* Add what each of them has read itself. */
+void stele_checkers_count_reads(const struct stele_checkers *checkers,
+				struct stele_tally *sum);
+
 /* Polls readable when exchange would take something back. */
 int stele_checkers_fd(struct stele_checkers *checkers);
 

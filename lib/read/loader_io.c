@@ -101,6 +101,8 @@ static void add_stats(struct stele_reader_stats *sum,
 	sum->bytes += one->bytes;
 	sum->device_reads += one->device_reads;
 	sum->device_bytes += one->device_bytes;
+	sum->check_reads += one->check_reads;
+	sum->check_bytes += one->check_bytes;
 	sum->reread += one->reread;
 	sum->retries += one->retries;
 	sum->enters += one->enters;

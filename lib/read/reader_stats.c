@@ -29,6 +29,23 @@ void stele_reader_latencies(const struct stele_histogram *samples,
 	stats->device_mean_ns = stele_histogram_mean(requests);
 }
 
+/* Checks read by themselves, one at a time: what the queue knows nothing of. */
+static void add_checks(const struct stele_reader *r,
+		       struct stele_reader_stats *stats)
+{
+	struct stele_tally tally = {0};
+
+	if (r->checkers)
+		stele_checkers_count_reads(r->checkers, &tally);
+	else
+		stele_checker_count_reads(&r->checker, &tally);
+	stats->check_reads = tally.reads;
+	stats->check_bytes = tally.bytes;
+	stats->device_reads += tally.reads;
+	stats->device_bytes += tally.bytes;
+	stats->retries += tally.retries;
+}
+
 void stele_reader_stats(const struct stele_reader *r,
 			struct stele_reader_stats *stats)
 {
@@ -40,6 +57,7 @@ void stele_reader_stats(const struct stele_reader *r,
 	stats->retries = queue->retries;
 	stats->enters = queue->enters;
 	stats->registered = queue->registered;
+	add_checks(r, stats);
 	stele_reader_latencies(r->latency, r->fetch.latency, stats);
 	stats->depth = r->fetch.in_flight;
 	stats->window = stele_depth_window(&r->fetch.depth);

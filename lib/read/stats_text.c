@@ -109,7 +109,11 @@ static void put_counts(struct text *t, const struct stele_reader_stats *s)
 	put_count(t, "device_reads_total", s->device_reads,
 		  "Requests to the device.");
 	put_count(t, "device_bytes_total", s->device_bytes,
-		  "Bytes asked of the device.");
+		  "Bytes of these requests.");
+	put_count(t, "check_reads_total", s->check_reads,
+		  "Of these requests, those of checks.");
+	put_count(t, "check_bytes_total", s->check_bytes,
+		  "Bytes of requests of checks.");
 	put_count(t, "rereads_total", s->reread,
 		  "Samples read again after a bad checksum or an error.");
 	put_count(t, "retries_total", s->retries,
@@ -132,8 +136,10 @@ static void put_latencies(struct text *t, const struct stele_reader_stats *s)
 
 	put_summary(t, "sample_seconds", "From submit to collect.", of_samples,
 		    5, s->mean_ns, s->samples);
-	put_summary(t, "device_read_seconds", "One request to the device.",
-		    of_reads, 2, s->device_mean_ns, s->device_reads - s->depth);
+	put_summary(t, "device_read_seconds",
+		    "One request to the device, but for those of checks.",
+		    of_reads, 2, s->device_mean_ns,
+		    s->device_reads - s->check_reads - s->depth);
 }
 
 int stele_stats_prometheus(const struct stele_reader_stats *s,

@@ -45,6 +45,11 @@ look() { # TARGET WORDS
 			"$status $(jq -r '"\(.samples) \(.bytes)"' <<<"$out")" \
 			"$2, $verify: batch after batch" || diag "$err"
 	done
+	holds "$2, digest: what is read for digests counts" '.check_reads >= 1 and
+		.device_reads == .samples + .check_reads and
+		.check_bytes == 4096 * .check_reads'
+	[[ $1 != /dev/* ]] || holds "$2, digest: the device counted as much" \
+		'.devices[0].bytes >= .device_bytes'
 }
 each_target look 64M
 
@@ -78,6 +83,7 @@ bench --epochs=3 --threads=2 --stats "$tmp/image"
 holds "--stats: readers add up" '(.readers | length) == 2 and
 	([.readers[].samples] | add) == .samples and
 	([.readers[].device_reads] | add) == .device_reads and
+	([.readers[].check_reads] | add) == .check_reads and
 	([.readers[].bytes] | add) == .bytes'
 
 bench --samples=7 --batch=4 --interval=0.01 "$tmp/image"

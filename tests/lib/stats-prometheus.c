@@ -20,8 +20,10 @@ static const struct stele_reader_stats stats = {
 	.samples = 1000,
 	.failed = 3,
 	.bytes = UINT64_C(1) << 40,
-	.device_reads = 1010,
+	.device_reads = 1025,
 	.device_bytes = (UINT64_C(1) << 40) + 4096,
+	.check_reads = 15,
+	.check_bytes = 61440,
 	.reread = 4,
 	.retries = 5,
 	.enters = 600,
@@ -177,6 +179,10 @@ static void test_values(void)
 	ok(value_of(&p, "stele_reader_samples_total") == 1000, "samples");
 	ok(value_of(&p, "stele_reader_samples_failed_total") == 3, "failed");
 	ok(value_of(&p, "stele_reader_bytes_total") == 1099511627776.0, "bytes");
+	ok(value_of(&p, "stele_reader_device_reads_total") == 1025 &&
+		   value_of(&p, "stele_reader_check_reads_total") == 15 &&
+		   value_of(&p, "stele_reader_check_bytes_total") == 61440,
+	   "all reads, and those of checks");
 	ok(value_of(&p, "stele_reader_sample_seconds{quantile=\"0.99\"}") ==
 		   1.000000007,
 	   "99 %%, in seconds");
@@ -185,7 +191,7 @@ static void test_values(void)
 	ok(value_of(&p, "stele_reader_sample_seconds_sum") == 0.3, "sum");
 	ok(value_of(&p, "stele_reader_sample_seconds_count") == 1000, "count");
 	ok(value_of(&p, "stele_reader_device_read_seconds_count") == 1000,
-	   "of the device, those that are done");
+	   "of the device, those that are done, and no check's");
 	ok(value_of(&p, "stele_reader_device_read_seconds_sum") == 0.1,
 	   "and their sum");
 	ok(value_of(&p, "stele_reader_window") == 32, "window");

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader-counts.c - what a reader counts is what the device was asked for
+ *
+ * The log of the fault device against the stats, in each mode: checksums and digests,
+ * the reader's thread and others, samples larger than the arena or in the caller's
+ * memory; with reads that fail, are short, or bring something else. What checks read by
+ * themselves does not pass the reader's queue, so the log tells it apart.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/dataset.h"
+#include "tests/loader.h"
+#include "tests/tap.h"
+
+#define SAMPLES	 300u /* read: as many as one segment has */
+#define SHORT	 4096u /* bytes that a short read brings */
+#define RULES	 24u
+#define PAUSE_NS 1000000
+
+struct mode {
+	const char *name;
+	enum stele_verify verify;
+	uint32_t threads;
+	uint64_t arena_size;
+	bool own_memory, faults;
+};
+
+/* ---- what was asked for ------------------------------------------------------------- */
+
+/* Requests, and pieces of them that were started again. */
+struct asked {
+	uint64_t requests, bytes, retries;
+};
+
+struct seen {
+	struct asked queued, blocking;
+};
+
+static struct seen seen_by(struct stele_device *dev)
+{
+	const struct stele_fault_entry *log;
+	struct seen seen = {0};
+	size_t count;
+
+	log = stele_fault_log(dev, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct asked *asked = log[i].queued ? &seen.queued :
+						      &seen.blocking;
+
+		asked->requests++;
+		asked->bytes += log[i].size;
+		if (log[i].fault != STELE_FAULT_SHORTEN || log[i].size <= SHORT)
+			continue;
+		/* Another entry asks for the rest. */
+		asked->requests--;
+		asked->bytes -= log[i].size - SHORT;
+		asked->retries++;
+	}
+	return seen;
+}
+
+static bool agrees(const struct seen *seen, const struct stele_reader_stats *s)
+{
+	return s->device_reads ==
+		       seen->queued.requests + seen->blocking.requests &&
+	       s->device_bytes == seen->queued.bytes + seen->blocking.bytes &&
+	       s->check_reads == seen->blocking.requests &&
+	       s->check_bytes == seen->blocking.bytes &&
+	       s->retries == seen->queued.retries + seen->blocking.retries;
+}
+
+static void compare(const struct test_dataset *t,
+		    const struct stele_reader *reader, const struct mode *mode)
+{
+	struct seen seen = seen_by(t->dev);
+	struct stele_reader_stats stats;
+
+	stele_reader_stats(reader, &stats);
+	is_uint(seen.queued.requests + seen.blocking.requests,
+		stats.device_reads, "%s: requests", mode->name);
+	is_uint(seen.queued.bytes + seen.blocking.bytes, stats.device_bytes,
+		"%s: their bytes", mode->name);
+	is_uint(seen.blocking.requests, stats.check_reads,
+		"%s: those of checks", mode->name);
+	is_uint(seen.blocking.bytes, stats.check_bytes, "%s: their bytes",
+		mode->name);
+	is_uint(seen.queued.retries + seen.blocking.retries, stats.retries,
+		"%s: what was started again", mode->name);
+	is_uint(seen.queued.requests,
+		stele_histogram_count(
+			stele_reader_latency(reader, STELE_LATENCY_DEVICE)),
+		"%s: latencies, but for those of checks", mode->name);
+	if (mode->faults || mode->verify == STELE_VERIFY_DIGEST)
+		ok(stats.check_reads > 0, "%s: there are some", mode->name);
+	if (mode->faults)
+		ok(stats.failed && stats.reread && seen.queued.retries &&
+			   seen.blocking.retries,
+		   "%s: and all kinds of failures", mode->name);
+}
+
+/* ---- reading ------------------------------------------------------------------------ */
+
+/* Some samples fail once, some for ever; of some the second read is short. */
+static void set_rules(struct test_dataset *t)
+{
+	static const enum stele_fault_kind kinds[] = {
+		STELE_FAULT_FAIL, STELE_FAULT_FLIP, STELE_FAULT_SHORTEN,
+		STELE_FAULT_LOSE};
+	struct stele_fault_rule rules[RULES] = {0};
+	struct test_read reads[64];
+
+	for (unsigned int i = 0; i < RULES; i++) {
+		uint64_t id = t->count - 1 - 7 * (i / 2);
+
+		test_reads_of(t, id, reads, 64);
+		rules[i] = (struct stele_fault_rule){
+			.kind = kinds[(i / 2 + 2 * (i % 2)) % 4],
+			.ops = 1 << STELE_OP_READ,
+			.count = i % 2 ? i % 3 : 1,
+			.offset = reads[0].offset,
+			.size = reads[0].size,
+			.error = EIO,
+			.arg = SHORT,
+		};
+		if (rules[i].kind == STELE_FAULT_FLIP)
+			rules[i].arg = 8 * 100;
+	}
+	stele_fault_set_rules(t->dev, rules, RULES);
+}
+
+static bool submit(struct stele_reader *reader, uint64_t id, void **memory)
+{
+	uint64_t size = stele_reader_buffer_size(reader, id);
+
+	if (!memory)
+		return stele_reader_submit(reader, &id, NULL, 1) == 1;
+	free(*memory);
+	*memory = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+	return stele_reader_submit_into(reader, id, 0, *memory, size) == 1;
+}
+
+/* Each sample once, whatever becomes of it. */
+static void read_all(const struct test_dataset *t, struct stele_reader *reader,
+		     bool own_memory)
+{
+	void **memory = calloc(t->count, sizeof(*memory));
+	struct stele_sample sample;
+	uint64_t next = 0, done = 0;
+
+	while (done < t->count) {
+		if (next < t->count &&
+		    submit(reader, next, own_memory ? &memory[next] : NULL)) {
+			next++;
+			continue;
+		}
+		if (stele_reader_collect(reader, &sample, 1, 1) != 1)
+			bail("collect");
+		stele_reader_release(reader, &sample);
+		done++;
+	}
+	for (uint64_t i = 0; i < t->count; i++)
+		free(memory[i]);
+	free(memory);
+}
+
+static struct stele_reader *open_reader(const struct test_dataset *t,
+					const struct mode *mode)
+{
+	struct stele_reader *reader;
+
+	if (stele_reader_open(t->ds,
+			      &STELE_OPTS(stele_reader_opts, .depth = 8,
+					  .arena_size = mode->arena_size,
+					  .verify = 1 + mode->verify,
+					  .check_threads = mode->threads),
+			      &reader))
+		bail("no reader");
+	return reader;
+}
+
+static void check(const struct test_plan *plan, const struct mode *mode)
+{
+	struct stele_reader *reader;
+	struct test_dataset t;
+
+	test_dataset_open(&t, plan);
+	reader = open_reader(&t, mode);
+	if (mode->faults)
+		set_rules(&t);
+	for (unsigned int epoch = 0; epoch < 2; epoch++) {
+		read_all(&t, reader, mode->own_memory);
+		compare(&t, reader, mode);
+	}
+	stele_reader_close(reader);
+	test_dataset_close(&t);
+}
+
+/* What checks read is their reader's, though both are of one thread. */
+static void check_two(const struct test_plan *plan)
+{
+	const struct mode mode = {
+		.name = "one of two", .verify = STELE_VERIFY_CRC, .faults = true};
+	struct stele_reader *one, *other;
+	struct stele_reader_stats stats;
+	struct test_dataset t;
+
+	test_dataset_open(&t, plan);
+	one = open_reader(&t, &mode);
+	other = open_reader(&t, &mode);
+	set_rules(&t);
+	read_all(&t, one, false);
+	compare(&t, one, &mode);
+	stele_reader_stats(other, &stats);
+	is_uint(0, stats.device_reads + stats.check_reads + stats.device_bytes,
+		"the other one has read nothing");
+	stele_fault_log_clear(t.dev);
+	read_all(&t, other, false);
+	compare(&t, other, &(struct mode){.name = "the other one"});
+	stele_reader_close(one);
+	stele_reader_close(other);
+	test_dataset_close(&t);
+}
+
+/* Two sources: their sums. It reads ahead until it may not, so it is asked again. */
+static void check_loader(const struct test_plan *plan)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	struct stele_loader_stats stats;
+	struct stele_loader *loader;
+	struct test_load load = {0};
+	struct test_dataset t;
+	struct seen seen;
+
+	test_dataset_open(&t, plan);
+	loader = test_loader((struct stele_loader_source[]){{.ds = t.ds},
+							    {.ds = t.ds}},
+			     2,
+			     STELE_OPTS(stele_loader_opts, .batch_size = 10,
+					.verify = 1 + STELE_VERIFY_DIGEST,
+					.prefetch_size = 100000));
+	test_load(loader, (struct test_dataset[]){t, t}, UINT64_MAX, &load);
+	do {
+		nanosleep(&pause, NULL);
+		stele_loader_stats(loader, &stats);
+		seen = seen_by(t.dev);
+	} while (!agrees(&seen, &stats.reader) || stats.reader.depth);
+	ok(true, "a loader's sums become those of the log");
+	ok(stats.reader.check_reads > 0, "with checks: %ju",
+	   (uintmax_t)stats.reader.check_reads);
+	test_load_release(&load);
+	stele_loader_close(loader);
+	test_dataset_close(&t);
+}
+
+static void check_all(const char *backend)
+{
+	static const struct mode modes[] = {
+		{"checksums", STELE_VERIFY_CRC, 0, 0, false, false},
+		{"checksums, failures", STELE_VERIFY_CRC, 0, 0, false, true},
+		{"threads, failures", STELE_VERIFY_CRC, 3, 0, false, true},
+		{"digests", STELE_VERIFY_DIGEST, 1, 0, false, false},
+		{"digests, failures", STELE_VERIFY_DIGEST, 1, 0, false, true},
+		{"digests, threads", STELE_VERIFY_DIGEST, 3, 0, false, true},
+		{"small arena", STELE_VERIFY_DIGEST, 2, 8192, false, true},
+		{"own memory", STELE_VERIFY_DIGEST, 2, 0, true, true},
+		{"own memory, no check", STELE_VERIFY_NONE, 0, 0, true, false},
+	};
+	struct test_plan plan = {.samples = SAMPLES,
+				 .segments = 2,
+				 .size_max = 20000,
+				 .granule = 4096,
+				 .delete_every = 5,
+				 .backend = backend};
+	const struct test_plan large = {
+		.samples = 40, .size_max = 2000000, .backend = backend};
+
+	diag("%s", backend ? backend : "memory");
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
+		check(&plan, &modes[i]);
+	check(&large, &(struct mode){.name = "several transfers",
+				     .verify = STELE_VERIFY_DIGEST,
+				     .threads = 2,
+				     .arena_size = 1 << 20});
+	check_two(&plan);
+	check_loader(&plan);
+}
+
+int main(void)
+{
+	plan_lazy();
+	check_all(NULL);
+	check_all("uring");
+	check_all("threads");
+	return done();
+}
