@@ -90,8 +90,8 @@ struct bench_result {
 	uint64_t batches, unstarted, padded;
 	double utilisation; /* of accelerators: the share of time that they computed */
 	uint32_t most;	    /* accelerators that were kept busy, by a search */
-	struct stele_reader_stats sum; /* over the readers; latencies are below */
-	struct stele_histogram *latency, *device_latency;
+	struct stele_reader_stats sum; /* over the readers */
+	struct stele_reader_stats shown; /* with latencies as bench_latency_name() says */
 	struct bench_start start;
 	struct bench_machine used;
 	struct bench_part *parts;
@@ -139,6 +139,8 @@ const char *bench_order_name(uint32_t order);
 const char *bench_verify_name(uint32_t verify);
 const char *bench_arrivals_name(uint32_t kind);
 const char *bench_phase_name(uint32_t phase); /* enum stele_depth_phase */
+/* Is something else waited for than what readers know: a batch, the moment it was due? */
+bool bench_waits(const struct bench_config *config);
 /* What latencies are those of. */
 const char *bench_latency_name(const struct bench_config *config);
 const char *bench_pages_name(uint32_t huge_pages);

@@ -233,7 +233,7 @@ void bench_json(const struct bench_config *config,
 	if (config->loader)
 		json_set_number(object, "padded", result->padded);
 	json_set_text(object, "latency_of", bench_latency_name(config));
-	json_object_set_new(object, "latency_ns", latency_json(&result->sum));
+	json_object_set_new(object, "latency_ns", latency_json(&result->shown));
 	json_object_set_new(object, "cpu", cpu_json(result));
 	json_object_set_new(object, "devices", devices_json(&result->used));
 	json_object_set_new(object, "start_seconds", start_json(&result->start));

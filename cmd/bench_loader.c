@@ -124,6 +124,8 @@ static void gather(struct bench_worker *w)
 	stele_loader_stats(w->loader, &stats);
 	w->part->stats = stats.reader;
 	w->part->wait_ns = stats.wait_ns;
+	stele_loader_latency(w->loader, STELE_LATENCY_SAMPLE, w->sample_latency);
+	stele_loader_latency(w->loader, STELE_LATENCY_DEVICE, w->device_latency);
 }
 
 static void close_loader(struct bench_worker *w)

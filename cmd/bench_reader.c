@@ -137,18 +137,17 @@ static int open_reader(struct bench_worker *w)
 
 static void gather(struct bench_worker *w)
 {
-	const struct stele_histogram *from;
 	struct bench_part *part = w->part;
 
 	stele_reader_stats(w->reader, &part->stats);
 	part->round_count = stele_reader_history(w->reader, part->rounds,
 						 BENCH_HISTORY_MAX);
-	from = stele_reader_latency(w->reader, STELE_LATENCY_DEVICE);
-	if (from)
-		stele_histogram_add(w->device_latency, from);
-	from = stele_reader_latency(w->reader, STELE_LATENCY_SAMPLE);
-	if (from && !w->config->rate)
-		stele_histogram_add(w->latency, from);
+	stele_histogram_add(w->device_latency,
+			    stele_reader_latency(w->reader,
+						 STELE_LATENCY_DEVICE));
+	stele_histogram_add(w->sample_latency,
+			    stele_reader_latency(w->reader,
+						 STELE_LATENCY_SAMPLE));
 }
 
 static int loop(struct bench_worker *w)

@@ -30,6 +30,7 @@ struct run {
 	struct bench_worker *workers;
 	uint32_t started;
 	uint64_t opening; /* when the first reader was */
+	struct stele_histogram *latency, *sample_latency, *device_latency;
 	/* Of the last line: */
 	uint64_t line_time, line_samples, line_bytes;
 };
@@ -196,63 +197,23 @@ static int end_of(struct run *run)
 
 /* ---- the sum of all readers ------------------------------------------------------- */
 
-static void add_stats(struct stele_reader_stats *sum,
-		      const struct stele_reader_stats *stats)
+/* The readers' own latencies in the sum, and in `shown` what was waited for instead. */
+static void set_latencies(struct run *run)
 {
-	sum->samples += stats->samples;
-	sum->failed += stats->failed;
-	sum->bytes += stats->bytes;
-	sum->device_reads += stats->device_reads;
-	sum->device_bytes += stats->device_bytes;
-	sum->check_reads += stats->check_reads;
-	sum->check_bytes += stats->check_bytes;
-	sum->reread += stats->reread;
-	sum->retries += stats->retries;
-	sum->enters += stats->enters;
-	sum->registered += stats->registered;
-	sum->depth += stats->depth;
-	sum->window += stats->window;
-	sum->depth_peak += stats->depth_peak;
-	/* Each reader counts those of the whole process. */
-	if (stats->workers > sum->workers)
-		sum->workers = stats->workers;
-	if (stats->huge_pages < sum->huge_pages || !sum->tier[0])
-		sum->huge_pages = stats->huge_pages;
-	if (!sum->tier[0])
-		memcpy(sum->tier, stats->tier, sizeof(sum->tier));
-}
+	struct bench_result *result = run->result;
 
-static void set_latencies(struct bench_result *result)
-{
-	struct stele_reader_stats *sum = &result->sum;
-	const struct stele_histogram *sample = result->latency;
-	const struct stele_histogram *device = result->device_latency;
+	for (uint32_t i = 0; i < run->started; i++) {
+		const struct bench_worker *w = &run->workers[i];
 
-	sum->p50_ns = stele_histogram_quantile(sample, 0.5);
-	sum->p90_ns = stele_histogram_quantile(sample, 0.9);
-	sum->p99_ns = stele_histogram_quantile(sample, 0.99);
-	sum->p999_ns = stele_histogram_quantile(sample, 0.999);
-	sum->max_ns = stele_histogram_quantile(sample, 1);
-	sum->mean_ns = stele_histogram_mean(sample);
-	if (stele_histogram_count(device)) {
-		sum->device_p50_ns = stele_histogram_quantile(device, 0.5);
-		sum->device_p99_ns = stele_histogram_quantile(device, 0.99);
-		sum->device_mean_ns = stele_histogram_mean(device);
-		return;
+		stele_histogram_add(run->latency, w->latency);
+		stele_histogram_add(run->sample_latency, w->sample_latency);
+		stele_histogram_add(run->device_latency, w->device_latency);
 	}
-	/* Loaders only tell quantiles: the worst of them. */
-	for (uint32_t i = 0; i < result->part_count; i++) {
-		const struct stele_reader_stats *stats = &result->parts[i].stats;
-
-		if (stats->device_p50_ns > sum->device_p50_ns)
-			sum->device_p50_ns = stats->device_p50_ns;
-		if (stats->device_p99_ns > sum->device_p99_ns)
-			sum->device_p99_ns = stats->device_p99_ns;
-		if (sum->device_reads)
-			sum->device_mean_ns += stats->device_mean_ns *
-					       (double)stats->device_reads /
-					       (double)sum->device_reads;
-	}
+	stele_stats_latencies(&result->sum, run->sample_latency,
+			      run->device_latency);
+	result->shown = result->sum;
+	if (bench_waits(run->config))
+		stele_stats_latencies(&result->shown, run->latency, NULL);
 }
 
 static int by_value(const void *a, const void *b)
@@ -297,15 +258,12 @@ static void sum_up(struct run *run)
 	for (uint32_t i = 0; i < run->started; i++) {
 		const struct bench_part *part = &result->parts[i];
 
-		add_stats(&result->sum, &part->stats);
+		stele_stats_add(&result->sum, &part->stats);
 		result->samples += part->samples;
 		result->failed += part->failed;
 		result->bytes += part->bytes;
 		result->padded += part->padded;
 		result->unstarted += part->unstarted;
-		stele_histogram_add(result->latency, run->workers[i].latency);
-		stele_histogram_add(result->device_latency,
-				    run->workers[i].device_latency);
 		if (part->end > end)
 			end = part->end;
 		if (part->first_sample && part->first_sample < sample)
@@ -321,7 +279,7 @@ static void sum_up(struct run *run)
 		result->start.first_sample = since(run->gate.opened, sample);
 	if (batch != UINT64_MAX)
 		result->start.first_batch = since(run->gate.opened, batch);
-	set_latencies(result);
+	set_latencies(run);
 	set_windows(result);
 	bench_model_sum(result);
 }
@@ -347,13 +305,29 @@ static int init(struct run *run, uint64_t count)
 				     config->threads * sizeof(*run->workers));
 	result->parts = calloc(config->threads, sizeof(*result->parts));
 	result->part_count = config->threads;
-	result->latency = stele_histogram_new();
-	result->device_latency = stele_histogram_new();
-	if (!run->workers || !result->parts || !result->latency ||
-	    !result->device_latency)
+	run->latency = stele_histogram_new();
+	run->sample_latency = stele_histogram_new();
+	run->device_latency = stele_histogram_new();
+	if (!run->workers || !result->parts || !run->latency ||
+	    !run->sample_latency || !run->device_latency)
 		return -ENOMEM;
 	memset(run->workers, 0, config->threads * sizeof(*run->workers));
 	return 0;
+}
+
+static void release(struct run *run)
+{
+	for (uint32_t i = 0; i < run->started; i++) {
+		stele_histogram_free(run->workers[i].latency);
+		stele_histogram_free(run->workers[i].sample_latency);
+		stele_histogram_free(run->workers[i].device_latency);
+	}
+	free(run->workers);
+	stele_histogram_free(run->latency);
+	stele_histogram_free(run->sample_latency);
+	stele_histogram_free(run->device_latency);
+	pthread_cond_destroy(&run->gate.changed);
+	pthread_mutex_destroy(&run->gate.lock);
 }
 
 int bench_run(struct stele_dataset *ds, const struct bench_config *config,
@@ -372,13 +346,7 @@ int bench_run(struct stele_dataset *ds, const struct bench_config *config,
 		err = end_of(&run);
 	if (!err)
 		sum_up(&run);
-	for (uint32_t i = 0; i < run.started; i++) {
-		stele_histogram_free(run.workers[i].latency);
-		stele_histogram_free(run.workers[i].device_latency);
-	}
-	free(run.workers);
-	pthread_cond_destroy(&run.gate.changed);
-	pthread_mutex_destroy(&run.gate.lock);
+	release(&run);
 	return err;
 }
 
@@ -387,7 +355,5 @@ void bench_result_release(struct bench_result *result)
 	for (uint32_t i = 0; result->parts && i < result->part_count; i++)
 		free(result->parts[i].rounds);
 	free(result->parts);
-	stele_histogram_free(result->latency);
-	stele_histogram_free(result->device_latency);
 	memset(result, 0, sizeof(*result));
 }

@@ -42,6 +42,11 @@ const char *bench_pages_name(uint32_t huge_pages)
 	return huge_pages >= 2 ? "explicit" : huge_pages ? "transparent" : "none";
 }
 
+bool bench_waits(const struct bench_config *config)
+{
+	return config->loader || config->rate;
+}
+
 const char *bench_latency_name(const struct bench_config *config)
 {
 	if (config->loader)
@@ -329,7 +334,7 @@ void bench_text(const struct bench_config *config,
 		putchar('\n');
 	print_what(config, result);
 	print_rates(config, result);
-	print_latency(config, &result->sum);
+	print_latency(config, &result->shown);
 	print_cpu(result);
 	putchar('\n');
 	print_reads(result);

@@ -57,8 +57,9 @@ static const struct bench_engine *engine_of(const struct bench_config *config)
 static int prepare(struct bench_worker *w)
 {
 	w->latency = stele_histogram_new();
+	w->sample_latency = stele_histogram_new();
 	w->device_latency = stele_histogram_new();
-	if (!w->latency || !w->device_latency)
+	if (!w->latency || !w->sample_latency || !w->device_latency)
 		return -ENOMEM;
 	return engine_of(w->config)->open(w);
 }

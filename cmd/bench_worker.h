@@ -37,8 +37,8 @@ struct bench_worker {
 	struct stele_loader *loader;
 	struct stele_sample *samples;
 	unsigned int sample_max;
-	/* Of samples (from a loader: of batches), and of device reads. */
-	struct stele_histogram *latency, *device_latency;
+	struct stele_histogram *latency; /* of what it waited for: see bench_waits() */
+	struct stele_histogram *sample_latency, *device_latency; /* the readers' */
 	/* For the main thread while it runs; atomic. */
 	uint64_t samples_done, bytes_done;
 } __attribute__((aligned(64)));

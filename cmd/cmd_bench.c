@@ -96,44 +96,16 @@ static bool put_text(FILE *to, const void *text)
 	return fputs(text, to) >= 0;
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* The result's latency is what was waited for batches: of samples, the worst reader's. */
-static void set_sample_latency(const struct bench_result *result,
-			       struct stele_reader_stats *sum)
-{
-	sum->p50_ns = sum->p90_ns = sum->p99_ns = sum->p999_ns = sum->max_ns = 0;
-	sum->mean_ns = 0;
-	for (uint32_t i = 0; i < result->part_count; i++) {
-		const struct stele_reader_stats *one = &result->parts[i].stats;
-
-		sum->p50_ns = most(sum->p50_ns, one->p50_ns);
-		sum->p90_ns = most(sum->p90_ns, one->p90_ns);
-		sum->p99_ns = most(sum->p99_ns, one->p99_ns);
-		sum->p999_ns = most(sum->p999_ns, one->p999_ns);
-		sum->max_ns = most(sum->max_ns, one->max_ns);
-		if (sum->samples)
-			sum->mean_ns += one->mean_ns * (double)one->samples /
-					(double)sum->samples;
-	}
-}
-
 /* Return: 0; negative errno (said). */
 static int write_prometheus(const struct bench_config *config,
 			    const struct bench_result *result)
 {
 	char *labels = prometheus_labels(config->target);
 	char *text = malloc(PROMETHEUS_SIZE);
-	struct stele_reader_stats sum = result->sum;
 	int err = -ENOMEM, size;
 
-	if (config->loader)
-		set_sample_latency(result, &sum);
 	if (text && labels) {
-		size = stele_stats_prometheus(&sum, labels, text,
+		size = stele_stats_prometheus(&result->sum, labels, text,
 					      PROMETHEUS_SIZE);
 		err = size < 0 ? size : size >= PROMETHEUS_SIZE ? -ENOBUFS : 0;
 	}

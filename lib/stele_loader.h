@@ -248,6 +248,13 @@ struct stele_loader_stats {
 /** Asks the thread that reads: may wait for a read that is under way. */
 STELE_API void stele_loader_stats(const struct stele_loader *loader,
 				  struct stele_loader_stats *stats);
+/**
+ * Add the latencies of its readers, which are behind those of the stats. Asks the thread
+ * that reads, too; a forked child adds nothing.
+ */
+STELE_API void stele_loader_latency(const struct stele_loader *loader,
+				    enum stele_latency which,
+				    struct stele_histogram *sum);
 /** At any time; waits for what is in flight. NULL is fine. Batches become invalid. */
 STELE_API void stele_loader_close(struct stele_loader *loader);
 

@@ -181,6 +181,21 @@ STELE_API const struct stele_histogram *
 stele_reader_latency(const struct stele_reader *reader,
 		     enum stele_latency which);
 /**
+ * stele_stats_add() - the sums over several readers, from a zeroed struct on
+ *
+ * Counts, depth, window and depth_peak add up; workers are those of the whole process;
+ * huge_pages are the worst, the tier is the first one's. Latencies are left as they are.
+ */
+STELE_API void stele_stats_add(struct stele_reader_stats *sum,
+			       const struct stele_reader_stats *one);
+/**
+ * stele_stats_latencies() - quantiles and means, from what lies behind them
+ * @samples, @device: of one reader or the sum of several; NULL: leave theirs as they are
+ */
+STELE_API void stele_stats_latencies(struct stele_reader_stats *stats,
+				     const struct stele_histogram *samples,
+				     const struct stele_histogram *device);
+/**
  * stele_reader_register() - tell the ring of memory that samples are read into
  * @memory: aligned to 4096; stays mapped until the reader is closed
  *

@@ -251,12 +251,17 @@ int stele_loader_restore(struct stele_loader *l,
 /* ---- statistics ---------------------------------------------------------------------------- */
 
 /* Of the readers: their thread fills them in, when it comes by. */
-static void ask_readers(struct stele_loader *l, struct stele_reader_stats *out)
+static void ask_readers(const struct stele_loader *loader,
+			const struct stele_loader_question *question)
 {
+	struct stele_loader *l = (struct stele_loader *)loader;
+
+	if (forked(l))
+		return;
 	pthread_mutex_lock(&l->lock);
-	l->wanted_stats = out;
+	l->question = question;
 	stele_loader_tell(l);
-	while (l->wanted_stats)
+	while (l->question)
 		pthread_cond_wait(&l->changed, &l->lock);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -264,9 +269,19 @@ static void ask_readers(struct stele_loader *l, struct stele_reader_stats *out)
 void stele_loader_stats(const struct stele_loader *l,
 			struct stele_loader_stats *stats)
 {
+	const struct stele_loader_question question = {.stats = &stats->reader};
+
 	*stats = l->stats;
 	/* By then what was released is given back. */
-	if (!forked(l))
-		ask_readers((struct stele_loader *)l, &stats->reader);
+	ask_readers(l, &question);
 	stats->held_size = atomic_load_explicit(&l->held, memory_order_relaxed);
+}
+
+void stele_loader_latency(const struct stele_loader *l,
+			  enum stele_latency which, struct stele_histogram *sum)
+{
+	const struct stele_loader_question question = {.latency = sum,
+						       .which = which};
+
+	ask_readers(l, &question);
 }

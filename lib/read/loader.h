@@ -78,6 +78,13 @@ struct stele_loader_cursor {
 	uint64_t step, steps;
 };
 
+/* Of the readers, to their thread. */
+struct stele_loader_question {
+	struct stele_reader_stats *stats; /* set, unless NULL */
+	struct stele_histogram *latency;  /* added to, unless NULL */
+	enum stele_latency which;
+};
+
 struct stele_loader_pool {
 	struct stele_loader *loader;
 	pthread_mutex_t lock;
@@ -135,7 +142,7 @@ struct stele_loader {
 	struct stele_loader_item_list failed; /* in a transform, for the I/O thread */
 	struct stele_loader_cursor restart;
 	uint64_t restart_seed;
-	struct stele_reader_stats *wanted_stats;
+	const struct stele_loader_question *question; /* that the caller waits for */
 	bool opened, restarting, stop;
 	bool news;     /* for the I/O thread, since it looked */
 	bool sleeping; /* it has to be woken */

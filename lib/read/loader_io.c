@@ -93,51 +93,32 @@ static void close_readers(struct stele_loader *l)
 
 /* ---- statistics ------------------------------------------------------------------- */
 
-static void add_stats(struct stele_reader_stats *sum,
-		      const struct stele_reader_stats *one)
+static void sum_latency(const struct stele_loader *l, enum stele_latency which,
+			struct stele_histogram *sum)
 {
-	sum->samples += one->samples;
-	sum->failed += one->failed;
-	sum->bytes += one->bytes;
-	sum->device_reads += one->device_reads;
-	sum->device_bytes += one->device_bytes;
-	sum->check_reads += one->check_reads;
-	sum->check_bytes += one->check_bytes;
-	sum->reread += one->reread;
-	sum->retries += one->retries;
-	sum->enters += one->enters;
-	sum->registered += one->registered;
-	sum->depth += one->depth;
-	sum->window += one->window;
-	sum->depth_peak += one->depth_peak;
-}
-
-static struct stele_histogram *merge(const struct stele_loader *l,
-				     enum stele_latency which)
-{
-	struct stele_histogram *all = stele_histogram_new();
-
-	for (uint32_t i = 0; all && i < l->source_count; i++) {
+	for (uint32_t i = 0; i < l->source_count; i++) {
 		const struct stele_histogram *one =
 			stele_reader_latency(l->lanes[i].reader, which);
 
 		if (one)
-			stele_histogram_add(all, one);
+			stele_histogram_add(sum, one);
 	}
-	return all;
 }
 
 /* Quantiles do not add up; those of all samples come from what lies behind them. */
 static void merge_latencies(const struct stele_loader *l,
 			    struct stele_reader_stats *stats)
 {
-	struct stele_histogram *samples = merge(l, STELE_LATENCY_SAMPLE);
-	struct stele_histogram *requests = merge(l, STELE_LATENCY_DEVICE);
+	struct stele_histogram *samples = stele_histogram_new();
+	struct stele_histogram *device = stele_histogram_new();
 
-	if (samples && requests)
-		stele_reader_latencies(samples, requests, stats);
+	if (samples && device) {
+		sum_latency(l, STELE_LATENCY_SAMPLE, samples);
+		sum_latency(l, STELE_LATENCY_DEVICE, device);
+		stele_stats_latencies(stats, samples, device);
+	}
 	stele_histogram_free(samples);
-	stele_histogram_free(requests);
+	stele_histogram_free(device);
 }
 
 static void sum_stats(const struct stele_loader *l,
@@ -148,9 +129,7 @@ static void sum_stats(const struct stele_loader *l,
 	stele_reader_stats(l->lanes[0].reader, stats);
 	for (uint32_t i = 1; i < l->source_count; i++) {
 		stele_reader_stats(l->lanes[i].reader, &one);
-		add_stats(stats, &one);
-		if (one.huge_pages < stats->huge_pages)
-			stats->huge_pages = one.huge_pages;
+		stele_stats_add(stats, &one);
 	}
 	if (l->source_count > 1)
 		merge_latencies(l, stats);
@@ -166,11 +145,15 @@ static void recycle(struct stele_loader *l, struct stele_loader_batch *batch)
 }
 
 /* The caller waits for it. */
-static void answer(struct stele_loader *l, struct stele_reader_stats *stats)
+static void answer(struct stele_loader *l,
+		   const struct stele_loader_question *question)
 {
-	sum_stats(l, stats);
+	if (question->stats)
+		sum_stats(l, question->stats);
+	if (question->latency)
+		sum_latency(l, question->which, question->latency);
 	pthread_mutex_lock(&l->lock);
-	l->wanted_stats = NULL;
+	l->question = NULL;
 	pthread_cond_signal(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -183,7 +166,7 @@ static bool take_news(struct stele_loader *l)
 	struct stele_loader_cursor cursor;
 	struct stele_loader_batch *batch;
 	struct stele_loader_item *item;
-	struct stele_reader_stats *wanted;
+	const struct stele_loader_question *question;
 	bool restart, stop;
 	uint64_t seed;
 
@@ -197,7 +180,7 @@ static bool take_news(struct stele_loader *l)
 	seed = l->restart_seed;
 	restart = l->restarting;
 	l->restarting = false;
-	wanted = l->wanted_stats;
+	question = l->question;
 	l->news = false;
 	stop = l->stop;
 	pthread_mutex_unlock(&l->lock);
@@ -207,8 +190,8 @@ static bool take_news(struct stele_loader *l)
 		stele_loader_plan_failed(l, item, item->status);
 	if (restart)
 		stele_loader_plan_restart(l, &cursor, seed);
-	if (wanted)
-		answer(l, wanted);
+	if (question)
+		answer(l, question);
 	return !stop;
 }
 

@@ -43,10 +43,6 @@ bool stele_reader_is_forked(const struct stele_reader *reader);
 void stele_reader_pump(struct stele_reader *reader, unsigned int wait);
 /* Memory of a sample, arena's or large; anything else is ignored. */
 void stele_reader_give(struct stele_reader *reader, const void *memory);
-/* Quantiles and means, from what lies behind them. */
-void stele_reader_latencies(const struct stele_histogram *samples,
-			    const struct stele_histogram *requests,
-			    struct stele_reader_stats *stats);
 /* After anything that may have changed what collect would return. */
 void stele_reader_update_event(struct stele_reader *reader);
 

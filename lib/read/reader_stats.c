@@ -6,6 +6,7 @@
  * while samples wait for collect: each of them covers what the others cannot see.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -14,19 +15,49 @@
 
 /* ---- stats ------------------------------------------------------------------- */
 
-void stele_reader_latencies(const struct stele_histogram *samples,
-			    const struct stele_histogram *requests,
-			    struct stele_reader_stats *stats)
+void stele_stats_latencies(struct stele_reader_stats *stats,
+			   const struct stele_histogram *samples,
+			   const struct stele_histogram *device)
 {
-	stats->p50_ns = stele_histogram_quantile(samples, 0.5);
-	stats->p90_ns = stele_histogram_quantile(samples, 0.9);
-	stats->p99_ns = stele_histogram_quantile(samples, 0.99);
-	stats->p999_ns = stele_histogram_quantile(samples, 0.999);
-	stats->max_ns = stele_histogram_quantile(samples, 1);
-	stats->mean_ns = stele_histogram_mean(samples);
-	stats->device_p50_ns = stele_histogram_quantile(requests, 0.5);
-	stats->device_p99_ns = stele_histogram_quantile(requests, 0.99);
-	stats->device_mean_ns = stele_histogram_mean(requests);
+	if (samples) {
+		stats->p50_ns = stele_histogram_quantile(samples, 0.5);
+		stats->p90_ns = stele_histogram_quantile(samples, 0.9);
+		stats->p99_ns = stele_histogram_quantile(samples, 0.99);
+		stats->p999_ns = stele_histogram_quantile(samples, 0.999);
+		stats->max_ns = stele_histogram_quantile(samples, 1);
+		stats->mean_ns = stele_histogram_mean(samples);
+	}
+	if (device) {
+		stats->device_p50_ns = stele_histogram_quantile(device, 0.5);
+		stats->device_p99_ns = stele_histogram_quantile(device, 0.99);
+		stats->device_mean_ns = stele_histogram_mean(device);
+	}
+}
+
+void stele_stats_add(struct stele_reader_stats *sum,
+		     const struct stele_reader_stats *one)
+{
+	sum->samples += one->samples;
+	sum->failed += one->failed;
+	sum->bytes += one->bytes;
+	sum->device_reads += one->device_reads;
+	sum->device_bytes += one->device_bytes;
+	sum->check_reads += one->check_reads;
+	sum->check_bytes += one->check_bytes;
+	sum->reread += one->reread;
+	sum->retries += one->retries;
+	sum->enters += one->enters;
+	sum->registered += one->registered;
+	sum->depth += one->depth;
+	sum->window += one->window;
+	sum->depth_peak += one->depth_peak;
+	/* Each reader counts those of the whole process. */
+	if (one->workers > sum->workers)
+		sum->workers = one->workers;
+	if (one->huge_pages < sum->huge_pages || !sum->tier[0])
+		sum->huge_pages = one->huge_pages;
+	if (!sum->tier[0])
+		memcpy(sum->tier, one->tier, sizeof(sum->tier));
 }
 
 /* Checks read by themselves, one at a time: what the queue knows nothing of. */
@@ -58,7 +89,7 @@ void stele_reader_stats(const struct stele_reader *r,
 	stats->enters = queue->enters;
 	stats->registered = queue->registered;
 	add_checks(r, stats);
-	stele_reader_latencies(r->latency, r->fetch.latency, stats);
+	stele_stats_latencies(stats, r->latency, r->fetch.latency);
 	stats->depth = r->fetch.in_flight;
 	stats->window = stele_depth_window(&r->fetch.depth);
 	stats->depth_peak = r->fetch.in_flight_peak;

@@ -152,6 +152,11 @@ ok "--prometheus: is told" grep -qxF \
 ok "--prometheus: device reads took time" \
 	grep -q '^stele_reader_device_read_seconds_sum{.*} .*[1-9]' "$tmp/metrics" ||
 	diag "$(grep device_read "$tmp/metrics")"
+bench --rate=1000000 --arrivals=fixed --samples=200 --depth=1 --threads=2 --stats \
+	--prometheus="$tmp/metrics" "$tmp/image"
+is "$(jq '[.readers[].latency_ns.max] | max' "$tmp/.out")" \
+	"$(awk '/_sample_seconds{.*quantile="1"}/ { printf "%.0f", $2 * 1e9 }' "$tmp/metrics")" \
+	"--prometheus: an open loop's samples took what readers say, from submit to collect"
 mv "$tmp/metrics" "$tmp/linked"
 ln -s linked "$tmp/metrics"
 ln -s unlinked "$tmp/dangling"
