@@ -91,6 +91,8 @@ struct bench_result {
 	double utilisation; /* of accelerators: the share of time that they computed */
 	uint32_t most;	    /* accelerators that were kept busy, by a search */
 	struct stele_reader_stats sum; /* over the readers */
+	/* By those that were collected: loaders end while they read ahead. */
+	double reads_per_sample, bytes_per_byte;
 	struct stele_reader_stats shown; /* with latencies as bench_latency_name() says */
 	struct bench_start start;
 	struct bench_machine used;

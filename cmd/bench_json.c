@@ -163,6 +163,8 @@ static void set_counters(json_t *object, const struct stele_reader_stats *stats)
 	json_set_number(object, "device_bytes", stats->device_bytes);
 	json_set_number(object, "check_reads", stats->check_reads);
 	json_set_number(object, "check_bytes", stats->check_bytes);
+	json_set_number(object, "pending_reads", stats->pending_reads);
+	json_set_number(object, "pending_bytes", stats->pending_bytes);
 	json_set_number(object, "reread", stats->reread);
 	json_set_number(object, "retries", stats->retries);
 	json_set_number(object, "enters", stats->enters);
@@ -213,10 +215,8 @@ static void set_figures(json_t *object, const struct bench_result *result)
 	json_set_real(object, "samples_per_second", ratio(good, result->seconds));
 	json_set_real(object, "bytes_per_second",
 		 ratio((double)result->bytes, result->seconds));
-	json_set_real(object, "reads_per_sample",
-		 ratio((double)sum->device_reads, (double)sum->samples));
-	json_set_real(object, "bytes_per_byte",
-		 ratio((double)sum->device_bytes, (double)sum->bytes));
+	json_set_real(object, "reads_per_sample", result->reads_per_sample);
+	json_set_real(object, "bytes_per_byte", result->bytes_per_byte);
 	set_counters(object, sum);
 }
 

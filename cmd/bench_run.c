@@ -245,6 +245,20 @@ static void set_windows(struct bench_result *result)
 	free(windows);
 }
 
+static void set_ratios(struct bench_result *result)
+{
+	const struct stele_reader_stats *sum = &result->sum;
+
+	if (sum->samples)
+		result->reads_per_sample =
+			(double)(sum->device_reads - sum->pending_reads) /
+			(double)sum->samples;
+	if (sum->bytes)
+		result->bytes_per_byte =
+			(double)(sum->device_bytes - sum->pending_bytes) /
+			(double)sum->bytes;
+}
+
 static double since(uint64_t from, uint64_t to)
 {
 	return to > from ? (double)(to - from) / 1e9 : 0;
@@ -280,6 +294,7 @@ static void sum_up(struct run *run)
 	if (batch != UINT64_MAX)
 		result->start.first_batch = since(run->gate.opened, batch);
 	set_latencies(run);
+	set_ratios(result);
 	set_windows(result);
 	bench_model_sum(result);
 }

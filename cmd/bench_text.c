@@ -199,7 +199,7 @@ static void print_cold(const struct bench_result *result)
 	const struct bench_machine *used = &result->used;
 	double asked = (double)sum->device_bytes, came;
 	/* What loaders were reading ahead at the end, the device has not counted yet. */
-	double ahead = sum->depth * ratio(asked, (double)sum->device_reads);
+	double ahead = (double)sum->pending_bytes;
 	const char *name;
 
 	if (!used->device_count) {
@@ -226,8 +226,7 @@ static void print_reads(const struct bench_result *result)
 	const struct bench_machine *used = &result->used;
 
 	printf(ROW "%.2f a sample, %.3f bytes read for each byte of payload\n",
-	       "reads", ratio((double)sum->device_reads, (double)sum->samples),
-	       ratio((double)sum->device_bytes, (double)sum->bytes));
+	       "reads", result->reads_per_sample, result->bytes_per_byte);
 	if (sum->check_reads)
 		printf(ROW "%.2f a sample, %.3f bytes, of these by checks\n", "",
 		       ratio((double)sum->check_reads, (double)sum->samples),
@@ -309,8 +308,10 @@ static void print_reader(uint32_t index, const struct bench_part *part)
 	printf("  device reads %" PRIu64 ", bytes %" PRIu64 ", reread %" PRIu64
 	       ", retries %" PRIu64 "\n",
 	       s->device_reads, s->device_bytes, s->reread, s->retries);
-	printf("  of these by checks: reads %" PRIu64 ", bytes %" PRIu64 "\n",
-	       s->check_reads, s->check_bytes);
+	printf("  of these by checks: reads %" PRIu64 ", bytes %" PRIu64
+	       "; for samples not collected: %" PRIu64 ", %" PRIu64 "\n",
+	       s->check_reads, s->check_bytes, s->pending_reads,
+	       s->pending_bytes);
 	printf("  enters %" PRIu64 ", registered %" PRIu64
 	       ", workers %u, huge pages %s\n",
 	       s->enters, s->registered, s->workers,

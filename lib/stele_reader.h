@@ -67,6 +67,9 @@ struct stele_reader_stats {
 				  each: digests; a sample that failed, by itself;
 				  of a damaged one, whether its image is there yet */
 	uint64_t check_bytes;  /* of them; in device_bytes, too */
+	uint64_t pending_reads; /* of device_reads, those for samples that were not
+				   collected yet, though they may be there */
+	uint64_t pending_bytes; /* of them; in device_bytes, too */
 	uint64_t reread;       /* samples read again: a bad checksum, EIO */
 	uint64_t retries;      /* pieces of requests started again: short, EAGAIN,
 				  EINTR; not in device_reads */

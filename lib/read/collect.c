@@ -71,6 +71,8 @@ static bool settle(struct stele_reader *r, struct stele_ticket *ticket,
 		return false;
 	}
 	r->stats.reread += verdict->rereads;
+	r->settled_reads += ticket->requests;
+	r->settled_bytes += ticket->bytes;
 	*sample = (struct stele_sample){.status = ticket->status};
 	if (!ticket->status) {
 		*sample = verdict->sample;

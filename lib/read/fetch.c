@@ -142,6 +142,8 @@ static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 	f->requests++;
 	f->bytes += size;
 	ticket->in_flight++;
+	ticket->requests++;
+	ticket->bytes += size;
 	ticket->issued += size;
 	return 0;
 }

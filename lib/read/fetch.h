@@ -25,6 +25,7 @@ struct stele_ticket {
 	bool waiting;	 /* not all parts were issued */
 	unsigned int in_flight; /* parts */
 	uint64_t issued; /* bytes */
+	uint64_t requests, bytes; /* issued, each time that it is fetched */
 	struct stele_ticket *next;
 
 	/* Nothing to fetch.c: the reader's. */

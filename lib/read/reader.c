@@ -248,6 +248,7 @@ static void start(struct stele_reader *r, uint64_t tag, int status)
 	ticket->tag = tag;
 	ticket->submitted = r->fetch.now;
 	ticket->verdict = (struct stele_verdict){0};
+	ticket->requests = ticket->bytes = 0;
 	r->outstanding++;
 	stele_fetch_add(&r->fetch, ticket, status);
 }

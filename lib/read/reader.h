@@ -36,6 +36,7 @@ struct stele_reader {
 	bool signalled;
 	struct stele_histogram *latency; /* of samples */
 	struct stele_reader_stats stats; /* what is counted here */
+	uint64_t settled_reads, settled_bytes; /* of samples that were collected */
 };
 
 bool stele_reader_is_forked(const struct stele_reader *reader);

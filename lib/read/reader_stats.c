@@ -44,6 +44,8 @@ void stele_stats_add(struct stele_reader_stats *sum,
 	sum->device_bytes += one->device_bytes;
 	sum->check_reads += one->check_reads;
 	sum->check_bytes += one->check_bytes;
+	sum->pending_reads += one->pending_reads;
+	sum->pending_bytes += one->pending_bytes;
 	sum->reread += one->reread;
 	sum->retries += one->retries;
 	sum->enters += one->enters;
@@ -85,6 +87,8 @@ void stele_reader_stats(const struct stele_reader *r,
 	*stats = r->stats;
 	stats->device_reads = r->fetch.requests;
 	stats->device_bytes = r->fetch.bytes;
+	stats->pending_reads = r->fetch.requests - r->settled_reads;
+	stats->pending_bytes = r->fetch.bytes - r->settled_bytes;
 	stats->retries = queue->retries;
 	stats->enters = queue->enters;
 	stats->registered = queue->registered;

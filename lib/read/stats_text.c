@@ -152,6 +152,10 @@ int stele_stats_prometheus(const struct stele_reader_stats *s,
 	put_counts(&t, s);
 	put_latencies(&t, s);
 	put_gauge(&t, "depth", s->depth, "Requests in flight.");
+	put_gauge(&t, "pending_reads", s->pending_reads,
+		  "Requests for samples that were not collected yet.");
+	put_gauge(&t, "pending_bytes", s->pending_bytes,
+		  "Bytes of these requests.");
 	put_gauge(&t, "depth_peak", s->depth_peak, "The most there ever were.");
 	put_gauge(&t, "window", s->window, "Requests that may be in flight.");
 	put_gauge(&t, "workers", s->workers,

@@ -30,6 +30,8 @@ holds "--loader: the last step is filled" \
 	".samples == 20 and .samples - .padded == $count"
 bench --loader --samples=10 --batch=1 "$tmp/image"
 holds "--loader: so many samples" '.samples == 10'
+holds "--loader: what is read ahead is not for these" \
+	'.reads_per_sample == 1 and .bytes_per_byte >= 1 and .device_reads >= .pending_reads'
 # So long that more than an epoch is read.
 for time in 0.2 0.8 3.2 12.8; do
 	bench --loader "--time=$time" --stats "$tmp/image"

@@ -93,6 +93,8 @@ static void compare(const struct test_dataset *t,
 		stele_histogram_count(
 			stele_reader_latency(reader, STELE_LATENCY_DEVICE)),
 		"%s: latencies, but for those of checks", mode->name);
+	is_uint(0, stats.pending_reads + stats.pending_bytes,
+		"%s: none for samples to come", mode->name);
 	if (mode->faults || mode->verify == STELE_VERIFY_DIGEST)
 		ok(stats.check_reads > 0, "%s: there are some", mode->name);
 	if (mode->faults)
@@ -198,6 +200,58 @@ static void check(const struct test_plan *plan, const struct mode *mode)
 	test_dataset_close(&t);
 }
 
+/* What does not add up. */
+static void check_worst(void)
+{
+	static const struct stele_reader_stats parts[] = {
+		{.workers = 2, .huge_pages = 2, .tier = "first"},
+		{.workers = 3, .huge_pages = 0, .tier = "second"},
+		{.workers = 1, .huge_pages = 1, .tier = "third"},
+	};
+	struct stele_reader_stats sum = {0};
+
+	for (unsigned int i = 0; i < 3; i++)
+		stele_stats_add(&sum, &parts[i]);
+	is_uint(3, sum.workers, "workers are those of the process");
+	is_uint(0, sum.huge_pages, "the worst pages");
+	is_string("first", sum.tier, "the first one's tier");
+}
+
+/* Between submit and collect, wherever the samples are. */
+static void check_pending(const struct test_plan *plan)
+{
+	const struct mode mode = {.name = "pending",
+				  .verify = STELE_VERIFY_CRC};
+	struct stele_sample samples[6];
+	struct stele_reader_stats stats;
+	struct stele_reader *reader;
+	struct test_dataset t;
+	struct test_read read;
+	uint64_t bytes = 0;
+
+	test_dataset_open(&t, plan);
+	reader = open_reader(&t, &mode);
+	for (uint64_t id = 0; id < 6; id++) {
+		submit(reader, id, NULL);
+		test_reads_of(&t, id, &read, 1);
+		bytes += read.size;
+	}
+	stele_reader_stats(reader, &stats);
+	is_uint(6, stats.pending_reads, "of samples that were asked for");
+	is_uint(bytes, stats.pending_bytes, "their bytes");
+	if (stele_reader_collect(reader, samples, 4, 4) != 4)
+		bail("collect");
+	for (unsigned int i = 0; i < 4; i++) {
+		test_reads_of(&t, samples[i].id, &read, 1);
+		bytes -= read.size;
+	}
+	stele_reader_stats(reader, &stats);
+	is_uint(2, stats.pending_reads, "of those that are left");
+	is_uint(bytes, stats.pending_bytes, "their bytes");
+	stele_reader_close(reader);
+	test_dataset_close(&t);
+}
+
 /* Sums of two are those of the log; their latencies, of all samples of both. */
 static void check_sums(const struct stele_reader *one,
 		       const struct stele_reader *other,
@@ -212,13 +266,10 @@ static void check_sums(const struct stele_reader *one,
 	stele_stats_add(&sum, &b);
 	ok(agrees(seen, &sum), "the sums are those of the log");
 	is_uint(a.samples + b.samples, sum.samples, "of samples, too");
-	is_uint(a.failed + b.failed, sum.failed, "those that failed");
-	is_uint(a.bytes + b.bytes, sum.bytes, "their bytes");
-	is_uint(a.reread + b.reread, sum.reread, "those read again");
-	is_uint(a.depth_peak + b.depth_peak, sum.depth_peak, "depths");
-	is_uint(a.workers > b.workers ? a.workers : b.workers, sum.workers,
-		"workers are the process's");
-	is_string(a.tier, sum.tier, "the first one's tier");
+	ok(sum.failed == a.failed + b.failed && sum.bytes == a.bytes + b.bytes &&
+		   sum.reread == a.reread + b.reread &&
+		   sum.depth_peak == a.depth_peak + b.depth_peak,
+	   "failures, bytes, those read again, depths");
 	is_uint(0, sum.max_ns + sum.device_p99_ns, "no latency");
 	stele_histogram_add(all, stele_reader_latency(one, STELE_LATENCY_SAMPLE));
 	stele_histogram_add(all,
@@ -339,12 +390,14 @@ static void check_all(const char *backend)
 				     .threads = 2,
 				     .arena_size = 1 << 20});
 	check_two(&plan);
+	check_pending(&plan);
 	check_loader(&plan);
 }
 
 int main(void)
 {
 	plan_lazy();
+	check_worst();
 	check_all(NULL);
 	check_all("uring");
 	check_all("threads");

@@ -24,6 +24,8 @@ static const struct stele_reader_stats stats = {
 	.device_bytes = (UINT64_C(1) << 40) + 4096,
 	.check_reads = 15,
 	.check_bytes = 61440,
+	.pending_reads = 21,
+	.pending_bytes = 86016,
 	.reread = 4,
 	.retries = 5,
 	.enters = 600,
@@ -195,6 +197,9 @@ static void test_values(void)
 	ok(value_of(&p, "stele_reader_device_read_seconds_sum") == 0.1,
 	   "and their sum");
 	ok(value_of(&p, "stele_reader_window") == 32, "window");
+	ok(value_of(&p, "stele_reader_pending_reads") == 21 &&
+		   value_of(&p, "stele_reader_pending_bytes") == 86016,
+	   "for samples to come");
 	ok(value_of(&p, "stele_reader_info{tier=\"uring defer-taskrun "
 			"fixed-file\"}") == 1,
 	   "tier");
