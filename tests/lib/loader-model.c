@@ -87,7 +87,7 @@ static uint64_t id_at(const struct job *job, uint32_t source, uint64_t pass,
 	uint64_t member;
 
 	stele_shuffle_shape(job->opts.shuffle, job->opts.block_size,
-			    job->opts.block_count, &shape);
+			    job->opts.block_count, NULL, &shape);
 	stele_epoch_init(&order, &shape, job->samples[source], job->seed, pass,
 			 source);
 	member = stele_epoch_at(&order, place);
