@@ -45,12 +45,12 @@ enum stele_shuffle_kind {
 
 struct stele_shuffle_opts {
 	size_t size;
+	stele_log_fn log; /* says which option is refused */
+	void *log_user;
 	uint64_t seed, epoch;
 	uint64_t block_size;  /* windowed: samples of a block; 0: 64 */
 	uint32_t block_count; /* windowed: blocks of a window; 0: 256 */
 	uint32_t kind;	      /* enum stele_shuffle_kind */
-	stele_log_fn log;     /* says which option is refused */
-	void *log_user;
 };
 
 struct stele_shuffle;

@@ -65,16 +65,12 @@ static int check_options(uint64_t count, const struct stele_shuffle_opts *opts,
 int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
 		       struct stele_shuffle **out)
 {
-	struct stele_shuffle_opts known = {0};
+	struct stele_shuffle_opts known;
 	struct stele_epoch_shape shape;
 	struct stele_shuffle *shuffle;
-	struct stele_log log = {0};
-	int err;
+	struct stele_log log;
+	int err = stele_options_get(opts, &known, sizeof(known), &log);
 
-	/* The log stands last: a program may be older than it. */
-	if (opts && opts->size >= sizeof(*opts))
-		log = (struct stele_log){opts->log, opts->log_user};
-	err = stele_options_copy(opts, &known, sizeof(known), &log);
 	if (!err)
 		err = check_options(count, &known, &log, &shape);
 	if (err)
