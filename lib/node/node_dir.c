@@ -6,10 +6,11 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int stele_node_dir_make(const char *path)
 {
 	if (mkdir(path, 0755))
 		return errno == EEXIST ? 0 : -errno;
-	return chmod(path, 0755) ? -errno : 0;
+	return geteuid() == 0 && chmod(path, 0755) ? -errno : 0;
 }

@@ -6,8 +6,8 @@
 #define STELE_NODE_DIR_H
 
 /*
- * One level, unless it is there. What lies in it is for all to read, so whoever comes
- * first shuts nobody out by his umask.
+ * One level, unless it is there. What root knows is for all to read, so its umask shuts
+ * nobody out; that of a user has the last word on what is his.
  *
  * Return: 0; negative errno.
  */
