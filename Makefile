@@ -111,7 +111,9 @@ $(O)/%.o: %.c $(O)/settings
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-# Every object hangs on this file, which changes when the settings do.
+# Every object hangs on this file, which changes when the settings do, whoever asks for it.
+$(O)/settings: INC = -I.
+$(O)/settings: WARN_MORE =
 $(O)/settings: export SETTINGS = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LDLIBS) \
 	$(LIB_LIBS) $(CMD_LIBS)
 $(O)/settings: FORCE
