@@ -132,8 +132,7 @@ STELE_API int stele_reader_submit(struct stele_reader *reader,
 
 /**
  * stele_reader_submit_into() - read one sample into the caller's memory
- * @memory: aligned to 4096, of at least stele_reader_buffer_size() bytes for
- * @id;
+ * @memory: aligned to 4096, of at least stele_reader_buffer_size() bytes for @id;
  *          belongs to the reader until the sample is collected
  * Return: 1 taken; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too
  * small); -EOWNERDEAD; -EBUSY.
@@ -150,8 +149,7 @@ STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
 
 /**
  * stele_reader_collect() - finished samples, in completion order
- * @min: wait until so many are there (at most what is outstanding); 0: only
- * look
+ * @min: wait until so many are there (at most what is outstanding); 0: only look
  * Return: count (each with its own status); -EOWNERDEAD; -EBUSY; -EIO (the
  * queue broke).
  */
