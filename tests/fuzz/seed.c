@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "lib/node/mapping_file.h"
+#include "lib/node/profile.h"
 #include "lib/stele.h"
 #include "tests/fuzz/input.h"
 #include "tests/specimen.h"
@@ -185,6 +186,49 @@ static void write_mapping(void)
 	write_seed("mapping", "short", 1, &file, sizeof(file) - 512);
 }
 
+/* Once more with the least and the most that numbers may be. */
+static void write_profile(void)
+{
+	const struct stele_profile_facts facts = {.kernel = "6.18.5-test",
+						  .scheduler = "none",
+						  .max_sectors_kb = 1280,
+						  .nr_requests = 1023};
+	struct stele_profile profile = {
+		.device = "Example SSD 9 (v/2) eui.0123",
+		.backend = "uring",
+		.latency = 81.25e-6,
+		.stream_rate = 2.5e9,
+		.iops_max = 1234567.891,
+		.bytes_max = 7.1e9,
+		.kappa = 2.125,
+		.residual = 0.0123,
+		.depth = 22,
+		.depth_max = 1023,
+		.transfer_max = 524288,
+		.gap = 5751,
+		.p99_ns = 412345,
+		.time = 1795000000,
+	};
+	char text[STELE_PROFILE_SIZE_MAX];
+
+	stele_profile_encode(&profile, &facts, text);
+	write_seed("profile", "sealed", 0, text, strlen(text));
+	write_family("profile", 1, (uint8_t *)text, strlen(text), 6, 19);
+	profile.latency = profile.stream_rate = profile.iops_max = 0x1p60 / 1e6;
+	profile.bytes_max = profile.kappa = 1e-6;
+	profile.depth = profile.depth_max = profile.transfer_max = 1;
+	profile.gap = UINT32_MAX;
+	profile.p99_ns = profile.time = UINT64_C(1) << 60;
+	stele_profile_encode(&profile, &facts, text);
+	write_seed("profile", "extreme", 1, text, strlen(text));
+	profile.latency = profile.stream_rate = profile.iops_max = 1e-6;
+	profile.bytes_max = profile.kappa = 0x1p60;
+	profile.gap = 0;
+	profile.depth = profile.depth_max = STELE_QUEUE_DEPTH_MAX;
+	stele_profile_encode(&profile, &facts, text);
+	write_seed("profile", "opposite", 1, text, strlen(text));
+}
+
 int main(void)
 {
 	struct stele_disk_block block;
@@ -196,6 +240,7 @@ int main(void)
 	write_descriptor();
 	write_record();
 	write_mapping();
+	write_profile();
 	specimen_keys(&block);
 	write_family("keys", 1, (uint8_t *)&block, 32 + 116, 32, 6);
 	stele_block_seal(&block, STELE_BLOCK_KEYS, INPUT_OFFSET, INPUT_OWNER);
