@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "format/permutation.h"
+#include "tests/network.h"
 #include "tests/tap.h"
 
 #define CELLS_MAX     4096
@@ -86,9 +87,13 @@ static void few(uint64_t count, uint64_t keys)
 	uint64_t id[64];
 
 	for (uint64_t key = 0; key < keys; key++) {
-		begin(&p, count, 1, key, 0);
+		uint64_t stream = stele_permutation_stream(1, key, 0);
+
+		stele_permutation_init(&p, count, 1, key, 0);
 		for (uint64_t i = 0; i < count; i++) {
-			id[i] = stele_permutation_at(&p, i);
+			/* Few ids are worked out before their rounds can be changed. */
+			id[i] = rounds ? test_network(count, stream, rounds, i)
+				       : stele_permutation_at(&p, i);
 			add(&alone, i * count + id[i]);
 		}
 		/* The second of a pair has one id less to choose from. */

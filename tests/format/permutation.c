@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "format/permutation.h"
+#include "tests/network.h"
 #include "tests/tap.h"
 
 static uint32_t *seen;
@@ -58,46 +59,6 @@ static void test_around_powers(void)
 	}
 }
 
-/* As stele-format(5) writes it. */
-static uint64_t part(uint64_t half, uint64_t key, uint64_t n)
-{
-	uint64_t x = (half ^ key) * UINT64_C(0xbf58476d1ce4e5b9);
-
-	x = (x ^ (x >> 32)) * UINT64_C(0x94d049bb133111eb);
-	return stele_scale(x, n);
-}
-
-static uint64_t mixed(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
-
-static uint64_t network(uint64_t count, uint64_t stream, uint64_t x)
-{
-	const uint64_t gamma = UINT64_C(0x9e3779b97f4a7c15);
-	const uint64_t start = mixed((stream ^ count) + gamma);
-	const uint64_t rounds = count <= 16 ? 32 : count <= 256 ? 20 : 12;
-	uint64_t columns = 2, rows, row, column;
-
-	while (columns * columns * 2 < count)
-		columns *= 2;
-	rows = (count + columns - 1) / columns;
-	do {
-		row = x / columns;
-		column = x % columns;
-		for (uint64_t r = 0; r < rounds; r += 2) {
-			row += part(column, mixed(start + (r + 1) * gamma), rows);
-			row %= rows;
-			column += part(row, mixed(start + (r + 2) * gamma), columns);
-			column %= columns;
-		}
-		x = row * columns + column;
-	} while (x >= count);
-	return x;
-}
-
 static void test_page(void)
 {
 	uint64_t bad = 0;
@@ -105,12 +66,13 @@ static void test_page(void)
 	for (uint64_t seed = 0; seed < 20000; seed++) {
 		uint64_t count = seed % 100 ? 1 + seed % 17 : 1 + seed / 10;
 		uint64_t stream = stele_permutation_stream(seed, 1, 2);
+		uint32_t rounds = count <= 16 ? 32 : count <= 256 ? 20 : 12;
 		struct stele_permutation p;
 
 		stele_permutation_init(&p, count, seed, 1, 2);
 		for (uint64_t i = 0; i < count; i++)
 			bad += stele_permutation_at(&p, i) !=
-			       network(count, stream, i);
+			       test_network(count, stream, rounds, i);
 	}
 	is_uint(0, bad, "ids are those of the network");
 }
