@@ -42,12 +42,12 @@ static bool attach(struct loop *loop, uint32_t block)
 	char backing[4096];
 	int rc = -1;
 
-	errno = 0;
 	snprintf(backing, sizeof(backing), "%s/backing", test_tmpdir());
 	config.fd = (unsigned int)open(backing, O_RDWR | O_CREAT | O_CLOEXEC,
 				       0600);
 	if (control < 0 || ftruncate((int)config.fd, SIZE))
 		sysbail("no backing file");
+	errno = 0;
 	/* Somebody else may take the one that was free a moment ago. */
 	for (int tries = 0; rc && errno != EINVAL && tries < 100; tries++) {
 		loop->number = ioctl(control, LOOP_CTL_GET_FREE);
