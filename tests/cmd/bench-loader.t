@@ -69,7 +69,7 @@ done
 must stele build -q "$tmp/large" "$tmp/like"
 bench --accelerator=cosmoflow --samples=2 "$tmp/like"
 holds "accelerators: the image is like the model" .accelerators.resembles
-run stele bench --accelerator=unet3d --memory=32T "$tmp/image"
+run stele bench --accelerator=unet3d --memory=8T "$tmp/image"
 is "1 " "$status $out" "accelerators: more memory than there is"
 ok "accelerators: which is told" grep -q -- --memory <<<"$err" || diag "$err"
 
