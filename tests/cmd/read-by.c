@@ -2,15 +2,17 @@
 /*
  * read-by.c - the bytes of a target, by a backend's queue
  *
- *	read-by BACKEND TARGET BYTES DEPTH >BYTES
+ *	read-by BACKEND TARGET BYTES DEPTH [handed] >BYTES
  *
  * In the largest pieces that it takes and down to a block, DEPTH in flight (0: as many as
  * the device has room for), into memory that is registered. On stderr: "by DESCRIPTION",
  * "error OFFSET: TEXT" for each piece that fails (zeros stand for it), "workers N", the most
- * that were seen, and "pieces N".
+ * that were seen, and "pieces N". With `handed` another thread reads the second half, by the
+ * same queue, which the first one closes.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,17 +47,27 @@ static uint32_t next_size(const struct stele_limits *limits, uint32_t size)
 	return size ? size : limits->transfer_max;
 }
 
-static int read_all(struct stele_queue *queue,
-		    const struct stele_limits *limits, char *data,
-		    uint64_t size, unsigned int depth)
+/* What a thread reads: `data` is of the whole target. */
+struct part {
+	struct stele_queue *queue;
+	const struct stele_limits *limits;
+	char *data;
+	uint64_t offset, end;
+	unsigned int depth;
+	int rc;
+};
+
+static int read_part(const struct part *part)
 {
+	struct stele_queue *queue = part->queue;
+	unsigned int depth = part->depth;
 	struct stele_request *requests = calloc(depth, sizeof(*requests));
 	struct stele_request **done =
 		calloc(depth, sizeof(struct stele_request *));
 	struct stele_request *idle = NULL;
-	uint32_t piece = limits->transfer_max;
+	uint32_t piece = part->limits->transfer_max;
+	uint64_t offset = part->offset, size = part->end;
 	unsigned int flying = 0;
-	uint64_t offset = 0;
 	int n = 0;
 
 	for (unsigned int i = 0; i < depth; i++) {
@@ -68,14 +80,14 @@ static int read_all(struct stele_queue *queue,
 
 			*idle = (struct stele_request){
 				.op = STELE_OP_READ,
-				.data = data + offset,
+				.data = part->data + offset,
 				.offset = offset,
 				.size = size - offset < piece
 						? (uint32_t)(size - offset)
 						: piece,
 			};
 			offset += idle->size;
-			piece = next_size(limits, piece);
+			piece = next_size(part->limits, piece);
 			n = stele_queue_submit(queue, idle);
 			flying += !n;
 			pieces++;
@@ -95,17 +107,41 @@ static int read_all(struct stele_queue *queue,
 	return n < 0 ? n : 0;
 }
 
+static void *run_part(void *user)
+{
+	struct part *part = user;
+
+	part->rc = read_part(part);
+	return NULL;
+}
+
+static int read_handed(struct part part)
+{
+	struct part second = part;
+	pthread_t thread;
+
+	part.end = second.offset = part.end / 2;
+	part.rc = read_part(&part);
+	if (part.rc)
+		return part.rc;
+	if (pthread_create(&thread, NULL, run_part, &second))
+		return -EAGAIN;
+	pthread_join(thread, NULL);
+	return second.rc;
+}
+
 int main(int argc, char **argv)
 {
 	const struct stele_log log = {.fn = say};
 	struct stele_device *dev;
 	struct stele_queue *queue;
 	unsigned int depth;
+	struct part part;
 	char text[128], *data;
 	uint64_t size;
 	int rc;
 
-	if (argc != 5)
+	if (argc != 5 && (argc != 6 || strcmp(argv[5], "handed")))
 		return 2;
 	size = strtoull(argv[3], NULL, 10);
 	depth = (unsigned int)strtoul(argv[4], NULL, 10);
@@ -119,7 +155,8 @@ int main(int argc, char **argv)
 		return 1;
 	stele_queue_describe(queue, text, sizeof(text));
 	fprintf(stderr, "by %s\n", text);
-	rc = read_all(queue, &dev->limits, data, size, depth);
+	part = (struct part){queue, &dev->limits, data, 0, size, depth, 0};
+	rc = argc == 6 ? read_handed(part) : read_part(&part);
 	stele_queue_close(queue);
 	stele_device_close(dev);
 	fprintf(stderr, "workers %u\npieces %u\n", workers, pieces);
