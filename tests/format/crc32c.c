@@ -63,8 +63,8 @@ __attribute__((target("avx"))) static unsigned int upper_in_use(void)
 
 static void test_registers(void)
 {
-	if (!__builtin_cpu_supports("avx"))
-		skip_block(1, "a processor without AVX");
+	if (!__builtin_cpu_supports("avx")) /* not a skip: nothing can be installed */
+		diag("a processor without AVX has no upper halves");
 	else
 		is_uint(0, upper_in_use(), "vector registers are left as SSE likes them");
 }
