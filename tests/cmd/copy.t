@@ -143,23 +143,6 @@ reached() {
 		! cmp -s -n 4096 -i $((96 << 20)):0 "$1" /dev/zero
 }
 
-# stopped SIGNAL FILE CMD...: sends it when FILE is written so far; sets status.
-# That is 0 where CMD was done before the signal came: then once more.
-stopped() {
-	local signal=$1 file=$2 pid try
-	shift 2
-	for ((try = 0; try < 20; try++)); do
-		rm -f "$file"
-		env --default-signal=INT "$@" >/dev/null 2>"$tmp/err" &
-		pid=$!
-		until reached "$file"; do kill -0 $pid 2>/dev/null || break; done
-		kill "-$signal" $pid 2>/dev/null
-		wait $pid 2>/dev/null
-		status=$?
-		[ $status = 0 ] || break
-	done
-}
-
 resumed=0
 # The signal may find all bytes sent, but for the last few: then once more, too.
 for ((try = 0; try < 5 && !resumed; try++)); do

@@ -3,6 +3,7 @@
 #
 # extract.t - keys that nobody vouches for stay below the directory
 . "${0%/*}/../tap.sh"
+. "${0%/*}/targets.sh"
 
 hostile() { must "$BUILD/tests/cmd/hostile" "$tmp/image" "$@"; }
 extract() { run stele extract "$@" "$tmp/image" "$tmp/jail/dir"; }
@@ -78,20 +79,8 @@ is "1 " "$status $out" "a file is no directory"
 mkdir "$tmp/large"
 truncate -s 256M "$tmp/large/"{a,b,c}
 must stele build -q "$tmp/large" "$tmp/large.stele"
-# Status 0: it was done before the signal came, so once more.
-for ((try = 0; try < 20; try++)); do
-	rm -rf "$tmp/stopped"
-	env --default-signal=INT stele extract "$tmp/large.stele" "$tmp/stopped" \
-		>/dev/null 2>"$tmp/err" &
-	pid=$!
-	until [ -n "$(find "$tmp/stopped" -type f 2>/dev/null)" ]; do
-		kill -0 $pid 2>/dev/null || break
-	done
-	kill -INT $pid 2>/dev/null
-	wait $pid 2>/dev/null
-	status=$?
-	[ $status = 0 ] || break
-done
+reached() { [ -n "$(find "$1" -type f 2>/dev/null)" ]; }
+stopped INT "$tmp/stopped" stele extract "$tmp/large.stele" "$tmp/stopped"
 is 130 "$status" "extract dies of the signal" || diag "$(<"$tmp/err")"
 is "" "$(find "$tmp/stopped" -type f ! -size 256M)" "and leaves no part of a file"
 

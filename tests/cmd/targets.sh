@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # tmp, loop: of tap.sh; count, sum: the tests'
 #
-# targets.sh - kinds of targets, and source trees, for the tests of commands
+# targets.sh - kinds of targets, source trees, failures and signals, for the tests of commands
 #
 # Sourced behind tap.sh.
 
@@ -64,6 +64,24 @@ fails() {
 	run "$@"
 	is "$wanted " "$status $out" "$*: fails"
 	ok "$*: says '$words'" grep -qF -- "$words" <<<"$err"
+}
+
+# stopped SIGNAL FILE CMD...: sends it when the test's function `reached FILE` says so,
+# which CMD writes; sets status. That is 0 where CMD was done before the signal came:
+# then once more.
+stopped() {
+	local signal=$1 file=$2 pid try
+	shift 2
+	for ((try = 0; try < 20; try++)); do
+		rm -rf "$file"
+		env --default-signal=INT "$@" >/dev/null 2>"$tmp/err" &
+		pid=$!
+		until reached "$file"; do kill -0 $pid 2>/dev/null || break; done
+		kill "-$signal" $pid 2>/dev/null
+		wait $pid 2>/dev/null
+		status=$?
+		[ $status = 0 ] || break
+	done
 }
 
 # sum FILE: of what it holds
