@@ -44,6 +44,22 @@ static inline struct stele_disk_block *input_blocks(const uint8_t *data,
 	return blocks;
 }
 
+/*
+ * What follows the first byte, as it is. Return: *size bytes to be freed, NULL if there
+ * are none.
+ */
+static inline void *input_bytes(const uint8_t *data, size_t *size)
+{
+	void *bytes;
+
+	if (*size < 2)
+		return NULL;
+	bytes = malloc(--*size);
+	if (bytes)
+		memcpy(bytes, data + 1, *size);
+	return bytes;
+}
+
 /* Read every byte, so that a pointer out of bounds is seen. */
 static inline void input_touch(const void *data, size_t size)
 {

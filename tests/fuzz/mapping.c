@@ -41,12 +41,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct stele_mapping mapping;
 	const char *why = NULL;
-	uint8_t *file;
+	uint8_t *file = input_bytes(data, &size);
 
-	if (size < 2)
+	if (!file)
 		return 0;
-	file = malloc(--size);
-	memcpy(file, data + 1, size);
 	if ((data[0] & 1) && size >= sizeof(struct stele_mapping_header))
 		seal(file, size);
 	if (stele_mapping_decode(file, size, "cats", &mapping, &why) == 0)

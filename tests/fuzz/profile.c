@@ -77,12 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct stele_profile profile;
 	struct stele_profile_facts facts;
 	const char *why = NULL;
-	char *text;
+	char *text = input_bytes(data, &size);
 
-	if (size < 2)
+	if (!text)
 		return 0;
-	text = malloc(--size);
-	memcpy(text, data + 1, size);
 	if ((data[0] & 1) && size >= TAIL_SIZE)
 		seal(text, size);
 	if (stele_profile_decode(text, size, &profile, &facts, &why) == 0)

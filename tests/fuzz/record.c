@@ -29,20 +29,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct stele_record_shape shape;
 	struct stele_record r;
 	const char *why = NULL;
-	uint8_t *slot;
+	uint8_t *slot = input_bytes(data, &size);
 
-	if (size < 2)
+	if (!slot)
 		return 0;
 	shape = (struct stele_record_shape){data[0] & 15, data[0] >> 4};
-	slot = malloc(size - 1);
-	memcpy(slot, data + 1, size - 1);
-	if (stele_record_decode(slot, size - 1, &shape, &r, &why) == 0)
+	if (stele_record_decode(slot, size, &shape, &r, &why) == 0)
 		use(&r, &shape);
 	else
 		input_assert(why != NULL);
-	if (size > 64)
-		stele_record_decode_tail(slot + size - 65, 64, size - 1, &shape,
-					 &r, NULL);
+	if (size >= 64)
+		stele_record_decode_tail(slot + size - 64, 64, size, &shape, &r,
+					 NULL);
 	free(slot);
 	return 0;
 }
