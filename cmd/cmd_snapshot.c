@@ -185,6 +185,7 @@ static const char *add_key(struct request *request, const char *text)
 
 static const char *add_file(struct request *request, const char *text)
 {
+	_Static_assert(FILES_MAX == 16, "as the message says");
 	if (request->file_count == FILES_MAX)
 		return "no more than 16 files";
 	return parse_text(text, 1, PATH_MAX,
