@@ -41,30 +41,33 @@ void stele_column_summarise(struct stele_disk_column *column, uint32_t count,
 			    uint32_t type);
 
 /*
- * Digests: 127 SHA-256 to a block, by number. Tree: level 1 holds the hash of
- * each digests block, level 2 of each level 1 block, ... up to a level of one
- * block; the TREE section holds levels 1, 2, ... one behind the other. There is none when the
- * digests fit one block.
+ * Digests: 127 SHA-256 to a block, by number. Tree: level 0 is the blocks of all
+ * other sections, in the order of their references; level 1 holds the hash of
+ * each of them, level 2 of each level 1 block, ... up to a level of one block.
+ * The TREE section holds levels 1, 2, ... one after the other.
  *
  *	leaf = SHA-256(00 || payload || tail without its crc)
  *	hash of a block = SHA-256(01 || its 4064 payload bytes)
- *	root = hash of the topmost block; 32 zero bytes for no samples
+ *	root = SHA-256(05 || the section references but TREE's, their offsets
+ *	zero || hash of the topmost block); 32 zero bytes for no samples
  */
 #define STELE_DIGESTS_PER_BLOCK 127u
-#define STELE_TREE_LEVELS_MAX	8u
+#define STELE_TREE_LEVELS_MAX	9u
 #define STELE_HASH_LEAF		0x00u
 #define STELE_HASH_BLOCK	0x01u
 #define STELE_HASH_SNAPSHOT	0x02u
 #define STELE_HASH_SCHEMA	0x03u
 #define STELE_HASH_DELETED	0x04u
+#define STELE_HASH_ROOT		0x05u
 
 struct stele_tree_shape {
-	uint32_t level_count;			 /* digests level included */
-	uint64_t blocks[STELE_TREE_LEVELS_MAX];	 /* of level 0 (digests), ... */
-	uint64_t first[STELE_TREE_LEVELS_MAX];	 /* block index in its section */
+	uint32_t level_count;			 /* level 0 included */
+	uint64_t blocks[STELE_TREE_LEVELS_MAX];	 /* of level 0, 1, ... */
+	uint64_t first[STELE_TREE_LEVELS_MAX];	 /* level 1, ...: index in TREE */
 	uint64_t tree_blocks;			 /* of the TREE section */
 };
-void stele_tree_shape(uint64_t sample_count, struct stele_tree_shape *out);
+/* `leaf_blocks`: of level 0. */
+void stele_tree_shape(uint64_t leaf_blocks, struct stele_tree_shape *out);
 
 /* Of the digests or the hashes of a level, the one with this index, in its block. */
 static inline const uint8_t *

@@ -151,10 +151,18 @@ void stele_descriptor_shape(const struct stele_descriptor *descriptor,
 
 /*
  * Count and size of a section that follows from the number of samples: ORDER,
- * COLUMN, DIGESTS, TREE. False: of another type, or there is none.
+ * COLUMN, DIGESTS. False: of another type, or there is none.
  */
 bool stele_section_geometry(uint32_t type, uint64_t sample_count,
 			    uint64_t *count, uint64_t *size);
+/* Those of TREE, from the number of blocks of all other sections. */
+void stele_tree_geometry(uint64_t leaf_blocks, uint64_t *count, uint64_t *size);
+/* Index of a section's first block within level 0 of the digest tree. */
+uint64_t stele_descriptor_leaf(const struct stele_descriptor *descriptor,
+			       const struct stele_section *section);
+struct stele_tree_shape;
+void stele_descriptor_tree_shape(const struct stele_descriptor *descriptor,
+				 struct stele_tree_shape *out);
 
 /* Bytes of the stream with these counts. */
 uint64_t stele_descriptor_stream_size(uint32_t field_count, uint32_t run_count,

@@ -21,16 +21,42 @@ struct seen {
 _Static_assert(STELE_FIELD_COUNT_MAX <= 64, "a field needs a bit");
 
 /* An entry is the hash of a block below; the topmost block has none. */
-static void tree_geometry(uint64_t sample_count, uint64_t *count,
-			  uint64_t *blocks)
+void stele_tree_geometry(uint64_t leaf_blocks, uint64_t *count, uint64_t *size)
 {
 	struct stele_tree_shape shape;
 
-	stele_tree_shape(sample_count, &shape);
+	stele_tree_shape(leaf_blocks, &shape);
 	*count = 0;
 	for (uint32_t i = 0; i + 1 < shape.level_count; i++)
 		*count += shape.blocks[i];
-	*blocks = shape.tree_blocks;
+	*size = shape.tree_blocks * STELE_BLOCK_SIZE;
+}
+
+/* Blocks of the sections that begin below `offset`, TREE left out. */
+static uint64_t leaves_below(const struct stele_descriptor *d, uint64_t offset)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < d->section_count; i++) {
+		struct stele_section section;
+
+		stele_descriptor_section(d, i, &section);
+		if (section.type != STELE_BLOCK_TREE && section.offset < offset)
+			size += section.size;
+	}
+	return size / STELE_BLOCK_SIZE;
+}
+
+uint64_t stele_descriptor_leaf(const struct stele_descriptor *d,
+			       const struct stele_section *section)
+{
+	return leaves_below(d, section->offset);
+}
+
+void stele_descriptor_tree_shape(const struct stele_descriptor *d,
+				 struct stele_tree_shape *out)
+{
+	stele_tree_shape(leaves_below(d, d->size), out);
 }
 
 bool stele_section_geometry(uint32_t type, uint64_t sample_count,
@@ -48,9 +74,6 @@ bool stele_section_geometry(uint32_t type, uint64_t sample_count,
 		break;
 	case STELE_BLOCK_DIGESTS:
 		blocks = ceil_div(sample_count, STELE_DIGESTS_PER_BLOCK);
-		break;
-	case STELE_BLOCK_TREE:
-		tree_geometry(sample_count, count, &blocks);
 		break;
 	default:
 		return false;
@@ -131,6 +154,8 @@ static int check_content(const struct stele_descriptor *d,
 		return unclean(why, "descriptor: section is no stream");
 	if (section->type == STELE_BLOCK_KEYS)
 		return check_keys(d, section, why);
+	if (section->type == STELE_BLOCK_TREE) /* when all others are known good */
+		return 0;
 	if (!stele_section_geometry(section->type, d->sample_count, &count,
 				    &size))
 		return unclean(why, "descriptor: section of nothing");
@@ -166,6 +191,20 @@ static int check_section(const struct stele_descriptor *d,
 	return check_content(d, section, why);
 }
 
+static int check_tree(const struct stele_descriptor *d, const char **why)
+{
+	struct stele_section tree;
+	uint64_t count, size;
+
+	if (stele_descriptor_find_section(d, STELE_BLOCK_TREE, STELE_NO_FIELD,
+					  &tree) < 0)
+		return 0;
+	stele_tree_geometry(leaves_below(d, d->size), &count, &size);
+	if (tree.count != count || tree.size != size)
+		return unclean(why, "descriptor: tree against the sections");
+	return 0;
+}
+
 int stele_descriptor_check_sections(const struct stele_descriptor *d,
 				    const char **why)
 {
@@ -181,5 +220,5 @@ int stele_descriptor_check_sections(const struct stele_descriptor *d,
 		if (ret < 0)
 			return ret;
 	}
-	return 0;
+	return check_tree(d, why);
 }

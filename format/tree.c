@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree.c - the shape of the digests and of the tree above them
+ * tree.c - the shape of the digest tree over the sections of a segment
  *
- * Seven levels hold 127^7 > 2^48 samples, more than a segment may have.
+ * Nine levels hold 127^8 > 2^50 blocks, more than a target may have.
  */
 #include "format/sections.h"
 
 #include "format/decode.h"
 
-void stele_tree_shape(uint64_t sample_count, struct stele_tree_shape *out)
+void stele_tree_shape(uint64_t leaf_blocks, struct stele_tree_shape *out)
 {
-	uint64_t blocks = ceil_div(sample_count, STELE_DIGESTS_PER_BLOCK);
+	uint64_t blocks = leaf_blocks;
 	uint32_t level = 0;
 
 	memset(out, 0, sizeof(*out));
-	if (sample_count == 0)
+	if (blocks == 0)
 		return;
 	out->blocks[0] = blocks;
 	while (blocks > 1 && level + 1 < STELE_TREE_LEVELS_MAX) {

@@ -158,11 +158,21 @@ static void names_size(const struct work *w, struct stele_section *section)
 	}
 }
 
+static uint64_t leaf_blocks(const struct stele_section *section,
+			    const struct stele_section *end)
+{
+	uint64_t blocks = 0;
+
+	for (; section < end; section++)
+		blocks += section->size / STELE_BLOCK_SIZE;
+	return blocks;
+}
+
 /* Fills sections[] but for the offsets; returns their count. */
 static uint32_t plan_sections(struct work *w)
 {
 	static const uint32_t types[] = {STELE_BLOCK_ORDER, STELE_BLOCK_COLUMN,
-					 STELE_BLOCK_DIGESTS, STELE_BLOCK_TREE};
+					 STELE_BLOCK_DIGESTS};
 	const struct stele_section empty = {.field = STELE_NO_FIELD};
 	const uint64_t count = w->in->count;
 	struct stele_section *s = w->sections;
@@ -173,7 +183,7 @@ static uint32_t plan_sections(struct work *w)
 		s->count = count;
 		s++->size = keys_pages(w) * STELE_BLOCK_SIZE;
 	}
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 3; i++) {
 		if (types[i] == STELE_BLOCK_COLUMN && !w->in->labels)
 			continue;
 		*s = empty;
@@ -187,6 +197,13 @@ static uint32_t plan_sections(struct work *w)
 	names_size(w, s);
 	s->size = stele_stream_blocks(s->stream_size) * STELE_BLOCK_SIZE;
 	s += s->count > 0;
+	if (count > 0) {
+		*s = empty;
+		s->type = STELE_BLOCK_TREE;
+		stele_tree_geometry(leaf_blocks(w->sections, s), &s->count,
+				    &s->size);
+		s++;
+	}
 	return (uint32_t)(s - w->sections);
 }
 
@@ -273,13 +290,16 @@ static void put_record(struct work *w, struct stele_hash *hash, uint64_t number)
 				  number % STELE_DIGESTS_PER_BLOCK * 32);
 }
 
+/* Of all other sections, which lie one after the other. Leaves the top's hash. */
 static void put_tree(struct work *w, struct stele_hash *hash)
 {
-	struct stele_disk_block *below = blocks_of(w, STELE_BLOCK_DIGESTS);
+	struct stele_disk_block *below = blocks_of(w, w->sections[0].type);
 	struct stele_disk_block *tree = blocks_of(w, STELE_BLOCK_TREE);
 	struct stele_tree_shape shape;
 
-	stele_tree_shape(w->d.sample_count, &shape);
+	if (!tree)
+		return;
+	stele_tree_shape((uint64_t)(tree - below), &shape);
 	for (uint32_t level = 1; level < shape.level_count; level++) {
 		struct stele_disk_block *blocks = tree + shape.first[level];
 
@@ -290,8 +310,7 @@ static void put_tree(struct work *w, struct stele_hash *hash)
 					i % STELE_DIGESTS_PER_BLOCK * 32);
 		below = blocks;
 	}
-	if (w->d.sample_count)
-		stele_hash_block(hash, below, w->d.tree_root);
+	stele_hash_block(hash, below, w->d.tree_root);
 }
 
 static void put_keys(struct work *w)
@@ -394,13 +413,17 @@ static void put_descriptor(struct work *w, struct stele_hash *hash)
 	}
 	stele_hash_schema(hash, w->fields, w->d.field_count, &names,
 			  names_count, w->d.schema_digest);
-	stele_descriptor_put_header(front, &w->d);
 	for (uint32_t i = 0; i < w->d.field_count; i++)
 		stele_descriptor_put_field(front, &w->d, i, &w->fields[i]);
 	for (uint32_t i = 0; i < w->d.run_count; i++)
 		stele_descriptor_put_run(front, &w->d, i, &w->runs[i]);
 	for (uint32_t i = 0; i < w->d.section_count; i++)
 		stele_descriptor_put_section(front, &w->d, i, &w->sections[i]);
+	w->d.blocks = front;
+	w->d.block_count = w->descriptor_size / STELE_BLOCK_SIZE;
+	if (w->d.sample_count)
+		stele_hash_root(hash, &w->d, w->d.tree_root, w->d.tree_root);
+	stele_descriptor_put_header(front, &w->d);
 	memcpy(w->bytes + back, front, w->descriptor_size);
 	stele_descriptor_seal(front, &w->d, w->d.offset);
 	stele_descriptor_seal((void *)(w->bytes + back), &w->d,
@@ -415,11 +438,11 @@ static void put_segment(struct work *w)
 		bail("no hash");
 	for (uint64_t i = 0; i < w->in->count; i++)
 		put_record(w, hash, i);
-	put_tree(w, hash);
 	put_keys(w);
 	put_order(w);
 	put_column(w);
 	put_names(w);
+	put_tree(w, hash);
 	put_descriptor(w, hash);
 	stele_hash_free(hash);
 }

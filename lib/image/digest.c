@@ -92,6 +92,36 @@ void stele_hash_block(struct stele_hash *hash,
 	stele_hash_end(hash, digest);
 }
 
+/* Offsets depend on the target's boundary, and a digest must not. */
+static void add_section(struct stele_hash *hash,
+			const struct stele_section *section)
+{
+	const struct stele_disk_section disk = {
+		.type = le32_put(section->type),
+		.field = le32_put(section->field),
+		.size = le64_put(section->size),
+		.count = le64_put(section->count),
+		.stream_size = le64_put(section->stream_size),
+	};
+
+	stele_hash_add(hash, &disk, sizeof(disk));
+}
+
+void stele_hash_root(struct stele_hash *hash, const struct stele_descriptor *d,
+		     const uint8_t top[32], uint8_t root[32])
+{
+	stele_hash_begin(hash, STELE_HASH_ROOT);
+	for (uint32_t i = 0; i < d->section_count; i++) {
+		struct stele_section section;
+
+		stele_descriptor_section(d, i, &section);
+		if (section.type != STELE_BLOCK_TREE)
+			add_section(hash, &section);
+	}
+	stele_hash_add(hash, top, STELE_DIGEST_SIZE);
+	stele_hash_end(hash, root);
+}
+
 static void add_names(struct stele_hash *hash,
 		      const struct stele_names_stream *names)
 {

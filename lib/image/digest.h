@@ -25,9 +25,13 @@ void stele_hash_record(struct stele_hash *hash, const void *slot,
 		       uint64_t slot_size, const struct stele_record *record,
 		       uint8_t digest[32]);
 
-/* Hash of a digests or tree block (its payload). */
+/* Hash of a section's block: of its payload. */
 void stele_hash_block(struct stele_hash *hash,
 		      const struct stele_disk_block *block, uint8_t digest[32]);
+
+/* Root of a segment: its sections, as the descriptor's blocks say, and the tree's top. */
+void stele_hash_root(struct stele_hash *hash, const struct stele_descriptor *d,
+		     const uint8_t top[32], uint8_t root[32]);
 
 /* Names streams by field, in field order; blocks hold the raw stream. */
 struct stele_names_stream {

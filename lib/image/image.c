@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "lib/image/proof.h"
 
 /* Of several reasons the one that says most; 4: not about the content. */
 static int error_rank(int error)
@@ -278,6 +279,7 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 
 void stele_image_release(struct stele_image *image)
 {
+	stele_prover_free(image->prover);
 	stele_device_close(image->dev);
 	free(image->catalog_blocks);
 	memset(image, 0, sizeof(*image));

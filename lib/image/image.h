@@ -27,6 +27,7 @@ struct stele_image {
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
 	_Atomic bool stale; /* known to be gone, and told; see stale.h */
+	struct stele_prover *prover; /* owned; NULL: checksums of sections suffice */
 };
 
 /*

@@ -12,14 +12,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/image/digest.h"
 #include "lib/image/section.h"
 
-#define WAYS	    8u
-#define LEVEL_SHIFT 56u /* of a rank; the clock is below */
+#define PROVER_MEMORY (256u << 10)
+#define WAYS	      8u
+#define LEVEL_SHIFT   56u /* of a rank; the clock is below */
 
 struct stele_proof_slot {
 	const struct stele_segment *segment; /* NULL: nothing is there */
@@ -31,9 +33,22 @@ struct stele_proof_slot {
 struct climb {
 	struct stele_proof *proof;
 	const struct stele_segment *segment;
+	struct stele_section digests;
 	struct stele_tree_shape shape;
-	uint64_t number;
+	const char *what; /* for the log: it, and which one */
+	uint64_t index;
 };
+
+static int climb_begin(struct climb *c)
+{
+	const struct stele_descriptor *d = &c->segment->descriptor;
+
+	if (stele_descriptor_find_section(d, STELE_BLOCK_DIGESTS,
+					  STELE_NO_FIELD, &c->digests) < 0)
+		return -EUCLEAN;
+	stele_descriptor_tree_shape(d, &c->shape);
+	return 0;
+}
 
 int stele_proof_init(struct stele_proof *p, const struct stele_image *image,
 		     size_t memory)
@@ -99,35 +114,53 @@ static struct stele_disk_block *memory_of(const struct stele_proof *p,
 static int log_level(const struct climb *c, unsigned int level)
 {
 	stele_log_error(&c->proof->image->log,
-			"digest of sample %" PRIu64
+			"digest of %s %" PRIu64
 			" of its segment differs at level %u of the tree",
-			c->number, level);
+			c->what, c->index, level);
 	return -EBADMSG;
 }
 
 static int get_entry(const struct climb *c, unsigned int level, uint64_t index,
 		     uint8_t digest[32]);
 
-static int read_proven(const struct climb *c, unsigned int level,
-		       uint64_t index, const uint8_t wanted[32],
-		       struct stele_disk_block *block)
+/* Is the hash of a block of this level what the level above, or the root, says? */
+static int check_hash(const struct climb *c, unsigned int level,
+		      const struct stele_disk_block *block,
+		      const uint8_t wanted[32])
 {
 	uint8_t digest[STELE_DIGEST_SIZE];
-	int ret;
 
-	ret = stele_segment_read_block(c->proof->image, c->segment,
-				       level ? STELE_BLOCK_TREE :
-					       STELE_BLOCK_DIGESTS,
-				       c->shape.first[level] + index, block);
-	if (ret < 0)
-		return ret;
 	stele_hash_block(c->proof->hash, block, digest);
+	if (level + 1 == c->shape.level_count)
+		stele_hash_root(c->proof->hash, &c->segment->descriptor,
+				digest, digest);
 	return memcmp(digest, wanted, sizeof(digest)) ?
 		       log_level(c, level + 1) :
 		       0;
 }
 
-/* A block of a level, proven; it is good until the next one is asked for. */
+static int read_proven(const struct climb *c, unsigned int level,
+		       uint64_t index, const uint8_t wanted[32],
+		       struct stele_disk_block *block)
+{
+	struct stele_section section = c->digests;
+	int ret = 0;
+
+	if (level)
+		ret = stele_descriptor_find_section(&c->segment->descriptor,
+						    STELE_BLOCK_TREE,
+						    STELE_NO_FIELD, &section);
+	else
+		index -= stele_descriptor_leaf(&c->segment->descriptor,
+					       &section);
+	if (ret < 0)
+		return -EUCLEAN;
+	ret = stele_section_fetch(c->proof->image, c->segment, &section,
+				  c->shape.first[level] + index, 1, block);
+	return ret < 0 ? ret : check_hash(c, level, block, wanted);
+}
+
+/* A block of a level (0: of the digests), proven; it is good until the next one is asked for. */
 static int get_block(const struct climb *c, unsigned int level, uint64_t index,
 		     const struct stele_disk_block **block)
 {
@@ -156,11 +189,15 @@ static int get_block(const struct climb *c, unsigned int level, uint64_t index,
 	return 0;
 }
 
-/* An entry of a level, proven; of the level above all others: the root. */
+/*
+ * The hash of a block of the level below, proven; of the level above all others:
+ * the root. Of level 0: the digest of a sample.
+ */
 static int get_entry(const struct climb *c, unsigned int level, uint64_t index,
 		     uint8_t digest[32])
 {
 	const struct stele_disk_block *block;
+	uint64_t at = index / STELE_DIGESTS_PER_BLOCK;
 	int ret;
 
 	if (level == c->shape.level_count) {
@@ -168,7 +205,10 @@ static int get_entry(const struct climb *c, unsigned int level, uint64_t index,
 		       STELE_DIGEST_SIZE);
 		return 0;
 	}
-	ret = get_block(c, level, index / STELE_DIGESTS_PER_BLOCK, &block);
+	if (level == 0)
+		at += stele_descriptor_leaf(&c->segment->descriptor,
+					    &c->digests);
+	ret = get_block(c, level, at, &block);
 	if (ret == 0)
 		memcpy(digest, stele_digest_entry(block, index),
 		       STELE_DIGEST_SIZE);
@@ -179,17 +219,91 @@ int stele_proof_check(struct stele_proof *p,
 		      const struct stele_segment *segment, uint64_t number,
 		      const uint8_t digest[32])
 {
-	struct climb c = {.proof = p, .segment = segment, .number = number};
+	struct climb c = {
+		.proof = p,
+		.segment = segment,
+		.what = "sample",
+		.index = number,
+	};
 	uint8_t wanted[STELE_DIGEST_SIZE];
 	int ret;
 
 	if (number >= segment->descriptor.sample_count)
 		return -ERANGE;
-	stele_tree_shape(segment->descriptor.sample_count, &c.shape);
-	ret = get_entry(&c, 0, number, wanted);
+	ret = climb_begin(&c);
+	if (ret == 0)
+		ret = get_entry(&c, 0, number, wanted);
 	if (ret == 0 && memcmp(digest, wanted, sizeof(wanted)) != 0)
 		ret = log_level(&c, 0);
 	if (ret == -EBADMSG)
 		forget(p);
+	return ret;
+}
+
+int stele_proof_check_block(struct stele_proof *p,
+			    const struct stele_segment *segment, uint64_t leaf,
+			    const struct stele_disk_block *block)
+{
+	struct climb c = {
+		.proof = p,
+		.segment = segment,
+		.what = "section block",
+		.index = leaf,
+	};
+	uint8_t wanted[STELE_DIGEST_SIZE];
+	int ret = climb_begin(&c);
+
+	if (ret == 0)
+		ret = get_entry(&c, 1, leaf, wanted);
+	if (ret == 0)
+		ret = check_hash(&c, 0, block, wanted);
+	if (ret == -EBADMSG)
+		forget(p);
+	return ret;
+}
+
+/* ---- an image whose sections must be proven -------------------------------- */
+
+struct stele_prover {
+	struct stele_proof proof; /* under the lock */
+	pthread_mutex_t lock;
+};
+
+int stele_prover_new(const struct stele_image *image, struct stele_prover **out)
+{
+	struct stele_prover *prover = calloc(1, sizeof(*prover));
+	int ret = prover ? stele_proof_init(&prover->proof, image,
+					    PROVER_MEMORY) :
+			   -ENOMEM;
+
+	if (ret < 0) {
+		free(prover);
+		return ret;
+	}
+	pthread_mutex_init(&prover->lock, NULL);
+	*out = prover;
+	return 0;
+}
+
+void stele_prover_free(struct stele_prover *prover)
+{
+	if (!prover)
+		return;
+	stele_proof_release(&prover->proof);
+	pthread_mutex_destroy(&prover->lock);
+	free(prover);
+}
+
+int stele_prover_check(struct stele_prover *prover,
+		       const struct stele_segment *segment, uint64_t leaf,
+		       const struct stele_disk_block *blocks, uint64_t count)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&prover->lock);
+	for (uint64_t i = 0; ret == 0 && i < count; i++)
+		ret = stele_proof_check_block(&prover->proof, segment, leaf + i,
+					      &blocks[i]);
+	pthread_mutex_unlock(&prover->lock);
 	return ret;
 }

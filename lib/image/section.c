@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/proof.h"
 #include "lib/image/stale.h"
 
 /* Log which of the blocks is damaged. Return: the first error. */
@@ -34,10 +35,10 @@ static int check_blocks(const struct stele_image *image,
 	return ret;
 }
 
-int stele_section_read(const struct stele_image *image,
-		       const struct stele_segment *segment,
-		       const struct stele_section *section, uint64_t index,
-		       uint64_t count, struct stele_disk_block *blocks)
+int stele_section_fetch(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const struct stele_section *section, uint64_t index,
+			uint64_t count, struct stele_disk_block *blocks)
 {
 	uint64_t offset;
 	int ret;
@@ -59,6 +60,24 @@ int stele_section_read(const struct stele_image *image,
 	ret = check_blocks(image, segment, section, blocks, count, offset);
 	if (ret == -EMEDIUMTYPE) /* the image is ours, its block was */
 		ret = -EBADMSG;
+	return stele_image_judge(image, segment->descriptor.id,
+				 segment->descriptor.offset, ret);
+}
+
+int stele_section_read(const struct stele_image *image,
+		       const struct stele_segment *segment,
+		       const struct stele_section *section, uint64_t index,
+		       uint64_t count, struct stele_disk_block *blocks)
+{
+	int ret = stele_section_fetch(image, segment, section, index, count,
+				      blocks);
+
+	if (ret < 0 || !image->prover || section->type == STELE_BLOCK_TREE)
+		return ret;
+	ret = stele_prover_check(
+		image->prover, segment,
+		stele_descriptor_leaf(&segment->descriptor, section) + index,
+		blocks, count);
 	return stele_image_judge(image, segment->descriptor.id,
 				 segment->descriptor.offset, ret);
 }

@@ -3,7 +3,8 @@
  * section.h - reading the sections of a segment: the cold path
  *
  * Blocking reads of whole blocks, each checked (type, own offset, segment,
- * crc) before anyone looks into it. Thread-safe: no state but the caller's.
+ * crc) before anyone looks into it, and proven up to the segment's root where
+ * the image has a prover. Thread-safe.
  */
 #ifndef STELE_IMAGE_SECTION_H
 #define STELE_IMAGE_SECTION_H
@@ -21,6 +22,11 @@ int stele_section_read(const struct stele_image *image,
 		       const struct stele_segment *segment,
 		       const struct stele_section *section, uint64_t index,
 		       uint64_t count, struct stele_disk_block *blocks);
+/* The same without a proof, for whoever makes one. */
+int stele_section_fetch(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const struct stele_section *section, uint64_t index,
+			uint64_t count, struct stele_disk_block *blocks);
 
 /* One block of a section that must be there. Return: as read; -EUCLEAN (it is not). */
 int stele_segment_read_block(const struct stele_image *image,

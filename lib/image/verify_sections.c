@@ -116,16 +116,13 @@ static bool is_scalar(const struct stele_descriptor_field *field)
 static void check_all_present(struct stele_segment_check *sc)
 {
 	const struct stele_descriptor *d = &sc->segment.descriptor;
-	struct stele_tree_shape shape;
 
-	stele_tree_shape(d->sample_count, &shape);
 	if (d->sample_count == 0)
 		return;
 	check_present(sc, STELE_BLOCK_KEYS, STELE_NO_FIELD);
 	check_present(sc, STELE_BLOCK_ORDER, STELE_NO_FIELD);
 	check_present(sc, STELE_BLOCK_DIGESTS, STELE_NO_FIELD);
-	if (shape.tree_blocks)
-		check_present(sc, STELE_BLOCK_TREE, STELE_NO_FIELD);
+	check_present(sc, STELE_BLOCK_TREE, STELE_NO_FIELD);
 	for (uint32_t i = 0; i < d->field_count; i++)
 		if (is_scalar(&sc->segment.fields[i]))
 			check_present(sc, STELE_BLOCK_COLUMN, i);

@@ -2,8 +2,9 @@
 /*
  * copy_blocks.c - blocks of sections: check, seal for their new place
  *
- * Digests and tree are held against the level above, up to the descriptor's
- * root; of the others the checksum vouches, which covers segment and place.
+ * All are held against the level above, up to the source's root, on either side:
+ * what a checksum says of a block that was found on the target is only that
+ * somebody wrote it there for a segment of this id.
  */
 #include <errno.h>
 #include <string.h>
@@ -38,10 +39,6 @@ static int wanted_hash(struct stele_copy_worker *w,
 	uint64_t at;
 	int ret = 0;
 
-	if (level + 1 >= shape->level_count) {
-		*hash = segment->descriptor.tree_root;
-		return 0;
-	}
 	at = shape->first[level + 1] + index / STELE_DIGESTS_PER_BLOCK;
 	if (stele_descriptor_find_section(&segment->descriptor,
 					  STELE_BLOCK_TREE, STELE_NO_FIELD,
@@ -56,28 +53,34 @@ static int wanted_hash(struct stele_copy_worker *w,
 }
 
 /* Return: 0; -EBADMSG (*why is set); errno of reading the level above. */
-static int check_hash(struct stele_copy_worker *w, uint32_t type,
-		      uint64_t block, const struct stele_disk_block *data,
-		      const char **why)
+static int check_hash(struct stele_copy_worker *w,
+		      const struct stele_section *section, uint64_t block,
+		      const struct stele_disk_block *data, const char **why)
 {
-	struct stele_tree_shape shape;
+	const struct stele_descriptor *d = &w->copy->segment->descriptor;
+	const uint8_t *want = d->tree_root;
 	uint8_t digest[STELE_DIGEST_SIZE];
-	const uint8_t *want;
+	struct stele_tree_shape shape;
 	uint32_t level = 0;
-	int ret;
+	bool top;
+	int ret = 0;
 
-	stele_tree_shape(w->copy->segment->descriptor.sample_count, &shape);
-	if (type == STELE_BLOCK_TREE)
+	stele_descriptor_tree_shape(d, &shape);
+	if (section->type == STELE_BLOCK_TREE)
 		for (level = 1; level + 1 < shape.level_count &&
 				block >= shape.first[level + 1];)
 			level++;
-	if (level >= shape.level_count)
-		return 0;
-	block -= level ? shape.first[level] : 0;
-	ret = wanted_hash(w, &shape, level, block, &want);
+	else
+		block += stele_descriptor_leaf(d, section);
+	block -= shape.first[level];
+	top = level + 1 >= shape.level_count;
+	if (!top)
+		ret = wanted_hash(w, &shape, level, block, &want);
 	if (ret < 0)
 		return ret;
 	stele_hash_block(w->hash, data, digest);
+	if (top)
+		stele_hash_root(w->hash, d, digest, digest);
 	if (!memcmp(digest, want, sizeof(digest)))
 		return 0;
 	*why = "its hash is not what the level above says";
@@ -87,7 +90,8 @@ static int check_hash(struct stele_copy_worker *w, uint32_t type,
 /* Return: 0; -EBADMSG, -EUCLEAN (logged); errno. */
 static int check_blocks(struct stele_copy_worker *w,
 			const struct stele_copy_side *side,
-			const struct stele_copy_unit *unit, uint32_t type)
+			const struct stele_copy_unit *unit,
+			const struct stele_section *section)
 {
 	const struct stele_disk_block *blocks = (void *)w->buffer;
 	const char *why = "";
@@ -97,17 +101,16 @@ static int check_blocks(struct stele_copy_worker *w,
 	     i++) {
 		const uint64_t offset = unit->offset + i * STELE_BLOCK_SIZE;
 
-		ret = stele_block_check(&blocks[i], type, side->base + offset,
+		ret = stele_block_check(&blocks[i], section->type,
+					side->base + offset,
 					w->copy->segment->descriptor.id, &why);
 		if (ret == -EMEDIUMTYPE)
 			ret = -EBADMSG;
-		if (ret == 0 && (type == STELE_BLOCK_DIGESTS ||
-				 type == STELE_BLOCK_TREE))
-			ret = check_hash(w, type, unit->block + i, &blocks[i],
-					 &why);
+		if (ret == 0)
+			ret = check_hash(w, section, unit->block + i,
+					 &blocks[i], &why);
 		if (ret < 0 && *why)
-			stele_copy_complain(w, side, ret, offset, name_of(type),
-					    why);
+			stele_copy_complain(w, side, ret, offset, name_of(section->type), why);
 	}
 	return ret;
 }
@@ -124,7 +127,7 @@ int stele_copy_find_blocks(struct stele_copy_worker *w,
 				  unit->offset, unit->size);
 	if (ret < 0)
 		return ret;
-	ret = check_blocks(w, &w->to, unit, section.type);
+	ret = check_blocks(w, &w->to, unit, &section);
 	if (ret == -EBADMSG || ret == -EUCLEAN)
 		return 0;
 	return ret < 0 ? ret : 1;
@@ -141,7 +144,7 @@ int stele_copy_send_blocks(struct stele_copy_worker *w,
 	ret = stele_copy_transfer(w, &w->from, STELE_OP_READ, w->buffer,
 				  unit->offset, unit->size);
 	if (ret == 0)
-		ret = check_blocks(w, &w->from, unit, section.type);
+		ret = check_blocks(w, &w->from, unit, &section);
 	if (ret < 0)
 		return ret;
 	stele_blocks_seal((void *)w->buffer, unit->size / STELE_BLOCK_SIZE,

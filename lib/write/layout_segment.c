@@ -63,6 +63,19 @@ static void add_counted(struct stele_plan *plan, uint32_t type, uint32_t field)
 		add_section(plan, section);
 }
 
+/* Of all that was added before. */
+static void add_tree(struct stele_plan *plan)
+{
+	struct stele_section section = {
+		.type = STELE_BLOCK_TREE,
+		.field = STELE_NO_FIELD,
+	};
+
+	stele_tree_geometry(plan->sections_size / STELE_BLOCK_SIZE,
+			    &section.count, &section.size);
+	add_section(plan, section);
+}
+
 static void add_names(struct stele_plan *plan, uint32_t field)
 {
 	const struct stele_plan_names *names = &plan->names[field];
@@ -98,7 +111,7 @@ static int list_sections(struct stele_plan *plan, struct stele_builder *builder)
 		add_names(plan, i);
 	}
 	add_counted(plan, STELE_BLOCK_DIGESTS, STELE_NO_FIELD);
-	add_counted(plan, STELE_BLOCK_TREE, STELE_NO_FIELD);
+	add_tree(plan);
 	return 0;
 }
 

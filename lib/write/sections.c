@@ -3,7 +3,8 @@
  * sections.c - keys, order, column, names, digests, tree, descriptors
  *
  * All is read from the plan's arrays front to back where it can be. Memory is
- * one buffer and, for the tree, the hashes of one level.
+ * one buffer and, for the tree, the hashes of one level: each block that is
+ * sealed leaves its own.
  */
 #include "lib/write/sections.h"
 
@@ -25,6 +26,7 @@ struct writing {
 	struct stele_blocks_writer out;
 	uint64_t begin;		   /* of the sections on the target */
 	struct stele_spill hashes; /* of the blocks of one level */
+	uint64_t hash_count;
 	struct stele_spill names[STELE_FIELD_COUNT_MAX]; /* raw streams */
 };
 
@@ -37,10 +39,19 @@ static int tell(struct writing *w)
 	return stele_builder_tick(w->builder);
 }
 
+static void add_hash(struct writing *w, const struct stele_disk_block *block)
+{
+	uint8_t *hashes = w->hashes.data;
+
+	stele_hash_block(w->hash, block,
+			 hashes + w->hash_count++ * STELE_DIGEST_SIZE);
+}
+
 /* The block that next() gave last is complete. */
 static void seal(struct writing *w, struct stele_disk_block *block,
 		 enum stele_block_type type)
 {
+	add_hash(w, block);
 	stele_block_seal(block, type, stele_blocks_last(&w->out),
 			 w->plan->descriptor.id);
 }
@@ -179,7 +190,10 @@ static int write_names(struct writing *w, uint32_t field)
 {
 	const struct stele_spill *names = &w->names[field];
 	const uint64_t count = names->size / STELE_BLOCK_SIZE;
+	const struct stele_disk_block *blocks = names->data;
 
+	for (uint64_t i = 0; i < count; i++)
+		add_hash(w, &blocks[i]);
 	stele_blocks_seal(names->data, count, STELE_BLOCK_NAMES,
 			  stele_blocks_offset(&w->out),
 			  w->plan->descriptor.id);
@@ -216,15 +230,10 @@ static int hash_schema(struct writing *w)
 
 /* ---- digests and their tree -------------------------------------------------- */
 
-/*
- * One level: `count` digests, 127 to a block. The hash of each block goes to
- * the place of its index: never before it was read from there.
- */
+/* `count` digests or hashes, 127 to a block. */
 static int write_level(struct writing *w, enum stele_block_type type,
 		       const uint8_t *digests, uint64_t count)
 {
-	uint8_t *hashes = w->hashes.data;
-	uint64_t index = 0;
 	int ret = 0;
 
 	for (uint64_t at = 0; at < count && !ret;
@@ -240,32 +249,26 @@ static int write_level(struct writing *w, enum stele_block_type type,
 		memcpy(block->payload, digests + at * STELE_DIGEST_SIZE,
 		       n * STELE_DIGEST_SIZE);
 		seal(w, block, type);
-		stele_hash_block(w->hash, block,
-				 hashes + index++ * STELE_DIGEST_SIZE);
 		ret = tell(w);
 	}
 	return ret;
 }
 
-static int write_digests(struct writing *w)
+/*
+ * The hash of each block of a level takes the place of the hashes that are in it:
+ * never before they were read from there.
+ */
+static int write_tree(struct writing *w)
 {
-	const uint64_t count = w->plan->descriptor.sample_count;
 	struct stele_tree_shape shape;
-	int ret;
+	int ret = 0;
 
-	stele_tree_shape(count, &shape);
-	ret = stele_spill_grow(&w->hashes,
-			       shape.blocks[0] * STELE_DIGEST_SIZE);
-	if (ret < 0)
-		return ret;
-	ret = write_level(w, STELE_BLOCK_DIGESTS, w->written->digests.data,
-			  count);
-	for (uint32_t i = 1; i < shape.level_count && !ret; i++)
+	stele_tree_shape(w->hash_count, &shape);
+	for (uint32_t i = 1; i < shape.level_count && !ret; i++) {
+		w->hash_count = 0;
 		ret = write_level(w, STELE_BLOCK_TREE, w->hashes.data,
 				  shape.blocks[i - 1]);
-	if (!ret && count)
-		memcpy(w->plan->descriptor.tree_root, w->hashes.data,
-		       STELE_DIGEST_SIZE);
+	}
 	return ret;
 }
 
@@ -284,9 +287,11 @@ static int write_section(struct writing *w,
 	case STELE_BLOCK_NAMES:
 		return write_names(w, section->field);
 	case STELE_BLOCK_DIGESTS:
-		return write_digests(w);
-	default: /* the tree goes with the digests, which it follows */
-		return 0;
+		return write_level(w, STELE_BLOCK_DIGESTS,
+				   w->written->digests.data,
+				   w->plan->descriptor.sample_count);
+	default:
+		return write_tree(w);
 	}
 }
 
@@ -302,33 +307,39 @@ static int not_planned(const struct writing *w, uint64_t planned)
 static int write_sections(struct writing *w)
 {
 	const struct stele_descriptor *d = &w->plan->descriptor;
-	int ret = 0;
+	const uint64_t blocks = w->plan->sections_size / STELE_BLOCK_SIZE;
+	int ret = stele_spill_grow(&w->hashes, blocks * STELE_DIGEST_SIZE);
 
 	for (uint32_t i = 0; i < d->section_count && !ret; i++) {
 		const struct stele_section *section = &w->plan->sections[i];
 		uint64_t planned = d->offset + section->offset;
 
-		if (section->type != STELE_BLOCK_TREE &&
-		    planned != stele_blocks_offset(&w->out))
+		if (planned != stele_blocks_offset(&w->out))
 			return not_planned(w, planned);
 		ret = write_section(w, section);
 	}
 	return ret;
 }
 
-static void fill_descriptor(const struct stele_plan *plan,
-			    struct stele_disk_block *blocks)
+/* The header comes last: its root is the hash of what the sections are. */
+static void fill_descriptor(struct writing *w, struct stele_disk_block *blocks)
 {
-	const struct stele_descriptor *d = &plan->descriptor;
+	const struct stele_plan *plan = w->plan;
+	struct stele_descriptor *d = &w->plan->descriptor;
 	const struct stele_run *runs = plan->runs.data;
 
-	stele_descriptor_put_header(blocks, d);
 	for (uint32_t i = 0; i < d->field_count; i++)
 		stele_descriptor_put_field(blocks, d, i, &plan->fields[i]);
 	for (uint32_t i = 0; i < d->run_count; i++)
 		stele_descriptor_put_run(blocks, d, i, &runs[i]);
 	for (uint32_t i = 0; i < d->section_count; i++)
 		stele_descriptor_put_section(blocks, d, i, &plan->sections[i]);
+	d->blocks = blocks;
+	d->block_count = plan->descriptor_size / STELE_BLOCK_SIZE;
+	if (d->sample_count)
+		stele_hash_root(w->hash, d, w->hashes.data, d->tree_root);
+	d->blocks = NULL;
+	stele_descriptor_put_header(blocks, d);
 }
 
 /* The second copy follows the sections; the first goes to the front. */
@@ -346,7 +357,7 @@ static int write_descriptors(struct writing *w)
 	stele_spill_init(&blocks, &plan->pool);
 	ret = stele_spill_grow(&blocks, plan->descriptor_size);
 	if (!ret) {
-		fill_descriptor(plan, blocks.data);
+		fill_descriptor(w, blocks.data);
 		stele_descriptor_seal(blocks.data, d, second);
 		ret = stele_blocks_put(&w->out, blocks.data, count);
 	}

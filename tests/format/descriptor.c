@@ -368,15 +368,15 @@ static void test_geometry(void)
 	ok(stele_section_geometry(STELE_BLOCK_DIGESTS, 1000, &count, &size) &&
 		   count == 1000 && size == 0x8000,
 	   "digests");
-	ok(stele_section_geometry(STELE_BLOCK_TREE, 1000, &count, &size) &&
-		   count == 8 && size == 0x1000,
-	   "tree");
-	/* 158 blocks of digests; 158 hashes in 2 blocks; 2 in 1. */
-	ok(stele_section_geometry(STELE_BLOCK_TREE, 20000, &count, &size) &&
-		   count == 160 && size == 0x3000,
-	   "tree of three levels");
-	ok(!stele_section_geometry(STELE_BLOCK_TREE, 127, &count, &size),
-	   "no tree over one block");
+	stele_tree_geometry(8, &count, &size);
+	ok(count == 8 && size == 0x1000, "tree");
+	/* 158 hashes in 2 blocks; 2 in 1. */
+	stele_tree_geometry(158, &count, &size);
+	ok(count == 160 && size == 0x3000, "tree of three levels");
+	stele_tree_geometry(1, &count, &size);
+	ok(count == 0 && size == 0, "no tree over one block");
+	ok(!stele_section_geometry(STELE_BLOCK_TREE, 1000, &count, &size),
+	   "a tree does not follow from samples");
 	ok(!stele_section_geometry(STELE_BLOCK_ORDER, 0, &count, &size),
 	   "nothing of no samples");
 	ok(!stele_section_geometry(STELE_BLOCK_KEYS, 10, &count, &size),

@@ -73,6 +73,7 @@ static const char s_twice[] = "descriptor: section twice";
 static const char s_bounds[] = "descriptor: section out of bounds";
 static const char s_data[] = "descriptor: section on other data";
 static const char s_samples[] = "descriptor: section against samples";
+static const char s_tree[] = "descriptor: tree against the sections";
 static const char s_size[] = "descriptor: section size against count";
 static const char s_stream[] = "descriptor: section is no stream";
 static const char keys_samples[] = "descriptor: keys against samples";
@@ -216,8 +217,8 @@ static const struct corrupt_row section_rows[] = {
 	{S(0, size, s_data), SET(0x15000)},
 	{S(0, count, keys_samples)},
 	{S(0, size, keys_pages), SET(0x4000)},
-	{S(0, size, NULL), SET(0x5000)},
-	{S(5, count, s_samples)},
+	{S(0, size, s_tree), SET(0x5000)},
+	{S(5, count, s_tree)},
 	{S(6, count, names_size),
 	 BUT({HOW_ADD, NULL}, {HOW_SUB, NULL}, {HOW_LOW, NULL})},
 	{S(6, count, NULL), SET(1)},

@@ -127,23 +127,25 @@ static void test_tree(void)
 	struct stele_tree_shape s;
 
 	stele_tree_shape(0, &s);
-	ok(s.level_count == 0 && s.tree_blocks == 0, "no samples, no tree");
-	stele_tree_shape(127, &s);
+	ok(s.level_count == 0 && s.tree_blocks == 0, "no blocks, no tree");
+	stele_tree_shape(1, &s);
 	ok(s.level_count == 1 && s.blocks[0] == 1 && s.tree_blocks == 0,
-	   "one block of digests is its own root");
-	stele_tree_shape(128, &s);
+	   "one block is its own top");
+	stele_tree_shape(2, &s);
 	ok(s.level_count == 2 && s.blocks[0] == 2 && s.blocks[1] == 1 &&
 		   s.first[1] == 0 && s.tree_blocks == 1,
 	   "two have one above");
-	stele_tree_shape(127 * 127 * 127 + 1, &s);
+	stele_tree_shape(127 * 127 + 1, &s);
 	ok(s.level_count == 4 && s.blocks[0] == 127 * 127 + 1 &&
 		   s.blocks[1] == 128 && s.blocks[2] == 2 && s.blocks[3] == 1,
-	   "levels of 127^3 + 1");
+	   "levels of 127^2 + 1");
 	ok(s.first[1] == 0 && s.first[2] == 128 && s.first[3] == 130 &&
 		   s.tree_blocks == 131,
 	   "and where they begin");
-	stele_tree_shape(STELE_SAMPLES_MAX, &s);
-	ok(s.level_count == 7 && s.blocks[6] == 1, "the largest segment");
+	stele_tree_shape(STELE_IMAGE_SIZE_MAX / STELE_BLOCK_SIZE, &s);
+	ok(s.level_count == STELE_TREE_LEVELS_MAX &&
+		   s.blocks[s.level_count - 1] == 1,
+	   "the largest target");
 	stele_tree_shape(UINT64_MAX, &s);
 	ok(s.level_count <= STELE_TREE_LEVELS_MAX, "an absurd count");
 }

@@ -210,9 +210,9 @@ static void test_report(void)
 	/* tail: key 3, label 8, trailer 16 */
 	is_uint(report.slots_size - 354, report.padding_size, "padding");
 	is_uint(24 * report.run_count, report.table_size, "table");
-	/* keys, two of order, column, names, digests */
-	is_uint(6 * 4096, report.sections_size, "sections");
-	is_uint(0x200000 + 4096 * (2 + 6 + 1 + 1), report.image_end, "end");
+	/* keys, two of order, column, names, digests, tree */
+	is_uint(7 * 4096, report.sections_size, "sections");
+	is_uint(0x200000 + 4096 * (2 + 7 + 1 + 1), report.image_end, "end");
 	stele_device_close(dev);
 	fake_release(&fake);
 }

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define IMAGE_SIZE (UINT64_C(0x200000) + 60 * 4096)
+#define IMAGE_SIZE (UINT64_C(0x200000) + 72 * 4096)
 #define NESTED	   6u
 #define COMMITS	   6u
 

@@ -23,7 +23,7 @@
 #include "lib/image/snapshot.h"
 #include "tests/tap.h"
 
-#define BLOCKS	   64u
+#define BLOCKS	   76u
 #define IMAGE_SIZE (STELE_DATA_OFFSET + BLOCKS * STELE_BLOCK_SIZE)
 #define STEPS	   3000u
 #define MODEL_MAX  6u

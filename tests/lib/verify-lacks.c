@@ -54,7 +54,8 @@ static void forget_last(uint8_t *memory,
 
 int main(void)
 {
-	static const char *const names[] = {"'digests'", "'order'", "'keys'"};
+	static const char *const names[] = {"'tree'", "'digests'", "'order'",
+					    "'keys'"};
 	struct test_sample *samples = test_samples(20, 500, 1);
 	const struct test_segment in = {.samples = samples, .count = 20};
 	struct stele_device *dev = test_image_simple(&in, NULL, 0, 0);
@@ -71,7 +72,7 @@ int main(void)
 	stele_catalog_segment(&image.catalog, 0, &where);
 	memset(&report, 0, sizeof(report));
 	is_int(0, stele_verify_image(&image, -1, &opts, &report), "sound");
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		forget_last(stele_device_memory(dev), &where);
 		is_int(0, stele_snapshot_load(&image, 0, &snapshot),
 		       "%s missing: samples can be read", names[i]);

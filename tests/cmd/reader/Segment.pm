@@ -109,11 +109,9 @@ sub check_sections {	# which there are, and where
 	check_gap($d, $end, $d->{size} - $d->{descriptor_size});
 	$d->{section} = \%has;
 	return unless $count;
-	my @need = map { "$_ @{[NO_FIELD]}" } KEYS, ORDER, DIGESTS,
-		($count > 127 ? TREE : ());
+	my @need = map { "$_ @{[NO_FIELD]}" } KEYS, ORDER, DIGESTS, TREE;
 	check($has{$_}, "$what: no section $_") for @need,
 		map { COLUMN . " $_" } @{$d->{scalars}};
-	check($count > 127 || !$has{TREE . ' ' . NO_FIELD}, "$what: a TREE");
 }
 
 sub check_gap {	# SEGMENT FROM TO: what belongs to nothing is zero
@@ -342,17 +340,23 @@ sub check_digests {	# SEGMENT
 		127, 32, $d->{count}, 'digests', @blocks), 'digests: of samples');
 	my ($tree, @tree) = section($d, TREE);
 	my $hashes = 0;
-	my @hashes = map { sha256("\1" . $_) } @blocks;
+	my @below = grep { $_->{type} != TREE } @{$d->{sections}};
+	my @hashes = map { sha256("\1" . $_) } map { payloads(
+		$d->{offset} + $_->{offset}, $_->{size}, $_->{type}, $d->{id})
+	} @below;
 	while (@hashes > 1) {
 		$hashes += @hashes;
 		@blocks = splice @tree, 0, ceil_div(scalar @hashes, 127);
 		check(join('', @hashes) eq entries(127, 32,
-			scalar @hashes, 'tree', @blocks), 'tree: of digests');
+			scalar @hashes, 'tree', @blocks), 'tree: of the level below');
 		@hashes = map { sha256("\1" . $_) } @blocks;
 		$d->{levels}++;
 	}
 	check(!@tree && (!$tree || $tree->{count} == $hashes), 'tree: size');
-	check($hashes[0] eq $d->{root}, 'root of the digest tree');
+	my $table = join '', map { pack 'L<2Q<4', @$_{qw(type field)}, 0,
+		@$_{qw(size count stream)} } @below;
+	check(sha256("\5" . $table . $hashes[0]) eq $d->{root},
+		'root of the digest tree');
 }
 
 sub check_schema {	# SEGMENT: names, and the schema digest
