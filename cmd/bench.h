@@ -47,7 +47,7 @@ struct bench_config {
 	double interval;  /* seconds between lines; 0: none */
 	uint32_t order;	  /* enum stele_shuffle_kind */
 	uint32_t block_count, threads, depth, batch, check_threads;
-	uint32_t verify;   /* enum stele_verify */
+	uint32_t verify;   /* enum stele_verify, not DEFAULT */
 	uint32_t arrivals; /* enum bench_arrivals */
 	uint32_t model;	   /* enum bench_model */
 	uint32_t gpu;	   /* enum bench_gpu */

@@ -35,7 +35,7 @@ static int open_loader(struct bench_worker *w)
 		.shuffle = config->order, .block_count = config->block_count,
 		.block_size = config->block_size,
 		.prefetch_size = config->memory, .depth = config->depth,
-		.verify = 1 + config->verify);
+		.verify = config->verify);
 
 	return stele_loader_open(&source, 1, &opts, &w->loader);
 }

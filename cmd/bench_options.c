@@ -43,14 +43,15 @@ enum type {
 };
 
 static const char *const orders[] = {"random", "windowed", "sequential", NULL};
-static const char *const checks[] = {"crc", "none", "digest", NULL};
+static const char *const checks[] = {"", "none", "crc", "digest", NULL};
 static const char *const arrivals[] = {"random", "fixed", NULL};
 static const char *const models[] = {"", "resnet50", "cosmoflow", "unet3d",
 				     NULL};
 static const char *const gpus[] = {"h100", "a100", NULL};
 
 _Static_assert(STELE_SHUFFLE_WINDOWED == 1 && STELE_SHUFFLE_NONE == 2 &&
-		       STELE_VERIFY_NONE == 1 && STELE_VERIFY_DIGEST == 2 &&
+		       STELE_VERIFY_NONE == 1 && STELE_VERIFY_CRC == 2 &&
+		       STELE_VERIFY_DIGEST == 3 &&
 		       BENCH_RESNET50 == 1 && BENCH_COSMOFLOW == 2 &&
 		       BENCH_UNET3D == 3 && BENCH_A100 == 1,
 	       "words stand where enumerations count them");
@@ -228,6 +229,8 @@ static void set_defaults(struct bench_config *config)
 		config->batch = 1;
 	if (!config->seconds && !config->samples && !config->epochs)
 		config->seconds = SECONDS_DEFAULT;
+	if (!config->verify)
+		config->verify = STELE_VERIFY_CRC;
 }
 
 static int parse(const struct cmd *cmd, int argc, char **argv,

@@ -124,7 +124,7 @@ static int open_reader(struct bench_worker *w)
 	const struct bench_config *config = w->config;
 	struct stele_reader_opts opts = STELE_OPTS(
 		stele_reader_opts, .arena_size = config->memory,
-		.depth = config->depth, .verify = 1 + config->verify,
+		.depth = config->depth, .verify = config->verify,
 		.check_threads = config->check_threads);
 
 	w->sample_max = config->batch > 1 ? config->batch : COLLECT_MAX;

@@ -125,15 +125,16 @@ typedef void (*stele_log_fn)(void *user, enum stele_log_level level,
 
 struct stele_dataset;
 
-/** How much is checked when a sample is read. */
+/** How much is checked when a sample is read; the same in all options. */
 enum stele_verify {
-	STELE_VERIFY_CRC = 0, /* the record's seeded CRC32C: default */
+	STELE_VERIFY_DEFAULT = 0, /* of a dataset: CRC; of what reads it: as the dataset */
 	/*
 	 * Only what memory safety needs. Of RBD as CRC: nothing else tells that a
 	 * snapshot went away.
 	 */
 	STELE_VERIFY_NONE,
-	STELE_VERIFY_DIGEST,  /* CRC, SHA-256, and its path to the snapshot's digest */
+	STELE_VERIFY_CRC,    /* the record's seeded CRC32C */
+	STELE_VERIFY_DIGEST, /* CRC, SHA-256, and its path to the snapshot's digest */
 };
 
 struct stele_open_opts {
@@ -145,7 +146,7 @@ struct stele_open_opts {
 	 * where a profile found them better: "iopoll", "hybrid", "sqpoll", "passthrough".
 	 */
 	const char *backend;
-	uint32_t verify;     /* enum stele_verify, for one-shot reads and as the readers' default */
+	uint32_t verify;     /* enum stele_verify: of one-shot reads, and DEFAULT of all others */
 	uint32_t reserved;
 };
 

@@ -151,7 +151,7 @@ struct stele_loader_opts {
 	 */
 	uint64_t prefetch_size;
 	uint32_t depth;	      /* as stele_reader_opts, of each source */
-	uint32_t verify;      /* 1 + enum stele_verify; 0: as the dataset */
+	uint32_t verify;      /* enum stele_verify; DEFAULT: each source as its dataset */
 	/*
 	 * Samples stand in their batch as they arrived; what pads comes last even so. Which
 	 * batch a sample is in never depends on the device, so that a state is exact.

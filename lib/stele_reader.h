@@ -32,7 +32,7 @@ struct stele_reader_opts {
 				largest sample needs, within a limit */
 	uint32_t depth;	     /* device reads in flight, up to 4096, kept as it is;
 				0: found while reading, from the device's profile */
-	uint32_t verify;     /* 1 + enum stele_verify; 0: as the dataset */
+	uint32_t verify;     /* enum stele_verify */
 	uint32_t check_threads; /* that compute checksums and digests, up to 64; 0:
 				   the caller, and for digests one per core */
 	uint32_t reserved;
@@ -230,7 +230,7 @@ struct stele_view;
 
 struct stele_view_opts {
 	size_t size;
-	uint32_t verify; /* 1 + enum stele_verify (NONE or CRC); 0: NONE */
+	uint32_t verify; /* enum stele_verify */
 	uint32_t reserved;
 };
 

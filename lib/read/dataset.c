@@ -30,10 +30,12 @@ static uint64_t largest_slot(const struct stele_snapshot *snapshot)
 	return size;
 }
 
-enum stele_verify stele_dataset_verify(const struct stele_device *dev,
+enum stele_verify stele_dataset_verify(const struct stele_dataset *ds,
 				       enum stele_verify wanted)
 {
-	if (wanted == STELE_VERIFY_NONE && dev->fleeting)
+	if (wanted == STELE_VERIFY_DEFAULT)
+		return ds->verify;
+	if (wanted == STELE_VERIFY_NONE && ds->image.dev->fleeting)
 		return STELE_VERIFY_CRC;
 	return wanted;
 }
@@ -85,12 +87,13 @@ int stele_dataset_create(struct stele_device *dev,
 		stele_device_close(dev);
 		return err;
 	}
-	ds->verify = stele_dataset_verify(dev, known.verify);
 	err = load(ds, dev, target, &log);
 	if (err) {
 		stele_dataset_close(ds);
 		return err;
 	}
+	ds->verify = STELE_VERIFY_CRC; /* the default */
+	ds->verify = stele_dataset_verify(ds, known.verify);
 	*out = ds;
 	return 0;
 }

@@ -14,7 +14,7 @@
 struct stele_dataset {
 	struct stele_image image;
 	struct stele_snapshot snapshot;
-	enum stele_verify verify;
+	enum stele_verify verify; /* not DEFAULT */
 	uint64_t slot_size_max; /* over all runs */
 	struct stele_profile profile; /* of its device, if one is known */
 	struct stele_model model;     /* the same, as arithmetic wants it */
@@ -39,10 +39,10 @@ void stele_dataset_adopt(struct stele_dataset *ds,
 			 const struct stele_profile *profile);
 
 /*
- * How much has to be checked where so much is wanted: checksums, where only they
- * tell whether what was read is of the snapshot.
+ * How much has to be checked where so much is wanted; never DEFAULT. Checksums, where
+ * only they tell whether what was read is of the snapshot.
  */
-enum stele_verify stele_dataset_verify(const struct stele_device *dev,
+enum stele_verify stele_dataset_verify(const struct stele_dataset *ds,
 				       enum stele_verify wanted);
 
 #endif

@@ -52,7 +52,7 @@ static int check_options(const struct stele_loader_opts *opts,
 		{"shuffle", opts->shuffle, STELE_SHUFFLE_NONE},
 		{"epoch_size", opts->epoch_size, STELE_PERMUTATION_COUNT_MAX},
 		{"depth", opts->depth, STELE_QUEUE_DEPTH_MAX},
-		{"verify", opts->verify, 1 + STELE_VERIFY_DIGEST},
+		{"verify", opts->verify, STELE_VERIFY_DIGEST},
 		{"as_completed", opts->as_completed, 1},
 		{"threads", opts->threads, STELE_LOADER_THREADS_MAX},
 	};

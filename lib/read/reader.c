@@ -123,7 +123,7 @@ static int check_options(const struct stele_reader_opts *opts,
 {
 	const struct stele_option limits[] = {
 		{"arena_size", opts->arena_size, STELE_ARENA_SIZE_MAX},
-		{"verify", opts->verify, 1 + STELE_VERIFY_DIGEST},
+		{"verify", opts->verify, STELE_VERIFY_DIGEST},
 		{"depth", opts->depth, STELE_QUEUE_DEPTH_MAX},
 		{"check_threads", opts->check_threads, STELE_CHECKERS_MAX},
 		{"reserved", opts->reserved, 0},
@@ -153,8 +153,7 @@ int stele_reader_open(struct stele_dataset *ds,
 	r->ds = ds;
 	r->poll_fd = r->event_fd = -1;
 	r->fork_count = stele_fork_count();
-	verify = stele_dataset_verify(
-		ds->image.dev, known.verify ? known.verify - 1 : ds->verify);
+	verify = stele_dataset_verify(ds, known.verify);
 	err = open_checkers(r, verify, known.check_threads);
 	if (!err && !r->checkers)
 		err = stele_checker_init(&r->checker, ds, verify, 1);

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/image/proof.h"
 #include "lib/options.h"
 #include "lib/read/sample.h"
 
@@ -57,7 +58,7 @@ static int check_options(const struct stele_view_opts *opts,
 			 const struct stele_log *log)
 {
 	const struct stele_option limits[] = {
-		{"verify", opts->verify, 1 + STELE_VERIFY_NONE},
+		{"verify", opts->verify, STELE_VERIFY_DIGEST},
 		{"reserved", opts->reserved, 0},
 	};
 
@@ -85,9 +86,7 @@ int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts
 		return -ENOMEM;
 	view->ds = ds;
 	view->page_size = (size_t)sysconf(_SC_PAGESIZE);
-	view->verify = stele_dataset_verify(
-		ds->image.dev,
-		known.verify ? known.verify - 1 : STELE_VERIFY_NONE);
+	view->verify = stele_dataset_verify(ds, known.verify);
 	err = map_target(view, fd);
 	if (err) {
 		stele_view_close(view);
@@ -119,17 +118,21 @@ static int locate(const struct stele_view *view, uint64_t id,
 int stele_view_sample(struct stele_view *view, uint64_t id,
 		      struct stele_sample *out)
 {
+	struct stele_proof proof = {0};
 	struct stele_slot slot;
 	int err;
 
 	*out = (struct stele_sample){.id = id};
 	err = locate(view, id, &slot);
+	if (!err && view->verify == STELE_VERIFY_DIGEST)
+		err = stele_proof_init(&proof, &view->ds->image, 0);
 	if (err) {
 		out->status = err;
 		return err;
 	}
 	err = stele_sample_decode(view->ds, &slot, view->memory + slot.offset,
-				  view->verify, NULL, STELE_LOG_ERROR, out);
+				  view->verify, &proof, STELE_LOG_ERROR, out);
+	stele_proof_release(&proof);
 	out->status = stele_slot_judge(view->ds, &slot, err);
 	return out->status;
 }

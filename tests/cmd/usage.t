@@ -81,7 +81,7 @@ wants() {
 }
 
 for value in sha '' CRC 'crc '; do
-	wants verify "$value" 'crc, none or digest' bench a
+	wants verify "$value" 'none, crc or digest' bench a
 done
 wants order size 'random, windowed or sequential' bench a
 wants arrivals poisson 'random or fixed' bench a

@@ -57,7 +57,7 @@ static void test_open(void)
 	target.snapshot = "v2";
 	is_int(-EINVAL,
 	       open_as(&target,
-		       &STELE_OPTS(stele_open_opts, .verify = 3), &ds),
+		       &STELE_OPTS(stele_open_opts, .verify = 4), &ds),
 	       "no such verification");
 	is_int(-EINVAL,
 	       open_as(&target,

@@ -238,9 +238,9 @@ static void test_void(void)
 	struct stele_dataset *ds;
 	uint64_t failed = 0;
 
-	for (int verify = STELE_VERIFY_CRC; verify <= STELE_VERIFY_NONE;
+	for (int verify = STELE_VERIFY_NONE; verify <= STELE_VERIFY_CRC;
 	     verify++) {
-		if (verify == STELE_VERIFY_CRC &&
+		if (verify == STELE_VERIFY_NONE &&
 		    stele_dataset_create(dev, &target, NULL, &ds))
 			bail("cannot open");
 		ds->verify = verify;

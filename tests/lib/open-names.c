@@ -139,7 +139,7 @@ static void check_paths(void)
 	file_new("hole", IMAGE_SIZE);
 	opens("hole", -EMEDIUMTYPE, "");
 
-	opts.verify = 3;
+	opts.verify = 4;
 	is_int(-EINVAL, stele_dataset_open("cats.stele@v1", &opts, &ds),
 	       "a kind of checking that there is not");
 	opts.verify = 0;

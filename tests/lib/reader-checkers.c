@@ -28,7 +28,7 @@ static struct stele_reader *open_reader(struct test_dataset *t,
 
 	if (stele_reader_open(t->ds,
 			      &STELE_OPTS(stele_reader_opts, .depth = 8,
-					  .verify = 1 + verify,
+					  .verify = verify,
 					  .check_threads = threads),
 			      &reader))
 		bail("no reader");

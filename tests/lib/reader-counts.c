@@ -176,7 +176,7 @@ static struct stele_reader *open_reader(const struct test_dataset *t,
 	if (stele_reader_open(t->ds,
 			      &STELE_OPTS(stele_reader_opts, .depth = 8,
 					  .arena_size = mode->arena_size,
-					  .verify = 1 + mode->verify,
+					  .verify = mode->verify,
 					  .check_threads = mode->threads),
 			      &reader))
 		bail("no reader");
@@ -331,7 +331,7 @@ static void check_loader(const struct test_plan *plan)
 							    {.ds = t.ds}},
 			     2,
 			     STELE_OPTS(stele_loader_opts, .batch_size = 10,
-					.verify = 1 + STELE_VERIFY_DIGEST,
+					.verify = STELE_VERIFY_DIGEST,
 					.prefetch_size = 100000));
 	test_load(loader, (struct test_dataset[]){t, t}, UINT64_MAX, &load);
 	do {

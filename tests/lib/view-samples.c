@@ -137,8 +137,8 @@ static void test_damage(const struct test_dataset *t, struct stele_dataset *ds)
 	struct stele_sample sample;
 
 	flip_byte(t, 12);
-	checked = open_view(ds, 1 + STELE_VERIFY_CRC);
-	unchecked = open_view(ds, 1 + STELE_VERIFY_NONE);
+	checked = open_view(ds, STELE_VERIFY_CRC);
+	unchecked = open_view(ds, STELE_VERIFY_NONE);
 	is_int(-EBADMSG, stele_view_sample(checked, 12, &sample), "damage");
 	ok(!sample.data, "no bytes");
 	is_int(0, stele_view_sample(checked, 13, &sample), "its neighbour");
@@ -225,7 +225,7 @@ static void check(const char *backend)
 	test_dataset_open(&t, &plan);
 	ds = open_plain(&t, backend);
 	test_equal(&t, ds, 0);
-	test_equal(&t, ds, 1 + STELE_VERIFY_CRC);
+	test_equal(&t, ds, STELE_VERIFY_CRC);
 	test_prefetch(&t, ds);
 	test_damage(&t, ds);
 	test_refusals(&t);
