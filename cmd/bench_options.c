@@ -43,15 +43,12 @@ enum type {
 };
 
 static const char *const orders[] = {"random", "windowed", "sequential", NULL};
-static const char *const checks[] = {"", "none", "crc", "digest", NULL};
 static const char *const arrivals[] = {"random", "fixed", NULL};
 static const char *const models[] = {"", "resnet50", "cosmoflow", "unet3d",
 				     NULL};
 static const char *const gpus[] = {"h100", "a100", NULL};
 
 _Static_assert(STELE_SHUFFLE_WINDOWED == 1 && STELE_SHUFFLE_NONE == 2 &&
-		       STELE_VERIFY_NONE == 1 && STELE_VERIFY_CRC == 2 &&
-		       STELE_VERIFY_DIGEST == 3 &&
 		       BENCH_RESNET50 == 1 && BENCH_COSMOFLOW == 2 &&
 		       BENCH_UNET3D == 3 && BENCH_A100 == 1,
 	       "words stand where enumerations count them");
@@ -94,7 +91,7 @@ static const struct {
 	ROW("sync", sync, .type = FLAG),
 	ROW("threads", threads, RANGE(NUMBER32, 1, BENCH_THREADS_MAX)),
 	ROW("time", seconds, .type = SECONDS),
-	ROW("verify", verify, .type = WORD, .words = checks),
+	ROW("verify", verify, .type = WORD, .words = parse_verify_words),
 };
 #define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
 #define OPTION_BASE 256 /* beyond all letters */
@@ -112,7 +109,7 @@ const char *bench_order_name(uint32_t order)
 
 const char *bench_verify_name(uint32_t verify)
 {
-	return checks[verify];
+	return parse_verify_words[verify];
 }
 
 const char *bench_arrivals_name(uint32_t kind)

@@ -92,9 +92,11 @@ void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
 void cmd_change_error(const struct cmd_log *log, int error, const char *verb);
 /*
  * Open log->target for reading. The log must live as long as the dataset.
+ * @verify: enum stele_verify
  * Return: 0; negative errno (said).
  */
-int cmd_open_dataset(struct cmd_log *log, struct stele_dataset **out);
+int cmd_open_dataset(struct cmd_log *log, uint32_t verify,
+		     struct stele_dataset **out);
 int cmd_open_image(struct cmd_log *log, struct stele_image **out);
 
 int cmd_append(const struct cmd *cmd, int argc, char **argv);

@@ -14,12 +14,16 @@
 #include <string.h>
 
 #include "key.h"
+#include "parse.h"
 #include "text.h"
 
 #define STOPPED 1 /* stdout takes no more: cmd_finish() says so */
 
+enum { OPTION_VERIFY = 256 };
+
 static const struct option longopts[] = {
 	{"keys", no_argument, NULL, 'k'},
+	{"verify", required_argument, NULL, OPTION_VERIFY},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -55,13 +59,13 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
 	return error < 0 ? error : 0;
 }
 
-static int run(const char *target, char **names, bool keys_only)
+static int run(const char *target, char **names, bool keys_only, uint32_t verify)
 {
 	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
 	int error, status = CMD_OK;
 
-	error = cmd_open_dataset(&log, &ds);
+	error = cmd_open_dataset(&log, verify, &ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	for (; *names && !ferror(stdout); names++) {
@@ -75,13 +79,21 @@ static int run(const char *target, char **names, bool keys_only)
 
 int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 {
+	uint32_t verify = STELE_VERIFY_DEFAULT;
 	bool keys_only = false;
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "kh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'k':
 			keys_only = true;
+			break;
+		case OPTION_VERIFY:
+			wanted = parse_verify(optarg, &verify);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
 			break;
 		case 'h':
 			return cmd_help(cmd);
@@ -91,5 +103,5 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind < 2)
 		return cmd_misuse(cmd, "cat needs a TARGET and a KEY or #ID");
-	return run(argv[optind], argv + optind + 1, keys_only);
+	return run(argv[optind], argv + optind + 1, keys_only, verify);
 }

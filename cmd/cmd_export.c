@@ -22,12 +22,13 @@
 #include "text.h"
 #include "tree.h"
 
-enum { OPTION_PREFIX = 256 };
+enum { OPTION_PREFIX = 256, OPTION_VERIFY };
 
 static const struct option longopts[] = {
 	{"force", no_argument, NULL, 'f'},
 	{"prefix", required_argument, NULL, OPTION_PREFIX},
 	{"quiet", no_argument, NULL, 'q'},
+	{"verify", required_argument, NULL, OPTION_VERIFY},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -185,10 +186,11 @@ static int export(struct export *job, struct output *output)
 	return job->refused ? CMD_FAILED : CMD_OK;
 }
 
-static int run(const char *target, struct output *output, struct export *job)
+static int run(const char *target, uint32_t verify, struct output *output,
+	       struct export *job)
 {
 	struct cmd_log log = {.target = target};
-	int status, error = cmd_open_dataset(&log, &job->ds);
+	int status, error = cmd_open_dataset(&log, verify, &job->ds);
 
 	if (error)
 		return cmd_finish(cmd_status_of(error));
@@ -217,6 +219,7 @@ static const char *set_prefix(struct export *job, const char *prefix)
 int cmd_export(const struct cmd *cmd, int argc, char **argv)
 {
 	struct export job = {.prefix = ""};
+	uint32_t verify = STELE_VERIFY_DEFAULT;
 	struct output output = {0};
 	const char *wanted;
 	int c;
@@ -235,6 +238,12 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 		case 'q':
 			job.quiet = true;
 			break;
+		case OPTION_VERIFY:
+			wanted = parse_verify(optarg, &verify);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
+			break;
 		case 'h':
 			return cmd_help(cmd);
 		default:
@@ -244,5 +253,5 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 	if (argc - optind != 2)
 		return cmd_misuse(cmd, "export needs a TARGET and a FILE or -");
 	output.path = argv[optind + 1];
-	return run(argv[optind], &output, &job);
+	return run(argv[optind], verify, &output, &job);
 }

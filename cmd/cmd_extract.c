@@ -18,12 +18,16 @@
 #include <unistd.h>
 
 #include "extract.h"
+#include "parse.h"
 #include "stop.h"
 #include "text.h"
+
+enum { OPTION_VERIFY = 256 };
 
 static const struct option longopts[] = {
 	{"force", no_argument, NULL, 'f'},
 	{"quiet", no_argument, NULL, 'q'},
+	{"verify", required_argument, NULL, OPTION_VERIFY},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -60,12 +64,12 @@ static void summarize(const struct extract *job, const char *dir)
 }
 
 static int run(const char *target, const char *dir, char **keys,
-	       struct extract *job)
+	       uint32_t verify, struct extract *job)
 {
 	struct cmd_log log = {.target = target};
 	int error, status;
 
-	error = cmd_open_dataset(&log, &job->ds);
+	error = cmd_open_dataset(&log, verify, &job->ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	status = CMD_FAILED;
@@ -86,7 +90,9 @@ static int run(const char *target, const char *dir, char **keys,
 
 int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 {
+	uint32_t verify = STELE_VERIFY_DEFAULT;
 	struct extract job = {0};
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "fqh", longopts, NULL)) != -1) {
@@ -97,6 +103,12 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 		case 'q':
 			job.quiet = true;
 			break;
+		case OPTION_VERIFY:
+			wanted = parse_verify(optarg, &verify);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
+			break;
 		case 'h':
 			return cmd_help(cmd);
 		default:
@@ -105,5 +117,6 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind < 2)
 		return cmd_misuse(cmd, "extract needs a TARGET and a DIR");
-	return run(argv[optind], argv[optind + 1], argv + optind + 2, &job);
+	return run(argv[optind], argv[optind + 1], argv + optind + 2, verify,
+		   &job);
 }

@@ -163,7 +163,7 @@ static int run(const char *target, bool json)
 	error = stele_dataset_open(target, NULL, &ds);
 	enough = can_do_without(target, error, info.snapshot_count);
 	if (error && !(enough && info.snapshot_count != 1)) {
-		error = cmd_open_dataset(&log, &ds);
+		error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);
 		status = error ? cmd_status_of(error) : CMD_OK;
 	}
 	if ((!error || enough) && print(target, image, ds, json) != CMD_OK)

@@ -83,7 +83,7 @@ static int run(const char *target, const char *prefix,
 	struct stele_dataset *ds;
 	int error;
 
-	error = cmd_open_dataset(&log, &ds);
+	error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	error = list(ds, prefix, listing);

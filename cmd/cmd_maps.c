@@ -24,10 +24,11 @@ static void print_row(void *user, const struct stele_mapping_info *info)
 	char count[TEXT_SIZE], since[TEXT_SIZE];
 
 	(void)user;
-	printf("%-16s %14s  %-23s  %-6s  %s@%s%s%s\n", info->name,
+	printf("%-16s %14s  %-23s  %-6s  %s@%s%s%s%s\n", info->name,
 	       text_count(count, info->sample_count),
 	       text_time(since, info->time), info->via, target ? target : "?",
-	       info->snapshot, info->read_only ? " (read-only)" : "",
+	       info->snapshot, info->pinned ? " (pinned)" : "",
+	       info->read_only ? " (read-only)" : "",
 	       info->stale ? " (stale: another device, or none)" : "");
 	free(target);
 }

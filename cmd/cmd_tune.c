@@ -94,7 +94,7 @@ static int show(struct listener *listener)
 {
 	struct tune_report *report = listener->report;
 	struct stele_dataset *ds;
-	int error = cmd_open_dataset(&listener->log, &ds);
+	int error = cmd_open_dataset(&listener->log, STELE_VERIFY_DEFAULT, &ds);
 
 	if (error)
 		return error;

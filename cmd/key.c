@@ -28,6 +28,8 @@ int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size)
 	struct stele_cursor *cursor;
 	int got = stele_cursor_open(ds, NULL, 0, &cursor);
 
+	uint64_t found = id;
+
 	*key = NULL;
 	if (got < 0)
 		return got;
@@ -41,7 +43,15 @@ int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size)
 	stele_cursor_close(cursor);
 	if (got <= 0)
 		return got < 0 ? got : -EUCLEAN;
-	return *key ? 0 : -ENOMEM;
+	if (!*key)
+		return -ENOMEM;
+	/* Is it the record's own key, too? */
+	got = stele_dataset_find(ds, *key, *size, &found);
+	if (got == 0 && found == id)
+		return 0;
+	free(*key);
+	*key = NULL;
+	return got < 0 && got != -ENOENT ? got : -EUCLEAN;
 }
 
 /* malloc'ed and escaped; NULL when the keys are damaged, too. */

@@ -20,6 +20,7 @@ json_t *mapping_json(const struct stele_mapping_info *info)
 	json_set_number(object, "samples", info->sample_count);
 	json_set_number(object, "time", (uint64_t)info->time);
 	json_object_set_new(object, "read_only", json_boolean(info->read_only));
+	json_object_set_new(object, "pinned", json_boolean(info->pinned));
 	json_object_set_new(object, "stale", json_boolean(info->stale));
 	return object;
 }

@@ -75,12 +75,14 @@ void cmd_change_error(const struct cmd_log *log, int error, const char *verb)
 		cmd_log_error(log, error, "cannot %s '%s'", verb, log->target);
 }
 
-int cmd_open_dataset(struct cmd_log *log, struct stele_dataset **out)
+int cmd_open_dataset(struct cmd_log *log, uint32_t verify,
+		     struct stele_dataset **out)
 {
 	int error = stele_dataset_open(log->target,
 				       &STELE_OPTS(stele_open_opts,
 						   .log = cmd_log_line,
-						   .log_user = log),
+						   .log_user = log,
+						   .verify = verify),
 				       out);
 
 	if (error)

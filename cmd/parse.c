@@ -348,6 +348,19 @@ const char *parse_word(const char *text, const char *const *words,
 	return list(words);
 }
 
+const char *const parse_verify_words[] = {
+	[STELE_VERIFY_DEFAULT] = "",
+	[STELE_VERIFY_NONE] = "none",
+	[STELE_VERIFY_CRC] = "crc",
+	[STELE_VERIFY_DIGEST] = "digest",
+	NULL,
+};
+
+const char *parse_verify(const char *text, uint32_t *out)
+{
+	return parse_word(text, parse_verify_words, out);
+}
+
 const char *parse_backend(const char *text, const char **out)
 {
 	static const char *const names[] = {

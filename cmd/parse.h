@@ -44,6 +44,9 @@ const char *parse_label(const char *text, const char **out);
 /* One of `words`, which end with NULL: its index. Empty ones only count. */
 const char *parse_word(const char *text, const char *const *words,
 		       uint32_t *out);
+/* Of --verify: none, crc, digest; by enum stele_verify. */
+extern const char *const parse_verify_words[];
+const char *parse_verify(const char *text, uint32_t *out);
 /* Of --backend, all that the library knows; not each serves every target. */
 const char *parse_backend(const char *text, const char **out);
 /* Is it the word that may stand for what one of the others wants instead? */

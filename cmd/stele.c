@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define VERIFY_OPTION \
+	"      --verify=WHAT       none, crc (default), digest (default of a pin)\n"
+
 static const struct cmd commands[] = {
 	{"build", cmd_build, "lay a directory out as an image",
 	 "build [options] SOURCE TARGET[@SNAPSHOT]\n"
@@ -106,11 +109,12 @@ static const struct cmd commands[] = {
 	 "  -0, --null              end each key with a NUL byte, print it as it is\n"
 	 "  -h, --help\n"},
 	{"cat", cmd_cat, "write samples to stdout",
-	 "cat [-k] TARGET[@SNAPSHOT] KEY|#ID...\n"
+	 "cat [options] TARGET[@SNAPSHOT] KEY|#ID...\n"
 	 "\n"
 	 "Write the bytes of samples to stdout, one behind the other.\n"
 	 "\n"
 	 "  -k, --keys              each argument is a key, even if it is like #ID\n"
+	 VERIFY_OPTION
 	 "  -h, --help\n"},
 	{"extract", cmd_extract, "write samples to files",
 	 "extract [options] TARGET[@SNAPSHOT] DIR [KEY...]\n"
@@ -119,6 +123,7 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "  -f, --force             replace files that exist\n"
 	 "  -q, --quiet             print nothing but errors\n"
+	 VERIFY_OPTION
 	 "  -h, --help\n"},
 	{"export", cmd_export, "write a snapshot as a tar archive",
 	 "export [options] TARGET[@SNAPSHOT] FILE|-\n"
@@ -129,6 +134,7 @@ static const struct cmd commands[] = {
 	 "  -f, --force             replace FILE if it exists\n"
 	 "      --prefix=TEXT       in front of each name, as it is\n"
 	 "  -q, --quiet             print nothing but errors\n"
+	 VERIFY_OPTION
 	 "  -h, --help\n"},
 	{"copy", cmd_copy, "carry a snapshot to another target",
 	 "copy [options] SOURCE[@SNAPSHOT] TARGET[@NAME]\n"

@@ -273,6 +273,7 @@ static void describe(struct attempt *attempt, const char *name, bool read_only)
 	info->sample_count = ds.sample_count;
 	info->time = time(NULL);
 	info->read_only = read_only;
+	info->pinned = attempt->target.pinned;
 	attempt->mapping.generation = ds.generation;
 }
 
@@ -298,6 +299,9 @@ static int compare_existing(const struct stele_mapping *mapping,
 		stele_log_error(log, "'%s' is mapped already, to '%s@%s' (unmap it first)",
 				wanted->name, there.info.target,
 				there.info.snapshot);
+	else if (wanted->pinned && !there.info.pinned)
+		stele_log_error(log, "'%s' is mapped already, but not by its digest (unmap it first)",
+				wanted->name);
 	else if (wanted->read_only && !there.info.read_only)
 		stele_log_error(log, "'%s' is mapped already, but not read-only (unmap it first)",
 				wanted->name);

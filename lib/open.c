@@ -29,12 +29,19 @@ static bool is_wanted(const struct stele_target *target,
 	       !strcmp(target->snapshot, mapping->info.snapshot);
 }
 
-/* A pin stays one: it is checked against what is read. */
+/* A pin stays one, given now or when it was mapped: it is checked against what is read. */
 static int take_names(struct stele_target *target,
 		      const struct stele_mapping *mapping)
 {
 	char *path = strdup(mapping->info.target);
-	char *snapshot = target->pinned ? NULL : strdup(mapping->info.snapshot);
+	char *snapshot;
+
+	if (mapping->info.pinned) {
+		target->pinned = true;
+		memcpy(target->digest, mapping->info.digest,
+		       sizeof(target->digest));
+	}
+	snapshot = target->pinned ? NULL : strdup(mapping->info.snapshot);
 
 	if (!path || (!snapshot && !target->pinned)) {
 		free(path);

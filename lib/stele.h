@@ -127,14 +127,19 @@ struct stele_dataset;
 
 /** How much is checked when a sample is read; the same in all options. */
 enum stele_verify {
-	STELE_VERIFY_DEFAULT = 0, /* of a dataset: CRC; of what reads it: as the dataset */
+	/* Of a dataset: DIGEST when it is pinned, else CRC; of what reads it: as the dataset. */
+	STELE_VERIFY_DEFAULT = 0,
 	/*
 	 * Only what memory safety needs. Of RBD as CRC: nothing else tells that a
 	 * snapshot went away.
 	 */
 	STELE_VERIFY_NONE,
 	STELE_VERIFY_CRC,    /* the record's seeded CRC32C */
-	STELE_VERIFY_DIGEST, /* CRC, SHA-256, and its path to the snapshot's digest */
+	/*
+	 * CRC, SHA-256, and its path to the snapshot's digest; of a dataset also for
+	 * whatever keys and other sections say.
+	 */
+	STELE_VERIFY_DIGEST,
 };
 
 struct stele_open_opts {
@@ -154,8 +159,9 @@ struct stele_open_opts {
  * stele_dataset_open() - open one snapshot of an image for reading
  * @target: see above; without "@..." the image must hold exactly one snapshot
  *
- * Recomputes the snapshot's digest from what it read, so a pinned open means
- * those bytes. Opening a mapped name does no device I/O.
+ * Recomputes the snapshot's digest from what it read, and one that is pinned, or
+ * mapped by a pin, verifies by it whatever is read later, unless opts->verify says
+ * otherwise: a pin means those bytes. Opening a mapped name does no device I/O.
  *
  * Return: 0; -ENOENT, -EMEDIUMTYPE, -ENODATA, -EBADMSG, -EUCLEAN, -ENOTUNIQ,
  * -EOPNOTSUPP; -EINVAL (several snapshots and none named, or bad syntax);
@@ -231,6 +237,8 @@ STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
 
 /**
  * stele_dataset_find() - key to id, by the keys section (reads the device)
+ *
+ * The sample that it leads to must have that key itself (-EUCLEAN), or be damaged.
  * Return: 0; -ENOENT; -EINVAL (size 0 or over the limit); -EBADMSG, -EUCLEAN;
  * device errno.
  */

@@ -43,6 +43,7 @@ struct stele_mapping_info {
 	uint64_t sample_count;
 	int64_t time; /* of the mapping */
 	bool read_only;
+	bool pinned;  /* by its digest: what is read by this name is verified by it */
 	bool stale;   /* the device behind it is gone or another one */
 };
 

@@ -53,6 +53,10 @@ static int look_up(const struct stele_image *image,
 		if (ret == 0)
 			ret = stele_snapshot_id(snapshot, segment,
 						place->number, &id);
+		if (ret == 0)
+			ret = stele_segment_check_key(image, segment,
+						      place->number, place->key,
+						      place->key_size);
 		if (ret == 0) {
 			place->found = true;
 			place->segment = i;

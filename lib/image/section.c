@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/image/proof.h"
+#include "lib/image/record_stream.h"
 #include "lib/image/stale.h"
 
 /* Log which of the blocks is damaged. Return: the first error. */
@@ -92,6 +93,36 @@ int stele_segment_read_block(const struct stele_image *image,
 					  STELE_NO_FIELD, &section) < 0)
 		return -EUCLEAN;
 	return stele_section_read(image, segment, &section, index, 1, block);
+}
+
+int stele_segment_check_key(const struct stele_image *image,
+			    const struct stele_segment *segment,
+			    uint64_t number, const char *key, size_t key_size)
+{
+	struct stele_record record;
+	uint64_t slot, size, tail, begin, end;
+	const char *why;
+	uint8_t *memory;
+	int ret;
+
+	stele_segment_slot(segment, number, &slot, &size);
+	tail = size < STELE_RECORD_TAIL_MAX ? size : STELE_RECORD_TAIL_MAX;
+	begin = round_down(slot + size - tail, STELE_BLOCK_SIZE);
+	end = round_up(slot + size, STELE_BLOCK_SIZE);
+	memory = stele_device_alloc(image->dev, end - begin);
+	if (!memory)
+		return -ENOMEM;
+	ret = stele_device_read(image->dev, memory, begin, end - begin);
+	if (ret == 0 &&
+	    stele_record_decode_tail(memory + (slot + size - tail - begin),
+				     tail, size, &segment->shape, &record,
+				     &why) < 0)
+		ret = -EBADMSG;
+	if (ret == 0 && (record.key_size != key_size ||
+			 memcmp(record.key, key, key_size) != 0))
+		ret = -EUCLEAN;
+	free(memory);
+	return ret;
 }
 
 int stele_segment_digest(const struct stele_image *image,

@@ -39,6 +39,16 @@ int stele_segment_find_key(const struct stele_image *image,
 			   size_t key_size, uint64_t *number, uint64_t *size);
 
 /*
+ * Does the record of this number have this key? What the keys section says of it is
+ * only what led there. Its checksum is not looked at.
+ * Return: 0; -EUCLEAN (it has another one); -EBADMSG (it is no record); -ENOMEM;
+ * device errno.
+ */
+int stele_segment_check_key(const struct stele_image *image,
+			    const struct stele_segment *segment,
+			    uint64_t number, const char *key, size_t key_size);
+
+/*
  * Walks the keys of one segment in order, from the first >= prefix on. Pages
  * that follow each other are read several at a time, others one by one.
  */

@@ -123,6 +123,7 @@ static int decode_fields(const struct stele_mapping_header *header,
 	out->info.sample_count = le64_get(header->sample_count);
 	out->info.time = (int64_t)le64_get(header->time);
 	out->info.read_only = flags & STELE_MAPPING_READ_ONLY;
+	out->info.pinned = flags & STELE_MAPPING_PINNED;
 	out->was_read_only = flags & STELE_MAPPING_WAS_READ_ONLY;
 	out->attached = flags & STELE_MAPPING_ATTACHED;
 	out->generation = le64_get(header->generation);
@@ -335,6 +336,8 @@ static void put_header(const struct stele_mapping *mapping, uint64_t file_size,
 		flags |= STELE_MAPPING_WAS_READ_ONLY;
 	if (mapping->attached)
 		flags |= STELE_MAPPING_ATTACHED;
+	if (info->pinned)
+		flags |= STELE_MAPPING_PINNED;
 	memset(out, 0, sizeof(*out));
 	memcpy(out->magic, STELE_MAPPING_MAGIC, sizeof(out->magic));
 	out->version = le32_put(STELE_MAPPING_VERSION);

@@ -26,8 +26,9 @@ enum stele_mapping_file_flags {
 	STELE_MAPPING_READ_ONLY = 1 << 0,
 	STELE_MAPPING_WAS_READ_ONLY = 1 << 1, /* only with READ_ONLY */
 	STELE_MAPPING_ATTACHED = 1 << 2, /* only of RBD with rdev set */
+	STELE_MAPPING_PINNED = 1 << 3,
 };
-#define STELE_MAPPING_FLAGS_ALL 7u
+#define STELE_MAPPING_FLAGS_ALL 15u
 
 struct stele_mapping_header {
 /*000*/	uint8_t magic[8];

@@ -7,9 +7,11 @@
  * readers, cursors and views.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/proof.h"
 #include "lib/image/section.h"
 #include "lib/options.h"
 #include "lib/read/dataset.h"
@@ -92,8 +94,15 @@ int stele_dataset_create(struct stele_device *dev,
 		stele_dataset_close(ds);
 		return err;
 	}
-	ds->verify = STELE_VERIFY_CRC; /* the default */
+	/* A pin is of bytes: whatever leads to other ones is refused. */
+	ds->verify = target->pinned ? STELE_VERIFY_DIGEST : STELE_VERIFY_CRC;
 	ds->verify = stele_dataset_verify(ds, known.verify);
+	if (ds->verify == STELE_VERIFY_DIGEST)
+		err = stele_prover_new(&ds->image, &ds->image.prover);
+	if (err) {
+		stele_dataset_close(ds);
+		return err;
+	}
 	*out = ds;
 	return 0;
 }
@@ -232,6 +241,37 @@ int stele_dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 
 /* ---- ids ------------------------------------------------------------------- */
 
+static int ignore(void *user, const void *data, size_t size)
+{
+	(void)user;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
+/*
+ * The record says which key it has. When it is another one, either of the two is
+ * damaged: if it is the record, whoever reads it will be told.
+ */
+static int check_key(struct stele_dataset *ds, const struct stele_segment *segment,
+		     uint64_t number, uint64_t id, const char *key,
+		     size_t key_size)
+{
+	int err = stele_segment_check_key(&ds->image, segment, number, key,
+					  key_size);
+
+	if (err == -EBADMSG ||
+	    (err == -EUCLEAN && stele_dataset_stream(ds, id, ignore, NULL)))
+		return 0;
+	if (err == -EUCLEAN)
+		stele_log_error(&ds->image.log,
+				"the keys of segment %" PRIx64
+				" lead to sample %" PRIu64
+				", which has another key",
+				segment->descriptor.id, id);
+	return err;
+}
+
 int stele_dataset_find(struct stele_dataset *ds, const char *key,
 		       size_t key_size, uint64_t *id)
 {
@@ -250,6 +290,8 @@ int stele_dataset_find(struct stele_dataset *ds, const char *key,
 					     &number, &size);
 		if (!err)
 			err = stele_snapshot_id(snapshot, segment, number, id);
+		if (!err)
+			err = check_key(ds, segment, number, *id, key, key_size);
 	}
 	return err == -ERANGE ? -EUCLEAN : err;
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forge.c - changes an image as somebody would who can compute its checksums
+ *
+ *	forge payload|keys|order|column FILE
+ *
+ * payload: a byte of the first sample that has one. keys: the first two keys change
+ * places. order: the first two ordinals do. column: a value of the first column is
+ * one more. What is changed is sealed again, so that no checksum tells.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/section.h"
+#include "lib/image/snapshot.h"
+#include "tests/tap.h"
+
+static struct stele_device *dev;
+static struct stele_image image;
+static struct stele_snapshot snapshot;
+static const struct stele_segment *segment;
+
+static uint8_t *read_at(uint64_t offset, uint64_t size)
+{
+	uint8_t *data = stele_device_alloc(dev, size);
+
+	if (!data || stele_device_read(dev, data, offset, size))
+		bail("cannot read %ju bytes", (uintmax_t)size);
+	return data;
+}
+
+static void write_at(uint8_t *data, uint64_t offset, uint64_t size)
+{
+	if (stele_device_write(dev, data, offset, size) || stele_device_flush(dev))
+		bail("cannot write");
+	free(data);
+}
+
+static void forge_payload(void)
+{
+	struct stele_record record;
+	uint64_t number = 0, offset, size, begin, end;
+	uint8_t *data, *slot;
+	le32 crc;
+
+	do {
+		stele_segment_slot(segment, number, &offset, &size);
+		begin = round_down(offset, STELE_BLOCK_SIZE);
+		end = round_up(offset + size, STELE_BLOCK_SIZE);
+		data = read_at(begin, end - begin);
+		slot = data + (offset - begin);
+		if (stele_record_decode(slot, size, &segment->shape, &record,
+					NULL) < 0)
+			bail("sample %ju is damaged", (uintmax_t)number);
+	} while (!record.payload_size && ++number);
+	slot[record.payload_size / 2] ^= 1;
+	crc = le32_put(stele_record_crc(segment->descriptor.id, number, slot, size));
+	memcpy(slot + size - sizeof(crc), &crc, sizeof(crc));
+	write_at(data, begin, end - begin);
+	printf("%.*s\n", (int)record.key_size, record.key);
+}
+
+static void swap_keys(struct stele_disk_block *block)
+{
+	uint8_t *first = block->payload + 8, number[6];
+	le16 rest;
+	uint8_t *second;
+
+	memcpy(&rest, first + 2, sizeof(rest));
+	second = first + 16 + le16_get(rest);
+	memcpy(number, first + 4, sizeof(number));
+	memcpy(first + 4, second + 4, sizeof(number));
+	memcpy(second + 4, number, sizeof(number));
+}
+
+static void swap_order(struct stele_disk_block *block)
+{
+	const uint32_t width = stele_order_width(segment->descriptor.sample_count);
+	const uint64_t first = stele_order_get(block, width, 0);
+
+	stele_order_put(block, width, 0, stele_order_get(block, width, 1));
+	stele_order_put(block, width, 1, first);
+}
+
+static void add_one(struct stele_disk_block *block)
+{
+	struct stele_disk_column *column = (void *)block->payload;
+
+	column->values[0] = le64_put(le64_get(column->values[0]) + 1);
+}
+
+static void forge_section(uint32_t type, uint32_t field,
+			  void (*change)(struct stele_disk_block *block))
+{
+	struct stele_section section;
+	struct stele_disk_block *block;
+	uint64_t offset;
+
+	if (stele_descriptor_find_section(&segment->descriptor, type, field,
+					  &section) < 0)
+		bail("no such section");
+	offset = segment->descriptor.offset + section.offset;
+	block = (void *)read_at(offset, STELE_BLOCK_SIZE);
+	change(block);
+	stele_block_seal(block, type, offset, segment->descriptor.id);
+	write_at((void *)block, offset, STELE_BLOCK_SIZE);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		bail("forge payload|keys|order|column FILE");
+	if (stele_device_open_file(argv[2], STELE_DEVICE_WRITE, NULL, NULL, &dev) ||
+	    stele_snapshot_open(dev, NULL, NULL, NULL, &image, &snapshot))
+		bail("cannot open '%s'", argv[2]);
+	segment = &snapshot.segments[0];
+	if (!strcmp(argv[1], "payload"))
+		forge_payload();
+	else if (!strcmp(argv[1], "keys"))
+		forge_section(STELE_BLOCK_KEYS, STELE_NO_FIELD, swap_keys);
+	else if (!strcmp(argv[1], "order"))
+		forge_section(STELE_BLOCK_ORDER, STELE_NO_FIELD, swap_order);
+	else if (!strcmp(argv[1], "column"))
+		forge_section(STELE_BLOCK_COLUMN, 1, add_one);
+	else
+		bail("cannot forge '%s'", argv[1]);
+	stele_snapshot_release(&snapshot);
+	stele_image_release(&image);
+	return 0;
+}
