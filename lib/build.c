@@ -105,6 +105,7 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 		snprintf(report->backend, sizeof(report->backend), "%s",
 			 stele_device_backend(claim.dev));
 	}
+	builder->derive_ids = opts->uuid && claim.never_was;
 	if (!ret)
 		ret = stele_claim_take(&claim);
 	if (!ret)

@@ -189,6 +189,7 @@ static int check_content(struct stele_claim *claim)
 {
 	int ret = 0, found;
 
+	claim->never_was = stele_image_never_was(claim->dev);
 	if (claim->size == 0)
 		return 0;
 	/* Too small for the last superblock copy: none of ours. */

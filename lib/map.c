@@ -300,7 +300,9 @@ static int compare_existing(const struct stele_mapping *mapping,
 				wanted->name, there.info.target,
 				there.info.snapshot);
 	else if (wanted->pinned && !there.info.pinned)
-		stele_log_error(log, "'%s' is mapped already, but not by its digest (unmap it first)",
+		stele_log_error(log,
+				"'%s' is mapped already, but not by its digest "
+				"(unmap it first)",
 				wanted->name);
 	else if (wanted->read_only && !there.info.read_only)
 		stele_log_error(log, "'%s' is mapped already, but not read-only (unmap it first)",

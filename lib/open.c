@@ -36,11 +36,9 @@ static int take_names(struct stele_target *target,
 	char *path = strdup(mapping->info.target);
 	char *snapshot;
 
-	if (mapping->info.pinned) {
-		target->pinned = true;
-		memcpy(target->digest, mapping->info.digest,
-		       sizeof(target->digest));
-	}
+	target->pinned |= mapping->info.pinned;
+	target->mapped = true;
+	memcpy(target->digest, mapping->info.digest, sizeof(target->digest));
 	snapshot = target->pinned ? NULL : strdup(mapping->info.snapshot);
 
 	if (!path || (!snapshot && !target->pinned)) {
@@ -86,7 +84,7 @@ static void forget_snapshot(struct stele_target *target)
 {
 	free(target->snapshot);
 	target->snapshot = NULL;
-	target->pinned = false;
+	target->pinned = target->mapped = false;
 }
 
 /* The device itself, also of a mapping: nothing of what was recorded. */

@@ -38,6 +38,28 @@ static void pass_errors(void *user, enum stele_log_level level,
 		stele_log_error(log, "%s", line);
 }
 
+/* Return: 0; -ENOENT; -EINVAL; -ESTALE (a mapped name, and another snapshot; logged). */
+static int find_snapshot(const struct stele_image *image,
+			 const struct stele_target *target,
+			 struct stele_log *log, uint32_t *index)
+{
+	struct stele_catalog_snapshot info;
+	int ret = stele_snapshot_find(image, target->snapshot,
+				      target->pinned ? target->digest : NULL,
+				      index);
+
+	if (!target->mapped || (ret < 0 && ret != -ENOENT))
+		return ret;
+	if (ret == 0) {
+		stele_catalog_snapshot(&image->catalog, *index, &info);
+		if (!memcmp(info.digest, target->digest, sizeof(info.digest)))
+			return 0;
+	}
+	stele_log_error(log, "the snapshot that was mapped is no longer on '%s'",
+			target->path);
+	return -ESTALE;
+}
+
 static int verify_device(struct stele_device *dev,
 			 const struct stele_target *target,
 			 struct stele_log *log,
@@ -58,10 +80,7 @@ static int verify_device(struct stele_device *dev,
 	if (ret < 0)
 		return ret;
 	if (one)
-		ret = stele_snapshot_find(&image, target->snapshot,
-					  target->pinned ? target->digest :
-							   NULL,
-					  &index);
+		ret = find_snapshot(&image, target, log, &index);
 	if (ret == 0)
 		ret = stele_verify_image(&image, one ? (int64_t)index : -1,
 					 opts, report);

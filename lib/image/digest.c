@@ -200,8 +200,7 @@ void stele_hash_snapshot(struct stele_hash *hash,
 	stele_hash_end(hash, digest);
 }
 
-int stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation,
-			  uint64_t *id)
+uint64_t stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation)
 {
 	uint8_t digest[SHA256_DIGEST_LENGTH];
 	uint8_t text[sizeof(SEGMENT_ID_PREFIX) - 1 + 16 + sizeof(le64)];
@@ -217,8 +216,6 @@ int stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation,
 	SHA256_Update(&ctx, text, sizeof(text));
 	SHA256_Final(digest, &ctx);
 	memcpy(&number, digest, sizeof(number));
-	*id = le64_get(number);
-	if (*id == 0 || *id == STELE_OWNER_ANY)
-		*id = 1;
-	return 0;
+	generation = le64_get(number);
+	return generation == 0 || generation == STELE_OWNER_ANY ? 1 : generation;
 }

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "lib/image/digest.h"
 
@@ -120,8 +121,17 @@ void stele_edit_release(struct stele_edit *edit)
 
 int stele_edit_segment_id(const struct stele_edit *edit, uint64_t *id)
 {
-	return stele_hash_segment_id(edit->image->sb.uuid,
-				     edit->image->generation_max + 1, id);
+	if (edit->derive_ids) {
+		*id = stele_hash_segment_id(edit->image->sb.uuid,
+					    edit->image->generation_max + 1);
+		return 0;
+	}
+	do {
+		if (getrandom(id, sizeof(*id), 0) != sizeof(*id))
+			return errno ? -errno : -EIO;
+	} while (*id == 0 || *id == STELE_OWNER_ANY ||
+		 stele_edit_segment(edit, *id));
+	return 0;
 }
 
 const struct stele_catalog_segment *
