@@ -279,8 +279,8 @@ struct stele_sample {
 };
 
 /**
- * Bytes of a bytes, utf8 or tensor field. Return: 0; -ERANGE; -EINVAL
- * (another type).
+ * Bytes of a bytes, utf8 or tensor field, never beyond the sample's own. Return: 0;
+ * -ERANGE; -EINVAL (another type); -EUCLEAN (somebody wrote to what a view shows).
  */
 STELE_API int stele_sample_bytes(const struct stele_sample *sample,
 				 uint32_t field, const void **data,

@@ -3,8 +3,10 @@
  * sample.c - one sample: place, checks, fields, and the one-shot read
  *
  * What comes from a device is hostile until its checksum has matched; and with
- * checks off it stays so: the bounds of all parts are checked in any case. A
- * live id is never a void record, whatever a deleted list says.
+ * checks off it stays so: the bounds of all parts are checked in any case. What
+ * a view shows may change after it was checked: no size is used that was not held
+ * against the slot since it was read. A live id is never a void record, whatever a
+ * deleted list says.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -166,12 +168,13 @@ static const struct stele_segment *schema_of(const struct stele_sample *sample)
 	return &sample->ds->snapshot.segments[0];
 }
 
+/* Of a view it lies in memory that others may write to: each value is read once. */
 static uint64_t tail_value(const struct stele_sample *sample, uint32_t index)
 {
 	le64 value;
 
-	memcpy(&value, (const char *)sample->tail + index * sizeof(value),
-	       sizeof(value));
+	le_copy_once(&value, (const char *)sample->tail + index * sizeof(value),
+		     sizeof(value));
 	return le64_get(value);
 }
 
@@ -191,6 +194,9 @@ int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
 	end = ordinal + 1 < segment->shape.bytes_count
 		      ? tail_value(sample, ordinal)
 		      : sample->size;
+	/* They were in order when they were checked. */
+	if (begin > end || end > sample->size)
+		return -EUCLEAN;
 	*data = (const char *)sample->data + begin;
 	*size = end - begin;
 	return 0;
