@@ -240,6 +240,12 @@ struct stele_view_opts {
  *
  * Pages come through the page cache. A page that cannot be read raises SIGBUS
  * on touch; stele_view_prefetch() reports it as an error instead.
+ *
+ * What is checked is what the cache holds at that time. Bytes in the caller's hands change
+ * when the target is written to: published ones never, those of a snapshot that is
+ * deleted when gc has given back their space. The cache may also be older than a target
+ * that another machine writes to: a sample that does not match is read past it, and kept
+ * in memory until the view is closed, 256 MiB at most.
  * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -EINVAL; -E2BIG;
  * -ENOMEM; errno of mmap(2).
  */
@@ -247,8 +253,9 @@ STELE_API int stele_view_open(struct stele_dataset *ds,
 			      const struct stele_view_opts *opts,
 			      struct stele_view **out);
 /**
- * Pointer and length of a sample; nothing to release. Return: 0; -ERANGE;
- * -EBADMSG, -EUCLEAN.
+ * Pointer and length of a sample, valid until the view is closed; nothing to release. Any
+ * thread, and a forked child. Return: 0; -ERANGE; -EBADMSG, -EUCLEAN; -ESTALE; -ENOBUFS
+ * (beyond the 256 MiB, logged); -ENOMEM; device errno.
  */
 STELE_API int stele_view_sample(struct stele_view *view, uint64_t id,
 				struct stele_sample *out);

@@ -241,15 +241,16 @@ int stele_sample_f64(const struct stele_sample *sample, uint32_t field,
 
 /* ---- one-shot read ------------------------------------------------------- */
 
-/* On success sample->buffer holds what was read. */
-static int read_once(struct stele_dataset *ds, const struct stele_slot *slot,
-		     struct stele_proof *proof, enum stele_log_level level,
-		     struct stele_sample *sample)
+int stele_sample_read(const struct stele_dataset *ds,
+		      const struct stele_slot *slot, enum stele_verify verify,
+		      struct stele_proof *proof, enum stele_log_level level,
+		      struct stele_sample *sample)
 {
 	struct stele_device *dev = ds->image.dev;
 	char *buffer = NULL;
 	int err = -ENOMEM;
 
+	sample->buffer = NULL;
 	if (slot->read_size <= PTRDIFF_MAX)
 		buffer = stele_device_alloc(dev, slot->read_size);
 	if (!buffer)
@@ -259,8 +260,7 @@ static int read_once(struct stele_dataset *ds, const struct stele_slot *slot,
 	if (!err)
 		err = stele_sample_decode(
 			ds, slot, buffer + (slot->offset - slot->read_offset),
-			ds->verify, proof, level, sample);
-	/* Freed last: a re-read must land in memory other than this. */
+			verify, proof, level, sample);
 	sample->buffer = buffer;
 	return err;
 }
@@ -271,13 +271,14 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 	void *bad;
 	int err;
 
-	err = read_once(ds, slot, proof, STELE_LOG_WARNING, sample);
+	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_WARNING,
+				sample);
 	if (err != -EBADMSG)
 		return stele_slot_judge(ds, slot, err);
 	bad = sample->buffer;
-	sample->buffer = NULL;
-	err = read_once(ds, slot, proof, STELE_LOG_ERROR, sample);
-	free(bad);
+	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_ERROR,
+				sample);
+	free(bad); /* last: the second one must land in other memory */
 	return stele_slot_judge(ds, slot, err);
 }
 
