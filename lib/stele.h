@@ -46,7 +46,7 @@
  *	-ENOENT		no such target, snapshot, key or mapping
  *	-EEXIST		the target carries something; force was not given
  *	-EBUSY		the target is mounted, held, or open elsewhere; of a reader:
- *			another thread's reads are in flight
+ *			another thread's reads are in flight; of a dataset: it is in use
  *	-ENOSPC		the target is too small
  *	-ETIMEDOUT	the storage did not answer in time
  *	-ESHUTDOWN	the storage has locked this client out (a writer that was fenced)
@@ -172,9 +172,13 @@ STELE_API int stele_dataset_open(const char *target,
 				 struct stele_dataset **out);
 
 /**
- * stele_dataset_close() - after its readers, cursors and views. NULL is fine.
+ * stele_dataset_close() - after its readers, cursors, views and loaders. NULL is fine.
+ *
+ * Fields of samples cannot be asked for afterwards; what was read by itself can be released.
+ * Return: 0; -EBUSY (some of those are open; logged): nothing is closed. A forked child has
+ * the parent's, too: it closes them first, or leaves all that to its end.
  */
-STELE_API void stele_dataset_close(struct stele_dataset *ds);
+STELE_API int stele_dataset_close(struct stele_dataset *ds);
 
 struct stele_dataset_info {
 	uint8_t uuid[STELE_UUID_SIZE];

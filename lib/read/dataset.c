@@ -4,7 +4,7 @@
  *
  * The handle is immutable after create: any number of threads use it without a
  * lock. It owns the device through the image, which in turn must outlive
- * readers, cursors and views.
+ * readers, cursors and views: they are counted, and while there are any it stays open.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -115,13 +115,34 @@ void stele_dataset_adopt(struct stele_dataset *ds,
 		ds->profile = *profile;
 }
 
-void stele_dataset_close(struct stele_dataset *ds)
+void stele_dataset_enter(struct stele_dataset *ds)
 {
+	atomic_fetch_add_explicit(&ds->users, 1, memory_order_relaxed);
+}
+
+/* What its user did comes before the close that finds none. */
+void stele_dataset_leave(struct stele_dataset *ds)
+{
+	atomic_fetch_sub_explicit(&ds->users, 1, memory_order_release);
+}
+
+int stele_dataset_close(struct stele_dataset *ds)
+{
+	uint32_t users;
+
 	if (!ds)
-		return;
+		return 0;
+	users = atomic_load_explicit(&ds->users, memory_order_acquire);
+	if (users) {
+		stele_log_error(&ds->image.log,
+				"cannot close the dataset: %u of its readers, "
+				"cursors and views are open", users);
+		return -EBUSY;
+	}
 	stele_snapshot_release(&ds->snapshot);
 	stele_image_release(&ds->image);
 	free(ds);
+	return 0;
 }
 
 /* ---- what it is -------------------------------------------------------------- */

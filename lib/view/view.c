@@ -96,6 +96,7 @@ int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts
 	if (!view)
 		return -ENOMEM;
 	view->ds = ds;
+	stele_dataset_enter(ds);
 	view->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	view->verify = stele_dataset_verify(ds, known.verify);
 	pthread_mutex_init(&view->lock, NULL);
@@ -120,6 +121,7 @@ void stele_view_close(struct stele_view *view)
 	stele_proof_release(&view->proof);
 	stele_fresh_release(&view->fresh);
 	pthread_mutex_destroy(&view->lock);
+	stele_dataset_leave(view->ds);
 	free(view);
 }
 
