@@ -268,7 +268,15 @@ STELE_API int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
  *
  * Everything points into the buffer that the read landed in; valid until the
  * sample is released. When status is not 0 only id, tag and status are set.
+ *
+ * Buffers of a reader or loader are not there in a child after fork(): accessors say
+ * -EOWNERDEAD of such a sample, and a touch of data or key is SIGSEGV. The kernel would
+ * copy them for each child, as they are registered, and a child's could lose what a device
+ * writes. What stele_dataset_read() and views give, and memory of the caller's own, a
+ * child has.
  */
+struct stele_reader;
+
 struct stele_sample {
 	uint64_t id;
 	uint64_t tag;	   /* the caller's, from submit */
@@ -280,16 +288,18 @@ struct stele_sample {
 	const void *tail;  /* for the accessors below */
 	const struct stele_dataset *ds;
 	void *buffer;	   /* for release */
+	struct stele_reader *reader; /* whose buffers it is in; NULL: none's */
 };
 
 /**
  * Bytes of a bytes, utf8 or tensor field, never beyond the sample's own. Return: 0;
- * -ERANGE; -EINVAL (another type); -EUCLEAN (somebody wrote to what a view shows).
+ * -ERANGE; -EINVAL (another type); -EUCLEAN (somebody wrote to what a view shows);
+ * -EOWNERDEAD (see above).
  */
 STELE_API int stele_sample_bytes(const struct stele_sample *sample,
 				 uint32_t field, const void **data,
 				 uint64_t *size);
-/** One scalar. Return: 0; -ERANGE; -EINVAL (another type). */
+/** One scalar. Return: 0; -ERANGE; -EINVAL (another type); -EOWNERDEAD. */
 STELE_API int stele_sample_i64(const struct stele_sample *sample,
 			       uint32_t field, int64_t *value);
 STELE_API int stele_sample_f64(const struct stele_sample *sample,
@@ -305,7 +315,12 @@ STELE_API int stele_sample_f64(const struct stele_sample *sample,
  */
 STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 				 struct stele_sample *sample);
-/** Only for samples of stele_dataset_read(). Idempotent; zeroes the sample. */
+/**
+ * stele_sample_release() - give back what a sample has, and zero it; idempotent
+ *
+ * Of a reader as stele_reader_release(), by the reader's thread; of a loader or view there
+ * is nothing to give back.
+ */
 STELE_API void stele_sample_release(struct stele_sample *sample);
 
 /* Nonzero ends the stream, which returns it. */

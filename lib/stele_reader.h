@@ -12,6 +12,9 @@
  * Threads. A reader belongs to one thread at a time, and so does a view's prefetch. It goes
  * to another while nothing is outstanding: what one thread submitted no other can wait for,
  * and is told -EBUSY until it was collected where it was submitted.
+ *
+ * Processes. In a child after fork() all of a reader says -EOWNERDEAD, its samples are
+ * not there (see struct stele_sample), and close leaves the parent's alone.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
@@ -156,7 +159,10 @@ STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
 STELE_API int stele_reader_collect(struct stele_reader *reader,
 				   struct stele_sample *samples,
 				   unsigned int max, unsigned int min);
-/** Give a collected sample's buffer back. Also for failed ones; idempotent. */
+/**
+ * Give a collected sample's buffer back. Also for failed ones; idempotent. One whose buffer
+ * is not this reader's is left as it is.
+ */
 STELE_API void stele_reader_release(struct stele_reader *reader,
 				    struct stele_sample *sample);
 /** Submitted and not yet collected. */

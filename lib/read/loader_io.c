@@ -212,6 +212,8 @@ static void take_sample(struct stele_loader *l, struct stele_sample *sample,
 	item->sample = *sample;
 	item->sample.tag = 0;
 	item->sample.buffer = NULL; /* the batch's: not for the caller */
+	/* Nor for a child, wherever it is. */
+	item->sample.reader = l->lanes[item->source].reader;
 	if (l->opts.transform)
 		stele_loader_item_push(intact, item);
 	else

@@ -15,6 +15,7 @@
 #include "lib/image/digest.h"
 #include "lib/image/proof.h"
 #include "lib/image/stale.h"
+#include "lib/read/reader.h"
 #include "lib/read/sample.h"
 
 #define NO_SUCH_FIELD UINT32_MAX
@@ -169,6 +170,11 @@ static const struct stele_segment *schema_of(const struct stele_sample *sample)
 }
 
 /* Of a view it lies in memory that others may write to: each value is read once. */
+static bool is_forked(const struct stele_sample *sample)
+{
+	return sample->reader && stele_reader_is_forked(sample->reader);
+}
+
 static uint64_t tail_value(const struct stele_sample *sample, uint32_t index)
 {
 	le64 value;
@@ -189,6 +195,8 @@ int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
 		return -ERANGE;
 	if (is_scalar(&segment->fields[field]))
 		return -EINVAL;
+	if (is_forked(sample))
+		return -EOWNERDEAD;
 	ordinal = field_ordinal(segment, field);
 	begin = ordinal ? tail_value(sample, ordinal - 1) : 0;
 	end = ordinal + 1 < segment->shape.bytes_count
@@ -212,6 +220,8 @@ static int scalar_bits(const struct stele_sample *sample, uint32_t field,
 		return -ERANGE;
 	if (segment->fields[field].type != type)
 		return -EINVAL;
+	if (is_forked(sample))
+		return -EOWNERDEAD;
 	ends = segment->shape.bytes_count ? segment->shape.bytes_count - 1 : 0;
 	*bits = tail_value(sample, ends + field_ordinal(segment, field));
 	return 0;
@@ -306,6 +316,9 @@ int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 
 void stele_sample_release(struct stele_sample *sample)
 {
-	free(sample->buffer);
+	if (sample->reader)
+		stele_reader_release(sample->reader, sample);
+	else
+		free(sample->buffer);
 	memset(sample, 0, sizeof(*sample));
 }
