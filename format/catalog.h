@@ -68,7 +68,8 @@ struct stele_disk_snapshot {
 /*90*/	le32 first_signature;
 /*94*/	le32 signature_count;
 /*98*/	le64 source_time; /* seconds since 1970, two's complement; 0: not known */
-/*a0*/	uint8_t reserved[32];
+/*a0*/	le64 payload_size; /* sum of its live samples' payloads */
+/*a8*/	uint8_t reserved[24];
 };
 STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
@@ -109,7 +110,7 @@ struct stele_catalog_snapshot {
 	char name[STELE_SNAPSHOT_NAME_SIZE];
 	uint64_t id, parent;
 	int64_t time, source_time;
-	uint64_t sample_count;
+	uint64_t sample_count, payload_size; /* of live ones */
 	uint8_t digest[32];
 	uint32_t first_ref, ref_count;
 	uint32_t note_offset, note_size;

@@ -25,6 +25,7 @@ struct creation {
 	struct stele_key_place *places; /* by key, each once */
 	size_t count;
 	uint64_t *numbers; /* room for all that one segment loses */
+	uint64_t payload_size; /* of the new one */
 };
 
 /* ---- which samples ------------------------------------------------------------ */
@@ -106,9 +107,14 @@ static int delete_from(struct creation *c, uint32_t index, size_t first,
 
 static int delete_samples(struct creation *c)
 {
+	uint64_t deleted_size = 0;
 	size_t next;
-	int ret = 0;
+	int ret;
 
+	for (size_t i = 0; i < c->count; i++)
+		deleted_size += c->places[i].size;
+	ret = stele_snapshot_payload_without(&c->writer->image, &c->snapshot,
+					     deleted_size, &c->payload_size);
 	qsort(c->places, c->count, sizeof(*c->places), by_place);
 	for (size_t i = 0; i < c->count && ret == 0; i = next) {
 		next = i + 1;
@@ -157,6 +163,7 @@ static int add(struct creation *c, const struct stele_change *change)
 		.time = change->opts.time,
 		.source_time = c->base->source_time,
 		.sample_count = c->snapshot.sample_count,
+		.payload_size = c->payload_size,
 		.refs = c->refs,
 		.ref_count = c->base->ref_count,
 		/* The edit copies it. */
@@ -190,9 +197,7 @@ static void fill_info(const struct creation *c, struct stele_snapshot_info *out)
 	out->sample_count = made->sample_count;
 	out->segment_count = made->ref_count;
 	out->note_size = made->note_size;
-	for (uint32_t i = 0; i < c->snapshot.segment_count; i++)
-		out->payload_size +=
-			c->snapshot.segments[i].descriptor.payload_size;
+	out->payload_size = made->payload_size;
 }
 
 static int check_name(const struct creation *c)

@@ -191,9 +191,9 @@ struct stele_dataset_info {
 	uint64_t used_size;	 /* bytes up to the allocator's high-water mark */
 	uint64_t sample_count;	 /* live */
 	uint64_t deleted_count;
-	uint64_t payload_size;	 /* sum of all samples' bytes, as built */
-	uint64_t slots_size;	 /* space of all slots */
-	uint64_t padding_size;	 /* of that, not payload, key, scalars, trailer */
+	uint64_t payload_size;	 /* sum of the live samples' bytes */
+	uint64_t slots_size;	 /* space of all slots, of deleted samples too */
+	uint64_t padding_size;	 /* of that, not a record: also what a boundary leaves */
 	uint64_t slot_size_max;	 /* the largest slot: bounds a read */
 	uint64_t table_size;	 /* bytes of all run tables */
 	uint32_t run_count;

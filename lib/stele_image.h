@@ -38,8 +38,8 @@ struct stele_snapshot_info {
 	uint64_t parent; /* 0: none */
 	int64_t time;
 	uint8_t digest[STELE_DIGEST_SIZE];
-	uint64_t sample_count;
-	uint64_t payload_size;
+	uint64_t sample_count; /* live */
+	uint64_t payload_size; /* of those: the sum of their bytes */
 	uint32_t segment_count;
 	uint32_t note_size; /* bytes; see stele_image_note() */
 };
@@ -56,8 +56,7 @@ STELE_API int stele_image_open(const char *target,
 STELE_API void stele_image_info(const struct stele_image *image,
 				struct stele_image_info *info);
 /**
- * Oldest first. Reads the descriptors for payload_size, which is 0 when one of
- * them is damaged (the log says so). Return: 0; -ERANGE; errno of the device.
+ * Oldest first. Reads nothing: all of it is in the catalog. Return: 0; -ERANGE.
  */
 STELE_API int stele_image_snapshot(const struct stele_image *image,
 				   uint32_t index,

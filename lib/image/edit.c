@@ -39,6 +39,7 @@ static int load_snapshot(struct stele_edit *edit, uint32_t index)
 		.time = in.time,
 		.source_time = in.source_time,
 		.sample_count = in.sample_count,
+		.payload_size = in.payload_size,
 		.ref_count = in.ref_count,
 		.note_size = in.note_size,
 		.signature_count = in.signature_count,

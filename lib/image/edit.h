@@ -30,7 +30,7 @@ struct stele_edit_snapshot {
 	uint64_t parent;
 	int64_t time;
 	int64_t source_time; /* what did not change since is as the source has it; 0: not known */
-	uint64_t sample_count;
+	uint64_t sample_count, payload_size; /* of live ones */
 	uint8_t digest[STELE_DIGEST_SIZE];
 	struct stele_edit_ref *refs; /* owned */
 	uint32_t ref_count;
@@ -129,7 +129,7 @@ struct stele_edit_snapshot *stele_edit_snapshot(struct stele_edit *edit,
 						const char *name);
 /*
  * Add one; refs, note and signatures are copied, an id is given out. `parent` is an id,
- * or 0; digest and sample_count are the caller's to know. Return: 0; -EEXIST
+ * or 0; digest, sample_count and payload_size are the caller's to know. Return: 0; -EEXIST
  * (the name; logged); -EINVAL (name, parent; a ref to no segment, or to one twice);
  * -EOVERFLOW (too many snapshots, refs or notes; logged); -ENOMEM.
  */

@@ -287,6 +287,7 @@ static int fill_snapshots(struct stele_edit *edit, struct next *next,
 		at.time = s->time;
 		at.source_time = s->source_time;
 		at.sample_count = s->sample_count;
+		at.payload_size = s->payload_size;
 		memcpy(at.name, s->name, sizeof(at.name));
 		memcpy(at.digest, s->digest, sizeof(at.digest));
 		at.ref_count = s->ref_count;

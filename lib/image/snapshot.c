@@ -145,6 +145,24 @@ out:
 	return ret;
 }
 
+int stele_snapshot_payload_without(const struct stele_image *image,
+				   const struct stele_snapshot *snapshot,
+				   uint64_t deleted_size, uint64_t *out)
+{
+	const struct stele_catalog_snapshot *info = &snapshot->info;
+
+	if (deleted_size > info->payload_size) {
+		stele_log_error(&image->log,
+				"snapshot '%s' has %" PRIu64
+				" bytes of payload, fewer than some of its "
+				"samples",
+				info->name, info->payload_size);
+		return -EUCLEAN;
+	}
+	*out = info->payload_size - deleted_size;
+	return 0;
+}
+
 int stele_snapshot_load(struct stele_image *image, uint32_t index,
 			struct stele_snapshot *out)
 {

@@ -73,6 +73,14 @@ void stele_snapshot_release(struct stele_snapshot *snapshot);
  */
 int stele_snapshot_compute_digest(struct stele_snapshot *snapshot);
 
+/*
+ * The payload of a snapshot without samples of it that have so many bytes.
+ * Return: 0; -EUCLEAN (it says to have less; logged).
+ */
+int stele_snapshot_payload_without(const struct stele_image *image,
+				   const struct stele_snapshot *snapshot,
+				   uint64_t deleted_size, uint64_t *out);
+
 /* One segment, on its own. `ref` may be NULL: nothing deleted. */
 int stele_segment_load(struct stele_image *image,
 		       const struct stele_catalog_segment *where,

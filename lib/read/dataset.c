@@ -151,19 +151,10 @@ static void add_segment(struct stele_dataset_info *info,
 			const struct stele_segment *segment)
 {
 	const struct stele_descriptor *d = &segment->descriptor;
-	uint64_t slots = 0;
 
-	for (uint32_t i = 0; i < d->run_count; i++) {
-		uint64_t next = i + 1 < d->run_count ? segment->runs[i + 1].first
-						     : d->sample_count;
-
-		slots += (next - segment->runs[i].first) *
-			 segment->runs[i].slot_size;
-	}
 	info->deleted_count += segment->deleted_count;
-	info->payload_size += d->payload_size;
-	info->slots_size += slots;
-	info->padding_size += slots - d->records_size;
+	info->slots_size += d->slots_size;
+	info->padding_size += stele_descriptor_padding(d);
 	info->run_count += d->run_count;
 }
 
@@ -184,6 +175,7 @@ void stele_dataset_info(const struct stele_dataset *ds,
 	info->image_size = sb->image_size;
 	info->used_size = sb->high_water;
 	info->sample_count = snapshot->sample_count;
+	info->payload_size = snapshot->info.payload_size;
 	info->slot_size_max = ds->slot_size_max;
 	info->segment_count = snapshot->segment_count;
 	for (uint32_t i = 0; i < snapshot->segment_count; i++)

@@ -70,7 +70,8 @@ static double bytes_of(const struct stele_loader *l, uint32_t source)
 
 	stele_dataset_info(l->lanes[source].ds, &info);
 	return (double)stele_mixture_draws(&l->order.mixture, source) *
-	       ((double)info.slots_size / (double)info.sample_count +
+	       ((double)info.slots_size /
+			(double)(info.sample_count + info.deleted_count) +
 		STELE_ARENA_PAGE_SIZE);
 }
 

@@ -88,6 +88,7 @@ static int add_snapshot(struct stele_builder *builder, struct stele_plan *plan,
 		.source_time = stele_builder_source_time(builder),
 		.sample_count =
 			plan->descriptor.sample_count - written->void_count,
+		.payload_size = plan->descriptor.payload_size,
 		.refs = &ref,
 		.ref_count = 1,
 		.note = (char *)note,

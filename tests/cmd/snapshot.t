@@ -31,6 +31,8 @@ Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
 	v2=$(stele snapshot list --json "$target" | tail -n 1)
 	is "$v1" "$(stele snapshot list --json "$target" | head -n 1)" \
 		"$words: v1 is as it was"
+	is "$(stele ls --json "$target@v2" | jq -s 'map(.size) | add')" \
+		"$(field "$v2" .payload_size)" "$words: its size is without them"
 	is "v2 v1 1 2000 39 two less" "$(field "$v2" \
 		'[.name, .parent_name, .parent, .time, .samples, .note] | join(" ")' |
 		xargs)" \
