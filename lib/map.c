@@ -237,6 +237,10 @@ static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 		stele_device_close(dev);
 		return err;
 	}
+	stele_access_of(attempt->fd,
+			stele_path_has_shots(attempt->path) ? NULL :
+							      attempt->path,
+			&attempt->mapping.access);
 	take_profile(&attempt->mapping, dev, log);
 	err = stele_device_open_recording(dev, &attempt->recording);
 	if (err)
