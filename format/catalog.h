@@ -143,7 +143,7 @@ struct stele_catalog {
  * Checks in this order: size, crc of the whole (sb->catalog_crc), each block,
  * counts, stream size, zero behind it, then each table: bounds in DATA_OFFSET
  * to high_water, order, overlap (segments, the catalog, free extents; deleted
- * lists with these, but not with each other: snapshots share them), names
+ * lists with these, but not with each other: that is lib/image/lists.h), names
  * (stele_name_ok, unique), references, sums, reserved fields; a segment has a
  * time since which it is unused just when no snapshot refers to it. Deleted
  * lists need the superblock's feature bit.

@@ -99,6 +99,7 @@ static int delete_from(struct creation *c, uint32_t index, size_t first,
 	free(segment->deleted);
 	segment->deleted = merged;
 	segment->deleted_count += lost;
+	segment->deleted_digest = NULL;
 	segment->live_count -= lost;
 	c->snapshot.sample_count -= lost;
 	return stele_edit_write_deleted(&c->writer->edit, &c->refs[index],

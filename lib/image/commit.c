@@ -19,6 +19,7 @@
 #include "format/run.h"
 #include "format/sections.h"
 #include "lib/image/copies.h"
+#include "lib/image/lists.h"
 
 static int check_begin(struct stele_device *dev, const struct stele_log *log,
 		       uint64_t image_size)
@@ -228,12 +229,13 @@ static int make_catalog(const struct stele_image *image,
 			struct stele_catalog *catalog)
 {
 	const char *why = "";
+	int ret;
 
 	encode_catalog(draft, sb, blocks);
 	sb->catalog_crc = stele_crc32c(0, blocks, sb->catalog_size);
-	if (stele_catalog_decode(blocks, sb->catalog_size, sb, catalog,
-				 &why) == 0)
-		return 0;
+	ret = stele_lists_decode(blocks, sb->catalog_size, sb, catalog, &why);
+	if (ret == 0 || ret == -ENOMEM)
+		return ret;
 	stele_log_error(&image->log, "this catalog would be refused: %s", why);
 	return -EINVAL;
 }

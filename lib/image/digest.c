@@ -162,8 +162,8 @@ static void swap_inner(struct stele_hash *hash)
 	hash->inner = !hash->inner;
 }
 
-static void hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
-			 uint64_t count, uint8_t digest[32])
+void stele_hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
+			uint64_t count, uint8_t digest[32])
 {
 	memset(digest, 0, 32);
 	if (count == 0)
@@ -179,9 +179,14 @@ static void add_part(struct stele_hash *hash,
 {
 	uint8_t deleted[32];
 
-	swap_inner(hash);
-	hash_deleted(hash, part->deleted, part->deleted_count, deleted);
-	swap_inner(hash);
+	if (part->deleted_digest) {
+		memcpy(deleted, part->deleted_digest, sizeof(deleted));
+	} else {
+		swap_inner(hash);
+		stele_hash_deleted(hash, part->deleted, part->deleted_count,
+				   deleted);
+		swap_inner(hash);
+	}
 	stele_hash_add(hash, part->schema_digest, 32);
 	add_le64(hash, part->sample_count);
 	stele_hash_add(hash, part->tree_root, 32);

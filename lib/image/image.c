@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "lib/image/lists.h"
 #include "lib/image/proof.h"
 
 /* Of several reasons the one that says most; 4: not about the content. */
@@ -113,8 +114,8 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_device_read(dev, blocks, sb->catalog_offset,
 				sb->catalog_size);
 	if (ret == 0)
-		ret = stele_catalog_decode(blocks, sb->catalog_size, sb,
-					   &image->catalog, &why);
+		ret = stele_lists_decode(blocks, sb->catalog_size, sb,
+					 &image->catalog, &why);
 	if (ret == 0) {
 		image->catalog_blocks = blocks;
 		return 0;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "lib/image/lists.h"
 
 /* One that cannot be read may be newer than all others. */
 static int check_readable(const struct stele_image *image,
@@ -87,8 +88,8 @@ static int add_copy(struct stele_extents *extents, struct stele_image *image,
 	ret = stele_device_read(image->dev, blocks, sb->catalog_offset,
 				sb->catalog_size);
 	if (ret == 0)
-		ret = stele_catalog_decode(blocks, sb->catalog_size, sb,
-					   &catalog, NULL);
+		ret = stele_lists_decode(blocks, sb->catalog_size, sb, &catalog,
+					 NULL);
 	if (ret == 0)
 		ret = stele_extents_add_catalog(extents, &catalog, sb);
 	else if (!stele_error_of_content(ret) ||

@@ -274,6 +274,7 @@ static int add_list(struct making *making, uint64_t *list, uint64_t count)
 	segment->live_count -= count - segment->deleted_count;
 	segment->deleted = list;
 	segment->deleted_count = count;
+	segment->deleted_digest = NULL;
 	making->lists[at] = list;
 	return stele_edit_write_deleted(making->append->edit,
 					&making->edit.refs[at], list, count);
