@@ -272,7 +272,7 @@ struct stele_device *costly_make(const struct costly *how)
 {
 	const size_t refs = (size_t)how->segments * how->snapshots;
 	const uint64_t lists = how->deleted ? how->deleted / 508 + 1 : 0;
-	const uint64_t size = round_up(
+	const uint64_t size = how->image_size ? how->image_size : round_up(
 		(UINT64_C(8) << 20) +
 			how->segments * (UINT64_C(49152) + how->samples * 256) +
 			(how->list_each ? refs : how->segments) * lists * 4096 +

@@ -17,6 +17,7 @@ struct costly {
 	uint32_t deleted;    /* of each segment, in one list for all snapshots */
 	bool growing;	     /* snapshot i has i + 1 segments, else all of them */
 	bool list_each;	     /* a list of its own for each reference */
+	uint64_t image_size; /* 0: enough */
 };
 
 /* In memory; the device counts, see below. Bails when anything fails. */
