@@ -196,14 +196,12 @@ int stele_change_rename(struct stele_writer *writer,
 {
 	int ret;
 
-	if (!stele_name_ok(to, strlen(to))) {
-		stele_log_error(&writer->log, "'%s' cannot be a name", to);
-		return -EINVAL;
-	}
 	if (!stele_edit_snapshot(&writer->edit, from))
 		return -ENOENT;
 	if (!strcmp(from, to))
 		return 0;
+	if (stele_edit_check_name(to, &writer->log) < 0)
+		return -EINVAL;
 	if (stele_edit_snapshot(&writer->edit, to)) {
 		stele_log_error(&writer->log,
 				"there is a snapshot '%s' already", to);

@@ -203,11 +203,8 @@ static void fill_info(const struct creation *c, struct stele_snapshot_info *out)
 
 static int check_name(const struct creation *c)
 {
-	if (!stele_name_ok(c->name, strlen(c->name))) {
-		stele_log_error(&c->writer->log, "'%s' cannot be a name",
-				c->name);
+	if (stele_edit_check_name(c->name, &c->writer->log) < 0)
 		return -EINVAL;
-	}
 	if (!stele_edit_snapshot(&c->writer->edit, c->name))
 		return 0;
 	stele_log_error(&c->writer->log, "there is a snapshot '%s' already",

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/image/snapshot.h"
 #include "lib/open.h"
 #include "lib/withdrawn.h"
 
@@ -136,8 +137,12 @@ static int look_at_shot(void *user, const struct stele_shot *shot)
 	struct stele_gc_item item = {0};
 	char **larger;
 	int64_t until;
+	uint32_t index;
 
 	if (!stele_withdrawn_parse(shot->name, &until, NULL))
+		return 0;
+	/* Whatever it is called: the catalog says what it is. */
+	if (stele_snapshot_find(c->image, shot->name, NULL, &index) == 0)
 		return 0;
 	item.name = shot->name;
 	item.unused_since = until;

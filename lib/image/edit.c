@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -217,9 +218,28 @@ struct stele_edit_snapshot *stele_edit_snapshot(struct stele_edit *edit,
 	return NULL;
 }
 
-static bool name_ok(const char name[STELE_SNAPSHOT_NAME_SIZE])
+int stele_edit_check_name(const char *name, const struct stele_log *log)
 {
-	return stele_name_ok(name, strnlen(name, STELE_SNAPSHOT_NAME_SIZE));
+	const bool reserved = !strncmp(name, STELE_NAME_RESERVED,
+				       strlen(STELE_NAME_RESERVED));
+
+	if (!reserved && stele_name_ok(name, strlen(name)))
+		return 0;
+	stele_log_error(log, "'%s' cannot be a snapshot's name%s", name,
+			reserved ? ": those that begin with '" STELE_NAME_RESERVED
+				   "' are kept for withdrawn RBD snapshots" :
+				   "");
+	return -EINVAL;
+}
+
+/* Of a field that need not have an end. */
+static int check_name(const struct stele_edit *edit,
+		      const char name[STELE_SNAPSHOT_NAME_SIZE])
+{
+	char text[STELE_SNAPSHOT_NAME_SIZE + 1];
+
+	snprintf(text, sizeof(text), "%.*s", (int)STELE_SNAPSHOT_NAME_SIZE, name);
+	return stele_edit_check_name(text, &edit->image->log);
 }
 
 static bool refs_ok(const struct stele_edit *edit,
@@ -298,10 +318,11 @@ static int append(struct stele_edit *edit,
 int stele_edit_add_snapshot(struct stele_edit *edit,
 			    const struct stele_edit_snapshot *snapshot)
 {
-	int ret;
+	int ret = check_name(edit, snapshot->name);
 
-	if (!name_ok(snapshot->name) ||
-	    snapshot->parent >= edit->next_snapshot_id ||
+	if (ret < 0)
+		return ret;
+	if (snapshot->parent >= edit->next_snapshot_id ||
 	    !refs_ok(edit, snapshot))
 		return -EINVAL;
 	if (stele_edit_snapshot(edit, snapshot->name)) {
@@ -320,15 +341,19 @@ int stele_edit_rename_snapshot(struct stele_edit *edit, const char *name,
 	struct stele_edit_snapshot *snapshot = stele_edit_snapshot(edit, name);
 	const struct stele_edit_snapshot *other;
 
-	if (!name || !stele_name_ok(to, strlen(to)))
+	if (!name)
 		return -EINVAL;
 	if (!snapshot)
 		return -ENOENT;
+	if (!strcmp(name, to))
+		return 0;
+	if (stele_edit_check_name(to, &edit->image->log) < 0)
+		return -EINVAL;
 	other = stele_edit_snapshot(edit, to);
 	if (other && other != snapshot)
 		return -EEXIST;
 	memset(snapshot->name, 0, sizeof(snapshot->name));
-	strcpy(snapshot->name, to); /* stele_name_ok() knows its size */
+	strcpy(snapshot->name, to); /* the check knows its size */
 	return 0;
 }
 

@@ -127,15 +127,17 @@ int stele_edit_write_deleted(struct stele_edit *edit,
  */
 struct stele_edit_snapshot *stele_edit_snapshot(struct stele_edit *edit,
 						const char *name);
+/* May a snapshot be given this name? Return: 0; -EINVAL (logged). */
+int stele_edit_check_name(const char *name, const struct stele_log *log);
 /*
  * Add one; refs, note and signatures are copied, an id is given out. `parent` is an id,
  * or 0; digest, sample_count and payload_size are the caller's to know. Return: 0; -EEXIST
- * (the name; logged); -EINVAL (name, parent; a ref to no segment, or to one twice);
+ * (the name; logged); -EINVAL (name (logged), parent; a ref to no segment, or to one twice);
  * -EOVERFLOW (too many snapshots, refs or notes; logged); -ENOMEM.
  */
 int stele_edit_add_snapshot(struct stele_edit *edit,
 			    const struct stele_edit_snapshot *snapshot);
-/* Return: 0 (also: that is its name); -ENOENT; -EEXIST; -EINVAL. None logged. */
+/* Return: 0 (also: that is its name); -ENOENT; -EEXIST; -EINVAL (logged). */
 int stele_edit_rename_snapshot(struct stele_edit *edit, const char *name,
 			       const char *to);
 int stele_edit_remove_snapshot(struct stele_edit *edit, const char *name);
