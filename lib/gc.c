@@ -178,11 +178,27 @@ static int remove_shots(struct collection *c)
 
 /* ---- space --------------------------------------------------------------------------- */
 
+/* What a commit wrote to ahead of the next one stays. */
+static int keep_next_place(struct collection *c, struct stele_extents *used)
+{
+	uint64_t offset, size;
+	int ret;
+
+	if (!stele_device_shots(c->image->dev))
+		return 0;
+	ret = stele_edit_next_place(&c->writer->edit, used, &offset, &size);
+	if (ret == 0)
+		ret = stele_extents_add(used, offset, size);
+	return ret == -ENOSPC ? 0 : ret;
+}
+
 static int discard_free(struct collection *c)
 {
 	struct stele_extents used = {0}, gaps = {0};
 	int ret = stele_extents_add_copies(&used, c->image);
 
+	if (ret == 0)
+		ret = keep_next_place(c, &used);
 	if (ret == 0)
 		ret = stele_extents_gaps(&used, c->image->sb.image_size, &gaps);
 	for (uint32_t i = 0; i < gaps.count && ret == 0; i++)

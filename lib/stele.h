@@ -48,6 +48,7 @@
  *	-EBUSY		the target is mounted, held, or open elsewhere; of a reader:
  *			another thread's reads are in flight; of a dataset: it is in use
  *	-ENOSPC		the target is too small
+ *	-EDQUOT		the storage behind the target is full, or a quota on it
  *	-ETIMEDOUT	the storage did not answer in time
  *	-ESHUTDOWN	the storage has locked this client out (a writer that was fenced)
  *	-ERANGE		id, field or buffer out of range

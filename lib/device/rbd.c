@@ -59,6 +59,10 @@ ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res)
 		return op == STELE_OP_WRITE ? -ENOSPC : 0;
 	if (res == -ENOENT)
 		return -ESTALE; /* the image or its shot is gone */
+	/* Of a full pool a discard is refused where it would take space: nothing
+	 * is there that it could give back. */
+	if (res == -ENOSPC || res == -EDQUOT)
+		return op == STELE_OP_DISCARD ? 0 : -EDQUOT;
 	return op == STELE_OP_WRITE && !res ? (ssize_t)size : res;
 }
 
@@ -86,7 +90,7 @@ static ssize_t rbd_transfer(struct stele_device *dev, enum stele_op op,
 		res = stele_ceph.rbd_aio_get_return_value(completion);
 	}
 	stele_ceph.rbd_aio_release(completion);
-	return stele_rbd_result(op, size, res);
+	return stele_rbd_judge(rbd, stele_rbd_result(op, size, res));
 }
 
 /* ---- size ------------------------------------------------------------------ */
@@ -112,9 +116,10 @@ static int rbd_resize_image(struct stele_device *dev, uint64_t size)
 
 	if (!rc)
 		rc = stele_ceph.rbd_resize(image, size);
-	if (!rc)
-		atomic_store(&rbd->size, size);
-	return rc;
+	if (rc)
+		return stele_rbd_explain(rbd, "resize", rc);
+	atomic_store(&rbd->size, size);
+	return 0;
 }
 
 /* ---- is it still there? ---------------------------------------------------- */
@@ -156,6 +161,11 @@ static int rbd_check(struct stele_device *dev)
 	rc = check_fresh(rbd, image);
 	stele_ceph.rbd_close(image);
 	return rc;
+}
+
+ssize_t stele_rbd_judge(struct stele_rbd *rbd, ssize_t res)
+{
+	return res == -EPERM && rbd_check(&rbd->base) == -ESTALE ? -ESTALE : res;
 }
 
 static int rbd_identify(struct stele_device *dev, struct stele_storage_id *id)

@@ -157,5 +157,10 @@ int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
 		    uint64_t offset, size_t size, rbd_completion_t completion);
 /* A completion's value, as the seam wants it. */
 ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res);
+/*
+ * Of a pool that is gone librbd says -EPERM, as of a right that was taken away:
+ * a new handle tells which, -ESTALE or that. Waits; not for a callback.
+ */
+ssize_t stele_rbd_judge(struct stele_rbd *rbd, ssize_t res);
 
 #endif

@@ -31,6 +31,7 @@
 	X(rados_ioctx_get_id) \
 	X(rados_ioctx_set_namespace) \
 	X(rados_mon_command) \
+	X(rados_set_pool_full_try) \
 	X(rados_shutdown) \
 	X(rbd_aio_create_completion) \
 	X(rbd_aio_discard) \

@@ -88,6 +88,14 @@ int stele_rbd_explain(const struct stele_rbd *rbd, const char *what, int error)
 				"(" ADVICE_READ ")",
 				what, rbd->path, user, rbd->name.pool);
 		return -EACCES;
+	case -EDQUOT:
+	case -ENOSPC:
+		stele_log_error(log,
+				"cannot %s '%s': pool '%s' is full ('ceph df', "
+				"'ceph osd dump'); 'stele snapshot delete' and "
+				"'stele gc --discard' still work",
+				what, rbd->path, rbd->name.pool);
+		return -EDQUOT;
 	case -ESHUTDOWN:
 		stele_log_error(log,
 				"cannot %s '%s': the cluster has locked this "
@@ -164,6 +172,12 @@ static int open_pool(const struct stele_rbd *rbd, struct stele_rbd_link *link)
 					       &link->io);
 
 	if (!rc) {
+		/*
+		 * Of a full pool librados would hold all writes back until they
+		 * time out. So those that take space fail at once, and others,
+		 * such as a delete has, go through.
+		 */
+		stele_ceph.rados_set_pool_full_try(link->io);
 		if (rbd->name.ns)
 			stele_ceph.rados_ioctx_set_namespace(link->io,
 							     rbd->name.ns);

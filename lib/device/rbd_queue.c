@@ -111,8 +111,12 @@ static int queue_wait(struct stele_queue *base, unsigned int min_wait,
 		      struct stele_request **done, ssize_t *res,
 		      unsigned int max)
 {
-	return stele_done_wait(&((struct rbd_queue *)base)->done, min_wait,
-			       done, res, max);
+	struct rbd_queue *queue = (struct rbd_queue *)base;
+	int count = stele_done_wait(&queue->done, min_wait, done, res, max);
+
+	for (int i = 0; i < count; i++)
+		res[i] = stele_rbd_judge(queue->rbd, res[i]);
+	return count;
 }
 
 static int queue_event_fd(struct stele_queue *base)

@@ -148,6 +148,16 @@ int stele_edit_remove_snapshot(struct stele_edit *edit, const char *name);
  */
 int stele_edit_commit_size(const struct stele_edit *edit, uint64_t *size);
 /*
+ * RBD takes space of its pool when something is written there, and a pool that is
+ * full has none for the catalog of a delete. So on storage with shots a commit
+ * writes to the place where the next catalogs will go, unless they go where older
+ * ones were, and a discard leaves it: the first that `used` leaves free.
+ * Return: 0; -ENOSPC; -ENOMEM.
+ */
+int stele_edit_next_place(const struct stele_edit *edit,
+			  const struct stele_extents *used, uint64_t *offset,
+			  uint64_t *size);
+/*
  * Commit, see stele_image_commit(). Free extents, high-water mark and
  * unused_since follow from what is used. What was handed out and is not referred to is
  * free again. Afterwards the edit stands for the new state, and may go on.

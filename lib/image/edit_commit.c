@@ -14,6 +14,9 @@
 
 #include "format/run.h"
 
+/* Those of a delete and of the first commit of a gc; then old ones are free. */
+#define CATALOGS_AHEAD 2u
+
 /* ---- space ----------------------------------------------------------------- */
 
 static int refresh(struct stele_edit *edit)
@@ -411,12 +414,45 @@ int stele_edit_commit_size(const struct stele_edit *edit, uint64_t *size)
 	struct stele_extents own = {0};
 	int ret;
 
+	*size = 0;
 	count_all(edit, &counts);
 	ret = collect_own(edit, &counts, &own);
 	if (ret == 0)
 		*size = stele_catalog_size_bound(&own, &counts);
 	stele_extents_release(&own);
 	return ret;
+}
+
+int stele_edit_next_place(const struct stele_edit *edit,
+			  const struct stele_extents *used, uint64_t *offset,
+			  uint64_t *size)
+{
+	int ret = stele_edit_commit_size(edit, size);
+
+	*size *= CATALOGS_AHEAD;
+	return ret < 0 ? ret :
+			 stele_extents_find(used, *size, STELE_BLOCK_SIZE,
+					    edit->image_size, offset);
+}
+
+/* Whether that fails is for the next commit to say. */
+static void take_next_place(struct stele_edit *edit, const struct next *next)
+{
+	struct stele_device *dev = edit->image->dev;
+	uint64_t offset = 0, size = 0;
+	void *zeros;
+
+	if (!stele_device_shots(dev) ||
+	    stele_extents_add(&edit->used, next->place.offset,
+			      next->place.size) < 0 ||
+	    stele_edit_next_place(edit, &edit->used, &offset, &size) < 0)
+		return;
+	zeros = stele_device_alloc(dev, size);
+	if (!zeros)
+		return;
+	memset(zeros, 0, size);
+	stele_device_write(dev, zeros, offset, size);
+	free(zeros);
 }
 
 int stele_edit_commit(struct stele_edit *edit, int64_t time)
@@ -430,6 +466,8 @@ int stele_edit_commit(struct stele_edit *edit, int64_t time)
 		edit->published = true;
 		ret = stele_image_commit(edit->image, &next.draft);
 	}
+	if (ret == 0)
+		take_next_place(edit, &next);
 	next_release(&next);
 	if (ret == 0) {
 		edit->stale = true;
