@@ -31,7 +31,7 @@ struct job {
 
 static void damage_json(const struct stele_damage *damage)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_text(object, "damaged", damage->what);
 	json_set_text(object, "error", stele_strerror(damage->error));
@@ -94,7 +94,7 @@ static void summarize(const struct job *job,
 	json_t *object;
 
 	if (job->json) {
-		object = json_object();
+		object = json_make();
 		json_set_number(object, "damage_count", report->damaged);
 		json_set_number(object, "snapshots", report->snapshots);
 		json_set_number(object, "segments", report->segments);

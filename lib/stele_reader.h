@@ -215,7 +215,8 @@ STELE_API int stele_reader_register(struct stele_reader *reader, void *memory,
 				    uint64_t memory_size);
 /**
  * stele_stats_prometheus() - stats in the text format of Prometheus
- * @labels: 'rank="3",target="/dev/x"' or NULL
+ * @labels: 'rank="3",target="/dev/x"' or NULL; UTF-8, and \, " and newlines within
+ *	values escaped, as a collector refuses all of a file that has another byte
  *
  * As snprintf(3): the length that all of it has, terminated if @size allows. For a file
  * that a collector picks up: write beside and rename.
