@@ -45,14 +45,17 @@
  *	-ENOTBLK	a target that is neither a block device nor a regular file
  *	-ENOENT		no such target, snapshot, key or mapping
  *	-EEXIST		the target carries something; force was not given
- *	-EBUSY		the target is mounted, held, or open elsewhere; of a reader:
- *			another thread's reads are in flight; of a dataset: it is in use
+ *	-EBUSY		the target is mounted, held, or open elsewhere; changed faster
+ *			than it can be read; of a reader: another thread's reads are in
+ *			flight; of a dataset: it is in use
  *	-ENOSPC		the target is too small
  *	-EDQUOT		the storage behind the target is full, or a quota on it
  *	-ETIMEDOUT	the storage did not answer in time
  *	-ESHUTDOWN	the storage has locked this client out (a writer that was fenced)
  *	-ERANGE		id, field or buffer out of range
- *	-ESTALE		a mapping or snapshot is not what it was when it was opened
+ *	-ESTALE		a mapping or snapshot is not what it was when it was opened; of a
+ *			writer: another one has changed the image meanwhile, or has
+ *			taken over; nothing was published
  *	-EOWNERDEAD	the handle was made before a fork
  *	-ECANCELED	the caller's progress callback asked to stop
  *	-ETXTBSY	a source file changed while it was read

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/device/guard.h"
+#include "lib/image/intent.h"
 #include "lib/node/mapping.h"
 #include "lib/open.h"
 
@@ -261,7 +262,9 @@ int stele_writer_begin(struct stele_writer *writer, struct stele_device *dev,
 		stele_device_close(dev);
 		return log_no_image(writer, ret);
 	}
-	ret = stele_edit_begin(&writer->image, &writer->edit);
+	ret = stele_image_announce(&writer->image);
+	if (ret == 0)
+		ret = stele_edit_begin(&writer->image, &writer->edit);
 	return ret < 0 ? ret : complete_shots(writer);
 }
 
@@ -296,6 +299,7 @@ void stele_writer_close(struct stele_writer *writer)
 {
 	if (writer->edit.image)
 		stele_edit_release(&writer->edit);
+	stele_intent_end(writer->image.dev);
 	stele_image_release(&writer->image);
 	stele_target_release(&writer->target);
 	memset(writer, 0, sizeof(*writer));

@@ -202,7 +202,13 @@ struct stele_device {
 	 */
 	bool fleeting;
 	struct stele_device *below; /* where this one has old bytes; else NULL */
+	struct stele_permit *permit; /* the writer's: asked before each write; or NULL */
 	_Atomic uint64_t written; /* bytes that writes have transferred */
+};
+
+/* May a writer still write? Any thread asks. Return: 0, or the error of the write. */
+struct stele_permit {
+	int (*check)(struct stele_permit *permit);
 };
 
 struct stele_queue {
@@ -314,6 +320,11 @@ int stele_device_read(struct stele_device *dev, void *data, uint64_t offset,
 		      size_t size);
 int stele_device_write(struct stele_device *dev, const void *data,
 		       uint64_t offset, size_t size);
+/* The same, and no permit is asked. */
+int stele_device_write_plain(struct stele_device *dev, const void *data,
+			     uint64_t offset, size_t size);
+/* Ask the permit, if there is one. */
+int stele_device_may_write(struct stele_device *dev);
 int stele_device_flush(struct stele_device *dev);
 int stele_device_discard(struct stele_device *dev, uint64_t offset,
 			 uint64_t size);

@@ -16,6 +16,7 @@
 #include <sys/random.h>
 
 #include "lib/image/digest.h"
+#include "lib/image/intent.h"
 
 static void snapshot_release(struct stele_edit_snapshot *snapshot)
 {
@@ -98,12 +99,13 @@ int stele_edit_begin(struct stele_image *image, struct stele_edit *edit)
 		.image = image,
 		.feature_incompat = image->sb.feature_incompat,
 		.image_size = image->sb.image_size,
+		.stale = true,
 	};
 	ret = stele_image_check_writable(image);
 	if (ret == 0)
 		ret = load_catalog(edit);
 	if (ret == 0)
-		ret = stele_extents_add_copies(&edit->used, image);
+		ret = stele_edit_refresh(edit);
 	return ret;
 }
 
@@ -114,7 +116,9 @@ void stele_edit_release(struct stele_edit *edit)
 	free(edit->snapshots);
 	free(edit->segments);
 	stele_extents_release(&edit->used);
-	if (edit->old_target_size && !edit->published)
+	/* Not what somebody else may have put there meanwhile. */
+	if (edit->old_target_size && !edit->published &&
+	    stele_intent_confirm(edit->image->dev) != -ESTALE)
 		stele_device_resize(edit->image->dev, edit->old_target_size);
 	memset(edit, 0, sizeof(*edit));
 }

@@ -68,6 +68,8 @@ struct stele_edit {
  * the superblock copies cannot be read; logged). Release in any case.
  */
 int stele_edit_begin(struct stele_image *image, struct stele_edit *edit);
+/* What is used, when that is of before a commit. Return: as of begin. */
+int stele_edit_refresh(struct stele_edit *edit);
 /* Before the image. Idempotent on a zeroed struct. */
 void stele_edit_release(struct stele_edit *edit);
 

@@ -13,14 +13,27 @@
 #include <string.h>
 
 #include "format/run.h"
+#include "lib/image/intent.h"
 
 /* Those of a delete and of the first commit of a gc; then old ones are free. */
 #define CATALOGS_AHEAD 2u
 
 /* ---- space ----------------------------------------------------------------- */
 
-static int refresh(struct stele_edit *edit)
+static int add_all(struct stele_extents *extents,
+		   const struct stele_extents *more)
 {
+	int ret = 0;
+
+	for (uint32_t i = 0; more && i < more->count && ret == 0; i++)
+		ret = stele_extents_add(extents, more->list[i].offset,
+					more->list[i].size);
+	return ret;
+}
+
+int stele_edit_refresh(struct stele_edit *edit)
+{
+	struct stele_device *dev = edit->image->dev;
 	int ret;
 
 	if (!edit->stale)
@@ -28,8 +41,32 @@ static int refresh(struct stele_edit *edit)
 	stele_extents_release(&edit->used);
 	ret = stele_extents_add_copies(&edit->used, edit->image);
 	if (ret == 0)
+		ret = add_all(&edit->used, stele_intent_avoided(dev));
+	if (ret == 0)
+		ret = add_all(&edit->used, stele_intent_reserved(dev));
+	if (ret == 0)
 		edit->stale = false;
 	return ret;
+}
+
+/* No space was found. Is there some that was only avoided? 0: try again. */
+static int use_avoided(struct stele_edit *edit)
+{
+	if (edit->image->dev->resizable ||
+	    !stele_intent_stop_avoiding(edit->image->dev))
+		return -ENOSPC;
+	edit->stale = true;
+	return stele_edit_refresh(edit);
+}
+
+/* It is used from now on, and whoever looks at the target knows. */
+static int reserve(struct stele_edit *edit, uint64_t offset, uint64_t size)
+{
+	int ret = stele_intent_reserve(edit->image->dev,
+				       edit->image->generation_max + 1, offset,
+				       size);
+
+	return ret < 0 ? ret : stele_extents_add(&edit->used, offset, size);
 }
 
 static int log_no_space(const struct stele_edit *edit, uint64_t size)
@@ -86,18 +123,21 @@ int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 	if (size == 0 || !is_aligned(size, STELE_BLOCK_SIZE) ||
 	    !is_power_of_two(align) || align < STELE_BLOCK_SIZE)
 		return -EINVAL;
-	ret = refresh(edit);
+	ret = stele_edit_refresh(edit);
 	if (ret < 0)
 		return ret;
 	ret = stele_extents_find(&edit->used, size, align, edit->image_size,
 				 offset);
+	if (ret == -ENOSPC && use_avoided(edit) == 0)
+		ret = stele_extents_find(&edit->used, size, align,
+					 edit->image_size, offset);
 	if (ret == -ENOSPC) {
 		ret = make_larger(edit, size, align);
 		if (ret == 0)
 			ret = stele_extents_find(&edit->used, size, align,
 						 edit->image_size, offset);
 	}
-	return ret < 0 ? ret : stele_extents_add(&edit->used, *offset, size);
+	return ret < 0 ? ret : reserve(edit, *offset, size);
 }
 
 int stele_edit_grow(struct stele_edit *edit, uint64_t image_size)
@@ -353,6 +393,10 @@ static int find_place(struct stele_edit *edit, struct next *next)
 					   &next->draft.counts,
 					   edit->image_size, &next->place);
 
+	if (ret == -ENOSPC && use_avoided(edit) == 0)
+		ret = stele_catalog_find_place(&next->own, &edit->used,
+					       &next->draft.counts,
+					       edit->image_size, &next->place);
 	if (ret == -ENOSPC) {
 		ret = make_larger(edit, most, STELE_BLOCK_SIZE);
 		if (ret == 0)
@@ -365,7 +409,8 @@ static int find_place(struct stele_edit *edit, struct next *next)
 				"the catalog would be too large, or the free "
 				"space in too many pieces: delete some "
 				"snapshots, or compact them");
-	return ret;
+	return ret < 0 ? ret : reserve(edit, next->place.offset,
+				       next->place.size);
 }
 
 static int fill_free(struct next *next)
@@ -458,7 +503,7 @@ static void take_next_place(struct stele_edit *edit, const struct next *next)
 int stele_edit_commit(struct stele_edit *edit, int64_t time)
 {
 	struct next next = {0};
-	int ret = refresh(edit);
+	int ret = stele_edit_refresh(edit);
 
 	if (ret == 0)
 		ret = make_draft(edit, time, &next);

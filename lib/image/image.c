@@ -263,6 +263,7 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
 	}
 	if (ret < 0)
 		return ret;
+	out->copies = copies;
 	out->generation_max = copies.generation_max;
 	out->copies_good = copies.good;
 	return 0;

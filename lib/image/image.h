@@ -16,6 +16,7 @@
 
 #include "format/catalog.h"
 #include "lib/device/device.h"
+#include "lib/image/copies.h"
 
 struct stele_image {
 	struct stele_device *dev; /* owned; NULL after take */
@@ -24,6 +25,7 @@ struct stele_image {
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
+	struct stele_copies copies; /* as they were found, and as we have written them */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
 	_Atomic bool stale; /* known to be gone, and told; see stale.h */
@@ -66,8 +68,24 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 		      const struct stele_superblock *sb,
 		      struct stele_image *out);
 
+/*
+ * Are the superblock copies what they were when it was loaded, but for what we have
+ * written? `now` gets them. Return: 0; -ESTALE (somebody else has published;
+ * logged); -ENOMEM; errno of the device (one cannot be read any more).
+ */
+int stele_image_check_fresh(const struct stele_image *image,
+			    struct stele_copies *now);
+
 /* May it be changed? 0; -EOPNOTSUPP (logged). */
 int stele_image_check_writable(const struct stele_image *image);
+
+/*
+ * Say on the device that it will be changed, until stele_intent_end(); and write the
+ * superblock again where its slot does not hold it, as an interrupted writer leaves it.
+ * Return: 0; -EBUSY (a process of this machine is writing; logged); -ESTALE (somebody
+ * has published since the load); -EOPNOTSUPP; -ENOMEM; errno.
+ */
+int stele_image_announce(struct stele_image *image);
 
 /* What the next generation shall hold, and where. Arrays are the caller's. */
 struct stele_catalog_draft {
@@ -106,7 +124,8 @@ int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
  * acknowledgement was lost) the new state is there whole; the image handle is
  * then only good for release.
  * Return: 0; -EINVAL (recovery would refuse it; logged); -EOPNOTSUPP; -ENOSPC;
- * -EIO (read back something else); device errno.
+ * -EIO (read back something else); -ESTALE (another writer, see intent.h, or its
+ * superblock; logged); device errno.
  */
 int stele_image_commit(struct stele_image *image,
 		       const struct stele_catalog_draft *draft);
