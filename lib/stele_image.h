@@ -196,8 +196,12 @@ STELE_API int stele_build(const char *source, const char *target,
 
 /* ---- verify ------------------------------------------------------------ */
 
+/*
+ * What is damaged; or, of error 0, a note: a writer that was interrupted has left
+ * something behind that harms nothing, and that the next one puts right.
+ */
 struct stele_damage {
-	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ... */
+	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ...; 0: a note */
 	const char *what;  /* "record", "superblock", "keys", ... */
 	uint64_t offset;   /* of the damaged thing on the target */
 	uint64_t size;
@@ -225,14 +229,17 @@ struct stele_verify_opts {
 struct stele_verify_report {
 	uint64_t snapshots, segments, samples, blocks; /* checked */
 	uint64_t bytes;
-	uint64_t damaged; /* calls of damage() */
+	uint64_t damaged; /* calls of damage() with an error */
+	uint64_t notes;	  /* and without */
 };
 
 /**
  * stele_verify() - every checksum, digest and invariant of an image or snapshot
  * @target: without "@..." the whole image
- * Return: 0 sound; 1 damage found (see report, callback); negative errno when
- * it could not be checked at all.
+ * Whoever commits meanwhile is no damage: what cannot be checked as it was when it
+ * was opened is checked anew, and what damage was told before may be told again.
+ * Return: 0 sound; 1 damage found (see report, callback); -EBUSY (changed again and
+ * again); negative errno when it could not be checked at all.
  */
 STELE_API int stele_verify(const char *target,
 			   const struct stele_verify_opts *opts,

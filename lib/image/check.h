@@ -48,6 +48,7 @@ struct stele_check {
 	struct stele_verify_report *report; /* under lock */
 	uint64_t bytes_total;		    /* for progress; an estimate */
 	bool segments_broken; /* one that could not be loaded; reported */
+	bool moved; /* a commit was made meanwhile: begin again; under lock */
 	pthread_mutex_t lock;
 
 	/* check_shared.c */
@@ -107,7 +108,7 @@ void stele_check_damage(struct stele_check *check,
 void stele_check_report(struct stele_check *check, int error, const char *what,
 			uint64_t offset, uint64_t size, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Count bytes, tell the caller. Return: 0; -ECANCELED. */
+/* Count bytes, tell the caller. Return: 0; -ECANCELED; -EAGAIN (moved). */
 int stele_check_progress(struct stele_check *check, uint64_t bytes,
 			 uint64_t blocks, uint64_t samples);
 /* Report where [offset, offset + size) is not zero, or cannot be read. */

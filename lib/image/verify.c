@@ -28,13 +28,65 @@ static bool same_image(const struct stele_superblock *a,
 	       a->create_time == b->create_time;
 }
 
-static void check_copy(struct stele_check *check,
-		       const struct stele_copies *copies, unsigned int index)
+/*
+ * Between slot and mirror a writer may be interrupted, and one that was replaced may
+ * come late for one copy: so one that is behind is no damage. Of the other slot
+ * both are; there that one is meant which is behind its mirror.
+ */
+static bool lags(const struct stele_check *check,
+		 const struct stele_copies *copies, unsigned int index)
+{
+	const struct stele_superblock *sb = &check->image->sb;
+	const struct stele_copy *copy = &copies->copy[index];
+	const struct stele_copy *mirror = &copies->copy[index ^ 2];
+
+	if (copy->sb.generation >= sb->generation)
+		return false;
+	if (copy->sb.state != STELE_STATE_UNFINISHED &&
+	    !same_image(&copy->sb, sb))
+		return false;
+	if (index % 2 == check->image->slot)
+		return true;
+	return mirror->error == 0 &&
+	       !stele_superblock_same(&copy->sb, &mirror->sb) &&
+	       copy->sb.generation <= mirror->sb.generation;
+}
+
+/* A build over the image was begun, and cut short while it could turn back. */
+static bool is_of_build(const struct stele_check *check,
+			const struct stele_copy *copy)
+{
+	return copy->sb.state == STELE_STATE_UNFINISHED &&
+	       !same_image(&copy->sb, &check->image->sb);
+}
+
+static const char *judge_copy(const struct stele_check *check,
+			      const struct stele_copies *copies,
+			      unsigned int index)
 {
 	const struct stele_copy *copy = &copies->copy[index];
 	const struct stele_copy *mirror = &copies->copy[index ^ 2];
 	const struct stele_superblock *sb = &check->image->sb;
-	const char *why = NULL;
+
+	/* A newer one that was passed over: its catalog will be reported. */
+	if (index % 2 == check->image->slot &&
+	    copy->sb.generation != sb->generation)
+		return "not of the generation that its slot should hold";
+	if (!same_image(&copy->sb, sb))
+		return "of another image";
+	if (mirror->error == 0 && index < 2 &&
+	    !stele_superblock_same(&copy->sb, &mirror->sb) &&
+	    !lags(check, copies, index ^ 2))
+		return "differs from its mirror";
+	return NULL;
+}
+
+static void check_copy(struct stele_check *check,
+		       const struct stele_copies *copies, unsigned int index)
+{
+	const struct stele_copy *copy = &copies->copy[index];
+	const char *why;
+	int error = 0;
 
 	if (copy->error < 0) {
 		/* Where nothing of ours is left, too: all four were written. */
@@ -43,19 +95,35 @@ static void check_copy(struct stele_check *check,
 				   copy->why);
 		return;
 	}
-	/* A newer one that was passed over: its catalog will be reported. */
-	if (index % 2 == check->image->slot &&
-		 copy->sb.generation != sb->generation)
-		why = "not of the generation that its slot should hold";
-	else if (!same_image(&copy->sb, sb))
-		why = "of another image";
-	else if (mirror->error == 0 && index < 2 &&
-		 !stele_superblock_same(&copy->sb, &mirror->sb))
-		why = "differs from its mirror";
+	if (lags(check, copies, index)) {
+		why = "is behind, as an interrupted writer leaves it; the next "
+		      "one writes it";
+	} else if (is_of_build(check, copy)) {
+		why = "of a build over this image that was cut short";
+	} else {
+		why = judge_copy(check, copies, index);
+		error = -EUCLEAN;
+	}
 	if (why)
-		stele_check_report(check, -EUCLEAN, "superblock", copy->offset,
+		stele_check_report(check, error, "superblock", copy->offset,
 				   STELE_BLOCK_SIZE, "generation %" PRIu64 ": %s",
 				   copy->sb.generation, why);
+}
+
+/*
+ * Of the slot that was not selected: what recovery would take next. Of two that
+ * differ the newer one counts.
+ */
+static const struct stele_copy *next_best(const struct stele_check *check,
+					  const struct stele_copies *copies)
+{
+	const struct stele_copy *a = &copies->copy[!check->image->slot];
+	const struct stele_copy *b = a + 2;
+
+	if (a->error < 0 ||
+	    (b->error == 0 && b->sb.generation > a->sb.generation))
+		return b;
+	return a;
 }
 
 /* The catalog that recovery would fall back on. */
@@ -99,6 +167,8 @@ static int check_superblocks(struct stele_check *check)
 	ret = stele_copies_read(check->image->dev, &copies);
 	if (ret < 0)
 		return ret;
+	if (stele_copies_compare(&check->image->copies, &copies) == -ESTALE)
+		return -EAGAIN;
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
 		check_copy(check, &copies, i);
 	ret = stele_check_progress(
@@ -106,9 +176,7 @@ static int check_superblocks(struct stele_check *check)
 			       sb->catalog_size,
 		STELE_SUPERBLOCK_COPIES + sb->catalog_size / STELE_BLOCK_SIZE,
 		0);
-	other = &copies.copy[!check->image->slot];
-	if (other->error < 0)
-		other += 2;
+	other = next_best(check, &copies);
 	if (ret == 0 && other->error == 0 &&
 	    other->sb.state == STELE_STATE_READY &&
 	    other->sb.image_size <= sb->image_size)
@@ -382,13 +450,17 @@ static int verify_all(struct stele_check *check, int64_t snapshot)
 		return ret;
 	choose(check, snapshot);
 	ret = check_superblocks(check);
+	if (ret == -EAGAIN)
+		return ret;
 	check_features(check);
 	if (ret == 0 && snapshot < 0)
 		ret = check_space(check);
 	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
 		if (check->segments[i].wanted)
 			ret = stele_verify_segment(check, i, snapshot);
-	return ret == 0 ? check_snapshots(check, snapshot) : ret;
+	if (ret == 0)
+		ret = check_snapshots(check, snapshot);
+	return ret == 0 && check->moved ? -EAGAIN : ret;
 }
 
 int stele_verify_image(struct stele_image *image, int64_t snapshot,
