@@ -273,6 +273,8 @@ static int only_look(const char *target, const struct stele_change *change,
 	if (ret < 0)
 		stele_device_close(dev);
 	else
+		ret = stele_image_check_writable(&image);
+	if (ret == 0)
 		ret = stele_gc_run(&image, NULL, change, fn, user, report);
 	stele_image_release(&image);
 	stele_target_release(&parsed);

@@ -40,7 +40,8 @@
  *			target shorter than its image
  *	-EBADMSG	a checksum or digest does not match
  *	-EUCLEAN	checksums match, yet the structure is impossible
- *	-ENOTUNIQ	two superblocks of one generation differ (a fork)
+ *	-ENOTUNIQ	two superblocks of one generation differ (a fork): nothing is
+ *			written, and only what both have in common is read
  *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
  *	-ENOTBLK	a target that is neither a block device nor a regular file
  *	-ENOENT		no such target, snapshot, key or mapping

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/device/guard.h"
+#include "lib/image/fork.h"
 #include "lib/image/intent.h"
 #include "lib/node/mapping.h"
 #include "lib/open.h"
@@ -262,7 +263,10 @@ int stele_writer_begin(struct stele_writer *writer, struct stele_device *dev,
 		stele_device_close(dev);
 		return log_no_image(writer, ret);
 	}
-	ret = stele_image_announce(&writer->image);
+	if (writer->side && writer->image.fork)
+		ret = stele_fork_choose(&writer->image, writer->side - 1);
+	if (ret == 0)
+		ret = stele_image_announce(&writer->image);
 	if (ret == 0)
 		ret = stele_edit_begin(&writer->image, &writer->edit);
 	return ret < 0 ? ret : complete_shots(writer);
@@ -271,10 +275,18 @@ int stele_writer_begin(struct stele_writer *writer, struct stele_device *dev,
 int stele_writer_open(struct stele_writer *writer, const char *text,
 		      const char *backend, const struct stele_log *log)
 {
+	return stele_writer_open_side(writer, text, 0, backend, log);
+}
+
+int stele_writer_open_side(struct stele_writer *writer, const char *text,
+			   uint32_t side, const char *backend,
+			   const struct stele_log *log)
+{
 	struct stele_device *dev;
 	int ret;
 
 	memset(writer, 0, sizeof(*writer));
+	writer->side = side;
 	if (log)
 		writer->log = *log;
 	ret = resolve(writer, text);

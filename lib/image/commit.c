@@ -147,6 +147,12 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 /* Who does not know a ro_compat feature must not write; we know none. */
 int stele_image_check_writable(const struct stele_image *image)
 {
+	if (image->fork) {
+		stele_log_error(&image->log,
+				"two writers have published at once: nothing "
+				"is changed before 'stele repair' has resolved it");
+		return -ENOTUNIQ;
+	}
 	if (!image->sb.feature_ro_compat)
 		return 0;
 	stele_log_error(&image->log,
@@ -161,6 +167,18 @@ static bool is_whole(const struct stele_image *image, unsigned int index)
 	const struct stele_copy *copy = &image->copies.copy[index];
 
 	return copy->error == 0 && stele_superblock_same(&copy->sb, &image->sb);
+}
+
+unsigned int stele_image_wrong_copies(const struct stele_image *image)
+{
+	const struct stele_copy *old = &image->copies.copy[!image->slot];
+	unsigned int wrong = (old[0].error < 0) + (old[2].error < 0);
+
+	if (!wrong && !stele_superblock_same(&old[0].sb, &old[2].sb))
+		wrong = 1;
+	for (unsigned int i = image->slot; i < STELE_SUPERBLOCK_COPIES; i += 2)
+		wrong += !is_whole(image, i);
+	return wrong;
 }
 
 /* Not over what is newer, and was passed over: that may be read again one day. */

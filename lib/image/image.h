@@ -4,8 +4,8 @@
  *
  * Recovery reads all four superblock copies; of those that decode, the highest
  * generation whose catalog decodes wins. Two copies of one generation that
- * differ are a fork: refused. A commit writes new blocks only where no copy
- * leads to (see space.h), flushes, writes the superblock of the slot that
+ * differ are a fork: only what both have in common is there, see fork.h. A commit
+ * writes new blocks only where no copy leads to (see space.h), flushes, writes the superblock of the slot that
  * recovery did not select, then its mirror, flushes, and reads both back. What
  * the next generation holds, and where, is an edit's to know: edit.h.
  */
@@ -18,6 +18,8 @@
 #include "lib/device/device.h"
 #include "lib/image/copies.h"
 
+struct stele_fork;
+
 struct stele_image {
 	struct stele_device *dev; /* owned; NULL after take */
 	struct stele_log log;
@@ -28,6 +30,7 @@ struct stele_image {
 	struct stele_copies copies; /* as they were found, and as we have written them */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
+	struct stele_fork *fork; /* owned; NULL: none. See fork.h */
 	_Atomic bool stale; /* known to be gone, and told; see stale.h */
 	struct stele_prover *prover; /* owned; NULL: checksums of sections suffice */
 };
@@ -76,7 +79,9 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 int stele_image_check_fresh(const struct stele_image *image,
 			    struct stele_copies *now);
 
-/* May it be changed? 0; -EOPNOTSUPP (logged). */
+/* Copies that are not what they should be; 0: there is nothing to repair. */
+unsigned int stele_image_wrong_copies(const struct stele_image *image);
+/* May it be changed? 0; -EOPNOTSUPP; -ENOTUNIQ (a fork; logged). */
 int stele_image_check_writable(const struct stele_image *image);
 
 /*

@@ -12,6 +12,7 @@
 #include "lib/image/copies.h"
 #include "lib/image/deleted.h"
 #include "lib/image/digest.h"
+#include "lib/image/fork.h"
 
 int stele_snapshot_find(const struct stele_image *image, const char *name,
 			const uint8_t *digest, uint32_t *index)
@@ -21,6 +22,8 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 
 	if (!name && !digest && count > 1)
 		return -EINVAL;
+	if (!name && !digest && image->fork)
+		return -ENOTUNIQ;
 	for (uint32_t i = 0; i < count; i++) {
 		stele_catalog_snapshot(&image->catalog, i, &info);
 		if (name && strcmp(name, info.name) != 0)
@@ -30,7 +33,14 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 		*index = i;
 		return 0;
 	}
-	return -ENOENT;
+	if (!image->fork || !stele_fork_has(image->fork, name, digest))
+		return -ENOENT;
+	stele_log_error(&image->log,
+			"two writers have published at once, and %s%s%s is not "
+			"what both have in common: 'stele repair' shows both",
+			name ? "snapshot '" : "this snapshot", name ? name : "",
+			name ? "'" : "");
+	return -ENOTUNIQ;
 }
 
 static int load_segments(struct stele_image *image, struct stele_snapshot *out)

@@ -45,7 +45,8 @@ struct stele_snapshot {
 
 /*
  * Index in the catalog by name, or by digest; both NULL: the only one.
- * Return: 0; -ENOENT; -EINVAL (several, none named).
+ * Return: 0; -ENOENT; -EINVAL (several, none named); -ENOTUNIQ (a fork, whose sides
+ * do not have it in common).
  */
 int stele_snapshot_find(const struct stele_image *image, const char *name,
 			const uint8_t *digest, uint32_t *index);

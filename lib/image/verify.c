@@ -74,7 +74,7 @@ static const char *judge_copy(const struct stele_check *check,
 		return "not of the generation that its slot should hold";
 	if (!same_image(&copy->sb, sb))
 		return "of another image";
-	if (mirror->error == 0 && index < 2 &&
+	if (mirror->error == 0 && index == !check->image->slot &&
 	    !stele_superblock_same(&copy->sb, &mirror->sb) &&
 	    !lags(check, copies, index ^ 2))
 		return "differs from its mirror";
@@ -95,7 +95,11 @@ static void check_copy(struct stele_check *check,
 				   copy->why);
 		return;
 	}
-	if (lags(check, copies, index)) {
+	if (copy->sb.generation == check->image->sb.generation &&
+	    !stele_superblock_same(&copy->sb, &check->image->sb)) {
+		why = "differs from another one of its generation";
+		error = -ENOTUNIQ;
+	} else if (lags(check, copies, index)) {
 		why = "is behind, as an interrupted writer leaves it; the next "
 		      "one writes it";
 	} else if (is_of_build(check, copy)) {
@@ -453,7 +457,7 @@ static int verify_all(struct stele_check *check, int64_t snapshot)
 	if (ret == -EAGAIN)
 		return ret;
 	check_features(check);
-	if (ret == 0 && snapshot < 0)
+	if (ret == 0 && snapshot < 0 && !check->image->fork)
 		ret = check_space(check);
 	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
 		if (check->segments[i].wanted)
