@@ -5,8 +5,9 @@
  * Recovery reads all four superblock copies; of those that decode, the highest
  * generation whose catalog decodes wins. Two copies of one generation that
  * differ are a fork: only what both have in common is there, see fork.h. A commit
- * writes new blocks only where no copy leads to (see space.h), flushes, writes the superblock of the slot that
- * recovery did not select, then its mirror, flushes, and reads both back. What
+ * writes new blocks only where no copy leads to (see space.h), flushes, writes the
+ * superblock of the slot that recovery did not select, then its mirror, flushes, and
+ * reads both back. What
  * the next generation holds, and where, is an edit's to know: edit.h.
  */
 #ifndef STELE_IMAGE_IMAGE_H
