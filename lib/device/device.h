@@ -131,7 +131,7 @@ struct stele_device_ops {
 			  struct stele_queue **queue);
 	void (*close)(struct stele_device *dev);
 
-	/* Optional. Is it still what was opened? 0; -ESTALE; errno. */
+	/* Optional. See stele_device_check(). */
 	int (*check)(struct stele_device *dev);
 	/* Optional, of a resizable one: set the target's size. 0 or -errno. */
 	int (*resize)(struct stele_device *dev, uint64_t size);
@@ -274,7 +274,11 @@ int stele_device_destroy(const char *path, const struct stele_log *log);
 #define STELE_OBJECT_SIZE_MAX	  (32u << 20)
 #define STELE_OBJECT_SIZE_DEFAULT (4u << 20)
 
-/* Is it still what was opened? 0; -ESTALE (a shot that was removed); errno. */
+/*
+ * Is it still what was opened? Of a writer's on RBD: is it still the only one?
+ * Return: 0; -ESTALE (a shot that was removed); -ESHUTDOWN (another writer has taken
+ * over); errno.
+ */
 int stele_device_check(struct stele_device *dev);
 /* See `spell`; without a shot. Only of targets that keep shots, else NULL. */
 char *stele_device_spell(struct stele_device *dev);

@@ -61,6 +61,16 @@ static int configure(rados_t cluster, uint32_t timeout)
 		       sizeof(settings) / sizeof(settings[0]));
 }
 
+/*
+ * librbd fences for an hour, and of two entries in the blocklist the first one counts
+ * (Ceph 16): so here librbd does not, and rbd_lock.c does. Before Ceph 16 the setting has
+ * another name, and stays.
+ */
+static void configure_fence(rados_t cluster)
+{
+	stele_ceph.rados_conf_set(cluster, "rbd_blocklist_on_break_lock", "false");
+}
+
 /* ---- messages -------------------------------------------------------------- */
 
 static const char *conf_name(const struct stele_rbd *rbd)
@@ -209,6 +219,7 @@ int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out)
 	else
 		rc = read_configuration(rbd, out->cluster);
 	if (!rc) {
+		configure_fence(out->cluster);
 		rc = stele_ceph.rados_connect(out->cluster);
 		if (rc)
 			rc = explain_connect(rbd, rc);

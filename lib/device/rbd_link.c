@@ -255,7 +255,7 @@ int stele_rbd_links_open(struct stele_rbd *rbd)
 	return ready_links(rbd, &links);
 }
 
-void stele_rbd_links_close(struct stele_rbd *rbd)
+void stele_rbd_links_close(struct stele_rbd *rbd, bool leave_open)
 {
 	struct stele_rbd_links *links = atomic_load(&rbd->links);
 
@@ -265,7 +265,7 @@ void stele_rbd_links_close(struct stele_rbd *rbd)
 		free(links);
 		return;
 	}
-	for (unsigned int i = 0; i < STELE_RBD_CONNECTIONS_MAX; i++)
+	for (unsigned int i = 0; !leave_open && i < STELE_RBD_CONNECTIONS_MAX; i++)
 		stele_rbd_disconnect(&links->link[i]);
 	free_links(links);
 }

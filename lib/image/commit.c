@@ -62,9 +62,10 @@ static int write_slot(struct stele_image *image, unsigned int slot,
 		      const struct stele_superblock *sb, void *block)
 {
 	struct stele_copies now;
-	int ret = 0;
+	int ret = stele_device_check(image->dev); /* still the one who may? */
 
-	for (unsigned int i = slot; i < STELE_SUPERBLOCK_COPIES; i += 2) {
+	for (unsigned int i = slot; ret == 0 && i < STELE_SUPERBLOCK_COPIES;
+	     i += 2) {
 		if (image->copies.copy[i].error == 0 &&
 		    stele_superblock_same(&image->copies.copy[i].sb, sb))
 			continue;
