@@ -55,24 +55,22 @@ int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
 
 /*
  * What librbd did not send (-EINVAL) is not under way, nor what a fenced client did.
- * A full pool has refused it, unless it was several objects': then only one of
- * them may have answered.
+ * A full pool refuses at once. Of several objects one may have refused, and another
+ * not have answered: but then the request took as long as the timeout.
  */
-static bool is_settled(const struct stele_rbd *rbd, uint64_t offset, size_t size,
-		       ssize_t res)
+static bool is_settled(const struct stele_rbd *rbd, int64_t started, ssize_t res)
 {
-	const uint64_t object = rbd->base.limits.boundary;
-
 	if (res >= 0 || res == -EINVAL || res == -ESHUTDOWN)
 		return true;
-	return (res == -ENOSPC || res == -EDQUOT) && size && object &&
-	       offset / object == (offset + size - 1) / object;
+	return (res == -ENOSPC || res == -EDQUOT) &&
+	       stele_rbd_now() - started <
+		       (int64_t)rbd->settings.timeout * 1000000000;
 }
 
 void stele_rbd_weigh(const struct stele_rbd *rbd, rbd_image_t image,
-		     enum stele_op op, uint64_t offset, size_t size, ssize_t res)
+		     enum stele_op op, int64_t started, ssize_t res)
 {
-	if (op != STELE_OP_READ && !is_settled(rbd, offset, size, res))
+	if (op != STELE_OP_READ && !is_settled(rbd, started, res))
 		stele_rbd_doubt(image);
 }
 
@@ -114,6 +112,7 @@ static ssize_t do_transfer(struct stele_rbd *rbd, rbd_image_t image,
 			   size_t size)
 {
 	struct stele_rbd_job *job = stele_rbd_job_new(run_transfer, image);
+	const int64_t started = stele_rbd_now();
 	ssize_t res;
 
 	job = stele_rbd_job_room(job, data ? size : 0);
@@ -128,7 +127,7 @@ static ssize_t do_transfer(struct stele_rbd *rbd, rbd_image_t image,
 	if (job && op == STELE_OP_READ && res > 0)
 		memcpy(data, job->out, (size_t)res);
 	stele_rbd_job_free(job);
-	stele_rbd_weigh(rbd, image, op, offset, size, res);
+	stele_rbd_weigh(rbd, image, op, started, res);
 	return stele_rbd_judge(rbd, stele_rbd_result(op, size, res));
 }
 

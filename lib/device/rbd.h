@@ -201,8 +201,13 @@ ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res);
  * a new handle tells which, -ESTALE or that. Waits; not for a callback.
  */
 ssize_t stele_rbd_judge(struct stele_rbd *rbd, ssize_t res);
-/* A change that failed, and may still be carried out, leaves its client in doubt. */
+/*
+ * A change that failed, and may still be carried out, leaves its client in doubt.
+ * `started`: stele_rbd_now() before it was sent.
+ */
 void stele_rbd_weigh(const struct stele_rbd *rbd, rbd_image_t image,
-		     enum stele_op op, uint64_t offset, size_t size, ssize_t res);
+		     enum stele_op op, int64_t started, ssize_t res);
+/* Nanoseconds since boot, suspended or not. */
+int64_t stele_rbd_now(void);
 
 #endif

@@ -168,11 +168,11 @@ bool stele_rbd_settle(struct stele_rbd *rbd)
 
 /* ---- a writer that slept ---------------------------------------------------- */
 
-static int64_t now(clockid_t clock)
+int64_t stele_rbd_now(void)
 {
 	struct timespec t;
 
-	clock_gettime(clock, &t);
+	clock_gettime(CLOCK_BOOTTIME, &t);
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -183,7 +183,7 @@ static void stamp(struct stele_rbd *rbd, int64_t boot)
 
 void stele_rbd_guard_begin(struct stele_rbd *rbd)
 {
-	stamp(rbd, now(CLOCK_BOOTTIME));
+	stamp(rbd, stele_rbd_now());
 }
 
 /* Through a handle of its own: one that is open tells what it knew. */
@@ -207,7 +207,7 @@ static int look(struct stele_rbd *rbd)
 
 int stele_rbd_guard_now(struct stele_rbd *rbd)
 {
-	int64_t boot = now(CLOCK_BOOTTIME);
+	int64_t boot = stele_rbd_now();
 	rbd_image_t image;
 	int rc = stele_rbd_image(rbd, &image);
 
@@ -235,7 +235,7 @@ int stele_rbd_guard_now(struct stele_rbd *rbd)
 int stele_rbd_guard(struct stele_rbd *rbd)
 {
 	struct stele_rbd_links *links = atomic_load(&rbd->links);
-	int64_t boot = now(CLOCK_BOOTTIME);
+	int64_t boot = stele_rbd_now();
 
 	if (!rbd->locked || links->fork_count != stele_fork_count())
 		return 0;

@@ -390,14 +390,6 @@ static int fence_last(struct stele_rbd *rbd, rbd_image_t image,
 	return rc ? rc < 0 ? rc : 0 : fence(rbd, owner->address);
 }
 
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static int take(struct stele_rbd *rbd, rbd_image_t image, bool alone,
 		struct owner *owner, const struct writer *self)
 {
@@ -415,11 +407,11 @@ static int take(struct stele_rbd *rbd, rbd_image_t image, bool alone,
 		return refuse(rbd, owner);
 	if (fate == GONE)
 		rc = break_lock(rbd, image, owner);
-	begin = now();
+	begin = stele_rbd_now();
 	if (!rc)
 		rc = acquire(rbd, image, owner);
 	if (!rc)
-		rc = fence_last(rbd, image, owner, now() - begin < ASKED_NS, self);
+		rc = fence_last(rbd, image, owner, stele_rbd_now() - begin < ASKED_NS, self);
 	if (!rc)
 		rc = write_metadata(rbd, image, self);
 	if (!rc && alone)

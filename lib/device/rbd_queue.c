@@ -24,6 +24,7 @@ struct rbd_slot {
 	enum stele_op op; /* the request's, which may be gone */
 	uint64_t offset;
 	size_t size;
+	int64_t started; /* stele_rbd_now() */
 	struct rbd_slot *next; /* idle ones */
 };
 
@@ -54,8 +55,8 @@ static void on_completion(rbd_completion_t completion, void *arg)
 	stele_ceph.rbd_aio_release(completion);
 	pthread_mutex_lock(&queue->lock);
 	if (!queue->closed) {
-		stele_rbd_weigh(queue->rbd, queue->image, slot->op, slot->offset,
-				slot->size, res);
+		stele_rbd_weigh(queue->rbd, queue->image, slot->op,
+				slot->started, res);
 		res = stele_rbd_result(slot->op, slot->size, res);
 		put_idle(queue, slot);
 		stele_done_put(&queue->done, slot->request, res);
@@ -77,6 +78,7 @@ static struct rbd_slot *take_slot(struct rbd_queue *queue,
 	slot->op = request->op;
 	slot->offset = request->offset + request->done;
 	slot->size = size;
+	slot->started = stele_rbd_now();
 	return slot;
 }
 

@@ -11,6 +11,11 @@
 #include "cmd/tar.c"
 #include "cmd/text.c"
 
+/* What is lost for want of memory shows in the test. */
+void cmd_lost(void)
+{
+}
+
 /* That it cannot be loaded shows in the status. */
 void cmd_message(const char *format, ...)
 {
