@@ -346,6 +346,8 @@ void test_crash_explore(const struct test_history *h, bool restart)
 		while (e.floor + 1 < h->count &&
 		       h->expect[e.floor + 1].log_count <= i)
 			e.floor++;
+		if (i < count && log[i].fault == STELE_FAULT_FAIL)
+			continue; /* its process is gone: nothing was done */
 		if (i == count || log[i].op == STELE_OP_FLUSH)
 			explore_epoch(&e, restart);
 		else if (log[i].op == STELE_OP_WRITE)

@@ -167,6 +167,25 @@ static int check_type(const char *path, unsigned int flags, bool *is_block)
 	return *is_block || S_ISREG(st.st_mode) ? 0 : -ENOTBLK;
 }
 
+/* A new file's name is as durable as what is written to it. */
+static int sync_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
+	int rc = 0, fd;
+
+	if (slash && !name)
+		return -ENOMEM;
+	fd = open(name ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(name);
+	if (fd < 0)
+		return 0; /* one that may be written to, but not read */
+	if (fsync(fd) && errno != EINVAL && errno != EROFS)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
 static int open_descriptor(const char *path, unsigned int flags)
 {
 	int mode = O_CLOEXEC | O_NOCTTY;
@@ -182,7 +201,14 @@ static int open_descriptor(const char *path, unsigned int flags)
 	else if (is_block && (flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE)))
 		mode |= O_EXCL;
 	fd = open(path, mode, 0666);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	rc = flags & STELE_DEVICE_CREATE ? sync_directory(path) : 0;
+	if (rc) {
+		close(fd);
+		unlink(path);
+	}
+	return rc ? rc : fd;
 }
 
 /* The same type as before it was opened, and writable if it has to be. */

@@ -53,7 +53,7 @@ static unsigned int newest_slot(const struct stele_copies *copies)
 
 /*
  * The older slot first: cut short, the older image is found at its newest
- * generation, or not at all.
+ * generation, or not at all. It may not be durable yet, see stele_edit_begin().
  */
 static int write_unfinished(struct stele_device *dev,
 			    const struct stele_superblock *sb)
@@ -63,7 +63,9 @@ static int write_unfinished(struct stele_device *dev,
 	void *block;
 	int ret;
 
-	ret = stele_copies_read(dev, &copies);
+	ret = stele_device_flush(dev);
+	if (ret == 0)
+		ret = stele_copies_read(dev, &copies);
 	if (ret < 0)
 		return ret;
 	last = newest_slot(&copies);

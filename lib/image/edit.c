@@ -97,6 +97,8 @@ int stele_edit_begin(struct stele_image *image, struct stele_edit *edit)
 		.image_size = image->sb.image_size,
 	};
 	ret = stele_image_check_writable(image);
+	if (ret == 0 && image->dev->writable)
+		ret = stele_device_flush(image->dev);
 	if (ret == 0)
 		ret = load_catalog(edit);
 	if (ret == 0)

@@ -62,6 +62,9 @@ struct stele_edit {
 /*
  * Begin with what the image holds; an unfinished image (stele_image_begin())
  * holds nothing. Reads all superblock copies, and the catalogs that they lead to.
+ * What was found is flushed: who wrote it may have been killed before he did, and
+ * from here on it is built on, or told to a user. A device that is not writable
+ * serves for a look.
  * Return: 0; -EOPNOTSUPP (a ro_compat feature; logged); -ESTALE (the device
  * holds another generation by now); -ENOMEM; errno of the device (also: one of
  * the superblock copies cannot be read; logged). Release in any case.
