@@ -171,6 +171,11 @@ struct stele_gc_report {
 	uint64_t unused_count, unused_size; /* found */
 	uint64_t freed_count, freed_size;   /* of those; without APPLY: would be */
 	uint64_t free_size;	/* below the high-water mark, afterwards */
+	/*
+	 * Of APPLY: nothing was due, but so much of what is free could not be
+	 * written yet: what an interrupted gc, or a delete, left to the next commit.
+	 */
+	uint64_t finished_size;
 };
 
 /**

@@ -144,6 +144,15 @@ static void judge(const struct test_history *h, unsigned int floor)
 	}
 }
 
+static bool has_older(const struct stele_copies *copies)
+{
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		if (!copies->copy[i].error &&
+		    copies->copy[i].sb.generation < copies->generation_max)
+			return true;
+	return false;
+}
+
 /*
  * Whatever is written before the next superblock: with the newest slot lost,
  * the generation before is whole.
@@ -161,6 +170,8 @@ static void judge_older(const struct test_history *h, unsigned int floor)
 		return;
 	if (stele_copies_read(replay, &copies) < 0)
 		bail("cannot read superblocks");
+	if (h->levels && !has_older(&copies))
+		return;
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
 		memcpy(kept[i], state + offsets[i], STELE_BLOCK_SIZE);
 		if (!copies.copy[i].error &&

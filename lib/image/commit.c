@@ -326,3 +326,14 @@ int stele_image_commit(struct stele_image *image,
 	image->generation_max = next.generation;
 	return 0;
 }
+
+/* First the slot that is not selected; then its own, whose mirror may be older. */
+int stele_image_level(struct stele_image *image)
+{
+	int ret = publish(image, &image->sb);
+
+	if (ret < 0)
+		return ret;
+	image->slot = !image->slot;
+	return publish(image, &image->sb);
+}

@@ -282,6 +282,7 @@ static int append(struct stele_edit *edit,
 		return -ENOMEM;
 	}
 	all[edit->snapshot_count++] = copy;
+	edit->takes = true;
 	edit->next_snapshot_id++;
 	return 0;
 }

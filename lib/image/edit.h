@@ -56,6 +56,7 @@ struct stele_edit {
 	uint64_t image_size;	   /* grows with the target, see grow */
 	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
 	bool stale;		   /* `used` is of before a commit */
+	bool takes;		   /* the next generation has more than this one */
 	bool published;		   /* a commit was tried: no way back */
 };
 
@@ -78,8 +79,10 @@ void stele_edit_release(struct stele_edit *edit);
  * block; else a power of two of at least that) that nothing leads to. First fit;
  * handed out once, until the commit after the next if it is not referred to by then.
  * A target that can be resized (file, RBD) is made larger when need be, and the
- * image with it. Return: 0; -ENOSPC (logged: how much, and what to do); -EINVAL;
- * errno of the device.
+ * image with it. On others the last bytes are not handed out, nor are they there for
+ * a snapshot that is added: the catalog of a next generation, which something was
+ * removed from, always has room.
+ * Return: 0; -ENOSPC (logged: how much, and what to do); -EINVAL; errno of the device.
  */
 int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 			uint64_t *offset);
@@ -154,5 +157,15 @@ int stele_edit_commit_size(const struct stele_edit *edit, uint64_t *size);
  * (logged); -ENOMEM; -EIO (read back something else); errno of the device.
  */
 int stele_edit_commit(struct stele_edit *edit, int64_t time);
+
+/* ---- between edit_space.c and edit_commit.c --------------------------------- */
+
+/* `used` as it is after a commit. */
+int stele_edit_refresh(struct stele_edit *edit);
+/* Room for `size` more bytes behind all that is used. */
+int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
+			   uint64_t align);
+/* Return: -ENOSPC. */
+int stele_edit_log_no_space(const struct stele_edit *edit, uint64_t size);
 
 #endif

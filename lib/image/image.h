@@ -104,4 +104,11 @@ int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
 int stele_image_commit(struct stele_image *image,
 		       const struct stele_catalog_draft *draft);
 
+/*
+ * Have all superblock copies say what the newest says, durably: what only an older
+ * generation leads to is free then, at the price that there is none to fall back on.
+ * Return: 0; -EIO (read back something else); device errno.
+ */
+int stele_image_level(struct stele_image *image);
+
 #endif

@@ -41,6 +41,26 @@ loop_new "$end"
 run stele build "$tmp/src" "$loop"
 is 0 "$status" "a device of just that size will do" || diag "$err"
 
+# Full to the last block: what is there can go, and its space is used again.
+mkdir "$tmp/less"
+head -c 23M /dev/urandom >"$tmp/less/c"
+run stele append "$tmp/less" "$loop@v2"
+is 1 "$status" "no room for more"
+ok "which is said" grep -q "delete snapshots" <<<"$err" || diag "$err"
+run stele snapshot rename "$loop@v1" old
+is 0 "$status" "a rename has room" || diag "$err"
+run stele snapshot delete "$loop@old"
+is 0 "$status" "so has a delete" || diag "$err"
+must stele build -q "$tmp/less" "$tmp/other"
+run stele copy "$tmp/other" "$loop@v2"
+ok "then gc is recommended" grep -q "free some with gc" <<<"$err" || diag "$err"
+run stele gc --apply --force "$loop"
+is 0 "$status" "and gc does it" || diag "$err"
+run stele copy -q "$tmp/other" "$loop@v2"
+is 0 "$status" "there is room for another one" || diag "$err"
+run stele verify -q "$loop"
+is "0 " "$status $out$err" "which is sound"
+
 # A filesystem that fills up under a file with holes.
 loop_new 20M
 must mkfs.ext4 -q "$loop"
