@@ -75,7 +75,8 @@ struct stele_change_opts {
 	const char *note; /* of a snapshot that is created; NULL: none */
 	/*
 	 * Of the change, seconds; 0: now. $SOURCE_DATE_EPOCH counts for create and
-	 * resize only: grace periods count from the time of a change.
+	 * resize only: grace periods count from the time of a change. That is never
+	 * before the image's last one, nor, of delete and rename, before now.
 	 */
 	int64_t time;
 	uint64_t grace;	  /* seconds that unseen readers get; 0: not given */

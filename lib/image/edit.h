@@ -151,7 +151,8 @@ int stele_edit_remove_snapshot(struct stele_edit *edit, const char *name);
 int stele_edit_commit_size(const struct stele_edit *edit, uint64_t *size);
 /*
  * Commit, see stele_image_commit(). Free extents, high-water mark and
- * unused_since follow from what is used. What was handed out and is not referred to is
+ * unused_since follow from what is used; a `time` before that of the last commit
+ * counts as that. What was handed out and is not referred to is
  * free again. Afterwards the edit stands for the new state, and may go on.
  * Return: 0; -EINVAL (recovery would refuse it; logged); -ENOSPC, -EOVERFLOW
  * (logged); -ENOMEM; -EIO (read back something else); errno of the device.

@@ -370,6 +370,9 @@ int stele_edit_commit(struct stele_edit *edit, int64_t time)
 	struct next next = {0};
 	int ret = stele_edit_refresh(edit);
 
+	/* A clock that is slow must not make older what becomes unused now. */
+	if (time < edit->image->sb.commit_time)
+		time = edit->image->sb.commit_time;
 	if (ret == 0)
 		ret = make_draft(edit, time, &next);
 	if (ret == 0) {

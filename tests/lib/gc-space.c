@@ -168,6 +168,36 @@ static void check_due(void)
 	close_image(&writer);
 }
 
+/* A clock that is slow, or an option that lies, takes no grace from readers. */
+static void check_clock(void)
+{
+	struct stele_change change = change_at(DELETED_AT + 59, 60, 0);
+	struct stele_gc_report report;
+	struct stele_writer writer;
+
+	open_image(&writer);
+	is_int(0, stele_edit_commit(&writer.edit, DELETED_AT), "the last commit");
+	delete(&writer, "v1", 5);
+	is_int(DELETED_AT, segment_at(&writer, 1).unused_since,
+	       "a delete in 1970 is as old as the commit before it");
+	is_int(DELETED_AT, writer.image.sb.commit_time, "so is its commit");
+	is_int(0,
+	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+			    &report),
+	       "a second too early");
+	is_uint(0, report.freed_count, "nothing is freed");
+	change = change_at(DELETED_AT + 60, 60, 0);
+	is_int(0,
+	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+			    &report),
+	       "in time");
+	is_uint(1, report.freed_count, "it is freed");
+	delete(&writer, "v2", 7);
+	is_int(DELETED_AT + 60, writer.image.sb.commit_time,
+	       "no commit is earlier than that");
+	close_image(&writer);
+}
+
 /* ---- where ----------------------------------------------------------------------- */
 
 static void check_freed(void)
@@ -379,6 +409,7 @@ int main(void)
 	plan_lazy();
 	samples = test_samples(SAMPLES, 3000, 7);
 	check_due();
+	check_clock();
 	check_freed();
 	check_cut_short();
 	check_discard();
