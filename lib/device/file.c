@@ -112,6 +112,7 @@ static int file_resize(struct stele_device *dev, uint64_t size)
 static void file_close(struct stele_device *dev)
 {
 	stele_nvme_close(((struct stele_file *)dev)->nvme);
+	stele_reserved_release(&((struct stele_file *)dev)->reserved);
 	close(dev->fd);
 	free(dev);
 }
@@ -133,20 +134,38 @@ static int check_regular(const struct stele_device *dev)
 	return dev->writable ? 0 : -EROFS;
 }
 
-int stele_device_reserve_file(struct stele_device *dev, uint64_t size)
+int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
+			      uint64_t size)
 {
 	int rc = check_regular(dev);
 
 	if (rc)
 		return rc;
-	if (size > INT64_MAX)
+	if (!range_ok(offset, size, INT64_MAX))
 		return -EFBIG;
-	do
-		rc = fallocate(dev->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) ?
-			     -errno :
-			     0;
-	while (rc == -EINTR);
+	rc = stele_reserve(&((struct stele_file *)dev)->reserved, dev->fd,
+			   offset, size);
 	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : rc;
+}
+
+int stele_device_unreserve_file(struct stele_device *dev, uint64_t size)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+	int rc = check_regular(dev);
+	uint64_t now;
+
+	if (rc)
+		return rc;
+	rc = stele_unreserve(&file->reserved, dev->fd, size);
+	if (!file_size(dev, &now))
+		atomic_store(&file->size, now);
+	return rc;
+}
+
+void stele_device_keep_file(struct stele_device *dev)
+{
+	if (!check_regular(dev))
+		stele_reserved_release(&((struct stele_file *)dev)->reserved);
 }
 
 /* ---- open ---------------------------------------------------------------- */

@@ -312,8 +312,10 @@ int stele_image_commit(struct stele_image *image,
 	ret = make_catalog(image, draft, &next, blocks, &catalog);
 	if (ret == 0)
 		ret = write_catalog(image, &next, blocks);
-	if (ret == 0)
+	if (ret == 0) {
+		image->publishing = true;
 		ret = publish(image, &next);
+	}
 	if (ret < 0) {
 		free(blocks);
 		return ret;
@@ -322,6 +324,7 @@ int stele_image_commit(struct stele_image *image,
 	image->catalog_blocks = blocks;
 	image->catalog = catalog;
 	image->sb = next;
+	image->publishing = false;
 	image->slot = !image->slot;
 	image->generation_max = next.generation;
 	return 0;

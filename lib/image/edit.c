@@ -113,8 +113,8 @@ void stele_edit_release(struct stele_edit *edit)
 	free(edit->snapshots);
 	free(edit->segments);
 	stele_extents_release(&edit->used);
-	if (edit->old_target_size && !edit->published)
-		stele_device_resize(edit->image->dev, edit->old_target_size);
+	if (edit->image)
+		stele_edit_give_back(edit);
 	memset(edit, 0, sizeof(*edit));
 }
 

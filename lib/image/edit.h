@@ -7,8 +7,8 @@
  * next generation refers to is written before its commit. One edit at a time
  * on an image, whose device is open for writing and fenced. Until the commit
  * nothing has changed; an edit that is released without one has done nothing
- * but write to bytes that nobody refers to, and a target that it made larger
- * has its old size again.
+ * but write to bytes that nobody refers to; a target that it made larger has its
+ * old size again, and of a file what it allocated is given back.
  *
  * What is changed here is checked as far as one call can; a commit refuses
  * what recovery would refuse. After an error of a commit, release it.
@@ -56,8 +56,8 @@ struct stele_edit {
 	uint64_t image_size;	   /* grows with the target, see grow */
 	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
 	bool stale;		   /* `used` is of before a commit */
+	bool reserved;		   /* blocks of a file, see stele_edit_give_back() */
 	bool takes;		   /* the next generation has more than this one */
-	bool published;		   /* a commit was tried: no way back */
 };
 
 /*
@@ -86,6 +86,13 @@ void stele_edit_release(struct stele_edit *edit);
  */
 int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 			uint64_t *offset);
+/*
+ * Make the target so large, if it is smaller; the image stays. Return: 0; errno of
+ * the device.
+ */
+int stele_edit_enlarge(struct stele_edit *edit, uint64_t target_size);
+/* Target and what was allocated shall stay as they are, whatever becomes of this. */
+void stele_edit_keep_space(struct stele_edit *edit);
 /*
  * Let the image have so many bytes (whole blocks, no fewer than now), which its
  * target has. Return: 0; -EINVAL; errno of the device.
@@ -166,6 +173,10 @@ int stele_edit_refresh(struct stele_edit *edit);
 /* Room for `size` more bytes behind all that is used. */
 int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
 			   uint64_t align);
+/* Have a filesystem allocate it. 0; errno (logged). */
+int stele_edit_reserve(struct stele_edit *edit, uint64_t offset, uint64_t size);
+/* Undo what was done to the target, unless a commit may have been made. */
+void stele_edit_give_back(struct stele_edit *edit);
 /* Return: -ENOSPC. */
 int stele_edit_log_no_space(const struct stele_edit *edit, uint64_t size);
 

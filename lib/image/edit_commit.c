@@ -285,6 +285,9 @@ static int find_place(struct stele_edit *edit, struct next *next)
 		if (ret == 0)
 			ret = try_place(edit, next);
 	}
+	if (ret == 0)
+		ret = stele_edit_reserve(edit, next->place.offset,
+					 next->place.size);
 	if (ret == -EOVERFLOW)
 		stele_log_error(&edit->image->log,
 				"the catalog would be too large, or the free "
@@ -375,16 +378,13 @@ int stele_edit_commit(struct stele_edit *edit, int64_t time)
 		time = edit->image->sb.commit_time;
 	if (ret == 0)
 		ret = make_draft(edit, time, &next);
-	if (ret == 0) {
-		edit->published = true;
+	if (ret == 0)
 		ret = stele_image_commit(edit->image, &next.draft);
-	}
 	next_release(&next);
 	if (ret == 0) {
 		edit->stale = true;
-		edit->published = false;
 		edit->takes = false;
-		edit->old_target_size = 0;
+		stele_edit_keep_space(edit);
 	}
 	return ret;
 }

@@ -58,23 +58,77 @@ int stele_edit_log_no_space(const struct stele_edit *edit, uint64_t size)
 	return -ENOSPC;
 }
 
+/* ---- the target ------------------------------------------------------------ */
+
+int stele_edit_enlarge(struct stele_edit *edit, uint64_t target_size)
+{
+	struct stele_device *dev = edit->image->dev;
+	uint64_t now;
+	int ret = stele_device_size(dev, &now);
+
+	if (ret < 0 || now >= target_size)
+		return ret;
+	ret = stele_device_resize(dev, target_size);
+	if (ret == 0 && !edit->old_target_size)
+		edit->old_target_size = now;
+	return ret;
+}
+
+int stele_edit_reserve(struct stele_edit *edit, uint64_t offset, uint64_t size)
+{
+	int ret = stele_device_reserve_file(edit->image->dev, offset, size);
+
+	if (ret == -EOPNOTSUPP) /* not a file */
+		return 0;
+	edit->reserved = true;
+	if (ret == 0)
+		return 0;
+	stele_log_error(&edit->image->log,
+			"cannot allocate %" PRIu64 " bytes of the image's "
+			"file: %s",
+			size, stele_strerror(ret));
+	return ret;
+}
+
+void stele_edit_keep_space(struct stele_edit *edit)
+{
+	edit->old_target_size = 0;
+	edit->reserved = false;
+	stele_device_keep_file(edit->image->dev);
+}
+
+/* What somebody else, whom no lock held off, has put there by now is his. */
+void stele_edit_give_back(struct stele_edit *edit)
+{
+	struct stele_device *dev = edit->image->dev;
+	uint64_t size = edit->old_target_size;
+
+	if (!edit->reserved && !size)
+		return;
+	if (edit->image->publishing || stele_image_changed(edit->image)) {
+		stele_edit_keep_space(edit);
+		return;
+	}
+	if (stele_device_unreserve_file(dev, size ? size : UINT64_MAX) ==
+		    -EOPNOTSUPP &&
+	    size)
+		stele_device_resize(dev, size);
+}
+
+/* ---- space ----------------------------------------------------------------- */
+
 int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
 			   uint64_t align)
 {
 	struct stele_device *dev = edit->image->dev;
-	uint64_t end = stele_extents_end(&edit->used), target_size;
+	uint64_t end = stele_extents_end(&edit->used);
 	int ret;
 
 	if (!dev->resizable || !checked_round_up(end, align, &end) ||
 	    !range_ok(end, size, STELE_IMAGE_SIZE_MAX))
 		return stele_edit_log_no_space(edit, size);
 	end += size;
-	ret = stele_device_size(dev, &target_size);
-	if (ret == 0 && target_size < end) {
-		ret = stele_device_resize(dev, end);
-		if (ret == 0 && !edit->old_target_size)
-			edit->old_target_size = target_size;
-	}
+	ret = stele_edit_enlarge(edit, end);
 	if (ret < 0) {
 		stele_log_error(&edit->image->log,
 				"cannot make the target %" PRIu64
@@ -131,6 +185,8 @@ int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 	}
 	if (ret == 0)
 		ret = stele_extents_add(&edit->used, *offset, size);
+	if (ret == 0)
+		ret = stele_edit_reserve(edit, *offset, size);
 	edit->takes = true;
 	return ret < 0 || edit->image->dev->resizable ? ret : leave_room(edit);
 }

@@ -24,6 +24,7 @@ struct stele_image {
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
+	bool publishing; /* a superblock may have been written: no way back */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
 	_Atomic bool stale; /* known to be gone, and told; see stale.h */

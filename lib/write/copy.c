@@ -190,6 +190,7 @@ static int send_segment(struct stele_copier *c,
 
 	if (ret < 0)
 		return ret;
+	stele_edit_keep_space(c->edit); /* for the copy that goes on */
 	ret = stele_segment_copy(&copy);
 	c->report->sent_size += copy.sent_size;
 	c->report->resumed_size += copy.resumed_size;
