@@ -20,7 +20,7 @@ static double ratio(double part, double whole)
 void bench_json_interval(double time, double samples_per_second,
 			 double bytes_per_second)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_real(object, "time", time);
 	json_set_real(object, "samples_per_second", samples_per_second);
@@ -31,14 +31,14 @@ void bench_json_interval(double time, double samples_per_second,
 
 static json_t *config_json(const struct bench_config *config)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_text(object, "order", bench_order_name(config->order));
 	json_set_number(object, "threads", config->threads);
 	json_set_number(object, "depth", config->depth);
 	json_set_number(object, "batch", config->batch);
-	json_object_set_new(object, "loader", json_boolean(config->loader));
-	json_object_set_new(object, "sync", json_boolean(config->sync));
+	json_set(object, "loader", json_boolean(config->loader));
+	json_set(object, "sync", json_boolean(config->sync));
 	json_set_text(object, "verify", bench_verify_name(config->verify));
 	json_set_number(object, "check_threads", config->check_threads);
 	json_set_number(object, "memory", config->memory);
@@ -54,20 +54,20 @@ static json_t *config_json(const struct bench_config *config)
 json_t *bench_json_head(const struct bench_config *config,
 			const struct stele_dataset_info *info)
 {
-	json_t *head = json_object(), *object = json_object();
+	json_t *head = json_make(), *object = json_make();
 
 	json_set_text(object, "name", info->snapshot);
 	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
 	json_set_number(object, "samples", info->sample_count);
 	json_set_number(object, "payload_size", info->payload_size);
 	json_set_text(head, "target", config->target);
-	json_object_set_new(head, "snapshot", object);
+	json_set(head, "snapshot", object);
 	return head;
 }
 
 static json_t *latency_json(const struct stele_reader_stats *stats)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_number(object, "p50", stats->p50_ns);
 	json_set_number(object, "p90", stats->p90_ns);
@@ -82,7 +82,7 @@ static json_t *latency_json(const struct stele_reader_stats *stats)
 
 static json_t *start_json(const struct bench_start *start)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_real(object, "load", start->load);
 	json_set_real(object, "open", start->open);
@@ -98,7 +98,7 @@ static json_t *cpu_json(const struct bench_result *result)
 {
 	const struct bench_machine *used = &result->used;
 	double samples = (double)result->samples;
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_real(object, "user_seconds", used->user);
 	json_set_real(object, "system_seconds", used->system);
@@ -115,22 +115,22 @@ static json_t *cpu_json(const struct bench_result *result)
 
 static json_t *devices_json(const struct bench_machine *used)
 {
-	json_t *list = json_array(), *object;
+	json_t *list = json_make_list(), *object;
 
 	for (unsigned int i = 0; i < used->device_count; i++) {
-		object = json_object();
+		object = json_make();
 		json_set_text(object, "name", used->devices[i].name);
 		json_set_number(object, "reads", used->devices[i].reads);
 		json_set_number(object, "merged", used->devices[i].merged);
 		json_set_number(object, "bytes", used->devices[i].bytes);
-		json_array_append_new(list, object);
+		json_add(list, object);
 	}
 	return list;
 }
 
 static json_t *depth_json(const struct bench_result *result)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_number(object, "window", result->sum.window);
 	json_set_number(object, "peak", result->sum.depth_peak);
@@ -145,7 +145,7 @@ static json_t *depth_json(const struct bench_result *result)
 
 static json_t *round_json(const struct stele_depth_round *round)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_real(object, "time", (double)round->time_ns / 1e9);
 	json_set_real(object, "window", round->window);
@@ -176,12 +176,12 @@ static void set_counters(json_t *object, const struct stele_reader_stats *stats)
 
 static json_t *readers_json(const struct bench_result *result)
 {
-	json_t *list = json_array(), *object, *rounds;
+	json_t *list = json_make_list(), *object, *rounds;
 
 	for (uint32_t i = 0; i < result->part_count; i++) {
 		const struct bench_part *part = &result->parts[i];
 
-		object = json_object();
+		object = json_make();
 		json_set_number(object, "samples", part->samples);
 		json_set_number(object, "failed", part->failed);
 		json_set_number(object, "bytes", part->bytes);
@@ -189,14 +189,14 @@ static json_t *readers_json(const struct bench_result *result)
 		set_counters(object, &part->stats);
 		json_set_number(object, "window", part->stats.window);
 		json_set_number(object, "depth_peak", part->stats.depth_peak);
-		json_object_set_new(object, "latency_ns",
+		json_set(object, "latency_ns",
 				    latency_json(&part->stats));
-		rounds = json_array();
+		rounds = json_make_list();
 		for (unsigned int j = 0; j < part->round_count; j++)
-			json_array_append_new(rounds,
+			json_add(rounds,
 					      round_json(&part->rounds[j]));
-		json_object_set_new(object, "rounds", rounds);
-		json_array_append_new(list, object);
+		json_set(object, "rounds", rounds);
+		json_add(list, object);
 	}
 	return list;
 }
@@ -226,24 +226,24 @@ void bench_json(const struct bench_config *config,
 	json_t *object = bench_json_head(config, &result->info);
 
 	json_set_text(object, "backend", result->info.backend);
-	json_object_set_new(object, "options", config_json(config));
+	json_set(object, "options", config_json(config));
 	set_figures(object, result);
 	if (config->rate)
 		json_set_number(object, "unstarted", result->unstarted);
 	if (config->loader)
 		json_set_number(object, "padded", result->padded);
 	json_set_text(object, "latency_of", bench_latency_name(config));
-	json_object_set_new(object, "latency_ns", latency_json(&result->shown));
-	json_object_set_new(object, "cpu", cpu_json(result));
-	json_object_set_new(object, "devices", devices_json(&result->used));
-	json_object_set_new(object, "start_seconds", start_json(&result->start));
-	json_object_set_new(object, "depth", depth_json(result));
-	json_object_set_new(object, "interrupted",
+	json_set(object, "latency_ns", latency_json(&result->shown));
+	json_set(object, "cpu", cpu_json(result));
+	json_set(object, "devices", devices_json(&result->used));
+	json_set(object, "start_seconds", start_json(&result->start));
+	json_set(object, "depth", depth_json(result));
+	json_set(object, "interrupted",
 			    json_boolean(result->interrupted));
 	if (config->model)
-		json_object_set_new(object, "accelerators",
+		json_set(object, "accelerators",
 				    bench_model_json(config, result));
 	if (config->stats)
-		json_object_set_new(object, "readers", readers_json(result));
+		json_set(object, "readers", readers_json(result));
 	json_line(object);
 }

@@ -166,7 +166,7 @@ json_t *bench_model_json(const struct bench_config *config,
 			 const struct bench_result *result)
 {
 	const struct bench_model_info *model = &models[config->model];
-	json_t *object = json_object(), *list = json_array();
+	json_t *object = json_make(), *list = json_make_list();
 
 	json_set_text(object, "model", model->name);
 	json_set_text(object, "gpu", bench_gpu_name(config->gpu));
@@ -175,17 +175,17 @@ json_t *bench_model_json(const struct bench_config *config,
 		json_set_number(object, "most", result->most);
 	json_set_real(object, "compute_seconds", model->compute[config->gpu]);
 	json_set_real(object, "model_sample_size", model->sample_size);
-	json_object_set_new(object, "resembles",
+	json_set(object, "resembles",
 			    json_boolean(bench_model_resembles(
 				    model, &result->info)));
 	json_set_real(object, "threshold", model->threshold);
 	json_set_real(object, "utilisation", result->utilisation);
-	json_object_set_new(object, "met",
+	json_set(object, "met",
 			    json_boolean(result->utilisation >=
 					 model->threshold));
 	for (uint32_t i = 0; i < result->part_count; i++)
-		json_array_append_new(
-			list, json_integer((json_int_t)result->parts[i].steps));
-	json_object_set_new(object, "steps", list);
+		json_add(
+			list, json_number(result->parts[i].steps));
+	json_set(object, "steps", list);
 	return object;
 }

@@ -21,7 +21,7 @@ static void print(const struct bench_config *config,
 		object = bench_json_head(config, info);
 		json_set_text(object, "order", bench_order_name(config->order));
 		json_set_number(object, "seed", config->seed);
-		json_object_set_new(object, "shuffle",
+		json_set(object, "shuffle",
 				    shuffle_quality_json(quality));
 		json_line(object);
 		return;

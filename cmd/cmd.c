@@ -69,10 +69,21 @@ int cmd_help(const struct cmd *cmd)
 	return cmd_finish(CMD_OK);
 }
 
+static bool lost;
+
+void cmd_lost(void)
+{
+	__atomic_store_n(&lost, true, __ATOMIC_RELAXED);
+}
+
 int cmd_finish(int status)
 {
 	int error = ferror(stdout) ? -EIO : 0;
 
+	if (__atomic_load_n(&lost, __ATOMIC_RELAXED)) {
+		cmd_error(-ENOMEM, "the output is not complete");
+		status = status == CMD_OK ? CMD_FAILED : status;
+	}
 	if (fflush(stdout) != 0)
 		error = -errno;
 	/* Some filesystems tell only now. */

@@ -41,7 +41,9 @@ int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
 		     int option, const char *wanted);
 /* --help of a command, on stdout. Return: as cmd_finish(CMD_OK). */
 int cmd_help(const struct cmd *cmd);
-/* Flush stdout. Return: `status`, or CMD_FAILED if output was lost. */
+/* Something of the output is missing, or not as it should be: no memory. */
+void cmd_lost(void);
+/* Flush stdout. Return: `status`, or CMD_FAILED (said) if output was lost. */
 int cmd_finish(int status);
 
 /*
@@ -113,6 +115,7 @@ int cmd_info(const struct cmd *cmd, int argc, char **argv);
 int cmd_ls(const struct cmd *cmd, int argc, char **argv);
 int cmd_map(const struct cmd *cmd, int argc, char **argv);
 int cmd_maps(const struct cmd *cmd, int argc, char **argv);
+int cmd_repair(const struct cmd *cmd, int argc, char **argv);
 int cmd_resize(const struct cmd *cmd, int argc, char **argv);
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv);
 int cmd_tune(const struct cmd *cmd, int argc, char **argv);

@@ -72,22 +72,26 @@ static int set_positions(struct bench_config *config, uint64_t count)
 	return 0;
 }
 
-/* target="...", its value escaped as the format wants it. NULL: no memory. */
+/* target="...", its value as the format wants it: UTF-8, escaped. NULL: no memory. */
 static char *prometheus_labels(const char *target)
 {
 	static const char name[] = "target=\"";
-	char *labels = malloc(sizeof(name) + 2 * strlen(target) + 1);
+	bool exact;
+	char *value = text_replace(target, strlen(target), &exact);
+	char *labels = value ? malloc(sizeof(name) + 2 * strlen(value) + 1) :
+			       NULL;
 	char *to = labels;
 
-	if (!labels)
-		return NULL;
-	to = stpcpy(to, name);
-	for (; *target; target++) {
-		if (strchr("\\\"\n", *target))
-			*to++ = '\\';
-		*to++ = *target == '\n' ? 'n' : *target;
+	if (labels) {
+		to = stpcpy(to, name);
+		for (const char *from = value; *from; from++) {
+			if (strchr("\\\"\n", *from))
+				*to++ = '\\';
+			*to++ = *from == '\n' ? 'n' : *from;
+		}
+		strcpy(to, "\"");
 	}
-	strcpy(to, "\"");
+	free(value);
 	return labels;
 }
 

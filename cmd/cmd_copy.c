@@ -52,7 +52,7 @@ static int show_progress(void *user, uint64_t done, uint64_t total)
 
 static void print_json(const struct stele_copy_report *report)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_text(object, "snapshot", report->snapshot);
 	json_set_hex(object, "digest", report->digest, sizeof(report->digest));

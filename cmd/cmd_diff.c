@@ -42,7 +42,7 @@ static const struct {
 
 static void print_json(const struct stele_difference *d)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_text(object, "change", kinds[d->kind].word);
 	if (d->kind != STELE_ADDED) {
@@ -96,7 +96,7 @@ static void print_stat(const struct comparison *comparison,
 		       text_count(d, report->same));
 		return;
 	}
-	object = json_object();
+	object = json_make();
 	json_set_number(object, "added", report->added);
 	json_set_number(object, "removed", report->removed);
 	json_set_number(object, "changed", report->changed);

@@ -34,7 +34,7 @@ struct collection {
 
 static void print_item_json(const struct stele_gc_item *item)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 	char id[TEXT_SIZE];
 
 	if (item->segment_id) {
@@ -43,13 +43,12 @@ static void print_item_json(const struct stele_gc_item *item)
 		json_set_number(object, "offset", item->offset);
 		json_set_number(object, "size", item->size);
 		json_set_number(object, "samples", item->sample_count);
-		json_set_number(object, "unused_since",
-				(uint64_t)item->unused_since);
+		json_set_time(object, "unused_since", item->unused_since);
 	} else {
 		json_set_text(object, "withdrawn", item->name);
-		json_set_number(object, "until", (uint64_t)item->unused_since);
+		json_set_time(object, "until", item->unused_since);
 	}
-	json_object_set_new(object, "due", json_boolean(item->due));
+	json_set(object, "due", json_boolean(item->due));
 	json_line(object);
 }
 
@@ -96,7 +95,7 @@ static void print_report(const struct collection *collection,
 	json_t *object;
 
 	if (collection->json) {
-		object = json_object();
+		object = json_make();
 		json_set_number(object, "unused", report->unused_count);
 		json_set_number(object, "unused_size", report->unused_size);
 		json_set_number(object, apply ? "freed" : "would_free",

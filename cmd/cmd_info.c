@@ -77,7 +77,7 @@ static json_t *json_image(const struct stele_image *image,
 			  const struct snapshots *snapshots)
 {
 	struct stele_image_info info;
-	json_t *object = json_object(), *list = json_array();
+	json_t *object = json_make(), *list = json_make_list();
 
 	stele_image_info(image, &info);
 	json_set_text(object, "label", info.label);
@@ -89,15 +89,15 @@ static json_t *json_image(const struct stele_image *image,
 	json_set_number(object, "feature_compat", info.feature_compat);
 	json_set_number(object, "feature_ro_compat", info.feature_ro_compat);
 	json_set_number(object, "feature_incompat", info.feature_incompat);
-	json_set_number(object, "create_time", (uint64_t)info.create_time);
-	json_set_number(object, "commit_time", (uint64_t)info.commit_time);
+	json_set_time(object, "create_time", info.create_time);
+	json_set_time(object, "commit_time", info.commit_time);
 	json_set_number(object, "image_size", info.image_size);
 	json_set_number(object, "used_size", info.used_size);
 	json_set_number(object, "free_size", info.free_size);
 	json_set_number(object, "segments", info.segment_count);
 	for (uint32_t i = 0; i < snapshots->count; i++)
-		json_array_append_new(list, snapshots_json(snapshots, i));
-	json_object_set_new(object, "snapshots", list);
+		json_add(list, snapshots_json(snapshots, i));
+	json_set(object, "snapshots", list);
 	return object;
 }
 
@@ -114,12 +114,12 @@ static int print(const char *target, const struct stele_image *image,
 	if (error)
 		cmd_error(error, "cannot list the snapshots of '%s'", target);
 	if (json) {
-		object = json_object();
+		object = json_make();
 		json_set_text(object, "target", target);
-		json_object_set_new(object, "image",
+		json_set(object, "image",
 				    json_image(image, &snapshots));
 		if (ds)
-			json_object_set_new(object, "snapshot",
+			json_set(object, "snapshot",
 					    show_dataset_json(ds));
 		json_line(object);
 	} else {

@@ -30,7 +30,7 @@ struct listing {
 
 static void print_json(const struct stele_cursor_entry *entry)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_number(object, "id", entry->id);
 	json_set_number(object, "size", entry->size);

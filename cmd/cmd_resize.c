@@ -23,7 +23,7 @@ static void print(const struct stele_resize_report *report, bool json)
 	json_t *object;
 
 	if (json) {
-		object = json_object();
+		object = json_make();
 		json_set_number(object, "old_size", report->old_size);
 		json_set_number(object, "new_size", report->new_size);
 		json_line(object);

@@ -40,6 +40,7 @@ struct request {
 	const char *files[FILES_MAX];
 	unsigned int file_count;
 	bool json, null;
+	int error; /* of what the options need; to be said */
 	char used[32]; /* options that were given, each once */
 };
 
@@ -177,10 +178,9 @@ static const char *add_key(struct request *request, const char *text)
 {
 	const char *key, *wanted = parse_text(text, 1, STELE_KEY_SIZE_MAX, &key);
 
-	if (wanted)
-		return wanted;
-	return keys_add(&request->keys, key, strlen(key)) ?
-		       stele_strerror(-ENOMEM) : NULL;
+	if (!wanted && !request->error)
+		request->error = keys_add(&request->keys, key, strlen(key));
+	return wanted;
 }
 
 static const char *add_file(struct request *request, const char *text)
@@ -238,7 +238,10 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 		if (wanted)
 			return cmd_misuse_value(cmd, longopts, c, wanted);
 	}
-	return -1;
+	if (!request->error)
+		return -1;
+	cmd_error(request->error, "cannot take all of the options");
+	return CMD_FAILED;
 }
 
 static const struct verb *find_verb(const char *name)

@@ -31,10 +31,11 @@ struct job {
 
 static void damage_json(const struct stele_damage *damage)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
-	json_set_text(object, "damaged", damage->what);
-	json_set_text(object, "error", stele_strerror(damage->error));
+	json_set_text(object, damage->error ? "damaged" : "note", damage->what);
+	if (damage->error)
+		json_set_text(object, "error", stele_strerror(damage->error));
 	json_set_number(object, "offset", damage->offset);
 	json_set_number(object, "size", damage->size);
 	if (damage->has_id)
@@ -50,17 +51,20 @@ static void damage_line(const struct stele_damage *damage)
 {
 	char *key = NULL;
 
-	printf("damaged %s", damage->what);
+	printf(damage->error ? "damaged %s" : "note: %s", damage->what);
 	if (damage->key)
 		key = text_escape(damage->key, damage->key_size);
 	if (key)
 		printf(" '%s'", key);
 	if (damage->has_id)
 		printf(" #%" PRIu64, damage->id);
-	printf(" at %" PRIu64 "+%" PRIu64 ": %s", damage->offset, damage->size,
-	       stele_strerror(damage->error));
+	printf(" at %" PRIu64 "+%" PRIu64 ": ", damage->offset, damage->size);
+	if (damage->error)
+		printf("%s (", stele_strerror(damage->error));
 	if (damage->detail)
-		printf(" (%s)", damage->detail);
+		fputs(damage->detail, stdout);
+	if (damage->error)
+		putchar(')');
 	putchar('\n');
 	free(key);
 }
@@ -94,8 +98,9 @@ static void summarize(const struct job *job,
 	json_t *object;
 
 	if (job->json) {
-		object = json_object();
+		object = json_make();
 		json_set_number(object, "damage_count", report->damaged);
+		json_set_number(object, "note_count", report->notes);
 		json_set_number(object, "snapshots", report->snapshots);
 		json_set_number(object, "segments", report->segments);
 		json_set_number(object, "samples", report->samples);

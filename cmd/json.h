@@ -14,9 +14,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Print one line and drop the reference. Return: false when out of memory. */
-bool json_line(json_t *object);
+/*
+ * Everything is made and put together by what follows, which may be given NULL. What
+ * cannot be had for want of memory is told to cmd_lost(), and not one line
+ * more is printed: a line is whole, or is not there.
+ */
+json_t *json_make(void);
+json_t *json_make_list(void);
+/* These take the reference to `value`. */
+void json_set(json_t *object, const char *name, json_t *value);
+void json_add(json_t *list, json_t *value);
+/* Print one line and drop the reference. */
+void json_line(json_t *object);
 
+json_t *json_number(uint64_t value);
+json_t *json_text(const char *text);
+/* Seconds since 1970, or before. */
+void json_set_time(json_t *object, const char *name, int64_t seconds);
 void json_set_number(json_t *object, const char *name, uint64_t value);
 /* null, if it is no number. */
 void json_set_real(json_t *object, const char *name, double value);
@@ -25,7 +39,7 @@ void json_set_hex(json_t *object, const char *name, const uint8_t *bytes,
 		  size_t size);
 void json_set_uuid(json_t *object, const char *name, const uint8_t uuid[16]);
 /*
- * "NAME", with U+FFFD for each byte that is not UTF-8; only if there is one,
+ * "NAME", with U+FFFD for each byte that is not UTF-8, or is 0; only if there is one,
  * also "NAME_base64": the exact bytes.
  */
 void json_set_key(json_t *object, const char *name, const char *key,

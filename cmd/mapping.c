@@ -8,7 +8,7 @@
 
 json_t *mapping_json(const struct stele_mapping_info *info)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_text(object, "name", info->name);
 	if (info->target)
@@ -18,9 +18,9 @@ json_t *mapping_json(const struct stele_mapping_info *info)
 	json_set_uuid(object, "uuid", info->uuid);
 	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
 	json_set_number(object, "samples", info->sample_count);
-	json_set_number(object, "time", (uint64_t)info->time);
-	json_object_set_new(object, "read_only", json_boolean(info->read_only));
-	json_object_set_new(object, "pinned", json_boolean(info->pinned));
-	json_object_set_new(object, "stale", json_boolean(info->stale));
+	json_set_time(object, "time", info->time);
+	json_set(object, "read_only", json_boolean(info->read_only));
+	json_set(object, "pinned", json_boolean(info->pinned));
+	json_set(object, "stale", json_boolean(info->stale));
 	return object;
 }

@@ -52,17 +52,17 @@ void show_fields(const struct stele_dataset *ds, uint32_t count)
 
 static json_t *json_fields(const struct stele_dataset *ds, uint32_t count)
 {
-	json_t *list = json_array(), *object;
+	json_t *list = json_make_list(), *object;
 	struct stele_field field;
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (stele_dataset_field(ds, i, &field) < 0)
 			break;
-		object = json_object();
+		object = json_make();
 		json_set_text(object, "name", field.name);
 		json_set_text(object, "type", type_name(field.type));
 		json_set_number(object, "classes", field.name_count);
-		json_array_append_new(list, object);
+		json_add(list, object);
 	}
 	return list;
 }
@@ -71,12 +71,12 @@ json_t *show_dataset_json(const struct stele_dataset *ds)
 {
 	struct stele_dataset_info info;
 	struct stele_profile profile;
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	stele_dataset_info(ds, &info);
 	json_set_text(object, "name", info.snapshot);
 	json_set_hex(object, "digest", info.digest, sizeof(info.digest));
-	json_set_number(object, "time", (uint64_t)info.time);
+	json_set_time(object, "time", info.time);
 	json_set_number(object, "samples", info.sample_count);
 	json_set_number(object, "deleted", info.deleted_count);
 	json_set_number(object, "payload_size", info.payload_size);
@@ -91,9 +91,9 @@ json_t *show_dataset_json(const struct stele_dataset *ds)
 	json_set_number(object, "transfer_max", info.transfer_max);
 	json_set_text(object, "backend", info.backend);
 	if (!stele_dataset_profile(ds, &profile))
-		json_object_set_new(object, "profile",
+		json_set(object, "profile",
 				    tune_profile_json(&profile));
-	json_object_set_new(object, "fields",
+	json_set(object, "fields",
 			    json_fields(ds, info.field_count));
 	return object;
 }

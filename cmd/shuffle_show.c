@@ -83,7 +83,7 @@ void shuffle_quality_print(const struct shuffle_quality *quality)
 
 static json_t *measures_json(const struct shuffle_measures *measures)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	for (size_t i = 0; i < ROW_COUNT; i++)
 		json_set_real(object, rows[i].name, value(measures, &rows[i]));
@@ -92,7 +92,7 @@ static json_t *measures_json(const struct shuffle_measures *measures)
 
 json_t *shuffle_quality_json(const struct shuffle_quality *quality)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_number(object, "samples", quality->sample_count);
 	json_set_number(object, "batches", quality->batch_count);
@@ -100,7 +100,7 @@ json_t *shuffle_quality_json(const struct shuffle_quality *quality)
 	json_set_number(object, "labels", quality->class_count);
 	json_set_number(object, "block_size", quality->block_size);
 	json_set_real(object, "lag1_expected", quality->lag1_expected);
-	json_object_set_new(object, "order", measures_json(&quality->order));
-	json_object_set_new(object, "full", measures_json(&quality->full));
+	json_set(object, "order", measures_json(&quality->order));
+	json_set(object, "full", measures_json(&quality->full));
 	return object;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "json.h"
 #include "text.h"
 
@@ -54,6 +55,8 @@ static char *load_note(const struct snapshots *snapshots, uint32_t index)
 	size_t size = snapshots->infos[index].note_size;
 	char *note = size ? malloc(size) : NULL;
 
+	if (size && !note)
+		cmd_lost();
 	if (note && stele_image_note(snapshots->image, index, note, size) < 0) {
 		free(note);
 		note = NULL;
@@ -92,13 +95,13 @@ void snapshots_print(const struct snapshots *snapshots, const char *indent)
 
 json_t *snapshots_info_json(const struct stele_snapshot_info *info)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_text(object, "name", info->name);
 	json_set_number(object, "id", info->id);
 	if (info->parent)
 		json_set_number(object, "parent", info->parent);
-	json_set_number(object, "time", (uint64_t)info->time);
+	json_set_time(object, "time", info->time);
 	json_set_hex(object, "digest", info->digest, sizeof(info->digest));
 	json_set_number(object, "samples", info->sample_count);
 	json_set_number(object, "payload_size", info->payload_size);

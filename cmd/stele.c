@@ -263,6 +263,16 @@ static const struct cmd commands[] = {
 	 "                          10m, 2h, 7d\n"
 	 "      --json              one JSON object for each, and a last one\n"
 	 "  -h, --help\n"},
+	{"repair", cmd_repair, "write superblocks again, resolve a fork",
+	 "repair [options] TARGET\n"
+	 "\n"
+	 "Write superblock copies again that are behind or damaged. Where two writers\n"
+	 "have published at once, show what each has; with --choose, let one side stay.\n"
+	 "\n"
+	 "      --choose=SIDE       of a fork: its number, as shown\n"
+	 "  -n, --dry-run           only say what is wrong\n"
+	 "      --json              one JSON object for each, and a last one\n"
+	 "  -h, --help\n"},
 	{"resize", cmd_resize, "let an image use all of a target that grew",
 	 "resize [options] TARGET\n"
 	 "\n"

@@ -169,22 +169,22 @@ void summary_print(const struct summary *summary,
 static json_t *skipped_json(const struct summary *summary,
 			    const struct stele_build_report *report)
 {
-	json_t *all = json_object(), *entry, *keys, *key;
+	json_t *all = json_make(), *entry, *keys, *key;
 
 	for (int i = 0; i < SUMMARY_REASONS; i++) {
 		if (!reasons[i].name || !report->skipped[i])
 			continue;
-		entry = json_object();
-		keys = json_array();
+		entry = json_make();
+		keys = json_make_list();
 		json_set_number(entry, "count", report->skipped[i]);
 		for (unsigned int j = 0; j < summary->skipped[i].count; j++) {
-			key = json_object();
+			key = json_make();
 			json_set_key(key, "key", summary->skipped[i].keys[j],
 				     summary->skipped[i].sizes[j]);
-			json_array_append_new(keys, key);
+			json_add(keys, key);
 		}
-		json_object_set_new(entry, "first", keys);
-		json_object_set_new(all, reasons[i].name, entry);
+		json_set(entry, "first", keys);
+		json_set(all, reasons[i].name, entry);
 	}
 	return all;
 }
@@ -236,19 +236,19 @@ void summary_json(const struct summary *summary,
 		  bool dry_run)
 {
 	const struct stele_build_report *build = &report->build;
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	if (target)
 		json_set_text(object, "target", target);
 	if (!dry_run)
 		set_identity(object, build);
-	json_object_set_new(object, "dry_run", json_boolean(dry_run));
+	json_set(object, "dry_run", json_boolean(dry_run));
 	if (*report->base)
 		set_changes(object, report);
 	json_set_number(object, *report->base ? "segment_samples" : "samples",
 			build->sample_count);
 	set_layout(object, build);
-	json_object_set_new(object, "skipped", skipped_json(summary, build));
+	json_set(object, "skipped", skipped_json(summary, build));
 	if (!dry_run)
 		set_end(object, build);
 	json_line(object);

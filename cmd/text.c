@@ -8,6 +8,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "cmd.h"
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
 char *text_size(char buffer[TEXT_SIZE], uint64_t bytes)
 {
 	static const char *const units[] = {"KiB", "MiB", "GiB",
@@ -166,29 +170,53 @@ static char *escape_byte(char *to, unsigned char byte)
 	return to + sprintf(to, "x%02x", byte);
 }
 
-/* C1 controls (U+0080 to U+009F) drive terminals as C0 ones do. */
-static int is_control(const char *text, size_t length)
+uint32_t text_point(const char *text, size_t length)
 {
-	unsigned char byte = (unsigned char)*text;
+	uint32_t point = (uint8_t)*text;
 
-	if (length == 1)
-		return byte < 0x20 || byte == 0x7f;
-	return length == 2 && byte == 0xc2 && (unsigned char)text[1] < 0xa0;
+	if (length > 1)
+		point &= 0x7fu >> length;
+	for (size_t i = 1; i < length; i++)
+		point = point << 6 | ((uint8_t)text[i] & 0x3f);
+	return point;
+}
+
+bool text_shows(const char *text, size_t length)
+{
+	/* Cc, Cf, Zl and Zp of Unicode 15, and U+FDD0 to U+FDEF; ascending. */
+	static const uint32_t hidden[][2] = {
+		{0x0000, 0x001f},   {0x007f, 0x009f},	{0x00ad, 0x00ad},
+		{0x0600, 0x0605},   {0x061c, 0x061c},	{0x06dd, 0x06dd},
+		{0x070f, 0x070f},   {0x0890, 0x0891},	{0x08e2, 0x08e2},
+		{0x180e, 0x180e},   {0x200b, 0x200f},	{0x2028, 0x202e},
+		{0x2060, 0x206f},   {0xfdd0, 0xfdef},	{0xfeff, 0xfeff},
+		{0xfff9, 0xfffb},   {0x110bd, 0x110bd}, {0x110cd, 0x110cd},
+		{0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+		{0xe0000, 0xe007f},
+	};
+	const uint32_t point = text_point(text, length);
+
+	if ((point & 0xfffe) == 0xfffe) /* U+xxFFFE, U+xxFFFF */
+		return false;
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (point >= hidden[i][0] && point <= hidden[i][1])
+			return false;
+	return true;
 }
 
 char *text_escape(const char *key, size_t size)
 {
 	char *out, *to;
 
-	if (size > (SIZE_MAX - 1) / 4)
+	out = to = size > (SIZE_MAX - 1) / 4 ? NULL : malloc(4 * size + 1);
+	if (!out) {
+		cmd_lost();
 		return NULL;
-	out = to = malloc(4 * size + 1);
-	if (!out)
-		return NULL;
+	}
 	for (size_t i = 0; i < size;) {
 		size_t length = text_utf8(key + i, size - i);
 
-		if (length && key[i] != '\\' && !is_control(key + i, length)) {
+		if (length && key[i] != '\\' && text_shows(key + i, length)) {
 			memcpy(to, key + i, length);
 			to += length;
 			i += length;
@@ -201,13 +229,39 @@ char *text_escape(const char *key, size_t size)
 	return out;
 }
 
+char *text_replace(const char *key, size_t size, bool *exact)
+{
+	char *out = malloc(3 * size + 1), *to = out;
+
+	*exact = true;
+	for (size_t i = 0; out && i < size;) {
+		size_t length = text_utf8(key + i, size - i);
+
+		if (length && key[i]) {
+			memcpy(to, key + i, length);
+			to += length;
+			i += length;
+		} else {
+			memcpy(to, REPLACEMENT, 3);
+			to += 3;
+			i++;
+			*exact = false;
+		}
+	}
+	if (out)
+		*to = '\0';
+	else
+		cmd_lost();
+	return out;
+}
+
 void text_sanitize(char *text)
 {
 	size_t left = strlen(text), length;
 
 	for (; left; text += length, left -= length) {
 		length = text_utf8(text, left);
-		if (!length || is_control(text, length)) {
+		if (!length || !text_shows(text, length)) {
 			*text = '?';
 			length = 1;
 		}

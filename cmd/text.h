@@ -8,6 +8,7 @@
 #ifndef STELE_CMD_TEXT_H
 #define STELE_CMD_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -34,11 +35,24 @@ char *text_uuid(char buffer[TEXT_HEX_SIZE], const uint8_t uuid[16]);
 
 /* Length of the valid UTF-8 sequence that `text` begins with; 0: none. */
 size_t text_utf8(const char *text, size_t size);
+/* Its code point. */
+uint32_t text_point(const char *text, size_t length);
 /*
- * Control bytes, backslashes and what is not UTF-8 as \n, \t, \\, \xHH.
- * Return: malloc'ed text; NULL (no memory).
+ * Is that sequence something to be seen? Neither a control, nor what turns, joins
+ * or hides what stands beside it (Cf), nor the end of a line or paragraph (Zl,
+ * Zp), nor no character at all.
+ */
+bool text_shows(const char *text, size_t length);
+/*
+ * What text_shows() denies, backslashes and what is not UTF-8 as \n, \t, \\, \xHH.
+ * Return: malloc'ed text; NULL (no memory; told to cmd_lost()).
  */
 char *text_escape(const char *key, size_t size);
+/*
+ * UTF-8, with U+FFFD for each byte that is none, or is 0; else *exact. Likewise
+ * malloc'ed.
+ */
+char *text_replace(const char *key, size_t size, bool *exact);
 /* What text_escape() would escape, but backslashes, becomes '?', in place. */
 void text_sanitize(char *text);
 

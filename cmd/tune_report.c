@@ -54,7 +54,7 @@ void tune_report_release(struct tune_report *report)
 
 json_t *tune_profile_json(const struct stele_profile *profile)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_text(object, "device", profile->device);
 	json_set_text(object, "backend", profile->backend);
@@ -69,14 +69,14 @@ json_t *tune_profile_json(const struct stele_profile *profile)
 	json_set_number(object, "transfer_max", profile->transfer_max);
 	json_set_number(object, "gap", profile->gap);
 	json_set_number(object, "p99_ns", profile->p99_ns);
-	json_set_number(object, "time", (uint64_t)profile->time);
+	json_set_time(object, "time", profile->time);
 	return object;
 }
 
 /* size 0: the snapshot's own mix. */
 static json_t *point_json(const struct stele_tune_point *point)
 {
-	json_t *object = json_object();
+	json_t *object = json_make();
 
 	json_set_number(object, "size", point->size);
 	json_set_number(object, "depth", point->depth);
@@ -86,25 +86,25 @@ static json_t *point_json(const struct stele_tune_point *point)
 	json_set_real(object, "bytes_per_second", point->bytes_per_second);
 	json_set_number(object, "p50_ns", point->p50_ns);
 	json_set_number(object, "p99_ns", point->p99_ns);
-	json_object_set_new(object, "noisy", json_boolean(point->noisy));
+	json_set(object, "noisy", json_boolean(point->noisy));
 	return object;
 }
 
 void tune_print_json(const struct tune_report *report)
 {
-	json_t *object = json_object(), *points = json_array(),
-	       *notes = json_array();
+	json_t *object = json_make(), *points = json_make_list(),
+	       *notes = json_make_list();
 
 	json_set_text(object, "target", report->target);
-	json_object_set_new(object, "profile", tune_profile_json(&report->profile));
+	json_set(object, "profile", tune_profile_json(&report->profile));
 	if (*report->path)
 		json_set_text(object, "path", report->path);
-	json_object_set_new(object, "saved", json_boolean(report->saved));
+	json_set(object, "saved", json_boolean(report->saved));
 	for (size_t i = 0; i < report->count; i++)
-		json_array_append_new(points, point_json(&report->points[i]));
-	json_object_set_new(object, "points", points);
+		json_add(points, point_json(&report->points[i]));
+	json_set(object, "points", points);
 	for (size_t i = 0; i < report->note_count; i++)
-		json_array_append_new(notes, json_string(report->notes[i]));
-	json_object_set_new(object, "notes", notes);
+		json_add(notes, json_text(report->notes[i]));
+	json_set(object, "notes", notes);
 	json_line(object);
 }

@@ -34,6 +34,7 @@ enum stele_block_type {
 	STELE_BLOCK_DIGESTS = 8,
 	STELE_BLOCK_TREE = 9,
 	STELE_BLOCK_NAMES = 10,
+	STELE_BLOCK_INTENT = 11, /* owner: generation */
 };
 
 struct stele_disk_block {

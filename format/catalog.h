@@ -68,7 +68,8 @@ struct stele_disk_snapshot {
 /*90*/	le32 first_signature;
 /*94*/	le32 signature_count;
 /*98*/	le64 source_time; /* seconds since 1970, two's complement; 0: not known */
-/*a0*/	uint8_t reserved[32];
+/*a0*/	le64 payload_size; /* sum of its live samples' payloads */
+/*a8*/	uint8_t reserved[24];
 };
 STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
@@ -109,7 +110,7 @@ struct stele_catalog_snapshot {
 	char name[STELE_SNAPSHOT_NAME_SIZE];
 	uint64_t id, parent;
 	int64_t time, source_time;
-	uint64_t sample_count;
+	uint64_t sample_count, payload_size; /* of live ones */
 	uint8_t digest[32];
 	uint32_t first_ref, ref_count;
 	uint32_t note_offset, note_size;
@@ -142,7 +143,7 @@ struct stele_catalog {
  * Checks in this order: size, crc of the whole (sb->catalog_crc), each block,
  * counts, stream size, zero behind it, then each table: bounds in DATA_OFFSET
  * to high_water, order, overlap (segments, the catalog, free extents; deleted
- * lists with these, but not with each other: snapshots share them), names
+ * lists with these, but not with each other: that is lib/image/lists.h), names
  * (stele_name_ok, unique), references, sums, reserved fields; a segment has a
  * time since which it is unused just when no snapshot refers to it. Deleted
  * lists need the superblock's feature bit.
@@ -209,5 +210,10 @@ void stele_catalog_end(struct stele_disk_block *blocks,
  * [A-Za-z0-9._-], the first one not '.' or '-'.
  */
 bool stele_name_ok(const char *name, size_t size);
+/*
+ * What a snapshot's name may not begin with, for a writer: RBD snapshots that
+ * are kept for their readers alone are named so. Who reads takes what is there.
+ */
+#define STELE_NAME_RESERVED "stele-withdrawn-"
 
 #endif

@@ -58,11 +58,16 @@ static int check_deleted(const struct stele_catalog *catalog,
 	return 0;
 }
 
-/* Return: 0, and *live gets what the ref adds to its snapshot; -EUCLEAN. */
+/* What the refs of a snapshot come to. */
+struct sums {
+	uint64_t live, size; /* samples; bytes of their segments */
+};
+
+/* Return: 0, and *sums gets what the ref adds to its snapshot; -EUCLEAN. */
 static int check_ref(const struct stele_catalog *catalog,
 		     const struct stele_superblock *sb, uint32_t index,
 		     struct seen *seen, struct progress *progress,
-		     uint64_t *live, const char **why)
+		     struct sums *sums, const char **why)
 {
 	struct stele_catalog_segment segment;
 	struct stele_catalog_ref ref;
@@ -86,7 +91,11 @@ static int check_ref(const struct stele_catalog *catalog,
 	if (le32_get(disk.reserved0) ||
 	    !bytes_zero(disk.reserved1, sizeof(disk.reserved1)))
 		return unclean(why, "catalog: reference's reserved bytes");
-	*live = segment.sample_count - ref.deleted_count;
+	if (!checked_add(sums->live, segment.sample_count - ref.deleted_count,
+			 &sums->live))
+		return unclean(why, "catalog: samples overflow");
+	/* Apart, and below the high-water mark: no overflow. */
+	sums->size += segment.size;
 	return 0;
 }
 
@@ -96,21 +105,19 @@ static int check_refs(const struct stele_catalog *catalog,
 		      struct progress *progress, const char **why)
 {
 	struct seen seen = {0};
-	uint64_t sum = 0;
+	struct sums sums = {0};
 
 	for (uint32_t i = 0; i < snapshot->ref_count; i++) {
-		uint64_t live;
-		int ret;
+		int ret = check_ref(catalog, sb, snapshot->first_ref + i, &seen,
+				    progress, &sums, why);
 
-		ret = check_ref(catalog, sb, snapshot->first_ref + i, &seen,
-				progress, &live, why);
 		if (ret < 0)
 			return ret;
-		if (!checked_add(sum, live, &sum))
-			return unclean(why, "catalog: samples overflow");
 	}
-	if (sum != snapshot->sample_count)
+	if (sums.live != snapshot->sample_count)
 		return unclean(why, "catalog: sample count of a snapshot");
+	if (snapshot->payload_size > (sums.live ? sums.size : 0))
+		return unclean(why, "catalog: payload size of a snapshot");
 	return 0;
 }
 

@@ -9,7 +9,9 @@
 #ifndef STELE_FORMAT_LE_H
 #define STELE_FORMAT_LE_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct {
 	uint8_t b[2];
@@ -75,6 +77,16 @@ static inline le64 le64_put(uint64_t v)
 		       (uint8_t)(v >> 24), (uint8_t)(v >> 32),
 		       (uint8_t)(v >> 40), (uint8_t)(v >> 48),
 		       (uint8_t)(v >> 56)}};
+}
+
+/*
+ * A copy of memory that others may be writing to, as a mapped device is: what was checked
+ * of it is what is used. Without the barrier the compiler may read there a second time.
+ */
+static inline void le_copy_once(void *to, const void *from, size_t size)
+{
+	memcpy(to, from, size);
+	__asm__ __volatile__("" : : "r"(to) : "memory");
 }
 
 #endif

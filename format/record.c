@@ -3,7 +3,8 @@
  * record.c - the tail of a record, and the checksum of its slot
  *
  * A tail may be hostile even when its checksum is right: every size in it is
- * held against the slot's, which comes from the run table.
+ * held against the slot's, which comes from the run table. In mapped memory it may also
+ * change at any time: sizes are those of one copy of the trailer.
  */
 #include "format/record.h"
 
@@ -114,7 +115,7 @@ int stele_record_decode_tail(const void *tail, uint64_t tail_size,
 	if (tail_size > slot_size || tail_size < fixed)
 		return unclean(why, "record: slot smaller than a tail");
 	values = (const uint8_t *)tail + (tail_size - fixed);
-	memcpy(&trailer, values + fixed - sizeof(trailer), sizeof(trailer));
+	le_copy_once(&trailer, values + fixed - sizeof(trailer), sizeof(trailer));
 	*out = (struct stele_record){
 		.payload_size = le48_get(trailer.payload_size),
 		.key_size = le16_get(trailer.key_size),

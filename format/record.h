@@ -82,7 +82,8 @@ uint32_t stele_record_crc(uint64_t segment_id, uint64_t number,
 
 /*
  * Find the parts of a record. Does not look at the checksum: compare
- * stele_record_crc() with out->crc, unless the caller asked not to.
+ * stele_record_crc() with out->crc, unless the caller asked not to. The parts lie within
+ * the slot even if somebody writes to it meanwhile; ends are as good as they are read.
  * Return: 0; -EUCLEAN (reserved not zero; unknown flags; key or payload do not
  * fit the slot; ends not ascending or over the payload; no key, or a zero byte
  * in it; void and not empty).

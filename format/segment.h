@@ -148,6 +148,12 @@ int stele_descriptor_find_section(const struct stele_descriptor *descriptor,
 				  struct stele_section *out);
 void stele_descriptor_shape(const struct stele_descriptor *descriptor,
 			    struct stele_record_shape *out);
+/* Of the space of the slots: what is not a record, with what a boundary leaves. */
+static inline uint64_t
+stele_descriptor_padding(const struct stele_descriptor *descriptor)
+{
+	return descriptor->slots_size - descriptor->records_size;
+}
 
 /*
  * Count and size of a section that follows from the number of samples: ORDER,

@@ -52,7 +52,7 @@ static int parse(struct appending *a, const char *text)
 	if (ret < 0)
 		return ret;
 	if (a->target.snapshot)
-		return 0;
+		return stele_edit_check_name(a->target.snapshot, log);
 	stele_log_error(log, a->target.pinned ?
 			"'%s': a digest cannot be appended, only a name" :
 			"'%s': say what the new snapshot is called, as "

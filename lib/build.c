@@ -13,8 +13,8 @@
 
 #include "lib/claim.h"
 #include "lib/device/target.h"
+#include "lib/image/edit.h"
 #include "lib/publish.h"
-
 
 static int parse(const struct stele_builder *builder, const char *text,
 		 struct stele_target *target)
@@ -36,7 +36,9 @@ static int parse(const struct stele_builder *builder, const char *text,
 				text);
 		return -EINVAL;
 	}
-	return 0;
+	return target->snapshot ? stele_edit_check_name(target->snapshot,
+							&builder->log) :
+				  0;
 }
 
 /* How large is what is there, if anything is, and what layout suits it? */
@@ -105,6 +107,7 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 		snprintf(report->backend, sizeof(report->backend), "%s",
 			 stele_device_backend(claim.dev));
 	}
+	builder->derive_ids = opts->uuid && claim.never_was;
 	if (!ret)
 		ret = stele_claim_take(&claim);
 	if (!ret)

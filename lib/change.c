@@ -63,19 +63,19 @@ int stele_change_init(struct stele_change *change,
 
 struct mapped {
 	const struct stele_writer *writer;
-	const char *path; /* resolved */
+	struct stele_identity target;
 	const char *snapshot;
 	char name[STELE_NAME_SIZE_MAX + 1]; /* found */
 };
 
-/* The same place on a device or file, or the same RBD image, by what is given. */
-static bool same_target(const char *a, const char *b)
+/* Not by path: a file may have several, and one that is another one's elsewhere. */
+static bool same_target(const struct stele_identity *mapped,
+			const struct stele_identity *target)
 {
-	size_t size = strcspn(a, "?");
-
-	if (!stele_path_has_shots(a) || !stele_path_has_shots(b))
-		return !strcmp(a, b);
-	return size == strcspn(b, "?") && !memcmp(a, b, size);
+	if (*target->storage.cluster)
+		return stele_storage_same_image(&mapped->storage,
+						&target->storage);
+	return stele_identity_same(mapped, target);
 }
 
 static int find_mapped(void *user, const struct stele_mapping *mapping)
@@ -86,7 +86,7 @@ static int find_mapped(void *user, const struct stele_mapping *mapping)
 	if (strcmp(info->snapshot, mapped->snapshot) != 0 ||
 	    memcmp(info->uuid, mapped->writer->image.sb.uuid,
 		   sizeof(info->uuid)) != 0 ||
-	    !same_target(info->target, mapped->path))
+	    !same_target(&mapping->identity, &mapped->target))
 		return 0;
 	snprintf(mapped->name, sizeof(mapped->name), "%s", info->name);
 	return 1;
@@ -97,17 +97,14 @@ static int check_mapped(const struct stele_writer *writer, const char *snapshot)
 {
 	const char *path = writer->target.path;
 	struct mapped mapped = {.writer = writer, .snapshot = snapshot};
-	char *resolved = NULL;
-	int ret = 0;
+	int ret;
 
 	/* A writer without a name works on what nobody can have mapped. */
 	if (!path)
 		return 0;
-	if (!stele_path_has_shots(path))
-		resolved = realpath(path, NULL);
-	mapped.path = resolved ? resolved : path;
-	ret = stele_mapping_each(find_mapped, &mapped);
-	free(resolved);
+	ret = stele_identity_of_device(writer->image.dev, &mapped.target);
+	if (ret == 0)
+		ret = stele_mapping_each(find_mapped, &mapped);
 	if (ret <= 0)
 		return ret;
 	stele_log_error(&writer->log,
@@ -201,14 +198,12 @@ int stele_change_rename(struct stele_writer *writer,
 {
 	int ret;
 
-	if (!stele_name_ok(to, strlen(to))) {
-		stele_log_error(&writer->log, "'%s' cannot be a name", to);
-		return -EINVAL;
-	}
 	if (!stele_edit_snapshot(&writer->edit, from))
 		return -ENOENT;
 	if (!strcmp(from, to))
 		return 0;
+	if (stele_edit_check_name(to, &writer->log) < 0)
+		return -EINVAL;
 	if (stele_edit_snapshot(&writer->edit, to)) {
 		stele_log_error(&writer->log,
 				"there is a snapshot '%s' already", to);

@@ -15,6 +15,7 @@
 #include "format/block.h"
 #include "lib/device/guard.h"
 #include "lib/image/image.h"
+#include "lib/image/intent.h"
 #include "lib/node/mapping.h"
 
 #define NAMES_SIZE 512u
@@ -189,10 +190,12 @@ static int check_content(struct stele_claim *claim)
 {
 	int ret = 0, found;
 
+	claim->never_was = stele_image_never_was(claim->dev);
 	if (claim->size == 0)
 		return 0;
+	ret = stele_copies_read(claim->dev, &claim->seen);
 	/* Too small for the last superblock copy: none of ours. */
-	if (claim->size >= STELE_DATA_OFFSET)
+	if (!ret && claim->size >= STELE_DATA_OFFSET)
 		ret = check_image(claim);
 	claim->ours = ret > 0;
 	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
@@ -298,6 +301,40 @@ static int disown(struct stele_claim *claim)
 	return ret;
 }
 
+/* Erases what says that we write, too. */
+static int wipe(struct stele_claim *claim)
+{
+	int ret = stele_intent_pause(claim->dev);
+
+	if (ret < 0)
+		return ret;
+	ret = stele_guard_wipe(claim->dev, &claim->log);
+	return ret < 0 ? ret : stele_intent_resume(claim->dev);
+}
+
+/* Say that we write. What was asked about must still be what is there. */
+static int announce(struct stele_claim *claim)
+{
+	struct stele_copies now;
+	int ret = 0;
+
+	if (claim->regular && claim->size < STELE_DATA_OFFSET)
+		ret = stele_device_resize(claim->dev, claim->image_size);
+	if (!ret)
+		ret = stele_intent_begin(claim->dev, &claim->log,
+					 claim->seen.generation_max);
+	if (ret < 0 || claim->size < STELE_DATA_OFFSET)
+		return ret;
+	ret = stele_copies_read(claim->dev, &now);
+	if (ret == 0)
+		ret = stele_copies_compare(&claim->seen, &now);
+	if (ret == -ESTALE)
+		stele_log_error(&claim->log,
+				"'%s' was changed by somebody else meanwhile",
+				claim->path);
+	return ret;
+}
+
 static int prepare(struct stele_claim *claim)
 {
 	int ret = 0;
@@ -307,7 +344,7 @@ static int prepare(struct stele_claim *claim)
 	if (!ret && claim->shots)
 		return stele_claim_empty_rbd(claim, claim->image_size);
 	if (!ret && claim->force && claim->size)
-		ret = stele_guard_wipe(claim->dev, &claim->log);
+		ret = wipe(claim);
 	if (!ret && claim->regular)
 		ret = stele_device_resize(claim->dev, claim->image_size);
 	return ret;
@@ -315,8 +352,10 @@ static int prepare(struct stele_claim *claim)
 
 int stele_claim_take(struct stele_claim *claim)
 {
-	int ret = stele_claim_remove_shots(claim);
+	int ret = announce(claim);
 
+	if (!ret)
+		ret = stele_claim_remove_shots(claim);
 	if (!ret) {
 		claim->touched = true;
 		ret = prepare(claim);
@@ -343,6 +382,8 @@ static void undo(struct stele_claim *claim)
 {
 	if (claim->created && claim->shots)
 		return; /* removed when it is closed */
+	if (stele_intent_confirm(claim->dev) == -ESTALE)
+		return; /* it is somebody else's by now */
 	if (claim->created) {
 		unlink(claim->path);
 		return;
@@ -366,6 +407,7 @@ void stele_claim_drop(struct stele_claim *claim, bool failed)
 	stele_claim_release_shots(claim);
 	if (claim->dev && failed)
 		undo(claim);
+	stele_intent_end(claim->dev);
 	stele_device_close(claim->dev);
 	claim->dev = NULL;
 	if (failed && claim->created && claim->shots)

@@ -12,6 +12,7 @@
 
 #include "format/superblock.h"
 #include "lib/device/device.h"
+#include "lib/image/copies.h"
 
 /* Zero means the default. */
 struct stele_claim_opts {
@@ -31,7 +32,9 @@ struct stele_claim {
 	uint64_t image_size; /* that an image on it may use */
 	bool created;	   /* a file or RBD image that was not there */
 	bool ours;	   /* it holds an image, whole or not */
+	bool never_was;	   /* there, nor ever: see lib/image/image.h */
 	struct stele_superblock old; /* the image's, if it is whole */
+	struct stele_copies seen; /* what was asked about */
 	bool regular;
 	bool shots;	   /* an RBD image */
 	char **old_shots;  /* that old snapshots of ours were read by; owned */
@@ -51,7 +54,9 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 		     const struct stele_log *log);
 /*
  * From here on the old content is lost: erase foreign signatures, give a file
- * its size, remove the shots of an older image of ours. Return: 0; errno of the target (logged).
+ * its size, remove the shots of an older image of ours. Until the claim is dropped other
+ * writers can tell, see intent.h. Return: 0; -EBUSY, -ESTALE (another writer is there, or
+ * was meanwhile); errno of the target (all logged).
  */
 int stele_claim_take(struct stele_claim *claim);
 /*

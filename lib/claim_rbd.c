@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/image/image.h"
+#include "lib/image/snapshot.h"
 #include "lib/withdrawn.h"
 
 int stele_claim_open_rbd(struct stele_claim *claim,
@@ -61,20 +61,20 @@ static int collect(void *user, const struct stele_shot *shot)
 	return 0;
 }
 
-static bool has_snapshot(const struct stele_image *image, const char *name)
+/* By the shot's name, or by what a withdrawn one was called. */
+static bool has_snapshot(const struct stele_image *image, const char *shot)
 {
-	struct stele_catalog_snapshot snapshot;
+	const char *name;
+	int64_t until;
+	uint32_t index;
 
-	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++) {
-		stele_catalog_snapshot(&image->catalog, i, &snapshot);
-		if (!strcmp(snapshot.name, name))
-			return true;
-	}
-	return false;
+	return !stele_snapshot_find(image, shot, NULL, &index) ||
+	       (stele_withdrawn_parse(shot, &until, &name) &&
+		!stele_snapshot_find(image, name, NULL, &index));
 }
 
 /* Takes the device. */
-static bool image_has(struct stele_device *dev, const char *name)
+static bool image_has(struct stele_device *dev, const char *shot)
 {
 	struct stele_image image;
 	bool has;
@@ -83,7 +83,7 @@ static bool image_has(struct stele_device *dev, const char *name)
 		stele_device_close(dev);
 		return false;
 	}
-	has = has_snapshot(&image, name);
+	has = has_snapshot(&image, shot);
 	stele_image_release(&image);
 	return has;
 }
@@ -95,16 +95,12 @@ static bool image_has(struct stele_device *dev, const char *name)
 static bool is_ours(struct stele_claim *claim, const char *shot)
 {
 	struct stele_device *dev;
-	const char *name;
-	int64_t until;
 	int ret;
 
-	if (!stele_withdrawn_parse(shot, &until, &name))
-		name = shot;
 	ret = stele_device_open(claim->path, shot, 0, NULL, NULL, &dev);
 	if (ret == -EPERM)
 		ret = stele_device_open(claim->path, NULL, 0, NULL, NULL, &dev);
-	return ret ? false : image_has(dev, name);
+	return ret ? false : image_has(dev, shot);
 }
 
 static int judge(struct shots *shots, char *name)

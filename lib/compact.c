@@ -39,11 +39,8 @@ static int check(const struct compacting *c, const char *target)
 	const struct stele_build_opts *opts = &c->builder.opts;
 	const struct stele_log *log = &c->builder.log;
 
-	if (!target || !c->name || !stele_name_ok(c->name, strlen(c->name))) {
-		stele_log_error(log, "'%s' cannot be a snapshot's name",
-				c->name ? c->name : "");
+	if (!target || stele_edit_check_name(c->name ? c->name : "", log) < 0)
 		return -EINVAL;
-	}
 	if ((opts->flags & ~(uint32_t)STELE_BUILD_DRY_RUN) || *opts->label ||
 	    opts->uuid || opts->base || opts->file_size || opts->object_size) {
 		stele_log_error(log, "to compact keeps samples, fields, label, "

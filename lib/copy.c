@@ -268,8 +268,11 @@ static int run(struct copy *c)
 
 static int copy_to(struct copy *c, const char *target)
 {
-	int ret = find_image(c, target);
+	int ret = stele_edit_check_name(name_of(c), &c->log);
 
+	if (ret < 0)
+		return ret;
+	ret = find_image(c, target);
 	if (ret == 0)
 		ret = make_image(c);
 	if (ret >= 0)

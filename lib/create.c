@@ -25,6 +25,7 @@ struct creation {
 	struct stele_key_place *places; /* by key, each once */
 	size_t count;
 	uint64_t *numbers; /* room for all that one segment loses */
+	uint64_t payload_size; /* of the new one */
 };
 
 /* ---- which samples ------------------------------------------------------------ */
@@ -98,6 +99,7 @@ static int delete_from(struct creation *c, uint32_t index, size_t first,
 	free(segment->deleted);
 	segment->deleted = merged;
 	segment->deleted_count += lost;
+	segment->deleted_digest = NULL;
 	segment->live_count -= lost;
 	c->snapshot.sample_count -= lost;
 	return stele_edit_write_deleted(&c->writer->edit, &c->refs[index],
@@ -106,9 +108,14 @@ static int delete_from(struct creation *c, uint32_t index, size_t first,
 
 static int delete_samples(struct creation *c)
 {
+	uint64_t deleted_size = 0;
 	size_t next;
-	int ret = 0;
+	int ret;
 
+	for (size_t i = 0; i < c->count; i++)
+		deleted_size += c->places[i].size;
+	ret = stele_snapshot_payload_without(&c->writer->image, &c->snapshot,
+					     deleted_size, &c->payload_size);
 	qsort(c->places, c->count, sizeof(*c->places), by_place);
 	for (size_t i = 0; i < c->count && ret == 0; i = next) {
 		next = i + 1;
@@ -157,6 +164,7 @@ static int add(struct creation *c, const struct stele_change *change)
 		.time = change->opts.time,
 		.source_time = c->base->source_time,
 		.sample_count = c->snapshot.sample_count,
+		.payload_size = c->payload_size,
 		.refs = c->refs,
 		.ref_count = c->base->ref_count,
 		/* The edit copies it. */
@@ -190,18 +198,13 @@ static void fill_info(const struct creation *c, struct stele_snapshot_info *out)
 	out->sample_count = made->sample_count;
 	out->segment_count = made->ref_count;
 	out->note_size = made->note_size;
-	for (uint32_t i = 0; i < c->snapshot.segment_count; i++)
-		out->payload_size +=
-			c->snapshot.segments[i].descriptor.payload_size;
+	out->payload_size = made->payload_size;
 }
 
 static int check_name(const struct creation *c)
 {
-	if (!stele_name_ok(c->name, strlen(c->name))) {
-		stele_log_error(&c->writer->log, "'%s' cannot be a name",
-				c->name);
+	if (stele_edit_check_name(c->name, &c->writer->log) < 0)
 		return -EINVAL;
-	}
 	if (!stele_edit_snapshot(&c->writer->edit, c->name))
 		return 0;
 	stele_log_error(&c->writer->log, "there is a snapshot '%s' already",

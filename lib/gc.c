@@ -20,6 +20,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/image/snapshot.h"
 #include "lib/open.h"
 #include "lib/withdrawn.h"
 
@@ -153,8 +154,12 @@ static int look_at_shot(void *user, const struct stele_shot *shot)
 	struct stele_gc_item item = {0};
 	char **larger;
 	int64_t until;
+	uint32_t index;
 
 	if (!stele_withdrawn_parse(shot->name, &until, NULL))
+		return 0;
+	/* Whatever it is called: the catalog says what it is. */
+	if (stele_snapshot_find(c->image, shot->name, NULL, &index) == 0)
 		return 0;
 	item.name = shot->name;
 	item.unused_since = until;
@@ -190,11 +195,27 @@ static int remove_shots(struct collection *c)
 
 /* ---- space --------------------------------------------------------------------------- */
 
+/* What a commit wrote to ahead of the next one stays. */
+static int keep_next_place(struct collection *c, struct stele_extents *used)
+{
+	uint64_t offset, size;
+	int ret;
+
+	if (!stele_device_shots(c->image->dev))
+		return 0;
+	ret = stele_edit_next_place(&c->writer->edit, used, &offset, &size);
+	if (ret == 0)
+		ret = stele_extents_add(used, offset, size);
+	return ret == -ENOSPC ? 0 : ret;
+}
+
 static int discard_free(struct collection *c)
 {
 	struct stele_extents used = {0}, gaps = {0};
 	int ret = stele_extents_add_copies(&used, c->image);
 
+	if (ret == 0)
+		ret = keep_next_place(c, &used);
 	if (ret == 0)
 		ret = stele_extents_gaps(&used, c->image->sb.image_size, &gaps);
 	for (uint32_t i = 0; i < gaps.count && ret == 0; i++)
@@ -269,6 +290,8 @@ static int only_look(const char *target, const struct stele_change *change,
 	if (ret < 0)
 		stele_device_close(dev);
 	else
+		ret = stele_image_check_writable(&image);
+	if (ret == 0)
 		ret = stele_gc_run(&image, NULL, change, fn, user, report);
 	stele_image_release(&image);
 	stele_target_release(&parsed);

@@ -237,6 +237,10 @@ static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 		stele_device_close(dev);
 		return err;
 	}
+	stele_access_of(attempt->fd,
+			stele_path_has_shots(attempt->path) ? NULL :
+							      attempt->path,
+			&attempt->mapping.access);
 	take_profile(&attempt->mapping, dev, log);
 	err = stele_device_open_recording(dev, &attempt->recording);
 	if (err)
@@ -300,7 +304,9 @@ static int compare_existing(const struct stele_mapping *mapping,
 				wanted->name, there.info.target,
 				there.info.snapshot);
 	else if (wanted->pinned && !there.info.pinned)
-		stele_log_error(log, "'%s' is mapped already, but not by its digest (unmap it first)",
+		stele_log_error(log,
+				"'%s' is mapped already, but not by its digest "
+				"(unmap it first)",
 				wanted->name);
 	else if (wanted->read_only && !there.info.read_only)
 		stele_log_error(log, "'%s' is mapped already, but not read-only (unmap it first)",

@@ -36,11 +36,9 @@ static int take_names(struct stele_target *target,
 	char *path = strdup(mapping->info.target);
 	char *snapshot;
 
-	if (mapping->info.pinned) {
-		target->pinned = true;
-		memcpy(target->digest, mapping->info.digest,
-		       sizeof(target->digest));
-	}
+	target->pinned |= mapping->info.pinned;
+	target->mapped = true;
+	memcpy(target->digest, mapping->info.digest, sizeof(target->digest));
 	snapshot = target->pinned ? NULL : strdup(mapping->info.snapshot);
 
 	if (!path || (!snapshot && !target->pinned)) {
@@ -86,7 +84,7 @@ static void forget_snapshot(struct stele_target *target)
 {
 	free(target->snapshot);
 	target->snapshot = NULL;
-	target->pinned = false;
+	target->pinned = target->mapped = false;
 }
 
 /* The device itself, also of a mapping: nothing of what was recorded. */
@@ -350,27 +348,6 @@ void stele_image_info(const struct stele_image *image,
 	memcpy(info->label, sb->label, sizeof(info->label) - 1);
 }
 
-/*
- * The catalog does not say it, the descriptors do: this reads them. Of one
- * that is damaged nothing is known, which the log says; one that cannot be
- * read is an error.
- */
-static int payload_size(const struct stele_image *image, uint32_t index,
-			uint64_t *size)
-{
-	/* Loading reads through the image and changes nothing in it. */
-	struct stele_image *reading = (struct stele_image *)image;
-	struct stele_snapshot snapshot = {0};
-	int err = stele_snapshot_load(reading, index, &snapshot);
-
-	*size = 0;
-	for (uint32_t i = 0; !err && i < snapshot.segment_count; i++)
-		*size += snapshot.segments[i].descriptor.payload_size;
-	stele_snapshot_release(&snapshot);
-	return err == -EBADMSG || err == -EUCLEAN || err == -EMEDIUMTYPE ? 0 :
-									   err;
-}
-
 int stele_image_snapshot(const struct stele_image *image, uint32_t index,
 			 struct stele_snapshot_info *out)
 {
@@ -384,12 +361,13 @@ int stele_image_snapshot(const struct stele_image *image, uint32_t index,
 		.parent = snapshot.parent,
 		.time = snapshot.time,
 		.sample_count = snapshot.sample_count,
+		.payload_size = snapshot.payload_size,
 		.segment_count = snapshot.ref_count,
 		.note_size = snapshot.note_size,
 	};
 	memcpy(out->name, snapshot.name, sizeof(out->name) - 1);
 	memcpy(out->digest, snapshot.digest, sizeof(out->digest));
-	return payload_size(image, index, &out->payload_size);
+	return 0;
 }
 
 int stele_image_note(const struct stele_image *image, uint32_t index,

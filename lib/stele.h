@@ -40,18 +40,23 @@
  *			target shorter than its image
  *	-EBADMSG	a checksum or digest does not match
  *	-EUCLEAN	checksums match, yet the structure is impossible
- *	-ENOTUNIQ	two superblocks of one generation differ (a fork)
+ *	-ENOTUNIQ	two superblocks of one generation differ (a fork): nothing is
+ *			written, and only what both have in common is read
  *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
  *	-ENOTBLK	a target that is neither a block device nor a regular file
  *	-ENOENT		no such target, snapshot, key or mapping
  *	-EEXIST		the target carries something; force was not given
- *	-EBUSY		the target is mounted, held, or open elsewhere; of a reader:
- *			another thread's reads are in flight
+ *	-EBUSY		the target is mounted, held, or open elsewhere; changed faster
+ *			than it can be read; of a reader: another thread's reads are in
+ *			flight; of a dataset: it is in use
  *	-ENOSPC		the target is too small
+ *	-EDQUOT		the storage behind the target is full, or a quota on it
  *	-ETIMEDOUT	the storage did not answer in time
  *	-ESHUTDOWN	the storage has locked this client out (a writer that was fenced)
  *	-ERANGE		id, field or buffer out of range
- *	-ESTALE		a mapping or snapshot is not what it was when it was opened
+ *	-ESTALE		a mapping or snapshot is not what it was when it was opened; of a
+ *			writer: another one has changed the image meanwhile, or has
+ *			taken over; nothing was published
  *	-EOWNERDEAD	the handle was made before a fork
  *	-ECANCELED	the caller's progress callback asked to stop
  *	-ETXTBSY	a source file changed while it was read
@@ -172,9 +177,13 @@ STELE_API int stele_dataset_open(const char *target,
 				 struct stele_dataset **out);
 
 /**
- * stele_dataset_close() - after its readers, cursors and views. NULL is fine.
+ * stele_dataset_close() - after its readers, cursors, views and loaders. NULL is fine.
+ *
+ * Fields of samples cannot be asked for afterwards; what was read by itself can be released.
+ * Return: 0; -EBUSY (some of those are open; logged): nothing is closed. A forked child has
+ * the parent's, too: it closes them first, or leaves all that to its end.
  */
-STELE_API void stele_dataset_close(struct stele_dataset *ds);
+STELE_API int stele_dataset_close(struct stele_dataset *ds);
 
 struct stele_dataset_info {
 	uint8_t uuid[STELE_UUID_SIZE];
@@ -187,9 +196,9 @@ struct stele_dataset_info {
 	uint64_t used_size;	 /* bytes up to the allocator's high-water mark */
 	uint64_t sample_count;	 /* live */
 	uint64_t deleted_count;
-	uint64_t payload_size;	 /* sum of all samples' bytes, as built */
-	uint64_t slots_size;	 /* space of all slots */
-	uint64_t padding_size;	 /* of that, not payload, key, scalars, trailer */
+	uint64_t payload_size;	 /* sum of the live samples' bytes */
+	uint64_t slots_size;	 /* space of all slots, of deleted samples too */
+	uint64_t padding_size;	 /* of that, not a record: also what a boundary leaves */
 	uint64_t slot_size_max;	 /* the largest slot: bounds a read */
 	uint64_t table_size;	 /* bytes of all run tables */
 	uint32_t run_count;
@@ -264,7 +273,15 @@ STELE_API int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
  *
  * Everything points into the buffer that the read landed in; valid until the
  * sample is released. When status is not 0 only id, tag and status are set.
+ *
+ * Buffers of a reader or loader are not there in a child after fork(): accessors say
+ * -EOWNERDEAD of such a sample, and a touch of data or key is SIGSEGV. The kernel would
+ * copy them for each child, as they are registered, and a child's could lose what a device
+ * writes. What stele_dataset_read() and views give, and memory of the caller's own, a
+ * child has.
  */
+struct stele_reader;
+
 struct stele_sample {
 	uint64_t id;
 	uint64_t tag;	   /* the caller's, from submit */
@@ -276,16 +293,18 @@ struct stele_sample {
 	const void *tail;  /* for the accessors below */
 	const struct stele_dataset *ds;
 	void *buffer;	   /* for release */
+	struct stele_reader *reader; /* whose buffers it is in; NULL: none's */
 };
 
 /**
- * Bytes of a bytes, utf8 or tensor field. Return: 0; -ERANGE; -EINVAL
- * (another type).
+ * Bytes of a bytes, utf8 or tensor field, never beyond the sample's own. Return: 0;
+ * -ERANGE; -EINVAL (another type); -EUCLEAN (somebody wrote to what a view shows);
+ * -EOWNERDEAD (see above).
  */
 STELE_API int stele_sample_bytes(const struct stele_sample *sample,
 				 uint32_t field, const void **data,
 				 uint64_t *size);
-/** One scalar. Return: 0; -ERANGE; -EINVAL (another type). */
+/** One scalar. Return: 0; -ERANGE; -EINVAL (another type); -EOWNERDEAD. */
 STELE_API int stele_sample_i64(const struct stele_sample *sample,
 			       uint32_t field, int64_t *value);
 STELE_API int stele_sample_f64(const struct stele_sample *sample,
@@ -301,7 +320,12 @@ STELE_API int stele_sample_f64(const struct stele_sample *sample,
  */
 STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 				 struct stele_sample *sample);
-/** Only for samples of stele_dataset_read(). Idempotent; zeroes the sample. */
+/**
+ * stele_sample_release() - give back what a sample has, and zero it; idempotent
+ *
+ * Of a reader as stele_reader_release(), by the reader's thread; of a loader or view there
+ * is nothing to give back.
+ */
 STELE_API void stele_sample_release(struct stele_sample *sample);
 
 /* Nonzero ends the stream, which returns it. */

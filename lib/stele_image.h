@@ -38,8 +38,8 @@ struct stele_snapshot_info {
 	uint64_t parent; /* 0: none */
 	int64_t time;
 	uint8_t digest[STELE_DIGEST_SIZE];
-	uint64_t sample_count;
-	uint64_t payload_size;
+	uint64_t sample_count; /* live */
+	uint64_t payload_size; /* of those: the sum of their bytes */
 	uint32_t segment_count;
 	uint32_t note_size; /* bytes; see stele_image_note() */
 };
@@ -56,8 +56,7 @@ STELE_API int stele_image_open(const char *target,
 STELE_API void stele_image_info(const struct stele_image *image,
 				struct stele_image_info *info);
 /**
- * Oldest first. Reads the descriptors for payload_size, which is 0 when one of
- * them is damaged (the log says so). Return: 0; -ERANGE; errno of the device.
+ * Oldest first. Reads nothing: all of it is in the catalog. Return: 0; -ERANGE.
  */
 STELE_API int stele_image_snapshot(const struct stele_image *image,
 				   uint32_t index,
@@ -201,8 +200,12 @@ STELE_API int stele_build(const char *source, const char *target,
 
 /* ---- verify ------------------------------------------------------------ */
 
+/*
+ * What is damaged; or, of error 0, a note: a writer that was interrupted has left
+ * something behind that harms nothing, and that the next one puts right.
+ */
 struct stele_damage {
-	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ... */
+	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ...; 0: a note */
 	const char *what;  /* "record", "superblock", "keys", ... */
 	uint64_t offset;   /* of the damaged thing on the target */
 	uint64_t size;
@@ -230,14 +233,17 @@ struct stele_verify_opts {
 struct stele_verify_report {
 	uint64_t snapshots, segments, samples, blocks; /* checked */
 	uint64_t bytes;
-	uint64_t damaged; /* calls of damage() */
+	uint64_t damaged; /* calls of damage() with an error */
+	uint64_t notes;	  /* and without */
 };
 
 /**
  * stele_verify() - every checksum, digest and invariant of an image or snapshot
  * @target: without "@..." the whole image
- * Return: 0 sound; 1 damage found (see report, callback); negative errno when
- * it could not be checked at all.
+ * Whoever commits meanwhile is no damage: what cannot be checked as it was when it
+ * was opened is checked anew, and what damage was told before may be told again.
+ * Return: 0 sound; 1 damage found (see report, callback); -EBUSY (changed again and
+ * again); negative errno when it could not be checked at all.
  */
 STELE_API int stele_verify(const char *target,
 			   const struct stele_verify_opts *opts,

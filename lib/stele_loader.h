@@ -20,7 +20,8 @@
  *
  * Threads. A loader belongs to one thread at a time. It has threads of its own, which take
  * no signals: one that reads, and those of the transform callback. A forked child gets
- * -EOWNERDEAD from what can fail; it may save, and close, which leaves the memory.
+ * -EOWNERDEAD from what can fail; it may save, and close, which leaves the memory. Samples
+ * of its batches are not there: a child must not touch their bytes (struct stele_sample).
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 

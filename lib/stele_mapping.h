@@ -4,7 +4,9 @@
  *
  * A *mapping* is a file below $STELE_RUN_DIR that says which snapshot of which target a name
  * stands for. It is checked once, when it is made, so that opening the name does no device
- * I/O; and a name is what stele_dataset_open() and all that reads take as a target.
+ * I/O; and a name is what stele_dataset_open() and all that reads take as a target. Who may
+ * not read the target may not read the file; one that somebody else than root or the caller
+ * may have written is not believed (-EPERM).
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 

@@ -12,6 +12,9 @@
  * Threads. A reader belongs to one thread at a time, and so does a view's prefetch. It goes
  * to another while nothing is outstanding: what one thread submitted no other can wait for,
  * and is told -EBUSY until it was collected where it was submitted.
+ *
+ * Processes. In a child after fork() all of a reader says -EOWNERDEAD, its samples are
+ * not there (see struct stele_sample), and close leaves the parent's alone.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
@@ -156,7 +159,10 @@ STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
 STELE_API int stele_reader_collect(struct stele_reader *reader,
 				   struct stele_sample *samples,
 				   unsigned int max, unsigned int min);
-/** Give a collected sample's buffer back. Also for failed ones; idempotent. */
+/**
+ * Give a collected sample's buffer back. Also for failed ones; idempotent. One whose buffer
+ * is not this reader's is left as it is.
+ */
 STELE_API void stele_reader_release(struct stele_reader *reader,
 				    struct stele_sample *sample);
 /** Submitted and not yet collected. */
@@ -209,7 +215,8 @@ STELE_API int stele_reader_register(struct stele_reader *reader, void *memory,
 				    uint64_t memory_size);
 /**
  * stele_stats_prometheus() - stats in the text format of Prometheus
- * @labels: 'rank="3",target="/dev/x"' or NULL
+ * @labels: 'rank="3",target="/dev/x"' or NULL; UTF-8, and \, " and newlines within
+ *	values escaped, as a collector refuses all of a file that has another byte
  *
  * As snprintf(3): the length that all of it has, terminated if @size allows. For a file
  * that a collector picks up: write beside and rename.
@@ -240,6 +247,12 @@ struct stele_view_opts {
  *
  * Pages come through the page cache. A page that cannot be read raises SIGBUS
  * on touch; stele_view_prefetch() reports it as an error instead.
+ *
+ * What is checked is what the cache holds at that time. Bytes in the caller's hands change
+ * when the target is written to: published ones never, those of a snapshot that is
+ * deleted when gc has given back their space. The cache may also be older than a target
+ * that another machine writes to: a sample that does not match is read past it, and kept
+ * in memory until the view is closed, 256 MiB at most.
  * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -EINVAL; -E2BIG;
  * -ENOMEM; errno of mmap(2).
  */
@@ -247,8 +260,9 @@ STELE_API int stele_view_open(struct stele_dataset *ds,
 			      const struct stele_view_opts *opts,
 			      struct stele_view **out);
 /**
- * Pointer and length of a sample; nothing to release. Return: 0; -ERANGE;
- * -EBADMSG, -EUCLEAN.
+ * Pointer and length of a sample, valid until the view is closed; nothing to release. Any
+ * thread, and a forked child. Return: 0; -ERANGE; -EBADMSG, -EUCLEAN; -ESTALE; -ENOBUFS
+ * (beyond the 256 MiB, logged); -ENOMEM; device errno.
  */
 STELE_API int stele_view_sample(struct stele_view *view, uint64_t id,
 				struct stele_sample *out);

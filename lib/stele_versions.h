@@ -210,6 +210,58 @@ STELE_API int stele_resize(const char *target, uint64_t size,
 			   const struct stele_change_opts *opts,
 			   struct stele_resize_report *report);
 
+/* One of the versions of an image that two writers published at once. */
+struct stele_side {
+	uint32_t number; /* from 1 */
+	int error;	 /* 0; else why it cannot be chosen */
+	uint8_t uuid[STELE_UUID_SIZE];
+	uint64_t generation;
+	int64_t create_time, commit_time;
+	uint32_t snapshot_count;
+};
+
+struct stele_side_snapshot {
+	struct stele_snapshot_info info; /* payload_size is 0 */
+	bool common; /* the other sides have it, too */
+	int error;   /* of opening it; its samples were not looked at */
+};
+
+struct stele_repair_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	/* Of a fork each side, and behind it each of its snapshots; may be NULL. */
+	void (*side)(void *user, const struct stele_side *side);
+	void (*snapshot)(void *user, const struct stele_side *side,
+			 const struct stele_side_snapshot *snapshot);
+	void *user;
+	const char *backend;
+	int64_t time;	 /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
+	uint32_t choose; /* the side that shall stay; 0: none */
+	uint32_t flags;	 /* STELE_CHANGE_APPLY: do it; without, only look */
+};
+
+struct stele_repair_report {
+	uint32_t sides;	       /* of a fork; 0: it is none */
+	uint32_t wrong_copies; /* superblock copies that are behind or damaged */
+	uint64_t generation;   /* of the image, afterwards */
+	bool changed;
+};
+
+/**
+ * stele_repair() - write superblocks again, and resolve a fork
+ *
+ * When two writers have published at once, what both have in common can be read, and
+ * nothing is written: all else is -ENOTUNIQ. This shows the sides, and makes the
+ * chosen one the image, by a commit; what only the others have is lost. Cut short, it may
+ * be done again. Where nothing is wrong, nothing is done. @report may be NULL.
+ * Return: 0; -ENOTUNIQ (a fork, and none chosen); -ENOENT (no such side); errors of
+ * stele_image_open() and of writing.
+ */
+STELE_API int stele_repair(const char *target,
+			   const struct stele_repair_opts *opts,
+			   struct stele_repair_report *report);
+
 struct stele_copy_opts {
 	size_t size;
 	stele_log_fn log;

@@ -38,6 +38,56 @@ static void pass_errors(void *user, enum stele_log_level level,
 		stele_log_error(log, "%s", line);
 }
 
+/* Return: 0; -ENOENT; -EINVAL; -ESTALE (a mapped name, and another snapshot; logged). */
+static int find_snapshot(const struct stele_image *image,
+			 const struct stele_target *target,
+			 const struct stele_log *log, uint32_t *index)
+{
+	struct stele_catalog_snapshot info;
+	int ret = stele_snapshot_find(image, target->snapshot,
+				      target->pinned ? target->digest : NULL,
+				      index);
+
+	if (!target->mapped || (ret < 0 && ret != -ENOENT))
+		return ret;
+	if (ret == 0) {
+		stele_catalog_snapshot(&image->catalog, *index, &info);
+		if (!memcmp(info.digest, target->digest, sizeof(info.digest)))
+			return 0;
+	}
+	stele_log_error(log, "the snapshot that was mapped is no longer on '%s'",
+			target->path);
+	return -ESTALE;
+}
+
+/* Return: as stele_verify(); -EAGAIN: somebody has committed meanwhile. */
+static int verify_once(struct stele_device *dev,
+		       const struct stele_target *target,
+		       const struct stele_log *log,
+		       const struct stele_verify_opts *opts,
+		       struct stele_verify_report *report)
+{
+	const bool one = target->snapshot || target->pinned;
+	struct stele_image image;
+	uint32_t index;
+	int ret;
+
+	memset(report, 0, sizeof(*report));
+	ret = stele_image_load(dev, log, &image);
+	if (ret == -EBADMSG || ret == -EUCLEAN)
+		return report_lost(opts, ret, report);
+	if (ret < 0)
+		return ret;
+	if (one)
+		ret = find_snapshot(&image, target, log, &index);
+	if (ret == 0)
+		ret = stele_verify_image(&image, one ? (int64_t)index : -1,
+					 opts, report);
+	image.dev = NULL; /* the caller's */
+	stele_image_release(&image);
+	return ret;
+}
+
 static int verify_device(struct stele_device *dev,
 			 const struct stele_target *target,
 			 struct stele_log *log,
@@ -45,27 +95,16 @@ static int verify_device(struct stele_device *dev,
 			 struct stele_verify_report *report)
 {
 	const struct stele_log errors = {pass_errors, log};
-	const bool one = target->snapshot || target->pinned;
-	struct stele_image image;
-	uint32_t index;
-	int ret;
+	int ret = -EAGAIN;
 
-	ret = stele_image_load(dev, &errors, &image);
-	if (ret < 0)
-		stele_device_close(dev);
-	if (ret == -EBADMSG || ret == -EUCLEAN)
-		return report_lost(opts, ret, report);
-	if (ret < 0)
-		return ret;
-	if (one)
-		ret = stele_snapshot_find(&image, target->snapshot,
-					  target->pinned ? target->digest :
-							   NULL,
-					  &index);
-	if (ret == 0)
-		ret = stele_verify_image(&image, one ? (int64_t)index : -1,
-					 opts, report);
-	stele_image_release(&image);
+	for (unsigned int i = 0; i < STELE_LOAD_TRIES && ret == -EAGAIN; i++)
+		ret = verify_once(dev, target, &errors, opts, report);
+	if (ret == -EAGAIN) {
+		stele_log_error(log, "the image is changed faster than it can "
+				     "be checked");
+		ret = -EBUSY;
+	}
+	stele_device_close(dev);
 	return ret;
 }
 

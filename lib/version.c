@@ -30,6 +30,7 @@ static const struct {
 	{EEXIST, "the target carries something"},
 	{EBUSY, "in use: mounted, held, or open elsewhere"},
 	{ENOSPC, "the target is too small"},
+	{EDQUOT, "the storage is full, or a quota on it"},
 	{ETIMEDOUT, "the storage did not answer in time"},
 	{ESHUTDOWN, "the storage has locked this client out"},
 	{ERANGE, "id, field or buffer out of range"},

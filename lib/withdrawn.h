@@ -6,13 +6,17 @@
  * goes, its shot may get another name, by which nobody opens it and which says
  * until when it is to stay: "stele-withdrawn-UNIXTIME-NAME". Those who have it
  * open read on. It stays protected until it is removed.
+ *
+ * No snapshot gets such a name. Of one that has it all the same, from before that
+ * rule, the shot is its own as long as the catalog has it.
  */
 #ifndef STELE_LIB_WITHDRAWN_H
 #define STELE_LIB_WITHDRAWN_H
 
+#include "format/catalog.h"
 #include "lib/device/device.h"
 
-#define STELE_WITHDRAWN_PREFIX	  "stele-withdrawn-"
+#define STELE_WITHDRAWN_PREFIX	  STELE_NAME_RESERVED
 #define STELE_WITHDRAWN_NAME_SIZE 128u /* with terminator */
 
 /*

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "lib/device/guard.h"
+#include "lib/image/fork.h"
+#include "lib/image/intent.h"
 #include "lib/node/mapping.h"
 #include "lib/open.h"
 
@@ -261,17 +263,30 @@ int stele_writer_begin(struct stele_writer *writer, struct stele_device *dev,
 		stele_device_close(dev);
 		return log_no_image(writer, ret);
 	}
-	ret = stele_edit_begin(&writer->image, &writer->edit);
+	if (writer->side && writer->image.fork)
+		ret = stele_fork_choose(&writer->image, writer->side - 1);
+	if (ret == 0)
+		ret = stele_image_announce(&writer->image);
+	if (ret == 0)
+		ret = stele_edit_begin(&writer->image, &writer->edit);
 	return ret < 0 ? ret : complete_shots(writer);
 }
 
 int stele_writer_open(struct stele_writer *writer, const char *text,
 		      const char *backend, const struct stele_log *log)
 {
+	return stele_writer_open_side(writer, text, 0, backend, log);
+}
+
+int stele_writer_open_side(struct stele_writer *writer, const char *text,
+			   uint32_t side, const char *backend,
+			   const struct stele_log *log)
+{
 	struct stele_device *dev;
 	int ret;
 
 	memset(writer, 0, sizeof(*writer));
+	writer->side = side;
 	if (log)
 		writer->log = *log;
 	ret = resolve(writer, text);
@@ -296,6 +311,7 @@ void stele_writer_close(struct stele_writer *writer)
 {
 	if (writer->edit.image)
 		stele_edit_release(&writer->edit);
+	stele_intent_end(writer->image.dev);
 	stele_image_release(&writer->image);
 	stele_target_release(&writer->target);
 	memset(writer, 0, sizeof(*writer));

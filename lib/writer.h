@@ -24,6 +24,7 @@ struct stele_writer {
 	struct stele_image image; /* owns the device */
 	struct stele_edit edit;
 	struct stele_log log;
+	uint32_t side; /* of a fork; 0: it is refused */
 	/* Bytes written since open, metadata too: as of the last commit. */
 	uint64_t written_size;
 };
@@ -36,6 +37,13 @@ struct stele_writer {
  */
 int stele_writer_open(struct stele_writer *writer, const char *text,
 		      const char *backend, const struct stele_log *log);
+/*
+ * The same of a fork (see fork.h): that side, from 1. 0: as above. What is no fork is opened
+ * whatever the side.
+ */
+int stele_writer_open_side(struct stele_writer *writer, const char *text,
+			   uint32_t side, const char *backend,
+			   const struct stele_log *log);
 /*
  * The same with an opened device, which is the writer's from here on; for
  * tests. writer->target stays empty.

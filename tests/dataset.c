@@ -197,7 +197,8 @@ void test_dataset_open(struct test_dataset *t, const struct test_plan *plan)
 
 void test_dataset_close(struct test_dataset *t)
 {
-	stele_dataset_close(t->ds);
+	if (stele_dataset_close(t->ds))
+		bail("the test dataset is in use");
 	if (t->path[0])
 		unlink(t->path);
 	for (unsigned int i = 0; i < TEST_SEGMENTS_MAX; i++)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/digest.h"
 #include "lib/image/snapshot.h"
 #include "tests/tap.h"
 
@@ -65,8 +66,7 @@ int test_edit_segment(struct test_edit *t, const struct test_sample *samples,
 	uint64_t offset;
 	int ret;
 
-	if (stele_edit_segment_id(&t->edit, id) < 0)
-		bail("no segment id");
+	*id = stele_hash_segment_id(t->image.sb.uuid, t->image.generation_max + 1);
 	test_segment_compose(&in, *id, STELE_DATA_OFFSET, &c);
 	free(c.bytes);
 	ret = stele_edit_allocate(&t->edit, c.d.size, 0, &offset);
@@ -85,9 +85,34 @@ int test_edit_segment(struct test_edit *t, const struct test_sample *samples,
 	return ret < 0 ? ret : stele_edit_add_segment(&t->edit, &segment);
 }
 
-/* What goes into the digest, from the segment as it lies there. */
+/* The payload of one sample, by its trailer. */
+static int subtract(struct test_edit *t, const struct stele_segment *segment,
+		    uint64_t number, uint64_t *payload)
+{
+	struct stele_disk_trailer trailer;
+	struct stele_disk_block *blocks;
+	uint64_t offset, size, at;
+	int ret;
+
+	stele_segment_slot(segment, number, &offset, &size);
+	at = offset + size - sizeof(trailer);
+	blocks = stele_device_alloc(t->image.dev, 2 * STELE_BLOCK_SIZE);
+	if (!blocks)
+		bail("no memory");
+	ret = stele_device_read(t->image.dev, blocks,
+				round_down(at, STELE_BLOCK_SIZE),
+				2 * STELE_BLOCK_SIZE);
+	memcpy(&trailer, (uint8_t *)blocks + at % STELE_BLOCK_SIZE,
+	       sizeof(trailer));
+	free(blocks);
+	if (ret == 0)
+		*payload -= le48_get(trailer.payload_size);
+	return ret;
+}
+
+/* What goes into digest and sum, from the segment as it lies there. */
 static int read_part(struct test_edit *t, uint64_t id,
-		     struct stele_digest_part *part)
+		     struct stele_digest_part *part, uint64_t *payload)
 {
 	const struct stele_catalog_segment *where =
 		stele_edit_segment(&t->edit, id);
@@ -102,8 +127,11 @@ static int read_part(struct test_edit *t, uint64_t id,
 	memcpy(part->schema_digest, segment.descriptor.schema_digest, 32);
 	memcpy(part->tree_root, segment.descriptor.tree_root, 32);
 	part->sample_count = segment.descriptor.sample_count;
+	*payload = segment.descriptor.payload_size;
+	for (uint64_t i = 0; i < part->deleted_count && ret == 0; i++)
+		ret = subtract(t, &segment, part->deleted[i], payload);
 	stele_segment_release(&segment);
-	return 0;
+	return ret;
 }
 
 int test_edit_snapshot(struct test_edit *t, const char *name,
@@ -121,14 +149,18 @@ int test_edit_snapshot(struct test_edit *t, const char *name,
 		bail("no memory");
 	strncpy(snapshot.name, name, sizeof(snapshot.name) - 1);
 	for (uint32_t i = 0; ret == 0 && i < count; i++) {
+		uint64_t payload = 0;
+
 		refs[i].segment_id = ids[i];
-		ret = read_part(t, ids[i], &parts[i]);
-		if (ret == 0 && i + 1 == count) {
+		if (i + 1 == count) {
 			parts[i].deleted = deleted;
 			parts[i].deleted_count = deleted_count;
 			ret = stele_edit_write_deleted(&t->edit, &refs[i],
 						       deleted, deleted_count);
 		}
+		if (ret == 0)
+			ret = read_part(t, ids[i], &parts[i], &payload);
+		snapshot.payload_size += payload;
 		snapshot.sample_count +=
 			parts[i].sample_count - parts[i].deleted_count;
 	}

@@ -32,12 +32,33 @@ static int write_segment(struct test_image *t, const struct test_composed *c)
 	return ret;
 }
 
+/* Compose it, and find the payload sizes by number. */
+static uint64_t *compose(const struct test_segment *in, uint64_t id,
+			 uint64_t offset, struct test_composed *out)
+{
+	uint64_t *sizes = calloc(in->count + 1, sizeof(*sizes));
+	uint64_t *numbers = calloc(in->count + 1, sizeof(*numbers));
+	struct test_segment segment = *in;
+
+	if (!sizes || !numbers)
+		bail("no memory for a test image");
+	if (!segment.numbers)
+		segment.numbers = numbers;
+	test_segment_compose(&segment, id, offset, out);
+	for (uint64_t i = 0; i < in->count; i++)
+		if (!in->samples[i].gone)
+			sizes[segment.numbers[i]] = in->samples[i].size;
+	free(numbers);
+	return sizes;
+}
+
 int test_image_segment(struct test_image *t, const struct test_segment *segment)
 {
 	const uint32_t index = t->counts.segments;
 	struct stele_digest_part *part = &t->parts[index];
 	uint64_t offset = t->image.sb.high_water;
 	struct test_composed c;
+	uint64_t *sizes;
 	int ret;
 
 	if (index == TEST_SEGMENTS_MAX)
@@ -46,11 +67,13 @@ int test_image_segment(struct test_image *t, const struct test_segment *segment)
 		offset = round_up(offset, segment->boundary);
 		t->incompat |= STELE_FEATURE_BOUNDARY;
 	}
-	test_segment_compose(segment,
-			     segment->id ? segment->id : 0x5e60000u + index + 1,
-			     offset, &c);
+	sizes = compose(segment,
+			segment->id ? segment->id : 0x5e60000u + index + 1,
+			offset, &c);
 	ret = write_segment(t, &c);
 	if (ret == 0) {
+		t->sizes[index] = sizes;
+		sizes = NULL;
 		t->image.sb.high_water = offset + c.d.size;
 		t->segments[index] = (struct stele_catalog_segment){
 			.id = c.d.id,
@@ -63,8 +86,22 @@ int test_image_segment(struct test_image *t, const struct test_segment *segment)
 		part->sample_count = c.d.sample_count;
 		t->counts.segments++;
 	}
+	free(sizes);
 	free(c.bytes);
 	return ret;
+}
+
+static uint64_t live_payload(const struct test_image *t,
+			     const struct test_ref *ref)
+{
+	const uint64_t *sizes = t->sizes[ref->segment];
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < t->segments[ref->segment].sample_count; i++)
+		sum += sizes[i];
+	for (uint64_t i = 0; i < ref->deleted_count; i++)
+		sum -= sizes[ref->deleted[i]];
+	return sum;
 }
 
 static int add_ref(struct test_image *t, const struct test_ref *in,
@@ -90,6 +127,7 @@ static int add_ref(struct test_image *t, const struct test_ref *in,
 	t->counts.refs++;
 	snapshot->ref_count++;
 	snapshot->sample_count += part->sample_count - in->deleted_count;
+	snapshot->payload_size += live_payload(t, in);
 	return 0;
 }
 
@@ -253,6 +291,8 @@ struct stele_device *test_image_end(struct test_image *t)
 	t->image.dev = NULL;
 	stele_image_release(&t->image);
 	stele_extents_release(&t->free);
+	for (uint32_t i = 0; i < TEST_SEGMENTS_MAX; i++)
+		free(t->sizes[i]);
 	return dev;
 }
 

@@ -60,6 +60,7 @@ struct test_image {
 	struct stele_catalog_snapshot snapshots[TEST_SNAPSHOTS_MAX];
 	struct stele_catalog_ref refs[TEST_SNAPSHOTS_MAX * TEST_SEGMENTS_MAX];
 	struct stele_digest_part parts[TEST_SEGMENTS_MAX];
+	uint64_t *sizes[TEST_SEGMENTS_MAX]; /* owned: payloads, by number */
 	struct stele_catalog_counts counts;
 	uint64_t incompat;
 	struct stele_extents free;

@@ -36,7 +36,14 @@ struct stele_done {
 	pthread_cond_t changed;
 	struct stele_request_list list;
 	int event_fd; /* readable exactly while the list holds something */
+	/* To wait for one; then wait() fails with -ETIMEDOUT, for good. 0: no end. */
+	unsigned int ticks_max;
+	bool broken;
 };
+
+#define STELE_TICK_MS 250u
+/* Wait, for a tick at most. Return: false: it went by. */
+bool stele_wait_tick(pthread_cond_t *changed, pthread_mutex_t *lock);
 
 int stele_done_init(struct stele_done *done);
 /* In a forked child the lock may be held by a thread that is not there. */

@@ -86,11 +86,24 @@ int stele_device_read(struct stele_device *dev, void *data, uint64_t offset,
 			  dev->limits.transfer_max);
 }
 
-int stele_device_write(struct stele_device *dev, const void *data,
-		       uint64_t offset, size_t size)
+int stele_device_may_write(struct stele_device *dev)
+{
+	return dev->permit ? dev->permit->check(dev->permit) : 0;
+}
+
+int stele_device_write_plain(struct stele_device *dev, const void *data,
+			     uint64_t offset, size_t size)
 {
 	return run_pieces(dev, STELE_OP_WRITE, (void *)data, offset, size,
 			  dev->limits.transfer_max);
+}
+
+int stele_device_write(struct stele_device *dev, const void *data,
+		       uint64_t offset, size_t size)
+{
+	int rc = stele_device_may_write(dev);
+
+	return rc ? rc : stele_device_write_plain(dev, data, offset, size);
 }
 
 int stele_device_flush(struct stele_device *dev)
@@ -103,7 +116,10 @@ int stele_device_flush(struct stele_device *dev)
 int stele_device_discard(struct stele_device *dev, uint64_t offset,
 			 uint64_t size)
 {
-	return run_pieces(dev, STELE_OP_DISCARD, NULL, offset, size, 1u << 30);
+	int rc = stele_device_may_write(dev);
+
+	return rc ? rc : run_pieces(dev, STELE_OP_DISCARD, NULL, offset, size,
+				    1u << 30);
 }
 
 int stele_device_size(struct stele_device *dev, uint64_t *size)
@@ -113,13 +129,16 @@ int stele_device_size(struct stele_device *dev, uint64_t *size)
 
 int stele_device_resize(struct stele_device *dev, uint64_t size)
 {
+	int rc;
+
 	if (!dev->resizable || !dev->ops->resize)
 		return -EOPNOTSUPP;
 	if (!dev->writable)
 		return -EROFS;
 	if (size > INT64_MAX || !is_aligned(size, dev->limits.logical_block))
 		return -EINVAL;
-	return dev->ops->resize(dev, size);
+	rc = stele_device_may_write(dev);
+	return rc ? rc : dev->ops->resize(dev, size);
 }
 
 void stele_device_close(struct stele_device *dev)

@@ -131,7 +131,7 @@ struct stele_device_ops {
 			  struct stele_queue **queue);
 	void (*close)(struct stele_device *dev);
 
-	/* Optional. Is it still what was opened? 0; -ESTALE; errno. */
+	/* Optional. See stele_device_check(). */
 	int (*check)(struct stele_device *dev);
 	/* Optional, of a resizable one: set the target's size. 0 or -errno. */
 	int (*resize)(struct stele_device *dev, uint64_t size);
@@ -202,7 +202,13 @@ struct stele_device {
 	 */
 	bool fleeting;
 	struct stele_device *below; /* where this one has old bytes; else NULL */
+	struct stele_permit *permit; /* the writer's: asked before each write; or NULL */
 	_Atomic uint64_t written; /* bytes that writes have transferred */
+};
+
+/* May a writer still write? Any thread asks. Return: 0, or the error of the write. */
+struct stele_permit {
+	int (*check)(struct stele_permit *permit);
 };
 
 struct stele_queue {
@@ -268,7 +274,11 @@ int stele_device_destroy(const char *path, const struct stele_log *log);
 #define STELE_OBJECT_SIZE_MAX	  (32u << 20)
 #define STELE_OBJECT_SIZE_DEFAULT (4u << 20)
 
-/* Is it still what was opened? 0; -ESTALE (a shot that was removed); errno. */
+/*
+ * Is it still what was opened? Of a writer's on RBD: is it still the only one?
+ * Return: 0; -ESTALE (a shot that was removed); -ESHUTDOWN (another writer has taken
+ * over); errno.
+ */
 int stele_device_check(struct stele_device *dev);
 /* See `spell`; without a shot. Only of targets that keep shots, else NULL. */
 char *stele_device_spell(struct stele_device *dev);
@@ -314,6 +324,11 @@ int stele_device_read(struct stele_device *dev, void *data, uint64_t offset,
 		      size_t size);
 int stele_device_write(struct stele_device *dev, const void *data,
 		       uint64_t offset, size_t size);
+/* The same, and no permit is asked. */
+int stele_device_write_plain(struct stele_device *dev, const void *data,
+			     uint64_t offset, size_t size);
+/* Ask the permit, if there is one. */
+int stele_device_may_write(struct stele_device *dev);
 int stele_device_flush(struct stele_device *dev);
 int stele_device_discard(struct stele_device *dev, uint64_t offset,
 			 uint64_t size);

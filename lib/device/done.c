@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 int stele_done_init(struct stele_done *done)
@@ -46,6 +47,36 @@ void stele_done_put(struct stele_done *done, struct stele_request *request,
 	pthread_mutex_unlock(&done->lock);
 }
 
+bool stele_wait_tick(pthread_cond_t *changed, pthread_mutex_t *lock)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += STELE_TICK_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return pthread_cond_clockwait(changed, lock, CLOCK_MONOTONIC, &until) !=
+	       ETIMEDOUT;
+}
+
+/* With the lock. A process that is stopped does not wait: its ticks are few. */
+static int wait_for(struct stele_done *done, unsigned int min_wait)
+{
+	unsigned int ticks = 0, count = done->list.count;
+
+	while (done->list.count < min_wait && !done->broken) {
+		if (!done->ticks_max)
+			pthread_cond_wait(&done->changed, &done->lock);
+		else if (!stele_wait_tick(&done->changed, &done->lock))
+			ticks++;
+		if (count != done->list.count)
+			ticks = 0;
+		count = done->list.count;
+		done->broken = done->ticks_max && ticks >= done->ticks_max;
+	}
+	return done->list.count || !done->broken ? 0 : -ETIMEDOUT;
+}
+
 int stele_done_wait(struct stele_done *done, unsigned int min_wait,
 		    struct stele_request **requests, ssize_t *res,
 		    unsigned int max)
@@ -54,10 +85,10 @@ int stele_done_wait(struct stele_done *done, unsigned int min_wait,
 	int count;
 
 	pthread_mutex_lock(&done->lock);
-	while (done->list.count < min_wait)
-		pthread_cond_wait(&done->changed, &done->lock);
-	count = stele_request_drain(&done->list, requests, res, max);
-	if (count && !done->list.count)
+	count = wait_for(done, min_wait);
+	if (!count)
+		count = stele_request_drain(&done->list, requests, res, max);
+	if (count > 0 && !done->list.count)
 		eventfd_read(done->event_fd, &events);
 	pthread_mutex_unlock(&done->lock);
 	return count;

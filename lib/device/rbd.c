@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "format/checked.h"
+#include "lib/device/rbd_bound.h"
 
 #define BLOCK	     512u
 #define DEPTH	     128u
@@ -52,6 +53,29 @@ int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
 	return -EINVAL;
 }
 
+/*
+ * What librbd did not send (-EINVAL) is not under way, nor what a fenced client did.
+ * A full pool has refused it, unless it was several objects': then only one of
+ * them may have answered.
+ */
+static bool is_settled(const struct stele_rbd *rbd, uint64_t offset, size_t size,
+		       ssize_t res)
+{
+	const uint64_t object = rbd->base.limits.boundary;
+
+	if (res >= 0 || res == -EINVAL || res == -ESHUTDOWN)
+		return true;
+	return (res == -ENOSPC || res == -EDQUOT) && size && object &&
+	       offset / object == (offset + size - 1) / object;
+}
+
+void stele_rbd_weigh(const struct stele_rbd *rbd, rbd_image_t image,
+		     enum stele_op op, uint64_t offset, size_t size, ssize_t res)
+{
+	if (op != STELE_OP_READ && !is_settled(rbd, offset, size, res))
+		stele_rbd_doubt(image);
+}
+
 ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res)
 {
 	/* Somebody made the image smaller: this is the end. */
@@ -59,7 +83,53 @@ ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res)
 		return op == STELE_OP_WRITE ? -ENOSPC : 0;
 	if (res == -ENOENT)
 		return -ESTALE; /* the image or its shot is gone */
+	/* Of a full pool a discard is refused where it would take space: nothing
+	 * is there that it could give back. */
+	if (res == -ENOSPC || res == -EDQUOT)
+		return op == STELE_OP_DISCARD ? 0 : -EDQUOT;
 	return op == STELE_OP_WRITE && !res ? (ssize_t)size : res;
+}
+
+/* Numbers: op, offset. */
+static ssize_t run_transfer(struct stele_rbd_job *job)
+{
+	rbd_completion_t completion;
+	ssize_t res;
+
+	res = stele_ceph.rbd_aio_create_completion(NULL, NULL, &completion);
+	if (res)
+		return res;
+	res = stele_rbd_start(job->image, (enum stele_op)job->number[0],
+			      job->out, job->number[1], job->size, completion);
+	if (!res) {
+		stele_ceph.rbd_aio_wait_for_complete(completion);
+		res = stele_ceph.rbd_aio_get_return_value(completion);
+	}
+	stele_ceph.rbd_aio_release(completion);
+	return res;
+}
+
+static ssize_t do_transfer(struct stele_rbd *rbd, rbd_image_t image,
+			   enum stele_op op, void *data, uint64_t offset,
+			   size_t size)
+{
+	struct stele_rbd_job *job = stele_rbd_job_new(run_transfer, image);
+	ssize_t res;
+
+	job = stele_rbd_job_room(job, data ? size : 0);
+	if (!job)
+		return -ENOMEM;
+	job->number[0] = op;
+	job->number[1] = offset;
+	job->size = size;
+	if (op == STELE_OP_WRITE)
+		memcpy(job->out, data, size);
+	res = stele_rbd_job_do(&job, op == STELE_OP_READ ? 0 : STELE_RBD_CHANGES);
+	if (job && op == STELE_OP_READ && res > 0)
+		memcpy(data, job->out, (size_t)res);
+	stele_rbd_job_free(job);
+	stele_rbd_weigh(rbd, image, op, offset, size, res);
+	return stele_rbd_judge(rbd, stele_rbd_result(op, size, res));
 }
 
 static ssize_t rbd_transfer(struct stele_device *dev, enum stele_op op,
@@ -67,26 +137,16 @@ static ssize_t rbd_transfer(struct stele_device *dev, enum stele_op op,
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	ssize_t res = stele_rbd_room(rbd, op, offset, size);
-	rbd_completion_t completion;
 	rbd_image_t image;
 	int rc;
 
 	if (op != STELE_OP_FLUSH && res <= 0)
 		return res;
-	size = (size_t)res;
-	rc = stele_rbd_image(rbd, &image);
-	if (!rc)
-		rc = stele_ceph.rbd_aio_create_completion(NULL, NULL,
-							  &completion);
+	rc = op == STELE_OP_READ ? stele_rbd_image(rbd, &image) :
+				   stele_rbd_writer_image(rbd, &image);
 	if (rc)
 		return rc;
-	res = stele_rbd_start(image, op, data, offset, size, completion);
-	if (!res) {
-		stele_ceph.rbd_aio_wait_for_complete(completion);
-		res = stele_ceph.rbd_aio_get_return_value(completion);
-	}
-	stele_ceph.rbd_aio_release(completion);
-	return stele_rbd_result(op, size, res);
+	return do_transfer(rbd, image, op, data, offset, (size_t)res);
 }
 
 /* ---- size ------------------------------------------------------------------ */
@@ -108,13 +168,14 @@ static int rbd_resize_image(struct stele_device *dev, uint64_t size)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
-	int rc = stele_rbd_image(rbd, &image);
+	int rc = stele_rbd_writer_image(rbd, &image);
 
 	if (!rc)
 		rc = stele_ceph.rbd_resize(image, size);
-	if (!rc)
-		atomic_store(&rbd->size, size);
-	return rc;
+	if (rc)
+		return stele_rbd_explain(rbd, "resize", rc);
+	atomic_store(&rbd->size, size);
+	return 0;
 }
 
 /* ---- is it still there? ---------------------------------------------------- */
@@ -140,7 +201,10 @@ static int check_fresh(struct stele_rbd *rbd, rbd_image_t image)
 	return rc;
 }
 
-/* A handle without a watch learns nothing: only another one tells. */
+/*
+ * A handle without a watch learns nothing: only another one tells. Of a writer: is it
+ * still the one?
+ */
 static int rbd_check(struct stele_device *dev)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
@@ -148,6 +212,8 @@ static int rbd_check(struct stele_device *dev)
 	rbd_image_t image;
 	int rc = stele_rbd_ioctx(rbd, &io);
 
+	if (!rc && rbd->locked)
+		return stele_rbd_guard_now(rbd);
 	if (rc)
 		return rc;
 	rc = stele_ceph.rbd_open_read_only(io, rbd->name.image, &image, NULL);
@@ -156,6 +222,11 @@ static int rbd_check(struct stele_device *dev)
 	rc = check_fresh(rbd, image);
 	stele_ceph.rbd_close(image);
 	return rc;
+}
+
+ssize_t stele_rbd_judge(struct stele_rbd *rbd, ssize_t res)
+{
+	return res == -EPERM && rbd_check(&rbd->base) == -ESTALE ? -ESTALE : res;
 }
 
 static int rbd_identify(struct stele_device *dev, struct stele_storage_id *id)
@@ -187,10 +258,9 @@ static void rbd_close_device(struct stele_device *dev)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 
-	if (rbd->locked)
-		stele_rbd_unlock(rbd);
+	stele_rbd_unlock(rbd);
 	if (rbd->links)
-		stele_rbd_links_close(rbd);
+		stele_rbd_links_close(rbd, !stele_rbd_settle(rbd));
 	stele_rbd_settings_release(&rbd->settings);
 	stele_rbd_name_release(&rbd->name);
 	free(rbd->path);

@@ -8,7 +8,8 @@
  * parent, not even to close them: it leaks them and connects anew. A device
  * that was opened for writing is refused there (-EOWNERDEAD).
  *
- * All waiting ends: each link sets the timeouts of all that librados does.
+ * All waiting ends: each link sets the timeouts of all that librados does, and
+ * rbd_bound.h ends what has none.
  */
 #ifndef STELE_DEVICE_RBD_H
 #define STELE_DEVICE_RBD_H
@@ -21,6 +22,9 @@
 #include "lib/device/target_rbd.h"
 
 #define STELE_RBD_USER_DEFAULT "admin"
+#define STELE_RBD_ADDRESS_SIZE 4096u /* of a client, or several */
+/* How long who is fenced stays so: 10 years; Ceph's times end in 2106. */
+#define STELE_RBD_FENCE_SECONDS 315360000u
 
 /* From options, environment and defaults; see man/stele-rbd.7. */
 struct stele_rbd_settings {
@@ -53,6 +57,10 @@ struct stele_rbd {
 	struct stele_storage_id id; /* known since link[0] was open */
 	_Atomic uint64_t size; /* bytes; never looked up for one transfer */
 	bool locked;	   /* by us: the exclusive lock, see rbd_lock.c */
+	struct {
+		_Atomic int64_t seen; /* when the lock was ours: boot time, ns */
+		_Atomic bool lost;    /* it is not ours any more */
+	} guard; /* see rbd_fence.c */
 	struct stele_rbd_links *_Atomic links;
 };
 
@@ -90,8 +98,11 @@ int stele_rbd_ioctx(struct stele_rbd *rbd, rados_ioctx_t *io);
 int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image);
 /* At open: link[0], which fills id and size. Logged. */
 int stele_rbd_links_open(struct stele_rbd *rbd);
-/* Also in a forked child, where it only forgets those of the parent. */
-void stele_rbd_links_close(struct stele_rbd *rbd);
+/*
+ * Also in a forked child, where it only forgets those of the parent; and where they
+ * may not be closed, as long as the process lives.
+ */
+void stele_rbd_links_close(struct stele_rbd *rbd, bool leave_open);
 /*
  * Connected, with the shot or head open that the device stands for: the same as
  * at the first time (by id), else -ESTALE. Logged.
@@ -116,8 +127,36 @@ int stele_rbd_queue_open(struct stele_device *dev, unsigned int depth,
  * logged); errno (logged).
  */
 int stele_rbd_lock(struct stele_rbd *rbd, bool alone);
-/* Idempotent. */
+/* Idempotent. Nothing, while in doubt or when it is not ours any more. */
 void stele_rbd_unlock(struct stele_rbd *rbd);
+/* By a fresh handle, is it, since we took it? Return: 1; 0; errno. */
+int stele_rbd_owns_lock(const struct stele_rbd *rbd, rbd_image_t image);
+
+/* ---- rbd_fence.c ----------------------------------------------------------- */
+
+/*
+ * Lock a client out, for years, also one that is for a shorter time. It is so when
+ * this returns. 0 or -errno.
+ */
+int stele_rbd_fence(const struct stele_rbd *rbd, const char *address);
+/* Is it? false, too, where we may not ask. */
+bool stele_rbd_is_fenced(const struct stele_rbd *rbd, const char *address);
+/* The lock is ours, as from now. */
+void stele_rbd_guard_begin(struct stele_rbd *rbd);
+/*
+ * Before each change: if we slept, is the lock still ours? `now`: look in any case.
+ * Return: 0; -ESHUTDOWN (logged); -ETIMEDOUT (also: a change before is in doubt); errno.
+ */
+int stele_rbd_guard(struct stele_rbd *rbd);
+int stele_rbd_guard_now(struct stele_rbd *rbd);
+/* stele_rbd_image(), for a change. */
+int stele_rbd_writer_image(struct stele_rbd *rbd, rbd_image_t *image);
+/*
+ * Before the links are closed: fence ourselves if a change is in doubt (logged). Return:
+ * false: so it was, and they stay open as long as the process lives. Closing waits in vain
+ * for those who did not answer; and if we could not be fenced, lets go of the lock.
+ */
+bool stele_rbd_settle(struct stele_rbd *rbd);
 
 /* ---- rbd_shots.c ----------------------------------------------------------- */
 
@@ -157,5 +196,13 @@ int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
 		    uint64_t offset, size_t size, rbd_completion_t completion);
 /* A completion's value, as the seam wants it. */
 ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res);
+/*
+ * Of a pool that is gone librbd says -EPERM, as of a right that was taken away:
+ * a new handle tells which, -ESTALE or that. Waits; not for a callback.
+ */
+ssize_t stele_rbd_judge(struct stele_rbd *rbd, ssize_t res);
+/* A change that failed, and may still be carried out, leaves its client in doubt. */
+void stele_rbd_weigh(const struct stele_rbd *rbd, rbd_image_t image,
+		     enum stele_op op, uint64_t offset, size_t size, ssize_t res);
 
 #endif

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "lib/device/rbd_bound.h"
+
 #define LIBRARY "librbd.so.1"
 
 struct stele_ceph stele_ceph;
@@ -49,6 +51,7 @@ static int fill(void *library, const struct stele_log *log)
 			return refuse(log);
 		memcpy((char *)&found + calls[i].place, &call, sizeof(call));
 	}
+	stele_rbd_bound_calls(&found);
 	stele_ceph = found;
 	return 0;
 }

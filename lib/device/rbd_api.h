@@ -6,6 +6,7 @@
  * reads a disk or a file more than all else that it does before its first sample. So
  * nothing links them. The first target of RBD loads them, once, for the rest of the
  * process; every call goes through the table, which has the types of their headers.
+ * Those that ask the cluster end within its timeout: see rbd_bound.h.
  */
 #ifndef STELE_DEVICE_RBD_API_H
 #define STELE_DEVICE_RBD_API_H
@@ -16,6 +17,7 @@
 #include "lib/log.h"
 
 #define STELE_RBD_CALLS(X) \
+	X(rados_blocklist_add) \
 	X(rados_buffer_free) \
 	X(rados_cluster_fsid) \
 	X(rados_conf_get) \
@@ -24,6 +26,7 @@
 	X(rados_conf_set) \
 	X(rados_connect) \
 	X(rados_create) \
+	X(rados_getaddrs) \
 	X(rados_get_instance_id) \
 	X(rados_ioctx_create) \
 	X(rados_ioctx_destroy) \
@@ -31,6 +34,7 @@
 	X(rados_ioctx_get_id) \
 	X(rados_ioctx_set_namespace) \
 	X(rados_mon_command) \
+	X(rados_set_pool_full_try) \
 	X(rados_shutdown) \
 	X(rbd_aio_create_completion) \
 	X(rbd_aio_discard) \
@@ -61,7 +65,9 @@
 	X(rbd_open) \
 	X(rbd_open_read_only) \
 	X(rbd_remove) \
+	X(rbd_remove_with_progress) \
 	X(rbd_resize) \
+	X(rbd_resize_with_progress) \
 	X(rbd_snap_create) \
 	X(rbd_snap_get_namespace_type) \
 	X(rbd_snap_is_protected) \

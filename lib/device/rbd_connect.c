@@ -61,6 +61,16 @@ static int configure(rados_t cluster, uint32_t timeout)
 		       sizeof(settings) / sizeof(settings[0]));
 }
 
+/*
+ * librbd fences for an hour, and of two entries in the blocklist the first one counts
+ * (Ceph 16): so here librbd does not, and rbd_lock.c does. Before Ceph 16 the setting has
+ * another name, and stays.
+ */
+static void configure_fence(rados_t cluster)
+{
+	stele_ceph.rados_conf_set(cluster, "rbd_blocklist_on_break_lock", "false");
+}
+
 /* ---- messages -------------------------------------------------------------- */
 
 static const char *conf_name(const struct stele_rbd *rbd)
@@ -88,6 +98,14 @@ int stele_rbd_explain(const struct stele_rbd *rbd, const char *what, int error)
 				"(" ADVICE_READ ")",
 				what, rbd->path, user, rbd->name.pool);
 		return -EACCES;
+	case -EDQUOT:
+	case -ENOSPC:
+		stele_log_error(log,
+				"cannot %s '%s': pool '%s' is full ('ceph df', "
+				"'ceph osd dump'); 'stele snapshot delete' and "
+				"'stele gc --discard' still work",
+				what, rbd->path, rbd->name.pool);
+		return -EDQUOT;
 	case -ESHUTDOWN:
 		stele_log_error(log,
 				"cannot %s '%s': the cluster has locked this "
@@ -164,6 +182,12 @@ static int open_pool(const struct stele_rbd *rbd, struct stele_rbd_link *link)
 					       &link->io);
 
 	if (!rc) {
+		/*
+		 * Of a full pool librados would hold all writes back until they
+		 * time out. So those that take space fail at once, and others,
+		 * such as a delete has, go through.
+		 */
+		stele_ceph.rados_set_pool_full_try(link->io);
 		if (rbd->name.ns)
 			stele_ceph.rados_ioctx_set_namespace(link->io,
 							     rbd->name.ns);
@@ -195,6 +219,7 @@ int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out)
 	else
 		rc = read_configuration(rbd, out->cluster);
 	if (!rc) {
+		configure_fence(out->cluster);
 		rc = stele_ceph.rados_connect(out->cluster);
 		if (rc)
 			rc = explain_connect(rbd, rc);

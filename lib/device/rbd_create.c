@@ -41,7 +41,9 @@ static int create(const struct stele_rbd *rbd, rados_ioctx_t io, uint64_t size,
 			(uint64_t)__builtin_ctz(object_size));
 	if (!rc)
 		rc = stele_ceph.rbd_create4(io, rbd->name.image, size, opts);
-	stele_ceph.rbd_image_options_destroy(opts);
+	/* When it was given up, librbd may still look at them. */
+	if (rc != -ETIMEDOUT)
+		stele_ceph.rbd_image_options_destroy(opts);
 	return rc;
 }
 

@@ -86,14 +86,14 @@ static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 				rbd->path, rbd->shot);
 	else if (rc)
 		stele_rbd_explain(rbd, "find the snapshot of", rc);
-	else if (known && !is_protected)
+	else if (!is_protected)
 		stele_log_error(&rbd->base.log,
 				"cannot open '%s@%s': the RBD snapshot is not "
 				"protected, so it may vanish while it is read "
 				"(the next 'stele' command that writes protects "
 				"it; or 'rbd snap protect')",
 				rbd->path, rbd->shot);
-	if (rc || (known && !is_protected))
+	if (rc || !is_protected)
 		return rc ? rc : -EPERM;
 	rc = stele_ceph.rbd_snap_set_by_id(image, id);
 	if (rc == -ENOENT)
@@ -219,7 +219,10 @@ int stele_rbd_ioctx(struct stele_rbd *rbd, rados_ioctx_t *io)
 	return rc;
 }
 
-/* A further connection that cannot be had is no reason not to read. */
+/*
+ * A further connection that cannot be had is no reason not to read. That the
+ * shot is not what it was, or not protected, is one.
+ */
 int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image)
 {
 	struct stele_rbd_links *links;
@@ -232,11 +235,14 @@ int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image)
 	link = &links->link[0];
 	if (!rbd->base.writable)
 		link += links->queues++ % rbd->settings.connections;
-	if (!link->image && stele_rbd_link_open(rbd, link))
-		link = &links->link[0];
+	if (!link->image) {
+		rc = stele_rbd_link_open(rbd, link);
+		if (rc)
+			link = &links->link[0];
+	}
 	*image = link->image;
 	pthread_mutex_unlock(&links->lock);
-	return 0;
+	return rc == -ESTALE || rc == -EPERM ? rc : 0;
 }
 
 int stele_rbd_links_open(struct stele_rbd *rbd)
@@ -249,7 +255,7 @@ int stele_rbd_links_open(struct stele_rbd *rbd)
 	return ready_links(rbd, &links);
 }
 
-void stele_rbd_links_close(struct stele_rbd *rbd)
+void stele_rbd_links_close(struct stele_rbd *rbd, bool leave_open)
 {
 	struct stele_rbd_links *links = atomic_load(&rbd->links);
 
@@ -259,7 +265,7 @@ void stele_rbd_links_close(struct stele_rbd *rbd)
 		free(links);
 		return;
 	}
-	for (unsigned int i = 0; i < STELE_RBD_CONNECTIONS_MAX; i++)
+	for (unsigned int i = 0; !leave_open && i < STELE_RBD_CONNECTIONS_MAX; i++)
 		stele_rbd_disconnect(&links->link[i]);
 	free_links(links);
 }

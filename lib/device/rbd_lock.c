@@ -6,9 +6,11 @@
  * Beside it, in the image's metadata, stands who took it: Ceph itself knows
  * an address alone. A holder that is alive is never fenced. One is dead when
  * nobody in its pid namespace has its pid any more (told on the same machine
- * only, at once), or when its watch has ended, which librbd waits for. A dead
- * one is put on the cluster's blocklist before its lock is taken: should it wake up,
- * every write of it fails with -ESHUTDOWN.
+ * only, at once), when its watch has ended, which librbd waits for, or when it is
+ * fenced already. A dead one is put on the cluster's blocklist before its lock is taken;
+ * should it wake up, every write of it fails with -ESHUTDOWN. What stands in the metadata
+ * goes when its writer is done: who finds it there, and has the lock, fences the one that it
+ * names, whoever took the lock from him.
  *
  * Clients that lock by themselves, when they write, hand over when asked. They
  * did not expect another writer, though, so that is refused, too, while such a
@@ -24,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "format/superblock.h"
@@ -34,12 +37,16 @@
 #define NAME_SIZE   65u
 #define CLIENT_SIZE 32u
 #define BOOT_SIZE   37u
+#define ADDRESS_SIZE 65u
+#define TEXT_SIZE   640u /* of the metadata */
+#define ASKED_NS    INT64_C(1000000000) /* who lets go when asked, has by then */
 #define WATCHERS    64u
 
 /* A process, so that it can't be mistaken for another one. */
 struct writer {
 	char client[CLIENT_SIZE]; /* of Ceph: "client.4123" */
 	char host[NAME_SIZE], user[NAME_SIZE];
+	char address[ADDRESS_SIZE]; /* of the client; "": not told */
 	char boot[BOOT_SIZE]; /* of the machine's kernel */
 	uint64_t space;	      /* inode of the pid namespace */
 	uint64_t start;	      /* of the process, since boot */
@@ -47,7 +54,8 @@ struct writer {
 };
 
 struct owner {
-	char client[LIST_SIZE], cookie[LIST_SIZE], address[LIST_SIZE];
+	char client[LIST_SIZE], cookie[LIST_SIZE];
+	char address[STELE_RBD_ADDRESS_SIZE];
 	char tag[NAME_SIZE];
 	bool known; /* `writer` is this owner's */
 	struct writer writer;
@@ -93,8 +101,10 @@ static void one_word(char *text, const char *fallback, size_t size)
 			*text = '_';
 }
 
-static void describe_self(uint64_t instance, struct writer *out)
+static void describe_self(rados_t cluster, struct writer *out)
 {
+	uint64_t instance = stele_ceph.rados_get_instance_id(cluster);
+	char *address = NULL;
 	char buffer[1024];
 	struct passwd entry, *found = NULL;
 	struct stat st;
@@ -116,26 +126,34 @@ static void describe_self(uint64_t instance, struct writer *out)
 		out->space = st.st_ino;
 	out->pid = getpid();
 	out->start = start_of(out->pid);
+	if (!stele_ceph.rados_getaddrs(cluster, &address) &&
+	    strlen(address) < sizeof(out->address))
+		strcpy(out->address, address);
+	stele_ceph.rados_buffer_free(address);
 }
 
 static bool parse_writer(const char *text, struct writer *out)
 {
 	memset(out, 0, sizeof(*out));
 	return sscanf(text,
-		      "%31s %64s %" SCNd64 " %64s %36s %" SCNu64 " %" SCNu64,
+		      "%31s %64s %" SCNd64 " %64s %36s %" SCNu64 " %" SCNu64
+		      " %64s",
 		      out->client, out->host, &out->pid, out->user, out->boot,
-		      &out->space, &out->start) == 7;
+		      &out->space, &out->start, out->address) >= 7;
 }
 
-static int write_metadata(rbd_image_t image, const struct writer *writer)
+static int write_metadata(const struct stele_rbd *rbd, rbd_image_t image,
+			  const struct writer *writer)
 {
-	char text[512];
+	char text[TEXT_SIZE];
+	int rc;
 
 	snprintf(text, sizeof(text),
-		 "%s %s %" PRId64 " %s %s %" PRIu64 " %" PRIu64, writer->client,
-		 writer->host, writer->pid, writer->user, writer->boot,
-		 writer->space, writer->start);
-	return stele_ceph.rbd_metadata_set(image, WRITER_KEY, text);
+		 "%s %s %" PRId64 " %s %s %" PRIu64 " %" PRIu64 " %s",
+		 writer->client, writer->host, writer->pid, writer->user,
+		 writer->boot, writer->space, writer->start, writer->address);
+	rc = stele_ceph.rbd_metadata_set(image, WRITER_KEY, text);
+	return rc ? stele_rbd_explain(rbd, "write metadata of", rc) : 0;
 }
 
 enum fate { UNKNOWN, ALIVE, GONE };
@@ -154,6 +172,18 @@ static enum fate fate_of(const struct writer *writer, const struct writer *self)
 	return start && writer->start && start != writer->start ? GONE : ALIVE;
 }
 
+/* Return: 1; 0 nobody (that we understand); errno. */
+static int read_metadata(rbd_image_t image, struct writer *out)
+{
+	char text[TEXT_SIZE];
+	size_t size = sizeof(text);
+	int rc = stele_ceph.rbd_metadata_get(image, WRITER_KEY, text, &size);
+
+	if (rc)
+		return rc == -ENOENT || rc == -ERANGE ? 0 : rc;
+	return parse_writer(text, out);
+}
+
 /* ---- who holds the lock ---------------------------------------------------- */
 
 /* Return: 1 (*out is set); 0 nobody; errno. */
@@ -161,9 +191,7 @@ static int find_owner(rbd_image_t image, struct owner *out)
 {
 	size_t client = sizeof(out->client), cookie = sizeof(out->cookie);
 	size_t address = sizeof(out->address), tag = sizeof(out->tag);
-	size_t size = 512;
-	char text[512];
-	int exclusive;
+	int exclusive, rc;
 	ssize_t count;
 
 	memset(out, 0, sizeof(*out));
@@ -172,9 +200,10 @@ static int find_owner(rbd_image_t image, struct owner *out)
 					    &cookie, out->address, &address);
 	if (count <= 0)
 		return count == -ENOENT ? 0 : (int)count;
-	if (!stele_ceph.rbd_metadata_get(image, WRITER_KEY, text, &size))
-		out->known = parse_writer(text, &out->writer) &&
-			     !strcmp(out->writer.client, out->client);
+	rc = read_metadata(image, &out->writer);
+	if (rc < 0)
+		return rc;
+	out->known = rc && !strcmp(out->writer.client, out->client);
 	return 1;
 }
 
@@ -244,17 +273,34 @@ static int check_feature(const struct stele_rbd *rbd, rbd_image_t image)
 	return -EOPNOTSUPP;
 }
 
-static int fence(struct stele_rbd *rbd, rbd_image_t image,
-		 const struct owner *owner)
+static int fence(const struct stele_rbd *rbd, const char *address)
 {
-	int rc = stele_ceph.rbd_lock_break(image, RBD_LOCK_MODE_EXCLUSIVE,
-					   owner->address);
+	int rc = stele_rbd_fence(rbd, address);
 
+	return rc ? stele_rbd_explain(rbd, "fence the last writer of", rc) : 0;
+}
+
+static int break_lock(struct stele_rbd *rbd, rbd_image_t image,
+		      const struct owner *owner)
+{
+	int rc = fence(rbd, owner->address);
+
+	if (rc)
+		return rc;
+	rc = stele_ceph.rbd_lock_break(image, RBD_LOCK_MODE_EXCLUSIVE,
+				       owner->address);
 	/* Somebody else was faster. */
 	if (rc == -ENOENT || rc == -EAGAIN || rc == -EBUSY)
 		return 0;
 	if (rc)
-		return stele_rbd_explain(rbd, "fence the dead writer of", rc);
+		return stele_rbd_explain(rbd, "break the lock of", rc);
+	if (!owner->known) {
+		stele_log_emit(&rbd->base.log, STELE_LOG_WARNING,
+			       "'%s': its last writer, %s, %s, is gone without a "
+			       "word; it has been fenced",
+			       rbd->path, owner->client, owner->address);
+		return 0;
+	}
 	stele_log_emit(&rbd->base.log, STELE_LOG_WARNING,
 		       "'%s': its last writer, pid %" PRId64
 		       " of %s, is gone without a word; it has been fenced",
@@ -293,31 +339,113 @@ static int acquire(struct stele_rbd *rbd, rbd_image_t image,
 	if (rc)
 		return stele_rbd_explain(rbd, "lock", rc);
 	rbd->locked = true;
+	stele_rbd_guard_begin(rbd);
 	rbd->base.fence_mode = STELE_FENCE_RBD_LOCK;
 	return 0;
+}
+
+/* Who is fenced by now is gone, though its process lives. Or errno. */
+static int judge_owner(const struct stele_rbd *rbd, rbd_image_t image,
+		       const struct owner *owner, const struct writer *self)
+{
+	enum fate fate = owner->known ? fate_of(&owner->writer, self) : UNKNOWN;
+	char address[STELE_RBD_ADDRESS_SIZE];
+	int watches;
+
+	if (fate == GONE || strcmp(owner->tag, INTERNAL))
+		return fate;
+	if (stele_rbd_is_fenced(rbd, owner->address))
+		return GONE;
+	if (fate == ALIVE)
+		return fate;
+	watches = find_watcher(rbd, image, owner->client, "", address,
+			       sizeof(address));
+	if (watches < 0)
+		return stele_rbd_explain(rbd, "list who has open", watches);
+	return watches ? UNKNOWN : GONE;
+}
+
+/*
+ * With the lock, and before anything is read: an owner that did not let go is fenced.
+ * One that is none of ours may have, when asked, and it may have other images.
+ */
+static int fence_last(struct stele_rbd *rbd, rbd_image_t image,
+		      const struct owner *owner, bool asked,
+		      const struct writer *self)
+{
+	char address[STELE_RBD_ADDRESS_SIZE];
+	struct writer last;
+	int rc = read_metadata(image, &last);
+
+	if (rc > 0 && *last.address && strcmp(last.client, self->client))
+		rc = fence(rbd, last.address);
+	if (rc < 0 || !*owner->client)
+		return rc;
+	if (owner->known)
+		return fence(rbd, owner->address);
+	if (asked)
+		return 0;
+	rc = find_watcher(rbd, image, owner->client, "", address,
+			  sizeof(address));
+	return rc ? rc < 0 ? rc : 0 : fence(rbd, owner->address);
+}
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 static int take(struct stele_rbd *rbd, rbd_image_t image, bool alone,
 		struct owner *owner, const struct writer *self)
 {
 	int found = find_owner(image, owner), rc = 0;
-	enum fate fate = UNKNOWN;
+	int fate = UNKNOWN;
+	int64_t begin;
 
 	if (found < 0)
 		return stele_rbd_explain(rbd, "ask who locks", found);
-	if (found && owner->known)
-		fate = fate_of(&owner->writer, self);
+	if (found)
+		fate = judge_owner(rbd, image, owner, self);
+	if (fate < 0)
+		return fate;
 	if (found && (fate == ALIVE || strcmp(owner->tag, INTERNAL)))
 		return refuse(rbd, owner);
 	if (fate == GONE)
-		rc = fence(rbd, image, owner);
+		rc = break_lock(rbd, image, owner);
+	begin = now();
 	if (!rc)
 		rc = acquire(rbd, image, owner);
+	if (!rc)
+		rc = fence_last(rbd, image, owner, now() - begin < ASKED_NS, self);
+	if (!rc)
+		rc = write_metadata(rbd, image, self);
 	if (!rc && alone)
 		rc = check_watchers(rbd, image, NULL,
 				    fate == GONE ? owner->address : "");
 	else if (!rc && found && fate != GONE)
 		rc = check_watchers(rbd, image, owner->client, "");
+	return rc;
+}
+
+int stele_rbd_owns_lock(const struct stele_rbd *rbd, rbd_image_t image)
+{
+	struct owner *owner = malloc(sizeof(*owner));
+	char self[CLIENT_SIZE];
+	int rc;
+
+	if (!owner)
+		return -ENOMEM;
+	snprintf(self, sizeof(self), "client.%" PRIu64,
+		 stele_ceph.rados_get_instance_id(
+			 rbd->links->link[0].cluster));
+	/* Another writer has left its own words there, or none. */
+	rc = find_owner(image, owner);
+	if (rc > 0)
+		rc = owner->known && !strcmp(owner->client, self);
+	free(owner);
 	return rc;
 }
 
@@ -335,16 +463,9 @@ int stele_rbd_lock(struct stele_rbd *rbd, bool alone)
 	owner = malloc(sizeof(*owner));
 	if (!owner)
 		return -ENOMEM;
-	describe_self(stele_ceph.rados_get_instance_id(
-			      rbd->links->link[0].cluster),
-		      &self);
+	describe_self(rbd->links->link[0].cluster, &self);
 	rc = take(rbd, image, alone, owner, &self);
 	free(owner);
-	if (!rc) {
-		rc = write_metadata(image, &self);
-		if (rc)
-			stele_rbd_explain(rbd, "write metadata of", rc);
-	}
 	if (rc)
 		stele_rbd_unlock(rbd);
 	return rc;
@@ -354,10 +475,10 @@ void stele_rbd_unlock(struct stele_rbd *rbd)
 {
 	rbd_image_t image;
 
-	if (!rbd->locked || stele_rbd_image(rbd, &image))
+	if (!rbd->locked || stele_rbd_image(rbd, &image) || stele_rbd_guard(rbd))
 		return;
 	rbd->locked = false;
 	/* Whoever reads what stays sees that it is of another client. */
-	stele_ceph.rbd_metadata_remove(image, WRITER_KEY);
-	stele_ceph.rbd_lock_release(image);
+	if (stele_ceph.rbd_metadata_remove(image, WRITER_KEY) != -ETIMEDOUT)
+		stele_ceph.rbd_lock_release(image);
 }

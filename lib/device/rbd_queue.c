@@ -3,8 +3,10 @@
  * rbd_queue.c - queued transfers by librbd's completions
  *
  * librbd calls back in threads of its own, several at once; each callback gives
- * its slot back, and then its request to what is done: behind that, the queue
- * may be closed.
+ * its slot back, and its request to what is done, with the lock: who takes that behind
+ * the last one may free the queue. When what is in flight does not come for
+ * much longer than the timeout, the queue is broken; closed like that, it stays for the
+ * callbacks, which leave the requests alone.
  */
 #include "lib/device/rbd.h"
 
@@ -13,11 +15,14 @@
 #include <stdlib.h>
 
 #include "format/checked.h"
+#include "lib/device/rbd_bound.h"
 
 /* Of one request: what the callback has to know. */
 struct rbd_slot {
 	struct rbd_queue *queue;
 	struct stele_request *request;
+	enum stele_op op; /* the request's, which may be gone */
+	uint64_t offset;
 	size_t size;
 	struct rbd_slot *next; /* idle ones */
 };
@@ -26,31 +31,36 @@ struct rbd_queue {
 	struct stele_queue base;
 	struct stele_rbd *rbd; /* base.dev may be one that wraps it */
 	rbd_image_t image;
-	pthread_mutex_t lock; /* of idle */
+	pthread_mutex_t lock; /* of what follows */
+	bool closed;	      /* with requests in flight */
 	struct stele_done done;
 	struct rbd_slot *idle;
 	struct rbd_slot slots[];
 };
 
+/* With the lock. */
 static void put_idle(struct rbd_queue *queue, struct rbd_slot *slot)
 {
-	pthread_mutex_lock(&queue->lock);
 	slot->next = queue->idle;
 	queue->idle = slot;
-	pthread_mutex_unlock(&queue->lock);
 }
 
 static void on_completion(rbd_completion_t completion, void *arg)
 {
 	struct rbd_slot *slot = arg;
-	struct stele_request *request = slot->request;
 	struct rbd_queue *queue = slot->queue;
 	ssize_t res = stele_ceph.rbd_aio_get_return_value(completion);
 
 	stele_ceph.rbd_aio_release(completion);
-	res = stele_rbd_result(request->op, slot->size, res);
-	put_idle(queue, slot);
-	stele_done_put(&queue->done, request, res);
+	pthread_mutex_lock(&queue->lock);
+	if (!queue->closed) {
+		stele_rbd_weigh(queue->rbd, queue->image, slot->op, slot->offset,
+				slot->size, res);
+		res = stele_rbd_result(slot->op, slot->size, res);
+		put_idle(queue, slot);
+		stele_done_put(&queue->done, slot->request, res);
+	}
+	pthread_mutex_unlock(&queue->lock);
 }
 
 /* There is one: never more than depth are in flight. */
@@ -64,6 +74,8 @@ static struct rbd_slot *take_slot(struct rbd_queue *queue,
 	queue->idle = slot->next;
 	pthread_mutex_unlock(&queue->lock);
 	slot->request = request;
+	slot->op = request->op;
+	slot->offset = request->offset + request->done;
 	slot->size = size;
 	return slot;
 }
@@ -79,9 +91,8 @@ static int start_slot(struct rbd_queue *queue, struct rbd_slot *slot)
 	if (rc)
 		return rc;
 	rc = stele_rbd_start(queue->image, request->op,
-			     data ? data + request->done : NULL,
-			     request->offset + request->done, slot->size,
-			     completion);
+			     data ? data + request->done : NULL, slot->offset,
+			     slot->size, completion);
 	if (rc)
 		stele_ceph.rbd_aio_release(completion);
 	return rc;
@@ -100,10 +111,16 @@ static int queue_start(struct stele_queue *base, struct stele_request *request)
 		stele_done_put(&queue->done, request, room);
 		return 0;
 	}
+	rc = request->op == STELE_OP_READ ? 0 : stele_rbd_guard(queue->rbd);
+	if (rc)
+		return rc;
 	slot = take_slot(queue, request, (size_t)room);
 	rc = start_slot(queue, slot);
-	if (rc)
+	if (rc) {
+		pthread_mutex_lock(&queue->lock);
 		put_idle(queue, slot);
+		pthread_mutex_unlock(&queue->lock);
+	}
 	return rc;
 }
 
@@ -111,8 +128,14 @@ static int queue_wait(struct stele_queue *base, unsigned int min_wait,
 		      struct stele_request **done, ssize_t *res,
 		      unsigned int max)
 {
-	return stele_done_wait(&((struct rbd_queue *)base)->done, min_wait,
-			       done, res, max);
+	struct rbd_queue *queue = (struct rbd_queue *)base;
+	int count = stele_done_wait(&queue->done, min_wait, done, res, max);
+
+	for (int i = 0; i < count; i++)
+		res[i] = stele_rbd_judge(queue->rbd, res[i]);
+	if (count < 0 && queue->rbd->base.writable)
+		stele_rbd_doubt(queue->image);
+	return count;
 }
 
 static int queue_event_fd(struct stele_queue *base)
@@ -120,11 +143,18 @@ static int queue_event_fd(struct stele_queue *base)
 	return ((struct rbd_queue *)base)->done.event_fd;
 }
 
-/* The last callback may still be in its unlock of what is done. */
+/* The last callback may still have the lock. */
 static void queue_close(struct stele_queue *base, bool forked)
 {
 	struct rbd_queue *queue = (struct rbd_queue *)base;
 
+	if (!forked) {
+		pthread_mutex_lock(&queue->lock);
+		queue->closed = base->in_flight;
+		pthread_mutex_unlock(&queue->lock);
+	}
+	if (queue->closed)
+		return;
 	stele_done_release(&queue->done, forked);
 	if (!forked)
 		pthread_mutex_destroy(&queue->lock);
@@ -159,6 +189,7 @@ int stele_rbd_queue_open(struct stele_device *dev, unsigned int depth,
 		free(queue);
 		return rc;
 	}
+	queue->done.ticks_max = stele_rbd_ticks(rbd->settings.timeout);
 	pthread_mutex_init(&queue->lock, NULL);
 	for (unsigned int i = 0; i < depth; i++) {
 		queue->slots[i].queue = queue;

@@ -100,7 +100,7 @@ static int shots_make(struct stele_device *dev, const char *name)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
-	int rc = stele_rbd_image(rbd, &image);
+	int rc = stele_rbd_writer_image(rbd, &image);
 
 	if (!rc)
 		rc = stele_ceph.rbd_snap_create(image, name);
@@ -128,7 +128,7 @@ static int shots_protect(struct stele_device *dev, const char *name, bool wanted
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
-	int flag, rc = stele_rbd_image(rbd, &image);
+	int flag, rc = stele_rbd_writer_image(rbd, &image);
 
 	if (!rc)
 		rc = stele_ceph.rbd_snap_is_protected(image, name, &flag);
@@ -150,7 +150,7 @@ static int shots_rename(struct stele_device *dev, const char *from,
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
-	int rc = stele_rbd_image(rbd, &image);
+	int rc = stele_rbd_writer_image(rbd, &image);
 
 	if (!rc)
 		rc = stele_ceph.rbd_snap_rename(image, from, to);
@@ -161,7 +161,7 @@ static int shots_remove(struct stele_device *dev, const char *name)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
-	int rc = stele_rbd_image(rbd, &image);
+	int rc = stele_rbd_writer_image(rbd, &image);
 
 	if (!rc)
 		rc = stele_rbd_check_mapped(rbd, name);

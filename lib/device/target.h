@@ -17,7 +17,8 @@ struct stele_target {
 	char *path;	/* owned; of RBD the canonical spelling */
 	char *snapshot; /* owned; NULL: none given */
 	bool pinned;	/* by digest; then snapshot is NULL */
-	uint8_t digest[STELE_DIGEST_SIZE];
+	bool mapped;	/* a mapped name: what is there should have the digest */
+	uint8_t digest[STELE_DIGEST_SIZE]; /* when pinned or mapped */
 };
 
 /*

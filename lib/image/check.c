@@ -32,12 +32,27 @@ const char *stele_check_what(uint32_t type)
 	return "block";
 }
 
+/* Has somebody committed since it was loaded? Then nothing may be what it was. */
+static bool has_moved(const struct stele_image *image)
+{
+	struct stele_copies now;
+
+	return stele_copies_read(image->dev, &now) == 0 &&
+	       stele_copies_compare(&image->copies, &now) == -ESTALE;
+}
+
 void stele_check_damage(struct stele_check *check,
 			const struct stele_damage *damage)
 {
+	const bool moved = damage->error && has_moved(check->image);
+
 	pthread_mutex_lock(&check->lock);
-	check->report->damaged++;
-	if (check->opts->damage)
+	check->moved |= moved;
+	if (!check->moved) {
+		check->report->damaged += damage->error != 0;
+		check->report->notes += damage->error == 0;
+	}
+	if (!check->moved && check->opts->damage)
 		check->opts->damage(check->opts->damage_user, damage);
 	pthread_mutex_unlock(&check->lock);
 }
@@ -64,8 +79,10 @@ int stele_check_progress(struct stele_check *check, uint64_t bytes,
 	const struct stele_verify_opts *opts = check->opts;
 	struct stele_verify_report *report = check->report;
 	int stop = 0;
+	bool moved;
 
 	pthread_mutex_lock(&check->lock);
+	moved = check->moved;
 	report->bytes += bytes;
 	report->blocks += blocks;
 	report->samples += samples;
@@ -75,7 +92,9 @@ int stele_check_progress(struct stele_check *check, uint64_t bytes,
 		stop = opts->progress(opts->progress_user, report->bytes,
 				      check->bytes_total);
 	pthread_mutex_unlock(&check->lock);
-	return stop ? -ECANCELED : 0;
+	if (stop)
+		return -ECANCELED;
+	return moved ? -EAGAIN : 0;
 }
 
 size_t stele_check_zeros(const uint8_t *data, size_t size)

@@ -11,7 +11,36 @@
 
 #include <pthread.h>
 
+#include "lib/image/lists.h"
 #include "lib/image/snapshot.h"
+
+/* A deleted list, whatever refers to it. */
+struct stele_check_list {
+	struct stele_catalog_ref ref; /* one of those that do */
+	uint64_t *numbers;	      /* owned; NULL until loaded */
+	uint8_t digest[STELE_DIGEST_SIZE];
+	uint64_t next;	       /* of the numbers, up to where samples were seen */
+	uint64_t payload_size; /* of those before it */
+	const char *why;
+	int error;
+	bool tried, reported;
+	bool counted; /* is it in void_numbers? */
+};
+
+/* A segment, whatever refers to it. */
+struct stele_check_segment {
+	struct stele_segment segment; /* owned; whole */
+	bool wanted;
+	bool sound;	/* it was loaded */
+	bool has_sizes; /* of all its samples, and of its lists */
+};
+
+struct stele_check_ref {
+	uint32_t index; /* in the catalog */
+	uint32_t snapshot;
+	struct stele_check_list *list; /* NULL: nothing is deleted */
+	uint64_t first_id;
+};
 
 struct stele_check {
 	struct stele_image *image;
@@ -19,7 +48,15 @@ struct stele_check {
 	struct stele_verify_report *report; /* under lock */
 	uint64_t bytes_total;		    /* for progress; an estimate */
 	bool segments_broken; /* one that could not be loaded; reported */
+	bool moved; /* a commit was made meanwhile: begin again; under lock */
 	pthread_mutex_t lock;
+
+	/* check_shared.c */
+	struct stele_lists known;
+	struct stele_check_list *lists;	      /* as in `known` */
+	struct stele_check_segment *segments; /* as in the catalog */
+	struct stele_check_ref *refs;	      /* by segment, then by snapshot */
+	uint32_t *first_ref; /* of each segment, and behind the last */
 };
 
 /* Of one sample, filled while records are scanned, for the keys to compare. */
@@ -71,7 +108,7 @@ void stele_check_damage(struct stele_check *check,
 void stele_check_report(struct stele_check *check, int error, const char *what,
 			uint64_t offset, uint64_t size, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Count bytes, tell the caller. Return: 0; -ECANCELED. */
+/* Count bytes, tell the caller. Return: 0; -ECANCELED; -EAGAIN (moved). */
 int stele_check_progress(struct stele_check *check, uint64_t bytes,
 			 uint64_t blocks, uint64_t samples);
 /* Report where [offset, offset + size) is not zero, or cannot be read. */
@@ -79,7 +116,7 @@ int stele_check_zero(struct stele_check *check, uint64_t offset, uint64_t size);
 
 /*
  * Blocks of a section for a comparison, forward. A damaged one is NULL
- * without a word: stele_verify_sections() has reported it.
+ * without a word: stele_verify_sections() has reported it, or else it is now.
  */
 struct stele_check_window {
 	const struct stele_segment_check *sc;
@@ -111,6 +148,23 @@ void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
 size_t stele_check_zeros(const uint8_t *data, size_t size);
 /* FNV-1a. */
 uint64_t stele_check_key_hash(const char *key, size_t size);
+
+/* check_shared.c: by the catalog; nothing is read. Return: 0; -ENOMEM. Release in any case. */
+int stele_check_shared_init(struct stele_check *check);
+void stele_check_shared_release(struct stele_check *check);
+/* Load a list, if that was not tried yet. Return: as stele_deleted_load(). */
+int stele_check_list_load(struct stele_check *check,
+			  struct stele_check_list *list);
+/* Load it, and tell of it if that was not done yet. Return: 0; -ENOMEM; -ECANCELED. */
+int stele_check_list_report(struct stele_check *check,
+			    struct stele_check_list *list);
+/*
+ * A snapshot of what is loaded. Return: as stele_snapshot_check(); -ENODATA: one of its
+ * segments is not. Free it with what follows.
+ */
+int stele_check_snapshot_make(struct stele_check *check, uint32_t index,
+			      struct stele_snapshot *out);
+void stele_check_snapshot_free(struct stele_snapshot *snapshot);
 
 /* verify_segment.c */
 int stele_verify_segment(struct stele_check *check, uint32_t index,

@@ -46,6 +46,23 @@ uint64_t stele_check_window_offset(const struct stele_check_window *window,
 	       index * STELE_BLOCK_SIZE;
 }
 
+/* Damage was reported by stele_verify_sections(); not what it saw none of. */
+static void report_new(const struct stele_check_window *window, uint64_t offset,
+		       int error)
+{
+	struct stele_check *check = window->sc->check;
+	bool is_new;
+
+	pthread_mutex_lock(&check->lock);
+	is_new = check->report->damaged == 0;
+	pthread_mutex_unlock(&check->lock);
+	if (is_new)
+		stele_check_report(check, error,
+				   stele_check_what(window->section.type),
+				   offset, STELE_BLOCK_SIZE,
+				   "cannot be read again");
+}
+
 static void fill(struct stele_check_window *window, uint64_t index)
 {
 	const struct stele_descriptor *d = &window->sc->segment.descriptor;
@@ -68,6 +85,8 @@ static void fill(struct stele_check_window *window, uint64_t index)
 			ret = stele_block_check(&window->blocks[i],
 						window->section.type, offset,
 						d->id, NULL);
+		if (ret < 0)
+			report_new(window, offset, ret);
 		window->good[i] = ret == 0;
 		offset += STELE_BLOCK_SIZE;
 	}

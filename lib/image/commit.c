@@ -6,7 +6,8 @@
  * read back, before that superblock is written; the superblock goes over the
  * slot that recovery would not select; and nobody is told before it is
  * durable. Both copies of a slot are written in one flush epoch: recovery
- * takes either, and until one of them is whole the other slot.
+ * takes either, and until one of them is whole the other slot. Before each copy
+ * all of them are read again: who finds others than he knows writes none.
  */
 #include "lib/image/image.h"
 
@@ -19,6 +20,8 @@
 #include "format/run.h"
 #include "format/sections.h"
 #include "lib/image/copies.h"
+#include "lib/image/intent.h"
+#include "lib/image/lists.h"
 
 static int check_begin(struct stele_device *dev, const struct stele_log *log,
 		       uint64_t image_size)
@@ -52,31 +55,59 @@ static unsigned int newest_slot(const struct stele_copies *copies)
 }
 
 /*
+ * Both copies of a slot, unless somebody else has published or begun to write. The
+ * second look keeps a late writer from the mirror, where the other's superblock is.
+ */
+static int write_slot(struct stele_image *image, unsigned int slot,
+		      const struct stele_superblock *sb, void *block)
+{
+	struct stele_copies now;
+	int ret = stele_device_check(image->dev); /* still the one who may? */
+
+	for (unsigned int i = slot; ret == 0 && i < STELE_SUPERBLOCK_COPIES;
+	     i += 2) {
+		if (image->copies.copy[i].error == 0 &&
+		    stele_superblock_same(&image->copies.copy[i].sb, sb))
+			continue;
+		ret = stele_intent_confirm(image->dev);
+		if (ret == 0)
+			ret = stele_image_check_fresh(image, &now);
+		if (ret == 0)
+			ret = stele_copies_write(image->dev, i, sb, block);
+		if (ret < 0)
+			break;
+		image->copies.copy[i].error = 0;
+		image->copies.copy[i].sb = *sb;
+	}
+	return ret;
+}
+
+/*
  * The older slot first: cut short, the older image is found at its newest
  * generation, or not at all. It may not be durable yet, see stele_edit_begin().
  */
-static int write_unfinished(struct stele_device *dev,
-			    const struct stele_superblock *sb)
+static int write_unfinished(struct stele_image *image)
 {
-	struct stele_copies copies;
+	const struct stele_superblock *sb = &image->sb;
+	struct stele_device *dev = image->dev;
 	unsigned int last;
 	void *block;
 	int ret;
 
 	ret = stele_device_flush(dev);
 	if (ret == 0)
-		ret = stele_copies_read(dev, &copies);
+		ret = stele_copies_read(dev, &image->copies);
 	if (ret < 0)
 		return ret;
-	last = newest_slot(&copies);
+	last = newest_slot(&image->copies);
 	block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
 	if (!block)
 		return -ENOMEM;
-	ret = stele_copies_write(dev, !last, sb, block);
+	ret = write_slot(image, !last, sb, block);
 	if (ret == 0)
 		ret = stele_device_flush(dev);
 	if (ret == 0)
-		ret = stele_copies_write(dev, last, sb, block);
+		ret = write_slot(image, last, sb, block);
 	if (ret == 0)
 		ret = stele_device_flush(dev);
 	if (ret == 0)
@@ -103,21 +134,28 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 	out->sb.image_size = sb->image_size;
 	out->sb.high_water = STELE_DATA_OFFSET;
 	out->sb.create_time = sb->create_time;
-	ret = write_unfinished(dev, &out->sb);
+	out->dev = dev;
+	if (log)
+		out->log = *log;
+	ret = write_unfinished(out);
 	if (ret < 0) {
 		memset(out, 0, sizeof(*out));
 		return ret;
 	}
+	out->generation_max = stele_intent_floor(dev);
 	out->copies_good = STELE_SUPERBLOCK_COPIES;
-	out->dev = dev;
-	if (log)
-		out->log = *log;
 	return 0;
 }
 
 /* Who does not know a ro_compat feature must not write; we know none. */
 int stele_image_check_writable(const struct stele_image *image)
 {
+	if (image->fork) {
+		stele_log_error(&image->log,
+				"two writers have published at once: nothing "
+				"is changed before 'stele repair' has resolved it");
+		return -ENOTUNIQ;
+	}
 	if (!image->sb.feature_ro_compat)
 		return 0;
 	stele_log_error(&image->log,
@@ -125,6 +163,61 @@ int stele_image_check_writable(const struct stele_image *image)
 			"0x%" PRIx64,
 			image->sb.feature_ro_compat);
 	return -EOPNOTSUPP;
+}
+
+static bool is_whole(const struct stele_image *image, unsigned int index)
+{
+	const struct stele_copy *copy = &image->copies.copy[index];
+
+	return copy->error == 0 && stele_superblock_same(&copy->sb, &image->sb);
+}
+
+unsigned int stele_image_wrong_copies(const struct stele_image *image)
+{
+	const struct stele_copy *old = &image->copies.copy[!image->slot];
+	unsigned int wrong = (old[0].error < 0) + (old[2].error < 0);
+
+	if (!wrong && !stele_superblock_same(&old[0].sb, &old[2].sb))
+		wrong = 1;
+	for (unsigned int i = image->slot; i < STELE_SUPERBLOCK_COPIES; i += 2)
+		wrong += !is_whole(image, i);
+	return wrong;
+}
+
+/* Not over what is newer, and was passed over: that may be read again one day. */
+static int heal(struct stele_image *image)
+{
+	void *block;
+	int ret;
+
+	if (image->copies.generation_max > image->sb.generation ||
+	    (is_whole(image, image->slot) && is_whole(image, image->slot + 2)))
+		return 0;
+	block = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
+	if (!block)
+		return -ENOMEM;
+	ret = write_slot(image, image->slot, &image->sb, block);
+	if (ret == 0)
+		ret = stele_device_flush(image->dev);
+	if (ret == 0)
+		ret = stele_copies_read_back(image->dev, image->slot,
+					     &image->sb, block);
+	free(block);
+	return ret;
+}
+
+int stele_image_announce(struct stele_image *image)
+{
+	int ret = stele_image_check_writable(image);
+	uint64_t floor;
+
+	if (ret == 0)
+		ret = stele_intent_begin(image->dev, &image->log,
+					 image->generation_max);
+	floor = stele_intent_floor(image->dev);
+	if (image->generation_max < floor)
+		image->generation_max = floor;
+	return ret < 0 ? ret : heal(image);
 }
 
 static void *alloc_zeroed(const struct stele_image *image, uint64_t size)
@@ -230,12 +323,13 @@ static int make_catalog(const struct stele_image *image,
 			struct stele_catalog *catalog)
 {
 	const char *why = "";
+	int ret;
 
 	encode_catalog(draft, sb, blocks);
 	sb->catalog_crc = stele_crc32c(0, blocks, sb->catalog_size);
-	if (stele_catalog_decode(blocks, sb->catalog_size, sb, catalog,
-				 &why) == 0)
-		return 0;
+	ret = stele_lists_decode(blocks, sb->catalog_size, sb, catalog, &why);
+	if (ret == 0 || ret == -ENOMEM)
+		return ret;
 	stele_log_error(&image->log, "this catalog would be refused: %s", why);
 	return -EINVAL;
 }
@@ -269,8 +363,7 @@ static int write_catalog(const struct stele_image *image,
 	return ret;
 }
 
-static int publish(const struct stele_image *image,
-		   const struct stele_superblock *sb)
+static int publish(struct stele_image *image, const struct stele_superblock *sb)
 {
 	const unsigned int slot = !image->slot;
 	void *block;
@@ -279,12 +372,14 @@ static int publish(const struct stele_image *image,
 	block = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
 	if (!block)
 		return -ENOMEM;
-	ret = stele_copies_write(image->dev, slot, sb, block);
+	ret = write_slot(image, slot, sb, block);
 	if (ret == 0)
 		ret = stele_device_flush(image->dev);
 	if (ret == 0) {
 		ret = stele_copies_read_back(image->dev, slot, sb, block);
-		if (ret < 0)
+		if (ret == -EIO && stele_intent_confirm(image->dev) == -ESTALE)
+			ret = -ESTALE;
+		else if (ret < 0)
 			log_mismatch(image, "the superblock", ret);
 	}
 	free(block);
@@ -327,6 +422,7 @@ int stele_image_commit(struct stele_image *image,
 	image->publishing = false;
 	image->slot = !image->slot;
 	image->generation_max = next.generation;
+	stele_intent_settle(image->dev);
 	return 0;
 }
 

@@ -83,19 +83,34 @@ bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 	return false;
 }
 
-int stele_copies_write(struct stele_device *dev, unsigned int slot,
-		       const struct stele_superblock *sb, void *block)
+static int compare(const struct stele_copy *before, const struct stele_copy *now)
+{
+	if (before->error && !stele_error_of_content(before->error))
+		return 0;
+	if (now->error && !stele_error_of_content(now->error))
+		return now->error;
+	if (before->error != now->error)
+		return -ESTALE;
+	return before->error || stele_superblock_same(&before->sb, &now->sb) ?
+		       0 :
+		       -ESTALE;
+}
+
+int stele_copies_compare(const struct stele_copies *before,
+			 const struct stele_copies *now)
 {
 	int ret = 0;
 
-	for (unsigned int i = slot; i < STELE_SUPERBLOCK_COPIES; i += 2) {
-		stele_superblock_encode(sb, offsets[i], block);
-		ret = stele_device_write(dev, block, offsets[i],
-					 STELE_BLOCK_SIZE);
-		if (ret < 0)
-			break;
-	}
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++)
+		ret = compare(&before->copy[i], &now->copy[i]);
 	return ret;
+}
+
+int stele_copies_write(struct stele_device *dev, unsigned int index,
+		       const struct stele_superblock *sb, void *block)
+{
+	stele_superblock_encode(sb, offsets[index], block);
+	return stele_device_write(dev, block, offsets[index], STELE_BLOCK_SIZE);
 }
 
 int stele_copies_read_back(struct stele_device *dev, unsigned int slot,

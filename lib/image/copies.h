@@ -38,11 +38,18 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
 bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 		       unsigned int *a, unsigned int *b);
 
+/*
+ * Is everything where it was? What could not be read before is not asked for. Return:
+ * 0; -ESTALE (another content); errno of the device (one cannot be read any more).
+ */
+int stele_copies_compare(const struct stele_copies *before,
+			 const struct stele_copies *now);
+
 /* Is this about what was read, rather than that it could not be read or known? */
 bool stele_error_of_content(int error);
 
-/* Write both copies of a slot; not flushed. `block` is one block of memory. */
-int stele_copies_write(struct stele_device *dev, unsigned int slot,
+/* Write one copy; not flushed. `block` is one block of memory. */
+int stele_copies_write(struct stele_device *dev, unsigned int index,
 		       const struct stele_superblock *sb, void *block);
 /* Do both copies of a slot read back as `sb`? 0; -EIO; errno of the device. */
 int stele_copies_read_back(struct stele_device *dev, unsigned int slot,

@@ -162,8 +162,8 @@ static void swap_inner(struct stele_hash *hash)
 	hash->inner = !hash->inner;
 }
 
-static void hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
-			 uint64_t count, uint8_t digest[32])
+void stele_hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
+			uint64_t count, uint8_t digest[32])
 {
 	memset(digest, 0, 32);
 	if (count == 0)
@@ -179,9 +179,14 @@ static void add_part(struct stele_hash *hash,
 {
 	uint8_t deleted[32];
 
-	swap_inner(hash);
-	hash_deleted(hash, part->deleted, part->deleted_count, deleted);
-	swap_inner(hash);
+	if (part->deleted_digest) {
+		memcpy(deleted, part->deleted_digest, sizeof(deleted));
+	} else {
+		swap_inner(hash);
+		stele_hash_deleted(hash, part->deleted, part->deleted_count,
+				   deleted);
+		swap_inner(hash);
+	}
 	stele_hash_add(hash, part->schema_digest, 32);
 	add_le64(hash, part->sample_count);
 	stele_hash_add(hash, part->tree_root, 32);
@@ -200,8 +205,7 @@ void stele_hash_snapshot(struct stele_hash *hash,
 	stele_hash_end(hash, digest);
 }
 
-int stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation,
-			  uint64_t *id)
+uint64_t stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation)
 {
 	uint8_t digest[SHA256_DIGEST_LENGTH];
 	uint8_t text[sizeof(SEGMENT_ID_PREFIX) - 1 + 16 + sizeof(le64)];
@@ -217,8 +221,6 @@ int stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation,
 	SHA256_Update(&ctx, text, sizeof(text));
 	SHA256_Final(digest, &ctx);
 	memcpy(&number, digest, sizeof(number));
-	*id = le64_get(number);
-	if (*id == 0 || *id == STELE_OWNER_ANY)
-		*id = 1;
-	return 0;
+	generation = le64_get(number);
+	return generation == 0 || generation == STELE_OWNER_ANY ? 1 : generation;
 }

@@ -46,12 +46,8 @@ void stele_hash_schema(struct stele_hash *hash,
 		       const struct stele_names_stream *names,
 		       uint32_t names_count, uint8_t digest[32]);
 
-/*
- * Id of the segment that a generation of an image writes: seeds all its
- * checksums. Return: 0; -ENOMEM.
- */
-int stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation,
-			  uint64_t *id);
+/* Id of the segment that a generation writes, where images must be reproducible. */
+uint64_t stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation);
 
 /* What of one segment goes into the snapshot's digest. */
 struct stele_digest_part {
@@ -60,7 +56,11 @@ struct stele_digest_part {
 	uint8_t tree_root[32];
 	const uint64_t *deleted;
 	uint64_t deleted_count;
+	const uint8_t *deleted_digest; /* NULL: to be computed */
 };
+/* The deleted digest, see below. */
+void stele_hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
+			uint64_t count, uint8_t digest[32]);
 /*
  * SHA-256(02 || le64 segments || each: schema digest || le64 samples || root
  * || le64 deleted || deleted digest), deleted digest = SHA-256(04 || le64

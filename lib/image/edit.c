@@ -10,10 +10,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "lib/image/digest.h"
+#include "lib/image/intent.h"
 
 static void snapshot_release(struct stele_edit_snapshot *snapshot)
 {
@@ -38,6 +41,7 @@ static int load_snapshot(struct stele_edit *edit, uint32_t index)
 		.time = in.time,
 		.source_time = in.source_time,
 		.sample_count = in.sample_count,
+		.payload_size = in.payload_size,
 		.ref_count = in.ref_count,
 		.note_size = in.note_size,
 		.signature_count = in.signature_count,
@@ -95,6 +99,7 @@ int stele_edit_begin(struct stele_image *image, struct stele_edit *edit)
 		.image = image,
 		.feature_incompat = image->sb.feature_incompat,
 		.image_size = image->sb.image_size,
+		.stale = true,
 	};
 	ret = stele_image_check_writable(image);
 	if (ret == 0 && image->dev->writable)
@@ -102,7 +107,7 @@ int stele_edit_begin(struct stele_image *image, struct stele_edit *edit)
 	if (ret == 0)
 		ret = load_catalog(edit);
 	if (ret == 0)
-		ret = stele_extents_add_copies(&edit->used, image);
+		ret = stele_edit_refresh(edit);
 	return ret;
 }
 
@@ -122,8 +127,17 @@ void stele_edit_release(struct stele_edit *edit)
 
 int stele_edit_segment_id(const struct stele_edit *edit, uint64_t *id)
 {
-	return stele_hash_segment_id(edit->image->sb.uuid,
-				     edit->image->generation_max + 1, id);
+	if (edit->derive_ids) {
+		*id = stele_hash_segment_id(edit->image->sb.uuid,
+					    edit->image->generation_max + 1);
+		return 0;
+	}
+	do {
+		if (getrandom(id, sizeof(*id), 0) != sizeof(*id))
+			return errno ? -errno : -EIO;
+	} while (*id == 0 || *id == STELE_OWNER_ANY ||
+		 stele_edit_segment(edit, *id));
+	return 0;
 }
 
 const struct stele_catalog_segment *
@@ -208,9 +222,28 @@ struct stele_edit_snapshot *stele_edit_snapshot(struct stele_edit *edit,
 	return NULL;
 }
 
-static bool name_ok(const char name[STELE_SNAPSHOT_NAME_SIZE])
+int stele_edit_check_name(const char *name, const struct stele_log *log)
 {
-	return stele_name_ok(name, strnlen(name, STELE_SNAPSHOT_NAME_SIZE));
+	const bool reserved = !strncmp(name, STELE_NAME_RESERVED,
+				       strlen(STELE_NAME_RESERVED));
+
+	if (!reserved && stele_name_ok(name, strlen(name)))
+		return 0;
+	stele_log_error(log, "'%s' cannot be a snapshot's name%s", name,
+			reserved ? ": those that begin with '" STELE_NAME_RESERVED
+				   "' are kept for withdrawn RBD snapshots" :
+				   "");
+	return -EINVAL;
+}
+
+/* Of a field that need not have an end. */
+static int check_name(const struct stele_edit *edit,
+		      const char name[STELE_SNAPSHOT_NAME_SIZE])
+{
+	char text[STELE_SNAPSHOT_NAME_SIZE + 1];
+
+	snprintf(text, sizeof(text), "%.*s", (int)STELE_SNAPSHOT_NAME_SIZE, name);
+	return stele_edit_check_name(text, &edit->image->log);
 }
 
 static bool refs_ok(const struct stele_edit *edit,
@@ -290,10 +323,11 @@ static int append(struct stele_edit *edit,
 int stele_edit_add_snapshot(struct stele_edit *edit,
 			    const struct stele_edit_snapshot *snapshot)
 {
-	int ret;
+	int ret = check_name(edit, snapshot->name);
 
-	if (!name_ok(snapshot->name) ||
-	    snapshot->parent >= edit->next_snapshot_id ||
+	if (ret < 0)
+		return ret;
+	if (snapshot->parent >= edit->next_snapshot_id ||
 	    !refs_ok(edit, snapshot))
 		return -EINVAL;
 	if (stele_edit_snapshot(edit, snapshot->name)) {
@@ -312,15 +346,19 @@ int stele_edit_rename_snapshot(struct stele_edit *edit, const char *name,
 	struct stele_edit_snapshot *snapshot = stele_edit_snapshot(edit, name);
 	const struct stele_edit_snapshot *other;
 
-	if (!name || !stele_name_ok(to, strlen(to)))
+	if (!name)
 		return -EINVAL;
 	if (!snapshot)
 		return -ENOENT;
+	if (!strcmp(name, to))
+		return 0;
+	if (stele_edit_check_name(to, &edit->image->log) < 0)
+		return -EINVAL;
 	other = stele_edit_snapshot(edit, to);
 	if (other && other != snapshot)
 		return -EEXIST;
 	memset(snapshot->name, 0, sizeof(snapshot->name));
-	strcpy(snapshot->name, to); /* stele_name_ok() knows its size */
+	strcpy(snapshot->name, to); /* the check knows its size */
 	return 0;
 }
 

@@ -30,7 +30,7 @@ struct stele_edit_snapshot {
 	uint64_t parent;
 	int64_t time;
 	int64_t source_time; /* what did not change since is as the source has it; 0: not known */
-	uint64_t sample_count;
+	uint64_t sample_count, payload_size; /* of live ones */
 	uint8_t digest[STELE_DIGEST_SIZE];
 	struct stele_edit_ref *refs; /* owned */
 	uint32_t ref_count;
@@ -55,6 +55,7 @@ struct stele_edit {
 	struct stele_extents used; /* by any superblock copy, or handed out */
 	uint64_t image_size;	   /* grows with the target, see grow */
 	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
+	bool derive_ids;	   /* the caller's: see stele_edit_segment_id() */
 	bool stale;		   /* `used` is of before a commit */
 	bool reserved;		   /* blocks of a file, see stele_edit_give_back() */
 	bool takes;		   /* the next generation has more than this one */
@@ -71,6 +72,8 @@ struct stele_edit {
  * the superblock copies cannot be read; logged). Release in any case.
  */
 int stele_edit_begin(struct stele_image *image, struct stele_edit *edit);
+/* What is used, when that is of before a commit. Return: as of begin. */
+int stele_edit_refresh(struct stele_edit *edit);
 /* Before the image. Idempotent on a zeroed struct. */
 void stele_edit_release(struct stele_edit *edit);
 
@@ -100,8 +103,9 @@ void stele_edit_keep_space(struct stele_edit *edit);
 int stele_edit_grow(struct stele_edit *edit, uint64_t image_size);
 
 /*
- * Of the one segment that the next generation may write: stele-format(5).
- * Return: 0; -ENOMEM.
+ * For a segment that the next generation writes. It seeds all checksums, so it must be
+ * of this attempt alone: random, unless `derive_ids` was set, which is for a target that
+ * held nothing when the attempt began. Return: 0; errno of getrandom(2).
  */
 int stele_edit_segment_id(const struct stele_edit *edit, uint64_t *id);
 /*
@@ -138,15 +142,17 @@ int stele_edit_write_deleted(struct stele_edit *edit,
  */
 struct stele_edit_snapshot *stele_edit_snapshot(struct stele_edit *edit,
 						const char *name);
+/* May a snapshot be given this name? Return: 0; -EINVAL (logged). */
+int stele_edit_check_name(const char *name, const struct stele_log *log);
 /*
  * Add one; refs, note and signatures are copied, an id is given out. `parent` is an id,
- * or 0; digest and sample_count are the caller's to know. Return: 0; -EEXIST
- * (the name; logged); -EINVAL (name, parent; a ref to no segment, or to one twice);
+ * or 0; digest, sample_count and payload_size are the caller's to know. Return: 0; -EEXIST
+ * (the name; logged); -EINVAL (name (logged), parent; a ref to no segment, or to one twice);
  * -EOVERFLOW (too many snapshots, refs or notes; logged); -ENOMEM.
  */
 int stele_edit_add_snapshot(struct stele_edit *edit,
 			    const struct stele_edit_snapshot *snapshot);
-/* Return: 0 (also: that is its name); -ENOENT; -EEXIST; -EINVAL. None logged. */
+/* Return: 0 (also: that is its name); -ENOENT; -EEXIST; -EINVAL (logged). */
 int stele_edit_rename_snapshot(struct stele_edit *edit, const char *name,
 			       const char *to);
 int stele_edit_remove_snapshot(struct stele_edit *edit, const char *name);
@@ -156,6 +162,16 @@ int stele_edit_remove_snapshot(struct stele_edit *edit, const char *name);
  * -ENOMEM.
  */
 int stele_edit_commit_size(const struct stele_edit *edit, uint64_t *size);
+/*
+ * RBD takes space of its pool when something is written there, and a pool that is
+ * full has none for the catalog of a delete. So on storage with shots a commit
+ * writes to the place where the next catalogs will go, unless they go where older
+ * ones were, and a discard leaves it: the first that `used` leaves free.
+ * Return: 0; -ENOSPC; -ENOMEM.
+ */
+int stele_edit_next_place(const struct stele_edit *edit,
+			  const struct stele_extents *used, uint64_t *offset,
+			  uint64_t *size);
 /*
  * Commit, see stele_image_commit(). Free extents, high-water mark and
  * unused_since follow from what is used; a `time` before that of the last commit
@@ -168,12 +184,12 @@ int stele_edit_commit(struct stele_edit *edit, int64_t time);
 
 /* ---- between edit_space.c and edit_commit.c --------------------------------- */
 
-/* `used` as it is after a commit. */
-int stele_edit_refresh(struct stele_edit *edit);
+/* No space was found. Is there some that was only avoided? 0: try again; -ENOSPC. */
+int stele_edit_use_avoided(struct stele_edit *edit);
 /* Room for `size` more bytes behind all that is used. */
 int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
 			   uint64_t align);
-/* Have a filesystem allocate it. 0; errno (logged). */
+/* It is used from now on: whoever looks knows, and a filesystem allocates it. 0; errno. */
 int stele_edit_reserve(struct stele_edit *edit, uint64_t offset, uint64_t size);
 /* Undo what was done to the target, unless a commit may have been made. */
 void stele_edit_give_back(struct stele_edit *edit);

@@ -15,6 +15,9 @@
 
 #include "format/run.h"
 
+/* Those of a delete and of the first commit of a gc; then old ones are free. */
+#define CATALOGS_AHEAD 2u
+
 int stele_edit_write_deleted(struct stele_edit *edit,
 			     struct stele_edit_ref *ref,
 			     const uint64_t *numbers, uint64_t count)
@@ -191,6 +194,7 @@ static int fill_snapshots(struct stele_edit *edit, struct next *next,
 		at.time = s->time;
 		at.source_time = s->source_time;
 		at.sample_count = s->sample_count;
+		at.payload_size = s->payload_size;
 		memcpy(at.name, s->name, sizeof(at.name));
 		memcpy(at.digest, s->digest, sizeof(at.digest));
 		at.ref_count = s->ref_count;
@@ -274,6 +278,8 @@ static int find_place(struct stele_edit *edit, struct next *next)
 {
 	int ret = try_place(edit, next);
 
+	if (ret == -ENOSPC && stele_edit_use_avoided(edit) == 0)
+		ret = try_place(edit, next);
 	if (ret == -ENOSPC && !edit->image->dev->resizable) {
 		ret = give_up_older(edit, next);
 		if (ret == 0)
@@ -360,12 +366,45 @@ int stele_edit_commit_size(const struct stele_edit *edit, uint64_t *size)
 	struct stele_extents own = {0};
 	int ret;
 
+	*size = 0;
 	count_all(edit, &counts);
 	ret = collect_own(edit, &counts, &own);
 	if (ret == 0)
 		*size = stele_catalog_size_bound(&own, &counts);
 	stele_extents_release(&own);
 	return ret;
+}
+
+int stele_edit_next_place(const struct stele_edit *edit,
+			  const struct stele_extents *used, uint64_t *offset,
+			  uint64_t *size)
+{
+	int ret = stele_edit_commit_size(edit, size);
+
+	*size *= CATALOGS_AHEAD;
+	return ret < 0 ? ret :
+			 stele_extents_find(used, *size, STELE_BLOCK_SIZE,
+					    edit->image_size, offset);
+}
+
+/* Whether that fails is for the next commit to say. */
+static void take_next_place(struct stele_edit *edit, const struct next *next)
+{
+	struct stele_device *dev = edit->image->dev;
+	uint64_t offset = 0, size = 0;
+	void *zeros;
+
+	if (!stele_device_shots(dev) ||
+	    stele_extents_add(&edit->used, next->place.offset,
+			      next->place.size) < 0 ||
+	    stele_edit_next_place(edit, &edit->used, &offset, &size) < 0)
+		return;
+	zeros = stele_device_alloc(dev, size);
+	if (!zeros)
+		return;
+	memset(zeros, 0, size);
+	stele_device_write(dev, zeros, offset, size);
+	free(zeros);
 }
 
 int stele_edit_commit(struct stele_edit *edit, int64_t time)
@@ -380,6 +419,8 @@ int stele_edit_commit(struct stele_edit *edit, int64_t time)
 		ret = make_draft(edit, time, &next);
 	if (ret == 0)
 		ret = stele_image_commit(edit->image, &next.draft);
+	if (ret == 0)
+		take_next_place(edit, &next);
 	next_release(&next);
 	if (ret == 0) {
 		edit->stale = true;

@@ -12,8 +12,22 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/image/intent.h"
+
+static int add_all(struct stele_extents *extents,
+		   const struct stele_extents *more)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; more && i < more->count && ret == 0; i++)
+		ret = stele_extents_add(extents, more->list[i].offset,
+					more->list[i].size);
+	return ret;
+}
+
 int stele_edit_refresh(struct stele_edit *edit)
 {
+	struct stele_device *dev = edit->image->dev;
 	int ret;
 
 	if (!edit->stale)
@@ -21,8 +35,21 @@ int stele_edit_refresh(struct stele_edit *edit)
 	stele_extents_release(&edit->used);
 	ret = stele_extents_add_copies(&edit->used, edit->image);
 	if (ret == 0)
+		ret = add_all(&edit->used, stele_intent_avoided(dev));
+	if (ret == 0)
+		ret = add_all(&edit->used, stele_intent_reserved(dev));
+	if (ret == 0)
 		edit->stale = false;
 	return ret;
+}
+
+int stele_edit_use_avoided(struct stele_edit *edit)
+{
+	if (edit->image->dev->resizable ||
+	    !stele_intent_stop_avoiding(edit->image->dev))
+		return -ENOSPC;
+	edit->stale = true;
+	return stele_edit_refresh(edit);
 }
 
 /* Is there anything that it would give back, as the image is on the device? */
@@ -76,8 +103,15 @@ int stele_edit_enlarge(struct stele_edit *edit, uint64_t target_size)
 
 int stele_edit_reserve(struct stele_edit *edit, uint64_t offset, uint64_t size)
 {
-	int ret = stele_device_reserve_file(edit->image->dev, offset, size);
+	struct stele_device *dev = edit->image->dev;
+	int ret = stele_intent_reserve(dev, edit->image->generation_max + 1,
+				       offset, size);
 
+	if (ret == 0)
+		ret = stele_extents_add(&edit->used, offset, size);
+	if (ret < 0)
+		return ret;
+	ret = stele_device_reserve_file(dev, offset, size);
 	if (ret == -EOPNOTSUPP) /* not a file */
 		return 0;
 	edit->reserved = true;
@@ -105,12 +139,16 @@ void stele_edit_give_back(struct stele_edit *edit)
 
 	if (!edit->reserved && !size)
 		return;
-	if (edit->image->publishing || stele_image_changed(edit->image)) {
+	if (edit->image->publishing ||
+	    stele_intent_confirm(dev) == -ESTALE ||
+	    stele_image_changed(edit->image)) {
 		stele_edit_keep_space(edit);
 		return;
 	}
-	if (stele_device_unreserve_file(dev, size ? size : UINT64_MAX) ==
-		    -EOPNOTSUPP &&
+	/* Blocks below an image that is not one yet are its claim's to give back. */
+	if ((edit->image->sb.state != STELE_STATE_READY ||
+	     stele_device_unreserve_file(dev, size ? size : UINT64_MAX) ==
+		     -EOPNOTSUPP) &&
 	    size)
 		stele_device_resize(dev, size);
 }
@@ -177,14 +215,15 @@ int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 		return ret;
 	ret = stele_extents_find(&edit->used, size, align, edit->image_size,
 				 offset);
+	if (ret == -ENOSPC && stele_edit_use_avoided(edit) == 0)
+		ret = stele_extents_find(&edit->used, size, align,
+					 edit->image_size, offset);
 	if (ret == -ENOSPC) {
 		ret = stele_edit_make_larger(edit, size, align);
 		if (ret == 0)
 			ret = stele_extents_find(&edit->used, size, align,
 						 edit->image_size, offset);
 	}
-	if (ret == 0)
-		ret = stele_extents_add(&edit->used, *offset, size);
 	if (ret == 0)
 		ret = stele_edit_reserve(edit, *offset, size);
 	edit->takes = true;

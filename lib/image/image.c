@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "lib/image/fork.h"
+#include "lib/image/lists.h"
 #include "lib/image/proof.h"
 
 /* Of several reasons the one that says most; 4: not about the content. */
@@ -84,19 +86,21 @@ static int judge_copies(const struct stele_copies *copies,
 	return error;
 }
 
-static int refuse_fork(const struct stele_copies *copies, uint64_t generation,
-		       const struct stele_log *log)
+static bool is_fork(const struct stele_copies *copies, uint64_t generation,
+		    const struct stele_log *log)
 {
 	unsigned int a, b;
 
 	if (!stele_copies_fork(copies, generation, &a, &b))
-		return 0;
-	stele_log_error(log,
-			"superblock copies %u at %" PRIu64 " and %u at %" PRIu64
-			" are both of generation %" PRIu64 " and differ",
-			a, copies->copy[a].offset, b, copies->copy[b].offset,
-			generation);
-	return -ENOTUNIQ;
+		return false;
+	stele_log_warning(log,
+			  "superblock copies %u at %" PRIu64 " and %u at %" PRIu64
+			  " are both of generation %" PRIu64 " and differ: two "
+			  "writers have published at once, and only what both "
+			  "have in common can be read; 'stele repair' shows both",
+			  a, copies->copy[a].offset, b, copies->copy[b].offset,
+			  generation);
+	return true;
 }
 
 static int read_catalog(struct stele_device *dev, const struct stele_log *log,
@@ -113,8 +117,8 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_device_read(dev, blocks, sb->catalog_offset,
 				sb->catalog_size);
 	if (ret == 0)
-		ret = stele_catalog_decode(blocks, sb->catalog_size, sb,
-					   &image->catalog, &why);
+		ret = stele_lists_decode(blocks, sb->catalog_size, sb,
+					 &image->catalog, &why);
 	if (ret == 0) {
 		image->catalog_blocks = blocks;
 		return 0;
@@ -176,9 +180,15 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	     i = best_below(copies, copies->copy[i].sb.generation)) {
 		const struct stele_superblock *sb = &copies->copy[i].sb;
 
-		ret = refuse_fork(copies, sb->generation, log);
-		if (ret == 0)
-			ret = check_size(sb, target_size, log);
+		if (is_fork(copies, sb->generation, log)) {
+			ret = stele_fork_load(dev, log, copies, sb->generation,
+					      target_size, image);
+			if (ret == 0 || is_device_error(ret))
+				return ret;
+			*passed = error = worse(error, ret);
+			continue;
+		}
+		ret = check_size(sb, target_size, log);
 		if (ret == 0)
 			ret = read_catalog(dev, log, sb, image);
 		if (is_device_error(ret))
@@ -215,6 +225,25 @@ static bool has_changed(struct stele_device *dev,
 	return false;
 }
 
+bool stele_image_never_was(struct stele_device *dev)
+{
+	uint64_t size;
+	uint8_t *block;
+	bool zero;
+
+	if (stele_device_size(dev, &size) < 0)
+		return false;
+	if (size < STELE_DATA_OFFSET + STELE_BLOCK_SIZE)
+		return size == 0;
+	block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
+	zero = block &&
+	       stele_device_read(dev, block, STELE_DATA_OFFSET,
+				 STELE_BLOCK_SIZE) == 0 &&
+	       !*block && !memcmp(block, block + 1, STELE_BLOCK_SIZE - 1);
+	free(block);
+	return zero;
+}
+
 bool stele_image_changed(const struct stele_image *image)
 {
 	struct stele_copies copies;
@@ -237,12 +266,14 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
 	ret = judge_copies(&copies, log);
 	if (ret == 0)
 		ret = select_copy(dev, log, &copies, out, &passed);
-	if (passed && has_changed(dev, &copies)) {
+	if ((passed || out->fork) && has_changed(dev, &copies)) {
 		free(out->catalog_blocks);
+		stele_fork_free(out->fork);
 		ret = -EAGAIN;
 	}
 	if (ret < 0)
 		return ret;
+	out->copies = copies;
 	out->generation_max = copies.generation_max;
 	out->copies_good = copies.good;
 	return 0;
@@ -282,5 +313,6 @@ void stele_image_release(struct stele_image *image)
 	stele_prover_free(image->prover);
 	stele_device_close(image->dev);
 	free(image->catalog_blocks);
+	stele_fork_free(image->fork);
 	memset(image, 0, sizeof(*image));
 }

@@ -4,9 +4,10 @@
  *
  * Recovery reads all four superblock copies; of those that decode, the highest
  * generation whose catalog decodes wins. Two copies of one generation that
- * differ are a fork: refused. A commit writes new blocks only where no copy
- * leads to (see space.h), flushes, writes the superblock of the slot that
- * recovery did not select, then its mirror, flushes, and reads both back. What
+ * differ are a fork: only what both have in common is there, see fork.h. A commit
+ * writes new blocks only where no copy leads to (see space.h), flushes, writes the
+ * superblock of the slot that recovery did not select, then its mirror, flushes, and
+ * reads both back. What
  * the next generation holds, and where, is an edit's to know: edit.h.
  */
 #ifndef STELE_IMAGE_IMAGE_H
@@ -16,6 +17,9 @@
 
 #include "format/catalog.h"
 #include "lib/device/device.h"
+#include "lib/image/copies.h"
+
+struct stele_fork;
 
 struct stele_image {
 	struct stele_device *dev; /* owned; NULL after take */
@@ -25,8 +29,10 @@ struct stele_image {
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
 	bool publishing; /* a superblock may have been written: no way back */
+	struct stele_copies copies; /* as they were found, and as we have written them */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
+	struct stele_fork *fork; /* owned; NULL: none. See fork.h */
 	_Atomic bool stale; /* known to be gone, and told; see stale.h */
 	struct stele_prover *prover; /* owned; NULL: checksums of sections suffice */
 };
@@ -51,6 +57,13 @@ bool stele_image_changed(const struct stele_image *image);
 void stele_image_release(struct stele_image *image);
 
 /*
+ * Has there never been an image on `dev`, as far as its bytes tell? Every image writes
+ * the first block behind the superblocks, and never clears it. True when that block
+ * was read and is zero, or the device has no bytes at all.
+ */
+bool stele_image_never_was(struct stele_device *dev);
+
+/*
  * Begin a new image: an unfinished superblock (of `sb` only uuid, label,
  * image_size, create_time count) into all four copies, flushed. Until then,
  * an older image is intact; from then on the target is recognised as
@@ -60,8 +73,26 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 		      const struct stele_superblock *sb,
 		      struct stele_image *out);
 
-/* May it be changed? 0; -EOPNOTSUPP (logged). */
+/*
+ * Are the superblock copies what they were when it was loaded, but for what we have
+ * written? `now` gets them. Return: 0; -ESTALE (somebody else has published;
+ * logged); -ENOMEM; errno of the device (one cannot be read any more).
+ */
+int stele_image_check_fresh(const struct stele_image *image,
+			    struct stele_copies *now);
+
+/* Copies that are not what they should be; 0: there is nothing to repair. */
+unsigned int stele_image_wrong_copies(const struct stele_image *image);
+/* May it be changed? 0; -EOPNOTSUPP; -ENOTUNIQ (a fork; logged). */
 int stele_image_check_writable(const struct stele_image *image);
+
+/*
+ * Say on the device that it will be changed, until stele_intent_end(); and write the
+ * superblock again where its slot does not hold it, as an interrupted writer leaves it.
+ * Return: 0; -EBUSY (a process of this machine is writing; logged); -ESTALE (somebody
+ * has published since the load); -EOPNOTSUPP; -ENOMEM; errno.
+ */
+int stele_image_announce(struct stele_image *image);
 
 /* What the next generation shall hold, and where. Arrays are the caller's. */
 struct stele_catalog_draft {
@@ -100,7 +131,8 @@ int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
  * acknowledgement was lost) the new state is there whole; the image handle is
  * then only good for release.
  * Return: 0; -EINVAL (recovery would refuse it; logged); -EOPNOTSUPP; -ENOSPC;
- * -EIO (read back something else); device errno.
+ * -EIO (read back something else); -ESTALE (another writer, see intent.h, or its
+ * superblock; logged); device errno.
  */
 int stele_image_commit(struct stele_image *image,
 		       const struct stele_catalog_draft *draft);

@@ -12,6 +12,7 @@
 #include "lib/image/copies.h"
 #include "lib/image/deleted.h"
 #include "lib/image/digest.h"
+#include "lib/image/fork.h"
 
 int stele_snapshot_find(const struct stele_image *image, const char *name,
 			const uint8_t *digest, uint32_t *index)
@@ -21,6 +22,8 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 
 	if (!name && !digest && count > 1)
 		return -EINVAL;
+	if (!name && !digest && image->fork)
+		return -ENOTUNIQ;
 	for (uint32_t i = 0; i < count; i++) {
 		stele_catalog_snapshot(&image->catalog, i, &info);
 		if (name && strcmp(name, info.name) != 0)
@@ -30,7 +33,14 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 		*index = i;
 		return 0;
 	}
-	return -ENOENT;
+	if (!image->fork || !stele_fork_has(image->fork, name, digest))
+		return -ENOENT;
+	stele_log_error(&image->log,
+			"two writers have published at once, and %s%s%s is not "
+			"what both have in common: 'stele repair' shows both",
+			name ? "snapshot '" : "this snapshot", name ? name : "",
+			name ? "'" : "");
+	return -ENOTUNIQ;
 }
 
 static int load_segments(struct stele_image *image, struct stele_snapshot *out)
@@ -94,17 +104,23 @@ static bool schema_extends(const struct stele_segment *later,
 }
 
 static int check_segments(const struct stele_image *image,
-			  const struct stele_snapshot *snapshot)
+			  struct stele_snapshot *snapshot)
 {
-	for (uint32_t i = 1; i < snapshot->segment_count; i++)
-		if (!schema_extends(&snapshot->segments[i],
-				    &snapshot->segments[i - 1])) {
+	for (uint32_t i = 1; i < snapshot->segment_count; i++) {
+		struct stele_segment *later = &snapshot->segments[i];
+		const struct stele_segment *earlier = later - 1;
+
+		if (later->extends_id == earlier->descriptor.id)
+			continue;
+		if (!schema_extends(later, earlier)) {
 			stele_log_error(&image->log,
 					"segments of snapshot '%s' differ in "
 					"their fields or names",
 					snapshot->info.name);
 			return -EUCLEAN;
 		}
+		later->extends_id = earlier->descriptor.id;
+	}
 	if (snapshot->sample_count == snapshot->info.sample_count)
 		return 0;
 	stele_log_error(&image->log,
@@ -136,6 +152,7 @@ int stele_snapshot_compute_digest(struct stele_snapshot *snapshot)
 		part->sample_count = s->descriptor.sample_count;
 		part->deleted = s->deleted;
 		part->deleted_count = s->deleted_count;
+		part->deleted_digest = s->deleted_digest;
 	}
 	stele_hash_snapshot(hash, parts, snapshot->segment_count,
 			    snapshot->digest);
@@ -143,6 +160,40 @@ out:
 	stele_hash_free(hash);
 	free(parts);
 	return ret;
+}
+
+int stele_snapshot_payload_without(const struct stele_image *image,
+				   const struct stele_snapshot *snapshot,
+				   uint64_t deleted_size, uint64_t *out)
+{
+	const struct stele_catalog_snapshot *info = &snapshot->info;
+
+	if (deleted_size > info->payload_size) {
+		stele_log_error(&image->log,
+				"snapshot '%s' has %" PRIu64
+				" bytes of payload, fewer than some of its "
+				"samples",
+				info->name, info->payload_size);
+		return -EUCLEAN;
+	}
+	*out = info->payload_size - deleted_size;
+	return 0;
+}
+
+int stele_snapshot_check(const struct stele_image *image,
+			 struct stele_snapshot *snapshot)
+{
+	int ret = check_segments(image, snapshot);
+
+	if (ret == 0)
+		ret = stele_snapshot_compute_digest(snapshot);
+	if (ret < 0 || memcmp(snapshot->digest, snapshot->info.digest,
+			      sizeof(snapshot->digest)) == 0)
+		return ret;
+	stele_log_error(&image->log,
+			"digest of snapshot '%s' is not that of its segments",
+			snapshot->info.name);
+	return -EBADMSG;
 }
 
 int stele_snapshot_load(struct stele_image *image, uint32_t index,
@@ -156,17 +207,7 @@ int stele_snapshot_load(struct stele_image *image, uint32_t index,
 	stele_catalog_snapshot(&image->catalog, index, &out->info);
 	ret = load_segments(image, out);
 	if (ret == 0)
-		ret = check_segments(image, out);
-	if (ret == 0)
-		ret = stele_snapshot_compute_digest(out);
-	if (ret == 0 && memcmp(out->digest, out->info.digest,
-			       sizeof(out->digest)) != 0) {
-		stele_log_error(&image->log,
-				"digest of snapshot '%s' is not that of its "
-				"segments",
-				out->info.name);
-		ret = -EBADMSG;
-	}
+		ret = stele_snapshot_check(image, out);
 	if (ret < 0)
 		stele_snapshot_release(out);
 	return ret;

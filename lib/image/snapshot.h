@@ -29,6 +29,8 @@ struct stele_segment {
 	struct stele_record_shape shape;
 	uint64_t *deleted; /* NULL: none */
 	uint64_t deleted_count;
+	const uint8_t *deleted_digest; /* of these; NULL: not computed yet */
+	uint64_t extends_id; /* a segment whose names its own are known to extend */
 	uint64_t first_id; /* of its first live sample */
 	uint64_t live_count;
 };
@@ -43,7 +45,8 @@ struct stele_snapshot {
 
 /*
  * Index in the catalog by name, or by digest; both NULL: the only one.
- * Return: 0; -ENOENT; -EINVAL (several, none named).
+ * Return: 0; -ENOENT; -EINVAL (several, none named); -ENOTUNIQ (a fork, whose sides
+ * do not have it in common).
  */
 int stele_snapshot_find(const struct stele_image *image, const char *name,
 			const uint8_t *digest, uint32_t *index);
@@ -55,6 +58,13 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
  */
 int stele_snapshot_load(struct stele_image *image, uint32_t index,
 			struct stele_snapshot *out);
+/*
+ * The rest of that for one whose segments are there: do they fit each other, is the
+ * count of samples right, and the digest? Return: 0; -EUCLEAN, -EBADMSG (logged);
+ * -ENOMEM.
+ */
+int stele_snapshot_check(const struct stele_image *image,
+			 struct stele_snapshot *snapshot);
 /*
  * An image and of it one snapshot, by name or digest as above. Who is overtaken by
  * commits that free and reuse what he is about to read begins again: see
@@ -72,6 +82,14 @@ void stele_snapshot_release(struct stele_snapshot *snapshot);
  * a snapshot, too. Return: 0; -ENOMEM.
  */
 int stele_snapshot_compute_digest(struct stele_snapshot *snapshot);
+
+/*
+ * The payload of a snapshot without samples of it that have so many bytes.
+ * Return: 0; -EUCLEAN (it says to have less; logged).
+ */
+int stele_snapshot_payload_without(const struct stele_image *image,
+				   const struct stele_snapshot *snapshot,
+				   uint64_t deleted_size, uint64_t *out);
 
 /* One segment, on its own. `ref` may be NULL: nothing deleted. */
 int stele_segment_load(struct stele_image *image,

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "lib/image/lists.h"
 
 /* One that cannot be read may be newer than all others. */
 static int check_readable(const struct stele_image *image,
@@ -35,6 +36,19 @@ static int check_readable(const struct stele_image *image,
 	return 0;
 }
 
+int stele_image_check_fresh(const struct stele_image *image,
+			    struct stele_copies *now)
+{
+	int ret = stele_copies_read(image->dev, now);
+
+	if (ret == 0)
+		ret = stele_copies_compare(&image->copies, now);
+	if (ret == -ESTALE)
+		stele_log_error(&image->log, "the image was changed by "
+					     "somebody else meanwhile");
+	return ret;
+}
+
 static bool is_selected(const struct stele_image *image,
 			const struct stele_superblock *sb)
 {
@@ -42,23 +56,6 @@ static bool is_selected(const struct stele_image *image,
 	       sb->catalog_offset == image->sb.catalog_offset &&
 	       sb->catalog_crc == image->sb.catalog_crc &&
 	       !memcmp(sb->uuid, image->sb.uuid, sizeof(sb->uuid));
-}
-
-/* Was it loaded from what is there now? */
-static int check_fresh(const struct stele_image *image,
-		       const struct stele_copies *copies)
-{
-	bool found = image->sb.state == STELE_STATE_UNFINISHED &&
-		     copies->generation_max == 0;
-
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
-		found |= copies->copy[i].error == 0 &&
-			 is_selected(image, &copies->copy[i].sb);
-	if (found && copies->generation_max == image->generation_max)
-		return 0;
-	stele_log_error(&image->log,
-			"the image was changed by somebody else meanwhile");
-	return -ESTALE;
 }
 
 /* All that may be in use, as far as the image reaches. */
@@ -87,8 +84,8 @@ static int add_copy(struct stele_extents *extents, struct stele_image *image,
 	ret = stele_device_read(image->dev, blocks, sb->catalog_offset,
 				sb->catalog_size);
 	if (ret == 0)
-		ret = stele_catalog_decode(blocks, sb->catalog_size, sb,
-					   &catalog, NULL);
+		ret = stele_lists_decode(blocks, sb->catalog_size, sb, &catalog,
+					 NULL);
 	if (ret == 0)
 		ret = stele_extents_add_catalog(extents, &catalog, sb);
 	else if (!stele_error_of_content(ret) ||
@@ -106,11 +103,9 @@ int stele_extents_add_copies(struct stele_extents *extents,
 	struct stele_copies copies;
 	int ret;
 
-	ret = stele_copies_read(image->dev, &copies);
+	ret = stele_image_check_fresh(image, &copies);
 	if (ret == 0)
 		ret = check_readable(image, &copies);
-	if (ret == 0)
-		ret = check_fresh(image, &copies);
 	for (unsigned int i = 0; ret == 0 && i < STELE_SUPERBLOCK_COPIES; i++) {
 		const struct stele_superblock *sb = &copies.copy[i].sb;
 

@@ -16,7 +16,8 @@
 /*
  * `snapshot`: its index in the catalog, or -1 for all, and for segments that
  * none references. Counts are added to *report.
- * Return: 0 sound; 1 damage; -ECANCELED; -ENOMEM; errno of the queue.
+ * Return: 0 sound; 1 damage; -EAGAIN (somebody has committed since the load: begin
+ * again); -ECANCELED; -ENOMEM; errno of the queue.
  */
 int stele_verify_image(struct stele_image *image, int64_t snapshot,
 		       const struct stele_verify_opts *opts,

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "lib/image/check.h"
-#include "lib/image/deleted.h"
 
 #define PASS_SAMPLES	   (UINT64_C(1) << 24)
 #define BAD_MAX		   65536u
@@ -70,7 +69,8 @@ static int check_descriptors(struct stele_check *check,
 				    2 * size / STELE_BLOCK_SIZE, 0);
 }
 
-static int load(struct stele_segment_check *sc)
+/* *sound: snapshots may be made of it. */
+static int load(struct stele_segment_check *sc, bool *sound)
 {
 	struct stele_check *check = sc->check;
 	const struct stele_catalog_segment *where = sc->where;
@@ -93,6 +93,7 @@ static int load(struct stele_segment_check *sc)
 		return -ENODATA;
 	}
 	ret = stele_segment_load_schema(check->image, &sc->segment);
+	*sound = ret == 0;
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret < 0) {
@@ -123,65 +124,44 @@ static uint64_t intersect(uint64_t *a, uint64_t a_count, const uint64_t *b,
 	return count;
 }
 
-/* Take the list of one more snapshot into void_numbers. */
+/* Load one more list, and take it into void_numbers, a copy of the first. */
 static int add_deleted(struct stele_segment_check *sc,
-		       const struct stele_catalog_ref *ref, bool first)
+		       struct stele_check_list *list, bool first)
 {
-	uint64_t *numbers;
-	const char *why;
-	int ret;
+	const uint64_t count = list->ref.deleted_count;
+	int ret = stele_check_list_load(sc->check, list);
 
-	if (!ref->deleted_count) {
-		sc->void_count = 0;
-		return 0;
-	}
-	if (!first && sc->void_count == 0)
-		return 0;
-	ret = stele_deleted_load(sc->check->image, ref, sc->where->sample_count,
-				 &numbers, &why);
+	list->counted = true;
 	if (ret < 0) { /* reported with its snapshot */
 		sc->void_any = true;
 		return ret == -ENOMEM ? ret : 0;
 	}
-	if (first) {
-		sc->void_numbers = numbers;
-		sc->void_count = ref->deleted_count;
+	if (!first) {
+		sc->void_count = intersect(sc->void_numbers, sc->void_count,
+					   list->numbers, count);
 		return 0;
 	}
-	sc->void_count = intersect(sc->void_numbers, sc->void_count, numbers,
-				   ref->deleted_count);
-	free(numbers);
+	sc->void_numbers = malloc(count * sizeof(*sc->void_numbers));
+	if (!sc->void_numbers)
+		return -ENOMEM;
+	memcpy(sc->void_numbers, list->numbers, count * sizeof(*list->numbers));
+	sc->void_count = count;
 	return 0;
 }
 
 /* Ids are those of this snapshot. */
 static int take_ids(struct stele_segment_check *sc,
-		    const struct stele_catalog_snapshot *info, uint32_t index)
+		    const struct stele_check_ref *ref)
 {
-	struct stele_image *image = sc->check->image;
-	struct stele_catalog_segment where;
-	struct stele_catalog_ref ref;
-	const char *why;
-	int ret;
+	int ret = 0;
 
-	sc->has_ids = false;
-	sc->segment.first_id = 0;
-	free(sc->segment.deleted);
-	sc->segment.deleted = NULL;
-	for (uint32_t i = 0; i < index; i++) {
-		stele_catalog_ref(&image->catalog, info->first_ref + i, &ref);
-		stele_catalog_segment(&image->catalog, ref.segment, &where);
-		sc->segment.first_id += where.sample_count - ref.deleted_count;
-	}
-	stele_catalog_ref(&image->catalog, info->first_ref + index, &ref);
-	sc->segment.deleted_count = ref.deleted_count;
-	if (ref.deleted_count) {
-		ret = stele_deleted_load(image, &ref, sc->where->sample_count,
-					 &sc->segment.deleted, &why);
-		if (ret < 0) {
-			sc->segment.deleted_count = 0;
+	sc->segment.first_id = ref->first_id;
+	if (ref->list) {
+		ret = stele_check_list_load(sc->check, ref->list);
+		if (ret < 0)
 			return ret == -ENOMEM ? ret : 0;
-		}
+		sc->segment.deleted = ref->list->numbers;
+		sc->segment.deleted_count = ref->list->ref.deleted_count;
 	}
 	sc->has_ids = true;
 	return 0;
@@ -191,27 +171,26 @@ static int take_ids(struct stele_segment_check *sc,
 static int look_at_snapshots(struct stele_segment_check *sc, uint32_t index,
 			     int64_t snapshot)
 {
-	const struct stele_catalog *catalog = &sc->check->image->catalog;
-	bool first = true;
+	const struct stele_check *check = sc->check;
+	const uint32_t first = check->first_ref[index];
+	const uint32_t end = check->first_ref[index + 1];
+	const struct stele_check_ref *asked = NULL;
+	bool none = false;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < catalog->counts.snapshots && ret == 0; i++) {
-		struct stele_catalog_snapshot info;
-		struct stele_catalog_ref ref;
+	for (uint32_t i = first; i < end && ret == 0; i++) {
+		const struct stele_check_ref *ref = &check->refs[i];
 
-		stele_catalog_snapshot(catalog, i, &info);
-		for (uint32_t j = 0; j < info.ref_count && ret == 0; j++) {
-			stele_catalog_ref(catalog, info.first_ref + j, &ref);
-			if (ref.segment != index)
-				continue;
-			ret = add_deleted(sc, &ref, first);
-			first = false;
-			if (ret == 0 && (snapshot < 0 || i == snapshot))
-				ret = take_ids(sc, &info, j);
-		}
+		if (snapshot < 0 || ref->snapshot == snapshot)
+			asked = ref;
+		none |= !ref->list;
+		if (ref->list && !ref->list->counted)
+			ret = add_deleted(sc, ref->list, i == first);
 	}
-	sc->void_any |= first;
-	return ret;
+	if (none)
+		sc->void_count = 0;
+	sc->void_any |= first == end;
+	return ret == 0 && asked ? take_ids(sc, asked) : ret;
 }
 
 /* ---- gaps ---------------------------------------------------------------------- */
@@ -294,11 +273,34 @@ static void report_all_bad(struct stele_segment_check *sc)
 
 /* ---- records and keys ------------------------------------------------------------ */
 
-static int check_pass(struct stele_segment_check *sc)
+/* How large is what each list leaves out, of the samples of this pass? */
+static void sum_lists(struct stele_segment_check *sc, uint32_t index)
+{
+	const struct stele_check *check = sc->check;
+	const uint64_t end = sc->first + sc->count;
+
+	for (uint32_t i = check->first_ref[index];
+	     i < check->first_ref[index + 1]; i++) {
+		struct stele_check_list *list = check->refs[i].list;
+
+		while (list && list->numbers &&
+		       list->next < list->ref.deleted_count &&
+		       list->numbers[list->next] < end) {
+			uint64_t at = list->numbers[list->next++] - sc->first;
+
+			list->payload_size += sc->entries[at].size_and_flags &
+					      STELE_ENTRY_SIZE_MASK;
+		}
+	}
+}
+
+static int check_pass(struct stele_segment_check *sc, uint32_t index)
 {
 	int ret;
 
 	ret = stele_verify_records(sc);
+	if (ret == 0)
+		sum_lists(sc, index);
 	if (ret == 0) {
 		qsort(sc->bad, sc->bad_count, sizeof(*sc->bad), by_number);
 		ret = stele_verify_keys(sc);
@@ -327,7 +329,7 @@ static void check_sums(struct stele_segment_check *sc)
 				   sc->records_size, d->records_size);
 }
 
-static int check_samples(struct stele_segment_check *sc)
+static int check_samples(struct stele_segment_check *sc, uint32_t index)
 {
 	const uint64_t total = sc->segment.descriptor.sample_count;
 	const uint64_t most = total < PASS_SAMPLES ? total : PASS_SAMPLES;
@@ -344,11 +346,22 @@ static int check_samples(struct stele_segment_check *sc)
 
 		sc->count = left < PASS_SAMPLES ? left : PASS_SAMPLES;
 		memset(sc->entries, 0, sc->count * sizeof(*sc->entries));
-		ret = check_pass(sc);
+		ret = check_pass(sc, index);
 	}
 	if (ret == 0)
 		check_sums(sc);
 	return ret;
+}
+
+/* What snapshots are made of. */
+static void hand_over(struct stele_segment_check *sc,
+		      struct stele_check_segment *to)
+{
+	sc->segment.deleted = NULL; /* the list's */
+	sc->segment.deleted_count = 0;
+	sc->segment.first_id = 0;
+	to->segment = sc->segment;
+	to->has_sizes = to->sound && !sc->records_damaged;
 }
 
 int stele_verify_segment(struct stele_check *check, uint32_t index,
@@ -360,7 +373,7 @@ int stele_verify_segment(struct stele_check *check, uint32_t index,
 
 	stele_catalog_segment(&check->image->catalog, index, &where);
 	check->report->segments++;
-	ret = load(&sc);
+	ret = load(&sc, &check->segments[index].sound);
 	if (ret == 0)
 		ret = look_at_snapshots(&sc, index, snapshot);
 	if (ret == 0)
@@ -368,10 +381,10 @@ int stele_verify_segment(struct stele_check *check, uint32_t index,
 	if (ret == 0)
 		ret = check_gaps(&sc);
 	if (ret == 0)
-		ret = check_samples(&sc);
+		ret = check_samples(&sc, index);
 	free(sc.void_numbers);
 	free(sc.entries);
 	free(sc.bad);
-	stele_segment_release(&sc.segment);
+	hand_over(&sc, &check->segments[index]);
 	return ret == -ENODATA ? 0 : ret;
 }

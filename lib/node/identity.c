@@ -83,11 +83,17 @@ int stele_identity_of_device(struct stele_device *dev,
 	return err;
 }
 
+bool stele_storage_same_image(const struct stele_storage_id *a,
+			      const struct stele_storage_id *b)
+{
+	return !strcmp(a->cluster, b->cluster) && a->pool == b->pool &&
+	       !strcmp(a->image, b->image);
+}
+
 bool stele_storage_same(const struct stele_storage_id *a,
 			const struct stele_storage_id *b)
 {
-	return !strcmp(a->cluster, b->cluster) && a->pool == b->pool &&
-	       !strcmp(a->image, b->image) && a->shot == b->shot;
+	return stele_storage_same_image(a, b) && a->shot == b->shot;
 }
 
 bool stele_identity_same(const struct stele_identity *old,

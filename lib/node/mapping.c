@@ -87,9 +87,7 @@ static int compare_storage(void *user, const struct stele_mapping *mapping)
 	const struct stele_storage_id *there = &mapping->identity.storage;
 	struct storage_search *search = user;
 
-	if (strcmp(there->cluster, search->id->cluster) ||
-	    there->pool != search->id->pool ||
-	    strcmp(there->image, search->id->image) ||
+	if (!stele_storage_same_image(there, search->id) ||
 	    (search->id->shot && search->id->shot != there->shot))
 		return 0;
 	snprintf(search->name, STELE_NAME_SIZE_MAX + 1, "%s",

@@ -16,6 +16,7 @@
 #define STELE_NODE_MAPPING_H
 
 #include "lib/device/device.h"
+#include "lib/node/access.h"
 #include "lib/node/profile.h"
 
 /*
@@ -46,10 +47,14 @@ bool stele_identity_same(const struct stele_identity *old,
 			 const struct stele_identity *now);
 bool stele_storage_same(const struct stele_storage_id *a,
 			const struct stele_storage_id *b);
+/* The same image of a storage, whatever the shot. */
+bool stele_storage_same_image(const struct stele_storage_id *a,
+			      const struct stele_storage_id *b);
 
 struct stele_mapping {
 	struct stele_mapping_info info; /* target points into `data` */
 	struct stele_identity identity;
+	struct stele_access access; /* for saving: who may read the target */
 	uint64_t generation; /* of the superblock */
 	bool was_read_only;  /* the device, before info.read_only made it so */
 	bool attached;	     /* its krbd device is there for mappings alone */
@@ -68,7 +73,7 @@ const char *stele_mapping_dir(void);
 
 /*
  * Return: 0; -ENOENT; -EINVAL (not a mapping's name); -EBADMSG; -EUCLEAN;
- * -EOPNOTSUPP (of a newer library).
+ * -EOPNOTSUPP (of a newer library); -EPERM (somebody else may have written it).
  */
 int stele_mapping_load(const char *name, const struct stele_log *log,
 		       struct stele_mapping *out);

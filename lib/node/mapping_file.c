@@ -11,6 +11,7 @@
 
 #include "format/catalog.h"
 #include "format/crc32c.h"
+#include "lib/node/access.h"
 #include "lib/node/node_dir.h"
 
 #include <errno.h>
@@ -241,15 +242,37 @@ static int file_path(const char *name, char *path)
 	return size < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Of a regular file, whole. */
-static int map_file(const char *path, void **data, size_t *size)
+/* A file that nobody but root or ourselves can have put there. */
+static int open_file(const char *name, const char **why)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int dir = open(stele_mapping_dir(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd, err;
+
+	if (dir < 0)
+		return -errno;
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	err = fd < 0 ? -errno : stele_access_check(fd, why);
+	if (!err) {
+		err = stele_access_check(dir, why);
+		if (err == -EPERM)
+			*why = "others may write to its directory";
+	}
+	close(dir);
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
+/* Of a regular file, whole. */
+static int map_file(const char *name, void **data, size_t *size,
+		    const char **why)
+{
+	int fd = open_file(name, why);
 	struct stat st;
 	int err = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st)) {
 		err = -errno;
 		goto out;
@@ -284,7 +307,7 @@ int stele_mapping_load(const char *name, const struct stele_log *log,
 		return -EINVAL;
 	err = file_path(name, path);
 	if (!err)
-		err = map_file(path, &data, &size);
+		err = map_file(name, &data, &size, &why);
 	if (!err)
 		err = stele_mapping_decode(data, size, name, out, &why);
 	if (!err) {
@@ -292,7 +315,8 @@ int stele_mapping_load(const char *name, const struct stele_log *log,
 		out->data_size = size;
 		return 0;
 	}
-	if (err == -EBADMSG || err == -EUCLEAN || err == -EOPNOTSUPP)
+	if (err == -EBADMSG || err == -EUCLEAN || err == -EOPNOTSUPP ||
+	    err == -EPERM)
 		stele_log_error(log, "bad mapping '%s': %s", path, why);
 	else if (err != -ENOENT)
 		stele_log_error(log, "cannot read mapping '%s': %s", path,
@@ -425,7 +449,8 @@ static int write_all(int fd, const uint8_t *data, size_t size)
 }
 
 /* A link fails where a rename would replace: two who map at once both know. */
-static int publish(const char *name, const uint8_t *data, size_t size)
+static int publish(const char *name, const struct stele_access *access,
+		   const uint8_t *data, size_t size)
 {
 	char path[PATH_MAX], beside[PATH_MAX];
 	int fd, err = stele_node_dir_make(stele_mapping_dir()), length;
@@ -443,7 +468,9 @@ static int publish(const char *name, const uint8_t *data, size_t size)
 	if (fd < 0)
 		return -errno;
 	err = write_all(fd, data, size);
-	if (!err && (fchmod(fd, 0644) || fsync(fd)))
+	if (!err)
+		err = stele_access_grant(fd, access);
+	if (!err && fsync(fd))
 		err = -errno;
 	close(fd);
 	if (!err && link(beside, path))
@@ -464,7 +491,7 @@ int stele_mapping_save(const struct stele_mapping *mapping,
 	if (!err)
 		err = encode(mapping, &recorded, &data, &size);
 	if (!err)
-		err = publish(mapping->info.name, data, size);
+		err = publish(mapping->info.name, &mapping->access, data, size);
 	if (err)
 		stele_log_error(log, "cannot publish '%s/%s': %s",
 				stele_mapping_dir(), mapping->info.name,

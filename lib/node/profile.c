@@ -8,6 +8,7 @@
 #include "lib/node/profile.h"
 
 #include "format/crc32c.h"
+#include "lib/node/access.h"
 #include "lib/node/node_dir.h"
 
 #include <ctype.h>
@@ -92,8 +93,12 @@ int stele_profile_file(const char *device, char *path, size_t size)
 
 /* ---- load -------------------------------------------------------------------- */
 
-/* Return: bytes; -ENOENT; -EBADMSG (no file of that kind or length); errno. */
-static int read_file(const char *path, char text[STELE_PROFILE_SIZE_MAX])
+/*
+ * Return: bytes; -ENOENT; -EBADMSG (no file of that kind or length); -EPERM (not ours,
+ * nor root's); errno.
+ */
+static int read_file(const char *path, char text[STELE_PROFILE_SIZE_MAX],
+		     const char **why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	ssize_t size = -EBADMSG;
@@ -101,7 +106,9 @@ static int read_file(const char *path, char text[STELE_PROFILE_SIZE_MAX])
 
 	if (fd < 0)
 		return -errno;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		size = stele_access_check(fd, why);
+	if (size == 0) {
 		size = read(fd, text, STELE_PROFILE_SIZE_MAX);
 		if (size < 0)
 			size = -errno;
@@ -131,7 +138,7 @@ static int load_file(const char *path, const struct stele_profile_source *source
 	char text[STELE_PROFILE_SIZE_MAX];
 	struct stele_profile_facts facts;
 	const char *why = "kind or length", *changed;
-	int size = read_file(path, text), err;
+	int size = read_file(path, text, &why), err;
 
 	if (size == -ENOENT || size == -ENOTDIR || size == -EACCES)
 		return -ENOENT;
@@ -142,7 +149,8 @@ static int load_file(const char *path, const struct stele_profile_source *source
 		err = -EUCLEAN;
 		why = "device";
 	}
-	if (err == -EBADMSG || err == -EUCLEAN || err == -EOPNOTSUPP) {
+	if (err == -EBADMSG || err == -EUCLEAN || err == -EOPNOTSUPP ||
+	    err == -EPERM) {
 		stele_log_warning(log, "bad profile '%s': %s; it is ignored",
 				  path, why);
 		return -ENOENT;

@@ -77,6 +77,7 @@ static bool settle(struct stele_reader *r, struct stele_ticket *ticket,
 	if (!ticket->status) {
 		*sample = verdict->sample;
 		sample->buffer = ticket->owned ? ticket->memory : NULL;
+		sample->reader = ticket->owned ? r : NULL;
 	} else {
 		if (ticket->owned)
 			stele_reader_give(r, ticket->memory);
@@ -155,6 +156,8 @@ int stele_reader_collect(struct stele_reader *r, struct stele_sample *samples,
 
 void stele_reader_release(struct stele_reader *r, struct stele_sample *sample)
 {
+	if (sample->buffer && sample->reader != r)
+		return;
 	if (!stele_reader_is_forked(r))
 		stele_reader_give(r, sample->buffer);
 	*sample = (struct stele_sample){

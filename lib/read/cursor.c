@@ -13,7 +13,7 @@
 #include "lib/read/dataset.h"
 
 struct stele_cursor {
-	const struct stele_dataset *ds;
+	struct stele_dataset *ds;
 	struct stele_keys_merge merge;
 	bool ended;
 	int error;
@@ -45,6 +45,7 @@ int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
 	if (!c)
 		return -ENOMEM;
 	c->ds = ds;
+	stele_dataset_enter(ds);
 	c->prefix_size = prefix_size;
 	if (prefix_size)
 		memcpy(c->prefix, prefix, prefix_size);
@@ -98,5 +99,6 @@ void stele_cursor_close(struct stele_cursor *c)
 	if (!c)
 		return;
 	stele_keys_merge_release(&c->merge);
+	stele_dataset_leave(c->ds);
 	free(c);
 }

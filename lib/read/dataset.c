@@ -4,7 +4,7 @@
  *
  * The handle is immutable after create: any number of threads use it without a
  * lock. It owns the device through the image, which in turn must outlive
- * readers, cursors and views.
+ * readers, cursors and views: they are counted, and while there are any it stays open.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -115,13 +115,34 @@ void stele_dataset_adopt(struct stele_dataset *ds,
 		ds->profile = *profile;
 }
 
-void stele_dataset_close(struct stele_dataset *ds)
+void stele_dataset_enter(struct stele_dataset *ds)
 {
+	atomic_fetch_add_explicit(&ds->users, 1, memory_order_relaxed);
+}
+
+/* What its user did comes before the close that finds none. */
+void stele_dataset_leave(struct stele_dataset *ds)
+{
+	atomic_fetch_sub_explicit(&ds->users, 1, memory_order_release);
+}
+
+int stele_dataset_close(struct stele_dataset *ds)
+{
+	uint32_t users;
+
 	if (!ds)
-		return;
+		return 0;
+	users = atomic_load_explicit(&ds->users, memory_order_acquire);
+	if (users) {
+		stele_log_error(&ds->image.log,
+				"cannot close the dataset: %u of its readers, "
+				"cursors and views are open", users);
+		return -EBUSY;
+	}
 	stele_snapshot_release(&ds->snapshot);
 	stele_image_release(&ds->image);
 	free(ds);
+	return 0;
 }
 
 /* ---- what it is -------------------------------------------------------------- */
@@ -130,19 +151,10 @@ static void add_segment(struct stele_dataset_info *info,
 			const struct stele_segment *segment)
 {
 	const struct stele_descriptor *d = &segment->descriptor;
-	uint64_t slots = 0;
 
-	for (uint32_t i = 0; i < d->run_count; i++) {
-		uint64_t next = i + 1 < d->run_count ? segment->runs[i + 1].first
-						     : d->sample_count;
-
-		slots += (next - segment->runs[i].first) *
-			 segment->runs[i].slot_size;
-	}
 	info->deleted_count += segment->deleted_count;
-	info->payload_size += d->payload_size;
-	info->slots_size += slots;
-	info->padding_size += slots - d->records_size;
+	info->slots_size += d->slots_size;
+	info->padding_size += stele_descriptor_padding(d);
 	info->run_count += d->run_count;
 }
 
@@ -163,6 +175,7 @@ void stele_dataset_info(const struct stele_dataset *ds,
 	info->image_size = sb->image_size;
 	info->used_size = sb->high_water;
 	info->sample_count = snapshot->sample_count;
+	info->payload_size = snapshot->info.payload_size;
 	info->slot_size_max = ds->slot_size_max;
 	info->segment_count = snapshot->segment_count;
 	for (uint32_t i = 0; i < snapshot->segment_count; i++)

@@ -2,10 +2,13 @@
 /*
  * dataset.h - the handle behind stele_dataset_*: one snapshot, open for reading
  *
- * Immutable after create. Opening by name or target is lib/open.c.
+ * Immutable after create, but for the count of who uses it. Opening by name or target is
+ * lib/open.c.
  */
 #ifndef STELE_READ_DATASET_H
 #define STELE_READ_DATASET_H
+
+#include <stdatomic.h>
 
 #include "lib/device/target.h"
 #include "lib/image/snapshot.h"
@@ -19,7 +22,12 @@ struct stele_dataset {
 	struct stele_profile profile; /* of its device, if one is known */
 	struct stele_model model;     /* the same, as arithmetic wants it */
 	bool has_profile;
+	_Atomic uint32_t users; /* readers, cursors, views: it stays open under them */
 };
+
+/* From when a handle points to it until it does not any more. */
+void stele_dataset_enter(struct stele_dataset *ds);
+void stele_dataset_leave(struct stele_dataset *ds);
 
 /*
  * Load the snapshot that `target` names. Takes `dev`, also when it fails.

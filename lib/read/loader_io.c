@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "format/checked.h"
 #include "lib/read/loader.h"
 #include "lib/read/reader.h"
 
@@ -25,6 +26,18 @@
 static uint64_t min_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Twice all that there is to read, or what no arena is larger than. */
+static uint64_t size_of_all(const struct stele_dataset_info *info)
+{
+	uint64_t size;
+
+	if (!checked_mul(info->sample_count, 2 * STELE_ARENA_PAGE_SIZE, &size) ||
+	    !checked_add(size, info->slots_size, &size) ||
+	    !checked_mul(size, 2, &size))
+		size = UINT64_MAX;
+	return min_of(size, STELE_ARENA_SIZE_MAX - STELE_ARENA_PAGE_SIZE);
 }
 
 /*
@@ -39,9 +52,10 @@ static uint64_t arena_size(const struct stele_loader *l, uint32_t source,
 	double size;
 
 	stele_dataset_info(l->lanes[source].ds, &info);
-	largest = info.slot_size_max + 2 * (uint64_t)info.logical_block;
-	all = 2 * (info.slots_size +
-		   2 * STELE_ARENA_PAGE_SIZE * info.sample_count);
+	if (!checked_add(info.slot_size_max, 2 * (uint64_t)info.logical_block,
+			 &largest))
+		largest = UINT64_MAX;
+	all = size_of_all(&info);
 	/* A program may ask for more bytes than there are numbers: no integer yet. */
 	size = share * (double)l->opts.prefetch_size * 9 / 8 +
 	       (double)min_of(largest, l->opts.prefetch_size);
@@ -56,7 +70,8 @@ static double bytes_of(const struct stele_loader *l, uint32_t source)
 
 	stele_dataset_info(l->lanes[source].ds, &info);
 	return (double)stele_mixture_draws(&l->order.mixture, source) *
-	       ((double)info.slots_size / (double)info.sample_count +
+	       ((double)info.slots_size /
+			(double)(info.sample_count + info.deleted_count) +
 		STELE_ARENA_PAGE_SIZE);
 }
 
@@ -212,6 +227,8 @@ static void take_sample(struct stele_loader *l, struct stele_sample *sample,
 	item->sample = *sample;
 	item->sample.tag = 0;
 	item->sample.buffer = NULL; /* the batch's: not for the caller */
+	/* Nor for a child, wherever it is. */
+	item->sample.reader = l->lanes[item->source].reader;
 	if (l->opts.transform)
 		stele_loader_item_push(intact, item);
 	else

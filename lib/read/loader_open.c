@@ -174,6 +174,10 @@ void stele_loader_close(struct stele_loader *l)
 		pthread_cond_destroy(&l->changed);
 		pthread_mutex_destroy(&l->lock);
 		free(l->lanes);
+	} else {
+		/* What its readers would do; they are another thread's for ever. */
+		for (uint32_t i = 0; i < l->source_count; i++)
+			stele_dataset_leave(l->lanes[i].ds);
 	}
 	if (l->wake_fd >= 0)
 		close(l->wake_fd);

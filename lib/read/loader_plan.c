@@ -45,10 +45,12 @@ static bool admit(struct stele_loader *l, struct stele_loader_item *item,
 static void release_memory(struct stele_loader *l,
 			   struct stele_loader_item *item)
 {
-	if (item->buffer)
-		stele_reader_release(
-			l->lanes[item->source].reader,
-			&(struct stele_sample){.buffer = item->buffer});
+	struct stele_sample sample = {
+		.buffer = item->buffer,
+		.reader = l->lanes[item->source].reader,
+	};
+
+	stele_sample_release(&sample);
 	free(item->own);
 	item->buffer = NULL;
 	item->own = NULL;

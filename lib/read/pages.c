@@ -70,7 +70,10 @@ int stele_pages_map(struct stele_pages *pages, uint64_t size)
 	if (!(size >= STELE_HUGE_PAGE_SIZE && map_explicit(pages, size)) &&
 	    !map_aligned(pages, size))
 		return -ENOMEM;
-	/* A child that wrote to a page would leave the parent with a copy. */
+	/*
+	 * A child that wrote to a page would leave the parent with a copy; and of pages
+	 * that are registered the kernel makes every child one.
+	 */
 	madvise(pages->memory, pages->size, MADV_DONTFORK);
 	return 0;
 }

@@ -151,6 +151,7 @@ int stele_reader_open(struct stele_dataset *ds,
 	if (!r)
 		return -ENOMEM;
 	r->ds = ds;
+	stele_dataset_enter(ds);
 	r->poll_fd = r->event_fd = -1;
 	r->fork_count = stele_fork_count();
 	verify = stele_dataset_verify(ds, known.verify);
@@ -198,6 +199,7 @@ void stele_reader_close(struct stele_reader *r)
 	stele_histogram_free(r->latency);
 	if (drained)
 		release_memory(r, forked);
+	stele_dataset_leave(r->ds);
 	free(r);
 }
 

@@ -3,8 +3,10 @@
  * sample.c - one sample: place, checks, fields, and the one-shot read
  *
  * What comes from a device is hostile until its checksum has matched; and with
- * checks off it stays so: the bounds of all parts are checked in any case. A
- * live id is never a void record, whatever a deleted list says.
+ * checks off it stays so: the bounds of all parts are checked in any case. What
+ * a view shows may change after it was checked: no size is used that was not held
+ * against the slot since it was read. A live id is never a void record, whatever a
+ * deleted list says.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include "lib/image/digest.h"
 #include "lib/image/proof.h"
 #include "lib/image/stale.h"
+#include "lib/read/reader.h"
 #include "lib/read/sample.h"
 
 #define NO_SUCH_FIELD UINT32_MAX
@@ -166,12 +169,18 @@ static const struct stele_segment *schema_of(const struct stele_sample *sample)
 	return &sample->ds->snapshot.segments[0];
 }
 
+/* Of a view it lies in memory that others may write to: each value is read once. */
+static bool is_forked(const struct stele_sample *sample)
+{
+	return sample->reader && stele_reader_is_forked(sample->reader);
+}
+
 static uint64_t tail_value(const struct stele_sample *sample, uint32_t index)
 {
 	le64 value;
 
-	memcpy(&value, (const char *)sample->tail + index * sizeof(value),
-	       sizeof(value));
+	le_copy_once(&value, (const char *)sample->tail + index * sizeof(value),
+		     sizeof(value));
 	return le64_get(value);
 }
 
@@ -186,11 +195,16 @@ int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
 		return -ERANGE;
 	if (is_scalar(&segment->fields[field]))
 		return -EINVAL;
+	if (is_forked(sample))
+		return -EOWNERDEAD;
 	ordinal = field_ordinal(segment, field);
 	begin = ordinal ? tail_value(sample, ordinal - 1) : 0;
 	end = ordinal + 1 < segment->shape.bytes_count
 		      ? tail_value(sample, ordinal)
 		      : sample->size;
+	/* They were in order when they were checked. */
+	if (begin > end || end > sample->size)
+		return -EUCLEAN;
 	*data = (const char *)sample->data + begin;
 	*size = end - begin;
 	return 0;
@@ -206,6 +220,8 @@ static int scalar_bits(const struct stele_sample *sample, uint32_t field,
 		return -ERANGE;
 	if (segment->fields[field].type != type)
 		return -EINVAL;
+	if (is_forked(sample))
+		return -EOWNERDEAD;
 	ends = segment->shape.bytes_count ? segment->shape.bytes_count - 1 : 0;
 	*bits = tail_value(sample, ends + field_ordinal(segment, field));
 	return 0;
@@ -235,15 +251,16 @@ int stele_sample_f64(const struct stele_sample *sample, uint32_t field,
 
 /* ---- one-shot read ------------------------------------------------------- */
 
-/* On success sample->buffer holds what was read. */
-static int read_once(struct stele_dataset *ds, const struct stele_slot *slot,
-		     struct stele_proof *proof, enum stele_log_level level,
-		     struct stele_sample *sample)
+int stele_sample_read(const struct stele_dataset *ds,
+		      const struct stele_slot *slot, enum stele_verify verify,
+		      struct stele_proof *proof, enum stele_log_level level,
+		      struct stele_sample *sample)
 {
 	struct stele_device *dev = ds->image.dev;
 	char *buffer = NULL;
 	int err = -ENOMEM;
 
+	sample->buffer = NULL;
 	if (slot->read_size <= PTRDIFF_MAX)
 		buffer = stele_device_alloc(dev, slot->read_size);
 	if (!buffer)
@@ -253,8 +270,7 @@ static int read_once(struct stele_dataset *ds, const struct stele_slot *slot,
 	if (!err)
 		err = stele_sample_decode(
 			ds, slot, buffer + (slot->offset - slot->read_offset),
-			ds->verify, proof, level, sample);
-	/* Freed last: a re-read must land in memory other than this. */
+			verify, proof, level, sample);
 	sample->buffer = buffer;
 	return err;
 }
@@ -265,13 +281,14 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 	void *bad;
 	int err;
 
-	err = read_once(ds, slot, proof, STELE_LOG_WARNING, sample);
+	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_WARNING,
+				sample);
 	if (err != -EBADMSG)
 		return stele_slot_judge(ds, slot, err);
 	bad = sample->buffer;
-	sample->buffer = NULL;
-	err = read_once(ds, slot, proof, STELE_LOG_ERROR, sample);
-	free(bad);
+	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_ERROR,
+				sample);
+	free(bad); /* last: the second one must land in other memory */
 	return stele_slot_judge(ds, slot, err);
 }
 
@@ -299,6 +316,9 @@ int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 
 void stele_sample_release(struct stele_sample *sample)
 {
-	free(sample->buffer);
+	if (sample->reader)
+		stele_reader_release(sample->reader, sample);
+	else
+		free(sample->buffer);
 	memset(sample, 0, sizeof(*sample));
 }

@@ -49,4 +49,14 @@ int stele_sample_decode(const struct stele_dataset *ds,
 			enum stele_log_level level,
 			struct stele_sample *sample);
 
+/*
+ * Read it from the device, and decode. In any case sample->buffer is NULL or what was
+ * allocated for it: free() that.
+ * Return: as stele_sample_decode(); -ENOMEM; device errno.
+ */
+int stele_sample_read(const struct stele_dataset *ds,
+		      const struct stele_slot *slot, enum stele_verify verify,
+		      struct stele_proof *proof, enum stele_log_level level,
+		      struct stele_sample *sample);
+
 #endif

@@ -5,13 +5,19 @@
  * One shared read-only mapping of the target up to the high-water mark. What
  * the cache holds may be older than what is on a device that another machine
  * wrote, so the range is dropped from it at open, and nothing reads ahead of
- * a sample (MADV_RANDOM). That is advice: who must know turns checksums on.
+ * a sample (MADV_RANDOM). That is advice, and the cache keeps what anybody has mapped. So
+ * a sample that does not match is dropped by itself, and at last read past the cache,
+ * which is what a second look is worth here: fresh.h keeps it.
+ *
+ * Any thread may ask for samples, also in a child after fork(). Digests that were proven
+ * are kept for one thread at a time; who finds them taken proves its own anew.
  *
  * The pages of a sample fault one by one, each a read of its own; prefetch asks
  * for them in one piece, and reports what a touch would turn into SIGBUS.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +26,9 @@
 
 #include "lib/image/proof.h"
 #include "lib/options.h"
+#include "lib/read/check.h"
 #include "lib/read/sample.h"
+#include "lib/view/fresh.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* since Linux 5.14 */
@@ -35,6 +43,9 @@ struct stele_view {
 	size_t size;
 	size_t page_size;
 	enum stele_verify verify;
+	struct stele_proof proof; /* for DIGEST, under the lock */
+	pthread_mutex_t lock;	  /* only tried: a fork may have left it locked */
+	struct stele_fresh fresh;
 };
 
 static int map_target(struct stele_view *view, int fd)
@@ -85,9 +96,14 @@ int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts
 	if (!view)
 		return -ENOMEM;
 	view->ds = ds;
+	stele_dataset_enter(ds);
 	view->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	view->verify = stele_dataset_verify(ds, known.verify);
+	pthread_mutex_init(&view->lock, NULL);
 	err = map_target(view, fd);
+	if (!err && view->verify == STELE_VERIFY_DIGEST)
+		err = stele_proof_init(&view->proof, &ds->image,
+				       STELE_CHECKERS_MEMORY);
 	if (err) {
 		stele_view_close(view);
 		return err;
@@ -102,6 +118,10 @@ void stele_view_close(struct stele_view *view)
 		return;
 	if (view->size)
 		munmap(view->memory, view->size);
+	stele_proof_release(&view->proof);
+	stele_fresh_release(&view->fresh);
+	pthread_mutex_destroy(&view->lock);
+	stele_dataset_leave(view->ds);
 	free(view);
 }
 
@@ -115,26 +135,104 @@ static int locate(const struct stele_view *view, uint64_t id,
 	return err;
 }
 
+/* ---- samples ---------------------------------------------------------------- */
+
+static int decode(const struct stele_view *view, const struct stele_slot *slot,
+		  struct stele_proof *proof, struct stele_sample *out)
+{
+	return stele_sample_decode(view->ds, slot, view->memory + slot->offset,
+				   view->verify, proof, STELE_LOG_WARNING, out);
+}
+
+/* In whole pages, as madvise wants them. */
+static void slot_pages(const struct stele_view *view,
+		       const struct stele_slot *slot, size_t *offset,
+		       size_t *size)
+{
+	*offset = round_down(slot->offset, view->page_size);
+	*size = round_up(slot->offset + slot->size, view->page_size) - *offset;
+}
+
+/* Let the kernel read it again, unless somebody else has it mapped. */
+static void drop(const struct stele_view *view, const struct stele_slot *slot)
+{
+	size_t offset, size;
+
+	slot_pages(view, slot, &offset, &size);
+	madvise(view->memory + offset, size, MADV_DONTNEED);
+	posix_fadvise(stele_device_fd(view->ds->image.dev), (off_t)offset,
+		      (off_t)size, POSIX_FADV_DONTNEED);
+}
+
+static int read_past(struct stele_view *view, const struct stele_slot *slot,
+		     struct stele_proof *proof, struct stele_sample *out)
+{
+	int err = stele_sample_read(view->ds, slot, view->verify, proof,
+				    STELE_LOG_ERROR, out);
+
+	if (!err)
+		err = stele_fresh_add(&view->fresh, out, slot->read_size);
+	if (err == -ENOBUFS)
+		stele_log_error(&view->ds->image.log,
+				"the page cache is older than what it caches, "
+				"and a view keeps %ju bytes of what is newer "
+				"at most: a reader needs no cache",
+				(uintmax_t)STELE_FRESH_SIZE_MAX);
+	free(out->buffer);
+	out->buffer = NULL;
+	return err;
+}
+
+static int find(struct stele_view *view, const struct stele_slot *slot,
+		struct stele_proof *proof, struct stele_sample *out)
+{
+	int err;
+
+	if (stele_fresh_find(&view->fresh, slot->id, out))
+		return 0;
+	err = decode(view, slot, proof, out);
+	if (err == -EBADMSG) {
+		drop(view, slot);
+		err = decode(view, slot, proof, out);
+	}
+	if (err == -EBADMSG)
+		err = read_past(view, slot, proof, out);
+	return stele_slot_judge(view->ds, slot, err);
+}
+
+static int find_proven(struct stele_view *view, const struct stele_slot *slot,
+		       struct stele_sample *out)
+{
+	struct stele_proof own = {0};
+	int err;
+
+	if (!pthread_mutex_trylock(&view->lock)) {
+		err = find(view, slot, &view->proof, out);
+		pthread_mutex_unlock(&view->lock);
+		return err;
+	}
+	err = stele_proof_init(&own, &view->ds->image, 0);
+	if (!err)
+		err = find(view, slot, &own, out);
+	stele_proof_release(&own);
+	return err;
+}
+
 int stele_view_sample(struct stele_view *view, uint64_t id,
 		      struct stele_sample *out)
 {
-	struct stele_proof proof = {0};
 	struct stele_slot slot;
 	int err;
 
 	*out = (struct stele_sample){.id = id};
 	err = locate(view, id, &slot);
-	if (!err && view->verify == STELE_VERIFY_DIGEST)
-		err = stele_proof_init(&proof, &view->ds->image, 0);
-	if (err) {
-		out->status = err;
-		return err;
-	}
-	err = stele_sample_decode(view->ds, &slot, view->memory + slot.offset,
-				  view->verify, &proof, STELE_LOG_ERROR, out);
-	stele_proof_release(&proof);
-	out->status = stele_slot_judge(view->ds, &slot, err);
-	return out->status;
+	if (!err)
+		err = view->verify == STELE_VERIFY_DIGEST ?
+			      find_proven(view, &slot, out) :
+			      find(view, &slot, NULL, out);
+	if (err)
+		*out = (struct stele_sample){.id = id, .status = err};
+	return err;
 }
 
 /* ---- prefetch --------------------------------------------------------------- */
@@ -174,18 +272,15 @@ static int read_pages(const struct stele_view *view, size_t offset, size_t size)
 	return err;
 }
 
-/* In whole pages, as madvise wants them. */
 static int sample_pages(const struct stele_view *view, uint64_t id,
 			size_t *offset, size_t *size)
 {
 	struct stele_slot slot;
 	int err = locate(view, id, &slot);
 
-	if (err)
-		return err;
-	*offset = round_down(slot.offset, view->page_size);
-	*size = round_up(slot.offset + slot.size, view->page_size) - *offset;
-	return 0;
+	if (!err)
+		slot_pages(view, &slot, offset, size);
+	return err;
 }
 
 static void start_sample(const struct stele_view *view, uint64_t id)

@@ -161,8 +161,8 @@ static int sort_drops(struct stele_append *append)
 	return ret;
 }
 
-/* Take a number off a sorted list. False: it is not there. */
-static bool take_back(struct stele_drops *drops, uint64_t number)
+/* Take a sample off a sorted list. False: it is not there. */
+static bool take_back(struct stele_drops *drops, uint64_t number, uint64_t size)
 {
 	uint64_t *list = drops->numbers.data, at;
 
@@ -170,6 +170,7 @@ static bool take_back(struct stele_drops *drops, uint64_t number)
 	if (at == drops->count || list[at] != number)
 		return false;
 	drops->count--;
+	drops->payload_size -= size;
 	memmove(list + at, list + at + 1, (drops->count - at) * sizeof(*list));
 	return true;
 }
@@ -181,15 +182,15 @@ static int revive(struct stele_append *append,
 	const struct stele_snapshot *base = &append->base.snapshot;
 
 	for (uint32_t i = 0; i < base->segment_count; i++) {
-		uint64_t number;
+		uint64_t number, size;
 		int ret = stele_segment_find_key(append->base.image,
 						 &base->segments[i], entry->key,
 						 entry->key_size, &number,
-						 NULL);
+						 &size);
 
 		if (ret < 0 && ret != -ENOENT)
 			return ret;
-		if (!ret && take_back(&append->comparison.drops[i], number))
+		if (!ret && take_back(&append->comparison.drops[i], number, size))
 			break;
 	}
 	return 0;
@@ -273,6 +274,7 @@ static int add_list(struct making *making, uint64_t *list, uint64_t count)
 	segment->live_count -= count - segment->deleted_count;
 	segment->deleted = list;
 	segment->deleted_count = count;
+	segment->deleted_digest = NULL;
 	making->lists[at] = list;
 	return stele_edit_write_deleted(making->append->edit,
 					&making->edit.refs[at], list, count);
@@ -346,6 +348,23 @@ static int add_new_segment(struct making *making)
 	return add_list(making, list, written->void_count);
 }
 
+/* What the base has, less what is dropped, and what is new. */
+static int sum_payloads(const struct stele_append *append, uint64_t *sum)
+{
+	const struct stele_comparison *c = &append->comparison;
+	uint64_t dropped = 0;
+	int ret;
+
+	for (uint32_t i = 0; i < c->segment_count; i++)
+		dropped += c->drops[i].payload_size;
+	ret = stele_snapshot_payload_without(append->base.image,
+					     &append->base.snapshot, dropped,
+					     sum);
+	if (ret == 0)
+		*sum += append->plan.descriptor.payload_size;
+	return ret;
+}
+
 static int add_snapshot(struct making *making, const char *name)
 {
 	struct stele_append *append = making->append;
@@ -353,6 +372,8 @@ static int add_snapshot(struct making *making, const char *name)
 	struct stele_edit_snapshot *edit = &making->edit;
 	int ret = stele_snapshot_compute_digest(&making->snapshot);
 
+	if (ret == 0)
+		ret = sum_payloads(append, &edit->payload_size);
 	if (ret < 0)
 		return ret;
 	strncpy(edit->name, name, sizeof(edit->name) - 1);

@@ -89,6 +89,7 @@ static int add_snapshot(struct stele_builder *builder, struct stele_plan *plan,
 		.source_time = stele_builder_source_time(builder),
 		.sample_count =
 			plan->descriptor.sample_count - written->void_count,
+		.payload_size = plan->descriptor.payload_size,
 		.refs = &ref,
 		.ref_count = 1,
 		.note = (char *)note,
@@ -153,6 +154,7 @@ int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
 		ret = stele_image_begin(dev, &builder->log, &sb, &image);
 	if (!ret)
 		ret = stele_edit_begin(&image, &edit);
+	edit.derive_ids = builder->derive_ids;
 	if (!ret)
 		ret = write_image(builder, plan, source, &edit, snapshot,
 				  &written);
@@ -181,6 +183,8 @@ int stele_build_on(struct stele_device *dev, struct stele_source *source,
 		ret = stele_device_size(dev, &size);
 	if (!ret && size < stele_build_end(&plan, opts ? opts->note : NULL))
 		ret = -ENOSPC;
+	if (!ret && builder.opts.uuid)
+		builder.derive_ids = stele_image_never_was(dev);
 	if (!ret)
 		ret = stele_build_write(&builder, &plan, source, dev, snapshot,
 					round_down(size, STELE_BLOCK_SIZE));

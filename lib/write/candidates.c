@@ -52,13 +52,14 @@ void stele_candidates_release(struct stele_candidates *candidates)
 }
 
 void stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
-			  uint64_t number)
+			  uint64_t number, uint64_t size)
 {
 	struct stele_candidate *list = candidates->list.data;
 
 	list[candidates->count++] = (struct stele_candidate){
 		.ordinal = ordinal,
 		.number = number,
+		.size = size,
 	};
 }
 

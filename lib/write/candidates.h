@@ -13,6 +13,7 @@
 
 struct stele_candidate {
 	uint64_t ordinal, number;
+	uint64_t size; /* of the payload */
 	uint8_t digest[STELE_DIGEST_SIZE]; /* by the base */
 	uint32_t changed; /* is it another one? */
 	uint32_t reserved;
@@ -41,7 +42,7 @@ void stele_candidates_release(struct stele_candidates *candidates);
 
 /* Only while count < capacity. */
 void stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
-			  uint64_t number);
+			  uint64_t number, uint64_t size);
 /*
  * Find out which ones changed. A file that cannot be read, and may be left out,
  * counts as not changed. Afterwards they are in the order of their ordinals.

@@ -80,6 +80,7 @@ static int add_snapshot(const struct stele_compact *compact,
 		.time = opts->time,
 		.source_time = compact->snapshot.info.source_time,
 		.sample_count = d->sample_count,
+		.payload_size = d->payload_size,
 		.refs = &ref, /* is copied, as the note */
 		.ref_count = 1,
 		.note = (char *)opts->note,

@@ -37,15 +37,17 @@ static bool is_live(const struct stele_segment *segment, uint64_t number)
 	return at == segment->deleted_count || segment->deleted[at] != number;
 }
 
-static int drop(struct comparing *c, uint64_t number)
+static int drop(struct comparing *c, uint64_t number, uint64_t size)
 {
 	struct stele_drops *drops = c->drops;
 	int ret = stele_spill_grow(&drops->numbers,
 				   (drops->count + 1) * sizeof(number));
 
-	if (!ret)
-		((uint64_t *)drops->numbers.data)[drops->count++] = number;
-	return ret;
+	if (ret < 0)
+		return ret;
+	((uint64_t *)drops->numbers.data)[drops->count++] = number;
+	drops->payload_size += size;
+	return 0;
 }
 
 static void keep(struct comparing *c, uint64_t ordinal)
@@ -54,11 +56,12 @@ static void keep(struct comparing *c, uint64_t ordinal)
 	c->out->unchanged++;
 }
 
-static int replace(struct comparing *c, uint64_t ordinal, uint64_t number)
+static int replace(struct comparing *c, uint64_t ordinal, uint64_t number,
+		   uint64_t size)
 {
 	stele_table_mark(c->table, ordinal, STELE_MARK_REPLACES);
 	c->out->updated++;
-	return drop(c, number);
+	return drop(c, number, size);
 }
 
 static int decide(struct comparing *c)
@@ -71,7 +74,8 @@ static int decide(struct comparing *c)
 	list = c->candidates.list.data;
 	for (uint64_t i = 0; i < c->candidates.count && !ret; i++) {
 		if (list[i].changed)
-			ret = replace(c, list[i].ordinal, list[i].number);
+			ret = replace(c, list[i].ordinal, list[i].number,
+				      list[i].size);
 		else
 			keep(c, list[i].ordinal);
 	}
@@ -86,14 +90,14 @@ static int match(struct comparing *c, uint64_t ordinal,
 	const struct stele_key *key = &c->walk.cursor.key;
 
 	if (c->flags & STELE_BUILD_UPDATE && entry->size != key->size)
-		return replace(c, ordinal, key->number);
+		return replace(c, ordinal, key->number, key->size);
 	if (!(c->flags & STELE_BUILD_UPDATE) ||
 	    (c->flags & STELE_BUILD_QUICK &&
 	     stele_table_marked(c->table, ordinal, STELE_MARK_SETTLED))) {
 		keep(c, ordinal);
 		return 0;
 	}
-	stele_candidates_add(&c->candidates, ordinal, key->number);
+	stele_candidates_add(&c->candidates, ordinal, key->number, key->size);
 	if (c->candidates.count < c->candidates.capacity)
 		return 0;
 	return decide(c);
@@ -155,7 +159,7 @@ static int merge(struct comparing *c)
 			ordinal++;
 		} else if (!ret && live && all) {
 			c->out->deleted++;
-			ret = drop(c, number);
+			ret = drop(c, number, c->walk.cursor.key.size);
 		}
 		if (ret < 0)
 			return ret;

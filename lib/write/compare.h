@@ -17,6 +17,7 @@
 struct stele_drops {
 	struct stele_spill numbers; /* uint64_t */
 	uint64_t count;
+	uint64_t payload_size; /* of these samples */
 };
 
 struct stele_comparison {

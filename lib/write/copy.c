@@ -306,6 +306,7 @@ static int add_snapshot(struct stele_copier *c)
 		.time = from->info.time,
 		.source_time = from->info.source_time,
 		.sample_count = from->sample_count,
+		.payload_size = from->info.payload_size,
 		.ref_count = from->segment_count,
 	};
 	int ret = read_note(c, &snapshot);

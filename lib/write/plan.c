@@ -197,7 +197,7 @@ static void fill_report(const struct stele_plan *plan,
 	report->sample_count = d->sample_count;
 	report->payload_size = d->payload_size;
 	report->slots_size = d->slots_size;
-	report->padding_size = d->slots_size - d->records_size;
+	report->padding_size = stele_descriptor_padding(d);
 	report->table_size = d->run_count * sizeof(struct stele_disk_run);
 	report->sections_size = plan->sections_size;
 	report->run_count = d->run_count;

@@ -51,8 +51,7 @@ int stele_plan_write(struct stele_builder *builder, struct stele_plan *plan,
 		ret = add(plan, edit);
 	report->sample_count -= written->void_count;
 	report->payload_size = plan->descriptor.payload_size;
-	report->padding_size = plan->descriptor.slots_size -
-			       plan->descriptor.records_size;
+	report->padding_size = stele_descriptor_padding(&plan->descriptor);
 	return ret;
 }
 

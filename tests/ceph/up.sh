@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# up.sh DIR - a throw-away Ceph: one monitor, one OSD, all of it in DIR
+# up.sh DIR - a throw-away Ceph: one monitor, OSDs, all of it in DIR
 #
 # When it returns 0 the pool serves I/O: DIR/ceph.conf is all that a client
 # needs. A cluster that an earlier up.sh left in DIR is ended first; anything
 # else in DIR is refused. By environment, all optional:
 #
 #	CEPH_ADDR	address to listen on (127.0.0.1)
+#	CEPH_OSDS	addresses of OSDs, one each (CEPH_ADDR, once)
+#	CEPH_FENCE	seconds for which the monitor keeps who is locked out, where
+#			nobody says how long (Ceph's own: 3600)
 #	CEPH_PORT	of the monitor (any that is free)
 #	CEPH_AUTH	cephx or none (cephx)
 #	CEPH_POOL	pool to make, for RBD (rbd)
-#	CEPH_SIZE	bytes of the OSD, a sparse file (8 GiB, less where there
+#	CEPH_SIZE	bytes of each OSD, a sparse file (8 GiB, less where there
 #			is less room)
 #	CEPH_TIMEOUT	seconds after which a client's operations fail (30)
 #	CEPH_OWNER	pid of a process: once it is gone, the next run of tests
@@ -23,7 +26,8 @@
 set -u
 [ $# = 1 ] || { echo "usage: up.sh DIR" >&2; exit 2; }
 addr=${CEPH_ADDR:-127.0.0.1} auth=${CEPH_AUTH:-cephx} pool=${CEPH_POOL:-rbd}
-limit=${CEPH_TIMEOUT:-30} patience=${CEPH_WAIT:-60}
+limit=${CEPH_TIMEOUT:-30} patience=${CEPH_WAIT:-60} fence=${CEPH_FENCE:-3600}
+read -ra osds <<<"${CEPH_OSDS:-$addr}"
 here=$(cd "${0%/*}" && pwd)
 PATH=$PATH:/usr/sbin:/sbin
 unset CEPH_CONF CEPH_ARGS CEPH_KEYRING
@@ -65,6 +69,7 @@ fail() {
 }
 
 room=$(($(stat -f -c '%a * %S' "$dir") / 2 / 1048576 * 1048576))
+room=$((room / ${#osds[@]}))
 size=${CEPH_SIZE:-$((room < 8 << 30 ? room : 8 << 30))}
 rocksdb=compression=kNoCompression,write_buffer_size=16777216
 rocksdb=$rocksdb,max_write_buffer_number=4,max_background_compactions=2
@@ -94,7 +99,7 @@ conf() { # PORT
 	admin_socket = $dir/\$name.asok
 	log_file = $dir/\$name.log
 	err_to_stderr = false
-	# One OSD keeps one copy, and that is all right.
+	# OSDs keep one copy, and that is all right.
 	osd_pool_default_size = 1
 	osd_pool_default_min_size = 1
 	osd_pool_default_pg_autoscale_mode = off
@@ -114,6 +119,7 @@ conf() { # PORT
 	[mon]
 	mon_data = $dir/mon.a
 	mon_allow_pool_delete = true
+	mon_osd_blocklist_default_expire = $fence
 	mon_allow_pool_size_one = true
 	mon_warn_on_pool_no_redundancy = false
 	mon_cluster_log_to_file = false
@@ -127,7 +133,7 @@ conf() { # PORT
 	paxos_min_wait = 0.01
 
 	[osd]
-	osd_data = $dir/osd.0
+	osd_data = $dir/osd.\$id
 	osd_objectstore = bluestore
 	bluestore_block_size = $size
 	bluestore_fsck_on_mkfs = false
@@ -147,6 +153,10 @@ conf() { # PORT
 	osd_pg_log_dups_tracked = 100
 	osd_pg_log_trim_min = 20
 	END
+	for id in "${!osds[@]}"; do
+		printf '[osd.%s]\npublic_addr = %s\ncluster_addr = %s\n' \
+			"$id" "${osds[id]}" "${osds[id]}"
+	done
 }
 
 key() { # ENTITY [CAP]...
@@ -158,7 +168,9 @@ key() { # ENTITY [CAP]...
 keys() {
 	ceph-authtool -C "$dir/keyring" &&
 	key mon. --cap mon 'allow *' &&
-	key osd.0 --cap mon 'allow profile osd' --cap osd 'allow *' &&
+	for id in "${!osds[@]}"; do
+		key "osd.$id" --cap mon 'allow profile osd' --cap osd 'allow *'
+	done &&
 	key client.admin --cap mon 'allow *' --cap osd 'allow *' &&
 	key client.writer --cap mon 'profile rbd' --cap osd 'profile rbd' &&
 	key client.reader --cap mon 'profile rbd' \
@@ -177,12 +189,12 @@ monitor() { # PORT
 	start_daemon mon.a
 }
 
-osd() {
-	mkdir "$dir/osd.0" &&
-	timeout "$patience" ceph-osd -i 0 --mkfs -c "$dir/ceph.conf" \
+osd() { # ID
+	mkdir "$dir/osd.$1" &&
+	timeout "$patience" ceph-osd -i "$1" --mkfs -c "$dir/ceph.conf" \
 		--osd-uuid "$(</proc/sys/kernel/random/uuid)" \
 		>>"$dir/out" 2>&1 </dev/null &&
-	start_daemon osd.0
+	start_daemon "osd.$1"
 }
 
 client() { # CMD...
@@ -200,7 +212,9 @@ for ((try = 0; ; try++)); do
 done
 client ceph osd pool create "$pool" 8 8 replicated &
 job=$!
-osd || fail "the OSD does not start"
+for id in "${!osds[@]}"; do
+	osd "$id" || fail "OSD $id does not start"
+done
 wait $job || fail "no pool '$pool'"
 # Returns when each placement group of the pool has served an operation.
 client rbd pool init "$pool" || fail "the pool '$pool' serves nothing"

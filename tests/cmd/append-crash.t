@@ -82,7 +82,7 @@ done
 
 # No room.
 need=$(stele build -n --json "$tmp/photos" | jq .image_end)
-loop_new $((need + 40960))
+loop_new $((need + 61440))
 must stele build -q "$tmp/photos" "$loop@v1"
 list=$(stele snapshot list --json "$loop")
 mkdir "$tmp/big"

@@ -36,6 +36,14 @@ counts() { # JSON
 digest_of() { stele snapshot list --json "$1" |
 	jq -r "select(.name == \"$2\") | .digest"; }
 
+# payload TARGET NAME: what the catalog and info say; sizes TARGET@NAME: what it is
+payload() {
+	echo "$(stele snapshot list --json "$1" |
+		jq "select(.name == \"$2\") | .payload_size")" \
+		"$(stele info --json "$1@$2" | jq .snapshot.payload_size)"
+}
+sizes() { stele ls --json "$1" | jq -rs 'map(.size) | add | "\(.) \(.)"'; }
+
 # labels TARGET NAME: DIRECTORY=LABEL, each once
 labels() {
 	"$reader" --dump="$2" "$1" 2>/dev/null | perl -lane '
@@ -109,6 +117,8 @@ lifetime() { # TARGET WORDS
 	for name in v1 v2 v3 v4 side; do
 		holds "$t" "$name" "$what"
 		ok "$what: ids of $name are dense" dense "$t@$name"
+		is "$(sizes "$t@$name")" "$(payload "$t" "$name")" \
+			"$what: the size of $name is that of its live samples"
 		ok "$what: $name is sound" stele verify -q "$t@$name"
 	done
 	run stele verify -q "$t"

@@ -137,6 +137,15 @@ is "stele_reader_samples_total 36" \
 	"--prometheus: counts"
 is "" "$(grep -vE '^(# (HELP|TYPE) .+|[a-z_]+(\{[^}]*\})? [0-9.e+-]+)$' "$tmp/metrics")" \
 	"--prometheus: each line is as the format wants it"
+odd=$tmp/$'\377\\odd"'
+cp "$tmp/image" "$odd"
+bench --epochs=1 --prometheus="$tmp/metrics" "$odd"
+ok "--prometheus: is UTF-8, whatever the target is called" \
+	iconv -f UTF-8 -t UTF-8 "$tmp/metrics" -o /dev/null
+ok "--prometheus: and escaped" \
+	grep -qF "$(printf 'target="%s/\xef\xbf\xbd\\\\odd\\""' "$tmp")" "$tmp/metrics"
+rm "$odd"
+bench --epochs=2 --prometheus="$tmp/metrics" "$tmp/image"
 is "$(basename "$tmp/metrics")" "$(cd "$tmp" && echo metrics*)" \
 	"--prometheus: nothing is left beside it"
 run stele bench --epochs=1 --prometheus="$tmp/none/metrics" "$tmp/image"
@@ -165,6 +174,10 @@ ok "--prometheus: a link may lead to what is not there yet" test -s "$tmp/unlink
 run stele bench --epochs=1 --prometheus="$tmp/metrics" "$tmp/image"
 ok "--prometheus: a link stays one, as /dev/stdout is" test -L "$tmp/metrics"
 ok "--prometheus: and is followed" grep -q '_samples_total{.*} 18$' "$tmp/linked"
+
+bench --seed=18446744073709551615 --samples=1 "$tmp/image"
+ok "a number of 64 bits has no sign" \
+	grep -qE '"seed":18446744073709551615[,}]' "$tmp/.out"
 
 # Nothing is said of what did not come.
 run stele bench --rate=1 --seed=4795 --time=0.05 "$tmp/image"

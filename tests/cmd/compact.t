@@ -16,6 +16,7 @@ reader=$PWD/tests/cmd/reader.pl
 digest_of() { stele snapshot list --json "$1" |
 	jq -r "select(.name == \"$2\") | .digest"; }
 snapshots() { stele snapshot list --json "$1" | jq -r .name | xargs; }
+space_of() { jq -c '[.payload_size, .slots_size, .padding_size]'; }
 
 # dumped TARGET NAME: key, size, digest and scalars of each sample, sorted
 dumped() { "$reader" --dump="$2" "$1" 2>/dev/null | cut -d ' ' -f 2- | sort; }
@@ -62,9 +63,12 @@ once() { # TARGET WORDS
 		"$what: the digest is that of a fresh build"
 	rm "$tmp/fresh.stele"
 
-	run stele compact -q --boundary=256K --order=source --granule=16 \
+	run stele compact -q --json --boundary=256K --order=source --granule=16 \
 		--memory=1M --jobs=2 "$t@v3" objects
 	is "0 " "$status $err" "$what: with a boundary, in order of keys"
+	is "$(space_of <<<"$out")" \
+		"$(stele info --json "$t@objects" | jq .snapshot | space_of)" \
+		"$what: info says of its space what was said when it was made"
 	holds "$t@objects" "$what: objects"
 	is "$(stele ls "$t@objects")" \
 		"$(stele ls --json "$t@objects" | jq -r -s 'sort_by(.id)[].key')" \

@@ -61,6 +61,40 @@ ok "the mapping goes before a file of that name" stele ls pets
 fails 1 "./pets" stele ls ./pets
 rm pets
 
+# ---- for whom it is ----
+
+chmod 600 image.stele
+must stele map image.stele@v1 private
+is 600 "$(stat -c %a run/private)" "who may not read the image may not read its names"
+must stele unmap private
+chmod 664 run/pets
+fails 1 "others may write to it" stele ls pets
+run stele maps
+ok "maps: one that others may write is passed over" not grep -q pets <<<"$out"
+chmod 644 run/pets image.stele
+chmod 777 run
+fails 1 "others may write to its directory" stele ls pets
+chmod 755 run
+
+# ---- under another path ----
+
+must stele snapshot create --base v1 image.stele@v2
+ln image.stele link.stele
+fails 1 "is mapped as 'pets'" stele snapshot delete link.stele@v1
+ln -s image.stele symbolic.stele
+fails 1 "is mapped as 'pets'" stele snapshot rename symbolic.stele@v1 v3
+: >bound.stele
+if [ "$(id -u)" = 0 ] && mount --bind image.stele bound.stele 2>/dev/null; then
+	fails 1 "is mapped as 'pets'" stele snapshot delete bound.stele@v1
+	umount bound.stele
+else
+	skip_block 1 "cannot mount"
+fi
+cp image.stele clone.stele
+ok "a copy is another one" stele snapshot delete clone.stele@v1
+must stele snapshot delete image.stele@v2
+rm link.stele symbolic.stele bound.stele clone.stele
+
 # ---- what is behind it changes ----
 
 must stele build -q src other.stele@v2

@@ -68,6 +68,33 @@ else
 	skip_block 2 "needs script(1)"
 fi
 
+# What turns a line around, ends it, or is not seen (Cc, Cf, Zl, Zp, no characters),
+# and its neighbours, which are.
+hidden=($'\u00ad' $'\u009f' $'\u061c' $'\u200b' $'\u202e' $'\u2028' $'\u2029'
+	$'\u2066' $'\ufdd0' $'\ufeff' $'\ufff9' $'\uffff' $'\U1d173' $'\U1fffe'
+	$'\Ue0041' $'\U10ffff')
+shown=($'\u00a0' $'\u00ae' $'\u2027' $'\u202f' $'\u2070' $'\ufdf0' $'\ufffd'
+	$'\U1f600' $'\Ue0100')
+mkdir "$tmp/unseen"
+for text in "${hidden[@]}" "${shown[@]}"; do : >"$tmp/unseen/a${text}z"; done
+must stele build -q "$tmp/unseen" "$tmp/unseen.stele"
+stele ls --json "$tmp/unseen.stele" >"$tmp/json"
+is "$(cd "$tmp/unseen" && printf '%s\n' * | LC_ALL=C sort)" \
+	"$(jq -r .key "$tmp/json" | LC_ALL=C sort)" "JSON: whatever is not seen comes through"
+for text in "${hidden[@]}"; do
+	shape=$(printf 'a%sz' "$text" | xxd -p)
+	ok "JSON escapes $shape" not grep -qF "$text" "$tmp/json"
+	run stele cat "$tmp/unseen.stele" "no$text"
+	ok "and a message does" not grep -qF "$text" <<<"$err"
+	run stele cat "$tmp/no$text" key
+	ok "also of a target" not grep -qF "$text" <<<"$err"
+done
+for text in "${shown[@]}"; do
+	ok "JSON has $(printf '%s' "$text" | xxd -p) as it is" grep -qF "$text" "$tmp/json"
+done
+is '"key":"a\ud834\udd73z"}' "$(grep -oF '"key":"a\ud834\udd73z"}' "$tmp/json")" \
+	"beyond 16 bits it takes two escapes"
+
 mkdir "$tmp/empty"
 roundtrip "$tmp/empty" "empty directory"
 is "" "$(stele ls "$tmp/image")" "empty directory: no keys"

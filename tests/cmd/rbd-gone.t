@@ -85,4 +85,16 @@ overwrite v3
 wait $job
 is 0 $? "and when its samples are overwritten the reader says ESTALE"
 
+# ---- with its pool ----
+
+ceph_pool=stele-$RANDOM$RANDOM
+must on_ceph ceph osd pool create "$ceph_pool" 8
+must on_ceph rbd pool init "$ceph_pool"
+rbd_name
+must stele build -q "$tmp/a" "$rbd@v1"
+reader v1
+must on_ceph ceph osd pool rm "$ceph_pool" "$ceph_pool" --yes-i-really-really-mean-it
+wait $job
+is 0 $? "its pool is deleted: ESTALE"
+
 done_testing

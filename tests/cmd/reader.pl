@@ -95,7 +95,8 @@ my $segment_row = 'id le64, offset le64, size le64, descriptor_size le64,
 	count le64, unused i64, zero 16';
 my $snapshot_row = 'name 64, id le64, parent le64, time i64, count le64,
 	digest 32, ref_index le32, ref_count le32, note_offset le32,
-	note_size le32, signature_index le32, signature_count le32, source_time i64, zero 32';
+	note_size le32, signature_index le32, signature_count le32, source_time i64, payload le64,
+	zero 24';
 my $ref_row = 'segment le32, zero le32, offset le64, count le64, owner le64,
 	zero 16';
 
@@ -246,7 +247,7 @@ sub snapshot {	# SUPERBLOCK SNAPSHOT: its live samples
 	my ($s, $snap) = @_;
 	my $what = "snapshot $snap->{name}";
 	my $all = pack 'C Q<', 2, scalar @{$snap->{refs}};
-	my (@live, %keys, $before);
+	my ($payload, @live, %keys, $before) = (0);
 	for my $ref (@{$snap->{refs}}) {
 		my $d = $s->{catalog}{segments}[$ref->{segment}]{read};
 		check_extends($before, $d, $what) if $before;
@@ -261,11 +262,13 @@ sub snapshot {	# SUPERBLOCK SNAPSHOT: its live samples
 			my $r = $d->{records}[$_];
 			check(!$r->{void}, "$what: sample $_ is void and lives");
 			check(!$keys{$r->{key}}++, "$what: key of $_ twice");
+			$payload += $r->{size};
 			push @live, {%$r, fields => [map {
 				$d->{fields}[$_]{type} == F64 } @{$d->{scalars}}]};
 		}
 	}
 	check(sha256($all) eq $snap->{digest}, "$what: digest");
+	check($payload == $snap->{payload}, "$what: payload");
 	return \@live;
 }
 

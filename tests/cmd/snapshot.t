@@ -31,6 +31,8 @@ Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
 	v2=$(stele snapshot list --json "$target" | tail -n 1)
 	is "$v1" "$(stele snapshot list --json "$target" | head -n 1)" \
 		"$words: v1 is as it was"
+	is "$(stele ls --json "$target@v2" | jq -s 'map(.size) | add')" \
+		"$(field "$v2" .payload_size)" "$words: its size is without them"
 	is "v2 v1 1 2000 39 two less" "$(field "$v2" \
 		'[.name, .parent_name, .parent, .time, .samples, .note] | join(" ")' |
 		xargs)" \
@@ -88,7 +90,7 @@ fails 1 "cannot read 'nofile'" \
 	stele snapshot create --keys-from nofile "$image@x"
 fails 1 "no such snapshot" stele snapshot delete "$image@none"
 fails 1 "already" stele snapshot rename "$image@cats" all
-fails 1 "cannot be a name" stele snapshot rename "$image@cats" a/b
+fails 1 "cannot be a snapshot's name" stele snapshot rename "$image@cats" a/b
 fails 1 "no such snapshot" stele snapshot rename "$image@none" other
 fails 1 "'none.stele'" stele snapshot delete none.stele@v1
 for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image" \
@@ -99,6 +101,20 @@ for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image
 	run stele snapshot $words
 	is "2 " "$status $out" "snapshot $words: wrong usage"
 done
+# What the RBD snapshot of a deleted one is called, on RBD: no snapshot anywhere.
+reserved=stele-withdrawn-5-x
+for words in "build --force $tmp/src $image@$reserved" \
+	"build --dry-run $tmp/src $tmp/fresh@$reserved" \
+	"build $tmp/src $tmp/fresh@$reserved" \
+	"append $tmp/src $image@$reserved" \
+	"append --dry-run $tmp/src $image@$reserved" \
+	"compact $image@cats $reserved" "snapshot create $image@$reserved" \
+	"snapshot rename $image@cats $reserved" \
+	"copy $image@cats $tmp/fresh@$reserved"; do
+	# shellcheck disable=SC2086 # words
+	fails 1 "'stele-withdrawn-' are kept" stele $words
+done
+ok "nor was a file made for it" test ! -e "$tmp/fresh"
 is "$before" "$(sum "$image")" "not one byte was changed"
 
 must stele map "$image@cats" pets >/dev/null

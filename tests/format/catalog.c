@@ -36,6 +36,7 @@ static void test_round_trip(void)
 	stele_catalog_snapshot(&c, 1, &snapshot);
 	ok(snapshot.id == 2 && snapshot.parent == 1 && snapshot.time == -1 &&
 		   snapshot.source_time == 1600000000 &&
+		   snapshot.payload_size == 123456 &&
 		   snapshot.sample_count == 1500 && snapshot.digest[0] == 2 &&
 		   snapshot.first_ref == 1 && snapshot.ref_count == 2,
 	   "snapshot");

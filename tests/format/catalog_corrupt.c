@@ -70,6 +70,7 @@ static const char ascending[] = "catalog: snapshot ids not ascending";
 static const char over_next[] = "catalog: snapshot id over the next one";
 static const char parent[] = "catalog: snapshot older than its parent";
 static const char count[] = "catalog: sample count of a snapshot";
+static const char payload[] = "catalog: payload size of a snapshot";
 static const char first_ref[] = "catalog: first reference of a snapshot";
 static const char ref_count[] = "catalog: references of a snapshot";
 static const char ref_left[] = "catalog: references of no snapshot";
@@ -177,6 +178,11 @@ static const struct corrupt_row snapshot_rows[] = {
 	{S(1, time, NULL)},
 	{S(1, source_time, NULL)},
 	{S(1, sample_count, count)},
+	{S(1, payload_size, payload), BUT({HOW_ZERO, NULL}, {HOW_ADD, NULL},
+					  {HOW_SUB, NULL}, {HOW_LOW, NULL})},
+	/* Of the segments at 0x200000 and 0x400000. */
+	{S(1, payload_size, NULL), SET(0x300000)},
+	{S(1, payload_size, payload), SET(0x300001)},
 	{S(1, digest, NULL)},
 	{S(1, first_ref, first_ref)},
 	{S(1, ref_count, ref_count), BUT({HOW_ZERO, count}, {HOW_ADD, twice},

@@ -5,8 +5,11 @@
  * The input is a list of changes to a small valid image. The first byte says what is made good
  * afterwards: bit 0 the checksums of records, bit 1 those of blocks, bit 2 that of
  * the catalog in the superblocks; so that the change gets past them and
- * meets what stands behind. Each change is five bytes: place (three, little-endian, modulo
+ * meets what stands behind; bit 3 takes the other image, of many snapshots that share all
+ * they have. Each change is five bytes: place (three, little-endian, modulo
  * what the image occupies), kind (set, add, xor, copy 8 bytes from elsewhere), value.
+ *
+ * Whatever the image says, what it costs is bounded by its size.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +18,16 @@
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
 #include "lib/image/verify.h"
+#include "tests/costly.h"
 #include "tests/fuzz/input.h"
 #include "tests/image.h"
 #include "tests/tap.h"
 
 #define IMAGE_SIZE  (UINT64_C(0x200000) + 48 * 4096)
 #define CHANGES_MAX 64u
+/* Of what lies behind the superblocks; and memory, which checks in pieces need, too. */
+#define READ_TIMES  12u
+#define MEMORY_MAX  (UINT64_C(32) << 20)
 
 /* What is restored before each run: superblocks, mirrors, data. */
 static const struct {
@@ -32,12 +39,19 @@ static const struct {
 };
 #define AREAS_SIZE (0x4000 + (IMAGE_SIZE - 0x200000))
 
+static struct base {
+	struct stele_device *dev; /* counts */
+	uint8_t *memory, *valid;
+	struct stele_superblock sb; /* of the valid image, newest */
+	struct stele_snapshot layout;
+} bases[2];
+/* Of the one at hand. */
 static struct stele_device *dev;
 static uint8_t *memory, *valid;
-static struct stele_superblock sb; /* of the valid image, newest */
+static struct stele_superblock sb;
 static struct stele_snapshot layout;
 
-static void make_image(void)
+static struct stele_device *make_small(void)
 {
 	static const char *const names[] = {"a", "b", NULL};
 	static const uint64_t deleted[] = {1, 4};
@@ -48,10 +62,10 @@ static void make_image(void)
 		.samples = samples, .count = 130, .labels = true,
 		.names = names,
 	};
-	struct stele_image image;
+	struct stele_device *made;
 
-	if (stele_device_open_memory(IMAGE_SIZE, 512, &dev) < 0 ||
-	    test_image_begin(&t, dev, IMAGE_SIZE) < 0 ||
+	if (stele_device_open_memory(IMAGE_SIZE, 512, &made) < 0 ||
+	    test_image_begin(&t, made, IMAGE_SIZE) < 0 ||
 	    test_image_segment(&t, &in) < 0 ||
 	    test_image_snapshot(&t, "one", refs, 1) < 0 ||
 	    test_image_commit(&t) < 0)
@@ -64,17 +78,43 @@ static void make_image(void)
 	    test_image_snapshot(&t, "two", refs, 2) < 0 ||
 	    test_image_commit(&t) < 0)
 		bail("no image");
-	test_image_end(&t);
-	memory = stele_device_memory(dev);
-	valid = malloc(IMAGE_SIZE);
-	if (!valid || stele_image_load(dev, NULL, &image) < 0 ||
-	    stele_snapshot_load(&image, 1, &layout) < 0)
+	free(samples);
+	return costly_wrap(test_image_end(&t));
+}
+
+static struct stele_device *make_shared(void)
+{
+	const struct costly how = {
+		.segments = 2, .snapshots = 100, .samples = 12, .deleted = 10,
+		.image_size = IMAGE_SIZE,
+	};
+
+	return costly_make(&how);
+}
+
+static void make_base(struct base *base, struct stele_device *made)
+{
+	struct stele_image image;
+
+	base->dev = made;
+	base->memory = costly_memory(made);
+	base->valid = malloc(IMAGE_SIZE);
+	if (!base->valid || stele_image_load(made, NULL, &image) < 0 ||
+	    stele_snapshot_load(&image, 1, &base->layout) < 0)
 		bail("no image");
-	memcpy(valid, memory, IMAGE_SIZE);
-	sb = image.sb;
+	memcpy(base->valid, base->memory, IMAGE_SIZE);
+	base->sb = image.sb;
 	image.dev = NULL;
 	stele_image_release(&image);
-	free(samples);
+}
+
+static void take_base(const struct base *base)
+{
+	dev = base->dev;
+	memory = base->memory;
+	valid = base->valid;
+	sb = base->sb;
+	layout = base->layout;
 }
 
 /* Place n of all that the image occupies. */
@@ -224,6 +264,25 @@ static void touch_damage(void *user, const struct stele_damage *damage)
 	input_touch(damage->key, damage->key ? damage->key_size : 0);
 }
 
+/* Since the last clear. */
+static void check_cost(void)
+{
+	const struct costly_count count = costly_count(dev);
+
+	input_assert(count.bytes <= READ_TIMES * (IMAGE_SIZE - 0x200000));
+	input_assert(count.memory <= MEMORY_MAX);
+}
+
+static void list_image(const struct stele_image *image)
+{
+	struct stele_snapshot_info info;
+
+	costly_clear(dev);
+	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++)
+		stele_image_snapshot(image, i, &info);
+	input_assert(costly_count(dev).reads == 0);
+}
+
 static void read_image(bool changed)
 {
 	const struct stele_verify_opts opts = {
@@ -237,18 +296,24 @@ static void read_image(bool changed)
 	input_assert(changed || ret == 0);
 	if (ret < 0)
 		return;
+	list_image(&image);
 	for (uint32_t i = 0; i < image.catalog.counts.snapshots && i < 8; i++)
 		read_snapshot(&image, i);
+	costly_clear(dev);
 	ret = stele_verify_image(&image, -1, &opts, &report);
 	input_assert(changed || ret == 0);
+	check_cost();
 	image.dev = NULL;
 	stele_image_release(&image);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (!dev)
-		make_image();
+	if (!bases[0].dev) {
+		make_base(&bases[0], make_small());
+		make_base(&bases[1], make_shared());
+	}
+	take_base(&bases[size && data[0] & 8]);
 	for (size_t i = 0; i < 3; i++)
 		memcpy(memory + areas[i].offset, valid + areas[i].offset,
 		       areas[i].size);

@@ -136,13 +136,14 @@ static void write_image(void)
 	uint8_t changes[1 + 5 * 4] = {0};
 
 	write_seed("image", "valid", 0, changes, 0);
+	write_seed("image", "shared", 8, changes, 0);
 	for (unsigned int i = 0; i < 48; i++) {
 		char name[32];
 
 		for (unsigned int j = 0; j < sizeof(changes); j++)
 			changes[j] = (uint8_t)(i * 37 + j * 101 + (i * j) % 7);
 		snprintf(name, sizeof(name), "changes-%02u", i);
-		write_seed("image", name, (uint8_t)(i & 7), changes,
+		write_seed("image", name, (uint8_t)(i & 15), changes,
 			   5 * (1 + i % 4));
 	}
 }

@@ -6,6 +6,7 @@
  * superblock leads to; what fails leaves the image as it was.
  */
 #include "lib/device/fault.h"
+#include "lib/image/intent.h"
 #include "lib/write/compact.h"
 #include "lib/writer.h"
 #include "tests/many.h"
@@ -81,6 +82,7 @@ static int compact(struct run *run, struct stele_device *dev)
 		ret = stele_writer_commit(&writer, run->opts.time);
 	stele_compact_release(&c);
 	stele_edit_release(&writer.edit);
+	stele_intent_end(writer.image.dev);
 	writer.image.dev = NULL;
 	stele_writer_close(&writer);
 	stele_builder_release(&builder);

@@ -4,10 +4,15 @@
  *
  * Schemas that the builder does not write yet: several bytes fields divided by
  * ends, scalars between them. The record is put together by format/, the
- * dataset is a schema and nothing else.
+ * dataset is a schema and nothing else. In a view its bytes may change at any time,
+ * before a sample is made of them and after: no pointer leads out of the slot.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/read/sample.h"
 #include "tests/tap.h"
@@ -150,6 +155,117 @@ static void test_hostile(void)
 	is_int(-EUCLEAN, decode(&f, STELE_VERIFY_NONE, &sample), "unchecked");
 }
 
+/* ---- bytes that change --------------------------------------------------------- */
+
+static bool is_within(const struct stele_sample *sample, const uint8_t *slot)
+{
+	bool within = range_ok((uintptr_t)sample->data - (uintptr_t)slot,
+			       sample->size, SLOT) &&
+		      range_ok((uintptr_t)sample->key - (uintptr_t)slot,
+			       sample->key_size, SLOT);
+
+	for (uint32_t i = 0; i < 6; i++) {
+		const void *data;
+		uint64_t size;
+
+		if (!stele_sample_bytes(sample, i, &data, &size) &&
+		    !range_ok((uintptr_t)data - (uintptr_t)sample->data, size,
+			      sample->size))
+			within = false;
+	}
+	return within;
+}
+
+/* After they were found to be right. */
+static void test_changed(struct fixture *f)
+{
+	static const uint64_t bad[] = {0, 4, 17, SLOT, UINT32_MAX, UINT64_MAX - 7};
+	const uint32_t ends = SLOT - stele_record_tail_fixed(&f->segment.shape);
+	unsigned int wrong = 0, refused = 0;
+	struct stele_sample sample = {0};
+	const void *data;
+	uint64_t size;
+
+	for (uint32_t end = 0; end < 3; end++) {
+		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+			const le64 value = le64_put(bad[i]);
+
+			init(f);
+			if (decode(f, STELE_VERIFY_CRC, &sample))
+				bail("a good record");
+			memcpy(f->slot + ends + end * sizeof(value), &value,
+			       sizeof(value));
+			wrong += !is_within(&sample, f->slot);
+			for (uint32_t field = 0; field < 6; field++)
+				refused += stele_sample_bytes(&sample, field,
+							      &data, &size) ==
+					   -EUCLEAN;
+		}
+	}
+	is_uint(0, wrong, "ends that change lead nowhere else");
+	ok(refused > 10, "it is said");
+}
+
+struct scribe {
+	pthread_t thread;
+	uint8_t *slot; /* the same memory, elsewhere */
+	atomic_bool stop;
+};
+
+/* Trailer and ends, right and wrong by turns. */
+static void *scribble(void *arg)
+{
+	struct scribe *s = arg;
+	static struct fixture good;
+	uint8_t bad[SLOT];
+
+	init(&good);
+	memset(bad, 0xff, sizeof(bad));
+	memset(bad + SLOT - 10, 0, 6); /* reserved bytes and flags: looked at first */
+	bad[SLOT - 8] = 0xa0; /* a key of 160 bytes */
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed))
+		for (uint32_t at = SLOT - 64; at < SLOT; at += 8) {
+			memcpy(s->slot + at, bad + at, 8);
+			memcpy(s->slot + at, good.slot + at, 8);
+		}
+	return NULL;
+}
+
+static void test_scribe(struct fixture *f)
+{
+	int fd = memfd_create("slot", MFD_CLOEXEC);
+	struct scribe s = {0};
+	struct stele_sample sample = {0};
+	uint64_t wrong = 0, taken = 0;
+	const uint8_t *slot;
+
+	if (fd < 0 || ftruncate(fd, 4096))
+		sysbail("memfd");
+	slot = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	s.slot = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (slot == MAP_FAILED || s.slot == MAP_FAILED)
+		sysbail("mmap");
+	init(f);
+	memcpy(s.slot, f->slot, SLOT);
+	if (pthread_create(&s.thread, NULL, scribble, &s))
+		bail("no thread");
+	for (unsigned int i = 0; i < 200000; i++) {
+		if (stele_sample_decode(&f->ds, &f->place, slot,
+					STELE_VERIFY_NONE, NULL,
+					STELE_LOG_ERROR, &sample))
+			continue;
+		taken++;
+		wrong += !is_within(&sample, slot);
+	}
+	atomic_store(&s.stop, true);
+	pthread_join(s.thread, NULL);
+	is_uint(0, wrong, "nor do they while another thread writes");
+	diag("%ju of 200000 were taken", (uintmax_t)taken);
+	munmap((void *)(uintptr_t)slot, 4096);
+	munmap(s.slot, 4096);
+	close(fd);
+}
+
 /* The seed: the same bytes under another number or segment do not pass. */
 static void test_seed(struct fixture *f)
 {
@@ -173,5 +289,7 @@ int main(void)
 	test_types(&f);
 	test_seed(&f);
 	test_hostile();
+	test_changed(&f);
+	test_scribe(&f);
 	return done();
 }

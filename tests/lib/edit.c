@@ -176,6 +176,9 @@ static void check_snapshots(void)
 	ok(test_log_has(&messages, "'v1'"), "is said");
 	is_int(-EINVAL, add_named(&t, ".x", 0, refs, 1), "no name");
 	is_int(-EINVAL, add_named(&t, "", 0, refs, 1), "nor none");
+	is_int(-EINVAL, add_named(&t, "stele-withdrawn-5-x", 0, refs, 1),
+	       "a reserved one");
+	ok(test_log_has(&messages, "withdrawn RBD snapshots"), "is said");
 	is_int(-EINVAL, add_named(&t, "v2", 0, refs, 2), "a segment twice");
 	is_int(-EINVAL, add_named(&t, "v2", 2, refs, 1), "no such parent");
 	refs[1].segment_id++;
@@ -188,6 +191,9 @@ static void check_snapshots(void)
 	       "renamed from what is not");
 	is_int(-EINVAL, stele_edit_rename_snapshot(&t.edit, "v2", "-"),
 	       "renamed to no name");
+	is_int(-EINVAL,
+	       stele_edit_rename_snapshot(&t.edit, "v2", "stele-withdrawn-5-x"),
+	       "nor to a reserved one");
 	is_int(0, stele_edit_rename_snapshot(&t.edit, "v2", "v2"),
 	       "renamed to itself");
 	is_int(0, stele_edit_rename_snapshot(&t.edit, "v2", "w"), "renamed");

@@ -37,6 +37,23 @@ static int old_reader_is_dead(struct stele_reader *reader, char *memory)
 	return bad;
 }
 
+/* Nor is its memory there: what would look into it says so. */
+static int old_sample_is_dead(const struct stele_sample *held)
+{
+	struct stele_sample sample = *held;
+	const void *data;
+	uint64_t size;
+	int64_t label;
+	double score;
+	int bad = 0;
+
+	bad |= stele_sample_i64(&sample, 1, &label) != -EOWNERDEAD;
+	bad |= stele_sample_bytes(&sample, 0, &data, &size) != -EOWNERDEAD;
+	bad |= stele_sample_f64(&sample, 1, &score) != -EINVAL;
+	stele_sample_release(&sample);
+	return bad;
+}
+
 /* What the child maps where the arena was must outlive the old reader. */
 static int close_spares_the_childs(struct stele_reader *reader,
 				   const struct stele_sample *held)
@@ -66,6 +83,8 @@ static int child(struct test_dataset *t, struct stele_reader *old,
 
 	if (old_reader_is_dead(old, memory))
 		return 1;
+	if (old_sample_is_dead(held))
+		return 6;
 	if (seed % 2 && close_spares_the_childs(old, held))
 		return 2;
 	if (stele_reader_open(t->ds, NULL, &reader))

@@ -21,6 +21,7 @@ static int close_old(struct stele_loader *old, struct stele_batch *held,
 {
 	struct stele_loader_stats stats;
 	struct stele_batch batch;
+	int64_t label;
 
 	if (stele_loader_next(old, &batch) != -EOWNERDEAD)
 		return 1;
@@ -29,6 +30,8 @@ static int close_old(struct stele_loader *old, struct stele_batch *held,
 	    stele_loader_fd(old) != -EOWNERDEAD)
 		return 2;
 	stele_loader_stats(old, &stats);
+	if (stele_sample_i64(&held->samples[0], 1, &label) != -EOWNERDEAD)
+		return 6;
 	stele_loader_release(old, held);
 	stele_loader_close(old);
 	return 0;

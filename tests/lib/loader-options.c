@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "lib/read/loader.h"
 #include "tests/loader.h"
 #include "tests/tap.h"
 
@@ -156,6 +157,26 @@ static void test_subsets(const struct stele_loader_source *source)
 		   "source 0: id 60 of 60 samples");
 }
 
+/* So large that twice its slots are no number: not less than what was asked for, then. */
+static void test_huge(struct test_dataset *t)
+{
+	struct stele_loader_source source = {.ds = t->ds, .count = 5};
+	struct stele_segment *segment = &t->ds->snapshot.segments[0];
+	struct stele_run *last = &segment->runs[segment->descriptor.run_count - 1];
+	const uint64_t samples = COUNT - last->first, kept = last->slot_size;
+	const uint64_t asked = UINT64_C(256) << 20;
+	struct stele_loader *loader;
+
+	last->slot_size = (UINT64_C(1) << 63) / samples + 1;
+	loader = test_loader(&source, 1,
+			     (struct stele_loader_opts){.prefetch_size = asked});
+	ok(loader->lanes[0].arena_size > asked,
+	   "an arena as large as the prefetch (%ju)",
+	   (uintmax_t)loader->lanes[0].arena_size);
+	stele_loader_close(loader);
+	last->slot_size = kept;
+}
+
 int main(void)
 {
 	struct test_plan plan = {.samples = COUNT, .size_max = 900};
@@ -168,6 +189,7 @@ int main(void)
 	test_limits(&source);
 	test_mixtures(&source);
 	test_subsets(&source);
+	test_huge(&t);
 	test_dataset_close(&t);
 	return done();
 }

@@ -72,6 +72,7 @@ static void describe(struct stele_mapping *mapping)
 			 .via = "device", .sample_count = 7, .time = -5, .read_only = true},
 		.identity = {.rdev = 0x701, .size = DEVICE_SIZE,
 			     .sequence = 9},
+		.access = {.others = 0044, .group = getegid()},
 		.generation = 3,
 		.was_read_only = true,
 	};
@@ -216,7 +217,8 @@ static void check_round_trip(void)
 	is_int(-EEXIST, stele_mapping_save(&saved, recording, NULL),
 	       "never over another");
 	map_path("cats", path);
-	ok(!stat(path, &st) && (st.st_mode & 0777) == 0644, "file is 0644");
+	ok(!stat(path, &st) && (st.st_mode & 0777) == 0644,
+	   "who may read the target may read the file");
 	ok(!stat(stele_mapping_dir(), &st) &&
 		   (st.st_mode & 0777) == (geteuid() ? 0700 : 0755),
 	   "root's directory is for all, a user's as the umask has it");

@@ -150,6 +150,50 @@ static void check_child(struct stele_dataset *ds)
 	       "a child reads all, too, by one-shot and reader");
 }
 
+static void set_protected(const char *rbd, const char *verb)
+{
+	char spec[4096];
+
+	snprintf(spec, sizeof(spec), "%s", rbd_spec(rbd));
+	if (!ceph_command("rbd", "snap %s %s@v1", verb, spec))
+		bail("cannot %s the snapshot", verb);
+}
+
+/* Without protection nobody begins: not in a child, nor by a connection more. */
+static void check_unprotected(const char *rbd, const char *at)
+{
+	struct stele_reader *reader, *second;
+	struct stele_dataset *ds;
+	struct stele_sample sample;
+	char target[4096 + 32];
+	int status, rc;
+	pid_t pid;
+
+	snprintf(target, sizeof(target), "%s&connections=2", at);
+	if (stele_dataset_open(target, NULL, &ds) ||
+	    stele_reader_open(ds, NULL, &reader))
+		bail("cannot open '%s'", target);
+	set_protected(rbd, "unprotect");
+	is_int(-EPERM, stele_reader_open(ds, NULL, &second),
+	       "unprotected meanwhile: no further connection");
+	pid = fork();
+	if (pid < 0)
+		sysbail("fork");
+	if (!pid) {
+		rc = stele_dataset_read(ds, 0, &sample);
+		_exit(rc == -EPERM ? 0 : rc ? 2 : 1);
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		sysbail("waitpid");
+	is_int(0, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+	       "nor does a child read");
+	set_protected(rbd, "protect");
+	is_int(0, stele_reader_open(ds, NULL, &second), "protected again: it is");
+	stele_reader_close(second);
+	stele_reader_close(reader);
+	stele_dataset_close(ds);
+}
+
 /*
  * In the head each sample gets other bytes within, which only a checksum tells:
  * that is what librbd brings once the snapshot is removed.
@@ -226,6 +270,7 @@ int main(void)
 	check_child(ds);
 	counts = read_all(reader);
 	is_uint(SAMPLES, counts.right, "and the parent goes on");
+	check_unprotected(rbd, at);
 	is_int(-EOPNOTSUPP, stele_view_open(ds, NULL, &view), "no view");
 	is_int(0, stele_dataset_open(
 			  at,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rbd-writers.c - one writer of an RBD image: a second one is refused by name, a
- * dead one is fenced, a live one never, and a fenced one hears of it
+ * dead one is fenced, a live one never, and a fenced one hears of it; so does
+ * one that slept until nothing of its fence is left
  */
 #include <errno.h>
 #include <signal.h>
@@ -66,6 +67,8 @@ static int writer_main(const char *path, const char *flags, const char *first)
 	block[0] = 1;
 	rc = stele_device_write(dev, block, 0, sizeof(block));
 	stele_device_close(dev);
+	if (*lines)
+		fprintf(stderr, "# the other writer: %s", lines);
 	return -rc;
 }
 
@@ -152,24 +155,60 @@ static void check_killed(const char *path)
 	stele_device_close(dev);
 }
 
+/* As if it ran on another machine: its boot id is another one. rbd(8) would take the lock. */
+static void move_writer(const char *path)
+{
+	if (!command("rbd='rbd --conf %s'; "
+		     "id=$($rbd info --format json %s | "
+		     "grep -o '\"id\":\"[^\"]*' | cut -d'\"' -f4) && "
+		     "v=$($rbd image-meta get %s stele.writer | "
+		     "awk '{ $5 = \"elsewhere\"; print }') && "
+		     "rados --conf %s --pool rbd setomapval rbd_header.$id "
+		     "metadata_stele.writer \"$v\"",
+		     ceph_conf(), rbd_spec(path), rbd_spec(path), ceph_conf()))
+		bail("cannot change metadata");
+}
+
+/* Is it on the blocklist, and not for an hour? */
+static bool fenced_for_years(const char *address)
+{
+	return command("ceph --conf '%s' osd blocklist ls 2>&- | "
+		       "awk -v a=%s -v y=$(($(date +%%Y) + 5)) "
+		       "'$1 == a && $2 > y { found = 1 } END { exit !found }'",
+		       ceph_conf(), address);
+}
+
+static void read_address(const char *path, char address[64])
+{
+	char text[1024];
+	FILE *pipe;
+
+	snprintf(text, sizeof(text),
+		 "rbd --conf '%s' lock ls %s | awk 'END { print $NF }'",
+		 ceph_conf(), rbd_spec(path));
+	pipe = popen(text, "r");
+	if (!pipe || fscanf(pipe, "%63s", address) != 1)
+		bail("cannot list who locks");
+	pclose(pipe);
+}
+
 /* A writer on another machine hangs until its watch ends. */
 static void check_fenced(const char *path)
 {
 	struct stele_device *dev;
 	_Alignas(4096) uint8_t block[512] = {2};
+	char address[64];
 	int to;
 	pid_t pid = writer_start(path, SOLE, false, &to);
 
 	kill(pid, SIGSTOP);
+	read_address(path, address);
 	is_int(-EBUSY, open_image(path, SOLE, &dev),
 	       "one that is stopped on this machine is alive");
-	if (!command("v=$(rbd --conf '%s' image-meta get %s stele.writer) && "
-		     "rbd --conf '%s' image-meta set %s stele.writer "
-		     "\"$(echo $v | awk '{ $5 = \"elsewhere\"; print }')\"",
-		     ceph_conf(), rbd_spec(path), ceph_conf(), rbd_spec(path)))
-		bail("cannot change metadata");
+	move_writer(path);
 	is_int(0, open_image(path, SOLE, &dev),
 	       "elsewhere it is dead when its watch has ended");
+	ok(fenced_for_years(address), "and fenced for years");
 	is_int(0, stele_device_write(dev, block, 0, sizeof(block)),
 	       "the new writer writes");
 	kill(pid, SIGCONT);
@@ -177,6 +216,105 @@ static void check_fenced(const char *path)
 	is_int(0, stele_device_read(dev, block, 0, sizeof(block)), "(read back)");
 	is_int(2, block[0], "and did not");
 	stele_device_close(dev);
+}
+
+/* The cluster's and the image's settings say that nobody is to be fenced. */
+static void check_settings(const char *path)
+{
+	struct stele_device *dev;
+	char address[64];
+	int to;
+	pid_t pid;
+
+	if (!ceph_command("ceph", "config set client rbd_blocklist_on_break_lock "
+				  "false") ||
+	    !ceph_command("rbd", "config image set %s "
+				 "rbd_blocklist_on_break_lock false",
+			  rbd_spec(path)))
+		bail("cannot set");
+	pid = writer_start(path, SOLE, false, &to);
+	kill(pid, SIGSTOP);
+	read_address(path, address);
+	move_writer(path);
+	is_int(0, open_image(path, SOLE, &dev), "no fence by the settings");
+	ok(fenced_for_years(address), "but for the writer there is one");
+	stele_device_close(dev);
+	ceph_command("ceph", "config rm client rbd_blocklist_on_break_lock");
+	ceph_command("rbd", "config image rm %s rbd_blocklist_on_break_lock",
+		     rbd_spec(path));
+	kill(pid, SIGCONT);
+	is_int(ESHUTDOWN, writer_end(pid, to), "and it hears of it");
+}
+
+/* Ceph's own fences last for an hour; here one was made by other means. */
+static void check_short(const char *path)
+{
+	struct stele_device *dev;
+	char address[64];
+	int to;
+	pid_t pid = writer_start(path, SOLE, false, &to);
+
+	kill(pid, SIGSTOP);
+	read_address(path, address);
+	if (!ceph_command("ceph", "osd blocklist add %s 600", address))
+		bail("cannot fence");
+	is_int(0, open_image(path, SOLE, &dev),
+	       "who is fenced is dead, though its process lives");
+	ok(fenced_for_years(address), "and is fenced for years from then on");
+	stele_device_close(dev);
+	kill(pid, SIGCONT);
+	is_int(ESHUTDOWN, writer_end(pid, to), "and hears of it");
+}
+
+/* It slept for so long that its fence is gone, and the other writer, too. */
+static void check_slept(const char *path)
+{
+	struct stele_device *dev;
+	_Alignas(4096) uint8_t block[512] = {3};
+	char address[64];
+	int to;
+	pid_t pid = writer_start(path, SOLE, false, &to);
+
+	kill(pid, SIGSTOP);
+	read_address(path, address);
+	move_writer(path);
+	is_int(0, open_image(path, SOLE, &dev), "another writer came");
+	is_int(0, stele_device_write(dev, block, 0, sizeof(block)), "wrote");
+	stele_device_close(dev);
+	if (!ceph_command("ceph", "osd blocklist rm %s", address))
+		bail("cannot undo the fence");
+	kill(pid, SIGCONT);
+	is_int(ESHUTDOWN, writer_end(pid, to),
+	       "one whose lock was another's stops before its next write");
+	is_int(0, open_image(path, 0, &dev), "(open)");
+	is_int(0, stele_device_read(dev, block, 0, sizeof(block)), "(read back)");
+	is_int(3, block[0], "what the other one wrote is there");
+	stele_device_close(dev);
+	ok(fenced_for_years(address), "and it has fenced itself for what was under way");
+}
+
+/* The lock is asked for in vain: its holder hangs, and its watch lives. */
+static void check_patience(const char *path)
+{
+	char impatient[1024];
+	struct stele_device *dev;
+	int to;
+	pid_t pid;
+
+	if (!ceph_command("ceph", "tell osd.0 config set "
+				  "osd_client_watch_timeout 60"))
+		bail("cannot set");
+	pid = writer_start(path, SOLE, false, &to);
+	kill(pid, SIGSTOP);
+	move_writer(path);
+	snprintf(impatient, sizeof(impatient), "%s&timeout=1", path);
+	is_int(-ETIMEDOUT, open_image(impatient, SOLE, &dev),
+	       "taking the lock ends within the timeout");
+	kill(pid, SIGCONT);
+	is_int(0, writer_end(pid, to), "the holder has lost nothing");
+	is_int(0, open_image(path, SOLE, &dev), "and the next one may");
+	stele_device_close(dev);
+	ceph_command("ceph", "tell osd.0 config set osd_client_watch_timeout 5");
 }
 
 static void check_others(const char *path)
@@ -220,6 +358,10 @@ int main(int argc, char **argv)
 	check_second(path);
 	check_killed(path);
 	check_fenced(path);
+	check_settings(path);
+	check_short(path);
+	check_slept(path);
+	check_patience(path);
 	check_others(path);
 	path = rbd_new(0);
 	if (!ceph_command("rbd", "create --size 8M --image-feature layering %s",

@@ -10,6 +10,7 @@
 #include "lib/gc.h"
 #include "lib/withdrawn.h"
 #include "tests/image.h"
+#include "tests/memory.h"
 #include "tests/shots.h"
 #include "tests/tap.h"
 
@@ -187,6 +188,68 @@ static void check_rename(void)
 }
 
 /*
+ * An image from before such names were reserved: snapshots "v1" and "x", and
+ * one that is called as "x" would be, were it withdrawn until 1700001060.
+ */
+#define CLASHING "stele-withdrawn-1700001060-x"
+
+static void new_clashing(void)
+{
+	static const struct test_sample sample = {.key = "k", .data = "d",
+						  .size = 1};
+	static const char *const names[] = {"v1", "x", CLASHING};
+	const struct test_segment segment = {.samples = &sample, .count = 1};
+	const uint64_t size = UINT64_C(4) << 20;
+	static struct test_image t;
+
+	if (test_image_begin(&t, test_memory(size, 512, 0), size) < 0 ||
+	    test_image_segment(&t, &segment) < 0)
+		bail("test image: failed");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (test_image_snapshot(&t, names[i], NULL, 0) < 0)
+			bail("test image: no snapshot");
+	if (test_image_commit(&t) < 0)
+		bail("test image: no commit");
+	storage = test_storage_new(test_image_end(&t));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		test_storage_make(storage, names[i], true);
+}
+
+static void check_clash(void)
+{
+	struct stele_change change = change_at(NOW, 60, 0);
+	struct stele_gc_report report;
+	struct stele_writer writer;
+
+	new_clashing();
+	is_int(0, collect(NOW, 0, STELE_CHANGE_FORCE, true, &report),
+	       "gc by force, with a snapshot that is called like a withdrawn one");
+	is_uint(0, report.unused_count, "it is none");
+	is_string("v1+ x+ " CLASHING "+", test_storage_list(storage),
+		  "and keeps its shot");
+	open_writer(&writer);
+	is_int(0, stele_change_delete(&writer, &change, "x"),
+	       "one that goes, whose name as a withdrawn one is taken");
+	stele_writer_close(&writer);
+	is_string("v1+ stele-withdrawn-1700001061-x+ " CLASHING "+",
+		  test_storage_list(storage), "takes the next");
+	open_writer(&writer);
+	is_int(0, stele_change_delete(&writer, &change, CLASHING),
+	       "and the other goes, too");
+	stele_writer_close(&writer);
+	is_string("v1+ stele-withdrawn-1700001061-x+ "
+		  "stele-withdrawn-1700001060-" CLASHING "+",
+		  test_storage_list(storage), "under a name like all");
+	is_int(0, collect(NOW + 61, 3600, 0, true, &report), "gc in time");
+	is_string("v1+", test_storage_list(storage), "removes both");
+	open_writer(&writer);
+	is_int(-EINVAL, stele_change_rename(&writer, &change, "v1", CLASHING),
+	       "no snapshot gets such a name");
+	stele_writer_close(&writer);
+	test_storage_free(storage);
+}
+
+/*
  * Each change of a shot fails in turn: the next writer finds one of both, the
  * snapshot with its shot or neither.
  */
@@ -223,6 +286,7 @@ int main(void)
 	check_names();
 	check_delete();
 	check_rename();
+	check_clash();
 	check_cut_short(60, 0);
 	check_cut_short(0, STELE_CHANGE_FORCE);
 	return done();

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/edit.h"
 #include "lib/image/verify.h"
 
 static struct test_log messages;
@@ -148,6 +149,53 @@ static void check_cancel(void)
 	free(samples);
 }
 
+/* Somebody commits, and what was there is written over, between two looks. */
+static int commit_once(void *user, uint64_t done, uint64_t total)
+{
+	struct stele_device **dev = user;
+	struct stele_image image;
+	struct stele_edit edit;
+
+	(void)done;
+	(void)total;
+	if (!*dev)
+		return 0;
+	if (stele_image_load(*dev, NULL, &image) ||
+	    stele_edit_begin(&image, &edit) ||
+	    stele_edit_rename_snapshot(&edit, "v1", "v2") ||
+	    stele_edit_commit(&edit, 1700000001))
+		bail("no commit");
+	memset((uint8_t *)stele_device_memory(*dev) + edit.segments[0].offset,
+	       0x5a, 4096);
+	stele_edit_release(&edit);
+	image.dev = NULL;
+	stele_image_release(&image);
+	*dev = NULL;
+	return 0;
+}
+
+static void check_overtaken(void)
+{
+	struct test_sample *samples = test_samples(100, 500, 8);
+	const struct test_segment in = {.samples = samples, .count = 100};
+	struct stele_device *dev = test_image_simple(&in, NULL, 0, 64u << 20);
+	struct stele_device *once = dev;
+	const struct stele_verify_opts opts = {
+		.size = sizeof(opts), .progress = commit_once,
+		.progress_user = &once, .jobs = 1, .damage = say,
+	};
+	struct stele_verify_report report = {0};
+	struct stele_image image;
+
+	if (stele_image_load(dev, NULL, &image))
+		bail("no image");
+	is_int(-EAGAIN, stele_verify_image(&image, -1, &opts, &report),
+	       "who is overtaken by a commit begins again");
+	is_uint(0, report.damaged, "and has reported nothing");
+	stele_image_release(&image);
+	free(samples);
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -156,6 +204,7 @@ int main(void)
 	check_large();
 	check_snapshots();
 	check_cancel();
+	check_overtaken();
 	is_string("", messages.text, "no messages");
 	return done();
 }

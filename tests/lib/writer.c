@@ -113,8 +113,8 @@ static void check_open(void)
 	is_int(0, stele_edit_rename_snapshot(&writer.edit, "v1", "v2"),
 	       "a change");
 	is_int(0, stele_writer_commit(&writer, 5), "committed");
-	is_uint(4096 + 2 * 4096, writer.written_size,
-		"catalog and two superblocks were written");
+	is_uint(4096 + 2 * 4096 + 3 * 4096, writer.written_size,
+		"catalog and two superblocks were written, and the intent");
 	is_int(-EBUSY, open_writer(&second, path), "no second writer");
 	snprintf(pid, sizeof(pid), "process %d (", getpid());
 	ok(test_log_has(&messages, pid) &&

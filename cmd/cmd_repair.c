@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_repair.c - stele repair: superblocks that are behind or damaged, and forks
+ */
+#include "cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "json.h"
+#include "parse.h"
+#include "text.h"
+
+#define SIDES_MAX 4u
+
+static const struct option longopts[] = {
+	{"choose", required_argument, NULL, 'c'},
+	{"dry-run", no_argument, NULL, 'n'},
+	{"json", no_argument, NULL, 'J'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static void side_line(void *user, const struct stele_side *side)
+{
+	char time[TEXT_SIZE], count[TEXT_SIZE];
+
+	(void)user;
+	printf("side %u: generation %" PRIu64 ", %s, %s", side->number,
+	       side->generation, text_time(time, side->commit_time),
+	       text_counted(count, side->snapshot_count, "snapshot"));
+	if (side->error)
+		printf("; cannot be chosen: %s", stele_strerror(side->error));
+	putchar('\n');
+}
+
+static void side_json(void *user, const struct stele_side *side)
+{
+	json_t *object = json_object();
+	char hex[TEXT_HEX_SIZE];
+
+	(void)user;
+	json_set_number(object, "side", side->number);
+	json_set_number(object, "generation", side->generation);
+	json_set_number(object, "commit_time", (uint64_t)side->commit_time);
+	json_set_text(object, "uuid", text_uuid(hex, side->uuid));
+	json_set_number(object, "snapshot_count", side->snapshot_count);
+	if (side->error)
+		json_set_text(object, "error", stele_strerror(side->error));
+	json_line(object);
+}
+
+static void snapshot_line(void *user, const struct stele_side *side,
+			  const struct stele_side_snapshot *snapshot)
+{
+	const struct stele_snapshot_info *info = &snapshot->info;
+	char time[TEXT_SIZE], count[TEXT_SIZE], hex[TEXT_HEX_SIZE];
+
+	(void)user;
+	(void)side;
+	printf("  %s  %s  %s  sha256:%.16s  %s%s%s\n", info->name,
+	       text_time(time, info->time),
+	       text_counted(count, info->sample_count, "sample"),
+	       text_hex(hex, info->digest, sizeof(info->digest)),
+	       snapshot->common ? "on all sides" : "only here",
+	       snapshot->error ? ", " : "",
+	       snapshot->error ? stele_strerror(snapshot->error) : "");
+}
+
+static void snapshot_json(void *user, const struct stele_side *side,
+			  const struct stele_side_snapshot *snapshot)
+{
+	const struct stele_snapshot_info *info = &snapshot->info;
+	json_t *object = json_object();
+	char hex[TEXT_HEX_SIZE];
+
+	(void)user;
+	json_set_number(object, "side", side->number);
+	json_set_text(object, "snapshot", info->name);
+	json_set_text(object, "digest",
+		      text_hex(hex, info->digest, sizeof(info->digest)));
+	json_set_number(object, "time", (uint64_t)info->time);
+	json_set_number(object, "sample_count", info->sample_count);
+	json_object_set_new(object, "common",
+			    json_boolean(snapshot->common));
+	if (snapshot->error)
+		json_set_text(object, "error", stele_strerror(snapshot->error));
+	json_line(object);
+}
+
+static void summarize(const struct stele_repair_report *report, bool json)
+{
+	char count[TEXT_SIZE];
+	json_t *object;
+
+	if (json) {
+		object = json_object();
+		json_set_number(object, "sides", report->sides);
+		json_set_number(object, "wrong_copies", report->wrong_copies);
+		json_set_number(object, "generation", report->generation);
+		json_object_set_new(object, "changed",
+				    json_boolean(report->changed));
+		json_line(object);
+	} else if (report->changed) {
+		printf("repaired, now generation %" PRIu64 "\n",
+		       report->generation);
+	} else if (report->sides) {
+		puts("choose one of the sides with --choose");
+	} else if (report->wrong_copies) {
+		printf("%s to be written again\n",
+		       text_counted(count, report->wrong_copies,
+				    "superblock"));
+	} else {
+		puts("nothing to repair");
+	}
+}
+
+static int run(const char *target, uint32_t choose, bool dry, bool json)
+{
+	struct cmd_log log = {.target = target};
+	struct stele_repair_report report;
+	int error = stele_repair(
+		target,
+		&STELE_OPTS(stele_repair_opts, .log = cmd_log_line,
+			    .log_user = &log, .choose = choose,
+			    .side = json ? side_json : side_line,
+			    .snapshot = json ? snapshot_json : snapshot_line,
+			    .flags = dry ? 0 : STELE_CHANGE_APPLY),
+		&report);
+
+	if (!error)
+		summarize(&report, json);
+	else
+		cmd_change_error(&log, error, "repair");
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+}
+
+int cmd_repair(const struct cmd *cmd, int argc, char **argv)
+{
+	bool dry = false, json = false;
+	uint32_t choose = 0;
+	const char *wanted;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "nh", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			wanted = parse_count(optarg, SIDES_MAX, &choose);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c,
+							wanted);
+			break;
+		case 'n':
+			dry = true;
+			break;
+		case 'J':
+			json = true;
+			break;
+		case 'h':
+			return cmd_help(cmd);
+		default:
+			return cmd_misuse(cmd, NULL);
+		}
+	}
+	if (argc - optind != 1)
+		return cmd_misuse(cmd, "repair needs one TARGET");
+	return run(argv[optind], choose, dry, json);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fork.c - see fork.h
+ *
+ * What is in common becomes a catalog of its own, made in memory of the first side's,
+ * so that whoever reads the image need not know of the other ones.
+ */
+#include "lib/image/fork.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/crc32c.h"
+
+/* ---- sides -------------------------------------------------------------------- */
+
+static int load_catalog(struct stele_device *dev, struct stele_fork_side *side)
+{
+	const struct stele_superblock *sb = &side->sb;
+	int ret;
+
+	side->blocks = stele_device_alloc(dev, sb->catalog_size);
+	if (!side->blocks)
+		return -ENOMEM;
+	ret = stele_device_read(dev, side->blocks, sb->catalog_offset,
+				sb->catalog_size);
+	if (ret < 0)
+		return ret;
+	side->error = stele_catalog_decode(side->blocks, sb->catalog_size, sb,
+					   &side->catalog, NULL);
+	return 0;
+}
+
+static bool is_known(const struct stele_fork *fork,
+		     const struct stele_superblock *sb)
+{
+	for (unsigned int i = 0; i < fork->count; i++)
+		if (stele_superblock_same(&fork->sides[i].sb, sb))
+			return true;
+	return false;
+}
+
+static int load_sides(struct stele_device *dev,
+		      const struct stele_copies *copies, uint64_t generation,
+		      uint64_t target_size, struct stele_fork *fork)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+		struct stele_fork_side *side = &fork->sides[fork->count];
+
+		if (copy->error < 0 || copy->sb.generation != generation ||
+		    is_known(fork, &copy->sb))
+			continue;
+		side->copy = i;
+		side->sb = copy->sb;
+		fork->count++;
+		if (side->sb.image_size > target_size)
+			side->error = -ENODATA;
+		else
+			ret = load_catalog(dev, side);
+	}
+	return ret;
+}
+
+void stele_fork_free(struct stele_fork *fork)
+{
+	for (unsigned int i = 0; fork && i < fork->count; i++)
+		free(fork->sides[i].blocks);
+	free(fork);
+}
+
+/* ---- what they have in common ---------------------------------------------------- */
+
+static bool same_ref(const struct stele_catalog *a, uint32_t i,
+		     const struct stele_catalog *b, uint32_t j)
+{
+	struct stele_catalog_segment s, t;
+	struct stele_catalog_ref x, y;
+
+	stele_catalog_ref(a, i, &x);
+	stele_catalog_ref(b, j, &y);
+	stele_catalog_segment(a, x.segment, &s);
+	stele_catalog_segment(b, y.segment, &t);
+	return s.id == t.id && s.offset == t.offset && s.size == t.size &&
+	       x.deleted_offset == y.deleted_offset &&
+	       x.deleted_count == y.deleted_count &&
+	       x.deleted_owner == y.deleted_owner;
+}
+
+static bool has_same(const struct stele_catalog *catalog,
+		     const struct stele_catalog *of,
+		     const struct stele_catalog_snapshot *wanted)
+{
+	struct stele_catalog_snapshot s;
+	bool same = false;
+
+	for (uint32_t i = 0; i < catalog->counts.snapshots && !same; i++) {
+		stele_catalog_snapshot(catalog, i, &s);
+		same = s.id == wanted->id && s.ref_count == wanted->ref_count &&
+		       !strcmp(s.name, wanted->name) &&
+		       !memcmp(s.digest, wanted->digest, sizeof(s.digest));
+	}
+	for (uint32_t i = 0; same && i < s.ref_count; i++)
+		same = same_ref(catalog, s.first_ref + i, of,
+				wanted->first_ref + i);
+	return same;
+}
+
+bool stele_fork_common(const struct stele_fork *fork,
+		       const struct stele_fork_side *side, uint32_t index)
+{
+	struct stele_catalog_snapshot s;
+
+	stele_catalog_snapshot(&side->catalog, index, &s);
+	for (unsigned int i = 0; i < fork->count; i++) {
+		const struct stele_fork_side *other = &fork->sides[i];
+
+		if (other != side && !other->error &&
+		    (memcmp(other->sb.uuid, side->sb.uuid,
+			    sizeof(side->sb.uuid)) != 0 ||
+		     !has_same(&other->catalog, &side->catalog, &s)))
+			return false;
+	}
+	return true;
+}
+
+bool stele_fork_has(const struct stele_fork *fork, const char *name,
+		    const uint8_t *digest)
+{
+	for (unsigned int i = 0; i < fork->count; i++) {
+		const struct stele_fork_side *side = &fork->sides[i];
+		struct stele_catalog_snapshot s;
+
+		for (uint32_t j = 0;
+		     !side->error && j < side->catalog.counts.snapshots; j++) {
+			stele_catalog_snapshot(&side->catalog, j, &s);
+			if ((!name || !strcmp(s.name, name)) &&
+			    (!digest ||
+			     !memcmp(s.digest, digest, sizeof(s.digest))))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- a catalog of that ---------------------------------------------------------------- */
+
+struct reduction {
+	const struct stele_catalog *from;
+	struct stele_catalog_counts counts;
+	bool *kept; /* snapshots, by index */
+	bool *used; /* segments, by index */
+	char *notes;
+	uint8_t *signatures;
+	struct stele_disk_block *blocks;
+};
+
+static void reduction_release(struct reduction *r)
+{
+	free(r->kept);
+	free(r->used);
+	free(r->notes);
+	free(r->signatures);
+	free(r->blocks);
+}
+
+static void count(struct reduction *r, const struct stele_fork *fork,
+		  const struct stele_fork_side *side)
+{
+	struct stele_catalog_snapshot s;
+	struct stele_catalog_ref ref;
+
+	r->counts = r->from->counts;
+	r->counts.snapshots = r->counts.refs = 0;
+	r->counts.signatures = r->counts.notes_size = 0;
+	for (uint32_t i = 0; i < r->from->counts.snapshots; i++) {
+		r->kept[i] = stele_fork_common(fork, side, i);
+		if (!r->kept[i])
+			continue;
+		stele_catalog_snapshot(r->from, i, &s);
+		r->counts.snapshots++;
+		r->counts.refs += s.ref_count;
+		r->counts.signatures += s.signature_count;
+		r->counts.notes_size += s.note_size;
+		for (uint32_t j = 0; j < s.ref_count; j++) {
+			stele_catalog_ref(r->from, s.first_ref + j, &ref);
+			r->used[ref.segment] = true;
+		}
+	}
+}
+
+static void put_snapshots(const struct reduction *r)
+{
+	const struct stele_catalog_counts *counts = &r->counts;
+	uint32_t at = 0, refs = 0, notes = 0, signatures = 0;
+	struct stele_catalog_snapshot s;
+	struct stele_catalog_ref ref;
+
+	for (uint32_t i = 0; i < r->from->counts.snapshots; i++) {
+		if (!r->kept[i])
+			continue;
+		stele_catalog_snapshot(r->from, i, &s);
+		stele_catalog_note(r->from, i, r->notes + notes);
+		stele_catalog_signatures(r->from, i,
+					 r->signatures + (size_t)signatures *
+							 STELE_SIGNATURE_SIZE);
+		for (uint32_t j = 0; j < s.ref_count; j++) {
+			stele_catalog_ref(r->from, s.first_ref + j, &ref);
+			stele_catalog_put_ref(r->blocks, counts, refs + j,
+					      &ref);
+		}
+		s.first_ref = refs;
+		s.note_offset = notes;
+		s.first_signature = signatures;
+		refs += s.ref_count;
+		notes += s.note_size;
+		signatures += s.signature_count;
+		stele_catalog_put_snapshot(r->blocks, counts, at++, &s);
+	}
+	if (counts->signatures)
+		stele_catalog_put_signatures(r->blocks, counts, r->signatures);
+	if (counts->notes_size)
+		stele_catalog_put_notes(r->blocks, counts, r->notes);
+}
+
+static void put_rest(const struct reduction *r)
+{
+	struct stele_catalog_segment segment;
+	struct stele_catalog_free extent;
+
+	for (uint32_t i = 0; i < r->counts.segments; i++) {
+		stele_catalog_segment(r->from, i, &segment);
+		if (!r->used[i] && !segment.unused_since)
+			segment.unused_since = 1;
+		stele_catalog_put_segment(r->blocks, &r->counts, i, &segment);
+	}
+	for (uint32_t i = 0; i < r->counts.free; i++) {
+		stele_catalog_free(r->from, i, &extent);
+		stele_catalog_put_free(r->blocks, &r->counts, i, &extent);
+	}
+}
+
+static int reduction_init(struct reduction *r, const struct stele_fork *fork,
+			  const struct stele_fork_side *side)
+{
+	const struct stele_catalog_counts *all = &side->catalog.counts;
+
+	*r = (struct reduction){.from = &side->catalog};
+	r->kept = calloc((size_t)all->snapshots + 1, sizeof(*r->kept));
+	r->used = calloc((size_t)all->segments + 1, sizeof(*r->used));
+	if (!r->kept || !r->used)
+		return -ENOMEM;
+	count(r, fork, side);
+	r->notes = malloc((size_t)r->counts.notes_size + 1);
+	r->signatures = malloc((size_t)r->counts.signatures *
+				       STELE_SIGNATURE_SIZE + 1);
+	r->blocks = calloc(stele_stream_blocks(stele_catalog_stream_size(
+				   &r->counts)),
+			   STELE_BLOCK_SIZE);
+	return r->notes && r->signatures && r->blocks ? 0 : -ENOMEM;
+}
+
+/* Into the image. */
+static int reduce(const struct stele_fork *fork,
+		  const struct stele_fork_side *side, struct stele_image *image)
+{
+	struct stele_superblock sb = side->sb;
+	struct reduction r;
+	int ret = reduction_init(&r, fork, side);
+
+	if (ret == 0) {
+		stele_catalog_begin(r.blocks, &r.counts,
+				    side->catalog.next_snapshot_id);
+		put_snapshots(&r);
+		put_rest(&r);
+		stele_catalog_end(r.blocks, &r.counts, sb.catalog_offset,
+				  sb.generation);
+		sb.catalog_size = stele_stream_blocks(stele_catalog_stream_size(
+					  &r.counts)) * STELE_BLOCK_SIZE;
+		sb.catalog_crc = stele_crc32c(0, r.blocks, sb.catalog_size);
+		ret = stele_catalog_decode(r.blocks, sb.catalog_size, &sb,
+					   &image->catalog, NULL);
+	}
+	if (ret == 0) {
+		image->catalog_blocks = r.blocks;
+		r.blocks = NULL;
+	}
+	reduction_release(&r);
+	return ret;
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
+		    const struct stele_copies *copies, uint64_t generation,
+		    uint64_t target_size, struct stele_image *image)
+{
+	struct stele_fork *fork = calloc(1, sizeof(*fork));
+	unsigned int first = 0;
+	int ret = fork ? load_sides(dev, copies, generation, target_size,
+				    fork) : -ENOMEM;
+
+	while (ret == 0 && first < fork->count && fork->sides[first].error)
+		first++;
+	if (ret == 0 && first == fork->count) {
+		stele_log_error(log, "and the catalog of none can be used");
+		ret = -ENOTUNIQ;
+	}
+	if (ret == 0)
+		ret = reduce(fork, &fork->sides[first], image);
+	if (ret < 0) {
+		stele_fork_free(fork);
+		return ret;
+	}
+	image->sb = fork->sides[first].sb;
+	image->slot = fork->sides[first].copy % 2;
+	image->fork = fork;
+	return 0;
+}
+
+int stele_fork_choose(struct stele_image *image, unsigned int side)
+{
+	struct stele_fork_side *chosen;
+
+	if (!image->fork || side >= image->fork->count)
+		return -ENOENT;
+	chosen = &image->fork->sides[side];
+	if (chosen->error)
+		return chosen->error;
+	free(image->catalog_blocks);
+	image->catalog_blocks = chosen->blocks;
+	image->catalog = chosen->catalog;
+	image->sb = chosen->sb;
+	image->slot = chosen->copy % 2;
+	chosen->blocks = NULL;
+	stele_fork_free(image->fork);
+	image->fork = NULL;
+	return 0;
+}

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# repair.t - superblocks that are behind or damaged, and two that were published at once
+. "${0%/*}/../tap.sh"
+
+cd "$tmp" || bail "cd"
+mkdir src more other
+head -c 100000 /dev/urandom >src/a
+head -c 50000 /dev/urandom >more/b
+head -c 5000 /dev/urandom >other/c
+
+# copy_block FROM TO OFFSET: 4096 bytes
+copy_block() {
+	dd if="$1" of="$2" bs=4096 skip=$(($3 / 4096)) seek=$(($3 / 4096)) \
+		count=1 conv=notrunc status=none || bail "dd"
+}
+# Generation 1 lies in the second slot, 2 in the first, 3 in the second.
+slot=$((0x1000)) mirror=$((0x100000))
+
+must stele build -q src v1.stele@v1
+must stele snapshot create v1.stele@old >/dev/null
+cp v1.stele image.stele
+must stele append --quiet more image.stele@v2
+run stele repair image.stele
+is "0 nothing to repair" "$status $out" "a sound image"
+before=$(sha256sum <image.stele)
+
+# ---- a writer that was killed between slot and mirror ----
+
+slot3=$((0x2000)) mirror3=$((0x101000))
+cp image.stele behind.stele
+copy_block v1.stele behind.stele $mirror3
+for target in behind.stele behind.stele@v1 behind.stele@v2; do
+	run stele verify "$target"
+	is 0 "$status" "$target: a mirror that is behind is no damage" || diag "$out"
+	ok "$target: it is noted" grep -q "^note: superblock at $mirror3" <<<"$out"
+done
+run stele verify --json behind.stele
+is "1 0" "$(tail -n 1 <<<"$out" | jq -r '"\(.note_count) \(.damage_count)"')" \
+	"counted as a note"
+run stele repair -n behind.stele
+is "0 1 superblock to be written again" "$status $out" "a dry run says so"
+for command in "repair" "resize" "snapshot create"; do
+	cp behind.stele healed.stele
+	target=healed.stele
+	[ "$command" != "snapshot create" ] || target+=@third
+	# shellcheck disable=SC2086 # words
+	must stele $command $target >/dev/null
+	run stele verify healed.stele
+	is 0 "$status" "$command: sound"
+	ok "$command: without a note" test -z "$(grep note: <<<"$out")"
+done
+must stele repair behind.stele >/dev/null
+is "$before" "$(sha256sum <behind.stele)" "a repair makes it what it would have been"
+
+# ---- damaged copies ----
+
+for offset in $slot $slot3 $mirror $mirror3; do
+	cp image.stele damaged.stele
+	dd if=/dev/zero of=damaged.stele bs=4096 seek=$((offset / 4096)) \
+		count=1 conv=notrunc status=none || bail "dd"
+	run stele verify -q damaged.stele
+	is 3 "$status" "$offset: damage"
+	must stele repair damaged.stele >/dev/null
+	run stele verify damaged.stele
+	is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "$offset: repaired"
+done
+
+# ---- a fork ----
+
+cp v1.stele fork.stele
+must stele append other fork.stele@v3 --quiet
+truncate -s "$(stat -c %s image.stele)" fork.stele
+copy_block image.stele fork.stele $mirror3
+# v2's catalog lies behind all of v3.
+copy_block image.stele fork.stele "$(od -An -t u8 -j $((slot3 + 0xa0)) -N 8 image.stele)"
+run stele snapshot list fork.stele
+is 0 "$status" "a fork is listed" || diag "$err"
+ok "with what is in common" grep -qw v1 <<<"$out"
+ok "but for what is not" test -z "$(grep -wE 'v2|v3' <<<"$out")"
+ok "it says what to do" grep -q "stele repair" <<<"$err"
+ok "a common snapshot is read" cmp <(stele cat fork.stele@v1 a 2>/dev/null) src/a
+for name in v2 v3; do
+	run stele ls fork.stele@$name
+	is "1 " "$status $out" "$name is refused"
+done
+for command in "append more fork.stele@v4" "gc fork.stele" "gc --apply --force fork.stele" \
+	"resize fork.stele" "snapshot delete fork.stele@v1" \
+	"compact fork.stele@v1 new" "repair fork.stele" "repair --choose=3 fork.stele"; do
+	before=$(sha256sum <fork.stele)
+	# shellcheck disable=SC2086 # words
+	run stele $command
+	is 1 "$status" "$command: refused"
+	is "$before" "$(sha256sum <fork.stele)" "$command: nothing is written"
+done
+run stele verify -q fork.stele
+is 3 "$status" "verify calls it damaged"
+run stele repair -n fork.stele
+is 0 "$status" "both sides are shown" || diag "$err"
+is 2 "$(grep -c "^side [12]: generation 3" <<<"$out")" "each with its generation"
+ok "what they have in common" grep -q "^  v1 .*on all sides" <<<"$out"
+ok "and what they have not" grep -q "^  v3 .*only here$" <<<"$out"
+ok "and what cannot be opened" grep -q "^  v2 .*only here, " <<<"$out"
+is 4 "$(stele repair -n --json fork.stele 2>/dev/null |
+	jq -r 'select(.common) | .snapshot' | wc -l)" "as JSON, too"
+must stele repair --choose=1 fork.stele >/dev/null 2>&1
+run stele verify fork.stele
+is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "resolved, and sound"
+ok "what was chosen is there" cmp <(stele cat fork.stele@v3 c) other/c
+run stele ls fork.stele@v2
+is 1 "$status" "what was not is gone"
+run stele repair --choose=1 fork.stele
+is "0 nothing to repair" "$status $out" "once more does nothing"
+must stele append more fork.stele@v4 --quiet
+ok "it goes on" stele verify -q fork.stele
+
+for words in "" "--choose=0 image.stele" "--choose=5 image.stele" "a b"; do
+	# shellcheck disable=SC2086 # words
+	run stele repair $words
+	is "2 " "$status $out" "repair $words: wrong usage"
+done
+
+done_testing
