@@ -103,9 +103,15 @@ static void print_report(const struct collection *collection,
 		json_set_number(object, apply ? "freed_size" : "would_free_size",
 				report->freed_size);
 		json_set_number(object, "free_size", report->free_size);
+		if (apply)
+			json_set_number(object, "finished_size",
+					report->finished_size);
 		json_line(object);
 		return;
 	}
+	if (report->finished_size)
+		printf("%s freed before can be written now\n",
+		       text_size(a, report->finished_size));
 	if (!report->unused_count) {
 		printf("nothing is unused\n");
 		return;

@@ -94,11 +94,7 @@ static int make_larger(struct appending *a)
 				wanted, size);
 		return -EINVAL;
 	}
-	if (wanted > size) {
-		ret = stele_device_resize(dev, wanted);
-		if (!ret)
-			edit->old_target_size = size;
-	}
+	ret = stele_edit_enlarge(edit, wanted);
 	return ret ? ret : stele_edit_grow(edit, wanted);
 }
 

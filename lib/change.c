@@ -159,8 +159,10 @@ static int drop_shot(const struct stele_writer *writer,
 		     const struct stele_change *change, const char *snapshot)
 {
 	struct stele_device *dev = writer->image.dev;
-	const int64_t time = change->opts.time > 0 ? change->opts.time : 0;
+	int64_t time = change->opts.time > 0 ? change->opts.time : 0;
 
+	if (time < writer->image.sb.commit_time)
+		time = writer->image.sb.commit_time; /* as its segments */
 	if (!stele_device_shots(dev))
 		return 0;
 	if (change->opts.flags & STELE_CHANGE_FORCE)
@@ -221,6 +223,18 @@ int stele_change_rename(struct stele_writer *writer,
 	return ret;
 }
 
+/*
+ * Readers get their grace from when they could last begin, whatever a user says that
+ * it is recorded as.
+ */
+static void not_before_now(struct stele_change *change)
+{
+	const int64_t now = time(NULL);
+
+	if (change->opts.time < now)
+		change->opts.time = now;
+}
+
 /* ---- from the outside ------------------------------------------------------------- */
 
 int stele_change_open(struct stele_change *change, const char *target,
@@ -247,6 +261,7 @@ int stele_snapshot_rename(const char *target, const char *name,
 
 	if (ret < 0)
 		return ret;
+	not_before_now(&change);
 	ret = name ? stele_change_open(&change, target, &writer) : -EINVAL;
 	if (ret == 0)
 		ret = stele_change_rename(&writer, &change,
@@ -264,6 +279,7 @@ int stele_snapshot_delete(const char *target,
 
 	if (ret < 0)
 		return ret;
+	not_before_now(&change);
 	ret = stele_change_open(&change, target, &writer);
 	if (ret == 0)
 		ret = stele_change_delete(&writer, &change,

@@ -244,7 +244,7 @@ static int reserve(struct stele_claim *claim, uint64_t needed)
 
 	if (!claim->regular)
 		return 0;
-	ret = stele_device_reserve_file(claim->dev, needed);
+	ret = stele_device_reserve_file(claim->dev, 0, needed);
 	if (ret == -ENOSPC || ret == -EDQUOT)
 		stele_log_error(&claim->log,
 				"no %" PRIu64 " bytes left for '%s': %s",
@@ -366,17 +366,34 @@ int stele_claim_take(struct stele_claim *claim)
 	return ret;
 }
 
+/* A build may have failed when all was there but the acknowledgement. */
+static bool holds_image(const struct stele_claim *claim)
+{
+	struct stele_image image;
+
+	if (stele_image_load(claim->dev, NULL, &image) < 0)
+		return false;
+	image.dev = NULL; /* the claim's */
+	stele_image_release(&image);
+	return true;
+}
+
 static void undo(struct stele_claim *claim)
 {
 	if (claim->created && claim->shots)
 		return; /* removed when it is closed */
 	if (stele_intent_confirm(claim->dev) == -ESTALE)
 		return; /* it is somebody else's by now */
-	if (claim->created)
+	if (claim->created) {
 		unlink(claim->path);
-	else if (claim->regular && claim->size == 0)
-		stele_device_resize(claim->dev, 0);
-	else if (claim->touched && claim->shots && !claim->force)
+		return;
+	}
+	if (claim->regular &&
+	    (!claim->size || !claim->touched || !holds_image(claim)))
+		stele_device_unreserve_file(claim->dev, claim->size);
+	if (claim->regular && !claim->size)
+		return;
+	if (claim->touched && claim->shots && !claim->force)
 		stele_claim_empty_rbd(claim, claim->size);
 	else if (claim->touched)
 		stele_log_error(&claim->log,

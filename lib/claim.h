@@ -60,9 +60,9 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
  */
 int stele_claim_take(struct stele_claim *claim);
 /*
- * Close. When the build failed, a file that was created goes, one that was
- * empty is empty again, and of anything else that was touched the log says
- * what it is now. Idempotent on a zeroed struct.
+ * Close. When the build failed, a file that was created goes, another one has no
+ * more bytes and blocks than it had, and of what was touched the log says what it
+ * is now. Idempotent on a zeroed struct.
  */
 void stele_claim_drop(struct stele_claim *claim, bool failed);
 

@@ -5,7 +5,9 @@
  * Freeing is forgetting: the catalog drops the segments, and lists their space
  * as free. After one commit the other superblock slot still leads to the old
  * catalog, so nothing may be written there yet; a second one, which changes
- * nothing, makes the space good for the next append, and for a discard.
+ * nothing, makes the space good for the next append, and for a discard. That one
+ * is made whenever an older slot leads to more than the newest: who was killed
+ * between the two leaves it to the next.
  *
  * Space is discarded only where neither slot leads to, and only when both commits
  * are durable.
@@ -111,11 +113,26 @@ static int look_at_segments(struct collection *c)
 
 static int commit(struct collection *c)
 {
-	int ret = stele_writer_commit(c->writer, c->change->opts.time);
+	return stele_writer_commit(c->writer, c->change->opts.time);
+}
 
-	if (ret == 0)
-		ret = stele_writer_commit(c->writer, c->change->opts.time);
-	return ret;
+/* Two commits go over all four superblock copies. */
+static int free_kept(struct collection *c)
+{
+	uint64_t kept;
+	int ret;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		ret = stele_image_kept_size(c->image, &kept);
+		if (ret < 0 || !kept)
+			return ret;
+		if (i == 0 && !c->due_count)
+			c->report->finished_size = kept;
+		ret = commit(c);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
 }
 
 static int free_segments(struct collection *c)
@@ -126,7 +143,7 @@ static int free_segments(struct collection *c)
 		ret = stele_edit_drop_segment(&c->writer->edit, c->due[i]);
 	if (ret == 0 && c->due_count)
 		ret = commit(c);
-	return ret;
+	return ret == 0 ? free_kept(c) : ret;
 }
 
 /* ---- withdrawn shots --------------------------------------------------------------- */

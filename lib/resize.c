@@ -3,7 +3,8 @@
  * resize.c - an image follows its target
  *
  * The target grows first, if it is ours to make larger; the image when that is
- * done. Cut short, the target is larger than its image, which harms nothing.
+ * done. Killed in between, the target is larger than its image, which harms nothing;
+ * after a failure it has its old size again.
  */
 #include "lib/resize.h"
 
@@ -27,7 +28,7 @@ static int grow_target(struct stele_writer *writer, uint64_t size,
 
 	if (size <= target_size)
 		return 0;
-	ret = stele_device_resize(writer->image.dev, size);
+	ret = stele_edit_enlarge(&writer->edit, size);
 	if (ret == -EOPNOTSUPP)
 		return refuse(writer, "only files and RBD images can be made "
 			      "larger here; enlarge the device first",

@@ -161,7 +161,11 @@ struct stele_build_report {
 	uint64_t padding_size;
 	uint64_t table_size;
 	uint64_t sections_size;
-	uint64_t image_end;   /* bytes of the target that are used */
+	/*
+	 * Bytes of the target that are used; of a build that are needed, with room
+	 * for the catalog of a next generation.
+	 */
+	uint64_t image_end;
 	uint64_t target_size; /* 0 where there is no target */
 	uint64_t skipped[8];  /* by enum stele_skip_reason */
 	uint32_t run_count;

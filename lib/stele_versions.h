@@ -75,7 +75,8 @@ struct stele_change_opts {
 	const char *note; /* of a snapshot that is created; NULL: none */
 	/*
 	 * Of the change, seconds; 0: now. $SOURCE_DATE_EPOCH counts for create and
-	 * resize only: grace periods count from the time of a change.
+	 * resize only: grace periods count from the time of a change. That is never
+	 * before the image's last one, nor, of delete and rename, before now.
 	 */
 	int64_t time;
 	uint64_t grace;	  /* seconds that unseen readers get; 0: not given */
@@ -171,6 +172,11 @@ struct stele_gc_report {
 	uint64_t unused_count, unused_size; /* found */
 	uint64_t freed_count, freed_size;   /* of those; without APPLY: would be */
 	uint64_t free_size;	/* below the high-water mark, afterwards */
+	/*
+	 * Of APPLY: nothing was due, but so much of what is free could not be
+	 * written yet: what an interrupted gc, or a delete, left to the next commit.
+	 */
+	uint64_t finished_size;
 };
 
 /**

@@ -144,6 +144,15 @@ static void judge(const struct test_history *h, unsigned int floor)
 	}
 }
 
+static bool has_older(const struct stele_copies *copies)
+{
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		if (!copies->copy[i].error &&
+		    copies->copy[i].sb.generation < copies->generation_max)
+			return true;
+	return false;
+}
+
 /*
  * Whatever is written before the next superblock: with the newest slot lost,
  * the generation before is whole.
@@ -161,6 +170,8 @@ static void judge_older(const struct test_history *h, unsigned int floor)
 		return;
 	if (stele_copies_read(replay, &copies) < 0)
 		bail("cannot read superblocks");
+	if (h->levels && !has_older(&copies))
+		return;
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
 		memcpy(kept[i], state + offsets[i], STELE_BLOCK_SIZE);
 		if (!copies.copy[i].error &&
@@ -346,6 +357,8 @@ void test_crash_explore(const struct test_history *h, bool restart)
 		while (e.floor + 1 < h->count &&
 		       h->expect[e.floor + 1].log_count <= i)
 			e.floor++;
+		if (i < count && log[i].fault == STELE_FAULT_FAIL)
+			continue; /* its process is gone: nothing was done */
 		if (i == count || log[i].op == STELE_OP_FLUSH)
 			explore_epoch(&e, restart);
 		else if (log[i].op == STELE_OP_WRITE)

@@ -39,6 +39,7 @@ struct test_history {
 	struct test_expect expect[TEST_EXPECT_MAX];
 	unsigned int count;
 	uint8_t *base; /* the target before it began */
+	bool levels;   /* it may give up the older generation for room */
 };
 
 /* Once, before all else: the size of all targets. Bail rather than fail. */

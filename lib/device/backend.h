@@ -11,6 +11,7 @@
 #define STELE_DEVICE_BACKEND_H
 
 #include "lib/device/device.h"
+#include "lib/device/reserve.h"
 
 #include <pthread.h>
 
@@ -80,6 +81,7 @@ struct stele_file {
 	bool forced; /* its backend, by name: no other may serve */
 	_Atomic bool stepped_down; /* told that threads serve */
 	_Atomic uint64_t size; /* of a regular file: where writes end */
+	struct stele_reserved reserved;
 };
 
 /* What one write may transfer at `offset` of the `size` asked; or -ENOSPC. */

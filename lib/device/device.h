@@ -341,12 +341,21 @@ int stele_device_size(struct stele_device *dev, uint64_t *size);
  */
 int stele_device_resize(struct stele_device *dev, uint64_t size);
 /*
- * Have the filesystem allocate the first `size` bytes of a regular file, whose
- * size does not change: then a full disk shows now, not while it is written.
- * Where a filesystem cannot, nothing happens.
- * Return: 0; -ENOSPC; -EDQUOT; -EROFS; -EOPNOTSUPP (no regular file); errno.
+ * Have the filesystem allocate these bytes of a regular file, whose size does not
+ * change: then a full disk shows now, not while it is written. Where a filesystem
+ * cannot, nothing happens.
+ * Return: 0; -ENOSPC; -EDQUOT; -EROFS; -EOPNOTSUPP (no regular file); -ENOMEM; errno.
  */
-int stele_device_reserve_file(struct stele_device *dev, uint64_t size);
+int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
+			      uint64_t size);
+/*
+ * Give back what was reserved, also by what failed, and has not been kept: all that
+ * were holes are holes again, whatever was written there. No larger than `size`.
+ * Return: 0; -EROFS; -EOPNOTSUPP (no regular file); errno.
+ */
+int stele_device_unreserve_file(struct stele_device *dev, uint64_t size);
+/* It is in use now, or may be. */
+void stele_device_keep_file(struct stele_device *dev);
 /* NULL is fine. */
 void stele_device_close(struct stele_device *dev);
 

@@ -112,6 +112,7 @@ static int file_resize(struct stele_device *dev, uint64_t size)
 static void file_close(struct stele_device *dev)
 {
 	stele_nvme_close(((struct stele_file *)dev)->nvme);
+	stele_reserved_release(&((struct stele_file *)dev)->reserved);
 	close(dev->fd);
 	free(dev);
 }
@@ -133,20 +134,38 @@ static int check_regular(const struct stele_device *dev)
 	return dev->writable ? 0 : -EROFS;
 }
 
-int stele_device_reserve_file(struct stele_device *dev, uint64_t size)
+int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
+			      uint64_t size)
 {
 	int rc = check_regular(dev);
 
 	if (rc)
 		return rc;
-	if (size > INT64_MAX)
+	if (!range_ok(offset, size, INT64_MAX))
 		return -EFBIG;
-	do
-		rc = fallocate(dev->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) ?
-			     -errno :
-			     0;
-	while (rc == -EINTR);
+	rc = stele_reserve(&((struct stele_file *)dev)->reserved, dev->fd,
+			   offset, size);
 	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : rc;
+}
+
+int stele_device_unreserve_file(struct stele_device *dev, uint64_t size)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+	int rc = check_regular(dev);
+	uint64_t now;
+
+	if (rc)
+		return rc;
+	rc = stele_unreserve(&file->reserved, dev->fd, size);
+	if (!file_size(dev, &now))
+		atomic_store(&file->size, now);
+	return rc;
+}
+
+void stele_device_keep_file(struct stele_device *dev)
+{
+	if (!check_regular(dev))
+		stele_reserved_release(&((struct stele_file *)dev)->reserved);
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -167,6 +186,25 @@ static int check_type(const char *path, unsigned int flags, bool *is_block)
 	return *is_block || S_ISREG(st.st_mode) ? 0 : -ENOTBLK;
 }
 
+/* A new file's name is as durable as what is written to it. */
+static int sync_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
+	int rc = 0, fd;
+
+	if (slash && !name)
+		return -ENOMEM;
+	fd = open(name ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(name);
+	if (fd < 0)
+		return 0; /* one that may be written to, but not read */
+	if (fsync(fd) && errno != EINVAL && errno != EROFS)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
 static int open_descriptor(const char *path, unsigned int flags)
 {
 	int mode = O_CLOEXEC | O_NOCTTY;
@@ -182,7 +220,14 @@ static int open_descriptor(const char *path, unsigned int flags)
 	else if (is_block && (flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE)))
 		mode |= O_EXCL;
 	fd = open(path, mode, 0666);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	rc = flags & STELE_DEVICE_CREATE ? sync_directory(path) : 0;
+	if (rc) {
+		close(fd);
+		unlink(path);
+	}
+	return rc ? rc : fd;
 }
 
 /* The same type as before it was opened, and writable if it has to be. */

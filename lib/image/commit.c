@@ -84,7 +84,7 @@ static int write_slot(struct stele_image *image, unsigned int slot,
 
 /*
  * The older slot first: cut short, the older image is found at its newest
- * generation, or not at all.
+ * generation, or not at all. It may not be durable yet, see stele_edit_begin().
  */
 static int write_unfinished(struct stele_image *image)
 {
@@ -94,7 +94,9 @@ static int write_unfinished(struct stele_image *image)
 	void *block;
 	int ret;
 
-	ret = stele_copies_read(dev, &image->copies);
+	ret = stele_device_flush(dev);
+	if (ret == 0)
+		ret = stele_copies_read(dev, &image->copies);
 	if (ret < 0)
 		return ret;
 	last = newest_slot(&image->copies);
@@ -405,8 +407,10 @@ int stele_image_commit(struct stele_image *image,
 	ret = make_catalog(image, draft, &next, blocks, &catalog);
 	if (ret == 0)
 		ret = write_catalog(image, &next, blocks);
-	if (ret == 0)
+	if (ret == 0) {
+		image->publishing = true;
 		ret = publish(image, &next);
+	}
 	if (ret < 0) {
 		free(blocks);
 		return ret;
@@ -415,8 +419,20 @@ int stele_image_commit(struct stele_image *image,
 	image->catalog_blocks = blocks;
 	image->catalog = catalog;
 	image->sb = next;
+	image->publishing = false;
 	image->slot = !image->slot;
 	image->generation_max = next.generation;
 	stele_intent_settle(image->dev);
 	return 0;
+}
+
+/* First the slot that is not selected; then its own, whose mirror may be older. */
+int stele_image_level(struct stele_image *image)
+{
+	int ret = publish(image, &image->sb);
+
+	if (ret < 0)
+		return ret;
+	image->slot = !image->slot;
+	return publish(image, &image->sb);
 }

@@ -102,6 +102,8 @@ int stele_edit_begin(struct stele_image *image, struct stele_edit *edit)
 		.stale = true,
 	};
 	ret = stele_image_check_writable(image);
+	if (ret == 0 && image->dev->writable)
+		ret = stele_device_flush(image->dev);
 	if (ret == 0)
 		ret = load_catalog(edit);
 	if (ret == 0)
@@ -116,10 +118,8 @@ void stele_edit_release(struct stele_edit *edit)
 	free(edit->snapshots);
 	free(edit->segments);
 	stele_extents_release(&edit->used);
-	/* Not what somebody else may have put there meanwhile. */
-	if (edit->old_target_size && !edit->published &&
-	    stele_intent_confirm(edit->image->dev) != -ESTALE)
-		stele_device_resize(edit->image->dev, edit->old_target_size);
+	if (edit->image)
+		stele_edit_give_back(edit);
 	memset(edit, 0, sizeof(*edit));
 }
 
@@ -315,6 +315,7 @@ static int append(struct stele_edit *edit,
 		return -ENOMEM;
 	}
 	all[edit->snapshot_count++] = copy;
+	edit->takes = true;
 	edit->next_snapshot_id++;
 	return 0;
 }

@@ -7,8 +7,8 @@
  * next generation refers to is written before its commit. One edit at a time
  * on an image, whose device is open for writing and fenced. Until the commit
  * nothing has changed; an edit that is released without one has done nothing
- * but write to bytes that nobody refers to, and a target that it made larger
- * has its old size again.
+ * but write to bytes that nobody refers to; a target that it made larger has its
+ * old size again, and of a file what it allocated is given back.
  *
  * What is changed here is checked as far as one call can; a commit refuses
  * what recovery would refuse. After an error of a commit, release it.
@@ -57,12 +57,16 @@ struct stele_edit {
 	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
 	bool derive_ids;	   /* the caller's: see stele_edit_segment_id() */
 	bool stale;		   /* `used` is of before a commit */
-	bool published;		   /* a commit was tried: no way back */
+	bool reserved;		   /* blocks of a file, see stele_edit_give_back() */
+	bool takes;		   /* the next generation has more than this one */
 };
 
 /*
  * Begin with what the image holds; an unfinished image (stele_image_begin())
  * holds nothing. Reads all superblock copies, and the catalogs that they lead to.
+ * What was found is flushed: who wrote it may have been killed before he did, and
+ * from here on it is built on, or told to a user. A device that is not writable
+ * serves for a look.
  * Return: 0; -EOPNOTSUPP (a ro_compat feature; logged); -ESTALE (the device
  * holds another generation by now); -ENOMEM; errno of the device (also: one of
  * the superblock copies cannot be read; logged). Release in any case.
@@ -78,11 +82,20 @@ void stele_edit_release(struct stele_edit *edit);
  * block; else a power of two of at least that) that nothing leads to. First fit;
  * handed out once, until the commit after the next if it is not referred to by then.
  * A target that can be resized (file, RBD) is made larger when need be, and the
- * image with it. Return: 0; -ENOSPC (logged: how much, and what to do); -EINVAL;
- * errno of the device.
+ * image with it. On others the last bytes are not handed out, nor are they there for
+ * a snapshot that is added: the catalog of a next generation, which something was
+ * removed from, always has room.
+ * Return: 0; -ENOSPC (logged: how much, and what to do); -EINVAL; errno of the device.
  */
 int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 			uint64_t *offset);
+/*
+ * Make the target so large, if it is smaller; the image stays. Return: 0; errno of
+ * the device.
+ */
+int stele_edit_enlarge(struct stele_edit *edit, uint64_t target_size);
+/* Target and what was allocated shall stay as they are, whatever becomes of this. */
+void stele_edit_keep_space(struct stele_edit *edit);
 /*
  * Let the image have so many bytes (whole blocks, no fewer than now), which its
  * target has. Return: 0; -EINVAL; errno of the device.
@@ -161,11 +174,26 @@ int stele_edit_next_place(const struct stele_edit *edit,
 			  uint64_t *size);
 /*
  * Commit, see stele_image_commit(). Free extents, high-water mark and
- * unused_since follow from what is used. What was handed out and is not referred to is
+ * unused_since follow from what is used; a `time` before that of the last commit
+ * counts as that. What was handed out and is not referred to is
  * free again. Afterwards the edit stands for the new state, and may go on.
  * Return: 0; -EINVAL (recovery would refuse it; logged); -ENOSPC, -EOVERFLOW
  * (logged); -ENOMEM; -EIO (read back something else); errno of the device.
  */
 int stele_edit_commit(struct stele_edit *edit, int64_t time);
+
+/* ---- between edit_space.c and edit_commit.c --------------------------------- */
+
+/* No space was found. Is there some that was only avoided? 0: try again; -ENOSPC. */
+int stele_edit_use_avoided(struct stele_edit *edit);
+/* Room for `size` more bytes behind all that is used. */
+int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
+			   uint64_t align);
+/* It is used from now on: whoever looks knows, and a filesystem allocates it. 0; errno. */
+int stele_edit_reserve(struct stele_edit *edit, uint64_t offset, uint64_t size);
+/* Undo what was done to the target, unless a commit may have been made. */
+void stele_edit_give_back(struct stele_edit *edit);
+/* Return: -ENOSPC. */
+int stele_edit_log_no_space(const struct stele_edit *edit, uint64_t size);
 
 #endif

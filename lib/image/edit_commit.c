@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edit_commit.c - an edit's space, and from an edit to the next generation
+ * edit_commit.c - from an edit to the next generation
  *
- * What is handed out is used at once, so that nothing is handed out twice; what
- * is used by the next generation alone decides what its catalog calls free.
+ * What is used by the next generation alone decides what its catalog calls free.
+ * One that takes space leaves room for the catalog of a next one that gives some
+ * back: a full image can still be deleted from.
  */
 #include "lib/image/edit.h"
 
@@ -13,147 +14,9 @@
 #include <string.h>
 
 #include "format/run.h"
-#include "lib/image/intent.h"
 
 /* Those of a delete and of the first commit of a gc; then old ones are free. */
 #define CATALOGS_AHEAD 2u
-
-/* ---- space ----------------------------------------------------------------- */
-
-static int add_all(struct stele_extents *extents,
-		   const struct stele_extents *more)
-{
-	int ret = 0;
-
-	for (uint32_t i = 0; more && i < more->count && ret == 0; i++)
-		ret = stele_extents_add(extents, more->list[i].offset,
-					more->list[i].size);
-	return ret;
-}
-
-int stele_edit_refresh(struct stele_edit *edit)
-{
-	struct stele_device *dev = edit->image->dev;
-	int ret;
-
-	if (!edit->stale)
-		return 0;
-	stele_extents_release(&edit->used);
-	ret = stele_extents_add_copies(&edit->used, edit->image);
-	if (ret == 0)
-		ret = add_all(&edit->used, stele_intent_avoided(dev));
-	if (ret == 0)
-		ret = add_all(&edit->used, stele_intent_reserved(dev));
-	if (ret == 0)
-		edit->stale = false;
-	return ret;
-}
-
-/* No space was found. Is there some that was only avoided? 0: try again. */
-static int use_avoided(struct stele_edit *edit)
-{
-	if (edit->image->dev->resizable ||
-	    !stele_intent_stop_avoiding(edit->image->dev))
-		return -ENOSPC;
-	edit->stale = true;
-	return stele_edit_refresh(edit);
-}
-
-/* It is used from now on, and whoever looks at the target knows. */
-static int reserve(struct stele_edit *edit, uint64_t offset, uint64_t size)
-{
-	int ret = stele_intent_reserve(edit->image->dev,
-				       edit->image->generation_max + 1, offset,
-				       size);
-
-	return ret < 0 ? ret : stele_extents_add(&edit->used, offset, size);
-}
-
-static int log_no_space(const struct stele_edit *edit, uint64_t size)
-{
-	uint64_t target_size = 0;
-
-	if (!edit->image->dev->resizable)
-		stele_device_size(edit->image->dev, &target_size);
-	stele_log_error(&edit->image->log,
-			"no space left: %" PRIu64 " bytes in one piece are "
-			"needed, the image has %" PRIu64 "; %s",
-			size, edit->image_size,
-			target_size >= edit->image_size + size ?
-				"its target has more: resize it" :
-				"free some with gc, or take a larger target");
-	return -ENOSPC;
-}
-
-/* Room for `size` more bytes behind all that is used. */
-static int make_larger(struct stele_edit *edit, uint64_t size, uint64_t align)
-{
-	struct stele_device *dev = edit->image->dev;
-	uint64_t end = stele_extents_end(&edit->used), target_size;
-	int ret;
-
-	if (!dev->resizable || !checked_round_up(end, align, &end) ||
-	    !range_ok(end, size, STELE_IMAGE_SIZE_MAX))
-		return log_no_space(edit, size);
-	end += size;
-	ret = stele_device_size(dev, &target_size);
-	if (ret == 0 && target_size < end) {
-		ret = stele_device_resize(dev, end);
-		if (ret == 0 && !edit->old_target_size)
-			edit->old_target_size = target_size;
-	}
-	if (ret < 0) {
-		stele_log_error(&edit->image->log,
-				"cannot make the target %" PRIu64
-				" bytes large: %s",
-				end, strerror(-ret));
-		return ret;
-	}
-	edit->image_size = end;
-	return 0;
-}
-
-int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
-			uint64_t *offset)
-{
-	int ret;
-
-	if (align == 0)
-		align = STELE_BLOCK_SIZE;
-	if (size == 0 || !is_aligned(size, STELE_BLOCK_SIZE) ||
-	    !is_power_of_two(align) || align < STELE_BLOCK_SIZE)
-		return -EINVAL;
-	ret = stele_edit_refresh(edit);
-	if (ret < 0)
-		return ret;
-	ret = stele_extents_find(&edit->used, size, align, edit->image_size,
-				 offset);
-	if (ret == -ENOSPC && use_avoided(edit) == 0)
-		ret = stele_extents_find(&edit->used, size, align,
-					 edit->image_size, offset);
-	if (ret == -ENOSPC) {
-		ret = make_larger(edit, size, align);
-		if (ret == 0)
-			ret = stele_extents_find(&edit->used, size, align,
-						 edit->image_size, offset);
-	}
-	return ret < 0 ? ret : reserve(edit, *offset, size);
-}
-
-int stele_edit_grow(struct stele_edit *edit, uint64_t image_size)
-{
-	uint64_t target_size;
-	int ret = stele_device_size(edit->image->dev, &target_size);
-
-	if (ret < 0)
-		return ret;
-	if (image_size < edit->image_size || image_size > target_size ||
-	    image_size > STELE_IMAGE_SIZE_MAX ||
-	    !is_aligned(image_size, STELE_BLOCK_SIZE))
-		return -EINVAL;
-	edit->image_size = image_size;
-	return 0;
-}
 
 int stele_edit_write_deleted(struct stele_edit *edit,
 			     struct stele_edit_ref *ref,
@@ -184,6 +47,7 @@ int stele_edit_write_deleted(struct stele_edit *edit,
 struct next {
 	struct stele_catalog_draft draft;
 	struct stele_extents own; /* used, but for the catalog itself */
+	uint64_t most;		  /* bytes of the catalog, wherever it goes */
 	struct stele_extents free;
 	struct stele_catalog_place place;
 	/* Owned; the draft refers to them. */
@@ -385,39 +249,81 @@ static int fill_tables(struct stele_edit *edit, struct next *next, int64_t time)
 	return ret;
 }
 
+static int try_place(struct stele_edit *edit, struct next *next)
+{
+	return stele_catalog_find_place(&next->own, &edit->used,
+					&next->draft.counts, edit->image_size,
+					&next->place);
+}
+
+/*
+ * What only older superblocks lead to is free when they are older no more. That
+ * leaves a single generation, so it is done where nothing else helps.
+ */
+static int give_up_older(struct stele_edit *edit, const struct next *next)
+{
+	int ret = stele_image_level(edit->image);
+
+	if (ret == 0) {
+		edit->stale = true;
+		ret = stele_edit_refresh(edit);
+	}
+	for (uint32_t i = 0; ret == 0 && i < next->own.count; i++)
+		ret = stele_extents_add(&edit->used, next->own.list[i].offset,
+					next->own.list[i].size);
+	return ret;
+}
+
 static int find_place(struct stele_edit *edit, struct next *next)
 {
-	const uint64_t most =
-		stele_catalog_size_bound(&next->own, &next->draft.counts);
-	int ret = stele_catalog_find_place(&next->own, &edit->used,
-					   &next->draft.counts,
-					   edit->image_size, &next->place);
+	int ret = try_place(edit, next);
 
-	if (ret == -ENOSPC && use_avoided(edit) == 0)
-		ret = stele_catalog_find_place(&next->own, &edit->used,
-					       &next->draft.counts,
-					       edit->image_size, &next->place);
-	if (ret == -ENOSPC) {
-		ret = make_larger(edit, most, STELE_BLOCK_SIZE);
+	if (ret == -ENOSPC && stele_edit_use_avoided(edit) == 0)
+		ret = try_place(edit, next);
+	if (ret == -ENOSPC && !edit->image->dev->resizable) {
+		ret = give_up_older(edit, next);
 		if (ret == 0)
-			ret = stele_catalog_find_place(
-				&next->own, &edit->used, &next->draft.counts,
-				edit->image_size, &next->place);
+			ret = try_place(edit, next);
 	}
+	if (ret == -ENOSPC) {
+		ret = stele_edit_make_larger(edit, next->most,
+					     STELE_BLOCK_SIZE);
+		if (ret == 0)
+			ret = try_place(edit, next);
+	}
+	if (ret == 0)
+		ret = stele_edit_reserve(edit, next->place.offset,
+					 next->place.size);
 	if (ret == -EOVERFLOW)
 		stele_log_error(&edit->image->log,
 				"the catalog would be too large, or the free "
 				"space in too many pieces: delete some "
 				"snapshots, or compact them");
-	return ret < 0 ? ret : reserve(edit, next->place.offset,
-				       next->place.size);
+	return ret;
 }
 
-static int fill_free(struct next *next)
+/*
+ * A later commit that only gives back has a catalog of next->most bytes at most:
+ * what it drops is larger than an entry of the free extents that come of it.
+ */
+static int leave_room(struct stele_edit *edit, const struct next *next)
+{
+	uint64_t offset;
+
+	if (!edit->takes || edit->image->dev->resizable ||
+	    stele_extents_find(&next->own, next->most, STELE_BLOCK_SIZE,
+			       edit->image_size, &offset) == 0)
+		return 0;
+	return stele_edit_log_no_space(edit, next->most);
+}
+
+static int fill_free(struct stele_edit *edit, struct next *next)
 {
 	int ret = stele_extents_add(&next->own, next->place.offset,
 				    next->place.size);
 
+	if (ret == 0)
+		ret = leave_room(edit, next);
 	if (ret == 0)
 		ret = stele_extents_gaps(&next->own, next->place.high_water,
 					 &next->free);
@@ -433,10 +339,11 @@ static int make_draft(struct stele_edit *edit, int64_t time, struct next *next)
 	ret = collect_own(edit, &draft->counts, &next->own);
 	if (ret == 0)
 		ret = fill_tables(edit, next, time);
+	next->most = stele_catalog_size_bound(&next->own, &draft->counts);
 	if (ret == 0)
 		ret = find_place(edit, next);
 	if (ret == 0)
-		ret = fill_free(next);
+		ret = fill_free(edit, next);
 	draft->segments = edit->segments;
 	draft->snapshots = next->snapshots;
 	draft->refs = next->refs;
@@ -505,19 +412,20 @@ int stele_edit_commit(struct stele_edit *edit, int64_t time)
 	struct next next = {0};
 	int ret = stele_edit_refresh(edit);
 
+	/* A clock that is slow must not make older what becomes unused now. */
+	if (time < edit->image->sb.commit_time)
+		time = edit->image->sb.commit_time;
 	if (ret == 0)
 		ret = make_draft(edit, time, &next);
-	if (ret == 0) {
-		edit->published = true;
+	if (ret == 0)
 		ret = stele_image_commit(edit->image, &next.draft);
-	}
 	if (ret == 0)
 		take_next_place(edit, &next);
 	next_release(&next);
 	if (ret == 0) {
 		edit->stale = true;
-		edit->published = false;
-		edit->old_target_size = 0;
+		edit->takes = false;
+		stele_edit_keep_space(edit);
 	}
 	return ret;
 }

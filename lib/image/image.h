@@ -28,6 +28,7 @@ struct stele_image {
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
+	bool publishing; /* a superblock may have been written: no way back */
 	struct stele_copies copies; /* as they were found, and as we have written them */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
@@ -135,5 +136,12 @@ int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
  */
 int stele_image_commit(struct stele_image *image,
 		       const struct stele_catalog_draft *draft);
+
+/*
+ * Have all superblock copies say what the newest says, durably: what only an older
+ * generation leads to is free then, at the price that there is none to fall back on.
+ * Return: 0; -EIO (read back something else); device errno.
+ */
+int stele_image_level(struct stele_image *image);
 
 #endif

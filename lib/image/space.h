@@ -60,6 +60,12 @@ int stele_extents_add_copies(struct stele_extents *extents,
 			     struct stele_image *image);
 
 /*
+ * Bytes that only an older superblock copy leads to, catalogs aside: what the next
+ * commits will make free to be written. Return: as add_copies.
+ */
+int stele_image_kept_size(struct stele_image *image, uint64_t *size);
+
+/*
  * Where the next catalog goes: the first place that `used` leaves free below
  * `end` for its bytes, whose number depends on the free extents that there
  * will be once it lies there. `own` is what the next generation uses besides,

@@ -123,3 +123,40 @@ int stele_extents_add_copies(struct stele_extents *extents,
 	}
 	return ret;
 }
+
+static int remove_all(struct stele_extents *extents,
+		      const struct stele_extents *others)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < others->count; i++)
+		ret = stele_extents_remove(extents, others->list[i].offset,
+					   others->list[i].size);
+	return ret;
+}
+
+int stele_image_kept_size(struct stele_image *image, uint64_t *size)
+{
+	struct stele_extents kept = {0}, own = {0};
+	struct stele_copies copies;
+	int ret = stele_copies_read(image->dev, &copies);
+
+	*size = 0;
+	if (ret == 0)
+		ret = stele_extents_add_copies(&kept, image);
+	if (ret == 0)
+		ret = stele_extents_add_catalog(&own, &image->catalog,
+						&image->sb);
+	for (unsigned int i = 0; ret == 0 && i < STELE_SUPERBLOCK_COPIES; i++)
+		if (copies.copy[i].error == 0)
+			ret = stele_extents_add(&own,
+						copies.copy[i].sb.catalog_offset,
+						copies.copy[i].sb.catalog_size);
+	if (ret == 0)
+		ret = remove_all(&kept, &own);
+	for (uint32_t i = 0; ret == 0 && i < kept.count; i++)
+		*size += kept.list[i].size;
+	stele_extents_release(&kept);
+	stele_extents_release(&own);
+	return ret;
+}

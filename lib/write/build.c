@@ -32,7 +32,8 @@ uint64_t stele_build_end(const struct stele_plan *plan, const char *note)
 	if (stele_catalog_find_place(&own, &own, &counts, STELE_IMAGE_SIZE_MAX,
 				     &place) < 0)
 		return UINT64_MAX; /* more than any target has */
-	return place.high_water;
+	/* And the catalog of a next generation, with less. */
+	return place.high_water + stele_catalog_size_bound(&own, &counts);
 }
 
 static int hash_snapshot(const struct stele_plan *plan,
@@ -116,6 +117,7 @@ static int write_image(struct stele_builder *builder, struct stele_plan *plan,
 		       struct stele_source *source, struct stele_edit *edit,
 		       const char *snapshot, struct stele_written *written)
 {
+	uint64_t spare; /* see stele_build_end() */
 	int ret = stele_plan_write(builder, plan, source, edit, written);
 
 	if (!ret)
@@ -125,7 +127,10 @@ static int write_image(struct stele_builder *builder, struct stele_plan *plan,
 	if (!ret)
 		ret = stele_edit_commit(edit, builder->opts.time);
 	if (!ret)
-		builder->report->image_end = edit->image->sb.high_water;
+		ret = stele_edit_commit_size(edit, &spare);
+	if (!ret)
+		builder->report->image_end =
+			edit->image->sb.high_water + spare;
 	return ret;
 }
 

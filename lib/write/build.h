@@ -16,7 +16,8 @@
 
 /*
  * End of the image on its target when its snapshot has this note (NULL: none):
- * not one byte more will be written, unless samples go away meanwhile.
+ * not one byte more will be written, unless samples go away meanwhile. The catalog of
+ * a next generation has room before it.
  */
 uint64_t stele_build_end(const struct stele_plan *plan, const char *note);
 

@@ -37,8 +37,8 @@ static uint64_t catalog_size(const struct stele_snapshot *snapshot)
 
 uint64_t stele_copier_need(const struct stele_snapshot *snapshot)
 {
-	/* One for each segment, one at the begin and one at the end. */
-	uint64_t end = STELE_DATA_OFFSET + (snapshot->segment_count + 2ULL) *
+	/* One for each segment, one at the begin, one at the end, two spare. */
+	uint64_t end = STELE_DATA_OFFSET + (snapshot->segment_count + 4ULL) *
 						   catalog_size(snapshot);
 
 	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
@@ -190,6 +190,7 @@ static int send_segment(struct stele_copier *c,
 
 	if (ret < 0)
 		return ret;
+	stele_edit_keep_space(c->edit); /* for the copy that goes on */
 	ret = stele_segment_copy(&copy);
 	c->report->sent_size += copy.sent_size;
 	c->report->resumed_size += copy.resumed_size;

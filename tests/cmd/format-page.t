@@ -25,6 +25,6 @@ while read -r offset bytes; do
 	seen=$((seen + 1))
 done < <(grep -E '^[0-9a-f]{8}  ([0-9a-f]{2} ?){8} ' "$OLDPWD/$page")
 ok "all rows of the page, $seen of them, lie in the image" test "$seen" -gt 50
-is $((0x209000)) "$(stat -c %s image)" "the image has the size that the page says"
+is $((0x20a000)) "$(stat -c %s image)" "the image has the size that the page says"
 
 done_testing

@@ -41,6 +41,28 @@ loop_new "$end"
 run stele build "$tmp/src" "$loop"
 is 0 "$status" "a device of just that size will do" || diag "$err"
 
+# Full to the last block: what is there can go, and its space is used again.
+mkdir "$tmp/less"
+head -c 23M /dev/urandom >"$tmp/less/c"
+run stele append "$tmp/less" "$loop@v2"
+is 1 "$status" "no room for more"
+ok "which is said" grep -q "delete snapshots" <<<"$err" || diag "$err"
+run stele snapshot rename "$loop@v1" old
+is 0 "$status" "a rename has room" || diag "$err"
+run stele snapshot delete "$loop@old"
+is 0 "$status" "so has a delete" || diag "$err"
+mkdir "$tmp/fits"
+head -c 12M "$tmp/less/c" >"$tmp/fits/c"
+must stele build -q "$tmp/fits" "$tmp/other"
+run stele copy "$tmp/other" "$loop@v2"
+ok "then gc is recommended" grep -q "free some with gc" <<<"$err" || diag "$err"
+run stele gc --apply --force "$loop"
+is 0 "$status" "and gc does it" || diag "$err"
+run stele copy -q "$tmp/other" "$loop@v2"
+is 0 "$status" "there is room for another one" || diag "$err"
+run stele verify -q "$loop"
+is "0 " "$status $out$err" "which is sound"
+
 # A filesystem that fills up under a file with holes.
 loop_new 20M
 must mkfs.ext4 -q "$loop"
@@ -51,5 +73,58 @@ run stele build "$tmp/src" "$tmp/mnt/image"
 is "1 " "$status $out" "a full filesystem is a failure"
 ok "a full filesystem: is named" grep -qi 'space\|small' <<<"$err" || diag "$err"
 ok "a full filesystem: no file is left" test ! -e "$tmp/mnt/image"
+
+# There, what is refused or fails takes no block from a file that was there.
+# What is allocated of it, by block; a filesystem may keep a block to find the others.
+state() { # FILE
+	sync -f "$1"
+	stat -c '%s bytes' "$1"
+	sum "$1"
+	filefrag -v "$1" | perl -ne '
+		/^ +\d+: +(\d+)\.\. +(\d+):/ or next;
+		print "from $1 " unless defined $end && $end + 1 == $1;
+		print "to $2 "; $end = $2'
+}
+
+refused() { # WORDS FILE CMD...
+	local words=$1 file=$2 before blocks
+	before=$(state "$file" | sed ':a; s/to [0-9]* to/to/g; ta')
+	blocks=$(stat -c %b "$file")
+	shift 2
+	run stele "$@"
+	is 1 "$status" "$words: refused"
+	ok "$words: says why" grep -q 'bytes' <<<"$err" || diag "$err"
+	is "$before" "$(state "$file" | sed ':a; s/to [0-9]* to/to/g; ta')" \
+		"$words: all as before"
+	ok "$words: and no larger" \
+		test "$(stat -c %b "$file")" -le $((blocks + 16))
+}
+
+: >"$tmp/mnt/empty"
+refused "an empty file" "$tmp/mnt/empty" build "$tmp/src" "$tmp/mnt/empty"
+must fallocate --keep-size --length 3M "$tmp/mnt/empty"
+refused "an empty one with blocks" "$tmp/mnt/empty" build "$tmp/src" "$tmp/mnt/empty"
+rm "$tmp/mnt/empty"
+must truncate -s 40M "$tmp/mnt/holes"
+must fallocate --offset 8M --length 1M "$tmp/mnt/holes"
+printf 'mine' | dd of="$tmp/mnt/holes" bs=1 seek=30M conv=notrunc status=none
+refused "a file with holes" "$tmp/mnt/holes" build --force "$tmp/src" "$tmp/mnt/holes"
+rm "$tmp/mnt/holes"
+
+mkdir "$tmp/small" "$tmp/half"
+head -c 3M /dev/urandom >"$tmp/small/s"
+head -c 9M /dev/urandom >"$tmp/half/b"
+must stele build -q "$tmp/src" "$tmp/large"
+image=$tmp/mnt/image
+must stele build -q "$tmp/small" "$image@v1"
+refused "append" "$image" append "$tmp/src" "$image@v2"
+refused "append --size" "$image" append --size=40M "$tmp/src" "$image@v2"
+refused "copy" "$image" copy "$tmp/large" "$image@v2"
+refused "build over it" "$image" build --force "$tmp/src" "$image"
+must stele resize --size=40M "$image" >/dev/null
+refused "append within a file with holes" "$image" append "$tmp/src" "$image@v2"
+must stele append -q "$tmp/half" "$image@v2"
+refused "compact" "$image" compact "$image@v2" v3
+is 0 "$(stele verify -q "$image" >&2; echo $?)" "the image is sound"
 
 done_testing

@@ -168,6 +168,36 @@ static void check_due(void)
 	close_image(&writer);
 }
 
+/* A clock that is slow, or an option that lies, takes no grace from readers. */
+static void check_clock(void)
+{
+	struct stele_change change = change_at(DELETED_AT + 59, 60, 0);
+	struct stele_gc_report report;
+	struct stele_writer writer;
+
+	open_image(&writer);
+	is_int(0, stele_edit_commit(&writer.edit, DELETED_AT), "the last commit");
+	delete(&writer, "v1", 5);
+	is_int(DELETED_AT, segment_at(&writer, 1).unused_since,
+	       "a delete in 1970 is as old as the commit before it");
+	is_int(DELETED_AT, writer.image.sb.commit_time, "so is its commit");
+	is_int(0,
+	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+			    &report),
+	       "a second too early");
+	is_uint(0, report.freed_count, "nothing is freed");
+	change = change_at(DELETED_AT + 60, 60, 0);
+	is_int(0,
+	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+			    &report),
+	       "in time");
+	is_uint(1, report.freed_count, "it is freed");
+	delete(&writer, "v2", 7);
+	is_int(DELETED_AT + 60, writer.image.sb.commit_time,
+	       "no commit is earlier than that");
+	close_image(&writer);
+}
+
 /* ---- where ----------------------------------------------------------------------- */
 
 static void check_freed(void)
@@ -210,6 +240,21 @@ static void check_freed(void)
 	close_image(&writer);
 }
 
+/* The next one finishes it: the space of "v0" can be written at once. */
+static bool is_finished(struct stele_writer *writer,
+			const struct stele_change *change, uint64_t wanted)
+{
+	struct stele_gc_report report;
+	uint64_t offset, kept;
+
+	return stele_edit_begin(&writer->image, &writer->edit) == 0 &&
+	       stele_gc_run(&writer->image, writer, change, NULL, NULL,
+			    &report) == 0 &&
+	       stele_image_kept_size(&writer->image, &kept) == 0 && !kept &&
+	       stele_edit_allocate(&writer->edit, 4096, 0, &offset) == 0 &&
+	       offset == wanted;
+}
+
 /* Before the second commit, the older superblock still leads there. */
 static void check_cut_short(void)
 {
@@ -218,7 +263,7 @@ static void check_cut_short(void)
 	struct stele_fault_rule rule = {
 		.kind = STELE_FAULT_FAIL, .error = EIO, .count = 0};
 	struct stele_gc_report report;
-	uint64_t n, wrong = 0;
+	uint64_t n, first, wrong = 0, unfinished = 0, finished = 0;
 	int ret = -EIO;
 
 	for (n = 0; ret; n++) {
@@ -228,6 +273,7 @@ static void check_cut_short(void)
 
 		open_image(&writer);
 		dev = writer.image.dev;
+		first = segment_at(&writer, 0).offset;
 		if (stele_change_delete(&writer, &change, "v0"))
 			bail("cannot delete");
 		rule.first = stele_fault_count(dev) + n;
@@ -247,10 +293,15 @@ static void check_cut_short(void)
 						     &snapshot) != 0;
 			stele_snapshot_release(&snapshot);
 		}
-		stele_image_release(&writer.image);
+		finished += writer.image.catalog.counts.segments == 3;
+		unfinished += !is_finished(&writer, &change, first);
+		close_image(&writer);
 	}
 	is_uint(0, wrong, "%ju operations fail one by one: the others stay",
 		(uintmax_t)n);
+	is_uint(0, unfinished, "the next one finishes it");
+	ok(finished > 8, "%ju of them after the first commit",
+	   (uintmax_t)finished);
 }
 
 /* Does a range touch what one of the two catalogs leads to? */
@@ -358,6 +409,7 @@ int main(void)
 	plan_lazy();
 	samples = test_samples(SAMPLES, 3000, 7);
 	check_due();
+	check_clock();
 	check_freed();
 	check_cut_short();
 	check_discard();

@@ -114,6 +114,7 @@ static void check_names(void)
 static void check_delete(void)
 {
 	struct stele_gc_report report;
+	struct stele_writer writer;
 
 	new_storage();
 	is_int(-EBUSY, delete_v1(NOW, 0, 0), "neither grace nor force");
@@ -130,6 +131,15 @@ static void check_delete(void)
 	is_uint(1, report.freed_count, "the shot, not yet the segment");
 	is_string("other-", test_storage_list(storage),
 		  "removed; that of others is not touched");
+	test_storage_free(storage);
+
+	new_storage();
+	open_writer(&writer);
+	is_int(0, stele_writer_commit(&writer, NOW), "a commit");
+	stele_writer_close(&writer);
+	is_int(0, delete_v1(5, 60, 0), "and a clock that is slow");
+	is_string("other- stele-withdrawn-1700001060-v1+",
+		  test_storage_list(storage), "readers have their grace");
 	test_storage_free(storage);
 
 	new_storage();

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reserve.c - blocks of a filesystem, allocated ahead and given back
+ *
+ * What is a hole before space is reserved is noted, and only that is ever punched
+ * again: what was written or allocated by others stays. Also where allocation fails
+ * half way, since a filesystem keeps what it got by then.
+ */
+#include "lib/device/reserve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXTENTS 64u /* that the kernel is asked for at a time */
+
+struct map {
+	struct fiemap head;
+	struct fiemap_extent extents[EXTENTS];
+};
+
+/* ---- what there is --------------------------------------------------------- */
+
+static int note(struct stele_reserved *reserved, uint64_t from, uint64_t to)
+{
+	struct stele_hole *list;
+
+	if (to <= from)
+		return 0;
+	list = reserved->list;
+	if (!(reserved->count & (reserved->count - 1))) /* full: 0, 1, 2, 4... */
+		list = reallocarray(list, 2 * reserved->count + 1,
+				    sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	reserved->list = list;
+	list[reserved->count++] = (struct stele_hole){from, to - from};
+	return 0;
+}
+
+static int get_map(int fd, uint64_t from, uint64_t to, struct map *map)
+{
+	memset(map, 0, sizeof(*map));
+	map->head.fm_start = from;
+	map->head.fm_length = to - from;
+	map->head.fm_flags = FIEMAP_FLAG_SYNC;
+	map->head.fm_extent_count = EXTENTS;
+	return ioctl(fd, FS_IOC_FIEMAP, &map->head) ? -errno : 0;
+}
+
+static int note_holes(int fd, uint64_t at, uint64_t end,
+		      struct stele_reserved *reserved)
+{
+	struct map map;
+	int rc = 0;
+
+	while (!rc && at < end) {
+		const uint64_t before = at;
+
+		rc = get_map(fd, at, end, &map);
+		for (uint32_t i = 0; !rc && i < map.head.fm_mapped_extents; i++) {
+			const struct fiemap_extent *e = &map.extents[i];
+
+			rc = note(reserved, at,
+				  e->fe_logical < end ? e->fe_logical : end);
+			if (e->fe_logical + e->fe_length > at)
+				at = e->fe_logical + e->fe_length;
+		}
+		if (!rc && map.head.fm_mapped_extents < EXTENTS)
+			return note(reserved, at, end);
+		if (!rc && at == before)
+			rc = -EIO;
+	}
+	return rc;
+}
+
+/* The same where a filesystem tells data only; what it allocated ahead it forgets. */
+static int note_zeros(int fd, uint64_t at, uint64_t end,
+		      struct stele_reserved *reserved)
+{
+	int rc = 0;
+
+	while (!rc && at < end) {
+		off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+		if (data < 0 && errno != ENXIO)
+			return -errno;
+		if (data < 0 || (uint64_t)data > end)
+			data = (off_t)end;
+		rc = note(reserved, at, (uint64_t)data);
+		data = (uint64_t)data < end ? lseek(fd, data, SEEK_HOLE) : data;
+		if (data < 0)
+			return -errno;
+		at = (uint64_t)data;
+	}
+	return rc;
+}
+
+/* ---- reserve, give back ---------------------------------------------------- */
+
+static int allocate(int fd, uint64_t offset, uint64_t size)
+{
+	int rc;
+
+	do
+		rc = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset,
+			       (off_t)size) ?
+			     -errno :
+			     0;
+	while (rc == -EINTR);
+	return rc;
+}
+
+int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
+		  uint64_t size)
+{
+	const size_t before = reserved->count;
+	int rc = note_holes(fd, offset, offset + size, reserved);
+
+	if (rc && rc != -ENOMEM) {
+		reserved->count = before;
+		rc = note_zeros(fd, offset, offset + size, reserved);
+	}
+	if (rc) /* then nothing is given back */
+		reserved->count = before;
+	return rc == -ENOMEM ? rc : allocate(fd, offset, size);
+}
+
+/* Cut off what is behind `size`, but for what was allocated there. */
+static int cut(int fd, uint64_t size)
+{
+	struct map map;
+	int rc = get_map(fd, size, INT64_MAX, &map);
+
+	if (rc)
+		map.head.fm_mapped_extents = 0;
+	if (ftruncate(fd, (off_t)size))
+		return -errno;
+	for (uint32_t i = 0; i < map.head.fm_mapped_extents; i++) {
+		const struct fiemap_extent *e = &map.extents[i];
+
+		if (e->fe_logical >= size)
+			allocate(fd, e->fe_logical, e->fe_length);
+	}
+	return 0;
+}
+
+int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t size)
+{
+	uint64_t end = 0;
+	struct stat st;
+	int rc = 0;
+
+	if (fstat(fd, &st))
+		return -errno;
+	for (size_t i = 0; i < reserved->count; i++)
+		if (reserved->list[i].offset + reserved->list[i].size > end)
+			end = reserved->list[i].offset + reserved->list[i].size;
+	if (size > (uint64_t)st.st_size)
+		size = (uint64_t)st.st_size;
+	/* Behind the end of a file not every filesystem punches. */
+	if (end > (uint64_t)st.st_size && ftruncate(fd, (off_t)end))
+		rc = -errno;
+	for (size_t i = 0; i < reserved->count; i++)
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			      (off_t)reserved->list[i].offset,
+			      (off_t)reserved->list[i].size))
+			rc = -errno;
+	if (end > (uint64_t)st.st_size || size < (uint64_t)st.st_size)
+		rc = cut(fd, size);
+	stele_reserved_release(reserved);
+	return rc;
+}
+
+void stele_reserved_release(struct stele_reserved *reserved)
+{
+	free(reserved->list);
+	memset(reserved, 0, sizeof(*reserved));
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reserve.h - blocks of a filesystem, allocated ahead and given back
+ *
+ * For file.c: see stele_device_reserve_file().
+ */
+#ifndef STELE_DEVICE_RESERVE_H
+#define STELE_DEVICE_RESERVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct stele_hole {
+	uint64_t offset, size;
+};
+
+/* What were holes before. Zeroed: nothing. */
+struct stele_reserved {
+	struct stele_hole *list; /* owned */
+	size_t count;
+};
+
+/* Allocate; the size of the file stays. 0; errno of fallocate(2); -ENOMEM. */
+int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
+		  uint64_t size);
+/* Make them holes again, and the file no larger than `size`. 0; errno. */
+int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t size);
+/* Idempotent on a zeroed struct. */
+void stele_reserved_release(struct stele_reserved *reserved);
+
+#endif

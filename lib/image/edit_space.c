@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * edit_space.c - the space that an edit hands out
+ *
+ * What is handed out is used at once, so that nothing is handed out twice. The
+ * last bytes are not for data: a generation of which nothing can be deleted would
+ * be full for ever.
+ */
+#include "lib/image/edit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/image/intent.h"
+
+static int add_all(struct stele_extents *extents,
+		   const struct stele_extents *more)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; more && i < more->count && ret == 0; i++)
+		ret = stele_extents_add(extents, more->list[i].offset,
+					more->list[i].size);
+	return ret;
+}
+
+int stele_edit_refresh(struct stele_edit *edit)
+{
+	struct stele_device *dev = edit->image->dev;
+	int ret;
+
+	if (!edit->stale)
+		return 0;
+	stele_extents_release(&edit->used);
+	ret = stele_extents_add_copies(&edit->used, edit->image);
+	if (ret == 0)
+		ret = add_all(&edit->used, stele_intent_avoided(dev));
+	if (ret == 0)
+		ret = add_all(&edit->used, stele_intent_reserved(dev));
+	if (ret == 0)
+		edit->stale = false;
+	return ret;
+}
+
+int stele_edit_use_avoided(struct stele_edit *edit)
+{
+	if (edit->image->dev->resizable ||
+	    !stele_intent_stop_avoiding(edit->image->dev))
+		return -ENOSPC;
+	edit->stale = true;
+	return stele_edit_refresh(edit);
+}
+
+/* Is there anything that it would give back, as the image is on the device? */
+static bool gc_helps(const struct stele_edit *edit)
+{
+	uint64_t kept = 0;
+
+	for (uint32_t i = 0; i < edit->segment_count; i++)
+		if (edit->segments[i].unused_since)
+			return true;
+	return edit->image->sb.state == STELE_STATE_READY &&
+	       stele_image_kept_size(edit->image, &kept) == 0 && kept;
+}
+
+int stele_edit_log_no_space(const struct stele_edit *edit, uint64_t size)
+{
+	const char *advice = "take a larger target";
+	uint64_t target_size = 0;
+
+	if (!edit->image->dev->resizable)
+		stele_device_size(edit->image->dev, &target_size);
+	if (target_size >= edit->image_size + size)
+		advice = "its target has more: resize it";
+	else if (gc_helps(edit))
+		advice = "free some with gc, or take a larger target";
+	else if (edit->snapshot_count)
+		advice = "delete snapshots and free their space with gc, or "
+			 "take a larger target";
+	stele_log_error(&edit->image->log,
+			"no space left: %" PRIu64 " bytes in one piece are "
+			"needed, the image has %" PRIu64 "; %s",
+			size, edit->image_size, advice);
+	return -ENOSPC;
+}
+
+/* ---- the target ------------------------------------------------------------ */
+
+int stele_edit_enlarge(struct stele_edit *edit, uint64_t target_size)
+{
+	struct stele_device *dev = edit->image->dev;
+	uint64_t now;
+	int ret = stele_device_size(dev, &now);
+
+	if (ret < 0 || now >= target_size)
+		return ret;
+	ret = stele_device_resize(dev, target_size);
+	if (ret == 0 && !edit->old_target_size)
+		edit->old_target_size = now;
+	return ret;
+}
+
+int stele_edit_reserve(struct stele_edit *edit, uint64_t offset, uint64_t size)
+{
+	struct stele_device *dev = edit->image->dev;
+	int ret = stele_intent_reserve(dev, edit->image->generation_max + 1,
+				       offset, size);
+
+	if (ret == 0)
+		ret = stele_extents_add(&edit->used, offset, size);
+	if (ret < 0)
+		return ret;
+	ret = stele_device_reserve_file(dev, offset, size);
+	if (ret == -EOPNOTSUPP) /* not a file */
+		return 0;
+	edit->reserved = true;
+	if (ret == 0)
+		return 0;
+	stele_log_error(&edit->image->log,
+			"cannot allocate %" PRIu64 " bytes of the image's "
+			"file: %s",
+			size, stele_strerror(ret));
+	return ret;
+}
+
+void stele_edit_keep_space(struct stele_edit *edit)
+{
+	edit->old_target_size = 0;
+	edit->reserved = false;
+	stele_device_keep_file(edit->image->dev);
+}
+
+/* What somebody else, whom no lock held off, has put there by now is his. */
+void stele_edit_give_back(struct stele_edit *edit)
+{
+	struct stele_device *dev = edit->image->dev;
+	uint64_t size = edit->old_target_size;
+
+	if (!edit->reserved && !size)
+		return;
+	if (edit->image->publishing ||
+	    stele_intent_confirm(dev) == -ESTALE ||
+	    stele_image_changed(edit->image)) {
+		stele_edit_keep_space(edit);
+		return;
+	}
+	/* Blocks below an image that is not one yet are its claim's to give back. */
+	if ((edit->image->sb.state != STELE_STATE_READY ||
+	     stele_device_unreserve_file(dev, size ? size : UINT64_MAX) ==
+		     -EOPNOTSUPP) &&
+	    size)
+		stele_device_resize(dev, size);
+}
+
+/* ---- space ----------------------------------------------------------------- */
+
+int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
+			   uint64_t align)
+{
+	struct stele_device *dev = edit->image->dev;
+	uint64_t end = stele_extents_end(&edit->used);
+	int ret;
+
+	if (!dev->resizable || !checked_round_up(end, align, &end) ||
+	    !range_ok(end, size, STELE_IMAGE_SIZE_MAX))
+		return stele_edit_log_no_space(edit, size);
+	end += size;
+	ret = stele_edit_enlarge(edit, end);
+	if (ret < 0) {
+		stele_log_error(&edit->image->log,
+				"cannot make the target %" PRIu64
+				" bytes large: %s",
+				end, strerror(-ret));
+		return ret;
+	}
+	edit->image_size = end;
+	return 0;
+}
+
+/*
+ * Is there room besides for the catalog of this generation, and for that of a next
+ * one? What is yet to be added to the catalog only the commit knows.
+ */
+static int leave_room(struct stele_edit *edit)
+{
+	uint64_t size, first, second;
+	int ret = stele_edit_commit_size(edit, &size);
+
+	if (ret == 0)
+		ret = stele_extents_find(&edit->used, size, STELE_BLOCK_SIZE,
+					 edit->image_size, &first);
+	if (ret < 0)
+		return ret;
+	ret = stele_extents_add(&edit->used, first, size);
+	if (ret == 0)
+		ret = stele_extents_find(&edit->used, size, STELE_BLOCK_SIZE,
+					 edit->image_size, &second);
+	stele_extents_remove(&edit->used, first, size);
+	return ret == -ENOSPC ? stele_edit_log_no_space(edit, size) : ret;
+}
+
+int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
+			uint64_t *offset)
+{
+	int ret;
+
+	if (align == 0)
+		align = STELE_BLOCK_SIZE;
+	if (size == 0 || !is_aligned(size, STELE_BLOCK_SIZE) ||
+	    !is_power_of_two(align) || align < STELE_BLOCK_SIZE)
+		return -EINVAL;
+	ret = stele_edit_refresh(edit);
+	if (ret < 0)
+		return ret;
+	ret = stele_extents_find(&edit->used, size, align, edit->image_size,
+				 offset);
+	if (ret == -ENOSPC && stele_edit_use_avoided(edit) == 0)
+		ret = stele_extents_find(&edit->used, size, align,
+					 edit->image_size, offset);
+	if (ret == -ENOSPC) {
+		ret = stele_edit_make_larger(edit, size, align);
+		if (ret == 0)
+			ret = stele_extents_find(&edit->used, size, align,
+						 edit->image_size, offset);
+	}
+	if (ret == 0)
+		ret = stele_edit_reserve(edit, *offset, size);
+	edit->takes = true;
+	return ret < 0 || edit->image->dev->resizable ? ret : leave_room(edit);
+}
+
+int stele_edit_grow(struct stele_edit *edit, uint64_t image_size)
+{
+	uint64_t target_size;
+	int ret = stele_device_size(edit->image->dev, &target_size);
+
+	if (ret < 0)
+		return ret;
+	if (image_size < edit->image_size || image_size > target_size ||
+	    image_size > STELE_IMAGE_SIZE_MAX ||
+	    !is_aligned(image_size, STELE_BLOCK_SIZE))
+		return -EINVAL;
+	edit->image_size = image_size;
+	return 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * edit-full.c - from an image that is full to the last block something can go
+ *
+ * Images are filled with segments until no more fit, at many sizes; those that
+ * other writers filled, to the very last block, are made here. Then snapshots
+ * are renamed and deleted, and their space given back, until nothing is left.
+ */
+#include "tests/edit.h"
+#include "tests/memory.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DATA	UINT64_C(0x200000)
+#define SIZES	40u
+#define NOTE	3000u
+
+static struct test_sample *samples;
+static struct test_log messages;
+
+/* `size`: of a note, so that catalogs take one block or several. */
+static int add(struct test_edit *t, unsigned int count, uint32_t note_size)
+{
+	unsigned int number = (unsigned int)t->edit.next_snapshot_id;
+	struct stele_edit_snapshot *s;
+	char name[16];
+	uint64_t id;
+	int ret;
+
+	snprintf(name, sizeof(name), "v%u", number);
+	ret = test_edit_segment(t, samples + number % 8, count, &id);
+	if (ret == 0)
+		ret = test_edit_snapshot(t, name, &id, 1, NULL, 0);
+	if (ret < 0)
+		return ret;
+	s = stele_edit_snapshot(&t->edit, name);
+	free(s->note);
+	s->note = calloc(1, note_size + 1);
+	s->note_size = note_size;
+	return stele_edit_commit(&t->edit, 1700000000 + number);
+}
+
+/* Rename one, delete one, give back its space, until none is left. */
+static unsigned int empty(struct test_edit *t)
+{
+	unsigned int wrong = 0;
+
+	while (t->edit.snapshot_count) {
+		char name[STELE_SNAPSHOT_NAME_SIZE];
+		uint64_t kept;
+
+		strcpy(name, t->edit.snapshots[0].name);
+		stele_edit_rename_snapshot(&t->edit, name, "renamed");
+		wrong += stele_edit_commit(&t->edit, 1) != 0;
+		stele_edit_remove_snapshot(&t->edit, "renamed");
+		wrong += stele_edit_commit(&t->edit, 1) != 0;
+		test_edit_collect(t);
+		wrong += stele_edit_commit(&t->edit, 1) != 0;
+		wrong += stele_edit_commit(&t->edit, 1) != 0;
+		wrong += stele_image_kept_size(&t->image, &kept) || kept;
+		if (wrong)
+			return wrong;
+	}
+	return t->edit.segment_count != 0;
+}
+
+static void listen(struct test_edit *t)
+{
+	test_log_init(&messages);
+	t->image.log = messages.log;
+}
+
+static void check_filled(uint32_t note_size)
+{
+	unsigned int wrong = 0, full = 0;
+
+	for (uint64_t blocks = 6; blocks < 6 + SIZES; blocks++) {
+		const uint64_t size = DATA + blocks * STELE_BLOCK_SIZE;
+		struct stele_device *dev = test_memory(size, 512, 0);
+		struct test_edit t;
+		unsigned int bad;
+		int ret;
+
+		if (test_edit_create(&t, dev, size) < 0)
+			bail("no image");
+		for (ret = 0; ret == 0;)
+			ret = add(&t, 1 + (unsigned int)blocks % 3, note_size);
+		full += ret == -ENOSPC;
+		test_edit_end(&t);
+		ret = test_edit_load(&t, dev);
+		if (ret == 0) {
+			listen(&t);
+			bad = empty(&t);
+			if (bad)
+				diag("%ju blocks: %s", (uintmax_t)blocks,
+				     messages.text);
+			wrong += bad;
+		} else if (ret != -ENODATA) { /* not even one fits */
+			wrong++;
+		}
+		test_edit_end(&t);
+		stele_device_close(dev);
+	}
+	is_uint(SIZES, full, "full images, notes of %u bytes", note_size);
+	is_uint(0, wrong, "from each all can be deleted");
+}
+
+/* As one that keeps no room would: a segment of all but the last block. */
+static void fill(struct test_edit *t, struct stele_catalog_segment *segment)
+{
+	uint64_t end = t->image.sb.high_water;
+
+	*segment = (struct stele_catalog_segment){
+		.id = 4711,
+		.offset = end,
+		.size = t->edit.image_size - end - STELE_BLOCK_SIZE,
+		.descriptor_size = STELE_BLOCK_SIZE,
+		.sample_count = 1,
+	};
+	if (stele_edit_add_segment(&t->edit, segment) < 0 ||
+	    stele_edit_refresh(&t->edit) < 0 ||
+	    stele_extents_add(&t->edit.used, segment->offset,
+			      segment->size) < 0)
+		bail("cannot fill the image");
+	t->edit.takes = false;
+	if (stele_edit_commit(&t->edit, 7) < 0)
+		bail("cannot fill the image: %s", messages.text);
+	is_uint(t->edit.image_size, t->image.sb.high_water,
+		"an image without a free block");
+}
+
+static void check_older_writer(void)
+{
+	const uint64_t size = DATA + 20 * STELE_BLOCK_SIZE;
+	struct stele_device *dev = test_memory(size, 512, 0);
+	struct stele_catalog_segment filler;
+	struct test_edit t;
+	uint64_t id, kept, offset;
+
+	if (test_edit_create(&t, dev, size) < 0 ||
+	    test_edit_segment(&t, samples, 3, &id) < 0 ||
+	    test_edit_snapshot(&t, "v1", &id, 1, NULL, 0) < 0 ||
+	    stele_edit_commit(&t.edit, 5) < 0)
+		bail("no image");
+	listen(&t);
+	fill(&t, &filler);
+	test_edit_end(&t);
+	if (test_edit_load(&t, dev) < 0)
+		bail("no image");
+	listen(&t);
+	is_int(-ENOSPC, stele_edit_allocate(&t.edit, 4096, 0, &offset),
+	       "has none for data");
+	ok(test_log_has(&messages, "free some with gc"),
+	   "a segment is unused: gc would help");
+	is_int(0, stele_edit_rename_snapshot(&t.edit, "v1", "w"), "rename");
+	is_int(0, stele_edit_commit(&t.edit, 8), "commits");
+	is_int(0, stele_edit_drop_segment(&t.edit, filler.id), "drop");
+	is_int(0, stele_edit_commit(&t.edit, 9), "commits");
+	is_int(0, stele_image_kept_size(&t.image, &kept), "the older one");
+	is_uint(filler.size, kept, "still leads there");
+	is_int(0, stele_edit_commit(&t.edit, 10), "commits");
+	is_int(0, stele_image_kept_size(&t.image, &kept), "by then");
+	is_uint(0, kept, "no more");
+	is_int(0, add(&t, 3, 0), "there is room again");
+	test_edit_end(&t);
+	is_int(0, test_edit_load(&t, dev), "and all is found");
+	ok(stele_edit_snapshot(&t.edit, "w") != NULL, "under its new name");
+	test_edit_end(&t);
+	stele_device_close(dev);
+}
+
+int main(void)
+{
+	plan_lazy();
+	samples = test_samples(24, 300, 5);
+	check_filled(0);
+	check_filled(NOTE);
+	check_older_writer();
+	free(samples);
+	return done();
+}
