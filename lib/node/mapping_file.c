@@ -352,16 +352,13 @@ static void put_header(const struct stele_mapping *mapping, uint64_t file_size,
 {
 	const struct stele_storage_id *id = &mapping->identity.storage;
 	const struct stele_mapping_info *info = &mapping->info;
-	uint32_t flags = 0;
+	uint32_t flags = (mapping->attached ? STELE_MAPPING_ATTACHED : 0) |
+			 (info->pinned ? STELE_MAPPING_PINNED : 0);
 
 	if (info->read_only)
 		flags |= STELE_MAPPING_READ_ONLY;
 	if (info->read_only && mapping->was_read_only)
 		flags |= STELE_MAPPING_WAS_READ_ONLY;
-	if (mapping->attached)
-		flags |= STELE_MAPPING_ATTACHED;
-	if (info->pinned)
-		flags |= STELE_MAPPING_PINNED;
 	memset(out, 0, sizeof(*out));
 	memcpy(out->magic, STELE_MAPPING_MAGIC, sizeof(out->magic));
 	out->version = le32_put(STELE_MAPPING_VERSION);

@@ -199,7 +199,8 @@ static void test_writes(void)
 	const struct stele_fault_entry *log;
 	struct stele_device *bottom = rubbish(0), *dev;
 	struct stele_build_report report;
-	uint64_t missing = 0, twice = 0;
+	uint64_t missing = 0, twice = 0, end;
+	struct stele_image image;
 	struct fake fake;
 	size_t count;
 
@@ -214,8 +215,13 @@ static void test_writes(void)
 		if (log[i].op == STELE_OP_WRITE)
 			for (uint64_t b = 0; b < log[i].size / 512; b++)
 				seen[log[i].offset / 512 + b]++;
-	for (uint64_t b = STELE_DATA_OFFSET / 512; b < report.image_end / 512;
-	     b++) {
+	if (stele_image_load(dev, NULL, &image) < 0)
+		bail("no image");
+	end = image.sb.high_water;
+	image.dev = NULL; /* ours */
+	stele_image_release(&image);
+	ok(end < report.image_end, "with room for the next catalog");
+	for (uint64_t b = STELE_DATA_OFFSET / 512; b < end / 512; b++) {
 		missing += !seen[b];
 		twice += seen[b] > 1;
 	}

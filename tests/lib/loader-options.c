@@ -162,19 +162,18 @@ static void test_huge(struct test_dataset *t)
 {
 	struct stele_loader_source source = {.ds = t->ds, .count = 5};
 	struct stele_segment *segment = &t->ds->snapshot.segments[0];
-	struct stele_run *last = &segment->runs[segment->descriptor.run_count - 1];
-	const uint64_t samples = COUNT - last->first, kept = last->slot_size;
+	const uint64_t kept = segment->descriptor.slots_size;
 	const uint64_t asked = UINT64_C(256) << 20;
 	struct stele_loader *loader;
 
-	last->slot_size = (UINT64_C(1) << 63) / samples + 1;
+	segment->descriptor.slots_size = UINT64_C(1) << 63;
 	loader = test_loader(&source, 1,
 			     (struct stele_loader_opts){.prefetch_size = asked});
 	ok(loader->lanes[0].arena_size > asked,
 	   "an arena as large as the prefetch (%ju)",
 	   (uintmax_t)loader->lanes[0].arena_size);
 	stele_loader_close(loader);
-	last->slot_size = kept;
+	segment->descriptor.slots_size = kept;
 }
 
 int main(void)
