@@ -104,6 +104,7 @@ int stele_edit_begin(struct stele_image *image, struct stele_edit *edit)
 	ret = stele_image_check_writable(image);
 	if (ret == 0 && image->dev->writable)
 		ret = stele_device_flush(image->dev);
+	stele_intent_settle(image->dev); /* an edit before us was given up */
 	if (ret == 0)
 		ret = load_catalog(edit);
 	if (ret == 0)

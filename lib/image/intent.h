@@ -38,7 +38,7 @@ int stele_intent_confirm(struct stele_device *dev);
 /* Space that will be written to, and the generation that is to be published. */
 int stele_intent_reserve(struct stele_device *dev, uint64_t generation,
 			 uint64_t offset, uint64_t size);
-/* Committed: what was reserved is no more. */
+/* Committed, or given up: what was reserved is no more. */
 void stele_intent_settle(struct stele_device *dev);
 /* Around what erases the block itself. */
 int stele_intent_pause(struct stele_device *dev);

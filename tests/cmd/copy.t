@@ -59,6 +59,8 @@ for i in 1 2; do
 	must stele copy -q -j $i --uuid $uuid --time 1800000000 "$tmp/a" "$tmp/same$i"
 done
 ok "same source and options, same bytes" cmp "$tmp/same1" "$tmp/same2"
+used() { stele info --json "$1" | jq .image.used_size; }
+ok "no space is left between" test "$(used "$tmp/same1")" -lt $(($(used "$tmp/a") + 65536))
 
 # ---- names, and what is there already ----
 

@@ -51,11 +51,11 @@ each_target roundtrip 64M
 target=$tmp/uring.stele
 run stele info "$target"
 ok "info names the image" grep -q "^label  *tree$" <<<"$out"
-ok "info lists the snapshot" grep -q "^  first  *$count " <<<"$out"
+ok "info lists the snapshot" grep -q "^  first  *$count " <<<"${out//,/}"
 run stele info "$target@second"
 is 1 "$status" "no such snapshot is a failure"
 run stele snapshot list "$target"
-is "first $count" "$(awk 'NR == 2 { print $1, $2 }' <<<"$out")" "snapshot list"
+is "first $count" "$(awk 'NR == 2 { print $1, $2 }' <<<"${out//,/}")" "snapshot list"
 run stele snapshot list --json "$target"
 digest=$(field "$out" .digest)
 is 64 "${#digest}" "snapshot list --json has the whole digest"
