@@ -9,7 +9,9 @@
  * they have. Each change is five bytes: place (three, little-endian, modulo
  * what the image occupies), kind (set, add, xor, copy 8 bytes from elsewhere), value.
  *
- * Whatever the image says, what it costs is bounded by its size.
+ * Whatever the image says, what it costs is bounded by its size; and who opened it by the
+ * valid image's digest is handed out what that holds, or nothing, whichever checksums
+ * were made good.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +41,15 @@ static const struct {
 };
 #define AREAS_SIZE (0x4000 + (IMAGE_SIZE - 0x200000))
 
+struct listed_key {
+	char *key;
+	uint32_t key_size;
+	uint64_t number, size;
+};
+
 static struct base {
 	struct stele_device *dev; /* counts */
+	struct listed_key *keys[TEST_SEGMENTS_MAX]; /* of the layout's segments */
 	uint8_t *memory, *valid;
 	struct stele_superblock sb; /* of the valid image, newest */
 	struct stele_snapshot layout;
@@ -50,6 +59,7 @@ static struct stele_device *dev;
 static uint8_t *memory, *valid;
 static struct stele_superblock sb;
 static struct stele_snapshot layout;
+static struct listed_key *const *keys;
 
 static struct stele_device *make_small(void)
 {
@@ -92,6 +102,31 @@ static struct stele_device *make_shared(void)
 	return costly_make(&how);
 }
 
+static struct listed_key *list_keys(const struct stele_image *image,
+				    const struct stele_segment *segment)
+{
+	struct listed_key *list = calloc(segment->descriptor.sample_count + 1,
+					 sizeof(*list));
+	struct stele_keys_walk walk;
+	uint64_t i = 0;
+
+	if (!list || stele_keys_walk_open(image, segment, NULL, 0, &walk) < 0)
+		bail("no keys");
+	while (stele_keys_walk_next(&walk) == 1) {
+		const struct stele_key *key = &walk.cursor.key;
+
+		list[i] = (struct listed_key){
+			.key = strndup(key->key, key->key_size),
+			.key_size = key->key_size,
+			.number = key->number,
+			.size = key->size,
+		};
+		i++;
+	}
+	stele_keys_walk_release(&walk);
+	return list;
+}
+
 static void make_base(struct base *base, struct stele_device *made)
 {
 	struct stele_image image;
@@ -104,6 +139,8 @@ static void make_base(struct base *base, struct stele_device *made)
 		bail("no image");
 	memcpy(base->valid, base->memory, IMAGE_SIZE);
 	base->sb = image.sb;
+	for (uint32_t i = 0; i < base->layout.segment_count; i++)
+		base->keys[i] = list_keys(&image, &base->layout.segments[i]);
 	image.dev = NULL;
 	stele_image_release(&image);
 }
@@ -115,6 +152,7 @@ static void take_base(const struct base *base)
 	valid = base->valid;
 	sb = base->sb;
 	layout = base->layout;
+	keys = base->keys;
 }
 
 /* Place n of all that the image occupies. */
@@ -256,6 +294,83 @@ static void read_snapshot(struct stele_image *image, uint32_t index)
 	stele_snapshot_release(&snapshot);
 }
 
+/* ---- all that a pin is of ---------------------------------------------------- */
+
+static void check_pinned_sample(const struct stele_snapshot *snapshot,
+				struct stele_proof *proof, uint64_t id)
+{
+	const struct stele_segment *segment, *was;
+	struct stele_record record, wanted;
+	uint64_t number, offset, size;
+	uint8_t digest[32];
+
+	if (stele_snapshot_locate(snapshot, id, &segment, &number) < 0)
+		return;
+	stele_segment_slot(segment, number, &offset, &size);
+	if (stele_record_decode(memory + offset, size, &segment->shape, &record,
+				NULL) < 0)
+		return;
+	stele_hash_record(proof->hash, memory + offset, size, &record, digest);
+	if (stele_proof_check(proof, segment, number, digest) < 0)
+		return;
+	input_assert(stele_snapshot_locate(&layout, id, &was, &number) == 0);
+	stele_segment_slot(was, number, &offset, &size);
+	input_assert(stele_record_decode(valid + offset, size, &was->shape,
+					 &wanted, NULL) == 0);
+	input_assert(record.payload_size == wanted.payload_size &&
+		     record.key_size == wanted.key_size);
+	input_assert(!memcmp(record.payload, wanted.payload,
+			     record.payload_size));
+	input_assert(!memcmp(record.key, wanted.key, record.key_size));
+	input_assert(!memcmp(record.scalars, wanted.scalars,
+			     was->shape.scalar_count * sizeof(le64)));
+}
+
+static void check_pinned_keys(const struct stele_image *image,
+			      const struct stele_segment *segment,
+			      const struct listed_key *wanted)
+{
+	struct stele_keys_walk walk;
+	int ret;
+
+	if (stele_keys_walk_open(image, segment, NULL, 0, &walk) < 0)
+		return;
+	for (; (ret = stele_keys_walk_next(&walk)) == 1; wanted++) {
+		const struct stele_key *key = &walk.cursor.key;
+
+		input_assert(wanted->key &&
+			     key->key_size == wanted->key_size &&
+			     !memcmp(key->key, wanted->key, key->key_size));
+		input_assert(key->number == wanted->number &&
+			     key->size == wanted->size);
+	}
+	input_assert(ret < 0 || !wanted->key);
+	stele_keys_walk_release(&walk);
+}
+
+static void check_pin(void)
+{
+	struct stele_snapshot snapshot;
+	struct stele_proof proof;
+	struct stele_image image;
+
+	if (stele_snapshot_open(dev, NULL, NULL, layout.digest, &image,
+				&snapshot) < 0)
+		return;
+	if (stele_proof_init(&proof, &image, 0) < 0 ||
+	    stele_prover_new(&image, &image.prover) < 0)
+		bail("no proof");
+	for (uint64_t id = 0; id < snapshot.sample_count; id += 3)
+		check_pinned_sample(&snapshot, &proof, id);
+	input_assert(snapshot.segment_count == layout.segment_count);
+	for (uint32_t i = 0; i < snapshot.segment_count; i++)
+		check_pinned_keys(&image, &snapshot.segments[i], keys[i]);
+	stele_proof_release(&proof);
+	stele_snapshot_release(&snapshot);
+	image.dev = NULL;
+	stele_image_release(&image);
+}
+
 static void touch_damage(void *user, const struct stele_damage *damage)
 {
 	(void)user;
@@ -322,5 +437,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		repair(data[0]);
 	read_image(memcmp(memory, valid, IMAGE_SIZE) != 0);
+	check_pin();
 	return 0;
 }
