@@ -413,13 +413,23 @@ static bool take_step(struct steps *s, unsigned int number)
 
 /* ---- a run ----------------------------------------------------------------- */
 
+/* What is written to either from now on must be told apart when it is copied. */
+static void begin_clone(struct place *place, const struct place *of)
+{
+	void *bytes = stele_device_alloc(of->dev, SIZE_FIRST);
+
+	if (!bytes || stele_device_read(of->dev, bytes, 0, SIZE_FIRST) ||
+	    stele_device_write(place->dev, bytes, 0, SIZE_FIRST))
+		bail("cannot clone");
+	free(bytes);
+	place->model = of->model;
+}
+
 static void begin(struct steps *s, unsigned int index, const char *backend)
 {
 	struct place *place = &s->places[index];
-	const uint8_t uuid[16] = {(uint8_t)(index + 1)};
 	const struct stele_build_opts opts = {
 		.size = sizeof(opts),
-		.uuid = uuid,
 		.time = s->now,
 		.jobs = 1,
 		.flags = STELE_BUILD_NO_LABELS,
@@ -432,6 +442,10 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 
 	place->dev = test_fault_open(backend, DEVICE_SIZE, NULL);
 	place->size = SIZE_FIRST;
+	if (index > 0) {
+		begin_clone(place, &s->places[0]);
+		return;
+	}
 	model_turn(&s->world, &s->random, s->now);
 	model_choose(&s->random, chosen);
 	snapshot = model_add(&place->model, NULL, "v1", s->now);
