@@ -2,16 +2,18 @@
 /*
  * forge.c - changes an image as somebody would who can compute its checksums
  *
- *	forge payload|keys|order|column FILE
+ *	forge payload|keys|order|column|lag FILE
  *
  * payload: a byte of the first sample that has one. keys: the first two keys change
  * places. order: the first two ordinals do. column: a value of the first column is
- * one more. What is changed is sealed again, so that no checksum tells.
+ * one more. What is changed is sealed again, so that no checksum tells. lag: the newest
+ * superblock's mirror is what a writer that is killed before it writes that leaves.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/copies.h"
 #include "lib/image/section.h"
 #include "lib/image/snapshot.h"
 #include "tests/tap.h"
@@ -107,12 +109,23 @@ static void forge_section(uint32_t type, uint32_t field,
 	write_at((void *)block, offset, STELE_BLOCK_SIZE);
 }
 
+static void lag(void)
+{
+	const unsigned int mirror = image.slot + 2;
+	struct stele_copies copies;
+	uint8_t block[STELE_BLOCK_SIZE] __attribute__((aligned(STELE_BLOCK_SIZE)));
+
+	if (stele_copies_read(dev, &copies) || copies.copy[!image.slot].error ||
+	    stele_copies_write(dev, mirror, &copies.copy[!image.slot].sb, block))
+		bail("cannot write a mirror");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
-		bail("forge payload|keys|order|column FILE");
+		bail("forge payload|keys|order|column|lag FILE");
 	if (stele_device_open_file(argv[2], STELE_DEVICE_WRITE, NULL, NULL, &dev) ||
-	    stele_snapshot_open(dev, NULL, NULL, NULL, &image, &snapshot))
+	    stele_snapshot_open(dev, NULL, "v1", NULL, &image, &snapshot))
 		bail("cannot open '%s'", argv[2]);
 	segment = &snapshot.segments[0];
 	if (!strcmp(argv[1], "payload"))
@@ -123,6 +136,8 @@ int main(int argc, char **argv)
 		forge_section(STELE_BLOCK_ORDER, STELE_NO_FIELD, swap_order);
 	else if (!strcmp(argv[1], "column"))
 		forge_section(STELE_BLOCK_COLUMN, 1, add_one);
+	else if (!strcmp(argv[1], "lag"))
+		lag();
 	else
 		bail("cannot forge '%s'", argv[1]);
 	stele_snapshot_release(&snapshot);

@@ -41,6 +41,20 @@ run stele verify -q "$(rbd_at v1)"
 is "0 " "$status $err" "a protected one is read"
 run stele verify -q "$rbd"
 is "0 " "$status $err" "and so is the head"
+# Made when the last writer had died before its mirror: so it stays in there for ever.
+lagging=$rbd_image.lag
+cp "$tmp/image" "$tmp/lag"
+must stele append -q "$tmp/src" "$tmp/lag@v2" >/dev/null
+must "$BUILD/tests/cmd/forge" lag "$tmp/lag"
+must on_ceph rbd import --no-progress "$tmp/lag" "$lagging"
+cleanup rbd_gone "$lagging"
+for name in v1 v2; do
+	must on_ceph rbd snap create --no-progress "$lagging@$name"
+	must on_ceph rbd snap protect "$lagging@$name"
+	run stele verify "rbd:$lagging@$name?conf=$ceph_conf"
+	is 0 "$status" "$name with a mirror that lags is sound" || diag "$out$err"
+	ok "which is noted" grep -q "^note: " <<<"$out$err" || diag "$out$err"
+done
 digest=$(stele info --json "$(rbd_at v1)" | jq -r .snapshot.digest 2>/dev/null)
 [ "$digest" != null ] && [ -n "$digest" ] ||
 	digest=$(stele info "$(rbd_at v1)" | sed -n 's/^digest *sha256://p')
