@@ -15,6 +15,7 @@ static int show_progress(void *user, const struct stele_build_progress *p)
 	static const char *const verbs[] = {
 		[STELE_PHASE_SCAN] = "scanning",
 		[STELE_PHASE_COMPARE] = "comparing",
+		[STELE_PHASE_HASH] = "hashing",
 		[STELE_PHASE_WRITE] = "writing",
 		[STELE_PHASE_SECTIONS] = "indexing",
 		[STELE_PHASE_COMMIT] = "committing",

@@ -107,7 +107,8 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 		snprintf(report->backend, sizeof(report->backend), "%s",
 			 stele_device_backend(claim.dev));
 	}
-	builder->derive_ids = opts->uuid && claim.never_was;
+	if (!ret)
+		ret = stele_build_identify(builder, plan, source);
 	if (!ret)
 		ret = stele_claim_take(&claim);
 	if (!ret)

@@ -190,7 +190,6 @@ static int check_content(struct stele_claim *claim)
 {
 	int ret = 0, found;
 
-	claim->never_was = stele_image_never_was(claim->dev);
 	if (claim->size == 0)
 		return 0;
 	ret = stele_copies_read(claim->dev, &claim->seen);

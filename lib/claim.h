@@ -32,7 +32,6 @@ struct stele_claim {
 	uint64_t image_size; /* that an image on it may use */
 	bool created;	   /* a file or RBD image that was not there */
 	bool ours;	   /* it holds an image, whole or not */
-	bool never_was;	   /* there, nor ever: see lib/image/image.h */
 	struct stele_superblock old; /* the image's, if it is whole */
 	struct stele_copies seen; /* what was asked about */
 	bool regular;

@@ -95,6 +95,7 @@ enum stele_build_phase {
 	STELE_PHASE_SECTIONS,
 	STELE_PHASE_COMMIT,
 	STELE_PHASE_COMPARE, /* append: comes behind SCAN */
+	STELE_PHASE_HASH,    /* build with a UUID: comes behind SCAN */
 };
 
 struct stele_build_progress {

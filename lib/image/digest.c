@@ -18,8 +18,6 @@
 
 #include <openssl/sha.h>
 
-#define SEGMENT_ID_PREFIX "stele segment"
-
 struct stele_hash {
 	SHA256_CTX ctx[2];
 	unsigned int inner; /* 1: of a digest that goes into the other */
@@ -203,24 +201,4 @@ void stele_hash_snapshot(struct stele_hash *hash,
 	for (uint32_t i = 0; i < count; i++)
 		add_part(hash, &parts[i]);
 	stele_hash_end(hash, digest);
-}
-
-uint64_t stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation)
-{
-	uint8_t digest[SHA256_DIGEST_LENGTH];
-	uint8_t text[sizeof(SEGMENT_ID_PREFIX) - 1 + 16 + sizeof(le64)];
-	uint8_t *p = text;
-	le64 number = le64_put(generation);
-	SHA256_CTX ctx;
-
-	memcpy(p, SEGMENT_ID_PREFIX, sizeof(SEGMENT_ID_PREFIX) - 1);
-	p += sizeof(SEGMENT_ID_PREFIX) - 1;
-	memcpy(p, uuid, 16);
-	memcpy(p + 16, &number, sizeof(number));
-	SHA256_Init(&ctx);
-	SHA256_Update(&ctx, text, sizeof(text));
-	SHA256_Final(digest, &ctx);
-	memcpy(&number, digest, sizeof(number));
-	generation = le64_get(number);
-	return generation == 0 || generation == STELE_OWNER_ANY ? 1 : generation;
 }

@@ -46,9 +46,6 @@ void stele_hash_schema(struct stele_hash *hash,
 		       const struct stele_names_stream *names,
 		       uint32_t names_count, uint8_t digest[32]);
 
-/* Id of the segment that a generation writes, where images must be reproducible. */
-uint64_t stele_hash_segment_id(const uint8_t uuid[16], uint64_t generation);
-
 /* What of one segment goes into the snapshot's digest. */
 struct stele_digest_part {
 	uint8_t schema_digest[32];

@@ -128,11 +128,6 @@ void stele_edit_release(struct stele_edit *edit)
 
 int stele_edit_segment_id(const struct stele_edit *edit, uint64_t *id)
 {
-	if (edit->derive_ids) {
-		*id = stele_hash_segment_id(edit->image->sb.uuid,
-					    edit->image->generation_max + 1);
-		return 0;
-	}
 	do {
 		if (getrandom(id, sizeof(*id), 0) != sizeof(*id))
 			return errno ? -errno : -EIO;

@@ -55,7 +55,6 @@ struct stele_edit {
 	struct stele_extents used; /* by any superblock copy, or handed out */
 	uint64_t image_size;	   /* grows with the target, see grow */
 	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
-	bool derive_ids;	   /* the caller's: see stele_edit_segment_id() */
 	bool stale;		   /* `used` is of before a commit */
 	bool reserved;		   /* blocks of a file, see stele_edit_give_back() */
 	bool takes;		   /* the next generation has more than this one */
@@ -104,8 +103,7 @@ int stele_edit_grow(struct stele_edit *edit, uint64_t image_size);
 
 /*
  * For a segment that the next generation writes. It seeds all checksums, so it must be
- * of this attempt alone: random, unless `derive_ids` was set, which is for a target that
- * held nothing when the attempt began. Return: 0; errno of getrandom(2).
+ * of this attempt alone: random. Return: 0; errno of getrandom(2).
  */
 int stele_edit_segment_id(const struct stele_edit *edit, uint64_t *id);
 /*

@@ -225,25 +225,6 @@ static bool has_changed(struct stele_device *dev,
 	return false;
 }
 
-bool stele_image_never_was(struct stele_device *dev)
-{
-	uint64_t size;
-	uint8_t *block;
-	bool zero;
-
-	if (stele_device_size(dev, &size) < 0)
-		return false;
-	if (size < STELE_DATA_OFFSET + STELE_BLOCK_SIZE)
-		return size == 0;
-	block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
-	zero = block &&
-	       stele_device_read(dev, block, STELE_DATA_OFFSET,
-				 STELE_BLOCK_SIZE) == 0 &&
-	       !*block && !memcmp(block, block + 1, STELE_BLOCK_SIZE - 1);
-	free(block);
-	return zero;
-}
-
 bool stele_image_changed(const struct stele_image *image)
 {
 	struct stele_copies copies;

@@ -57,13 +57,6 @@ bool stele_image_changed(const struct stele_image *image);
 void stele_image_release(struct stele_image *image);
 
 /*
- * Has there never been an image on `dev`, as far as its bytes tell? Every image writes
- * the first block behind the superblocks, and never clears it. True when that block
- * was read and is zero, or the device has no bytes at all.
- */
-bool stele_image_never_was(struct stele_device *dev);
-
-/*
  * Begin a new image: an unfinished superblock (of `sb` only uuid, label,
  * image_size, create_time count) into all four copies, flushed. Until then,
  * an older image is intact; from then on the target is recognised as

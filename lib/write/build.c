@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/image/digest.h"
+#include "lib/write/content_id.h"
 #include "lib/write/plan_write.h"
 
 /*
@@ -134,6 +135,14 @@ static int write_image(struct stele_builder *builder, struct stele_plan *plan,
 	return ret;
 }
 
+int stele_build_identify(struct stele_builder *builder, struct stele_plan *plan,
+			 struct stele_source *source)
+{
+	if (!builder->opts.uuid)
+		return 0;
+	return stele_content_id(builder, plan, source, &plan->descriptor.id);
+}
+
 int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
 		      struct stele_source *source, struct stele_device *dev,
 		      const char *snapshot, uint64_t image_size)
@@ -154,7 +163,6 @@ int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
 		ret = stele_image_begin(dev, &builder->log, &sb, &image);
 	if (!ret)
 		ret = stele_edit_begin(&image, &edit);
-	edit.derive_ids = builder->derive_ids;
 	if (!ret)
 		ret = write_image(builder, plan, source, &edit, snapshot,
 				  &written);
@@ -183,8 +191,8 @@ int stele_build_on(struct stele_device *dev, struct stele_source *source,
 		ret = stele_device_size(dev, &size);
 	if (!ret && size < stele_build_end(&plan, opts ? opts->note : NULL))
 		ret = -ENOSPC;
-	if (!ret && builder.opts.uuid)
-		builder.derive_ids = stele_image_never_was(dev);
+	if (!ret)
+		ret = stele_build_identify(&builder, &plan, source);
 	if (!ret)
 		ret = stele_build_write(&builder, &plan, source, dev, snapshot,
 					round_down(size, STELE_BLOCK_SIZE));

@@ -22,6 +22,14 @@
 uint64_t stele_build_end(const struct stele_plan *plan, const char *note);
 
 /*
+ * Where a UUID was given, the same input shall be the same bytes: give the segment an id
+ * that follows from all that it will hold. Reads the source once more, before anything
+ * is written. Return: as stele_content_id().
+ */
+int stele_build_identify(struct stele_builder *builder, struct stele_plan *plan,
+			 struct stele_source *source);
+
+/*
  * Write everything and commit. `image_size`: bytes of the target that the image may
  * use, whole blocks, at least stele_build_end(). The device stays the caller's.
  * Return: 0; -ENOSPC; -ECANCELED; a source's errno; the device's errno.

@@ -23,7 +23,6 @@
 struct stele_builder {
 	struct stele_build_opts opts; /* checked, defaults filled in */
 	uint8_t uuid[STELE_UUID_SIZE];
-	bool derive_ids; /* of segments, from the uuid: see lib/image/edit.h */
 	struct stele_log log;
 	struct stele_build_report *report; /* never NULL */
 	uint32_t boundary; /* that the layout keeps; 0: none */

@@ -9,8 +9,10 @@
 static int place(struct stele_plan *plan, struct stele_edit *edit)
 {
 	struct stele_descriptor *d = &plan->descriptor;
-	int ret = stele_edit_segment_id(edit, &d->id);
+	int ret = 0;
 
+	if (!d->id) /* it is not one that must be reproducible */
+		ret = stele_edit_segment_id(edit, &d->id);
 	return ret ? ret : stele_edit_allocate(edit, d->size, d->boundary,
 					       &d->offset);
 }

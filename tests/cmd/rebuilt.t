@@ -33,6 +33,23 @@ for name in pinned plain; do
 done
 ok "the new image is sound" stele verify -q "$tmp/image"
 
+# ---- one UUID, two contents, brought to one target ----
+
+must stele build -q "$id" "$tmp/old" "$tmp/from_old@v1"
+must stele build -q "$id" "$tmp/new" "$tmp/from_new@v1"
+must stele copy -q "$tmp/from_old" "$tmp/target@d1"
+must stele map "$tmp/target@d1" held
+STELE_RUN_DIR=$tmp/elsewhere must stele copy -q --force "$tmp/from_new" "$tmp/target@d1"
+wrong=0
+for i in {1..30}; do
+	stele cat held "$i" >"$tmp/bytes" 2>/dev/null && wrong=$((wrong + 1))
+done
+is 0 "$wrong" "no sample of a copy that came over another one"
+must stele unmap held
+run stele copy -q "$tmp/from_old" "$tmp/target@d2"
+is "0 " "$status $err" "both can be on one target"
+ok "which is sound" stele verify -q "$tmp/target"
+
 # ---- clones ----
 
 must cp "$tmp/before" "$tmp/one"
