@@ -15,6 +15,7 @@
 #include "lib/device/guard.h"
 #include "lib/image/fork.h"
 #include "lib/image/intent.h"
+#include "lib/image/proof.h"
 #include "lib/node/mapping.h"
 #include "lib/open.h"
 
@@ -267,6 +268,9 @@ int stele_writer_begin(struct stele_writer *writer, struct stele_device *dev,
 		ret = stele_fork_choose(&writer->image, writer->side - 1);
 	if (ret == 0)
 		ret = stele_image_announce(&writer->image);
+	/* What a writer takes from sections goes into digests that vouch for it. */
+	if (ret == 0)
+		ret = stele_prover_new(&writer->image, &writer->image.prover);
 	if (ret == 0)
 		ret = stele_edit_begin(&writer->image, &writer->edit);
 	return ret < 0 ? ret : complete_shots(writer);

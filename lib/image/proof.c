@@ -2,8 +2,8 @@
 /*
  * proof.c - blocks of digest trees, proven from the root down
  *
- * A small set-associative cache. A block is known by its place in the tree of its
- * segment, and not on the device: two segments of a forged image may name the same
+ * A small set-associative cache. A block is known by its place in the tree of a
+ * root, and not on the device: two segments of a forged image may name the same
  * blocks, and what one root proves says nothing of another. Of a set the lowest level
  * goes first, then what was not used for longest: each level is 127 times the one
  * above, so the few upper blocks stay and the many digests pass.
@@ -24,9 +24,9 @@
 #define LEVEL_SHIFT   56u /* of a rank; the clock is below */
 
 struct stele_proof_slot {
-	const struct stele_segment *segment; /* NULL: nothing is there */
-	uint64_t node;			     /* number of the block in its tree */
-	uint64_t rank;			     /* the lowest of a set goes first */
+	uint8_t root[STELE_DIGEST_SIZE]; /* of its tree */
+	uint64_t node; /* number of the block in it, from 1; 0: nothing is there */
+	uint64_t rank; /* the lowest of a set goes first */
 };
 
 /* What is being checked. */
@@ -84,7 +84,9 @@ static void forget(struct stele_proof *p)
 static bool is_at(const struct stele_proof_slot *slot, const struct climb *c,
 		  uint64_t node)
 {
-	return slot->segment == c->segment && slot->node == node;
+	return slot->node == node + 1 &&
+	       !memcmp(slot->root, c->segment->descriptor.tree_root,
+		       sizeof(slot->root));
 }
 
 /* Where the block is, or else is to go. */
@@ -181,8 +183,9 @@ static int get_block(const struct climb *c, unsigned int level, uint64_t index,
 		ret = read_proven(c, level, index, wanted, memory_of(p, slot));
 		if (ret < 0)
 			return ret;
-		slot->segment = c->segment;
-		slot->node = node;
+		memcpy(slot->root, c->segment->descriptor.tree_root,
+		       sizeof(slot->root));
+		slot->node = node + 1;
 	}
 	slot->rank = (uint64_t)level << LEVEL_SHIFT | ++p->clock;
 	*block = memory_of(p, slot);

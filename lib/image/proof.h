@@ -40,8 +40,7 @@ void stele_proof_release(struct stele_proof *proof);
 
 /*
  * Is `digest` the one of sample `number`, all the way up to the descriptor's tree
- * root? The segment must outlive the proof. Return: 0; -EBADMSG (logged); errors of
- * stele_section_read().
+ * root? Return: 0; -EBADMSG (logged); errors of stele_section_fetch().
  */
 int stele_proof_check(struct stele_proof *proof,
 		      const struct stele_segment *segment, uint64_t number,

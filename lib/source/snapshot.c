@@ -4,8 +4,9 @@
  *
  * Keys and sizes come from sections alone, the place of an entry is its id. A
  * sample is streamed from the device: what is read ahead is bounded, and the
- * end of its bytes is told only when its checksum was right. A thread keeps
- * one stream from sample to sample.
+ * end of its bytes is told only when its checksum and its digest were right: what is
+ * made of it gets digests of its own, which must not vouch for what these do not. A
+ * thread keeps one stream from sample to sample.
  */
 #include "lib/source/source.h"
 
@@ -16,8 +17,11 @@
 #include <time.h>
 
 #include "lib/image/merge.h"
+#include "lib/image/proof.h"
 #include "lib/image/record_stream.h"
 
+/* Of digests, for each thread. */
+#define PROOF_MEMORY (256u << 10)
 /* Keys between two looks at the clock. */
 #define TICK_EVERY 1024u
 
@@ -31,6 +35,9 @@ struct snapshot_source {
 /* What a thread keeps. */
 struct reading {
 	struct stele_record_stream stream;
+	struct stele_proof proof;
+	const struct stele_segment *segment; /* of the record at hand */
+	uint64_t number;
 	const uint8_t *data; /* of a piece, not handed out yet */
 	size_t size;
 };
@@ -186,6 +193,8 @@ static int prepare(const struct snapshot_source *s,
 	if (!r)
 		return -ENOMEM;
 	ret = stele_record_stream_open(&r->stream, s->image->dev, s->memory);
+	if (ret == 0)
+		ret = stele_proof_init(&r->proof, s->image, PROOF_MEMORY);
 	if (ret < 0) {
 		stele_record_stream_close(&r->stream);
 		free(r);
@@ -203,15 +212,24 @@ static bool is_entry(const struct stele_record *record,
 	       memcmp(record->key, entry->key, entry->key_size) == 0;
 }
 
-/* Is the record at hand what its checksum says? */
-static int drain(struct stele_record_stream *stream)
+/* The next bytes of the record at hand. Return: 1; 0: all of it is as it was written. */
+static int next_piece(struct reading *r, const void **data, size_t *size)
+{
+	int ret = stele_record_stream_next(&r->stream, data, size);
+
+	return ret ? ret :
+		     stele_proof_check(&r->proof, r->segment, r->number,
+				       r->stream.digest);
+}
+
+static int drain(struct reading *r)
 {
 	const void *data;
 	size_t size;
 	int ret;
 
 	do
-		ret = stele_record_stream_next(stream, &data, &size);
+		ret = next_piece(r, &data, &size);
 	while (ret > 0);
 	return ret;
 }
@@ -221,23 +239,22 @@ static int snapshot_open(struct stele_source *source,
 			 struct stele_source_file *file)
 {
 	const struct snapshot_source *s = source_of(source);
-	const struct stele_segment *segment;
 	const char *why = NULL;
 	struct reading *r;
-	uint64_t number;
 	int ret = prepare(s, file);
 
-	if (!ret)
-		ret = stele_snapshot_locate(s->snapshot, entry->place, &segment,
-					    &number);
 	if (ret < 0)
 		return ret;
 	r = file->state;
 	r->size = 0;
-	ret = stele_record_stream_begin(&r->stream, segment, number, NULL,
-					&why);
+	ret = stele_snapshot_locate(s->snapshot, entry->place, &r->segment,
+				    &r->number);
+	if (ret < 0)
+		return ret;
+	ret = stele_record_stream_begin(&r->stream, r->segment, r->number,
+					r->proof.hash, &why);
 	if (!ret && !is_entry(&r->stream.record, entry)) {
-		ret = drain(&r->stream);
+		ret = drain(r);
 		if (!ret)
 			why = "key or size is not that of the keys section";
 		ret = ret ? ret : -EUCLEAN;
@@ -260,8 +277,7 @@ static ssize_t snapshot_read(struct stele_source_file *file, void *data,
 		size_t n = size - done;
 
 		if (!r->size) {
-			int ret = stele_record_stream_next(&r->stream, &piece,
-							   &r->size);
+			int ret = next_piece(r, &piece, &r->size);
 
 			if (ret < 0)
 				return damaged(source_of(file->source),
@@ -304,8 +320,10 @@ static void snapshot_forget(struct stele_source_file *file)
 {
 	struct reading *r = file->state;
 
-	if (r)
+	if (r) {
 		stele_record_stream_close(&r->stream);
+		stele_proof_release(&r->proof);
+	}
 	free(r);
 	file->state = NULL;
 }

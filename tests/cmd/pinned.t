@@ -90,6 +90,23 @@ run stele verify "$tmp/image"
 is 3 "$status" "verify"
 ok "names the keys" grep -q "damaged keys" <<<"$out" || diag "$out"
 
+# ---- what is made of it ----
+
+# A new segment gets digests of its own; they must not vouch for what was forged.
+forged payload
+run stele compact "$tmp/image@v1" again
+is 3 "$status" "compact: a forged sample"
+is v1 "$(stele snapshot list --json "$tmp/image" | jq -r .name)" "gets no snapshot"
+forged keys
+mkdir "$tmp/without"
+cp -R "$tmp/photos/train/." "$tmp/without"
+rm "$tmp/without/$first"
+run stele snapshot create -d "$first" "$tmp/image@less"
+is 3 "$status" "create: a key that leads to another sample"
+run stele append -q --update --delete-missing "$tmp/without" "$tmp/image@less"
+is 3 "$status" "append: the same"
+is v1 "$(stele snapshot list --json "$tmp/image" | jq -r .name)" "nothing is deleted"
+
 for kind in order column; do
 	forged "$kind"
 	run stele verify "$tmp/image"
