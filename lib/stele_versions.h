@@ -302,7 +302,7 @@ struct stele_copy_report {
  * the next one goes on where it was. A snapshot that is there already, with the
  * same digest, is a success.
  * Return: as stele_build() and stele_dataset_open(); -EEXIST (the name is
- * another snapshot's); -ENOTUNIQ (another segment of the same id; logged).
+ * another snapshot's, or there is another segment of the same id; logged).
  */
 STELE_API int stele_copy(const char *source, const char *target,
 			 const struct stele_copy_opts *opts,

@@ -132,11 +132,11 @@ static int check_present(struct stele_copier *c,
 		return ret;
 	if (!same_descriptor(segment, &there)) {
 		stele_log_error(&c->edit->image->log,
-				"segment %" PRIx64 " of the source and the "
-				"segment of that id on the target differ: both "
-				"were written to copies of one image",
+				"the target has another segment of the id %" PRIx64
+				": delete the snapshots that use it, and free "
+				"it with gc",
 				segment->descriptor.id);
-		ret = -ENOTUNIQ;
+		ret = -EEXIST;
 	}
 	stele_segment_release(&there);
 	return ret;

@@ -37,8 +37,8 @@ struct stele_copier {
 uint64_t stele_copier_need(const struct stele_snapshot *snapshot);
 
 /*
- * Copy. Return: 0; -ECANCELED; -EEXIST (another snapshot of that name; logged);
- * -ENOTUNIQ (another segment of the same id; logged); -ENOSPC; errors of
+ * Copy. Return: 0; -ECANCELED; -EEXIST (another snapshot of that name, or another
+ * segment of the same id; logged); -ENOSPC; errors of
  * stele_segment_copy(), of commits, of either image.
  */
 int stele_copier_run(struct stele_copier *copier);
