@@ -280,7 +280,7 @@ clean: ## removes build directories
 DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	libisal-dev libjansson-dev libarchive-dev libseccomp-dev \
 	mandoc shellcheck perl git jq python3 libarchive-tools \
-	util-linux mount fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
+	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps ceph-mon ceph-osd ceph-common librbd-dev librados-dev
 

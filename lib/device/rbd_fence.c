@@ -70,7 +70,8 @@ static bool find_entry(const struct stele_rbd *rbd, const char *address,
 		size -= (size_t)(entry - list);
 		date = memmem(entry, size, key, strlen(key));
 		if (date && size - (size_t)(date - entry) > strlen(key) + DATE_SIZE)
-			snprintf(until, DATE_SIZE, "%s", date + strlen(key));
+			snprintf(until, DATE_SIZE, "%.*s", (int)DATE_SIZE - 1,
+				 date + strlen(key)); /* the list has no end */
 	}
 	stele_ceph.rados_buffer_free(list);
 	return entry;
