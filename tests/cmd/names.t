@@ -82,7 +82,7 @@ stele ls --json "$tmp/unseen.stele" >"$tmp/json"
 is "$(cd "$tmp/unseen" && printf '%s\n' * | LC_ALL=C sort)" \
 	"$(jq -r .key "$tmp/json" | LC_ALL=C sort)" "JSON: whatever is not seen comes through"
 for text in "${hidden[@]}"; do
-	shape=$(printf 'a%sz' "$text" | xxd -p)
+	shape=$(printf 'a%sz' "$text" | od -An -v -tx1 | tr -d ' \n')
 	ok "JSON escapes $shape" not grep -qF "$text" "$tmp/json"
 	run stele cat "$tmp/unseen.stele" "no$text"
 	ok "and a message does" not grep -qF "$text" <<<"$err"
@@ -90,7 +90,7 @@ for text in "${hidden[@]}"; do
 	ok "also of a target" not grep -qF "$text" <<<"$err"
 done
 for text in "${shown[@]}"; do
-	ok "JSON has $(printf '%s' "$text" | xxd -p) as it is" grep -qF "$text" "$tmp/json"
+	ok "JSON has $(printf '%s' "$text" | od -An -v -tx1 | tr -d ' \n') as it is" grep -qF "$text" "$tmp/json"
 done
 is '"key":"a\ud834\udd73z"}' "$(grep -oF '"key":"a\ud834\udd73z"}' "$tmp/json")" \
 	"beyond 16 bits it takes two escapes"
