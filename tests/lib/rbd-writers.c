@@ -22,6 +22,14 @@
 #define SOLE (STELE_DEVICE_WRITE | STELE_DEVICE_SOLE)
 #define EXCL (STELE_DEVICE_WRITE | STELE_DEVICE_EXCL)
 
+/* The connection of a writer in doubt is left open until its process ends. */
+const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *
+__lsan_default_suppressions(void)
+{
+	return "leak:librados.so\nleak:librbd.so\n";
+}
+
 static char lines[4096]; /* all that was logged since the last open */
 
 static void keep_line(void *user, enum stele_log_level level, const char *line)
