@@ -41,18 +41,47 @@ static bool has_moved(const struct stele_image *image)
 	       stele_copies_compare(&image->copies, &now) == -ESTALE;
 }
 
+static bool is_no_answer(int error)
+{
+	return error == -ETIMEDOUT || error == -ESHUTDOWN;
+}
+
+static int stop(struct stele_check *check, int error)
+{
+	pthread_mutex_lock(&check->lock);
+	if (!check->stopped)
+		check->stopped = error;
+	error = check->stopped;
+	pthread_mutex_unlock(&check->lock);
+	return error;
+}
+
+int stele_check_read(struct stele_check *check, void *data, uint64_t offset,
+		     uint64_t size)
+{
+	int ret = stop(check, 0);
+
+	if (is_no_answer(ret))
+		return ret;
+	ret = stele_device_read(check->image->dev, data, offset, size);
+	if (is_no_answer(ret))
+		stop(check, ret);
+	return ret;
+}
+
 void stele_check_damage(struct stele_check *check,
 			const struct stele_damage *damage)
 {
-	const bool moved = damage->error && has_moved(check->image);
+	int stopped = stop(check, is_no_answer(damage->error) ? damage->error : 0);
 
+	if (!stopped && damage->error && has_moved(check->image))
+		stopped = stop(check, -EAGAIN);
+	if (stopped)
+		return;
 	pthread_mutex_lock(&check->lock);
-	check->moved |= moved;
-	if (!check->moved) {
-		check->report->damaged += damage->error != 0;
-		check->report->notes += damage->error == 0;
-	}
-	if (!check->moved && check->opts->damage)
+	check->report->damaged += damage->error != 0;
+	check->report->notes += damage->error == 0;
+	if (check->opts->damage)
 		check->opts->damage(check->opts->damage_user, damage);
 	pthread_mutex_unlock(&check->lock);
 }
@@ -78,11 +107,10 @@ int stele_check_progress(struct stele_check *check, uint64_t bytes,
 {
 	const struct stele_verify_opts *opts = check->opts;
 	struct stele_verify_report *report = check->report;
-	int stop = 0;
-	bool moved;
+	int stop = 0, stopped;
 
 	pthread_mutex_lock(&check->lock);
-	moved = check->moved;
+	stopped = check->stopped;
 	report->bytes += bytes;
 	report->blocks += blocks;
 	report->samples += samples;
@@ -94,7 +122,7 @@ int stele_check_progress(struct stele_check *check, uint64_t bytes,
 	pthread_mutex_unlock(&check->lock);
 	if (stop)
 		return -ECANCELED;
-	return moved ? -EAGAIN : 0;
+	return stopped;
 }
 
 size_t stele_check_zeros(const uint8_t *data, size_t size)
@@ -117,7 +145,7 @@ static void check_zero_piece(struct stele_check *check, void *buffer,
 	size_t zeros;
 	int ret;
 
-	ret = stele_device_read(check->image->dev, buffer, start, read_size);
+	ret = stele_check_read(check, buffer, start, read_size);
 	if (ret < 0) {
 		stele_check_report(check, ret, "padding", offset, size,
 				   "cannot be read");

@@ -48,7 +48,11 @@ struct stele_check {
 	struct stele_verify_report *report; /* under lock */
 	uint64_t bytes_total;		    /* for progress; an estimate */
 	bool segments_broken; /* one that could not be loaded; reported */
-	bool moved; /* a commit was made meanwhile: begin again; under lock */
+	/*
+	 * Nothing more can be found out: -EAGAIN: a commit was made meanwhile, so begin
+	 * again; errno of storage that does not answer. Under lock.
+	 */
+	int stopped;
 	pthread_mutex_t lock;
 
 	/* check_shared.c */
@@ -108,9 +112,15 @@ void stele_check_damage(struct stele_check *check,
 void stele_check_report(struct stele_check *check, int error, const char *what,
 			uint64_t offset, uint64_t size, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Count bytes, tell the caller. Return: 0; -ECANCELED; -EAGAIN (moved). */
+/* Count bytes, tell the caller. Return: 0; -ECANCELED; why it has stopped. */
 int stele_check_progress(struct stele_check *check, uint64_t bytes,
 			 uint64_t blocks, uint64_t samples);
+/*
+ * As stele_device_read(); but once the storage did not answer, nobody waits for it any
+ * more, and nothing that it holds is damage.
+ */
+int stele_check_read(struct stele_check *check, void *data, uint64_t offset,
+		     uint64_t size);
 /* Report where [offset, offset + size) is not zero, or cannot be read. */
 int stele_check_zero(struct stele_check *check, uint64_t offset, uint64_t size);
 

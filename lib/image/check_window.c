@@ -66,21 +66,21 @@ static void report_new(const struct stele_check_window *window, uint64_t offset,
 static void fill(struct stele_check_window *window, uint64_t index)
 {
 	const struct stele_descriptor *d = &window->sc->segment.descriptor;
-	struct stele_device *dev = window->sc->check->image->dev;
+	struct stele_check *check = window->sc->check;
 	const uint64_t left = window->section.size / STELE_BLOCK_SIZE - index;
 	uint64_t offset = stele_check_window_offset(window, index);
 	int whole;
 
 	window->first = index;
 	window->count = left < window->capacity ? left : window->capacity;
-	whole = stele_device_read(dev, window->blocks, offset,
+	whole = stele_check_read(check, window->blocks, offset,
 				  window->count * STELE_BLOCK_SIZE);
 	for (uint64_t i = 0; i < window->count; i++) {
 		int ret = whole;
 
 		if (whole < 0)
-			ret = stele_device_read(dev, &window->blocks[i], offset,
-						STELE_BLOCK_SIZE);
+			ret = stele_check_read(check, &window->blocks[i], offset,
+					       STELE_BLOCK_SIZE);
 		if (ret == 0)
 			ret = stele_block_check(&window->blocks[i],
 						window->section.type, offset,

@@ -142,7 +142,7 @@ static int check_old_catalog(struct stele_check *check,
 	blocks = stele_device_alloc(check->image->dev, sb->catalog_size);
 	if (!blocks)
 		return -ENOMEM;
-	ret = stele_device_read(check->image->dev, blocks, sb->catalog_offset,
+	ret = stele_check_read(check, blocks, sb->catalog_offset,
 				sb->catalog_size);
 	if (ret == 0)
 		ret = stele_lists_decode(blocks, sb->catalog_size, sb, &catalog,
@@ -464,7 +464,7 @@ static int verify_all(struct stele_check *check, int64_t snapshot)
 			ret = stele_verify_segment(check, i, snapshot);
 	if (ret == 0)
 		ret = check_snapshots(check, snapshot);
-	return ret == 0 && check->moved ? -EAGAIN : ret;
+	return ret == 0 ? check->stopped : ret;
 }
 
 int stele_verify_image(struct stele_image *image, int64_t snapshot,

@@ -182,8 +182,9 @@ static const uint8_t *bytes_of(struct worker *w, struct buffer *b,
 			  touches(&b->requests[i], start, end - start);
 	*error = 0;
 	if (failed)
-		*error = stele_device_read(w->dev, b->data + (start - b->start),
-					   start, end - start);
+		*error = stele_check_read(w->scan->sc->check,
+					  b->data + (start - b->start), start,
+					  end - start);
 	return *error ? NULL : b->data + (offset - b->start);
 }
 
@@ -228,7 +229,8 @@ static int read_tail(struct worker *w, uint64_t offset, uint64_t slot_size,
 	const uint64_t stop = round_up(end, STELE_BLOCK_SIZE);
 
 	*tail = w->tail + (end - TAIL_SIZE_MAX - start);
-	return stele_device_read(w->dev, w->tail, start, stop - start);
+	return stele_check_read(w->scan->sc->check, w->tail, start,
+				stop - start);
 }
 
 /* Hand a slot over, each half of it read while the other is checked. */

@@ -32,8 +32,8 @@ static void check_block(struct stele_segment_check *sc,
 	const char *why = "cannot be read";
 
 	if (error < 0)
-		error = stele_device_read(sc->check->image->dev, block, offset,
-					  STELE_BLOCK_SIZE);
+		error = stele_check_read(sc->check, block, offset,
+					 STELE_BLOCK_SIZE);
 	if (error == 0)
 		error = stele_block_check(block, section->type, offset,
 					  sc->segment.descriptor.id, &why);
@@ -55,8 +55,8 @@ static int check_blocks(struct stele_segment_check *sc,
 		uint64_t left = total - i;
 		uint64_t count = left < BLOCKS_PER_READ ? left :
 							  BLOCKS_PER_READ;
-		int error = stele_device_read(sc->check->image->dev, blocks,
-					      offset, count * STELE_BLOCK_SIZE);
+		int error = stele_check_read(sc->check, blocks, offset,
+					     count * STELE_BLOCK_SIZE);
 
 		for (uint64_t j = 0; j < count; j++)
 			check_block(sc, section, &blocks[j],

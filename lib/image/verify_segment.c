@@ -29,8 +29,7 @@ static void check_descriptor_block(struct stele_check *check,
 	const char *why = "cannot be read";
 	int ret;
 
-	ret = stele_device_read(check->image->dev, block, offset,
-				STELE_BLOCK_SIZE);
+	ret = stele_check_read(check, block, offset, STELE_BLOCK_SIZE);
 	if (ret == 0)
 		ret = stele_block_check(block, STELE_BLOCK_DESCRIPTOR, offset,
 					id, &why);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/device/fault.h"
 #include "lib/image/edit.h"
 #include "lib/image/verify.h"
 
@@ -196,6 +197,49 @@ static void check_overtaken(void)
 	free(samples);
 }
 
+/* From any read on: no damage, and not a timeout for each block that there is. */
+static void check_silent(void)
+{
+	const struct stele_verify_opts opts = {
+		.size = sizeof(opts), .damage = say, .jobs = 1,
+	};
+	struct test_sample *samples = test_samples(600, 3000, 5);
+	const struct test_segment in = {
+		.samples = samples, .count = 600, .labels = true};
+	struct stele_device *inner = test_image_simple(&in, NULL, 0, 0), *dev;
+	uint64_t all, most = 0, damaged = 0, wrong = 0;
+	struct stele_verify_report report = {0};
+	struct stele_image image;
+
+	if (stele_device_open_fault(inner, NULL, 0, &dev) ||
+	    stele_image_load(dev, NULL, &image))
+		bail("no image");
+	all = stele_fault_count(dev);
+	stele_verify_image(&image, -1, &opts, &report);
+	all = stele_fault_count(dev) - all;
+	for (uint64_t n = 0; n < all; n++) {
+		struct stele_fault_rule rule = {.error = ETIMEDOUT};
+		size_t asked;
+
+		memset(&report, 0, sizeof(report));
+		rule.first = stele_fault_count(dev) + n;
+		stele_fault_log_clear(dev);
+		stele_fault_set_rules(dev, &rule, 1);
+		wrong += stele_verify_image(&image, -1, &opts, &report) !=
+			 -ETIMEDOUT;
+		damaged += report.damaged;
+		stele_fault_log(dev, &asked);
+		if (asked > n && asked - n > most)
+			most = asked - n;
+		stele_fault_set_rules(dev, NULL, 0);
+	}
+	is_uint(0, wrong, "silent from any of %" PRIu64 " reads on: no answer", all);
+	is_uint(0, damaged, "which is no damage");
+	ok(most <= 64, "at most %" PRIu64 " reads wait for it", most);
+	stele_image_release(&image);
+	free(samples);
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -205,6 +249,7 @@ int main(void)
 	check_snapshots();
 	check_cancel();
 	check_overtaken();
+	check_silent();
 	is_string("", messages.text, "no messages");
 	return done();
 }
