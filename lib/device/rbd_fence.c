@@ -123,12 +123,17 @@ int stele_rbd_fence(const struct stele_rbd *rbd, const char *address)
 	strftime(wanted, sizeof(wanted), "%Y-%m-%d", &tm);
 	if (!*until || strcmp(until, wanted) >= 0)
 		return 0;
-	if (extend_entry(rbd, address))
-		stele_log_emit(&rbd->base.log, STELE_LOG_WARNING,
-			       "'%s': %s is fenced until %s only, as somebody "
-			       "else did it ('ceph osd blocklist')",
-			       rbd->path, address, until);
-	return 0;
+	if (!extend_entry(rbd, address))
+		return 0;
+	/* What it sent may wait as long as it sleeps: then this would be no fence. */
+	stele_log_error(&rbd->base.log,
+			"'%s': its last writer, %s, was fenced by somebody else, "
+			"until %s only, and client.%s may not change that: run "
+			"'ceph osd blocklist rm %s' and 'ceph osd blocklist add "
+			"%s %u' as an administrator",
+			rbd->path, address, until, rbd->settings.user, address,
+			address, STELE_RBD_FENCE_SECONDS);
+	return -EACCES;
 }
 
 static int fence_self(const struct stele_rbd *rbd)

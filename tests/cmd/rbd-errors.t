@@ -95,6 +95,33 @@ sed "s|^keyring.*|keyring = $tmp/wrong.keyring|" "$conf" >"$tmp/wrong.conf"
 refused "does not know this user and key" \
 	stele ls "rbd:rbd/$at@v1?conf=$tmp/wrong.conf&user=poor"
 
+# ---- a fence that somebody else made, for a moment ----
+
+fenced=${rbd_image#*/}.fenced
+cleanup rbd_gone "rbd/$fenced"
+mkdir "$tmp/big"
+for i in {1..40}; do head -c 2M /dev/urandom >"$tmp/big/b$i"; done
+must stele build -q "$tmp/src" "rbd:rbd/$fenced@v1?conf=$conf"
+stele append -q "$tmp/big" "rbd:rbd/$fenced@v2?conf=$conf" 2>/dev/null &
+writer=$!
+address=null
+while [ "$address" = null ] && kill -0 $writer; do
+	address=$(on_ceph rbd lock ls --format json "rbd/$fenced" | jq -r '.[0].address')
+done
+kill -KILL $writer
+wait $writer 2>/dev/null
+is 137 $? "a writer dies with its lock"
+must on_ceph ceph osd blocklist add "$address" 3600
+run stele append -q "$tmp/big" "rbd:rbd/$fenced@v2?conf=$conf&user=writer"
+is 1 "$status" "who cannot make its fence last does not go on"
+ok "and says how it is done" grep -q "ceph osd blocklist add $address" <<<"$err" ||
+	diag "$err"
+run stele append -q "$tmp/big" "rbd:rbd/$fenced@v2?conf=$conf"
+is 0 "$status" "who can does" || diag "$err"
+ok "for years" grep -q "$address $(($(date +%Y) + 9))\|$address $(($(date +%Y) + 10))" \
+	<(on_ceph ceph osd blocklist ls)
+ok "sound" stele verify -q "rbd:rbd/$fenced?conf=$conf"
+
 # ---- nothing is left ----
 
 is "Watchers: none" "$(on_ceph rbd status "$rbd_image")" "no watch is left"
