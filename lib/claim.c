@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "format/block.h"
+#include "format/intent.h"
 #include "lib/device/guard.h"
 #include "lib/image/image.h"
 #include "lib/image/intent.h"
 #include "lib/node/mapping.h"
 
 #define NAMES_SIZE 512u
+#define FRONT_END  (STELE_INTENT_OFFSET + STELE_BLOCK_SIZE) /* of what no wipe erases */
 
 static int check_mapped(const struct stele_claim *claim)
 {
@@ -188,11 +190,10 @@ static int check_image(struct stele_claim *claim)
  */
 static int check_content(struct stele_claim *claim)
 {
-	int ret = 0, found;
+	int ret = stele_copies_read(claim->dev, &claim->seen), found;
 
-	if (claim->size == 0)
-		return 0;
-	ret = stele_copies_read(claim->dev, &claim->seen);
+	if (ret < 0 || claim->size == 0)
+		return ret;
 	/* Too small for the last superblock copy: none of ours. */
 	if (!ret && claim->size >= STELE_DATA_OFFSET)
 		ret = check_image(claim);
@@ -237,23 +238,6 @@ static int check_size(struct stele_claim *claim, uint64_t needed,
 	return -ENOSPC;
 }
 
-static int reserve(struct stele_claim *claim, uint64_t needed)
-{
-	int ret;
-
-	if (!claim->regular)
-		return 0;
-	ret = stele_device_reserve_file(claim->dev, 0, needed);
-	if (ret == -ENOSPC || ret == -EDQUOT)
-		stele_log_error(&claim->log,
-				"no %" PRIu64 " bytes left for '%s': %s",
-				needed, claim->path, stele_strerror(ret));
-	else if (ret < 0)
-		stele_log_error(&claim->log, "cannot allocate '%s': %s",
-				claim->path, stele_strerror(ret));
-	return ret;
-}
-
 int stele_claim_open(struct stele_claim *claim, const char *path,
 		     const struct stele_claim_opts *opts,
 		     const struct stele_log *log)
@@ -263,6 +247,7 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 	*claim = (struct stele_claim){.path = path,
 				      .log = *log,
 				      .shots = stele_path_has_shots(path),
+				      .needed = opts->needed,
 				      .force = opts->force};
 	ret = open_target(claim, opts);
 	if (!ret)
@@ -271,8 +256,6 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 		ret = stele_claim_check_shots(claim, opts->snapshot);
 	if (!ret)
 		ret = check_size(claim, opts->needed, opts->file_size);
-	if (!ret)
-		ret = reserve(claim, opts->needed);
 	return ret;
 }
 
@@ -300,37 +283,102 @@ static int disown(struct stele_claim *claim)
 	return ret;
 }
 
-/* Erases what says that we write, too. */
-static int wipe(struct stele_claim *claim)
+/* Say where else than to an image's new space writes may be in flight. */
+static int announce(struct stele_claim *claim, uint64_t offset, uint64_t end)
 {
-	int ret = stele_intent_pause(claim->dev);
+	const uint64_t floor = stele_intent_floor(claim->dev);
+	const uint64_t seen = claim->seen.generation_max;
 
-	if (ret < 0)
-		return ret;
-	ret = stele_guard_wipe(claim->dev, &claim->log);
-	return ret < 0 ? ret : stele_intent_resume(claim->dev);
+	offset = round_down(offset, STELE_BLOCK_SIZE);
+	end = round_up(end, STELE_BLOCK_SIZE);
+	return end <= offset ? 0 :
+			       stele_intent_reserve(claim->dev,
+						    (floor > seen ? floor : seen) + 1,
+						    offset, end - offset);
 }
 
-/* Say that we write. What was asked about must still be what is there. */
-static int announce(struct stele_claim *claim)
+/*
+ * What is still in flight when another writer takes over must hit nothing of his:
+ * superblocks and intent are spared, of the end he is told.
+ */
+static int wipe(struct stele_claim *claim)
+{
+	uint64_t back = STELE_DATA_OFFSET;
+	int ret;
+
+	if (claim->size > back + STELE_GUARD_WIPE_SIZE)
+		back = claim->size - STELE_GUARD_WIPE_SIZE;
+	ret = announce(claim, back, claim->size);
+	return ret ? ret : stele_guard_wipe(claim->dev, STELE_BLOCK_SIZE,
+					    FRONT_END, &claim->log);
+}
+
+/* What was asked about must still be what is there. */
+static int check_unchanged(const struct stele_claim *claim)
 {
 	struct stele_copies now;
+	int ret = stele_copies_read(claim->dev, &now);
+
+	return ret < 0 ? ret : stele_copies_compare(&claim->seen, &now);
+}
+
+/* Say that we write. */
+static int take_turn(struct stele_claim *claim)
+{
 	int ret = 0;
 
 	if (claim->regular && claim->size < STELE_DATA_OFFSET)
-		ret = stele_device_resize(claim->dev, claim->image_size);
+		ret = stele_device_grow(claim->dev, claim->image_size);
 	if (!ret)
 		ret = stele_intent_begin(claim->dev, &claim->log,
 					 claim->seen.generation_max);
-	if (ret < 0 || claim->size < STELE_DATA_OFFSET)
-		return ret;
-	ret = stele_copies_read(claim->dev, &now);
-	if (ret == 0)
-		ret = stele_copies_compare(&claim->seen, &now);
-	if (ret == -ESTALE)
+	if (!ret)
+		ret = check_unchanged(claim);
+	if (ret == -ESTALE && claim->dev->permit)
 		stele_log_error(&claim->log,
 				"'%s' was changed by somebody else meanwhile",
 				claim->path);
+	return ret;
+}
+
+static int reserve(struct stele_claim *claim)
+{
+	/* In two pieces: see give_back(). */
+	int ret = stele_device_reserve_file(claim->dev, 0, STELE_DATA_OFFSET);
+
+	if (!ret)
+		ret = stele_device_reserve_file(claim->dev, STELE_DATA_OFFSET,
+						claim->needed - STELE_DATA_OFFSET);
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		stele_log_error(&claim->log, "no %" PRIu64 " bytes left for '%s'",
+				claim->needed, claim->path);
+	return ret;
+}
+
+/*
+ * Where an image is, the turn comes first: who is refused has touched nothing. What
+ * others wrote is not written over, not even by that, before there is room.
+ */
+static int take_space(struct stele_claim *claim)
+{
+	int ret = claim->ours ? take_turn(claim) : 0;
+
+	if (!ret && claim->regular)
+		ret = reserve(claim);
+	if (!ret && !claim->ours)
+		ret = take_turn(claim);
+	return ret;
+}
+
+/* A file that is smaller becomes no smaller, whoever made it larger meanwhile. */
+static int set_size(struct stele_claim *claim)
+{
+	const uint64_t size = claim->image_size;
+	int ret = stele_intent_confirm(claim->dev);
+
+	if (!ret)
+		ret = claim->size > size ? stele_device_resize(claim->dev, size) :
+					   stele_device_grow(claim->dev, size);
 	return ret;
 }
 
@@ -345,13 +393,13 @@ static int prepare(struct stele_claim *claim)
 	if (!ret && claim->force && claim->size)
 		ret = wipe(claim);
 	if (!ret && claim->regular)
-		ret = stele_device_resize(claim->dev, claim->image_size);
+		ret = set_size(claim);
 	return ret;
 }
 
 int stele_claim_take(struct stele_claim *claim)
 {
-	int ret = announce(claim);
+	int ret = take_space(claim);
 
 	if (!ret)
 		ret = stele_claim_remove_shots(claim);
@@ -377,19 +425,56 @@ static bool holds_image(const struct stele_claim *claim)
 	return true;
 }
 
+struct undo {
+	struct stele_permit permit; /* first */
+	const struct stele_claim *claim;
+};
+
+/*
+ * Is it still what we found, or made of it? Without a turn of our own nobody else may
+ * have one: who was refused has nothing to undo.
+ */
+static int is_ours(struct stele_permit *permit)
+{
+	const struct stele_claim *claim = ((struct undo *)permit)->claim;
+	int ret = claim->dev->permit ? stele_intent_confirm(claim->dev) :
+				       stele_intent_silent(claim->dev);
+
+	if (ret < 0)
+		return ret;
+	if (!claim->touched)
+		return check_unchanged(claim);
+	return claim->size && claim->regular && holds_image(claim) ? -EEXIST : 0;
+}
+
+/* What says that we write lies at the front, and may have been a hole, too. */
+static void give_back(struct stele_claim *claim, struct stele_permit *permit)
+{
+	int ret = announce(claim, STELE_DATA_OFFSET, claim->needed);
+
+	if (ret || stele_device_unreserve_file(claim->dev, STELE_DATA_OFFSET,
+					       claim->size, permit))
+		return;
+	stele_intent_end(claim->dev);
+	stele_device_unreserve_file(claim->dev, 0, claim->size, permit);
+}
+
 static void undo(struct stele_claim *claim)
 {
+	struct undo ask = {{is_ours}, claim};
+	int ret;
+
 	if (claim->created && claim->shots)
 		return; /* removed when it is closed */
-	if (stele_intent_confirm(claim->dev) == -ESTALE)
+	ret = is_ours(&ask.permit);
+	if (ret < 0 && ret != -EEXIST)
 		return; /* it is somebody else's by now */
 	if (claim->created) {
 		unlink(claim->path);
 		return;
 	}
-	if (claim->regular &&
-	    (!claim->size || !claim->touched || !holds_image(claim)))
-		stele_device_unreserve_file(claim->dev, claim->size);
+	if (claim->regular && !ret)
+		give_back(claim, &ask.permit);
 	if (claim->regular && !claim->size)
 		return;
 	if (claim->touched && claim->shots && !claim->force)

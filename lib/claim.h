@@ -30,6 +30,7 @@ struct stele_claim {
 	struct stele_device *dev;
 	uint64_t size;	   /* of the target when it was opened */
 	uint64_t image_size; /* that an image on it may use */
+	uint64_t needed;   /* as opts */
 	bool created;	   /* a file or RBD image that was not there */
 	bool ours;	   /* it holds an image, whole or not */
 	struct stele_superblock old; /* the image's, if it is whole */
@@ -52,16 +53,16 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 		     const struct stele_claim_opts *opts,
 		     const struct stele_log *log);
 /*
- * From here on the old content is lost: erase foreign signatures, give a file
- * its size, remove the shots of an older image of ours. Until the claim is dropped other
- * writers can tell, see intent.h. Return: 0; -EBUSY, -ESTALE (another writer is there, or
- * was meanwhile); errno of the target (all logged).
+ * Have a file's space allocated. From here on the old content is lost: erase foreign
+ * signatures, give a file its size, remove the shots of an older image of ours. Until the
+ * claim is dropped other writers can tell, see intent.h. Return: 0; -EBUSY, -ESTALE
+ * (another writer is there, or was meanwhile); -ENOSPC; errno of the target (all logged).
  */
 int stele_claim_take(struct stele_claim *claim);
 /*
  * Close. When the build failed, a file that was created goes, another one has no
  * more bytes and blocks than it had, and of what was touched the log says what it
- * is now. Idempotent on a zeroed struct.
+ * is now; but what somebody else has taken over stays as it is. Idempotent on a zeroed struct.
  */
 void stele_claim_drop(struct stele_claim *claim, bool failed);
 

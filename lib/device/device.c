@@ -127,18 +127,35 @@ int stele_device_size(struct stele_device *dev, uint64_t *size)
 	return dev->ops->size(dev, size);
 }
 
-int stele_device_resize(struct stele_device *dev, uint64_t size)
+static int may_resize(struct stele_device *dev, uint64_t size)
 {
-	int rc;
-
 	if (!dev->resizable || !dev->ops->resize)
 		return -EOPNOTSUPP;
 	if (!dev->writable)
 		return -EROFS;
 	if (size > INT64_MAX || !is_aligned(size, dev->limits.logical_block))
 		return -EINVAL;
-	rc = stele_device_may_write(dev);
+	return stele_device_may_write(dev);
+}
+
+int stele_device_resize(struct stele_device *dev, uint64_t size)
+{
+	int rc = may_resize(dev, size);
+
 	return rc ? rc : dev->ops->resize(dev, size);
+}
+
+int stele_device_grow(struct stele_device *dev, uint64_t size)
+{
+	uint64_t now;
+	int rc = may_resize(dev, size);
+
+	if (!rc)
+		rc = stele_device_size(dev, &now);
+	if (rc || now >= size)
+		return rc;
+	return dev->ops->grow ? dev->ops->grow(dev, size) :
+				dev->ops->resize(dev, size);
 }
 
 void stele_device_close(struct stele_device *dev)

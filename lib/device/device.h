@@ -135,6 +135,8 @@ struct stele_device_ops {
 	int (*check)(struct stele_device *dev);
 	/* Optional, of a resizable one: set the target's size. 0 or -errno. */
 	int (*resize)(struct stele_device *dev, uint64_t size);
+	/* Optional: the same, where a late one must not make it smaller. */
+	int (*grow)(struct stele_device *dev, uint64_t size);
 	/* Optional: bytes that were ever written, in whole objects. */
 	int (*data)(struct stele_device *dev, uint64_t *bytes);
 	const struct stele_shot_ops *shots; /* NULL: it keeps none */
@@ -340,6 +342,8 @@ int stele_device_size(struct stele_device *dev, uint64_t *size);
  * Return: 0; -EINVAL (alignment); -EROFS; -EOPNOTSUPP (not resizable); errno.
  */
 int stele_device_resize(struct stele_device *dev, uint64_t size);
+/* Make it that large, unless it is larger: also if somebody else made it so just now. */
+int stele_device_grow(struct stele_device *dev, uint64_t size);
 /*
  * Have the filesystem allocate these bytes of a regular file, whose size does not
  * change: then a full disk shows now, not while it is written. Where a filesystem
@@ -350,10 +354,13 @@ int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
 			      uint64_t size);
 /*
  * Give back what was reserved, also by what failed, and has not been kept: all that
- * were holes are holes again, whatever was written there. No larger than `size`.
- * Return: 0; -EROFS; -EOPNOTSUPP (no regular file); errno.
+ * were holes are holes again, whatever was written there, if they were reserved from
+ * `from` on; what lies before is for a next call. No larger than `size`. `permit` (may be
+ * NULL) is asked before each change: if it refuses, no more is done.
+ * Return: 0; -EROFS; -EOPNOTSUPP (no regular file); the permit's error; errno.
  */
-int stele_device_unreserve_file(struct stele_device *dev, uint64_t size);
+int stele_device_unreserve_file(struct stele_device *dev, uint64_t from,
+				uint64_t size, struct stele_permit *permit);
 /* It is in use now, or may be. */
 void stele_device_keep_file(struct stele_device *dev);
 /* NULL is fine. */

@@ -146,6 +146,11 @@ static int fault_resize(struct stele_device *dev, uint64_t size)
 	return stele_device_resize(((struct fault *)dev)->inner, size);
 }
 
+static int fault_grow(struct stele_device *dev, uint64_t size)
+{
+	return stele_device_grow(((struct fault *)dev)->inner, size);
+}
+
 static int fault_queue_open(struct stele_device *dev, unsigned int depth,
 			    void *arena, size_t arena_size,
 			    struct stele_queue **out)
@@ -184,6 +189,7 @@ static const struct stele_device_ops fault_ops = {
 	.queue_open = fault_queue_open,
 	.close = fault_close,
 	.resize = fault_resize,
+	.grow = fault_grow,
 };
 
 struct stele_fault_plan *stele_fault_plan_of(struct stele_device *dev)

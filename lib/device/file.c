@@ -5,7 +5,7 @@
  * Owns the descriptor and how it was opened: direct where the filesystem can,
  * exclusive where that was asked. Backends share all of it but the queue; which one
  * serves is chosen in backends.c. Writes to a regular file end at its size, as on a
- * block device; a file grows only by stele_device_resize().
+ * block device; a file grows only by stele_device_resize() and grow().
  */
 #include "lib/device/device.h"
 
@@ -30,6 +30,9 @@
 	 STELE_DEVICE_SOLE)
 /* The byte that writers lock: beyond all that a file or device can hold. */
 #define WRITER_BYTE (INT64_MAX - 1)
+
+/* What a filesystem allocates at least, mostly. */
+#define GROW_BLOCK UINT64_C(4096)
 
 /* ---- transfers ----------------------------------------------------------- */
 
@@ -109,6 +112,29 @@ static int file_resize(struct stele_device *dev, uint64_t size)
 	return 0;
 }
 
+/*
+ * ftruncate(2) would cut off what another writer has added since the size was read, so
+ * the last block is allocated. Like any that is reserved it may be given back.
+ */
+static int file_grow(struct stele_device *dev, uint64_t size)
+{
+	const uint64_t last = round_down(size - 1, GROW_BLOCK);
+	struct stele_file *file = (struct stele_file *)dev;
+	uint64_t now;
+	int rc = stele_reserve(&file->reserved, dev->fd, last, size - last);
+
+	while (!rc && fallocate(dev->fd, 0, (off_t)size - 1, 1))
+		if (errno != EINTR)
+			rc = -errno;
+	if (rc == -EOPNOTSUPP || rc == -ENOSYS)
+		return file_resize(dev, size);
+	if (!rc)
+		rc = file_size(dev, &now);
+	if (!rc)
+		atomic_store(&file->size, now);
+	return rc;
+}
+
 static void file_close(struct stele_device *dev)
 {
 	stele_nvme_close(((struct stele_file *)dev)->nvme);
@@ -123,6 +149,7 @@ static const struct stele_device_ops file_ops = {
 	.size = file_size,
 	.close = file_close,
 	.resize = file_resize,
+	.grow = file_grow,
 };
 
 static int check_regular(const struct stele_device *dev)
@@ -148,7 +175,8 @@ int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
 	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : rc;
 }
 
-int stele_device_unreserve_file(struct stele_device *dev, uint64_t size)
+int stele_device_unreserve_file(struct stele_device *dev, uint64_t from,
+				uint64_t size, struct stele_permit *permit)
 {
 	struct stele_file *file = (struct stele_file *)dev;
 	int rc = check_regular(dev);
@@ -156,7 +184,7 @@ int stele_device_unreserve_file(struct stele_device *dev, uint64_t size)
 
 	if (rc)
 		return rc;
-	rc = stele_unreserve(&file->reserved, dev->fd, size);
+	rc = stele_unreserve(&file->reserved, dev->fd, from, size, permit);
 	if (!file_size(dev, &now))
 		atomic_store(&file->size, now);
 	return rc;

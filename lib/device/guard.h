@@ -41,11 +41,13 @@ int stele_guard_signatures(struct stele_device *dev,
 			   const struct stele_log *log);
 
 /*
- * Erase every signature found, then the first 128 KiB and the last 128 KiB,
- * flush, and probe again: nothing may be left. The mirrors of an own image's
- * superblocks, at 1 MiB, stay: have them say "unfinished" first.
+ * Erase every signature found, then the first 128 KiB but for [spare, spare_end), which
+ * are whole blocks, and the last 128 KiB, flush, and probe again: nothing may be left. The
+ * mirrors of an own image's superblocks, at 1 MiB, stay: have them say "unfinished" first.
  * Return: 0; -EEXIST (something is left); errno.
  */
-int stele_guard_wipe(struct stele_device *dev, const struct stele_log *log);
+int stele_guard_wipe(struct stele_device *dev, uint64_t spare,
+		     uint64_t spare_end, const struct stele_log *log);
+#define STELE_GUARD_WIPE_SIZE (UINT64_C(128) << 10)
 
 #endif

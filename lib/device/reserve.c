@@ -133,8 +133,28 @@ int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
 	return rc == -ENOMEM ? rc : allocate(fd, offset, size);
 }
 
-/* Cut off what is behind `size`, but for what was allocated there. */
-static int cut(int fd, uint64_t size)
+/* Allocate what was not among the holes. */
+static void allocate_again(int fd, const struct stele_reserved *reserved,
+			   uint64_t at, uint64_t end)
+{
+	for (size_t i = 0; i < reserved->count && at < end; i++) {
+		const struct stele_hole *hole = &reserved->list[i];
+
+		if (hole->offset + hole->size <= at || hole->offset >= end)
+			continue;
+		if (hole->offset > at)
+			allocate(fd, at, hole->offset - at);
+		at = hole->offset + hole->size;
+	}
+	if (at < end)
+		allocate(fd, at, end - at);
+}
+
+/*
+ * Cut off what is behind `size`, but for what was allocated there. Not every
+ * filesystem punches behind the end of a file, so the holes may be among it.
+ */
+static int cut(int fd, uint64_t size, const struct stele_reserved *reserved)
 {
 	struct map map;
 	int rc = get_map(fd, size, INT64_MAX, &map);
@@ -147,36 +167,74 @@ static int cut(int fd, uint64_t size)
 		const struct fiemap_extent *e = &map.extents[i];
 
 		if (e->fe_logical >= size)
-			allocate(fd, e->fe_logical, e->fe_length);
+			allocate_again(fd, reserved, e->fe_logical,
+				       e->fe_logical + e->fe_length);
 	}
 	return 0;
 }
 
-int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t size)
+static int ask(struct stele_permit *permit)
+{
+	return permit ? permit->check(permit) : 0;
+}
+
+/* The end of the file is looked up last: it may be somebody else's work. */
+static int cut_end(const struct stele_reserved *reserved, int fd, uint64_t size,
+		   struct stele_permit *permit)
 {
 	uint64_t end = 0;
 	struct stat st;
-	int rc = 0;
+	int rc;
 
-	if (fstat(fd, &st))
-		return -errno;
 	for (size_t i = 0; i < reserved->count; i++)
 		if (reserved->list[i].offset + reserved->list[i].size > end)
 			end = reserved->list[i].offset + reserved->list[i].size;
-	if (size > (uint64_t)st.st_size)
-		size = (uint64_t)st.st_size;
-	/* Behind the end of a file not every filesystem punches. */
-	if (end > (uint64_t)st.st_size && ftruncate(fd, (off_t)end))
-		rc = -errno;
-	for (size_t i = 0; i < reserved->count; i++)
+	if (fstat(fd, &st))
+		return -errno;
+	if (end <= (uint64_t)st.st_size && size >= (uint64_t)st.st_size)
+		return 0;
+	rc = ask(permit);
+	if (rc)
+		return rc;
+	return cut(fd, size < (uint64_t)st.st_size ? size :
+						     (uint64_t)st.st_size,
+		   reserved);
+}
+
+/* Of what is cut off afterwards nothing need be punched. */
+static int punch(const struct stele_reserved *reserved, int fd, uint64_t from,
+		 uint64_t size, struct stele_permit *permit)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < reserved->count; i++) {
+		const struct stele_hole *hole = &reserved->list[i];
+		int rc;
+
+		if (hole->offset < from || hole->offset >= size)
+			continue;
+		rc = ask(permit);
+		if (rc)
+			return rc;
 		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			      (off_t)reserved->list[i].offset,
-			      (off_t)reserved->list[i].size))
-			rc = -errno;
-	if (end > (uint64_t)st.st_size || size < (uint64_t)st.st_size)
-		rc = cut(fd, size);
-	stele_reserved_release(reserved);
-	return rc;
+			      (off_t)hole->offset, (off_t)hole->size))
+			failed = -errno;
+	}
+	return failed;
+}
+
+int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t from,
+		    uint64_t size, struct stele_permit *permit)
+{
+	int rc = punch(reserved, fd, from, size, permit), cut_rc;
+	size_t kept = 0;
+
+	cut_rc = cut_end(reserved, fd, size, permit);
+	for (size_t i = 0; i < reserved->count; i++)
+		if (reserved->list[i].offset < from)
+			reserved->list[kept++] = reserved->list[i];
+	reserved->count = kept;
+	return rc ? rc : cut_rc;
 }
 
 void stele_reserved_release(struct stele_reserved *reserved)

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/device/device.h"
+
 struct stele_hole {
 	uint64_t offset, size;
 };
@@ -23,8 +25,12 @@ struct stele_reserved {
 /* Allocate; the size of the file stays. 0; errno of fallocate(2); -ENOMEM. */
 int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
 		  uint64_t size);
-/* Make them holes again, and the file no larger than `size`. 0; errno. */
-int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t size);
+/*
+ * Make those that begin at `from` or behind holes again, and the file no larger than
+ * `size`, as long as the permit is given. 0; errno.
+ */
+int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t from,
+		    uint64_t size, struct stele_permit *permit);
 /* Idempotent on a zeroed struct. */
 void stele_reserved_release(struct stele_reserved *reserved);
 

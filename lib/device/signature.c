@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WIPE_SIZE (UINT64_C(128) << 10) /* at either end */
+#define WIPE_SIZE STELE_GUARD_WIPE_SIZE
 #define ENDS_SIZE (UINT64_C(4) << 20)	/* of either end, where no descriptor is */
 /* More signatures than anything can carry: what is found still is not erased. */
 #define SIGNATURES_MAX 1024
@@ -245,10 +245,10 @@ static int wipe_found(struct stele_device *dev, const struct stele_log *log)
 
 	while (!rc && (rc = prober_next(&prober)) > 0) {
 		log_found(&prober, STELE_LOG_INFO);
-		rc = 0;
-		if (++found == SIGNATURES_MAX)
+		rc = stele_device_may_write(dev);
+		if (!rc && ++found == SIGNATURES_MAX)
 			rc = -EEXIST;
-		else if (blkid_do_wipe(prober.probe, 0))
+		else if (!rc && blkid_do_wipe(prober.probe, 0))
 			rc = -EIO;
 	}
 	if (rc == -EIO)
@@ -274,7 +274,8 @@ static int zero_range(struct stele_device *dev, void *zeros, uint64_t offset,
 }
 
 /* A last block that is not whole (only files have one) is left to the probes. */
-static int zero_ends(struct stele_device *dev)
+static int zero_ends(struct stele_device *dev, uint64_t spare,
+		     uint64_t spare_end)
 {
 	uint32_t block = dev->limits.logical_block;
 	uint64_t size, front, back;
@@ -290,20 +291,24 @@ static int zero_ends(struct stele_device *dev)
 	size = round_down(size, block);
 	front = size < WIPE_SIZE ? size : WIPE_SIZE;
 	back = size < 2 * WIPE_SIZE ? front : size - WIPE_SIZE;
-	err = zero_range(dev, zeros, 0, front);
+	err = zero_range(dev, zeros, 0, front < spare ? front : spare);
 	if (!err)
-		err = zero_range(dev, zeros, back, size);
+		err = zero_range(dev, zeros, spare_end, front);
+	if (!err)
+		err = zero_range(dev, zeros, back > spare_end ? back : spare_end,
+				 size);
 	free(zeros);
 	return err;
 }
 
-int stele_guard_wipe(struct stele_device *dev, const struct stele_log *log)
+int stele_guard_wipe(struct stele_device *dev, uint64_t spare,
+		     uint64_t spare_end, const struct stele_log *log)
 {
 	struct prober prober;
 	int rc = wipe_found(dev, log);
 
 	if (!rc)
-		rc = zero_ends(dev);
+		rc = zero_ends(dev, spare, spare_end);
 	if (!rc)
 		rc = stele_device_flush(dev);
 	if (rc)

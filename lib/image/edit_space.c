@@ -95,7 +95,9 @@ int stele_edit_enlarge(struct stele_edit *edit, uint64_t target_size)
 
 	if (ret < 0 || now >= target_size)
 		return ret;
-	ret = stele_device_resize(dev, target_size);
+	ret = stele_intent_confirm(dev);
+	if (ret == 0)
+		ret = stele_device_grow(dev, target_size);
 	if (ret == 0 && !edit->old_target_size)
 		edit->old_target_size = now;
 	return ret;
@@ -131,25 +133,42 @@ void stele_edit_keep_space(struct stele_edit *edit)
 	stele_device_keep_file(edit->image->dev);
 }
 
+struct give_back {
+	struct stele_permit permit; /* first */
+	const struct stele_image *image;
+};
+
 /* What somebody else, whom no lock held off, has put there by now is his. */
+static int is_ours(struct stele_permit *permit)
+{
+	const struct stele_image *image = ((struct give_back *)permit)->image;
+	struct stele_copies now;
+	int ret = stele_intent_confirm(image->dev);
+
+	if (ret == 0)
+		ret = stele_copies_read(image->dev, &now);
+	return ret < 0 ? ret : stele_copies_compare(&image->copies, &now);
+}
+
+/* Blocks below an image that is not one yet are its claim's to give back. */
 void stele_edit_give_back(struct stele_edit *edit)
 {
+	struct give_back ask = {{is_ours}, edit->image};
 	struct stele_device *dev = edit->image->dev;
-	uint64_t size = edit->old_target_size;
+	const uint64_t size = edit->old_target_size;
+	int ret = -EOPNOTSUPP;
 
 	if (!edit->reserved && !size)
 		return;
-	if (edit->image->publishing ||
-	    stele_intent_confirm(dev) == -ESTALE ||
-	    stele_image_changed(edit->image)) {
+	if (edit->image->publishing || is_ours(&ask.permit) < 0) {
 		stele_edit_keep_space(edit);
 		return;
 	}
-	/* Blocks below an image that is not one yet are its claim's to give back. */
-	if ((edit->image->sb.state != STELE_STATE_READY ||
-	     stele_device_unreserve_file(dev, size ? size : UINT64_MAX) ==
-		     -EOPNOTSUPP) &&
-	    size)
+	if (edit->image->sb.state == STELE_STATE_READY)
+		ret = stele_device_unreserve_file(dev, 0, size ? size : UINT64_MAX,
+						  &ask.permit);
+	/* Not a file; nothing was changed since it was asked. */
+	if (ret == -EOPNOTSUPP && size)
 		stele_device_resize(dev, size);
 }
 

@@ -30,7 +30,6 @@ struct intent {
 	struct stele_extents avoided, reserved;
 	uint64_t floor;
 	bool impatient; /* looks before each write */
-	bool paused;
 	_Atomic int64_t seen; /* when it was ours, ns */
 	_Atomic bool lost;
 	struct intent *next;
@@ -166,8 +165,6 @@ static int check(struct stele_permit *permit)
 {
 	struct intent *intent = (struct intent *)permit;
 
-	if (intent->paused)
-		return 0;
 	if (!intent->impatient && !atomic_load(&intent->lost) &&
 	    now_ns() - atomic_load(&intent->seen) < STELE_INTENT_INTERVAL_NS)
 		return 0;
@@ -354,7 +351,7 @@ void stele_intent_end(struct stele_device *dev)
 
 	if (!intent)
 		return;
-	if (!intent->paused && look(intent) == 0)
+	if (look(intent) == 0)
 		leave(intent);
 	dev->permit = NULL;
 	delist(intent);
@@ -368,6 +365,26 @@ int stele_intent_confirm(struct stele_device *dev)
 	struct intent *intent = intent_of(dev);
 
 	return intent ? look(intent) : 0;
+}
+
+int stele_intent_silent(struct stele_device *dev)
+{
+	struct stele_intent_record *other;
+	int ret;
+
+	if (dev->fence_mode != STELE_FENCE_LOCAL)
+		return 0;
+	other = malloc(sizeof(*other));
+	if (!other)
+		return -ENOMEM;
+	ret = read_block(dev, STELE_INTENT_OFFSET, other);
+	if (ret > 0)
+		ret = bytes_zero(other->nonce, sizeof(other->nonce)) ? 0 :
+								       -EBUSY;
+	if (ret == -ENODATA) /* too small for it */
+		ret = 0;
+	free(other);
+	return ret;
 }
 
 int stele_intent_reserve(struct stele_device *dev, uint64_t generation,
@@ -392,31 +409,6 @@ void stele_intent_settle(struct stele_device *dev)
 
 	if (intent)
 		stele_extents_release(&intent->reserved);
-}
-
-int stele_intent_pause(struct stele_device *dev)
-{
-	struct intent *intent = intent_of(dev);
-	int ret = intent ? look(intent) : 0;
-
-	if (intent && ret == 0)
-		intent->paused = true;
-	return ret;
-}
-
-int stele_intent_resume(struct stele_device *dev)
-{
-	struct intent *intent = intent_of(dev);
-	int ret = 0;
-
-	if (intent)
-		ret = write_block(dev, STELE_INTENT_TURN_OFFSET,
-				  &intent->record);
-	if (intent && ret == 0)
-		ret = say(intent);
-	if (intent)
-		intent->paused = false;
-	return ret;
 }
 
 uint64_t stele_intent_floor(const struct stele_device *dev)

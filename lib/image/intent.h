@@ -35,14 +35,13 @@ int stele_intent_begin(struct stele_device *dev, const struct stele_log *log,
 		       uint64_t generation);
 /* Is it ours still, by a look at it now? 0; -ESTALE (logged); errno. */
 int stele_intent_confirm(struct stele_device *dev);
+/* For who has not begun: does nobody say that he writes? 0; -EBUSY; errno. */
+int stele_intent_silent(struct stele_device *dev);
 /* Space that will be written to, and the generation that is to be published. */
 int stele_intent_reserve(struct stele_device *dev, uint64_t generation,
 			 uint64_t offset, uint64_t size);
 /* Committed, or given up: what was reserved is no more. */
 void stele_intent_settle(struct stele_device *dev);
-/* Around what erases the block itself. */
-int stele_intent_pause(struct stele_device *dev);
-int stele_intent_resume(struct stele_device *dev);
 /* Before the device is closed. Idempotent. */
 void stele_intent_end(struct stele_device *dev);
 

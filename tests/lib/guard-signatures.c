@@ -150,7 +150,7 @@ static int wipe(const char *path)
 				     NULL, NULL, &dev);
 	if (err)
 		bail("cannot open '%s': %d", path, err);
-	err = stele_guard_wipe(dev, &keep);
+	err = stele_guard_wipe(dev, 0, 0, &keep);
 	stele_device_close(dev);
 	return err;
 }
@@ -326,7 +326,7 @@ static void check_no_file(void)
 	dev = test_memory(MIB, 512, 0);
 	is_int(-EOPNOTSUPP, stele_guard_signatures(dev, NULL),
 	       "memory cannot be probed");
-	is_int(-EOPNOTSUPP, stele_guard_wipe(dev, NULL), "nor wiped");
+	is_int(-EOPNOTSUPP, stele_guard_wipe(dev, 0, 0, NULL), "nor wiped");
 	stele_device_close(dev);
 }
 
