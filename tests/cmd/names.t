@@ -90,7 +90,8 @@ for text in "${hidden[@]}"; do
 	ok "also of a target" not grep -qF "$text" <<<"$err"
 done
 for text in "${shown[@]}"; do
-	ok "JSON has $(printf '%s' "$text" | od -An -v -tx1 | tr -d ' \n') as it is" grep -qF "$text" "$tmp/json"
+	shape=$(printf 'a%sz' "$text" | od -An -v -tx1 | tr -d ' \n')
+	ok "JSON has $shape as it is" grep -qF "$text" "$tmp/json"
 done
 is '"key":"a\ud834\udd73z"}' "$(grep -oF '"key":"a\ud834\udd73z"}' "$tmp/json")" \
 	"beyond 16 bits it takes two escapes"
