@@ -90,8 +90,8 @@ requires_root
 unset HALT_FAIL_AT
 ln -s /dev/null one.dev
 attach() {
-	loop1=$(losetup -f --show image) && loop2=$(losetup -f --show image) ||
-		bail "losetup"
+	loop1=$(losetup -f --show image) || bail "losetup"
+	loop2=$(losetup -f --show image) || bail "losetup"
 	ln -sf "$loop1" one.dev
 	ln -sf "$loop2" two.dev
 }
