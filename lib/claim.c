@@ -461,7 +461,7 @@ static void give_back(struct stele_claim *claim, struct stele_permit *permit)
 
 static void undo(struct stele_claim *claim)
 {
-	struct undo ask = {{is_ours}, claim};
+	struct undo ask = {{.check = is_ours}, claim};
 	int ret;
 
 	if (claim->created && claim->shots)

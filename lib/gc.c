@@ -10,7 +10,7 @@
  * between the two leaves it to the next.
  *
  * Space is discarded only where neither slot leads to, and only when both commits
- * are durable.
+ * are durable; and like what is written, it is said before: see intent.h.
  */
 #include "lib/gc.h"
 
@@ -20,9 +20,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/image/intent.h"
 #include "lib/image/snapshot.h"
 #include "lib/open.h"
 #include "lib/withdrawn.h"
+
+/* Of what is discarded at once: so many parts of an image at least. */
+#define PIECES	       16u
+#define PIECE_SIZE_MIN (UINT64_C(1) << 20)
+#define PIECE_SIZE_MAX (UINT64_C(1) << 30)
 
 struct collection {
 	struct stele_image *image;
@@ -209,6 +215,49 @@ static int keep_next_place(struct collection *c, struct stele_extents *used)
 	return ret == -ENOSPC ? 0 : ret;
 }
 
+/* A power of two; storage that keeps other writers out has no use for pieces. */
+static uint64_t piece_size(const struct stele_image *image)
+{
+	uint64_t size = PIECE_SIZE_MIN;
+
+	if (!image->dev->permit)
+		return STELE_IMAGE_SIZE_MAX;
+	while (size < PIECE_SIZE_MAX && size * PIECES <= image->sb.image_size / 2)
+		size *= 2;
+	return size;
+}
+
+/*
+ * Said on the target before it is done: who takes over meanwhile keeps off it. So it
+ * is a piece at a time, and the others are left to him.
+ */
+static int discard(struct collection *c, uint64_t offset, uint64_t size)
+{
+	struct stele_device *dev = c->image->dev;
+	int ret = stele_intent_reserve(dev, c->image->generation_max + 1,
+				       offset, size);
+
+	if (ret == 0)
+		ret = stele_device_discard(dev, offset, size);
+	stele_intent_settle(dev);
+	return ret;
+}
+
+static int discard_gap(struct collection *c, const struct stele_catalog_free *gap)
+{
+	const uint64_t piece = piece_size(c->image);
+	uint64_t at = gap->offset, end = gap->offset + gap->size, next;
+	int ret = 0;
+
+	for (; at < end && ret == 0; at = next) {
+		next = round_down(at, piece) + piece;
+		if (next > end)
+			next = end;
+		ret = discard(c, at, next - at);
+	}
+	return ret;
+}
+
 static int discard_free(struct collection *c)
 {
 	struct stele_extents used = {0}, gaps = {0};
@@ -219,8 +268,10 @@ static int discard_free(struct collection *c)
 	if (ret == 0)
 		ret = stele_extents_gaps(&used, c->image->sb.image_size, &gaps);
 	for (uint32_t i = 0; i < gaps.count && ret == 0; i++)
-		ret = stele_device_discard(c->image->dev, gaps.list[i].offset,
-					   gaps.list[i].size);
+		ret = discard_gap(c, &gaps.list[i]);
+	/* He who took over during the last one had better be known, too. */
+	if (ret == 0)
+		ret = stele_intent_confirm(c->image->dev);
 	stele_extents_release(&gaps);
 	stele_extents_release(&used);
 	if (ret < 0)

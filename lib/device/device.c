@@ -91,6 +91,11 @@ int stele_device_may_write(struct stele_device *dev)
 	return dev->permit ? dev->permit->check(dev->permit) : 0;
 }
 
+int stele_device_may_erase(struct stele_device *dev)
+{
+	return dev->permit ? dev->permit->confirm(dev->permit) : 0;
+}
+
 int stele_device_write_plain(struct stele_device *dev, const void *data,
 			     uint64_t offset, size_t size)
 {
@@ -116,7 +121,7 @@ int stele_device_flush(struct stele_device *dev)
 int stele_device_discard(struct stele_device *dev, uint64_t offset,
 			 uint64_t size)
 {
-	int rc = stele_device_may_write(dev);
+	int rc = stele_device_may_erase(dev);
 
 	return rc ? rc : run_pieces(dev, STELE_OP_DISCARD, NULL, offset, size,
 				    1u << 30);
@@ -135,7 +140,7 @@ static int may_resize(struct stele_device *dev, uint64_t size)
 		return -EROFS;
 	if (size > INT64_MAX || !is_aligned(size, dev->limits.logical_block))
 		return -EINVAL;
-	return stele_device_may_write(dev);
+	return stele_device_may_erase(dev);
 }
 
 int stele_device_resize(struct stele_device *dev, uint64_t size)

@@ -211,6 +211,8 @@ struct stele_device {
 /* May a writer still write? Any thread asks. Return: 0, or the error of the write. */
 struct stele_permit {
 	int (*check)(struct stele_permit *permit);
+	/* The same, and an answer of a moment ago is not good enough. */
+	int (*confirm)(struct stele_permit *permit);
 };
 
 struct stele_queue {
@@ -329,16 +331,18 @@ int stele_device_write(struct stele_device *dev, const void *data,
 /* The same, and no permit is asked. */
 int stele_device_write_plain(struct stele_device *dev, const void *data,
 			     uint64_t offset, size_t size);
-/* Ask the permit, if there is one. */
+/* Ask the permit, if there is one; anew, of what erases more than space of its own. */
 int stele_device_may_write(struct stele_device *dev);
+int stele_device_may_erase(struct stele_device *dev);
 int stele_device_flush(struct stele_device *dev);
+/* The permit is asked anew. */
 int stele_device_discard(struct stele_device *dev, uint64_t offset,
 			 uint64_t size);
 int stele_device_size(struct stele_device *dev, uint64_t *size);
 /*
  * Set the size of a resizable target; what is new reads as zeros. Writing never
  * makes it grow: it fails with -ENOSPC at the end, as on a block device. Not
- * while other threads write.
+ * while other threads write. The permit is asked anew.
  * Return: 0; -EINVAL (alignment); -EROFS; -EOPNOTSUPP (not resizable); errno.
  */
 int stele_device_resize(struct stele_device *dev, uint64_t size);

@@ -101,8 +101,10 @@ int stele_queue_submit(struct stele_queue *queue,
 		return rc;
 	if (queue->in_flight >= queue->depth)
 		return -EAGAIN;
-	if (request->op == STELE_OP_WRITE || request->op == STELE_OP_DISCARD)
+	if (request->op == STELE_OP_WRITE)
 		rc = stele_device_may_write(queue->dev);
+	else if (request->op == STELE_OP_DISCARD)
+		rc = stele_device_may_erase(queue->dev);
 	if (rc)
 		return rc;
 	request->status = 0;

@@ -245,7 +245,7 @@ static int wipe_found(struct stele_device *dev, const struct stele_log *log)
 
 	while (!rc && (rc = prober_next(&prober)) > 0) {
 		log_found(&prober, STELE_LOG_INFO);
-		rc = stele_device_may_write(dev);
+		rc = stele_device_may_erase(dev);
 		if (!rc && ++found == SIGNATURES_MAX)
 			rc = -EEXIST;
 		else if (!rc && blkid_do_wipe(prober.probe, 0))

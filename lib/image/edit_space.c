@@ -153,7 +153,7 @@ static int is_ours(struct stele_permit *permit)
 /* Blocks below an image that is not one yet are its claim's to give back. */
 void stele_edit_give_back(struct stele_edit *edit)
 {
-	struct give_back ask = {{is_ours}, edit->image};
+	struct give_back ask = {{.check = is_ours}, edit->image};
 	struct stele_device *dev = edit->image->dev;
 	const uint64_t size = edit->old_target_size;
 	int ret = -EOPNOTSUPP;

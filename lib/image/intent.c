@@ -171,6 +171,11 @@ static int check(struct stele_permit *permit)
 	return look(intent);
 }
 
+static int confirm(struct stele_permit *permit)
+{
+	return look((struct intent *)permit);
+}
+
 /* ---- begin and end ------------------------------------------------------------ */
 
 static int refuse_running(const struct intent *intent,
@@ -316,6 +321,7 @@ int stele_intent_begin(struct stele_device *dev, const struct stele_log *log,
 	if (!intent)
 		return -ENOMEM;
 	intent->permit.check = check;
+	intent->permit.confirm = confirm;
 	intent->dev = dev;
 	intent->impatient = stele_machine_posed;
 	if (log)
@@ -351,6 +357,7 @@ void stele_intent_end(struct stele_device *dev)
 
 	if (!intent)
 		return;
+	intent->log = (struct stele_log){0}; /* what is done is done */
 	if (look(intent) == 0)
 		leave(intent);
 	dev->permit = NULL;

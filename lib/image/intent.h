@@ -37,7 +37,7 @@ int stele_intent_begin(struct stele_device *dev, const struct stele_log *log,
 int stele_intent_confirm(struct stele_device *dev);
 /* For who has not begun: does nobody say that he writes? 0; -EBUSY; errno. */
 int stele_intent_silent(struct stele_device *dev);
-/* Space that will be written to, and the generation that is to be published. */
+/* Space that will be written to or discarded, and the generation that is to be published. */
 int stele_intent_reserve(struct stele_device *dev, uint64_t generation,
 			 uint64_t offset, uint64_t size);
 /* Committed, or given up: what was reserved is no more. */

@@ -205,6 +205,39 @@ static void check_resize(void)
 	free(seen);
 }
 
+/* Good for what was asked a moment ago, and no more. */
+static int grant(struct stele_permit *permit)
+{
+	(void)permit;
+	return 0;
+}
+
+static int refuse(struct stele_permit *permit)
+{
+	(void)permit;
+	return -ESTALE;
+}
+
+static void check_permit(void)
+{
+	struct stele_permit late = {grant, refuse};
+	struct stele_device *dev = open_or_bail(in_tmpdir("new"),
+						STELE_DEVICE_WRITE);
+	char *data = test_data(dev, 4096, 2);
+	uint64_t size = 0;
+
+	dev->permit = &late;
+	is_int(0, stele_device_write(dev, data, 0, 4096),
+	       "a writer's last look will do for a write");
+	is_int(-ESTALE, stele_device_discard(dev, 0, 4096),
+	       "not for a discard");
+	is_int(-ESTALE, stele_device_resize(dev, 4096), "nor for another size");
+	stele_device_size(dev, &size);
+	is_uint(SIZE, size, "nothing happened");
+	stele_device_close(dev);
+	free(data);
+}
+
 /* A file of others, whose end lies within a block. */
 static void check_odd_end(void)
 {
@@ -250,6 +283,7 @@ int main(void)
 	check_read_only();
 	check_descriptor();
 	check_resize();
+	check_permit();
 	check_odd_end();
 	check_buffered();
 	return done();
