@@ -182,8 +182,13 @@ int stele_edit_commit(struct stele_edit *edit, int64_t time);
 
 /* ---- between edit_space.c and edit_commit.c --------------------------------- */
 
-/* No space was found. Is there some that was only avoided? 0: try again; -ENOSPC. */
-int stele_edit_use_avoided(struct stele_edit *edit);
+/*
+ * All space is looked for by this: `look` returns 0; -ENOSPC; another error. Where what
+ * is free will not do, what was only avoided may (see intent.h), and it looks once more.
+ */
+int stele_edit_search(struct stele_edit *edit,
+		      int (*look)(struct stele_edit *edit, void *user),
+		      void *user);
 /* Room for `size` more bytes behind all that is used. */
 int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
 			   uint64_t align);

@@ -249,8 +249,10 @@ static int fill_tables(struct stele_edit *edit, struct next *next, int64_t time)
 	return ret;
 }
 
-static int try_place(struct stele_edit *edit, struct next *next)
+static int look_for_place(struct stele_edit *edit, void *user)
 {
+	struct next *next = user;
+
 	return stele_catalog_find_place(&next->own, &edit->used,
 					&next->draft.counts, edit->image_size,
 					&next->place);
@@ -276,20 +278,18 @@ static int give_up_older(struct stele_edit *edit, const struct next *next)
 
 static int find_place(struct stele_edit *edit, struct next *next)
 {
-	int ret = try_place(edit, next);
+	int ret = stele_edit_search(edit, look_for_place, next);
 
-	if (ret == -ENOSPC && stele_edit_use_avoided(edit) == 0)
-		ret = try_place(edit, next);
 	if (ret == -ENOSPC && !edit->image->dev->resizable) {
 		ret = give_up_older(edit, next);
 		if (ret == 0)
-			ret = try_place(edit, next);
+			ret = look_for_place(edit, next);
 	}
 	if (ret == -ENOSPC) {
 		ret = stele_edit_make_larger(edit, next->most,
 					     STELE_BLOCK_SIZE);
 		if (ret == 0)
-			ret = try_place(edit, next);
+			ret = look_for_place(edit, next);
 	}
 	if (ret == 0)
 		ret = stele_edit_reserve(edit, next->place.offset,

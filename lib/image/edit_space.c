@@ -43,13 +43,18 @@ int stele_edit_refresh(struct stele_edit *edit)
 	return ret;
 }
 
-int stele_edit_use_avoided(struct stele_edit *edit)
+int stele_edit_search(struct stele_edit *edit,
+		      int (*look)(struct stele_edit *edit, void *user),
+		      void *user)
 {
-	if (edit->image->dev->resizable ||
+	int ret = look(edit, user);
+
+	if (ret != -ENOSPC || edit->image->dev->resizable ||
 	    !stele_intent_stop_avoiding(edit->image->dev))
-		return -ENOSPC;
+		return ret;
 	edit->stale = true;
-	return stele_edit_refresh(edit);
+	ret = stele_edit_refresh(edit);
+	return ret < 0 ? ret : look(edit, user);
 }
 
 /* Is there anything that it would give back, as the image is on the device? */
@@ -197,18 +202,14 @@ int stele_edit_make_larger(struct stele_edit *edit, uint64_t size,
 	return 0;
 }
 
-/*
- * Is there room besides for the catalog of this generation, and for that of a next
- * one? What is yet to be added to the catalog only the commit knows.
- */
-static int leave_room(struct stele_edit *edit)
+/* `user`: the size of a catalog, for which there are two places. */
+static int look_for_room(struct stele_edit *edit, void *user)
 {
-	uint64_t size, first, second;
-	int ret = stele_edit_commit_size(edit, &size);
+	const uint64_t size = *(const uint64_t *)user;
+	uint64_t first, second;
+	int ret = stele_extents_find(&edit->used, size, STELE_BLOCK_SIZE,
+				     edit->image_size, &first);
 
-	if (ret == 0)
-		ret = stele_extents_find(&edit->used, size, STELE_BLOCK_SIZE,
-					 edit->image_size, &first);
 	if (ret < 0)
 		return ret;
 	ret = stele_extents_add(&edit->used, first, size);
@@ -216,33 +217,55 @@ static int leave_room(struct stele_edit *edit)
 		ret = stele_extents_find(&edit->used, size, STELE_BLOCK_SIZE,
 					 edit->image_size, &second);
 	stele_extents_remove(&edit->used, first, size);
+	return ret;
+}
+
+/*
+ * Is there room besides for the catalog of this generation, and for that of a next
+ * one? What is yet to be added to the catalog only the commit knows.
+ */
+static int leave_room(struct stele_edit *edit)
+{
+	uint64_t size;
+	int ret = stele_edit_commit_size(edit, &size);
+
+	if (ret == 0)
+		ret = stele_edit_search(edit, look_for_room, &size);
 	return ret == -ENOSPC ? stele_edit_log_no_space(edit, size) : ret;
+}
+
+struct wanted {
+	uint64_t size, align, offset;
+};
+
+static int look_for_extent(struct stele_edit *edit, void *user)
+{
+	struct wanted *wanted = user;
+
+	return stele_extents_find(&edit->used, wanted->size, wanted->align,
+				  edit->image_size, &wanted->offset);
 }
 
 int stele_edit_allocate(struct stele_edit *edit, uint64_t size, uint64_t align,
 			uint64_t *offset)
 {
+	struct wanted wanted = {size, align ? align : STELE_BLOCK_SIZE, 0};
 	int ret;
 
-	if (align == 0)
-		align = STELE_BLOCK_SIZE;
+	align = wanted.align;
 	if (size == 0 || !is_aligned(size, STELE_BLOCK_SIZE) ||
 	    !is_power_of_two(align) || align < STELE_BLOCK_SIZE)
 		return -EINVAL;
 	ret = stele_edit_refresh(edit);
 	if (ret < 0)
 		return ret;
-	ret = stele_extents_find(&edit->used, size, align, edit->image_size,
-				 offset);
-	if (ret == -ENOSPC && stele_edit_use_avoided(edit) == 0)
-		ret = stele_extents_find(&edit->used, size, align,
-					 edit->image_size, offset);
+	ret = stele_edit_search(edit, look_for_extent, &wanted);
 	if (ret == -ENOSPC) {
 		ret = stele_edit_make_larger(edit, size, align);
 		if (ret == 0)
-			ret = stele_extents_find(&edit->used, size, align,
-						 edit->image_size, offset);
+			ret = look_for_extent(edit, &wanted);
 	}
+	*offset = wanted.offset;
 	if (ret == 0)
 		ret = stele_edit_reserve(edit, *offset, size);
 	edit->takes = true;

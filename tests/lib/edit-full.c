@@ -6,6 +6,8 @@
  * other writers filled, to the very last block, are made here. Then snapshots
  * are renamed and deleted, and their space given back, until nothing is left.
  */
+#include "format/intent.h"
+#include "lib/image/intent.h"
 #include "tests/edit.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
@@ -173,6 +175,114 @@ static void check_older_writer(void)
 	stele_device_close(dev);
 }
 
+/* ---- what a writer of another machine has left, which died ---------------------- */
+
+static int begin(struct test_edit *t, struct stele_device *dev)
+{
+	int ret;
+
+	memset(t, 0, sizeof(*t));
+	ret = stele_image_load(dev, NULL, &t->image);
+	listen(t);
+	if (ret == 0)
+		ret = stele_image_announce(&t->image);
+	return ret ? ret : stele_edit_begin(&t->image, &t->edit);
+}
+
+static void end(struct test_edit *t, struct stele_device *dev)
+{
+	stele_edit_release(&t->edit);
+	stele_intent_end(dev);
+	test_edit_end(t);
+}
+
+/* Its word stays: so many blocks, in which it may still be writing. */
+static bool die_elsewhere(struct stele_device *dev, uint64_t blocks)
+{
+	uint8_t said[2 * STELE_BLOCK_SIZE];
+	uint8_t *at = (uint8_t *)stele_device_memory(dev) +
+		      STELE_INTENT_TURN_OFFSET;
+	struct test_edit t;
+	uint64_t offset;
+	bool fits;
+
+	stele_intent_pose(2);
+	if (begin(&t, dev) < 0)
+		bail("no other writer");
+	fits = stele_edit_allocate(&t.edit, blocks * STELE_BLOCK_SIZE, 0,
+				   &offset) == 0;
+	memcpy(said, at, sizeof(said));
+	end(&t, dev);
+	memcpy(at, said, sizeof(said));
+	stele_intent_pose(0);
+	return fits;
+}
+
+static int add_once(struct stele_device *dev)
+{
+	struct test_edit t;
+	int ret = begin(&t, dev);
+
+	if (ret == 0)
+		ret = add(&t, 1, 0);
+	end(&t, dev);
+	return ret;
+}
+
+/* Would it fit if there were nothing to avoid? */
+static bool would_fit(const struct stele_device *of, uint64_t size)
+{
+	struct stele_device *dev = test_memory(size, 512, 0);
+	uint8_t *bytes = stele_device_memory(dev);
+	bool fits;
+
+	memcpy(bytes, stele_device_memory((struct stele_device *)of), size);
+	memset(bytes + STELE_INTENT_TURN_OFFSET, 0, 2 * STELE_BLOCK_SIZE);
+	fits = add_once(dev) == 0;
+	stele_device_close(dev);
+	return fits;
+}
+
+static struct stele_device *make_small(uint64_t blocks)
+{
+	const uint64_t size = DATA + blocks * STELE_BLOCK_SIZE;
+	struct stele_device *dev = test_memory(size, 512, 0);
+	struct test_edit t;
+
+	if (test_edit_create(&t, dev, size) < 0 || add(&t, 1, 0) < 0)
+		bail("no image");
+	test_edit_end(&t);
+	return dev;
+}
+
+static void check_avoided(void)
+{
+	unsigned int fitted = 0, refused = 0, wrong = 0, silent = 0;
+	const uint64_t blocks = 40;
+
+	for (uint64_t left = 1; left < blocks; left++) {
+		struct stele_device *dev = make_small(blocks);
+
+		/* The others die each time before the next one comes. */
+		while (die_elsewhere(dev, left)) {
+			bool fits = would_fit(dev, DATA + blocks * STELE_BLOCK_SIZE);
+			int ret = add_once(dev);
+
+			fitted += ret == 0;
+			refused += ret == -ENOSPC;
+			wrong += ret != (fits ? 0 : -ENOSPC);
+			silent += ret && !test_log_has(&messages, "no space left");
+			if (ret)
+				break;
+		}
+		stele_device_close(dev);
+	}
+	ok(fitted > 20 && refused > 4, "%u snapshots fit, %u do not", fitted,
+	   refused);
+	is_uint(0, wrong, "just as if nothing had to be avoided");
+	is_uint(0, silent, "who finds no space says so");
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -180,6 +290,7 @@ int main(void)
 	check_filled(0);
 	check_filled(NOTE);
 	check_older_writer();
+	check_avoided();
 	free(samples);
 	return done();
 }
