@@ -18,12 +18,14 @@ void stele_intent_encode(const struct stele_intent_record *record,
 	memset(out, 0, sizeof(*out));
 	memcpy(out->nonce, record->nonce, sizeof(out->nonce));
 	memcpy(out->boot, record->boot, sizeof(out->boot));
+	memcpy(out->machine, record->machine, sizeof(out->machine));
 	out->namespace = le64_put(record->namespace);
 	out->process = le64_put(record->process);
 	out->start = le64_put(record->start);
 	text_put(out->host, sizeof(out->host), record->host);
 	out->own_count = le32_put(record->own_count);
 	out->other_count = le32_put(record->other_count);
+	out->since = le64_put((uint64_t)record->since);
 	for (uint32_t i = 0; i < count; i++) {
 		out->extents[i].offset = le64_put(record->extents[i].offset);
 		out->extents[i].size = le64_put(record->extents[i].size);
@@ -37,9 +39,12 @@ static int extents_read(const struct stele_disk_intent *disk,
 {
 	out->own_count = le32_get(disk->own_count);
 	out->other_count = le32_get(disk->other_count);
+	out->since = (int64_t)le64_get(disk->since);
 	if (out->own_count > STELE_INTENT_EXTENTS_MAX ||
 	    out->other_count > STELE_INTENT_EXTENTS_MAX - out->own_count)
 		return unclean(why, "intent: too many extents");
+	if (out->since < 0 || (out->since && !out->other_count))
+		return unclean(why, "intent: time out of range");
 	for (uint32_t i = 0; i < out->own_count + out->other_count; i++) {
 		struct stele_catalog_free *e = &out->extents[i];
 
@@ -67,6 +72,7 @@ int stele_intent_decode(const struct stele_disk_intent *disk, uint64_t offset,
 	out->generation = le64_get(block->owner);
 	memcpy(out->nonce, disk->nonce, sizeof(out->nonce));
 	memcpy(out->boot, disk->boot, sizeof(out->boot));
+	memcpy(out->machine, disk->machine, sizeof(out->machine));
 	out->namespace = le64_get(disk->namespace);
 	out->process = le64_get(disk->process);
 	out->start = le64_get(disk->start);

@@ -21,27 +21,30 @@ struct stele_disk_intent {
 /*000*/	uint8_t header[STELE_BLOCK_HEADER_SIZE]; /* owner = generation */
 /*020*/	uint8_t nonce[16]; /* random: of this one writer; zero: it has ended */
 /*030*/	uint8_t boot[16];  /* of its machine, since it was started; zero: not known */
-/*040*/	le64 namespace;	   /* that its process id is of */
-/*048*/	le64 process;
-/*050*/	le64 start;	   /* of the process, by the machine's clock ticks */
-/*058*/	uint8_t host[STELE_INTENT_HOST_SIZE]; /* text, for messages; zero-padded */
-/*098*/	le32 own_count;	  /* of the extents below, the first: its own */
-/*09c*/	le32 other_count; /* the others: of writers that were replaced */
-/*0a0*/	struct stele_disk_free extents[STELE_INTENT_EXTENTS_MAX];
-/*fa0*/	uint8_t reserved1[96];
+/*040*/	uint8_t machine[16]; /* made of its machine-id(5); zero: not known */
+/*050*/	le64 namespace;	   /* that its process id is of */
+/*058*/	le64 process;
+/*060*/	le64 start;	   /* of the process, by the machine's clock ticks */
+/*068*/	uint8_t host[STELE_INTENT_HOST_SIZE]; /* text; zero-padded */
+/*0a8*/	le32 own_count;	  /* of the extents below, the first: its own */
+/*0ac*/	le32 other_count; /* the others: of writers that were replaced */
+/*0b0*/	le64 since;	  /* the last of them was: seconds since 1970; no others: zero */
+/*0b8*/	struct stele_disk_free extents[STELE_INTENT_EXTENTS_MAX];
+/*fb8*/	uint8_t reserved1[72];
 };
 STELE_CHECK_SIZE(struct stele_disk_intent, 4096);
-STELE_CHECK_OFFSET(struct stele_disk_intent, host, 0x58);
-STELE_CHECK_OFFSET(struct stele_disk_intent, extents, 0xa0);
-STELE_CHECK_OFFSET(struct stele_disk_intent, reserved1, 0xfa0);
+STELE_CHECK_OFFSET(struct stele_disk_intent, host, 0x68);
+STELE_CHECK_OFFSET(struct stele_disk_intent, extents, 0xb8);
+STELE_CHECK_OFFSET(struct stele_disk_intent, reserved1, 0xfb8);
 
 struct stele_intent_record {
 	uint64_t generation; /* that it will publish */
 	uint8_t nonce[16];
-	uint8_t boot[16];
+	uint8_t boot[16], machine[16];
 	uint64_t namespace, process, start;
 	char host[STELE_INTENT_HOST_SIZE];
 	uint32_t own_count, other_count;
+	int64_t since;
 	struct stele_catalog_free extents[STELE_INTENT_EXTENTS_MAX];
 };
 
@@ -50,7 +53,7 @@ void stele_intent_encode(const struct stele_intent_record *record,
 			 uint64_t offset, struct stele_disk_intent *out);
 /*
  * Checks magic, crc, type, offset; then each field: generation (neither 0 nor the
- * last), host (text), counts and bounds of the extents, reserved.
+ * last), host (text), counts and bounds of the extents, since, reserved.
  * Return: 0; -EMEDIUMTYPE, -EBADMSG, -EUCLEAN: nobody says anything there.
  */
 int stele_intent_decode(const struct stele_disk_intent *disk, uint64_t offset,

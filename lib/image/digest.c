@@ -18,6 +18,8 @@
 
 #include <openssl/sha.h>
 
+#define MACHINE_ID_PREFIX "stele machine"
+
 struct stele_hash {
 	SHA256_CTX ctx[2];
 	unsigned int inner; /* 1: of a digest that goes into the other */
@@ -201,4 +203,16 @@ void stele_hash_snapshot(struct stele_hash *hash,
 	for (uint32_t i = 0; i < count; i++)
 		add_part(hash, &parts[i]);
 	stele_hash_end(hash, digest);
+}
+
+void stele_hash_machine_id(const uint8_t secret[16], uint8_t id[16])
+{
+	uint8_t digest[SHA256_DIGEST_LENGTH];
+	SHA256_CTX ctx;
+
+	SHA256_Init(&ctx);
+	SHA256_Update(&ctx, MACHINE_ID_PREFIX, sizeof(MACHINE_ID_PREFIX) - 1);
+	SHA256_Update(&ctx, secret, 16);
+	SHA256_Final(digest, &ctx);
+	memcpy(id, digest, 16);
 }

@@ -46,6 +46,9 @@ void stele_hash_schema(struct stele_hash *hash,
 		       const struct stele_names_stream *names,
 		       uint32_t names_count, uint8_t digest[32]);
 
+/* What may be known of a machine-id(5), which is to be kept on its machine. */
+void stele_hash_machine_id(const uint8_t secret[16], uint8_t id[16]);
+
 /* What of one segment goes into the snapshot's digest. */
 struct stele_digest_part {
 	uint8_t schema_digest[32];

@@ -49,8 +49,7 @@ int stele_edit_search(struct stele_edit *edit,
 {
 	int ret = look(edit, user);
 
-	if (ret != -ENOSPC || edit->image->dev->resizable ||
-	    !stele_intent_stop_avoiding(edit->image->dev))
+	if (ret != -ENOSPC || !stele_intent_stop_avoiding(edit->image->dev))
 		return ret;
 	edit->stale = true;
 	ret = stele_edit_refresh(edit);

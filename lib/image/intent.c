@@ -29,6 +29,7 @@ struct intent {
 	struct stele_intent_record record;
 	struct stele_extents avoided, reserved;
 	uint64_t floor;
+	int64_t since; /* the last one of those was replaced whose space is avoided */
 	bool impatient; /* looks before each write */
 	_Atomic int64_t seen; /* when it was ours, ns */
 	_Atomic bool lost;
@@ -201,6 +202,10 @@ static int avoid(struct intent *intent, const struct stele_intent_record *other,
 	/* Late superblocks come with late data. */
 	if (own || other->other_count)
 		intent->floor = other->generation;
+	/* By our clock, whenever he said it: he may have been writing until now. */
+	intent->since = own ? time(NULL) : other->since;
+	if (intent->since < 0)
+		intent->since = 0;
 	return ret;
 }
 
@@ -252,19 +257,25 @@ static uint32_t put_extents(struct stele_intent_record *record, uint32_t at,
 	return at - first;
 }
 
+/* Of both, each has `room`. */
+static void put_all(struct intent *intent, uint32_t room)
+{
+	struct stele_intent_record *record = &intent->record;
+
+	record->own_count = put_extents(record, 0, room, &intent->reserved);
+	record->other_count = put_extents(record, record->own_count,
+					  record->own_count + room,
+					  &intent->avoided);
+	record->since = record->other_count ? intent->since : 0;
+}
+
 /* Before anything is written to where it says, and then look. */
 static int say(struct intent *intent)
 {
 	struct stele_intent_record *record = &intent->record;
 	int ret;
 
-	record->own_count = put_extents(record, 0,
-					STELE_INTENT_EXTENTS_MAX / 2,
-					&intent->reserved);
-	record->other_count = put_extents(record, record->own_count,
-					  record->own_count +
-						STELE_INTENT_EXTENTS_MAX / 2,
-					  &intent->avoided);
+	put_all(intent, STELE_INTENT_EXTENTS_MAX / 2);
 	ret = write_block(intent->dev, STELE_INTENT_OFFSET, record);
 	return ret < 0 ? ret : look(intent);
 }
@@ -342,9 +353,7 @@ static void leave(struct intent *intent)
 	struct stele_intent_record *record = &intent->record;
 
 	stele_extents_release(&intent->reserved);
-	record->own_count = 0;
-	record->other_count = put_extents(record, 0, STELE_INTENT_EXTENTS_MAX,
-					  &intent->avoided);
+	put_all(intent, STELE_INTENT_EXTENTS_MAX);
 	memset(record->nonce, 0, sizeof(record->nonce));
 	write_block(intent->dev, STELE_INTENT_OFFSET,
 		    record->other_count ? record : NULL);
@@ -445,14 +454,20 @@ bool stele_intent_stop_avoiding(struct stele_device *dev)
 
 	if (!intent || !intent->avoided.count)
 		return false;
-	stele_log_warning(&intent->log,
-			  "there is no space but where the replaced writer may "
-			  "still write: be sure that it does not run");
+	if (time(NULL) - intent->since < STELE_INTENT_AVOID_SECONDS) {
+		if (dev->resizable)
+			return false;
+		stele_log_warning(&intent->log,
+				  "there is no space but where the replaced "
+				  "writer may still write: be sure that it does "
+				  "not run");
+	}
 	stele_extents_release(&intent->avoided);
 	return true;
 }
 
-void stele_intent_pose(unsigned int machine)
+void stele_intent_pose(unsigned int machine, unsigned int boot)
 {
 	stele_machine_posed = machine;
+	stele_machine_posed_boot = boot;
 }

@@ -5,8 +5,8 @@
  * For writers that no lock keeps apart: on two machines, or on a file and on a
  * loop device over it. A block says who writes, where, and of which generation; another
  * one whose turn it is. Whoever finds one that has not ended refuses, if it is a process of
- * this machine that runs; forgets it, if that is gone; and from any other machine, which
- * it cannot see, takes the turn: it keeps off the space named there, and publishes a
+ * this machine that runs; forgets it, if that is gone, or the machine was started again;
+ * and from any other machine, which it cannot see, takes the turn: it keeps off the space named there, and publishes a
  * generation above, so that what the other one may still have in flight hits nothing. Who
  * was replaced learns it before his next write: this is the device's permit. It is
  * detection, no fence: stele-format(5), "Commit".
@@ -26,6 +26,11 @@
 
 /* Writes that follow a look at the turn within this time do without another. */
 #define STELE_INTENT_INTERVAL_NS INT64_C(100000000)
+/*
+ * What a writer had handed to its kernel when he was replaced has arrived after that
+ * time, or never will: before a target is made larger, what he may have written to is used.
+ */
+#define STELE_INTENT_AVOID_SECONDS 3600
 
 /*
  * Before the first write; `generation`: the highest that is there. Return: 0;
@@ -50,13 +55,16 @@ uint64_t stele_intent_floor(const struct stele_device *dev);
 /* Where another writer may still write; what we have reserved. NULL: nowhere. */
 const struct stele_extents *stele_intent_avoided(const struct stele_device *dev);
 const struct stele_extents *stele_intent_reserved(const struct stele_device *dev);
-/* There is no other space: use that, too. False: there was nothing to avoid. */
+/*
+ * There is no other space, but for what a larger target would have: use that, too.
+ * False: there was nothing to avoid, or it is too early for it.
+ */
 bool stele_intent_stop_avoiding(struct stele_device *dev);
 
 /*
  * For tests: this thread writes as if on another machine of that number (0: on
- * this one, and looks no more often than any other).
+ * this one, and looks no more often than any other), since it was started so often.
  */
-void stele_intent_pose(unsigned int machine);
+void stele_intent_pose(unsigned int machine, unsigned int boot);
 
 #endif

@@ -13,7 +13,7 @@ enum stele_running {
 	STELE_RUNNING_YES,
 };
 
-/* Fill in boot, namespace, process, start, host: of the calling process. */
+/* Fill in boot, machine, namespace, process, start, host: of the calling process. */
 void stele_machine_sign(struct stele_intent_record *record);
 /* Of another process than the calling one; that one is always running. */
 enum stele_running stele_machine_runs(const struct stele_intent_record *record);
@@ -21,6 +21,6 @@ enum stele_running stele_machine_runs(const struct stele_intent_record *record);
 bool stele_machine_is_self(const struct stele_intent_record *record);
 
 /* See stele_intent_pose(). */
-extern _Thread_local unsigned int stele_machine_posed;
+extern _Thread_local unsigned int stele_machine_posed, stele_machine_posed_boot;
 
 #endif

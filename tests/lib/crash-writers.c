@@ -30,7 +30,7 @@
 struct writer {
 	struct stele_device base; /* first: what it writes through */
 	pthread_t thread;
-	unsigned int machine;
+	unsigned int machine; /* and, times ten, how often it was started */
 	const char *name; /* of the snapshot that it adds */
 	unsigned int first_sample;
 	unsigned int allowed; /* operations, before it stops; under lock */
@@ -133,7 +133,7 @@ static void *write_all(void *user)
 	struct test_edit t = {.piece = 4096};
 	int ret;
 
-	stele_intent_pose(w->machine);
+	stele_intent_pose(w->machine % 10, w->machine / 10);
 	ret = stele_image_load(&w->base, NULL, &t.image);
 	if (ret == 0)
 		ret = stele_image_announce(&t.image);
@@ -372,6 +372,7 @@ int main(void)
 	explore("two machines", 1, 2, BOTH_GO_ON);
 	explore("the first one dies", 1, 2, FIRST_DIES);
 	explore("the second one dies", 1, 2, SECOND_DIES);
+	explore("the machine is started again", 1, 11, FIRST_DIES);
 	explore("one process", 0, 0, BOTH_GO_ON);
 	free(base);
 	free(samples);

@@ -206,7 +206,7 @@ static bool die_elsewhere(struct stele_device *dev, uint64_t blocks)
 	uint64_t offset;
 	bool fits;
 
-	stele_intent_pose(2);
+	stele_intent_pose(2, 1);
 	if (begin(&t, dev) < 0)
 		bail("no other writer");
 	fits = stele_edit_allocate(&t.edit, blocks * STELE_BLOCK_SIZE, 0,
@@ -214,7 +214,7 @@ static bool die_elsewhere(struct stele_device *dev, uint64_t blocks)
 	memcpy(said, at, sizeof(said));
 	end(&t, dev);
 	memcpy(at, said, sizeof(said));
-	stele_intent_pose(0);
+	stele_intent_pose(0, 0);
 	return fits;
 }
 

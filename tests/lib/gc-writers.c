@@ -79,7 +79,7 @@ static void overtake(void)
 	struct stele_device dev;
 	uint64_t id;
 
-	stele_intent_pose(OTHER);
+	stele_intent_pose(OTHER, 1);
 	init_device(&dev, &other_ops);
 	if (stele_image_load(&dev, NULL, &t.image) ||
 	    stele_image_announce(&t.image) ||
@@ -91,7 +91,7 @@ static void overtake(void)
 	stele_edit_release(&t.edit);
 	stele_intent_end(&dev);
 	test_edit_end(&t);
-	stele_intent_pose(0);
+	stele_intent_pose(0, 0);
 }
 
 static ssize_t transfer(struct stele_device *dev, enum stele_op op, void *data,

@@ -112,5 +112,7 @@ FILE *fopen(const char *path, const char *mode)
 	FILE *(*next)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
 	const char *boot = getenv("HALT_BOOT");
 
-	return next(boot && strstr(path, "boot_id") ? boot : path, mode);
+	if (boot && (strstr(path, "boot_id") || strstr(path, "machine-id")))
+		path = boot;
+	return next(path, mode);
 }
