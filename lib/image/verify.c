@@ -29,6 +29,17 @@ static bool same_image(const struct stele_superblock *a,
 }
 
 /*
+ * Unfinished: a build over the image was begun, and cut short while it could turn back.
+ * Else of an image before it: of a writer that a build has replaced, and that came late.
+ */
+static bool is_of_another(const struct stele_check *check,
+			  const struct stele_copy *copy)
+{
+	return copy->sb.generation < check->image->sb.generation &&
+	       !same_image(&copy->sb, &check->image->sb);
+}
+
+/*
  * Between slot and mirror a writer may be interrupted, and one that was replaced may
  * come late for one copy: so one that is behind is no damage. Of the other slot
  * both are; there that one is meant which is behind its mirror.
@@ -47,17 +58,9 @@ static bool lags(const struct stele_check *check,
 		return false;
 	if (index % 2 == check->image->slot)
 		return true;
-	return mirror->error == 0 &&
+	return mirror->error == 0 && !is_of_another(check, mirror) &&
 	       !stele_superblock_same(&copy->sb, &mirror->sb) &&
 	       copy->sb.generation <= mirror->sb.generation;
-}
-
-/* A build over the image was begun, and cut short while it could turn back. */
-static bool is_of_build(const struct stele_check *check,
-			const struct stele_copy *copy)
-{
-	return copy->sb.state == STELE_STATE_UNFINISHED &&
-	       !same_image(&copy->sb, &check->image->sb);
 }
 
 static const char *judge_copy(const struct stele_check *check,
@@ -76,7 +79,7 @@ static const char *judge_copy(const struct stele_check *check,
 		return "of another image";
 	if (mirror->error == 0 && index == !check->image->slot &&
 	    !stele_superblock_same(&copy->sb, &mirror->sb) &&
-	    !lags(check, copies, index ^ 2))
+	    !is_of_another(check, mirror) && !lags(check, copies, index ^ 2))
 		return "differs from its mirror";
 	return NULL;
 }
@@ -102,8 +105,11 @@ static void check_copy(struct stele_check *check,
 	} else if (lags(check, copies, index)) {
 		why = "is behind, as an interrupted writer leaves it; the next "
 		      "one writes it";
-	} else if (is_of_build(check, copy)) {
-		why = "of a build over this image that was cut short";
+	} else if (is_of_another(check, copy)) {
+		why = copy->sb.state == STELE_STATE_UNFINISHED ?
+			      "of a build over this image that was cut short" :
+			      "of an image before this one, as a late writer "
+			      "leaves it; the next one writes over it";
 	} else {
 		why = judge_copy(check, copies, index);
 		error = -EUCLEAN;
@@ -115,8 +121,8 @@ static void check_copy(struct stele_check *check,
 }
 
 /*
- * Of the slot that was not selected: what recovery would take next. Of two that
- * differ the newer one counts.
+ * Of the slot that was not selected: what recovery would take next of this image. Of
+ * two that differ the newer one counts.
  */
 static const struct stele_copy *next_best(const struct stele_check *check,
 					  const struct stele_copies *copies)
@@ -124,8 +130,9 @@ static const struct stele_copy *next_best(const struct stele_check *check,
 	const struct stele_copy *a = &copies->copy[!check->image->slot];
 	const struct stele_copy *b = a + 2;
 
-	if (a->error < 0 ||
-	    (b->error == 0 && b->sb.generation > a->sb.generation))
+	if (a->error < 0 || is_of_another(check, a) ||
+	    (b->error == 0 && !is_of_another(check, b) &&
+	     b->sb.generation > a->sb.generation))
 		return b;
 	return a;
 }
@@ -181,7 +188,7 @@ static int check_superblocks(struct stele_check *check)
 		STELE_SUPERBLOCK_COPIES + sb->catalog_size / STELE_BLOCK_SIZE,
 		0);
 	other = next_best(check, &copies);
-	if (ret == 0 && other->error == 0 &&
+	if (ret == 0 && other->error == 0 && !is_of_another(check, other) &&
 	    other->sb.state == STELE_STATE_READY &&
 	    other->sb.image_size <= sb->image_size)
 		ret = check_old_catalog(check, &other->sb);

@@ -2,7 +2,8 @@
 /*
  * verify-sound.c - verify has nothing to say of images of every shape
  */
-#include "tests/image.h"
+#include "tests/edit.h"
+#include "tests/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #include "lib/device/fault.h"
-#include "lib/image/edit.h"
+#include "lib/image/intent.h"
 #include "lib/image/verify.h"
 
 static struct test_log messages;
@@ -240,6 +241,116 @@ static void check_silent(void)
 	free(samples);
 }
 
+/* ---- superblocks of writers that come late -------------------------------------- */
+
+#define LATE_SIZE (UINT64_C(8) << 20)
+
+/* Generation 4, three of the same image before it. */
+static struct stele_device *several_commits(void)
+{
+	struct test_sample *samples = test_samples(5, 500, 9);
+	struct stele_device *dev = test_memory(LATE_SIZE, 512, 0);
+	struct test_edit t;
+	uint64_t id;
+
+	if (test_edit_create(&t, dev, LATE_SIZE) < 0 ||
+	    test_edit_segment(&t, samples, 5, &id) < 0 ||
+	    test_edit_snapshot(&t, "v1", &id, 1, NULL, 0) < 0)
+		bail("no image");
+	for (int i = 0; i < 4; i++)
+		if (stele_edit_commit(&t.edit, 1700000000 + i) < 0)
+			bail("no commit");
+	test_edit_end(&t);
+	free(samples);
+	return dev;
+}
+
+/* `copy` of four. The catalog that it leads to is gone, or never was. */
+static void put_late(struct stele_device *dev, unsigned int copy,
+		     uint64_t generation, bool other_image)
+{
+	static const uint64_t at[] = {0x1000, 0x2000, 0x100000, 0x101000};
+	struct stele_disk_superblock *disk =
+		(void *)((uint8_t *)stele_device_memory(dev) + at[copy]);
+	struct stele_superblock sb;
+
+	if (stele_superblock_decode(disk, at[copy], &sb, NULL))
+		bail("no superblock");
+	sb.generation = generation;
+	sb.catalog_crc ^= 1;
+	sb.uuid[0] ^= other_image;
+	stele_superblock_encode(&sb, at[copy], disk);
+}
+
+static struct stele_verify_report verify(struct stele_device *dev)
+{
+	const struct stele_verify_opts opts = {.size = sizeof(opts), .jobs = 1};
+	struct stele_verify_report report = {0};
+	struct stele_image image;
+
+	if (stele_image_load(dev, NULL, &image) ||
+	    stele_verify_image(&image, -1, &opts, &report) < 0)
+		bail("cannot verify");
+	image.dev = NULL;
+	stele_image_release(&image);
+	return report;
+}
+
+static void commit_next(struct stele_device *dev)
+{
+	struct test_edit t = {0};
+
+	if (stele_image_load(dev, NULL, &t.image) ||
+	    stele_image_announce(&t.image) ||
+	    stele_edit_begin(&t.image, &t.edit) ||
+	    stele_edit_commit(&t.edit, 1700000010))
+		bail("no commit");
+	stele_edit_release(&t.edit);
+	stele_intent_end(dev);
+	test_edit_end(&t);
+}
+
+static void check_late(void)
+{
+	static const struct {
+		const char *what;
+		uint64_t generation;
+		bool other_image;
+		unsigned int notes, damaged; /* one of them, at least */
+	} cases[] = {
+		{"of a generation before", 1, false, 1, 0},
+		{"of an image before", 1, true, 1, 0},
+		{"of an image before, not long ago", 3, true, 1, 0},
+		{"that is newer, without a catalog", 9, false, 0, 1},
+		{"that is newer, of another image", 9, true, 0, 1},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (unsigned int copy = 0; copy < 4; copy++) {
+			struct stele_device *dev = several_commits();
+			struct stele_verify_report report;
+
+			put_late(dev, copy, cases[i].generation,
+				 cases[i].other_image);
+			report = verify(dev);
+			ok((cases[i].damaged ||
+			    report.notes == cases[i].notes) &&
+				   !report.damaged == !cases[i].damaged,
+			   "copy %u %s: %" PRIu64 " notes, %" PRIu64 " damaged",
+			   copy, cases[i].what, (uint64_t)report.notes,
+			   (uint64_t)report.damaged);
+			if (cases[i].damaged) {
+				stele_device_close(dev);
+				continue;
+			}
+			commit_next(dev);
+			report = verify(dev);
+			ok(!report.notes && !report.damaged,
+			   "the next writer puts it right");
+			stele_device_close(dev);
+		}
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -250,6 +361,7 @@ int main(void)
 	check_cancel();
 	check_overtaken();
 	check_silent();
+	check_late();
 	is_string("", messages.text, "no messages");
 	return done();
 }
