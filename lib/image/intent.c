@@ -225,6 +225,11 @@ static int judge(struct intent *intent, const struct stele_intent_record *other,
 	switch (running(other)) {
 	case STELE_RUNNING_YES:
 		return refuse_running(intent, other);
+	case STELE_RUNNING_BEFORE:
+		/* Were it another machine after all: nothing that is published is lost. */
+		if (taken)
+			intent->floor = other->generation;
+		/* fall through */
 	case STELE_RUNNING_NO:
 		return taken ? avoid(intent, other, false) : 0;
 	default:

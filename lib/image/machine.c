@@ -153,7 +153,7 @@ enum stele_running stele_machine_runs(const struct stele_intent_record *record)
 
 	stele_machine_sign(&self);
 	if (has_restarted(&self, record))
-		return STELE_RUNNING_NO;
+		return STELE_RUNNING_BEFORE;
 	if (!is_same_boot(&self, record) || record->process == 0 ||
 	    record->process > INT32_MAX)
 		return STELE_RUNNING_UNKNOWN;

@@ -10,6 +10,7 @@
 enum stele_running {
 	STELE_RUNNING_UNKNOWN, /* of another machine, or not to be seen */
 	STELE_RUNNING_NO,
+	STELE_RUNNING_BEFORE, /* nor that, the machine was started again since */
 	STELE_RUNNING_YES,
 };
 

@@ -200,6 +200,7 @@ static void check_restarted(void)
 		{"one whose boot has no id", forget_boot},
 		{"one that was in a container", move_into_container},
 	};
+	struct writer w;
 	uint64_t size;
 
 	make_file();
@@ -209,6 +210,11 @@ static void check_restarted(void)
 		die(1, boot);
 	is_uint(size, size_now(), "a machine that fails again and again takes "
 				  "the same space");
+	begin(&w, 1, 6);
+	ok(stele_intent_floor(w.dev) > w.t.image.sb.generation,
+	   "but a generation is left out: in case it was another machine");
+	end(&w);
+	die(1, 5);
 	ok(uses_it(1, 6), "and nothing is avoided");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		die(1, 1);
