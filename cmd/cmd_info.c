@@ -19,6 +19,7 @@
 #include "tune.h"
 
 #define ROW "%-12s"
+#define LOOKS_MAX 10u
 
 static void print_image(const struct stele_image_info *info)
 {
@@ -147,20 +148,42 @@ static bool can_do_without(const char *target, int error, uint32_t count)
 		!cmd_names_snapshot(target));
 }
 
+/*
+ * Of the one snapshot that there was a writer may have made several meanwhile: then the
+ * image is looked at once more. Return: of the image; *error: of the dataset, not logged.
+ */
+static int open_both(struct cmd_log *log, struct stele_image **image,
+		     struct stele_image_info *info, struct stele_dataset **ds,
+		     int *error)
+{
+	int ret;
+
+	for (unsigned int i = 0; i < LOOKS_MAX; i++) {
+		stele_image_close(*image);
+		*image = NULL;
+		ret = cmd_open_image(log, image);
+		if (ret)
+			return ret;
+		stele_image_info(*image, info);
+		*error = stele_dataset_open(log->target, NULL, ds);
+		if (*error != -EINVAL || info->snapshot_count != 1)
+			break;
+	}
+	return 0;
+}
+
 static int run(const char *target, bool json)
 {
 	struct stele_image *image = NULL;
 	struct stele_dataset *ds = NULL;
 	struct stele_image_info info;
 	struct cmd_log log = {.target = target};
-	int error, status = CMD_OK;
+	int error = 0, status = CMD_OK, ret;
 	bool enough;
 
-	error = cmd_open_image(&log, &image);
-	if (error)
-		return cmd_finish(cmd_status_of(error));
-	stele_image_info(image, &info);
-	error = stele_dataset_open(target, NULL, &ds);
+	ret = open_both(&log, &image, &info, &ds, &error);
+	if (ret)
+		return cmd_finish(cmd_status_of(ret));
 	enough = can_do_without(target, error, info.snapshot_count);
 	if (error && !(enough && info.snapshot_count != 1)) {
 		error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);

@@ -220,4 +220,31 @@ run stele append "$tmp/src" "$tmp/taken@v1"
 is 1 "$status" "a name that is taken is refused"
 is "stele: there is a snapshot 'v1' already" "$err" "and nothing else is said"
 
+# ---- a snapshot comes between two looks of a reader ----
+
+must stele build -q "$tmp/src/train" "$tmp/one@v1"
+
+# between N CMD...: the append is made before the N-th time that the image is opened
+between() {
+	local n=$1
+	shift
+	must cp "$tmp/one" "$tmp/two"
+	BETWEEN_FILE=$tmp/two BETWEEN_AT=$n LD_PRELOAD=$tmp/between.so \
+		BETWEEN_DO="stele append -q $tmp/src/train/eels $tmp/two@v2" run "$@"
+	must stele cat "$tmp/two@v2" 1 >/dev/null
+}
+if ldd "$BUILD/stele" | grep -qE 'lib[at]san' ||
+	! "${CC:-cc}" -shared -fPIC -O1 -o "$tmp/between.so" tests/cmd/between/between.c; then
+	skip_block 6 "needs the calls of its own, and a compiler"
+	done_testing
+fi
+for ((n = 1; n < 3; n++)); do
+	between $n stele info --json "$tmp/two"
+	is "0 " "$status $err" "info, overtaken before look $n"
+	is "2 false" "$(jq -r '"\(.image.snapshots | length) \(has("snapshot"))"' <<<"$out")" \
+		"tells of both"
+	between $n stele info "$tmp/two@v1"
+	is "0 " "$status $err" "and of the one that is named"
+done
+
 done_testing
