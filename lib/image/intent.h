@@ -2,14 +2,15 @@
 /*
  * intent.h - a writer says on the target that it writes, and notices another one
  *
- * For writers that no lock keeps apart: on two machines, or on a file and on a
- * loop device over it. A block says who writes, where, and of which generation; another
- * one whose turn it is. Whoever finds one that has not ended refuses, if it is a process of
- * this machine that runs; forgets it, if that is gone, or the machine was started again;
- * and from any other machine, which it cannot see, takes the turn: it keeps off the space
- * named there, and publishes a generation above, so that what the other one may still
- * have in flight hits nothing. Who was replaced learns it before his next write: this is the device's permit. It is
- * detection, no fence: stele-format(5), "Commit".
+ * For writers that no lock keeps apart: on two machines, or on a file and on a loop
+ * device over it. A block says who writes, where, and of which generation; another one
+ * whose turn it is. Whoever finds one that has not ended refuses, if it is a process
+ * of this machine that runs; forgets it, if that is gone, or the machine was started
+ * again; and from any other machine, which it cannot see, takes the turn: it keeps off
+ * the space named there, and publishes a generation above, so that what the other one
+ * may still have in flight hits nothing. Who was replaced learns it before his next
+ * write: this is the device's permit. It is detection, no fence: stele-format(5),
+ * "Commit".
  *
  * The order makes it sound: first the turn is taken, then it is read what the other one
  * said; and what one says himself is written before he looks whose turn it is. So of two,
