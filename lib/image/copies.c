@@ -96,6 +96,17 @@ static int compare(const struct stele_copy *before, const struct stele_copy *now
 		       -ESTALE;
 }
 
+static uint64_t newest(const struct stele_copies *copies)
+{
+	uint64_t generation = 0;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		if (!copies->copy[i].error &&
+		    copies->copy[i].sb.generation > generation)
+			generation = copies->copy[i].sb.generation;
+	return generation;
+}
+
 int stele_copies_compare(const struct stele_copies *before,
 			 const struct stele_copies *now)
 {
@@ -103,6 +114,9 @@ int stele_copies_compare(const struct stele_copies *before,
 
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++)
 		ret = compare(&before->copy[i], &now->copy[i]);
+	/* A copy that could not be read for once may be the newest. */
+	if (ret == 0 && newest(now) > newest(before))
+		ret = -ESTALE;
 	return ret;
 }
 
