@@ -40,7 +40,8 @@ bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 
 /*
  * Is everything where it was? What could not be read before is not asked for, unless it
- * is newer than all that could. Return: 0; -ESTALE (another content); errno of the device (one cannot be read any more).
+ * is newer than all that could. Return: 0; -ESTALE (another content); errno of the
+ * device (one cannot be read any more).
  */
 int stele_copies_compare(const struct stele_copies *before,
 			 const struct stele_copies *now);

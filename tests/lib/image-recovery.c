@@ -5,6 +5,7 @@
  * The image has two generations: copies 1 and 3 (slot 1) hold generation 1,
  * copies 0 and 2 hold generation 2, which is the image.
  */
+#include "lib/image/copies.h"
 #include "lib/image/edit.h"
 #include "tests/image.h"
 #include "tests/memory.h"
@@ -320,6 +321,22 @@ static void check_commit(void)
 	free(samples);
 }
 
+/* Unreadable for once, it may have been the newest: who has missed it must not write. */
+static void check_missed(void)
+{
+	struct stele_copies before = {0}, now = {0};
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		before.copy[i].sb.generation = now.copy[i].sb.generation = 5;
+	before.copy[1].error = -EIO;
+	is_int(0, stele_copies_compare(&before, &now),
+	       "a copy that could not be read, and is no newer");
+	now.copy[1].sb.generation = 6;
+	is_int(-ESTALE, stele_copies_compare(&before, &now), "and is");
+	now.copy[1].error = -EIO;
+	is_int(0, stele_copies_compare(&before, &now), "that still can't be read");
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -334,5 +351,6 @@ int main(void)
 	check_commit();
 	stele_device_close(dev);
 	free(saved);
+	check_missed();
 	return done();
 }
