@@ -4,7 +4,7 @@
 # interrupt.t - a build that is killed or stopped half way, on a device
 #
 # The source is 40 GiB of holes, so that no machine is done with it before the
-# signal comes; that is sent when the superblock says "unfinished". It is read
+# signal comes; that is sent when the superblocks say "unfinished". They are read
 # by dd, because a reader of ours would keep a build from the target.
 . "${0%/*}/../tap.sh"
 . tests/cmd/targets.sh
@@ -16,10 +16,15 @@ truncate -s 4G "$tmp/huge/"{a,b,c,d}
 tree_photos "$tmp/photos"
 loop_new 48G
 
-# The second slot: a commit writes that one first (stele-format(5)).
+# All four copies: while one still has the image of before, that is what is read
+# (stele-format(5), "Superblock").
 unfinished() {
-	dd if="$1" iflag=direct bs=4096 skip=2 count=1 2>/dev/null |
-		perl -0777 -ne 'exit !(/^.STELE/s && unpack("x36V", $_) == 0)'
+	local at
+	for at in 1 2 256 257; do
+		dd if="$1" iflag=direct bs=4096 skip=$at count=1 2>/dev/null |
+			perl -0777 -ne 'exit !(/^.STELE/s && unpack("x36V", $_) == 0)' ||
+			return
+	done
 }
 
 # interrupted SIGNAL TARGET: sets status and err of a build that got it while
