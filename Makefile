@@ -79,10 +79,10 @@ LINK = $(CC) $(SAN_FLAGS) $(CFLAGS) $(LDFLAGS)
 obj = $(patsubst %.c,$(O)/%.o,$(1))
 prog = $(patsubst %.c,$(O)/%,$(1))
 
-LIB_OBJS := $(call obj,$(filter-out $(if $(RBD_LIBS),,lib/device/rbd%),\
-	$(sort $(wildcard format/*.c lib/*.c lib/*/*.c))))
+LIB_OBJS := $(call obj,$(filter-out $(if $(RBD_LIBS),,lib/device/rbd/%),\
+	$(sort $(wildcard format/*.c lib/*/*.c lib/*/*/*.c))))
 CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c)))
-TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c)))
+TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
 FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
 	$(sort $(wildcard tests/fuzz/*.c))))

@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/segment.h"
 #include "bench/content.h"
 #include "bench/race.h"
-#include "format/segment.h"
 #include "lib/image/digest.h"
-#include "lib/image/edit.h"
 #include "lib/image/image.h"
+#include "lib/txn/edit.h"
 
 #define GRANULE	     512u
 #define SAMPLE_MIN   2048u

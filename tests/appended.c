@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
-#include "lib/image/verify.h"
-#include "lib/write/append.h"
-#include "lib/write/build.h"
+#include "lib/ops/append_write.h"
+#include "lib/ops/build_write.h"
+#include "lib/verify/verify.h"
+#include "tests/device/fault.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
 

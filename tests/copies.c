@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
+#include "tests/device/fault.h"
 #include "tests/tap.h"
 
 #define KEY_SIZE 32
@@ -111,7 +111,7 @@ static int commit(void *user, int64_t time)
 	return stele_edit_commit(user, time);
 }
 
-/* What lib/copy.c does, on devices. */
+/* What lib/ops/copy.c does, on devices. */
 static int open_target(struct stele_device *dev, struct stele_image *image,
 		       struct stele_edit *edit)
 {

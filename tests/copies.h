@@ -10,7 +10,7 @@
 #ifndef STELE_TESTS_COPIES_H
 #define STELE_TESTS_COPIES_H
 
-#include "lib/write/copy.h"
+#include "lib/ops/copy_write.h"
 #include "tests/image.h"
 
 #define COPIES_SIZE	(UINT64_C(32) << 20) /* of source and target */
@@ -32,7 +32,7 @@ void copies_source(struct copies_source *s, uint32_t logical_block);
 void copies_source_drop(struct copies_source *s);
 struct stele_device *copies_target(uint32_t logical_block);
 
-/* What lib/copy.c does, on devices. */
+/* What lib/ops/copy.c does, on devices. */
 int copies_copy(struct stele_device *from, const char *name,
 		struct stele_device *to, unsigned int jobs,
 		struct stele_copy_report *report);

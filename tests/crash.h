@@ -13,8 +13,8 @@
 #ifndef STELE_TESTS_CRASH_H
 #define STELE_TESTS_CRASH_H
 
-#include "lib/device/fault.h"
 #include "lib/image/image.h"
+#include "tests/device/fault.h"
 
 #define TEST_EXPECT_MAX	 12u
 #define TEST_RESTART_MAX 48u

@@ -11,8 +11,8 @@
 #ifndef STELE_TESTS_DATASET_H
 #define STELE_TESTS_DATASET_H
 
-#include "lib/device/fault.h"
 #include "lib/read/dataset.h"
+#include "tests/device/fault.h"
 #include "tests/image.h"
 
 struct test_plan {

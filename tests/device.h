@@ -8,7 +8,7 @@
 #define STELE_TESTS_DEVICE_H
 
 #include "lib/device/device.h"
-#include "lib/device/fault.h"
+#include "tests/device/fault.h"
 
 #define TEST_BACKENDS 6
 /* "memory", "uring", "sqpoll", "threads", "rbd", and "fault" (over memory). */

@@ -9,7 +9,7 @@
 #ifndef STELE_TESTS_EDIT_H
 #define STELE_TESTS_EDIT_H
 
-#include "lib/image/edit.h"
+#include "lib/txn/edit.h"
 #include "tests/image.h"
 
 struct test_edit {

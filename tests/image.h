@@ -14,7 +14,7 @@
 
 #include "lib/image/digest.h"
 #include "lib/image/image.h"
-#include "lib/image/space.h"
+#include "lib/txn/space.h"
 
 #define TEST_SEGMENTS_MAX  8u
 #define TEST_SNAPSHOTS_MAX 8u

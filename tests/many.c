@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/image/section.h"
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
 #include "tests/tap.h"
 
 static const char *const names[] = {"bird", "cat", "dog", NULL};

@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "lib/log.h"
+#include "lib/base/log.h"
 
 struct stele_device;
 struct stele_queue;

@@ -11,7 +11,7 @@
 #ifndef STELE_DEVICE_TARGET_H
 #define STELE_DEVICE_TARGET_H
 
-#include "lib/log.h"
+#include "lib/base/log.h"
 
 struct stele_target {
 	char *path;	/* owned; of RBD the canonical spelling */

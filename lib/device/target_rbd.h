@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/log.h"
+#include "lib/base/log.h"
 
 #define STELE_RBD_PREFIX	  "rbd:"
 #define STELE_RBD_TARGET_MAX	  2000u /* bytes of a whole target */

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/options.h"
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
-#include "lib/options.h"
 #include "lib/read/dataset.h"
 
 /* ---- open and close -------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * dataset.h - the handle behind stele_dataset_*: one snapshot, open for reading
  *
  * Immutable after create, but for the count of who uses it. Opening by name or target is
- * lib/open.c.
+ * lib/node/open.c.
  */
 #ifndef STELE_READ_DATASET_H
 #define STELE_READ_DATASET_H

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/options.h"
+#include "lib/base/options.h"
 
 #define ARENA_SIZE_DEFAULT (UINT64_C(64) << 20)
 #define ARENA_SIZE_MAX	   (UINT64_C(1) << 30) /* unless asked for */

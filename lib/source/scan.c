@@ -19,7 +19,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "lib/source/crew.h"
+#include "lib/base/crew.h"
 
 struct pending {
 	struct pending *next;

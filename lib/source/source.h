@@ -15,13 +15,11 @@
 
 #include <sys/types.h>
 
+#include "lib/base/crew.h"
+#include "lib/base/log.h"
 #include "lib/image/snapshot.h"
-#include "lib/log.h"
 
 struct stele_source;
-
-/* How often a scan or another long step asks whether to go on. */
-#define STELE_TICK_MS 50
 
 struct stele_source_entry {
 	const char *key; /* not terminated, any bytes but NUL */

@@ -4,9 +4,9 @@
  */
 #include "lib/tune/tune.h"
 
+#include "lib/base/options.h"
+#include "lib/node/open.h"
 #include "lib/node/profile.h"
-#include "lib/open.h"
-#include "lib/options.h"
 #include "lib/read/model_fit.h"
 
 #include <errno.h>

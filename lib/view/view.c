@@ -24,8 +24,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/base/options.h"
 #include "lib/image/proof.h"
-#include "lib/options.h"
 #include "lib/read/check.h"
 #include "lib/read/sample.h"
 #include "lib/view/fresh.h"

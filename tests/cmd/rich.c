@@ -4,7 +4,7 @@
  *
  *	rich FILE COUNT
  */
-#include "lib/write/build.h"
+#include "lib/ops/build_write.h"
 #include "tests/memory.h"
 #include "tests/rich.h"
 #include "tests/tap.h"

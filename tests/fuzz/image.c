@@ -19,7 +19,7 @@
 #include "format/crc32c.h"
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
 #include "tests/costly.h"
 #include "tests/fuzz/input.h"
 #include "tests/image.h"

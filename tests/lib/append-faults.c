@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
+#include "tests/device/fault.h"
 
 /* Bytes read within a part of the target, since the log was cleared. */
 static uint64_t bytes_read(uint64_t offset, uint64_t size)

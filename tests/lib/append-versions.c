@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
+#include "tests/device/fault.h"
 
 #define ALL (STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING)
 

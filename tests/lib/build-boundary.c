@@ -5,14 +5,14 @@
  * The device is full of rubbish before each build, and verify reads every gap:
  * what the writer left out would show.
  */
+#include "lib/image/snapshot.h"
+#include "lib/ops/build_write.h"
+#include "lib/verify/verify.h"
 #include "tests/built.h"
+#include "tests/device/fault.h"
 #include "tests/fake.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/device/fault.h"
-#include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
-#include "lib/write/build.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

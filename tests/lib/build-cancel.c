@@ -5,10 +5,10 @@
  * The source waits until progress has asked to stop, and then gives a byte at
  * a time: who reads on to the end of the sample is seen.
  */
+#include "lib/ops/build_write.h"
 #include "tests/fake.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/write/build.h"
 
 #include <errno.h>
 #include <pthread.h>

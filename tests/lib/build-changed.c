@@ -5,12 +5,12 @@
  * Each fails the build, or is left out of a sound image when told so; nothing
  * of its bytes is left then.
  */
+#include "lib/image/snapshot.h"
+#include "lib/ops/build_write.h"
 #include "tests/built.h"
 #include "tests/fake.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/image/snapshot.h"
-#include "lib/write/build.h"
 
 #include <errno.h>
 #include <stdio.h>

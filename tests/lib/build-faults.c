@@ -5,13 +5,13 @@
  * After each failure the target is what it was, an unfinished image, or (when
  * only the acknowledgement was lost) the whole new one. Nothing in between.
  */
+#include "lib/image/snapshot.h"
+#include "lib/ops/build_write.h"
 #include "tests/built.h"
+#include "tests/device/fault.h"
 #include "tests/fake.h"
 #include "tests/rest.h"
 #include "tests/tap.h"
-#include "lib/device/fault.h"
-#include "lib/image/snapshot.h"
-#include "lib/write/build.h"
 
 #include <errno.h>
 #include <pthread.h>

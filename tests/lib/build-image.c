@@ -2,12 +2,12 @@
 /*
  * build-image.c - what is built reads back, and is the same every time
  */
+#include "lib/ops/build_write.h"
 #include "tests/built.h"
+#include "tests/device/fault.h"
 #include "tests/fake.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/device/fault.h"
-#include "lib/write/build.h"
 
 #include <errno.h>
 #include <stdlib.h>

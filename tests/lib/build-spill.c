@@ -2,9 +2,9 @@
 /*
  * build-spill.c - arrays move to a file when the budget is used up, and sort
  */
+#include "lib/segment/sort.h"
+#include "lib/segment/spill.h"
 #include "tests/tap.h"
-#include "lib/write/sort.h"
-#include "lib/write/spill.h"
 
 #include <errno.h>
 #include <stdlib.h>

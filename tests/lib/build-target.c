@@ -4,11 +4,11 @@
  *
  * Loop devices, mounts and signatures of other programs: tests/cmd/build.t.
  */
-#include "tests/tap.h"
-#include "lib/claim.h"
 #include "lib/image/copies.h"
 #include "lib/image/image.h"
 #include "lib/stele.h"
+#include "lib/txn/claim.h"
+#include "tests/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>

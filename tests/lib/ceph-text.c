@@ -5,7 +5,7 @@
  * What Ceph 16 printed, with monitors of both messengers, and what it does not
  * print.
  */
-#include "lib/device/ceph_text.h"
+#include "lib/device/rbd/ceph_text.h"
 #include "tests/tap.h"
 
 #include <errno.h>

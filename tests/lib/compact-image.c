@@ -5,10 +5,10 @@
  * Same samples; the old snapshot stays, and so does every byte that a
  * superblock leads to; what fails leaves the image as it was.
  */
-#include "lib/device/fault.h"
-#include "lib/image/intent.h"
-#include "lib/write/compact.h"
-#include "lib/writer.h"
+#include "lib/ops/compact_write.h"
+#include "lib/txn/intent.h"
+#include "lib/txn/writer.h"
+#include "tests/device/fault.h"
 #include "tests/many.h"
 #include "tests/memory.h"
 #include "tests/rich.h"
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/write/build.h"
+#include "lib/ops/build_write.h"
 
 #define SIZE (UINT64_C(64) << 20)
 

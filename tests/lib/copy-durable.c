@@ -7,8 +7,8 @@
  */
 #include <errno.h>
 
-#include "lib/device/fault.h"
 #include "tests/copies.h"
+#include "tests/device/fault.h"
 #include "tests/tap.h"
 
 #define LAST 24u /* operations: the last commit, and some before */

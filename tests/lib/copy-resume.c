@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
-#include "lib/write/copy_unit.h"
-#include "lib/write/segment_copy.h"
+#include "lib/segment/copy_unit.h"
+#include "lib/segment/segment_copy.h"
 #include "tests/copies.h"
+#include "tests/device/fault.h"
 #include "tests/tap.h"
 
 /*

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
-#include "lib/write/copy_unit.h"
+#include "lib/segment/copy_unit.h"
 #include "tests/copies.h"
+#include "tests/device/fault.h"
 #include "tests/tap.h"
 
 static void check_shapes(const struct copies_source *s, uint32_t block,

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/image/intent.h"
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
+#include "lib/txn/intent.h"
+#include "lib/verify/verify.h"
 #include "tests/edit.h"
 #include "tests/memory.h"
 #include "tests/tap.h"

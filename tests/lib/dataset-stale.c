@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/image/edit.h"
+#include "lib/txn/edit.h"
 #include "tests/dataset.h"
 
 #define SAMPLES 200

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
-#include "lib/diff.h"
 #include "lib/image/section.h"
+#include "lib/ops/diff.h"
 #include "tests/dataset.h"
+#include "tests/device/fault.h"
 #include "tests/image.h"
 #include "tests/memory.h"
 #include "tests/tap.h"

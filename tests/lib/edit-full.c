@@ -7,7 +7,7 @@
  * are renamed and deleted, and their space given back, until nothing is left.
  */
 #include "format/intent.h"
-#include "lib/image/intent.h"
+#include "lib/txn/intent.h"
 #include "tests/edit.h"
 #include "tests/memory.h"
 #include "tests/tap.h"

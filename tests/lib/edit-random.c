@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "format/sections.h"
-#include "lib/device/fault.h"
 #include "lib/image/snapshot.h"
+#include "tests/device/fault.h"
 #include "tests/tap.h"
 
 #define BLOCKS	   76u

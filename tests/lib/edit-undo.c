@@ -6,8 +6,8 @@
  * then it may be there, and the file has to be as large as it says. What somebody
  * else put there meanwhile, whom no lock held off, stays as well.
  */
-#include "lib/device/fault.h"
-#include "lib/resize.h"
+#include "lib/ops/resize.h"
+#include "tests/device/fault.h"
 #include "tests/edit.h"
 #include "tests/tap.h"
 

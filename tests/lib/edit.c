@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
 #include "lib/image/snapshot.h"
+#include "tests/device/fault.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
-#include "lib/gc.h"
-#include "lib/resize.h"
+#include "lib/ops/gc.h"
+#include "lib/ops/resize.h"
+#include "tests/device/fault.h"
 #include "tests/image.h"
 #include "tests/tap.h"
 

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/gc.h"
-#include "lib/image/intent.h"
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
+#include "lib/ops/gc.h"
+#include "lib/txn/intent.h"
+#include "lib/verify/verify.h"
 #include "tests/edit.h"
 #include "tests/memory.h"
 #include "tests/tap.h"

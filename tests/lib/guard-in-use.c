@@ -5,9 +5,9 @@
  * Real mounts, swap, loop devices, partitions and other processes, each once
  * in use and once no more.
  */
+#include "lib/device/guard.h"
 #include "tests/loop.h"
 #include "tests/tap.h"
-#include "lib/device/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

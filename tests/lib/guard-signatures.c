@@ -6,10 +6,10 @@
  * are written by hand: refused by name, unchanged byte for byte, and gone
  * after a wipe. libblkid's two functions are ours here, so that they can fail.
  */
+#include "lib/device/guard.h"
 #include "tests/loop.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/device/guard.h"
 
 #include <blkid/blkid.h>
 #include <dlfcn.h>

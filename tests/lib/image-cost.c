@@ -11,7 +11,7 @@
 
 #include "format/crc32c.h"
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
 #include "tests/corrupt.h"
 #include "tests/costly.h"
 #include "tests/image.h"

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
+#include "tests/device/fault.h"
 
 #define IMAGE_SIZE (UINT64_C(0x200000) + 64 * 4096)
 #define OPS_MAX	   200u

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/device/fault.h"
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
-#include "lib/writer.h"
+#include "lib/txn/writer.h"
+#include "lib/verify/verify.h"
+#include "tests/device/fault.h"
 #include "tests/edit.h"
 #include "tests/memory.h"
 #include "tests/model.h"

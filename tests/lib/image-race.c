@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/change.h"
+#include "lib/txn/change.h"
 #include "tests/image.h"
 #include "tests/tap.h"
 

@@ -6,7 +6,7 @@
  * copies 0 and 2 hold generation 2, which is the image.
  */
 #include "lib/image/copies.h"
-#include "lib/image/edit.h"
+#include "lib/txn/edit.h"
 #include "tests/image.h"
 #include "tests/memory.h"
 #include "tests/tap.h"

@@ -12,8 +12,8 @@
 
 #include "format/intent.h"
 #include "lib/image/digest.h"
-#include "lib/image/edit.h"
-#include "lib/image/intent.h"
+#include "lib/txn/edit.h"
+#include "lib/txn/intent.h"
 #include "tests/edit.h"
 #include "tests/tap.h"
 

@@ -13,7 +13,7 @@
 
 #include "format/epoch.h"
 #include "format/mixture.h"
-#include "lib/read/shuffle.h"
+#include "lib/read/loader/shuffle.h"
 #include "tests/loader.h"
 #include "tests/tap.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "lib/read/loader.h"
+#include "lib/read/loader/loader.h"
 #include "tests/loader.h"
 #include "tests/tap.h"
 

@@ -3,11 +3,11 @@
  * mapping-access.c - a mapping is for those who may read its target, and is
  * believed only if nobody else can have written it
  */
+#include "lib/node/mapping.h"
 #include "tests/image.h"
 #include "tests/loop.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/node/mapping.h"
 
 #include <errno.h>
 #include <fcntl.h>

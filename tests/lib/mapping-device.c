@@ -5,12 +5,12 @@
  * A snapshot is opened through a recording device, and again, from what that
  * published, over a device that counts.
  */
+#include "lib/node/mapping_file.h"
+#include "lib/read/dataset.h"
+#include "tests/device/fault.h"
 #include "tests/image.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/device/fault.h"
-#include "lib/node/mapping_file.h"
-#include "lib/read/dataset.h"
 
 #include <errno.h>
 #include <limits.h>

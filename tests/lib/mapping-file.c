@@ -5,11 +5,11 @@
  * One row per field and damage, with the checksum repaired or not; then every
  * byte flipped, every length, and bytes by chance: an error, never a crash.
  */
+#include "lib/node/mapping_file.h"
 #include "tests/image.h"
 #include "tests/loop.h"
 #include "tests/memory.h"
 #include "tests/tap.h"
-#include "lib/node/mapping_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * Devices from a disk to fast flash, noise, outliers, points missing as a sweep
  * leaves them out; and what cannot be determined must not run away.
  */
-#include "tests/tap.h"
 #include "lib/read/model_fit.h"
+#include "tests/tap.h"
 
 #include <errno.h>
 #include <math.h>

@@ -13,14 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "lib/change.h"
-#include "lib/gc.h"
-#include "lib/image/verify.h"
-#include "lib/resize.h"
-#include "lib/write/append.h"
-#include "lib/write/build.h"
-#include "lib/write/compact.h"
-#include "lib/write/copy.h"
+#include "lib/ops/append_write.h"
+#include "lib/ops/build_write.h"
+#include "lib/ops/compact_write.h"
+#include "lib/ops/copy_write.h"
+#include "lib/ops/gc.h"
+#include "lib/ops/resize.h"
+#include "lib/txn/change.h"
+#include "lib/verify/verify.h"
 #include "tests/device.h"
 #include "tests/model.h"
 #include "tests/tap.h"

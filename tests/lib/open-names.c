@@ -5,11 +5,11 @@
  * An image of two snapshots, on a file and, as root, on loop devices; mapped,
  * unmapped, replaced under its mapping.
  */
+#include "lib/node/mapping.h"
+#include "lib/read/dataset.h"
 #include "tests/image.h"
 #include "tests/loop.h"
 #include "tests/tap.h"
-#include "lib/node/mapping.h"
-#include "lib/read/dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,11 +2,11 @@
 /*
  * plan-layout.c - what must hold of every layout
  */
-#include "tests/fake.h"
-#include "tests/tap.h"
 #include "format/sections.h"
 #include "format/superblock.h"
-#include "lib/write/plan.h"
+#include "lib/segment/plan.h"
+#include "tests/fake.h"
+#include "tests/tap.h"
 
 #include <errno.h>
 #include <stdio.h>

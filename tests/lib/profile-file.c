@@ -5,11 +5,11 @@
  * One row for each line and damage, with the checksum repaired; then every byte
  * changed, every length, bytes by chance, and what is no file.
  */
+#include "format/crc32c.h"
+#include "lib/node/profile.h"
 #include "tests/image.h"
 #include "tests/loop.h"
 #include "tests/tap.h"
-#include "format/crc32c.h"
-#include "lib/node/profile.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -5,10 +5,10 @@
  * From the state directory or out of a mapping; never one that is outdated or
  * damaged, and never does an open fail because of one.
  */
-#include "tests/image.h"
-#include "tests/tap.h"
 #include "lib/node/mapping.h"
 #include "lib/read/dataset.h"
+#include "tests/image.h"
+#include "tests/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>

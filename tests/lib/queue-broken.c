@@ -10,12 +10,12 @@
 #include <malloc.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
 #include "lib/image/record_stream.h"
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
-#include "lib/write/build.h"
+#include "lib/ops/build_write.h"
+#include "lib/verify/verify.h"
 #include "tests/copies.h"
+#include "tests/device/fault.h"
 #include "tests/fake.h"
 #include "tests/mapped.h"
 #include "tests/tap.h"

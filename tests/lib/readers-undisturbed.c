@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/change.h"
-#include "lib/gc.h"
 #include "lib/image/digest.h"
+#include "lib/ops/gc.h"
+#include "lib/txn/change.h"
 #include "tests/dataset.h"
 #include "tests/image.h"
 #include "tests/tap.h"

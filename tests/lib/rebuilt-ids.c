@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/image/edit.h"
+#include "lib/ops/build_write.h"
 #include "lib/read/dataset.h"
-#include "lib/write/build.h"
+#include "lib/txn/edit.h"
 #include "tests/fake.h"
 
 #define SAMPLES	  300u

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
+#include "tests/device/fault.h"
 
 enum { COUNT = 20000 };
 

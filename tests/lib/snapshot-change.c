@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/change.h"
-#include "lib/device/fault.h"
-#include "lib/gc.h"
+#include "lib/ops/gc.h"
+#include "lib/txn/change.h"
 #include "tests/dataset.h"
+#include "tests/device/fault.h"
 #include "tests/image.h"
 #include "tests/tap.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/change.h"
-#include "lib/gc.h"
-#include "lib/withdrawn.h"
+#include "lib/ops/gc.h"
+#include "lib/txn/change.h"
+#include "lib/txn/withdrawn.h"
 #include "tests/image.h"
 #include "tests/memory.h"
 #include "tests/shots.h"

@@ -4,9 +4,9 @@
  *
  * Keys, sizes and bytes of what is a sample; what becomes of all that is none.
  */
+#include "lib/source/source.h"
 #include "tests/rest.h"
 #include "tests/tap.h"
-#include "lib/source/source.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * Samples are compared by key and by digest, which covers payload, key, ends
  * and scalars; verify says that the digests are those of the records.
  */
-#include "lib/device/fault.h"
-#include "lib/write/build.h"
+#include "lib/ops/build_write.h"
+#include "tests/device/fault.h"
 #include "tests/fake.h"
 #include "tests/many.h"
 #include "tests/memory.h"

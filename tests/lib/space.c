@@ -7,7 +7,7 @@
  * what of that the next generation uses, with tables whose size is just at the end
  * of a block, so that one free extent more or less needs another block.
  */
-#include "lib/image/space.h"
+#include "lib/txn/space.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * table-marks.c - samples of a source are found, marked and left out
  */
+#include "lib/segment/table.h"
 #include "tests/tap.h"
-#include "lib/write/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * One row per spelling; what is taken apart is written again in one way, which
  * is a spelling of the same. Then nonsense, made of what means something here.
  */
-#include "tests/tap.h"
 #include "lib/device/target_rbd.h"
+#include "tests/tap.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  *
  * One row per spelling: path, snapshot or pinned digest, or the error.
  */
-#include "tests/tap.h"
 #include "lib/device/target.h"
+#include "tests/tap.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
  * Over memory behind a device that logs, in fractions of a second: which reads
  * are issued, not how fast they are, is what is checked here.
  */
+#include "lib/tune/tune.h"
 #include "tests/dataset.h"
 #include "tests/tap.h"
-#include "lib/tune/tune.h"
 
 #include <errno.h>
 #include <math.h>

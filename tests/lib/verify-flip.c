@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
 
 #define IMAGE_SIZE (UINT64_C(4) << 20)
 /* A block of names hurts itself and the schema's digest; no flip does more. */

@@ -12,7 +12,7 @@
 
 #include "format/segment.h"
 #include "lib/image/snapshot.h"
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
 #include "tests/image.h"
 #include "tests/tap.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
 #include "tests/image.h"
 #include "tests/memory.h"
 #include "tests/tap.h"

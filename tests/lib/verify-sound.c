@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/fault.h"
-#include "lib/image/intent.h"
-#include "lib/image/verify.h"
+#include "lib/txn/intent.h"
+#include "lib/verify/verify.h"
+#include "tests/device/fault.h"
 
 static struct test_log messages;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/image/verify.h"
+#include "lib/verify/verify.h"
 
 #define SIZE (UINT64_C(0x200000) + 64 * 4096)
 

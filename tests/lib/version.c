@@ -2,8 +2,8 @@
 /*
  * version.c - the library's version is the header's, every code has a text
  */
-#include "tests/tap.h"
 #include "lib/stele.h"
+#include "tests/tap.h"
 
 #include <errno.h>
 #include <limits.h>

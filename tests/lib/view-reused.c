@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/view/fresh.h"
 #include "tests/edit.h"
 #include "tests/loop.h"
-#include "lib/view/fresh.h"
 #include "tests/tap.h"
 
 #define SIZE  (UINT64_C(16) << 20)

@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/image/snapshot.h"
 #include "lib/device/guard.h"
-#include "lib/writer.h"
+#include "lib/image/snapshot.h"
+#include "lib/txn/writer.h"
 
 #define SIZE (UINT64_C(4) << 20)
 enum {

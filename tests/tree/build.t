@@ -65,7 +65,7 @@ ok "uninstalls" build uninstall
 is "" "$(installed)" "nothing is left"
 
 make all V=1 CFLAGS=-O1 >"$tmp/again" 2>&1
-ok "other CFLAGS build anew" grep -q -- '-O1.* lib/version.c' "$tmp/again"
+ok "other CFLAGS build anew" grep -q -- '-O1.* lib/base/version.c' "$tmp/again"
 ok "cleans" make -s clean
 is "$before" "$(listing)" "and leaves the tree as it was"
 ok "no build directory" not test -e build

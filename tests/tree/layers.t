@@ -6,10 +6,10 @@
 
 requires git ls-files --error-unmatch Makefile
 
-# From the bottom up: a file's own rank, or its folder's. It may include what has
-# no higher one.
-ranks='format lib/log lib/options lib/version lib/device lib/image lib/source
-	lib/write lib/read lib/view lib/node lib lib/tune'
+# From the bottom up. A file has the rank of the nearest folder that is named here, and
+# may include what has no higher one.
+ranks='format lib/base lib/device lib/image lib/source lib/read lib/node
+	lib/read/loader lib/view lib/txn lib/segment lib/verify lib/ops lib/tune'
 
 # Offences, one a line. Everything in quotes is named from the top of the tree.
 upward() {
@@ -17,9 +17,11 @@ upward() {
 		my ($rank, %rank) = (0);
 		$rank{$_} = $rank++ for split " ", shift;
 		sub rank {
-			my ($stem) = $_[0] =~ m,^(.*)\.,;
 			my ($folder) = $_[0] =~ m,^(.*)/,;
-			$rank{$stem} // $rank{$folder // ""}
+			while (defined $folder && !exists $rank{$folder}) {
+				($folder) = $folder =~ m,^(.*)/,;
+			}
+			defined $folder ? $rank{$folder} : undef
 		}
 		for my $file (@ARGV) {
 			my $from = rank($file);
@@ -50,9 +52,9 @@ is "" "$(includes '<(liburing|linux/io_uring|blkid/)' lib/device/)" \
 	"only lib/device includes liburing.h and blkid.h"
 is "" "$(includes '<(rados|rbd)/' lib/device/rbd)" \
 	"only the RBD backend includes librados and librbd"
-is "" "$(includes '"lib/device/rbd\.h"' lib/device/rbd)" \
+is "" "$(includes '"lib/device/rbd/rbd\.h"' lib/device/rbd/)" \
 	"nobody else sees its header"
-is "" "$(includes '<openssl/' lib/image/digest.c lib/write/)" \
+is "" "$(includes '<openssl/' lib/image/digest.c lib/segment/)" \
 	"only digests and the write path include libcrypto"
 is "" "$(includes '<isa-l' format/)" "only format includes isa-l"
 is "" "$(includes '<(jansson|archive)' cmd/)" \

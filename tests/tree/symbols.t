@@ -45,7 +45,10 @@ upward() {
 		my ($defined, $wanted) = @ARGV;
 		sub rank {
 			my ($folder) = $_[0] =~ m,^(.*)/,;
-			$rank{$_[0]} // $rank{$folder}
+			while (defined $folder && !exists $rank{$folder}) {
+				($folder) = $folder =~ m,^(.*)/,;
+			}
+			defined $folder ? $rank{$folder} : die "$_[0]: no rank\n"
 		}
 		open my $in, "<", $defined or die;
 		while (<$in>) { my ($f, $s) = split; $home{$s} = $f }
@@ -71,7 +74,7 @@ is "" "$(wanting '(io_uring|__io_uring|blkid)_.*' lib/device/)" \
 	"only lib/device calls liburing and blkid"
 is "" "$(wanting '(rbd|rados)_.*')" "librbd and librados are loaded, never linked"
 is "" "$(wanting '(EVP|SHA|RAND|HMAC|OPENSSL|ERR|CRYPTO)[0-9]*_.*' \
-	lib/image/digest lib/write/)" \
+	lib/image/digest lib/segment/)" \
 	"only digests and the write path call libcrypto"
 is "" "$(wanting 'crc[0-9]+_.*' format/)" "only format calls isa-l"
 is "" "$(wanting 'json[_a-z]*_.*')" "nothing in lib calls jansson"

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * open.c - targets to handles: stele_dataset_open(), stele_image_open()
+ *
+ * A dataset that is opened by a mapped name reads its metadata out of the
+ * mapping, an image always from the device: a mapping is of one snapshot, and
+ * an image may have got others since.
+ */
+#include "lib/node/open.h"
+
+#include "lib/base/options.h"
+#include "lib/image/shot.h"
+#include "lib/image/snapshot.h"
+#include "lib/node/profile.h"
+#include "lib/read/dataset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Is it the snapshot that was asked for, if one was? */
+static bool is_wanted(const struct stele_target *target,
+		      const struct stele_mapping *mapping)
+{
+	if (target->pinned)
+		return !memcmp(target->digest, mapping->info.digest,
+			       sizeof(target->digest));
+	return !target->snapshot ||
+	       !strcmp(target->snapshot, mapping->info.snapshot);
+}
+
+/* A pin stays one, given now or when it was mapped: it is checked against what is read. */
+static int take_names(struct stele_target *target,
+		      const struct stele_mapping *mapping)
+{
+	char *path = strdup(mapping->info.target);
+	char *snapshot;
+
+	target->pinned |= mapping->info.pinned;
+	target->mapped = true;
+	memcpy(target->digest, mapping->info.digest, sizeof(target->digest));
+	snapshot = target->pinned ? NULL : strdup(mapping->info.snapshot);
+
+	if (!path || (!snapshot && !target->pinned)) {
+		free(path);
+		free(snapshot);
+		return -ENOMEM;
+	}
+	free(target->path);
+	free(target->snapshot);
+	target->path = path;
+	target->snapshot = snapshot;
+	return 0;
+}
+
+int stele_target_resolve(struct stele_target *target,
+			 const struct stele_log *log,
+			 struct stele_mapping *mapping)
+{
+	int err;
+
+	memset(mapping, 0, sizeof(*mapping));
+	if (strchr(target->path, '/'))
+		return 0;
+	err = stele_mapping_load(target->path, log, mapping);
+	if (err == -ENOENT || err == -EINVAL) /* then it is a path */
+		return 0;
+	if (err)
+		return err;
+	if (!is_wanted(target, mapping)) {
+		stele_log_error(log, "'%s' is mapped to snapshot '%s' of '%s', not to that one",
+				target->path, mapping->info.snapshot,
+				mapping->info.target);
+		err = -ENOENT;
+	}
+	if (!err)
+		err = take_names(target, mapping);
+	if (err)
+		stele_mapping_release(mapping);
+	return err;
+}
+
+static void forget_snapshot(struct stele_target *target)
+{
+	free(target->snapshot);
+	target->snapshot = NULL;
+	target->pinned = target->mapped = false;
+}
+
+/* The device itself, also of a mapping: nothing of what was recorded. */
+static int open_plain(struct stele_target *target, bool whole,
+		      const struct stele_mapping *mapping, const char *backend,
+		      const struct stele_log *log, struct stele_device **dev)
+{
+	int err;
+
+	if (mapping->data)
+		return stele_mapping_open_device(mapping, whole, backend, log,
+						 dev);
+	err = whole ? stele_device_open(target->path, NULL, 0, backend, log,
+					dev) :
+		      stele_snapshot_open_device(target, backend, log, dev);
+	if (err == -ENOTBLK)
+		stele_log_error(log, "'%s' is neither a block device nor a regular file",
+				target->path);
+	return err;
+}
+
+int stele_target_open(const char *text, bool whole, const char *backend,
+		      const struct stele_log *log, struct stele_target *target,
+		      struct stele_device **dev)
+{
+	struct stele_mapping mapping = {0};
+	int err = stele_target_parse(text, log, target);
+
+	if (err)
+		return err;
+	if (whole)
+		forget_snapshot(target);
+	err = stele_target_resolve(target, log, &mapping);
+	if (!target->snapshot && !target->pinned)
+		whole = true;
+	if (!err)
+		err = open_plain(target, whole, &mapping, backend, log, dev);
+	stele_mapping_release(&mapping);
+	if (err)
+		stele_target_release(target);
+	return err;
+}
+
+/* ---- datasets -------------------------------------------------------------- */
+
+struct known_profile {
+	struct stele_profile profile;
+	bool found;
+};
+
+/*
+ * What tuning found of the device: of a mapping what it carries. It is wanted
+ * before a device is opened, as it may say by which backend; only RBD has to be
+ * asked what it is (`dev`, else NULL).
+ */
+static void look_up(const struct stele_target *target,
+		    const struct stele_mapping *mapping,
+		    struct stele_device *dev, const struct stele_log *log,
+		    struct known_profile *known)
+{
+	struct stele_profile_source source;
+	int err;
+
+	if (mapping->has_profile) {
+		known->profile = mapping->profile;
+		known->found = true;
+	}
+	if (known->found || !stele_profile_any() ||
+	    (!dev && stele_path_has_shots(target->path)))
+		return;
+	err = dev ? stele_profile_source_of_device(dev, &source) :
+		    stele_profile_source_of_path(target->path, &source);
+	if (!err)
+		err = stele_profile_load(&source, log, &known->profile);
+	known->found = !err;
+}
+
+/* NULL: there is nothing to prefer. */
+static const char *preferred_backend(const struct known_profile *known,
+				     const char *named)
+{
+	const char *given = named && *named ? named : getenv(STELE_BACKEND_ENV);
+
+	if ((given && *given) || !known->found ||
+	    !strcmp(known->profile.backend, STELE_BACKEND_URING))
+		return NULL;
+	return known->profile.backend;
+}
+
+/* What was best when it was measured may be forbidden or gone by now. */
+static int open_preferred(struct stele_target *target,
+			  const struct stele_mapping *mapping,
+			  const char *preferred, const char *backend,
+			  const struct stele_log *log,
+			  struct stele_device **dev)
+{
+	struct stele_log_held held;
+	int err;
+
+	if (!preferred)
+		return open_plain(target, false, mapping, backend, log, dev);
+	stele_log_hold(&held, log);
+	err = open_plain(target, false, mapping, preferred, &held.log, dev);
+	stele_log_end(&held, !err);
+	if (!err) {
+		(*dev)->log = *log;
+		return 0;
+	}
+	stele_log_info(log, "cannot open '%s' by '%s', as its profile says: %s; the default serves",
+		       target->path, preferred, stele_strerror(err));
+	return open_plain(target, false, mapping, backend, log, dev);
+}
+
+/* known NULL: nothing is looked up. */
+static int open_device(struct stele_target *target,
+		       struct stele_mapping *mapping, const char *backend,
+		       const struct stele_log *log,
+		       struct known_profile *known, struct stele_device **dev)
+{
+	struct stele_device *inner;
+	int err;
+
+	if (!known)
+		err = open_plain(target, false, mapping, backend, log, &inner);
+	else
+		look_up(target, mapping, NULL, log, known);
+	if (known)
+		err = open_preferred(target, mapping,
+				     preferred_backend(known, backend),
+				     backend, log, &inner);
+	if (err)
+		return err;
+	if (known && stele_path_has_shots(target->path))
+		look_up(target, mapping, inner, log, known);
+	if (mapping->data)
+		return stele_device_wrap_mapped(inner, mapping, dev);
+	*dev = inner;
+	return 0;
+}
+
+static int open_dataset(const char *text, const struct stele_open_opts *opts,
+			struct known_profile *profile,
+			struct stele_dataset **out)
+{
+	struct stele_mapping mapping = {0};
+	struct stele_target target = {0};
+	struct stele_device *dev;
+	struct stele_open_opts known;
+	struct stele_log log;
+	int err = stele_options_get(opts, &known, sizeof(known), &log);
+
+	if (!err)
+		err = stele_dataset_check(&known, &log);
+	if (err)
+		return err;
+	err = stele_target_parse(text, &log, &target);
+	if (!err)
+		err = stele_target_resolve(&target, &log, &mapping);
+	if (!err)
+		err = open_device(&target, &mapping, known.backend, &log,
+				  profile, &dev);
+	if (!err)
+		err = stele_dataset_create(dev, &target, opts, out);
+	stele_mapping_release(&mapping);
+	stele_target_release(&target);
+	return err;
+}
+
+int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
+		       struct stele_dataset **out)
+{
+	struct known_profile profile = {.found = false};
+	int err = open_dataset(text, opts, &profile, out);
+
+	if (!err && profile.found)
+		stele_dataset_adopt(*out, &profile.profile);
+	return err;
+}
+
+int stele_dataset_open_fresh(const char *text,
+			     const struct stele_open_opts *opts,
+			     struct stele_dataset **out)
+{
+	return open_dataset(text, opts, NULL, out);
+}
+
+/* ---- images ---------------------------------------------------------------- */
+
+int stele_image_open(const char *text, const struct stele_open_opts *opts,
+		     struct stele_image **out)
+{
+	struct stele_image *image = NULL;
+	struct stele_target target = {0};
+	struct stele_device *dev;
+	struct stele_open_opts known;
+	struct stele_log log;
+	int err = stele_options_get(opts, &known, sizeof(known), &log);
+
+	if (!err)
+		err = stele_dataset_check(&known, &log);
+	if (err)
+		return err;
+	err = stele_target_open(text, true, known.backend, &log, &target, &dev);
+	if (err)
+		return err;
+	image = calloc(1, sizeof(*image));
+	err = image ? stele_image_load(dev, &log, image) : -ENOMEM;
+	if (err) {
+		stele_device_close(dev);
+		free(image);
+	} else {
+		*out = image;
+	}
+	stele_target_release(&target);
+	return err;
+}
+
+void stele_image_close(struct stele_image *image)
+{
+	if (!image)
+		return;
+	stele_image_release(image);
+	free(image);
+}
+
+static uint64_t free_size(const struct stele_image *image)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < image->catalog.counts.free; i++) {
+		struct stele_catalog_free extent;
+
+		stele_catalog_free(&image->catalog, i, &extent);
+		size += extent.size;
+	}
+	return size;
+}
+
+void stele_image_info(const struct stele_image *image,
+		      struct stele_image_info *info)
+{
+	const struct stele_superblock *sb = &image->sb;
+
+	*info = (struct stele_image_info){
+		.version = STELE_FORMAT_VERSION,
+		.snapshot_count = image->catalog.counts.snapshots,
+		.segment_count = image->catalog.counts.segments,
+		.fence_mode = sb->fence_mode,
+		.feature_compat = sb->feature_compat,
+		.feature_ro_compat = sb->feature_ro_compat,
+		.feature_incompat = sb->feature_incompat,
+		.generation = sb->generation,
+		.image_size = sb->image_size,
+		.used_size = sb->high_water,
+		.free_size = free_size(image),
+		.create_time = sb->create_time,
+		.commit_time = sb->commit_time,
+		.superblocks_good = image->copies_good,
+	};
+	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
+	memcpy(info->label, sb->label, sizeof(info->label) - 1);
+}
+
+int stele_image_snapshot(const struct stele_image *image, uint32_t index,
+			 struct stele_snapshot_info *out)
+{
+	struct stele_catalog_snapshot snapshot;
+
+	if (index >= image->catalog.counts.snapshots)
+		return -ERANGE;
+	stele_catalog_snapshot(&image->catalog, index, &snapshot);
+	*out = (struct stele_snapshot_info){
+		.id = snapshot.id,
+		.parent = snapshot.parent,
+		.time = snapshot.time,
+		.sample_count = snapshot.sample_count,
+		.payload_size = snapshot.payload_size,
+		.segment_count = snapshot.ref_count,
+		.note_size = snapshot.note_size,
+	};
+	memcpy(out->name, snapshot.name, sizeof(out->name) - 1);
+	memcpy(out->digest, snapshot.digest, sizeof(out->digest));
+	return 0;
+}
+
+int stele_image_note(const struct stele_image *image, uint32_t index,
+		     char *note, size_t size)
+{
+	struct stele_catalog_snapshot snapshot;
+
+	if (index >= image->catalog.counts.snapshots)
+		return -ERANGE;
+	stele_catalog_snapshot(&image->catalog, index, &snapshot);
+	if (size < snapshot.note_size)
+		return -ERANGE;
+	stele_catalog_note(&image->catalog, index, note);
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * open.h - from the spelling of a target to a device
+ *
+ * A word without a slash that was mapped on this machine stands for what was
+ * mapped, before it is a path. Shared by those who open by name.
+ */
+#ifndef STELE_NODE_OPEN_H
+#define STELE_NODE_OPEN_H
+
+#include "lib/device/target.h"
+#include "lib/node/mapping.h"
+
+/*
+ * If the target is a mapped name: load the mapping, and put its path and
+ * snapshot into the target. Else mapping->data stays NULL.
+ * Return: 0; -ENOENT (the mapping is of another snapshot; logged); errors of stele_mapping_load().
+ */
+int stele_target_resolve(struct stele_target *target,
+			 const struct stele_log *log,
+			 struct stele_mapping *mapping);
+
+/*
+ * Parse, resolve, and open for reading the real device, whose newest state
+ * shows. Release *target afterwards. With `whole`, what stands behind the '@' is
+ * ignored; then, and without a snapshot, of storage that keeps shots it is the head; else what its
+ * snapshot is read through.
+ * Return: as stele_image_open(), but for what is on the device.
+ */
+int stele_target_open(const char *text, bool whole, const char *backend,
+		      const struct stele_log *log, struct stele_target *target,
+		      struct stele_device **dev);
+
+/* As stele_dataset_open(), as if nothing was known of the device. */
+int stele_dataset_open_fresh(const char *text,
+			     const struct stele_open_opts *opts,
+			     struct stele_dataset **out);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * candidates.c - digests of the base, digests of files, compare
+ */
+#include "lib/ops/candidates.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/crew.h"
+#include "lib/image/digest.h"
+#include "lib/image/section.h"
+#include "lib/segment/pack.h"
+#include "lib/segment/sort.h"
+
+#define BATCH_MIN	1024u
+#define BLOCKS_MAX	64u /* of digests, in one read */
+#define BLOCKS_GAP	4u  /* that are read to save a read */
+#define UNIT		8u  /* files that a thread takes at once */
+#define BUFFER_SIZE_MAX (UINT64_C(256) << 10)
+#define BUFFER_SIZE_MIN (UINT64_C(16) << 10)
+
+int stele_candidates_init(struct stele_candidates *candidates,
+			  struct stele_builder *builder,
+			  const struct stele_plan *plan,
+			  struct stele_source *source,
+			  const struct stele_base *base)
+{
+	const uint64_t memory = builder->opts.memory_size;
+
+	*candidates = (struct stele_candidates){
+		.builder = builder,
+		.plan = plan,
+		.source = source,
+		.base = base,
+		.pool.budget = memory / 4, /* a sort doubles them */
+		.capacity = memory / 8 / sizeof(struct stele_candidate),
+	};
+	if (candidates->capacity < BATCH_MIN)
+		candidates->capacity = BATCH_MIN;
+	stele_spill_init(&candidates->list, &candidates->pool);
+	return stele_spill_grow(&candidates->list,
+				candidates->capacity *
+					sizeof(struct stele_candidate));
+}
+
+void stele_candidates_release(struct stele_candidates *candidates)
+{
+	stele_spill_release(&candidates->list);
+	memset(candidates, 0, sizeof(*candidates));
+}
+
+void stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
+			  uint64_t number, uint64_t size)
+{
+	struct stele_candidate *list = candidates->list.data;
+
+	list[candidates->count++] = (struct stele_candidate){
+		.ordinal = ordinal,
+		.number = number,
+		.size = size,
+	};
+}
+
+/* ---- digests of the base ------------------------------------------------------ */
+
+static int by_number(const void *a, const void *b, void *user)
+{
+	const struct stele_candidate *x = a, *y = b;
+
+	(void)user;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_ordinal(const void *a, const void *b, void *user)
+{
+	const struct stele_candidate *x = a, *y = b;
+
+	(void)user;
+	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static int tick(void *user)
+{
+	return stele_builder_tick(user);
+}
+
+static int sort(struct stele_candidates *candidates, stele_sort_compare compare)
+{
+	return stele_sort(&candidates->list, candidates->count,
+			  sizeof(struct stele_candidate), compare, tick,
+			  candidates->builder);
+}
+
+static uint64_t block_of(const struct stele_candidate *candidate)
+{
+	return candidate->number / STELE_DIGESTS_PER_BLOCK;
+}
+
+/* How many of the `left` in `list` one read of up to BLOCKS_MAX blocks serves. */
+static uint64_t one_read(const struct stele_candidate *list, uint64_t left)
+{
+	const uint64_t first = block_of(list);
+	uint64_t n = 1;
+
+	while (n < left && block_of(&list[n]) < first + BLOCKS_MAX &&
+	       block_of(&list[n]) <= block_of(&list[n - 1]) + BLOCKS_GAP)
+		n++;
+	return n;
+}
+
+static void copy_digests(struct stele_candidate *list, uint64_t count,
+			 const struct stele_disk_block *blocks)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		const uint64_t block = block_of(&list[i]) - block_of(list);
+		const uint64_t at = list[i].number % STELE_DIGESTS_PER_BLOCK;
+
+		memcpy(list[i].digest,
+		       blocks[block].payload + at * STELE_DIGEST_SIZE,
+		       STELE_DIGEST_SIZE);
+	}
+}
+
+static int read_digests(struct stele_candidates *candidates)
+{
+	const struct stele_image *image = candidates->base->image;
+	struct stele_candidate *list = candidates->list.data;
+	struct stele_disk_block *blocks;
+	struct stele_section section;
+	uint64_t taken;
+	int ret = 0;
+
+	if (stele_descriptor_find_section(&candidates->segment->descriptor,
+					  STELE_BLOCK_DIGESTS, STELE_NO_FIELD,
+					  &section) < 0)
+		return -EUCLEAN;
+	blocks = stele_device_alloc(image->dev, BLOCKS_MAX * STELE_BLOCK_SIZE);
+	if (!blocks)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < candidates->count && !ret; i += taken) {
+		const struct stele_candidate *last;
+
+		taken = one_read(list + i, candidates->count - i);
+		last = &list[i + taken - 1];
+		ret = stele_section_read(image, candidates->segment, &section,
+					 block_of(&list[i]),
+					 block_of(last) - block_of(&list[i]) +
+						 1,
+					 blocks);
+		if (!ret)
+			copy_digests(list + i, taken, blocks);
+		if (!ret)
+			ret = stele_builder_tick(candidates->builder);
+	}
+	free(blocks);
+	return ret;
+}
+
+/* ---- digests of the source ---------------------------------------------------- */
+
+struct hashing {
+	struct stele_candidates *candidates;
+	size_t buffer_size;
+	uint64_t next; /* index of the first one not taken; atomic */
+	bool stop;     /* atomic */
+};
+
+/* What one thread has. */
+struct hasher {
+	struct hashing *hashing;
+	struct stele_hash *hash;
+	struct stele_source_file file;
+	uint8_t *buffer;
+	uint8_t tail[STELE_RECORD_TAIL_MAX];
+};
+
+static bool stopped(const struct hashing *hashing)
+{
+	return __atomic_load_n(&hashing->stop, __ATOMIC_RELAXED);
+}
+
+static void stop(struct hashing *hashing)
+{
+	__atomic_store_n(&hashing->stop, true, __ATOMIC_RELAXED);
+}
+
+/* The bytes of an open file, and not one more or less than the scan said. */
+static int add_payload(struct hasher *hasher, uint64_t size)
+{
+	struct stele_candidates *c = hasher->hashing->candidates;
+	uint64_t left = size;
+
+	for (;;) {
+		ssize_t got = c->source->ops->read(&hasher->file, hasher->buffer,
+						   hasher->hashing->buffer_size);
+
+		if (got < 0)
+			return (int)got;
+		if ((uint64_t)got > left || (got == 0 && left))
+			return -ETXTBSY;
+		if (got == 0)
+			return 0;
+		if (stopped(hasher->hashing))
+			return -ECANCELED;
+		stele_hash_add(hasher->hash, hasher->buffer, (size_t)got);
+		__atomic_add_fetch(&c->bytes, (uint64_t)got, __ATOMIC_RELAXED);
+		left -= (uint64_t)got;
+	}
+}
+
+/* The leaf digest that the file would have on the base. */
+static int hash_file(struct hasher *hasher,
+		     const struct stele_source_entry *entry, uint8_t digest[32])
+{
+	const struct stele_candidates *c = hasher->hashing->candidates;
+	const char *slash = memchr(entry->key, '/', entry->key_size);
+	const uint64_t label = (uint64_t)stele_base_label(
+		c->base, entry->key, slash ? (size_t)(slash - entry->key) : 0);
+	uint8_t *end = hasher->tail + sizeof(hasher->tail);
+	size_t size;
+	int ret = c->source->ops->open(c->source, entry, &hasher->file);
+
+	if (ret < 0)
+		return ret;
+	stele_hash_begin(hasher->hash, STELE_HASH_LEAF);
+	ret = add_payload(hasher, entry->size);
+	c->source->ops->close(&hasher->file);
+	size = stele_record_put_tail(&c->segment->shape, end, entry->size,
+				     entry->key, (uint32_t)entry->key_size,
+				     NULL, &label, 0);
+	stele_hash_add(hasher->hash, end - size, size - sizeof(le32));
+	stele_hash_end(hasher->hash, digest);
+	return ret;
+}
+
+static int decide_one(struct hasher *hasher, struct stele_candidate *candidate)
+{
+	const struct stele_candidates *c = hasher->hashing->candidates;
+	struct stele_source_entry entry;
+	uint8_t digest[32];
+	int ret;
+
+	stele_table_get(&c->plan->table, candidate->ordinal, &entry);
+	ret = hash_file(hasher, &entry, digest);
+	if (ret == -ECANCELED)
+		return ret;
+	if (ret < 0)
+		return stele_builder_lost(c->builder, entry.key, entry.key_size,
+					  ret);
+	candidate->changed = memcmp(digest, candidate->digest,
+				    sizeof(digest)) != 0;
+	return 0;
+}
+
+static int hash_work(void *user, unsigned int index)
+{
+	struct hashing *hashing = user;
+	struct stele_candidates *c = hashing->candidates;
+	struct stele_candidate *list = c->list.data;
+	struct hasher hasher = {.hashing = hashing};
+	int ret = stele_hash_new(&hasher.hash);
+
+	(void)index;
+	hasher.buffer = malloc(hashing->buffer_size);
+	if (!ret && !hasher.buffer)
+		ret = -ENOMEM;
+	while (!ret && !stopped(hashing)) {
+		uint64_t at = __atomic_fetch_add(&hashing->next, UNIT,
+						 __ATOMIC_RELAXED);
+		uint64_t end = at + UNIT < c->count ? at + UNIT : c->count;
+
+		if (at >= c->count)
+			break;
+		for (; at < end && !ret; at++)
+			ret = decide_one(&hasher, &list[at]);
+	}
+	if (c->source->ops->forget)
+		c->source->ops->forget(&hasher.file);
+	free(hasher.buffer);
+	stele_hash_free(hasher.hash);
+	if (ret == -ECANCELED && stopped(hashing))
+		ret = 0; /* whoever stopped this one says why */
+	if (ret < 0)
+		stop(hashing);
+	return ret;
+}
+
+static void hash_tick(void *user)
+{
+	struct hashing *hashing = user;
+	struct stele_builder *builder = hashing->candidates->builder;
+
+	builder->progress.bytes_done = __atomic_load_n(
+		&hashing->candidates->bytes, __ATOMIC_RELAXED);
+	if (stele_builder_tick(builder) < 0)
+		stop(hashing);
+}
+
+/* As many threads as there is work for, whose buffers fit a quarter of memory. */
+static unsigned int share_memory(struct hashing *hashing)
+{
+	const struct stele_builder *builder = hashing->candidates->builder;
+	const uint64_t memory = builder->opts.memory_size / 4;
+	const uint64_t units = (hashing->candidates->count + UNIT - 1) / UNIT;
+	uint64_t jobs = builder->opts.jobs, size = BUFFER_SIZE_MAX;
+
+	if (jobs > units)
+		jobs = units;
+	if (jobs > memory / BUFFER_SIZE_MIN)
+		jobs = memory / BUFFER_SIZE_MIN;
+	while (jobs * size > memory && size > BUFFER_SIZE_MIN)
+		size /= 2;
+	hashing->buffer_size = size;
+	return (unsigned int)jobs;
+}
+
+int stele_candidates_decide(struct stele_candidates *candidates)
+{
+	struct hashing hashing = {.candidates = candidates};
+	int ret;
+
+	if (!candidates->count)
+		return 0;
+	ret = sort(candidates, by_number);
+	if (!ret)
+		ret = read_digests(candidates);
+	if (!ret)
+		ret = sort(candidates, by_ordinal);
+	if (!ret)
+		ret = stele_crew_run(share_memory(&hashing), hash_work,
+				     hash_tick, &hashing);
+	if (!ret && candidates->builder->cancelled)
+		ret = -ECANCELED;
+	return ret;
+}

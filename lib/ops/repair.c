@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * repair.c - superblock copies that are not what they should be, and forks
+ *
+ * All that is written is a commit, or what every writer does when it begins. So a
+ * repair that is cut short is begun again, and nothing is lost that was there.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/options.h"
+#include "lib/image/fork.h"
+#include "lib/image/snapshot.h"
+#include "lib/node/open.h"
+#include "lib/txn/change.h"
+
+static void fill_info(const struct stele_catalog_snapshot *snapshot,
+		      struct stele_snapshot_info *info)
+{
+	*info = (struct stele_snapshot_info){
+		.id = snapshot->id,
+		.parent = snapshot->parent,
+		.time = snapshot->time,
+		.sample_count = snapshot->sample_count,
+		.segment_count = snapshot->ref_count,
+		.note_size = snapshot->note_size,
+	};
+	memcpy(info->name, snapshot->name, sizeof(info->name) - 1);
+	memcpy(info->digest, snapshot->digest, sizeof(info->digest));
+}
+
+/* Descriptors, deleted lists and digest: as far as opening it goes. */
+static int look_into(struct stele_image *view, uint32_t index)
+{
+	struct stele_snapshot snapshot;
+	int ret = stele_snapshot_load(view, index, &snapshot);
+
+	if (ret == 0)
+		stele_snapshot_release(&snapshot);
+	return ret;
+}
+
+static void show_side(struct stele_image *image, uint32_t number,
+		      const struct stele_repair_opts *opts)
+{
+	const struct stele_fork_side *from = &image->fork->sides[number];
+	/* As if it had won; it owns nothing. */
+	struct stele_image view = {
+		.dev = image->dev, .sb = from->sb, .catalog = from->catalog,
+	};
+	struct stele_side side = {
+		.number = number + 1,
+		.error = from->error,
+		.generation = from->sb.generation,
+		.create_time = from->sb.create_time,
+		.commit_time = from->sb.commit_time,
+		.snapshot_count = from->catalog.counts.snapshots,
+	};
+
+	memcpy(side.uuid, from->sb.uuid, sizeof(side.uuid));
+	if (opts->side)
+		opts->side(opts->user, &side);
+	for (uint32_t i = 0; i < side.snapshot_count && opts->snapshot; i++) {
+		struct stele_side_snapshot shown;
+		struct stele_catalog_snapshot snapshot;
+
+		stele_catalog_snapshot(&from->catalog, i, &snapshot);
+		fill_info(&snapshot, &shown.info);
+		shown.common = stele_fork_common(image->fork, from, i);
+		shown.error = look_into(&view, i);
+		opts->snapshot(opts->user, &side, &shown);
+	}
+}
+
+/* What is there, read only. */
+static int look(const char *target, const struct stele_repair_opts *opts,
+		const struct stele_log *log, struct stele_repair_report *report)
+{
+	struct stele_target parsed = {0};
+	struct stele_image image;
+	struct stele_device *dev;
+	int ret = stele_target_open(target, true, opts->backend, log, &parsed,
+				    &dev);
+
+	stele_target_release(&parsed);
+	if (ret < 0)
+		return ret;
+	ret = stele_image_load(dev, log, &image);
+	if (ret < 0) {
+		stele_device_close(dev);
+		return ret;
+	}
+	report->sides = image.fork ? image.fork->count : 0;
+	report->wrong_copies = stele_image_wrong_copies(&image);
+	report->generation = image.sb.generation;
+	for (uint32_t i = 0; i < report->sides; i++)
+		show_side(&image, i, opts);
+	stele_image_release(&image);
+	return 0;
+}
+
+static int put_right(const char *target, const struct stele_repair_opts *opts,
+		     const struct stele_log *log,
+		     struct stele_repair_report *report)
+{
+	struct stele_writer writer = {0};
+	int ret = stele_writer_open_side(&writer, target, opts->choose,
+					 opts->backend, log);
+
+	if (ret == 0 &&
+	    (report->sides || stele_image_wrong_copies(&writer.image)))
+		ret = stele_writer_commit(&writer, opts->time);
+	if (ret == 0) {
+		report->changed = true;
+		report->generation = writer.image.sb.generation;
+	}
+	stele_writer_close(&writer);
+	return ret;
+}
+
+static int check_choice(const struct stele_repair_opts *opts,
+			const struct stele_log *log,
+			const struct stele_repair_report *report)
+{
+	if (report->sides && !opts->choose) {
+		stele_log_error(log, "choose the side that shall stay; what "
+				     "only the other one has is given up");
+		return -ENOTUNIQ;
+	}
+	if (report->sides && opts->choose > report->sides) {
+		stele_log_error(log, "there is no side %u", opts->choose);
+		return -ENOENT;
+	}
+	return 0;
+}
+
+int stele_repair(const char *target, const struct stele_repair_opts *opts,
+		 struct stele_repair_report *report)
+{
+	struct stele_repair_report unwanted;
+	struct stele_repair_opts known;
+	struct stele_log log;
+	int ret = stele_options_get(opts, &known, sizeof(known), &log);
+
+	if (!report)
+		report = &unwanted;
+	memset(report, 0, sizeof(*report));
+	if (!ret)
+		ret = stele_options_flags(known.flags, STELE_CHANGE_APPLY,
+					  &log);
+	if (!ret)
+		ret = stele_options_time(known.time, &log, &known.time);
+	if (!ret)
+		ret = look(target, &known, &log, report);
+	if (ret || !(known.flags & STELE_CHANGE_APPLY) ||
+	    (!report->sides && !report->wrong_copies))
+		return ret;
+	ret = check_choice(&known, &log, report);
+	return ret ? ret : put_right(target, &known, &log, report);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.c - stele_verify(): open a target and check what it holds
+ *
+ * Always reads the device itself: a mapping has no say in what lies there.
+ */
+#include "lib/verify/verify.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/options.h"
+#include "lib/image/snapshot.h"
+#include "lib/node/open.h"
+
+/* Neither superblock nor catalog leads anywhere: there is one damage, all. */
+static int report_lost(const struct stele_verify_opts *opts, int error,
+		       struct stele_verify_report *report)
+{
+	const struct stele_damage damage = {
+		.error = error, .what = "image",
+		.detail = "no superblock with a catalog can be used",
+	};
+
+	report->damaged++;
+	if (opts->damage)
+		opts->damage(opts->damage_user, &damage);
+	return 1;
+}
+
+/* What recovery and loading warn of is damage, which is reported. */
+static void pass_errors(void *user, enum stele_log_level level,
+			const char *line)
+{
+	const struct stele_log *log = user;
+
+	if (level == STELE_LOG_ERROR)
+		stele_log_error(log, "%s", line);
+}
+
+/* Return: 0; -ENOENT; -EINVAL; -ESTALE (a mapped name, and another snapshot; logged). */
+static int find_snapshot(const struct stele_image *image,
+			 const struct stele_target *target,
+			 const struct stele_log *log, uint32_t *index)
+{
+	struct stele_catalog_snapshot info;
+	int ret = stele_snapshot_find(image, target->snapshot,
+				      target->pinned ? target->digest : NULL,
+				      index);
+
+	if (!target->mapped || (ret < 0 && ret != -ENOENT))
+		return ret;
+	if (ret == 0) {
+		stele_catalog_snapshot(&image->catalog, *index, &info);
+		if (!memcmp(info.digest, target->digest, sizeof(info.digest)))
+			return 0;
+	}
+	stele_log_error(log, "the snapshot that was mapped is no longer on '%s'",
+			target->path);
+	return -ESTALE;
+}
+
+/* Return: as stele_verify(); -EAGAIN: somebody has committed meanwhile. */
+static int verify_once(struct stele_device *dev,
+		       const struct stele_target *target,
+		       const struct stele_log *log,
+		       const struct stele_verify_opts *opts,
+		       struct stele_verify_report *report)
+{
+	const bool one = target->snapshot || target->pinned;
+	struct stele_image image;
+	uint32_t index;
+	int ret;
+
+	memset(report, 0, sizeof(*report));
+	ret = stele_image_load(dev, log, &image);
+	if (ret == -EBADMSG || ret == -EUCLEAN)
+		return report_lost(opts, ret, report);
+	if (ret < 0)
+		return ret;
+	if (one)
+		ret = find_snapshot(&image, target, log, &index);
+	if (ret == 0)
+		ret = stele_verify_image(&image, one ? (int64_t)index : -1,
+					 opts, report);
+	image.dev = NULL; /* the caller's */
+	stele_image_release(&image);
+	return ret;
+}
+
+static int verify_device(struct stele_device *dev,
+			 const struct stele_target *target,
+			 struct stele_log *log,
+			 const struct stele_verify_opts *opts,
+			 struct stele_verify_report *report)
+{
+	const struct stele_log errors = {pass_errors, log};
+	int ret = -EAGAIN;
+
+	for (unsigned int i = 0; i < STELE_LOAD_TRIES && ret == -EAGAIN; i++)
+		ret = verify_once(dev, target, &errors, opts, report);
+	if (ret == -EAGAIN) {
+		stele_log_error(log, "the image is changed faster than it can "
+				     "be checked");
+		ret = -EBUSY;
+	}
+	stele_device_close(dev);
+	return ret;
+}
+
+int stele_verify(const char *text, const struct stele_verify_opts *opts,
+		 struct stele_verify_report *report)
+{
+	struct stele_verify_report unwanted;
+	struct stele_target target = {0};
+	struct stele_verify_opts known;
+	struct stele_device *dev;
+	struct stele_log log;
+	int ret;
+
+	if (!report)
+		report = &unwanted;
+	memset(report, 0, sizeof(*report));
+	ret = stele_options_get(opts, &known, sizeof(known), &log);
+	if (!ret)
+		ret = stele_options_check(&(struct stele_option){
+			"reserved", known.reserved, 0}, 1, &log);
+	if (ret < 0)
+		return ret;
+	ret = stele_target_open(text, false, known.backend, &log, &target,
+				&dev);
+	if (ret < 0)
+		return ret;
+	ret = verify_device(dev, &target, &log, &known, report);
+	stele_target_release(&target);
+	return ret;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader.c - what the caller of a loader sees: batches, in order of step
+ *
+ * `at` is where the caller is: the step that next returns. The I/O thread plans ahead of
+ * it by the same arithmetic (cursor), so neither has to tell the other. A restore drops
+ * what is in the queue, and lets the I/O thread begin again there.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "lib/read/fetch.h"
+#include "lib/read/loader/loader.h"
+
+static bool forked(const struct stele_loader *l)
+{
+	return l->fork_count != stele_fork_count();
+}
+
+/* ---- steps of an epoch ------------------------------------------------------------ */
+
+void stele_loader_cursor_set(const struct stele_loader *l, uint64_t epoch,
+			     uint64_t start, struct stele_loader_cursor *cursor)
+{
+	uint64_t left = l->size - start;
+
+	*cursor = (struct stele_loader_cursor){
+		.epoch = epoch,
+		.start = start,
+		.steps = left / l->step_size,
+	};
+	if (l->opts.rest == STELE_REST_PAD && left % l->step_size)
+		cursor->steps++;
+}
+
+/* Behind the steps that were done; at most the epoch's size. */
+static uint64_t cursor_position(const struct stele_loader *l,
+				const struct stele_loader_cursor *cursor)
+{
+	/* The last step may reach over the end, where it pads. */
+	if (cursor->step > (l->size - cursor->start) / l->step_size)
+		return l->size;
+	return cursor->start + cursor->step * l->step_size;
+}
+
+/* ---- under the lock ----------------------------------------------------------------- */
+
+void stele_loader_tell(struct stele_loader *l)
+{
+	l->news = true;
+	if (l->sleeping) {
+		l->sleeping = false;
+		eventfd_write(l->wake_fd, 1);
+	}
+}
+
+static bool would_wait(const struct stele_loader *l)
+{
+	return !l->at_end && !l->broken &&
+	       !(l->queue.head && l->queue.head->ready);
+}
+
+void stele_loader_update_event(struct stele_loader *l)
+{
+	bool wanted = !would_wait(l);
+	eventfd_t value;
+
+	if (l->event_fd < 0 || wanted == l->signalled)
+		return;
+	if (wanted)
+		eventfd_write(l->event_fd, 1);
+	else
+		eventfd_read(l->event_fd, &value);
+	l->signalled = wanted;
+}
+
+/* ---- batches -------------------------------------------------------------------------- */
+
+/* The caller's place, and what follows from it. */
+static void set_place(struct stele_loader *l,
+		      const struct stele_loader_cursor *at)
+{
+	l->at = *at;
+	l->at_end = at->step == at->steps;
+	stele_loader_update_event(l);
+}
+
+static void end_epoch(struct stele_loader *l)
+{
+	struct stele_loader_cursor at;
+
+	stele_loader_cursor_set(l, l->at.epoch + 1, 0, &at);
+	pthread_mutex_lock(&l->lock);
+	set_place(l, &at);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void give_back(struct stele_loader *l, struct stele_loader_batch *batch)
+{
+	pthread_mutex_lock(&l->lock);
+	stele_loader_batch_push(&l->released, batch);
+	stele_loader_tell(l);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static int wait_for_batch(struct stele_loader *l,
+			  struct stele_loader_batch **batch)
+{
+	struct stele_loader_cursor at = l->at;
+	uint64_t begin = 0;
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	if (would_wait(l))
+		begin = stele_fetch_clock();
+	while (would_wait(l))
+		pthread_cond_wait(&l->changed, &l->lock);
+	*batch = NULL;
+	err = l->broken;
+	if (l->queue.head && l->queue.head->ready) {
+		*batch = stele_loader_batch_pop(&l->queue);
+		at.step++;
+		set_place(l, &at);
+		/* Another one is due, which may need room that none else gets. */
+		stele_loader_tell(l);
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (begin)
+		l->stats.wait_ns += stele_fetch_clock() - begin;
+	return *batch ? 0 : err;
+}
+
+int stele_loader_next(struct stele_loader *l, struct stele_batch *batch)
+{
+	struct stele_loader_batch *b;
+	int err;
+
+	*batch = (struct stele_batch){0};
+	if (forked(l))
+		return -EOWNERDEAD;
+	if (l->at.step == l->at.steps) {
+		end_epoch(l);
+		return 0;
+	}
+	err = wait_for_batch(l, &b);
+	if (err)
+		return err;
+	err = b->error;
+	if (err) {
+		give_back(l, b);
+		return err;
+	}
+	*batch = (struct stele_batch){
+		.samples = b->samples,
+		.count = b->count,
+		.padded = b->padded,
+		.skipped = b->left_out + b->replaced,
+		.skip_error = b->skip_error,
+		.source_count = l->source_count,
+		.sources = b->sources,
+		.epoch = b->epoch,
+		.index = b->index,
+		.buffer = b,
+	};
+	l->stats.batches++;
+	l->stats.skipped += b->left_out;
+	l->stats.substituted += b->replaced;
+	l->stats.padded += b->padded;
+	return 1;
+}
+
+void stele_loader_release(struct stele_loader *l, struct stele_batch *batch)
+{
+	if (batch->buffer && !forked(l))
+		give_back(l, batch->buffer);
+	*batch = (struct stele_batch){0};
+}
+
+uint64_t stele_loader_remaining(const struct stele_loader *l)
+{
+	return l->at.steps - l->at.step;
+}
+
+int stele_loader_fd(struct stele_loader *l)
+{
+	int fd;
+
+	if (forked(l))
+		return -EOWNERDEAD;
+	pthread_mutex_lock(&l->lock);
+	if (l->event_fd < 0)
+		l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd = l->event_fd < 0 ? -errno : l->event_fd;
+	stele_loader_update_event(l);
+	pthread_mutex_unlock(&l->lock);
+	return fd;
+}
+
+/* ---- state ------------------------------------------------------------------------------ */
+
+void stele_loader_save(const struct stele_loader *l,
+		       uint8_t state[STELE_LOADER_STATE_SIZE])
+{
+	const struct stele_loader_place place = {
+		.seed = l->seed,
+		.epoch = l->at.epoch,
+		.position = cursor_position(l, &l->at),
+	};
+
+	stele_loader_place_encode(&l->order, &place, state);
+}
+
+/* What was read ahead is of no use any more. */
+static void drop_queue(struct stele_loader *l)
+{
+	struct stele_loader_batch *batch;
+
+	while ((batch = stele_loader_batch_pop(&l->queue))) {
+		atomic_store(&batch->dropped, true);
+		if (batch->ready)
+			stele_loader_batch_push(&l->released, batch);
+	}
+}
+
+int stele_loader_restore(struct stele_loader *l,
+			 const uint8_t state[STELE_LOADER_STATE_SIZE])
+{
+	struct stele_loader_place place;
+	struct stele_loader_cursor at;
+	int err;
+
+	if (forked(l))
+		return -EOWNERDEAD;
+	err = stele_loader_place_decode(&l->order, state, &place);
+	if (err)
+		return err;
+	stele_loader_cursor_set(l, place.epoch, place.position, &at);
+	l->seed = place.seed;
+	pthread_mutex_lock(&l->lock);
+	drop_queue(l);
+	l->restart = at;
+	l->restart_seed = place.seed;
+	l->restarting = true;
+	stele_loader_tell(l);
+	set_place(l, &at);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
+
+/* Of the readers: their thread fills them in, when it comes by. */
+static void ask_readers(const struct stele_loader *loader,
+			const struct stele_loader_question *question)
+{
+	struct stele_loader *l = (struct stele_loader *)loader;
+
+	if (forked(l))
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->question = question;
+	stele_loader_tell(l);
+	while (l->question)
+		pthread_cond_wait(&l->changed, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void stele_loader_stats(const struct stele_loader *l,
+			struct stele_loader_stats *stats)
+{
+	const struct stele_loader_question question = {.stats = &stats->reader};
+
+	*stats = l->stats;
+	/* By then what was released is given back. */
+	ask_readers(l, &question);
+	stats->held_size = atomic_load_explicit(&l->held, memory_order_relaxed);
+}
+
+void stele_loader_latency(const struct stele_loader *l,
+			  enum stele_latency which, struct stele_histogram *sum)
+{
+	const struct stele_loader_question question = {.latency = sum,
+						       .which = which};
+
+	ask_readers(l, &question);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * builder.c - options of a build, its progress, and what it leaves out
+ */
+#include "lib/segment/builder.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "format/catalog.h"
+#include "lib/base/options.h"
+
+/*
+ * Threads mostly wait for a source that is not in memory: opens and reads that block. On two
+ * cores twice as many as 4 a core brought 1.15 times the rate with small files, 1.2 with large.
+ */
+#define JOBS_PER_CORE 8
+#define NO_BOUNDARY 1u /* asked for */
+#define FLAGS_KNOWN                                               \
+	(STELE_BUILD_DRY_RUN | STELE_BUILD_SKIP_CHANGED |         \
+	 BUILD_ONLY | APPEND_ONLY)
+#define BUILD_ONLY \
+	(STELE_BUILD_FORCE | STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS)
+#define APPEND_ONLY                                 \
+	(STELE_BUILD_UPDATE | STELE_BUILD_QUICK |   \
+	 STELE_BUILD_DELETE_MISSING)
+
+static int invalid(const struct stele_builder *builder, const char *what)
+{
+	stele_log_error(&builder->log, "%s", what);
+	return -EINVAL;
+}
+
+static bool is_granule(uint32_t granule)
+{
+	return granule == 0 || granule == 16 || granule == 64 ||
+	       granule == 512 || granule == 4096;
+}
+
+static bool is_boundary(uint32_t boundary)
+{
+	return boundary <= NO_BOUNDARY ||
+	       (boundary >= STELE_BLOCK_SIZE && is_power_of_two(boundary));
+}
+
+static bool is_label(const char *label)
+{
+	if (!label)
+		return true;
+	for (const char *p = label; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return false;
+	return strlen(label) <= STELE_NAME_SIZE_MAX;
+}
+
+static int check_options(const struct stele_builder *builder)
+{
+	const struct stele_build_opts *opts = &builder->opts;
+	const uint32_t both = STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS;
+
+	if (opts->flags & ~(uint32_t)FLAGS_KNOWN)
+		return invalid(builder, "unknown flags of a build");
+	if ((opts->flags & both) == both)
+		return invalid(builder, "labels both wanted and unwanted");
+	if (!is_granule(opts->granule))
+		return invalid(builder, "granule is not 16, 64, 512 or 4096");
+	if (!is_boundary(opts->boundary))
+		return invalid(builder, "boundary is not a power of two of at "
+					"least 4096");
+	if (opts->order > STELE_ORDER_SOURCE)
+		return invalid(builder, "unknown order of a build");
+	if (!is_label(opts->label))
+		return invalid(builder, "label is longer than 63 bytes, or "
+					"holds control characters");
+	if (opts->note && strlen(opts->note) > STELE_NOTES_SIZE_MAX)
+		return invalid(builder, "note is longer than 16 MiB");
+	if (opts->memory_size && opts->memory_size < STELE_MEMORY_MIN)
+		return invalid(builder, "memory of less than 1 MiB");
+	if (opts->jobs > STELE_JOBS_MAX)
+		return invalid(builder, "more than 1024 jobs");
+	return 0;
+}
+
+static uint32_t default_jobs(void)
+{
+	cpu_set_t cpus;
+	uint32_t jobs = STELE_JOBS_DEFAULT;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		jobs = (uint32_t)CPU_COUNT(&cpus) * JOBS_PER_CORE;
+	return jobs < STELE_JOBS_DEFAULT ? jobs : STELE_JOBS_DEFAULT;
+}
+
+/* RFC 9562, version 4. */
+static int random_uuid(uint8_t uuid[STELE_UUID_SIZE])
+{
+	if (getrandom(uuid, STELE_UUID_SIZE, 0) != STELE_UUID_SIZE)
+		return errno ? -errno : -EIO;
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+	return 0;
+}
+
+static int fill_in(struct stele_builder *builder)
+{
+	struct stele_build_opts *opts = &builder->opts;
+
+	if (!opts->memory_size)
+		opts->memory_size = STELE_MEMORY_DEFAULT;
+	if (!opts->jobs)
+		opts->jobs = default_jobs();
+	if (!opts->label)
+		opts->label = "";
+	if (opts->boundary > NO_BOUNDARY)
+		builder->boundary = opts->boundary;
+	if (opts->uuid)
+		memcpy(builder->uuid, opts->uuid, STELE_UUID_SIZE);
+	else if (random_uuid(builder->uuid) < 0)
+		return -EIO;
+	return stele_options_time(opts->time, &builder->log, &opts->time);
+}
+
+int stele_builder_init(struct stele_builder *builder,
+		       const struct stele_build_opts *opts,
+		       struct stele_build_report *report)
+{
+	int ret;
+
+	memset(builder, 0, sizeof(*builder));
+	memset(report, 0, sizeof(*report));
+	pthread_mutex_init(&builder->skip_lock, NULL);
+	builder->report = report;
+	ret = stele_options_get(opts, &builder->opts, sizeof(builder->opts),
+				&builder->log);
+	if (!ret)
+		ret = check_options(builder);
+	if (!ret)
+		ret = fill_in(builder);
+	if (ret < 0)
+		return ret;
+	memcpy(report->uuid, builder->uuid, STELE_UUID_SIZE);
+	report->jobs = builder->opts.jobs;
+	return 0;
+}
+
+void stele_builder_release(struct stele_builder *builder)
+{
+	pthread_mutex_destroy(&builder->skip_lock);
+}
+
+int stele_builder_for_build(const struct stele_builder *builder)
+{
+	if (builder->opts.base || builder->opts.flags & APPEND_ONLY)
+		return invalid(builder, "only an append takes a base, and "
+					"updates or deletes");
+	return 0;
+}
+
+int stele_builder_for_append(const struct stele_builder *builder)
+{
+	const struct stele_build_opts *opts = &builder->opts;
+
+	if (opts->flags & BUILD_ONLY || *opts->label || opts->uuid ||
+	    opts->object_size)
+		return invalid(builder, "an append overwrites nothing, and "
+					"keeps label, UUID and fields");
+	if (opts->flags & STELE_BUILD_QUICK &&
+	    !(opts->flags & STELE_BUILD_UPDATE))
+		return invalid(builder, "quick is a way to update");
+	return 0;
+}
+
+void stele_builder_prefer_boundary(struct stele_builder *builder,
+				   uint32_t boundary)
+{
+	if (!builder->opts.boundary)
+		builder->boundary = boundary;
+}
+
+int64_t stele_builder_source_time(const struct stele_builder *builder)
+{
+	return builder->opts.time <= time(NULL) ? builder->opts.time : 0;
+}
+
+double stele_seconds_since(const struct timespec *begin)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - begin->tv_sec) +
+	       (double)(now.tv_nsec - begin->tv_nsec) / 1e9;
+}
+
+static int tell(struct stele_builder *builder)
+{
+	clock_gettime(CLOCK_MONOTONIC, &builder->told);
+	if (builder->opts.progress && !builder->cancelled &&
+	    builder->opts.progress(builder->opts.progress_user,
+				   &builder->progress))
+		builder->cancelled = true;
+	return builder->cancelled ? -ECANCELED : 0;
+}
+
+int stele_builder_tick(struct stele_builder *builder)
+{
+	if (stele_seconds_since(&builder->told) * 1000 < STELE_TICK_MS)
+		return builder->cancelled ? -ECANCELED : 0;
+	return tell(builder);
+}
+
+int stele_builder_phase(struct stele_builder *builder,
+			enum stele_build_phase phase, uint64_t samples_total,
+			uint64_t bytes_total)
+{
+	builder->progress = (struct stele_build_progress){
+		.phase = phase,
+		.samples_total = samples_total,
+		.bytes_total = bytes_total,
+	};
+	return tell(builder);
+}
+
+void stele_builder_skip(struct stele_builder *builder,
+			enum stele_skip_reason reason, const char *key,
+			size_t key_size, int error)
+{
+	pthread_mutex_lock(&builder->skip_lock);
+	builder->report->skipped[reason]++;
+	if (builder->opts.skip)
+		builder->opts.skip(builder->opts.skip_user, reason, key,
+				   key_size, error);
+	pthread_mutex_unlock(&builder->skip_lock);
+}
+
+static enum stele_skip_reason reason_of(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return STELE_SKIP_VANISHED;
+	case -ETXTBSY:
+		return STELE_SKIP_CHANGED;
+	default:
+		return STELE_SKIP_UNREADABLE;
+	}
+}
+
+/* It is we who have run out of something: no fault of the entry. */
+static bool is_ours(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
+/* What errno means to us, not to a filesystem. */
+static bool is_format_error(int error)
+{
+	return error == -ETXTBSY || error == -EBADMSG || error == -EUCLEAN ||
+	       error == -ESTALE;
+}
+
+int stele_builder_lost(struct stele_builder *builder, const char *key,
+		       size_t key_size, int error)
+{
+	char text[STELE_QUOTE_SIZE];
+
+	if ((builder->opts.flags & STELE_BUILD_SKIP_CHANGED) &&
+	    !is_ours(error)) {
+		stele_builder_skip(builder, reason_of(error), key, key_size,
+				   error);
+		return 0;
+	}
+	stele_log_error(&builder->log, "cannot read source '%s': %s",
+			stele_source_quote(key, key_size, text),
+			is_format_error(error) ? stele_strerror(error) :
+						 strerror(-error));
+	return error;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * builder.h - what all steps of one build share: options, messages, progress
+ *
+ * Progress is told from the thread that builds, at most every STELE_TICK_MS;
+ * once its callback asked to stop, every later tick says so. Skips may come
+ * from any thread; the callback sees one at a time.
+ */
+#ifndef STELE_SEGMENT_BUILDER_H
+#define STELE_SEGMENT_BUILDER_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "lib/base/log.h"
+#include "lib/source/source.h"
+
+#define STELE_MEMORY_DEFAULT (UINT64_C(256) << 20)
+#define STELE_MEMORY_MIN     (UINT64_C(1) << 20)
+#define STELE_JOBS_DEFAULT   32u /* at most, 4 for each core */
+#define STELE_JOBS_MAX	     1024u
+
+struct stele_builder {
+	struct stele_build_opts opts; /* checked, defaults filled in */
+	uint8_t uuid[STELE_UUID_SIZE];
+	struct stele_log log;
+	struct stele_build_report *report; /* never NULL */
+	uint32_t boundary; /* that the layout keeps; 0: none */
+	struct stele_build_progress progress;
+	struct timespec told; /* when progress was told last */
+	bool cancelled;
+	pthread_mutex_t skip_lock;
+};
+
+/*
+ * Check the options and fill in what is left to us: memory, jobs, time, uuid.
+ * `report` is zeroed. Return: 0; -EINVAL; -E2BIG; errno of getrandom(2).
+ */
+int stele_builder_init(struct stele_builder *builder,
+		       const struct stele_build_opts *opts,
+		       struct stele_build_report *report);
+void stele_builder_release(struct stele_builder *builder);
+/* Options that only the other one knows must be unset. 0; -EINVAL (logged). */
+int stele_builder_for_build(const struct stele_builder *builder);
+int stele_builder_for_append(const struct stele_builder *builder);
+/*
+ * What the target wants (its limits' boundary, or 0), before the plan is made:
+ * holds unless the options say otherwise.
+ */
+void stele_builder_prefer_boundary(struct stele_builder *builder,
+				   uint32_t boundary);
+
+/*
+ * The time since when a source that is scanned now is as it is written: the
+ * snapshot's, unless that is made up and still to come (0).
+ */
+int64_t stele_builder_source_time(const struct stele_builder *builder);
+
+/* From the building thread. Return: 0; -ECANCELED. */
+int stele_builder_tick(struct stele_builder *builder);
+/* The same at the beginning of a phase: told at once. */
+int stele_builder_phase(struct stele_builder *builder,
+			enum stele_build_phase phase, uint64_t samples_total,
+			uint64_t bytes_total);
+
+/* Something is no sample. Any thread. */
+void stele_builder_skip(struct stele_builder *builder,
+			enum stele_skip_reason reason, const char *key,
+			size_t key_size, int error);
+/*
+ * A source entry could not be read, or is not what it was. Return: 0 when it
+ * is to be left out (it was reported); else `error` (it was logged).
+ */
+int stele_builder_lost(struct stele_builder *builder, const char *key,
+		       size_t key_size, int error);
+
+double stele_seconds_since(const struct timespec *begin);
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * copy_slots.c - slots: read, check, write
+ *
+ * A slot is held against its checksum, its digest and its structure, what lies
+ * between slots must be zero. The same checks tell whether a unit is on the target
+ * already. Blocks that a unit shares with its neighbours are put together by
+ * edge.h; each unit brings its own bytes, also when it is not sent.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "format/crc32c.h"
+#include "lib/segment/copy_worker.h"
+
+/* Of a unit, to see quickly that nothing is there. */
+#define PEEK_SIZE (UINT64_C(64) << 10)
+
+/* ---- digests --------------------------------------------------------------- */
+
+/* Those of all slots of a unit: the first block's is that of unit->first. */
+static int read_digests(struct stele_copy_worker *w,
+			const struct stele_copy_unit *unit)
+{
+	const struct stele_segment *segment = w->copy->segment;
+	const uint64_t first = unit->first / STELE_DIGESTS_PER_BLOCK;
+	const uint64_t last =
+		(unit->first + unit->count - 1) / STELE_DIGESTS_PER_BLOCK;
+	struct stele_section section;
+
+	if (stele_descriptor_find_section(&segment->descriptor,
+					  STELE_BLOCK_DIGESTS, STELE_NO_FIELD,
+					  &section) < 0)
+		return stele_copy_complain(w, &w->from, -EUCLEAN, unit->offset,
+					   "descriptor", "no digests");
+	return stele_section_read(w->copy->image, segment, &section, first,
+				  last + 1 - first, w->digests);
+}
+
+static const char *check_digest(const struct stele_copy_worker *w,
+				const struct stele_copy_unit *unit,
+				uint64_t number, const uint8_t digest[32])
+{
+	const uint64_t block = number / STELE_DIGESTS_PER_BLOCK -
+			       unit->first / STELE_DIGESTS_PER_BLOCK;
+	const uint8_t *want = stele_digest_entry(&w->digests[block], number);
+
+	return memcmp(digest, want, STELE_DIGEST_SIZE) ?
+		       "its SHA-256 is not that of the digests" :
+		       NULL;
+}
+
+/* ---- slots in memory ------------------------------------------------------- */
+
+/* Return: 0; -EBADMSG, -EUCLEAN (*why is set). */
+static int check_slot(struct stele_copy_worker *w,
+		      const struct stele_copy_unit *unit, uint64_t number,
+		      const uint8_t *slot, uint64_t size, const char **why)
+{
+	const struct stele_segment *segment = w->copy->segment;
+	struct stele_record record;
+	uint8_t digest[STELE_DIGEST_SIZE];
+	le32 stored;
+	int ret;
+
+	memcpy(&stored, slot + size - sizeof(stored), sizeof(stored));
+	*why = "checksum";
+	if (stele_record_crc(segment->descriptor.id, number, slot, size) !=
+	    le32_get(stored))
+		return -EBADMSG;
+	ret = stele_record_decode(slot, size, &segment->shape, &record, why);
+	if (ret < 0)
+		return ret;
+	stele_hash_record(w->hash, slot, size, &record, digest);
+	*why = check_digest(w, unit, number, digest);
+	return *why ? -EBADMSG : 0;
+}
+
+/*
+ * Those slots of a unit that lie whole within the `size` bytes of the segment
+ * that w->buffer holds, which begin with the unit's first block; with all of
+ * them, what lies between them. Return: 0; -EBADMSG, -EUCLEAN (logged).
+ */
+static int check_slots(struct stele_copy_worker *w,
+		       const struct stele_copy_side *side,
+		       const struct stele_copy_unit *unit, uint64_t size)
+{
+	const uint64_t base = round_down(unit->offset, STELE_BLOCK_SIZE);
+	const char *why = "";
+	int ret = 0;
+
+	for (uint64_t i = 0; ret == 0 && i < unit->count; i++) {
+		const uint64_t number = unit->first + i;
+		uint64_t slot_size, unused, end, next;
+		uint64_t offset = stele_copy_slot(w->copy->segment, number,
+						  &slot_size);
+
+		end = offset + slot_size;
+		next = stele_copy_slot(w->copy->segment, number + 1, &unused);
+		if (next - base > size)
+			break;
+		ret = check_slot(w, unit, number, w->buffer + (offset - base),
+				 slot_size, &why);
+		if (ret == 0 && !stele_copy_is_zero(w->buffer + (end - base),
+						    next - end)) {
+			why = "what follows is not zero";
+			ret = -EUCLEAN;
+		}
+		if (ret < 0)
+			stele_copy_complain(w, side, ret, offset, "sample",
+					    why);
+	}
+	return ret;
+}
+
+/* ---- slots in pieces ------------------------------------------------------- */
+
+/* One slot while its bytes come by. */
+struct passing {
+	uint64_t offset, size; /* of the slot, from the segment's start */
+	uint64_t next;	       /* where the one behind it begins */
+	struct stele_record record;
+	uint64_t tail_at; /* from the slot's start: key and all behind it */
+	uint32_t crc;
+	bool dirty; /* what lies behind it is not zero */
+};
+
+/* The tail tells where the parts are. Return: 0; -EBADMSG (most likely). */
+static int begin_slot(struct stele_copy_worker *w,
+		      const struct stele_copy_side *side, uint64_t number,
+		      struct passing *p, const char **why)
+{
+	const struct stele_segment *segment = w->copy->segment;
+	uint64_t unused, end, start, size;
+	int ret;
+
+	p->offset = stele_copy_slot(segment, number, &p->size);
+	p->next = stele_copy_slot(segment, number + 1, &unused);
+	p->crc = stele_record_seed(segment->descriptor.id, number);
+	p->dirty = false;
+	size = p->size < STELE_RECORD_TAIL_MAX ? p->size :
+						 STELE_RECORD_TAIL_MAX;
+	end = p->offset + p->size;
+	start = round_down(end - size, STELE_BLOCK_SIZE);
+	ret = stele_copy_transfer(w, side, STELE_OP_READ, w->tail, start,
+				  round_up(end, STELE_BLOCK_SIZE) - start);
+	if (ret < 0)
+		return ret;
+	if (stele_record_decode_tail(w->tail + (end - size - start), size,
+				     p->size, &segment->shape, &p->record,
+				     why) < 0)
+		return -EBADMSG;
+	p->tail_at = p->size - stele_record_tail_fixed(&segment->shape) -
+		     p->record.key_size;
+	stele_hash_begin(w->hash, STELE_HASH_LEAF);
+	return 0;
+}
+
+static void pass_bytes(struct stele_copy_worker *w, struct passing *p,
+		       uint64_t at, uint64_t size)
+{
+	const uint64_t crc_at = p->offset + p->size - sizeof(le32);
+	const uint8_t *data;
+	uint64_t n;
+
+	data = stele_record_part(w->buffer, at, size, p->offset, crc_at, &n);
+	p->crc = stele_crc32c(p->crc, data, n);
+	data = stele_record_part(w->buffer, at, size, p->offset,
+				 p->offset + p->record.payload_size, &n);
+	stele_hash_add(w->hash, data, n);
+	data = stele_record_part(w->buffer, at, size, p->offset + p->tail_at,
+				 crc_at, &n);
+	stele_hash_add(w->hash, data, n);
+	data = stele_record_part(w->buffer, at, size, p->offset + p->size,
+				 p->next, &n);
+	p->dirty |= !stele_copy_is_zero(data, n);
+}
+
+static int end_slot(struct stele_copy_worker *w,
+		    const struct stele_copy_unit *unit, uint64_t number,
+		    const struct passing *p, const char **why)
+{
+	uint8_t digest[STELE_DIGEST_SIZE];
+
+	stele_hash_end(w->hash, digest);
+	*why = "checksum";
+	if (p->crc != p->record.crc)
+		return -EBADMSG;
+	*why = check_digest(w, unit, number, digest);
+	if (!*why && p->dirty)
+		*why = "what follows is not zero";
+	return *why ? -EBADMSG : 0;
+}
+
+/* ---- writing --------------------------------------------------------------- */
+
+/* Bytes [from, to) of the segment; data[0] is the first one of from's block. */
+static int put(struct stele_copy_worker *w, uint8_t *data, uint64_t from,
+	       uint64_t to)
+{
+	const uint64_t base = round_down(from, STELE_BLOCK_SIZE);
+	const uint64_t first = round_up(from, STELE_BLOCK_SIZE);
+	const uint64_t last = round_down(to, STELE_BLOCK_SIZE);
+	const uint64_t head = first < to ? first : to;
+	int ret;
+
+	ret = stele_edges_put(w->edges, w->to.base + from, data + (from - base),
+			      head - from, false);
+	if (ret == 0 && first < last)
+		ret = stele_copy_transfer(w, &w->to, STELE_OP_WRITE,
+					  data + (first - base), first,
+					  last - first);
+	if (ret == 0 && first <= last)
+		ret = stele_edges_put(w->edges, w->to.base + last,
+				      data + (last - base), to - last, false);
+	return ret;
+}
+
+/* Keep what of these bytes of the target belongs to blocks that others share. */
+static void keep_ends(struct stele_copy_worker *w,
+		      const struct stele_copy_unit *unit, uint64_t at,
+		      uint64_t size)
+{
+	const uint64_t blocks[2] = {
+		round_down(unit->offset, STELE_BLOCK_SIZE),
+		round_down(unit->offset + unit->size, STELE_BLOCK_SIZE)};
+
+	for (int i = 0; i < 2; i++)
+		if (blocks[i] >= at && blocks[i] < at + size)
+			memcpy(w->ends[i], w->buffer + (blocks[i] - at),
+			       STELE_BLOCK_SIZE);
+}
+
+static int put_ends(struct stele_copy_worker *w,
+		    const struct stele_copy_unit *unit)
+{
+	const uint64_t from = unit->offset, to = from + unit->size;
+	const uint64_t first = round_up(from, STELE_BLOCK_SIZE);
+	const uint64_t last = round_down(to, STELE_BLOCK_SIZE);
+	int ret;
+
+	ret = stele_edges_put(w->edges, w->to.base + from,
+			      w->ends[0] + from % STELE_BLOCK_SIZE,
+			      (first < to ? first : to) - from, true);
+	if (ret == 0 && first <= last)
+		ret = stele_edges_put(w->edges, w->to.base + last, w->ends[1],
+				      to - last, true);
+	return ret;
+}
+
+/* ---- units ----------------------------------------------------------------- */
+
+/* Read a unit, or what of it `most` bytes hold. */
+static int read_unit(struct stele_copy_worker *w,
+		     const struct stele_copy_side *side,
+		     const struct stele_copy_unit *unit, uint64_t most,
+		     uint64_t *size)
+{
+	const uint64_t base = round_down(unit->offset, STELE_BLOCK_SIZE);
+
+	*size = round_up(unit->offset + unit->size, STELE_BLOCK_SIZE) - base;
+	if (*size > most)
+		*size = most;
+	return stele_copy_transfer(w, side, STELE_OP_READ, w->buffer, base,
+				   *size);
+}
+
+/* With `send`, what is right so far goes to the target. */
+static int pass_slot(struct stele_copy_worker *w,
+		     const struct stele_copy_side *side,
+		     const struct stele_copy_unit *unit, uint64_t number)
+{
+	struct passing p;
+	const char *why = "";
+	uint64_t at, end;
+	int ret = begin_slot(w, side, number, &p, &why);
+
+	at = p.offset;
+	for (; ret == 0 && at < p.next; at = end) {
+		const uint64_t base = round_down(at, STELE_BLOCK_SIZE);
+		const uint64_t stop = round_up(p.next, STELE_BLOCK_SIZE);
+		const uint64_t size = stop - base < STELE_COPY_UNIT_SIZE ?
+					      stop - base :
+					      STELE_COPY_UNIT_SIZE;
+
+		end = base + size < p.next ? base + size : p.next;
+		ret = stele_copy_transfer(w, side, STELE_OP_READ, w->buffer,
+					  base, size);
+		if (ret == 0)
+			pass_bytes(w, &p, base, size);
+		if (ret == 0 && side->is_source)
+			ret = put(w, w->buffer, at, end);
+		else if (ret == 0)
+			keep_ends(w, unit, base, size);
+	}
+	if (ret == 0)
+		ret = end_slot(w, unit, number, &p, &why);
+	if (ret < 0 && *why)
+		stele_copy_complain(w, side, ret, p.offset, "sample", why);
+	return ret;
+}
+
+static int pass_slots(struct stele_copy_worker *w,
+		      const struct stele_copy_side *side,
+		      const struct stele_copy_unit *unit)
+{
+	int ret = 0;
+
+	for (uint64_t i = 0; ret == 0 && i < unit->count; i++)
+		ret = pass_slot(w, side, unit, unit->first + i);
+	return ret;
+}
+
+/* Most often nothing is there: the first few slots tell. */
+static int find_small(struct stele_copy_worker *w,
+		      const struct stele_copy_unit *unit)
+{
+	uint64_t size;
+	int ret = read_unit(w, &w->to, unit, PEEK_SIZE, &size);
+
+	if (ret == 0)
+		ret = check_slots(w, &w->to, unit, size);
+	if (ret == 0 && size == PEEK_SIZE) {
+		ret = read_unit(w, &w->to, unit, UINT64_MAX, &size);
+		if (ret == 0)
+			ret = check_slots(w, &w->to, unit, size);
+	}
+	if (ret == 0)
+		keep_ends(w, unit, round_down(unit->offset, STELE_BLOCK_SIZE),
+			  size);
+	return ret;
+}
+
+int stele_copy_find_slots(struct stele_copy_worker *w,
+			  const struct stele_copy_unit *unit)
+{
+	int ret = read_digests(w, unit);
+
+	if (ret < 0)
+		return ret;
+	ret = unit->kind == STELE_COPY_LARGE ? pass_slots(w, &w->to, unit) :
+					       find_small(w, unit);
+	if (ret == -EBADMSG || ret == -EUCLEAN)
+		return 0;
+	if (ret == 0)
+		ret = put_ends(w, unit);
+	return ret < 0 ? ret : 1;
+}
+
+int stele_copy_send_slots(struct stele_copy_worker *w,
+			  const struct stele_copy_unit *unit)
+{
+	uint64_t size;
+	int ret = read_digests(w, unit);
+
+	if (ret < 0)
+		return ret;
+	if (unit->kind == STELE_COPY_LARGE)
+		return pass_slots(w, &w->from, unit);
+	ret = read_unit(w, &w->from, unit, UINT64_MAX, &size);
+	if (ret == 0)
+		ret = check_slots(w, &w->from, unit, size);
+	if (ret == 0)
+		ret = put(w, w->buffer, unit->offset,
+			  unit->offset + unit->size);
+	return ret;
+}

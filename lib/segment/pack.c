@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack.c - payload, padding, tail
+ */
+#include "lib/segment/pack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/block.h"
+#include "format/crc32c.h"
+
+#define CRC_SIZE  sizeof(le32)
+#define WIPE_SIZE (UINT64_C(256) << 10)
+
+static size_t at_most(uint64_t a, size_t b)
+{
+	return a < b ? (size_t)a : b;
+}
+
+/* A file while it is read. */
+struct reading {
+	uint64_t left;
+	bool at_end; /* a read that asked for more came back short */
+	int lost;    /* the source failed: negative errno */
+};
+
+/*
+ * The next bytes of the file, and one more if there is room: most files then
+ * take a single read, which also shows that they have not grown. What was read
+ * over the end is overwritten by what comes next.
+ * Return: 0 (see reading->lost); errno of the device.
+ */
+static int copy_piece(struct stele_packer *packer, struct reading *reading)
+{
+	uint8_t *data;
+	size_t room, wanted;
+	ssize_t got;
+	int ret = stele_stream_room(&packer->stream, &data, &room);
+
+	if (ret < 0)
+		return ret;
+	wanted = at_most(reading->left + 1, room);
+	got = packer->source->ops->read(&packer->file, data, wanted);
+	if (got <= 0 || (uint64_t)got > reading->left) {
+		/* An error, or it shrank, or it grew. */
+		reading->lost = got < 0 ? (int)got : -ETXTBSY;
+		return 0;
+	}
+	reading->left -= (uint64_t)got;
+	reading->at_end = !reading->left && (size_t)got < wanted;
+	packer->crc = stele_crc32c(packer->crc, data, (size_t)got);
+	stele_hash_add(packer->hash, data, (size_t)got);
+	__atomic_add_fetch(packer->bytes, (uint64_t)got, __ATOMIC_RELAXED);
+	return stele_stream_advance(&packer->stream, (size_t)got);
+}
+
+static int check_end(struct stele_packer *packer)
+{
+	char more;
+	ssize_t got = packer->source->ops->read(&packer->file, &more, 1);
+
+	return got > 0 ? -ETXTBSY : (int)got;
+}
+
+static void take_tail(struct stele_packer *packer,
+		      const struct stele_plan_sample *sample)
+{
+	if (packer->source->ops->tail)
+		packer->source->ops->tail(&packer->file, packer->ends,
+					  packer->scalars);
+	else
+		packer->scalars[0] = (uint64_t)sample->label;
+}
+
+/* *done: bytes that went into the stream. */
+static int copy_payload(struct stele_packer *packer,
+			const struct stele_plan_sample *sample, uint64_t *done,
+			int *lost)
+{
+	const struct stele_source_entry *entry = &sample->entry;
+	struct reading reading = {.left = entry->size};
+	int ret = 0;
+
+	reading.lost = packer->source->ops->open(packer->source, entry,
+						 &packer->file);
+	while (!ret && !reading.lost && reading.left) {
+		if (__atomic_load_n(packer->stop, __ATOMIC_RELAXED))
+			ret = -ECANCELED;
+		else
+			ret = copy_piece(packer, &reading);
+	}
+	if (!ret && !reading.lost && !reading.at_end)
+		reading.lost = check_end(packer);
+	if (!ret && !reading.lost)
+		take_tail(packer, sample);
+	packer->source->ops->close(&packer->file);
+	*done = entry->size - reading.left;
+	*lost = reading.lost;
+	return ret;
+}
+
+static int put_zeros(struct stele_packer *packer, uint64_t size, bool counted)
+{
+	while (size) {
+		uint8_t *data;
+		size_t room, n;
+		int ret = stele_stream_room(&packer->stream, &data, &room);
+
+		if (ret < 0)
+			return ret;
+		n = at_most(size, room);
+		memset(data, 0, n);
+		if (counted)
+			packer->crc = stele_crc32c(packer->crc, data, n);
+		ret = stele_stream_advance(&packer->stream, n);
+		if (ret < 0)
+			return ret;
+		size -= n;
+	}
+	return 0;
+}
+
+int stele_pack_zeros(struct stele_packer *packer, uint64_t size)
+{
+	return put_zeros(packer, size, false);
+}
+
+static int put_bytes(struct stele_packer *packer, const uint8_t *bytes,
+		     size_t size)
+{
+	while (size) {
+		uint8_t *data;
+		size_t room, n;
+		int ret = stele_stream_room(&packer->stream, &data, &room);
+
+		if (ret < 0)
+			return ret;
+		n = at_most(size, room);
+		memcpy(data, bytes, n);
+		ret = stele_stream_advance(&packer->stream, n);
+		if (ret < 0)
+			return ret;
+		bytes += n;
+		size -= n;
+	}
+	return 0;
+}
+
+/* Write the tail into packer->tail. Returns where it begins. */
+static uint8_t *make_tail(struct stele_packer *packer,
+			  const struct stele_plan_sample *sample,
+			  uint32_t flags, size_t *size)
+{
+	const bool gone = flags & STELE_RECORD_VOID;
+	static const uint64_t zeros[STELE_FIELD_COUNT_MAX];
+	uint8_t *end = packer->tail + sizeof(packer->tail);
+
+	*size = stele_record_put_tail(
+		&packer->plan->shape, end, gone ? 0 : sample->entry.size,
+		sample->entry.key,
+		gone ? 0 : (uint32_t)sample->entry.key_size,
+		gone ? zeros : packer->ends, gone ? zeros : packer->scalars,
+		flags);
+	return end - *size;
+}
+
+/* Checksum and digest are complete with the tail, which goes out. */
+static int put_tail(struct stele_packer *packer, uint8_t *tail, size_t size,
+		    uint8_t digest[32])
+{
+	le32 crc;
+
+	packer->crc = stele_crc32c(packer->crc, tail, size - CRC_SIZE);
+	stele_hash_add(packer->hash, tail, size - CRC_SIZE);
+	stele_hash_end(packer->hash, digest);
+	crc = le32_put(packer->crc);
+	memcpy(tail + size - CRC_SIZE, &crc, CRC_SIZE);
+	return put_bytes(packer, tail, size);
+}
+
+static void begin_sums(struct stele_packer *packer, uint64_t number)
+{
+	packer->crc = stele_record_seed(packer->plan->descriptor.id, number);
+	stele_hash_begin(packer->hash, STELE_HASH_LEAF);
+}
+
+static void count_zeros(struct stele_packer *packer, uint64_t size)
+{
+	static const uint8_t zeros[STELE_BLOCK_SIZE];
+
+	while (size) {
+		size_t n = at_most(size, sizeof(zeros));
+
+		packer->crc = stele_crc32c(packer->crc, zeros, n);
+		size -= n;
+	}
+}
+
+/* `done` bytes of the slot are in the stream, and have to be taken for zero. */
+static int pack_void(struct stele_packer *packer, uint64_t number,
+		     const struct stele_plan_sample *sample, uint64_t done,
+		     uint8_t digest[32])
+{
+	size_t tail_size;
+	uint8_t *tail = make_tail(packer, sample, STELE_RECORD_VOID,
+				  &tail_size);
+	uint64_t end = sample->slot_size - tail_size;
+	int ret;
+
+	begin_sums(packer, number);
+	count_zeros(packer, done);
+	ret = put_zeros(packer, end - done, true);
+	return ret ? ret : put_tail(packer, tail, tail_size, digest);
+}
+
+int stele_pack(struct stele_packer *packer, uint64_t number,
+	       uint8_t digest[32], struct stele_void *gone)
+{
+	struct stele_plan_sample sample;
+	uint64_t done;
+	size_t tail_size;
+	uint8_t *tail;
+	int lost, ret;
+
+	stele_plan_sample(packer->plan, number, &sample);
+	begin_sums(packer, number);
+	ret = copy_payload(packer, &sample, &done, &lost);
+	if (ret < 0)
+		return ret;
+	if (lost) {
+		ret = stele_builder_lost(packer->builder, sample.entry.key,
+					 sample.entry.key_size, lost);
+		if (!ret)
+			ret = pack_void(packer, number, &sample, done, digest);
+		*gone = (struct stele_void){number, done};
+		return ret ? ret : 1;
+	}
+	tail = make_tail(packer, &sample, 0, &tail_size);
+	ret = put_zeros(packer, sample.slot_size - tail_size - done, true);
+	return ret ? ret : put_tail(packer, tail, tail_size, digest);
+}
+
+/* Zero the bytes [from, to) of blocks that hold others, too. */
+static int wipe_piece(struct stele_device *dev, uint8_t *buffer, uint64_t from,
+		      uint64_t to)
+{
+	const uint64_t begin = round_down(from, STELE_BLOCK_SIZE);
+	const size_t size = round_up(to, STELE_BLOCK_SIZE) - begin;
+	int ret = stele_device_read(dev, buffer, begin, size);
+
+	if (ret < 0)
+		return ret;
+	memset(buffer + (from - begin), 0, to - from);
+	return stele_device_write(dev, buffer, begin, size);
+}
+
+int stele_pack_wipe(const struct stele_plan *plan, struct stele_device *dev,
+		    const struct stele_void *gone)
+{
+	uint64_t from = plan->descriptor.offset +
+			stele_plan_offset(plan, gone->number);
+	const uint64_t end = from + gone->written;
+	uint8_t *buffer;
+	int ret = 0;
+
+	if (!gone->written)
+		return 0;
+	buffer = stele_device_alloc(dev, WIPE_SIZE);
+	if (!buffer)
+		return -ENOMEM;
+	while (from < end && !ret) {
+		uint64_t to = round_down(from, STELE_BLOCK_SIZE) + WIPE_SIZE;
+
+		if (to > end)
+			to = end;
+		ret = wipe_piece(dev, buffer, from, to);
+		from = to;
+	}
+	free(buffer);
+	return ret;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table.h - the samples of a source: keys and sizes, by ordinal
+ *
+ * Filled in any order, then sorted by key: from then on the place of a sample
+ * is its ordinal, whatever order the source had. 16 bytes a sample and its
+ * key, and 8 for its place where the source has places, in arrays that spill.
+ */
+#ifndef STELE_SEGMENT_TABLE_H
+#define STELE_SEGMENT_TABLE_H
+
+#include "lib/segment/spill.h"
+#include "lib/source/source.h"
+
+struct stele_table {
+	struct stele_spill keys;    /* bytes of all keys */
+	struct stele_spill entries; /* struct table_entry, see table.c */
+	uint64_t keys_size;
+	uint64_t count;
+	uint64_t payload_size; /* sum */
+	bool has_places;       /* entry->place is kept; set before any is added */
+	int64_t since;	       /* see STELE_MARK_SETTLED; set before any is added */
+};
+
+/* A few bits for each sample; from several threads if of different samples. */
+enum stele_mark {
+	STELE_MARK_SETTLED = 1 << 0,  /* last changed before table->since */
+	STELE_MARK_KNOWN = 1 << 1,    /* leave it out: see stele_table_filter() */
+	STELE_MARK_REPLACES = 1 << 2, /* stands for an older one of its key */
+};
+#define STELE_MARKS 4u /* bits */
+
+void stele_table_init(struct stele_table *table, struct stele_spill_pool *pool);
+void stele_table_release(struct stele_table *table);
+
+/* Return: 0; -EFBIG (size over STELE_SAMPLE_SIZE_MAX); errors of grow. */
+int stele_table_add(struct stele_table *table,
+		    const struct stele_source_entry *entry);
+/*
+ * Sort, and drop what is there twice (a directory that changes while it is
+ * read may show a name twice). Return: 0; -ECANCELED; errors of grow.
+ */
+int stele_table_sort(struct stele_table *table, int (*tick)(void *user),
+		     void *user);
+/*
+ * `ordinal` < count; the key lives as long as nothing is added. Does not set
+ * entry->changed.
+ */
+void stele_table_get(const struct stele_table *table, uint64_t ordinal,
+		     struct stele_source_entry *entry);
+bool stele_table_marked(const struct stele_table *table, uint64_t ordinal,
+			enum stele_mark mark);
+void stele_table_mark(struct stele_table *table, uint64_t ordinal,
+		      enum stele_mark mark);
+/* The first ordinal from `from` on whose key is not before `key`; or count. */
+uint64_t stele_table_seek(const struct stele_table *table, uint64_t from,
+			  const char *key, size_t key_size);
+/* Drop the samples that are KNOWN; ordinals change, nothing else does. */
+void stele_table_filter(struct stele_table *table);
+
+#endif

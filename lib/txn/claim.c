@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim.c - ask, open, look, and only then overwrite
+ */
+#include "lib/txn/claim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/block.h"
+#include "format/intent.h"
+#include "lib/device/guard.h"
+#include "lib/image/image.h"
+#include "lib/node/mapping.h"
+#include "lib/txn/intent.h"
+
+#define NAMES_SIZE 512u
+#define FRONT_END  (STELE_INTENT_OFFSET + STELE_BLOCK_SIZE) /* of what no wipe erases */
+
+static int check_mapped(const struct stele_claim *claim)
+{
+	char name[STELE_NAME_SIZE_MAX + 1];
+	struct stele_mapping mapping;
+	int ret = stele_mapping_of(claim->path, name);
+
+	if (ret > 0) {
+		stele_log_error(&claim->log,
+				"'%s' is mapped as '%s'; unmap it first",
+				claim->path, name);
+		return -EBUSY;
+	}
+	if (ret < 0 || strchr(claim->path, '/'))
+		return ret;
+	if (stele_mapping_load(claim->path, NULL, &mapping) < 0)
+		return 0;
+	stele_log_error(&claim->log,
+			"'%s' is a mapping of '%s'; a file of that name is './%s'",
+			claim->path, mapping.info.target, claim->path);
+	stele_mapping_release(&mapping);
+	return -EBUSY;
+}
+
+/*
+ * A path may lead elsewhere than a moment ago. What was not there then, and
+ * was not made by us, is none that was asked about, either.
+ */
+static int check_same(const struct stele_claim *claim, const struct stat *now,
+		      const struct stat *asked)
+{
+	if (claim->created ||
+	    (now->st_dev == asked->st_dev && now->st_ino == asked->st_ino &&
+	     now->st_rdev == asked->st_rdev))
+		return 0;
+	stele_log_error(&claim->log,
+			"'%s' has become another file or device meanwhile",
+			claim->path);
+	return -EBUSY;
+}
+
+/* `asked`: what was there when the guard was asked; zeros: nothing. */
+static int open_file(struct stele_claim *claim, const char *backend,
+		     const struct stat *asked)
+{
+	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL;
+	int ret = stele_device_open_patiently(claim->path, flags, backend,
+					      &claim->log, &claim->dev);
+	struct stat st;
+
+	if (ret == -ENOENT) {
+		ret = stele_device_open_file(claim->path,
+					     flags | STELE_DEVICE_CREATE,
+					     backend, &claim->log, &claim->dev);
+		claim->created = !ret;
+	}
+	if (ret < 0) {
+		stele_log_error(&claim->log, "cannot open '%s': %s",
+				claim->path, stele_strerror(ret));
+		return ret;
+	}
+	if (fstat(stele_device_fd(claim->dev), &st) < 0)
+		return -errno;
+	ret = check_same(claim, &st, asked);
+	if (ret < 0)
+		return ret;
+	claim->regular = S_ISREG(st.st_mode);
+	return stele_device_size(claim->dev, &claim->size);
+}
+
+static int open_target(struct stele_claim *claim,
+		       const struct stele_claim_opts *opts)
+{
+	struct stat asked;
+	int ret;
+
+	if (claim->shots) {
+		ret = check_mapped(claim);
+		return ret ? ret : stele_claim_open_rbd(claim, opts);
+	}
+	if (stat(claim->path, &asked) < 0)
+		memset(&asked, 0, sizeof(asked));
+	ret = stele_guard_in_use(claim->path, &claim->log);
+	if (!ret)
+		ret = check_mapped(claim);
+	return ret ? ret : open_file(claim, opts->backend, &asked);
+}
+
+/* "'v1', 'v2'", cut when there are too many. */
+static void list_snapshots(const struct stele_image *image,
+			   char names[NAMES_SIZE])
+{
+	size_t at = 0;
+
+	names[0] = '\0';
+	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++) {
+		struct stele_catalog_snapshot snapshot;
+
+		stele_catalog_snapshot(&image->catalog, i, &snapshot);
+		if (at + strlen(snapshot.name) + 16 > NAMES_SIZE) {
+			memcpy(names + at, ", ...", 6);
+			return;
+		}
+		at += (size_t)sprintf(names + at, "%s'%s'", i ? ", " : "",
+				      snapshot.name);
+	}
+}
+
+static int refuse_image(struct stele_claim *claim, struct stele_image *image)
+{
+	char names[NAMES_SIZE];
+
+	list_snapshots(image, names);
+	stele_log_error(&claim->log,
+			"'%s' holds a Stele image, label '%s', snapshots %s",
+			claim->path, image->sb.label, names);
+	return -EEXIST;
+}
+
+/* Return: 1 ours; 0 not ours; -EEXIST; errno of the device. */
+static int check_image(struct stele_claim *claim)
+{
+	struct stele_image image;
+	int ret = stele_image_load(claim->dev,
+				   claim->force ? NULL : &claim->log, &image);
+
+	switch (ret) {
+	case 0:
+		claim->old = image.sb;
+		if (!claim->force)
+			ret = refuse_image(claim, &image);
+		image.dev = NULL; /* the claim's */
+		stele_image_release(&image);
+		return ret < 0 ? ret : 1;
+	case -EMEDIUMTYPE:
+		return 0;
+	case -ENODATA:
+		if (!claim->force)
+			stele_log_error(&claim->log,
+					"'%s' holds an unfinished image, of a "
+					"build or copy that was interrupted: "
+					"nothing of it can be read, so unless "
+					"one is still at work, on whatever "
+					"machine, --force loses nothing",
+					claim->path);
+		return claim->force ? 1 : -EEXIST;
+	case -ENOTUNIQ:
+	case -EBADMSG:
+	case -EUCLEAN:
+	case -EOPNOTSUPP:
+		if (!claim->force)
+			stele_log_error(&claim->log,
+					"'%s' holds a Stele image that cannot "
+					"be opened: %s",
+					claim->path, stele_strerror(ret));
+		return claim->force ? 1 : -EEXIST;
+	default:
+		stele_log_error(&claim->log, "cannot read '%s': %s",
+				claim->path, stele_strerror(ret));
+		return ret;
+	}
+}
+
+/*
+ * Swap space or a partition table leaves most of an older image alone, so a
+ * device that seems to hold one is asked for signatures, too: they are newer.
+ */
+static int check_content(struct stele_claim *claim)
+{
+	int ret = stele_copies_read(claim->dev, &claim->seen), found;
+
+	if (ret < 0 || claim->size == 0)
+		return ret;
+	/* Too small for the last superblock copy: none of ours. */
+	if (!ret && claim->size >= STELE_DATA_OFFSET)
+		ret = check_image(claim);
+	claim->ours = ret > 0;
+	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
+		return ret < 0 ? ret : 0;
+	found = stele_guard_signatures(claim->dev, &claim->log);
+	return ret < 0 ? ret : found;
+}
+
+static int check_size(struct stele_claim *claim, uint64_t needed,
+		      uint64_t file_size)
+{
+	uint64_t size = claim->size;
+
+	if (file_size && !claim->regular && !claim->shots) {
+		stele_log_error(&claim->log,
+				"'%s' is a device: its size is not ours to set",
+				claim->path);
+		return -EINVAL;
+	}
+	if (!is_aligned(file_size, STELE_BLOCK_SIZE)) {
+		stele_log_error(&claim->log,
+				"file size %" PRIu64 " is no multiple of %u",
+				file_size, STELE_BLOCK_SIZE);
+		return -EINVAL;
+	}
+	if (claim->regular)
+		size = file_size ? file_size : needed;
+	else if (file_size)
+		size = file_size;
+	if (size > STELE_IMAGE_SIZE_MAX)
+		size = STELE_IMAGE_SIZE_MAX;
+	claim->image_size = round_down(size, STELE_BLOCK_SIZE);
+	if (claim->image_size >= needed)
+		return 0;
+	stele_log_error(&claim->log,
+			"'%s' has %" PRIu64 " bytes, the image needs %" PRIu64
+			"%s",
+			claim->path, claim->image_size, needed,
+			claim->shots ? " (--size makes it larger)" : "");
+	return -ENOSPC;
+}
+
+int stele_claim_open(struct stele_claim *claim, const char *path,
+		     const struct stele_claim_opts *opts,
+		     const struct stele_log *log)
+{
+	int ret;
+
+	*claim = (struct stele_claim){.path = path,
+				      .log = *log,
+				      .shots = stele_path_has_shots(path),
+				      .needed = opts->needed,
+				      .force = opts->force};
+	ret = open_target(claim, opts);
+	if (!ret)
+		ret = check_content(claim);
+	if (!ret && claim->shots)
+		ret = stele_claim_check_shots(claim, opts->snapshot);
+	if (!ret)
+		ret = check_size(claim, opts->needed, opts->file_size);
+	return ret;
+}
+
+/*
+ * Erasing both ends takes the end of an older image, and spares the mirrors
+ * that lead to it: before, all its superblocks say "unfinished". They are of
+ * the older image still: cut short, it is sound.
+ */
+static int disown(struct stele_claim *claim)
+{
+	struct stele_superblock *sb = &claim->old;
+	struct stele_image image;
+	int ret;
+
+	if (!sb->image_size)
+		sb->image_size = claim->size < STELE_IMAGE_SIZE_MAX ?
+					 claim->size :
+					 STELE_IMAGE_SIZE_MAX;
+	sb->image_size = round_down(sb->image_size, STELE_BLOCK_SIZE);
+	if (sb->image_size <= STELE_DATA_OFFSET)
+		return 0; /* cut off: nothing of it can be read */
+	ret = stele_image_begin(claim->dev, &claim->log, sb, &image);
+	image.dev = NULL; /* the claim's */
+	stele_image_release(&image);
+	return ret;
+}
+
+/* Say where else than to an image's new space writes may be in flight. */
+static int announce(struct stele_claim *claim, uint64_t offset, uint64_t end)
+{
+	const uint64_t floor = stele_intent_floor(claim->dev);
+	const uint64_t seen = claim->seen.generation_max;
+
+	offset = round_down(offset, STELE_BLOCK_SIZE);
+	end = round_up(end, STELE_BLOCK_SIZE);
+	return end <= offset ? 0 :
+			       stele_intent_reserve(claim->dev,
+						    (floor > seen ? floor : seen) + 1,
+						    offset, end - offset);
+}
+
+/*
+ * What is still in flight when another writer takes over must hit nothing of his:
+ * superblocks and intent are spared, of the end he is told.
+ */
+static int wipe(struct stele_claim *claim)
+{
+	uint64_t back = STELE_DATA_OFFSET;
+	int ret;
+
+	if (claim->size > back + STELE_GUARD_WIPE_SIZE)
+		back = claim->size - STELE_GUARD_WIPE_SIZE;
+	ret = announce(claim, back, claim->size);
+	return ret ? ret : stele_guard_wipe(claim->dev, STELE_BLOCK_SIZE,
+					    FRONT_END, &claim->log);
+}
+
+/* What was asked about must still be what is there. */
+static int check_unchanged(const struct stele_claim *claim)
+{
+	struct stele_copies now;
+	int ret = stele_copies_read(claim->dev, &now);
+
+	return ret < 0 ? ret : stele_copies_compare(&claim->seen, &now);
+}
+
+/* Say that we write. */
+static int take_turn(struct stele_claim *claim)
+{
+	int ret = 0;
+
+	if (claim->regular && claim->size < STELE_DATA_OFFSET)
+		ret = stele_device_grow(claim->dev, claim->image_size);
+	if (!ret)
+		ret = stele_intent_begin(claim->dev, &claim->log,
+					 claim->seen.generation_max);
+	if (!ret)
+		ret = check_unchanged(claim);
+	if (ret == -ESTALE && claim->dev->permit)
+		stele_log_error(&claim->log,
+				"'%s' was changed by somebody else meanwhile",
+				claim->path);
+	return ret;
+}
+
+static int reserve(struct stele_claim *claim)
+{
+	/* In two pieces: see give_back(). */
+	int ret = stele_device_reserve_file(claim->dev, 0, STELE_DATA_OFFSET);
+
+	if (!ret)
+		ret = stele_device_reserve_file(claim->dev, STELE_DATA_OFFSET,
+						claim->needed - STELE_DATA_OFFSET);
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		stele_log_error(&claim->log, "no %" PRIu64 " bytes left for '%s'",
+				claim->needed, claim->path);
+	return ret;
+}
+
+/*
+ * Where an image is, the turn comes first: who is refused has touched nothing. What
+ * others wrote is not written over, not even by that, before there is room.
+ */
+static int take_space(struct stele_claim *claim)
+{
+	int ret = claim->ours ? take_turn(claim) : 0;
+
+	if (!ret && claim->regular)
+		ret = reserve(claim);
+	if (!ret && !claim->ours)
+		ret = take_turn(claim);
+	return ret;
+}
+
+/* A file that is smaller becomes no smaller, whoever made it larger meanwhile. */
+static int set_size(struct stele_claim *claim)
+{
+	const uint64_t size = claim->image_size;
+	int ret = stele_intent_confirm(claim->dev);
+
+	if (!ret)
+		ret = claim->size > size ? stele_device_resize(claim->dev, size) :
+					   stele_device_grow(claim->dev, size);
+	return ret;
+}
+
+static int prepare(struct stele_claim *claim)
+{
+	int ret = 0;
+
+	if (claim->ours)
+		ret = disown(claim);
+	if (!ret && claim->shots)
+		return stele_claim_empty_rbd(claim, claim->image_size);
+	if (!ret && claim->force && claim->size)
+		ret = wipe(claim);
+	if (!ret && claim->regular)
+		ret = set_size(claim);
+	return ret;
+}
+
+int stele_claim_take(struct stele_claim *claim)
+{
+	int ret = take_space(claim);
+
+	if (!ret)
+		ret = stele_claim_remove_shots(claim);
+	if (!ret) {
+		claim->touched = true;
+		ret = prepare(claim);
+	}
+	if (ret < 0)
+		stele_log_error(&claim->log, "cannot prepare '%s': %s",
+				claim->path, stele_strerror(ret));
+	return ret;
+}
+
+/* A build may have failed when all was there but the acknowledgement. */
+static bool holds_image(const struct stele_claim *claim)
+{
+	struct stele_image image;
+
+	if (stele_image_load(claim->dev, NULL, &image) < 0)
+		return false;
+	image.dev = NULL; /* the claim's */
+	stele_image_release(&image);
+	return true;
+}
+
+struct undo {
+	struct stele_permit permit; /* first */
+	const struct stele_claim *claim;
+};
+
+/*
+ * Is it still what we found, or made of it? Without a turn of our own nobody else may
+ * have one: who was refused has nothing to undo.
+ */
+static int is_ours(struct stele_permit *permit)
+{
+	const struct stele_claim *claim = ((struct undo *)permit)->claim;
+	int ret = claim->dev->permit ? stele_intent_confirm(claim->dev) :
+				       stele_intent_silent(claim->dev);
+
+	if (ret < 0)
+		return ret;
+	if (!claim->touched)
+		return check_unchanged(claim);
+	return claim->size && claim->regular && holds_image(claim) ? -EEXIST : 0;
+}
+
+/* What says that we write lies at the front, and may have been a hole, too. */
+static void give_back(struct stele_claim *claim, struct stele_permit *permit)
+{
+	int ret = announce(claim, STELE_DATA_OFFSET, claim->needed);
+
+	if (ret || stele_device_unreserve_file(claim->dev, STELE_DATA_OFFSET,
+					       claim->size, permit))
+		return;
+	stele_intent_end(claim->dev);
+	stele_device_unreserve_file(claim->dev, 0, claim->size, permit);
+}
+
+static void undo(struct stele_claim *claim)
+{
+	struct undo ask = {{.check = is_ours}, claim};
+	int ret;
+
+	if (claim->created && claim->shots)
+		return; /* removed when it is closed */
+	ret = is_ours(&ask.permit);
+	if (ret < 0 && ret != -EEXIST)
+		return; /* it is somebody else's by now */
+	if (claim->created) {
+		unlink(claim->path);
+		return;
+	}
+	if (claim->regular && !ret)
+		give_back(claim, &ask.permit);
+	if (claim->regular && !claim->size)
+		return;
+	if (claim->touched && claim->shots && !claim->force)
+		stele_claim_empty_rbd(claim, claim->size);
+	else if (claim->touched)
+		stele_log_error(&claim->log,
+				"'%s' is left with an unfinished image: build "
+				"again, with force",
+				claim->path);
+}
+
+void stele_claim_drop(struct stele_claim *claim, bool failed)
+{
+	stele_claim_release_shots(claim);
+	if (claim->dev && failed)
+		undo(claim);
+	stele_intent_end(claim->dev);
+	stele_device_close(claim->dev);
+	claim->dev = NULL;
+	if (failed && claim->created && claim->shots)
+		stele_device_destroy(claim->path, &claim->log);
+	claim->created = false;
+}

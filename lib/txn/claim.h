@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim.h - a target that a build may overwrite
+ *
+ * What may stand against it is asked in one order, and nothing is written
+ * before all has been answered: in use; mapped; held by another opener; an
+ * image of ours; a signature of somebody else; too small. Force answers for
+ * the images and the signatures, never for the rest.
+ */
+#ifndef STELE_TXN_CLAIM_H
+#define STELE_TXN_CLAIM_H
+
+#include "format/superblock.h"
+#include "lib/device/device.h"
+#include "lib/image/copies.h"
+
+/* Zero means the default. */
+struct stele_claim_opts {
+	const char *backend;
+	const char *snapshot; /* that will be made first; may be NULL */
+	uint64_t needed;      /* bytes */
+	uint64_t file_size;   /* of a file or RBD image; 0: to fit, or as it is */
+	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
+	bool force;
+};
+
+struct stele_claim {
+	const char *path;  /* the caller's */
+	struct stele_log log;
+	struct stele_device *dev;
+	uint64_t size;	   /* of the target when it was opened */
+	uint64_t image_size; /* that an image on it may use */
+	uint64_t needed;   /* as opts */
+	bool created;	   /* a file or RBD image that was not there */
+	bool ours;	   /* it holds an image, whole or not */
+	struct stele_superblock old; /* the image's, if it is whole */
+	struct stele_copies seen; /* what was asked about */
+	bool regular;
+	bool shots;	   /* an RBD image */
+	char **old_shots;  /* that old snapshots of ours were read by; owned */
+	uint32_t old_shot_count;
+	bool force;
+	bool touched;	   /* what it held is no more */
+};
+
+/*
+ * Open the target for an image of opts->needed bytes. A file or RBD image that
+ * is not there is created, without content.
+ * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -EINVAL; -EOPNOTSUPP; errno of the
+ * target (all logged). Drop the claim in any case.
+ */
+int stele_claim_open(struct stele_claim *claim, const char *path,
+		     const struct stele_claim_opts *opts,
+		     const struct stele_log *log);
+/*
+ * Have a file's space allocated. From here on the old content is lost: erase foreign
+ * signatures, give a file its size, remove the shots of an older image of ours. Until the
+ * claim is dropped other writers can tell, see intent.h. Return: 0; -EBUSY, -ESTALE
+ * (another writer is there, or was meanwhile); -ENOSPC; errno of the target (all logged).
+ */
+int stele_claim_take(struct stele_claim *claim);
+/*
+ * Close. When the build failed, a file that was created goes, another one has no
+ * more bytes and blocks than it had, and of what was touched the log says what it
+ * is now; but what somebody else has taken over stays as it is. Idempotent on a zeroed struct.
+ */
+void stele_claim_drop(struct stele_claim *claim, bool failed);
+
+/* ---- claim_rbd.c: what is special where the storage keeps shots ------------ */
+
+/* Create the image, unless it is there, and open it. */
+int stele_claim_open_rbd(struct stele_claim *claim,
+			 const struct stele_claim_opts *opts);
+/*
+ * Without force none may be there; with it, those that an older image of ours
+ * made will go, others stay. Return: 0; -EEXIST (logged); errno.
+ */
+int stele_claim_check_shots(struct stele_claim *claim, const char *snapshot);
+/* Remove those of ours: all, or none. 0; -EBUSY (mapped, cloned; logged). */
+int stele_claim_remove_shots(struct stele_claim *claim);
+/* Give back all that was ever written, and have that size. */
+int stele_claim_empty_rbd(struct stele_claim *claim, uint64_t size);
+void stele_claim_release_shots(struct stele_claim *claim);
+
+#endif

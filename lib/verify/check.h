@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.h - what the parts of verify share
+ *
+ * Private to verify*.c and check.c. A part returns 0 when it has looked at everything that it
+ * could, damaged or not; a negative errno only when verify as a whole must
+ * stop. What is damaged goes through stele_check_damage().
+ */
+#ifndef STELE_VERIFY_CHECK_H
+#define STELE_VERIFY_CHECK_H
+
+#include <pthread.h>
+
+#include "lib/image/lists.h"
+#include "lib/image/snapshot.h"
+
+/* A deleted list, whatever refers to it. */
+struct stele_check_list {
+	struct stele_catalog_ref ref; /* one of those that do */
+	uint64_t *numbers;	      /* owned; NULL until loaded */
+	uint8_t digest[STELE_DIGEST_SIZE];
+	uint64_t next;	       /* of the numbers, up to where samples were seen */
+	uint64_t payload_size; /* of those before it */
+	const char *why;
+	int error;
+	bool tried, reported;
+	bool counted; /* is it in void_numbers? */
+};
+
+/* A segment, whatever refers to it. */
+struct stele_check_segment {
+	struct stele_segment segment; /* owned; whole */
+	bool wanted;
+	bool sound;	/* it was loaded */
+	bool has_sizes; /* of all its samples, and of its lists */
+};
+
+struct stele_check_ref {
+	uint32_t index; /* in the catalog */
+	uint32_t snapshot;
+	struct stele_check_list *list; /* NULL: nothing is deleted */
+	uint64_t first_id;
+};
+
+struct stele_check {
+	struct stele_image *image;
+	const struct stele_verify_opts *opts;
+	struct stele_verify_report *report; /* under lock */
+	uint64_t bytes_total;		    /* for progress; an estimate */
+	bool segments_broken; /* one that could not be loaded; reported */
+	/*
+	 * Nothing more can be found out: -EAGAIN: a commit was made meanwhile, so begin
+	 * again; errno of storage that does not answer. Under lock.
+	 */
+	int stopped;
+	pthread_mutex_t lock;
+
+	/* check_shared.c */
+	struct stele_lists known;
+	struct stele_check_list *lists;	      /* as in `known` */
+	struct stele_check_segment *segments; /* as in the catalog */
+	struct stele_check_ref *refs;	      /* by segment, then by snapshot */
+	uint32_t *first_ref; /* of each segment, and behind the last */
+};
+
+/* Of one sample, filled while records are scanned, for the keys to compare. */
+struct stele_check_entry {
+	uint64_t key_hash;
+	uint64_t size_and_flags; /* size of the payload, enum below */
+};
+#define STELE_ENTRY_SIZE_MASK ((UINT64_C(1) << 48) - 1)
+#define STELE_ENTRY_NAMED     (UINT64_C(1) << 61) /* a key leads to it */
+#define STELE_ENTRY_VOID      (UINT64_C(1) << 62)
+#define STELE_ENTRY_DAMAGED   (UINT64_C(1) << 63)
+
+/* A damaged record; reported when the keys have given it a name. */
+struct stele_check_bad {
+	uint64_t number;
+	int error;
+	char *key; /* malloced, or NULL */
+	size_t key_size;
+	char detail[192];
+};
+
+struct stele_segment_check {
+	struct stele_check *check;
+	struct stele_segment segment; /* ids: of the snapshot that is asked */
+	bool has_ids;
+	const struct stele_catalog_segment *where;
+	uint64_t *void_numbers; /* deleted in every snapshot; ascending */
+	uint64_t void_count;
+	bool void_any; /* no snapshot references it: any may be void */
+
+	/* One pass: numbers first ... first + count - 1. */
+	uint64_t first, count;
+	struct stele_check_entry *entries;
+	struct stele_check_bad *bad; /* under check->lock while scanning */
+	size_t bad_count;
+
+	/* Over all passes; under check->lock. */
+	uint64_t payload_size, records_size;
+	bool records_damaged;
+	bool keys_damaged;
+};
+
+/* Text of a block type: "keys", "order", ... */
+const char *stele_check_what(uint32_t type);
+
+void stele_check_damage(struct stele_check *check,
+			const struct stele_damage *damage);
+/* The same for what is not a sample. */
+void stele_check_report(struct stele_check *check, int error, const char *what,
+			uint64_t offset, uint64_t size, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
+/* Count bytes, tell the caller. Return: 0; -ECANCELED; why it has stopped. */
+int stele_check_progress(struct stele_check *check, uint64_t bytes,
+			 uint64_t blocks, uint64_t samples);
+/*
+ * As stele_device_read(); but once the storage did not answer, nobody waits for it any
+ * more, and nothing that it holds is damage.
+ */
+int stele_check_read(struct stele_check *check, void *data, uint64_t offset,
+		     uint64_t size);
+/* Report where [offset, offset + size) is not zero, or cannot be read. */
+int stele_check_zero(struct stele_check *check, uint64_t offset, uint64_t size);
+
+/*
+ * Blocks of a section for a comparison, forward. A damaged one is NULL
+ * without a word: stele_verify_sections() has reported it, or else it is now.
+ */
+struct stele_check_window {
+	const struct stele_segment_check *sc;
+	struct stele_section section;
+	struct stele_disk_block *blocks;
+	bool *good;
+	uint64_t first, count, capacity;
+};
+/* Return: 0; -ENOENT (no such section); -ENOMEM. */
+int stele_check_window_open(const struct stele_segment_check *sc, uint32_t type,
+			    uint32_t field, uint64_t capacity,
+			    struct stele_check_window *window);
+const struct stele_disk_block *
+stele_check_window_get(struct stele_check_window *window, uint64_t index);
+/* Where that block lies on the target. */
+uint64_t stele_check_window_offset(const struct stele_check_window *window,
+				   uint64_t index);
+void stele_check_window_release(struct stele_check_window *window);
+
+/*
+ * A record is damaged. Reported with its key when the keys were read; at once
+ * where there are too many.
+ */
+void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
+		     const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Index of the first byte that is not zero, or size. */
+size_t stele_check_zeros(const uint8_t *data, size_t size);
+/* FNV-1a. */
+uint64_t stele_check_key_hash(const char *key, size_t size);
+
+/* check_shared.c: by the catalog; nothing is read. Return: 0; -ENOMEM. Release in any case. */
+int stele_check_shared_init(struct stele_check *check);
+void stele_check_shared_release(struct stele_check *check);
+/* Load a list, if that was not tried yet. Return: as stele_deleted_load(). */
+int stele_check_list_load(struct stele_check *check,
+			  struct stele_check_list *list);
+/* Load it, and tell of it if that was not done yet. Return: 0; -ENOMEM; -ECANCELED. */
+int stele_check_list_report(struct stele_check *check,
+			    struct stele_check_list *list);
+/*
+ * A snapshot of what is loaded. Return: as stele_snapshot_check(); -ENODATA: one of its
+ * segments is not. Free it with what follows.
+ */
+int stele_check_snapshot_make(struct stele_check *check, uint32_t index,
+			      struct stele_snapshot *out);
+void stele_check_snapshot_free(struct stele_snapshot *snapshot);
+
+/* verify_segment.c */
+int stele_verify_segment(struct stele_check *check, uint32_t index,
+			 int64_t snapshot);
+/* verify_sections.c: blocks of all sections; order; columns; then the tree. */
+int stele_verify_sections(struct stele_segment_check *sc);
+/* verify_tree.c: digests, tree, root. */
+int stele_verify_tree(struct stele_segment_check *sc);
+/* verify_records.c: the records of one pass. */
+int stele_verify_records(struct stele_segment_check *sc);
+/* verify_keys.c: keys against the entries of one pass. */
+int stele_verify_keys(struct stele_segment_check *sc);
+/* verify_unique.c: no key twice in a snapshot. */
+int stele_verify_unique(struct stele_check *check,
+			const struct stele_snapshot *snapshot);
+
+#endif

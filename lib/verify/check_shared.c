@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check_shared.c - what snapshots share, for verify: each of it once
+ *
+ * Segments, deleted lists and the digests of these, and which references a
+ * segment has. An image may have a million references to one segment with one
+ * list: whoever goes through them does no more than that for each of them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/sections.h"
+#include "lib/verify/check.h"
+#include "lib/image/deleted.h"
+#include "lib/image/digest.h"
+
+/* ---- references by segment ----------------------------------------------------- */
+
+/* Sorted by counting, so those of a segment are in the snapshots' order. */
+static void sort_refs(struct stele_check *check)
+{
+	const struct stele_catalog *catalog = &check->image->catalog;
+	uint32_t *first = check->first_ref, at = 0;
+	struct stele_catalog_ref ref;
+
+	for (uint32_t i = 0; i < catalog->counts.refs; i++) {
+		stele_catalog_ref(catalog, i, &ref);
+		first[ref.segment + 1]++;
+	}
+	for (uint32_t i = 0; i <= catalog->counts.segments; i++)
+		at = first[i] += at;
+	/* Leaves first[i] where those of i end, that is, where i + 1 begin. */
+	for (uint32_t i = 0; i < catalog->counts.refs; i++) {
+		stele_catalog_ref(catalog, i, &ref);
+		check->refs[first[ref.segment]++].index = i;
+	}
+	memmove(first + 1, first, catalog->counts.segments * sizeof(*first));
+	first[0] = 0;
+}
+
+/* By the catalog alone: snapshot, list, first id. */
+static void fill_refs(struct stele_check *check, uint32_t *place)
+{
+	const struct stele_catalog *catalog = &check->image->catalog;
+	const uint32_t count = catalog->counts.refs;
+
+	for (uint32_t i = 0; i < count; i++)
+		place[check->refs[i].index] = i;
+	for (uint32_t i = 0; i < catalog->counts.snapshots; i++) {
+		struct stele_catalog_snapshot info;
+		uint64_t id = 0;
+
+		stele_catalog_snapshot(catalog, i, &info);
+		for (uint32_t j = 0; j < info.ref_count; j++) {
+			struct stele_catalog_segment where;
+			struct stele_catalog_ref ref;
+			struct stele_check_ref *out =
+				&check->refs[place[info.first_ref + j]];
+
+			stele_catalog_ref(catalog, info.first_ref + j, &ref);
+			stele_catalog_segment(catalog, ref.segment, &where);
+			out->snapshot = i;
+			out->first_id = id;
+			if (ref.deleted_count)
+				out->list = &check->lists[stele_lists_find(
+					&check->known, &ref)];
+			id += where.sample_count - ref.deleted_count;
+		}
+	}
+}
+
+int stele_check_shared_init(struct stele_check *check)
+{
+	const struct stele_catalog *catalog = &check->image->catalog;
+	const size_t segments = catalog->counts.segments;
+	const size_t refs = catalog->counts.refs;
+	uint32_t *place = calloc(refs + 1, sizeof(*place));
+	int ret = stele_lists_collect(&check->known, catalog);
+
+	check->segments = calloc(segments + 1, sizeof(*check->segments));
+	check->first_ref = calloc(segments + 2, sizeof(*check->first_ref));
+	check->refs = calloc(refs + 1, sizeof(*check->refs));
+	check->lists = calloc((size_t)check->known.count + 1,
+			      sizeof(*check->lists));
+	if (!place || !check->segments || !check->first_ref || !check->refs ||
+	    !check->lists)
+		ret = -ENOMEM;
+	if (ret == 0) {
+		for (uint32_t i = 0; i < check->known.count; i++)
+			check->lists[i].ref = check->known.list[i];
+		sort_refs(check);
+		fill_refs(check, place);
+	}
+	free(place);
+	return ret;
+}
+
+void stele_check_shared_release(struct stele_check *check)
+{
+	const uint32_t count = check->image->catalog.counts.segments;
+
+	for (uint32_t i = 0; check->segments && i < count; i++)
+		stele_segment_release(&check->segments[i].segment);
+	for (uint32_t i = 0; check->lists && i < check->known.count; i++)
+		free(check->lists[i].numbers);
+	free(check->segments);
+	free(check->first_ref);
+	free(check->refs);
+	free(check->lists);
+	stele_lists_release(&check->known);
+}
+
+/* ---- deleted lists ------------------------------------------------------------- */
+
+static int hash_list(struct stele_check_list *list)
+{
+	struct stele_hash *hash;
+	int ret = stele_hash_new(&hash);
+
+	if (ret < 0)
+		return ret;
+	stele_hash_deleted(hash, list->numbers, list->ref.deleted_count,
+			   list->digest);
+	stele_hash_free(hash);
+	return 0;
+}
+
+int stele_check_list_load(struct stele_check *check,
+			  struct stele_check_list *list)
+{
+	struct stele_catalog_segment where;
+
+	if (list->tried)
+		return list->error;
+	stele_catalog_segment(&check->image->catalog, list->ref.segment,
+			      &where);
+	list->tried = true;
+	list->error = stele_deleted_load(check->image, &list->ref,
+					 where.sample_count, &list->numbers,
+					 &list->why);
+	if (list->error == 0)
+		list->error = hash_list(list);
+	return list->error;
+}
+
+int stele_check_list_report(struct stele_check *check,
+			    struct stele_check_list *list)
+{
+	const uint64_t blocks = stele_deleted_blocks(list->ref.deleted_count);
+	int ret = stele_check_list_load(check, list);
+
+	if (list->reported || ret == -ENOMEM)
+		return ret == -ENOMEM ? ret : 0;
+	list->reported = true;
+	if (ret < 0)
+		stele_check_report(check, ret, "deleted list",
+				   list->ref.deleted_offset,
+				   blocks * STELE_BLOCK_SIZE, "%s", list->why);
+	return stele_check_progress(check, blocks * STELE_BLOCK_SIZE, blocks,
+				    0);
+}
+
+/* ---- snapshots ----------------------------------------------------------------- */
+
+/* Views of what is loaded. */
+static int assemble(struct stele_check *check, struct stele_snapshot *snapshot)
+{
+	const struct stele_catalog_snapshot *info = &snapshot->info;
+	struct stele_catalog_ref ref;
+
+	for (uint32_t i = 0; i < info->ref_count; i++) {
+		struct stele_segment *segment = &snapshot->segments[i];
+		const struct stele_check_list *list;
+
+		stele_catalog_ref(&check->image->catalog, info->first_ref + i,
+				  &ref);
+		if (!check->segments[ref.segment].sound)
+			return -ENODATA;
+		*segment = check->segments[ref.segment].segment;
+		if (ref.deleted_count) {
+			list = &check->lists[stele_lists_find(&check->known,
+							      &ref)];
+			segment->deleted = list->numbers;
+			segment->deleted_count = ref.deleted_count;
+			segment->deleted_digest = list->digest;
+		}
+		segment->live_count -= ref.deleted_count;
+		segment->first_id = snapshot->sample_count;
+		snapshot->sample_count += segment->live_count;
+		snapshot->segment_count++;
+	}
+	return 0;
+}
+
+/* What was found out of them is so in other snapshots, too. */
+static void remember(struct stele_check *check,
+		     const struct stele_snapshot *snapshot)
+{
+	struct stele_catalog_ref ref;
+
+	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
+		stele_catalog_ref(&check->image->catalog,
+				  snapshot->info.first_ref + i, &ref);
+		check->segments[ref.segment].segment.extends_id =
+			snapshot->segments[i].extends_id;
+	}
+}
+
+int stele_check_snapshot_make(struct stele_check *check, uint32_t index,
+			      struct stele_snapshot *out)
+{
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	stele_catalog_snapshot(&check->image->catalog, index, &out->info);
+	out->segments = calloc((size_t)out->info.ref_count + 1,
+			       sizeof(*out->segments));
+	if (!out->segments)
+		return -ENOMEM;
+	ret = assemble(check, out);
+	if (ret == 0)
+		ret = stele_snapshot_check(check->image, out);
+	if (ret == 0)
+		remember(check, out);
+	else
+		stele_check_snapshot_free(out);
+	return ret;
+}
+
+void stele_check_snapshot_free(struct stele_snapshot *snapshot)
+{
+	free(snapshot->segments);
+	memset(snapshot, 0, sizeof(*snapshot));
+}

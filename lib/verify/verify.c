@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.c - superblocks, catalogs, snapshots, and every segment in turn
+ *
+ * Parts are checked before what is made of them, and a whole is only checked
+ * if its parts are sound: damage is reported once, where it is.
+ */
+#include "lib/verify/verify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/verify/check.h"
+#include "lib/image/copies.h"
+#include "lib/txn/space.h"
+
+/* ---- superblocks and catalogs -------------------------------------------- */
+
+/* What a copy has in common with one of a later generation; images may grow. */
+static bool same_image(const struct stele_superblock *a,
+		       const struct stele_superblock *b)
+{
+	return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0 &&
+	       strcmp(a->label, b->label) == 0 &&
+	       a->image_size <= b->image_size &&
+	       a->create_time == b->create_time;
+}
+
+/*
+ * Unfinished: a build over the image was begun, and cut short while it could turn back.
+ * Else of an image before it: of a writer that a build has replaced, and that came late.
+ */
+static bool is_of_another(const struct stele_check *check,
+			  const struct stele_copy *copy)
+{
+	return copy->sb.generation < check->image->sb.generation &&
+	       !same_image(&copy->sb, &check->image->sb);
+}
+
+/*
+ * Between slot and mirror a writer may be interrupted, and one that was replaced may
+ * come late for one copy: so one that is behind is no damage. Of the other slot
+ * both are; there that one is meant which is behind its mirror.
+ */
+static bool lags(const struct stele_check *check,
+		 const struct stele_copies *copies, unsigned int index)
+{
+	const struct stele_superblock *sb = &check->image->sb;
+	const struct stele_copy *copy = &copies->copy[index];
+	const struct stele_copy *mirror = &copies->copy[index ^ 2];
+
+	if (copy->sb.generation >= sb->generation)
+		return false;
+	if (copy->sb.state != STELE_STATE_UNFINISHED &&
+	    !same_image(&copy->sb, sb))
+		return false;
+	if (index % 2 == check->image->slot)
+		return true;
+	return mirror->error == 0 && !is_of_another(check, mirror) &&
+	       !stele_superblock_same(&copy->sb, &mirror->sb) &&
+	       copy->sb.generation <= mirror->sb.generation;
+}
+
+static const char *judge_copy(const struct stele_check *check,
+			      const struct stele_copies *copies,
+			      unsigned int index)
+{
+	const struct stele_copy *copy = &copies->copy[index];
+	const struct stele_copy *mirror = &copies->copy[index ^ 2];
+	const struct stele_superblock *sb = &check->image->sb;
+
+	/* A newer one that was passed over: its catalog will be reported. */
+	if (index % 2 == check->image->slot &&
+	    copy->sb.generation != sb->generation)
+		return "not of the generation that its slot should hold";
+	if (!same_image(&copy->sb, sb))
+		return "of another image";
+	if (mirror->error == 0 && index == !check->image->slot &&
+	    !stele_superblock_same(&copy->sb, &mirror->sb) &&
+	    !is_of_another(check, mirror) && !lags(check, copies, index ^ 2))
+		return "differs from its mirror";
+	return NULL;
+}
+
+static void check_copy(struct stele_check *check,
+		       const struct stele_copies *copies, unsigned int index)
+{
+	const struct stele_copy *copy = &copies->copy[index];
+	const char *why;
+	int error = 0;
+
+	if (copy->error < 0) {
+		/* Where nothing of ours is left, too: all four were written. */
+		stele_check_report(check, copy->error, "superblock",
+				   copy->offset, STELE_BLOCK_SIZE, "%s",
+				   copy->why);
+		return;
+	}
+	if (copy->sb.generation == check->image->sb.generation &&
+	    !stele_superblock_same(&copy->sb, &check->image->sb)) {
+		why = "differs from another one of its generation";
+		error = -ENOTUNIQ;
+	} else if (lags(check, copies, index)) {
+		why = "is behind, as an interrupted writer leaves it; the next "
+		      "one writes it";
+	} else if (is_of_another(check, copy)) {
+		why = copy->sb.state == STELE_STATE_UNFINISHED ?
+			      "of a build over this image that was cut short" :
+			      "of an image before this one, as a late writer "
+			      "leaves it; the next one writes over it";
+	} else {
+		why = judge_copy(check, copies, index);
+		error = -EUCLEAN;
+	}
+	if (why)
+		stele_check_report(check, error, "superblock", copy->offset,
+				   STELE_BLOCK_SIZE, "generation %" PRIu64 ": %s",
+				   copy->sb.generation, why);
+}
+
+/*
+ * Of the slot that was not selected: what recovery would take next of this image. Of
+ * two that differ the newer one counts.
+ */
+static const struct stele_copy *next_best(const struct stele_check *check,
+					  const struct stele_copies *copies)
+{
+	const struct stele_copy *a = &copies->copy[!check->image->slot];
+	const struct stele_copy *b = a + 2;
+
+	if (a->error < 0 || is_of_another(check, a) ||
+	    (b->error == 0 && !is_of_another(check, b) &&
+	     b->sb.generation > a->sb.generation))
+		return b;
+	return a;
+}
+
+/* The catalog that recovery would fall back on. */
+static int check_old_catalog(struct stele_check *check,
+			     const struct stele_superblock *sb)
+{
+	struct stele_catalog catalog;
+	const char *why = "cannot be read";
+	void *blocks;
+	int ret;
+
+	blocks = stele_device_alloc(check->image->dev, sb->catalog_size);
+	if (!blocks)
+		return -ENOMEM;
+	ret = stele_check_read(check, blocks, sb->catalog_offset,
+				sb->catalog_size);
+	if (ret == 0)
+		ret = stele_lists_decode(blocks, sb->catalog_size, sb, &catalog,
+					 &why);
+	if (ret == -ENOMEM) {
+		free(blocks);
+		return ret;
+	}
+	if (ret < 0)
+		stele_check_report(check, ret, "catalog", sb->catalog_offset,
+				   sb->catalog_size,
+				   "generation %" PRIu64 ": %s", sb->generation,
+				   why);
+	free(blocks);
+	return stele_check_progress(check, sb->catalog_size,
+				    sb->catalog_size / STELE_BLOCK_SIZE, 0);
+}
+
+static int check_superblocks(struct stele_check *check)
+{
+	const struct stele_superblock *sb = &check->image->sb;
+	const struct stele_copy *other;
+	struct stele_copies copies;
+	int ret;
+
+	ret = stele_copies_read(check->image->dev, &copies);
+	if (ret < 0)
+		return ret;
+	if (stele_copies_compare(&check->image->copies, &copies) == -ESTALE)
+		return -EAGAIN;
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		check_copy(check, &copies, i);
+	ret = stele_check_progress(
+		check, STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE +
+			       sb->catalog_size,
+		STELE_SUPERBLOCK_COPIES + sb->catalog_size / STELE_BLOCK_SIZE,
+		0);
+	other = next_best(check, &copies);
+	if (ret == 0 && other->error == 0 && !is_of_another(check, other) &&
+	    other->sb.state == STELE_STATE_READY &&
+	    other->sb.image_size <= sb->image_size)
+		ret = check_old_catalog(check, &other->sb);
+	return ret;
+}
+
+/* A feature that is in use must be announced. */
+static void check_features(struct stele_check *check)
+{
+	const struct stele_image *image = check->image;
+	const uint64_t unknown = image->sb.feature_compat &
+				 ~(uint64_t)STELE_FEATURE_SIGNATURES;
+	struct stele_catalog_ref ref;
+
+	if (unknown)
+		stele_log_warning(&image->log,
+				  "compatible features that are not known "
+				  "here: 0x%" PRIx64,
+				  unknown);
+	if (image->sb.feature_incompat & STELE_FEATURE_DELETED)
+		return;
+	for (uint32_t i = 0; i < image->catalog.counts.refs; i++) {
+		stele_catalog_ref(&image->catalog, i, &ref);
+		if (!ref.deleted_count)
+			continue;
+		stele_check_report(check, -EUCLEAN, "catalog",
+				   image->sb.catalog_offset,
+				   image->sb.catalog_size,
+				   "a deleted list without its feature bit");
+		return;
+	}
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+/* Return: 1: the deleted lists of a snapshot are sound; 0; -ENOMEM; -ECANCELED. */
+static int check_deleted(struct stele_check *check,
+			 const struct stele_catalog_snapshot *info)
+{
+	struct stele_catalog_ref ref;
+	int sound = 1;
+
+	for (uint32_t i = 0; i < info->ref_count; i++) {
+		struct stele_check_list *list;
+		int ret;
+
+		stele_catalog_ref(&check->image->catalog, info->first_ref + i,
+				  &ref);
+		if (!ref.deleted_count)
+			continue;
+		list = &check->lists[stele_lists_find(&check->known, &ref)];
+		ret = stele_check_list_report(check, list);
+		if (ret < 0)
+			return ret;
+		sound &= list->error == 0;
+	}
+	return sound;
+}
+
+static void report_snapshot(struct stele_check *check, int error,
+			    const char *name, const char *why)
+{
+	stele_check_report(check, error, "snapshot",
+			   check->image->sb.catalog_offset,
+			   check->image->sb.catalog_size, "snapshot '%s': %s",
+			   name, why);
+}
+
+/* By the records, if all of them could be read. */
+static void check_payload(struct stele_check *check,
+			  const struct stele_catalog_snapshot *info)
+{
+	struct stele_catalog_ref ref;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < info->ref_count; i++) {
+		const struct stele_check_segment *segment;
+
+		stele_catalog_ref(&check->image->catalog, info->first_ref + i,
+				  &ref);
+		segment = &check->segments[ref.segment];
+		if (!segment->has_sizes)
+			return;
+		sum += segment->segment.descriptor.payload_size;
+		if (ref.deleted_count)
+			sum -= check->lists[stele_lists_find(&check->known,
+							     &ref)]
+				       .payload_size;
+	}
+	if (sum != info->payload_size)
+		report_snapshot(check, -EUCLEAN, info->name,
+				"payload size is not that of its samples");
+}
+
+/* `covered`: the keys of its samples are checked with another snapshot. */
+static int check_snapshot(struct stele_check *check, uint32_t index,
+			  bool covered)
+{
+	struct stele_catalog_snapshot info;
+	struct stele_snapshot snapshot;
+	int ret;
+
+	stele_catalog_snapshot(&check->image->catalog, index, &info);
+	check->report->snapshots++;
+	ret = check_deleted(check, &info);
+	if (ret <= 0)
+		return ret;
+	ret = stele_check_snapshot_make(check, index, &snapshot);
+	if (ret == -ENOMEM)
+		return ret;
+	/* What is wrong with a segment has been said. */
+	if (ret < 0 && !check->segments_broken)
+		report_snapshot(check, ret, info.name,
+				ret == -EBADMSG ? "digest differs" :
+						  "segments do not fit");
+	if (ret < 0)
+		return 0;
+	check_payload(check, &info);
+	ret = covered ? 0 : stele_verify_unique(check, &snapshot);
+	stele_check_snapshot_free(&snapshot);
+	return ret;
+}
+
+/*
+ * Does snapshot `other` have all samples of snapshot `index`? Then no key is twice in
+ * this one if none is in that one. `places` has one for each segment, zeroed.
+ */
+static bool is_covered(const struct stele_catalog *catalog, uint32_t index,
+		       uint32_t other, uint32_t *places)
+{
+	struct stele_catalog_snapshot a, b;
+	struct stele_catalog_ref x, y;
+	bool covered = true;
+
+	stele_catalog_snapshot(catalog, index, &a);
+	stele_catalog_snapshot(catalog, other, &b);
+	for (uint32_t i = 0; i < b.ref_count; i++) {
+		stele_catalog_ref(catalog, b.first_ref + i, &y);
+		places[y.segment] = b.first_ref + i + 1;
+	}
+	for (uint32_t i = 0; i < a.ref_count && covered; i++) {
+		stele_catalog_ref(catalog, a.first_ref + i, &x);
+		covered = places[x.segment] > 0;
+		if (covered)
+			stele_catalog_ref(catalog, places[x.segment] - 1, &y);
+		covered = covered &&
+			  (!y.deleted_count ||
+			   y.deleted_offset == x.deleted_offset);
+	}
+	for (uint32_t i = 0; i < b.ref_count; i++) {
+		stele_catalog_ref(catalog, b.first_ref + i, &y);
+		places[y.segment] = 0;
+	}
+	return covered;
+}
+
+/* By snapshot, malloced. Most are what a later one began with. */
+static bool *find_covered(const struct stele_catalog *catalog)
+{
+	const uint32_t count = catalog->counts.snapshots;
+	bool *covered = calloc((size_t)count + 1, sizeof(*covered));
+	uint32_t *places = calloc((size_t)catalog->counts.segments + 1,
+				  sizeof(*places));
+	uint32_t other = count - 1;
+
+	for (uint32_t i = other; covered && places && i-- > 0;) {
+		covered[i] = is_covered(catalog, i, other, places);
+		if (!covered[i])
+			other = i;
+	}
+	if (!places) {
+		free(covered);
+		covered = NULL;
+	}
+	free(places);
+	return covered;
+}
+
+static int check_snapshots(struct stele_check *check, int64_t snapshot)
+{
+	const struct stele_catalog *catalog = &check->image->catalog;
+	bool *covered;
+	int ret = 0;
+
+	if (catalog->counts.snapshots == 0)
+		return 0;
+	if (snapshot >= 0)
+		return check_snapshot(check, (uint32_t)snapshot, false);
+	covered = find_covered(catalog);
+	if (!covered)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < catalog->counts.snapshots && ret == 0; i++)
+		ret = check_snapshot(check, i, covered[i]);
+	free(covered);
+	return ret;
+}
+
+static bool is_free(const struct stele_catalog *catalog,
+		    const struct stele_extents *gaps)
+{
+	if (catalog->counts.free != gaps->count)
+		return false;
+	for (uint32_t i = 0; i < gaps->count; i++) {
+		struct stele_catalog_free f;
+
+		stele_catalog_free(catalog, i, &f);
+		if (f.offset != gaps->list[i].offset ||
+		    f.size != gaps->list[i].size)
+			return false;
+	}
+	return true;
+}
+
+/* What is not used up to the end of what is, is free: nothing is forgotten. */
+static int check_space(struct stele_check *check)
+{
+	const struct stele_image *image = check->image;
+	const struct stele_superblock *sb = &image->sb;
+	struct stele_extents used = {0}, gaps = {0};
+	int ret = stele_extents_add_catalog(&used, &image->catalog, sb);
+
+	if (ret == 0)
+		ret = stele_extents_gaps(&used, sb->high_water, &gaps);
+	if (ret == 0 && stele_extents_end(&used) != sb->high_water)
+		stele_check_report(check, -EUCLEAN, "superblock",
+				   sb->high_water, 0,
+				   "high-water mark, but the last used byte "
+				   "ends at %" PRIu64,
+				   stele_extents_end(&used));
+	else if (ret == 0 && !is_free(&image->catalog, &gaps))
+		stele_check_report(check, -EUCLEAN, "catalog",
+				   sb->catalog_offset, sb->catalog_size,
+				   "free extents are not what is unused");
+	stele_extents_release(&used);
+	stele_extents_release(&gaps);
+	return ret;
+}
+
+/* ---- all ------------------------------------------------------------------ */
+
+/* Which segments are to be checked, and how large are they? */
+static void choose(struct stele_check *check, int64_t snapshot)
+{
+	const struct stele_image *image = check->image;
+	struct stele_catalog_segment where;
+
+	check->bytes_total = STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE +
+			     image->sb.catalog_size;
+	for (uint32_t i = 0; i < image->catalog.counts.segments; i++) {
+		struct stele_check_segment *segment = &check->segments[i];
+
+		segment->wanted = snapshot < 0;
+		for (uint32_t j = check->first_ref[i];
+		     j < check->first_ref[i + 1]; j++)
+			segment->wanted |= check->refs[j].snapshot == snapshot;
+		stele_catalog_segment(&image->catalog, i, &where);
+		if (segment->wanted)
+			check->bytes_total += where.size;
+	}
+}
+
+static int verify_all(struct stele_check *check, int64_t snapshot)
+{
+	const struct stele_catalog_counts *counts =
+		&check->image->catalog.counts;
+	int ret;
+
+	ret = stele_check_shared_init(check);
+	if (ret < 0)
+		return ret;
+	choose(check, snapshot);
+	ret = check_superblocks(check);
+	if (ret == -EAGAIN)
+		return ret;
+	check_features(check);
+	if (ret == 0 && snapshot < 0 && !check->image->fork)
+		ret = check_space(check);
+	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
+		if (check->segments[i].wanted)
+			ret = stele_verify_segment(check, i, snapshot);
+	if (ret == 0)
+		ret = check_snapshots(check, snapshot);
+	return ret == 0 ? check->stopped : ret;
+}
+
+int stele_verify_image(struct stele_image *image, int64_t snapshot,
+		       const struct stele_verify_opts *opts,
+		       struct stele_verify_report *report)
+{
+	struct stele_check check = {
+		.image = image, .opts = opts, .report = report,
+	};
+	int ret;
+
+	if (snapshot >= (int64_t)image->catalog.counts.snapshots)
+		return -ENOENT;
+	pthread_mutex_init(&check.lock, NULL);
+	ret = verify_all(&check, snapshot);
+	stele_check_shared_release(&check);
+	pthread_mutex_destroy(&check.lock);
+	if (ret < 0)
+		return ret;
+	return report->damaged > 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.h - is an image what the format says, down to the last byte?
+ *
+ * Every checksum, digest and invariant; after damage it goes on wherever it
+ * can. One call of opts->damage for each damaged thing, one at a time, from
+ * any of its threads. Memory is bounded whatever the image: buffers, and 16
+ * bytes for each of at most 2^24 samples at a time (a larger segment is
+ * checked in several passes over its keys).
+ */
+#ifndef STELE_VERIFY_VERIFY_H
+#define STELE_VERIFY_VERIFY_H
+
+#include "lib/image/image.h"
+
+/*
+ * `snapshot`: its index in the catalog, or -1 for all, and for segments that
+ * none references. Counts are added to *report.
+ * Return: 0 sound; 1 damage; -EAGAIN (somebody has committed since the load: begin
+ * again); -ECANCELED; -ENOMEM; errno of the queue.
+ */
+int stele_verify_image(struct stele_image *image, int64_t snapshot,
+		       const struct stele_verify_opts *opts,
+		       struct stele_verify_report *report);
+
+#endif

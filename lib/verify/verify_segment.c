@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify_segment.c - one segment: both descriptors, sections, gaps, records
+ *
+ * Records and keys meet in an array of 16 bytes for each number. It has at
+ * most PASS_SAMPLES entries (256 MiB): the numbers of a larger segment are
+ * taken in several passes, each of which walks all keys again.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/verify/check.h"
+
+#define PASS_SAMPLES	   (UINT64_C(1) << 24)
+#define BAD_MAX		   65536u
+#define DESCRIPTOR_BLOCKS  64u /* read at a time */
+
+/* ---- descriptors ----------------------------------------------------------- */
+
+/* One block of one copy. */
+static void check_descriptor_block(struct stele_check *check,
+				   struct stele_disk_block *block,
+				   uint64_t offset, uint64_t id, bool *sound)
+{
+	const char *why = "cannot be read";
+	int ret;
+
+	ret = stele_check_read(check, block, offset, STELE_BLOCK_SIZE);
+	if (ret == 0)
+		ret = stele_block_check(block, STELE_BLOCK_DESCRIPTOR, offset,
+					id, &why);
+	if (ret == 0)
+		return;
+	*sound = false;
+	stele_check_report(check, ret, "descriptor", offset, STELE_BLOCK_SIZE,
+			   "%s", why);
+}
+
+static int check_descriptors(struct stele_check *check,
+			     const struct stele_catalog_segment *where)
+{
+	const uint64_t size = where->descriptor_size;
+	const uint64_t last = where->offset + where->size - size;
+	struct stele_disk_block *blocks;
+
+	blocks = stele_device_alloc(check->image->dev, 2 * STELE_BLOCK_SIZE);
+	if (!blocks)
+		return -ENOMEM;
+	for (uint64_t at = 0; at < size; at += STELE_BLOCK_SIZE) {
+		bool sound = true;
+
+		check_descriptor_block(check, &blocks[0], where->offset + at,
+				       where->id, &sound);
+		check_descriptor_block(check, &blocks[1], last + at, where->id,
+				       &sound);
+		if (sound && memcmp(blocks[0].payload, blocks[1].payload,
+				    STELE_BLOCK_PAYLOAD) != 0)
+			stele_check_report(check, -EUCLEAN, "descriptor",
+					   last + at, STELE_BLOCK_SIZE,
+					   "differs from its first copy");
+	}
+	free(blocks);
+	return stele_check_progress(check, 2 * size,
+				    2 * size / STELE_BLOCK_SIZE, 0);
+}
+
+/* *sound: snapshots may be made of it. */
+static int load(struct stele_segment_check *sc, bool *sound)
+{
+	struct stele_check *check = sc->check;
+	const struct stele_catalog_segment *where = sc->where;
+	const uint64_t damaged = check->report->damaged;
+	int ret;
+
+	ret = check_descriptors(check, where);
+	if (ret < 0)
+		return ret;
+	ret = stele_segment_load_bare(check->image, where, &sc->segment);
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret < 0) {
+		check->segments_broken = true;
+		if (check->report->damaged == damaged)
+			stele_check_report(check, ret, "descriptor",
+					   where->offset,
+					   where->descriptor_size,
+					   "cannot be what it says");
+		return -ENODATA;
+	}
+	ret = stele_segment_load_schema(check->image, &sc->segment);
+	*sound = ret == 0;
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret < 0) {
+		check->segments_broken = true;
+		stele_check_report(check, ret, "schema", where->offset,
+				   where->descriptor_size,
+				   ret == -EBADMSG ?
+					   "digest of fields and names differs" :
+					   "names are impossible");
+	}
+	return 0;
+}
+
+/* ---- what snapshots say of it ------------------------------------------------ */
+
+/* Numbers that are in both lists, in place of the first. */
+static uint64_t intersect(uint64_t *a, uint64_t a_count, const uint64_t *b,
+			  uint64_t b_count)
+{
+	uint64_t count = 0;
+
+	for (uint64_t i = 0, j = 0; i < a_count; i++) {
+		while (j < b_count && b[j] < a[i])
+			j++;
+		if (j < b_count && b[j] == a[i])
+			a[count++] = a[i];
+	}
+	return count;
+}
+
+/* Load one more list, and take it into void_numbers, a copy of the first. */
+static int add_deleted(struct stele_segment_check *sc,
+		       struct stele_check_list *list, bool first)
+{
+	const uint64_t count = list->ref.deleted_count;
+	int ret = stele_check_list_load(sc->check, list);
+
+	list->counted = true;
+	if (ret < 0) { /* reported with its snapshot */
+		sc->void_any = true;
+		return ret == -ENOMEM ? ret : 0;
+	}
+	if (!first) {
+		sc->void_count = intersect(sc->void_numbers, sc->void_count,
+					   list->numbers, count);
+		return 0;
+	}
+	sc->void_numbers = malloc(count * sizeof(*sc->void_numbers));
+	if (!sc->void_numbers)
+		return -ENOMEM;
+	memcpy(sc->void_numbers, list->numbers, count * sizeof(*list->numbers));
+	sc->void_count = count;
+	return 0;
+}
+
+/* Ids are those of this snapshot. */
+static int take_ids(struct stele_segment_check *sc,
+		    const struct stele_check_ref *ref)
+{
+	int ret = 0;
+
+	sc->segment.first_id = ref->first_id;
+	if (ref->list) {
+		ret = stele_check_list_load(sc->check, ref->list);
+		if (ret < 0)
+			return ret == -ENOMEM ? ret : 0;
+		sc->segment.deleted = ref->list->numbers;
+		sc->segment.deleted_count = ref->list->ref.deleted_count;
+	}
+	sc->has_ids = true;
+	return 0;
+}
+
+/* All snapshots that refer to segment `index`; ids of `snapshot` or the last. */
+static int look_at_snapshots(struct stele_segment_check *sc, uint32_t index,
+			     int64_t snapshot)
+{
+	const struct stele_check *check = sc->check;
+	const uint32_t first = check->first_ref[index];
+	const uint32_t end = check->first_ref[index + 1];
+	const struct stele_check_ref *asked = NULL;
+	bool none = false;
+	int ret = 0;
+
+	for (uint32_t i = first; i < end && ret == 0; i++) {
+		const struct stele_check_ref *ref = &check->refs[i];
+
+		if (snapshot < 0 || ref->snapshot == snapshot)
+			asked = ref;
+		none |= !ref->list;
+		if (ref->list && !ref->list->counted)
+			ret = add_deleted(sc, ref->list, i == first);
+	}
+	if (none)
+		sc->void_count = 0;
+	sc->void_any |= first == end;
+	return ret == 0 && asked ? take_ids(sc, asked) : ret;
+}
+
+/* ---- gaps ---------------------------------------------------------------------- */
+
+/* All but those between slots, which the scan of the records sees. */
+static int check_gaps(struct stele_segment_check *sc)
+{
+	const struct stele_descriptor *d = &sc->segment.descriptor;
+	const uint64_t own = sc->where->descriptor_size;
+	uint64_t end = d->slots_offset + d->slots_size;
+	struct stele_section section;
+	int ret;
+
+	ret = stele_check_zero(sc->check, d->offset + own,
+			       d->slots_offset - own);
+	for (uint32_t i = 0; i < d->section_count && ret == 0; i++) {
+		stele_descriptor_section(d, i, &section);
+		ret = stele_check_zero(sc->check, d->offset + end,
+				       section.offset - end);
+		end = section.offset + section.size;
+	}
+	if (ret == 0)
+		ret = stele_check_zero(sc->check, d->offset + end,
+				       d->size - own - end);
+	return ret;
+}
+
+/* ---- damaged records ------------------------------------------------------------ */
+
+static void report_bad(struct stele_segment_check *sc,
+		       const struct stele_check_bad *bad)
+{
+	struct stele_damage damage = {
+		.error = bad->error, .what = "record", .key = bad->key,
+		.key_size = bad->key_size, .detail = bad->detail,
+	};
+
+	stele_segment_slot(&sc->segment, bad->number, &damage.offset,
+			   &damage.size);
+	damage.has_id = sc->has_ids &&
+			stele_snapshot_id(NULL, &sc->segment, bad->number,
+					  &damage.id) == 0;
+	stele_check_damage(sc->check, &damage);
+}
+
+void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
+		     const char *format, ...)
+{
+	struct stele_check_bad bad = {.number = number, .error = error};
+	bool kept;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(bad.detail, sizeof(bad.detail), format, args);
+	va_end(args);
+	pthread_mutex_lock(&sc->check->lock);
+	kept = sc->bad_count < BAD_MAX;
+	if (kept)
+		sc->bad[sc->bad_count++] = bad;
+	pthread_mutex_unlock(&sc->check->lock);
+	if (!kept)
+		report_bad(sc, &bad);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct stele_check_bad *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static void report_all_bad(struct stele_segment_check *sc)
+{
+	for (size_t i = 0; i < sc->bad_count; i++) {
+		report_bad(sc, &sc->bad[i]);
+		free(sc->bad[i].key);
+	}
+	sc->bad_count = 0;
+}
+
+/* ---- records and keys ------------------------------------------------------------ */
+
+/* How large is what each list leaves out, of the samples of this pass? */
+static void sum_lists(struct stele_segment_check *sc, uint32_t index)
+{
+	const struct stele_check *check = sc->check;
+	const uint64_t end = sc->first + sc->count;
+
+	for (uint32_t i = check->first_ref[index];
+	     i < check->first_ref[index + 1]; i++) {
+		struct stele_check_list *list = check->refs[i].list;
+
+		while (list && list->numbers &&
+		       list->next < list->ref.deleted_count &&
+		       list->numbers[list->next] < end) {
+			uint64_t at = list->numbers[list->next++] - sc->first;
+
+			list->payload_size += sc->entries[at].size_and_flags &
+					      STELE_ENTRY_SIZE_MASK;
+		}
+	}
+}
+
+static int check_pass(struct stele_segment_check *sc, uint32_t index)
+{
+	int ret;
+
+	ret = stele_verify_records(sc);
+	if (ret == 0)
+		sum_lists(sc, index);
+	if (ret == 0) {
+		qsort(sc->bad, sc->bad_count, sizeof(*sc->bad), by_number);
+		ret = stele_verify_keys(sc);
+	}
+	report_all_bad(sc);
+	return ret;
+}
+
+static void check_sums(struct stele_segment_check *sc)
+{
+	const struct stele_descriptor *d = &sc->segment.descriptor;
+
+	if (sc->records_damaged)
+		return;
+	if (sc->payload_size != d->payload_size)
+		stele_check_report(sc->check, -EUCLEAN, "descriptor", d->offset,
+				   sc->where->descriptor_size,
+				   "payload of %" PRIu64
+				   " bytes, expected %" PRIu64,
+				   sc->payload_size, d->payload_size);
+	if (sc->records_size != d->records_size)
+		stele_check_report(sc->check, -EUCLEAN, "descriptor", d->offset,
+				   sc->where->descriptor_size,
+				   "records of %" PRIu64
+				   " bytes, expected %" PRIu64,
+				   sc->records_size, d->records_size);
+}
+
+static int check_samples(struct stele_segment_check *sc, uint32_t index)
+{
+	const uint64_t total = sc->segment.descriptor.sample_count;
+	const uint64_t most = total < PASS_SAMPLES ? total : PASS_SAMPLES;
+	int ret = 0;
+
+	if (total == 0)
+		return 0;
+	sc->entries = malloc(most * sizeof(*sc->entries));
+	sc->bad = malloc((most < BAD_MAX ? most : BAD_MAX) * sizeof(*sc->bad));
+	if (!sc->entries || !sc->bad)
+		return -ENOMEM;
+	for (; sc->first < total && ret == 0; sc->first += sc->count) {
+		uint64_t left = total - sc->first;
+
+		sc->count = left < PASS_SAMPLES ? left : PASS_SAMPLES;
+		memset(sc->entries, 0, sc->count * sizeof(*sc->entries));
+		ret = check_pass(sc, index);
+	}
+	if (ret == 0)
+		check_sums(sc);
+	return ret;
+}
+
+/* What snapshots are made of. */
+static void hand_over(struct stele_segment_check *sc,
+		      struct stele_check_segment *to)
+{
+	sc->segment.deleted = NULL; /* the list's */
+	sc->segment.deleted_count = 0;
+	sc->segment.first_id = 0;
+	to->segment = sc->segment;
+	to->has_sizes = to->sound && !sc->records_damaged;
+}
+
+int stele_verify_segment(struct stele_check *check, uint32_t index,
+			 int64_t snapshot)
+{
+	struct stele_catalog_segment where;
+	struct stele_segment_check sc = {.check = check, .where = &where};
+	int ret;
+
+	stele_catalog_segment(&check->image->catalog, index, &where);
+	check->report->segments++;
+	ret = load(&sc, &check->segments[index].sound);
+	if (ret == 0)
+		ret = look_at_snapshots(&sc, index, snapshot);
+	if (ret == 0)
+		ret = stele_verify_sections(&sc);
+	if (ret == 0)
+		ret = check_gaps(&sc);
+	if (ret == 0)
+		ret = check_samples(&sc, index);
+	free(sc.void_numbers);
+	free(sc.entries);
+	free(sc.bad);
+	hand_over(&sc, &check->segments[index]);
+	return ret == -ENODATA ? 0 : ret;
+}
