@@ -88,8 +88,17 @@ extern "C" {
 
 #define STELE_API __attribute__((visibility("default")))
 
+/*
+ * Options as an lvalue, for one call. The members that are named keep the order of the
+ * struct (C++20 wants that). In C++11 to 17, designators are an extension of the compiler.
+ */
+#ifdef __cplusplus
+#define STELE_OPTS(type, ...) \
+	(static_cast<const struct type &>(type{.size = sizeof(type), __VA_ARGS__}))
+#else
 #define STELE_OPTS(type, ...) \
 	((struct type){.size = sizeof(struct type), __VA_ARGS__})
+#endif
 
 /* Limits of format version 1. Sizes in bytes. */
 #define STELE_KEY_SIZE_MAX	4000 /* a key, without terminator */

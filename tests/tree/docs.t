@@ -16,9 +16,15 @@ readme_program() {
 	echo 'return 0; }'
 }
 
+# compiles NAME FILE: as C, and as C++, where -Wextra wants all members initialized
 compiles() {
-	readme_program | "${CC:-cc}" -x c -std=gnu11 -Wall -Wextra -Werror \
-		-Ilib -fsyntax-only -
+	local std
+	ok "$1 compiles as C" "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror -Ilib \
+		-fsyntax-only "$2"
+	for std in c++11 c++20; do
+		ok "$1 compiles as $std" "${CXX:-g++}" -x c++ -std=$std -Wall \
+			-Werror -Ilib -fsyntax-only "$2"
+	done
 }
 
 # The program of a page, and the loop that stele(3) shows, in a function.
@@ -36,23 +42,42 @@ page_loop() {
 	echo '}'
 }
 
+# What else stele(3) shows: options, and statistics of several readers.
+page_pieces() {
+	printf '%s\n' '#include <stele.h>' \
+		'void options(const char *target, struct stele_dataset *ds);' \
+		'void options(const char *target, struct stele_dataset *ds) {'
+	sed -n '/^stands for the defaults/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele.3 |
+		sed '/^\./d'
+	printf '%s\n' '}' 'void stats(struct stele_reader **readers, int count);' \
+		'void stats(struct stele_reader **readers, int count) { int i;'
+	sed -n '/^\.Fn stele_stats_latencies$/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele.3 |
+		sed '/^\./d'
+	echo '}'
+}
+
 version=$(sed -n 's/^#define STELE_VERSION_[A-Z]* //p' lib/stele.h | paste -sd .)
 
 for page in README.md HACKING.md; do
 	ok "$page has up to 150 lines" test "$(wc -l <"$page")" -le 150
 done
 ok "README has C" grep -q '^```c$' README.md
-ok "the C of README compiles" compiles
+readme_program >"$tmp/readme.c"
+compiles "the C of README" "$tmp/readme.c"
 page_loop >"$tmp/loop.c"
-ok "the loop of stele(3) compiles" "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror \
-	-Ilib -fsyntax-only "$tmp/loop.c"
+compiles "the loop of stele(3)" "$tmp/loop.c"
+page_pieces >"$tmp/pieces.c"
+is 2 "$(grep -cE 'STELE_OPTS|stele_stats_latencies' "$tmp/pieces.c")" \
+	"stele(3) shows options and statistics"
+compiles "what stele(3) shows" "$tmp/pieces.c"
 # builds PAGE NAME: its program as $tmp/NAME
 builds() {
 	page_program "$1" >"$tmp/$2.c"
 	"${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror -Ilib "$tmp/$2.c" \
 		-L"$BUILD" -lstele -Wl,-rpath,"$BUILD" -o "$tmp/$2"
 }
-ok "the program of stele(3) compiles" builds stele.3 first
+ok "the program of stele(3) can be built" builds stele.3 first
+compiles "the program of stele(3)" "$tmp/first.c"
 mkdir "$tmp/src"
 echo "Hello, stele" >"$tmp/src/hello"
 must stele build -q "$tmp/src" "$tmp/image"
@@ -61,7 +86,8 @@ is "0 Hello, stele" "$status $out" "and reads a sample"
 run "$tmp/first" "$tmp/none"
 is 1 "$status" "or says why not"
 ok "in words" grep -q "no such target" <<<"$err"
-ok "the program of stele-loader(3) compiles" builds stele-loader.3 epochs
+ok "the program of stele-loader(3) can be built" builds stele-loader.3 epochs
+compiles "the program of stele-loader(3)" "$tmp/epochs.c"
 for name in 1 2 3; do echo "$name" >"$tmp/src/$name"; done
 must stele build -q "$tmp/src" "$tmp/four"
 run env RANK=1 WORLD_SIZE=2 "$tmp/epochs" "$tmp/four"
