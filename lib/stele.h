@@ -120,6 +120,16 @@ STELE_API const char *stele_version(void);
  */
 STELE_API const char *stele_strerror(int error);
 
+/**
+ * stele_errmsg() - why the last call of this thread failed
+ *
+ * One line without a newline: what failed, on what, and why. Every function that returns
+ * a negative errno for its arguments as a whole leaves one, whether it has a log or not;
+ * a status of a sample is not such a call's. Good until the thread's next call
+ * of this library; "" before the first failure.
+ */
+STELE_API const char *stele_errmsg(void);
+
 /* ---- messages ---------------------------------------------------------- */
 
 enum stele_log_level {

@@ -10,11 +10,14 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "lib/base/error.h"
+
 struct crew {
 	pthread_mutex_t lock;
 	pthread_cond_t ended; /* by CLOCK_MONOTONIC */
 	unsigned int running;
-	int error;
+	int error; /* the first, and what it left */
+	struct stele_error_line line;
 	stele_crew_work work;
 	void *user;
 };
@@ -32,8 +35,10 @@ static void *member_main(void *data)
 	int ret = crew->work(crew->user, member->index);
 
 	pthread_mutex_lock(&crew->lock);
-	if (ret < 0 && !crew->error)
+	if (ret < 0 && !crew->error) {
 		crew->error = ret;
+		stele_error_take(&crew->line);
+	}
 	if (--crew->running == 0)
 		pthread_cond_signal(&crew->ended);
 	pthread_mutex_unlock(&crew->lock);
@@ -114,5 +119,6 @@ int stele_crew_run(unsigned int jobs, stele_crew_work work,
 	pthread_mutex_destroy(&crew.lock);
 	pthread_cond_destroy(&crew.ended);
 	free(members);
+	stele_error_give(&crew.line);
 	return count ? crew.error : -EAGAIN;
 }

@@ -9,19 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void stele_log_emit(const struct stele_log *log, enum stele_log_level level,
-		    const char *format, ...)
-{
-	char line[STELE_LOG_LINE_MAX];
-	va_list args;
-
-	if (!log || !log->fn)
-		return;
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	log->fn(log->user, level, line);
-}
+#include "lib/base/error.h"
 
 struct stele_log_line {
 	struct stele_log_line *next;
@@ -45,6 +33,24 @@ static void keep(void *user, enum stele_log_level level, const char *text)
 	memcpy(line->text, text, size);
 	*held->last = line;
 	held->last = &line->next;
+}
+
+void stele_log_emit(const struct stele_log *log, enum stele_log_level level,
+		    const char *format, ...)
+{
+	char line[STELE_LOG_LINE_MAX];
+	va_list args;
+
+	if (!log)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	/* What is held is not known to be true yet. */
+	if (level == STELE_LOG_ERROR && log->fn != keep)
+		stele_error_note(line);
+	if (log->fn)
+		log->fn(log->user, level, line);
 }
 
 void stele_log_hold(struct stele_log_held *held, const struct stele_log *to)

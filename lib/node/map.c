@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
+
 static int get_options(const struct stele_map_opts *opts,
 		       struct stele_map_opts *known, struct stele_log *log)
 {
@@ -340,8 +342,9 @@ static int publish(struct attempt *attempt, const struct stele_log *log)
 	return err;
 }
 
-int stele_map(const char *target, const char *name,
-	      const struct stele_map_opts *opts, struct stele_mapping_info *out)
+static int map(const char *target, const char *name,
+	       const struct stele_map_opts *opts,
+	       struct stele_mapping_info *out)
 {
 	struct stele_mapping_info info;
 	struct stele_mapping source = {0};
@@ -384,9 +387,16 @@ out:
 	return 0;
 }
 
+int stele_map(const char *target, const char *name,
+	      const struct stele_map_opts *opts, struct stele_mapping_info *out)
+{
+	return STELE_CALL(map(target, name, opts, out),
+			  "cannot map '%s'", target);
+}
+
 /* ---- unmap, list ------------------------------------------------------------- */
 
-int stele_unmap(const char *name, const struct stele_map_opts *opts)
+static int do_unmap(const char *name, const struct stele_map_opts *opts)
 {
 	struct stele_mapping mapping = {0};
 	struct stele_map_opts known;
@@ -415,6 +425,12 @@ int stele_unmap(const char *name, const struct stele_map_opts *opts)
 	return err;
 }
 
+int stele_unmap(const char *name, const struct stele_map_opts *opts)
+{
+	return STELE_CALL(do_unmap(name, opts),
+			  "cannot unmap '%s'", name);
+}
+
 struct list {
 	void (*fn)(void *user, const struct stele_mapping_info *info);
 	void *user;
@@ -430,11 +446,18 @@ static int list_one(void *user, const struct stele_mapping *mapping)
 	return 0;
 }
 
-int stele_maps(void (*fn)(void *user, const struct stele_mapping_info *info),
-	       void *user)
+static int maps(void (*fn)(void *user, const struct stele_mapping_info *info),
+		void *user)
 {
 	struct list list = {.fn = fn, .user = user};
 	int rc = stele_mapping_each(list_one, &list);
 
 	return rc < 0 ? rc : list.count;
+}
+
+int stele_maps(void (*fn)(void *user, const struct stele_mapping_info *info),
+	       void *user)
+{
+	return STELE_CALL(maps(fn, user),
+			  "cannot list mappings");
 }

@@ -8,6 +8,7 @@
  */
 #include "lib/node/open.h"
 
+#include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/image/shot.h"
 #include "lib/image/snapshot.h"
@@ -15,6 +16,7 @@
 #include "lib/read/dataset.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,8 +255,8 @@ static int open_dataset(const char *text, const struct stele_open_opts *opts,
 	return err;
 }
 
-int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
-		       struct stele_dataset **out)
+static int dataset_open(const char *text, const struct stele_open_opts *opts,
+			struct stele_dataset **out)
 {
 	struct known_profile profile = {.found = false};
 	int err = open_dataset(text, opts, &profile, out);
@@ -262,6 +264,13 @@ int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
 	if (!err && profile.found)
 		stele_dataset_adopt(*out, &profile.profile);
 	return err;
+}
+
+int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
+		       struct stele_dataset **out)
+{
+	return STELE_CALL(dataset_open(text, opts, out),
+			  "cannot open '%s'", text);
 }
 
 int stele_dataset_open_fresh(const char *text,
@@ -273,8 +282,8 @@ int stele_dataset_open_fresh(const char *text,
 
 /* ---- images ---------------------------------------------------------------- */
 
-int stele_image_open(const char *text, const struct stele_open_opts *opts,
-		     struct stele_image **out)
+static int image_open(const char *text, const struct stele_open_opts *opts,
+		      struct stele_image **out)
 {
 	struct stele_image *image = NULL;
 	struct stele_target target = {0};
@@ -300,6 +309,13 @@ int stele_image_open(const char *text, const struct stele_open_opts *opts,
 	}
 	stele_target_release(&target);
 	return err;
+}
+
+int stele_image_open(const char *text, const struct stele_open_opts *opts,
+		     struct stele_image **out)
+{
+	return STELE_CALL(image_open(text, opts, out),
+			  "cannot open '%s'", text);
 }
 
 void stele_image_close(struct stele_image *image)
@@ -348,8 +364,8 @@ void stele_image_info(const struct stele_image *image,
 	memcpy(info->label, sb->label, sizeof(info->label) - 1);
 }
 
-int stele_image_snapshot(const struct stele_image *image, uint32_t index,
-			 struct stele_snapshot_info *out)
+static int image_snapshot(const struct stele_image *image, uint32_t index,
+			  struct stele_snapshot_info *out)
 {
 	struct stele_catalog_snapshot snapshot;
 
@@ -370,8 +386,15 @@ int stele_image_snapshot(const struct stele_image *image, uint32_t index,
 	return 0;
 }
 
-int stele_image_note(const struct stele_image *image, uint32_t index,
-		     char *note, size_t size)
+int stele_image_snapshot(const struct stele_image *image, uint32_t index,
+			 struct stele_snapshot_info *out)
+{
+	return STELE_CALL(image_snapshot(image, index, out),
+			  "no snapshot %" PRIu32 " in the image", index);
+}
+
+static int image_note(const struct stele_image *image, uint32_t index,
+		      char *note, size_t size)
 {
 	struct stele_catalog_snapshot snapshot;
 
@@ -382,4 +405,11 @@ int stele_image_note(const struct stele_image *image, uint32_t index,
 		return -ERANGE;
 	stele_catalog_note(&image->catalog, index, note);
 	return 0;
+}
+
+int stele_image_note(const struct stele_image *image, uint32_t index,
+		     char *note, size_t size)
+{
+	return STELE_CALL(image_note(image, index, note, size),
+			  "cannot get the note of snapshot %" PRIu32, index);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/node/open.h"
 #include "lib/txn/writer.h"
 
@@ -176,9 +177,9 @@ static void release(struct appending *a)
 	stele_builder_release(&a->builder);
 }
 
-int stele_append(const char *source, const char *target,
-		 const struct stele_build_opts *opts,
-		 struct stele_append_report *report)
+static int do_append(const char *source, const char *target,
+		     const struct stele_build_opts *opts,
+		     struct stele_append_report *report)
 {
 	struct stele_append_report unwanted;
 	struct appending a = {0};
@@ -204,4 +205,12 @@ int stele_append(const char *source, const char *target,
 	report->build.total_seconds = stele_seconds_since(&begin);
 	release(&a);
 	return ret;
+}
+
+int stele_append(const char *source, const char *target,
+		 const struct stele_build_opts *opts,
+		 struct stele_append_report *report)
+{
+	return STELE_CALL(do_append(source, target, opts, report),
+			  "cannot append '%s' to '%s'", source, target);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/device/target.h"
 #include "lib/txn/claim.h"
 #include "lib/txn/edit.h"
@@ -126,9 +127,9 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 	return ret;
 }
 
-int stele_build(const char *source_path, const char *target_text,
-		const struct stele_build_opts *opts,
-		struct stele_build_report *report)
+static int build(const char *source_path, const char *target_text,
+		 const struct stele_build_opts *opts,
+		 struct stele_build_report *report)
 {
 	struct stele_build_report unwanted;
 	struct stele_source *source = NULL;
@@ -171,4 +172,13 @@ int stele_build(const char *source_path, const char *target_text,
 	stele_target_release(&target);
 	stele_builder_release(&builder);
 	return ret;
+}
+
+int stele_build(const char *source_path, const char *target_text,
+		const struct stele_build_opts *opts,
+		struct stele_build_report *report)
+{
+	return STELE_CALL(build(source_path, target_text, opts, report),
+			  "cannot build '%s'",
+			  target_text ? target_text : source_path);
 }

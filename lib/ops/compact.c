@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "format/catalog.h"
+#include "lib/base/error.h"
 #include "lib/node/open.h"
 #include "lib/txn/writer.h"
 
@@ -162,9 +163,9 @@ static int run(struct compacting *c, const char *target)
 	return stele_device_size(image_of(c)->dev, &report->target_size);
 }
 
-int stele_compact(const char *target, const char *name,
-		  const struct stele_build_opts *opts,
-		  struct stele_build_report *report)
+static int do_compact(const char *target, const char *name,
+		      const struct stele_build_opts *opts,
+		      struct stele_build_report *report)
 {
 	struct stele_build_report unwanted;
 	struct compacting c = {.name = name};
@@ -186,4 +187,12 @@ int stele_compact(const char *target, const char *name,
 	stele_target_release(&c.target);
 	stele_builder_release(&c.builder);
 	return ret;
+}
+
+int stele_compact(const char *target, const char *name,
+		  const struct stele_build_opts *opts,
+		  struct stele_build_report *report)
+{
+	return STELE_CALL(do_compact(target, name, opts, report),
+			  "cannot compact '%s'", target);
 }

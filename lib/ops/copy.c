@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
+
 #include "lib/base/options.h"
 #include "lib/node/open.h"
 #include "lib/ops/copy_write.h"
@@ -281,9 +283,9 @@ static int copy_to(struct copy *c, const char *target)
 	return ret < 0 ? ret : run(c);
 }
 
-int stele_copy(const char *source, const char *target,
-	       const struct stele_copy_opts *opts,
-	       struct stele_copy_report *report)
+static int do_copy(const char *source, const char *target,
+		   const struct stele_copy_opts *opts,
+		   struct stele_copy_report *report)
 {
 	struct stele_copy_report unwanted;
 	struct copy c = {.report = report ? report : &unwanted};
@@ -305,4 +307,12 @@ int stele_copy(const char *source, const char *target,
 	stele_target_release(&c.to);
 	c.report->seconds = stele_seconds_since(&begin);
 	return ret;
+}
+
+int stele_copy(const char *source, const char *target,
+	       const struct stele_copy_opts *opts,
+	       struct stele_copy_report *report)
+{
+	return STELE_CALL(do_copy(source, target, opts, report),
+			  "cannot copy '%s' to '%s'", source, target);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/image/deleted.h"
 #include "lib/image/key_search.h"
 
@@ -242,11 +243,11 @@ int stele_change_create(struct stele_writer *writer,
 	return ret;
 }
 
-int stele_snapshot_create(const char *target, const char *base,
-			  const struct stele_key_ref *deleted,
-			  size_t deleted_count,
-			  const struct stele_change_opts *opts,
-			  struct stele_snapshot_info *out)
+static int snapshot_create(const char *target, const char *base,
+			   const struct stele_key_ref *deleted,
+			   size_t deleted_count,
+			   const struct stele_change_opts *opts,
+			   struct stele_snapshot_info *out)
 {
 	struct stele_writer writer = {0};
 	struct stele_change change;
@@ -263,4 +264,14 @@ int stele_snapshot_create(const char *target, const char *base,
 					  deleted_count, out);
 	stele_writer_close(&writer);
 	return ret;
+}
+
+int stele_snapshot_create(const char *target, const char *base,
+			  const struct stele_key_ref *deleted,
+			  size_t deleted_count,
+			  const struct stele_change_opts *opts,
+			  struct stele_snapshot_info *out)
+{
+	return STELE_CALL(snapshot_create(target, base, deleted, deleted_count, opts, out),
+			  "cannot create snapshot '%s'", target);
 }

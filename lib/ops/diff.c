@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/ops/diff_keys.h"
 
 /* Of the digests section: 128 MiB, 4 million samples. Others are read again. */
@@ -225,9 +226,9 @@ int stele_dataset_diff(const struct stele_dataset *a,
 	return ret;
 }
 
-int stele_diff(const char *a, const char *b, stele_difference_fn fn, void *user,
-	       const struct stele_open_opts *opts,
-	       struct stele_diff_report *report)
+static int do_diff(const char *a, const char *b, stele_difference_fn fn,
+		   void *user, const struct stele_open_opts *opts,
+		   struct stele_diff_report *report)
 {
 	struct stele_dataset *one = NULL, *other = NULL;
 	int ret;
@@ -242,4 +243,12 @@ int stele_diff(const char *a, const char *b, stele_difference_fn fn, void *user,
 	stele_dataset_close(other);
 	stele_dataset_close(one);
 	return ret;
+}
+
+int stele_diff(const char *a, const char *b, stele_difference_fn fn, void *user,
+	       const struct stele_open_opts *opts,
+	       struct stele_diff_report *report)
+{
+	return STELE_CALL(do_diff(a, b, fn, user, opts, report),
+			  "cannot compare '%s' with '%s'", a, b);
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/base/error.h"
 #include "lib/image/snapshot.h"
 #include "lib/node/open.h"
 #include "lib/txn/intent.h"
@@ -349,8 +350,8 @@ static int only_look(const char *target, const struct stele_change *change,
 	return ret;
 }
 
-int stele_gc(const char *target, const struct stele_change_opts *opts,
-	     stele_gc_fn fn, void *user, struct stele_gc_report *report)
+static int gc(const char *target, const struct stele_change_opts *opts,
+	      stele_gc_fn fn, void *user, struct stele_gc_report *report)
 {
 	struct stele_gc_report unwanted;
 	struct stele_writer writer = {0};
@@ -380,4 +381,11 @@ int stele_gc(const char *target, const struct stele_change_opts *opts,
 				   report);
 	stele_writer_close(&writer);
 	return ret;
+}
+
+int stele_gc(const char *target, const struct stele_change_opts *opts,
+	     stele_gc_fn fn, void *user, struct stele_gc_report *report)
+{
+	return STELE_CALL(gc(target, opts, fn, user, report),
+			  "cannot free space of '%s'", target);
 }

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/error.h"
+
 #include "lib/base/options.h"
 #include "lib/image/fork.h"
 #include "lib/image/snapshot.h"
@@ -134,8 +136,8 @@ static int check_choice(const struct stele_repair_opts *opts,
 	return 0;
 }
 
-int stele_repair(const char *target, const struct stele_repair_opts *opts,
-		 struct stele_repair_report *report)
+static int repair(const char *target, const struct stele_repair_opts *opts,
+		  struct stele_repair_report *report)
 {
 	struct stele_repair_report unwanted;
 	struct stele_repair_opts known;
@@ -157,4 +159,11 @@ int stele_repair(const char *target, const struct stele_repair_opts *opts,
 		return ret;
 	ret = check_choice(&known, &log, report);
 	return ret ? ret : put_right(target, &known, &log, report);
+}
+
+int stele_repair(const char *target, const struct stele_repair_opts *opts,
+		 struct stele_repair_report *report)
+{
+	return STELE_CALL(repair(target, opts, report),
+			  "cannot repair '%s'", target);
 }

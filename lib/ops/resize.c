@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/base/error.h"
+
 static int refuse(const struct stele_writer *writer, const char *why,
 		  uint64_t size, uint64_t now)
 {
@@ -72,9 +74,9 @@ int stele_change_resize(struct stele_writer *writer,
 	return ret;
 }
 
-int stele_resize(const char *target, uint64_t size,
-		 const struct stele_change_opts *opts,
-		 struct stele_resize_report *report)
+static int resize(const char *target, uint64_t size,
+		  const struct stele_change_opts *opts,
+		  struct stele_resize_report *report)
 {
 	struct stele_resize_report unwanted;
 	struct stele_writer writer = {0};
@@ -92,4 +94,12 @@ int stele_resize(const char *target, uint64_t size,
 		ret = stele_change_resize(&writer, &change, size, report);
 	stele_writer_close(&writer);
 	return ret;
+}
+
+int stele_resize(const char *target, uint64_t size,
+		 const struct stele_change_opts *opts,
+		 struct stele_resize_report *report)
+{
+	return STELE_CALL(resize(target, size, opts, report),
+			  "cannot resize '%s'", target);
 }

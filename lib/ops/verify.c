@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/image/snapshot.h"
 #include "lib/node/open.h"
@@ -108,8 +109,8 @@ static int verify_device(struct stele_device *dev,
 	return ret;
 }
 
-int stele_verify(const char *text, const struct stele_verify_opts *opts,
-		 struct stele_verify_report *report)
+static int verify(const char *text, const struct stele_verify_opts *opts,
+		  struct stele_verify_report *report)
 {
 	struct stele_verify_report unwanted;
 	struct stele_target target = {0};
@@ -134,4 +135,11 @@ int stele_verify(const char *text, const struct stele_verify_opts *opts,
 	ret = verify_device(dev, &target, &log, &known, report);
 	stele_target_release(&target);
 	return ret;
+}
+
+int stele_verify(const char *text, const struct stele_verify_opts *opts,
+		 struct stele_verify_report *report)
+{
+	return STELE_CALL(verify(text, opts, report),
+			  "cannot verify '%s'", text);
 }

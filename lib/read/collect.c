@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "lib/base/error.h"
+
 #include "lib/read/reader.h"
 
 /* Bytes that are checked before the queue is looked at again. */
@@ -130,8 +132,8 @@ static bool can_go_on(const struct stele_reader *r)
 	       (r->checkers && stele_checkers_busy(r->checkers));
 }
 
-int stele_reader_collect(struct stele_reader *r, struct stele_sample *samples,
-			 unsigned int max, unsigned int min)
+static int reader_collect(struct stele_reader *r, struct stele_sample *samples,
+			  unsigned int max, unsigned int min)
 {
 	struct stele_ticket_list settled = {0};
 	unsigned int count = 0;
@@ -152,6 +154,13 @@ int stele_reader_collect(struct stele_reader *r, struct stele_sample *samples,
 	finish(r, &settled);
 	stele_reader_update_event(r);
 	return count ? (int)count : r->broken;
+}
+
+int stele_reader_collect(struct stele_reader *r, struct stele_sample *samples,
+			 unsigned int max, unsigned int min)
+{
+	return STELE_CALL(reader_collect(r, samples, max, min),
+			  "cannot collect samples");
 }
 
 void stele_reader_release(struct stele_reader *r, struct stele_sample *sample)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
+
 #include "lib/image/merge.h"
 #include "lib/read/dataset.h"
 
@@ -33,8 +35,8 @@ static int open_merge(struct stele_cursor *c)
 	return err;
 }
 
-int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
-		      size_t prefix_size, struct stele_cursor **out)
+static int cursor_open(struct stele_dataset *ds, const char *prefix,
+		       size_t prefix_size, struct stele_cursor **out)
 {
 	struct stele_cursor *c;
 	int err;
@@ -56,6 +58,13 @@ int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
 	}
 	*out = c;
 	return 0;
+}
+
+int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
+		      size_t prefix_size, struct stele_cursor **out)
+{
+	return STELE_CALL(cursor_open(ds, prefix, prefix_size, out),
+			  "cannot list keys");
 }
 
 /* 1: *entry is the next key; 0: that one is deleted, or it was the last. */
@@ -83,7 +92,7 @@ static int take(struct stele_cursor *c, struct stele_cursor_entry *entry)
 	return 1;
 }
 
-int stele_cursor_next(struct stele_cursor *c, struct stele_cursor_entry *entry)
+static int cursor_next(struct stele_cursor *c, struct stele_cursor_entry *entry)
 {
 	int ret = c->error;
 
@@ -92,6 +101,12 @@ int stele_cursor_next(struct stele_cursor *c, struct stele_cursor_entry *entry)
 	if (ret < 0)
 		c->error = ret;
 	return ret;
+}
+
+int stele_cursor_next(struct stele_cursor *c, struct stele_cursor_entry *entry)
+{
+	return STELE_CALL(cursor_next(c, entry),
+			  "cannot list keys");
 }
 
 void stele_cursor_close(struct stele_cursor *c)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
+
 #include "lib/base/options.h"
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
@@ -126,7 +128,7 @@ void stele_dataset_leave(struct stele_dataset *ds)
 	atomic_fetch_sub_explicit(&ds->users, 1, memory_order_release);
 }
 
-int stele_dataset_close(struct stele_dataset *ds)
+static int dataset_close(struct stele_dataset *ds)
 {
 	uint32_t users;
 
@@ -143,6 +145,12 @@ int stele_dataset_close(struct stele_dataset *ds)
 	stele_image_release(&ds->image);
 	free(ds);
 	return 0;
+}
+
+int stele_dataset_close(struct stele_dataset *ds)
+{
+	return STELE_CALL(dataset_close(ds),
+			  "cannot close the dataset");
 }
 
 /* ---- what it is -------------------------------------------------------------- */
@@ -211,8 +219,8 @@ static const struct stele_segment *schema(const struct stele_dataset *ds,
 	return last;
 }
 
-int stele_dataset_field(const struct stele_dataset *ds, uint32_t index,
-			struct stele_field *out)
+static int dataset_field(const struct stele_dataset *ds, uint32_t index,
+			 struct stele_field *out)
 {
 	uint32_t count;
 	const struct stele_segment *segment = schema(ds, &count);
@@ -226,7 +234,14 @@ int stele_dataset_field(const struct stele_dataset *ds, uint32_t index,
 	return 0;
 }
 
-int stele_dataset_field_index(const struct stele_dataset *ds, const char *name)
+int stele_dataset_field(const struct stele_dataset *ds, uint32_t index,
+			struct stele_field *out)
+{
+	return STELE_CALL(dataset_field(ds, index, out),
+			  "no field %" PRIu32, index);
+}
+
+static int dataset_field_index(const struct stele_dataset *ds, const char *name)
 {
 	uint32_t count;
 	const struct stele_segment *segment = schema(ds, &count);
@@ -238,8 +253,14 @@ int stele_dataset_field_index(const struct stele_dataset *ds, const char *name)
 	return -ENOENT;
 }
 
-int stele_dataset_class_name(const struct stele_dataset *ds, uint32_t field,
-			     int64_t value, const char **name)
+int stele_dataset_field_index(const struct stele_dataset *ds, const char *name)
+{
+	return STELE_CALL(dataset_field_index(ds, name),
+			  "no field '%s'", name);
+}
+
+static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
+			      int64_t value, const char **name)
 {
 	uint32_t count;
 	const struct stele_segment *segment = schema(ds, &count);
@@ -250,6 +271,14 @@ int stele_dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 		return -ENOENT;
 	*name = segment->names[field].names[value];
 	return 0;
+}
+
+int stele_dataset_class_name(const struct stele_dataset *ds, uint32_t field,
+			     int64_t value, const char **name)
+{
+	return STELE_CALL(dataset_class_name(ds, field, value, name),
+			  "no class name for value %" PRIi64 " of field %" PRIu32,
+			  value, field);
 }
 
 /* ---- ids ------------------------------------------------------------------- */
@@ -285,8 +314,8 @@ static int check_key(struct stele_dataset *ds, const struct stele_segment *segme
 	return err;
 }
 
-int stele_dataset_find(struct stele_dataset *ds, const char *key,
-		       size_t key_size, uint64_t *id)
+static int dataset_find(struct stele_dataset *ds, const char *key,
+			size_t key_size, uint64_t *id)
 {
 	const struct stele_snapshot *snapshot = &ds->snapshot;
 	int err = -ENOENT;
@@ -309,8 +338,15 @@ int stele_dataset_find(struct stele_dataset *ds, const char *key,
 	return err == -ERANGE ? -EUCLEAN : err;
 }
 
-int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
-			 struct stele_extent *out)
+int stele_dataset_find(struct stele_dataset *ds, const char *key,
+		       size_t key_size, uint64_t *id)
+{
+	return STELE_CALL(dataset_find(ds, key, key_size, id),
+			  "cannot look up a key");
+}
+
+static int dataset_locate(const struct stele_dataset *ds, uint64_t id,
+			  struct stele_extent *out)
 {
 	const struct stele_segment *segment;
 	int err;
@@ -322,4 +358,11 @@ int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
 	stele_segment_slot(segment, out->number, &out->offset, &out->slot_size);
 	out->segment_id = segment->descriptor.id;
 	return 0;
+}
+
+int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
+			 struct stele_extent *out)
+{
+	return STELE_CALL(dataset_locate(ds, id, out),
+			  "cannot locate sample %" PRIu64, id);
 }

@@ -12,11 +12,13 @@
 #include "lib/read/reader.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
 #include "lib/base/options.h"
 
 #define ARENA_SIZE_DEFAULT (UINT64_C(64) << 20)
@@ -133,9 +135,9 @@ static int check_options(const struct stele_reader_opts *opts,
 				   log);
 }
 
-int stele_reader_open(struct stele_dataset *ds,
-		      const struct stele_reader_opts *opts,
-		      struct stele_reader **out)
+static int reader_open(struct stele_dataset *ds,
+		       const struct stele_reader_opts *opts,
+		       struct stele_reader **out)
 {
 	struct stele_reader_opts known;
 	enum stele_verify verify;
@@ -166,6 +168,14 @@ int stele_reader_open(struct stele_dataset *ds,
 	}
 	*out = r;
 	return 0;
+}
+
+int stele_reader_open(struct stele_dataset *ds,
+		      const struct stele_reader_opts *opts,
+		      struct stele_reader **out)
+{
+	return STELE_CALL(reader_open(ds, opts, out),
+			  "cannot open a reader");
 }
 
 /* What may be written to yet, if nobody can tell when that ends, leaks. */
@@ -294,8 +304,8 @@ static bool submit_one(struct stele_reader *r, uint64_t id, uint64_t tag)
 	return true;
 }
 
-int stele_reader_submit(struct stele_reader *r, const uint64_t *ids,
-			const uint64_t *tags, unsigned int count)
+static int reader_submit(struct stele_reader *r, const uint64_t *ids,
+			 const uint64_t *tags, unsigned int count)
 {
 	unsigned int taken = 0, most;
 	int err = stele_queue_claim(r->fetch.queue);
@@ -317,8 +327,15 @@ int stele_reader_submit(struct stele_reader *r, const uint64_t *ids,
 	return (int)taken;
 }
 
-int stele_reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
-			     void *memory, uint64_t memory_size)
+int stele_reader_submit(struct stele_reader *r, const uint64_t *ids,
+			const uint64_t *tags, unsigned int count)
+{
+	return STELE_CALL(reader_submit(r, ids, tags, count),
+			  "cannot submit reads");
+}
+
+static int reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
+			      void *memory, uint64_t memory_size)
 {
 	struct stele_ticket *ticket;
 	struct stele_slot slot;
@@ -346,6 +363,13 @@ int stele_reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
 	return 1;
 }
 
+int stele_reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
+			     void *memory, uint64_t memory_size)
+{
+	return STELE_CALL(reader_submit_into(r, id, tag, memory, memory_size),
+			  "cannot submit the read of sample %" PRIu64, id);
+}
+
 uint64_t stele_reader_buffer_size(const struct stele_reader *r, uint64_t id)
 {
 	struct stele_slot slot;
@@ -353,8 +377,8 @@ uint64_t stele_reader_buffer_size(const struct stele_reader *r, uint64_t id)
 	return stele_slot_locate(r->ds, id, &slot) ? 0 : slot.read_size;
 }
 
-int stele_reader_register(struct stele_reader *r, void *memory,
-			  uint64_t memory_size)
+static int reader_register(struct stele_reader *r, void *memory,
+			   uint64_t memory_size)
 {
 	int err = stele_queue_claim(r->fetch.queue);
 
@@ -364,4 +388,11 @@ int stele_reader_register(struct stele_reader *r, void *memory,
 	    !is_aligned((uintptr_t)memory, page_size(&r->ds->image.dev->limits)))
 		return -EINVAL;
 	return stele_queue_register(r->fetch.queue, memory, memory_size);
+}
+
+int stele_reader_register(struct stele_reader *r, void *memory,
+			  uint64_t memory_size)
+{
+	return STELE_CALL(reader_register(r, memory, memory_size),
+			  "cannot register memory");
 }

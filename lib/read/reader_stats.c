@@ -11,6 +11,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
+
 #include "lib/read/reader.h"
 
 /* ---- stats ------------------------------------------------------------------- */
@@ -160,7 +162,7 @@ static int watch_all(struct stele_reader *r, int poll_fd, int event_fd)
 	return err;
 }
 
-int stele_reader_fd(struct stele_reader *r)
+static int reader_fd(struct stele_reader *r)
 {
 	int poll_fd, event_fd, err = stele_queue_claim(r->fetch.queue);
 
@@ -183,4 +185,10 @@ int stele_reader_fd(struct stele_reader *r)
 	r->event_fd = event_fd;
 	stele_reader_update_event(r);
 	return poll_fd;
+}
+
+int stele_reader_fd(struct stele_reader *r)
+{
+	return STELE_CALL(reader_fd(r),
+			  "no descriptor to wait for the reader");
 }

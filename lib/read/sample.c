@@ -9,8 +9,11 @@
  * deleted list says.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/base/error.h"
 
 #include "lib/image/digest.h"
 #include "lib/image/proof.h"
@@ -184,8 +187,8 @@ static uint64_t tail_value(const struct stele_sample *sample, uint32_t index)
 	return le64_get(value);
 }
 
-int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
-		       const void **data, uint64_t *size)
+static int sample_bytes(const struct stele_sample *sample, uint32_t field,
+			const void **data, uint64_t *size)
 {
 	const struct stele_segment *segment = schema_of(sample);
 	uint64_t begin, end;
@@ -210,6 +213,14 @@ int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
 	return 0;
 }
 
+int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
+		       const void **data, uint64_t *size)
+{
+	return STELE_CALL(sample_bytes(sample, field, data, size),
+			  "cannot get field %" PRIu32 " of sample %" PRIu64,
+			  field, sample->id);
+}
+
 static int scalar_bits(const struct stele_sample *sample, uint32_t field,
 		       uint32_t type, uint64_t *bits)
 {
@@ -227,8 +238,8 @@ static int scalar_bits(const struct stele_sample *sample, uint32_t field,
 	return 0;
 }
 
-int stele_sample_i64(const struct stele_sample *sample, uint32_t field,
-		     int64_t *value)
+static int sample_i64(const struct stele_sample *sample, uint32_t field,
+		      int64_t *value)
 {
 	uint64_t bits;
 	int err = scalar_bits(sample, field, STELE_FIELD_I64, &bits);
@@ -238,8 +249,16 @@ int stele_sample_i64(const struct stele_sample *sample, uint32_t field,
 	return err;
 }
 
-int stele_sample_f64(const struct stele_sample *sample, uint32_t field,
-		     double *value)
+int stele_sample_i64(const struct stele_sample *sample, uint32_t field,
+		     int64_t *value)
+{
+	return STELE_CALL(sample_i64(sample, field, value),
+			  "cannot get field %" PRIu32 " of sample %" PRIu64,
+			  field, sample->id);
+}
+
+static int sample_f64(const struct stele_sample *sample, uint32_t field,
+		      double *value)
 {
 	uint64_t bits;
 	int err = scalar_bits(sample, field, STELE_FIELD_F64, &bits);
@@ -247,6 +266,14 @@ int stele_sample_f64(const struct stele_sample *sample, uint32_t field,
 	if (!err)
 		memcpy(value, &bits, sizeof(bits));
 	return err;
+}
+
+int stele_sample_f64(const struct stele_sample *sample, uint32_t field,
+		     double *value)
+{
+	return STELE_CALL(sample_f64(sample, field, value),
+			  "cannot get field %" PRIu32 " of sample %" PRIu64,
+			  field, sample->id);
 }
 
 /* ---- one-shot read ------------------------------------------------------- */
@@ -292,8 +319,8 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 	return stele_slot_judge(ds, slot, err);
 }
 
-int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
-		       struct stele_sample *sample)
+static int dataset_read(struct stele_dataset *ds, uint64_t id,
+			struct stele_sample *sample)
 {
 	struct stele_proof proof = {0};
 	struct stele_slot slot;
@@ -312,6 +339,13 @@ int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 		sample->status = err;
 	}
 	return err;
+}
+
+int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
+		       struct stele_sample *sample)
+{
+	return STELE_CALL(dataset_read(ds, id, sample),
+			  "cannot read sample %" PRIu64, id);
 }
 
 void stele_sample_release(struct stele_sample *sample)

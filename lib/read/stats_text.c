@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "lib/base/error.h"
+
 #include "lib/stele.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -142,8 +144,8 @@ static void put_latencies(struct text *t, const struct stele_reader_stats *s)
 		    s->device_reads - s->check_reads - s->depth);
 }
 
-int stele_stats_prometheus(const struct stele_reader_stats *s,
-			   const char *labels, char *text, size_t size)
+static int stats_prometheus(const struct stele_reader_stats *s,
+			    const char *labels, char *text, size_t size)
 {
 	struct text t = {text, size, 0, labels ? labels : ""};
 
@@ -166,4 +168,11 @@ int stele_stats_prometheus(const struct stele_reader_stats *s,
 	put_name(&t, "info", "", "tier", s->tier);
 	put(&t, "1\n");
 	return (int)t.length;
+}
+
+int stele_stats_prometheus(const struct stele_reader_stats *s,
+			   const char *labels, char *text, size_t size)
+{
+	return STELE_CALL(stats_prometheus(s, labels, text, size),
+			  "cannot print statistics");
 }

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "lib/base/error.h"
+
 #include "lib/image/proof.h"
 #include "lib/image/record_stream.h"
 #include "lib/read/sample.h"
@@ -83,8 +85,8 @@ static int stream_pieces(struct stele_dataset *ds, const struct stele_slot *slot
 	return ret;
 }
 
-int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
-			 stele_stream_fn fn, void *user)
+static int dataset_stream(struct stele_dataset *ds, uint64_t id,
+			  stele_stream_fn fn, void *user)
 {
 	struct stele_record_stream stream = {0};
 	struct stele_proof proof = {0}; /* has no hash: not asked for */
@@ -108,4 +110,11 @@ int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
 	stele_record_stream_close(&stream);
 	stele_proof_release(&proof);
 	return ret;
+}
+
+int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
+			 stele_stream_fn fn, void *user)
+{
+	return STELE_CALL(dataset_stream(ds, id, fn, user),
+			  "cannot read sample %" PRIu64, id);
 }

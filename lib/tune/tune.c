@@ -4,6 +4,7 @@
  */
 #include "lib/tune/tune.h"
 
+#include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/node/open.h"
 #include "lib/node/profile.h"
@@ -204,8 +205,8 @@ static bool is_backend_given(const struct stele_tune_opts *opts)
 	return given && *given;
 }
 
-int stele_tune(const char *target, const struct stele_tune_opts *opts,
-	       struct stele_profile *out)
+static int tune(const char *target, const struct stele_tune_opts *opts,
+		struct stele_profile *out)
 {
 	struct stele_profile profile;
 	struct stele_tune_opts known;
@@ -246,8 +247,15 @@ int stele_tune(const char *target, const struct stele_tune_opts *opts,
 	return err;
 }
 
-int stele_dataset_profile(const struct stele_dataset *ds,
-			  struct stele_profile *out)
+int stele_tune(const char *target, const struct stele_tune_opts *opts,
+	       struct stele_profile *out)
+{
+	return STELE_CALL(tune(target, opts, out),
+			  "cannot tune '%s'", target);
+}
+
+static int dataset_profile(const struct stele_dataset *ds,
+			   struct stele_profile *out)
 {
 	if (!ds->has_profile)
 		return -ENOENT;
@@ -255,12 +263,26 @@ int stele_dataset_profile(const struct stele_dataset *ds,
 	return 0;
 }
 
-int stele_profile_path(const struct stele_profile *profile, char *path,
-		       size_t size)
+int stele_dataset_profile(const struct stele_dataset *ds,
+			  struct stele_profile *out)
+{
+	return STELE_CALL(dataset_profile(ds, out),
+			  "no profile of the device");
+}
+
+static int profile_path(const struct stele_profile *profile, char *path,
+			size_t size)
 {
 	return *profile->device ?
 		       stele_profile_file(profile->device, path, size) :
 		       -ENOENT;
+}
+
+int stele_profile_path(const struct stele_profile *profile, char *path,
+		       size_t size)
+{
+	return STELE_CALL(profile_path(profile, path, size),
+			  "no path of the profile");
 }
 
 double stele_profile_throughput(const struct stele_profile *profile,

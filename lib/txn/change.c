@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "format/catalog.h"
+#include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/device/target.h"
 #include "lib/node/mapping.h"
@@ -252,8 +253,8 @@ int stele_change_open(struct stele_change *change, const char *target,
 	return ret;
 }
 
-int stele_snapshot_rename(const char *target, const char *name,
-			  const struct stele_change_opts *opts)
+static int snapshot_rename(const char *target, const char *name,
+			   const struct stele_change_opts *opts)
 {
 	struct stele_writer writer = {0};
 	struct stele_change change;
@@ -270,8 +271,15 @@ int stele_snapshot_rename(const char *target, const char *name,
 	return ret;
 }
 
-int stele_snapshot_delete(const char *target,
+int stele_snapshot_rename(const char *target, const char *name,
 			  const struct stele_change_opts *opts)
+{
+	return STELE_CALL(snapshot_rename(target, name, opts),
+			  "cannot rename snapshot '%s'", target);
+}
+
+static int snapshot_delete(const char *target,
+			   const struct stele_change_opts *opts)
 {
 	struct stele_writer writer = {0};
 	struct stele_change change;
@@ -286,4 +294,11 @@ int stele_snapshot_delete(const char *target,
 					  writer.target.snapshot);
 	stele_writer_close(&writer);
 	return ret;
+}
+
+int stele_snapshot_delete(const char *target,
+			  const struct stele_change_opts *opts)
+{
+	return STELE_CALL(snapshot_delete(target, opts),
+			  "cannot delete snapshot '%s'", target);
 }

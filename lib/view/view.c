@@ -16,6 +16,7 @@
  * for them in one piece, and reports what a touch would turn into SIGBUS.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +24,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "lib/base/error.h"
 
 #include "lib/base/options.h"
 #include "lib/image/proof.h"
@@ -77,8 +80,9 @@ static int check_options(const struct stele_view_opts *opts,
 				   log);
 }
 
-int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts,
-		    struct stele_view **out)
+static int view_open(struct stele_dataset *ds,
+		     const struct stele_view_opts *opts,
+		     struct stele_view **out)
 {
 	struct stele_view_opts known;
 	struct stele_view *view;
@@ -110,6 +114,13 @@ int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts
 	}
 	*out = view;
 	return 0;
+}
+
+int stele_view_open(struct stele_dataset *ds, const struct stele_view_opts *opts,
+		    struct stele_view **out)
+{
+	return STELE_CALL(view_open(ds, opts, out),
+			  "cannot open a view");
 }
 
 void stele_view_close(struct stele_view *view)
@@ -218,8 +229,8 @@ static int find_proven(struct stele_view *view, const struct stele_slot *slot,
 	return err;
 }
 
-int stele_view_sample(struct stele_view *view, uint64_t id,
-		      struct stele_sample *out)
+static int view_sample(struct stele_view *view, uint64_t id,
+		       struct stele_sample *out)
 {
 	struct stele_slot slot;
 	int err;
@@ -233,6 +244,13 @@ int stele_view_sample(struct stele_view *view, uint64_t id,
 	if (err)
 		*out = (struct stele_sample){.id = id, .status = err};
 	return err;
+}
+
+int stele_view_sample(struct stele_view *view, uint64_t id,
+		      struct stele_sample *out)
+{
+	return STELE_CALL(view_sample(view, id, out),
+			  "cannot show sample %" PRIu64, id);
 }
 
 /* ---- prefetch --------------------------------------------------------------- */
@@ -306,8 +324,8 @@ static int finish_sample(const struct stele_view *view, uint64_t id)
 	return errno == EFAULT ? -EIO : -errno;
 }
 
-int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
-			size_t count)
+static int view_prefetch(struct stele_view *view, const uint64_t *ids,
+			 size_t count)
 {
 	size_t started = 0;
 	int err = 0;
@@ -323,4 +341,11 @@ int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
 			err = one;
 	}
 	return err;
+}
+
+int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
+			size_t count)
+{
+	return STELE_CALL(view_prefetch(view, ids, count),
+			  "cannot prefetch");
 }

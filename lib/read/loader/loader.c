@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "lib/base/error.h"
+
 #include "lib/read/fetch.h"
 #include "lib/read/loader/loader.h"
 
@@ -131,7 +133,7 @@ static int wait_for_batch(struct stele_loader *l,
 	return *batch ? 0 : err;
 }
 
-int stele_loader_next(struct stele_loader *l, struct stele_batch *batch)
+static int loader_next(struct stele_loader *l, struct stele_batch *batch)
 {
 	struct stele_loader_batch *b;
 	int err;
@@ -170,6 +172,12 @@ int stele_loader_next(struct stele_loader *l, struct stele_batch *batch)
 	return 1;
 }
 
+int stele_loader_next(struct stele_loader *l, struct stele_batch *batch)
+{
+	return STELE_CALL(loader_next(l, batch),
+			  "cannot read the next batch");
+}
+
 void stele_loader_release(struct stele_loader *l, struct stele_batch *batch)
 {
 	if (batch->buffer && !forked(l))
@@ -182,7 +190,7 @@ uint64_t stele_loader_remaining(const struct stele_loader *l)
 	return l->at.steps - l->at.step;
 }
 
-int stele_loader_fd(struct stele_loader *l)
+static int loader_fd(struct stele_loader *l)
 {
 	int fd;
 
@@ -195,6 +203,12 @@ int stele_loader_fd(struct stele_loader *l)
 	stele_loader_update_event(l);
 	pthread_mutex_unlock(&l->lock);
 	return fd;
+}
+
+int stele_loader_fd(struct stele_loader *l)
+{
+	return STELE_CALL(loader_fd(l),
+			  "no descriptor to wait for the loader");
 }
 
 /* ---- state ------------------------------------------------------------------------------ */
@@ -223,8 +237,8 @@ static void drop_queue(struct stele_loader *l)
 	}
 }
 
-int stele_loader_restore(struct stele_loader *l,
-			 const uint8_t state[STELE_LOADER_STATE_SIZE])
+static int loader_restore(struct stele_loader *l,
+			  const uint8_t state[STELE_LOADER_STATE_SIZE])
 {
 	struct stele_loader_place place;
 	struct stele_loader_cursor at;
@@ -246,6 +260,13 @@ int stele_loader_restore(struct stele_loader *l,
 	set_place(l, &at);
 	pthread_mutex_unlock(&l->lock);
 	return 0;
+}
+
+int stele_loader_restore(struct stele_loader *l,
+			 const uint8_t state[STELE_LOADER_STATE_SIZE])
+{
+	return STELE_CALL(loader_restore(l, state),
+			  "cannot restore the loader");
 }
 
 /* ---- statistics ---------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
+
 #include "format/checked.h"
 #include "lib/base/options.h"
 #include "lib/read/loader/loader.h"
@@ -111,10 +113,10 @@ static int start_thread(struct stele_loader *l)
 	return l->refused;
 }
 
-int stele_loader_open(const struct stele_loader_source *sources,
-		      uint32_t source_count,
-		      const struct stele_loader_opts *opts,
-		      struct stele_loader **out)
+static int loader_open(const struct stele_loader_source *sources,
+		       uint32_t source_count,
+		       const struct stele_loader_opts *opts,
+		       struct stele_loader **out)
 {
 	struct stele_loader_opts known;
 	struct stele_loader *l;
@@ -148,6 +150,15 @@ int stele_loader_open(const struct stele_loader_source *sources,
 	}
 	*out = l;
 	return 0;
+}
+
+int stele_loader_open(const struct stele_loader_source *sources,
+		      uint32_t source_count,
+		      const struct stele_loader_opts *opts,
+		      struct stele_loader **out)
+{
+	return STELE_CALL(loader_open(sources, source_count, opts, out),
+			  "cannot open a loader");
 }
 
 static void stop_threads(struct stele_loader *l)

@@ -8,6 +8,7 @@
 
 #include "lib/read/loader/shuffle.h"
 
+#include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/stele.h"
 
@@ -62,8 +63,8 @@ static int check_options(uint64_t count, const struct stele_shuffle_opts *opts,
 					       opts->block_count, log, shape);
 }
 
-int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
-		       struct stele_shuffle **out)
+static int shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
+			struct stele_shuffle **out)
 {
 	struct stele_shuffle_opts known;
 	struct stele_epoch_shape shape;
@@ -82,6 +83,13 @@ int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
 			 known.epoch, 0);
 	*out = shuffle;
 	return 0;
+}
+
+int stele_shuffle_open(uint64_t count, const struct stele_shuffle_opts *opts,
+		       struct stele_shuffle **out)
+{
+	return STELE_CALL(shuffle_open(count, opts, out),
+			  "cannot make an order");
 }
 
 uint64_t stele_shuffle_at(struct stele_shuffle *shuffle, uint64_t position)

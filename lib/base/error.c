@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error.c - the line of the call that failed last, thread by thread
+ */
+#include "lib/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct {
+	unsigned int depth; /* of calls within calls */
+	bool noted;	    /* during the outermost one */
+	char line[STELE_LOG_LINE_MAX];
+} last;
+
+void stele_call_begin(void)
+{
+	if (!last.depth++)
+		last.noted = false;
+}
+
+int stele_call_end(int ret, const char *format, ...)
+{
+	va_list args;
+	size_t used;
+
+	last.depth--;
+	if (ret >= 0 || last.noted)
+		return ret;
+	/* Now, not by the outermost call: this one knows more. */
+	va_start(args, format);
+	vsnprintf(last.line, sizeof(last.line), format, args);
+	va_end(args);
+	used = strlen(last.line);
+	snprintf(last.line + used, sizeof(last.line) - used, ": %s",
+		 stele_strerror(ret));
+	last.noted = true;
+	return ret;
+}
+
+void stele_error_note(const char *line)
+{
+	snprintf(last.line, sizeof(last.line), "%s", line);
+	last.noted = true;
+}
+
+void stele_error_take(struct stele_error_line *line)
+{
+	line->text[0] = '\0';
+	if (last.noted)
+		memcpy(line->text, last.line, sizeof(line->text));
+	last.noted = false;
+}
+
+void stele_error_give(const struct stele_error_line *line)
+{
+	if (line->text[0])
+		stele_error_note(line->text);
+}
+
+const char *stele_errmsg(void)
+{
+	return last.line;
+}

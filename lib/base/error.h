@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error.h - one line for each call that failed, see stele_errmsg()
+ *
+ * A public function that can fail is a *call*. Of the errors that are logged
+ * during the outermost call of a thread, the last one is its line; a call that fails
+ * without a word gets one from what it was about and its code. A thread that works
+ * for another one hands its line on when that one joins it.
+ */
+#ifndef STELE_BASE_ERROR_H
+#define STELE_BASE_ERROR_H
+
+#include "lib/base/log.h"
+
+/*
+ * In a public function: the result of `expr`, after its line was set. What
+ * follows is a format and its arguments: what failed, without the reason.
+ */
+#define STELE_CALL(expr, ...) \
+	(stele_call_begin(), stele_call_end((expr), __VA_ARGS__))
+
+void stele_call_begin(void);
+int stele_call_end(int ret, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* An error was logged by this thread. */
+void stele_error_note(const char *line);
+
+struct stele_error_line {
+	char text[STELE_LOG_LINE_MAX]; /* "": none */
+};
+/* What this thread has noted, for the thread that waits for it. */
+void stele_error_take(struct stele_error_line *line);
+void stele_error_give(const struct stele_error_line *line);
+
+#endif
