@@ -37,7 +37,6 @@ void build_job_begin(struct build_job *job)
 	struct build_options *options = job->options;
 
 	job->log.target = job->target ? job->target : job->source;
-	job->log.source = job->source;
 	job->log.quiet = options->quiet;
 	options->opts.log = cmd_log_line;
 	options->opts.log_user = &job->log;
@@ -56,8 +55,7 @@ static void explain(const struct build_job *job, int error)
 		cmd_message("%s: stopped%s", strsignal(stop_requested()),
 			    whole ? "" : "; the image is as it was");
 	else
-		cmd_log_error(&job->log, error, "cannot %s '%s'", job->verb,
-			      job->log.target);
+		cmd_log_error();
 }
 
 int build_job_end(struct build_job *job, int error)

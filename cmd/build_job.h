@@ -14,7 +14,6 @@
 /* All from `log` on is zeroed at first. */
 struct build_job {
 	struct build_options *options;
-	const char *verb; /* of "cannot VERB 'TARGET'" */
 	const char *source, *target; /* one of them may be NULL */
 	struct cmd_log log;
 	struct summary summary;

@@ -5,6 +5,7 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +14,53 @@
 #include "text.h"
 
 #define MESSAGE_SIZE_MAX 8192 /* a path and a key, escaped, and words */
+#define LINE_SIZE_MAX 1024    /* of the library's */
 
-static void say(const char *reason, const char *format, va_list args)
+static void emit(const char *reason, const char *format, va_list args)
 {
 	char message[MESSAGE_SIZE_MAX];
 
 	vsnprintf(message, sizeof(message), format, args);
 	text_sanitize(message);
 	progress_message(message, reason);
+}
+
+static void emit_line(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	emit(NULL, format, args);
+	va_end(args);
+}
+
+/* The last error in a log: whether it is the one that a call failed by is seen later. */
+static struct {
+	pthread_mutex_t lock;
+	char line[LINE_SIZE_MAX];
+} held = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Say the one before, unless it is the end of `final`, and hold `next`. */
+static void hold(const char *next, const char *final)
+{
+	char line[LINE_SIZE_MAX];
+	size_t size;
+
+	pthread_mutex_lock(&held.lock);
+	memcpy(line, held.line, sizeof(line));
+	snprintf(held.line, sizeof(held.line), "%s", next);
+	pthread_mutex_unlock(&held.lock);
+	size = strlen(line);
+	if (!size || !strcmp(line, next) ||
+	    (strlen(final) >= size && !strcmp(final + strlen(final) - size, line)))
+		return;
+	emit_line("%s", line);
+}
+
+static void say(const char *reason, const char *format, va_list args)
+{
+	hold("", "");
+	emit(reason, format, args);
 }
 
 void cmd_message(const char *format, ...)
@@ -80,6 +120,7 @@ int cmd_finish(int status)
 {
 	int error = ferror(stdout) ? -EIO : 0;
 
+	hold("", "");
 	if (__atomic_load_n(&lost, __ATOMIC_RELAXED)) {
 		cmd_error(-ENOMEM, "the output is not complete");
 		status = status == CMD_OK ? CMD_FAILED : status;
@@ -97,53 +138,22 @@ int cmd_finish(int status)
 	return status == CMD_OK ? CMD_FAILED : status;
 }
 
-/* Does the line name the target, with or without its snapshot? */
-static bool names(const char *line, const char *target)
-{
-	const char *slash = strrchr(target, '/');
-	const char *at = strrchr(slash ? slash : target, '@');
-	size_t size = at && at > target ? (size_t)(at - target)
-					: strlen(target);
-
-	/* Of RBD neither snapshot nor options; a path may hold all of these. */
-	if (strncmp(target, "rbd:", 4) == 0)
-		size = strcspn(target, "@?");
-
-	return size && memmem(line, strlen(line), target, size);
-}
-
-bool cmd_log_enough(const struct cmd_log *log, int error)
-{
-	return log->named || (log->said && (error == -EINVAL ||
-					    error == -ENOENT ||
-					    error == -EEXIST));
-}
-
 void cmd_log_line(void *user, enum stele_log_level level, const char *line)
 {
 	struct cmd_log *log = user;
 
-	if (level == STELE_LOG_ERROR) {
-		__atomic_store_n(&log->said, true, __ATOMIC_RELAXED);
-		if (names(line, log->target) ||
-		    (log->source && names(line, log->source)))
-			__atomic_store_n(&log->named, true, __ATOMIC_RELAXED);
-		cmd_message("%s", line);
-	} else if (level == STELE_LOG_WARNING && !log->quiet) {
+	if (level == STELE_LOG_ERROR)
+		hold(line, "");
+	else if (level == STELE_LOG_WARNING && !log->quiet)
 		cmd_message("warning: %s", line);
-	}
 }
 
-void cmd_log_error(const struct cmd_log *log, int error, const char *format,
-		   ...)
+void cmd_log_error(void)
 {
-	va_list args;
+	const char *line = stele_errmsg();
 
-	if (cmd_log_enough(log, error))
-		return;
-	va_start(args, format);
-	say(stele_strerror(error), format, args);
-	va_end(args);
+	hold("", line);
+	cmd_message("%s", line);
 }
 
 int cmd_status_of(int error)

@@ -47,23 +47,17 @@ void cmd_lost(void);
 int cmd_finish(int status);
 
 /*
- * For the log callbacks of the library; `user` is a struct cmd_log. The
- * library tells what it found, and sometimes where; cmd_log_error() names the
- * target, unless that was done, and the reason. Of -EINVAL, -ENOENT and -EEXIST
- * only the library can say what they mean: when it did, nothing is added.
+ * For the log callbacks of the library; `user` is a struct cmd_log. Of a call that
+ * fails, the last error comes by stele_errmsg(): cmd_log_error() says that, once,
+ * and cmd_finish() an error that no call failed by.
  */
 struct cmd_log {
 	const char *target; /* or another name that the user gave */
-	const char *source; /* of a build; NULL: none */
-	bool named;	    /* one of the two, in an error */
-	bool said;	    /* an error, whatever it named */
 	bool quiet;	    /* no warnings */
 };
-/* Has the library said all that there is to say? */
-bool cmd_log_enough(const struct cmd_log *log, int error);
 void cmd_log_line(void *user, enum stele_log_level level, const char *line);
-void cmd_log_error(const struct cmd_log *log, int error, const char *format,
-		   ...) CMD_FORMAT(3);
+/* After a call of the library that failed. */
+void cmd_log_error(void);
 
 /* CMD_DAMAGED for codes of checksums and structures, else CMD_FAILED. */
 int cmd_status_of(int error);
@@ -88,10 +82,6 @@ bool cmd_take_ceph(int *argc, char **argv);
  */
 int cmd_check_environment(const struct cmd *cmd, char **words);
 
-/* Say why log->target did not open, unless that was said. */
-void cmd_open_error(const struct cmd_log *log, int error, const char *verb);
-/* Of a target that may also have opened: why it could not be changed. */
-void cmd_change_error(const struct cmd_log *log, int error, const char *verb);
 /*
  * Open log->target for reading. The log must live as long as the dataset.
  * @verify: enum stele_verify

@@ -8,7 +8,6 @@ static int run(const char *source, const char *target,
 	       struct build_options *options)
 {
 	struct build_job job = {.options = options,
-				.verb = "append to",
 				.source = source,
 				.target = target};
 

@@ -8,7 +8,7 @@ static int run(const char *target, const char *name,
 	       struct build_options *options)
 {
 	struct build_job job = {
-		.options = options, .verb = "compact", .target = target};
+		.options = options, .target = target};
 
 	build_job_begin(&job);
 	return build_job_end(&job, stele_compact(target, name, &options->opts,

@@ -85,22 +85,17 @@ static void print_text(const struct stele_copy_report *report,
 }
 
 /* What has been copied is not lost, as long as there is something. */
-static void explain(const struct cmd_log *log, int error, const char *source,
+static void explain(const struct cmd_log *log, int error,
 		    const struct job *job,
 		    const struct stele_copy_report *report)
 {
 	const bool force = job->opts.flags & STELE_CHANGE_FORCE;
-	const struct cmd_log from = {.target = source, .said = log->said,
-				     .named = log->named};
 	char size[TEXT_SIZE];
 
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped", strsignal(stop_requested()));
-	else if (error == -ENOENT) /* of the target, the library told */
-		cmd_open_error(&from, error, "copy");
 	else
-		cmd_log_error(log, error, "cannot copy '%s' to '%s'", source,
-			      log->target);
+		cmd_log_error();
 	if (report->sent_size || report->resumed_size)
 		cmd_message("'%s' keeps what was copied, %s now: the same "
 			    "command%s goes on", log->target,
@@ -110,8 +105,7 @@ static void explain(const struct cmd_log *log, int error, const char *source,
 
 static int run(const char *source, const char *target, struct job *job)
 {
-	struct cmd_log log = {.target = target, .source = source,
-			      .quiet = job->quiet};
+	struct cmd_log log = {.target = target, .quiet = job->quiet};
 	struct stele_copy_report report = {0};
 	int error;
 
@@ -123,7 +117,7 @@ static int run(const char *source, const char *target, struct job *job)
 	error = stele_copy(source, target, &job->opts, &report);
 	progress_end();
 	if (error)
-		explain(&log, error, source, job, &report);
+		explain(&log, error, job, &report);
 	else if (job->json)
 		print_json(&report);
 	else if (!job->quiet)

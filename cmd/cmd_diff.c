@@ -104,33 +104,9 @@ static void print_stat(const struct comparison *comparison,
 	json_line(object);
 }
 
-/* Which of the two does not open? It is said in its own name. */
-static void say_error(const struct comparison *comparison,
-		      const struct cmd_log *log, int error)
-{
-	const char *const targets[] = {comparison->a, comparison->b};
-	struct stele_dataset *ds;
-
-	for (int i = 0; i < 2; i++) {
-		struct cmd_log one = {.target = targets[i],
-				      .said = log->said,
-				      .named = log->named,
-				      .quiet = true};
-
-		if (stele_dataset_open(targets[i], NULL, &ds) < 0) {
-			cmd_open_error(&one, error, "open");
-			return;
-		}
-		stele_dataset_close(ds);
-	}
-	cmd_log_error(log, error, "cannot compare '%s' and '%s'",
-		      comparison->a, comparison->b);
-}
-
 static int run(struct comparison *comparison)
 {
-	struct cmd_log log = {.target = comparison->a,
-			      .source = comparison->b};
+	struct cmd_log log = {.target = comparison->a};
 	struct stele_diff_report report;
 	int error;
 
@@ -144,7 +120,7 @@ static int run(struct comparison *comparison)
 		stop_raise();
 	}
 	if (error && !ferror(stdout)) {
-		say_error(comparison, &log, error);
+		cmd_log_error();
 		return cmd_finish(cmd_status_of(error));
 	}
 	if (comparison->stat)

@@ -138,7 +138,7 @@ static int run(struct collection *collection)
 	if (!error)
 		print_report(collection, &report);
 	else
-		cmd_change_error(&log, error, "collect");
+		cmd_log_error();
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

@@ -49,7 +49,7 @@ static int run(const struct arguments *args)
 				      .flags = args->flags),
 			  &info);
 	if (error) {
-		cmd_open_error(&log, error, "map");
+		cmd_log_error();
 		return cmd_finish(cmd_status_of(error));
 	}
 	print(&info, args->json);

@@ -132,7 +132,7 @@ static int run(const char *target, uint32_t choose, bool dry, bool json)
 	if (!error)
 		summarize(&report, json);
 	else
-		cmd_change_error(&log, error, "repair");
+		cmd_log_error();
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

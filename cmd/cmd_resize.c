@@ -48,7 +48,7 @@ static int run(const char *target, uint64_t size, bool json)
 	if (!error)
 		print(&report, json);
 	else
-		cmd_change_error(&log, error, "resize");
+		cmd_log_error();
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

@@ -125,7 +125,7 @@ static int create(struct request *request, int count, char **words)
 	if (!error)
 		print_made(request, &made);
 	else
-		cmd_log_error(&log, error, "cannot create '%s'", words[0]);
+		cmd_log_error();
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 
@@ -139,7 +139,7 @@ static int rename_one(struct request *request, int count, char **words)
 	error = stele_snapshot_rename(words[0], words[1], &request->opts);
 	if (!error)
 		return CMD_OK;
-	cmd_change_error(&log, error, "rename");
+	cmd_log_error();
 	return cmd_status_of(error);
 }
 
@@ -154,7 +154,7 @@ static int delete_all(struct request *request, int count, char **words)
 		log_to(request, &log);
 		error = stele_snapshot_delete(words[i], &request->opts);
 		if (error)
-			cmd_change_error(&log, error, "delete");
+			cmd_log_error();
 	}
 	return error ? cmd_status_of(error) : CMD_OK;
 }

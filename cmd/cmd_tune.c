@@ -64,6 +64,16 @@ static void set_path(struct tune_report *report)
 		report->path[0] = '\0';
 }
 
+/* A signal, and what could not be measured or kept. */
+static void print_error(int error)
+{
+	if (error == -ECANCELED && stop_requested())
+		cmd_message("%s: stopped, nothing is kept",
+			    strsignal(stop_requested()));
+	else
+		cmd_log_error();
+}
+
 static int measure(const struct options *options, struct listener *listener)
 {
 	struct tune_report *report = listener->report;
@@ -85,6 +95,8 @@ static int measure(const struct options *options, struct listener *listener)
 							 STELE_TUNE_NO_SAVE : 0)),
 			   &report->profile);
 	progress_end();
+	if (error)
+		print_error(error);
 	set_path(report);
 	report->saved = !error && !options->no_save && *report->path;
 	return error;
@@ -121,21 +133,6 @@ static void print(const struct tune_report *report, const struct options *option
 	tune_print_profile(report);
 }
 
-/* A signal, and what could not be measured or kept. */
-static void print_error(const struct listener *listener, int error)
-{
-	const struct tune_report *report = listener->report;
-
-	if (error == -ECANCELED && stop_requested())
-		cmd_message("%s: stopped, nothing is kept",
-			    strsignal(stop_requested()));
-	else if (error == -ENODATA && listener->log.said)
-		cmd_message("cannot tune '%s'", report->target);
-	/* Else the library told where it could not be kept. */
-	else if (!report->profile.depth)
-		cmd_open_error(&listener->log, error, "tune");
-}
-
 static int run(const char *target, const struct options *options)
 {
 	struct tune_report report = {.target = target};
@@ -148,8 +145,6 @@ static int run(const char *target, const struct options *options)
 	if (options->svg && output_check(options->svg))
 		return cmd_finish(CMD_FAILED);
 	error = options->show ? show(&listener) : measure(options, &listener);
-	if (error && !options->show)
-		print_error(&listener, error);
 	/* What took a minute to measure is not lost where it cannot be kept. */
 	if (report.profile.depth)
 		print(&report, options);

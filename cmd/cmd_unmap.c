@@ -25,10 +25,7 @@ int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
 		if (!error)
 			continue;
 		status = CMD_FAILED;
-		if (error == -ENOENT && !log.named)
-			cmd_message("'%s' is not mapped", argv[i]);
-		else
-			cmd_log_error(&log, error, "cannot unmap '%s'", argv[i]);
+		cmd_log_error();
 	}
 	return cmd_finish(status);
 }

@@ -5,6 +5,7 @@
 #include "lib/base/error.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,12 @@ static _Thread_local struct {
 	char line[STELE_LOG_LINE_MAX];
 } last;
 
+/* Does it say what failed, or what it speaks of? Else it is a mere reason. */
+static bool is_whole(const char *line)
+{
+	return *line == '\'' || !strncmp(line, "cannot ", 7);
+}
+
 void stele_call_begin(void)
 {
 	if (!last.depth++)
@@ -22,19 +29,21 @@ void stele_call_begin(void)
 
 int stele_call_end(int ret, const char *format, ...)
 {
+	char reason[STELE_LOG_LINE_MAX];
 	va_list args;
 	size_t used;
 
 	last.depth--;
-	if (ret >= 0 || last.noted)
+	if (ret >= 0 || (last.noted && is_whole(last.line)))
 		return ret;
 	/* Now, not by the outermost call: this one knows more. */
+	snprintf(reason, sizeof(reason), "%s",
+		 last.noted ? last.line : stele_strerror(ret));
 	va_start(args, format);
 	vsnprintf(last.line, sizeof(last.line), format, args);
 	va_end(args);
 	used = strlen(last.line);
-	snprintf(last.line + used, sizeof(last.line) - used, ": %s",
-		 stele_strerror(ret));
+	snprintf(last.line + used, sizeof(last.line) - used, ": %s", reason);
 	last.noted = true;
 	return ret;
 }

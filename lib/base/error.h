@@ -2,10 +2,11 @@
 /*
  * error.h - one line for each call that failed, see stele_errmsg()
  *
- * A public function that can fail is a *call*. Of the errors that are logged
- * during the outermost call of a thread, the last one is its line; a call that fails
- * without a word gets one from what it was about and its code. A thread that works
- * for another one hands its line on when that one joins it.
+ * A public function that can fail is a *call*. Of the errors logged during the
+ * outermost call of a thread, the last one is its line. A message that begins with
+ * "cannot" or with a subject in quotes is whole; any other is a mere reason, and the
+ * call puts what failed before it; a call that failed silently has its code for
+ * a reason. A worker thread hands its line to the thread that joins it.
  */
 #ifndef STELE_BASE_ERROR_H
 #define STELE_BASE_ERROR_H

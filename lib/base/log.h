@@ -4,7 +4,8 @@
  *
  * The library never prints. What a returned errno cannot say (which block,
  * which checksum was expected) goes to the callback of the handle that the
- * caller opened. A zeroed struct stele_log swallows everything.
+ * caller opened. A zeroed struct stele_log has no callback, yet errors count for
+ * stele_errmsg(), see error.h; a NULL one swallows everything.
  */
 #ifndef STELE_BASE_LOG_H
 #define STELE_BASE_LOG_H

@@ -31,7 +31,9 @@ static int find_name(const struct stele_target *target, const char *backend,
 	err = stele_snapshot_find(&image, target->snapshot,
 				  target->pinned ? target->digest : NULL,
 				  &index);
-	if (!err) {
+	if (err) {
+		stele_snapshot_log_choice(&image, err);
+	} else {
 		stele_catalog_snapshot(&image.catalog, index, &info);
 		memcpy(name, info.name, STELE_NAME_SIZE_MAX + 1);
 	}

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,33 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 			name ? "snapshot '" : "this snapshot", name ? name : "",
 			name ? "'" : "");
 	return -ENOTUNIQ;
+}
+
+#define NAMES_SIZE 512 /* of a list of snapshots in a message */
+
+int stele_snapshot_log_choice(const struct stele_image *image, int error)
+{
+	struct stele_catalog_snapshot info;
+	char names[NAMES_SIZE] = "none";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++) {
+		stele_catalog_snapshot(&image->catalog, i, &info);
+		if (used + strlen(info.name) + sizeof(", , ...") > NAMES_SIZE) {
+			strcpy(names + used, ", ...");
+			break;
+		}
+		used += (size_t)sprintf(names + used, "%s%s", used ? ", " : "",
+					info.name);
+	}
+	if (error == -ENOENT)
+		stele_log_error(&image->log, "no such snapshot (there are: %s)",
+				names);
+	else if (error == -EINVAL)
+		stele_log_error(&image->log,
+				"it holds several snapshots (there are: %s)",
+				names);
+	return error;
 }
 
 static int load_segments(struct stele_image *image, struct stele_snapshot *out)
@@ -226,7 +254,9 @@ static int open_once(struct stele_device *dev, const struct stele_log *log,
 	if (ret < 0)
 		return ret;
 	ret = stele_snapshot_find(image, name, digest, &index);
-	if (ret == 0)
+	if (ret < 0)
+		stele_snapshot_log_choice(image, ret);
+	else
 		ret = stele_snapshot_load(image, index, snapshot);
 	if (ret == 0)
 		return 0;

@@ -50,6 +50,8 @@ struct stele_snapshot {
  */
 int stele_snapshot_find(const struct stele_image *image, const char *name,
 			const uint8_t *digest, uint32_t *index);
+/* Log what -ENOENT or -EINVAL of the above means, and which there are. Return: `error`. */
+int stele_snapshot_log_choice(const struct stele_image *image, int error);
 
 /*
  * Load descriptors, names and deleted lists, and recompute the digest.

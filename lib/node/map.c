@@ -409,6 +409,8 @@ static int do_unmap(const char *name, const struct stele_map_opts *opts)
 	if (err == -EINVAL)
 		stele_log_error(&log, "'%s' cannot name a mapping",
 				name ? name : "");
+	if (err == -ENOENT)
+		stele_log_error(&log, "'%s' is not mapped", name);
 	if (err == -EINVAL || err == -ENOENT)
 		return err;
 	/* A damaged one is of no use to anybody, but in the way. */

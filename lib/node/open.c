@@ -105,6 +105,8 @@ static int open_plain(struct stele_target *target, bool whole,
 	if (err == -ENOTBLK)
 		stele_log_error(log, "'%s' is neither a block device nor a regular file",
 				target->path);
+	if (err == -ENOENT && !stele_path_has_shots(target->path))
+		stele_log_error(log, "no such file, device or mapping");
 	return err;
 }
 

@@ -50,7 +50,7 @@ static int find_snapshot(const struct stele_image *image,
 				      index);
 
 	if (!target->mapped || (ret < 0 && ret != -ENOENT))
-		return ret;
+		return ret < 0 ? stele_snapshot_log_choice(image, ret) : 0;
 	if (ret == 0) {
 		stele_catalog_snapshot(&image->catalog, *index, &info);
 		if (!memcmp(info.digest, target->digest, sizeof(info.digest)))

@@ -18,6 +18,7 @@
 #include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/device/target.h"
+#include "lib/image/snapshot.h"
 #include "lib/node/mapping.h"
 #include "lib/txn/withdrawn.h"
 
@@ -180,7 +181,7 @@ int stele_change_delete(struct stele_writer *writer,
 	int ret;
 
 	if (!stele_edit_snapshot(&writer->edit, name))
-		return -ENOENT;
+		return stele_snapshot_log_choice(&writer->image, -ENOENT);
 	ret = check_mapped(writer, name);
 	if (ret == 0)
 		ret = check_readers(writer, change, name);
@@ -200,7 +201,7 @@ int stele_change_rename(struct stele_writer *writer,
 	int ret;
 
 	if (!stele_edit_snapshot(&writer->edit, from))
-		return -ENOENT;
+		return stele_snapshot_log_choice(&writer->image, -ENOENT);
 	if (!strcmp(from, to))
 		return 0;
 	if (stele_edit_check_name(to, &writer->log) < 0)

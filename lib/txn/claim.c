@@ -79,7 +79,9 @@ static int open_file(struct stele_claim *claim, const char *backend,
 	}
 	if (ret < 0) {
 		stele_log_error(&claim->log, "cannot open '%s': %s",
-				claim->path, stele_strerror(ret));
+				claim->path,
+				ret == -ENOENT ? "no such directory" :
+						 stele_strerror(ret));
 		return ret;
 	}
 	if (fstat(stele_device_fd(claim->dev), &st) < 0)

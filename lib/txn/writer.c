@@ -189,6 +189,8 @@ static int log_refused(const struct stele_writer *writer, int error)
 				"read-only, as 'stele map --read-only' does: "
 				"unmap it, or set it writable",
 				path);
+	else if (error == -ENOENT && !stele_path_has_shots(path))
+		stele_log_error(&writer->log, "no such file, device or mapping");
 	else if (error == -ENOTBLK)
 		stele_log_error(&writer->log,
 				"'%s' is neither a block device nor a regular "

@@ -218,7 +218,8 @@ ok "and the image is sound" stele verify -q "$tmp/src/inside"
 must stele build -q "$tmp/src" "$tmp/taken@v1"
 run stele append "$tmp/src" "$tmp/taken@v1"
 is 1 "$status" "a name that is taken is refused"
-is "stele: there is a snapshot 'v1' already" "$err" "and nothing else is said"
+is "stele: cannot append '$tmp/src' to '$tmp/taken@v1': there is a snapshot 'v1' already" \
+	"$err" "and nothing else is said"
 
 # ---- a snapshot comes between two looks of a reader ----
 

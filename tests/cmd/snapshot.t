@@ -92,7 +92,7 @@ fails 1 "no such snapshot" stele snapshot delete "$image@none"
 fails 1 "already" stele snapshot rename "$image@cats" all
 fails 1 "cannot be a snapshot's name" stele snapshot rename "$image@cats" a/b
 fails 1 "no such snapshot" stele snapshot rename "$image@none" other
-fails 1 "'none.stele'" stele snapshot delete none.stele@v1
+fails 1 "'none.stele@v1': no such file" stele snapshot delete none.stele@v1
 for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image" \
 	"list --base all $image" "create --force $image@x" \
 	"delete --grace=soon $image@cats" "delete -f --grace 1h $image@cats" \

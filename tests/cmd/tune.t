@@ -134,8 +134,7 @@ must stele build -q "$tmp/empty" "$tmp/empty.image"
 echo drawn >"$tmp/drawing"
 run stele tune --quick "--svg=$tmp/drawing" "$tmp/empty.image"
 is "1 " "$status $out" "an image without samples"
-is "stele: the snapshot has no samples
-stele: cannot tune '$tmp/empty.image'" "$err" "says so"
+is "stele: cannot tune '$tmp/empty.image': the snapshot has no samples" "$err" "says so"
 is "drawing drawn" "$(cd "$tmp" && echo drawing* "$(<drawing)")" \
 	"an older drawing stays, with nothing beside it"
 mkdir "$tmp/tiny"

@@ -162,14 +162,14 @@ one_line() { # WANTED WORDS...: fails with this message and no other
 }
 one_line "cannot open source '$tmp/none': No such file or directory" \
 	build "$tmp/none" "$tmp/image"
-one_line "empty target" build "$tmp" ""
-one_line "empty target" info ""
+one_line "cannot build '': empty target" build "$tmp" ""
+one_line "cannot open '': empty target" info ""
 must stele build -q "$tmp" "$tmp/../image.$$"
 image=$tmp/../image.$$
 cleanup rm -f "$image"
-one_line "cannot copy '$image@nosuch': no such snapshot (there are: v1)" \
+one_line "cannot open '$image@nosuch': no such snapshot (there are: v1)" \
 	copy "$image@nosuch" "$tmp/copy"
-one_line "cannot copy '$tmp/none': no such file, device or mapping" \
+one_line "cannot open '$tmp/none': no such file, device or mapping" \
 	copy "$tmp/none" "$tmp/copy"
 one_line "cannot find '': no such key" cat "$image" ""
 misuse ls "$image" "$(printf '%04001d' 0)"

@@ -85,7 +85,7 @@ run "$tmp/first" "$tmp/image"
 is "0 Hello, stele" "$status $out" "and reads a sample"
 run "$tmp/first" "$tmp/none"
 is 1 "$status" "or says why not"
-ok "in words" grep -q "no such target" <<<"$err"
+ok "in words" grep -q "no such file" <<<"$err"
 ok "the program of stele-loader(3) can be built" builds stele-loader.3 epochs
 compiles "the program of stele-loader(3)" "$tmp/epochs.c"
 for name in 1 2 3; do echo "$name" >"$tmp/src/$name"; done
