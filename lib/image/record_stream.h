@@ -4,8 +4,9 @@
  *
  * For samples that are not to be in memory as a whole. The slot's last bytes
  * are read first: they say how large the parts are, and are not read again.
- * A slot that fits one transfer takes one read; of a larger one several pieces
- * are on their way while one is looked at. Pieces are handed out before the
+ * Slots that lie one after the other are read together, many small ones at once; of
+ * one that is larger than a transfer several pieces are on their way while one is
+ * looked at. Pieces are handed out before the
  * checksum is known: only the end says whether they were right.
  *
  *	stele_record_stream_open(&stream, dev, memory);
@@ -27,6 +28,13 @@
 #define STELE_RECORD_TAIL_MAX                                         \
 	(STELE_RECORD_KEY_MAX + 8 * (uint64_t)STELE_FIELD_COUNT_MAX + \
 	 STELE_TRAILER_SIZE)
+
+/* Blocks of the target that hold slots, the next ones too if those are asked for. */
+struct stele_record_window {
+	uint64_t start, end;
+	uint64_t ahead; /* bytes that the next read of what follows asks for */
+	uint64_t used;	/* by the stream's clock */
+};
 
 struct stele_record_stream {
 	/* The record at hand, since begin; payload is NULL, key stays until the next begin. */
@@ -50,6 +58,8 @@ struct stele_record_stream {
 	uint64_t issued, taken; /* pieces */
 	unsigned int in_flight;
 	bool ended;
+	uint64_t clock;
+	struct stele_record_window windows[STELE_RECORD_PIECES_MAX];
 	struct stele_request requests[STELE_RECORD_PIECES_MAX];
 	bool arrived[STELE_RECORD_PIECES_MAX];
 };

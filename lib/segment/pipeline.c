@@ -11,9 +11,14 @@
 #include "lib/base/crew.h"
 #include "lib/segment/sort.h"
 
-/* A unit: so many bytes of slots, or so many samples, whichever comes first. */
-#define UNIT_SIZE    (UINT64_C(4) << 20)
-#define UNIT_SAMPLES 256u
+/*
+ * A unit: so many bytes of slots, or so many samples, whichever comes first. Of many
+ * samples it is larger: who reads them reads ahead. But all threads get several.
+ */
+#define UNIT_SIZE	 (UINT64_C(4) << 20)
+#define UNIT_SAMPLES_MIN 256u
+#define UNIT_SAMPLES_MAX 4096u
+#define UNITS_PER_THREAD 8u
 
 #define CHUNK_SIZE_MAX	(UINT64_C(1) << 20)
 #define CHUNK_SIZE_MIN	(UINT64_C(64) << 10)
@@ -31,6 +36,8 @@ struct pipeline {
 	struct stele_edges edges;
 	size_t chunk_size;
 	unsigned int chunk_count;
+
+	uint64_t unit_samples;
 
 	pthread_mutex_t lock; /* of the two below */
 	uint64_t next;	      /* number of the first one not taken */
@@ -85,7 +92,7 @@ static bool take_unit(struct pipeline *pipeline, uint64_t *first, uint64_t *end)
 	at = pipeline->next;
 	*first = at;
 	begin = stele_plan_offset(plan, at);
-	while (at < count && at - *first < UNIT_SAMPLES &&
+	while (at < count && at - *first < pipeline->unit_samples &&
 	       stele_plan_offset(plan, at) - begin < UNIT_SIZE)
 		at++;
 	*end = at;
@@ -295,6 +302,16 @@ static int settle_voids(struct pipeline *pipeline)
 	return ret;
 }
 
+static uint64_t unit_samples(const struct stele_plan *plan, unsigned int jobs)
+{
+	const uint64_t count = plan->descriptor.sample_count /
+			       ((uint64_t)jobs * UNITS_PER_THREAD);
+
+	if (count < UNIT_SAMPLES_MIN)
+		return UNIT_SAMPLES_MIN;
+	return count < UNIT_SAMPLES_MAX ? count : UNIT_SAMPLES_MAX;
+}
+
 int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
 		       struct stele_source *source, struct stele_device *dev,
 		       struct stele_written *written)
@@ -314,6 +331,7 @@ int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
 	if (ret < 0 || plan->descriptor.sample_count == 0)
 		return ret;
 	builder->report->jobs = jobs;
+	pipeline.unit_samples = unit_samples(plan, jobs);
 	ret = stele_edges_init(&pipeline.edges, dev, jobs);
 	if (ret < 0)
 		return ret;
