@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * extract.c - many samples, read at once, each to its file
+ *
+ * They are asked for in the order of the device, neighbours with one read. Whether a
+ * file had holes is not known to an image: blocks of zeros become some.
  */
 #include "extract.h"
 
@@ -17,7 +20,9 @@
 #include "text.h"
 #include "tree.h"
 
-#define BATCH	   64
+#define BATCH	   1024
+#define MERGE_GAP  (16u << 10) /* bytes that are read to save a read */
+#define HOLE_SIZE  4096u
 #define ARENA_SIZE (UINT64_C(64) << 20) /* larger samples come in pieces */
 #define WRITE_SIZE (4u << 20) /* until the next look at stop_requested() */
 
@@ -118,21 +123,70 @@ static int choose(struct extract *job, char **keys)
 	return 0;
 }
 
-static int fill(int fd, const void *data, size_t size)
+/* ---- a file, with holes ---------------------------------------------------- */
+
+/* Bytes come in order; those of zero blocks are left out. */
+struct file {
+	int fd;
+	uint64_t size; /* so far */
+	bool hole;     /* it ends with one */
+};
+
+/* How many of these bytes are whole blocks of zeros, as the file counts blocks. */
+static size_t zeros_at(const struct file *file, const char *data, size_t size)
 {
-	size_t done = 0;
+	size_t n = 0;
 
-	while (done < size) {
-		size_t left = size - done;
-		ssize_t n = write(fd, (const char *)data + done,
-				  left < WRITE_SIZE ? left : WRITE_SIZE);
+	if (file->size % HOLE_SIZE)
+		return 0;
+	while (size - n >= HOLE_SIZE && !data[n] &&
+	       !memcmp(data + n, data + n + 1, HOLE_SIZE - 1))
+		n += HOLE_SIZE;
+	return n;
+}
 
+/* How many of these bytes go out with one write: up to the next block of zeros. */
+static size_t data_at(const struct file *file, const char *data, size_t size)
+{
+	size_t n = HOLE_SIZE - file->size % HOLE_SIZE;
+
+	while (n < size && n < WRITE_SIZE) {
+		const struct file behind = {.size = file->size + n};
+
+		if (zeros_at(&behind, data + n, size - n))
+			return n;
+		n += HOLE_SIZE;
+	}
+	return n < size ? n : size;
+}
+
+static int fill(struct file *file, const char *data, size_t size)
+{
+	while (size) {
+		size_t n = zeros_at(file, data, size);
+		ssize_t got = (ssize_t)n;
+
+		file->hole = n > 0;
+		if (!n)
+			got = pwrite(file->fd, data, data_at(file, data, size),
+				     (off_t)file->size);
 		if (stop_requested())
 			return -EINTR;
-		if (n < 0 && errno != EINTR)
+		if (got < 0 && errno != EINTR)
 			return -errno;
-		done += n < 0 ? 0 : (size_t)n;
+		if (got < 0)
+			continue;
+		data += got;
+		size -= (size_t)got;
+		file->size += (uint64_t)got;
 	}
+	return 0;
+}
+
+static int finish(struct file *file)
+{
+	if (file->hole && ftruncate(file->fd, (off_t)file->size) < 0)
+		return -errno;
 	return 0;
 }
 
@@ -140,12 +194,16 @@ static int fill(int fd, const void *data, size_t size)
 static int write_file(const struct extract *job, const char *path,
 		      const struct stele_sample *sample)
 {
-	int error, fd = tree_create(job->root, path, job->replace);
+	struct file file = {
+		.fd = tree_create(job->root, path, job->replace)};
+	int error;
 
-	if (fd < 0)
-		return fd;
-	error = fill(fd, sample->data, sample->size);
-	if (close(fd) < 0 && !error)
+	if (file.fd < 0)
+		return file.fd;
+	error = fill(&file, sample->data, sample->size);
+	if (!error)
+		error = finish(&file);
+	if (close(file.fd) < 0 && !error)
 		error = -errno;
 	if (error)
 		tree_remove(job->root, path);
@@ -204,7 +262,7 @@ static void keep(struct extract *job, const struct stele_sample *sample)
 /* A failure to read is negative, one to write is kept here. */
 struct piecewise {
 	struct tree_part part;
-	uint64_t bytes;
+	struct file file;
 	int write_error;
 };
 
@@ -212,8 +270,7 @@ static int put_piece(void *user, const void *data, size_t size)
 {
 	struct piecewise *piecewise = user;
 
-	piecewise->write_error = fill(piecewise->part.fd, data, size);
-	piecewise->bytes += size;
+	piecewise->write_error = fill(&piecewise->file, data, size);
 	return piecewise->write_error ? 1 : 0;
 }
 
@@ -226,10 +283,13 @@ static int stream_file(struct extract *job, uint64_t id, const char *path)
 	int read_error = 0;
 
 	if (!error) {
+		piecewise.file.fd = piecewise.part.fd;
 		read_error = stele_dataset_stream(job->ds, id, put_piece,
 						  &piecewise);
 		error = piecewise.write_error;
-		if (read_error)
+		if (!error && !read_error)
+			error = finish(&piecewise.file);
+		if (read_error || error)
 			tree_part_drop(&piecewise.part);
 		else
 			error = tree_part_keep(&piecewise.part, job->replace);
@@ -242,7 +302,7 @@ static int stream_file(struct extract *job, uint64_t id, const char *path)
 	else if (!read_error)
 		job->done++;
 	if (!error && !read_error)
-		job->bytes += piecewise.bytes;
+		job->bytes += piecewise.file.size;
 	return read_error < 0 ? read_error : 0;
 }
 
@@ -352,7 +412,8 @@ int extract_run(struct extract *job, char **keys)
 	if (!error && job->count)
 		error = stele_reader_open(job->ds,
 					  &STELE_OPTS(stele_reader_opts,
-						      .arena_size = ARENA_SIZE),
+						      .arena_size = ARENA_SIZE,
+						      .merge_gap = MERGE_GAP),
 					  &reader);
 	if (!error && job->count)
 		error = read_all(job, reader);

@@ -38,7 +38,10 @@ struct stele_reader_opts {
 	uint32_t verify;     /* enum stele_verify */
 	uint32_t check_threads; /* that compute checksums and digests, up to 64; 0:
 				   the caller, and for digests one per core */
-	uint32_t reserved;
+	uint32_t merge_gap;  /* samples of one submit, one behind the other on the device
+				with at most so many bytes between them, are read
+				together, and all that there are tickets for may be
+				submitted; 0: each sample has its own read */
 };
 
 /** Latencies in nanoseconds, to 3 significant digits; any thread, but one at a time. */
@@ -123,9 +126,9 @@ STELE_API int stele_reader_open(struct stele_dataset *ds,
  * stele_reader_submit() - ask for samples
  * @ids: any order, repeats allowed; @tags may be NULL (tag = 0)
  *
- * Takes as many as there is room for, at most twice what the window of reads holds,
- * and returns that count (0: collect and release first). An id out of range is
- * taken, and collected with -ERANGE. A sample larger than the whole arena gets
+ * Takes as many as there is room for, at most twice what the window of reads holds
+ * (unless opts->merge_gap is set), and returns that count (0: collect and release
+ * first). An id out of range is taken, and collected with -ERANGE. A sample larger than the whole arena gets
  * memory of its own, one at a time.
  * Return: count; -EOWNERDEAD; -EBUSY (see above).
  */

@@ -117,8 +117,15 @@ void *stele_arena_take(struct stele_arena *a, uint64_t size)
 	if (rest)
 		list_add(a, begin + pages, rest);
 	a->tags[begin].pages = pages;
-	a->tags[begin].used = true;
+	a->tags[begin].users = 1;
 	return a->memory + (uint64_t)begin * a->page_size;
+}
+
+void stele_arena_share(struct stele_arena *a, const void *memory, uint32_t more)
+{
+	uint64_t offset = (uintptr_t)memory - (uintptr_t)a->memory;
+
+	a->tags[offset / a->page_size].users += more;
 }
 
 void stele_arena_give(struct stele_arena *a, const void *memory)
@@ -129,11 +136,10 @@ void stele_arena_give(struct stele_arena *a, const void *memory)
 	if (!memory || offset >= a->size || !is_aligned(offset, a->page_size))
 		return;
 	page = (uint32_t)(offset / a->page_size);
-	if (!a->tags[page].used)
+	if (!a->tags[page].users || --a->tags[page].users)
 		return;
-	a->tags[page].used = false;
 	pages = a->tags[page].pages;
-	if (page + pages < a->page_count && !a->tags[page + pages].used) {
+	if (page + pages < a->page_count && !a->tags[page + pages].users) {
 		list_remove(a, page + pages);
 		pages += a->tags[page + pages].pages;
 	}

@@ -29,7 +29,7 @@ struct stele_arena_tag {
 	uint32_t pages;	     /* first page of an extent: its length */
 	uint32_t free_pages; /* last page of a free extent: its length; else 0 */
 	uint32_t previous, next; /* first page of a free extent: its list */
-	bool used;		 /* first page of an extent that is taken */
+	uint32_t users;		 /* first page of an extent that is taken: how many give it back */
 };
 
 struct stele_arena {
@@ -55,6 +55,9 @@ void stele_arena_release(struct stele_arena *arena, bool forked);
 
 /* NULL: no free extent is as large. */
 void *stele_arena_take(struct stele_arena *arena, uint64_t size);
+/* As many more will give it back; with the last one it is free. */
+void stele_arena_share(struct stele_arena *arena, const void *memory,
+		       uint32_t more);
 /* Anything but the begin of a taken extent is ignored. */
 void stele_arena_give(struct stele_arena *arena, const void *memory);
 

@@ -51,9 +51,19 @@ static bool ask_again(const struct stele_checker *c,
 		return false;
 	ticket->verdict.first = ticket->memory;
 	ticket->memory = memory;
+	ticket->size = ticket->slot.read_size;
 	ticket->verdict.again = true;
 	ticket->verdict.rereads++;
 	return true;
+}
+
+/* Only the slot: its first and last block may hold others, that are in use. */
+static void copy_slot(struct stele_ticket *ticket, const char *from)
+{
+	const struct stele_slot *slot = &ticket->slot;
+	const uint64_t at = slot->offset - slot->read_offset;
+
+	memcpy(ticket->memory + at, from + at, slot->size);
 }
 
 /* Back to where the caller expects it, and checked there. */
@@ -64,7 +74,7 @@ static int bring_back(struct stele_checker *c,
 
 	ticket->memory = ticket->verdict.first;
 	if (!status) {
-		memcpy(ticket->memory, second, ticket->slot.read_size);
+		copy_slot(ticket, second);
 		status = decode(c, ticket);
 	}
 	ticket->verdict.first = NULL;
@@ -79,10 +89,23 @@ static int bring_back(struct stele_checker *c,
 static int read_alone(const struct stele_checker *c,
 		      struct stele_ticket *ticket)
 {
+	struct stele_device *dev = c->ds->image.dev;
+	const struct stele_slot *slot = &ticket->slot;
+	char *memory = ticket->memory;
+	int err;
+
 	ticket->verdict.rereads++;
-	return stele_device_read(c->ds->image.dev, ticket->memory,
-				 ticket->slot.read_offset,
-				 ticket->slot.read_size);
+	if (ticket->shared)
+		memory = stele_device_alloc(dev, slot->read_size);
+	if (!memory)
+		return -ENOMEM;
+	err = stele_device_read(dev, memory, slot->read_offset, slot->read_size);
+	if (ticket->shared) {
+		if (!err)
+			copy_slot(ticket, memory);
+		free(memory);
+	}
+	return err;
 }
 
 static void check(struct stele_checker *c, struct stele_ticket *ticket)

@@ -78,11 +78,10 @@ static bool settle(struct stele_reader *r, struct stele_ticket *ticket,
 	*sample = (struct stele_sample){.status = ticket->status};
 	if (!ticket->status) {
 		*sample = verdict->sample;
-		sample->buffer = ticket->owned ? ticket->memory : NULL;
-		sample->reader = ticket->owned ? r : NULL;
+		sample->buffer = ticket->extent;
+		sample->reader = ticket->extent ? r : NULL;
 	} else {
-		if (ticket->owned)
-			stele_reader_give(r, ticket->memory);
+		stele_reader_give(r, ticket->extent);
 		r->stats.failed++;
 	}
 	sample->id = ticket->slot.id;

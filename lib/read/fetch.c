@@ -101,6 +101,21 @@ bool stele_fetch_release(struct stele_fetch *f)
 	return drained;
 }
 
+/* With all that ride with it. */
+static void arrive(struct stele_fetch *f, struct stele_ticket *ticket)
+{
+	const int status = ticket->status;
+
+	while (ticket) {
+		struct stele_ticket *rider = ticket->rider;
+
+		ticket->rider = NULL;
+		ticket->status = status;
+		stele_ticket_push(&f->arrived, ticket);
+		ticket = rider;
+	}
+}
+
 void stele_fetch_add(struct stele_fetch *f, struct stele_ticket *ticket,
 		     int status)
 {
@@ -108,14 +123,17 @@ void stele_fetch_add(struct stele_fetch *f, struct stele_ticket *ticket,
 	ticket->issued = 0;
 	ticket->in_flight = 0;
 	ticket->waiting = !status;
-	stele_ticket_push(status ? &f->arrived : &f->waiting, ticket);
+	if (status)
+		arrive(f, ticket);
+	else
+		stele_ticket_push(&f->waiting, ticket);
 }
 
 /* Return: 0; -EAGAIN (no room now); or the ticket cannot be read. */
 static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 {
 	struct stele_fetch_part *part = idle_part(f);
-	uint64_t size = ticket->slot.read_size - ticket->issued;
+	uint64_t size = ticket->size - ticket->issued;
 	int err;
 
 	if (size > f->transfer_max)
@@ -154,7 +172,7 @@ static void issue_waiting(struct stele_fetch *f)
 
 	while ((ticket = f->waiting.head)) {
 		while (!ticket->status &&
-		       ticket->issued < ticket->slot.read_size) {
+		       ticket->issued < ticket->size) {
 			int err = issue_part(f, ticket);
 
 			if (err == -EAGAIN)
@@ -164,7 +182,7 @@ static void issue_waiting(struct stele_fetch *f)
 		stele_ticket_pop(&f->waiting);
 		ticket->waiting = false;
 		if (!ticket->in_flight)
-			stele_ticket_push(&f->arrived, ticket);
+			arrive(f, ticket);
 	}
 }
 
@@ -180,7 +198,7 @@ static void part_done(struct stele_fetch *f, struct stele_fetch_part *part)
 	f->in_flight--;
 	part_idle(f, part);
 	if (!--ticket->in_flight && !ticket->waiting)
-		stele_ticket_push(&f->arrived, ticket);
+		arrive(f, ticket);
 }
 
 /* Only a reap hands to the kernel what was issued. Return: completions seen; -errno. */

@@ -5,7 +5,8 @@
  * A *ticket* is one slot on its way: the blocks that it touches are read into
  * its memory, in parts of at most transfer_max, all in flight together. It
  * arrives when all its parts are there, or one has failed and the others are
- * done with its memory. What is in the memory is not looked at here.
+ * done with its memory. What is in the memory is not looked at here. Slots that lie
+ * close together may be fetched by one of their tickets: the others ride with it.
  *
  *	idle -> waiting -> (parts in flight) -> arrived -> idle
  *
@@ -21,6 +22,8 @@
 struct stele_ticket {
 	struct stele_slot slot;
 	char *memory;	 /* of slot.read_size bytes */
+	uint64_t size;	 /* bytes to fetch: those, and its riders' behind them */
+	struct stele_ticket *rider; /* that arrives with this one, in its memory */
 	int status;	 /* of the transfer */
 	bool waiting;	 /* not all parts were issued */
 	unsigned int in_flight; /* parts */
@@ -31,7 +34,8 @@ struct stele_ticket {
 	/* Nothing to fetch.c: the reader's. */
 	uint64_t tag;
 	uint64_t submitted; /* ns */
-	bool owned;	    /* memory is the reader's, not its caller's */
+	void *extent;	    /* of the arena, that memory lies in; NULL: the caller's */
+	bool shared;	    /* with others */
 	struct stele_verdict verdict;
 };
 

@@ -24,6 +24,9 @@
 #define ARENA_SIZE_DEFAULT (UINT64_C(64) << 20)
 #define ARENA_SIZE_MAX	   (UINT64_C(1) << 30) /* unless asked for */
 #define DEPTH_MAX_DEFAULT  1024u /* unless asked for */
+/* Where neighbours are read together: bytes of one read, samples outstanding. */
+#define MERGE_SIZE_MAX (256u << 10)
+#define MERGE_TICKETS  16384u
 /* Tickets that a thread has beside what is in flight: one in hand, one to come. */
 #define TICKETS_PER_THREAD 2u
 
@@ -112,6 +115,8 @@ static int allocate(struct stele_reader *r, uint64_t arena, uint32_t depth)
 	threads = r->checkers ? stele_checkers_count(r->checkers) : 0;
 	config = depth_config(r, depth);
 	r->ticket_count = 2 * config.depth_max + TICKETS_PER_THREAD * threads;
+	if (r->merge_gap && r->ticket_count < MERGE_TICKETS)
+		r->ticket_count = MERGE_TICKETS;
 	r->tickets = calloc(r->ticket_count, sizeof(*r->tickets));
 	r->latency = stele_histogram_new();
 	if (!r->tickets || !r->latency)
@@ -128,7 +133,7 @@ static int check_options(const struct stele_reader_opts *opts,
 		{"verify", opts->verify, STELE_VERIFY_DIGEST},
 		{"depth", opts->depth, STELE_QUEUE_DEPTH_MAX},
 		{"check_threads", opts->check_threads, STELE_CHECKERS_MAX},
-		{"reserved", opts->reserved, 0},
+		{"merge_gap", opts->merge_gap, MERGE_SIZE_MAX},
 	};
 
 	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
@@ -153,6 +158,7 @@ static int reader_open(struct stele_dataset *ds,
 	if (!r)
 		return -ENOMEM;
 	r->ds = ds;
+	r->merge_gap = known.merge_gap;
 	stele_dataset_enter(ds);
 	r->poll_fd = r->event_fd = -1;
 	r->fork_count = stele_fork_count();
@@ -238,7 +244,7 @@ static unsigned int room(const struct stele_reader *r)
 
 	if (r->checkers)
 		most += TICKETS_PER_THREAD * stele_checkers_count(r->checkers);
-	if (most > r->ticket_count)
+	if (most > r->ticket_count || r->merge_gap)
 		most = r->ticket_count;
 	return r->outstanding < most ? most - r->outstanding : 0;
 }
@@ -251,33 +257,41 @@ static struct stele_ticket *idle_ticket(struct stele_reader *r)
 	return r->idle.head;
 }
 
-/* Takes the idle ticket: on its way, or arrived with a status. */
-static void start(struct stele_reader *r, uint64_t tag, int status)
+/* The idle ticket, for this sample. */
+static struct stele_ticket *take_ticket(struct stele_reader *r,
+					const struct stele_slot *slot,
+					uint64_t tag)
 {
-	struct stele_ticket *ticket = stele_ticket_pop(&r->idle);
+	struct stele_ticket *ticket = idle_ticket(r);
 
+	stele_ticket_pop(&r->idle);
+	ticket->slot = *slot;
+	ticket->size = slot->read_size;
+	ticket->memory = NULL;
+	ticket->extent = NULL;
+	ticket->shared = false;
+	ticket->rider = NULL;
 	ticket->tag = tag;
 	ticket->submitted = r->fetch.now;
 	ticket->verdict = (struct stele_verdict){0};
 	ticket->requests = ticket->bytes = 0;
 	r->outstanding++;
-	stele_fetch_add(&r->fetch, ticket, status);
+	return ticket;
 }
 
 /* Return: 0; -EAGAIN (no room now); -ENOMEM. */
-static int take_memory(struct stele_reader *r, struct stele_ticket *ticket)
+static int take_memory(struct stele_reader *r, uint64_t size, char **memory)
 {
-	uint64_t size = ticket->slot.read_size;
 	int err;
 
 	if (size <= r->arena.size) {
-		ticket->memory = stele_arena_take(&r->arena, size);
-		return ticket->memory ? 0 : -EAGAIN;
+		*memory = stele_arena_take(&r->arena, size);
+		return *memory ? 0 : -EAGAIN;
 	}
 	if (r->large.memory)
 		return -EAGAIN;
 	err = stele_pages_map(&r->large, size);
-	ticket->memory = r->large.memory;
+	*memory = r->large.memory;
 	return err;
 }
 
@@ -289,25 +303,103 @@ void stele_reader_give(struct stele_reader *r, const void *memory)
 		stele_arena_give(&r->arena, memory);
 }
 
-static bool submit_one(struct stele_reader *r, uint64_t id, uint64_t tag)
+/*
+ * May the slot be read together with those that lie in [begin, *end)? Then that
+ * becomes the end of all.
+ */
+static bool is_neighbour(const struct stele_reader *r, uint64_t begin,
+			 const struct stele_slot *slot, uint64_t *end)
 {
-	struct stele_ticket *ticket = idle_ticket(r);
-	int status = stele_slot_locate(r->ds, id, &ticket->slot);
+	const uint64_t slot_end = slot->read_offset + slot->read_size;
+	uint64_t most = r->fetch.transfer_max;
 
-	ticket->memory = NULL;
-	if (!status)
-		status = take_memory(r, ticket);
-	if (status == -EAGAIN)
+	if (most > MERGE_SIZE_MAX)
+		most = MERGE_SIZE_MAX;
+	if (most > r->arena.size)
+		most = r->arena.size;
+	if (slot->read_offset < begin || slot_end - begin > most)
 		return false;
-	ticket->owned = !status;
-	start(r, tag, status);
+	if (slot->read_offset > *end && slot->read_offset - *end > r->merge_gap)
+		return false;
+	if (slot_end > *end)
+		*end = slot_end;
 	return true;
+}
+
+/* How many of these one read brings, at least 1. `end`: of that read. */
+static unsigned int count_neighbours(const struct stele_reader *r,
+				     const struct stele_slot *first,
+				     const uint64_t *ids, unsigned int count,
+				     uint64_t *end)
+{
+	struct stele_slot slot;
+	unsigned int n = 1;
+
+	*end = first->read_offset + first->read_size;
+	while (r->merge_gap && n < count &&
+	       stele_slot_locate(r->ds, ids[n], &slot) == 0 &&
+	       is_neighbour(r, first->read_offset, &slot, end))
+		n++;
+	return n;
+}
+
+/* All that ride with a ticket have their part of its memory. */
+static void add_riders(struct stele_reader *r, struct stele_ticket *first,
+		       const uint64_t *ids, const uint64_t *tags,
+		       unsigned int count)
+{
+	struct stele_ticket *last = first;
+	struct stele_slot slot;
+
+	first->shared = count > 0;
+	if (count)
+		stele_arena_share(&r->arena, first->extent, count);
+	for (unsigned int i = 0; i < count; i++) {
+		stele_slot_locate(r->ds, ids[i], &slot);
+		last->rider = take_ticket(r, &slot, tags ? tags[i] : 0);
+		last = last->rider;
+		last->memory = first->memory +
+			       (slot.read_offset - first->slot.read_offset);
+		last->extent = first->extent;
+		last->shared = true;
+		last->issued = last->in_flight = 0;
+		last->waiting = false;
+	}
+}
+
+/* As many as one read brings. Return: how many; 0: no room now. */
+static unsigned int submit_some(struct stele_reader *r, const uint64_t *ids,
+				const uint64_t *tags, unsigned int count)
+{
+	struct stele_ticket *ticket;
+	struct stele_slot slot;
+	char *memory = NULL;
+	unsigned int n = 1;
+	uint64_t end = 0;
+	int status = stele_slot_locate(r->ds, ids[0], &slot);
+
+	if (!status) {
+		n = count_neighbours(r, &slot, ids, count, &end);
+		status = take_memory(r, end - slot.read_offset, &memory);
+	}
+	if (status == -EAGAIN)
+		return 0;
+	ticket = take_ticket(r, &slot, tags ? tags[0] : 0);
+	ticket->memory = ticket->extent = memory;
+	if (status) {
+		n = 1;
+	} else {
+		ticket->size = end - slot.read_offset;
+		add_riders(r, ticket, ids + 1, tags ? tags + 1 : NULL, n - 1);
+	}
+	stele_fetch_add(&r->fetch, ticket, status);
+	return n;
 }
 
 static int reader_submit(struct stele_reader *r, const uint64_t *ids,
 			 const uint64_t *tags, unsigned int count)
 {
-	unsigned int taken = 0, most;
+	unsigned int taken = 0, more = 1, most;
 	int err = stele_queue_claim(r->fetch.queue);
 
 	if (err)
@@ -318,9 +410,9 @@ static int reader_submit(struct stele_reader *r, const uint64_t *ids,
 	if (!count)
 		return 0;
 	r->fetch.now = stele_fetch_clock();
-	while (taken < count &&
-	       submit_one(r, ids[taken], tags ? tags[taken] : 0))
-		taken++;
+	for (; more && taken < count; taken += more)
+		more = submit_some(r, ids + taken, tags ? tags + taken : NULL,
+				   count - taken);
 	if (taken)
 		issue(r);
 	stele_reader_update_event(r);
@@ -352,12 +444,10 @@ static int reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
 		return -ENOBUFS;
 	if (!room(r))
 		return 0;
-	ticket = idle_ticket(r);
-	ticket->slot = slot;
-	ticket->memory = memory;
-	ticket->owned = false;
 	r->fetch.now = stele_fetch_clock();
-	start(r, tag, 0);
+	ticket = take_ticket(r, &slot, tag);
+	ticket->memory = memory;
+	stele_fetch_add(&r->fetch, ticket, 0);
 	issue(r);
 	stele_reader_update_event(r);
 	return 1;

@@ -29,6 +29,7 @@ struct stele_reader {
 	unsigned int tickets_used; /* of them that ever were */
 	struct stele_ticket_list idle, checked;
 	unsigned int outstanding;
+	uint32_t merge_gap; /* bytes; 0: each sample has a read of its own */
 	unsigned int fork_count; /* of the process that opened it */
 	int broken;		 /* the queue's last word */
 	int poll_fd;  /* -1 until asked for: epoll of the queue, checkers and ... */

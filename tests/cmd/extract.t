@@ -77,11 +77,27 @@ is "1 " "$status $out" "a file is no directory"
 
 # Stopped by a signal once the first file is there: what is there is whole.
 mkdir "$tmp/large"
-truncate -s 256M "$tmp/large/"{a,b,c}
+yes | head -c 256M | tee "$tmp/large/"{a,b} >"$tmp/large/c"
 must stele build -q "$tmp/large" "$tmp/large.stele"
 reached() { [ -n "$(find "$1" -type f 2>/dev/null)" ]; }
 stopped INT "$tmp/stopped" stele extract "$tmp/large.stele" "$tmp/stopped"
 is 130 "$status" "extract dies of the signal" || diag "$(<"$tmp/err")"
 is "" "$(find "$tmp/stopped" -type f ! -size 256M)" "and leaves no part of a file"
+
+# Blocks of zeros are holes, wherever they lie.
+mkdir -p "$tmp/sparse"
+truncate -s 8M "$tmp/sparse/empty"
+truncate -s 80M "$tmp/sparse/long"
+for at in 0 5000 6000000 83880000; do
+	printf 'data at %d' $at |
+		dd of="$tmp/sparse/long" bs=1 seek=$at conv=notrunc status=none
+done
+printf 'x' >"$tmp/sparse/tail"
+truncate -s 1M "$tmp/sparse/tail"
+must stele build -q --force "$tmp/sparse" "$tmp/holes.stele"
+must stele extract -q "$tmp/holes.stele" "$tmp/holes"
+ok "sparse files come back" diff -r "$tmp/sparse" "$tmp/holes"
+kib=$(du -s "$tmp/holes" | cut -f 1)
+ok "their holes are holes ($kib KiB)" test "$kib" -le 128
 
 done_testing
