@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export.c - read ahead in the order of the keys, write in that order
+ * export.c - samples in the order of their keys, read in that of the device
  *
- * Samples come from the reader as they are ready, and wait in a window for
- * their turn. They were asked for in order, so the one whose turn it is is
- * always on its way. What the reader has no room for is streamed in its turn.
+ * A thread takes keys from the cursor until their samples fill a window, reads
+ * those in the order of ids, so that neighbours come with one read, and copies
+ * each to its place. Meanwhile the window before is written, in the order of keys.
+ * What is too large for a window is streamed by who writes, in its turn.
  */
 #include "export.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,30 +23,58 @@
 #include "text.h"
 #include "tree.h"
 
-#define WINDOW	   256u
-#define ARENA_SIZE (UINT64_C(64) << 20)
-#define WRITE_SIZE (4u << 20) /* until the next look at stop_requested() */
+#define WINDOW_SIZE (64u << 20) /* keys, samples and what is known of them */
+#define LARGE_SIZE  (WINDOW_SIZE / 2)
+#define ARENA_SIZE  (UINT64_C(64) << 20)
+#define MERGE_GAP   (16u << 10) /* bytes that are read to save a read */
+#define BATCH	    256u
+#define WRITE_SIZE  (4u << 20) /* until the next look at stop_requested() */
 
-/* One sample between the cursor and the archive. */
+/* One sample between the cursor and the archive. Offsets are into the window. */
 struct entry {
 	uint64_t id, size;
-	char *path; /* prefix and key, terminated */
-	size_t path_size, key_size;
-	struct stele_sample sample;
-	bool arrived, large; /* larger than the arena: read in its turn */
+	size_t path, data;
+	uint32_t key_size;
+	int status;
+	bool large;
+	const char *refused; /* why */
 };
 
-/* Numbers count all samples in key order; number n lies at n % WINDOW. */
+/* Its memory has entries at the begin, and from the end down their bytes. */
 struct window {
+	char *memory;
+	uint64_t *ids, *tags; /* of those to read; tags: index of entry */
+	size_t count, bytes;  /* entries; taken from the end */
+	bool full;	      /* the writer's turn */
+	bool last;
+	int error; /* of the keys, or of the reader: behind all entries */
+	const char *what; /* failed, then */
+};
+
+struct exporting {
 	struct export *job;
 	struct stele_cursor *cursor;
 	struct stele_reader *reader;
 	struct tar *tar;
-	struct entry entries[WINDOW];
-	uint64_t head, submitted, tail; /* written; asked for; known */
-	bool at_end;
 	int64_t time;
+	struct window windows[2];
+	struct stele_cursor_entry held; /* that the window before had no room for */
+	bool is_held;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stop;
 };
+
+static struct entry *entry_of(const struct window *w, size_t index)
+{
+	return (struct entry *)w->memory + index;
+}
+
+static const char *key_in(const struct window *w, const struct entry *entry)
+{
+	return w->memory + entry->data - 1 - entry->key_size;
+}
 
 /* ---- the archive ----------------------------------------------------------- */
 
@@ -72,7 +103,7 @@ static int check_tar(struct export *job, int error)
 }
 
 struct piecewise {
-	struct window *w;
+	struct exporting *e;
 	uint64_t left;
 };
 
@@ -84,14 +115,14 @@ static int put_piece(void *user, const void *data, size_t size)
 	if (size > piecewise->left)
 		return -EUCLEAN;
 	piecewise->left -= size;
-	return check_tar(piecewise->w->job,
-			 tar_data(piecewise->w->tar, data, size));
+	return check_tar(piecewise->e->job,
+			 tar_data(piecewise->e->tar, data, size));
 }
 
-static int put_stream(struct window *w, const struct entry *entry)
+static int put_stream(struct exporting *e, const struct entry *entry)
 {
-	struct piecewise piecewise = {w, entry->size};
-	int error = stele_dataset_stream(w->job->ds, entry->id, put_piece,
+	struct piecewise piecewise = {e, entry->size};
+	int error = stele_dataset_stream(e->job->ds, entry->id, put_piece,
 					 &piecewise);
 
 	if (!error && piecewise.left)
@@ -99,34 +130,22 @@ static int put_stream(struct window *w, const struct entry *entry)
 	return error;
 }
 
-/* Is it what the keys section announced? */
-static bool is_announced(const struct entry *entry)
+static int put_sample(struct exporting *e, const struct window *w,
+		      const struct entry *entry)
 {
-	const struct stele_sample *sample = &entry->sample;
-	const char *key = entry->path + entry->path_size - entry->key_size;
+	struct export *job = e->job;
+	int error = entry->status;
 
-	return sample->size == entry->size &&
-	       sample->key_size == entry->key_size &&
-	       memcmp(sample->key, key, entry->key_size) == 0;
-}
-
-static int put_sample(struct window *w, struct entry *entry)
-{
-	struct export *job = w->job;
-	int error = entry->sample.status;
-
-	if (!error && !entry->large && !is_announced(entry))
-		error = -EUCLEAN;
 	if (!error)
-		error = check_tar(job, tar_file(w->tar, entry->path,
-						entry->size, w->time));
+		error = check_tar(job, tar_file(e->tar, w->memory + entry->path,
+						entry->size, e->time));
 	if (!error && entry->large)
-		error = put_stream(w, entry);
+		error = put_stream(e, entry);
 	else if (!error)
-		error = check_tar(job, tar_data(w->tar, entry->sample.data,
+		error = check_tar(job, tar_data(e->tar, w->memory + entry->data,
 						entry->size));
 	if (!error)
-		error = check_tar(job, tar_file_end(w->tar));
+		error = check_tar(job, tar_file_end(e->tar));
 	if (!error) {
 		job->done++;
 		job->bytes += entry->size;
@@ -134,181 +153,329 @@ static int put_sample(struct window *w, struct entry *entry)
 	return error;
 }
 
-/* ---- the window ------------------------------------------------------------ */
-
-static struct entry *entry_of(struct window *w, uint64_t number)
+static void refuse(struct export *job, const struct window *w,
+		   const struct entry *entry)
 {
-	return &w->entries[number % WINDOW];
-}
+	char *name = text_escape(key_in(w, entry), entry->key_size);
 
-static void refuse(struct export *job, const struct stele_cursor_entry *from,
-		   const char *reason)
-{
-	char *name = text_escape(from->key, from->key_size);
-
-	cmd_message("refused '%s': %s", name ? name : "?", reason);
+	cmd_message("refused '%s': %s", name ? name : "?", entry->refused);
 	free(name);
 	job->refused++;
 }
 
-static int add(struct window *w, const struct stele_cursor_entry *from)
-{
-	const size_t prefix = strlen(w->job->prefix);
-	struct entry *entry = entry_of(w, w->tail);
-	const char *reason = tree_refusal(from->key, from->key_size);
+/* ---- a window, filled ------------------------------------------------------ */
 
-	if (reason) {
-		refuse(w->job, from, reason);
-		return 0;
-	}
+/* Return: was there room? */
+static bool add(struct exporting *e, struct window *w,
+		const struct stele_cursor_entry *from)
+{
+	const size_t prefix = strlen(e->job->prefix);
+	const char *refused = tree_refusal(from->key, from->key_size);
+	const bool large = from->size > LARGE_SIZE;
+	const size_t size = prefix + from->key_size + 1 +
+			    (large || refused ? 0 : (size_t)from->size);
+	struct entry *entry = entry_of(w, w->count);
+	char *to;
+
+	if (w->count >= WINDOW_SIZE / (2 * sizeof(*entry)) ||
+	    (w->count + 1) * sizeof(*entry) + w->bytes + size > WINDOW_SIZE)
+		return false;
+	w->bytes += size;
 	*entry = (struct entry){
 		.id = from->id,
 		.size = from->size,
-		.path_size = prefix + from->key_size,
-		.key_size = from->key_size,
+		.path = WINDOW_SIZE - w->bytes,
+		.key_size = (uint32_t)from->key_size,
+		.large = large,
+		.refused = refused,
 	};
-	entry->path = malloc(entry->path_size + 1);
-	if (!entry->path)
-		return -ENOMEM;
-	memcpy(entry->path, w->job->prefix, prefix);
-	memcpy(entry->path + prefix, from->key, from->key_size);
-	entry->path[entry->path_size] = '\0';
-	w->tail++;
+	entry->data = entry->path + prefix + from->key_size + 1;
+	to = w->memory + entry->path;
+	memcpy(to, e->job->prefix, prefix);
+	memcpy(to + prefix, from->key, from->key_size);
+	to[prefix + from->key_size] = '\0';
+	w->count++;
+	return true;
+}
+
+/* Return: 0; an error of the cursor. */
+static int take_keys(struct exporting *e, struct window *w)
+{
+	for (;;) {
+		int got = 1;
+
+		if (!e->is_held)
+			got = stele_cursor_next(e->cursor, &e->held);
+		if (got <= 0) {
+			w->last = true;
+			return got;
+		}
+		e->is_held = !add(e, w, &e->held);
+		if (e->is_held)
+			return 0;
+	}
+}
+
+static int by_id(const void *a, const void *b, void *user)
+{
+	const struct window *w = user;
+	const uint64_t x = entry_of(w, *(const uint64_t *)a)->id;
+	const uint64_t y = entry_of(w, *(const uint64_t *)b)->id;
+
+	return (x > y) - (x < y);
+}
+
+/* Return: how many are to be read by the reader. */
+static size_t sort(struct window *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->count; i++)
+		if (!entry_of(w, i)->large && !entry_of(w, i)->refused)
+			w->tags[n++] = i;
+	qsort_r(w->tags, n, sizeof(*w->tags), by_id, w);
+	for (size_t i = 0; i < n; i++)
+		w->ids[i] = entry_of(w, w->tags[i])->id;
+	return n;
+}
+
+/* To its place, if it is what the keys section announced. */
+static void keep(struct window *w, struct entry *entry,
+		 const struct stele_sample *sample)
+{
+	entry->status = sample->status;
+	if (entry->status)
+		return;
+	if (sample->size != entry->size || sample->key_size != entry->key_size ||
+	    memcmp(sample->key, key_in(w, entry), entry->key_size) != 0)
+		entry->status = -EUCLEAN;
+	else if (sample->size)
+		memcpy(w->memory + entry->data, sample->data, entry->size);
+}
+
+static bool stopped(struct exporting *e)
+{
+	return __atomic_load_n(&e->stop, __ATOMIC_RELAXED);
+}
+
+static int read_samples(struct exporting *e, struct window *w)
+{
+	const size_t count = sort(w);
+	struct stele_sample samples[BATCH];
+	size_t next = 0;
+
+	while ((next < count || stele_reader_outstanding(e->reader)) &&
+	       !stopped(e)) {
+		const size_t left = count - next;
+		int got = stele_reader_submit(
+			e->reader, w->ids + next, w->tags + next,
+			left < UINT32_MAX ? (unsigned int)left : UINT32_MAX);
+
+		if (got < 0)
+			return got;
+		next += (size_t)got;
+		got = stele_reader_collect(e->reader, samples, BATCH, 1);
+		if (got < 0)
+			return got;
+		for (int i = 0; i < got; i++) {
+			keep(w, entry_of(w, samples[i].tag), &samples[i]);
+			stele_reader_release(e->reader, &samples[i]);
+		}
+	}
 	return 0;
 }
 
-/* Fill the window, and ask for as much of it as the reader takes. */
-static int look_ahead(struct window *w)
+static void fill(struct exporting *e, struct window *w)
 {
-	struct stele_cursor_entry from;
-	int got = 1;
+	int error;
 
-	while (!w->at_end && w->tail - w->head < WINDOW) {
-		got = stele_cursor_next(w->cursor, &from);
-		if (got > 0)
-			got = add(w, &from);
-		else
-			w->at_end = true;
-		if (got < 0)
-			return got;
+	w->count = w->bytes = 0;
+	w->error = take_keys(e, w);
+	w->what = "cannot read the keys";
+	error = read_samples(e, w);
+	if (error) {
+		w->count = 0; /* nothing is known of them */
+		w->error = error;
+		w->what = "cannot read the samples";
 	}
-	for (got = 1; got > 0 && w->submitted < w->tail; w->submitted += got) {
-		struct entry *entry = entry_of(w, w->submitted);
-
-		entry->large = stele_reader_buffer_size(w->reader, entry->id) >
-			       ARENA_SIZE;
-		entry->arrived = entry->large;
-		if (entry->large)
-			continue;
-		got = stele_reader_submit(w->reader, &entry->id, &w->submitted,
-					  1);
-		if (got < 0)
-			return got;
-	}
-	return 0;
+	w->last |= w->error != 0;
 }
 
-static int collect(struct window *w)
+/* ---- turns ----------------------------------------------------------------- */
+
+/* Until it is that side's turn. False: it is to stop. */
+static bool await_turn(struct exporting *e, struct window *w, bool full)
 {
-	struct stele_sample samples[16];
-	int got = stele_reader_collect(w->reader, samples, 16, 1);
-
-	for (int i = 0; i < got; i++) {
-		struct entry *entry = entry_of(w, samples[i].tag);
-
-		entry->sample = samples[i];
-		entry->arrived = true;
-	}
-	return got < 0 ? got : 0;
+	pthread_mutex_lock(&e->lock);
+	while (w->full != full && !e->stop)
+		pthread_cond_wait(&e->changed, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+	return !stopped(e);
 }
 
-static void drop_head(struct window *w)
+static void hand_over(struct exporting *e, struct window *w, bool full)
 {
-	struct entry *entry = entry_of(w, w->head++);
+	pthread_mutex_lock(&e->lock);
+	w->full = full;
+	pthread_cond_signal(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
 
-	if (entry->arrived)
-		stele_reader_release(w->reader, &entry->sample);
-	free(entry->path);
+/* The reader and the cursor are this thread's. */
+static void *read_ahead(void *user)
+{
+	struct exporting *e = user;
+	struct window *w = e->windows;
+	int error = stele_reader_open(e->job->ds,
+				      &STELE_OPTS(stele_reader_opts,
+						  .arena_size = ARENA_SIZE,
+						  .merge_gap = MERGE_GAP),
+				      &e->reader);
+
+	if (error) {
+		*w = (struct window){.memory = w->memory, .ids = w->ids,
+				     .tags = w->tags, .error = error,
+				     .last = true,
+				     .what = "cannot read the samples"};
+		hand_over(e, w, true);
+		return NULL;
+	}
+	for (bool last = false; !last && await_turn(e, w, false);) {
+		fill(e, w);
+		last = w->last; /* from now on it is the writer's */
+		hand_over(e, w, true);
+		w = w == e->windows ? w + 1 : e->windows;
+	}
+	stele_reader_close(e->reader);
+	return NULL;
 }
 
 /* Say which sample it was, unless it was not the sample. */
-static void complain(struct window *w, int error)
+static void complain(struct exporting *e, const struct entry *entry, int error)
 {
 	char *name;
 
-	if (error == w->job->write_error)
+	if (error == e->job->write_error)
 		return;
-	name = key_name(w->job->ds, entry_of(w, w->head)->id);
+	name = key_name(e->job->ds, entry->id);
 	cmd_error(error, "cannot read %s", name ? name : "a sample");
 	free(name);
 }
 
-static int pass_all(struct window *w)
+static int write_window(struct exporting *e, struct window *w,
+			struct progress_state *progress)
 {
-	struct progress_state progress = {
-		.verb = "exporting",
-		.samples_total = stele_dataset_count(w->job->ds)};
-	int error = look_ahead(w);
+	int error = 0;
 
-	if (error)
-		cmd_error(error, "cannot read the keys");
-	while (!error && w->head < w->tail) {
-		while (!error && !entry_of(w, w->head)->arrived)
-			error = collect(w);
-		if (error) {
-			cmd_error(error, "cannot read the samples");
-			break;
-		}
-		error = put_sample(w, entry_of(w, w->head));
-		if (error) {
-			complain(w, error);
-			break;
-		}
-		drop_head(w);
-		progress.samples_done = w->job->done + w->job->refused;
-		progress.bytes_done = w->job->bytes;
-		progress_update(&progress);
-		error = look_ahead(w);
+	for (size_t i = 0; i < w->count && !error; i++) {
+		const struct entry *entry = entry_of(w, i);
+
+		if (entry->refused)
+			refuse(e->job, w, entry);
+		else
+			error = put_sample(e, w, entry);
 		if (error)
-			cmd_error(error, "cannot read the keys");
+			complain(e, entry, error);
+		progress->samples_done = e->job->done + e->job->refused;
+		progress->bytes_done = e->job->bytes;
+		progress_update(progress);
+	}
+	if (!error && w->error) {
+		error = w->error;
+		cmd_error(error, "%s", w->what);
 	}
 	return error;
 }
 
+static int write_all(struct exporting *e)
+{
+	struct progress_state progress = {
+		.verb = "exporting",
+		.samples_total = stele_dataset_count(e->job->ds)};
+	struct window *w = e->windows;
+	bool last = false;
+	int error = 0;
+
+	while (!error && !last) {
+		await_turn(e, w, true);
+		error = write_window(e, w, &progress);
+		last = w->last;
+		hand_over(e, w, false);
+		w = w == e->windows ? w + 1 : e->windows;
+	}
+	return error;
+}
+
+/* With a thread that reads ahead. Signals are the caller's. */
+static int pass_all(struct exporting *e)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	int error;
+
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->changed, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = -pthread_create(&thread, NULL, read_ahead, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error) {
+		cmd_error(error, "cannot read the samples");
+	} else {
+		error = write_all(e);
+		pthread_mutex_lock(&e->lock);
+		__atomic_store_n(&e->stop, true, __ATOMIC_RELAXED);
+		pthread_cond_signal(&e->changed);
+		pthread_mutex_unlock(&e->lock);
+		pthread_join(thread, NULL);
+	}
+	pthread_cond_destroy(&e->changed);
+	pthread_mutex_destroy(&e->lock);
+	return error;
+}
+
+static int allocate(struct exporting *e)
+{
+	const size_t most = WINDOW_SIZE / (2 * sizeof(struct entry));
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct window *w = &e->windows[i];
+
+		w->memory = malloc(WINDOW_SIZE);
+		w->ids = calloc(most, sizeof(*w->ids));
+		w->tags = calloc(most, sizeof(*w->tags));
+		if (!w->memory || !w->ids || !w->tags)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int export_run(struct export *job)
 {
-	struct window *w = calloc(1, sizeof(*w));
+	struct exporting e = {.job = job};
 	struct stele_dataset_info info;
-	int error = w ? 0 : -ENOMEM;
+	int error = allocate(&e);
 
-	if (!error) {
-		stele_dataset_info(job->ds, &info);
-		w->job = job;
-		w->time = info.time;
-		error = stele_cursor_open(job->ds, NULL, 0, &w->cursor);
-	}
+	stele_dataset_info(job->ds, &info);
+	e.time = info.time;
 	if (!error)
-		error = stele_reader_open(job->ds,
-					  &STELE_OPTS(stele_reader_opts,
-						      .arena_size = ARENA_SIZE),
-					  &w->reader);
+		error = stele_cursor_open(job->ds, NULL, 0, &e.cursor);
 	if (error)
 		cmd_error(error, "cannot read the samples");
 	if (!error)
-		error = check_tar(job, tar_open(put, job, &w->tar));
+		error = check_tar(job, tar_open(put, job, &e.tar));
 	progress_start(!job->quiet);
 	if (!error)
-		error = pass_all(w);
+		error = pass_all(&e);
 	if (!error)
-		error = check_tar(job, tar_end(w->tar));
+		error = check_tar(job, tar_end(e.tar));
 	progress_end();
-	while (w && w->head < w->tail)
-		drop_head(w);
-	if (w) {
-		tar_close(w->tar);
-		stele_reader_close(w->reader);
-		stele_cursor_close(w->cursor);
+	tar_close(e.tar);
+	stele_cursor_close(e.cursor);
+	for (unsigned int i = 0; i < 2; i++) {
+		free(e.windows[i].memory);
+		free(e.windows[i].ids);
+		free(e.windows[i].tags);
 	}
-	free(w);
 	return error;
 }
