@@ -24,6 +24,9 @@
 #define ARENA_SIZE_DEFAULT (UINT64_C(64) << 20)
 #define ARENA_SIZE_MAX	   (UINT64_C(1) << 30) /* unless asked for */
 #define DEPTH_MAX_DEFAULT  1024u /* unless asked for */
+/* Where a thread has several readers. */
+#define DEPTH_MIN_SHARED 4u
+#define REGISTERED_SHARE (1.0 / 16)
 /* Where neighbours are read together: bytes of one read, samples outstanding. */
 #define MERGE_SIZE_MAX (256u << 10)
 #define MERGE_TICKETS  16384u
@@ -69,6 +72,10 @@ static struct stele_depth_config depth_config(const struct stele_reader *r,
 
 	if (!most || most > DEPTH_MAX_DEFAULT)
 		most = DEPTH_MAX_DEFAULT;
+	if (most * r->share > DEPTH_MIN_SHARED)
+		most = (uint32_t)(most * r->share);
+	else if (most > DEPTH_MIN_SHARED)
+		most = DEPTH_MIN_SHARED;
 	return (struct stele_depth_config){
 		.model = ds->has_profile ? &ds->model : NULL,
 		.pinned = wanted,
@@ -121,7 +128,10 @@ static int allocate(struct stele_reader *r, uint64_t arena, uint32_t depth)
 	r->latency = stele_histogram_new();
 	if (!r->tickets || !r->latency)
 		return -ENOMEM;
-	return stele_fetch_init(&r->fetch, dev, &config, r->arena.memory,
+	/* Of many small ones each would pin pages that it hardly uses. */
+	return stele_fetch_init(&r->fetch, dev, &config,
+				r->share < REGISTERED_SHARE ? NULL :
+							      r->arena.memory,
 				r->arena.size);
 }
 
@@ -140,9 +150,9 @@ static int check_options(const struct stele_reader_opts *opts,
 				   log);
 }
 
-static int reader_open(struct stele_dataset *ds,
-		       const struct stele_reader_opts *opts,
-		       struct stele_reader **out)
+int stele_reader_open_share(struct stele_dataset *ds,
+			    const struct stele_reader_opts *opts, double share,
+			    struct stele_reader **out)
 {
 	struct stele_reader_opts known;
 	enum stele_verify verify;
@@ -159,6 +169,7 @@ static int reader_open(struct stele_dataset *ds,
 		return -ENOMEM;
 	r->ds = ds;
 	r->merge_gap = known.merge_gap;
+	r->share = share;
 	stele_dataset_enter(ds);
 	r->poll_fd = r->event_fd = -1;
 	r->fork_count = stele_fork_count();
@@ -174,6 +185,13 @@ static int reader_open(struct stele_dataset *ds,
 	}
 	*out = r;
 	return 0;
+}
+
+static int reader_open(struct stele_dataset *ds,
+		       const struct stele_reader_opts *opts,
+		       struct stele_reader **out)
+{
+	return stele_reader_open_share(ds, opts, 1, out);
 }
 
 int stele_reader_open(struct stele_dataset *ds,

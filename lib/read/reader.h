@@ -29,6 +29,7 @@ struct stele_reader {
 	unsigned int tickets_used; /* of them that ever were */
 	struct stele_ticket_list idle, checked;
 	unsigned int outstanding;
+	double share; /* of what its thread has in flight; 1: it has no other reader */
 	uint32_t merge_gap; /* bytes; 0: each sample has a read of its own */
 	unsigned int fork_count; /* of the process that opened it */
 	int broken;		 /* the queue's last word */
@@ -40,6 +41,13 @@ struct stele_reader {
 	uint64_t settled_reads, settled_bytes; /* of samples that were collected */
 };
 
+/*
+ * stele_reader_open() of one of several readers that a thread has: a share of what
+ * may be in flight is all that it gets memory and a ring for.
+ */
+int stele_reader_open_share(struct stele_dataset *ds,
+			    const struct stele_reader_opts *opts, double share,
+			    struct stele_reader **out);
 bool stele_reader_is_forked(const struct stele_reader *reader);
 /* See stele_fetch_pump(); what breaks is kept in `broken`. */
 void stele_reader_pump(struct stele_reader *reader, unsigned int wait);

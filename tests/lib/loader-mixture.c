@@ -161,6 +161,34 @@ static void test_list(const struct test_dataset *t)
 	stele_loader_close(loader);
 }
 
+/* Many sources share what one alone would have in flight. */
+static void test_many(const struct test_dataset *t)
+{
+	struct stele_loader_source sources[256];
+	struct stele_loader_opts opts =
+		STELE_OPTS(stele_loader_opts, .batch_size = 256);
+	struct stele_loader_stats stats;
+	struct stele_loader *loader;
+	struct stele_batch batch;
+
+	for (unsigned int i = 0; i < 256; i++)
+		sources[i] = (struct stele_loader_source){.ds = t->ds,
+							  .weight = 1};
+	if (stele_loader_open(sources, 256, &opts, &loader))
+		bail("no loader");
+	for (unsigned int i = 0; i < 20; i++) {
+		if (stele_loader_next(loader, &batch) != 1)
+			bail("no batch");
+		stele_loader_release(loader, &batch);
+	}
+	stele_loader_stats(loader, &stats);
+	ok(stats.reader.window <= 1024, "256 sources: windows of %u reads",
+	   stats.reader.window);
+	ok(stats.reader.depth_peak <= 1024, "256 sources: %u at once",
+	   stats.reader.depth_peak);
+	stele_loader_close(loader);
+}
+
 int main(void)
 {
 	struct test_plan plans[3] = {{.samples = 60, .size_max = 900},
@@ -177,6 +205,7 @@ int main(void)
 	test_union(t, 1);
 	test_restore(t);
 	test_list(&t[0]);
+	test_many(&t[1]);
 	for (unsigned int i = 0; i < 3; i++)
 		test_dataset_close(&t[i]);
 	return done();

@@ -84,15 +84,16 @@ static int open_readers(struct stele_loader *l)
 		all += bytes_of(l, i);
 	for (uint32_t i = 0; !err && i < l->source_count; i++) {
 		struct stele_loader_lane *lane = &l->lanes[i];
+		const double share = bytes_of(l, i) / all;
 
-		lane->arena_size = arena_size(l, i, bytes_of(l, i) / all);
-		err = stele_reader_open(
+		lane->arena_size = arena_size(l, i, share);
+		err = stele_reader_open_share(
 			lane->ds,
 			&STELE_OPTS(stele_reader_opts,
 				    .arena_size = lane->arena_size,
 				    .depth = l->opts.depth,
 				    .verify = l->opts.verify),
-			&lane->reader);
+			share, &lane->reader);
 		lane->fd = !err && l->source_count > 1
 				   ? stele_reader_fd(lane->reader)
 				   : -1;
