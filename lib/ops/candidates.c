@@ -14,7 +14,6 @@
 #include "lib/segment/pack.h"
 #include "lib/segment/sort.h"
 
-#define BATCH_MIN	1024u
 #define BLOCKS_MAX	64u /* of digests, in one read */
 #define BLOCKS_GAP	4u  /* that are read to save a read */
 #define UNIT		8u  /* files that a thread takes at once */
@@ -27,58 +26,56 @@ int stele_candidates_init(struct stele_candidates *candidates,
 			  struct stele_source *source,
 			  const struct stele_base *base)
 {
-	const uint64_t memory = builder->opts.memory_size;
-
 	*candidates = (struct stele_candidates){
 		.builder = builder,
 		.plan = plan,
 		.source = source,
 		.base = base,
-		.pool.budget = memory / 4, /* a sort doubles them */
-		.capacity = memory / 8 / sizeof(struct stele_candidate),
+		.pool.budget = builder->opts.memory_size / 4,
 	};
-	if (candidates->capacity < BATCH_MIN)
-		candidates->capacity = BATCH_MIN;
 	stele_spill_init(&candidates->list, &candidates->pool);
-	return stele_spill_grow(&candidates->list,
-				candidates->capacity *
-					sizeof(struct stele_candidate));
+	stele_spill_init(&candidates->places, &candidates->pool);
+	return 0;
 }
 
 void stele_candidates_release(struct stele_candidates *candidates)
 {
 	stele_spill_release(&candidates->list);
+	stele_spill_release(&candidates->places);
 	memset(candidates, 0, sizeof(*candidates));
 }
 
-void stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
-			  uint64_t number, uint64_t size)
+int stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
+			 uint64_t number, uint64_t size)
 {
-	struct stele_candidate *list = candidates->list.data;
+	struct stele_candidate *list;
+	int ret = stele_spill_grow(&candidates->list, (candidates->count + 1) *
+						     sizeof(*list));
 
+	if (ret < 0)
+		return ret;
+	list = candidates->list.data;
 	list[candidates->count++] = (struct stele_candidate){
 		.ordinal = ordinal,
 		.number = number,
 		.size = size,
 	};
+	return 0;
 }
 
 /* ---- digests of the base ------------------------------------------------------ */
 
+/* A candidate, and what its digest is found by. */
+struct place {
+	uint64_t number, index;
+};
+
 static int by_number(const void *a, const void *b, void *user)
 {
-	const struct stele_candidate *x = a, *y = b;
+	const struct place *x = a, *y = b;
 
 	(void)user;
 	return (x->number > y->number) - (x->number < y->number);
-}
-
-static int by_ordinal(const void *a, const void *b, void *user)
-{
-	const struct stele_candidate *x = a, *y = b;
-
-	(void)user;
-	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
 static int tick(void *user)
@@ -86,38 +83,49 @@ static int tick(void *user)
 	return stele_builder_tick(user);
 }
 
-static int sort(struct stele_candidates *candidates, stele_sort_compare compare)
+static int sort_places(struct stele_candidates *candidates)
 {
-	return stele_sort(&candidates->list, candidates->count,
-			  sizeof(struct stele_candidate), compare, tick,
+	const struct stele_candidate *list = candidates->list.data;
+	struct place *places;
+	int ret = stele_spill_grow(&candidates->places,
+				   candidates->count * sizeof(*places));
+
+	if (ret < 0)
+		return ret;
+	places = candidates->places.data;
+	for (uint64_t i = 0; i < candidates->count; i++)
+		places[i] = (struct place){list[i].number, i};
+	return stele_sort(&candidates->places, candidates->count,
+			  sizeof(*places), by_number, tick,
 			  candidates->builder);
 }
 
-static uint64_t block_of(const struct stele_candidate *candidate)
+static uint64_t block_of(const struct place *place)
 {
-	return candidate->number / STELE_DIGESTS_PER_BLOCK;
+	return place->number / STELE_DIGESTS_PER_BLOCK;
 }
 
-/* How many of the `left` in `list` one read of up to BLOCKS_MAX blocks serves. */
-static uint64_t one_read(const struct stele_candidate *list, uint64_t left)
+/* How many of the `left` in `places` one read of up to BLOCKS_MAX blocks serves. */
+static uint64_t one_read(const struct place *places, uint64_t left)
 {
-	const uint64_t first = block_of(list);
+	const uint64_t first = block_of(places);
 	uint64_t n = 1;
 
-	while (n < left && block_of(&list[n]) < first + BLOCKS_MAX &&
-	       block_of(&list[n]) <= block_of(&list[n - 1]) + BLOCKS_GAP)
+	while (n < left && block_of(&places[n]) < first + BLOCKS_MAX &&
+	       block_of(&places[n]) <= block_of(&places[n - 1]) + BLOCKS_GAP)
 		n++;
 	return n;
 }
 
-static void copy_digests(struct stele_candidate *list, uint64_t count,
+static void copy_digests(struct stele_candidate *list,
+			 const struct place *places, uint64_t count,
 			 const struct stele_disk_block *blocks)
 {
 	for (uint64_t i = 0; i < count; i++) {
-		const uint64_t block = block_of(&list[i]) - block_of(list);
-		const uint64_t at = list[i].number % STELE_DIGESTS_PER_BLOCK;
+		const uint64_t block = block_of(&places[i]) - block_of(places);
+		const uint64_t at = places[i].number % STELE_DIGESTS_PER_BLOCK;
 
-		memcpy(list[i].digest,
+		memcpy(list[places[i].index].digest,
 		       blocks[block].payload + at * STELE_DIGEST_SIZE,
 		       STELE_DIGEST_SIZE);
 	}
@@ -126,7 +134,7 @@ static void copy_digests(struct stele_candidate *list, uint64_t count,
 static int read_digests(struct stele_candidates *candidates)
 {
 	const struct stele_image *image = candidates->base->image;
-	struct stele_candidate *list = candidates->list.data;
+	const struct place *places = candidates->places.data;
 	struct stele_disk_block *blocks;
 	struct stele_section section;
 	uint64_t taken;
@@ -140,17 +148,18 @@ static int read_digests(struct stele_candidates *candidates)
 	if (!blocks)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < candidates->count && !ret; i += taken) {
-		const struct stele_candidate *last;
+		const struct place *last;
 
-		taken = one_read(list + i, candidates->count - i);
-		last = &list[i + taken - 1];
+		taken = one_read(places + i, candidates->count - i);
+		last = &places[i + taken - 1];
 		ret = stele_section_read(image, candidates->segment, &section,
-					 block_of(&list[i]),
-					 block_of(last) - block_of(&list[i]) +
+					 block_of(&places[i]),
+					 block_of(last) - block_of(&places[i]) +
 						 1,
 					 blocks);
 		if (!ret)
-			copy_digests(list + i, taken, blocks);
+			copy_digests(candidates->list.data, places + i, taken,
+				     blocks);
 		if (!ret)
 			ret = stele_builder_tick(candidates->builder);
 	}
@@ -323,11 +332,9 @@ int stele_candidates_decide(struct stele_candidates *candidates)
 
 	if (!candidates->count)
 		return 0;
-	ret = sort(candidates, by_number);
+	ret = sort_places(candidates);
 	if (!ret)
 		ret = read_digests(candidates);
-	if (!ret)
-		ret = sort(candidates, by_ordinal);
 	if (!ret)
 		ret = stele_crew_run(share_memory(&hashing), hash_work,
 				     hash_tick, &hashing);

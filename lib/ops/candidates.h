@@ -2,9 +2,9 @@
 /*
  * candidates.h - samples of which only their bytes can tell whether they changed
  *
- * A batch of them, of one segment: their digests are read in the order in which
- * these lie on the device, then the files are hashed in the order of their keys,
- * by many threads. Memory is bounded by the size of a batch.
+ * All of one segment: their digests are read in the order in which these lie on the
+ * device, in one pass, then the files are hashed in the order of their keys, by many
+ * threads. The list spills to a file when it outgrows its share of the memory.
  */
 #ifndef STELE_OPS_CANDIDATES_H
 #define STELE_OPS_CANDIDATES_H
@@ -24,11 +24,12 @@ struct stele_candidates {
 	const struct stele_plan *plan;
 	struct stele_source *source;
 	const struct stele_base *base;
-	const struct stele_segment *segment; /* of all in the batch */
+	const struct stele_segment *segment; /* of all in the list */
 	struct stele_spill_pool pool;
-	struct stele_spill list;
-	uint64_t count, capacity;
-	uint64_t bytes; /* hashed, of all batches; atomic */
+	struct stele_spill list;   /* in the order of ordinals, as they are added */
+	struct stele_spill places; /* of these, in the order of numbers */
+	uint64_t count;
+	uint64_t bytes; /* hashed, of all segments; atomic */
 };
 
 /* Return: 0; -ENOMEM and the like. Release in any case. */
@@ -40,12 +41,12 @@ int stele_candidates_init(struct stele_candidates *candidates,
 /* Idempotent on a zeroed struct. */
 void stele_candidates_release(struct stele_candidates *candidates);
 
-/* Only while count < capacity. */
-void stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
-			  uint64_t number, uint64_t size);
+/* Ordinals ascend. Return: 0; errors of grow. */
+int stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
+			 uint64_t number, uint64_t size);
 /*
  * Find out which ones changed. A file that cannot be read, and may be left out,
- * counts as not changed. Afterwards they are in the order of their ordinals.
+ * counts as not changed.
  * Return: as stele_compare().
  */
 int stele_candidates_decide(struct stele_candidates *candidates);

@@ -97,10 +97,8 @@ static int match(struct comparing *c, uint64_t ordinal,
 		keep(c, ordinal);
 		return 0;
 	}
-	stele_candidates_add(&c->candidates, ordinal, key->number, key->size);
-	if (c->candidates.count < c->candidates.capacity)
-		return 0;
-	return decide(c);
+	return stele_candidates_add(&c->candidates, ordinal, key->number,
+				    key->size);
 }
 
 /* Is the key at hand that of sample *ordinal, the first one not before it? */

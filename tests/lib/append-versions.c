@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/segment/builder.h"
 #include "tests/device/fault.h"
 
 #define ALL (STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING)
@@ -253,9 +254,45 @@ static void test_lost(void)
 	stele_device_close(appended_dev);
 }
 
+/* However little memory there is, the digests of the base are read once. */
+static void test_digests(void)
+{
+	struct stele_build_opts opts = appended_options(STELE_BUILD_UPDATE);
+	const struct stele_fault_entry *log;
+	struct stele_section section;
+	struct stele_dataset *ds;
+	uint64_t begin, bytes = 0;
+	struct fake fake;
+	size_t count;
+
+	appended_device(64);
+	fake_init(&fake);
+	fake_add_many(&fake, "a", 40000, 20);
+	appended_base(&fake);
+	ds = appended_open("v1");
+	if (!ds || stele_descriptor_find_section(
+			   &ds->snapshot.segments[0].descriptor,
+			   STELE_BLOCK_DIGESTS, STELE_NO_FIELD, &section) < 0)
+		bail("no digests");
+	begin = ds->snapshot.segments[0].descriptor.offset + section.offset;
+	stele_dataset_close(ds);
+	opts.memory_size = STELE_MEMORY_MIN;
+	stele_fault_log_clear(appended_dev);
+	is_int(0, appended(&fake, "v2", &opts), "nothing has changed");
+	appended_counts(0, 0, 0, 40000, "little memory");
+	log = stele_fault_log(appended_dev, &count);
+	for (size_t i = 0; i < count; i++)
+		if (log[i].op == STELE_OP_READ && log[i].offset >= begin &&
+		    log[i].offset < begin + section.size)
+			bytes += log[i].size;
+	is_uint(section.size, bytes, "its digests are read once");
+	fake_release(&fake);
+}
+
 int main(void)
 {
 	plan_lazy();
+	test_digests();
 	test_life();
 	test_empty();
 	test_quick();
