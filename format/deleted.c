@@ -40,13 +40,18 @@ void stele_deleted_put(struct stele_disk_block *blocks, uint64_t index,
 int stele_deleted_check(const struct stele_disk_block *blocks, uint64_t count,
 			uint64_t sample_count, const char **why)
 {
+	uint64_t least = 0; /* that the next one may be */
+
 	for (uint64_t i = 0; i < count; i++) {
-		uint64_t number = stele_deleted_get(blocks, i);
+		const le64 *numbers =
+			(const le64 *)blocks[i / STELE_DELETED_PER_BLOCK].payload;
+		uint64_t number = le64_get(numbers[i % STELE_DELETED_PER_BLOCK]);
 
 		if (number >= sample_count)
 			return unclean(why, "deleted: number out of range");
-		if (i > 0 && number <= stele_deleted_get(blocks, i - 1))
+		if (number < least)
 			return unclean(why, "deleted: not ascending");
+		least = number + 1;
 	}
 	if (!stele_stream_zero_from(blocks, stele_deleted_blocks(count),
 				    count * sizeof(le64)))

@@ -53,8 +53,14 @@ static int unpack(struct stele_image *image,
 						  why);
 		if (ret < 0)
 			return ret;
-		for (uint64_t i = 0; i < take; i++)
-			numbers[done + i] = stele_deleted_get(blocks, i);
+		for (uint64_t i = 0; i < take; i++) {
+			const le64 *from =
+				(const le64 *)blocks[i / STELE_DELETED_PER_BLOCK]
+					.payload;
+
+			numbers[done + i] =
+				le64_get(from[i % STELE_DELETED_PER_BLOCK]);
+		}
 		if (done && numbers[done] <= numbers[done - 1]) {
 			*why = "deleted: not ascending";
 			return -EUCLEAN;
@@ -105,6 +111,23 @@ uint64_t stele_deleted_below(const uint64_t *numbers, uint64_t count,
 			high = middle;
 	}
 	return low;
+}
+
+struct stele_deleted_word *stele_deleted_words(const uint64_t *numbers,
+					       uint64_t count,
+					       uint64_t sample_count)
+{
+	const uint64_t word_count = sample_count / 64 + 1;
+	struct stele_deleted_word *words = calloc(word_count, sizeof(*words));
+	uint64_t below = 0;
+
+	for (uint64_t i = 0; words && i < count; i++)
+		words[numbers[i] / 64].bits |= UINT64_C(1) << numbers[i] % 64;
+	for (uint64_t i = 0; words && i < word_count; i++) {
+		words[i].below = below;
+		below += (uint64_t)__builtin_popcountll(words[i].bits);
+	}
+	return words;
 }
 
 uint64_t *stele_deleted_merge(const uint64_t *a, uint64_t a_count,

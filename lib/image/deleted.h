@@ -21,6 +21,18 @@ int stele_deleted_load(struct stele_image *image,
 uint64_t stele_deleted_below(const uint64_t *numbers, uint64_t count,
 			     uint64_t number);
 
+/*
+ * For who looks up more than a few: the same in constant time. `words` of 64 numbers
+ * each take a quarter of a byte for each of `sample_count` numbers; free() them. NULL: no memory.
+ */
+struct stele_deleted_word {
+	uint64_t bits;	/* the deleted ones of 64 numbers */
+	uint64_t below; /* deleted ones before these */
+};
+struct stele_deleted_word *stele_deleted_words(const uint64_t *numbers,
+					       uint64_t count,
+					       uint64_t sample_count);
+
 /* Of two ascending lists without a common number: both, malloced; NULL: no memory. */
 uint64_t *stele_deleted_merge(const uint64_t *a, uint64_t a_count,
 			      const uint64_t *b, uint64_t b_count);

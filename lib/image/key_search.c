@@ -69,7 +69,7 @@ static int look_up(const struct stele_image *image,
 }
 
 /* One key of the walk, against the places from *next on. */
-static int match(const struct stele_snapshot *snapshot, uint32_t segment,
+static int match(struct stele_keys_merge *merge, uint32_t segment,
 		 const struct stele_key *key, struct stele_key_place *places,
 		 size_t count, size_t *next)
 {
@@ -86,8 +86,7 @@ static int match(const struct stele_snapshot *snapshot, uint32_t segment,
 	}
 	if (order)
 		return 0;
-	ret = stele_snapshot_id(snapshot, &snapshot->segments[segment],
-				key->number, &id);
+	ret = stele_keys_merge_id(merge, segment, key, &id);
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : -EUCLEAN;
 	places[*next].found = true;
@@ -116,7 +115,7 @@ static int walk(const struct stele_image *image,
 		ret = stele_keys_merge_next(&merge, &index, &key);
 		if (ret <= 0)
 			break;
-		ret = match(snapshot, index, key, places, count, &next);
+		ret = match(&merge, index, key, places, count, &next);
 	}
 	stele_keys_merge_release(&merge);
 	return ret;

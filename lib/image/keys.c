@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGES_AHEAD_MAX 16u
+#define PAGES_AHEAD_MAX 64u
 
 static int bad_page(const struct stele_keys_walk *walk, const char *why)
 {

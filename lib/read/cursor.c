@@ -70,7 +70,6 @@ int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
 /* 1: *entry is the next key; 0: that one is deleted, or it was the last. */
 static int take(struct stele_cursor *c, struct stele_cursor_entry *entry)
 {
-	const struct stele_snapshot *snapshot = &c->ds->snapshot;
 	const struct stele_key *key;
 	uint32_t index;
 	int ret = stele_keys_merge_next(&c->merge, &index, &key);
@@ -82,8 +81,7 @@ static int take(struct stele_cursor *c, struct stele_cursor_entry *entry)
 		c->ended = true;
 		return 0;
 	}
-	ret = stele_snapshot_id(snapshot, &snapshot->segments[index],
-				key->number, &entry->id);
+	ret = stele_keys_merge_id(&c->merge, index, key, &entry->id);
 	if (ret)
 		return ret == -ENOENT ? 0 : -EUCLEAN;
 	entry->key = key->key;

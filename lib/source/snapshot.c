@@ -87,12 +87,10 @@ static int ask(struct scan *scan)
 
 static int tell(struct scan *scan, uint32_t index, const struct stele_key *key)
 {
-	const struct stele_snapshot *snapshot = scan->s->snapshot;
 	struct stele_source_entry entry = {
 		.key = key->key, .key_size = key->key_size, .size = key->size,
 	};
-	int ret = stele_snapshot_id(snapshot, &snapshot->segments[index],
-				    key->number, &entry.place);
+	int ret = stele_keys_merge_id(&scan->merge, index, key, &entry.place);
 
 	if (ret == -ENOENT)
 		return 0;

@@ -117,6 +117,11 @@ int main(void)
 				      .samples = 700,
 				      .size_max = 50,
 				      .delete_every = 3});
+	/* So many that ids are looked up in words of the list. */
+	check_all(&(struct test_plan){.segments = 2,
+				      .samples = 5000,
+				      .size_max = 20,
+				      .delete_every = 2});
 	check_all(&(struct test_plan){
 		.segments = 2, .samples = 1, .size_max = 5, .delete_every = 1});
 	check_all(&(struct test_plan){.samples = 0, .size_max = 8});
