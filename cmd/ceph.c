@@ -45,13 +45,13 @@ static bool set_variable(const char *option, const char *variable,
 	uint32_t seconds;
 
 	if (!value || !*value) {
-		cmd_message("%.*s wants a value", name_size, option);
+		cmd_message("%.*s needs a value", name_size, option);
 		return false;
 	}
 	if (strcmp(variable, "STELE_TIMEOUT") == 0)
 		wanted = parse_count(value, PARSE_TIMEOUT_MAX, &seconds);
 	if (wanted) {
-		cmd_message("bad value '%s' for %.*s: %s", value, name_size,
+		cmd_message("invalid value '%s' for %.*s: must be %s", value, name_size,
 			    option, wanted);
 		return false;
 	}

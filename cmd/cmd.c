@@ -99,7 +99,7 @@ int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
 {
 	while (options->val != option)
 		options++;
-	return cmd_misuse(cmd, "bad value '%s' for --%s: %s", optarg,
+	return cmd_misuse(cmd, "invalid value '%s' for --%s: must be %s", optarg,
 			  options->name, wanted);
 }
 
@@ -122,7 +122,7 @@ int cmd_finish(int status)
 
 	hold("", "");
 	if (__atomic_load_n(&lost, __ATOMIC_RELAXED)) {
-		cmd_error(-ENOMEM, "the output is not complete");
+		cmd_error(-ENOMEM, "output is incomplete");
 		status = status == CMD_OK ? CMD_FAILED : status;
 	}
 	if (fflush(stdout) != 0)

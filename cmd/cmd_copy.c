@@ -71,20 +71,20 @@ static void print_text(const struct stele_copy_report *report,
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
-	printf("snapshot '%s', %s, is in '%s'\n", report->snapshot,
+	printf("copied snapshot '%s', %s, to '%s'\n", report->snapshot,
 	       text_counted(a, report->sample_count, "sample"), target);
 	printf("  sent      %u of %s, %s of %s\n", report->segments_sent,
 	       text_counted(a, report->segment_count, "segment"),
 	       text_size(b, report->sent_size), text_size(c, report->total_size));
 	if (report->resumed_size)
-		printf("  resumed   %s were there\n",
+		printf("  resumed   %s already there\n",
 		       text_size(a, report->resumed_size));
 	printf("  digest    sha256:%s\n",
 	       text_hex(hex, report->digest, sizeof(report->digest)));
 	printf("  time      %.1f s\n", report->seconds);
 }
 
-/* What has been copied is not lost, as long as there is something. */
+/* Whatever has been copied is kept. */
 static void explain(const struct cmd_log *log, int error,
 		    const struct job *job,
 		    const struct stele_copy_report *report)
@@ -97,8 +97,8 @@ static void explain(const struct cmd_log *log, int error,
 	else
 		cmd_log_error();
 	if (report->sent_size || report->resumed_size)
-		cmd_message("'%s' keeps what was copied, %s now: the same "
-			    "command%s goes on", log->target,
+		cmd_message("'%s' keeps the %s copied so far; run the same "
+			    "command%s to resume", log->target,
 			    text_size(size, report->sent_size),
 			    force ? " without --force" : "");
 }

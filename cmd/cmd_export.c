@@ -44,7 +44,7 @@ struct output {
 static const char *open_reason(int error)
 {
 	if (error == -EEXIST)
-		return "it exists (--force replaces it)";
+		return "it exists (use --force to replace it)";
 	return strerror(-error);
 }
 
@@ -81,8 +81,8 @@ static int open_file(struct output *output)
 	int dir, error;
 
 	if (is_strange(output->path)) {
-		cmd_message("'%s' is no regular file: export to '-', and "
-			    "redirect that", output->path);
+		cmd_message("'%s' is not a regular file; export to '-' and "
+			    "redirect the output", output->path);
 		return -EINVAL;
 	}
 	dir = open_directory_of(output->path, &base);
@@ -212,7 +212,7 @@ static const char *set_prefix(struct export *job, const char *prefix)
 	memcpy(path, prefix, size);
 	path[size] = 'x';
 	return tree_refusal(path, size + 1) ?
-		       "a path below, without '.', '..' or empty names" :
+		       "a relative path without '.', '..' or empty names" :
 		       NULL;
 }
 

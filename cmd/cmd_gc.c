@@ -82,7 +82,7 @@ static void print_item(void *user, const struct stele_gc_item *item)
 		return;
 	}
 	name = text_escape(item->name, strlen(item->name));
-	printf("withdrawn %s  until %s%s\n", name ? name : "?",
+	printf("tombstoned %s  until %s%s\n", name ? name : "?",
 	       text_time(until, item->unused_since), item->due ? "" : ", kept");
 	free(name);
 }
@@ -110,19 +110,19 @@ static void print_report(const struct collection *collection,
 		return;
 	}
 	if (report->finished_size)
-		printf("%s freed before can be written now\n",
+		printf("finished an interrupted gc: %s freed\n",
 		       text_size(a, report->finished_size));
 	if (!report->unused_count) {
-		printf("nothing is unused\n");
+		printf("no unused space\n");
 		return;
 	}
 	printf("%s of %s %s%s\n", text_size(a, report->freed_size),
 	       text_size(b, report->unused_size), apply ? "freed" : "to free",
-	       apply ? "" : "; this was a dry run, --apply does it");
+	       apply ? "" : "; dry run, use --apply to free");
 	if (!apply && !collection->opts.grace &&
 	    !(collection->opts.flags & STELE_CHANGE_FORCE))
-		printf("a --grace=DURATION says how long readers may still be "
-		       "there, --force that none are\n");
+		printf("--apply needs --grace=DURATION, to wait for readers, or "
+		       "--force\n");
 }
 
 static int run(struct collection *collection)

@@ -37,7 +37,7 @@ static void print_image(const struct stele_image_info *info)
 	printf(ROW "%s of %s used", "space", text_size(a, info->used_size),
 	       text_size(b, info->image_size));
 	if (info->free_size)
-		printf(", %s of it free again", text_size(a, info->free_size));
+		printf(", %s of it reusable", text_size(a, info->free_size));
 	putchar('\n');
 	free(label);
 }

@@ -106,9 +106,9 @@ static void summarize(const struct stele_repair_report *report, bool json)
 		printf("repaired, now generation %" PRIu64 "\n",
 		       report->generation);
 	} else if (report->sides) {
-		puts("choose one of the sides with --choose");
+		puts("choose a side with --choose");
 	} else if (report->wrong_copies) {
-		printf("%s to be written again\n",
+		printf("%s to be rewritten\n",
 		       text_counted(count, report->wrong_copies,
 				    "superblock"));
 	} else {

@@ -28,9 +28,9 @@ static void print(const struct stele_resize_report *report, bool json)
 		json_set_number(object, "new_size", report->new_size);
 		json_line(object);
 	} else if (report->old_size == report->new_size) {
-		printf("%s, as before\n", text_size(a, report->new_size));
+		printf("%s, unchanged\n", text_size(a, report->new_size));
 	} else {
-		printf("%s, before %s\n", text_size(a, report->new_size),
+		printf("%s, was %s\n", text_size(a, report->new_size),
 		       text_size(b, report->old_size));
 	}
 }

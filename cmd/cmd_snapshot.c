@@ -240,7 +240,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 	}
 	if (!request->error)
 		return -1;
-	cmd_error(request->error, "cannot take all of the options");
+	cmd_error(request->error, "cannot process all options");
 	return CMD_FAILED;
 }
 

@@ -73,7 +73,7 @@ int cmd_check_environment(const struct cmd *cmd, char **words)
 					     variables[i].check(value) : NULL;
 
 		if (wanted && !wants_help(words))
-			return cmd_misuse(cmd, "bad value '%s' for $%s: %s",
+			return cmd_misuse(cmd, "invalid value '%s' for $%s: must be %s",
 					  value, variables[i].name, wanted);
 	}
 	return -1;

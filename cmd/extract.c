@@ -214,7 +214,7 @@ static const char *file_reason(int error)
 {
 	switch (error) {
 	case -EEXIST:
-		return "it exists (--force replaces it)";
+		return "it exists (use --force to replace it)";
 	case -ELOOP:
 	case -EXDEV:
 		return "a symlink is in the way";

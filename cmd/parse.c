@@ -154,7 +154,7 @@ const char *parse_size(const char *text, uint64_t min, uint64_t max,
 	uint64_t size;
 
 	if (!bytes(text, &size) || !size || size < min || size > max)
-		return wanted("a size from %s to %s, as 4096, 64K or 1GiB",
+		return wanted("a size from %s to %s, e.g. 4096, 64K or 1GiB",
 			      as_size(least, min), as_size(most, max));
 	*out = size;
 	return NULL;
@@ -228,14 +228,14 @@ const char *parse_time(const char *text, int64_t *out)
 	int64_t seconds = 0;
 
 	if (!seconds_of(text, &seconds))
-		return "seconds since 1970, or a time as 2026-11-21T06:45Z";
+		return "seconds since 1970, or a time like 2026-11-21T06:45Z";
 	*out = seconds;
 	return NULL;
 }
 
 const char *parse_duration(const char *text, uint64_t *out)
 {
-	static const char reason[] = "a duration, as 90 (seconds), 10m, 2h or 7d";
+	static const char reason[] = "a duration, e.g. 90 (seconds), 10m, 2h or 7d";
 	static const struct {
 		char unit;
 		uint64_t seconds;
@@ -273,7 +273,7 @@ const char *parse_uuid(const char *text, uint8_t uuid[16])
 {
 	static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 	static const char reason[] =
-		"32 hexadecimal digits, divided by '-' as 8-4-4-4-12";
+		"32 hexadecimal digits, grouped by '-' as 8-4-4-4-12";
 	uint8_t bytes[16];
 	size_t nibbles = 0;
 

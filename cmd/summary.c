@@ -115,7 +115,7 @@ static void print_end(const struct summary *summary,
 	for (int i = 0; i < SUMMARY_REASONS; i++)
 		print_skipped(summary, i, report->skipped[i]);
 	if (dry_run)
-		puts("nothing was written: this was a dry run");
+		puts("dry run: nothing was written");
 	else
 		printf(ROW "%.1f s with %s, %s: %s/s\n", "done in", seconds,
 		       text_counted(threads, report->jobs, "thread"),

@@ -62,11 +62,11 @@ int stele_snapshot_log_choice(const struct stele_image *image, int error)
 					info.name);
 	}
 	if (error == -ENOENT)
-		stele_log_error(&image->log, "no such snapshot (there are: %s)",
+		stele_log_error(&image->log, "no such snapshot (available: %s)",
 				names);
 	else if (error == -EINVAL)
 		stele_log_error(&image->log,
-				"it holds several snapshots (there are: %s)",
+				"it has several snapshots (available: %s)",
 				names);
 	return error;
 }

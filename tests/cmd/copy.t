@@ -158,7 +158,7 @@ sound "$tmp/k" "killed and gone on"
 
 stopped INT "$tmp/k" stele copy -j 1 "$tmp/big.stele" "$tmp/k"
 is 130 "$status" "it dies of a signal"
-ok "and says that it goes on" grep -q "the same command goes on" "$tmp/err" ||
+ok "and says how to resume" grep -q "run the same command to resume" "$tmp/err" ||
 	diag "$(<"$tmp/err")"
 must stele copy -q "$tmp/big.stele" "$tmp/k"
 sound "$tmp/k" "as it does"

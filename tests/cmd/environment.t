@@ -14,7 +14,7 @@ echo >"$tmp/file"
 wants() {
 	run env "$1=$2" stele cat "$image" key
 	is "2 " "$status $out" "$1=$2: wrong usage"
-	is "stele: bad value '$2' for \$$1: $3" "$(head -n 1 <<<"$err")" \
+	is "stele: invalid value '$2' for \$$1: must be $3" "$(head -n 1 <<<"$err")" \
 		"$1=$2: says what it takes"
 	ok "$1=$2: points to help" grep -qe '--help' <<<"$err"
 	run env "$1=$2" stele cat --help

@@ -17,7 +17,7 @@ collect() {
 	force=$(force_on "$target")
 	must stele build -q --time 1000 "$tmp/src" "$target@v1"
 	run stele gc "$target"
-	is "0 nothing is unused" "$status $out" "$words: nothing to do"
+	is "0 no unused space" "$status $out" "$words: nothing to do"
 	# shellcheck disable=SC2086 # one word or none
 	must stele snapshot delete $force --time "$(($(date +%s) - 9999))" "$target@v1"
 	used=$(used "$target")
@@ -64,7 +64,7 @@ must stele build -q src "$image@v1"
 must stele snapshot create -d train/cats/3.jpg "$image@v2" >/dev/null
 must stele snapshot delete "$image@v1"
 run stele gc --apply --force --discard "$image"
-is "0 nothing is unused" "$status $out" "a segment that another snapshot uses stays"
+is "0 no unused space" "$status $out" "a segment that another snapshot uses stays"
 ok "its samples too" cmp <(stele cat "$image@v2" train/dogs/20.jpg) \
 	src/train/dogs/20.jpg
 blocks=$(stat -c %b "$image")

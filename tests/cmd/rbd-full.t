@@ -84,7 +84,7 @@ is "0 " "$status $err" "delete, of an image that was just built"
 run stele gc --apply --discard --force "$rbd"
 is "0 " "$status $err" "gc of it"
 is "0 0" "$(stele gc --json "$rbd" | jq -r '"\(.unused) \(.would_free_size)"')" \
-	"after which nothing is unused"
+	"after which no unused space"
 empty
 
 done_testing

@@ -40,7 +40,7 @@ run stele verify --json behind.stele
 is "1 0" "$(tail -n 1 <<<"$out" | jq -r '"\(.note_count) \(.damage_count)"')" \
 	"counted as a note"
 run stele repair -n behind.stele
-is "0 1 superblock to be written again" "$status $out" "a dry run says so"
+is "0 1 superblock to be rewritten" "$status $out" "a dry run says so"
 for command in "repair" "resize" "snapshot create"; do
 	cp behind.stele healed.stele
 	target=healed.stele

@@ -12,7 +12,7 @@ size_of() { stele info --json "$1" | jq .image.image_size; }
 
 must stele build -q src image.stele@v1
 run stele resize --size 8M image.stele
-is "0 8.0 MiB, before 2.1 MiB" "$status $out" "a file is made larger"
+is "0 8.0 MiB, was 2.1 MiB" "$status $out" "a file is made larger"
 is 8388608 "$(size_of image.stele)" "and its image"
 is 8388608 "$(stat -c %s image.stele)" "to the byte"
 run stele resize --json image.stele
@@ -54,7 +54,7 @@ for block in 512 4096; do
 	must truncate -s 32M "$loop_file"
 	must losetup -c "$loop"
 	run stele resize "$loop"
-	is "0 32.0 MiB, before 16.0 MiB" "$status $out" "loop of $block: it grew"
+	is "0 32.0 MiB, was 16.0 MiB" "$status $out" "loop of $block: it grew"
 	is 33554432 "$(size_of "$loop")" "loop of $block: to the byte"
 	ok "loop of $block: sound" stele verify -q "$loop"
 	ok "loop of $block: the bytes" cmp <(stele cat "$loop" a) src/a

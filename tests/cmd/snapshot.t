@@ -45,7 +45,7 @@ Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
 	# shellcheck disable=SC2086 # one word or none
 	must stele snapshot delete $force "$target@v1"
 	[ -z "$force" ] || missing="no RBD snapshot of that name"
-	fails 1 "${missing:-no such snapshot (there are: best)}" stele ls "$target@v1"
+	fails 1 "${missing:-no such snapshot (available: best)}" stele ls "$target@v1"
 	is 39 "$(stele ls "$target" | wc -l)" "$words: one is left"
 	ok "$words: sound" stele verify -q "$target"
 	# shellcheck disable=SC2086 # one word or none
@@ -53,7 +53,7 @@ Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
 	run stele snapshot list --json "$target"
 	is "0 " "$status $out" "$words: none is left"
 	ok "$words: info of an image without any" stele info "$target"
-	fails 1 "${missing:-there are: none}" stele info "$target@best"
+	fails 1 "${missing:-available: none}" stele info "$target@best"
 }
 each_target versions 16M
 

@@ -76,7 +76,7 @@ wants() {
 	local option=$1 value=$2 wanted=$3
 	shift 3
 	misuse "$@" "--$option=$value"
-	is "stele: bad value '$value' for --$option: $wanted" \
+	is "stele: invalid value '$value' for --$option: must be $wanted" \
 		"$(head -n 1 <<<"$err")" "stele $1: says what --$option takes"
 }
 
@@ -90,17 +90,17 @@ wants depth 4097 '1 to 4096' bench a
 wants depth -1 '1 to 4096' bench a
 wants seed 1e3 '0 to 18446744073709551615' bench a
 wants time 0 '0.001 to 10000000 seconds' bench a
-wants memory 4K 'a size from 64K to 8T, as 4096, 64K or 1GiB' bench a
+wants memory 4K 'a size from 64K to 8T, e.g. 4096, 64K or 1GiB' bench a
 wants accelerators 0 'max, or 1 to 256' bench a
 wants prometheus '' '1 to 4096 bytes' bench a
 wants svg '' '1 to 4096 bytes' tune a
 wants via nbd 'auto, krbd or librbd' map a
-wants grace soon 'a duration, as 90 (seconds), 10m, 2h or 7d' gc a
-wants grace 0 'a duration, as 90 (seconds), 10m, 2h or 7d' snapshot delete a@b
-wants size 1X 'a size from 1 to 4E, as 4096, 64K or 1GiB' resize a
+wants grace soon 'a duration, e.g. 90 (seconds), 10m, 2h or 7d' gc a
+wants grace 0 'a duration, e.g. 90 (seconds), 10m, 2h or 7d' snapshot delete a@b
+wants size 1X 'a size from 1 to 4E, e.g. 4096, 64K or 1GiB' resize a
 wants jobs 1025 '1 to 1024' verify a
 wants jobs 1025 '1 to 1024' copy a b
-wants prefix ../x "a path below, without '.', '..' or empty names" export a b
+wants prefix ../x "a relative path without '.', '..' or empty names" export a b
 wants delete '' '1 to 4000 bytes' snapshot create a@b
 wants base '' '1 to 63 bytes' snapshot create a@b
 for command in 'build a b' 'append a b@c' 'compact a@b c'; do
@@ -110,20 +110,20 @@ for command in 'build a b' 'append a b@c' 'compact a@b c'; do
 		wants granule 32 '16, 64, 512 or 4096' $command
 		wants boundary 1000 'none, or a power of two from 4K to 2G' $command
 		wants jobs 0 '1 to 1024' $command
-		wants memory 1000K 'a size from 1M to 4E, as 4096, 64K or 1GiB' $command
-		wants time noon 'seconds since 1970, or a time as 2026-11-21T06:45Z' $command
+		wants memory 1000K 'a size from 1M to 4E, e.g. 4096, 64K or 1GiB' $command
+		wants time noon 'seconds since 1970, or a time like 2026-11-21T06:45Z' $command
 	}
 done
 wants object-size 64M 'a power of two from 4K to 32M' build a b
 wants label "$(printf '%064d' 0)" '0 to 63 bytes' build a b
 misuse copy a b --label=$'a\tb'
 ok "copy: says what --label takes" grep -q 'text without control characters' <<<"$err"
-wants uuid 12 "32 hexadecimal digits, divided by '-' as 8-4-4-4-12" copy a b
+wants uuid 12 "32 hexadecimal digits, grouped by '-' as 8-4-4-4-12" copy a b
 run stele ls --timeout=0 a
-is "2 stele: bad value '0' for --timeout: 1 to 86400" "$status $err" \
+is "2 stele: invalid value '0' for --timeout: must be 1 to 86400" "$status $err" \
 	"an option of all commands, too"
 run stele ls --timeout= a
-is "2 stele: --timeout wants a value" "$status $err" "which needs one"
+is "2 stele: --timeout needs a value" "$status $err" "which needs one"
 misuse build --labels --no-labels a b
 
 # The command has a list of its own: it must be the library's.
@@ -167,7 +167,7 @@ one_line "cannot open '': empty target" info ""
 must stele build -q "$tmp" "$tmp/../image.$$"
 image=$tmp/../image.$$
 cleanup rm -f "$image"
-one_line "cannot open '$image@nosuch': no such snapshot (there are: v1)" \
+one_line "cannot open '$image@nosuch': no such snapshot (available: v1)" \
 	copy "$image@nosuch" "$tmp/copy"
 one_line "cannot open '$tmp/none': no such file, device or mapping" \
 	copy "$tmp/none" "$tmp/copy"
