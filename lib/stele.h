@@ -6,8 +6,8 @@
  * image holds named, immutable *snapshots*; a snapshot is a sequence of
  * *samples* with ids 0 ... count-1. A sample is a *record*: one or more typed
  * *fields*, and a *key*, its name in the source. Samples are sorted into size
- * classes, so the whole index is a table of a few hundred runs: a sample
- * costs one device read, and no index read.
+ * classes, so the whole index is a table of a few hundred runs: reading a sample
+ * takes one device read, and the index none.
  *
  *	struct stele_dataset *ds;
  *	struct stele_sample sample;
@@ -20,56 +20,56 @@
  *	stele_dataset_close(ds);
  *
  * Targets. "/dev/nvme1n1", "./cats.stele": a path. "rbd:POOL[/NAMESPACE]/IMAGE":
- * a Ceph RBD image; "?conf=FILE&user=ID&timeout=SECONDS" may stand behind
- * all of it. "@NAME" behind path or image picks a snapshot, "@sha256:HEX"
+ * a Ceph RBD image; "?conf=FILE&user=ID&timeout=SECONDS" may follow the whole
+ * target. "@NAME" after path or image selects a snapshot, "@sha256:HEX"
  * (64 digits) pins one by its digest. A word without a slash that `stele map`
- * published on this machine is a target too, and goes before a file of that
- * name.
+ * published on this machine is a target, too, and takes precedence over a file of
+ * that name.
  *
  * Threads. A dataset is immutable after open; any number of threads may use
  * it. A reader, a cursor and a view's prefetch belong to one thread at a
- * time; concurrency is more readers. A reader changes its thread only while
- * nothing is outstanding. After fork() a dataset still works in
+ * time; for concurrency, use more readers. A reader can move to another thread only
+ * while nothing is outstanding. After fork() a dataset still works in
  * the child; a reader does not (-EOWNERDEAD): open a new one.
  *
  * Errors. Functions that can fail return 0 (or a count) or a negative errno;
  * they never set errno, print, or exit. Fixed meanings:
  *
- *	-EMEDIUMTYPE	no Stele image there
+ *	-EMEDIUMTYPE	no Stele image on the target
  *	-ENODATA	an unfinished image (its build was interrupted), or a
  *			target shorter than its image
  *	-EBADMSG	a checksum or digest does not match
  *	-EUCLEAN	checksums match, yet the structure is impossible
- *	-ENOTUNIQ	two superblocks of one generation differ (a fork): nothing is
- *			written, and only what both have in common is read
+ *	-ENOTUNIQ	two superblocks of the same generation differ (a fork): nothing
+ *			is written, and only what both sides share is read
  *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
  *	-ENOTBLK	a target that is neither a block device nor a regular file
  *	-ENOENT		no such target, snapshot, key or mapping
- *	-EEXIST		the target carries something; force was not given
- *	-EBUSY		the target is mounted, held, or open elsewhere; changed faster
- *			than it can be read; of a reader: another thread's reads are in
- *			flight; of a dataset: it is in use
+ *	-EEXIST		the target has existing contents; force was not given
+ *	-EBUSY		the target is mounted, held, or open elsewhere; changes faster
+ *			than it can be read; for a reader: another thread's reads are in
+ *			flight; for a dataset: it is in use
  *	-ENOSPC		the target is too small
  *	-EDQUOT		the storage behind the target is full, or a quota on it
  *	-ETIMEDOUT	the storage did not answer in time
- *	-ESHUTDOWN	the storage has locked this client out (a writer that was fenced)
+ *	-ESHUTDOWN	the storage has fenced this client (a writer)
  *	-ERANGE		id, field or buffer out of range
- *	-ESTALE		a mapping or snapshot is not what it was when it was opened; of a
+ *	-ESTALE		a mapping or snapshot is not what it was when it was opened; for a
  *			writer: another one has changed the image meanwhile, or has
  *			taken over; nothing was published
  *	-EOWNERDEAD	the handle was made before a fork
  *	-ECANCELED	the caller's progress callback asked to stop
- *	-ETXTBSY	a source file changed while it was read
- *	-EINVAL		an argument is wrong (also: unknown flags or bad syntax)
- *	-E2BIG		an options struct of a newer header sets what this library does not know
+ *	-ETXTBSY	a source file changed while being read
+ *	-EINVAL		invalid argument (including unknown flags and bad syntax)
+ *	-E2BIG		an options struct of a newer header sets something unknown here
  *
  * Options. Zero means the default for every field of every options struct, and
  * the struct may be NULL; use STELE_OPTS() so that `size` is set:
  *
  *	stele_dataset_open(target, &STELE_OPTS(stele_open_opts, .log = fn), &ds)
  *
- * Here are conventions, datasets, one sample at a time, and the walk over keys. Programs
- * include this header alone: it brings in the other parts, which its last lines name.
+ * This header contains conventions, datasets, one-shot reads, and iteration over keys.
+ * Programs include only this header: it includes the other parts, at its end.
  */
 #ifndef STELE_H
 #define STELE_H
@@ -89,8 +89,8 @@ extern "C" {
 #define STELE_API __attribute__((visibility("default")))
 
 /*
- * Options as an lvalue, for one call. The members that are named keep the order of the
- * struct (C++20 wants that). In C++11 to 17, designators are an extension of the compiler.
+ * Options as an lvalue, for one call. Name members in the order of the struct (C++20
+ * requires it). In C++11 to 17, designators are a compiler extension.
  */
 #ifdef __cplusplus
 #define STELE_OPTS(type, ...) \
@@ -108,14 +108,14 @@ extern "C" {
 #define STELE_UUID_SIZE		16
 #define STELE_SAMPLE_SIZE_MAX	((UINT64_C(1) << 47) - 1)
 
-/** stele_version() - "MAJOR.MINOR.PATCH" of the library that is loaded. */
+/** stele_version() - "MAJOR.MINOR.PATCH" of the loaded library. */
 STELE_API const char *stele_version(void);
 
 /**
- * stele_strerror() - what a code of this library means
+ * stele_strerror() - text for an error code of this library
  * @error: a negative errno as returned by any function here
  *
- * Our meaning where the table above gives one, else strerror's. Static text
+ * The meaning in the table above if there is one, else that of strerror(). Static text,
  * or thread-local as in strerror(3).
  */
 STELE_API const char *stele_strerror(int error);
@@ -123,10 +123,10 @@ STELE_API const char *stele_strerror(int error);
 /**
  * stele_errmsg() - why the last call of this thread failed
  *
- * One line without a newline: what failed, on what, and why. Every function that returns
- * a negative errno for its arguments as a whole leaves one, whether it has a log or not;
- * a status of a sample is not such a call's. Good until the thread's next call
- * of this library; "" before the first failure.
+ * One line without a newline: what failed, on what, and why. Every function that fails as
+ * a whole with a negative errno sets it, whether it has a log or not; the status of a
+ * single sample does not. Valid until the thread's next call
+ * into this library; "" before the first failure.
  */
 STELE_API const char *stele_errmsg(void);
 
@@ -140,7 +140,7 @@ enum stele_log_level {
 
 /*
  * One line, no newline. May be called from any thread that uses the handle, and
- * from those that a function starts: by several at once.
+ * from threads that a function starts, several at once.
  */
 typedef void (*stele_log_fn)(void *user, enum stele_log_level level,
 			     const char *line);
@@ -149,19 +149,19 @@ typedef void (*stele_log_fn)(void *user, enum stele_log_level level,
 
 struct stele_dataset;
 
-/** How much is checked when a sample is read; the same in all options. */
+/** What to check when a sample is read; the same in all options. */
 enum stele_verify {
-	/* Of a dataset: DIGEST when it is pinned, else CRC; of what reads it: as the dataset. */
+	/* For a dataset: DIGEST if it is pinned, else CRC; for its users: as the dataset. */
 	STELE_VERIFY_DEFAULT = 0,
 	/*
-	 * Only what memory safety needs. Of RBD as CRC: nothing else tells that a
-	 * snapshot went away.
+	 * Only what memory safety requires. On RBD the same as CRC: nothing else
+	 * reveals that a snapshot was removed.
 	 */
 	STELE_VERIFY_NONE,
 	STELE_VERIFY_CRC,    /* the record's seeded CRC32C */
 	/*
-	 * CRC, SHA-256, and its path to the snapshot's digest; of a dataset also for
-	 * whatever keys and other sections say.
+	 * CRC, SHA-256, and its path to the snapshot's digest; for a dataset also
+	 * all data read from keys and other sections.
 	 */
 	STELE_VERIFY_DIGEST,
 };
@@ -171,25 +171,25 @@ struct stele_open_opts {
 	stele_log_fn log;
 	void *log_user;
 	/*
-	 * NULL: $STELE_BACKEND, then the best; "uring", "threads". These only by name, or
-	 * where a profile found them better: "iopoll", "hybrid", "sqpoll", "passthrough".
+	 * NULL: $STELE_BACKEND, else the best of "uring", "threads". Only by name, or
+	 * if a profile found them better: "iopoll", "hybrid", "sqpoll", "passthrough".
 	 */
 	const char *backend;
-	uint32_t verify;     /* enum stele_verify: of one-shot reads, and DEFAULT of all others */
+	uint32_t verify;     /* enum stele_verify: of one-shot reads, and default for all others */
 	uint32_t reserved;
 };
 
 /**
  * stele_dataset_open() - open one snapshot of an image for reading
- * @target: see above; without "@..." the image must hold exactly one snapshot
+ * @target: see above; without "@..." the image must contain exactly one snapshot
  *
- * Recomputes the snapshot's digest from what it read, and one that is pinned, or
- * mapped by a pin, verifies by it whatever is read later, unless opts->verify says
- * otherwise: a pin means those bytes. Opening a mapped name does no device I/O.
+ * Recomputes the snapshot's digest from what it read. If the snapshot is pinned, or
+ * mapped by a pin, everything read later is verified by digest, unless opts->verify
+ * says otherwise. Opening a mapped name does no device I/O.
  *
  * Return: 0; -ENOENT, -EMEDIUMTYPE, -ENODATA, -EBADMSG, -EUCLEAN, -ENOTUNIQ,
  * -EOPNOTSUPP; -EINVAL (several snapshots and none named, or bad syntax);
- * -ESTALE (the device behind a mapping is another one now); errno of open(2).
+ * -ESTALE (the device behind a mapping was replaced); errno of open(2).
  */
 STELE_API int stele_dataset_open(const char *target,
 				 const struct stele_open_opts *opts,
@@ -198,9 +198,9 @@ STELE_API int stele_dataset_open(const char *target,
 /**
  * stele_dataset_close() - after its readers, cursors, views and loaders. NULL is fine.
  *
- * Fields of samples cannot be asked for afterwards; what was read by itself can be released.
- * Return: 0; -EBUSY (some of those are open; logged): nothing is closed. A forked child has
- * the parent's, too: it closes them first, or leaves all that to its end.
+ * Fields of samples are no longer accessible afterwards; one-shot samples can still be
+ * released. Return: 0; -EBUSY (some of those are open; logged): nothing is closed. A forked
+ * child inherits those of the parent: it closes them first, or leaves all to its exit.
  */
 STELE_API int stele_dataset_close(struct stele_dataset *ds);
 
@@ -211,13 +211,13 @@ struct stele_dataset_info {
 	uint8_t digest[STELE_DIGEST_SIZE];
 	int64_t time;		 /* of the snapshot, seconds since 1970 */
 	uint64_t generation;	 /* of the superblock that was read */
-	uint64_t image_size;	 /* bytes that the image may use on its target */
+	uint64_t image_size;	 /* bytes of its target that the image may use */
 	uint64_t used_size;	 /* bytes up to the allocator's high-water mark */
 	uint64_t sample_count;	 /* live */
 	uint64_t deleted_count;
 	uint64_t payload_size;	 /* sum of the live samples' bytes */
-	uint64_t slots_size;	 /* space of all slots, of deleted samples too */
-	uint64_t padding_size;	 /* of that, not a record: also what a boundary leaves */
+	uint64_t slots_size;	 /* space of all slots, including deleted samples */
+	uint64_t padding_size;	 /* of that, not records; including gaps before a boundary */
 	uint64_t slot_size_max;	 /* the largest slot: bounds a read */
 	uint64_t table_size;	 /* bytes of all run tables */
 	uint32_t run_count;
@@ -225,7 +225,7 @@ struct stele_dataset_info {
 	uint32_t granule;	 /* of the first segment */
 	uint32_t field_count;
 	uint32_t logical_block;	 /* of the target */
-	uint32_t transfer_max;	 /* largest single read that is issued */
+	uint32_t transfer_max;	 /* largest single read issued */
 	char backend[16];	 /* "uring", "threads", ... */
 };
 
@@ -244,7 +244,7 @@ enum stele_type {
 struct stele_field {
 	char name[STELE_NAME_SIZE_MAX + 1];
 	uint32_t type;	      /* enum stele_type */
-	uint32_t name_count;  /* of class names; 0: it has none */
+	uint32_t name_count;  /* of class names; 0: none */
 };
 
 /** Return: 0; -ERANGE. */
@@ -254,8 +254,7 @@ STELE_API int stele_dataset_field(const struct stele_dataset *ds,
 STELE_API int stele_dataset_field_index(const struct stele_dataset *ds,
 					const char *name);
 /**
- * stele_dataset_class_name() - the name that value `value` of a field stands
- * for
+ * stele_dataset_class_name() - the name of value `value` of a field
  * @name: NUL-terminated, lives as long as @ds; may hold any byte but NUL
  * Return: 0; -ERANGE; -ENOENT (no name for that value).
  */
@@ -264,21 +263,20 @@ STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
 				       const char **name);
 
 /**
- * stele_dataset_find() - key to id, by the keys section (reads the device)
+ * stele_dataset_find() - key to id, using the keys section (reads the device)
  *
- * The sample that it leads to must have that key itself (-EUCLEAN), or be damaged.
+ * The sample found must itself have that key (else -EUCLEAN), or be damaged.
  * Return: 0; -ENOENT; -EINVAL (size 0 or over the limit); -EBADMSG, -EUCLEAN;
- * device errno.
  */
 STELE_API int stele_dataset_find(struct stele_dataset *ds, const char *key,
 				 size_t key_size, uint64_t *id);
 
-/** Where a sample lies: for exact-I/O tests and for readers of other kinds. */
+/** Location of a sample: for exact-I/O tests and other kinds of readers. */
 struct stele_extent {
 	uint64_t offset;    /* of the slot, bytes on the target */
 	uint64_t slot_size;
 	uint64_t segment_id;
-	uint64_t number;    /* within the segment: with segment_id the checksum's seed */
+	uint64_t number;    /* within the segment; with segment_id, the seed of the checksum */
 };
 
 /** Arithmetic only, no I/O. Return: 0; -ERANGE. */
@@ -290,14 +288,14 @@ STELE_API int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
 /**
  * struct stele_sample - one sample in memory
  *
- * Everything points into the buffer that the read landed in; valid until the
- * sample is released. When status is not 0 only id, tag and status are set.
+ * Everything points into the buffer that was read into; valid until the
+ * sample is released. If status is not 0, only id, tag and status are set.
  *
- * Buffers of a reader or loader are not there in a child after fork(): accessors say
- * -EOWNERDEAD of such a sample, and a touch of data or key is SIGSEGV. The kernel would
- * copy them for each child, as they are registered, and a child's could lose what a device
- * writes. What stele_dataset_read() and views give, and memory of the caller's own, a
- * child has.
+ * Buffers of a reader or loader do not exist in a child after fork(): accessors return
+ * -EOWNERDEAD for such a sample, and touching data or key raises SIGSEGV. The kernel would
+ * otherwise copy them for each child, because they are registered, and writes by a device
+ * could miss the child's copy. Results of stele_dataset_read() and views, and memory of the
+ * caller's own, are available in a child.
  */
 struct stele_reader;
 
@@ -306,18 +304,18 @@ struct stele_sample {
 	uint64_t tag;	   /* the caller's, from submit */
 	int status;	   /* 0 or negative errno: per sample, never per batch */
 	uint32_t key_size;
-	const void *data;  /* all fields' bytes, one behind the other */
+	const void *data;  /* bytes of all fields, one after another */
 	uint64_t size;
 	const char *key;   /* not terminated */
 	const void *tail;  /* for the accessors below */
 	const struct stele_dataset *ds;
 	void *buffer;	   /* for release */
-	struct stele_reader *reader; /* whose buffers it is in; NULL: none's */
+	struct stele_reader *reader; /* that owns the buffer; NULL: none */
 };
 
 /**
- * Bytes of a bytes, utf8 or tensor field, never beyond the sample's own. Return: 0;
- * -ERANGE; -EINVAL (another type); -EUCLEAN (somebody wrote to what a view shows);
+ * Bytes of a bytes, utf8 or tensor field, never outside the sample. Return: 0;
+ * -ERANGE; -EINVAL (another type); -EUCLEAN (the memory shown by a view was modified);
  * -EOWNERDEAD (see above).
  */
 STELE_API int stele_sample_bytes(const struct stele_sample *sample,
@@ -330,7 +328,7 @@ STELE_API int stele_sample_f64(const struct stele_sample *sample,
 			       uint32_t field, double *value);
 
 /**
- * stele_dataset_read() - one sample, one read (large ones split), its own
+ * stele_dataset_read() - one sample, one read (large ones are split), its own
  * buffer
  *
  * Any thread. Release with stele_sample_release().
@@ -340,20 +338,20 @@ STELE_API int stele_sample_f64(const struct stele_sample *sample,
 STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 				 struct stele_sample *sample);
 /**
- * stele_sample_release() - give back what a sample has, and zero it; idempotent
+ * stele_sample_release() - release what a sample owns, and zero it; idempotent
  *
- * Of a reader as stele_reader_release(), by the reader's thread; of a loader or view there
- * is nothing to give back.
+ * For a reader's sample the same as stele_reader_release(), on the reader's thread; for
+ * those of a loader or view there is nothing to release.
  */
 STELE_API void stele_sample_release(struct stele_sample *sample);
 
-/* Nonzero ends the stream, which returns it. */
+/* Nonzero ends the stream; it is then the return value. */
 typedef int (*stele_stream_fn)(void *user, const void *data, size_t size);
 /**
  * stele_dataset_stream() - the bytes of one sample, piece by piece
  *
  * For samples too large for memory: at most 8 MiB are held. Pieces are handed
- * out before the checksum is known: until this returns 0 they may be wrong.
+ * out before the checksum is known: until this returns 0 they may be corrupt.
  * Return: 0; what @fn returned; errors of stele_dataset_read().
  */
 STELE_API int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
@@ -371,8 +369,8 @@ struct stele_cursor_entry {
 };
 
 /**
- * stele_cursor_open() - walk live keys in byte order, from sections alone
- * @prefix: only keys that begin so; may be NULL
+ * stele_cursor_open() - iterate over live keys in byte order, reading only sections
+ * @prefix: only keys that begin with it; may be NULL
  * Return: 0; -EINVAL (prefix over STELE_KEY_SIZE_MAX); -ENOMEM; -EBADMSG,
  * -EUCLEAN; device errno.
  */

@@ -2,8 +2,8 @@
 /**
  * stele_image.h - images as a whole: listed, built, verified; part of stele.h
  *
- * A *build* makes an image of a directory, and publishes its first snapshot; a target that
- * carries anything is left alone unless forced. Snapshots that follow are stele_versions.h's.
+ * A *build* makes an image from a directory and publishes its first snapshot; a target that
+ * carries anything is left alone unless forced. For further snapshots see stele_versions.h.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
@@ -26,7 +26,7 @@ struct stele_image_info {
 	uint64_t feature_compat, feature_ro_compat, feature_incompat;
 	uint64_t generation;
 	uint64_t image_size, used_size;
-	uint64_t free_size; /* of used_size, to be written again */
+	uint64_t free_size; /* of used_size, reusable */
 	int64_t create_time, commit_time;
 	uint32_t superblocks_good; /* of 4 copies */
 	uint32_t reserved;
@@ -39,7 +39,7 @@ struct stele_snapshot_info {
 	int64_t time;
 	uint8_t digest[STELE_DIGEST_SIZE];
 	uint64_t sample_count; /* live */
-	uint64_t payload_size; /* of those: the sum of their bytes */
+	uint64_t payload_size; /* sum of their bytes */
 	uint32_t segment_count;
 	uint32_t note_size; /* bytes; see stele_image_note() */
 };
@@ -48,7 +48,7 @@ struct stele_image;
 
 /**
  * stele_image_open() - an image as a whole; a snapshot in @target is ignored.
- * Errors as stele_dataset_open().
+ * Errors as for stele_dataset_open().
  */
 STELE_API int stele_image_open(const char *target,
 			       const struct stele_open_opts *opts,
@@ -56,13 +56,13 @@ STELE_API int stele_image_open(const char *target,
 STELE_API void stele_image_info(const struct stele_image *image,
 				struct stele_image_info *info);
 /**
- * Oldest first. Reads nothing: all of it is in the catalog. Return: 0; -ERANGE.
+ * Oldest first. Reads nothing: everything is in the catalog. Return: 0; -ERANGE.
  */
 STELE_API int stele_image_snapshot(const struct stele_image *image,
 				   uint32_t index,
 				   struct stele_snapshot_info *out);
 /**
- * A snapshot's note: note_size bytes, any, not terminated.
+ * A snapshot's note: note_size arbitrary bytes, not terminated.
  * Return: 0; -ERANGE (index, or size below note_size).
  */
 STELE_API int stele_image_note(const struct stele_image *image, uint32_t index,
@@ -72,19 +72,19 @@ STELE_API void stele_image_close(struct stele_image *image);
 /* ---- build ------------------------------------------------------------- */
 
 enum stele_build_order {
-	STELE_ORDER_SIZE = 0, /* by size class, shuffled within: the default */
+	STELE_ORDER_SIZE = 0, /* by size class, shuffled within each: the default */
 	STELE_ORDER_SOURCE,   /* source order; costs more runs */
 };
 
 enum stele_build_flags {
 	STELE_BUILD_DRY_RUN = 1 << 0,	   /* plan only; the target may be NULL */
-	STELE_BUILD_FORCE = 1 << 1,	   /* overwrite what the target carries */
-	STELE_BUILD_LABELS = 1 << 2,	   /* a `label` field, whatever the source looks like */
-	STELE_BUILD_NO_LABELS = 1 << 3,	   /* never */
-	/* leave out files that change, vanish or cannot be read */
+	STELE_BUILD_FORCE = 1 << 1,	   /* overwrite existing contents of the target */
+	STELE_BUILD_LABELS = 1 << 2,	   /* add a `label` field, whatever the source looks like */
+	STELE_BUILD_NO_LABELS = 1 << 3,	   /* never add it */
+	/* skip files that change, vanish or cannot be read */
 	STELE_BUILD_SKIP_CHANGED = 1 << 4,
 	/* only for stele_append(): */
-	STELE_BUILD_UPDATE = 1 << 5,	     /* also replace samples whose content changed */
+	STELE_BUILD_UPDATE = 1 << 5,	     /* also replace samples whose contents changed */
 	STELE_BUILD_QUICK = 1 << 6,	     /* with UPDATE: see stele_append() */
 	STELE_BUILD_DELETE_MISSING = 1 << 7, /* drop samples that the source lacks */
 };
@@ -94,8 +94,8 @@ enum stele_build_phase {
 	STELE_PHASE_WRITE,
 	STELE_PHASE_SECTIONS,
 	STELE_PHASE_COMMIT,
-	STELE_PHASE_COMPARE, /* append: comes behind SCAN */
-	STELE_PHASE_HASH,    /* build with a UUID: comes behind SCAN */
+	STELE_PHASE_COMPARE, /* append: after SCAN */
+	STELE_PHASE_HASH,    /* build with a UUID: after SCAN */
 };
 
 struct stele_build_progress {
@@ -105,20 +105,20 @@ struct stele_build_progress {
 };
 
 /*
- * Nonzero cancels the build (-ECANCELED). From the thread that builds, at
+ * Nonzero cancels the build (-ECANCELED). Called on the building thread, at
  * least every 100 ms.
  */
 typedef int (*stele_build_progress_fn)(void *user,
 				       const struct stele_build_progress *p);
 
-/** What became of a source entry that is not a sample. */
+/** Why a source entry did not become a sample. */
 enum stele_skip_reason {
 	STELE_SKIP_SYMLINK = 1,
 	STELE_SKIP_SPECIAL,    /* socket, fifo, device */
 	STELE_SKIP_UNREADABLE, /* only with SKIP_CHANGED; else the build fails */
 	STELE_SKIP_VANISHED,   /* likewise */
-	STELE_SKIP_CHANGED,    /* likewise: its size changed while it was read */
-	STELE_SKIP_TARGET,     /* the target itself lies in the source */
+	STELE_SKIP_CHANGED,    /* likewise: its size changed while being read */
+	STELE_SKIP_TARGET,     /* the target itself is in the source */
 };
 /* key is not terminated. From any thread of the build, one call at a time. */
 typedef void (*stele_build_skip_fn)(void *user, enum stele_skip_reason reason,
@@ -137,7 +137,7 @@ struct stele_build_opts {
 	const uint8_t *uuid;	/* 16 bytes; NULL: random */
 	const char *base;	/* append: a snapshot's name; NULL: the newest */
 	const char *note;	/* of the snapshot; NULL: none */
-	uint64_t file_size;	/* of a file or RBD image, whole 4096s; 0: to fit */
+	uint64_t file_size;	/* of a file or RBD image, a multiple of 4096; 0: to fit */
 	uint64_t memory_size;	/* 0: 256 MiB */
 	int64_t time;		/* seconds; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t flags;		/* enum stele_build_flags */
@@ -146,7 +146,7 @@ struct stele_build_opts {
 	uint32_t jobs;		/* threads; 0: 8 per core, at most 32 */
 	/*
 	 * No slot crosses a multiple of it: a power of two of at least 4096; 1:
-	 * none; 0: as the target wants it (an RBD image's object size, else none)
+	 * none; 0: the target's default (an RBD image's object size, else none)
 	 */
 	uint32_t boundary;
 	uint32_t object_size;	/* of an RBD image that is created; 0: 4 MiB */
@@ -163,11 +163,11 @@ struct stele_build_report {
 	uint64_t table_size;
 	uint64_t sections_size;
 	/*
-	 * Bytes of the target that are used; of a build that are needed, with room
-	 * for the catalog of a next generation.
+	 * Bytes of the target in use; for a build, bytes needed, with room
+	 * for the catalog of the next generation.
 	 */
 	uint64_t image_end;
-	uint64_t target_size; /* 0 where there is no target */
+	uint64_t target_size; /* 0 without a target */
 	uint64_t skipped[8];  /* by enum stele_skip_reason */
 	uint32_t run_count;
 	uint32_t granule;
@@ -178,22 +178,22 @@ struct stele_build_report {
 };
 
 /**
- * stele_build() - lay a directory out as a new image, and publish its first
+ * stele_build() - write a directory to a new image, and publish its first
  * snapshot
  * @source: a directory
  * @target: path[@SNAPSHOT]; snapshot "v1" unless given
  *
  * Plans first: the exact end of the image is known before a byte is written.
  * A target that is in use or carries anything is refused (-EBUSY, -EEXIST),
- * and unchanged byte for byte. From the first byte written until the commit
- * the target is recognised as an unfinished image. A regular file that the
- * build created is removed when it fails.
+ * and left unchanged byte for byte. From the first byte written until the commit
+ * the target is recognizable as an unfinished image. A regular file created by
+ * the build is removed if it fails.
  *
  * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a
- * key); -EFBIG (a file, or all of them, are more than the format holds);
+ * key); -EFBIG (a file, or all files, exceed the limits of the format);
  * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
- * more than 4096 bytes, or no path); errno of source or target. What it was about goes to the log
- * callback. @report may be NULL; it is filled as far as known also on errors.
+ * more than 4096 bytes, or no path); errno of source or target. Details go to the log
+ * callback. @report may be NULL; on errors, too, it is filled in as far as known.
  */
 STELE_API int stele_build(const char *source, const char *target,
 			  const struct stele_build_opts *opts,
@@ -202,19 +202,19 @@ STELE_API int stele_build(const char *source, const char *target,
 /* ---- verify ------------------------------------------------------------ */
 
 /*
- * What is damaged; or, of error 0, a note: a writer that was interrupted has left
- * something behind that harms nothing, and that the next one puts right.
+ * Something damaged; or, if error is 0, a note: harmless leftovers of an interrupted
+ * writer, which the next one cleans up.
  */
 struct stele_damage {
 	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ...; 0: a note */
 	const char *what;  /* "record", "superblock", "keys", ... */
-	uint64_t offset;   /* of the damaged thing on the target */
+	uint64_t offset;   /* of the damaged item on the target */
 	uint64_t size;
 	bool has_id;
-	uint64_t id;	   /* of the sample, where it is one */
+	uint64_t id;	   /* of the sample, if it is one */
 	const char *key;   /* may be NULL; not terminated */
 	size_t key_size;
-	const char *detail; /* "crc32c 0x..., expected 0x...": expected and found */
+	const char *detail; /* "crc32c 0x..., expected 0x...": found and expected */
 };
 typedef void (*stele_damage_fn)(void *user, const struct stele_damage *damage);
 
@@ -241,10 +241,10 @@ struct stele_verify_report {
 /**
  * stele_verify() - every checksum, digest and invariant of an image or snapshot
  * @target: without "@..." the whole image
- * Whoever commits meanwhile is no damage: what cannot be checked as it was when it
- * was opened is checked anew, and what damage was told before may be told again.
+ * Commits in the meantime are not damage: whatever cannot be checked as it was when
+ * opened is checked again, and damage reported before may be reported again.
  * Return: 0 sound; 1 damage found (see report, callback); -EBUSY (changed again and
- * again); negative errno when it could not be checked at all.
+ * again); negative errno if it could not be checked at all.
  */
 STELE_API int stele_verify(const char *target,
 			   const struct stele_verify_opts *opts,

@@ -2,19 +2,19 @@
 /**
  * stele_reader.h - many samples at once, by request or by pointer; part of stele.h
  *
- * A *reader* keeps many device reads in flight: it is asked for samples (submit), and hands
- * them out as they come (collect), each with its own status. Buffers are its own, taken when
- * it is opened; each sample's is given back (release), and makes room for the next. It finds
- * out alone how much the device wants in flight. It counts what it did, in *histograms* that
- * programs may use for their own latencies. A *view* has the kernel map the image
+ * A *reader* keeps many device reads in flight: samples are requested (submit), handed
+ * out as they complete (collect), each with its own status, and released, which makes room
+ * for the next. Buffers are its own, allocated when it is opened. It finds out by itself
+ * how many reads the device wants in flight. It records latencies in *histograms*, which
+ * programs can use for their own, too. A *view* has the kernel map the image
  * instead: samples are pointers into the page cache.
  *
- * Threads. A reader belongs to one thread at a time, and so does a view's prefetch. It goes
- * to another while nothing is outstanding: what one thread submitted no other can wait for,
- * and is told -EBUSY until it was collected where it was submitted.
+ * Threads. A reader belongs to one thread at a time, and so does a view's prefetch. It can
+ * move to another while nothing is outstanding: no thread can wait for what another one
+ * submitted; until that is collected by its own thread, others get -EBUSY.
  *
- * Processes. In a child after fork() all of a reader says -EOWNERDEAD, its samples are
- * not there (see struct stele_sample), and close leaves the parent's alone.
+ * Processes. In a child after fork() every call on a reader returns -EOWNERDEAD, its samples
+ * do not exist (see struct stele_sample), and close leaves the parent's reader alone.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
@@ -33,31 +33,30 @@ struct stele_reader_opts {
 	size_t size;
 	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB, or what the
 				largest sample needs, within a limit */
-	uint32_t depth;	     /* device reads in flight, up to 4096, kept as it is;
-				0: found while reading, from the device's profile */
+	uint32_t depth;	     /* device reads in flight, up to 4096, fixed;
+				0: adapted while reading, starting from the profile */
 	uint32_t verify;     /* enum stele_verify */
-	uint32_t check_threads; /* that compute checksums and digests, up to 64; 0:
+	uint32_t check_threads; /* to compute checksums and digests, up to 64; 0:
 				   the caller, and for digests one per core */
-	uint32_t merge_gap;  /* samples of one submit, one behind the other on the device
-				with at most so many bytes between them, are read
-				together, and all that there are tickets for may be
-				submitted; 0: each sample has its own read */
+	uint32_t merge_gap;  /* adjacent samples of one submit with at most that many
+				bytes between them share one read, and the window
+				does not limit a submit; 0: one read per sample */
 };
 
-/** Latencies in nanoseconds, to 3 significant digits; any thread, but one at a time. */
+/** Latencies in nanoseconds, to 3 significant digits; any thread, one at a time. */
 struct stele_histogram;
 
 /** NULL: no memory. */
 STELE_API struct stele_histogram *stele_histogram_new(void);
 STELE_API void stele_histogram_free(struct stele_histogram *histogram);
-/** Values from 1 to 2^40 (18 minutes) are told apart; what is larger counts as that. */
+/** Values up to 2^40 (18 minutes) are distinguished; larger ones count as that. */
 STELE_API void stele_histogram_record(struct stele_histogram *histogram,
 				      uint64_t ns);
-/** Add all that @from holds. */
+/** Add the contents of @from. */
 STELE_API void stele_histogram_add(struct stele_histogram *histogram,
 				   const struct stele_histogram *from);
 STELE_API uint64_t stele_histogram_count(const struct stele_histogram *histogram);
-/** The smallest value that a share of @quantile (0 ... 1) does not exceed; 0: empty. */
+/** Smallest value not exceeded by a fraction @quantile (0 ... 1) of all; 0: empty. */
 STELE_API uint64_t
 stele_histogram_quantile(const struct stele_histogram *histogram,
 			 double quantile);
@@ -65,33 +64,33 @@ STELE_API double stele_histogram_mean(const struct stele_histogram *histogram);
 
 struct stele_reader_stats {
 	uint64_t samples;      /* collected */
-	uint64_t failed;       /* of those, with a status */
+	uint64_t failed;       /* of those, with an error status */
 	uint64_t bytes;	       /* payload delivered */
-	uint64_t device_reads; /* requests issued, whatever they are for */
+	uint64_t device_reads; /* requests issued, for whatever purpose */
 	uint64_t device_bytes; /* of these requests */
-	uint64_t check_reads;  /* of device_reads, those of checks, which wait for
-				  each: digests; a sample that failed, by itself;
-				  of a damaged one, whether its image is there yet */
-	uint64_t check_bytes;  /* of them; in device_bytes, too */
-	uint64_t pending_reads; /* of device_reads, those for samples that were not
-				   collected yet, though they may be there */
-	uint64_t pending_bytes; /* of them; in device_bytes, too */
+	uint64_t check_reads;  /* of device_reads, those made by checks, one at a
+				  time: digests; a failed sample again; after damage,
+				  whether the image still exists */
+	uint64_t check_bytes;  /* of those; included in device_bytes */
+	uint64_t pending_reads; /* of device_reads, those for samples not
+				   collected yet, though possibly complete */
+	uint64_t pending_bytes; /* of those; included in device_bytes */
 	uint64_t reread;       /* samples read again: a bad checksum, EIO */
-	uint64_t retries;      /* pieces of requests started again: short, EAGAIN,
+	uint64_t retries;      /* pieces of requests restarted: short, EAGAIN,
 				  EINTR; not in device_reads */
-	uint64_t enters;       /* calls of the kernel that submitted or waited, by
-				  rings; others do not know: 0 */
-	uint64_t registered;   /* requests into memory that the ring knows */
+	uint64_t enters;       /* io_uring_enter calls that submitted or waited; 0 for
+				  backends other than rings */
+	uint64_t registered;   /* requests into memory registered with the ring */
 	uint64_t p50_ns, p90_ns, p99_ns, p999_ns, max_ns; /* submit to collect */
-	uint64_t device_p50_ns, device_p99_ns; /* one device read, none of checks */
+	uint64_t device_p50_ns, device_p99_ns; /* one device read, except for checks */
 	double mean_ns, device_mean_ns;
 	uint32_t depth;	       /* device reads in flight now */
-	uint32_t window;       /* that may be, for sizes as of late */
+	uint32_t window;       /* limit for depth, at recent sizes */
 	uint32_t depth_peak;
-	uint32_t workers;      /* kernel threads that block for this process's
+	uint32_t workers;      /* kernel threads blocking for this process's
 				  rings now (iou-wrk): should be 0 */
-	uint32_t huge_pages;   /* of the arena: 2 explicit, 1 transparent if the
-				  kernel likes, 0 none */
+	uint32_t huge_pages;   /* of the arena: 2 explicit, 1 transparent at the
+				  kernel's discretion, 0 none */
 	char tier[64];	       /* "uring defer-taskrun fixed-file fixed-buffers" */
 };
 
@@ -104,32 +103,32 @@ enum stele_depth_phase {
 	STELE_DEPTH_PINNED,
 };
 
-/** One round of the controller of depth. */
+/** One round of the depth controller. */
 struct stele_depth_round {
 	uint64_t time_ns;  /* its end, since the reader was opened */
 	double window;	   /* requests of the mean size */
 	double bytes_per_second, reads_per_second;
-	double slowdown;   /* median latency, as a multiple of one alone */
+	double slowdown;   /* median latency, relative to a single read */
 	uint32_t phase;	   /* enum stele_depth_phase */
-	uint32_t starved;  /* 1: the caller asked for less than the window */
+	uint32_t starved;  /* 1: the caller requested less than the window */
 };
 
 /**
- * Return: 0; -ENOMEM; -EINVAL and -E2BIG, which the dataset's log explains; -EAGAIN (not
- * one thread); errno of the queue.
+ * Return: 0; -ENOMEM; -EINVAL and -E2BIG, explained in the dataset's log; -EAGAIN (no
+ * thread could be started); errno of the queue.
  */
 STELE_API int stele_reader_open(struct stele_dataset *ds,
 				const struct stele_reader_opts *opts,
 				struct stele_reader **out);
 
 /**
- * stele_reader_submit() - ask for samples
+ * stele_reader_submit() - request samples
  * @ids: any order, repeats allowed; @tags may be NULL (tag = 0)
  *
- * Takes as many as there is room for, at most twice what the window of reads holds
- * (unless opts->merge_gap is set), and returns that count (0: collect and release
- * first). An id out of range is taken, and collected with -ERANGE. A sample larger than the whole arena gets
- * memory of its own, one at a time.
+ * Accepts as many as there is room for, at most twice the window of reads (unless
+ * opts->merge_gap is set), and returns that count (0: collect and release first). An
+ * id out of range is accepted, and collected with -ERANGE. A sample larger than
+ * the whole arena gets its own memory, one at a time.
  * Return: count; -EOWNERDEAD; -EBUSY (see above).
  */
 STELE_API int stele_reader_submit(struct stele_reader *reader,
@@ -138,16 +137,16 @@ STELE_API int stele_reader_submit(struct stele_reader *reader,
 
 /**
  * stele_reader_submit_into() - read one sample into the caller's memory
- * @memory: aligned to 4096, of at least stele_reader_buffer_size() bytes for @id;
+ * @memory: aligned to 4096, at least stele_reader_buffer_size() bytes for @id;
  *          belongs to the reader until the sample is collected
- * Return: 1 taken; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too
+ * Return: 1 accepted; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too
  * small); -EOWNERDEAD; -EBUSY.
  */
 STELE_API int stele_reader_submit_into(struct stele_reader *reader, uint64_t id,
 				       uint64_t tag, void *memory,
 				       uint64_t memory_size);
 /**
- * Bytes that a read of this sample fills: its slot, widened to whole device
+ * Bytes that reading this sample fills: its slot, extended to whole device
  * blocks. 0: id out of range.
  */
 STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
@@ -155,7 +154,7 @@ STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
 
 /**
  * stele_reader_collect() - finished samples, in completion order
- * @min: wait until so many are there (at most what is outstanding); 0: only look
+ * @min: wait for this many (at most all outstanding); 0: do not wait
  * Return: count (each with its own status); -EOWNERDEAD; -EBUSY; -EIO (the
  * queue broke).
  */
@@ -163,8 +162,8 @@ STELE_API int stele_reader_collect(struct stele_reader *reader,
 				   struct stele_sample *samples,
 				   unsigned int max, unsigned int min);
 /**
- * Give a collected sample's buffer back. Also for failed ones; idempotent. One whose buffer
- * is not this reader's is left as it is.
+ * Return a collected sample's buffer; failed ones, too; idempotent. A sample whose buffer
+ * belongs to another reader is left alone.
  */
 STELE_API void stele_reader_release(struct stele_reader *reader,
 				    struct stele_sample *sample);
@@ -178,59 +177,59 @@ stele_reader_outstanding(const struct stele_reader *reader);
 STELE_API int stele_reader_fd(struct stele_reader *reader);
 STELE_API void stele_reader_stats(const struct stele_reader *reader,
 				  struct stele_reader_stats *stats);
-/** The last rounds, oldest first. Return: how many, at most @max and 256. */
+/** The last rounds, oldest first. Return: their number, at most @max and 256. */
 STELE_API unsigned int
 stele_reader_history(const struct stele_reader *reader,
 		     struct stele_depth_round *rounds, unsigned int max);
 enum stele_latency {
-	STELE_LATENCY_SAMPLE = 0, /* accepted by submit, to handed out by collect */
-	STELE_LATENCY_DEVICE,	  /* one device read, but for those of checks */
+	STELE_LATENCY_SAMPLE = 0, /* from submit to collect */
+	STELE_LATENCY_DEVICE,	  /* one device read, except for checks */
 };
-/** Lives as long as the reader, and is written by it. NULL: unknown @which. */
+/** Valid as long as the reader, which updates it. NULL: unknown @which. */
 STELE_API const struct stele_histogram *
 stele_reader_latency(const struct stele_reader *reader,
 		     enum stele_latency which);
 /**
- * stele_stats_add() - the sums over several readers, from a zeroed struct on
+ * stele_stats_add() - sum over several readers, starting from a zeroed struct
  *
- * Counts, depth, window and depth_peak add up; workers are those of the whole process;
- * huge_pages are the worst, the tier is the first one's. Latencies are left as they are.
+ * Counts, depth, window and depth_peak are added; workers are those of the whole process;
+ * huge_pages is the worst, tier the first one's. Latencies are left alone.
  */
 STELE_API void stele_stats_add(struct stele_reader_stats *sum,
 			       const struct stele_reader_stats *one);
 /**
- * stele_stats_latencies() - quantiles and means, from what lies behind them
- * @samples, @device: of one reader or the sum of several; NULL: leave theirs as they are
+ * stele_stats_latencies() - set quantiles and means from histograms
+ * @samples, @device: of one reader or the sum of several; NULL: leave these values alone
  */
 STELE_API void stele_stats_latencies(struct stele_reader_stats *stats,
 				     const struct stele_histogram *samples,
 				     const struct stele_histogram *device);
 /**
- * stele_reader_register() - tell the ring of memory that samples are read into
- * @memory: aligned to 4096; stays mapped until the reader is closed
+ * stele_reader_register() - register memory that samples are read into with the ring
+ * @memory: aligned to 4096; must stay mapped until the reader is closed
  *
- * Saves pinning its pages for each read, for those of stele_reader_submit_into() that
- * lie in it. Up to 64 such regions.
+ * Saves pinning its pages for each stele_reader_submit_into() that reads into it.
+ * Up to 64 such regions.
  * Return: 0; -EOPNOTSUPP (this backend registers none); -EINVAL; -ENOSPC; -ENOMEM (the
- * limit of locked memory); -EOWNERDEAD; -EBUSY.
+ * locked memory limit); -EOWNERDEAD; -EBUSY.
  */
 STELE_API int stele_reader_register(struct stele_reader *reader, void *memory,
 				    uint64_t memory_size);
 /**
- * stele_stats_prometheus() - stats in the text format of Prometheus
- * @labels: 'rank="3",target="/dev/x"' or NULL; UTF-8, and \, " and newlines within
- *	values escaped, as a collector refuses all of a file that has another byte
+ * stele_stats_prometheus() - statistics in Prometheus text format
+ * @labels: 'rank="3",target="/dev/x"' or NULL; UTF-8, with \, " and newlines in
+ *	values escaped, because a collector rejects the whole file otherwise
  *
- * As snprintf(3): the length that all of it has, terminated if @size allows. For a file
- * that a collector picks up: write beside and rename.
+ * Like snprintf(3): returns the full length, terminates if @size allows. For a file
+ * that a collector reads: write a temporary file and rename it.
  */
 STELE_API int stele_stats_prometheus(const struct stele_reader_stats *stats,
 				     const char *labels, char *text,
 				     size_t size);
 /**
- * Waits for what is in flight. NULL is fine. Samples not released become
- * invalid. Where collect said -EIO, or says -EBUSY, there is nothing to wait for, and
- * memory of stele_reader_submit_into() may be written to until the process ends.
+ * Waits for reads in flight. NULL is fine. Samples not released become
+ * invalid. If collect returned -EIO, or returns -EBUSY, there is nothing to wait for, and
+ * memory of stele_reader_submit_into() may be written to until the process exits.
  */
 STELE_API void stele_reader_close(struct stele_reader *reader);
 
@@ -252,10 +251,10 @@ struct stele_view_opts {
  * on touch; stele_view_prefetch() reports it as an error instead.
  *
  * What is checked is what the cache holds at that time. Bytes in the caller's hands change
- * when the target is written to: published ones never, those of a snapshot that is
- * deleted when gc has given back their space. The cache may also be older than a target
- * that another machine writes to: a sample that does not match is read past it, and kept
- * in memory until the view is closed, 256 MiB at most.
+ * when the target is written to: those of a published snapshot never, those of a deleted
+ * one once gc has freed their space. The cache may also be older than a target
+ * that another machine writes to: a sample that does not match is read around the cache, and
+ * kept in memory until the view is closed, 256 MiB at most.
  * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -EINVAL; -E2BIG;
  * -ENOMEM; errno of mmap(2).
  */
@@ -265,14 +264,14 @@ STELE_API int stele_view_open(struct stele_dataset *ds,
 /**
  * Pointer and length of a sample, valid until the view is closed; nothing to release. Any
  * thread, and a forked child. Return: 0; -ERANGE; -EBADMSG, -EUCLEAN; -ESTALE; -ENOBUFS
- * (beyond the 256 MiB, logged); -ENOMEM; device errno.
+ * (over the 256 MiB, logged); -ENOMEM; device errno.
  */
 STELE_API int stele_view_sample(struct stele_view *view, uint64_t id,
 				struct stele_sample *out);
 /**
- * stele_view_prefetch() - bring samples into memory
- * Return: 0; -ERANGE; -EIO and others of madvise(2) (the first that failed;
- * the rest was tried).
+ * stele_view_prefetch() - read samples into memory
+ * Return: 0; -ERANGE; -EIO and others of madvise(2) (the first failure;
+ * the rest is still tried).
  */
 STELE_API int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
 				  size_t count);
