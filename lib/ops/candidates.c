@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/crew.h"
+#include "lib/base/workers.h"
 #include "lib/image/digest.h"
 #include "lib/image/section.h"
 #include "lib/segment/pack.h"
@@ -336,8 +336,8 @@ int stele_candidates_decide(struct stele_candidates *candidates)
 	if (!ret)
 		ret = read_digests(candidates);
 	if (!ret)
-		ret = stele_crew_run(share_memory(&hashing), hash_work,
-				     hash_tick, &hashing);
+		ret = stele_workers_run("stele-hash", share_memory(&hashing),
+					hash_work, hash_tick, &hashing);
 	if (!ret && candidates->builder->cancelled)
 		ret = -ECANCELED;
 	return ret;

@@ -13,11 +13,11 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "lib/base/error.h"
 
 #include "lib/base/options.h"
+#include "lib/base/workers.h"
 #include "lib/node/open.h"
 #include "lib/ops/copy_write.h"
 #include "lib/read/dataset.h"
@@ -54,11 +54,8 @@ static int check_options(struct copy *c, const struct stele_copy_opts *opts)
 				STELE_NAME_SIZE_MAX);
 		return -EINVAL;
 	}
-	if (!c->opts.jobs) {
-		long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-		c->opts.jobs = cores > 0 ? JOBS_PER_CORE * (uint32_t)cores : 1;
-	}
+	if (!c->opts.jobs)
+		c->opts.jobs = JOBS_PER_CORE * stele_processors();
 	if (c->opts.jobs > STELE_COPY_JOBS_MAX)
 		c->opts.jobs = STELE_COPY_JOBS_MAX;
 	return stele_options_time(c->opts.time, &c->log, &c->opts.time);

@@ -10,11 +10,11 @@
 #include "lib/read/checkers.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "lib/base/workers.h"
 
 #define GRAB_MAX      8u
 #define GRAB_SIZE_MAX (256u << 10)
@@ -97,28 +97,23 @@ static void *work(void *arg)
 
 /* ---- the reader's side --------------------------------------------------------- */
 
-/* Signals are the program's: none is taken by a thread of ours. */
 static int add_thread(struct stele_checkers *c, const struct stele_dataset *ds,
 		      enum stele_verify verify, unsigned int count)
 {
 	struct thread *thread = &c->threads[c->count];
-	sigset_t all, old;
 	int err;
 
 	thread->pool = c;
 	err = stele_checker_init(&thread->checker, ds, verify, count);
 	if (err)
 		return err;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_mutex_lock(&c->lock); /* it looks at count */
-	err = pthread_create(&thread->id, NULL, work, thread);
+	err = stele_thread_start(&thread->id, "stele-check", work, thread);
 	c->count += !err;
 	pthread_mutex_unlock(&c->lock);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		stele_checker_release(&thread->checker);
-	return -err;
+	return err;
 }
 
 int stele_checkers_open(const struct stele_dataset *ds,

@@ -14,12 +14,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/base/workers.h"
 
 #define ARENA_SIZE_DEFAULT (UINT64_C(64) << 20)
 #define ARENA_SIZE_MAX	   (UINT64_C(1) << 30) /* unless asked for */
@@ -85,15 +85,6 @@ static struct stele_depth_config depth_config(const struct stele_reader *r,
 	};
 }
 
-static unsigned int core_count(void)
-{
-	cpu_set_t cores;
-
-	return sched_getaffinity(0, sizeof(cores), &cores) ?
-		       1 :
-		       (unsigned int)CPU_COUNT(&cores);
-}
-
 /* Unless they were asked for, the reader's thread can do without. */
 static int open_checkers(struct stele_reader *r, enum stele_verify verify,
 			 uint32_t wanted)
@@ -102,7 +93,7 @@ static int open_checkers(struct stele_reader *r, enum stele_verify verify,
 	int err;
 
 	if (!count && verify == STELE_VERIFY_DIGEST)
-		count = core_count();
+		count = stele_processors();
 	if (!count || verify == STELE_VERIFY_NONE)
 		return 0;
 	err = stele_checkers_open(r->ds, verify, count, &r->checkers);

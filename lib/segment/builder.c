@@ -5,13 +5,13 @@
 #include "lib/segment/builder.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "format/catalog.h"
 #include "lib/base/options.h"
+#include "lib/base/workers.h"
 
 /*
  * Threads mostly wait for a source that is not in memory: opens and reads that block. On two
@@ -86,11 +86,8 @@ static int check_options(const struct stele_builder *builder)
 
 static uint32_t default_jobs(void)
 {
-	cpu_set_t cpus;
-	uint32_t jobs = STELE_JOBS_DEFAULT;
+	const uint32_t jobs = stele_processors() * JOBS_PER_CORE;
 
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-		jobs = (uint32_t)CPU_COUNT(&cpus) * JOBS_PER_CORE;
 	return jobs < STELE_JOBS_DEFAULT ? jobs : STELE_JOBS_DEFAULT;
 }
 
@@ -206,7 +203,7 @@ static int tell(struct stele_builder *builder)
 
 int stele_builder_tick(struct stele_builder *builder)
 {
-	if (stele_seconds_since(&builder->told) * 1000 < STELE_TICK_MS)
+	if (stele_seconds_since(&builder->told) * 1000 < STELE_PROGRESS_MS)
 		return builder->cancelled ? -ECANCELED : 0;
 	return tell(builder);
 }

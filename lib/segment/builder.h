@@ -2,7 +2,7 @@
 /*
  * builder.h - what all steps of one build share: options, messages, progress
  *
- * Progress is told from the thread that builds, at most every STELE_TICK_MS;
+ * Progress is told from the thread that builds, at most every STELE_PROGRESS_MS;
  * once its callback asked to stop, every later tick says so. Skips may come
  * from any thread; the callback sees one at a time.
  */

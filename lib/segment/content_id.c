@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/crew.h"
+#include "lib/base/workers.h"
 #include "lib/image/digest.h"
 
 #define READ_SIZE (256u << 10)
@@ -150,7 +150,8 @@ int stele_content_id(struct stele_builder *builder, struct stele_plan *plan,
 				       plan->table.count * STELE_DIGEST_SIZE);
 	r.digests = digests.data;
 	if (!ret)
-		ret = stele_crew_run(builder->opts.jobs, work, tick, &r);
+		ret = stele_workers_run("stele-hash", builder->opts.jobs, work,
+					tick, &r);
 	if (!ret)
 		ret = atomic_load(&r.error);
 	if (!ret) {

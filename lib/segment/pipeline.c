@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "format/block.h"
-#include "lib/base/crew.h"
+#include "lib/base/workers.h"
 #include "lib/segment/sort.h"
 
 /*
@@ -336,7 +336,7 @@ int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
 	if (ret < 0)
 		return ret;
 	pthread_mutex_init(&pipeline.lock, NULL);
-	ret = stele_crew_run(jobs, work, tick, &pipeline);
+	ret = stele_workers_run("stele-write", jobs, work, tick, &pipeline);
 	if (!ret && builder->cancelled)
 		ret = -ECANCELED;
 	if (!ret)

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/crew.h"
+#include "lib/base/workers.h"
 #include "lib/segment/copy_worker.h"
 
-/* All under the lock but what is set before the crew begins. */
+/* All under the lock except what is set before the workers start. */
 struct gang {
 	struct stele_segment_copy *copy;
 	struct stele_edges edges;
@@ -168,7 +168,8 @@ static int run(struct gang *gang)
 			.to = {.dev = copy->to, .base = copy->to_offset},
 			.unit = UINT64_MAX,
 		};
-	ret = stele_crew_run(copy->jobs, work, tick, gang);
+	ret = stele_workers_run("stele-copy", copy->jobs, work, tick,
+				gang);
 	free(gang->workers);
 	return gang->error ? gang->error : ret;
 }

@@ -25,7 +25,7 @@ struct stele_segment_copy {
 	struct stele_device *to;
 	uint64_t to_offset; /* whole blocks; a multiple of its boundary */
 	unsigned int jobs;  /* threads, 1 to STELE_COPY_JOBS_MAX */
-	/* From the calling thread, every STELE_TICK_MS; nonzero: stop. */
+	/* From the calling thread, every STELE_PROGRESS_MS; nonzero: stop. */
 	int (*progress)(void *user, uint64_t done);
 	void *progress_user;
 

@@ -19,7 +19,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "lib/base/crew.h"
+#include "lib/base/workers.h"
 
 struct pending {
 	struct pending *next;
@@ -302,7 +302,8 @@ int stele_directory_scan(struct stele_source *source,
 	pthread_cond_init(&scan.changed, NULL);
 	ret = push(&scan, NULL, "");
 	if (!ret)
-		ret = stele_crew_run(sink->jobs, scan_work, scan_tick, &scan);
+		ret = stele_workers_run("stele-scan", sink->jobs, scan_work,
+					scan_tick, &scan);
 	if (!ret)
 		ret = scan.stop;
 	while (scan.stack) {

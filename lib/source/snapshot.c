@@ -79,7 +79,7 @@ static int ask(struct scan *scan)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ms = (now.tv_sec - scan->asked.tv_sec) * 1000 +
 	     (now.tv_nsec - scan->asked.tv_nsec) / 1000000;
-	if (ms < STELE_TICK_MS)
+	if (ms < STELE_PROGRESS_MS)
 		return 0;
 	scan->asked = now;
 	return scan->sink->tick(scan->sink->user) ? -ECANCELED : 0;

@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-#include "lib/base/crew.h"
+#include "lib/base/workers.h"
 #include "lib/base/log.h"
 #include "lib/image/snapshot.h"
 
@@ -43,7 +43,7 @@ struct stele_source_sink {
 	 */
 	int (*skip)(void *user, enum stele_skip_reason reason, const char *key,
 		    size_t key_size, int error);
-	/* From the thread that scans, every STELE_TICK_MS; nonzero: stop. */
+	/* From the thread that scans, every STELE_PROGRESS_MS; nonzero: stop. */
 	int (*tick)(void *user);
 	unsigned int jobs; /* threads, at least 1 */
 };

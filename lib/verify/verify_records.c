@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "lib/base/workers.h"
 #include "lib/verify/check_record.h"
 
 #define BUFFER_SIZE   (UINT64_C(4) << 20)
@@ -23,8 +23,7 @@
 
 struct scan {
 	struct stele_segment_check *sc;
-	uint64_t next; /* number; this and error under check->lock */
-	int error;
+	uint64_t next; /* number; under check->lock */
 };
 
 /* Consecutive slots; `size` to the end of the last one. */
@@ -48,7 +47,6 @@ struct worker {
 	struct buffer buffers[2];
 	struct stele_record_check rc;
 	uint8_t *tail; /* of a slot that is streamed */
-	pthread_t thread;
 };
 
 /* ---- pieces ------------------------------------------------------------------ */
@@ -62,7 +60,7 @@ static uint64_t slot_of(const struct scan *scan, uint64_t number,
 	return offset;
 }
 
-/* The next piece; false: none is left, or the scan is to stop. */
+/* The next piece; false: none is left. */
 static bool take_piece(struct scan *scan, struct piece *piece)
 {
 	const uint64_t end = scan->sc->first + scan->sc->count;
@@ -70,7 +68,7 @@ static bool take_piece(struct scan *scan, struct piece *piece)
 	bool taken;
 
 	pthread_mutex_lock(lock);
-	taken = scan->next < end && scan->error == 0;
+	taken = scan->next < end;
 	piece->first = scan->next;
 	piece->count = piece->size = 0;
 	while (taken && scan->next < end && piece->count < PIECE_SAMPLES) {
@@ -90,11 +88,10 @@ static bool take_piece(struct scan *scan, struct piece *piece)
 	return taken;
 }
 
-static void stop_scan(struct scan *scan, int error)
+static void stop_scan(struct scan *scan)
 {
 	pthread_mutex_lock(&scan->sc->check->lock);
-	if (scan->error == 0)
-		scan->error = error;
+	scan->next = scan->sc->first + scan->sc->count;
 	pthread_mutex_unlock(&scan->sc->check->lock);
 }
 
@@ -346,16 +343,19 @@ static uint64_t buffer_size(const struct scan *scan)
 	return round_up(slots, STELE_BLOCK_SIZE) + 2 * STELE_BLOCK_SIZE;
 }
 
-static void *work(void *arg)
+static int work(void *user, unsigned int index)
 {
-	struct worker *w = arg;
-	const uint64_t size = buffer_size(w->scan);
+	struct scan *scan = user;
+	struct worker worker = {
+		.scan = scan, .dev = scan->sc->check->image->dev}, *w = &worker;
+	const uint64_t size = buffer_size(scan);
 	const unsigned int requests =
 		(unsigned int)(size / w->dev->limits.transfer_max + 2);
 	unsigned int broken;
 	int ret;
 
-	ret = stele_record_check_init(&w->rc, w->scan->sc);
+	(void)index;
+	ret = stele_record_check_init(&w->rc, scan->sc);
 	w->tail = stele_device_alloc(w->dev,
 				     TAIL_SIZE_MAX + 3 * STELE_BLOCK_SIZE);
 	if (ret == 0 && !w->tail)
@@ -374,7 +374,7 @@ static void *work(void *arg)
 	if (ret == 0)
 		ret = run(w);
 	if (ret < 0)
-		stop_scan(w->scan, ret);
+		stop_scan(scan);
 	/* What a queue that broke may still write to stays, for good. */
 	broken = stele_queue_close(w->queue);
 	for (unsigned int i = 0; i < 2; i++) {
@@ -384,53 +384,27 @@ static void *work(void *arg)
 	}
 	free(w->tail);
 	stele_record_check_release(&w->rc);
-	return NULL;
+	return ret;
 }
 
 static unsigned int job_count(const struct stele_segment_check *sc)
 {
-	long count = sc->check->opts->jobs;
+	unsigned int count = sc->check->opts->jobs;
 	uint64_t pieces;
 
 	if (count == 0)
-		count = sysconf(_SC_NPROCESSORS_ONLN);
-	if (count < 1)
-		count = 1;
-	if (count > (long)JOBS_MAX)
+		count = stele_processors();
+	if (count > JOBS_MAX)
 		count = JOBS_MAX;
 	pieces = sc->segment.descriptor.slots_size / BUFFER_SIZE +
 		 sc->count / PIECE_SAMPLES + 1;
-	return (uint64_t)count < pieces ? (unsigned int)count :
-					  (unsigned int)pieces;
+	return count < pieces ? count : (unsigned int)pieces;
 }
 
 int stele_verify_records(struct stele_segment_check *sc)
 {
 	struct scan scan = {.sc = sc, .next = sc->first};
-	const unsigned int jobs = job_count(sc);
-	unsigned int started = 0;
-	struct worker *workers;
-	int ret = 0;
 
-	workers = calloc(jobs, sizeof(*workers));
-	if (!workers)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < jobs; i++) {
-		workers[i].scan = &scan;
-		workers[i].dev = sc->check->image->dev;
-	}
-	/* This thread is the last worker. */
-	while (ret == 0 && started + 1 < jobs) {
-		ret = -pthread_create(&workers[started].thread, NULL, work,
-				      &workers[started]);
-		started += ret == 0;
-	}
-	if (ret < 0)
-		stop_scan(&scan, ret);
-	else
-		work(&workers[jobs - 1]);
-	for (unsigned int i = 0; i < started; i++)
-		pthread_join(workers[i].thread, NULL);
-	free(workers);
-	return scan.error;
+	return stele_workers_run("stele-verify", job_count(sc), work, NULL,
+				 &scan);
 }

@@ -9,10 +9,10 @@
 #include "lib/device/backend.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "lib/base/workers.h"
 
 #define THREADS_MAX 16u
 
@@ -65,20 +65,13 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's: none is taken by a thread of ours. */
 static int add_thread(struct threads_queue *queue)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = stele_thread_start(&queue->threads[queue->thread_count],
+				    "stele-io", work, queue);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&queue->threads[queue->thread_count], NULL, work,
-			    queue);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!rc)
-		queue->thread_count++;
-	return -rc;
+	queue->thread_count += !rc;
+	return rc;
 }
 
 static int threads_start(struct stele_queue *base,

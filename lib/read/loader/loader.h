@@ -190,8 +190,6 @@ void stele_loader_cursor_set(const struct stele_loader *loader, uint64_t epoch,
 
 /* ---- threads ---------------------------------------------------------------------------- */
 
-/* Start a thread that takes no signals: these are the program's. Return: 0; errno. */
-int stele_loader_thread(pthread_t *thread, void *(*main)(void *), void *arg);
 /* loader_io.c */
 void *stele_loader_io_main(void *loader);
 /* loader_plan.c: all that may be submitted now is; restarts go through it. */

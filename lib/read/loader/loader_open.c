@@ -16,6 +16,7 @@
 
 #include "format/checked.h"
 #include "lib/base/options.h"
+#include "lib/base/workers.h"
 #include "lib/read/loader/loader.h"
 #include "lib/read/loader/shuffle.h"
 
@@ -23,12 +24,10 @@
 
 static uint32_t default_threads(void)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	const uint32_t cores = stele_processors();
 
-	if (cores < 1)
-		return 1;
-	return cores < STELE_LOADER_THREADS_MAX ? (uint32_t)cores
-						: STELE_LOADER_THREADS_MAX;
+	return cores < STELE_LOADER_THREADS_MAX ? cores :
+						  STELE_LOADER_THREADS_MAX;
 }
 
 static void take_defaults(struct stele_loader_opts *opts)
@@ -99,7 +98,8 @@ static int start_thread(struct stele_loader *l)
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->wake_fd < 0)
 		return -errno;
-	err = stele_loader_thread(&l->thread, stele_loader_io_main, l);
+	err = stele_thread_start(&l->thread, "stele-loader",
+				 stele_loader_io_main, l);
 	if (err)
 		return err;
 	pthread_mutex_lock(&l->lock);

@@ -5,22 +5,8 @@
  * First come, first served. A sample that fails here is finished, or goes back to the
  * I/O thread for a stand-in.
  */
-#include <signal.h>
-#include <unistd.h>
-
+#include "lib/base/workers.h"
 #include "lib/read/loader/loader.h"
-
-int stele_loader_thread(pthread_t *thread, void *(*main)(void *), void *arg)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread, NULL, main, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -err;
-}
 
 static void transform(struct stele_loader *l, struct stele_loader_item *item)
 {
@@ -73,8 +59,8 @@ int stele_loader_pool_start(struct stele_loader *l)
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
 	while (!err && l->opts.transform && pool->count < l->opts.threads) {
-		err = stele_loader_thread(&pool->threads[pool->count], work,
-					  pool);
+		err = stele_thread_start(&pool->threads[pool->count],
+					 "stele-transform", work, pool);
 		pool->count += !err;
 	}
 	/* Fewer than asked for will do. */
