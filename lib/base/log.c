@@ -28,11 +28,9 @@ static void keep(void *user, enum stele_log_level level, const char *text)
 		stele_log_emit(held->to, level, "%s", text);
 		return;
 	}
-	line->next = NULL;
 	line->level = level;
 	memcpy(line->text, text, size);
-	*held->last = line;
-	held->last = &line->next;
+	stele_fifo_push(&held->lines, line);
 }
 
 void stele_log_emit(const struct stele_log *log, enum stele_log_level level,
@@ -57,20 +55,16 @@ void stele_log_hold(struct stele_log_held *held, const struct stele_log *to)
 {
 	held->log = (struct stele_log){keep, held};
 	held->to = to;
-	held->first = NULL;
-	held->last = &held->first;
+	held->lines.head = NULL;
 }
 
 void stele_log_end(struct stele_log_held *held, bool tell)
 {
-	struct stele_log_line *line, *next;
+	struct stele_log_line *line;
 
-	for (line = held->first; line; line = next) {
-		next = line->next;
+	while ((line = stele_fifo_pop(&held->lines))) {
 		if (tell)
 			stele_log_emit(held->to, line->level, "%s", line->text);
 		free(line);
 	}
-	held->first = NULL;
-	held->last = &held->first;
 }

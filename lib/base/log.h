@@ -10,6 +10,7 @@
 #ifndef STELE_BASE_LOG_H
 #define STELE_BASE_LOG_H
 
+#include "lib/base/fifo.h"
 #include "lib/stele.h"
 
 struct stele_log {
@@ -31,7 +32,7 @@ void stele_log_emit(const struct stele_log *log, enum stele_log_level level,
 struct stele_log_held {
 	struct stele_log log; /* for who may say something */
 	const struct stele_log *to;
-	struct stele_log_line *first, **last;
+	struct STELE_FIFO(stele_log_line) lines;
 };
 void stele_log_hold(struct stele_log_held *held, const struct stele_log *to);
 void stele_log_end(struct stele_log_held *held, bool tell);

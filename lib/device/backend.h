@@ -15,9 +15,9 @@
 
 #include <pthread.h>
 
-/* First in, first out; all zero is empty. */
+/* A FIFO (lib/base/fifo.h) that is counted. */
 struct stele_request_list {
-	struct stele_request *first, *last;
+	struct stele_request *head, **tail;
 	unsigned int count;
 };
 

@@ -13,30 +13,20 @@
 #include <stdatomic.h>
 
 #include "format/checked.h"
+#include "lib/base/fifo.h"
 
 void stele_request_push(struct stele_request_list *list,
 			struct stele_request *request)
 {
-	request->next = NULL;
-	if (list->last)
-		list->last->next = request;
-	else
-		list->first = request;
-	list->last = request;
+	stele_fifo_push(list, request);
 	list->count++;
 }
 
 struct stele_request *stele_request_pop(struct stele_request_list *list)
 {
-	struct stele_request *request = list->first;
+	struct stele_request *request = stele_fifo_pop(list);
 
-	if (!request)
-		return NULL;
-	list->first = request->next;
-	if (!list->first)
-		list->last = NULL;
-	list->count--;
-	request->next = NULL;
+	list->count -= request != NULL;
 	return request;
 }
 
@@ -46,7 +36,7 @@ int stele_request_drain(struct stele_request_list *list,
 {
 	unsigned int count = 0;
 
-	while (count < max && list->first) {
+	while (count < max && list->head) {
 		done[count] = stele_request_pop(list);
 		res[count] = done[count]->status;
 		count++;

@@ -48,7 +48,7 @@ static unsigned int grab(struct stele_checkers *c, struct stele_ticket **out)
 
 	while (c->pending.head && n < share && n < GRAB_MAX &&
 	       size < GRAB_SIZE_MAX) {
-		out[n] = stele_ticket_pop(&c->pending);
+		out[n] = stele_fifo_pop(&c->pending);
 		size += out[n++]->slot.read_size;
 	}
 	c->pending_count -= n;
@@ -61,7 +61,7 @@ static void give_back(struct stele_checkers *c, struct stele_ticket **tickets,
 	if (!c->done.head && c->watched)
 		eventfd_write(c->event_fd, 1);
 	for (unsigned int i = 0; i < count; i++)
-		stele_ticket_push(&c->done, tickets[i]);
+		stele_fifo_push(&c->done, tickets[i]);
 	c->done_count += count;
 	if (c->waiting) {
 		c->waiting = false;
@@ -207,8 +207,8 @@ void stele_checkers_exchange(struct stele_checkers *c,
 	if (!arrived->head && !c->busy)
 		return;
 	pthread_mutex_lock(&c->lock);
-	while ((ticket = stele_ticket_pop(arrived))) {
-		stele_ticket_push(&c->pending, ticket);
+	while ((ticket = stele_fifo_pop(arrived))) {
+		stele_fifo_push(&c->pending, ticket);
 		given++;
 	}
 	c->pending_count += given;
@@ -220,8 +220,8 @@ void stele_checkers_exchange(struct stele_checkers *c,
 	}
 	if (c->watched && c->done.head)
 		eventfd_read(c->event_fd, &events);
-	while ((ticket = stele_ticket_pop(&c->done)))
-		stele_ticket_push(checked, ticket);
+	while ((ticket = stele_fifo_pop(&c->done)))
+		stele_fifo_push(checked, ticket);
 	c->busy -= c->done_count;
 	c->done_count = 0;
 	pthread_mutex_unlock(&c->lock);

@@ -46,8 +46,8 @@ static struct stele_ticket *next_checked(struct stele_reader *r,
 	struct stele_ticket *ticket;
 
 	if (r->checkers)
-		return stele_ticket_pop(&r->checked);
-	ticket = stele_ticket_pop(&r->fetch.arrived);
+		return stele_fifo_pop(&r->checked);
+	ticket = stele_fifo_pop(&r->fetch.arrived);
 	if (!ticket)
 		return NULL;
 	stele_ticket_check(&r->checker, ticket);
@@ -104,7 +104,7 @@ static unsigned int hand_out(struct stele_reader *r,
 	while (count < max && (ticket = next_checked(r, &unattended))) {
 		if (!settle(r, ticket, &samples[count]))
 			continue;
-		stele_ticket_push(settled, ticket);
+		stele_fifo_push(settled, ticket);
 		count++;
 	}
 	return count;
@@ -119,9 +119,9 @@ static void finish(struct stele_reader *r, struct stele_ticket_list *settled)
 	if (!settled->head)
 		return;
 	now = stele_fetch_clock();
-	while ((ticket = stele_ticket_pop(settled))) {
+	while ((ticket = stele_fifo_pop(settled))) {
 		stele_histogram_record(r->latency, now - ticket->submitted);
-		stele_ticket_push(&r->idle, ticket);
+		stele_fifo_push(&r->idle, ticket);
 	}
 }
 

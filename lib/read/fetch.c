@@ -23,26 +23,6 @@ struct stele_fetch_part {
 	uint64_t issued; /* ns */
 };
 
-void stele_ticket_push(struct stele_ticket_list *list,
-		       struct stele_ticket *ticket)
-{
-	ticket->next = NULL;
-	if (list->head)
-		list->tail->next = ticket;
-	else
-		list->head = ticket;
-	list->tail = ticket;
-}
-
-struct stele_ticket *stele_ticket_pop(struct stele_ticket_list *list)
-{
-	struct stele_ticket *ticket = list->head;
-
-	if (ticket)
-		list->head = ticket->next;
-	return ticket;
-}
-
 /* One that was used before, if there is: its memory has been touched. */
 static struct stele_fetch_part *idle_part(struct stele_fetch *f)
 {
@@ -111,7 +91,7 @@ static void arrive(struct stele_fetch *f, struct stele_ticket *ticket)
 
 		ticket->rider = NULL;
 		ticket->status = status;
-		stele_ticket_push(&f->arrived, ticket);
+		stele_fifo_push(&f->arrived, ticket);
 		ticket = rider;
 	}
 }
@@ -126,7 +106,7 @@ void stele_fetch_add(struct stele_fetch *f, struct stele_ticket *ticket,
 	if (status)
 		arrive(f, ticket);
 	else
-		stele_ticket_push(&f->waiting, ticket);
+		stele_fifo_push(&f->waiting, ticket);
 }
 
 /* Return: 0; -EAGAIN (no room now); or the ticket cannot be read. */
@@ -179,7 +159,7 @@ static void issue_waiting(struct stele_fetch *f)
 				return;
 			ticket->status = err;
 		}
-		stele_ticket_pop(&f->waiting);
+		stele_fifo_pop(&f->waiting);
 		ticket->waiting = false;
 		if (!ticket->in_flight)
 			arrive(f, ticket);

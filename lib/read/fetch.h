@@ -15,6 +15,7 @@
 #ifndef STELE_READ_FETCH_H
 #define STELE_READ_FETCH_H
 
+#include "lib/base/fifo.h"
 #include "lib/device/device.h"
 #include "lib/read/check.h"
 #include "lib/read/depth.h"
@@ -39,12 +40,7 @@ struct stele_ticket {
 	struct stele_verdict verdict;
 };
 
-struct stele_ticket_list {
-	struct stele_ticket *head, *tail;
-};
-void stele_ticket_push(struct stele_ticket_list *list,
-		       struct stele_ticket *ticket);
-struct stele_ticket *stele_ticket_pop(struct stele_ticket_list *list);
+struct stele_ticket_list STELE_FIFO(stele_ticket);
 
 struct stele_fetch_part;
 

@@ -261,9 +261,9 @@ static unsigned int room(const struct stele_reader *r)
 /* One that was used before, if there is: its memory has been touched. */
 static struct stele_ticket *idle_ticket(struct stele_reader *r)
 {
-	if (!r->idle.head)
-		stele_ticket_push(&r->idle, &r->tickets[r->tickets_used++]);
-	return r->idle.head;
+	struct stele_ticket *ticket = stele_fifo_pop(&r->idle);
+
+	return ticket ? ticket : &r->tickets[r->tickets_used++];
 }
 
 /* The idle ticket, for this sample. */
@@ -273,7 +273,6 @@ static struct stele_ticket *take_ticket(struct stele_reader *r,
 {
 	struct stele_ticket *ticket = idle_ticket(r);
 
-	stele_ticket_pop(&r->idle);
 	ticket->slot = *slot;
 	ticket->size = slot->read_size;
 	ticket->memory = NULL;

@@ -147,20 +147,15 @@ int stele_sample_decode(const struct stele_dataset *ds,
 
 /* ---- fields ---------------------------------------------------------------- */
 
-static bool is_scalar(const struct stele_descriptor_field *field)
-{
-	return field->type == STELE_FIELD_I64 || field->type == STELE_FIELD_F64;
-}
-
 /* The how-manieth bytes or scalar field is this one? */
 static uint32_t field_ordinal(const struct stele_segment *segment,
 			      uint32_t index)
 {
-	bool scalar = is_scalar(&segment->fields[index]);
+	bool scalar = stele_field_is_scalar(segment->fields[index].type);
 	uint32_t ordinal = 0;
 
 	for (uint32_t i = 0; i < index; i++)
-		ordinal += is_scalar(&segment->fields[i]) == scalar;
+		ordinal += stele_field_is_scalar(segment->fields[i].type) == scalar;
 	return ordinal;
 }
 
@@ -196,7 +191,7 @@ static int sample_bytes(const struct stele_sample *sample, uint32_t field,
 
 	if (!segment || field >= segment->descriptor.field_count)
 		return -ERANGE;
-	if (is_scalar(&segment->fields[field]))
+	if (stele_field_is_scalar(segment->fields[field].type))
 		return -EINVAL;
 	if (is_forked(sample))
 		return -EOWNERDEAD;

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "lib/base/random.h"
 #include "lib/stele.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -204,10 +205,8 @@ static int trial_round(struct stele_search *s, double rate)
 /* One in four more or less than that, so that readers do not probe in step. */
 static uint32_t jittered(struct stele_search *s, uint32_t rounds)
 {
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 7;
-	s->random ^= s->random << 17;
-	return rounds - rounds / 4 + (uint32_t)(s->random % (rounds / 2 + 1));
+	return rounds - rounds / 4 +
+	       (uint32_t)(stele_random_next(&s->random) % (rounds / 2 + 1));
 }
 
 static void cruise(struct stele_search *s)

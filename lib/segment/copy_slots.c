@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "format/crc32c.h"
+#include "format/decode.h"
 #include "lib/segment/copy_worker.h"
 
 /* Of a unit, to see quickly that nothing is there. */
@@ -101,7 +102,7 @@ static int check_slots(struct stele_copy_worker *w,
 			break;
 		ret = check_slot(w, unit, number, w->buffer + (offset - base),
 				 slot_size, &why);
-		if (ret == 0 && !stele_copy_is_zero(w->buffer + (end - base),
+		if (ret == 0 && !bytes_zero(w->buffer + (end - base),
 						    next - end)) {
 			why = "what follows is not zero";
 			ret = -EUCLEAN;
@@ -173,7 +174,7 @@ static void pass_bytes(struct stele_copy_worker *w, struct passing *p,
 	stele_hash_add(w->hash, data, n);
 	data = stele_record_part(w->buffer, at, size, p->offset + p->size,
 				 p->next, &n);
-	p->dirty |= !stele_copy_is_zero(data, n);
+	p->dirty |= !bytes_zero(data, n);
 }
 
 static int end_slot(struct stele_copy_worker *w,

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/decode.h"
+
 /* Any part of a unit, widened to whole blocks at both ends. */
 #define BUFFER_SIZE   (STELE_COPY_UNIT_SIZE + 2 * STELE_BLOCK_SIZE)
 #define TAIL_SIZE     (2 * STELE_BLOCK_SIZE + STELE_RECORD_TAIL_MAX)
@@ -141,18 +143,13 @@ int stele_copy_complain(const struct stele_copy_worker *w,
 
 /* ---- zeros ----------------------------------------------------------------- */
 
-bool stele_copy_is_zero(const uint8_t *data, uint64_t size)
-{
-	return !size || (!data[0] && !memcmp(data, data + 1, size - 1));
-}
-
 int stele_copy_find_zeros(struct stele_copy_worker *w,
 			  const struct stele_copy_unit *unit)
 {
 	int ret = stele_copy_transfer(w, &w->to, STELE_OP_READ, w->buffer,
 				      unit->offset, unit->size);
 
-	return ret < 0 ? ret : stele_copy_is_zero(w->buffer, unit->size);
+	return ret < 0 ? ret : bytes_zero(w->buffer, unit->size);
 }
 
 int stele_copy_send_zeros(struct stele_copy_worker *w,

@@ -72,6 +72,4 @@ int stele_copy_send_blocks(struct stele_copy_worker *w,
 int stele_copy_send_zeros(struct stele_copy_worker *w,
 			  const struct stele_copy_unit *unit);
 
-bool stele_copy_is_zero(const uint8_t *data, uint64_t size);
-
 #endif

@@ -111,7 +111,7 @@ static void next_of_mix(struct stele_tune_meter *meter,
 	const struct stele_limits *limits = &meter->dev->limits;
 
 	if (!meter->rest) {
-		uint64_t id = stele_tune_random(&meter->random) %
+		uint64_t id = stele_random_next(&meter->random) %
 			      stele_dataset_count(meter->ds), end;
 		struct stele_extent slot;
 

@@ -169,7 +169,7 @@ static size_t find(const struct stele_tune_space *space, uint64_t at)
 uint64_t stele_tune_space_pick(const struct stele_tune_space *space,
 			       uint32_t size, uint64_t *state)
 {
-	uint64_t at = stele_tune_random(state) % space->size, begin, end;
+	uint64_t at = stele_random_next(state) % space->size, begin, end;
 	size_t i = find(space, at);
 
 	for (unsigned int picks = 0; picks < PICKS_MAX; picks++) {
@@ -179,11 +179,11 @@ uint64_t stele_tune_space_pick(const struct stele_tune_space *space,
 			begin = round_up(extent->offset, space->align);
 			end = round_down(extent->offset + extent->size,
 					 space->align) - size;
-			at = stele_tune_random(state) %
+			at = stele_random_next(state) %
 			     ((end - begin) / space->align + 1);
 			return begin + at * space->align;
 		}
-		i = find(space, stele_tune_random(state) % space->size);
+		i = find(space, stele_random_next(state) % space->size);
 	}
 	while (room_in(space, i) < size) /* rare: look at all */
 		i = (i + 1) % space->count;

@@ -11,6 +11,7 @@
 #ifndef STELE_TUNE_SPACE_H
 #define STELE_TUNE_SPACE_H
 
+#include "lib/base/random.h"
 #include "lib/read/dataset.h"
 
 #define STELE_TUNE_EXTENTS_MAX 65536u
@@ -41,13 +42,5 @@ bool stele_tune_space_fits(const struct stele_tune_space *space, uint32_t size,
  */
 uint64_t stele_tune_space_pick(const struct stele_tune_space *space,
 			       uint32_t size, uint64_t *state);
-
-static inline uint64_t stele_tune_random(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * UINT64_C(0x2545f4914f6cdd1d);
-}
 
 #endif

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/decode.h"
+
 #define ZERO_BUFFER_SIZE (UINT64_C(256) << 10)
 
 const char *stele_check_what(uint32_t type)
@@ -125,24 +127,13 @@ int stele_check_progress(struct stele_check *check, uint64_t bytes,
 	return stopped;
 }
 
-size_t stele_check_zeros(const uint8_t *data, size_t size)
-{
-	size_t i = 0;
-
-	if (size && !data[0] && !memcmp(data, data + 1, size - 1))
-		return size;
-	while (i < size && !data[i])
-		i++;
-	return i;
-}
-
 /* Of one piece, [offset, offset + size) within the blocks read at `start`. */
 static void check_zero_piece(struct stele_check *check, void *buffer,
 			     uint64_t start, uint64_t read_size,
 			     uint64_t offset, uint64_t size)
 {
 	const uint8_t *data = (const uint8_t *)buffer + (offset - start);
-	size_t zeros;
+	uint64_t zeros = 0;
 	int ret;
 
 	ret = stele_check_read(check, buffer, start, read_size);
@@ -151,11 +142,12 @@ static void check_zero_piece(struct stele_check *check, void *buffer,
 				   "cannot be read");
 		return;
 	}
-	zeros = stele_check_zeros(data, size);
-	if (zeros < size)
-		stele_check_report(check, -EUCLEAN, "padding", offset + zeros,
-				   size - zeros, "0x%02x, expected 0x00",
-				   data[zeros]);
+	if (bytes_zero(data, size))
+		return;
+	while (!data[zeros])
+		zeros++;
+	stele_check_report(check, -EUCLEAN, "padding", offset + zeros,
+			   size - zeros, "0x%02x, expected 0x00", data[zeros]);
 }
 
 int stele_check_zero(struct stele_check *check, uint64_t offset, uint64_t size)

@@ -154,8 +154,6 @@ void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
 		     const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Index of the first byte that is not zero, or size. */
-size_t stele_check_zeros(const uint8_t *data, size_t size);
 /* FNV-1a. */
 uint64_t stele_check_key_hash(const char *key, size_t size);
 

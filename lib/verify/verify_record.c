@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "format/crc32c.h"
+#include "format/decode.h"
 #include "lib/verify/check_record.h"
 #include "lib/image/deleted.h"
 
@@ -93,7 +94,7 @@ void stele_record_check_add(struct stele_record_check *rc, const uint8_t *data,
 		stele_hash_add(rc->hash, p, n);
 		p = stele_record_part(data, at, size, rc->record.payload_size,
 				      tail, &n);
-		rc->padded |= stele_check_zeros(p, n) != n;
+		rc->padded |= !bytes_zero(p, n);
 		p = stele_record_part(data, at, size, tail, crc_at, &n);
 		stele_hash_add(rc->hash, p, n);
 	}

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "format/decode.h"
 #include "lib/verify/check.h"
 #include "lib/image/digest.h"
 
@@ -108,11 +109,6 @@ static void check_present(struct stele_segment_check *sc, uint32_t type,
 				   stele_check_what(type));
 }
 
-static bool is_scalar(const struct stele_descriptor_field *field)
-{
-	return field->type == STELE_FIELD_I64 || field->type == STELE_FIELD_F64;
-}
-
 static void check_all_present(struct stele_segment_check *sc)
 {
 	const struct stele_descriptor *d = &sc->segment.descriptor;
@@ -124,7 +120,7 @@ static void check_all_present(struct stele_segment_check *sc)
 	check_present(sc, STELE_BLOCK_DIGESTS, STELE_NO_FIELD);
 	check_present(sc, STELE_BLOCK_TREE, STELE_NO_FIELD);
 	for (uint32_t i = 0; i < d->field_count; i++)
-		if (is_scalar(&sc->segment.fields[i]))
+		if (stele_field_is_scalar(sc->segment.fields[i].type))
 			check_present(sc, STELE_BLOCK_COLUMN, i);
 }
 
@@ -163,8 +159,7 @@ static bool zero_from_bit(const struct stele_disk_block *block, uint64_t bit)
 		return true;
 	if (block->payload[byte] >> (bit % 8))
 		return false;
-	return stele_check_zeros(block->payload + byte + 1, size - 1) ==
-	       size - 1;
+	return bytes_zero(block->payload + byte + 1, size - 1);
 }
 
 /* Block `index` of the section; its first entry is `first` of array 0 or 1. */
@@ -277,7 +272,7 @@ static int check_columns(struct stele_segment_check *sc)
 	int ret = 0;
 
 	for (uint32_t i = 0; i < sc->segment.descriptor.field_count; i++)
-		if (ret == 0 && is_scalar(&sc->segment.fields[i]))
+		if (ret == 0 && stele_field_is_scalar(sc->segment.fields[i].type))
 			ret = check_column(sc, i);
 	return ret;
 }

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "format/decode.h"
 #include "lib/verify/check.h"
 #include "lib/image/digest.h"
 
@@ -147,8 +148,7 @@ static int check_empty(struct stele_segment_check *sc)
 {
 	const struct stele_descriptor *d = &sc->segment.descriptor;
 
-	if (stele_check_zeros(d->tree_root, STELE_DIGEST_SIZE) !=
-	    STELE_DIGEST_SIZE)
+	if (!bytes_zero(d->tree_root, STELE_DIGEST_SIZE))
 		stele_check_report(sc->check, -EUCLEAN, "descriptor", d->offset,
 				   sc->where->descriptor_size,
 				   "a root without samples");

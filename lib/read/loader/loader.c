@@ -101,7 +101,7 @@ static void end_epoch(struct stele_loader *l)
 static void give_back(struct stele_loader *l, struct stele_loader_batch *batch)
 {
 	pthread_mutex_lock(&l->lock);
-	stele_loader_batch_push(&l->released, batch);
+	stele_fifo_push(&l->released, batch);
 	stele_loader_tell(l);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -121,7 +121,7 @@ static int wait_for_batch(struct stele_loader *l,
 	*batch = NULL;
 	err = l->broken;
 	if (l->queue.head && l->queue.head->ready) {
-		*batch = stele_loader_batch_pop(&l->queue);
+		*batch = stele_fifo_pop(&l->queue);
 		at.step++;
 		set_place(l, &at);
 		/* Another one is due, which may need room that none else gets. */
@@ -230,10 +230,10 @@ static void drop_queue(struct stele_loader *l)
 {
 	struct stele_loader_batch *batch;
 
-	while ((batch = stele_loader_batch_pop(&l->queue))) {
+	while ((batch = stele_fifo_pop(&l->queue))) {
 		atomic_store(&batch->dropped, true);
 		if (batch->ready)
-			stele_loader_batch_push(&l->released, batch);
+			stele_fifo_push(&l->released, batch);
 	}
 }
 

@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lib/base/fifo.h"
 #include "lib/base/log.h"
 #include "lib/read/loader/loader_order.h"
 
@@ -44,9 +45,7 @@ struct stele_loader_item {
 	int status;
 };
 
-struct stele_loader_item_list {
-	struct stele_loader_item *head, **tail;
-};
+struct stele_loader_item_list STELE_FIFO(stele_loader_item);
 
 struct stele_loader_batch {
 	struct stele_loader_item *items; /* batch_size of them, by position */
@@ -67,9 +66,7 @@ struct stele_loader_batch {
 	int error, skip_error;
 };
 
-struct stele_loader_batch_list {
-	struct stele_loader_batch *head, **tail;
-};
+struct stele_loader_batch_list STELE_FIFO(stele_loader_batch);
 
 /* Where in an epoch; steps are counted from where it began or was restored. */
 struct stele_loader_cursor {
@@ -154,15 +151,6 @@ struct stele_loader {
 };
 
 /* ---- loader_batch.c ------------------------------------------------------------- */
-
-void stele_loader_item_push(struct stele_loader_item_list *list,
-			    struct stele_loader_item *item);
-struct stele_loader_item *
-stele_loader_item_pop(struct stele_loader_item_list *list);
-void stele_loader_batch_push(struct stele_loader_batch_list *list,
-			     struct stele_loader_batch *batch);
-struct stele_loader_batch *
-stele_loader_batch_pop(struct stele_loader_batch_list *list);
 
 /* A free one, or a new one; only the I/O thread. NULL: no memory. */
 struct stele_loader_batch *stele_loader_batch_take(struct stele_loader *loader);

@@ -11,46 +11,6 @@
 
 #include "lib/read/loader/loader.h"
 
-void stele_loader_item_push(struct stele_loader_item_list *list,
-			    struct stele_loader_item *item)
-{
-	item->next = NULL;
-	if (!list->head)
-		list->tail = &list->head;
-	*list->tail = item;
-	list->tail = &item->next;
-}
-
-struct stele_loader_item *
-stele_loader_item_pop(struct stele_loader_item_list *list)
-{
-	struct stele_loader_item *item = list->head;
-
-	if (item)
-		list->head = item->next;
-	return item;
-}
-
-void stele_loader_batch_push(struct stele_loader_batch_list *list,
-			     struct stele_loader_batch *batch)
-{
-	batch->next = NULL;
-	if (!list->head)
-		list->tail = &list->head;
-	*list->tail = batch;
-	list->tail = &batch->next;
-}
-
-struct stele_loader_batch *
-stele_loader_batch_pop(struct stele_loader_batch_list *list)
-{
-	struct stele_loader_batch *batch = list->head;
-
-	if (batch)
-		list->head = batch->next;
-	return batch;
-}
-
 /* ---- memory ------------------------------------------------------------------- */
 
 static void batch_free(struct stele_loader_batch *batch)
@@ -85,7 +45,7 @@ static struct stele_loader_batch *batch_new(struct stele_loader *l)
 
 struct stele_loader_batch *stele_loader_batch_take(struct stele_loader *l)
 {
-	struct stele_loader_batch *batch = stele_loader_batch_pop(&l->free);
+	struct stele_loader_batch *batch = stele_fifo_pop(&l->free);
 
 	if (!batch)
 		batch = batch_new(l);
@@ -205,7 +165,7 @@ void stele_loader_item_finish(struct stele_loader *l,
 	pthread_mutex_lock(&l->lock);
 	batch->ready = true;
 	if (atomic_load(&batch->dropped)) {
-		stele_loader_batch_push(&l->released, batch);
+		stele_fifo_push(&l->released, batch);
 		stele_loader_tell(l);
 	} else if (batch == l->queue.head) {
 		pthread_cond_signal(&l->changed);

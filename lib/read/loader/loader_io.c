@@ -157,7 +157,7 @@ static void recycle(struct stele_loader *l, struct stele_loader_batch *batch)
 {
 	for (uint32_t i = 0; i < batch->planned; i++)
 		stele_loader_item_release(l, &batch->items[i]);
-	stele_loader_batch_push(&l->free, batch);
+	stele_fifo_push(&l->free, batch);
 }
 
 /* The caller waits for it. */
@@ -200,9 +200,9 @@ static bool take_news(struct stele_loader *l)
 	l->news = false;
 	stop = l->stop;
 	pthread_mutex_unlock(&l->lock);
-	while ((batch = stele_loader_batch_pop(&released)))
+	while ((batch = stele_fifo_pop(&released)))
 		recycle(l, batch);
-	while ((item = stele_loader_item_pop(&failed)))
+	while ((item = stele_fifo_pop(&failed)))
 		stele_loader_plan_failed(l, item, item->status);
 	if (restart)
 		stele_loader_plan_restart(l, &cursor, seed);
@@ -231,7 +231,7 @@ static void take_sample(struct stele_loader *l, struct stele_sample *sample,
 	/* Nor for a child, wherever it is. */
 	item->sample.reader = l->lanes[item->source].reader;
 	if (l->opts.transform)
-		stele_loader_item_push(intact, item);
+		stele_fifo_push(intact, item);
 	else
 		stele_loader_item_finish(l, item);
 }

@@ -219,7 +219,7 @@ void stele_loader_plan_failed(struct stele_loader *l,
 	item->status = status;
 	if (l->opts.on_error == STELE_ON_ERROR_SUBSTITUTE &&
 	    status != -ESTALE && !atomic_load(&item->batch->dropped))
-		stele_loader_item_push(&l->retry, item);
+		stele_fifo_push(&l->retry, item);
 	else
 		stele_loader_item_finish(l, item);
 }
@@ -257,9 +257,9 @@ static bool send_stand_ins(struct stele_loader *l)
 	struct stele_loader_item *item;
 
 	l->retry.head = NULL;
-	while ((item = stele_loader_item_pop(&list)))
+	while ((item = stele_fifo_pop(&list)))
 		if (!send_stand_in(l, item))
-			stele_loader_item_push(&l->retry, item);
+			stele_fifo_push(&l->retry, item);
 	return !l->retry.head;
 }
 
@@ -286,13 +286,13 @@ static bool begin_batch(struct stele_loader *l)
 	pthread_mutex_lock(&l->lock);
 	if (l->restarting) { /* this plan is none any more */
 		if (batch)
-			stele_loader_batch_push(&l->free, batch);
+			stele_fifo_push(&l->free, batch);
 		batch = NULL;
 	} else if (batch) {
 		batch->epoch = l->plan.epoch;
 		batch->index = l->plan.step;
 		batch->first = l->plan.start + l->plan.step * l->step_size;
-		stele_loader_batch_push(&l->queue, batch);
+		stele_fifo_push(&l->queue, batch);
 		l->head = l->queue.head;
 	} else if (!l->queue.head) {
 		l->broken = -ENOMEM;
@@ -352,7 +352,7 @@ static void cancel_planned(struct stele_loader *l)
 			       -ECANCELED);
 		lane->first = lane->count = 0;
 	}
-	while ((item = stele_loader_item_pop(&l->retry)))
+	while ((item = stele_fifo_pop(&l->retry)))
 		finish(l, item, -ECANCELED);
 	l->filling = NULL;
 	for (; batch && batch->planned < l->opts.batch_size;) {

@@ -25,7 +25,7 @@ static void transform(struct stele_loader *l, struct stele_loader_item *item)
 		return;
 	}
 	pthread_mutex_lock(&l->lock);
-	stele_loader_item_push(&l->failed, item);
+	stele_fifo_push(&l->failed, item);
 	stele_loader_tell(l);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -37,7 +37,7 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->stop) {
-		item = stele_loader_item_pop(&pool->items);
+		item = stele_fifo_pop(&pool->items);
 		if (!item) {
 			pthread_cond_wait(&pool->work, &pool->lock);
 			continue;
@@ -76,8 +76,8 @@ void stele_loader_pool_push(struct stele_loader_pool *pool,
 	if (!items->head)
 		return;
 	pthread_mutex_lock(&pool->lock);
-	for (; (item = stele_loader_item_pop(items)); count++)
-		stele_loader_item_push(&pool->items, item);
+	for (; (item = stele_fifo_pop(items)); count++)
+		stele_fifo_push(&pool->items, item);
 	if (count == 1)
 		pthread_cond_signal(&pool->work);
 	else
