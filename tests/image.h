@@ -50,6 +50,10 @@ struct test_composed {
 	uint64_t descriptor_size;  /* of one copy */
 	uint8_t *bytes;
 };
+/* Leaf digest of a whole record in memory: payload, then tail but the crc. */
+void test_hash_record(struct stele_hash *hash, const void *slot,
+		      uint64_t slot_size, const struct stele_record *record,
+		      uint8_t digest[32]);
 /* For the place `offset` on the target. Bails rather than fail. */
 void test_segment_compose(const struct test_segment *segment, uint64_t id,
 			  uint64_t offset, struct test_composed *out);

@@ -71,19 +71,6 @@ static void add_le32(struct stele_hash *hash, uint32_t value)
 	stele_hash_add(hash, &v, sizeof(v));
 }
 
-void stele_hash_record(struct stele_hash *hash, const void *slot,
-		       uint64_t slot_size, const struct stele_record *record,
-		       uint8_t digest[32])
-{
-	const uint8_t *tail = (const uint8_t *)record->key;
-	const uint8_t *crc = (const uint8_t *)slot + slot_size - sizeof(le32);
-
-	stele_hash_begin(hash, STELE_HASH_LEAF);
-	stele_hash_add(hash, record->payload, record->payload_size);
-	stele_hash_add(hash, tail, (size_t)(crc - tail));
-	stele_hash_end(hash, digest);
-}
-
 void stele_hash_block(struct stele_hash *hash,
 		      const struct stele_disk_block *block, uint8_t digest[32])
 {

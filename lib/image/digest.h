@@ -20,11 +20,6 @@ void stele_hash_begin(struct stele_hash *hash, uint8_t prefix);
 void stele_hash_add(struct stele_hash *hash, const void *data, size_t size);
 void stele_hash_end(struct stele_hash *hash, uint8_t digest[32]);
 
-/* Leaf digest of a whole record in memory: payload, then tail but the crc. */
-void stele_hash_record(struct stele_hash *hash, const void *slot,
-		       uint64_t slot_size, const struct stele_record *record,
-		       uint8_t digest[32]);
-
 /* Hash of a section's block: of its payload. */
 void stele_hash_block(struct stele_hash *hash,
 		      const struct stele_disk_block *block, uint8_t digest[32]);

@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/crc32c.h"
-
 #define PIECES_MIN  2u
 #define WINDOW_GROWTH 4u /* of a window to the next */
 #define PIECE_ALIGN 4096u /* enough for any device's memory_align */
@@ -214,7 +212,8 @@ static int read_slot(struct stele_record_stream *s, uint64_t limit)
 {
 	const uint32_t block = s->dev->limits.logical_block;
 	const uint64_t start = round_down(s->slot_offset, block);
-	const uint64_t end = round_up(s->slot_offset + s->slot_size, block);
+	const uint64_t end = round_up(s->slot_offset + s->check.slot_size,
+				      block);
 	struct stele_record_window *w = find_window(s, start, end);
 	int ret = 0;
 
@@ -233,7 +232,7 @@ static int read_tail(struct stele_record_stream *s, uint64_t limit)
 {
 	const uint32_t block = s->dev->limits.logical_block;
 	uint8_t *memory = s->memory + s->piece_count * s->stride;
-	uint64_t end = s->slot_offset + s->slot_size;
+	uint64_t end = s->slot_offset + s->check.slot_size;
 	uint64_t start = round_down(s->slot_offset, block);
 
 	if (round_up(end, block) - start <= s->piece_size)
@@ -249,113 +248,74 @@ static int read_tail(struct stele_record_stream *s, uint64_t limit)
 				 round_up(end, block) - start);
 }
 
-/* Take a piece into checksum and digest. */
+/* The next bytes of the slot, and which of them are payload. */
 static void look_at(struct stele_record_stream *s, const uint8_t *data,
-		    uint64_t size, const void **payload, uint64_t *payload_size)
+		    uint64_t size, const void **payload, size_t *payload_size)
 {
-	const uint8_t *p;
 	uint64_t n;
 
-	p = stele_record_part(data, s->position, size, 0,
-			      s->slot_size - sizeof(le32), &n);
-	s->crc = stele_crc32c(s->crc, p, n);
-	p = stele_record_part(data, s->position, size, 0,
-			      s->record.payload_size, &n);
-	if (s->hash)
-		stele_hash_add(s->hash, p, n);
-	*payload = p;
+	*payload = stele_record_part(data, s->check.position, size, 0,
+				     s->check.record.payload_size, &n);
 	*payload_size = n;
-	s->position += size;
-}
-
-static int end_record(struct stele_record_stream *s)
-{
-	const uint8_t *tail = (const uint8_t *)s->record.key;
-
-	if (!s->ended && s->hash) {
-		stele_hash_add(s->hash, tail,
-			       (size_t)(s->tail + s->slot_size - s->tail_at -
-					sizeof(le32) - tail));
-		stele_hash_end(s->hash, s->digest);
-	}
-	s->ended = true;
-	return s->crc == s->record.crc ? 0 : -EBADMSG;
+	stele_record_check_add(&s->check, data, size);
 }
 
 int stele_record_stream_next(struct stele_record_stream *s, const void **data,
 			     size_t *size)
 {
-	uint64_t n = 0;
+	const uint64_t slot_size = s->check.slot_size;
 
-	while (n == 0 && s->position < s->slot_size) {
+	*size = 0;
+	while (*size == 0 && s->check.position < slot_size) {
 		const uint8_t *piece = s->tail;
-		uint64_t piece_size = s->slot_size - s->tail_at;
+		uint64_t piece_size = slot_size - s->tail_at;
 		int ret = 0;
 
-		if (s->position < s->tail_at)
+		if (s->check.position < s->tail_at)
 			ret = issue(s);
-		if (s->position < s->tail_at && ret == 0)
+		if (s->check.position < s->tail_at && ret == 0)
 			ret = take_piece(s, &piece, &piece_size);
 		if (ret < 0)
 			return ret;
-		look_at(s, piece, piece_size, data, &n);
+		look_at(s, piece, piece_size, data, size);
 	}
-	*size = n;
-	return n ? 1 : end_record(s);
+	return *size ? 1 : stele_record_check_end(&s->check);
 }
 
-static int check_tail(struct stele_record_stream *s,
-		      const struct stele_segment *segment, const char **why)
+/* An impossible tail: damaged, or written so? All of the slot tells. */
+static int begin_check(struct stele_record_stream *s)
 {
 	const void *data;
 	size_t size;
-	le32 stored;
-	int ret, err;
 
-	err = stele_record_decode_tail(s->tail, s->slot_size - s->tail_at,
-				       s->slot_size, &segment->shape,
-				       &s->record, why);
-	if (err == 0)
+	if (stele_record_check_begin(&s->check, s->tail,
+				     s->check.slot_size - s->tail_at) == 0)
 		return 0;
-	/* Impossible, or just damaged? All of the slot tells. */
-	memcpy(&stored, s->tail + s->slot_size - s->tail_at - sizeof(stored),
-	       sizeof(stored));
-	s->record = (struct stele_record){.crc = le32_get(stored)};
-	s->hash = NULL;
-	do
-		ret = stele_record_stream_next(s, &data, &size);
-	while (ret > 0);
-	if (ret == -EBADMSG)
-		*why = "record: checksum";
-	return ret < 0 ? ret : err;
+	return stele_record_stream_next(s, &data, &size);
 }
 
 int stele_record_stream_begin(struct stele_record_stream *s,
 			      const struct stele_segment *segment,
-			      uint64_t number, struct stele_hash *hash,
-			      const char **why)
+			      uint64_t number, unsigned int flags,
+			      struct stele_hash *hash)
 {
 	const struct stele_descriptor *d = &segment->descriptor;
 	int ret = drain(s);
 
 	if (ret < 0)
 		return ret;
-	*why = "";
-	stele_segment_slot(segment, number, &s->slot_offset, &s->slot_size);
-	s->position = s->issued = s->taken = 0;
-	s->ended = false;
-	s->hash = hash;
-	s->crc = stele_record_seed(d->id, number);
-	if (s->slot_size < STELE_TRAILER_SIZE)
+	s->check = (struct stele_record_check){
+		.segment = segment, .number = number, .flags = flags,
+		.hash = hash, .why = ""};
+	stele_segment_slot(segment, number, &s->slot_offset,
+			   &s->check.slot_size);
+	s->issued = s->taken = 0;
+	if (s->check.slot_size < STELE_TRAILER_SIZE)
 		return -EUCLEAN;
 	ret = read_tail(s, d->offset + d->slots_offset + d->slots_size);
 	if (ret == 0 && s->tail_at && !s->queue)
 		ret = stele_queue_open(s->dev, s->piece_count, s->memory,
 				       s->piece_count * s->stride,
 				       &s->queue);
-	if (ret == 0 && hash)
-		stele_hash_begin(hash, STELE_HASH_LEAF);
-	if (ret == 0)
-		ret = check_tail(s, segment, why);
-	return ret;
+	return ret == 0 ? begin_check(s) : ret;
 }

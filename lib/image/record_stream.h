@@ -10,7 +10,7 @@
  * checksum is known: only the end says whether they were right.
  *
  *	stele_record_stream_open(&stream, dev, memory);
- *	err = stele_record_stream_begin(&stream, segment, number, NULL, &why);
+ *	err = stele_record_stream_begin(&stream, segment, number, 0, NULL);
  *	while (!err && (got = stele_record_stream_next(&stream, &data, &size)) > 0)
  *		...
  *	stele_record_stream_close(&stream);
@@ -20,14 +20,10 @@
 #ifndef STELE_IMAGE_RECORD_STREAM_H
 #define STELE_IMAGE_RECORD_STREAM_H
 
-#include "lib/image/digest.h"
+#include "lib/image/record.h"
 
 #define STELE_RECORD_PIECES_MAX 16u
 #define STELE_RECORD_MEMORY_MIN 65536u
-/* The largest tail: a key, the ends and scalars of all fields, a trailer. */
-#define STELE_RECORD_TAIL_MAX                                         \
-	(STELE_RECORD_KEY_MAX + 8 * (uint64_t)STELE_FIELD_COUNT_MAX + \
-	 STELE_TRAILER_SIZE)
 
 /* Blocks of the target that hold slots, the next ones too if those are asked for. */
 struct stele_record_window {
@@ -37,27 +33,22 @@ struct stele_record_window {
 };
 
 struct stele_record_stream {
-	/* The record at hand, since begin; payload is NULL, key stays until the next begin. */
-	struct stele_record record;
-	uint64_t slot_offset, slot_size; /* on the target */
-	uint32_t crc;	   /* at the end: computed; record.crc is as stored */
-	uint8_t digest[STELE_DIGEST_SIZE]; /* at the end, with a hash */
+	/* The record at hand, until the next begin: its parts, and what is wrong. */
+	struct stele_record_check check;
+	uint64_t slot_offset; /* on the target */
 
 	/* The stream's own. */
 	struct stele_device *dev;
 	struct stele_queue *queue; /* since the first slot that needs it */
-	struct stele_hash *hash;
 	uint8_t *memory;	/* pieces, then the tail */
 	uint32_t piece_size, piece_count;
 	uint64_t stride;	/* from piece to piece in memory */
 	uint64_t tail_room;	/* bytes behind the pieces */
 	const uint8_t *tail;	/* the slot's bytes from tail_at on */
 	uint64_t tail_at;	/* positions in the slot */
-	uint64_t position;	/* looked at so far */
 	uint64_t body_offset, body_end; /* on the target: read in pieces */
 	uint64_t issued, taken; /* pieces */
 	unsigned int in_flight;
-	bool ended;
 	uint64_t clock;
 	struct stele_record_window windows[STELE_RECORD_PIECES_MAX];
 	struct stele_request requests[STELE_RECORD_PIECES_MAX];
@@ -74,20 +65,19 @@ int stele_record_stream_open(struct stele_record_stream *stream,
 void stele_record_stream_close(struct stele_record_stream *stream);
 
 /*
- * Go to a record, which need not be live. With `hash` (may be NULL; the
- * caller's until the end) its digest is computed. `why` gets a static text when
- * the record is impossible. What was left of the record before is dropped.
- * Return: 0; -EBADMSG (checksum); -EUCLEAN (right, yet impossible); -ENOMEM;
- * errno of the device.
+ * Go to a record; `flags` and `hash` (may be NULL; the caller's until the end) are
+ * those of stele_record_check. What was left of the record before is dropped.
+ * Return: 0; as stele_record_check_end() when the tail is impossible; -ENOMEM;
+ * errno of the device (check.why is empty).
  */
 int stele_record_stream_begin(struct stele_record_stream *stream,
 			      const struct stele_segment *segment,
-			      uint64_t number, struct stele_hash *hash,
-			      const char **why);
+			      uint64_t number, unsigned int flags,
+			      struct stele_hash *hash);
 /*
  * The next piece of the payload, valid until the next call.
- * Return: 1; 0 at the end: it was what its checksum says; -EBADMSG (it was
- * not); errno of the device.
+ * Return: 1; 0 at the end, if it was a valid record; as stele_record_check_end();
+ * errno of the device (check.why is empty).
  */
 int stele_record_stream_next(struct stele_record_stream *stream,
 			     const void **data, size_t *size);

@@ -14,9 +14,8 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-
-#include "lib/image/digest.h"
 #include "lib/image/proof.h"
+#include "lib/image/record.h"
 #include "lib/image/stale.h"
 #include "lib/read/reader.h"
 #include "lib/read/sample.h"
@@ -57,75 +56,31 @@ int stele_slot_judge(const struct stele_dataset *ds,
 				 segment->descriptor.offset, error);
 }
 
-static int check_crc(const struct stele_dataset *ds,
-		     const struct stele_slot *slot, const void *data,
-		     enum stele_log_level level)
-{
-	le32 stored;
-	uint32_t crc;
-
-	if (slot->size < STELE_TRAILER_SIZE)
-		return -EUCLEAN;
-	memcpy(&stored, (const char *)data + slot->size - sizeof(stored),
-	       sizeof(stored));
-	crc = stele_record_crc(slot->segment->descriptor.id, slot->number, data,
-			       slot->size);
-	if (crc == le32_get(stored))
-		return 0;
-	stele_log_emit(&ds->image.log, level,
-		       "sample %ju at offset %ju, %ju bytes: crc32c 0x%08x, "
-		       "expected 0x%08x",
-		       (uintmax_t)slot->id, (uintmax_t)slot->offset,
-		       (uintmax_t)slot->size, crc, le32_get(stored));
-	return -EBADMSG;
-}
-
-static int find_parts(const struct stele_dataset *ds,
-		      const struct stele_slot *slot, const void *data,
-		      enum stele_log_level level, struct stele_record *record)
-{
-	const char *why = "";
-	int err;
-
-	err = stele_record_decode(data, slot->size, &slot->segment->shape,
-				  record, &why);
-	if (!err && (record->flags & STELE_RECORD_VOID)) {
-		why = "a live sample is void";
-		err = -EUCLEAN;
-	}
-	if (err)
-		stele_log_emit(&ds->image.log, level,
-			       "sample %ju at offset %ju: %s",
-			       (uintmax_t)slot->id, (uintmax_t)slot->offset,
-			       why);
-	return err;
-}
-
-static int check_digest(const struct stele_slot *slot, const void *data,
-			const struct stele_record *record,
-			struct stele_proof *proof)
-{
-	uint8_t digest[STELE_DIGEST_SIZE];
-
-	stele_hash_record(proof->hash, data, slot->size, record, digest);
-	return stele_proof_check(proof, slot->segment, slot->number, digest);
-}
-
 int stele_sample_decode(const struct stele_dataset *ds,
 			const struct stele_slot *slot, const void *data,
 			enum stele_verify verify, struct stele_proof *proof,
 			enum stele_log_level level,
 			struct stele_sample *sample)
 {
-	struct stele_record record;
-	int err = 0;
+	struct stele_record_check check;
+	const struct stele_record *record = &check.record;
+	int err;
 
-	if (verify != STELE_VERIFY_NONE)
-		err = check_crc(ds, slot, data, level);
-	if (!err)
-		err = find_parts(ds, slot, data, level, &record);
-	if (!err && verify == STELE_VERIFY_DIGEST)
-		err = check_digest(slot, data, &record, proof);
+	/* One by one: zeroing the rest takes 10 ns of the 70 that a small sample does. */
+	check.segment = slot->segment;
+	check.number = slot->number;
+	check.slot_size = slot->size;
+	check.flags = verify == STELE_VERIFY_NONE ? STELE_RECORD_UNCHECKED : 0;
+	check.hash = verify == STELE_VERIFY_DIGEST ? proof->hash : NULL;
+	err = stele_record_check_slot(&check, data);
+	if (err)
+		stele_log_emit(&ds->image.log, level,
+			       "sample %" PRIu64 " at offset %" PRIu64
+			       ", %" PRIu64 " bytes: %s",
+			       slot->id, slot->offset, slot->size, check.why);
+	else if (check.hash)
+		err = stele_proof_check(proof, slot->segment, slot->number,
+					check.digest);
 
 	*sample = (struct stele_sample){
 		.id = slot->id,
@@ -135,12 +90,12 @@ int stele_sample_decode(const struct stele_dataset *ds,
 		.ds = ds,
 	};
 	if (!err) {
-		sample->data = record.payload;
-		sample->size = record.payload_size;
-		sample->key = record.key;
-		sample->key_size = record.key_size;
+		sample->data = record->payload;
+		sample->size = record->payload_size;
+		sample->key = record->key;
+		sample->key_size = record->key_size;
 		/* The ends and scalars follow the key. */
-		sample->tail = record.key + record.key_size;
+		sample->tail = record->key + record->key_size;
 	}
 	return err;
 }

@@ -30,58 +30,34 @@ static int stream_whole(struct stele_dataset *ds, uint64_t id,
 	return ret;
 }
 
-static void log_failure(const struct stele_dataset *ds,
-			const struct stele_slot *slot,
-			const struct stele_record_stream *stream,
-			const char *why)
-{
-	if (*why)
-		stele_log_error(&ds->image.log,
-				"sample %" PRIu64 " at offset %" PRIu64 ": %s",
-				slot->id, slot->offset, why);
-	else
-		stele_log_error(&ds->image.log,
-				"sample %" PRIu64 " at offset %" PRIu64
-				", %" PRIu64 " bytes: crc32c 0x%08" PRIx32
-				", expected 0x%08" PRIx32,
-				slot->id, slot->offset, slot->size, stream->crc,
-				stream->record.crc);
-}
-
-/* Without checks a wrong checksum is none of our business. */
 static int stream_pieces(struct stele_dataset *ds, const struct stele_slot *slot,
 			 struct stele_record_stream *stream,
 			 struct stele_proof *proof, stele_stream_fn fn,
 			 void *user)
 {
-	const char *why;
 	const void *data;
 	size_t size;
 	int ret;
 
 	ret = stele_record_stream_begin(stream, slot->segment, slot->number,
-					proof->hash, &why);
-	if (ret == 0 && (stream->record.flags & STELE_RECORD_VOID)) {
-		why = "a live sample is void";
-		ret = -EUCLEAN;
-	}
-	if (ret < 0) {
-		if (*why)
-			log_failure(ds, slot, stream, why);
-		return ret;
-	}
-	while ((ret = stele_record_stream_next(stream, &data, &size)) > 0) {
+					ds->verify == STELE_VERIFY_NONE ?
+						STELE_RECORD_UNCHECKED : 0,
+					proof->hash);
+	while (ret == 0 &&
+	       (ret = stele_record_stream_next(stream, &data, &size)) > 0) {
 		ret = fn(user, data, size);
 		if (ret)
 			return ret;
 	}
-	if (ret == -EBADMSG && ds->verify == STELE_VERIFY_NONE)
-		return 0;
-	if (ret == -EBADMSG)
-		log_failure(ds, slot, stream, "");
+	if (ret < 0 && *stream->check.why)
+		stele_log_error(&ds->image.log,
+				"sample %" PRIu64 " at offset %" PRIu64
+				", %" PRIu64 " bytes: %s",
+				slot->id, slot->offset, slot->size,
+				stream->check.why);
 	if (ret == 0 && proof->hash)
 		ret = stele_proof_check(proof, slot->segment, slot->number,
-					stream->digest);
+					stream->check.digest);
 	return ret;
 }
 

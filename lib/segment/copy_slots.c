@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "format/crc32c.h"
 #include "format/decode.h"
 #include "lib/segment/copy_worker.h"
 
@@ -38,44 +37,46 @@ static int read_digests(struct stele_copy_worker *w,
 				  last + 1 - first, w->digests);
 }
 
-static const char *check_digest(const struct stele_copy_worker *w,
-				const struct stele_copy_unit *unit,
-				uint64_t number, const uint8_t digest[32])
+static struct stele_record_check check_of(const struct stele_copy_worker *w,
+					  uint64_t number)
 {
-	const uint64_t block = number / STELE_DIGESTS_PER_BLOCK -
-			       unit->first / STELE_DIGESTS_PER_BLOCK;
-	const uint8_t *want = stele_digest_entry(&w->digests[block], number);
+	return (struct stele_record_check){
+		.segment = w->copy->segment,
+		.number = number,
+		.hash = w->hash,
+	};
+}
 
-	return memcmp(digest, want, STELE_DIGEST_SIZE) ?
-		       "its SHA-256 is not that of the digests" :
-		       NULL;
+/*
+ * `ret`: of the record; then its digest and what follows the slot are checked as
+ * well. Return: 0; -EBADMSG, -EUCLEAN (logged).
+ */
+static int judge(struct stele_copy_worker *w,
+		 const struct stele_copy_side *side,
+		 const struct stele_copy_unit *unit,
+		 const struct stele_record_check *check, int ret,
+		 bool gap_is_zero, uint64_t offset)
+{
+	const uint64_t block = check->number / STELE_DIGESTS_PER_BLOCK -
+			       unit->first / STELE_DIGESTS_PER_BLOCK;
+	const char *why = check->why;
+
+	if (ret == 0 && memcmp(check->digest,
+			       stele_digest_entry(&w->digests[block],
+						  check->number),
+			       STELE_DIGEST_SIZE)) {
+		why = "SHA-256 differs from the digests section";
+		ret = -EBADMSG;
+	}
+	if (ret == 0 && !gap_is_zero) {
+		why = "the gap behind it is not zero";
+		ret = -EUCLEAN;
+	}
+	return ret ? stele_copy_complain(w, side, ret, offset, "sample", why) :
+		     0;
 }
 
 /* ---- slots in memory ------------------------------------------------------- */
-
-/* Return: 0; -EBADMSG, -EUCLEAN (*why is set). */
-static int check_slot(struct stele_copy_worker *w,
-		      const struct stele_copy_unit *unit, uint64_t number,
-		      const uint8_t *slot, uint64_t size, const char **why)
-{
-	const struct stele_segment *segment = w->copy->segment;
-	struct stele_record record;
-	uint8_t digest[STELE_DIGEST_SIZE];
-	le32 stored;
-	int ret;
-
-	memcpy(&stored, slot + size - sizeof(stored), sizeof(stored));
-	*why = "checksum";
-	if (stele_record_crc(segment->descriptor.id, number, slot, size) !=
-	    le32_get(stored))
-		return -EBADMSG;
-	ret = stele_record_decode(slot, size, &segment->shape, &record, why);
-	if (ret < 0)
-		return ret;
-	stele_hash_record(w->hash, slot, size, &record, digest);
-	*why = check_digest(w, unit, number, digest);
-	return *why ? -EBADMSG : 0;
-}
 
 /*
  * Those slots of a unit that lie whole within the `size` bytes of the segment
@@ -87,29 +88,24 @@ static int check_slots(struct stele_copy_worker *w,
 		       const struct stele_copy_unit *unit, uint64_t size)
 {
 	const uint64_t base = round_down(unit->offset, STELE_BLOCK_SIZE);
-	const char *why = "";
 	int ret = 0;
 
 	for (uint64_t i = 0; ret == 0 && i < unit->count; i++) {
 		const uint64_t number = unit->first + i;
-		uint64_t slot_size, unused, end, next;
+		struct stele_record_check check = check_of(w, number);
+		uint64_t unused, end, next;
 		uint64_t offset = stele_copy_slot(w->copy->segment, number,
-						  &slot_size);
+						  &check.slot_size);
 
-		end = offset + slot_size;
+		end = offset + check.slot_size;
 		next = stele_copy_slot(w->copy->segment, number + 1, &unused);
 		if (next - base > size)
 			break;
-		ret = check_slot(w, unit, number, w->buffer + (offset - base),
-				 slot_size, &why);
-		if (ret == 0 && !bytes_zero(w->buffer + (end - base),
-						    next - end)) {
-			why = "what follows is not zero";
-			ret = -EUCLEAN;
-		}
-		if (ret < 0)
-			stele_copy_complain(w, side, ret, offset, "sample",
-					    why);
+		ret = stele_record_check_slot(&check,
+					      w->buffer + (offset - base));
+		ret = judge(w, side, unit, &check, ret,
+			    bytes_zero(w->buffer + (end - base), next - end),
+			    offset);
 	}
 	return ret;
 }
@@ -118,79 +114,49 @@ static int check_slots(struct stele_copy_worker *w,
 
 /* One slot while its bytes come by. */
 struct passing {
-	uint64_t offset, size; /* of the slot, from the segment's start */
-	uint64_t next;	       /* where the one behind it begins */
-	struct stele_record record;
-	uint64_t tail_at; /* from the slot's start: key and all behind it */
-	uint32_t crc;
+	uint64_t offset; /* of the slot, from the segment's start */
+	uint64_t next;	 /* where the one behind it begins */
+	struct stele_record_check check;
 	bool dirty; /* what lies behind it is not zero */
 };
 
-/* The tail tells where the parts are. Return: 0; -EBADMSG (most likely). */
+/* The tail tells where the parts are; if it is impossible, the end says so. */
 static int begin_slot(struct stele_copy_worker *w,
 		      const struct stele_copy_side *side, uint64_t number,
-		      struct passing *p, const char **why)
+		      struct passing *p)
 {
-	const struct stele_segment *segment = w->copy->segment;
 	uint64_t unused, end, start, size;
 	int ret;
 
-	p->offset = stele_copy_slot(segment, number, &p->size);
-	p->next = stele_copy_slot(segment, number + 1, &unused);
-	p->crc = stele_record_seed(segment->descriptor.id, number);
+	p->check = check_of(w, number);
+	p->offset = stele_copy_slot(w->copy->segment, number,
+				    &p->check.slot_size);
+	p->next = stele_copy_slot(w->copy->segment, number + 1, &unused);
 	p->dirty = false;
-	size = p->size < STELE_RECORD_TAIL_MAX ? p->size :
-						 STELE_RECORD_TAIL_MAX;
-	end = p->offset + p->size;
+	size = p->check.slot_size < STELE_RECORD_TAIL_MAX ?
+		       p->check.slot_size : STELE_RECORD_TAIL_MAX;
+	end = p->offset + p->check.slot_size;
 	start = round_down(end - size, STELE_BLOCK_SIZE);
 	ret = stele_copy_transfer(w, side, STELE_OP_READ, w->tail, start,
 				  round_up(end, STELE_BLOCK_SIZE) - start);
-	if (ret < 0)
-		return ret;
-	if (stele_record_decode_tail(w->tail + (end - size - start), size,
-				     p->size, &segment->shape, &p->record,
-				     why) < 0)
-		return -EBADMSG;
-	p->tail_at = p->size - stele_record_tail_fixed(&segment->shape) -
-		     p->record.key_size;
-	stele_hash_begin(w->hash, STELE_HASH_LEAF);
-	return 0;
+	if (ret == 0)
+		stele_record_check_begin(&p->check,
+					 w->tail + (end - size - start), size);
+	return ret;
 }
 
 static void pass_bytes(struct stele_copy_worker *w, struct passing *p,
 		       uint64_t at, uint64_t size)
 {
-	const uint64_t crc_at = p->offset + p->size - sizeof(le32);
+	const uint64_t end = p->offset + p->check.slot_size;
 	const uint8_t *data;
 	uint64_t n;
 
-	data = stele_record_part(w->buffer, at, size, p->offset, crc_at, &n);
-	p->crc = stele_crc32c(p->crc, data, n);
-	data = stele_record_part(w->buffer, at, size, p->offset,
-				 p->offset + p->record.payload_size, &n);
-	stele_hash_add(w->hash, data, n);
-	data = stele_record_part(w->buffer, at, size, p->offset + p->tail_at,
-				 crc_at, &n);
-	stele_hash_add(w->hash, data, n);
-	data = stele_record_part(w->buffer, at, size, p->offset + p->size,
-				 p->next, &n);
+	data = stele_record_part(w->buffer, at, size,
+				 p->offset + p->check.position, end, &n);
+	stele_record_check_add(&p->check, data, n);
+	data = stele_record_part(w->buffer, at, size, end, p->next, &n);
 	p->dirty |= !bytes_zero(data, n);
-}
-
-static int end_slot(struct stele_copy_worker *w,
-		    const struct stele_copy_unit *unit, uint64_t number,
-		    const struct passing *p, const char **why)
-{
-	uint8_t digest[STELE_DIGEST_SIZE];
-
-	stele_hash_end(w->hash, digest);
-	*why = "checksum";
-	if (p->crc != p->record.crc)
-		return -EBADMSG;
-	*why = check_digest(w, unit, number, digest);
-	if (!*why && p->dirty)
-		*why = "what follows is not zero";
-	return *why ? -EBADMSG : 0;
 }
 
 /* ---- writing --------------------------------------------------------------- */
@@ -272,9 +238,8 @@ static int pass_slot(struct stele_copy_worker *w,
 		     const struct stele_copy_unit *unit, uint64_t number)
 {
 	struct passing p;
-	const char *why = "";
 	uint64_t at, end;
-	int ret = begin_slot(w, side, number, &p, &why);
+	int ret = begin_slot(w, side, number, &p);
 
 	at = p.offset;
 	for (; ret == 0 && at < p.next; at = end) {
@@ -289,16 +254,15 @@ static int pass_slot(struct stele_copy_worker *w,
 					  base, size);
 		if (ret == 0)
 			pass_bytes(w, &p, base, size);
-		if (ret == 0 && side->is_source)
+		if (ret == 0 && side->is_source && !p.check.error)
 			ret = put(w, w->buffer, at, end);
 		else if (ret == 0)
 			keep_ends(w, unit, base, size);
 	}
-	if (ret == 0)
-		ret = end_slot(w, unit, number, &p, &why);
-	if (ret < 0 && *why)
-		stele_copy_complain(w, side, ret, p.offset, "sample", why);
-	return ret;
+	if (ret < 0)
+		return ret;
+	return judge(w, side, unit, &p.check, stele_record_check_end(&p.check),
+		     !p.dirty, p.offset);
 }
 
 static int pass_slots(struct stele_copy_worker *w,

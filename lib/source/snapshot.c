@@ -170,12 +170,13 @@ static void snapshot_schema(struct stele_source *source,
 /* ---- entries ---------------------------------------------------------------- */
 
 static int damaged(const struct snapshot_source *s,
-		   const struct stele_record_stream *stream, int error,
-		   const char *why)
+		   const struct stele_record_stream *stream, int error)
 {
+	const char *why = stream->check.why;
+
 	stele_log_error(&s->source.log, "record at %" PRIu64 ": %s",
 			stream->slot_offset,
-			why && *why ? why : stele_strerror(error));
+			*why ? why : stele_strerror(error));
 	return error;
 }
 
@@ -217,7 +218,7 @@ static int next_piece(struct reading *r, const void **data, size_t *size)
 
 	return ret ? ret :
 		     stele_proof_check(&r->proof, r->segment, r->number,
-				       r->stream.digest);
+				       r->stream.check.digest);
 }
 
 static int drain(struct reading *r)
@@ -237,7 +238,6 @@ static int snapshot_open(struct stele_source *source,
 			 struct stele_source_file *file)
 {
 	const struct snapshot_source *s = source_of(source);
-	const char *why = NULL;
 	struct reading *r;
 	int ret = prepare(s, file);
 
@@ -249,16 +249,17 @@ static int snapshot_open(struct stele_source *source,
 				    &r->number);
 	if (ret < 0)
 		return ret;
-	ret = stele_record_stream_begin(&r->stream, r->segment, r->number,
-					r->proof.hash, &why);
-	if (!ret && !is_entry(&r->stream.record, entry)) {
+	ret = stele_record_stream_begin(&r->stream, r->segment, r->number, 0,
+					r->proof.hash);
+	if (!ret && !is_entry(&r->stream.check.record, entry)) {
 		ret = drain(r);
 		if (!ret)
-			why = "key or size is not that of the keys section";
+			r->stream.check.why =
+				"key or size differ from the keys section";
 		ret = ret ? ret : -EUCLEAN;
 	}
 	if (ret < 0)
-		return damaged(s, &r->stream, ret, why);
+		return damaged(s, &r->stream, ret);
 	file->source = source;
 	return 0;
 }
@@ -279,7 +280,7 @@ static ssize_t snapshot_read(struct stele_source_file *file, void *data,
 
 			if (ret < 0)
 				return damaged(source_of(file->source),
-					       &r->stream, ret, NULL);
+					       &r->stream, ret);
 			if (ret == 0)
 				break;
 			r->data = piece;
@@ -298,7 +299,7 @@ static void snapshot_tail(struct stele_source_file *file, uint64_t *ends,
 			  uint64_t *scalars)
 {
 	const struct reading *r = file->state;
-	const struct stele_record *record = &r->stream.record;
+	const struct stele_record *record = &r->stream.check.record;
 	/* All segments of a snapshot have one shape. */
 	const struct stele_record_shape *shape =
 		&source_of(file->source)->snapshot->segments[0].shape;

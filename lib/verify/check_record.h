@@ -9,23 +9,15 @@
 #define STELE_VERIFY_CHECK_RECORD_H
 
 #include "lib/verify/check.h"
-#include "lib/image/digest.h"
+#include "lib/image/record.h"
 
 /* One thread's; the columns by scalar, in field order. */
-struct stele_record_check {
+struct stele_verify_record {
 	struct stele_segment_check *sc;
 	struct stele_hash *hash;
 	struct stele_check_window digests;
 	struct stele_check_window columns[STELE_FIELD_COUNT_MAX];
-
-	/* The record at hand. */
-	uint64_t number, slot_size;
-	uint64_t position; /* bytes seen */
-	struct stele_record record;
-	int error; /* of its structure */
-	const char *why;
-	uint32_t crc;
-	bool padded; /* something in the padding is not zero */
+	struct stele_record_check check; /* of the record at hand */
 
 	/* Of all records so far. */
 	uint64_t payload_size, records_size;
@@ -33,21 +25,19 @@ struct stele_record_check {
 };
 
 /* Return: 0; -ENOMEM. Release in any case. */
-int stele_record_check_init(struct stele_record_check *rc,
-			    struct stele_segment_check *sc);
+int stele_verify_record_init(struct stele_verify_record *vr,
+			     struct stele_segment_check *sc);
 /* Adds its sums to those of the segment. */
-void stele_record_check_release(struct stele_record_check *rc);
+void stele_verify_record_release(struct stele_verify_record *vr);
 
-/* `tail`: the slot's last bytes, at least a largest tail or the whole slot; stays until end. */
-void stele_record_check_begin(struct stele_record_check *rc, uint64_t number,
-			      uint64_t slot_size, const void *tail,
-			      uint64_t tail_size);
-void stele_record_check_add(struct stele_record_check *rc, const uint8_t *data,
-			    uint64_t size);
+/* Go to a record: then its bytes go to stele_record_check_add(&vr->check, ...). */
+void stele_verify_record_begin(struct stele_verify_record *vr, uint64_t number,
+			       uint64_t slot_size, const void *tail,
+			       uint64_t tail_size);
 /* Judge, report, and fill the entry of the number. */
-void stele_record_check_end(struct stele_record_check *rc);
+void stele_verify_record_end(struct stele_verify_record *vr);
 /* Instead: its bytes cannot be read. */
-void stele_record_check_unreadable(struct stele_record_check *rc,
-				   uint64_t number, int error);
+void stele_verify_record_unreadable(struct stele_verify_record *vr,
+				    uint64_t number, int error);
 
 #endif

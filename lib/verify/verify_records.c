@@ -16,10 +16,6 @@
 #define BUFFER_SIZE   (UINT64_C(4) << 20)
 #define PIECE_SAMPLES (32u * STELE_DIGESTS_PER_BLOCK)
 #define JOBS_MAX      64u
-/* The largest tail: a key, the ends and scalars of all fields, a trailer. */
-#define TAIL_SIZE_MAX                                             \
-	(STELE_RECORD_KEY_MAX + 8 * (uint64_t)STELE_FIELD_COUNT_MAX + \
-	 STELE_TRAILER_SIZE)
 
 struct scan {
 	struct stele_segment_check *sc;
@@ -45,7 +41,7 @@ struct worker {
 	struct stele_device *dev;
 	struct stele_queue *queue;
 	struct buffer buffers[2];
-	struct stele_record_check rc;
+	struct stele_verify_record record;
 	uint8_t *tail; /* of a slot that is streamed */
 };
 
@@ -201,17 +197,17 @@ static int check_piece(struct worker *w, struct buffer *b,
 
 		slot = bytes_of(w, b, offset, slot_size, &error);
 		if (slot) {
-			stele_record_check_begin(&w->rc, number, slot_size,
+			stele_verify_record_begin(&w->record, number, slot_size,
 						 slot, slot_size);
-			stele_record_check_add(&w->rc, slot, slot_size);
-			stele_record_check_end(&w->rc);
+			stele_record_check_add(&w->record.check, slot, slot_size);
+			stele_verify_record_end(&w->record);
 		} else {
-			stele_record_check_unreadable(&w->rc, number, error);
+			stele_verify_record_unreadable(&w->record, number, error);
 		}
 		ret = check_gap_behind(w->scan, number);
 	}
 	if (ret == 0)
-		ret = stele_check_progress(w->rc.sc->check, piece->size, 0,
+		ret = stele_check_progress(w->record.sc->check, piece->size, 0,
 					   piece->count);
 	return ret;
 }
@@ -221,11 +217,11 @@ static int read_tail(struct worker *w, uint64_t offset, uint64_t slot_size,
 		     const uint8_t **tail)
 {
 	const uint64_t end = offset + slot_size;
-	const uint64_t start = round_down(end - TAIL_SIZE_MAX,
+	const uint64_t start = round_down(end - STELE_RECORD_TAIL_MAX,
 					  STELE_BLOCK_SIZE);
 	const uint64_t stop = round_up(end, STELE_BLOCK_SIZE);
 
-	*tail = w->tail + (end - TAIL_SIZE_MAX - start);
+	*tail = w->tail + (end - STELE_RECORD_TAIL_MAX - start);
 	return stele_check_read(w->scan->sc->check, w->tail, start,
 				stop - start);
 }
@@ -258,10 +254,10 @@ static int stream(struct worker *w, const struct piece *piece, int *error)
 			data = bytes_of(w, b, piece->offset + done,
 					left < step ? left : step, error);
 		if (data)
-			stele_record_check_add(&w->rc, data,
+			stele_record_check_add(&w->record.check, data,
 					       left < step ? left : step);
 		if (data)
-			ret = stele_check_progress(w->rc.sc->check,
+			ret = stele_check_progress(w->record.sc->check,
 						   left < step ? left : step, 0,
 						   0);
 		turn = !turn;
@@ -280,19 +276,19 @@ static int check_large(struct worker *w, const struct piece *piece)
 
 	error = read_tail(w, piece->offset, piece->size, &tail);
 	if (error == 0) {
-		stele_record_check_begin(&w->rc, piece->first, piece->size,
-					 tail, TAIL_SIZE_MAX);
+		stele_verify_record_begin(&w->record, piece->first, piece->size,
+					 tail, STELE_RECORD_TAIL_MAX);
 		ret = stream(w, piece, &error);
 	}
 	if (ret < 0)
 		return ret;
 	if (error)
-		stele_record_check_unreadable(&w->rc, piece->first, error);
+		stele_verify_record_unreadable(&w->record, piece->first, error);
 	else
-		stele_record_check_end(&w->rc);
+		stele_verify_record_end(&w->record);
 	ret = check_gap_behind(w->scan, piece->first);
 	if (ret == 0)
-		ret = stele_check_progress(w->rc.sc->check, 0, 0, 1);
+		ret = stele_check_progress(w->record.sc->check, 0, 0, 1);
 	return ret;
 }
 
@@ -355,9 +351,9 @@ static int work(void *user, unsigned int index)
 	int ret;
 
 	(void)index;
-	ret = stele_record_check_init(&w->rc, scan->sc);
+	ret = stele_verify_record_init(&w->record, scan->sc);
 	w->tail = stele_device_alloc(w->dev,
-				     TAIL_SIZE_MAX + 3 * STELE_BLOCK_SIZE);
+				     STELE_RECORD_TAIL_MAX + 3 * STELE_BLOCK_SIZE);
 	if (ret == 0 && !w->tail)
 		ret = -ENOMEM;
 	for (unsigned int i = 0; i < 2 && ret == 0; i++) {
@@ -383,7 +379,7 @@ static int work(void *user, unsigned int index)
 		free(w->buffers[i].requests);
 	}
 	free(w->tail);
-	stele_record_check_release(&w->rc);
+	stele_verify_record_release(&w->record);
 	return ret;
 }
 

@@ -51,6 +51,7 @@ static void init(struct fixture *f)
 	memset(f, 0, sizeof(*f));
 	memcpy(&scalars[1], &score, sizeof(score));
 	f->segment.descriptor.id = 42;
+	f->segment.descriptor.granule = SLOT;
 	f->segment.descriptor.field_count = 6;
 	f->segment.fields = fields;
 	f->segment.shape = (struct stele_record_shape){4, 2};
@@ -278,6 +279,7 @@ static void test_seed(struct fixture *f)
 	is_int(-EBADMSG, decode(f, STELE_VERIFY_CRC, &sample), "other segment");
 	is_int(0, decode(f, STELE_VERIFY_NONE, &sample), "unchecked");
 	f->segment.descriptor.id = 42;
+	f->segment.descriptor.granule = SLOT;
 }
 
 int main(void)

@@ -25,17 +25,17 @@ static bool is_streamed(const struct test_dataset *t,
 	const struct stele_segment *segment =
 		&t->ds->snapshot.segments[live->segment];
 	const struct test_sample *sample = live->sample;
-	const char *why = "";
+	const struct stele_record *record = &s->check.record;
 	const void *data;
 	size_t size, done = 0;
 	int ret;
 
-	ret = stele_record_stream_begin(s, segment, live->number,
-					proof ? proof->hash : NULL, &why);
-	if (ret || s->record.payload_size != sample->size ||
-	    s->record.key_size != strlen(sample->key) ||
-	    memcmp(s->record.key, sample->key, s->record.key_size)) {
-		diag("begin of %ju: %d %s", (uintmax_t)id, ret, why);
+	ret = stele_record_stream_begin(s, segment, live->number, 0,
+					proof ? proof->hash : NULL);
+	if (ret || record->payload_size != sample->size ||
+	    record->key_size != strlen(sample->key) ||
+	    memcmp(record->key, sample->key, record->key_size)) {
+		diag("begin of %ju: %d %s", (uintmax_t)id, ret, s->check.why);
 		return false;
 	}
 	while ((ret = stele_record_stream_next(s, &data, &size)) > 0) {
@@ -49,7 +49,7 @@ static bool is_streamed(const struct test_dataset *t,
 	}
 	if (ret == 0 && proof)
 		ret = stele_proof_check(proof, segment, live->number,
-					s->digest);
+					s->check.digest);
 	if (ret || done != sample->size)
 		diag("sample %ju: %d, %zu bytes", (uintmax_t)id, ret, done);
 	return ret == 0 && done == sample->size;
@@ -158,7 +158,6 @@ static void check_abandoned(void)
 		.samples = 12, .size_max = 3000000, .backend = "threads"};
 	struct stele_record_stream s;
 	struct test_dataset t;
-	const char *why;
 	const void *data;
 	size_t size;
 	unsigned int wrong = 0;
@@ -170,7 +169,7 @@ static void check_abandoned(void)
 
 		wrong += stele_record_stream_begin(
 				 &s, &t.ds->snapshot.segments[0], live->number,
-				 NULL, &why) != 0;
+				 0, NULL) != 0;
 		wrong += stele_record_stream_next(&s, &data, &size) < 0;
 		wrong += !is_streamed(&t, &s, NULL, id + 1);
 	}

@@ -197,7 +197,7 @@ static struct patch forge_sample(const struct test_dataset *t, uint64_t id,
 	memcpy(p.data + size - sizeof(crc), &crc, sizeof(crc));
 	if (stele_record_decode(p.data, size, &segment->shape, &record, NULL))
 		bail("no record");
-	stele_hash_record(hash, p.data, size, &record, digest);
+	test_hash_record(hash, p.data, size, &record, digest);
 	patch_write(t, &p, p.data);
 	return p;
 }

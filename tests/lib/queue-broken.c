@@ -101,7 +101,6 @@ static int run_stream(struct stele_device *dev)
 	struct stele_record_stream stream;
 	struct stele_snapshot snapshot;
 	struct stele_image image;
-	const char *why;
 	const void *data;
 	size_t size;
 	int ret;
@@ -111,7 +110,7 @@ static int run_stream(struct stele_device *dev)
 	    stele_record_stream_open(&stream, dev, STREAM_MEMORY))
 		bail("no stream");
 	ret = stele_record_stream_begin(&stream, &snapshot.segments[0], LARGE_NUMBER,
-					NULL, &why);
+					0, NULL);
 	while (ret >= 0 &&
 	       (ret = stele_record_stream_next(&stream, &data, &size)) > 0)
 		;
