@@ -22,14 +22,6 @@ static void *allocate(size_t count, size_t size)
 	return data;
 }
 
-uint64_t test_random(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * UINT64_C(0x2545f4914f6cdd1d);
-}
-
 void test_random_ids(const struct test_dataset *t, uint64_t *ids,
 		     uint64_t count, uint64_t seed)
 {

@@ -11,6 +11,7 @@
 #ifndef STELE_TESTS_DATASET_H
 #define STELE_TESTS_DATASET_H
 
+#include "lib/base/random.h"
 #include "lib/read/dataset.h"
 #include "tests/device/fault.h"
 #include "tests/image.h"
@@ -77,8 +78,11 @@ uint64_t test_read_all(const struct test_dataset *t,
 		       struct stele_reader *reader, const uint64_t *ids,
 		       uint64_t count);
 
-/* xorshift64*; the same sequence for the same seed. */
-uint64_t test_random(uint64_t *state);
+/* `state` is not 0. */
+static inline uint64_t test_random(uint64_t *state)
+{
+	return stele_random_next(state);
+}
 /* `count` ids of this dataset, repeats allowed. */
 void test_random_ids(const struct test_dataset *t, uint64_t *ids,
 		     uint64_t count, uint64_t seed);

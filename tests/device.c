@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/random.h"
 #include "lib/device/backend.h"
 #include "tests/ceph.h"
 #include "tests/tap.h"
@@ -101,12 +102,8 @@ void *test_data(const struct stele_device *dev, size_t size, uint64_t seed)
 	if (!data)
 		bail("no memory");
 	seed = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
-	for (size_t i = 0; i < size; i++) {
-		seed ^= seed << 13;
-		seed ^= seed >> 7;
-		seed ^= seed << 17;
-		data[i] = (uint8_t)(seed >> 32);
-	}
+	for (size_t i = 0; i < size; i++)
+		data[i] = (uint8_t)(stele_random_next(&seed) >> 32);
 	return data;
 }
 

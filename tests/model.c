@@ -42,14 +42,6 @@ void model_source(const struct model_world *world, const bool *chosen,
 	}
 }
 
-uint64_t model_random(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * UINT64_C(0x2545f4914f6cdd1d) >> 32;
-}
-
 void model_turn(struct model_world *world, uint64_t *random, int64_t now)
 {
 	for (uint64_t i = model_random(random) % 12; i > 0; i--) {

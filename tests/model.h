@@ -9,6 +9,7 @@
 #ifndef STELE_TESTS_MODEL_H
 #define STELE_TESTS_MODEL_H
 
+#include "lib/base/random.h"
 #include "lib/device/device.h"
 #include "tests/fake.h"
 
@@ -44,8 +45,11 @@ uint64_t model_size(unsigned int key, uint8_t version);
 void model_source(const struct model_world *world, const bool *chosen,
 		  struct fake *fake);
 
-/* xorshift64*; `state` is not 0. */
-uint64_t model_random(uint64_t *state);
+/* 32 bits; `state` is not 0. */
+static inline uint64_t model_random(uint64_t *state)
+{
+	return stele_random_next(state) >> 32;
+}
 
 /* A few keys come, go, or get another version. */
 void model_turn(struct model_world *world, uint64_t *random, int64_t now);

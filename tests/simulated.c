@@ -7,23 +7,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/random.h"
 #include "tests/tap.h"
 
 #define BEGIN	    (1000 * SECOND)
 #define STALL_EVERY (100 * MS)
 
-static uint64_t random64(struct simulated *s)
-{
-	s->random ^= s->random >> 12;
-	s->random ^= s->random << 25;
-	s->random ^= s->random >> 27;
-	return s->random * UINT64_C(2685821657736338717);
-}
-
 /* 0 ... 1 */
 static double uniform(struct simulated *s)
 {
-	return (double)(random64(s) >> 11) / 9007199254740992.0;
+	return (double)(stele_random_next(&s->random) >> 11) / 9007199254740992.0;
 }
 
 static uint32_t draw_size(struct simulated *s)

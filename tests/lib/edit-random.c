@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "format/sections.h"
+#include "lib/base/random.h"
 #include "lib/image/snapshot.h"
 #include "tests/device/fault.h"
 #include "tests/tap.h"
@@ -49,10 +50,7 @@ static uint8_t old_copies[STELE_SUPERBLOCK_COPIES][STELE_BLOCK_SIZE];
 
 static unsigned int random_below(unsigned int n)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (unsigned int)((state >> 32) % n);
+	return (unsigned int)((stele_random_next(&state) >> 32) % n);
 }
 
 /* ---- what the copies lead to, without lib/ --------------------------------- */

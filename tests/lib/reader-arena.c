@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/read/arena.h"
+#include "lib/base/random.h"
 #include "tests/tap.h"
 
 #define PAGE  4096u
@@ -19,10 +20,7 @@ static uint64_t state = 0x9e3779b97f4a7c15;
 
 static uint32_t random_below(uint32_t limit)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (uint32_t)(state >> 32) % limit;
+	return (uint32_t)(stele_random_next(&state) >> 32) % limit;
 }
 
 struct held {
