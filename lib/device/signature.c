@@ -17,6 +17,7 @@
 
 #include <blkid/blkid.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,8 +196,8 @@ static int file_is_empty(int fd, const struct stele_log *log)
 		return 0;
 	if (lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO)
 		return 0;
-	stele_log_error(log, "the target is a file of %lld bytes that is not empty",
-			(long long)st.st_size);
+	stele_log_error(log, "the target is a file of %" PRId64
+			" bytes that is not empty", (int64_t)st.st_size);
 	return -EEXIST;
 }
 
@@ -208,8 +209,8 @@ static int image_is_empty(struct stele_device *dev, const struct stele_log *log)
 
 	if (err || !bytes)
 		return err;
-	stele_log_error(log, "the target is an image with %llu bytes of data",
-			(unsigned long long)bytes);
+	stele_log_error(log, "the target is an image with %" PRIu64
+			" bytes of data", bytes);
 	return -EEXIST;
 }
 

@@ -5,6 +5,7 @@
 #include "lib/segment/plan.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,10 +26,10 @@ static int scan_entry(void *user, const struct stele_source_entry *entry)
 
 	if (ret == -EFBIG)
 		stele_log_error(&scanning->builder->log,
-				"'%s' has %llu bytes, more than a sample may",
+				"'%s' has %" PRIu64 " bytes, more than a sample may",
 				stele_source_quote(entry->key, entry->key_size,
 						   text),
-				(unsigned long long)entry->size);
+				entry->size);
 	else if (ret < 0)
 		stele_log_error(&scanning->builder->log,
 				"cannot hold the list of samples: %s",

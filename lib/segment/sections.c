@@ -9,6 +9,7 @@
 #include "lib/segment/sections.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,9 +299,9 @@ static int write_section(struct writing *w,
 static int not_planned(const struct writing *w, uint64_t planned)
 {
 	stele_log_error(&w->builder->log,
-			"section at %llu, planned at %llu: this is a bug",
-			(unsigned long long)stele_blocks_offset(&w->out),
-			(unsigned long long)planned);
+			"section at %" PRIu64 ", planned at %" PRIu64
+			": this is a bug",
+			stele_blocks_offset(&w->out), planned);
 	return -EUCLEAN;
 }
 

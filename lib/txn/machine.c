@@ -10,6 +10,7 @@
 #include "lib/txn/machine.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,12 +60,12 @@ static void read_machine(uint8_t machine[16])
 static bool read_stat(uint64_t process, char *state, uint64_t *start)
 {
 	char path[64], line[1024], *at;
-	unsigned long long ticks;
+	uint64_t ticks;
 	FILE *file;
 	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%llu/stat",
-		 (unsigned long long)process);
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/stat",
+		 process);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
@@ -75,7 +76,7 @@ static bool read_stat(uint64_t process, char *state, uint64_t *start)
 	if (!at ||
 	    sscanf(at + 1,
 		   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		   "%*s %*s %*s %*s %*s %llu",
+		   "%*s %*s %*s %*s %*s %" SCNu64,
 		   state, &ticks) != 2)
 		return false;
 	*start = ticks;

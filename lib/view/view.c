@@ -186,9 +186,9 @@ static int read_past(struct stele_view *view, const struct stele_slot *slot,
 	if (err == -ENOBUFS)
 		stele_log_error(&view->ds->image.log,
 				"the page cache is older than what it caches, "
-				"and a view keeps %ju bytes of what is newer "
-				"at most: a reader needs no cache",
-				(uintmax_t)STELE_FRESH_SIZE_MAX);
+				"and a view keeps %" PRIu64 " bytes of what is "
+				"newer at most: a reader needs no cache",
+				(uint64_t)STELE_FRESH_SIZE_MAX);
 	free(out->buffer);
 	out->buffer = NULL;
 	return err;
