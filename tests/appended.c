@@ -12,7 +12,7 @@
 #include "lib/ops/build_write.h"
 #include "lib/verify/verify.h"
 #include "tests/device/fault.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 static struct stele_device *inner; /* in memory, below `dev` */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 /* ---- a device that counts ------------------------------------------------------ */

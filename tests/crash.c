@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #define WRITES_MAX 64u

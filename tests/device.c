@@ -106,20 +106,3 @@ void *test_data(const struct stele_device *dev, size_t size, uint64_t seed)
 		data[i] = (uint8_t)(stele_random_next(&seed) >> 32);
 	return data;
 }
-
-static void count_message(void *user, enum stele_log_level level,
-			  const char *message)
-{
-	struct test_log *log = user;
-
-	log->errors += level == STELE_LOG_ERROR;
-	log->warnings += level == STELE_LOG_WARNING;
-	log->infos += level == STELE_LOG_INFO;
-	snprintf(log->last, sizeof(log->last), "%s", message);
-}
-
-struct stele_log test_log_to(struct test_log *log)
-{
-	memset(log, 0, sizeof(*log));
-	return (struct stele_log){.fn = count_message, .user = log};
-}

@@ -9,6 +9,7 @@
 
 #include "lib/device/device.h"
 #include "tests/device/fault.h"
+#include "tests/log.h"
 
 #define TEST_BACKENDS 6
 /* "memory", "uring", "sqpoll", "threads", "rbd", and "fault" (over memory). */
@@ -23,12 +24,5 @@ struct stele_device *test_fault_open(const char *backend, uint64_t size,
 				     const struct stele_fault_rule *rule);
 /* From stele_device_alloc(), filled; never the same for two seeds. */
 void *test_data(const struct stele_device *dev, size_t size, uint64_t seed);
-
-/* Messages that a handle gave. */
-struct test_log {
-	unsigned int errors, warnings, infos;
-	char last[256];
-};
-struct stele_log test_log_to(struct test_log *log);
 
 #endif

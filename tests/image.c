@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 static int write_segment(struct test_image *t, const struct test_composed *c)

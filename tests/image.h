@@ -15,6 +15,7 @@
 #include "lib/image/digest.h"
 #include "lib/image/image.h"
 #include "lib/txn/space.h"
+#include "tests/log.h"
 
 #define TEST_SEGMENTS_MAX  8u
 #define TEST_SNAPSHOTS_MAX 8u
@@ -109,14 +110,5 @@ struct stele_device *test_image_simple(const struct test_segment *segment,
 /* `count` samples of varied sizes and reproducible bytes; release with free(). */
 struct test_sample *test_samples(uint64_t count, uint64_t size_max,
 				 uint64_t seed);
-
-/* A log that keeps all lines, for tests that look for one. */
-struct test_log {
-	char text[16384];
-	size_t size;
-	struct stele_log log;
-};
-void test_log_init(struct test_log *log);
-bool test_log_has(const struct test_log *log, const char *text);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * samples.c - samples for test images, and a log that remembers
+ * samples.c - samples for test images
  */
 #include "tests/image.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,30 +49,4 @@ struct test_sample *test_samples(uint64_t count, uint64_t size_max,
 		s->label = (int64_t)(i * 4 / count);
 	}
 	return samples;
-}
-
-static void keep_line(void *user, enum stele_log_level level, const char *line)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	struct test_log *log = user;
-	int size;
-
-	pthread_mutex_lock(&lock);
-	size = snprintf(log->text + log->size, sizeof(log->text) - log->size,
-			"%d %s\n", (int)level, line);
-	if (size > 0 && (size_t)size < sizeof(log->text) - log->size)
-		log->size += (size_t)size;
-	pthread_mutex_unlock(&lock);
-}
-
-void test_log_init(struct test_log *log)
-{
-	memset(log, 0, sizeof(*log));
-	log->log.fn = keep_line;
-	log->log.user = log;
-}
-
-bool test_log_has(const struct test_log *log, const char *text)
-{
-	return strstr(log->text, text) != NULL;
 }

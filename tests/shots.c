@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 struct shot {

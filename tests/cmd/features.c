@@ -9,7 +9,7 @@
  * the snapshot "third" holds, each sample in a file, to compare.
  */
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <inttypes.h>

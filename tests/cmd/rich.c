@@ -5,7 +5,7 @@
  *	rich FILE COUNT
  */
 #include "lib/ops/build_write.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/rich.h"
 #include "tests/tap.h"
 

@@ -7,16 +7,18 @@
  * several threads. Queued requests are done when they are started and wait in
  * a list to be reaped, in that order.
  */
-#include "lib/device/device.h"
+#include "tests/device/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "format/checked.h"
 #include "lib/device/backend.h"
+#include "tests/tap.h"
 
 #define MEMORY_ALIGN	 512
 #define MEMORY_DEPTH_MAX 128
@@ -192,4 +194,29 @@ void *stele_device_memory(struct stele_device *dev)
 	if (dev->ops != &memory_ops)
 		return NULL;
 	return ((struct memory *)dev)->bytes;
+}
+
+/* ---- for tests ------------------------------------------------------------- */
+
+struct stele_device *test_memory(uint64_t size, uint32_t logical_block,
+				 int byte)
+{
+	struct stele_device *dev;
+
+	if (stele_device_open_memory(size, logical_block, &dev) < 0)
+		bail("no memory device");
+	if (byte) /* else its pages are not there yet */
+		memset(stele_device_memory(dev), byte, size);
+	return dev;
+}
+
+void test_memory_save(struct stele_device *dev, const char *path)
+{
+	FILE *file = fopen(path, "w");
+	uint64_t size;
+
+	if (stele_device_size(dev, &size) || !file ||
+	    fwrite(stele_device_memory(dev), 1, size, file) != size ||
+	    fclose(file) != 0)
+		sysbail("%s", path);
 }

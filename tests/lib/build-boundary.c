@@ -11,7 +11,7 @@
 #include "tests/built.h"
 #include "tests/device/fault.h"
 #include "tests/fake.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <inttypes.h>

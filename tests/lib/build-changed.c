@@ -9,7 +9,7 @@
 #include "lib/ops/build_write.h"
 #include "tests/built.h"
 #include "tests/fake.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "lib/txn/writer.h"
 #include "tests/device/fault.h"
 #include "tests/many.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/rich.h"
 #include "tests/tap.h"
 

@@ -20,7 +20,7 @@
 #include "lib/txn/intent.h"
 #include "lib/verify/verify.h"
 #include "tests/edit.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #define IMAGE_SIZE (UINT64_C(0x200000) + 60 * 4096)

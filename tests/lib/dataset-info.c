@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/dataset.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 static struct stele_device *two_snapshots(void)

@@ -12,7 +12,7 @@
 #include "tests/dataset.h"
 #include "tests/device/fault.h"
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 enum { SIDES = 2, KEYS_MAX = 20000 };

@@ -9,7 +9,7 @@
 #include "format/intent.h"
 #include "lib/txn/intent.h"
 #include "tests/edit.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 
 #include "lib/image/snapshot.h"
 #include "tests/device/fault.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #define SIZE (UINT64_C(0x200000) + 64 * 4096)

@@ -17,7 +17,7 @@
 #include "lib/txn/intent.h"
 #include "lib/verify/verify.h"
 #include "tests/edit.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #define IMAGE_SIZE (UINT64_C(8) << 20)

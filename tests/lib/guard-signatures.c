@@ -8,7 +8,7 @@
  */
 #include "lib/device/guard.h"
 #include "tests/loop.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <blkid/blkid.h>

@@ -16,7 +16,7 @@
 #include "lib/verify/verify.h"
 #include "tests/device/fault.h"
 #include "tests/edit.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/model.h"
 #include "tests/tap.h"
 

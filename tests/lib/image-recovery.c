@@ -8,7 +8,7 @@
 #include "lib/image/copies.h"
 #include "lib/txn/edit.h"
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "lib/node/mapping.h"
 #include "tests/image.h"
 #include "tests/loop.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "lib/read/dataset.h"
 #include "tests/device/fault.h"
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * snapshot-load.c - a snapshot is what was committed: segments, ids, digest
  */
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>

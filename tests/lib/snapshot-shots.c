@@ -10,7 +10,7 @@
 #include "lib/txn/change.h"
 #include "lib/txn/withdrawn.h"
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/shots.h"
 #include "tests/tap.h"
 

@@ -9,7 +9,7 @@
 #include "tests/device/fault.h"
 #include "tests/fake.h"
 #include "tests/many.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/rich.h"
 #include "tests/tap.h"
 

@@ -7,7 +7,7 @@
 
 #include "lib/verify/verify.h"
 #include "tests/image.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #define IMAGE_SIZE (UINT64_C(8) << 20)

@@ -3,7 +3,7 @@
  * verify-sound.c - verify has nothing to say of images of every shape
  */
 #include "tests/edit.h"
-#include "tests/memory.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #include <errno.h>

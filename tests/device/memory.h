@@ -2,8 +2,8 @@
 /*
  * memory.h - devices of memory, for tests that need no other
  */
-#ifndef STELE_TESTS_MEMORY_H
-#define STELE_TESTS_MEMORY_H
+#ifndef STELE_TESTS_DEVICE_MEMORY_H
+#define STELE_TESTS_DEVICE_MEMORY_H
 
 #include "lib/device/device.h"
 
