@@ -2,8 +2,8 @@
 /*
  * cmd_tune.c - stele tune: measure a device, and let readers know
  *
- * What the library notes besides is printed behind the tables, warnings at
- * once. A signal ends it behind the next cell; nothing is kept then.
+ * What the library notes besides is printed after the tables, warnings at
+ * once. A signal ends it after the next cell; nothing is kept then.
  */
 #include "cmd.h"
 
@@ -20,7 +20,7 @@
 
 struct options {
 	const char *backend, *svg;
-	bool json, quick, no_save, show;
+	bool json, quick, no_save, force, show;
 };
 
 struct listener {
@@ -44,15 +44,15 @@ static int take_point(void *user, const struct stele_tune_point *point,
 		      double done)
 {
 	struct listener *listener = user;
-	if (!tune_report_add(listener->report, point))
-		return 1;
+
 	if (point->size)
 		snprintf(listener->doing, sizeof(listener->doing),
 			 "%.0f %%: reads of %u KiB, %u at a time", 100 * done,
 			 point->size >> 10, point->depth);
 	else
 		snprintf(listener->doing, sizeof(listener->doing),
-			 "%.0f %%: comparing backends", 100 * done);
+			 "%.0f %%: reads of the snapshot's sizes, %u at a time",
+			 100 * done, point->depth);
 	progress_update(&(struct progress_state){.verb = listener->doing});
 	return stop_requested();
 }
@@ -64,7 +64,7 @@ static void set_path(struct tune_report *report)
 		report->path[0] = '\0';
 }
 
-/* A signal, and what could not be measured or kept. */
+/* A signal, and what could not be measured or kept, and what helps. */
 static void print_error(int error)
 {
 	if (error == -ECANCELED && stop_requested())
@@ -72,11 +72,16 @@ static void print_error(int error)
 			    strsignal(stop_requested()));
 	else
 		cmd_log_error();
+	if (error == -EEXIST)
+		cmd_message("use --force to replace it, or --no-save to keep it");
 }
 
 static int measure(const struct options *options, struct listener *listener)
 {
 	struct tune_report *report = listener->report;
+	const uint32_t flags = (options->quick ? STELE_TUNE_QUICK : 0) |
+			       (options->no_save ? STELE_TUNE_NO_SAVE : 0) |
+			       (options->force ? STELE_TUNE_FORCE : 0);
 	int error;
 
 	snprintf(listener->doing, sizeof(listener->doing), "opening");
@@ -89,10 +94,7 @@ static int measure(const struct options *options, struct listener *listener)
 				       .backend = options->backend,
 				       .point = take_point,
 				       .point_user = listener,
-				       .flags = (options->quick ?
-							 STELE_TUNE_QUICK : 0) |
-						(options->no_save ?
-							 STELE_TUNE_NO_SAVE : 0)),
+				       .flags = flags),
 			   &report->profile);
 	progress_end();
 	if (error)
@@ -126,10 +128,8 @@ static void print(const struct tune_report *report, const struct options *option
 		tune_print_json(report);
 		return;
 	}
-	if (report->count) {
-		tune_plot_text(report);
-		tune_print_cells(report);
-	}
+	tune_plot_text(report);
+	tune_print_cells(report);
 	tune_print_profile(report);
 }
 
@@ -163,6 +163,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 {
 	static const struct option longopts[] = {
 		{"backend", required_argument, NULL, 'b'},
+		{"force", no_argument, NULL, 'f'},
 		{"json", no_argument, NULL, 'J'},
 		{"no-save", no_argument, NULL, 'n'},
 		{"quick", no_argument, NULL, 'q'},
@@ -177,6 +178,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'b': wanted = parse_backend(optarg, &options->backend); break;
+		case 'f': options->force = true; break;
 		case 'J': options->json = true; break;
 		case 'n': options->no_save = true; break;
 		case 'q': options->quick = true; break;
@@ -200,8 +202,9 @@ int cmd_tune(const struct cmd *cmd, int argc, char **argv)
 		return status;
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "tune needs one TARGET");
-	if (options.show && (options.backend || options.no_save ||
-			     options.quick || options.svg))
-		return cmd_misuse(cmd, "--show measures nothing: it goes with --json only");
+	if (options.show && (options.backend || options.no_save || options.force ||
+			     options.quick))
+		return cmd_misuse(cmd, "--show measures nothing: it goes with --json "
+				       "and --svg only");
 	return run(argv[optind], &options);
 }

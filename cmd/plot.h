@@ -2,8 +2,8 @@
 /*
  * plot.h - curves for people: on a terminal, and as an SVG drawing
  *
- * A plot is a few series of points that are joined in their order, and marks
- * upon them. Axes are linear or logarithmic; ticks come out round, in powers of
+ * A plot is a few series of points that are joined in their order, each point with a number,
+ * and marks upon them. Axes are linear or logarithmic; ticks come out round, in powers of
  * two where the unit is bytes. Nothing is kept: all belongs to the caller.
  */
 #ifndef STELE_CMD_PLOT_H
@@ -28,6 +28,7 @@ struct plot_axis {
 struct plot_series {
 	const char *name;
 	const double *x, *y;
+	const uint32_t *tags; /* a number beside each point */
 	size_t count;
 };
 
@@ -37,7 +38,8 @@ struct plot_mark {
 };
 
 struct plot {
-	const char *title;
+	const char *titles[3]; /* lines above it, the first one in bold */
+	const char *tags; /* what they are, in the legend */
 	struct plot_axis x, y;
 	const struct plot_series *series;
 	size_t series_count;
@@ -63,7 +65,7 @@ size_t plot_ticks(const struct plot_axis *axis, const struct plot_range *range,
 /* At most `columns` wide, and about `rows` lines. `utf8`: by Braille dots. */
 void plot_text(FILE *to, const struct plot *plot, int columns, int rows,
 	       bool utf8);
-/* On white, 860 x 520. Return: false when the file took not all. */
+/* On white, 860 x 556. Return: false when the file took not all. */
 bool plot_svg(FILE *to, const struct plot *plot);
 
 #endif

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #define WIDTH  860
-#define HEIGHT 520
+#define HEIGHT 556
 #define LEFT   92
 #define RIGHT  150 /* the legend */
-#define TOP    48
+#define TOP    84
 #define BOTTOM 64
 #define FONT   "font-family=\"Helvetica,Arial,sans-serif\""
 
@@ -123,7 +123,7 @@ static void put_series(const struct canvas *canvas, size_t index)
 {
 	const struct plot_series *series = &canvas->plot->series[index];
 	const char *colour = colours[index % COLOURS];
-	char a[32], b[32];
+	char a[32], b[32], style[64], tag[16];
 
 	fputs("<polyline fill=\"none\" points=\"", canvas->to);
 	for (size_t i = 0; i < series->count; i++)
@@ -137,6 +137,12 @@ static void put_series(const struct canvas *canvas, size_t index)
 			"<circle cx=\"%s\" cy=\"%s\" r=\"2.6\" fill=\"%s\"/>\n",
 			number(a, at_x(canvas, series->x[i])),
 			number(b, at_y(canvas, series->y[i])), colour);
+	snprintf(style, sizeof(style), "font-size=\"9\" fill=\"%s\"", colour);
+	for (size_t i = 0; i < series->count; i++) {
+		snprintf(tag, sizeof(tag), "%u", series->tags[i]);
+		put_text(canvas, at_x(canvas, series->x[i]) + 4,
+			 at_y(canvas, series->y[i]) - 4, style, tag);
+	}
 }
 
 static void put_mark(const struct canvas *canvas, double x, double y,
@@ -166,6 +172,8 @@ static void put_legend(const struct canvas *canvas)
 		put_text(canvas, x + 32, y + 4, style, plot->series[i].name);
 		y += 20;
 	}
+	put_text(canvas, x, y + 4, style, plot->tags);
+	y += 20;
 	if (!plot->mark_count)
 		return;
 	put_mark(canvas, x + 12, y + 2, "#333333");
@@ -181,8 +189,10 @@ bool plot_svg(FILE *to, const struct plot *plot)
 		"height=\"%d\" viewBox=\"0 0 %d %d\">\n"
 		"<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
 		WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);
-	put_text(&canvas, LEFT, 28, "font-size=\"15\" font-weight=\"bold\"",
-		 plot->title);
+	put_text(&canvas, LEFT, 26, "font-size=\"15\" font-weight=\"bold\"",
+		 plot->titles[0]);
+	put_text(&canvas, LEFT, 46, "font-size=\"12\"", plot->titles[1]);
+	put_text(&canvas, LEFT, 64, "font-size=\"12\"", plot->titles[2]);
 	if (plot_ranges(plot, &canvas.x, &canvas.y)) {
 		put_axes(&canvas);
 		for (size_t i = 0;

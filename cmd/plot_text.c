@@ -7,6 +7,7 @@
  */
 #include "plot.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -69,9 +70,43 @@ static void draw_line(struct grid *grid, const struct plot_series *series,
 			y1 + (y2 - y1) * at / steps);
 }
 
+/* To the right of the point, if nothing else stands there. */
+static void set_tag(struct grid *grid, double x, double y, uint32_t tag)
+{
+	double right, down;
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%u", tag), column, row;
+
+	dot_at(grid, x, y, &right, &down);
+	column = (int)(right + 0.5) / 2 + 1;
+	row = (int)(down + 0.5) / 4;
+	if (column + length > grid->columns || row < 0 || row >= grid->rows)
+		return;
+	/* With a gap on both sides: two numbers must not become one. */
+	for (int i = -1; i <= length; i++)
+		if (column + i >= 0 && column + i < grid->columns &&
+		    isalnum((unsigned char)grid->letters[row][column + i]))
+			return;
+	for (int i = 0; i < length; i++)
+		if (grid->letters[row][column + i])
+			return;
+	memcpy(&grid->letters[row][column], text, (size_t)length);
+}
+
 static char letter_of(size_t index)
 {
 	return (char)('a' + index % 26);
+}
+
+/* Marks first: what they say is wanted most. */
+static void tag_mark(struct grid *grid, const struct plot *plot,
+		     const struct plot_mark *mark)
+{
+	const struct plot_series *series = &plot->series[mark->series];
+
+	for (size_t i = 0; i < series->count; i++)
+		if (series->x[i] == mark->x && series->y[i] == mark->y)
+			set_tag(grid, mark->x, mark->y, series->tags[i]);
 }
 
 static void draw(struct grid *grid, const struct plot *plot)
@@ -95,6 +130,12 @@ static void draw(struct grid *grid, const struct plot *plot)
 			set_letter(grid, series->x[series->count - 1],
 				   series->y[series->count - 1], letter_of(i));
 	}
+	for (size_t i = 0; i < plot->mark_count; i++)
+		tag_mark(grid, plot, &plot->marks[i]);
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < plot->series[i].count; j++)
+			set_tag(grid, plot->series[i].x[j], plot->series[i].y[j],
+				plot->series[i].tags[j]);
 }
 
 static void put_cell(FILE *to, const struct grid *grid, int row, int column)
@@ -188,7 +229,7 @@ static void put_legend(FILE *to, const struct plot *plot, int columns)
 		fprintf(to, "  %c  %s", mark ? MARK : letter_of(i), name);
 		used += width;
 	}
-	putc('\n', to);
+	fprintf(to, "%s%s\n", used ? "  " : "", plot->tags);
 }
 
 void plot_text(FILE *to, const struct plot *plot, int columns, int rows,
@@ -209,7 +250,9 @@ void plot_text(FILE *to, const struct plot *plot, int columns, int rows,
 		grid->rows = ROWS_MAX;
 	if (grid->columns >= 10 && grid->rows >= 4) {
 		draw(grid, plot);
-		fprintf(to, "%s: %s\n", plot->title, plot->y.label);
+		for (size_t i = 0; i < 3; i++)
+			fprintf(to, "%s\n", plot->titles[i]);
+		fprintf(to, "%s\n", plot->y.label);
 		put_rows(to, grid, plot);
 		put_below(to, grid, plot);
 		put_legend(to, plot, columns);

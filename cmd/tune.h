@@ -13,25 +13,22 @@
 struct tune_report {
 	const char *target;
 	struct stele_profile profile;
-	struct stele_tune_point *points; /* by size, then depth; the mix last */
-	size_t count, room;
-	char **notes; /* lines of the library, of no trouble */
+	char **notes; /* what the library found worth telling */
 	size_t note_count;
-	char path[4096]; /* of the file that keeps the profile; or empty */
+	char path[4096]; /* of the profile's file, or empty */
 	bool saved;
 };
 
-/* Copies. Return: false when out of memory. */
-bool tune_report_add(struct tune_report *report,
-		     const struct stele_tune_point *point);
+/* Copies. */
 void tune_report_note(struct tune_report *report, const char *line);
 void tune_report_release(struct tune_report *report);
 
-/* "depth 22 at the knee, up to 6.6 GiB/s and 1,234,567 reads/s". */
+/* "depth 22 by 'uring', 6.6 GiB/s, p99 1.23 ms there". */
 char *tune_summary(char buffer[160], const struct stele_profile *profile);
 void tune_print_profile(const struct tune_report *report);
-/* Throughput and latency, sizes by depths; and what was noted. */
+/* Throughput and latency, sizes by depths; and the notes. */
 void tune_print_cells(const struct tune_report *report);
+/* The settings and where they come from, without the table. */
 json_t *tune_profile_json(const struct stele_profile *profile);
 void tune_print_json(const struct tune_report *report);
 /* Latency against throughput, a curve for each size. */

@@ -4,11 +4,8 @@
  */
 #include "tune.h"
 
-#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,8 +21,9 @@ struct drawing {
 	struct plot_series series[PLOT_SERIES_MAX];
 	struct plot_mark marks[PLOT_SERIES_MAX];
 	char names[PLOT_SERIES_MAX][TEXT_SIZE];
-	char title[256];
-	double *x, *y;
+	char where[192], device[192];
+	double x[STELE_PROFILE_POINTS_MAX], y[STELE_PROFILE_POINTS_MAX];
+	uint32_t tags[STELE_PROFILE_POINTS_MAX];
 };
 
 /* "512.0 MiB" to "512 MiB": ticks are round. */
@@ -52,87 +50,64 @@ static char *format_latency(char buffer[TEXT_SIZE], double value)
 	return trim(text_latency(buffer, (uint64_t)(value + 0.5)));
 }
 
-/* On the measured curve, at the depth that the model names. */
-static bool find_knee(const struct stele_tune_point *row, size_t count,
-		      const struct stele_profile *profile,
-		      struct plot_mark *mark)
+static void mark_knee(struct plot *plot, const struct plot_series *series, size_t index,
+		      uint32_t depth, struct plot_mark *marks)
 {
-	double depth = stele_profile_depth(profile, row->size), share;
-
-	for (size_t i = 0; i + 1 < count; i++) {
-		const struct stele_tune_point *a = &row[i], *b = &row[i + 1];
-
-		if (depth > b->depth)
-			continue;
-		share = fmax(0, log(depth / a->depth) / log(2));
-		mark->x = a->bytes_per_second *
-			  pow(b->bytes_per_second / a->bytes_per_second, share);
-		mark->y = (double)a->p50_ns *
-			  pow((double)b->p50_ns / (double)a->p50_ns, share);
-		return true;
-	}
-	return false;
+	for (size_t i = 0; i < series->count; i++)
+		if (series->tags[i] == depth)
+			marks[plot->mark_count++] = (struct plot_mark){
+				series->x[i], series->y[i], index};
 }
 
-static void add_row(struct drawing *drawing,
-		    const struct stele_tune_point *row, size_t count,
-		    const struct stele_profile *profile, size_t first)
+static void add_row(struct drawing *drawing, const struct stele_profile *profile,
+		    size_t first, size_t count)
 {
 	struct plot *plot = &drawing->plot;
+	uint32_t size = profile->points[first].size;
 	size_t index = plot->series_count++;
 
-	trim(text_size(drawing->names[index], row->size));
+	if (size)
+		trim(text_size(drawing->names[index], size));
+	else
+		strcpy(drawing->names[index], "mix");
 	drawing->series[index] = (struct plot_series){
 		drawing->names[index], drawing->x + first, drawing->y + first,
-		count};
-	drawing->marks[plot->mark_count].series = index;
-	plot->mark_count += find_knee(row, count, profile,
-				      &drawing->marks[plot->mark_count]);
+		drawing->tags + first, count};
+	mark_knee(plot, &drawing->series[index], index, stele_profile_depth(profile, size),
+		  drawing->marks);
 }
 
-/* Return: false when out of memory. */
-static bool prepare(struct drawing *drawing, const struct tune_report *report)
+static void prepare(struct drawing *drawing, const struct stele_profile *profile)
 {
-	const struct stele_tune_point *points = report->points;
+	const struct stele_tune_point *points = profile->points;
+	char time[TEXT_SIZE];
 	size_t end;
 
 	memset(drawing, 0, sizeof(*drawing));
-	drawing->x = calloc(report->count + 1, sizeof(double));
-	drawing->y = calloc(report->count + 1, sizeof(double));
-	if (!drawing->x || !drawing->y)
-		return false;
-	snprintf(drawing->title, sizeof(drawing->title), "%s, by '%s'",
-		 *report->profile.device ? report->profile.device : report->target,
-		 report->profile.backend);
+	snprintf(drawing->where, sizeof(drawing->where), "on host '%s', %s", profile->host,
+		 text_time(time, profile->time));
+	snprintf(drawing->device, sizeof(drawing->device), "%s, by '%s'",
+		 *profile->device ? profile->device : "unknown device", profile->backend);
 	drawing->plot = (struct plot){
-		.title = drawing->title,
+		.titles = {profile->target, drawing->where, drawing->device},
 		.x = {"throughput", true, true, format_rate},
 		.y = {"median latency of a read", true, false, format_latency},
+		.tags = "numbers: depth",
 		.series = drawing->series,
 		.marks = drawing->marks,
 		.mark_name = "knee",
 	};
-	for (size_t i = 0; i < report->count; i++) {
-		drawing->x[i] = points[i].bytes_per_second;
-		drawing->y[i] = (double)points[i].p50_ns;
-	}
-	for (size_t i = 0; i < report->count; i = end) {
-		for (end = i; end < report->count &&
+	for (size_t i = 0; i < profile->point_count; i = end) {
+		for (end = i; end < profile->point_count &&
 			      points[end].size == points[i].size;
-		     end++)
-			;
-		if (points[i].size &&
-		    drawing->plot.series_count < PLOT_SERIES_MAX)
-			add_row(drawing, &points[i], end - i, &report->profile,
-				i);
+		     end++) {
+			drawing->x[end] = points[end].bytes_per_second;
+			drawing->y[end] = (double)points[end].p50_ns;
+			drawing->tags[end] = points[end].depth;
+		}
+		if (drawing->plot.series_count < PLOT_SERIES_MAX)
+			add_row(drawing, profile, i, end - i);
 	}
-	return true;
-}
-
-static void drop(struct drawing *drawing)
-{
-	free(drawing->x);
-	free(drawing->y);
 }
 
 /* Numbers stay as they are in any locale; only its letters are asked for. */
@@ -146,10 +121,8 @@ void tune_plot_text(const struct tune_report *report)
 {
 	struct drawing drawing;
 
-	if (prepare(&drawing, report))
-		plot_text(stdout, &drawing.plot, COLUMNS, ROWS,
-			  is_utf8_terminal());
-	drop(&drawing);
+	prepare(&drawing, &report->profile);
+	plot_text(stdout, &drawing.plot, COLUMNS, ROWS, is_utf8_terminal());
 }
 
 static bool put_svg(FILE *to, const void *plot)
@@ -160,12 +133,7 @@ static bool put_svg(FILE *to, const void *plot)
 int tune_plot_svg(const struct tune_report *report, const char *path)
 {
 	struct drawing drawing;
-	int error = -ENOMEM;
 
-	if (prepare(&drawing, report))
-		error = output_write(path, put_svg, &drawing.plot);
-	else
-		cmd_error(error, "cannot write '%s'", path);
-	drop(&drawing);
-	return error;
+	prepare(&drawing, &report->profile);
+	return output_write(path, put_svg, &drawing.plot);
 }

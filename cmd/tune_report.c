@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_report.c - what stele tune found, kept, and as JSON
+ * tune_report.c - what stele tune found, as JSON
  */
 #include "tune.h"
 
@@ -9,24 +9,7 @@
 
 #include "json.h"
 
-bool tune_report_add(struct tune_report *report,
-		     const struct stele_tune_point *point)
-{
-	if (report->count == report->room) {
-		size_t room = report->room ? 2 * report->room : 64;
-		void *grown = reallocarray(report->points, room,
-					   sizeof(*report->points));
-
-		if (!grown)
-			return false;
-		report->points = grown;
-		report->room = room;
-	}
-	report->points[report->count++] = *point;
-	return true;
-}
-
-/* One less is no harm. */
+/* Without memory one is missing, which does no harm. */
 void tune_report_note(struct tune_report *report, const char *line)
 {
 	char **grown = reallocarray(report->notes, report->note_count + 1,
@@ -46,7 +29,6 @@ void tune_report_release(struct tune_report *report)
 	for (size_t i = 0; i < report->note_count; i++)
 		free(report->notes[i]);
 	free(report->notes);
-	free(report->points);
 	memset(report, 0, sizeof(*report));
 }
 
@@ -58,17 +40,11 @@ json_t *tune_profile_json(const struct stele_profile *profile)
 
 	json_set_text(object, "device", profile->device);
 	json_set_text(object, "backend", profile->backend);
-	json_set_real(object, "latency", profile->latency);
-	json_set_real(object, "stream_rate", profile->stream_rate);
-	json_set_real(object, "iops_max", profile->iops_max);
-	json_set_real(object, "bytes_max", profile->bytes_max);
-	json_set_real(object, "kappa", profile->kappa);
-	json_set_real(object, "residual", profile->residual);
 	json_set_number(object, "depth", profile->depth);
-	json_set_number(object, "depth_max", profile->depth_max);
-	json_set_number(object, "transfer_max", profile->transfer_max);
-	json_set_number(object, "gap", profile->gap);
-	json_set_number(object, "p99_ns", profile->p99_ns);
+	json_set_text(object, "host", profile->host);
+	json_set_text(object, "target", profile->target);
+	json_set_number(object, "slots_size", profile->slots_size);
+	json_set_number(object, "mean_size", profile->mean_size);
 	json_set_time(object, "time", profile->time);
 	return object;
 }
@@ -80,8 +56,6 @@ static json_t *point_json(const struct stele_tune_point *point)
 
 	json_set_number(object, "size", point->size);
 	json_set_number(object, "depth", point->depth);
-	json_set_number(object, "reads", point->reads);
-	json_set_real(object, "seconds", point->seconds);
 	json_set_real(object, "reads_per_second", point->reads_per_second);
 	json_set_real(object, "bytes_per_second", point->bytes_per_second);
 	json_set_number(object, "p50_ns", point->p50_ns);
@@ -100,8 +74,8 @@ void tune_print_json(const struct tune_report *report)
 	if (*report->path)
 		json_set_text(object, "path", report->path);
 	json_set(object, "saved", json_boolean(report->saved));
-	for (size_t i = 0; i < report->count; i++)
-		json_add(points, point_json(&report->points[i]));
+	for (uint32_t i = 0; i < report->profile.point_count; i++)
+		json_add(points, point_json(&report->profile.points[i]));
 	json_set(object, "points", points);
 	for (size_t i = 0; i < report->note_count; i++)
 		json_add(notes, json_text(report->notes[i]));

@@ -15,47 +15,90 @@
 #define SIZES_MAX  16
 #define CELL	   11
 #define COLUMNS	   80
+#define SLOW_NS	   100000000 /* then milliseconds are told */
+
+static const struct stele_tune_point *
+find_point(const struct stele_profile *profile, uint32_t size, uint32_t depth)
+{
+	for (uint32_t i = 0; i < profile->point_count; i++)
+		if (profile->points[i].size == size &&
+		    profile->points[i].depth == depth)
+			return &profile->points[i];
+	return NULL;
+}
+
+/* Where the snapshot's own sizes were read at the depth of the profile. */
+static const struct stele_tune_point *
+knee_point(const struct stele_profile *profile)
+{
+	return find_point(profile, 0, profile->depth);
+}
 
 char *tune_summary(char buffer[160], const struct stele_profile *profile)
 {
+	const struct stele_tune_point *point = knee_point(profile);
 	char a[TEXT_SIZE], b[TEXT_SIZE];
+	int length = snprintf(buffer, 160, "depth %u by '%s'", profile->depth,
+			      profile->backend);
 
-	snprintf(buffer, 160,
-		 "depth %u at the knee, up to %s/s and %s reads/s",
-		 profile->depth, text_size(a, (uint64_t)profile->bytes_max),
-		 text_count(b, (uint64_t)profile->iops_max));
+	if (point)
+		snprintf(buffer + length, 160 - (size_t)length, ", %s/s, p99 %s there",
+			 text_size(a, (uint64_t)point->bytes_per_second),
+			 text_latency(b, point->p99_ns));
 	return buffer;
+}
+
+/* The size of each row, "mix" for the snapshot's own. */
+static const char *size_name(char buffer[TEXT_SIZE], uint32_t size)
+{
+	if (!size)
+		return "mix";
+	snprintf(buffer, TEXT_SIZE, "%u KiB", size >> 10);
+	return buffer;
+}
+
+static size_t list_sizes(const struct stele_profile *profile,
+			 uint32_t sizes[SIZES_MAX])
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < profile->point_count && count < SIZES_MAX; i++)
+		if (!count || profile->points[i].size != sizes[count - 1])
+			sizes[count++] = profile->points[i].size;
+	return count;
+}
+
+static void print_knees(const struct stele_profile *profile)
+{
+	const struct stele_tune_point *point = knee_point(profile);
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+	uint32_t sizes[SIZES_MAX];
+	size_t count = list_sizes(profile, sizes);
+
+	printf(ROW "depth %u for this snapshot's sizes", "knee", profile->depth);
+	if (point)
+		printf(": %s/s, p99 %s", text_size(a, (uint64_t)point->bytes_per_second),
+		       text_latency(b, point->p99_ns));
+	printf("\n" ROW, "depths");
+	for (size_t i = 0; i < count; i++)
+		if (sizes[i])
+			printf("%s%u%s%s", i ? ", " : "",
+			       stele_profile_depth(profile, sizes[i]),
+			       i ? " at " : " at reads of ", size_name(a, sizes[i]));
+	putchar('\n');
 }
 
 void tune_print_profile(const struct tune_report *report)
 {
 	const struct stele_profile *p = &report->profile;
-	char a[TEXT_SIZE], b[TEXT_SIZE];
+	char a[TEXT_SIZE];
 
 	printf(ROW "%s, by '%s'\n", "device",
 	       *p->device ? p->device : "unknown", p->backend);
-	printf(ROW "%s, then %s/s: a read alone\n", "latency",
-	       text_latency(a, (uint64_t)(p->latency * 1e9)),
-	       text_size(b, (uint64_t)p->stream_rate));
-	printf(ROW "%s/s, %s reads/s\n", "at most",
-	       text_size(a, (uint64_t)p->bytes_max),
-	       text_count(b, (uint64_t)p->iops_max));
-	printf(ROW "depth %u for this snapshot's sizes, p99 %s there\n", "knee",
-	       p->depth, text_latency(a, p->p99_ns));
-	printf(ROW, "depths");
-	for (uint32_t size = 4096; size <= p->transfer_max && size <= 4u << 20;
-	     size *= 8)
-		printf("%s%.0f at %.0f KiB", size > 4096 ? ", " : "",
-		       stele_profile_depth(p, size), size / 1024.0);
-	putchar('\n');
-	printf(ROW "kappa %.2f, median error of the fit %.1f %%\n", "model",
-	       p->kappa, 100 * p->residual);
-	printf(ROW "%s, of up to %s\n", "ceiling",
-	       text_counted(b, p->depth_max, "request"),
-	       text_size(a, p->transfer_max));
-	printf(ROW "over gaps of less than %s\n", "merging",
-	       text_size(a, p->gap));
-	printf(ROW "%s\n", "measured", text_time(a, p->time));
+	print_knees(p);
+	printf(ROW "%s, on host '%s'\n", "measured", text_time(a, p->time), p->host);
+	printf(ROW "'%s', %s of samples\n", "on", p->target,
+	       text_size(a, p->slots_size));
 	if (report->saved)
 		printf(ROW "%s\n", "kept in", report->path);
 	else
@@ -88,31 +131,19 @@ static void latency_cell(char *text, size_t size,
 		 slow && p99 < 99.5, p99);
 }
 
-static const struct stele_tune_point *
-find_point(const struct tune_report *report, uint32_t size, uint32_t depth)
-{
-	for (size_t i = 0; i < report->count; i++)
-		if (report->points[i].size == size &&
-		    report->points[i].depth == depth)
-			return &report->points[i];
-	return NULL;
-}
-
-static void print_table(const struct tune_report *report, const char *title,
+static void print_table(const struct stele_profile *profile, const char *title,
 			const uint32_t *sizes, size_t count, cell_fn cell,
 			bool slow)
 {
 	uint32_t depth_max = 0;
-	char text[32];
+	char text[TEXT_SIZE];
 
-	for (size_t i = 0; i < report->count; i++)
-		if (report->points[i].size && report->points[i].depth > depth_max)
-			depth_max = report->points[i].depth;
+	for (uint32_t i = 0; i < profile->point_count; i++)
+		if (profile->points[i].depth > depth_max)
+			depth_max = profile->points[i].depth;
 	printf("\n%s\n%5s", title, "depth");
-	for (size_t i = 0; i < count; i++) {
-		snprintf(text, sizeof(text), "%u KiB", sizes[i] >> 10);
-		printf(" %*s", CELL, text);
-	}
+	for (size_t i = 0; i < count; i++)
+		printf(" %*s", CELL, size_name(text, sizes[i]));
 	putchar('\n');
 	for (uint32_t depth = 1; depth && depth <= depth_max; depth *= 2) {
 		int gap = 0;
@@ -120,7 +151,7 @@ static void print_table(const struct tune_report *report, const char *title,
 		printf("%5u", depth);
 		for (size_t i = 0; i < count; i++) {
 			const struct stele_tune_point *point =
-				find_point(report, sizes[i], depth);
+				find_point(profile, sizes[i], depth);
 
 			gap += CELL + 1;
 			if (!point)
@@ -131,33 +162,6 @@ static void print_table(const struct tune_report *report, const char *title,
 		}
 		putchar('\n');
 	}
-}
-
-static size_t list_sizes(const struct tune_report *report,
-			 uint32_t sizes[SIZES_MAX])
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < report->count && count < SIZES_MAX; i++)
-		if (report->points[i].size &&
-		    (!count || report->points[i].size != sizes[count - 1]))
-			sizes[count++] = report->points[i].size;
-	return count;
-}
-
-static void print_mix(const struct tune_report *report)
-{
-	const struct stele_tune_point *point =
-		report->count ? &report->points[report->count - 1] : NULL;
-	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
-
-	if (!point || point->size)
-		return;
-	printf("\nthis snapshot's sizes at depth %u\n"
-	       "%s/s, %s reads/s, latency p50 %s, p99 %s\n",
-	       point->depth, text_size(a, (uint64_t)point->bytes_per_second),
-	       text_count(b, (uint64_t)point->reads_per_second),
-	       text_latency(c, point->p50_ns), text_latency(d, point->p99_ns));
 }
 
 /* Broken at blanks, so that all fits. */
@@ -182,35 +186,31 @@ static void print_note(const char *note)
 
 void tune_print_cells(const struct tune_report *report)
 {
+	const struct stele_profile *profile = &report->profile;
 	uint32_t sizes[SIZES_MAX];
-	size_t count = list_sizes(report, sizes), part;
-	uint64_t slowest = 0;
-	bool noisy = false;
+	size_t count = list_sizes(profile, sizes), part;
+	bool noisy = false, slow = false;
 
-	for (size_t i = 0; i < report->count; i++) {
-		if (report->points[i].p99_ns > slowest)
-			slowest = report->points[i].p99_ns;
-		noisy |= report->points[i].noisy;
+	for (uint32_t i = 0; i < profile->point_count; i++) {
+		slow |= profile->points[i].p99_ns >= SLOW_NS;
+		noisy |= profile->points[i].noisy;
 	}
 	for (size_t i = 0; i < count; i += part) {
 		part = count - i < BLOCK_MAX ? count - i : BLOCK_MAX;
-		print_table(report,
+		print_table(profile,
 			    noisy ? "throughput, MiB/s (~: noisy, over 3 %)" :
 				    "throughput, MiB/s",
 			    sizes + i, part, throughput_cell, false);
 	}
 	for (size_t i = 0; i < count; i += part) {
 		part = count - i < BLOCK_MAX ? count - i : BLOCK_MAX;
-		print_table(report,
-			    slowest >= 100000000 ? "latency, ms: p50/p99" :
-						   "latency, us: p50/p99",
-			    sizes + i, part, latency_cell,
-			    slowest >= 100000000);
+		print_table(profile,
+			    slow ? "latency, ms: p50/p99" : "latency, us: p50/p99",
+			    sizes + i, part, latency_cell, slow);
 	}
-	print_mix(report);
-	if (report->note_count)
-		putchar('\n');
+	putchar('\n');
 	for (size_t i = 0; i < report->note_count; i++)
 		print_note(report->notes[i]);
-	putchar('\n');
+	if (report->note_count)
+		putchar('\n');
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * stele_tune.h - how fast a device is, measured and remembered; part of stele.h
+ * stele_tune.h - measure a device once, so that readers know it; part of stele.h
  *
- * A *profile* says what a device does at which size and depth, in the few numbers of a
- * model. Readers begin with it; without one they find their depth alone, a little
- * later. Profiles are files below $STELE_STATE_DIR (default: /var/lib/stele for root, else
- * $XDG_STATE_HOME/stele, ~/.local/state/stele), one for each identity of a device.
- * Without one of their own, users have those that root measured.
+ * What stele_tune() finds is the *profile* of a device: two settings, the backend to read with
+ * and the depth to start at, and the table of measurements that they were chosen from. Readers
+ * start with them, and adjust the depth as they go. Profiles are text files below
+ * $STELE_STATE_DIR (default: /var/lib/stele for root, else $XDG_STATE_HOME/stele or
+ * ~/.local/state/stele), one for each identity of a device. Users without a profile of their own
+ * get the one that root measured.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
@@ -20,37 +21,34 @@ extern "C" {
 #define STELE_STATE_DIR_ENV	"STELE_STATE_DIR"
 #define STELE_STATE_DIR_DEFAULT "/var/lib/stele"
 
-struct stele_profile {
-	char device[128];     /* its identity: model and serial, or what else tells it */
-	char backend[32];     /* that was measured best, as stele_open_opts takes it */
-	double latency;	      /* seconds, of an empty request on an idle device */
-	double stream_rate;   /* bytes/s of one request at a time */
-	double iops_max;      /* requests/s */
-	double bytes_max;     /* bytes/s */
-	double kappa;	      /* bandwidth-delay products in flight at the knee */
-	double residual;      /* of the fit: median relative error */
-	uint32_t depth;	      /* at the knee, for this image's sizes */
-	uint32_t depth_max;   /* what the device can always queue */
-	uint32_t transfer_max; /* bytes */
-	uint32_t gap;	      /* bytes below which merging two reads pays: bytes_max / iops_max */
-	uint64_t p99_ns;      /* at that depth */
-	int64_t time;	      /* of the measurement, seconds since 1970 */
-};
+#define STELE_PROFILE_POINTS_MAX 128u
 
 /** One cell of the sweep. */
 struct stele_tune_point {
-	uint32_t size;	/* bytes of each read; 0: the image's own mix of sizes */
+	uint32_t size;	/* bytes of each read; 0: the snapshot's own mix of sizes */
 	uint32_t depth;
-	uint64_t reads;
-	double seconds;
 	double reads_per_second, bytes_per_second;
 	uint64_t p50_ns, p99_ns;
 	bool noisy; /* repeats differed by more than 3 % */
 };
 
+struct stele_profile {
+	char device[128];     /* its identity: model and serial number, for instance */
+	char backend[32];     /* to read with, as stele_open_opts takes it */
+	uint32_t depth;	      /* to start at: the knee for the snapshot's sizes */
+	uint32_t point_count;
+	char host[72];	      /* where it was measured ... */
+	char target[256];     /* ... on what; cut if longer ... */
+	int64_t time;	      /* ... and when: seconds since 1970 */
+	uint64_t slots_size;  /* bytes that reads could go to */
+	uint64_t mean_size;   /* bytes of a read of the snapshot's sizes */
+	struct stele_tune_point points[STELE_PROFILE_POINTS_MAX]; /* by size, the mix last */
+};
+
 enum stele_tune_flags {
 	STELE_TUNE_QUICK = 1 << 0,   /* about 5 s instead of 40 s */
 	STELE_TUNE_NO_SAVE = 1 << 1, /* measure only */
+	STELE_TUNE_FORCE = 1 << 2,   /* replace a profile that was measured on more */
 };
 
 struct stele_tune_opts {
@@ -65,38 +63,46 @@ struct stele_tune_opts {
 	uint32_t reserved;
 };
 
+/* Samples that take up less may have been read from caches. */
+#define STELE_TUNE_SIZE_MIN (UINT64_C(1) << 30)
+
 /**
- * stele_tune() - sweep sizes and depths over an image's own extents, fit, store
- * @target: as stele_dataset_open(); only reads
+ * stele_tune() - measure sizes x depths at random places of an image, keep the profile
+ * @target: as stele_dataset_open(); only read
  *
- * Return: 0; -ENODATA (an image without samples); -ECANCELED; errors of
- * stele_dataset_open() and of reading; errno of the state directory (@out is filled
- * all the same).
+ * An image whose samples take up less than STELE_TUNE_SIZE_MIN does not replace a valid
+ * profile that was measured on at least that much, except with STELE_TUNE_FORCE.
+ *
+ * Return: 0; -ENODATA (an image without samples); -EEXIST (such a profile exists: nothing is
+ * measured); -ECANCELED; errors of stele_dataset_open() and of reading; errno of the state
+ * directory (if the profile could not be written, @out is filled all the same).
  */
 STELE_API int stele_tune(const char *target, const struct stele_tune_opts *opts,
 			 struct stele_profile *out);
 
 /**
- * stele_dataset_profile() - what readers of this dataset begin with
+ * stele_dataset_profile() - what readers of this dataset start with
  * Return: 0; -ENOENT (none is known for this device).
  */
 STELE_API int stele_dataset_profile(const struct stele_dataset *ds,
 				    struct stele_profile *out);
 
 /**
- * stele_profile_path() - the file that keeps this profile, once it was saved
+ * stele_profile_path() - the file that holds this profile once it is saved
  * Return: 0; -ENOENT (a device that nothing tells from others, or no place to
  * keep one); -ENAMETOOLONG (@size is too small).
  */
 STELE_API int stele_profile_path(const struct stele_profile *profile,
 				 char *path, size_t size);
 
-/** Bytes/s that the model says for a size and depth. */
-STELE_API double stele_profile_throughput(const struct stele_profile *profile,
-					  uint64_t size, double depth);
-/** Depth at the knee, for reads of one size. */
-STELE_API double stele_profile_depth(const struct stele_profile *profile,
-				     uint64_t size);
+/**
+ * stele_profile_depth() - the smallest depth that is good enough for reads of one size
+ *
+ * Good enough is 95 % of the best throughput at that size, 90 % where measurements were noisy.
+ * @size: one of the table; 0: the snapshot's own mix. Return: depth; 0: no such size.
+ */
+STELE_API uint32_t stele_profile_depth(const struct stele_profile *profile,
+				       uint32_t size);
 
 #ifdef __cplusplus
 }

@@ -3,14 +3,14 @@
  * profile.h - profiles of devices, kept between runs: small text files
  *
  * One file for each *identity* of a device: what it calls itself (model and WWID
- * or serial number), not what the kernel calls it today. Beside it stands what
- * a measurement depends on: *facts* of kernel and queue. A profile counts only
- * while they are the same.
+ * or serial number), not what the kernel calls it today. With the profile the file holds
+ * what a measurement depends on: *facts* about kernel and queue. A profile is valid only
+ * while they have not changed.
  *
- * A file is written beside and renamed into place, and believed only if every
- * line of it is as we would have written it, under a checksum. Nothing here
- * may make an open fail: what is missing, damaged or outdated is as if it was
- * not there. Looking one up costs a few reads in sysfs, and none of the device.
+ * A file is written under another name and renamed into place, and believed only if every
+ * line of it is as we would have written it, under a checksum. Nothing here may make an open
+ * fail: what is missing, damaged or outdated is treated as absent. Looking a profile up costs
+ * a few reads in sysfs, and none of the device.
  */
 #ifndef STELE_NODE_PROFILE_H
 #define STELE_NODE_PROFILE_H
@@ -18,7 +18,7 @@
 #include "lib/device/device.h"
 
 #define STELE_PROFILE_VERSION	1u
-#define STELE_PROFILE_SIZE_MAX	2048u /* of a file, terminator included */
+#define STELE_PROFILE_SIZE_MAX	16384u /* of a file, terminator included */
 #define STELE_PROFILE_DEVICE_SIZE sizeof(((struct stele_profile *)0)->device)
 
 struct stele_profile_facts {
@@ -52,14 +52,14 @@ int stele_profile_decode(const char *text, size_t size,
 			 struct stele_profile *profile,
 			 struct stele_profile_facts *facts, const char **why);
 
-/* Where a profile of that device is written. Return: 0; -ENOENT (no $HOME); -ENAMETOOLONG. */
+/* Where the profile of that device is written. Return: 0; -ENOENT (no $HOME); -ENAMETOOLONG. */
 int stele_profile_file(const char *device, char *path, size_t size);
-/* Is there a place that may hold profiles at all? */
+/* Is there a directory that may hold profiles at all? */
 bool stele_profile_any(void);
-/* Return: 0; -ENOENT (none that counts; why is logged). */
+/* Return: 0; -ENOENT (none that is valid; the reason is logged). */
 int stele_profile_load(const struct stele_profile_source *source,
 		       const struct stele_log *log, struct stele_profile *out);
-/* Is there a place, or can it be made, to save one? Return: 0; errno (logged). */
+/* Is there a directory to save one in, or can it be made? Return: 0; errno (logged). */
 int stele_profile_check(const struct stele_log *log);
 /* profile->device is source->device. Return: 0; errno (logged). */
 int stele_profile_save(const struct stele_profile *profile,

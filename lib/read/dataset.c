@@ -112,9 +112,9 @@ int stele_dataset_create(struct stele_device *dev,
 void stele_dataset_adopt(struct stele_dataset *ds,
 			 const struct stele_profile *profile)
 {
-	ds->has_profile = stele_model_set(&ds->model, profile);
-	if (ds->has_profile)
-		ds->profile = *profile;
+	ds->profile = malloc(sizeof(*profile));
+	if (ds->profile)
+		*ds->profile = *profile;
 }
 
 void stele_dataset_enter(struct stele_dataset *ds)
@@ -143,6 +143,7 @@ static int dataset_close(struct stele_dataset *ds)
 	}
 	stele_snapshot_release(&ds->snapshot);
 	stele_image_release(&ds->image);
+	free(ds->profile);
 	free(ds);
 	return 0;
 }

@@ -12,16 +12,13 @@
 
 #include "lib/device/target.h"
 #include "lib/image/snapshot.h"
-#include "lib/read/model.h"
 
 struct stele_dataset {
 	struct stele_image image;
 	struct stele_snapshot snapshot;
 	enum stele_verify verify; /* not DEFAULT */
 	uint64_t slot_size_max; /* over all runs */
-	struct stele_profile profile; /* of its device, if one is known */
-	struct stele_model model;     /* the same, as arithmetic wants it */
-	bool has_profile;
+	struct stele_profile *profile; /* of its device; NULL: none is known */
 	_Atomic uint32_t users; /* readers, cursors, views: it stays open under them */
 };
 
@@ -42,7 +39,7 @@ int stele_dataset_create(struct stele_device *dev,
 int stele_dataset_check(const struct stele_open_opts *opts,
 			const struct stele_log *log);
 
-/* Before anybody else has the handle. A profile that is no valid model is left out. */
+/* Before anybody else has the handle. Copies; without memory there is no profile. */
 void stele_dataset_adopt(struct stele_dataset *ds,
 			 const struct stele_profile *profile);
 

@@ -13,9 +13,8 @@
 
 #define NS_PER_SECOND 1e9
 
-/* Cost of a request without a model: between that of NVMe (6 KiB) and RBD (60 KiB). */
-#define OVERHEAD_DEFAULT 16384u
-#define OVERHEAD_MAX	 (64u << 20)
+/* Cost of a request beside its bytes: between that of NVMe (6 KiB) and RBD (60 KiB). */
+#define OVERHEAD 16384u
 
 /* A round has at least that many completions, and lasts as many mean latencies ... */
 #define ROUND_COUNT	256u
@@ -27,28 +26,15 @@
 /* A round's mean size counts for a quarter in that of late. */
 #define SMOOTHING 4
 
-static uint64_t overhead_of(const struct stele_model *model)
-{
-	double bytes = model->bytes_max / model->iops_max;
-
-	if (!(bytes > 1))
-		return 1;
-	return bytes < OVERHEAD_MAX ? (uint64_t)bytes : OVERHEAD_MAX;
-}
-
 void stele_depth_init(struct stele_depth *d,
 		      const struct stele_depth_config *config)
 {
 	memset(d, 0, sizeof(*d));
 	d->config = *config;
-	d->overhead = OVERHEAD_DEFAULT;
-	if (config->model && stele_model_valid(config->model)) {
-		d->model = *config->model;
-		d->overhead = overhead_of(&d->model);
-	}
-	d->config.model = NULL; /* the caller's may go */
 	if (!d->config.depth_max)
 		d->config.depth_max = 1;
+	if (!d->config.start)
+		d->config.start = STELE_DEPTH_DEFAULT;
 	if (d->config.pinned > d->config.depth_max)
 		d->config.pinned = d->config.depth_max;
 	stele_search_init(&d->search, config->now);
@@ -60,14 +46,9 @@ void stele_depth_init(struct stele_depth *d,
 		config->now;
 }
 
-static bool has_model(const struct stele_depth *d)
-{
-	return d->model.kappa > 0;
-}
-
 static uint64_t cost_in_flight(const struct stele_depth *d)
 {
-	return d->bytes_in_flight + d->in_flight * d->overhead;
+	return d->bytes_in_flight + d->in_flight * (uint64_t)OVERHEAD;
 }
 
 bool stele_depth_admits(const struct stele_depth *d, uint32_t size)
@@ -85,7 +66,7 @@ bool stele_depth_admits(const struct stele_depth *d, uint32_t size)
 
 static double mean_cost(const struct stele_depth *d)
 {
-	return d->mean_size + (double)d->overhead;
+	return d->mean_size + OVERHEAD;
 }
 
 /* The most that depth_max and bytes_max let be of any use. */
@@ -109,12 +90,8 @@ static void set_limit(struct stele_depth *d)
 /* In the first round: by the sizes that were issued so far. */
 static void seed(struct stele_depth *d, uint32_t size)
 {
-	double depth = STELE_DEPTH_DEFAULT;
-
 	d->mean_size += (size - d->mean_size) / (double)(d->in_flight + d->sum.count);
-	if (has_model(d))
-		depth = stele_model_depth(&d->model, (uint64_t)d->mean_size);
-	d->search.window = depth * mean_cost(d);
+	d->search.window = d->config.start * mean_cost(d);
 	set_limit(d);
 }
 
@@ -125,8 +102,9 @@ uint32_t stele_depth_window(const struct stele_depth *d)
 	if (d->config.pinned)
 		return d->config.pinned;
 	if (!d->limit)
-		return STELE_DEPTH_DEFAULT < d->config.depth_max ? STELE_DEPTH_DEFAULT
-								 : d->config.depth_max;
+		return d->config.start < d->config.depth_max ?
+			       d->config.start :
+			       d->config.depth_max;
 	window = (double)d->limit / mean_cost(d) + 0.5;
 	if (!(window >= 1))
 		return 1;
@@ -136,28 +114,17 @@ uint32_t stele_depth_window(const struct stele_depth *d)
 
 /* ---- latency --------------------------------------------------------------- */
 
-/* Nanoseconds of one request alone; 0: not known. */
-static double latency_alone(const struct stele_depth *d, uint32_t size)
-{
-	double inverse;
-
-	if (has_model(d))
-		return stele_model_latency(&d->model, size) * NS_PER_SECOND;
-	inverse = stele_recent_max(&d->alone);
-	return inverse > 0 ? 1 / inverse : 0;
-}
-
 static void sample_latency(struct stele_depth *d, uint32_t size, uint64_t latency,
 			   uint64_t now)
 {
-	double alone;
+	double fastest;
 
 	d->skip = d->stride;
-	if (!has_model(d) && size >= d->mean_size && latency)
+	if (size >= d->mean_size && latency)
 		stele_recent_add(&d->alone, 1 / (double)latency, now);
-	alone = latency_alone(d, size);
-	if (alone > 0 && d->slowdown_count < STELE_DEPTH_SAMPLES)
-		d->slowdowns[d->slowdown_count++] = (float)((double)latency / alone);
+	fastest = stele_recent_max(&d->alone);
+	if (fastest > 0 && d->slowdown_count < STELE_DEPTH_SAMPLES)
+		d->slowdowns[d->slowdown_count++] = (float)((double)latency * fastest);
 }
 
 static double median_slowdown(struct stele_depth *d)
@@ -230,7 +197,7 @@ static struct stele_measure measure(struct stele_depth *d)
 				   : (size - d->mean_size) / SMOOTHING;
 	return (struct stele_measure){
 		.time = d->last,
-		.rates = {bytes + reads * (double)d->overhead, reads, bytes},
+		.rates = {bytes + reads * OVERHEAD, reads, bytes},
 		.slowdown = median_slowdown(d),
 		.mean = mean_cost(d),
 		.most = most_cost(d),

@@ -4,9 +4,8 @@
  *
  * No I/O, no clock, no allocation: it is told what is issued and what came back
  * when, and says whether another request may be issued now. The window is kept in
- * cost, written as bytes: the size, and what a request costs beside it, which is
- * bytes_max / iops_max of the model (model.h), or a constant while none is known.
- * So large and small samples share it fairly.
+ * cost, written as bytes: the size, and a constant for the request itself. So large and
+ * small samples share it fairly.
  *
  * This file's part is to count: what is in flight, and *rounds*, stretches that are
  * long enough for their rate to mean something. A round begins when all that was in
@@ -19,7 +18,6 @@
 #ifndef STELE_READ_DEPTH_H
 #define STELE_READ_DEPTH_H
 
-#include "lib/read/model.h"
 #include "lib/read/search.h"
 #include "lib/stele.h"
 
@@ -27,7 +25,7 @@
 #define STELE_DEPTH_SAMPLES 64u
 
 struct stele_depth_config {
-	const struct stele_model *model; /* copied; NULL: none is known */
+	uint32_t start;	    /* requests, to begin with; 0: STELE_DEPTH_DEFAULT */
 	uint32_t pinned;    /* requests, kept whatever happens; 0: automatic */
 	uint32_t depth_max; /* requests, at least 1: never more in flight */
 	/* Never more in flight, but one request always may be, and a pinned depth. */
@@ -47,10 +45,8 @@ struct stele_depth_sum {
 
 struct stele_depth {
 	struct stele_depth_config config;
-	struct stele_model model;
 	uint32_t in_flight;	  /* requests */
 	uint64_t bytes_in_flight;
-	uint64_t overhead;	  /* of a request, in bytes: its cost is that and its size */
 	uint64_t limit;		  /* of cost in flight: the window */
 	uint64_t last;		  /* ns: of the last completion */
 	bool seeding;		  /* the first round: the mean size is not known yet */
@@ -63,13 +59,13 @@ struct stele_depth {
 	/* Of this round: latencies as multiples of one alone, one in stride + 1. */
 	float slowdowns[STELE_DEPTH_SAMPLES];
 	uint32_t slowdown_count, stride, skip;
-	struct stele_recent alone; /* without a model: the quickest of late, 1/ns */
+	struct stele_recent alone; /* 1/ns: of the quickest request of late */
 
 	struct stele_depth_round rounds[STELE_DEPTH_HISTORY];
 	uint64_t round_count; /* ever */
 };
 
-/* Automatic and without a profile: where it begins, if depth_max allows. */
+/* Where it begins, if depth_max allows and nothing else is known. */
 #define STELE_DEPTH_DEFAULT 64u
 
 void stele_depth_init(struct stele_depth *depth,

@@ -77,7 +77,7 @@ static struct stele_depth_config depth_config(const struct stele_reader *r,
 	else if (most > DEPTH_MIN_SHARED)
 		most = DEPTH_MIN_SHARED;
 	return (struct stele_depth_config){
-		.model = ds->has_profile ? &ds->model : NULL,
+		.start = ds->profile ? ds->profile->depth : 0,
 		.pinned = wanted,
 		.depth_max = wanted ? wanted : most,
 		.bytes_max = r->arena.size / 2,

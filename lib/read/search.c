@@ -21,8 +21,9 @@
 #define STARTUP_NEAR 0.97
 
 /*
- * Elasticity that makes more worth its latency, and less not worth its loss. Under
- * model.h's soft knee a device delivers 0.985 of its best at 0.06, 0.993 at 0.03.
+ * Elasticity that makes more worth its latency, and less not worth its loss. Where
+ * throughput at depth q goes like (q^-4 + 1)^(-1/4), a device delivers 0.985 of its best at
+ * 0.06, 0.993 at 0.03.
  */
 #define UP_ELASTICITY	0.05
 #define DOWN_ELASTICITY 0.03

@@ -9,8 +9,6 @@
  */
 #include "lib/tune/tune.h"
 
-#include "lib/read/model_fit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,9 +87,22 @@ static int measure_round(struct stele_tune_sweep *sweep,
 	return err;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double values[ROUNDS])
+{
+	qsort(values, ROUNDS, sizeof(*values), by_value);
+	return values[ROUNDS / 2];
+}
+
 /* The fastest of those that are worth it; of equals that with the least CPU time. */
 static void choose(const struct stele_tune_sweep *sweep,
-		   struct contender *contenders, struct stele_profile *profile)
+		   struct contender *contenders)
 {
 	double best_rate = 0, best_cpu = 0;
 
@@ -101,8 +112,8 @@ static void choose(const struct stele_tune_sweep *sweep,
 
 		if (!one->dev)
 			continue;
-		rate = stele_model_median(one->rates, ROUNDS);
-		cpu = stele_model_median(one->cpus, ROUNDS);
+		rate = median(one->rates);
+		cpu = median(one->cpus);
 		stele_log_info(&sweep->log,
 			       "backend '%s': %.2f times the reads of '%s', "
 			       "for %.2f times the CPU time",
@@ -115,16 +126,14 @@ static void choose(const struct stele_tune_sweep *sweep,
 			continue;
 		best_rate = rate;
 		best_cpu = cpu;
-		snprintf(profile->backend, sizeof(profile->backend), "%s",
-			 one->name);
+		snprintf(sweep->profile->backend, sizeof(sweep->profile->backend),
+			 "%s", one->name);
 	}
 }
 
-int stele_tune_backends(struct stele_tune_sweep *sweep,
-			struct stele_profile *profile)
+int stele_tune_backends(struct stele_tune_sweep *sweep)
 {
-	struct stele_tune_cell cell = {
-		.depth = stele_tune_mix_depth(sweep, profile->depth)};
+	struct stele_tune_cell cell = {.depth = sweep->profile->depth};
 	struct contender contenders[NAMES] = {0};
 	unsigned int count = 0;
 	int err = 0;
@@ -143,7 +152,7 @@ int stele_tune_backends(struct stele_tune_sweep *sweep,
 	for (int i = 0; count && !err && i < ROUNDS; i++)
 		err = measure_round(sweep, contenders, &cell, i);
 	if (count && !err)
-		choose(sweep, contenders, profile);
+		choose(sweep, contenders);
 	for (size_t i = 0; i < NAMES; i++)
 		leave(&contenders[i]);
 	return err;

@@ -345,8 +345,6 @@ int stele_tune_meter_run(struct stele_tune_meter *meter,
 		*point = (struct stele_tune_point){
 			.size = cell->size,
 			.depth = cell->depth,
-			.reads = run.reads,
-			.seconds = run.seconds,
 			.reads_per_second = (double)run.reads / run.seconds,
 			.bytes_per_second = (double)run.bytes / run.seconds,
 			.p50_ns = stele_histogram_quantile(run.latency, 0.5),

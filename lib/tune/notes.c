@@ -3,7 +3,7 @@
  * notes.c - what sysfs shows that bounds or slows down a device
  *
  * Only what can be seen is said: a limit of the kernel's queue, of a SCSI or
- * network disk; an IOMMU that translates; a disk that turns; an image so small
+ * network disk; an IOMMU that translates; a rotating disk; an image so small
  * that caches answer.
  */
 #include "lib/tune/tune.h"
@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SMALL_SIZE  (UINT64_C(1) << 30) /* of slots: caches may hold as much */
 #define WORKERS_MAX 8u
 
 /* The block device behind all; false: none that sysfs knows. */
@@ -85,8 +84,8 @@ static void note_disk(dev_t number, const struct stele_log *log)
 	note_queue(number, log);
 	if (stele_stack_disk_text(number, "queue/rotational", text,
 				  sizeof(text)) && !strcmp(text, "1"))
-		stele_log_info(log, "the kernel takes this for a disk that turns: "
-				    "an order in windows may be far faster to read");
+		stele_log_info(log, "the kernel takes this for a rotating disk: a windowed "
+				    "order may be far faster to read");
 	if (iommu_type(number, text, sizeof(text)) && !strncmp(text, "DMA", 3))
 		stele_log_warning(log, "an IOMMU translates for this device (%s), which "
 				       "costs reads per second ('iommu.passthrough=1' "
@@ -94,8 +93,7 @@ static void note_disk(dev_t number, const struct stele_log *log)
 				  text);
 }
 
-void stele_tune_notes(const struct stele_tune_sweep *sweep,
-		      const struct stele_profile *profile)
+void stele_tune_notes(const struct stele_tune_sweep *sweep)
 {
 	const struct stele_device *dev = sweep->ds->image.dev;
 	const struct stele_log *log = &sweep->log;
@@ -106,11 +104,11 @@ void stele_tune_notes(const struct stele_tune_sweep *sweep,
 		note_disk(number, log);
 	else
 		stele_log_info(log, "up to %u requests are in flight",
-			       profile->depth_max);
-	if (sweep->space.size < SMALL_SIZE)
-		stele_log_warning(log, "the snapshot's slots take only %.1f MiB: "
+			       dev->limits.depth_max);
+	if (sweep->profile->slots_size < STELE_TUNE_SIZE_MIN)
+		stele_log_warning(log, "the samples take up only %.1f MiB: "
 				       "caches may have answered for the device",
-				  (double)sweep->space.size / (1 << 20));
+				  (double)sweep->profile->slots_size / (1 << 20));
 	if (workers > WORKERS_MAX)
 		stele_log_warning(log, "%u kernel threads (iou-wrk) wait on behalf of "
 				       "io_uring, which costs more than the reads",

@@ -2,10 +2,10 @@
 /*
  * sweep.c - sizes x depths, in the time there is
  *
- * A row (one size) goes through doublings of the depth, until two of them in
- * turn hardly gained and cost latency. Each cell gets its share of the time
- * that is left: rows that end early leave theirs to the others, and a slow
- * device ends in time too, with fewer reads in a cell and more noise.
+ * A row (one size; in the last, the image's own mix of sizes) goes through doublings of the
+ * depth, until two of them in turn hardly gained and cost latency. Each cell gets its share
+ * of the time that is left: rows that end early leave theirs to the others, and a slow device
+ * ends in time too, with fewer reads in a cell and more noise.
  */
 #include "lib/tune/tune.h"
 
@@ -13,7 +13,10 @@
 #include <math.h>
 #include <string.h>
 
-#define SWEEP_SHARE	0.8  /* of all time; the rest is for the image's mix */
+#define SIZES_SHARE	0.7  /* of all time, for reads of one size */
+#define MIX_SHARE	0.18 /* for the image's own; the rest is for other backends */
+#define MIX_PASSES	3
+#define MIX_DEPTH_MIN	64u  /* the row does not end below: readers would start there */
 #define GAIN_MIN	1.03 /* of a doubling of the depth */
 #define LATENCY_RISE	1.5  /* over two of them */
 #define PATIENCE	5.0  /* a noisy cell may take so many times its time */
@@ -49,26 +52,26 @@ static uint32_t depth_limit(const struct stele_tune_sweep *sweep, uint32_t size)
 }
 
 struct row {
-	uint32_t size, depth_max;
+	uint32_t size, depth_min, depth_max;
 	unsigned int cells;	/* so far */
 	unsigned int expected;	/* by the row before */
 	unsigned int rows_left; /* behind it */
 	unsigned int flat;	/* doublings that hardly gained, in turn */
-	const struct stele_tune_point *points; /* the first of `cells` */
+	double end;		/* of its time */
+	struct stele_tune_point *points; /* the first of `cells` */
 };
 
-/* Time for the next cell; false: there is none left, and something is known. */
+/* Time for the next cell; false: there is none left, and something was measured. */
 static bool share_time(const struct stele_tune_sweep *sweep,
 		       const struct row *row, struct stele_tune_cell *cell)
 {
-	double left = sweep->began + SWEEP_SHARE * sweep->time.seconds -
-		      stele_tune_clock();
+	double left = row->end - stele_tune_clock();
 	unsigned int rest = row->expected > row->cells ?
 				    row->expected - row->cells :
 				    1;
 	double share = fmax(left, 0) / (rest + row->rows_left * row->expected);
 
-	if (left <= 0 && sweep->count)
+	if (left <= 0 && sweep->profile->point_count)
 		return false;
 	cell->seconds_min = fmin(share, sweep->time.cell);
 	cell->seconds_max = fmin(1.5 * share, PATIENCE * sweep->time.cell);
@@ -96,7 +99,7 @@ static bool is_done(struct row *row)
 	row->flat = last->bytes_per_second < GAIN_MIN * last[-1].bytes_per_second ?
 			    row->flat + 1 :
 			    0;
-	return row->cells >= 3 && row->flat >= 2 &&
+	return last->depth >= row->depth_min && row->cells >= 3 && row->flat >= 2 &&
 	       (double)last->p50_ns > LATENCY_RISE * (double)last[-2].p50_ns;
 }
 
@@ -135,32 +138,27 @@ static int tell(const struct stele_tune_sweep *sweep,
 		       0;
 }
 
-uint32_t stele_tune_mix_depth(const struct stele_tune_sweep *sweep,
-			      uint32_t depth)
+static unsigned int doublings(uint32_t depth)
 {
-	uint32_t most = stele_tune_meter_depth(&sweep->meter, 0);
+	unsigned int count = 1;
 
-	return depth < most ? depth : most;
-}
-
-int stele_tune_sweep_cell(struct stele_tune_sweep *sweep,
-			  const struct stele_tune_cell *cell,
-			  struct stele_tune_result *out)
-{
-	int err = stele_tune_meter_run(&sweep->meter, cell, &sweep->log, out);
-
-	return err ? err : tell(sweep, &out->point);
+	while (depth >>= 1)
+		count++;
+	return count;
 }
 
 static int run_row(struct stele_tune_sweep *sweep, struct row *row)
 {
+	struct stele_profile *profile = sweep->profile;
 	struct stele_tune_cell cell = {.size = row->size};
 	struct stele_tune_result result;
 	int err;
 
-	row->points = &sweep->points[sweep->count];
+	if (!row->expected) /* the first */
+		row->expected = doublings(row->depth_max);
+	row->points = &profile->points[profile->point_count];
 	for (cell.depth = 1; cell.depth <= row->depth_max &&
-			     sweep->count < STELE_TUNE_POINTS_MAX;
+			     profile->point_count < STELE_PROFILE_POINTS_MAX;
 	     cell.depth *= 2) {
 		if (!share_time(sweep, row, &cell) || is_too_slow(row, &cell))
 			break;
@@ -172,7 +170,7 @@ static int run_row(struct stele_tune_sweep *sweep, struct row *row)
 			err = tell(sweep, &result.point);
 		if (err)
 			return err;
-		sweep->points[sweep->count++] = result.point;
+		profile->points[profile->point_count++] = result.point;
 		row->cells++;
 		if (is_done(row))
 			break;
@@ -180,32 +178,71 @@ static int run_row(struct stele_tune_sweep *sweep, struct row *row)
 	return 0;
 }
 
-static unsigned int doublings(uint32_t depth)
+/* Each cell of the row once more. Nothing disturbs to the better: the better one counts. */
+static int repeat_row(struct stele_tune_sweep *sweep, struct row *row)
 {
-	unsigned int count = 1;
+	struct stele_tune_cell cell = {.size = row->size};
+	struct stele_tune_result again;
+	int err = 0;
 
-	while (depth >>= 1)
-		count++;
-	return count;
+	row->expected = row->cells;
+	for (row->cells = 0; row->cells < row->expected; row->cells++) {
+		struct stele_tune_point *point = &row->points[row->cells];
+
+		cell.depth = point->depth;
+		if (!share_time(sweep, row, &cell))
+			break;
+		err = stele_tune_meter_run(&sweep->meter, &cell, &sweep->log, &again);
+		if (!err && again.point.bytes_per_second > point->bytes_per_second)
+			*point = again.point;
+		if (!err)
+			err = tell(sweep, point);
+		if (err)
+			break;
+	}
+	row->cells = row->expected;
+	return err;
+}
+
+/* The knee of this row is what readers will start with, so it is measured in passes. */
+static int run_mix(struct stele_tune_sweep *sweep, unsigned int expected, double end)
+{
+	struct row row = {.depth_min = MIX_DEPTH_MIN,
+			  .depth_max = depth_limit(sweep, 0),
+			  .expected = expected};
+	int err = 0;
+
+	for (int left = MIX_PASSES; !err && left; left--) {
+		double now = stele_tune_clock();
+
+		row.end = now + (end - now) / left;
+		err = left == MIX_PASSES ? run_row(sweep, &row) : repeat_row(sweep, &row);
+	}
+	return err;
 }
 
 int stele_tune_sweep_run(struct stele_tune_sweep *sweep)
 {
-	unsigned int rows = 0, cells = 0;
+	const double all = sweep->time.seconds, sizes_end = sweep->began + SIZES_SHARE * all;
+	unsigned int rows = 0;
+	struct row row = {0};
 	int err = 0;
 
 	for (size_t i = 0; i < SIZES; i++)
 		rows += is_measurable(sweep, sizes[i]);
+	if (!rows)
+		return -ENODATA;
 	for (size_t i = 0; !err && i < SIZES; i++) {
-		struct row row = {.size = sizes[i]};
-
 		if (!is_measurable(sweep, sizes[i]))
 			continue;
-		row.rows_left = --rows;
-		row.depth_max = depth_limit(sweep, sizes[i]);
-		row.expected = cells ? cells : doublings(row.depth_max);
+		row = (struct row){.size = sizes[i],
+				   .rows_left = --rows,
+				   .depth_max = depth_limit(sweep, sizes[i]),
+				   .expected = row.cells,
+				   .end = sizes_end};
 		err = run_row(sweep, &row);
-		cells = row.cells;
 	}
-	return err || sweep->count ? err : -ENODATA;
+	if (err)
+		return err;
+	return run_mix(sweep, row.cells, fmax(sizes_end, stele_tune_clock()) + MIX_SHARE * all);
 }

@@ -33,28 +33,47 @@ mode=$(printf %o $((0666 & ~$(umask))))
 is "mine $mode" "$(<"$tmp/plot.svg.new") $(stat -c %a "$tmp/plot.svg")" \
 	"a drawing takes no other file's name"
 is 0 "$status" "tunes" || diag "$err"
-holds "a sound profile" '.profile | .depth >= 1 and .depth <= .depth_max and
-	.latency > 0 and .iops_max > 0 and .bytes_max > 0 and .p99_ns > 0'
+holds "a sound profile" '.profile | .depth >= 1 and .depth <= 1024 and
+	.slots_size > 0 and .mean_size > 0'
+holds "which says where it was measured" \
+	".profile | .host == \"$(uname -n)\" and .target == \"$image\""
 holds "kept" ".saved and (.path | startswith(\"$STELE_STATE_DIR/\"))"
 holds "points by size and depth, the mix at the end" '.points |
-	length > 3 and .[-1].size == 0 and (.[:-1] | map([.size, .depth]) |
-	. == sort and . == unique)'
-holds "each with its numbers" '.points | all(.reads > 0 and .seconds > 0 and
+	length > 3 and .[-1].size == 0 and (map([if .size == 0 then infinite
+	else .size end, .depth]) | . == sort and . == unique)'
+holds "each with its numbers" '.points | all(.reads_per_second > 0 and
 	.bytes_per_second > 0 and .p99_ns >= .p50_ns and .p50_ns > 0)'
+holds "the depth is one of the mix" '. as $all | .points |
+	any(.size == 0 and .depth == $all.profile.depth)'
 holds "a small image is noted" '.notes | any(contains("caches may"))'
-sizes=$(jq '[.points[].size | select(. > 0)] | unique | length' "$tmp/.out")
+sizes=$(jq '[.points[].size] | unique | length' "$tmp/.out")
+points=$(jq '.points | length' "$tmp/.out")
 ok "one file" test "$(find "$STELE_STATE_DIR" -type f | wc -l)" = 1
 is "$sizes" "$(python3 -c 'import sys, xml.dom.minidom as m
 print(len(m.parse(sys.argv[1]).getElementsByTagName("polyline")))' \
 	"$tmp/plot.svg")" "the drawing is XML, with a curve for each size"
+# texts: how many of them are nothing but this
+texts() {
+	python3 -c 'import sys, xml.dom.minidom as m
+texts = [t.firstChild.data for t in m.parse(sys.argv[1]).getElementsByTagName("text")]
+print(*texts, sep="\n")' "$tmp/plot.svg"
+}
+is "$points" "$(texts | grep -cxE '[0-9]+')" "and the depth at each point"
+ok "it names the target" grep -qxF "$image" <(texts)
+ok "host and date" grep -qxE "on host '$(uname -n)', 20[0-9-]+ [0-9:]+ UTC" <(texts)
 
 profile=$(jq -c .profile "$tmp/.out")
-run stele tune --show --json "$image"
+profile_size=$(jq .profile.slots_size "$tmp/.out")
+table=$(jq -c .points "$tmp/.out")
+drawing=$(<"$tmp/plot.svg")
+run stele tune --show --json "--svg=$tmp/plot.svg" "$image"
 is "0 $profile" "$status $(jq -c .profile <<<"$out")" "--show: the same"
+is "$table" "$(jq -c .points <<<"$out")" "with the table"
+is "$drawing" "$(<"$tmp/plot.svg")" "and the drawing"
 run stele tune --show "$image"
 ok "--show: the file" grep -qE "^kept in +$STELE_STATE_DIR/" <<<"$out"
 run stele info "$image"
-ok "info: in one line" grep -qE '^profile +depth [0-9]+ at the knee' <<<"$out"
+ok "info: in one line" grep -qE '^profile +depth [0-9]+ by ' <<<"$out"
 run stele info --json "$image"
 is "$profile" "$(jq -c .snapshot.profile <<<"$out")" "info: as JSON"
 run stele map "$image" cats
@@ -75,9 +94,47 @@ for word in '^throughput, MiB/s' '^latency, us: p50/p99' '^depth .* 4 KiB' \
 	ok "prints $word" grep -qE "$word" <<<"$out"
 done
 
-# ---- damaged ----
+# ---- a good one is not replaced by a worse one ----
 
 file=$(find "$STELE_STATE_DIR" -type f)
+# measured SIZE: the profile says that its samples took up as much
+measured() {
+	python3 -c 'import re, sys
+table = [(i >> 1) ^ (0x82f63b78 if i & 1 else 0) for i in range(256)]
+for _ in range(7):
+    table = [(i >> 1) ^ (0x82f63b78 if i & 1 else 0) for i in table]
+text = open(sys.argv[1]).read()
+text = re.sub("slots_size = [0-9]+", "slots_size = " + sys.argv[2], text)
+text = text[:text.index("crc32c")]
+crc = 0xffffffff
+for byte in text.encode():
+    crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+open(sys.argv[1], "w").write(f"{text}crc32c = {crc ^ 0xffffffff:08x}\n")' "$file" "$1"
+}
+measured $((1 << 30))
+before=$(<"$file")
+run stele tune --quick --backend=threads "$image"
+is "1 " "$status $out" "a tiny image: nothing is measured"
+is "stele: cannot tune '$image': the profile of this device was measured on 1024 MiB of \
+samples; 2.7 MiB are too few to replace it
+stele: use --force to replace it, or --no-save to keep it" "$err" "says so, and what helps"
+run stele tune --quick --backend=threads --no-save "$image"
+is "0 $before" "$status $(<"$file")" "--no-save: measured, and kept"
+run stele tune --quick --backend=threads --force --json "$image"
+is "0 $profile_size" "$status $(jq .profile.slots_size <<<"$out")" "--force: replaced" ||
+	diag "$err"
+ok "by what was measured" grep -qx 'backend = threads' "$file"
+measured $(((1 << 30) - 1))
+run stele tune --quick --backend=threads "$image"
+is 0 "$status" "one that was measured on as little is replaced" || diag "$err"
+measured $((1 << 30))
+sed -i 's/^kernel = .*/kernel = 0.99/' "$file"
+measured $((1 << 30))
+run stele tune --quick --backend=threads "$image"
+is 0 "$status" "so is a stale one" || diag "$err"
+
+# ---- damaged ----
+
 sed -i 's/^depth = ./&1/' "$file"
 run stele tune --show "$image"
 is 1 "$status" "a damaged profile is none"
@@ -118,8 +175,8 @@ for place in /proc/none /dev/null/none "$tmp/$(printf '%0300d' 0)"; do
 	is "" "$out" "nothing is measured"
 done
 STELE_STATE_DIR=/proc/none run stele tune --quick --backend=threads "$image"
-is "stele: cannot keep a profile in '/proc/none': No such file or directory; it can be measured \
-without" "$err" "says so, and no snapshot is blamed"
+is "stele: cannot keep a profile in '/proc/none': No such file or directory" \
+	"$err" "says so, and no snapshot is blamed"
 STELE_STATE_DIR=/proc/none run stele tune --quick --no-save --backend=threads "$image"
 is 0 "$status" "it can indeed" || diag "$err"
 mkdir -p "$tmp/taken/${file##*/}/below"

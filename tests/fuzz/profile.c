@@ -3,7 +3,7 @@
  * profile.c - fuzz target: any bytes as the file of a profile
  *
  * Bit 0 makes the last line, the checksum, good. What decodes must be what it
- * encodes to, and a reader that goes by it must have a window that makes sense.
+ * encodes to, and a reader that starts by it must have a window that makes sense.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "tests/fuzz/input.h"
 
 #define TAIL_SIZE (sizeof("crc32c = 01234567\n") - 1)
+#define DEPTH_MAX 1024u
 #define BYTES_MAX (UINT64_C(64) << 20)
 #define TIME_STEP UINT64_C(50000000) /* ns: rounds end */
 
@@ -30,15 +31,14 @@ static void seal(char *text, size_t size)
 /* 64 requests, one by one. */
 static void read_by(const struct stele_profile *profile)
 {
-	struct stele_model model;
 	const struct stele_depth_config config = {
-		.model = &model,
-		.depth_max = profile->depth_max,
+		.start = profile->depth,
+		.depth_max = DEPTH_MAX,
 		.bytes_max = BYTES_MAX,
 	};
 	struct stele_depth *depth = malloc(sizeof(*depth));
 
-	input_assert(depth && stele_model_set(&model, profile));
+	input_assert(depth != NULL);
 	stele_depth_init(depth, &config);
 	for (uint32_t i = 0; i < 64; i++) {
 		uint64_t now = i * TIME_STEP;
@@ -47,7 +47,7 @@ static void read_by(const struct stele_profile *profile)
 		input_assert(stele_depth_admits(depth, size));
 		stele_depth_issued(depth, size, now);
 		window = stele_depth_window(depth);
-		input_assert(window >= 1 && window <= profile->depth_max);
+		input_assert(window >= 1 && window <= DEPTH_MAX);
 		stele_depth_completed(depth, size, now, now + TIME_STEP, 0,
 				      false);
 		input_assert(!depth->in_flight && !depth->bytes_in_flight);
@@ -64,6 +64,11 @@ static void use(const struct stele_profile *profile,
 	input_assert(again &&
 		     memchr(profile->device, 0, sizeof(profile->device)));
 	input_assert(memchr(profile->backend, 0, sizeof(profile->backend)));
+	input_assert(memchr(profile->host, 0, sizeof(profile->host)));
+	input_assert(memchr(profile->target, 0, sizeof(profile->target)));
+	input_assert(profile->point_count <= STELE_PROFILE_POINTS_MAX);
+	for (uint32_t i = 0; i < profile->point_count; i++)
+		input_assert(stele_profile_depth(profile, profile->points[i].size) >= 1);
 	input_assert(memchr(facts->kernel, 0, sizeof(facts->kernel)));
 	input_assert(memchr(facts->scheduler, 0, sizeof(facts->scheduler)));
 	stele_profile_encode(profile, facts, again);

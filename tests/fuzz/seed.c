@@ -197,35 +197,33 @@ static void write_profile(void)
 	struct stele_profile profile = {
 		.device = "Example SSD 9 (v/2) eui.0123",
 		.backend = "uring",
-		.latency = 81.25e-6,
-		.stream_rate = 2.5e9,
-		.iops_max = 1234567.891,
-		.bytes_max = 7.1e9,
-		.kappa = 2.125,
-		.residual = 0.0123,
 		.depth = 22,
-		.depth_max = 1023,
-		.transfer_max = 524288,
-		.gap = 5751,
-		.p99_ns = 412345,
+		.host = "node7",
+		.target = "/dev/nvme0n1@v1",
 		.time = 1795000000,
+		.slots_size = UINT64_C(5) << 30,
+		.mean_size = 75000,
+		.point_count = 3,
+		.points = {{4096, 1, 12000, 49152000, 81250, 95000, false},
+			   {4096, 2, 22000, 90112000, 83000, 99000, true},
+			   {0, 32, 6553, 491520000, 182500, 412345, false}},
 	};
 	char text[STELE_PROFILE_SIZE_MAX];
 
 	stele_profile_encode(&profile, &facts, text);
 	write_seed("profile", "sealed", 0, text, strlen(text));
 	write_family("profile", 1, (uint8_t *)text, strlen(text), 6, 19);
-	profile.latency = profile.stream_rate = profile.iops_max = 0x1p60 / 1e6;
-	profile.bytes_max = profile.kappa = 1e-6;
-	profile.depth = profile.depth_max = profile.transfer_max = 1;
-	profile.gap = UINT32_MAX;
-	profile.p99_ns = profile.time = UINT64_C(1) << 60;
+	profile.depth = 1;
+	profile.slots_size = profile.mean_size = UINT64_C(1) << 60;
+	profile.time = INT64_C(253402300799);
+	profile.points[2].p50_ns = profile.points[2].p99_ns = UINT64_C(1) << 60;
+	profile.points[2].bytes_per_second = 0x1p59;
 	stele_profile_encode(&profile, &facts, text);
 	write_seed("profile", "extreme", 1, text, strlen(text));
-	profile.latency = profile.stream_rate = profile.iops_max = 1e-6;
-	profile.bytes_max = profile.kappa = 0x1p60;
-	profile.gap = 0;
-	profile.depth = profile.depth_max = STELE_QUEUE_DEPTH_MAX;
+	profile.depth = STELE_QUEUE_DEPTH_MAX;
+	profile.slots_size = profile.point_count = 0;
+	profile.time = 0;
+	profile.mean_size = 1;
 	stele_profile_encode(&profile, &facts, text);
 	write_seed("profile", "opposite", 1, text, strlen(text));
 }

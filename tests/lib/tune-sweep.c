@@ -10,7 +10,6 @@
 #include "tests/tap.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +17,10 @@
 static const struct stele_tune_time brief = {4, 0.002, 20};
 
 struct seen {
-	unsigned int cells, mixes, cancel_at;
+	unsigned int cells, mixes, cancel_at; /* mixes: since the last of one size */
 	bool in_order, sound;
 	uint32_t size, depth; /* of the last cell */
+	struct stele_tune_point last;
 	double done;
 };
 
@@ -29,19 +29,21 @@ static int see(void *user, const struct stele_tune_point *point, double done)
 	struct seen *seen = user;
 
 	seen->cells++;
-	seen->mixes += !point->size;
-	if (point->size && seen->size &&
-	    !(point->size == seen->size ? point->depth == 2 * seen->depth :
-					  point->size > seen->size &&
-						  point->depth == 1))
+	seen->mixes = point->size ? 0 : seen->mixes + 1;
+	if (seen->cells > 1 &&
+	    !(point->size == seen->size ?
+		      point->depth == 2 * seen->depth || (!point->size && point->depth == 1) :
+		      (!point->size || (seen->size && point->size > seen->size)) &&
+			      point->depth == 1))
 		seen->in_order = false;
-	if (!(point->reads && point->seconds > 0 && point->p50_ns &&
+	if (!(point->reads_per_second > 0 && point->p50_ns &&
 	      point->p99_ns >= point->p50_ns && point->bytes_per_second > 0 &&
 	      done >= seen->done && done <= 1))
 		seen->sound = false;
 	seen->size = point->size;
 	seen->depth = point->depth;
 	seen->done = done;
+	seen->last = *point;
 	return seen->cancel_at == seen->cells;
 }
 
@@ -139,19 +141,25 @@ static void check_plan(const struct test_plan *plan, const char *what)
 	struct stele_profile profile;
 	struct seen seen = {0};
 	struct test_dataset t;
+	uint32_t mixes;
 
 	test_dataset_open(&t, plan);
 	is_int(0, tune(&t, &brief, &seen, &profile), "%s: tunes", what);
 	ok(seen.cells > 5 && seen.in_order, "%s: %u cells, in order", what,
 	   seen.cells);
-	is_uint(1, seen.mixes, "%s: the image's own mix at the end", what);
-	ok(!seen.size && seen.sound, "%s: sound points", what);
-	is_uint(profile.depth, seen.depth, "%s: at the depth of the knee", what);
-	ok(profile.depth && profile.depth <= profile.depth_max && profile.p99_ns &&
-		   isfinite(profile.residual) && profile.latency > 0 &&
-		   profile.kappa >= 1 &&
-		   stele_profile_throughput(&profile, 65536, 4) > 0 &&
-		   stele_profile_depth(&profile, 65536) >= 1,
+	ok(seen.mixes > 1 && !seen.size, "%s: %u of the image's own mix at the end", what,
+	   seen.mixes);
+	ok(seen.sound, "%s: sound points", what);
+	mixes = seen.mixes / 3;
+	is_uint(seen.cells, profile.point_count + 2 * mixes,
+		"%s: all of them are kept, the best of three of the mix", what);
+	ok(!memcmp(&profile.points[profile.point_count - 1], &seen.last, sizeof(seen.last)),
+	   "%s: as they were told", what);
+	ok(profile.depth && profile.depth <= seen.depth &&
+		   profile.depth == stele_profile_depth(&profile, 0),
+	   "%s: depth %u is the knee of the mix", what, profile.depth);
+	ok(profile.slots_size && profile.mean_size && *profile.backend &&
+		   stele_profile_depth(&profile, 4096) >= 1,
 	   "%s: a sound profile", what);
 	is_uint(plan->logical_block ? plan->logical_block : 512,
 		t.ds->image.dev->limits.logical_block, "%s: blocks", what);
@@ -261,9 +269,28 @@ static void check_memory(void)
 	test_dataset_close(&t);
 }
 
+/* Which depth is good enough, of what was measured. */
+static void check_knee(void)
+{
+	struct stele_profile profile = {
+		.point_count = 9,
+		.points = {{4096, 1, 1, 100, 1, 1, false}, {4096, 2, 1, 190, 1, 1, false},
+			   {4096, 4, 1, 200, 1, 1, false}, {65536, 1, 1, 100, 1, 1, false},
+			   {65536, 2, 1, 182, 1, 1, true}, {65536, 4, 1, 200, 1, 1, false},
+			   {0, 1, 1, 100, 1, 1, false},    {0, 2, 1, 189, 1, 1, false},
+			   {0, 4, 1, 200, 1, 1, false}},
+	};
+
+	is_uint(2, stele_profile_depth(&profile, 4096), "95 %% of the best");
+	is_uint(2, stele_profile_depth(&profile, 65536), "90 %%, if there was noise");
+	is_uint(4, stele_profile_depth(&profile, 0), "less is not enough");
+	is_uint(0, stele_profile_depth(&profile, 16384), "a size that was not measured");
+}
+
 int main(void)
 {
 	plan_lazy();
+	check_knee();
 	check_memory();
 	check_reads();
 	check_stops();
