@@ -81,7 +81,7 @@ prog = $(patsubst %.c,$(O)/%,$(1))
 
 LIB_OBJS := $(call obj,$(filter-out $(if $(RBD_LIBS),,lib/device/rbd/%),\
 	$(sort $(wildcard format/*.c lib/*/*.c lib/*/*/*.c))))
-CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c)))
+CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c cmd/*/*.c)))
 TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
 FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
@@ -101,7 +101,8 @@ all: $(LIBS) $(STELE) $(O)/stele.pc ## library, command, pkg-config file
 # ---- compile and link -------------------------------------------------------
 
 INC = -I.
-$(O)/cmd/%.o $(O)/tests/demo/%.o: INC = -Ilib
+$(O)/cmd/%.o: INC = -Ilib -Icmd
+$(O)/tests/demo/%.o: INC = -Ilib
 $(O)/tests/cmd/%.o $(O)/bench/%.o: INC = -I. -Ilib
 $(O)/format/%.o: WARN_MORE = -Wconversion
 $(O)/tests/fuzz/%.o: WARN_MORE = -Wno-missing-prototypes
@@ -235,7 +236,7 @@ corpus: $(O)/tests/fuzz/seed ## writes tests/fuzz/corpus anew
 no_tidy := easily-swappable-parameters suspicious-string-compare \
 	narrowing-conversions implicit-widening-of-multiplication-result \
 	not-null-terminated-result
-C_FILES := $(wildcard format/*.c lib/*.c lib/*/*.c cmd/*.c)
+C_FILES := $(wildcard format/*.c lib/*/*.c lib/*/*/*.c cmd/*.c cmd/*/*.c)
 lint: ## shellcheck, mandoc, and cppcheck, clang-tidy, clang-format if there
 	$(Q)shellcheck $$(git ls-files '*.sh' '*.t' .ci/run)
 	$(Q)mandoc -Tlint -W warning $(PAGES)
@@ -245,7 +246,7 @@ lint: ## shellcheck, mandoc, and cppcheck, clang-tidy, clang-format if there
 	$(Q)! command -v clang-tidy >/dev/null || clang-tidy --quiet \
 		--warnings-as-errors='*' $(C_FILES) \
 		--checks='-*,bugprone-*$(no_tidy:%=,-bugprone-%)' -- \
-		-std=gnu11 -D_GNU_SOURCE -I. -Ilib $(PC_CFLAGS) 2>/dev/null
+		-std=gnu11 -D_GNU_SOURCE -I. -Ilib -Icmd $(PC_CFLAGS) 2>/dev/null
 	$(Q)! command -v clang-format >/dev/null || echo "clang-format would" \
 		"change $$(clang-format -n $$(git ls-files '*.[ch]') 2>&1 | \
 		grep -c warning:) places (advice)"

@@ -16,9 +16,8 @@
 #include "show.h"
 #include "snapshots.h"
 #include "text.h"
-#include "tune.h"
+#include "tune/tune.h"
 
-#define ROW "%-12s"
 #define LOOKS_MAX 10u
 
 static void print_image(const struct stele_image_info *info)

@@ -11,7 +11,7 @@
 
 #include "json.h"
 #include "text.h"
-#include "tune.h"
+#include "tune/tune.h"
 
 static const char *type_name(uint32_t type)
 {

@@ -12,7 +12,6 @@
 #include "json.h"
 #include "text.h"
 
-#define ROW "%-12s"
 
 static const struct {
 	const char *name, *text;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#define ROW "%-12s" /* how a line of a report begins: with its name */
 #define TEXT_SIZE 48 /* of a number with its noun, or of a time */
 #define TEXT_HEX_SIZE 72 /* of a digest or UUID */
 

@@ -205,11 +205,10 @@ static int repeat_row(struct stele_tune_sweep *sweep, struct row *row)
 }
 
 /* The knee of this row is what readers will start with, so it is measured in passes. */
-static int run_mix(struct stele_tune_sweep *sweep, unsigned int expected, double end)
+static int run_mix(struct stele_tune_sweep *sweep, double end)
 {
 	struct row row = {.depth_min = MIX_DEPTH_MIN,
-			  .depth_max = depth_limit(sweep, 0),
-			  .expected = expected};
+			  .depth_max = depth_limit(sweep, 0)};
 	int err = 0;
 
 	for (int left = MIX_PASSES; !err && left; left--) {
@@ -244,5 +243,5 @@ int stele_tune_sweep_run(struct stele_tune_sweep *sweep)
 	}
 	if (err)
 		return err;
-	return run_mix(sweep, row.cells, fmax(sizes_end, stele_tune_clock()) + MIX_SHARE * all);
+	return run_mix(sweep, fmax(sizes_end, stele_tune_clock()) + MIX_SHARE * all);
 }

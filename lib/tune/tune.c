@@ -15,9 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEPTH_MAX  1024u
-#define KNEE	   0.95 /* of the best throughput of a row */
-#define NOISY_KNEE 0.90 /* the same where measurements were noisy */
+#define DEPTH_MAX 1024u
+#define KNEE	  0.95 /* of the best throughput of a row */
 
 static const struct stele_tune_time normal = {40, 0.5, 2000};
 static const struct stele_tune_time quick = {5, 0.06, 200};
@@ -276,19 +275,14 @@ int stele_profile_path(const struct stele_profile *profile, char *path,
 uint32_t stele_profile_depth(const struct stele_profile *profile, uint32_t size)
 {
 	const struct stele_tune_point *points = profile->points;
-	double best = 0, knee = KNEE;
 	uint32_t depth = 0;
+	double best = 0;
 
-	for (uint32_t i = 0; i < profile->point_count; i++) {
-		if (points[i].size != size)
-			continue;
-		if (points[i].bytes_per_second > best)
-			best = points[i].bytes_per_second;
-		if (points[i].noisy)
-			knee = NOISY_KNEE;
-	}
 	for (uint32_t i = 0; i < profile->point_count; i++)
-		if (points[i].size == size && points[i].bytes_per_second >= knee * best &&
+		if (points[i].size == size && points[i].bytes_per_second > best)
+			best = points[i].bytes_per_second;
+	for (uint32_t i = 0; i < profile->point_count; i++)
+		if (points[i].size == size && points[i].bytes_per_second >= KNEE * best &&
 		    (!depth || points[i].depth < depth))
 			depth = points[i].depth;
 	return depth;

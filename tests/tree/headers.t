@@ -19,7 +19,7 @@ for header in $(git ls-files 'format/*.h' 'lib/*.h' 'tests/*.h'); do
 	ok "$header" compiles "$cc" -x c -std=gnu11 -D_GNU_SOURCE -I. "$header"
 done
 for header in $(git ls-files 'cmd/*.h'); do
-	ok "$header" compiles "$cc" -x c -std=gnu11 -D_GNU_SOURCE -Ilib -I. "$header"
+	ok "$header" compiles "$cc" -x c -std=gnu11 -D_GNU_SOURCE -Ilib -Icmd -I. "$header"
 done
 for header in lib/stele*.h; do
 	header=${header#lib/}

@@ -61,7 +61,8 @@ is "" "$(includes '<(jansson|archive)' cmd/)" \
 	"only cmd includes jansson and libarchive"
 is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |
 	while read -r name; do
-		[ "$name" = stele.h ] || [ -f "cmd/${name//\//:}" ] || echo "$name"
+		[ "$name" = stele.h ] || git ls-files --error-unmatch "cmd/$name" \
+			"cmd/*/$name" 2>/dev/null | grep -q . || echo "$name"
 	done)" "cmd includes stele.h and headers of its own"
 is "" "$(includes '<(unistd|fcntl|stdio|stdlib|sys/|linux/|pthread)' lib/ cmd/)" \
 	"format includes nothing that does I/O or allocates"

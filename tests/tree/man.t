@@ -8,8 +8,8 @@ requires git ls-files --error-unmatch Makefile
 requires command -v mandoc
 
 mapfile -t pages < <(git ls-files 'man/*.[1-8]')
-mapfile -t commands < <(git ls-files 'cmd/cmd_*.c' |
-	sed 's|cmd/cmd_||; s|\.c$||; s|_|-|g')
+mapfile -t commands < <(git ls-files 'cmd/*.c' | # cmd/cmd_NAME.c, cmd/NAME/NAME.c
+	sed -nE 's,^cmd/(cmd_([a-z_]+)|([a-z]+)/\3)\.c$,\2\3,p' | tr _ -)
 
 # Options that the page lists (.It Fl l , Fl Fl long), one a line.
 page_options() {

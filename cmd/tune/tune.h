@@ -2,8 +2,8 @@
 /*
  * tune.h - what stele tune found, and the ways to show it
  */
-#ifndef STELE_CMD_TUNE_H
-#define STELE_CMD_TUNE_H
+#ifndef STELE_CMD_TUNE_TUNE_H
+#define STELE_CMD_TUNE_TUNE_H
 
 #include "cmd.h"
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_loader.c - a worker that reads batches from a loader, and may compute on them
+ * loader.c - a worker that reads batches from a loader, and may compute on them
  *
  * A loader reads ahead as soon as it is open, so that is not before time counts. Each
  * worker is one rank of a job. What it waited for a batch is its latency: what the loader
  * had ready costs nothing. An accelerator is emulated by sleeping; its time counts from
  * the end of its first wait, which is that of the start and not of the device.
  */
-#include "bench_worker.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "bench_model.h"
+#include "accelerator.h"
 
 static int prepare(struct bench_worker *w)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_bench.c - stele bench: how fast samples are read, how late, at what price
+ * bench.c - stele bench: how fast samples are read, how late, at what price
  *
  * Options, one dataset, one run, one report. Damaged samples are counted, and said
  * after the first few only once: a benchmark may read each a thousand times.
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench_model.h"
+#include "accelerator.h"
 #include "output.h"
 #include "progress.h"
 #include "stop.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_model.h - emulated accelerators: a training job that only waits and sleeps
+ * accelerator.h - emulated accelerators: a training job that only waits and sleeps
  *
  * Each accelerator takes a batch from a loader of its own, "computes" for as long as
  * the MLPerf Storage benchmark (v2.0, its workload files) says that the real one does, and
@@ -8,8 +8,8 @@
  * idea of that benchmark, not the benchmark: its rules are not followed, its data
  * not generated, and no result of it may be claimed from this.
  */
-#ifndef STELE_CMD_BENCH_MODEL_H
-#define STELE_CMD_BENCH_MODEL_H
+#ifndef STELE_CMD_BENCH_ACCELERATOR_H
+#define STELE_CMD_BENCH_ACCELERATOR_H
 
 #include <jansson.h>
 

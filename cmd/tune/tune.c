@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_tune.c - stele tune: measure a device, and let readers know
+ * tune.c - stele tune: measure a device, and let readers know
  *
  * What the library notes besides is printed after the tables, warnings at
  * once. A signal ends it after the next cell; nothing is kept then.

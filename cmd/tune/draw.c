@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune_plot.c - latency against throughput, with the knee of each curve
+ * draw.c - latency against throughput, with the knee of each curve
  */
 #include "tune.h"
 

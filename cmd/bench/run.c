@@ -1,24 +1,181 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_run.c - the threads of a benchmark, from the first to the last sample
+ * run.c - a benchmark from the first to the last sample: order, threads, sums
  *
  * Counters of the system are read while all readers are open and none has anything in
  * flight. The main thread does nothing in between but look at the clock ten times a
  * second.
  */
-#include "bench.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "bench_model.h"
-#include "bench_order.h"
-#include "bench_worker.h"
+#include "bench.h"
+#include "accelerator.h"
 #include "progress.h"
 #include "stop.h"
 #include "text.h"
+
+/* ---- which sample is next ---------------------------------------------------- */
+
+#define BLOCKS_PER_THREAD 16u /* at least, of what there is to do */
+
+static uint32_t block_size(uint64_t positions, uint32_t threads)
+{
+	uint64_t block = positions / ((uint64_t)BLOCKS_PER_THREAD * threads);
+
+	if (threads == 1 || block > BENCH_BLOCK_MAX)
+		return BENCH_BLOCK_MAX;
+	return block ? (uint32_t)block : 1;
+}
+
+void bench_order_init(struct bench_order *order, uint64_t count, uint64_t total,
+		      uint32_t threads, const struct stele_shuffle_opts *opts)
+{
+	*order = (struct bench_order){
+		.count = count,
+		.total = total ? total : UINT64_MAX,
+		.block = block_size(total && total < count ? total : count,
+				    threads),
+		.opts = *opts,
+	};
+}
+
+void bench_ids_init(struct bench_ids *ids, struct bench_order *order)
+{
+	ids->order = order;
+	ids->shuffle = NULL;
+	ids->next = ids->count = 0;
+}
+
+static int begin_epoch(struct bench_ids *ids, uint64_t epoch)
+{
+	struct stele_shuffle_opts opts = ids->order->opts;
+
+	if (ids->shuffle && ids->epoch == epoch)
+		return 0;
+	stele_shuffle_close(ids->shuffle);
+	ids->shuffle = NULL;
+	ids->epoch = opts.epoch = epoch;
+	return stele_shuffle_open(ids->order->count, &opts, &ids->shuffle);
+}
+
+int bench_ids_fill(struct bench_ids *ids)
+{
+	struct bench_order *order = ids->order;
+	uint64_t position = __atomic_fetch_add(&order->next, order->block,
+					       __ATOMIC_RELAXED);
+	uint64_t left = position < order->total ? order->total - position : 0;
+	int err;
+
+	ids->next = 0;
+	ids->count = left < order->block ? (unsigned int)left : order->block;
+	for (unsigned int i = 0; i < ids->count; i++, position++) {
+		err = begin_epoch(ids, position / order->count);
+		if (err) {
+			ids->count = 0;
+			return err;
+		}
+		ids->ids[i] = stele_shuffle_at(ids->shuffle,
+					       position % order->count);
+	}
+	return 0;
+}
+
+void bench_ids_release(struct bench_ids *ids)
+{
+	stele_shuffle_close(ids->shuffle);
+	ids->shuffle = NULL;
+}
+
+/* ---- a worker ---------------------------------------------------------------- */
+
+void bench_count(struct bench_worker *w, uint64_t samples, uint64_t bytes)
+{
+	struct bench_part *part = w->part;
+
+	/* Nobody else writes them. */
+	__atomic_store_n(&w->samples_done, w->samples_done + samples,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&w->bytes_done, w->bytes_done + bytes,
+			 __ATOMIC_RELAXED);
+	if (!part->first_sample)
+		part->first_sample = bench_clock();
+	if (!part->first_batch && w->samples_done >= w->config->batch)
+		part->first_batch = bench_clock();
+}
+
+/* Return: whether the others are there, too. */
+static bool pass(struct bench_gate *gate)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&gate->lock);
+	gate->ready++;
+	pthread_cond_broadcast(&gate->changed);
+	while (!gate->open)
+		pthread_cond_wait(&gate->changed, &gate->lock);
+	stopped = __atomic_load_n(&gate->stop, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&gate->lock);
+	return !stopped;
+}
+
+static void leave(struct bench_gate *gate, int error)
+{
+	pthread_mutex_lock(&gate->lock);
+	if (error)
+		__atomic_store_n(&gate->stop, true, __ATOMIC_RELAXED);
+	gate->done++;
+	pthread_cond_broadcast(&gate->changed);
+	/* Closing is not measured. */
+	while (!gate->over)
+		pthread_cond_wait(&gate->changed, &gate->lock);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+static const struct bench_engine *engine_of(const struct bench_config *config)
+{
+	return config->loader ? &bench_loader_engine : &bench_reader_engine;
+}
+
+static int prepare(struct bench_worker *w)
+{
+	w->latency = stele_histogram_new();
+	w->sample_latency = stele_histogram_new();
+	w->device_latency = stele_histogram_new();
+	if (!w->latency || !w->sample_latency || !w->device_latency)
+		return -ENOMEM;
+	return engine_of(w->config)->open(w);
+}
+
+static void *work(void *argument)
+{
+	struct bench_worker *w = argument;
+	struct bench_part *part = w->part;
+
+	part->error = prepare(w);
+	if (part->error)
+		__atomic_store_n(&w->gate->stop, true, __ATOMIC_RELAXED);
+	if (pass(w->gate)) {
+		part->error = engine_of(w->config)->loop(w);
+		part->end = bench_clock();
+		part->samples = w->samples_done;
+		part->bytes = w->bytes_done;
+		engine_of(w->config)->gather(w);
+	}
+	leave(w->gate, part->error);
+	engine_of(w->config)->close(w);
+	bench_ids_release(&w->ids);
+	return NULL;
+}
+
+int bench_worker_start(struct bench_worker *w)
+{
+	return -pthread_create(&w->thread, NULL, work, w);
+}
 
 #define TICK_NS 100000000u
 

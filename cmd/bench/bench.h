@@ -6,12 +6,12 @@
  * the two reports only print. Times are nanoseconds of the monotonic clock, or
  * seconds where the name says so.
  */
-#ifndef STELE_CMD_BENCH_H
-#define STELE_CMD_BENCH_H
+#ifndef STELE_CMD_BENCH_BENCH_H
+#define STELE_CMD_BENCH_BENCH_H
 
 #include <jansson.h>
 
-#include "bench_machine.h"
+#include "machine.h"
 #include "cmd.h"
 
 #define BENCH_HISTORY_MAX 256u /* rounds of depth, of a reader */

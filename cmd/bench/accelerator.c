@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_model.c - emulated accelerators: a training job that only waits and sleeps
+ * accelerator.c - emulated accelerators: a training job that only waits and sleeps
  */
-#include "bench_model.h"
+#include "accelerator.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "json.h"
 #include "text.h"
 
-#define ROW	   "%-12s"
 #define LIKE_MAX   1.5	/* times larger or smaller: still alike */
 #define BATCHES_MIN 3	/* of a loader, in memory: in hand, complete, on its way */
 #define MEMORY_MIN (UINT64_C(64) << 20)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_machine.c - what the system counts while a benchmark runs
+ * machine.c - what the system counts while a benchmark runs
  *
  * From getrusage(2), /proc/stat and /sys/dev/block/MAJOR:MINOR/stat (Linux,
  * Documentation/block/stat.rst). Where a file is missing its figures stay 0.
  */
-#include "bench_machine.h"
+#include "machine.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_options.c - the command line of stele bench
+ * options.c - the command line of stele bench
  *
  * What each option takes stands in a table; what does not go together is told
  * before anything is opened.
@@ -54,7 +54,7 @@ _Static_assert(STELE_SHUFFLE_WINDOWED == 1 && STELE_SHUFFLE_NONE == 2 &&
 	       "words stand where enumerations count them");
 
 /* How the rows are written; missing members are 0. */
-#define ROW(name_, field, ...) \
+#define OPTION(name_, field, ...) \
 	{.name = name_, .at = offsetof(struct bench_config, field), __VA_ARGS__}
 #define RANGE(type_, min_, max_) .type = type_, .min = min_, .max = max_
 
@@ -65,33 +65,33 @@ static const struct {
 	uint64_t min, max;
 	const char *const *words;
 } table[] = {
-	ROW("accelerator", model, .type = WORD, .words = models),
-	ROW("accelerators", accelerators, .type = COUNT),
-	ROW("arrivals", arrivals, .type = WORD, .words = arrivals),
-	ROW("backend", backend, .type = BACKEND),
-	ROW("batch", batch, RANGE(NUMBER32, 1, BATCH_MAX)),
-	ROW("block-count", block_count, RANGE(NUMBER32, 1, UINT32_MAX)),
-	ROW("block-size", block_size, RANGE(NUMBER64, 1, UINT32_MAX)),
-	ROW("check-threads", check_threads, RANGE(NUMBER32, 0, CHECK_MAX)),
-	ROW("depth", depth, RANGE(NUMBER32, 1, DEPTH_MAX)),
-	ROW("epochs", epochs, RANGE(NUMBER64, 1, COUNT_MAX)),
-	ROW("gpu", gpu, .type = WORD, .words = gpus),
-	ROW("interval", interval, .type = SECONDS),
-	ROW("json", json, .type = FLAG),
-	ROW("loader", loader, .type = FLAG),
-	ROW("memory", memory, RANGE(SIZE, MEMORY_MIN, MEMORY_MAX)),
-	ROW("order", order, .type = WORD, .words = orders),
-	ROW("prometheus", prometheus, .type = TEXT),
-	ROW("quiet", quiet, .type = FLAG),
-	ROW("rate", rate, RANGE(NUMBER64, 1, RATE_MAX)),
-	ROW("samples", samples, RANGE(NUMBER64, 1, COUNT_MAX)),
-	ROW("seed", seed, RANGE(NUMBER64, 0, UINT64_MAX)),
-	ROW("shuffle", shuffle, .type = FLAG),
-	ROW("stats", stats, .type = FLAG),
-	ROW("sync", sync, .type = FLAG),
-	ROW("threads", threads, RANGE(NUMBER32, 1, BENCH_THREADS_MAX)),
-	ROW("time", seconds, .type = SECONDS),
-	ROW("verify", verify, .type = WORD, .words = parse_verify_words),
+	OPTION("accelerator", model, .type = WORD, .words = models),
+	OPTION("accelerators", accelerators, .type = COUNT),
+	OPTION("arrivals", arrivals, .type = WORD, .words = arrivals),
+	OPTION("backend", backend, .type = BACKEND),
+	OPTION("batch", batch, RANGE(NUMBER32, 1, BATCH_MAX)),
+	OPTION("block-count", block_count, RANGE(NUMBER32, 1, UINT32_MAX)),
+	OPTION("block-size", block_size, RANGE(NUMBER64, 1, UINT32_MAX)),
+	OPTION("check-threads", check_threads, RANGE(NUMBER32, 0, CHECK_MAX)),
+	OPTION("depth", depth, RANGE(NUMBER32, 1, DEPTH_MAX)),
+	OPTION("epochs", epochs, RANGE(NUMBER64, 1, COUNT_MAX)),
+	OPTION("gpu", gpu, .type = WORD, .words = gpus),
+	OPTION("interval", interval, .type = SECONDS),
+	OPTION("json", json, .type = FLAG),
+	OPTION("loader", loader, .type = FLAG),
+	OPTION("memory", memory, RANGE(SIZE, MEMORY_MIN, MEMORY_MAX)),
+	OPTION("order", order, .type = WORD, .words = orders),
+	OPTION("prometheus", prometheus, .type = TEXT),
+	OPTION("quiet", quiet, .type = FLAG),
+	OPTION("rate", rate, RANGE(NUMBER64, 1, RATE_MAX)),
+	OPTION("samples", samples, RANGE(NUMBER64, 1, COUNT_MAX)),
+	OPTION("seed", seed, RANGE(NUMBER64, 0, UINT64_MAX)),
+	OPTION("shuffle", shuffle, .type = FLAG),
+	OPTION("stats", stats, .type = FLAG),
+	OPTION("sync", sync, .type = FLAG),
+	OPTION("threads", threads, RANGE(NUMBER32, 1, BENCH_THREADS_MAX)),
+	OPTION("time", seconds, .type = SECONDS),
+	OPTION("verify", verify, .type = WORD, .words = parse_verify_words),
 };
 #define TABLE_COUNT (sizeof(table) / sizeof(table[0]))
 #define OPTION_BASE 256 /* beyond all letters */

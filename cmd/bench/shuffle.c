@@ -1,23 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shuffle_quality.c - how well an order mixes a dataset, beside a full shuffle
+ * shuffle.c - how well an order mixes a dataset, beside a full shuffle
  *
- * One walk over the batches of an order gathers sums; correlations are what batches
- * have in common beyond what any two samples have. Labels are 64-bit hashes of
- * directories: that two collide is far below what is measured.
+ * What it costs to read in an order that the device likes better is one question, what that
+ * order is worth for training another: this answers the second, and reads no sample.
+ *
+ * One walk over the batches of an order gathers sums; correlations are what batches have in
+ * common beyond what any two samples have. Sizes are those of the slots, by arithmetic.
+ * Labels, if asked for, are the directories that the keys lie in, as 64-bit hashes: that two
+ * collide is far below what is measured. Of a large dataset evenly spaced batches are taken.
+ * Everything is a function of dataset, options and batch size: no time, no randomness.
  */
-#include "shuffle_quality.h"
+#include "bench.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "json.h"
+#include "text.h"
 
 #define SAMPLES_MAX        (UINT64_C(1) << 20) /* looked at */
 #define LABELS_MAX         (UINT64_C(1) << 27) /* 1 GiB of them */
 #define RANKED_MAX         (UINT64_C(1) << 16) /* compared with the next epoch */
 #define BLOCK_SIZE_DEFAULT 64                  /* as of stele_shuffle_opts */
 #define DECILES            10
+
+/* One order. NAN: cannot be told (no labels, a single batch, all sizes alike). */
+struct measures {
+	/*
+	 * Of two samples of a batch, against any two: the intra-class correlation, 0 if
+	 * batches are drawn uniformly, 1 if all of a batch are alike.
+	 */
+	double size_correlation, label_correlation;
+	double size_spread;	/* deviation of batches' mean size, as a share of the mean */
+	double class_entropy;	/* mean of a batch, bits */
+	double lag1_neighbours; /* share of successors whose ids are less than a block apart */
+	double decile_chi2;	/* position x id, by degrees of freedom: near 1 if uniform */
+	double epoch_tau;	/* Kendall's, between this epoch and the next: near 0 */
+};
+
+struct quality {
+	uint64_t sample_count, batch_count; /* that were looked at */
+	uint32_t batch_size;
+	uint32_t class_count;		    /* 0: without labels */
+	uint64_t block_size;		    /* what lag1_neighbours counts as near */
+	double lag1_expected;		    /* of a uniform order */
+	struct measures order;	    /* the one asked for */
+	struct measures full;	    /* a full shuffle of the same seed and epoch */
+};
 
 struct subject {
 	const struct stele_dataset *ds;
@@ -162,7 +196,7 @@ static void add_batch(const struct subject *subject,
 
 /* Analysis of variance, one way, groups of one size. */
 static void judge_sizes(const struct subject *subject, const struct sums *sums,
-			struct shuffle_measures *out)
+			struct measures *out)
 {
 	double batches = (double)subject->batch_count;
 	double n = subject->batch_size, samples = batches * n;
@@ -183,7 +217,7 @@ static void judge_sizes(const struct subject *subject, const struct sums *sums,
 
 static uint32_t judge_labels(const struct subject *subject,
 			     const struct sums *sums,
-			     struct shuffle_measures *out)
+			     struct measures *out)
 {
 	double batches = (double)subject->batch_count, entropy, same;
 	uint32_t different;
@@ -280,7 +314,7 @@ static int epoch_tau(const struct subject *subject,
 
 static int measure_order(const struct subject *subject,
 			 const struct stele_shuffle_opts *opts,
-			 struct shuffle_measures *out, uint32_t *class_count)
+			 struct measures *out, uint32_t *class_count)
 {
 	struct sums sums = {.origin = size_of(subject, 0)};
 	struct stele_shuffle *shuffle;
@@ -332,10 +366,16 @@ static int prepare(struct stele_dataset *ds, uint32_t batch_size, bool labelled,
 	return err;
 }
 
-int shuffle_quality_measure(struct stele_dataset *ds,
+/*
+ * `opts` as of stele_shuffle_open(), and not NULL. A batch of more samples than there are is all
+ * of them. Labels of more than 2^27 samples are not looked at.
+ * Return: 0; -EINVAL (no samples, batch size 0, options of stele_shuffle_open()); -ENOMEM; with
+ * `labelled` errors of stele_cursor_next().
+ */
+static int quality_measure(struct stele_dataset *ds,
 			    const struct stele_shuffle_opts *opts,
 			    uint32_t batch_size, int labelled,
-			    struct shuffle_quality *out)
+			    struct quality *out)
 {
 	struct stele_shuffle_opts full = *opts;
 	struct subject subject = {0};
@@ -367,4 +407,137 @@ int shuffle_quality_measure(struct stele_dataset *ds,
 	out->lag1_expected =
 		n > 1 ? (block - 1) * (2 * n - block) / (n * (n - 1)) : NAN;
 	return 0;
+}
+
+/* ---- report ------------------------------------------------------------------- */
+
+static const struct row {
+	const char *name, *text;
+	size_t offset;
+	double uniform; /* what a perfect shuffle has; NAN: depends on the data */
+} rows[] = {
+#define MEASURE(member, text, uniform) \
+	{#member, text, offsetof(struct measures, member), uniform}
+	MEASURE(size_correlation, "sizes in a batch, correlation", 0),
+	MEASURE(size_spread, "mean size of batches, deviation", NAN),
+	MEASURE(label_correlation, "labels in a batch, correlation", 0),
+	MEASURE(class_entropy, "labels in a batch, bits", NAN),
+	MEASURE(lag1_neighbours, "next sample from nearby", NAN),
+	MEASURE(decile_chi2, "place against id, chi2 / freedom", 1),
+	MEASURE(epoch_tau, "this epoch against the next, tau", 0),
+#undef MEASURE
+};
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+static double value(const struct measures *measures,
+		    const struct row *row)
+{
+	return *(const double *)((const char *)measures + row->offset);
+}
+
+static double uniform(const struct quality *quality,
+		      const struct row *row)
+{
+	return row->offset == offsetof(struct measures, lag1_neighbours)
+		       ? quality->lag1_expected
+		       : row->uniform;
+}
+
+static const char *number(char text[TEXT_SIZE], double value)
+{
+	if (isnan(value))
+		return "-";
+	snprintf(text, TEXT_SIZE, "%.4f", fabs(value) < 0.00005 ? 0 : value);
+	return text;
+}
+
+/* A table, on stdout. */
+static void quality_print(const struct quality *quality)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+
+	printf("%s in %s batch%s of %s",
+	       text_counted(a, quality->sample_count, "sample"),
+	       text_count(b, quality->batch_count),
+	       quality->batch_count == 1 ? "" : "es",
+	       text_count(c, quality->batch_size));
+	if (quality->class_count)
+		printf(", %s",
+		       text_counted(a, quality->class_count, "label"));
+	printf("\n\n%-34s%12s%12s%12s\n", "", "this order", "full", "ideal");
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		double seen = value(&quality->order, &rows[i]);
+		double full = value(&quality->full, &rows[i]);
+
+		if (isnan(seen) && isnan(full))
+			continue;
+		printf("%-34s%12s%12s%12s\n", rows[i].text, number(a, seen),
+		       number(b, full), number(c, uniform(quality, &rows[i])));
+	}
+}
+
+static json_t *measures_json(const struct measures *measures)
+{
+	json_t *object = json_make();
+
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		json_set_real(object, rows[i].name, value(measures, &rows[i]));
+	return object;
+}
+
+/* What cannot be told is null. */
+static json_t *quality_json(const struct quality *quality)
+{
+	json_t *object = json_make();
+
+	json_set_number(object, "samples", quality->sample_count);
+	json_set_number(object, "batches", quality->batch_count);
+	json_set_number(object, "batch_size", quality->batch_size);
+	json_set_number(object, "labels", quality->class_count);
+	json_set_number(object, "block_size", quality->block_size);
+	json_set_real(object, "lag1_expected", quality->lag1_expected);
+	json_set(object, "order", measures_json(&quality->order));
+	json_set(object, "full", measures_json(&quality->full));
+	return object;
+}
+
+static void print(const struct bench_config *config,
+		  const struct stele_dataset_info *info,
+		  const struct quality *quality)
+{
+	json_t *object;
+
+	if (config->json) {
+		object = bench_json_head(config, info);
+		json_set_text(object, "order", bench_order_name(config->order));
+		json_set_number(object, "seed", config->seed);
+		json_set(object, "shuffle",
+				    quality_json(quality));
+		json_line(object);
+		return;
+	}
+	bench_text_head(config, info);
+	printf(ROW "%s\n\n", "order", bench_order_name(config->order));
+	quality_print(quality);
+}
+
+int bench_shuffle(struct stele_dataset *ds, const struct bench_config *config)
+{
+	struct stele_shuffle_opts opts = STELE_OPTS(
+		stele_shuffle_opts, .seed = config->seed, .kind = config->order,
+		.block_size = config->block_size,
+		.block_count = config->block_count);
+	int labelled = stele_dataset_field_index(ds, "label") >= 0;
+	struct stele_dataset_info info;
+	struct quality quality;
+	int err = quality_measure(ds, &opts, config->batch, labelled,
+					  &quality);
+
+	stele_dataset_info(ds, &info);
+	if (err)
+		cmd_error(err, "cannot look at the order of '%s'",
+			  config->target);
+	else
+		print(config, &info, &quality);
+	return err;
 }

@@ -6,8 +6,8 @@
  * and marks upon them. Axes are linear or logarithmic; ticks come out round, in powers of
  * two where the unit is bytes. Nothing is kept: all belongs to the caller.
  */
-#ifndef STELE_CMD_PLOT_H
-#define STELE_CMD_PLOT_H
+#ifndef STELE_CMD_TUNE_PLOT_H
+#define STELE_CMD_TUNE_PLOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,6 @@
 #include "text.h"
 
 #define PLOT_SERIES_MAX 16u /* what has letters and colours; more are left out */
-#define PLOT_TICKS_MAX	12u
 
 struct plot_axis {
 	const char *label; /* with its unit, if the format says none */
@@ -47,20 +46,6 @@ struct plot {
 	size_t mark_count;
 	const char *mark_name; /* in the legend */
 };
-
-/* What the points span on one axis, a little widened. */
-struct plot_range {
-	double low, high; /* low < high */
-	bool log;
-};
-/* False: there are no points. */
-bool plot_ranges(const struct plot *plot, struct plot_range *x,
-		 struct plot_range *y);
-/* 0 ... 1 */
-double plot_place(const struct plot_range *range, double value);
-/* Round values within the range, ascending. Return: count. */
-size_t plot_ticks(const struct plot_axis *axis, const struct plot_range *range,
-		  double ticks[PLOT_TICKS_MAX]);
 
 /* At most `columns` wide, and about `rows` lines. `utf8`: by Braille dots. */
 void plot_text(FILE *to, const struct plot *plot, int columns, int rows,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_machine.h - what the system counts while a benchmark runs
+ * machine.h - what the system counts while a benchmark runs
  *
  * Processor time of this process and of the whole machine, and the requests and
  * bytes that block devices say they read. Counters are read before and after; their
