@@ -2,7 +2,7 @@
 /*
  * tune.c - stele_tune(), stele_dataset_profile(), what a profile says
  */
-#include "lib/tune/tune.h"
+#include "lib/tune/sweep.h"
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
@@ -15,76 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 1024u
 #define KNEE	  0.95 /* of the best throughput of a row */
 
 static const struct stele_tune_time normal = {40, 0.5, 2000};
 static const struct stele_tune_time quick = {5, 0.06, 200};
-
-static int measure(struct stele_tune_sweep *sweep, bool compare)
-{
-	struct stele_profile *profile = sweep->profile;
-	int err = stele_tune_sweep_run(sweep);
-
-	if (err == -ENODATA)
-		stele_log_error(&sweep->log, "the snapshot has too few bytes to measure");
-	if (err)
-		return err;
-	profile->mean_size = (uint64_t)(stele_tune_meter_mix(&sweep->meter) + 0.5);
-	profile->depth = stele_profile_depth(profile, 0);
-	strncpy(profile->backend, stele_device_backend(sweep->ds->image.dev),
-		sizeof(profile->backend) - 1);
-	if (compare)
-		err = stele_tune_backends(sweep);
-	if (!err)
-		stele_tune_notes(sweep);
-	return err;
-}
-
-static unsigned int depth_max(const struct stele_device *dev)
-{
-	return dev->limits.depth_max < DEPTH_MAX ? dev->limits.depth_max :
-						   DEPTH_MAX;
-}
-
-static uint64_t slots_size(const struct stele_dataset *ds)
-{
-	struct stele_dataset_info info;
-
-	stele_dataset_info(ds, &info);
-	return info.sample_count ? info.slots_size : 0;
-}
-
-int stele_tune_dataset(struct stele_dataset *ds,
-		       const struct stele_tune_opts *opts,
-		       const struct stele_tune_time *time, bool compare,
-		       struct stele_profile *out)
-{
-	struct stele_tune_sweep sweep = {
-		.ds = ds,
-		.log = {opts->log, opts->log_user},
-		.opts = opts,
-		.time = *time,
-		.profile = out,
-		.began = stele_tune_clock(),
-	};
-	int err;
-
-	memset(out, 0, sizeof(*out));
-	out->slots_size = slots_size(ds);
-	err = out->slots_size ? stele_tune_space_init(&sweep.space, ds) : -ENODATA;
-	if (err == -ENODATA)
-		stele_log_error(&sweep.log, "the snapshot has no samples");
-	if (!err)
-		err = stele_tune_meter_init(&sweep.meter, ds->image.dev, ds,
-					    &sweep.space,
-					    depth_max(ds->image.dev));
-	if (!err)
-		err = measure(&sweep, compare);
-	stele_tune_meter_release(&sweep.meter);
-	stele_tune_space_release(&sweep.space);
-	return err;
-}
 
 /* ---- what is kept ------------------------------------------------------------- */
 
@@ -131,7 +65,7 @@ static int check_kept(const struct stele_dataset *ds,
 {
 	const double mib = 1 << 20;
 	struct stele_profile kept;
-	uint64_t size = slots_size(ds);
+	uint64_t size = stele_tune_slots_size(ds);
 
 	if (size >= STELE_TUNE_SIZE_MIN || stele_profile_load(source, log, &kept) ||
 	    kept.slots_size < STELE_TUNE_SIZE_MIN)

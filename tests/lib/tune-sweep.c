@@ -5,7 +5,8 @@
  * Over memory behind a device that logs, in fractions of a second: which reads
  * are issued, not how fast they are, is what is checked here.
  */
-#include "lib/tune/tune.h"
+#include "lib/tune/meter.h"
+#include "lib/tune/sweep.h"
 #include "tests/dataset.h"
 #include "tests/tap.h"
 
