@@ -69,34 +69,13 @@ static size_t list_sizes(const struct stele_profile *profile,
 	return count;
 }
 
-static void print_knees(const struct stele_profile *profile)
-{
-	const struct stele_tune_point *point = knee_point(profile);
-	char a[TEXT_SIZE], b[TEXT_SIZE];
-	uint32_t sizes[SIZES_MAX];
-	size_t count = list_sizes(profile, sizes);
-
-	printf(ROW "depth %u for this snapshot's sizes", "knee", profile->depth);
-	if (point)
-		printf(": %s/s, p99 %s", text_size(a, (uint64_t)point->bytes_per_second),
-		       text_latency(b, point->p99_ns));
-	printf("\n" ROW, "depths");
-	for (size_t i = 0; i < count; i++)
-		if (sizes[i])
-			printf("%s%u%s%s", i ? ", " : "",
-			       stele_profile_depth(profile, sizes[i]),
-			       i ? " at " : " at reads of ", size_name(a, sizes[i]));
-	putchar('\n');
-}
-
 void tune_print_profile(const struct tune_report *report)
 {
 	const struct stele_profile *p = &report->profile;
-	char a[TEXT_SIZE];
+	char a[TEXT_SIZE], summary[160];
 
-	printf(ROW "%s, by '%s'\n", "device",
-	       *p->device ? p->device : "unknown", p->backend);
-	print_knees(p);
+	printf(ROW "%s\n", "device", *p->device ? p->device : "unknown");
+	printf(ROW "%s\n", "settings", tune_summary(summary, p));
 	printf(ROW "%s, on host '%s'\n", "measured", text_time(a, p->time), p->host);
 	printf(ROW "'%s', %s of samples\n", "on", p->target,
 	       text_size(a, p->slots_size));
@@ -157,8 +136,10 @@ static void print_table(const struct stele_profile *profile, const char *title,
 			gap += CELL + 1;
 			if (!point)
 				continue;
-			cell(text, sizeof(text), point, slow);
-			printf("%*s", gap, text);
+			*text = '*';
+			cell(text + 1, sizeof(text) - 1, point, slow);
+			printf("%*s", gap, text + (depth != stele_profile_depth(profile,
+										sizes[i])));
 			gap = 0;
 		}
 		putchar('\n');
@@ -185,30 +166,36 @@ static void print_note(const char *note)
 	printf("%s%s\n", indent, note);
 }
 
+static void print_tables(const struct stele_profile *profile, const char *title,
+			 cell_fn cell, bool slow)
+{
+	uint32_t sizes[SIZES_MAX];
+	size_t count = list_sizes(profile, sizes), wide;
+	const size_t blocks = (count + BLOCK_MAX - 1) / BLOCK_MAX;
+
+	for (size_t i = 0; i < count; i += wide) {
+		wide = (count + blocks - 1) / blocks;
+		if (wide > count - i)
+			wide = count - i;
+		print_table(profile, title, sizes + i, wide, cell, slow);
+	}
+}
+
 void tune_print_cells(const struct tune_report *report)
 {
 	const struct stele_profile *profile = &report->profile;
-	uint32_t sizes[SIZES_MAX];
-	size_t count = list_sizes(profile, sizes), part;
 	bool noisy = false, slow = false;
 
 	for (uint32_t i = 0; i < profile->point_count; i++) {
 		slow |= profile->points[i].p99_ns >= SLOW_NS;
 		noisy |= profile->points[i].noisy;
 	}
-	for (size_t i = 0; i < count; i += part) {
-		part = count - i < BLOCK_MAX ? count - i : BLOCK_MAX;
-		print_table(profile,
-			    noisy ? "throughput, MiB/s (~: noisy, over 3 %)" :
-				    "throughput, MiB/s",
-			    sizes + i, part, throughput_cell, false);
-	}
-	for (size_t i = 0; i < count; i += part) {
-		part = count - i < BLOCK_MAX ? count - i : BLOCK_MAX;
-		print_table(profile,
-			    slow ? "latency, ms: p50/p99" : "latency, us: p50/p99",
-			    sizes + i, part, latency_cell, slow);
-	}
+	print_tables(profile,
+		     noisy ? "throughput, MiB/s (*: knee, ~: noisy, over 3 %)" :
+			     "throughput, MiB/s (*: knee)",
+		     throughput_cell, false);
+	print_tables(profile, slow ? "latency, ms: p50/p99" : "latency, us: p50/p99",
+		     latency_cell, slow);
 	putchar('\n');
 	for (size_t i = 0; i < report->note_count; i++)
 		print_note(report->notes[i]);

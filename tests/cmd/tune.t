@@ -90,7 +90,7 @@ is "$before" "$(cat "$STELE_STATE_DIR"/*)" "--no-save: keeps what there was"
 is "" "$(awk 'length > 80' <<<"$out")" "up to 80 columns"
 ok "ASCII, where no terminal is" not grep -qP '[^\x00-\x7f]' <<<"$out"
 for word in '^throughput, MiB/s' '^latency, us: p50/p99' '^depth .* 4 KiB' \
-	"^device .* by 'threads'" '^knee .*depth [0-9]' '^kept +no' '\* +knee'; do
+	"^settings +depth [0-9]+ by 'threads', " '^device ' ' \*~?[0-9]' '^kept +no' '\* +knee'; do
 	ok "prints $word" grep -qE "$word" <<<"$out"
 done
 
