@@ -185,11 +185,11 @@ struct stele_open_opts {
  *
  * Recomputes the snapshot's digest from what it read. If the snapshot is pinned, or
  * mapped by a pin, everything read later is verified by digest, unless opts->verify
- * says otherwise. Opening a mapped name does no device I/O.
+ * says otherwise. A mapped name opens the target that was mapped.
  *
  * Return: 0; -ENOENT, -EMEDIUMTYPE, -ENODATA, -EBADMSG, -EUCLEAN, -ENOTUNIQ,
  * -EOPNOTSUPP; -EINVAL (several snapshots and none named, or bad syntax);
- * -ESTALE (the device behind a mapping was replaced); errno of open(2).
+ * -ESTALE (the device or the snapshot of a mapped name was replaced); errno of open(2).
  */
 STELE_API int stele_dataset_open(const char *target,
 				 const struct stele_open_opts *opts,

@@ -2,11 +2,11 @@
 /**
  * stele_mapping.h - snapshots published under a name on this machine; part of stele.h
  *
- * A *mapping* is a file below $STELE_RUN_DIR that says which snapshot of which target a name
- * stands for. It is checked once, when it is made, so that opening the name does no device
- * I/O; and a name is what stele_dataset_open() and all that reads take as a target. Who may
- * not read the target may not read the file; one that somebody else than root or the caller
- * may have written is not believed (-EPERM).
+ * A *mapping* is a small text file in $STELE_RUN_DIR that says which snapshot of which target
+ * a name stands for, by its digest, and which device or file the target is. The name is a
+ * target for stele_dataset_open() and everything else that reads; opening it fails with
+ * -ESTALE once device or snapshot are others. The file is readable by those who may read the
+ * target, and refused (-EPERM) if anybody but root and the caller could have written it.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 

@@ -203,7 +203,6 @@ struct stele_device {
 	 * tells: nothing that is read counts before its checksum matched.
 	 */
 	bool fleeting;
-	struct stele_device *below; /* where this one has old bytes; else NULL */
 	struct stele_permit *permit; /* the writer's: asked before each write; or NULL */
 	_Atomic uint64_t written; /* bytes that writes have transferred */
 };

@@ -143,6 +143,19 @@ int stele_target_parse(const char *text, const struct stele_log *log,
 	return err;
 }
 
+const uint8_t *stele_target_digest(const struct stele_target *target)
+{
+	return target->pinned || target->mapped ? target->digest : NULL;
+}
+
+int stele_target_gone(const struct stele_target *target,
+		      const struct stele_log *log)
+{
+	stele_log_error(log, "the snapshot that was mapped is no longer on '%s'",
+			target->path);
+	return -ESTALE;
+}
+
 void stele_target_release(struct stele_target *target)
 {
 	free(target->path);

@@ -17,7 +17,7 @@ struct stele_target {
 	char *path;	/* owned; of RBD the canonical spelling */
 	char *snapshot; /* owned; NULL: none given */
 	bool pinned;	/* by digest; then snapshot is NULL */
-	bool mapped;	/* a mapped name: what is there should have the digest */
+	bool mapped;	/* by a mapped name: the snapshot must have the digest recorded */
 	uint8_t digest[STELE_DIGEST_SIZE]; /* when pinned or mapped */
 };
 
@@ -27,6 +27,11 @@ struct stele_target {
  */
 int stele_target_parse(const char *text, const struct stele_log *log,
 		       struct stele_target *out);
+/* That the snapshot must have; NULL: any. */
+const uint8_t *stele_target_digest(const struct stele_target *target);
+/* Of a mapped name, whose snapshot is not there any more: -ESTALE, logged. */
+int stele_target_gone(const struct stele_target *target,
+		      const struct stele_log *log);
 void stele_target_release(struct stele_target *target);
 
 #endif

@@ -29,8 +29,7 @@ static int find_name(const struct stele_target *target, const char *backend,
 		return err;
 	}
 	err = stele_snapshot_find(&image, target->snapshot,
-				  target->pinned ? target->digest : NULL,
-				  &index);
+				  stele_target_digest(target), &index);
 	if (err) {
 		stele_snapshot_log_choice(&image, err);
 	} else {

@@ -24,10 +24,9 @@ static bool has_segment(const struct stele_catalog *catalog, uint64_t id,
 static bool is_there(const struct stele_image *old, uint64_t id,
 		     uint64_t offset)
 {
-	struct stele_device *dev = old->dev->below ? old->dev->below : old->dev;
 	struct stele_image now;
 	bool there;
-	int err = stele_image_load(dev, NULL, &now);
+	int err = stele_image_load(old->dev, NULL, &now);
 
 	if (err == -ENODATA) /* another image is being built there */
 		return false;

@@ -2,10 +2,9 @@
 /*
  * map.c - stele_map(), stele_unmap(), stele_maps()
  *
- * Mapping is opening through a device that records what is read, so what gets
- * published has passed every check of an open, the snapshot's digest among
- * them. A device that was set read-only gets back what it had when the last
- * mapping goes that wants it so.
+ * What gets published was opened, and has passed every check of an open, the
+ * snapshot's digest among them. A device that was set read-only gets back what
+ * it had when the last mapping goes that wants it so.
  */
 #include "format/catalog.h"
 #include "lib/base/options.h"
@@ -147,11 +146,9 @@ static int restore_writable(const struct stele_mapping *mapping,
 /* One attempt to map: what release_attempt() gives back. */
 struct attempt {
 	struct stele_target target;
-	struct stele_mapping mapping; /* data stays NULL */
-	struct stele_device *recording; /* the dataset's */
+	struct stele_mapping mapping;
 	struct stele_dataset *ds;
-	char *path; /* resolved */
-	int fd;	    /* the device's */
+	int fd; /* the device's */
 	bool published;
 };
 
@@ -163,7 +160,7 @@ static void release_attempt(struct attempt *attempt)
 		stele_map_krbd_close(&attempt->mapping, NULL);
 	}
 	stele_target_release(&attempt->target);
-	free(attempt->path);
+	stele_mapping_release(&attempt->mapping);
 }
 
 /* Through librbd or the kernel. */
@@ -176,19 +173,18 @@ static int open_shot(struct attempt *attempt, const struct stele_map_opts *opts,
 
 	if (err)
 		return err;
-	attempt->path = stele_device_spell(*dev);
-	if (!attempt->path) {
+	attempt->mapping.target = stele_device_spell(*dev);
+	if (!attempt->mapping.target) {
 		stele_device_close(*dev);
 		return -ENOMEM;
 	}
-	attempt->mapping.info.target = attempt->path;
 	stele_via_parse(opts->via, &via); /* is checked */
-	return stele_map_krbd_open(via, attempt->path, attempt->target.snapshot,
-				   opts->backend, log, dev,
-				   &attempt->mapping.attached);
+	return stele_map_krbd_open(via, attempt->mapping.target,
+				   attempt->target.snapshot, opts->backend, log,
+				   dev, &attempt->mapping.attached);
 }
 
-/* Sets attempt->path, which any process here can open. */
+/* Sets mapping.target, which any process here can open. */
 static int open_device(struct attempt *attempt,
 		       const struct stele_map_opts *opts,
 		       const struct stele_log *log, struct stele_device **dev)
@@ -202,32 +198,19 @@ static int open_device(struct attempt *attempt,
 				path, opts->via);
 		return -EINVAL;
 	}
-	attempt->path = realpath(path, NULL);
-	if (!attempt->path)
+	attempt->mapping.target = realpath(path, NULL);
+	if (!attempt->mapping.target)
 		return -errno;
-	return stele_device_open(attempt->path, NULL, 0, opts->backend, log,
-				 dev);
+	return stele_device_open(attempt->mapping.target, NULL, 0,
+				 opts->backend, log, dev);
 }
 
-/* So that who opens the name needs no place of profiles. */
-static void take_profile(struct stele_mapping *mapping,
-			 struct stele_device *dev, const struct stele_log *log)
-{
-	struct stele_profile_source source;
-
-	if (!stele_profile_any() ||
-	    stele_profile_source_of_device(dev, &source) ||
-	    stele_profile_load(&source, log, &mapping->profile))
-		return;
-	mapping->facts = source.facts;
-	mapping->has_profile = true;
-}
-
-/* Open the snapshot, and keep what that reads. */
-static int record(struct attempt *attempt, const struct stele_map_opts *opts,
-		  const struct stele_log *log)
+static int open_snapshot(struct attempt *attempt,
+			 const struct stele_map_opts *opts,
+			 const struct stele_log *log)
 {
 	struct stele_device *dev;
+	const char *path;
 	int err;
 
 	err = open_device(attempt, opts, log, &dev);
@@ -239,15 +222,10 @@ static int record(struct attempt *attempt, const struct stele_map_opts *opts,
 		stele_device_close(dev);
 		return err;
 	}
-	stele_access_of(attempt->fd,
-			stele_path_has_shots(attempt->path) ? NULL :
-							      attempt->path,
+	path = attempt->mapping.target;
+	stele_access_of(attempt->fd, stele_path_has_shots(path) ? NULL : path,
 			&attempt->mapping.access);
-	take_profile(&attempt->mapping, dev, log);
-	err = stele_device_open_recording(dev, &attempt->recording);
-	if (err)
-		return err;
-	return stele_dataset_create(attempt->recording, &attempt->target,
+	return stele_dataset_create(dev, &attempt->target,
 				    &STELE_OPTS(stele_open_opts,
 						.log = log->fn,
 						.log_user = log->user),
@@ -274,13 +252,12 @@ static void describe(struct attempt *attempt, const char *name, bool read_only)
 	memcpy(info->snapshot, ds.snapshot, sizeof(info->snapshot));
 	memcpy(info->uuid, ds.uuid, sizeof(info->uuid));
 	memcpy(info->digest, ds.digest, sizeof(info->digest));
-	info->target = attempt->path;
+	info->target = attempt->mapping.target;
 	strcpy(info->via, way(&attempt->mapping.identity));
 	info->sample_count = ds.sample_count;
 	info->time = time(NULL);
 	info->read_only = read_only;
 	info->pinned = attempt->target.pinned;
-	attempt->mapping.generation = ds.generation;
 }
 
 /*
@@ -330,7 +307,7 @@ static int publish(struct attempt *attempt, const struct stele_log *log)
 		err = make_read_only(mapping, attempt->fd, log);
 	if (err)
 		return err;
-	err = stele_mapping_save(mapping, attempt->recording, log);
+	err = stele_mapping_save(mapping, log);
 	attempt->published = !err;
 	if (err) {
 		struct stele_mapping nameless = *mapping;
@@ -366,7 +343,7 @@ static int map(const char *target, const char *name,
 		rc = stele_target_resolve(&attempt.target, &log, &source);
 	stele_mapping_release(&source);
 	if (!rc)
-		rc = record(&attempt, &known, &log);
+		rc = open_snapshot(&attempt, &known, &log);
 	if (rc)
 		goto out;
 	describe(&attempt, name, known.flags & STELE_MAP_READ_ONLY);
@@ -421,7 +398,7 @@ static int do_unmap(const char *name, const struct stele_map_opts *opts)
 	} else {
 		stele_log_warning(&log, "'%s' is removed all the same", name);
 	}
-	if (!err || !mapping.data)
+	if (!err || !mapping.target)
 		err = stele_mapping_remove(name);
 	stele_mapping_release(&mapping);
 	return err;

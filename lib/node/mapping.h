@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapping.h - what one machine knows of an image: files under /run/stele
+ * mapping.h - names for snapshots on this machine: files under /run/stele
  *
- * A mapping is the log of what opening a snapshot reads. `stele map` opens it
- * through a *recording* device and publishes target, identity and those bytes
- * in one small file; opening the name runs the same code over a *mapped*
- * device, which answers blocking reads out of that file (shared by all
- * processes through the page cache) and hands everything else to the real
- * device. So there is one way to open, and a mapped open does no device I/O.
+ * A mapping is a small text file that says which snapshot of which target a
+ * name stands for, by its digest, and which device or file the target was.
+ * Opening the name opens the target, and fails with -ESTALE if either is
+ * another one now.
  *
- * Files are written beside and renamed into place; a reader sees a whole
- * mapping or none. All numbers little-endian; a crc32c covers the file.
+ * Files are written beside, then linked into place, and never changed after
+ * that: a reader sees a whole mapping or none.
  */
 #ifndef STELE_NODE_MAPPING_H
 #define STELE_NODE_MAPPING_H
 
 #include "lib/device/device.h"
 #include "lib/node/access.h"
-#include "lib/node/profile.h"
 
 /*
  * What makes a target the same one: number or inode, size, and what changes
@@ -52,28 +49,38 @@ bool stele_storage_same_image(const struct stele_storage_id *a,
 			      const struct stele_storage_id *b);
 
 struct stele_mapping {
-	struct stele_mapping_info info; /* target points into `data` */
+	struct stele_mapping_info info; /* info.target is `target` */
 	struct stele_identity identity;
 	struct stele_access access; /* for saving: who may read the target */
-	uint64_t generation; /* of the superblock */
-	bool was_read_only;  /* the device, before info.read_only made it so */
-	bool attached;	     /* its krbd device is there for mappings alone */
-	bool has_profile;    /* of the device: what was known when it was mapped */
-	struct stele_profile profile;
-	struct stele_profile_facts facts; /* that the profile stands on */
-	void *data;	     /* the file, mmapped */
-	size_t data_size;
-	const void *extents; /* in data; see mapping_file.h */
-	const uint8_t *bytes;
-	uint32_t extent_count;
+	bool was_read_only; /* the device, before info.read_only made it so */
+	bool attached;	    /* its krbd device is there for mappings alone */
+	char *target;	    /* owned; NULL: nothing was loaded */
 };
+
+/* Of a file, and a byte more; each byte of a target, up to PATH_MAX, may be escaped. */
+#define STELE_MAPPING_VERSION  1u
+#define STELE_MAPPING_SIZE_MAX (20u << 10)
+
+/*
+ * As text, terminated; `text` has STELE_MAPPING_SIZE_MAX bytes. One "key = value" a line, in
+ * a fixed order; what is 0, empty or "no" is left out. Return: 0; -ENAMETOOLONG.
+ */
+int stele_mapping_encode(const struct stele_mapping *mapping, char *text);
+/*
+ * Read text[0..size) as the mapping `name`. It has to be exactly what encoding the
+ * result would give: unknown, repeated or misplaced keys are refused. `why` names what
+ * is wrong. Return: 0; -EBADMSG; -EOPNOTSUPP (another version); -EUCLEAN; -ENOMEM.
+ */
+int stele_mapping_decode(const char *text, size_t size, const char *name,
+			 struct stele_mapping *out, const char **why);
 
 /* $STELE_RUN_DIR or /run/stele. */
 const char *stele_mapping_dir(void);
 
 /*
- * Return: 0; -ENOENT; -EINVAL (not a mapping's name); -EBADMSG; -EUCLEAN;
- * -EOPNOTSUPP (of a newer library); -EPERM (somebody else may have written it).
+ * Symbolic links are not followed.
+ * Return: 0; -ENOENT; -EINVAL (not a valid name); -EBADMSG; -EUCLEAN;
+ * -EOPNOTSUPP (another version); -EPERM (others could have written it).
  */
 int stele_mapping_load(const char *name, const struct stele_log *log,
 		       struct stele_mapping *out);
@@ -96,38 +103,20 @@ int stele_mapping_each(int (*fn)(void *user,
  * bytes). Return: 0 no; 1 yes; errno.
  */
 int stele_mapping_of(const char *path, char *name);
-/* The same of an image that a storage keeps: of that shot, or (0) of any. */
-int stele_mapping_of_storage(const struct stele_storage_id *id, char *name);
 
 /*
- * A device that records the blocking reads that pass. Takes `inner`, also
- * when it fails.
- */
-int stele_device_open_recording(struct stele_device *inner,
-				struct stele_device **out);
-/*
- * Publish what a recording device saw. mapping->info, identity, generation
- * are set by the caller.
- * Return: 0; -EEXIST (the name is taken); -ESTALE (two reads of one place
- * differ); -EFBIG; errno.
+ * Publish mapping->info, identity, access and flags under info.name.
+ * Return: 0; -EEXIST (the name is taken); errno (logged).
  */
 int stele_mapping_save(const struct stele_mapping *mapping,
-		       struct stele_device *recording,
 		       const struct stele_log *log);
 
 /*
- * The real device of a mapping, if it is still the same (else -ESTALE,
- * logged). With `head`, of storage that keeps shots, not the shot.
+ * Open the device of a mapping, if it is still the same (else -ESTALE, logged).
+ * With `head`, on RBD, the image itself instead of its RBD snapshot.
  */
 int stele_mapping_open_device(const struct stele_mapping *mapping, bool head,
 			      const char *backend, const struct stele_log *log,
 			      struct stele_device **out);
-/*
- * The device of a mapping over the real one, as that function opened it. Takes
- * `inner` and the mapping, zeroes *mapping.
- */
-int stele_device_wrap_mapped(struct stele_device *inner,
-			     struct stele_mapping *mapping,
-			     struct stele_device **out);
 
 #endif

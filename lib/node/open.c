@@ -2,9 +2,8 @@
 /*
  * open.c - targets to handles: stele_dataset_open(), stele_image_open()
  *
- * A dataset that is opened by a mapped name reads its metadata out of the
- * mapping, an image always from the device: a mapping is of one snapshot, and
- * an image may have got others since.
+ * A mapped name opens the target that was mapped. A dataset must still be the
+ * snapshot that was mapped; an image is what the target holds now.
  */
 #include "lib/node/open.h"
 
@@ -31,7 +30,7 @@ static bool is_wanted(const struct stele_target *target,
 	       !strcmp(target->snapshot, mapping->info.snapshot);
 }
 
-/* A pin stays one, given now or when it was mapped: it is checked against what is read. */
+/* A pin stays one, given now or when it was mapped. */
 static int take_names(struct stele_target *target,
 		      const struct stele_mapping *mapping)
 {
@@ -89,14 +88,13 @@ static void forget_snapshot(struct stele_target *target)
 	target->pinned = target->mapped = false;
 }
 
-/* The device itself, also of a mapping: nothing of what was recorded. */
 static int open_plain(struct stele_target *target, bool whole,
 		      const struct stele_mapping *mapping, const char *backend,
 		      const struct stele_log *log, struct stele_device **dev)
 {
 	int err;
 
-	if (mapping->data)
+	if (mapping->target)
 		return stele_mapping_open_device(mapping, whole, backend, log,
 						 dev);
 	err = whole ? stele_device_open(target->path, NULL, 0, backend, log,
@@ -140,23 +138,18 @@ struct known_profile {
 };
 
 /*
- * What tuning found of the device: of a mapping what it carries. It is wanted
- * before a device is opened, as it may say by which backend; only RBD has to be
- * asked what it is (`dev`, else NULL).
+ * What tuning found of the device. It is wanted before the device is opened, as
+ * it may say by which backend; only RBD has to be asked what it is (`dev`, else
+ * NULL).
  */
 static void look_up(const struct stele_target *target,
-		    const struct stele_mapping *mapping,
 		    struct stele_device *dev, const struct stele_log *log,
 		    struct known_profile *known)
 {
 	struct stele_profile_source source;
 	int err;
 
-	if (mapping->has_profile) {
-		known->profile = mapping->profile;
-		known->found = true;
-	}
-	if (known->found || !stele_profile_any() ||
+	if (!stele_profile_any() ||
 	    (!dev && stele_path_has_shots(target->path)))
 		return;
 	err = dev ? stele_profile_source_of_device(dev, &source) :
@@ -204,29 +197,20 @@ static int open_preferred(struct stele_target *target,
 
 /* known NULL: nothing is looked up. */
 static int open_device(struct stele_target *target,
-		       struct stele_mapping *mapping, const char *backend,
-		       const struct stele_log *log,
+		       const struct stele_mapping *mapping,
+		       const char *backend, const struct stele_log *log,
 		       struct known_profile *known, struct stele_device **dev)
 {
-	struct stele_device *inner;
 	int err;
 
 	if (!known)
-		err = open_plain(target, false, mapping, backend, log, &inner);
-	else
-		look_up(target, mapping, NULL, log, known);
-	if (known)
-		err = open_preferred(target, mapping,
-				     preferred_backend(known, backend),
-				     backend, log, &inner);
-	if (err)
-		return err;
-	if (known && stele_path_has_shots(target->path))
-		look_up(target, mapping, inner, log, known);
-	if (mapping->data)
-		return stele_device_wrap_mapped(inner, mapping, dev);
-	*dev = inner;
-	return 0;
+		return open_plain(target, false, mapping, backend, log, dev);
+	look_up(target, NULL, log, known);
+	err = open_preferred(target, mapping, preferred_backend(known, backend),
+			     backend, log, dev);
+	if (!err && stele_path_has_shots(target->path))
+		look_up(target, *dev, log, known);
+	return err;
 }
 
 static int open_dataset(const char *text, const struct stele_open_opts *opts,

@@ -13,7 +13,7 @@
 
 /*
  * If the target is a mapped name: load the mapping, and put its path and
- * snapshot into the target. Else mapping->data stays NULL.
+ * snapshot into the target. Else mapping->target stays NULL.
  * Return: 0; -ENOENT (the mapping is of another snapshot; logged); errors of stele_mapping_load().
  */
 int stele_target_resolve(struct stele_target *target,

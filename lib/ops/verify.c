@@ -39,26 +39,16 @@ static void pass_errors(void *user, enum stele_log_level level,
 		stele_log_error(log, "%s", line);
 }
 
-/* Return: 0; -ENOENT; -EINVAL; -ESTALE (a mapped name, and another snapshot; logged). */
 static int find_snapshot(const struct stele_image *image,
 			 const struct stele_target *target,
 			 const struct stele_log *log, uint32_t *index)
 {
-	struct stele_catalog_snapshot info;
 	int ret = stele_snapshot_find(image, target->snapshot,
-				      target->pinned ? target->digest : NULL,
-				      index);
+				      stele_target_digest(target), index);
 
-	if (!target->mapped || (ret < 0 && ret != -ENOENT))
-		return ret < 0 ? stele_snapshot_log_choice(image, ret) : 0;
-	if (ret == 0) {
-		stele_catalog_snapshot(&image->catalog, *index, &info);
-		if (!memcmp(info.digest, target->digest, sizeof(info.digest)))
-			return 0;
-	}
-	stele_log_error(log, "the snapshot that was mapped is no longer on '%s'",
-			target->path);
-	return -ESTALE;
+	if (ret == -ENOENT && target->mapped)
+		return stele_target_gone(target, log);
+	return ret < 0 ? stele_snapshot_log_choice(image, ret) : 0;
 }
 
 /* Return: as stele_verify(); -EAGAIN: somebody has committed meanwhile. */

@@ -48,13 +48,30 @@ enum stele_verify stele_dataset_verify(const struct stele_dataset *ds,
 static int load(struct stele_dataset *ds, struct stele_device *dev,
 		const struct stele_target *target, const struct stele_log *log)
 {
-	int err = stele_snapshot_open(dev, log, target->snapshot,
-				      target->pinned ? target->digest : NULL,
-				      &ds->image, &ds->snapshot);
+	struct stele_log_held held;
+	bool gone;
+	int err;
 
-	if (err)
-		stele_device_close(dev);
-	ds->slot_size_max = err ? 0 : largest_slot(&ds->snapshot);
+	stele_log_hold(&held, log);
+	err = stele_snapshot_open(dev, &held.log, target->snapshot,
+				  stele_target_digest(target), &ds->image,
+				  &ds->snapshot);
+	gone = err == -ENOENT && target->mapped;
+	stele_log_end(&held, !gone);
+	if (!err) {
+		ds->image.log = *log;
+		ds->slot_size_max = largest_slot(&ds->snapshot);
+		return 0;
+	}
+	/* What lies there now need not be an image at all. */
+	if (dev->fleeting && stele_device_check(dev) == -ESTALE) {
+		stele_log_error(log, "'%s': its RBD snapshot was deleted",
+				target->path);
+		err = -ESTALE;
+	} else if (gone) {
+		err = stele_target_gone(target, log);
+	}
+	stele_device_close(dev);
 	return err;
 }
 

@@ -27,6 +27,8 @@ for name in pinned plain; do
 		stele cat "$name" "$i" >"$tmp/bytes" 2>/dev/null && wrong=$((wrong + 1))
 	done
 	is 0 "$wrong" "$name: no sample of the new image"
+	run stele info "$name"
+	ok "$name: nor to open" grep -q "mapped is no longer on" <<<"$err" || diag "$err"
 	run stele verify "$name"
 	is 1 "$status" "$name: there is nothing to verify"
 	ok "$name: that is said" grep -q "mapped is no longer on" <<<"$err" || diag "$err"

@@ -76,9 +76,9 @@ run stele info "$image"
 ok "info: in one line" grep -qE '^profile +depth [0-9]+ by ' <<<"$out"
 run stele info --json "$image"
 is "$profile" "$(jq -c .snapshot.profile <<<"$out")" "info: as JSON"
-run stele map "$image" cats
-STELE_STATE_DIR=$tmp/none run stele tune --show --json cats
-is "$profile" "$(jq -c .profile <<<"$out")" "a mapping carries it"
+must stele map "$image" cats
+run stele tune --show --json cats
+is "$profile" "$(jq -c .profile <<<"$out")" "a mapped name has it, too"
 must stele unmap cats
 
 # ---- as text, and not kept ----

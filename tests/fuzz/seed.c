@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/node/mapping_file.h"
+#include "lib/node/mapping.h"
 #include "lib/node/profile.h"
 #include "lib/stele.h"
 #include "tests/fuzz/input.h"
@@ -148,43 +148,33 @@ static void write_image(void)
 	}
 }
 
-/* Two extents of a device, with their bytes. */
 static void write_mapping(void)
 {
-	static const char target[] = "/dev/none";
-	struct {
-		struct stele_mapping_header header;
-		char target[sizeof(target)];
-		struct stele_mapping_extent extents[2];
-		uint8_t bytes[3 * STELE_MAPPING_EXTENT_ALIGN];
-	} file = {
-		.header = {
-			.version = le32_put(STELE_MAPPING_VERSION),
-			.file_size = le64_put(sizeof(file)),
-			.rdev = le64_put(0x701),
-			.device_size = le64_put(1 << 20),
-			.sequence = le64_put(9),
-			.generation = le64_put(3),
-			.sample_count = le64_put(7),
-			.flags = le32_put(STELE_MAPPING_FLAGS_ALL),
-			.target_size = le32_put(sizeof(target)),
-			.extent_count = le32_put(2),
-			.name = "cats",
-			.snapshot = "v1",
-			.via = "device",
-		},
-		.extents = {{le64_put(4096), le64_put(1024)},
-			    {le64_put(8192), le64_put(512)}},
+	struct stele_mapping mapping = {
+		.info = {.name = "cats", .snapshot = "v1", .via = "device",
+			 .sample_count = 7, .time = 1763812345,
+			 .read_only = true},
+		.identity = {.rdev = 0x701, .size = 1 << 20, .sequence = 9},
+		.was_read_only = true,
+		.target = "/dev/none",
 	};
+	char text[STELE_MAPPING_SIZE_MAX];
 
-	memcpy(file.header.magic, STELE_MAPPING_MAGIC,
-	       sizeof(file.header.magic));
-	memcpy(file.target, target, sizeof(target));
-	memset(file.bytes, 0x5a, sizeof(file.bytes));
-	file.header.crc = le32_put(stele_mapping_crc(&file, sizeof(file)));
-	write_seed("mapping", "sealed", 0, &file, sizeof(file));
-	write_family("mapping", 1, (uint8_t *)&file, sizeof(file), 0x18, 15);
-	write_seed("mapping", "short", 1, &file, sizeof(file) - 512);
+	stele_mapping_encode(&mapping, text);
+	write_family("mapping", 0, (uint8_t *)text, strlen(text), 16, 17);
+	write_seed("mapping", "headless", 1, strchr(text, '\n') + 1,
+		   strlen(strchr(text, '\n') + 1));
+	mapping.identity.storage = (struct stele_storage_id){
+		.cluster = "c1", .pool = 2, .image = "i1", .shot = 3};
+	mapping.attached = mapping.info.pinned = true;
+	mapping.target = "rbd:p/i?user=u";
+	stele_mapping_encode(&mapping, text);
+	write_seed("mapping", "krbd", 0, text, strlen(text));
+	mapping.identity = (struct stele_identity){.fsdev = 1, .inode = 2};
+	mapping.attached = mapping.was_read_only = false;
+	mapping.target = "/a\n\\b";
+	stele_mapping_encode(&mapping, text);
+	write_seed("mapping", "file", 0, text, strlen(text));
 }
 
 /* Once more with the least and the most that numbers may be. */
