@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "krbd.h"
 #include "mapping.h"
 #include "parse.h"
 
@@ -46,6 +47,8 @@ static int run(const struct arguments *args)
 	error = stele_map(args->target, args->name,
 			  &STELE_OPTS(stele_map_opts, .log = cmd_log_line,
 				      .log_user = &log, .via = args->via,
+				      .attach = krbd_attach,
+				      .detach = krbd_detach,
 				      .flags = args->flags),
 			  &info);
 	if (error) {

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "krbd.h"
+
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
 {
 	int error, status = cmd_getopt(cmd, argc, argv, NULL);
@@ -21,7 +23,8 @@ int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
 		error = stele_unmap(argv[i],
 				    &STELE_OPTS(stele_map_opts,
 						.log = cmd_log_line,
-						.log_user = &log));
+						.log_user = &log,
+						.detach = krbd_detach));
 		if (!error)
 			continue;
 		status = CMD_FAILED;

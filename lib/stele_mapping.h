@@ -24,13 +24,34 @@ enum stele_map_flags {
 	STELE_MAP_READ_ONLY = 1 << 0, /* set the block device read-only until unmap */
 };
 
+/** An RBD snapshot that the kernel is to attach, in the terms of rbd(8). */
+struct stele_map_rbd {
+	const char *pool, *pool_namespace, *image, *snapshot;
+	const char *conf, *user; /* these and pool_namespace: NULL, if there is none */
+};
+
+#define STELE_MAP_REASON_SIZE 256
+
 struct stele_map_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
 	const char *backend;
-	/* Of an RBD snapshot: "krbd", "librbd"; NULL, "auto": krbd where it works. */
+	/*
+	 * How to read an RBD snapshot: "krbd", "librbd"; NULL, "auto": krbd if that works.
+	 * A device that the kernel has for this snapshot is used; else attach() is called.
+	 */
 	const char *via;
+	/*
+	 * The library runs no programs, and `rbd device map` and `unmap` are ones. attach() has
+	 * the kernel attach a snapshot read-only; detach() takes the block device. NULL: not
+	 * attached; left attached. Return: 0, or a negative errno with the reason in `why`.
+	 */
+	int (*attach)(void *user, const struct stele_map_rbd *rbd,
+		      char why[STELE_MAP_REASON_SIZE]);
+	int (*detach)(void *user, const char *device,
+		      char why[STELE_MAP_REASON_SIZE]);
+	void *attach_user;
 	uint32_t flags;
 	uint32_t reserved;
 };
@@ -61,9 +82,9 @@ STELE_API int stele_map(const char *target, const char *name,
 			const struct stele_map_opts *opts,
 			struct stele_mapping_info *out);
 /**
- * Open handles stay valid. A damaged mapping is removed, too (a warning). A
- * krbd device that mappings attached is detached with the last of them; while it is
- * open the last name stays (-EBUSY).
+ * Open handles stay valid. A damaged mapping is removed, too (a warning). With the last
+ * mapping that needs it, opts->detach() is called for a krbd device that opts->attach()
+ * attached; while the device is open, that last name stays (-EBUSY).
  * Return: 0; -ENOENT; -EINVAL (no name of a mapping); -EBUSY; errno of the
  * device that could not be set writable again, or of the run directory.
  */

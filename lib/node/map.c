@@ -9,7 +9,7 @@
 #include "format/catalog.h"
 #include "lib/base/options.h"
 #include "lib/image/shot.h"
-#include "lib/node/map_krbd.h"
+#include "lib/node/krbd.h"
 #include "lib/node/open.h"
 #include "lib/read/dataset.h"
 
@@ -28,7 +28,6 @@
 static int get_options(const struct stele_map_opts *opts,
 		       struct stele_map_opts *known, struct stele_log *log)
 {
-	enum stele_via via;
 	int err = stele_options_get(opts, known, sizeof(*known), log);
 
 	if (!err)
@@ -36,13 +35,7 @@ static int get_options(const struct stele_map_opts *opts,
 	if (!err)
 		err = stele_options_check(&(struct stele_option){
 			"reserved", known->reserved, 0}, 1, log);
-	if (!err) {
-		err = stele_via_parse(known->via, &via);
-		if (err)
-			stele_log_error(log, "option 'via' is '%s', and may be "
-					"auto, krbd or librbd", known->via);
-	}
-	return err;
+	return err ? err : stele_map_krbd_check(known, log);
 }
 
 /* ---- read-only devices ------------------------------------------------------- */
@@ -152,12 +145,14 @@ struct attempt {
 	bool published;
 };
 
-static void release_attempt(struct attempt *attempt)
+static void release_attempt(struct attempt *attempt,
+			    const struct stele_map_opts *opts,
+			    const struct stele_log *log)
 {
 	stele_dataset_close(attempt->ds);
 	if (!attempt->published) {
 		attempt->mapping.info.name[0] = '\0';
-		stele_map_krbd_close(&attempt->mapping, NULL);
+		stele_map_krbd_close(opts, &attempt->mapping, log);
 	}
 	stele_target_release(&attempt->target);
 	stele_mapping_release(&attempt->mapping);
@@ -167,7 +162,6 @@ static void release_attempt(struct attempt *attempt)
 static int open_shot(struct attempt *attempt, const struct stele_map_opts *opts,
 		     const struct stele_log *log, struct stele_device **dev)
 {
-	enum stele_via via;
 	int err = stele_snapshot_open_device(&attempt->target, opts->backend,
 					     log, dev);
 
@@ -178,10 +172,8 @@ static int open_shot(struct attempt *attempt, const struct stele_map_opts *opts,
 		stele_device_close(*dev);
 		return -ENOMEM;
 	}
-	stele_via_parse(opts->via, &via); /* is checked */
-	return stele_map_krbd_open(via, attempt->mapping.target,
-				   attempt->target.snapshot, opts->backend, log,
-				   dev, &attempt->mapping.attached);
+	return stele_map_krbd_open(opts, &attempt->mapping,
+				   attempt->target.snapshot, log, dev);
 }
 
 /* Sets mapping.target, which any process here can open. */
@@ -355,7 +347,7 @@ static int map(const char *target, const char *name,
 	if (rc == -EEXIST) /* somebody was faster; with the same, perhaps */
 		rc = compare_existing(&attempt.mapping, &log, &info);
 out:
-	release_attempt(&attempt);
+	release_attempt(&attempt, &known, &log);
 	if (rc < 0)
 		return rc;
 	info.target = NULL;
@@ -394,7 +386,7 @@ static int do_unmap(const char *name, const struct stele_map_opts *opts)
 	if (!err) {
 		err = restore_writable(&mapping, &log);
 		if (!err)
-			err = stele_map_krbd_close(&mapping, &log);
+			err = stele_map_krbd_close(&known, &mapping, &log);
 	} else {
 		stele_log_warning(&log, "'%s' is removed all the same", name);
 	}

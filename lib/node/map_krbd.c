@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map_krbd.c - see map_krbd.h
+ * map_krbd.c - when an RBD snapshot gets mapped: read by the kernel, or librbd?
+ *
+ * krbd devices are shared: one that is attached already, for a mapping or by
+ * anybody, is used again. Only those that were attached for mappings are
+ * detached, with the last mapping.
  */
-#include "lib/node/map_krbd.h"
+#include "lib/device/target_rbd.h"
+#include "lib/node/krbd.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/device/rbd/access.h"
-#include "lib/node/krbd.h"
-
-int stele_via_parse(const char *text, enum stele_via *out)
+static bool is_via(const struct stele_map_opts *opts, const char *way)
 {
-	static const char *const names[] = {"auto", "krbd", "librbd"};
+	return !strcmp(opts->via ? opts->via : "auto", way);
+}
 
-	*out = STELE_VIA_AUTO;
-	if (!text)
+int stele_map_krbd_check(const struct stele_map_opts *opts,
+			 const struct stele_log *log)
+{
+	if (is_via(opts, "auto") || is_via(opts, "krbd") || is_via(opts, "librbd"))
 		return 0;
-	for (unsigned int i = 0; i < 3; i++)
-		if (!strcmp(text, names[i])) {
-			*out = (enum stele_via)i;
-			return 0;
-		}
+	stele_log_error(log, "invalid option 'via': '%s' is none of auto, krbd, librbd",
+			opts->via);
 	return -EINVAL;
 }
 
@@ -56,72 +58,77 @@ static int find_sharers(const struct stele_mapping *than,
 	return rc < 0 ? rc : 0;
 }
 
-int stele_map_krbd_close(const struct stele_mapping *mapping,
-			 const struct stele_log *log)
-{
-	char node[STELE_KRBD_NODE_SIZE];
-	struct sharers sharers;
-	uint32_t number;
-	int err;
+/* ---- attach, detach --------------------------------------------------------- */
 
-	/* A device that came after it under its number is not ours. */
-	if (!mapping->attached || stele_mapping_is_stale(mapping))
-		return 0;
-	err = find_sharers(mapping, &sharers);
-	if (err || sharers.found)
-		return err;
-	err = stele_krbd_node_of(mapping->identity.rdev, node);
-	if (!err)
-		err = stele_krbd_number(node, &number);
-	return err ? err : stele_krbd_detach(STELE_KRBD_SYSFS, number, log);
+/* What fails under "auto" is only a warning: librbd is used instead. */
+static void explain(const struct stele_map_opts *opts,
+		    const struct stele_log *log, const char *target,
+		    const char *snapshot, const char *why)
+{
+	if (is_via(opts, "krbd"))
+		stele_log_error(log, "cannot attach '%s@%s' through krbd: %s",
+				target, snapshot, why);
+	else
+		stele_log_warning(log, "cannot attach '%s@%s' through krbd: %s",
+				  target, snapshot, why);
 }
 
-/* ---- attach ------------------------------------------------------------------ */
-
-#ifdef HAVE_LIBRBD
-
-/* What fails is no error as long as there is another way. */
-static void soften(void *user, enum stele_log_level level, const char *line)
+static int attach(const struct stele_map_opts *opts, const char *target,
+		  const char *snapshot, const struct stele_storage_id *id,
+		  const struct stele_log *log, char node[STELE_KRBD_NODE_SIZE])
 {
-	const struct stele_log *log = user;
-
-	if (log->fn)
-		log->fn(log->user,
-			level == STELE_LOG_ERROR ? STELE_LOG_WARNING : level,
-			line);
-}
-
-/* *number of a device that is the shot; *attached: nobody had it before. */
-static int attach(struct stele_device *dev, const struct stele_log *log,
-		  uint32_t *number, bool *attached)
-{
-	struct stele_rbd_access got;
-	struct stele_krbd_access access;
-	struct stele_krbd_shot shot;
-	int rc = stele_rbd_access_get(dev, &got);
+	char why[STELE_MAP_REASON_SIZE] = "";
+	struct stele_rbd_name name;
+	int rc = stele_rbd_name_parse(target, log, &name);
 
 	if (rc)
 		return rc;
-	access = (struct stele_krbd_access){
-		.monitors = got.monitors, .user = got.user,
-		.key = got.key, .mode = got.mode,
-	};
-	shot = (struct stele_krbd_shot){
-		.fsid = got.fsid, .pool = got.pool, .ns = got.ns,
-		.image = got.image, .shot = got.shot,
-		.image_id = got.image_id, .shot_id = got.shot_id,
-	};
-	rc = stele_krbd_find(STELE_KRBD_SYSFS, &shot, number);
-	*attached = rc <= 0;
-	/* No krbd at all: attaching says so. */
-	if (!rc || rc == -EOPNOTSUPP)
-		rc = stele_krbd_attach(STELE_KRBD_SYSFS, &access, &shot, log,
-				       number);
-	stele_rbd_access_release(&got);
+	rc = opts->attach(opts->attach_user,
+			  &(struct stele_map_rbd){
+				  .pool = name.pool,
+				  .pool_namespace = name.ns,
+				  .image = name.image,
+				  .snapshot = snapshot,
+				  .conf = name.conf,
+				  .user = name.user,
+			  },
+			  why);
+	stele_rbd_name_release(&name);
+	why[sizeof(why) - 1] = '\0';
+	if (rc < 0) {
+		explain(opts, log, target, snapshot,
+			*why ? why : strerror(-rc));
+		return rc;
+	}
+	rc = stele_krbd_find(STELE_KRBD_SYSFS, id, node);
+	if (rc > 0)
+		return 0;
+	explain(opts, log, target, snapshot,
+		rc ? strerror(-rc) : "the kernel has no such device afterwards");
+	return rc ? rc : -ESTALE;
+}
+
+static int detach(const struct stele_map_opts *opts, const char *node,
+		  const struct stele_log *log)
+{
+	char why[STELE_MAP_REASON_SIZE] = "";
+	int rc;
+
+	if (!opts->detach) {
+		stele_log_warning(log, "'%s' is left attached", node);
+		return 0;
+	}
+	rc = opts->detach(opts->attach_user, node, why);
+	why[sizeof(why) - 1] = '\0';
+	if (rc < 0)
+		stele_log_error(log, "cannot detach '%s': %s", node,
+				rc == -EBUSY ? "it is open" :
+				*why	     ? why :
+					       strerror(-rc));
 	return rc < 0 ? rc : 0;
 }
 
-/* Was a device that is there already attached for mappings? */
+/* One that was there already belongs to mappings if it belongs to another mapping. */
 static int find_owner(struct stele_device *dev, bool *attached)
 {
 	struct stele_mapping nameless = {0};
@@ -134,74 +141,75 @@ static int find_owner(struct stele_device *dev, bool *attached)
 	return err;
 }
 
-static int open_krbd(const char *target, const char *snapshot,
-		     const char *backend, const struct stele_log *log,
-		     struct stele_device *dev, struct stele_device **out,
-		     bool *attached)
+static int open_krbd(const struct stele_map_opts *opts,
+		     struct stele_mapping *mapping, const char *snapshot,
+		     const struct stele_log *log, struct stele_device *dev,
+		     struct stele_device **out)
 {
 	char node[STELE_KRBD_NODE_SIZE];
 	struct stele_storage_id id;
-	uint32_t number;
-	int err = stele_device_identify(dev, &id);
+	bool found;
+	int rc = stele_device_identify(dev, &id);
 
-	if (!err)
-		err = attach(dev, log, &number, attached);
-	if (err)
-		return err;
-	stele_krbd_node(number, node);
-	err = stele_device_open_krbd(node, target, snapshot, &id, backend, log,
-				     out);
-	if (err)
-		stele_log_error(log, "cannot open '%s', which krbd attached: %s",
-				node, strerror(-err));
-	if (!err && !*attached) {
-		err = find_owner(*out, attached);
-		if (err)
-			stele_device_close(*out);
-	} else if (err && *attached) {
-		stele_krbd_detach(STELE_KRBD_SYSFS, number, log);
+	if (rc)
+		return rc;
+	rc = stele_krbd_find(STELE_KRBD_SYSFS, &id, node);
+	found = rc > 0;
+	if (!found && !opts->attach) {
+		explain(opts, log, mapping->target, snapshot, "it is not attached");
+		return -EOPNOTSUPP;
 	}
-	return err;
+	if (!found)
+		rc = attach(opts, mapping->target, snapshot, &id, log, node);
+	if (rc < 0)
+		return rc;
+	rc = stele_device_open_krbd(node, mapping->target, snapshot, &id,
+				    opts->backend, log, out);
+	if (rc) {
+		explain(opts, log, mapping->target, snapshot, strerror(-rc));
+		if (!found)
+			detach(opts, node, log);
+		return rc;
+	}
+	mapping->attached = true;
+	if (found)
+		rc = find_owner(*out, &mapping->attached);
+	if (rc)
+		stele_device_close(*out);
+	return rc;
 }
 
-int stele_map_krbd_open(enum stele_via via, const char *target,
-			const char *snapshot, const char *backend,
-			const struct stele_log *log, struct stele_device **dev,
-			bool *attached)
+int stele_map_krbd_open(const struct stele_map_opts *opts,
+			struct stele_mapping *mapping, const char *snapshot,
+			const struct stele_log *log, struct stele_device **dev)
 {
-	const struct stele_log softly = {soften, (void *)log};
 	struct stele_device *krbd;
 	int err;
 
-	*attached = false;
-	if (via == STELE_VIA_LIBRBD)
+	if (is_via(opts, "librbd"))
 		return 0;
-	err = open_krbd(target, snapshot, backend,
-			via == STELE_VIA_AUTO ? &softly : log, *dev, &krbd,
-			attached);
-	if (err && via == STELE_VIA_AUTO) {
-		stele_log_info(log, "'%s@%s' is read through librbd", target,
-			       snapshot);
-		*attached = false;
+	err = open_krbd(opts, mapping, snapshot, log, *dev, &krbd);
+	if (err && !is_via(opts, "krbd"))
 		return 0;
-	}
 	stele_device_close(*dev);
 	*dev = err ? NULL : krbd;
 	return err;
 }
 
-#else
-
-int stele_map_krbd_open(enum stele_via via, const char *target,
-			const char *snapshot, const char *backend,
-			const struct stele_log *log, struct stele_device **dev,
-			bool *attached)
+int stele_map_krbd_close(const struct stele_map_opts *opts,
+			 const struct stele_mapping *mapping,
+			 const struct stele_log *log)
 {
-	(void)via, (void)target, (void)snapshot, (void)backend, (void)log;
-	*attached = false;
-	stele_device_close(*dev);
-	*dev = NULL;
-	return -EOPNOTSUPP;
-}
+	char node[STELE_KRBD_NODE_SIZE];
+	struct sharers sharers;
+	int err;
 
-#endif
+	/* A device that took its number afterwards is not ours. */
+	if (!mapping->attached || stele_mapping_is_stale(mapping))
+		return 0;
+	err = find_sharers(mapping, &sharers);
+	if (err || sharers.found)
+		return err;
+	err = stele_krbd_node_of(mapping->identity.rdev, node);
+	return err ? err : detach(opts, node, log);
+}

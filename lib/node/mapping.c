@@ -210,7 +210,7 @@ int stele_mapping_save(const struct stele_mapping *mapping,
 
 bool stele_mapping_is_stale(const struct stele_mapping *mapping)
 {
-	const char *path = mapping->info.target;
+	const char *path = mapping->target;
 	char node[STELE_KRBD_NODE_SIZE];
 	struct stele_identity now;
 
@@ -303,7 +303,7 @@ static int check_identity(const struct stele_mapping *mapping,
 			    stele_identity_same(old, &now)))
 		return 0;
 	stele_log_error(log, "'%s' is not what was mapped as '%s' any more (map it again)",
-			mapping->info.target, mapping->info.name);
+			mapping->target, mapping->info.name);
 	return err ? err : -ESTALE;
 }
 
@@ -314,7 +314,7 @@ static int open_krbd(const struct stele_mapping *mapping, const char *backend,
 	int err = stele_krbd_node_of(mapping->identity.rdev, node);
 
 	return err ? err :
-		     stele_device_open_krbd(node, mapping->info.target,
+		     stele_device_open_krbd(node, mapping->target,
 					    mapping->info.snapshot,
 					    &mapping->identity.storage, backend,
 					    log, out);
