@@ -207,6 +207,15 @@ static bool loop_backing(const char *name, struct stat *st)
 	       !stat(backing, st);
 }
 
+bool stele_stack_backing(dev_t number, struct stat *st)
+{
+	char path[PATH_SIZE], place[PATH_MAX];
+
+	node_path(number, "/loop", path);
+	return !access(path, F_OK) && !stele_stack_place(number, place) &&
+	       loop_backing(last_part(place), st);
+}
+
 int stele_stack_loop(const struct stele_stack *stack, char *name)
 {
 	const struct stele_stack_node *node;

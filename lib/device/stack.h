@@ -55,6 +55,12 @@ int stele_stack_holder(const struct stele_stack_node *node, char *name);
 /* Is there a loop device over the target or a node of it? Return as above. */
 int stele_stack_loop(const struct stele_stack *stack, char *name);
 
+/*
+ * The file or device under a loop device: type, and dev and inode or rdev of *st are set.
+ * False: it is no loop device, or cannot be told.
+ */
+bool stele_stack_backing(dev_t number, struct stat *st);
+
 /* The directory in sysfs: a partition's lies within its disk's. 0 or -errno. */
 int stele_stack_place(dev_t number, char place[PATH_MAX]);
 /*

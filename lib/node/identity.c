@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define SECTOR_SIZE 512 /* of sysfs, whatever the device has */
+#define SECTOR_SIZE	512 /* of sysfs, whatever the device has */
+#define LOOP_LEVELS_MAX 4u
 
 static void identify_block(dev_t number, struct stele_identity *out)
 {
@@ -105,4 +106,40 @@ bool stele_identity_same(const struct stele_identity *old,
 	       (old->size <= now->size || !now->size) &&
 	       (old->sequence == now->sequence || !old->sequence ||
 		!now->sequence);
+}
+
+/* Of a loop device the file or device at the bottom, as far as that can be told. */
+static struct stele_identity bottom(struct stele_identity id)
+{
+	struct stat st;
+
+	for (unsigned int i = 0; i < LOOP_LEVELS_MAX && id.rdev &&
+				 stele_stack_backing(id.rdev, &st);
+	     i++) {
+		id = (struct stele_identity){.storage = id.storage};
+		if (S_ISBLK(st.st_mode)) {
+			id.rdev = st.st_rdev;
+		} else {
+			id.fsdev = st.st_dev;
+			id.inode = st.st_ino;
+		}
+	}
+	return id;
+}
+
+bool stele_mapping_is_on(const struct stele_mapping *mapping,
+			 const struct stele_identity *target)
+{
+	const struct stele_identity *mapped = &mapping->identity;
+	struct stele_identity old, now;
+
+	if (*target->storage.cluster)
+		return stele_storage_same_image(&mapped->storage,
+						&target->storage);
+	/* The number of a device that is gone may be another one's by now. */
+	if (mapping->info.stale)
+		return stele_identity_same(mapped, target);
+	old = bottom(*mapped);
+	now = bottom(*target);
+	return stele_identity_same(&old, &now);
 }

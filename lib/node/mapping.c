@@ -271,7 +271,7 @@ static int compare(void *user, const struct stele_mapping *mapping)
 {
 	struct search *search = user;
 
-	if (!stele_identity_same(&mapping->identity, &search->identity))
+	if (!stele_mapping_is_on(mapping, &search->identity))
 		return 0;
 	snprintf(search->name, STELE_NAME_SIZE_MAX + 1, "%s",
 		 mapping->info.name);

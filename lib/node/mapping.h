@@ -87,6 +87,12 @@ int stele_mapping_load(const char *name, const struct stele_log *log,
 void stele_mapping_release(struct stele_mapping *mapping);
 /* Is what it was made of gone, or another thing now? Of RBD that is not asked. */
 bool stele_mapping_is_stale(const struct stele_mapping *mapping);
+/*
+ * Would writing to `target` change what was mapped? Also if one is a loop device over the
+ * other, or both over a third. `mapping` as stele_mapping_each() gives it.
+ */
+bool stele_mapping_is_on(const struct stele_mapping *mapping,
+			 const struct stele_identity *target);
 /* Return: 0; -ENOENT; errno. */
 int stele_mapping_remove(const char *name);
 

@@ -71,15 +71,6 @@ struct mapped {
 };
 
 /* Not by path: a file may have several, and one that is another one's elsewhere. */
-static bool same_target(const struct stele_identity *mapped,
-			const struct stele_identity *target)
-{
-	if (*target->storage.cluster)
-		return stele_storage_same_image(&mapped->storage,
-						&target->storage);
-	return stele_identity_same(mapped, target);
-}
-
 static int find_mapped(void *user, const struct stele_mapping *mapping)
 {
 	struct mapped *mapped = user;
@@ -88,7 +79,7 @@ static int find_mapped(void *user, const struct stele_mapping *mapping)
 	if (strcmp(info->snapshot, mapped->snapshot) != 0 ||
 	    memcmp(info->uuid, mapped->writer->image.sb.uuid,
 		   sizeof(info->uuid)) != 0 ||
-	    !same_target(&mapping->identity, &mapped->target))
+	    !stele_mapping_is_on(mapping, &mapped->target))
 		return 0;
 	snprintf(mapped->name, sizeof(mapped->name), "%s", info->name);
 	return 1;
