@@ -90,6 +90,8 @@ struct stele_ceph {
 
 /* Filled by stele_rbd_api_load(), and constant from then on. */
 extern struct stele_ceph stele_ceph;
+/* The libraries' own, without an end: for what runs as a job, see bound.h. */
+extern struct stele_ceph stele_ceph_real;
 
 /*
  * Before any call; at once when it was done before. Safe from several threads.

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/device/rbd/client.h"
+
 #define ADVICE_READ \
 	"reading needs the capabilities mon 'profile rbd-read-only', osd " \
 	"'profile rbd-read-only pool=%s'; writing: 'profile rbd'"
@@ -209,6 +211,11 @@ int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out)
 
 	memset(out, 0, sizeof(*out));
 	rc = stele_ceph.rados_create(&out->cluster, rbd->settings.user);
+	if (!rc) {
+		rc = stele_rbd_client_add(out->cluster, rbd->settings.timeout);
+		if (rc)
+			stele_ceph.rados_shutdown(out->cluster);
+	}
 	if (rc) {
 		out->cluster = NULL;
 		return stele_rbd_explain(rbd, "open", rc);
@@ -227,17 +234,13 @@ int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out)
 	if (!rc)
 		rc = open_pool(rbd, out);
 	if (rc)
-		stele_rbd_disconnect(out);
+		stele_rbd_disconnect(out, false);
 	return rc;
 }
 
-void stele_rbd_disconnect(struct stele_rbd_link *link)
+void stele_rbd_disconnect(struct stele_rbd_link *link, bool background)
 {
-	if (link->image)
-		stele_ceph.rbd_close(link->image);
-	if (link->io)
-		stele_ceph.rados_ioctx_destroy(link->io);
 	if (link->cluster)
-		stele_ceph.rados_shutdown(link->cluster);
+		stele_rbd_client_close(link->cluster, background);
 	memset(link, 0, sizeof(*link));
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "format/checked.h"
+#include "lib/device/rbd/bound.h"
 
 #define FEATURES                                                        \
 	(RBD_FEATURE_LAYERING | RBD_FEATURE_EXCLUSIVE_LOCK |            \
@@ -22,29 +23,38 @@
 	 RBD_FEATURE_DEEP_FLATTEN)
 #define FORMAT 2
 
-static int create(const struct stele_rbd *rbd, rados_ioctx_t io, uint64_t size,
-		  uint32_t object_size)
+/* Numbers: size, order of the objects' size. */
+static ssize_t run_create(struct stele_rbd_call *call)
 {
 	rbd_image_options_t opts;
 	int rc;
 
-	stele_ceph.rbd_image_options_create(&opts);
-	rc = stele_ceph.rbd_image_options_set_uint64(opts,
-						     RBD_IMAGE_OPTION_FORMAT,
-						     FORMAT);
+	stele_ceph_real.rbd_image_options_create(&opts);
+	rc = stele_ceph_real.rbd_image_options_set_uint64(
+		opts, RBD_IMAGE_OPTION_FORMAT, FORMAT);
 	if (!rc)
-		rc = stele_ceph.rbd_image_options_set_uint64(
+		rc = stele_ceph_real.rbd_image_options_set_uint64(
 			opts, RBD_IMAGE_OPTION_FEATURES, FEATURES);
 	if (!rc)
-		rc = stele_ceph.rbd_image_options_set_uint64(
-			opts, RBD_IMAGE_OPTION_ORDER,
-			(uint64_t)__builtin_ctz(object_size));
+		rc = stele_ceph_real.rbd_image_options_set_uint64(
+			opts, RBD_IMAGE_OPTION_ORDER, call->number[1]);
 	if (!rc)
-		rc = stele_ceph.rbd_create4(io, rbd->name.image, size, opts);
-	/* When it was given up, librbd may still look at them. */
-	if (rc != -ETIMEDOUT)
-		stele_ceph.rbd_image_options_destroy(opts);
+		rc = stele_ceph_real.rbd_create4(call->io, call->text[0],
+						 call->number[0], opts);
+	stele_ceph_real.rbd_image_options_destroy(opts);
 	return rc;
+}
+
+static int create(const struct stele_rbd *rbd, rados_ioctx_t io, uint64_t size,
+		  uint32_t object_size)
+{
+	const struct stele_rbd_call call = {
+		.io = io,
+		.text = {rbd->name.image},
+		.number = {size, (uint64_t)__builtin_ctz(object_size)},
+	};
+
+	return (int)stele_rbd_do(run_create, STELE_RBD_CHANGES, &call);
 }
 
 /* Whoever may not create images may well write those that are there. */
@@ -93,7 +103,7 @@ int stele_rbd_create(const char *path, uint64_t size, uint32_t object_size,
 	} else if (rc == -ENOENT && link.io) {
 		rc = 0;
 	}
-	stele_rbd_disconnect(&link);
+	stele_rbd_disconnect(&link, false);
 	rbd->base.ops->close(&rbd->base);
 	return rc;
 }
@@ -112,31 +122,39 @@ int stele_rbd_destroy(const char *path, const struct stele_log *log)
 		if (rc)
 			stele_rbd_explain(rbd, "remove", rc);
 	}
-	stele_rbd_disconnect(&link);
+	stele_rbd_disconnect(&link, false);
 	rbd->base.ops->close(&rbd->base);
 	return rc;
 }
 
 static int count_data(uint64_t offset, size_t size, int exists, void *user)
 {
+	struct stele_rbd_call *call = user;
+
 	(void)offset;
 	if (exists)
-		*(uint64_t *)user += size;
-	return 0;
+		*(uint64_t *)call->out += size;
+	return stele_rbd_step(call) ? 0 : -ECANCELED;
+}
+
+/* Whole objects only. Number: the image's size. */
+static ssize_t run_data(struct stele_rbd_call *call)
+{
+	return stele_ceph_real.rbd_diff_iterate2(call->image, NULL, 0,
+						 call->number[0], 1, 1,
+						 count_data, call);
 }
 
 int stele_rbd_data(struct stele_device *dev, uint64_t *bytes)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
-	rbd_image_t image;
-	uint64_t size;
-	int rc = stele_rbd_image(rbd, &image);
+	struct stele_rbd_call call = {.out = bytes, .size = sizeof(*bytes)};
+	int rc = stele_rbd_image(rbd, &call.image);
 
 	*bytes = 0;
 	if (!rc)
-		rc = stele_ceph.rbd_get_size(image, &size);
-	if (!rc && size)
-		rc = stele_ceph.rbd_diff_iterate2(image, NULL, 0, size, 1, 1,
-						  count_data, bytes);
+		rc = stele_ceph.rbd_get_size(call.image, &call.number[0]);
+	if (!rc && call.number[0])
+		rc = (int)stele_rbd_do(run_data, 0, &call);
 	return rc ? stele_rbd_explain(rbd, "ask for the data of", rc) : 0;
 }

@@ -31,23 +31,6 @@
 
 /* ---- the blocklist ---------------------------------------------------------- */
 
-/* Runs one command of the monitors. *answer: malloc'ed by librados. */
-static int ask_monitors(const struct stele_rbd *rbd, const char *command,
-			char **answer, size_t *size)
-{
-	char *words = NULL;
-	size_t words_size = 0;
-	int rc;
-
-	*answer = NULL;
-	*size = 0;
-	rc = stele_ceph.rados_mon_command(rbd->links->link[0].cluster, &command,
-					  1, "", 0, answer, size, &words,
-					  &words_size);
-	stele_ceph.rados_buffer_free(words);
-	return rc;
-}
-
 /*
  * Is the address on the list, and until when ("2036-11-19T...")? "": it does not say.
  * [{"addr":"192.0.2.1:0/123","until":"..."}, ...]
@@ -62,9 +45,10 @@ static bool find_entry(const struct stele_rbd *rbd, const char *address,
 
 	*until = '\0';
 	snprintf(quoted, sizeof(quoted), "\"%s\"", address);
-	if (!ask_monitors(rbd,
-			  "{\"prefix\": \"osd blocklist ls\", \"format\": \"json\"}",
-			  &list, &size))
+	if (!stele_rbd_ask_monitors(
+		    rbd->links->link[0].cluster,
+		    "{\"prefix\": \"osd blocklist ls\", \"format\": \"json\"}",
+		    &list, &size))
 		entry = memmem(list, size, quoted, strlen(quoted));
 	if (entry) {
 		size -= (size_t)(entry - list);
@@ -105,7 +89,8 @@ static int extend_entry(const struct stele_rbd *rbd, const char *address)
 		 "{\"prefix\": \"osd blocklist\", \"blocklistop\": \"rm\", "
 		 "\"addr\": \"%s\"}",
 		 address);
-	rc = ask_monitors(rbd, command, &answer, &size);
+	rc = stele_rbd_ask_monitors(rbd->links->link[0].cluster, command, &answer,
+				    &size);
 	stele_ceph.rados_buffer_free(answer);
 	return rc ? rc : add_entry(rbd, address);
 }
@@ -143,6 +128,8 @@ static int fence_self(const struct stele_rbd *rbd)
 
 	if (!rc)
 		rc = stele_rbd_fence(rbd, address);
+	if (!rc)
+		stele_rbd_fenced(rbd->links->link[0].image);
 	if (!rc)
 		stele_log_emit(&rbd->base.log, STELE_LOG_WARNING,
 			       "'%s': what was sent may still be under way, so "

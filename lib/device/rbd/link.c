@@ -12,26 +12,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/device/rbd/client.h"
+
 int stele_rbd_shot_find(rbd_image_t image, const char *name, uint64_t *id,
 			bool *is_protected)
 {
-	int count, flag, rc = -ENOENT;
-	rbd_snap_info_t *shots;
+	struct stele_rbd_snaps snaps;
+	int rc = stele_rbd_snaps_list(image, &snaps);
 
-	count = stele_rbd_snaps(image, &shots);
-	if (count < 0)
-		return count;
-	for (int i = 0; i < count; i++) {
-		if (name ? strcmp(shots[i].name, name) : shots[i].id != *id)
+	if (rc)
+		return rc;
+	rc = -ENOENT;
+	for (int i = 0; i < snaps.count && rc; i++) {
+		const struct stele_rbd_snap *snap = &snaps.list[i];
+
+		if (name ? strcmp(snap->name, name) : snap->id != *id)
 			continue;
-		*id = shots[i].id;
-		rc = stele_ceph.rbd_snap_is_protected(image, shots[i].name,
-						      &flag);
-		*is_protected = !rc && flag;
-		break;
+		*id = snap->id;
+		*is_protected = snap->is_protected;
+		rc = 0;
 	}
-	stele_ceph.rbd_snap_list_end(shots);
-	free(shots);
+	stele_rbd_snaps_release(&snaps);
 	return rc;
 }
 
@@ -131,7 +132,7 @@ int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 	if (!rc)
 		atomic_store(&rbd->size, size);
 	else
-		stele_rbd_disconnect(out);
+		stele_rbd_disconnect(out, false);
 	if (rc == -ESTALE)
 		stele_log_error(&rbd->base.log,
 				"'%s%s%s' is not what was opened any more",
@@ -188,6 +189,8 @@ static int ready_links(struct stele_rbd *rbd, struct stele_rbd_links **out)
 	int rc = own_links(rbd, &links);
 
 	*out = links;
+	if (stele_rbd_ended())
+		return -ECANCELED;
 	if (rc || atomic_load_explicit(&links->ready, memory_order_acquire))
 		return rc;
 	pthread_mutex_lock(&links->lock);
@@ -255,7 +258,7 @@ int stele_rbd_links_open(struct stele_rbd *rbd)
 	return ready_links(rbd, &links);
 }
 
-void stele_rbd_links_close(struct stele_rbd *rbd, bool leave_open)
+void stele_rbd_links_close(struct stele_rbd *rbd, bool in_doubt)
 {
 	struct stele_rbd_links *links = atomic_load(&rbd->links);
 
@@ -265,7 +268,7 @@ void stele_rbd_links_close(struct stele_rbd *rbd, bool leave_open)
 		free(links);
 		return;
 	}
-	for (unsigned int i = 0; !leave_open && i < STELE_RBD_CONNECTIONS_MAX; i++)
-		stele_rbd_disconnect(&links->link[i]);
+	for (unsigned int i = 0; i < STELE_RBD_CONNECTIONS_MAX; i++)
+		stele_rbd_disconnect(&links->link[i], in_doubt);
 	free_links(links);
 }

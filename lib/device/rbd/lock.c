@@ -2,19 +2,18 @@
 /*
  * lock.c - one writer of an RBD image, and who it is
  *
- * The lock is librbd's exclusive lock, taken in the mode that is not handed over.
- * Beside it, in the image's metadata, stands who took it: Ceph itself knows
- * an address alone. A holder that is alive is never fenced. One is dead when
- * nobody in its pid namespace has its pid any more (told on the same machine
- * only, at once), when its watch has ended, which librbd waits for, or when it is
- * fenced already. A dead one is put on the cluster's blocklist before its lock is taken;
- * should it wake up, every write of it fails with -ESHUTDOWN. What stands in the metadata
- * goes when its writer is done: who finds it there, and has the lock, fences the one that it
- * names, whoever took the lock from him.
+ * The lock is librbd's exclusive lock, taken in the mode that is not handed over. Ceph
+ * itself knows an address alone, so the holder describes itself in the image's metadata.
+ * A holder that is alive is never fenced. One is dead when nobody in its pid namespace has
+ * its pid any more (told on the same machine only, at once), when its watch has ended,
+ * which librbd waits for, or when it is fenced already. A dead one is put on the cluster's
+ * blocklist before its lock is taken; should it wake up, every write of it fails with
+ * -ESHUTDOWN. A writer removes its metadata when it is done: who finds that of another one
+ * there, and has the lock, fences it, whoever held the lock in between.
  *
- * Clients that lock by themselves, when they write, hand over when asked. They
- * did not expect another writer, though, so that is refused, too, while such a
- * client has the image open.
+ * Clients that lock by themselves when they write hand over when asked. They did not
+ * expect another writer, though, so that is refused, too, while such a client has the
+ * image open.
  */
 #include "lib/device/rbd/rbd.h"
 
@@ -30,6 +29,7 @@
 #include <unistd.h>
 
 #include "format/superblock.h"
+#include "lib/device/rbd/bound.h"
 
 #define WRITER_KEY  "stele.writer"
 #define INTERNAL    "internal" /* tag of locks that librbd takes */
@@ -41,11 +41,11 @@
 #define TEXT_SIZE   640u /* of the metadata */
 #define ASKED_NS    INT64_C(1000000000) /* who lets go when asked, has by then */
 #define WATCHERS    64u
+#define WHO_SIZE    256u
 
 /* A process, so that it can't be mistaken for another one. */
 struct writer {
-	char client[CLIENT_SIZE]; /* of Ceph: "client.4123" */
-	char host[NAME_SIZE], user[NAME_SIZE];
+	char client[CLIENT_SIZE], host[NAME_SIZE], user[NAME_SIZE];
 	char address[ADDRESS_SIZE]; /* of the client; "": not told */
 	char boot[BOOT_SIZE]; /* of the machine's kernel */
 	uint64_t space;	      /* inode of the pid namespace */
@@ -54,7 +54,7 @@ struct writer {
 };
 
 struct owner {
-	char client[LIST_SIZE], cookie[LIST_SIZE];
+	char client[LIST_SIZE];
 	char address[STELE_RBD_ADDRESS_SIZE];
 	char tag[NAME_SIZE];
 	bool known; /* `writer` is this owner's */
@@ -101,16 +101,22 @@ static void one_word(char *text, const char *fallback, size_t size)
 			*text = '_';
 }
 
+/* As Ceph lists us. */
+static void name_self(rados_t cluster, char name[CLIENT_SIZE])
+{
+	snprintf(name, CLIENT_SIZE, "client.%" PRIu64,
+		 stele_ceph.rados_get_instance_id(cluster));
+}
+
 static void describe_self(rados_t cluster, struct writer *out)
 {
-	uint64_t instance = stele_ceph.rados_get_instance_id(cluster);
 	char *address = NULL;
 	char buffer[1024];
 	struct passwd entry, *found = NULL;
 	struct stat st;
 
 	memset(out, 0, sizeof(*out));
-	snprintf(out->client, sizeof(out->client), "client.%" PRIu64, instance);
+	name_self(cluster, out->client);
 	gethostname(out->host, sizeof(out->host) - 1);
 	one_word(out->host, "?", sizeof(out->host));
 	if (!getpwuid_r(geteuid(), &entry, buffer, sizeof(buffer), &found) &&
@@ -186,18 +192,33 @@ static int read_metadata(rbd_image_t image, struct writer *out)
 
 /* ---- who holds the lock ---------------------------------------------------- */
 
+/* Fills a struct owner. */
+static ssize_t run_lockers(struct stele_rbd_call *call)
+{
+	struct owner *out = call->out;
+	char cookies[LIST_SIZE];
+	size_t client = sizeof(out->client), cookie = sizeof(cookies);
+	size_t address = sizeof(out->address), tag = sizeof(out->tag);
+	int exclusive;
+
+	return stele_ceph_real.rbd_list_lockers(call->image, &exclusive, out->tag,
+						&tag, out->client, &client, cookies,
+						&cookie, out->address, &address);
+}
+
 /* Return: 1 (*out is set); 0 nobody; errno. */
 static int find_owner(rbd_image_t image, struct owner *out)
 {
-	size_t client = sizeof(out->client), cookie = sizeof(out->cookie);
-	size_t address = sizeof(out->address), tag = sizeof(out->tag);
-	int exclusive, rc;
+	const struct stele_rbd_call call = {
+		.image = image,
+		.out = out,
+		.size = sizeof(*out),
+	};
 	ssize_t count;
+	int rc;
 
 	memset(out, 0, sizeof(*out));
-	count = stele_ceph.rbd_list_lockers(image, &exclusive, out->tag, &tag,
-					    out->client, &client, out->cookie,
-					    &cookie, out->address, &address);
+	count = stele_rbd_do(run_lockers, 0, &call);
 	if (count <= 0)
 		return count == -ENOENT ? 0 : (int)count;
 	rc = read_metadata(image, &out->writer);
@@ -207,16 +228,13 @@ static int find_owner(rbd_image_t image, struct owner *out)
 	return 1;
 }
 
-/* Does somebody else have it open for more than reading? */
-static int find_watcher(const struct stele_rbd *rbd, rbd_image_t image,
-			const char *client, const char *but, char *address,
-			size_t size)
+/* Texts: see below. Number: our own id. Fills what is to be said of the one it found. */
+static ssize_t run_watcher(struct stele_rbd_call *call)
 {
 	rbd_image_watcher_t list[WATCHERS];
-	uint64_t self =
-		stele_ceph.rados_get_instance_id(rbd->links->link[0].cluster);
 	size_t count = WATCHERS;
-	int found = 0, rc = stele_ceph.rbd_watchers_list(image, list, &count);
+	int found = 0, rc = stele_ceph_real.rbd_watchers_list(call->image, list,
+							      &count);
 
 	if (rc)
 		return rc == -ERANGE ? 1 : rc;
@@ -224,34 +242,62 @@ static int find_watcher(const struct stele_rbd *rbd, rbd_image_t image,
 		char name[CLIENT_SIZE];
 
 		snprintf(name, sizeof(name), "client.%" PRId64, list[i].id);
-		if ((uint64_t)list[i].id == self || !strcmp(list[i].addr, but) ||
-		    (client && strcmp(client, name)))
+		if ((uint64_t)list[i].id == call->number[0] ||
+		    !strcmp(list[i].addr, call->text[1]) ||
+		    (call->text[0] && strcmp(call->text[0], name)))
 			continue;
-		snprintf(address, size, "%s, %s", name, list[i].addr);
+		snprintf(call->out, call->size, "%s, %s", name, list[i].addr);
 		found = 1;
 	}
-	stele_ceph.rbd_watchers_list_cleanup(list, count);
+	stele_ceph_real.rbd_watchers_list_cleanup(list, count);
 	return found;
+}
+
+/*
+ * Does somebody else have the image open for more than reading: that client, or (NULL)
+ * any, except one address? Return: 1 (`who` is set; "": too many to tell); 0; errno.
+ */
+static int find_watcher(const struct stele_rbd *rbd, rbd_image_t image,
+			const char *client, const char *except,
+			char who[WHO_SIZE])
+{
+	rados_t cluster = rbd->links->link[0].cluster;
+	const struct stele_rbd_call call = {
+		.image = image,
+		.text = {client, except},
+		.number = {stele_ceph.rados_get_instance_id(cluster)},
+		.out = who,
+		.size = WHO_SIZE,
+	};
+
+	return (int)stele_rbd_do(run_watcher, 0, &call);
+}
+
+/* "pid 4123 of alice on host (client.4, 192.0.2.1:0/5)", as far as it is known. */
+static const char *describe(const struct owner *owner, char who[WHO_SIZE])
+{
+	if (owner->known)
+		snprintf(who, WHO_SIZE, "pid %" PRId64 " of %s on %s (%s, %.64s)",
+			 owner->writer.pid, owner->writer.user,
+			 owner->writer.host, owner->writer.client, owner->address);
+	else
+		snprintf(who, WHO_SIZE, "%.64s, %.64s", owner->client,
+			 owner->address);
+	return who;
 }
 
 static int refuse(const struct stele_rbd *rbd, const struct owner *owner)
 {
-	if (owner->known)
-		stele_log_error(&rbd->base.log,
-				"'%s' is being written by pid %" PRId64
-				" of %s on %s (%s, %s)",
-				rbd->path, owner->writer.pid,
-				owner->writer.user, owner->writer.host,
-				owner->client, owner->address);
-	else if (strcmp(owner->tag, INTERNAL))
-		stele_log_error(&rbd->base.log,
-				"'%s' is locked by %s, %s ('rbd lock ls'; a "
-				"lock that was forgotten: 'rbd lock rm')",
-				rbd->path, owner->client, owner->address);
+	char who[WHO_SIZE];
+
+	if (owner->known || !strcmp(owner->tag, INTERNAL))
+		stele_log_error(&rbd->base.log, "'%s' is being written by %s",
+				rbd->path, describe(owner, who));
 	else
 		stele_log_error(&rbd->base.log,
-				"'%s' is being written by %s, %s",
-				rbd->path, owner->client, owner->address);
+				"'%s' is locked by %s ('rbd lock ls'; a stale "
+				"lock is removed with 'rbd lock rm')",
+				rbd->path, describe(owner, who));
 	return -EBUSY;
 }
 
@@ -283,6 +329,7 @@ static int fence(const struct stele_rbd *rbd, const char *address)
 static int break_lock(struct stele_rbd *rbd, rbd_image_t image,
 		      const struct owner *owner)
 {
+	char who[WHO_SIZE];
 	int rc = fence(rbd, owner->address);
 
 	if (rc)
@@ -294,17 +341,9 @@ static int break_lock(struct stele_rbd *rbd, rbd_image_t image,
 		return 0;
 	if (rc)
 		return stele_rbd_explain(rbd, "break the lock of", rc);
-	if (!owner->known) {
-		stele_log_emit(&rbd->base.log, STELE_LOG_WARNING,
-			       "'%s': its last writer, %s, %s, is gone without a "
-			       "word; it has been fenced",
-			       rbd->path, owner->client, owner->address);
-		return 0;
-	}
-	stele_log_emit(&rbd->base.log, STELE_LOG_WARNING,
-		       "'%s': its last writer, pid %" PRId64
-		       " of %s, is gone without a word; it has been fenced",
-		       rbd->path, owner->writer.pid, owner->writer.user);
+	stele_log_warning(&rbd->base.log,
+			  "'%s': previous writer, %s, died holding the lock; fenced",
+			  rbd->path, describe(owner, who));
 	return 0;
 }
 
@@ -312,16 +351,15 @@ static int break_lock(struct stele_rbd *rbd, rbd_image_t image,
 static int check_watchers(const struct stele_rbd *rbd, rbd_image_t image,
 			  const char *client, const char *fenced)
 {
-	char address[256] = "more than one can tell";
-	int rc = find_watcher(rbd, image, client, fenced, address,
-			      sizeof(address));
+	char who[WHO_SIZE];
+	int rc = find_watcher(rbd, image, client, fenced, who);
 
 	if (rc < 0)
 		return stele_rbd_explain(rbd, "list who has open", rc);
 	if (!rc)
 		return 0;
 	stele_log_error(&rbd->base.log, "'%s' is open elsewhere: %s ('rbd status')",
-			rbd->path, address);
+			rbd->path, *who ? who : "by many clients");
 	return -EBUSY;
 }
 
@@ -349,7 +387,7 @@ static int judge_owner(const struct stele_rbd *rbd, rbd_image_t image,
 		       const struct owner *owner, const struct writer *self)
 {
 	enum fate fate = owner->known ? fate_of(&owner->writer, self) : UNKNOWN;
-	char address[STELE_RBD_ADDRESS_SIZE];
+	char who[WHO_SIZE];
 	int watches;
 
 	if (fate == GONE || strcmp(owner->tag, INTERNAL))
@@ -358,8 +396,7 @@ static int judge_owner(const struct stele_rbd *rbd, rbd_image_t image,
 		return GONE;
 	if (fate == ALIVE)
 		return fate;
-	watches = find_watcher(rbd, image, owner->client, "", address,
-			       sizeof(address));
+	watches = find_watcher(rbd, image, owner->client, "", who);
 	if (watches < 0)
 		return stele_rbd_explain(rbd, "list who has open", watches);
 	return watches ? UNKNOWN : GONE;
@@ -373,7 +410,7 @@ static int fence_last(struct stele_rbd *rbd, rbd_image_t image,
 		      const struct owner *owner, bool asked,
 		      const struct writer *self)
 {
-	char address[STELE_RBD_ADDRESS_SIZE];
+	char who[WHO_SIZE];
 	struct writer last;
 	int rc = read_metadata(image, &last);
 
@@ -385,16 +422,14 @@ static int fence_last(struct stele_rbd *rbd, rbd_image_t image,
 		return fence(rbd, owner->address);
 	if (asked)
 		return 0;
-	rc = find_watcher(rbd, image, owner->client, "", address,
-			  sizeof(address));
+	rc = find_watcher(rbd, image, owner->client, "", who);
 	return rc ? rc < 0 ? rc : 0 : fence(rbd, owner->address);
 }
 
 static int take(struct stele_rbd *rbd, rbd_image_t image, bool alone,
 		struct owner *owner, const struct writer *self)
 {
-	int found = find_owner(image, owner), rc = 0;
-	int fate = UNKNOWN;
+	int found = find_owner(image, owner), fate = UNKNOWN, rc = 0;
 	int64_t begin;
 
 	if (found < 0)
@@ -424,27 +459,20 @@ static int take(struct stele_rbd *rbd, rbd_image_t image, bool alone,
 
 int stele_rbd_owns_lock(const struct stele_rbd *rbd, rbd_image_t image)
 {
-	struct owner *owner = malloc(sizeof(*owner));
+	struct owner owner;
 	char self[CLIENT_SIZE];
 	int rc;
 
-	if (!owner)
-		return -ENOMEM;
-	snprintf(self, sizeof(self), "client.%" PRIu64,
-		 stele_ceph.rados_get_instance_id(
-			 rbd->links->link[0].cluster));
+	name_self(rbd->links->link[0].cluster, self);
 	/* Another writer has left its own words there, or none. */
-	rc = find_owner(image, owner);
-	if (rc > 0)
-		rc = owner->known && !strcmp(owner->client, self);
-	free(owner);
-	return rc;
+	rc = find_owner(image, &owner);
+	return rc > 0 ? owner.known && !strcmp(owner.client, self) : rc;
 }
 
 int stele_rbd_lock(struct stele_rbd *rbd, bool alone)
 {
 	struct writer self;
-	struct owner *owner;
+	struct owner owner;
 	rbd_image_t image;
 	int rc = stele_rbd_image(rbd, &image);
 
@@ -452,12 +480,8 @@ int stele_rbd_lock(struct stele_rbd *rbd, bool alone)
 		rc = check_feature(rbd, image);
 	if (rc)
 		return rc;
-	owner = malloc(sizeof(*owner));
-	if (!owner)
-		return -ENOMEM;
 	describe_self(rbd->links->link[0].cluster, &self);
-	rc = take(rbd, image, alone, owner, &self);
-	free(owner);
+	rc = take(rbd, image, alone, &owner, &self);
 	if (rc)
 		stele_rbd_unlock(rbd);
 	return rc;

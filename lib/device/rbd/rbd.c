@@ -34,8 +34,8 @@ ssize_t stele_rbd_room(struct stele_rbd *rbd, enum stele_op op, uint64_t offset,
 	return (ssize_t)(size < end - offset ? size : end - offset);
 }
 
-int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
-		    uint64_t offset, size_t size, rbd_completion_t completion)
+static int start(rbd_image_t image, enum stele_op op, void *data,
+		 uint64_t offset, size_t size, rbd_completion_t completion)
 {
 	switch (op) {
 	case STELE_OP_READ:
@@ -51,6 +51,18 @@ int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
 		return stele_ceph.rbd_aio_flush(image, completion);
 	}
 	return -EINVAL;
+}
+
+int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
+		    uint64_t offset, size_t size, rbd_completion_t completion)
+{
+	int rc;
+
+	if (!stele_rbd_enter())
+		return -ECANCELED;
+	rc = start(image, op, data, offset, size, completion);
+	stele_rbd_leave();
+	return rc;
 }
 
 /*
@@ -88,8 +100,8 @@ ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res)
 	return op == STELE_OP_WRITE && !res ? (ssize_t)size : res;
 }
 
-/* Numbers: op, offset. */
-static ssize_t run_transfer(struct stele_rbd_job *job)
+/* Numbers: op, offset; the size is the room's, but for a discard, which has none. */
+static ssize_t run_transfer(struct stele_rbd_call *call)
 {
 	rbd_completion_t completion;
 	ssize_t res;
@@ -97,8 +109,9 @@ static ssize_t run_transfer(struct stele_rbd_job *job)
 	res = stele_ceph.rbd_aio_create_completion(NULL, NULL, &completion);
 	if (res)
 		return res;
-	res = stele_rbd_start(job->image, (enum stele_op)job->number[0],
-			      job->out, job->number[1], job->size, completion);
+	res = stele_rbd_start(call->image, (enum stele_op)call->number[0],
+			      call->out, call->number[1],
+			      (size_t)call->number[2], completion);
 	if (!res) {
 		stele_ceph.rbd_aio_wait_for_complete(completion);
 		res = stele_ceph.rbd_aio_get_return_value(completion);
@@ -111,22 +124,19 @@ static ssize_t do_transfer(struct stele_rbd *rbd, rbd_image_t image,
 			   enum stele_op op, void *data, uint64_t offset,
 			   size_t size)
 {
-	struct stele_rbd_job *job = stele_rbd_job_new(run_transfer, image);
+	const struct stele_rbd_call call = {
+		.image = image,
+		.number = {op, offset, size},
+		.out = data,
+		.size = data ? size : 0,
+	};
 	const int64_t started = stele_rbd_now();
-	ssize_t res;
+	ssize_t res = stele_rbd_do(run_transfer,
+				   op == STELE_OP_READ ?
+					   0 :
+					   STELE_RBD_CHANGES | STELE_RBD_SENDS,
+				   &call);
 
-	job = stele_rbd_job_room(job, data ? size : 0);
-	if (!job)
-		return -ENOMEM;
-	job->number[0] = op;
-	job->number[1] = offset;
-	job->size = size;
-	if (op == STELE_OP_WRITE)
-		memcpy(job->out, data, size);
-	res = stele_rbd_job_do(&job, op == STELE_OP_READ ? 0 : STELE_RBD_CHANGES);
-	if (job && op == STELE_OP_READ && res > 0)
-		memcpy(data, job->out, (size_t)res);
-	stele_rbd_job_free(job);
 	stele_rbd_weigh(rbd, image, op, started, res);
 	return stele_rbd_judge(rbd, stele_rbd_result(op, size, res));
 }

@@ -80,8 +80,8 @@ void stele_rbd_settings_release(struct stele_rbd_settings *settings);
  * user, not allowed); -ETIMEDOUT; errno.
  */
 int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out);
-/* Closes the image, too. Of another process: do not call. */
-void stele_rbd_disconnect(struct stele_rbd_link *link);
+/* See stele_rbd_client_close(). Of another process: do not call. */
+void stele_rbd_disconnect(struct stele_rbd_link *link, bool background);
 /*
  * "cannot WHAT 'rbd:...': why, and what to do". Return: the error, as stele.h
  * has it.
@@ -99,10 +99,10 @@ int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image);
 /* At open: link[0], which fills id and size. Logged. */
 int stele_rbd_links_open(struct stele_rbd *rbd);
 /*
- * Also in a forked child, where it only forgets those of the parent; and where they
- * may not be closed, as long as the process lives.
+ * Also in a forked child, where it only forgets those of the parent; and in doubt, where
+ * nobody waits for their end.
  */
-void stele_rbd_links_close(struct stele_rbd *rbd, bool leave_open);
+void stele_rbd_links_close(struct stele_rbd *rbd, bool in_doubt);
 /*
  * Connected, with the shot or head open that the device stands for: the same as
  * at the first time (by id), else -ESTALE. Logged.
@@ -153,19 +153,27 @@ int stele_rbd_guard_now(struct stele_rbd *rbd);
 int stele_rbd_writer_image(struct stele_rbd *rbd, rbd_image_t *image);
 /*
  * Before the links are closed: fence ourselves if a change is in doubt (logged). Return:
- * false: so it was, and they stay open as long as the process lives. Closing waits in vain
- * for those who did not answer; and if we could not be fenced, lets go of the lock.
+ * false: so it was. Then closing waits in vain for those who did not answer; and if we
+ * could not be fenced, it would let go of the lock, so that it never happens.
  */
 bool stele_rbd_settle(struct stele_rbd *rbd);
 
 /* ---- shots.c ----------------------------------------------------------- */
 
 extern const struct stele_shot_ops stele_rbd_shots;
-/*
- * All RBD snapshots, oldest first; release with rbd_snap_list_end() and free().
- * Return: count; errno.
- */
-int stele_rbd_snaps(rbd_image_t image, rbd_snap_info_t **list);
+
+struct stele_rbd_snaps {
+	struct stele_rbd_snap {
+		uint64_t id;
+		char *name;
+		bool is_protected;
+	} *list; /* oldest first */
+	int count;
+};
+
+/* All that users made. Return: 0; errno, with nothing to release. */
+int stele_rbd_snaps_list(rbd_image_t image, struct stele_rbd_snaps *out);
+void stele_rbd_snaps_release(struct stele_rbd_snaps *snaps);
 
 /* ---- create.c ---------------------------------------------------------- */
 

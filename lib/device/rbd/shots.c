@@ -13,74 +13,121 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/device/rbd/bound.h"
+
 #define LIST_GUESS 64
 
 /* ---- list ------------------------------------------------------------------ */
 
+void stele_rbd_snaps_release(struct stele_rbd_snaps *snaps)
+{
+	for (int i = 0; i < snaps->count; i++)
+		free(snaps->list[i].name);
+	free(snaps->list);
+	memset(snaps, 0, sizeof(*snaps));
+}
+
 static int by_id(const void *a, const void *b)
 {
-	uint64_t left = ((const rbd_snap_info_t *)a)->id;
-	uint64_t right = ((const rbd_snap_info_t *)b)->id;
+	uint64_t left = ((const struct stele_rbd_snap *)a)->id;
+	uint64_t right = ((const struct stele_rbd_snap *)b)->id;
 
 	return left < right ? -1 : left > right;
 }
 
-int stele_rbd_snaps(rbd_image_t image, rbd_snap_info_t **list)
-{
-	int room = LIST_GUESS, count;
-
-	*list = NULL;
-	do {
-		free(*list);
-		*list = calloc((size_t)room, sizeof(**list));
-		if (!*list)
-			return -ENOMEM;
-		count = stele_ceph.rbd_snap_list(image, *list, &room);
-	} while (count == -ERANGE);
-	if (count < 0) {
-		free(*list);
-		*list = NULL;
-		return count;
-	}
-	qsort(*list, (size_t)count, sizeof(**list), by_id);
-	return count;
-}
-
 /* Those of groups, mirrors and the trash are not named by anybody. */
-static int tell(rbd_image_t image, const rbd_snap_info_t *snap,
-		stele_shot_fn fn, void *user)
+static int add(struct stele_rbd_snaps *out, rbd_image_t image,
+	       const rbd_snap_info_t *info)
 {
-	struct stele_shot shot = {.name = snap->name, .id = snap->id};
+	struct stele_rbd_snap *snap = &out->list[out->count];
 	rbd_snap_namespace_type_t type;
 	int flag = 0, rc;
 
-	rc = stele_ceph.rbd_snap_get_namespace_type(image, snap->id, &type);
-	if (rc || type != RBD_SNAP_NAMESPACE_TYPE_USER)
-		return rc;
-	rc = stele_ceph.rbd_snap_is_protected(image, snap->name, &flag);
+	rc = stele_ceph_real.rbd_snap_get_namespace_type(image, info->id, &type);
+	if (!rc && type != RBD_SNAP_NAMESPACE_TYPE_USER)
+		return 0;
+	if (!rc)
+		rc = stele_ceph_real.rbd_snap_is_protected(image, info->name, &flag);
 	if (rc)
-		return rc;
-	shot.is_protected = flag;
-	return fn(user, &shot);
+		return rc == -ENOENT ? 0 : rc; /* removed meanwhile */
+	*snap = (struct stele_rbd_snap){
+		.id = info->id,
+		.name = strdup(info->name),
+		.is_protected = flag,
+	};
+	out->count++;
+	return snap->name ? 0 : -ENOMEM;
+}
+
+static ssize_t run_list(struct stele_rbd_call *call)
+{
+	struct stele_rbd_snaps *out = call->out;
+	rbd_snap_info_t *infos = NULL;
+	int room = LIST_GUESS, count, rc;
+
+	do {
+		free(infos);
+		infos = calloc((size_t)room, sizeof(*infos));
+		if (!infos)
+			return -ENOMEM;
+		count = stele_ceph_real.rbd_snap_list(call->image, infos, &room);
+	} while (count == -ERANGE);
+	rc = count < 0 ? count : 0;
+	out->list = calloc(rc || !count ? 1 : (size_t)count, sizeof(*out->list));
+	if (!out->list)
+		rc = -ENOMEM;
+	for (int i = 0; i < count && !rc; i++)
+		rc = add(out, call->image, &infos[i]);
+	if (count >= 0)
+		stele_ceph_real.rbd_snap_list_end(infos);
+	free(infos);
+	if (rc)
+		stele_rbd_snaps_release(out);
+	else
+		qsort(out->list, (size_t)out->count, sizeof(*out->list), by_id);
+	return rc;
+}
+
+static void drop_list(struct stele_rbd_call *call)
+{
+	stele_rbd_snaps_release(call->out);
+}
+
+int stele_rbd_snaps_list(rbd_image_t image, struct stele_rbd_snaps *out)
+{
+	const struct stele_rbd_call call = {
+		.image = image,
+		.out = out,
+		.size = sizeof(*out),
+		.drop = drop_list,
+	};
+
+	memset(out, 0, sizeof(*out));
+	return (int)stele_rbd_do(run_list, 0, &call);
 }
 
 static int shots_each(struct stele_device *dev, stele_shot_fn fn, void *user)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
-	rbd_snap_info_t *list;
+	struct stele_rbd_snaps snaps;
 	rbd_image_t image;
-	int count, rc;
+	int rc = stele_rbd_image(rbd, &image);
 
-	rc = stele_rbd_image(rbd, &image);
 	if (rc)
 		return rc;
-	count = stele_rbd_snaps(image, &list);
-	if (count < 0)
-		return stele_rbd_explain(rbd, "list the snapshots of", count);
-	for (int i = 0; i < count && !rc; i++)
-		rc = tell(image, &list[i], fn, user);
-	stele_ceph.rbd_snap_list_end(list);
-	free(list);
+	rc = stele_rbd_snaps_list(image, &snaps);
+	if (rc)
+		return stele_rbd_explain(rbd, "list the RBD snapshots of", rc);
+	for (int i = 0; i < snaps.count && !rc; i++) {
+		struct stele_shot shot = {
+			.name = snaps.list[i].name,
+			.id = snaps.list[i].id,
+			.is_protected = snaps.list[i].is_protected,
+		};
+
+		rc = fn(user, &shot);
+	}
+	stele_rbd_snaps_release(&snaps);
 	return rc;
 }
 
