@@ -86,7 +86,9 @@ is "" "$(wanting 'p(read|write)v?2?(64)?|p(read|write)v(64)?2?' \
 prints='(__)?v?[fd]?printf(_chk)?|f?puts|f?putc|putchar|perror|psignal'
 prints="$prints|v?(err|warn)x?|v?syslog|std(out|err)"
 exits='_?exit|_Exit|quick_exit|abort|raise'
-is "" "$(wanting "$prints|$exits")" "lib neither prints nor exits"
+is "" "$(wanting "$prints")" "lib does not print"
+# (client.c does within exit(), where librados would crash.)
+is "" "$(wanting "$exits" lib/device/rbd/client)" "lib does not exit"
 
 public=$(sed -n 's/^\t\(stele_[a-z0-9_]*\);$/\1/p' lib/libstele.map |
 	paste -sd '|')

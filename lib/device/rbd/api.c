@@ -53,7 +53,16 @@ static int fill(void *library, const struct stele_log *log)
 	}
 	stele_rbd_bound_calls(&found);
 	stele_ceph = found;
-	return 0;
+	return stele_rbd_watch_exit();
+}
+
+/* What we belong to, if it is one that could be unloaded: jobs and exit() run our code. */
+static void stay(void)
+{
+	Dl_info us;
+
+	if (dladdr(&stele_ceph, &us) && us.dli_fname)
+		dlopen(us.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 int stele_rbd_api_load(const struct stele_log *log)
@@ -63,8 +72,11 @@ int stele_rbd_api_load(const struct stele_log *log)
 	void *library;
 	int rc = 0;
 
+	if (stele_rbd_ended())
+		return -ECANCELED;
 	pthread_mutex_lock(&lock);
 	if (!loaded) {
+		stay();
 		library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 		rc = library ? fill(library, log) : refuse(log);
 		if (library && rc)

@@ -272,10 +272,23 @@ int stele_rbd_client_add(rados_t cluster, uint32_t timeout)
 	return 0;
 }
 
+/*
+ * The first connection made OpenSSL register a handler of its own, which must not run
+ * before ours: closing a connection still uses it.
+ */
+static void watch_exit_again(void)
+{
+	static atomic_bool done;
+
+	if (!atomic_exchange(&done, true))
+		stele_rbd_watch_exit();
+}
+
 void stele_rbd_client_set_io(rados_t cluster, rados_ioctx_t io)
 {
 	struct stele_rbd_client *client;
 
+	watch_exit_again();
 	pthread_mutex_lock(&lock);
 	client = find(cluster, NULL, NULL);
 	if (client)
