@@ -145,6 +145,8 @@ struct stele_device_ops {
 	 * environment; malloc'ed, NULL: no memory.
 	 */
 	char *(*spell)(struct stele_device *dev);
+	/* Optional; see stele_device_pick(). */
+	int (*pick)(struct stele_device *dev, const char *name);
 	/* Optional: which one it is. */
 	int (*identify)(struct stele_device *dev, struct stele_storage_id *id);
 };
@@ -285,6 +287,13 @@ int stele_device_destroy(const char *path, const struct stele_log *log);
 int stele_device_check(struct stele_device *dev);
 /* See `spell`; without a shot. Only of targets that keep shots, else NULL. */
 char *stele_device_spell(struct stele_device *dev);
+/*
+ * From now on the device is the RBD snapshot of that name, as if it had been opened by it,
+ * through the same connection. Once, of a device that was opened for reading, at its head,
+ * and has no queue. On an error the device can only be closed; -ENOENT: none that was there
+ * when it was opened.
+ */
+int stele_device_pick(struct stele_device *dev, const char *name);
 /* Return: 0; -EOPNOTSUPP (a file, device or memory); errno. */
 int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id);
 

@@ -84,6 +84,11 @@ char *stele_device_spell(struct stele_device *dev)
 	return dev->ops->spell ? dev->ops->spell(dev) : NULL;
 }
 
+int stele_device_pick(struct stele_device *dev, const char *name)
+{
+	return dev->ops->pick ? dev->ops->pick(dev, name) : -EOPNOTSUPP;
+}
+
 int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id)
 {
 	memset(id, 0, sizeof(*id));

@@ -10,22 +10,24 @@
 
 #include "lib/image/snapshot.h"
 
-/* The name of the snapshot that is meant, by the head's catalog. */
+/*
+ * The name of the snapshot that is meant, by the head's catalog. Return: 0, and the head is
+ * open; errno.
+ */
 static int find_name(const struct stele_target *target, const char *backend,
-		     const struct stele_log *log,
-		     char name[STELE_NAME_SIZE_MAX + 1])
+		     const struct stele_log *log, char **name,
+		     struct stele_device **head)
 {
 	struct stele_catalog_snapshot info;
 	struct stele_image image;
-	struct stele_device *head;
 	uint32_t index;
-	int err = stele_device_open(target->path, NULL, 0, backend, log, &head);
+	int err = stele_device_open(target->path, NULL, 0, backend, log, head);
 
 	if (err)
 		return err;
-	err = stele_image_load(head, log, &image);
+	err = stele_image_load(*head, log, &image);
 	if (err) {
-		stele_device_close(head);
+		stele_device_close(*head);
 		return err;
 	}
 	err = stele_snapshot_find(&image, target->snapshot,
@@ -34,44 +36,71 @@ static int find_name(const struct stele_target *target, const char *backend,
 		stele_snapshot_log_choice(&image, err);
 	} else {
 		stele_catalog_snapshot(&image.catalog, index, &info);
-		memcpy(name, info.name, STELE_NAME_SIZE_MAX + 1);
+		*name = strdup(info.name);
+		err = *name ? 0 : -ENOMEM;
 	}
+	if (!err)
+		image.dev = NULL; /* stays open */
 	stele_image_release(&image);
 	return err;
 }
 
-/* A writer that was interrupted leaves a snapshot without its shot. */
+/* A writer that was interrupted leaves a snapshot without its RBD snapshot. */
 static void explain_missing(const struct stele_target *target,
 			    const char *backend, const struct stele_log *log)
 {
-	char name[STELE_NAME_SIZE_MAX + 1];
+	struct stele_device *head;
+	char *name;
 
-	if (!find_name(target, backend, NULL, name))
-		stele_log_error(log,
-				"'%s' has a snapshot '%s', but its RBD snapshot "
-				"was not made: a writer was interrupted, and "
-				"the next command that writes ('stele resize %s') "
-				"finishes it",
-				target->path, target->snapshot, target->path);
+	if (find_name(target, backend, NULL, &name, &head))
+		return;
+	stele_log_error(log,
+			"'%s' has a snapshot '%s', but its RBD snapshot was not "
+			"made: a writer was interrupted, and the next command "
+			"that writes ('stele resize %s') finishes it",
+			target->path, name, target->path);
+	free(name);
+	stele_device_close(head);
+}
+
+/*
+ * Sets target->snapshot. -EAGAIN: its RBD snapshot is not there, or not protected; but that
+ * may have been done since the head was opened.
+ */
+static int pick(struct stele_target *target, const char *backend,
+		const struct stele_log *log, struct stele_device **dev)
+{
+	struct stele_log_held held;
+	int err = find_name(target, backend, log, &target->snapshot, dev);
+
+	if (err)
+		return err;
+	stele_log_hold(&held, log);
+	(*dev)->log = held.log;
+	err = stele_device_pick(*dev, target->snapshot);
+	if (err == -ENOENT || err == -EPERM)
+		err = -EAGAIN;
+	stele_log_end(&held, err && err != -EAGAIN);
+	if (err)
+		stele_device_close(*dev);
+	else
+		(*dev)->log = *log;
+	return err;
 }
 
 int stele_snapshot_open_device(struct stele_target *target, const char *backend,
 			       const struct stele_log *log,
 			       struct stele_device **dev)
 {
-	char name[STELE_NAME_SIZE_MAX + 1];
 	int err;
 
 	if (!stele_path_has_shots(target->path))
 		return stele_device_open(target->path, NULL, 0, backend, log,
 					 dev);
 	if (!target->snapshot) {
-		err = find_name(target, backend, log, name);
-		if (err)
+		err = pick(target, backend, log, dev);
+		if (err != -EAGAIN)
 			return err;
-		target->snapshot = strdup(name);
-		if (!target->snapshot)
-			return -ENOMEM;
 	}
 	err = stele_device_open(target->path, target->snapshot, 0, backend, log,
 				dev);

@@ -106,6 +106,32 @@ static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 	return 0;
 }
 
+/* No queue is open yet, so link[0] is the only one. */
+int stele_rbd_pick(struct stele_device *dev, const char *name)
+{
+	struct stele_rbd *rbd = (struct stele_rbd *)dev;
+	rbd_image_t image;
+	uint64_t size;
+	int rc;
+
+	if (dev->writable || rbd->shot)
+		return -EINVAL;
+	rc = stele_rbd_image(rbd, &image);
+	if (rc)
+		return rc;
+	rbd->shot = strdup(name);
+	if (!rbd->shot)
+		return -ENOMEM;
+	rc = take_shot(rbd, image);
+	if (!rc)
+		rc = stele_ceph.rbd_get_size(image, &size);
+	if (rc)
+		return rc;
+	atomic_store(&rbd->size, size);
+	dev->fleeting = true;
+	return 0;
+}
+
 int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 {
 	uint64_t size;

@@ -287,6 +287,7 @@ static const struct stele_device_ops rbd_ops = {
 	.resize = rbd_resize_image,
 	.data = stele_rbd_data,
 	.shots = &stele_rbd_shots,
+	.pick = stele_rbd_pick,
 	.identify = rbd_identify,
 	.spell = rbd_spell,
 };

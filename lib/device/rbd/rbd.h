@@ -108,6 +108,8 @@ void stele_rbd_links_close(struct stele_rbd *rbd, bool in_doubt);
  * at the first time (by id), else -ESTALE. Logged.
  */
 int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out);
+/* See ops->pick. */
+int stele_rbd_pick(struct stele_device *dev, const char *name);
 /* Find a shot by name or (NULL) id. Return: 0; -ENOENT; errno. */
 int stele_rbd_shot_find(rbd_image_t image, const char *name, uint64_t *id,
 			bool *is_protected);
