@@ -419,6 +419,13 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 		     unsigned int max, unsigned int min);
 
 /*
+ * Submit all of these, and wait for all of them; nothing else may be in flight. Each has
+ * its own status. Return: 0; errors of submit and reap: some may be in flight still.
+ */
+int stele_queue_run(struct stele_queue *queue, struct stele_request *requests,
+		    unsigned int count);
+
+/*
  * Further memory, beside the arena, that transfers will use; page-aligned, until
  * the queue is closed. Nothing need be idle.
  * Return: 0; -EOPNOTSUPP (the backend registers none); -EINVAL; -ENOSPC (too many);

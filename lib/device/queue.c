@@ -189,6 +189,29 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 	return (int)count;
 }
 
+int stele_queue_run(struct stele_queue *queue, struct stele_request *requests,
+		    unsigned int count)
+{
+	struct stele_request *done[REAP_BATCH];
+	unsigned int next = 0, finished = 0;
+
+	while (finished < count) {
+		int rc = 0;
+
+		while (next < count && !rc) {
+			rc = stele_queue_submit(queue, &requests[next]);
+			next += !rc;
+		}
+		if (rc && rc != -EAGAIN)
+			return rc;
+		rc = stele_queue_reap(queue, done, REAP_BATCH, 1);
+		if (rc < 0)
+			return rc;
+		finished += (unsigned int)rc;
+	}
+	return 0;
+}
+
 int stele_queue_register(struct stele_queue *queue, void *memory, size_t size)
 {
 	int rc = stele_queue_claim(queue);

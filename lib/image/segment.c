@@ -17,17 +17,21 @@
 #include "lib/image/digest.h"
 #include "lib/image/section.h"
 
+#define READ_MANY  4u /* descriptors that are worth a queue */
+#define READ_DEPTH 64u
+
 static int read_descriptor(struct stele_image *image,
 			   const struct stele_catalog_segment *where,
-			   uint64_t offset, struct stele_segment *segment,
-			   const char **why)
+			   uint64_t offset, bool is_read,
+			   struct stele_segment *segment, const char **why)
 {
 	struct stele_descriptor *d = &segment->descriptor;
-	int ret;
+	int ret = 0;
 
 	*why = "cannot be read";
-	ret = stele_device_read(image->dev, segment->blocks, offset,
-				where->descriptor_size);
+	if (!is_read)
+		ret = stele_device_read(image->dev, segment->blocks, offset,
+					where->descriptor_size);
 	if (ret == 0)
 		ret = stele_descriptor_decode(segment->blocks,
 					      where->descriptor_size, offset,
@@ -47,7 +51,7 @@ static int read_descriptor(struct stele_image *image,
 	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
 }
 
-/* The first copy, or else the last. */
+/* The first copy, which may have been read already, or else the last. */
 static int load_descriptor(struct stele_image *image,
 			   const struct stele_catalog_segment *where,
 			   struct stele_segment *segment)
@@ -55,16 +59,19 @@ static int load_descriptor(struct stele_image *image,
 	const uint64_t size = where->descriptor_size;
 	const uint64_t offsets[] = {
 		where->offset, where->offset + where->size - size};
+	const bool is_read = segment->blocks;
 	const char *why;
 	int ret = -EUCLEAN;
 
 	if (size > STELE_DESCRIPTOR_SIZE_MAX || size > where->size)
 		return -EUCLEAN;
-	segment->blocks = stele_device_alloc(image->dev, size);
+	if (!is_read)
+		segment->blocks = stele_device_alloc(image->dev, size);
 	if (!segment->blocks)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < 2; i++) {
-		ret = read_descriptor(image, where, offsets[i], segment, &why);
+		ret = read_descriptor(image, where, offsets[i],
+				      is_read && i == 0, segment, &why);
 		if (ret == 0)
 			return 0;
 		stele_log_emit(&image->log,
@@ -225,13 +232,15 @@ static int load_deleted(struct stele_image *image,
 	return ret;
 }
 
-int stele_segment_load_bare(struct stele_image *image,
-			    const struct stele_catalog_segment *where,
-			    struct stele_segment *out)
+/* `blocks`: the first copy, as it was read, and now the segment's; or NULL. */
+static int load_bare(struct stele_image *image,
+		     const struct stele_catalog_segment *where, void *blocks,
+		     struct stele_segment *out)
 {
 	int ret;
 
 	memset(out, 0, sizeof(*out));
+	out->blocks = blocks;
 	ret = load_descriptor(image, where, out);
 	if (ret == 0)
 		ret = unpack_descriptor(out);
@@ -241,14 +250,21 @@ int stele_segment_load_bare(struct stele_image *image,
 	return ret;
 }
 
-int stele_segment_load(struct stele_image *image,
-		       const struct stele_catalog_segment *where,
-		       const struct stele_catalog_ref *ref,
-		       struct stele_segment *out)
+int stele_segment_load_bare(struct stele_image *image,
+			    const struct stele_catalog_segment *where,
+			    struct stele_segment *out)
+{
+	return load_bare(image, where, NULL, out);
+}
+
+static int load(struct stele_image *image,
+		const struct stele_catalog_segment *where,
+		const struct stele_catalog_ref *ref, void *blocks,
+		struct stele_segment *out)
 {
 	int ret;
 
-	ret = stele_segment_load_bare(image, where, out);
+	ret = load_bare(image, where, blocks, out);
 	if (ret < 0)
 		return ret;
 	ret = stele_segment_load_schema(image, out);
@@ -260,6 +276,101 @@ int stele_segment_load(struct stele_image *image,
 	}
 	out->live_count -= out->deleted_count;
 	return 0;
+}
+
+int stele_segment_load(struct stele_image *image,
+		       const struct stele_catalog_segment *where,
+		       const struct stele_catalog_ref *ref,
+		       struct stele_segment *out)
+{
+	return load(image, where, ref, NULL, out);
+}
+
+/* ---- all of a snapshot ------------------------------------------------------- */
+
+static void segment_of(const struct stele_image *image, uint32_t ref_index,
+		       struct stele_catalog_ref *ref,
+		       struct stele_catalog_segment *where)
+{
+	stele_catalog_ref(&image->catalog, ref_index, ref);
+	stele_catalog_segment(&image->catalog, ref->segment, where);
+}
+
+/* What is asked for; size 0: nothing. */
+static void ask_for(const struct stele_image *image, uint32_t ref_index,
+		    struct stele_request *request)
+{
+	struct stele_catalog_segment where;
+	struct stele_catalog_ref ref;
+
+	segment_of(image, ref_index, &ref, &where);
+	*request = (struct stele_request){.op = STELE_OP_READ,
+					  .offset = where.offset};
+	if (where.descriptor_size > image->dev->limits.transfer_max ||
+	    where.descriptor_size > STELE_DESCRIPTOR_SIZE_MAX ||
+	    where.descriptor_size > where.size)
+		return;
+	request->data = stele_device_alloc(image->dev, where.descriptor_size);
+	if (request->data)
+		request->size = (uint32_t)where.descriptor_size;
+}
+
+/*
+ * Read the first copies of all descriptors, many at a time. What fails is left to
+ * who loads that segment. Where a queue broke, memory may be written to for ever.
+ */
+static void read_all(struct stele_image *image, uint32_t first_ref,
+		     uint32_t count, void **blocks)
+{
+	struct stele_request *requests = calloc(count, sizeof(*requests));
+	struct stele_queue *queue = NULL;
+	uint32_t asked = 0;
+	bool good = requests && !stele_queue_open(image->dev, READ_DEPTH, NULL,
+						  0, &queue);
+
+	for (uint32_t i = 0; good && i < count; i++) {
+		ask_for(image, first_ref + i, &requests[asked]);
+		if (!requests[asked].size)
+			continue;
+		requests[asked].user = &blocks[i];
+		asked++;
+	}
+	if (good)
+		good = stele_queue_run(queue, requests, asked) == 0;
+	if (stele_queue_close(queue))
+		asked = 0;
+	for (uint32_t i = 0; i < asked; i++) {
+		if (good && requests[i].status == 0)
+			*(void **)requests[i].user = requests[i].data;
+		else
+			free(requests[i].data);
+	}
+	free(requests);
+}
+
+int stele_segments_load(struct stele_image *image, uint32_t first_ref,
+			uint32_t count, struct stele_segment *out,
+			uint32_t *loaded)
+{
+	void **blocks = calloc((size_t)count + 1, sizeof(*blocks));
+	int ret = blocks ? 0 : -ENOMEM;
+
+	*loaded = 0;
+	if (blocks && count >= READ_MANY)
+		read_all(image, first_ref, count, blocks);
+	for (uint32_t i = 0; i < count && ret == 0; i++) {
+		struct stele_catalog_segment where;
+		struct stele_catalog_ref ref;
+
+		segment_of(image, first_ref + i, &ref, &where);
+		ret = load(image, &where, &ref, blocks[i], &out[i]);
+		blocks[i] = NULL; /* the segment's, or released with it */
+		*loaded += ret == 0;
+	}
+	for (uint32_t i = 0; blocks && i < count; i++)
+		free(blocks[i]);
+	free(blocks);
+	return ret;
 }
 
 void stele_segment_release(struct stele_segment *segment)

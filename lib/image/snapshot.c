@@ -73,28 +73,20 @@ int stele_snapshot_log_choice(const struct stele_image *image, int error)
 
 static int load_segments(struct stele_image *image, struct stele_snapshot *out)
 {
-	struct stele_catalog_segment where;
-	struct stele_catalog_ref ref;
 	int ret;
 
 	out->segments = calloc((size_t)out->info.ref_count + 1,
 			       sizeof(*out->segments));
 	if (!out->segments)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < out->info.ref_count; i++) {
-		struct stele_segment *segment = &out->segments[i];
-
-		stele_catalog_ref(&image->catalog, out->info.first_ref + i,
-				  &ref);
-		stele_catalog_segment(&image->catalog, ref.segment, &where);
-		ret = stele_segment_load(image, &where, &ref, segment);
-		if (ret < 0)
-			return ret;
-		out->segment_count++;
-		segment->first_id = out->sample_count;
-		out->sample_count += segment->live_count;
+	ret = stele_segments_load(image, out->info.first_ref,
+				  out->info.ref_count, out->segments,
+				  &out->segment_count);
+	for (uint32_t i = 0; i < out->segment_count; i++) {
+		out->segments[i].first_id = out->sample_count;
+		out->sample_count += out->segments[i].live_count;
 	}
-	return 0;
+	return ret;
 }
 
 /* Does a later segment name all that an earlier one names, and the same way? */

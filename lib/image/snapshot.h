@@ -93,6 +93,13 @@ int stele_snapshot_payload_without(const struct stele_image *image,
 				   const struct stele_snapshot *snapshot,
 				   uint64_t deleted_size, uint64_t *out);
 
+/*
+ * The segments of these references of the catalog. `loaded` are to be released, also on
+ * errors. Return: as stele_segment_load().
+ */
+int stele_segments_load(struct stele_image *image, uint32_t first_ref,
+			uint32_t count, struct stele_segment *out,
+			uint32_t *loaded);
 /* One segment, on its own. `ref` may be NULL: nothing deleted. */
 int stele_segment_load(struct stele_image *image,
 		       const struct stele_catalog_segment *where,
