@@ -5,6 +5,7 @@
 #include "lib/image/key_search.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/image/merge.h"
@@ -135,5 +136,147 @@ int stele_snapshot_find_keys(const struct stele_image *image,
 		return walk(image, snapshot, places, count);
 	for (size_t i = 0; i < count && ret == 0; i++)
 		ret = look_up(image, snapshot, &places[i]);
+	return ret;
+}
+
+/* ---- one key in many segments ------------------------------------------------ */
+
+#define DEPTH 64u
+
+/* One segment's search: its key, if it has it, is in a page of [low, high). */
+struct probe {
+	struct stele_section keys;
+	uint64_t low, high;
+	uint64_t page; /* that is being read */
+	bool ended;
+};
+
+static void begin(const struct stele_segment *segment, struct probe *probe)
+{
+	*probe = (struct probe){.ended = true};
+	if (stele_descriptor_find_section(&segment->descriptor,
+					  STELE_BLOCK_KEYS, STELE_NO_FIELD,
+					  &probe->keys) < 0 ||
+	    !probe->keys.size)
+		return;
+	probe->high = probe->keys.size / STELE_BLOCK_SIZE;
+	probe->ended = false;
+}
+
+/* The key in a page from its first one on. Return: as stele_segment_find_key(). */
+static int look_into(struct stele_keys_cursor *cursor,
+		     const char *key, size_t key_size, uint64_t *number)
+{
+	const char *why = "";
+	int order, more = 1;
+
+	do {
+		order = stele_key_compare(cursor->key.key, cursor->key.key_size,
+					  key, key_size);
+		if (order == 0)
+			*number = cursor->key.number;
+		else if (order < 0)
+			more = stele_keys_next(cursor, &why);
+	} while (order < 0 && more > 0);
+	if (more < 0)
+		return -EUCLEAN;
+	return order ? -ENOENT : 0;
+}
+
+/* A page has come. Return: 1: it halves what is left; else the result. */
+static int step(const struct stele_image *image,
+		const struct stele_segment *segment, struct probe *probe,
+		const struct stele_disk_block *page, const char *key,
+		size_t key_size, uint64_t *number)
+{
+	struct stele_keys_cursor cursor;
+	const char *why = "";
+	int ret = stele_section_check(image, segment, &probe->keys, probe->page,
+				      1, page);
+
+	if (ret < 0)
+		return ret;
+	if (stele_keys_open(&cursor, page, &why) < 0 ||
+	    stele_keys_next(&cursor, &why) <= 0)
+		return -EUCLEAN;
+	if (probe->high - probe->low == 1)
+		return look_into(&cursor, key, key_size, number);
+	if (stele_key_compare(cursor.key.key, cursor.key.key_size, key,
+			      key_size) > 0)
+		probe->high = probe->page;
+	else
+		probe->low = probe->page;
+	return 1;
+}
+
+/* One page of each that goes on. Return: how many; errors of the queue. */
+static int read_round(const struct stele_segment *segments, uint32_t count,
+		      struct stele_queue *queue, struct probe *probes,
+		      struct stele_disk_block *pages,
+		      struct stele_request *requests)
+{
+	unsigned int n = 0;
+	int ret;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct probe *probe = &probes[i];
+
+		if (probe->ended)
+			continue;
+		probe->page = probe->low + (probe->high - probe->low) / 2;
+		requests[n++] = (struct stele_request){
+			.op = STELE_OP_READ,
+			.data = &pages[i],
+			.offset = segments[i].descriptor.offset +
+				  probe->keys.offset +
+				  probe->page * STELE_BLOCK_SIZE,
+			.size = STELE_BLOCK_SIZE,
+			.user = probe,
+		};
+	}
+	ret = stele_queue_run(queue, requests, n);
+	return ret < 0 ? ret : (int)n;
+}
+
+int stele_segments_find_key(const struct stele_image *image,
+			    const struct stele_segment *segments,
+			    uint32_t count, const char *key, size_t key_size,
+			    struct stele_key_hit *hits)
+{
+	struct probe *probes = calloc(count, sizeof(*probes));
+	struct stele_request *requests = calloc(count, sizeof(*requests));
+	struct stele_disk_block *pages =
+		stele_device_alloc(image->dev, count * sizeof(*pages));
+	struct stele_queue *queue = NULL;
+	int ret = -ENOMEM;
+
+	if (probes && requests && pages)
+		ret = stele_queue_open(image->dev, DEPTH, NULL, 0, &queue);
+	for (uint32_t i = 0; ret == 0 && i < count; i++) {
+		begin(&segments[i], &probes[i]);
+		hits[i].result = -ENOENT;
+	}
+	for (ret = ret < 0 ? ret : 1; ret > 0;) {
+		ret = read_round(segments, count, queue, probes, pages,
+				 requests);
+		for (int i = 0; i < ret; i++) {
+			struct probe *probe = requests[i].user;
+			const uint32_t at = (uint32_t)(probe - probes);
+
+			int *result = &hits[at].result;
+
+			*result = requests[i].status;
+			if (!*result)
+				*result = step(image, &segments[at], probe,
+					       &pages[at], key, key_size,
+					       &hits[at].number);
+			probe->ended = *result <= 0;
+		}
+	}
+	/* What a queue that broke may still write to stays, for good. */
+	if (!stele_queue_close(queue))
+		free(pages);
+	free(probes);
+	free(requests);
 	return ret;
 }

@@ -29,4 +29,19 @@ int stele_snapshot_find_keys(const struct stele_image *image,
 			     const struct stele_snapshot *snapshot,
 			     struct stele_key_place *places, size_t count);
 
+/* What a segment says of a key. */
+struct stele_key_hit {
+	int result; /* as stele_segment_find_key(), which would log it */
+	uint64_t number;
+};
+
+/*
+ * Look for one key in each of `count` segments, in all of them at the same time.
+ * Return: 0; -ENOMEM; errors of the queue.
+ */
+int stele_segments_find_key(const struct stele_image *image,
+			    const struct stele_segment *segments,
+			    uint32_t count, const char *key, size_t key_size,
+			    struct stele_key_hit *hits);
+
 #endif

@@ -36,6 +36,33 @@ static int check_blocks(const struct stele_image *image,
 	return ret;
 }
 
+static uint64_t offset_of(const struct stele_segment *segment,
+			  const struct stele_section *section, uint64_t index)
+{
+	return segment->descriptor.offset + section->offset +
+	       index * STELE_BLOCK_SIZE;
+}
+
+static int judge(const struct stele_image *image,
+		 const struct stele_segment *segment, int error)
+{
+	return stele_image_judge(image, segment->descriptor.id,
+				 segment->descriptor.offset, error);
+}
+
+static int check_fetched(const struct stele_image *image,
+			 const struct stele_segment *segment,
+			 const struct stele_section *section, uint64_t index,
+			 uint64_t count, const struct stele_disk_block *blocks)
+{
+	int ret = check_blocks(image, segment, section, blocks, count,
+			       offset_of(segment, section, index));
+
+	if (ret == -EMEDIUMTYPE) /* the image is ours, its block was */
+		ret = -EBADMSG;
+	return judge(image, segment, ret);
+}
+
 int stele_section_fetch(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section, uint64_t index,
@@ -47,8 +74,7 @@ int stele_section_fetch(const struct stele_image *image,
 	if (!range_ok(index, count, section->size / STELE_BLOCK_SIZE))
 		return -ERANGE;
 	/* The descriptor was checked: all of the section lies in the segment. */
-	offset = segment->descriptor.offset + section->offset +
-		 index * STELE_BLOCK_SIZE;
+	offset = offset_of(segment, section, index);
 	ret = stele_device_read(image->dev, blocks, offset,
 				count * STELE_BLOCK_SIZE);
 	if (ret < 0) {
@@ -58,11 +84,33 @@ int stele_section_fetch(const struct stele_image *image,
 				count, offset);
 		return ret;
 	}
-	ret = check_blocks(image, segment, section, blocks, count, offset);
-	if (ret == -EMEDIUMTYPE) /* the image is ours, its block was */
-		ret = -EBADMSG;
-	return stele_image_judge(image, segment->descriptor.id,
-				 segment->descriptor.offset, ret);
+	return check_fetched(image, segment, section, index, count, blocks);
+}
+
+static int prove(const struct stele_image *image,
+		 const struct stele_segment *segment,
+		 const struct stele_section *section, uint64_t index,
+		 uint64_t count, const struct stele_disk_block *blocks)
+{
+	const uint64_t leaf =
+		stele_descriptor_leaf(&segment->descriptor, section) + index;
+
+	if (!image->prover || section->type == STELE_BLOCK_TREE)
+		return 0;
+	return judge(image, segment,
+		     stele_prover_check(image->prover, segment, leaf, blocks,
+					count));
+}
+
+int stele_section_check(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const struct stele_section *section, uint64_t index,
+			uint64_t count, const struct stele_disk_block *blocks)
+{
+	int ret = check_fetched(image, segment, section, index, count, blocks);
+
+	return ret < 0 ? ret :
+			 prove(image, segment, section, index, count, blocks);
 }
 
 int stele_section_read(const struct stele_image *image,
@@ -73,14 +121,8 @@ int stele_section_read(const struct stele_image *image,
 	int ret = stele_section_fetch(image, segment, section, index, count,
 				      blocks);
 
-	if (ret < 0 || !image->prover || section->type == STELE_BLOCK_TREE)
-		return ret;
-	ret = stele_prover_check(
-		image->prover, segment,
-		stele_descriptor_leaf(&segment->descriptor, section) + index,
-		blocks, count);
-	return stele_image_judge(image, segment->descriptor.id,
-				 segment->descriptor.offset, ret);
+	return ret < 0 ? ret :
+			 prove(image, segment, section, index, count, blocks);
 }
 
 int stele_segment_read_block(const struct stele_image *image,

@@ -22,6 +22,11 @@ int stele_section_read(const struct stele_image *image,
 		       const struct stele_segment *segment,
 		       const struct stele_section *section, uint64_t index,
 		       uint64_t count, struct stele_disk_block *blocks);
+/* The same of blocks that the caller has read. */
+int stele_section_check(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const struct stele_section *section, uint64_t index,
+			uint64_t count, const struct stele_disk_block *blocks);
 /* The same without a proof, for whoever makes one. */
 int stele_section_fetch(const struct stele_image *image,
 			const struct stele_segment *segment,

@@ -14,9 +14,13 @@
 #include "lib/base/error.h"
 
 #include "lib/base/options.h"
+#include "lib/image/key_search.h"
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
 #include "lib/read/dataset.h"
+
+/* Segments in which a key is looked for at the same time. */
+#define FIND_MANY 4u
 
 /* ---- open and close -------------------------------------------------------- */
 
@@ -332,27 +336,52 @@ static int check_key(struct stele_dataset *ds, const struct stele_segment *segme
 	return err;
 }
 
+/* What all segments say of a key. NULL: they are few, or it cannot be known at once. */
+static struct stele_key_hit *find_in_all(const struct stele_dataset *ds,
+					 const char *key, size_t key_size)
+{
+	const uint32_t count = ds->snapshot.segment_count;
+	struct stele_key_hit *hits;
+
+	if (count < FIND_MANY)
+		return NULL;
+	hits = calloc(count, sizeof(*hits));
+	if (!hits || !stele_segments_find_key(&ds->image, ds->snapshot.segments,
+					      count, key, key_size, hits))
+		return hits;
+	free(hits);
+	return NULL;
+}
+
 static int dataset_find(struct stele_dataset *ds, const char *key,
 			size_t key_size, uint64_t *id)
 {
 	const struct stele_snapshot *snapshot = &ds->snapshot;
+	struct stele_key_hit *hits;
 	int err = -ENOENT;
 
 	if (!key_size || key_size > STELE_KEY_SIZE_MAX)
 		return -EINVAL;
+	hits = find_in_all(ds, key, key_size);
 	/* A key that is deleted in one segment may live in another. */
 	for (uint32_t i = 0; err == -ENOENT && i < snapshot->segment_count;
 	     i++) {
 		const struct stele_segment *segment = &snapshot->segments[i];
 		uint64_t number, size;
 
-		err = stele_segment_find_key(&ds->image, segment, key, key_size,
-					     &number, &size);
+		if (hits && hits[i].result == -ENOENT)
+			continue;
+		err = hits ? hits[i].result : -EAGAIN;
+		number = err ? 0 : hits[i].number;
+		if (err) /* damage is told there */
+			err = stele_segment_find_key(&ds->image, segment, key,
+						     key_size, &number, &size);
 		if (!err)
 			err = stele_snapshot_id(snapshot, segment, number, id);
 		if (!err)
 			err = check_key(ds, segment, number, *id, key, key_size);
 	}
+	free(hits);
 	return err == -ERANGE ? -EUCLEAN : err;
 }
 
