@@ -2,9 +2,9 @@
 /*
  * block.c - seal and check metadata blocks, copy out of and into streams
  *
- * The checks stand in the order of trust: the magic says that the bytes are
- * ours at all, the checksum that they are whole, the rest that they are the
- * ones that belong here.
+ * The checks are in order of trust: the magic says that the bytes are
+ * ours at all, the checksum that they are intact, the rest that they
+ * belong here.
  */
 #include "format/block.h"
 
@@ -58,7 +58,7 @@ int stele_block_check(const struct stele_disk_block *block,
 	if (le32_get(block->crc) != stele_block_crc(block))
 		return refuse(why, -EBADMSG, "block: checksum mismatch");
 	if (le32_get(block->type) != (uint32_t)type)
-		return unclean(why, "block: of another type");
+		return unclean(why, "block: wrong type");
 	if (le64_get(block->offset) != offset)
 		return unclean(why, "block: belongs to another offset");
 	if (owner != STELE_OWNER_ANY && le64_get(block->owner) != owner)

@@ -68,7 +68,7 @@ static int read_header(struct stele_catalog *out,
 	if (stele_stream_blocks(size) != out->block_count)
 		return unclean(why, "catalog: size against stream size");
 	if (!stele_stream_zero_from(out->blocks, out->block_count, size))
-		return unclean(why, "catalog: bytes behind it not zero");
+		return unclean(why, "catalog: nonzero bytes after it");
 	if (!bytes_zero(disk.reserved, sizeof(disk.reserved)))
 		return unclean(why, "catalog: reserved bytes not zero");
 	return 0;
@@ -82,10 +82,10 @@ int stele_catalog_decode(const void *blocks, uint64_t size,
 
 	if (size == 0 || size != sb->catalog_size ||
 	    !is_aligned(size, STELE_BLOCK_SIZE))
-		return unclean(why, "catalog: not of the superblock's size");
+		return unclean(why, "catalog: size differs from the superblock");
 	if (stele_crc32c(0, blocks, size) != sb->catalog_crc)
 		return refuse(why, -EBADMSG,
-			      "catalog: not of the superblock's checksum");
+			      "catalog: checksum differs from the superblock");
 	*out = (struct stele_catalog){
 		.blocks = blocks,
 		.block_count = size / STELE_BLOCK_SIZE,

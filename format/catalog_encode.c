@@ -2,7 +2,7 @@
 /*
  * catalog_encode.c - write a catalog into zeroed blocks
  *
- * The caller says all counts first, and so fixes where each table lies; the
+ * The caller gives all counts first, which fixes the position of each table; the
  * entries may then come in any order.
  */
 #include "format/catalog_layout.h"

@@ -3,7 +3,7 @@
  * catalog_snapshots.c - the snapshots of a catalog, and what they refer to
  *
  * Refs, notes and signatures belong to the snapshots in table order without
- * gaps: each snapshot begins where the one before ended, and the last one ends
+ * gaps: each snapshot begins where the previous one ended, and the last one ends
  * where the table does. So nothing is shared and nothing is left over.
  */
 #include "format/catalog_check.h"
@@ -158,7 +158,7 @@ static int check_identity(const struct stele_catalog *catalog,
 	if (snapshot->id <= progress->id)
 		return unclean(why, "catalog: snapshot ids not ascending");
 	if (snapshot->id >= catalog->next_snapshot_id)
-		return unclean(why, "catalog: snapshot id over the next one");
+		return unclean(why, "catalog: snapshot id beyond the next one");
 	if (snapshot->parent >= snapshot->id)
 		return unclean(why, "catalog: snapshot older than its parent");
 	progress->id = snapshot->id;
@@ -203,9 +203,9 @@ static int check_unused(const struct stele_catalog *catalog,
 		if (see(&progress->used, i)) {
 			if (!segment.unused_since)
 				return unclean(why,
-					       "catalog: unused, yet not since when");
+					       "catalog: unused, but no time since");
 		} else if (segment.unused_since) {
-			return unclean(why, "catalog: unused, yet referred to");
+			return unclean(why, "catalog: unused, but referred to");
 		}
 	}
 	return 0;
@@ -233,6 +233,6 @@ int stele_catalog_check_snapshots(const struct stele_catalog *catalog,
 	if (progress.signatures != counts->signatures)
 		return unclean(why, "catalog: signatures of no snapshot");
 	if (!stele_catalog_names_unique(catalog))
-		return unclean(why, "catalog: snapshot name twice");
+		return unclean(why, "catalog: duplicate snapshot name");
 	return check_unused(catalog, &progress, why);
 }

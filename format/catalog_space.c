@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * catalog_space.c - nothing that a catalog places lies on anything else
+ * catalog_space.c - nothing that a catalog places overlaps anything else
  *
- * Segments and free extents are each in order; what else there is gets looked
- * up among them by a binary search. An extent's bounds are checked before any
- * sum is made of them. Who may share: stele-format(5), "Catalog".
+ * Segments and free extents are each sorted; everything else is looked
+ * up among them by binary search. An extent's bounds are checked before any
+ * sum is made of them. What may be shared: stele-format(5), "Catalog".
  */
 #include "format/catalog_check.h"
 #include "format/catalog_layout.h"
@@ -132,7 +132,7 @@ static int check_segments(const struct stele_catalog *catalog,
 				       "catalog: segment's reserved bytes");
 	}
 	if (!stele_catalog_ids_unique(catalog))
-		return unclean(why, "catalog: segment id twice");
+		return unclean(why, "catalog: duplicate segment id");
 	return 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * catalog_unique.c - names of snapshots and ids of segments occur once
+ * catalog_unique.c - names of snapshots and ids of segments are unique
  *
  * The tables are ordered by something else, nothing may be allocated, and
- * comparing all pairs would let a hostile catalog buy minutes of our time. So:
- * a heapsort of 16-bit indices on the stack, then a look at neighbours.
+ * comparing all pairs would let a hostile catalog cost minutes. So:
+ * heapsort 16-bit indices on the stack, then compare neighbours.
  */
 #include "format/catalog_check.h"
 

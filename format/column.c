@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * column.c - blocks of a column, and the summary that heads each
+ * column.c - blocks of a column, and the summary at the head of each
  *
- * The summary lets a filter skip a block without looking at its values. Equal
- * values that differ in bits (-0.0 and 0.0) leave the first one of them.
+ * The summary lets a filter skip a block without reading its values. Of equal
+ * values that differ in bits (-0.0 and 0.0) it keeps the first.
  */
 #include "format/sections.h"
 

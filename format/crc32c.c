@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crc32c.c - the one door to isa-l's CRC-32C
+ * crc32c.c - the only user of isa-l's CRC-32C
  *
- * isa-l takes the register as it is (no inversion before or after), a buffer
- * that is not const, and a length that is an int; and it leaves the upper
- * halves of the vector registers in use. Nothing else in the tree has to know.
+ * isa-l takes the raw register (no inversion before or after), a buffer
+ * that is not const, and an int length; and it leaves the upper
+ * halves of the vector registers dirty. Nothing else in the tree has to know.
  */
 #include "format/crc32c.h"
 

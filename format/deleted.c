@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deleted.c - lists of numbers that a snapshot leaves out of a segment
+ * deleted.c - lists of numbers that a snapshot deletes from a segment
  *
  * 508 numbers fill a payload exactly, so that a list is a plain stream of
  * le64.
@@ -55,6 +55,6 @@ int stele_deleted_check(const struct stele_disk_block *blocks, uint64_t count,
 	}
 	if (!stele_stream_zero_from(blocks, stele_deleted_blocks(count),
 				    count * sizeof(le64)))
-		return unclean(why, "deleted: bytes behind the list not zero");
+		return unclean(why, "deleted: nonzero bytes after the list");
 	return 0;
 }

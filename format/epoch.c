@@ -2,10 +2,10 @@
 /*
  * epoch.c - position to id, by kind of order
  *
- * A windowed order goes through four steps, each of which has an inverse: the position
- * is permuted within its window; that makes it a place of a block and a sample within;
- * the place is permuted to a block; the whole is rotated. One block may be short; all
- * that lies behind its place is shifted by what it lacks.
+ * A windowed order has four steps, each invertible: the position
+ * is permuted within its window; that gives the place of a block and a sample within it;
+ * the place is permuted to a block; the result is rotated. One block may be short; everything
+ * after its place is shifted by what it lacks.
  */
 #include "format/epoch.h"
 

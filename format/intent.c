@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intent.c - the block in which a writer says what it is about to do
+ * intent.c - the block in which a writer announces what it is about to do
  *
- * What another machine wrote is looked at by who has to decide about it, so that
- * each field is checked as those of a catalog are.
+ * Decisions depend on what another machine wrote here, so
+ * each field is checked like those of a catalog.
  */
 #include "format/intent.h"
 
@@ -80,7 +80,7 @@ int stele_intent_decode(const struct stele_disk_intent *disk, uint64_t offset,
 	if (out->generation == 0 || out->generation == UINT64_MAX)
 		return unclean(why, "intent: generation out of range");
 	if (!text_ok(disk->host, sizeof(disk->host)))
-		return unclean(why, "intent: host is no text");
+		return unclean(why, "intent: host is not text");
 	if (!bytes_zero(disk->reserved1, sizeof(disk->reserved1)))
 		return unclean(why, "intent: reserved bytes set");
 	return extents_read(disk, out, why);

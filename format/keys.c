@@ -2,8 +2,8 @@
 /*
  * keys.c - write and read one page of the keys section
  *
- * A page has one encoding: each key drops all that it shares with the one
- * before. So one comparison of two bytes, the first that differ, proves both
+ * A page has a unique encoding: each key omits all that it shares with the previous
+ * one. So one comparison of two bytes, the first that differ, proves both
  * the order and the encoding.
  */
 #include "format/keys.h"
@@ -103,7 +103,7 @@ static int check_end(const struct stele_keys_cursor *cursor, const char **why)
 		return unclean(why, "keys: entries end before used size");
 	if (!bytes_zero(cursor->block->payload + cursor->used,
 			STELE_BLOCK_PAYLOAD - cursor->used))
-		return unclean(why, "keys: bytes behind entries not zero");
+		return unclean(why, "keys: nonzero bytes after entries");
 	return 0;
 }
 
@@ -135,15 +135,15 @@ int stele_keys_next(struct stele_keys_cursor *cursor, const char **why)
 	if (cursor->index == cursor->count)
 		return check_end(cursor, why);
 	if (left < ENTRY_SIZE)
-		return unclean(why, "keys: entry over used size");
+		return unclean(why, "keys: entry beyond used size");
 	memcpy(&entry, p, sizeof(entry));
 	p += ENTRY_SIZE;
 	shared = le16_get(entry.shared);
 	suffix = le16_get(entry.suffix_size);
 	if (suffix > left - ENTRY_SIZE)
-		return unclean(why, "keys: suffix over used size");
+		return unclean(why, "keys: suffix beyond used size");
 	if (shared > key->key_size)
-		return unclean(why, "keys: shares more than the key before");
+		return unclean(why, "keys: shares more than the previous key");
 	if (suffix == 0)
 		return unclean(why, "keys: empty suffix");
 	if (shared + suffix > STELE_RECORD_KEY_MAX)
@@ -152,7 +152,7 @@ int stele_keys_next(struct stele_keys_cursor *cursor, const char **why)
 	if (ret < 0)
 		return ret;
 	if (memchr(p, '\0', suffix))
-		return unclean(why, "keys: zero byte in a key");
+		return unclean(why, "keys: NUL byte in a key");
 	if (le48_get(entry.size) > STELE_PAYLOAD_SIZE_MAX)
 		return unclean(why, "keys: sample size out of range");
 	memcpy(key->key + shared, p, suffix);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * le.h - little-endian integers as the device holds them
+ * le.h - little-endian integers as stored on the device
  *
  * Byte-array types: alignment 1, so structs made of them need no packing and
- * may lie anywhere; mixing one up with an integer does not compile. Written
+ * can be at any address; confusing one with an integer does not compile. Written
  * out in full because compilers turn that, and not a loop, into one load.
  */
 #ifndef STELE_FORMAT_LE_H
@@ -80,8 +80,8 @@ static inline le64 le64_put(uint64_t v)
 }
 
 /*
- * A copy of memory that others may be writing to, as a mapped device is: what was checked
- * of it is what is used. Without the barrier the compiler may read there a second time.
+ * A copy of memory that others may be writing to, such as a mapped device: the value that was
+ * checked is the one used. Without the barrier the compiler may read the memory again.
  */
 static inline void le_copy_once(void *to, const void *from, size_t size)
 {

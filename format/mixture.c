@@ -2,9 +2,9 @@
 /*
  * mixture.c - see mixture.h
  *
- * All arithmetic is on integers, that of weights too: a share is 48 bits of the largest
- * weight, rounded down from the exact quotient, so that every machine gets the same
- * schedule.
+ * All arithmetic is on integers, including that on weights: a share is 48 bits of the ratio
+ * to the largest weight, rounded down from the exact quotient, so that every machine gets
+ * the same schedule.
  */
 #include "format/mixture.h"
 

@@ -2,7 +2,7 @@
 /*
  * order.c - bit-packed numbers of the order section
  *
- * An entry is at most 48 bits wide and begins anywhere in a byte, so that it
+ * An entry is at most 48 bits wide and may start at any bit, so it
  * touches at most seven bytes, all of them within the block.
  */
 #include "format/sections.h"

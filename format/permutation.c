@@ -2,13 +2,13 @@
 /*
  * permutation.c - position to id, and back
  *
- * A Feistel network on a grid of rows x 2^column_bits places, as square as it can be:
- * a round adds to the row what its key makes of the column, the next one to the
- * column what its own key makes of the row. The grid has less than one row of columns
- * too many, so that a result of count or more, which goes through the network again
- * (it walks the cycle), is rare: the work hardly varies, and has no branch that a
- * processor mispredicts. Where that does not hold, with a few samples and their many
- * rounds, all ids are worked out together when it begins.
+ * A Feistel network on a grid of rows x 2^column_bits places, as square as possible:
+ * one round adds a keyed function of the column to the row, the next one a keyed
+ * function of the row to the column. The grid exceeds count by less than one row of
+ * columns, so results of count or more, which go through the network again
+ * (cycle walking), are rare: the work hardly varies, and no branch is
+ * mispredicted. Where that does not hold, for few samples and their many
+ * rounds, all ids are computed at initialization.
  */
 #include "format/permutation.h"
 

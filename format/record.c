@@ -2,9 +2,9 @@
 /*
  * record.c - the tail of a record, and the checksum of its slot
  *
- * A tail may be hostile even when its checksum is right: every size in it is
- * held against the slot's, which comes from the run table. In mapped memory it may also
- * change at any time: sizes are those of one copy of the trailer.
+ * A tail may be hostile even if its checksum is right: every size in it is
+ * checked against the slot's, which comes from the run table. In mapped memory it may also
+ * change at any time: sizes are taken from one copy of the trailer.
  */
 #include "format/record.h"
 
@@ -87,19 +87,19 @@ static int check_values(const struct stele_record *record,
 		if (end < before)
 			return unclean(why, "record: field ends not ascending");
 		if (end > record->payload_size)
-			return unclean(why, "record: field end over payload");
+			return unclean(why, "record: field end beyond payload");
 		before = end;
 	}
 	if (!(record->flags & STELE_RECORD_VOID)) {
 		if (record->key_size == 0)
 			return unclean(why, "record: no key");
 		if (memchr(record->key, '\0', record->key_size))
-			return unclean(why, "record: zero byte in the key");
+			return unclean(why, "record: NUL byte in the key");
 		return 0;
 	}
 	if (record->payload_size || record->key_size ||
 	    !bytes_zero(record->scalars, shape->scalar_count * sizeof(le64)))
-		return unclean(why, "record: void but not empty");
+		return unclean(why, "record: hole but not empty");
 	return 0;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.h - what lies in a slot
+ * record.h - the contents of a slot
  *
  *	| payload | zero padding | key | field ends | scalars | trailer |
  *	^ slot start                                             slot end ^
  *
  * The tail (from the key on) is found from the slot's end. The checksum covers
- * every byte of the slot but itself, and is seeded with the segment's id and
+ * every byte of the slot except itself, and is seeded with the segment's id and
  * the sample's number in it, which are not stored: a misdirected or stale
  * record fails like a damaged one. stele-format(5), "Records".
  */
@@ -23,7 +23,7 @@
 
 enum stele_record_flags {
 	/*
-	 * Never a sample: its source went away after the layout was fixed.
+	 * A hole, never a sample: its source vanished after the layout was fixed.
 	 * Payload and key are empty, ends and scalars 0; always deleted.
 	 */
 	STELE_RECORD_VOID = 1 << 0,
@@ -40,7 +40,7 @@ struct stele_disk_trailer {
 STELE_CHECK_SIZE(struct stele_disk_trailer, 16);
 STELE_CHECK_OFFSET(struct stele_disk_trailer, crc, 0x0c);
 
-/* What of the schema the layout of a record depends on. */
+/* The parts of the schema that determine the layout of a record. */
 struct stele_record_shape {
 	uint32_t bytes_count;  /* bytes, utf8 and tensor fields */
 	uint32_t scalar_count; /* i64 and f64 fields */
@@ -74,19 +74,19 @@ size_t stele_record_put_tail(const struct stele_record_shape *shape,
 			     const uint64_t *ends, const uint64_t *scalars,
 			     uint32_t flags);
 
-/* What a slot's checksum begins with: crc32c of le64 id, le64 number. */
+/* Seed of a slot's checksum: crc32c of le64 id, le64 number. */
 uint32_t stele_record_seed(uint64_t segment_id, uint64_t number);
 /* Checksum of a whole slot: the seed, then all bytes but the last four. */
 uint32_t stele_record_crc(uint64_t segment_id, uint64_t number,
 			  const void *slot, uint64_t slot_size);
 
 /*
- * Find the parts of a record. Does not look at the checksum: compare
- * stele_record_crc() with out->crc, unless the caller asked not to. The parts lie within
- * the slot even if somebody writes to it meanwhile; ends are as good as they are read.
+ * Find the parts of a record. Does not verify the checksum: compare
+ * stele_record_crc() with out->crc, unless the caller asked not to. The parts are within
+ * the slot even if somebody writes to it meanwhile; ends may change until they are read.
  * Return: 0; -EUCLEAN (reserved not zero; unknown flags; key or payload do not
- * fit the slot; ends not ascending or over the payload; no key, or a zero byte
- * in it; void and not empty).
+ * fit the slot; ends not ascending or beyond the payload; no key, or a NUL byte
+ * in it; a hole that is not empty).
  */
 int stele_record_decode(const void *slot, uint64_t slot_size,
 			const struct stele_record_shape *shape,
@@ -102,8 +102,8 @@ int stele_record_decode_tail(const void *tail, uint64_t tail_size,
 			     struct stele_record *out, const char **why);
 
 /*
- * Of a piece of a slot, bytes [at, at + size) of whatever it is counted in, those
- * in [from, to). No such byte: part_size 0.
+ * Of a piece of a slot with the bytes [at, at + size), in any coordinates, the part
+ * in [from, to). If there is none, part_size is 0.
  */
 const uint8_t *stele_record_part(const uint8_t *data, uint64_t at,
 				 uint64_t size, uint64_t from, uint64_t to,

@@ -4,7 +4,7 @@
  *
  * This is the whole hot path of the index. stele_run_find() compiles to a loop
  * of conditional moves: its length depends on the number of runs only, and no
- * branch depends on the number that is looked up.
+ * branch depends on the number looked up.
  */
 #include "format/run.h"
 

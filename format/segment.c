@@ -3,7 +3,7 @@
  * segment.c - view a descriptor: decode, accessors
  *
  * A descriptor may be read without anything that vouches for it (salvage), so
- * it is believed only as far as it agrees with itself. The caller of an
+ * it is trusted only as far as it is consistent with itself. The caller of an
  * accessor keeps index < count.
  */
 #include "format/segment_check.h"
@@ -68,7 +68,7 @@ static int check_counts(const struct stele_descriptor *d,
 	if (stele_stream_blocks(end) != d->block_count)
 		return unclean(why, "descriptor: size against stream size");
 	if (!stele_stream_zero_from(d->blocks, d->block_count, end))
-		return unclean(why, "descriptor: bytes behind it not zero");
+		return unclean(why, "descriptor: nonzero bytes after it");
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static int check_place(const struct stele_descriptor *d, uint64_t offset,
 	if (d->size / 2 < own)
 		return unclean(why, "descriptor: larger than its segment");
 	if (offset != d->offset && offset != d->offset + d->size - own)
-		return unclean(why, "descriptor: not at its segment's ends");
+		return unclean(why, "descriptor: not at an end of its segment");
 	if (d->boundary &&
 	    (!is_power_of_two(d->boundary) || d->boundary < STELE_BLOCK_SIZE ||
 	     !is_aligned(d->offset, d->boundary)))
@@ -175,7 +175,7 @@ int stele_descriptor_decode(const void *blocks, uint64_t size, uint64_t offset,
 		return ret;
 	read_header(out, &disk);
 	if (out->id != id || id == 0 || id == STELE_OWNER_ANY)
-		return unclean(why, "descriptor: of another segment");
+		return unclean(why, "descriptor: belongs to another segment");
 	return check_all(out, offset, &disk, why);
 }
 

@@ -151,7 +151,7 @@ static int check_content(const struct stele_descriptor *d,
 	if (section->type == STELE_BLOCK_NAMES)
 		return check_names(section, why);
 	if (section->stream_size != 0)
-		return unclean(why, "descriptor: section is no stream");
+		return unclean(why, "descriptor: section is not a stream");
 	if (section->type == STELE_BLOCK_KEYS)
 		return check_keys(d, section, why);
 	if (section->type == STELE_BLOCK_TREE) /* when all others are known good */
@@ -180,7 +180,7 @@ static int check_section(const struct stele_descriptor *d,
 	if (ret < 0)
 		return ret;
 	if (!see(seen, section))
-		return unclean(why, "descriptor: section twice");
+		return unclean(why, "descriptor: duplicate section");
 	if (!is_aligned(section->offset | section->size, STELE_BLOCK_SIZE) ||
 	    section->size == 0 ||
 	    !range_ok(section->offset, section->size, limit))

@@ -2,7 +2,7 @@
 /*
  * segment_tables.c - check the fields and the runs of a descriptor
  *
- * After the runs every slot lies within the slots, none lies on another, and
+ * Once the runs are checked, every slot is within the slots, none overlap, and
  * the arithmetic of run.c cannot overflow for any number of the segment.
  */
 #include "format/catalog.h"
@@ -59,7 +59,7 @@ static int check_field(const struct stele_descriptor *d, uint32_t index,
 	if (ret < 0)
 		return ret;
 	if (!name_is_new(d, index, &disk))
-		return unclean(why, "descriptor: field name twice");
+		return unclean(why, "descriptor: duplicate field name");
 	if (le32_get(disk.reserved0) ||
 	    !bytes_zero(disk.reserved1, sizeof(disk.reserved1)))
 		return unclean(why, "descriptor: field's reserved bytes");
@@ -94,7 +94,7 @@ static int check_run(const struct stele_descriptor *d,
 	    begin != run->offset)
 		return unclean(why, "descriptor: slot across a boundary");
 	if (run->offset < before)
-		return unclean(why, "descriptor: run on the one before");
+		return unclean(why, "descriptor: run overlaps the previous one");
 	return 0;
 }
 
@@ -107,7 +107,7 @@ static int check_run_end(const struct stele_descriptor *d,
 		return unclean(why, "descriptor: runs not ascending");
 	if (!stele_run_end(run, next - run->first, d->boundary, end) ||
 	    *end > d->slots_offset + d->slots_size)
-		return unclean(why, "descriptor: run over the slots' end");
+		return unclean(why, "descriptor: run beyond the slots' end");
 	return 0;
 }
 
@@ -135,6 +135,6 @@ int stele_descriptor_check_runs(const struct stele_descriptor *d,
 			return ret;
 	}
 	if (end != d->slots_offset + d->slots_size)
-		return unclean(why, "descriptor: slots end behind the runs");
+		return unclean(why, "descriptor: slots end after the runs");
 	return 0;
 }

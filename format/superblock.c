@@ -2,7 +2,7 @@
 /*
  * superblock.c - one copy of the superblock: encode, decode, compare
  *
- * Which copy counts is not decided here (lib/image/): this says only whether
+ * Which copy counts is decided elsewhere (lib/image/): this only says whether
  * the bytes at one place are a superblock that this code may trust.
  */
 #include "format/superblock.h"

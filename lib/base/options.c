@@ -30,15 +30,15 @@ int stele_options_copy(const void *user, void *known, size_t known_size,
 		return 0;
 	memcpy(&size, user, sizeof(size));
 	if (size < sizeof(size)) {
-		stele_log_error(log, "option 'size' is %zu: it is that of the "
-				"options, %zu here", size, known_size);
+		stele_log_error(log, "option 'size' is %zu: must be the size of "
+				"the options, %zu here", size, known_size);
 		return -EINVAL;
 	}
 	for (size_t i = known_size; i < size; i++) {
 		if (!bytes[i])
 			continue;
-		stele_log_error(log, "an option at byte %zu is set, and this "
-				"version knows %zu bytes of options", i,
+		stele_log_error(log, "option at byte %zu is set, but this "
+				"version knows only %zu bytes of options", i,
 				known_size);
 		return -E2BIG;
 	}
@@ -65,8 +65,8 @@ int stele_options_check(const struct stele_option *options, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		if (options[i].value <= options[i].max)
 			continue;
-		stele_log_error(log, "option '%s' is %" PRIu64 ", and may be %"
-				PRIu64 " at most", options[i].name,
+		stele_log_error(log, "option '%s' is %" PRIu64 ": must be at most %"
+				PRIu64, options[i].name,
 				options[i].value, options[i].max);
 		return -EINVAL;
 	}
@@ -78,8 +78,7 @@ int stele_options_flags(uint32_t flags, uint32_t known,
 {
 	if (!(flags & ~known))
 		return 0;
-	stele_log_error(log, "option 'flags' has 0x%" PRIx32 ", which means "
-			"nothing here", flags & ~known);
+	stele_log_error(log, "unknown flags 0x%" PRIx32, flags & ~known);
 	return -EINVAL;
 }
 
@@ -100,7 +99,7 @@ int stele_options_time(int64_t given, const struct stele_log *log, int64_t *out)
 	digits = *text >= '0' && *text <= '9';
 	*out = strtoll(text, &end, 10);
 	if (errno || *end || !digits) {
-		stele_log_error(log, "$" TIME_ENV " is '%s', and no seconds "
+		stele_log_error(log, "$" TIME_ENV " is '%s', not a number of seconds "
 				"since 1970", text);
 		return -EINVAL;
 	}

@@ -79,7 +79,7 @@ struct stele_file {
 	struct stele_nvme *nvme; /* of the backend "passthrough", else NULL */
 	bool regular;
 	bool forced; /* its backend, by name: no other may serve */
-	_Atomic bool stepped_down; /* told that threads serve */
+	_Atomic bool stepped_down; /* the fallback to threads was logged */
 	_Atomic uint64_t size; /* of a regular file: where writes end */
 	struct stele_reserved reserved;
 };

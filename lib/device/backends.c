@@ -29,8 +29,8 @@ static int open_uring_queue(struct stele_device *dev, unsigned int depth,
 		return rc;
 	if (!atomic_exchange(&file->stepped_down, true))
 		stele_log_warning(&dev->log,
-				  "cannot use io_uring any more: %s; threads "
-				  "serve",
+				  "cannot use io_uring any more: %s; "
+				  "falling back to threads",
 				  strerror(-rc));
 	return stele_threads_open_queue(dev, depth, arena, arena_size, out);
 }
@@ -80,8 +80,9 @@ static int choose_uring(struct stele_file *file)
 	if (!rc)
 		return 0;
 	if (!file->forced && means_absent(rc)) {
-		stele_log_warning(log, "cannot use io_uring: %s; threads serve",
-				  strerror(-rc));
+		stele_log_warning(log,
+				  "cannot use io_uring: %s; "
+				  "falling back to threads", strerror(-rc));
 		set(file, &threads);
 		return 0;
 	}

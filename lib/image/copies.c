@@ -15,7 +15,7 @@ static void read_copy(struct stele_device *dev, uint64_t target_size,
 {
 	if (!range_ok(copy->offset, STELE_BLOCK_SIZE, target_size)) {
 		copy->error = -EMEDIUMTYPE;
-		copy->why = "superblock: behind the end of the target";
+		copy->why = "superblock: beyond the end of the target";
 		return;
 	}
 	copy->error = stele_device_read(dev, block, copy->offset,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copies.h - the four superblock copies of a target, as they are read
+ * copies.h - the four superblock copies of a target, as read
  *
  * Copies 0 and 1 are the slots, 2 and 3 their mirrors: copy i belongs to slot
  * i % 2. Shared by recovery, begin, commit and verify.
@@ -14,7 +14,7 @@
 
 struct stele_copy {
 	uint64_t offset;
-	int error;	 /* 0: sb is set; else why not */
+	int error;	 /* 0: sb is set; otherwise why not */
 	const char *why; /* the step that failed; static */
 	struct stele_superblock sb;
 };
@@ -26,27 +26,27 @@ struct stele_copies {
 };
 
 /*
- * Read and decode all four; one that cannot be read has the device's error.
+ * Read and decode all four; one that cannot be read gets the device's error.
  * Return: 0; -ENOMEM; errno of the device's size.
  */
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
 
 /*
- * Are there two copies of this generation (not 0) that say different things?
- * Then *a and *b are their indices.
+ * Do two copies have this generation (not 0) but differ?
+ * If so, *a and *b are their indices.
  */
 bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 		       unsigned int *a, unsigned int *b);
 
 /*
- * Is everything where it was? What could not be read before is not asked for, unless it
- * is newer than all that could. Return: 0; -ESTALE (another content); errno of the
- * device (one cannot be read any more).
+ * Are all copies unchanged? One that could not be read before is ignored, unless it is now
+ * readable and newer than all others. Return: 0; -ESTALE (contents changed); errno of the
+ * device (one can no longer be read).
  */
 int stele_copies_compare(const struct stele_copies *before,
 			 const struct stele_copies *now);
 
-/* Is this about what was read, rather than that it could not be read or known? */
+/* Is this error about the contents, rather than a failure to read or understand them? */
 bool stele_error_of_content(int error);
 
 /* Write one copy; not flushed. `block` is one block of memory. */

@@ -2,7 +2,7 @@
 /*
  * deleted.c - deleted lists in memory, read a piece at a time
  *
- * The catalog was checked: so many blocks lie on the target. So a list cannot
+ * The catalog has been checked, so these blocks are within the target. A list cannot
  * make us allocate more than the target holds.
  */
 #include "lib/image/deleted.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deleted.h - deleted lists in memory: read them, look numbers up
+ * deleted.h - deleted lists in memory: read them, look up numbers
  */
 #ifndef STELE_IMAGE_DELETED_H
 #define STELE_IMAGE_DELETED_H
@@ -17,7 +17,7 @@ int stele_deleted_load(struct stele_image *image,
 		       uint64_t sample_count, uint64_t **numbers,
 		       const char **why);
 
-/* How many of `count` ascending numbers lie below `number`. */
+/* How many of `count` ascending numbers are below `number`. */
 uint64_t stele_deleted_below(const uint64_t *numbers, uint64_t count,
 			     uint64_t number);
 
@@ -33,7 +33,7 @@ struct stele_deleted_word *stele_deleted_words(const uint64_t *numbers,
 					       uint64_t count,
 					       uint64_t sample_count);
 
-/* Of two ascending lists without a common number: both, malloced; NULL: no memory. */
+/* The union of two disjoint ascending lists, malloced; NULL: no memory. */
 uint64_t *stele_deleted_merge(const uint64_t *a, uint64_t a_count,
 			      const uint64_t *b, uint64_t b_count);
 

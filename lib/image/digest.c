@@ -2,10 +2,10 @@
 /*
  * digest.c - what is hashed, in which order; SHA-256 by libcrypto
  *
- * Each kind of thing has a prefix byte of its own, and each list its count in
- * front, so that no two different things have the same input.
+ * Each kind of thing has its own prefix byte, and each list its count in
+ * front, so that no two different things hash the same input.
  *
- * The plain functions of libcrypto, and not its EVP, whose first use reads a
+ * This uses libcrypto's plain functions rather than its EVP, whose first use reads a
  * configuration and sets up all algorithms: that takes a millisecond, and every open
  * hashes a schema and a snapshot.
  */

@@ -2,8 +2,8 @@
 /*
  * fork.c - see fork.h
  *
- * What is in common becomes a catalog of its own, made in memory of the first side's,
- * so that whoever reads the image need not know of the other ones.
+ * What the sides share becomes a catalog in memory, made from the first side's,
+ * so that readers of the image need not know about the others.
  */
 #include "lib/image/fork.h"
 
@@ -307,7 +307,7 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 	while (ret == 0 && first < fork->count && fork->sides[first].error)
 		first++;
 	if (ret == 0 && first == fork->count) {
-		stele_log_error(log, "and the catalog of none can be used");
+		stele_log_error(log, "and none of their catalogs is usable");
 		ret = -ENOTUNIQ;
 	}
 	if (ret == 0)

@@ -2,10 +2,10 @@
 /*
  * fork.h - an image that two writers published at once
  *
- * Superblock copies of one generation that differ are its sides. Which of them is
- * right, only who ran the writers can know. Until he has said so, the image is what
- * all sides have in common: snapshots of the same id, name, digest and place, for
- * these neither writer has touched. Nobody else writes to it.
+ * Superblock copies of the same generation that differ are its sides. Only whoever ran the
+ * writers can know which one is right. Until then, the image is what
+ * all sides share: snapshots of the same id, name, digest and place, because
+ * neither writer has touched these. Nobody else writes to it.
  */
 #ifndef STELE_IMAGE_FORK_H
 #define STELE_IMAGE_FORK_H
@@ -13,7 +13,7 @@
 #include "lib/image/image.h"
 
 struct stele_fork_side {
-	unsigned int copy; /* index of the first that is of this side */
+	unsigned int copy; /* index of the first copy of this side */
 	struct stele_superblock sb;
 	int error; /* why its catalog cannot be used, or 0 */
 	void *blocks; /* owned */
@@ -26,8 +26,8 @@ struct stele_fork {
 };
 
 /*
- * Of an image whose copies of this generation differ: fill in sb, slot, catalog and
- * fork. Return: 0; -ENOTUNIQ (no side can be used; logged); -ENOMEM; errno.
+ * For an image whose copies of this generation differ: fill in sb, slot, catalog and
+ * fork. Return: 0; -ENOTUNIQ (no side is usable; logged); -ENOMEM; errno.
  */
 int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 		    const struct stele_copies *copies, uint64_t generation,
@@ -35,15 +35,15 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 /* NULL is fine. */
 void stele_fork_free(struct stele_fork *fork);
 
-/* Do all sides have this snapshot of one of them? */
+/* Do all sides share this snapshot of one of them? */
 bool stele_fork_common(const struct stele_fork *fork,
 		       const struct stele_fork_side *side, uint32_t index);
 /* Does any side have a snapshot of that name, or digest (either may be NULL)? */
 bool stele_fork_has(const struct stele_fork *fork, const char *name,
 		    const uint8_t *digest);
 /*
- * The image is that side (from 0) from now on, for the one who will write it. Return:
- * 0; -ENOENT (no such side); its error.
+ * Make the image that side (from 0), for the writer that resolves the fork. Return:
+ * 0; -ENOENT (no such side); the side's error.
  */
 int stele_fork_choose(struct stele_image *image, unsigned int side);
 

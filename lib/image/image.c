@@ -2,9 +2,9 @@
 /*
  * image.c - recovery: which superblock and which catalog are the image
  *
- * Nothing is written here. A copy that an older or newer Stele left is judged
- * by its content alone; of the ready ones the highest generation wins whose
- * catalog decodes. An unfinished copy says only that nothing is there yet.
+ * Nothing is written here. A copy left by an older or newer Stele is judged
+ * only by its contents; among the ready ones, the highest generation whose
+ * catalog decodes wins. An unfinished copy only says that nothing is there yet.
  */
 #include "lib/image/image.h"
 
@@ -52,7 +52,7 @@ static void log_copies(const struct stele_copies *copies, bool refused,
 		if (copy->error < 0)
 			stele_log_emit(log, level,
 				       "superblock copy %u at %" PRIu64
-				       " not taken: %s",
+				       " rejected: %s",
 				       i, copy->offset, copy->why);
 	}
 }
@@ -95,9 +95,9 @@ static bool is_fork(const struct stele_copies *copies, uint64_t generation,
 		return false;
 	stele_log_warning(log,
 			  "superblock copies %u at %" PRIu64 " and %u at %" PRIu64
-			  " are both of generation %" PRIu64 " and differ: two "
-			  "writers have published at once, and only what both "
-			  "have in common can be read; 'stele repair' shows both",
+			  " have the same generation %" PRIu64 " but differ: two "
+			  "writers published at once; only what both sides "
+			  "share can be read ('stele repair' shows them)",
 			  a, copies->copy[a].offset, b, copies->copy[b].offset,
 			  generation);
 	return true;
@@ -125,7 +125,7 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 	}
 	stele_log_error(log,
 			"catalog of generation %" PRIu64 " at %" PRIu64
-			" not taken: %s",
+			" rejected: %s",
 			sb->generation, sb->catalog_offset, why);
 	free(blocks);
 	/* The superblock has our magic: this is a damaged image of ours. */
@@ -156,7 +156,7 @@ static int check_size(const struct stele_superblock *sb, uint64_t target_size,
 	if (sb->image_size <= target_size)
 		return 0;
 	stele_log_error(log,
-			"the image has %" PRIu64 " bytes, its target only %" PRIu64,
+			"image has %" PRIu64 " bytes, but its target only %" PRIu64,
 			sb->image_size, target_size);
 	return -ENODATA;
 }
@@ -202,8 +202,8 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	}
 	if (error)
 		return error;
-	stele_log_error(log, "an unfinished image: its build was interrupted; "
-			     "build it again, with force");
+	stele_log_error(log, "unfinished image: its build was interrupted; "
+			     "build it again with force");
 	return -ENODATA;
 }
 

@@ -2,8 +2,8 @@
 /*
  * key_list.c - see key_list.h
  *
- * Numbers are sorted by ordinal, so pages are visited upwards: the search for
- * one begins at the page of the one before. One block of the order section and
+ * Numbers are sorted by ordinal, so pages are visited in ascending order: each search
+ * starts at the page of the previous one. One block of the order section and
  * one page of keys are held.
  */
 #include "lib/image/key_list.h"
@@ -71,7 +71,7 @@ static int next_key(struct lookup *l)
 
 	if (ret < 0 || (ret && l->cursor.key.number >=
 				       l->segment->descriptor.sample_count)) {
-		stele_log_error(&l->image->log, "a page of keys: %s",
+		stele_log_error(&l->image->log, "page of keys: %s",
 				ret < 0 ? why : "number out of range");
 		return -EUCLEAN;
 	}

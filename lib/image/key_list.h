@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * key_list.h - from a few numbers to their keys, without a walk of all keys
+ * key_list.h - from a few numbers to their keys, without walking all keys
  *
- * The keys section leads from keys to numbers. The way back goes by the order
- * section: where the source had its samples in the order of their keys, as
- * directories have, the ordinal of a number is the rank of its key, and pages can be
- * searched by rank. What is found is compared with the number that was looked
- * for, so another source order is noticed, never believed.
+ * The keys section maps keys to numbers. The inverse uses the order
+ * section: if the source had its samples in key order, as
+ * directories do, the ordinal of a number is the rank of its key, and pages can be
+ * searched by rank. The result is compared with the number looked
+ * up, so another source order is detected, never trusted.
  */
 #ifndef STELE_IMAGE_KEY_LIST_H
 #define STELE_IMAGE_KEY_LIST_H

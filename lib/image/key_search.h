@@ -2,7 +2,7 @@
 /*
  * key_search.h - many keys of a snapshot at once, from sections alone
  *
- * A few are looked up one by one; more than that, and walking all keys reads
+ * A few are looked up one by one; for more, walking all keys reads
  * less. Either way only live samples are found.
  */
 #ifndef STELE_IMAGE_KEY_SEARCH_H
@@ -13,7 +13,7 @@
 struct stele_key_place {
 	const char *key; /* the caller's; not terminated */
 	size_t key_size;
-	bool found;	  /* then what follows is set: */
+	bool found;	  /* if true, the following are set: */
 	uint32_t segment; /* index in the snapshot */
 	uint64_t number, size;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keys.c - look-up and walk over the keys section of one segment
+ * keys.c - lookup in, and walk over, the keys section of one segment
  *
- * Both begin with the last page whose first key is not above the wanted one:
+ * Both start at the last page whose first key is not above the wanted one:
  * a binary search that reads one block per step. A walk of all keys needs none.
- * A walk that seeks goes on in ever larger steps, then halves the last of them.
+ * A seeking walk advances in growing steps, then bisects the last of them.
  */
 #include "lib/image/section.h"
 

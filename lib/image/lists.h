@@ -2,10 +2,10 @@
 /*
  * lists.h - the deleted lists of a catalog, each of them once
  *
- * References share a list or have nothing in common: stele-format(5), "Catalog".
- * So all lists together are no larger than what lies on the target, however
+ * References share a list or are disjoint: stele-format(5), "Catalog".
+ * So all lists together are no larger than what is on the target, however
  * many references there are. format/ allocates nothing, and so cannot sort what
- * has to be compared; a catalog that it decoded is taken only through here.
+ * must be compared; a decoded catalog is accepted only through here.
  */
 #ifndef STELE_IMAGE_LISTS_H
 #define STELE_IMAGE_LISTS_H
@@ -18,7 +18,7 @@ struct stele_lists {
 };
 
 /*
- * Return: 0; -EUCLEAN (two overlap, and are not one list of one segment); -ENOMEM.
+ * Return: 0; -EUCLEAN (two overlap and are not the same list of one segment); -ENOMEM.
  * Release in any case.
  */
 int stele_lists_collect(struct stele_lists *lists,
@@ -29,7 +29,7 @@ uint32_t stele_lists_find(const struct stele_lists *lists,
 /* Idempotent on a zeroed struct. */
 void stele_lists_release(struct stele_lists *lists);
 
-/* As stele_catalog_decode(), and its lists are apart. Return: that; -ENOMEM. */
+/* Like stele_catalog_decode(), and checks that lists are disjoint. Return: that; -ENOMEM. */
 int stele_lists_decode(const void *blocks, uint64_t size,
 		       const struct stele_superblock *sb,
 		       struct stele_catalog *out, const char **why);

@@ -2,8 +2,8 @@
 /*
  * merge.h - the keys of several segments in byte order, from sections alone
  *
- * A heap of walks that have a key, the smallest on top; of equal keys, the one
- * of the segment that was added first. The walk on top is moved on only at the
+ * A heap of walks that have a key, the smallest on top; among equal keys, that
+ * of the segment added first. The walk on top is advanced only by the
  * next call, so that its key stays valid until then.
  */
 #ifndef STELE_IMAGE_MERGE_H
@@ -32,7 +32,7 @@ int stele_keys_merge_init(struct stele_keys_merge *merge, uint32_t capacity);
 /* Idempotent on a zeroed struct. */
 void stele_keys_merge_release(struct stele_keys_merge *merge);
 /*
- * Add a segment, from its first key >= `from` on; all before the first next.
+ * Add a segment, starting at its first key >= `from`; all before the first next.
  * Image and segment must outlive the merge. Return: 0; errors of a walk.
  */
 int stele_keys_merge_add(struct stele_keys_merge *merge,
@@ -40,7 +40,7 @@ int stele_keys_merge_add(struct stele_keys_merge *merge,
 			 const struct stele_segment *segment, const char *from,
 			 size_t from_size);
 /*
- * Return: 1 (`key`, of the segment that was added as `index`-th); 0 at the end;
+ * Return: 1 (`key`, of the segment added as `index`-th); 0 at the end;
  * errors of a walk.
  */
 int stele_keys_merge_next(struct stele_keys_merge *merge, uint32_t *index,

@@ -2,11 +2,11 @@
 /*
  * proof.c - blocks of digest trees, proven from the root down
  *
- * A small set-associative cache. A block is known by its place in the tree of a
- * root, and not on the device: two segments of a forged image may name the same
- * blocks, and what one root proves says nothing of another. Of a set the lowest level
- * goes first, then what was not used for longest: each level is 127 times the one
- * above, so the few upper blocks stay and the many digests pass.
+ * A small set-associative cache. A block is identified by its place in the tree of a
+ * root, not on the device: two segments of a forged image may name the same
+ * blocks, and what one root proves says nothing about another. The victim within a set
+ * is of the lowest level, then the least recently used: each level is 127 times the one
+ * above, so the few upper blocks stay while the many digests pass through.
  */
 #include "lib/image/proof.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proof.h - is this that sample, or that block of a section, all the way up to the root?
+ * proof.h - verify a sample or a block of a section all the way up to the root
  *
- * Blocks that were found to lead to the root are kept, so that most samples cost no
- * read of digests. A block is looked at for the first time when the one above it is
- * proven, and it is kept when its hash is what that one says: nothing else ever is.
- * After a mismatch nothing is trusted any more, so who then reads the sample
- * once more compares it with what is read anew, too.
+ * Blocks verified up to the root are cached, so that most samples need no
+ * read of digests. A block is examined only once the one above it is
+ * proven, and cached only if its hash matches that one.
+ * After a mismatch nothing is trusted any more, so a caller that rereads the sample
+ * compares it with freshly read blocks, too.
  *
  * A proof belongs to one thread; a prover is one behind a lock.
  */
@@ -23,14 +23,14 @@ struct stele_proof {
 	const struct stele_image *image;
 	struct stele_hash *hash; /* free for other uses between checks */
 	struct stele_disk_block *blocks;
-	struct stele_proof_slot *slots; /* what each of the blocks is */
+	struct stele_proof_slot *slots; /* describes each block */
 	uint64_t set_count;
-	uint64_t clock; /* blocks that were asked for */
+	uint64_t clock; /* blocks requested so far */
 };
 
 /*
- * For segments of `image`; at most `memory` bytes of blocks are kept (0: as few as it
- * can do with).
+ * For segments of `image`; at most `memory` bytes of blocks are cached (0: the
+ * minimum).
  * Return: 0; -ENOMEM.
  */
 int stele_proof_init(struct stele_proof *proof, const struct stele_image *image,
@@ -39,7 +39,7 @@ int stele_proof_init(struct stele_proof *proof, const struct stele_image *image,
 void stele_proof_release(struct stele_proof *proof);
 
 /*
- * Is `digest` the one of sample `number`, all the way up to the descriptor's tree
+ * Is `digest` that of sample `number`, all the way up to the descriptor's tree
  * root? Return: 0; -EBADMSG (logged); errors of stele_section_fetch().
  */
 int stele_proof_check(struct stele_proof *proof,
@@ -60,7 +60,7 @@ int stele_prover_new(const struct stele_image *image,
 		     struct stele_prover **out);
 /* NULL is fine. */
 void stele_prover_free(struct stele_prover *prover);
-/* Blocks that follow each other in level 0. Return: as stele_proof_check(). */
+/* Consecutive blocks of level 0. Return: as stele_proof_check(). */
 int stele_prover_check(struct stele_prover *prover,
 		       const struct stele_segment *segment, uint64_t leaf,
 		       const struct stele_disk_block *blocks, uint64_t count);

@@ -3,7 +3,7 @@
  * section.h - reading the sections of a segment: the cold path
  *
  * Blocking reads of whole blocks, each checked (type, own offset, segment,
- * crc) before anyone looks into it, and proven up to the segment's root where
+ * crc) before use, and proven up to the segment's root if
  * the image has a prover. Thread-safe.
  */
 #ifndef STELE_IMAGE_SECTION_H
@@ -22,18 +22,18 @@ int stele_section_read(const struct stele_image *image,
 		       const struct stele_segment *segment,
 		       const struct stele_section *section, uint64_t index,
 		       uint64_t count, struct stele_disk_block *blocks);
-/* The same of blocks that the caller has read. */
+/* The same for blocks that the caller has read. */
 int stele_section_check(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, const struct stele_disk_block *blocks);
-/* The same without a proof, for whoever makes one. */
+/* The same without a proof, for building one. */
 int stele_section_fetch(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, struct stele_disk_block *blocks);
 
-/* One block of a section that must be there. Return: as read; -EUCLEAN (it is not). */
+/* One block of a section that must exist. Return: as read; -EUCLEAN (it does not). */
 int stele_segment_read_block(const struct stele_image *image,
 			     const struct stele_segment *segment, uint32_t type,
 			     uint64_t index, struct stele_disk_block *block);
@@ -44,9 +44,9 @@ int stele_segment_find_key(const struct stele_image *image,
 			   size_t key_size, uint64_t *number, uint64_t *size);
 
 /*
- * Does the record of this number have this key? What the keys section says of it is
- * only what led there. Its checksum is not looked at.
- * Return: 0; -EUCLEAN (it has another one); -EBADMSG (it is no record); -ENOMEM;
+ * Does the record of this number have this key? An entry of the keys section is only
+ * a hint. The record's checksum is not checked.
+ * Return: 0; -EUCLEAN (it has another one); -EBADMSG (not a record); -ENOMEM;
  * device errno.
  */
 int stele_segment_check_key(const struct stele_image *image,
@@ -54,8 +54,8 @@ int stele_segment_check_key(const struct stele_image *image,
 			    uint64_t number, const char *key, size_t key_size);
 
 /*
- * Walks the keys of one segment in order, from the first >= prefix on. Pages
- * that follow each other are read several at a time, others one by one.
+ * Walks the keys of one segment in order, from the first >= prefix on. Consecutive
+ * pages are read several at a time, others one by one.
  */
 struct stele_keys_walk {
 	const struct stele_image *image;
@@ -75,15 +75,15 @@ int stele_keys_walk_open(const struct stele_image *image,
 /* Return: 1 (walk->cursor.key is set); 0 at the end; errors of read. */
 int stele_keys_walk_next(struct stele_keys_walk *walk);
 /*
- * On to the first key at or behind `key`, which may be the one at hand; never
- * back. Reads a number of pages that grows with the logarithm of the distance.
+ * Advance to the first key >= `key`, possibly the current one; never
+ * back. Reads a number of pages logarithmic in the distance.
  * Return: as next.
  */
 int stele_keys_walk_seek(struct stele_keys_walk *walk, const char *key,
 			 size_t key_size);
 void stele_keys_walk_release(struct stele_keys_walk *walk);
 
-/* Digest of a number by the digests section. */
+/* Digest of a number, from the digests section. */
 int stele_segment_digest(const struct stele_image *image,
 			 const struct stele_segment *segment, uint64_t number,
 			 uint8_t digest[32]);

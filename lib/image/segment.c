@@ -2,7 +2,7 @@
 /*
  * segment.c - one segment in memory: descriptor, class names, deleted list
  *
- * What is allocated is bounded by what the catalog and the descriptor say lies
+ * Allocations are bounded by what the catalog and the descriptor claim to be
  * on the target, and recovery has compared that with the target's size.
  */
 #include "lib/image/snapshot.h"
@@ -44,7 +44,7 @@ static int read_descriptor(struct stele_image *image,
 	}
 	if (ret == 0 && d->boundary &&
 	    !(image->sb.feature_incompat & STELE_FEATURE_BOUNDARY)) {
-		*why = "descriptor: a boundary without its feature";
+		*why = "descriptor: boundary without its feature bit";
 		ret = -EUCLEAN;
 	}
 	/* A catalog of ours references it: damaged, not foreign. */
@@ -77,7 +77,7 @@ static int load_descriptor(struct stele_image *image,
 		stele_log_emit(&image->log,
 			       i ? STELE_LOG_ERROR : STELE_LOG_WARNING,
 			       "descriptor of segment %" PRIx64 " at %" PRIu64
-			       " not taken: %s",
+			       " rejected: %s",
 			       where->id, offsets[i], why);
 	}
 	return ret;
@@ -206,8 +206,7 @@ int stele_segment_load_schema(struct stele_image *image,
 		ret = check_schema(image, segment, streams, count);
 	if (ret == -EUCLEAN)
 		stele_log_error(&image->log,
-				"class names of segment %" PRIx64
-				" are impossible",
+				"impossible class names of segment %" PRIx64,
 				segment->descriptor.id);
 	while (count > 0)
 		free((void *)streams[--count].blocks);

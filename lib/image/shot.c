@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shot.c - from a snapshot to the shot that it is read through
+ * shot.c - from a snapshot to the RBD snapshot that it is read through
  */
 #include "lib/image/shot.h"
 
@@ -56,8 +56,8 @@ static void explain_missing(const struct stele_target *target,
 		return;
 	stele_log_error(log,
 			"'%s' has a snapshot '%s', but its RBD snapshot was not "
-			"made: a writer was interrupted, and the next command "
-			"that writes ('stele resize %s') finishes it",
+			"made: its writer was interrupted; any command that "
+			"writes, such as 'stele resize %s', completes it",
 			target->path, name, target->path);
 	free(name);
 	stele_device_close(head);

@@ -37,8 +37,8 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 	if (!image->fork || !stele_fork_has(image->fork, name, digest))
 		return -ENOENT;
 	stele_log_error(&image->log,
-			"two writers have published at once, and %s%s%s is not "
-			"what both have in common: 'stele repair' shows both",
+			"two writers published at once, and %s%s%s is not "
+			"shared by both sides ('stele repair' shows them)",
 			name ? "snapshot '" : "this snapshot", name ? name : "",
 			name ? "'" : "");
 	return -ENOTUNIQ;
@@ -135,7 +135,7 @@ static int check_segments(const struct stele_image *image,
 		if (!schema_extends(later, earlier)) {
 			stele_log_error(&image->log,
 					"segments of snapshot '%s' differ in "
-					"their fields or names",
+					"fields or class names",
 					snapshot->info.name);
 			return -EUCLEAN;
 		}
@@ -145,7 +145,7 @@ static int check_segments(const struct stele_image *image,
 		return 0;
 	stele_log_error(&image->log,
 			"snapshot '%s' has %" PRIu64
-			" samples, the catalog says %" PRIu64,
+			" samples, but the catalog says %" PRIu64,
 			snapshot->info.name, snapshot->sample_count,
 			snapshot->info.sample_count);
 	return -EUCLEAN;
@@ -211,7 +211,7 @@ int stele_snapshot_check(const struct stele_image *image,
 			      sizeof(snapshot->digest)) == 0)
 		return ret;
 	stele_log_error(&image->log,
-			"digest of snapshot '%s' is not that of its segments",
+			"digest of snapshot '%s' does not match its segments",
 			snapshot->info.name);
 	return -EBADMSG;
 }

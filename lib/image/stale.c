@@ -63,8 +63,7 @@ int stele_image_judge(const struct stele_image *image, uint64_t id,
 		return error;
 	if (!atomic_exchange(&known->stale, true))
 		stele_log_error(&image->log,
-				"what was opened is not there any more: its "
-				"snapshot was deleted meanwhile, and its space "
-				"given back");
+				"snapshot was deleted, and its space freed, "
+				"after it was opened");
 	return -ESTALE;
 }

@@ -66,8 +66,8 @@ int stele_base_load(struct stele_base *base, struct stele_image *image,
 	last = &base->snapshot.segments[base->snapshot.segment_count - 1];
 	if (!fields_fit(last)) {
 		stele_log_error(&image->log,
-				"the samples of snapshot '%s' have fields that "
-				"files of a directory do not have",
+				"samples of snapshot '%s' have fields that "
+				"files of a directory lack",
 				base->snapshot.info.name);
 		return -EOPNOTSUPP;
 	}

@@ -62,25 +62,25 @@ static int check_options(const struct stele_builder *builder)
 	const uint32_t both = STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS;
 
 	if (opts->flags & ~(uint32_t)FLAGS_KNOWN)
-		return invalid(builder, "unknown flags of a build");
+		return invalid(builder, "unknown build flags");
 	if ((opts->flags & both) == both)
-		return invalid(builder, "labels both wanted and unwanted");
+		return invalid(builder, "labels both requested and disabled");
 	if (!is_granule(opts->granule))
-		return invalid(builder, "granule is not 16, 64, 512 or 4096");
+		return invalid(builder, "granule must be 16, 64, 512 or 4096");
 	if (!is_boundary(opts->boundary))
 		return invalid(builder, "boundary is not a power of two of at "
 					"least 4096");
 	if (opts->order > STELE_ORDER_SOURCE)
-		return invalid(builder, "unknown order of a build");
+		return invalid(builder, "unknown order");
 	if (!is_label(opts->label))
 		return invalid(builder, "label is longer than 63 bytes, or "
 					"holds control characters");
 	if (opts->note && strlen(opts->note) > STELE_NOTES_SIZE_MAX)
 		return invalid(builder, "note is longer than 16 MiB");
 	if (opts->memory_size && opts->memory_size < STELE_MEMORY_MIN)
-		return invalid(builder, "memory of less than 1 MiB");
+		return invalid(builder, "memory must be at least 1 MiB");
 	if (opts->jobs > STELE_JOBS_MAX)
-		return invalid(builder, "more than 1024 jobs");
+		return invalid(builder, "at most 1024 jobs");
 	return 0;
 }
 
@@ -151,8 +151,8 @@ void stele_builder_release(struct stele_builder *builder)
 int stele_builder_for_build(const struct stele_builder *builder)
 {
 	if (builder->opts.base || builder->opts.flags & APPEND_ONLY)
-		return invalid(builder, "only an append takes a base, and "
-					"updates or deletes");
+		return invalid(builder, "only an append can have a base, "
+					"update or delete");
 	return 0;
 }
 
@@ -162,11 +162,11 @@ int stele_builder_for_append(const struct stele_builder *builder)
 
 	if (opts->flags & BUILD_ONLY || *opts->label || opts->uuid ||
 	    opts->object_size)
-		return invalid(builder, "an append overwrites nothing, and "
-					"keeps label, UUID and fields");
+		return invalid(builder, "an append cannot overwrite, or set "
+					"label, UUID or fields");
 	if (opts->flags & STELE_BUILD_QUICK &&
 	    !(opts->flags & STELE_BUILD_UPDATE))
-		return invalid(builder, "quick is a way to update");
+		return invalid(builder, "QUICK requires UPDATE");
 	return 0;
 }
 

@@ -83,7 +83,7 @@ static int check_hash(struct stele_copy_worker *w,
 		stele_hash_root(w->hash, d, digest, digest);
 	if (!memcmp(digest, want, sizeof(digest)))
 		return 0;
-	*why = "its hash is not what the level above says";
+	*why = "hash does not match the level above";
 	return -EBADMSG;
 }
 

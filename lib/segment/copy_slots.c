@@ -69,7 +69,7 @@ static int judge(struct stele_copy_worker *w,
 		ret = -EBADMSG;
 	}
 	if (ret == 0 && !gap_is_zero) {
-		why = "the gap behind it is not zero";
+		why = "nonzero bytes after the record";
 		ret = -EUCLEAN;
 	}
 	return ret ? stele_copy_complain(w, side, ret, offset, "sample", why) :

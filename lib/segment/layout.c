@@ -37,7 +37,7 @@ static uint64_t record_size(const struct stele_plan *plan,
 
 static int too_large(const struct stele_builder *builder)
 {
-	stele_log_error(&builder->log, "source is larger than an image may be");
+	stele_log_error(&builder->log, "source exceeds the maximum image size");
 	return -EFBIG;
 }
 

@@ -117,7 +117,7 @@ static int list_sections(struct stele_plan *plan, struct stele_builder *builder)
 
 static int too_large(const struct stele_builder *builder)
 {
-	stele_log_error(&builder->log, "source is larger than an image may be");
+	stele_log_error(&builder->log, "source exceeds the maximum image size");
 	return -EFBIG;
 }
 

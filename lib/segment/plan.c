@@ -26,13 +26,13 @@ static int scan_entry(void *user, const struct stele_source_entry *entry)
 
 	if (ret == -EFBIG)
 		stele_log_error(&scanning->builder->log,
-				"'%s' has %" PRIu64 " bytes, more than a sample may",
+				"'%s' has %" PRIu64 " bytes, more than the sample size limit",
 				stele_source_quote(entry->key, entry->key_size,
 						   text),
 				entry->size);
 	else if (ret < 0)
 		stele_log_error(&scanning->builder->log,
-				"cannot hold the list of samples: %s",
+				"cannot store the list of samples: %s",
 				stele_strerror(ret));
 	__atomic_store_n(&scanning->samples, table->count, __ATOMIC_RELAXED);
 	__atomic_store_n(&scanning->bytes, table->payload_size,
@@ -158,7 +158,7 @@ static int choose_fields(struct stele_plan *plan,
 	if (ret == -EOVERFLOW) {
 		stele_log_emit(&builder->log,
 			       forced ? STELE_LOG_ERROR : STELE_LOG_INFO,
-			       "too many top directories for labels");
+			       "too many top-level directories for labels");
 		if (!forced)
 			ret = 0;
 	}
@@ -182,7 +182,7 @@ static int take_fields(struct stele_plan *plan, struct stele_builder *builder,
 		ret = stele_classes_find(&plan->classes, &plan->table, true);
 	if (ret == -EOVERFLOW)
 		stele_log_error(&builder->log,
-				"too many top directories for labels");
+				"too many top-level directories for labels");
 	if (ret < 0)
 		return ret;
 	add_labels(plan, builder);

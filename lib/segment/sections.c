@@ -300,7 +300,7 @@ static int not_planned(const struct writing *w, uint64_t planned)
 {
 	stele_log_error(&w->builder->log,
 			"section at %" PRIu64 ", planned at %" PRIu64
-			": this is a bug",
+			" (a bug)",
 			stele_blocks_offset(&w->out), planned);
 	return -EUCLEAN;
 }

@@ -95,11 +95,11 @@ static int tell(struct scan *scan, uint32_t index, const struct stele_key *key)
 	if (ret == -ENOENT)
 		return 0;
 	if (ret < 0)
-		return unclean(scan->s, key, "has a number out of range");
+		return unclean(scan->s, key, "number out of range");
 	if (scan->live && stele_key_compare(key->key, key->key_size,
 					    scan->last.key,
 					    scan->last.key_size) == 0)
-		return unclean(scan->s, key, "is there twice");
+		return unclean(scan->s, key, "occurs twice");
 	memcpy(scan->last.key, key->key, key->key_size);
 	scan->last.key_size = key->key_size;
 	scan->live++;
@@ -127,7 +127,7 @@ static int walk(struct scan *scan)
 	if (ret || scan->live == snapshot->sample_count)
 		return ret;
 	stele_log_error(&scan->s->source.log,
-			"keys: %" PRIu64 " of %" PRIu64 " samples have one",
+			"keys: only %" PRIu64 " of %" PRIu64 " samples have one",
 			scan->live, snapshot->sample_count);
 	return -EUCLEAN;
 }

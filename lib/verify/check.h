@@ -2,9 +2,9 @@
 /*
  * check.h - what the parts of verify share
  *
- * Private to verify*.c and check.c. A part returns 0 when it has looked at everything that it
- * could, damaged or not; a negative errno only when verify as a whole must
- * stop. What is damaged goes through stele_check_damage().
+ * Private to verify*.c and check.c. A part returns 0 once it has checked everything that it
+ * could, damaged or not; a negative errno only if verify as a whole must
+ * stop. Damage is reported through stele_check_damage().
  */
 #ifndef STELE_VERIFY_CHECK_H
 #define STELE_VERIFY_CHECK_H

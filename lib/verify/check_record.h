@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check_record.h - one record, its bytes handed over piece by piece
+ * check_record.h - one record, whose bytes are passed in piece by piece
  *
  * Private to verify_record.c and verify_records.c. The tail comes first, then all bytes of
  * the slot in order; so a sample larger than memory is checked like any other.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check_shared.c - what snapshots share, for verify: each of it once
+ * check_shared.c - whatever snapshots share, checked only once
  *
  * Segments, deleted lists and the digests of these, and which references a
  * segment has. An image may have a million references to one segment with one
- * list: whoever goes through them does no more than that for each of them.
+ * list: the work per reference must be no more than visiting it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check_window.c - forward reads over a section that skip what is damaged
+ * check_window.c - forward reads over a section that skip damaged blocks
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void report_new(const struct stele_check_window *window, uint64_t offset,
 		stele_check_report(check, error,
 				   stele_check_what(window->section.type),
 				   offset, STELE_BLOCK_SIZE,
-				   "cannot be read again");
+				   "cannot be reread");
 }
 
 static void fill(struct stele_check_window *window, uint64_t index)

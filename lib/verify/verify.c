@@ -2,7 +2,7 @@
 /*
  * verify.c - superblocks, catalogs, snapshots, and every segment in turn
  *
- * Parts are checked before what is made of them, and a whole is only checked
+ * Parts are checked before their composition, and a whole is only checked
  * if its parts are sound: damage is reported once, where it is.
  */
 #include "lib/verify/verify.h"
@@ -74,9 +74,9 @@ static const char *judge_copy(const struct stele_check *check,
 	/* A newer one that was passed over: its catalog will be reported. */
 	if (index % 2 == check->image->slot &&
 	    copy->sb.generation != sb->generation)
-		return "not of the generation that its slot should hold";
+		return "generation does not belong in this slot";
 	if (!same_image(&copy->sb, sb))
-		return "of another image";
+		return "belongs to another image";
 	if (mirror->error == 0 && index == !check->image->slot &&
 	    !stele_superblock_same(&copy->sb, &mirror->sb) &&
 	    !is_of_another(check, mirror) && !lags(check, copies, index ^ 2))
@@ -100,16 +100,16 @@ static void check_copy(struct stele_check *check,
 	}
 	if (copy->sb.generation == check->image->sb.generation &&
 	    !stele_superblock_same(&copy->sb, &check->image->sb)) {
-		why = "differs from another one of its generation";
+		why = "differs from another copy of the same generation";
 		error = -ENOTUNIQ;
 	} else if (lags(check, copies, index)) {
-		why = "is behind, as an interrupted writer leaves it; the next "
-		      "one writes it";
+		why = "outdated, left by an interrupted writer; the next "
+		      "writer rewrites it";
 	} else if (is_of_another(check, copy)) {
 		why = copy->sb.state == STELE_STATE_UNFINISHED ?
-			      "of a build over this image that was cut short" :
-			      "of an image before this one, as a late writer "
-			      "leaves it; the next one writes over it";
+			      "left by an interrupted build over this image" :
+			      "belongs to an earlier image, left by a late "
+			      "writer; the next writer overwrites it";
 	} else {
 		why = judge_copy(check, copies, index);
 		error = -EUCLEAN;
@@ -205,8 +205,7 @@ static void check_features(struct stele_check *check)
 
 	if (unknown)
 		stele_log_warning(&image->log,
-				  "compatible features that are not known "
-				  "here: 0x%" PRIx64,
+				  "unknown compatible features 0x%" PRIx64,
 				  unknown);
 	if (image->sb.feature_incompat & STELE_FEATURE_DELETED)
 		return;
@@ -280,7 +279,7 @@ static void check_payload(struct stele_check *check,
 	}
 	if (sum != info->payload_size)
 		report_snapshot(check, -EUCLEAN, info->name,
-				"payload size is not that of its samples");
+				"payload size does not match its samples");
 }
 
 /* `covered`: the keys of its samples are checked with another snapshot. */
@@ -303,7 +302,7 @@ static int check_snapshot(struct stele_check *check, uint32_t index,
 	if (ret < 0 && !check->segments_broken)
 		report_snapshot(check, ret, info.name,
 				ret == -EBADMSG ? "digest differs" :
-						  "segments do not fit");
+						  "segments do not fit together");
 	if (ret < 0)
 		return 0;
 	check_payload(check, &info);
@@ -421,7 +420,7 @@ static int check_space(struct stele_check *check)
 	else if (ret == 0 && !is_free(&image->catalog, &gaps))
 		stele_check_report(check, -EUCLEAN, "catalog",
 				   sb->catalog_offset, sb->catalog_size,
-				   "free extents are not what is unused");
+				   "free extents do not match the unused space");
 	stele_extents_release(&used);
 	stele_extents_release(&gaps);
 	return ret;

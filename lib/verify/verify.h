@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.h - is an image what the format says, down to the last byte?
+ * verify.h - does an image conform to the format, down to the last byte?
  *
- * Every checksum, digest and invariant; after damage it goes on wherever it
- * can. One call of opts->damage for each damaged thing, one at a time, from
- * any of its threads. Memory is bounded whatever the image: buffers, and 16
+ * Every checksum, digest and invariant; after damage it continues wherever
+ * possible. One call of opts->damage for each damaged item, one at a time, from
+ * any of its threads. Memory is bounded for any image: buffers, and 16
  * bytes for each of at most 2^24 samples at a time (a larger segment is
  * checked in several passes over its keys).
  */

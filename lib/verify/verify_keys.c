@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify_keys.c - the keys section against what the scan of records found
+ * verify_keys.c - the keys section against the results of the scan of records
  *
- * Every pass walks all pages and looks at the numbers that are its own; what
- * is wrong with a page itself is said in the first pass.
+ * Every pass walks all pages and examines its own range of numbers; errors
+ * in a page itself are reported in the first pass.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -97,7 +97,7 @@ static int check_entry(struct walk *w)
 			   stele_check_window_offset(&w->window, w->page),
 			   STELE_BLOCK_SIZE,
 			   "key or size (%" PRIu64 ") of number %" PRIu64
-			   " is not that of its record (%" PRIu64 ")",
+			   " does not match its record (%" PRIu64 ")",
 			   key->size, key->number,
 			   state & STELE_ENTRY_SIZE_MASK);
 	return 0;
@@ -110,11 +110,11 @@ static const char *check_key(const struct walk *w, bool first)
 	if (key->number >= w->sc->segment.descriptor.sample_count)
 		return "number out of range";
 	if (memchr(key->key, '\0', key->key_size))
-		return "a zero byte in a key";
+		return "NUL byte in a key";
 	if (first && w->have_last &&
 	    stele_key_compare(w->last, w->last_size, key->key,
 			      key->key_size) >= 0)
-		return "first key is not above the page before";
+		return "first key does not follow the previous page";
 	return NULL;
 }
 

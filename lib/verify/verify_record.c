@@ -2,8 +2,8 @@
 /*
  * verify_record.c - a record against the digests section and its columns
  *
- * One report for a record: the first thing that is wrong, in the order in
- * which a reader would meet it.
+ * One report per record: the first error, in the order in
+ * which a reader would encounter it.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -2,12 +2,12 @@
 /*
  * verify_sections.c - every block of every section; order, columns, tree
  *
- * Blocks come first, and a damaged one is reported there. What compares their
- * content passes over it.
+ * Blocks come first, and damaged ones are reported there. Comparisons of
+ * contents skip them.
  *
- * That the two arrays of the order are each other's inverse is shown in
- * one pass and constant memory: the pairs (ordinal, number) of the one and of
- * the other must be the same set, and a sum of keyed hashes over the pairs is
+ * That the two arrays of the order are inverse to each other is verified in
+ * one pass and constant memory: the pairs (ordinal, number) of both
+ * must be the same set, and sums of keyed hashes over the pairs are
  * compared. n pairs with n different ordinals and n different numbers are a
  * permutation.
  */
@@ -105,7 +105,7 @@ static void check_present(struct stele_segment_check *sc, uint32_t type,
 	if (stele_descriptor_find_section(d, type, field, &section) < 0)
 		stele_check_report(sc->check, -EUCLEAN, "descriptor", d->offset,
 				   sc->where->descriptor_size,
-				   "there is no section '%s'",
+				   "no section '%s'",
 				   stele_check_what(type));
 }
 
@@ -182,14 +182,14 @@ static void check_order_block(struct order *o, uint64_t index, uint64_t first,
 		uint64_t value = stele_order_get(block, o->width, i);
 
 		if (value >= total)
-			why = "an entry is out of range";
+			why = "entry out of range";
 		if (inverse)
 			add_pair(o, value, first + i, UINT64_MAX);
 		else
 			add_pair(o, first + i, value, 1);
 	}
 	if (!zero_from_bit(block, count * o->width))
-		why = "bits behind the entries are not zero";
+		why = "nonzero bits after the entries";
 	if (!why)
 		return;
 	o->damaged = true;
@@ -246,8 +246,8 @@ static void check_column_block(struct stele_check_window *window,
 		stele_check_report(window->sc->check, -EUCLEAN, "column",
 				   stele_check_window_offset(window, index),
 				   STELE_BLOCK_SIZE,
-				   "minimum, maximum or padding differ from "
-				   "what the values say");
+				   "minimum, maximum or padding do not match "
+				   "the values");
 }
 
 static int check_column(struct stele_segment_check *sc, uint32_t field)

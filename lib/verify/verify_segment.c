@@ -2,9 +2,9 @@
 /*
  * verify_segment.c - one segment: both descriptors, sections, gaps, records
  *
- * Records and keys meet in an array of 16 bytes for each number. It has at
- * most PASS_SAMPLES entries (256 MiB): the numbers of a larger segment are
- * taken in several passes, each of which walks all keys again.
+ * Records and keys meet in an array of 16 bytes per number. It has at
+ * most PASS_SAMPLES entries (256 MiB): a larger segment is checked
+ * in several passes, each of which walks all keys again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -88,7 +88,7 @@ static int load(struct stele_segment_check *sc, bool *sound)
 			stele_check_report(check, ret, "descriptor",
 					   where->offset,
 					   where->descriptor_size,
-					   "cannot be what it says");
+					   "impossible contents");
 		return -ENODATA;
 	}
 	ret = stele_segment_load_schema(check->image, &sc->segment);
@@ -101,7 +101,7 @@ static int load(struct stele_segment_check *sc, bool *sound)
 				   where->descriptor_size,
 				   ret == -EBADMSG ?
 					   "digest of fields and names differs" :
-					   "names are impossible");
+					   "impossible names");
 	}
 	return 0;
 }

@@ -3,7 +3,7 @@
  * verify_tree.c - hashes of the sections' blocks and of the levels above, to the root
  *
  * Each block is compared with its entry one level up. What a damaged block
- * would have said of others is not known, so nothing is said of those.
+ * would say about others is unknown, so those are not reported.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -67,7 +67,7 @@ static void check_node(struct tree *t, const struct node *node)
 	if (node->entries && node->entries < STELE_DIGESTS_PER_BLOCK &&
 	    !stele_stream_zero_from(block, 1,
 				    node->entries * STELE_DIGEST_SIZE))
-		report(t, node, "bytes behind the entries not zero");
+		report(t, node, "nonzero bytes after the entries");
 	want = wanted(t, node);
 	if (!want)
 		return;
@@ -76,8 +76,8 @@ static void check_node(struct tree *t, const struct node *node)
 		stele_hash_root(t->hash, d, digest, digest);
 	if (memcmp(digest, want, sizeof(digest)) != 0)
 		report(t, node,
-		       top ? "hash is not the descriptor's root" :
-			     "hash is not what the level above says");
+		       top ? "hash does not match the root in the descriptor" :
+			     "hash does not match the level above");
 }
 
 /* Entries of a block when all blocks hold `total` of them. */
@@ -151,7 +151,7 @@ static int check_empty(struct stele_segment_check *sc)
 	if (!bytes_zero(d->tree_root, STELE_DIGEST_SIZE))
 		stele_check_report(sc->check, -EUCLEAN, "descriptor", d->offset,
 				   sc->where->descriptor_size,
-				   "a root without samples");
+				   "root without samples");
 	return 0;
 }
 

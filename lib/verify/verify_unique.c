@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify_unique.c - no key twice among the live samples of a snapshot
+ * verify_unique.c - no duplicate key among the live samples of a snapshot
  *
  * The keys of each segment are sorted, so a walk over all segments at once
  * sees equal keys side by side.

@@ -2,8 +2,8 @@
 /*
  * fresh.c - lists by id that only grow
  *
- * Two threads may add the same sample at once: then it is there twice, and the later
- * one is found. Both are right, and both stay.
+ * Two threads may add the same sample at once: it is then there twice, and the later
+ * one is found. Both are valid, and both stay.
  */
 #include "lib/view/fresh.h"
 

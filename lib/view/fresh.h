@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fresh.h - samples of a view that were read past the page cache
+ * fresh.h - samples of a view that were read around the page cache
  *
- * What the cache holds may be older than the target, and stays while anybody has it
- * mapped: such samples get memory of their own, until the view is closed. Any thread;
- * entries are only added, by one atomic exchange, so that a forked child finds them whole.
+ * Cached pages may be older than the target, and stay while anybody has them
+ * mapped: such samples get their own memory until the view is closed. Any thread;
+ * entries are only added, by one atomic exchange, so that a forked child finds them intact.
  */
 #ifndef STELE_VIEW_FRESH_H
 #define STELE_VIEW_FRESH_H

@@ -2,18 +2,18 @@
 /*
  * view.c - a snapshot through the page cache: samples by pointer
  *
- * One shared read-only mapping of the target up to the high-water mark. What
- * the cache holds may be older than what is on a device that another machine
- * wrote, so the range is dropped from it at open, and nothing reads ahead of
- * a sample (MADV_RANDOM). That is advice, and the cache keeps what anybody has mapped. So
- * a sample that does not match is dropped by itself, and at last read past the cache,
- * which is what a second look is worth here: fresh.h keeps it.
+ * One shared read-only mapping of the target up to the high-water mark. The
+ * cache may be older than a device that another machine has
+ * written to, so the range is dropped from it at open, and there is no readahead
+ * (MADV_RANDOM). Dropping is only advice: the cache keeps whatever anybody has mapped. So
+ * a sample that does not match is dropped individually, and finally read around the cache,
+ * which also serves as the reread: fresh.h keeps it.
  *
- * Any thread may ask for samples, also in a child after fork(). Digests that were proven
- * are kept for one thread at a time; who finds them taken proves its own anew.
+ * Any thread may request samples, also in a child after fork(). Proven digests
+ * are cached for one thread at a time; a thread that finds them in use proves its own.
  *
- * The pages of a sample fault one by one, each a read of its own; prefetch asks
- * for them in one piece, and reports what a touch would turn into SIGBUS.
+ * The pages of a sample fault one by one, each with its own read; prefetch reads
+ * them in one piece, and reports errors that would otherwise become SIGBUS on touch.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -185,9 +185,8 @@ static int read_past(struct stele_view *view, const struct stele_slot *slot,
 		err = stele_fresh_add(&view->fresh, out, slot->read_size);
 	if (err == -ENOBUFS)
 		stele_log_error(&view->ds->image.log,
-				"the page cache is older than what it caches, "
-				"and a view keeps %" PRIu64 " bytes of what is "
-				"newer at most: a reader needs no cache",
+				"page cache is stale: a view keeps at most %"
+				PRIu64 " bytes read around it; use a reader",
 				(uint64_t)STELE_FRESH_SIZE_MAX);
 	free(out->buffer);
 	out->buffer = NULL;
@@ -250,7 +249,7 @@ int stele_view_sample(struct stele_view *view, uint64_t id,
 		      struct stele_sample *out)
 {
 	return STELE_CALL(view_sample(view, id, out),
-			  "cannot show sample %" PRIu64, id);
+			  "cannot map sample %" PRIu64, id);
 }
 
 /* ---- prefetch --------------------------------------------------------------- */

@@ -30,7 +30,7 @@ static int decode(const uint8_t *bytes, const char **why)
 
 #define ROW(name, text) CORRUPT_ROW(struct stele_disk_block, 0, name, text)
 static const struct corrupt_row rows[] = {
-	{ROW(type, "block: of another type")},
+	{ROW(type, "block: wrong type")},
 	{ROW(offset, "block: belongs to another offset"),
 	 .sibling = offsetof(struct stele_disk_block, owner)},
 	{ROW(owner, "block: belongs to another owner")},

@@ -119,7 +119,7 @@ static void test_many(void)
 	is_int(-EUCLEAN,
 	       stele_catalog_decode(blocks, many.catalog_size, &many, &c, &why),
 	       "one name twice");
-	is_string("catalog: snapshot name twice", why, "says why");
+	is_string("catalog: duplicate snapshot name", why, "says why");
 	free(blocks);
 }
 
@@ -153,7 +153,7 @@ static void test_unused(void)
 	} cases[] = {
 		{1, NULL},
 		{INT64_MAX, NULL},
-		{0, "catalog: unused, yet not since when"},
+		{0, "catalog: unused, but no time since"},
 		{-1, "catalog: unused before 1970"},
 	};
 

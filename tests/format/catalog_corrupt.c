@@ -53,7 +53,7 @@ static int decode(const uint8_t *bytes, const char **why)
 
 static const char stream[] = "catalog: stream size against counts";
 static const char id_range[] = "catalog: segment id out of range";
-static const char id_twice[] = "catalog: segment id twice";
+static const char id_twice[] = "catalog: duplicate segment id";
 static const char segment_bounds[] = "catalog: segment out of bounds";
 static const char segment_order[] = "catalog: segments out of order";
 static const char descriptor[] = "catalog: descriptor size out of range";
@@ -67,7 +67,7 @@ static const char free_segment[] = "catalog: free extent in a segment";
 static const char padded[] = "catalog: snapshot name not zero-padded";
 static const char bad_name[] = "catalog: bad name of a snapshot";
 static const char ascending[] = "catalog: snapshot ids not ascending";
-static const char over_next[] = "catalog: snapshot id over the next one";
+static const char over_next[] = "catalog: snapshot id beyond the next one";
 static const char parent[] = "catalog: snapshot older than its parent";
 static const char count[] = "catalog: sample count of a snapshot";
 static const char payload[] = "catalog: payload size of a snapshot";
@@ -93,7 +93,7 @@ static const char ref_reserved[] = "catalog: reference's reserved bytes";
 	BUT({HOW_ONES, text}, {HOW_HIGH, text}, {HOW_RANDOM, text})
 
 static const struct corrupt_row header_rows[] = {
-	{PLACE("block type", 0x08, 4, "block: of another type")},
+	{PLACE("block type", 0x08, 4, "block: wrong type")},
 	{PLACE("block offset", 0x10, 8, "block: belongs to another offset")},
 	{PLACE("block owner", 0x18, 8, "block: belongs to another owner")},
 	{H(stream_size, stream)},
@@ -117,7 +117,7 @@ static const struct corrupt_row header_rows[] = {
 	{H(next_snapshot_id, over_next), SET(4)},
 	{H(reserved, "catalog: reserved bytes not zero")},
 	{PLACE("bytes behind", END, 4096 - END,
-	       "catalog: bytes behind it not zero")},
+	       "catalog: nonzero bytes after it")},
 };
 
 static const struct corrupt_row segment_rows[] = {
@@ -153,7 +153,7 @@ static const struct corrupt_row segment_rows[] = {
 	     {HOW_LOW, count})},
 	{G(1, sample_count, count), SET(0x200000 / 16)},
 	{G(1, sample_count, samples), SET(0x200000 / 16 + 1)},
-	{G(1, unused_since, "catalog: unused, yet referred to"),
+	{G(1, unused_since, "catalog: unused, but referred to"),
 	 BUT({HOW_ONES, before}, {HOW_HIGH, before}, {HOW_SUB, before})},
 	{G(1, reserved, "catalog: segment's reserved bytes")},
 };
@@ -163,8 +163,8 @@ static const struct corrupt_row snapshot_rows[] = {
 	{S(1, name, bad_name), SET('.')},
 	{S(1, name, bad_name), SET('-')},
 	{S(1, name, bad_name), SET('/')},
-	{S(1, name, "catalog: snapshot name twice"), SET('v' | '1' << 8)},
-	{S(0, name, "catalog: snapshot name twice"), SET('v' | '2' << 8)},
+	{S(1, name, "catalog: duplicate snapshot name"), SET('v' | '1' << 8)},
+	{S(0, name, "catalog: duplicate snapshot name"), SET('v' | '2' << 8)},
 	{S(1, id, over_next),
 	 BUT({HOW_ZERO, ascending}, {HOW_SUB, ascending}, {HOW_ADD, NULL},
 	     {HOW_LOW, NULL}, {HOW_SWAP, ascending}),
@@ -268,7 +268,7 @@ static void test_corruptions(void)
 		repair,
 		decode,
 		-EBADMSG,
-		"catalog: not of the superblock's checksum",
+		"catalog: checksum differs from the superblock",
 	};
 
 	specimen_catalog(&block);
@@ -332,7 +332,7 @@ static void test_block_checksum(void)
 /* What the superblock says must fit, too. */
 static void test_superblock(void)
 {
-	static const char size[] = "catalog: not of the superblock's size";
+	static const char size[] = "catalog: size differs from the superblock";
 	struct stele_disk_block block[2] = {0};
 	struct stele_catalog c;
 	const char *why;

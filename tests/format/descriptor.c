@@ -229,7 +229,7 @@ static void test_boundary(void)
 	d.slots_size -= 0x3000;
 	is_int(-EUCLEAN, decode_boundary(&d, 0x3000, 0x9000, &why),
 	       "one slot less");
-	is_string("descriptor: run over the slots' end", why, "says why");
+	is_string("descriptor: run beyond the slots' end", why, "says why");
 	d.slots_offset = 0xd000;
 	d.slots_size = 0x3000 + 0x10000 + 5 * 0x3000;
 	is_int(0, decode_boundary(&d, 0x3000, 0xd000, &why),

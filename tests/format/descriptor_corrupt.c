@@ -36,10 +36,10 @@ static int decode(const uint8_t *bytes, const char **why)
 #define PLACE(what, at, n, text)                                               \
 	.field = what, .position = (at), .size = (n), .why = (text)
 
-static const char another[] = "descriptor: of another segment";
+static const char another[] = "descriptor: belongs to another segment";
 static const char stream[] = "descriptor: stream size against counts";
 static const char bounds[] = "descriptor: segment out of bounds";
-static const char ends[] = "descriptor: not at its segment's ends";
+static const char ends[] = "descriptor: not at an end of its segment";
 static const char larger[] = "descriptor: larger than its segment";
 static const char many[] = "descriptor: too many samples";
 static const char run_count[] = "descriptor: run count out of range";
@@ -48,20 +48,20 @@ static const char section_count[] = "descriptor: too many sections";
 static const char boundary[] = "descriptor: bad boundary";
 static const char granule[] = "descriptor: unknown granule";
 static const char slots[] = "descriptor: slots out of bounds";
-static const char over[] = "descriptor: run over the slots' end";
-static const char behind[] = "descriptor: slots end behind the runs";
+static const char over[] = "descriptor: run beyond the slots' end";
+static const char behind[] = "descriptor: slots end after the runs";
 static const char first[] = "descriptor: first run not first";
 static const char order[] = "descriptor: runs not ascending";
 static const char class[] = "descriptor: slot size of no class";
 static const char misaligned[] = "descriptor: misaligned run";
-static const char on_run[] = "descriptor: run on the one before";
+static const char on_run[] = "descriptor: run overlaps the previous one";
 static const char records[] = "descriptor: records larger than slots";
 static const char payload[] = "descriptor: payload larger than records";
 static const char tails[] = "descriptor: records without tails";
 static const char reserved[] = "descriptor: reserved bytes not zero";
 static const char padded[] = "descriptor: field name not zero-padded";
 static const char bad_name[] = "descriptor: bad name of a field";
-static const char name_twice[] = "descriptor: field name twice";
+static const char name_twice[] = "descriptor: duplicate field name";
 static const char type[] = "descriptor: unknown type of a field";
 static const char shape[] = "descriptor: shape of a field";
 static const char f_reserved[] = "descriptor: field's reserved bytes";
@@ -69,13 +69,13 @@ static const char s_type[] = "descriptor: unknown type of a section";
 static const char s_field[] = "descriptor: section with a field";
 static const char s_none[] = "descriptor: section of no field";
 static const char s_wrong[] = "descriptor: section of a wrong field";
-static const char s_twice[] = "descriptor: section twice";
+static const char s_twice[] = "descriptor: duplicate section";
 static const char s_bounds[] = "descriptor: section out of bounds";
 static const char s_data[] = "descriptor: section on other data";
 static const char s_samples[] = "descriptor: section against samples";
 static const char s_tree[] = "descriptor: tree against the sections";
 static const char s_size[] = "descriptor: section size against count";
-static const char s_stream[] = "descriptor: section is no stream";
+static const char s_stream[] = "descriptor: section is not a stream";
 static const char keys_samples[] = "descriptor: keys against samples";
 static const char keys_pages[] = "descriptor: keys against their pages";
 static const char names_range[] = "descriptor: names' size out of range";
@@ -83,7 +83,7 @@ static const char names_block[] = "descriptor: names against their blocks";
 static const char names_size[] = "descriptor: names against their size";
 
 static const struct corrupt_row header_rows[] = {
-	{PLACE("block type", 0x08, 4, "block: of another type")},
+	{PLACE("block type", 0x08, 4, "block: wrong type")},
 	{PLACE("block offset", 0x10, 8, "block: belongs to another offset")},
 	{PLACE("block owner", 0x18, 8, "block: belongs to another owner")},
 	{H(id, another)},
@@ -148,7 +148,7 @@ static const struct corrupt_row header_rows[] = {
 	{H(schema_digest, NULL)},
 	{H(reserved1, reserved)},
 	{PLACE("bytes behind", END, 4096 - END,
-	       "descriptor: bytes behind it not zero")},
+	       "descriptor: nonzero bytes after it")},
 };
 
 static const struct corrupt_row field_rows[] = {

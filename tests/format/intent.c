@@ -90,7 +90,7 @@ int main(void)
 	((struct stele_disk_block *)&disk)->owner = le64_put(0);
 	refused("intent: generation out of range");
 	memset(disk.host, 'x', sizeof(disk.host));
-	refused("intent: host is no text");
+	refused("intent: host is not text");
 	disk.own_count = le32_put(STELE_INTENT_EXTENTS_MAX);
 	refused("intent: too many extents");
 	disk.other_count = le32_put(UINT32_MAX);

@@ -183,11 +183,11 @@ static int decode(const uint8_t *bytes, const char **why)
 #define BUT CORRUPT_BUT
 
 static const char early[] = "keys: entries end before used size";
-static const char entry[] = "keys: entry over used size";
-static const char suffix[] = "keys: suffix over used size";
-static const char shares[] = "keys: shares more than the key before";
+static const char entry[] = "keys: entry beyond used size";
+static const char suffix[] = "keys: suffix beyond used size";
+static const char shares[] = "keys: shares more than the previous key";
 static const char repeated[] = "keys: shared bytes repeated";
-static const char nul[] = "keys: zero byte in a key";
+static const char nul[] = "keys: NUL byte in a key";
 static const char order[] = "keys: not ascending";
 static const char range[] = "keys: sample size out of range";
 
@@ -220,7 +220,7 @@ static const struct corrupt_row rows[] = {
 	{.field = "bytes behind",
 	 .position = HEAD + 116,
 	 .size = STELE_BLOCK_PAYLOAD - 116,
-	 .why = "keys: bytes behind entries not zero"},
+	 .why = "keys: nonzero bytes after entries"},
 };
 
 static void test_corruptions(void)

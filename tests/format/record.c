@@ -168,7 +168,7 @@ static void test_void(void)
 	is_int(0, decode_shape(slot, 3, 2, NULL), "a void");
 	slot[SLOT - 16 - 1] = 1;
 	is_int(-EUCLEAN, decode_shape(slot, 3, 2, &why), "with a scalar");
-	is_string("record: void but not empty", why, "says why");
+	is_string("record: hole but not empty", why, "says why");
 	slot[SLOT - 16 - 1] = 0;
 	slot[SLOT - 8] = 1;
 	is_int(-EUCLEAN, decode_shape(slot, 3, 2, NULL), "with a key");
@@ -221,9 +221,9 @@ static int decode(const uint8_t *bytes, const char **why)
 #define BUT CORRUPT_BUT
 
 static const char fit[] = "record: payload does not fit";
-static const char over[] = "record: field end over payload";
+static const char over[] = "record: field end beyond payload";
 static const char order[] = "record: field ends not ascending";
-static const char nul[] = "record: zero byte in the key";
+static const char nul[] = "record: NUL byte in the key";
 static const char key[] = "record: key does not fit";
 
 static const struct corrupt_row rows[] = {
@@ -261,8 +261,8 @@ static const struct corrupt_row rows[] = {
 	{ROW(key_size, fit), CORRUPT_SET(SLOT - 48)},
 	{ROW(key_size, key), CORRUPT_SET(SLOT - 47)},
 	{ROW(flags, "record: unknown flags"),
-	 BUT({HOW_ADD, "record: void but not empty"},
-	     {HOW_LOW, "record: void but not empty"})},
+	 BUT({HOW_ADD, "record: hole but not empty"},
+	     {HOW_LOW, "record: hole but not empty"})},
 };
 
 /* Every range against a byte by byte count. */

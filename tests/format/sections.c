@@ -267,7 +267,7 @@ static void test_deleted(void)
 {
 	static const char order[] = "deleted: not ascending";
 	static const char range[] = "deleted: number out of range";
-	static const char behind[] = "deleted: bytes behind the list not zero";
+	static const char behind[] = "deleted: nonzero bytes after the list";
 
 	is_uint(0, stele_deleted_blocks(0), "blocks of an empty list");
 	is_uint(1, stele_deleted_blocks(508), "of a full block");

@@ -22,7 +22,7 @@ static unsigned int told; /* lines that say it */
 static void count_line(void *user, enum stele_log_level level, const char *line)
 {
 	(void)user;
-	told += level == STELE_LOG_ERROR && strstr(line, "not there any more");
+	told += level == STELE_LOG_ERROR && strstr(line, "snapshot was deleted");
 }
 
 static void must(int err, const char *what)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device-fallback.c - where io_uring is forbidden, threads serve and say so
+ * device-fallback.c - where io_uring is forbidden, fall back to threads and say so
  *
  * What is forbidden cannot be allowed again, so each case runs in a child,
  * which leaves what it saw in shared memory.

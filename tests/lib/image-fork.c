@@ -137,7 +137,7 @@ static void check_readers(void)
 
 	test_log_init(&messages);
 	is_int(0, stele_image_load(dev, &messages.log, &image), "a fork loads");
-	ok(test_log_has(&messages, "have published at once"), "and is said");
+	ok(test_log_has(&messages, "two writers published at once"), "and is said");
 	is_uint(1, image.catalog.counts.snapshots, "with what is in common");
 	is_int(0, stele_snapshot_find(&image, "base", NULL, &index), "that");
 	is_int(0, stele_snapshot_load(&image, index, &snapshot), "is read");

@@ -187,7 +187,7 @@ static void check_options(const struct test_dataset *t)
 	newer.known.log_user = log.log.user;
 	is_int(-E2BIG, stele_loader_open(&source, 1, &newer.known, &loader),
 	       "a newer option");
-	ok(test_log_has(&log, "an option at byte "), "is told by its place");
+	ok(test_log_has(&log, "option at byte "), "is told by its place");
 	stele_loader_close(NULL);
 }
 

@@ -55,25 +55,25 @@ static void test_limits(const struct stele_loader_source *source)
 			   try(source, 1,                                      \
 			       (struct stele_loader_opts){.name = (last) +     \
 								  1}),         \
-			   "option '" #name "' is " text " at most");          \
+			   "option '" #name "' is " text);          \
 	} while (0)
 
-	TRY(rank, 0, "1, and may be 0");
-	TRY(batch_size, 1048576, "1048577, and may be 1048576");
-	TRY(rest, 1, "2, and may be 1");
-	TRY(on_error, 2, "3, and may be 2");
-	TRY(shuffle, 2, "3, and may be 2");
+	TRY(rank, 0, "1: must be at most 0");
+	TRY(batch_size, 1048576, "1048577: must be at most 1048576");
+	TRY(rest, 1, "2: must be at most 1");
+	TRY(on_error, 2, "3: must be at most 2");
+	TRY(shuffle, 2, "3: must be at most 2");
 	TRY(epoch_size, UINT64_C(1) << 62,
-	    "4611686018427387905, and may be 4611686018427387904");
-	TRY(depth, 4096, "4097, and may be 4096");
-	TRY(verify, 3, "4, and may be 3");
-	TRY(as_completed, 1, "2, and may be 1");
-	TRY(threads, 256, "257, and may be 256");
+	    "4611686018427387905: must be at most 4611686018427387904");
+	TRY(depth, 4096, "4097: must be at most 4096");
+	TRY(verify, 3, "4: must be at most 3");
+	TRY(as_completed, 1, "2: must be at most 1");
+	TRY(threads, 256, "257: must be at most 256");
 #undef TRY
 	is_refused(-EINVAL,
 		   try(source, 1,
 		       (struct stele_loader_opts){.rank = 4, .world = 4}),
-		   "option 'rank' is 4, and may be 3 at most");
+		   "option 'rank' is 4: must be at most 3");
 	is_int(0,
 	       try(source, 1,
 		   (struct stele_loader_opts){.block_size = 1 << 23}),

@@ -41,27 +41,27 @@ static void test_options(struct test_dataset *t)
 	       stele_reader_open(t->ds, &STELE_OPTS(stele_reader_opts, .verify = 4),
 				 &reader),
 	       "no such verification");
-	check_said(t, "option 'verify' is 4, and may be 3 at most");
+	check_said(t, "option 'verify' is 4: must be at most 3");
 	is_int(-EINVAL,
 	       stele_reader_open(t->ds,
 				 &STELE_OPTS(stele_reader_opts, .depth = 4097),
 				 &reader),
 	       "too deep");
-	check_said(t, "option 'depth' is 4097, and may be 4096 at most");
+	check_said(t, "option 'depth' is 4097: must be at most 4096");
 	is_int(-EINVAL,
 	       stele_reader_open(t->ds,
 				 &STELE_OPTS(stele_reader_opts,
 					     .arena_size = UINT64_MAX),
 				 &reader),
 	       "too large an arena");
-	check_said(t, "option 'arena_size' is 18446744073709551615, and may be ");
+	check_said(t, "option 'arena_size' is 18446744073709551615: must be at most ");
 	is_int(-E2BIG, stele_reader_open(t->ds, &newer.known, &reader),
 	       "newer option");
-	check_said(t, "an option at byte 32 is set, and this version knows 32");
+	check_said(t, "option at byte 32 is set, but this version knows only 32");
 	newer.known.size = 1;
 	is_int(-EINVAL, stele_reader_open(t->ds, &newer.known, &reader),
 	       "no size");
-	check_said(t, "option 'size' is 1: it is that of the options, 32 here");
+	check_said(t, "option 'size' is 1: must be the size of the options, 32 here");
 	stele_reader_close(NULL);
 }
 

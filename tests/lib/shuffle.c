@@ -68,7 +68,7 @@ static void test_refusals(void)
 		uint64_t later;
 	} newer = {.opts.size = sizeof(newer)};
 
-	is_int(-EINVAL, opens(0, NULL), "no samples have no order");
+	is_int(-EINVAL, opens(0, NULL), "cannot shuffle zero samples");
 	is_int(-EINVAL, opens(most + 1, NULL), "nor have more than 2^62");
 	is_int(0, opens(most, NULL), "as many have one");
 	is_int(0, opens(1, NULL), "so has one sample");

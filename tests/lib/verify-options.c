@@ -173,7 +173,7 @@ static void check_unknown(void)
 	       stele_view_open(ds, &STELE_OPTS(stele_view_opts, .verify = 4),
 			       &view),
 	       "none that a view knows");
-	ok(strstr(image.log.text, "option 'verify' is 4, and may be 3 at most"),
+	ok(strstr(image.log.text, "option 'verify' is 4: must be at most 3"),
 	   "and it is said");
 	stele_dataset_close(ds);
 }

@@ -53,7 +53,7 @@ static int verify(uint64_t wrong, int64_t snapshot)
 int main(void)
 {
 	static const char why[] =
-		"snapshot 'less': payload size is not that of its samples";
+		"snapshot 'less': payload size does not match its samples";
 
 	plan_lazy();
 	is_int(0, verify(0, -1), "as it is");

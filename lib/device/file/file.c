@@ -318,7 +318,7 @@ static int lock(int fd, unsigned int flags)
 }
 
 /*
- * O_DIRECT is set behind the open, because open(2) creates the file before it
+ * O_DIRECT is set after the open, because open(2) creates the file before it
  * finds that the filesystem cannot do it.
  */
 static bool make_direct(struct stele_file *file, const char *path)
@@ -329,7 +329,7 @@ static bool make_direct(struct stele_file *file, const char *path)
 		return true;
 	stele_log_warning(&file->base.log,
 			  "cannot use direct I/O on '%s': %s; "
-			  "the page cache serves",
+			  "falling back to buffered I/O",
 			  path, strerror(errno));
 	return false;
 }

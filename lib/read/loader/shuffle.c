@@ -56,7 +56,7 @@ static int check_options(uint64_t count, const struct stele_shuffle_opts *opts,
 				      log);
 
 	if (!err && !count) {
-		stele_log_error(log, "no samples have no order");
+		stele_log_error(log, "cannot shuffle zero samples");
 		err = -EINVAL;
 	}
 	return err ? err : stele_shuffle_shape(opts->kind, opts->block_size,
