@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build_job.c - what build, append and compact do around their one call
+ * build_job.c - what build, append and compact share around the library call
  */
 #include "build_job.h"
 

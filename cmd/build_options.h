@@ -21,7 +21,7 @@ struct build_options {
 };
 
 /*
- * Options, zeroed but for `who`, from a command line; what is left begins at
+ * Options, zeroed except for `who`, from a command line; the arguments begin at
  * optind.
  * Return: -1: go on; else the command is over, with this status.
  */

@@ -34,22 +34,22 @@ struct cmd {
 void cmd_message(const char *format, ...) CMD_FORMAT(1);
 /* `stele: MESSAGE: REASON`, the reason being that of a negative errno. */
 void cmd_error(int error, const char *format, ...) CMD_FORMAT(2);
-/* A message, and where help is to be had. Return: CMD_USAGE. */
+/* A message, and where to find help. Return: CMD_USAGE. */
 int cmd_misuse(const struct cmd *cmd, const char *format, ...) CMD_FORMAT(2);
-/* The same of `optarg`: what the option, one of `options`, wants instead. */
+/* The same for an invalid `optarg`: what the option, one of `options`, must be. */
 int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
 		     int option, const char *wanted);
 /* --help of a command, on stdout. Return: as cmd_finish(CMD_OK). */
 int cmd_help(const struct cmd *cmd);
-/* Something of the output is missing, or not as it should be: no memory. */
+/* Part of the output is missing or wrong, for lack of memory. */
 void cmd_lost(void);
 /* Flush stdout. Return: `status`, or CMD_FAILED (said) if output was lost. */
 int cmd_finish(int status);
 
 /*
- * For the log callbacks of the library; `user` is a struct cmd_log. Of a call that
- * fails, the last error comes by stele_errmsg(): cmd_log_error() says that, once,
- * and cmd_finish() an error that no call failed by.
+ * For the log callbacks of the library; `user` is a struct cmd_log. The last error of a
+ * failed call is in stele_errmsg(): cmd_log_error() prints it, once,
+ * and cmd_finish() prints an error that made no call fail.
  */
 struct cmd_log {
 	const char *target; /* or another name that the user gave */
@@ -68,7 +68,7 @@ int cmd_status_of(int error);
  */
 int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 
-/* Does it say which snapshot, by name or digest? */
+/* Does it select a snapshot, by name or digest? */
 bool cmd_names_snapshot(const char *target);
 
 /*
@@ -77,7 +77,7 @@ bool cmd_names_snapshot(const char *target);
  */
 bool cmd_take_ceph(int *argc, char **argv);
 /*
- * Do the variables that the program honours make sense? Not asked when `words`
+ * Are the environment variables that the program honours valid? Not checked if `words`
  * ask for help. Return: -1 (go on); CMD_USAGE (said).
  */
 int cmd_check_environment(const struct cmd *cmd, char **words);

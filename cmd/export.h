@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export.h - all samples of a snapshot, in the order of their keys, as a tar
+ * export.h - all samples of a snapshot, in key order, as a tar archive
  */
 #ifndef STELE_CMD_EXPORT_H
 #define STELE_CMD_EXPORT_H
@@ -20,7 +20,7 @@ struct export {
 };
 
 /*
- * Write the archive. The first sample that cannot be read ends it.
+ * Write the archive. The first sample that cannot be read aborts it.
  * Return: 0; negative errno of reading (said), or job->write_error; -EINTR (a
  * signal).
  */

@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 /*
- * Everything is made and put together by what follows, which may be given NULL. What
- * cannot be had for want of memory is told to cmd_lost(), and not one line
- * more is printed: a line is whole, or is not there.
+ * The following functions create and combine values, and accept NULL. When out of
+ * memory they call cmd_lost(), and not one more line is
+ * printed: a line is complete or absent.
  */
 json_t *json_make(void);
 json_t *json_make_list(void);
@@ -32,14 +32,14 @@ json_t *json_text(const char *text);
 /* Seconds since 1970, or before. */
 void json_set_time(json_t *object, const char *name, int64_t seconds);
 void json_set_number(json_t *object, const char *name, uint64_t value);
-/* null, if it is no number. */
+/* null if it is not a number. */
 void json_set_real(json_t *object, const char *name, double value);
 void json_set_text(json_t *object, const char *name, const char *text);
 void json_set_hex(json_t *object, const char *name, const uint8_t *bytes,
 		  size_t size);
 void json_set_uuid(json_t *object, const char *name, const uint8_t uuid[16]);
 /*
- * "NAME", with U+FFFD for each byte that is not UTF-8, or is 0; only if there is one,
+ * "NAME", with U+FFFD for each byte that is 0 or not UTF-8; only if there is any,
  * also "NAME_base64": the exact bytes.
  */
 void json_set_key(json_t *object, const char *name, const char *key,

@@ -11,14 +11,14 @@
 
 /*
  * The sample that `text` names: "#" and digits are an id unless `keys_only`,
- * all else is a key.
+ * everything else is a key.
  * Return: 0; -ENOENT, -ERANGE, and what stele_dataset_find() returns.
  */
 int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 		uint64_t *id);
 
 /*
- * The key of a sample by a walk through the keys section: malloc'ed and
+ * The key of a sample, found by walking the keys section: malloc'ed and
  * terminated. Return: 0; -ENOMEM; -EUCLEAN (it has none); errors of the walk.
  */
 int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size);

@@ -21,7 +21,7 @@ struct keys {
 /* `key` must live as long. Return: 0; -ENOMEM. */
 int keys_add(struct keys *keys, const char *key, size_t size);
 /*
- * One key a line, or with `null` before each NUL byte; empty ones are none.
+ * One key per line, or with `null` before each NUL byte; empty ones are ignored.
  * "-" is stdin. Return: 0; errno of the file.
  */
 int keys_read(struct keys *keys, const char *path, bool null);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libarchive.h - what we call of libarchive, loaded when an archive is to be written
+ * libarchive.h - the parts of libarchive that we use, loaded on demand
  *
- * It brings a dozen other libraries, which take longer to load than a sample takes to
- * be read. So nothing links it, and only `stele export` has it.
+ * It depends on a dozen other libraries, which take longer to load than reading a sample
+ * takes. So nothing links it, and only `stele export` loads it.
  */
 #ifndef STELE_CMD_LIBARCHIVE_H
 #define STELE_CMD_LIBARCHIVE_H
@@ -42,7 +42,7 @@ struct libarchive {
 };
 extern struct libarchive libarchive;
 
-/* Before any call. False: there is none, or it lacks something; that was said. */
+/* Before any call. False: missing or incomplete; printed. */
 bool libarchive_load(void);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * output.h - a file that is written at the end of a long measurement
  *
- * It is written beside and renamed, so that nobody sees half of it; unless the name is a
- * device's, a pipe's or a link's, as /dev/stdout is one. What fails is said, by path.
+ * It is written to a temporary file and renamed, so that nobody sees half of it, unless the
+ * name is that of a device, pipe or link such as /dev/stdout. Failures are printed, with path.
  */
 #ifndef STELE_CMD_OUTPUT_H
 #define STELE_CMD_OUTPUT_H
@@ -12,11 +12,11 @@
 #include <stdio.h>
 
 /*
- * Could it be written? To be asked before the measurement; leaves nothing, and what is
- * there as it is. Return: 0; negative errno (said).
+ * Could it be written? For use before the measurement; creates nothing, and leaves existing
+ * files alone. Return: 0; negative errno (said).
  */
 int output_check(const char *path);
-/* `put` returns whether the file took all. Return: 0; negative errno (said). */
+/* `put` returns whether all was written. Return: 0; negative errno (printed). */
 int output_write(const char *path, bool (*put)(FILE *to, const void *what),
 		 const void *what);
 

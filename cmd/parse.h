@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.h - text that a user gave to numbers, sizes, times, durations and UUIDs, or names
+ * parse.h - parse numbers, sizes, times, durations, UUIDs and names given by the user
  *
- * Each returns NULL when the whole text was understood and fits, and sets *out
- * only then; else what it wants to see, for the message, until the next call. A
- * size, time or duration is never 0: to the library that says that none was
+ * Each returns NULL if the whole text is valid and in range, and sets *out
+ * only then; otherwise what it must be, for the message, valid until the next call. A
+ * size, time or duration is never 0, which tells the library that none was
  * given.
  */
 #ifndef STELE_CMD_PARSE_H
@@ -35,21 +35,21 @@ const char *parse_time(const char *text, int64_t *out);
 const char *parse_duration(const char *text, uint64_t *out);
 /* 8-4-4-4-12 hexadecimal digits. */
 const char *parse_uuid(const char *text, uint8_t uuid[16]);
-/* Any text of so many bytes. */
+/* Any text of `min` to `max` bytes. */
 const char *parse_text(const char *text, uint32_t min, uint32_t max,
 		       const char **out);
 /* The label of an image. */
 const char *parse_label(const char *text, const char **out);
 
-/* One of `words`, which end with NULL: its index. Empty ones only count. */
+/* One of `words`, terminated by NULL: its index. Empty ones are placeholders. */
 const char *parse_word(const char *text, const char *const *words,
 		       uint32_t *out);
 /* Of --verify: none, crc, digest; by enum stele_verify. */
 extern const char *const parse_verify_words[];
 const char *parse_verify(const char *text, uint32_t *out);
-/* Of --backend, all that the library knows; not each serves every target. */
+/* For --backend, all that the library has; not all work on every target. */
 const char *parse_backend(const char *text, const char **out);
-/* Is it the word that may stand for what one of the others wants instead? */
+/* Accept `word` as an alternative to what another parser accepts. */
 const char *parse_or(const char *text, const char *word, const char *wanted);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - one line on a terminal that says how far a command is
+ * progress.h - the progress line on a terminal
  *
- * There is one stderr, so there is one line, and its state is the program's.
- * Where stderr is no terminal, nothing is ever printed. Messages pass
+ * There is one stderr, so there is one line, with global state.
+ * If stderr is not a terminal, nothing is ever printed. Messages go
  * through here, so that the two never mix. Any thread.
  */
 #ifndef STELE_CMD_PROGRESS_H
@@ -18,11 +18,11 @@ struct progress_state {
 	uint64_t bytes_done, bytes_total;
 };
 
-/* Until then, nothing is shown. */
+/* Before that, nothing is shown. */
 void progress_start(bool wanted);
-/* Cheap: paints ten times a second at most. */
+/* Cheap: paints at most ten times a second. */
 void progress_update(const struct progress_state *state);
-/* `stele: MESSAGE[: REASON]` on stderr, with the line out of the way. */
+/* `stele: MESSAGE[: REASON]` on stderr, after clearing the line. */
 void progress_message(const char *message, const char *reason);
 /* Clear the line; the next update paints it again. */
 void progress_hide(void);

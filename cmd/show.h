@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * show.h - how datasets look, wherever a command prints them
+ * show.h - how commands print datasets
  */
 #ifndef STELE_CMD_SHOW_H
 #define STELE_CMD_SHOW_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshots.h - the snapshots of an image, wherever a command prints them
+ * snapshots.h - how commands print the snapshots of an image
  */
 #ifndef STELE_CMD_SNAPSHOTS_H
 #define STELE_CMD_SNAPSHOTS_H
@@ -20,9 +20,9 @@ int snapshots_load(struct snapshots *snapshots,
 		   const struct stele_image *image);
 void snapshots_release(struct snapshots *snapshots);
 
-/* A table, each row behind `indent`. */
+/* A table, with each row prefixed by `indent`. */
 void snapshots_print(const struct snapshots *snapshots, const char *indent);
-/* What the info says; and with parent's name and note, of one of the list. */
+/* From the info; for one of the list, with the parent's name and the note. */
 json_t *snapshots_info_json(const struct stele_snapshot_info *info);
 json_t *snapshots_json(const struct snapshots *snapshots, uint32_t index);
 

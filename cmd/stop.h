@@ -2,17 +2,17 @@
 /*
  * stop.h - SIGINT, SIGTERM and SIGHUP as a request to end cleanly
  *
- * The first one is only noted; whoever works asks stop_requested() now and
- * then. A second one ends the program at once, as ever.
+ * The first one is only recorded; working code polls stop_requested().
+ * A second one terminates the program at once, as usual.
  */
 #ifndef STELE_CMD_STOP_H
 #define STELE_CMD_STOP_H
 
-/* From here on, signals are noted. */
+/* From here on, signals are recorded. */
 void stop_catch(void);
 /* Return: the signal's number; 0: none came. */
 int stop_requested(void);
-/* Die of the signal that was noted, so that a shell sees what happened. */
+/* Die of the recorded signal, so that a shell sees what happened. */
 void stop_raise(void);
 
 #endif

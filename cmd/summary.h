@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary.h - what a build or an append did, for people and for programs
+ * summary.h - report what a build or an append did, as text or JSON
  */
 #ifndef STELE_CMD_SUMMARY_H
 #define STELE_CMD_SUMMARY_H
@@ -8,7 +8,7 @@
 #include "stele.h"
 
 #define SUMMARY_REASONS	   8  /* as report.skipped */
-#define SUMMARY_KEYS_MAX   10 /* named for each reason */
+#define SUMMARY_KEYS_MAX   10 /* named per reason */
 
 /* The first skipped entries of each reason. Zeroed at first. */
 struct summary {

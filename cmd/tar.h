@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar.h - a tar archive, file by file, by libarchive, which has to be loaded before
+ * tar.h - write a tar archive, file by file, with libarchive, loaded beforehand
  *
- * ustar; a pax header stands before a file whose name, size or time does not
- * fit. Nothing of the machine or the user goes in: same files, same bytes.
- * Names are raw bytes: what is UTF-8 is marked as nothing else, the rest as
+ * ustar; with a pax header before a file whose name, size or time does not
+ * fit. Nothing about machine or user is included: same files, same bytes.
+ * Names are raw bytes: UTF-8 is left unmarked, the rest is marked as
  * binary (hdrcharset).
  */
 #ifndef STELE_CMD_TAR_H
@@ -30,7 +30,7 @@ int tar_open(tar_write_fn write, void *user, struct tar **out);
 int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time);
 int tar_data(struct tar *tar, const void *data, size_t size);
 int tar_file_end(struct tar *tar);
-/* What ends an archive. Return: as tar_file(). */
+/* Finish the archive. Return: as tar_file(). */
 int tar_end(struct tar *tar);
 /* NULL is fine. Writes nothing. */
 void tar_close(struct tar *tar);

@@ -2,8 +2,8 @@
 /*
  * text.h - numbers, times and keys as a person reads them
  *
- * Functions that fill a buffer return it, so that they stand within printf's
- * arguments. A key holds any byte: where it may meet a terminal, it is escaped.
+ * Functions that fill a buffer return it, so that they can be used as printf's
+ * arguments. A key may hold any byte: wherever it may reach a terminal, it is escaped.
  */
 #ifndef STELE_CMD_TEXT_H
 #define STELE_CMD_TEXT_H
@@ -29,7 +29,7 @@ char *text_share(char buffer[TEXT_SIZE], uint64_t part, uint64_t whole);
 char *text_time(char buffer[TEXT_SIZE], int64_t seconds);
 /* "12 s", "3 h 5 min", "2 d 4 h". */
 char *text_duration(char buffer[TEXT_SIZE], uint64_t seconds);
-/* Three digits that count: "41.8 us", "1.20 ms". */
+/* Three significant digits: "41.8 us", "1.20 ms". */
 char *text_latency(char buffer[TEXT_SIZE], uint64_t ns);
 char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size);
 char *text_uuid(char buffer[TEXT_HEX_SIZE], const uint8_t uuid[16]);
@@ -39,22 +39,22 @@ size_t text_utf8(const char *text, size_t size);
 /* Its code point. */
 uint32_t text_point(const char *text, size_t length);
 /*
- * Is that sequence something to be seen? Neither a control, nor what turns, joins
- * or hides what stands beside it (Cf), nor the end of a line or paragraph (Zl,
- * Zp), nor no character at all.
+ * Is that sequence printable? Neither a control, nor a format character that reorders,
+ * joins or hides its neighbours (Cf), nor a line or paragraph separator (Zl,
+ * Zp), nor unassigned.
  */
 bool text_shows(const char *text, size_t length);
 /*
- * What text_shows() denies, backslashes and what is not UTF-8 as \n, \t, \\, \xHH.
+ * Escape what text_shows() denies, backslashes and non-UTF-8 as \n, \t, \\, \xHH.
  * Return: malloc'ed text; NULL (no memory; told to cmd_lost()).
  */
 char *text_escape(const char *key, size_t size);
 /*
- * UTF-8, with U+FFFD for each byte that is none, or is 0; else *exact. Likewise
+ * UTF-8, with U+FFFD for each byte that is 0 or not UTF-8; *exact if there is none. Also
  * malloc'ed.
  */
 char *text_replace(const char *key, size_t size, bool *exact);
-/* What text_escape() would escape, but backslashes, becomes '?', in place. */
+/* Whatever text_escape() would escape, except backslashes, becomes '?', in place. */
 void text_sanitize(char *text);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree.h - files below a directory, named by keys that nobody vouches for
+ * tree.h - files below a directory, named by untrusted keys
  *
  * An image may come from anywhere, so a key may try to leave the directory: by
- * its text ("/etc/x", "../x"), or through a symlink that lies there. The first
- * is refused by tree_refusal(), the second by openat2(2) with RESOLVE_BENEATH
- * and RESOLVE_NO_SYMLINKS. Nothing that exists is opened for writing, ever.
+ * its text ("/etc/x", "../x"), or through an existing symlink. The former
+ * is refused by tree_refusal(), the latter by openat2(2) with RESOLVE_BENEATH
+ * and RESOLVE_NO_SYMLINKS. No existing file is ever opened for writing.
  */
 #ifndef STELE_CMD_TREE_H
 #define STELE_CMD_TREE_H
@@ -26,15 +26,15 @@ int tree_create(int root, const char *path, bool replace);
 /* Remove what tree_create() made, after a failure to fill it. */
 void tree_remove(int root, const char *path);
 
-/* A file that gets its name when it is whole. */
+/* A file that gets its name once it is complete. */
 struct tree_part {
-	int fd;	    /* the caller's to write */
-	int dir;    /* where it will lie */
+	int fd;	    /* for the caller to write */
+	int dir;    /* where it will be */
 	char *base; /* its name there */
 	char name[48]; /* meanwhile */
 };
 /*
- * Begin a file `path` below `root`, as tree_create(). Ends with keep or drop.
+ * Begin a file `path` below `root`, like tree_create(). Ends with keep or drop.
  * Return: 0; negative errno.
  */
 int tree_part_create(int root, const char *path, bool replace,

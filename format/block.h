@@ -7,7 +7,7 @@
  * (a stale one shows). stele-format(5), "Blocks".
  *
  * A *stream* is the concatenated payloads of consecutive blocks of one type;
- * structures longer than a payload are streams. Bytes behind a stream's end,
+ * structures longer than a payload are streams. Bytes after a stream's end,
  * up to the end of its last block, are zero.
  */
 #ifndef STELE_FORMAT_BLOCK_H

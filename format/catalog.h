@@ -3,8 +3,8 @@
  * catalog.h - what an image holds: segments, snapshots, free space
  *
  * One stream of CATALOG blocks, written anew at each commit, and referenced by
- * the superblock: a header, then six tables of fixed-size entries one behind
- * the other, in the order of the structs below, then the notes' text.
+ * the superblock: a header, then six tables of fixed-size entries, one
+ * after another, in the order of the structs below, then the notes' text.
  * stele-format(5), "Catalog".
  *
  * A decoded catalog is a view: it points into the caller's blocks, allocates
@@ -141,7 +141,7 @@ struct stele_catalog {
 /*
  * View the `size` bytes that the superblock `sb` refers to, a ready one.
  * Checks in this order: size, crc of the whole (sb->catalog_crc), each block,
- * counts, stream size, zero behind it, then each table: bounds in DATA_OFFSET
+ * counts, stream size, zeros after it, then each table: bounds in DATA_OFFSET
  * to high_water, order, overlap (segments, the catalog, free extents; deleted
  * lists with these, but not with each other: that is lib/image/lists.h), names
  * (stele_name_ok, unique), references, sums, reserved fields; a segment has a

@@ -47,7 +47,7 @@ static bool apart_from_all(const struct stele_catalog *catalog, extent_fn *get,
 {
 	uint32_t low = 0, high = count;
 
-	/* Find the first entry that ends behind where the extent begins. */
+	/* Find the first entry that ends after the start of the extent. */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 

@@ -37,7 +37,7 @@ static inline bool bytes_zero(const void *data, size_t size)
 	return size == 0 || (p[0] == 0 && memcmp(p, p + 1, size - 1) == 0);
 }
 
-/* Is a field of `size` bytes text, terminated, and zero behind its end? */
+/* Is a field of `size` bytes text, terminated, and zeros after its end? */
 static inline bool text_ok(const void *field, size_t size)
 {
 	size_t length = strnlen(field, size);

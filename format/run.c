@@ -38,7 +38,7 @@ const struct stele_run *stele_run_find(const struct stele_run *runs,
 
 /*
  * Where slots that fit a boundary lie: `first` of them from the run's offset up
- * to the multiple `next`, then `each` behind every multiple.
+ * to the multiple `next`, then `each` after every multiple.
  */
 struct spread {
 	uint64_t first, each, next;

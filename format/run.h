@@ -3,7 +3,7 @@
  * run.h - size classes, and the arithmetic from a number to its slot
  *
  * The one idea that everything rests on: slots of a class have one size and lie
- * one behind the other, so a table of a few hundred runs is the whole index.
+ * one after another, so a table of a few hundred runs is the whole index.
  * stele-format(5), "Runs".
  */
 #ifndef STELE_FORMAT_RUN_H
@@ -48,7 +48,7 @@ const struct stele_run *stele_run_find(const struct stele_run *runs,
  * Offset of a slot from the segment's start; `number` lies in the run. With a
  * boundary (0: none) no slot that fits it crosses a multiple of it: as many as
  * fit lie between run.offset and the next multiple, at least one; then
- * floor(boundary / slot_size) behind each.
+ * floor(boundary / slot_size) after each.
  */
 uint64_t stele_run_slot(const struct stele_run *run, uint64_t number,
 			uint64_t boundary);
@@ -58,7 +58,7 @@ bool stele_run_end(const struct stele_run *run, uint64_t count,
 		   uint64_t boundary, uint64_t *end);
 
 /*
- * The first place at or behind `end` where a run of such slots may begin: there
+ * The first place at or after `end` where a run of such slots may begin: there
  * or, if its first slot would cross a multiple of the boundary, at that.
  * False when it overflows.
  */

@@ -80,7 +80,7 @@ stele_digest_entry(const struct stele_disk_block *block, uint64_t index)
 #define STELE_NAMES_SIZE_MAX (UINT64_C(16) << 20)
 /*
  * The name at *position of a names stream of `stream_size` bytes: size, and
- * *position moved behind it; `name` (4001 bytes) gets it, terminated.
+ * *position moved past it; `name` (4001 bytes) gets it, terminated.
  * Return: size; -EUCLEAN.
  */
 int stele_names_next(const struct stele_disk_block *blocks, uint64_t count,
@@ -95,7 +95,7 @@ void stele_deleted_put(struct stele_disk_block *blocks, uint64_t index,
 		       uint64_t number);
 /*
  * Check a list whose blocks have been checked, all stele_deleted_blocks() of
- * them: numbers below sample_count, ascending, zero behind. Return: 0;
+ * them: numbers below sample_count, ascending, zeros after them. Return: 0;
  * -EUCLEAN.
  */
 int stele_deleted_check(const struct stele_disk_block *blocks, uint64_t count,

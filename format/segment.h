@@ -6,7 +6,7 @@
  *
  * A stream of DESCRIPTOR blocks, stored at the segment's first and at its last
  * blocks, so that a scan can salvage an image without superblock and catalog.
- * Header, then fields, runs and section references one behind the other.
+ * Header, then fields, runs and section references one after another.
  * Offsets within are from the segment's start. stele-format(5), "Segments".
  *
  * A decoded descriptor is a view into the caller's blocks, checked whole.
@@ -119,12 +119,12 @@ struct stele_descriptor {
 /*
  * View a descriptor: `size` bytes read at `offset`. `id` may be
  * STELE_OWNER_ANY (salvage). Checks in this order: size, blocks, id, counts,
- * stream size, zero behind it, geometry (place of both copies, slots within the
+ * stream size, zeros after it, geometry (place of both copies, slots within the
  * segment, boundary: the segment's offset is its multiple), fields (names,
  * types, unique; no tensors without their feature), runs (first: 0, then
  * ascending, below sample_count; slot size a class of the granule:
  * stele_slot_size(slot_size) == slot_size; offset: the granule's multiple, no
- * slot that fits a boundary crosses it, at or behind the end of the run before,
+ * slot that fits a boundary crosses it, at or after the end of the run before,
  * first == slots_offset), end of the last run == slots end, sums, sections
  * (type, field, unique, order, count against sample_count, size against
  * count), reserved.

@@ -98,7 +98,7 @@ static int check_run(const struct stele_descriptor *d,
 	return 0;
 }
 
-/* `next`: the first number behind the run. */
+/* `next`: the first number after the run. */
 static int check_run_end(const struct stele_descriptor *d,
 			 const struct stele_run *run, uint64_t next,
 			 uint64_t *end, const char **why)

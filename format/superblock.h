@@ -48,7 +48,7 @@ struct stele_disk_superblock {
 /*040*/	uint8_t uuid[STELE_UUID_BYTES];
 /*050*/	uint8_t label[STELE_LABEL_SIZE];
 /*090*/	le64 image_size;     /* bytes of the target that it may use */
-/*098*/	le64 high_water;     /* no byte at or behind it is in use */
+/*098*/	le64 high_water;     /* no byte at or after it is in use */
 /*0a0*/	le64 catalog_offset; /* 0 while unfinished */
 /*0a8*/	le64 catalog_size;   /* bytes, whole blocks */
 /*0b0*/	le32 catalog_crc;    /* crc32c of those bytes */
@@ -85,8 +85,8 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
 
 /*
  * Decode the copy read at `offset`. Checks in this order: magic, crc, type,
- * offset, version, incompat features, then each field: state, label (zero
- * behind its end), image_size (whole blocks, over DATA_OFFSET, at most
+ * offset, version, incompat features, then each field: state, label (zeros
+ * after its end), image_size (whole blocks, over DATA_OFFSET, at most
  * IMAGE_SIZE_MAX), high_water (whole blocks, DATA_OFFSET to image_size),
  * catalog (unfinished: zeros, generation 0, nothing in use; ready: generation
  * neither 0 nor the last, whole

@@ -114,7 +114,7 @@ int stele_copies_compare(const struct stele_copies *before,
 
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++)
 		ret = compare(&before->copy[i], &now->copy[i]);
-	/* A copy that could not be read for once may be the newest. */
+	/* A copy with a transient read error may be the newest. */
 	if (ret == 0 && newest(now) > newest(before))
 		ret = -ESTALE;
 	return ret;

@@ -73,7 +73,7 @@ void stele_fork_free(struct stele_fork *fork)
 	free(fork);
 }
 
-/* ---- what they have in common ---------------------------------------------------- */
+/* ---- what they share ------------------------------------------------------------- */
 
 static bool same_ref(const struct stele_catalog *a, uint32_t i,
 		     const struct stele_catalog *b, uint32_t j)
@@ -147,7 +147,7 @@ bool stele_fork_has(const struct stele_fork *fork, const char *name,
 	return false;
 }
 
-/* ---- a catalog of that ---------------------------------------------------------------- */
+/* ---- a catalog of it ----------------------------------------------------------------- */
 
 struct reduction {
 	const struct stele_catalog *from;

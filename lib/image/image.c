@@ -18,7 +18,7 @@
 #include "lib/image/lists.h"
 #include "lib/image/proof.h"
 
-/* Of several reasons the one that says most; 4: not about the content. */
+/* The most specific of several reasons; 4: not about the contents. */
 static int error_rank(int error)
 {
 	switch (error) {
@@ -63,9 +63,9 @@ static bool is_device_error(int error)
 }
 
 /*
- * Return: 0 when one of them may be taken. A damaged slot may be what a crash
- * left; one that the device cannot read, or that a newer Stele wrote, may hold
- * the newest generation: an older one would be a lie.
+ * Return: 0 if one of them may be used. A damaged slot may result from a crash;
+ * one that the device cannot read, or that a newer Stele wrote, may hold
+ * the newest generation, so that an older one would be wrong.
  */
 static int judge_copies(const struct stele_copies *copies,
 			const struct stele_log *log)
@@ -162,8 +162,8 @@ static int check_size(const struct stele_superblock *sb, uint64_t target_size,
 }
 
 /*
- * Take the best ready copy whose catalog decodes. *passed: why a better one was
- * passed over, or 0.
+ * Use the best ready copy whose catalog decodes. *passed: why a better one was
+ * skipped, or 0.
  */
 static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		       const struct stele_copies *copies,
@@ -207,7 +207,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	return -ENODATA;
 }
 
-/* ---- an image that is changed meanwhile ------------------------------------ */
+/* ---- an image that changes meanwhile --------------------------------------- */
 
 /* Has somebody committed since these were read? */
 static bool has_changed(struct stele_device *dev,
@@ -233,7 +233,7 @@ bool stele_image_changed(const struct stele_image *image)
 	       copies.generation_max != image->generation_max;
 }
 
-/* Return: as load; -EAGAIN: what was read is of two states of the image. */
+/* Return: as load; -EAGAIN: the data read mixes two states of the image. */
 static int load_once(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
@@ -261,8 +261,8 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
 }
 
 /*
- * A catalog is not written over while a superblock leads to it. But a reader
- * that got the superblock may be so late that two commits have passed.
+ * A catalog is not overwritten while a superblock refers to it. But a reader
+ * with a superblock may be so late that two commits have passed.
  */
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)

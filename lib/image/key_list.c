@@ -78,7 +78,7 @@ static int next_key(struct lookup *l)
 	return ret;
 }
 
-/* Have the cursor at the first key of a page, and know its ordinal. */
+/* Move the cursor to the first key of a page, and find out its ordinal. */
 static int open_page(struct lookup *l, uint64_t index)
 {
 	const char *why = "";
@@ -100,7 +100,7 @@ static int open_page(struct lookup *l, uint64_t index)
 	return ordinal_of(l, l->cursor.key.number, &l->first);
 }
 
-/* Have the cursor at the key of this rank; `low` is a page not behind it. */
+/* Move the cursor to the key of this rank; `low` is a page not after it. */
 static int seek(struct lookup *l, uint64_t rank, uint64_t *low)
 {
 	uint64_t high = l->keys.size / STELE_BLOCK_SIZE;

@@ -42,7 +42,7 @@ static uint64_t page_count(const struct stele_keys_walk *walk)
 	return walk->section.size / STELE_BLOCK_SIZE;
 }
 
-/* Twice as many as before where pages are walked, else a single one. */
+/* Twice as many as before when walking pages, else a single one. */
 static uint32_t pages_wanted(const struct stele_keys_walk *walk, uint64_t page)
 {
 	const uint64_t left = page_count(walk) - page;
@@ -79,7 +79,7 @@ static int read_pages(struct stele_keys_walk *walk, uint64_t page,
 	return 0;
 }
 
-/* Read a page, and have the cursor at its first key. */
+/* Read a page, and move the cursor to its first key. */
 static int open_page(struct stele_keys_walk *walk, uint64_t page)
 {
 	const char *why = "";
@@ -89,7 +89,7 @@ static int open_page(struct stele_keys_walk *walk, uint64_t page)
 		uint32_t count = pages_wanted(walk, page);
 
 		ret = read_pages(walk, page, count);
-		/* What lies behind may be damaged: not yet our business. */
+		/* Damage further on does not matter yet. */
 		if (ret < 0 && count > 1)
 			ret = read_pages(walk, page, 1);
 	}
@@ -110,7 +110,7 @@ static int compare_at(const struct stele_keys_walk *walk, const char *key,
 				 walk->cursor.key.key_size, key, size);
 }
 
-/* Have the cursor at the first key of the last page that begins at or below. */
+/* Move the cursor to the first key of the last page that begins at or below. */
 static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 {
 	uint64_t low = 0, high = page_count(walk);
@@ -130,7 +130,7 @@ static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 	return open_page(walk, low);
 }
 
-/* On to the next key, over the end of a page. */
+/* Advance to the next key, across pages. */
 static int advance(struct stele_keys_walk *walk)
 {
 	int ret = next_in_page(walk);
@@ -180,7 +180,7 @@ int stele_keys_walk_next(struct stele_keys_walk *walk)
 	return advance(walk);
 }
 
-/* Within the page at hand. Return: 1; 0 (all of it is smaller); errors. */
+/* Within the current page. Return: 1; 0 (all of it is smaller); errors. */
 static int seek_in_page(struct stele_keys_walk *walk, const char *key,
 			size_t size)
 {
@@ -192,7 +192,7 @@ static int seek_in_page(struct stele_keys_walk *walk, const char *key,
 }
 
 /*
- * Open `page`. Return: 1 (the key wanted is in it, and the cursor there); 0
+ * Open `page`. Return: 1 (the wanted key is in it, and the cursor at it); 0
  * otherwise, and *before (all of the page is smaller) or not (all is larger).
  */
 static int try_page(struct stele_keys_walk *walk, uint64_t page,
@@ -206,7 +206,7 @@ static int try_page(struct stele_keys_walk *walk, uint64_t page,
 	return *before ? seek_in_page(walk, key, size) : 0;
 }
 
-/* The page at hand is all smaller. Return: as seek. */
+/* The current page is all smaller. Return: as seek. */
 static int seek_behind(struct stele_keys_walk *walk, const char *key,
 		       size_t size)
 {

@@ -43,7 +43,7 @@ static int grow(struct stele_lists *lists, uint32_t *capacity)
 }
 
 /*
- * A snapshot mostly has the lists of the one before, which need no sorting: *last is
+ * A snapshot mostly has the lists of the previous one, which need no sorting: *last is
  * that of each segment, and one more than its index.
  */
 static int gather(struct stele_lists *lists,
@@ -107,7 +107,7 @@ uint32_t stele_lists_find(const struct stele_lists *lists,
 {
 	uint32_t low = 0, high = lists->count;
 
-	/* The last one that begins at or before it; it is there. */
+	/* The last one that begins at or before it; it exists. */
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 

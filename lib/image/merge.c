@@ -101,7 +101,7 @@ int stele_keys_merge_add(struct stele_keys_merge *merge,
 	return ret < 0 ? ret : 0;
 }
 
-/* Behind the key that the caller got. */
+/* Advance past the key that the caller got. */
 static int move_on(struct stele_keys_merge *merge)
 {
 	int more = stele_keys_walk_next(&merge->walks[merge->heap[0]]);

@@ -89,7 +89,7 @@ static bool is_at(const struct stele_proof_slot *slot, const struct climb *c,
 		       sizeof(slot->root));
 }
 
-/* Where the block is, or else is to go. */
+/* Where the block is, or where to put it. */
 static struct stele_proof_slot *find(const struct climb *c, uint64_t node)
 {
 	const struct stele_proof *p = c->proof;
@@ -125,7 +125,7 @@ static int log_level(const struct climb *c, unsigned int level)
 static int get_entry(const struct climb *c, unsigned int level, uint64_t index,
 		     uint8_t digest[32]);
 
-/* Is the hash of a block of this level what the level above, or the root, says? */
+/* Does the hash of a block of this level match the level above, or the root? */
 static int check_hash(const struct climb *c, unsigned int level,
 		      const struct stele_disk_block *block,
 		      const uint8_t wanted[32])
@@ -162,7 +162,7 @@ static int read_proven(const struct climb *c, unsigned int level,
 	return ret < 0 ? ret : check_hash(c, level, block, wanted);
 }
 
-/* A block of a level (0: of the digests), proven; it is good until the next one is asked for. */
+/* A block of a level (0: of the digests), proven; valid until the next call. */
 static int get_block(const struct climb *c, unsigned int level, uint64_t index,
 		     const struct stele_disk_block **block)
 {

@@ -53,7 +53,7 @@ int stele_record_stream_open(struct stele_record_stream *s,
 
 void stele_record_stream_close(struct stele_record_stream *s)
 {
-	/* What a queue that broke may still write to stays, for good. */
+	/* Leak what a broken queue may still write to. */
 	if (!stele_queue_close(s->queue))
 		free(s->memory);
 	*s = (struct stele_record_stream){0};
@@ -74,7 +74,7 @@ static int reap(struct stele_record_stream *s)
 	return count < 0 ? count : 0;
 }
 
-/* Nothing may land in memory that is used anew. */
+/* No read may be in flight into memory that is reused. */
 static int drain(struct stele_record_stream *s)
 {
 	int ret = 0;
@@ -90,7 +90,7 @@ static uint64_t piece_offset(const struct stele_record_stream *s,
 	return s->body_offset + piece * s->piece_size;
 }
 
-/* Ask for all pieces that there is memory for. */
+/* Request all pieces that there is memory for. */
 static int issue(struct stele_record_stream *s)
 {
 	int ret = 0;
@@ -119,7 +119,7 @@ static int issue(struct stele_record_stream *s)
 	return ret;
 }
 
-/* The oldest piece that was not taken yet, as part of the slot. */
+/* The oldest piece not taken yet, as part of the slot. */
 static int take_piece(struct stele_record_stream *s, const uint8_t **data,
 		      uint64_t *size)
 {

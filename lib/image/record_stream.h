@@ -43,7 +43,7 @@ struct stele_record_stream {
 	uint8_t *memory;	/* pieces, then the tail */
 	uint32_t piece_size, piece_count;
 	uint64_t stride;	/* from piece to piece in memory */
-	uint64_t tail_room;	/* bytes behind the pieces */
+	uint64_t tail_room;	/* bytes after the pieces */
 	const uint8_t *tail;	/* the slot's bytes from tail_at on */
 	uint64_t tail_at;	/* positions in the slot */
 	uint64_t body_offset, body_end; /* on the target: read in pieces */

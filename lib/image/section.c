@@ -13,7 +13,7 @@
 #include "lib/image/record_stream.h"
 #include "lib/image/stale.h"
 
-/* Log which of the blocks is damaged. Return: the first error. */
+/* Log which blocks are damaged. Return: the first error. */
 static int check_blocks(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section,

@@ -11,8 +11,8 @@
 #include "lib/image/snapshot.h"
 
 /*
- * The name of the snapshot that is meant, by the head's catalog. Return: 0, and the head is
- * open; errno.
+ * The name of the snapshot, from the head's catalog. Return: 0, with the head open;
+ * errno.
  */
 static int find_name(const struct stele_target *target, const char *backend,
 		     const struct stele_log *log, char **name,
@@ -45,7 +45,7 @@ static int find_name(const struct stele_target *target, const char *backend,
 	return err;
 }
 
-/* A writer that was interrupted leaves a snapshot without its RBD snapshot. */
+/* An interrupted writer leaves a snapshot without its RBD snapshot. */
 static void explain_missing(const struct stele_target *target,
 			    const char *backend, const struct stele_log *log)
 {

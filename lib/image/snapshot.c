@@ -89,7 +89,7 @@ static int load_segments(struct stele_image *image, struct stele_snapshot *out)
 	return ret;
 }
 
-/* Does a later segment name all that an earlier one names, and the same way? */
+/* Does a later segment keep all names of an earlier one? */
 static bool names_extend(const struct stele_names *later,
 			 const struct stele_names *earlier)
 {

@@ -46,11 +46,11 @@ struct stele_snapshot {
 /*
  * Index in the catalog by name, or by digest; both NULL: the only one.
  * Return: 0; -ENOENT; -EINVAL (several, none named); -ENOTUNIQ (a fork, whose sides
- * do not have it in common).
+ * do not share it).
  */
 int stele_snapshot_find(const struct stele_image *image, const char *name,
 			const uint8_t *digest, uint32_t *index);
-/* Log what -ENOENT or -EINVAL of the above means, and which there are. Return: `error`. */
+/* Log what -ENOENT or -EINVAL of the above means, and list the names. Return: `error`. */
 int stele_snapshot_log_choice(const struct stele_image *image, int error);
 
 /*
@@ -61,15 +61,15 @@ int stele_snapshot_log_choice(const struct stele_image *image, int error);
 int stele_snapshot_load(struct stele_image *image, uint32_t index,
 			struct stele_snapshot *out);
 /*
- * The rest of that for one whose segments are there: do they fit each other, is the
- * count of samples right, and the digest? Return: 0; -EUCLEAN, -EBADMSG (logged);
+ * The rest of that, once the segments are loaded: are they consistent, and are the
+ * count of samples and the digest right? Return: 0; -EUCLEAN, -EBADMSG (logged);
  * -ENOMEM.
  */
 int stele_snapshot_check(const struct stele_image *image,
 			 struct stele_snapshot *snapshot);
 /*
- * An image and of it one snapshot, by name or digest as above. Who is overtaken by
- * commits that free and reuse what he is about to read begins again: see
+ * An image and one of its snapshots, by name or digest as above. Retries if commits
+ * free and reuse what is being read: see
  * STELE_LOAD_TRIES. On success the image owns `dev`; on failure the caller still
  * does, and there is nothing to release.
  * Return: as the load of both, and find.
@@ -80,14 +80,14 @@ int stele_snapshot_open(struct stele_device *dev, const struct stele_log *log,
 			struct stele_snapshot *snapshot);
 void stele_snapshot_release(struct stele_snapshot *snapshot);
 /*
- * Set digest, by the segments' descriptors and deleted lists. For whoever makes
- * a snapshot, too. Return: 0; -ENOMEM.
+ * Set the digest from the segments' descriptors and deleted lists. Also used to make
+ * a snapshot. Return: 0; -ENOMEM.
  */
 int stele_snapshot_compute_digest(struct stele_snapshot *snapshot);
 
 /*
- * The payload of a snapshot without samples of it that have so many bytes.
- * Return: 0; -EUCLEAN (it says to have less; logged).
+ * The payload size of a snapshot after deleting samples of `deleted_size` bytes.
+ * Return: 0; -EUCLEAN (it claims to have less; logged).
  */
 int stele_snapshot_payload_without(const struct stele_image *image,
 				   const struct stele_snapshot *snapshot,

@@ -20,7 +20,7 @@ static bool has_segment(const struct stele_catalog *catalog, uint64_t id,
 	return false;
 }
 
-/* Is it in the catalog that lies on the device now? */
+/* Is it in the current catalog on the device? */
 static bool is_there(const struct stele_image *old, uint64_t id,
 		     uint64_t offset)
 {
@@ -52,7 +52,7 @@ static bool is_gone(const struct stele_image *image, uint64_t id,
 int stele_image_judge(const struct stele_image *image, uint64_t id,
 		      uint64_t offset, int error)
 {
-	/* Handles are immutable but for what they were told already. */
+	/* Handles are immutable except for what they have logged. */
 	struct stele_image *known = (struct stele_image *)image;
 
 	if (error != -EBADMSG && error != -EUCLEAN)

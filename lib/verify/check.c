@@ -34,7 +34,7 @@ const char *stele_check_what(uint32_t type)
 	return "block";
 }
 
-/* Has somebody committed since it was loaded? Then nothing may be what it was. */
+/* Has somebody committed since it was loaded? Then anything may have changed. */
 static bool has_moved(const struct stele_image *image)
 {
 	struct stele_copies now;

@@ -49,8 +49,8 @@ struct stele_check {
 	uint64_t bytes_total;		    /* for progress; an estimate */
 	bool segments_broken; /* one that could not be loaded; reported */
 	/*
-	 * Nothing more can be found out: -EAGAIN: a commit was made meanwhile, so begin
-	 * again; errno of storage that does not answer. Under lock.
+	 * Why checking has stopped: -EAGAIN: a commit was made meanwhile, so start
+	 * over; errno of storage that does not answer. Under lock.
 	 */
 	int stopped;
 	pthread_mutex_t lock;
@@ -60,7 +60,7 @@ struct stele_check {
 	struct stele_check_list *lists;	      /* as in `known` */
 	struct stele_check_segment *segments; /* as in the catalog */
 	struct stele_check_ref *refs;	      /* by segment, then by snapshot */
-	uint32_t *first_ref; /* of each segment, and behind the last */
+	uint32_t *first_ref; /* of each segment, and one past the last */
 };
 
 /* Of one sample, filled while records are scanned, for the keys to compare. */
@@ -73,7 +73,7 @@ struct stele_check_entry {
 #define STELE_ENTRY_VOID      (UINT64_C(1) << 62)
 #define STELE_ENTRY_DAMAGED   (UINT64_C(1) << 63)
 
-/* A damaged record; reported when the keys have given it a name. */
+/* A damaged record; reported once the keys have given it a name. */
 struct stele_check_bad {
 	uint64_t number;
 	int error;
@@ -112,12 +112,12 @@ void stele_check_damage(struct stele_check *check,
 void stele_check_report(struct stele_check *check, int error, const char *what,
 			uint64_t offset, uint64_t size, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Count bytes, tell the caller. Return: 0; -ECANCELED; why it has stopped. */
+/* Count bytes, report progress. Return: 0; -ECANCELED; why it has stopped. */
 int stele_check_progress(struct stele_check *check, uint64_t bytes,
 			 uint64_t blocks, uint64_t samples);
 /*
- * As stele_device_read(); but once the storage did not answer, nobody waits for it any
- * more, and nothing that it holds is damage.
+ * Like stele_device_read(); but once the storage failed to answer, nobody waits for it any
+ * more, and nothing on it is reported as damage.
  */
 int stele_check_read(struct stele_check *check, void *data, uint64_t offset,
 		     uint64_t size);
@@ -126,7 +126,7 @@ int stele_check_zero(struct stele_check *check, uint64_t offset, uint64_t size);
 
 /*
  * Blocks of a section for a comparison, forward. A damaged one is NULL
- * without a word: stele_verify_sections() has reported it, or else it is now.
+ * and not logged: stele_verify_sections() has reported it, or it is reported here.
  */
 struct stele_check_window {
 	const struct stele_segment_check *sc;
@@ -141,14 +141,14 @@ int stele_check_window_open(const struct stele_segment_check *sc, uint32_t type,
 			    struct stele_check_window *window);
 const struct stele_disk_block *
 stele_check_window_get(struct stele_check_window *window, uint64_t index);
-/* Where that block lies on the target. */
+/* Offset of that block on the target. */
 uint64_t stele_check_window_offset(const struct stele_check_window *window,
 				   uint64_t index);
 void stele_check_window_release(struct stele_check_window *window);
 
 /*
- * A record is damaged. Reported with its key when the keys were read; at once
- * where there are too many.
+ * A record is damaged. Reported with its key once the keys have been read; at once
+ * if there are too many.
  */
 void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
 		     const char *format, ...)
@@ -160,15 +160,15 @@ uint64_t stele_check_key_hash(const char *key, size_t size);
 /* check_shared.c: by the catalog; nothing is read. Return: 0; -ENOMEM. Release in any case. */
 int stele_check_shared_init(struct stele_check *check);
 void stele_check_shared_release(struct stele_check *check);
-/* Load a list, if that was not tried yet. Return: as stele_deleted_load(). */
+/* Load a list, unless tried before. Return: as stele_deleted_load(). */
 int stele_check_list_load(struct stele_check *check,
 			  struct stele_check_list *list);
-/* Load it, and tell of it if that was not done yet. Return: 0; -ENOMEM; -ECANCELED. */
+/* Load it, and report it unless done before. Return: 0; -ENOMEM; -ECANCELED. */
 int stele_check_list_report(struct stele_check *check,
 			    struct stele_check_list *list);
 /*
- * A snapshot of what is loaded. Return: as stele_snapshot_check(); -ENODATA: one of its
- * segments is not. Free it with what follows.
+ * A snapshot made of loaded segments. Return: as stele_snapshot_check(); -ENODATA: one of
+ * its segments is not loaded. Free it with the next function.
  */
 int stele_check_snapshot_make(struct stele_check *check, uint32_t index,
 			      struct stele_snapshot *out);
@@ -185,7 +185,7 @@ int stele_verify_tree(struct stele_segment_check *sc);
 int stele_verify_records(struct stele_segment_check *sc);
 /* verify_keys.c: keys against the entries of one pass. */
 int stele_verify_keys(struct stele_segment_check *sc);
-/* verify_unique.c: no key twice in a snapshot. */
+/* verify_unique.c: keys are unique in a snapshot. */
 int stele_verify_unique(struct stele_check *check,
 			const struct stele_snapshot *snapshot);
 

@@ -163,7 +163,7 @@ int stele_check_list_report(struct stele_check *check,
 
 /* ---- snapshots ----------------------------------------------------------------- */
 
-/* Views of what is loaded. */
+/* Views of loaded segments. */
 static int assemble(struct stele_check *check, struct stele_snapshot *snapshot)
 {
 	const struct stele_catalog_snapshot *info = &snapshot->info;
@@ -193,7 +193,7 @@ static int assemble(struct stele_check *check, struct stele_snapshot *snapshot)
 	return 0;
 }
 
-/* What was found out of them is so in other snapshots, too. */
+/* The results hold in other snapshots, too. */
 static void remember(struct stele_check *check,
 		     const struct stele_snapshot *snapshot)
 {

@@ -46,7 +46,7 @@ uint64_t stele_check_window_offset(const struct stele_check_window *window,
 	       index * STELE_BLOCK_SIZE;
 }
 
-/* Damage was reported by stele_verify_sections(); not what it saw none of. */
+/* stele_verify_sections() has reported damage, except what appeared since. */
 static void report_new(const struct stele_check_window *window, uint64_t offset,
 		       int error)
 {

@@ -18,7 +18,7 @@
 
 /* ---- superblocks and catalogs -------------------------------------------- */
 
-/* What a copy has in common with one of a later generation; images may grow. */
+/* What a copy shares with one of a later generation; images may grow. */
 static bool same_image(const struct stele_superblock *a,
 		       const struct stele_superblock *b)
 {
@@ -29,8 +29,8 @@ static bool same_image(const struct stele_superblock *a,
 }
 
 /*
- * Unfinished: a build over the image was begun, and cut short while it could turn back.
- * Else of an image before it: of a writer that a build has replaced, and that came late.
+ * Unfinished: a build over the image began, and was interrupted while it could turn back.
+ * Otherwise of an earlier image: from a late writer that a build has replaced.
  */
 static bool is_of_another(const struct stele_check *check,
 			  const struct stele_copy *copy)
@@ -40,9 +40,9 @@ static bool is_of_another(const struct stele_check *check,
 }
 
 /*
- * Between slot and mirror a writer may be interrupted, and one that was replaced may
- * come late for one copy: so one that is behind is no damage. Of the other slot
- * both are; there that one is meant which is behind its mirror.
+ * A writer may be interrupted between slot and mirror, and a replaced one may
+ * write one copy late: so an outdated copy is not damage. In the other slot
+ * both are outdated; there it means the one older than its mirror.
  */
 static bool lags(const struct stele_check *check,
 		 const struct stele_copies *copies, unsigned int index)
@@ -71,7 +71,7 @@ static const char *judge_copy(const struct stele_check *check,
 	const struct stele_copy *mirror = &copies->copy[index ^ 2];
 	const struct stele_superblock *sb = &check->image->sb;
 
-	/* A newer one that was passed over: its catalog will be reported. */
+	/* A newer one that was skipped: its catalog will be reported. */
 	if (index % 2 == check->image->slot &&
 	    copy->sb.generation != sb->generation)
 		return "generation does not belong in this slot";
@@ -92,7 +92,7 @@ static void check_copy(struct stele_check *check,
 	int error = 0;
 
 	if (copy->error < 0) {
-		/* Where nothing of ours is left, too: all four were written. */
+		/* Even if nothing of ours is left: all four were written. */
 		stele_check_report(check, copy->error, "superblock",
 				   copy->offset, STELE_BLOCK_SIZE, "%s",
 				   copy->why);
@@ -121,8 +121,8 @@ static void check_copy(struct stele_check *check,
 }
 
 /*
- * Of the slot that was not selected: what recovery would take next of this image. Of
- * two that differ the newer one counts.
+ * In the slot that was not selected: what recovery would use next of this image. If
+ * the two differ, the newer one.
  */
 static const struct stele_copy *next_best(const struct stele_check *check,
 					  const struct stele_copies *copies)
@@ -195,7 +195,7 @@ static int check_superblocks(struct stele_check *check)
 	return ret;
 }
 
-/* A feature that is in use must be announced. */
+/* A feature in use must have its bit set. */
 static void check_features(struct stele_check *check)
 {
 	const struct stele_image *image = check->image;
@@ -256,7 +256,7 @@ static void report_snapshot(struct stele_check *check, int error,
 			   name, why);
 }
 
-/* By the records, if all of them could be read. */
+/* According to the records, if all could be read. */
 static void check_payload(struct stele_check *check,
 			  const struct stele_catalog_snapshot *info)
 {
@@ -298,7 +298,7 @@ static int check_snapshot(struct stele_check *check, uint32_t index,
 	ret = stele_check_snapshot_make(check, index, &snapshot);
 	if (ret == -ENOMEM)
 		return ret;
-	/* What is wrong with a segment has been said. */
+	/* Errors of a segment have been reported. */
 	if (ret < 0 && !check->segments_broken)
 		report_snapshot(check, ret, info.name,
 				ret == -EBADMSG ? "digest differs" :
@@ -312,8 +312,8 @@ static int check_snapshot(struct stele_check *check, uint32_t index,
 }
 
 /*
- * Does snapshot `other` have all samples of snapshot `index`? Then no key is twice in
- * this one if none is in that one. `places` has one for each segment, zeroed.
+ * Does snapshot `other` have all samples of snapshot `index`? Then keys are unique in
+ * the latter if they are in the former. `places` has one for each segment, zeroed.
  */
 static bool is_covered(const struct stele_catalog *catalog, uint32_t index,
 		       uint32_t other, uint32_t *places)
@@ -344,7 +344,7 @@ static bool is_covered(const struct stele_catalog *catalog, uint32_t index,
 	return covered;
 }
 
-/* By snapshot, malloced. Most are what a later one began with. */
+/* By snapshot, malloced. Most are the base of a later one. */
 static bool *find_covered(const struct stele_catalog *catalog)
 {
 	const uint32_t count = catalog->counts.snapshots;
@@ -401,7 +401,7 @@ static bool is_free(const struct stele_catalog *catalog,
 	return true;
 }
 
-/* What is not used up to the end of what is, is free: nothing is forgotten. */
+/* All unused space below the last used byte is listed as free. */
 static int check_space(struct stele_check *check)
 {
 	const struct stele_image *image = check->image;
@@ -428,7 +428,7 @@ static int check_space(struct stele_check *check)
 
 /* ---- all ------------------------------------------------------------------ */
 
-/* Which segments are to be checked, and how large are they? */
+/* Which segments must be checked, and how large are they? */
 static void choose(struct stele_check *check, int64_t snapshot)
 {
 	const struct stele_image *image = check->image;

@@ -36,7 +36,7 @@ static void report(struct walk *w, const char *why)
 				   STELE_BLOCK_SIZE, "%s", why);
 }
 
-/* A damaged record that a key leads to: give it that name. */
+/* A damaged record that a key leads to: name it. */
 static int name_bad(struct walk *w)
 {
 	const struct stele_key *key = &w->cursor.key;

@@ -91,7 +91,7 @@ static void stop_scan(struct scan *scan)
 	pthread_mutex_unlock(&scan->sc->check->lock);
 }
 
-/* What lies between a slot and the one behind it must be zero. */
+/* The gap between a slot and the next must be zero. */
 static int check_gap_behind(const struct scan *scan, uint64_t number)
 {
 	uint64_t slot_size, end, next;
@@ -137,7 +137,7 @@ static int start_buffer(struct worker *w, struct buffer *b, uint64_t offset,
 	return ret;
 }
 
-/* Until all of a buffer is there. What cannot be read is for later. */
+/* Wait for a whole buffer. Read errors are handled later. */
 static int await_buffer(struct worker *w, struct buffer *b)
 {
 	while (b->pending > 0) {
@@ -160,8 +160,8 @@ static bool touches(const struct stele_request *request, uint64_t offset,
 }
 
 /*
- * Where these bytes are in a buffer. A failed request held many slots: read
- * those of this one again, alone. NULL: not even so; *error says why.
+ * Where these bytes are in a buffer. A failed request covered many slots: reread
+ * this one by itself. NULL: that failed, too; *error says why.
  */
 static const uint8_t *bytes_of(struct worker *w, struct buffer *b,
 			       uint64_t offset, uint64_t size, int *error)
@@ -226,7 +226,7 @@ static int read_tail(struct worker *w, uint64_t offset, uint64_t slot_size,
 				stop - start);
 }
 
-/* Hand a slot over, each half of it read while the other is checked. */
+/* Check a slot in pieces, reading one buffer while checking the other. */
 static int stream(struct worker *w, const struct piece *piece, int *error)
 {
 	const uint64_t step = BUFFER_SIZE - 2 * STELE_BLOCK_SIZE;
@@ -299,7 +299,7 @@ static bool is_large(const struct piece *piece)
 	return piece->size > BUFFER_SIZE - 2 * STELE_BLOCK_SIZE;
 }
 
-/* Two pieces at a time: `pieces[turn]` is checked, the other one on its way. */
+/* Two pieces at a time: `pieces[turn]` is checked, the other one in flight. */
 static int run(struct worker *w)
 {
 	struct piece pieces[2];

@@ -224,7 +224,7 @@ static int check_order(struct stele_segment_check *sc)
 	return 0;
 }
 
-/* ---- columns: minimum, maximum, zero behind; values with the records ---------- */
+/* ---- columns: minimum, maximum, padding; values with the records -------------- */
 
 static void check_column_block(struct stele_check_window *window,
 			       uint64_t index, uint64_t left, uint32_t type)

@@ -106,7 +106,7 @@ static int load(struct stele_segment_check *sc, bool *sound)
 	return 0;
 }
 
-/* ---- what snapshots say of it ------------------------------------------------ */
+/* ---- what snapshots say about it --------------------------------------------- */
 
 /* Numbers that are in both lists, in place of the first. */
 static uint64_t intersect(uint64_t *a, uint64_t a_count, const uint64_t *b,
@@ -194,7 +194,7 @@ static int look_at_snapshots(struct stele_segment_check *sc, uint32_t index,
 
 /* ---- gaps ---------------------------------------------------------------------- */
 
-/* All but those between slots, which the scan of the records sees. */
+/* All except those between slots, which the scan of the records covers. */
 static int check_gaps(struct stele_segment_check *sc)
 {
 	const struct stele_descriptor *d = &sc->segment.descriptor;
@@ -272,7 +272,7 @@ static void report_all_bad(struct stele_segment_check *sc)
 
 /* ---- records and keys ------------------------------------------------------------ */
 
-/* How large is what each list leaves out, of the samples of this pass? */
+/* Payload that each list deletes, among the samples of this pass. */
 static void sum_lists(struct stele_segment_check *sc, uint32_t index)
 {
 	const struct stele_check *check = sc->check;

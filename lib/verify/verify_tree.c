@@ -39,7 +39,7 @@ static void report(struct tree *t, const struct node *node, const char *why)
 			   STELE_BLOCK_SIZE, "level %u: %s", node->level, why);
 }
 
-/* What should the hash of this block be? NULL: not known. */
+/* What should the hash of this block be? NULL: unknown. */
 static const uint8_t *wanted(struct tree *t, const struct node *node)
 {
 	const struct stele_disk_block *parent;

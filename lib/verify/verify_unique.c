@@ -70,7 +70,7 @@ int stele_verify_unique(struct stele_check *check,
 	struct walk *w;
 	int ret;
 
-	/* Within one segment the keys ascend strictly: that was checked. */
+	/* Within one segment the keys ascend strictly, as checked before. */
 	if (snapshot->segment_count < 2)
 		return 0;
 	w = calloc(1, sizeof(*w));
@@ -82,7 +82,7 @@ int stele_verify_unique(struct stele_check *check,
 	free(w);
 	if (ret == -ENOMEM)
 		return ret;
-	/* A damaged page was reported with its segment; not one that is new. */
+	/* A damaged page was reported with its segment, unless it is new. */
 	if (ret < 0 && check->report->damaged == 0)
 		stele_check_report(check, ret, "snapshot",
 				   check->image->sb.catalog_offset,

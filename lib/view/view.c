@@ -36,7 +36,7 @@
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* since Linux 5.14 */
 #endif
-/* Samples that are asked for ahead of those that are waited for. */
+/* Samples requested ahead of those waited for. */
 #define PREFETCH_WINDOW 256u
 #define SCRATCH_SIZE	(64u << 10)
 
@@ -47,7 +47,7 @@ struct stele_view {
 	size_t page_size;
 	enum stele_verify verify;
 	struct stele_proof proof; /* for DIGEST, under the lock */
-	pthread_mutex_t lock;	  /* only tried: a fork may have left it locked */
+	pthread_mutex_t lock;	  /* trylock only: a fork may have left it locked */
 	struct stele_fresh fresh;
 };
 
@@ -275,7 +275,7 @@ static int read_pages(const struct stele_view *view, size_t offset, size_t size)
 	char path[64], *scratch;
 	int err = -ENOMEM, fd;
 
-	/* The dataset's own descriptor goes past the cache. */
+	/* The dataset's own descriptor bypasses the cache. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d",
 		 stele_device_fd(view->ds->image.dev));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
