@@ -267,6 +267,7 @@ STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
  *
  * The sample found must itself have that key (else -EUCLEAN), or be damaged.
  * Return: 0; -ENOENT; -EINVAL (size 0 or over the limit); -EBADMSG, -EUCLEAN;
+ * device errno.
  */
 STELE_API int stele_dataset_find(struct stele_dataset *ds, const char *key,
 				 size_t key_size, uint64_t *id);
