@@ -15,9 +15,10 @@
  *		stele_record_check_add(&check, data, size);
  *	ret = stele_record_check_end(&check);
  *
- * Checked in this order: checksum, structure of the tail, zero padding, void only
- * where the segment's deleted list has the number, slot size. What other blocks say about a record (its digest, its
- * columns, its key in the keys section) is for the caller to compare.
+ * Checked in this order: checksum, structure of the tail, zero padding, a hole only
+ * if the segment's deleted list has the number, slot size. What other blocks say about
+ * a record (its digest, its columns, its key in the keys section) is for the caller to
+ * compare.
  */
 #ifndef STELE_IMAGE_RECORD_H
 #define STELE_IMAGE_RECORD_H
