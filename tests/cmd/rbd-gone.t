@@ -93,8 +93,20 @@ must on_ceph rbd pool init "$ceph_pool"
 rbd_name
 must stele build -q "$tmp/a" "$rbd@v1"
 reader v1
+mkdir "$tmp/large"
+head -c 256M /dev/urandom >"$tmp/large/1"
+stele append -q "$tmp/large" "$rbd@v2" 2>"$tmp/writer.err" &
+writer=$!
+until [ "$(on_ceph rados --pool "$ceph_pool" ls | grep -c ^rbd_data)" -gt 4 ] ||
+	! kill -0 $writer; do :; done
+kill -STOP $writer
 must on_ceph ceph osd pool rm "$ceph_pool" "$ceph_pool" --yes-i-really-really-mean-it
 wait $job
 is 0 $? "its pool is deleted: ESTALE"
+kill -CONT $writer
+wait $writer
+is 1 $? "a writer fails there"
+ok "and says why" grep -qF "pool '$ceph_pool' has been deleted" "$tmp/writer.err" ||
+	diag "$(<"$tmp/writer.err")"
 
 done_testing

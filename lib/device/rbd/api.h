@@ -34,8 +34,10 @@
 	X(rados_ioctx_get_id) \
 	X(rados_ioctx_set_namespace) \
 	X(rados_mon_command) \
+	X(rados_pool_reverse_lookup) \
 	X(rados_set_pool_full_try) \
 	X(rados_shutdown) \
+	X(rados_wait_for_latest_osdmap) \
 	X(rbd_aio_create_completion) \
 	X(rbd_aio_discard) \
 	X(rbd_aio_flush) \

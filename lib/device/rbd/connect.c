@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/device/rbd/client.h"
+#include "lib/device/rbd/bound.h"
 
 #define ADVICE_READ \
 	"reading needs the capabilities mon 'profile rbd-read-only', osd " \
@@ -80,11 +80,45 @@ static const char *conf_name(const struct stele_rbd *rbd)
 	return rbd->settings.conf ? rbd->settings.conf : "of Ceph's default";
 }
 
+/* Number: the pool's id, which no other pool ever gets. */
+static ssize_t run_pool_lookup(struct stele_rbd_call *call)
+{
+	char name[256];
+	int rc = stele_ceph_real.rados_wait_for_latest_osdmap(call->cluster);
+
+	if (!rc)
+		rc = stele_ceph_real.rados_pool_reverse_lookup(
+			call->cluster, (int64_t)call->number[0], name,
+			sizeof(name));
+	return rc < 0 ? rc : 0;
+}
+
+bool stele_rbd_pool_gone(struct stele_rbd *rbd)
+{
+	const struct stele_rbd_links *links = atomic_load(&rbd->links);
+	struct stele_rbd_call call = {.number = {(uint64_t)rbd->id.pool}};
+
+	if (!links || links->fork_count != stele_fork_count() ||
+	    !links->link[0].cluster || !*rbd->id.cluster)
+		return false;
+	call.cluster = links->link[0].cluster;
+	if (stele_rbd_do(run_pool_lookup, STELE_RBD_ALWAYS, &call) != -ENOENT)
+		return false;
+	if (!atomic_exchange(&rbd->pool_gone, true))
+		stele_log_error(&rbd->base.log,
+				"'%s': pool '%s' has been deleted", rbd->path,
+				rbd->name.pool);
+	return true;
+}
+
 int stele_rbd_explain(const struct stele_rbd *rbd, const char *what, int error)
 {
 	const struct stele_log *log = &rbd->base.log;
 	const char *user = rbd->settings.user;
 
+	if ((error == -EPERM || error == -EACCES || error == -ENOENT) &&
+	    stele_rbd_pool_gone((struct stele_rbd *)rbd))
+		return -ESTALE;
 	switch (error) {
 	case -ETIMEDOUT:
 		stele_log_error(log,

@@ -189,6 +189,8 @@ static int look(struct stele_rbd *rbd)
 	if (!rc)
 		rc = stele_ceph.rbd_open_read_only(io, rbd->name.image, &image,
 						   NULL);
+	if (rc && stele_rbd_pool_gone(rbd))
+		return -ESTALE;
 	if (rc)
 		return rc == -ENOENT ? -ESHUTDOWN : rc;
 	owned = stele_rbd_owns_lock(rbd, image);

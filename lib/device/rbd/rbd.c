@@ -235,7 +235,7 @@ static int rbd_check(struct stele_device *dev)
 
 ssize_t stele_rbd_judge(struct stele_rbd *rbd, ssize_t res)
 {
-	return res == -EPERM && rbd_check(&rbd->base) == -ESTALE ? -ESTALE : res;
+	return res == -EPERM && stele_rbd_pool_gone(rbd) ? -ESTALE : res;
 }
 
 static int rbd_identify(struct stele_device *dev, struct stele_storage_id *id)

@@ -56,6 +56,7 @@ struct stele_rbd {
 	char *shot;	   /* NULL: the head */
 	struct stele_storage_id id; /* known since link[0] was open */
 	_Atomic uint64_t size; /* bytes; never looked up for one transfer */
+	_Atomic bool pool_gone; /* which has been logged */
 	bool locked;	   /* by us: the exclusive lock, see lock.c */
 	struct {
 		_Atomic int64_t seen; /* when the lock was ours: boot time, ns */
@@ -82,6 +83,8 @@ void stele_rbd_settings_release(struct stele_rbd_settings *settings);
 int stele_rbd_connect(const struct stele_rbd *rbd, struct stele_rbd_link *out);
 /* See stele_rbd_client_close(). Of another process: do not call. */
 void stele_rbd_disconnect(struct stele_rbd_link *link, bool background);
+/* Has the pool been deleted since the image was opened? Then that is logged, once. */
+bool stele_rbd_pool_gone(struct stele_rbd *rbd);
 /*
  * "cannot WHAT 'rbd:...': why, and what to do". Return: the error, as stele.h
  * has it.
@@ -207,8 +210,8 @@ int stele_rbd_start(rbd_image_t image, enum stele_op op, void *data,
 /* A completion's value, as the seam wants it. */
 ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res);
 /*
- * Of a pool that is gone librbd says -EPERM, as of a right that was taken away:
- * a new handle tells which, -ESTALE or that. Waits; not for a callback.
+ * Of a pool that is gone librbd says -EPERM, as of a right that was taken away: the
+ * cluster tells which. -ESTALE (logged once) or that. Waits; not for a callback.
  */
 ssize_t stele_rbd_judge(struct stele_rbd *rbd, ssize_t res);
 /*
