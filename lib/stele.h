@@ -58,7 +58,7 @@
  *			writer: another one has changed the image meanwhile, or has
  *			taken over; nothing was published
  *	-EOWNERDEAD	the handle was made before a fork
- *	-ECANCELED	the caller's progress callback asked to stop
+ *	-ECANCELED	the caller's progress callback asked to stop; RBD within exit()
  *	-ETXTBSY	a source file changed while being read
  *	-EINVAL		invalid argument (including unknown flags and bad syntax)
  *	-E2BIG		an options struct of a newer header sets something unknown here
