@@ -9,6 +9,7 @@
 
 #include "lib/device/device.h"
 #include "tests/device/fault.h"
+#include "tests/device/memory.h"
 #include "tests/log.h"
 
 #define TEST_BACKENDS 6

@@ -15,6 +15,7 @@
 #include "lib/image/digest.h"
 #include "lib/image/image.h"
 #include "lib/txn/space.h"
+#include "tests/device/memory.h"
 #include "tests/log.h"
 
 #define TEST_SEGMENTS_MAX  8u

@@ -320,12 +320,6 @@ int stele_device_open_file(const char *path, unsigned int flags,
  */
 int stele_device_fd(const struct stele_device *dev);
 
-/* For tests: a device in memory (logical block 512 or 4096), zeroed. */
-int stele_device_open_memory(uint64_t size, uint32_t logical_block,
-			     struct stele_device **out);
-/* Its bytes, for tests that corrupt or compare; valid until close. */
-void *stele_device_memory(struct stele_device *dev);
-
 /*
  * Blocking transfers, whole or failed, of any block-aligned size. Safe from
  * several threads at once.

@@ -9,6 +9,7 @@
 #include "lib/ops/build_write.h"
 #include "tests/built.h"
 #include "tests/device/fault.h"
+#include "tests/device/memory.h"
 #include "tests/fake.h"
 #include "tests/rest.h"
 #include "tests/tap.h"

@@ -14,6 +14,7 @@
 #include "lib/ops/build_write.h"
 #include "lib/read/dataset.h"
 #include "lib/txn/edit.h"
+#include "tests/device/memory.h"
 #include "tests/fake.h"
 
 #define SAMPLES	  300u
