@@ -82,7 +82,8 @@ prog = $(patsubst %.c,$(O)/%,$(1))
 LIB_OBJS := $(call obj,$(filter-out $(if $(RBD_LIBS),,lib/device/rbd/%),\
 	$(sort $(wildcard format/*.c lib/*/*.c lib/*/*/*.c))))
 CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c cmd/*/*.c)))
-TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c)))
+TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c \
+	tests/fixture/*.c tests/crash/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
 FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
 	$(sort $(wildcard tests/fuzz/*.c))))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * costly.c - an image that is dear to who is careless, see tests/costly.h
+ * costly.c - an image that is dear to who is careless, see tests/fixture/costly.h
  *
  *	costly FILE SEGMENTS SNAPSHOTS SAMPLES DELETED
  */
-#include "tests/costly.h"
+#include "tests/fixture/costly.h"
 #include "tests/tap.h"
 
 #include <stdio.h>

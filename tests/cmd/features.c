@@ -8,7 +8,7 @@
  * class names, void records, deleted samples and three commits. DIR gets what
  * the snapshot "third" holds, each sample in a file, to compare.
  */
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -7,7 +7,7 @@
  * The builder makes keys from a directory, so it cannot make these. Each
  * sample holds its key and a newline.
  */
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
  */
 #include "lib/ops/build_write.h"
 #include "tests/device/memory.h"
-#include "tests/rich.h"
+#include "tests/fixture/rich.h"
 #include "tests/tap.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "format/block.h"
-#include "tests/corrupt.h"
+#include "tests/fixture/corrupt.h"
 #include "tests/tap.h"
 
 #define OFFSET UINT64_C(0x200000)

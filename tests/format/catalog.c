@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "format/crc32c.h"
-#include "tests/specimen.h"
+#include "tests/fixture/specimen.h"
 #include "tests/tap.h"
 
 static void test_round_trip(void)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "format/crc32c.h"
-#include "tests/corrupt.h"
-#include "tests/specimen.h"
+#include "tests/fixture/corrupt.h"
+#include "tests/fixture/specimen.h"
 #include "tests/tap.h"
 
 static struct stele_superblock sb;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/specimen.h"
+#include "tests/fixture/specimen.h"
 #include "tests/tap.h"
 
 static void test_header(void)

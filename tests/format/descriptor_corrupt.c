@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tests/corrupt.h"
-#include "tests/specimen.h"
+#include "tests/fixture/corrupt.h"
+#include "tests/fixture/specimen.h"
 #include "tests/tap.h"
 
 static int decode(const uint8_t *bytes, const char **why)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/corrupt.h"
-#include "tests/specimen.h"
+#include "tests/fixture/corrupt.h"
+#include "tests/fixture/specimen.h"
 #include "tests/tap.h"
 
 static void test_round_trip(void)

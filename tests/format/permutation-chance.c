@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "format/permutation.h"
-#include "tests/network.h"
+#include "tests/fixture/network.h"
 #include "tests/tap.h"
 
 #define CELLS_MAX     4096

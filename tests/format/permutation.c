@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "format/permutation.h"
-#include "tests/network.h"
+#include "tests/fixture/network.h"
 #include "tests/tap.h"
 
 static uint32_t *seen;

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/corrupt.h"
-#include "tests/specimen.h"
+#include "tests/fixture/corrupt.h"
+#include "tests/fixture/specimen.h"
 #include "tests/tap.h"
 
 static uint64_t next_random(uint64_t *state)

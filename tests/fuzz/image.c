@@ -20,9 +20,9 @@
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
 #include "lib/verify/verify.h"
-#include "tests/costly.h"
+#include "tests/fixture/costly.h"
 #include "tests/fuzz/input.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #define IMAGE_SIZE  (UINT64_C(0x200000) + 48 * 4096)

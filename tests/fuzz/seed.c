@@ -16,7 +16,7 @@
 #include "lib/node/profile.h"
 #include "lib/stele.h"
 #include "tests/fuzz/input.h"
-#include "tests/specimen.h"
+#include "tests/fixture/specimen.h"
 
 static void write_seed(const char *target, const char *name, uint8_t first,
 		       const void *data, size_t size)

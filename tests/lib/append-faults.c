@@ -2,7 +2,7 @@
 /*
  * append-faults.c - what an append reads, and what is left when it fails
  */
-#include "tests/appended.h"
+#include "tests/fixture/appended.h"
 #include "tests/tap.h"
 
 #include <errno.h>

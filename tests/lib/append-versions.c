@@ -2,7 +2,7 @@
 /*
  * append-versions.c - snapshots on top of each other, against what sources held
  */
-#include "tests/appended.h"
+#include "tests/fixture/appended.h"
 #include "tests/tap.h"
 
 #include <errno.h>

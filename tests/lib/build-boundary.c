@@ -8,9 +8,9 @@
 #include "lib/image/snapshot.h"
 #include "lib/ops/build_write.h"
 #include "lib/verify/verify.h"
-#include "tests/built.h"
+#include "tests/fixture/built.h"
 #include "tests/device/fault.h"
-#include "tests/fake.h"
+#include "tests/fixture/fake.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -6,7 +6,7 @@
  * a time: who reads on to the end of the sample is seen.
  */
 #include "lib/ops/build_write.h"
-#include "tests/fake.h"
+#include "tests/fixture/fake.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

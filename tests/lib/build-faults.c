@@ -7,11 +7,11 @@
  */
 #include "lib/image/snapshot.h"
 #include "lib/ops/build_write.h"
-#include "tests/built.h"
+#include "tests/fixture/built.h"
 #include "tests/device/fault.h"
 #include "tests/device/memory.h"
-#include "tests/fake.h"
-#include "tests/rest.h"
+#include "tests/fixture/fake.h"
+#include "tests/fixture/rest.h"
 #include "tests/tap.h"
 
 #include <errno.h>

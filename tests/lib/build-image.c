@@ -3,9 +3,9 @@
  * build-image.c - what is built reads back, and is the same every time
  */
 #include "lib/ops/build_write.h"
-#include "tests/built.h"
+#include "tests/fixture/built.h"
 #include "tests/device/fault.h"
-#include "tests/fake.h"
+#include "tests/fixture/fake.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -9,9 +9,9 @@
 #include "lib/txn/intent.h"
 #include "lib/txn/writer.h"
 #include "tests/device/fault.h"
-#include "tests/many.h"
+#include "tests/fixture/many.h"
 #include "tests/device/memory.h"
-#include "tests/rich.h"
+#include "tests/fixture/rich.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/image/section.h"
-#include "tests/copies.h"
+#include "tests/fixture/copies.h"
 #include "tests/tap.h"
 
 struct damage {

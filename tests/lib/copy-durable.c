@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "tests/copies.h"
+#include "tests/fixture/copies.h"
 #include "tests/device/fault.h"
 #include "tests/tap.h"
 

@@ -8,7 +8,7 @@
 
 #include "lib/segment/copy_unit.h"
 #include "lib/segment/segment_copy.h"
-#include "tests/copies.h"
+#include "tests/fixture/copies.h"
 #include "tests/device/fault.h"
 #include "tests/tap.h"
 

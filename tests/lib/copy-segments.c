@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/segment/copy_unit.h"
-#include "tests/copies.h"
+#include "tests/fixture/copies.h"
 #include "tests/device/fault.h"
 #include "tests/tap.h"
 

@@ -2,13 +2,13 @@
 /*
  * crash-explore.c - whatever a crash leaves, recovery finds what was promised
  *
- * Histories for tests/crash.h: a build over a blank or an old target, then
+ * Histories for tests/crash/crash.h: a build over a blank or an old target, then
  * commits that add, delete, free and reuse space. From states in which a
  * superblock was in flight the history goes on: recover, commit twice, and cut
  * that in the same way; and once more from some of those.
  */
-#include "tests/crash.h"
-#include "tests/edit.h"
+#include "tests/crash/crash.h"
+#include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
 #include <inttypes.h>

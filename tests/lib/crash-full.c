@@ -5,10 +5,10 @@
  * There the older generation is given up for room: until the next one is whole
  * the newest is all that there is, and every cut must find it. The image was
  * filled as a writer would that keeps no room; then a snapshot goes, a segment is
- * dropped, and a last commit changes nothing. For tests/crash.h.
+ * dropped, and a last commit changes nothing. For tests/crash/crash.h.
  */
-#include "tests/crash.h"
-#include "tests/edit.h"
+#include "tests/crash/crash.h"
+#include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>

@@ -5,11 +5,11 @@
  * What a killed process wrote is there to be read, and may be in a volatile
  * cache: the device saw no flush. So one is killed before each of its
  * operations; the next one opens the image, as a command does that finds its
- * work done already and says so, and then changes it. With tests/crash.h all
+ * work done already and says so, and then changes it. With tests/crash/crash.h all
  * of that is cut: what was found by the second is what was promised.
  */
-#include "tests/crash.h"
-#include "tests/edit.h"
+#include "tests/crash/crash.h"
+#include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
 #include <errno.h>

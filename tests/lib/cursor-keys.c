@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 static int compare_keys(const void *a, const void *b)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "lib/txn/edit.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 
 #define SAMPLES 200
 

@@ -9,7 +9,7 @@
 
 #include "lib/image/proof.h"
 #include "lib/image/record_stream.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define MEMORY_MAX (UINT64_C(8) << 20)

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define THREADS 4u

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "tests/simulated.h"
+#include "tests/device/simulated.h"
 #include "tests/tap.h"
 
 #define DEPTH_MAX 1024u

@@ -6,7 +6,7 @@
  * machine. Fast ones have a second to find it, slow ones what a few hundred
  * requests take.
  */
-#include "tests/simulated.h"
+#include "tests/device/simulated.h"
 #include "tests/tap.h"
 
 #define BYTES_MAX (UINT64_C(64) << 20)

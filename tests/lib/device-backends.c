@@ -2,7 +2,7 @@
 /*
  * device-backends.c - backends that serve only by name, or say why they don't
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * What is forbidden cannot be allowed again, so each case runs in a child,
  * which leaves what it saw in shared memory.
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -2,7 +2,7 @@
 /*
  * device-fault.c - each fault does what it says, and the log tells of it
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <poll.h>

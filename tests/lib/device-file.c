@@ -2,7 +2,7 @@
 /*
  * device-file.c - how files are opened, refused, locked and resized
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * and what is read follows. A loop device detaches itself when its last
  * descriptor is closed, however this test ends.
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * device-transfer.c - blocking transfers, the same over every backend
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <stdlib.h>

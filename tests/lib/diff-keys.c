@@ -9,9 +9,9 @@
 
 #include "lib/image/section.h"
 #include "lib/ops/diff.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/device/fault.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -8,7 +8,7 @@
  */
 #include "format/intent.h"
 #include "lib/txn/intent.h"
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -10,7 +10,7 @@
  * middle: what it wrote stays, what it did not commit is forgotten; or the
  * newest slot is lost, or half of it, and what is left has to be whole.
  */
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 
 #include <errno.h>
 #include <inttypes.h>

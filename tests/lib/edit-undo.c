@@ -8,7 +8,7 @@
  */
 #include "lib/ops/resize.h"
 #include "tests/device/fault.h"
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * edit.c - what an edit takes, refuses, carries along, and gives back
  */
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "lib/ops/gc.h"
 #include "lib/ops/resize.h"
 #include "tests/device/fault.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 enum { SEGMENTS = 4, SAMPLES = 50, ITEMS_MAX = 8, DISCARDS_MAX = 64 };

@@ -16,7 +16,7 @@
 #include "lib/ops/gc.h"
 #include "lib/txn/intent.h"
 #include "lib/verify/verify.h"
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

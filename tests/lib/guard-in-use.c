@@ -6,7 +6,7 @@
  * in use and once no more.
  */
 #include "lib/device/guard.h"
-#include "tests/loop.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  * after a wipe. libblkid's two functions are ours here, so that they can fail.
  */
 #include "lib/device/guard.h"
-#include "tests/loop.h"
+#include "tests/device/loop.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -12,9 +12,9 @@
 #include "format/crc32c.h"
 #include "lib/image/snapshot.h"
 #include "lib/verify/verify.h"
-#include "tests/corrupt.h"
-#include "tests/costly.h"
-#include "tests/image.h"
+#include "tests/fixture/corrupt.h"
+#include "tests/fixture/costly.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #define MEMORY_MAX (UINT64_C(64) << 20)

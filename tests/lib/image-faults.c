@@ -6,7 +6,7 @@
  * turn, once and for good. What reports success must be there; what
  * reports failure must have left what was there, or the whole of the new.
  */
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
 #include <errno.h>

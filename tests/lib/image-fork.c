@@ -15,9 +15,9 @@
 #include "lib/txn/writer.h"
 #include "lib/verify/verify.h"
 #include "tests/device/fault.h"
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/device/memory.h"
-#include "tests/model.h"
+#include "tests/crash/model.h"
 #include "tests/tap.h"
 
 #define IMAGE_SIZE (UINT64_C(0x200000) + 80 * 4096)

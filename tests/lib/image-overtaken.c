@@ -8,7 +8,7 @@
  * snapshot as it was at some commit, or begin again; and give up after so
  * many times, when it is overtaken for ever.
  */
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
 #include <errno.h>

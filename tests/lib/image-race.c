@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "lib/txn/change.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 struct racing {

@@ -7,7 +7,7 @@
  */
 #include "lib/image/copies.h"
 #include "lib/txn/edit.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

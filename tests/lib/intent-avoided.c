@@ -14,7 +14,7 @@
 #include "lib/image/digest.h"
 #include "lib/txn/edit.h"
 #include "lib/txn/intent.h"
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
 #define SIZE  (UINT64_C(3) << 20) /* no room for a piece */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/image/key_search.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 enum { SAMPLES = 8000, SEGMENTS = 2 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/image/section.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define SEGMENTS 8u

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/loader.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define COUNT 48u

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/loader.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define SEED 42u

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/loader.h"
-#include "tests/rest.h"
+#include "tests/fixture/loader.h"
+#include "tests/fixture/rest.h"
 #include "tests/tap.h"
 
 /* Exit status: which check failed. */

@@ -14,7 +14,7 @@
 #include "format/epoch.h"
 #include "format/mixture.h"
 #include "lib/read/loader/shuffle.h"
-#include "tests/loader.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define ROUNDS      60u

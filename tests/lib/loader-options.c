@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "lib/read/loader/loader.h"
-#include "tests/loader.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define COUNT 60u

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tests/loader.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define PAGE UINT64_C(4096)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "lib/image/digest.h"
-#include "tests/loader.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define COUNT 53u

@@ -4,8 +4,8 @@
  * believed only if nobody else can have written it
  */
 #include "lib/node/mapping.h"
-#include "tests/image.h"
-#include "tests/loop.h"
+#include "tests/fixture/image.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  * by chance: an error, never a crash.
  */
 #include "lib/node/mapping.h"
-#include "tests/image.h"
-#include "tests/loop.h"
+#include "tests/fixture/image.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -21,8 +21,8 @@
 #include "lib/ops/resize.h"
 #include "lib/txn/change.h"
 #include "lib/verify/verify.h"
-#include "tests/device.h"
-#include "tests/model.h"
+#include "tests/device/device.h"
+#include "tests/crash/model.h"
 #include "tests/tap.h"
 
 #define STEPS	    10000u

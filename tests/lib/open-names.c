@@ -7,8 +7,8 @@
  */
 #include "lib/node/mapping.h"
 #include "lib/read/dataset.h"
-#include "tests/image.h"
-#include "tests/loop.h"
+#include "tests/fixture/image.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "format/sections.h"
 #include "format/superblock.h"
 #include "lib/segment/plan.h"
-#include "tests/fake.h"
+#include "tests/fixture/fake.h"
 #include "tests/tap.h"
 
 #include <errno.h>

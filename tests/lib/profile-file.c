@@ -7,8 +7,8 @@
  */
 #include "format/crc32c.h"
 #include "lib/node/profile.h"
-#include "tests/image.h"
-#include "tests/loop.h"
+#include "tests/fixture/image.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "lib/node/mapping.h"
 #include "lib/node/profile.h"
 #include "lib/read/dataset.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #include <errno.h>

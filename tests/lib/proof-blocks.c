@@ -12,7 +12,7 @@
 
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define SAMPLES 400u

@@ -14,10 +14,10 @@
 #include "lib/image/snapshot.h"
 #include "lib/ops/build_write.h"
 #include "lib/verify/verify.h"
-#include "tests/copies.h"
+#include "tests/fixture/copies.h"
 #include "tests/device/fault.h"
-#include "tests/fake.h"
-#include "tests/mapped.h"
+#include "tests/fixture/fake.h"
+#include "tests/device/mapped.h"
 #include "tests/tap.h"
 
 #define DEVICE_SIZE   (UINT64_C(32) << 20)

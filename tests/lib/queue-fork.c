@@ -5,7 +5,7 @@
  * The child has no TAP of its own: it says with its exit status which step
  * went wrong.
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <stdlib.h>

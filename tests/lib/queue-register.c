@@ -2,7 +2,7 @@
 /*
  * queue-register.c - memory that a queue is told of, and what a queue counts
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <stdlib.h>

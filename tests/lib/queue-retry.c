@@ -5,7 +5,7 @@
  * Each case breaks what a device below answers, by one rule, and names the
  * status, and the number of operations, that must come of it.
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * queue-transfer.c - queued transfers, the same over every backend
  */
-#include "tests/device.h"
+#include "tests/device/device.h"
 
 #include <errno.h>
 #include <poll.h>

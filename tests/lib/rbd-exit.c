@@ -22,7 +22,7 @@
 #include "lib/device/device.h"
 #include "lib/device/rbd/bound.h"
 #include "lib/device/rbd/rbd.h"
-#include "tests/ceph.h"
+#include "tests/device/ceph.h"
 #include "tests/tap.h"
 
 #define SIZE   (UINT64_C(8) << 20)

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "lib/device/device.h"
-#include "tests/ceph.h"
-#include "tests/loop.h"
+#include "tests/device/ceph.h"
+#include "tests/device/loop.h"
 
 #define SAMPLES	    60u
 #define SAMPLE_SIZE 150000u

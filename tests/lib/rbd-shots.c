@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/device/device.h"
-#include "tests/ceph.h"
+#include "tests/device/ceph.h"
 #include "tests/tap.h"
 
 #define SIZE (UINT64_C(8) << 20)

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "lib/device/device.h"
-#include "tests/ceph.h"
-#include "tests/loop.h"
+#include "tests/device/ceph.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #define SIZE (UINT64_C(8) << 20)

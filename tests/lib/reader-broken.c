@@ -7,8 +7,8 @@
  */
 #include <errno.h>
 
-#include "tests/dataset.h"
-#include "tests/mapped.h"
+#include "tests/fixture/dataset.h"
+#include "tests/device/mapped.h"
 #include "tests/tap.h"
 
 #define SAMPLES 40u

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tests/dataset.h"
-#include "tests/loader.h"
+#include "tests/fixture/dataset.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define SAMPLES	 300u /* read: as many as one segment has */

@@ -6,7 +6,7 @@
  * found depends on the machine; that it is looked for, and how, does not.
  */
 #include "lib/read/fetch.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define BATCH	    512u

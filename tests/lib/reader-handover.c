@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define IDS    200u

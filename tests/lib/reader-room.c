@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define KIB 1024u

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define SAMPLES 60u

@@ -17,8 +17,8 @@
 #include "lib/image/digest.h"
 #include "lib/ops/gc.h"
 #include "lib/txn/change.h"
-#include "tests/dataset.h"
-#include "tests/image.h"
+#include "tests/fixture/dataset.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 enum { SAMPLES = 300, HOLDERS = 2, OPENERS = 2, AT_ONCE = 16 };

@@ -15,7 +15,7 @@
 #include "lib/read/dataset.h"
 #include "lib/txn/edit.h"
 #include "tests/device/memory.h"
-#include "tests/fake.h"
+#include "tests/fixture/fake.h"
 
 #define SAMPLES	  300u
 #define SIZE_MAX_ 900u

@@ -16,7 +16,7 @@
 #include "lib/read/dataset.h"
 #include "lib/stele_image.h"
 #include "lib/stele_versions.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #define IMAGE_SIZE (UINT64_C(16) << 20)

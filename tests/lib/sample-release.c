@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tests/dataset.h"
-#include "tests/loader.h"
+#include "tests/fixture/dataset.h"
+#include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
 #define ROUNDS 2000u

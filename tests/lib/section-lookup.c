@@ -2,7 +2,7 @@
 /*
  * section-lookup.c - keys are found and walked, digests lead to the root
  */
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #include <errno.h>

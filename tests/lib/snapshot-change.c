@@ -9,9 +9,9 @@
 
 #include "lib/ops/gc.h"
 #include "lib/txn/change.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/device/fault.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 enum { SEGMENTS = 3, SAMPLES = 400, VERSIONS_MAX = 12, STEPS = 250 };

@@ -2,7 +2,7 @@
 /*
  * snapshot-load.c - a snapshot is what was committed: segments, ids, digest
  */
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

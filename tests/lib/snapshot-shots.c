@@ -9,9 +9,9 @@
 #include "lib/ops/gc.h"
 #include "lib/txn/change.h"
 #include "lib/txn/withdrawn.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/device/memory.h"
-#include "tests/shots.h"
+#include "tests/device/shots.h"
 #include "tests/tap.h"
 
 #define NOW INT64_C(1700001000)

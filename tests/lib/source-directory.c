@@ -5,7 +5,7 @@
  * Keys, sizes and bytes of what is a sample; what becomes of all that is none.
  */
 #include "lib/source/source.h"
-#include "tests/rest.h"
+#include "tests/fixture/rest.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -7,10 +7,10 @@
  */
 #include "lib/ops/build_write.h"
 #include "tests/device/fault.h"
-#include "tests/fake.h"
-#include "tests/many.h"
+#include "tests/fixture/fake.h"
+#include "tests/fixture/many.h"
 #include "tests/device/memory.h"
-#include "tests/rich.h"
+#include "tests/fixture/rich.h"
 #include "tests/tap.h"
 
 #include <errno.h>

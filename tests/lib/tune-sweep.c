@@ -7,7 +7,7 @@
  */
 #include "lib/tune/meter.h"
 #include "lib/tune/sweep.h"
-#include "tests/dataset.h"
+#include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #include <errno.h>

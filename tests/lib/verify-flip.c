@@ -6,7 +6,7 @@
  * in turn has one bit inverted. A flipped record must never pass its own
  * checksum.
  */
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

@@ -13,7 +13,7 @@
 #include "format/segment.h"
 #include "lib/image/snapshot.h"
 #include "lib/verify/verify.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #define SECTION_SIZE 40 /* of a reference: stele-format(5) */

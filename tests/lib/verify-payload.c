@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/verify/verify.h"
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

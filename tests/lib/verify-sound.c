@@ -2,7 +2,7 @@
 /*
  * verify-sound.c - verify has nothing to say of images of every shape
  */
-#include "tests/edit.h"
+#include "tests/fixture/edit.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 

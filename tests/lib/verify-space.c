@@ -2,7 +2,7 @@
 /*
  * verify-space.c - space that is neither used nor free is reported
  */
-#include "tests/image.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "lib/view/fresh.h"
-#include "tests/edit.h"
-#include "tests/loop.h"
+#include "tests/fixture/edit.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #define SIZE  (UINT64_C(16) << 20)

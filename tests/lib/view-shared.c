@@ -6,8 +6,8 @@
  * page cache of its own. What the one cached before the other wrote is old; that it
  * really is, is checked first, as without it this test would show nothing.
  */
-#include "tests/image.h"
-#include "tests/loop.h"
+#include "tests/fixture/image.h"
+#include "tests/device/loop.h"
 #include "tests/tap.h"
 
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * Files for locks and guards; for shots a storage in memory, each of whose changes
  * fails once: whatever was left half-made, the next writer completes.
  */
-#include "tests/image.h"
-#include "tests/shots.h"
+#include "tests/fixture/image.h"
+#include "tests/device/shots.h"
 #include "tests/tap.h"
 
 #include <errno.h>

@@ -110,7 +110,8 @@ is "$version" "$(sed -n 's/^## \([0-9.]*\).*/\1/p' NEWS.md | head -n 1)" \
 	"NEWS begins with this version"
 is "" "$(grep -oE '^    +[a-z]+/ ' HACKING.md | tr -d ' ' | sort -u |
 	while read -r folder; do
-		[ -d "$folder" ] || [ -d "lib/$folder" ] || echo "$folder"
+		[ -d "$folder" ] || [ -d "lib/$folder" ] || [ -d "tests/$folder" ] ||
+			echo "$folder"
 	done)" "the folders of HACKING's picture exist"
 
 done_testing

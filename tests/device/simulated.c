@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * simulated.c - discrete events: what is in flight is a heap by its end
+ */
+#include "tests/device/simulated.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/base/random.h"
+#include "tests/tap.h"
+
+#define BEGIN	    (1000 * SECOND)
+#define STALL_EVERY (100 * MS)
+
+/* 0 ... 1 */
+static double uniform(struct simulated *s)
+{
+	return (double)(stele_random_next(&s->random) >> 11) / 9007199254740992.0;
+}
+
+static uint32_t draw_size(struct simulated *s)
+{
+	const struct simulated_caller *c = &s->caller;
+
+	if (c->size_min == c->size_max)
+		return c->size_min;
+	return (uint32_t)(c->size_min *
+			  pow((double)c->size_max / c->size_min, uniform(s)));
+}
+
+void simulated_open(struct simulated *s, const struct simulated_device *device,
+		    const struct simulated_caller *caller,
+		    const struct stele_depth_config *config)
+{
+	struct stele_depth_config mine = *config;
+
+	memset(s, 0, sizeof(*s));
+	s->device = *device;
+	s->caller = *caller;
+	s->now = mine.now = BEGIN;
+	s->random = 88172645463325252;
+	s->next_size = draw_size(s);
+	s->next_stall = BEGIN + STALL_EVERY;
+	stele_depth_init(&s->depth, &mine);
+}
+
+/* ---- the device ---------------------------------------------------------- */
+
+static void push(struct simulated *s, struct simulated_request r)
+{
+	uint32_t i = s->count++;
+
+	for (; i && s->heap[(i - 1) / 2].done > r.done; i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = r;
+}
+
+static struct simulated_request pop(struct simulated *s)
+{
+	struct simulated_request first = s->heap[0], last = s->heap[--s->count];
+	uint32_t i = 0, child;
+
+	while ((child = 2 * i + 1) < s->count) {
+		if (child + 1 < s->count &&
+		    s->heap[child + 1].done < s->heap[child].done)
+			child++;
+		if (s->heap[child].done >= last.done)
+			break;
+		s->heap[i] = s->heap[child];
+		i = child;
+	}
+	s->heap[i] = last;
+	return first;
+}
+
+static uint64_t ns(double seconds)
+{
+	return (uint64_t)(seconds * 1e9);
+}
+
+static double rate_time(double rate, double amount)
+{
+	return rate > 0 ? amount / rate : 0;
+}
+
+/* When a request that is issued now will be done. */
+static uint64_t serve(struct simulated *s, uint32_t size)
+{
+	const struct simulated_device *d = &s->device;
+	double factor = 1 + d->noise * (2 * uniform(s) - 1), seconds;
+	uint64_t *channel = s->channel_free, start;
+
+	if (d->noise > 0 && uniform(s) < 0.01)
+		factor *= 5;
+	if (d->stall > 0 && s->now >= s->next_stall) {
+		if (s->link_free < s->now)
+			s->link_free = s->now;
+		s->link_free += ns(d->stall * 2 * uniform(s));
+		s->next_stall = s->now + (uint64_t)(2 * uniform(s) * STALL_EVERY);
+	}
+	start = s->link_free > s->now ? s->link_free : s->now;
+	start += ns(rate_time(d->iops_max, 1) + rate_time(d->bytes_max, size));
+	s->link_free = start;
+	for (uint32_t i = 1; i < d->channels; i++)
+		if (s->channel_free[i] < *channel)
+			channel = &s->channel_free[i];
+	if (*channel > start)
+		start = *channel;
+	seconds = d->latency * factor /
+		  (1 + d->sorting * log2(s->count + 1.0));
+	*channel = start + ns(seconds + rate_time(d->stream_rate, size));
+	return *channel;
+}
+
+/* ---- the caller ---------------------------------------------------------- */
+
+static bool wants(const struct simulated *s)
+{
+	return !s->caller.outstanding || s->count < s->caller.outstanding;
+}
+
+static void issue(struct simulated *s)
+{
+	while (wants(s) && stele_depth_admits(&s->depth, s->next_size)) {
+		if (s->count >= SIMULATED_MAX)
+			bail("more in flight than a simulated device takes");
+		push(s, (struct simulated_request){
+				.issued = s->now,
+				.done = serve(s, s->next_size),
+				.size = s->next_size,
+			});
+		stele_depth_issued(&s->depth, s->next_size, s->now);
+		s->bytes_in_flight += s->next_size;
+		if (s->count > s->peak)
+			s->peak = s->count;
+		if (s->bytes_in_flight > s->bytes_peak)
+			s->bytes_peak = s->bytes_in_flight;
+		s->next_size = draw_size(s);
+	}
+	if (!s->count)
+		bail("nothing is in flight");
+}
+
+static void reap(struct simulated *s)
+{
+	uint64_t time, work = 0;
+	bool starved = !wants(s);
+
+	if (s->heap[0].done > s->now)
+		s->now = s->heap[0].done;
+	time = s->now;
+	while (s->count && s->heap[0].done <= time) {
+		struct simulated_request r = pop(s);
+
+		stele_depth_completed(&s->depth, r.size, r.issued, time,
+				      s->status, starved);
+		s->bytes_in_flight -= r.size;
+		s->served++;
+		s->bytes += r.size;
+		s->latency += (double)(time - r.issued) / 1e9;
+		work += s->caller.work;
+		if (s->caller.pause && s->served % 256 == 0)
+			work += s->caller.pause;
+	}
+	s->now = time + work;
+}
+
+void simulated_run(struct simulated *s, uint64_t span)
+{
+	uint64_t end = s->now + span;
+
+	s->served = 0;
+	s->bytes = s->latency = 0;
+	s->peak = 0;
+	s->bytes_peak = 0;
+	while (s->now < end) {
+		issue(s);
+		reap(s);
+	}
+}
+
+double simulated_best(const struct simulated_device *device,
+		      const struct simulated_caller *caller, uint32_t depth_max,
+		      uint64_t bytes_max, uint64_t span, uint32_t *depth)
+{
+	static struct simulated s;
+	double best = 0;
+
+	for (uint32_t i = 1; i <= depth_max; i += i / 3 + 1) {
+		simulated_open(&s, device, caller,
+			       &(struct stele_depth_config){
+				       .pinned = i,
+				       .depth_max = depth_max,
+				       .bytes_max = bytes_max,
+			       });
+		simulated_run(&s, span / 5);
+		simulated_run(&s, span);
+		/* The shallowest of those that are as good. */
+		if (s.bytes > 1.005 * best) {
+			best = s.bytes;
+			*depth = i;
+		}
+	}
+	return best / ((double)span / 1e9);
+}
