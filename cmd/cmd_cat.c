@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fields.h"
 #include "key.h"
 #include "parse.h"
 #include "text.h"
@@ -22,6 +23,7 @@
 enum { OPTION_VERIFY = 256 };
 
 static const struct option longopts[] = {
+	{"field", required_argument, NULL, 'F'},
 	{"keys", no_argument, NULL, 'k'},
 	{"verify", required_argument, NULL, OPTION_VERIFY},
 	{"help", no_argument, NULL, 'h'},
@@ -34,8 +36,21 @@ static int put(void *user, const void *data, size_t size)
 	return fwrite(data, 1, size, stdout) == size ? 0 : STOPPED;
 }
 
-/* Return: 0; negative errno (said). */
-static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
+/* A field is read with its sample, and written when that was right. */
+static int copy_field(struct stele_dataset *ds, uint64_t id, uint32_t index)
+{
+	struct stele_sample sample;
+	int error = stele_dataset_read(ds, id, &sample);
+
+	if (!error)
+		error = field_write(&sample, index);
+	stele_sample_release(&sample);
+	return error;
+}
+
+/* `field`: index; -1: the whole sample. Return: 0; negative errno (said). */
+static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
+		int field)
 {
 	char *name = NULL;
 	uint64_t id;
@@ -49,7 +64,8 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
 			    : error == -ERANGE ? "no such id"
 					       : stele_strerror(error));
 	} else {
-		error = stele_dataset_stream(ds, id, put, NULL);
+		error = field < 0 ? stele_dataset_stream(ds, id, put, NULL) :
+				    copy_field(ds, id, (uint32_t)field);
 		if (error < 0) {
 			name = key_name(ds, id);
 			cmd_error(error, "cannot read %s", name ? name : text);
@@ -59,17 +75,38 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only)
 	return error < 0 ? error : 0;
 }
 
-static int run(const char *target, char **names, bool keys_only, uint32_t verify)
+/* Return: 0; negative errno (said). */
+static int find_field(const struct stele_dataset *ds, const char *name,
+		      int *index)
+{
+	char *text;
+
+	*index = -1;
+	if (!name)
+		return 0;
+	*index = stele_dataset_field_index(ds, name);
+	if (*index >= 0)
+		return 0;
+	text = text_escape(name, strlen(name));
+	cmd_message("no field '%s'", text ? text : name);
+	free(text);
+	return *index;
+}
+
+static int run(const char *target, char **names, bool keys_only,
+	       const char *field, uint32_t verify)
 {
 	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
-	int error, status = CMD_OK;
+	int error, index, status = CMD_OK;
 
 	error = cmd_open_dataset(&log, verify, &ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
-	for (; *names && !ferror(stdout); names++) {
-		error = copy(ds, *names, keys_only);
+	if (find_field(ds, field, &index))
+		status = CMD_FAILED;
+	for (; *names && !ferror(stdout) && (index >= 0 || !field); names++) {
+		error = copy(ds, *names, keys_only, index);
 		if (error && status != CMD_DAMAGED)
 			status = cmd_status_of(error);
 	}
@@ -81,11 +118,14 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 {
 	uint32_t verify = STELE_VERIFY_DEFAULT;
 	bool keys_only = false;
-	const char *wanted;
+	const char *wanted, *field = NULL;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "kh", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "F:kh", longopts, NULL)) != -1) {
 		switch (c) {
+		case 'F':
+			field = optarg;
+			break;
 		case 'k':
 			keys_only = true;
 			break;
@@ -103,5 +143,5 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind < 2)
 		return cmd_misuse(cmd, "cat needs a TARGET and a KEY or #ID");
-	return run(argv[optind], argv + optind + 1, keys_only, verify);
+	return run(argv[optind], argv + optind + 1, keys_only, field, verify);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_ls.c - stele ls: keys, from sections alone
+ * cmd_ls.c - stele ls: keys, from sections alone, and fields
  *
  * A key may hold any byte. On a terminal it is escaped; into a file or pipe it
  * goes as it is, as the keys of most datasets are plain; --null leaves no doubt.
+ * Fields are in the samples, which are read for --fields.
  */
 #include "cmd.h"
 
@@ -13,10 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fields.h"
 #include "json.h"
 #include "text.h"
 
 static const struct option longopts[] = {
+	{"fields", no_argument, NULL, 'F'},
 	{"json", no_argument, NULL, 'J'},
 	{"long", no_argument, NULL, 'l'},
 	{"null", no_argument, NULL, '0'},
@@ -25,21 +28,26 @@ static const struct option longopts[] = {
 };
 
 struct listing {
-	bool json, wide, null, escape;
+	bool json, wide, null, escape, fields;
 };
 
-static void print_json(const struct stele_cursor_entry *entry)
+/* `sample`: NULL unless fields are wanted. */
+static void print_json(const struct stele_cursor_entry *entry,
+		       const struct stele_sample *sample)
 {
 	json_t *object = json_make();
 
 	json_set_number(object, "id", entry->id);
 	json_set_number(object, "size", entry->size);
 	json_set_key(object, "key", entry->key, entry->key_size);
+	if (sample)
+		json_set(object, "fields", fields_json(sample));
 	json_line(object);
 }
 
 static void print_entry(const struct listing *listing,
-			const struct stele_cursor_entry *entry)
+			const struct stele_cursor_entry *entry,
+			const struct stele_sample *sample)
 {
 	char *escaped = NULL;
 
@@ -51,8 +59,27 @@ static void print_entry(const struct listing *listing,
 		fputs(escaped, stdout);
 	else
 		fwrite(entry->key, 1, entry->key_size, stdout);
+	if (sample)
+		fields_print(sample);
 	putchar(listing->null ? '\0' : '\n');
 	free(escaped);
+}
+
+/* Return: 0; negative errno of the sample */
+static int print(struct stele_dataset *ds, const struct listing *listing,
+		 const struct stele_cursor_entry *entry)
+{
+	struct stele_sample sample = {0};
+	int error = 0;
+
+	if (listing->fields)
+		error = stele_dataset_read(ds, entry->id, &sample);
+	if (!error && listing->json)
+		print_json(entry, listing->fields ? &sample : NULL);
+	else if (!error)
+		print_entry(listing, entry, listing->fields ? &sample : NULL);
+	stele_sample_release(&sample);
+	return error;
 }
 
 static int list(struct stele_dataset *ds, const char *prefix,
@@ -60,20 +87,16 @@ static int list(struct stele_dataset *ds, const char *prefix,
 {
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;
-	int got;
+	int got, error = 0;
 
 	got = stele_cursor_open(ds, prefix, strlen(prefix), &cursor);
 	if (got < 0)
 		return got;
-	while ((got = stele_cursor_next(cursor, &entry)) > 0 &&
-	       !ferror(stdout)) {
-		if (listing->json)
-			print_json(&entry);
-		else
-			print_entry(listing, &entry);
-	}
+	while (!error && (got = stele_cursor_next(cursor, &entry)) > 0 &&
+	       !ferror(stdout))
+		error = print(ds, listing, &entry);
 	stele_cursor_close(cursor);
-	return got < 0 ? got : 0;
+	return got < 0 ? got : error;
 }
 
 static int run(const char *target, const char *prefix,
@@ -98,8 +121,11 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 	struct listing listing = {0};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "l0h", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "Fl0h", longopts, NULL)) != -1) {
 		switch (c) {
+		case 'F':
+			listing.fields = true;
+			break;
 		case 'J':
 			listing.json = true;
 			break;
@@ -121,7 +147,7 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "a PREFIX has at most %d bytes",
 				  STELE_KEY_SIZE_MAX);
 	if (listing.json && (listing.null || listing.wide))
-		return cmd_misuse(cmd, "--json goes with no other option");
+		return cmd_misuse(cmd, "--json goes with neither --null nor --long");
 	listing.escape = !listing.null && isatty(STDOUT_FILENO);
 	return run(argv[optind], argc - optind > 1 ? argv[optind + 1] : "",
 		   &listing);

@@ -9,39 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fields.h"
 #include "json.h"
 #include "text.h"
 #include "tune/tune.h"
 
-static const char *type_name(uint32_t type)
-{
-	switch (type) {
-	case STELE_TYPE_BYTES:
-		return "bytes";
-	case STELE_TYPE_UTF8:
-		return "utf8";
-	case STELE_TYPE_TENSOR:
-		return "tensor";
-	case STELE_TYPE_I64:
-		return "i64";
-	case STELE_TYPE_F64:
-		return "f64";
-	default:
-		return "unknown";
-	}
-}
-
 void show_fields(const struct stele_dataset *ds, uint32_t count)
 {
-	struct stele_field field;
-	char *name;
+	struct stele_field field = {.size = sizeof(field)};
+	char *name, type[FIELD_TYPE_SIZE];
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (stele_dataset_field(ds, i, &field) < 0)
 			break;
 		name = text_escape(field.name, strlen(field.name));
 		printf("%-12s%s %s", i ? "" : "fields", name ? name : "?",
-		       type_name(field.type));
+		       field_type(&field, type));
 		free(name);
 		if (field.name_count)
 			printf(" (%" PRIu32 " class%s)", field.name_count,
@@ -52,18 +35,12 @@ void show_fields(const struct stele_dataset *ds, uint32_t count)
 
 static json_t *json_fields(const struct stele_dataset *ds, uint32_t count)
 {
-	json_t *list = json_make_list(), *object;
-	struct stele_field field;
+	json_t *list = json_make_list();
+	struct stele_field field = {.size = sizeof(field)};
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (stele_dataset_field(ds, i, &field) < 0)
-			break;
-		object = json_make();
-		json_set_text(object, "name", field.name);
-		json_set_text(object, "type", type_name(field.type));
-		json_set_number(object, "classes", field.name_count);
-		json_add(list, object);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		if (stele_dataset_field(ds, i, &field) == 0)
+			json_add(list, field_json(&field));
 	return list;
 }
 

@@ -104,6 +104,7 @@ static const struct cmd commands[] = {
 	 "List the keys of the samples in sorted order, optionally only those that\n"
 	 "start with PREFIX.\n"
 	 "\n"
+	 "  -F, --fields            also print the fields: reads each sample\n"
 	 "      --json              print one JSON object per sample\n"
 	 "  -l, --long              also print id and size\n"
 	 "  -0, --null              end each key with a NUL byte, do not escape it\n"
@@ -113,6 +114,7 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "Write the contents of samples to stdout, one after another.\n"
 	 "\n"
+	 "  -F, --field=NAME        write only this field; a scalar as a line of text\n"
 	 "  -k, --keys              treat every argument as a key, even if it looks\n"
 	 "                          like #ID\n"
 	 VERIFY_OPTION

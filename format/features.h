@@ -4,8 +4,7 @@
  *
  * One bit is one feature, never reused. compat: older readers and writers may
  * ignore it. ro_compat: older readers may, older writers must not touch the
- * image. incompat: refuse. Bits that are listed and not supported are reserved
- * for what is coming.
+ * image. incompat: refuse.
  *
  * Version history
  *   1  2026-11  first
@@ -30,6 +29,7 @@ enum stele_feature { STELE_FEATURES(STELE_FEATURE_BIT) };
 #undef STELE_FEATURE_BIT
 
 #define STELE_INCOMPAT_SUPPORTED \
-	((uint64_t)(STELE_FEATURE_DELETED | STELE_FEATURE_BOUNDARY))
+	((uint64_t)(STELE_FEATURE_DELETED | STELE_FEATURE_BOUNDARY | \
+		    STELE_FEATURE_TENSOR))
 
 #endif

@@ -9,6 +9,7 @@
 #include "format/segment_check.h"
 
 #include "format/decode.h"
+#include "format/features.h"
 #include "format/segment_layout.h"
 #include "format/superblock.h"
 
@@ -194,6 +195,17 @@ void stele_descriptor_field(const struct stele_descriptor *descriptor,
 	out->rank = le32_get(disk.rank);
 	for (uint32_t i = 0; i < STELE_FIELD_RANK_MAX; i++)
 		out->dims[i] = le32_get(disk.dims[i]);
+}
+
+uint64_t stele_descriptor_features(const struct stele_descriptor *descriptor,
+				   const struct stele_descriptor_field *fields)
+{
+	uint64_t features = descriptor->boundary ? STELE_FEATURE_BOUNDARY : 0;
+
+	for (uint32_t i = 0; i < descriptor->field_count; i++)
+		if (fields[i].type == STELE_FIELD_TENSOR)
+			features |= STELE_FEATURE_TENSOR;
+	return features;
 }
 
 void stele_descriptor_run(const struct stele_descriptor *descriptor,

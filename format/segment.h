@@ -29,7 +29,7 @@
 enum stele_field_type {
 	STELE_FIELD_BYTES = 1,
 	STELE_FIELD_UTF8 = 2,
-	STELE_FIELD_TENSOR = 3, /* incompat feature TENSOR */
+	STELE_FIELD_TENSOR = 3, /* incompat TENSOR */
 	STELE_FIELD_I64 = 4,
 	STELE_FIELD_F64 = 5,
 };
@@ -72,10 +72,10 @@ STELE_CHECK_OFFSET(struct stele_disk_descriptor, tree_root, 0x68);
 struct stele_disk_field {
 /*00*/	uint8_t name[STELE_FIELD_NAME_SIZE];
 /*40*/	le32 type;  /* enum stele_field_type */
-/*44*/	le32 dtype; /* tensors only, else 0 */
+/*44*/	le32 dtype; /* tensors only, else 0; see format/field.h */
 /*48*/	le32 rank;  /* tensors only, else 0 */
 /*4c*/	le32 reserved0;
-/*50*/	le32 dims[STELE_FIELD_RANK_MAX]; /* one may be 0: from the length */
+/*50*/	le32 dims[STELE_FIELD_RANK_MAX]; /* the first may be 0: from the length */
 /*70*/	uint8_t reserved1[16];
 };
 STELE_CHECK_SIZE(struct stele_disk_field, 128);
@@ -121,7 +121,7 @@ struct stele_descriptor {
  * STELE_OWNER_ANY (salvage). Checks in this order: size, blocks, id, counts,
  * stream size, zeros after it, geometry (place of both copies, slots within the
  * segment, boundary: the segment's offset is its multiple), fields (names,
- * types, unique; no tensors without their feature), runs (first: 0, then
+ * types, shapes, unique), runs (first: 0, then
  * ascending, below sample_count; slot size a class of the granule:
  * stele_slot_size(slot_size) == slot_size; offset: the granule's multiple, no
  * slot that fits a boundary crosses it, at or after the end of the run before,
@@ -138,6 +138,9 @@ int stele_descriptor_decode(const void *blocks, uint64_t size, uint64_t offset,
 void stele_descriptor_field(const struct stele_descriptor *descriptor,
 			    uint32_t index,
 			    struct stele_descriptor_field *out);
+/* The incompat bits that a segment with these fields needs. */
+uint64_t stele_descriptor_features(const struct stele_descriptor *descriptor,
+				   const struct stele_descriptor_field *fields);
 void stele_descriptor_run(const struct stele_descriptor *descriptor,
 			  uint32_t index, struct stele_run *out);
 void stele_descriptor_section(const struct stele_descriptor *descriptor,

@@ -7,25 +7,9 @@
  */
 #include "format/catalog.h"
 #include "format/decode.h"
+#include "format/field.h"
 #include "format/segment_check.h"
 #include "format/segment_layout.h"
-
-static int check_type(const struct stele_disk_field *disk, const char **why)
-{
-	switch (le32_get(disk->type)) {
-	case STELE_FIELD_BYTES:
-	case STELE_FIELD_UTF8:
-	case STELE_FIELD_I64:
-	case STELE_FIELD_F64:
-		break;
-	default: /* A tensor needs a feature that the superblock refuses. */
-		return unclean(why, "descriptor: unknown type of a field");
-	}
-	if (le32_get(disk->dtype) || le32_get(disk->rank) ||
-	    !bytes_zero(disk->dims, sizeof(disk->dims)))
-		return unclean(why, "descriptor: shape of a field");
-	return 0;
-}
 
 static bool name_is_new(const struct stele_descriptor *d, uint32_t index,
 			const struct stele_disk_field *field)
@@ -45,7 +29,8 @@ static int check_field(const struct stele_descriptor *d, uint32_t index,
 {
 	struct stele_disk_field disk;
 	const char *name = (const char *)disk.name;
-	int ret;
+	struct stele_descriptor_field field;
+	const char *wrong;
 
 	stele_descriptor_get(d,
 			     descriptor_layout_of(d).fields +
@@ -55,9 +40,10 @@ static int check_field(const struct stele_descriptor *d, uint32_t index,
 		return unclean(why, "descriptor: field name not zero-padded");
 	if (!stele_name_ok(name, strlen(name)))
 		return unclean(why, "descriptor: bad name of a field");
-	ret = check_type(&disk, why);
-	if (ret < 0)
-		return ret;
+	stele_descriptor_field(d, index, &field);
+	wrong = stele_field_wrong(&field);
+	if (wrong)
+		return unclean(why, wrong);
 	if (!name_is_new(d, index, &disk))
 		return unclean(why, "descriptor: duplicate field name");
 	if (le32_get(disk.reserved0) ||

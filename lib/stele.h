@@ -104,6 +104,7 @@ extern "C" {
 #define STELE_KEY_SIZE_MAX	4000 /* a key, without terminator */
 #define STELE_NAME_SIZE_MAX	63   /* label, snapshot, field, mapping */
 #define STELE_FIELDS_MAX	64
+#define STELE_RANK_MAX		8    /* dimensions of a tensor */
 #define STELE_DIGEST_SIZE	32
 #define STELE_UUID_SIZE		16
 #define STELE_SAMPLE_SIZE_MAX	((UINT64_C(1) << 47) - 1)
@@ -235,19 +236,46 @@ STELE_API uint64_t stele_dataset_count(const struct stele_dataset *ds);
 
 enum stele_type {
 	STELE_TYPE_BYTES = 1,
-	STELE_TYPE_UTF8 = 2,
-	STELE_TYPE_TENSOR = 3, /* defined by the format; not yet written */
+	STELE_TYPE_UTF8 = 2,   /* well-formed, as build and verify check */
+	STELE_TYPE_TENSOR = 3,
 	STELE_TYPE_I64 = 4,
 	STELE_TYPE_F64 = 5,
 };
 
-struct stele_field {
-	char name[STELE_NAME_SIZE_MAX + 1];
-	uint32_t type;	      /* enum stele_type */
-	uint32_t name_count;  /* of class names; 0: none */
+/* Of a tensor's elements, which are little-endian. */
+enum stele_dtype {
+	STELE_DTYPE_BOOL = 1, /* a byte */
+	STELE_DTYPE_U8,
+	STELE_DTYPE_I8,
+	STELE_DTYPE_U16,
+	STELE_DTYPE_I16,
+	STELE_DTYPE_U32,
+	STELE_DTYPE_I32,
+	STELE_DTYPE_U64,
+	STELE_DTYPE_I64,
+	STELE_DTYPE_F16,
+	STELE_DTYPE_BF16,
+	STELE_DTYPE_F32,
+	STELE_DTYPE_F64,
+	STELE_DTYPE_C64, /* complex: two F32 */
+	STELE_DTYPE_C128,
 };
 
-/** Return: 0; -ERANGE. */
+struct stele_field {
+	size_t size; /* sizeof(struct stele_field), set by who hands one over to be filled */
+	char name[STELE_NAME_SIZE_MAX + 1];
+	uint32_t type;	      /* enum stele_type */
+	uint32_t name_count;  /* of class names, for i64; 0: it has none */
+	const char *const *names; /* of the values 0, 1, ...; any bytes but NUL */
+	uint32_t dtype;	      /* enum stele_dtype; these three only of a tensor, else 0 */
+	uint32_t rank;	      /* 0 to STELE_RANK_MAX */
+	uint32_t dims[STELE_RANK_MAX]; /* the first may be 0: it differs from sample to sample */
+};
+
+/**
+ * stele_dataset_field() - @out->size bytes of a description that lives as long as @ds
+ * Return: 0; -ERANGE; -EINVAL (size not set).
+ */
 STELE_API int stele_dataset_field(const struct stele_dataset *ds,
 				  uint32_t index, struct stele_field *out);
 /** Return: index; -ENOENT. */
@@ -322,6 +350,14 @@ struct stele_sample {
 STELE_API int stele_sample_bytes(const struct stele_sample *sample,
 				 uint32_t field, const void **data,
 				 uint64_t *size);
+/**
+ * stele_sample_shape() - the dimensions of a tensor in one sample, its first worked out
+ * Return: its rank, 0 to STELE_RANK_MAX; else as stele_sample_bytes(); -EUCLEAN (a length
+ * that does not fit the shape).
+ */
+STELE_API int stele_sample_shape(const struct stele_sample *sample,
+				 uint32_t field,
+				 uint64_t dims[STELE_RANK_MAX]);
 /** One scalar. Return: 0; -ERANGE; -EINVAL (another type); -EOWNERDEAD. */
 STELE_API int stele_sample_i64(const struct stele_sample *sample,
 			       uint32_t field, int64_t *value);
@@ -392,6 +428,7 @@ STELE_API void stele_cursor_close(struct stele_cursor *cursor);
 #include "stele_reader.h"   /* many samples in flight, or by pointer */
 #include "stele_image.h"    /* images: listed, built, verified */
 #include "stele_versions.h" /* append, snapshots, diff, gc, resize, copy */
+#include "stele_source.h"   /* images of what a program makes */
 #include "stele_mapping.h"  /* names of this machine */
 #include "stele_loader.h"   /* batches in a random order */
 #include "stele_tune.h"     /* profiles of devices */

@@ -38,6 +38,10 @@ int stele_record_check_begin(struct stele_record_check *c, const void *tail,
 	}
 	c->tail_at = c->slot_size - c->record.key_size -
 		     stele_record_tail_fixed(shape);
+	c->wrong = NULL;
+	if (c->fields && !(c->record.flags & STELE_RECORD_VOID))
+		c->wrong = stele_payload_check_begin(c->fields, c->record.ends,
+						     c->record.payload_size);
 	if (c->hash)
 		stele_hash_begin(c->hash, STELE_HASH_LEAF);
 	return 0;
@@ -61,9 +65,11 @@ void stele_record_check_add(struct stele_record_check *c, const uint8_t *data,
 	p = stele_record_part(data, at, size, c->record.payload_size,
 			      c->tail_at, &n);
 	c->padding_used |= !bytes_zero(p, n);
+	p = stele_record_part(data, at, size, 0, c->record.payload_size, &n);
+	if (c->fields && !c->wrong)
+		c->wrong = stele_payload_check_add(c->fields, p, n);
 	if (!c->hash)
 		return;
-	p = stele_record_part(data, at, size, 0, c->record.payload_size, &n);
 	stele_hash_add(c->hash, p, n);
 	p = stele_record_part(data, at, size, c->tail_at, crc_at, &n);
 	stele_hash_add(c->hash, p, n);
@@ -99,6 +105,20 @@ static const char *check_rules(const struct stele_record_check *c)
 	return "";
 }
 
+/* Do the bytes follow the types of their fields? */
+static const char *check_fields(struct stele_record_check *c)
+{
+	if (!c->fields || c->record.flags & STELE_RECORD_VOID)
+		return "";
+	if (!c->wrong)
+		c->wrong = stele_payload_check_end(c->fields);
+	if (!c->wrong)
+		return "";
+	snprintf(c->text, sizeof(c->text), "field '%s' %s",
+		 c->fields->fields[c->fields->field].name, c->wrong);
+	return c->text;
+}
+
 int stele_record_check_end(struct stele_record_check *c)
 {
 	if (c->hash && !c->error && !c->ended)
@@ -112,6 +132,8 @@ int stele_record_check_end(struct stele_record_check *c)
 		return -EBADMSG;
 	}
 	c->why = c->error ? c->impossible : check_rules(c);
+	if (!*c->why)
+		c->why = check_fields(c);
 	return *c->why ? -EUCLEAN : 0;
 }
 

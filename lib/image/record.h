@@ -16,13 +16,14 @@
  *	ret = stele_record_check_end(&check);
  *
  * Checked in this order: checksum, structure of the tail, zero padding, a hole only
- * if the segment's deleted list has the number, slot size. What other blocks say about
- * a record (its digest, its columns, its key in the keys section) is for the caller to
- * compare.
+ * if the segment's deleted list has the number, slot size, contents of fields. What
+ * other blocks say about a record (its digest, its columns, its key in the keys
+ * section) is for the caller to compare.
  */
 #ifndef STELE_IMAGE_RECORD_H
 #define STELE_IMAGE_RECORD_H
 
+#include "format/field.h"
 #include "lib/image/digest.h"
 
 /* The largest tail: a key, the ends and scalars of all fields, a trailer. */
@@ -43,6 +44,7 @@ struct stele_record_check {
 	uint64_t number, slot_size;
 	unsigned int flags;	 /* enum stele_record_check_flags */
 	struct stele_hash *hash; /* NULL: no digest is wanted */
+	struct stele_payload_check *fields; /* NULL: contents are not looked at */
 
 	/* Since begin, if that returned 0. The payload's address: only of a whole slot. */
 	struct stele_record record;
@@ -58,7 +60,8 @@ struct stele_record_check {
 	int error; /* of the structure, and what it is */
 	const char *impossible;
 	bool padding_used, ended;
-	char text[48];
+	const char *wrong; /* with a field; NULL: nothing so far */
+	char text[160];
 };
 
 /*

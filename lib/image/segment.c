@@ -42,11 +42,6 @@ static int read_descriptor(struct stele_image *image,
 		*why = "descriptor: differs from the catalog";
 		ret = -EUCLEAN;
 	}
-	if (ret == 0 && d->boundary &&
-	    !(image->sb.feature_incompat & STELE_FEATURE_BOUNDARY)) {
-		*why = "descriptor: boundary without its feature bit";
-		ret = -EUCLEAN;
-	}
 	/* A catalog of ours references it: damaged, not foreign. */
 	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
 }
@@ -81,6 +76,21 @@ static int load_descriptor(struct stele_image *image,
 			       where->id, offsets[i], why);
 	}
 	return ret;
+}
+
+/* Readers that do not know a feature were kept out by its bit. */
+static int check_features(const struct stele_image *image,
+			  const struct stele_segment *segment)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+
+	if (!(stele_descriptor_features(d, segment->fields) &
+	      ~image->sb.feature_incompat))
+		return 0;
+	stele_log_error(&image->log,
+			"segment %" PRIx64 " has a boundary or tensors without "
+			"their feature", d->id);
+	return -EUCLEAN;
 }
 
 static int unpack_descriptor(struct stele_segment *segment)
@@ -243,6 +253,8 @@ static int load_bare(struct stele_image *image,
 	ret = load_descriptor(image, where, out);
 	if (ret == 0)
 		ret = unpack_descriptor(out);
+	if (ret == 0)
+		ret = check_features(image, out);
 	if (ret < 0)
 		stele_segment_release(out);
 	out->live_count = out->descriptor.sample_count;
@@ -383,6 +395,26 @@ void stele_segment_release(struct stele_segment *segment)
 	free(segment->deleted);
 	free(segment->blocks);
 	memset(segment, 0, sizeof(*segment));
+}
+
+_Static_assert((int)STELE_TYPE_TENSOR == STELE_FIELD_TENSOR &&
+	       (int)STELE_TYPE_F64 == STELE_FIELD_F64, "types are the format's");
+_Static_assert(STELE_RANK_MAX == STELE_FIELD_RANK_MAX, "so are ranks");
+
+void stele_segment_field(const struct stele_segment *segment, uint32_t index,
+			 struct stele_field *out)
+{
+	const struct stele_descriptor_field *field = &segment->fields[index];
+
+	memset(out, 0, sizeof(*out));
+	out->size = sizeof(*out);
+	memcpy(out->name, field->name, sizeof(out->name) - 1);
+	out->type = field->type;
+	out->name_count = segment->names[index].count;
+	out->names = (const char *const *)segment->names[index].names;
+	out->dtype = field->dtype;
+	out->rank = field->rank;
+	memcpy(out->dims, field->dims, sizeof(out->dims));
 }
 
 void stele_segment_slot(const struct stele_segment *segment, uint64_t number,

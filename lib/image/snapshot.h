@@ -113,6 +113,10 @@ int stele_segment_load_bare(struct stele_image *image,
 int stele_segment_load_schema(struct stele_image *image,
 			      struct stele_segment *segment);
 
+/* A field as programs see it; it points into the segment. */
+void stele_segment_field(const struct stele_segment *segment, uint32_t index,
+			 struct stele_field *out);
+
 /* id -> segment and number. Return: 0; -ERANGE. */
 int stele_snapshot_locate(const struct stele_snapshot *snapshot, uint64_t id,
 			  const struct stele_segment **segment,

@@ -22,7 +22,7 @@ struct appending {
 	struct stele_append append;
 	struct stele_append_report *report;
 	struct stele_target target;
-	struct stele_source *source;
+	struct stele_source source;
 	struct stele_writer writer;
 	/* Of a dry run. */
 	struct stele_target seen;
@@ -99,7 +99,27 @@ static int make_larger(struct appending *a)
 	return ret ? ret : stele_edit_grow(edit, wanted);
 }
 
-static int open_all(struct appending *a, const char *source, const char *target)
+/* What to append: a directory, or what a program has. */
+struct origin {
+	const char *path; /* NULL: ops */
+	const struct stele_source_ops *ops;
+	void *user;
+};
+
+/* The base says whether files have labels. */
+static int open_source(struct appending *a, const struct origin *origin)
+{
+	if (origin->ops)
+		return stele_source_from(origin->ops, origin->user,
+					 &a->builder.log, &a->source);
+	return stele_source_open_beside(
+		origin->path,
+		is_dry(a) ? a->seen.path : a->writer.target.path,
+		STELE_LABELS_AUTO, &a->builder.log, &a->source);
+}
+
+static int open_all(struct appending *a, const struct origin *origin,
+		    const char *target)
 {
 	struct stele_build_report *report = &a->report->build;
 	const struct stele_device *dev;
@@ -114,10 +134,7 @@ static int open_all(struct appending *a, const char *source, const char *target)
 	if (!ret)
 		ret = make_larger(a);
 	if (!ret)
-		ret = stele_source_open_beside(
-			source,
-			is_dry(a) ? a->seen.path : a->writer.target.path,
-			&a->builder.log, &a->source);
+		ret = open_source(a, origin);
 	if (ret < 0)
 		return ret;
 	dev = edit_of(a)->image->dev;
@@ -151,7 +168,7 @@ static int run(struct appending *a)
 	int ret;
 
 	snprintf(report->snapshot, sizeof(report->snapshot), "%s", name);
-	ret = stele_append_prepare(&a->append, &a->builder, a->source,
+	ret = stele_append_prepare(&a->append, &a->builder, &a->source,
 				   edit_of(a), name, a->report);
 	if (!ret && is_dry(a))
 		a->report->written_size = size_to_write(&a->append);
@@ -168,7 +185,7 @@ static int run(struct appending *a)
 static void release(struct appending *a)
 {
 	stele_append_release(&a->append);
-	stele_source_close(a->source);
+	stele_source_close(&a->source);
 	stele_edit_release(&a->edit);
 	stele_image_release(&a->image);
 	stele_writer_close(&a->writer);
@@ -177,7 +194,7 @@ static void release(struct appending *a)
 	stele_builder_release(&a->builder);
 }
 
-static int do_append(const char *source, const char *target,
+static int do_append(const struct origin *origin, const char *target,
 		     const struct stele_build_opts *opts,
 		     struct stele_append_report *report)
 {
@@ -194,12 +211,12 @@ static int do_append(const char *source, const char *target,
 	ret = stele_builder_init(&a.builder, opts, &report->build);
 	if (!ret)
 		ret = stele_builder_for_append(&a.builder);
-	if (!ret && !source)
+	if (!ret && !origin->path && !origin->ops)
 		ret = -EINVAL;
 	if (!ret)
 		ret = parse(&a, target);
 	if (!ret)
-		ret = open_all(&a, source, target);
+		ret = open_all(&a, origin, target);
 	if (!ret)
 		ret = run(&a);
 	report->build.total_seconds = stele_seconds_since(&begin);
@@ -211,6 +228,18 @@ int stele_append(const char *source, const char *target,
 		 const struct stele_build_opts *opts,
 		 struct stele_append_report *report)
 {
-	return STELE_CALL(do_append(source, target, opts, report),
+	const struct origin origin = {.path = source};
+
+	return STELE_CALL(do_append(&origin, target, opts, report),
 			  "cannot append '%s' to '%s'", source, target);
+}
+
+int stele_append_from(const struct stele_source_ops *ops, void *user,
+		      const char *target, const struct stele_build_opts *opts,
+		      struct stele_append_report *report)
+{
+	const struct origin origin = {.ops = ops, .user = user};
+
+	return STELE_CALL(do_append(&origin, target, opts, report),
+			  "cannot append to '%s'", target ? target : "");
 }

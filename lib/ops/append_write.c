@@ -90,7 +90,7 @@ static void fill_report(struct stele_append *append)
 
 int stele_append_prepare(struct stele_append *append,
 			 struct stele_builder *builder,
-			 struct stele_source *source, struct stele_edit *edit,
+			 const struct stele_source *source, struct stele_edit *edit,
 			 const char *name, struct stele_append_report *report)
 {
 	uint32_t index;
@@ -104,15 +104,18 @@ int stele_append_prepare(struct stele_append *append,
 	};
 	stele_plan_init(&append->plan, builder);
 	ret = find_base(append, name, &index);
+	append->base.image = edit->image;
 	if (!ret)
-		ret = stele_base_load(&append->base, edit->image, index);
+		ret = stele_snapshot_load(edit->image, index,
+					  &append->base.snapshot);
 	if (ret < 0)
 		return ret;
 	memcpy(report->base, append->base.snapshot.info.name,
 	       sizeof(report->base) - 1);
 	append->plan.table.since = settled_since(
 		append, append->base.snapshot.info.source_time);
-	ret = stele_plan_scan(&append->plan, builder, source);
+	ret = stele_plan_scan(&append->plan, builder, source,
+			      &append->base.snapshot);
 	if (!ret)
 		ret = stele_compare(&append->comparison, builder, &append->plan,
 				    source, &append->base);
@@ -122,10 +125,7 @@ int stele_append_prepare(struct stele_append *append,
 	stele_table_filter(&append->plan.table);
 	if (!append->plan.table.count)
 		return 0;
-	return stele_plan_layout(&append->plan, builder,
-				 append->base.snapshot.segment_count ?
-					 &append->base :
-					 NULL);
+	return stele_plan_layout(&append->plan, builder);
 }
 
 void stele_append_release(struct stele_append *append)
@@ -133,7 +133,7 @@ void stele_append_release(struct stele_append *append)
 	stele_written_release(&append->written);
 	stele_comparison_release(&append->comparison);
 	stele_plan_release(&append->plan);
-	stele_base_release(&append->base);
+	stele_snapshot_release(&append->base.snapshot);
 	memset(append, 0, sizeof(*append));
 }
 

@@ -10,13 +10,14 @@
 #define STELE_OPS_APPEND_WRITE_H
 
 #include "lib/ops/compare.h"
+#include "lib/segment/base.h"
 #include "lib/segment/plan_write.h"
 #include "lib/txn/edit.h"
 
 struct stele_append {
 	/* The caller's. */
 	struct stele_builder *builder;
-	struct stele_source *source;
+	const struct stele_source *source;
 	struct stele_edit *edit;
 	struct stele_append_report *report;
 
@@ -30,11 +31,11 @@ struct stele_append {
  * `name` is for the new snapshot, builder->opts.base names the old one. Fills
  * the report. Release in any case, before the edit.
  * Return: 0; -EEXIST (the name), -ENOENT (the base), both logged; errors of
- * stele_base_load(), stele_plan_scan(), stele_compare(), stele_plan_layout().
+ * stele_snapshot_load(), stele_plan_scan(), stele_compare(), stele_plan_layout().
  */
 int stele_append_prepare(struct stele_append *append,
 			 struct stele_builder *builder,
-			 struct stele_source *source, struct stele_edit *edit,
+			 const struct stele_source *source, struct stele_edit *edit,
 			 const char *name, struct stele_append_report *report);
 /*
  * Return: 0; errors of stele_plan_write(), stele_edit_write_deleted() and

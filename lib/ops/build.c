@@ -87,7 +87,7 @@ static bool needs_look(const struct stele_builder *builder,
 }
 
 static int write_target(struct stele_builder *builder, struct stele_plan *plan,
-			struct stele_source *source,
+			const struct stele_source *source,
 			const struct stele_target *target)
 {
 	const struct stele_build_opts *opts = &builder->opts;
@@ -127,12 +127,36 @@ static int write_target(struct stele_builder *builder, struct stele_plan *plan,
 	return ret;
 }
 
-static int build(const char *source_path, const char *target_text,
+/* What to build: a directory, or what a program has. */
+struct origin {
+	const char *path; /* NULL: ops */
+	const struct stele_source_ops *ops;
+	void *user;
+};
+
+static int open_source(const struct stele_builder *builder,
+		       const struct origin *origin, const char *target,
+		       struct stele_source *out)
+{
+	const uint32_t flags = builder->opts.flags;
+
+	if (origin->ops)
+		return stele_source_from(origin->ops, origin->user,
+					 &builder->log, out);
+	return stele_source_open_beside(
+		origin->path, target,
+		flags & STELE_BUILD_LABELS    ? STELE_LABELS_ALWAYS :
+		flags & STELE_BUILD_NO_LABELS ? STELE_LABELS_NEVER :
+						STELE_LABELS_AUTO,
+		&builder->log, out);
+}
+
+static int build(const struct origin *origin, const char *target_text,
 		 const struct stele_build_opts *opts,
 		 struct stele_build_report *report)
 {
 	struct stele_build_report unwanted;
-	struct stele_source *source = NULL;
+	struct stele_source source = {0};
 	struct stele_target target = {0};
 	struct stele_builder builder;
 	struct stele_plan plan = {0};
@@ -144,14 +168,13 @@ static int build(const char *source_path, const char *target_text,
 		report = &unwanted;
 	ret = stele_builder_init(&builder, opts, report);
 	if (!ret)
-		ret = stele_builder_for_build(&builder);
-	if (!ret && !source_path)
+		ret = stele_builder_for_build(&builder, origin->path);
+	if (!ret && !origin->path && !origin->ops)
 		ret = -EINVAL;
 	if (!ret)
 		ret = parse(&builder, target_text, &target);
 	if (!ret)
-		ret = stele_source_open_beside(source_path, target.path,
-					       &builder.log, &source);
+		ret = open_source(&builder, origin, target.path, &source);
 	if (!ret) {
 		snprintf(report->snapshot, sizeof(report->snapshot), "%s",
 			 target.snapshot ? target.snapshot :
@@ -160,25 +183,36 @@ static int build(const char *source_path, const char *target_text,
 			ret = look_at_target(&builder, &target);
 	}
 	if (!ret)
-		ret = stele_plan_make(&plan, &builder, source);
+		ret = stele_plan_make(&plan, &builder, &source);
 	if (!ret) {
 		report->image_end = stele_build_end(&plan, builder.opts.note);
 		if (!(builder.opts.flags & STELE_BUILD_DRY_RUN))
-			ret = write_target(&builder, &plan, source, &target);
+			ret = write_target(&builder, &plan, &source, &target);
 	}
 	report->total_seconds = stele_seconds_since(&begin);
 	stele_plan_release(&plan);
-	stele_source_close(source);
+	stele_source_close(&source);
 	stele_target_release(&target);
 	stele_builder_release(&builder);
 	return ret;
 }
 
-int stele_build(const char *source_path, const char *target_text,
+int stele_build(const char *source, const char *target,
 		const struct stele_build_opts *opts,
 		struct stele_build_report *report)
 {
-	return STELE_CALL(build(source_path, target_text, opts, report),
-			  "cannot build '%s'",
-			  target_text ? target_text : source_path);
+	const struct origin origin = {.path = source};
+
+	return STELE_CALL(build(&origin, target, opts, report),
+			  "cannot build '%s'", target ? target : source);
+}
+
+int stele_build_from(const struct stele_source_ops *ops, void *user,
+		     const char *target, const struct stele_build_opts *opts,
+		     struct stele_build_report *report)
+{
+	const struct origin origin = {.ops = ops, .user = user};
+
+	return STELE_CALL(build(&origin, target, opts, report),
+			  "cannot build '%s'", target ? target : "");
 }

@@ -115,7 +115,7 @@ static int add_snapshot(struct stele_builder *builder, struct stele_plan *plan,
 }
 
 static int write_image(struct stele_builder *builder, struct stele_plan *plan,
-		       struct stele_source *source, struct stele_edit *edit,
+		       const struct stele_source *source, struct stele_edit *edit,
 		       const char *snapshot, struct stele_written *written)
 {
 	uint64_t spare; /* see stele_build_end() */
@@ -136,7 +136,7 @@ static int write_image(struct stele_builder *builder, struct stele_plan *plan,
 }
 
 int stele_build_identify(struct stele_builder *builder, struct stele_plan *plan,
-			 struct stele_source *source)
+			 const struct stele_source *source)
 {
 	if (!builder->opts.uuid)
 		return 0;
@@ -144,7 +144,7 @@ int stele_build_identify(struct stele_builder *builder, struct stele_plan *plan,
 }
 
 int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
-		      struct stele_source *source, struct stele_device *dev,
+		      const struct stele_source *source, struct stele_device *dev,
 		      const char *snapshot, uint64_t image_size)
 {
 	struct stele_superblock sb = {
@@ -173,7 +173,7 @@ int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
 	return ret;
 }
 
-int stele_build_on(struct stele_device *dev, struct stele_source *source,
+int stele_build_on(struct stele_device *dev, const struct stele_source *source,
 		   const char *snapshot, const struct stele_build_opts *opts,
 		   struct stele_build_report *report)
 {
@@ -184,7 +184,7 @@ int stele_build_on(struct stele_device *dev, struct stele_source *source,
 
 	stele_builder_prefer_boundary(&builder, dev->limits.boundary);
 	if (!ret)
-		ret = stele_builder_for_build(&builder);
+		ret = stele_builder_for_build(&builder, false);
 	if (!ret)
 		ret = stele_plan_make(&plan, &builder, source);
 	if (!ret)

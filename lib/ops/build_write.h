@@ -27,7 +27,7 @@ uint64_t stele_build_end(const struct stele_plan *plan, const char *note);
  * is written. Return: as stele_content_id().
  */
 int stele_build_identify(struct stele_builder *builder, struct stele_plan *plan,
-			 struct stele_source *source);
+			 const struct stele_source *source);
 
 /*
  * Write everything and commit. `image_size`: bytes of the target that the image may
@@ -35,14 +35,14 @@ int stele_build_identify(struct stele_builder *builder, struct stele_plan *plan,
  * Return: 0; -ENOSPC; -ECANCELED; a source's errno; the device's errno.
  */
 int stele_build_write(struct stele_builder *builder, struct stele_plan *plan,
-		      struct stele_source *source, struct stele_device *dev,
+		      const struct stele_source *source, struct stele_device *dev,
 		      const char *snapshot, uint64_t image_size);
 
 /*
  * Plan and write, onto a device that may be overwritten as a whole. For
  * tests: any source, any device. -ENOSPC comes before a byte is written.
  */
-int stele_build_on(struct stele_device *dev, struct stele_source *source,
+int stele_build_on(struct stele_device *dev, const struct stele_source *source,
 		   const char *snapshot, const struct stele_build_opts *opts,
 		   struct stele_build_report *report);
 

@@ -23,7 +23,7 @@
 int stele_candidates_init(struct stele_candidates *candidates,
 			  struct stele_builder *builder,
 			  const struct stele_plan *plan,
-			  struct stele_source *source,
+			  const struct stele_source *source,
 			  const struct stele_base *base)
 {
 	*candidates = (struct stele_candidates){
@@ -180,7 +180,7 @@ struct hashing {
 struct hasher {
 	struct hashing *hashing;
 	struct stele_hash *hash;
-	struct stele_source_file file;
+	struct stele_source_reader reader;
 	uint8_t *buffer;
 	uint8_t tail[STELE_RECORD_TAIL_MAX];
 };
@@ -195,53 +195,48 @@ static void stop(struct hashing *hashing)
 	__atomic_store_n(&hashing->stop, true, __ATOMIC_RELAXED);
 }
 
-/* The bytes of an open file, and not one more or less than the scan said. */
-static int add_payload(struct hasher *hasher, uint64_t size)
+/* All bytes of an open sample. */
+static int add_payload(struct hasher *hasher)
 {
 	struct stele_candidates *c = hasher->hashing->candidates;
-	uint64_t left = size;
 
-	for (;;) {
-		ssize_t got = c->source->ops->read(&hasher->file, hasher->buffer,
-						   hasher->hashing->buffer_size);
+	while (hasher->reader.left) {
+		int64_t got = stele_source_reader_read(
+			&hasher->reader, hasher->buffer,
+			hasher->hashing->buffer_size);
 
 		if (got < 0)
 			return (int)got;
-		if ((uint64_t)got > left || (got == 0 && left))
-			return -ETXTBSY;
-		if (got == 0)
-			return 0;
 		if (stopped(hasher->hashing))
 			return -ECANCELED;
 		stele_hash_add(hasher->hash, hasher->buffer, (size_t)got);
 		__atomic_add_fetch(&c->bytes, (uint64_t)got, __ATOMIC_RELAXED);
-		left -= (uint64_t)got;
 	}
+	return stele_source_reader_end(&hasher->reader);
 }
 
-/* The leaf digest that the file would have on the base. */
+/* The leaf digest that the sample would have on the base. */
 static int hash_file(struct hasher *hasher,
 		     const struct stele_source_entry *entry, uint8_t digest[32])
 {
-	const struct stele_candidates *c = hasher->hashing->candidates;
-	const char *slash = memchr(entry->key, '/', entry->key_size);
-	const uint64_t label = (uint64_t)stele_base_label(
-		c->base, entry->key, slash ? (size_t)(slash - entry->key) : 0);
+	struct stele_source_reader *reader = &hasher->reader;
 	uint8_t *end = hasher->tail + sizeof(hasher->tail);
 	size_t size;
-	int ret = c->source->ops->open(c->source, entry, &hasher->file);
+	int ret = stele_source_reader_open(reader, entry);
 
+	stele_hash_begin(hasher->hash, STELE_HASH_LEAF);
+	if (!ret)
+		ret = add_payload(hasher);
+	stele_source_reader_close(reader);
 	if (ret < 0)
 		return ret;
-	stele_hash_begin(hasher->hash, STELE_HASH_LEAF);
-	ret = add_payload(hasher, entry->size);
-	c->source->ops->close(&hasher->file);
-	size = stele_record_put_tail(&c->segment->shape, end, entry->size,
-				     entry->key, (uint32_t)entry->key_size,
-				     NULL, &label, 0);
+	size = stele_record_put_tail(&reader->fields->shape, end,
+				     entry->data_size, entry->key,
+				     (uint32_t)entry->key_size,
+				     reader->record_ends, reader->scalars, 0);
 	stele_hash_add(hasher->hash, end - size, size - sizeof(le32));
 	stele_hash_end(hasher->hash, digest);
-	return ret;
+	return 0;
 }
 
 static int decide_one(struct hasher *hasher, struct stele_candidate *candidate)
@@ -257,7 +252,7 @@ static int decide_one(struct hasher *hasher, struct stele_candidate *candidate)
 		return ret;
 	if (ret < 0)
 		return stele_builder_lost(c->builder, entry.key, entry.key_size,
-					  ret);
+					  ret, hasher->reader.why);
 	candidate->changed = memcmp(digest, candidate->digest,
 				    sizeof(digest)) != 0;
 	return 0;
@@ -272,6 +267,9 @@ static int hash_work(void *user, unsigned int index)
 	int ret = stele_hash_new(&hasher.hash);
 
 	(void)index;
+	if (!ret)
+		ret = stele_source_reader_init(&hasher.reader, c->source,
+					       &c->plan->fields);
 	hasher.buffer = malloc(hashing->buffer_size);
 	if (!ret && !hasher.buffer)
 		ret = -ENOMEM;
@@ -285,8 +283,7 @@ static int hash_work(void *user, unsigned int index)
 		for (; at < end && !ret; at++)
 			ret = decide_one(&hasher, &list[at]);
 	}
-	if (c->source->ops->forget)
-		c->source->ops->forget(&hasher.file);
+	stele_source_reader_release(&hasher.reader);
 	free(hasher.buffer);
 	stele_hash_free(hasher.hash);
 	if (ret == -ECANCELED && stopped(hashing))

@@ -9,6 +9,7 @@
 #ifndef STELE_OPS_CANDIDATES_H
 #define STELE_OPS_CANDIDATES_H
 
+#include "lib/segment/base.h"
 #include "lib/segment/plan.h"
 
 struct stele_candidate {
@@ -22,7 +23,7 @@ struct stele_candidate {
 struct stele_candidates {
 	struct stele_builder *builder;
 	const struct stele_plan *plan;
-	struct stele_source *source;
+	const struct stele_source *source;
 	const struct stele_base *base;
 	const struct stele_segment *segment; /* of all in the list */
 	struct stele_spill_pool pool;
@@ -36,7 +37,7 @@ struct stele_candidates {
 int stele_candidates_init(struct stele_candidates *candidates,
 			  struct stele_builder *builder,
 			  const struct stele_plan *plan,
-			  struct stele_source *source,
+			  const struct stele_source *source,
 			  const struct stele_base *base);
 /* Idempotent on a zeroed struct. */
 void stele_candidates_release(struct stele_candidates *candidates);

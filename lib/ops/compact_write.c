@@ -41,7 +41,7 @@ int stele_compact_prepare(struct stele_compact *compact,
 						 memory, &builder->log,
 						 &compact->source);
 	if (!ret)
-		ret = stele_plan_make(&compact->plan, builder, compact->source);
+		ret = stele_plan_make(&compact->plan, builder, &compact->source);
 	return ret;
 }
 
@@ -49,7 +49,7 @@ void stele_compact_release(struct stele_compact *compact)
 {
 	stele_written_release(&compact->written);
 	stele_plan_release(&compact->plan);
-	stele_source_close(compact->source);
+	stele_source_close(&compact->source);
 	stele_snapshot_release(&compact->snapshot);
 	memset(compact, 0, sizeof(*compact));
 }
@@ -103,7 +103,7 @@ int stele_compact_write(struct stele_compact *compact, struct stele_edit *edit,
 
 	if (!ret)
 		ret = stele_plan_write(compact->builder, &compact->plan,
-				       compact->source, edit,
+				       &compact->source, edit,
 				       &compact->written);
 	if (!ret)
 		ret = stele_builder_phase(compact->builder, STELE_PHASE_COMMIT,

@@ -16,7 +16,7 @@ struct stele_compact {
 	struct stele_builder *builder; /* the caller's */
 	struct stele_image *image;     /* the caller's */
 	struct stele_snapshot snapshot;
-	struct stele_source *source;
+	struct stele_source source;
 	struct stele_plan plan;
 	struct stele_written written;
 };

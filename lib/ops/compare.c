@@ -89,7 +89,7 @@ static int match(struct comparing *c, uint64_t ordinal,
 {
 	const struct stele_key *key = &c->walk.cursor.key;
 
-	if (c->flags & STELE_BUILD_UPDATE && entry->size != key->size)
+	if (c->flags & STELE_BUILD_UPDATE && entry->data_size != key->size)
 		return replace(c, ordinal, key->number, key->size);
 	if (!(c->flags & STELE_BUILD_UPDATE) ||
 	    (c->flags & STELE_BUILD_QUICK &&
@@ -207,7 +207,8 @@ static int init(struct stele_comparison *out, struct stele_plan *plan,
 
 int stele_compare(struct stele_comparison *comparison,
 		  struct stele_builder *builder, struct stele_plan *plan,
-		  struct stele_source *source, const struct stele_base *base)
+		  const struct stele_source *source,
+		  const struct stele_base *base)
 {
 	struct comparing *c = calloc(1, sizeof(*c));
 	int ret = init(comparison, plan, base);

@@ -11,6 +11,7 @@
 #ifndef STELE_OPS_COMPARE_H
 #define STELE_OPS_COMPARE_H
 
+#include "lib/segment/base.h"
 #include "lib/segment/plan.h"
 
 /* Numbers of one segment that the new snapshot leaves out, in any order. */
@@ -35,7 +36,8 @@ struct stele_comparison {
  */
 int stele_compare(struct stele_comparison *comparison,
 		  struct stele_builder *builder, struct stele_plan *plan,
-		  struct stele_source *source, const struct stele_base *base);
+		  const struct stele_source *source,
+		  const struct stele_base *base);
 /* Idempotent on a zeroed struct. */
 void stele_comparison_release(struct stele_comparison *comparison);
 

@@ -157,10 +157,8 @@ static int commit_segment(struct stele_copier *c,
 	const struct stele_descriptor *d = &segment->descriptor;
 	int ret;
 
-	c->edit->feature_incompat |= c->image->sb.feature_incompat &
-				     STELE_FEATURE_TENSOR;
-	if (d->boundary)
-		c->edit->feature_incompat |= STELE_FEATURE_BOUNDARY;
+	c->edit->feature_incompat |=
+		stele_descriptor_features(d, segment->fields);
 	ret = stele_edit_add_segment(c->edit,
 				     &(struct stele_catalog_segment){
 					     .id = d->id,

@@ -246,13 +246,17 @@ static int dataset_field(const struct stele_dataset *ds, uint32_t index,
 {
 	uint32_t count;
 	const struct stele_segment *segment = schema(ds, &count);
+	const size_t size = out->size;
+	struct stele_field field;
 
+	if (size < sizeof(size))
+		return -EINVAL;
 	if (index >= count)
 		return -ERANGE;
-	memset(out, 0, sizeof(*out));
-	memcpy(out->name, segment->fields[index].name, sizeof(out->name) - 1);
-	out->type = segment->fields[index].type;
-	out->name_count = segment->names[index].count;
+	stele_segment_field(segment, index, &field);
+	memset(out, 0, size);
+	memcpy(out, &field, size < sizeof(field) ? size : sizeof(field));
+	out->size = size;
 	return 0;
 }
 

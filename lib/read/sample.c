@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "format/field.h"
 #include "lib/image/proof.h"
 #include "lib/image/record.h"
 #include "lib/image/stale.h"
@@ -72,6 +73,7 @@ int stele_sample_decode(const struct stele_dataset *ds,
 	check.slot_size = slot->size;
 	check.flags = verify == STELE_VERIFY_NONE ? STELE_RECORD_UNCHECKED : 0;
 	check.hash = verify == STELE_VERIFY_DIGEST ? proof->hash : NULL;
+	check.fields = NULL;
 	err = stele_record_check_slot(&check, data);
 	if (err)
 		stele_log_emit(&ds->image.log, level,
@@ -102,7 +104,7 @@ int stele_sample_decode(const struct stele_dataset *ds,
 
 /* ---- fields ---------------------------------------------------------------- */
 
-/* The how-manieth bytes or scalar field is this one? */
+/* Ordinal of this field among fields of its kind: with bytes, or scalars. */
 static uint32_t field_ordinal(const struct stele_segment *segment,
 			      uint32_t index)
 {
@@ -169,6 +171,40 @@ int stele_sample_bytes(const struct stele_sample *sample, uint32_t field,
 	return STELE_CALL(sample_bytes(sample, field, data, size),
 			  "cannot get field %" PRIu32 " of sample %" PRIu64,
 			  field, sample->id);
+}
+
+static int shape(const struct stele_sample *sample, uint32_t field,
+		 uint64_t dims[STELE_RANK_MAX])
+{
+	const struct stele_segment *segment = schema_of(sample);
+	const struct stele_descriptor_field *of;
+	const void *data;
+	uint64_t size, whole;
+	int err;
+
+	if (!segment || field >= segment->descriptor.field_count)
+		return -ERANGE;
+	of = &segment->fields[field];
+	if (of->type != STELE_FIELD_TENSOR)
+		return -EINVAL;
+	err = sample_bytes(sample, field, &data, &size);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < of->rank; i++)
+		dims[i] = of->dims[i];
+	whole = stele_tensor_size(of);
+	if (of->rank && !of->dims[0]) {
+		dims[0] = size / whole;
+		whole *= dims[0];
+	}
+	return size == whole ? (int)of->rank : -EUCLEAN;
+}
+
+int stele_sample_shape(const struct stele_sample *sample, uint32_t field,
+		       uint64_t dims[STELE_RANK_MAX])
+{
+	return STELE_CALL(shape(sample, field, dims),
+			  "no shape in field %" PRIu32, field);
 }
 
 static int scalar_bits(const struct stele_sample *sample, uint32_t field,

@@ -148,8 +148,14 @@ void stele_builder_release(struct stele_builder *builder)
 	pthread_mutex_destroy(&builder->skip_lock);
 }
 
-int stele_builder_for_build(const struct stele_builder *builder)
+int stele_builder_for_build(const struct stele_builder *builder,
+			    bool from_directory)
 {
+	const uint32_t labels = STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS;
+
+	if (!from_directory && builder->opts.flags & labels)
+		return invalid(builder, "labels are a directory's: the source "
+					"says which fields it has");
 	if (builder->opts.base || builder->opts.flags & APPEND_ONLY)
 		return invalid(builder, "only an append can have a base, "
 					"update or delete");
@@ -258,18 +264,20 @@ static bool is_format_error(int error)
 }
 
 int stele_builder_lost(struct stele_builder *builder, const char *key,
-		       size_t key_size, int error)
+		       size_t key_size, int error, const char *why)
 {
+	const bool breaks = why && *why;
 	char text[STELE_QUOTE_SIZE];
 
-	if ((builder->opts.flags & STELE_BUILD_SKIP_CHANGED) &&
-	    !is_ours(error)) {
+	if (!breaks && !is_ours(error) &&
+	    (builder->opts.flags & STELE_BUILD_SKIP_CHANGED)) {
 		stele_builder_skip(builder, reason_of(error), key, key_size,
 				   error);
 		return 0;
 	}
 	stele_log_error(&builder->log, "cannot read source '%s': %s",
 			stele_source_quote(key, key_size, text),
+			breaks			 ? why :
 			is_format_error(error) ? stele_strerror(error) :
 						 strerror(-error));
 	return error;

@@ -40,8 +40,12 @@ int stele_builder_init(struct stele_builder *builder,
 		       const struct stele_build_opts *opts,
 		       struct stele_build_report *report);
 void stele_builder_release(struct stele_builder *builder);
-/* Options that only the other one knows must be unset. 0; -EINVAL (logged). */
-int stele_builder_for_build(const struct stele_builder *builder);
+/*
+ * Options that only the other one knows must be unset; those of labels, unless the
+ * source is a directory. 0; -EINVAL (logged).
+ */
+int stele_builder_for_build(const struct stele_builder *builder,
+			    bool from_directory);
 int stele_builder_for_append(const struct stele_builder *builder);
 /*
  * What the target wants (its limits' boundary, or 0), before the plan is made:
@@ -68,11 +72,12 @@ void stele_builder_skip(struct stele_builder *builder,
 			enum stele_skip_reason reason, const char *key,
 			size_t key_size, int error);
 /*
- * A source entry could not be read, or is not what it was. Return: 0 when it
- * is to be left out (it was reported); else `error` (it was logged).
+ * A source entry could not be read, or is not what it was. `why`: which rule it
+ * breaks, which is never left out; NULL or "": what the error means.
+ * Return: 0 when it is to be left out (it was reported); else `error` (it was logged).
  */
 int stele_builder_lost(struct stele_builder *builder, const char *key,
-		       size_t key_size, int error);
+		       size_t key_size, int error, const char *why);
 
 double stele_seconds_since(const struct timespec *begin);
 

@@ -18,6 +18,6 @@
  * one without bytes: what becomes of it, the writing tells.
  */
 int stele_content_id(struct stele_builder *builder, struct stele_plan *plan,
-		     struct stele_source *source, uint64_t *id);
+		     const struct stele_source *source, uint64_t *id);
 
 #endif

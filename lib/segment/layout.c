@@ -30,7 +30,7 @@ static uint64_t record_size(const struct stele_plan *plan,
 	uint64_t size = 0;
 
 	/* Cannot fail: the table takes no larger ones. */
-	stele_record_size(&plan->shape, entry->size, (uint32_t)entry->key_size,
+	stele_record_size(&plan->fields.shape, entry->data_size, (uint32_t)entry->key_size,
 			  &size);
 	return size;
 }

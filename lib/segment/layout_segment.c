@@ -78,7 +78,7 @@ static void add_tree(struct stele_plan *plan)
 
 static void add_names(struct stele_plan *plan, uint32_t field)
 {
-	const struct stele_plan_names *names = &plan->names[field];
+	const struct stele_class_names *names = &plan->fields.names[field];
 	const struct stele_section section = {
 		.type = STELE_BLOCK_NAMES,
 		.field = field,
@@ -105,7 +105,7 @@ static int list_sections(struct stele_plan *plan, struct stele_builder *builder)
 	add_section(plan, keys);
 	add_counted(plan, STELE_BLOCK_ORDER, STELE_NO_FIELD);
 	for (uint32_t i = 0; i < plan->descriptor.field_count; i++) {
-		if (!stele_field_is_scalar(plan->fields[i].type))
+		if (!stele_field_is_scalar(plan->fields.list[i].type))
 			continue;
 		add_counted(plan, STELE_BLOCK_COLUMN, i);
 		add_names(plan, i);

@@ -19,59 +19,26 @@ static size_t at_most(uint64_t a, size_t b)
 	return a < b ? (size_t)a : b;
 }
 
-/* A file while it is read. */
-struct reading {
-	uint64_t left;
-	bool at_end; /* a read that asked for more came back short */
-	int lost;    /* the source failed: negative errno */
-};
-
-/*
- * The next bytes of the file, and one more if there is room: most files then
- * take a single read, which also shows that they have not grown. What was read
- * over the end is overwritten by what comes next.
- * Return: 0 (see reading->lost); errno of the device.
- */
-static int copy_piece(struct stele_packer *packer, struct reading *reading)
+/* Return: 0; errno of the stream. *lost: the source failed. */
+static int copy_piece(struct stele_packer *packer, int *lost)
 {
 	uint8_t *data;
-	size_t room, wanted;
-	ssize_t got;
+	size_t room;
+	int64_t got;
 	int ret = stele_stream_room(&packer->stream, &data, &room);
 
 	if (ret < 0)
 		return ret;
-	wanted = at_most(reading->left + 1, room);
-	got = packer->source->ops->read(&packer->file, data, wanted);
-	if (got <= 0 || (uint64_t)got > reading->left) {
-		/* An error, or it shrank, or it grew. */
-		reading->lost = got < 0 ? (int)got : -ETXTBSY;
+	/* A byte too many is overwritten by what comes next. */
+	got = stele_source_reader_read(&packer->reader, data, room);
+	if (got < 0) {
+		*lost = (int)got;
 		return 0;
 	}
-	reading->left -= (uint64_t)got;
-	reading->at_end = !reading->left && (size_t)got < wanted;
 	packer->crc = stele_crc32c(packer->crc, data, (size_t)got);
 	stele_hash_add(packer->hash, data, (size_t)got);
 	__atomic_add_fetch(packer->bytes, (uint64_t)got, __ATOMIC_RELAXED);
 	return stele_stream_advance(&packer->stream, (size_t)got);
-}
-
-static int check_end(struct stele_packer *packer)
-{
-	char more;
-	ssize_t got = packer->source->ops->read(&packer->file, &more, 1);
-
-	return got > 0 ? -ETXTBSY : (int)got;
-}
-
-static void take_tail(struct stele_packer *packer,
-		      const struct stele_plan_sample *sample)
-{
-	if (packer->source->ops->tail)
-		packer->source->ops->tail(&packer->file, packer->ends,
-					  packer->scalars);
-	else
-		packer->scalars[0] = (uint64_t)sample->label;
 }
 
 /* *done: bytes that went into the stream. */
@@ -79,25 +46,20 @@ static int copy_payload(struct stele_packer *packer,
 			const struct stele_plan_sample *sample, uint64_t *done,
 			int *lost)
 {
-	const struct stele_source_entry *entry = &sample->entry;
-	struct reading reading = {.left = entry->size};
+	struct stele_source_reader *reader = &packer->reader;
 	int ret = 0;
 
-	reading.lost = packer->source->ops->open(packer->source, entry,
-						 &packer->file);
-	while (!ret && !reading.lost && reading.left) {
+	*lost = stele_source_reader_open(reader, &sample->entry);
+	while (!ret && !*lost && reader->left) {
 		if (__atomic_load_n(packer->stop, __ATOMIC_RELAXED))
 			ret = -ECANCELED;
 		else
-			ret = copy_piece(packer, &reading);
+			ret = copy_piece(packer, lost);
 	}
-	if (!ret && !reading.lost && !reading.at_end)
-		reading.lost = check_end(packer);
-	if (!ret && !reading.lost)
-		take_tail(packer, sample);
-	packer->source->ops->close(&packer->file);
-	*done = entry->size - reading.left;
-	*lost = reading.lost;
+	if (!ret && !*lost)
+		*lost = stele_source_reader_end(reader);
+	stele_source_reader_close(reader);
+	*done = sample->entry.data_size - reader->left;
 	return ret;
 }
 
@@ -158,11 +120,11 @@ static uint8_t *make_tail(struct stele_packer *packer,
 	uint8_t *end = packer->tail + sizeof(packer->tail);
 
 	*size = stele_record_put_tail(
-		&packer->plan->shape, end, gone ? 0 : sample->entry.size,
-		sample->entry.key,
+		&packer->plan->fields.shape, end,
+		gone ? 0 : sample->entry.data_size, sample->entry.key,
 		gone ? 0 : (uint32_t)sample->entry.key_size,
-		gone ? zeros : packer->ends, gone ? zeros : packer->scalars,
-		flags);
+		gone ? zeros : packer->reader.record_ends,
+		gone ? zeros : packer->reader.scalars, flags);
 	return end - *size;
 }
 
@@ -231,7 +193,8 @@ int stele_pack(struct stele_packer *packer, uint64_t number,
 		return ret;
 	if (lost) {
 		ret = stele_builder_lost(packer->builder, sample.entry.key,
-					 sample.entry.key_size, lost);
+					 sample.entry.key_size, lost,
+					 packer->reader.why);
 		if (!ret)
 			ret = pack_void(packer, number, &sample, done, digest);
 		*gone = (struct stele_void){number, done};

@@ -13,20 +13,17 @@
 #include "lib/image/record_stream.h"
 #include "lib/segment/plan.h"
 #include "lib/segment/stream.h"
+#include "lib/source/reader.h"
 
 struct stele_packer {
 	const struct stele_plan *plan;
 	struct stele_builder *builder;
-	struct stele_source *source;
-	struct stele_source_file file;
+	struct stele_source_reader reader; /* the sample at hand, until the next */
 	const bool *stop; /* atomic; looked at within large samples, too */
 	uint64_t *bytes;  /* atomic; grows with all that comes from the source */
 	struct stele_stream stream;
 	struct stele_hash *hash;
 	uint32_t crc;
-	/* Of the sample at hand, once its payload was read. */
-	uint64_t ends[STELE_FIELD_COUNT_MAX];
-	uint64_t scalars[STELE_FIELD_COUNT_MAX];
 	uint8_t tail[STELE_RECORD_TAIL_MAX];
 };
 

@@ -30,7 +30,7 @@ _Static_assert(CHUNK_SIZE_MIN * CHUNK_COUNT_MIN <= STELE_MEMORY_MIN / 2,
 struct pipeline {
 	struct stele_builder *builder;
 	struct stele_plan *plan;
-	struct stele_source *source;
+	const struct stele_source *source;
 	struct stele_device *dev;
 	struct stele_written *written;
 	struct stele_edges edges;
@@ -59,7 +59,7 @@ int stele_written_init(struct stele_written *written, struct stele_plan *plan)
 	ret = stele_spill_grow(&written->digests, count * STELE_DIGEST_SIZE);
 	if (!ret)
 		ret = stele_spill_grow(&written->scalars,
-				       count * plan->shape.scalar_count *
+				       count * plan->fields.shape.scalar_count *
 					       sizeof(uint64_t));
 	return ret;
 }
@@ -110,7 +110,7 @@ static int add_void(struct pipeline *pipeline, const struct stele_void *gone)
 	int ret;
 
 	stele_plan_sample(plan, gone->number, &sample);
-	stele_record_size(&plan->shape, sample.entry.size,
+	stele_record_size(&plan->fields.shape, sample.entry.data_size,
 			  (uint32_t)sample.entry.key_size, &record);
 	pthread_mutex_lock(&pipeline->lock);
 	ret = stele_spill_grow(&written->voids,
@@ -118,9 +118,9 @@ static int add_void(struct pipeline *pipeline, const struct stele_void *gone)
 	if (!ret) {
 		((struct stele_void *)
 			 written->voids.data)[written->void_count++] = *gone;
-		pipeline->lost_payload += sample.entry.size;
+		pipeline->lost_payload += sample.entry.data_size;
 		pipeline->lost_records +=
-			record - stele_record_tail_fixed(&plan->shape);
+			record - stele_record_tail_fixed(&plan->fields.shape);
 	}
 	pthread_mutex_unlock(&pipeline->lock);
 	return ret;
@@ -133,9 +133,9 @@ static void keep_scalars(struct pipeline *pipeline,
 	const struct stele_plan *plan = pipeline->plan;
 	uint64_t *scalars = pipeline->written->scalars.data;
 
-	for (uint32_t i = 0; i < plan->shape.scalar_count; i++)
+	for (uint32_t i = 0; i < plan->fields.shape.scalar_count; i++)
 		scalars[i * plan->descriptor.sample_count + number] =
-			packer->scalars[i];
+			packer->reader.scalars[i];
 }
 
 static int write_sample(struct pipeline *pipeline, struct stele_packer *packer,
@@ -150,7 +150,7 @@ static int write_sample(struct pipeline *pipeline, struct stele_packer *packer,
 		ret = add_void(pipeline, &gone);
 		stele_plan_sample(pipeline->plan, number, &sample);
 		__atomic_add_fetch(&pipeline->bytes,
-				   sample.entry.size - gone.written,
+				   sample.entry.data_size - gone.written,
 				   __ATOMIC_RELAXED);
 	}
 	else if (!ret)
@@ -213,7 +213,6 @@ static int work(void *user, unsigned int index)
 	struct stele_packer packer = {
 		.plan = pipeline->plan,
 		.builder = pipeline->builder,
-		.source = pipeline->source,
 		.stop = &pipeline->stop,
 		.bytes = &pipeline->bytes,
 	};
@@ -221,6 +220,9 @@ static int work(void *user, unsigned int index)
 	int ret = stele_hash_new(&packer.hash);
 
 	(void)index;
+	if (!ret)
+		ret = stele_source_reader_init(&packer.reader, pipeline->source,
+					       &pipeline->plan->fields);
 	if (!ret)
 		ret = stele_stream_open(&packer.stream, pipeline->dev,
 					&pipeline->edges, pipeline->chunk_size,
@@ -233,8 +235,7 @@ static int work(void *user, unsigned int index)
 		stele_log_error(&pipeline->builder->log,
 				"cannot write samples: %s",
 				stele_strerror(packer.stream.error));
-	if (pipeline->source->ops->forget)
-		pipeline->source->ops->forget(&packer.file);
+	stele_source_reader_release(&packer.reader);
 	stele_stream_close(&packer.stream);
 	stele_hash_free(packer.hash);
 	/* Whoever stopped this one says why; else it is the device's word. */
@@ -313,7 +314,7 @@ static uint64_t unit_samples(const struct stele_plan *plan, unsigned int jobs)
 }
 
 int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
-		       struct stele_source *source, struct stele_device *dev,
+		       const struct stele_source *source, struct stele_device *dev,
 		       struct stele_written *written)
 {
 	struct pipeline pipeline = {

@@ -31,7 +31,7 @@ void stele_written_release(struct stele_written *written);
  * file, logged); errno of the device (logged); -ENOMEM.
  */
 int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
-		       struct stele_source *source, struct stele_device *dev,
+		       const struct stele_source *source, struct stele_device *dev,
 		       struct stele_written *written);
 
 #endif

@@ -1,42 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.c - scan a source, decide on its fields, have it laid out
+ * plan.c - scan a source, take its fields, have it laid out
  */
 #include "lib/segment/plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "lib/base/options.h"
 #include "lib/segment/layout.h"
 
 struct scanning {
 	struct stele_plan *plan;
 	struct stele_builder *builder;
+	pthread_mutex_t lock; /* of the table and what follows */
+	int error; /* a source that does not return it ends with it all the same */
 	uint64_t samples, bytes; /* atomic: for progress */
 };
 
-static int scan_entry(void *user, const struct stele_source_entry *entry)
+static int refuse(struct scanning *scanning, const char *what, int error,
+		  const struct stele_source_entry *entry)
 {
-	struct scanning *scanning = user;
-	struct stele_table *table = &scanning->plan->table;
 	char text[STELE_QUOTE_SIZE];
-	int ret = stele_table_add(table, entry);
 
-	if (ret == -EFBIG)
+	stele_log_error(&scanning->builder->log, "%s: '%s'", what,
+			stele_source_quote(entry->key, entry->key_size, text));
+	return error;
+}
+
+/* Nothing of it is believed. */
+static int check_entry(struct scanning *scanning,
+		       const struct stele_source_entry *entry)
+{
+	if (!entry->key || !entry->key_size) {
+		stele_log_error(&scanning->builder->log,
+				"the source has a sample without a key");
+		return -EINVAL;
+	}
+	if (entry->key_size > STELE_KEY_SIZE_MAX)
+		return refuse(scanning, "key of more than 4000 bytes",
+			      -ENAMETOOLONG, entry);
+	if (memchr(entry->key, '\0', entry->key_size))
+		return refuse(scanning, "zero byte in a key", -EINVAL, entry);
+	if (entry->data_size > STELE_SAMPLE_SIZE_MAX) {
+		char text[STELE_QUOTE_SIZE];
+
 		stele_log_error(&scanning->builder->log,
 				"'%s' has %" PRIu64 " bytes, more than the sample size limit",
 				stele_source_quote(entry->key, entry->key_size,
 						   text),
-				entry->size);
-	else if (ret < 0)
+				entry->data_size);
+		return -EFBIG;
+	}
+	return 0;
+}
+
+static int add_entry(struct scanning *scanning,
+		     const struct stele_source_entry *entry)
+{
+	struct stele_table *table = &scanning->plan->table;
+	int ret = stele_table_add(table, entry);
+
+	if (ret < 0)
 		stele_log_error(&scanning->builder->log,
 				"cannot store the list of samples: %s",
 				stele_strerror(ret));
 	__atomic_store_n(&scanning->samples, table->count, __ATOMIC_RELAXED);
 	__atomic_store_n(&scanning->bytes, table->payload_size,
 			 __ATOMIC_RELAXED);
+	return ret;
+}
+
+/* A source that hands entries over from several threads need not lock them out. */
+static int scan_entry(void *user, const struct stele_source_entry *given)
+{
+	struct scanning *scanning = user;
+	struct stele_source_entry entry;
+	int ret = stele_options_copy(given, &entry, sizeof(entry),
+				     &scanning->builder->log);
+
+	if (!ret)
+		ret = check_entry(scanning, &entry);
+	pthread_mutex_lock(&scanning->lock);
+	if (!ret)
+		ret = add_entry(scanning, &entry);
+	if (ret < 0 && !scanning->error)
+		scanning->error = ret;
+	pthread_mutex_unlock(&scanning->lock);
 	return ret;
 }
 
@@ -48,7 +99,7 @@ static int scan_skip(void *user, enum stele_skip_reason reason,
 	if (reason == STELE_SKIP_UNREADABLE || reason == STELE_SKIP_VANISHED ||
 	    reason == STELE_SKIP_CHANGED)
 		return stele_builder_lost(scanning->builder, key, key_size,
-					  error);
+					  error, NULL);
 	stele_builder_skip(scanning->builder, reason, key, key_size, error);
 	return 0;
 }
@@ -70,123 +121,79 @@ static int builder_tick(void *user)
 	return stele_builder_tick(user);
 }
 
-int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
-		    struct stele_source *source)
+static int sort_table(struct stele_plan *plan, struct stele_builder *builder,
+		      const struct stele_source *source)
+{
+	struct stele_source_entry entry;
+	char text[STELE_QUOTE_SIZE];
+	uint64_t repeated;
+	int ret = stele_table_sort(&plan->table, builder_tick, builder,
+				   &repeated);
+
+	if (ret || repeated == plan->table.count)
+		return ret;
+	if (source->ops.flags & STELE_SOURCE_REPEATS) {
+		stele_table_drop_repeated(&plan->table);
+		return 0;
+	}
+	stele_table_get(&plan->table, repeated, &entry);
+	stele_log_error(&builder->log, "the source has the key '%s' twice",
+			stele_source_quote(entry.key, entry.key_size, text));
+	return -EINVAL;
+}
+
+static int scan(struct stele_plan *plan, struct stele_builder *builder,
+		const struct stele_source *source)
 {
 	struct scanning scanning = {.plan = plan, .builder = builder};
 	const struct stele_source_sink sink = {
+		.size = sizeof(sink),
 		.user = &scanning,
 		.entry = scan_entry,
 		.skip = scan_skip,
 		.tick = scan_tick,
 		.jobs = builder->opts.jobs,
 	};
+	int ret;
+
+	pthread_mutex_init(&scanning.lock, NULL);
+	ret = source->ops.scan(source->user, &sink);
+	pthread_mutex_destroy(&scanning.lock);
+	if (!ret && builder->cancelled)
+		ret = -ECANCELED;
+	if (!ret)
+		ret = scanning.error;
+	return ret > 0 ? -EINVAL : ret;
+}
+
+int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
+		    const struct stele_source *source,
+		    const struct stele_snapshot *base)
+{
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	plan->table.has_places = source->ops->schema != NULL;
 	ret = stele_builder_phase(builder, STELE_PHASE_SCAN, 0, 0);
 	if (!ret)
-		ret = source->ops->scan(source, &sink);
-	if (!ret && source->ops->schema)
-		source->ops->schema(source, &plan->schema);
+		ret = scan(plan, builder, source);
 	if (!ret)
-		ret = stele_table_sort(&plan->table, builder_tick, builder);
+		ret = sort_table(plan, builder, source);
+	/* The last segment of a snapshot has all names. */
+	if (!ret)
+		ret = stele_fields_take(
+			&plan->fields, source,
+			base && base->segment_count ?
+				&base->segments[base->segment_count - 1] :
+				NULL,
+			&builder->log);
+	for (uint32_t i = 0; !ret && i < plan->fields.count; i++)
+		if (!builder->report->class_count)
+			builder->report->class_count =
+				plan->fields.names[i].count;
+	plan->descriptor.field_count = plan->fields.count;
 	builder->report->scan_seconds = stele_seconds_since(&begin);
 	return ret;
-}
-
-static void add_field(struct stele_plan *plan,
-		      const struct stele_descriptor_field *field)
-{
-	plan->fields[plan->descriptor.field_count++] = *field;
-	if (stele_field_is_scalar(field->type))
-		plan->shape.scalar_count++;
-	else
-		plan->shape.bytes_count++;
-}
-
-static void set_field(struct stele_plan *plan, const char *name, uint32_t type)
-{
-	struct stele_descriptor_field field = {.type = type};
-
-	snprintf(field.name, sizeof(field.name), "%s", name);
-	add_field(plan, &field);
-}
-
-static void take_schema(struct stele_plan *plan,
-			struct stele_builder *builder)
-{
-	const struct stele_source_schema *schema = &plan->schema;
-
-	for (uint32_t i = 0; i < schema->field_count; i++) {
-		struct stele_plan_names *names = &plan->names[i];
-
-		add_field(plan, &schema->fields[i]);
-		names->count = schema->names[i].count;
-		if (names->count && !builder->report->class_count)
-			builder->report->class_count = names->count;
-		for (uint32_t j = 0; j < names->count; j++)
-			names->stream_size +=
-				sizeof(le16) + strlen(schema->names[i].names[j]);
-	}
-}
-
-static void add_labels(struct stele_plan *plan, struct stele_builder *builder)
-{
-	plan->names[plan->descriptor.field_count] = (struct stele_plan_names){
-		plan->classes.count, plan->classes.stream_size};
-	set_field(plan, STELE_PLAN_LABEL_NAME, STELE_FIELD_I64);
-	plan->has_labels = true;
-	builder->report->class_count = plan->classes.count;
-}
-
-static int choose_fields(struct stele_plan *plan,
-			 struct stele_builder *builder)
-{
-	const bool forced = builder->opts.flags & STELE_BUILD_LABELS;
-	int ret = 0;
-
-	if (plan->schema.field_count) {
-		take_schema(plan, builder);
-		return 0;
-	}
-	set_field(plan, STELE_PLAN_DATA_NAME, STELE_FIELD_BYTES);
-	if (!(builder->opts.flags & STELE_BUILD_NO_LABELS))
-		ret = stele_classes_find(&plan->classes, &plan->table, forced);
-	if (ret == -EOVERFLOW) {
-		stele_log_emit(&builder->log,
-			       forced ? STELE_LOG_ERROR : STELE_LOG_INFO,
-			       "too many top-level directories for labels");
-		if (!forced)
-			ret = 0;
-	}
-	if (ret <= 0)
-		return ret;
-	add_labels(plan, builder);
-	return 0;
-}
-
-/* Those of a base, whatever the source looks like. */
-static int take_fields(struct stele_plan *plan, struct stele_builder *builder,
-		       const struct stele_base *base)
-{
-	int ret;
-
-	set_field(plan, STELE_PLAN_DATA_NAME, STELE_FIELD_BYTES);
-	if (!base->has_labels)
-		return 0;
-	ret = stele_classes_begin(&plan->classes, base);
-	if (!ret)
-		ret = stele_classes_find(&plan->classes, &plan->table, true);
-	if (ret == -EOVERFLOW)
-		stele_log_error(&builder->log,
-				"too many top-level directories for labels");
-	if (ret < 0)
-		return ret;
-	add_labels(plan, builder);
-	return 0;
 }
 
 static void fill_report(const struct stele_plan *plan,
@@ -212,23 +219,18 @@ void stele_plan_init(struct stele_plan *plan,
 	plan->pool.budget = builder->opts.memory_size / 2;
 	plan->descriptor.boundary = builder->boundary;
 	stele_table_init(&plan->table, &plan->pool);
-	stele_classes_init(&plan->classes, &plan->pool);
 	stele_spill_init(&plan->ordinals, &plan->pool);
 	stele_spill_init(&plan->numbers, &plan->pool);
 	stele_spill_init(&plan->runs, &plan->pool);
 }
 
-int stele_plan_layout(struct stele_plan *plan, struct stele_builder *builder,
-		      const struct stele_base *base)
+int stele_plan_layout(struct stele_plan *plan, struct stele_builder *builder)
 {
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = base ? take_fields(plan, builder, base) :
-		     choose_fields(plan, builder);
-	if (!ret)
-		ret = stele_layout_granule(plan, builder);
+	ret = stele_layout_granule(plan, builder);
 	if (!ret)
 		ret = stele_layout_numbers(plan, builder);
 	if (!ret)
@@ -242,19 +244,19 @@ int stele_plan_layout(struct stele_plan *plan, struct stele_builder *builder,
 }
 
 int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
-		    struct stele_source *source)
+		    const struct stele_source *source)
 {
 	int ret;
 
 	stele_plan_init(plan, builder);
-	ret = stele_plan_scan(plan, builder, source);
-	return ret ? ret : stele_plan_layout(plan, builder, NULL);
+	ret = stele_plan_scan(plan, builder, source, NULL);
+	return ret ? ret : stele_plan_layout(plan, builder);
 }
 
 void stele_plan_release(struct stele_plan *plan)
 {
 	stele_table_release(&plan->table);
-	stele_classes_release(&plan->classes);
+	stele_fields_release(&plan->fields);
 	stele_spill_release(&plan->ordinals);
 	stele_spill_release(&plan->numbers);
 	stele_spill_release(&plan->runs);
@@ -282,17 +284,4 @@ void stele_plan_sample(const struct stele_plan *plan, uint64_t number,
 	out->offset = stele_run_slot(run, number, d->boundary);
 	out->slot_size = run->slot_size;
 	stele_table_get(&plan->table, out->ordinal, &out->entry);
-	out->label = plan->has_labels ? stele_classes_label(&plan->classes,
-							    out->ordinal) :
-					0;
-}
-
-size_t stele_plan_name(const struct stele_plan *plan, uint32_t field,
-		       uint32_t value, const char **name)
-{
-	if (plan->has_labels)
-		return stele_classes_name(&plan->classes, &plan->table, value,
-					  name);
-	*name = plan->schema.names[field].names[value];
-	return strlen(*name);
 }

@@ -28,13 +28,12 @@ static int add(const struct stele_plan *plan, struct stele_edit *edit)
 		.sample_count = d->sample_count,
 	};
 
-	if (d->boundary)
-		edit->feature_incompat |= STELE_FEATURE_BOUNDARY;
+	edit->feature_incompat |= stele_descriptor_features(d, plan->fields.list);
 	return stele_edit_add_segment(edit, &segment);
 }
 
 int stele_plan_write(struct stele_builder *builder, struct stele_plan *plan,
-		     struct stele_source *source, struct stele_edit *edit,
+		     const struct stele_source *source, struct stele_edit *edit,
 		     struct stele_written *written)
 {
 	struct stele_device *dev = edit->image->dev;

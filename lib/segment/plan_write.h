@@ -18,7 +18,7 @@
  * stele_sections_write() and stele_edit_add_segment().
  */
 int stele_plan_write(struct stele_builder *builder, struct stele_plan *plan,
-		     struct stele_source *source, struct stele_edit *edit,
+		     const struct stele_source *source, struct stele_edit *edit,
 		     struct stele_written *written);
 
 /* The numbers of the voids, ascending, into an array of written->void_count. */

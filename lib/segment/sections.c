@@ -73,7 +73,7 @@ static int write_keys(struct writing *w)
 		stele_table_get(&plan->table, i, &entry);
 		if (block && stele_keys_add(page, entry.key,
 					    (uint32_t)entry.key_size,
-					    numbers[i], entry.size))
+					    numbers[i], entry.data_size))
 			continue;
 		if (block) {
 			stele_keys_end(page);
@@ -84,7 +84,7 @@ static int write_keys(struct writing *w)
 			break;
 		stele_keys_begin(page, block);
 		stele_keys_add(page, entry.key, (uint32_t)entry.key_size,
-			       numbers[i], entry.size);
+			       numbers[i], entry.data_size);
 		ret = tell(w);
 	}
 	if (!ret && block) {
@@ -130,7 +130,7 @@ static const uint64_t *scalars_of(const struct writing *w, uint32_t field)
 	const uint64_t *scalars = w->written->scalars.data;
 
 	for (uint32_t i = 0; i < field; i++)
-		if (stele_field_is_scalar(plan->fields[i].type))
+		if (stele_field_is_scalar(plan->fields.list[i].type))
 			scalars += plan->descriptor.sample_count;
 	return scalars;
 }
@@ -153,7 +153,7 @@ static int write_column(struct writing *w, uint32_t field)
 		column = (struct stele_disk_column *)block->payload;
 		for (i = 0; i < STELE_COLUMN_PER_BLOCK && at + i < count; i++)
 			column->values[i] = le64_put(values[at + i]);
-		stele_column_summarise(column, i, w->plan->fields[field].type);
+		stele_column_summarise(column, i, w->plan->fields.list[field].type);
 		seal(w, block, STELE_BLOCK_COLUMN);
 		ret = tell(w);
 	}
@@ -165,7 +165,7 @@ static int write_column(struct writing *w, uint32_t field)
 /* The raw stream: the schema's digest wants it whole. */
 static int make_names(struct writing *w, uint32_t field)
 {
-	const struct stele_plan_names *names = &w->plan->names[field];
+	const struct stele_class_names *names = &w->plan->fields.names[field];
 	const uint64_t count = stele_stream_blocks(names->stream_size);
 	struct stele_disk_block *blocks;
 	uint64_t position = 0;
@@ -173,8 +173,8 @@ static int make_names(struct writing *w, uint32_t field)
 
 	blocks = w->names[field].data;
 	for (uint32_t i = 0; i < names->count && !ret; i++) {
-		const char *name;
-		size_t size = stele_plan_name(w->plan, field, i, &name);
+		const char *name = names->list[i];
+		size_t size = strlen(name);
 		le16 head = le16_put((uint16_t)size);
 
 		if (!stele_stream_put(blocks, count, position, &head,
@@ -209,7 +209,7 @@ static int hash_schema(struct writing *w)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < d->field_count; i++) {
-		const struct stele_plan_names *names = &w->plan->names[i];
+		const struct stele_class_names *names = &w->plan->fields.names[i];
 		int ret;
 
 		if (!names->count)
@@ -224,7 +224,7 @@ static int hash_schema(struct writing *w)
 			.block_count = w->names[i].size / STELE_BLOCK_SIZE,
 		};
 	}
-	stele_hash_schema(w->hash, w->plan->fields, d->field_count, streams,
+	stele_hash_schema(w->hash, w->plan->fields.list, d->field_count, streams,
 			  count, d->schema_digest);
 	return 0;
 }
@@ -330,7 +330,7 @@ static void fill_descriptor(struct writing *w, struct stele_disk_block *blocks)
 	const struct stele_run *runs = plan->runs.data;
 
 	for (uint32_t i = 0; i < d->field_count; i++)
-		stele_descriptor_put_field(blocks, d, i, &plan->fields[i]);
+		stele_descriptor_put_field(blocks, d, i, &plan->fields.list[i]);
 	for (uint32_t i = 0; i < d->run_count; i++)
 		stele_descriptor_put_run(blocks, d, i, &runs[i]);
 	for (uint32_t i = 0; i < d->section_count; i++)

@@ -2,7 +2,7 @@
 /*
  * table.c - keys one behind the other, and 16 bytes that point at each
  *
- * The place of a sample, where there are places, lies right before its key.
+ * The place of a sample, if it has one, lies right before its key.
  */
 #include "lib/segment/table.h"
 
@@ -44,20 +44,14 @@ void stele_table_release(struct stele_table *table)
 	table->count = 0;
 }
 
-static size_t place_size(const struct stele_table *table)
-{
-	return table->has_places ? sizeof(uint64_t) : 0;
-}
-
 int stele_table_add(struct stele_table *table,
 		    const struct stele_source_entry *entry)
 {
-	const uint64_t key_offset = table->keys_size + place_size(table);
+	const size_t place_size = entry->place ? sizeof(entry->place) : 0;
+	const uint64_t key_offset = table->keys_size + place_size;
 	struct table_entry *entries;
 	int ret;
 
-	if (entry->size > STELE_SAMPLE_SIZE_MAX)
-		return -EFBIG;
 	ret = stele_spill_grow(&table->keys, key_offset + entry->key_size);
 	if (!ret)
 		ret = stele_spill_grow(&table->entries, (table->count + 1) *
@@ -65,18 +59,20 @@ int stele_table_add(struct stele_table *table,
 	if (ret < 0)
 		return ret;
 	memcpy((char *)table->keys.data + table->keys_size, &entry->place,
-	       place_size(table));
+	       place_size);
 	memcpy((char *)table->keys.data + key_offset, entry->key,
 	       entry->key_size);
 	entries = table->entries.data;
 	entries[table->count].key_offset = key_offset;
 	entries[table->count].sizes =
-		entry->size << KEY_SIZE_BITS | entry->key_size;
-	if (entry->changed < table->since)
+		entry->data_size << KEY_SIZE_BITS | entry->key_size;
+	if (place_size)
+		stele_table_mark(table, table->count, STELE_MARK_PLACE);
+	if (entry->changed && entry->changed < table->since)
 		stele_table_mark(table, table->count, STELE_MARK_SETTLED);
 	table->keys_size = key_offset + entry->key_size;
 	table->count++;
-	table->payload_size += entry->size;
+	table->payload_size += entry->data_size;
 	return 0;
 }
 
@@ -86,13 +82,15 @@ void stele_table_get(const struct stele_table *table, uint64_t ordinal,
 	const struct table_entry *entries = table->entries.data;
 	const struct table_entry *e = &entries[ordinal];
 
-	entry->key = (const char *)table->keys.data + e->key_offset;
-	entry->key_size = e->sizes & KEY_SIZE_MASK;
-	entry->size = sample_size(e);
-	entry->changed = INT64_MAX;
-	entry->place = 0;
-	memcpy(&entry->place, entry->key - place_size(table),
-	       place_size(table));
+	*entry = (struct stele_source_entry){
+		.size = sizeof(*entry),
+		.key = (const char *)table->keys.data + e->key_offset,
+		.key_size = e->sizes & KEY_SIZE_MASK,
+		.data_size = sample_size(e),
+	};
+	if (stele_table_marked(table, ordinal, STELE_MARK_PLACE))
+		memcpy(&entry->place, entry->key - sizeof(entry->place),
+		       sizeof(entry->place));
 }
 
 bool stele_table_marked(const struct stele_table *table, uint64_t ordinal,
@@ -184,14 +182,15 @@ static int tick(void *user)
 	return sorting->tick ? sorting->tick(sorting->user) : 0;
 }
 
-static void drop_repeated(struct stele_table *table, struct sorting *sorting)
+void stele_table_drop_repeated(struct stele_table *table)
 {
+	struct sorting sorting = {.table = table};
 	struct table_entry *entries = table->entries.data;
 	uint64_t kept = 0;
 
 	for (uint64_t i = 0; i < table->count; i++) {
 		if (kept && compare(&entries[kept - 1], &entries[i],
-				    sorting) == 0) {
+				    &sorting) == 0) {
 			table->payload_size -= sample_size(&entries[i]);
 			continue;
 		}
@@ -201,14 +200,21 @@ static void drop_repeated(struct stele_table *table, struct sorting *sorting)
 }
 
 int stele_table_sort(struct stele_table *table, int (*ask)(void *user),
-		     void *user)
+		     void *user, uint64_t *repeated)
 {
 	struct sorting sorting = {.table = table, .tick = ask, .user = user};
+	const struct table_entry *entries;
 	int ret = stele_sort(&table->entries, table->count,
 			     sizeof(struct table_entry), compare, tick,
 			     &sorting);
 
-	if (!ret)
-		drop_repeated(table, &sorting);
+	entries = table->entries.data;
+	*repeated = table->count;
+	for (uint64_t i = 1; !ret && i < table->count; i++) {
+		if (compare(&entries[i - 1], &entries[i], &sorting))
+			continue;
+		*repeated = i;
+		break;
+	}
 	return ret;
 }

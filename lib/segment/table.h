@@ -4,7 +4,7 @@
  *
  * Filled in any order, then sorted by key: from then on the place of a sample
  * is its ordinal, whatever order the source had. 16 bytes a sample and its
- * key, and 8 for its place where the source has places, in arrays that spill.
+ * key, and 8 for its place unless that is 0, in arrays that spill.
  */
 #ifndef STELE_SEGMENT_TABLE_H
 #define STELE_SEGMENT_TABLE_H
@@ -18,7 +18,6 @@ struct stele_table {
 	uint64_t keys_size;
 	uint64_t count;
 	uint64_t payload_size; /* sum */
-	bool has_places;       /* entry->place is kept; set before any is added */
 	int64_t since;	       /* see STELE_MARK_SETTLED; set before any is added */
 };
 
@@ -27,21 +26,24 @@ enum stele_mark {
 	STELE_MARK_SETTLED = 1 << 0,  /* last changed before table->since */
 	STELE_MARK_KNOWN = 1 << 1,    /* leave it out: see stele_table_filter() */
 	STELE_MARK_REPLACES = 1 << 2, /* stands for an older one of its key */
+	STELE_MARK_PLACE = 1 << 3,    /* the table's own: its place is kept */
 };
 #define STELE_MARKS 4u /* bits */
 
 void stele_table_init(struct stele_table *table, struct stele_spill_pool *pool);
 void stele_table_release(struct stele_table *table);
 
-/* Return: 0; -EFBIG (size over STELE_SAMPLE_SIZE_MAX); errors of grow. */
+/* data_size at most STELE_SAMPLE_SIZE_MAX. Return: 0; errors of grow. */
 int stele_table_add(struct stele_table *table,
 		    const struct stele_source_entry *entry);
 /*
- * Sort, and drop what is there twice (a directory that changes while it is
- * read may show a name twice). Return: 0; -ECANCELED; errors of grow.
+ * Sort. Of a key that is there twice *repeated is the second one's ordinal, else it
+ * is the count. Return: 0; -ECANCELED; errors of grow.
  */
 int stele_table_sort(struct stele_table *table, int (*tick)(void *user),
-		     void *user);
+		     void *user, uint64_t *repeated);
+/* Drop all but the first one of each key of a sorted table. */
+void stele_table_drop_repeated(struct stele_table *table);
 /*
  * `ordinal` < count; the key lives as long as nothing is added. Does not set
  * entry->changed.

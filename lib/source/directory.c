@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * directory.c - a directory as a source: opening and reading its files
+ * directory.c - a directory as a source: its fields, opening and reading its files
+ *
+ * A directory looks like an ImageFolder when it has samples and each of them
+ * lies in a directory below the top. The label of a sample is the place of its
+ * top directory among all that hold samples, sorted by name.
  *
  * Files are opened without blocking, and looked at before they are read: what
  * was a file during the scan may be a fifo now.
@@ -16,6 +20,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "format/keys.h"
+#include "format/sections.h"
 
 /* From here on it pays to tell the kernel that a file is read in order. */
 #define SEQUENTIAL_SIZE (UINT64_C(128) << 10)
@@ -82,14 +89,135 @@ int stele_directory_open_below(const struct stele_directory *directory,
 	}
 }
 
-static int directory_open(struct stele_source *source,
-			  const struct stele_source_entry *entry,
-			  struct stele_source_file *file)
+/* ---- fields ---------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
 {
-	const struct stele_directory *directory =
-		(const struct stele_directory *)source;
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Return: 0; -EOVERFLOW (more names than a section holds); -ENOMEM. */
+static int find_classes(struct stele_directory *directory,
+			struct stele_field *field)
+{
+	const struct stele_directory_top *top;
+	uint64_t size = 0;
+	uint32_t count = 0;
+
+	for (top = directory->tops; top; top = top->next)
+		if (top->used) {
+			count++;
+			size += sizeof(le16) + strlen(top->name);
+			if (size > STELE_NAMES_SIZE_MAX)
+				return -EOVERFLOW;
+		}
+	free(directory->names);
+	directory->names = calloc((size_t)count + 1, sizeof(*directory->names));
+	if (!directory->names)
+		return -ENOMEM;
+	count = 0;
+	for (top = directory->tops; top; top = top->next)
+		if (top->used)
+			directory->names[count++] = top->name;
+	qsort(directory->names, count, sizeof(*directory->names),
+	      compare_names);
+	/* A directory that changes while it is read may show a name twice. */
+	for (uint32_t i = 0; i < count; i++)
+		if (!i || strcmp(directory->names[field->name_count - 1],
+				 directory->names[i]))
+			directory->names[field->name_count++] =
+				directory->names[i];
+	field->names = directory->names;
+	return 0;
+}
+
+/* Is there to be a field `label`? */
+static bool wants_labels(const struct stele_directory *directory,
+			 const struct stele_schema *base)
+{
+	if (base)
+		return base->count > 1;
+	if (directory->labels != STELE_LABELS_AUTO)
+		return directory->labels == STELE_LABELS_ALWAYS;
+	return directory->any && !directory->any_at_top;
+}
+
+static int directory_schema(void *user, const struct stele_schema *base,
+			    struct stele_schema *out)
+{
+	struct stele_directory *directory = user;
+	const bool forced = base || directory->labels == STELE_LABELS_ALWAYS;
+	int ret = 0;
+
+	directory->fields[0] = (struct stele_field){
+		.size = sizeof(struct stele_field),
+		.name = "data", .type = STELE_TYPE_BYTES};
+	directory->fields[1] = (struct stele_field){
+		.size = sizeof(struct stele_field),
+		.name = "label", .type = STELE_TYPE_I64};
+	directory->has_labels = wants_labels(directory, base);
+	if (directory->has_labels)
+		ret = find_classes(directory, &directory->fields[1]);
+	if (ret == -EOVERFLOW) {
+		stele_log_emit(&directory->log,
+			       forced ? STELE_LOG_ERROR : STELE_LOG_INFO,
+			       "too many top directories for labels");
+		directory->has_labels = false;
+		ret = forced ? ret : 0;
+	}
+	out->fields = directory->fields;
+	out->count = directory->has_labels ? 2 : 1;
+	return ret;
+}
+
+static int64_t label_of(const struct stele_directory *directory,
+			const struct stele_source_entry *entry)
+{
+	const char *slash = memchr(entry->key, '/', entry->key_size);
+	const size_t size = slash ? (size_t)(slash - entry->key) : 0;
+	uint32_t low = 0, high = directory->fields[1].name_count;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		const char *name = directory->names[middle];
+		const int order = stele_key_compare(name, strlen(name),
+						    entry->key, size);
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return STELE_NO_CLASS;
+}
+
+/* ---- files ----------------------------------------------------------------- */
+
+struct reader {
+	const struct stele_directory *directory;
+	int fd;
+	uint64_t asked; /* for bytes ahead, up to here */
+};
+
+static int reader_new(void *user, void **out)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return -ENOMEM;
+	reader->directory = user;
+	*out = reader;
+	return 0;
+}
+
+static int open_file(void *user, const struct stele_source_entry *entry,
+		     union stele_value *values)
+{
+	struct reader *reader = user;
 	struct stat st;
-	int fd = stele_directory_open_below(directory, entry->key,
+	int fd = stele_directory_open_below(reader->directory, entry->key,
 					    entry->key_size,
 					    O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
@@ -105,71 +233,79 @@ static int directory_open(struct stele_source *source,
 		close(fd);
 		return ret;
 	}
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != entry->size) {
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != entry->data_size) {
 		close(fd);
 		return -ETXTBSY;
 	}
-	if (entry->size >= SEQUENTIAL_SIZE)
+	if (entry->data_size >= SEQUENTIAL_SIZE)
 		posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	file->source = source;
-	file->handle = fd;
-	file->at = 0;
-	file->asked = entry->size >= AHEAD_SIZE ? 0 : UINT64_MAX;
+	reader->fd = fd;
+	reader->asked = entry->data_size >= AHEAD_SIZE ? 0 : UINT64_MAX;
+	if (reader->directory->has_labels)
+		values[1].i64 = label_of(reader->directory, entry);
 	return 0;
 }
 
 /* Keep the kernel between one and two AHEAD_SIZE ahead. It is advice: no error counts. */
-static void read_ahead(struct stele_source_file *file)
+static void read_ahead(struct reader *reader, uint64_t at)
 {
-	while (file->asked <= file->at + AHEAD_SIZE) {
-		posix_fadvise(file->handle, (off_t)file->asked,
+	while (reader->asked <= at + AHEAD_SIZE) {
+		posix_fadvise(reader->fd, (off_t)reader->asked,
 			      (off_t)AHEAD_SIZE, POSIX_FADV_WILLNEED);
-		file->asked += AHEAD_SIZE;
+		reader->asked += AHEAD_SIZE;
 	}
 }
 
-static ssize_t directory_read(struct stele_source_file *file, void *data,
-			      size_t size)
+static int64_t read_file(void *user, const struct stele_source_entry *entry,
+			 uint64_t offset, void *data, size_t size)
 {
+	struct reader *reader = user;
 	ssize_t ret;
 
-	read_ahead(file);
+	(void)entry;
+	read_ahead(reader, offset);
 	do
-		ret = read(file->handle, data, size);
+		ret = read(reader->fd, data, size);
 	while (ret < 0 && errno == EINTR);
-	if (ret < 0)
-		return -errno;
-	file->at += (uint64_t)ret;
-	return ret;
+	return ret < 0 ? -errno : ret;
 }
 
-static void directory_close(struct stele_source_file *file)
+static void close_file(void *user)
 {
-	if (file->source)
-		close(file->handle);
-	file->source = NULL;
+	close(((struct reader *)user)->fd);
 }
 
-static void directory_release(struct stele_source *source)
+static void directory_release(void *user)
 {
-	struct stele_directory *directory = (struct stele_directory *)source;
+	struct stele_directory *directory = user;
 
+	while (directory->tops) {
+		struct stele_directory_top *top = directory->tops;
+
+		directory->tops = top->next;
+		free(top);
+	}
 	close(directory->fd);
+	free(directory->names);
 	free(directory);
 }
 
 static const struct stele_source_ops directory_ops = {
+	.size = sizeof(directory_ops),
+	.flags = STELE_SOURCE_REPEATS, /* one that changes while it is read */
 	.scan = stele_directory_scan,
-	.open = directory_open,
-	.read = directory_read,
-	.close = directory_close,
-	.release = directory_release,
+	.schema = directory_schema,
+	.reader_new = reader_new,
+	.reader_free = free,
+	.open = open_file,
+	.read = read_file,
+	.close = close_file,
 };
 
 int stele_source_open_directory(const char *path, uint64_t avoid_dev,
-				uint64_t avoid_inode,
+				uint64_t avoid_inode, enum stele_labels labels,
 				const struct stele_log *log,
-				struct stele_source **out)
+				struct stele_source *out)
 {
 	struct stele_directory *directory = calloc(1, sizeof(*directory));
 
@@ -184,23 +320,25 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 		free(directory);
 		return ret;
 	}
-	directory->source.ops = &directory_ops;
 	if (log)
-		directory->source.log = *log;
+		directory->log = *log;
 	directory->avoid_dev = avoid_dev;
 	directory->avoid_inode = avoid_inode;
-	*out = &directory->source;
+	directory->labels = labels;
+	*out = (struct stele_source){directory_ops, directory,
+				     directory_release};
 	return 0;
 }
 
 int stele_source_open_beside(const char *path, const char *target,
+			     enum stele_labels labels,
 			     const struct stele_log *log,
-			     struct stele_source **out)
+			     struct stele_source *out)
 {
 	struct stat st = {0};
 
 	if (target && stat(target, &st) < 0)
 		memset(&st, 0, sizeof(st));
-	return stele_source_open_directory(path, st.st_dev, st.st_ino, log,
-					   out);
+	return stele_source_open_directory(path, st.st_dev, st.st_ino, labels,
+					   log, out);
 }

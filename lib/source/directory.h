@@ -11,10 +11,25 @@
 
 #include "lib/source/source.h"
 
+/* A directory at the top. Those below which samples were found are classes. */
+struct stele_directory_top {
+	struct stele_directory_top *next;
+	bool used;
+	char name[];
+};
+
 struct stele_directory {
-	struct stele_source source; /* first */
+	struct stele_log log;
 	int fd;
 	uint64_t avoid_dev, avoid_inode;
+	enum stele_labels labels;
+	/* Since the scan. */
+	struct stele_directory_top *tops; /* owned */
+	bool any, any_at_top; /* samples */
+	/* Since the schema was asked for. */
+	bool has_labels;
+	struct stele_field fields[2];
+	const char **names; /* owned; of classes, sorted */
 };
 
 /*
@@ -25,7 +40,6 @@ int stele_directory_open_below(const struct stele_directory *directory,
 			       const char *path, size_t size, int flags);
 
 /* ops->scan */
-int stele_directory_scan(struct stele_source *source,
-			 const struct stele_source_sink *sink);
+int stele_directory_scan(void *user, const struct stele_source_sink *sink);
 
 #endif

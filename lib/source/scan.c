@@ -23,14 +23,15 @@
 
 struct pending {
 	struct pending *next;
+	struct stele_directory_top *top; /* that it lies in, or is; NULL: none */
 	size_t size;
 	char path[]; /* below the top, not terminated */
 };
 
 struct scan {
-	const struct stele_directory *directory;
+	struct stele_directory *directory;
 	const struct stele_source_sink *sink;
-	pthread_mutex_t sink_lock;
+	pthread_mutex_t sink_lock; /* of the sink, and what is known of tops */
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
 	struct pending *stack;
@@ -55,6 +56,7 @@ static struct pending *pending_new(const struct pending *parent,
 	if (!p)
 		return NULL;
 	p->next = NULL;
+	p->top = parent ? parent->top : NULL;
 	p->size = head + name_size;
 	if (head) {
 		memcpy(p->path, parent->path, parent->size);
@@ -64,13 +66,34 @@ static struct pending *pending_new(const struct pending *parent,
 	return p;
 }
 
+static struct stele_directory_top *top_new(struct scan *scan, const char *name)
+{
+	struct stele_directory_top *top = malloc(sizeof(*top) +
+						 strlen(name) + 1);
+
+	if (!top)
+		return NULL;
+	strcpy(top->name, name);
+	top->used = false;
+	pthread_mutex_lock(&scan->sink_lock);
+	top->next = scan->directory->tops;
+	scan->directory->tops = top;
+	pthread_mutex_unlock(&scan->sink_lock);
+	return top;
+}
+
+/* Without a parent it is the directory itself; right below that lie the tops. */
 static int push(struct scan *scan, const struct pending *parent,
 		const char *name)
 {
 	struct pending *p = pending_new(parent, name);
 
-	if (!p)
+	if (p && parent && !parent->size)
+		p->top = top_new(scan, name);
+	if (!p || (p->size && !p->top)) {
+		free(p);
 		return -ENOMEM;
+	}
 	pthread_mutex_lock(&scan->lock);
 	p->next = scan->stack;
 	scan->stack = p;
@@ -151,10 +174,12 @@ static int tell_entry(struct scan *scan, const struct pending *what,
 		      const struct statx *st)
 {
 	const int64_t mtime = st->stx_mtime.tv_sec, ctime = st->stx_ctime.tv_sec;
+	struct stele_directory *directory = scan->directory;
 	const struct stele_source_entry entry = {
+		.size = sizeof(entry),
 		.key = what->path,
 		.key_size = what->size,
-		.size = st->stx_size,
+		.data_size = st->stx_size,
 		.changed = mtime > ctime ? mtime : ctime,
 	};
 	int ret;
@@ -162,7 +187,7 @@ static int tell_entry(struct scan *scan, const struct pending *what,
 	if (what->size > STELE_KEY_SIZE_MAX) {
 		char text[STELE_QUOTE_SIZE];
 
-		stele_log_error(&scan->directory->source.log,
+		stele_log_error(&directory->log,
 				"key of %zu bytes is longer than %d: '%s'",
 				what->size, STELE_KEY_SIZE_MAX,
 				stele_source_quote(what->path, what->size,
@@ -170,6 +195,11 @@ static int tell_entry(struct scan *scan, const struct pending *what,
 		return -ENAMETOOLONG;
 	}
 	pthread_mutex_lock(&scan->sink_lock);
+	directory->any = true;
+	if (what->top)
+		what->top->used = true;
+	else
+		directory->any_at_top = true;
 	ret = scan->sink->entry(scan->sink->user, &entry);
 	pthread_mutex_unlock(&scan->sink_lock);
 	return ret;
@@ -288,11 +318,10 @@ static void scan_tick(void *user)
 	pthread_mutex_unlock(&scan->lock);
 }
 
-int stele_directory_scan(struct stele_source *source,
-			 const struct stele_source_sink *sink)
+int stele_directory_scan(void *user, const struct stele_source_sink *sink)
 {
 	struct scan scan = {
-		.directory = (const struct stele_directory *)source,
+		.directory = user,
 		.sink = sink,
 	};
 	int ret;

@@ -26,14 +26,16 @@
 #define TICK_EVERY 1024u
 
 struct snapshot_source {
-	struct stele_source source;
+	struct stele_log log;
 	const struct stele_image *image;	 /* the caller's, both */
 	const struct stele_snapshot *snapshot;
 	uint64_t memory; /* that one thread reads with */
+	struct stele_field fields[STELE_FIELDS_MAX];
 };
 
 /* What a thread keeps. */
 struct reading {
+	const struct snapshot_source *source;
 	struct stele_record_stream stream;
 	struct stele_proof proof;
 	const struct stele_segment *segment; /* of the record at hand */
@@ -42,11 +44,6 @@ struct reading {
 	size_t size;
 };
 
-static const struct snapshot_source *source_of(const struct stele_source *source)
-{
-	return (const struct snapshot_source *)source;
-}
-
 /* ---- scan ------------------------------------------------------------------- */
 
 static int unclean(const struct snapshot_source *s, const struct stele_key *key,
@@ -54,7 +51,7 @@ static int unclean(const struct snapshot_source *s, const struct stele_key *key,
 {
 	char text[STELE_QUOTE_SIZE];
 
-	stele_log_error(&s->source.log, "keys: '%s' %s",
+	stele_log_error(&s->log, "keys: '%s' %s",
 			stele_source_quote(key->key, key->key_size, text),
 			what);
 	return -EUCLEAN;
@@ -88,7 +85,8 @@ static int ask(struct scan *scan)
 static int tell(struct scan *scan, uint32_t index, const struct stele_key *key)
 {
 	struct stele_source_entry entry = {
-		.key = key->key, .key_size = key->key_size, .size = key->size,
+		.size = sizeof(entry), .key = key->key,
+		.key_size = key->key_size, .data_size = key->size,
 	};
 	int ret = stele_keys_merge_id(&scan->merge, index, key, &entry.place);
 
@@ -126,21 +124,20 @@ static int walk(struct scan *scan)
 	}
 	if (ret || scan->live == snapshot->sample_count)
 		return ret;
-	stele_log_error(&scan->s->source.log,
+	stele_log_error(&scan->s->log,
 			"keys: only %" PRIu64 " of %" PRIu64 " samples have one",
 			scan->live, snapshot->sample_count);
 	return -EUCLEAN;
 }
 
-static int snapshot_scan(struct stele_source *source,
-			 const struct stele_source_sink *sink)
+static int snapshot_scan(void *user, const struct stele_source_sink *sink)
 {
 	struct scan *scan = calloc(1, sizeof(*scan));
 	int ret;
 
 	if (!scan)
 		return -ENOMEM;
-	scan->s = source_of(source);
+	scan->s = user;
 	scan->sink = sink;
 	ret = stele_keys_merge_init(&scan->merge,
 				    scan->s->snapshot->segment_count);
@@ -151,20 +148,27 @@ static int snapshot_scan(struct stele_source *source,
 	return ret;
 }
 
-static void snapshot_schema(struct stele_source *source,
-			    struct stele_source_schema *out)
+/* A later segment knows all names of those before it. */
+static int snapshot_schema(void *user, const struct stele_schema *base,
+			   struct stele_schema *out)
 {
-	const struct stele_snapshot *snapshot = source_of(source)->snapshot;
+	struct snapshot_source *s = user;
+	const struct stele_snapshot *snapshot = s->snapshot;
 	const struct stele_segment *last;
 
-	*out = (struct stele_source_schema){0};
+	(void)base;
+	s->fields[0] = (struct stele_field){.size = sizeof(s->fields[0]),
+					    .name = "data",
+					    .type = STELE_TYPE_BYTES};
+	out->fields = s->fields;
+	out->count = 1; /* of what has no samples, and never had a field */
 	if (!snapshot->segment_count)
-		return;
-	/* A later segment knows all names of those before it. */
+		return 0;
 	last = &snapshot->segments[snapshot->segment_count - 1];
-	out->fields = last->fields;
-	out->names = last->names;
-	out->field_count = last->descriptor.field_count;
+	out->count = last->descriptor.field_count;
+	for (uint32_t i = 0; i < out->count; i++)
+		stele_segment_field(last, i, &s->fields[i]);
+	return 0;
 }
 
 /* ---- entries ---------------------------------------------------------------- */
@@ -174,39 +178,44 @@ static int damaged(const struct snapshot_source *s,
 {
 	const char *why = stream->check.why;
 
-	stele_log_error(&s->source.log, "record at %" PRIu64 ": %s",
+	stele_log_error(&s->log, "record at %" PRIu64 ": %s",
 			stream->slot_offset,
 			*why ? why : stele_strerror(error));
 	return error;
 }
 
-static int prepare(const struct snapshot_source *s,
-		   struct stele_source_file *file)
+static void reader_free(void *reader)
 {
-	struct reading *r = file->state;
-	int ret;
+	struct reading *r = reader;
 
-	if (r)
-		return 0;
-	r = calloc(1, sizeof(*r));
+	stele_record_stream_close(&r->stream);
+	stele_proof_release(&r->proof);
+	free(r);
+}
+
+static int reader_new(void *user, void **reader)
+{
+	const struct snapshot_source *s = user;
+	struct reading *r = calloc(1, sizeof(*r));
+	int ret = r ? 0 : -ENOMEM;
+
 	if (!r)
-		return -ENOMEM;
+		return ret;
+	r->source = s;
 	ret = stele_record_stream_open(&r->stream, s->image->dev, s->memory);
 	if (ret == 0)
 		ret = stele_proof_init(&r->proof, s->image, PROOF_MEMORY);
-	if (ret < 0) {
-		stele_record_stream_close(&r->stream);
-		free(r);
-		return ret;
-	}
-	file->state = r;
-	return 0;
+	if (ret < 0)
+		reader_free(r);
+	else
+		*reader = r;
+	return ret;
 }
 
 static bool is_entry(const struct stele_record *record,
 		     const struct stele_source_entry *entry)
 {
-	return record->payload_size == entry->size &&
+	return record->payload_size == entry->data_size &&
 	       record->key_size == entry->key_size &&
 	       memcmp(record->key, entry->key, entry->key_size) == 0;
 }
@@ -233,17 +242,35 @@ static int drain(struct reading *r)
 	return ret;
 }
 
-static int snapshot_open(struct stele_source *source,
-			 const struct stele_source_entry *entry,
-			 struct stele_source_file *file)
+/* The tail was read first; whether it is right, only the end tells. */
+static void fill_values(const struct reading *r, union stele_value *values)
 {
-	const struct snapshot_source *s = source_of(source);
-	struct reading *r;
-	int ret = prepare(s, file);
+	const struct stele_record *record = &r->stream.check.record;
+	const struct stele_segment *segment = r->segment;
+	uint32_t bytes = 0, scalar = 0;
+	uint64_t begin = 0, bits;
 
-	if (ret < 0)
-		return ret;
-	r = file->state;
+	for (uint32_t i = 0; i < segment->descriptor.field_count; i++) {
+		if (stele_field_is_scalar(segment->fields[i].type)) {
+			bits = le64_get(record->scalars[scalar++]);
+			memcpy(&values[i], &bits, sizeof(bits));
+			continue;
+		}
+		values[i].size = record->payload_size - begin;
+		if (++bytes < segment->shape.bytes_count)
+			values[i].size = le64_get(record->ends[bytes - 1]) -
+					 begin;
+		begin += values[i].size;
+	}
+}
+
+static int snapshot_open(void *reader, const struct stele_source_entry *entry,
+			 union stele_value *values)
+{
+	struct reading *r = reader;
+	const struct snapshot_source *s = r->source;
+	int ret;
+
 	r->size = 0;
 	ret = stele_snapshot_locate(s->snapshot, entry->place, &r->segment,
 				    &r->number);
@@ -260,16 +287,20 @@ static int snapshot_open(struct stele_source *source,
 	}
 	if (ret < 0)
 		return damaged(s, &r->stream, ret);
-	file->source = source;
+	fill_values(r, values);
 	return 0;
 }
 
 /* Short only at the end, and never before the checksum was right. */
-static ssize_t snapshot_read(struct stele_source_file *file, void *data,
-			     size_t size)
+static int64_t snapshot_read(void *reader,
+			     const struct stele_source_entry *entry,
+			     uint64_t offset, void *data, size_t size)
 {
-	struct reading *r = file->state;
+	struct reading *r = reader;
 	size_t done = 0;
+
+	(void)entry;
+	(void)offset;
 
 	while (done < size) {
 		const void *piece;
@@ -279,8 +310,7 @@ static ssize_t snapshot_read(struct stele_source_file *file, void *data,
 			int ret = next_piece(r, &piece, &r->size);
 
 			if (ret < 0)
-				return damaged(source_of(file->source),
-					       &r->stream, ret);
+				return damaged(r->source, &r->stream, ret);
 			if (ret == 0)
 				break;
 			r->data = piece;
@@ -292,72 +322,33 @@ static ssize_t snapshot_read(struct stele_source_file *file, void *data,
 		r->size -= n;
 		done += n;
 	}
-	return (ssize_t)done;
-}
-
-static void snapshot_tail(struct stele_source_file *file, uint64_t *ends,
-			  uint64_t *scalars)
-{
-	const struct reading *r = file->state;
-	const struct stele_record *record = &r->stream.check.record;
-	/* All segments of a snapshot have one shape. */
-	const struct stele_record_shape *shape =
-		&source_of(file->source)->snapshot->segments[0].shape;
-
-	for (uint32_t i = 0; i + 1 < shape->bytes_count; i++)
-		ends[i] = le64_get(record->ends[i]);
-	for (uint32_t i = 0; i < shape->scalar_count; i++)
-		scalars[i] = le64_get(record->scalars[i]);
-}
-
-static void snapshot_close(struct stele_source_file *file)
-{
-	file->source = NULL;
-}
-
-static void snapshot_forget(struct stele_source_file *file)
-{
-	struct reading *r = file->state;
-
-	if (r) {
-		stele_record_stream_close(&r->stream);
-		stele_proof_release(&r->proof);
-	}
-	free(r);
-	file->state = NULL;
-}
-
-static void snapshot_release(struct stele_source *source)
-{
-	free(source);
+	return (int64_t)done;
 }
 
 static const struct stele_source_ops snapshot_ops = {
+	.size = sizeof(snapshot_ops),
 	.scan = snapshot_scan,
+	.schema = snapshot_schema,
+	.reader_new = reader_new,
+	.reader_free = reader_free,
 	.open = snapshot_open,
 	.read = snapshot_read,
-	.close = snapshot_close,
-	.release = snapshot_release,
-	.schema = snapshot_schema,
-	.tail = snapshot_tail,
-	.forget = snapshot_forget,
 };
 
 int stele_source_open_snapshot(const struct stele_image *image,
 			       const struct stele_snapshot *snapshot,
 			       uint64_t memory, const struct stele_log *log,
-			       struct stele_source **out)
+			       struct stele_source *out)
 {
 	struct snapshot_source *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	s->source.ops = &snapshot_ops;
 	if (log)
-		s->source.log = *log;
+		s->log = *log;
 	s->image = image;
 	s->snapshot = snapshot;
 	s->memory = memory;
-	*out = &s->source;
+	*out = (struct stele_source){snapshot_ops, s, free};
 	return 0;
 }

@@ -4,13 +4,47 @@
  */
 #include "lib/source/source.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/options.h"
+
+static int invalid(const struct stele_log *log, const char *what)
+{
+	stele_log_error(log, "%s", what);
+	return -EINVAL;
+}
+
+int stele_source_from(const struct stele_source_ops *ops, void *user,
+		      const struct stele_log *log, struct stele_source *out)
+{
+	int ret;
+
+	*out = (struct stele_source){.user = user};
+	if (!ops)
+		return invalid(log, "no source");
+	ret = stele_options_copy(ops, &out->ops, sizeof(out->ops), log);
+	if (ret < 0)
+		return ret;
+	ret = stele_options_flags(out->ops.flags, STELE_SOURCE_REPEATS, log);
+	if (ret < 0)
+		return ret;
+	if (out->ops.reserved)
+		return invalid(log, "reserved bytes of a source are not zero");
+	if (!out->ops.scan || !out->ops.read)
+		return invalid(log, "a source without scan() or read()");
+	if (!out->ops.reader_new != !out->ops.reader_free)
+		return invalid(log, "a source with only one of reader_new() "
+				    "and reader_free()");
+	return 0;
+}
+
 void stele_source_close(struct stele_source *source)
 {
-	if (source)
-		source->ops->release(source);
+	if (source->release)
+		source->release(source->user);
+	memset(source, 0, sizeof(*source));
 }
 
 char *stele_source_quote(const char *key, size_t key_size,

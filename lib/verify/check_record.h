@@ -17,6 +17,7 @@ struct stele_verify_record {
 	struct stele_hash *hash;
 	struct stele_check_window digests;
 	struct stele_check_window columns[STELE_FIELD_COUNT_MAX];
+	struct stele_payload_check fields;
 	struct stele_record_check check; /* of the record at hand */
 
 	/* Of all records so far. */

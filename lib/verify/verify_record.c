@@ -27,6 +27,8 @@ int stele_verify_record_init(struct stele_verify_record *vr,
 
 	memset(vr, 0, sizeof(*vr));
 	vr->sc = sc;
+	stele_payload_check_init(&vr->fields, segment->fields,
+				 segment->descriptor.field_count);
 	ret = stele_hash_new(&vr->hash);
 	if (ret == 0)
 		ret = stele_check_window_open(sc, STELE_BLOCK_DIGESTS,
@@ -81,6 +83,7 @@ void stele_verify_record_begin(struct stele_verify_record *vr, uint64_t number,
 		.number = number,
 		.slot_size = slot_size,
 		.hash = vr->hash,
+		.fields = &vr->fields,
 	};
 	stele_record_check_begin(&vr->check, tail, tail_size);
 	if ((vr->check.record.flags & STELE_RECORD_VOID) &&

@@ -39,7 +39,7 @@ sub superblock {	# OFFSET
 	$s->{generation} = unpack 'Q<', substr $block, 24;
 	substr($block, 12, 12) = "\0" x 12;
 	$s->{compared} = $block;
-	check($s->{version} == 1 && ($s->{incompat} & ~3) == 0,
+	check($s->{version} == 1 && ($s->{incompat} & ~7) == 0,
 		'NEWER: version or features');
 	check($s->{state} <= 1 && $s->{fence_mode} <= 3, 'state or fence mode');
 	$s->{label} = text($s->{label}, 'label');

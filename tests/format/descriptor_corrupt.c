@@ -62,8 +62,9 @@ static const char reserved[] = "descriptor: reserved bytes not zero";
 static const char padded[] = "descriptor: field name not zero-padded";
 static const char bad_name[] = "descriptor: bad name of a field";
 static const char name_twice[] = "descriptor: duplicate field name";
-static const char type[] = "descriptor: unknown type of a field";
-static const char shape[] = "descriptor: shape of a field";
+static const char type[] = "unknown type of a field";
+static const char element[] = "unknown element type of a tensor";
+static const char shape[] = "a shape without a tensor";
 static const char f_reserved[] = "descriptor: field's reserved bytes";
 static const char s_type[] = "descriptor: unknown type of a section";
 static const char s_field[] = "descriptor: section with a field";
@@ -155,9 +156,10 @@ static const struct corrupt_row field_rows[] = {
 	{F(2, name, padded), BUT({HOW_ZERO, bad_name}, {HOW_LOW, NULL})},
 	{F(2, name, bad_name), SET('.')},
 	{F(2, name, name_twice), SET(UINT64_C(0x6567616d69))}, /* image */
-	{F(2, type, type), BUT({HOW_ADD, s_wrong}, {HOW_LOW, s_wrong})},
+	{F(2, type, type), BUT({HOW_ADD, s_wrong}, {HOW_LOW, s_wrong},
+				{HOW_SUB, element})},
 	{F(3, type, NULL), SET(4)},
-	{F(2, type, type), SET(3)},
+	{F(2, type, element), SET(3)},
 	{F(2, type, type), SET(6)},
 	{F(2, type, s_wrong), SET(1)},
 	{F(2, dtype, shape)},

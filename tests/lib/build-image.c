@@ -86,10 +86,10 @@ static void test_shapes(void)
 	opts.granule = 4096;
 	test_one("pages", &fake, &opts, 512);
 	opts.granule = 0;
-	opts.flags = STELE_BUILD_NO_LABELS;
+	fake.labels = STELE_LABELS_NEVER;
 	test_one("without labels", &fake, &opts, 512);
 	fake_add(&fake, "at the top", 12345);
-	opts.flags = STELE_BUILD_LABELS;
+	fake.labels = STELE_LABELS_ALWAYS;
 	test_one("with labels all the same", &fake, &opts, 512);
 	fake_release(&fake);
 }

@@ -127,7 +127,7 @@ static void test_info(void)
 static void test_fields(void)
 {
 	struct stele_target target = {.snapshot = "v1"};
-	struct stele_field field;
+	struct stele_field field = {.size = sizeof(field)};
 	struct stele_dataset *ds;
 	const char *name = "";
 

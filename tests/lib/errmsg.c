@@ -87,7 +87,7 @@ static void fails_on_a_dataset(void)
 	struct stele_loader_source one = {.ds = ds};
 	struct stele_loader *loader = NULL;
 	struct stele_sample sample;
-	struct stele_field field;
+	struct stele_field field = {.size = sizeof(field)};
 	const char *name;
 	uint64_t id = 2;
 

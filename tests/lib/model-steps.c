@@ -432,7 +432,6 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 		.size = sizeof(opts),
 		.time = s->now,
 		.jobs = 1,
-		.flags = STELE_BUILD_NO_LABELS,
 	};
 	struct stele_build_report report;
 	struct model_snapshot *snapshot;
@@ -451,6 +450,7 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 	snapshot = model_add(&place->model, NULL, "v1", s->now);
 	model_append(snapshot, &s->world, chosen, STELE_BUILD_UPDATE);
 	model_source(&s->world, chosen, &fake);
+	fake.labels = STELE_LABELS_NEVER;
 	dev = model_device(place->dev, place->size);
 	if (stele_build_on(dev, &fake.source, "v1", &opts, &report) < 0)
 		bail("cannot build");

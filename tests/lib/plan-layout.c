@@ -50,7 +50,7 @@ static void check_slots(const struct stele_plan *plan)
 		stele_plan_sample(plan, i, &sample);
 		bad_inverse += sample.ordinal >= d->sample_count ||
 			       numbers[sample.ordinal] != i;
-		stele_record_size(&plan->shape, sample.entry.size,
+		stele_record_size(&plan->fields.shape, sample.entry.data_size,
 				  (uint32_t)sample.entry.key_size, &size);
 		records += size;
 		bad_slot += sample.slot_size != stele_slot_size(size,
@@ -227,74 +227,6 @@ static void test_none(void)
 	release(&p);
 }
 
-static void check_label(const struct stele_plan *plan, const char *key,
-			int64_t wanted)
-{
-	for (uint64_t i = 0; i < plan->descriptor.sample_count; i++) {
-		struct stele_plan_sample sample;
-
-		stele_plan_sample(plan, i, &sample);
-		if (sample.entry.key_size == strlen(key) &&
-		    !memcmp(sample.entry.key, key, strlen(key))) {
-			is_int(wanted, sample.label, "label of %s", key);
-			return;
-		}
-	}
-	ok(false, "no sample %s", key);
-}
-
-static void test_labels(void)
-{
-	static const char *const keys[] = {"a/2", "a-b/1", "b/x/y", "a/1",
-					   "Z/1", "a.b/1"};
-	static const char *const names[] = {"Z", "a", "a-b", "a.b", "b"};
-	struct stele_build_opts opts = {.size = sizeof(opts)};
-	struct planned p = {0};
-	struct fake fake;
-	const char *name;
-
-	fake_init(&fake);
-	for (size_t i = 0; i < 6; i++)
-		fake_add(&fake, keys[i], i);
-	make(&p, &fake, NULL);
-	is_uint(5, p.report.class_count, "looks like an ImageFolder");
-	check_all(&p.plan);
-	check_label(&p.plan, "Z/1", 0);
-	check_label(&p.plan, "a/1", 1);
-	check_label(&p.plan, "a/2", 1);
-	check_label(&p.plan, "a-b/1", 2);
-	check_label(&p.plan, "a.b/1", 3);
-	check_label(&p.plan, "b/x/y", 4);
-	for (uint32_t i = 0; i < 5; i++) {
-		size_t size = stele_classes_name(&p.plan.classes, &p.plan.table,
-						 i, &name);
-
-		ok(size == strlen(names[i]) && !memcmp(name, names[i], size),
-		   "name of %u", i);
-	}
-	release(&p);
-	opts.flags = STELE_BUILD_NO_LABELS;
-	make(&p, &fake, &opts);
-	is_uint(1, p.plan.descriptor.field_count, "unless told otherwise");
-	release(&p);
-	fake_add(&fake, "at the top", 1);
-	make(&p, &fake, NULL);
-	is_uint(0, p.report.class_count, "a file at the top: no ImageFolder");
-	release(&p);
-	opts.flags = STELE_BUILD_LABELS;
-	make(&p, &fake, &opts);
-	is_uint(5, p.report.class_count, "unless told otherwise");
-	check_label(&p.plan, "at the top", -1);
-	check_label(&p.plan, "b/x/y", 4);
-	release(&p);
-	fake_release(&fake);
-	make(&p, &fake, &opts);
-	is_int(0, p.ret, "labels of no sample");
-	is_uint(2, p.plan.descriptor.field_count, "a field all the same");
-	is_uint(0, p.plan.descriptor.section_count, "and no names");
-	release(&p);
-}
-
 static void test_limits(void)
 {
 	struct planned p = {0};
@@ -400,7 +332,6 @@ int main(void)
 	test_shuffled();
 	test_same();
 	test_none();
-	test_labels();
 	test_limits();
 	test_twice();
 	test_cancel();

@@ -226,7 +226,7 @@ static void check_boundary_bit(void)
 		bail("load");
 	is_int(-EUCLEAN, stele_snapshot_load(&image, 0, &snapshot),
 	       "and is refused");
-	ok(test_log_has(&log, "boundary without its feature"), "which it says");
+	ok(test_log_has(&log, "without their feature"), "which it says");
 	stele_image_release(&image);
 	free(samples);
 }

@@ -60,7 +60,7 @@ static int on_entry(void *user, const struct stele_source_entry *entry)
 	enter(seen);
 	seen->keys[seen->count] = strndup(entry->key, entry->key_size);
 	seen->sizes[seen->count] = entry->key_size;
-	seen->bytes[seen->count++] = entry->size;
+	seen->bytes[seen->count++] = entry->data_size;
 	leave(seen);
 	return seen->entry_return;
 }
@@ -96,10 +96,11 @@ static void seen_release(struct seen *seen)
 	memset(seen, 0, sizeof(*seen));
 }
 
-static int scan(struct stele_source *source, struct seen *seen,
+static int scan(const struct stele_source *source, struct seen *seen,
 		unsigned int jobs)
 {
 	const struct stele_source_sink sink = {
+		.size = sizeof(sink),
 		.user = seen,
 		.entry = on_entry,
 		.skip = on_skip,
@@ -107,18 +108,19 @@ static int scan(struct stele_source *source, struct seen *seen,
 		.jobs = jobs,
 	};
 
-	return source->ops->scan(source, &sink);
+	return source->ops.scan(source->user, &sink);
 }
 
 static int scan_path(const char *path, struct seen *seen, unsigned int jobs)
 {
-	struct stele_source *source;
-	int ret = stele_source_open_directory(path, 0, 0, NULL, &source);
+	struct stele_source source;
+	int ret = stele_source_open_directory(path, 0, 0, STELE_LABELS_AUTO,
+					NULL, &source);
 
 	if (ret < 0)
 		return ret;
-	ret = scan(source, seen, jobs);
-	stele_source_close(source);
+	ret = scan(&source, seen, jobs);
+	stele_source_close(&source);
 	return ret;
 }
 
@@ -247,7 +249,7 @@ static void test_special(void)
 	char *path = path_of("special");
 	int top = top_dir("special");
 	struct seen seen = {0};
-	struct stele_source *source;
+	struct stele_source source;
 	struct stat st;
 
 	make_file(top, "file", "x");
@@ -259,10 +261,10 @@ static void test_special(void)
 		sysbail("cannot make special files");
 	close(make_dir(top, "empty"));
 
-	is_int(0, stele_source_open_directory(path, st.st_dev, st.st_ino, NULL,
-					      &source),
+	is_int(0, stele_source_open_directory(path, st.st_dev, st.st_ino,
+					      STELE_LABELS_AUTO, NULL, &source),
 	       "open");
-	is_int(0, scan(source, &seen, 3), "scan");
+	is_int(0, scan(&source, &seen, 3), "scan");
 	is_uint(1, seen.count, "one is a sample");
 	ok(find_key(&seen, "file") == 0, "the file");
 	ok(was_skipped(&seen, "link", STELE_SKIP_SYMLINK), "link to a file");
@@ -273,7 +275,7 @@ static void test_special(void)
 	ok(was_skipped(&seen, "target", STELE_SKIP_TARGET), "the target");
 	is_uint(6, seen.skip_count, "and an empty directory is nothing");
 	seen_release(&seen);
-	stele_source_close(source);
+	stele_source_close(&source);
 	close(top);
 	free(path);
 }
@@ -356,25 +358,26 @@ static void test_unreadable(void)
 	char *path = path_of("locked");
 	int top = top_dir("locked");
 	struct seen seen = {.skip_return = -EACCES};
-	struct stele_source *source;
+	struct stele_source source;
 
 	make_file(top, "open", "");
 	close(make_dir(top, "closed"));
 	if (fchmodat(top, "closed", 0, 0) < 0)
 		sysbail("cannot lock a directory");
-	is_int(0, stele_source_open_directory(path, 0, 0, NULL, &source),
+	is_int(0, stele_source_open_directory(path, 0, 0, STELE_LABELS_AUTO,
+					NULL, &source),
 	       "open");
 	if (geteuid() == 0 && seteuid(65534) < 0)
 		sysbail("cannot become nobody");
-	is_int(-EACCES, scan(source, &seen, 2), "the sink refuses");
+	is_int(-EACCES, scan(&source, &seen, 2), "the sink refuses");
 	ok(was_skipped(&seen, "closed", STELE_SKIP_UNREADABLE), "is told");
 	seen_release(&seen);
-	is_int(0, scan(source, &seen, 2), "the sink lets it pass");
+	is_int(0, scan(&source, &seen, 2), "the sink lets it pass");
 	is_uint(1, seen.count, "the rest is there");
 	seen_release(&seen);
 	if (getuid() == 0 && seteuid(0) < 0)
 		sysbail("cannot become root again");
-	stele_source_close(source);
+	stele_source_close(&source);
 	fchmodat(top, "closed", 0700, 0);
 	close(top);
 	free(path);
@@ -402,51 +405,56 @@ static void test_stops(void)
 	free(path);
 }
 
-static int open_key(struct stele_source *source, const char *key, uint64_t size,
-		    struct stele_source_file *file)
+static int open_key(const struct stele_source *source, void *reader,
+		    const char *key, uint64_t size)
 {
 	const struct stele_source_entry entry = {
-		.key = key, .key_size = strlen(key), .size = size};
+		.size = sizeof(entry), .key = key, .key_size = strlen(key),
+		.data_size = size};
+	union stele_value values[2];
 
-	memset(file, 0, sizeof(*file));
-	return source->ops->open(source, &entry, file);
+	return source->ops.open(reader, &entry, values);
 }
 
 static void test_read(void)
 {
 	char *path = path_of("read");
 	int top = top_dir("read");
-	struct stele_source *source;
-	struct stele_source_file file;
+	struct stele_source source;
+	struct stele_source_entry entry = {.size = sizeof(entry)};
+	const struct stele_source_ops *ops = &source.ops;
 	char data[16];
+	void *reader;
 
 	make_file(top, "file", "0123456789");
 	close(make_dir(top, "dir"));
 	if (mkfifoat(top, "fifo", 0644) || symlinkat("file", top, "link") ||
 	    symlinkat("dir", top, "dirlink"))
 		sysbail("cannot make special files");
-	stele_source_open_directory(path, 0, 0, NULL, &source);
-	is_int(0, open_key(source, "file", 10, &file), "open");
-	is_int(4, source->ops->read(&file, data, 4), "read 4 bytes");
-	is_int(6, source->ops->read(&file, data + 4, 12), "read the rest");
+	stele_source_open_directory(path, 0, 0, STELE_LABELS_AUTO,
+					NULL, &source);
+	is_int(0, ops->reader_new(source.user, &reader), "a reader");
+	is_int(0, open_key(&source, reader, "file", 10), "open");
+	is_int(4, ops->read(reader, &entry, 0, data, 4), "read 4 bytes");
+	is_int(6, ops->read(reader, &entry, 4, data + 4, 12), "read the rest");
 	is_blob("0123456789", data, 10, "the bytes of the file");
-	is_int(0, source->ops->read(&file, data, 1), "end");
-	source->ops->close(&file);
-	source->ops->close(&file);
-	is_int(-ETXTBSY, open_key(source, "file", 9, &file), "grew");
-	is_int(-ETXTBSY, open_key(source, "file", 11, &file), "shrank");
-	is_int(-ENOENT, open_key(source, "gone", 1, &file), "vanished");
-	is_int(-ENOENT, open_key(source, "file/x", 1, &file),
+	is_int(0, ops->read(reader, &entry, 10, data, 1), "end");
+	ops->close(reader);
+	is_int(-ETXTBSY, open_key(&source, reader, "file", 9), "grew");
+	is_int(-ETXTBSY, open_key(&source, reader, "file", 11), "shrank");
+	is_int(-ENOENT, open_key(&source, reader, "gone", 1), "vanished");
+	is_int(-ENOENT, open_key(&source, reader, "file/x", 1),
 	       "a file took the directory's place");
-	is_int(-ETXTBSY, open_key(source, "link", 10, &file),
+	is_int(-ETXTBSY, open_key(&source, reader, "link", 10),
 	       "a symlink took the file's place");
-	is_int(-ETXTBSY, open_key(source, "dirlink/x", 1, &file),
+	is_int(-ETXTBSY, open_key(&source, reader, "dirlink/x", 1),
 	       "a symlink took the directory's place");
-	is_int(-ETXTBSY, open_key(source, "fifo", 0, &file),
+	is_int(-ETXTBSY, open_key(&source, reader, "fifo", 0),
 	       "a fifo took the file's place");
-	is_int(-ETXTBSY, open_key(source, "dir", 4096, &file),
+	is_int(-ETXTBSY, open_key(&source, reader, "dir", 4096),
 	       "a directory took the file's place");
-	stele_source_close(source);
+	ops->reader_free(reader);
+	stele_source_close(&source);
 	close(top);
 	free(path);
 }

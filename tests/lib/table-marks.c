@@ -16,6 +16,8 @@ static struct stele_spill_pool pool = {.budget = 1 << 20};
 /* Keys "000000", "000002", ... added backwards; sizes up to the largest. */
 static void fill(struct stele_table *table)
 {
+	uint64_t repeated;
+
 	stele_table_init(table, &pool);
 	table->since = 1000;
 	for (unsigned int i = COUNT; i-- > 0;) {
@@ -24,14 +26,16 @@ static void fill(struct stele_table *table)
 			.key = key,
 			.key_size = (size_t)snprintf(key, sizeof(key), "%06u",
 						     2 * i),
-			.size = i ? i : STELE_SAMPLE_SIZE_MAX,
+			.data_size = i ? i : STELE_SAMPLE_SIZE_MAX,
+			.place = i % 3,
 			.changed = 998 + i % 3,
 		};
 
 		if (stele_table_add(table, &entry) < 0)
 			bail("cannot add");
 	}
-	if (stele_table_sort(table, NULL, NULL) < 0)
+	if (stele_table_sort(table, NULL, NULL, &repeated) < 0 ||
+	    repeated != COUNT)
 		bail("cannot sort");
 }
 
@@ -79,11 +83,12 @@ int main(void)
 		stele_table_get(&table, i, &entry);
 		snprintf(key, sizeof(key), "%06" PRIu64, 2 * old);
 		wrong += entry.key_size != 6 || memcmp(key, entry.key, 6) ||
-			 entry.size != (old ? old : STELE_SAMPLE_SIZE_MAX) ||
+			 entry.data_size != (old ? old : STELE_SAMPLE_SIZE_MAX) ||
+			 entry.place != old % 3 ||
 			 !stele_table_marked(&table, i, STELE_MARK_REPLACES);
-		sum += entry.size;
+		sum += entry.data_size;
 	}
-	is_uint(0, wrong, "all others keep size, order and marks");
+	is_uint(0, wrong, "all others keep size, place, order and marks");
 	is_uint(sum, table.payload_size, "the sum follows");
 	stele_table_release(&table);
 	return done();

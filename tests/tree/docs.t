@@ -96,6 +96,14 @@ is "0 epoch 0: 2 samples" "$status $(head -n 1 <<<"${out%%,*}")" \
 is 2 "$(grep -c '^epoch' <<<"$out")" "of which there are two"
 run "$tmp/epochs" "$tmp/none"
 is "1 " "$status $out" "or says why not"
+ok "the program of stele-source(3) can be built" builds stele-source.3 pets
+compiles "the program of stele-source(3)" "$tmp/pets.c"
+run "$tmp/pets" "$tmp/pets.image"
+is "0 Rex → ball: dog of 30.5 kg, 3 points
+Tom: cat of 4.25 kg, 2 points" "$status $out" "and reads back what it built"
+run "$tmp/pets" "$tmp/pets.image"
+is "1 " "$status $out" "or says why not"
+ok "in words" grep -q "pets.image" <<<"$err"
 is "" "$(grep -ohE '\]\([^)]*\)' ./*.md | tr -d '])(' | while read -r file; do
 	[ -f "$file" ] || echo "$file"; done)" "links lead to files"
 is "" "$(grep -ohE '(^    |`)make [a-z-]+' ./*.md | sed 's/.* //' |

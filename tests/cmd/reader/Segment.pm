@@ -13,7 +13,7 @@ use Exporter 'import';
 
 use constant {
 	DESCRIPTOR => 4, KEYS => 5, ORDER => 6, COLUMN => 7, DIGESTS => 8,
-	TREE => 9, NAMES => 10, I64 => 4, F64 => 5, NO_FIELD => 0xffffffff,
+	TREE => 9, NAMES => 10, UTF8 => 2, TENSOR => 3, I64 => 4, F64 => 5, NO_FIELD => 0xffffffff,
 };
 our @EXPORT = qw(segment number F64 NO_FIELD);
 
@@ -23,7 +23,8 @@ my $descriptor_row = 'id le64, stream le64, offset le64, size le64, count le64,
 	payload_sum le64, record_sum le64, slots le64, slots_size le64,
 	boundary le64, granule le32, order le32, fields le32, runs le32,
 	sections le32, zero le32, root 32, schema 32, zero 88';
-my $field_row = 'name 64, type le32, zero 60';	# no tensors
+my $field_row = 'name 64, type le32, dtype le32, rank le32, zero 4, dims 32, zero 16';
+my @element_size = (0, 1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16);
 my $section_row = 'type le32, field le32, offset le64, size le64, count le64,
 	stream le64';
 
@@ -72,12 +73,50 @@ sub check_fields {
 		$_->{name} = text($_->{name}, 'field');
 		check_name($_->{name}, 'field');
 		check(!$names{$_->{name}}++, 'field: the name twice');
-		check($_->{type} =~ /\A[1245]\z/, 'field: type');
+		check($_->{type} =~ /\A[12345]\z/, 'field: type');
+		check_shape($_);
 	}
 	$d->{scalars} = [grep { $d->{fields}[$_]{type} >= I64 } 0 .. $#{$d->{fields}}];
 	my $parts = @{$d->{fields}} - @{$d->{scalars}};	# of the payload
 	$d->{ends} = $parts ? $parts - 1 : 0;
 	$d->{payload_limit} = $parts ? 2 ** 47 - 1 : 0;
+}
+
+sub check_shape {	# FIELD; sets what its length must be, or be a multiple of
+	my ($field) = @_;
+	my @dims = unpack 'L<8', $field->{dims};
+	my $rank = $field->{rank};
+	if ($field->{type} != TENSOR) {
+		check(is_zero($field->{dims}) && !$rank && !$field->{dtype},
+			'field: shape');
+		return;
+	}
+	my $size = $element_size[$field->{dtype}] or check(0, 'field: element type');
+	check($rank <= 8 && !grep($_, @dims[$rank .. 7]), 'field: rank');
+	check($_ < 2 ** 31, 'field: dimension') for @dims;
+	$field->{varies} = $rank && !$dims[0];
+	for (($field->{varies} ? 1 : 0) .. $rank - 1) {
+		check($dims[$_], 'field: dimension of 0');
+		$size *= $dims[$_];
+		check($size < 2 ** 47, 'field: size');
+	}
+	$field->{row} = $size;
+}
+
+sub check_payload {	# SEGMENT PAYLOAD WHAT END...: what lies in its fields
+	my ($d, $payload, $what, @ends) = @_;
+	my $at = 0;
+	push @ends, length $payload;
+	for (grep { $_->{type} < I64 } @{$d->{fields}}) {
+		my $end = shift @ends;
+		my $part = substr $payload, $at, $end - $at;
+		$at = $end;
+		check(utf8::decode($part) && $part !~ /[\x{d800}-\x{dfff}]/,
+			"$what: text") if $_->{type} == UTF8;
+		next if $_->{type} != TENSOR;
+		check($_->{varies} ? length($part) % $_->{row} == 0 :
+			length($part) == $_->{row}, "$what: tensor");
+	}
 }
 
 sub check_sections {	# which there are, and where
@@ -209,6 +248,7 @@ sub record {	# SEGMENT NUMBER OFFSET SLOT_SIZE
 		check($_ >= $last && $_ <= $size, "$what: ends");
 		$last = $_;
 	}
+	check_payload($d, $payload, $what, @ends) if !$flags;
 	return {key => $key, size => $size, record_size => $size + $tail,
 		void => $flags, sha => sha256_hex($payload), scalars => \@scalars,
 		leaf => sha256("\0" . $payload . $tailed)};

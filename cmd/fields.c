@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fields.c - fields and their values, as text and as JSON
+ */
+#include "fields.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "text.h"
+
+#define TEXT_MAX 64 /* bytes of a text in a list */
+
+static const char *const dtypes[] = {
+	[STELE_DTYPE_BOOL] = "bool", [STELE_DTYPE_U8] = "u8",
+	[STELE_DTYPE_I8] = "i8",     [STELE_DTYPE_U16] = "u16",
+	[STELE_DTYPE_I16] = "i16",   [STELE_DTYPE_U32] = "u32",
+	[STELE_DTYPE_I32] = "i32",   [STELE_DTYPE_U64] = "u64",
+	[STELE_DTYPE_I64] = "i64",   [STELE_DTYPE_F16] = "f16",
+	[STELE_DTYPE_BF16] = "bf16", [STELE_DTYPE_F32] = "f32",
+	[STELE_DTYPE_F64] = "f64",   [STELE_DTYPE_C64] = "c64",
+	[STELE_DTYPE_C128] = "c128",
+};
+
+static const char *type_name(uint32_t type)
+{
+	static const char *const types[] = {
+		[STELE_TYPE_BYTES] = "bytes",	[STELE_TYPE_UTF8] = "utf8",
+		[STELE_TYPE_TENSOR] = "tensor", [STELE_TYPE_I64] = "i64",
+		[STELE_TYPE_F64] = "f64",
+	};
+
+	return type && type < sizeof(types) / sizeof(*types) ? types[type] :
+							       "unknown";
+}
+
+static const char *dtype_name(uint32_t dtype)
+{
+	return dtype && dtype < sizeof(dtypes) / sizeof(*dtypes) ?
+		       dtypes[dtype] :
+		       "unknown";
+}
+
+char *field_type(const struct stele_field *field, char text[FIELD_TYPE_SIZE])
+{
+	int at;
+
+	if (field->type != STELE_TYPE_TENSOR) {
+		snprintf(text, FIELD_TYPE_SIZE, "%s", type_name(field->type));
+		return text;
+	}
+	at = snprintf(text, FIELD_TYPE_SIZE, "%s[", dtype_name(field->dtype));
+	for (uint32_t i = 0; i < field->rank; i++)
+		at += field->dims[i] ?
+			      snprintf(text + at, FIELD_TYPE_SIZE - (size_t)at,
+				       "%s%" PRIu32, i ? "," : "",
+				       field->dims[i]) :
+			      snprintf(text + at, FIELD_TYPE_SIZE - (size_t)at,
+				       "%s?", i ? "," : "");
+	snprintf(text + at, FIELD_TYPE_SIZE - (size_t)at, "]");
+	return text;
+}
+
+json_t *field_json(const struct stele_field *field)
+{
+	json_t *object = json_make(), *shape;
+
+	json_set_text(object, "name", field->name);
+	json_set_text(object, "type", type_name(field->type));
+	json_set_number(object, "classes", field->name_count);
+	if (field->type != STELE_TYPE_TENSOR)
+		return object;
+	shape = json_make_list();
+	for (uint32_t i = 0; i < field->rank; i++)
+		json_add(shape, field->dims[i] ? json_integer(field->dims[i]) :
+						 json_null());
+	json_set_text(object, "dtype", dtype_name(field->dtype));
+	json_set(object, "shape", shape);
+	return object;
+}
+
+/* ---- values -------------------------------------------------------------------- */
+
+static bool next_field(const struct stele_sample *sample, uint32_t index,
+		       struct stele_field *field)
+{
+	struct stele_dataset_info info;
+
+	*field = (struct stele_field){.size = sizeof(*field)};
+	stele_dataset_info(sample->ds, &info);
+	return index < info.field_count &&
+	       !stele_dataset_field(sample->ds, index, field);
+}
+
+static void print_text(const char *data, uint64_t size)
+{
+	size_t shown = size > TEXT_MAX ? TEXT_MAX : (size_t)size;
+	char *text;
+
+	while (shown < size && shown && (data[shown] & 0xc0) == 0x80)
+		shown--; /* back to the beginning of a character */
+	text = text_escape(data, shown);
+	printf("'%s%s'", text ? text : "?", shown < size ? "..." : "");
+	free(text);
+}
+
+static void print_class(const struct stele_field *field, int64_t value)
+{
+	char *text;
+
+	if (value < 0 || value >= field->name_count)
+		return;
+	text = text_escape(field->names[value], strlen(field->names[value]));
+	printf(" (%s)", text ? text : "?");
+	free(text);
+}
+
+static void print_value(const struct stele_sample *sample, uint32_t index,
+			const struct stele_field *field)
+{
+	uint64_t dims[STELE_RANK_MAX], size;
+	const void *data;
+	int64_t i64;
+	double f64;
+	int rank;
+
+	if (!stele_sample_i64(sample, index, &i64)) {
+		printf("%" PRIi64, i64);
+		print_class(field, i64);
+	} else if (!stele_sample_f64(sample, index, &f64)) {
+		printf("%.17g", f64);
+	} else if ((rank = stele_sample_shape(sample, index, dims)) >= 0) {
+		putchar('[');
+		for (int i = 0; i < rank; i++)
+			printf("%s%" PRIu64, i ? "," : "", dims[i]);
+		putchar(']');
+	} else if (stele_sample_bytes(sample, index, &data, &size)) {
+		putchar('?');
+	} else if (field->type == STELE_TYPE_UTF8) {
+		print_text(data, size);
+	} else {
+		printf("%" PRIu64, size);
+	}
+}
+
+void fields_print(const struct stele_sample *sample)
+{
+	struct stele_field field;
+
+	for (uint32_t i = 0; next_field(sample, i, &field); i++) {
+		printf(" %s=", field.name);
+		print_value(sample, i, &field);
+	}
+}
+
+static json_t *value_json(const struct stele_sample *sample, uint32_t index,
+			  const struct stele_field *field)
+{
+	uint64_t dims[STELE_RANK_MAX], size;
+	json_t *value = NULL;
+	const void *data;
+	char text[32];
+	int64_t i64;
+	double f64;
+	int rank;
+
+	if (!stele_sample_i64(sample, index, &i64))
+		return json_integer(i64);
+	if (!stele_sample_f64(sample, index, &f64)) {
+		if (isfinite(f64))
+			return json_real(f64);
+		snprintf(text, sizeof(text), "%g", f64);
+		return json_string(text);
+	}
+	rank = stele_sample_shape(sample, index, dims);
+	if (rank >= 0) {
+		value = json_make_list();
+		for (int i = 0; i < rank; i++)
+			json_add(value, json_integer((json_int_t)dims[i]));
+		return value;
+	}
+	if (stele_sample_bytes(sample, index, &data, &size))
+		return json_null();
+	if (field->type == STELE_TYPE_UTF8)
+		value = json_stringn(data, size); /* NULL: it is not */
+	return value ? value : json_integer((json_int_t)size);
+}
+
+json_t *fields_json(const struct stele_sample *sample)
+{
+	json_t *object = json_make();
+	struct stele_field field;
+
+	for (uint32_t i = 0; next_field(sample, i, &field); i++)
+		json_set(object, field.name, value_json(sample, i, &field));
+	return object;
+}
+
+int field_write(const struct stele_sample *sample, uint32_t index)
+{
+	const void *data;
+	uint64_t size;
+	int64_t i64;
+	double f64;
+	int error;
+
+	if (!stele_sample_i64(sample, index, &i64)) {
+		printf("%" PRIi64 "\n", i64);
+		return 0;
+	}
+	if (!stele_sample_f64(sample, index, &f64)) {
+		printf("%.17g\n", f64);
+		return 0;
+	}
+	error = stele_sample_bytes(sample, index, &data, &size);
+	if (!error)
+		fwrite(data, 1, size, stdout);
+	return error;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fields.h - fields and their values, as text and as JSON
+ */
+#ifndef STELE_CMD_FIELDS_H
+#define STELE_CMD_FIELDS_H
+
+#include <jansson.h>
+
+#include "stele.h"
+
+/* `bytes`, `i64`, `f32[?,3]`. Returns text. */
+#define FIELD_TYPE_SIZE 128
+char *field_type(const struct stele_field *field, char text[FIELD_TYPE_SIZE]);
+json_t *field_json(const struct stele_field *field);
+
+/* ` name=value` for each field of a sample: sizes of bytes, shapes of tensors. */
+void fields_print(const struct stele_sample *sample);
+/* The same as an object: texts whole, what is no number in words. */
+json_t *fields_json(const struct stele_sample *sample);
+
+/*
+ * One field to stdout: bytes as they are, a scalar in a line of its own.
+ * Return: 0; what the accessor returned.
+ */
+int field_write(const struct stele_sample *sample, uint32_t index);
+
+#endif
