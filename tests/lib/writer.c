@@ -168,7 +168,7 @@ static void check_refusals(void)
 	int fd;
 
 	is_int(-ENOENT, open_writer(&writer, "/nowhere/at/all"), "no such file");
-	ok(test_log_has(&messages, "/nowhere/at/all"), "is said");
+	ok(test_log_has(&messages, "no such file"), "is said");
 	stele_writer_close(&writer);
 	snprintf(text, sizeof(text), "%s-empty", path);
 	fd = open(text, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
