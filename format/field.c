@@ -15,7 +15,8 @@
 
 static const char not_utf8[] = "is not valid UTF-8";
 
-uint32_t stele_dtype_size(uint32_t dtype)
+/* Bytes of one element, by a value of stele.h's enum stele_dtype; 0: unknown. */
+static uint32_t dtype_size(uint32_t dtype)
 {
 	static const uint8_t sizes[] = {
 		0, 1 /* bool */, 1, 1, 2, 2, 4, 4, 8, 8 /* integers */,
@@ -29,7 +30,7 @@ uint32_t stele_dtype_size(uint32_t dtype)
 static bool tensor_size(const struct stele_descriptor_field *field,
 			uint64_t *size)
 {
-	*size = stele_dtype_size(field->dtype);
+	*size = dtype_size(field->dtype);
 	for (uint32_t i = 0; i < field->rank; i++)
 		if ((i || field->dims[i]) &&
 		    (!checked_mul(*size, field->dims[i], size) ||
@@ -42,7 +43,7 @@ static const char *tensor_wrong(const struct stele_descriptor_field *field)
 {
 	uint64_t size;
 
-	if (!stele_dtype_size(field->dtype))
+	if (!dtype_size(field->dtype))
 		return "unknown element type of a tensor";
 	if (field->rank > STELE_FIELD_RANK_MAX)
 		return "more than 8 dimensions";

@@ -14,9 +14,6 @@
 
 #define STELE_DIM_MAX ((UINT32_C(1) << 31) - 1)
 
-/* Bytes of one element, by a value of stele.h's enum stele_dtype; 0: unknown. */
-uint32_t stele_dtype_size(uint32_t dtype);
-
 /* Are type, dtype, rank and dims possible? NULL; else what is wrong, static. */
 const char *stele_field_wrong(const struct stele_descriptor_field *field);
 

@@ -27,7 +27,7 @@ const struct bench_model_info *bench_model_info(uint32_t model)
 	return &models[model];
 }
 
-const char *bench_gpu_name(uint32_t gpu)
+static const char *gpu_name(uint32_t gpu)
 {
 	return gpu == BENCH_A100 ? "a100" : "h100";
 }
@@ -126,8 +126,9 @@ void bench_model_sum(struct bench_result *result)
 	result->utilisation = share / result->part_count;
 }
 
-bool bench_model_resembles(const struct bench_model_info *model,
-			   const struct stele_dataset_info *info)
+/* Are the image's samples like the model's? */
+static bool model_resembles(const struct bench_model_info *model,
+			    const struct stele_dataset_info *info)
 {
 	double mean = (double)info->payload_size / (double)info->sample_count;
 
@@ -139,7 +140,7 @@ void bench_model_text(const struct bench_config *config,
 		      const struct bench_result *result)
 {
 	const struct bench_model_info *model = &models[config->model];
-	const char *gpu = bench_gpu_name(config->gpu);
+	const char *gpu = gpu_name(config->gpu);
 	char a[TEXT_SIZE], b[TEXT_SIZE];
 
 	printf(ROW "%.1f %% of the time: %u emulated %s%s, %s; %.0f %% is wanted, "
@@ -150,7 +151,7 @@ void bench_model_text(const struct bench_config *config,
 	       result->utilisation >= model->threshold ? "met" : "missed");
 	if (config->search)
 		printf(ROW "%u at once are kept that busy\n", "", result->most);
-	if (!bench_model_resembles(model, &result->info))
+	if (!model_resembles(model, &result->info))
 		printf(ROW "samples of %s on average are not like those of %s, "
 			   "%s\n",
 		       "",
@@ -168,14 +169,14 @@ json_t *bench_model_json(const struct bench_config *config,
 	json_t *object = json_make(), *list = json_make_list();
 
 	json_set_text(object, "model", model->name);
-	json_set_text(object, "gpu", bench_gpu_name(config->gpu));
+	json_set_text(object, "gpu", gpu_name(config->gpu));
 	json_set_number(object, "count", config->accelerators);
 	if (config->search)
 		json_set_number(object, "most", result->most);
 	json_set_real(object, "compute_seconds", model->compute[config->gpu]);
 	json_set_real(object, "model_sample_size", model->sample_size);
 	json_set(object, "resembles",
-			    json_boolean(bench_model_resembles(
+			    json_boolean(model_resembles(
 				    model, &result->info)));
 	json_set_real(object, "threshold", model->threshold);
 	json_set_real(object, "utilisation", result->utilisation);

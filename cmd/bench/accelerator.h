@@ -25,7 +25,6 @@ struct bench_model_info {
 
 /* Of any but BENCH_NO_MODEL. */
 const struct bench_model_info *bench_model_info(uint32_t model);
-const char *bench_gpu_name(uint32_t gpu);
 /*
  * Emulate config->accelerators, or search how many are kept busy: then *config and
  * *result are those of the most that are, or of one.
@@ -35,9 +34,6 @@ int bench_model_run(struct stele_dataset *ds, struct bench_config *config,
 		    struct bench_result *result);
 /* Utilisation, from the parts. */
 void bench_model_sum(struct bench_result *result);
-/* Are the image's samples like the model's? */
-bool bench_model_resembles(const struct bench_model_info *model,
-			   const struct stele_dataset_info *info);
 void bench_model_text(const struct bench_config *config,
 		      const struct bench_result *result);
 json_t *bench_model_json(const struct bench_config *config,

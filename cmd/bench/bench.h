@@ -93,7 +93,7 @@ struct bench_result {
 	struct stele_reader_stats sum; /* over the readers */
 	/* By those that were collected: loaders end while they read ahead. */
 	double reads_per_sample, bytes_per_byte;
-	struct stele_reader_stats shown; /* with latencies as bench_latency_name() says */
+	struct stele_reader_stats shown; /* with latencies as the report says */
 	struct bench_start start;
 	struct bench_machine used;
 	struct bench_part *parts;
@@ -140,11 +140,7 @@ void bench_json(const struct bench_config *config,
 const char *bench_order_name(uint32_t order);
 const char *bench_verify_name(uint32_t verify);
 const char *bench_arrivals_name(uint32_t kind);
-const char *bench_phase_name(uint32_t phase); /* enum stele_depth_phase */
 /* Is something else waited for than what readers know: a batch, the moment it was due? */
 bool bench_waits(const struct bench_config *config);
-/* What latencies are those of. */
-const char *bench_latency_name(const struct bench_config *config);
-const char *bench_pages_name(uint32_t huge_pages);
 
 #endif

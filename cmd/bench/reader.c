@@ -40,7 +40,8 @@ static void note_failure(struct bench_part *part,
 	part->sample_id = sample->id;
 }
 
-void bench_deliver(struct bench_worker *w, unsigned int count)
+/* Count and release samples that were collected. */
+static void deliver(struct bench_worker *w, unsigned int count)
 {
 	uint64_t bytes = 0;
 
@@ -88,7 +89,7 @@ static int drain(struct bench_worker *w)
 		count = stele_reader_collect(w->reader, w->samples,
 					     w->sample_max, w->sample_max);
 		if (count > 0)
-			bench_deliver(w, (unsigned int)count);
+			deliver(w, (unsigned int)count);
 	} while (count > 0);
 	return count;
 }
@@ -106,7 +107,7 @@ static int closed_loop(struct bench_worker *w)
 					     w->sample_max, min);
 		if (count <= 0)
 			return count;
-		bench_deliver(w, (unsigned int)count);
+		deliver(w, (unsigned int)count);
 	}
 	return drain(w);
 }
@@ -301,7 +302,7 @@ static int take(struct bench_worker *w, unsigned int min)
 		due = w->samples[i].tag;
 		stele_histogram_record(w->latency, now > due ? now - due : 1);
 	}
-	bench_deliver(w, (unsigned int)count);
+	deliver(w, (unsigned int)count);
 	return count;
 }
 

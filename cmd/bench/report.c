@@ -23,7 +23,7 @@
 #define COLD_MIN 0.95
 #define COLD_MAX 1.10
 
-const char *bench_phase_name(uint32_t phase)
+static const char *phase_name(uint32_t phase)
 {
 	static const char *const names[] = {
 		[STELE_DEPTH_STARTUP] = "startup",
@@ -39,7 +39,7 @@ const char *bench_phase_name(uint32_t phase)
 	return names[phase];
 }
 
-const char *bench_pages_name(uint32_t huge_pages)
+static const char *pages_name(uint32_t huge_pages)
 {
 	return huge_pages >= 2 ? "explicit" : huge_pages ? "transparent" : "none";
 }
@@ -49,7 +49,8 @@ bool bench_waits(const struct bench_config *config)
 	return config->loader || config->rate;
 }
 
-const char *bench_latency_name(const struct bench_config *config)
+/* What the latencies are those of. */
+static const char *latency_name(const struct bench_config *config)
 {
 	if (config->loader)
 		return "waited for a batch";
@@ -165,7 +166,7 @@ static void print_latency(const struct bench_config *config,
 		       text_latency(a, sum->p50_ns),
 		       text_latency(b, sum->p99_ns),
 		       text_latency(c, sum->p999_ns),
-		       text_latency(d, sum->max_ns), bench_latency_name(config));
+		       text_latency(d, sum->max_ns), latency_name(config));
 	if (sum->device_p99_ns)
 		printf(ROW "p50 %s, p99 %s, of one device read\n",
 		       sum->max_ns ? "" : "latency",
@@ -281,7 +282,7 @@ static void print_depth(const struct bench_config *config,
 		       "depth", result->window_min, result->window_max,
 		       result->window_median,
 		       config->threads > 1 ? " of each reader" : "",
-		       bench_phase_name(phase));
+		       phase_name(phase));
 }
 
 static void print_tier(const struct bench_result *result)
@@ -291,7 +292,7 @@ static void print_tier(const struct bench_result *result)
 
 	printf(ROW "%s, huge pages %s, %s, %" PRIu64 " %s, %" PRIu64
 		   " read again\n",
-	       "path", sum->tier, bench_pages_name(sum->huge_pages),
+	       "path", sum->tier, pages_name(sum->huge_pages),
 	       text_counted(workers, sum->workers, "kernel worker"),
 	       sum->retries, sum->retries == 1 ? "retry" : "retries",
 	       sum->reread);
@@ -317,7 +318,7 @@ static void print_reader(uint32_t index, const struct bench_part *part)
 	printf("  enters %" PRIu64 ", registered %" PRIu64
 	       ", workers %u, huge pages %s\n",
 	       s->enters, s->registered, s->workers,
-	       bench_pages_name(s->huge_pages));
+	       pages_name(s->huge_pages));
 	printf("  depth %u, window %u, peak %u\n", s->depth, s->window,
 	       s->depth_peak);
 	printf("  latency p50 %s, p90 %s, p99 %s, p99.9 %s",
@@ -486,7 +487,7 @@ static json_t *round_json(const struct stele_depth_round *round)
 	json_set_real(object, "bytes_per_second", round->bytes_per_second);
 	json_set_real(object, "reads_per_second", round->reads_per_second);
 	json_set_real(object, "slowdown", round->slowdown);
-	json_set_text(object, "phase", bench_phase_name(round->phase));
+	json_set_text(object, "phase", phase_name(round->phase));
 	json_set_number(object, "starved", round->starved);
 	return object;
 }
@@ -504,7 +505,7 @@ static void set_counters(json_t *object, const struct stele_reader_stats *stats)
 	json_set_number(object, "enters", stats->enters);
 	json_set_number(object, "registered", stats->registered);
 	json_set_number(object, "workers", stats->workers);
-	json_set_text(object, "huge_pages", bench_pages_name(stats->huge_pages));
+	json_set_text(object, "huge_pages", pages_name(stats->huge_pages));
 	json_set_text(object, "tier", stats->tier);
 }
 
@@ -566,7 +567,7 @@ void bench_json(const struct bench_config *config,
 		json_set_number(object, "unstarted", result->unstarted);
 	if (config->loader)
 		json_set_number(object, "padded", result->padded);
-	json_set_text(object, "latency_of", bench_latency_name(config));
+	json_set_text(object, "latency_of", latency_name(config));
 	json_set(object, "latency_ns", latency_json(&result->shown));
 	json_set(object, "cpu", cpu_json(result));
 	json_set(object, "devices", devices_json(&result->used));

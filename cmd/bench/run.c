@@ -32,8 +32,10 @@ static uint32_t block_size(uint64_t positions, uint32_t threads)
 	return block ? (uint32_t)block : 1;
 }
 
-void bench_order_init(struct bench_order *order, uint64_t count, uint64_t total,
-		      uint32_t threads, const struct stele_shuffle_opts *opts)
+/* `total` 0: no end. Threads share what there is in blocks that suit their number. */
+static void order_init(struct bench_order *order, uint64_t count,
+		       uint64_t total, uint32_t threads,
+		       const struct stele_shuffle_opts *opts)
 {
 	*order = (struct bench_order){
 		.count = count,
@@ -44,7 +46,7 @@ void bench_order_init(struct bench_order *order, uint64_t count, uint64_t total,
 	};
 }
 
-void bench_ids_init(struct bench_ids *ids, struct bench_order *order)
+static void ids_init(struct bench_ids *ids, struct bench_order *order)
 {
 	ids->order = order;
 	ids->shuffle = NULL;
@@ -85,7 +87,7 @@ int bench_ids_fill(struct bench_ids *ids)
 	return 0;
 }
 
-void bench_ids_release(struct bench_ids *ids)
+static void ids_release(struct bench_ids *ids)
 {
 	stele_shuffle_close(ids->shuffle);
 	ids->shuffle = NULL;
@@ -168,11 +170,12 @@ static void *work(void *argument)
 	}
 	leave(w->gate, part->error);
 	engine_of(w->config)->close(w);
-	bench_ids_release(&w->ids);
+	ids_release(&w->ids);
 	return NULL;
 }
 
-int bench_worker_start(struct bench_worker *w)
+/* Return: 0; negative errno. Ends with the thread, which is then joined. */
+static int worker_start(struct bench_worker *w)
 {
 	return -pthread_create(&w->thread, NULL, work, w);
 }
@@ -295,8 +298,8 @@ static int start(struct run *run, struct stele_dataset *ds)
 		w->gate = &run->gate;
 		w->index = i;
 		w->part = &run->result->parts[i];
-		bench_ids_init(&w->ids, &run->order);
-		err = bench_worker_start(w);
+		ids_init(&w->ids, &run->order);
+		err = worker_start(w);
 		if (!err)
 			run->started++;
 	}
@@ -466,7 +469,7 @@ static int init(struct run *run, uint64_t count)
 		.block_count = config->block_count);
 	pthread_condattr_t attr;
 
-	bench_order_init(&run->order, count, config->samples, config->threads,
+	order_init(&run->order, count, config->samples, config->threads,
 			 &order);
 	pthread_mutex_init(&run->gate.lock, NULL);
 	pthread_condattr_init(&attr);

@@ -30,10 +30,6 @@ struct bench_order {
 	struct stele_shuffle_opts opts; /* but for the epoch */
 };
 
-/* `total` 0: no end. Threads share what there is in blocks that suit their number. */
-void bench_order_init(struct bench_order *order, uint64_t count, uint64_t total,
-		      uint32_t threads, const struct stele_shuffle_opts *opts);
-
 /* Of one thread. */
 struct bench_ids {
 	struct bench_order *order;
@@ -43,13 +39,11 @@ struct bench_ids {
 	uint64_t ids[BENCH_BLOCK_MAX];
 };
 
-void bench_ids_init(struct bench_ids *ids, struct bench_order *order);
 /*
  * Take a block, when all of the last one are used.
  * Return: 0, with ids->count 0 at the end; negative errno.
  */
 int bench_ids_fill(struct bench_ids *ids);
-void bench_ids_release(struct bench_ids *ids);
 
 /* Where workers and the main thread wait for each other. */
 struct bench_gate {
@@ -88,9 +82,6 @@ struct bench_engine {
 };
 extern const struct bench_engine bench_reader_engine, bench_loader_engine;
 
-/* Return: 0; negative errno. Ends with the thread, which is then joined. */
-int bench_worker_start(struct bench_worker *worker);
-
 static inline bool bench_stopped(const struct bench_worker *worker)
 {
 	return __atomic_load_n(&worker->gate->stop, __ATOMIC_RELAXED);
@@ -98,8 +89,6 @@ static inline bool bench_stopped(const struct bench_worker *worker)
 
 /* Add to what was done, and note when the first of it was. */
 void bench_count(struct bench_worker *worker, uint64_t samples, uint64_t bytes);
-/* Count and release samples that were collected. */
-void bench_deliver(struct bench_worker *worker, unsigned int count);
 
 /* Samples at given times. Return: 0; negative errno of the reader. */
 int bench_open_loop(struct bench_worker *worker);

@@ -243,9 +243,13 @@ int stele_proof_check(struct stele_proof *p,
 	return ret;
 }
 
-int stele_proof_check_block(struct stele_proof *p,
-			    const struct stele_segment *segment, uint64_t leaf,
-			    const struct stele_disk_block *block)
+/*
+ * Is it block `leaf` of level 0 of the segment's tree? See stele_descriptor_leaf().
+ * Return: as stele_proof_check().
+ */
+static int check_block(struct stele_proof *p,
+		       const struct stele_segment *segment, uint64_t leaf,
+		       const struct stele_disk_block *block)
 {
 	struct climb c = {
 		.proof = p,
@@ -305,7 +309,7 @@ int stele_prover_check(struct stele_prover *prover,
 
 	pthread_mutex_lock(&prover->lock);
 	for (uint64_t i = 0; ret == 0 && i < count; i++)
-		ret = stele_proof_check_block(&prover->proof, segment, leaf + i,
+		ret = check_block(&prover->proof, segment, leaf + i,
 					      &blocks[i]);
 	pthread_mutex_unlock(&prover->lock);
 	return ret;

@@ -45,13 +45,6 @@ void stele_proof_release(struct stele_proof *proof);
 int stele_proof_check(struct stele_proof *proof,
 		      const struct stele_segment *segment, uint64_t number,
 		      const uint8_t digest[32]);
-/*
- * Is it block `leaf` of level 0 of the segment's tree? See stele_descriptor_leaf().
- * Return: as stele_proof_check().
- */
-int stele_proof_check_block(struct stele_proof *proof,
-			    const struct stele_segment *segment, uint64_t leaf,
-			    const struct stele_disk_block *block);
 
 /* For all threads that read sections of one image. */
 struct stele_prover;

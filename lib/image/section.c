@@ -125,9 +125,10 @@ int stele_section_read(const struct stele_image *image,
 			 prove(image, segment, section, index, count, blocks);
 }
 
-int stele_segment_read_block(const struct stele_image *image,
-			     const struct stele_segment *segment, uint32_t type,
-			     uint64_t index, struct stele_disk_block *block)
+/* One block of a section that must exist. Return: as read; -EUCLEAN (it does not). */
+static int read_block(const struct stele_image *image,
+		      const struct stele_segment *segment, uint32_t type,
+		      uint64_t index, struct stele_disk_block *block)
 {
 	struct stele_section section;
 
@@ -179,7 +180,7 @@ int stele_segment_digest(const struct stele_image *image,
 	block = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
 	if (!block)
 		return -ENOMEM;
-	ret = stele_segment_read_block(image, segment, STELE_BLOCK_DIGESTS,
+	ret = read_block(image, segment, STELE_BLOCK_DIGESTS,
 				       number / STELE_DIGESTS_PER_BLOCK, block);
 	if (ret == 0)
 		memcpy(digest, stele_digest_entry(block, number),

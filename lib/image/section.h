@@ -33,11 +33,6 @@ int stele_section_fetch(const struct stele_image *image,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, struct stele_disk_block *blocks);
 
-/* One block of a section that must exist. Return: as read; -EUCLEAN (it does not). */
-int stele_segment_read_block(const struct stele_image *image,
-			     const struct stele_segment *segment, uint32_t type,
-			     uint64_t index, struct stele_disk_block *block);
-
 /* Key -> number and size. Return: 0; -ENOENT; errors of read. */
 int stele_segment_find_key(const struct stele_image *image,
 			   const struct stele_segment *segment, const char *key,

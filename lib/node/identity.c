@@ -61,7 +61,7 @@ int stele_identity_of_path(const char *path, struct stele_identity *out)
 	return identify(AT_FDCWD, path, 0, out);
 }
 
-int stele_identity_of_fd(int fd, struct stele_identity *out)
+static int identity_of_fd(int fd, struct stele_identity *out)
 {
 	return identify(fd, "", AT_EMPTY_PATH, out);
 }
@@ -75,7 +75,7 @@ int stele_identity_of_device(struct stele_device *dev,
 	if (err && err != -EOPNOTSUPP)
 		return err;
 	if (err || fd >= 0) {
-		err = stele_identity_of_fd(fd, out);
+		err = identity_of_fd(fd, out);
 	} else {
 		memset(out, 0, sizeof(*out));
 		err = stele_device_size(dev, &out->size);

@@ -35,7 +35,6 @@ struct stele_identity {
  * (neither device nor file); errno.
  */
 int stele_identity_of_path(const char *path, struct stele_identity *out);
-int stele_identity_of_fd(int fd, struct stele_identity *out);
 /* By what the storage says, and by the descriptor where there is one. */
 int stele_identity_of_device(struct stele_device *dev,
 			     struct stele_identity *out);

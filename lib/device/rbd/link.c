@@ -132,7 +132,11 @@ int stele_rbd_pick(struct stele_device *dev, const char *name)
 	return 0;
 }
 
-int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
+/*
+ * Connected, with the shot or head open that the device stands for: the same as
+ * at the first time (by id), else -ESTALE. Logged.
+ */
+static int link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 {
 	uint64_t size;
 	int rc = stele_rbd_connect(rbd, out);
@@ -221,7 +225,7 @@ static int ready_links(struct stele_rbd *rbd, struct stele_rbd_links **out)
 		return rc;
 	pthread_mutex_lock(&links->lock);
 	if (!links->ready) {
-		rc = stele_rbd_link_open(rbd, &links->link[0]);
+		rc = link_open(rbd, &links->link[0]);
 		atomic_store_explicit(&links->ready, !rc, memory_order_release);
 	}
 	pthread_mutex_unlock(&links->lock);
@@ -265,7 +269,7 @@ int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image)
 	if (!rbd->base.writable)
 		link += links->queues++ % rbd->settings.connections;
 	if (!link->image) {
-		rc = stele_rbd_link_open(rbd, link);
+		rc = link_open(rbd, link);
 		if (rc)
 			link = &links->link[0];
 	}

@@ -106,11 +106,6 @@ int stele_rbd_links_open(struct stele_rbd *rbd);
  * nobody waits for their end.
  */
 void stele_rbd_links_close(struct stele_rbd *rbd, bool in_doubt);
-/*
- * Connected, with the shot or head open that the device stands for: the same as
- * at the first time (by id), else -ESTALE. Logged.
- */
-int stele_rbd_link_open(struct stele_rbd *rbd, struct stele_rbd_link *out);
 /* See ops->pick. */
 int stele_rbd_pick(struct stele_device *dev, const char *name);
 /* Find a shot by name or (NULL) id. Return: 0; -ENOENT; errno. */
