@@ -21,7 +21,7 @@
 #include "bench/race.h"
 #include "lib/image/digest.h"
 #include "lib/image/image.h"
-#include "lib/txn/edit.h"
+#include "lib/txn/txn.h"
 
 #define GRANULE	     512u
 #define SAMPLE_MIN   2048u
@@ -138,11 +138,11 @@ static void write_slot(struct synthetic *s, uint64_t number)
 	free(blocks);
 }
 
-static void add_snapshot(struct synthetic *s, struct stele_edit *edit)
+static void add_snapshot(struct synthetic *s, struct stele_txn *edit)
 {
-	struct stele_edit_ref ref = {.segment_id = s->d.id};
+	struct stele_txn_ref ref = {.segment_id = s->d.id};
 	struct stele_digest_part part = {.sample_count = s->d.sample_count};
-	struct stele_edit_snapshot snapshot = {
+	struct stele_txn_snapshot snapshot = {
 		.name = "v1", .refs = &ref, .ref_count = 1,
 		.time = 1700000000, .sample_count = s->d.sample_count};
 	const struct stele_catalog_segment segment = {
@@ -156,8 +156,8 @@ static void add_snapshot(struct synthetic *s, struct stele_edit *edit)
 	memcpy(part.schema_digest, s->d.schema_digest, sizeof(part.schema_digest));
 	memcpy(part.tree_root, s->d.tree_root, sizeof(part.tree_root));
 	stele_hash_snapshot(s->hash, &part, 1, snapshot.digest);
-	check(stele_edit_add_segment(edit, &segment), "add the segment");
-	check(stele_edit_add_snapshot(edit, &snapshot), "add the snapshot");
+	check(stele_txn_add_segment(edit, &segment), "add the segment");
+	check(stele_txn_add_snapshot(edit, &snapshot), "add the snapshot");
 }
 
 int main(int argc, char **argv)
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	struct synthetic s = {.shape = {.bytes_count = 1}};
 	struct stele_superblock sb = {.uuid = {'b', 'e', 'n', 'c', 'h'}, .label = "synthetic"};
 	struct stele_image image = {0};
-	struct stele_edit edit = {0};
+	struct stele_txn edit = {0};
 	uint64_t count, present, stride;
 
 	if (argc != 3 || (count = strtoull(argv[1], NULL, 10)) == 0)
@@ -179,20 +179,20 @@ int main(int argc, char **argv)
 	sb.image_size = s.d.size + (UINT64_C(64) << 20);
 	check(stele_device_resize(s.dev, sb.image_size), "set the size");
 	check(stele_image_begin(s.dev, NULL, &sb, &image), "begin");
-	check(stele_edit_begin(&image, &edit), "begin");
-	check(stele_edit_segment_id(&edit, &s.d.id), "begin");
-	check(stele_edit_allocate(&edit, s.d.size, 0, &s.d.offset), "allocate");
+	check(stele_txn_attach(&image, &edit), "begin");
+	check(stele_txn_segment_id(&edit, &s.d.id), "begin");
+	check(stele_txn_allocate(&edit, s.d.size, 0, &s.d.offset), "allocate");
 	write_descriptor(&s);
 	present = count < PRESENT_MAX ? count : PRESENT_MAX;
 	stride = count / present;
 	for (uint64_t k = 0; k < present; k++)
 		write_slot(&s, k * stride);
 	add_snapshot(&s, &edit);
-	check(stele_edit_commit(&edit, 1700000000), "commit");
+	check(stele_txn_publish(&edit, 1700000000), "commit");
 	printf("{\"samples\":%" PRIu64 ",\"runs\":%u,\"slots_size\":%" PRIu64
 	       ",\"present\":%" PRIu64 ",\"stride\":%" PRIu64 "}\n",
 	       count, s.d.run_count, s.d.slots_size, present, stride);
-	stele_edit_release(&edit);
+	stele_txn_release(&edit);
 	stele_image_release(&image);
 	stele_hash_free(s.hash);
 	return 0;

@@ -90,7 +90,7 @@ static void print_item(void *user, const struct stele_gc_item *item)
 static void print_report(const struct collection *collection,
 			 const struct stele_gc_report *report)
 {
-	bool apply = collection->opts.flags & STELE_CHANGE_APPLY;
+	bool apply = !(collection->opts.flags & STELE_CHANGE_DRY_RUN);
 	char a[TEXT_SIZE], b[TEXT_SIZE];
 	json_t *object;
 
@@ -145,14 +145,15 @@ static int run(struct collection *collection)
 int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 {
 	struct collection collection = {
-		.opts = {.size = sizeof(collection.opts), .time = time(NULL)}};
+		.opts = {.size = sizeof(collection.opts), .time = time(NULL),
+			 .flags = STELE_CHANGE_DRY_RUN}};
 	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "fh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'a':
-			collection.opts.flags |= STELE_CHANGE_APPLY;
+			collection.opts.flags &= ~(uint32_t)STELE_CHANGE_DRY_RUN;
 			break;
 		case 'd':
 			collection.opts.flags |= STELE_CHANGE_DISCARD;
@@ -182,7 +183,7 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	    collection.opts.grace)
 		return cmd_misuse(cmd, "--force gives no --grace");
 	if ((collection.opts.flags & STELE_CHANGE_DISCARD) &&
-	    !(collection.opts.flags & STELE_CHANGE_APPLY))
+	    (collection.opts.flags & STELE_CHANGE_DRY_RUN))
 		return cmd_misuse(cmd, "--discard needs --apply");
 	collection.target = argv[optind];
 	return run(&collection);

@@ -429,6 +429,7 @@ STELE_API void stele_cursor_close(struct stele_cursor *cursor);
 #include "stele_image.h"    /* images: listed, built, verified */
 #include "stele_versions.h" /* append, snapshots, diff, gc, resize, copy */
 #include "stele_source.h"   /* images of what a program makes */
+#include "stele_txn.h"      /* several changes at once */
 #include "stele_mapping.h"  /* names of this machine */
 #include "stele_loader.h"   /* batches in a random order */
 #include "stele_tune.h"     /* profiles of devices */

@@ -63,7 +63,7 @@ STELE_API int stele_compact(const char *target, const char *name,
 
 enum stele_change_flags {
 	STELE_CHANGE_FORCE = 1 << 0,   /* do not wait for readers that cannot be seen */
-	STELE_CHANGE_APPLY = 1 << 1,   /* gc: do it; otherwise only report */
+	STELE_CHANGE_DRY_RUN = 1 << 1, /* check everything, write nothing */
 	STELE_CHANGE_DISCARD = 1 << 2, /* gc: discard free space on the device */
 };
 
@@ -170,10 +170,10 @@ typedef void (*stele_gc_fn)(void *user, const struct stele_gc_item *item);
 
 struct stele_gc_report {
 	uint64_t unused_count, unused_size; /* found */
-	uint64_t freed_count, freed_size;   /* of those; without APPLY: would be */
+	uint64_t freed_count, freed_size;   /* of those; of a dry run: would be */
 	uint64_t free_size;	/* below the high-water mark, afterwards */
 	/*
-	 * With APPLY: nothing was due, but this much free space was not reusable
+	 * Nothing was due, but this much free space was not reusable
 	 * yet: an interrupted gc, or a delete, had left it to the next commit.
 	 */
 	uint64_t finished_size;
@@ -182,11 +182,11 @@ struct stele_gc_report {
 /**
  * stele_gc() - free the space of what no snapshot uses
  *
- * Without APPLY it only reports what and how much. A reader that opened a snapshot
+ * A reader that opened a snapshot
  * before it was deleted may still be reading it, and cannot be seen: so
  * only what has been unused for opts->grace seconds is freed, or everything with
  * FORCE. A reader that is too late gets -ESTALE, never wrong bytes.
- * Return: 0; -EBUSY (APPLY with neither grace nor FORCE; logged); errors of
+ * Return: 0; -EBUSY (neither grace nor FORCE, unless DRY_RUN; logged); errors of
  * stele_image_open() and of writing.
  */
 STELE_API int stele_gc(const char *target, const struct stele_change_opts *opts,
@@ -238,7 +238,7 @@ struct stele_repair_opts {
 	const char *backend;
 	int64_t time;	 /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t choose; /* side to keep; 0: none */
-	uint32_t flags;	 /* STELE_CHANGE_APPLY: do it; otherwise only report */
+	uint32_t flags;	 /* STELE_CHANGE_DRY_RUN: only report */
 };
 
 struct stele_repair_report {

@@ -7,7 +7,8 @@
  * differ are a fork: only what both sides share is there, see fork.h. A commit
  * writes new blocks only where no copy refers to (see space.h), flushes, writes the
  * superblock of the slot that recovery did not select, then its mirror, flushes, and
- * reads both back. What the next generation holds, and where, is up to an edit: edit.h.
+ * reads both back. What
+ * the next generation holds, and where, is a transaction's to know: lib/txn/txn.h.
  */
 #ifndef STELE_IMAGE_IMAGE_H
 #define STELE_IMAGE_IMAGE_H
@@ -24,6 +25,7 @@ struct stele_image {
 	struct stele_device *dev; /* owned; NULL after take */
 	struct stele_log log;
 	struct stele_superblock sb;
+	uint64_t feature_pending; /* of what a transaction added, not committed yet */
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
@@ -92,7 +94,6 @@ struct stele_catalog_draft {
 	const struct stele_catalog_snapshot *snapshots;
 	const struct stele_catalog_ref *refs;
 	const struct stele_catalog_free *free;
-	const void *signatures; /* as stored */
 	const char *notes;
 	struct stele_catalog_counts counts;
 	uint64_t next_snapshot_id;
@@ -118,10 +119,10 @@ int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
 
 /*
  * Commit: everything written before (and reaped) becomes durable, the draft
- * becomes the image. A caller whose draft is not from an edit must itself preserve what the
- * copies refer to. On failure nothing has changed that recovery would see, or (if the
- * acknowledgement was lost) the new state is complete; the image handle can
- * then only be released.
+ * becomes the image. Whoever did not get the draft from a transaction keeps what the
+ * copies lead to himself. On failure nothing has changed that recovery would see, or (when the
+ * acknowledgement was lost) the new state is there whole; the image handle is
+ * then only good for release.
  * Return: 0; -EINVAL (recovery would refuse it; logged); -EOPNOTSUPP; -ENOSPC;
  * -EIO (read back something else); -ESTALE (another writer, see intent.h, or its
  * superblock; logged); device errno.

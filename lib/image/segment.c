@@ -85,7 +85,7 @@ static int check_features(const struct stele_image *image,
 	const struct stele_descriptor *d = &segment->descriptor;
 
 	if (!(stele_descriptor_features(d, segment->fields) &
-	      ~image->sb.feature_incompat))
+	      ~(image->sb.feature_incompat | image->feature_pending)))
 		return 0;
 	stele_log_error(&image->log,
 			"segment %" PRIx64 " has a boundary or tensors without "

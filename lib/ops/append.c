@@ -1,151 +1,289 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * append.c - stele_append(): a directory on top of a snapshot of a target
+ * append.c - stele_append(): a source on top of a snapshot of a target
  *
- * The image is claimed for as long as it takes: what the source is compared
+ * The transaction is open for as long as it takes: what the source is compared
  * with must still be there when the new snapshot refers to it.
  */
-#include "lib/ops/append_write.h"
+#include "lib/ops/append.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "lib/node/open.h"
-#include "lib/txn/writer.h"
+#include "lib/image/deleted.h"
+#include "lib/image/section.h"
+#include "lib/segment/sort.h"
 
-/* The image: of a writer, or only looked at by a dry run. */
-struct appending {
-	struct stele_builder builder;
-	struct stele_append append;
-	struct stele_append_report *report;
-	struct stele_target target;
-	struct stele_source source;
-	struct stele_writer writer;
-	/* Of a dry run. */
-	struct stele_target seen;
-	struct stele_image image;
-	struct stele_edit edit;
-};
-
-static bool is_dry(const struct appending *a)
+int stele_origin_open(const struct stele_origin *origin, const char *target,
+		      enum stele_labels labels, const struct stele_log *log,
+		      struct stele_source *out)
 {
-	return a->builder.opts.flags & STELE_BUILD_DRY_RUN;
+	if (origin->path)
+		return stele_source_open_beside(origin->path, target, labels,
+						log, out);
+	return stele_source_from(origin->ops, origin->user, log, out);
 }
 
-static struct stele_edit *edit_of(struct appending *a)
+/* ---- prepare ------------------------------------------------------------------ */
+
+/* A file that changed before this time is what the base has. */
+static int64_t settled_since(const struct stele_append *append,
+			     const struct stele_addition *onto)
 {
-	return is_dry(a) ? &a->edit : &a->writer.edit;
+	if (!(append->builder->opts.flags & STELE_BUILD_QUICK))
+		return INT64_MIN;
+	if (onto->source_time && onto->source_time <= time(NULL))
+		return onto->source_time;
+	stele_log_warning(&append->builder->log,
+			  "it is not known when the source was as in '%s': "
+			  "reading every file",
+			  onto->snapshot.info.name);
+	return INT64_MIN;
 }
 
-static int parse(struct appending *a, const char *text)
+static void fill_report(struct stele_append *append)
 {
-	const struct stele_log *log = &a->builder.log;
+	const struct stele_comparison *c = &append->comparison;
+	const uint64_t count = append->base.snapshot->sample_count;
+	struct stele_append_report *report = append->report;
+
+	memcpy(report->base, append->base.snapshot->info.name,
+	       sizeof(report->base) - 1);
+	report->added = c->added;
+	report->updated = c->updated;
+	report->deleted = c->deleted;
+	report->unchanged = count - c->updated - c->deleted;
+	report->sample_count = count - c->deleted + c->added;
+}
+
+static int compare_with_base(struct stele_append *append,
+			     const struct stele_addition *onto)
+{
 	int ret;
 
-	if (!text) {
-		stele_log_error(log, "no target to append to");
-		return -EINVAL;
-	}
-	ret = stele_target_parse(text, log, &a->target);
-	if (ret < 0)
-		return ret;
-	if (a->target.snapshot)
-		return stele_edit_check_name(a->target.snapshot, log);
-	stele_log_error(log, a->target.pinned ?
-			"'%s': a digest cannot be appended, only a name" :
-			"'%s': say what the new snapshot is called, as "
-			"TARGET@NAME", text);
-	return -EINVAL;
-}
-
-static int open_dry(struct appending *a, const char *text)
-{
-	struct stele_device *dev;
-	int ret = stele_target_open(text, true, a->builder.opts.backend,
-				    &a->builder.log, &a->seen, &dev);
-
-	if (ret < 0)
-		return ret;
-	ret = stele_image_load(dev, &a->builder.log, &a->image);
-	if (ret < 0) {
-		stele_device_close(dev);
-		return ret;
-	}
-	return stele_edit_begin(&a->image, &a->edit);
-}
-
-/* A file or RBD image as large as wanted; until the commit it can go back. */
-static int make_larger(struct appending *a)
-{
-	const uint64_t wanted = a->builder.opts.file_size;
-	struct stele_edit *edit = edit_of(a);
-	struct stele_device *dev = edit->image->dev;
-	uint64_t size;
-	int ret = wanted ? stele_device_size(dev, &size) : 0;
-
-	if (!wanted || ret < 0 || is_dry(a))
-		return ret;
-	if (wanted < size || !is_aligned(wanted, STELE_BLOCK_SIZE)) {
-		stele_log_error(&a->builder.log,
-				"a size of %" PRIu64 " bytes: the target has %"
-				PRIu64 ", and wants whole 4096s",
-				wanted, size);
-		return -EINVAL;
-	}
-	ret = stele_edit_enlarge(edit, wanted);
-	return ret ? ret : stele_edit_grow(edit, wanted);
-}
-
-/* What to append: a directory, or what a program has. */
-struct origin {
-	const char *path; /* NULL: ops */
-	const struct stele_source_ops *ops;
-	void *user;
-};
-
-/* The base says whether files have labels. */
-static int open_source(struct appending *a, const struct origin *origin)
-{
-	if (origin->ops)
-		return stele_source_from(origin->ops, origin->user,
-					 &a->builder.log, &a->source);
-	return stele_source_open_beside(
-		origin->path,
-		is_dry(a) ? a->seen.path : a->writer.target.path,
-		STELE_LABELS_AUTO, &a->builder.log, &a->source);
-}
-
-static int open_all(struct appending *a, const struct origin *origin,
-		    const char *target)
-{
-	struct stele_build_report *report = &a->report->build;
-	const struct stele_device *dev;
-	int ret;
-
-	if (is_dry(a))
-		ret = open_dry(a, target);
-	else
-		ret = stele_writer_open(&a->writer, target,
-					a->builder.opts.backend,
-					&a->builder.log);
+	append->base = (struct stele_base){onto->txn->image, &onto->snapshot};
+	append->plan.table.since = settled_since(append, onto);
+	ret = stele_plan_scan(&append->plan, append->builder, append->source,
+			      &onto->snapshot);
 	if (!ret)
-		ret = make_larger(a);
-	if (!ret)
-		ret = open_source(a, origin);
+		ret = stele_compare(&append->comparison, append->builder,
+				    &append->plan, append->source,
+				    &append->base);
 	if (ret < 0)
 		return ret;
-	dev = edit_of(a)->image->dev;
-	stele_builder_prefer_boundary(&a->builder, dev->limits.boundary);
-	memcpy(report->uuid, edit_of(a)->image->sb.uuid, STELE_UUID_SIZE);
-	snprintf(report->backend, sizeof(report->backend), "%s",
-		 stele_device_backend(dev));
+	fill_report(append);
+	stele_table_filter(&append->plan.table);
 	return 0;
 }
 
-/* What a dry run would write: but for the catalog, whose place is not known. */
+int stele_append_prepare(struct stele_append *append,
+			 struct stele_builder *builder,
+			 const struct stele_source *source,
+			 const struct stele_addition *onto,
+			 struct stele_append_report *report)
+{
+	int ret;
+
+	*append = (struct stele_append){
+		.builder = builder,
+		.source = source,
+		.report = report,
+	};
+	stele_plan_init(&append->plan, builder);
+	ret = onto ? compare_with_base(append, onto) :
+		     stele_plan_scan(&append->plan, builder, source, NULL);
+	if (ret < 0 || (onto && !append->plan.table.count))
+		return ret;
+	return stele_plan_layout(&append->plan, builder);
+}
+
+void stele_append_release(struct stele_append *append)
+{
+	stele_written_release(&append->written);
+	stele_comparison_release(&append->comparison);
+	stele_plan_release(&append->plan);
+	memset(append, 0, sizeof(*append));
+}
+
+/* ---- what went away meanwhile ---------------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b, void *user)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	(void)user;
+	return (x > y) - (x < y);
+}
+
+static int sort_drops(struct stele_append *append)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < append->comparison.segment_count && !ret;
+	     i++) {
+		struct stele_drops *drops = &append->comparison.drops[i];
+
+		ret = stele_sort(&drops->numbers, drops->count,
+				 sizeof(uint64_t), compare_numbers, NULL, NULL);
+	}
+	return ret;
+}
+
+/* Take a sample off a sorted list. False: it is not there. */
+static bool take_back(struct stele_drops *drops, uint64_t number, uint64_t size)
+{
+	uint64_t *list = drops->numbers.data, at;
+
+	at = stele_deleted_below(list, drops->count, number);
+	if (at == drops->count || list[at] != number)
+		return false;
+	drops->count--;
+	drops->payload_size -= size;
+	memmove(list + at, list + at + 1, (drops->count - at) * sizeof(*list));
+	return true;
+}
+
+/* The sample of a key that was to be replaced stays, for want of a newer one. */
+static int revive(struct stele_append *append,
+		  const struct stele_source_entry *entry)
+{
+	const struct stele_snapshot *base = append->base.snapshot;
+
+	for (uint32_t i = 0; i < base->segment_count; i++) {
+		uint64_t number, size;
+		int ret = stele_segment_find_key(append->base.image,
+						 &base->segments[i], entry->key,
+						 entry->key_size, &number,
+						 &size);
+
+		if (ret < 0 && ret != -ENOENT)
+			return ret;
+		if (!ret && take_back(&append->comparison.drops[i], number, size))
+			break;
+	}
+	return 0;
+}
+
+static int settle_voids(struct stele_append *append)
+{
+	const struct stele_void *voids = append->written.voids.data;
+	struct stele_append_report *report = append->report;
+	int ret = 0;
+
+	for (uint64_t i = 0; i < append->written.void_count && !ret; i++) {
+		struct stele_plan_sample sample;
+
+		stele_plan_sample(&append->plan, voids[i].number, &sample);
+		if (stele_table_marked(&append->plan.table, sample.ordinal,
+				       STELE_MARK_REPLACES)) {
+			ret = revive(append, &sample.entry);
+			report->updated--;
+			report->unchanged++;
+		} else {
+			report->added--;
+			report->sample_count--;
+		}
+	}
+	return ret;
+}
+
+/* ---- write ------------------------------------------------------------------------ */
+
+/*
+ * Does the new snapshot have all of the source as it is now? Not if changes were
+ * not asked for, or if samples of the base were not in this source: they may
+ * be in another one, and have changed there.
+ */
+static bool is_synced(const struct stele_append *append)
+{
+	const struct stele_comparison *c = &append->comparison;
+	const uint64_t *skipped = append->builder->report->skipped;
+
+	if (!append->base.snapshot)
+		return true;
+	return append->builder->opts.flags & STELE_BUILD_UPDATE &&
+	       !skipped[STELE_SKIP_UNREADABLE] &&
+	       !skipped[STELE_SKIP_VANISHED] && !skipped[STELE_SKIP_CHANGED] &&
+	       c->unchanged + c->updated + c->deleted ==
+		       append->base.snapshot->sample_count;
+}
+
+static int write_segment(struct stele_append *append,
+			 struct stele_addition *addition)
+{
+	int ret = stele_written_init(&append->written, &append->plan);
+
+	if (!ret)
+		ret = stele_plan_write(append->builder, &append->plan,
+				       append->source, addition->txn,
+				       &append->written);
+	return ret;
+}
+
+static int delete_old(struct stele_append *append,
+		      struct stele_addition *addition)
+{
+	const struct stele_comparison *c = &append->comparison;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < c->segment_count && !ret; i++)
+		ret = stele_addition_delete(addition, i,
+					    c->drops[i].numbers.data,
+					    c->drops[i].count,
+					    c->drops[i].payload_size);
+	return ret;
+}
+
+static int append_new(struct stele_append *append,
+		      struct stele_addition *addition)
+{
+	const uint64_t count = append->written.void_count;
+	uint64_t *numbers;
+	int ret = stele_addition_append(addition, &append->plan.descriptor);
+
+	if (ret || !count)
+		return ret;
+	numbers = malloc(count * sizeof(*numbers));
+	if (!numbers)
+		return -ENOMEM;
+	stele_written_voids(&append->written, numbers);
+	ret = stele_addition_delete(addition,
+				    addition->snapshot.segment_count - 1,
+				    numbers, count, 0);
+	free(numbers);
+	return ret;
+}
+
+int stele_append_write(struct stele_append *append,
+		       struct stele_addition *addition)
+{
+	const bool any = !append->base.snapshot || append->plan.table.count;
+	int ret = any ? write_segment(append, addition) : 0;
+
+	if (!ret)
+		ret = stele_builder_phase(append->builder, STELE_PHASE_COMMIT,
+					  0, 0);
+	if (!ret)
+		ret = sort_drops(append);
+	if (!ret && append->base.snapshot)
+		ret = settle_voids(append);
+	if (!ret && is_synced(append))
+		addition->source_time =
+			stele_builder_source_time(append->builder);
+	if (!ret)
+		ret = delete_old(append, addition);
+	if (!ret && any)
+		ret = append_new(append, addition);
+	return ret;
+}
+
+/* ---- on a transaction ------------------------------------------------------------ */
+
+/* What a dry run would write, without the catalog, whose place is not known. */
 static uint64_t size_to_write(const struct stele_append *append)
 {
 	uint64_t size = append->plan.descriptor.size;
@@ -154,47 +292,148 @@ static uint64_t size_to_write(const struct stele_append *append)
 		uint64_t count = append->comparison.drops[i].count;
 
 		if (count)
-			count += append->base.snapshot.segments[i].deleted_count;
+			count += append->base.snapshot->segments[i].deleted_count;
 		size += stele_image_deleted_size(count);
 	}
 	return size;
 }
 
+int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
+		    const struct stele_source *source,
+		    struct stele_append_report *report)
+{
+	struct stele_append append = {0};
+	int ret = txn->work ? stele_addition_load(txn->work) :
+			      stele_txn_base(txn, builder->opts.base);
+
+	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
+	memcpy(report->build.uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
+	if (!ret)
+		ret = stele_append_prepare(&append, builder, source, txn->work,
+					   report);
+	if (!ret)
+		report->written_size = size_to_write(&append);
+	if (!ret)
+		ret = stele_append_write(&append, txn->work);
+	stele_append_release(&append);
+	return ret;
+}
+
+/* What is the transaction's to know. */
+static int check_for_txn(const struct stele_builder *builder)
+{
+	const struct stele_build_opts *opts = &builder->opts;
+
+	if (!opts->backend && !opts->base && !opts->note && !opts->file_size &&
+	    !(opts->flags & STELE_BUILD_DRY_RUN))
+		return stele_builder_for_append(builder);
+	stele_log_error(&builder->log, "backend, base, note, size and dry run "
+				       "are options of the transaction");
+	return -EINVAL;
+}
+
+static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
+		   const struct stele_build_opts *opts,
+		   struct stele_append_report *report)
+{
+	struct stele_append_report unwanted;
+	struct stele_source source = {0};
+	struct stele_builder builder;
+	int ret;
+
+	if (!report)
+		report = &unwanted;
+	memset(report, 0, sizeof(*report));
+	ret = stele_builder_init(&builder, opts, &report->build);
+	if (!builder.opts.log)
+		builder.log = txn->log;
+	if (!ret)
+		ret = origin->path || origin->ops ? check_for_txn(&builder) :
+						    -EINVAL;
+	if (!ret)
+		ret = stele_origin_open(origin, txn->target.path,
+					STELE_LABELS_AUTO, &builder.log,
+					&source);
+	if (!ret)
+		ret = stele_append_on(txn, &builder, &source, report);
+	stele_source_close(&source);
+	stele_builder_release(&builder);
+	return ret;
+}
+
+int stele_txn_add(struct stele_txn *txn, const char *path,
+		  const struct stele_build_opts *opts,
+		  struct stele_append_report *report)
+{
+	const struct stele_origin origin = {.path = path};
+
+	return STELE_CALL(txn_add(txn, &origin, opts, report),
+			  "cannot add '%s'", path);
+}
+
+/* ---- stele_append() ---------------------------------------------------------------- */
+
+struct appending {
+	struct stele_builder builder;
+	struct stele_append_report *report;
+	struct stele_source source;
+	struct stele_txn txn;
+};
+
+static int open_all(struct appending *a, const struct stele_origin *origin,
+		    const char *target)
+{
+	const struct stele_build_opts *opts = &a->builder.opts;
+	int ret = stele_txn_begin(&a->txn, target,
+				  opts->flags & STELE_BUILD_DRY_RUN,
+				  opts->backend, &a->builder.log);
+
+	if (!ret && !a->txn.target.snapshot) {
+		stele_log_error(&a->builder.log,
+				"'%s' names no snapshot (write TARGET@NAME)",
+				target);
+		ret = -EINVAL;
+	}
+	if (!ret)
+		ret = stele_txn_check_new_name(&a->txn, a->txn.target.snapshot);
+	if (!ret && opts->file_size)
+		ret = stele_txn_resize(&a->txn, opts->file_size, NULL);
+	/* The base says whether files have labels. */
+	if (!ret)
+		ret = stele_origin_open(origin, a->txn.target.path,
+					STELE_LABELS_AUTO, &a->builder.log,
+					&a->source);
+	return ret;
+}
+
 static int run(struct appending *a)
 {
-	const char *name = a->target.snapshot;
-	const struct stele_image *image = edit_of(a)->image;
+	const struct stele_build_opts *opts = &a->builder.opts;
 	struct stele_build_report *report = &a->report->build;
+	struct stele_device *dev = a->txn.image->dev;
+	const char *name = a->txn.target.snapshot;
 	int ret;
 
 	snprintf(report->snapshot, sizeof(report->snapshot), "%s", name);
-	ret = stele_append_prepare(&a->append, &a->builder, &a->source,
-				   edit_of(a), name, a->report);
-	if (!ret && is_dry(a))
-		a->report->written_size = size_to_write(&a->append);
-	if (!ret && !is_dry(a))
-		ret = stele_append_write(&a->append, name);
-	if (!ret && !is_dry(a))
-		ret = stele_writer_commit(&a->writer, a->builder.opts.time);
-	if (!is_dry(a))
-		a->report->written_size = a->writer.written_size;
-	report->image_end = image->sb.high_water;
-	return ret ? ret : stele_device_size(image->dev, &report->target_size);
+	snprintf(report->backend, sizeof(report->backend), "%s",
+		 stele_device_backend(dev));
+	a->txn.time = opts->time;
+	ret = stele_append_on(&a->txn, &a->builder, &a->source, a->report);
+	if (!ret)
+		ret = stele_txn_snapshot(&a->txn, name, opts->note, NULL);
+	if (!ret)
+		memcpy(report->digest,
+		       stele_txn_find(&a->txn, name)->info.digest,
+		       sizeof(report->digest));
+	if (!ret)
+		ret = stele_txn_publish(&a->txn, opts->time);
+	if (!a->txn.dry)
+		a->report->written_size = a->txn.written_size;
+	report->image_end = a->txn.image->sb.high_water;
+	return ret ? ret : stele_device_size(dev, &report->target_size);
 }
 
-static void release(struct appending *a)
-{
-	stele_append_release(&a->append);
-	stele_source_close(&a->source);
-	stele_edit_release(&a->edit);
-	stele_image_release(&a->image);
-	stele_writer_close(&a->writer);
-	stele_target_release(&a->seen);
-	stele_target_release(&a->target);
-	stele_builder_release(&a->builder);
-}
-
-static int do_append(const struct origin *origin, const char *target,
+static int do_append(const struct stele_origin *origin, const char *target,
 		     const struct stele_build_opts *opts,
 		     struct stele_append_report *report)
 {
@@ -204,23 +443,21 @@ static int do_append(const struct origin *origin, const char *target,
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	if (!report)
-		report = &unwanted;
-	memset(report, 0, sizeof(*report));
-	a.report = report;
-	ret = stele_builder_init(&a.builder, opts, &report->build);
+	a.report = report ? report : &unwanted;
+	memset(a.report, 0, sizeof(*a.report));
+	ret = stele_builder_init(&a.builder, opts, &a.report->build);
 	if (!ret)
 		ret = stele_builder_for_append(&a.builder);
 	if (!ret && !origin->path && !origin->ops)
 		ret = -EINVAL;
 	if (!ret)
-		ret = parse(&a, target);
-	if (!ret)
 		ret = open_all(&a, origin, target);
 	if (!ret)
 		ret = run(&a);
-	report->build.total_seconds = stele_seconds_since(&begin);
-	release(&a);
+	a.report->build.total_seconds = stele_seconds_since(&begin);
+	stele_source_close(&a.source);
+	stele_txn_release(&a.txn);
+	stele_builder_release(&a.builder);
 	return ret;
 }
 
@@ -228,7 +465,7 @@ int stele_append(const char *source, const char *target,
 		 const struct stele_build_opts *opts,
 		 struct stele_append_report *report)
 {
-	const struct origin origin = {.path = source};
+	const struct stele_origin origin = {.path = source};
 
 	return STELE_CALL(do_append(&origin, target, opts, report),
 			  "cannot append '%s' to '%s'", source, target);
@@ -238,7 +475,7 @@ int stele_append_from(const struct stele_source_ops *ops, void *user,
 		      const char *target, const struct stele_build_opts *opts,
 		      struct stele_append_report *report)
 {
-	const struct origin origin = {.ops = ops, .user = user};
+	const struct stele_origin origin = {.ops = ops, .user = user};
 
 	return STELE_CALL(do_append(&origin, target, opts, report),
 			  "cannot append to '%s'", target ? target : "");

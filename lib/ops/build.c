@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build.c - stele_build(): a directory and the name of a target to an image
+ * build.c - stele_build(): a source and the name of a target to an image
  *
- * The plan comes first, and costs the target nothing; then the claim, which
- * refuses what must not be overwritten; only then is anything written.
+ * An append to nothing. The plan comes first, and costs the target nothing; then the
+ * claim, which refuses what must not be overwritten; only then is anything written.
+ * From the first write to the commit the target is an unfinished image.
  */
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,9 +14,133 @@
 
 #include "lib/base/error.h"
 #include "lib/device/target.h"
+#include "lib/ops/append.h"
+#include "lib/segment/content_id.h"
 #include "lib/txn/claim.h"
-#include "lib/txn/edit.h"
-#include "lib/txn/publish.h"
+
+/*
+ * A boundary may leave a gap in front of the segment: then the catalog lies
+ * there, else behind the segment.
+ */
+uint64_t stele_build_end(const struct stele_plan *plan, const char *note)
+{
+	const struct stele_descriptor *d = &plan->descriptor;
+	struct stele_catalog_free lies = {d->offset, d->size};
+	const struct stele_extents own = {.list = &lies, .count = 1};
+	const struct stele_catalog_counts counts = {
+		.segments = 1,
+		.snapshots = 1,
+		.refs = 1,
+		.notes_size = note ? (uint32_t)strlen(note) : 0,
+	};
+	struct stele_catalog_place place;
+
+	if (stele_catalog_find_place(&own, &own, &counts, STELE_IMAGE_SIZE_MAX,
+				     &place) < 0)
+		return UINT64_MAX; /* more than any target has */
+	/* And the catalog of a next generation, with less. */
+	return place.high_water + stele_catalog_size_bound(&own, &counts);
+}
+
+/* ---- write ------------------------------------------------------------------- */
+
+/*
+ * Where a UUID was given, the same input shall be the same bytes: give the segment an id
+ * that follows from all that it will hold. Reads the source once more, before anything
+ * is written.
+ */
+static int identify(struct stele_append *append)
+{
+	struct stele_builder *builder = append->builder;
+
+	if (!builder->opts.uuid)
+		return 0;
+	return stele_content_id(builder, &append->plan, append->source,
+				&append->plan.descriptor.id);
+}
+
+static int write_image(struct stele_append *append, struct stele_txn *txn,
+		       const char *name)
+{
+	const struct stele_build_opts *opts = &append->builder->opts;
+	struct stele_build_report *report = append->builder->report;
+	uint64_t spare; /* see stele_build_end() */
+	int ret = stele_addition_begin(txn, NULL);
+
+	txn->time = opts->time;
+	if (!ret)
+		ret = stele_append_write(append, txn->work);
+	if (!ret)
+		ret = stele_txn_snapshot(txn, name, opts->note, NULL);
+	if (!ret)
+		memcpy(report->digest, stele_txn_find(txn, name)->info.digest,
+		       sizeof(report->digest));
+	if (!ret)
+		ret = stele_txn_publish(txn, opts->time);
+	/* The image is whole, whatever becomes of its RBD snapshot: the next writer ends it. */
+	if (!stele_txn_commit_size(txn, &spare))
+		report->image_end = txn->image->sb.high_water + spare;
+	return ret;
+}
+
+/* `image_size`: bytes of the device that the image may use, whole blocks. */
+static int write_device(struct stele_append *append, struct stele_device *dev,
+			const char *name, uint64_t image_size, bool *whole)
+{
+	const struct stele_builder *builder = append->builder;
+	const struct stele_new_image what = {
+		.uuid = builder->uuid,
+		.label = builder->opts.label,
+		.size = image_size,
+		.time = builder->opts.time,
+	};
+	struct stele_txn txn = {0};
+	int ret = stele_txn_on_new(&txn, dev, &what, &builder->log);
+
+	if (!ret)
+		ret = write_image(append, &txn, name);
+	*whole = txn.image && txn.image->sb.state == STELE_STATE_READY;
+	stele_txn_release(&txn);
+	return ret;
+}
+
+static int write_target(struct stele_append *append,
+			const struct stele_target *target)
+{
+	struct stele_builder *builder = append->builder;
+	const struct stele_build_opts *opts = &builder->opts;
+	struct stele_build_report *report = builder->report;
+	const struct stele_claim_opts want = {
+		.backend = opts->backend,
+		.snapshot = report->snapshot,
+		.needed = stele_build_end(&append->plan, opts->note),
+		.file_size = opts->file_size,
+		.object_size = opts->object_size,
+		.force = opts->flags & STELE_BUILD_FORCE,
+	};
+	struct stele_claim claim = {0};
+	bool whole = false;
+	int ret = stele_claim_open(&claim, target->path, &want, &builder->log);
+
+	if (claim.dev) {
+		report->target_size = claim.size;
+		snprintf(report->backend, sizeof(report->backend), "%s",
+			 stele_device_backend(claim.dev));
+	}
+	if (!ret)
+		ret = identify(append);
+	if (!ret)
+		ret = stele_claim_take(&claim);
+	if (!ret)
+		ret = write_device(append, claim.dev, report->snapshot,
+				   claim.image_size, &whole);
+	if (!ret)
+		ret = stele_device_size(claim.dev, &report->target_size);
+	stele_claim_drop(&claim, !whole);
+	return ret;
+}
+
+/* ---- stele_build() ------------------------------------------------------------- */
 
 static int parse(const struct stele_builder *builder, const char *text,
 		 struct stele_target *target)
@@ -25,7 +150,7 @@ static int parse(const struct stele_builder *builder, const char *text,
 	if (!text) {
 		if (builder->opts.flags & STELE_BUILD_DRY_RUN)
 			return 0;
-		stele_log_error(&builder->log, "no target to build on");
+		stele_log_error(&builder->log, "no target to write to");
 		return -EINVAL;
 	}
 	ret = stele_target_parse(text, &builder->log, target);
@@ -33,11 +158,12 @@ static int parse(const struct stele_builder *builder, const char *text,
 		return ret;
 	if (target->pinned) {
 		stele_log_error(&builder->log,
-				"'%s': a digest cannot be built, only a name",
+				"cannot write to '%s', which is pinned by its "
+				"digest; use TARGET@NAME",
 				text);
 		return -EINVAL;
 	}
-	return target->snapshot ? stele_edit_check_name(target->snapshot,
+	return target->snapshot ? stele_txn_check_name(target->snapshot,
 							&builder->log) :
 				  0;
 }
@@ -86,80 +212,42 @@ static bool needs_look(const struct stele_builder *builder,
 		stele_path_has_shots(target->path));
 }
 
-static int write_target(struct stele_builder *builder, struct stele_plan *plan,
-			const struct stele_source *source,
-			const struct stele_target *target)
+static int run(struct stele_append *append, const struct stele_source *source,
+	       struct stele_builder *builder, const struct stele_target *target)
 {
-	const struct stele_build_opts *opts = &builder->opts;
 	struct stele_build_report *report = builder->report;
-	const struct stele_claim_opts want = {
-		.backend = opts->backend,
-		.snapshot = report->snapshot,
-		.needed = stele_build_end(plan, opts->note),
-		.file_size = opts->file_size,
-		.object_size = opts->object_size,
-		.force = opts->flags & STELE_BUILD_FORCE,
-	};
-	struct stele_claim claim = {0};
-	int ret = stele_claim_open(&claim, target->path, &want, &builder->log);
+	int ret = 0;
 
-	if (claim.dev) {
-		report->target_size = claim.size;
-		snprintf(report->backend, sizeof(report->backend), "%s",
-			 stele_device_backend(claim.dev));
-	}
+	snprintf(report->snapshot, sizeof(report->snapshot), "%s",
+		 target->snapshot ? target->snapshot : STELE_SNAPSHOT_DEFAULT);
+	if (needs_look(builder, target))
+		ret = look_at_target(builder, target);
 	if (!ret)
-		ret = stele_build_identify(builder, plan, source);
-	if (!ret)
-		ret = stele_claim_take(&claim);
-	if (!ret)
-		ret = stele_build_write(builder, plan, source, claim.dev,
-					report->snapshot, claim.image_size);
-	if (!ret)
-		ret = stele_device_size(claim.dev, &report->target_size);
-	if (ret) {
-		stele_claim_drop(&claim, true);
+		ret = stele_append_prepare(append, builder, source, NULL, NULL);
+	if (ret)
 		return ret;
-	}
-	/* The image is whole, whatever becomes of this: the next writer ends it. */
-	ret = stele_shots_publish(claim.dev, report->snapshot);
-	stele_claim_drop(&claim, false);
-	return ret;
+	report->image_end = stele_build_end(&append->plan, builder->opts.note);
+	return builder->opts.flags & STELE_BUILD_DRY_RUN ?
+		       0 :
+		       write_target(append, target);
 }
 
-/* What to build: a directory, or what a program has. */
-struct origin {
-	const char *path; /* NULL: ops */
-	const struct stele_source_ops *ops;
-	void *user;
-};
-
-static int open_source(const struct stele_builder *builder,
-		       const struct origin *origin, const char *target,
-		       struct stele_source *out)
+static enum stele_labels labels(const struct stele_build_opts *opts)
 {
-	const uint32_t flags = builder->opts.flags;
-
-	if (origin->ops)
-		return stele_source_from(origin->ops, origin->user,
-					 &builder->log, out);
-	return stele_source_open_beside(
-		origin->path, target,
-		flags & STELE_BUILD_LABELS    ? STELE_LABELS_ALWAYS :
-		flags & STELE_BUILD_NO_LABELS ? STELE_LABELS_NEVER :
-						STELE_LABELS_AUTO,
-		&builder->log, out);
+	return opts->flags & STELE_BUILD_LABELS	   ? STELE_LABELS_ALWAYS :
+	       opts->flags & STELE_BUILD_NO_LABELS ? STELE_LABELS_NEVER :
+						     STELE_LABELS_AUTO;
 }
 
-static int build(const struct origin *origin, const char *target_text,
+static int build(const struct stele_origin *origin, const char *target_text,
 		 const struct stele_build_opts *opts,
 		 struct stele_build_report *report)
 {
 	struct stele_build_report unwanted;
+	struct stele_append append = {0};
 	struct stele_source source = {0};
 	struct stele_target target = {0};
 	struct stele_builder builder;
-	struct stele_plan plan = {0};
 	struct timespec begin;
 	int ret;
 
@@ -174,23 +262,13 @@ static int build(const struct origin *origin, const char *target_text,
 	if (!ret)
 		ret = parse(&builder, target_text, &target);
 	if (!ret)
-		ret = open_source(&builder, origin, target.path, &source);
-	if (!ret) {
-		snprintf(report->snapshot, sizeof(report->snapshot), "%s",
-			 target.snapshot ? target.snapshot :
-					   STELE_SNAPSHOT_DEFAULT);
-		if (needs_look(&builder, &target))
-			ret = look_at_target(&builder, &target);
-	}
+		ret = stele_origin_open(origin, target.path,
+					labels(&builder.opts), &builder.log,
+					&source);
 	if (!ret)
-		ret = stele_plan_make(&plan, &builder, &source);
-	if (!ret) {
-		report->image_end = stele_build_end(&plan, builder.opts.note);
-		if (!(builder.opts.flags & STELE_BUILD_DRY_RUN))
-			ret = write_target(&builder, &plan, &source, &target);
-	}
+		ret = run(&append, &source, &builder, &target);
 	report->total_seconds = stele_seconds_since(&begin);
-	stele_plan_release(&plan);
+	stele_append_release(&append);
 	stele_source_close(&source);
 	stele_target_release(&target);
 	stele_builder_release(&builder);
@@ -201,7 +279,7 @@ int stele_build(const char *source, const char *target,
 		const struct stele_build_opts *opts,
 		struct stele_build_report *report)
 {
-	const struct origin origin = {.path = source};
+	const struct stele_origin origin = {.path = source};
 
 	return STELE_CALL(build(&origin, target, opts, report),
 			  "cannot build '%s'", target ? target : source);
@@ -211,8 +289,38 @@ int stele_build_from(const struct stele_source_ops *ops, void *user,
 		     const char *target, const struct stele_build_opts *opts,
 		     struct stele_build_report *report)
 {
-	const struct origin origin = {.ops = ops, .user = user};
+	const struct stele_origin origin = {.ops = ops, .user = user};
 
 	return STELE_CALL(build(&origin, target, opts, report),
 			  "cannot build '%s'", target ? target : "");
+}
+
+int stele_build_on(struct stele_device *dev, const struct stele_source *source,
+		   const char *snapshot, const struct stele_build_opts *opts,
+		   struct stele_build_report *report)
+{
+	struct stele_append append = {0};
+	struct stele_builder builder;
+	uint64_t size;
+	bool whole;
+	int ret = stele_builder_init(&builder, opts, report);
+
+	stele_builder_prefer_boundary(&builder, dev->limits.boundary);
+	if (!ret)
+		ret = stele_builder_for_build(&builder, false);
+	if (!ret)
+		ret = stele_append_prepare(&append, &builder, source, NULL,
+					   NULL);
+	if (!ret)
+		ret = stele_device_size(dev, &size);
+	if (!ret && size < stele_build_end(&append.plan, builder.opts.note))
+		ret = -ENOSPC;
+	if (!ret)
+		ret = identify(&append);
+	if (!ret)
+		ret = write_device(&append, dev, snapshot,
+				   round_down(size, STELE_BLOCK_SIZE), &whole);
+	stele_append_release(&append);
+	stele_builder_release(&builder);
+	return ret;
 }

@@ -2,165 +2,138 @@
 /*
  * compact.c - stele_compact(): one snapshot, laid out anew as one segment
  *
- * The image is claimed before the plan is made: what is planned is what is
- * read. A dry run only looks, and hinders nobody.
+ * The snapshot is the source, its own image the target: old slots are read while the
+ * new segment is written, where nothing leads to yet. What is planned is what is read:
+ * the transaction is open before the plan is made.
  */
-#include "lib/ops/compact_write.h"
+#include "lib/ops/compact.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "format/catalog.h"
 #include "lib/base/error.h"
-#include "lib/node/open.h"
-#include "lib/txn/writer.h"
+#include "lib/image/record_stream.h"
+#include "lib/ops/append.h"
 
-struct compacting {
-	struct stele_builder builder;
-	const char *name; /* of the new snapshot */
-	struct stele_target target; /* its snapshot is the old one */
-	struct stele_writer writer;
-	struct stele_image looked_at; /* of a dry run */
-	struct stele_compact compact;
-};
+/* Of the memory, for reading; what is left is for the plan and for writing. */
+#define READING_SHARE 4u
+/* More for one thread would only wait in the block layer. */
+#define READING_MAX (UINT64_C(8) << 20)
 
-static bool is_dry(const struct compacting *c)
+/* Takes it from the builder's. Bytes for each thread. */
+static uint64_t share_memory(struct stele_builder *builder)
 {
-	return c->builder.opts.flags & STELE_BUILD_DRY_RUN;
+	const uint64_t share = builder->opts.memory_size / READING_SHARE;
+	uint64_t each = share / builder->opts.jobs;
+
+	builder->opts.memory_size -= share;
+	if (each > READING_MAX)
+		return READING_MAX;
+	return each < STELE_RECORD_MEMORY_MIN ? STELE_RECORD_MEMORY_MIN : each;
 }
 
-static struct stele_image *image_of(struct compacting *c)
+static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
+		   const struct stele_snapshot *old, const struct stele_source *source)
 {
-	return is_dry(c) ? &c->looked_at : &c->writer.image;
-}
+	struct stele_append append;
+	int ret;
 
-static int check(const struct compacting *c, const char *target)
-{
-	const struct stele_build_opts *opts = &c->builder.opts;
-	const struct stele_log *log = &c->builder.log;
-
-	if (!target || stele_edit_check_name(c->name ? c->name : "", log) < 0)
-		return -EINVAL;
-	if ((opts->flags & ~(uint32_t)STELE_BUILD_DRY_RUN) || *opts->label ||
-	    opts->uuid || opts->base || opts->file_size || opts->object_size) {
-		stele_log_error(log, "to compact keeps samples, fields, label, "
-				     "UUID and target as they are");
-		return -EINVAL;
+	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
+	ret = stele_append_prepare(&append, builder, source, NULL, NULL);
+	if (!ret)
+		ret = stele_addition_begin(txn, NULL);
+	if (!ret)
+		ret = stele_append_write(&append, txn->work);
+	if (!ret) {
+		txn->work->parent = old->info.id;
+		txn->work->source_time = old->info.source_time;
 	}
-	return 0;
+	stele_append_release(&append);
+	return ret;
 }
 
-static int parse(struct compacting *c, const char *text)
+int stele_compact_on(struct stele_txn *txn, struct stele_builder *builder,
+		     const char *name)
 {
-	int ret = stele_target_parse(text, &c->builder.log, &c->target);
+	const uint64_t memory = share_memory(builder);
+	struct stele_addition *old;
+	struct stele_source source = {0};
+	int ret = stele_txn_base(txn, name);
 
-	if (ret < 0 || !c->target.pinned)
+	if (ret < 0)
 		return ret;
-	stele_log_error(&c->builder.log,
-			"'%s': name the snapshot, not its digest", text);
+	old = stele_addition_take(txn);
+	ret = stele_source_open_snapshot(txn->image, &old->snapshot, memory,
+					 &builder->log, &source);
+	if (!ret)
+		ret = lay_out(txn, builder, &old->snapshot, &source);
+	stele_source_close(&source);
+	stele_addition_discard(old);
+	return ret;
+}
+
+/* ---- stele_compact() --------------------------------------------------------------- */
+
+static int check(const struct stele_builder *builder)
+{
+	const struct stele_build_opts *opts = &builder->opts;
+
+	if (!(opts->flags & ~(uint32_t)STELE_BUILD_DRY_RUN) && !*opts->label &&
+	    !opts->uuid && !opts->base && !opts->file_size &&
+	    !opts->object_size)
+		return 0;
+	stele_log_error(&builder->log, "a compaction keeps samples, fields, "
+				       "label, UUID and target as they are");
 	return -EINVAL;
 }
 
-/* Of a mapped name it is the snapshot that was mapped, if none is given. */
-static void take_snapshot(struct compacting *c, struct stele_target *opened)
+/* The one that is named; else the only one. */
+static int choose(const struct stele_txn *txn, const char **name)
 {
-	if (c->target.snapshot)
-		return;
-	c->target.snapshot = opened->snapshot;
-	opened->snapshot = NULL;
+	*name = txn->target.snapshot;
+	if (*name || txn->snapshot_count <= 1)
+		return 0;
+	stele_log_error(&txn->log,
+			"'%s' has several snapshots: name the one to compact, "
+			"as TARGET@NAME", txn->target.path);
+	return -EINVAL;
 }
 
-static int look(struct compacting *c, const char *text)
+static void begin_report(const struct stele_txn *txn, const char *name,
+			 struct stele_build_report *report)
 {
-	const struct stele_log *log = &c->builder.log;
-	struct stele_target opened = {0};
-	struct stele_device *dev;
-	int ret = stele_target_open(text, true, c->builder.opts.backend, log,
-				    &opened, &dev);
-
-	if (ret < 0)
-		return ret;
-	take_snapshot(c, &opened);
-	stele_target_release(&opened);
-	ret = stele_image_load(dev, log, &c->looked_at);
-	if (ret < 0)
-		stele_device_close(dev);
-	return ret;
-}
-
-static int claim(struct compacting *c, const char *text)
-{
-	int ret = stele_writer_open(&c->writer, text, c->builder.opts.backend,
-				    &c->builder.log);
-
-	if (!ret)
-		take_snapshot(c, &c->writer.target);
-	return ret;
-}
-
-static int open_image(struct compacting *c, const char *target)
-{
-	struct stele_build_report *report = c->builder.report;
-	struct stele_image *image = image_of(c);
-	int ret = is_dry(c) ? look(c, target) : claim(c, target);
-
-	if (ret < 0)
-		return ret;
-	stele_builder_prefer_boundary(&c->builder, image->dev->limits.boundary);
-	memcpy(report->uuid, image->sb.uuid, STELE_UUID_SIZE);
-	snprintf(report->snapshot, sizeof(report->snapshot), "%s", c->name);
+	memcpy(report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
+	snprintf(report->snapshot, sizeof(report->snapshot), "%s", name);
 	snprintf(report->backend, sizeof(report->backend), "%s",
-		 stele_device_backend(image->dev));
-	return 0;
+		 stele_device_backend(txn->image->dev));
 }
 
-static int find(struct compacting *c, uint32_t *index)
+static int run(struct stele_txn *txn, struct stele_builder *builder,
+	       const char *name)
 {
-	const char *path = c->target.path, *wanted = c->target.snapshot;
-	const struct stele_log *log = &c->builder.log;
-	const struct stele_image *image = image_of(c);
-	int ret;
+	const struct stele_build_opts *opts = &builder->opts;
+	struct stele_build_report *report = builder->report;
+	const char *old;
+	int ret = stele_txn_check_new_name(txn, name);
 
-	if (stele_snapshot_find(image, c->name, NULL, index) == 0) {
-		stele_log_error(log, "'%s' has a snapshot '%s' already", path,
-				c->name);
-		return -EEXIST;
-	}
-	ret = stele_snapshot_find(image, wanted, NULL, index);
-	if (ret == -EINVAL)
-		stele_log_error(log, "'%s' has several snapshots: say which "
-				     "one to compact, as TARGET@NAME", path);
-	else if (ret == -ENOENT)
-		stele_log_error(log, "'%s' has no snapshot%s%s%s to compact",
-				path, wanted ? " '" : "", wanted ? wanted : "",
-				wanted ? "'" : "");
-	return ret;
-}
-
-static int run(struct compacting *c, const char *target)
-{
-	struct stele_build_report *report = c->builder.report;
-	uint32_t index;
-	int ret;
-
-	ret = parse(c, target);
+	begin_report(txn, name, report);
+	txn->time = opts->time;
 	if (!ret)
-		ret = open_image(c, target);
+		ret = choose(txn, &old);
 	if (!ret)
-		ret = find(c, &index);
+		ret = stele_compact_on(txn, builder, old);
 	if (!ret)
-		ret = stele_compact_prepare(&c->compact, &c->builder,
-					    image_of(c), index);
-	if (!ret && !is_dry(c))
-		ret = stele_compact_write(&c->compact, &c->writer.edit,
-					  c->name);
-	if (!ret && !is_dry(c))
-		ret = stele_writer_commit(&c->writer, c->builder.opts.time);
+		ret = stele_txn_snapshot(txn, name, opts->note, NULL);
+	if (!ret)
+		memcpy(report->digest, stele_txn_find(txn, name)->info.digest,
+		       sizeof(report->digest));
+	if (!ret)
+		ret = stele_txn_publish(txn, opts->time);
 	if (ret < 0)
 		return ret;
-	report->image_end = image_of(c)->sb.high_water;
-	return stele_device_size(image_of(c)->dev, &report->target_size);
+	report->image_end = txn->image->sb.high_water;
+	return stele_device_size(txn->image->dev, &report->target_size);
 }
 
 static int do_compact(const char *target, const char *name,
@@ -168,24 +141,28 @@ static int do_compact(const char *target, const char *name,
 		      struct stele_build_report *report)
 {
 	struct stele_build_report unwanted;
-	struct compacting c = {.name = name};
+	struct stele_builder builder;
+	struct stele_txn txn = {0};
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	if (!report)
 		report = &unwanted;
-	ret = stele_builder_init(&c.builder, opts, report);
+	ret = stele_builder_init(&builder, opts, report);
 	if (!ret)
-		ret = check(&c, target);
+		ret = check(&builder);
 	if (!ret)
-		ret = run(&c, target);
+		ret = stele_txn_check_name(name ? name : "", &builder.log);
+	if (!ret)
+		ret = stele_txn_begin(&txn, target,
+				      builder.opts.flags & STELE_BUILD_DRY_RUN,
+				      builder.opts.backend, &builder.log);
+	if (!ret)
+		ret = run(&txn, &builder, name);
 	report->total_seconds = stele_seconds_since(&begin);
-	stele_compact_release(&c.compact);
-	stele_image_release(&c.looked_at);
-	stele_writer_close(&c.writer);
-	stele_target_release(&c.target);
-	stele_builder_release(&c.builder);
+	stele_txn_release(&txn);
+	stele_builder_release(&builder);
 	return ret;
 }
 

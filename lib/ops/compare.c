@@ -171,7 +171,7 @@ static int compare_segment(struct comparing *c, uint32_t index)
 	struct stele_source_entry first = {.key = ""};
 	int ret;
 
-	c->segment = &c->base->snapshot.segments[index];
+	c->segment = &c->base->snapshot->segments[index];
 	c->drops = &c->out->drops[index];
 	if (!c->segment->live_count)
 		return 0;
@@ -193,7 +193,7 @@ static int compare_segment(struct comparing *c, uint32_t index)
 static int init(struct stele_comparison *out, struct stele_plan *plan,
 		const struct stele_base *base)
 {
-	const uint32_t count = base->snapshot.segment_count;
+	const uint32_t count = base->snapshot->segment_count;
 
 	memset(out, 0, sizeof(*out));
 	out->drops = calloc((size_t)count + 1, sizeof(*out->drops));
@@ -227,7 +227,7 @@ int stele_compare(struct stele_comparison *comparison,
 	if (!ret && c->flags & STELE_BUILD_UPDATE)
 		ret = stele_candidates_init(&c->candidates, builder, plan,
 					    source, base);
-	for (uint32_t i = 0; i < base->snapshot.segment_count && !ret; i++)
+	for (uint32_t i = 0; i < base->snapshot->segment_count && !ret; i++)
 		ret = compare_segment(c, i);
 	comparison->added = plan->table.count - comparison->unchanged -
 			    comparison->updated;

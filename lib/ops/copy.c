@@ -6,34 +6,347 @@
  * sent: from there on there is but one case, an image to which a snapshot is
  * added, however often the copy is interrupted.
  */
+#include "lib/ops/copy.h"
+
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "format/sections.h"
 #include "lib/base/error.h"
-
 #include "lib/base/options.h"
 #include "lib/base/workers.h"
 #include "lib/node/open.h"
-#include "lib/ops/copy_write.h"
 #include "lib/read/dataset.h"
 #include "lib/segment/builder.h"
 #include "lib/segment/segment_copy.h"
+#include "lib/txn/addition.h"
 #include "lib/txn/claim.h"
-#include "lib/txn/writer.h"
 
 #define JOBS_PER_CORE 4
+
+static uint64_t descriptor_size(const struct stele_segment *segment)
+{
+	return segment->descriptor.block_count * STELE_BLOCK_SIZE;
+}
+
+/* ---- room ------------------------------------------------------------------ */
+
+/* Of the catalog of an image that holds but this; generously. */
+static uint64_t catalog_size(const struct stele_snapshot *snapshot)
+{
+	const struct stele_catalog_counts counts = {
+		.segments = snapshot->segment_count,
+		.snapshots = 1,
+		.refs = snapshot->segment_count,
+		.free = 2 * snapshot->segment_count + 8,
+		.notes_size = snapshot->info.note_size,
+	};
+
+	return stele_stream_blocks(stele_catalog_stream_size(&counts)) *
+	       STELE_BLOCK_SIZE;
+}
+
+uint64_t stele_copy_need(const struct stele_snapshot *snapshot)
+{
+	/* One for each segment, one at the begin, one at the end, two spare. */
+	uint64_t end = STELE_DATA_OFFSET + (snapshot->segment_count + 4ULL) *
+						   catalog_size(snapshot);
+
+	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
+		const struct stele_segment *s = &snapshot->segments[i];
+
+		if (s->descriptor.boundary)
+			end = round_up(end, s->descriptor.boundary);
+		end += s->descriptor.size +
+		       stele_deleted_blocks(s->deleted_count) *
+			       STELE_BLOCK_SIZE;
+	}
+	return end;
+}
+
+/* Have space handed out for all that will be written. */
+static int try_room(const struct stele_copier *c)
+{
+	uint64_t offset, catalog;
+	int ret = stele_txn_commit_size(c->txn, &catalog);
+
+	catalog += catalog_size(c->snapshot);
+	for (uint32_t i = 0; ret == 0 && i < c->snapshot->segment_count; i++) {
+		const struct stele_segment *s = &c->snapshot->segments[i];
+		const uint64_t deleted = stele_deleted_blocks(s->deleted_count);
+
+		if (!stele_txn_segment(c->txn, s->descriptor.id))
+			ret = stele_txn_allocate(c->txn, s->descriptor.size,
+						  s->descriptor.boundary,
+						  &offset);
+		if (ret == 0)
+			ret = stele_txn_allocate(c->txn, catalog, 0, &offset);
+		if (ret == 0 && deleted)
+			ret = stele_txn_allocate(c->txn,
+						  deleted * STELE_BLOCK_SIZE, 0,
+						  &offset);
+	}
+	return ret;
+}
+
+/*
+ * Too small a target is refused before a byte is sent. If it had to grow, that
+ * is committed: else it would not be there for the copy that goes on.
+ */
+static int make_room(struct stele_copier *c)
+{
+	int ret = try_room(c);
+
+	if (ret == 0 && c->txn->old_target_size)
+		ret = stele_txn_publish(c->txn, c->txn->time);
+	if (ret < 0)
+		return ret;
+	return stele_txn_restart(c->txn);
+}
+
+/* ---- segments -------------------------------------------------------------- */
+
+/* But for their places: is one descriptor what the other one is? */
+static bool same_descriptor(const struct stele_segment *a,
+			    const struct stele_segment *b)
+{
+	const size_t place = offsetof(struct stele_disk_descriptor, offset);
+	const struct stele_descriptor *x = &a->descriptor, *y = &b->descriptor;
+
+	if (x->block_count != y->block_count)
+		return false;
+	for (uint64_t i = 0; i < x->block_count; i++) {
+		struct stele_disk_block one = x->blocks[i];
+		struct stele_disk_block other = y->blocks[i];
+
+		if (i == 0) {
+			memset(one.payload + place, 0, sizeof(le64));
+			memset(other.payload + place, 0, sizeof(le64));
+		}
+		if (memcmp(one.payload, other.payload, sizeof(one.payload)))
+			return false;
+	}
+	return true;
+}
+
+/* The target has a segment of this id. Is it this one? */
+static int check_present(struct stele_copier *c,
+			 const struct stele_segment *segment,
+			 const struct stele_catalog_segment *where)
+{
+	struct stele_segment there;
+	int ret = stele_segment_load_bare(c->txn->image, where, &there);
+
+	if (ret < 0)
+		return ret;
+	if (!same_descriptor(segment, &there)) {
+		stele_log_error(&c->txn->image->log,
+				"the target has another segment of the id %" PRIx64
+				": delete the snapshots that use it, and free "
+				"it with gc",
+				segment->descriptor.id);
+		ret = -EEXIST;
+	}
+	stele_segment_release(&there);
+	return ret;
+}
+
+static int on_progress(void *user, uint64_t done)
+{
+	struct stele_copier *c = user;
+
+	return c->progress ? c->progress(c->progress_user, c->done + done,
+					 c->report->total_size) :
+			     0;
+}
+
+static int commit_segment(struct stele_copier *c,
+			  const struct stele_segment *segment, uint64_t offset)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+	int ret;
+
+	c->txn->feature_incompat |=
+		stele_descriptor_features(d, segment->fields);
+	ret = stele_txn_add_segment(c->txn,
+				     &(struct stele_catalog_segment){
+					     .id = d->id,
+					     .offset = offset,
+					     .size = d->size,
+					     .descriptor_size =
+						     descriptor_size(segment),
+					     .sample_count = d->sample_count,
+				     });
+	return ret < 0 ? ret : stele_txn_publish(c->txn, c->txn->time);
+}
+
+static int send_segment(struct stele_copier *c,
+			const struct stele_segment *segment)
+{
+	struct stele_segment_copy copy = {
+		.image = c->image,
+		.segment = segment,
+		.to = c->txn->image->dev,
+		.jobs = c->jobs,
+		.progress = on_progress,
+		.progress_user = c,
+	};
+	int ret = stele_txn_allocate(c->txn, segment->descriptor.size,
+				      segment->descriptor.boundary,
+				      &copy.to_offset);
+
+	if (ret < 0)
+		return ret;
+	stele_txn_keep_space(c->txn); /* for the copy that goes on */
+	ret = stele_segment_copy(&copy);
+	c->report->sent_size += copy.sent_size;
+	c->report->resumed_size += copy.resumed_size;
+	if (ret == 0)
+		ret = commit_segment(c, segment, copy.to_offset);
+	c->report->segments_sent += ret == 0;
+	return ret;
+}
+
+static int pass_segments(struct stele_copier *c)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < c->snapshot->segment_count; i++) {
+		const struct stele_segment *s = &c->snapshot->segments[i];
+		const struct stele_catalog_segment *where =
+			stele_txn_segment(c->txn, s->descriptor.id);
+
+		ret = where ? check_present(c, s, where) : send_segment(c, s);
+		if (ret == 0)
+			c->done += s->descriptor.size;
+		if (ret == 0 && on_progress(c, 0))
+			ret = -ECANCELED;
+	}
+	return ret;
+}
+
+/* ---- the snapshot ---------------------------------------------------------- */
+
+/* Of the source's parent, if it was copied before. */
+static uint64_t find_parent(const struct stele_copier *c)
+{
+	const struct stele_catalog *catalog = &c->image->catalog;
+	struct stele_catalog_snapshot info;
+
+	for (uint32_t i = 0; i < catalog->counts.snapshots; i++) {
+		const struct stele_txn_snapshot *there;
+
+		stele_catalog_snapshot(catalog, i, &info);
+		if (info.id != c->snapshot->info.parent)
+			continue;
+		there = stele_txn_find(c->txn, info.name);
+		return there && !memcmp(there->info.digest, info.digest,
+					STELE_DIGEST_SIZE) ?
+			       there->info.id :
+			       0;
+	}
+	return 0;
+}
+
+/* As it lies on the target by now. */
+static int add_segment(struct stele_copier *c, uint32_t index)
+{
+	const struct stele_segment *from = &c->snapshot->segments[index];
+	struct stele_segment there;
+	int ret = stele_segment_load_bare(
+		c->txn->image,
+		stele_txn_segment(c->txn, from->descriptor.id), &there);
+
+	if (ret < 0)
+		return ret;
+	ret = stele_addition_append(c->txn->work, &there.descriptor);
+	stele_segment_release(&there);
+	return ret ? ret : stele_addition_delete(c->txn->work, index,
+						 from->deleted,
+						 from->deleted_count, 0);
+}
+
+static int add_snapshot(struct stele_copier *c)
+{
+	const struct stele_catalog_snapshot *from = &c->snapshot->info;
+	char *note = malloc((size_t)from->note_size + 1);
+	struct stele_addition *work;
+	uint32_t index;
+	int ret = note ? stele_snapshot_find(c->image, from->name, NULL, &index) :
+			 -ENOMEM;
+
+	if (ret == 0)
+		ret = stele_addition_begin(c->txn, NULL);
+	for (uint32_t i = 0; ret == 0 && i < c->snapshot->segment_count; i++)
+		ret = add_segment(c, i);
+	if (ret == 0) {
+		work = c->txn->work;
+		stele_catalog_note(&c->image->catalog, index, note);
+		work->note = note;
+		work->note_size = from->note_size;
+		work->parent = find_parent(c);
+		work->time = from->time;
+		work->source_time = from->source_time;
+		work->payload_size = from->payload_size;
+		work->expected = c->snapshot->digest;
+		ret = stele_addition_end(work, c->name);
+	}
+	stele_addition_free(c->txn);
+	free(note);
+	return ret;
+}
+
+/* Return: 1 it is there; 0 it is not; -EEXIST (logged). */
+static int find_snapshot(const struct stele_copier *c)
+{
+	const struct stele_txn_snapshot *there =
+		stele_txn_find(c->txn, c->name);
+
+	if (!there)
+		return 0;
+	if (!memcmp(there->info.digest, c->snapshot->digest, STELE_DIGEST_SIZE))
+		return 1;
+	stele_log_error(&c->txn->image->log,
+			"the target has another snapshot '%s'", c->name);
+	return -EEXIST;
+}
+
+int stele_copy_on(struct stele_copier *c)
+{
+	struct stele_copy_report *report = c->report;
+	int ret = find_snapshot(c);
+
+	memcpy(report->digest, c->snapshot->digest, STELE_DIGEST_SIZE);
+	strncpy(report->snapshot, c->name, sizeof(report->snapshot) - 1);
+	report->sample_count = c->snapshot->sample_count;
+	report->segment_count = c->snapshot->segment_count;
+	for (uint32_t i = 0; i < report->segment_count; i++)
+		report->total_size += c->snapshot->segments[i].descriptor.size;
+	if (ret)
+		return ret < 0 ? ret : 0;
+	ret = make_room(c);
+	if (ret == 0)
+		ret = pass_segments(c);
+	if (ret == 0)
+		ret = add_snapshot(c);
+	if (ret == 0)
+		ret = stele_txn_publish(c->txn, c->txn->time);
+	return ret;
+}
+
+/* ---- stele_copy() ------------------------------------------------------------- */
 
 struct copy {
 	struct stele_copy_opts opts;
 	struct stele_log log;
 	struct stele_dataset *ds; /* the source */
 	struct stele_target from, to;
-	struct stele_writer writer;
+	struct stele_txn txn;
 	struct stele_copy_report *report;
 };
 
@@ -121,7 +434,8 @@ static int parse_target(struct copy *c, const char *target)
 		return ret;
 	if (c->to.pinned) {
 		stele_log_error(&c->log,
-				"'%s': a digest cannot be copied to, only a name",
+				"cannot write to '%s', which is pinned by its "
+				"digest; use TARGET@NAME",
 				target);
 		return -EINVAL;
 	}
@@ -133,7 +447,7 @@ static int parse_target(struct copy *c, const char *target)
 	free(c->to.snapshot);
 	c->to.snapshot = name;
 	if (ret == 0 && (is_same_file(c) || is_same_image(c))) {
-		stele_log_error(&c->log, "'%s' is where the source lies",
+		stele_log_error(&c->log, "'%s' is the source itself",
 				target);
 		ret = -EINVAL;
 	}
@@ -174,47 +488,22 @@ static int find_image(struct copy *c, const char *target)
 	return 1;
 }
 
-static int fill_superblock(const struct copy *c, uint64_t image_size,
-			   struct stele_superblock *sb)
-{
-	const char *label = c->opts.label ? c->opts.label :
-					    c->ds->image.sb.label;
-
-	*sb = (struct stele_superblock){
-		.image_size = image_size,
-		.create_time = c->opts.time,
-	};
-	snprintf(sb->label, sizeof(sb->label), "%s", label);
-	if (c->opts.uuid)
-		memcpy(sb->uuid, c->opts.uuid, sizeof(sb->uuid));
-	else if (getrandom(sb->uuid, sizeof(sb->uuid), 0) !=
-		 sizeof(sb->uuid))
-		return -EIO;
-	if (!c->opts.uuid) { /* RFC 4122: random */
-		sb->uuid[6] = (sb->uuid[6] & 0x0f) | 0x40;
-		sb->uuid[8] = (sb->uuid[8] & 0x3f) | 0x80;
-	}
-	return 0;
-}
-
 /* An image that holds nothing, yet is whole. */
 static int begin_image(const struct copy *c, struct stele_device *dev,
 		       uint64_t image_size)
 {
-	struct stele_superblock sb;
-	struct stele_image image = {0};
-	struct stele_edit edit = {0};
-	int ret = fill_superblock(c, image_size, &sb);
+	const struct stele_new_image what = {
+		.uuid = c->opts.uuid,
+		.label = c->opts.label ? c->opts.label : c->ds->image.sb.label,
+		.size = image_size,
+		.time = c->opts.time,
+	};
+	struct stele_txn txn;
+	int ret = stele_txn_on_new(&txn, dev, &what, &c->log);
 
 	if (ret == 0)
-		ret = stele_image_begin(dev, &c->log, &sb, &image);
-	if (ret == 0)
-		ret = stele_edit_begin(&image, &edit);
-	if (ret == 0)
-		ret = stele_edit_commit(&edit, c->opts.time);
-	stele_edit_release(&edit);
-	image.dev = NULL; /* the claim's */
-	stele_image_release(&image);
+		ret = stele_txn_publish(&txn, c->opts.time);
+	stele_txn_release(&txn);
 	return ret;
 }
 
@@ -223,7 +512,7 @@ static int make_image(const struct copy *c)
 	const struct stele_claim_opts want = {
 		.backend = c->opts.backend,
 		.snapshot = name_of(c),
-		.needed = stele_copier_need(&c->ds->snapshot),
+		.needed = stele_copy_need(&c->ds->snapshot),
 		.file_size = c->opts.file_size,
 		.object_size = c->opts.object_size,
 		.force = c->opts.flags & STELE_CHANGE_FORCE,
@@ -241,33 +530,9 @@ static int make_image(const struct copy *c)
 
 /* ---- copy -------------------------------------------------------------------- */
 
-static int commit(void *user, int64_t time)
-{
-	return stele_writer_commit(user, time);
-}
-
-static int run(struct copy *c)
-{
-	struct stele_copier copier = {
-		.image = &c->ds->image,
-		.snapshot = &c->ds->snapshot,
-		.edit = &c->writer.edit,
-		.name = name_of(c),
-		.commit = commit,
-		.commit_user = &c->writer,
-		.time = c->opts.time,
-		.jobs = c->opts.jobs,
-		.progress = c->opts.progress,
-		.progress_user = c->opts.progress_user,
-		.report = c->report,
-	};
-
-	return stele_copier_run(&copier);
-}
-
 static int copy_to(struct copy *c, const char *target)
 {
-	int ret = stele_edit_check_name(name_of(c), &c->log);
+	int ret = stele_txn_check_name(name_of(c), &c->log);
 
 	if (ret < 0)
 		return ret;
@@ -275,9 +540,21 @@ static int copy_to(struct copy *c, const char *target)
 	if (ret == 0)
 		ret = make_image(c);
 	if (ret >= 0)
-		ret = stele_writer_open(&c->writer, target, c->opts.backend,
-					&c->log);
-	return ret < 0 ? ret : run(c);
+		ret = stele_txn_begin(&c->txn, target, false, c->opts.backend,
+				      &c->log);
+	if (ret < 0)
+		return ret;
+	c->txn.time = c->opts.time;
+	return stele_copy_on(&(struct stele_copier){
+		.image = &c->ds->image,
+		.snapshot = &c->ds->snapshot,
+		.txn = &c->txn,
+		.name = name_of(c),
+		.jobs = c->opts.jobs,
+		.progress = c->opts.progress,
+		.progress_user = c->opts.progress_user,
+		.report = c->report,
+	});
 }
 
 static int do_copy(const char *source, const char *target,
@@ -298,7 +575,7 @@ static int do_copy(const char *source, const char *target,
 		ret = parse_target(&c, target);
 	if (ret == 0)
 		ret = copy_to(&c, target);
-	stele_writer_close(&c.writer);
+	stele_txn_release(&c.txn);
 	stele_dataset_close(c.ds);
 	stele_target_release(&c.from);
 	stele_target_release(&c.to);

@@ -22,9 +22,9 @@
 
 #include "lib/base/error.h"
 #include "lib/image/snapshot.h"
-#include "lib/node/open.h"
+#include "lib/ops/change.h"
 #include "lib/txn/intent.h"
-#include "lib/txn/withdrawn.h"
+#include "lib/txn/rbd.h"
 
 /* Of what is discarded at once: so many parts of an image at least. */
 #define PIECES	       16u
@@ -32,28 +32,21 @@
 #define PIECE_SIZE_MAX (UINT64_C(1) << 30)
 
 struct collection {
-	struct stele_image *image;
-	struct stele_writer *writer; /* NULL: a dry run */
-	const struct stele_change *change;
+	struct stele_txn *txn;
 	int64_t now;
 	stele_gc_fn fn;
 	void *user;
 	struct stele_gc_report *report;
-	char **shots; /* owned: withdrawn ones whose time has come */
-	size_t shot_count;
-	uint64_t *due; /* owned: ids of segments */
-	uint32_t due_count;
 };
 
 /* Unused since then: may it go? */
 static bool is_due(const struct collection *c, int64_t since)
 {
-	const struct stele_change_opts *opts = &c->change->opts;
+	const uint64_t grace = c->txn->grace;
 
-	if (opts->flags & STELE_CHANGE_FORCE)
+	if (c->txn->revoke)
 		return true;
-	return opts->grace && c->now >= since &&
-	       (uint64_t)c->now - (uint64_t)since >= opts->grace;
+	return grace && c->now >= since && (uint64_t)c->now - (uint64_t)since >= grace;
 }
 
 static void report_item(struct collection *c, const struct stele_gc_item *item)
@@ -70,147 +63,120 @@ static void report_item(struct collection *c, const struct stele_gc_item *item)
 
 /* ---- segments ------------------------------------------------------------------- */
 
-/* Which ones does a snapshot refer to? By index, malloced. */
-static bool *find_used(const struct stele_image *image)
+/* One that this transaction has left unused is so from now on. */
+static bool look_at_segment(struct collection *c,
+			    const struct stele_catalog_segment *segment)
 {
-	const struct stele_catalog *catalog = &image->catalog;
-	bool *used = calloc((size_t)catalog->counts.segments + 1, 1);
+	const int64_t since = segment->unused_since ? segment->unused_since :
+						      c->now;
+	const struct stele_gc_item item = {
+		.segment_id = segment->id,
+		.offset = segment->offset,
+		.size = segment->size,
+		.sample_count = segment->sample_count,
+		.unused_since = since,
+		.due = is_due(c, since),
+	};
 
-	for (uint32_t i = 0; used && i < catalog->counts.refs; i++) {
-		struct stele_catalog_ref ref;
-
-		stele_catalog_ref(catalog, i, &ref);
-		used[ref.segment] = true;
-	}
-	return used;
+	report_item(c, &item);
+	return item.due;
 }
 
 static int look_at_segments(struct collection *c)
 {
-	const struct stele_catalog *catalog = &c->image->catalog;
-	bool *used = find_used(c->image);
+	struct stele_txn *txn = c->txn;
+	uint64_t *due = calloc((size_t)txn->segment_count + 1, sizeof(*due));
+	uint32_t count = 0;
+	bool *used;
+	int ret = stele_txn_find_used(txn, &used);
 
-	c->due = calloc((size_t)catalog->counts.segments + 1, sizeof(*c->due));
-	if (!used || !c->due) {
-		free(used);
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < catalog->counts.segments; i++) {
-		struct stele_catalog_segment segment;
-		struct stele_gc_item item;
-
-		if (used[i])
-			continue;
-		stele_catalog_segment(catalog, i, &segment);
-		item = (struct stele_gc_item){
-			.segment_id = segment.id,
-			.offset = segment.offset,
-			.size = segment.size,
-			.sample_count = segment.sample_count,
-			.unused_since = segment.unused_since,
-			.due = is_due(c, segment.unused_since),
-		};
-		if (item.due)
-			c->due[c->due_count++] = segment.id;
-		report_item(c, &item);
-	}
+	if (!due)
+		ret = -ENOMEM;
+	for (uint32_t i = 0; ret == 0 && i < txn->segment_count; i++)
+		if (!used[i] && look_at_segment(c, &txn->segments[i]))
+			due[count++] = txn->segments[i].id;
+	for (uint32_t i = 0; ret == 0 && i < count; i++)
+		ret = stele_txn_drop_segment(txn, due[i]);
+	free(due);
 	free(used);
-	return 0;
-}
-
-static int commit(struct collection *c)
-{
-	return stele_writer_commit(c->writer, c->change->opts.time);
+	return ret;
 }
 
 /* Two commits go over all four superblock copies. */
-static int free_kept(struct collection *c)
+static int free_kept(struct stele_txn *txn, struct stele_gc_report *report)
 {
 	uint64_t kept;
 	int ret;
 
 	for (unsigned int i = 0; i < 2; i++) {
-		ret = stele_image_kept_size(c->image, &kept);
+		ret = stele_image_kept_size(txn->image, &kept);
 		if (ret < 0 || !kept)
 			return ret;
-		if (i == 0 && !c->due_count)
-			c->report->finished_size = kept;
-		ret = commit(c);
+		if (i == 0 && report && !report->freed_count)
+			report->finished_size = kept;
+		ret = stele_txn_publish(txn, txn->time);
 		if (ret < 0)
 			return ret;
 	}
 	return 0;
 }
 
-static int free_segments(struct collection *c)
-{
-	int ret = 0;
+/* ---- tombstones ------------------------------------------------------------------- */
 
-	for (uint32_t i = 0; i < c->due_count && ret == 0; i++)
-		ret = stele_edit_drop_segment(&c->writer->edit, c->due[i]);
-	if (ret == 0 && c->due_count)
-		ret = commit(c);
-	return ret == 0 ? free_kept(c) : ret;
-}
-
-/* ---- withdrawn shots --------------------------------------------------------------- */
-
-static int look_at_shot(void *user, const struct stele_shot *shot)
+static int look_at_tombstone(void *user, const struct stele_shot *shot)
 {
 	struct collection *c = user;
-	struct stele_gc_item item = {0};
+	struct stele_gc_item item = {.name = shot->name};
 	char **larger;
-	int64_t until;
 	uint32_t index;
 
-	if (!stele_withdrawn_parse(shot->name, &until, NULL))
+	if (!stele_tombstone_parse(shot->name, &item.unused_since, NULL))
 		return 0;
 	/* Whatever it is called: the catalog says what it is. */
-	if (stele_snapshot_find(c->image, shot->name, NULL, &index) == 0)
+	if (stele_snapshot_find(c->txn->image, shot->name, NULL, &index) == 0)
 		return 0;
-	item.name = shot->name;
-	item.unused_since = until;
-	item.due = (c->change->opts.flags & STELE_CHANGE_FORCE) ||
-		   c->now >= until;
+	item.due = c->txn->revoke || c->now >= item.unused_since;
 	report_item(c, &item);
 	if (!item.due)
 		return 0;
-	larger = realloc(c->shots, (c->shot_count + 1) * sizeof(*larger));
+	larger = realloc(c->txn->tombstones,
+			 (c->txn->tombstone_count + 1) * sizeof(*larger));
 	if (!larger)
 		return -ENOMEM;
-	c->shots = larger;
-	c->shots[c->shot_count] = strdup(shot->name);
-	return c->shots[c->shot_count++] ? 0 : -ENOMEM;
+	c->txn->tombstones = larger;
+	larger[c->txn->tombstone_count] = strdup(shot->name);
+	return larger[c->txn->tombstone_count++] ? 0 : -ENOMEM;
 }
 
-static int look_at_shots(struct collection *c)
+static int look_at_tombstones(struct collection *c)
 {
-	const struct stele_shot_ops *shots = stele_device_shots(c->image->dev);
+	struct stele_device *dev = c->txn->image->dev;
+	const struct stele_shot_ops *shots = stele_device_shots(dev);
 
-	return shots ? shots->each(c->image->dev, look_at_shot, c) : 0;
+	return shots ? shots->each(dev, look_at_tombstone, c) : 0;
 }
 
-static int remove_shots(struct collection *c)
+static int remove_tombstones(struct stele_txn *txn)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < c->shot_count && ret == 0; i++)
-		ret = stele_withdrawn_remove(c->image->dev, &c->change->log,
-					     c->shots[i]);
+	for (size_t i = 0; i < txn->tombstone_count && ret == 0; i++)
+		ret = stele_rbd_remove(txn->image->dev, &txn->log,
+				       txn->tombstones[i]);
 	return ret;
 }
 
 /* ---- space --------------------------------------------------------------------------- */
 
 /* What a commit wrote to ahead of the next one stays. */
-static int keep_next_place(struct collection *c, struct stele_extents *used)
+static int keep_next_place(struct stele_txn *txn, struct stele_extents *used)
 {
 	uint64_t offset, size;
 	int ret;
 
-	if (!stele_device_shots(c->image->dev))
+	if (!stele_device_shots(txn->image->dev))
 		return 0;
-	ret = stele_edit_next_place(&c->writer->edit, used, &offset, &size);
+	ret = stele_txn_next_place(txn, used, &offset, &size);
 	if (ret == 0)
 		ret = stele_extents_add(used, offset, size);
 	return ret == -ENOSPC ? 0 : ret;
@@ -232,10 +198,10 @@ static uint64_t piece_size(const struct stele_image *image)
  * Said on the target before it is done: who takes over meanwhile keeps off it. So it
  * is a piece at a time, and the others are left to him.
  */
-static int discard(struct collection *c, uint64_t offset, uint64_t size)
+static int discard(struct stele_txn *txn, uint64_t offset, uint64_t size)
 {
-	struct stele_device *dev = c->image->dev;
-	int ret = stele_intent_reserve(dev, c->image->generation_max + 1,
+	struct stele_device *dev = txn->image->dev;
+	int ret = stele_intent_reserve(dev, txn->image->generation_max + 1,
 				       offset, size);
 
 	if (ret == 0)
@@ -244,9 +210,9 @@ static int discard(struct collection *c, uint64_t offset, uint64_t size)
 	return ret;
 }
 
-static int discard_gap(struct collection *c, const struct stele_catalog_free *gap)
+static int discard_gap(struct stele_txn *txn, const struct stele_catalog_free *gap)
 {
-	const uint64_t piece = piece_size(c->image);
+	const uint64_t piece = piece_size(txn->image);
 	uint64_t at = gap->offset, end = gap->offset + gap->size, next;
 	int ret = 0;
 
@@ -254,99 +220,90 @@ static int discard_gap(struct collection *c, const struct stele_catalog_free *ga
 		next = round_down(at, piece) + piece;
 		if (next > end)
 			next = end;
-		ret = discard(c, at, next - at);
+		ret = discard(txn, at, next - at);
 	}
 	return ret;
 }
 
-static int discard_free(struct collection *c)
+static int discard_free(struct stele_txn *txn)
 {
 	struct stele_extents used = {0}, gaps = {0};
-	int ret = stele_extents_add_copies(&used, c->image);
+	int ret = stele_extents_add_copies(&used, txn->image);
 
 	if (ret == 0)
-		ret = keep_next_place(c, &used);
+		ret = keep_next_place(txn, &used);
 	if (ret == 0)
-		ret = stele_extents_gaps(&used, c->image->sb.image_size, &gaps);
+		ret = stele_extents_gaps(&used, txn->image->sb.image_size, &gaps);
 	for (uint32_t i = 0; i < gaps.count && ret == 0; i++)
-		ret = discard_gap(c, &gaps.list[i]);
+		ret = discard_gap(txn, &gaps.list[i]);
 	/* He who took over during the last one had better be known, too. */
 	if (ret == 0)
-		ret = stele_intent_confirm(c->image->dev);
+		ret = stele_intent_confirm(txn->image->dev);
 	stele_extents_release(&gaps);
 	stele_extents_release(&used);
 	if (ret < 0)
-		stele_log_error(&c->change->log,
+		stele_log_error(&txn->log,
 				"the free space cannot be discarded: %s",
 				stele_strerror(ret));
 	return ret;
 }
 
-static void sum_free(struct collection *c)
+static uint64_t sum_free(const struct stele_txn *txn)
 {
-	const struct stele_catalog *catalog = &c->image->catalog;
+	const struct stele_catalog *catalog = &txn->image->catalog;
+	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < catalog->counts.free; i++) {
 		struct stele_catalog_free extent;
 
 		stele_catalog_free(catalog, i, &extent);
-		c->report->free_size += extent.size;
+		sum += extent.size;
 	}
+	return sum;
 }
 
-int stele_gc_run(struct stele_image *image, struct stele_writer *writer,
-		 const struct stele_change *change, stele_gc_fn fn, void *user,
-		 struct stele_gc_report *report)
+/* ---- on a transaction ------------------------------------------------------------------ */
+
+int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
+		   struct stele_gc_report *report)
 {
+	struct stele_gc_report unwanted;
 	struct collection c = {
-		.image = image,
-		.writer = writer,
-		.change = change,
-		.now = change->opts.time,
+		.txn = txn,
+		.now = txn->time,
 		.fn = fn,
 		.user = user,
-		.report = report,
+		.report = report ? report : &unwanted,
 	};
 	int ret;
 
-	memset(report, 0, sizeof(*report));
+	memset(c.report, 0, sizeof(*c.report));
+	stele_txn_forget_tombstones(txn);
+	txn->frees = true;
 	ret = look_at_segments(&c);
 	if (ret == 0)
-		ret = look_at_shots(&c);
-	if (ret == 0 && writer)
-		ret = free_segments(&c);
-	if (ret == 0 && writer)
-		ret = remove_shots(&c);
-	if (ret == 0 && writer && (change->opts.flags & STELE_CHANGE_DISCARD))
-		ret = discard_free(&c);
-	sum_free(&c);
-	for (size_t i = 0; i < c.shot_count; i++)
-		free(c.shots[i]);
-	free(c.shots);
-	free(c.due);
+		ret = look_at_tombstones(&c);
+	c.report->free_size = sum_free(txn);
 	return ret;
 }
 
-static int only_look(const char *target, const struct stele_change *change,
-		     stele_gc_fn fn, void *user, struct stele_gc_report *report)
+int stele_gc_finish(struct stele_txn *txn, bool discard,
+		    struct stele_gc_report *report)
 {
-	struct stele_image image = {0};
-	struct stele_target parsed = {0};
-	struct stele_device *dev;
-	int ret = stele_target_open(target, true, change->opts.backend,
-				    &change->log, &parsed, &dev);
+	int ret = 0;
 
-	if (ret < 0)
-		return ret;
-	ret = stele_image_load(dev, &change->log, &image);
-	if (ret < 0)
-		stele_device_close(dev);
-	else
-		ret = stele_image_check_writable(&image);
+	if (txn->dry || !txn->frees)
+		return 0;
+	if (txn->state == STELE_TXN_DIRTY)
+		ret = stele_txn_publish(txn, txn->time);
 	if (ret == 0)
-		ret = stele_gc_run(&image, NULL, change, fn, user, report);
-	stele_image_release(&image);
-	stele_target_release(&parsed);
+		ret = free_kept(txn, report);
+	if (ret == 0)
+		ret = remove_tombstones(txn);
+	if (ret == 0 && discard)
+		ret = discard_free(txn);
+	if (report)
+		report->free_size = sum_free(txn);
 	return ret;
 }
 
@@ -354,33 +311,30 @@ static int gc(const char *target, const struct stele_change_opts *opts,
 	      stele_gc_fn fn, void *user, struct stele_gc_report *report)
 {
 	struct stele_gc_report unwanted;
-	struct stele_writer writer = {0};
-	struct stele_change change;
-	int ret = stele_change_init(&change, opts,
-				    STELE_CHANGE_FORCE | STELE_CHANGE_APPLY |
-					    STELE_CHANGE_DISCARD);
+	struct stele_change_opts known;
+	struct stele_txn txn;
+	int ret;
 
 	if (!report)
 		report = &unwanted;
 	memset(report, 0, sizeof(*report));
-	if (ret < 0)
-		return ret;
-	if (!(change.opts.flags & STELE_CHANGE_APPLY))
-		return only_look(target, &change, fn, user, report);
-	if (!change.opts.grace && !(change.opts.flags & STELE_CHANGE_FORCE)) {
-		stele_log_error(&change.log,
-				"who reads '%s' cannot be seen: give them time "
-				"with a grace period, or use force",
+	ret = stele_change_begin(&txn, target, false, opts, STELE_CHANGE_FREES,
+				 STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
+				 &known);
+	if (ret == 0 && !txn.dry && !txn.grace && !txn.revoke) {
+		stele_log_error(&txn.log,
+				"'%s' may still have readers of what is freed; "
+				"set a grace period or force",
 				target);
-		return -EBUSY;
+		ret = -EBUSY;
 	}
-	ret = stele_writer_open(&writer, target, change.opts.backend,
-				&change.log);
 	if (ret == 0)
-		ret = stele_gc_run(&writer.image, &writer, &change, fn, user,
-				   report);
-	stele_writer_close(&writer);
-	return ret;
+		ret = stele_gc_stage(&txn, fn, user, report);
+	if (ret == 0)
+		ret = stele_gc_finish(&txn,
+				      known.flags & STELE_CHANGE_DISCARD,
+				      report);
+	return stele_change_end(&txn, ret);
 }
 
 int stele_gc(const char *target, const struct stele_change_opts *opts,

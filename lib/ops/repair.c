@@ -14,7 +14,7 @@
 #include "lib/image/fork.h"
 #include "lib/image/snapshot.h"
 #include "lib/node/open.h"
-#include "lib/txn/change.h"
+#include "lib/txn/txn.h"
 
 static void fill_info(const struct stele_catalog_snapshot *snapshot,
 		      struct stele_snapshot_info *info)
@@ -105,18 +105,18 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 		     const struct stele_log *log,
 		     struct stele_repair_report *report)
 {
-	struct stele_writer writer = {0};
-	int ret = stele_writer_open_side(&writer, target, opts->choose,
+	struct stele_txn txn = {0};
+	int ret = stele_txn_begin_side(&txn, target, opts->choose,
 					 opts->backend, log);
 
 	if (ret == 0 &&
-	    (report->sides || stele_image_wrong_copies(&writer.image)))
-		ret = stele_writer_commit(&writer, opts->time);
+	    (report->sides || stele_image_wrong_copies(txn.image)))
+		ret = stele_txn_publish(&txn, opts->time);
 	if (ret == 0) {
 		report->changed = true;
-		report->generation = writer.image.sb.generation;
+		report->generation = txn.image->sb.generation;
 	}
-	stele_writer_close(&writer);
+	stele_txn_release(&txn);
 	return ret;
 }
 
@@ -148,13 +148,13 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 		report = &unwanted;
 	memset(report, 0, sizeof(*report));
 	if (!ret)
-		ret = stele_options_flags(known.flags, STELE_CHANGE_APPLY,
+		ret = stele_options_flags(known.flags, STELE_CHANGE_DRY_RUN,
 					  &log);
 	if (!ret)
 		ret = stele_options_time(known.time, &log, &known.time);
 	if (!ret)
 		ret = look(target, &known, &log, report);
-	if (ret || !(known.flags & STELE_CHANGE_APPLY) ||
+	if (ret || (known.flags & STELE_CHANGE_DRY_RUN) ||
 	    (!report->sides && !report->wrong_copies))
 		return ret;
 	ret = check_choice(&known, &log, report);

@@ -8,8 +8,8 @@
 #include "lib/image/snapshot.h"
 
 struct stele_base {
-	struct stele_image *image; /* the caller's */
-	struct stele_snapshot snapshot;
+	struct stele_image *image; /* the caller's, as the snapshot */
+	const struct stele_snapshot *snapshot; /* NULL: nothing */
 };
 
 #endif

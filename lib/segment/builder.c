@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "format/catalog.h"
 #include "lib/base/options.h"
 #include "lib/base/workers.h"
+#include "lib/txn/txn.h"
 
 /*
  * Threads mostly wait for a source that is not in memory: opens and reads that block. On two
@@ -91,16 +91,6 @@ static uint32_t default_jobs(void)
 	return jobs < STELE_JOBS_DEFAULT ? jobs : STELE_JOBS_DEFAULT;
 }
 
-/* RFC 9562, version 4. */
-static int random_uuid(uint8_t uuid[STELE_UUID_SIZE])
-{
-	if (getrandom(uuid, STELE_UUID_SIZE, 0) != STELE_UUID_SIZE)
-		return errno ? -errno : -EIO;
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
-	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
-	return 0;
-}
-
 static int fill_in(struct stele_builder *builder)
 {
 	struct stele_build_opts *opts = &builder->opts;
@@ -115,7 +105,7 @@ static int fill_in(struct stele_builder *builder)
 		builder->boundary = opts->boundary;
 	if (opts->uuid)
 		memcpy(builder->uuid, opts->uuid, STELE_UUID_SIZE);
-	else if (random_uuid(builder->uuid) < 0)
+	else if (stele_uuid_random(builder->uuid) < 0)
 		return -EIO;
 	return stele_options_time(opts->time, &builder->log, &opts->time);
 }

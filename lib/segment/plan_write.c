@@ -6,18 +6,18 @@
 
 #include "lib/segment/sections.h"
 
-static int place(struct stele_plan *plan, struct stele_edit *edit)
+static int place(struct stele_plan *plan, struct stele_txn *txn)
 {
 	struct stele_descriptor *d = &plan->descriptor;
 	int ret = 0;
 
 	if (!d->id) /* it is not one that must be reproducible */
-		ret = stele_edit_segment_id(edit, &d->id);
-	return ret ? ret : stele_edit_allocate(edit, d->size, d->boundary,
+		ret = stele_txn_segment_id(txn, &d->id);
+	return ret ? ret : stele_txn_allocate(txn, d->size, d->boundary,
 					       &d->offset);
 }
 
-static int add(const struct stele_plan *plan, struct stele_edit *edit)
+static int add(const struct stele_plan *plan, struct stele_txn *txn)
 {
 	const struct stele_descriptor *d = &plan->descriptor;
 	const struct stele_catalog_segment segment = {
@@ -28,28 +28,28 @@ static int add(const struct stele_plan *plan, struct stele_edit *edit)
 		.sample_count = d->sample_count,
 	};
 
-	edit->feature_incompat |= stele_descriptor_features(d, plan->fields.list);
-	return stele_edit_add_segment(edit, &segment);
+	txn->feature_incompat |= stele_descriptor_features(d, plan->fields.list);
+	return stele_txn_add_segment(txn, &segment);
 }
 
 int stele_plan_write(struct stele_builder *builder, struct stele_plan *plan,
-		     const struct stele_source *source, struct stele_edit *edit,
+		     const struct stele_source *source, struct stele_txn *txn,
 		     struct stele_written *written)
 {
-	struct stele_device *dev = edit->image->dev;
+	struct stele_device *dev = txn->image->dev;
 	struct stele_build_report *report = builder->report;
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = place(plan, edit);
-	if (!ret)
+	ret = place(plan, txn);
+	if (!ret && !txn->dry)
 		ret = stele_pipeline_run(builder, plan, source, dev, written);
 	report->write_seconds = stele_seconds_since(&begin);
-	if (!ret)
+	if (!ret && !txn->dry)
 		ret = stele_sections_write(builder, plan, written, dev);
 	if (!ret)
-		ret = add(plan, edit);
+		ret = add(plan, txn);
 	report->sample_count -= written->void_count;
 	report->payload_size = plan->descriptor.payload_size;
 	report->padding_size = stele_descriptor_padding(&plan->descriptor);

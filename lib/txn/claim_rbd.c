@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "lib/image/snapshot.h"
-#include "lib/txn/withdrawn.h"
+#include "lib/txn/rbd.h"
 
 int stele_claim_open_rbd(struct stele_claim *claim,
 			 const struct stele_claim_opts *opts)
@@ -69,7 +69,7 @@ static bool has_snapshot(const struct stele_image *image, const char *shot)
 	uint32_t index;
 
 	return !stele_snapshot_find(image, shot, NULL, &index) ||
-	       (stele_withdrawn_parse(shot, &until, &name) &&
+	       (stele_tombstone_parse(shot, &until, &name) &&
 		!stele_snapshot_find(image, name, NULL, &index));
 }
 

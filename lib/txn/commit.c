@@ -84,7 +84,7 @@ static int write_slot(struct stele_image *image, unsigned int slot,
 
 /*
  * The older slot first: cut short, the older image is found at its newest
- * generation, or not at all. It may not be durable yet, see stele_edit_begin().
+ * generation, or not at all. It may not be durable yet, see stele_txn_attach().
  */
 static int write_unfinished(struct stele_image *image)
 {
@@ -147,7 +147,7 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 	return 0;
 }
 
-/* Who does not know a ro_compat feature must not write; we know none. */
+/* Who does not know a ro_compat feature must not write; we know none, nor signatures. */
 int stele_image_check_writable(const struct stele_image *image)
 {
 	if (image->fork) {
@@ -156,12 +156,17 @@ int stele_image_check_writable(const struct stele_image *image)
 				"is changed before 'stele repair' has resolved it");
 		return -ENOTUNIQ;
 	}
-	if (!image->sb.feature_ro_compat)
+	if (image->sb.feature_ro_compat)
+		stele_log_error(&image->log,
+				"unsupported ro_compat features 0x%" PRIx64
+				"; image is read-only",
+				image->sb.feature_ro_compat);
+	else if (image->catalog.counts.signatures)
+		stele_log_error(&image->log,
+				"snapshots are signed, and this version cannot "
+				"carry signatures along; image is read-only");
+	else
 		return 0;
-	stele_log_error(&image->log,
-			"features that are not known here forbid to write: "
-			"0x%" PRIx64,
-			image->sb.feature_ro_compat);
 	return -EOPNOTSUPP;
 }
 
@@ -289,8 +294,6 @@ static void encode_catalog(const struct stele_catalog_draft *draft,
 		stele_catalog_put_ref(blocks, counts, i, &draft->refs[i]);
 	for (uint32_t i = 0; i < counts->free; i++)
 		stele_catalog_put_free(blocks, counts, i, &draft->free[i]);
-	if (counts->signatures)
-		stele_catalog_put_signatures(blocks, counts, draft->signatures);
 	if (counts->notes_size)
 		stele_catalog_put_notes(blocks, counts, draft->notes);
 	stele_catalog_end(blocks, counts, sb->catalog_offset, sb->generation);

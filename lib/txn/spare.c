@@ -7,7 +7,7 @@
  * two generations. So all four are followed. A catalog of an older generation
  * that was read and is wrong can lead nowhere any more.
  */
-#include "lib/txn/edit.h"
+#include "lib/txn/txn.h"
 
 #include <errno.h>
 #include <inttypes.h>

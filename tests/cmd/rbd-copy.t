@@ -57,7 +57,7 @@ ok "RBD to tar is file to tar" cmp <(stele export "$tmp/a" -) \
 	<(stele export "$rbd@v1" -)
 run stele copy "$rbd@v1" "$rbd@v9"
 is 1 "$status" "onto itself: refused"
-ok "in these words" grep -q "where the source lies" <<<"$err"
+ok "in these words" grep -q "is the source itself" <<<"$err"
 is "v1+" "$(shots)" "and nothing made"
 
 first=$rbd

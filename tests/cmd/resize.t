@@ -28,7 +28,7 @@ before=$(sha256sum <image.stele)
 for size in 4M 12345678; do
 	run stele resize --size "$size" image.stele
 	is "1 " "$status $out" "--size $size is refused"
-	ok "--size $size: says why" grep -qE "smaller|multiple" <<<"$err"
+	ok "--size $size: says why" grep -qE "shrink|multiple" <<<"$err"
 done
 is "$before" "$(sha256sum <image.stele)" "nothing was written"
 for words in "" "--size=0 image.stele" "--size=x image.stele" "a b"; do

@@ -4,7 +4,7 @@
  *
  *	rich FILE COUNT
  */
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "tests/device/memory.h"
 #include "tests/fixture/rich.h"
 #include "tests/tap.h"

@@ -83,14 +83,14 @@ fails 1 "nor are 95 more" \
 	stele snapshot create --keys-from <(seq 100) "$image@x"
 is 6 "$(wc -l <<<"$err")" "and no more than that"
 fails 1 "there is a snapshot 'all' already" stele snapshot create "$image@all"
-fails 1 "no snapshot 'none' to begin with" \
+fails 1 "cannot start from 'none': no such snapshot" \
 	stele snapshot create --base none "$image@x"
 fails 1 "names no snapshot" stele snapshot create "$image"
 fails 1 "cannot read 'nofile'" \
 	stele snapshot create --keys-from nofile "$image@x"
 fails 1 "no such snapshot" stele snapshot delete "$image@none"
 fails 1 "already" stele snapshot rename "$image@cats" all
-fails 1 "cannot be a snapshot's name" stele snapshot rename "$image@cats" a/b
+fails 1 "invalid snapshot name" stele snapshot rename "$image@cats" a/b
 fails 1 "no such snapshot" stele snapshot rename "$image@none" other
 fails 1 "'none.stele@v1': no such file" stele snapshot delete none.stele@v1
 for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image" \
@@ -112,7 +112,7 @@ for words in "build --force $tmp/src $image@$reserved" \
 	"snapshot rename $image@cats $reserved" \
 	"copy $image@cats $tmp/fresh@$reserved"; do
 	# shellcheck disable=SC2086 # words
-	fails 1 "'stele-withdrawn-' are kept" stele $words
+	fails 1 "'stele-withdrawn-' are reserved" stele $words
 done
 ok "nor was a file made for it" test ! -e "$tmp/fresh"
 is "$before" "$(sum "$image")" "not one byte was changed"

@@ -6,7 +6,7 @@
  * what the writer left out would show.
  */
 #include "lib/image/snapshot.h"
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "lib/verify/verify.h"
 #include "tests/fixture/built.h"
 #include "tests/device/fault.h"

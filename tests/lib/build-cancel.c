@@ -5,7 +5,7 @@
  * The source waits until progress has asked to stop, and then gives a byte at
  * a time: who reads on to the end of the sample is seen.
  */
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "tests/fixture/fake.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"

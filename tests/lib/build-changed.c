@@ -6,7 +6,7 @@
  * of its bytes is left then.
  */
 #include "lib/image/snapshot.h"
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "tests/fixture/built.h"
 #include "tests/fixture/fake.h"
 #include "tests/device/memory.h"

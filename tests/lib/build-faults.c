@@ -6,7 +6,7 @@
  * only the acknowledgement was lost) the whole new one. Nothing in between.
  */
 #include "lib/image/snapshot.h"
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "tests/fixture/built.h"
 #include "tests/device/fault.h"
 #include "tests/device/memory.h"

@@ -2,7 +2,7 @@
 /*
  * build-image.c - what is built reads back, and is the same every time
  */
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "tests/fixture/built.h"
 #include "tests/device/fault.h"
 #include "tests/fixture/fake.h"

@@ -5,9 +5,9 @@
  * Same samples; the old snapshot stays, and so does every byte that a
  * superblock leads to; what fails leaves the image as it was.
  */
-#include "lib/ops/compact_write.h"
+#include "lib/ops/compact.h"
 #include "lib/txn/intent.h"
-#include "lib/txn/writer.h"
+#include "lib/txn/txn.h"
 #include "tests/device/fault.h"
 #include "tests/fixture/many.h"
 #include "tests/device/memory.h"
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 
 #define SIZE (UINT64_C(64) << 20)
 
@@ -42,7 +42,7 @@ struct run {
 	struct stele_extents used; /* before */
 };
 
-static int keep_used(struct run *run, const struct stele_edit *edit)
+static int keep_used(struct run *run, const struct stele_txn *edit)
 {
 	int ret = 0;
 
@@ -56,9 +56,7 @@ static int keep_used(struct run *run, const struct stele_edit *edit)
 static int compact(struct run *run, struct stele_device *dev)
 {
 	struct stele_builder builder;
-	struct stele_compact c = {0};
-	struct stele_writer writer = {0};
-	uint32_t index;
+	struct stele_txn writer = {0};
 	int ret;
 
 	test_log_init(&messages);
@@ -69,22 +67,23 @@ static int compact(struct run *run, struct stele_device *dev)
 	run->opts.log_user = messages.log.user;
 	ret = stele_builder_init(&builder, &run->opts, &run->report);
 	if (!ret)
-		ret = stele_writer_begin(&writer, dev, &messages.log);
+		ret = stele_txn_on_device(&writer, dev, &messages.log);
 	if (!ret)
-		ret = keep_used(run, &writer.edit);
+		ret = keep_used(run, &writer);
+	writer.time = run->opts.time;
 	if (!ret)
-		ret = stele_snapshot_find(&writer.image, "v1", NULL, &index);
+		ret = stele_compact_on(&writer, &builder, "v1");
 	if (!ret)
-		ret = stele_compact_prepare(&c, &builder, &writer.image, index);
+		ret = stele_txn_snapshot(&writer, "v2", run->opts.note, NULL);
 	if (!ret)
-		ret = stele_compact_write(&c, &writer.edit, "v2");
+		memcpy(run->report.digest,
+		       stele_txn_find(&writer, "v2")->info.digest,
+		       STELE_DIGEST_SIZE);
 	if (!ret)
-		ret = stele_writer_commit(&writer, run->opts.time);
-	stele_compact_release(&c);
-	stele_edit_release(&writer.edit);
-	stele_intent_end(writer.image.dev);
-	writer.image.dev = NULL;
-	stele_writer_close(&writer);
+		ret = stele_txn_publish(&writer, run->opts.time);
+	writer.borrowed = true;
+	stele_txn_release(&writer);
+	stele_intent_end(dev);
 	stele_builder_release(&builder);
 	return ret;
 }

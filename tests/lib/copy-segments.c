@@ -88,7 +88,7 @@ static void check_refused(const struct copies_source *s)
 	struct stele_superblock sb;
 	struct stele_copy_report r;
 	struct stele_image image;
-	struct stele_edit edit;
+	struct stele_txn edit;
 
 	is_int(-EEXIST, copies_copy(s->dev, "v1", to, 2, &r), "the name is taken");
 	is_int(-EEXIST, copies_copy(s->dev, "v2", to, 2, &r), "the id is taken");
@@ -100,9 +100,9 @@ static void check_refused(const struct copies_source *s)
 	to = copies_target(512);
 	test_superblock(UINT64_C(12) << 20, &sb);
 	if (stele_image_begin(to, NULL, &sb, &image) ||
-	    stele_edit_begin(&image, &edit) || stele_edit_commit(&edit, COPIES_TIME))
+	    stele_txn_attach(&image, &edit) || stele_txn_publish(&edit, COPIES_TIME))
 		bail("no target");
-	stele_edit_release(&edit);
+	stele_txn_release(&edit);
 	image.dev = NULL;
 	stele_image_release(&image);
 	stele_fault_log_clear(to);

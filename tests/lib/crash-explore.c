@@ -30,8 +30,8 @@ static uint64_t reused; /* segments that lie before a catalog's place */
 static void add_generation(struct test_history *h, struct test_edit *t)
 {
 	static const uint64_t deleted[] = {1};
-	const struct stele_edit_snapshot *last =
-		stele_edit_snapshot(&t->edit, NULL);
+	const struct stele_txn_snapshot *last =
+		stele_txn_find(&t->edit, NULL);
 	unsigned int number = (unsigned int)t->edit.next_snapshot_id;
 	uint64_t ids[2];
 	uint32_t count = 0;
@@ -39,18 +39,18 @@ static void add_generation(struct test_history *h, struct test_edit *t)
 
 	snprintf(name, sizeof(name), "v%u", number);
 	if (last)
-		ids[count++] = last->refs[last->ref_count - 1].segment_id;
+		ids[count++] = last->refs[last->info.ref_count - 1].segment_id;
 	if (t->edit.snapshot_count == 2)
-		stele_edit_remove_snapshot(&t->edit,
-					   t->edit.snapshots[0].name);
+		stele_txn_remove_snapshot(&t->edit,
+					   t->edit.snapshots[0].info.name);
 	if (test_edit_segment(t, samples + first_sample + number % 8, 3,
 			      &ids[count++]) < 0 ||
 	    test_edit_snapshot(t, name, ids, count, deleted, 1) < 0)
 		bail("a segment failed");
 	test_edit_collect(t);
-	if (stele_edit_commit(&t->edit, 1700000000 + number) < 0)
+	if (stele_txn_publish(&t->edit, 1700000000 + number) < 0)
 		bail("a commit failed");
-	reused += stele_edit_segment(&t->edit, ids[count - 1])->offset <
+	reused += stele_txn_segment(&t->edit, ids[count - 1])->offset <
 		  t->image.sb.catalog_offset;
 	test_history_expect(h, TEST_EXPECT_IMAGE, &t->image.sb);
 }

@@ -41,16 +41,16 @@ static uint8_t *make_full(void)
 	if (test_edit_create(&t, h.fault, IMAGE_SIZE) < 0)
 		bail("begin failed");
 	add(&t, "v1");
-	if (stele_edit_commit(&t.edit, 1) < 0)
+	if (stele_txn_publish(&t.edit, 1) < 0)
 		bail("a commit failed");
 	add(&t, "v2");
 	filler.offset = stele_extents_end(&t.edit.used);
 	filler.size = IMAGE_SIZE - filler.offset - STELE_BLOCK_SIZE;
-	if (stele_edit_add_segment(&t.edit, &filler) < 0 ||
+	if (stele_txn_add_segment(&t.edit, &filler) < 0 ||
 	    stele_extents_add(&t.edit.used, filler.offset, filler.size) < 0)
 		bail("cannot fill the image");
 	t.edit.takes = false;
-	if (stele_edit_commit(&t.edit, 2) < 0 ||
+	if (stele_txn_publish(&t.edit, 2) < 0 ||
 	    t.image.sb.high_water != IMAGE_SIZE)
 		bail("cannot fill the image");
 	test_edit_end(&t);
@@ -63,7 +63,7 @@ static uint8_t *make_full(void)
 
 static void commit(struct test_history *h, struct test_edit *t)
 {
-	if (stele_edit_commit(&t->edit, 3) < 0)
+	if (stele_txn_publish(&t->edit, 3) < 0)
 		bail("a commit failed");
 	test_history_expect(h, TEST_EXPECT_IMAGE, &t->image.sb);
 }
@@ -83,7 +83,7 @@ int main(void)
 	if (test_edit_load(&t, h.fault) < 0)
 		bail("no image");
 	test_history_expect(&h, TEST_EXPECT_IMAGE, &t.image.sb);
-	is_int(0, stele_edit_remove_snapshot(&t.edit, "v1"), "delete");
+	is_int(0, stele_txn_remove_snapshot(&t.edit, "v1"), "delete");
 	commit(&h, &t);
 	test_edit_collect(&t);
 	commit(&h, &t);

@@ -31,12 +31,12 @@ static int add_generation(struct test_edit *t)
 
 	snprintf(name, sizeof(name), "v%u", number);
 	if (t->edit.snapshot_count == 2)
-		stele_edit_remove_snapshot(&t->edit, t->edit.snapshots[0].name);
+		stele_txn_remove_snapshot(&t->edit, t->edit.snapshots[0].info.name);
 	ret = test_edit_segment(t, samples + number % 8, 3, &id);
 	if (ret == 0)
 		ret = test_edit_snapshot(t, name, &id, 1, NULL, 0);
 	test_edit_collect(t);
-	return ret < 0 ? ret : stele_edit_commit(&t->edit, 1700000000 + number);
+	return ret < 0 ? ret : stele_txn_publish(&t->edit, 1700000000 + number);
 }
 
 /* An image of three generations, all of it durable. */

@@ -109,22 +109,22 @@ static const struct stele_device_ops turn_ops = {
 /* A segment, and a snapshot of it and of what was there; a spare one goes. */
 static int change(struct writer *w, struct test_edit *t)
 {
-	const struct stele_edit_snapshot *last =
-		stele_edit_snapshot(&t->edit, NULL);
+	const struct stele_txn_snapshot *last =
+		stele_txn_find(&t->edit, NULL);
 	uint64_t ids[2];
 	int ret;
 
-	ids[0] = last->refs[last->ref_count - 1].segment_id;
+	ids[0] = last->refs[last->info.ref_count - 1].segment_id;
 	for (unsigned int i = 0; i < t->edit.snapshot_count; i++)
-		if (!strncmp(t->edit.snapshots[i].name, "spare", 5))
-			stele_edit_remove_snapshot(&t->edit,
-						   t->edit.snapshots[i].name);
+		if (!strncmp(t->edit.snapshots[i].info.name, "spare", 5))
+			stele_txn_remove_snapshot(&t->edit,
+						   t->edit.snapshots[i].info.name);
 	ret = test_edit_segment(t, samples + w->first_sample, 3, &ids[1]);
 	if (ret == 0)
 		ret = test_edit_snapshot(t, w->name, ids, 2,
 					 (const uint64_t[]){1}, 1);
 	test_edit_collect(t);
-	return ret ? ret : stele_edit_commit(&t->edit, 1700000001);
+	return ret ? ret : stele_txn_publish(&t->edit, 1700000001);
 }
 
 static void *write_all(void *user)
@@ -138,12 +138,12 @@ static void *write_all(void *user)
 	if (ret == 0)
 		ret = stele_image_announce(&t.image);
 	if (ret == 0)
-		ret = stele_edit_begin(&t.image, &t.edit);
+		ret = stele_txn_attach(&t.image, &t.edit);
 	if (ret == 0)
 		ret = change(w, &t);
 	w->result = ret;
 	if (t.edit.image)
-		stele_edit_release(&t.edit);
+		stele_txn_release(&t.edit);
 	stele_intent_end(&w->base);
 	t.image.dev = NULL;
 	stele_image_release(&t.image);
@@ -352,10 +352,10 @@ static void make_base(void)
 	if (test_edit_create(&t, disk, IMAGE_SIZE) ||
 	    test_edit_segment(&t, samples, 3, &id) ||
 	    test_edit_snapshot(&t, "spare", &id, 1, NULL, 0) ||
-	    stele_edit_commit(&t.edit, 1700000000) ||
+	    stele_txn_publish(&t.edit, 1700000000) ||
 	    test_edit_segment(&t, samples + 3, 3, &id) ||
 	    test_edit_snapshot(&t, "base", &id, 1, NULL, 0) ||
-	    stele_edit_commit(&t.edit, 1700000000))
+	    stele_txn_publish(&t.edit, 1700000000))
 		bail("no image");
 	test_edit_end(&t);
 	base = malloc(IMAGE_SIZE);

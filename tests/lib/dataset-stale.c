@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/txn/edit.h"
+#include "lib/txn/txn.h"
 #include "tests/fixture/dataset.h"
 
 #define SAMPLES 200
@@ -33,15 +33,15 @@ static void must(int err, const char *what)
 
 /* Another handle on the same device, as another process has it. */
 static void begin(struct stele_device *dev, struct stele_image *image,
-		  struct stele_edit *edit)
+		  struct stele_txn *edit)
 {
 	must(stele_image_load(dev, NULL, image), "load");
-	must(stele_edit_begin(image, edit), "edit");
+	must(stele_txn_attach(image, edit), "edit");
 }
 
-static void end(struct stele_image *image, struct stele_edit *edit)
+static void end(struct stele_image *image, struct stele_txn *edit)
 {
-	stele_edit_release(edit);
+	stele_txn_release(edit);
 	image->dev = NULL; /* the dataset's */
 	stele_image_release(image);
 }
@@ -51,17 +51,17 @@ static void delete_all(struct stele_device *dev,
 		       struct stele_catalog_segment *where)
 {
 	struct stele_image image;
-	struct stele_edit edit;
+	struct stele_txn edit;
 
 	begin(dev, &image, &edit);
 	*where = edit.segments[0];
 	while (edit.snapshot_count)
-		must(stele_edit_remove_snapshot(&edit, edit.snapshots[0].name),
+		must(stele_txn_remove_snapshot(&edit, edit.snapshots[0].info.name),
 		     "remove");
 	while (edit.segment_count)
-		must(stele_edit_drop_segment(&edit, edit.segments[0].id),
+		must(stele_txn_drop_segment(&edit, edit.segments[0].id),
 		     "drop");
-	must(stele_edit_commit(&edit, 1), "commit");
+	must(stele_txn_publish(&edit, 1), "commit");
 	end(&image, &edit);
 }
 
@@ -70,14 +70,14 @@ static bool write_anew(struct stele_device *dev,
 		       const struct stele_catalog_segment *where)
 {
 	struct stele_image image;
-	struct stele_edit edit;
+	struct stele_txn edit;
 	uint64_t offset;
 	void *junk = stele_device_alloc(dev, where->size);
 
 	memset(junk, 0x5a, where->size);
 	begin(dev, &image, &edit);
-	must(stele_edit_commit(&edit, 2), "the commit after the next");
-	must(stele_edit_allocate(&edit, where->size, 0, &offset), "allocate");
+	must(stele_txn_publish(&edit, 2), "the commit after the next");
+	must(stele_txn_allocate(&edit, where->size, 0, &offset), "allocate");
 	must(stele_device_write(dev, junk, offset, where->size), "write");
 	end(&image, &edit);
 	free(junk);

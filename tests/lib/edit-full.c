@@ -28,7 +28,7 @@ static struct test_log messages;
 static int add(struct test_edit *t, unsigned int count, uint32_t note_size)
 {
 	unsigned int number = (unsigned int)t->edit.next_snapshot_id;
-	struct stele_edit_snapshot *s;
+	struct stele_txn_snapshot *s;
 	char name[16];
 	uint64_t id;
 	int ret;
@@ -39,11 +39,11 @@ static int add(struct test_edit *t, unsigned int count, uint32_t note_size)
 		ret = test_edit_snapshot(t, name, &id, 1, NULL, 0);
 	if (ret < 0)
 		return ret;
-	s = stele_edit_snapshot(&t->edit, name);
+	s = stele_txn_find(&t->edit, name);
 	free(s->note);
 	s->note = calloc(1, note_size + 1);
-	s->note_size = note_size;
-	return stele_edit_commit(&t->edit, 1700000000 + number);
+	s->info.note_size = note_size;
+	return stele_txn_publish(&t->edit, 1700000000 + number);
 }
 
 /* Rename one, delete one, give back its space, until none is left. */
@@ -55,14 +55,14 @@ static unsigned int empty(struct test_edit *t)
 		char name[STELE_SNAPSHOT_NAME_SIZE];
 		uint64_t kept;
 
-		strcpy(name, t->edit.snapshots[0].name);
-		stele_edit_rename_snapshot(&t->edit, name, "renamed");
-		wrong += stele_edit_commit(&t->edit, 1) != 0;
-		stele_edit_remove_snapshot(&t->edit, "renamed");
-		wrong += stele_edit_commit(&t->edit, 1) != 0;
+		strcpy(name, t->edit.snapshots[0].info.name);
+		stele_txn_rename_snapshot(&t->edit, name, "renamed");
+		wrong += stele_txn_publish(&t->edit, 1) != 0;
+		stele_txn_remove_snapshot(&t->edit, "renamed");
+		wrong += stele_txn_publish(&t->edit, 1) != 0;
 		test_edit_collect(t);
-		wrong += stele_edit_commit(&t->edit, 1) != 0;
-		wrong += stele_edit_commit(&t->edit, 1) != 0;
+		wrong += stele_txn_publish(&t->edit, 1) != 0;
+		wrong += stele_txn_publish(&t->edit, 1) != 0;
 		wrong += stele_image_kept_size(&t->image, &kept) || kept;
 		if (wrong)
 			return wrong;
@@ -123,13 +123,13 @@ static void fill(struct test_edit *t, struct stele_catalog_segment *segment)
 		.descriptor_size = STELE_BLOCK_SIZE,
 		.sample_count = 1,
 	};
-	if (stele_edit_add_segment(&t->edit, segment) < 0 ||
-	    stele_edit_refresh(&t->edit) < 0 ||
+	if (stele_txn_add_segment(&t->edit, segment) < 0 ||
+	    stele_txn_refresh(&t->edit) < 0 ||
 	    stele_extents_add(&t->edit.used, segment->offset,
 			      segment->size) < 0)
 		bail("cannot fill the image");
 	t->edit.takes = false;
-	if (stele_edit_commit(&t->edit, 7) < 0)
+	if (stele_txn_publish(&t->edit, 7) < 0)
 		bail("cannot fill the image: %s", messages.text);
 	is_uint(t->edit.image_size, t->image.sb.high_water,
 		"an image without a free block");
@@ -146,7 +146,7 @@ static void check_older_writer(void)
 	if (test_edit_create(&t, dev, size) < 0 ||
 	    test_edit_segment(&t, samples, 3, &id) < 0 ||
 	    test_edit_snapshot(&t, "v1", &id, 1, NULL, 0) < 0 ||
-	    stele_edit_commit(&t.edit, 5) < 0)
+	    stele_txn_publish(&t.edit, 5) < 0)
 		bail("no image");
 	listen(&t);
 	fill(&t, &filler);
@@ -154,23 +154,23 @@ static void check_older_writer(void)
 	if (test_edit_load(&t, dev) < 0)
 		bail("no image");
 	listen(&t);
-	is_int(-ENOSPC, stele_edit_allocate(&t.edit, 4096, 0, &offset),
+	is_int(-ENOSPC, stele_txn_allocate(&t.edit, 4096, 0, &offset),
 	       "has none for data");
 	ok(test_log_has(&messages, "free some with gc"),
 	   "a segment is unused: gc would help");
-	is_int(0, stele_edit_rename_snapshot(&t.edit, "v1", "w"), "rename");
-	is_int(0, stele_edit_commit(&t.edit, 8), "commits");
-	is_int(0, stele_edit_drop_segment(&t.edit, filler.id), "drop");
-	is_int(0, stele_edit_commit(&t.edit, 9), "commits");
+	is_int(0, stele_txn_rename_snapshot(&t.edit, "v1", "w"), "rename");
+	is_int(0, stele_txn_publish(&t.edit, 8), "commits");
+	is_int(0, stele_txn_drop_segment(&t.edit, filler.id), "drop");
+	is_int(0, stele_txn_publish(&t.edit, 9), "commits");
 	is_int(0, stele_image_kept_size(&t.image, &kept), "the older one");
 	is_uint(filler.size, kept, "still leads there");
-	is_int(0, stele_edit_commit(&t.edit, 10), "commits");
+	is_int(0, stele_txn_publish(&t.edit, 10), "commits");
 	is_int(0, stele_image_kept_size(&t.image, &kept), "by then");
 	is_uint(0, kept, "no more");
 	is_int(0, add(&t, 3, 0), "there is room again");
 	test_edit_end(&t);
 	is_int(0, test_edit_load(&t, dev), "and all is found");
-	ok(stele_edit_snapshot(&t.edit, "w") != NULL, "under its new name");
+	ok(stele_txn_find(&t.edit, "w") != NULL, "under its new name");
 	test_edit_end(&t);
 	stele_device_close(dev);
 }
@@ -186,12 +186,12 @@ static int begin(struct test_edit *t, struct stele_device *dev)
 	listen(t);
 	if (ret == 0)
 		ret = stele_image_announce(&t->image);
-	return ret ? ret : stele_edit_begin(&t->image, &t->edit);
+	return ret ? ret : stele_txn_attach(&t->image, &t->edit);
 }
 
 static void end(struct test_edit *t, struct stele_device *dev)
 {
-	stele_edit_release(&t->edit);
+	stele_txn_release(&t->edit);
 	stele_intent_end(dev);
 	test_edit_end(t);
 }
@@ -209,7 +209,7 @@ static bool die_elsewhere(struct stele_device *dev, uint64_t blocks)
 	stele_intent_pose(2, 1);
 	if (begin(&t, dev) < 0)
 		bail("no other writer");
-	fits = stele_edit_allocate(&t.edit, blocks * STELE_BLOCK_SIZE, 0,
+	fits = stele_txn_allocate(&t.edit, blocks * STELE_BLOCK_SIZE, 0,
 				   &offset) == 0;
 	memcpy(said, at, sizeof(said));
 	end(&t, dev);

@@ -204,7 +204,7 @@ static int add(struct test_edit *t, struct model *model)
 {
 	static unsigned int number;
 	static const uint64_t deleted[] = {0, 2};
-	const struct stele_edit_snapshot *old = NULL;
+	const struct stele_txn_snapshot *old = NULL;
 	uint64_t ids[4];
 	uint32_t count = 0;
 	char name[16];
@@ -212,7 +212,7 @@ static int add(struct test_edit *t, struct model *model)
 
 	if (model->count)
 		old = &t->edit.snapshots[random_below(model->count)];
-	for (uint32_t i = 0; old && i < old->ref_count && count < 2; i++)
+	for (uint32_t i = 0; old && i < old->info.ref_count && count < 2; i++)
 		ids[count++] = old->refs[i].segment_id;
 	snprintf(name, sizeof(name), "s%u", number++);
 	if (!count || random_below(3))
@@ -225,7 +225,7 @@ static int add(struct test_edit *t, struct model *model)
 		return ret;
 	strcpy(model->names[model->count], name);
 	memcpy(model->digests[model->count],
-	       stele_edit_snapshot(&t->edit, NULL)->digest, 32);
+	       stele_txn_find(&t->edit, NULL)->info.digest, 32);
 	model->count++;
 	return 0;
 }
@@ -239,7 +239,7 @@ static int change(struct test_edit *t, struct model *model)
 	if (ret == 0 && model->count && random_below(2)) {
 		unsigned int index = random_below(model->count);
 
-		stele_edit_remove_snapshot(&t->edit, model->names[index]);
+		stele_txn_remove_snapshot(&t->edit, model->names[index]);
 		forget(model, index);
 	}
 	if (random_below(2))
@@ -262,7 +262,7 @@ static bool run_edit(struct test_edit *t)
 		if (ret == 0 && random_below(8) == 0)
 			return check_log() == 0; /* dies */
 		if (ret == 0)
-			ret = stele_edit_commit(&t->edit, 1000);
+			ret = stele_txn_publish(&t->edit, 1000);
 		if (check_log())
 			return false;
 		if (ret == -ENOSPC) {
@@ -352,7 +352,7 @@ int main(void)
 		bail("no device");
 	bytes = stele_device_memory(inner);
 	if (test_edit_create(&t, dev, IMAGE_SIZE) < 0 ||
-	    stele_edit_commit(&t.edit, 1) < 0)
+	    stele_txn_publish(&t.edit, 1) < 0)
 		bail("cannot make an image");
 	test_edit_end(&t);
 	for (i = 0; i < STEPS && step(i); i++)

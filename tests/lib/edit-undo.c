@@ -6,8 +6,9 @@
  * then it may be there, and the file has to be as large as it says. What somebody
  * else put there meanwhile, whom no lock held off, stays as well.
  */
-#include "lib/ops/resize.h"
+#include "lib/txn/intent.h"
 #include "tests/device/fault.h"
+#include "tests/fixture/change.h"
 #include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
@@ -40,7 +41,7 @@ static struct stele_device *make(void)
 	if (test_edit_create(&t, dev, SIZE) < 0 ||
 	    test_edit_segment(&t, samples, 4, &id) < 0 ||
 	    test_edit_snapshot(&t, "v1", &id, 1, NULL, 0) < 0 ||
-	    stele_edit_commit(&t.edit, 1) < 0)
+	    stele_txn_publish(&t.edit, 1) < 0)
 		bail("cannot make an image");
 	test_edit_end(&t);
 	return dev;
@@ -73,10 +74,10 @@ static void check(const char *what, uint64_t from, uint64_t to, bool grown)
 
 	if (test_edit_load(&t, dev) < 0)
 		bail("no image");
-	is_int(0, stele_edit_allocate(&t.edit, SIZE, 0, &at), "%s: larger", what);
+	is_int(0, stele_txn_allocate(&t.edit, SIZE, 0, &at), "%s: larger", what);
 	ok(size_of(dev) > SIZE, "it has grown");
 	break_device(dev, from, to);
-	is_int(-ENOSPC, stele_edit_commit(&t.edit, 2), "the commit fails");
+	is_int(-ENOSPC, stele_txn_publish(&t.edit, 2), "the commit fails");
 	stele_fault_set_rules(dev, NULL, 0);
 	test_edit_end(&t);
 	ok((size_of(dev) > SIZE) == grown, "the file is %s",
@@ -88,21 +89,23 @@ static void check(const char *what, uint64_t from, uint64_t to, bool grown)
 
 static void check_resize(void)
 {
-	const struct stele_change change = {.opts = {.time = 5}};
+	const struct stele_change_opts change = {.time = 5};
 	struct stele_device *dev = make();
 	struct stele_resize_report report;
-	struct stele_writer writer = {0};
+	struct stele_txn writer = {0};
 
-	if (stele_writer_begin(&writer, dev, NULL) < 0)
+	if (stele_txn_on_device(&writer, dev, NULL) < 0)
 		bail("no writer");
 	break_device(dev, DATA, 2 * SIZE);
 	is_int(-ENOSPC,
-	       stele_change_resize(&writer, &change, 2 * SIZE, &report),
+	       test_change_resize(&writer, &change, 2 * SIZE, &report),
 	       "a resize fails");
 	stele_fault_set_rules(dev, NULL, 0);
-	stele_edit_release(&writer.edit);
+	writer.borrowed = true;
+	stele_txn_release(&writer);
 	is_uint(SIZE, size_of(dev), "the file is no larger");
-	stele_writer_close(&writer);
+	stele_intent_end(dev);
+	stele_device_close(dev);
 }
 
 static void check_other_writer(void)
@@ -113,9 +116,9 @@ static void check_other_writer(void)
 
 	if (test_edit_load(&late, dev) < 0 || test_edit_load(&other, dev) < 0)
 		bail("no image");
-	is_int(0, stele_edit_allocate(&late.edit, SIZE, 0, &at), "larger");
-	is_int(0, stele_edit_allocate(&other.edit, SIZE, 0, &at), "so for another");
-	is_int(0, stele_edit_commit(&other.edit, 2), "who commits");
+	is_int(0, stele_txn_allocate(&late.edit, SIZE, 0, &at), "larger");
+	is_int(0, stele_txn_allocate(&other.edit, SIZE, 0, &at), "so for another");
+	is_int(0, stele_txn_publish(&other.edit, 2), "who commits");
 	test_edit_end(&other);
 	size = size_of(dev);
 	test_edit_end(&late);

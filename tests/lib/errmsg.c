@@ -126,12 +126,12 @@ static void fails_to_change(void)
 	     "append to a name that is taken");
 	says(-ENOENT, stele_snapshot_delete(missing, NULL), missing,
 	     "delete in no image");
-	says(-EINVAL, stele_resize(target, 4096, NULL, NULL), "smaller",
+	says(-EINVAL, stele_resize(target, 4096, NULL, NULL), "shrink",
 	     "resize to less");
 	says(-EBUSY,
 	     stele_gc(target,
 		      &STELE_OPTS(stele_change_opts,
-				  .flags = STELE_CHANGE_APPLY),
+				  .flags = 0),
 		      NULL, NULL, NULL),
 	     target, "gc without grace");
 }

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ops/gc.h"
-#include "lib/ops/resize.h"
 #include "tests/device/fault.h"
+#include "tests/fixture/change.h"
 #include "tests/fixture/image.h"
 #include "tests/tap.h"
 
@@ -21,7 +20,7 @@ static struct test_sample *samples;
 static struct test_log messages;
 
 /* Snapshots "v0" to "v3", of one segment each; opened for writing. */
-static void open_image(struct stele_writer *writer)
+static void open_image(struct stele_txn *writer)
 {
 	static struct test_image image;
 	struct stele_device *memory, *dev;
@@ -43,50 +42,41 @@ static void open_image(struct stele_writer *writer)
 	if (test_image_commit(&image))
 		bail("no image");
 	dev = test_image_end(&image);
-	memset(writer, 0, sizeof(*writer));
 	test_log_init(&messages);
-	writer->log = messages.log;
-	if (stele_image_load(dev, &messages.log, &writer->image) ||
-	    stele_edit_begin(&writer->image, &writer->edit))
+	if (test_txn_open(writer, dev, &messages.log))
 		bail("no writer: %s", messages.text);
 }
 
-static void close_image(struct stele_writer *writer)
+static void close_image(struct stele_txn *writer)
 {
-	stele_edit_release(&writer->edit);
-	stele_image_release(&writer->image);
+	stele_device_close(test_txn_end(writer));
 }
 
-static struct stele_change change_at(int64_t time, uint64_t grace,
+static struct stele_change_opts change_at(int64_t time, uint64_t grace,
 				     uint32_t flags)
 {
-	struct stele_change change;
-
-	if (stele_change_init(&change,
-			      &STELE_OPTS(stele_change_opts, .time = time,
-					  .grace = grace, .flags = flags,
-					  .log = messages.log.fn,
-					  .log_user = messages.log.user),
-			      STELE_CHANGE_FORCE | STELE_CHANGE_APPLY |
-				      STELE_CHANGE_DISCARD))
-		bail("no options");
-	return change;
+	return (struct stele_change_opts){
+		.size = sizeof(struct stele_change_opts),
+		.time = time,
+		.grace = grace,
+		.flags = flags,
+	};
 }
 
-static void delete(struct stele_writer *writer, const char *name, int64_t time)
+static void delete(struct stele_txn *writer, const char *name, int64_t time)
 {
-	const struct stele_change change = change_at(time, 0, 0);
+	const struct stele_change_opts change = change_at(time, 0, 0);
 
-	is_int(0, stele_change_delete(writer, &change, name), "delete '%s'",
+	is_int(0, test_change_delete(writer, &change, name), "delete '%s'",
 	       name);
 }
 
-static struct stele_catalog_segment segment_at(const struct stele_writer *w,
+static struct stele_catalog_segment segment_at(const struct stele_txn *w,
 					       uint32_t index)
 {
 	struct stele_catalog_segment segment;
 
-	stele_catalog_segment(&w->image.catalog, index, &segment);
+	stele_catalog_segment(&w->image->catalog, index, &segment);
 	return segment;
 }
 
@@ -137,21 +127,21 @@ static void check_due(void)
 	};
 	struct stele_catalog_segment segment;
 	struct stele_gc_report report;
-	struct stele_writer writer;
+	struct stele_txn writer;
 
 	open_image(&writer);
 	segment = segment_at(&writer, 1);
 	delete(&writer, "v1", DELETED_AT);
-	stele_fault_log_clear(writer.image.dev);
+	stele_fault_log_clear(writer.image->dev);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct stele_change change =
+		struct stele_change_opts change =
 			change_at(DELETED_AT + cases[i].after, cases[i].grace,
-				  cases[i].flags);
+				  cases[i].flags | STELE_CHANGE_DRY_RUN);
 		struct items items = {0};
 
 		is_int(0,
-		       stele_gc_run(&writer.image, NULL, &change, take_item,
-				    &items, &report),
+		       test_change_gc(&writer, &change, take_item, &items,
+				      &report),
 		       "%s", cases[i].what);
 		ok(items.count == 1 && items.list[0].segment_id == segment.id &&
 			   items.list[0].offset == segment.offset &&
@@ -163,7 +153,7 @@ static void check_due(void)
 		is_uint(cases[i].due ? segment.size : 0, report.freed_size,
 			"size");
 	}
-	is_uint(0, operations(writer.image.dev, STELE_OP_WRITE),
+	is_uint(0, operations(writer.image->dev, STELE_OP_WRITE),
 		"dry runs write nothing");
 	close_image(&writer);
 }
@@ -171,29 +161,29 @@ static void check_due(void)
 /* A clock that is slow, or an option that lies, takes no grace from readers. */
 static void check_clock(void)
 {
-	struct stele_change change = change_at(DELETED_AT + 59, 60, 0);
+	struct stele_change_opts change = change_at(DELETED_AT + 59, 60, 0);
 	struct stele_gc_report report;
-	struct stele_writer writer;
+	struct stele_txn writer;
 
 	open_image(&writer);
-	is_int(0, stele_edit_commit(&writer.edit, DELETED_AT), "the last commit");
+	is_int(0, stele_txn_publish(&writer, DELETED_AT), "the last commit");
 	delete(&writer, "v1", 5);
 	is_int(DELETED_AT, segment_at(&writer, 1).unused_since,
 	       "a delete in 1970 is as old as the commit before it");
-	is_int(DELETED_AT, writer.image.sb.commit_time, "so is its commit");
+	is_int(DELETED_AT, writer.image->sb.commit_time, "so is its commit");
 	is_int(0,
-	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+	       test_change_gc(&writer, &change, NULL, NULL,
 			    &report),
 	       "a second too early");
 	is_uint(0, report.freed_count, "nothing is freed");
 	change = change_at(DELETED_AT + 60, 60, 0);
 	is_int(0,
-	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+	       test_change_gc(&writer, &change, NULL, NULL,
 			    &report),
 	       "in time");
 	is_uint(1, report.freed_count, "it is freed");
 	delete(&writer, "v2", 7);
-	is_int(DELETED_AT + 60, writer.image.sb.commit_time,
+	is_int(DELETED_AT + 60, writer.image->sb.commit_time,
 	       "no commit is earlier than that");
 	close_image(&writer);
 }
@@ -202,10 +192,10 @@ static void check_clock(void)
 
 static void check_freed(void)
 {
-	struct stele_change change = change_at(DELETED_AT + 60, 60, 0);
+	struct stele_change_opts change = change_at(DELETED_AT + 60, 60, 0);
 	struct stele_catalog_segment segment;
 	struct stele_gc_report report;
-	struct stele_writer writer;
+	struct stele_txn writer;
 	struct items items = {0};
 	uint64_t offset;
 
@@ -213,52 +203,52 @@ static void check_freed(void)
 	segment = segment_at(&writer, 1);
 	delete(&writer, "v1", DELETED_AT);
 	delete(&writer, "v2", DELETED_AT + 1);
-	stele_fault_log_clear(writer.image.dev);
+	stele_fault_log_clear(writer.image->dev);
 	is_int(0,
-	       stele_gc_run(&writer.image, &writer, &change, take_item, &items,
+	       test_change_gc(&writer, &change, take_item, &items,
 			    &report),
 	       "one of two is due");
 	is_uint(2, report.unused_count, "two are unused");
 	is_uint(1, report.freed_count, "one was freed");
-	is_uint(6, operations(writer.image.dev, STELE_OP_WRITE),
+	is_uint(6, operations(writer.image->dev, STELE_OP_WRITE),
 		"two commits: each a catalog and two superblocks");
-	is_uint(SEGMENTS - 1, writer.image.catalog.counts.segments,
+	is_uint(SEGMENTS - 1, writer.image->catalog.counts.segments,
 		"the catalog has forgotten it");
 	ok(report.free_size >= segment.size, "%ju bytes are free",
 	   (uintmax_t)report.free_size);
-	is_int(0, stele_edit_allocate(&writer.edit, segment.size, 0, &offset),
+	is_int(0, stele_txn_allocate(&writer, segment.size, 0, &offset),
 	       "as much is allocated");
 	is_hex(segment.offset, offset, "just there, at once");
 	items.count = 0;
 	is_int(0,
-	       stele_gc_run(&writer.image, &writer, &change, take_item, &items,
+	       test_change_gc(&writer, &change, take_item, &items,
 			    &report),
 	       "again");
 	is_uint(0, report.freed_count, "nothing to free");
-	is_uint(6, operations(writer.image.dev, STELE_OP_WRITE),
+	is_uint(6, operations(writer.image->dev, STELE_OP_WRITE),
 		"and nothing is written");
 	close_image(&writer);
 }
 
 /* The next one finishes it: the space of "v0" can be written at once. */
-static bool is_finished(struct stele_writer *writer,
-			const struct stele_change *change, uint64_t wanted)
+static bool is_finished(struct stele_txn *writer,
+			const struct stele_change_opts *change, uint64_t wanted)
 {
 	struct stele_gc_report report;
 	uint64_t offset, kept;
 
-	return stele_edit_begin(&writer->image, &writer->edit) == 0 &&
-	       stele_gc_run(&writer->image, writer, change, NULL, NULL,
+	return stele_txn_restart(writer) == 0 &&
+	       test_change_gc(writer, change, NULL, NULL,
 			    &report) == 0 &&
-	       stele_image_kept_size(&writer->image, &kept) == 0 && !kept &&
-	       stele_edit_allocate(&writer->edit, 4096, 0, &offset) == 0 &&
+	       stele_image_kept_size(writer->image, &kept) == 0 && !kept &&
+	       stele_txn_allocate(writer, 4096, 0, &offset) == 0 &&
 	       offset == wanted;
 }
 
 /* Before the second commit, the older superblock still leads there. */
 static void check_cut_short(void)
 {
-	struct stele_change change = change_at(DELETED_AT, 0,
+	struct stele_change_opts change = change_at(DELETED_AT, 0,
 					       STELE_CHANGE_FORCE);
 	struct stele_fault_rule rule = {
 		.kind = STELE_FAULT_FAIL, .error = EIO, .count = 0};
@@ -268,32 +258,30 @@ static void check_cut_short(void)
 
 	for (n = 0; ret; n++) {
 		struct stele_snapshot snapshot;
-		struct stele_writer writer;
+		struct stele_txn writer;
 		struct stele_device *dev;
 
 		open_image(&writer);
-		dev = writer.image.dev;
+		dev = writer.image->dev;
 		first = segment_at(&writer, 0).offset;
-		if (stele_change_delete(&writer, &change, "v0"))
+		if (test_change_delete(&writer, &change, "v0"))
 			bail("cannot delete");
 		rule.first = stele_fault_count(dev) + n;
 		stele_fault_set_rules(dev, &rule, 1);
-		ret = stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+		ret = test_change_gc(&writer, &change, NULL, NULL,
 				   &report);
 		wrong += ret && ret != -EIO;
 		stele_fault_set_rules(dev, NULL, 0);
-		stele_edit_release(&writer.edit);
-		writer.image.dev = NULL;
-		stele_image_release(&writer.image);
-		if (stele_image_load(dev, NULL, &writer.image))
+		test_txn_end(&writer);
+		if (test_txn_open(&writer, dev, NULL))
 			bail("the image is lost");
-		wrong += writer.image.catalog.counts.snapshots != 3;
+		wrong += writer.image->catalog.counts.snapshots != 3;
 		for (uint32_t i = 0; i < 3; i++) {
-			wrong += stele_snapshot_load(&writer.image, i,
+			wrong += stele_snapshot_load(writer.image, i,
 						     &snapshot) != 0;
 			stele_snapshot_release(&snapshot);
 		}
-		finished += writer.image.catalog.counts.segments == 3;
+		finished += writer.image->catalog.counts.segments == 3;
 		unfinished += !is_finished(&writer, &change, first);
 		close_image(&writer);
 	}
@@ -321,7 +309,7 @@ static bool is_used(struct stele_image *image, uint64_t offset, uint64_t size)
 
 static void check_discard(void)
 {
-	struct stele_change change = change_at(
+	struct stele_change_opts change = change_at(
 		DELETED_AT, 0, STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD);
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.error = EOPNOTSUPP,
@@ -329,7 +317,7 @@ static void check_discard(void)
 	const struct stele_fault_entry *log;
 	struct stele_catalog_segment segment;
 	struct stele_gc_report report;
-	struct stele_writer writer;
+	struct stele_txn writer;
 	struct stele_catalog_free discards[DISCARDS_MAX];
 	size_t count, discard_count = 0;
 	bool covered = false;
@@ -338,12 +326,12 @@ static void check_discard(void)
 	open_image(&writer);
 	segment = segment_at(&writer, 2);
 	delete(&writer, "v2", DELETED_AT);
-	stele_fault_log_clear(writer.image.dev);
+	stele_fault_log_clear(writer.image->dev);
 	is_int(0,
-	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+	       test_change_gc(&writer, &change, NULL, NULL,
 			    &report),
 	       "with discard");
-	log = stele_fault_log(writer.image.dev, &count);
+	log = stele_fault_log(writer.image->dev, &count);
 	for (size_t i = 0; i < count; i++) {
 		if (log[i].op == STELE_OP_WRITE && discard_count)
 			wrong++;
@@ -362,12 +350,12 @@ static void check_discard(void)
 	is_uint(0, wrong, "discards come last, and stay within the image");
 	ok(covered, "the segment is discarded");
 	for (size_t i = 0; i < discard_count; i++)
-		wrong += is_used(&writer.image, discards[i].offset,
+		wrong += is_used(writer.image, discards[i].offset,
 				 discards[i].size);
 	is_uint(0, wrong, "nothing that a superblock leads to is");
-	stele_fault_set_rules(writer.image.dev, &rule, 1);
+	stele_fault_set_rules(writer.image->dev, &rule, 1);
 	is_int(-EOPNOTSUPP,
-	       stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+	       test_change_gc(&writer, &change, NULL, NULL,
 			    &report),
 	       "a device that cannot says so");
 	close_image(&writer);
@@ -377,30 +365,30 @@ static void check_discard(void)
 
 static void check_resize(void)
 {
-	const struct stele_change change = change_at(DELETED_AT, 0, 0);
+	const struct stele_change_opts change = change_at(DELETED_AT, 0, 0);
 	struct stele_resize_report report;
-	struct stele_writer writer;
+	struct stele_txn writer;
 
 	open_image(&writer);
-	stele_fault_log_clear(writer.image.dev);
+	stele_fault_log_clear(writer.image->dev);
 	is_int(-EINVAL,
-	       stele_change_resize(&writer, &change, IMAGE_SIZE - 4096, &report),
+	       test_change_resize(&writer, &change, IMAGE_SIZE - 4096, &report),
 	       "smaller is refused");
 	is_int(-EINVAL,
-	       stele_change_resize(&writer, &change, IMAGE_SIZE + 512, &report),
+	       test_change_resize(&writer, &change, IMAGE_SIZE + 512, &report),
 	       "so is no multiple of 4096");
-	is_int(0, stele_change_resize(&writer, &change, IMAGE_SIZE, &report),
+	is_int(0, test_change_resize(&writer, &change, IMAGE_SIZE, &report),
 	       "as it is");
-	is_uint(0, operations(writer.image.dev, STELE_OP_WRITE),
+	is_uint(0, operations(writer.image->dev, STELE_OP_WRITE),
 		"nothing is written");
 	is_int(0,
-	       stele_change_resize(&writer, &change, IMAGE_SIZE + 4096, &report),
+	       test_change_resize(&writer, &change, IMAGE_SIZE + 4096, &report),
 	       "a block more");
 	is_uint(IMAGE_SIZE, report.old_size, "from");
 	is_uint(IMAGE_SIZE + 4096, report.new_size, "to");
-	is_int(0, stele_change_resize(&writer, &change, 0, &report), "all of it");
+	is_int(0, test_change_resize(&writer, &change, 0, &report), "all of it");
 	is_uint(2 * IMAGE_SIZE, report.new_size, "to the target's size");
-	is_uint(2 * IMAGE_SIZE, writer.image.sb.image_size, "in the superblock");
+	is_uint(2 * IMAGE_SIZE, writer.image->sb.image_size, "in the superblock");
 	close_image(&writer);
 }
 

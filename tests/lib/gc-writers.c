@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "lib/image/snapshot.h"
-#include "lib/ops/gc.h"
 #include "lib/txn/intent.h"
 #include "lib/verify/verify.h"
+#include "tests/fixture/change.h"
 #include "tests/fixture/edit.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
@@ -83,12 +83,12 @@ static void overtake(void)
 	init_device(&dev, &other_ops);
 	if (stele_image_load(&dev, NULL, &t.image) ||
 	    stele_image_announce(&t.image) ||
-	    stele_edit_begin(&t.image, &t.edit) ||
+	    stele_txn_attach(&t.image, &t.edit) ||
 	    test_edit_segment(&t, samples, SAMPLES, &id) ||
 	    test_edit_snapshot(&t, "other", &id, 1, NULL, 0) ||
-	    stele_edit_commit(&t.edit, 1700000002))
+	    stele_txn_publish(&t.edit, 1700000002))
 		bail("the other one fails");
-	stele_edit_release(&t.edit);
+	stele_txn_release(&t.edit);
 	stele_intent_end(&dev);
 	test_edit_end(&t);
 	stele_intent_pose(0, 0);
@@ -113,28 +113,25 @@ static const struct stele_device_ops gc_ops = {
 
 static int collect(unsigned int at)
 {
-	struct stele_writer writer = {0};
+	struct stele_txn writer = {0};
 	struct stele_gc_report report;
-	struct stele_change change;
+	const struct stele_change_opts change = {
+		.time = 1700000001,
+		.flags = STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
+	};
 	struct stele_device dev;
-	int ret = stele_change_init(
-		&change,
-		&STELE_OPTS(stele_change_opts, .time = 1700000001,
-			    .flags = STELE_CHANGE_FORCE | STELE_CHANGE_APPLY |
-				     STELE_CHANGE_DISCARD),
-		STELE_CHANGE_FORCE | STELE_CHANGE_APPLY | STELE_CHANGE_DISCARD);
+	int ret;
 
 	memcpy(stele_device_memory(disk), base, IMAGE_SIZE);
 	init_device(&dev, &gc_ops);
 	done_before = discards = 0;
 	discarding = false;
 	overtaken_at = at;
+	ret = stele_txn_on_device(&writer, &dev, NULL);
 	if (ret == 0)
-		ret = stele_writer_begin(&writer, &dev, NULL);
-	if (ret == 0)
-		ret = stele_gc_run(&writer.image, &writer, &change, NULL, NULL,
+		ret = test_change_gc(&writer, &change, NULL, NULL,
 				   &report);
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	return ret;
 }
 
@@ -199,11 +196,11 @@ static void make_base(void)
 	if (test_edit_create(&t, disk, IMAGE_SIZE) ||
 	    test_edit_segment(&t, samples, SAMPLES, &id) ||
 	    test_edit_snapshot(&t, "spare", &id, 1, NULL, 0) ||
-	    stele_edit_commit(&t.edit, 1700000000) ||
+	    stele_txn_publish(&t.edit, 1700000000) ||
 	    test_edit_segment(&t, samples, SAMPLES, &id) ||
 	    test_edit_snapshot(&t, "base", &id, 1, NULL, 0) ||
-	    stele_edit_remove_snapshot(&t.edit, "spare") ||
-	    stele_edit_commit(&t.edit, 1700000000))
+	    stele_txn_remove_snapshot(&t.edit, "spare") ||
+	    stele_txn_publish(&t.edit, 1700000000))
 		bail("no image");
 	test_edit_end(&t);
 	base = malloc(IMAGE_SIZE);

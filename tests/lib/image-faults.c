@@ -61,12 +61,12 @@ static int build(struct stele_device *dev, unsigned int *committed)
 						 i == 2 ? ids + 1 : ids,
 						 i == 1 ? 2 : 1, deleted, 1);
 		if (ret == 0 && i == 2) {
-			stele_edit_remove_snapshot(&t.edit, names[0]);
-			stele_edit_remove_snapshot(&t.edit, names[1]);
+			stele_txn_remove_snapshot(&t.edit, names[0]);
+			stele_txn_remove_snapshot(&t.edit, names[1]);
 			test_edit_collect(&t);
 		}
 		if (ret == 0)
-			ret = stele_edit_commit(&t.edit, 1700000000 + i);
+			ret = stele_txn_publish(&t.edit, 1700000000 + i);
 		*committed += ret == 0;
 	}
 	test_edit_end(&t);

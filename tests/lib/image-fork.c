@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "lib/image/snapshot.h"
-#include "lib/txn/writer.h"
+#include "lib/txn/txn.h"
 #include "lib/verify/verify.h"
 #include "tests/device/fault.h"
 #include "tests/fixture/edit.h"
@@ -43,10 +43,10 @@ static void add(struct test_edit *t, const char *name, unsigned int first,
 	uint64_t id;
 
 	if (drop_old)
-		stele_edit_remove_snapshot(&t->edit, "old");
+		stele_txn_remove_snapshot(&t->edit, "old");
 	if (test_edit_segment(t, samples + first, 3, &id) ||
 	    test_edit_snapshot(t, name, &id, 1, NULL, 0) ||
-	    stele_edit_commit(&t->edit, 1700000000 + first))
+	    stele_txn_publish(&t->edit, 1700000000 + first))
 		bail("a commit failed");
 }
 
@@ -59,7 +59,7 @@ static uint8_t *make_side(struct stele_device *dev, const char *name,
 
 	memcpy(stele_device_memory(dev), before, IMAGE_SIZE);
 	if (test_edit_load(&t, dev) ||
-	    (first > 9 && stele_edit_allocate(&t.edit, 24 * 4096, 0, &pad)))
+	    (first > 9 && stele_txn_allocate(&t.edit, 24 * 4096, 0, &pad)))
 		bail("a side does not load");
 	add(&t, name, first, first > 9);
 	test_edit_end(&t);
@@ -157,12 +157,12 @@ static void check_readers(void)
 /* Return: what the writer said. */
 static int choose(struct stele_device *dev, uint32_t side)
 {
-	struct stele_writer writer = {.side = side};
-	int ret = stele_writer_begin(&writer, model_device(dev, 0), NULL);
+	struct stele_txn writer = {.side = side};
+	int ret = stele_txn_on_device(&writer, model_device(dev, 0), NULL);
 
 	if (ret == 0)
-		ret = stele_writer_commit(&writer, 1700000100);
-	stele_writer_close(&writer);
+		ret = stele_txn_publish(&writer, 1700000100);
+	stele_txn_release(&writer);
 	return ret;
 }
 
@@ -232,19 +232,19 @@ static void check_public(void)
 	memcpy(stele_device_memory(dev), forked, IMAGE_SIZE);
 	test_memory_save(dev, path);
 	stele_device_close(dev);
-	is_int(0, stele_repair(path, NULL, &report), "a look");
+	is_int(0, stele_repair(path, &STELE_OPTS(stele_repair_opts,
+			.flags = STELE_CHANGE_DRY_RUN), &report), "a look");
 	is_uint(2, report.sides, "two sides");
-	is_int(-ENOTUNIQ, stele_repair(path, &STELE_OPTS(stele_repair_opts,
-			.flags = STELE_CHANGE_APPLY), &report), "none chosen");
+	is_int(-ENOTUNIQ, stele_repair(path, NULL, &report), "none chosen");
 	is_int(-ENOENT, stele_repair(path, &STELE_OPTS(stele_repair_opts,
-			.flags = STELE_CHANGE_APPLY, .choose = 3), &report),
+			.choose = 3), &report),
 	       "none of that number");
 	is_int(0, stele_repair(path, &STELE_OPTS(stele_repair_opts,
-			.flags = STELE_CHANGE_APPLY, .choose = 2), &report),
+			.choose = 2), &report),
 	       "the second one");
 	ok(report.changed && report.generation == 4, "is the next generation");
 	is_int(0, stele_repair(path, &STELE_OPTS(stele_repair_opts,
-			.flags = STELE_CHANGE_APPLY, .choose = 2), &report),
+			.choose = 2), &report),
 	       "once more");
 	ok(!report.changed && !report.sides, "changes nothing");
 	is_int(0, stele_verify(path, NULL, NULL), "it is sound");

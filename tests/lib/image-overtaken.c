@@ -43,12 +43,12 @@ static void commit_often(struct stele_device *dev)
 
 		if (test_edit_load(&t, dev) < 0)
 			bail("cannot load");
-		stele_edit_remove_snapshot(&t.edit, "cur");
+		stele_txn_remove_snapshot(&t.edit, "cur");
 		test_edit_collect(&t);
 		if (test_edit_segment(&t, samples + number++ % 12, 3, &id) <
 			    0 ||
 		    test_edit_snapshot(&t, "cur", &id, 1, deleted, 1) < 0 ||
-		    stele_edit_commit(&t.edit, number) < 0)
+		    stele_txn_publish(&t.edit, number) < 0)
 			bail("cannot write");
 		test_edit_end(&t);
 	}
@@ -92,7 +92,7 @@ static struct stele_device *make_image(void)
 
 	if (stele_device_open_memory(SIZE, 512, &dev) < 0 ||
 	    test_edit_create(&t, dev, SIZE) < 0 ||
-	    stele_edit_commit(&t.edit, 1) < 0)
+	    stele_txn_publish(&t.edit, 1) < 0)
 		bail("no image");
 	test_edit_end(&t);
 	commit_often(dev);

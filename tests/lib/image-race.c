@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/txn/change.h"
+#include "lib/txn/txn.h"
+#include "tests/fixture/change.h"
 #include "tests/fixture/image.h"
 #include "tests/tap.h"
 
@@ -27,21 +28,15 @@ static char last_name[16];
 
 static void commit_once(struct stele_device *dev)
 {
-	struct stele_writer writer = {0};
-	struct stele_change change;
+	struct stele_txn writer = {0};
+	const struct stele_change_opts change = {.time = 1700000001};
 
 	snprintf(last_name, sizeof(last_name), "n%u", names++);
-	if (stele_change_init(&change,
-			      &STELE_OPTS(stele_change_opts, .time = 1700000001),
-			      0) ||
-	    stele_image_load(dev, NULL, &writer.image) ||
-	    stele_edit_begin(&writer.image, &writer.edit) ||
-	    stele_change_rename(&writer, &change,
-				writer.edit.snapshots[0].name, last_name))
+	if (test_txn_open(&writer, dev, NULL) ||
+	    test_change_rename(&writer, &change,
+				writer.snapshots[0].info.name, last_name))
 		bail("cannot commit");
-	stele_edit_release(&writer.edit);
-	writer.image.dev = NULL;
-	stele_image_release(&writer.image);
+	test_txn_end(&writer);
 }
 
 static ssize_t race_transfer(struct stele_device *dev, enum stele_op op,

@@ -6,7 +6,7 @@
  * copies 0 and 2 hold generation 2, which is the image.
  */
 #include "lib/image/copies.h"
-#include "lib/txn/edit.h"
+#include "lib/txn/txn.h"
 #include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
@@ -148,7 +148,7 @@ static void check_passed_over(void)
 {
 	struct stele_superblock lost;
 	struct stele_image image;
-	struct stele_edit edit;
+	struct stele_txn edit;
 	uint64_t offset;
 
 	restore();
@@ -158,12 +158,12 @@ static void check_passed_over(void)
 	if (stele_image_load(dev, NULL, &image) < 0)
 		bail("load");
 	is_uint(1, image.sb.generation, "generation 1 is taken");
-	is_int(0, stele_edit_begin(&image, &edit), "an edit of it");
-	is_int(0, stele_edit_allocate(&edit, 4096, 0, &offset), "gets space");
+	is_int(0, stele_txn_attach(&image, &edit), "an edit of it");
+	is_int(0, stele_txn_allocate(&edit, 4096, 0, &offset), "gets space");
 	is_uint(lost.high_water, offset, "behind the lost generation");
-	is_int(0, stele_edit_commit(&edit, 1), "and commits");
+	is_int(0, stele_txn_publish(&edit, 1), "and commits");
 	is_uint(3, image.sb.generation, "with a number of its own");
-	stele_edit_release(&edit);
+	stele_txn_release(&edit);
 	image.dev = NULL;
 	stele_image_release(&image);
 	is_int(3, recover(), "and is found");

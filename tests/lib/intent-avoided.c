@@ -12,7 +12,7 @@
 
 #include "format/intent.h"
 #include "lib/image/digest.h"
-#include "lib/txn/edit.h"
+#include "lib/txn/txn.h"
 #include "lib/txn/intent.h"
 #include "tests/fixture/edit.h"
 #include "tests/tap.h"
@@ -60,13 +60,13 @@ static void begin(struct writer *w, unsigned int machine, unsigned int boot)
 	stele_intent_pose(machine, boot);
 	if (stele_image_load(w->dev, NULL, &w->t.image) ||
 	    stele_image_announce(&w->t.image) ||
-	    stele_edit_begin(&w->t.image, &w->t.edit))
+	    stele_txn_attach(&w->t.image, &w->t.edit))
 		bail("no writer");
 }
 
 static void end(struct writer *w)
 {
-	stele_edit_release(&w->t.edit);
+	stele_txn_release(&w->t.edit);
 	stele_intent_end(w->dev);
 	test_edit_end(&w->t);
 	stele_device_close(w->dev);
@@ -98,9 +98,9 @@ static void die(unsigned int machine, unsigned int boot)
 	void *said;
 
 	begin(&w, machine, boot);
-	if (stele_edit_allocate(&w.t.edit, PIECE, 0, &taken))
+	if (stele_txn_allocate(&w.t.edit, PIECE, 0, &taken))
 		bail("no space");
-	stele_edit_keep_space(&w.t.edit);
+	stele_txn_keep_space(&w.t.edit);
 	said = both_blocks(w.dev);
 	end(&w);
 	w.dev = open_file();
@@ -169,7 +169,7 @@ static bool uses_it(unsigned int machine, unsigned int boot)
 
 	begin(&w, machine, boot);
 	if (stele_device_size(w.dev, &before) ||
-	    stele_edit_allocate(&w.t.edit, PIECE, 0, &offset) ||
+	    stele_txn_allocate(&w.t.edit, PIECE, 0, &offset) ||
 	    stele_device_size(w.dev, &after))
 		bail("no space");
 	end(&w);

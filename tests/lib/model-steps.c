@@ -13,14 +13,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "lib/ops/append_write.h"
-#include "lib/ops/build_write.h"
-#include "lib/ops/compact_write.h"
-#include "lib/ops/copy_write.h"
-#include "lib/ops/gc.h"
-#include "lib/ops/resize.h"
-#include "lib/txn/change.h"
+#include "lib/ops/append.h"
+#include "lib/ops/build.h"
+#include "lib/ops/compact.h"
+#include "lib/ops/copy.h"
+#include "lib/txn/txn.h"
 #include "lib/verify/verify.h"
+#include "tests/fixture/change.h"
 #include "tests/device/device.h"
 #include "tests/crash/model.h"
 #include "tests/tap.h"
@@ -76,7 +75,7 @@ static void new_name(struct steps *s, char name[64])
 struct step {
 	struct steps *s;
 	struct place *place, *other;
-	struct stele_writer *writer;
+	struct stele_txn *writer;
 	struct model_image *next;
 	char touched[64];
 };
@@ -108,8 +107,7 @@ static int do_append(struct step *step)
 	struct steps *s = step->s;
 	const struct model_snapshot *base = draw_snapshot(s, step->place);
 	struct stele_build_opts opts = write_opts(step);
-	struct stele_append append = {0};
-	struct stele_append_report report;
+		struct stele_append_report report;
 	struct stele_builder builder;
 	bool chosen[MODEL_KEYS];
 	struct fake fake;
@@ -124,26 +122,26 @@ static int do_append(struct step *step)
 		     &s->world, chosen, opts.flags);
 	model_source(&s->world, chosen, &fake);
 	ret = stele_builder_init(&builder, &opts, &report.build);
+	step->writer->time = s->now;
 	if (!ret)
-		ret = stele_append_prepare(&append, &builder, &fake.source,
-					   &step->writer->edit, step->touched,
-					   &report);
+		ret = stele_append_on(step->writer, &builder, &fake.source,
+				      &report);
 	if (!ret)
-		ret = stele_append_write(&append, step->touched);
+		ret = stele_txn_snapshot(step->writer, step->touched, NULL,
+					 NULL);
 	if (!ret)
-		ret = stele_writer_commit(step->writer, s->now);
-	stele_append_release(&append);
+		ret = stele_txn_publish(step->writer, s->now);
 	stele_builder_release(&builder);
 	fake_release(&fake);
 	return ret;
 }
 
-static struct stele_change change_of(const struct step *step, uint32_t flags)
+static struct stele_change_opts change_of(const struct step *step, uint32_t flags)
 {
-	return (struct stele_change){
-		.opts = {.size = sizeof(struct stele_change_opts),
-			 .time = step->s->now,
-			 .flags = flags},
+	return (struct stele_change_opts){
+		.size = sizeof(struct stele_change_opts),
+		.time = step->s->now,
+		.flags = flags,
 	};
 }
 
@@ -151,7 +149,7 @@ static int do_create(struct step *step)
 {
 	struct steps *s = step->s;
 	const struct model_snapshot *base = draw_snapshot(s, step->place);
-	const struct stele_change change = change_of(step, 0);
+	const struct stele_change_opts change = change_of(step, 0);
 	static char texts[MODEL_KEYS][MODEL_KEY_SIZE];
 	struct stele_key_ref keys[MODEL_KEYS];
 	struct model_snapshot *snapshot;
@@ -171,37 +169,37 @@ static int do_create(struct step *step)
 		snapshot->version[key] = 0;
 		snapshot->has_digest = false;
 	}
-	return stele_change_create(step->writer, &change, step->touched,
+	return test_change_create(step->writer, &change, step->touched,
 				   base->name, keys, count, NULL);
 }
 
 static int do_rename(struct step *step)
 {
-	const struct stele_change change = change_of(step, 0);
+	const struct stele_change_opts change = change_of(step, 0);
 	const char *name = draw_snapshot(step->s, step->place)->name;
 
 	new_name(step->s, step->touched);
 	memcpy(model_find(step->next, name)->name, step->touched,
 	       sizeof(step->touched));
-	return stele_change_rename(step->writer, &change, name, step->touched);
+	return test_change_rename(step->writer, &change, name, step->touched);
 }
 
 static int do_delete(struct step *step)
 {
-	const struct stele_change change = change_of(step, 0);
+	const struct stele_change_opts change = change_of(step, 0);
 	const char *name = draw_snapshot(step->s, step->place)->name;
 
 	model_remove(step->next, name);
-	return stele_change_delete(step->writer, &change, name);
+	return test_change_delete(step->writer, &change, name);
 }
 
 static int do_gc(struct step *step)
 {
-	const struct stele_change change = change_of(
-		step, STELE_CHANGE_APPLY | STELE_CHANGE_FORCE);
+	const struct stele_change_opts change = change_of(
+		step, STELE_CHANGE_FORCE);
 	struct stele_gc_report report;
 
-	return stele_gc_run(&step->writer->image, step->writer, &change, NULL,
+	return test_change_gc(step->writer, &change, NULL,
 			    NULL, &report);
 }
 
@@ -209,32 +207,23 @@ static int do_compact(struct step *step)
 {
 	struct steps *s = step->s;
 	const struct model_snapshot *base = draw_snapshot(s, step->place);
-	const uint32_t index =
-		(uint32_t)(base - step->place->model.snapshots);
 	struct stele_build_opts opts = write_opts(step);
-	struct stele_compact compact = {0};
 	struct stele_build_report report;
 	struct stele_builder builder;
 	int ret = stele_builder_init(&builder, &opts, &report);
 
 	new_name(s, step->touched);
 	model_add(step->next, base, step->touched, s->now)->has_digest = false;
+	step->writer->time = s->now;
 	if (!ret)
-		ret = stele_compact_prepare(&compact, &builder,
-					    &step->writer->image, index);
+		ret = stele_compact_on(step->writer, &builder, base->name);
 	if (!ret)
-		ret = stele_compact_write(&compact, &step->writer->edit,
-					  step->touched);
+		ret = stele_txn_snapshot(step->writer, step->touched, NULL,
+					 NULL);
 	if (!ret)
-		ret = stele_writer_commit(step->writer, s->now);
-	stele_compact_release(&compact);
+		ret = stele_txn_publish(step->writer, s->now);
 	stele_builder_release(&builder);
 	return ret;
-}
-
-static int commit_copy(void *user, int64_t time)
-{
-	return stele_writer_commit(user, time);
 }
 
 static int do_copy(struct step *step)
@@ -250,6 +239,7 @@ static int do_copy(struct step *step)
 
 	new_name(s, step->touched);
 	model_add(step->next, from, step->touched, from->time);
+	step->writer->time = s->now;
 	if (ret < 0)
 		stele_device_close(dev);
 	if (!ret)
@@ -257,14 +247,11 @@ static int do_copy(struct step *step)
 	if (!ret)
 		ret = stele_snapshot_load(&image, index, &snapshot);
 	if (!ret)
-		ret = stele_copier_run(&(struct stele_copier){
+		ret = stele_copy_on(&(struct stele_copier){
 			.image = &image,
 			.snapshot = &snapshot,
-			.edit = &step->writer->edit,
+			.txn = step->writer,
 			.name = step->touched,
-			.commit = commit_copy,
-			.commit_user = step->writer,
-			.time = s->now,
 			.jobs = 1,
 			.report = &report,
 		});
@@ -275,10 +262,10 @@ static int do_copy(struct step *step)
 
 static int do_resize(struct step *step)
 {
-	const struct stele_change change = change_of(step, 0);
+	const struct stele_change_opts change = change_of(step, 0);
 	struct stele_resize_report report;
 
-	return stele_change_resize(step->writer, &change, 0, &report);
+	return test_change_resize(step->writer, &change, 0, &report);
 }
 
 static const struct {
@@ -328,18 +315,18 @@ static int run_step(struct steps *s, struct place *place, unsigned int kind,
 		    struct step *step)
 {
 	const struct stele_log log = {0};
-	struct stele_writer writer = {0};
+	struct stele_txn writer = {0};
 	int ret;
 
 	if (kinds[kind].run == do_resize && place->size < DEVICE_SIZE)
 		place->size += UINT64_C(1) << 20;
 	arm(s, place);
 	step->writer = &writer;
-	ret = stele_writer_begin(&writer, model_device(place->dev, place->size),
+	ret = stele_txn_on_device(&writer, model_device(place->dev, place->size),
 				 &log);
 	if (!ret)
 		ret = kinds[kind].run(step);
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	if (stele_fault_set_rules(place->dev, NULL, 0) < 0)
 		bail("no memory");
 	stele_fault_log_clear(place->dev);

@@ -12,7 +12,7 @@
 
 #include "lib/image/record_stream.h"
 #include "lib/image/snapshot.h"
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "lib/verify/verify.h"
 #include "tests/fixture/copies.h"
 #include "tests/device/fault.h"

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "lib/image/digest.h"
-#include "lib/ops/gc.h"
-#include "lib/txn/change.h"
+#include "lib/txn/txn.h"
+#include "tests/fixture/change.h"
 #include "tests/fixture/dataset.h"
 #include "tests/fixture/image.h"
 #include "tests/tap.h"
@@ -171,29 +171,29 @@ static void must(int ret, const char *what)
 }
 
 /* A new segment in free space, and the snapshot `name` of it alone. */
-static uint64_t add_segment(struct stele_writer *writer, const char *name)
+static uint64_t add_segment(struct stele_txn *writer, const char *name)
 {
 	const struct test_segment segment = {.samples = samples,
 					     .count = SAMPLES};
-	struct stele_edit_snapshot snapshot = {.time = 1700000000,
-					       .sample_count = SAMPLES};
+	struct stele_txn_snapshot snapshot = {.info.time = 1700000000,
+					       .info.sample_count = SAMPLES};
 	struct stele_digest_part part = {.sample_count = SAMPLES};
-	struct stele_edit_ref ref = {0};
+	struct stele_txn_ref ref = {0};
 	struct stele_hash *hash;
 	struct test_composed c;
 	uint64_t id, offset;
 	void *bytes;
 
-	must(stele_edit_segment_id(&writer->edit, &id), "id");
+	must(stele_txn_segment_id(writer, &id), "id");
 	test_segment_compose(&segment, id, STELE_DATA_OFFSET, &c);
-	must(stele_edit_allocate(&writer->edit, c.d.size, 0, &offset), "space");
+	must(stele_txn_allocate(writer, c.d.size, 0, &offset), "space");
 	free(c.bytes);
 	test_segment_compose(&segment, id, offset, &c);
-	bytes = stele_device_alloc(writer->image.dev, c.d.size);
+	bytes = stele_device_alloc(writer->image->dev, c.d.size);
 	memcpy(bytes, c.bytes, c.d.size);
-	must(stele_device_write(writer->image.dev, bytes, offset, c.d.size),
+	must(stele_device_write(writer->image->dev, bytes, offset, c.d.size),
 	     "write");
-	must(stele_edit_add_segment(&writer->edit,
+	must(stele_txn_add_segment(writer,
 				    &(struct stele_catalog_segment){
 					    .id = id, .offset = offset,
 					    .size = c.d.size,
@@ -203,46 +203,42 @@ static uint64_t add_segment(struct stele_writer *writer, const char *name)
 	memcpy(part.schema_digest, c.d.schema_digest, 32);
 	memcpy(part.tree_root, c.d.tree_root, 32);
 	must(stele_hash_new(&hash), "hash");
-	stele_hash_snapshot(hash, &part, 1, snapshot.digest);
+	stele_hash_snapshot(hash, &part, 1, snapshot.info.digest);
 	stele_hash_free(hash);
 	ref.segment_id = id;
 	snapshot.refs = &ref;
-	snapshot.ref_count = 1;
-	strcpy(snapshot.name, name);
-	must(stele_edit_add_snapshot(&writer->edit, &snapshot), "snapshot");
-	must(stele_writer_commit(writer, 1700000000), "commit");
+	snapshot.info.ref_count = 1;
+	strcpy(snapshot.info.name, name);
+	must(stele_txn_add_snapshot(writer, &snapshot), "snapshot");
+	must(stele_txn_publish(writer, 1700000000), "commit");
 	free(bytes);
 	free(c.bytes);
 	return c.d.size;
 }
 
 /* Everything that changes an image, once. */
-static uint64_t change(struct stele_writer *writer, unsigned int round)
+static uint64_t change(struct stele_txn *writer, unsigned int round)
 {
 	struct stele_gc_report report;
 	struct stele_key_ref keys[20];
-	struct stele_change now;
+	const struct stele_change_opts now = {
+		.time = 1700000000 + round,
+		.flags = STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
+	};
 	uint64_t size;
 
-	must(stele_change_init(&now,
-			       &STELE_OPTS(stele_change_opts,
-					   .time = 1700000000 + round,
-					   .flags = STELE_CHANGE_FORCE |
-						    STELE_CHANGE_DISCARD),
-			       STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD),
-	     "options");
 	for (unsigned int i = 0; i < 20; i++) {
 		const char *key = samples[(round + i * 7) % SAMPLES].key;
 
 		keys[i] = (struct stele_key_ref){key, strlen(key)};
 	}
 	size = add_segment(writer, "new");
-	must(stele_change_create(writer, &now, "less", "keep", keys, 20, NULL),
+	must(test_change_create(writer, &now, "less", "keep", keys, 20, NULL),
 	     "create");
-	must(stele_change_rename(writer, &now, "new", "old"), "rename");
-	must(stele_change_delete(writer, &now, "old"), "delete");
-	must(stele_change_delete(writer, &now, "less"), "delete");
-	must(stele_gc_run(&writer->image, writer, &now, NULL, NULL, &report),
+	must(test_change_rename(writer, &now, "new", "old"), "rename");
+	must(test_change_delete(writer, &now, "old"), "delete");
+	must(test_change_delete(writer, &now, "less"), "delete");
+	must(test_change_gc(writer, &now, NULL, NULL, &report),
 	     "gc");
 	return size;
 }
@@ -259,7 +255,7 @@ int main(void)
 {
 	pthread_t threads[HOLDERS + OPENERS];
 	const struct stele_log log = {log_error, NULL};
-	struct stele_writer writer;
+	struct stele_txn writer;
 	uint64_t written = 0;
 	unsigned int round = 0;
 
@@ -271,9 +267,9 @@ int main(void)
 				   i < HOLDERS ? hold : reopen, (void *)i))
 			bail("no thread");
 	for (; round < ROUNDS || need_more(); round++) {
-		must(stele_writer_open(&writer, path, NULL, &log), "writer");
+		must(stele_txn_begin(&writer, path, false, NULL, &log), "writer");
 		written += change(&writer, round);
-		stele_writer_close(&writer);
+		stele_txn_release(&writer);
 	}
 	__atomic_store_n(&finished, true, __ATOMIC_RELAXED);
 	for (unsigned int i = 0; i < HOLDERS + OPENERS; i++)

@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "lib/read/dataset.h"
-#include "lib/txn/edit.h"
+#include "lib/txn/txn.h"
 #include "tests/device/memory.h"
 #include "tests/fixture/fake.h"
 
@@ -128,17 +128,17 @@ static void test_attempts(void)
 {
 	struct stele_device *dev = blank();
 	struct stele_image image;
-	struct stele_edit edit;
+	struct stele_txn edit;
 	uint64_t one = 0, other = 0;
 
 	build(dev, 0);
 	if (stele_image_load(dev, NULL, &image) < 0)
 		bail("no image");
 	for (int i = 0; i < 2; i++) {
-		if (stele_edit_begin(&image, &edit) < 0 ||
-		    stele_edit_segment_id(&edit, i ? &other : &one) < 0)
+		if (stele_txn_attach(&image, &edit) < 0 ||
+		    stele_txn_segment_id(&edit, i ? &other : &one) < 0)
 			bail("no id");
-		stele_edit_release(&edit);
+		stele_txn_release(&edit);
 	}
 	ok(one != other, "two attempts at one generation have two ids");
 	stele_image_release(&image);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ops/gc.h"
-#include "lib/txn/change.h"
+#include "lib/txn/txn.h"
 #include "tests/fixture/dataset.h"
 #include "tests/device/fault.h"
+#include "tests/fixture/change.h"
 #include "tests/fixture/image.h"
 #include "tests/tap.h"
 
@@ -33,37 +33,24 @@ static struct test_sample *samples[SEGMENTS];
 static struct test_log messages;
 
 /* A writer on `dev` whose name nobody knows. */
-static void open_writer(struct stele_writer *writer, struct stele_device *dev)
+static void open_writer(struct stele_txn *writer, struct stele_device *dev)
 {
-	memset(writer, 0, sizeof(*writer));
 	test_log_init(&messages);
-	writer->log = messages.log;
-	if (stele_image_load(dev, &messages.log, &writer->image) ||
-	    stele_edit_begin(&writer->image, &writer->edit))
+	if (test_txn_open(writer, dev, &messages.log))
 		bail("no writer: %s", messages.text);
 }
 
-static struct stele_device *close_writer(struct stele_writer *writer)
+static struct stele_device *close_writer(struct stele_txn *writer)
 {
-	struct stele_device *dev = writer->image.dev;
-
-	stele_edit_release(&writer->edit);
-	writer->image.dev = NULL;
-	stele_image_release(&writer->image);
-	return dev;
+	return test_txn_end(writer);
 }
 
-static struct stele_change change_at(int64_t time)
+static struct stele_change_opts change_at(int64_t time)
 {
-	struct stele_change change;
-
-	if (stele_change_init(&change,
-			      &STELE_OPTS(stele_change_opts, .time = time,
-					  .log = messages.log.fn,
-					  .log_user = messages.log.user),
-			      0))
-		bail("no options");
-	return change;
+	return (struct stele_change_opts){
+		.size = sizeof(struct stele_change_opts),
+		.time = time,
+	};
 }
 
 /* Three segments, and "v0", which has all of them. */
@@ -202,11 +189,11 @@ static size_t choose(struct version *version, struct stele_key_ref *refs,
 	return count;
 }
 
-static int create(struct stele_writer *writer, unsigned int step,
+static int create(struct stele_txn *writer, unsigned int step,
 		  uint64_t *seed)
 {
 	static struct stele_key_ref refs[SEGMENTS * SAMPLES];
-	struct stele_change change = change_at(1700001000 + step);
+	struct stele_change_opts change = change_at(1700001000 + step);
 	struct version *base = &versions[test_random(seed) % version_count];
 	struct version *made = &versions[version_count];
 	struct stele_snapshot_info info;
@@ -221,11 +208,11 @@ static int create(struct stele_writer *writer, unsigned int step,
 	name_of(made->name, step);
 	snprintf(made->note, sizeof(made->note), step % 2 ? "note %u" : "",
 		 step);
-	change.opts.note = step % 2 ? made->note : NULL;
+	change.note = step % 2 ? made->note : NULL;
 	made->parent = base->id;
 	made->time = 1700001000 + step;
 	count = choose(made, refs, step % 5 ? 9 : 300, seed);
-	ret = stele_change_create(writer, &change, made->name,
+	ret = test_change_create(writer, &change, made->name,
 				  newest ? NULL : base->name, refs, count,
 				  &info);
 	if (ret)
@@ -238,38 +225,38 @@ static int create(struct stele_writer *writer, unsigned int step,
 	       info.note_size != strlen(made->note);
 }
 
-static int remove_one(struct stele_writer *writer, unsigned int step,
+static int remove_one(struct stele_txn *writer, unsigned int step,
 		      uint64_t *seed)
 {
-	struct stele_change change = change_at(1700001000 + step);
+	struct stele_change_opts change = change_at(1700001000 + step);
 	unsigned int i = test_random(seed) % version_count;
-	int ret = stele_change_delete(writer, &change, versions[i].name);
+	int ret = test_change_delete(writer, &change, versions[i].name);
 
 	versions[i] = versions[--version_count];
 	return ret;
 }
 
-static int rename_some(struct stele_writer *writer, unsigned int step,
+static int rename_some(struct stele_txn *writer, unsigned int step,
 		       uint64_t *seed)
 {
-	struct stele_change change = change_at(1700001000 + step);
+	struct stele_change_opts change = change_at(1700001000 + step);
 	struct version *version = &versions[test_random(seed) % version_count];
 	char to[16];
 	int ret;
 
 	name_of(to, step);
-	ret = stele_change_rename(writer, &change, version->name, to);
+	ret = test_change_rename(writer, &change, version->name, to);
 	strcpy(version->name, to);
 	return ret;
 }
 
-static int collect(struct stele_writer *writer, unsigned int step)
+static int collect(struct stele_txn *writer, unsigned int step)
 {
-	struct stele_change change = change_at(1700001000 + step);
+	struct stele_change_opts change = change_at(1700001000 + step);
 	struct stele_gc_report report;
 
-	change.opts.flags = STELE_CHANGE_FORCE;
-	return stele_gc_run(&writer->image, writer, &change, NULL, NULL,
+	change.flags = STELE_CHANGE_FORCE;
+	return test_change_gc(writer, &change, NULL, NULL,
 			    &report);
 }
 
@@ -277,7 +264,7 @@ static void check_model(void)
 {
 	uint64_t seed = 20261121, wrong = 0;
 	struct stele_device *dev = make_image(UINT64_C(4) << 20);
-	struct stele_writer writer;
+	struct stele_txn writer;
 	unsigned int step;
 
 	diag("seed %ju", (uintmax_t)seed);
@@ -306,7 +293,7 @@ static void check_model(void)
 		}
 	}
 	is_uint(0, wrong, "%d steps, each snapshot as the model has it", STEPS);
-	ok(writer.image.sb.high_water < UINT64_C(4) << 20,
+	ok(writer.image->sb.high_water < UINT64_C(4) << 20,
 	   "and the lists of snapshots that went do not fill the image");
 	stele_device_close(close_writer(&writer));
 	for (unsigned int s = 0; s < SEGMENTS; s++)
@@ -327,10 +314,10 @@ static uint64_t written(struct stele_device *dev, enum stele_op op)
 	return seen;
 }
 
-static void check_refused(struct stele_writer *writer)
+static void check_refused(struct stele_txn *writer)
 {
-	const struct stele_change change = change_at(1700001000);
-	struct stele_device *dev = writer->image.dev;
+	const struct stele_change_opts change = change_at(1700001000);
+	struct stele_device *dev = writer->image->dev;
 	const struct stele_key_ref refs[] = {
 		{keys[1][7], strlen(keys[1][7])}, {"b", 1}, {"a", 1},
 		{"c", 1}, {"d", 1}, {"e", 1}, {"f", 1}, {"", 0}, {"a", 1},
@@ -338,25 +325,25 @@ static void check_refused(struct stele_writer *writer)
 
 	stele_fault_log_clear(dev);
 	is_int(-ENOENT,
-	       stele_change_create(writer, &change, "v1", NULL, refs, 9, NULL),
+	       test_change_create(writer, &change, "v1", NULL, refs, 9, NULL),
 	       "keys that are not there");
 	ok(test_log_has(&messages, "'a' is not in snapshot 'v0'"), "are named");
 	ok(test_log_has(&messages, "nor are 2 more"), "or counted");
 	ok(!test_log_has(&messages, keys[1][7]), "but not one that is there");
 	is_int(-ENOENT,
-	       stele_change_create(writer, &change, "v1", "x", NULL, 0, NULL),
+	       test_change_create(writer, &change, "v1", "x", NULL, 0, NULL),
 	       "no such base");
 	is_int(-EEXIST,
-	       stele_change_create(writer, &change, "v0", NULL, NULL, 0, NULL),
+	       test_change_create(writer, &change, "v0", NULL, NULL, 0, NULL),
 	       "a name that is taken");
 	is_int(-EINVAL,
-	       stele_change_create(writer, &change, ".v", NULL, NULL, 0, NULL),
+	       test_change_create(writer, &change, ".v", NULL, NULL, 0, NULL),
 	       "no name");
-	is_int(-ENOENT, stele_change_rename(writer, &change, "v1", "v2"),
+	is_int(-ENOENT, test_change_rename(writer, &change, "v1", "v2"),
 	       "rename: no such snapshot");
-	is_int(-EINVAL, stele_change_rename(writer, &change, "v0", "a/b"),
+	is_int(-EINVAL, test_change_rename(writer, &change, "v0", "a/b"),
 	       "rename: no name");
-	is_int(-ENOENT, stele_change_delete(writer, &change, "v1"),
+	is_int(-ENOENT, test_change_delete(writer, &change, "v1"),
 	       "delete: no such snapshot");
 	is_uint(0, written(dev, STELE_OP_WRITE), "nothing was written");
 }
@@ -364,40 +351,40 @@ static void check_refused(struct stele_writer *writer)
 static void check_written(void)
 {
 	struct stele_device *dev = make_image(UINT64_C(4) << 20);
-	struct stele_change change = change_at(1700001000);
+	struct stele_change_opts change = change_at(1700001000);
 	struct stele_key_ref ref = {keys[0][0], strlen(keys[0][0])};
-	struct stele_writer writer;
+	struct stele_txn writer;
 
 	open_writer(&writer, dev);
 	check_refused(&writer);
 	stele_fault_log_clear(dev);
 	is_int(0,
-	       stele_change_create(&writer, &change, "v1", NULL, NULL, 0, NULL),
+	       test_change_create(&writer, &change, "v1", NULL, NULL, 0, NULL),
 	       "nothing deleted");
 	is_uint(3, written(dev, STELE_OP_WRITE),
 		"writes a catalog, a superblock and its mirror");
 	is_uint(2, written(dev, STELE_OP_FLUSH), "two flushes");
 	stele_fault_log_clear(dev);
-	is_int(0, stele_change_create(&writer, &change, "v2", NULL, &ref, 1, NULL),
+	is_int(0, test_change_create(&writer, &change, "v2", NULL, &ref, 1, NULL),
 	       "one deleted");
 	is_uint(4, written(dev, STELE_OP_WRITE), "writes a list, too");
 	is_uint(STELE_FEATURE_DELETED,
-		writer.image.sb.feature_incompat & STELE_FEATURE_DELETED,
+		writer.image->sb.feature_incompat & STELE_FEATURE_DELETED,
 		"and sets the feature");
 	stele_fault_log_clear(dev);
-	is_int(-EEXIST, stele_change_rename(&writer, &change, "v1", "v2"),
+	is_int(-EEXIST, test_change_rename(&writer, &change, "v1", "v2"),
 	       "rename: the name is taken");
-	is_int(0, stele_change_rename(&writer, &change, "v1", "v1"),
+	is_int(0, test_change_rename(&writer, &change, "v1", "v1"),
 	       "rename: the same name");
 	is_uint(0, written(dev, STELE_OP_WRITE), "writes nothing");
-	is_int(0, stele_change_delete(&writer, &change, "v0"), "delete");
-	is_int(0, stele_change_delete(&writer, &change, "v2"), "delete");
-	is_int(0, stele_change_delete(&writer, &change, "v1"), "the last one");
-	is_uint(0, writer.image.catalog.counts.snapshots, "none is left");
-	is_uint(SEGMENTS, writer.image.catalog.counts.segments,
+	is_int(0, test_change_delete(&writer, &change, "v0"), "delete");
+	is_int(0, test_change_delete(&writer, &change, "v2"), "delete");
+	is_int(0, test_change_delete(&writer, &change, "v1"), "the last one");
+	is_uint(0, writer.image->catalog.counts.snapshots, "none is left");
+	is_uint(SEGMENTS, writer.image->catalog.counts.segments,
 		"but the segments");
 	is_int(-ENOENT,
-	       stele_change_create(&writer, &change, "v3", NULL, NULL, 0, NULL),
+	       test_change_create(&writer, &change, "v3", NULL, NULL, 0, NULL),
 	       "nothing to begin with");
 	stele_device_close(close_writer(&writer));
 	for (unsigned int s = 0; s < SEGMENTS; s++)
@@ -415,22 +402,22 @@ static void check_faults(void)
 
 	for (n = 0; ret; n++) {
 		struct stele_device *dev = make_image(UINT64_C(4) << 20);
-		struct stele_change change = change_at(1700001000);
-		struct stele_writer writer;
+		struct stele_change_opts change = change_at(1700001000);
+		struct stele_txn writer;
 
 		ref = (struct stele_key_ref){keys[2][9], strlen(keys[2][9])};
 		open_writer(&writer, dev);
 		rule.first = stele_fault_count(dev) + n;
 		stele_fault_set_rules(dev, &rule, 1);
-		ret = stele_change_create(&writer, &change, "v1", NULL, &ref, 1,
+		ret = test_change_create(&writer, &change, "v1", NULL, &ref, 1,
 					  NULL);
 		wrong += ret && ret != -EIO;
 		stele_fault_set_rules(dev, NULL, 0);
 		close_writer(&writer);
 		open_writer(&writer, dev);
-		wrong += !stele_edit_snapshot(&writer.edit, "v0");
-		wrong += !ret && !stele_edit_snapshot(&writer.edit, "v1");
-		wrong += check_version(&writer.image, &versions[0]);
+		wrong += !stele_txn_find(&writer, "v0");
+		wrong += !ret && !stele_txn_find(&writer, "v1");
+		wrong += check_version(writer.image, &versions[0]);
 		stele_device_close(close_writer(&writer));
 		for (unsigned int s = 0; s < SEGMENTS; s++)
 			free(samples[s]);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ops/gc.h"
-#include "lib/txn/change.h"
-#include "lib/txn/withdrawn.h"
+#include "lib/txn/txn.h"
+#include "lib/txn/rbd.h"
+#include "tests/fixture/change.h"
 #include "tests/fixture/image.h"
 #include "tests/device/memory.h"
 #include "tests/device/shots.h"
@@ -31,53 +31,50 @@ static void new_storage(void)
 	test_storage_make(storage, "v1", true);
 }
 
-static void open_writer(struct stele_writer *writer)
+static void open_writer(struct stele_txn *writer)
 {
 	test_log_init(&messages);
 	memset(writer, 0, sizeof(*writer));
-	if (stele_writer_begin(writer, test_storage_open(storage),
+	if (stele_txn_on_device(writer, test_storage_open(storage),
 			       &messages.log))
 		bail("no writer: %s", messages.text);
 }
 
-static struct stele_change change_at(int64_t time, uint64_t grace,
+static struct stele_change_opts change_at(int64_t time, uint64_t grace,
 				     uint32_t flags)
 {
-	struct stele_change change;
-
-	if (stele_change_init(&change,
-			      &STELE_OPTS(stele_change_opts, .time = time,
-					  .grace = grace, .flags = flags,
-					  .log = messages.log.fn,
-					  .log_user = messages.log.user),
-			      STELE_CHANGE_FORCE))
-		bail("no options");
-	return change;
+	return (struct stele_change_opts){
+		.size = sizeof(struct stele_change_opts),
+		.time = time,
+		.grace = grace,
+		.flags = flags,
+	};
 }
 
 static int delete_v1(int64_t time, uint64_t grace, uint32_t flags)
 {
-	const struct stele_change change = change_at(time, grace, flags);
-	struct stele_writer writer;
+	const struct stele_change_opts change = change_at(time, grace, flags);
+	struct stele_txn writer;
 	int ret;
 
 	open_writer(&writer);
-	ret = stele_change_delete(&writer, &change, "v1");
-	stele_writer_close(&writer);
+	ret = test_change_delete(&writer, &change, "v1");
+	stele_txn_release(&writer);
 	return ret;
 }
 
 static int collect(int64_t time, uint64_t grace, uint32_t flags, bool apply,
 		   struct stele_gc_report *report)
 {
-	const struct stele_change change = change_at(time, grace, flags);
-	struct stele_writer writer;
+	const struct stele_change_opts change = change_at(
+		time, grace, flags | (apply ? 0 : STELE_CHANGE_DRY_RUN));
+	struct stele_txn writer;
 	int ret;
 
 	open_writer(&writer);
-	ret = stele_gc_run(&writer.image, apply ? &writer : NULL, &change, NULL,
+	ret = test_change_gc(&writer, &change, NULL,
 			   NULL, report);
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	return ret;
 }
 
@@ -102,7 +99,7 @@ static void check_names(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *name = NULL;
 		int64_t until = 0;
-		bool is = stele_withdrawn_parse(cases[i].shot, &until, &name);
+		bool is = stele_tombstone_parse(cases[i].shot, &until, &name);
 
 		ok(is == (cases[i].name != NULL) &&
 			   (!is || (until == cases[i].until &&
@@ -114,7 +111,7 @@ static void check_names(void)
 static void check_delete(void)
 {
 	struct stele_gc_report report;
-	struct stele_writer writer;
+	struct stele_txn writer;
 
 	new_storage();
 	is_int(-EBUSY, delete_v1(NOW, 0, 0), "neither grace nor force");
@@ -135,8 +132,8 @@ static void check_delete(void)
 
 	new_storage();
 	open_writer(&writer);
-	is_int(0, stele_writer_commit(&writer, NOW), "a commit");
-	stele_writer_close(&writer);
+	is_int(0, stele_txn_publish(&writer, NOW), "a commit");
+	stele_txn_release(&writer);
 	is_int(0, delete_v1(5, 60, 0), "and a clock that is slow");
 	is_string("other- stele-withdrawn-1700001060-v1+",
 		  test_storage_list(storage), "readers have their grace");
@@ -157,33 +154,33 @@ static void check_delete(void)
 
 static void check_rename(void)
 {
-	struct stele_change change;
-	struct stele_writer writer;
+	struct stele_change_opts change;
+	struct stele_txn writer;
 
 	new_storage();
 	open_writer(&writer);
 	change = change_at(NOW, 0, 0);
-	is_int(-EBUSY, stele_change_rename(&writer, &change, "v1", "w"),
+	is_int(-EBUSY, test_change_rename(&writer, &change, "v1", "w"),
 	       "rename: neither grace nor force");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	open_writer(&writer);
 	change = change_at(NOW, 60, 0);
-	is_int(0, stele_change_rename(&writer, &change, "v1", "w"), "rename");
+	is_int(0, test_change_rename(&writer, &change, "v1", "w"), "rename");
 	is_string("other- stele-withdrawn-1700001060-v1+ w+",
 		  test_storage_list(storage),
 		  "the old shot is withdrawn, a new one made");
 	/* The same name again, withdrawn until the same second. */
-	is_int(0, stele_change_rename(&writer, &change, "w", "v1"), "and back");
-	is_int(0, stele_change_rename(&writer, &change, "v1", "w"), "and again");
+	is_int(0, test_change_rename(&writer, &change, "w", "v1"), "and back");
+	is_int(0, test_change_rename(&writer, &change, "v1", "w"), "and again");
 	is_string("other- stele-withdrawn-1700001060-v1+ "
 		  "stele-withdrawn-1700001060-w+ "
 		  "stele-withdrawn-1700001061-v1+ w+",
 		  test_storage_list(storage), "each has a name of its own");
-	is_int(-EEXIST, stele_change_rename(&writer, &change, "w", "other"),
+	is_int(-EEXIST, test_change_rename(&writer, &change, "w", "other"),
 	       "somebody else's shot has that name");
 	ok(strstr(test_storage_list(storage), " w+") != NULL,
 	   "and the old one is as it was");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	test_storage_free(storage);
 }
 
@@ -217,9 +214,9 @@ static void new_clashing(void)
 
 static void check_clash(void)
 {
-	struct stele_change change = change_at(NOW, 60, 0);
+	struct stele_change_opts change = change_at(NOW, 60, 0);
 	struct stele_gc_report report;
-	struct stele_writer writer;
+	struct stele_txn writer;
 
 	new_clashing();
 	is_int(0, collect(NOW, 0, STELE_CHANGE_FORCE, true, &report),
@@ -228,24 +225,24 @@ static void check_clash(void)
 	is_string("v1+ x+ " CLASHING "+", test_storage_list(storage),
 		  "and keeps its shot");
 	open_writer(&writer);
-	is_int(0, stele_change_delete(&writer, &change, "x"),
+	is_int(0, test_change_delete(&writer, &change, "x"),
 	       "one that goes, whose name as a withdrawn one is taken");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	is_string("v1+ stele-withdrawn-1700001061-x+ " CLASHING "+",
 		  test_storage_list(storage), "takes the next");
 	open_writer(&writer);
-	is_int(0, stele_change_delete(&writer, &change, CLASHING),
+	is_int(0, test_change_delete(&writer, &change, CLASHING),
 	       "and the other goes, too");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	is_string("v1+ stele-withdrawn-1700001061-x+ "
 		  "stele-withdrawn-1700001060-" CLASHING "+",
 		  test_storage_list(storage), "under a name like all");
 	is_int(0, collect(NOW + 61, 3600, 0, true, &report), "gc in time");
 	is_string("v1+", test_storage_list(storage), "removes both");
 	open_writer(&writer);
-	is_int(-EINVAL, stele_change_rename(&writer, &change, "v1", CLASHING),
+	is_int(-EINVAL, test_change_rename(&writer, &change, "v1", CLASHING),
 	       "no snapshot gets such a name");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	test_storage_free(storage);
 }
 
@@ -259,7 +256,7 @@ static void check_cut_short(uint64_t grace, uint32_t flags)
 	int ret = -EIO;
 
 	for (n = 1; ret; n++) {
-		struct stele_writer writer;
+		struct stele_txn writer;
 		bool there;
 
 		new_storage();
@@ -267,8 +264,8 @@ static void check_cut_short(uint64_t grace, uint32_t flags)
 		ret = delete_v1(NOW, grace, flags);
 		test_storage_fail(storage, 0, 0);
 		open_writer(&writer);
-		there = stele_edit_snapshot(&writer.edit, "v1") != NULL;
-		stele_writer_close(&writer);
+		there = stele_txn_find(&writer, "v1") != NULL;
+		stele_txn_release(&writer);
 		ok(there == (strstr(test_storage_list(storage), " v1+") != NULL),
 		   "change %u fails (%d): %s, '%s'", n, ret,
 		   there ? "there" : "gone", test_storage_list(storage));

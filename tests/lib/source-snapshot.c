@@ -5,7 +5,7 @@
  * Samples are compared by key and by digest, which covers payload, key, ends
  * and scalars; verify says that the digests are those of the records.
  */
-#include "lib/ops/build_write.h"
+#include "lib/ops/build.h"
 #include "tests/device/fault.h"
 #include "tests/fixture/fake.h"
 #include "tests/fixture/many.h"

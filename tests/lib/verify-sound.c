@@ -156,20 +156,20 @@ static int commit_once(void *user, uint64_t done, uint64_t total)
 {
 	struct stele_device **dev = user;
 	struct stele_image image;
-	struct stele_edit edit;
+	struct stele_txn edit;
 
 	(void)done;
 	(void)total;
 	if (!*dev)
 		return 0;
 	if (stele_image_load(*dev, NULL, &image) ||
-	    stele_edit_begin(&image, &edit) ||
-	    stele_edit_rename_snapshot(&edit, "v1", "v2") ||
-	    stele_edit_commit(&edit, 1700000001))
+	    stele_txn_attach(&image, &edit) ||
+	    stele_txn_rename_snapshot(&edit, "v1", "v2") ||
+	    stele_txn_publish(&edit, 1700000001))
 		bail("no commit");
 	memset((uint8_t *)stele_device_memory(*dev) + edit.segments[0].offset,
 	       0x5a, 4096);
-	stele_edit_release(&edit);
+	stele_txn_release(&edit);
 	image.dev = NULL;
 	stele_image_release(&image);
 	*dev = NULL;
@@ -258,7 +258,7 @@ static struct stele_device *several_commits(void)
 	    test_edit_snapshot(&t, "v1", &id, 1, NULL, 0) < 0)
 		bail("no image");
 	for (int i = 0; i < 4; i++)
-		if (stele_edit_commit(&t.edit, 1700000000 + i) < 0)
+		if (stele_txn_publish(&t.edit, 1700000000 + i) < 0)
 			bail("no commit");
 	test_edit_end(&t);
 	free(samples);
@@ -302,10 +302,10 @@ static void commit_next(struct stele_device *dev)
 
 	if (stele_image_load(dev, NULL, &t.image) ||
 	    stele_image_announce(&t.image) ||
-	    stele_edit_begin(&t.image, &t.edit) ||
-	    stele_edit_commit(&t.edit, 1700000010))
+	    stele_txn_attach(&t.image, &t.edit) ||
+	    stele_txn_publish(&t.edit, 1700000010))
 		bail("no commit");
-	stele_edit_release(&t.edit);
+	stele_txn_release(&t.edit);
 	stele_intent_end(dev);
 	test_edit_end(&t);
 }

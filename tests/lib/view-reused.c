@@ -35,7 +35,7 @@ static void must(int err, const char *what)
 
 static void commit(struct test_edit *t)
 {
-	must(stele_edit_commit(&t->edit, 1), "commit");
+	must(stele_txn_publish(&t->edit, 1), "commit");
 	test_edit_end(t);
 }
 
@@ -45,7 +45,7 @@ static void publish(struct test_edit *t, unsigned int which, const char *name)
 
 	must(test_edit_segment(t, samples[which], COUNT, &id), "segment");
 	must(test_edit_snapshot(t, name, &id, 1, NULL, 0), "snapshot");
-	places[which] = stele_edit_segment(&t->edit, id)->offset;
+	places[which] = stele_txn_segment(&t->edit, id)->offset;
 	commit(t);
 }
 
@@ -64,7 +64,7 @@ static void delete_old(void)
 	struct test_edit t;
 
 	must(test_edit_load(&t, writer), "load");
-	must(stele_edit_remove_snapshot(&t.edit, "old"), "remove");
+	must(stele_txn_remove_snapshot(&t.edit, "old"), "remove");
 	test_edit_collect(&t);
 	commit(&t);
 	must(test_edit_load(&t, writer), "load");

@@ -20,7 +20,7 @@
 
 #include "lib/device/guard.h"
 #include "lib/image/snapshot.h"
-#include "lib/txn/writer.h"
+#include "lib/txn/txn.h"
 
 #define SIZE (UINT64_C(4) << 20)
 enum {
@@ -95,24 +95,24 @@ static void check_locks(void)
 	is_int(-EINVAL, try_open(STELE_DEVICE_SOLE), "only to write");
 }
 
-static int open_writer(struct stele_writer *writer, const char *text)
+static int open_writer(struct stele_txn *writer, const char *text)
 {
 	test_log_init(&messages);
-	return stele_writer_open(writer, text, NULL, &messages.log);
+	return stele_txn_begin(writer, text, false, NULL, &messages.log);
 }
 
 static void check_open(void)
 {
-	struct stele_writer writer, second;
+	struct stele_txn writer, second;
 	struct stele_device *reader = hold(0);
 	char text[4200], by[64], pid[32];
 
 	snprintf(text, sizeof(text), "%s@v2", path);
 	is_int(0, open_writer(&writer, text), "a writer, beside a reader");
 	is_string("v2", writer.target.snapshot, "and the name that it is to make");
-	is_int(0, stele_edit_rename_snapshot(&writer.edit, "v1", "v2"),
+	is_int(0, stele_txn_rename_snapshot(&writer, "v1", "v2"),
 	       "a change");
-	is_int(0, stele_writer_commit(&writer, 5), "committed");
+	is_int(0, stele_txn_publish(&writer, 5), "committed");
 	is_uint(4096 + 2 * 4096 + 3 * 4096, writer.written_size,
 		"catalog and two superblocks were written, and the intent");
 	is_int(-EBUSY, open_writer(&second, path), "no second writer");
@@ -120,20 +120,20 @@ static void check_open(void)
 	ok(test_log_has(&messages, pid) &&
 		   test_log_has(&messages, "is writing to it"),
 	   "who it is, is said");
-	stele_writer_close(&second);
-	stele_writer_close(&second);
-	stele_writer_close(&writer);
+	stele_txn_release(&second);
+	stele_txn_release(&second);
+	stele_txn_release(&writer);
 	ok(!stele_guard_writer(path, by, sizeof(by)), "then nobody is");
 	snprintf(text, sizeof(text), "%s@sha256:%064d", path, 0);
 	is_int(-EINVAL, open_writer(&writer, text), "no digest");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	stele_device_close(reader);
 }
 
 /* Of another process, and gone with it. */
 static void check_killed(void)
 {
-	struct stele_writer writer;
+	struct stele_txn writer;
 	int pipes[2];
 	pid_t child;
 	char byte, pid[32];
@@ -152,10 +152,10 @@ static void check_killed(void)
 	is_int(-EBUSY, open_writer(&writer, path), "a writer elsewhere");
 	snprintf(pid, sizeof(pid), "process %d (writer)", child);
 	ok(test_log_has(&messages, pid), "is named");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	kill(child, SIGKILL);
 	is_int(0, open_writer(&writer, path), "killed, it is no hindrance");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	waitpid(child, NULL, 0);
 	close(pipes[0]);
 	close(pipes[1]);
@@ -163,42 +163,42 @@ static void check_killed(void)
 
 static void check_refusals(void)
 {
-	struct stele_writer writer;
+	struct stele_txn writer;
 	char text[4200];
 	int fd;
 
 	is_int(-ENOENT, open_writer(&writer, "/nowhere/at/all"), "no such file");
 	ok(test_log_has(&messages, "no such file"), "is said");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	snprintf(text, sizeof(text), "%s-empty", path);
 	fd = open(text, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, SIZE) < 0 || close(fd) < 0)
 		sysbail("%s", text);
 	is_int(-EMEDIUMTYPE, open_writer(&writer, text), "no image");
 	ok(test_log_has(&messages, "holds no Stele image"), "is said");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	is_int(-ENOTBLK, open_writer(&writer, "/dev/null"), "no block device");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 }
 
 /* ---- shots ----------------------------------------------------------------- */
 
-static int begin(struct stele_writer *writer, struct test_storage *storage)
+static int begin(struct stele_txn *writer, struct test_storage *storage)
 {
 	test_log_init(&messages);
 	memset(writer, 0, sizeof(*writer));
-	return stele_writer_begin(writer, test_storage_open(storage),
+	return stele_txn_on_device(writer, test_storage_open(storage),
 				  &messages.log);
 }
 
-static int add_snapshot(struct stele_writer *writer, const char *name)
+static int add_snapshot(struct stele_txn *writer, const char *name)
 {
-	struct stele_edit_snapshot snapshot =
-		*stele_edit_snapshot(&writer->edit, "v1");
+	struct stele_txn_snapshot snapshot =
+		*stele_txn_find(writer, "v1");
 
-	snapshot.parent = snapshot.id;
-	snprintf(snapshot.name, sizeof(snapshot.name), "%s", name);
-	return stele_edit_add_snapshot(&writer->edit, &snapshot);
+	snapshot.info.parent = snapshot.info.id;
+	snprintf(snapshot.info.name, sizeof(snapshot.info.name), "%s", name);
+	return stele_txn_add_snapshot(writer, &snapshot);
 }
 
 static bool shot_holds(struct test_storage *storage, const char *name)
@@ -222,7 +222,7 @@ static bool shot_holds(struct test_storage *storage, const char *name)
 static void check_shots(void)
 {
 	struct test_storage *storage = test_storage_new(small_image());
-	struct stele_writer writer;
+	struct stele_txn writer;
 
 	test_storage_make(storage, "theirs", false);
 	is_int(0, begin(&writer, storage), "an image without its shot");
@@ -231,16 +231,20 @@ static void check_shots(void)
 	is_int(0, add_snapshot(&writer, "v2"), "a second snapshot");
 	is_string("theirs- v1+", test_storage_list(storage),
 		  "has none before the commit");
-	is_int(0, stele_writer_commit(&writer, 7), "commit");
+	is_int(0, stele_txn_publish(&writer, 7), "commit");
 	is_string("theirs- v1+ v2+", test_storage_list(storage),
 		  "makes and protects it, and leaves others alone");
 	ok(shot_holds(storage, "v2"), "which holds the snapshot");
-	is_int(0, add_snapshot(&writer, "theirs"), "a name that is taken");
-	is_int(-EEXIST, stele_writer_commit(&writer, 8), "is refused");
+	is_int(-EEXIST, add_snapshot(&writer, "theirs"),
+	       "a name that is taken is refused");
 	ok(test_log_has(&messages, "'theirs'"), "and said");
-	is_uint(2, writer.image.catalog.counts.snapshots,
+	is_int(0, add_snapshot(&writer, "late"), "one that is free");
+	test_storage_make(storage, "late", false);
+	is_int(-EEXIST, stele_txn_publish(&writer, 8),
+	       "and is taken before the commit, too");
+	is_uint(2, writer.image->catalog.counts.snapshots,
 		"before anything is committed");
-	stele_writer_close(&writer);
+	stele_txn_release(&writer);
 	test_storage_free(storage);
 }
 
@@ -250,27 +254,27 @@ static void check_half_made(void)
 	for (unsigned int n = 1; n <= 2; n++) {
 		struct test_storage *storage =
 			test_storage_new(small_image());
-		struct stele_writer writer;
+		struct stele_txn writer;
 
 		begin(&writer, storage);
 		add_snapshot(&writer, "v2");
 		test_storage_fail(storage, n, -EIO);
-		is_int(-EIO, stele_writer_commit(&writer, 7),
+		is_int(-EIO, stele_txn_publish(&writer, 7),
 		       "change %u fails", n);
 		ok(test_log_has(&messages, "'v2' is committed"),
 		   "the snapshot is there nevertheless, it says");
-		is_uint(2, writer.image.catalog.counts.snapshots, "it is");
+		is_uint(2, writer.image->catalog.counts.snapshots, "it is");
 		is_string(n == 1 ? "v1+" : "v1+ v2-",
 			  test_storage_list(storage), "half-made");
-		stele_writer_close(&writer);
+		stele_txn_release(&writer);
 		test_storage_fail(storage, 1, -EIO);
 		is_int(-EIO, begin(&writer, storage), "again, at open");
-		stele_writer_close(&writer);
+		stele_txn_release(&writer);
 		is_int(0, begin(&writer, storage), "the next writer");
 		is_string("v1+ v2+", test_storage_list(storage),
 			  "completes it");
 		ok(shot_holds(storage, "v2"), "and it holds the snapshot");
-		stele_writer_close(&writer);
+		stele_txn_release(&writer);
 		test_storage_free(storage);
 	}
 }
@@ -282,23 +286,23 @@ static void check_half_deleted(void)
 		struct test_storage *storage =
 			test_storage_new(small_image());
 		const struct stele_shot_ops *ops;
-		struct stele_writer writer;
+		struct stele_txn writer;
 		unsigned int changes;
 
 		begin(&writer, storage);
-		ops = stele_device_shots(writer.image.dev);
-		ops->protect(writer.image.dev, "v1", false);
+		ops = stele_device_shots(writer.image->dev);
+		ops->protect(writer.image->dev, "v1", false);
 		if (n == 2)
-			ops->remove(writer.image.dev, "v1");
-		stele_writer_close(&writer);
+			ops->remove(writer.image->dev, "v1");
+		stele_txn_release(&writer);
 		is_int(0, begin(&writer, storage), "after %u steps of a delete",
 		       n);
 		is_string("v1+", test_storage_list(storage), "it is undone");
 		ok(shot_holds(storage, "v1"), "and holds the snapshot");
-		stele_writer_close(&writer);
+		stele_txn_release(&writer);
 		changes = test_storage_changes(storage);
 		begin(&writer, storage);
-		stele_writer_close(&writer);
+		stele_txn_release(&writer);
 		is_uint(changes, test_storage_changes(storage),
 			"what is complete is left alone");
 		test_storage_free(storage);

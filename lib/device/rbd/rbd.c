@@ -378,7 +378,7 @@ int stele_device_open_rbd(const char *path, const char *shot,
 	if (rc)
 		return rc;
 	rbd->base.writable = flags & STELE_DEVICE_WRITE;
-	rbd->base.resizable = rbd->base.writable;
+	rbd->base.resizable = !shot;
 	rbd->base.fleeting = shot;
 	if (shot) {
 		rbd->shot = strdup(shot);

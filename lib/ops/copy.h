@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copy_write.h - a snapshot from one image into an edit of another
+ * copy.h - a snapshot from one image into a transaction on another
  *
  * Each segment that the target lacks is committed, used by no snapshot, as soon
  * as it is there: interrupted, a copy has lost nothing but what it was about to
@@ -8,21 +8,18 @@
  * it, because what it depends on are the superblock copies alone; so
  * room is made, and the target grows, before anything is allocated.
  */
-#ifndef STELE_OPS_COPY_WRITE_H
-#define STELE_OPS_COPY_WRITE_H
+#ifndef STELE_OPS_COPY_H
+#define STELE_OPS_COPY_H
 
 #include "lib/image/snapshot.h"
-#include "lib/txn/edit.h"
+#include "lib/txn/txn.h"
 
 struct stele_copier {
 	/* The caller's to set. */
 	struct stele_image *image; /* the source's */
 	const struct stele_snapshot *snapshot;
-	struct stele_edit *edit; /* of the target, its log says what goes wrong */
-	const char *name;	 /* of the snapshot there */
-	int (*commit)(void *user, int64_t time);
-	void *commit_user;
-	int64_t time;	   /* of commits */
+	struct stele_txn *txn; /* of the target, its log says what goes wrong */
+	const char *name; /* of the snapshot there */
 	unsigned int jobs; /* 1 to STELE_COPY_JOBS_MAX */
 	/* Nonzero stops the copy. */
 	int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total);
@@ -34,13 +31,13 @@ struct stele_copier {
 };
 
 /* Bytes that an empty target needs for the snapshot, catalogs and all. */
-uint64_t stele_copier_need(const struct stele_snapshot *snapshot);
+uint64_t stele_copy_need(const struct stele_snapshot *snapshot);
 
 /*
  * Copy. Return: 0; -ECANCELED; -EEXIST (another snapshot of that name, or another
  * segment of the same id; logged); -ENOSPC; errors of
  * stele_segment_copy(), of commits, of either image.
  */
-int stele_copier_run(struct stele_copier *copier);
+int stele_copy_on(struct stele_copier *copier);
 
 #endif

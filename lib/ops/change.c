@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * change.c - see change.h
+ */
+#include "lib/ops/change.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/base/options.h"
+
+static int check_options(const struct stele_change_opts *opts, uint32_t flags,
+			 const struct stele_log *log)
+{
+	const struct stele_option limits[] = {
+		{"reserved", opts->reserved, 0},
+		{"grace", opts->grace, INT64_MAX / 2},
+		{"time", opts->time < 0 ? 0 : (uint64_t)opts->time,
+		 INT64_MAX / 4},
+	};
+	int ret = stele_options_flags(opts->flags, flags | STELE_CHANGE_DRY_RUN,
+				      log);
+
+	return ret ? ret :
+		     stele_options_check(limits, sizeof(limits) / sizeof(*limits),
+					 log);
+}
+
+/* By $SOURCE_DATE_EPOCH all would have been unused for ages. */
+static int fill_time(struct stele_change_opts *opts,
+		     enum stele_change_kind kind, const struct stele_log *log)
+{
+	const int64_t now = time(NULL);
+
+	if (kind == STELE_CHANGE_FREES && !opts->time)
+		opts->time = now;
+	if (kind == STELE_CHANGE_GOES && opts->time < now)
+		opts->time = now;
+	return stele_options_time(opts->time, log, &opts->time);
+}
+
+int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
+		       const struct stele_change_opts *opts,
+		       enum stele_change_kind kind, uint32_t flags,
+		       struct stele_change_opts *known)
+{
+	struct stele_log log;
+	int ret = stele_options_get(opts, known, sizeof(*known), &log);
+
+	memset(txn, 0, sizeof(*txn));
+	if (ret == 0)
+		ret = check_options(known, flags, &log);
+	if (ret == 0)
+		ret = fill_time(known, kind, &log);
+	if (ret == 0)
+		ret = stele_txn_begin(txn, target,
+				      known->flags & STELE_CHANGE_DRY_RUN,
+				      known->backend, &log);
+	if (ret < 0)
+		return ret;
+	txn->time = known->time;
+	txn->grace = known->grace;
+	txn->revoke = known->flags & STELE_CHANGE_FORCE;
+	if (!named || txn->target.snapshot)
+		return 0;
+	stele_log_error(&log, "'%s' names no snapshot (write TARGET@NAME)",
+			target);
+	return -EINVAL;
+}
+
+int stele_change_end(struct stele_txn *txn, int ret)
+{
+	if (ret == 0 && txn->state == STELE_TXN_DIRTY)
+		ret = stele_txn_publish(txn, txn->time);
+	stele_txn_release(txn);
+	return ret;
+}

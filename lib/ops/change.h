@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * change.h - a verb that changes an image: options, transaction, commit
+ */
+#ifndef STELE_OPS_CHANGE_H
+#define STELE_OPS_CHANGE_H
+
+#include "lib/txn/txn.h"
+
+enum stele_change_kind {
+	STELE_CHANGE_ADDS,  /* $SOURCE_DATE_EPOCH counts */
+	STELE_CHANGE_FREES, /* what it counts from goes by the clock */
+	STELE_CHANGE_GOES,  /* and is never before now: grace periods begin */
+};
+
+/*
+ * Check the options (flags: `flags` and DRY_RUN) into `known`, fill the time in, and open
+ * the target. `named`: it must name a snapshot. End it in any case.
+ * Return: 0; -EINVAL (logged, where it is the user's fault); -E2BIG; errors of
+ * stele_txn_begin().
+ */
+int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
+		       const struct stele_change_opts *opts,
+		       enum stele_change_kind kind, uint32_t flags,
+		       struct stele_change_opts *known);
+/* `ret`: what became of the change. 0: commit it, if anything changed. Release. */
+int stele_change_end(struct stele_txn *txn, int ret);
+
+#endif

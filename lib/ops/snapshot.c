@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * snapshot.c - snapshots are made from others, get other names, and go
+ *
+ * A base is loaded as a reader would, so what is made of it stands on a digest that
+ * was proven. All keys are found before anything is written.
+ */
+#include "lib/ops/change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/base/error.h"
+#include "lib/image/key_search.h"
+#include "lib/node/mapping.h"
+#include "lib/txn/addition.h"
+
+#define KEYS_NAMED_MAX 5u /* of those that are not there */
+
+/* ---- what stands against it ------------------------------------------------ */
+
+struct mapped {
+	const struct stele_txn *txn;
+	struct stele_identity target;
+	const char *snapshot;
+	char name[STELE_NAME_SIZE_MAX + 1]; /* found */
+};
+
+/* Not by path: a file may have several, and one that is another one's elsewhere. */
+static int find_mapped(void *user, const struct stele_mapping *mapping)
+{
+	struct mapped *mapped = user;
+	const struct stele_mapping_info *info = &mapping->info;
+
+	if (strcmp(info->snapshot, mapped->snapshot) != 0 ||
+	    memcmp(info->uuid, mapped->txn->image->sb.uuid,
+		   sizeof(info->uuid)) != 0 ||
+	    !stele_mapping_is_on(mapping, &mapped->target))
+		return 0;
+	snprintf(mapped->name, sizeof(mapped->name), "%s", info->name);
+	return 1;
+}
+
+/* Refuse what is mapped on this machine: its name would be dead. */
+static int check_mapped(const struct stele_txn *txn, const char *snapshot)
+{
+	const char *path = txn->target.path;
+	struct mapped mapped = {.txn = txn, .snapshot = snapshot};
+	int ret;
+
+	/* A transaction without a name works on what nobody can have mapped. */
+	if (!path)
+		return 0;
+	ret = stele_identity_of_device(txn->image->dev, &mapped.target);
+	if (ret == 0)
+		ret = stele_mapping_each(find_mapped, &mapped);
+	if (ret <= 0)
+		return ret;
+	stele_log_error(&txn->log,
+			"snapshot '%s' of '%s' is mapped as '%s' on this "
+			"machine (unmap it first)",
+			snapshot, path, mapped.name);
+	return -EBUSY;
+}
+
+/* Where the storage keeps RBD snapshots, they have readers that cannot be seen. */
+static int check_readers(const struct stele_txn *txn, const char *snapshot)
+{
+	if (!stele_device_shots(txn->image->dev) || txn->grace || txn->revoke)
+		return 0;
+	stele_log_error(&txn->log,
+			"snapshot '%s' may still have readers on other "
+			"machines; set a grace period or force",
+			snapshot);
+	return -EBUSY;
+}
+
+/* ---- delete, rename ------------------------------------------------------------ */
+
+static int txn_drop(struct stele_txn *txn, const char *name)
+{
+	int ret;
+
+	if (!name || !stele_txn_find(txn, name))
+		return stele_snapshot_log_choice(txn->image, -ENOENT);
+	ret = check_mapped(txn, name);
+	if (ret == 0)
+		ret = check_readers(txn, name);
+	return ret < 0 ? ret : stele_txn_remove_snapshot(txn, name);
+}
+
+int stele_txn_drop(struct stele_txn *txn, const char *name)
+{
+	return STELE_CALL(txn_drop(txn, name),
+			  "cannot drop snapshot '%s'", name);
+}
+
+static int txn_rename(struct stele_txn *txn, const char *from, const char *to)
+{
+	int ret;
+
+	if (!from || !stele_txn_find(txn, from))
+		return stele_snapshot_log_choice(txn->image, -ENOENT);
+	if (!to)
+		return -EINVAL;
+	if (!strcmp(from, to))
+		return 0;
+	ret = stele_txn_check_new_name(txn, to);
+	if (ret == 0)
+		ret = check_mapped(txn, from);
+	if (ret == 0)
+		ret = check_readers(txn, from);
+	return ret < 0 ? ret : stele_txn_rename_snapshot(txn, from, to);
+}
+
+int stele_txn_rename(struct stele_txn *txn, const char *from, const char *to)
+{
+	return STELE_CALL(txn_rename(txn, from, to),
+			  "cannot rename snapshot '%s'", from);
+}
+
+/* ---- the one that is put together ------------------------------------------------ */
+
+static int txn_base(struct stele_txn *txn, const char *name)
+{
+	const struct stele_txn_snapshot *base = stele_txn_find(txn, name);
+
+	if (!base) {
+		stele_log_error(&txn->log, name ?
+				"cannot start from '%s': no such snapshot" :
+				"cannot start from the newest snapshot: there is none",
+				name);
+		return -ENOENT;
+	}
+	return stele_addition_begin(txn, base);
+}
+
+int stele_txn_base(struct stele_txn *txn, const char *name)
+{
+	return STELE_CALL(txn_base(txn, name),
+			  "cannot start from '%s'", name ? name : "the newest");
+}
+
+struct search {
+	struct stele_txn *txn;
+	struct stele_key_place *places; /* by key, each once */
+	size_t count;
+	uint64_t *numbers; /* room for all that one segment loses */
+};
+
+static int sort_keys(struct search *c, const struct stele_key_ref *keys,
+		     size_t count)
+{
+	c->places = calloc(count + 1, sizeof(*c->places));
+	c->numbers = calloc(count + 1, sizeof(*c->numbers));
+	if (!c->places || !c->numbers)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		c->places[i].key = keys[i].data;
+		c->places[i].key_size = keys[i].size;
+	}
+	qsort(c->places, count, sizeof(*c->places), stele_key_place_compare);
+	for (size_t i = 0; i < count; i++)
+		if (!i || stele_key_place_compare(&c->places[i],
+						  &c->places[c->count - 1]))
+			c->places[c->count++] = c->places[i];
+	return 0;
+}
+
+static int find_keys(struct search *c)
+{
+	const struct stele_log *log = &c->txn->log;
+	size_t missing = 0;
+	int ret = stele_snapshot_find_keys(c->txn->image, &c->txn->work->snapshot,
+					   c->places, c->count);
+
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < c->count; i++) {
+		const struct stele_key_place *place = &c->places[i];
+
+		if (!place->found && missing++ < KEYS_NAMED_MAX)
+			stele_log_error(log, "'%.*s' is not in snapshot '%s'",
+					(int)place->key_size, place->key,
+					c->txn->work->snapshot.info.name);
+	}
+	if (missing > KEYS_NAMED_MAX)
+		stele_log_error(log, "nor are %zu more",
+				missing - KEYS_NAMED_MAX);
+	return missing ? -ENOENT : 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct stele_key_place *x = a, *y = b;
+
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* What a segment loses: the places from `first` on, so many. */
+static int delete_from(struct search *c, size_t first, size_t lost)
+{
+	uint64_t payload_size = 0;
+
+	for (size_t i = 0; i < lost; i++) {
+		c->numbers[i] = c->places[first + i].number;
+		payload_size += c->places[first + i].size;
+	}
+	return stele_addition_delete(c->txn->work, c->places[first].segment,
+				     c->numbers, lost, payload_size);
+}
+
+static int delete_samples(struct search *c)
+{
+	int ret = 0;
+	size_t next;
+
+	qsort(c->places, c->count, sizeof(*c->places), by_place);
+	for (size_t i = 0; i < c->count && ret == 0; i = next) {
+		next = i + 1;
+		while (next < c->count &&
+		       c->places[next].segment == c->places[i].segment)
+			next++;
+		ret = delete_from(c, i, next - i);
+	}
+	return ret;
+}
+
+static int txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
+		      size_t count)
+{
+	struct search c = {.txn = txn};
+	int ret = txn->work ? 0 : stele_txn_base(txn, NULL);
+
+	if (count && !keys)
+		ret = -EINVAL;
+	if (ret == 0)
+		ret = stele_addition_load(txn->work);
+	if (ret == 0)
+		ret = sort_keys(&c, keys, count);
+	if (ret == 0)
+		ret = find_keys(&c);
+	if (ret == 0)
+		ret = delete_samples(&c);
+	free(c.numbers);
+	free(c.places);
+	return ret;
+}
+
+int stele_txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
+		     size_t count)
+{
+	return STELE_CALL(txn_delete(txn, keys, count),
+			  "cannot delete samples");
+}
+
+static int set_note(struct stele_txn *txn, const char *note)
+{
+	const size_t size = note ? strlen(note) : 0;
+
+	if (size > STELE_NOTES_SIZE_MAX) {
+		stele_log_error(&txn->log, "the note is too long");
+		return -EOVERFLOW;
+	}
+	txn->work->note = note;
+	txn->work->note_size = (uint32_t)size;
+	return 0;
+}
+
+static void fill_info(const struct stele_catalog_snapshot *made,
+		      struct stele_snapshot_info *out)
+{
+	*out = (struct stele_snapshot_info){
+		.id = made->id,
+		.parent = made->parent,
+		.time = made->time,
+		.sample_count = made->sample_count,
+		.segment_count = made->ref_count,
+		.note_size = made->note_size,
+		.payload_size = made->payload_size,
+	};
+	memcpy(out->name, made->name, sizeof(out->name) - 1);
+	memcpy(out->digest, made->digest, sizeof(out->digest));
+}
+
+static int txn_snapshot(struct stele_txn *txn, const char *name,
+			const char *note, struct stele_snapshot_info *out)
+{
+	int ret = txn->work ? 0 : stele_txn_base(txn, NULL);
+
+	if (ret == 0)
+		ret = name ? set_note(txn, note) : -EINVAL;
+	if (ret < 0)
+		return ret;
+	txn->work->time = txn->time;
+	ret = stele_addition_end(txn->work, name);
+	if (ret == 0 && out)
+		fill_info(&stele_txn_find(txn, name)->info, out);
+	stele_addition_free(txn);
+	return ret;
+}
+
+int stele_txn_snapshot(struct stele_txn *txn, const char *name,
+		       const char *note, struct stele_snapshot_info *out)
+{
+	return STELE_CALL(txn_snapshot(txn, name, note, out),
+			  "cannot make snapshot '%s'", name);
+}
+
+/* ---- from the outside ------------------------------------------------------------- */
+
+static int snapshot_create(const char *target, const char *base,
+			   const struct stele_key_ref *deleted,
+			   size_t deleted_count,
+			   const struct stele_change_opts *opts,
+			   struct stele_snapshot_info *out)
+{
+	struct stele_change_opts known;
+	struct stele_txn txn;
+	int ret = stele_change_begin(&txn, target, true, opts,
+				     STELE_CHANGE_ADDS, 0, &known);
+
+	if (ret == 0)
+		ret = stele_txn_check_new_name(&txn, txn.target.snapshot);
+	if (ret == 0)
+		ret = stele_txn_base(&txn, base);
+	if (ret == 0)
+		ret = stele_txn_delete(&txn, deleted, deleted_count);
+	if (ret == 0)
+		ret = stele_txn_snapshot(&txn, txn.target.snapshot, known.note,
+					 out);
+	return stele_change_end(&txn, ret);
+}
+
+int stele_snapshot_create(const char *target, const char *base,
+			  const struct stele_key_ref *deleted,
+			  size_t deleted_count,
+			  const struct stele_change_opts *opts,
+			  struct stele_snapshot_info *out)
+{
+	return STELE_CALL(snapshot_create(target, base, deleted, deleted_count, opts, out),
+			  "cannot create snapshot '%s'", target);
+}
+
+static int snapshot_rename(const char *target, const char *name,
+			   const struct stele_change_opts *opts)
+{
+	struct stele_change_opts known;
+	struct stele_txn txn;
+	int ret = stele_change_begin(&txn, target, true, opts,
+				     STELE_CHANGE_GOES, STELE_CHANGE_FORCE,
+				     &known);
+
+	if (ret == 0)
+		ret = stele_txn_rename(&txn, txn.target.snapshot, name);
+	return stele_change_end(&txn, ret);
+}
+
+int stele_snapshot_rename(const char *target, const char *name,
+			  const struct stele_change_opts *opts)
+{
+	return STELE_CALL(snapshot_rename(target, name, opts),
+			  "cannot rename snapshot '%s'", target);
+}
+
+static int snapshot_delete(const char *target,
+			   const struct stele_change_opts *opts)
+{
+	struct stele_change_opts known;
+	struct stele_txn txn;
+	int ret = stele_change_begin(&txn, target, true, opts,
+				     STELE_CHANGE_GOES, STELE_CHANGE_FORCE,
+				     &known);
+
+	if (ret == 0)
+		ret = stele_txn_drop(&txn, txn.target.snapshot);
+	return stele_change_end(&txn, ret);
+}
+
+int stele_snapshot_delete(const char *target,
+			  const struct stele_change_opts *opts)
+{
+	return STELE_CALL(snapshot_delete(target, opts),
+			  "cannot delete snapshot '%s'", target);
+}

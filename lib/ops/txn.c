@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * txn.c - stele_txn_open(), preview, commit, close; what lies between has a file of its own
+ */
+#include "lib/ops/change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/options.h"
+#include "lib/ops/gc.h"
+
+static int txn_open(const char *target, const struct stele_txn_opts *opts,
+		    struct stele_txn **out)
+{
+	struct stele_txn_opts known = {0};
+	struct stele_change_opts change = {.size = sizeof(change)}, checked;
+	struct stele_txn *txn = malloc(sizeof(*txn));
+	struct stele_log log;
+	int ret = stele_options_get(opts, &known, sizeof(known), &log);
+
+	if (ret == 0 && !txn)
+		ret = -ENOMEM;
+	if (ret == 0)
+		ret = stele_options_flags(known.flags,
+					  STELE_TXN_DRY_RUN | STELE_TXN_FORCE,
+					  &log);
+	change.log = known.log;
+	change.log_user = known.log_user;
+	change.backend = known.backend;
+	change.time = known.time;
+	change.grace = known.grace;
+	change.reserved = known.reserved;
+	if (known.flags & STELE_TXN_DRY_RUN)
+		change.flags |= STELE_CHANGE_DRY_RUN;
+	if (known.flags & STELE_TXN_FORCE)
+		change.flags |= STELE_CHANGE_FORCE;
+	if (ret == 0) {
+		ret = stele_change_begin(txn, target, false, &change,
+					 STELE_CHANGE_FREES, STELE_CHANGE_FORCE,
+					 &checked);
+		if (ret < 0)
+			stele_txn_release(txn);
+	}
+	if (ret < 0) {
+		free(txn);
+		return ret;
+	}
+	*out = txn;
+	return 0;
+}
+
+int stele_txn_open(const char *target, const struct stele_txn_opts *opts,
+		   struct stele_txn **out)
+{
+	return STELE_CALL(txn_open(target, opts, out),
+			  "cannot change '%s'", target);
+}
+
+static int txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,
+		    struct stele_gc_report *report)
+{
+	return stele_gc_stage(txn, fn, user, report);
+}
+
+int stele_txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,
+		   struct stele_gc_report *report)
+{
+	return STELE_CALL(txn_free(txn, fn, user, report),
+			  "cannot free space");
+}
+
+static int txn_commit(struct stele_txn *txn)
+{
+	int ret;
+
+	if (txn->state == STELE_TXN_FAILED)
+		return -EINVAL;
+	ret = txn->state == STELE_TXN_DIRTY ?
+		      stele_txn_publish(txn, txn->time) :
+		      0;
+	return ret ? ret : stele_gc_finish(txn, false, NULL);
+}
+
+int stele_txn_commit(struct stele_txn *txn)
+{
+	return STELE_CALL(txn_commit(txn),
+			  "cannot commit");
+}
+
+void stele_txn_close(struct stele_txn *txn)
+{
+	if (!txn)
+		return;
+	stele_txn_release(txn);
+	free(txn);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * addition.c - segments, deletions, digest, an entry for the catalog
+ */
+#include "lib/txn/addition.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/image/deleted.h"
+
+static int make_room(struct stele_addition *a, uint32_t capacity)
+{
+	struct stele_segment *segments;
+	struct stele_addition_part *parts;
+
+	if (capacity <= a->capacity)
+		return 0;
+	segments = realloc(a->snapshot.segments, capacity * sizeof(*segments));
+	if (!segments)
+		return -ENOMEM;
+	a->snapshot.segments = segments;
+	parts = realloc(a->parts, capacity * sizeof(*parts));
+	if (!parts)
+		return -ENOMEM;
+	a->parts = parts;
+	a->capacity = capacity;
+	return 0;
+}
+
+static void count(struct stele_addition *a, const struct stele_segment *segment,
+		  const struct stele_txn_ref *ref)
+{
+	const uint32_t at = a->snapshot.segment_count++;
+
+	a->parts[at] = (struct stele_addition_part){.ref = *ref};
+	a->snapshot.segments[at] = *segment;
+	a->snapshot.segments[at].first_id = a->snapshot.sample_count;
+	a->snapshot.sample_count += segment->live_count;
+}
+
+static int load_segments(struct stele_addition *a,
+			 const struct stele_txn_snapshot *base)
+{
+	int ret = make_room(a, base->info.ref_count + 1);
+
+	for (uint32_t i = 0; ret == 0 && i < base->info.ref_count; i++) {
+		const struct stele_txn_ref *ref = &base->refs[i];
+		struct stele_segment segment;
+
+		ret = stele_segment_load(
+			a->txn->image,
+			stele_txn_segment(a->txn, ref->segment_id), &ref->at,
+			&segment);
+		if (ret == 0)
+			count(a, &segment, ref);
+	}
+	return ret;
+}
+
+int stele_addition_begin(struct stele_txn *txn,
+			 const struct stele_txn_snapshot *base)
+{
+	struct stele_addition *a = calloc(1, sizeof(*a));
+	int ret;
+
+	if (!a)
+		return -ENOMEM;
+	stele_addition_free(txn);
+	txn->work = a;
+	a->txn = txn;
+	if (!base)
+		return 0;
+	a->parent = base->info.id;
+	a->payload_size = base->info.payload_size;
+	a->source_time = base->info.source_time;
+	a->snapshot.info = base->info;
+	ret = load_segments(a, base);
+	return ret < 0 ? ret : stele_snapshot_check(txn->image, &a->snapshot);
+}
+
+void stele_addition_discard(struct stele_addition *a)
+{
+	if (!a)
+		return;
+	stele_snapshot_release(&a->snapshot);
+	free(a->parts);
+	free(a);
+}
+
+struct stele_addition *stele_addition_take(struct stele_txn *txn)
+{
+	struct stele_addition *a = txn->work;
+
+	txn->work = NULL;
+	return a;
+}
+
+void stele_addition_free(struct stele_txn *txn)
+{
+	stele_addition_discard(stele_addition_take(txn));
+}
+
+int stele_addition_append(struct stele_addition *a,
+			  const struct stele_descriptor *descriptor)
+{
+	const struct stele_segment segment = {
+		.descriptor = *descriptor,
+		.live_count = descriptor->sample_count,
+	};
+	const struct stele_txn_ref ref = {.segment_id = descriptor->id};
+	int ret = make_room(a, a->snapshot.segment_count + 1);
+
+	if (ret < 0)
+		return ret;
+	count(a, &segment, &ref);
+	a->payload_size += descriptor->payload_size;
+	return 0;
+}
+
+int stele_addition_load(struct stele_addition *a)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < a->snapshot.segment_count; i++) {
+		struct stele_segment *s = &a->snapshot.segments[i], loaded;
+
+		if (s->blocks)
+			continue;
+		ret = stele_segment_load(
+			a->txn->image,
+			stele_txn_segment(a->txn, s->descriptor.id), NULL,
+			&loaded);
+		if (ret < 0)
+			break;
+		loaded.deleted = s->deleted;
+		loaded.deleted_count = s->deleted_count;
+		loaded.first_id = s->first_id;
+		loaded.live_count = s->live_count;
+		s->deleted = NULL;
+		stele_segment_release(s);
+		*s = loaded;
+	}
+	return ret;
+}
+
+int stele_addition_delete(struct stele_addition *a, uint32_t index,
+			  const uint64_t *numbers, uint64_t lost,
+			  uint64_t payload_size)
+{
+	struct stele_segment *segment = &a->snapshot.segments[index];
+	struct stele_snapshot payload = {.info = a->snapshot.info};
+	uint64_t *merged;
+	int ret;
+
+	if (!lost)
+		return 0;
+	payload.info.payload_size = a->payload_size;
+	ret = stele_snapshot_payload_without(a->txn->image, &payload,
+					     payload_size, &a->payload_size);
+	if (ret < 0)
+		return ret;
+	merged = stele_deleted_merge(segment->deleted, segment->deleted_count,
+				     numbers, lost);
+	if (!merged)
+		return -ENOMEM;
+	free(segment->deleted);
+	segment->deleted = merged;
+	segment->deleted_count += lost;
+	segment->deleted_digest = NULL;
+	segment->live_count -= lost;
+	a->snapshot.sample_count -= lost;
+	a->parts[index].changed = true;
+	return 0;
+}
+
+/* ---- the end --------------------------------------------------------------- */
+
+static bool is_left_out(const struct stele_addition *a, uint32_t index)
+{
+	return !a->expected && a->parts[index].changed &&
+	       !a->snapshot.segments[index].live_count;
+}
+
+/* One that is of this transaction alone is forgotten at once. */
+static void leave_out(struct stele_addition *a, uint32_t index)
+{
+	const uint32_t after = --a->snapshot.segment_count - index;
+	const uint64_t id = a->parts[index].ref.segment_id;
+
+	stele_segment_release(&a->snapshot.segments[index]);
+	memmove(&a->snapshot.segments[index], &a->snapshot.segments[index + 1],
+		after * sizeof(*a->snapshot.segments));
+	memmove(&a->parts[index], &a->parts[index + 1],
+		after * sizeof(*a->parts));
+	if (!stele_txn_is_committed(a->txn, id))
+		stele_txn_drop_segment(a->txn, id);
+}
+
+static int write_lists(struct stele_addition *a, struct stele_txn_ref *refs)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < a->snapshot.segment_count; i++) {
+		const struct stele_segment *s = &a->snapshot.segments[i];
+
+		if (a->parts[i].changed)
+			ret = stele_txn_write_deleted(a->txn, &a->parts[i].ref,
+						      s->deleted,
+						      s->deleted_count);
+		a->parts[i].changed = false;
+		refs[i] = a->parts[i].ref;
+	}
+	return ret;
+}
+
+/* A dry one has written no segment that a digest could be of. */
+static int compute_digest(struct stele_addition *a)
+{
+	int ret;
+
+	memset(a->snapshot.digest, 0, STELE_DIGEST_SIZE);
+	if (a->txn->dry)
+		return 0;
+	ret = stele_snapshot_compute_digest(&a->snapshot);
+	if (ret < 0 || !a->expected ||
+	    !memcmp(a->snapshot.digest, a->expected, STELE_DIGEST_SIZE))
+		return ret;
+	stele_log_error(&a->txn->image->log,
+			"digest mismatch: the snapshot is not what it is a copy of");
+	return -EBADMSG;
+}
+
+int stele_addition_end(struct stele_addition *a, const char *name)
+{
+	struct stele_txn_snapshot added = {
+		.info = {
+			.parent = a->parent,
+			.time = a->time,
+			.source_time = a->source_time,
+			.sample_count = a->snapshot.sample_count,
+			.payload_size = a->payload_size,
+			.note_size = a->note_size,
+		},
+		.note = (char *)(uintptr_t)a->note, /* is copied, as the refs */
+	};
+	int ret;
+
+	for (uint32_t i = a->snapshot.segment_count; i-- > 0;)
+		if (is_left_out(a, i) && a->snapshot.segment_count > 1)
+			leave_out(a, i);
+	added.info.ref_count = a->snapshot.segment_count;
+	added.refs = calloc((size_t)added.info.ref_count + 1,
+			    sizeof(*added.refs));
+	ret = added.refs ? compute_digest(a) : -ENOMEM;
+	if (ret == 0)
+		ret = write_lists(a, added.refs);
+	strncpy(added.info.name, name, sizeof(added.info.name) - 1);
+	memcpy(added.info.digest, a->snapshot.digest, STELE_DIGEST_SIZE);
+	if (ret == 0)
+		ret = stele_txn_add_snapshot(a->txn, &added);
+	free(added.refs);
+	return ret;
+}

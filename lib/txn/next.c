@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * next.c - from a transaction to the next generation
+ *
+ * What is used by the next generation alone decides what its catalog calls free.
+ * One that takes space leaves room for the catalog of a next one that gives some
+ * back: a full image can still be deleted from.
+ */
+#include "lib/txn/txn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/run.h"
+#include "lib/txn/rbd.h"
+
+/* Those of a delete and of the first commit of a gc; then old ones are free. */
+#define CATALOGS_AHEAD 2u
+
+int stele_txn_write_deleted(struct stele_txn *txn,
+			     struct stele_txn_ref *ref,
+			     const uint64_t *numbers, uint64_t count)
+{
+	struct stele_catalog_ref written = {0};
+	uint64_t offset;
+	int ret = 0;
+
+	if (count > STELE_SAMPLES_MAX)
+		return -EINVAL;
+	if (count)
+		ret = stele_txn_allocate(txn, stele_image_deleted_size(count),
+					 0, &offset);
+	if (count && ret == 0 && !txn->dry)
+		ret = stele_image_write_deleted(txn->image, offset, numbers,
+						count, &written);
+	if (ret == 0)
+		ref->at = written;
+	return ret;
+}
+
+/* ---- the next catalog ------------------------------------------------------ */
+
+struct next {
+	struct stele_catalog_draft draft;
+	struct stele_extents own; /* used, but for the catalog itself */
+	uint64_t most;		  /* bytes of the catalog, wherever it goes */
+	struct stele_extents free;
+	struct stele_catalog_place place;
+	/* Owned; the draft refers to them. */
+	struct stele_catalog_snapshot *snapshots;
+	struct stele_catalog_ref *refs;
+	char *notes;
+	/* Indices of the segments, by id. */
+	uint32_t *by_id;
+};
+
+static void next_release(struct next *next)
+{
+	stele_extents_release(&next->own);
+	stele_extents_release(&next->free);
+	free(next->snapshots);
+	free(next->refs);
+	free(next->notes);
+	free(next->by_id);
+}
+
+static void count_all(const struct stele_txn *txn,
+		      struct stele_catalog_counts *counts)
+{
+	*counts = (struct stele_catalog_counts){
+		.segments = txn->segment_count,
+		.snapshots = txn->snapshot_count,
+	};
+	for (uint32_t i = 0; i < txn->snapshot_count; i++) {
+		counts->refs += txn->snapshots[i].info.ref_count;
+		counts->notes_size += txn->snapshots[i].info.note_size;
+	}
+}
+
+/* Segments and deleted lists; a list that is shared only once. */
+static int collect_own(const struct stele_txn *txn,
+		       const struct stele_catalog_counts *counts,
+		       struct stele_extents *own)
+{
+	struct stele_catalog_free *list;
+	uint32_t n = 0;
+	int ret;
+
+	list = calloc((size_t)counts->segments + counts->refs + 1,
+		      sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < txn->segment_count; i++)
+		list[n++] = (struct stele_catalog_free){
+			txn->segments[i].offset, txn->segments[i].size};
+	for (uint32_t i = 0; i < txn->snapshot_count; i++) {
+		const struct stele_txn_snapshot *s = &txn->snapshots[i];
+
+		for (uint32_t j = 0; j < s->info.ref_count; j++)
+			if (s->refs[j].at.deleted_count)
+				list[n++] = (struct stele_catalog_free){
+					s->refs[j].at.deleted_offset,
+					stele_image_deleted_size(
+						s->refs[j].at.deleted_count)};
+	}
+	ret = stele_extents_add_list(own, list, n);
+	free(list);
+	return ret;
+}
+
+static int fill_refs(struct stele_txn *txn, struct next *next,
+		     const struct stele_txn_snapshot *s, uint32_t at,
+		     bool *used)
+{
+	for (uint32_t i = 0; i < s->info.ref_count; i++) {
+		struct stele_catalog_ref *ref = &next->refs[at + i];
+
+		*ref = s->refs[i].at;
+		if (!stele_txn_index_of(txn, next->by_id,
+					s->refs[i].segment_id, &ref->segment))
+			return -EINVAL;
+		used[ref->segment] = true;
+		if (ref->deleted_count)
+			txn->feature_incompat |= STELE_FEATURE_DELETED;
+	}
+	return 0;
+}
+
+static int fill_snapshots(struct stele_txn *txn, struct next *next,
+			  bool *used)
+{
+	uint32_t refs = 0, notes = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < txn->snapshot_count; i++) {
+		const struct stele_txn_snapshot *s = &txn->snapshots[i];
+
+		next->snapshots[i] = s->info;
+		next->snapshots[i].first_ref = refs;
+		next->snapshots[i].note_offset = notes;
+		if (s->info.note_size)
+			memcpy(next->notes + notes, s->note, s->info.note_size);
+		ret = fill_refs(txn, next, s, refs, used);
+		refs += s->info.ref_count;
+		notes += s->info.note_size;
+	}
+	return ret;
+}
+
+/* In use since 0; out of use since the first commit that found it so. */
+static int fill_tables(struct stele_txn *txn, struct next *next, int64_t time)
+{
+	const struct stele_catalog_counts *counts = &next->draft.counts;
+	bool *used = calloc((size_t)txn->segment_count + 1, sizeof(*used));
+	int ret;
+
+	next->snapshots = calloc((size_t)counts->snapshots + 1,
+				 sizeof(*next->snapshots));
+	next->refs = calloc((size_t)counts->refs + 1, sizeof(*next->refs));
+	next->notes = malloc((size_t)counts->notes_size + 1);
+	ret = used && next->snapshots && next->refs && next->notes ?
+		      stele_txn_sort_ids(txn, &next->by_id) :
+		      -ENOMEM;
+	if (ret == 0)
+		ret = fill_snapshots(txn, next, used);
+	for (uint32_t i = 0; ret == 0 && i < txn->segment_count; i++) {
+		int64_t *since = &txn->segments[i].unused_since;
+
+		if (used[i])
+			*since = 0;
+		else if (*since == 0)
+			*since = time > 0 ? time : 1;
+	}
+	free(used);
+	return ret;
+}
+
+static int look_for_place(struct stele_txn *txn, void *user)
+{
+	struct next *next = user;
+
+	return stele_catalog_find_place(&next->own, &txn->used,
+					&next->draft.counts, txn->image_size,
+					&next->place);
+}
+
+/*
+ * What only older superblocks lead to is free when they are older no more. That
+ * leaves a single generation, so it is done where nothing else helps.
+ */
+static int give_up_older(struct stele_txn *txn, const struct next *next)
+{
+	int ret = txn->dry ? 0 : stele_image_level(txn->image);
+
+	if (ret == 0 && txn->dry)
+		stele_extents_release(&txn->used);
+	else if (ret == 0) {
+		txn->stale = true;
+		ret = stele_txn_refresh(txn);
+	}
+	for (uint32_t i = 0; ret == 0 && i < next->own.count; i++)
+		ret = stele_extents_add(&txn->used, next->own.list[i].offset,
+					next->own.list[i].size);
+	return ret;
+}
+
+static int find_place(struct stele_txn *txn, struct next *next)
+{
+	int ret = stele_txn_search(txn, look_for_place, next);
+
+	if (ret == -ENOSPC && !txn->image->dev->resizable) {
+		ret = give_up_older(txn, next);
+		if (ret == 0)
+			ret = look_for_place(txn, next);
+	}
+	if (ret == -ENOSPC) {
+		ret = stele_txn_make_larger(txn, next->most,
+					     STELE_BLOCK_SIZE);
+		if (ret == 0)
+			ret = look_for_place(txn, next);
+	}
+	if (ret == 0)
+		ret = stele_txn_reserve(txn, next->place.offset,
+					 next->place.size);
+	if (ret == -EOVERFLOW)
+		stele_log_error(&txn->image->log,
+				"the catalog would be too large, or the free "
+				"space in too many pieces: delete some "
+				"snapshots, or compact them");
+	return ret;
+}
+
+/*
+ * A later commit that only gives back has a catalog of next->most bytes at most:
+ * what it drops is larger than an entry of the free extents that come of it.
+ */
+static int leave_room(struct stele_txn *txn, const struct next *next)
+{
+	uint64_t offset;
+
+	if (!txn->takes || txn->image->dev->resizable ||
+	    stele_extents_find(&next->own, next->most, STELE_BLOCK_SIZE,
+			       txn->image_size, &offset) == 0)
+		return 0;
+	return stele_txn_log_no_space(txn, next->most);
+}
+
+static int fill_free(struct stele_txn *txn, struct next *next)
+{
+	int ret = stele_extents_add(&next->own, next->place.offset,
+				    next->place.size);
+
+	if (ret == 0)
+		ret = leave_room(txn, next);
+	if (ret == 0)
+		ret = stele_extents_gaps(&next->own, next->place.high_water,
+					 &next->free);
+	return ret;
+}
+
+static int make_draft(struct stele_txn *txn, int64_t time, struct next *next)
+{
+	struct stele_catalog_draft *draft = &next->draft;
+	int ret;
+
+	count_all(txn, &draft->counts);
+	ret = collect_own(txn, &draft->counts, &next->own);
+	if (ret == 0)
+		ret = fill_tables(txn, next, time);
+	next->most = stele_catalog_size_bound(&next->own, &draft->counts);
+	if (ret == 0)
+		ret = find_place(txn, next);
+	if (ret == 0)
+		ret = fill_free(txn, next);
+	draft->segments = txn->segments;
+	draft->snapshots = next->snapshots;
+	draft->refs = next->refs;
+	draft->free = next->free.list;
+	draft->notes = next->notes;
+	draft->counts.free = next->free.count;
+	draft->next_snapshot_id = txn->next_snapshot_id;
+	draft->feature_incompat = txn->feature_incompat;
+	draft->image_size = txn->image_size;
+	draft->catalog_offset = next->place.offset;
+	draft->high_water = next->place.high_water;
+	draft->time = time;
+	return ret;
+}
+
+int stele_txn_commit_size(const struct stele_txn *txn, uint64_t *size)
+{
+	struct stele_catalog_counts counts;
+	struct stele_extents own = {0};
+	int ret;
+
+	*size = 0;
+	count_all(txn, &counts);
+	ret = collect_own(txn, &counts, &own);
+	if (ret == 0)
+		*size = stele_catalog_size_bound(&own, &counts);
+	stele_extents_release(&own);
+	return ret;
+}
+
+int stele_txn_next_place(const struct stele_txn *txn,
+			  const struct stele_extents *used, uint64_t *offset,
+			  uint64_t *size)
+{
+	int ret = stele_txn_commit_size(txn, size);
+
+	*size *= CATALOGS_AHEAD;
+	return ret < 0 ? ret :
+			 stele_extents_find(used, *size, STELE_BLOCK_SIZE,
+					    txn->image_size, offset);
+}
+
+/* Whether that fails is for the next commit to say. */
+static void take_next_place(struct stele_txn *txn, const struct next *next)
+{
+	struct stele_device *dev = txn->image->dev;
+	uint64_t offset = 0, size = 0;
+	void *zeros;
+
+	if (!stele_device_shots(dev) ||
+	    stele_extents_add(&txn->used, next->place.offset,
+			      next->place.size) < 0 ||
+	    stele_txn_next_place(txn, &txn->used, &offset, &size) < 0)
+		return;
+	zeros = stele_device_alloc(dev, size);
+	if (!zeros)
+		return;
+	memset(zeros, 0, size);
+	stele_device_write(dev, zeros, offset, size);
+	free(zeros);
+}
+
+/* The commit itself: from here on there is no way back. */
+static int commit(struct stele_txn *txn, struct next *next)
+{
+	int ret;
+
+	txn->state = STELE_TXN_PUBLISHING;
+	ret = stele_image_commit(txn->image, &next->draft);
+	if (ret < 0) {
+		txn->state = STELE_TXN_FAILED;
+		return ret;
+	}
+	take_next_place(txn, next);
+	txn->state = STELE_TXN_CLEAN;
+	txn->stale = true;
+	txn->takes = false;
+	stele_txn_keep_space(txn);
+	return stele_rbd_complete(txn);
+}
+
+int stele_txn_publish(struct stele_txn *txn, int64_t time)
+{
+	struct next next = {0};
+	int ret;
+
+	if (txn->state != STELE_TXN_CLEAN && txn->state != STELE_TXN_DIRTY)
+		return -EINVAL;
+	ret = stele_rbd_check_names(txn, NULL);
+	if (ret == 0)
+		ret = stele_txn_refresh(txn);
+	/* A clock that is slow must not make older what becomes unused now. */
+	if (time < txn->image->sb.commit_time)
+		time = txn->image->sb.commit_time;
+	if (ret == 0)
+		ret = make_draft(txn, time, &next);
+	if (ret == 0)
+		ret = stele_rbd_drop(txn, time);
+	if (ret == 0 && !txn->dry)
+		ret = commit(txn, &next);
+	next_release(&next);
+	txn->written_size = txn->image->dev->written;
+	return ret;
+}

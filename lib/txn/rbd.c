@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rbd.c - list, make, protect, tombstone, remove
+ */
+#include "lib/txn/rbd.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX	  STELE_NAME_RESERVED
+#define NAME_SIZE 128u /* with terminator */
+/* Of one name, tombstoned until the same second. */
+#define ATTEMPTS_MAX 100
+
+struct shot {
+	char *name; /* owned */
+	bool is_protected;
+};
+
+struct shots {
+	struct shot *list;
+	size_t count;
+};
+
+static void shots_release(struct shots *shots)
+{
+	for (size_t i = 0; i < shots->count; i++)
+		free(shots->list[i].name);
+	free(shots->list);
+	memset(shots, 0, sizeof(*shots));
+}
+
+static int keep(void *user, const struct stele_shot *shot)
+{
+	struct shots *shots = user;
+	struct shot *list = realloc(shots->list,
+				    (shots->count + 1) * sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	shots->list = list;
+	list[shots->count].is_protected = shot->is_protected;
+	list[shots->count].name = strdup(shot->name);
+	return list[shots->count].name ? (shots->count++, 0) : -ENOMEM;
+}
+
+/* NULL: none of that name. */
+static const struct shot *find_shot(const struct shots *shots, const char *name)
+{
+	for (size_t i = 0; i < shots->count; i++)
+		if (!strcmp(shots->list[i].name, name))
+			return &shots->list[i];
+	return NULL;
+}
+
+static int load_shots(struct stele_txn *txn, struct shots *shots)
+{
+	struct stele_device *dev = txn->image->dev;
+	int ret = stele_device_shots(dev)->each(dev, keep, shots);
+
+	if (ret < 0)
+		stele_log_error(&txn->log, "cannot list RBD snapshots: %s",
+				stele_strerror(ret));
+	return ret;
+}
+
+/* Make and protect, or whichever is missing. */
+static int complete(struct stele_txn *txn, const char *name,
+		    const struct shot *shot)
+{
+	struct stele_device *dev = txn->image->dev;
+	const struct stele_shot_ops *ops = stele_device_shots(dev);
+	int ret = 0;
+
+	if (shot && shot->is_protected)
+		return 0;
+	if (!shot)
+		ret = ops->make(dev, name);
+	if (ret == 0)
+		ret = ops->protect(dev, name, true);
+	if (ret < 0)
+		stele_log_error(&txn->log,
+				"snapshot '%s' is committed, but its RBD "
+				"snapshot is not complete, so that nobody can "
+				"open it yet: %s; the next change to the image "
+				"completes it",
+				name, stele_strerror(ret));
+	return ret;
+}
+
+int stele_rbd_complete(struct stele_txn *txn)
+{
+	struct shots shots = {0};
+	int error = 0, ret;
+
+	if (txn->dry || !stele_device_shots(txn->image->dev))
+		return 0;
+	ret = load_shots(txn, &shots);
+	for (uint32_t i = 0; ret == 0 && i < txn->snapshot_count; i++) {
+		const char *name = txn->snapshots[i].info.name;
+		int failed = complete(txn, name, find_shot(&shots, name));
+
+		if (error == 0)
+			error = failed;
+	}
+	shots_release(&shots);
+	return ret < 0 ? ret : error;
+}
+
+/* Does the catalog that is on the device have it? Then its RBD snapshot is ours. */
+static bool is_committed(const struct stele_txn *txn, const char *name)
+{
+	struct stele_catalog_snapshot snapshot;
+
+	for (uint32_t i = 0; i < txn->image->catalog.counts.snapshots; i++) {
+		stele_catalog_snapshot(&txn->image->catalog, i, &snapshot);
+		if (!strcmp(snapshot.name, name))
+			return true;
+	}
+	return false;
+}
+
+static int check_name(struct stele_txn *txn, const struct shots *shots,
+		      const char *name)
+{
+	if (is_committed(txn, name) || !find_shot(shots, name))
+		return 0;
+	stele_log_error(&txn->log,
+			"there is an RBD snapshot '%s' that is none of ours: "
+			"take another name, or remove it",
+			name);
+	return -EEXIST;
+}
+
+int stele_rbd_check_names(struct stele_txn *txn, const char *name)
+{
+	struct shots shots = {0};
+	int ret;
+
+	if (!stele_device_shots(txn->image->dev))
+		return 0;
+	ret = load_shots(txn, &shots);
+	if (ret == 0 && name)
+		ret = check_name(txn, &shots, name);
+	for (uint32_t i = 0; !name && ret == 0 && i < txn->snapshot_count; i++)
+		ret = check_name(txn, &shots, txn->snapshots[i].info.name);
+	shots_release(&shots);
+	return ret;
+}
+
+/* ---- snapshots that go ------------------------------------------------------ */
+
+bool stele_tombstone_parse(const char *text, int64_t *until, const char **name)
+{
+	const char *digits = text + strlen(PREFIX);
+	char *end;
+	long long value;
+
+	if (strncmp(text, PREFIX, strlen(PREFIX)) != 0 ||
+	    !isdigit((unsigned char)*digits))
+		return false;
+	errno = 0;
+	value = strtoll(digits, &end, 10);
+	if (errno || *end != '-' || !end[1])
+		return false;
+	*until = value;
+	if (name)
+		*name = end + 1;
+	return true;
+}
+
+int stele_tombstone_make(struct stele_device *dev, const struct stele_log *log,
+			 const char *name, int64_t until)
+{
+	const struct stele_shot_ops *shots = stele_device_shots(dev);
+	char to[NAME_SIZE];
+	int ret = -EEXIST;
+
+	for (int i = 0; i < ATTEMPTS_MAX && ret == -EEXIST; i++) {
+		snprintf(to, sizeof(to), PREFIX "%" PRId64 "-%s",
+			 until + i, name);
+		ret = shots->rename(dev, name, to);
+	}
+	if (ret < 0 && ret != -ENOENT)
+		stele_log_error(log, "cannot tombstone RBD snapshot '%s': %s", name,
+				stele_strerror(ret));
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int stele_rbd_remove(struct stele_device *dev,
+			   const struct stele_log *log, const char *name)
+{
+	const struct stele_shot_ops *shots = stele_device_shots(dev);
+	int ret = shots->protect(dev, name, false);
+
+	if (ret == -ENOENT)
+		return 0;
+	if (ret == 0 || ret == -EINVAL) /* it was not protected */
+		ret = shots->remove(dev, name);
+	if (ret < 0 && ret != -ENOENT) {
+		stele_log_error(log, "cannot remove RBD snapshot '%s': %s", name,
+				stele_strerror(ret));
+		shots->protect(dev, name, true);
+	}
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static bool stays(const struct stele_txn *txn,
+		  const struct stele_catalog_snapshot *old)
+{
+	for (uint32_t i = 0; i < txn->snapshot_count; i++)
+		if (txn->snapshots[i].info.id == old->id)
+			return !strcmp(txn->snapshots[i].info.name, old->name);
+	return false;
+}
+
+int stele_rbd_drop(struct stele_txn *txn, int64_t time)
+{
+	struct stele_device *dev = txn->image->dev;
+	const uint32_t count = txn->image->catalog.counts.snapshots;
+	int ret = 0;
+
+	if (txn->dry || !stele_device_shots(dev))
+		return 0;
+	for (uint32_t i = 0; ret == 0 && i < count; i++) {
+		struct stele_catalog_snapshot old;
+
+		stele_catalog_snapshot(&txn->image->catalog, i, &old);
+		if (stays(txn, &old))
+			continue;
+		if (txn->revoke)
+			ret = stele_rbd_remove(dev, &txn->log, old.name);
+		else
+			ret = stele_tombstone_make(dev, &txn->log, old.name,
+						   time + (int64_t)txn->grace);
+	}
+	return ret;
+}

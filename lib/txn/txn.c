@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * txn.c - guard, open, recover; and the end
+ */
+#include "lib/txn/txn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "lib/device/guard.h"
+#include "lib/image/fork.h"
+#include "lib/image/proof.h"
+#include "lib/node/mapping.h"
+#include "lib/node/open.h"
+#include "lib/txn/addition.h"
+#include "lib/txn/intent.h"
+#include "lib/txn/rbd.h"
+
+/* ---- open ------------------------------------------------------------------ */
+
+static bool is_set_read_only(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int read_only = 0;
+
+	if (fd < 0)
+		return false;
+	if (ioctl(fd, BLKROGET, &read_only) < 0)
+		read_only = 0;
+	close(fd);
+	return read_only;
+}
+
+static int log_refused(const struct stele_txn *txn, int error)
+{
+	const char *path = txn->target.path;
+	char by[64];
+
+	if (error == -EBUSY && stele_guard_writer(path, by, sizeof(by)))
+		stele_log_error(&txn->log,
+				"cannot change '%s': %s is writing to it", path,
+				by);
+	else if ((error == -EROFS || error == -EACCES || error == -EPERM) &&
+		 is_set_read_only(path))
+		stele_log_error(&txn->log,
+				"cannot change '%s': the device is set "
+				"read-only, as 'stele map --read-only' does: "
+				"unmap it, or set it writable",
+				path);
+	else if (error == -ENOENT && !stele_path_has_shots(path))
+		stele_log_error(&txn->log, "no such file, device or mapping");
+	else if (error == -ENOTBLK)
+		stele_log_error(&txn->log,
+				"'%s' is neither a block device nor a regular "
+				"file",
+				path);
+	else
+		stele_log_error(&txn->log, "cannot open '%s': %s", path,
+				stele_strerror(error));
+	return error;
+}
+
+/* What a name was mapped to says nothing of the snapshot that is asked for. */
+static int resolve(struct stele_txn *txn, const char *text)
+{
+	struct stele_target *target = &txn->target;
+	struct stele_mapping mapping = {0};
+	char *wanted;
+	int ret = text ? stele_target_parse(text, &txn->log, target) : -EINVAL;
+
+	if (!text)
+		stele_log_error(&txn->log, "no target to write to");
+	if (ret < 0)
+		return ret;
+	if (target->pinned) {
+		stele_log_error(&txn->log,
+				"cannot write to '%s', which is pinned by its "
+				"digest; use TARGET@NAME", text);
+		return -EINVAL;
+	}
+	wanted = target->snapshot;
+	target->snapshot = NULL;
+	ret = stele_target_resolve(target, &txn->log, &mapping);
+	stele_mapping_release(&mapping);
+	if (wanted) {
+		free(target->snapshot);
+		target->snapshot = wanted;
+	}
+	return ret;
+}
+
+static int open_device(struct stele_txn *txn, const char *backend,
+		       struct stele_device **dev)
+{
+	const char *path = txn->target.path;
+	int ret = 0;
+
+	if (!stele_path_has_shots(path))
+		ret = stele_guard_claimed(path, &txn->log);
+	if (ret < 0)
+		return ret;
+	ret = stele_device_open_patiently(path,
+					  STELE_DEVICE_WRITE |
+						  STELE_DEVICE_SOLE,
+					  backend, &txn->log, dev);
+	return ret < 0 ? log_refused(txn, ret) : 0;
+}
+
+static int load(struct stele_txn *txn, struct stele_device *dev)
+{
+	int ret;
+
+	txn->image = &txn->own;
+	ret = stele_image_load(dev, &txn->log, &txn->own);
+	if (ret == 0)
+		return 0;
+	stele_device_close(dev);
+	if (ret == -EMEDIUMTYPE && txn->target.path)
+		stele_log_error(&txn->log, "'%s' holds no Stele image",
+				txn->target.path);
+	return ret;
+}
+
+/* Of an image that is loaded. */
+static int start(struct stele_txn *txn)
+{
+	struct stele_image *image = txn->image;
+	int ret = stele_image_check_writable(image);
+
+	txn->dry = !image->dev->writable;
+	txn->feature_incompat = image->sb.feature_incompat;
+	txn->image_size = image->sb.image_size;
+	txn->stale = true;
+	if (ret == 0 && !txn->dry)
+		ret = stele_device_flush(image->dev);
+	stele_intent_settle(image->dev); /* one before us was given up */
+	if (ret == 0)
+		ret = stele_txn_load_catalog(txn);
+	if (ret == 0)
+		ret = stele_txn_refresh(txn);
+	if (ret == 0)
+		txn->state = STELE_TXN_CLEAN;
+	return ret;
+}
+
+/* For writing: what an interrupted writer left is put right. */
+static int take_over(struct stele_txn *txn)
+{
+	int ret = stele_image_announce(txn->image);
+
+	if (ret == 0)
+		ret = start(txn);
+	return ret < 0 ? ret : stele_rbd_complete(txn);
+}
+
+int stele_txn_attach(struct stele_image *image, struct stele_txn *txn)
+{
+	*txn = (struct stele_txn){.image = image, .log = image->log};
+	return start(txn);
+}
+
+int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
+			const struct stele_log *log)
+{
+	int ret;
+
+	if (log)
+		txn->log = *log;
+	ret = load(txn, dev);
+	if (ret == 0 && txn->side && txn->own.fork)
+		ret = stele_fork_choose(&txn->own, txn->side - 1);
+	/* What a writer takes from sections goes into digests that vouch for it. */
+	if (ret == 0)
+		ret = stele_prover_new(&txn->own, &txn->own.prover);
+	if (ret < 0)
+		return ret;
+	return dev->writable ? take_over(txn) : start(txn);
+}
+
+int stele_uuid_random(uint8_t uuid[STELE_UUID_SIZE])
+{
+	if (getrandom(uuid, STELE_UUID_SIZE, 0) != STELE_UUID_SIZE)
+		return errno ? -errno : -EIO;
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+	return 0;
+}
+
+int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
+		     const struct stele_new_image *what,
+		     const struct stele_log *log)
+{
+	struct stele_superblock sb = {
+		.image_size = what->size,
+		.create_time = what->time,
+	};
+	int ret = 0;
+
+	*txn = (struct stele_txn){.log = *log, .time = what->time};
+	if (what->uuid)
+		memcpy(sb.uuid, what->uuid, sizeof(sb.uuid));
+	else
+		ret = stele_uuid_random(sb.uuid);
+	snprintf(sb.label, sizeof(sb.label), "%s", what->label);
+	if (ret == 0)
+		ret = stele_image_begin(dev, log, &sb, &txn->own);
+	if (ret < 0)
+		return ret;
+	txn->image = &txn->own;
+	txn->borrowed = true;
+	return start(txn);
+}
+
+static int begin(struct stele_txn *txn, const char *text, uint32_t side,
+		 bool dry, const char *backend, const struct stele_log *log)
+{
+	struct stele_target unused = {0};
+	struct stele_device *dev;
+	int ret;
+
+	memset(txn, 0, sizeof(*txn));
+	txn->side = side;
+	if (log)
+		txn->log = *log;
+	ret = resolve(txn, text);
+	if (ret == 0)
+		ret = open_device(txn, backend, &dev);
+	if (ret == 0 && dry) {
+		stele_device_close(dev); /* it hinders nobody any longer */
+		ret = stele_target_open(text, true, backend, log, &unused, &dev);
+		stele_target_release(&unused);
+	}
+	return ret < 0 ? ret : stele_txn_on_device(txn, dev, log);
+}
+
+int stele_txn_begin(struct stele_txn *txn, const char *text, bool dry,
+		    const char *backend, const struct stele_log *log)
+{
+	return begin(txn, text, 0, dry, backend, log);
+}
+
+int stele_txn_begin_side(struct stele_txn *txn, const char *text, uint32_t side,
+			 const char *backend, const struct stele_log *log)
+{
+	return begin(txn, text, side, false, backend, log);
+}
+
+static void drop_changes(struct stele_txn *txn)
+{
+	stele_addition_free(txn);
+	stele_txn_forget_tombstones(txn);
+	stele_txn_release_catalog(txn);
+	stele_extents_release(&txn->used);
+	if (txn->image && txn->image->dev)
+		stele_txn_give_back(txn);
+	txn->old_target_size = 0;
+	txn->reserved = txn->takes = false;
+}
+
+int stele_txn_restart(struct stele_txn *txn)
+{
+	drop_changes(txn);
+	return start(txn);
+}
+
+void stele_txn_release(struct stele_txn *txn)
+{
+	drop_changes(txn);
+	if (txn->borrowed)
+		txn->own.dev = NULL;
+	if (txn->image == &txn->own) {
+		stele_intent_end(txn->own.dev);
+		stele_image_release(&txn->own);
+	}
+	stele_target_release(&txn->target);
+	memset(txn, 0, sizeof(*txn));
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * txn.h - a transaction: the only way to change an image
+ *
+ * It holds the catalog as the next commit shall have it, hands out space for what
+ * that refers to, and publishes it. One at a time on an image. One that is released
+ * without a commit has done nothing but write to bytes that nobody refers to; a
+ * target that it made larger has its old size again, and of a file what it allocated
+ * is given back.
+ *
+ * Invariants of the commit:
+ *  1. What a superblock leads to is durable, and has been read back, before that
+ *     superblock is written (commit.c: write_catalog).
+ *  2. New blocks go only where no superblock copy leads to, the copies of the older
+ *     slot included (space.h), and where no other writer may still write (intent.h).
+ *  3. Space is handed out once. What a commit stops using is written over after
+ *     the next commit at the earliest (stele_txn_refresh).
+ *  4. A superblock goes over the slot that recovery would not select, copy and
+ *     mirror in one flush epoch; then both are read back (commit.c: publish).
+ *  5. Before each copy is written, all copies are read again, and the turn is
+ *     confirmed: who finds another writer's superblock writes none (write_slot).
+ *  6. A catalog that recovery would refuse is never published (make_catalog).
+ *  7. Nobody is told of a commit before it is durable. After an error while
+ *     publishing, the old or the new generation is there, whole: the transaction
+ *     touches nothing any more, and can only be released (stele_txn_give_back).
+ *  8. Generations only grow, and never below what another writer has announced.
+ *  9. A commit that takes space leaves room for the catalog of a next one that
+ *     gives some back: a full image can still be deleted from (leave_room).
+ * 10. Of a snapshot that goes, the RBD snapshot goes before the commit; of one that
+ *     comes, it is made after it: cut short, the next writer finds each snapshot of
+ *     the catalog, and completes its RBD snapshot (rbd.h).
+ *
+ * States, and the functions that lead from one to the next:
+ *
+ *	CLOSED     -> CLEAN       stele_txn_begin, _on_device, _attach
+ *	CLEAN      -> DIRTY       whatever changes the catalog in memory
+ *	CLEAN      -> CLEAN       stele_txn_refresh
+ *	DIRTY      -> CLEAN       stele_txn_restart (all changes are given up)
+ *	any of two -> PUBLISHING  stele_txn_publish
+ *	PUBLISHING -> CLEAN       stele_txn_publish: durable; it may go on from there
+ *	PUBLISHING -> FAILED      stele_txn_publish: an error
+ *	any        -> CLOSED      stele_txn_release
+ */
+#ifndef STELE_TXN_TXN_H
+#define STELE_TXN_TXN_H
+
+#include "lib/device/target.h"
+#include "lib/image/image.h"
+#include "lib/txn/space.h"
+
+enum stele_txn_state {
+	STELE_TXN_CLOSED,
+	STELE_TXN_CLEAN,
+	STELE_TXN_DIRTY,
+	STELE_TXN_PUBLISHING,
+	STELE_TXN_FAILED,
+};
+
+/* Of `at`, the index of the segment is the commit's to know: segments come and go. */
+struct stele_txn_ref {
+	uint64_t segment_id;
+	struct stele_catalog_ref at;
+};
+
+/*
+ * Of `info`, where refs and note lie in the catalog is the commit's to know. The
+ * id is 0 until it is added.
+ */
+struct stele_txn_snapshot {
+	struct stele_catalog_snapshot info;
+	struct stele_txn_ref *refs; /* owned: info.ref_count */
+	char *note; /* owned: info.note_size bytes, not terminated */
+};
+
+struct stele_addition;
+
+struct stele_txn {
+	enum stele_txn_state state;
+	struct stele_target target; /* snapshot: what stood behind the '@' */
+	struct stele_log log;
+	struct stele_image *image; /* `own`, or the caller's */
+	struct stele_image own;
+	bool borrowed; /* its device is the caller's */
+	uint32_t side; /* of a fork; 0: it is refused */
+	int64_t time;  /* of what it does, seconds since 1970 */
+	bool revoke;   /* whoever reads what is deleted, and cannot be seen, is not waited for */
+	uint64_t grace; /* seconds that they get; 0: not given */
+	bool dry;      /* the device is only read: checks all, writes nothing */
+
+	struct stele_catalog_segment *segments; /* ascending by offset */
+	uint32_t segment_count;
+	struct stele_txn_snapshot *snapshots; /* ascending by id */
+	uint32_t snapshot_count;
+	uint64_t next_snapshot_id;
+	/*
+	 * Features that the superblock shall have from now on. DELETED comes by
+	 * itself; BOUNDARY and TENSOR of a segment are for who adds it to set.
+	 */
+	uint64_t feature_incompat;
+
+	struct stele_addition *work; /* owned: the snapshot that is put together, see addition.h */
+
+	/* Of gc: what is to be done behind the commit. */
+	bool frees;
+	char **tombstones; /* owned: their time has come */
+	size_t tombstone_count;
+
+	struct stele_extents used; /* by any superblock copy, or handed out */
+	uint64_t image_size;	   /* grows with the target, see grow */
+	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
+	bool stale;		   /* `used` is of before a commit */
+	bool reserved;		   /* blocks of a file, see stele_txn_give_back() */
+	bool takes;		   /* the next generation has more than this one */
+	uint64_t written_size; /* bytes since it began, metadata too: as of the last commit */
+};
+
+/*
+ * Open for writing what `text` names: PATH, PATH@NAME or a mapped name, whose
+ * snapshot stands for a NAME that is not given. Readers go on, a second writer is
+ * refused. What an interrupted writer left is finished or undone. Dry: what would be
+ * refused is refused, with the same message; then the target is only read, and hinders
+ * nobody. Every failure is logged. Release in any case, here and below.
+ * Return: 0; -EBUSY (mounted or held; another writer, logged by name);
+ * -EACCES, -EROFS, -EPERM (read-only, logged); errors of stele_image_open().
+ */
+int stele_txn_begin(struct stele_txn *txn, const char *text, bool dry,
+		    const char *backend, const struct stele_log *log);
+/*
+ * The same of a fork (see fork.h): that side, from 1. 0: as above. What is no fork is opened
+ * whatever the side.
+ */
+int stele_txn_begin_side(struct stele_txn *txn, const char *text, uint32_t side,
+			 const char *backend, const struct stele_log *log);
+/* The same with an opened device, which is the transaction's from here on. */
+int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
+			const struct stele_log *log);
+/*
+ * A new image, that holds nothing, on a device that stays the caller's, and of which an
+ * older one is lost from here on: see stele_image_begin(). Whole with the first commit.
+ */
+struct stele_new_image {
+	const uint8_t *uuid; /* NULL: random */
+	const char *label;
+	uint64_t size; /* bytes of the device that it may use, whole blocks */
+	int64_t time;
+};
+int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
+		     const struct stele_new_image *what,
+		     const struct stele_log *log);
+/* RFC 9562, version 4. 0; errno of getrandom(2). */
+int stele_uuid_random(uint8_t uuid[STELE_UUID_SIZE]);
+/*
+ * Begin with what the image holds; an unfinished image (stele_image_begin())
+ * holds nothing. The image stays the caller's, and is released after it. Reads all
+ * superblock copies, and the catalogs that they lead to. What was found is flushed:
+ * who wrote it may have been killed before that. A device that is not writable makes
+ * it dry.
+ * Return: 0; -EOPNOTSUPP (a ro_compat feature; logged); -ESTALE (the device
+ * holds another generation by now); -ENOMEM; errno of the device (also: one of
+ * the superblock copies cannot be read; logged).
+ */
+int stele_txn_attach(struct stele_image *image, struct stele_txn *txn);
+/* What is used, when that is of before a commit. Return: as of attach. */
+int stele_txn_refresh(struct stele_txn *txn);
+/* Give all changes up, and begin again. Return: as of attach. */
+int stele_txn_restart(struct stele_txn *txn);
+/* Idempotent on a zeroed struct. */
+void stele_txn_release(struct stele_txn *txn);
+
+/*
+ * Space for `size` bytes (whole blocks, not 0) at a multiple of `align` (0: a
+ * block; else a power of two of at least that) that nothing leads to. First fit;
+ * handed out once, until the commit after the next if it is not referred to by then.
+ * A target that can be resized (file, RBD) is made larger when need be, and the
+ * image with it. On others the last bytes are not handed out, nor are they there for
+ * a snapshot that is added: the catalog of a next generation, which something was
+ * removed from, always has room.
+ * Return: 0; -ENOSPC (logged: how much, and what to do); -EINVAL; errno of the device.
+ */
+int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
+			uint64_t *offset);
+/*
+ * Make the target so large, if it is smaller; the image stays. Return: 0; errno of
+ * the device.
+ */
+int stele_txn_enlarge(struct stele_txn *txn, uint64_t target_size);
+/* Target and what was allocated shall stay as they are, whatever becomes of this. */
+void stele_txn_keep_space(struct stele_txn *txn);
+/*
+ * Let the image have so many bytes (whole blocks, no fewer than now), which its
+ * target has. Return: 0; -EINVAL; errno of the device.
+ */
+int stele_txn_grow(struct stele_txn *txn, uint64_t image_size);
+
+/*
+ * For a segment that the next generation writes. It seeds all checksums, so it must be
+ * of this attempt alone: random. Return: 0; errno of getrandom(2).
+ */
+int stele_txn_segment_id(const struct stele_txn *txn, uint64_t *id);
+/*
+ * A segment that lies in space that was handed out; unused_since is set by the
+ * commit. Return: 0; -EEXIST (that id is there); -EOVERFLOW (too many; logged);
+ * -ENOMEM.
+ */
+int stele_txn_add_segment(struct stele_txn *txn,
+			   const struct stele_catalog_segment *segment);
+/* NULL: none of that id. */
+const struct stele_catalog_segment *
+stele_txn_segment(const struct stele_txn *txn, uint64_t id);
+/* Is it one that the device's catalog has? */
+bool stele_txn_is_committed(const struct stele_txn *txn, uint64_t segment_id);
+/* Which ones does a snapshot refer to? By index, malloced. 0; -ENOMEM; -EINVAL. */
+int stele_txn_find_used(const struct stele_txn *txn, bool **used);
+/* Does a snapshot refer to it? */
+bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id);
+/*
+ * Forget a segment that none refers to: the commit lists its space as free, the
+ * one after the next may write there. Return: 0; -ENOENT; -EBUSY.
+ */
+int stele_txn_drop_segment(struct stele_txn *txn, uint64_t id);
+
+/*
+ * Write a deleted list (strictly ascending; count 0: none) for the next
+ * generation, and have `ref` refer to it; its segment stays. Snapshots may share a
+ * list: copy the ref. Return: 0; -EINVAL; -ENOSPC; -ENOMEM; errno.
+ */
+int stele_txn_write_deleted(struct stele_txn *txn,
+			     struct stele_txn_ref *ref,
+			     const uint64_t *numbers, uint64_t count);
+
+/*
+ * NULL: none of that name. NULL as name: the newest. Good until a snapshot is
+ * added or removed; note, time, refs may be changed in place by who keeps them
+ * malloced.
+ */
+struct stele_txn_snapshot *stele_txn_find(struct stele_txn *txn,
+						const char *name);
+/* May a snapshot have this name at all? Return: 0; -EINVAL (logged). */
+int stele_txn_check_name(const char *name, const struct stele_log *log);
+/* May one of this image get it? As above; -EEXIST (logged); errno of the storage. */
+int stele_txn_check_new_name(struct stele_txn *txn, const char *name);
+/*
+ * Add one; refs and note are copied, an id is given out. `parent` is an id,
+ * or 0; digest, sample_count and payload_size are the caller's to know. Return: 0; -EEXIST
+ * (the name; logged); -EINVAL (name (logged), parent; a ref to no segment, or to one twice);
+ * -EOVERFLOW (too many snapshots, refs or notes; logged); -ENOMEM.
+ */
+int stele_txn_add_snapshot(struct stele_txn *txn,
+			    const struct stele_txn_snapshot *snapshot);
+/* Return: 0 (also: that is its name); -ENOENT; -EEXIST, -EINVAL (logged). */
+int stele_txn_rename_snapshot(struct stele_txn *txn, const char *name,
+			       const char *to);
+int stele_txn_remove_snapshot(struct stele_txn *txn, const char *name);
+
+/*
+ * Bytes that the catalog of a commit now would take, at most. Return: 0;
+ * -ENOMEM.
+ */
+int stele_txn_commit_size(const struct stele_txn *txn, uint64_t *size);
+/*
+ * RBD takes space of its pool when something is written there, and a pool that is
+ * full has none for the catalog of a delete. So on storage with shots a commit
+ * writes to the place where the next catalogs will go, unless they go where older
+ * ones were, and a discard leaves it: the first that `used` leaves free.
+ * Return: 0; -ENOSPC; -ENOMEM.
+ */
+int stele_txn_next_place(const struct stele_txn *txn,
+			  const struct stele_extents *used, uint64_t *offset,
+			  uint64_t *size);
+/*
+ * Commit: free extents, high-water mark and unused_since follow from what is used; a
+ * `time` before that of the last commit counts as that. What was handed out and is not
+ * referred to is free again. On storage with RBD snapshots each snapshot then gets its
+ * own: when the error is one of that, the commit has been made, and the log says what is
+ * missing; a new name that somebody else's RBD snapshot has is refused before (-EEXIST).
+ * A dry one does all but write. Afterwards it stands for the new state, and may go on.
+ * Return: 0; -EINVAL (recovery would refuse it; logged); -ENOSPC, -EOVERFLOW
+ * (logged); -ENOMEM; -EIO (read back something else); errno of the device.
+ */
+int stele_txn_publish(struct stele_txn *txn, int64_t time);
+
+/* ---- between txn.c, catalog.c, allocate.c and next.c ------------------------- */
+
+/* From the image's catalog, into a transaction without one. 0; -ENOMEM. */
+int stele_txn_load_catalog(struct stele_txn *txn);
+void stele_txn_release_catalog(struct stele_txn *txn);
+void stele_txn_forget_tombstones(struct stele_txn *txn);
+/* Indices of the segments by id, malloced: to look many up. 0; -ENOMEM. */
+int stele_txn_sort_ids(const struct stele_txn *txn, uint32_t **by_id);
+/* False: there is none of this id. */
+bool stele_txn_index_of(const struct stele_txn *txn, const uint32_t *by_id,
+			uint64_t id, uint32_t *index);
+
+/*
+ * All space is looked for by this: `look` returns 0; -ENOSPC; another error. Where what
+ * is free will not do, what was only avoided may (see intent.h), and it looks once more.
+ */
+int stele_txn_search(struct stele_txn *txn,
+		      int (*look)(struct stele_txn *txn, void *user),
+		      void *user);
+/* Room for `size` more bytes behind all that is used. */
+int stele_txn_make_larger(struct stele_txn *txn, uint64_t size,
+			   uint64_t align);
+/* It is used from now on: whoever looks knows, and a filesystem allocates it. 0; errno. */
+int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size);
+/* Undo what was done to the target, unless a commit may have been made. */
+void stele_txn_give_back(struct stele_txn *txn);
+/* Return: -ENOSPC. */
+int stele_txn_log_no_space(const struct stele_txn *txn, uint64_t size);
+
+#endif

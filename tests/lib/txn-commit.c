@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * txn-commit.c - several changes of an image, seen by readers all at once or never
+ *
+ * Through the public calls alone: a directory is added twice, samples of the base and
+ * of what was just added are deleted, snapshots go and get other names. What other
+ * opens of the image see before and after the commit, and without one, is compared.
+ */
+#include "lib/stele.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char image[512];
+
+static const char *at(const char *name)
+{
+	static char text[600];
+
+	snprintf(text, sizeof(text), "%s@%s", image, name);
+	return text;
+}
+
+/* A directory with files FIRST ... LAST - 1, each named and filled with its number. */
+static const char *directory(const char *name, unsigned int first,
+			     unsigned int last)
+{
+	static char dir[512];
+	char path[600];
+
+	snprintf(dir, sizeof(dir), "%s/%s", test_tmpdir(), name);
+	if (mkdir(dir, 0755))
+		sysbail("mkdir");
+	for (unsigned int i = first; i < last; i++) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "%s/%04u", dir, i);
+		file = fopen(path, "w");
+		if (!file || fprintf(file, "%u", i) < 0 || fclose(file))
+			sysbail("cannot write '%s'", path);
+	}
+	return dir;
+}
+
+/* -ENOENT and the like of a snapshot, or how many samples it has. */
+static int64_t count_of(const char *name)
+{
+	struct stele_dataset_info info;
+	struct stele_dataset *ds;
+	int ret = stele_dataset_open(at(name), NULL, &ds);
+
+	if (ret < 0)
+		return ret;
+	stele_dataset_info(ds, &info);
+	stele_dataset_close(ds);
+	return (int64_t)info.sample_count;
+}
+
+static struct stele_txn *begin(uint32_t flags)
+{
+	const struct stele_txn_opts opts = {.size = sizeof(opts),
+					    .flags = flags};
+	struct stele_txn *txn = NULL;
+
+	if (!is_int(0, stele_txn_open(image, &opts, &txn), "open"))
+		bail("%s", stele_errmsg());
+	return txn;
+}
+
+static void test_all_at_once(void)
+{
+	const struct stele_key_ref keys[] = {{"0103", 4}, {"0001", 4}};
+	const struct stele_key_ref none = {"0001", 4};
+	struct stele_append_report report;
+	struct stele_txn *txn = begin(0), *second = NULL;
+
+	is_int(-EBUSY, stele_txn_open(image, NULL, &second), "one at a time");
+	is_int(0, stele_txn_add(txn, directory("b", 100, 110), NULL, &report),
+	       "add");
+	is_uint(10, report.added, "all files are new");
+	is_int(0, stele_txn_delete(txn, keys, 2),
+	       "delete of the base and of what was added");
+	is_int(-ENOENT, stele_txn_delete(txn, &none, 1), "and not twice");
+	is_int(0, stele_txn_add(txn, directory("c", 200, 205), NULL, &report),
+	       "add again");
+	is_int(0, stele_txn_snapshot(txn, "next", NULL, NULL), "snapshot");
+	is_int(-EEXIST, stele_txn_snapshot(txn, "next", NULL, NULL),
+	       "a name once");
+	is_int(0, stele_txn_drop(txn, "v1"), "drop");
+	is_int(0, stele_txn_rename(txn, "next", "v1"), "rename to what went");
+	is_int(20, count_of("v1"), "before: as it was");
+	is_int(-ENOENT, count_of("next"), "before: nothing new");
+	is_int(0, stele_txn_commit(txn), "commit");
+	is_int(33, count_of("v1"), "after: all of it");
+	is_int(-ENOENT, count_of("next"), "after: by its last name");
+	is_int(0, stele_txn_commit(txn), "nothing is left to commit");
+	stele_txn_close(txn);
+	is_int(0, stele_verify(image, NULL, NULL), "sound");
+}
+
+static void test_given_up(void)
+{
+	struct stele_txn *txn = begin(0);
+
+	is_int(0, stele_txn_add(txn, directory("d", 300, 310), NULL, NULL),
+	       "add");
+	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "snapshot");
+	is_int(0, stele_txn_drop(txn, "v1"), "drop");
+	stele_txn_close(txn);
+	is_int(33, count_of("v1"), "close: as it was");
+	is_int(-ENOENT, count_of("v2"), "close: nothing new");
+	txn = begin(STELE_TXN_DRY_RUN);
+	is_int(0, stele_txn_add(txn, directory("e", 300, 310), NULL, NULL),
+	       "dry run: add");
+	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "dry run: snapshot");
+	is_int(0, stele_txn_commit(txn), "dry run: commit");
+	stele_txn_close(txn);
+	is_int(-ENOENT, count_of("v2"), "dry run: nothing new");
+	is_int(0, stele_verify(image, NULL, NULL), "sound");
+}
+
+/* Its feature is not the image's before the commit. */
+static void test_boundary(void)
+{
+	const struct stele_build_opts opts = {.size = sizeof(opts),
+					      .boundary = 1 << 20};
+	struct stele_append_report report;
+	struct stele_txn *txn = begin(0);
+	const struct stele_key_ref key = {"0401", 4};
+
+	is_int(0, stele_txn_add(txn, directory("f", 400, 410), &opts, &report),
+	       "add with a boundary");
+	is_int(0, stele_txn_delete(txn, &key, 1), "delete of it");
+	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "snapshot");
+	is_int(0, stele_txn_base(txn, "v2"), "start from it");
+	is_int(0, stele_txn_commit(txn), "commit");
+	stele_txn_close(txn);
+	is_int(42, count_of("v2"), "all of it");
+	is_int(0, stele_verify(image, NULL, NULL), "sound");
+}
+
+int main(void)
+{
+	plan_lazy();
+	snprintf(image, sizeof(image), "%s/image", test_tmpdir());
+	if (stele_build(directory("a", 0, 20), at("v1"),
+			&STELE_OPTS(stele_build_opts, .file_size = 64 << 20),
+			NULL) < 0)
+		bail("%s", stele_errmsg());
+	test_all_at_once();
+	test_given_up();
+	test_boundary();
+	return done();
+}
