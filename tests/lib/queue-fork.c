@@ -33,6 +33,17 @@ static bool may_allocate(struct stele_device *dev)
 #endif
 }
 
+/* ThreadSanitizer ends a child that starts threads, as librados does. */
+static bool threads_survive(const char *backend)
+{
+#ifdef __SANITIZE_THREAD__
+	return strcmp(backend, "rbd") != 0;
+#else
+	(void)backend;
+	return true;
+#endif
+}
+
 /* 0, or the number of the step that went wrong. */
 static int use_in_child(struct stele_device *dev, struct stele_queue *queue,
 			struct stele_request *spare, char *data)
@@ -126,8 +137,11 @@ static void check_backend(const char *name)
 
 	spare = (struct stele_request){
 		.op = STELE_OP_READ, .data = other, .size = PIECE};
-	is_int(0, in_child(dev, queue, &spare, other),
-	       "%s: a child is refused, and has its own", name);
+	if (threads_survive(name))
+		is_int(0, in_child(dev, queue, &spare, other),
+		       "%s: a child is refused, and has its own", name);
+	else
+		skip_block(1, "needs a child that may start threads");
 
 	is_int(DEPTH - n, stele_queue_reap(queue, done, DEPTH, DEPTH),
 	       "%s: the parent reaps the rest", name);
