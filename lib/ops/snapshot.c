@@ -80,6 +80,12 @@ static int check_readers(const struct stele_txn *txn, const char *snapshot)
 
 /* ---- delete, rename ------------------------------------------------------------ */
 
+/* For messages; a transaction on a device that was handed in has no path. */
+static const char *path_of(const struct stele_txn *txn)
+{
+	return txn->target.path ? txn->target.path : "the image";
+}
+
 static int txn_drop(struct stele_txn *txn, const char *name)
 {
 	int ret;
@@ -95,7 +101,8 @@ static int txn_drop(struct stele_txn *txn, const char *name)
 int stele_txn_drop(struct stele_txn *txn, const char *name)
 {
 	return STELE_CALL(txn_drop(txn, name),
-			  "cannot drop snapshot '%s'", name);
+			  "cannot drop snapshot '%s' of '%s'", name,
+			  path_of(txn));
 }
 
 static int txn_rename(struct stele_txn *txn, const char *from, const char *to)
@@ -119,7 +126,8 @@ static int txn_rename(struct stele_txn *txn, const char *from, const char *to)
 int stele_txn_rename(struct stele_txn *txn, const char *from, const char *to)
 {
 	return STELE_CALL(txn_rename(txn, from, to),
-			  "cannot rename snapshot '%s'", from);
+			  "cannot rename snapshot '%s' of '%s'", from,
+			  path_of(txn));
 }
 
 /* ---- the one that is put together ------------------------------------------------ */
