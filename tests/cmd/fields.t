@@ -3,14 +3,11 @@
 #
 # fields.t - fields of all types as info, ls and cat show them
 . "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
 
 requires jq --version
 
-# The image that the program of stele-source(3) makes.
-sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele-source.3 |
-	sed '/^\./d; s/\\e/\\/g' >"$tmp/pets.c"
-must "${CC:-cc}" -std=gnu11 -Ilib "$tmp/pets.c" -L"$BUILD" -lstele \
-	-Wl,-rpath,"$BUILD" -o "$tmp/pets"
+pets_program
 t=$tmp/pets.stele
 must "$tmp/pets" "$t"
 

@@ -6,6 +6,7 @@
 # The page's own command is run, and the program of stele-source(3); every row
 # of hex in either part must lie in the image at the offset that it names.
 . "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
 
 page=man/stele-format.5
 # part NAME: the lines of one example
@@ -33,10 +34,7 @@ is 0 "$status" "the command of the page works" || diag "$err"
 same_rows "A file" "$tmp/image" 50
 is $((0x20a000)) "$(stat -c %s "$tmp/image")" "the image has the size that the page says"
 
-sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele-source.3 |
-	sed '/^\./d; s/\\e/\\/g' >"$tmp/pets.c"
-must "${CC:-cc}" -std=gnu11 -Ilib "$tmp/pets.c" -L"$BUILD" -lstele \
-	-Wl,-rpath,"$BUILD" -o "$tmp/pets"
+pets_program
 must "$tmp/pets" "$tmp/pets.image"
 same_rows "Fields of all types" "$tmp/pets.image" 25
 run tests/cmd/reader.pl "$tmp/pets.image"

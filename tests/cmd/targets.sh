@@ -84,6 +84,14 @@ stopped() {
 	done
 }
 
+# pets_program: $tmp/pets, the example of stele-source(3), with the sanitizers of the library
+pets_program() {
+	sed -n '/^\.Sh EXAMPLES/,/^\.Ed/{/^\.Bd/,/^\.Ed/p}' man/stele-source.3 |
+		sed '/^\./d; s/\\e/\\/g' >"$tmp/pets.c"
+	must "${CC:-cc}" -std=gnu11 ${SAN:+"-fsanitize=$SAN"} -Ilib "$tmp/pets.c" \
+		-L"$BUILD" -lstele -Wl,-rpath,"$BUILD" -o "$tmp/pets"
+}
+
 # sum FILE: of what it holds
 sum() { sha256sum <"$1"; }
 

@@ -287,6 +287,7 @@ static void test_digests(void)
 			bytes += log[i].size;
 	is_uint(section.size, bytes, "its digests are read once");
 	fake_release(&fake);
+	stele_device_close(appended_dev);
 }
 
 int main(void)

@@ -225,6 +225,7 @@ static void test_none(void)
 	is_uint(0, p.plan.descriptor.section_count, "no section");
 	is_uint(2 * 4096, p.plan.descriptor.size, "two descriptors");
 	release(&p);
+	fake_release(&fake);
 }
 
 static void test_limits(void)
