@@ -89,7 +89,7 @@ is 0 "$status" "tunes by threads" || diag "$err"
 is "$before" "$(cat "$STELE_STATE_DIR"/*)" "--no-save: keeps what there was"
 is "" "$(awk 'length > 80' <<<"$out")" "up to 80 columns"
 ok "ASCII, where no terminal is" not grep -qP '[^\x00-\x7f]' <<<"$out"
-for word in '^throughput, MiB/s' '^latency, us: p50/p99' '^depth .* 4 KiB' \
+for word in '^throughput, MiB/s' '^latency, [um]s: p50/p99' '^depth .* 4 KiB' \
 	"^settings +depth [0-9]+ by 'threads', " '^device ' ' \*~?[0-9]' '^kept +no' '\* +knee'; do
 	ok "prints $word" grep -qE "$word" <<<"$out"
 done
