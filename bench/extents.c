@@ -41,7 +41,7 @@ static uint64_t write_reads(const struct stele_dataset *ds, const struct stele_d
 			    uint64_t id, uint64_t payload, FILE *out)
 {
 	const uint64_t block = info->logical_block;
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	uint64_t at, end, count = 0;
 
 	check(stele_dataset_locate(ds, id, &extent), "locate a sample");
@@ -62,7 +62,7 @@ static uint64_t write_reads(const struct stele_dataset *ds, const struct stele_d
 
 int main(int argc, char **argv)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_dataset *ds;
 	uint64_t *sizes, begin = UINT64_MAX, end = 0, reads = 0;
 	uint32_t *order;
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 	if (!out)
 		err(1, "cannot create '%s'", argv[3]);
 	for (uint64_t i = 0; i < info.sample_count; i++) {
-		struct stele_extent extent;
+		struct stele_extent extent = {.size = sizeof(extent)};
 
 		check(stele_dataset_locate(ds, i, &extent), "locate a sample");
 		begin = extent.offset < begin ? extent.offset : begin;

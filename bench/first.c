@@ -63,7 +63,7 @@ static uint64_t heap_size(void)
 static double lookup_ns(const struct stele_dataset *ds)
 {
 	const uint64_t count = stele_dataset_count(ds), start = race_now();
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	uint64_t sum = 0, x = 1;
 
 	for (unsigned int i = 0; i < LOOKUPS; i++) {
@@ -81,7 +81,7 @@ static int child(char **argv)
 {
 	const uint64_t exec = strtoull(argv[4], NULL, 10), id = strtoull(argv[3], NULL, 10);
 	const uint64_t start = race_now();
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_sample sample;
 	struct stele_dataset *ds;
 	uint64_t heap_before, before, begin, opened, between, read;

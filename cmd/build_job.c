@@ -36,6 +36,7 @@ void build_job_begin(struct build_job *job)
 {
 	struct build_options *options = job->options;
 
+	job->report.size = sizeof(job->report);
 	job->log.target = job->target ? job->target : job->source;
 	job->log.quiet = options->quiet;
 	options->opts.log = cmd_log_line;

@@ -17,7 +17,7 @@ struct build_job {
 	const char *source, *target; /* one of them may be NULL */
 	struct cmd_log log;
 	struct summary summary;
-	struct stele_append_report report; /* build, compact: only .build */
+	struct stele_build_report report;
 };
 
 /* Set the callbacks for messages, progress and skipped files. */

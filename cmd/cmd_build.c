@@ -13,7 +13,7 @@ static int run(const char *source, const char *target,
 
 	build_job_begin(&job);
 	return build_job_end(&job, stele_build(source, target, &options->opts,
-					       &job.report.build));
+					       &job.report));
 }
 
 int cmd_build(const struct cmd *cmd, int argc, char **argv)

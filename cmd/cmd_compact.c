@@ -12,7 +12,7 @@ static int run(const char *target, const char *name,
 
 	build_job_begin(&job);
 	return build_job_end(&job, stele_compact(target, name, &options->opts,
-						 &job.report.build));
+						 &job.report));
 }
 
 int cmd_compact(const struct cmd *cmd, int argc, char **argv)

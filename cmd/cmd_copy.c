@@ -106,7 +106,7 @@ static void explain(const struct cmd_log *log, int error,
 static int run(const char *source, const char *target, struct job *job)
 {
 	struct cmd_log log = {.target = target, .quiet = job->quiet};
-	struct stele_copy_report report = {0};
+	struct stele_copy_report report = {.size = sizeof(report)};
 	int error;
 
 	job->opts.log = cmd_log_line;

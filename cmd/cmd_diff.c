@@ -107,7 +107,7 @@ static void print_stat(const struct comparison *comparison,
 static int run(struct comparison *comparison)
 {
 	struct cmd_log log = {.target = comparison->a};
-	struct stele_diff_report report;
+	struct stele_diff_report report = {.size = sizeof(report)};
 	int error;
 
 	stop_catch();

@@ -41,7 +41,7 @@ static void print_item_json(const struct stele_gc_item *item)
 		snprintf(id, sizeof(id), "%016" PRIx64, item->segment_id);
 		json_set_text(object, "segment", id);
 		json_set_number(object, "offset", item->offset);
-		json_set_number(object, "size", item->size);
+		json_set_number(object, "size", item->segment_size);
 		json_set_number(object, "samples", item->sample_count);
 		json_set_time(object, "unused_since", item->unused_since);
 	} else {
@@ -60,7 +60,7 @@ static void print_segment(const struct stele_gc_item *item, int64_t now)
 			       0;
 
 	printf("segment %016" PRIx64 "  %12s  %14s %-7s  unused for %s%s\n",
-	       item->segment_id, text_size(a, item->size),
+	       item->segment_id, text_size(a, item->segment_size),
 	       text_count(b, item->sample_count),
 	       item->sample_count == 1 ? "sample" : "samples",
 	       text_duration(c, age),
@@ -128,7 +128,7 @@ static void print_report(const struct collection *collection,
 static int run(struct collection *collection)
 {
 	struct cmd_log log = {.target = collection->target};
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	int error;
 
 	collection->opts.log = cmd_log_line;

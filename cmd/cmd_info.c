@@ -43,8 +43,8 @@ static void print_image(const struct stele_image_info *info)
 
 static void print_dataset(const struct stele_dataset *ds)
 {
-	struct stele_dataset_info info;
-	struct stele_profile profile;
+	struct stele_dataset_info info = {.size = sizeof(info)};
+	struct stele_profile profile = {.size = sizeof(profile)};
 	char text[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE], summary[160];
 
 	stele_dataset_info(ds, &info);
@@ -76,7 +76,7 @@ static void print_dataset(const struct stele_dataset *ds)
 static json_t *json_image(const struct stele_image *image,
 			  const struct snapshots *snapshots)
 {
-	struct stele_image_info info;
+	struct stele_image_info info = {.size = sizeof(info)};
 	json_t *object = json_make(), *list = json_make_list();
 
 	stele_image_info(image, &info);
@@ -105,7 +105,7 @@ static json_t *json_image(const struct stele_image *image,
 static int print(const char *target, const struct stele_image *image,
 		 const struct stele_dataset *ds, bool json)
 {
-	struct stele_image_info info;
+	struct stele_image_info info = {.size = sizeof(info)};
 	struct snapshots snapshots;
 	int error = snapshots_load(&snapshots, image);
 	char *name = text_escape(target, strlen(target));
@@ -175,7 +175,7 @@ static int run(const char *target, bool json)
 {
 	struct stele_image *image = NULL;
 	struct stele_dataset *ds = NULL;
-	struct stele_image_info info;
+	struct stele_image_info info = {.size = sizeof(info)};
 	struct cmd_log log = {.target = target};
 	int error = 0, status = CMD_OK, ret;
 	bool enough;

@@ -40,7 +40,7 @@ static void print(const struct stele_mapping_info *info, bool json)
 
 static int run(const struct arguments *args)
 {
-	struct stele_mapping_info info = {0};
+	struct stele_mapping_info info = {.size = sizeof(info)};
 	struct cmd_log log = {.target = args->target};
 	int error;
 

@@ -54,7 +54,7 @@ static void side_json(void *user, const struct stele_side *side)
 static void snapshot_line(void *user, const struct stele_side *side,
 			  const struct stele_side_snapshot *snapshot)
 {
-	const struct stele_snapshot_info *info = &snapshot->info;
+	const struct stele_snapshot_info *info = snapshot->info;
 	char time[TEXT_SIZE], count[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
 	(void)user;
@@ -71,7 +71,7 @@ static void snapshot_line(void *user, const struct stele_side *side,
 static void snapshot_json(void *user, const struct stele_side *side,
 			  const struct stele_side_snapshot *snapshot)
 {
-	const struct stele_snapshot_info *info = &snapshot->info;
+	const struct stele_snapshot_info *info = snapshot->info;
 	json_t *object = json_object();
 	char hex[TEXT_HEX_SIZE];
 
@@ -119,7 +119,7 @@ static void summarize(const struct stele_repair_report *report, bool json)
 static int run(const char *target, uint32_t choose, bool dry, bool json)
 {
 	struct cmd_log log = {.target = target};
-	struct stele_repair_report report;
+	struct stele_repair_report report = {.size = sizeof(report)};
 	int error = stele_repair(
 		target,
 		&STELE_OPTS(stele_repair_opts, .log = cmd_log_line,

@@ -38,7 +38,7 @@ static void print(const struct stele_resize_report *report, bool json)
 static int run(const char *target, uint64_t size, bool json)
 {
 	struct cmd_log log = {.target = target};
-	struct stele_resize_report report;
+	struct stele_resize_report report = {.size = sizeof(report)};
 	int error = stele_resize(target, size,
 				 &STELE_OPTS(stele_change_opts,
 					     .log = cmd_log_line,

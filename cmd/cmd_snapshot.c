@@ -112,7 +112,7 @@ static void print_made(const struct request *request,
 static int create(struct request *request, int count, char **words)
 {
 	struct cmd_log log = {.target = words[0]};
-	struct stele_snapshot_info made;
+	struct stele_snapshot_info made = {.size = sizeof(made)};
 	int error = read_keys(request);
 
 	(void)count;

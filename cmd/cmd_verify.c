@@ -37,7 +37,7 @@ static void damage_json(const struct stele_damage *damage)
 	if (damage->error)
 		json_set_text(object, "error", stele_strerror(damage->error));
 	json_set_number(object, "offset", damage->offset);
-	json_set_number(object, "size", damage->size);
+	json_set_number(object, "size", damage->item_size);
 	if (damage->has_id)
 		json_set_number(object, "id", damage->id);
 	if (damage->key)
@@ -58,7 +58,7 @@ static void damage_line(const struct stele_damage *damage)
 		printf(" '%s'", key);
 	if (damage->has_id)
 		printf(" #%" PRIu64, damage->id);
-	printf(" at %" PRIu64 "+%" PRIu64 ": ", damage->offset, damage->size);
+	printf(" at %" PRIu64 "+%" PRIu64 ": ", damage->offset, damage->item_size);
 	if (damage->error)
 		printf("%s (", stele_strerror(damage->error));
 	if (damage->detail)
@@ -120,7 +120,7 @@ static void summarize(const struct job *job,
 
 static int run(const char *target, struct job *job)
 {
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct cmd_log log = {.target = target, .quiet = job->quiet};
 	struct stele_verify_opts opts = STELE_OPTS(
 		stele_verify_opts, .log = cmd_log_line, .log_user = &log,

@@ -453,7 +453,7 @@ static int allocate(struct exporting *e)
 int export_run(struct export *job)
 {
 	struct exporting e = {.job = job};
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	int error = allocate(&e);
 
 	stele_dataset_info(job->ds, &info);

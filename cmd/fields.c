@@ -88,7 +88,7 @@ json_t *field_json(const struct stele_field *field)
 static bool next_field(const struct stele_sample *sample, uint32_t index,
 		       struct stele_field *field)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 
 	*field = (struct stele_field){.size = sizeof(*field)};
 	stele_dataset_info(sample->ds, &info);

@@ -46,8 +46,8 @@ static json_t *json_fields(const struct stele_dataset *ds, uint32_t count)
 
 json_t *show_dataset_json(const struct stele_dataset *ds)
 {
-	struct stele_dataset_info info;
-	struct stele_profile profile;
+	struct stele_dataset_info info = {.size = sizeof(info)};
+	struct stele_profile profile = {.size = sizeof(profile)};
 	json_t *object = json_make();
 
 	stele_dataset_info(ds, &info);

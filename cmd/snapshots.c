@@ -15,7 +15,7 @@
 
 int snapshots_load(struct snapshots *snapshots, const struct stele_image *image)
 {
-	struct stele_image_info info;
+	struct stele_image_info info = {.size = sizeof(info)};
 	int error = 0;
 
 	*snapshots = (struct snapshots){.image = image};
@@ -25,6 +25,7 @@ int snapshots_load(struct snapshots *snapshots, const struct stele_image *image)
 	if (!snapshots->infos)
 		return -ENOMEM;
 	while (!error && snapshots->count < info.snapshot_count) {
+		snapshots->infos[snapshots->count].size = sizeof(*snapshots->infos);
 		error = stele_image_snapshot(
 			image, snapshots->count,
 			&snapshots->infos[snapshots->count]);

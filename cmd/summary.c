@@ -137,7 +137,7 @@ static void print_samples(const struct stele_build_report *report)
 		       report->class_count == 1 ? "" : "es");
 }
 
-static void print_changes(const struct stele_append_report *report, bool dry_run)
+static void print_changes(const struct stele_build_report *report, bool dry_run)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
 
@@ -152,17 +152,17 @@ static void print_changes(const struct stele_append_report *report, bool dry_run
 }
 
 void summary_print(const struct summary *summary,
-		   const struct stele_append_report *report,
+		   const struct stele_build_report *report,
 		   const char *target, bool dry_run)
 {
 	if (!dry_run)
-		print_identity(&report->build, target);
+		print_identity(report, target);
 	if (*report->base)
 		print_changes(report, dry_run);
 	else
-		print_samples(&report->build);
-	print_space(&report->build, target);
-	print_end(summary, &report->build, dry_run);
+		print_samples(report);
+	print_space(report, target);
+	print_end(summary, report, dry_run);
 }
 
 static json_t *skipped_json(const struct summary *summary,
@@ -210,7 +210,7 @@ static void set_identity(json_t *object,
 	json_set_hex(object, "digest", report->digest, sizeof(report->digest));
 }
 
-static void set_changes(json_t *object, const struct stele_append_report *report)
+static void set_changes(json_t *object, const struct stele_build_report *report)
 {
 	json_set_text(object, "base", report->base);
 	json_set_number(object, "samples", report->sample_count);
@@ -231,24 +231,23 @@ static void set_end(json_t *object, const struct stele_build_report *report)
 }
 
 void summary_json(const struct summary *summary,
-		  const struct stele_append_report *report, const char *target,
+		  const struct stele_build_report *report, const char *target,
 		  bool dry_run)
 {
-	const struct stele_build_report *build = &report->build;
 	json_t *object = json_make();
 
 	if (target)
 		json_set_text(object, "target", target);
 	if (!dry_run)
-		set_identity(object, build);
+		set_identity(object, report);
 	json_set(object, "dry_run", json_boolean(dry_run));
 	if (*report->base)
 		set_changes(object, report);
 	json_set_number(object, *report->base ? "segment_samples" : "samples",
-			build->sample_count);
-	set_layout(object, build);
-	json_set(object, "skipped", skipped_json(summary, build));
+			report->written_count);
+	set_layout(object, report);
+	json_set(object, "skipped", skipped_json(summary, report));
 	if (!dry_run)
-		set_end(object, build);
+		set_end(object, report);
 	json_line(object);
 }

@@ -25,14 +25,14 @@ void summary_skip(void *user, enum stele_skip_reason reason, const char *key,
 void summary_release(struct summary *summary);
 
 /*
- * `report` without a base: of a build, its .build alone. target NULL: none. A
+ * `report` without a base: of a build. target NULL: none. A
  * dry run has no digest and no times.
  */
 void summary_print(const struct summary *summary,
-		   const struct stele_append_report *report,
+		   const struct stele_build_report *report,
 		   const char *target, bool dry_run);
 void summary_json(const struct summary *summary,
-		  const struct stele_append_report *report, const char *target,
+		  const struct stele_build_report *report, const char *target,
 		  bool dry_run);
 
 #endif

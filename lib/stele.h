@@ -68,6 +68,18 @@
  *
  *	stele_dataset_open(target, &STELE_OPTS(stele_open_opts, .log = fn), &ds)
  *
+ * Outputs. A struct that a function fills begins with `size`, which the caller sets; so
+ * one of an older header gets what it has room for, and one of a newer header zeros in what
+ * this library does not know. -EINVAL: size is not set, or below that of the first version.
+ * Such functions return int. NULL is fine where the text says so. What the library hands to
+ * callbacks has its size set by the library, and grows at its end, too.
+ *
+ *	struct stele_dataset_info info = {.size = sizeof(info)};
+ *
+ * Without a size, and never changed: struct stele_sample, stele_cursor_entry,
+ * stele_depth_round, stele_tune_point, stele_loader_source, stele_key_ref and union
+ * stele_value, which come in arrays or one for each sample.
+ *
  * This header contains conventions, datasets, one-shot reads, and iteration over keys.
  * Programs include only this header: it includes the other parts, at its end.
  */
@@ -206,6 +218,7 @@ STELE_API int stele_dataset_open(const char *target,
 STELE_API int stele_dataset_close(struct stele_dataset *ds);
 
 struct stele_dataset_info {
+	size_t size;
 	uint8_t uuid[STELE_UUID_SIZE];
 	char label[STELE_NAME_SIZE_MAX + 1];
 	char snapshot[STELE_NAME_SIZE_MAX + 1];
@@ -230,8 +243,9 @@ struct stele_dataset_info {
 	char backend[16];	 /* "uring", "threads", ... */
 };
 
-STELE_API void stele_dataset_info(const struct stele_dataset *ds,
-				  struct stele_dataset_info *info);
+/** Return: 0; -EINVAL. */
+STELE_API int stele_dataset_info(const struct stele_dataset *ds,
+				 struct stele_dataset_info *info);
 STELE_API uint64_t stele_dataset_count(const struct stele_dataset *ds);
 
 enum stele_type {
@@ -274,7 +288,7 @@ struct stele_field {
 
 /**
  * stele_dataset_field() - @out->size bytes of a description that lives as long as @ds
- * Return: 0; -ERANGE; -EINVAL (size not set).
+ * Return: 0; -ERANGE; -EINVAL.
  */
 STELE_API int stele_dataset_field(const struct stele_dataset *ds,
 				  uint32_t index, struct stele_field *out);
@@ -302,13 +316,14 @@ STELE_API int stele_dataset_find(struct stele_dataset *ds, const char *key,
 
 /** Location of a sample: for exact-I/O tests and other kinds of readers. */
 struct stele_extent {
+	size_t size;
 	uint64_t offset;    /* of the slot, bytes on the target */
 	uint64_t slot_size;
 	uint64_t segment_id;
 	uint64_t number;    /* within the segment; with segment_id, the seed of the checksum */
 };
 
-/** Arithmetic only, no I/O. Return: 0; -ERANGE. */
+/** Arithmetic only, no I/O. Return: 0; -ERANGE; -EINVAL. */
 STELE_API int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
 				   struct stele_extent *out);
 
@@ -318,7 +333,7 @@ STELE_API int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
  * struct stele_sample - one sample in memory
  *
  * Everything points into the buffer that was read into; valid until the
- * sample is released. If status is not 0, only id, tag and status are set.
+ * sample is released. If status is not 0, only id, tag and status are set. It never grows.
  *
  * Buffers of a reader or loader do not exist in a child after fork(): accessors return
  * -EOWNERDEAD for such a sample, and touching data or key raises SIGSEGV. The kernel would
@@ -340,6 +355,7 @@ struct stele_sample {
 	const struct stele_dataset *ds;
 	void *buffer;	   /* for release */
 	struct stele_reader *reader; /* that owns the buffer; NULL: none */
+	uint64_t reserved[2];
 };
 
 /**
@@ -398,11 +414,13 @@ STELE_API int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
 
 struct stele_cursor;
 
+/* It never grows. */
 struct stele_cursor_entry {
 	const char *key; /* valid until the next call */
 	size_t key_size;
 	uint64_t id;
 	uint64_t size;	 /* bytes of the sample */
+	uint64_t reserved[2];
 };
 
 /**

@@ -17,6 +17,7 @@ extern "C" {
 /* ---- images ------------------------------------------------------------ */
 
 struct stele_image_info {
+	size_t size;
 	uint8_t uuid[STELE_UUID_SIZE];
 	char label[STELE_NAME_SIZE_MAX + 1];
 	uint32_t version;
@@ -33,6 +34,7 @@ struct stele_image_info {
 };
 
 struct stele_snapshot_info {
+	size_t size;
 	char name[STELE_NAME_SIZE_MAX + 1];
 	uint64_t id;
 	uint64_t parent; /* 0: none */
@@ -53,10 +55,11 @@ struct stele_image;
 STELE_API int stele_image_open(const char *target,
 			       const struct stele_open_opts *opts,
 			       struct stele_image **out);
-STELE_API void stele_image_info(const struct stele_image *image,
-				struct stele_image_info *info);
+/** Return: 0; -EINVAL. */
+STELE_API int stele_image_info(const struct stele_image *image,
+			       struct stele_image_info *info);
 /**
- * Oldest first. Reads nothing: everything is in the catalog. Return: 0; -ERANGE.
+ * Oldest first. Reads nothing: everything is in the catalog. Return: 0; -ERANGE; -EINVAL.
  */
 STELE_API int stele_image_snapshot(const struct stele_image *image,
 				   uint32_t index,
@@ -152,11 +155,18 @@ struct stele_build_opts {
 	uint32_t object_size;	/* of an RBD image that is created; 0: 4 MiB */
 };
 
+/** What became of a build, append or compaction; sizes are of the segment written. */
 struct stele_build_report {
+	size_t size;
 	char snapshot[STELE_NAME_SIZE_MAX + 1];
+	char base[STELE_NAME_SIZE_MAX + 1]; /* append: it started from that; else "" */
 	uint8_t uuid[STELE_UUID_SIZE];
 	uint8_t digest[STELE_DIGEST_SIZE]; /* zero for a dry run */
-	uint64_t sample_count;
+	uint64_t sample_count; /* of the snapshot */
+	/* Append: samples, compared with the base. */
+	uint64_t added, updated, deleted, unchanged;
+	uint64_t written_count; /* samples in the segment */
+	uint64_t written_size;	/* bytes written to the target, including metadata */
 	uint64_t payload_size;
 	uint64_t slots_size;
 	uint64_t padding_size;
@@ -206,10 +216,11 @@ STELE_API int stele_build(const char *source, const char *target,
  * writer, which the next one cleans up.
  */
 struct stele_damage {
+	size_t size;
 	int error;	   /* -EBADMSG, -EUCLEAN, -EIO, ...; 0: a note */
 	const char *what;  /* "record", "superblock", "keys", ... */
-	uint64_t offset;   /* of the damaged item on the target */
-	uint64_t size;
+	uint64_t offset;   /* of the item on the target */
+	uint64_t item_size;
 	bool has_id;
 	uint64_t id;	   /* of the sample, if it is one */
 	const char *key;   /* may be NULL; not terminated */
@@ -232,6 +243,7 @@ struct stele_verify_opts {
 };
 
 struct stele_verify_report {
+	size_t size;
 	uint64_t snapshots, segments, samples, blocks; /* checked */
 	uint64_t bytes;
 	uint64_t damaged; /* calls of damage() with an error */

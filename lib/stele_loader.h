@@ -9,7 +9,7 @@
  * job that stopped can resume at the same place with any other number of ranks.
  *
  *	struct stele_loader_source source = {.ds = ds};
- *	struct stele_batch batch;
+ *	struct stele_batch batch = {.size = sizeof(batch)};
  *
  *	stele_loader_open(&source, 1, &STELE_OPTS(stele_loader_opts, .batch_size = 256,
  *			  .rank = rank, .world = world, .seed = 1), &loader);
@@ -86,7 +86,7 @@ STELE_API void stele_shuffle_close(struct stele_shuffle *shuffle);
 struct stele_loader;
 
 /**
- * Where samples come from; more than one source is a mixture.
+ * Where samples come from; more than one source is a mixture. It never grows.
  *
  * Specified in stele-format(5): the same on any machine and in any version.
  * Each source gets its share of an epoch's draws by weight: exactly, the same in all
@@ -103,6 +103,7 @@ struct stele_loader_source {
 	uint64_t id_count;
 	uint64_t first, count; /* a range of ids; count 0: to the end */
 	double weight;	       /* relative, in a mixture; 0: its number of samples */
+	uint64_t reserved[2];  /* zero */
 };
 
 enum stele_loader_rest {
@@ -166,6 +167,7 @@ struct stele_loader_opts {
 
 /** One batch; it and its samples are valid until it is released. */
 struct stele_batch {
+	size_t size;
 	struct stele_sample *samples; /* by position, unless as_completed */
 	uint32_t count;
 	uint32_t padded;   /* number of repeats at the end that fill the step */
@@ -242,15 +244,18 @@ STELE_API int stele_loader_restore(struct stele_loader *loader,
 				   const uint8_t state[STELE_LOADER_STATE_SIZE]);
 
 struct stele_loader_stats {
-	struct stele_reader_stats reader; /* sums over the sources' readers */
+	size_t size;
 	uint64_t batches;
 	uint64_t skipped, substituted, padded; /* samples */
 	uint64_t wait_ns;   /* time next waited for the device or a transform */
 	uint64_t held_size; /* bytes of samples in memory or in flight */
 };
-/** Queries the reading thread: may wait for a read in progress. */
-STELE_API void stele_loader_stats(const struct stele_loader *loader,
-				  struct stele_loader_stats *stats);
+/** Queries the reading thread: may wait for a read in progress. Return: 0; -EINVAL. */
+STELE_API int stele_loader_stats(const struct stele_loader *loader,
+				 struct stele_loader_stats *stats);
+/** The same for its readers: their stats, aggregated. Zeros in a forked child. */
+STELE_API int stele_loader_reader_stats(const struct stele_loader *loader,
+					struct stele_reader_stats *stats);
 /**
  * Add the latencies of its readers, from which those of the stats are computed. Queries
  * the reading thread, too; adds nothing in a forked child.

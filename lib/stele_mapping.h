@@ -26,6 +26,7 @@ enum stele_map_flags {
 
 /** An RBD snapshot that the kernel is to attach, in the terms of rbd(8). */
 struct stele_map_rbd {
+	size_t size;
 	const char *pool, *pool_namespace, *image, *snapshot;
 	const char *conf, *user; /* these and pool_namespace: NULL, if there is none */
 };
@@ -57,6 +58,7 @@ struct stele_map_opts {
 };
 
 struct stele_mapping_info {
+	size_t size;
 	char name[STELE_NAME_SIZE_MAX + 1];
 	char via[16]; /* how it is read: "device", "file", "krbd", "librbd" */
 	const char *target; /* path, resolved; valid during the callback, NULL from stele_map() */

@@ -63,6 +63,7 @@ stele_histogram_quantile(const struct stele_histogram *histogram,
 STELE_API double stele_histogram_mean(const struct stele_histogram *histogram);
 
 struct stele_reader_stats {
+	size_t size;
 	uint64_t samples;      /* collected */
 	uint64_t failed;       /* of those, with an error status */
 	uint64_t bytes;	       /* payload delivered */
@@ -103,7 +104,7 @@ enum stele_depth_phase {
 	STELE_DEPTH_PINNED,
 };
 
-/** One round of the depth controller. */
+/** One round of the depth controller. It never grows. */
 struct stele_depth_round {
 	uint64_t time_ns;  /* its end, since the reader was opened */
 	double window;	   /* requests of the mean size */
@@ -111,6 +112,7 @@ struct stele_depth_round {
 	double slowdown;   /* median latency, relative to a single read */
 	uint32_t phase;	   /* enum stele_depth_phase */
 	uint32_t starved;  /* 1: the caller requested less than the window */
+	uint64_t reserved[2];
 };
 
 /**
@@ -175,8 +177,9 @@ stele_reader_outstanding(const struct stele_reader *reader);
  * own); -EOPNOTSUPP; -EOWNERDEAD; -EBUSY; errno of epoll(7) or eventfd(2).
  */
 STELE_API int stele_reader_fd(struct stele_reader *reader);
-STELE_API void stele_reader_stats(const struct stele_reader *reader,
-				  struct stele_reader_stats *stats);
+/** Return: 0; -EINVAL. */
+STELE_API int stele_reader_stats(const struct stele_reader *reader,
+				 struct stele_reader_stats *stats);
 /** The last rounds, oldest first. Return: their number, at most @max and 256. */
 STELE_API unsigned int
 stele_reader_history(const struct stele_reader *reader,
@@ -190,20 +193,23 @@ STELE_API const struct stele_histogram *
 stele_reader_latency(const struct stele_reader *reader,
 		     enum stele_latency which);
 /**
- * stele_stats_add() - sum over several readers, starting from a zeroed struct
+ * stele_stats_add() - sum over several readers, starting from zeros
  *
  * Counts, depth, window and depth_peak are added; workers are those of the whole process;
- * huge_pages is the worst, tier the first one's. Latencies are left alone.
+ * huge_pages is the worst, tier the first one's. Latencies are left alone. Return: 0;
+ * -EINVAL.
  */
-STELE_API void stele_stats_add(struct stele_reader_stats *sum,
-			       const struct stele_reader_stats *one);
+STELE_API int stele_stats_add(struct stele_reader_stats *sum,
+			      const struct stele_reader_stats *one);
 /**
  * stele_stats_latencies() - set quantiles and means from histograms
  * @samples, @device: of one reader or the sum of several; NULL: leave these values alone
+ *
+ * Return: 0; -EINVAL.
  */
-STELE_API void stele_stats_latencies(struct stele_reader_stats *stats,
-				     const struct stele_histogram *samples,
-				     const struct stele_histogram *device);
+STELE_API int stele_stats_latencies(struct stele_reader_stats *stats,
+				    const struct stele_histogram *samples,
+				    const struct stele_histogram *device);
 /**
  * stele_reader_register() - register memory that samples are read into with the ring
  * @memory: aligned to 4096; must stay mapped until the reader is closed
@@ -220,7 +226,7 @@ STELE_API int stele_reader_register(struct stele_reader *reader, void *memory,
  * @labels: 'rank="3",target="/dev/x"' or NULL; UTF-8, with \, " and newlines in
  *	values escaped, because a collector rejects the whole file otherwise
  *
- * Like snprintf(3): returns the full length, terminates if @size allows. For a file
+ * Like snprintf(3): returns the full length, terminates if @size allows; -EINVAL. For a file
  * that a collector reads: write a temporary file and rename it.
  */
 STELE_API int stele_stats_prometheus(const struct stele_reader_stats *stats,

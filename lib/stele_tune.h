@@ -23,16 +23,18 @@ extern "C" {
 
 #define STELE_PROFILE_POINTS_MAX 128u
 
-/** One cell of the sweep. */
+/** One cell of the sweep. It never grows. */
 struct stele_tune_point {
 	uint32_t size;	/* bytes of each read; 0: the snapshot's own mix of sizes */
 	uint32_t depth;
 	double reads_per_second, bytes_per_second;
 	uint64_t p50_ns, p99_ns;
 	bool noisy; /* repeats differed by more than 3 % */
+	uint64_t reserved[2];
 };
 
 struct stele_profile {
+	size_t size;
 	char device[128];     /* its identity: model and serial number, for instance */
 	char backend[32];     /* to read with, as stele_open_opts takes it */
 	uint32_t depth;	      /* to start at: the knee for the snapshot's sizes */
@@ -73,6 +75,7 @@ struct stele_tune_opts {
  * An image whose samples take up less than STELE_TUNE_SIZE_MIN does not replace a valid
  * profile that was measured on at least that much, except with STELE_TUNE_FORCE.
  *
+ * @out may be NULL.
  * Return: 0; -ENODATA (an image without samples); -EEXIST (such a profile exists: nothing is
  * measured); -ECANCELED; errors of stele_dataset_open() and of reading; errno of the state
  * directory (if the profile could not be written, @out is filled all the same).
@@ -82,7 +85,7 @@ STELE_API int stele_tune(const char *target, const struct stele_tune_opts *opts,
 
 /**
  * stele_dataset_profile() - what readers of this dataset start with
- * Return: 0; -ENOENT (none is known for this device).
+ * Return: 0; -ENOENT (none is known for this device); -EINVAL.
  */
 STELE_API int stele_dataset_profile(const struct stele_dataset *ds,
 				    struct stele_profile *out);

@@ -80,7 +80,7 @@ STELE_API int stele_txn_base(struct stele_txn *txn, const char *name);
  */
 STELE_API int stele_txn_add(struct stele_txn *txn, const char *source,
 			    const struct stele_build_opts *opts,
-			    struct stele_append_report *report);
+			    struct stele_build_report *report);
 /**
  * stele_txn_delete() - leave samples out, by key: any order, repeats allowed
  * Return: 0; -ENOENT (a key is not there; logged).

@@ -15,14 +15,6 @@
 extern "C" {
 #endif
 
-struct stele_append_report {
-	struct stele_build_report build; /* of the new segment; snapshot, digest of the whole */
-	char base[STELE_NAME_SIZE_MAX + 1];
-	uint64_t added, updated, deleted, unchanged; /* samples */
-	uint64_t sample_count; /* of the new snapshot */
-	uint64_t written_size; /* bytes written to the target, including metadata */
-};
-
 /**
  * stele_append() - a new snapshot: an old one plus what is new in a source
  * @target: PATH@NAME, a name that the image does not have yet
@@ -44,7 +36,7 @@ struct stele_append_report {
  */
 STELE_API int stele_append(const char *source, const char *target,
 			   const struct stele_build_opts *opts,
-			   struct stele_append_report *report);
+			   struct stele_build_report *report);
 
 /**
  * stele_compact() - rewrite the samples of a snapshot as one segment
@@ -135,6 +127,7 @@ enum stele_difference_kind {
 };
 
 struct stele_difference {
+	size_t size;
 	enum stele_difference_kind kind;
 	const char *key; /* not terminated; valid during the callback */
 	size_t key_size;
@@ -145,6 +138,7 @@ struct stele_difference {
 typedef int (*stele_difference_fn)(void *user, const struct stele_difference *d);
 
 struct stele_diff_report {
+	size_t size;
 	uint64_t added, removed, changed, same;
 };
 
@@ -160,15 +154,17 @@ STELE_API int stele_diff(const char *a, const char *b, stele_difference_fn fn,
 			 struct stele_diff_report *report);
 
 struct stele_gc_item {
+	size_t size;
 	uint64_t segment_id; /* 0: a tombstoned RBD snapshot */
 	const char *name;    /* of that, else NULL; valid during the callback */
-	uint64_t offset, size, sample_count;
+	uint64_t offset, segment_size, sample_count;
 	int64_t unused_since; /* seconds since 1970; for a tombstoned one, when it expires */
 	bool due;	      /* can be freed */
 };
 typedef void (*stele_gc_fn)(void *user, const struct stele_gc_item *item);
 
 struct stele_gc_report {
+	size_t size;
 	uint64_t unused_count, unused_size; /* found */
 	uint64_t freed_count, freed_size;   /* of those; of a dry run: would be */
 	uint64_t free_size;	/* below the high-water mark, afterwards */
@@ -194,6 +190,7 @@ STELE_API int stele_gc(const char *target, const struct stele_change_opts *opts,
 		       struct stele_gc_report *report);
 
 struct stele_resize_report {
+	size_t size;
 	uint64_t old_size, new_size; /* bytes that the image may use */
 };
 
@@ -212,6 +209,7 @@ STELE_API int stele_resize(const char *target, uint64_t size,
 
 /* One of the versions of an image in a fork. */
 struct stele_side {
+	size_t size;
 	uint32_t number; /* from 1 */
 	int error;	 /* 0, or why it cannot be chosen */
 	uint8_t uuid[STELE_UUID_SIZE];
@@ -221,7 +219,8 @@ struct stele_side {
 };
 
 struct stele_side_snapshot {
-	struct stele_snapshot_info info; /* payload_size is 0 */
+	size_t size;
+	const struct stele_snapshot_info *info; /* payload_size is 0 */
 	bool common; /* the other sides have it, too */
 	int error;   /* of opening it; its samples were not checked */
 };
@@ -242,6 +241,7 @@ struct stele_repair_opts {
 };
 
 struct stele_repair_report {
+	size_t size;
 	uint32_t sides;	       /* of a fork; 0: there is none */
 	uint32_t wrong_copies; /* superblock copies that are outdated or damaged */
 	uint64_t generation;   /* of the image, afterwards */
@@ -281,6 +281,7 @@ struct stele_copy_opts {
 };
 
 struct stele_copy_report {
+	size_t size;
 	char snapshot[STELE_NAME_SIZE_MAX + 1];
 	uint8_t digest[STELE_DIGEST_SIZE];
 	uint64_t sample_count;

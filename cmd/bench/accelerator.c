@@ -92,7 +92,7 @@ int bench_model_run(struct stele_dataset *ds, struct bench_config *config,
 		    struct bench_result *result)
 {
 	const struct bench_model_info *model = &models[config->model];
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	char text[TEXT_SIZE];
 	uint32_t most;
 

@@ -92,7 +92,7 @@ static void take(struct bench_worker *w, struct stele_batch *batch,
 static int loop(struct bench_worker *w)
 {
 	uint64_t left = share_of(w), asked, now, samples;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	int got, err = open_loader(w);
 
 	if (err)
@@ -117,12 +117,12 @@ static int loop(struct bench_worker *w)
 
 static void gather(struct bench_worker *w)
 {
-	struct stele_loader_stats stats;
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
 
 	if (!w->loader)
 		return;
 	stele_loader_stats(w->loader, &stats);
-	w->part->stats = stats.reader;
+	stele_loader_reader_stats(w->loader, &w->part->stats);
 	w->part->wait_ns = stats.wait_ns;
 	stele_loader_latency(w->loader, STELE_LATENCY_SAMPLE, w->sample_latency);
 	stele_loader_latency(w->loader, STELE_LATENCY_DEVICE, w->device_latency);

@@ -298,6 +298,7 @@ static int start(struct run *run, struct stele_dataset *ds)
 		w->gate = &run->gate;
 		w->index = i;
 		w->part = &run->result->parts[i];
+		w->part->stats.size = sizeof(w->part->stats);
 		ids_init(&w->ids, &run->order);
 		err = worker_start(w);
 		if (!err)
@@ -511,6 +512,8 @@ int bench_run(struct stele_dataset *ds, const struct bench_config *config,
 	struct run run = {.config = config, .result = result};
 	int err;
 
+	result->info.size = sizeof(result->info);
+	result->sum.size = sizeof(result->sum);
 	stele_dataset_info(ds, &result->info);
 	err = init(&run, result->info.sample_count);
 	if (err)

@@ -150,7 +150,7 @@ static uint32_t classes(uint64_t *labels, uint64_t count, double *entropy,
 
 static double size_of(const struct subject *subject, uint64_t id)
 {
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 
 	return stele_dataset_locate(subject->ds, id, &extent)
 		       ? 0
@@ -528,7 +528,7 @@ int bench_shuffle(struct stele_dataset *ds, const struct bench_config *config)
 		.block_size = config->block_size,
 		.block_count = config->block_count);
 	int labelled = stele_dataset_field_index(ds, "label") >= 0;
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct quality quality;
 	int err = quality_measure(ds, &opts, config->batch, labelled,
 					  &quality);

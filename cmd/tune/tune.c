@@ -135,7 +135,8 @@ static void print(const struct tune_report *report, const struct options *option
 
 static int run(const char *target, const struct options *options)
 {
-	struct tune_report report = {.target = target};
+	struct tune_report report = {
+		.target = target, .profile.size = sizeof(report.profile)};
 	struct listener listener = {.log = {.target = target},
 				    .report = &report,
 				    .json = options->json};

@@ -82,6 +82,50 @@ int stele_options_flags(uint32_t flags, uint32_t known,
 	return -EINVAL;
 }
 
+static size_t size_of(const void *out)
+{
+	size_t size;
+
+	memcpy(&size, out, sizeof(size));
+	return size < sizeof(size) || size > STELE_OUTPUT_SIZE_MAX ? 0 : size;
+}
+
+int stele_output_check_size(const void *out, size_t first_size,
+			    const struct stele_log *log)
+{
+	size_t size;
+
+	if (!out || size_of(out) >= first_size)
+		return 0;
+	memcpy(&size, out, sizeof(size));
+	stele_log_error(log, "invalid size %zu of the struct to fill: must be "
+			"its sizeof, at least %zu", size, first_size);
+	return -EINVAL;
+}
+
+static void copy_members(void *to, size_t to_size, const void *from, size_t from_size)
+{
+	const size_t head = sizeof(size_t);
+	const size_t size = to_size < from_size ? to_size : from_size;
+
+	memcpy((char *)to + head, (const char *)from + head, size - head);
+	memset((char *)to + size, 0, to_size - size);
+}
+
+void stele_output_fill(void *out, const void *known, size_t known_size)
+{
+	if (out && size_of(out))
+		copy_members(out, size_of(out), known, known_size);
+}
+
+void stele_output_load(const void *out, void *known, size_t known_size)
+{
+	memset(known, 0, known_size);
+	memcpy(known, &known_size, sizeof(known_size));
+	if (out && size_of(out))
+		copy_members(known, known_size, out, size_of(out));
+}
+
 int stele_options_time(int64_t given, const struct stele_log *log, int64_t *out)
 {
 	const char *text = getenv(TIME_ENV);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.h - options structs that may grow (after libbpf's LIBBPF_OPTS)
+ * options.h - public structs that may grow (after libbpf's LIBBPF_OPTS)
  *
- * An old program passes a short struct: fields behind it take their default,
- * zero. A new program on an old library is refused (-E2BIG) only if it sets
- * something that the library does not know.
+ * They begin with a size_t size, set by the program. Options: an old program passes a
+ * short struct: what it lacks takes its default, zero. A new program on an old library is
+ * refused (-E2BIG) only if it sets something that the library does not know. Outputs: a
+ * short struct gets what it has room for; what is longer than known ends in zeros.
  */
 #ifndef STELE_BASE_OPTIONS_H
 #define STELE_BASE_OPTIONS_H
+
+#include <errno.h>
 
 #include "lib/base/log.h"
 
@@ -35,6 +38,30 @@ int stele_options_check(const struct stele_option *options, size_t count,
 /* Return: 0; -EINVAL (bits of `flags` that are not `known`: logged). */
 int stele_options_flags(uint32_t flags, uint32_t known,
 			const struct stele_log *log);
+
+/* Larger ones are refused: nobody has set their size. */
+#define STELE_OUTPUT_SIZE_MAX (UINT64_C(64) << 10)
+
+/*
+ * Can `out` (NULL: not wanted) be filled? `last`: the last member that its first version
+ * had. Return: 0; -EINVAL (logged).
+ */
+#define stele_output_check(out, last, log)                                    \
+	stele_output_check_size((out),                                        \
+				offsetof(__typeof__(*(out)), last) +          \
+					sizeof((out)->last),                  \
+				(log))
+int stele_output_check_size(const void *out, size_t first_size,
+			    const struct stele_log *log);
+/* Fill it, unless its size is invalid: all of `known` that it has room for, but the size. */
+void stele_output_fill(void *out, const void *known, size_t known_size);
+/* Both, from *known, of the same type. Return: 0; -EINVAL (logged). */
+#define stele_output_set(out, known, last, log)                               \
+	(stele_output_check((out), last, (log)) ?                             \
+		 -EINVAL :                                                    \
+		 (stele_output_fill((out), (known), sizeof(*(known))), 0))
+/* What was filled before, back into `known`; its size is known_size. */
+void stele_output_load(const void *out, void *known, size_t known_size);
 
 /*
  * The time of a change: what was given, unless 0; else $SOURCE_DATE_EPOCH; else

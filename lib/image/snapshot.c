@@ -347,3 +347,20 @@ int stele_snapshot_id(const struct stele_snapshot *snapshot,
 	*id = segment->first_id + number - below;
 	return 0;
 }
+
+void stele_snapshot_describe(const struct stele_catalog_snapshot *snapshot,
+			     struct stele_snapshot_info *out)
+{
+	*out = (struct stele_snapshot_info){
+		.size = sizeof(*out),
+		.id = snapshot->id,
+		.parent = snapshot->parent,
+		.time = snapshot->time,
+		.sample_count = snapshot->sample_count,
+		.payload_size = snapshot->payload_size,
+		.segment_count = snapshot->ref_count,
+		.note_size = snapshot->note_size,
+	};
+	memcpy(out->name, snapshot->name, sizeof(out->name) - 1);
+	memcpy(out->digest, snapshot->digest, sizeof(out->digest));
+}

@@ -113,7 +113,9 @@ int stele_segment_load_bare(struct stele_image *image,
 int stele_segment_load_schema(struct stele_image *image,
 			      struct stele_segment *segment);
 
-/* A field as programs see it; it points into the segment. */
+/* A snapshot and a field as programs see them; the latter points into the segment. */
+void stele_snapshot_describe(const struct stele_catalog_snapshot *snapshot,
+			     struct stele_snapshot_info *out);
 void stele_segment_field(const struct stele_segment *segment, uint32_t index,
 			 struct stele_field *out);
 

@@ -234,7 +234,7 @@ static const char *way(const struct stele_identity *identity)
 static void describe(struct attempt *attempt, const char *name, bool read_only)
 {
 	struct stele_mapping_info *info = &attempt->mapping.info;
-	struct stele_dataset_info ds;
+	struct stele_dataset_info ds = {.size = sizeof(ds)};
 
 	stele_dataset_info(attempt->ds, &ds);
 	if (!name)
@@ -322,6 +322,8 @@ static int map(const char *target, const char *name,
 	struct stele_log log;
 	int rc = get_options(opts, &known, &log);
 
+	if (!rc)
+		rc = stele_output_check(out, stale, &log);
 	if (rc)
 		return rc;
 	if (name && !stele_name_ok(name, strlen(name))) {
@@ -351,8 +353,7 @@ out:
 	if (rc < 0)
 		return rc;
 	info.target = NULL;
-	if (out)
-		*out = info;
+	stele_output_fill(out, &info, sizeof(info));
 	return 0;
 }
 
@@ -410,9 +411,11 @@ struct list {
 
 static int list_one(void *user, const struct stele_mapping *mapping)
 {
+	struct stele_mapping_info info = mapping->info;
 	struct list *list = user;
 
-	list->fn(list->user, &mapping->info);
+	info.size = sizeof(info);
+	list->fn(list->user, &info);
 	list->count++;
 	return 0;
 }

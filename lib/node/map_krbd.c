@@ -85,6 +85,7 @@ static int attach(const struct stele_map_opts *opts, const char *target,
 		return rc;
 	rc = opts->attach(opts->attach_user,
 			  &(struct stele_map_rbd){
+				  .size = sizeof(struct stele_map_rbd),
 				  .pool = name.pool,
 				  .pool_namespace = name.ns,
 				  .image = name.image,

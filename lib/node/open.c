@@ -325,12 +325,11 @@ static uint64_t free_size(const struct stele_image *image)
 	return size;
 }
 
-void stele_image_info(const struct stele_image *image,
-		      struct stele_image_info *info)
+static int image_info(const struct stele_image *image,
+		      struct stele_image_info *out)
 {
 	const struct stele_superblock *sb = &image->sb;
-
-	*info = (struct stele_image_info){
+	struct stele_image_info info = {
 		.version = STELE_FORMAT_VERSION,
 		.snapshot_count = image->catalog.counts.snapshots,
 		.segment_count = image->catalog.counts.segments,
@@ -346,30 +345,28 @@ void stele_image_info(const struct stele_image *image,
 		.commit_time = sb->commit_time,
 		.superblocks_good = image->copies_good,
 	};
-	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
-	memcpy(info->label, sb->label, sizeof(info->label) - 1);
+	memcpy(info.uuid, sb->uuid, sizeof(info.uuid));
+	memcpy(info.label, sb->label, sizeof(info.label) - 1);
+	return stele_output_set(out, &info, reserved, &image->log);
+}
+
+int stele_image_info(const struct stele_image *image,
+		     struct stele_image_info *info)
+{
+	return STELE_CALL(image_info(image, info), "cannot describe the image");
 }
 
 static int image_snapshot(const struct stele_image *image, uint32_t index,
 			  struct stele_snapshot_info *out)
 {
 	struct stele_catalog_snapshot snapshot;
+	struct stele_snapshot_info info;
 
 	if (index >= image->catalog.counts.snapshots)
 		return -ERANGE;
 	stele_catalog_snapshot(&image->catalog, index, &snapshot);
-	*out = (struct stele_snapshot_info){
-		.id = snapshot.id,
-		.parent = snapshot.parent,
-		.time = snapshot.time,
-		.sample_count = snapshot.sample_count,
-		.payload_size = snapshot.payload_size,
-		.segment_count = snapshot.ref_count,
-		.note_size = snapshot.note_size,
-	};
-	memcpy(out->name, snapshot.name, sizeof(out->name) - 1);
-	memcpy(out->digest, snapshot.digest, sizeof(out->digest));
-	return 0;
+	stele_snapshot_describe(&snapshot, &info);
+	return stele_output_set(out, &info, note_size, &image->log);
 }
 
 int stele_image_snapshot(const struct stele_image *image, uint32_t index,

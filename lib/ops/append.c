@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 #include "lib/image/deleted.h"
 #include "lib/image/section.h"
 #include "lib/segment/sort.h"
@@ -49,7 +50,7 @@ static void fill_report(struct stele_append *append)
 {
 	const struct stele_comparison *c = &append->comparison;
 	const uint64_t count = append->base.snapshot->sample_count;
-	struct stele_append_report *report = append->report;
+	struct stele_build_report *report = append->builder->report;
 
 	memcpy(report->base, append->base.snapshot->info.name,
 	       sizeof(report->base) - 1);
@@ -83,22 +84,23 @@ static int compare_with_base(struct stele_append *append,
 int stele_append_prepare(struct stele_append *append,
 			 struct stele_builder *builder,
 			 const struct stele_source *source,
-			 const struct stele_addition *onto,
-			 struct stele_append_report *report)
+			 const struct stele_addition *onto)
 {
 	int ret;
 
 	*append = (struct stele_append){
 		.builder = builder,
 		.source = source,
-		.report = report,
 	};
 	stele_plan_init(&append->plan, builder);
 	ret = onto ? compare_with_base(append, onto) :
 		     stele_plan_scan(&append->plan, builder, source, NULL);
 	if (ret < 0 || (onto && !append->plan.table.count))
 		return ret;
-	return stele_plan_layout(&append->plan, builder);
+	ret = stele_plan_layout(&append->plan, builder);
+	if (!onto)
+		builder->report->sample_count = builder->report->written_count;
+	return ret;
 }
 
 void stele_append_release(struct stele_append *append)
@@ -171,7 +173,7 @@ static int revive(struct stele_append *append,
 static int settle_voids(struct stele_append *append)
 {
 	const struct stele_void *voids = append->written.voids.data;
-	struct stele_append_report *report = append->report;
+	struct stele_build_report *report = append->builder->report;
 	int ret = 0;
 
 	for (uint64_t i = 0; i < append->written.void_count && !ret; i++) {
@@ -261,6 +263,7 @@ static int append_new(struct stele_append *append,
 int stele_append_write(struct stele_append *append,
 		       struct stele_addition *addition)
 {
+	struct stele_build_report *report = append->builder->report;
 	const bool any = !append->base.snapshot || append->plan.table.count;
 	int ret = any ? write_segment(append, addition) : 0;
 
@@ -271,6 +274,8 @@ int stele_append_write(struct stele_append *append,
 		ret = sort_drops(append);
 	if (!ret && append->base.snapshot)
 		ret = settle_voids(append);
+	else
+		report->sample_count = report->written_count;
 	if (!ret && is_synced(append))
 		addition->source_time =
 			stele_builder_source_time(append->builder);
@@ -299,20 +304,18 @@ static uint64_t size_to_write(const struct stele_append *append)
 }
 
 int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
-		    const struct stele_source *source,
-		    struct stele_append_report *report)
+		    const struct stele_source *source)
 {
 	struct stele_append append = {0};
 	int ret = txn->work ? stele_addition_load(txn->work) :
 			      stele_txn_base(txn, builder->opts.base);
 
 	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
-	memcpy(report->build.uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
+	memcpy(builder->report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
 	if (!ret)
-		ret = stele_append_prepare(&append, builder, source, txn->work,
-					   report);
+		ret = stele_append_prepare(&append, builder, source, txn->work);
 	if (!ret)
-		report->written_size = size_to_write(&append);
+		builder->report->written_size = size_to_write(&append);
 	if (!ret)
 		ret = stele_append_write(&append, txn->work);
 	stele_append_release(&append);
@@ -334,19 +337,17 @@ static int check_for_txn(const struct stele_builder *builder)
 
 static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 		   const struct stele_build_opts *opts,
-		   struct stele_append_report *report)
+		   struct stele_build_report *report)
 {
-	struct stele_append_report unwanted;
+	struct stele_build_report made;
 	struct stele_source source = {0};
 	struct stele_builder builder;
-	int ret;
+	int ret = stele_builder_init(&builder, opts, &made);
 
-	if (!report)
-		report = &unwanted;
-	memset(report, 0, sizeof(*report));
-	ret = stele_builder_init(&builder, opts, &report->build);
 	if (!builder.opts.log)
 		builder.log = txn->log;
+	if (!ret)
+		ret = stele_output_check(report, backend, &builder.log);
 	if (!ret)
 		ret = origin->path || origin->ops ? check_for_txn(&builder) :
 						    -EINVAL;
@@ -355,7 +356,8 @@ static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 					STELE_LABELS_AUTO, &builder.log,
 					&source);
 	if (!ret)
-		ret = stele_append_on(txn, &builder, &source, report);
+		ret = stele_append_on(txn, &builder, &source);
+	stele_output_fill(report, &made, sizeof(made));
 	stele_source_close(&source);
 	stele_builder_release(&builder);
 	return ret;
@@ -363,7 +365,7 @@ static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 
 int stele_txn_add(struct stele_txn *txn, const char *path,
 		  const struct stele_build_opts *opts,
-		  struct stele_append_report *report)
+		  struct stele_build_report *report)
 {
 	const struct stele_origin origin = {.path = path};
 
@@ -375,7 +377,6 @@ int stele_txn_add(struct stele_txn *txn, const char *path,
 
 struct appending {
 	struct stele_builder builder;
-	struct stele_append_report *report;
 	struct stele_source source;
 	struct stele_txn txn;
 };
@@ -409,7 +410,7 @@ static int open_all(struct appending *a, const struct stele_origin *origin,
 static int run(struct appending *a)
 {
 	const struct stele_build_opts *opts = &a->builder.opts;
-	struct stele_build_report *report = &a->report->build;
+	struct stele_build_report *report = a->builder.report;
 	struct stele_device *dev = a->txn.image->dev;
 	const char *name = a->txn.target.snapshot;
 	int ret;
@@ -418,7 +419,7 @@ static int run(struct appending *a)
 	snprintf(report->backend, sizeof(report->backend), "%s",
 		 stele_device_backend(dev));
 	a->txn.time = opts->time;
-	ret = stele_append_on(&a->txn, &a->builder, &a->source, a->report);
+	ret = stele_append_on(&a->txn, &a->builder, &a->source);
 	if (!ret)
 		ret = stele_txn_snapshot(&a->txn, name, opts->note, NULL);
 	if (!ret)
@@ -428,24 +429,24 @@ static int run(struct appending *a)
 	if (!ret)
 		ret = stele_txn_publish(&a->txn, opts->time);
 	if (!a->txn.dry)
-		a->report->written_size = a->txn.written_size;
+		report->written_size = a->txn.written_size;
 	report->image_end = a->txn.image->sb.high_water;
 	return ret ? ret : stele_device_size(dev, &report->target_size);
 }
 
 static int do_append(const struct stele_origin *origin, const char *target,
 		     const struct stele_build_opts *opts,
-		     struct stele_append_report *report)
+		     struct stele_build_report *report)
 {
-	struct stele_append_report unwanted;
+	struct stele_build_report made;
 	struct appending a = {0};
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	a.report = report ? report : &unwanted;
-	memset(a.report, 0, sizeof(*a.report));
-	ret = stele_builder_init(&a.builder, opts, &a.report->build);
+	ret = stele_builder_init(&a.builder, opts, &made);
+	if (!ret)
+		ret = stele_output_check(report, backend, &a.builder.log);
 	if (!ret)
 		ret = stele_builder_for_append(&a.builder);
 	if (!ret && !origin->path && !origin->ops)
@@ -454,7 +455,8 @@ static int do_append(const struct stele_origin *origin, const char *target,
 		ret = open_all(&a, origin, target);
 	if (!ret)
 		ret = run(&a);
-	a.report->build.total_seconds = stele_seconds_since(&begin);
+	made.total_seconds = stele_seconds_since(&begin);
+	stele_output_fill(report, &made, sizeof(made));
 	stele_source_close(&a.source);
 	stele_txn_release(&a.txn);
 	stele_builder_release(&a.builder);
@@ -463,7 +465,7 @@ static int do_append(const struct stele_origin *origin, const char *target,
 
 int stele_append(const char *source, const char *target,
 		 const struct stele_build_opts *opts,
-		 struct stele_append_report *report)
+		 struct stele_build_report *report)
 {
 	const struct stele_origin origin = {.path = source};
 
@@ -473,7 +475,7 @@ int stele_append(const char *source, const char *target,
 
 int stele_append_from(const struct stele_source_ops *ops, void *user,
 		      const char *target, const struct stele_build_opts *opts,
-		      struct stele_append_report *report)
+		      struct stele_build_report *report)
 {
 	const struct stele_origin origin = {.ops = ops, .user = user};
 

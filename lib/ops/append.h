@@ -32,7 +32,6 @@ struct stele_append {
 	/* The caller's. */
 	struct stele_builder *builder;
 	const struct stele_source *source;
-	struct stele_append_report *report; /* NULL: a build's builder has its own */
 
 	struct stele_base base;
 	struct stele_plan plan;
@@ -41,14 +40,13 @@ struct stele_append {
 };
 
 /*
- * `onto`: NULL of a build. Fills the report. Release in any case, before `onto`.
+ * `onto`: NULL of a build. Fills the builder's report. Release in any case, before `onto`.
  * Return: 0; errors of stele_plan_scan(), stele_compare(), stele_plan_layout().
  */
 int stele_append_prepare(struct stele_append *append,
 			 struct stele_builder *builder,
 			 const struct stele_source *source,
-			 const struct stele_addition *onto,
-			 struct stele_append_report *report);
+			 const struct stele_addition *onto);
 /*
  * `addition`: what it was prepared for, or an empty one. A dry one gets the space, and
  * nothing is written. Return: 0; errors of stele_plan_write(), stele_addition_delete().
@@ -63,7 +61,6 @@ void stele_append_release(struct stele_append *append);
  * names (NULL: the newest). Return: as above; -ENOENT (the base; logged).
  */
 int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
-		    const struct stele_source *source,
-		    struct stele_append_report *report);
+		    const struct stele_source *source);
 
 #endif

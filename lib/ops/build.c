@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 #include "lib/device/target.h"
 #include "lib/ops/append.h"
 #include "lib/segment/content_id.h"
@@ -80,6 +81,7 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 	/* The image is whole, whatever becomes of its RBD snapshot: the next writer ends it. */
 	if (!stele_txn_commit_size(txn, &spare))
 		report->image_end = txn->image->sb.high_water + spare;
+	report->written_size = txn->written_size;
 	return ret;
 }
 
@@ -223,7 +225,7 @@ static int run(struct stele_append *append, const struct stele_source *source,
 	if (needs_look(builder, target))
 		ret = look_at_target(builder, target);
 	if (!ret)
-		ret = stele_append_prepare(append, builder, source, NULL, NULL);
+		ret = stele_append_prepare(append, builder, source, NULL);
 	if (ret)
 		return ret;
 	report->image_end = stele_build_end(&append->plan, builder->opts.note);
@@ -243,7 +245,7 @@ static int build(const struct stele_origin *origin, const char *target_text,
 		 const struct stele_build_opts *opts,
 		 struct stele_build_report *report)
 {
-	struct stele_build_report unwanted;
+	struct stele_build_report made;
 	struct stele_append append = {0};
 	struct stele_source source = {0};
 	struct stele_target target = {0};
@@ -252,9 +254,9 @@ static int build(const struct stele_origin *origin, const char *target_text,
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	if (!report)
-		report = &unwanted;
-	ret = stele_builder_init(&builder, opts, report);
+	ret = stele_builder_init(&builder, opts, &made);
+	if (!ret)
+		ret = stele_output_check(report, backend, &builder.log);
 	if (!ret)
 		ret = stele_builder_for_build(&builder, origin->path);
 	if (!ret && !origin->path && !origin->ops)
@@ -267,7 +269,8 @@ static int build(const struct stele_origin *origin, const char *target_text,
 					&source);
 	if (!ret)
 		ret = run(&append, &source, &builder, &target);
-	report->total_seconds = stele_seconds_since(&begin);
+	made.total_seconds = stele_seconds_since(&begin);
+	stele_output_fill(report, &made, sizeof(made));
 	stele_append_release(&append);
 	stele_source_close(&source);
 	stele_target_release(&target);
@@ -309,8 +312,7 @@ int stele_build_on(struct stele_device *dev, const struct stele_source *source,
 	if (!ret)
 		ret = stele_builder_for_build(&builder, false);
 	if (!ret)
-		ret = stele_append_prepare(&append, &builder, source, NULL,
-					   NULL);
+		ret = stele_append_prepare(&append, &builder, source, NULL);
 	if (!ret)
 		ret = stele_device_size(dev, &size);
 	if (!ret && size < stele_build_end(&append.plan, builder.opts.note))

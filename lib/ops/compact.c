@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 #include "lib/image/record_stream.h"
 #include "lib/ops/append.h"
 
@@ -40,7 +41,7 @@ static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
 	int ret;
 
 	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
-	ret = stele_append_prepare(&append, builder, source, NULL, NULL);
+	ret = stele_append_prepare(&append, builder, source, NULL);
 	if (!ret)
 		ret = stele_addition_begin(txn, NULL);
 	if (!ret)
@@ -133,6 +134,7 @@ static int run(struct stele_txn *txn, struct stele_builder *builder,
 	if (ret < 0)
 		return ret;
 	report->image_end = txn->image->sb.high_water;
+	report->written_size = txn->written_size;
 	return stele_device_size(txn->image->dev, &report->target_size);
 }
 
@@ -140,16 +142,16 @@ static int do_compact(const char *target, const char *name,
 		      const struct stele_build_opts *opts,
 		      struct stele_build_report *report)
 {
-	struct stele_build_report unwanted;
+	struct stele_build_report made;
 	struct stele_builder builder;
 	struct stele_txn txn = {0};
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	if (!report)
-		report = &unwanted;
-	ret = stele_builder_init(&builder, opts, report);
+	ret = stele_builder_init(&builder, opts, &made);
+	if (!ret)
+		ret = stele_output_check(report, backend, &builder.log);
 	if (!ret)
 		ret = check(&builder);
 	if (!ret)
@@ -160,7 +162,8 @@ static int do_compact(const char *target, const char *name,
 				      builder.opts.backend, &builder.log);
 	if (!ret)
 		ret = run(&txn, &builder, name);
-	report->total_seconds = stele_seconds_since(&begin);
+	made.total_seconds = stele_seconds_since(&begin);
+	stele_output_fill(report, &made, sizeof(made));
 	stele_txn_release(&txn);
 	stele_builder_release(&builder);
 	return ret;

@@ -561,14 +561,15 @@ static int do_copy(const char *source, const char *target,
 		   const struct stele_copy_opts *opts,
 		   struct stele_copy_report *report)
 {
-	struct stele_copy_report unwanted;
-	struct copy c = {.report = report ? report : &unwanted};
+	struct stele_copy_report made = {0};
+	struct copy c = {.report = &made};
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	memset(c.report, 0, sizeof(*c.report));
 	ret = check_options(&c, opts);
+	if (ret == 0)
+		ret = stele_output_check(report, seconds, &c.log);
 	if (ret == 0)
 		ret = open_source(&c, source);
 	if (ret == 0)
@@ -579,7 +580,8 @@ static int do_copy(const char *source, const char *target,
 	stele_dataset_close(c.ds);
 	stele_target_release(&c.from);
 	stele_target_release(&c.to);
-	c.report->seconds = stele_seconds_since(&begin);
+	made.seconds = stele_seconds_since(&begin);
+	stele_output_fill(report, &made, sizeof(made));
 	return ret;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 #include "lib/ops/diff_keys.h"
 
 /* Of the digests section: 128 MiB, 4 million samples. Others are read again. */
@@ -101,6 +102,7 @@ static int differ(struct diff *d)
 static int tell(struct diff *d)
 {
 	struct stele_difference difference = {
+		.size = sizeof(difference),
 		.key = d->pending,
 		.key_size = d->pending_size,
 		.a_id = d->place[A].id,
@@ -231,15 +233,17 @@ static int do_diff(const char *a, const char *b, stele_difference_fn fn,
 		   struct stele_diff_report *report)
 {
 	struct stele_dataset *one = NULL, *other = NULL;
+	struct stele_diff_report made = {0};
 	int ret;
 
-	if (report)
-		memset(report, 0, sizeof(*report));
 	ret = stele_dataset_open(a, opts, &one);
+	if (ret == 0)
+		ret = stele_output_check(report, same, &one->image.log);
 	if (ret == 0)
 		ret = stele_dataset_open(b, opts, &other);
 	if (ret == 0)
-		ret = stele_dataset_diff(one, other, fn, user, report);
+		ret = stele_dataset_diff(one, other, fn, user, &made);
+	stele_output_fill(report, &made, sizeof(made));
 	stele_dataset_close(other);
 	stele_dataset_close(one);
 	return ret;

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 #include "lib/image/snapshot.h"
 #include "lib/ops/change.h"
 #include "lib/txn/intent.h"
@@ -52,10 +53,10 @@ static bool is_due(const struct collection *c, int64_t since)
 static void report_item(struct collection *c, const struct stele_gc_item *item)
 {
 	c->report->unused_count++;
-	c->report->unused_size += item->size;
+	c->report->unused_size += item->segment_size;
 	if (item->due) {
 		c->report->freed_count++;
-		c->report->freed_size += item->size;
+		c->report->freed_size += item->segment_size;
 	}
 	if (c->fn)
 		c->fn(c->user, item);
@@ -70,9 +71,10 @@ static bool look_at_segment(struct collection *c,
 	const int64_t since = segment->unused_since ? segment->unused_since :
 						      c->now;
 	const struct stele_gc_item item = {
+		.size = sizeof(item),
 		.segment_id = segment->id,
 		.offset = segment->offset,
-		.size = segment->size,
+		.segment_size = segment->size,
 		.sample_count = segment->sample_count,
 		.unused_since = since,
 		.due = is_due(c, since),
@@ -126,7 +128,7 @@ static int free_kept(struct stele_txn *txn, struct stele_gc_report *report)
 static int look_at_tombstone(void *user, const struct stele_shot *shot)
 {
 	struct collection *c = user;
-	struct stele_gc_item item = {.name = shot->name};
+	struct stele_gc_item item = {.size = sizeof(item), .name = shot->name};
 	char **larger;
 	uint32_t index;
 
@@ -267,17 +269,16 @@ static uint64_t sum_free(const struct stele_txn *txn)
 int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 		   struct stele_gc_report *report)
 {
-	struct stele_gc_report unwanted;
 	struct collection c = {
 		.txn = txn,
 		.now = txn->time,
 		.fn = fn,
 		.user = user,
-		.report = report ? report : &unwanted,
+		.report = report,
 	};
 	int ret;
 
-	memset(c.report, 0, sizeof(*c.report));
+	memset(report, 0, sizeof(*report));
 	stele_txn_forget_tombstones(txn);
 	txn->frees = true;
 	ret = look_at_segments(&c);
@@ -310,17 +311,16 @@ int stele_gc_finish(struct stele_txn *txn, bool discard,
 static int gc(const char *target, const struct stele_change_opts *opts,
 	      stele_gc_fn fn, void *user, struct stele_gc_report *report)
 {
-	struct stele_gc_report unwanted;
+	struct stele_gc_report made = {0};
 	struct stele_change_opts known;
 	struct stele_txn txn;
-	int ret;
+	int ret = stele_change_begin(&txn, target, false, opts,
+				     STELE_CHANGE_FREES,
+				     STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
+				     &known);
 
-	if (!report)
-		report = &unwanted;
-	memset(report, 0, sizeof(*report));
-	ret = stele_change_begin(&txn, target, false, opts, STELE_CHANGE_FREES,
-				 STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
-				 &known);
+	if (ret == 0)
+		ret = stele_output_check(report, finished_size, &txn.log);
 	if (ret == 0 && !txn.dry && !txn.grace && !txn.revoke) {
 		stele_log_error(&txn.log,
 				"'%s' may still have readers of what is freed; "
@@ -329,11 +329,12 @@ static int gc(const char *target, const struct stele_change_opts *opts,
 		ret = -EBUSY;
 	}
 	if (ret == 0)
-		ret = stele_gc_stage(&txn, fn, user, report);
+		ret = stele_gc_stage(&txn, fn, user, &made);
 	if (ret == 0)
 		ret = stele_gc_finish(&txn,
 				      known.flags & STELE_CHANGE_DISCARD,
-				      report);
+				      &made);
+	stele_output_fill(report, &made, sizeof(made));
 	return stele_change_end(&txn, ret);
 }
 

@@ -16,21 +16,6 @@
 #include "lib/node/open.h"
 #include "lib/txn/txn.h"
 
-static void fill_info(const struct stele_catalog_snapshot *snapshot,
-		      struct stele_snapshot_info *info)
-{
-	*info = (struct stele_snapshot_info){
-		.id = snapshot->id,
-		.parent = snapshot->parent,
-		.time = snapshot->time,
-		.sample_count = snapshot->sample_count,
-		.segment_count = snapshot->ref_count,
-		.note_size = snapshot->note_size,
-	};
-	memcpy(info->name, snapshot->name, sizeof(info->name) - 1);
-	memcpy(info->digest, snapshot->digest, sizeof(info->digest));
-}
-
 /* Descriptors, deleted lists and digest: as far as opening it goes. */
 static int look_into(struct stele_image *view, uint32_t index)
 {
@@ -51,6 +36,7 @@ static void show_side(struct stele_image *image, uint32_t number,
 		.dev = image->dev, .sb = from->sb, .catalog = from->catalog,
 	};
 	struct stele_side side = {
+		.size = sizeof(side),
 		.number = number + 1,
 		.error = from->error,
 		.generation = from->sb.generation,
@@ -63,13 +49,17 @@ static void show_side(struct stele_image *image, uint32_t number,
 	if (opts->side)
 		opts->side(opts->user, &side);
 	for (uint32_t i = 0; i < side.snapshot_count && opts->snapshot; i++) {
-		struct stele_side_snapshot shown;
 		struct stele_catalog_snapshot snapshot;
+		struct stele_snapshot_info info;
+		struct stele_side_snapshot shown = {
+			.size = sizeof(shown),
+			.info = &info,
+			.common = stele_fork_common(image->fork, from, i),
+			.error = look_into(&view, i),
+		};
 
 		stele_catalog_snapshot(&from->catalog, i, &snapshot);
-		fill_info(&snapshot, &shown.info);
-		shown.common = stele_fork_common(image->fork, from, i);
-		shown.error = look_into(&view, i);
+		stele_snapshot_describe(&snapshot, &info);
 		opts->snapshot(opts->user, &side, &shown);
 	}
 }
@@ -139,26 +129,28 @@ static int check_choice(const struct stele_repair_opts *opts,
 static int repair(const char *target, const struct stele_repair_opts *opts,
 		  struct stele_repair_report *report)
 {
-	struct stele_repair_report unwanted;
+	struct stele_repair_report made = {0};
 	struct stele_repair_opts known;
 	struct stele_log log;
 	int ret = stele_options_get(opts, &known, sizeof(known), &log);
 
-	if (!report)
-		report = &unwanted;
-	memset(report, 0, sizeof(*report));
+	if (!ret)
+		ret = stele_output_check(report, changed, &log);
 	if (!ret)
 		ret = stele_options_flags(known.flags, STELE_CHANGE_DRY_RUN,
 					  &log);
 	if (!ret)
 		ret = stele_options_time(known.time, &log, &known.time);
 	if (!ret)
-		ret = look(target, &known, &log, report);
-	if (ret || (known.flags & STELE_CHANGE_DRY_RUN) ||
-	    (!report->sides && !report->wrong_copies))
-		return ret;
-	ret = check_choice(&known, &log, report);
-	return ret ? ret : put_right(target, &known, &log, report);
+		ret = look(target, &known, &log, &made);
+	if (!ret && !(known.flags & STELE_CHANGE_DRY_RUN) &&
+	    (made.sides || made.wrong_copies)) {
+		ret = check_choice(&known, &log, &made);
+		if (!ret)
+			ret = put_right(target, &known, &log, &made);
+	}
+	stele_output_fill(report, &made, sizeof(made));
+	return ret;
 }
 
 int stele_repair(const char *target, const struct stele_repair_opts *opts,

@@ -10,9 +10,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 
 static int refuse(const struct stele_txn *txn, const char *why, uint64_t size,
 		  uint64_t now)
@@ -45,11 +45,12 @@ static int txn_resize(struct stele_txn *txn, uint64_t size,
 		      struct stele_resize_report *report)
 {
 	const uint64_t now = txn->image_size;
+	struct stele_resize_report made = {.old_size = now, .new_size = now};
 	uint64_t target_size;
-	int ret = stele_device_size(txn->image->dev, &target_size);
+	int ret = stele_output_set(report, &made, new_size, &txn->log);
 
-	if (report)
-		*report = (struct stele_resize_report){now, now};
+	if (ret == 0)
+		ret = stele_device_size(txn->image->dev, &target_size);
 	if (ret < 0)
 		return ret;
 	if (!size)
@@ -64,9 +65,11 @@ static int txn_resize(struct stele_txn *txn, uint64_t size,
 	if (ret < 0 || size == now)
 		return ret;
 	ret = stele_txn_grow(txn, size);
-	if (ret == 0 && report)
-		report->new_size = size;
-	return ret;
+	if (ret < 0)
+		return ret;
+	made.new_size = size;
+	stele_output_fill(report, &made, sizeof(made));
+	return 0;
 }
 
 int stele_txn_resize(struct stele_txn *txn, uint64_t size,
@@ -82,12 +85,9 @@ static int resize(const char *target, uint64_t size,
 {
 	struct stele_change_opts known;
 	struct stele_txn txn;
-	int ret;
+	int ret = stele_change_begin(&txn, target, false, opts,
+				     STELE_CHANGE_ADDS, 0, &known);
 
-	if (report)
-		memset(report, 0, sizeof(*report));
-	ret = stele_change_begin(&txn, target, false, opts, STELE_CHANGE_ADDS,
-				 0, &known);
 	if (ret == 0)
 		ret = stele_txn_resize(&txn, size, report);
 	return stele_change_end(&txn, ret);

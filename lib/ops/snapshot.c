@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 #include "lib/image/key_search.h"
 #include "lib/node/mapping.h"
 #include "lib/txn/addition.h"
@@ -280,35 +281,24 @@ static int set_note(struct stele_txn *txn, const char *note)
 	return 0;
 }
 
-static void fill_info(const struct stele_catalog_snapshot *made,
-		      struct stele_snapshot_info *out)
-{
-	*out = (struct stele_snapshot_info){
-		.id = made->id,
-		.parent = made->parent,
-		.time = made->time,
-		.sample_count = made->sample_count,
-		.segment_count = made->ref_count,
-		.note_size = made->note_size,
-		.payload_size = made->payload_size,
-	};
-	memcpy(out->name, made->name, sizeof(out->name) - 1);
-	memcpy(out->digest, made->digest, sizeof(out->digest));
-}
-
 static int txn_snapshot(struct stele_txn *txn, const char *name,
 			const char *note, struct stele_snapshot_info *out)
 {
-	int ret = txn->work ? 0 : stele_txn_base(txn, NULL);
+	struct stele_snapshot_info made;
+	int ret = stele_output_check(out, note_size, &txn->log);
 
+	if (ret == 0 && !txn->work)
+		ret = stele_txn_base(txn, NULL);
 	if (ret == 0)
 		ret = name ? set_note(txn, note) : -EINVAL;
 	if (ret < 0)
 		return ret;
 	txn->work->time = txn->time;
 	ret = stele_addition_end(txn->work, name);
-	if (ret == 0 && out)
-		fill_info(&stele_txn_find(txn, name)->info, out);
+	if (ret == 0) {
+		stele_snapshot_describe(&stele_txn_find(txn, name)->info, &made);
+		stele_output_fill(out, &made, sizeof(made));
+	}
 	stele_addition_free(txn);
 	return ret;
 }

@@ -62,7 +62,13 @@ int stele_txn_open(const char *target, const struct stele_txn_opts *opts,
 static int txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,
 		    struct stele_gc_report *report)
 {
-	return stele_gc_stage(txn, fn, user, report);
+	struct stele_gc_report made = {0};
+	int ret = stele_output_check(report, finished_size, &txn->log);
+
+	if (ret == 0)
+		ret = stele_gc_stage(txn, fn, user, &made);
+	stele_output_fill(report, &made, sizeof(made));
+	return ret;
 }
 
 int stele_txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,

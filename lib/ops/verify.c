@@ -19,7 +19,7 @@ static int report_lost(const struct stele_verify_opts *opts, int error,
 		       struct stele_verify_report *report)
 {
 	const struct stele_damage damage = {
-		.error = error, .what = "image",
+		.size = sizeof(damage), .error = error, .what = "image",
 		.detail = "no superblock with a catalog can be used",
 	};
 
@@ -102,27 +102,27 @@ static int verify_device(struct stele_device *dev,
 static int verify(const char *text, const struct stele_verify_opts *opts,
 		  struct stele_verify_report *report)
 {
-	struct stele_verify_report unwanted;
+	struct stele_verify_report made = {0};
 	struct stele_target target = {0};
 	struct stele_verify_opts known;
 	struct stele_device *dev;
 	struct stele_log log;
 	int ret;
 
-	if (!report)
-		report = &unwanted;
-	memset(report, 0, sizeof(*report));
 	ret = stele_options_get(opts, &known, sizeof(known), &log);
 	if (!ret)
 		ret = stele_options_check(&(struct stele_option){
 			"reserved", known.reserved, 0}, 1, &log);
+	if (!ret)
+		ret = stele_output_check(report, notes, &log);
 	if (ret < 0)
 		return ret;
 	ret = stele_target_open(text, false, known.backend, &log, &target,
 				&dev);
 	if (ret < 0)
 		return ret;
-	ret = verify_device(dev, &target, &log, &known, report);
+	ret = verify_device(dev, &target, &log, &known, &made);
+	stele_output_fill(report, &made, sizeof(made));
 	stele_target_release(&target);
 	return ret;
 }

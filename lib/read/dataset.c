@@ -188,14 +188,13 @@ static void add_segment(struct stele_dataset_info *info,
 	info->run_count += d->run_count;
 }
 
-void stele_dataset_info(const struct stele_dataset *ds,
-			struct stele_dataset_info *info)
+static void fill_info(const struct stele_dataset *ds,
+		      struct stele_dataset_info *info)
 {
 	const struct stele_superblock *sb = &ds->image.sb;
 	const struct stele_snapshot *snapshot = &ds->snapshot;
 	const struct stele_device *dev = ds->image.dev;
 
-	memset(info, 0, sizeof(*info));
 	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
 	memcpy(info->label, sb->label, sizeof(info->label) - 1);
 	memcpy(info->snapshot, snapshot->info.name, sizeof(info->snapshot) - 1);
@@ -219,6 +218,21 @@ void stele_dataset_info(const struct stele_dataset *ds,
 	info->transfer_max = dev->limits.transfer_max;
 	strncpy(info->backend, stele_device_backend(dev),
 		sizeof(info->backend) - 1);
+}
+
+static int dataset_info(const struct stele_dataset *ds,
+			struct stele_dataset_info *info)
+{
+	struct stele_dataset_info known = {0};
+
+	fill_info(ds, &known);
+	return stele_output_set(info, &known, backend, &ds->image.log);
+}
+
+int stele_dataset_info(const struct stele_dataset *ds,
+		       struct stele_dataset_info *info)
+{
+	return STELE_CALL(dataset_info(ds, info), "cannot describe the dataset");
 }
 
 uint64_t stele_dataset_count(const struct stele_dataset *ds)
@@ -246,18 +260,12 @@ static int dataset_field(const struct stele_dataset *ds, uint32_t index,
 {
 	uint32_t count;
 	const struct stele_segment *segment = schema(ds, &count);
-	const size_t size = out->size;
 	struct stele_field field;
 
-	if (size < sizeof(size))
-		return -EINVAL;
 	if (index >= count)
 		return -ERANGE;
 	stele_segment_field(segment, index, &field);
-	memset(out, 0, size);
-	memcpy(out, &field, size < sizeof(field) ? size : sizeof(field));
-	out->size = size;
-	return 0;
+	return stele_output_set(out, &field, name, &ds->image.log);
 }
 
 int stele_dataset_field(const struct stele_dataset *ds, uint32_t index,
@@ -400,15 +408,15 @@ static int dataset_locate(const struct stele_dataset *ds, uint64_t id,
 			  struct stele_extent *out)
 {
 	const struct stele_segment *segment;
-	int err;
+	struct stele_extent known = {0};
+	int err = stele_snapshot_locate(&ds->snapshot, id, &segment,
+					&known.number);
 
-	memset(out, 0, sizeof(*out));
-	err = stele_snapshot_locate(&ds->snapshot, id, &segment, &out->number);
 	if (err)
 		return err;
-	stele_segment_slot(segment, out->number, &out->offset, &out->slot_size);
-	out->segment_id = segment->descriptor.id;
-	return 0;
+	stele_segment_slot(segment, known.number, &known.offset, &known.slot_size);
+	known.segment_id = segment->descriptor.id;
+	return stele_output_set(out, &known, number, &ds->image.log);
 }
 
 int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,

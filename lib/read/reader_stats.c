@@ -12,14 +12,15 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 
 #include "lib/read/reader.h"
 
 /* ---- stats ------------------------------------------------------------------- */
 
-void stele_stats_latencies(struct stele_reader_stats *stats,
-			   const struct stele_histogram *samples,
-			   const struct stele_histogram *device)
+static void set_latencies(struct stele_reader_stats *stats,
+			  const struct stele_histogram *samples,
+			  const struct stele_histogram *device)
 {
 	if (samples) {
 		stats->p50_ns = stele_histogram_quantile(samples, 0.5);
@@ -36,8 +37,28 @@ void stele_stats_latencies(struct stele_reader_stats *stats,
 	}
 }
 
-void stele_stats_add(struct stele_reader_stats *sum,
-		     const struct stele_reader_stats *one)
+static int stats_latencies(struct stele_reader_stats *stats,
+			   const struct stele_histogram *samples,
+			   const struct stele_histogram *device)
+{
+	const struct stele_log log = {0};
+	struct stele_reader_stats known;
+
+	stele_output_load(stats, &known, sizeof(known));
+	set_latencies(&known, samples, device);
+	return stele_output_set(stats, &known, tier, &log);
+}
+
+int stele_stats_latencies(struct stele_reader_stats *stats,
+			  const struct stele_histogram *samples,
+			  const struct stele_histogram *device)
+{
+	return STELE_CALL(stats_latencies(stats, samples, device),
+			  "cannot set latencies");
+}
+
+static void add(struct stele_reader_stats *sum,
+		const struct stele_reader_stats *one)
 {
 	sum->samples += one->samples;
 	sum->failed += one->failed;
@@ -64,6 +85,26 @@ void stele_stats_add(struct stele_reader_stats *sum,
 		memcpy(sum->tier, one->tier, sizeof(sum->tier));
 }
 
+static int stats_add(struct stele_reader_stats *to,
+		     const struct stele_reader_stats *from)
+{
+	const struct stele_log log = {0};
+	struct stele_reader_stats sum, one;
+
+	if (stele_output_check(from, tier, &log))
+		return -EINVAL;
+	stele_output_load(from, &one, sizeof(one));
+	stele_output_load(to, &sum, sizeof(sum));
+	add(&sum, &one);
+	return stele_output_set(to, &sum, tier, &log);
+}
+
+int stele_stats_add(struct stele_reader_stats *sum,
+		    const struct stele_reader_stats *one)
+{
+	return STELE_CALL(stats_add(sum, one), "cannot add statistics");
+}
+
 /* Checks read by themselves, one at a time: what the queue knows nothing of. */
 static void add_checks(const struct stele_reader *r,
 		       struct stele_reader_stats *stats)
@@ -81,8 +122,8 @@ static void add_checks(const struct stele_reader *r,
 	stats->retries += tally.retries;
 }
 
-void stele_reader_stats(const struct stele_reader *r,
-			struct stele_reader_stats *stats)
+static void fill_stats(const struct stele_reader *r,
+		       struct stele_reader_stats *stats)
 {
 	const struct stele_queue_stats *queue = &r->fetch.queue->stats;
 
@@ -95,7 +136,7 @@ void stele_reader_stats(const struct stele_reader *r,
 	stats->enters = queue->enters;
 	stats->registered = queue->registered;
 	add_checks(r, stats);
-	stele_stats_latencies(stats, r->latency, r->fetch.latency);
+	set_latencies(stats, r->latency, r->fetch.latency);
 	stats->depth = r->fetch.in_flight;
 	stats->window = stele_depth_window(&r->fetch.depth);
 	stats->depth_peak = r->fetch.in_flight_peak;
@@ -104,6 +145,21 @@ void stele_reader_stats(const struct stele_reader *r,
 	if (!stele_reader_is_forked(r))
 		stele_queue_describe(r->fetch.queue, stats->tier,
 				     sizeof(stats->tier));
+}
+
+static int reader_stats(const struct stele_reader *r,
+			struct stele_reader_stats *stats)
+{
+	struct stele_reader_stats known;
+
+	fill_stats(r, &known);
+	return stele_output_set(stats, &known, tier, &r->ds->image.log);
+}
+
+int stele_reader_stats(const struct stele_reader *r,
+		       struct stele_reader_stats *stats)
+{
+	return STELE_CALL(reader_stats(r, stats), "no statistics of the reader");
 }
 
 unsigned int stele_reader_history(const struct stele_reader *r,

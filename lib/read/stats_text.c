@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 
 #include "lib/stele.h"
 
@@ -144,13 +145,19 @@ static void put_latencies(struct text *t, const struct stele_reader_stats *s)
 		    s->device_reads - s->check_reads - s->depth);
 }
 
-static int stats_prometheus(const struct stele_reader_stats *s,
+static int stats_prometheus(const struct stele_reader_stats *stats,
 			    const char *labels, char *text, size_t size)
 {
 	struct text t = {text, size, 0, labels ? labels : ""};
+	const struct stele_log log = {0};
+	struct stele_reader_stats known;
+	const struct stele_reader_stats *s = &known;
 
 	if (size)
 		*text = '\0';
+	if (stele_output_check(stats, tier, &log))
+		return -EINVAL;
+	stele_output_load(stats, &known, sizeof(known));
 	put_counts(&t, s);
 	put_latencies(&t, s);
 	put_gauge(&t, "depth", s->depth, "Requests in flight.");

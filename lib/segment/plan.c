@@ -202,7 +202,7 @@ static void fill_report(const struct stele_plan *plan,
 	const struct stele_descriptor *d = &plan->descriptor;
 	struct stele_build_report *report = builder->report;
 
-	report->sample_count = d->sample_count;
+	report->written_count = d->sample_count;
 	report->payload_size = d->payload_size;
 	report->slots_size = d->slots_size;
 	report->padding_size = stele_descriptor_padding(d);

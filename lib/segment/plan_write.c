@@ -50,7 +50,7 @@ int stele_plan_write(struct stele_builder *builder, struct stele_plan *plan,
 		ret = stele_sections_write(builder, plan, written, dev);
 	if (!ret)
 		ret = add(plan, txn);
-	report->sample_count -= written->void_count;
+	report->written_count -= written->void_count;
 	report->payload_size = plan->descriptor.payload_size;
 	report->padding_size = stele_descriptor_padding(&plan->descriptor);
 	return ret;

@@ -113,7 +113,7 @@ static void next_of_mix(struct stele_tune_meter *meter,
 	if (!meter->rest) {
 		uint64_t id = stele_random_next(&meter->random) %
 			      stele_dataset_count(meter->ds), end;
-		struct stele_extent slot;
+		struct stele_extent slot = {.size = sizeof(slot)};
 
 		stele_dataset_locate(meter->ds, id, &slot);
 		end = round_up(slot.offset + slot.slot_size,

@@ -528,7 +528,7 @@ static void note_all(const struct sweep *sweep)
 
 uint64_t stele_tune_slots_size(const struct stele_dataset *ds)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 
 	stele_dataset_info(ds, &info);
 	return info.sample_count ? info.slots_size : 0;

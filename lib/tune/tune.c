@@ -140,6 +140,8 @@ static int tune(const char *target, const struct stele_tune_opts *opts,
 	if (!err)
 		err = check_options(&known, &log);
 	if (!err)
+		err = stele_output_check(out, points, &log);
+	if (!err)
 		err = stele_dataset_open_fresh(target,
 				       &STELE_OPTS(stele_open_opts,
 						   .log = known.log,
@@ -161,8 +163,7 @@ static int tune(const char *target, const struct stele_tune_opts *opts,
 	if (!err) {
 		set_origin(&profile, target, &source);
 		err = save(&profile, known.flags, &source, &log);
-		if (out)
-			*out = profile;
+		stele_output_fill(out, &profile, sizeof(profile));
 	}
 	stele_dataset_close(ds);
 	return err;
@@ -181,8 +182,7 @@ static int dataset_profile(const struct stele_dataset *ds,
 {
 	if (!ds->profile)
 		return -ENOENT;
-	*out = *ds->profile;
-	return 0;
+	return stele_output_set(out, ds->profile, points, &ds->image.log);
 }
 
 int stele_dataset_profile(const struct stele_dataset *ds,
@@ -194,6 +194,10 @@ int stele_dataset_profile(const struct stele_dataset *ds,
 static int profile_path(const struct stele_profile *profile, char *path,
 			size_t size)
 {
+	const struct stele_log log = {0};
+
+	if (stele_output_check(profile, points, &log))
+		return -EINVAL;
 	return *profile->device ?
 		       stele_profile_file(profile->device, path, size) :
 		       -ENOENT;

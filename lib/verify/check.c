@@ -83,8 +83,12 @@ void stele_check_damage(struct stele_check *check,
 	pthread_mutex_lock(&check->lock);
 	check->report->damaged += damage->error != 0;
 	check->report->notes += damage->error == 0;
-	if (check->opts->damage)
-		check->opts->damage(check->opts->damage_user, damage);
+	if (check->opts->damage) {
+		struct stele_damage told = *damage;
+
+		told.size = sizeof(told);
+		check->opts->damage(check->opts->damage_user, &told);
+	}
 	pthread_mutex_unlock(&check->lock);
 }
 
@@ -92,7 +96,7 @@ void stele_check_report(struct stele_check *check, int error, const char *what,
 			uint64_t offset, uint64_t size, const char *format, ...)
 {
 	struct stele_damage damage = {
-		.error = error, .what = what, .offset = offset, .size = size,
+		.error = error, .what = what, .offset = offset, .item_size = size,
 	};
 	char detail[256];
 	va_list args;

@@ -163,7 +163,7 @@ static void check_missing(struct stele_segment_check *sc)
 		if (sc->entries[i].size_and_flags & STELE_ENTRY_NAMED)
 			continue;
 		stele_segment_slot(&sc->segment, sc->first + i, &damage.offset,
-				   &damage.size);
+				   &damage.item_size);
 		damage.has_id = sc->has_ids &&
 				stele_snapshot_id(NULL, &sc->segment,
 						  sc->first + i,

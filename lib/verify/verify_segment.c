@@ -228,7 +228,7 @@ static void report_bad(struct stele_segment_check *sc,
 	};
 
 	stele_segment_slot(&sc->segment, bad->number, &damage.offset,
-			   &damage.size);
+			   &damage.item_size);
 	damage.has_id = sc->has_ids &&
 			stele_snapshot_id(NULL, &sc->segment, bad->number,
 					  &damage.id) == 0;

@@ -35,7 +35,7 @@ static void check_last(struct walk *w, const struct stele_segment *segment,
 	if (w->last_size && stele_key_compare(w->last, w->last_size, key->key,
 					      key->key_size) == 0) {
 		stele_segment_slot(segment, key->number, &damage.offset,
-				   &damage.size);
+				   &damage.item_size);
 		damage.has_id = stele_snapshot_id(w->snapshot, segment,
 						  key->number, &damage.id) == 0;
 		stele_check_damage(w->check, &damage);

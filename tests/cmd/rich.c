@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 {
 	const struct stele_build_opts opts = {.size = sizeof(opts),
 					      .time = 1700000000};
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev;
 	struct rich rich;
 

@@ -243,7 +243,7 @@ static bool check_cursor(const struct model_snapshot *model,
 static bool check_digest(struct model_snapshot *model,
 			 const struct stele_dataset *ds)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 
 	stele_dataset_info(ds, &info);
 	if (!model->has_digest)

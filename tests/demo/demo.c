@@ -125,7 +125,7 @@ static void use(struct pass *pass, struct stele_reader *reader,
 static void read_stele(struct pass *pass)
 {
 	struct stele_sample samples[BATCH];
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	uint64_t next = 0, left;
 	int got = stele_reader_open(pass->ds, NULL, &reader);

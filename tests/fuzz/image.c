@@ -390,7 +390,7 @@ static void check_cost(void)
 
 static void list_image(const struct stele_image *image)
 {
-	struct stele_snapshot_info info;
+	struct stele_snapshot_info info = {.size = sizeof(info)};
 
 	costly_clear(dev);
 	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++)
@@ -403,7 +403,7 @@ static void read_image(bool changed)
 	const struct stele_verify_opts opts = {
 		.size = sizeof(opts), .jobs = 1, .damage = touch_damage,
 	};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 	int ret;
 

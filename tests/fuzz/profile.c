@@ -79,7 +79,7 @@ static void use(const struct stele_profile *profile,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct stele_profile profile;
+	struct stele_profile profile = {.size = sizeof(profile)};
 	struct stele_profile_facts facts;
 	const char *why = NULL;
 	char *text = input_bytes(data, &size);

@@ -236,9 +236,9 @@ static void test_lost(void)
 	opts.flags |= STELE_BUILD_SKIP_CHANGED;
 	is_int(0, appended(&fake, "v2", &opts), "or is left out");
 	appended_counts(1, 0, 0, 50, "left out");
-	is_uint(4, appended_report.build.skipped[STELE_SKIP_UNREADABLE] +
-			   appended_report.build.skipped[STELE_SKIP_CHANGED] +
-			   appended_report.build.skipped[STELE_SKIP_VANISHED],
+	is_uint(4, appended_report.skipped[STELE_SKIP_UNREADABLE] +
+			   appended_report.skipped[STELE_SKIP_CHANGED] +
+			   appended_report.skipped[STELE_SKIP_VANISHED],
 		"each is told");
 	appended_holds("v2", &model, "left out");
 	/* Nothing of the new segment lives: it is as if it had not been. */

@@ -74,7 +74,7 @@ static void check_image(struct stele_device *dev, uint64_t boundary,
 			const char *what)
 {
 	struct stele_verify_opts opts = {.size = sizeof(opts), .damage = say};
-	struct stele_verify_report found = {0};
+	struct stele_verify_report found = {.size = sizeof(found)};
 	struct stele_snapshot snapshot;
 	struct stele_image image;
 	const struct stele_descriptor *d;
@@ -100,7 +100,7 @@ static void test_build(struct fake *fake, struct stele_build_opts opts,
 		       uint32_t wanted, uint64_t boundary, const char *what)
 {
 	struct stele_device *dev = rubbish(wanted);
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	int ret;
 
 	opts.size = sizeof(opts);
@@ -175,7 +175,7 @@ static void test_refused(void)
 {
 	static const uint32_t bad[] = {2, 512, 2048, 4097, 12288, 0xffffffff};
 	struct stele_device *dev = rubbish(0);
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	fake_init(&fake);
@@ -198,7 +198,7 @@ static void test_writes(void)
 	static uint8_t seen[DEVICE_SIZE / 512];
 	const struct stele_fault_entry *log;
 	struct stele_device *bottom = rubbish(0), *dev;
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	uint64_t missing = 0, twice = 0, end;
 	struct stele_image image;
 	struct fake fake;

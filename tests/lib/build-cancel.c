@@ -62,7 +62,7 @@ int main(void)
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.changed = PTHREAD_COND_INITIALIZER,
 	};
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev;
 	struct fake fake;
 

@@ -100,7 +100,7 @@ static void check_fails(struct fake *fake, const struct lost *lost,
 			struct stele_build_opts *opts, struct seen *seen)
 {
 	struct stele_device *dev = old_device();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_image image;
 
 	memset(seen, 0, sizeof(*seen));
@@ -122,7 +122,7 @@ static void check_left_out(struct fake *fake, const struct lost *lost,
 {
 	static const char *const gone[] = {"d/lost", NULL};
 	struct stele_device *dev = old_device();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 
 	memset(seen, 0, sizeof(*seen));
 	opts->flags = STELE_BUILD_SKIP_CHANGED;
@@ -165,7 +165,7 @@ static void test_wiped(void)
 					.memory_size = 1 << 20,
 					.flags = STELE_BUILD_SKIP_CHANGED};
 	struct stele_device *dev = old_device();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 	const uint8_t *bytes = stele_device_memory(dev);
 	uint64_t found = 0;
@@ -191,7 +191,7 @@ static void test_all_gone(void)
 	struct stele_build_opts opts = {.size = sizeof(opts),
 					.flags = STELE_BUILD_SKIP_CHANGED};
 	struct stele_device *dev = old_device();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	fake_init(&fake);
@@ -213,7 +213,7 @@ static void test_many_gone(void)
 					.jobs = 8,
 					.flags = STELE_BUILD_SKIP_CHANGED};
 	struct stele_device *dev = old_device();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 	size_t count = 0;
 
@@ -237,7 +237,7 @@ static void test_ours(void)
 	struct stele_build_opts opts = {.size = sizeof(opts),
 					.flags = STELE_BUILD_SKIP_CHANGED};
 	struct stele_device *dev = old_device();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	fake_init(&fake);

@@ -83,7 +83,7 @@ static void test_every_operation(enum stele_op op, int error, const char *what,
 					.error = error};
 	unsigned int states[4] = {0}, wrong = 0, leaks = 0, forgiven = 0, n;
 	bool ended = false;
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	fake_init(&fake);
@@ -126,7 +126,7 @@ static void test_dead(void)
 	struct stele_build_opts opts = options(4);
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.error = ENXIO};
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	unsigned int wrong = 0;
 	struct fake fake;
 
@@ -153,7 +153,7 @@ static void test_delays(void)
 					.ops = 1u << STELE_OP_WRITE,
 					.arg = 5};
 	struct stele_device *dev = faulty(&rule);
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	fake_init(&fake);
@@ -176,7 +176,7 @@ static void test_short(void)
 					.count = 20,
 					.arg = 512};
 	struct stele_device *dev = faulty(&rule);
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	fake_init(&fake);
@@ -214,7 +214,7 @@ static void test_cancel(enum stele_build_phase phase, int wanted)
 	struct stopping stopping = {.phase = phase, .whole = true};
 	struct stele_build_opts opts = options(2);
 	struct stele_device *dev = faulty(NULL);
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	opts.progress = on_progress;
@@ -271,7 +271,7 @@ static void test_cancel_midway(void)
 			    .changed = PTHREAD_COND_INITIALIZER};
 	struct stele_build_opts opts = options(1);
 	struct stele_device *dev = faulty(NULL);
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	opts.progress = stop_later;

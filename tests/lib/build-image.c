@@ -44,7 +44,7 @@ static void *build_bytes(struct fake *fake, const struct stele_build_opts *opts,
 static void test_one(const char *what, struct fake *fake,
 		     const struct stele_build_opts *opts, uint32_t block)
 {
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev = test_memory(DEVICE_SIZE, block, 0);
 	int ret = stele_build_on(dev, &fake->source, "v1", opts, &report);
 
@@ -98,7 +98,7 @@ static void test_same_bytes(void)
 {
 	static const unsigned int jobs[] = {1, 3, 16};
 	struct stele_build_opts opts = options();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 	uint8_t *first, *again;
 
@@ -130,7 +130,7 @@ static void test_same_bytes(void)
 static void test_exact_end(void)
 {
 	const struct stele_build_opts opts = options();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *inner, *dev;
 	const struct stele_fault_entry *log;
 	struct fake fake;
@@ -174,7 +174,7 @@ static void test_exact_end(void)
 static void test_every_block(void)
 {
 	const struct stele_build_opts opts = options();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev = test_memory(DEVICE_SIZE, 512, 0);
 	uint8_t *bytes = stele_device_memory(dev);
 	uint64_t touched = 0;
@@ -196,7 +196,7 @@ static void test_every_block(void)
 static void test_report(void)
 {
 	const struct stele_build_opts opts = options();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev = test_memory(DEVICE_SIZE, 512, 0);
 	struct fake fake;
 

@@ -57,7 +57,7 @@ static bool said(const char *text)
 static int build_to(const char *to, struct stele_build_opts opts,
 		    struct stele_build_report *report)
 {
-	struct stele_build_report unwanted;
+	struct stele_build_report unwanted = {.size = sizeof(unwanted)};
 	int ret;
 
 	lines[0] = '\0';
@@ -130,7 +130,7 @@ static void *contents(const char *path, uint64_t *size)
 
 static void test_new_file(void)
 {
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_dataset *ds;
 
 	is_int(0, build(none, &report), "a new file");
@@ -222,7 +222,7 @@ static void test_foreign(void)
 
 static void test_sizes(void)
 {
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_build_opts opts = none;
 
 	is_int(0, build(with_flags(STELE_BUILD_DRY_RUN), &report), "dry run");
@@ -344,7 +344,7 @@ static void test_arguments(void)
 
 static void test_time(void)
 {
-	struct stele_image_info info;
+	struct stele_image_info info = {.size = sizeof(info)};
 	struct stele_image *image;
 
 	setenv("SOURCE_DATE_EPOCH", "1234567890", 1);

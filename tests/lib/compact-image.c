@@ -187,7 +187,7 @@ static void test_rich(void)
 	const struct stele_build_opts build = {.size = sizeof(build),
 					       .granule = 16};
 	const struct stele_build_opts opts = {.granule = 512};
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct rich rich;
 
@@ -215,7 +215,7 @@ static void test_damaged(void)
 	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct run run = {0};
 	uint8_t digest[32], *bytes = stele_device_memory(dev);
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	struct stele_dataset *ds;
 	struct many m;
 

@@ -20,7 +20,7 @@ static void try_bit(const struct copies_source *s, uint64_t offset,
 {
 	uint8_t *byte = (uint8_t *)stele_device_memory(s->dev) + offset;
 	struct stele_device *to = copies_target(512);
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	int ret;
 
 	*byte ^= bit;
@@ -68,7 +68,7 @@ static void check_forged(const struct copies_source *s)
 	uint8_t *bytes = stele_device_memory(s->dev), saved[4096];
 	struct stele_device *to = copies_target(512);
 	struct stele_catalog_segment where;
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	struct stele_segment segment;
 	struct stele_section section;
 	struct stele_image image;
@@ -134,7 +134,7 @@ static void check_padding(const struct copies_source *s)
 		bail("no segment");
 	for (uint64_t n = 0; n < where.sample_count; n++) {
 		struct stele_device *to = copies_target(512);
-		struct stele_copy_report r;
+		struct stele_copy_report r = {.size = sizeof(r)};
 		struct stele_record record;
 		uint64_t offset, size, at;
 		const char *why;

@@ -28,7 +28,7 @@ static uint64_t count_flushes(struct stele_device *dev)
 int main(void)
 {
 	struct copies_source s = {0};
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	unsigned int found = 0, wrong = 0;
 	struct stele_device *to;
 	uint64_t operations;

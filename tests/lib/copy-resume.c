@@ -20,7 +20,8 @@ static void check_resume(const struct copies_source *s, enum stele_fault_kind ki
 			 unsigned int jobs, unsigned int step)
 {
 	const uint64_t slack = 2 * 5000000 + 2 * jobs * STELE_COPY_UNIT_SIZE;
-	struct stele_copy_report first, r;
+	struct stele_copy_report first = {.size = sizeof(first)};
+	struct stele_copy_report r = {.size = sizeof(r)};
 	unsigned int wrong = 0, resumed = 0, runs = 0;
 	uint64_t operations, before;
 	struct stele_device *to = copies_target(4096);
@@ -64,7 +65,8 @@ static void check_resume(const struct copies_source *s, enum stele_fault_kind ki
 /* One thread: what was sent and what is sent then is all, but for one unit. */
 static void check_exact_resume(const struct copies_source *s)
 {
-	struct stele_copy_report first, r;
+	struct stele_copy_report first = {.size = sizeof(first)};
+	struct stele_copy_report r = {.size = sizeof(r)};
 	unsigned int wrong = 0, runs = 0;
 	struct stele_device *to = copies_target(4096);
 	uint64_t operations;
@@ -106,7 +108,7 @@ static int stop_soon(void *user, uint64_t done, uint64_t total)
 static void check_progress(const struct copies_source *s)
 {
 	struct stele_device *to = copies_target(512);
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	uint64_t seen[2] = {0};
 
 	copies_progress = stop_soon;
@@ -135,7 +137,7 @@ static void check_gap(const struct copies_source *s)
 		.kind = STELE_FAULT_FAIL, .ops = 1 << STELE_OP_WRITE,
 		.offset = 0, .size = STELE_DATA_OFFSET, .error = EIO};
 	struct stele_device *to = copies_target(512);
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	void *block = stele_device_alloc(to, STELE_BLOCK_SIZE);
 
 	/* An empty image: not even the first sample is right. */

@@ -15,7 +15,7 @@ static void check_shapes(const struct copies_source *s, uint32_t block,
 			 unsigned int jobs)
 {
 	struct stele_device *to = copies_target(block);
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	uint64_t first;
 	bool once;
 
@@ -50,7 +50,7 @@ static void check_catalog(const struct copies_source *s)
 {
 	struct stele_device *to = copies_target(512);
 	struct stele_catalog_snapshot info;
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	struct stele_image image;
 
 	copies_copy(s->dev, "v3", to, 2, &r);
@@ -86,7 +86,7 @@ static void check_refused(const struct copies_source *s)
 					   .labels = true};
 	struct stele_device *to = test_image_simple(&other, NULL, 0, COPIES_SIZE);
 	struct stele_superblock sb;
-	struct stele_copy_report r;
+	struct stele_copy_report r = {.size = sizeof(r)};
 	struct stele_image image;
 	struct stele_txn edit;
 

@@ -221,7 +221,7 @@ static void tell(void *user, const struct stele_damage *damage)
 static bool is_good(const struct writer *w, unsigned int count, bool notes)
 {
 	const struct stele_verify_opts opts = {.jobs = 1, .damage = tell};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 	bool good;
 

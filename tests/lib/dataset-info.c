@@ -45,7 +45,7 @@ static void test_open(void)
 {
 	struct stele_target target = {0};
 	struct stele_dataset *ds;
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct {
 		struct stele_open_opts known;
 		uint64_t unknown;
@@ -96,12 +96,13 @@ static void test_open_nothing(void)
 static void test_info(void)
 {
 	struct stele_target target = {.snapshot = "v2"};
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_dataset *ds;
 
 	if (open_as(&target, NULL, &ds))
 		bail("cannot open");
 	memset(&info, 0xff, sizeof(info));
+	info.size = sizeof(info);
 	stele_dataset_info(ds, &info);
 	is_string("v2", info.snapshot, "snapshot");
 	is_string("test", info.label, "label");
@@ -198,7 +199,7 @@ static void test_locate(void)
 				 .size_max = 5000,
 				 .delete_every = 5,
 				 .granule = 512};
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	struct test_dataset t;
 	struct test_read read;
 	uint64_t wrong = 0;

@@ -119,7 +119,7 @@ static void expect_failure(struct test_dataset *t, struct stele_fault_rule rule,
 /* A bit within the sample's bytes, whatever blocks are around it. */
 static uint64_t bit_of(const struct test_dataset *t, uint64_t id)
 {
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 
 	stele_dataset_locate(t->ds, id, &extent);
 	return (extent.offset % t->dev->limits.logical_block + 5) * 8 + 3;
@@ -175,7 +175,7 @@ static void test_damage(enum stele_verify verify)
 	struct test_plan plan = {
 		.samples = 30, .size_max = 700, .verify = verify};
 	struct stele_sample sample;
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	struct test_dataset t;
 	uint64_t seen = 0;
 	int refused = 0;

@@ -61,7 +61,7 @@ static bool is_read_once(const struct test_dataset *t, uint64_t id,
 {
 	const uint32_t block = t->dev->limits.logical_block;
 	const struct stele_fault_entry *log;
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	uint64_t first, count, sum = 0;
 	uint8_t *seen;
 	bool good = true;
@@ -254,7 +254,7 @@ static struct stele_fault_rule flip(const struct test_dataset *t, uint64_t id,
 				    uint64_t position, uint64_t count)
 {
 	const struct stele_fault_entry *log;
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	size_t n;
 	int ret;
 
@@ -277,7 +277,7 @@ static void check_damage(enum stele_verify verify)
 	struct test_plan plan = {
 		.samples = 3, .size_max = 14000000, .verify = verify};
 	struct stele_fault_rule rule;
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	struct test_dataset t;
 	uint64_t id, positions[6];
 	int ret;

@@ -86,7 +86,7 @@ static bool all_work(struct users *u, struct test_dataset *t)
 {
 	struct stele_cursor_entry entry;
 	struct stele_sample sample;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	uint64_t id = 7;
 	bool right = stele_cursor_next(u->cursor, &entry) == 1 &&
 		     !stele_view_sample(u->view, id, &sample) &&

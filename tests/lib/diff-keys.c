@@ -219,7 +219,7 @@ static int see(void *user, const struct stele_difference *d)
 static uint64_t check_model(const struct model *m)
 {
 	static struct seen seen;
-	struct stele_diff_report report;
+	struct stele_diff_report report = {.size = sizeof(report)};
 	uint64_t wrong = 0, counts[4] = {0};
 
 	seen = (struct seen){.m = m};
@@ -335,7 +335,7 @@ static int count_lines(void *user, const struct stele_difference *d)
 
 static void check_shared(void)
 {
-	struct stele_diff_report report;
+	struct stele_diff_report report = {.size = sizeof(report)};
 	uint64_t others;
 
 	open_big(NULL, 0, false, NULL);
@@ -351,7 +351,7 @@ static void check_shared(void)
 static void check_few(void)
 {
 	uint64_t deleted[3] = {17, 9000, 19999}, others, keys, steps = 1;
-	struct stele_diff_report report;
+	struct stele_diff_report report = {.size = sizeof(report)};
 
 	open_big(deleted, 3, false, NULL);
 	while (blocks_of(0, 0, STELE_BLOCK_KEYS) >> steps)
@@ -373,7 +373,7 @@ static void check_few(void)
 static void check_many(void)
 {
 	static uint64_t deleted[KEYS_MAX / 4];
-	struct stele_diff_report report;
+	struct stele_diff_report report = {.size = sizeof(report)};
 	uint64_t others, lines = 0;
 
 	for (uint64_t i = 0; i < KEYS_MAX / 4; i++)
@@ -397,7 +397,7 @@ static void check_many(void)
 static void check_replaced(void)
 {
 	uint64_t deleted[5], others, keys;
-	struct stele_diff_report report;
+	struct stele_diff_report report = {.size = sizeof(report)};
 	static const char *const contents_of[] = {NULL, "x"};
 
 	for (int i = 0; i < 2; i++) {

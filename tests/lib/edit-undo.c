@@ -91,7 +91,7 @@ static void check_resize(void)
 {
 	const struct stele_change_opts change = {.time = 5};
 	struct stele_device *dev = make();
-	struct stele_resize_report report;
+	struct stele_resize_report report = {.size = sizeof(report)};
 	struct stele_txn writer = {0};
 
 	if (stele_txn_on_device(&writer, dev, NULL) < 0)

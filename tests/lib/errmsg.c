@@ -165,7 +165,7 @@ static void is_of_its_thread(void)
 /* A worker finds the damage; the caller asks. */
 static void comes_from_workers(void)
 {
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	char byte;
 	int fd = open(target, O_RDWR | O_CLOEXEC);
 

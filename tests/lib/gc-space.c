@@ -126,7 +126,7 @@ static void check_due(void)
 		 STELE_CHANGE_FORCE, true},
 	};
 	struct stele_catalog_segment segment;
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 
 	open_image(&writer);
@@ -145,7 +145,7 @@ static void check_due(void)
 		       "%s", cases[i].what);
 		ok(items.count == 1 && items.list[0].segment_id == segment.id &&
 			   items.list[0].offset == segment.offset &&
-			   items.list[0].size == segment.size &&
+			   items.list[0].segment_size == segment.size &&
 			   items.list[0].sample_count == SAMPLES &&
 			   items.list[0].unused_since == DELETED_AT,
 		   "the one segment");
@@ -162,7 +162,7 @@ static void check_due(void)
 static void check_clock(void)
 {
 	struct stele_change_opts change = change_at(DELETED_AT + 59, 60, 0);
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 
 	open_image(&writer);
@@ -194,7 +194,7 @@ static void check_freed(void)
 {
 	struct stele_change_opts change = change_at(DELETED_AT + 60, 60, 0);
 	struct stele_catalog_segment segment;
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 	struct items items = {0};
 	uint64_t offset;
@@ -234,7 +234,7 @@ static void check_freed(void)
 static bool is_finished(struct stele_txn *writer,
 			const struct stele_change_opts *change, uint64_t wanted)
 {
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	uint64_t offset, kept;
 
 	return stele_txn_restart(writer) == 0 &&
@@ -252,7 +252,7 @@ static void check_cut_short(void)
 					       STELE_CHANGE_FORCE);
 	struct stele_fault_rule rule = {
 		.kind = STELE_FAULT_FAIL, .error = EIO, .count = 0};
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	uint64_t n, first, wrong = 0, unfinished = 0, finished = 0;
 	int ret = -EIO;
 
@@ -316,7 +316,7 @@ static void check_discard(void)
 					.ops = 1u << STELE_OP_DISCARD};
 	const struct stele_fault_entry *log;
 	struct stele_catalog_segment segment;
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 	struct stele_catalog_free discards[DISCARDS_MAX];
 	size_t count, discard_count = 0;
@@ -366,7 +366,7 @@ static void check_discard(void)
 static void check_resize(void)
 {
 	const struct stele_change_opts change = change_at(DELETED_AT, 0, 0);
-	struct stele_resize_report report;
+	struct stele_resize_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 
 	open_image(&writer);

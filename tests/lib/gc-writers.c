@@ -114,7 +114,7 @@ static const struct stele_device_ops gc_ops = {
 static int collect(unsigned int at)
 {
 	struct stele_txn writer = {0};
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	const struct stele_change_opts change = {
 		.time = 1700000001,
 		.flags = STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
@@ -146,7 +146,7 @@ static void tell(void *user, const struct stele_damage *damage)
 static bool is_sound(bool overtaken)
 {
 	const struct stele_verify_opts opts = {.jobs = 1, .damage = tell};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 	uint32_t index;
 	bool good;

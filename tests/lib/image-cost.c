@@ -57,7 +57,7 @@ static void check(const char *what, const char *how, uint64_t reads_max,
 
 static void check_list(const char *what)
 {
-	struct stele_snapshot_info info;
+	struct stele_snapshot_info info = {.size = sizeof(info)};
 	unsigned int failed = 0;
 
 	costly_clear(dev);
@@ -84,7 +84,7 @@ static void check_verify(const char *what)
 {
 	const struct stele_verify_opts opts = {.size = sizeof(opts), .jobs = 1};
 	const uint64_t blocks = image.sb.high_water / STELE_BLOCK_SIZE;
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 
 	costly_clear(dev);
 	is_int(0, stele_verify_image(&image, -1, &opts, &report), "%s: sound",

@@ -232,7 +232,7 @@ static void check_verify(void)
 	    stele_image_load(dev, NULL, &image) < 0)
 		bail("build");
 	for (nth = 0; nth < OPS_MAX; nth++) {
-		struct stele_verify_report report = {0};
+		struct stele_verify_report report = {.size = sizeof(report)};
 		unsigned int damaged = 0;
 		const struct stele_verify_opts opts = {
 			.size = sizeof(opts), .damage = count_damage,

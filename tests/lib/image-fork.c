@@ -129,7 +129,7 @@ static void tell(void *user, const struct stele_damage *damage)
 static void check_readers(void)
 {
 	const struct stele_verify_opts opts = {.jobs = 1, .damage = tell};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_device *dev = open_fork();
 	struct stele_snapshot snapshot;
 	struct stele_image image;
@@ -169,7 +169,7 @@ static int choose(struct stele_device *dev, uint32_t side)
 static bool is_side(struct stele_device *dev, uint32_t side)
 {
 	const struct stele_verify_opts opts = {.jobs = 1};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 	bool good;
 
@@ -222,7 +222,7 @@ static void check_choices(uint32_t side)
 
 static void check_public(void)
 {
-	struct stele_repair_report report;
+	struct stele_repair_report report = {.size = sizeof(report)};
 	struct stele_device *dev = open_fork();
 	char path[4200];
 

@@ -124,7 +124,7 @@ static void test_skip(const struct test_dataset *t, bool by_device)
 					 .on_error = STELE_ON_ERROR_SKIP};
 	const uint64_t bad[] = {1, 2, 3, 5, 8, 13, 21, 34};
 	struct stele_loader *loaders[3];
-	struct stele_loader_stats stats;
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
 	uint64_t skipped = 0, left_out = 0;
 	struct test_load load = {0};
 	struct refusal refusal;
@@ -181,7 +181,7 @@ static void run_substitute(const struct test_dataset *t,
 			   struct test_load *load)
 {
 	struct stele_loader_source source = {.ds = t->ds};
-	struct stele_loader_stats stats;
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
 	struct stele_loader *loader = test_loader(&source, 1, *opts);
 
 	is_int(0, test_load(loader, t, UINT64_MAX, load), "to the end");
@@ -278,7 +278,7 @@ static void test_damage(struct test_dataset *t)
 					.arg = 77};
 	struct test_load load = {0};
 	struct stele_loader *loader;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	struct test_read read;
 
 	test_reads_of(t, 33, &read, 1);
@@ -307,7 +307,7 @@ static void test_gone(struct test_dataset *t)
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.ops = 1 << STELE_OP_READ,
 					.error = ESTALE};
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 
 	stele_fault_set_rules(t->dev, &rule, 1);
 	for (uint32_t policy = 0; policy < 3; policy++) {
@@ -329,7 +329,7 @@ int main(void)
 {
 	struct test_plan plan = {
 		.samples = COUNT, .size_max = 5000, .granule = 4096};
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct test_dataset t;
 
 	plan_lazy();

@@ -199,7 +199,7 @@ static void check_empty_epochs(const struct test_dataset *t)
 		test_loader(&source, 1,
 			    (struct stele_loader_opts){
 				    .batch_size = 3, .world = 2, .rest = STELE_REST_DROP});
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 
 	is_uint(0, stele_loader_remaining(loader), "no whole step");
 	is_int(0, stele_loader_next(loader, &batch), "so the epoch ends");

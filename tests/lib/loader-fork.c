@@ -19,8 +19,8 @@
 static int close_old(struct stele_loader *old, struct stele_batch *held,
 		     uint8_t state[STELE_LOADER_STATE_SIZE])
 {
-	struct stele_loader_stats stats;
-	struct stele_batch batch;
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
+	struct stele_batch batch = {.size = sizeof(batch)};
 	int64_t label;
 
 	if (stele_loader_next(old, &batch) != -EOWNERDEAD)
@@ -70,7 +70,7 @@ static void check(const char *backend, bool at_rest)
 	struct stele_loader_source source;
 	struct stele_loader *loader;
 	struct test_load load = {0};
-	struct stele_batch held;
+	struct stele_batch held = {.size = sizeof(held)};
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);

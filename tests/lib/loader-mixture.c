@@ -83,7 +83,7 @@ static void test_union(const struct test_dataset *t, uint32_t as_completed)
 	struct stele_loader_opts opts = {
 		.batch_size = 7, .world = 2, .as_completed = as_completed};
 	struct stele_loader *loaders[2];
-	struct stele_loader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct test_load load = {0};
 	uint64_t all = t[0].count + t[1].count + t[2].count;
 	uint64_t *ids = calloc(all, sizeof(*ids));
@@ -98,8 +98,8 @@ static void test_union(const struct test_dataset *t, uint32_t as_completed)
 		is_uint(0, test_load_odd(ids, count, 0, t[i].count, 1),
 			"source %u: each sample once", i);
 	}
-	stele_loader_stats(loaders[0], &stats);
-	ok(stats.reader.samples >= all / 2, "readers' samples are summed");
+	stele_loader_reader_stats(loaders[0], &stats);
+	ok(stats.samples >= all / 2, "readers' samples are summed");
 	test_load_release(&load);
 	test_loaders_close(loaders, 2);
 	free(ids);
@@ -167,9 +167,9 @@ static void test_many(const struct test_dataset *t)
 	struct stele_loader_source sources[256];
 	struct stele_loader_opts opts =
 		STELE_OPTS(stele_loader_opts, .batch_size = 256);
-	struct stele_loader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_loader *loader;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 
 	for (unsigned int i = 0; i < 256; i++)
 		sources[i] = (struct stele_loader_source){.ds = t->ds,
@@ -181,11 +181,11 @@ static void test_many(const struct test_dataset *t)
 			bail("no batch");
 		stele_loader_release(loader, &batch);
 	}
-	stele_loader_stats(loader, &stats);
-	ok(stats.reader.window <= 1024, "256 sources: windows of %u reads",
-	   stats.reader.window);
-	ok(stats.reader.depth_peak <= 1024, "256 sources: %u at once",
-	   stats.reader.depth_peak);
+	stele_loader_reader_stats(loader, &stats);
+	ok(stats.window <= 1024, "256 sources: windows of %u reads",
+	   stats.window);
+	ok(stats.depth_peak <= 1024, "256 sources: %u at once",
+	   stats.depth_peak);
 	stele_loader_close(loader);
 }
 

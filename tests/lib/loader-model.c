@@ -196,7 +196,7 @@ static void go_on(struct job *job)
 	bool more = steps_left(job) > 0;
 
 	for (uint32_t r = 0; r < job->opts.world; r++) {
-		struct stele_batch batch;
+		struct stele_batch batch = {.size = sizeof(batch)};
 		int ret;
 
 		job->wrong += stele_loader_remaining(job->loaders[r]) !=

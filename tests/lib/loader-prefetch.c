@@ -43,17 +43,25 @@ static uint64_t fitting(const struct test_dataset *t, uint64_t first,
 
 static struct stele_loader_stats stats_of(struct stele_loader *loader)
 {
-	struct stele_loader_stats stats;
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
 
 	stele_loader_stats(loader, &stats);
 	return stats;
+}
+
+static uint64_t samples_read(struct stele_loader *loader)
+{
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
+
+	stele_loader_reader_stats(loader, &stats);
+	return stats.samples;
 }
 
 /* Until so many are read: then it must be at rest. */
 static struct stele_loader_stats settled(struct stele_loader *loader,
 					 uint64_t samples)
 {
-	while (stats_of(loader).reader.samples < samples)
+	while (samples_read(loader) < samples)
 		sched_yield();
 	/* A wrong bound shows itself a little later. */
 	usleep(2000);
@@ -68,8 +76,9 @@ static void test_bound(const char *backend)
 					 .shuffle = STELE_SHUFFLE_NONE,
 					 .prefetch_size = 300000};
 	struct stele_loader_source source;
-	struct stele_loader_stats stats;
-	struct stele_batch held[3];
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
+	struct stele_batch held[3] = {
+		{.size = sizeof(*held)}, {.size = sizeof(*held)}, {.size = sizeof(*held)}};
 	struct stele_loader *loader;
 	struct test_dataset t;
 	uint64_t size, count;
@@ -79,18 +88,18 @@ static void test_bound(const char *backend)
 	loader = test_loader(&source, 1, opts);
 	count = fitting(&t, 0, opts.prefetch_size, &size);
 	stats = settled(loader, count);
-	is_uint(count, stats.reader.samples, "reads as many as fit");
+	is_uint(count, samples_read(loader), "reads as many as fit");
 	is_uint(size, stats.held_size, "and no byte more");
 	for (unsigned int i = 0; i < 3; i++)
 		if (stele_loader_next(loader, &held[i]) != 1)
 			bail("no batch");
 	stats = settled(loader, count);
-	is_uint(count, stats.reader.samples, "what is held counts");
+	is_uint(count, samples_read(loader), "what is held counts");
 	for (unsigned int i = 0; i < 3; i++)
 		stele_loader_release(loader, &held[i]);
 	count = 12 + fitting(&t, 12, opts.prefetch_size, &size);
 	stats = settled(loader, count);
-	is_uint(count, stats.reader.samples, "what is released does not");
+	is_uint(count, samples_read(loader), "what is released does not");
 	is_uint(size, stats.held_size, "and makes room for as much");
 	stele_loader_close(loader);
 	test_dataset_close(&t);
@@ -107,7 +116,7 @@ static void test_unbounded(const struct test_dataset *t)
 
 	for (int i = 0; i < 10000 && samples < t->count; i++) {
 		usleep(1000);
-		samples = stats_of(loader).reader.samples;
+		samples = samples_read(loader);
 	}
 	ok(samples >= t->count, "no bound: %ju of %ju samples are there",
 	   (uintmax_t)samples, (uintmax_t)t->count);
@@ -123,7 +132,7 @@ static void test_always(const struct test_dataset *t, uint32_t as_completed)
 					 .prefetch_size = 400000,
 					 .as_completed = as_completed};
 	struct stele_loader *loader = test_loader(&source, 1, opts);
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	uint64_t over = 0, most = 0;
 
 	for (unsigned int i = 0; i < 200; i++) {
@@ -151,8 +160,10 @@ static void test_hoarder(const struct test_dataset *t, uint64_t prefetch_size,
 	uint64_t count = stele_loader_remaining(loader), wrong = 0;
 	struct stele_batch *held = calloc(count, sizeof(*held));
 
-	for (uint64_t i = 0; i < count; i++)
+	for (uint64_t i = 0; i < count; i++) {
+		held[i].size = sizeof(*held);
 		wrong += stele_loader_next(loader, &held[i]) != 1;
+	}
 	is_uint(0, wrong, "%ju batches of %u in hand", (uintmax_t)count,
 		batch_size);
 	for (uint64_t i = 0; i < count; i++) {
@@ -221,7 +232,7 @@ static void test_close(const char *backend)
 	struct stele_fault_rule rule = {
 		.kind = STELE_FAULT_DELAY, .ops = 1 << STELE_OP_READ, .arg = 5};
 	struct stele_loader_source source;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);
@@ -257,7 +268,8 @@ static void test_fd(const struct test_dataset *t)
 	int fd = stele_loader_fd(loader), again;
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	uint8_t state[STELE_LOADER_STATE_SIZE];
-	struct stele_batch batch, second;
+	struct stele_batch batch = {.size = sizeof(batch)};
+	struct stele_batch second = {.size = sizeof(second)};
 
 	again = stele_loader_fd(loader);
 	ok(fd >= 0 && fd == again, "one descriptor");
@@ -296,7 +308,7 @@ static void test_fd_waits(const struct test_dataset *t)
 					 .transform = block,
 					 .transform_user = &ends[0]};
 	struct stele_loader *loader;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	struct pollfd poll_fd = {.events = POLLIN};
 
 	if (pipe(ends))

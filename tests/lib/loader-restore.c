@@ -324,7 +324,8 @@ static void test_often(const struct stele_loader_source *source,
 		       const struct test_dataset *t)
 {
 	struct stele_loader *loader = test_loader(source, 1, options(1));
-	struct stele_batch held, batch;
+	struct stele_batch held = {.size = sizeof(held)};
+	struct stele_batch batch = {.size = sizeof(batch)};
 	uint8_t state[STELE_LOADER_STATE_SIZE];
 	uint64_t wrong = 0;
 
@@ -361,8 +362,8 @@ static void test_anywhere(const struct stele_loader_source *source,
 					 .shuffle = STELE_SHUFFLE_NONE};
 	struct stele_loader *loader = test_loader(source, 1, opts);
 	uint8_t state[STELE_LOADER_STATE_SIZE];
-	struct stele_loader_stats stats;
-	struct stele_batch batch;
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
+	struct stele_batch batch = {.size = sizeof(batch)};
 	uint64_t wrong = 0;
 
 	stele_loader_save(loader, state);

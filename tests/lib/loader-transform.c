@@ -67,7 +67,7 @@ static void check(const struct test_dataset *t, uint32_t threads,
 	uint64_t ids[2 * COUNT], count = 0, wrong = 0;
 	struct stele_shuffle *shuffle;
 	struct stele_loader *loader;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 
 	memset(&seen, 0, sizeof(seen));
 	seen.caller = pthread_self();
@@ -112,7 +112,7 @@ static void test_interrupted(const struct test_dataset *t)
 	seen.t = t;
 	for (unsigned int i = 0; i < 12; i++) {
 		struct stele_loader *loader = test_loader(&source, 1, opts);
-		struct stele_batch batch;
+		struct stele_batch batch = {.size = sizeof(batch)};
 
 		stele_loader_save(loader, state);
 		for (unsigned int j = 0; j < i; j++) {

@@ -107,7 +107,7 @@ static int do_append(struct step *step)
 	struct steps *s = step->s;
 	const struct model_snapshot *base = draw_snapshot(s, step->place);
 	struct stele_build_opts opts = write_opts(step);
-		struct stele_append_report report;
+	struct stele_build_report report;
 	struct stele_builder builder;
 	bool chosen[MODEL_KEYS];
 	struct fake fake;
@@ -121,11 +121,10 @@ static int do_append(struct step *step)
 	model_append(model_add(step->next, base, step->touched, s->now),
 		     &s->world, chosen, opts.flags);
 	model_source(&s->world, chosen, &fake);
-	ret = stele_builder_init(&builder, &opts, &report.build);
+	ret = stele_builder_init(&builder, &opts, &report);
 	step->writer->time = s->now;
 	if (!ret)
-		ret = stele_append_on(step->writer, &builder, &fake.source,
-				      &report);
+		ret = stele_append_on(step->writer, &builder, &fake.source);
 	if (!ret)
 		ret = stele_txn_snapshot(step->writer, step->touched, NULL,
 					 NULL);
@@ -197,7 +196,7 @@ static int do_gc(struct step *step)
 {
 	const struct stele_change_opts change = change_of(
 		step, STELE_CHANGE_FORCE);
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 
 	return test_change_gc(step->writer, &change, NULL,
 			    NULL, &report);
@@ -208,7 +207,7 @@ static int do_compact(struct step *step)
 	struct steps *s = step->s;
 	const struct model_snapshot *base = draw_snapshot(s, step->place);
 	struct stele_build_opts opts = write_opts(step);
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_builder builder;
 	int ret = stele_builder_init(&builder, &opts, &report);
 
@@ -231,7 +230,7 @@ static int do_copy(struct step *step)
 	struct steps *s = step->s;
 	const struct model_snapshot *from = draw_snapshot(s, step->other);
 	struct stele_snapshot snapshot = {0};
-	struct stele_copy_report report = {0};
+	struct stele_copy_report report = {.size = sizeof(report)};
 	struct stele_image image = {0};
 	struct stele_device *dev = model_device(step->other->dev, 0);
 	uint32_t index;
@@ -263,7 +262,7 @@ static int do_copy(struct step *step)
 static int do_resize(struct step *step)
 {
 	const struct stele_change_opts change = change_of(step, 0);
-	struct stele_resize_report report;
+	struct stele_resize_report report = {.size = sizeof(report)};
 
 	return test_change_resize(step->writer, &change, 0, &report);
 }
@@ -357,7 +356,7 @@ static bool settle(struct steps *s, struct place *place,
 static bool verify(struct place *place)
 {
 	const struct stele_verify_opts opts = {.size = sizeof(opts), .jobs = 1};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_device *dev = model_device(place->dev, place->size);
 	struct stele_image image;
 	int ret;
@@ -420,7 +419,7 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 		.time = s->now,
 		.jobs = 1,
 	};
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct model_snapshot *snapshot;
 	struct stele_device *dev;
 	bool chosen[MODEL_KEYS];

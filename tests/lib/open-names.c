@@ -76,7 +76,7 @@ static int open_it(const char *target, struct stele_dataset **ds)
 /* Opens as `snapshot`, or fails as `error` says. */
 static void opens(const char *target, int error, const char *snapshot)
 {
-	struct stele_dataset_info info = {0};
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_dataset *ds;
 
 	is_int(error, open_it(target, &ds), "open '%.60s'", target);
@@ -157,8 +157,8 @@ static void check_paths(void)
 
 static void check_images(void)
 {
-	struct stele_snapshot_info snapshot;
-	struct stele_image_info info;
+	struct stele_snapshot_info snapshot = {.size = sizeof(snapshot)};
+	struct stele_image_info info = {.size = sizeof(info)};
 	struct stele_image *opened = NULL;
 
 	is_int(0, stele_image_open("cats.stele", NULL, &opened), "image opens");
@@ -191,7 +191,8 @@ static void check_images(void)
 
 static void check_map(void)
 {
-	struct stele_mapping_info info, again;
+	struct stele_mapping_info info = {.size = sizeof(info)};
+	struct stele_mapping_info again = {.size = sizeof(again)};
 	struct stele_image *opened;
 
 	is_int(0, stele_maps(NULL, NULL), "no mappings, no directory");
@@ -213,7 +214,7 @@ static void check_map(void)
 	is_string("v1", info.snapshot, "snapshot");
 	is_uint(COUNT, info.sample_count, "samples");
 	ok(!info.target && !info.stale && !info.read_only, "and no more");
-	again = (struct stele_mapping_info){0};
+	again = (struct stele_mapping_info){.size = sizeof(again)};
 	is_int(0, map_it("./cats.stele@v1", "cats", 0, &again), "the same again");
 	is_int(info.time, again.time, "changes nothing");
 	is_int(-EEXIST, map_it("cats.stele@v2", "cats", 0, &info),

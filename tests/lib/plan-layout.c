@@ -266,7 +266,7 @@ static void test_twice(void)
 	fake_add(&fake, "a", 1);
 	fake_add(&fake, "b", 2);
 	make(&p, &fake, NULL);
-	is_uint(2, p.report.sample_count, "a key that comes twice counts once");
+	is_uint(2, p.report.written_count, "a key that comes twice counts once");
 	is_uint(3, p.report.payload_size, "so does its size");
 	check_all(&p.plan);
 	release(&p);

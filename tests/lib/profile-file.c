@@ -67,7 +67,7 @@ static void write_file(const void *data, size_t size)
 /* Is it passed over? What was said: log. */
 static bool is_ignored(struct test_log *log)
 {
-	struct stele_profile loaded;
+	struct stele_profile loaded = {.size = sizeof(loaded)};
 
 	test_log_init(log);
 	return stele_profile_load(&source, &log->log, &loaded) == -ENOENT;
@@ -76,7 +76,7 @@ static bool is_ignored(struct test_log *log)
 static void check_round_trip(void)
 {
 	char dir[PATH_MAX];
-	struct stele_profile loaded;
+	struct stele_profile loaded = {.size = sizeof(loaded)};
 	struct test_log log;
 	struct stat st;
 	mode_t mask;
@@ -116,7 +116,7 @@ static void check_changes(void)
 		{"max_sectors_kb", {"6.18.5-test", "none", 512, 1023}},
 		{"nr_requests", {"6.18.5-test", "none", 1280, 64}},
 	};
-	struct stele_profile loaded;
+	struct stele_profile loaded = {.size = sizeof(loaded)};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct stele_profile_source now = source;
@@ -219,7 +219,7 @@ static void check_each_byte(const char *text)
 	size_t size = strlen(text), taken = 0;
 	char copy[STELE_PROFILE_SIZE_MAX];
 	struct stele_profile_facts facts;
-	struct stele_profile loaded;
+	struct stele_profile loaded = {.size = sizeof(loaded)};
 	const char *why;
 
 	memcpy(copy, text, size + 1);

@@ -53,8 +53,8 @@ static void make_image(void)
 /* Depth of the profile that it begins with; 0: none; -1: does not open. */
 static int depth_of(const char *target, const char *backend, char *used)
 {
-	struct stele_profile found = {0};
-	struct stele_dataset_info info;
+	struct stele_profile found = {.size = sizeof(found)};
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_dataset *ds;
 	int err;
 
@@ -77,7 +77,7 @@ static int depth_of(const char *target, const char *backend, char *used)
 /* What a reader would have in flight at first. */
 static uint32_t window_of(const char *target)
 {
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	struct stele_dataset *ds;
 

@@ -112,7 +112,7 @@ static struct stele_reader *open_reader(const struct test_dataset *t)
 
 static void check_reader(void)
 {
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	struct test_dataset t;
 	uint64_t ids[READS];
@@ -332,7 +332,7 @@ static void check_fault(enum stele_fault_kind kind, uint32_t type, int wanted,
 {
 	struct stele_fault_rule rule = {
 		.kind = kind, .count = 1, .error = EIO, .arg = 9 * 8 * 64};
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	struct test_dataset t;
 	uint64_t last;

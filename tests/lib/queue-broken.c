@@ -48,7 +48,7 @@ static struct stele_device *faulty(struct stele_device *dev)
 static int run_build(struct stele_device *dev)
 {
 	const struct stele_build_opts opts = {.size = sizeof(opts), .jobs = 2};
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 	int ret;
 
@@ -62,7 +62,7 @@ static int run_build(struct stele_device *dev)
 static int run_verify(struct stele_device *dev)
 {
 	const struct stele_verify_opts opts = {.size = sizeof(opts), .jobs = 2};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 	int ret = stele_image_load(dev, NULL, &image);
 
@@ -77,7 +77,7 @@ static int run_verify(struct stele_device *dev)
 static int run_copy_from(struct stele_device *dev)
 {
 	struct stele_device *to = copies_target(512);
-	struct stele_copy_report report;
+	struct stele_copy_report report = {.size = sizeof(report)};
 	int ret = copies_copy(dev, "v2", to, 2, &report);
 
 	stele_device_close(to);
@@ -86,7 +86,7 @@ static int run_copy_from(struct stele_device *dev)
 
 static int run_copy_to(struct stele_device *dev)
 {
-	struct stele_copy_report report;
+	struct stele_copy_report report = {.size = sizeof(report)};
 	struct copies_source s;
 	int ret;
 

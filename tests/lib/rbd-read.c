@@ -216,7 +216,7 @@ static void check_unprotected(const char *rbd, const char *at)
 static void change_head(const char *rbd, const struct stele_dataset *ds)
 {
 	struct stele_device *dev;
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	char *junk;
 
 	if (stele_device_open(rbd, NULL, STELE_DEVICE_WRITE, NULL, NULL, &dev))
@@ -264,7 +264,7 @@ int main(void)
 {
 	struct stele_dataset *ds, *unchecked, *late;
 	struct stele_reader *reader, *careless;
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_view *view;
 	struct counts counts;
 	const char *rbd;

@@ -107,6 +107,7 @@ static struct outcome read_all(struct test_dataset *t, enum stele_verify verify,
 			take(t, reader, &samples[i], &out);
 		count += (unsigned int)n;
 	}
+	out.stats.size = sizeof(out.stats);
 	stele_reader_stats(reader, &out.stats);
 	stele_reader_close(reader);
 	stele_fault_set_rules(t->dev, NULL, 0);

@@ -76,7 +76,7 @@ static void compare(const struct test_dataset *t,
 		    const struct stele_reader *reader, const struct mode *mode)
 {
 	struct seen seen = seen_by(t->dev);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 
 	stele_reader_stats(reader, &stats);
 	is_uint(seen.queued.requests + seen.blocking.requests,
@@ -208,10 +208,13 @@ static void check_worst(void)
 		{.workers = 3, .huge_pages = 0, .tier = "second"},
 		{.workers = 1, .huge_pages = 1, .tier = "third"},
 	};
-	struct stele_reader_stats sum = {0};
+	struct stele_reader_stats sum = {.size = sizeof(sum)}, one;
 
-	for (unsigned int i = 0; i < 3; i++)
-		stele_stats_add(&sum, &parts[i]);
+	for (unsigned int i = 0; i < 3; i++) {
+		one = parts[i];
+		one.size = sizeof(one);
+		stele_stats_add(&sum, &one);
+	}
 	is_uint(3, sum.workers, "workers are those of the process");
 	is_uint(0, sum.huge_pages, "the worst pages");
 	is_string("first", sum.tier, "the first one's tier");
@@ -223,7 +226,7 @@ static void check_pending(const struct test_plan *plan)
 	const struct mode mode = {.name = "pending",
 				  .verify = STELE_VERIFY_CRC};
 	struct stele_sample samples[6];
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	struct test_dataset t;
 	struct test_read read;
@@ -257,7 +260,9 @@ static void check_sums(const struct stele_reader *one,
 		       const struct stele_reader *other,
 		       const struct seen *seen)
 {
-	struct stele_reader_stats a, b, sum = {0};
+	struct stele_reader_stats a = {.size = sizeof(a)};
+	struct stele_reader_stats b = {.size = sizeof(b)};
+	struct stele_reader_stats sum = {.size = sizeof(sum)};
 	struct stele_histogram *all = stele_histogram_new();
 
 	stele_reader_stats(one, &a);
@@ -292,7 +297,7 @@ static void check_two(const struct test_plan *plan)
 	const struct mode mode = {
 		.name = "one of two", .verify = STELE_VERIFY_CRC, .faults = true};
 	struct stele_reader *one, *other;
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct test_dataset t;
 	struct seen seen;
 
@@ -317,7 +322,7 @@ static void check_two(const struct test_plan *plan)
 static void check_loader(const struct test_plan *plan)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	struct stele_loader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_loader *loader;
 	struct stele_histogram *latency[] = {stele_histogram_new(),
 					     stele_histogram_new(),
@@ -336,22 +341,22 @@ static void check_loader(const struct test_plan *plan)
 	test_load(loader, (struct test_dataset[]){t, t}, UINT64_MAX, &load);
 	do {
 		nanosleep(&pause, NULL);
-		stele_loader_stats(loader, &stats);
+		stele_loader_reader_stats(loader, &stats);
 		seen = seen_by(t.dev);
-	} while (!agrees(&seen, &stats.reader) || stats.reader.depth);
+	} while (!agrees(&seen, &stats) || stats.depth);
 	ok(true, "a loader's sums become those of the log");
-	ok(stats.reader.check_reads > 0, "with checks: %ju",
-	   (uintmax_t)stats.reader.check_reads);
+	ok(stats.check_reads > 0, "with checks: %ju",
+	   (uintmax_t)stats.check_reads);
 	for (int which = STELE_LATENCY_SAMPLE; which <= STELE_LATENCY_DEVICE + 1;
 	     which++)
 		stele_loader_latency(loader, (enum stele_latency)which,
 				     latency[which]);
-	is_uint(stats.reader.samples, stele_histogram_count(latency[0]),
+	is_uint(stats.samples, stele_histogram_count(latency[0]),
 		"latencies of its samples");
 	is_uint(seen.queued.requests, stele_histogram_count(latency[1]),
 		"latencies of its reads");
 	is_uint(0, stele_histogram_count(latency[2]), "of nothing");
-	is_uint(stats.reader.p99_ns, stele_histogram_quantile(latency[0], 0.99),
+	is_uint(stats.p99_ns, stele_histogram_quantile(latency[0], 0.99),
 		"which its stats tell");
 	for (int which = 0; which < 3; which++)
 		stele_histogram_free(latency[which]);

@@ -63,7 +63,7 @@ static unsigned int read_until(struct stele_reader *reader, unsigned int wanted,
 static void check_automatic(const char *backend)
 {
 	const char *name = backend ? backend : "memory";
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	unsigned int seen, starved;
 
@@ -86,7 +86,7 @@ static void check_automatic(const char *backend)
 static void check_pinned(void)
 {
 	struct stele_depth_round rounds[ROUNDS];
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	unsigned int others = 0, starved, count;
 

@@ -15,7 +15,7 @@
 
 static void check(const struct test_plan *plan, const char *what)
 {
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	uint64_t ids[READS], parts = 0, size = 0;
 	struct test_dataset t;

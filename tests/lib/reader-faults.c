@@ -67,6 +67,7 @@ static struct outcome read_with(struct test_dataset *t, unsigned int depth,
 			stele_reader_release(reader, s);
 		}
 	}
+	out.stats.size = sizeof(out.stats);
 	stele_reader_stats(reader, &out.stats);
 	stele_reader_close(reader);
 	stele_fault_set_rules(t->dev, NULL, 0);
@@ -110,7 +111,7 @@ static void test_failing(struct test_dataset *t, unsigned int depth)
 static void test_flips(struct test_dataset *t, unsigned int depth)
 {
 	struct stele_fault_rule rule = on_sample(t, 23, STELE_FAULT_FLIP);
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	struct outcome out;
 
 	stele_dataset_locate(t->ds, 23, &extent);

@@ -92,7 +92,7 @@ static void *read_into(void *arg)
 
 static void check_rounds(struct hand *hand, const char *name)
 {
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 
 	in_thread(open_one, hand);
 	is_uint(0, test_read_all(hand->t, hand->reader, hand->ids, IDS),
@@ -155,7 +155,7 @@ static void check_in_flight(struct hand *hand, const char *name)
 static bool serves_one_thread(const struct test_dataset *t)
 {
 	struct stele_reader *reader = test_reader_open(t, 4u << 20, 8);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 
 	stele_reader_stats(reader, &stats);
 	stele_reader_close(reader);

@@ -24,7 +24,7 @@ static struct outcome read_all(struct test_dataset *t, const uint64_t *ids,
 			       const struct stele_reader_opts *opts)
 {
 	struct stele_sample samples[64];
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct outcome out = {0};
 	struct stele_reader *reader;
 	unsigned int next = 0;
@@ -118,7 +118,7 @@ static void check_failures(uint32_t threads, enum stele_fault_kind kind,
 					.error = EIO, .size = 1, .arg = 3};
 	const struct stele_reader_opts opts = STELE_OPTS(
 		stele_reader_opts, .merge_gap = GAP, .check_threads = threads);
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	uint64_t ids[SAMPLES], touched = 0, at;
 	struct test_dataset t;
 	struct outcome out;

@@ -120,7 +120,7 @@ static void test_bad_ids(struct test_dataset *t)
 	uint64_t ids[5] = {3, t->count, 4, UINT64_MAX, 3};
 	uint64_t tags[5] = {10, 11, 12, 13, 14};
 	struct stele_reader *reader = test_reader_open(t, 64 * KIB, 8);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_sample samples[5];
 	uint64_t seen = 0;
 	int bad = 0, good = 0;

@@ -22,7 +22,7 @@
 static void test_counts(struct test_dataset *t, const char *backend)
 {
 	struct stele_reader *reader = test_reader_open(t, 0, 8);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	uint64_t ids[SAMPLES];
 
 	test_random_ids(t, ids, SAMPLES, 3);
@@ -62,7 +62,7 @@ static void test_latency(struct test_dataset *t)
 {
 	const struct timespec pause = {.tv_nsec = SLEEP_NS};
 	struct stele_reader *reader = test_reader_open(t, 0, 4);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_sample sample;
 	uint64_t id = 5;
 
@@ -82,7 +82,7 @@ static void test_retries(struct test_dataset *t)
 					.first = stele_fault_count(t->dev),
 					.count = 3};
 	struct stele_reader *reader = test_reader_open(t, 0, 1);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	uint64_t ids[4] = {1, 2, 3, 4};
 
 	stele_fault_set_rules(t->dev, &rule, 1);
@@ -100,7 +100,7 @@ static void test_register(struct test_dataset *t, const char *backend)
 {
 	struct stele_reader *reader = test_reader_open(t, 4096, 4);
 	uint64_t size = stele_reader_buffer_size(reader, 9);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_sample sample;
 	char *memory = aligned_alloc(4096, (size + 4095) / 4096 * 8192);
 	int rc;
@@ -136,7 +136,7 @@ static void test_large(const char *backend)
 	struct test_plan plan = {
 		.samples = 12, .size_max = 5000000, .backend = backend};
 	struct test_read reads[64];
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader *reader;
 	struct test_dataset t;
 	uint64_t ids[3];
@@ -161,7 +161,7 @@ static void test_large(const char *backend)
 static void test_room(struct test_dataset *t)
 {
 	struct stele_reader *reader = test_reader_open(t, 0, 0);
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	static uint64_t ids[8192];
 	int taken;
 

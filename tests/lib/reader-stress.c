@@ -82,7 +82,7 @@ static void stress(const char *backend, uint64_t wanted, uint64_t arena_size,
 				 .delete_every = 7,
 				 .backend = backend};
 	static struct run r;
-	struct stele_reader_stats stats;
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
 
 	memset(&r, 0, sizeof(r));
 	r.wanted = wanted;

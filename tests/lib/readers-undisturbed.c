@@ -219,7 +219,7 @@ static uint64_t add_segment(struct stele_txn *writer, const char *name)
 /* Everything that changes an image, once. */
 static uint64_t change(struct stele_txn *writer, unsigned int round)
 {
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_key_ref keys[20];
 	const struct stele_change_opts now = {
 		.time = 1700000000 + round,

@@ -24,7 +24,7 @@ static const uint8_t uuid[16] = "one and the same";
 
 static void build(struct stele_device *dev, uint8_t version)
 {
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct fake fake;
 
 	fake_init(&fake);

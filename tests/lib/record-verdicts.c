@@ -95,7 +95,7 @@ static void keep_error(void *user, const struct stele_damage *damage)
 static int by_verify(uint64_t id)
 {
 	struct found found = {.id = id};
-	struct stele_verify_report report;
+	struct stele_verify_report report = {.size = sizeof(report)};
 
 	if (stele_verify(path, &STELE_OPTS(stele_verify_opts,
 					   .damage = keep_error,
@@ -107,7 +107,7 @@ static int by_verify(uint64_t id)
 
 static int by_copy(uint64_t id)
 {
-	struct stele_copy_report report;
+	struct stele_copy_report report = {.size = sizeof(report)};
 	int fd;
 
 	(void)id;
@@ -121,7 +121,7 @@ static int by_copy(uint64_t id)
 
 static int by_compact(uint64_t id)
 {
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 
 	(void)id;
 	return stele_compact(path, "v2", NULL, &report);

@@ -94,7 +94,7 @@ static void test_loader_batches(struct test_dataset *t)
 		(struct stele_loader_opts){.batch_size = 7,
 					   .prefetch_size = 65536});
 	uint64_t samples = 0, wrong = 0;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 
 	for (unsigned int epochs = 0; epochs < 20;) {
 		if (stele_loader_next(loader, &batch) <= 0) {

@@ -196,7 +196,7 @@ static int create(struct stele_txn *writer, unsigned int step,
 	struct stele_change_opts change = change_at(1700001000 + step);
 	struct version *base = &versions[test_random(seed) % version_count];
 	struct version *made = &versions[version_count];
-	struct stele_snapshot_info info;
+	struct stele_snapshot_info info = {.size = sizeof(info)};
 	bool newest = test_random(seed) % 3 == 0;
 	size_t count;
 	int ret;
@@ -253,7 +253,7 @@ static int rename_some(struct stele_txn *writer, unsigned int step,
 static int collect(struct stele_txn *writer, unsigned int step)
 {
 	struct stele_change_opts change = change_at(1700001000 + step);
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 
 	change.flags = STELE_CHANGE_FORCE;
 	return test_change_gc(writer, &change, NULL, NULL,

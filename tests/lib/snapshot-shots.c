@@ -110,7 +110,7 @@ static void check_names(void)
 
 static void check_delete(void)
 {
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 
 	new_storage();
@@ -215,7 +215,7 @@ static void new_clashing(void)
 static void check_clash(void)
 {
 	struct stele_change_opts change = change_at(NOW, 60, 0);
-	struct stele_gc_report report;
+	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 
 	new_clashing();

@@ -452,8 +452,8 @@ static char image[512], fresh[512];
 
 static void image_digest(uint8_t digest[STELE_DIGEST_SIZE], uint32_t *count)
 {
-	struct stele_snapshot_info snapshot;
-	struct stele_image_info info;
+	struct stele_snapshot_info snapshot = {.size = sizeof(snapshot)};
+	struct stele_image_info info = {.size = sizeof(info)};
 	struct stele_image *handle;
 
 	if (stele_image_open(image, NULL, &handle) < 0)
@@ -483,7 +483,7 @@ static void test_row(size_t i, uint32_t flags)
 					      .flags = flags};
 	const bool skips = flags && rows[i].skips;
 	uint8_t before[STELE_DIGEST_SIZE], after[STELE_DIGEST_SIZE];
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	char target[600], name[64];
 	uint32_t count, now;
 	int ret;

@@ -139,7 +139,7 @@ static void check_loader(struct stele_dataset *ds, uint32_t version,
 	const struct stele_loader_opts opts = {.size = sizeof(opts), .seed = 3,
 					       .batch_size = 7};
 	struct stele_loader *loader;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	unsigned int wrong = 0;
 	uint64_t seen = 0;
 
@@ -231,7 +231,7 @@ static void verify(const char *target)
 {
 	const struct stele_verify_opts opts = {.size = sizeof(opts),
 					       .damage = say};
-	struct stele_image_info info;
+	struct stele_image_info info = {.size = sizeof(info)};
 	struct stele_image *handle;
 
 	is_int(0, stele_verify(target, &opts, NULL), "sound");
@@ -247,7 +247,7 @@ static void build(void)
 	const uint8_t uuid[STELE_UUID_SIZE] = {1, 2, 3};
 	const struct stele_build_opts opts = {.size = sizeof(opts),
 					      .uuid = uuid, .jobs = 5};
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct rich rich;
 
 	rich_init(&rich, COUNT, 20000);
@@ -260,7 +260,7 @@ static void build(void)
 
 static void append(const char *name, uint64_t first, uint64_t count,
 		   uint32_t version, uint32_t flags,
-		   struct stele_append_report *report)
+		   struct stele_build_report *report)
 {
 	const struct stele_build_opts opts = {.size = sizeof(opts),
 					      .flags = flags};
@@ -276,7 +276,7 @@ static void append(const char *name, uint64_t first, uint64_t count,
 
 static void test_append(void)
 {
-	struct stele_append_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 
 	append("dry", COUNT, MORE, 0, STELE_BUILD_DRY_RUN, &report);
 	is_uint(MORE, report.added, "dry run: would be added");
@@ -300,7 +300,7 @@ static void test_others(void)
 	const struct stele_build_opts opts = {.size = sizeof(opts)};
 	struct stele_dataset *ds = open_dataset(at(image, "v3"));
 	struct stele_key_ref keys[10];
-	struct stele_diff_report diff;
+	struct stele_diff_report diff = {.size = sizeof(diff)};
 	struct stele_sample samples[10];
 
 	for (uint64_t i = 0; i < 10; i++) {

@@ -40,7 +40,7 @@ static struct stele_dataset *rebuild(const struct stele_dataset *ds,
 				     const struct stele_build_opts *opts,
 				     int wanted, const char *what)
 {
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct stele_source source;
 	int ret;
@@ -65,7 +65,7 @@ static struct stele_dataset *rebuild(const struct stele_dataset *ds,
 static void test_rich(uint64_t count, uint64_t size_max, uint32_t order)
 {
 	struct stele_build_opts opts = options();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	struct stele_dataset *a, *b;
 	struct rich rich;
@@ -94,7 +94,7 @@ static void test_rich_values(void)
 	static const uint32_t parts[] = {RICH_IMAGE, RICH_CAPTION, RICH_MASK,
 					 RICH_BOX};
 	struct stele_build_opts opts = options();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *dev = test_memory(SIZE, 512, 0x5a);
 	static uint8_t bytes[60000];
 	unsigned int wrong = 0;
@@ -254,7 +254,7 @@ static void test_fresh(uint32_t order)
 {
 	static const char *const classes[] = {"a", "b", NULL};
 	struct stele_build_opts opts = options();
-	struct stele_build_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *fresh = test_memory(SIZE, 512, 0x5a);
 	struct stele_dataset *a, *b, *c;
 	struct test_sample *samples;
@@ -315,7 +315,7 @@ static void test_damaged(uint64_t from_end, const char *text)
 	const struct stele_build_opts opts = options();
 	struct stele_dataset *ds;
 	struct stele_sample sample;
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	struct many m;
 	char key[64];
 

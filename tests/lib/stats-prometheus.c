@@ -17,6 +17,7 @@
 #define LINES_MAX 128u
 
 static const struct stele_reader_stats stats = {
+	.size = sizeof(stats),
 	.samples = 1000,
 	.failed = 3,
 	.bytes = UINT64_C(1) << 40,

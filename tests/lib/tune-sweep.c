@@ -139,7 +139,7 @@ static void check_issued(struct test_dataset *t, uint64_t boundary,
 
 static void check_plan(const struct test_plan *plan, const char *what)
 {
-	struct stele_profile profile;
+	struct stele_profile profile = {.size = sizeof(profile)};
 	struct seen seen = {0};
 	struct test_dataset t;
 	uint32_t mixes;
@@ -196,7 +196,7 @@ static void check_stops(void)
 		.first = 500, .error = EILSEQ,
 	};
 	struct test_plan plan = {.samples = 400, .size_max = 9000};
-	struct stele_profile profile;
+	struct stele_profile profile = {.size = sizeof(profile)};
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);
@@ -219,7 +219,7 @@ static void check_hurry(void)
 {
 	const struct stele_tune_time none = {0.01, 0.5, 1000000};
 	struct test_plan plan = {.samples = 400, .size_max = 9000};
-	struct stele_profile profile;
+	struct stele_profile profile = {.size = sizeof(profile)};
 	struct seen seen = {0};
 	struct test_dataset t;
 
@@ -232,7 +232,7 @@ static void check_hurry(void)
 static void check_little(void)
 {
 	struct test_plan plan = {.samples = 3, .size_max = 900};
-	struct stele_profile profile;
+	struct stele_profile profile = {.size = sizeof(profile)};
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);

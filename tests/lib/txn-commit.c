@@ -48,7 +48,7 @@ static const char *directory(const char *name, unsigned int first,
 /* -ENOENT and the like of a snapshot, or how many samples it has. */
 static int64_t count_of(const char *name)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_dataset *ds;
 	int ret = stele_dataset_open(at(name), NULL, &ds);
 
@@ -74,7 +74,7 @@ static void test_all_at_once(void)
 {
 	const struct stele_key_ref keys[] = {{"0103", 4}, {"0001", 4}};
 	const struct stele_key_ref none = {"0001", 4};
-	struct stele_append_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_txn *txn = begin(0), *second = NULL;
 
 	is_int(-EBUSY, stele_txn_open(image, NULL, &second), "one at a time");
@@ -127,7 +127,7 @@ static void test_boundary(void)
 {
 	const struct stele_build_opts opts = {.size = sizeof(opts),
 					      .boundary = 1 << 20};
-	struct stele_append_report report;
+	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_txn *txn = begin(0);
 	const struct stele_key_ref key = {"0401", 4};
 

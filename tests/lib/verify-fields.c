@@ -40,7 +40,7 @@ static int verify(uint32_t type, const void *data, uint64_t size,
 		.samples = samples, .count = 2, .type = type};
 	const struct stele_verify_opts opts = {.size = sizeof(opts),
 					       .damage = see};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	static struct test_image t;
 	struct stele_image image;
 	int ret;

@@ -157,7 +157,7 @@ static bool passes(uint64_t offset)
 static void flip_all(struct stele_device *dev)
 {
 	uint64_t flips = 0, missed = 0, passed = 0, many = 0;
-	struct stele_verify_report report;
+	struct stele_verify_report report = {.size = sizeof(report)};
 
 	for (uint64_t i = 0; i < IMAGE_SIZE; i++) {
 		const uint8_t bit = (uint8_t)(1u << (i * 7 % 8));
@@ -183,7 +183,7 @@ static void flip_all(struct stele_device *dev)
 
 static void check(struct stele_device *dev, uint32_t index, uint64_t samples)
 {
-	struct stele_verify_report report;
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 
 	if (stele_image_load(dev, NULL, &image) < 0 ||

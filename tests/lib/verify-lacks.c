@@ -62,7 +62,7 @@ int main(void)
 	const struct stele_verify_opts opts = {
 		.size = sizeof(opts), .damage = on_damage, .jobs = 1};
 	struct stele_catalog_segment where;
-	struct stele_verify_report report;
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_snapshot snapshot;
 	struct stele_image image;
 

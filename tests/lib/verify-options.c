@@ -43,7 +43,7 @@ static struct stele_dataset *open_dataset(uint32_t verify)
 
 static void damage_first(void)
 {
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	int fd = open(image.path, O_RDWR | O_CLOEXEC);
 
 	stele_dataset_locate(image.ds, DAMAGED, &extent);
@@ -104,7 +104,7 @@ static struct seen by_loader(struct stele_dataset *ds, uint32_t verify)
 {
 	struct stele_loader_source source = {.ds = ds, .count = COUNT};
 	struct stele_loader *loader;
-	struct stele_batch batch;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	struct seen seen;
 
 	if (stele_loader_open(&source, 1,

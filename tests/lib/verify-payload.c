@@ -29,7 +29,7 @@ static int verify(uint64_t wrong, int64_t snapshot)
 	const struct test_segment segment = {.samples = samples, .count = 302};
 	const struct stele_verify_opts opts = {.size = sizeof(opts),
 					       .damage = see, .jobs = 2};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	static struct test_image t;
 	struct stele_image image;
 	int ret;

@@ -32,7 +32,7 @@ static void check_sound(struct stele_device *dev, uint32_t jobs,
 	const struct stele_verify_opts opts = {
 		.size = sizeof(opts), .damage = say, .jobs = jobs,
 	};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 
 	if (stele_image_load(dev, &messages.log, &image) < 0)
@@ -140,7 +140,7 @@ static void check_cancel(void)
 		.size = sizeof(opts), .progress = stop_at_once,
 		.progress_user = &calls, .jobs = 3,
 	};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 
 	stele_image_load(test_image_simple(&in, NULL, 0, 64u << 20), NULL,
@@ -186,7 +186,7 @@ static void check_overtaken(void)
 		.size = sizeof(opts), .progress = commit_once,
 		.progress_user = &once, .jobs = 1, .damage = say,
 	};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 
 	if (stele_image_load(dev, NULL, &image))
@@ -209,7 +209,7 @@ static void check_silent(void)
 		.samples = samples, .count = 600, .labels = true};
 	struct stele_device *inner = test_image_simple(&in, NULL, 0, 0), *dev;
 	uint64_t all, most = 0, damaged = 0, wrong = 0;
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 
 	if (stele_device_open_fault(inner, NULL, 0, &dev) ||
@@ -285,7 +285,7 @@ static void put_late(struct stele_device *dev, unsigned int copy,
 static struct stele_verify_report verify(struct stele_device *dev)
 {
 	const struct stele_verify_opts opts = {.size = sizeof(opts), .jobs = 1};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_image image;
 
 	if (stele_image_load(dev, NULL, &image) ||
@@ -328,7 +328,7 @@ static void check_late(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (unsigned int copy = 0; copy < 4; copy++) {
 			struct stele_device *dev = several_commits();
-			struct stele_verify_report report;
+			struct stele_verify_report report = {.size = sizeof(report)};
 
 			put_late(dev, copy, cases[i].generation,
 				 cases[i].other_image);

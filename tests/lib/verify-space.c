@@ -25,7 +25,7 @@ static void check(enum way way, const char *what, const char *name)
 {
 	struct test_sample *samples = test_samples(5, 400, 3);
 	const struct test_segment in = {.samples = samples, .count = 5};
-	struct stele_verify_report report = {0};
+	struct stele_verify_report report = {.size = sizeof(report)};
 	struct stele_damage damage = {0};
 	const struct stele_verify_opts opts = {.size = sizeof(opts),
 					       .damage = keep,

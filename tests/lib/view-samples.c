@@ -118,7 +118,7 @@ static void test_prefetch(const struct test_dataset *t,
 
 static void flip_byte(const struct test_dataset *t, uint64_t id)
 {
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	int fd = open(t->path, O_RDWR | O_CLOEXEC);
 	char byte;
 
@@ -154,7 +154,7 @@ static void test_truncated(const struct test_dataset *t,
 {
 	struct stele_view *view = open_view(ds, 0);
 	uint64_t ids[3] = {0, t->count - 1, 1};
-	struct stele_extent extent;
+	struct stele_extent extent = {.size = sizeof(extent)};
 	struct stele_sample sample;
 
 	stele_dataset_locate(t->ds, t->count - 1, &extent);

@@ -100,7 +100,7 @@ static unsigned int count_wrong(struct stele_dataset *ds,
 
 static uint64_t used_size(const struct stele_dataset *ds)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 
 	stele_dataset_info(ds, &info);
 	return info.used_size;

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 
 #include "lib/read/fetch.h"
 #include "lib/read/loader/loader.h"
@@ -136,9 +137,12 @@ static int wait_for_batch(struct stele_loader *l,
 static int loader_next(struct stele_loader *l, struct stele_batch *batch)
 {
 	struct stele_loader_batch *b;
+	struct stele_batch known;
 	int err;
 
-	*batch = (struct stele_batch){0};
+	err = stele_output_set(batch, &(struct stele_batch){0}, buffer, &l->log);
+	if (err)
+		return err;
 	if (forked(l))
 		return -EOWNERDEAD;
 	if (l->at.step == l->at.steps) {
@@ -153,7 +157,7 @@ static int loader_next(struct stele_loader *l, struct stele_batch *batch)
 		give_back(l, b);
 		return err;
 	}
-	*batch = (struct stele_batch){
+	known = (struct stele_batch){
 		.samples = b->samples,
 		.count = b->count,
 		.padded = b->padded,
@@ -165,6 +169,7 @@ static int loader_next(struct stele_loader *l, struct stele_batch *batch)
 		.index = b->index,
 		.buffer = b,
 	};
+	stele_output_fill(batch, &known, sizeof(known));
 	l->stats.batches++;
 	l->stats.skipped += b->left_out;
 	l->stats.substituted += b->replaced;
@@ -180,9 +185,11 @@ int stele_loader_next(struct stele_loader *l, struct stele_batch *batch)
 
 void stele_loader_release(struct stele_loader *l, struct stele_batch *batch)
 {
+	const struct stele_batch none = {0};
+
 	if (batch->buffer && !forked(l))
 		give_back(l, batch->buffer);
-	*batch = (struct stele_batch){0};
+	stele_output_fill(batch, &none, sizeof(none));
 }
 
 uint64_t stele_loader_remaining(const struct stele_loader *l)
@@ -287,15 +294,39 @@ static void ask_readers(const struct stele_loader *loader,
 	pthread_mutex_unlock(&l->lock);
 }
 
-void stele_loader_stats(const struct stele_loader *l,
+static int loader_stats(const struct stele_loader *l,
 			struct stele_loader_stats *stats)
 {
-	const struct stele_loader_question question = {.stats = &stats->reader};
+	const struct stele_loader_question question = {0};
+	struct stele_loader_stats known = l->stats;
 
-	*stats = l->stats;
 	/* By then what was released is given back. */
 	ask_readers(l, &question);
-	stats->held_size = atomic_load_explicit(&l->held, memory_order_relaxed);
+	known.held_size = atomic_load_explicit(&l->held, memory_order_relaxed);
+	return stele_output_set(stats, &known, held_size, &l->log);
+}
+
+int stele_loader_stats(const struct stele_loader *l,
+		       struct stele_loader_stats *stats)
+{
+	return STELE_CALL(loader_stats(l, stats), "no statistics of the loader");
+}
+
+static int loader_reader_stats(const struct stele_loader *l,
+			       struct stele_reader_stats *stats)
+{
+	struct stele_reader_stats known = {.size = sizeof(known)};
+	const struct stele_loader_question question = {.stats = &known};
+
+	ask_readers(l, &question);
+	return stele_output_set(stats, &known, tier, &l->log);
+}
+
+int stele_loader_reader_stats(const struct stele_loader *l,
+			      struct stele_reader_stats *stats)
+{
+	return STELE_CALL(loader_reader_stats(l, stats),
+			  "no statistics of the loader's readers");
 }
 
 void stele_loader_latency(const struct stele_loader *l,

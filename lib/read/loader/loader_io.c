@@ -47,7 +47,7 @@ static uint64_t size_of_all(const struct stele_dataset_info *info)
 static uint64_t arena_size(const struct stele_loader *l, uint32_t source,
 			   double share)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	uint64_t all, largest;
 	double size;
 
@@ -66,7 +66,7 @@ static uint64_t arena_size(const struct stele_loader *l, uint32_t source,
 /* Bytes that each source has of an epoch, about. */
 static double bytes_of(const struct stele_loader *l, uint32_t source)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 
 	stele_dataset_info(l->lanes[source].ds, &info);
 	return (double)stele_mixture_draws(&l->order.mixture, source) *
@@ -140,7 +140,7 @@ static void merge_latencies(const struct stele_loader *l,
 static void sum_stats(const struct stele_loader *l,
 		      struct stele_reader_stats *stats)
 {
-	struct stele_reader_stats one;
+	struct stele_reader_stats one = {.size = sizeof(one)};
 
 	stele_reader_stats(l->lanes[0].reader, stats);
 	for (uint32_t i = 1; i < l->source_count; i++) {
