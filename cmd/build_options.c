@@ -29,9 +29,8 @@ static const struct {
 	{{"jobs", required_argument, NULL, 'j'}, A | B | C},
 	{{"json", no_argument, NULL, 'J'}, A | B | C},
 	{{"label", required_argument, NULL, 'l'}, B},
-	{{"labels", no_argument, NULL, 'L'}, B},
+	{{"label-from", required_argument, NULL, 'L'}, A | B},
 	{{"memory", required_argument, NULL, 'm'}, A | B | C},
-	{{"no-labels", no_argument, NULL, 'N'}, B},
 	{{"note", required_argument, NULL, 'T'}, A | B | C},
 	{{"object-size", required_argument, NULL, 'S'}, B},
 	{{"order", required_argument, NULL, 'o'}, A | B | C},
@@ -85,6 +84,19 @@ static const char *set_boundary(uint32_t *boundary, const char *text)
 	return parse_or(text, "none", parse_power(text, UINT32_MAX, boundary));
 }
 
+static const char *set_label_from(uint32_t *from, const char *text)
+{
+	if (!strcmp(text, "auto"))
+		*from = STELE_LABELS_AUTO;
+	else if (!strcmp(text, "none"))
+		*from = STELE_LABELS_NONE;
+	else if (!strcmp(text, "parent"))
+		*from = STELE_LABELS_PARENT;
+	else if (parse_count(text, STELE_LABELS_LEVEL_MAX, from) || !*from)
+		return "auto, none, parent, or a level from 1 to 255";
+	return NULL;
+}
+
 /* Options with a value. Return: NULL; what it wants to be. */
 static const char *set_value(struct build_options *options, int option,
 			     const char *text)
@@ -100,6 +112,8 @@ static const char *set_value(struct build_options *options, int option,
 		return set_granule(&opts->granule, text);
 	case 'j':
 		return parse_count(text, PARSE_JOBS_MAX, &opts->jobs);
+	case 'L':
+		return set_label_from(&opts->label_from, text);
 	case 'l':
 		return parse_label(text, &opts->label);
 	case 'm':
@@ -132,7 +146,6 @@ static bool set_flag(struct build_options *options, int option)
 		uint32_t flag;
 	} flags[] = {
 		{'c', STELE_BUILD_SKIP_CHANGED}, {'f', STELE_BUILD_FORCE},
-		{'L', STELE_BUILD_LABELS},	 {'N', STELE_BUILD_NO_LABELS},
 		{'n', STELE_BUILD_DRY_RUN},	 {'U', STELE_BUILD_UPDATE},
 		{'Q', STELE_BUILD_QUICK},
 		{'D', STELE_BUILD_DELETE_MISSING},
@@ -171,8 +184,5 @@ int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 		if (wanted)
 			return cmd_misuse_value(cmd, longopts, c, wanted);
 	}
-	if ((options->opts.flags & STELE_BUILD_LABELS) &&
-	    (options->opts.flags & STELE_BUILD_NO_LABELS))
-		return cmd_misuse(cmd, "--labels and --no-labels do not go together");
 	return -1;
 }

@@ -82,14 +82,27 @@ enum stele_build_order {
 enum stele_build_flags {
 	STELE_BUILD_DRY_RUN = 1 << 0,	   /* plan only; the target may be NULL */
 	STELE_BUILD_FORCE = 1 << 1,	   /* overwrite existing contents of the target */
-	STELE_BUILD_LABELS = 1 << 2,	   /* add a `label` field, whatever the source looks like */
-	STELE_BUILD_NO_LABELS = 1 << 3,	   /* never add it */
 	/* skip files that change, vanish or cannot be read */
 	STELE_BUILD_SKIP_CHANGED = 1 << 4,
 	/* only for stele_append(): */
 	STELE_BUILD_UPDATE = 1 << 5,	     /* also replace samples whose contents changed */
 	STELE_BUILD_QUICK = 1 << 6,	     /* with UPDATE: see stele_append() */
 	STELE_BUILD_DELETE_MISSING = 1 << 7, /* drop samples that the source lacks */
+};
+
+/*
+ * Which directory a file's class is named after: the i64 field `label`, -1 if it lies in
+ * none. Values from 1 to STELE_LABELS_LEVEL_MAX are a level: 1 is right below the source.
+ * Unless that is the level of labels, directories at the top that are called train,
+ * training, val, valid, validation or test (all of them, or two kinds of them), and have
+ * directories, make the field `split` of the same kind.
+ */
+enum stele_label_from {
+	/* 2 if there are splits; else 1 if most files lie in directories; else NONE */
+	STELE_LABELS_AUTO = 0,
+	STELE_LABELS_LEVEL_MAX = 255,
+	STELE_LABELS_PARENT, /* the directory that the file lies in */
+	STELE_LABELS_NONE,   /* no such fields */
 };
 
 enum stele_build_phase {
@@ -153,6 +166,8 @@ struct stele_build_opts {
 	 */
 	uint32_t boundary;
 	uint32_t object_size;	/* of an RBD image that is created; 0: 4 MiB */
+	uint32_t label_from;	/* enum stele_label_from */
+	uint32_t reserved;
 };
 
 /** What became of a build, append or compaction; sizes are of the segment written. */

@@ -112,7 +112,7 @@ struct stele_source_ops {
 /**
  * stele_build_from() - stele_build() of what a source has
  * @user: handed to scan(), schema() and reader_new()
- * @opts: LABELS and NO_LABELS must be unset: the schema says what fields there are
+ * @opts: label_from must be unset: the schema says what fields there are
  *
  * Return: as stele_build(); what a callback returned; -EINVAL (a key, size, field or
  * sample that breaks a rule; a key twice); -ENAMETOOLONG.

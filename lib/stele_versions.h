@@ -18,7 +18,7 @@ extern "C" {
 /**
  * stele_append() - a new snapshot: an old one plus what is new in a source
  * @target: PATH@NAME, a name that the image does not have yet
- * @opts: as for a build; label, uuid, LABELS, NO_LABELS and FORCE must be unset.
+ * @opts: as for a build; label, uuid and FORCE must be unset.
  *	file_size can grow a file or RBD image.
  *
  * Samples whose key is new become a segment. With UPDATE, those whose

@@ -201,7 +201,7 @@ def memory(bench):
     """Devices in memory, where the checksum is a large share of all work."""
     found = bench.sets['m']
     image = sets.tmpfs(bench.settings, int(found.size * 1.2 + (64 << 20))) / 'image'
-    sets.run(bench.settings.build / 'stele', 'build', '-q', '--no-labels', found.tree(), image)
+    sets.run(bench.settings.build / 'stele', 'build', '-q', '--label-from=none', found.tree(), image)
     node, _ = sets.loop(image, '-r')
     chosen = []
     for where, target in (('loop', node), ('tmpfs', image)):

@@ -72,7 +72,7 @@ class Set:
         if not self.path('image').exists():
             with self.making('image') as path:
                 if path:
-                    run(self.settings.build / 'stele', 'build', '-q', '--no-labels',
+                    run(self.settings.build / 'stele', 'build', '-q', '--label-from=none',
                         self.tree(), path, timeout=900)
         if not keep_tree:
             remove(self.path('tree'))

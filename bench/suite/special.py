@@ -76,7 +76,7 @@ def fresh(name, target, read):
 def build_image(bench, name, found, tree, target):
     def read():
         begin = time.monotonic()
-        run(bench.settings.build / 'stele', 'build', '-q', '--force', '--no-labels', tree, target)
+        run(bench.settings.build / 'stele', 'build', '-q', '--force', '--label-from=none', tree, target)
         return readers.rates(found.count, found.size, time.monotonic() - begin)
 
     return fresh(name, target, read)
@@ -176,7 +176,7 @@ def ceph(bench):
         raise Failed('built without librbd')
     conf = start_ceph()
     target = f'rbd:rbd/bench?conf={conf}'
-    run(bench.settings.build / 'stele', 'build', '-q', '--no-labels', found.tree(), target,
+    run(bench.settings.build / 'stele', 'build', '-q', '--label-from=none', found.tree(), target,
         timeout=900)
     facts = json.loads(run(bench.settings.out / 'extents', target, bench.settings.seed,
                            bench.settings.dir / 'ceph.trace'))

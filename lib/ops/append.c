@@ -20,11 +20,11 @@
 #include "lib/segment/sort.h"
 
 int stele_origin_open(const struct stele_origin *origin, const char *target,
-		      enum stele_labels labels, const struct stele_log *log,
+		      uint32_t label_from, const struct stele_log *log,
 		      struct stele_source *out)
 {
 	if (origin->path)
-		return stele_source_open_beside(origin->path, target, labels,
+		return stele_source_open_beside(origin->path, target, label_from,
 						log, out);
 	return stele_source_from(origin->ops, origin->user, log, out);
 }
@@ -353,7 +353,7 @@ static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 						    -EINVAL;
 	if (!ret)
 		ret = stele_origin_open(origin, txn->target.path,
-					STELE_LABELS_AUTO, &builder.log,
+					builder.opts.label_from, &builder.log,
 					&source);
 	if (!ret)
 		ret = stele_append_on(txn, &builder, &source);
@@ -399,10 +399,9 @@ static int open_all(struct appending *a, const struct stele_origin *origin,
 		ret = stele_txn_check_new_name(&a->txn, a->txn.target.snapshot);
 	if (!ret && opts->file_size)
 		ret = stele_txn_resize(&a->txn, opts->file_size, NULL);
-	/* The base says whether files have labels. */
 	if (!ret)
 		ret = stele_origin_open(origin, a->txn.target.path,
-					STELE_LABELS_AUTO, &a->builder.log,
+					opts->label_from, &a->builder.log,
 					&a->source);
 	return ret;
 }

@@ -22,10 +22,10 @@ struct stele_origin {
 	void *user;
 };
 
-/* `labels`, `target`: of a directory. Return: 0; errors of stele_source_from() and
+/* `label_from`, `target`: of a directory. Return: 0; errors of stele_source_from() and
  * stele_source_open_beside(). */
 int stele_origin_open(const struct stele_origin *origin, const char *target,
-		      enum stele_labels labels, const struct stele_log *log,
+		      uint32_t label_from, const struct stele_log *log,
 		      struct stele_source *out);
 
 struct stele_append {

@@ -234,13 +234,6 @@ static int run(struct stele_append *append, const struct stele_source *source,
 		       write_target(append, target);
 }
 
-static enum stele_labels labels(const struct stele_build_opts *opts)
-{
-	return opts->flags & STELE_BUILD_LABELS	   ? STELE_LABELS_ALWAYS :
-	       opts->flags & STELE_BUILD_NO_LABELS ? STELE_LABELS_NEVER :
-						     STELE_LABELS_AUTO;
-}
-
 static int build(const struct stele_origin *origin, const char *target_text,
 		 const struct stele_build_opts *opts,
 		 struct stele_build_report *report)
@@ -265,7 +258,7 @@ static int build(const struct stele_origin *origin, const char *target_text,
 		ret = parse(&builder, target_text, &target);
 	if (!ret)
 		ret = stele_origin_open(origin, target.path,
-					labels(&builder.opts), &builder.log,
+					builder.opts.label_from, &builder.log,
 					&source);
 	if (!ret)
 		ret = run(&append, &source, &builder, &target);

@@ -22,8 +22,7 @@
 #define FLAGS_KNOWN                                               \
 	(STELE_BUILD_DRY_RUN | STELE_BUILD_SKIP_CHANGED |         \
 	 BUILD_ONLY | APPEND_ONLY)
-#define BUILD_ONLY \
-	(STELE_BUILD_FORCE | STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS)
+#define BUILD_ONLY STELE_BUILD_FORCE
 #define APPEND_ONLY                                 \
 	(STELE_BUILD_UPDATE | STELE_BUILD_QUICK |   \
 	 STELE_BUILD_DELETE_MISSING)
@@ -59,12 +58,11 @@ static bool is_label(const char *label)
 static int check_options(const struct stele_builder *builder)
 {
 	const struct stele_build_opts *opts = &builder->opts;
-	const uint32_t both = STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS;
 
 	if (opts->flags & ~(uint32_t)FLAGS_KNOWN)
 		return invalid(builder, "unknown build flags");
-	if ((opts->flags & both) == both)
-		return invalid(builder, "labels both requested and disabled");
+	if (opts->label_from > STELE_LABELS_NONE || opts->reserved)
+		return invalid(builder, "unknown origin of labels");
 	if (!is_granule(opts->granule))
 		return invalid(builder, "granule must be 16, 64, 512 or 4096");
 	if (!is_boundary(opts->boundary))
@@ -141,9 +139,7 @@ void stele_builder_release(struct stele_builder *builder)
 int stele_builder_for_build(const struct stele_builder *builder,
 			    bool from_directory)
 {
-	const uint32_t labels = STELE_BUILD_LABELS | STELE_BUILD_NO_LABELS;
-
-	if (!from_directory && builder->opts.flags & labels)
+	if (!from_directory && builder->opts.label_from)
 		return invalid(builder, "labels are a directory's: the source "
 					"says which fields it has");
 	if (builder->opts.base || builder->opts.flags & APPEND_ONLY)

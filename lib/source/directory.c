@@ -2,10 +2,6 @@
 /*
  * directory.c - a directory as a source: its fields, opening and reading its files
  *
- * A directory looks like an ImageFolder when it has samples and each of them
- * lies in a directory below the top. The label of a sample is the place of its
- * top directory among all that hold samples, sorted by name.
- *
  * Files are opened without blocking, and looked at before they are read: what
  * was a file during the scan may be a fifo now.
  */
@@ -20,9 +16,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "format/keys.h"
-#include "format/sections.h"
 
 /* From here on it pays to tell the kernel that a file is read in order. */
 #define SEQUENTIAL_SIZE (UINT64_C(128) << 10)
@@ -91,106 +84,36 @@ int stele_directory_open_below(const struct stele_directory *directory,
 
 /* ---- fields ---------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
+static struct stele_field class_field(const char *name,
+				      const struct stele_label_names *names)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+	struct stele_field field = {
+		.size = sizeof(field), .type = STELE_TYPE_I64,
+		.name_count = names->count, .names = names->list};
 
-/* Return: 0; -EOVERFLOW (more names than a section holds); -ENOMEM. */
-static int find_classes(struct stele_directory *directory,
-			struct stele_field *field)
-{
-	const struct stele_directory_top *top;
-	uint64_t size = 0;
-	uint32_t count = 0;
-
-	for (top = directory->tops; top; top = top->next)
-		if (top->used) {
-			count++;
-			size += sizeof(le16) + strlen(top->name);
-			if (size > STELE_NAMES_SIZE_MAX)
-				return -EOVERFLOW;
-		}
-	free(directory->names);
-	directory->names = calloc((size_t)count + 1, sizeof(*directory->names));
-	if (!directory->names)
-		return -ENOMEM;
-	count = 0;
-	for (top = directory->tops; top; top = top->next)
-		if (top->used)
-			directory->names[count++] = top->name;
-	qsort(directory->names, count, sizeof(*directory->names),
-	      compare_names);
-	/* A directory that changes while it is read may show a name twice. */
-	for (uint32_t i = 0; i < count; i++)
-		if (!i || strcmp(directory->names[field->name_count - 1],
-				 directory->names[i]))
-			directory->names[field->name_count++] =
-				directory->names[i];
-	field->names = directory->names;
-	return 0;
-}
-
-/* Is there to be a field `label`? */
-static bool wants_labels(const struct stele_directory *directory,
-			 const struct stele_schema *base)
-{
-	if (base)
-		return base->count > 1;
-	if (directory->labels != STELE_LABELS_AUTO)
-		return directory->labels == STELE_LABELS_ALWAYS;
-	return directory->any && !directory->any_at_top;
+	strcpy(field.name, name);
+	return field;
 }
 
 static int directory_schema(void *user, const struct stele_schema *base,
 			    struct stele_schema *out)
 {
 	struct stele_directory *directory = user;
-	const bool forced = base || directory->labels == STELE_LABELS_ALWAYS;
-	int ret = 0;
+	struct stele_labels *labels = &directory->labels;
+	int ret = stele_labels_choose(labels, base, &directory->log);
 
+	out->fields = directory->fields;
+	out->count = 1;
 	directory->fields[0] = (struct stele_field){
 		.size = sizeof(struct stele_field),
 		.name = "data", .type = STELE_TYPE_BYTES};
-	directory->fields[1] = (struct stele_field){
-		.size = sizeof(struct stele_field),
-		.name = "label", .type = STELE_TYPE_I64};
-	directory->has_labels = wants_labels(directory, base);
-	if (directory->has_labels)
-		ret = find_classes(directory, &directory->fields[1]);
-	if (ret == -EOVERFLOW) {
-		stele_log_emit(&directory->log,
-			       forced ? STELE_LOG_ERROR : STELE_LOG_INFO,
-			       "too many top directories for labels");
-		directory->has_labels = false;
-		ret = forced ? ret : 0;
-	}
-	out->fields = directory->fields;
-	out->count = directory->has_labels ? 2 : 1;
+	if (labels->has_label)
+		directory->fields[out->count++] =
+			class_field("label", &labels->classes);
+	if (labels->has_split)
+		directory->fields[out->count++] =
+			class_field("split", &labels->splits);
 	return ret;
-}
-
-static int64_t label_of(const struct stele_directory *directory,
-			const struct stele_source_entry *entry)
-{
-	const char *slash = memchr(entry->key, '/', entry->key_size);
-	const size_t size = slash ? (size_t)(slash - entry->key) : 0;
-	uint32_t low = 0, high = directory->fields[1].name_count;
-
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		const char *name = directory->names[middle];
-		const int order = stele_key_compare(name, strlen(name),
-						    entry->key, size);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return STELE_NO_CLASS;
 }
 
 /* ---- files ----------------------------------------------------------------- */
@@ -216,6 +139,7 @@ static int open_file(void *user, const struct stele_source_entry *entry,
 		     union stele_value *values)
 {
 	struct reader *reader = user;
+	const struct stele_labels *labels = &reader->directory->labels;
 	struct stat st;
 	int fd = stele_directory_open_below(reader->directory, entry->key,
 					    entry->key_size,
@@ -241,8 +165,12 @@ static int open_file(void *user, const struct stele_source_entry *entry,
 		posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	reader->fd = fd;
 	reader->asked = entry->data_size >= AHEAD_SIZE ? 0 : UINT64_MAX;
-	if (reader->directory->has_labels)
-		values[1].i64 = label_of(reader->directory, entry);
+	if (labels->has_label)
+		values[1].i64 = stele_labels_class(labels, entry->key,
+						   entry->key_size);
+	if (labels->has_split)
+		values[2].i64 = stele_labels_split(labels, entry->key,
+						   entry->key_size);
 	return 0;
 }
 
@@ -279,14 +207,8 @@ static void directory_release(void *user)
 {
 	struct stele_directory *directory = user;
 
-	while (directory->tops) {
-		struct stele_directory_top *top = directory->tops;
-
-		directory->tops = top->next;
-		free(top);
-	}
 	close(directory->fd);
-	free(directory->names);
+	stele_labels_release(&directory->labels);
 	free(directory);
 }
 
@@ -303,7 +225,7 @@ static const struct stele_source_ops directory_ops = {
 };
 
 int stele_source_open_directory(const char *path, uint64_t avoid_dev,
-				uint64_t avoid_inode, enum stele_labels labels,
+				uint64_t avoid_inode, uint32_t label_from,
 				const struct stele_log *log,
 				struct stele_source *out)
 {
@@ -324,14 +246,14 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 		directory->log = *log;
 	directory->avoid_dev = avoid_dev;
 	directory->avoid_inode = avoid_inode;
-	directory->labels = labels;
+	directory->labels.from = label_from;
 	*out = (struct stele_source){directory_ops, directory,
 				     directory_release};
 	return 0;
 }
 
 int stele_source_open_beside(const char *path, const char *target,
-			     enum stele_labels labels,
+			     uint32_t label_from,
 			     const struct stele_log *log,
 			     struct stele_source *out)
 {
@@ -339,6 +261,6 @@ int stele_source_open_beside(const char *path, const char *target,
 
 	if (target && stat(target, &st) < 0)
 		memset(&st, 0, sizeof(st));
-	return stele_source_open_directory(path, st.st_dev, st.st_ino, labels,
+	return stele_source_open_directory(path, st.st_dev, st.st_ino, label_from,
 					   log, out);
 }

@@ -9,27 +9,14 @@
 #ifndef STELE_SOURCE_DIRECTORY_H
 #define STELE_SOURCE_DIRECTORY_H
 
-#include "lib/source/source.h"
-
-/* A directory at the top. Those below which samples were found are classes. */
-struct stele_directory_top {
-	struct stele_directory_top *next;
-	bool used;
-	char name[];
-};
+#include "lib/source/labels.h"
 
 struct stele_directory {
 	struct stele_log log;
 	int fd;
 	uint64_t avoid_dev, avoid_inode;
-	enum stele_labels labels;
-	/* Since the scan. */
-	struct stele_directory_top *tops; /* owned */
-	bool any, any_at_top; /* samples */
-	/* Since the schema was asked for. */
-	bool has_labels;
-	struct stele_field fields[2];
-	const char **names; /* owned; of classes, sorted */
+	struct stele_labels labels; /* directories since the scan, the choice with the schema */
+	struct stele_field fields[3]; /* data, label, split: as many as there are */
 };
 
 /*

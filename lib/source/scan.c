@@ -23,7 +23,8 @@
 
 struct pending {
 	struct pending *next;
-	struct stele_directory_top *top; /* that it lies in, or is; NULL: none */
+	struct stele_label_dir *dir; /* the nearest that is recorded; NULL: none */
+	uint32_t level; /* 0: the top */
 	size_t size;
 	char path[]; /* below the top, not terminated */
 };
@@ -31,7 +32,7 @@ struct pending {
 struct scan {
 	struct stele_directory *directory;
 	const struct stele_source_sink *sink;
-	pthread_mutex_t sink_lock; /* of the sink, and what is known of tops */
+	pthread_mutex_t sink_lock; /* of the sink and the labels */
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
 	struct pending *stack;
@@ -56,7 +57,8 @@ static struct pending *pending_new(const struct pending *parent,
 	if (!p)
 		return NULL;
 	p->next = NULL;
-	p->top = parent ? parent->top : NULL;
+	p->dir = parent ? parent->dir : NULL;
+	p->level = parent ? parent->level + 1 : 0;
 	p->size = head + name_size;
 	if (head) {
 		memcpy(p->path, parent->path, parent->size);
@@ -66,33 +68,30 @@ static struct pending *pending_new(const struct pending *parent,
 	return p;
 }
 
-static struct stele_directory_top *top_new(struct scan *scan, const char *name)
+static int record(struct scan *scan, struct pending *p,
+		  const struct pending *parent, const char *name)
 {
-	struct stele_directory_top *top = malloc(sizeof(*top) +
-						 strlen(name) + 1);
+	int ret;
 
-	if (!top)
-		return NULL;
-	strcpy(top->name, name);
-	top->used = false;
 	pthread_mutex_lock(&scan->sink_lock);
-	top->next = scan->directory->tops;
-	scan->directory->tops = top;
+	ret = stele_labels_record(&scan->directory->labels, parent->dir,
+				  p->level, name, &p->dir);
 	pthread_mutex_unlock(&scan->sink_lock);
-	return top;
+	return ret;
 }
 
-/* Without a parent it is the directory itself; right below that lie the tops. */
+/* Without a parent it is the directory itself. */
 static int push(struct scan *scan, const struct pending *parent,
 		const char *name)
 {
 	struct pending *p = pending_new(parent, name);
+	int ret = p ? 0 : -ENOMEM;
 
-	if (p && parent && !parent->size)
-		p->top = top_new(scan, name);
-	if (!p || (p->size && !p->top)) {
+	if (p && parent)
+		ret = record(scan, p, parent, name);
+	if (ret) {
 		free(p);
-		return -ENOMEM;
+		return ret;
 	}
 	pthread_mutex_lock(&scan->lock);
 	p->next = scan->stack;
@@ -195,11 +194,7 @@ static int tell_entry(struct scan *scan, const struct pending *what,
 		return -ENAMETOOLONG;
 	}
 	pthread_mutex_lock(&scan->sink_lock);
-	directory->any = true;
-	if (what->top)
-		what->top->used = true;
-	else
-		directory->any_at_top = true;
+	stele_labels_count(&directory->labels, what->dir);
 	ret = scan->sink->entry(scan->sink->user, &entry);
 	pthread_mutex_unlock(&scan->sink_lock);
 	return ret;

@@ -23,24 +23,18 @@ struct stele_source {
 int stele_source_from(const struct stele_source_ops *ops, void *user,
 		      const struct stele_log *log, struct stele_source *out);
 
-/* Is the field `label` made of top directories? */
-enum stele_labels {
-	STELE_LABELS_AUTO = 0, /* if all files lie in one */
-	STELE_LABELS_ALWAYS,
-	STELE_LABELS_NEVER,
-};
-/* The label of a file right at the top. */
+/* The label or split of a file that lies in no directory of one. */
 #define STELE_NO_CLASS INT64_C(-1)
 
 /*
  * A directory: every regular file below it is a sample, its key the path below
  * the directory in raw bytes. `avoid_dev` and `avoid_inode` (0: none) is a file
- * to leave out: the target. Appended to a snapshot with the field `label`, it has
- * that field, too, whatever it looks like; to one without, it has not.
+ * to leave out: the target. `label_from`: see enum stele_label_from. Appended to a
+ * snapshot, it has the fields of that one.
  * Return: 0; errno of open(2) (logged).
  */
 int stele_source_open_directory(const char *path, uint64_t avoid_dev,
-				uint64_t avoid_inode, enum stele_labels labels,
+				uint64_t avoid_inode, uint32_t label_from,
 				const struct stele_log *log,
 				struct stele_source *out);
 /*
@@ -48,7 +42,7 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
  * directory. NULL: none.
  */
 int stele_source_open_beside(const char *path, const char *target,
-			     enum stele_labels labels,
+			     uint32_t label_from,
 			     const struct stele_log *log,
 			     struct stele_source *out);
 /*

@@ -182,12 +182,12 @@ is "0 0 1 0 40 41" "$status $(counts "$out")" "quick: a time to come"
 ok "quick: which is told" grep -q "reading every file" <<<"$err" || diag "$err"
 
 # Labels: what the base has none of, or a field too many.
-must stele build -q --no-labels "$tmp/src/train" "$tmp/plain@v1"
+must stele build -q --label-from=none "$tmp/src/train" "$tmp/plain@v1"
 mkdir "$tmp/src/train/eels" && echo eel >"$tmp/src/train/eels/1"
 must stele append -q "$tmp/src/train" "$tmp/plain@v2"
 is 1 "$(stele info --json "$tmp/plain@v2" | jq '.snapshot.fields | length')" \
 	"no labels on a base that has none"
-must stele build -q --labels "$tmp/src/train/eels" "$tmp/top@v1"
+must stele build -q --label-from=1 "$tmp/src/train/eels" "$tmp/top@v1"
 echo top >"$tmp/src/train/eels/2"
 must stele append -q "$tmp/src/train/eels" "$tmp/top@v2"
 run "$reader" --dump=v2 "$tmp/top"
@@ -196,7 +196,7 @@ is "-1 -1" "$(awk '{print $5}' <<<"$out" | paste -sd ' ')" \
 
 # Wrong usage.
 for wrong in "--quick" "--force" "--label=x" "--uuid=$(cat /proc/sys/kernel/random/uuid)" \
-	"--labels" "--base="; do
+	"--label-from=0" "--base="; do
 	run stele append "$wrong" "$tmp/src" "$tmp/plain@v3"
 	is "2 " "$status $out" "append $wrong is wrong usage"
 done

@@ -18,9 +18,9 @@ perl -e '
 		}
 	}' "$tmp" || bail "no source"
 mkdir "$tmp/src" && mv "$tmp"/c* "$tmp/src"
-must stele build -q --labels --granule=16 "$tmp/src" "$tmp/sized"
-must stele build -q --labels --order=source "$tmp/src" "$tmp/source"
-must stele build -q --no-labels "$tmp/src" "$tmp/plain"
+must stele build -q --label-from=1 --granule=16 "$tmp/src" "$tmp/sized"
+must stele build -q --label-from=1 --order=source "$tmp/src" "$tmp/source"
+must stele build -q --label-from=none "$tmp/src" "$tmp/plain"
 
 shuffle() { # IMAGE OPTION...
 	run stele bench --json --shuffle --batch=50 "${@:2}" "$tmp/$1"

@@ -83,7 +83,7 @@ is "$(cut -d ' ' -f 2 "$tmp/dump" | sort)" "$(cut -d ' ' -f 2 "$tmp/dump")" \
 	"granule 4096, in order: ids ascend with the keys"
 built "$tmp/tree" "boundary 32K" --boundary=32K
 ok "boundary 32K: is there" grep -q ' boundary 32768 ' <<<"$report"
-built "$tmp/tree" "granule 512, no labels" --granule=512 --no-labels
+built "$tmp/tree" "granule 512, no labels" --granule=512 --label-from=none
 sound=$image
 
 mkdir "$tmp/none"

@@ -19,7 +19,7 @@ one() {
 		"stele $1: nothing is one and many"
 }
 
-one '1 thread,' build --labels --jobs=1 "$tmp/one" "$image"
+one '1 thread,' build --label-from=1 --jobs=1 "$tmp/one" "$image"
 one 'in 1 segment,' info "$image"
 one '1 sample, ' verify "$image"
 one "'v2': 1 sample," snapshot create "$image@v2"

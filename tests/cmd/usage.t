@@ -124,7 +124,8 @@ is "2 stele: invalid value '0' for --timeout: must be 1 to 86400" "$status $err"
 	"an option of all commands, too"
 run stele ls --timeout= a
 is "2 stele: --timeout needs a value" "$status $err" "which needs one"
-misuse build --labels --no-labels a b
+misuse build --label-from=0 a b
+misuse build --label-from=both a b
 
 # The command has a list of its own: it must be the library's.
 backends=$(sed -n '/ backends\[\] = {/,/^};/s/^\t&\(stele_backend_\)\?\(.*\),/\2/p' \

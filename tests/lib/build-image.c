@@ -86,10 +86,10 @@ static void test_shapes(void)
 	opts.granule = 4096;
 	test_one("pages", &fake, &opts, 512);
 	opts.granule = 0;
-	fake.labels = STELE_LABELS_NEVER;
+	fake.label_from = STELE_LABELS_NONE;
 	test_one("without labels", &fake, &opts, 512);
 	fake_add(&fake, "at the top", 12345);
-	fake.labels = STELE_LABELS_ALWAYS;
+	fake.label_from = 1;
 	test_one("with labels all the same", &fake, &opts, 512);
 	fake_release(&fake);
 }

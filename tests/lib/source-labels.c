@@ -46,7 +46,7 @@ static int on_tick(void *user)
 }
 
 /* Fields of the directory, scanned; -1: no label, else how many classes. */
-static int classes_of(const char *path, enum stele_labels labels,
+static int classes_of(const char *path, uint32_t from,
 		      const struct stele_schema *base,
 		      struct stele_source *source)
 {
@@ -56,7 +56,7 @@ static int classes_of(const char *path, enum stele_labels labels,
 		.jobs = 3,
 	};
 
-	if (stele_source_open_directory(path, 0, 0, labels, NULL, source) ||
+	if (stele_source_open_directory(path, 0, 0, from, NULL, source) ||
 	    source->ops.scan(source->user, &sink) ||
 	    source->ops.schema(source->user, base, &schema))
 		bail("cannot scan");
@@ -80,11 +80,11 @@ static int64_t label_of(const struct stele_source *source, const char *key,
 	return values[1].i64;
 }
 
-static int classes(const char *path, enum stele_labels labels,
+static int classes(const char *path, uint32_t from,
 		   const struct stele_schema *base)
 {
 	struct stele_source source;
-	int count = classes_of(path, labels, base, &source);
+	int count = classes_of(path, from, base, &source);
 
 	stele_source_close(&source);
 	return count;
@@ -100,15 +100,21 @@ int main(void)
 		{"Z", "Z/1", 0}, {"a.b", "a.b/1", 3}, {"b", "b/y", 4},
 	};
 	static const char *const names[] = {"Z", "a", "a-b", "a.b", "b"};
-	const struct stele_schema one = {.size = sizeof(one), .count = 1};
-	const struct stele_schema two = {.size = sizeof(two), .count = 2};
+	static const struct stele_field fields[] = {
+		{.size = sizeof(*fields), .name = "data"},
+		{.size = sizeof(*fields), .name = "label"},
+	};
+	const struct stele_schema one = {
+		.size = sizeof(one), .count = 1, .fields = fields};
+	const struct stele_schema two = {
+		.size = sizeof(two), .count = 2, .fields = fields};
 	struct stele_schema schema = {.size = sizeof(schema)};
 	const char *path = test_tmpdir();
 	struct stele_source source;
 
 	plan_lazy();
 	is_int(-1, classes(path, STELE_LABELS_AUTO, NULL), "nothing: no label");
-	is_int(0, classes(path, STELE_LABELS_ALWAYS, NULL), "unless told so");
+	is_int(0, classes(path, 1, NULL), "unless told so");
 	make_dir(path, "empty");
 	for (size_t i = 0; i < 6; i++) {
 		make_dir(path, files[i].top);
@@ -123,15 +129,19 @@ int main(void)
 		is_int(files[i].label, label_of(&source, files[i].key, 1),
 		       "label of %s", files[i].key);
 	stele_source_close(&source);
-	is_int(-1, classes(path, STELE_LABELS_NEVER, NULL), "told not to");
+	is_int(-1, classes(path, STELE_LABELS_NONE, NULL), "told not to");
 	is_int(-1, classes(path, STELE_LABELS_AUTO, &one), "the base has none");
 	make_file(path, "at the top", "");
-	is_int(-1, classes(path, STELE_LABELS_AUTO, NULL), "a file at the top");
+	is_int(5, classes(path, STELE_LABELS_AUTO, NULL), "a file at the top");
 	is_int(5, classes(path, STELE_LABELS_AUTO, &two), "the base has them");
-	is_int(5, classes_of(path, STELE_LABELS_ALWAYS, NULL, &source),
+	is_int(5, classes_of(path, 1, NULL, &source),
 	       "told to");
 	is_int(-1, label_of(&source, "at the top", 0), "it has none itself");
 	is_int(4, label_of(&source, "b/y", 1), "others have");
 	stele_source_close(&source);
+	for (char name[] = "top1"; name[3] <= '5'; name[3]++)
+		make_file(path, name, "");
+	is_int(-1, classes(path, STELE_LABELS_AUTO, NULL),
+	       "as many files at the top as in directories");
 	return done();
 }

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * labels.c - which directories are classes, and which are splits
+ *
+ * Left to itself: SPLIT/CLASS/... if directories at the top have the names of splits,
+ * else CLASS/..., if most files lie in directories at all. A few files outside of all
+ * classes take no label from the others: theirs is STELE_NO_CLASS, and a warning says
+ * how many there are.
+ */
+#include "lib/source/labels.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/keys.h"
+#include "format/sections.h"
+
+#define SPLIT_LEVEL 1u
+#define CLASS_LEVEL_IN_SPLIT 2u
+
+/* ---- recording ------------------------------------------------------------- */
+
+static bool is_recorded(const struct stele_labels *labels, uint32_t level)
+{
+	switch (labels->from) {
+	case STELE_LABELS_NONE:
+		return false;
+	case STELE_LABELS_PARENT:
+		return true;
+	case STELE_LABELS_AUTO:
+		return level <= CLASS_LEVEL_IN_SPLIT;
+	default:
+		return level == SPLIT_LEVEL || level == labels->from;
+	}
+}
+
+int stele_labels_record(struct stele_labels *labels,
+			struct stele_label_dir *parent, uint32_t level,
+			const char *name, struct stele_label_dir **dir)
+{
+	*dir = parent;
+	if (!is_recorded(labels, level))
+		return 0;
+	*dir = calloc(1, sizeof(**dir) + strlen(name) + 1);
+	if (!*dir)
+		return -ENOMEM;
+	strcpy((*dir)->name, name);
+	(*dir)->parent = parent;
+	(*dir)->level = level;
+	(*dir)->next = labels->dirs;
+	labels->dirs = *dir;
+	return 0;
+}
+
+void stele_labels_count(struct stele_labels *labels, struct stele_label_dir *dir)
+{
+	if (dir)
+		dir->samples++;
+	else
+		labels->at_top++;
+}
+
+/* ---- splits ------------------------------------------------------------------ */
+
+enum split_kind { SPLIT_NONE, SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST };
+
+static enum split_kind split_kind(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum split_kind kind;
+	} names[] = {
+		{"train", SPLIT_TRAIN}, {"training", SPLIT_TRAIN},
+		{"val", SPLIT_VAL},	{"valid", SPLIT_VAL},
+		{"validation", SPLIT_VAL}, {"test", SPLIT_TEST},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcasecmp(name, names[i].name))
+			return names[i].kind;
+	return SPLIT_NONE;
+}
+
+/* Is it in a directory at the top with the name of a split, or one itself? */
+static bool in_split(const struct stele_label_dir *dir)
+{
+	while (dir->parent)
+		dir = dir->parent;
+	return split_kind(dir->name) != SPLIT_NONE;
+}
+
+/* What the directories at the top look like. */
+struct tops {
+	bool any, others; /* with samples; of them, without the name of a split */
+	bool classes;	  /* with the name of a split, and directories with samples */
+	unsigned int kinds; /* of splits: bits */
+};
+
+/* A directory comes before its parent, so that what it holds is known by then. */
+static struct tops look(struct stele_labels *labels)
+{
+	struct tops tops = {0};
+
+	for (struct stele_label_dir *d = labels->dirs; d; d = d->next) {
+		d->used |= d->samples > 0;
+		if (!d->used)
+			continue;
+		if (d->parent) {
+			d->parent->used = true;
+			tops.classes |= in_split(d);
+		} else if (d->level == SPLIT_LEVEL) {
+			tops.any = true;
+			if (in_split(d))
+				tops.kinds |= 1u << split_kind(d->name);
+			else
+				tops.others = true;
+		}
+	}
+	return tops;
+}
+
+static bool has_splits(const struct tops *tops)
+{
+	const bool several = (tops->kinds & (tops->kinds - 1)) != 0;
+
+	return tops->kinds && (!tops->others || several);
+}
+
+/* ---- choice ------------------------------------------------------------------ */
+
+static bool base_has(const struct stele_schema *base, const char *name)
+{
+	const char *at = (const char *)base->fields;
+
+	for (uint32_t i = 0; at && i < base->count; i++) {
+		const struct stele_field *field =
+			(const void *)(at + i * base->fields->size);
+
+		if (!strcmp(field->name, name))
+			return true;
+	}
+	return false;
+}
+
+static int refuse(const struct stele_log *log, const char *why)
+{
+	stele_log_error(log, "labels would mean something else than in the "
+			     "snapshot that is appended to: %s; say where they "
+			     "are to come from", why);
+	return -EOPNOTSUPP;
+}
+
+/* New samples have the fields of the base, and values that mean the same. */
+static int follow_base(struct stele_labels *labels, const struct tops *tops,
+		       const struct stele_schema *base,
+		       const struct stele_log *log)
+{
+	const bool told = labels->from != STELE_LABELS_AUTO;
+	const bool splits = has_splits(tops);
+
+	if (told && labels->from != STELE_LABELS_NONE &&
+	    !base_has(base, "label")) {
+		stele_log_error(log, "the snapshot that is appended to has no "
+				     "labels");
+		return -EOPNOTSUPP;
+	}
+	labels->has_label = base_has(base, "label");
+	labels->has_split = base_has(base, "split");
+	if (told || !labels->has_label)
+		return 0;
+	if (splits && tops->classes && !labels->has_split)
+		return refuse(log, "the source has splits");
+	if (labels->has_split && tops->any && !splits)
+		return refuse(log, "the source has no splits");
+	if (labels->has_split)
+		labels->level = CLASS_LEVEL_IN_SPLIT;
+	return 0;
+}
+
+static uint64_t count_below_top(const struct stele_labels *labels)
+{
+	uint64_t count = 0;
+
+	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next)
+		count += d->samples;
+	return count;
+}
+
+static void look_for_fields(struct stele_labels *labels, const struct tops *tops)
+{
+	switch (labels->from) {
+	case STELE_LABELS_NONE:
+		return;
+	case STELE_LABELS_AUTO:
+		labels->has_split = has_splits(tops) && tops->classes;
+		labels->has_label = count_below_top(labels) > labels->at_top;
+		if (labels->has_split)
+			labels->level = CLASS_LEVEL_IN_SPLIT;
+		return;
+	case SPLIT_LEVEL:
+		labels->has_label = true;
+		return;
+	default:
+		labels->has_split = has_splits(tops) && tops->classes;
+		labels->has_label = true;
+	}
+}
+
+/* The class that the samples of a directory belong to; NULL: none. */
+static const struct stele_label_dir *class_of(const struct stele_labels *labels,
+					      const struct stele_label_dir *dir)
+{
+	if (labels->from == STELE_LABELS_AUTO && labels->has_split &&
+	    !in_split(dir))
+		return NULL;
+	if (labels->level == STELE_LABELS_PARENT)
+		return dir;
+	while (dir && dir->level > labels->level)
+		dir = dir->parent;
+	return dir && dir->level == labels->level ? dir : NULL;
+}
+
+static uint64_t count_without_class(const struct stele_labels *labels)
+{
+	uint64_t count = labels->at_top;
+
+	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next)
+		if (d->samples && !class_of(labels, d))
+			count += d->samples;
+	return count;
+}
+
+/* ---- names --------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_class(const struct stele_labels *labels,
+		     const struct stele_label_dir *dir)
+{
+	return (labels->level == STELE_LABELS_PARENT ? dir->samples > 0 :
+						       dir->used) &&
+	       class_of(labels, dir) == dir;
+}
+
+static bool is_split(const struct stele_labels *labels,
+		     const struct stele_label_dir *dir)
+{
+	(void)labels;
+	return dir->used && dir->level == SPLIT_LEVEL &&
+	       split_kind(dir->name) != SPLIT_NONE;
+}
+
+/* Sort, and keep one of each. Return: 0; -EOVERFLOW. */
+static int settle(struct stele_label_names *names, uint32_t count)
+{
+	uint64_t size = 0;
+
+	names->count = 0;
+	qsort(names->list, count, sizeof(*names->list), compare_names);
+	for (uint32_t i = 0; i < count; i++) {
+		if (i && !strcmp(names->list[names->count - 1], names->list[i]))
+			continue;
+		size += sizeof(le16) + strlen(names->list[i]);
+		if (size > STELE_NAMES_SIZE_MAX)
+			return -EOVERFLOW;
+		names->list[names->count++] = names->list[i];
+	}
+	return 0;
+}
+
+static int find_names(const struct stele_labels *labels,
+		      struct stele_label_names *names,
+		      bool (*wanted)(const struct stele_labels *,
+				     const struct stele_label_dir *))
+{
+	uint64_t count = 0;
+
+	free(names->list);
+	*names = (struct stele_label_names){0};
+	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next)
+		count += wanted(labels, d);
+	if (count > UINT32_MAX)
+		return -EOVERFLOW;
+	names->list = malloc(((size_t)count + 1) * sizeof(*names->list));
+	if (!names->list)
+		return -ENOMEM;
+	count = 0;
+	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next)
+		if (wanted(labels, d))
+			names->list[count++] = d->name;
+	return settle(names, (uint32_t)count);
+}
+
+static int find_all_names(struct stele_labels *labels)
+{
+	int ret = find_names(labels, &labels->classes, is_class);
+
+	if (!ret && labels->has_split)
+		ret = find_names(labels, &labels->splits, is_split);
+	return ret;
+}
+
+static void warn(const struct stele_labels *labels, const struct stele_log *log)
+{
+	const uint64_t count = count_without_class(labels);
+
+	if (count)
+		stele_log_warning(log,
+				  "label %" PRIi64 " for %" PRIu64 " sample%s "
+				  "outside of all class directories",
+				  STELE_NO_CLASS, count,
+				  count == 1 ? "" : "s");
+}
+
+int stele_labels_choose(struct stele_labels *labels,
+			const struct stele_schema *base,
+			const struct stele_log *log)
+{
+	const bool must = base || labels->from != STELE_LABELS_AUTO;
+	const struct tops tops = look(labels);
+	int ret = 0;
+
+	labels->has_label = labels->has_split = false;
+	labels->level = labels->from == STELE_LABELS_AUTO ? SPLIT_LEVEL :
+							    labels->from;
+	if (base)
+		ret = follow_base(labels, &tops, base, log);
+	else
+		look_for_fields(labels, &tops);
+	if (ret || !labels->has_label)
+		return ret;
+	ret = find_all_names(labels);
+	if (ret == -EOVERFLOW) {
+		stele_log_emit(log, must ? STELE_LOG_ERROR : STELE_LOG_WARNING,
+			       "too many directories for labels");
+		labels->has_label = labels->has_split = false;
+		return must ? ret : 0;
+	}
+	if (!ret && labels->from != STELE_LABELS_NONE)
+		warn(labels, log);
+	return ret;
+}
+
+/* ---- values -------------------------------------------------------------------- */
+
+/* The directory at this level, or the innermost one. Return: its size; 0: none. */
+static size_t directory_of(const char *key, size_t key_size, uint32_t level,
+			   const char **name)
+{
+	const char *slash, *last = NULL, *at = key;
+	size_t left = key_size, size = 0;
+
+	for (uint32_t i = 1; (slash = memchr(at, '/', left)); i++) {
+		last = at;
+		size = (size_t)(slash - at);
+		left -= size + 1;
+		at = slash + 1;
+		if (i == level)
+			break;
+	}
+	*name = last;
+	return slash || level == STELE_LABELS_PARENT ? size : 0;
+}
+
+static int64_t value_of(const struct stele_label_names *names, const char *name,
+			size_t size)
+{
+	uint32_t low = 0, high = size ? names->count : 0;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		const char *known = names->list[middle];
+		const int order = stele_key_compare(known, strlen(known), name,
+						    size);
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return STELE_NO_CLASS;
+}
+
+int64_t stele_labels_split(const struct stele_labels *labels, const char *key,
+			   size_t key_size)
+{
+	const char *name;
+	const size_t size = directory_of(key, key_size, SPLIT_LEVEL, &name);
+
+	return value_of(&labels->splits, name, size);
+}
+
+int64_t stele_labels_class(const struct stele_labels *labels, const char *key,
+			   size_t key_size)
+{
+	const char *name;
+	const size_t size = directory_of(key, key_size, labels->level, &name);
+
+	if (labels->from == STELE_LABELS_AUTO && labels->has_split &&
+	    stele_labels_split(labels, key, key_size) == STELE_NO_CLASS)
+		return STELE_NO_CLASS;
+	return value_of(&labels->classes, name, size);
+}
+
+void stele_labels_release(struct stele_labels *labels)
+{
+	while (labels->dirs) {
+		struct stele_label_dir *dir = labels->dirs;
+
+		labels->dirs = dir->next;
+		free(dir);
+	}
+	free(labels->classes.list);
+	free(labels->splits.list);
+	memset(labels, 0, sizeof(*labels));
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# labels.t - classes and splits out of directories, and how they are shown
+. "${0%/*}/../tap.sh"
+requires jq --version
+
+image=$tmp/image.stele
+
+# tree KEY...: a source of these files
+tree() {
+	rm -rf "$tmp/src" && mkdir "$tmp/src"
+	for key; do
+		mkdir -p "$tmp/src/$(dirname "$key")"
+		echo "$key" >"$tmp/src/$key"
+	done
+}
+
+# built [OPTION...]: the image of it
+built() { run stele build --force "$@" "$tmp/src" "$image"; }
+
+# seen: KEY:FIELD=VALUE... of each sample, fields without bytes
+seen() {
+	stele ls --json --fields "$image${1-}" | jq -r '
+		.key + ([.fields | to_entries[] | select(.key != "data") |
+		":\(.key)=\(.value)"] | add // "")' | paste -sd ' '
+}
+
+
+# ---- auto ----
+
+tree train/cat/1 train/dog/1 val/cat/2 val/dog/3
+built
+is "train/cat/1:label=0:split=0 train/dog/1:label=1:split=0 val/cat/2:label=0:split=1 val/dog/3:label=1:split=1" \
+	"$(seen)" "splits: the class is the directory below"
+is "0 " "$status $err" "and nothing to warn of"
+
+tree Training/a/1 VALIDATION/a/2 test/a/x/3
+built
+is "Training/a/1:label=0:split=0 VALIDATION/a/2:label=0:split=1 test/a/x/3:label=0:split=2" \
+	"$(seen)" "in all spellings; what lies deeper belongs to the class"
+
+tree train/a/1 test/1 test/2
+built
+is "test/1:label=-1:split=0 test/2:label=-1:split=0 train/a/1:label=0:split=1" \
+	"$(seen)" "a test set need not have classes"
+ok "which is said" grep -q "label -1 for 2 samples outside of all class directories" <<<"$err"
+
+tree train/a/1 val/b/1 notes/how/1 README
+built
+is "README:label=-1:split=-1 notes/how/1:label=-1:split=-1 train/a/1:label=0:split=0 val/b/1:label=1:split=1" \
+	"$(seen)" "what lies beside splits has neither"
+
+tree train/1 car/1 bus/2
+built
+is "bus/2:label=0 car/1:label=1 train/1:label=2" "$(seen)" \
+	"a class may be called train"
+tree train/old/1 car/new/1
+built
+is "car/new/1:label=0 train/old/1:label=1" "$(seen)" "and have directories"
+tree a/1 a/2 b/1 README
+built
+is "README:label=-1 a/1:label=0 a/2:label=0 b/1:label=1" "$(seen)" \
+	"a stray file does not cost the others their labels"
+ok "which is said" grep -q "label -1 for 1 sample outside" <<<"$err"
+tree a/1 1 2
+built
+is "1 2 a/1" "$(seen)" "a flat tree with a stray directory has none"
+
+# ---- as told ----
+
+tree train/big/cat/1 val/small/cat/2 val/3
+built --label-from=1
+is "train/big/cat/1:label=0 val/3:label=1 val/small/cat/2:label=1" "$(seen)" "level 1"
+built --label-from=3
+is "train/big/cat/1:label=0:split=0 val/3:label=-1:split=1 val/small/cat/2:label=0:split=1" \
+	"$(seen)" "level 3"
+built --label-from=parent
+is "train/big/cat/1:label=0:split=0 val/3:label=1:split=1 val/small/cat/2:label=0:split=1" \
+	"$(seen)" "the parent"
+built --label-from=none
+is "train/big/cat/1 val/3 val/small/cat/2" "$(seen)" "none"
+run stele build --label-from=256 "$tmp/src" "$image"
+is 2 "$status" "no such level"
+
+# ---- append ----
+
+tree train/cat/1 val/dog/2
+built
+mkdir -p "$tmp/src/train/ant" "$tmp/src/test"
+echo 3 >"$tmp/src/train/ant/3"
+echo 4 >"$tmp/src/test/4"
+run stele append "$tmp/src" "$image@v2"
+is "0 test/4:label=-1:split=2 train/ant/3:label=2:split=0 train/cat/1:label=0:split=0 val/dog/2:label=1:split=1" \
+	"$status $(seen @v2)" "append: new classes and splits come after those there"
+mkdir -p "$tmp/flat/cat" && echo 5 >"$tmp/flat/cat/5"
+run stele append "$tmp/flat" "$image@v3"
+is 1 "$status" "append: a source without splits is refused"
+ok "with the reason" grep -q "source has no splits; say where" <<<"$err" || diag "$err"
+run stele append --label-from=1 "$tmp/flat" "$image@v3"
+is "0 cat/5:label=0:split=-1" "$status $(seen @v3 | grep -o 'cat/5[^ ]*')" "unless told"
+
+rm "$image"
+must stele build -q "$tmp/flat" "$image"
+run stele append "$tmp/src" "$image@v2"
+is 1 "$status" "append: nor are splits taken for classes"
+ok "with the reason" grep -q "source has splits; say where" <<<"$err" || diag "$err"
+run stele append --label-from=2 "$tmp/src" "$image@v2"
+is "0 train/cat/1:label=0" "$status $(seen @v2 | grep -o 'train/cat/1[^ ]*')" "unless told"
+must stele build -q --force --label-from=none "$tmp/flat" "$image"
+run stele append --label-from=2 "$tmp/src" "$image@v2"
+is 1 "$status" "append: no labels on a base without"
+ok "with the reason" grep -q "has no labels" <<<"$err" || diag "$err"
+
+done_testing
