@@ -41,7 +41,7 @@ static void print_image(const struct stele_image_info *info)
 	free(label);
 }
 
-static void print_dataset(const struct stele_dataset *ds)
+static void print_dataset(struct stele_dataset *ds)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_profile profile = {.size = sizeof(profile)};
@@ -103,7 +103,7 @@ static json_t *json_image(const struct stele_image *image,
 
 /* `ds` may be NULL. */
 static int print(const char *target, const struct stele_image *image,
-		 const struct stele_dataset *ds, bool json)
+		 struct stele_dataset *ds, bool json)
 {
 	struct stele_image_info info = {.size = sizeof(info)};
 	struct snapshots snapshots;

@@ -4,7 +4,7 @@
  *
  * A key may hold any byte. On a terminal it is escaped; into a file or pipe it
  * goes as it is, as the keys of most datasets are plain; --null leaves no doubt.
- * Fields are in the samples, which are read for --fields.
+ * Scalars have sections of their own; for --fields samples are read.
  */
 #include "cmd.h"
 
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "columns.h"
 #include "fields.h"
 #include "json.h"
 #include "text.h"
@@ -29,10 +30,13 @@ static const struct option longopts[] = {
 
 struct listing {
 	bool json, wide, null, escape, fields;
+	struct columns columns; /* with json or wide */
 };
 
-/* `sample`: NULL unless fields are wanted. */
-static void print_json(const struct stele_cursor_entry *entry,
+/* `sample`: NULL unless all fields are wanted. */
+static void print_json(const struct listing *listing,
+		       const struct stele_cursor_entry *entry,
+		       const uint64_t *values,
 		       const struct stele_sample *sample)
 {
 	json_t *object = json_make();
@@ -40,6 +44,7 @@ static void print_json(const struct stele_cursor_entry *entry,
 	json_set_number(object, "id", entry->id);
 	json_set_number(object, "size", entry->size);
 	json_set_key(object, "key", entry->key, entry->key_size);
+	columns_json(&listing->columns, values, object);
 	if (sample)
 		json_set(object, "fields", fields_json(sample));
 	json_line(object);
@@ -47,12 +52,16 @@ static void print_json(const struct stele_cursor_entry *entry,
 
 static void print_entry(const struct listing *listing,
 			const struct stele_cursor_entry *entry,
+			const uint64_t *values,
 			const struct stele_sample *sample)
 {
 	char *escaped = NULL;
 
-	if (listing->wide)
+	if (listing->wide) {
 		printf("%10" PRIu64 " %12" PRIu64 "  ", entry->id, entry->size);
+		if (!sample)
+			columns_print(&listing->columns, values);
+	}
 	if (listing->escape)
 		escaped = text_escape(entry->key, entry->key_size);
 	if (escaped)
@@ -66,24 +75,26 @@ static void print_entry(const struct listing *listing,
 }
 
 /* Return: 0; negative errno of the sample */
-static int print(struct stele_dataset *ds, const struct listing *listing,
+static int print(struct stele_dataset *ds, struct listing *listing,
 		 const struct stele_cursor_entry *entry)
 {
 	struct stele_sample sample = {0};
-	int error = 0;
+	const struct stele_sample *shown = listing->fields ? &sample : NULL;
+	uint64_t values[STELE_FIELDS_MAX];
+	int error = columns_get(&listing->columns, entry->id, values);
 
-	if (listing->fields)
+	if (!error && shown)
 		error = stele_dataset_read(ds, entry->id, &sample);
 	if (!error && listing->json)
-		print_json(entry, listing->fields ? &sample : NULL);
+		print_json(listing, entry, values, shown);
 	else if (!error)
-		print_entry(listing, entry, listing->fields ? &sample : NULL);
+		print_entry(listing, entry, values, shown);
 	stele_sample_release(&sample);
 	return error;
 }
 
 static int list(struct stele_dataset *ds, const char *prefix,
-		const struct listing *listing)
+		struct listing *listing)
 {
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;
@@ -100,7 +111,7 @@ static int list(struct stele_dataset *ds, const char *prefix,
 }
 
 static int run(const char *target, const char *prefix,
-	       const struct listing *listing)
+	       struct listing *listing)
 {
 	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
@@ -109,7 +120,11 @@ static int run(const char *target, const char *prefix,
 	error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
-	error = list(ds, prefix, listing);
+	if (listing->json || listing->wide)
+		error = columns_open(&listing->columns, ds);
+	if (!error)
+		error = list(ds, prefix, listing);
+	columns_release(&listing->columns);
 	if (error)
 		cmd_error(error, "cannot list '%s'", target);
 	stele_dataset_close(ds);

@@ -9,12 +9,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
+#include "columns.h"
 #include "fields.h"
 #include "json.h"
 #include "text.h"
 #include "tune/tune.h"
 
-void show_fields(const struct stele_dataset *ds, uint32_t count)
+#define CLASSES_MAX 20u /* of a field that people are shown */
+
+/* By value, then of others; owned by the caller. NULL: not counted. */
+static uint64_t *count_classes(struct stele_dataset *ds, uint32_t index,
+			       const struct stele_field *field)
+{
+	uint64_t *counts;
+
+	if (!field->name_count || stele_dataset_count(ds) > SHOW_COUNTED_MAX)
+		return NULL;
+	counts = malloc(((size_t)field->name_count + 1) * sizeof(*counts));
+	if (!counts || !columns_count(ds, index, field, counts))
+		return counts;
+	cmd_log_error();
+	free(counts);
+	return NULL;
+}
+
+static void print_class(const char *name, const uint64_t *count)
+{
+	char *text = text_escape(name, strlen(name)), number[TEXT_SIZE];
+
+	printf(ROW "  %-24s %10s\n", "", text ? text : "?",
+	       count ? text_count(number, *count) : "");
+	free(text);
+}
+
+static void print_classes(struct stele_dataset *ds, uint32_t index,
+			  const struct stele_field *field)
+{
+	uint64_t *counts = count_classes(ds, index, field);
+	char number[TEXT_SIZE];
+
+	for (uint32_t i = 0; i < field->name_count && i < CLASSES_MAX; i++)
+		print_class(field->names[i], counts ? &counts[i] : NULL);
+	if (field->name_count > CLASSES_MAX)
+		printf(ROW "  and %s more\n", "",
+		       text_count(number, field->name_count - CLASSES_MAX));
+	if (counts && counts[field->name_count])
+		print_class("(none)", &counts[field->name_count]);
+	free(counts);
+}
+
+void show_fields(struct stele_dataset *ds, uint32_t count)
 {
 	struct stele_field field = {.size = sizeof(field)};
 	char *name, type[FIELD_TYPE_SIZE];
@@ -23,28 +68,59 @@ void show_fields(const struct stele_dataset *ds, uint32_t count)
 		if (stele_dataset_field(ds, i, &field) < 0)
 			break;
 		name = text_escape(field.name, strlen(field.name));
-		printf("%-12s%s %s", i ? "" : "fields", name ? name : "?",
+		printf(ROW "%s %s", i ? "" : "fields", name ? name : "?",
 		       field_type(&field, type));
 		free(name);
 		if (field.name_count)
 			printf(" (%" PRIu32 " class%s)", field.name_count,
 			       field.name_count == 1 ? "" : "es");
 		putchar('\n');
+		print_classes(ds, i, &field);
 	}
 }
 
-static json_t *json_fields(const struct stele_dataset *ds, uint32_t count)
+static json_t *json_classes(const struct stele_field *field,
+			    const uint64_t *counts)
+{
+	json_t *list = json_make_list();
+
+	for (uint32_t i = 0; i < field->name_count; i++) {
+		json_t *class = json_make();
+
+		json_set_key(class, "name", field->names[i],
+			     strlen(field->names[i]));
+		if (counts)
+			json_set_number(class, "samples", counts[i]);
+		json_add(list, class);
+	}
+	return list;
+}
+
+static json_t *json_fields(struct stele_dataset *ds, uint32_t count)
 {
 	json_t *list = json_make_list();
 	struct stele_field field = {.size = sizeof(field)};
 
-	for (uint32_t i = 0; i < count; i++)
-		if (stele_dataset_field(ds, i, &field) == 0)
-			json_add(list, field_json(&field));
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t *counts;
+		json_t *object;
+
+		if (stele_dataset_field(ds, i, &field))
+			continue;
+		object = field_json(&field);
+		counts = count_classes(ds, i, &field);
+		if (field.name_count)
+			json_set(object, "names", json_classes(&field, counts));
+		if (counts)
+			json_set_number(object, "without_class",
+					counts[field.name_count]);
+		free(counts);
+		json_add(list, object);
+	}
 	return list;
 }
 
-json_t *show_dataset_json(const struct stele_dataset *ds)
+json_t *show_dataset_json(struct stele_dataset *ds)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_profile profile = {.size = sizeof(profile)};

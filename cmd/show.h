@@ -9,7 +9,12 @@
 
 #include "stele.h"
 
-void show_fields(const struct stele_dataset *ds, uint32_t count);
-json_t *show_dataset_json(const struct stele_dataset *ds);
+/*
+ * The fields, and how many samples are of each class; of more samples than
+ * SHOW_COUNTED_MAX, whose columns take a while to read, only the names.
+ */
+#define SHOW_COUNTED_MAX (UINT64_C(1) << 24)
+void show_fields(struct stele_dataset *ds, uint32_t count);
+json_t *show_dataset_json(struct stele_dataset *ds);
 
 #endif

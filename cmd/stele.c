@@ -107,7 +107,7 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "  -F, --fields            also print the fields: reads each sample\n"
 	 "      --json              print one JSON object per sample\n"
-	 "  -l, --long              also print id and size\n"
+	 "  -l, --long              also print id, size, labels and other scalars\n"
 	 "  -0, --null              end each key with a NUL byte, do not escape it\n"
 	 "  -h, --help\n"},
 	{"cat", cmd_cat, "write samples to stdout",

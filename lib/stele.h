@@ -398,6 +398,15 @@ STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
  */
 STELE_API void stele_sample_release(struct stele_sample *sample);
 
+/**
+ * stele_dataset_column() - a scalar field of @count samples from @id on, from sections alone
+ * @values: @count of int64_t or double, as the field's type is
+ * Return: 0; -ERANGE (samples or field); -EINVAL (no scalar); -EBADMSG, -EUCLEAN, -ENOMEM;
+ * device errno.
+ */
+STELE_API int stele_dataset_column(struct stele_dataset *ds, uint32_t field,
+				   uint64_t id, uint64_t count, void *values);
+
 /* Nonzero ends the stream; it is then the return value. */
 typedef int (*stele_stream_fn)(void *user, const void *data, size_t size);
 /**

@@ -15,8 +15,10 @@ run stele info "$t"
 is "photo bytes
 caption utf8
 species i64 (2 classes)
+dog 1
+cat 1
 weight f64
-outline i16[?,2]" "$(grep -A4 ^fields <<<"$out" | sed 's/^fields//; s/^ *//')" \
+outline i16[?,2]" "$(grep -A6 ^fields <<<"$out" | sed 's/^fields//; s/^ *//; s/  *1$/ 1/')" \
 	"info: names, types, classes and shapes"
 is '["bytes","utf8","i64","f64","tensor"]' \
 	"$(stele info --json "$t" | jq -c '[.snapshot.fields[].type]')" \
@@ -34,7 +36,10 @@ is "         1           14  tom photo=3 caption='Tom' species=1 (cat) weight=4.
 	"$out" "ls -lF: behind id, size and key"
 is '{"photo":4,"caption":"Rex → ball","species":0,"weight":30.5,"outline":[3,2]}' \
 	"$(stele ls -F --json "$t" rex | jq -c .fields)" "ls -F --json: an object"
-is null "$(stele ls --json "$t" rex | jq -c .fields)" "ls --json: without"
+is '{"species":0,"weight":30.5} {"species":"dog"}' \
+	"$(stele ls --json "$t" rex | jq -r '"\(.fields) \(.classes)"')" \
+	"ls --json: scalars"
+is "         1           14  cat        4.25  tom" "$(stele ls -l "$t" t)" "ls -l, too"
 
 is "JPEGJPG" "$(stele cat --field=photo "$t" rex tom)" "cat --field: bytes"
 is "Rex → ball" "$(stele cat -F caption "$t" rex)" "cat -F: a text"

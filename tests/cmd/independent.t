@@ -25,8 +25,10 @@ dump_by_key() { cut -d ' ' -f 2-4 "$tmp/dump" | sort; }
 
 # id, size and key in hex, as stele lists them
 dump_of_ls() {
-	stele ls -l0 "$1" | perl -0ne 'chomp; /^ *(\d+) +(\d+)  (.*)/s or die;
-		print "$1 ", unpack("H*", $3), " $2\n"' | sort -n
+	stele ls --json "$1" |
+		jq -r '"\(.id) \(.key_base64 // (.key | @base64)) \(.size)"' |
+		perl -MMIME::Base64 -lane \
+			'print "$F[0] ", unpack("H*", decode_base64($F[1])), " $F[2]"' | sort -n
 }
 
 # same_as_source IMAGE DIR WORDS [SNAPSHOT]

@@ -119,7 +119,7 @@ done
 roundtrip "$tmp/photos" "source order" --order=source
 ok "source order: the same" diff -r "$tmp/photos" "$tmp/copy"
 is "$(stele ls "$tmp/image")" \
-	"$(stele ls -l "$tmp/image" | sort -n | awk '{ print $3 }')" \
+	"$(stele ls -l "$tmp/image" | sort -n | awk '{ print $NF }')" \
 	"source order: ids follow keys"
 
 # Far more than the memory that is allowed.

@@ -15,9 +15,10 @@ tree_photos "$tmp/tree/photos"
 (cd "$tmp/tree" && find . -type f -printf '%P\n' | sort) >"$tmp/keys"
 count=$(wc -l <"$tmp/keys")
 
-same_ids() { # TARGET: each id of ls -l brings what its key brings
+same_ids() { # TARGET: each id of ls brings what its key brings
 	local id size key
-	stele ls -l "$1" | shuf -n 20 --random-source="$tmp/keys" |
+	stele ls --json "$1" | jq -r '"\(.id) \(.size) \(.key)"' |
+		shuf -n 20 --random-source="$tmp/keys" |
 		while read -r id size key; do
 			stele cat "$1" "#$id" | cmp - "$tmp/tree/$key" || return 1
 			stele cat "$1" "$key" | cmp - "$tmp/tree/$key" || return 1

@@ -3,6 +3,7 @@
  * dataset-info.c - open by name and digest; counts, fields, names, keys, places
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/fixture/dataset.h"
@@ -223,6 +224,44 @@ static void test_locate(void)
 	test_dataset_close(&t);
 }
 
+/* More than a read's worth of blocks, over a boundary of segments, less deleted ones. */
+static void test_column(void)
+{
+	struct test_plan plan = {.segments = 2,
+				 .samples = 40000,
+				 .size_max = 20,
+				 .delete_every = 7};
+	const uint64_t spans[][2] = {{0, 1}, {505, 3}, {1000, 50000}, {2, 0}};
+	struct test_dataset t;
+	int64_t *values;
+	size_t issued;
+
+	test_dataset_open(&t, &plan);
+	values = calloc(t.count + 1, sizeof(*values));
+	is_int(0, stele_dataset_column(t.ds, 1, 0, t.count, values), "column: all");
+	stele_fault_log(t.dev, &issued);
+	is_uint(6, issued, "column: few reads");
+	for (size_t i = 0; i < sizeof(spans) / sizeof(*spans); i++) {
+		const uint64_t first = spans[i][0], count = spans[i][1];
+		uint64_t wrong = 0;
+
+		memset(values, 0xa5, t.count * sizeof(*values));
+		wrong += stele_dataset_column(t.ds, 1, first, count, values) != 0;
+		for (uint64_t j = 0; j < count; j++)
+			wrong += values[j] != t.live[first + j].sample->label;
+		wrong += values[count] != (int64_t)0xa5a5a5a5a5a5a5a5;
+		is_uint(0, wrong, "column: %zu. span", i);
+	}
+	is_int(-ERANGE, stele_dataset_column(t.ds, 1, 1, t.count, values),
+	       "column: too many");
+	is_int(-ERANGE, stele_dataset_column(t.ds, 2, 0, 1, values),
+	       "column: no such field");
+	is_int(-EINVAL, stele_dataset_column(t.ds, 0, 0, 1, values),
+	       "column: bytes");
+	free(values);
+	test_dataset_close(&t);
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -232,5 +271,6 @@ int main(void)
 	test_fields();
 	test_find();
 	test_locate();
+	test_column();
 	return done();
 }
