@@ -217,7 +217,8 @@ struct stele_build_report {
  * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a
  * key); -EFBIG (a file, or all files, exceed the limits of the format);
  * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
- * more than 4096 bytes, or no path); errno of source or target. Details go to the log
+ * more than 4096 bytes, or no path); -ENODEV (below /dev, and not there); errno of source
+ * or target. Details go to the log
  * callback. @report may be NULL; on errors, too, it is filled in as far as known.
  */
 STELE_API int stele_build(const char *source, const char *target,

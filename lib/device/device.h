@@ -230,7 +230,7 @@ enum stele_device_flags {
 	STELE_DEVICE_WRITE = 1 << 0,
 	/* nobody else has it open: O_EXCL on block devices and flock(LOCK_EX) */
 	STELE_DEVICE_EXCL = 1 << 1,
-	STELE_DEVICE_CREATE = 1 << 2, /* a regular file that must not exist */
+	STELE_DEVICE_CREATE = 1 << 2, /* a regular file that must not exist; not among devices */
 	/*
 	 * No other writer, readers welcome: O_EXCL on block devices, and a lock
 	 * that EXCL takes as well; on RBD the exclusive lock, not handed over.

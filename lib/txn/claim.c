@@ -81,6 +81,7 @@ static int open_file(struct stele_claim *claim, const char *backend,
 		stele_log_error(&claim->log, "cannot open '%s': %s",
 				claim->path,
 				ret == -ENOENT ? "no such directory" :
+				ret == -ENODEV ? "no such device" :
 						 stele_strerror(ret));
 		return ret;
 	}

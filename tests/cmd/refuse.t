@@ -56,6 +56,19 @@ builds "an empty file" "$tmp/empty"
 truncate -s 8M "$tmp/hole"
 builds "a file that is all hole" "$tmp/hole"
 
+# A name in /dev that is not there is a typing error: it must not become a file.
+none=/dev/stele-test-$$
+for try in "build $tmp/src" "build --force $tmp/src" "copy $file"; do
+	# shellcheck disable=SC2086 # words
+	run stele $try "$none@v1"
+	is "1 stele: cannot open '$none': no such device" "$status $err" "${try%% /*}: no device"
+	ok "${try%% /*}: and no file" [ ! -e "$none" ] || rm -f "$none"
+done
+if [ -w /dev/shm ]; then
+	builds "what is mounted below /dev is no directory of devices" "/dev/shm/stele-test-$$"
+	rm -f "/dev/shm/stele-test-$$"
+fi
+
 exec 7<"$file"
 in_use "a file that somebody reads" "is open in process" "$file"
 exec 7<&-

@@ -214,16 +214,46 @@ static int check_type(const char *path, unsigned int flags, bool *is_block)
 	return *is_block || S_ISREG(st.st_mode) ? 0 : -ENOTBLK;
 }
 
+/* Owned by the caller; NULL: no memory. */
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+/*
+ * Where device nodes are, a path that is not there is a device that is not there. What
+ * is mounted below /dev, such as /dev/shm, is another filesystem.
+ */
+static int check_directory(const char *path)
+{
+	char *name = directory_of(path), *real = NULL;
+	struct stat dev, root, at;
+	int rc = name ? 0 : -ENOMEM;
+
+	if (!rc && !stat("/dev", &dev) && !stat("/", &root) &&
+	    !stat(name, &at) && at.st_dev == dev.st_dev) {
+		real = realpath(name, NULL);
+		if (dev.st_dev != root.st_dev ||
+		    (real && !strncmp(real, "/dev", 4) &&
+		     (!real[4] || real[4] == '/')))
+			rc = -ENODEV;
+	}
+	free(real);
+	free(name);
+	return rc;
+}
+
 /* A new file's name is as durable as what is written to it. */
 static int sync_directory(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char *name = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
+	char *name = directory_of(path);
 	int rc = 0, fd;
 
-	if (slash && !name)
+	if (!name)
 		return -ENOMEM;
-	fd = open(name ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	free(name);
 	if (fd < 0)
 		return 0; /* one that may be written to, but not read */
@@ -240,6 +270,8 @@ static int open_descriptor(const char *path, unsigned int flags)
 	int rc, fd;
 
 	rc = check_type(path, flags, &is_block);
+	if (!rc && flags & STELE_DEVICE_CREATE)
+		rc = check_directory(path);
 	if (rc)
 		return rc;
 	mode |= flags & STELE_DEVICE_WRITE ? O_RDWR : O_RDONLY;
