@@ -26,6 +26,7 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
 O ?= build
 PROVE ?= prove
 PROVEFLAGS ?= --timer
@@ -266,12 +267,13 @@ install: all ## PREFIX, DESTDIR and the like are honoured
 	ln -sf libstele.so.$(VERSION) $(SO_DIR)/libstele.so.$(MAJOR)
 	ln -sf libstele.so.$(MAJOR) $(SO_DIR)/libstele.so
 	install -m 644 $(O)/stele.pc $(SO_DIR)/pkgconfig/
+	install -D -m 644 -t $(DESTDIR)$(UDEVDIR) share/udev/60-stele.rules
 	$(foreach p,$(PAGES),install -D -m 644 -t $(call man_dir,$(p)) $(p) &&) :
 
 uninstall: ## removes what install made
 	rm -f $(DESTDIR)$(BINDIR)/stele $(HEADERS:lib/%=$(DESTDIR)$(INCDIR)/%) \
 		$(SO_DIR)/libstele.a $(SO_DIR)/libstele.so* \
-		$(SO_DIR)/pkgconfig/stele.pc \
+		$(SO_DIR)/pkgconfig/stele.pc $(DESTDIR)$(UDEVDIR)/60-stele.rules \
 		$(foreach p,$(PAGES),$(call man_dir,$(p))/$(notdir $(p)))
 
 clean: ## removes build directories

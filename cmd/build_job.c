@@ -56,7 +56,7 @@ static void explain(const struct build_job *job, int error)
 		cmd_message("%s: stopped%s", strsignal(stop_requested()),
 			    whole ? "" : "; the image is as it was");
 	else
-		cmd_log_error();
+		cmd_log_error(error, job->target);
 }
 
 int build_job_end(struct build_job *job, int error)
@@ -75,10 +75,10 @@ int build_job_end(struct build_job *job, int error)
 	summary_release(&job->summary);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();
-	/* A build finds no damage: there is no image yet. */
 	if (error)
-		status = options->who == BUILD_OPTIONS_BUILD ?
-				 CMD_FAILED :
-				 cmd_status_of(error);
+		status = cmd_status_of(error);
+	/* A build finds no damage: there is no image yet. */
+	if (status == CMD_DAMAGED && options->who == BUILD_OPTIONS_BUILD)
+		status = CMD_FAILED;
 	return cmd_finish(status);
 }

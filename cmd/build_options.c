@@ -126,7 +126,7 @@ static const char *set_value(struct build_options *options, int option,
 	case 'S':
 		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
 	case 's':
-		return parse_size(text, 1, PARSE_SIZE_MAX, &opts->file_size);
+		return cmd_parse_target_size(text, &opts->file_size);
 	case 'T':
 		opts->note = text;
 		return NULL;

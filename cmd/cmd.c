@@ -5,12 +5,16 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "parse.h"
 #include "progress.h"
+#include "remedy.h"
+#include "suggest.h"
 #include "text.h"
 
 #define MESSAGE_SIZE_MAX 8192 /* a path and a key, escaped, and words */
@@ -72,6 +76,19 @@ void cmd_message(const char *format, ...)
 	va_end(args);
 }
 
+void cmd_hint(const char *format, ...)
+{
+	char message[MESSAGE_SIZE_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	text_sanitize(message);
+	progress_hide();
+	fprintf(stderr, "hint: %s\n", message);
+}
+
 void cmd_error(int error, const char *format, ...)
 {
 	va_list args;
@@ -79,6 +96,38 @@ void cmd_error(int error, const char *format, ...)
 	va_start(args, format);
 	say(stele_strerror(error), format, args);
 	va_end(args);
+}
+
+static struct {
+	const struct cmd *cmd;
+	char **argv; /* as getopt_long() gets it */
+} current;
+
+void cmd_begin(const struct cmd *cmd, char **argv)
+{
+	current.cmd = cmd;
+	current.argv = argv;
+}
+
+/* The option closest to the unknown one that getopt_long() ended with. */
+static void suggest_option(const struct cmd *cmd)
+{
+	const char *word = current.argv && optind > 1 && !optopt ?
+				   current.argv[optind - 1] : "";
+	struct suggest options = {0};
+	char name[SUGGEST_SIZE] = "";
+	const char *at = cmd->usage;
+
+	if (strncmp(word, "--", 2) != 0)
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	options.word = name;
+	for (size_t size; (at = strstr(at, "--")); at += size) {
+		at += 2;
+		size = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-");
+		suggest_offer(&options, at, size);
+	}
+	suggest_print(&options, "--");
 }
 
 int cmd_misuse(const struct cmd *cmd, const char *format, ...)
@@ -89,6 +138,8 @@ int cmd_misuse(const struct cmd *cmd, const char *format, ...)
 		va_start(args, format);
 		say(NULL, format, args);
 		va_end(args);
+	} else {
+		suggest_option(cmd);
 	}
 	fprintf(stderr, "Try 'stele %s --help'.\n", cmd->name);
 	return CMD_USAGE;
@@ -101,6 +152,20 @@ int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
 		options++;
 	return cmd_misuse(cmd, "invalid value '%s' for --%s: must be %s", optarg,
 			  options->name, wanted);
+}
+
+#define TARGET_SIZE_UNIT 4096u
+
+const char *cmd_parse_target_size(const char *text, uint64_t *out)
+{
+	const char *wanted = parse_size(text, 1, PARSE_SIZE_MAX, out);
+
+	if (wanted || *out % TARGET_SIZE_UNIT == 0)
+		return wanted;
+	*out += TARGET_SIZE_UNIT - *out % TARGET_SIZE_UNIT;
+	cmd_message("--size=%s is rounded up to %" PRIu64
+		    " bytes, a multiple of %u", text, *out, TARGET_SIZE_UNIT);
+	return NULL;
 }
 
 int cmd_help(const struct cmd *cmd)
@@ -148,18 +213,21 @@ void cmd_log_line(void *user, enum stele_log_level level, const char *line)
 		cmd_message("warning: %s", line);
 }
 
-void cmd_log_error(void)
+void cmd_log_error(int error, const char *target)
 {
-	const char *line = stele_errmsg();
+	char line[LINE_SIZE_MAX];
 
+	snprintf(line, sizeof(line), "%s", stele_errmsg());
 	hold("", line);
 	cmd_message("%s", line);
+	remedy_print(current.cmd ? current.cmd->name : "", error, line, target);
 }
 
 int cmd_status_of(int error)
 {
-	return error == -EBADMSG || error == -EUCLEAN ? CMD_DAMAGED
-						      : CMD_FAILED;
+	if (error == -EBADMSG || error == -EUCLEAN)
+		return CMD_DAMAGED;
+	return error == -EINVAL ? CMD_USAGE : CMD_FAILED;
 }
 
 int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json)

@@ -28,17 +28,29 @@ struct cmd {
 	const char *usage; /* below "usage: stele ", at most 80 columns */
 };
 
+/* Before `cmd` runs with these words: whose messages and remedies these are. */
+void cmd_begin(const struct cmd *cmd, char **argv);
+
 #define CMD_FORMAT(n) __attribute__((format(printf, n, (n) + 1)))
 
 /* `stele: MESSAGE`. */
 void cmd_message(const char *format, ...) CMD_FORMAT(1);
 /* `stele: MESSAGE: REASON`, the reason being that of a negative errno. */
 void cmd_error(int error, const char *format, ...) CMD_FORMAT(2);
-/* A message, and where to find help. Return: CMD_USAGE. */
+/* `hint: MESSAGE`, below a message: the next step. */
+void cmd_hint(const char *format, ...) CMD_FORMAT(1);
+/*
+ * A message, and where to find help; NULL: getopt_long() gave one, to which is added the
+ * option that may have been meant. Return: CMD_USAGE.
+ */
 int cmd_misuse(const struct cmd *cmd, const char *format, ...) CMD_FORMAT(2);
 /* The same for an invalid `optarg`: what the option, one of `options`, must be. */
 int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
 		     int option, const char *wanted);
+/*
+ * For --size of a target: as parse_size(), rounded up to a multiple of 4096, which is said.
+ */
+const char *cmd_parse_target_size(const char *text, uint64_t *out);
 /* --help of a command, on stdout. Return: as cmd_finish(CMD_OK). */
 int cmd_help(const struct cmd *cmd);
 /* Part of the output is missing or wrong, for lack of memory. */
@@ -56,10 +68,13 @@ struct cmd_log {
 	bool quiet;	    /* no warnings */
 };
 void cmd_log_line(void *user, enum stele_log_level level, const char *line);
-/* After a call of the library that failed. */
-void cmd_log_error(void);
+/*
+ * After a call of the library that failed with `error`: its message, and what can be done.
+ * `target`: what was named to it, or NULL.
+ */
+void cmd_log_error(int error, const char *target);
 
-/* CMD_DAMAGED for codes of checksums and structures, else CMD_FAILED. */
+/* CMD_DAMAGED for checksums and structures, CMD_USAGE for -EINVAL, else CMD_FAILED. */
 int cmd_status_of(int error);
 
 /*
@@ -68,6 +83,8 @@ int cmd_status_of(int error);
  */
 int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 
+/* What follows the '@' that divides, a name or "sha256:HEX"; NULL: nothing. */
+const char *cmd_snapshot_of(const char *target);
 /* Does it select a snapshot, by name or digest? */
 bool cmd_names_snapshot(const char *target);
 
@@ -76,6 +93,11 @@ bool cmd_names_snapshot(const char *target);
  * False: wrong usage, said.
  */
 bool cmd_take_ceph(int *argc, char **argv);
+/*
+ * Complete abbreviated digests, TARGET@sha256:HEX, from what the target holds. False: it holds
+ * none or several such snapshots (said).
+ */
+bool cmd_complete_digests(char **words);
 /*
  * Are the environment variables that the program honours valid? Not checked if `words`
  * ask for help. Return: -1 (go on); CMD_USAGE (said).

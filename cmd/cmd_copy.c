@@ -85,7 +85,7 @@ static void print_text(const struct stele_copy_report *report,
 }
 
 /* Whatever has been copied is kept. */
-static void explain(const struct cmd_log *log, int error,
+static void explain(const struct cmd_log *log, const char *source, int error,
 		    const struct job *job,
 		    const struct stele_copy_report *report)
 {
@@ -95,7 +95,8 @@ static void explain(const struct cmd_log *log, int error,
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped", strsignal(stop_requested()));
 	else
-		cmd_log_error();
+		cmd_log_error(error, strstr(stele_errmsg(), source) ?
+					     source : log->target);
 	if (report->sent_size || report->resumed_size)
 		cmd_message("'%s' keeps the %s copied so far; run the same "
 			    "command%s to resume", log->target,
@@ -117,7 +118,7 @@ static int run(const char *source, const char *target, struct job *job)
 	error = stele_copy(source, target, &job->opts, &report);
 	progress_end();
 	if (error)
-		explain(&log, error, job, &report);
+		explain(&log, source, error, job, &report);
 	else if (job->json)
 		print_json(&report);
 	else if (!job->quiet)
@@ -142,7 +143,7 @@ static const char *set_value(struct job *job, int option, const char *text)
 	case OPTION_OBJECT:
 		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
 	case OPTION_SIZE:
-		return parse_size(text, 1, PARSE_SIZE_MAX, &opts->file_size);
+		return cmd_parse_target_size(text, &opts->file_size);
 	case OPTION_TIME:
 		return parse_time(text, &opts->time);
 	default: /* OPTION_UUID */

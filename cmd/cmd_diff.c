@@ -120,7 +120,8 @@ static int run(struct comparison *comparison)
 		stop_raise();
 	}
 	if (error && !ferror(stdout)) {
-		cmd_log_error();
+		cmd_log_error(error, strstr(stele_errmsg(), comparison->b) ?
+					     comparison->b : comparison->a);
 		return cmd_finish(cmd_status_of(error));
 	}
 	if (comparison->stat)

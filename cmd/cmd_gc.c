@@ -138,7 +138,7 @@ static int run(struct collection *collection)
 	if (!error)
 		print_report(collection, &report);
 	else
-		cmd_log_error();
+		cmd_log_error(error, collection->target);
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 
@@ -185,6 +185,11 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	if ((collection.opts.flags & STELE_CHANGE_DISCARD) &&
 	    (collection.opts.flags & STELE_CHANGE_DRY_RUN))
 		return cmd_misuse(cmd, "--discard needs --apply");
+	if (!(collection.opts.flags &
+	      (STELE_CHANGE_DRY_RUN | STELE_CHANGE_FORCE)) &&
+	    !collection.opts.grace)
+		return cmd_misuse(cmd, "--apply needs --grace=DURATION, to wait for "
+				       "readers that cannot be seen, or --force");
 	collection.target = argv[optind];
 	return run(&collection);
 }

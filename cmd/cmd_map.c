@@ -52,7 +52,7 @@ static int run(const struct arguments *args)
 				      .flags = args->flags),
 			  &info);
 	if (error) {
-		cmd_log_error();
+		cmd_log_error(error, args->target);
 		return cmd_finish(cmd_status_of(error));
 	}
 	print(&info, args->json);

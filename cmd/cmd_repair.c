@@ -132,7 +132,7 @@ static int run(const char *target, uint32_t choose, bool dry, bool json)
 	if (!error)
 		summarize(&report, json);
 	else
-		cmd_log_error();
+		cmd_log_error(error, target);
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

@@ -48,7 +48,7 @@ static int run(const char *target, uint64_t size, bool json)
 	if (!error)
 		print(&report, json);
 	else
-		cmd_log_error();
+		cmd_log_error(error, target);
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 
@@ -65,7 +65,7 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 			json = true;
 			break;
 		case 's':
-			wanted = parse_size(optarg, 1, PARSE_SIZE_MAX, &size);
+			wanted = cmd_parse_target_size(optarg, &size);
 			if (wanted)
 				return cmd_misuse_value(cmd, longopts, c,
 							wanted);

@@ -15,6 +15,7 @@
 #include "keys.h"
 #include "parse.h"
 #include "snapshots.h"
+#include "suggest.h"
 #include "text.h"
 
 static const struct option longopts[] = {
@@ -125,7 +126,7 @@ static int create(struct request *request, int count, char **words)
 	if (!error)
 		print_made(request, &made);
 	else
-		cmd_log_error();
+		cmd_log_error(error, NULL);
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 
@@ -139,7 +140,7 @@ static int rename_one(struct request *request, int count, char **words)
 	error = stele_snapshot_rename(words[0], words[1], &request->opts);
 	if (!error)
 		return CMD_OK;
-	cmd_log_error();
+	cmd_log_error(error, words[0]);
 	return cmd_status_of(error);
 }
 
@@ -154,7 +155,7 @@ static int delete_all(struct request *request, int count, char **words)
 		log_to(request, &log);
 		error = stele_snapshot_delete(words[i], &request->opts);
 		if (error)
-			cmd_log_error();
+			cmd_log_error(error, words[i]);
 	}
 	return error ? cmd_status_of(error) : CMD_OK;
 }
@@ -273,6 +274,18 @@ static int check(const struct cmd *cmd, const struct verb *verb,
 	return -1;
 }
 
+static int misuse_verb(const struct cmd *cmd, const char *word)
+{
+	struct suggest names = {.word = word};
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		suggest_offer(&names, verbs[i].name, strlen(verbs[i].name));
+	return cmd_misuse(cmd,
+			  "snapshot needs a verb: create, list, rename or delete%s%s%s",
+			  *names.best ? " (did you mean '" : "", names.best,
+			  *names.best ? "'?)" : "");
+}
+
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)
 {
 	struct request request = {.opts.size = sizeof(request.opts)};
@@ -287,8 +300,7 @@ int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)
 	if (verb)
 		status = check(cmd, verb, &request, argc - 1);
 	else
-		status = cmd_misuse(cmd, "snapshot needs a verb: create, list, "
-					 "rename or delete");
+		status = misuse_verb(cmd, argc ? argv[0] : "");
 	if (status < 0)
 		status = cmd_finish(verb->run(&request, argc - 1, argv + 1));
 out:

@@ -28,7 +28,7 @@ int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
 		if (!error)
 			continue;
 		status = CMD_FAILED;
-		cmd_log_error();
+		cmd_log_error(error, argv[i]);
 	}
 	return cmd_finish(status);
 }

@@ -132,7 +132,7 @@ static int run(const char *target, struct job *job)
 	result = stele_verify(target, &opts, &report);
 	progress_end();
 	if (result < 0) {
-		cmd_log_error();
+		cmd_log_error(result, target);
 		return cmd_finish(cmd_status_of(result));
 	}
 	summarize(job, &report);

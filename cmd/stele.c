@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "suggest.h"
+
 #define VERIFY_OPTION \
 	"      --verify=WHAT       none, crc (default), digest (default if pinned)\n"
 
@@ -333,11 +335,16 @@ static void overview(FILE *to)
 
 static const struct cmd *find(const char *name)
 {
+	struct suggest names = {.word = name};
+
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 	}
 	cmd_message("'%s' is not a command; see 'stele --help'", name);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		suggest_offer(&names, commands[i].name, strlen(commands[i].name));
+	suggest_print(&names, "");
 	return NULL;
 }
 
@@ -385,7 +392,7 @@ int main(int argc, char **argv)
 		return help(NULL);
 	if (strcmp(word, "help") == 0)
 		return help(argc > 2 ? argv[2] : NULL);
-	if (strcmp(word, "--version") == 0) {
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
 		printf("stele %s\n", stele_version());
 		return cmd_finish(CMD_OK);
 	}
@@ -394,5 +401,8 @@ int main(int argc, char **argv)
 		return CMD_USAGE;
 	/* getopt's messages should name the program like all others. */
 	argv[1] = (char *)"stele";
+	cmd_begin(cmd, argv + 1);
+	if (!cmd_complete_digests(argv + 2))
+		return CMD_USAGE;
 	return cmd->run(cmd, argc - 1, argv + 1);
 }

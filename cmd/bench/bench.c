@@ -49,7 +49,7 @@ static int open_target(struct bench_log *log, const struct bench_config *config,
 	int err = stele_dataset_open(config->target, &opts, ds);
 
 	if (err) {
-		cmd_log_error();
+		cmd_log_error(err, config->target);
 		return err;
 	}
 	if (!stele_dataset_count(*ds)) {

@@ -65,15 +65,13 @@ static void set_path(struct tune_report *report)
 }
 
 /* A signal, and what could not be measured or kept, and what helps. */
-static void print_error(int error)
+static void print_error(int error, const char *target)
 {
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped, nothing is kept",
 			    strsignal(stop_requested()));
 	else
-		cmd_log_error();
-	if (error == -EEXIST)
-		cmd_message("use --force to replace it, or --no-save to keep it");
+		cmd_log_error(error, target);
 }
 
 static int measure(const struct options *options, struct listener *listener)
@@ -98,7 +96,7 @@ static int measure(const struct options *options, struct listener *listener)
 			   &report->profile);
 	progress_end();
 	if (error)
-		print_error(error);
+		print_error(error, report->target);
 	set_path(report);
 	report->saved = !error && !options->no_save && *report->path;
 	return error;

@@ -202,8 +202,8 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	}
 	if (error)
 		return error;
-	stele_log_error(log, "unfinished image: its build was interrupted; "
-			     "build it again with force");
+	stele_log_error(log, "unfinished image: its build is running, or was "
+			     "interrupted");
 	return -ENODATA;
 }
 

@@ -74,7 +74,7 @@ static int check_readers(const struct stele_txn *txn, const char *snapshot)
 		return 0;
 	stele_log_error(&txn->log,
 			"snapshot '%s' may still have readers on other "
-			"machines; set a grace period or force",
+			"machines",
 			snapshot);
 	return -EBUSY;
 }

@@ -164,10 +164,8 @@ static int check_image(struct stele_claim *claim)
 		if (!claim->force)
 			stele_log_error(&claim->log,
 					"'%s' holds an unfinished image, of a "
-					"build or copy that was interrupted: "
-					"nothing of it can be read, so unless "
-					"one is still at work, on whatever "
-					"machine, --force loses nothing",
+					"build or copy that was interrupted; "
+					"nothing of it can be read",
 					claim->path);
 		return claim->force ? 1 : -EEXIST;
 	case -ENOTUNIQ:

@@ -35,7 +35,7 @@ collect() {
 	run stele gc --apply --grace 1h "$target"
 	ok "$words: not unused for so long" grep -q "^0 bytes of .* freed" <<<"$out"
 	run stele gc --apply "$target"
-	is "1 " "$status $out" "$words: --apply wants a grace period or --force"
+	is "2 " "$status $out" "$words: --apply wants a grace period or --force"
 	ok "$words: and says so" grep -qF -- "grace" <<<"$err"
 	is "$generation" "$(stele info --json "$target" | jq .image.generation)" \
 		"$words: nothing was written"

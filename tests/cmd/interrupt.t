@@ -59,7 +59,7 @@ for signal in KILL INT TERM; do
 	run stele info "$loop"
 	is "1 " "$status $out" "$signal: info fails"
 	ok "$signal: info says unfinished" grep -q unfinished <<<"$err"
-	ok "$signal: info says what to do" grep -q "with force" <<<"$err"
+	ok "$signal: info says what to do" grep -q "^hint: .*stele build --force" <<<"$err"
 	run stele ls "$loop"
 	is "1 " "$status $out" "$signal: nothing is read from it"
 	run stele verify "$loop"

@@ -16,10 +16,10 @@ must stele build -q --label photos src image.stele@v1
 run stele maps
 is 0 "$status" "maps: nothing mapped is no error"
 fails 1 "v9" stele map image.stele@v9 pets
-fails 1 "'a/b'" stele map image.stele@v1 a/b
+fails 2 "'a/b'" stele map image.stele@v1 a/b
 is 1 "$(wc -l <<<"$err")" "map: and no more than that"
 fails 1 "block device" stele map --read-only image.stele@v1 pets
-fails 1 "no RBD image" stele map --via krbd image.stele@v1 pets
+fails 2 "no RBD image" stele map --via krbd image.stele@v1 pets
 fails 2 "--via" stele map --via nfs image.stele@v1 pets
 ok "map: failures publish nothing" not test -e run/pets
 

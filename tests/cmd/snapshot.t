@@ -85,12 +85,12 @@ is 6 "$(wc -l <<<"$err")" "and no more than that"
 fails 1 "there is a snapshot 'all' already" stele snapshot create "$image@all"
 fails 1 "cannot start from 'none': no such snapshot" \
 	stele snapshot create --base none "$image@x"
-fails 1 "names no snapshot" stele snapshot create "$image"
+fails 2 "names no snapshot" stele snapshot create "$image"
 fails 1 "cannot read 'nofile'" \
 	stele snapshot create --keys-from nofile "$image@x"
 fails 1 "no such snapshot" stele snapshot delete "$image@none"
 fails 1 "already" stele snapshot rename "$image@cats" all
-fails 1 "invalid snapshot name" stele snapshot rename "$image@cats" a/b
+fails 2 "invalid snapshot name" stele snapshot rename "$image@cats" a/b
 fails 1 "no such snapshot" stele snapshot rename "$image@none" other
 fails 1 "cannot drop snapshot 'v9' of 'photos.stele': no such snapshot" \
 	stele snapshot delete photos.stele@v9
@@ -114,7 +114,7 @@ for words in "build --force $tmp/src $image@$reserved" \
 	"snapshot rename $image@cats $reserved" \
 	"copy $image@cats $tmp/fresh@$reserved"; do
 	# shellcheck disable=SC2086 # words
-	fails 1 "'stele-withdrawn-' are reserved" stele $words
+	fails 2 "'stele-withdrawn-' are reserved" stele $words
 done
 ok "nor was a file made for it" test ! -e "$tmp/fresh"
 is "$before" "$(sum "$image")" "not one byte was changed"

@@ -117,7 +117,7 @@ run stele tune --quick --backend=threads "$image"
 is "1 " "$status $out" "a tiny image: nothing is measured"
 is "stele: cannot tune '$image': the profile of this device was measured on 1024 MiB of \
 samples; 2.7 MiB are too few to replace it
-stele: use --force to replace it, or --no-save to keep it" "$err" "says so, and what helps"
+hint: use --force to replace it, or --no-save to keep it" "$err" "says so, and what helps"
 run stele tune --quick --backend=threads --no-save "$image"
 is "0 $before" "$status $(<"$file")" "--no-save: measured, and kept"
 run stele tune --quick --backend=threads --force --json "$image"

@@ -155,24 +155,24 @@ is "1 " "$status $out" "extract: no such target is a failure"
 ok "extract: and makes no directory" test ! -e "$tmp/dir"
 run stele info "$PWD/Makefile"
 is "1 " "$status $out" "info: no image there is a failure"
-one_line() { # WANTED WORDS...: fails with this message and no other
-	local wanted=$1
-	shift
+one_line() { # STATUS WANTED WORDS...: fails with this message and no other
+	local code=$1 wanted=$2
+	shift 2
 	run stele "$@"
-	is "1 stele: $wanted" "$status $err" "stele $*: one message"
+	is "$code stele: $wanted" "$status $err" "stele $*: one message"
 }
-one_line "cannot open source '$tmp/none': No such file or directory" \
+one_line 1 "cannot open source '$tmp/none': No such file or directory" \
 	build "$tmp/none" "$tmp/image"
-one_line "cannot build '': empty target" build "$tmp" ""
-one_line "cannot open '': empty target" info ""
+one_line 2 "cannot build '': empty target" build "$tmp" ""
+one_line 2 "cannot open '': empty target" info ""
 must stele build -q "$tmp" "$tmp/../image.$$"
 image=$tmp/../image.$$
 cleanup rm -f "$image"
-one_line "cannot open '$image@nosuch': no such snapshot (available: v1)" \
+one_line 1 "cannot open '$image@nosuch': no such snapshot (available: v1)" \
 	copy "$image@nosuch" "$tmp/copy"
-one_line "cannot open '$tmp/none': no such file, device or mapping" \
+one_line 1 "cannot open '$tmp/none': no such file, device or mapping" \
 	copy "$tmp/none" "$tmp/copy"
-one_line "cannot find '': no such key" cat "$image" ""
+one_line 2 "cannot find '': no such key" cat "$image" ""
 misuse ls "$image" "$(printf '%04001d' 0)"
 for words in "build $tmp $tmp" "copy $image $tmp" "map $tmp" "map /dev/null"; do
 	# shellcheck disable=SC2086

@@ -265,8 +265,7 @@ static void test_failed(void)
 	ok(said("unfinished image: build again, with force"),
 	   "it says what to do");
 	is_int(-EEXIST, build(none, NULL), "an unfinished image");
-	ok(said("nothing of it can be read") && said("--force loses nothing"),
-	   "is recognised, and it is said what to do");
+	ok(said("nothing of it can be read"), "is recognised");
 	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "and replaced");
 	unlink(target);
 }

@@ -254,7 +254,7 @@ static void check_unfinished(void)
 	image.dev = NULL;
 	stele_image_release(&image);
 	is_int(-ENODATA, recover(), "is unfinished");
-	ok(test_log_has(&messages, "build it again with force"),
+	ok(test_log_has(&messages, "unfinished image"),
 	   "and says what to do");
 	for (unsigned int i = 0; i < 4; i++) {
 		uint8_t copy[4096];

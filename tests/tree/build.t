@@ -24,7 +24,8 @@ expected() {
 	[ ! -f cmd/stele.c ] || echo $prefix/bin/stele
 	printf "$prefix/%s\n" include/stele{,_image,_loader,_mapping,_reader}.h \
 		include/stele_{source,tune,txn,versions}.h lib/libstele.a lib/libstele.so \
-		lib/libstele.so.0 "lib/libstele.so.$version" lib/pkgconfig/stele.pc
+		lib/libstele.so.0 "lib/libstele.so.$version" lib/pkgconfig/stele.pc \
+		lib/udev/rules.d/60-stele.rules
 	for page in man/*.[1-8]; do
 		echo "$prefix/share/man/man${page##*.}/${page##*/}"
 	done

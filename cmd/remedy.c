@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remedy.c - what to do next after a call of the library was refused
+ *
+ * The library says what is wrong and names no option; this table adds the way
+ * out. The first row that matches counts, so a row with words stands above one
+ * without. Names that are mistyped get the closest one that exists.
+ */
+#include "remedy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "snapshots.h"
+#include "suggest.h"
+
+#define READ_PERMISSION                                                      \
+	"run it as root, or get permission to read the device: see "        \
+	"PERMISSIONS in stele(1)"
+
+static const struct {
+	int error;
+	const char *verbs; /* in blanks; NULL: all */
+	const char *words; /* in the message; NULL: any */
+	const char *remedy;
+} remedies[] = {
+	{-EEXIST, " build ", "holds a Stele image, ",
+	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
+	{-EEXIST, " build copy ", "unfinished image",
+	 "use --force to overwrite it: unless a build is still running, on whatever "
+	 "machine, nothing is lost"},
+	{-EEXIST, " build copy ", "snapshot '",
+	 "use --force to overwrite the image, or another TARGET@NAME"},
+	{-EEXIST, " build copy ", NULL, "use --force to overwrite it"},
+	{-EEXIST, " append compact snapshot ", NULL,
+	 "choose another name, or first delete that snapshot with 'stele snapshot delete'"},
+	{-EEXIST, " map ", NULL,
+	 "choose another NAME, or first remove this one with 'stele unmap'"},
+	{-EEXIST, " tune ", NULL, "use --force to replace it, or --no-save to keep it"},
+	{-EBUSY, " snapshot ", "may still have readers",
+	 "use --grace=DURATION to let them finish, or --force"},
+	{-EBUSY, NULL, "unmap it", NULL},
+	{-EBUSY, NULL, "mounted", "unmount it first"},
+	{-EBUSY, NULL, "is swap", "run swapoff first"},
+	{-EBUSY, NULL, NULL, "try again when nothing else uses it"},
+	{-ENODATA, " build copy ", NULL, NULL},
+	{-ENODATA, NULL, "unfinished image",
+	 "if no build is running, run 'stele build --force' again"},
+	{-ENODATA, NULL, "bytes, but its target only",
+	 "give the target its full size again, or copy the image anew"},
+	{-ENOSPC, " build ", NULL,
+	 "use a larger target, or a larger --size of a file or RBD image"},
+	{-ENOSPC, " append copy ", NULL,
+	 "free space with 'stele gc', or enlarge the target: --size, or "
+	 "'stele resize'"},
+	{-ENOSPC, NULL, NULL,
+	 "free space with 'stele gc', or enlarge the target with 'stele resize'"},
+	{-EDQUOT, NULL, NULL,
+	 "free space on the filesystem or in the pool behind the target"},
+	{-EROFS, NULL, "set read-only",
+	 "unmap it, or set it writable with 'blockdev --setrw'"},
+	{-EACCES, NULL, "set read-only",
+	 "unmap it, or set it writable with 'blockdev --setrw'"},
+	{-EPERM, NULL, "set read-only",
+	 "unmap it, or set it writable with 'blockdev --setrw'"},
+	{-EACCES, " tune ", "profile",
+	 "use --no-save, or set STELE_STATE_DIR to a directory of your own"},
+	{-EROFS, " tune ", "profile",
+	 "use --no-save, or set STELE_STATE_DIR to a directory of your own"},
+	{-EACCES, NULL, "mapping '",
+	 "set STELE_RUN_DIR to a directory of your own"},
+	{-EACCES, " map unmap maps ", "directory",
+	 "set STELE_RUN_DIR to a directory of your own"},
+	{-EROFS, " map unmap maps ", NULL,
+	 "set STELE_RUN_DIR to a directory of your own"},
+	{-EACCES, " build append copy compact gc resize repair snapshot ", NULL,
+	 "run it as a user who may write there: see PERMISSIONS in stele(1)"},
+	{-EACCES, NULL, NULL, READ_PERMISSION},
+	{-EPERM, NULL, "anybody but", NULL},
+	{-EPERM, NULL, NULL, READ_PERMISSION},
+	{-ENOTUNIQ, NULL, NULL,
+	 "'stele repair' shows both versions, and keeps the one you choose"},
+	{-ETXTBSY, " build append ", NULL,
+	 "use --skip-changed to leave such files out"},
+	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
+	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},
+	{-EINVAL, NULL, "it has several snapshots",
+	 "select one: TARGET@NAME"},
+	{-EBADMSG, " verify repair build ", NULL, NULL},
+	{-EUCLEAN, " verify repair build ", NULL, NULL},
+	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage"},
+	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage"},
+	{-ESTALE, NULL, "map",
+	 "run 'stele unmap' and 'stele map' again"},
+};
+
+/* Is the command among `verbs`? */
+static bool has_verb(const char *verbs, const char *verb)
+{
+	const size_t size = strlen(verb);
+	const char *at = verbs;
+
+	while ((at = strstr(at, verb))) {
+		if (at[-1] == ' ' && at[size] == ' ')
+			return true;
+		at += size;
+	}
+	return false;
+}
+
+static const char *find(const char *verb, int error, const char *line)
+{
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (remedies[i].error == error &&
+		    (!remedies[i].verbs || has_verb(remedies[i].verbs, verb)) &&
+		    (!remedies[i].words || strstr(line, remedies[i].words)))
+			return remedies[i].remedy;
+	return NULL;
+}
+
+static void offer_mapped(void *user, const struct stele_mapping_info *info)
+{
+	suggest_offer(user, info->name, strlen(info->name));
+}
+
+/* The closest mapped name, for a word that is no path. */
+static void suggest_mapped(const char *word)
+{
+	struct suggest names = {.word = word};
+
+	if (!strchr(word, '/') && stele_maps(offer_mapped, &names) > 0)
+		suggest_print(&names, "");
+}
+
+/* The closest snapshot of the image, if it can be opened, else mapped name. */
+static void suggest_target(const char *target)
+{
+	const char *name = cmd_snapshot_of(target);
+	char *path = strndup(target, name ? (size_t)(name - 1 - target) :
+					    strlen(target));
+	struct stele_image *image = NULL;
+	struct snapshots snapshots = {0};
+	struct suggest names = {.word = name ? name : ""};
+
+	if (path && name && !stele_image_open(path, NULL, &image)) {
+		if (!snapshots_load(&snapshots, image))
+			for (uint32_t i = 0; i < snapshots.count; i++)
+				suggest_offer(&names, snapshots.infos[i].name,
+					      strlen(snapshots.infos[i].name));
+		suggest_print(&names, "");
+		snapshots_release(&snapshots);
+		stele_image_close(image);
+	} else if (path) {
+		suggest_mapped(path);
+	}
+	free(path);
+}
+
+void remedy_print(const char *verb, int error, const char *line,
+		  const char *target)
+{
+	const char *remedy = find(verb, error, line);
+
+	if (remedy)
+		cmd_hint("%s", remedy);
+	if (error == -ENOENT && target)
+		suggest_target(target);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remedy.h - what to do next after a call of the library was refused
+ */
+#ifndef STELE_CMD_REMEDY_H
+#define STELE_CMD_REMEDY_H
+
+/*
+ * Print hints for `error` and `line`, the library's message, on `target` (may
+ * be NULL) of the command `verb`; nothing if there is no next step.
+ */
+void remedy_print(const char *verb, int error, const char *line,
+		  const char *target);
+
+#endif

@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# mistakes.t - wrong usage has status 2, a refusal ends with the next step, and names that are
+# mistyped get the closest one
+. "${0%/*}/../tap.sh"
+
+mkdir "$tmp/src"
+for name in a b c; do echo "$name" >"$tmp/src/$name"; done
+cd "$tmp" || bail "cd"
+must stele build -q src image@first
+echo d >src/d
+must stele append -q src image@second
+must stele map image@first pets
+
+# says STATUS HINT WORDS...: the last line but "Try ..." is this hint, or begins so; "": none
+says() {
+	local code=$1 hint=$2 seen
+	shift 2
+	run stele "$@"
+	is "$code " "$status $out" "stele $*: status $code"
+	seen=$(sed -n 's/^hint: //p' <<<"$err" | tail -n 1)
+	is "$hint" "${seen:0:${#hint}}" "stele $*: what to do next" || diag "$err"
+	[ -n "$hint" ] || is "" "$seen" "stele $*: nothing is guessed"
+	ok "stele $*: in words of the command" not grep -qE \
+		"with force|or force|or FORCE|a grace period" <<<"$err"
+}
+
+# ---- wrong usage ----
+
+says 2 "" append src image
+says 2 "" snapshot create image
+says 2 "" snapshot delete image
+says 2 "" snapshot rename image@first a/b
+says 2 "" compact image@first b@d
+says 2 "" ls image@b:d
+says 2 "" ls image@sha256:12
+says 2 "" map image@first a/b
+says 2 "" gc --apply image
+says 2 "select one: TARGET@NAME" ls image
+ok "gc: says how to go on" grep -q -- "--grace=DURATION.*--force" <<<"$(
+	stele gc --apply image 2>&1)"
+
+# ---- sizes ----
+
+run stele build -q --size=5MB src new
+is "0 stele: --size=5MB is rounded up to 5001216 bytes, a multiple of 4096" \
+	"$status $err" "a size between two blocks is rounded up, and said"
+is 5001216 "$(stat -c %s new)" "to that"
+run stele build -q --size=5MiB --force src new
+is "0 " "$status $err" "of whole blocks, nothing is said"
+
+# ---- abbreviated digests ----
+
+for name in first second; do
+	digest=$(stele info --json "image@$name" | jq -r .snapshot.digest)
+	short=$(stele snapshot list image | grep -o "${digest:0:12}")
+	is "${digest:0:12}" "$short" "list: the digest of $name, abbreviated"
+	is "$(stele ls "image@$name")" "$(stele ls "image@sha256:$short")" "it opens $name"
+	is "$(stele ls "image@$name")" "$(stele ls "image@sha256:${short^^}")" "in capitals, too"
+done
+is + "$(stele diff "image@sha256:$(stele info --json image@first | jq -r .snapshot.digest |
+	cut -c -9)" "image@sha256:$short" | cut -c 1)" "in each word"
+other=$(tr 0-9a-f 1-9a-f0 <<<"${short:0:8}")
+run stele ls "image@sha256:$other"
+is "2 " "$status $out" "one that none has"
+ok "which says so" grep -q "no snapshot of 'image'" <<<"$err"
+# Enough snapshots for two whose digests begin with the same four digits are many: two
+# images of one digest are the same snapshot, so delete different samples.
+for ((i = 0; i < 700; i++)); do echo $i; done >keys
+mkdir many
+while read -r key; do echo "$key" >"many/$key"; done <keys
+must stele build -q many twins@v
+for ((i = 0; i < 400; i++)); do
+	stele snapshot create --base v --delete $i "twins@s$i" >/dev/null || break
+done
+twin=$(stele snapshot list --json twins | jq -r .digest | cut -c -4 | sort | uniq -d | head -n 1)
+if [ -n "$twin" ]; then
+	run stele ls "twins@sha256:$twin"
+	is "2 " "$status $out" "one that two have"
+	is 2 "$(grep -c "^hint: sha256:$twin[0-9a-f]* is 's[0-9]*'$" <<<"$err")" \
+		"names both" || diag "$err"
+else
+	skip_block 2 "no two of 400 digests begin alike"
+fi
+
+# ---- did you mean ----
+
+says 2 "did you mean 'info'?" inof image
+says 2 "did you mean 'snapshot'?" snapshots list image
+says 2 "" frobnicate image
+says 2 "did you mean '--json'?" info --jsno image
+says 2 "did you mean '--skip-changed'?" build --skip-chnged src x
+says 2 "did you mean '--grace'?" gc --grac3=1d image
+says 2 "" info --frobnicate image
+says 1 "did you mean 'first'?" ls image@frist
+says 1 "did you mean 'second'?" snapshot delete image@Second
+says 1 "did you mean 'second'?" diff image@first image@secnd
+says 1 "did you mean 'first'?" copy image@fist copied
+says 1 "" ls image@third-of-may
+says 1 "did you mean 'pets'?" ls pet
+says 1 "did you mean 'pets'?" unmap pest
+says 1 "" unmap cars
+run stele snapshot lsit image
+ok "verbs of snapshot, too" grep -q "did you mean 'list'" <<<"$err"
+
+# ---- what helps ----
+
+says 1 "use 'stele append' to add a snapshot to it, or --force to overwrite it" \
+	build src new
+echo "dear diary" >diary
+says 1 "use --force to overwrite it" build src diary
+says 1 "use --force to overwrite it" copy image@first diary
+says 1 "choose another name, or first delete that snapshot" append src image@first
+says 1 "choose another name, or first delete that snapshot" snapshot create image@first
+says 1 "choose another NAME, or first remove this one with 'stele unmap'" \
+	map image@second pets
+says 1 "'stele build' makes an image" ls diary
+says 1 "use a larger target, or a larger --size" build --size=1M src small
+must truncate -s 3M trunk
+must stele build -q src trunk
+must truncate -s 2M trunk
+says 1 "give the target its full size again" ls trunk
+cp new damaged
+must stele build --force -q src damaged
+printf XXXX | dd of=damaged bs=1 seek=4200 conv=notrunc status=none
+
+if [ "$(id -u)" = 0 ] && command -v setpriv >"$tmp/which"; then
+	chmod 755 "$tmp"
+	chmod 600 image
+	user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+	run user "$BUILD/stele" ls "$tmp/image@first"
+	is 1 "$status" "no permission"
+	ok "where to read of it" grep -q "^hint: .*PERMISSIONS in stele(1)" <<<"$err" ||
+		diag "$err"
+	chmod 644 image
+	mkdir -m 700 locked
+	run user env STELE_RUN_DIR="$tmp/locked/run" "$BUILD/stele" map "$tmp/image@first" cats
+	is 1 "$status" "no permission for mappings"
+	ok "what helps" grep -q "^hint: set STELE_RUN_DIR" <<<"$err" || diag "$err"
+	run user env STELE_STATE_DIR="$tmp/locked/state" "$BUILD/stele" tune --quick \
+		"$tmp/image@first"
+	is 1 "$status" "no permission for profiles"
+	ok "what helps" grep -q "^hint: use --no-save" <<<"$err" || diag "$err"
+else
+	skip_block 6 "needs root and setpriv"
+fi
+
+done_testing
