@@ -89,6 +89,19 @@ void cmd_hint(const char *format, ...)
 	fprintf(stderr, "hint: %s\n", message);
 }
 
+void cmd_no_directory(const char *path)
+{
+	size_t size = strlen(path);
+
+	/* Of "a/b/" it is "a". */
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	while (size && path[size - 1] != '/')
+		size--;
+	cmd_message("cannot create '%s': no directory '%.*s'", path,
+		    size > 1 ? (int)size - 1 : 1, size ? path : ".");
+}
+
 void cmd_error(int error, const char *format, ...)
 {
 	va_list args;

@@ -53,6 +53,8 @@ int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
 const char *cmd_parse_target_size(const char *text, uint64_t *out);
 /* --help of a command, on stdout. Return: as cmd_finish(CMD_OK). */
 int cmd_help(const struct cmd *cmd);
+/* `path` cannot be created, because the directory that it would be in does not exist. */
+void cmd_no_directory(const char *path);
 /* Part of the output is missing or wrong, for lack of memory. */
 void cmd_lost(void);
 /* Flush stdout. Return: `status`, or CMD_FAILED (said) if output was lost. */

@@ -101,7 +101,9 @@ static int open_file(struct output *output)
 			tree_part_drop(&output->part);
 		}
 	}
-	if (error)
+	if (error == -ENOENT)
+		cmd_no_directory(output->path);
+	else if (error)
 		cmd_message("cannot create '%s': %s", output->path,
 			    open_reason(error));
 	return error;

@@ -43,7 +43,10 @@ static int open_root(const char *path)
 	if (fd >= 0)
 		return fd;
 	error = error ? error : -errno;
-	cmd_message("cannot open directory '%s': %s", path, strerror(-error));
+	if (error == -ENOENT)
+		cmd_no_directory(path);
+	else
+		cmd_message("cannot open directory '%s': %s", path, strerror(-error));
 	return error;
 }
 

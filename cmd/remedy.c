@@ -46,10 +46,13 @@ static const struct {
 	{-EBUSY, NULL, "is swap", "run swapoff first"},
 	{-EBUSY, NULL, NULL, "try again when nothing else uses it"},
 	{-ENODATA, " build copy ", NULL, NULL},
-	{-ENODATA, NULL, "unfinished image",
-	 "if no build is running, run 'stele build --force' again"},
+	{-ENODATA, NULL, "being written by", "wait until that has ended"},
+	{-ENODATA, NULL, "may still be writing",
+	 "wait until that has ended; if it was interrupted, run 'stele build --force' again"},
+	{-ENODATA, NULL, "unfinished image", "run 'stele build --force' again"},
 	{-ENODATA, NULL, "bytes, but its target only",
 	 "give the target its full size again, or copy the image anew"},
+	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
 	{-ENOSPC, " build ", NULL,
 	 "use a larger target, or a larger --size of a file or RBD image"},
 	{-ENOSPC, " append copy ", NULL,
@@ -75,6 +78,8 @@ static const struct {
 	 "set STELE_RUN_DIR to a directory of your own"},
 	{-EROFS, " map unmap maps ", NULL,
 	 "set STELE_RUN_DIR to a directory of your own"},
+	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
+	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EACCES, " build append copy compact gc resize repair snapshot ", NULL,
 	 "run it as a user who may write there: see PERMISSIONS in stele(1)"},
 	{-EACCES, NULL, NULL, READ_PERMISSION},
@@ -165,6 +170,6 @@ void remedy_print(const char *verb, int error, const char *line,
 
 	if (remedy)
 		cmd_hint("%s", remedy);
-	if (error == -ENOENT && target)
+	if (error == -ENOENT && target && !strstr(line, "no directory"))
 		suggest_target(target);
 }

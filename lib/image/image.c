@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/decode.h"
 #include "lib/image/copies.h"
 #include "lib/image/fork.h"
 #include "lib/image/lists.h"
+#include "lib/image/machine.h"
 #include "lib/image/proof.h"
 
 /* The most specific of several reasons; 4: not about the contents. */
@@ -161,6 +163,45 @@ static int check_size(const struct stele_superblock *sb, uint64_t target_size,
 	return -ENODATA;
 }
 
+/* Who said on the target that it writes, and has not ended? */
+static bool read_writer(struct stele_device *dev, struct stele_intent_record *out)
+{
+	void *block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
+	bool found = block &&
+		     !stele_device_read(dev, block, STELE_INTENT_OFFSET,
+					STELE_BLOCK_SIZE) &&
+		     !stele_intent_decode(block, STELE_INTENT_OFFSET, out, NULL) &&
+		     !bytes_zero(out->nonce, sizeof(out->nonce));
+
+	free(block);
+	return found;
+}
+
+/* Always -ENODATA: there is no image yet. */
+static int refuse_unfinished(struct stele_device *dev, const struct stele_log *log)
+{
+	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
+	char by[256];
+
+	if (writer && read_writer(dev, writer)) {
+		stele_machine_describe(writer, by, sizeof(by));
+		switch (stele_machine_runs(writer)) {
+		case STELE_RUNNING_YES:
+			stele_log_error(log, "unfinished image: being written by %s", by);
+			break;
+		case STELE_RUNNING_UNKNOWN:
+			stele_log_error(log, "unfinished image: %s may still be writing it", by);
+			break;
+		default:
+			stele_log_error(log, "unfinished image: %s was interrupted", by);
+		}
+	} else {
+		stele_log_error(log, "unfinished image: its build was interrupted");
+	}
+	free(writer);
+	return -ENODATA;
+}
+
 /*
  * Use the best ready copy whose catalog decodes. *passed: why a better one was
  * skipped, or 0.
@@ -202,9 +243,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	}
 	if (error)
 		return error;
-	stele_log_error(log, "unfinished image: its build is running, or was "
-			     "interrupted");
-	return -ENODATA;
+	return refuse_unfinished(dev, log);
 }
 
 /* ---- an image that changes meanwhile --------------------------------------- */

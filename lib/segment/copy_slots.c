@@ -8,13 +8,17 @@
  * edge.h; each unit brings its own bytes, also when it is not sent.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "format/decode.h"
+#include "lib/image/key_list.h"
 #include "lib/segment/copy_worker.h"
 
 /* Of a unit, to see quickly that nothing is there. */
 #define PEEK_SIZE (UINT64_C(64) << 10)
+#define NAME_SIZE 256 /* of a sample in a message; keys may be longer */
 
 /* ---- digests --------------------------------------------------------------- */
 
@@ -47,6 +51,23 @@ static struct stele_record_check check_of(const struct stele_copy_worker *w,
 	};
 }
 
+/* By its key, if that can be read. */
+static int complain(struct stele_copy_worker *w, const struct stele_copy_side *side,
+		    int error, uint64_t number, uint64_t offset, const char *why)
+{
+	struct stele_key_list keys = {0};
+	char what[NAME_SIZE];
+
+	snprintf(what, sizeof(what), "sample #%" PRIu64, number);
+	if (side->is_source &&
+	    !stele_key_list_load(w->copy->image, w->copy->segment, &number, 1, &keys) &&
+	    keys.count)
+		snprintf(what, sizeof(what), "sample '%.*s'",
+			 (int)keys.entries[0].key_size, keys.entries[0].key);
+	stele_key_list_release(&keys);
+	return stele_copy_complain(w, side, error, offset, what, why);
+}
+
 /*
  * `ret`: of the record; then its digest and what follows the slot are checked as
  * well. Return: 0; -EBADMSG, -EUCLEAN (logged).
@@ -72,8 +93,7 @@ static int judge(struct stele_copy_worker *w,
 		why = "nonzero bytes after the record";
 		ret = -EUCLEAN;
 	}
-	return ret ? stele_copy_complain(w, side, ret, offset, "sample", why) :
-		     0;
+	return ret ? complain(w, side, ret, check->number, offset, why) : 0;
 }
 
 /* ---- slots in memory ------------------------------------------------------- */

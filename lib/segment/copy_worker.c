@@ -134,8 +134,8 @@ int stele_copy_complain(const struct stele_copy_worker *w,
 {
 	if (side->is_source)
 		stele_log_error(&w->copy->image->log,
-				"%s of segment %" PRIx64 " at offset %" PRIu64
-				" of the source: %s",
+				"damaged source: %s of segment %" PRIx64
+				" at offset %" PRIu64 ": %s",
 				what, w->copy->segment->descriptor.id,
 				side->base + offset, why);
 	return error;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "format/block.h"
@@ -77,10 +78,18 @@ static int open_file(struct stele_claim *claim, const char *backend,
 					     backend, &claim->log, &claim->dev);
 		claim->created = !ret;
 	}
+	if (ret == -ENOENT) {
+		const char *slash = strrchr(claim->path, '/');
+
+		stele_log_error(&claim->log, "cannot create '%s': no directory '%.*s'",
+				claim->path,
+				slash ? (int)(slash - claim->path) : 1,
+				slash ? claim->path : ".");
+		return ret;
+	}
 	if (ret < 0) {
 		stele_log_error(&claim->log, "cannot open '%s': %s",
 				claim->path,
-				ret == -ENOENT ? "no such directory" :
 				ret == -ENODEV ? "no such device" :
 						 stele_strerror(ret));
 		return ret;
@@ -342,6 +351,21 @@ static int take_turn(struct stele_claim *claim)
 	return ret;
 }
 
+static void log_full(const struct stele_claim *claim, int error)
+{
+	struct statvfs fs = {0};
+
+	if (error == -ENOSPC && !fstatvfs(stele_device_fd(claim->dev), &fs))
+		stele_log_error(&claim->log,
+				"cannot write '%s': its filesystem is full: needs %" PRIu64
+				" bytes, and has %" PRIu64, claim->path, claim->needed,
+				(uint64_t)fs.f_bavail * fs.f_frsize);
+	else
+		stele_log_error(&claim->log,
+				"cannot write '%s': no quota or space for %" PRIu64
+				" bytes", claim->path, claim->needed);
+}
+
 static int reserve(struct stele_claim *claim)
 {
 	/* In two pieces: see give_back(). */
@@ -351,8 +375,7 @@ static int reserve(struct stele_claim *claim)
 		ret = stele_device_reserve_file(claim->dev, STELE_DATA_OFFSET,
 						claim->needed - STELE_DATA_OFFSET);
 	if (ret == -ENOSPC || ret == -EDQUOT)
-		stele_log_error(&claim->log, "no %" PRIu64 " bytes left for '%s'",
-				claim->needed, claim->path);
+		log_full(claim, ret);
 	return ret;
 }
 
@@ -408,7 +431,7 @@ int stele_claim_take(struct stele_claim *claim)
 		claim->touched = true;
 		ret = prepare(claim);
 	}
-	if (ret < 0)
+	if (ret < 0 && ret != -ENOSPC && ret != -EDQUOT)
 		stele_log_error(&claim->log, "cannot prepare '%s': %s",
 				claim->path, stele_strerror(ret));
 	return ret;

@@ -20,7 +20,7 @@
 #include "format/decode.h"
 #include "format/intent.h"
 #include "format/superblock.h"
-#include "lib/txn/machine.h"
+#include "lib/image/machine.h"
 
 struct intent {
 	struct stele_permit permit; /* first */

@@ -127,7 +127,7 @@ perl -e 'open F, "+<", shift; seek F, 5 << 20, 0; read F, my $c, 1;
 	seek F, 5 << 20, 0; print F chr(ord($c) ^ 1)' "$tmp/same2"
 run stele copy "$tmp/same2" "$tmp/damaged"
 is 3 "$status" "a damaged source"
-ok "is named" grep -q "of the source: crc32c" <<<"$err" || diag "$err"
+ok "is named" grep -q "damaged source: sample '.*' of .*: crc32c" <<<"$err" || diag "$err"
 is "" "$(stele snapshot list "$tmp/damaged" | tail -n +2)" "nothing published"
 must stele copy -q "$tmp/a" "$tmp/damaged"
 sound "$tmp/damaged" "from a good one it goes on"

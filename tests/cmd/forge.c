@@ -3,16 +3,19 @@
  * forge.c - changes an image as somebody would who can compute its checksums
  *
  *	forge payload|keys|order|column|lag FILE
+ *	forge host FILE NAME
  *
  * payload: a byte of the first sample that has one. keys: the first two keys change
  * places. order: the first two ordinals do. column: a value of the first column is
  * one more. What is changed is sealed again, so that no checksum tells. lag: the newest
  * superblock's mirror is what a writer that is killed before it writes that leaves.
+ * host: who writes an unfinished image does so on a machine of that name.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/intent.h"
 #include "lib/image/copies.h"
 #include "lib/image/section.h"
 #include "lib/image/snapshot.h"
@@ -120,8 +123,31 @@ static void lag(void)
 		bail("cannot write a mirror");
 }
 
+static int forge_host(const char *file, const char *name)
+{
+	struct stele_intent_record *record = calloc(1, sizeof(*record));
+	uint8_t *block;
+
+	if (!record || stele_device_open_file(file, STELE_DEVICE_WRITE, NULL, NULL, &dev))
+		bail("cannot open '%s'", file);
+	block = read_at(STELE_INTENT_OFFSET, STELE_BLOCK_SIZE);
+	if (stele_intent_decode((void *)block, STELE_INTENT_OFFSET, record, NULL))
+		bail("nobody writes");
+	memset(record->host, 0, sizeof(record->host));
+	snprintf(record->host, sizeof(record->host), "%s", name);
+	memset(record->boot, 0x5a, sizeof(record->boot));
+	memset(record->machine, 0x5a, sizeof(record->machine));
+	stele_intent_encode(record, STELE_INTENT_OFFSET, (void *)block);
+	write_at(block, STELE_INTENT_OFFSET, STELE_BLOCK_SIZE);
+	stele_device_close(dev);
+	free(record);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && !strcmp(argv[1], "host"))
+		return forge_host(argv[2], argv[3]);
 	if (argc != 3)
 		bail("forge payload|keys|order|column|lag FILE");
 	if (stele_device_open_file(argv[2], STELE_DEVICE_WRITE, NULL, NULL, &dev) ||

@@ -2,8 +2,8 @@
 /*
  * machine.h - which process on which machine wrote an intent, and does it run?
  */
-#ifndef STELE_TXN_MACHINE_H
-#define STELE_TXN_MACHINE_H
+#ifndef STELE_IMAGE_MACHINE_H
+#define STELE_IMAGE_MACHINE_H
 
 #include "format/intent.h"
 
@@ -18,6 +18,12 @@ enum stele_running {
 void stele_machine_sign(struct stele_intent_record *record);
 /* Of another process than the calling one; that one is always running. */
 enum stele_running stele_machine_runs(const struct stele_intent_record *record);
+/*
+ * "process 4711 (stele) of this machine, since 2026-11-21 06:45:00 UTC", or of 'HOST', as far as
+ * that is known.
+ */
+void stele_machine_describe(const struct stele_intent_record *record, char *text,
+			    size_t size);
 /* Was it signed by this very process? */
 bool stele_machine_is_self(const struct stele_intent_record *record);
 

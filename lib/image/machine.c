@@ -7,7 +7,7 @@
  * machine-id(5) and its name: of what it was doing when it was started again nothing is
  * left. What cannot be learned is "unknown", never "no".
  */
-#include "lib/txn/machine.h"
+#include "lib/image/machine.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "format/decode.h"
@@ -165,4 +166,44 @@ enum stele_running stele_machine_runs(const struct stele_intent_record *record)
 	return start == record->start && state != 'Z' && state != 'X' ?
 		       STELE_RUNNING_YES :
 		       STELE_RUNNING_NO;
+}
+
+/* Of a process of this machine: its name, and the second of its start; 0: unknown. */
+static void read_process(const struct stele_intent_record *record, char name[32],
+			 time_t *began)
+{
+	const uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct timespec up;
+	char path[64];
+	FILE *file;
+
+	strcpy(name, "?");
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/comm", record->process);
+	file = fopen(path, "re");
+	if (file && fgets(name, 32, file))
+		name[strcspn(name, "\n")] = '\0';
+	if (file)
+		fclose(file);
+	*began = 0;
+	if (!clock_gettime(CLOCK_BOOTTIME, &up) && ticks)
+		*began = time(NULL) - up.tv_sec + (time_t)(record->start / ticks);
+}
+
+void stele_machine_describe(const struct stele_intent_record *record, char *text,
+			    size_t size)
+{
+	char name[32], since[48] = "";
+	struct tm tm;
+	time_t began;
+
+	if (stele_machine_runs(record) != STELE_RUNNING_YES) {
+		snprintf(text, size, "process %" PRIu64 " of '%s'", record->process,
+			 record->host);
+		return;
+	}
+	read_process(record, name, &began);
+	if (began && gmtime_r(&began, &tm))
+		strftime(since, sizeof(since), ", since %Y-%m-%d %H:%M:%S UTC", &tm);
+	snprintf(text, size, "process %" PRIu64 " (%s) of this machine%s",
+		 record->process, name, since);
 }
