@@ -31,7 +31,11 @@ int stele_candidates_init(struct stele_candidates *candidates,
 		.plan = plan,
 		.source = source,
 		.base = base,
-		.pool.budget = builder->opts.memory_size / 4,
+		.pool = {
+			.budget = builder->opts.memory_size / 4,
+			.directory = builder->temp_directory,
+			.log = &builder->log,
+		},
 	};
 	stele_spill_init(&candidates->list, &candidates->pool);
 	stele_spill_init(&candidates->places, &candidates->pool);

@@ -217,6 +217,8 @@ void stele_plan_init(struct stele_plan *plan,
 {
 	memset(plan, 0, sizeof(*plan));
 	plan->pool.budget = builder->opts.memory_size / 2;
+	plan->pool.directory = builder->temp_directory;
+	plan->pool.log = &builder->log;
 	plan->descriptor.boundary = builder->boundary;
 	stele_table_init(&plan->table, &plan->pool);
 	stele_spill_init(&plan->ordinals, &plan->pool);

@@ -6,44 +6,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "format/checked.h"
+#include "lib/base/temp.h"
 
 #define PAGE_SIZE  UINT64_C(4096)
 #define GROWTH_MIN (UINT64_C(64) << 10)
-#define TMPDIR_ENV "TMPDIR"
-#define TMPDIR_DEFAULT "/var/tmp"
 
 void stele_spill_init(struct stele_spill *spill, struct stele_spill_pool *pool)
 {
 	*spill = (struct stele_spill){.pool = pool, .fd = -1};
-}
-
-static int open_unnamed(void)
-{
-	const char *dir = getenv(TMPDIR_ENV);
-	char path[4096];
-	int fd;
-
-	if (!dir || !*dir)
-		dir = TMPDIR_DEFAULT;
-	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	/* Some filesystems have no O_TMPFILE. */
-	if (snprintf(path, sizeof(path), "%s/stele.XXXXXX", dir) >=
-	    (int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	return fd;
 }
 
 /* posix_fallocate() returns its error, and writes where it must. */
@@ -102,7 +77,7 @@ static int move_to_file(struct stele_spill *spill, uint64_t mapped)
 	struct stele_spill file = {.pool = spill->pool};
 	int ret;
 
-	file.fd = open_unnamed();
+	file.fd = stele_temp_open(stele_temp_directory(spill->pool->directory));
 	if (file.fd < 0)
 		return file.fd;
 	ret = map_file(&file, mapped);
@@ -133,6 +108,14 @@ static bool mapping_size(const struct stele_spill *spill, uint64_t size,
 	       *mapped <= INT64_MAX;
 }
 
+static int log_full(const struct stele_spill_pool *pool, int error)
+{
+	stele_log_error(pool->log, "cannot write a temporary file in '%s': %s",
+			stele_temp_directory(pool->directory),
+			strerror(-error));
+	return error;
+}
+
 int stele_spill_grow(struct stele_spill *spill, uint64_t size)
 {
 	struct stele_spill_pool *pool = spill->pool;
@@ -152,9 +135,10 @@ int stele_spill_grow(struct stele_spill *spill, uint64_t size)
 		else
 			ret = move_to_file(spill, mapped);
 	}
-	if (!ret)
-		spill->size = size;
-	return ret;
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : log_full(pool, ret);
+	spill->size = size;
+	return 0;
 }
 
 void stele_spill_release(struct stele_spill *spill)

@@ -19,8 +19,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/log.h"
+
 struct stele_spill_pool {
 	uint64_t budget;       /* bytes of anonymous memory */
+	const char *directory; /* of files; NULL: see stele_temp_directory() */
+	const struct stele_log *log; /* of files that cannot be written; NULL: none */
 	uint64_t memory_used;  /* of that */
 	uint64_t spilled_size; /* bytes in files now */
 	uint64_t spilled_count; /* arrays that ever moved to a file */
@@ -37,8 +41,7 @@ struct stele_spill {
 void stele_spill_init(struct stele_spill *spill, struct stele_spill_pool *pool);
 /*
  * Make an array `size` bytes long (never shorter than it is).
- * Return: 0; -ENOMEM; -ENOSPC and errno of the temporary directory ($TMPDIR,
- * else /var/tmp).
+ * Return: 0; -ENOMEM; -ENOSPC and errno of the temporary directory (logged).
  */
 int stele_spill_grow(struct stele_spill *spill, uint64_t size);
 /* Idempotent, also on a zeroed struct. */

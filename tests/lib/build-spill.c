@@ -4,6 +4,7 @@
  */
 #include "lib/segment/sort.h"
 #include "lib/segment/spill.h"
+#include "tests/fixture/log.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -59,12 +60,19 @@ static void test_moves(void)
 
 static void test_errors(void)
 {
-	struct stele_spill_pool pool = {.budget = 0};
+	struct test_log messages;
+	struct stele_spill_pool pool = {.log = &messages.log};
 	struct stele_spill a, zeroed = {0};
 
+	test_log_init(&messages);
 	stele_spill_init(&a, &pool);
 	setenv("TMPDIR", "/nowhere/at/all", 1);
 	is_int(-ENOENT, stele_spill_grow(&a, 1), "no directory for files");
+	ok(test_log_has(&messages, "in '/nowhere/at/all': No such file"), "is named");
+	pool.directory = "/nor/here";
+	is_int(-ENOENT, stele_spill_grow(&a, 1), "nor the one that was given");
+	ok(test_log_has(&messages, "in '/nor/here'"), "is named");
+	pool.directory = NULL;
 	unsetenv("TMPDIR");
 	is_int(-ENOMEM, stele_spill_grow(&a, UINT64_MAX), "absurd size");
 	is_int(0, stele_spill_grow(&a, 1), "usable afterwards");
