@@ -23,13 +23,17 @@ static uint64_t *count_classes(struct stele_dataset *ds, uint32_t index,
 			       const struct stele_field *field)
 {
 	uint64_t *counts;
+	int error;
 
 	if (!field->name_count || stele_dataset_count(ds) > SHOW_COUNTED_MAX)
 		return NULL;
 	counts = malloc(((size_t)field->name_count + 1) * sizeof(*counts));
-	if (!counts || !columns_count(ds, index, field, counts))
+	if (!counts)
+		return NULL;
+	error = columns_count(ds, index, field, counts);
+	if (!error)
 		return counts;
-	cmd_log_error();
+	cmd_log_error(error, NULL);
 	free(counts);
 	return NULL;
 }
