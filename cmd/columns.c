@@ -47,7 +47,7 @@ static int width_of(const struct stele_field *field)
 
 int columns_open(struct columns *columns, struct stele_dataset *ds)
 {
-	struct stele_dataset_info info;
+	struct stele_dataset_info info = {.size = sizeof(info)};
 
 	*columns = (struct columns){.ds = ds};
 	stele_dataset_info(ds, &info);

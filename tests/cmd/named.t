@@ -16,14 +16,16 @@ for i in 1 2 3 4; do head -c 40M /dev/urandom >"big/$i"; done
 
 # begun TARGET: a build of it that has announced itself and is stopped; sets builder
 begun() {
-	local i seen
+	local i
 	stele build -q big "$1" &
 	builder=$!
-	for ((i = 0; i < 2000; i++)); do
-		seen=$(stele info "$1" 2>&1)
-		grep -q "unfinished image" <<<"$seen" && kill -STOP $builder && break
+	for ((i = 0; i < 500; i++)); do
+		kill -STOP $builder || bail "the build has ended"
+		grep -q "unfinished image" <<<"$(stele info "$1" 2>&1)" && return
+		kill -CONT $builder
+		sleep 0.005
 	done
-	grep -q "unfinished image" <<<"$(stele info "$1" 2>&1)" || bail "no build was seen"
+	bail "no build was seen"
 }
 under_construction() { # TARGET WORDS
 	local command
