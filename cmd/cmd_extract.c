@@ -22,11 +22,12 @@
 #include "stop.h"
 #include "text.h"
 
-enum { OPTION_VERIFY = 256 };
+enum { OPTION_VERIFY = 256, OPTION_SKIP };
 
 static const struct option longopts[] = {
 	{"force", no_argument, NULL, 'f'},
 	{"quiet", no_argument, NULL, 'q'},
+	{"skip-existing", no_argument, NULL, OPTION_SKIP},
 	{"verify", required_argument, NULL, OPTION_VERIFY},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -54,16 +55,30 @@ static void summarize(const struct extract *job, const char *dir)
 {
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
+	for (size_t i = 0; i < EXTRACT_KINDS; i++)
+		if (job->kinds[i].count > EXTRACT_NAMED)
+			cmd_message("%s more %s", text_count(count, job->kinds[i].count -
+							     EXTRACT_NAMED),
+				    job->kinds[i].text);
 	if (job->refused)
 		cmd_message("%s refused",
 			    text_counted(count, job->refused, "key"));
 	if (job->failed)
 		cmd_message("%s failed",
 			    text_counted(count, job->failed, "sample"));
+	if (job->stopped) {
+		cmd_message("stopped after %s of %s",
+			    text_counted(count, job->done, "sample"),
+			    text_count(size, job->count));
+		cmd_hint("make room, or choose another DIR; --skip-existing goes on where this stopped");
+	}
 	if (!job->quiet)
 		printf("%s, %s, in '%s'\n",
 		       text_counted(count, job->done, "sample"),
 		       text_size(size, job->bytes), dir);
+	if (!job->quiet && job->skipped)
+		printf("%s skipped: there already\n",
+		       text_counted(count, job->skipped, "file"));
 }
 
 static int run(const char *target, const char *dir, char **keys,
@@ -106,6 +121,9 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 		case 'q':
 			job.quiet = true;
 			break;
+		case OPTION_SKIP:
+			job.skip = true;
+			break;
 		case OPTION_VERIFY:
 			wanted = parse_verify(optarg, &verify);
 			if (wanted)
@@ -118,6 +136,8 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 			return cmd_misuse(cmd, NULL);
 		}
 	}
+	if (job.skip && job.replace)
+		return cmd_misuse(cmd, "--force goes without --skip-existing");
 	if (argc - optind < 2)
 		return cmd_misuse(cmd, "extract needs a TARGET and a DIR");
 	return run(argv[optind], argv[optind + 1], argv + optind + 2, verify,

@@ -8,9 +8,11 @@
 #include "extract.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -214,7 +216,9 @@ static const char *file_reason(int error)
 {
 	switch (error) {
 	case -EEXIST:
-		return "it exists (use --force to replace it)";
+		return "it exists (--force replaces it, --skip-existing keeps it)";
+	case -EISNAM:
+		return "it exists with another size (--force replaces it)";
 	case -ELOOP:
 	case -EXDEV:
 		return "a symlink is in the way";
@@ -223,13 +227,56 @@ static const char *file_reason(int error)
 	}
 }
 
-static void complain(const char *what, const char *key, size_t key_size,
-		     const char *reason)
+/* Count it. Return: whether to name it, too. */
+static bool is_new(struct extract *job, const char *what, const char *reason)
 {
-	char *name = text_escape(key, key_size);
+	char text[EXTRACT_KIND_SIZE];
 
+	snprintf(text, sizeof(text), "%s: %s", what, reason);
+	for (size_t i = 0; i < EXTRACT_KINDS; i++) {
+		struct extract_kind *kind = &job->kinds[i];
+
+		if (!kind->count)
+			memcpy(kind->text, text, sizeof(text));
+		if (!strcmp(kind->text, text))
+			return ++kind->count <= EXTRACT_NAMED;
+	}
+	return true;
+}
+
+static void complain(struct extract *job, const char *what, const char *key,
+		     size_t key_size, const char *reason)
+{
+	char *name;
+
+	if (!is_new(job, what, reason))
+		return;
+	name = text_escape(key, key_size);
 	cmd_message("%s '%s': %s", what, name ? name : "?", reason);
 	free(name);
+}
+
+/* Would every other file fail likewise? */
+static void consider(struct extract *job, int error)
+{
+	if (error == -ENOSPC || error == -EDQUOT || error == -EROFS)
+		job->stopped = error;
+}
+
+/* 0 for a file that exists, as it should; -EISNAM: with another size; else `error`. */
+static int skip_existing(struct extract *job, int error, const char *path,
+			 uint64_t size)
+{
+	struct stat st;
+
+	if (error != -EEXIST || !job->skip)
+		return error;
+	if (fstatat(job->root, path, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return error;
+	if (size != UINT64_MAX && (uint64_t)st.st_size != size)
+		return -EISNAM;
+	job->skipped++;
+	return 0;
 }
 
 static void keep(struct extract *job, const struct stele_sample *sample)
@@ -239,21 +286,22 @@ static void keep(struct extract *job, const struct stele_sample *sample)
 	int error;
 
 	if (reason) {
-		complain("refused", sample->key, sample->key_size, reason);
+		complain(job, "refused", sample->key, sample->key_size, reason);
 		job->refused++;
 		return;
 	}
 	path = strndup(sample->key, sample->key_size);
 	error = path ? write_file(job, path, sample) : -ENOMEM;
-	if (error) {
-		if (!stop_requested())
-			complain("cannot write", sample->key,
-				 sample->key_size, file_reason(error));
-		job->failed++;
-	} else {
+	if (!error) {
 		job->done++;
 		job->bytes += sample->size;
 	}
+	error = skip_existing(job, error, path, sample->size);
+	if (error && !stop_requested())
+		complain(job, "cannot write", sample->key, sample->key_size,
+			 file_reason(error));
+	consider(job, error);
+	job->failed += error != 0;
 	free(path);
 }
 
@@ -294,15 +342,17 @@ static int stream_file(struct extract *job, uint64_t id, const char *path)
 		else
 			error = tree_part_keep(&piecewise.part, job->replace);
 	}
-	if (error && !stop_requested())
-		complain("cannot write", path, strlen(path),
-			 file_reason(error));
-	if (error)
-		job->failed++;
-	else if (!read_error)
+	if (!error && !read_error) {
 		job->done++;
-	if (!error && !read_error)
 		job->bytes += piecewise.file.size;
+	}
+	job->seen_bytes += piecewise.file.size;
+	error = skip_existing(job, error, path, UINT64_MAX); /* it was whole */
+	if (error && !stop_requested())
+		complain(job, "cannot write", path, strlen(path),
+			 file_reason(error));
+	consider(job, error);
+	job->failed += error != 0;
 	return read_error < 0 ? read_error : 0;
 }
 
@@ -318,7 +368,7 @@ static int keep_large(struct extract *job, uint64_t id)
 		return error;
 	reason = tree_refusal(path, size);
 	if (reason) {
-		complain("refused", path, size, reason);
+		complain(job, "refused", path, size, reason);
 		job->refused++;
 	} else {
 		error = stream_file(job, id, path);
@@ -335,9 +385,11 @@ static void fail(struct extract *job, uint64_t id, int error)
 	job->stale = error == -ESTALE;
 	if (job->stale)
 		return;
-	name = key_name(job->ds, id);
-	cmd_error(error, "cannot read %s", name ? name : "a sample");
-	free(name);
+	if (is_new(job, "cannot read", stele_strerror(error))) {
+		name = key_name(job->ds, id);
+		cmd_error(error, "cannot read %s", name ? name : "a sample");
+		free(name);
+	}
 	job->failed++;
 	if (cmd_status_of(error) == CMD_DAMAGED)
 		job->damaged = true;
@@ -373,15 +425,30 @@ static int submit(struct extract *job, struct stele_reader *reader,
 	return 1;
 }
 
+/* Bytes of what is wanted; those of named samples with their slots' padding. */
+static uint64_t size_all(const struct extract *job)
+{
+	struct stele_dataset_info info = {.size = sizeof(info)};
+	struct stele_extent extent = {.size = sizeof(extent)};
+	uint64_t size = 0;
+
+	stele_dataset_info(job->ds, &info);
+	for (uint64_t i = 0; job->ids && i < job->count; i++)
+		if (!stele_dataset_locate(job->ds, job->ids[i], &extent))
+			size += extent.slot_size;
+	return job->ids ? size : info.payload_size;
+}
+
 static int read_all(struct extract *job, struct stele_reader *reader)
 {
 	struct progress_state progress = {.verb = "extracting",
-					  .samples_total = job->count};
+					  .samples_total = job->count,
+					  .bytes_total = size_all(job)};
 	struct stele_sample samples[BATCH];
 	uint64_t next = 0;
 	int got;
 
-	while (!stop_requested() && !job->stale &&
+	while (!stop_requested() && !job->stale && !job->stopped &&
 	       (next < job->count || stele_reader_outstanding(reader))) {
 		got = submit(job, reader, next);
 		if (got < 0)
@@ -391,12 +458,14 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 		if (got < 0)
 			return got;
 		for (int i = 0; i < got; i++) {
-			if (!stop_requested() && !job->stale)
+			if (!stop_requested() && !job->stale && !job->stopped)
 				take(job, &samples[i]);
+			if (!samples[i].status)
+				job->seen_bytes += samples[i].size;
 			stele_reader_release(reader, &samples[i]);
 		}
 		progress.samples_done = next - stele_reader_outstanding(reader);
-		progress.bytes_done = job->bytes;
+		progress.bytes_done = job->seen_bytes;
 		progress_update(&progress);
 	}
 	return job->stale ? -ESTALE : 0;
@@ -425,5 +494,5 @@ int extract_run(struct extract *job, char **keys)
 		cmd_error(error, "cannot read the samples");
 	if (job->damaged || cmd_status_of(error) == CMD_DAMAGED)
 		return CMD_DAMAGED;
-	return error || job->failed || job->refused ? CMD_FAILED : CMD_OK;
+	return error || job->failed || job->refused || job->stopped ? CMD_FAILED : CMD_OK;
 }

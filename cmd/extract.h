@@ -7,14 +7,25 @@
 
 #include "stele.h"
 
+#define EXTRACT_KINDS	  16u /* of failures; others are all named */
+#define EXTRACT_KIND_SIZE 128u
+#define EXTRACT_NAMED	  10u /* of a kind; others are counted */
+
 struct extract {
 	struct stele_dataset *ds;
 	int root;	/* directory */
 	bool replace;	/* existing files */
+	bool skip;	/* files that exist with the sample's size */
 	bool quiet;
 	uint64_t *ids;	/* of what is wanted; NULL: all */
 	uint64_t count; /* of what is wanted */
-	uint64_t done, bytes, refused, failed;
+	uint64_t done, bytes, refused, failed, skipped;
+	uint64_t seen_bytes; /* written, skipped or failed */
+	struct extract_kind {
+		char text[EXTRACT_KIND_SIZE]; /* "cannot write: it exists" */
+		uint64_t count;
+	} kinds[EXTRACT_KINDS];
+	int stopped; /* by a failure that all others would share: negative errno */
 	bool damaged;
 	bool stale; /* the snapshot no longer exists */
 };

@@ -129,6 +129,7 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "  -f, --force             replace existing files\n"
 	 "  -q, --quiet             print only errors\n"
+	 "      --skip-existing     keep files that exist with the sample's size\n"
 	 VERIFY_OPTION
 	 "  -h, --help\n"},
 	{"export", cmd_export, "write a snapshot as a tar archive",

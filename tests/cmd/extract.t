@@ -100,4 +100,52 @@ ok "sparse files come back" diff -r "$tmp/sparse" "$tmp/holes"
 kib=$(du -s "$tmp/holes" | cut -f 1)
 ok "their holes are holes ($kib KiB)" test "$kib" -le 128
 
+# ---- many failures of one kind, and one that all would share ----
+
+mkdir "$tmp/many"
+for ((i = 0; i < 200; i++)); do echo "sample $i" >"$tmp/many/$i"; done
+must stele build -q "$tmp/many" "$tmp/many.stele"
+must stele extract -q "$tmp/many.stele" "$tmp/out"
+run stele extract "$tmp/many.stele" "$tmp/out"
+is "1 10" "$status $(grep -c "cannot write '.*': it exists" <<<"$err")" \
+	"of 200 failures of one kind ten are named"
+ok "the others are counted" grep -q "^stele: 190 more cannot write: it exists" <<<"$err"
+ok "and all" grep -q "^stele: 200 samples failed" <<<"$err"
+is 12 "$(wc -l <<<"$err")" "in no more lines than that"
+
+rm "$tmp/out/7" "$tmp/out/77"
+must touch -d 2001-01-01 "$tmp/out/8"
+echo longer than it was >"$tmp/out/9"
+run stele extract --skip-existing "$tmp/many.stele" "$tmp/out"
+is 1 "$status" "--skip-existing: one has another size"
+ok "which is said" grep -q "cannot write '9': it exists with another size" <<<"$err"
+is "2 samples, 19 bytes, in '$tmp/out'
+197 files skipped: there already" "$out" "those that were missing are written"
+ok "the others are left alone" test "$tmp/out/8" -ot "$tmp/many/8"
+rm "$tmp/out/9"
+run stele extract -q --skip-existing "$tmp/many.stele" "$tmp/out"
+is "0 " "$status $out$err" "all there"
+ok "as they should be" diff -r "$tmp/many" "$tmp/out"
+run stele extract --skip-existing --force "$tmp/many.stele" "$tmp/out"
+is "2 " "$status $out" "--skip-existing with --force is wrong usage"
+
+mkdir "$tmp/full"
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=400k none "$tmp/full" 2>"$tmp/err"; then
+	cleanup umount "$tmp/full"
+	run stele extract "$tmp/many.stele" "$tmp/full"
+	is 1 "$status" "a full filesystem is a failure"
+	is 1 "$(grep -c "cannot write '.*': No space left" <<<"$err")" "which is said once"
+	ok "it stops there" grep -qE "^stele: stopped after [0-9]+ samples of 200" <<<"$err"
+	ok "and says how to go on" grep -q "^hint: .*--skip-existing" <<<"$err"
+	must mount -o remount,ro "$tmp/full"
+	run stele extract --force "$tmp/many.stele" "$tmp/full"
+	is "1 1" "$status $(grep -c "Read-only" <<<"$err")" "read-only: once, too"
+	must mount -o remount,rw,size=8M "$tmp/full"
+	run stele extract -q --skip-existing "$tmp/many.stele" "$tmp/full"
+	is "0 " "$status $err" "with room, --skip-existing goes on"
+	ok "to the last file" diff -r "$tmp/many" "$tmp/full"
+else
+	skip_block 7 "needs a tmpfs"
+fi
+
 done_testing
