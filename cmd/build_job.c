@@ -72,6 +72,8 @@ int build_job_end(struct build_job *job, int error)
 		summary_json(&job->summary, &job->report, job->target, dry_run);
 	else if (!options->quiet)
 		summary_print(&job->summary, &job->report, job->target, dry_run);
+	if (!job->report.sample_count && (error || options->quiet))
+		summary_explain(&job->summary, &job->report);
 	summary_release(&job->summary);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();

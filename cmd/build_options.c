@@ -18,12 +18,15 @@ static const struct {
 	struct option option;
 	unsigned int who;
 } table[] = {
+	{{"allow-empty", no_argument, NULL, 'E'}, A | B},
+	{{"always", no_argument, NULL, 'a'}, A},
 	{{"backend", required_argument, NULL, 'b'}, A | B | C},
 	{{"base", required_argument, NULL, 'O'}, A},
 	{{"boundary", required_argument, NULL, 'B'}, A | B | C},
 	{{"delete-missing", no_argument, NULL, 'D'}, A},
 	{{"dry-run", no_argument, NULL, 'n'}, A | B | C},
-	{{"force", no_argument, NULL, 'f'}, B},
+	{{"follow", no_argument, NULL, 'F'}, A | B},
+	{{"force", no_argument, NULL, 'f'}, A | B},
 	{{"granule", required_argument, NULL, 'g'}, A | B | C},
 	{{"help", no_argument, NULL, 'h'}, A | B | C},
 	{{"jobs", required_argument, NULL, 'j'}, A | B | C},
@@ -149,6 +152,8 @@ static bool set_flag(struct build_options *options, int option)
 		{'n', STELE_BUILD_DRY_RUN},	 {'U', STELE_BUILD_UPDATE},
 		{'Q', STELE_BUILD_QUICK},
 		{'D', STELE_BUILD_DELETE_MISSING},
+		{'E', STELE_BUILD_ALLOW_EMPTY}, {'a', STELE_BUILD_ALWAYS},
+		{'F', STELE_BUILD_FOLLOW},
 	};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -166,7 +171,7 @@ int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 			struct build_options *options)
 {
 	const char *letters =
-		options->who == BUILD_OPTIONS_BUILD ? "fhj:nq" : "hj:nq";
+		options->who == BUILD_OPTIONS_COMPACT ? "hj:nq" : "fhj:nq";
 	struct option longopts[TABLE_COUNT + 1];
 	int c;
 

@@ -30,5 +30,8 @@ int cmd_append(const struct cmd *cmd, int argc, char **argv)
 	if (options.opts.flags & STELE_BUILD_QUICK &&
 	    !(options.opts.flags & STELE_BUILD_UPDATE))
 		return cmd_misuse(cmd, "--quick goes with --update");
+	if (options.opts.flags & STELE_BUILD_FORCE &&
+	    !(options.opts.flags & STELE_BUILD_DELETE_MISSING))
+		return cmd_misuse(cmd, "--force goes with --delete-missing");
 	return run(argv[0], argv[1], &options);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "json.h"
 #include "text.h"
 
@@ -73,6 +74,24 @@ static void print_skipped(const struct summary *summary, int reason,
 	if (named && count > named)
 		printf(ROW "  and %s more\n", "",
 		       text_count(number, count - named));
+}
+
+void summary_explain(const struct summary *summary,
+		     const struct stele_build_report *report)
+{
+	for (int i = 0; i < SUMMARY_REASONS; i++) {
+		char number[TEXT_SIZE], *key = NULL;
+
+		if (!report->skipped[i] || !reasons[i].text)
+			continue;
+		if (summary->skipped[i].count)
+			key = text_escape(summary->skipped[i].keys[0],
+					  summary->skipped[i].sizes[0]);
+		cmd_message("skipped: %s: %s, such as '%s'",
+			    text_count(number, report->skipped[i]),
+			    reasons[i].text, key ? key : "?");
+		free(key);
+	}
 }
 
 static void print_space(const struct stele_build_report *report,
@@ -155,13 +174,17 @@ void summary_print(const struct summary *summary,
 		   const struct stele_build_report *report,
 		   const char *target, bool dry_run)
 {
-	if (!dry_run)
+	if (!dry_run && (!*report->base || report->created))
 		print_identity(report, target);
+	if (*report->base && !report->created)
+		printf("nothing has changed since '%s': no snapshot%s\n",
+		       report->base, dry_run ? "" : " was made");
 	if (*report->base)
 		print_changes(report, dry_run);
 	else
 		print_samples(report);
-	print_space(report, target);
+	if (!*report->base || report->created)
+		print_space(report, target);
 	print_end(summary, report, dry_run);
 }
 
@@ -243,6 +266,8 @@ void summary_json(const struct summary *summary,
 	json_set(object, "dry_run", json_boolean(dry_run));
 	if (*report->base)
 		set_changes(object, report);
+	if (*report->base)
+		json_set(object, "created", json_boolean(report->created));
 	json_set_number(object, *report->base ? "segment_samples" : "samples",
 			report->written_count);
 	set_layout(object, report);

@@ -28,6 +28,9 @@ void summary_release(struct summary *summary);
  * `report` without a base: of a build. target NULL: none. A
  * dry run has no digest and no times.
  */
+/* What was skipped, as messages: for when nothing else is left. */
+void summary_explain(const struct summary *summary,
+		     const struct stele_build_report *report);
 void summary_print(const struct summary *summary,
 		   const struct stele_build_report *report,
 		   const char *target, bool dry_run);

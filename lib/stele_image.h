@@ -81,13 +81,18 @@ enum stele_build_order {
 
 enum stele_build_flags {
 	STELE_BUILD_DRY_RUN = 1 << 0,	   /* plan only; the target may be NULL */
-	STELE_BUILD_FORCE = 1 << 1,	   /* overwrite existing contents of the target */
+	/* build: overwrite existing contents of the target; append: DELETE_MISSING of most samples */
+	STELE_BUILD_FORCE = 1 << 1,
+	STELE_BUILD_ALLOW_EMPTY = 1 << 2,  /* a source without samples is no error */
+	/* directory: take what symlinks lead to; a cycle is an error */
+	STELE_BUILD_FOLLOW = 1 << 3,
 	/* skip files that change, vanish or cannot be read */
 	STELE_BUILD_SKIP_CHANGED = 1 << 4,
 	/* only for stele_append(): */
 	STELE_BUILD_UPDATE = 1 << 5,	     /* also replace samples whose contents changed */
 	STELE_BUILD_QUICK = 1 << 6,	     /* with UPDATE: see stele_append() */
 	STELE_BUILD_DELETE_MISSING = 1 << 7, /* drop samples that the source lacks */
+	STELE_BUILD_ALWAYS = 1 << 8,	     /* make a snapshot even if nothing changed */
 };
 
 /*
@@ -129,7 +134,7 @@ typedef int (*stele_build_progress_fn)(void *user,
 
 /** Why a source entry did not become a sample. */
 enum stele_skip_reason {
-	STELE_SKIP_SYMLINK = 1,
+	STELE_SKIP_SYMLINK = 1, /* with FOLLOW: that leads nowhere */
 	STELE_SKIP_SPECIAL,    /* socket, fifo, device */
 	STELE_SKIP_UNREADABLE, /* only with SKIP_CHANGED; else the build fails */
 	STELE_SKIP_VANISHED,   /* likewise */
@@ -198,6 +203,8 @@ struct stele_build_report {
 	uint32_t granule;
 	uint32_t class_count; /* of labels; 0: no label field */
 	uint32_t jobs;
+	uint32_t created; /* append: 1; 0: nothing has changed, so no snapshot was made */
+	uint32_t reserved;
 	double scan_seconds, write_seconds, total_seconds;
 	char backend[16];
 };
@@ -214,8 +221,8 @@ struct stele_build_report {
  * the target is recognizable as an unfinished image. A regular file created by
  * the build is removed if it fails.
  *
- * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENAMETOOLONG (a
- * key); -EFBIG (a file, or all files, exceed the limits of the format);
+ * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENOENT (the source has no
+ * samples, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle); -ENAMETOOLONG (a key); -EFBIG (a file, or all files, exceed the limits of the format);
  * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
  * more than 4096 bytes, or no path); -ENODEV (below /dev, and not there); errno of source
  * or target. Details go to the log

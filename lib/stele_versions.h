@@ -18,7 +18,7 @@ extern "C" {
 /**
  * stele_append() - a new snapshot: an old one plus what is new in a source
  * @target: PATH@NAME, a name that the image does not have yet
- * @opts: as for a build; label, uuid and FORCE must be unset.
+ * @opts: as for a build; label and uuid must be unset.
  *	file_size can grow a file or RBD image.
  *
  * Samples whose key is new become a segment. With UPDATE, those whose
@@ -27,12 +27,14 @@ extern "C" {
  * (mtime and ctime) precedes the last time that the base took over its whole source:
  * a build, or an append with UPDATE that found every sample of its base. This must
  * have been the same source. With DELETE_MISSING, samples that the source lacks are
- * dropped. If nothing changes, the snapshot has the base's digest.
+ * dropped; more than half of them only with FORCE. If nothing changes, no snapshot is made
+ * unless ALWAYS is set; it would have the base's digest, which is reported.
  * Classes without a name in the base are added after the existing ones. DRY_RUN
  * reports what would be done.
  *
  * Return: as stele_build() and stele_image_open(); -EEXIST (the name is taken);
- * -ENOENT (no such base); -EINVAL (no name given).
+ * -ENOENT (no such base); -EPERM (DELETE_MISSING of more than half of the samples);
+ * -EINVAL (no name given).
  */
 STELE_API int stele_append(const char *source, const char *target,
 			   const struct stele_build_opts *opts,

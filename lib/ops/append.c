@@ -20,11 +20,12 @@
 #include "lib/segment/sort.h"
 
 int stele_origin_open(const struct stele_origin *origin, const char *target,
-		      uint32_t label_from, const struct stele_log *log,
+		      const struct stele_build_opts *opts,
+		      const struct stele_log *log,
 		      struct stele_source *out)
 {
 	if (origin->path)
-		return stele_source_open_beside(origin->path, target, label_from,
+		return stele_source_open_beside(origin->path, target, opts,
 						log, out);
 	return stele_source_from(origin->ops, origin->user, log, out);
 }
@@ -70,6 +71,7 @@ static int compare_with_base(struct stele_append *append,
 	append->plan.table.since = settled_since(append, onto);
 	ret = stele_plan_scan(&append->plan, append->builder, append->source,
 			      &onto->snapshot);
+	append->source_count = append->plan.table.count;
 	if (!ret)
 		ret = stele_compare(&append->comparison, append->builder,
 				    &append->plan, append->source,
@@ -95,12 +97,25 @@ int stele_append_prepare(struct stele_append *append,
 	stele_plan_init(&append->plan, builder);
 	ret = onto ? compare_with_base(append, onto) :
 		     stele_plan_scan(&append->plan, builder, source, NULL);
+	if (!onto)
+		append->source_count = append->plan.table.count;
 	if (ret < 0 || (onto && !append->plan.table.count))
 		return ret;
 	ret = stele_plan_layout(&append->plan, builder);
 	if (!onto)
 		builder->report->sample_count = builder->report->written_count;
 	return ret;
+}
+
+int stele_append_check_any(const struct stele_append *append)
+{
+	const struct stele_builder *builder = append->builder;
+
+	if (append->source_count ||
+	    builder->opts.flags & STELE_BUILD_ALLOW_EMPTY)
+		return 0;
+	stele_log_error(&builder->log, "the source has no samples");
+	return -ENOENT;
 }
 
 void stele_append_release(struct stele_append *append)
@@ -303,6 +318,23 @@ static uint64_t size_to_write(const struct stele_append *append)
 	return size;
 }
 
+/* Another directory than the one that was meant, or one that is not mounted? */
+static int check_deletions(const struct stele_append *append)
+{
+	const uint64_t deleted = append->comparison.deleted;
+	const uint64_t count = append->base.snapshot->sample_count;
+
+	if (deleted <= count / 2 ||
+	    append->builder->opts.flags & STELE_BUILD_FORCE)
+		return 0;
+	stele_log_error(&append->builder->log,
+			"the source lacks %" PRIu64 " of the %" PRIu64
+			" samples of '%s': deleting more than half has to be "
+			"forced",
+			deleted, count, append->base.snapshot->info.name);
+	return -EPERM;
+}
+
 int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 		    const struct stele_source *source)
 {
@@ -314,6 +346,10 @@ int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 	memcpy(builder->report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
 	if (!ret)
 		ret = stele_append_prepare(&append, builder, source, txn->work);
+	if (!ret)
+		ret = stele_append_check_any(&append);
+	if (!ret)
+		ret = check_deletions(&append);
 	if (!ret)
 		builder->report->written_size = size_to_write(&append);
 	if (!ret)
@@ -353,7 +389,7 @@ static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 						    -EINVAL;
 	if (!ret)
 		ret = stele_origin_open(origin, txn->target.path,
-					builder.opts.label_from, &builder.log,
+					&builder.opts, &builder.log,
 					&source);
 	if (!ret)
 		ret = stele_append_on(txn, &builder, &source);
@@ -401,8 +437,33 @@ static int open_all(struct appending *a, const struct stele_origin *origin,
 		ret = stele_txn_resize(&a->txn, opts->file_size, NULL);
 	if (!ret)
 		ret = stele_origin_open(origin, a->txn.target.path,
-					opts->label_from, &a->builder.log,
+					opts, &a->builder.log,
 					&a->source);
+	return ret;
+}
+
+/* Unless nothing has changed: then the base is the snapshot. */
+static int name_snapshot(struct appending *a)
+{
+	const struct stele_build_opts *opts = &a->builder.opts;
+	struct stele_build_report *report = a->builder.report;
+	const char *name = report->base;
+	int ret = 0;
+
+	report->created = opts->flags & STELE_BUILD_ALWAYS || report->added ||
+			  report->updated || report->deleted;
+	if (report->created) {
+		name = a->txn.target.snapshot;
+		snprintf(report->snapshot, sizeof(report->snapshot),
+			 "%s", name);
+		ret = stele_txn_snapshot(&a->txn, name, opts->note, NULL);
+	} else {
+		stele_addition_free(&a->txn);
+	}
+	if (!ret)
+		memcpy(report->digest,
+		       stele_txn_find(&a->txn, name)->info.digest,
+		       sizeof(report->digest));
 	return ret;
 }
 
@@ -411,21 +472,15 @@ static int run(struct appending *a)
 	const struct stele_build_opts *opts = &a->builder.opts;
 	struct stele_build_report *report = a->builder.report;
 	struct stele_device *dev = a->txn.image->dev;
-	const char *name = a->txn.target.snapshot;
 	int ret;
 
-	snprintf(report->snapshot, sizeof(report->snapshot), "%s", name);
 	snprintf(report->backend, sizeof(report->backend), "%s",
 		 stele_device_backend(dev));
 	a->txn.time = opts->time;
 	ret = stele_append_on(&a->txn, &a->builder, &a->source);
 	if (!ret)
-		ret = stele_txn_snapshot(&a->txn, name, opts->note, NULL);
-	if (!ret)
-		memcpy(report->digest,
-		       stele_txn_find(&a->txn, name)->info.digest,
-		       sizeof(report->digest));
-	if (!ret)
+		ret = name_snapshot(a);
+	if (!ret && a->txn.state == STELE_TXN_DIRTY)
 		ret = stele_txn_publish(&a->txn, opts->time);
 	if (!a->txn.dry)
 		report->written_size = a->txn.written_size;

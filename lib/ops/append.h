@@ -22,10 +22,11 @@ struct stele_origin {
 	void *user;
 };
 
-/* `label_from`, `target`: of a directory. Return: 0; errors of stele_source_from() and
+/* `opts`, `target`: of a directory. Return: 0; errors of stele_source_from() and
  * stele_source_open_beside(). */
 int stele_origin_open(const struct stele_origin *origin, const char *target,
-		      uint32_t label_from, const struct stele_log *log,
+		      const struct stele_build_opts *opts,
+		      const struct stele_log *log,
 		      struct stele_source *out);
 
 struct stele_append {
@@ -33,6 +34,7 @@ struct stele_append {
 	struct stele_builder *builder;
 	const struct stele_source *source;
 
+	uint64_t source_count; /* samples of the source, once it is prepared */
 	struct stele_base base;
 	struct stele_plan plan;
 	struct stele_comparison comparison;
@@ -55,6 +57,8 @@ int stele_append_write(struct stele_append *append,
 		       struct stele_addition *addition);
 /* Idempotent on a zeroed struct. */
 void stele_append_release(struct stele_append *append);
+/* Has the source any samples, or need it have none? Return: 0; -ENOENT (logged). */
+int stele_append_check_any(const struct stele_append *append);
 
 /*
  * Both, onto what the transaction puts together: without one, what builder->opts.base

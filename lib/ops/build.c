@@ -228,6 +228,9 @@ static int run(struct stele_append *append, const struct stele_source *source,
 		ret = stele_append_prepare(append, builder, source, NULL);
 	if (ret)
 		return ret;
+	ret = stele_append_check_any(append);
+	if (ret)
+		return ret;
 	report->image_end = stele_build_end(&append->plan, builder->opts.note);
 	return builder->opts.flags & STELE_BUILD_DRY_RUN ?
 		       0 :
@@ -258,7 +261,7 @@ static int build(const struct stele_origin *origin, const char *target_text,
 		ret = parse(&builder, target_text, &target);
 	if (!ret)
 		ret = stele_origin_open(origin, target.path,
-					builder.opts.label_from, &builder.log,
+					&builder.opts, &builder.log,
 					&source);
 	if (!ret)
 		ret = run(&append, &source, &builder, &target);

@@ -20,12 +20,12 @@
 #define JOBS_PER_CORE 8
 #define NO_BOUNDARY 1u /* asked for */
 #define FLAGS_KNOWN                                               \
-	(STELE_BUILD_DRY_RUN | STELE_BUILD_SKIP_CHANGED |         \
-	 BUILD_ONLY | APPEND_ONLY)
-#define BUILD_ONLY STELE_BUILD_FORCE
+	(STELE_BUILD_DRY_RUN | STELE_BUILD_FORCE |                \
+	 STELE_BUILD_ALLOW_EMPTY | STELE_BUILD_FOLLOW |           \
+	 STELE_BUILD_SKIP_CHANGED | APPEND_ONLY)
 #define APPEND_ONLY                                 \
 	(STELE_BUILD_UPDATE | STELE_BUILD_QUICK |   \
-	 STELE_BUILD_DELETE_MISSING)
+	 STELE_BUILD_DELETE_MISSING | STELE_BUILD_ALWAYS)
 
 static int invalid(const struct stele_builder *builder, const char *what)
 {
@@ -139,9 +139,10 @@ void stele_builder_release(struct stele_builder *builder)
 int stele_builder_for_build(const struct stele_builder *builder,
 			    bool from_directory)
 {
-	if (!from_directory && builder->opts.label_from)
-		return invalid(builder, "labels are a directory's: the source "
-					"says which fields it has");
+	if (!from_directory &&
+	    (builder->opts.label_from || builder->opts.flags & STELE_BUILD_FOLLOW))
+		return invalid(builder, "labels and symbolic links are a "
+					"directory's");
 	if (builder->opts.base || builder->opts.flags & APPEND_ONLY)
 		return invalid(builder, "only an append can have a base, "
 					"update or delete");
@@ -152,10 +153,9 @@ int stele_builder_for_append(const struct stele_builder *builder)
 {
 	const struct stele_build_opts *opts = &builder->opts;
 
-	if (opts->flags & BUILD_ONLY || *opts->label || opts->uuid ||
-	    opts->object_size)
-		return invalid(builder, "an append cannot overwrite, or set "
-					"label, UUID or fields");
+	if (*opts->label || opts->uuid || opts->object_size)
+		return invalid(builder, "an append cannot set label, UUID or "
+					"object size");
 	if (opts->flags & STELE_BUILD_QUICK &&
 	    !(opts->flags & STELE_BUILD_UPDATE))
 		return invalid(builder, "QUICK requires UPDATE");

@@ -26,16 +26,18 @@
 #define AHEAD_SIZE (UINT64_C(8) << 20)
 
 /* A seccomp filter that does not know openat2 says ENOSYS. */
-static int open_beneath(int at, const char *path, int flags)
+static int open_beneath(const struct stele_directory *directory, int at,
+			const char *path, int flags)
 {
+	const int all = flags | O_CLOEXEC | (directory->follow ? 0 : O_NOFOLLOW);
 	struct open_how how = {
-		.flags = (unsigned int)(flags | O_CLOEXEC | O_NOFOLLOW),
-		.resolve = RESOLVE_NO_SYMLINKS,
+		.flags = (unsigned int)all,
+		.resolve = directory->follow ? 0 : RESOLVE_NO_SYMLINKS,
 	};
 	long fd = syscall(SYS_openat2, at, path, &how, sizeof(how));
 
 	if (fd < 0 && errno == ENOSYS)
-		fd = openat(at, path, flags | O_CLOEXEC | O_NOFOLLOW);
+		fd = openat(at, path, all);
 	return fd < 0 ? -errno : (int)fd;
 }
 
@@ -58,7 +60,7 @@ int stele_directory_open_below(const struct stele_directory *directory,
 	int at = directory->fd;
 
 	if (size == 0)
-		return open_beneath(at, ".", flags);
+		return open_beneath(directory, at, ".", flags);
 	for (;;) {
 		size_t taken = piece_size(path, size);
 		bool last = taken == size;
@@ -69,7 +71,7 @@ int stele_directory_open_below(const struct stele_directory *directory,
 		else {
 			memcpy(piece, path, taken);
 			piece[taken] = '\0';
-			fd = open_beneath(at, piece,
+			fd = open_beneath(directory, at, piece,
 					  last ? flags : O_PATH | O_DIRECTORY);
 		}
 		if (at != directory->fd)
@@ -225,7 +227,8 @@ static const struct stele_source_ops directory_ops = {
 };
 
 int stele_source_open_directory(const char *path, uint64_t avoid_dev,
-				uint64_t avoid_inode, uint32_t label_from,
+				uint64_t avoid_inode,
+				const struct stele_build_opts *opts,
 				const struct stele_log *log,
 				struct stele_source *out)
 {
@@ -246,14 +249,15 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 		directory->log = *log;
 	directory->avoid_dev = avoid_dev;
 	directory->avoid_inode = avoid_inode;
-	directory->labels.from = label_from;
+	directory->labels.from = opts->label_from;
+	directory->follow = opts->flags & STELE_BUILD_FOLLOW;
 	*out = (struct stele_source){directory_ops, directory,
 				     directory_release};
 	return 0;
 }
 
 int stele_source_open_beside(const char *path, const char *target,
-			     uint32_t label_from,
+			     const struct stele_build_opts *opts,
 			     const struct stele_log *log,
 			     struct stele_source *out)
 {
@@ -261,6 +265,6 @@ int stele_source_open_beside(const char *path, const char *target,
 
 	if (target && stat(target, &st) < 0)
 		memset(&st, 0, sizeof(st));
-	return stele_source_open_directory(path, st.st_dev, st.st_ino, label_from,
+	return stele_source_open_directory(path, st.st_dev, st.st_ino, opts,
 					   log, out);
 }

@@ -3,8 +3,8 @@
  * directory.h - private to the directory source: one tree, opened at its top
  *
  * Every path is relative to the top's descriptor, so the source may move or
- * lie deeper than PATH_MAX. No path goes through a symlink, not even one that
- * took a directory's place after the scan.
+ * lie deeper than PATH_MAX. Unless symlinks are to be followed, no path goes through
+ * one, not even one that took a directory's place after the scan.
  */
 #ifndef STELE_SOURCE_DIRECTORY_H
 #define STELE_SOURCE_DIRECTORY_H
@@ -15,13 +15,13 @@ struct stele_directory {
 	struct stele_log log;
 	int fd;
 	uint64_t avoid_dev, avoid_inode;
+	bool follow; /* symlinks */
 	struct stele_labels labels; /* directories since the scan, the choice with the schema */
 	struct stele_field fields[3]; /* data, label, split: as many as there are */
 };
 
 /*
- * Open what lies at `path` (of any length; empty: the top itself), without
- * following symlinks. Return: descriptor; negative errno.
+ * Open what lies at `path` (of any length; empty: the top itself). Return: descriptor; negative errno.
  */
 int stele_directory_open_below(const struct stele_directory *directory,
 			       const char *path, size_t size, int flags);

@@ -21,8 +21,17 @@
 
 #include "lib/base/workers.h"
 
+/* A directory that was opened where symlinks are followed: none may be below itself. */
+struct seen {
+	struct seen *next, *above;
+	dev_t dev;
+	ino_t inode;
+};
+
 struct pending {
 	struct pending *next;
+	struct seen *above; /* that it lies in; NULL: the top, or symlinks are not followed */
+	struct seen *self;  /* once it is open */
 	struct stele_label_dir *dir; /* the nearest that is recorded; NULL: none */
 	uint32_t level; /* 0: the top */
 	size_t size;
@@ -36,6 +45,7 @@ struct scan {
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
 	struct pending *stack;
+	struct seen *seen; /* owned: all of them */
 	unsigned int working;
 	int stop; /* negative errno, or 0 */
 };
@@ -57,6 +67,8 @@ static struct pending *pending_new(const struct pending *parent,
 	if (!p)
 		return NULL;
 	p->next = NULL;
+	p->above = parent ? parent->self : NULL;
+	p->self = NULL;
 	p->dir = parent ? parent->dir : NULL;
 	p->level = parent ? parent->level + 1 : 0;
 	p->size = head + name_size;
@@ -209,17 +221,50 @@ static bool is_avoided(const struct stele_directory *directory,
 		       makedev(st->stx_dev_major, st->stx_dev_minor);
 }
 
+static bool is_link(const struct visit *visit, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(visit->fd, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	       S_ISLNK(st.st_mode);
+}
+
+static int cycle(struct scan *scan, const struct pending *where,
+		 const char *what)
+{
+	char text[STELE_QUOTE_SIZE];
+
+	stele_log_error(&scan->directory->log, "'%s' %s",
+			stele_source_quote(where->path, where->size, text),
+			what);
+	return -ELOOP;
+}
+
+/* What a symlink leads to could not be looked at. */
+static int tell_link(struct scan *scan, const struct pending *what, int error)
+{
+	if (error == -ELOOP)
+		return cycle(scan, what, "is a symbolic link to itself");
+	if (error == -ENOENT || error == -ENOTDIR)
+		return tell_skip(scan, STELE_SKIP_SYMLINK, what, error);
+	return tell_failed(scan, what, error);
+}
+
 /* Something whose type only statx knows, or whose size is wanted. */
 static int visit_stat(struct visit *visit, const char *name,
 		      const struct pending *what)
 {
 	struct scan *scan = visit->scan;
+	const int flags = AT_NO_AUTOMOUNT |
+			  (scan->directory->follow ? 0 : AT_SYMLINK_NOFOLLOW);
 	struct statx st;
 
-	if (statx(visit->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+	if (statx(visit->fd, name, flags,
 		  STATX_TYPE | STATX_SIZE | STATX_INO | STATX_MTIME | STATX_CTIME,
 		  &st) < 0)
-		return tell_failed(scan, what, -errno);
+		return scan->directory->follow && is_link(visit, name) ?
+			       tell_link(scan, what, -errno) :
+			       tell_failed(scan, what, -errno);
 	if (S_ISDIR(st.stx_mode))
 		return push(scan, visit->where, name);
 	if (S_ISLNK(st.stx_mode))
@@ -244,7 +289,7 @@ static int visit_entry(struct visit *visit, const struct dirent *entry)
 	what = pending_new(visit->where, name);
 	if (!what)
 		return -ENOMEM;
-	if (entry->d_type == DT_LNK)
+	if (entry->d_type == DT_LNK && !visit->scan->directory->follow)
 		ret = tell_skip(visit->scan, STELE_SKIP_SYMLINK, what, 0);
 	else
 		ret = visit_stat(visit, name, what);
@@ -252,7 +297,32 @@ static int visit_entry(struct visit *visit, const struct dirent *entry)
 	return ret;
 }
 
-static int visit_directory(struct scan *scan, const struct pending *where)
+/* Where symlinks are followed: is it above itself? */
+static int meet(struct scan *scan, struct pending *where, int fd)
+{
+	struct seen *self;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	for (const struct seen *s = where->above; s; s = s->above)
+		if (s->dev == st.st_dev && s->inode == st.st_ino)
+			return cycle(scan, where, "is a symbolic link to a "
+				     "directory that it lies in");
+	self = malloc(sizeof(*self));
+	if (!self)
+		return -ENOMEM;
+	*self = (struct seen){.above = where->above, .dev = st.st_dev,
+			      .inode = st.st_ino};
+	where->self = self;
+	pthread_mutex_lock(&scan->lock);
+	self->next = scan->seen;
+	scan->seen = self;
+	pthread_mutex_unlock(&scan->lock);
+	return 0;
+}
+
+static int visit_directory(struct scan *scan, struct pending *where)
 {
 	struct visit visit = {.scan = scan, .where = where};
 	DIR *dir;
@@ -263,10 +333,12 @@ static int visit_directory(struct scan *scan, const struct pending *where)
 					      O_RDONLY | O_DIRECTORY);
 	if (visit.fd < 0)
 		return tell_failed(scan, where, visit.fd);
-	dir = fdopendir(visit.fd);
+	if (scan->directory->follow)
+		ret = meet(scan, where, visit.fd);
+	dir = ret ? NULL : fdopendir(visit.fd);
 	if (!dir) {
 		close(visit.fd);
-		return -ENOMEM;
+		return ret ? ret : -ENOMEM;
 	}
 	while (!ret) {
 		const struct dirent *entry;
@@ -335,6 +407,12 @@ int stele_directory_scan(void *user, const struct stele_source_sink *sink)
 
 		scan.stack = p->next;
 		free(p);
+	}
+	while (scan.seen) {
+		struct seen *s = scan.seen;
+
+		scan.seen = s->next;
+		free(s);
 	}
 	pthread_cond_destroy(&scan.changed);
 	pthread_mutex_destroy(&scan.sink_lock);

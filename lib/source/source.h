@@ -29,12 +29,13 @@ int stele_source_from(const struct stele_source_ops *ops, void *user,
 /*
  * A directory: every regular file below it is a sample, its key the path below
  * the directory in raw bytes. `avoid_dev` and `avoid_inode` (0: none) is a file
- * to leave out: the target. `label_from`: see enum stele_label_from. Appended to a
+ * to leave out: the target. Of `opts` count label_from and FOLLOW. Appended to a
  * snapshot, it has the fields of that one.
  * Return: 0; errno of open(2) (logged).
  */
 int stele_source_open_directory(const char *path, uint64_t avoid_dev,
-				uint64_t avoid_inode, uint32_t label_from,
+				uint64_t avoid_inode,
+				const struct stele_build_opts *opts,
 				const struct stele_log *log,
 				struct stele_source *out);
 /*
@@ -42,7 +43,7 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
  * directory. NULL: none.
  */
 int stele_source_open_beside(const char *path, const char *target,
-			     uint32_t label_from,
+			     const struct stele_build_opts *opts,
 			     const struct stele_log *log,
 			     struct stele_source *out);
 /*

@@ -86,7 +86,7 @@ lifetime() { # TARGET WORDS
 	head -c "$(stat -c %s "$tmp/ref")" /dev/urandom >"$tmp/src/dogs/5.jpg"
 	touch -r "$tmp/ref" "$tmp/src/dogs/5.jpg"
 	rm "$tmp/src/cats/3.jpg"
-	run stele append --json "$tmp/src" "$t@same"
+	run stele append --always --json "$tmp/src" "$t@same"
 	is "0 0 0 0 43 43" "$status $(counts "$out")" \
 		"$what: without options, changes are no matter"
 	is "$(digest_of "$t" v2)" "$(digest_of "$t" same)" \
@@ -193,6 +193,36 @@ must stele append -q "$tmp/src/train/eels" "$tmp/top@v2"
 run "$reader" --dump=v2 "$tmp/top"
 is "-1 -1" "$(awk '{print $5}' <<<"$out" | paste -sd ' ')" \
 	"right at the top, the label is -1"
+
+# Nothing to do; too much to do.
+must stele build -q --force "$tmp/src/train" "$tmp/still@v1"
+before=$(sha256sum <"$tmp/still")
+digest=$(digest_of "$tmp/still" v1)
+run stele append --json --update "$tmp/src/train" "$tmp/still@v2"
+is "0 false 0 $digest" \
+	"$status $(field "$out" '"\(.created) \(.written_size) \(.digest)"')" \
+	"nothing has changed: no snapshot"
+is v1 "$(stele snapshot list --json "$tmp/still" | jq -r .name)" "not there either"
+for try in "" --dry-run; do
+	run stele append $try "$tmp/src/train" "$tmp/still@v2"
+	ok "and it is said: $try" grep -q "^nothing has changed since 'v1': no snapshot" <<<"$out"
+done
+is "$before" "$(sha256sum <"$tmp/still")" "the image is as it was"
+run stele append -q --size=16M "$tmp/src/train" "$tmp/still@v2"
+is "0 v1 $((16 << 20))" "$status $(stele snapshot list --json "$tmp/still" | jq -r .name) \
+$(stele info --json "$tmp/still" | jq .image.image_size)" "an image can grow all the same"
+run stele append --json --always "$tmp/src/train" "$tmp/still@v2"
+is "0 true $digest" "$status $(field "$out" '"\(.created) \(.digest)"')" "--always"
+for try in "" --dry-run; do
+	run stele append $try --delete-missing "$tmp/src/train/eels" "$tmp/still@v3"
+	is 1 "$status" "more than half would be deleted: $try"
+	ok "which is said" grep -q "lacks 43 of the 43 samples of 'v2'" <<<"$err" || diag "$err"
+done
+mkdir "$tmp/void"
+run stele append --delete-missing --force "$tmp/void" "$tmp/still@v3"
+is 1 "$status" "a source without samples"
+run stele append -q --delete-missing --allow-empty --force "$tmp/void" "$tmp/still@v3"
+is "0 0" "$status $(stele info --json "$tmp/still@v3" | jq .snapshot.samples)" "unless told twice"
 
 # Wrong usage.
 for wrong in "--quick" "--force" "--label=x" "--uuid=$(cat /proc/sys/kernel/random/uuid)" \

@@ -134,6 +134,47 @@ is bulk "$(stele ls "$image")" "the others are there"
 run stele verify "$image"
 is 0 "$status" "and the image is sound" || diag "$out"
 
+# Without samples.
+mkdir -p "$tmp/none/dir"
+for try in "" --dry-run; do
+	build $try -q "$tmp/none"
+	is "1 " "$status $out" "nothing to build is an error: $try"
+	ok "and said" grep -q "the source has no samples" <<<"$err" || diag "$err"
+	ok "no image is made" test ! -e "$image"
+done
+build -q --allow-empty "$tmp/none"
+is "0 0" "$status $(stele info --json "$image" | jq .snapshot.samples)" "--allow-empty"
+ln -s "$src/file" "$tmp/none/link"
+ln -s nowhere "$tmp/none/dir/dangling"
+build -q "$tmp/none"
+is 1 "$status" "nor are symlinks samples"
+ok "which are reported, even with -q" \
+	grep -q "skipped: 2: symbolic link, such as" <<<"$err" || diag "$err"
+build -q --allow-empty "$tmp/none"
+ok "and if nothing else is asked for" grep -q "skipped: 2: symbolic link" <<<"$err"
+
+# Symlinks that are followed.
+build --json --follow "$tmp/none"
+is "0 link 5 1 dir/dangling" \
+	"$status $(stele ls --json "$image" | jq -r '"\(.key) \(.size)"') $(skipped "$out" symlink)" \
+	"--follow: one to a file is a sample, one to nowhere is skipped" || diag "$err"
+is data "$(stele cat "$image" link)" "with the bytes of the file"
+mkdir -p "$tmp/far/sub" "$tmp/way2"
+echo x >"$tmp/far/sub/x"
+ln -s ../far "$tmp/way2/a"
+ln -s ../far "$tmp/way2/b"
+build --follow "$tmp/way2"
+is "0 a/sub/x b/sub/x" "$status $(stele ls "$image" | paste -sd ' ')" \
+	"--follow: directories, one of them twice" || diag "$err"
+ln -s ../../far "$tmp/far/sub/up"
+build --follow "$tmp/way2"
+is 1 "$status" "--follow: a cycle is refused"
+ok "and named" grep -q "sub/up' is a symbolic link to a directory that it lies in" <<<"$err"
+rm "$tmp/far/sub/up" && ln -s self "$tmp/far/self"
+build --follow "$tmp/way2"
+is 1 "$status" "--follow: so is a symlink to itself"
+ok "and named" grep -q "/self' is a symbolic link to itself" <<<"$err"
+
 # Labels.
 tree_photos "$tmp/photos"
 build --json "$tmp/photos"

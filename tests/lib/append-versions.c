@@ -12,7 +12,9 @@
 #include "lib/segment/builder.h"
 #include "tests/device/fault.h"
 
-#define ALL (STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING)
+#define ALL                                                 \
+	(STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING | \
+	 STELE_BUILD_FORCE | STELE_BUILD_ALLOW_EMPTY)
 
 /* Bytes written since the log was cleared. */
 static uint64_t written(void)

@@ -117,7 +117,8 @@ static int do_append(struct step *step)
 	model_choose(&s->random, chosen);
 	new_name(s, step->touched);
 	opts.base = base->name;
-	opts.flags = flags[draw(s, 5)];
+	opts.flags = flags[draw(s, 5)] | STELE_BUILD_FORCE |
+		     STELE_BUILD_ALLOW_EMPTY;
 	model_append(model_add(step->next, base, step->touched, s->now),
 		     &s->world, chosen, opts.flags);
 	model_source(&s->world, chosen, &fake);

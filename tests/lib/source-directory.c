@@ -114,7 +114,7 @@ static int scan(const struct stele_source *source, struct seen *seen,
 static int scan_path(const char *path, struct seen *seen, unsigned int jobs)
 {
 	struct stele_source source;
-	int ret = stele_source_open_directory(path, 0, 0, STELE_LABELS_AUTO,
+	int ret = stele_source_open_directory(path, 0, 0, &(struct stele_build_opts){0},
 					NULL, &source);
 
 	if (ret < 0)
@@ -262,7 +262,7 @@ static void test_special(void)
 	close(make_dir(top, "empty"));
 
 	is_int(0, stele_source_open_directory(path, st.st_dev, st.st_ino,
-					      STELE_LABELS_AUTO, NULL, &source),
+					      &(struct stele_build_opts){0}, NULL, &source),
 	       "open");
 	is_int(0, scan(&source, &seen, 3), "scan");
 	is_uint(1, seen.count, "one is a sample");
@@ -364,7 +364,7 @@ static void test_unreadable(void)
 	close(make_dir(top, "closed"));
 	if (fchmodat(top, "closed", 0, 0) < 0)
 		sysbail("cannot lock a directory");
-	is_int(0, stele_source_open_directory(path, 0, 0, STELE_LABELS_AUTO,
+	is_int(0, stele_source_open_directory(path, 0, 0, &(struct stele_build_opts){0},
 					NULL, &source),
 	       "open");
 	if (geteuid() == 0 && seteuid(65534) < 0)
@@ -431,7 +431,7 @@ static void test_read(void)
 	if (mkfifoat(top, "fifo", 0644) || symlinkat("file", top, "link") ||
 	    symlinkat("dir", top, "dirlink"))
 		sysbail("cannot make special files");
-	stele_source_open_directory(path, 0, 0, STELE_LABELS_AUTO,
+	stele_source_open_directory(path, 0, 0, &(struct stele_build_opts){0},
 					NULL, &source);
 	is_int(0, ops->reader_new(source.user, &reader), "a reader");
 	is_int(0, open_key(&source, reader, "file", 10), "open");

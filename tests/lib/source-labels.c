@@ -55,8 +55,9 @@ static int classes_of(const char *path, uint32_t from,
 		.size = sizeof(sink), .entry = on_entry, .tick = on_tick,
 		.jobs = 3,
 	};
+	const struct stele_build_opts opts = {.label_from = from};
 
-	if (stele_source_open_directory(path, 0, 0, from, NULL, source) ||
+	if (stele_source_open_directory(path, 0, 0, &opts, NULL, source) ||
 	    source->ops.scan(source->user, &sink) ||
 	    source->ops.schema(source->user, base, &schema))
 		bail("cannot scan");
