@@ -22,6 +22,7 @@ enum { OPTION_LABEL = 256, OPTION_OBJECT, OPTION_SIZE, OPTION_TIME, OPTION_UUID,
 
 static const struct option longopts[] = {
 	{"backend", required_argument, NULL, OPTION_BACKEND},
+	{"dry-run", no_argument, NULL, 'n'},
 	{"force", no_argument, NULL, 'f'},
 	{"help", no_argument, NULL, 'h'},
 	{"jobs", required_argument, NULL, 'j'},
@@ -50,12 +51,13 @@ static int show_progress(void *user, uint64_t done, uint64_t total)
 	return stop_requested();
 }
 
-static void print_json(const struct stele_copy_report *report)
+static void print_json(const struct stele_copy_report *report, bool dry_run)
 {
 	json_t *object = json_make();
 
 	json_set_text(object, "snapshot", report->snapshot);
 	json_set_hex(object, "digest", report->digest, sizeof(report->digest));
+	json_set(object, "dry_run", json_boolean(dry_run));
 	json_set_number(object, "samples", report->sample_count);
 	json_set_number(object, "segments", report->segment_count);
 	json_set_number(object, "segments_sent", report->segments_sent);
@@ -67,13 +69,15 @@ static void print_json(const struct stele_copy_report *report)
 }
 
 static void print_text(const struct stele_copy_report *report,
-		       const char *target)
+		       const char *target, bool dry_run)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
-	printf("copied snapshot '%s', %s, to '%s'\n", report->snapshot,
+	printf("%s snapshot '%s', %s, to '%s'\n",
+	       dry_run ? "would copy" : "copied", report->snapshot,
 	       text_counted(a, report->sample_count, "sample"), target);
-	printf("  sent      %u of %s, %s of %s\n", report->segments_sent,
+	printf("  %-9s %u of %s, %s of %s\n", dry_run ? "to send" : "sent",
+	       report->segments_sent,
 	       text_counted(a, report->segment_count, "segment"),
 	       text_size(b, report->sent_size), text_size(c, report->total_size));
 	if (report->resumed_size)
@@ -81,7 +85,10 @@ static void print_text(const struct stele_copy_report *report,
 		       text_size(a, report->resumed_size));
 	printf("  digest    sha256:%s\n",
 	       text_hex(hex, report->digest, sizeof(report->digest)));
-	printf("  time      %.1f s\n", report->seconds);
+	if (dry_run)
+		puts("dry run: nothing was written");
+	else
+		printf("  time      %.1f s\n", report->seconds);
 }
 
 /* Whatever has been copied is kept. */
@@ -97,7 +104,8 @@ static void explain(const struct cmd_log *log, const char *source, int error,
 	else
 		cmd_log_error(error, strstr(stele_errmsg(), source) ?
 					     source : log->target);
-	if (report->sent_size || report->resumed_size)
+	if ((report->sent_size || report->resumed_size) &&
+	    !(job->opts.flags & STELE_CHANGE_DRY_RUN))
 		cmd_message("'%s' keeps the %s copied so far; run the same "
 			    "command%s to resume", log->target,
 			    text_size(size, report->sent_size),
@@ -108,6 +116,7 @@ static int run(const char *source, const char *target, struct job *job)
 {
 	struct cmd_log log = {.target = target, .quiet = job->quiet};
 	struct stele_copy_report report = {.size = sizeof(report)};
+	const bool dry_run = job->opts.flags & STELE_CHANGE_DRY_RUN;
 	int error;
 
 	job->opts.log = cmd_log_line;
@@ -120,9 +129,9 @@ static int run(const char *source, const char *target, struct job *job)
 	if (error)
 		explain(&log, source, error, job, &report);
 	else if (job->json)
-		print_json(&report);
+		print_json(&report, dry_run);
 	else if (!job->quiet)
-		print_text(&report, target);
+		print_text(&report, target, dry_run);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
@@ -158,13 +167,16 @@ int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "fj:qh", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "fj:nqh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'f':
 			job.opts.flags |= STELE_CHANGE_FORCE;
 			break;
 		case 'J':
 			job.json = true;
+			break;
+		case 'n':
+			job.opts.flags |= STELE_CHANGE_DRY_RUN;
 			break;
 		case 'q':
 			job.quiet = true;

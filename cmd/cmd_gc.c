@@ -19,6 +19,7 @@
 static const struct option longopts[] = {
 	{"apply", no_argument, NULL, 'a'},
 	{"discard", no_argument, NULL, 'd'},
+	{"dry-run", no_argument, NULL, 'n'},
 	{"force", no_argument, NULL, 'f'},
 	{"grace", required_argument, NULL, 'g'},
 	{"json", no_argument, NULL, 'J'},
@@ -29,7 +30,7 @@ static const struct option longopts[] = {
 struct collection {
 	struct stele_change_opts opts;
 	const char *target;
-	bool json;
+	bool json, dry_run;
 };
 
 static void print_item_json(const struct stele_gc_item *item)
@@ -110,7 +111,8 @@ static void print_report(const struct collection *collection,
 		return;
 	}
 	if (report->finished_size)
-		printf("finished an interrupted gc: %s freed\n",
+		printf(apply ? "finished an interrupted gc: %s freed\n" :
+			       "an interrupted gc left %s to free\n",
 		       text_size(a, report->finished_size));
 	if (!report->unused_count) {
 		printf("no unused space\n");
@@ -150,7 +152,7 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "fh", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "fnh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'a':
 			collection.opts.flags &= ~(uint32_t)STELE_CHANGE_DRY_RUN;
@@ -171,6 +173,9 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 		case 'J':
 			collection.json = true;
 			break;
+		case 'n':
+			collection.dry_run = true;
+			break;
 		case 'h':
 			return cmd_help(cmd);
 		default:
@@ -190,6 +195,8 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	    !collection.opts.grace)
 		return cmd_misuse(cmd, "--apply needs --grace=DURATION, to wait for "
 				       "readers that cannot be seen, or --force");
+	if (collection.dry_run)
+		collection.opts.flags |= STELE_CHANGE_DRY_RUN;
 	collection.target = argv[optind];
 	return run(&collection);
 }

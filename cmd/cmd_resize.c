@@ -11,13 +11,15 @@
 #include "text.h"
 
 static const struct option longopts[] = {
+	{"dry-run", no_argument, NULL, 'n'},
 	{"json", no_argument, NULL, 'J'},
 	{"size", required_argument, NULL, 's'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
-static void print(const struct stele_resize_report *report, bool json)
+static void print(const struct stele_resize_report *report, bool json,
+		  bool dry_run)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE];
 	json_t *object;
@@ -26,6 +28,7 @@ static void print(const struct stele_resize_report *report, bool json)
 		object = json_make();
 		json_set_number(object, "old_size", report->old_size);
 		json_set_number(object, "new_size", report->new_size);
+		json_set(object, "dry_run", json_boolean(dry_run));
 		json_line(object);
 	} else if (report->old_size == report->new_size) {
 		printf("%s, unchanged\n", text_size(a, report->new_size));
@@ -33,20 +36,24 @@ static void print(const struct stele_resize_report *report, bool json)
 		printf("%s, was %s\n", text_size(a, report->new_size),
 		       text_size(b, report->old_size));
 	}
+	if (dry_run && !json)
+		puts("dry run: nothing was written");
 }
 
-static int run(const char *target, uint64_t size, bool json)
+static int run(const char *target, uint64_t size, bool json, bool dry_run)
 {
 	struct cmd_log log = {.target = target};
 	struct stele_resize_report report = {.size = sizeof(report)};
 	int error = stele_resize(target, size,
 				 &STELE_OPTS(stele_change_opts,
 					     .log = cmd_log_line,
-					     .log_user = &log),
+					     .log_user = &log,
+					     .flags = dry_run ? STELE_CHANGE_DRY_RUN
+							      : 0),
 				 &report);
 
 	if (!error)
-		print(&report, json);
+		print(&report, json, dry_run);
 	else
 		cmd_log_error(error, target);
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
@@ -56,13 +63,16 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 {
 	uint64_t size = 0;
 	const char *wanted;
-	bool json = false;
+	bool json = false, dry_run = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "nh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'J':
 			json = true;
+			break;
+		case 'n':
+			dry_run = true;
 			break;
 		case 's':
 			wanted = cmd_parse_target_size(optarg, &size);
@@ -78,5 +88,5 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "resize needs one TARGET");
-	return run(argv[optind], size, json);
+	return run(argv[optind], size, json, dry_run);
 }

@@ -21,11 +21,12 @@
 static const struct option longopts[] = {
 	{"base", required_argument, NULL, 'b'},
 	{"delete", required_argument, NULL, 'd'},
+	{"dry-run", no_argument, NULL, 'n'},
 	{"force", no_argument, NULL, 'f'},
 	{"grace", required_argument, NULL, 'g'},
 	{"json", no_argument, NULL, 'J'},
 	{"keys-from", required_argument, NULL, 'k'},
-	{"note", required_argument, NULL, 'n'},
+	{"note", required_argument, NULL, 'N'},
 	{"null", no_argument, NULL, '0'},
 	{"time", required_argument, NULL, 't'},
 	{"help", no_argument, NULL, 'h'},
@@ -51,6 +52,11 @@ static void log_to(struct request *request, struct cmd_log *log)
 {
 	request->opts.log = cmd_log_line;
 	request->opts.log_user = log;
+}
+
+static bool is_dry_run(const struct request *request)
+{
+	return request->opts.flags & STELE_CHANGE_DRY_RUN;
 }
 
 static int list(struct request *request, int count, char **words)
@@ -102,7 +108,14 @@ static void print_made(const struct request *request,
 		object = snapshots_info_json(made);
 		if (request->opts.note)
 			json_set_text(object, "note", request->opts.note);
+		if (is_dry_run(request))
+			json_set(object, "dry_run", json_boolean(true));
 		json_line(object);
+		return;
+	}
+	if (is_dry_run(request)) {
+		printf("would create snapshot '%s': %s\n", made->name,
+		       text_counted(count, made->sample_count, "sample"));
 		return;
 	}
 	printf("snapshot '%s': %s, sha256:%s\n", made->name,
@@ -138,6 +151,8 @@ static int rename_one(struct request *request, int count, char **words)
 	(void)count;
 	log_to(request, &log);
 	error = stele_snapshot_rename(words[0], words[1], &request->opts);
+	if (!error && is_dry_run(request))
+		printf("would rename '%s' to '%s'\n", words[0], words[1]);
 	if (!error)
 		return CMD_OK;
 	cmd_log_error(error, words[0]);
@@ -156,6 +171,8 @@ static int delete_all(struct request *request, int count, char **words)
 		error = stele_snapshot_delete(words[i], &request->opts);
 		if (error)
 			cmd_log_error(error, words[i]);
+		else if (is_dry_run(request))
+			printf("would delete '%s'\n", words[i]);
 	}
 	return error ? cmd_status_of(error) : CMD_OK;
 }
@@ -169,10 +186,10 @@ static const struct verb {
 	int words_min, words_max; /* behind the verb */
 	const char *words;
 } verbs[] = {
-	{"create", create, "bdJknt0", 1, 1, "one TARGET@NAME"},
+	{"create", create, "bdJknNt0", 1, 1, "one TARGET@NAME"},
 	{"list", list, "J", 1, 1, "one TARGET"},
-	{"rename", rename_one, "fgt", 2, 2, "a TARGET@OLD and a name"},
-	{"delete", delete_all, "fgt", 1, INT_MAX, "a TARGET@NAME"},
+	{"rename", rename_one, "fgnt", 2, 2, "a TARGET@OLD and a name"},
+	{"delete", delete_all, "fgnt", 1, INT_MAX, "a TARGET@NAME"},
 };
 
 static const char *add_key(struct request *request, const char *text)
@@ -210,6 +227,9 @@ static const char *set_option(struct request *request, int option,
 	case 'k':
 		return add_file(request, text);
 	case 'n':
+		request->opts.flags |= STELE_CHANGE_DRY_RUN;
+		return NULL;
+	case 'N':
 		request->opts.note = text;
 		return NULL;
 	case 't':
@@ -228,7 +248,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "d:f0h", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:fn0h", longopts, NULL)) != -1) {
 		if (c == 'h')
 			return cmd_help(cmd);
 		if (c == '?')

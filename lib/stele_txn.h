@@ -54,7 +54,8 @@ struct stele_txn_opts {
  * @target: PATH[@NAME]; NAME is ignored
  *
  * What an interrupted writer left is put right. A dry run refuses what a real one
- * would refuse; then it only reads, and hinders nobody.
+ * would refuse, with the same errors, but reads no samples; what it is told is there for
+ * the calls that follow, and goes with it. It hinders nobody; digests are zero.
  * Return: 0; -EBUSY (in use, or another writer; logged); -EACCES, -EROFS, -EPERM;
  * errors of stele_image_open().
  */

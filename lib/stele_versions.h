@@ -278,7 +278,8 @@ struct stele_copy_opts {
 	int64_t time;	     /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t jobs;	     /* threads, at most 32; 0: 4 per core */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
-	uint32_t flags;	     /* STELE_CHANGE_FORCE: overwrite contents of the target */
+	/* STELE_CHANGE_FORCE: overwrite contents of the target; STELE_CHANGE_DRY_RUN */
+	uint32_t flags;
 	uint32_t reserved;
 };
 
@@ -303,7 +304,8 @@ struct stele_copy_report {
  * those there, and only segments that it lacks are copied. Every sample is
  * checked against its digest on the way; the digest stays the same. After an
  * interruption, the next copy resumes. If the snapshot is already there, with the
- * same digest, the copy succeeds.
+ * same digest, the copy succeeds. DRY_RUN checks all but the samples, and reports what
+ * would be sent if nothing was left by an interrupted copy.
  * Return: as for stele_build() and stele_dataset_open(); -EEXIST (another snapshot
  * has that name, or another segment that id; logged).
  */

@@ -137,6 +137,8 @@ struct stele_device_ops {
 	int (*resize)(struct stele_device *dev, uint64_t size);
 	/* Optional: the same, where a late one must not make it smaller. */
 	int (*grow)(struct stele_device *dev, uint64_t size);
+	/* Optional, of no file: see stele_device_reserve_file(). */
+	int (*reserve)(struct stele_device *dev, uint64_t offset, uint64_t size);
 	/* Optional: bytes that were ever written, in whole objects. */
 	int (*data)(struct stele_device *dev, uint64_t *bytes);
 	const struct stele_shot_ops *shots; /* NULL: it keeps none */
@@ -197,6 +199,7 @@ struct stele_device {
 	struct stele_limits limits;
 	struct stele_log log;
 	bool writable;
+	bool dry; /* what is written never reaches a target, see rehearsal.h */
 	bool resizable; /* its size is ours to set: a file, the head of an RBD image */
 	uint32_t fence_mode; /* enum stele_fence_mode: what keeps other writers out */
 	int fd; /* of a target that has one, else -1 */

@@ -118,8 +118,8 @@ static int allocate(int fd, uint64_t offset, uint64_t size)
 	return rc;
 }
 
-int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
-		  uint64_t size)
+int stele_reserve_look(struct stele_reserved *reserved, int fd, uint64_t offset,
+		       uint64_t size)
 {
 	const size_t before = reserved->count;
 	int rc = note_holes(fd, offset, offset + size, reserved);
@@ -130,6 +130,14 @@ int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
 	}
 	if (rc) /* then nothing is given back */
 		reserved->count = before;
+	return rc;
+}
+
+int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
+		  uint64_t size)
+{
+	int rc = stele_reserve_look(reserved, fd, offset, size);
+
 	return rc == -ENOMEM ? rc : allocate(fd, offset, size);
 }
 

@@ -2,7 +2,7 @@
 /*
  * reserve.h - blocks of a filesystem, allocated ahead and given back
  *
- * For file.c: see stele_device_reserve_file().
+ * For file.c and rehearsal.c: see stele_device_reserve_file().
  */
 #ifndef STELE_DEVICE_RESERVE_H
 #define STELE_DEVICE_RESERVE_H
@@ -22,6 +22,9 @@ struct stele_reserved {
 	size_t count;
 };
 
+/* Note the holes only. 0; -ENOMEM; errno: none were noted. */
+int stele_reserve_look(struct stele_reserved *reserved, int fd, uint64_t offset,
+		       uint64_t size);
 /* Allocate; the size of the file stays. 0; errno of fallocate(2); -ENOMEM. */
 int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
 		  uint64_t size);

@@ -97,6 +97,8 @@ static int prober_open(struct stele_device *dev, int flags,
 	int fd = stele_device_fd(dev);
 
 	*prober = (struct prober){.fd = -1, .log = log};
+	if (dev->dry && flags != O_RDONLY)
+		return -EROFS;
 	if (fd >= 0) {
 		/* Through /proc: the same inode, whatever became of the path. */
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -306,13 +308,13 @@ int stele_guard_wipe(struct stele_device *dev, uint64_t spare,
 		     uint64_t spare_end, const struct stele_log *log)
 {
 	struct prober prober;
-	int rc = wipe_found(dev, log);
+	int rc = dev->dry ? 0 : wipe_found(dev, log);
 
 	if (!rc)
 		rc = zero_ends(dev, spare, spare_end);
 	if (!rc)
 		rc = stele_device_flush(dev);
-	if (rc)
+	if (rc || dev->dry)
 		return rc;
 	/* A new prober: the old one keeps what it read. */
 	rc = prober_open(dev, O_RDONLY, log, &prober);

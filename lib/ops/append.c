@@ -460,7 +460,7 @@ static int name_snapshot(struct appending *a)
 	} else {
 		stele_addition_free(&a->txn);
 	}
-	if (!ret)
+	if (!ret && !(a->txn.dry && report->created))
 		memcpy(report->digest,
 		       stele_txn_find(&a->txn, name)->info.digest,
 		       sizeof(report->digest));

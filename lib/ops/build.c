@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/device/rehearsal.h"
 #include "lib/device/target.h"
 #include "lib/ops/append.h"
 #include "lib/segment/content_id.h"
@@ -48,13 +49,13 @@ uint64_t stele_build_end(const struct stele_plan *plan, const char *note)
 /*
  * Where a UUID was given, the same input shall be the same bytes: give the segment an id
  * that follows from all that it will hold. Reads the source once more, before anything
- * is written.
+ * is written; a dry run does not.
  */
 static int identify(struct stele_append *append)
 {
 	struct stele_builder *builder = append->builder;
 
-	if (!builder->opts.uuid)
+	if (!builder->opts.uuid || builder->opts.flags & STELE_BUILD_DRY_RUN)
 		return 0;
 	return stele_content_id(builder, &append->plan, append->source,
 				&append->plan.descriptor.id);
@@ -73,7 +74,7 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 		ret = stele_append_write(append, txn->work);
 	if (!ret)
 		ret = stele_txn_snapshot(txn, name, opts->note, NULL);
-	if (!ret)
+	if (!ret && !txn->dry)
 		memcpy(report->digest, stele_txn_find(txn, name)->info.digest,
 		       sizeof(report->digest));
 	if (!ret)
@@ -119,6 +120,7 @@ static int write_target(struct stele_append *append,
 		.file_size = opts->file_size,
 		.object_size = opts->object_size,
 		.force = opts->flags & STELE_BUILD_FORCE,
+		.dry = opts->flags & STELE_BUILD_DRY_RUN,
 	};
 	struct stele_claim claim = {0};
 	bool whole = false;
@@ -139,6 +141,22 @@ static int write_target(struct stele_append *append,
 	if (!ret)
 		ret = stele_device_size(claim.dev, &report->target_size);
 	stele_claim_drop(&claim, !whole);
+	return ret;
+}
+
+/* A dry run without a target: there is room for all. */
+static int write_nowhere(struct stele_append *append)
+{
+	const struct stele_builder *builder = append->builder;
+	const uint64_t size = stele_build_end(&append->plan, builder->opts.note);
+	struct stele_device *dev;
+	bool whole;
+	int ret = stele_rehearsal_create(NULL, size, 0, &builder->log, &dev);
+
+	if (ret < 0)
+		return ret;
+	ret = write_device(append, dev, builder->report->snapshot, size, &whole);
+	stele_device_close(dev);
 	return ret;
 }
 
@@ -170,7 +188,7 @@ static int parse(const struct stele_builder *builder, const char *text,
 				  0;
 }
 
-/* How large is what is there, if anything is, and what layout suits it? */
+/* What layout suits what is there, if anything is? */
 static int look_at_target(struct stele_builder *builder,
 			  const struct stele_target *target)
 {
@@ -180,16 +198,11 @@ static int look_at_target(struct stele_builder *builder,
 	struct stele_device *dev;
 	int ret;
 
-	if (!target->path)
-		return 0;
-	if (stele_path_has_shots(target->path)) {
-		ret = stele_device_create(target->path, 0, object,
-					  &builder->log);
-		if (!ret)
-			stele_builder_prefer_boundary(builder, object);
-		if (ret != -EEXIST)
-			return ret;
-	}
+	ret = stele_device_create(target->path, 0, object, &builder->log);
+	if (!ret)
+		stele_builder_prefer_boundary(builder, object);
+	if (ret != -EEXIST)
+		return ret;
 	ret = stele_device_open(target->path, NULL, 0, opts->backend,
 				&builder->log, &dev);
 	if (ret == -ENOENT)
@@ -200,18 +213,16 @@ static int look_at_target(struct stele_builder *builder,
 		return ret;
 	}
 	stele_builder_prefer_boundary(builder, dev->limits.boundary);
-	ret = stele_device_size(dev, &builder->report->target_size);
 	stele_device_close(dev);
-	return ret;
+	return 0;
 }
 
 /* The plan must know the boundary; a file or disk has none. */
 static bool needs_look(const struct stele_builder *builder,
 		       const struct stele_target *target)
 {
-	return (builder->opts.flags & STELE_BUILD_DRY_RUN) ||
-	       (!builder->opts.boundary && target->path &&
-		stele_path_has_shots(target->path));
+	return !builder->opts.boundary && target->path &&
+	       stele_path_has_shots(target->path);
 }
 
 static int run(struct stele_append *append, const struct stele_source *source,
@@ -232,9 +243,8 @@ static int run(struct stele_append *append, const struct stele_source *source,
 	if (ret)
 		return ret;
 	report->image_end = stele_build_end(&append->plan, builder->opts.note);
-	return builder->opts.flags & STELE_BUILD_DRY_RUN ?
-		       0 :
-		       write_target(append, target);
+	return target->path ? write_target(append, target) :
+			      write_nowhere(append);
 }
 
 static int build(const struct stele_origin *origin, const char *target_text,

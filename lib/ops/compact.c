@@ -126,7 +126,7 @@ static int run(struct stele_txn *txn, struct stele_builder *builder,
 		ret = stele_compact_on(txn, builder, old);
 	if (!ret)
 		ret = stele_txn_snapshot(txn, name, opts->note, NULL);
-	if (!ret)
+	if (!ret && !txn->dry)
 		memcpy(report->digest, stele_txn_find(txn, name)->info.digest,
 		       sizeof(report->digest));
 	if (!ret)

@@ -26,6 +26,7 @@
 #include "lib/segment/segment_copy.h"
 #include "lib/txn/addition.h"
 #include "lib/txn/claim.h"
+#include "lib/txn/intent.h"
 
 #define JOBS_PER_CORE 4
 
@@ -203,7 +204,10 @@ static int send_segment(struct stele_copier *c,
 	if (ret < 0)
 		return ret;
 	stele_txn_keep_space(c->txn); /* for the copy that goes on */
-	ret = stele_segment_copy(&copy);
+	if (c->txn->dry)
+		copy.sent_size = segment->descriptor.size;
+	else
+		ret = stele_segment_copy(&copy);
 	c->report->sent_size += copy.sent_size;
 	c->report->resumed_size += copy.resumed_size;
 	if (ret == 0)
@@ -253,15 +257,17 @@ static uint64_t find_parent(const struct stele_copier *c)
 	return 0;
 }
 
-/* As it lies on the target by now. */
+/* As it lies on the target by now; of a dry run, which sends none, as it will be. */
 static int add_segment(struct stele_copier *c, uint32_t index)
 {
 	const struct stele_segment *from = &c->snapshot->segments[index];
-	struct stele_segment there;
-	int ret = stele_segment_load_bare(
-		c->txn->image,
-		stele_txn_segment(c->txn, from->descriptor.id), &there);
+	struct stele_segment there = {.descriptor = from->descriptor};
+	int ret = 0;
 
+	if (!c->txn->dry)
+		ret = stele_segment_load_bare(
+			c->txn->image,
+			stele_txn_segment(c->txn, from->descriptor.id), &there);
 	if (ret < 0)
 		return ret;
 	ret = stele_addition_append(c->txn->work, &there.descriptor);
@@ -355,7 +361,9 @@ static int check_options(struct copy *c, const struct stele_copy_opts *opts)
 	int ret = stele_options_get(opts, &c->opts, sizeof(c->opts), &c->log);
 
 	if (!ret)
-		ret = stele_options_flags(c->opts.flags, STELE_CHANGE_FORCE,
+		ret = stele_options_flags(c->opts.flags,
+					  STELE_CHANGE_FORCE |
+						  STELE_CHANGE_DRY_RUN,
 					  &c->log);
 	if (!ret)
 		ret = stele_options_check(&(struct stele_option){
@@ -507,7 +515,17 @@ static int begin_image(const struct copy *c, struct stele_device *dev,
 	return ret;
 }
 
-static int make_image(const struct copy *c)
+/* A dry run goes on with the device: nobody else could open what is on it. */
+static int rehearse_on(struct copy *c, struct stele_claim *claim)
+{
+	struct stele_device *dev = claim->dev;
+
+	stele_intent_end(dev);
+	claim->dev = NULL;
+	return stele_txn_on_device(&c->txn, dev, &c->log);
+}
+
+static int make_image(struct copy *c)
 {
 	const struct stele_claim_opts want = {
 		.backend = c->opts.backend,
@@ -516,6 +534,7 @@ static int make_image(const struct copy *c)
 		.file_size = c->opts.file_size,
 		.object_size = c->opts.object_size,
 		.force = c->opts.flags & STELE_CHANGE_FORCE,
+		.dry = c->opts.flags & STELE_CHANGE_DRY_RUN,
 	};
 	struct stele_claim claim = {0};
 	int ret = stele_claim_open(&claim, c->to.path, &want, &c->log);
@@ -524,6 +543,8 @@ static int make_image(const struct copy *c)
 		ret = stele_claim_take(&claim);
 	if (ret == 0)
 		ret = begin_image(c, claim.dev, claim.image_size);
+	if (ret == 0 && want.dry)
+		ret = rehearse_on(c, &claim);
 	stele_claim_drop(&claim, ret < 0);
 	return ret;
 }
@@ -539,9 +560,10 @@ static int copy_to(struct copy *c, const char *target)
 	ret = find_image(c, target);
 	if (ret == 0)
 		ret = make_image(c);
-	if (ret >= 0)
-		ret = stele_txn_begin(&c->txn, target, false, c->opts.backend,
-				      &c->log);
+	if (ret >= 0 && c->txn.state == STELE_TXN_CLOSED)
+		ret = stele_txn_begin(&c->txn, target,
+				      c->opts.flags & STELE_CHANGE_DRY_RUN,
+				      c->opts.backend, &c->log);
 	if (ret < 0)
 		return ret;
 	c->txn.time = c->opts.time;

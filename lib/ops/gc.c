@@ -293,7 +293,7 @@ int stele_gc_finish(struct stele_txn *txn, bool discard,
 {
 	int ret = 0;
 
-	if (txn->dry || !txn->frees)
+	if (!txn->frees)
 		return 0;
 	if (txn->state == STELE_TXN_DIRTY)
 		ret = stele_txn_publish(txn, txn->time);

@@ -297,6 +297,8 @@ static int txn_snapshot(struct stele_txn *txn, const char *name,
 	ret = stele_addition_end(txn->work, name);
 	if (ret == 0) {
 		stele_snapshot_describe(&stele_txn_find(txn, name)->info, &made);
+		if (txn->dry)
+			memset(made.digest, 0, sizeof(made.digest));
 		stele_output_fill(out, &made, sizeof(made));
 	}
 	stele_addition_free(txn);

@@ -205,6 +205,24 @@ int stele_pack(struct stele_packer *packer, uint64_t number,
 	return ret ? ret : put_tail(packer, tail, tail_size, digest);
 }
 
+int stele_pack_look(struct stele_packer *packer, uint64_t number,
+		    struct stele_void *gone)
+{
+	struct stele_source_reader *reader = &packer->reader;
+	struct stele_plan_sample sample;
+	int lost;
+
+	stele_plan_sample(packer->plan, number, &sample);
+	lost = stele_source_reader_open(reader, &sample.entry);
+	stele_source_reader_close(reader);
+	if (!lost)
+		return 0;
+	*gone = (struct stele_void){.number = number};
+	lost = stele_builder_lost(packer->builder, sample.entry.key,
+				  sample.entry.key_size, lost, reader->why);
+	return lost ? lost : 1;
+}
+
 /* Zero the bytes [from, to) of blocks that hold others, too. */
 static int wipe_piece(struct stele_device *dev, uint8_t *buffer, uint64_t from,
 		      uint64_t to)

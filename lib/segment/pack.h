@@ -39,6 +39,9 @@ struct stele_void {
  */
 int stele_pack(struct stele_packer *packer, uint64_t number,
 	       uint8_t digest[32], struct stele_void *gone);
+/* The same of a dry run: only look whether the sample can be had. Return: 0; 1; errno. */
+int stele_pack_look(struct stele_packer *packer, uint64_t number,
+		    struct stele_void *gone);
 /* So many zeros, which no checksum counts. Return: 0; errno of the device. */
 int stele_pack_zeros(struct stele_packer *packer, uint64_t size);
 

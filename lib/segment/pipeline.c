@@ -144,7 +144,9 @@ static int write_sample(struct pipeline *pipeline, struct stele_packer *packer,
 	uint8_t *digests = pipeline->written->digests.data;
 	struct stele_plan_sample sample;
 	struct stele_void gone;
-	int ret = stele_pack(packer, number, digests + number * 32, &gone);
+	int ret = pipeline->dev->dry ?
+			  stele_pack_look(packer, number, &gone) :
+			  stele_pack(packer, number, digests + number * 32, &gone);
 
 	if (ret > 0) {
 		ret = add_void(pipeline, &gone);
@@ -191,6 +193,16 @@ static int write_slot(struct pipeline *pipeline, struct stele_packer *packer,
 						sample.slot_size);
 }
 
+static int look_at_unit(struct pipeline *pipeline, struct stele_packer *packer,
+			uint64_t first, uint64_t end)
+{
+	int ret = 0;
+
+	for (uint64_t i = first; i < end && !ret && !stopped(pipeline); i++)
+		ret = write_sample(pipeline, packer, i);
+	return ret;
+}
+
 static int write_unit(struct pipeline *pipeline, struct stele_packer *packer,
 		      uint64_t first, uint64_t end)
 {
@@ -223,12 +235,14 @@ static int work(void *user, unsigned int index)
 	if (!ret)
 		ret = stele_source_reader_init(&packer.reader, pipeline->source,
 					       &pipeline->plan->fields);
-	if (!ret)
+	if (!ret && !pipeline->dev->dry)
 		ret = stele_stream_open(&packer.stream, pipeline->dev,
 					&pipeline->edges, pipeline->chunk_size,
 					pipeline->chunk_count);
 	while (!ret && !stopped(pipeline) && take_unit(pipeline, &first, &end))
-		ret = write_unit(pipeline, &packer, first, end);
+		ret = pipeline->dev->dry ?
+			      look_at_unit(pipeline, &packer, first, end) :
+			      write_unit(pipeline, &packer, first, end);
 	if (!ret && packer.stream.queue)
 		ret = stele_stream_drain(&packer.stream);
 	if (packer.stream.error)
@@ -329,7 +343,8 @@ int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
 				      plan->descriptor.sample_count,
 				      plan->descriptor.payload_size);
 
-	if (ret < 0 || plan->descriptor.sample_count == 0)
+	if (ret < 0 || plan->descriptor.sample_count == 0 ||
+	    (dev->dry && source->stored))
 		return ret;
 	builder->report->jobs = jobs;
 	pipeline.unit_samples = unit_samples(plan, jobs);

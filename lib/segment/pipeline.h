@@ -26,7 +26,8 @@ void stele_written_release(struct stele_written *written);
 
 /*
  * Write all slots, and zeros up to the block's end. The plan's descriptor has
- * its id and offset; its sums become those of what was stored.
+ * its id and offset; its sums become those of what was stored. A dry run only opens the
+ * samples: digests are zero.
  * Return: 0; -ECANCELED; -ETXTBSY, -ENOENT, -EACCES and the like (a source
  * file, logged); errno of the device (logged); -ENOMEM.
  */

@@ -43,10 +43,10 @@ int stele_plan_write(struct stele_builder *builder, struct stele_plan *plan,
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	ret = place(plan, txn);
-	if (!ret && !txn->dry)
+	if (!ret)
 		ret = stele_pipeline_run(builder, plan, source, dev, written);
 	report->write_seconds = stele_seconds_since(&begin);
-	if (!ret && !txn->dry)
+	if (!ret)
 		ret = stele_sections_write(builder, plan, written, dev);
 	if (!ret)
 		ret = add(plan, txn);

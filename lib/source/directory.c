@@ -251,8 +251,9 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 	directory->avoid_inode = avoid_inode;
 	directory->labels.from = opts->label_from;
 	directory->follow = opts->flags & STELE_BUILD_FOLLOW;
-	*out = (struct stele_source){directory_ops, directory,
-				     directory_release};
+	*out = (struct stele_source){.ops = directory_ops,
+				     .user = directory,
+				     .release = directory_release};
 	return 0;
 }
 

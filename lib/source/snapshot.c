@@ -349,6 +349,7 @@ int stele_source_open_snapshot(const struct stele_image *image,
 	s->image = image;
 	s->snapshot = snapshot;
 	s->memory = memory;
-	*out = (struct stele_source){snapshot_ops, s, free};
+	*out = (struct stele_source){.ops = snapshot_ops, .user = s,
+				     .release = free, .stored = true};
 	return 0;
 }

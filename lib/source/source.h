@@ -17,6 +17,7 @@ struct stele_source {
 	struct stele_source_ops ops; /* in the size that is known here */
 	void *user;
 	void (*release)(void *user); /* NULL: it is the caller's */
+	bool stored; /* in an image: to look at a sample is to read it, so a dry run does not */
 };
 
 /* Of a program. Return: 0; -EINVAL, -E2BIG (logged). */

@@ -215,14 +215,11 @@ static int write_lists(struct stele_addition *a, struct stele_txn_ref *refs)
 	return ret;
 }
 
-/* A dry one has written no segment that a digest could be of. */
 static int compute_digest(struct stele_addition *a)
 {
 	int ret;
 
 	memset(a->snapshot.digest, 0, STELE_DIGEST_SIZE);
-	if (a->txn->dry)
-		return 0;
 	ret = stele_snapshot_compute_digest(&a->snapshot);
 	if (ret < 0 || !a->expected ||
 	    !memcmp(a->snapshot.digest, a->expected, STELE_DIGEST_SIZE))

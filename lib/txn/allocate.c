@@ -99,8 +99,6 @@ int stele_txn_enlarge(struct stele_txn *txn, uint64_t target_size)
 
 	if (ret < 0 || now >= target_size)
 		return ret;
-	if (txn->dry && dev->resizable)
-		return 0;
 	ret = stele_intent_confirm(dev);
 	if (ret == 0)
 		ret = stele_device_grow(dev, target_size);
@@ -117,7 +115,7 @@ int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size)
 
 	if (ret == 0)
 		ret = stele_extents_add(&txn->used, offset, size);
-	if (ret < 0 || txn->dry)
+	if (ret < 0)
 		return ret;
 	ret = stele_device_reserve_file(dev, offset, size);
 	if (ret == -EOPNOTSUPP) /* not a file */
@@ -280,8 +278,6 @@ int stele_txn_grow(struct stele_txn *txn, uint64_t image_size)
 
 	if (ret < 0)
 		return ret;
-	if (txn->dry && txn->image->dev->resizable && target_size < image_size)
-		target_size = image_size; /* it would have been enlarged */
 	if (image_size < txn->image_size || image_size > target_size ||
 	    image_size > STELE_IMAGE_SIZE_MAX ||
 	    !is_aligned(image_size, STELE_BLOCK_SIZE))

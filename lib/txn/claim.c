@@ -16,6 +16,7 @@
 #include "format/block.h"
 #include "format/intent.h"
 #include "lib/device/guard.h"
+#include "lib/device/rehearsal.h"
 #include "lib/image/image.h"
 #include "lib/node/mapping.h"
 #include "lib/txn/intent.h"
@@ -72,7 +73,11 @@ static int open_file(struct stele_claim *claim, const char *backend,
 					      &claim->log, &claim->dev);
 	struct stat st;
 
-	if (ret == -ENOENT) {
+	if (ret == -ENOENT && claim->dry) {
+		ret = stele_rehearsal_create(claim->path, 0, 0, &claim->log,
+					     &claim->dev);
+		claim->created = claim->regular = !ret;
+	} else if (ret == -ENOENT) {
 		ret = stele_device_open_file(claim->path,
 					     flags | STELE_DEVICE_CREATE,
 					     backend, &claim->log, &claim->dev);
@@ -94,6 +99,8 @@ static int open_file(struct stele_claim *claim, const char *backend,
 						 stele_strerror(ret));
 		return ret;
 	}
+	if (claim->dev->dry)
+		return 0;
 	if (fstat(stele_device_fd(claim->dev), &st) < 0)
 		return -errno;
 	ret = check_same(claim, &st, asked);
@@ -141,15 +148,28 @@ static void list_snapshots(const struct stele_image *image,
 	}
 }
 
+/* Refused without force; a dry run says what force would overwrite. */
 static int refuse_image(struct stele_claim *claim, struct stele_image *image)
 {
 	char names[NAMES_SIZE];
 
 	list_snapshots(image, names);
-	stele_log_error(&claim->log,
-			"'%s' holds a Stele image, label '%s', snapshots %s",
-			claim->path, image->sb.label, names);
-	return -EEXIST;
+	stele_log_emit(&claim->log,
+		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
+		       "'%s' holds a Stele image, label '%s', snapshots %s%s",
+		       claim->path, image->sb.label, names,
+		       claim->force ? ", which would be overwritten" : "");
+	return claim->force ? 0 : -EEXIST;
+}
+
+static void refuse_damaged(const struct stele_claim *claim, int error)
+{
+	stele_log_emit(&claim->log,
+		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
+		       "'%s' holds a Stele image that cannot be opened%s: %s",
+		       claim->path,
+		       claim->force ? ", and would be overwritten" : "",
+		       stele_strerror(error));
 }
 
 /* Return: 1 ours; 0 not ours; -EEXIST; errno of the device. */
@@ -162,7 +182,7 @@ static int check_image(struct stele_claim *claim)
 	switch (ret) {
 	case 0:
 		claim->old = image.sb;
-		if (!claim->force)
+		if (!claim->force || claim->dry)
 			ret = refuse_image(claim, &image);
 		image.dev = NULL; /* the claim's */
 		stele_image_release(&image);
@@ -181,17 +201,32 @@ static int check_image(struct stele_claim *claim)
 	case -EBADMSG:
 	case -EUCLEAN:
 	case -EOPNOTSUPP:
-		if (!claim->force)
-			stele_log_error(&claim->log,
-					"'%s' holds a Stele image that cannot "
-					"be opened: %s",
-					claim->path, stele_strerror(ret));
+		if (!claim->force || claim->dry)
+			refuse_damaged(claim, ret);
 		return claim->force ? 1 : -EEXIST;
 	default:
 		stele_log_error(&claim->log, "cannot read '%s': %s",
 				claim->path, stele_strerror(ret));
 		return ret;
 	}
+}
+
+static void warn(void *user, enum stele_log_level level, const char *line)
+{
+	const struct stele_claim *claim = user;
+
+	(void)level;
+	stele_log_warning(&claim->log, "'%s' would be overwritten: %s",
+			  claim->path, line);
+}
+
+/* What force would erase; that nothing could be learned of it is no refusal. */
+static void warn_of_signatures(struct stele_claim *claim)
+{
+	const struct stele_log log = {.fn = warn, .user = claim};
+
+	if (claim->force && claim->dry && !claim->ours && !claim->created)
+		stele_guard_signatures(claim->dev, &log);
 }
 
 /*
@@ -204,10 +239,13 @@ static int check_content(struct stele_claim *claim)
 
 	if (ret < 0 || claim->size == 0)
 		return ret;
+	if (claim->created && claim->dry)
+		return 0;
 	/* Too small for the last superblock copy: none of ours. */
 	if (!ret && claim->size >= STELE_DATA_OFFSET)
 		ret = check_image(claim);
 	claim->ours = ret > 0;
+	warn_of_signatures(claim);
 	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
 		return ret < 0 ? ret : 0;
 	found = stele_guard_signatures(claim->dev, &claim->log);
@@ -248,6 +286,20 @@ static int check_size(struct stele_claim *claim, uint64_t needed,
 	return -ENOSPC;
 }
 
+/* All has been asked: from here on it is read, and hinders nobody. */
+static int rehearse(struct stele_claim *claim, const char *backend)
+{
+	int ret;
+
+	if (claim->dev->dry)
+		return 0;
+	stele_device_close(claim->dev);
+	claim->dev = NULL;
+	ret = stele_device_open(claim->path, NULL, 0, backend, &claim->log,
+				&claim->dev);
+	return ret < 0 ? ret : stele_rehearsal_open(claim->dev, &claim->dev);
+}
+
 int stele_claim_open(struct stele_claim *claim, const char *path,
 		     const struct stele_claim_opts *opts,
 		     const struct stele_log *log)
@@ -258,6 +310,7 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 				      .log = *log,
 				      .shots = stele_path_has_shots(path),
 				      .needed = opts->needed,
+				      .dry = opts->dry,
 				      .force = opts->force};
 	ret = open_target(claim, opts);
 	if (!ret)
@@ -266,7 +319,7 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 		ret = stele_claim_check_shots(claim, opts->snapshot);
 	if (!ret)
 		ret = check_size(claim, opts->needed, opts->file_size);
-	return ret;
+	return ret || !claim->dry ? ret : rehearse(claim, opts->backend);
 }
 
 /*
@@ -513,12 +566,12 @@ static void undo(struct stele_claim *claim)
 void stele_claim_drop(struct stele_claim *claim, bool failed)
 {
 	stele_claim_release_shots(claim);
-	if (claim->dev && failed)
+	if (claim->dev && failed && !claim->dry)
 		undo(claim);
 	stele_intent_end(claim->dev);
 	stele_device_close(claim->dev);
 	claim->dev = NULL;
-	if (failed && claim->created && claim->shots)
+	if (failed && claim->created && claim->shots && !claim->dry)
 		stele_device_destroy(claim->path, &claim->log);
 	claim->created = false;
 }

@@ -22,6 +22,7 @@ struct stele_claim_opts {
 	uint64_t file_size;   /* of a file or RBD image; 0: to fit, or as it is */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
 	bool force;
+	bool dry; /* refuse what would be refused, and write nothing: see rehearsal.h */
 };
 
 struct stele_claim {
@@ -40,12 +41,14 @@ struct stele_claim {
 	char **old_shots;  /* that old snapshots of ours were read by; owned */
 	uint32_t old_shot_count;
 	bool force;
+	bool dry;
 	bool touched;	   /* what it held is no more */
 };
 
 /*
  * Open the target for an image of opts->needed bytes. A file or RBD image that
- * is not there is created, without content.
+ * is not there is created, without content. A dry claim warns of what is lost by force;
+ * its device takes writes, and keeps them from the target.
  * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -EINVAL; -EOPNOTSUPP; errno of the
  * target (all logged). Drop the claim in any case.
  */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/device/rehearsal.h"
 #include "lib/image/snapshot.h"
 #include "lib/txn/rbd.h"
 
@@ -26,10 +27,15 @@ int stele_claim_open_rbd(struct stele_claim *claim,
 
 	if (!size)
 		size = round_up(opts->needed, object);
-	ret = stele_device_create(claim->path, size, object, &claim->log);
+	ret = stele_device_create(claim->path, claim->dry ? 0 : size, object,
+				  &claim->log);
 	if (ret < 0 && ret != -EEXIST)
 		return ret;
 	claim->created = !ret;
+	claim->size = size;
+	if (claim->dry && claim->created)
+		return stele_rehearsal_create(claim->path, size, object,
+					      &claim->log, &claim->dev);
 	ret = stele_device_open(claim->path, NULL,
 				STELE_DEVICE_WRITE | STELE_DEVICE_EXCL, NULL,
 				&claim->log, &claim->dev);

@@ -32,7 +32,7 @@ int stele_txn_write_deleted(struct stele_txn *txn,
 	if (count)
 		ret = stele_txn_allocate(txn, stele_image_deleted_size(count),
 					 0, &offset);
-	if (count && ret == 0 && !txn->dry)
+	if (count && ret == 0)
 		ret = stele_image_write_deleted(txn->image, offset, numbers,
 						count, &written);
 	if (ret == 0)
@@ -192,11 +192,9 @@ static int look_for_place(struct stele_txn *txn, void *user)
  */
 static int give_up_older(struct stele_txn *txn, const struct next *next)
 {
-	int ret = txn->dry ? 0 : stele_image_level(txn->image);
+	int ret = stele_image_level(txn->image);
 
-	if (ret == 0 && txn->dry)
-		stele_extents_release(&txn->used);
-	else if (ret == 0) {
+	if (ret == 0) {
 		txn->stale = true;
 		ret = stele_txn_refresh(txn);
 	}
@@ -372,7 +370,7 @@ int stele_txn_publish(struct stele_txn *txn, int64_t time)
 		ret = make_draft(txn, time, &next);
 	if (ret == 0)
 		ret = stele_rbd_drop(txn, time);
-	if (ret == 0 && !txn->dry)
+	if (ret == 0)
 		ret = commit(txn, &next);
 	next_release(&next);
 	txn->written_size = txn->image->dev->written;

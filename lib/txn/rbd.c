@@ -97,7 +97,7 @@ int stele_rbd_complete(struct stele_txn *txn)
 	struct shots shots = {0};
 	int error = 0, ret;
 
-	if (txn->dry || !stele_device_shots(txn->image->dev))
+	if (!stele_device_shots(txn->image->dev))
 		return 0;
 	ret = load_shots(txn, &shots);
 	for (uint32_t i = 0; ret == 0 && i < txn->snapshot_count; i++) {
@@ -224,7 +224,7 @@ int stele_rbd_drop(struct stele_txn *txn, int64_t time)
 	const uint32_t count = txn->image->catalog.counts.snapshots;
 	int ret = 0;
 
-	if (txn->dry || !stele_device_shots(dev))
+	if (!stele_device_shots(dev))
 		return 0;
 	for (uint32_t i = 0; ret == 0 && i < count; i++) {
 		struct stele_catalog_snapshot old;

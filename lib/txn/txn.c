@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/device/guard.h"
+#include "lib/device/rehearsal.h"
 #include "lib/image/fork.h"
 #include "lib/image/proof.h"
 #include "lib/node/mapping.h"
@@ -134,11 +135,11 @@ static int start(struct stele_txn *txn)
 	struct stele_image *image = txn->image;
 	int ret = stele_image_check_writable(image);
 
-	txn->dry = !image->dev->writable;
+	txn->dry = image->dev->dry;
 	txn->feature_incompat = image->sb.feature_incompat;
 	txn->image_size = image->sb.image_size;
 	txn->stale = true;
-	if (ret == 0 && !txn->dry)
+	if (ret == 0)
 		ret = stele_device_flush(image->dev);
 	stele_intent_settle(image->dev); /* one before us was given up */
 	if (ret == 0)
@@ -181,7 +182,7 @@ int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 		ret = stele_prover_new(&txn->own, &txn->own.prover);
 	if (ret < 0)
 		return ret;
-	return dev->writable ? take_over(txn) : start(txn);
+	return take_over(txn);
 }
 
 int stele_uuid_random(uint8_t uuid[STELE_UUID_SIZE])
@@ -218,10 +219,20 @@ int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 	return start(txn);
 }
 
+/* Who may write has been asked: from here on it is read, and hinders nobody. */
+static int open_rehearsal(const char *text, const char *backend,
+			  const struct stele_log *log, struct stele_device **dev)
+{
+	struct stele_target unused = {0};
+	int ret = stele_target_open(text, true, backend, log, &unused, dev);
+
+	stele_target_release(&unused);
+	return ret < 0 ? ret : stele_rehearsal_open(*dev, dev);
+}
+
 static int begin(struct stele_txn *txn, const char *text, uint32_t side,
 		 bool dry, const char *backend, const struct stele_log *log)
 {
-	struct stele_target unused = {0};
 	struct stele_device *dev;
 	int ret;
 
@@ -233,9 +244,8 @@ static int begin(struct stele_txn *txn, const char *text, uint32_t side,
 	if (ret == 0)
 		ret = open_device(txn, backend, &dev);
 	if (ret == 0 && dry) {
-		stele_device_close(dev); /* it hinders nobody any longer */
-		ret = stele_target_open(text, true, backend, log, &unused, &dev);
-		stele_target_release(&unused);
+		stele_device_close(dev);
+		ret = open_rehearsal(text, backend, log, &dev);
 	}
 	return ret < 0 ? ret : stele_txn_on_device(txn, dev, log);
 }

@@ -85,7 +85,7 @@ struct stele_txn {
 	int64_t time;  /* of what it does, seconds since 1970 */
 	bool revoke;   /* whoever reads what is deleted, and cannot be seen, is not waited for */
 	uint64_t grace; /* seconds that they get; 0: not given */
-	bool dry;      /* the device is only read: checks all, writes nothing */
+	bool dry;      /* on a device that keeps what is written to itself, see rehearsal.h */
 
 	struct stele_catalog_segment *segments; /* ascending by offset */
 	uint32_t segment_count;
@@ -153,8 +153,7 @@ int stele_uuid_random(uint8_t uuid[STELE_UUID_SIZE]);
  * Begin with what the image holds; an unfinished image (stele_image_begin())
  * holds nothing. The image stays the caller's, and is released after it. Reads all
  * superblock copies, and the catalogs that they lead to. What was found is flushed:
- * who wrote it may have been killed before that. A device that is not writable makes
- * it dry.
+ * who wrote it may have been killed before that.
  * Return: 0; -EOPNOTSUPP (a ro_compat feature; logged); -ESTALE (the device
  * holds another generation by now); -ENOMEM; errno of the device (also: one of
  * the superblock copies cannot be read; logged).
@@ -273,7 +272,7 @@ int stele_txn_next_place(const struct stele_txn *txn,
  * referred to is free again. On storage with RBD snapshots each snapshot then gets its
  * own: when the error is one of that, the commit has been made, and the log says what is
  * missing; a new name that somebody else's RBD snapshot has is refused before (-EEXIST).
- * A dry one does all but write. Afterwards it stands for the new state, and may go on.
+ * Afterwards it stands for the new state, and may go on.
  * Return: 0; -EINVAL (recovery would refuse it; logged); -ENOSPC, -EOVERFLOW
  * (logged); -ENOMEM; -EIO (read back something else); errno of the device.
  */

@@ -41,7 +41,7 @@ static void on_log(void *user, enum stele_log_level level, const char *line)
 	size_t at = strlen(lines);
 
 	(void)user;
-	if (level == STELE_LOG_ERROR)
+	if (level != STELE_LOG_INFO)
 		snprintf(lines + at, sizeof(lines) - at, "%s\n", line);
 }
 
@@ -238,8 +238,13 @@ static void test_sizes(void)
 	is_int(0, build(opts, &report), "a size with room");
 	is_uint(opts.file_size, size_of(target), "is the file's");
 	opts = with_flags(STELE_BUILD_DRY_RUN);
-	is_int(0, build(opts, &report), "dry run over an image");
-	is_uint(size_of(target), report.target_size, "tells its size");
+	is_int(-EEXIST, build(opts, &report), "dry run over an image");
+	ok(said("holds a Stele image"), "refuses as a build does");
+	opts = with_flags(STELE_BUILD_DRY_RUN | STELE_BUILD_FORCE);
+	is_int(0, build(opts, &report), "dry run by force");
+	ok(said("which would be overwritten"), "says what is lost");
+	is_uint(report.image_end, report.target_size, "tells the new size");
+	is_int(0, stele_verify(target, NULL, NULL), "the image is sound");
 	is_int(0, build_to(NULL, opts, NULL), "dry run of no target");
 	unlink(target);
 }

@@ -122,6 +122,38 @@ static void test_given_up(void)
 	is_int(0, stele_verify(image, NULL, NULL), "sound");
 }
 
+/* What a dry run was given is there for what follows in it, as in a real one. */
+static void test_dry(void)
+{
+	const struct stele_key_ref keys[] = {{"0703", 4}, {"0012", 4}};
+	const struct stele_key_ref gone = {"0703", 4};
+	struct stele_build_report report = {.size = sizeof(report)};
+	struct stele_snapshot_info made = {.size = sizeof(made)};
+	struct stele_txn *txn = begin(STELE_TXN_DRY_RUN);
+
+	is_int(0, stele_txn_add(txn, directory("h", 700, 710), NULL, NULL),
+	       "dry run: add");
+	is_int(0, stele_txn_add(txn, directory("i", 705, 715), NULL, &report),
+	       "dry run: add more");
+	is_uint(5, report.added, "dry run: what was added is known");
+	is_uint(43, report.unchanged, "dry run: to the second source, too");
+	is_int(0, stele_txn_delete(txn, keys, 2), "dry run: delete of both");
+	is_int(-ENOENT, stele_txn_delete(txn, &gone, 1), "dry run: it is gone");
+	is_int(0, stele_txn_snapshot(txn, "v2", NULL, &made), "dry run: snapshot");
+	is_uint(46, made.sample_count, "dry run: so many samples");
+	is_int(-EEXIST, stele_txn_snapshot(txn, "v2", NULL, NULL),
+	       "dry run: its name is taken");
+	is_int(0, stele_txn_base(txn, "v2"), "dry run: start from it");
+	is_int(-ENOENT, stele_txn_delete(txn, &gone, 1), "dry run: still gone");
+	is_int(0, stele_txn_drop(txn, "v1"), "dry run: drop");
+	is_int(0, stele_txn_commit(txn), "dry run: commit");
+	is_int(0, stele_txn_drop(txn, "v2"), "dry run: it goes on from there");
+	is_int(0, stele_txn_commit(txn), "dry run: commit again");
+	stele_txn_close(txn);
+	is_int(33, count_of("v1"), "dry run: as it was");
+	is_int(-ENOENT, count_of("v2"), "dry run: nothing new");
+}
+
 /* Its feature is not the image's before the commit. */
 static void test_boundary(void)
 {
@@ -152,6 +184,7 @@ int main(void)
 		bail("%s", stele_errmsg());
 	test_all_at_once();
 	test_given_up();
+	test_dry();
 	test_boundary();
 	return done();
 }

@@ -164,12 +164,14 @@ static int check_regular(const struct stele_device *dev)
 int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
 			      uint64_t size)
 {
-	int rc = check_regular(dev);
+	int rc = dev->ops->reserve ? 0 : check_regular(dev);
 
 	if (rc)
 		return rc;
 	if (!range_ok(offset, size, INT64_MAX))
 		return -EFBIG;
+	if (dev->ops->reserve)
+		return dev->ops->reserve(dev, offset, size);
 	rc = stele_reserve(&((struct stele_file *)dev)->reserved, dev->fd,
 			   offset, size);
 	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : rc;

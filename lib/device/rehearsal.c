@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rehearsal.c - see rehearsal.h
+ *
+ * Pieces that were written are kept by offset, and say where in the unnamed file they
+ * lie; what none covers is the target's, up to the smallest size that it was given
+ * here, and zero behind. Names of RBD snapshots are a list of its own. One lock around all.
+ */
+#include "lib/device/rehearsal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "format/checked.h"
+#include "format/superblock.h"
+#include "lib/base/temp.h"
+#include "lib/device/backend.h"
+
+#define ALIGN_MIN 4096u
+#define DEPTH_MAX 128u
+#define BLOCK 4096u
+
+struct piece {
+	uint64_t offset, size;
+	uint64_t at; /* in the unnamed file */
+};
+
+struct pieces {
+	struct piece *list; /* owned; ascending, never overlapping */
+	size_t count, capacity;
+};
+
+struct shot {
+	char *name; /* owned */
+	uint64_t id;
+	bool is_protected;
+};
+
+struct rehearsal {
+	struct stele_device base;
+	struct stele_device *target; /* owned; NULL: to be created */
+	pthread_mutex_t lock;
+	int file;	 /* unnamed */
+	uint64_t file_end;
+	struct pieces written;
+	uint64_t size;
+	uint64_t target_end; /* from there on, nothing is the target's */
+	int space;	 /* descriptor of the filesystem, of a regular file; else -1 */
+	struct pieces held; /* holes of that file that would be filled */
+	uint64_t held_size;
+	struct shot *shots; /* owned */
+	size_t shot_count;
+};
+
+/* ---- pieces ------------------------------------------------------------------ */
+
+/* The first one that ends behind `offset`. */
+static size_t find(const struct pieces *pieces, uint64_t offset)
+{
+	size_t from = 0, to = pieces->count;
+
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+		const struct piece *p = &pieces->list[middle];
+
+		if (p->offset + p->size > offset)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
+/* NULL: it is none's, and *size is no more than what is before the next. */
+static const struct piece *look(const struct pieces *pieces, uint64_t offset,
+				size_t *size)
+{
+	const size_t i = find(pieces, offset);
+	const struct piece *p = &pieces->list[i];
+	uint64_t end;
+
+	if (i == pieces->count)
+		return NULL;
+	end = p->offset > offset ? p->offset : p->offset + p->size;
+	if (*size > end - offset)
+		*size = end - offset;
+	return p->offset > offset ? NULL : p;
+}
+
+/* What none covers. */
+static int insert(struct pieces *pieces, const struct piece *piece)
+{
+	const size_t i = find(pieces, piece->offset);
+	struct piece *before = i ? &pieces->list[i - 1] : NULL, *larger;
+
+	if (before && before->offset + before->size == piece->offset &&
+	    before->at + before->size == piece->at) {
+		before->size += piece->size;
+		return 0;
+	}
+	if (pieces->count == pieces->capacity) {
+		larger = reallocarray(pieces->list, 2 * pieces->capacity + 16,
+				      sizeof(*larger));
+		if (!larger)
+			return -ENOMEM;
+		pieces->list = larger;
+		pieces->capacity = 2 * pieces->capacity + 16;
+	}
+	memmove(&pieces->list[i + 1], &pieces->list[i],
+		(pieces->count++ - i) * sizeof(*piece));
+	pieces->list[i] = *piece;
+	return 0;
+}
+
+static void cut(struct pieces *pieces, uint64_t end)
+{
+	struct piece *last;
+
+	while (pieces->count) {
+		last = &pieces->list[pieces->count - 1];
+		if (last->offset < end) {
+			if (last->size > end - last->offset)
+				last->size = end - last->offset;
+			return;
+		}
+		pieces->count--;
+	}
+}
+
+/* ---- transfers --------------------------------------------------------------- */
+
+static ssize_t raw(ssize_t res)
+{
+	return res < 0 ? -errno : res;
+}
+
+static ssize_t read_target(struct rehearsal *r, void *data, uint64_t offset,
+			   size_t size)
+{
+	const uint64_t left = r->target_end > offset ? r->target_end - offset : 0;
+	ssize_t res = 0;
+
+	if (left)
+		res = r->target->ops->transfer(r->target, STELE_OP_READ, data,
+					       offset, size);
+	if (res < 0 || ((size_t)res < size && (uint64_t)res < left))
+		return res;
+	/* Zeros follow upon its end. */
+	if ((uint64_t)res > left)
+		res = (ssize_t)left;
+	memset((char *)data + res, 0, size - (size_t)res);
+	return (ssize_t)size;
+}
+
+static ssize_t read_piece(struct rehearsal *r, void *data, uint64_t offset,
+			  size_t size)
+{
+	const struct piece *piece;
+
+	if (offset >= r->size)
+		return 0;
+	if (size > r->size - offset)
+		size = r->size - offset;
+	piece = look(&r->written, offset, &size);
+	if (!piece)
+		return read_target(r, data, offset, size);
+	return raw(pread(r->file, data, size,
+			 (off_t)(piece->at + (offset - piece->offset))));
+}
+
+static ssize_t write_piece(struct rehearsal *r, const void *data,
+			   uint64_t offset, size_t size)
+{
+	const uint64_t end = round_down(r->size, r->base.limits.logical_block);
+	const struct piece *piece;
+	ssize_t res;
+
+	if (offset >= end)
+		return -ENOSPC;
+	if (size > end - offset)
+		size = end - offset;
+	piece = look(&r->written, offset, &size);
+	if (piece)
+		return raw(pwrite(r->file, data, size,
+				  (off_t)(piece->at + (offset - piece->offset))));
+	res = pwrite(r->file, data, size, (off_t)r->file_end);
+	if (res <= 0)
+		return raw(res);
+	if (insert(&r->written, &(struct piece){offset, (uint64_t)res,
+						r->file_end}))
+		return -ENOMEM;
+	r->file_end += (uint64_t)res;
+	return res;
+}
+
+static ssize_t transfer(struct stele_device *dev, enum stele_op op, void *data,
+			uint64_t offset, size_t size)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+	ssize_t res = 0; /* of a flush or discard */
+
+	pthread_mutex_lock(&r->lock);
+	if (op == STELE_OP_READ)
+		res = read_piece(r, data, offset, size);
+	else if (op == STELE_OP_WRITE)
+		res = write_piece(r, data, offset, size);
+	pthread_mutex_unlock(&r->lock);
+	return res;
+}
+
+static int get_size(struct stele_device *dev, uint64_t *size)
+{
+	*size = ((struct rehearsal *)dev)->size;
+	return 0;
+}
+
+static int resize(struct stele_device *dev, uint64_t size)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+
+	pthread_mutex_lock(&r->lock);
+	r->size = size;
+	if (r->target_end > size)
+		r->target_end = size;
+	cut(&r->written, size);
+	pthread_mutex_unlock(&r->lock);
+	return 0;
+}
+
+/* ---- room in a filesystem ------------------------------------------------------ */
+
+/* What was asked for before is not counted again. */
+static int hold(struct rehearsal *r, uint64_t offset, uint64_t size)
+{
+	int ret = 0;
+
+	while (size && ret == 0) {
+		size_t part = size;
+
+		if (!look(&r->held, offset, &part)) {
+			ret = insert(&r->held, &(struct piece){offset, part, offset});
+			r->held_size += part;
+		}
+		offset += part;
+		size -= part;
+	}
+	return ret;
+}
+
+static int hold_holes(struct rehearsal *r, uint64_t offset, uint64_t size)
+{
+	struct stele_reserved holes = {0};
+	int ret;
+
+	if (!r->target)
+		return hold(r, offset, size);
+	ret = stele_reserve_look(&holes, r->base.fd, offset, size);
+	for (size_t i = 0; i < holes.count && ret == 0; i++)
+		ret = hold(r, holes.list[i].offset, holes.list[i].size);
+	stele_reserved_release(&holes);
+	return ret == -ENOMEM ? ret : 0; /* else it is not known */
+}
+
+static int reserve(struct stele_device *dev, uint64_t offset, uint64_t size)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+	struct statvfs fs;
+	int ret;
+
+	if (r->space < 0)
+		return -EOPNOTSUPP;
+	ret = hold_holes(r, offset, size);
+	if (ret < 0)
+		return ret;
+	if (fstatvfs(r->space, &fs))
+		return -errno;
+	return r->held_size / fs.f_frsize > fs.f_bavail ? -ENOSPC : 0;
+}
+
+/* ---- RBD snapshots ------------------------------------------------------------- */
+
+static struct shot *find_shot(struct rehearsal *r, const char *name)
+{
+	for (size_t i = 0; i < r->shot_count; i++)
+		if (!strcmp(r->shots[i].name, name))
+			return &r->shots[i];
+	return NULL;
+}
+
+static int add_shot(void *user, const struct stele_shot *shot)
+{
+	struct rehearsal *r = user;
+	struct shot *list = reallocarray(r->shots, r->shot_count + 1,
+					 sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	r->shots = list;
+	list[r->shot_count] = (struct shot){strdup(shot->name), shot->id,
+					    shot->is_protected};
+	return list[r->shot_count].name ? (r->shot_count++, 0) : -ENOMEM;
+}
+
+static int shots_each(struct stele_device *dev, stele_shot_fn fn, void *user)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+	int ret = 0;
+
+	for (size_t i = 0; i < r->shot_count && !ret; i++)
+		ret = fn(user, &(struct stele_shot){r->shots[i].name,
+						    r->shots[i].id,
+						    r->shots[i].is_protected});
+	return ret;
+}
+
+static int shots_make(struct stele_device *dev, const char *name)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+
+	return find_shot(r, name) ? -EEXIST :
+				    add_shot(r, &(struct stele_shot){name, 0, false});
+}
+
+static int shots_protect(struct stele_device *dev, const char *name, bool wanted)
+{
+	struct shot *shot = find_shot((struct rehearsal *)dev, name);
+
+	if (!shot)
+		return -ENOENT;
+	if (shot->is_protected == wanted)
+		return wanted ? -EBUSY : -EINVAL;
+	shot->is_protected = wanted;
+	return 0;
+}
+
+static int shots_rename(struct stele_device *dev, const char *from,
+			const char *to)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+	struct shot *shot = find_shot(r, from);
+	char *name;
+
+	if (!shot || find_shot(r, to))
+		return shot ? -EEXIST : -ENOENT;
+	name = strdup(to);
+	if (!name)
+		return -ENOMEM;
+	free(shot->name);
+	shot->name = name;
+	return 0;
+}
+
+static int shots_remove(struct stele_device *dev, const char *name)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+	struct shot *shot = find_shot(r, name);
+
+	if (!shot || shot->is_protected)
+		return shot ? -EBUSY : -ENOENT;
+	free(shot->name);
+	memmove(shot, shot + 1,
+		(size_t)(&r->shots[--r->shot_count] - shot) * sizeof(*shot));
+	return 0;
+}
+
+static const struct stele_shot_ops shot_ops = {
+	.each = shots_each,
+	.make = shots_make,
+	.protect = shots_protect,
+	.rename = shots_rename,
+	.remove = shots_remove,
+};
+
+/* ---- open ---------------------------------------------------------------------- */
+
+static void close_rehearsal(struct stele_device *dev)
+{
+	struct rehearsal *r = (struct rehearsal *)dev;
+
+	for (size_t i = 0; i < r->shot_count; i++)
+		free(r->shots[i].name);
+	free(r->shots);
+	free(r->held.list);
+	free(r->written.list);
+	if (r->space >= 0 && r->space != r->base.fd)
+		close(r->space);
+	if (r->file >= 0)
+		close(r->file);
+	stele_device_close(r->target);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static int identify(struct stele_device *dev, struct stele_storage_id *id)
+{
+	struct stele_device *target = ((struct rehearsal *)dev)->target;
+
+	return target ? stele_device_identify(target, id) : -EOPNOTSUPP;
+}
+
+#define OPS                                            \
+	.name = "dry run", .transfer = transfer,       \
+	.size = get_size, .resize = resize,            \
+	.queue_open = stele_threads_open_queue,        \
+	.close = close_rehearsal, .identify = identify, \
+	.reserve = reserve
+
+static const struct stele_device_ops ops = {OPS};
+static const struct stele_device_ops ops_with_shots = {OPS, .shots = &shot_ops};
+
+static struct rehearsal *new_rehearsal(const struct stele_limits *limits,
+				       bool shots, const struct stele_log *log)
+{
+	struct rehearsal *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	pthread_mutex_init(&r->lock, NULL);
+	r->space = -1;
+	r->base = (struct stele_device){
+		.ops = shots ? &ops_with_shots : &ops,
+		.limits = *limits,
+		.writable = true,
+		.dry = true,
+		.fence_mode = shots ? STELE_FENCE_RBD_LOCK : STELE_FENCE_LOCAL,
+		.fd = -1,
+	};
+	if (log)
+		r->base.log = *log;
+	r->file = stele_temp_open(stele_temp_directory(NULL));
+	return r;
+}
+
+/* Takes it. `ret`: of what went before. */
+static int finish(struct rehearsal *r, int ret, struct stele_device **out)
+{
+	if (ret == 0 && r->file < 0)
+		ret = r->file;
+	if (ret < 0)
+		close_rehearsal(&r->base);
+	else
+		*out = &r->base;
+	return ret;
+}
+
+int stele_rehearsal_open(struct stele_device *target, struct stele_device **out)
+{
+	const struct stele_shot_ops *shots = stele_device_shots(target);
+	struct rehearsal *r = new_rehearsal(&target->limits, shots, &target->log);
+	struct stat st;
+	int ret;
+
+	if (!r) {
+		stele_device_close(target);
+		return -ENOMEM;
+	}
+	r->target = target;
+	r->base.fd = target->fd;
+	r->base.resizable = shots || (target->fd >= 0 && !fstat(target->fd, &st) &&
+				      S_ISREG(st.st_mode));
+	if (r->base.resizable && !shots)
+		r->space = target->fd;
+	ret = target->writable ? -EINVAL : stele_device_size(target, &r->size);
+	r->target_end = r->size;
+	if (ret == 0 && shots)
+		ret = shots->each(target, add_shot, r);
+	return finish(r, ret, out);
+}
+
+/* May a file be created there? */
+static int open_parent(const char *path)
+{
+	char *copy = strdup(path), *parent;
+	int fd;
+
+	if (!copy)
+		return -ENOMEM;
+	parent = dirname(copy);
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS)) {
+		int error = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		fd = error;
+	}
+	free(copy);
+	return fd;
+}
+
+int stele_rehearsal_create(const char *path, uint64_t size, uint32_t object_size,
+			   const struct stele_log *log, struct stele_device **out)
+{
+	const bool shots = path && stele_path_has_shots(path);
+	const struct stele_limits limits = {
+		.logical_block = BLOCK,
+		.memory_align = ALIGN_MIN,
+		.transfer_max = STELE_FILE_TRANSFER_SIZE_MAX,
+		.depth_max = DEPTH_MAX,
+		.boundary = shots ? object_size : 0,
+	};
+	struct rehearsal *r = new_rehearsal(&limits, shots, log);
+	int ret = 0;
+
+	if (!r)
+		return -ENOMEM;
+	r->base.resizable = true;
+	r->size = size;
+	if (path && !shots) {
+		ret = open_parent(path);
+		r->space = ret < 0 ? -1 : ret;
+	}
+	return finish(r, ret < 0 ? ret : 0, out);
+}
