@@ -159,21 +159,19 @@ static int rename_one(struct request *request, int count, char **words)
 	return cmd_status_of(error);
 }
 
-/* One by one, to the first that fails: what is gone is gone. */
+/* All, or none. */
 static int delete_all(struct request *request, int count, char **words)
 {
-	int error = 0;
+	struct cmd_log log = {.target = words[0]};
+	int error;
 
-	for (int i = 0; i < count && !error; i++) {
-		struct cmd_log log = {.target = words[i]};
-
-		log_to(request, &log);
-		error = stele_snapshot_delete(words[i], &request->opts);
-		if (error)
-			cmd_log_error(error, words[i]);
-		else if (is_dry_run(request))
-			printf("would delete '%s'\n", words[i]);
-	}
+	log_to(request, &log);
+	error = stele_snapshot_delete((const char *const *)words, (size_t)count,
+				      &request->opts);
+	if (error)
+		cmd_log_error(error, words[0]);
+	for (int i = 0; i < count && !error && is_dry_run(request); i++)
+		printf("would delete '%s'\n", words[i]);
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 
@@ -289,7 +287,9 @@ static int check(const struct cmd *cmd, const struct verb *verb,
 	if (count < verb->words_min || count > verb->words_max)
 		return cmd_misuse(cmd, "snapshot %s needs %s", verb->name,
 				  verb->words);
-	if ((request->opts.flags & STELE_CHANGE_FORCE) && request->opts.grace)
+	/* To delete the last snapshot takes force, whatever its readers get. */
+	if ((request->opts.flags & STELE_CHANGE_FORCE) && request->opts.grace &&
+	    verb->run != delete_all)
 		return cmd_misuse(cmd, "--force gives no --grace");
 	return -1;
 }

@@ -34,6 +34,8 @@ static const struct {
 	{-EEXIST, " build copy ", "snapshot '",
 	 "use --force to overwrite the image, or another TARGET@NAME"},
 	{-EEXIST, " build copy ", NULL, "use --force to overwrite it"},
+	{-EEXIST, " snapshot ", "no snapshot would be left",
+	 "use --force to delete it all the same"},
 	{-EEXIST, " append compact snapshot ", NULL,
 	 "choose another name, or first delete that snapshot with 'stele snapshot delete'"},
 	{-EEXIST, " map ", NULL,

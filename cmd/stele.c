@@ -260,7 +260,7 @@ static const struct cmd commands[] = {
 	 "  -0, --null              keys in files end with a NUL byte\n"
 	 "\n"
 	 "rename, delete: on Ceph RBD, where readers cannot be seen, one is required:\n"
-	 "  -f, --force             do not wait for readers\n"
+	 "  -f, --force             do not wait for readers; delete the last snapshot\n"
 	 "      --grace=DURATION    let readers go on for: 90 (seconds), 10m, 2h, 7d\n"
 	 "\n"
 	 "  -n, --dry-run           check everything, write nothing\n"

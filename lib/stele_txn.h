@@ -35,7 +35,8 @@ struct stele_txn;
 
 enum stele_txn_flags {
 	STELE_TXN_DRY_RUN = 1 << 0, /* check everything, write nothing */
-	STELE_TXN_FORCE = 1 << 1,   /* do not wait for readers that cannot be seen */
+	/* do not wait for readers that cannot be seen, unless grace is given; drop all */
+	STELE_TXN_FORCE = 1 << 1,
 };
 
 struct stele_txn_opts {
@@ -129,7 +130,8 @@ STELE_API int stele_txn_resize(struct stele_txn *txn, uint64_t size,
  * nothing is written. After success the transaction goes on from the new state. After
  * an error while publishing the image is as it was, or as it should have become, and the
  * transaction can only be closed (-EINVAL from all else).
- * Return: 0; -ENOSPC; -EOVERFLOW; -ESTALE (another machine wrote meanwhile); errno of the
+ * Return: 0; -EEXIST (the image would lose its last snapshot, and FORCE was not given;
+ * logged); -ENOSPC; -EOVERFLOW; -ESTALE (another machine wrote meanwhile); errno of the
  * target.
  */
 STELE_API int stele_txn_commit(struct stele_txn *txn);

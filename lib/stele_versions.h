@@ -56,7 +56,8 @@ STELE_API int stele_compact(const char *target, const char *name,
 			    struct stele_build_report *report);
 
 enum stele_change_flags {
-	STELE_CHANGE_FORCE = 1 << 0,   /* do not wait for readers that cannot be seen */
+	/* do not wait for readers that cannot be seen, unless grace is given; delete all */
+	STELE_CHANGE_FORCE = 1 << 0,
 	STELE_CHANGE_DRY_RUN = 1 << 1, /* check everything, write nothing */
 	STELE_CHANGE_DISCARD = 1 << 2, /* gc: discard free space on the device */
 };
@@ -109,17 +110,19 @@ STELE_API int stele_snapshot_create(const char *target, const char *base,
 STELE_API int stele_snapshot_rename(const char *target, const char *name,
 				    const struct stele_change_opts *opts);
 /**
- * stele_snapshot_delete() - remove a snapshot
- * @target: PATH@NAME
+ * stele_snapshot_delete() - remove snapshots, all or none
+ * @targets: PATH@NAME, each of the same PATH; @count: at least 1
  *
  * Its samples stay in place until stele_gc(): readers on a device or
  * file can go on. On RBD, readers use the RBD snapshot, and cannot be
  * seen: with a grace period it is tombstoned (nobody opens it any more) and
- * removed by the first gc after that time; with FORCE it is removed now, and
- * readers get -ESTALE; with neither the delete is refused.
- * Return: 0; -ENOENT; -EBUSY (mapped on this machine, or grace required; logged).
+ * removed by the first gc after that time; with FORCE alone it is removed now, and
+ * readers get -ESTALE; with neither the delete is refused. To delete the last snapshot
+ * of an image always takes FORCE.
+ * Return: 0; -ENOENT; -EBUSY (mapped on this machine, or grace required; logged);
+ * -EEXIST (none would be left; logged); -EINVAL (of several images; logged).
  */
-STELE_API int stele_snapshot_delete(const char *target,
+STELE_API int stele_snapshot_delete(const char *const *targets, size_t count,
 				    const struct stele_change_opts *opts);
 
 enum stele_difference_kind {

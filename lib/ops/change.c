@@ -61,7 +61,8 @@ int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
 		return ret;
 	txn->time = known->time;
 	txn->grace = known->grace;
-	txn->revoke = known->flags & STELE_CHANGE_FORCE;
+	txn->force = known->flags & STELE_CHANGE_FORCE;
+	txn->revoke = txn->force && !txn->grace;
 	if (!named || txn->target.snapshot)
 		return 0;
 	stele_log_error(&log, "'%s' names no snapshot (write TARGET@NAME)",
@@ -69,8 +70,26 @@ int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
 	return -EINVAL;
 }
 
+int stele_change_check(const struct stele_txn *txn)
+{
+	const struct stele_catalog *catalog = &txn->image->catalog;
+	struct stele_catalog_snapshot last;
+
+	if (txn->force || txn->snapshot_count || !catalog->counts.snapshots)
+		return 0;
+	stele_catalog_snapshot(catalog, catalog->counts.snapshots - 1, &last);
+	stele_log_error(&txn->log,
+			"no snapshot would be left of '%s', and nothing could be "
+			"read any more: '%s' is the last one",
+			txn->target.path ? txn->target.path : "the image",
+			last.name);
+	return -EEXIST;
+}
+
 int stele_change_end(struct stele_txn *txn, int ret)
 {
+	if (ret == 0)
+		ret = stele_change_check(txn);
 	if (ret == 0 && txn->state == STELE_TXN_DIRTY)
 		ret = stele_txn_publish(txn, txn->time);
 	stele_txn_release(txn);

@@ -23,6 +23,8 @@ int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
 		       const struct stele_change_opts *opts,
 		       enum stele_change_kind kind, uint32_t flags,
 		       struct stele_change_opts *known);
+/* Are there snapshots left? Return: 0; -EEXIST (without force; logged). */
+int stele_change_check(const struct stele_txn *txn);
 /* `ret`: what became of the change. 0: commit it, if anything changed. Release. */
 int stele_change_end(struct stele_txn *txn, int ret);
 

@@ -368,23 +368,49 @@ int stele_snapshot_rename(const char *target, const char *name,
 			  "cannot rename snapshot '%s'", target);
 }
 
-static int snapshot_delete(const char *target,
+/* Another one of the image that is open: PATH@NAME again. */
+static int drop_by_target(struct stele_txn *txn, const char *text)
+{
+	struct stele_target target = {0};
+	int ret = text ? stele_target_parse(text, &txn->log, &target) : -EINVAL;
+
+	if (ret < 0)
+		return ret;
+	if (!target.snapshot || strcmp(target.path, txn->target.path) != 0) {
+		stele_log_error(&txn->log, "'%s' is not a snapshot of '%s'",
+				text, txn->target.path);
+		ret = -EINVAL;
+	}
+	if (ret == 0)
+		ret = stele_txn_drop(txn, target.snapshot);
+	stele_target_release(&target);
+	return ret;
+}
+
+static int snapshot_delete(const char *const *targets, size_t count,
 			   const struct stele_change_opts *opts)
 {
 	struct stele_change_opts known;
 	struct stele_txn txn;
-	int ret = stele_change_begin(&txn, target, true, opts,
-				     STELE_CHANGE_GOES, STELE_CHANGE_FORCE,
-				     &known);
+	int ret;
 
+	if (!targets || !count)
+		return -EINVAL;
+	ret = stele_change_begin(&txn, targets[0], true, opts,
+				 STELE_CHANGE_GOES, STELE_CHANGE_FORCE,
+				 &known);
 	if (ret == 0)
 		ret = stele_txn_drop(&txn, txn.target.snapshot);
+	for (size_t i = 1; i < count && ret == 0; i++)
+		ret = drop_by_target(&txn, targets[i]);
 	return stele_change_end(&txn, ret);
 }
 
-int stele_snapshot_delete(const char *target,
+int stele_snapshot_delete(const char *const *targets, size_t count,
 			  const struct stele_change_opts *opts)
 {
-	return STELE_CALL(snapshot_delete(target, opts),
-			  "cannot delete snapshot '%s'", target);
+	return STELE_CALL(snapshot_delete(targets, count, opts),
+			  count == 1 ? "cannot delete snapshot '%s'" :
+				       "cannot delete snapshots '%s', ...",
+			  targets && count ? targets[0] : "");
 }

@@ -84,9 +84,9 @@ static int txn_commit(struct stele_txn *txn)
 
 	if (txn->state == STELE_TXN_FAILED)
 		return -EINVAL;
-	ret = txn->state == STELE_TXN_DIRTY ?
-		      stele_txn_publish(txn, txn->time) :
-		      0;
+	ret = stele_change_check(txn);
+	if (ret == 0 && txn->state == STELE_TXN_DIRTY)
+		ret = stele_txn_publish(txn, txn->time);
 	return ret ? ret : stele_gc_finish(txn, false, NULL);
 }
 

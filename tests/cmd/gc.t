@@ -13,13 +13,11 @@ used() { stele info --json "$1" | jq '.image | .used_size - .free_size'; }
 
 # collect TARGET WORDS: deleted, listed, kept, freed, used again
 collect() {
-	local target=$1 words=$2 force generation used due
-	force=$(force_on "$target")
+	local target=$1 words=$2 generation used due
 	must stele build -q --time 1000 "$tmp/src" "$target@v1"
 	run stele gc "$target"
 	is "0 no unused space" "$status $out" "$words: nothing to do"
-	# shellcheck disable=SC2086 # one word or none
-	must stele snapshot delete $force --time "$(($(date +%s) - 9999))" "$target@v1"
+	must stele snapshot delete --force --time "$(($(date +%s) - 9999))" "$target@v1"
 	used=$(used "$target")
 	generation=$(stele info --json "$target" | jq .image.generation)
 
@@ -68,14 +66,14 @@ is "0 no unused space" "$status $out" "a segment that another snapshot uses stay
 ok "its samples too" cmp <(stele cat "$image@v2" train/dogs/20.jpg) \
 	src/train/dogs/20.jpg
 blocks=$(stat -c %b "$image")
-must stele snapshot delete "$image@v2"
+must stele snapshot delete --force "$image@v2"
 must stele gc --apply --force --discard "$image" >/dev/null
 ok "a file gives its blocks back" test "$(stat -c %b "$image")" -lt $((blocks / 2))
 
 # What is deleted now is not old, whatever time things are built with.
 export SOURCE_DATE_EPOCH=1000
 must stele build -q src dated.stele@v1
-must stele snapshot delete dated.stele@v1
+must stele snapshot delete --force dated.stele@v1
 run stele gc --json --grace=1h dated.stele
 is "1 0" "$(tail -n 1 <<<"$out" | jq -r '"\(.unused) \(.would_free)"')" \
 	"a grace period goes by the clock"

@@ -49,7 +49,7 @@ is 1 "$status" "no room for more"
 ok "which is said" grep -q "delete snapshots" <<<"$err" || diag "$err"
 run stele snapshot rename "$loop@v1" old
 is 0 "$status" "a rename has room" || diag "$err"
-run stele snapshot delete "$loop@old"
+run stele snapshot delete --force "$loop@old"
 is 0 "$status" "so has a delete" || diag "$err"
 mkdir "$tmp/fits"
 head -c 12M "$tmp/less/c" >"$tmp/fits/c"

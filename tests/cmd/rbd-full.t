@@ -79,7 +79,7 @@ is 0 "$status" "with space again, it goes on" || diag "$out" "$err"
 rbd_name
 must stele build -q "$tmp/one" "$rbd@v1"
 fill
-run stele snapshot delete --grace=1h "$rbd@v1"
+run stele snapshot delete --force --grace=1h "$rbd@v1"
 is "0 " "$status $err" "delete, of an image that was just built"
 run stele gc --apply --discard --force "$rbd"
 is "0 " "$status $err" "gc of it"

@@ -128,7 +128,7 @@ is v1+ "$(shots)" "which is so"
 run stele info "$rbd"
 is "0 " "$status $err" "now it opens"
 export SOURCE_DATE_EPOCH=1000
-must stele snapshot delete --grace=1h "$rbd@v1"
+must stele snapshot delete --force --grace=1h "$rbd@v1"
 unset SOURCE_DATE_EPOCH
 run stele gc --json "$rbd"
 is false "$(jq -s '.[] | select(.withdrawn).due' <<<"$out")" \

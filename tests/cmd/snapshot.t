@@ -48,8 +48,13 @@ Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
 	fails 1 "${missing:-no such snapshot (available: best)}" stele ls "$target@v1"
 	is 39 "$(stele ls "$target" | wc -l)" "$words: one is left"
 	ok "$words: sound" stele verify -q "$target"
-	# shellcheck disable=SC2086 # one word or none
-	must stele snapshot delete $force "$target@best"
+	# What its readers get is another question.
+	before=$(stele info --json "$target" | jq .image.generation)
+	fails 1 "no snapshot would be left" stele snapshot delete --grace=1h "$target@best"
+	ok "$words: the remedy" grep -qe --force <<<"$err"
+	is "$before" "$(stele info --json "$target" | jq .image.generation)" \
+		"$words: the last one stays"
+	must stele snapshot delete --force --grace=1h "$target@best"
 	run stele snapshot list --json "$target"
 	is "0 " "$status $out" "$words: none is left"
 	ok "$words: info of an image without any" stele info "$target"
@@ -97,7 +102,7 @@ fails 1 "cannot drop snapshot 'v9' of 'photos.stele': no such snapshot" \
 fails 1 "'none.stele@v1': no such file" stele snapshot delete none.stele@v1
 for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image" \
 	"list --base all $image" "create --force $image@x" \
-	"delete --grace=soon $image@cats" "delete -f --grace 1h $image@cats" \
+	"delete --grace=soon $image@cats" "rename -f --grace 1h $image@cats x" \
 	"create --time=never $image@x"; do
 	# shellcheck disable=SC2086 # words
 	run stele snapshot $words
@@ -127,12 +132,24 @@ is "$(stele ls "$image@cats")" "$(stele ls pets)" "what is mapped is read on"
 must stele unmap pets
 ok "unmapped, it may go" stele snapshot delete "$image@cats"
 
-# Two at once, and one that is not there: the first one is gone.
-must stele snapshot create --base all "$image@a" >/dev/null
-run stele snapshot delete "$image@a" "$image@none" "$image@all"
-is 1 "$status" "delete of several, one of them not there"
+# Several go at once, in one commit, or none does.
+for name in a b c; do
+	must stele snapshot create --base all "$image@$name" >/dev/null
+done
+before=$(sum "$image")
+fails 1 "no such snapshot" stele snapshot delete "$image@a" "$image@none" "$image@b"
+cp "$image" other.stele
+run stele snapshot delete "$image@a" other.stele@b
+ok "of one image at a time" grep -q "'other.stele@b' is not a snapshot of" <<<"$err"
+is "$before" "$(sum "$image")" "not one byte was changed"
+generation=$(stele info --json "$image" | jq .image.generation)
+must stele snapshot delete "$image@a" "$image@b" "$image@c"
 is "all same" "$(field "$(stele snapshot list --json "$image")" .name | xargs)" \
-	"stops there"
+	"all of them are gone"
+is $((generation + 1)) "$(stele info --json "$image" | jq .image.generation)" \
+	"with one commit"
+run stele snapshot delete "$image@all" "$image@same"
+is 1 "$status" "but not all that there are"
 
 exec 9<"$image"
 ok "another writer holds it" flock -xn 9

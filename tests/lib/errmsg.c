@@ -116,6 +116,7 @@ static void fails_on_a_dataset(void)
 static void fails_to_change(void)
 {
 	char missing[600];
+	const char *const gone[] = {missing};
 
 	snprintf(missing, sizeof(missing), "%s.missing", target);
 	says(-EEXIST, stele_build(source, named, NULL, NULL), target,
@@ -124,7 +125,7 @@ static void fails_to_change(void)
 	     "build of no source");
 	says(-EEXIST, stele_append(source, named, NULL, NULL), "v1",
 	     "append to a name that is taken");
-	says(-ENOENT, stele_snapshot_delete(missing, NULL), missing,
+	says(-ENOENT, stele_snapshot_delete(gone, 1, NULL), missing,
 	     "delete in no image");
 	says(-EINVAL, stele_resize(target, 4096, NULL, NULL), "shrink",
 	     "resize to less");

@@ -148,7 +148,7 @@ static void test_dry(void)
 	is_int(0, stele_txn_drop(txn, "v1"), "dry run: drop");
 	is_int(0, stele_txn_commit(txn), "dry run: commit");
 	is_int(0, stele_txn_drop(txn, "v2"), "dry run: it goes on from there");
-	is_int(0, stele_txn_commit(txn), "dry run: commit again");
+	is_int(-EEXIST, stele_txn_commit(txn), "dry run: the last snapshot stays");
 	stele_txn_close(txn);
 	is_int(33, count_of("v1"), "dry run: as it was");
 	is_int(-ENOENT, count_of("v2"), "dry run: nothing new");
