@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ceph.c - options of all commands: how to reach a Ceph cluster
+ * ceph.c - options of all commands: how to reach a Ceph cluster, and --progress
  *
- * They become environment variables, which the library reads: so they hold for
+ * The former become environment variables, which the library reads: so they hold for
  * every target of the command that says nothing itself.
  */
 #include "cmd.h"
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "parse.h"
+#include "progress.h"
 
 static const struct {
 	const char *option, *variable;
@@ -66,6 +67,10 @@ bool cmd_take_ceph(int *argc, char **argv)
 		const char *option = argv[i++], *value;
 		const char *variable = find_variable(option, &value);
 
+		if (!strcmp(option, "--progress")) {
+			progress_force();
+			continue;
+		}
 		if (!variable) {
 			argv[kept++] = (char *)option;
 			continue;

@@ -91,7 +91,7 @@ const char *cmd_snapshot_of(const char *target);
 bool cmd_names_snapshot(const char *target);
 
 /*
- * Take --ceph-conf, --ceph-user and --timeout out of the arguments before "--".
+ * Take --ceph-conf, --ceph-user, --timeout and --progress out of the arguments before "--".
  * False: wrong usage, said.
  */
 bool cmd_take_ceph(int *argc, char **argv);

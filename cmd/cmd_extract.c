@@ -70,7 +70,8 @@ static void summarize(const struct extract *job, const char *dir)
 		cmd_message("stopped after %s of %s",
 			    text_counted(count, job->done, "sample"),
 			    text_count(size, job->count));
-		cmd_hint("make room, or choose another DIR; --skip-existing goes on where this stopped");
+		cmd_hint("make room, or choose another DIR; --skip-existing goes on "
+			 "where this stopped");
 	}
 	if (!job->quiet)
 		printf("%s, %s, in '%s'\n",

@@ -389,6 +389,7 @@ static int write_window(struct exporting *e, struct window *w,
 
 static int write_all(struct exporting *e)
 {
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct progress_state progress = {
 		.verb = "exporting",
 		.samples_total = stele_dataset_count(e->job->ds)};
@@ -396,6 +397,8 @@ static int write_all(struct exporting *e)
 	bool last = false;
 	int error = 0;
 
+	stele_dataset_info(e->job->ds, &info);
+	progress.bytes_total = info.payload_size;
 	while (!error && !last) {
 		await_turn(e, w, true);
 		error = write_window(e, w, &progress);

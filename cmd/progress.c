@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.c - one line on a terminal that says how far a command is
+ * progress.c - a line that says how far a command is
  *
  *	writing 12,345/50,000 samples, 1.2 GiB of 3.4 GiB, 512.0 MiB/s, 0:04 left
  *
@@ -21,11 +21,13 @@
 
 #define LINE_SIZE 256
 #define PAINT_INTERVAL_NS 100000000
+#define LINE_INTERVAL_NS  1000000000
 #define COLUMNS_DEFAULT 80
 
 static struct {
 	pthread_mutex_t lock;
-	bool wanted;
+	bool wanted, forced;
+	bool lines; /* not overwritten: no terminal */
 	const char *verb;
 	uint64_t began, painted; /* nanoseconds; painted 0: not yet */
 	int width;		 /* of what is on the screen */
@@ -50,7 +52,7 @@ static int columns(void)
 
 static void clear(void)
 {
-	if (line.width)
+	if (line.width && !line.lines)
 		fprintf(stderr, "\r%*s\r", line.width, "");
 	line.width = 0;
 }
@@ -70,6 +72,20 @@ static void add(char *text, int limit, const char *format, ...)
 		text[length] = '\0';
 }
 
+/* By bytes if their sum is known, else by samples. */
+static bool time_left(const struct progress_state *state, double seconds,
+		      uint64_t *left)
+{
+	const bool bytes = state->bytes_total;
+	const uint64_t total = bytes ? state->bytes_total : state->samples_total;
+	const uint64_t done = bytes ? state->bytes_done : state->samples_done;
+
+	if (!done || done > total)
+		return false;
+	*left = (uint64_t)(seconds / (double)done * (double)(total - done) + 0.5);
+	return true;
+}
+
 static void compose(char *text, int limit, const struct progress_state *state,
 		    double seconds)
 {
@@ -87,13 +103,14 @@ static void compose(char *text, int limit, const struct progress_state *state,
 	if (state->bytes_total)
 		add(text, limit, ", %s of %s", text_size(a, state->bytes_done),
 		    text_size(b, state->bytes_total));
-	if (!state->bytes_total || seconds < 0.5 || rate < 1)
+	else if (state->bytes_done)
+		add(text, limit, ", %s", text_size(a, state->bytes_done));
+	if (seconds < 0.5)
 		return;
-	add(text, limit, ", %s/s", text_size(a, (uint64_t)rate));
-	if (state->bytes_done > state->bytes_total)
+	if (rate >= 1)
+		add(text, limit, ", %s/s", text_size(a, (uint64_t)rate));
+	if (!time_left(state, seconds, &left))
 		return;
-	left = (uint64_t)((double)(state->bytes_total - state->bytes_done) /
-			  rate + 0.5);
 	add(text, limit, ", %llu:%02u left", (unsigned long long)(left / 60),
 	    (unsigned int)(left % 60));
 }
@@ -103,35 +120,47 @@ static void paint(const struct progress_state *state, uint64_t time)
 	char text[LINE_SIZE];
 	int width;
 
-	compose(text, columns(), state, (double)(time - line.began) / 1e9);
+	compose(text, line.lines ? LINE_SIZE : columns(), state,
+		(double)(time - line.began) / 1e9);
+	line.painted = time;
+	if (line.lines) {
+		fprintf(stderr, "%s\n", text);
+		return;
+	}
 	width = (int)strlen(text);
 	fprintf(stderr, "\r%s%*s", text,
 		width < line.width ? line.width - width : 0, "");
 	line.width = width > line.width ? width : line.width;
-	line.painted = time;
+}
+
+void progress_force(void)
+{
+	line.forced = true;
 }
 
 void progress_start(bool wanted)
 {
 	pthread_mutex_lock(&line.lock);
-	line.wanted = wanted && isatty(STDERR_FILENO);
+	line.lines = !isatty(STDERR_FILENO);
+	line.wanted = line.forced || (wanted && !line.lines);
 	line.verb = NULL;
 	pthread_mutex_unlock(&line.lock);
 }
 
 void progress_update(const struct progress_state *state)
 {
-	uint64_t time;
+	uint64_t time, interval;
 
 	pthread_mutex_lock(&line.lock);
+	interval = line.lines ? LINE_INTERVAL_NS : PAINT_INTERVAL_NS;
 	if (line.wanted) {
 		time = now();
 		if (line.verb != state->verb) {
 			line.verb = state->verb;
 			line.began = time;
-			line.painted = 0;
+			line.painted = line.lines ? time : 0;
 		}
-		if (!line.painted || time - line.painted >= PAINT_INTERVAL_NS)
+		if (!line.painted || time - line.painted >= interval)
 			paint(state, time);
 	}
 	pthread_mutex_unlock(&line.lock);
@@ -141,7 +170,8 @@ void progress_message(const char *message, const char *reason)
 {
 	pthread_mutex_lock(&line.lock);
 	clear();
-	line.painted = 0;
+	if (!line.lines)
+		line.painted = 0;
 	fprintf(stderr, "stele: %s%s%s\n", message, reason ? ": " : "",
 		reason ? reason : "");
 	pthread_mutex_unlock(&line.lock);
@@ -151,12 +181,16 @@ void progress_hide(void)
 {
 	pthread_mutex_lock(&line.lock);
 	clear();
-	line.painted = 0;
+	if (!line.lines)
+		line.painted = 0;
 	pthread_mutex_unlock(&line.lock);
 }
 
 void progress_end(void)
 {
 	progress_hide();
-	progress_start(false);
+	pthread_mutex_lock(&line.lock);
+	line.wanted = false;
+	line.verb = NULL;
+	pthread_mutex_unlock(&line.lock);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - the progress line on a terminal
+ * progress.h - how far a command is, on stderr
  *
- * There is one stderr, so there is one line, with global state.
- * If stderr is not a terminal, nothing is ever printed. Messages go
- * through here, so that the two never mix. Any thread.
+ * There is one stderr, so there is one line, with global state. On a terminal it is
+ * overwritten; elsewhere lines are printed only if progress_force() was called, one a second.
+ * Messages go through here, so that the two never mix. Any thread.
  */
 #ifndef STELE_CMD_PROGRESS_H
 #define STELE_CMD_PROGRESS_H
@@ -18,9 +18,11 @@ struct progress_state {
 	uint64_t bytes_done, bytes_total;
 };
 
+/* --progress: show it in any case, wherever stderr goes. */
+void progress_force(void);
 /* Before that, nothing is shown. */
 void progress_start(bool wanted);
-/* Cheap: paints at most ten times a second. */
+/* Cheap: paints at most ten times a second, or once where it is no terminal. */
 void progress_update(const struct progress_state *state);
 /* `stele: MESSAGE[: REASON]` on stderr, after clearing the line. */
 void progress_message(const char *message, const char *reason);

@@ -339,7 +339,8 @@ static void overview(FILE *to)
 	      "A TARGET is a block device, a regular file, a mapped name, or a Ceph\n"
 	      "RBD image, rbd:POOL[/NAMESPACE]/IMAGE; append @NAME to select a snapshot,\n"
 	      "@sha256:HEX to pin one. For RBD, all commands take --ceph-conf=FILE,\n"
-	      "--ceph-user=ID and --timeout=SECONDS.\n"
+	      "--ceph-user=ID and --timeout=SECONDS; with --progress, those that read or\n"
+	      "write samples say how far they are even where stderr is no terminal.\n"
 	      "See 'stele help COMMAND' for options, 'man stele' for everything else.\n",
 	      to);
 }

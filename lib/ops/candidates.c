@@ -64,6 +64,7 @@ int stele_candidates_add(struct stele_candidates *candidates, uint64_t ordinal,
 		.number = number,
 		.size = size,
 	};
+	candidates->bytes_total += size;
 	return 0;
 }
 
@@ -304,6 +305,7 @@ static void hash_tick(void *user)
 
 	builder->progress.bytes_done = __atomic_load_n(
 		&hashing->candidates->bytes, __ATOMIC_RELAXED);
+	builder->progress.bytes_total = hashing->candidates->bytes_total;
 	if (stele_builder_tick(builder) < 0)
 		stop(hashing);
 }

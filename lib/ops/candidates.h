@@ -31,6 +31,7 @@ struct stele_candidates {
 	struct stele_spill places; /* of these, in the order of numbers */
 	uint64_t count;
 	uint64_t bytes; /* hashed, of all segments; atomic */
+	uint64_t bytes_total; /* of all that were added */
 };
 
 /* Return: 0; -ENOMEM and the like. Release in any case. */

@@ -83,7 +83,7 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=2M none small 2>mount.err; then
 		run stele $words
 		is 1 "$status" "$words: fails"
 		ok "$words: says that the filesystem is full" grep -qE \
-			"'small/image': its filesystem is full: needs [0-9]+ bytes, and has [0-9]+$" \
+			"'small/image': its filesystem is full: needs [0-9]+ bytes, and has [0-9]+" \
 			<<<"$err" || diag "$err"
 		is "hint: free space there, or choose another place" "${err##*$'\n'}" \
 			"$words: what to do"
