@@ -11,6 +11,9 @@
 #	ok "info: says why" grep -q "$tmp/none" <<<"$err"
 #	done_testing
 #
+# stdout is TAP and stderr empty: what commands print there goes to a log, whose part since the
+# last check is shown, as comments, when a check fails.
+#
 # The working directory is the top of the tree, $tmp a directory of the test's
 # own, the PATH begins with the build. Wanted comes before seen. Without
 # done_testing there is no plan, so a test that stops half way is red.
@@ -37,6 +40,7 @@ diag() { printf '# %s\n' "${@//$'\n'/$'\n# '}"; }
 # The test itself cannot go on. (TAP's "Bail out!" would stop all others.)
 bail() {
 	printf 'not ok %d - cannot go on: %s\n' $((tap_count + 1)) "$*"
+	tap_log_show
 	exit 255
 }
 
@@ -52,18 +56,27 @@ done_testing() {
 
 # ---- checks ----
 
+# What was printed since the last check, up to some lines.
+tap_log_show() {
+	[ -s "$tap_log" ] || return 0
+	head -c 8000 "$tap_log" | tail -n 40 | cat -v | sed 's/^/# | /'
+	: >"$tap_log"
+}
+
 tap_result() { # STATUS DESCRIPTION
 	tap_count=$((tap_count + 1))
 	if [ "$1" = 0 ]; then
 		printf 'ok %d - %s\n' "$tap_count" "$2"
+		: >"$tap_log"
 		return 0
 	fi
 	tap_failed=$((tap_failed + 1))
 	printf 'not ok %d - %s\n' "$tap_count" "$2"
+	tap_log_show
 	return 1
 }
 
-# ok DESCRIPTION CMD...: CMD succeeds; what it prints goes to stderr
+# ok DESCRIPTION CMD...: CMD succeeds; what it prints goes to the log
 ok() {
 	local description=$1
 	shift
@@ -145,6 +158,8 @@ tap_exit() {
 	for ((i = ${#tap_cleanups[@]} - 1; i >= 0; i--)); do
 		eval "${tap_cleanups[i]}" >&2
 	done
+	[ $result = 0 ] || tap_log_show
+	rm -f "$tap_log"
 	exit $result
 }
 trap tap_exit EXIT
@@ -154,6 +169,8 @@ trap 'exit 143' TERM HUP
 mkdir -p "${TMPDIR:=$BUILD/tmp}"
 tmp=$(mktemp -d "$TMPDIR/$(basename "$0" .t).XXXXXX") || exit 1
 cleanup rm -rf "$tmp"
+tap_log=$tmp.log # not in $tmp, which may be a source
+exec 2>>"$tap_log"
 export STELE_RUN_DIR=$tmp/run STELE_STATE_DIR=$tmp/state # never the machine's own
 
 # loop_new SIZE [SECTOR_SIZE]: sets loop (its node) and loop_file

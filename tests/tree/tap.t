@@ -56,6 +56,26 @@ script 'skip_block 2 "no moon"' done_testing
 is_verdict green "sh: skipped checks"
 is_verdict red "sh: but under STRICT" STRICT=1
 
+# all that a test prints, and whether that is TAP
+script 'ok loud bash -c "echo out; echo err >&2"' 'must echo must' 'echo bare >&2' \
+	'cleanup echo late' 'bash -c "kill -KILL \$\$"' 'is 1 1 fine' done_testing
+is "ok 1 - loud
+ok 2 - fine
+1..2" "$("$tmp/t" 2>&1)" "sh: of a test that is green, only TAP is seen"
+script 'ok good echo before' 'ok bad bash -c "echo why; exit 1"' done_testing
+is "ok 1 - good
+not ok 2 - bad
+# | why
+1..2
+# 1 of 2 failed" "$("$tmp/t" 2>&1)" "sh: what failed shows what it printed"
+script 'ok good true' 'must bash -c "echo why; exit 1"' done_testing
+is "ok 1 - good
+not ok 2 - cannot go on: bash -c echo why; exit 1 (status 1)
+# | why" "$("$tmp/t" 2>&1)" "sh: so does a step that failed"
+script 'ok good true' 'unset nothing; echo $nothing' done_testing
+ok "sh: so does a test that ends half way" grep -q "^# | .*nothing: unbound" \
+	<<<"$("$tmp/t" 2>&1)"
+
 script "cleanup touch $tmp/one" "cleanup mv $tmp/two $tmp/three" \
 	"cleanup touch $tmp/two" 'echo "$tmp" >'"$tmp/name" 'kill $$; sleep 60'
 is_verdict red "sh: a signal"
