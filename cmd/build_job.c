@@ -62,7 +62,7 @@ static void explain(const struct build_job *job, int error)
 int build_job_end(struct build_job *job, int error)
 {
 	const struct build_options *options = job->options;
-	const bool dry_run = options->opts.flags & STELE_BUILD_DRY_RUN;
+	const bool dry_run = options->opts.flags & STELE_DRY_RUN;
 	int status = CMD_OK;
 
 	progress_end();

@@ -123,7 +123,8 @@ static const char *set_value(struct build_options *options, int option,
 		return parse_size(text, MEMORY_MIN, PARSE_SIZE_MAX,
 				  &opts->memory_size);
 	case 'O':
-		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &opts->base);
+		return parse_text(text, 1, STELE_NAME_SIZE_MAX,
+				  &options->base);
 	case 'o':
 		return set_order(&opts->order, text);
 	case 'S':
@@ -148,11 +149,11 @@ static bool set_flag(struct build_options *options, int option)
 		char option;
 		uint32_t flag;
 	} flags[] = {
-		{'c', STELE_BUILD_SKIP_CHANGED}, {'f', STELE_BUILD_FORCE},
-		{'n', STELE_BUILD_DRY_RUN},	 {'U', STELE_BUILD_UPDATE},
-		{'Q', STELE_BUILD_QUICK},
-		{'D', STELE_BUILD_DELETE_MISSING},
-		{'E', STELE_BUILD_ALLOW_EMPTY}, {'a', STELE_BUILD_ALWAYS},
+		{'c', STELE_BUILD_SKIP_CHANGED}, {'f', STELE_FORCE},
+		{'n', STELE_DRY_RUN},	 {'U', STELE_APPEND_UPDATE},
+		{'Q', STELE_APPEND_QUICK},
+		{'D', STELE_APPEND_DELETE_MISSING},
+		{'E', STELE_BUILD_ALLOW_EMPTY}, {'a', STELE_APPEND_ALWAYS},
 		{'F', STELE_BUILD_FOLLOW},
 	};
 

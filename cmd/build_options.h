@@ -17,6 +17,7 @@ struct build_options {
 	enum build_options_who who; /* whose options are known */
 	struct stele_build_opts opts;
 	uint8_t uuid[STELE_UUID_SIZE]; /* opts.uuid points here */
+	const char *base; /* of an append */
 	bool json, quiet;
 };
 

@@ -20,7 +20,7 @@ int cmd_build(const struct cmd *cmd, int argc, char **argv)
 {
 	struct build_options options = {.who = BUILD_OPTIONS_BUILD};
 	int status = build_options_parse(cmd, argc, argv, &options);
-	bool dry_run = options.opts.flags & STELE_BUILD_DRY_RUN;
+	bool dry_run = options.opts.flags & STELE_DRY_RUN;
 
 	if (status >= 0)
 		return status;

@@ -10,9 +10,22 @@ static int run(const char *target, const char *name,
 	struct build_job job = {
 		.options = options, .target = target};
 
+	const struct stele_build_opts *o = &options->opts;
+
 	build_job_begin(&job);
-	return build_job_end(&job, stele_compact(target, name, &options->opts,
-						 &job.report));
+	return build_job_end(
+		&job,
+		stele_compact(target, name,
+			      &STELE_OPTS(stele_compact_opts, .log = o->log,
+					  .log_user = o->log_user,
+					  .progress = o->progress,
+					  .memory_size = o->memory_size,
+					  .flags = o->flags, .granule = o->granule,
+					  .order = o->order, .jobs = o->jobs,
+					  .boundary = o->boundary,
+					  .backend = o->backend, .note = o->note,
+					  .time = o->time),
+			      &job.report));
 }
 
 int cmd_compact(const struct cmd *cmd, int argc, char **argv)

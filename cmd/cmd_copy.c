@@ -96,7 +96,7 @@ static void explain(const struct cmd_log *log, const char *source, int error,
 		    const struct job *job,
 		    const struct stele_copy_report *report)
 {
-	const bool force = job->opts.flags & STELE_CHANGE_FORCE;
+	const bool force = job->opts.flags & STELE_FORCE;
 	char size[TEXT_SIZE];
 
 	if (error == -ECANCELED && stop_requested())
@@ -105,7 +105,7 @@ static void explain(const struct cmd_log *log, const char *source, int error,
 		cmd_log_error(error, strstr(stele_errmsg(), source) ?
 					     source : log->target);
 	if ((report->sent_size || report->resumed_size) &&
-	    !(job->opts.flags & STELE_CHANGE_DRY_RUN))
+	    !(job->opts.flags & STELE_DRY_RUN))
 		cmd_message("'%s' keeps the %s copied so far; run the same "
 			    "command%s to resume", log->target,
 			    text_size(size, report->sent_size),
@@ -116,7 +116,7 @@ static int run(const char *source, const char *target, struct job *job)
 {
 	struct cmd_log log = {.target = target, .quiet = job->quiet};
 	struct stele_copy_report report = {.size = sizeof(report)};
-	const bool dry_run = job->opts.flags & STELE_CHANGE_DRY_RUN;
+	const bool dry_run = job->opts.flags & STELE_DRY_RUN;
 	int error;
 
 	job->opts.log = cmd_log_line;
@@ -170,13 +170,13 @@ int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "fj:nqh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'f':
-			job.opts.flags |= STELE_CHANGE_FORCE;
+			job.opts.flags |= STELE_FORCE;
 			break;
 		case 'J':
 			job.json = true;
 			break;
 		case 'n':
-			job.opts.flags |= STELE_CHANGE_DRY_RUN;
+			job.opts.flags |= STELE_DRY_RUN;
 			break;
 		case 'q':
 			job.quiet = true;

@@ -28,7 +28,7 @@ static const struct option longopts[] = {
 };
 
 struct collection {
-	struct stele_change_opts opts;
+	struct stele_txn_opts opts;
 	const char *target;
 	bool json, dry_run;
 };
@@ -91,7 +91,7 @@ static void print_item(void *user, const struct stele_gc_item *item)
 static void print_report(const struct collection *collection,
 			 const struct stele_gc_report *report)
 {
-	bool apply = !(collection->opts.flags & STELE_CHANGE_DRY_RUN);
+	bool apply = !(collection->opts.flags & STELE_DRY_RUN);
 	char a[TEXT_SIZE], b[TEXT_SIZE];
 	json_t *object;
 
@@ -122,7 +122,7 @@ static void print_report(const struct collection *collection,
 	       text_size(b, report->unused_size), apply ? "freed" : "to free",
 	       apply ? "" : "; dry run, use --apply to free");
 	if (!apply && !collection->opts.grace &&
-	    !(collection->opts.flags & STELE_CHANGE_FORCE))
+	    !(collection->opts.flags & STELE_FORCE))
 		printf("--apply needs --grace=DURATION, to wait for readers, or "
 		       "--force\n");
 }
@@ -148,20 +148,20 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 {
 	struct collection collection = {
 		.opts = {.size = sizeof(collection.opts), .time = time(NULL),
-			 .flags = STELE_CHANGE_DRY_RUN}};
+			 .flags = STELE_DRY_RUN}};
 	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "fnh", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'a':
-			collection.opts.flags &= ~(uint32_t)STELE_CHANGE_DRY_RUN;
+			collection.opts.flags &= ~(uint32_t)STELE_DRY_RUN;
 			break;
 		case 'd':
-			collection.opts.flags |= STELE_CHANGE_DISCARD;
+			collection.opts.flags |= STELE_TXN_DISCARD;
 			break;
 		case 'f':
-			collection.opts.flags |= STELE_CHANGE_FORCE;
+			collection.opts.flags |= STELE_FORCE;
 			break;
 		case 'g':
 			wanted = parse_duration(optarg,
@@ -184,19 +184,19 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "gc needs one TARGET");
-	if ((collection.opts.flags & STELE_CHANGE_FORCE) &&
+	if ((collection.opts.flags & STELE_FORCE) &&
 	    collection.opts.grace)
 		return cmd_misuse(cmd, "--force gives no --grace");
-	if ((collection.opts.flags & STELE_CHANGE_DISCARD) &&
-	    (collection.opts.flags & STELE_CHANGE_DRY_RUN))
+	if ((collection.opts.flags & STELE_TXN_DISCARD) &&
+	    (collection.opts.flags & STELE_DRY_RUN))
 		return cmd_misuse(cmd, "--discard needs --apply");
 	if (!(collection.opts.flags &
-	      (STELE_CHANGE_DRY_RUN | STELE_CHANGE_FORCE)) &&
+	      (STELE_DRY_RUN | STELE_FORCE)) &&
 	    !collection.opts.grace)
 		return cmd_misuse(cmd, "--apply needs --grace=DURATION, to wait for "
 				       "readers that cannot be seen, or --force");
 	if (collection.dry_run)
-		collection.opts.flags |= STELE_CHANGE_DRY_RUN;
+		collection.opts.flags |= STELE_DRY_RUN;
 	collection.target = argv[optind];
 	return run(&collection);
 }

@@ -126,7 +126,7 @@ static int run(const char *target, uint32_t choose, bool dry, bool json)
 			    .log_user = &log, .choose = choose,
 			    .side = json ? side_json : side_line,
 			    .snapshot = json ? snapshot_json : snapshot_line,
-			    .flags = dry ? STELE_CHANGE_DRY_RUN : 0),
+			    .flags = dry ? STELE_DRY_RUN : 0),
 		&report);
 
 	if (!error)

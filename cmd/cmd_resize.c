@@ -45,10 +45,10 @@ static int run(const char *target, uint64_t size, bool json, bool dry_run)
 	struct cmd_log log = {.target = target};
 	struct stele_resize_report report = {.size = sizeof(report)};
 	int error = stele_resize(target, size,
-				 &STELE_OPTS(stele_change_opts,
+				 &STELE_OPTS(stele_txn_opts,
 					     .log = cmd_log_line,
 					     .log_user = &log,
-					     .flags = dry_run ? STELE_CHANGE_DRY_RUN
+					     .flags = dry_run ? STELE_DRY_RUN
 							      : 0),
 				 &report);
 

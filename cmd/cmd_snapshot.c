@@ -36,8 +36,8 @@ static const struct option longopts[] = {
 #define FILES_MAX 16 /* of --keys-from */
 
 struct request {
-	struct stele_change_opts opts;
-	const char *base;
+	struct stele_txn_opts opts;
+	const char *base, *note;
 	struct keys keys;
 	const char *files[FILES_MAX];
 	unsigned int file_count;
@@ -56,7 +56,7 @@ static void log_to(struct request *request, struct cmd_log *log)
 
 static bool is_dry_run(const struct request *request)
 {
-	return request->opts.flags & STELE_CHANGE_DRY_RUN;
+	return request->opts.flags & STELE_DRY_RUN;
 }
 
 static int list(struct request *request, int count, char **words)
@@ -106,8 +106,8 @@ static void print_made(const struct request *request,
 
 	if (request->json) {
 		object = snapshots_info_json(made);
-		if (request->opts.note)
-			json_set_text(object, "note", request->opts.note);
+		if (request->note)
+			json_set_text(object, "note", request->note);
 		if (is_dry_run(request))
 			json_set(object, "dry_run", json_boolean(true));
 		json_line(object);
@@ -135,7 +135,7 @@ static int create(struct request *request, int count, char **words)
 	log_to(request, &log);
 	error = stele_snapshot_create(words[0], request->base,
 				      request->keys.refs, request->keys.count,
-				      &request->opts, &made);
+				      request->note, &request->opts, &made);
 	if (!error)
 		print_made(request, &made);
 	else
@@ -218,17 +218,17 @@ static const char *set_option(struct request *request, int option,
 	case 'd':
 		return add_key(request, text);
 	case 'f':
-		request->opts.flags |= STELE_CHANGE_FORCE;
+		request->opts.flags |= STELE_FORCE;
 		return NULL;
 	case 'g':
 		return parse_duration(text, &request->opts.grace);
 	case 'k':
 		return add_file(request, text);
 	case 'n':
-		request->opts.flags |= STELE_CHANGE_DRY_RUN;
+		request->opts.flags |= STELE_DRY_RUN;
 		return NULL;
 	case 'N':
-		request->opts.note = text;
+		request->note = text;
 		return NULL;
 	case 't':
 		return parse_time(text, &request->opts.time);
@@ -288,7 +288,7 @@ static int check(const struct cmd *cmd, const struct verb *verb,
 		return cmd_misuse(cmd, "snapshot %s needs %s", verb->name,
 				  verb->words);
 	/* To delete the last snapshot takes force, whatever its readers get. */
-	if ((request->opts.flags & STELE_CHANGE_FORCE) && request->opts.grace &&
+	if ((request->opts.flags & STELE_FORCE) && request->opts.grace &&
 	    verb->run != delete_all)
 		return cmd_misuse(cmd, "--force gives no --grace");
 	return -1;

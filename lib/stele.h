@@ -80,6 +80,9 @@
  * stele_depth_round, stele_tune_point, stele_loader_source, stele_key_ref and union
  * stele_value, which come in arrays or one for each sample.
  *
+ * Flags. STELE_DRY_RUN and STELE_FORCE are the same bits wherever they are known; a flag
+ * that a function does not know is -EINVAL.
+ *
  * This header contains conventions, datasets, one-shot reads, and iteration over keys.
  * Programs include only this header: it includes the other parts, at its end.
  */
@@ -157,6 +160,11 @@ enum stele_log_level {
  */
 typedef void (*stele_log_fn)(void *user, enum stele_log_level level,
 			     const char *line);
+
+enum stele_flags {
+	STELE_DRY_RUN = 1 << 0, /* check everything, write nothing */
+	STELE_FORCE = 1 << 1,	/* do what is refused without it; each function says what */
+};
 
 /* ---- datasets ---------------------------------------------------------- */
 

@@ -79,20 +79,13 @@ enum stele_build_order {
 	STELE_ORDER_SOURCE,   /* source order; costs more runs */
 };
 
+/* And STELE_DRY_RUN: plan only, the target may be NULL; STELE_FORCE: overwrite contents. */
 enum stele_build_flags {
-	STELE_BUILD_DRY_RUN = 1 << 0,	   /* plan only; the target may be NULL */
-	/* build: overwrite existing contents of the target; append: DELETE_MISSING of most samples */
-	STELE_BUILD_FORCE = 1 << 1,
-	STELE_BUILD_ALLOW_EMPTY = 1 << 2,  /* a source without samples is no error */
+	STELE_BUILD_ALLOW_EMPTY = 1 << 2, /* a source without samples is no error */
 	/* directory: take what symlinks lead to; a cycle is an error */
 	STELE_BUILD_FOLLOW = 1 << 3,
 	/* skip files that change, vanish or cannot be read */
 	STELE_BUILD_SKIP_CHANGED = 1 << 4,
-	/* only for stele_append(): */
-	STELE_BUILD_UPDATE = 1 << 5,	     /* also replace samples whose contents changed */
-	STELE_BUILD_QUICK = 1 << 6,	     /* with UPDATE: see stele_append() */
-	STELE_BUILD_DELETE_MISSING = 1 << 7, /* drop samples that the source lacks */
-	STELE_BUILD_ALWAYS = 1 << 8,	     /* make a snapshot even if nothing changed */
 };
 
 /*
@@ -145,22 +138,14 @@ enum stele_skip_reason {
 typedef void (*stele_build_skip_fn)(void *user, enum stele_skip_reason reason,
 				    const char *key, size_t key_size, int error);
 
+/* Options of build, append, compaction and stele_txn_add() begin the same, up to boundary. */
 struct stele_build_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
 	stele_build_progress_fn progress;
 	void *progress_user;
-	stele_build_skip_fn skip;
-	void *skip_user;
-	const char *backend;
-	const char *label;	/* of the image; NULL: "" */
-	const uint8_t *uuid;	/* 16 bytes; NULL: random */
-	const char *base;	/* append: a snapshot's name; NULL: the newest */
-	const char *note;	/* of the snapshot; NULL: none */
-	uint64_t file_size;	/* of a file or RBD image, a multiple of 4096; 0: to fit */
 	uint64_t memory_size;	/* 0: 256 MiB */
-	int64_t time;		/* seconds; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t flags;		/* enum stele_build_flags */
 	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 % */
 	uint32_t order;		/* enum stele_build_order */
@@ -170,8 +155,16 @@ struct stele_build_opts {
 	 * none; 0: the target's default (an RBD image's object size, else none)
 	 */
 	uint32_t boundary;
-	uint32_t object_size;	/* of an RBD image that is created; 0: 4 MiB */
 	uint32_t label_from;	/* enum stele_label_from */
+	stele_build_skip_fn skip;
+	void *skip_user;
+	const char *backend;
+	const char *note;	/* of the snapshot; NULL: none */
+	const char *label;	/* of the image; NULL: "" */
+	const uint8_t *uuid;	/* 16 bytes; NULL: random */
+	int64_t time;		/* seconds; 0: now, or $SOURCE_DATE_EPOCH */
+	uint64_t file_size;	/* of a file or RBD image, a multiple of 4096; 0: to fit */
+	uint32_t object_size;	/* of an RBD image that is created; 0: 4 MiB */
 	uint32_t reserved;
 };
 
@@ -222,7 +215,8 @@ struct stele_build_report {
  * the build is removed if it fails.
  *
  * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENOENT (the source has no
- * samples, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle); -ENAMETOOLONG (a key); -EFBIG (a file, or all files, exceed the limits of the format);
+ * samples, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle); -ENAMETOOLONG (a key); -EFBIG (a
+ * file, or all files, exceed the limits of the format);
  * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
  * more than 4096 bytes, or no path); -ENODEV (below /dev, and not there); errno of source
  * or target. Details go to the log

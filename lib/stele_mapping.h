@@ -21,7 +21,7 @@ extern "C" {
 #define STELE_RUN_DIR_DEFAULT "/run/stele"
 
 enum stele_map_flags {
-	STELE_MAP_READ_ONLY = 1 << 0, /* set the block device read-only until unmap */
+	STELE_MAP_READ_ONLY = 1 << 2, /* set the block device read-only until unmap */
 };
 
 /** An RBD snapshot that the kernel is to attach, in the terms of rbd(8). */
@@ -53,7 +53,7 @@ struct stele_map_opts {
 	int (*detach)(void *user, const char *device,
 		      char why[STELE_MAP_REASON_SIZE]);
 	void *attach_user;
-	uint32_t flags;
+	uint32_t flags; /* enum stele_map_flags */
 	uint32_t reserved;
 };
 

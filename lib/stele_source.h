@@ -128,7 +128,7 @@ STELE_API int stele_build_from(const struct stele_source_ops *ops, void *user,
  */
 STELE_API int stele_append_from(const struct stele_source_ops *ops, void *user,
 				const char *target,
-				const struct stele_build_opts *opts,
+				const struct stele_append_opts *opts,
 				struct stele_build_report *report);
 
 #ifdef __cplusplus

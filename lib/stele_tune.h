@@ -47,10 +47,10 @@ struct stele_profile {
 	struct stele_tune_point points[STELE_PROFILE_POINTS_MAX]; /* by size, the mix last */
 };
 
+/* And STELE_FORCE: replace a profile that was measured on more. */
 enum stele_tune_flags {
-	STELE_TUNE_QUICK = 1 << 0,   /* about 5 s instead of 40 s */
-	STELE_TUNE_NO_SAVE = 1 << 1, /* measure only */
-	STELE_TUNE_FORCE = 1 << 2,   /* replace a profile that was measured on more */
+	STELE_TUNE_QUICK = 1 << 2,   /* about 5 s instead of 40 s */
+	STELE_TUNE_NO_SAVE = 1 << 3, /* measure only */
 };
 
 struct stele_tune_opts {
@@ -73,7 +73,7 @@ struct stele_tune_opts {
  * @target: as stele_dataset_open(); only read
  *
  * An image whose samples take up less than STELE_TUNE_SIZE_MIN does not replace a valid
- * profile that was measured on at least that much, except with STELE_TUNE_FORCE.
+ * profile that was measured on at least that much, except with STELE_FORCE.
  *
  * @out may be NULL.
  * Return: 0; -ENODATA (an image without samples); -EEXIST (such a profile exists: nothing is

@@ -33,23 +33,6 @@ extern "C" {
 
 struct stele_txn;
 
-enum stele_txn_flags {
-	STELE_TXN_DRY_RUN = 1 << 0, /* check everything, write nothing */
-	/* do not wait for readers that cannot be seen, unless grace is given; drop all */
-	STELE_TXN_FORCE = 1 << 1,
-};
-
-struct stele_txn_opts {
-	size_t size;
-	stele_log_fn log;
-	void *log_user;
-	const char *backend;
-	int64_t time;	/* of the commit and its snapshots, seconds; 0: now */
-	uint64_t grace; /* seconds that unseen readers of a dropped snapshot get; 0: not given */
-	uint32_t flags; /* enum stele_txn_flags */
-	uint32_t reserved;
-};
-
 /**
  * stele_txn_open() - begin to change the image on a target
  * @target: PATH[@NAME]; NAME is ignored
@@ -74,14 +57,30 @@ STELE_API int stele_txn_open(const char *target,
  * the next snapshot starts from the newest. Return: 0; -ENOENT.
  */
 STELE_API int stele_txn_base(struct stele_txn *txn, const char *name);
+struct stele_add_opts {
+	size_t size;
+	stele_log_fn log; /* NULL: the transaction's; these as in stele_build_opts ... */
+	void *log_user;
+	stele_build_progress_fn progress;
+	void *progress_user;
+	uint64_t memory_size;
+	uint32_t flags; /* as of stele_append(), but DRY_RUN and ALWAYS */
+	uint32_t granule;
+	uint32_t order;
+	uint32_t jobs;
+	uint32_t boundary;
+	uint32_t label_from;
+	stele_build_skip_fn skip;
+	void *skip_user; /* ... up to here */
+};
+
 /**
  * stele_txn_add() - what a source has more; see stele_append()
- * @opts: of an append; log, backend, base, note, time, file_size and DRY_RUN must be unset
  *
  * Writes the new segment where nothing leads to. @report may be NULL.
  */
 STELE_API int stele_txn_add(struct stele_txn *txn, const char *source,
-			    const struct stele_build_opts *opts,
+			    const struct stele_add_opts *opts,
 			    struct stele_build_report *report);
 /**
  * stele_txn_delete() - leave samples out, by key: any order, repeats allowed

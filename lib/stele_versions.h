@@ -15,11 +15,42 @@
 extern "C" {
 #endif
 
+/*
+ * And STELE_DRY_RUN, all of enum stele_build_flags, and STELE_FORCE: DELETE_MISSING of most
+ * samples.
+ */
+enum stele_append_flags {
+	STELE_APPEND_UPDATE = 1 << 5,	      /* also replace samples whose contents changed */
+	STELE_APPEND_QUICK = 1 << 6,	      /* with UPDATE: see stele_append() */
+	STELE_APPEND_DELETE_MISSING = 1 << 7, /* drop samples that the source lacks */
+	STELE_APPEND_ALWAYS = 1 << 8,	      /* make a snapshot even if nothing changed */
+};
+
+struct stele_append_opts {
+	size_t size;
+	stele_log_fn log; /* these as in stele_build_opts ... */
+	void *log_user;
+	stele_build_progress_fn progress;
+	void *progress_user;
+	uint64_t memory_size;
+	uint32_t flags; /* enum stele_append_flags */
+	uint32_t granule;
+	uint32_t order;
+	uint32_t jobs;
+	uint32_t boundary;
+	uint32_t label_from;
+	stele_build_skip_fn skip;
+	void *skip_user; /* ... up to here */
+	const char *backend;
+	const char *note;   /* of the snapshot; NULL: none */
+	const char *base;   /* a snapshot's name; NULL: the newest */
+	int64_t time;	    /* seconds; 0: now, or $SOURCE_DATE_EPOCH */
+	uint64_t file_size; /* a file or RBD image first grows to it; 0: it does not */
+};
+
 /**
  * stele_append() - a new snapshot: an old one plus what is new in a source
  * @target: PATH@NAME, a name that the image does not have yet
- * @opts: as for a build; label and uuid must be unset.
- *	file_size can grow a file or RBD image.
  *
  * Samples whose key is new become a segment. With UPDATE, those whose
  * contents differ (by digest) are replaced. With QUICK in addition, a file of
@@ -37,45 +68,63 @@ extern "C" {
  * -EINVAL (no name given).
  */
 STELE_API int stele_append(const char *source, const char *target,
-			   const struct stele_build_opts *opts,
+			   const struct stele_append_opts *opts,
 			   struct stele_build_report *report);
+
+struct stele_compact_opts {
+	size_t size;
+	stele_log_fn log; /* these as in stele_build_opts ... */
+	void *log_user;
+	stele_build_progress_fn progress;
+	void *progress_user;
+	uint64_t memory_size;
+	uint32_t flags; /* STELE_DRY_RUN */
+	uint32_t granule;
+	uint32_t order;
+	uint32_t jobs;
+	uint32_t boundary; /* ... up to here */
+	uint32_t reserved;
+	const char *backend;
+	const char *note; /* of the new snapshot; NULL: none */
+	int64_t time;	  /* seconds; 0: now, or $SOURCE_DATE_EPOCH */
+};
 
 /**
  * stele_compact() - rewrite the samples of a snapshot as one segment
  * @target: PATH@NAME; without a name, the only snapshot
  * @name: of the new snapshot
- * @opts: as for a build; those that select a source's samples or fields must be unset
  *
  * Same samples, fields and keys, new ids and digest: that of a build of these
- * samples with the same options. The old snapshot stays. The only flag is
- * DRY_RUN. A damaged sample makes it fail (-EBADMSG, -EUCLEAN; logged with its key).
+ * samples with the same options. The old snapshot stays. A damaged sample makes it fail
+ * (-EBADMSG, -EUCLEAN; logged with its key).
  * Return: as for stele_append().
  */
 STELE_API int stele_compact(const char *target, const char *name,
-			    const struct stele_build_opts *opts,
+			    const struct stele_compact_opts *opts,
 			    struct stele_build_report *report);
 
-enum stele_change_flags {
-	/* do not wait for readers that cannot be seen, unless grace is given; delete all */
-	STELE_CHANGE_FORCE = 1 << 0,
-	STELE_CHANGE_DRY_RUN = 1 << 1, /* check everything, write nothing */
-	STELE_CHANGE_DISCARD = 1 << 2, /* gc: discard free space on the device */
+/*
+ * And STELE_DRY_RUN; STELE_FORCE, except to create and resize: do not wait for readers that
+ * cannot be seen, unless grace is given; delete all.
+ */
+enum stele_txn_flags {
+	STELE_TXN_DISCARD = 1 << 2, /* gc: discard free space on the device */
 };
 
-struct stele_change_opts {
+/** Of a transaction, see stele_txn.h, and of all changes that are one. */
+struct stele_txn_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
 	const char *backend;
-	const char *note; /* of a snapshot that is created; NULL: none */
 	/*
-	 * Of the change, seconds; 0: now. $SOURCE_DATE_EPOCH applies to create and
-	 * resize only, because grace periods start at the time of a change. It is never
-	 * before the image's last change nor, for delete and rename, before now.
+	 * Of the commit and its snapshots, seconds; 0: now. $SOURCE_DATE_EPOCH applies to
+	 * create and resize only, because grace periods start at the time of a change. It is
+	 * never before the image's last change nor, for delete and rename, before now.
 	 */
 	int64_t time;
 	uint64_t grace;	  /* seconds granted to unseen readers; 0: not given */
-	uint32_t flags;	  /* enum stele_change_flags */
+	uint32_t flags;	  /* enum stele_txn_flags */
 	uint32_t reserved;
 };
 
@@ -89,6 +138,7 @@ struct stele_key_ref {
  * @target: PATH@NAME of the new one
  * @base: name; NULL: the newest
  * @deleted: keys to leave out, any order, repeats allowed; NULL when none
+ * @note: NULL: none
  *
  * Only the catalog and lists of deleted samples are written.
  * @out may be NULL.
@@ -97,8 +147,8 @@ struct stele_key_ref {
  */
 STELE_API int stele_snapshot_create(const char *target, const char *base,
 				    const struct stele_key_ref *deleted,
-				    size_t deleted_count,
-				    const struct stele_change_opts *opts,
+				    size_t deleted_count, const char *note,
+				    const struct stele_txn_opts *opts,
 				    struct stele_snapshot_info *out);
 /**
  * stele_snapshot_rename() - digest, time, note and parent stay
@@ -108,7 +158,7 @@ STELE_API int stele_snapshot_create(const char *target, const char *base,
  * Return: 0; -ENOENT; -EEXIST; -EINVAL; -EBUSY.
  */
 STELE_API int stele_snapshot_rename(const char *target, const char *name,
-				    const struct stele_change_opts *opts);
+				    const struct stele_txn_opts *opts);
 /**
  * stele_snapshot_delete() - remove snapshots, all or none
  * @targets: PATH@NAME, each of the same PATH; @count: at least 1
@@ -123,7 +173,7 @@ STELE_API int stele_snapshot_rename(const char *target, const char *name,
  * -EEXIST (none would be left; logged); -EINVAL (of several images; logged).
  */
 STELE_API int stele_snapshot_delete(const char *const *targets, size_t count,
-				    const struct stele_change_opts *opts);
+				    const struct stele_txn_opts *opts);
 
 enum stele_difference_kind {
 	STELE_ADDED = 1, /* only in b */
@@ -190,7 +240,7 @@ struct stele_gc_report {
  * Return: 0; -EBUSY (neither grace nor FORCE, unless DRY_RUN; logged); errors of
  * stele_image_open() and of writing.
  */
-STELE_API int stele_gc(const char *target, const struct stele_change_opts *opts,
+STELE_API int stele_gc(const char *target, const struct stele_txn_opts *opts,
 		       stele_gc_fn fn, void *user,
 		       struct stele_gc_report *report);
 
@@ -209,7 +259,7 @@ struct stele_resize_report {
  * set; not a multiple of 4096; logged); errors of stele_image_open() and of writing.
  */
 STELE_API int stele_resize(const char *target, uint64_t size,
-			   const struct stele_change_opts *opts,
+			   const struct stele_txn_opts *opts,
 			   struct stele_resize_report *report);
 
 /* One of the versions of an image in a fork. */
@@ -242,7 +292,7 @@ struct stele_repair_opts {
 	const char *backend;
 	int64_t time;	 /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t choose; /* side to keep; 0: none */
-	uint32_t flags;	 /* STELE_CHANGE_DRY_RUN: only report */
+	uint32_t flags;	 /* STELE_DRY_RUN: only report */
 };
 
 struct stele_repair_report {
@@ -281,7 +331,7 @@ struct stele_copy_opts {
 	int64_t time;	     /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t jobs;	     /* threads, at most 32; 0: 4 per core */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
-	/* STELE_CHANGE_FORCE: overwrite contents of the target; STELE_CHANGE_DRY_RUN */
+	/* STELE_FORCE: overwrite contents of the target; STELE_DRY_RUN */
 	uint32_t flags;
 	uint32_t reserved;
 };

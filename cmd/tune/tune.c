@@ -79,7 +79,7 @@ static int measure(const struct options *options, struct listener *listener)
 	struct tune_report *report = listener->report;
 	const uint32_t flags = (options->quick ? STELE_TUNE_QUICK : 0) |
 			       (options->no_save ? STELE_TUNE_NO_SAVE : 0) |
-			       (options->force ? STELE_TUNE_FORCE : 0);
+			       (options->force ? STELE_FORCE : 0);
 	int error;
 
 	snprintf(listener->doing, sizeof(listener->doing), "opening");

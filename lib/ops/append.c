@@ -27,6 +27,11 @@ int stele_origin_open(const struct stele_origin *origin, const char *target,
 	if (origin->path)
 		return stele_source_open_beside(origin->path, target, opts,
 						log, out);
+	if (opts->label_from || opts->flags & STELE_BUILD_FOLLOW) {
+		stele_log_error(log,
+				"labels and symbolic links are a directory's");
+		return -EINVAL;
+	}
 	return stele_source_from(origin->ops, origin->user, log, out);
 }
 
@@ -36,7 +41,7 @@ int stele_origin_open(const struct stele_origin *origin, const char *target,
 static int64_t settled_since(const struct stele_append *append,
 			     const struct stele_addition *onto)
 {
-	if (!(append->builder->opts.flags & STELE_BUILD_QUICK))
+	if (!(append->builder->opts.flags & STELE_APPEND_QUICK))
 		return INT64_MIN;
 	if (onto->source_time && onto->source_time <= time(NULL))
 		return onto->source_time;
@@ -222,7 +227,7 @@ static bool is_synced(const struct stele_append *append)
 
 	if (!append->base.snapshot)
 		return true;
-	return append->builder->opts.flags & STELE_BUILD_UPDATE &&
+	return append->builder->opts.flags & STELE_APPEND_UPDATE &&
 	       !skipped[STELE_SKIP_UNREADABLE] &&
 	       !skipped[STELE_SKIP_VANISHED] && !skipped[STELE_SKIP_CHANGED] &&
 	       c->unchanged + c->updated + c->deleted ==
@@ -325,7 +330,7 @@ static int check_deletions(const struct stele_append *append)
 	const uint64_t count = append->base.snapshot->sample_count;
 
 	if (deleted <= count / 2 ||
-	    append->builder->opts.flags & STELE_BUILD_FORCE)
+	    append->builder->opts.flags & STELE_FORCE)
 		return 0;
 	stele_log_error(&append->builder->log,
 			"the source lacks %" PRIu64 " of the %" PRIu64
@@ -340,7 +345,7 @@ int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 {
 	struct stele_append append = {0};
 	int ret = txn->work ? stele_addition_load(txn->work) :
-			      stele_txn_base(txn, builder->opts.base);
+			      stele_txn_base(txn, NULL);
 
 	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
 	memcpy(builder->report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
@@ -358,35 +363,30 @@ int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 	return ret;
 }
 
-/* What is the transaction's to know. */
-static int check_for_txn(const struct stele_builder *builder)
-{
-	const struct stele_build_opts *opts = &builder->opts;
-
-	if (!opts->backend && !opts->base && !opts->note && !opts->file_size &&
-	    !(opts->flags & STELE_BUILD_DRY_RUN))
-		return stele_builder_for_append(builder);
-	stele_log_error(&builder->log, "backend, base, note, size and dry run "
-				       "are options of the transaction");
-	return -EINVAL;
-}
-
 static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
-		   const struct stele_build_opts *opts,
+		   const struct stele_add_opts *opts,
 		   struct stele_build_report *report)
 {
 	struct stele_build_report made;
 	struct stele_source source = {0};
+	struct stele_add_opts known;
+	struct stele_build_opts all;
 	struct stele_builder builder;
-	int ret = stele_builder_init(&builder, opts, &made);
+	struct stele_log log;
+	int ret = stele_options_get(opts, &known, sizeof(known), &log);
 
-	if (!builder.opts.log)
-		builder.log = txn->log;
 	if (!ret)
-		ret = stele_output_check(report, backend, &builder.log);
-	if (!ret)
-		ret = origin->path || origin->ops ? check_for_txn(&builder) :
-						    -EINVAL;
+		ret = stele_output_check(report, backend, &log);
+	if (!ret && !origin->path && !origin->ops)
+		ret = -EINVAL;
+	if (ret < 0)
+		return ret;
+	all = stele_builder_opts(&known, STELE_ADD_OPTS_SIZE);
+	if (!all.log) {
+		all.log = txn->log.fn;
+		all.log_user = txn->log.user;
+	}
+	ret = stele_builder_init(&builder, &all, STELE_ADD_FLAGS, &made);
 	if (!ret)
 		ret = stele_origin_open(origin, txn->target.path,
 					&builder.opts, &builder.log,
@@ -400,7 +400,7 @@ static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 }
 
 int stele_txn_add(struct stele_txn *txn, const char *path,
-		  const struct stele_build_opts *opts,
+		  const struct stele_add_opts *opts,
 		  struct stele_build_report *report)
 {
 	const struct stele_origin origin = {.path = path};
@@ -413,6 +413,7 @@ int stele_txn_add(struct stele_txn *txn, const char *path,
 
 struct appending {
 	struct stele_builder builder;
+	const char *base;
 	struct stele_source source;
 	struct stele_txn txn;
 };
@@ -422,7 +423,7 @@ static int open_all(struct appending *a, const struct stele_origin *origin,
 {
 	const struct stele_build_opts *opts = &a->builder.opts;
 	int ret = stele_txn_begin(&a->txn, target,
-				  opts->flags & STELE_BUILD_DRY_RUN,
+				  opts->flags & STELE_DRY_RUN,
 				  opts->backend, &a->builder.log);
 
 	if (!ret && !a->txn.target.snapshot) {
@@ -450,7 +451,7 @@ static int name_snapshot(struct appending *a)
 	const char *name = report->base;
 	int ret = 0;
 
-	report->created = opts->flags & STELE_BUILD_ALWAYS || report->added ||
+	report->created = opts->flags & STELE_APPEND_ALWAYS || report->added ||
 			  report->updated || report->deleted;
 	if (report->created) {
 		name = a->txn.target.snapshot;
@@ -477,7 +478,9 @@ static int run(struct appending *a)
 	snprintf(report->backend, sizeof(report->backend), "%s",
 		 stele_device_backend(dev));
 	a->txn.time = opts->time;
-	ret = stele_append_on(&a->txn, &a->builder, &a->source);
+	ret = stele_txn_base(&a->txn, a->base);
+	if (!ret)
+		ret = stele_append_on(&a->txn, &a->builder, &a->source);
 	if (!ret)
 		ret = name_snapshot(a);
 	if (!ret && a->txn.state == STELE_TXN_DIRTY)
@@ -488,8 +491,28 @@ static int run(struct appending *a)
 	return ret ? ret : stele_device_size(dev, &report->target_size);
 }
 
+int stele_append_init(struct stele_builder *builder,
+		      const struct stele_append_opts *opts, const char **base,
+		      struct stele_build_report *report)
+{
+	struct stele_append_opts known;
+	struct stele_build_opts all;
+	struct stele_log log;
+	int ret = stele_options_get(opts, &known, sizeof(known), &log);
+
+	if (ret < 0)
+		return ret;
+	all = stele_builder_opts(&known, STELE_ADD_OPTS_SIZE);
+	all.backend = known.backend;
+	all.note = known.note;
+	all.time = known.time;
+	all.file_size = known.file_size;
+	*base = known.base;
+	return stele_builder_init(builder, &all, STELE_APPEND_FLAGS, report);
+}
+
 static int do_append(const struct stele_origin *origin, const char *target,
-		     const struct stele_build_opts *opts,
+		     const struct stele_append_opts *opts,
 		     struct stele_build_report *report)
 {
 	struct stele_build_report made;
@@ -498,11 +521,10 @@ static int do_append(const struct stele_origin *origin, const char *target,
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = stele_builder_init(&a.builder, opts, &made);
+	memset(&made, 0, sizeof(made));
+	ret = stele_append_init(&a.builder, opts, &a.base, &made);
 	if (!ret)
 		ret = stele_output_check(report, backend, &a.builder.log);
-	if (!ret)
-		ret = stele_builder_for_append(&a.builder);
 	if (!ret && !origin->path && !origin->ops)
 		ret = -EINVAL;
 	if (!ret)
@@ -518,7 +540,7 @@ static int do_append(const struct stele_origin *origin, const char *target,
 }
 
 int stele_append(const char *source, const char *target,
-		 const struct stele_build_opts *opts,
+		 const struct stele_append_opts *opts,
 		 struct stele_build_report *report)
 {
 	const struct stele_origin origin = {.path = source};
@@ -528,7 +550,7 @@ int stele_append(const char *source, const char *target,
 }
 
 int stele_append_from(const struct stele_source_ops *ops, void *user,
-		      const char *target, const struct stele_build_opts *opts,
+		      const char *target, const struct stele_append_opts *opts,
 		      struct stele_build_report *report)
 {
 	const struct stele_origin origin = {.ops = ops, .user = user};

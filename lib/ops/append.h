@@ -60,9 +60,13 @@ void stele_append_release(struct stele_append *append);
 /* Has the source any samples, or need it have none? Return: 0; -ENOENT (logged). */
 int stele_append_check_any(const struct stele_append *append);
 
+/* From options of an append; *base is that of theirs. Return: as stele_builder_init(). */
+int stele_append_init(struct stele_builder *builder,
+		      const struct stele_append_opts *opts, const char **base,
+		      struct stele_build_report *report);
 /*
- * Both, onto what the transaction puts together: without one, what builder->opts.base
- * names (NULL: the newest). Return: as above; -ENOENT (the base; logged).
+ * Both, onto what the transaction puts together: without one, the newest snapshot.
+ * Return: as above; -ENOENT (there is none; logged).
  */
 int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 		    const struct stele_source *source);

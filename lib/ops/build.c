@@ -55,7 +55,7 @@ static int identify(struct stele_append *append)
 {
 	struct stele_builder *builder = append->builder;
 
-	if (!builder->opts.uuid || builder->opts.flags & STELE_BUILD_DRY_RUN)
+	if (!builder->opts.uuid || builder->opts.flags & STELE_DRY_RUN)
 		return 0;
 	return stele_content_id(builder, &append->plan, append->source,
 				&append->plan.descriptor.id);
@@ -119,8 +119,8 @@ static int write_target(struct stele_append *append,
 		.needed = stele_build_end(&append->plan, opts->note),
 		.file_size = opts->file_size,
 		.object_size = opts->object_size,
-		.force = opts->flags & STELE_BUILD_FORCE,
-		.dry = opts->flags & STELE_BUILD_DRY_RUN,
+		.force = opts->flags & STELE_FORCE,
+		.dry = opts->flags & STELE_DRY_RUN,
 	};
 	struct stele_claim claim = {0};
 	bool whole = false;
@@ -168,7 +168,7 @@ static int parse(const struct stele_builder *builder, const char *text,
 	int ret;
 
 	if (!text) {
-		if (builder->opts.flags & STELE_BUILD_DRY_RUN)
+		if (builder->opts.flags & STELE_DRY_RUN)
 			return 0;
 		stele_log_error(&builder->log, "no target to write to");
 		return -EINVAL;
@@ -260,11 +260,9 @@ static int build(const struct stele_origin *origin, const char *target_text,
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = stele_builder_init(&builder, opts, &made);
+	ret = stele_builder_init(&builder, opts, STELE_BUILD_FLAGS, &made);
 	if (!ret)
 		ret = stele_output_check(report, backend, &builder.log);
-	if (!ret)
-		ret = stele_builder_for_build(&builder, origin->path);
 	if (!ret && !origin->path && !origin->ops)
 		ret = -EINVAL;
 	if (!ret)
@@ -312,11 +310,10 @@ int stele_build_on(struct stele_device *dev, const struct stele_source *source,
 	struct stele_builder builder;
 	uint64_t size;
 	bool whole;
-	int ret = stele_builder_init(&builder, opts, report);
+	int ret = stele_builder_init(&builder, opts, STELE_BUILD_FLAGS,
+				     report);
 
 	stele_builder_prefer_boundary(&builder, dev->limits.boundary);
-	if (!ret)
-		ret = stele_builder_for_build(&builder, false);
 	if (!ret)
 		ret = stele_append_prepare(&append, &builder, source, NULL);
 	if (!ret)

@@ -10,7 +10,7 @@
 
 #include "lib/base/options.h"
 
-static int check_options(const struct stele_change_opts *opts, uint32_t flags,
+static int check_options(const struct stele_txn_opts *opts, uint32_t flags,
 			 const struct stele_log *log)
 {
 	const struct stele_option limits[] = {
@@ -19,7 +19,7 @@ static int check_options(const struct stele_change_opts *opts, uint32_t flags,
 		{"time", opts->time < 0 ? 0 : (uint64_t)opts->time,
 		 INT64_MAX / 4},
 	};
-	int ret = stele_options_flags(opts->flags, flags | STELE_CHANGE_DRY_RUN,
+	int ret = stele_options_flags(opts->flags, flags | STELE_DRY_RUN,
 				      log);
 
 	return ret ? ret :
@@ -28,7 +28,7 @@ static int check_options(const struct stele_change_opts *opts, uint32_t flags,
 }
 
 /* By $SOURCE_DATE_EPOCH all would have been unused for ages. */
-static int fill_time(struct stele_change_opts *opts,
+static int fill_time(struct stele_txn_opts *opts,
 		     enum stele_change_kind kind, const struct stele_log *log)
 {
 	const int64_t now = time(NULL);
@@ -41,28 +41,29 @@ static int fill_time(struct stele_change_opts *opts,
 }
 
 int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
-		       const struct stele_change_opts *opts,
-		       enum stele_change_kind kind, uint32_t flags,
-		       struct stele_change_opts *known)
+		       const struct stele_txn_opts *opts,
+		       enum stele_change_kind kind, uint32_t flags)
 {
+	struct stele_txn_opts known;
 	struct stele_log log;
-	int ret = stele_options_get(opts, known, sizeof(*known), &log);
+	int ret = stele_options_get(opts, &known, sizeof(known), &log);
 
 	memset(txn, 0, sizeof(*txn));
 	if (ret == 0)
-		ret = check_options(known, flags, &log);
+		ret = check_options(&known, flags, &log);
 	if (ret == 0)
-		ret = fill_time(known, kind, &log);
+		ret = fill_time(&known, kind, &log);
 	if (ret == 0)
 		ret = stele_txn_begin(txn, target,
-				      known->flags & STELE_CHANGE_DRY_RUN,
-				      known->backend, &log);
+				      known.flags & STELE_DRY_RUN,
+				      known.backend, &log);
 	if (ret < 0)
 		return ret;
-	txn->time = known->time;
-	txn->grace = known->grace;
-	txn->force = known->flags & STELE_CHANGE_FORCE;
+	txn->time = known.time;
+	txn->grace = known.grace;
+	txn->force = known.flags & STELE_FORCE;
 	txn->revoke = txn->force && !txn->grace;
+	txn->discard = known.flags & STELE_TXN_DISCARD;
 	if (!named || txn->target.snapshot)
 		return 0;
 	stele_log_error(&log, "'%s' names no snapshot (write TARGET@NAME)",

@@ -14,15 +14,14 @@ enum stele_change_kind {
 };
 
 /*
- * Check the options (flags: `flags` and DRY_RUN) into `known`, fill the time in, and open
- * the target. `named`: it must name a snapshot. End it in any case.
+ * Check the options (flags: `flags` and DRY_RUN), fill the time in, and open the target.
+ * `named`: it must name a snapshot. End it in any case.
  * Return: 0; -EINVAL (logged, where it is the user's fault); -E2BIG; errors of
  * stele_txn_begin().
  */
 int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
-		       const struct stele_change_opts *opts,
-		       enum stele_change_kind kind, uint32_t flags,
-		       struct stele_change_opts *known);
+		       const struct stele_txn_opts *opts,
+		       enum stele_change_kind kind, uint32_t flags);
 /* Are there snapshots left? Return: 0; -EEXIST (without force; logged). */
 int stele_change_check(const struct stele_txn *txn);
 /* `ret`: what became of the change. 0: commit it, if anything changed. Release. */

@@ -76,17 +76,25 @@ int stele_compact_on(struct stele_txn *txn, struct stele_builder *builder,
 
 /* ---- stele_compact() --------------------------------------------------------------- */
 
-static int check(const struct stele_builder *builder)
+static int init(struct stele_builder *builder,
+		const struct stele_compact_opts *opts,
+		struct stele_build_report *report)
 {
-	const struct stele_build_opts *opts = &builder->opts;
+	struct stele_compact_opts known;
+	struct stele_build_opts all;
+	struct stele_log log;
+	int ret = stele_options_get(opts, &known, sizeof(known), &log);
 
-	if (!(opts->flags & ~(uint32_t)STELE_BUILD_DRY_RUN) && !*opts->label &&
-	    !opts->uuid && !opts->base && !opts->file_size &&
-	    !opts->object_size)
-		return 0;
-	stele_log_error(&builder->log, "a compaction keeps samples, fields, "
-				       "label, UUID and target as they are");
-	return -EINVAL;
+	if (ret == 0)
+		ret = stele_options_check(&(struct stele_option){
+			"reserved", known.reserved, 0}, 1, &log);
+	if (ret < 0)
+		return ret;
+	all = stele_builder_opts(&known, STELE_WRITE_OPTS_SIZE);
+	all.backend = known.backend;
+	all.note = known.note;
+	all.time = known.time;
+	return stele_builder_init(builder, &all, STELE_DRY_RUN, report);
 }
 
 /* The one that is named; else the only one. */
@@ -139,26 +147,24 @@ static int run(struct stele_txn *txn, struct stele_builder *builder,
 }
 
 static int do_compact(const char *target, const char *name,
-		      const struct stele_build_opts *opts,
+		      const struct stele_compact_opts *opts,
 		      struct stele_build_report *report)
 {
-	struct stele_build_report made;
-	struct stele_builder builder;
+	struct stele_build_report made = {0};
+	struct stele_builder builder = {0};
 	struct stele_txn txn = {0};
 	struct timespec begin;
 	int ret;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	ret = stele_builder_init(&builder, opts, &made);
+	ret = init(&builder, opts, &made);
 	if (!ret)
 		ret = stele_output_check(report, backend, &builder.log);
-	if (!ret)
-		ret = check(&builder);
 	if (!ret)
 		ret = stele_txn_check_name(name ? name : "", &builder.log);
 	if (!ret)
 		ret = stele_txn_begin(&txn, target,
-				      builder.opts.flags & STELE_BUILD_DRY_RUN,
+				      builder.opts.flags & STELE_DRY_RUN,
 				      builder.opts.backend, &builder.log);
 	if (!ret)
 		ret = run(&txn, &builder, name);
@@ -170,7 +176,7 @@ static int do_compact(const char *target, const char *name,
 }
 
 int stele_compact(const char *target, const char *name,
-		  const struct stele_build_opts *opts,
+		  const struct stele_compact_opts *opts,
 		  struct stele_build_report *report)
 {
 	return STELE_CALL(do_compact(target, name, opts, report),

@@ -89,10 +89,10 @@ static int match(struct comparing *c, uint64_t ordinal,
 {
 	const struct stele_key *key = &c->walk.cursor.key;
 
-	if (c->flags & STELE_BUILD_UPDATE && entry->data_size != key->size)
+	if (c->flags & STELE_APPEND_UPDATE && entry->data_size != key->size)
 		return replace(c, ordinal, key->number, key->size);
-	if (!(c->flags & STELE_BUILD_UPDATE) ||
-	    (c->flags & STELE_BUILD_QUICK &&
+	if (!(c->flags & STELE_APPEND_UPDATE) ||
+	    (c->flags & STELE_APPEND_QUICK &&
 	     stele_table_marked(c->table, ordinal, STELE_MARK_SETTLED))) {
 		keep(c, ordinal);
 		return 0;
@@ -121,7 +121,7 @@ static int advance(struct comparing *c, uint64_t ordinal)
 {
 	struct stele_source_entry entry;
 
-	if (c->flags & STELE_BUILD_DELETE_MISSING)
+	if (c->flags & STELE_APPEND_DELETE_MISSING)
 		return stele_keys_walk_next(&c->walk);
 	if (ordinal == c->table->count)
 		return 0;
@@ -141,7 +141,7 @@ static int tick(struct comparing *c)
 
 static int merge(struct comparing *c)
 {
-	const bool all = c->flags & STELE_BUILD_DELETE_MISSING;
+	const bool all = c->flags & STELE_APPEND_DELETE_MISSING;
 	struct stele_source_entry entry;
 	uint64_t ordinal = 0;
 	int more = stele_keys_walk_next(&c->walk);
@@ -175,7 +175,7 @@ static int compare_segment(struct comparing *c, uint32_t index)
 	c->drops = &c->out->drops[index];
 	if (!c->segment->live_count)
 		return 0;
-	if (!(c->flags & STELE_BUILD_DELETE_MISSING)) {
+	if (!(c->flags & STELE_APPEND_DELETE_MISSING)) {
 		if (!c->table->count)
 			return 0;
 		stele_table_get(c->table, 0, &first);
@@ -224,7 +224,7 @@ int stele_compare(struct stele_comparison *comparison,
 	c->flags = builder->opts.flags;
 	ret = stele_builder_phase(builder, STELE_PHASE_COMPARE,
 				  plan->table.count, 0);
-	if (!ret && c->flags & STELE_BUILD_UPDATE)
+	if (!ret && c->flags & STELE_APPEND_UPDATE)
 		ret = stele_candidates_init(&c->candidates, builder, plan,
 					    source, base);
 	for (uint32_t i = 0; i < base->snapshot->segment_count && !ret; i++)

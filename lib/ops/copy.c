@@ -362,8 +362,8 @@ static int check_options(struct copy *c, const struct stele_copy_opts *opts)
 
 	if (!ret)
 		ret = stele_options_flags(c->opts.flags,
-					  STELE_CHANGE_FORCE |
-						  STELE_CHANGE_DRY_RUN,
+					  STELE_FORCE |
+						  STELE_DRY_RUN,
 					  &c->log);
 	if (!ret)
 		ret = stele_options_check(&(struct stele_option){
@@ -480,7 +480,7 @@ static int find_image(struct copy *c, const char *target)
 	struct stele_image image;
 	int ret;
 
-	if (c->opts.flags & STELE_CHANGE_FORCE)
+	if (c->opts.flags & STELE_FORCE)
 		return 0;
 	ret = stele_target_open(target, true, c->opts.backend, NULL, &unused,
 				&dev);
@@ -533,8 +533,8 @@ static int make_image(struct copy *c)
 		.needed = stele_copy_need(&c->ds->snapshot),
 		.file_size = c->opts.file_size,
 		.object_size = c->opts.object_size,
-		.force = c->opts.flags & STELE_CHANGE_FORCE,
-		.dry = c->opts.flags & STELE_CHANGE_DRY_RUN,
+		.force = c->opts.flags & STELE_FORCE,
+		.dry = c->opts.flags & STELE_DRY_RUN,
 	};
 	struct stele_claim claim = {0};
 	int ret = stele_claim_open(&claim, c->to.path, &want, &c->log);
@@ -562,7 +562,7 @@ static int copy_to(struct copy *c, const char *target)
 		ret = make_image(c);
 	if (ret >= 0 && c->txn.state == STELE_TXN_CLOSED)
 		ret = stele_txn_begin(&c->txn, target,
-				      c->opts.flags & STELE_CHANGE_DRY_RUN,
+				      c->opts.flags & STELE_DRY_RUN,
 				      c->opts.backend, &c->log);
 	if (ret < 0)
 		return ret;

@@ -288,8 +288,7 @@ int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 	return ret;
 }
 
-int stele_gc_finish(struct stele_txn *txn, bool discard,
-		    struct stele_gc_report *report)
+int stele_gc_finish(struct stele_txn *txn, struct stele_gc_report *report)
 {
 	int ret = 0;
 
@@ -301,23 +300,21 @@ int stele_gc_finish(struct stele_txn *txn, bool discard,
 		ret = free_kept(txn, report);
 	if (ret == 0)
 		ret = remove_tombstones(txn);
-	if (ret == 0 && discard)
+	if (ret == 0 && txn->discard)
 		ret = discard_free(txn);
 	if (report)
 		report->free_size = sum_free(txn);
 	return ret;
 }
 
-static int gc(const char *target, const struct stele_change_opts *opts,
+static int gc(const char *target, const struct stele_txn_opts *opts,
 	      stele_gc_fn fn, void *user, struct stele_gc_report *report)
 {
 	struct stele_gc_report made = {0};
-	struct stele_change_opts known;
 	struct stele_txn txn;
 	int ret = stele_change_begin(&txn, target, false, opts,
 				     STELE_CHANGE_FREES,
-				     STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
-				     &known);
+				     STELE_FORCE | STELE_TXN_DISCARD);
 
 	if (ret == 0)
 		ret = stele_output_check(report, finished_size, &txn.log);
@@ -331,14 +328,12 @@ static int gc(const char *target, const struct stele_change_opts *opts,
 	if (ret == 0)
 		ret = stele_gc_stage(&txn, fn, user, &made);
 	if (ret == 0)
-		ret = stele_gc_finish(&txn,
-				      known.flags & STELE_CHANGE_DISCARD,
-				      &made);
+		ret = stele_gc_finish(&txn, &made);
 	stele_output_fill(report, &made, sizeof(made));
 	return stele_change_end(&txn, ret);
 }
 
-int stele_gc(const char *target, const struct stele_change_opts *opts,
+int stele_gc(const char *target, const struct stele_txn_opts *opts,
 	     stele_gc_fn fn, void *user, struct stele_gc_report *report)
 {
 	return STELE_CALL(gc(target, opts, fn, user, report),

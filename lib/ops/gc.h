@@ -19,9 +19,8 @@ int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 		   struct stele_gc_report *report);
 /*
  * Commit, and make the space good for the next writer; remove tombstones; discard, if
- * wanted. `report` may be NULL.
+ * txn->discard. `report` may be NULL.
  */
-int stele_gc_finish(struct stele_txn *txn, bool discard,
-		    struct stele_gc_report *report);
+int stele_gc_finish(struct stele_txn *txn, struct stele_gc_report *report);
 
 #endif

@@ -137,13 +137,13 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 	if (!ret)
 		ret = stele_output_check(report, changed, &log);
 	if (!ret)
-		ret = stele_options_flags(known.flags, STELE_CHANGE_DRY_RUN,
+		ret = stele_options_flags(known.flags, STELE_DRY_RUN,
 					  &log);
 	if (!ret)
 		ret = stele_options_time(known.time, &log, &known.time);
 	if (!ret)
 		ret = look(target, &known, &log, &made);
-	if (!ret && !(known.flags & STELE_CHANGE_DRY_RUN) &&
+	if (!ret && !(known.flags & STELE_DRY_RUN) &&
 	    (made.sides || made.wrong_copies)) {
 		ret = check_choice(&known, &log, &made);
 		if (!ret)

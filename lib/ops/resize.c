@@ -80,13 +80,12 @@ int stele_txn_resize(struct stele_txn *txn, uint64_t size,
 }
 
 static int resize(const char *target, uint64_t size,
-		  const struct stele_change_opts *opts,
+		  const struct stele_txn_opts *opts,
 		  struct stele_resize_report *report)
 {
-	struct stele_change_opts known;
 	struct stele_txn txn;
 	int ret = stele_change_begin(&txn, target, false, opts,
-				     STELE_CHANGE_ADDS, 0, &known);
+				     STELE_CHANGE_ADDS, 0);
 
 	if (ret == 0)
 		ret = stele_txn_resize(&txn, size, report);
@@ -94,7 +93,7 @@ static int resize(const char *target, uint64_t size,
 }
 
 int stele_resize(const char *target, uint64_t size,
-		 const struct stele_change_opts *opts,
+		 const struct stele_txn_opts *opts,
 		 struct stele_resize_report *report)
 {
 	return STELE_CALL(resize(target, size, opts, report),

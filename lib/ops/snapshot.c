@@ -316,14 +316,13 @@ int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 
 static int snapshot_create(const char *target, const char *base,
 			   const struct stele_key_ref *deleted,
-			   size_t deleted_count,
-			   const struct stele_change_opts *opts,
+			   size_t deleted_count, const char *note,
+			   const struct stele_txn_opts *opts,
 			   struct stele_snapshot_info *out)
 {
-	struct stele_change_opts known;
 	struct stele_txn txn;
 	int ret = stele_change_begin(&txn, target, true, opts,
-				     STELE_CHANGE_ADDS, 0, &known);
+				     STELE_CHANGE_ADDS, 0);
 
 	if (ret == 0)
 		ret = stele_txn_check_new_name(&txn, txn.target.snapshot);
@@ -332,29 +331,28 @@ static int snapshot_create(const char *target, const char *base,
 	if (ret == 0)
 		ret = stele_txn_delete(&txn, deleted, deleted_count);
 	if (ret == 0)
-		ret = stele_txn_snapshot(&txn, txn.target.snapshot, known.note,
+		ret = stele_txn_snapshot(&txn, txn.target.snapshot, note,
 					 out);
 	return stele_change_end(&txn, ret);
 }
 
 int stele_snapshot_create(const char *target, const char *base,
 			  const struct stele_key_ref *deleted,
-			  size_t deleted_count,
-			  const struct stele_change_opts *opts,
+			  size_t deleted_count, const char *note,
+			  const struct stele_txn_opts *opts,
 			  struct stele_snapshot_info *out)
 {
-	return STELE_CALL(snapshot_create(target, base, deleted, deleted_count, opts, out),
+	return STELE_CALL(snapshot_create(target, base, deleted, deleted_count,
+					  note, opts, out),
 			  "cannot create snapshot '%s'", target);
 }
 
 static int snapshot_rename(const char *target, const char *name,
-			   const struct stele_change_opts *opts)
+			   const struct stele_txn_opts *opts)
 {
-	struct stele_change_opts known;
 	struct stele_txn txn;
 	int ret = stele_change_begin(&txn, target, true, opts,
-				     STELE_CHANGE_GOES, STELE_CHANGE_FORCE,
-				     &known);
+				     STELE_CHANGE_GOES, STELE_FORCE);
 
 	if (ret == 0)
 		ret = stele_txn_rename(&txn, txn.target.snapshot, name);
@@ -362,7 +360,7 @@ static int snapshot_rename(const char *target, const char *name,
 }
 
 int stele_snapshot_rename(const char *target, const char *name,
-			  const struct stele_change_opts *opts)
+			  const struct stele_txn_opts *opts)
 {
 	return STELE_CALL(snapshot_rename(target, name, opts),
 			  "cannot rename snapshot '%s'", target);
@@ -388,17 +386,15 @@ static int drop_by_target(struct stele_txn *txn, const char *text)
 }
 
 static int snapshot_delete(const char *const *targets, size_t count,
-			   const struct stele_change_opts *opts)
+			   const struct stele_txn_opts *opts)
 {
-	struct stele_change_opts known;
 	struct stele_txn txn;
 	int ret;
 
 	if (!targets || !count)
 		return -EINVAL;
 	ret = stele_change_begin(&txn, targets[0], true, opts,
-				 STELE_CHANGE_GOES, STELE_CHANGE_FORCE,
-				 &known);
+				 STELE_CHANGE_GOES, STELE_FORCE);
 	if (ret == 0)
 		ret = stele_txn_drop(&txn, txn.target.snapshot);
 	for (size_t i = 1; i < count && ret == 0; i++)
@@ -407,7 +403,7 @@ static int snapshot_delete(const char *const *targets, size_t count,
 }
 
 int stele_snapshot_delete(const char *const *targets, size_t count,
-			  const struct stele_change_opts *opts)
+			  const struct stele_txn_opts *opts)
 {
 	return STELE_CALL(snapshot_delete(targets, count, opts),
 			  count == 1 ? "cannot delete snapshot '%s'" :

@@ -15,36 +15,15 @@
 static int txn_open(const char *target, const struct stele_txn_opts *opts,
 		    struct stele_txn **out)
 {
-	struct stele_txn_opts known = {0};
-	struct stele_change_opts change = {.size = sizeof(change)}, checked;
 	struct stele_txn *txn = malloc(sizeof(*txn));
-	struct stele_log log;
-	int ret = stele_options_get(opts, &known, sizeof(known), &log);
+	int ret;
 
-	if (ret == 0 && !txn)
-		ret = -ENOMEM;
-	if (ret == 0)
-		ret = stele_options_flags(known.flags,
-					  STELE_TXN_DRY_RUN | STELE_TXN_FORCE,
-					  &log);
-	change.log = known.log;
-	change.log_user = known.log_user;
-	change.backend = known.backend;
-	change.time = known.time;
-	change.grace = known.grace;
-	change.reserved = known.reserved;
-	if (known.flags & STELE_TXN_DRY_RUN)
-		change.flags |= STELE_CHANGE_DRY_RUN;
-	if (known.flags & STELE_TXN_FORCE)
-		change.flags |= STELE_CHANGE_FORCE;
-	if (ret == 0) {
-		ret = stele_change_begin(txn, target, false, &change,
-					 STELE_CHANGE_FREES, STELE_CHANGE_FORCE,
-					 &checked);
-		if (ret < 0)
-			stele_txn_release(txn);
-	}
+	if (!txn)
+		return -ENOMEM;
+	ret = stele_change_begin(txn, target, false, opts, STELE_CHANGE_FREES,
+				 STELE_FORCE | STELE_TXN_DISCARD);
 	if (ret < 0) {
+		stele_txn_release(txn);
 		free(txn);
 		return ret;
 	}
@@ -87,7 +66,7 @@ static int txn_commit(struct stele_txn *txn)
 	ret = stele_change_check(txn);
 	if (ret == 0 && txn->state == STELE_TXN_DIRTY)
 		ret = stele_txn_publish(txn, txn->time);
-	return ret ? ret : stele_gc_finish(txn, false, NULL);
+	return ret ? ret : stele_gc_finish(txn, NULL);
 }
 
 int stele_txn_commit(struct stele_txn *txn)

@@ -19,13 +19,19 @@
  */
 #define JOBS_PER_CORE 8
 #define NO_BOUNDARY 1u /* asked for */
-#define FLAGS_KNOWN                                               \
-	(STELE_BUILD_DRY_RUN | STELE_BUILD_FORCE |                \
-	 STELE_BUILD_ALLOW_EMPTY | STELE_BUILD_FOLLOW |           \
-	 STELE_BUILD_SKIP_CHANGED | APPEND_ONLY)
-#define APPEND_ONLY                                 \
-	(STELE_BUILD_UPDATE | STELE_BUILD_QUICK |   \
-	 STELE_BUILD_DELETE_MISSING | STELE_BUILD_ALWAYS)
+
+#define BEGINS_THE_SAME(type, member)                             \
+	_Static_assert(offsetof(struct type, member) ==           \
+			       offsetof(struct stele_build_opts, member), \
+		       "options begin the same")
+BEGINS_THE_SAME(stele_append_opts, memory_size);
+BEGINS_THE_SAME(stele_append_opts, boundary);
+BEGINS_THE_SAME(stele_append_opts, skip_user);
+BEGINS_THE_SAME(stele_add_opts, memory_size);
+BEGINS_THE_SAME(stele_add_opts, boundary);
+BEGINS_THE_SAME(stele_add_opts, skip_user);
+BEGINS_THE_SAME(stele_compact_opts, memory_size);
+BEGINS_THE_SAME(stele_compact_opts, boundary);
 
 static int invalid(const struct stele_builder *builder, const char *what)
 {
@@ -59,10 +65,11 @@ static int check_options(const struct stele_builder *builder)
 {
 	const struct stele_build_opts *opts = &builder->opts;
 
-	if (opts->flags & ~(uint32_t)FLAGS_KNOWN)
-		return invalid(builder, "unknown build flags");
 	if (opts->label_from > STELE_LABELS_NONE || opts->reserved)
 		return invalid(builder, "unknown origin of labels");
+	if (opts->flags & STELE_APPEND_QUICK &&
+	    !(opts->flags & STELE_APPEND_UPDATE))
+		return invalid(builder, "QUICK requires UPDATE");
 	if (!is_granule(opts->granule))
 		return invalid(builder, "granule must be 16, 64, 512 or 4096");
 	if (!is_boundary(opts->boundary))
@@ -109,7 +116,7 @@ static int fill_in(struct stele_builder *builder)
 }
 
 int stele_builder_init(struct stele_builder *builder,
-		       const struct stele_build_opts *opts,
+		       const struct stele_build_opts *opts, uint32_t flags,
 		       struct stele_build_report *report)
 {
 	int ret;
@@ -120,6 +127,9 @@ int stele_builder_init(struct stele_builder *builder,
 	builder->report = report;
 	ret = stele_options_get(opts, &builder->opts, sizeof(builder->opts),
 				&builder->log);
+	if (!ret)
+		ret = stele_options_flags(builder->opts.flags, flags,
+					  &builder->log);
 	if (!ret)
 		ret = check_options(builder);
 	if (!ret)
@@ -136,30 +146,13 @@ void stele_builder_release(struct stele_builder *builder)
 	pthread_mutex_destroy(&builder->skip_lock);
 }
 
-int stele_builder_for_build(const struct stele_builder *builder,
-			    bool from_directory)
+struct stele_build_opts stele_builder_opts(const void *opts, size_t size)
 {
-	if (!from_directory &&
-	    (builder->opts.label_from || builder->opts.flags & STELE_BUILD_FOLLOW))
-		return invalid(builder, "labels and symbolic links are a "
-					"directory's");
-	if (builder->opts.base || builder->opts.flags & APPEND_ONLY)
-		return invalid(builder, "only an append can have a base, "
-					"update or delete");
-	return 0;
-}
+	struct stele_build_opts all = {0};
 
-int stele_builder_for_append(const struct stele_builder *builder)
-{
-	const struct stele_build_opts *opts = &builder->opts;
-
-	if (*opts->label || opts->uuid || opts->object_size)
-		return invalid(builder, "an append cannot set label, UUID or "
-					"object size");
-	if (opts->flags & STELE_BUILD_QUICK &&
-	    !(opts->flags & STELE_BUILD_UPDATE))
-		return invalid(builder, "QUICK requires UPDATE");
-	return 0;
+	memcpy(&all, opts, size);
+	all.size = sizeof(all);
+	return all;
 }
 
 void stele_builder_prefer_boundary(struct stele_builder *builder,

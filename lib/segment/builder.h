@@ -33,21 +33,28 @@ struct stele_builder {
 	pthread_mutex_t skip_lock;
 };
 
+/* Flags that are known to builds, to stele_txn_add(), to appends. */
+#define STELE_BUILD_FLAGS                                           \
+	(STELE_DRY_RUN | STELE_FORCE | STELE_BUILD_ALLOW_EMPTY |    \
+	 STELE_BUILD_FOLLOW | STELE_BUILD_SKIP_CHANGED)
+#define STELE_ADD_FLAGS                                             \
+	((STELE_BUILD_FLAGS & ~STELE_DRY_RUN) | STELE_APPEND_UPDATE | \
+	 STELE_APPEND_QUICK | STELE_APPEND_DELETE_MISSING)
+#define STELE_APPEND_FLAGS (STELE_ADD_FLAGS | STELE_DRY_RUN | STELE_APPEND_ALWAYS)
+
 /*
- * Check the options and fill in what is left to us: memory, jobs, time, uuid.
- * `report` is zeroed. Return: 0; -EINVAL; -E2BIG; errno of getrandom(2).
+ * Check the options, of which `flags` may be set, and fill in what is left to us: memory,
+ * jobs, time, uuid. `report` is zeroed. Return: 0; -EINVAL; -E2BIG; errno of getrandom(2).
  */
 int stele_builder_init(struct stele_builder *builder,
-		       const struct stele_build_opts *opts,
+		       const struct stele_build_opts *opts, uint32_t flags,
 		       struct stele_build_report *report);
+/* What all options of verbs that write a segment begin with, and those with a skip callback. */
+#define STELE_WRITE_OPTS_SIZE offsetof(struct stele_build_opts, label_from)
+#define STELE_ADD_OPTS_SIZE   offsetof(struct stele_build_opts, backend)
+/* Those, as options of a build. */
+struct stele_build_opts stele_builder_opts(const void *opts, size_t size);
 void stele_builder_release(struct stele_builder *builder);
-/*
- * Options that only the other one knows must be unset; those of labels, unless the
- * source is a directory. 0; -EINVAL (logged).
- */
-int stele_builder_for_build(const struct stele_builder *builder,
-			    bool from_directory);
-int stele_builder_for_append(const struct stele_builder *builder);
 /*
  * What the target wants (its limits' boundary, or 0), before the plan is made:
  * holds unless the options say otherwise.

@@ -86,7 +86,7 @@ static int check_save(const struct stele_dataset *ds, uint32_t flags,
 	if (flags & STELE_TUNE_NO_SAVE)
 		return 0;
 	err = stele_profile_check(log);
-	if (!err && *source->device && !(flags & STELE_TUNE_FORCE))
+	if (!err && *source->device && !(flags & STELE_FORCE))
 		err = check_kept(ds, source, log);
 	return err;
 }
@@ -118,7 +118,7 @@ static int check_options(const struct stele_tune_opts *opts,
 {
 	int err = stele_options_flags(opts->flags,
 				      STELE_TUNE_QUICK | STELE_TUNE_NO_SAVE |
-					      STELE_TUNE_FORCE,
+					      STELE_FORCE,
 				      log);
 
 	if (err)

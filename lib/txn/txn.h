@@ -85,6 +85,7 @@ struct stele_txn {
 	int64_t time;  /* of what it does, seconds since 1970 */
 	bool force;    /* its last snapshot may go, too */
 	bool revoke;   /* whoever reads what is deleted, and cannot be seen, is not waited for */
+	bool discard; /* what is freed, on the device */
 	uint64_t grace; /* seconds that they get; 0: not given */
 	bool dry;      /* on a device that keeps what is written to itself, see rehearsal.h */
 

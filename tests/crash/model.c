@@ -105,9 +105,9 @@ static uint8_t appended(const struct model_snapshot *base, unsigned int key,
 
 	if (!old)
 		return new;
-	if (!(flags & STELE_BUILD_UPDATE))
+	if (!(flags & STELE_APPEND_UPDATE))
 		return old;
-	if (flags & STELE_BUILD_QUICK &&
+	if (flags & STELE_APPEND_QUICK &&
 	    world->changed[key] < base->source_time &&
 	    model_size(key, old) == model_size(key, new))
 		return old;
@@ -118,14 +118,14 @@ void model_append(struct model_snapshot *snapshot,
 		  const struct model_world *world, const bool *chosen,
 		  uint32_t flags)
 {
-	bool differs = false, synced = flags & STELE_BUILD_UPDATE;
+	bool differs = false, synced = flags & STELE_APPEND_UPDATE;
 
 	for (unsigned int key = 0; key < MODEL_KEYS; key++) {
 		uint8_t old = snapshot->version[key], now = old;
 
 		if (chosen[key] && world->version[key])
 			now = appended(snapshot, key, world, flags);
-		else if (flags & STELE_BUILD_DELETE_MISSING)
+		else if (flags & STELE_APPEND_DELETE_MISSING)
 			now = 0;
 		else
 			synced &= !old;

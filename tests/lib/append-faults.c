@@ -29,7 +29,7 @@ static uint64_t bytes_read(uint64_t offset, uint64_t size)
 /* Few keys against many, and all of them: what is read. */
 static void test_reads(void)
 {
-	struct stele_build_opts opts = appended_options(STELE_BUILD_UPDATE);
+	struct stele_append_opts opts = appended_options(STELE_APPEND_UPDATE);
 	struct fake many, few;
 	uint64_t read, offset;
 	struct stele_dataset *ds;
@@ -73,8 +73,8 @@ static void test_reads(void)
 /* Every operation fails in turn: the old state is there, and sound. */
 static void test_faults(enum stele_op op, const char *what)
 {
-	struct stele_build_opts opts =
-		appended_options(STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING);
+	struct stele_append_opts opts =
+		appended_options(STELE_APPEND_UPDATE | STELE_APPEND_DELETE_MISSING);
 	struct stele_fault_rule rule = {
 		.kind = STELE_FAULT_FAIL, .ops = 1u << op, .error = EIO,
 		.count = 1};

@@ -13,8 +13,8 @@
 #include "tests/device/fault.h"
 
 #define ALL                                                 \
-	(STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING | \
-	 STELE_BUILD_FORCE | STELE_BUILD_ALLOW_EMPTY)
+	(STELE_APPEND_UPDATE | STELE_APPEND_DELETE_MISSING | \
+	 STELE_FORCE | STELE_BUILD_ALLOW_EMPTY)
 
 /* Bytes written since the log was cleared. */
 static uint64_t written(void)
@@ -40,7 +40,7 @@ static void set_times(struct fake *fake, int64_t changed)
 /* Everything is replaced: old segments have nothing left. */
 static void replace_all(struct fake *four)
 {
-	const struct stele_build_opts opts = appended_options(ALL);
+	const struct stele_append_opts opts = appended_options(ALL);
 
 	fake_init(four);
 	fake_add_many(four, "d", 300, 3000);
@@ -54,7 +54,7 @@ static void replace_all(struct fake *four)
 
 static void test_life(void)
 {
-	struct stele_build_opts opts = appended_options(0);
+	struct stele_append_opts opts = appended_options(0);
 	struct fake one, two, three, four;
 	uint8_t before[32], after[32];
 
@@ -97,7 +97,7 @@ static void test_life(void)
 	is_int(0, appended(&three, "kept", &opts), "changes are no matter");
 	appended_counts(0, 0, 0, 623, "no flags");
 	appended_holds("kept", &two, "no flags");
-	opts = appended_options(STELE_BUILD_UPDATE);
+	opts = appended_options(STELE_APPEND_UPDATE);
 	is_int(0, appended(&three, "up", &opts), "unless asked for");
 	appended_counts(0, 4, 0, 619, "update");
 	opts = appended_options(ALL);
@@ -121,7 +121,7 @@ static void test_life(void)
 }
 static void test_empty(void)
 {
-	struct stele_build_opts opts = appended_options(ALL);
+	struct stele_append_opts opts = appended_options(ALL);
 	struct fake none, some;
 
 	appended_device(8);
@@ -148,7 +148,7 @@ static void test_empty(void)
 }
 
 /* What is not in this source may have changed in its own. */
-static void test_quick_parts(struct fake *fake, struct stele_build_opts *opts)
+static void test_quick_parts(struct fake *fake, struct stele_append_opts *opts)
 {
 	struct fake part;
 
@@ -170,8 +170,8 @@ static void test_quick_parts(struct fake *fake, struct stele_build_opts *opts)
 /* What --quick opens, and what it may and may not miss. */
 static void test_quick(void)
 {
-	struct stele_build_opts opts =
-		appended_options(STELE_BUILD_UPDATE | STELE_BUILD_QUICK);
+	struct stele_append_opts opts =
+		appended_options(STELE_APPEND_UPDATE | STELE_APPEND_QUICK);
 	struct fake fake;
 
 	appended_device(8);
@@ -182,12 +182,12 @@ static void test_quick(void)
 	fake.opened_total = 0;
 	is_int(0, appended(&fake, "v2", &opts), "quick, nothing changed");
 	is_uint(0, fake.opened_total, "no file is opened");
-	opts.flags = STELE_BUILD_UPDATE;
+	opts.flags = STELE_APPEND_UPDATE;
 	is_int(0, appended(&fake, "v3", &opts), "the same, not quick");
 	is_uint(200, fake.opened_total, "every file is opened");
 	appended_counts(0, 0, 0, 200, "not quick");
 
-	opts.flags |= STELE_BUILD_QUICK;
+	opts.flags |= STELE_APPEND_QUICK;
 	fake.files[3].version = 1;
 	fake.files[3].changed = APPENDED_NOW;
 	fake.files[4].version = 1;
@@ -218,7 +218,7 @@ static void test_quick(void)
 /* Files that cannot be read any more: the sample that is there stays. */
 static void test_lost(void)
 {
-	struct stele_build_opts opts = appended_options(STELE_BUILD_UPDATE);
+	struct stele_append_opts opts = appended_options(STELE_APPEND_UPDATE);
 	struct fake fake, model;
 
 	appended_device(8);
@@ -259,7 +259,7 @@ static void test_lost(void)
 /* However little memory there is, the digests of the base are read once. */
 static void test_digests(void)
 {
-	struct stele_build_opts opts = appended_options(STELE_BUILD_UPDATE);
+	struct stele_append_opts opts = appended_options(STELE_APPEND_UPDATE);
 	const struct stele_fault_entry *log;
 	struct stele_section section;
 	struct stele_dataset *ds;

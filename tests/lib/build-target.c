@@ -156,9 +156,9 @@ static void test_own_image(void)
 	ok(size == again && !memcmp(before, after, size), "it is unchanged");
 	free(before);
 	free(after);
-	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "but by force");
+	is_int(0, build(with_flags(STELE_FORCE), NULL), "but by force");
 	snprintf(path, sizeof(path), "%s@other.name", target);
-	is_int(0, build_to(path, with_flags(STELE_BUILD_FORCE), NULL),
+	is_int(0, build_to(path, with_flags(STELE_FORCE), NULL),
 	       "under another name");
 	is_int(-EEXIST, build(none, NULL), "is an image again");
 	ok(said("'other.name'"), "with that name");
@@ -177,14 +177,14 @@ static void test_unfinished(void)
 		sysbail("cannot damage the image");
 	close(fd);
 	is_int(-EEXIST, build(none, NULL), "unknown bytes are not overwritten");
-	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "but by force");
+	is_int(0, build(with_flags(STELE_FORCE), NULL), "but by force");
 }
 
 /* Cut short behind the wipe, and before the build's own superblocks. */
 static void test_taken(void)
 {
 	const struct stele_log quiet = {0};
-	const struct stele_build_opts older = {.flags = STELE_BUILD_FORCE,
+	const struct stele_build_opts older = {.flags = STELE_FORCE,
 					       .label = "older"};
 	struct stele_copies copies;
 	const struct stele_claim_opts want = {.needed = 4 << 20, .force = true};
@@ -201,7 +201,7 @@ static void test_taken(void)
 	is_string("older", copies.copy[2].sb.label,
 		  "are still its own: half way, nothing is damaged");
 	stele_claim_drop(&claim, true);
-	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "built again");
+	is_int(0, build(with_flags(STELE_FORCE), NULL), "built again");
 }
 
 static void test_foreign(void)
@@ -214,7 +214,7 @@ static void test_foreign(void)
 	after = contents(target, &size);
 	ok(size == 8 && !memcmp(after, "precious", 8), "is unchanged");
 	free(after);
-	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "but by force");
+	is_int(0, build(with_flags(STELE_FORCE), NULL), "but by force");
 	write_file(target, "", 0);
 	is_int(0, build(none, NULL), "an empty file is nobody's");
 	unlink(target);
@@ -225,7 +225,7 @@ static void test_sizes(void)
 	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_build_opts opts = none;
 
-	is_int(0, build(with_flags(STELE_BUILD_DRY_RUN), &report), "dry run");
+	is_int(0, build(with_flags(STELE_DRY_RUN), &report), "dry run");
 	is_uint(UINT64_MAX, size_of(target), "makes no file");
 	opts.file_size = report.image_end - 4096;
 	is_int(-ENOSPC, build(opts, NULL), "a size that is too small");
@@ -237,10 +237,10 @@ static void test_sizes(void)
 	opts.file_size = report.image_end + 4096 * 100;
 	is_int(0, build(opts, &report), "a size with room");
 	is_uint(opts.file_size, size_of(target), "is the file's");
-	opts = with_flags(STELE_BUILD_DRY_RUN);
+	opts = with_flags(STELE_DRY_RUN);
 	is_int(-EEXIST, build(opts, &report), "dry run over an image");
 	ok(said("holds a Stele image"), "refuses as a build does");
-	opts = with_flags(STELE_BUILD_DRY_RUN | STELE_BUILD_FORCE);
+	opts = with_flags(STELE_DRY_RUN | STELE_FORCE);
 	is_int(0, build(opts, &report), "dry run by force");
 	ok(said("which would be overwritten"), "says what is lost");
 	is_uint(report.image_end, report.target_size, "tells the new size");
@@ -265,13 +265,13 @@ static void test_failed(void)
 	is_int(-ECANCELED, build(opts, NULL), "stopped over an empty file");
 	is_uint(0, size_of(target), "which is empty again");
 	is_int(0, build(none, NULL), "now an image");
-	opts.flags = STELE_BUILD_FORCE;
+	opts.flags = STELE_FORCE;
 	is_int(-ECANCELED, build(opts, NULL), "stopped over an image");
 	ok(said("unfinished image: build again, with force"),
 	   "it says what to do");
 	is_int(-EEXIST, build(none, NULL), "an unfinished image");
 	ok(said("nothing of it can be read"), "is recognised");
-	is_int(0, build(with_flags(STELE_BUILD_FORCE), NULL), "and replaced");
+	is_int(0, build(with_flags(STELE_FORCE), NULL), "and replaced");
 	unlink(target);
 }
 
@@ -281,7 +281,7 @@ static void test_in_source(void)
 
 	snprintf(inside, sizeof(inside), "%s/image", source);
 	is_int(0, build_to(inside, none, NULL), "a file within the source");
-	is_int(0, build_to(inside, with_flags(STELE_BUILD_FORCE), NULL),
+	is_int(0, build_to(inside, with_flags(STELE_FORCE), NULL),
 	       "once more");
 	is_uint(1, skipped_target, "it is no sample of itself");
 	unlink(inside);
@@ -296,7 +296,7 @@ static void test_busy(void)
 	if (stele_device_open_file(target, STELE_DEVICE_WRITE |
 				   STELE_DEVICE_EXCL, NULL, NULL, &dev))
 		bail("cannot open the target");
-	is_int(-EBUSY, build(with_flags(STELE_BUILD_FORCE), NULL),
+	is_int(-EBUSY, build(with_flags(STELE_FORCE), NULL),
 	       "a target that is open, even by force");
 	stele_device_close(dev);
 	unlink(target);

@@ -65,7 +65,7 @@ static int compact(struct run *run, struct stele_device *dev)
 	run->opts.note = "laid out anew";
 	run->opts.log = messages.log.fn;
 	run->opts.log_user = messages.log.user;
-	ret = stele_builder_init(&builder, &run->opts, &run->report);
+	ret = stele_builder_init(&builder, &run->opts, STELE_DRY_RUN, &run->report);
 	if (!ret)
 		ret = stele_txn_on_device(&writer, dev, &messages.log);
 	if (!ret)

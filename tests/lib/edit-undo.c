@@ -89,7 +89,7 @@ static void check(const char *what, uint64_t from, uint64_t to, bool grown)
 
 static void check_resize(void)
 {
-	const struct stele_change_opts change = {.time = 5};
+	const struct stele_txn_opts change = {.time = 5};
 	struct stele_device *dev = make();
 	struct stele_resize_report report = {.size = sizeof(report)};
 	struct stele_txn writer = {0};

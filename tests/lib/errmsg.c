@@ -131,7 +131,7 @@ static void fails_to_change(void)
 	     "resize to less");
 	says(-EBUSY,
 	     stele_gc(target,
-		      &STELE_OPTS(stele_change_opts,
+		      &STELE_OPTS(stele_txn_opts,
 				  .flags = 0),
 		      NULL, NULL, NULL),
 	     target, "gc without grace");

@@ -52,11 +52,11 @@ static void close_image(struct stele_txn *writer)
 	stele_device_close(test_txn_end(writer));
 }
 
-static struct stele_change_opts change_at(int64_t time, uint64_t grace,
+static struct stele_txn_opts change_at(int64_t time, uint64_t grace,
 				     uint32_t flags)
 {
-	return (struct stele_change_opts){
-		.size = sizeof(struct stele_change_opts),
+	return (struct stele_txn_opts){
+		.size = sizeof(struct stele_txn_opts),
 		.time = time,
 		.grace = grace,
 		.flags = flags,
@@ -65,7 +65,7 @@ static struct stele_change_opts change_at(int64_t time, uint64_t grace,
 
 static void delete(struct stele_txn *writer, const char *name, int64_t time)
 {
-	const struct stele_change_opts change = change_at(time, 0, 0);
+	const struct stele_txn_opts change = change_at(time, 0, 0);
 
 	is_int(0, test_change_delete(writer, &change, name), "delete '%s'",
 	       name);
@@ -121,9 +121,9 @@ static void check_due(void)
 		{"just in time", 100, 100, 0, true},
 		{"long ago", 100000, 100, 0, true},
 		{"a clock that went back", -5, 1, 0, false},
-		{"force", 0, 0, STELE_CHANGE_FORCE, true},
+		{"force", 0, 0, STELE_FORCE, true},
 		{"force, and a clock that went back", -5, 0,
-		 STELE_CHANGE_FORCE, true},
+		 STELE_FORCE, true},
 	};
 	struct stele_catalog_segment segment;
 	struct stele_gc_report report = {.size = sizeof(report)};
@@ -134,9 +134,9 @@ static void check_due(void)
 	delete(&writer, "v1", DELETED_AT);
 	stele_fault_log_clear(writer.image->dev);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct stele_change_opts change =
+		struct stele_txn_opts change =
 			change_at(DELETED_AT + cases[i].after, cases[i].grace,
-				  cases[i].flags | STELE_CHANGE_DRY_RUN);
+				  cases[i].flags | STELE_DRY_RUN);
 		struct items items = {0};
 
 		is_int(0,
@@ -161,7 +161,7 @@ static void check_due(void)
 /* A clock that is slow, or an option that lies, takes no grace from readers. */
 static void check_clock(void)
 {
-	struct stele_change_opts change = change_at(DELETED_AT + 59, 60, 0);
+	struct stele_txn_opts change = change_at(DELETED_AT + 59, 60, 0);
 	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 
@@ -192,7 +192,7 @@ static void check_clock(void)
 
 static void check_freed(void)
 {
-	struct stele_change_opts change = change_at(DELETED_AT + 60, 60, 0);
+	struct stele_txn_opts change = change_at(DELETED_AT + 60, 60, 0);
 	struct stele_catalog_segment segment;
 	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
@@ -232,7 +232,7 @@ static void check_freed(void)
 
 /* The next one finishes it: the space of "v0" can be written at once. */
 static bool is_finished(struct stele_txn *writer,
-			const struct stele_change_opts *change, uint64_t wanted)
+			const struct stele_txn_opts *change, uint64_t wanted)
 {
 	struct stele_gc_report report = {.size = sizeof(report)};
 	uint64_t offset, kept;
@@ -248,8 +248,8 @@ static bool is_finished(struct stele_txn *writer,
 /* Before the second commit, the older superblock still leads there. */
 static void check_cut_short(void)
 {
-	struct stele_change_opts change = change_at(DELETED_AT, 0,
-					       STELE_CHANGE_FORCE);
+	struct stele_txn_opts change = change_at(DELETED_AT, 0,
+					       STELE_FORCE);
 	struct stele_fault_rule rule = {
 		.kind = STELE_FAULT_FAIL, .error = EIO, .count = 0};
 	struct stele_gc_report report = {.size = sizeof(report)};
@@ -309,8 +309,8 @@ static bool is_used(struct stele_image *image, uint64_t offset, uint64_t size)
 
 static void check_discard(void)
 {
-	struct stele_change_opts change = change_at(
-		DELETED_AT, 0, STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD);
+	struct stele_txn_opts change = change_at(
+		DELETED_AT, 0, STELE_FORCE | STELE_TXN_DISCARD);
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.error = EOPNOTSUPP,
 					.ops = 1u << STELE_OP_DISCARD};
@@ -365,7 +365,7 @@ static void check_discard(void)
 
 static void check_resize(void)
 {
-	const struct stele_change_opts change = change_at(DELETED_AT, 0, 0);
+	const struct stele_txn_opts change = change_at(DELETED_AT, 0, 0);
 	struct stele_resize_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 

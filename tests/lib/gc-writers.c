@@ -115,9 +115,9 @@ static int collect(unsigned int at)
 {
 	struct stele_txn writer = {0};
 	struct stele_gc_report report = {.size = sizeof(report)};
-	const struct stele_change_opts change = {
+	const struct stele_txn_opts change = {
 		.time = 1700000001,
-		.flags = STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
+		.flags = STELE_FORCE | STELE_TXN_DISCARD,
 	};
 	struct stele_device dev;
 	int ret;

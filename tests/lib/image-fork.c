@@ -233,7 +233,7 @@ static void check_public(void)
 	test_memory_save(dev, path);
 	stele_device_close(dev);
 	is_int(0, stele_repair(path, &STELE_OPTS(stele_repair_opts,
-			.flags = STELE_CHANGE_DRY_RUN), &report), "a look");
+			.flags = STELE_DRY_RUN), &report), "a look");
 	is_uint(2, report.sides, "two sides");
 	is_int(-ENOTUNIQ, stele_repair(path, NULL, &report), "none chosen");
 	is_int(-ENOENT, stele_repair(path, &STELE_OPTS(stele_repair_opts,

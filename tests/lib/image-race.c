@@ -29,7 +29,7 @@ static char last_name[16];
 static void commit_once(struct stele_device *dev)
 {
 	struct stele_txn writer = {0};
-	const struct stele_change_opts change = {.time = 1700000001};
+	const struct stele_txn_opts change = {.time = 1700000001};
 
 	snprintf(last_name, sizeof(last_name), "n%u", names++);
 	if (test_txn_open(&writer, dev, NULL) ||

@@ -100,9 +100,9 @@ static struct stele_build_opts write_opts(const struct step *step)
 static int do_append(struct step *step)
 {
 	static const uint32_t flags[] = {
-		0, STELE_BUILD_UPDATE, STELE_BUILD_DELETE_MISSING,
-		STELE_BUILD_UPDATE | STELE_BUILD_QUICK,
-		STELE_BUILD_UPDATE | STELE_BUILD_DELETE_MISSING,
+		0, STELE_APPEND_UPDATE, STELE_APPEND_DELETE_MISSING,
+		STELE_APPEND_UPDATE | STELE_APPEND_QUICK,
+		STELE_APPEND_UPDATE | STELE_APPEND_DELETE_MISSING,
 	};
 	struct steps *s = step->s;
 	const struct model_snapshot *base = draw_snapshot(s, step->place);
@@ -116,14 +116,15 @@ static int do_append(struct step *step)
 	model_turn(&s->world, &s->random, s->now);
 	model_choose(&s->random, chosen);
 	new_name(s, step->touched);
-	opts.base = base->name;
-	opts.flags = flags[draw(s, 5)] | STELE_BUILD_FORCE |
+	opts.flags = flags[draw(s, 5)] | STELE_FORCE |
 		     STELE_BUILD_ALLOW_EMPTY;
 	model_append(model_add(step->next, base, step->touched, s->now),
 		     &s->world, chosen, opts.flags);
 	model_source(&s->world, chosen, &fake);
-	ret = stele_builder_init(&builder, &opts, &report);
+	ret = stele_builder_init(&builder, &opts, STELE_ADD_FLAGS, &report);
 	step->writer->time = s->now;
+	if (!ret)
+		ret = stele_txn_base(step->writer, base->name);
 	if (!ret)
 		ret = stele_append_on(step->writer, &builder, &fake.source);
 	if (!ret)
@@ -136,10 +137,10 @@ static int do_append(struct step *step)
 	return ret;
 }
 
-static struct stele_change_opts change_of(const struct step *step, uint32_t flags)
+static struct stele_txn_opts change_of(const struct step *step, uint32_t flags)
 {
-	return (struct stele_change_opts){
-		.size = sizeof(struct stele_change_opts),
+	return (struct stele_txn_opts){
+		.size = sizeof(struct stele_txn_opts),
 		.time = step->s->now,
 		.flags = flags,
 	};
@@ -149,7 +150,7 @@ static int do_create(struct step *step)
 {
 	struct steps *s = step->s;
 	const struct model_snapshot *base = draw_snapshot(s, step->place);
-	const struct stele_change_opts change = change_of(step, 0);
+	const struct stele_txn_opts change = change_of(step, 0);
 	static char texts[MODEL_KEYS][MODEL_KEY_SIZE];
 	struct stele_key_ref keys[MODEL_KEYS];
 	struct model_snapshot *snapshot;
@@ -170,12 +171,12 @@ static int do_create(struct step *step)
 		snapshot->has_digest = false;
 	}
 	return test_change_create(step->writer, &change, step->touched,
-				   base->name, keys, count, NULL);
+				   base->name, keys, count, NULL, NULL);
 }
 
 static int do_rename(struct step *step)
 {
-	const struct stele_change_opts change = change_of(step, 0);
+	const struct stele_txn_opts change = change_of(step, 0);
 	const char *name = draw_snapshot(step->s, step->place)->name;
 
 	new_name(step->s, step->touched);
@@ -186,7 +187,7 @@ static int do_rename(struct step *step)
 
 static int do_delete(struct step *step)
 {
-	const struct stele_change_opts change = change_of(step, 0);
+	const struct stele_txn_opts change = change_of(step, 0);
 	const char *name = draw_snapshot(step->s, step->place)->name;
 
 	model_remove(step->next, name);
@@ -195,8 +196,8 @@ static int do_delete(struct step *step)
 
 static int do_gc(struct step *step)
 {
-	const struct stele_change_opts change = change_of(
-		step, STELE_CHANGE_FORCE);
+	const struct stele_txn_opts change = change_of(
+		step, STELE_FORCE);
 	struct stele_gc_report report = {.size = sizeof(report)};
 
 	return test_change_gc(step->writer, &change, NULL,
@@ -210,7 +211,7 @@ static int do_compact(struct step *step)
 	struct stele_build_opts opts = write_opts(step);
 	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_builder builder;
-	int ret = stele_builder_init(&builder, &opts, &report);
+	int ret = stele_builder_init(&builder, &opts, STELE_DRY_RUN, &report);
 
 	new_name(s, step->touched);
 	model_add(step->next, base, step->touched, s->now)->has_digest = false;
@@ -262,7 +263,7 @@ static int do_copy(struct step *step)
 
 static int do_resize(struct step *step)
 {
-	const struct stele_change_opts change = change_of(step, 0);
+	const struct stele_txn_opts change = change_of(step, 0);
 	struct stele_resize_report report = {.size = sizeof(report)};
 
 	return test_change_resize(step->writer, &change, 0, &report);
@@ -435,7 +436,7 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 	model_turn(&s->world, &s->random, s->now);
 	model_choose(&s->random, chosen);
 	snapshot = model_add(&place->model, NULL, "v1", s->now);
-	model_append(snapshot, &s->world, chosen, STELE_BUILD_UPDATE);
+	model_append(snapshot, &s->world, chosen, STELE_APPEND_UPDATE);
 	model_source(&s->world, chosen, &fake);
 	fake.label_from = STELE_LABELS_NONE;
 	dev = model_device(place->dev, place->size);

@@ -202,7 +202,7 @@ static void check_map(void)
 	       "no such snapshot");
 	is_int(-EINVAL, map_it("cats.stele@v1", "a/b", 0, &info),
 	       "a name that is none");
-	is_int(-EINVAL, map_it("cats.stele@v1", "cats", 2, &info),
+	is_int(-EINVAL, map_it("cats.stele@v1", "cats", 1, &info),
 	       "a flag that is none");
 	is_int(-ENOTBLK,
 	       map_it("cats.stele@v1", "cats", STELE_MAP_READ_ONLY, &info),

@@ -53,8 +53,8 @@ static int gc(struct test_dataset *t, void *out)
 {
 	(void)t;
 	return stele_gc("outputs.stele",
-			&STELE_OPTS(stele_change_opts,
-				    .flags = STELE_CHANGE_DRY_RUN),
+			&STELE_OPTS(stele_txn_opts,
+				    .flags = STELE_DRY_RUN),
 			NULL, NULL, out);
 }
 
@@ -75,7 +75,7 @@ static int build(struct test_dataset *t, void *out)
 	(void)t;
 	return stele_build("source", NULL,
 			   &STELE_OPTS(stele_build_opts,
-				       .flags = STELE_BUILD_DRY_RUN),
+				       .flags = STELE_DRY_RUN),
 			   out);
 }
 
@@ -182,7 +182,8 @@ int main(void)
 	struct test_dataset t;
 
 	plan_lazy();
-	if (chdir(test_tmpdir()) || system("mkdir source && echo one >source/a && echo two >source/b") ||
+	if (chdir(test_tmpdir()) ||
+	    system("mkdir source && echo one >source/a && echo two >source/b") ||
 	    stele_build("source", "outputs.stele", NULL, NULL))
 		bail("no image");
 	test_dataset_open(&t, &plan);

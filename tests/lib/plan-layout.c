@@ -23,7 +23,8 @@ struct planned {
 static void make(struct planned *p, struct fake *fake,
 		 const struct stele_build_opts *opts)
 {
-	p->ret = stele_builder_init(&p->builder, opts, &p->report);
+	p->ret = stele_builder_init(&p->builder, opts, STELE_BUILD_FLAGS,
+				    &p->report);
 	if (p->ret < 0)
 		bail("options");
 	p->ret = stele_plan_make(&p->plan, &p->builder, &fake->source);

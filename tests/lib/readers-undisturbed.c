@@ -221,9 +221,9 @@ static uint64_t change(struct stele_txn *writer, unsigned int round)
 {
 	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_key_ref keys[20];
-	const struct stele_change_opts now = {
+	const struct stele_txn_opts now = {
 		.time = 1700000000 + round,
-		.flags = STELE_CHANGE_FORCE | STELE_CHANGE_DISCARD,
+		.flags = STELE_FORCE | STELE_TXN_DISCARD,
 	};
 	uint64_t size;
 
@@ -233,7 +233,7 @@ static uint64_t change(struct stele_txn *writer, unsigned int round)
 		keys[i] = (struct stele_key_ref){key, strlen(key)};
 	}
 	size = add_segment(writer, "new");
-	must(test_change_create(writer, &now, "less", "keep", keys, 20, NULL),
+	must(test_change_create(writer, &now, "less", "keep", keys, 20, NULL, NULL),
 	     "create");
 	must(test_change_rename(writer, &now, "new", "old"), "rename");
 	must(test_change_delete(writer, &now, "old"), "delete");

@@ -45,10 +45,10 @@ static struct stele_device *close_writer(struct stele_txn *writer)
 	return test_txn_end(writer);
 }
 
-static struct stele_change_opts change_at(int64_t time)
+static struct stele_txn_opts change_at(int64_t time)
 {
-	return (struct stele_change_opts){
-		.size = sizeof(struct stele_change_opts),
+	return (struct stele_txn_opts){
+		.size = sizeof(struct stele_txn_opts),
 		.time = time,
 	};
 }
@@ -193,7 +193,7 @@ static int create(struct stele_txn *writer, unsigned int step,
 		  uint64_t *seed)
 {
 	static struct stele_key_ref refs[SEGMENTS * SAMPLES];
-	struct stele_change_opts change = change_at(1700001000 + step);
+	struct stele_txn_opts change = change_at(1700001000 + step);
 	struct version *base = &versions[test_random(seed) % version_count];
 	struct version *made = &versions[version_count];
 	struct stele_snapshot_info info = {.size = sizeof(info)};
@@ -208,13 +208,12 @@ static int create(struct stele_txn *writer, unsigned int step,
 	name_of(made->name, step);
 	snprintf(made->note, sizeof(made->note), step % 2 ? "note %u" : "",
 		 step);
-	change.note = step % 2 ? made->note : NULL;
 	made->parent = base->id;
 	made->time = 1700001000 + step;
 	count = choose(made, refs, step % 5 ? 9 : 300, seed);
 	ret = test_change_create(writer, &change, made->name,
 				  newest ? NULL : base->name, refs, count,
-				  &info);
+				  step % 2 ? made->note : NULL, &info);
 	if (ret)
 		return ret;
 	version_count++;
@@ -228,7 +227,7 @@ static int create(struct stele_txn *writer, unsigned int step,
 static int remove_one(struct stele_txn *writer, unsigned int step,
 		      uint64_t *seed)
 {
-	struct stele_change_opts change = change_at(1700001000 + step);
+	struct stele_txn_opts change = change_at(1700001000 + step);
 	unsigned int i = test_random(seed) % version_count;
 	int ret = test_change_delete(writer, &change, versions[i].name);
 
@@ -239,7 +238,7 @@ static int remove_one(struct stele_txn *writer, unsigned int step,
 static int rename_some(struct stele_txn *writer, unsigned int step,
 		       uint64_t *seed)
 {
-	struct stele_change_opts change = change_at(1700001000 + step);
+	struct stele_txn_opts change = change_at(1700001000 + step);
 	struct version *version = &versions[test_random(seed) % version_count];
 	char to[16];
 	int ret;
@@ -252,10 +251,10 @@ static int rename_some(struct stele_txn *writer, unsigned int step,
 
 static int collect(struct stele_txn *writer, unsigned int step)
 {
-	struct stele_change_opts change = change_at(1700001000 + step);
+	struct stele_txn_opts change = change_at(1700001000 + step);
 	struct stele_gc_report report = {.size = sizeof(report)};
 
-	change.flags = STELE_CHANGE_FORCE;
+	change.flags = STELE_FORCE;
 	return test_change_gc(writer, &change, NULL, NULL,
 			    &report);
 }
@@ -316,7 +315,7 @@ static uint64_t written(struct stele_device *dev, enum stele_op op)
 
 static void check_refused(struct stele_txn *writer)
 {
-	const struct stele_change_opts change = change_at(1700001000);
+	const struct stele_txn_opts change = change_at(1700001000);
 	struct stele_device *dev = writer->image->dev;
 	const struct stele_key_ref refs[] = {
 		{keys[1][7], strlen(keys[1][7])}, {"b", 1}, {"a", 1},
@@ -325,19 +324,19 @@ static void check_refused(struct stele_txn *writer)
 
 	stele_fault_log_clear(dev);
 	is_int(-ENOENT,
-	       test_change_create(writer, &change, "v1", NULL, refs, 9, NULL),
+	       test_change_create(writer, &change, "v1", NULL, refs, 9, NULL, NULL),
 	       "keys that are not there");
 	ok(test_log_has(&messages, "'a' is not in snapshot 'v0'"), "are named");
 	ok(test_log_has(&messages, "nor are 2 more"), "or counted");
 	ok(!test_log_has(&messages, keys[1][7]), "but not one that is there");
 	is_int(-ENOENT,
-	       test_change_create(writer, &change, "v1", "x", NULL, 0, NULL),
+	       test_change_create(writer, &change, "v1", "x", NULL, 0, NULL, NULL),
 	       "no such base");
 	is_int(-EEXIST,
-	       test_change_create(writer, &change, "v0", NULL, NULL, 0, NULL),
+	       test_change_create(writer, &change, "v0", NULL, NULL, 0, NULL, NULL),
 	       "a name that is taken");
 	is_int(-EINVAL,
-	       test_change_create(writer, &change, ".v", NULL, NULL, 0, NULL),
+	       test_change_create(writer, &change, ".v", NULL, NULL, 0, NULL, NULL),
 	       "no name");
 	is_int(-ENOENT, test_change_rename(writer, &change, "v1", "v2"),
 	       "rename: no such snapshot");
@@ -351,7 +350,7 @@ static void check_refused(struct stele_txn *writer)
 static void check_written(void)
 {
 	struct stele_device *dev = make_image(UINT64_C(4) << 20);
-	struct stele_change_opts change = change_at(1700001000);
+	struct stele_txn_opts change = change_at(1700001000);
 	struct stele_key_ref ref = {keys[0][0], strlen(keys[0][0])};
 	struct stele_txn writer;
 
@@ -359,13 +358,13 @@ static void check_written(void)
 	check_refused(&writer);
 	stele_fault_log_clear(dev);
 	is_int(0,
-	       test_change_create(&writer, &change, "v1", NULL, NULL, 0, NULL),
+	       test_change_create(&writer, &change, "v1", NULL, NULL, 0, NULL, NULL),
 	       "nothing deleted");
 	is_uint(3, written(dev, STELE_OP_WRITE),
 		"writes a catalog, a superblock and its mirror");
 	is_uint(2, written(dev, STELE_OP_FLUSH), "two flushes");
 	stele_fault_log_clear(dev);
-	is_int(0, test_change_create(&writer, &change, "v2", NULL, &ref, 1, NULL),
+	is_int(0, test_change_create(&writer, &change, "v2", NULL, &ref, 1, NULL, NULL),
 	       "one deleted");
 	is_uint(4, written(dev, STELE_OP_WRITE), "writes a list, too");
 	is_uint(STELE_FEATURE_DELETED,
@@ -384,7 +383,7 @@ static void check_written(void)
 	is_uint(SEGMENTS, writer.image->catalog.counts.segments,
 		"but the segments");
 	is_int(-ENOENT,
-	       test_change_create(&writer, &change, "v3", NULL, NULL, 0, NULL),
+	       test_change_create(&writer, &change, "v3", NULL, NULL, 0, NULL, NULL),
 	       "nothing to begin with");
 	stele_device_close(close_writer(&writer));
 	for (unsigned int s = 0; s < SEGMENTS; s++)
@@ -402,14 +401,14 @@ static void check_faults(void)
 
 	for (n = 0; ret; n++) {
 		struct stele_device *dev = make_image(UINT64_C(4) << 20);
-		struct stele_change_opts change = change_at(1700001000);
+		struct stele_txn_opts change = change_at(1700001000);
 		struct stele_txn writer;
 
 		ref = (struct stele_key_ref){keys[2][9], strlen(keys[2][9])};
 		open_writer(&writer, dev);
 		rule.first = stele_fault_count(dev) + n;
 		stele_fault_set_rules(dev, &rule, 1);
-		ret = test_change_create(&writer, &change, "v1", NULL, &ref, 1,
+		ret = test_change_create(&writer, &change, "v1", NULL, &ref, 1, NULL,
 					  NULL);
 		wrong += ret && ret != -EIO;
 		stele_fault_set_rules(dev, NULL, 0);

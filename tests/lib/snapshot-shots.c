@@ -40,11 +40,11 @@ static void open_writer(struct stele_txn *writer)
 		bail("no writer: %s", messages.text);
 }
 
-static struct stele_change_opts change_at(int64_t time, uint64_t grace,
+static struct stele_txn_opts change_at(int64_t time, uint64_t grace,
 				     uint32_t flags)
 {
-	return (struct stele_change_opts){
-		.size = sizeof(struct stele_change_opts),
+	return (struct stele_txn_opts){
+		.size = sizeof(struct stele_txn_opts),
 		.time = time,
 		.grace = grace,
 		.flags = flags,
@@ -53,7 +53,7 @@ static struct stele_change_opts change_at(int64_t time, uint64_t grace,
 
 static int delete_v1(int64_t time, uint64_t grace, uint32_t flags)
 {
-	const struct stele_change_opts change = change_at(time, grace, flags);
+	const struct stele_txn_opts change = change_at(time, grace, flags);
 	struct stele_txn writer;
 	int ret;
 
@@ -66,8 +66,8 @@ static int delete_v1(int64_t time, uint64_t grace, uint32_t flags)
 static int collect(int64_t time, uint64_t grace, uint32_t flags, bool apply,
 		   struct stele_gc_report *report)
 {
-	const struct stele_change_opts change = change_at(
-		time, grace, flags | (apply ? 0 : STELE_CHANGE_DRY_RUN));
+	const struct stele_txn_opts change = change_at(
+		time, grace, flags | (apply ? 0 : STELE_DRY_RUN));
 	struct stele_txn writer;
 	int ret;
 
@@ -140,13 +140,13 @@ static void check_delete(void)
 	test_storage_free(storage);
 
 	new_storage();
-	is_int(0, delete_v1(NOW, 0, STELE_CHANGE_FORCE), "with force");
+	is_int(0, delete_v1(NOW, 0, STELE_FORCE), "with force");
 	is_string("other-", test_storage_list(storage), "removed at once");
 	test_storage_free(storage);
 
 	new_storage();
 	is_int(0, delete_v1(NOW, 1000000, 0), "a long grace period");
-	is_int(0, collect(NOW, 0, STELE_CHANGE_FORCE, true, &report),
+	is_int(0, collect(NOW, 0, STELE_FORCE, true, &report),
 	       "and force to collect");
 	is_string("other-", test_storage_list(storage), "removed");
 	test_storage_free(storage);
@@ -154,7 +154,7 @@ static void check_delete(void)
 
 static void check_rename(void)
 {
-	struct stele_change_opts change;
+	struct stele_txn_opts change;
 	struct stele_txn writer;
 
 	new_storage();
@@ -214,12 +214,12 @@ static void new_clashing(void)
 
 static void check_clash(void)
 {
-	struct stele_change_opts change = change_at(NOW, 60, 0);
+	struct stele_txn_opts change = change_at(NOW, 60, 0);
 	struct stele_gc_report report = {.size = sizeof(report)};
 	struct stele_txn writer;
 
 	new_clashing();
-	is_int(0, collect(NOW, 0, STELE_CHANGE_FORCE, true, &report),
+	is_int(0, collect(NOW, 0, STELE_FORCE, true, &report),
 	       "gc by force, with a snapshot that is called like a withdrawn one");
 	is_uint(0, report.unused_count, "it is none");
 	is_string("v1+ x+ " CLASHING "+", test_storage_list(storage),
@@ -285,6 +285,6 @@ int main(void)
 	check_rename();
 	check_clash();
 	check_cut_short(60, 0);
-	check_cut_short(0, STELE_CHANGE_FORCE);
+	check_cut_short(0, STELE_FORCE);
 	return done();
 }

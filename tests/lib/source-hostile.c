@@ -479,7 +479,7 @@ static void test_row(size_t i, uint32_t flags)
 	const struct stele_build_opts opts = {
 		.size = sizeof(opts), .flags = flags,
 		.uuid = i % 2 ? uuid : NULL};
-	const struct stele_build_opts more = {.size = sizeof(more),
+	const struct stele_append_opts more = {.size = sizeof(more),
 					      .flags = flags};
 	const bool skips = flags && rows[i].skips;
 	uint8_t before[STELE_DIGEST_SIZE], after[STELE_DIGEST_SIZE];

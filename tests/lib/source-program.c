@@ -262,8 +262,8 @@ static void append(const char *name, uint64_t first, uint64_t count,
 		   uint32_t version, uint32_t flags,
 		   struct stele_build_report *report)
 {
-	const struct stele_build_opts opts = {.size = sizeof(opts),
-					      .flags = flags};
+	const struct stele_append_opts opts = {.size = sizeof(opts),
+					       .flags = flags};
 	struct rich rich;
 
 	rich_init(&rich, count, 20000);
@@ -278,15 +278,15 @@ static void test_append(void)
 {
 	struct stele_build_report report = {.size = sizeof(report)};
 
-	append("dry", COUNT, MORE, 0, STELE_BUILD_DRY_RUN, &report);
+	append("dry", COUNT, MORE, 0, STELE_DRY_RUN, &report);
 	is_uint(MORE, report.added, "dry run: would be added");
 	append("v2", COUNT, MORE, 0, 0, &report);
 	is_uint(MORE, report.added, "v2: added");
 	check(at(image, "v2"), COUNT + MORE, 0, 6);
-	append("same", 0, COUNT + MORE, 0, STELE_BUILD_UPDATE, &report);
+	append("same", 0, COUNT + MORE, 0, STELE_APPEND_UPDATE, &report);
 	is_uint(COUNT + MORE, report.unchanged,
 		"other values for the same classes change nothing");
-	append("v3", 0, COUNT + MORE, 1, STELE_BUILD_UPDATE, &report);
+	append("v3", 0, COUNT + MORE, 1, STELE_APPEND_UPDATE, &report);
 	/* Of each seventh one the score is special, and as it was. */
 	is_uint(COUNT + MORE - (COUNT + MORE + 6) / 7, report.updated,
 		"v3: whose score is another one is updated");
@@ -296,8 +296,8 @@ static void test_append(void)
 
 static void test_others(void)
 {
-	const struct stele_change_opts change = {.size = sizeof(change)};
-	const struct stele_build_opts opts = {.size = sizeof(opts)};
+	const struct stele_txn_opts change = {.size = sizeof(change)};
+	const struct stele_compact_opts opts = {.size = sizeof(opts)};
 	struct stele_dataset *ds = open_dataset(at(image, "v3"));
 	struct stele_key_ref keys[10];
 	struct stele_diff_report diff = {.size = sizeof(diff)};
@@ -309,8 +309,8 @@ static void test_others(void)
 		keys[i] = (struct stele_key_ref){samples[i].key,
 						 samples[i].key_size};
 	}
-	is_int(0, stele_snapshot_create(at(image, "v4"), "v3", keys, 10, &change,
-					NULL), "v4: less ten");
+	is_int(0, stele_snapshot_create(at(image, "v4"), "v3", keys, 10, NULL,
+					&change, NULL), "v4: less ten");
 	for (uint64_t i = 0; i < 10; i++)
 		stele_sample_release(&samples[i]);
 	stele_dataset_close(ds);

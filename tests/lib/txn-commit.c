@@ -112,7 +112,7 @@ static void test_given_up(void)
 	stele_txn_close(txn);
 	is_int(33, count_of("v1"), "close: as it was");
 	is_int(-ENOENT, count_of("v2"), "close: nothing new");
-	txn = begin(STELE_TXN_DRY_RUN);
+	txn = begin(STELE_DRY_RUN);
 	is_int(0, stele_txn_add(txn, directory("e", 300, 310), NULL, NULL),
 	       "dry run: add");
 	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "dry run: snapshot");
@@ -129,7 +129,7 @@ static void test_dry(void)
 	const struct stele_key_ref gone = {"0703", 4};
 	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_snapshot_info made = {.size = sizeof(made)};
-	struct stele_txn *txn = begin(STELE_TXN_DRY_RUN);
+	struct stele_txn *txn = begin(STELE_DRY_RUN);
 
 	is_int(0, stele_txn_add(txn, directory("h", 700, 710), NULL, NULL),
 	       "dry run: add");
@@ -157,8 +157,8 @@ static void test_dry(void)
 /* Its feature is not the image's before the commit. */
 static void test_boundary(void)
 {
-	const struct stele_build_opts opts = {.size = sizeof(opts),
-					      .boundary = 1 << 20};
+	const struct stele_add_opts opts = {.size = sizeof(opts),
+					    .boundary = 1 << 20};
 	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_txn *txn = begin(0);
 	const struct stele_key_ref key = {"0401", 4};
