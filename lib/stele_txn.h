@@ -2,8 +2,8 @@
 /**
  * stele_txn.h - transactions: the only way to change an image; part of stele.h
  *
- * Open one on an image, change what you like, commit. The change becomes visible as
- * a whole, with one superblock write; without a commit the image is as it was. One
+ * Open one on an image, or on a new one; change what you like, commit. The change becomes
+ * visible as a whole, with one superblock write; without a commit the image is as it was. One
  * transaction at a time on an image, by one thread at a time (-EBUSY for a second one);
  * readers of any snapshot go on undisturbed. The calls of stele_versions.h are each a
  * transaction with one change.
@@ -47,14 +47,40 @@ STELE_API int stele_txn_open(const char *target,
 			     const struct stele_txn_opts *opts,
 			     struct stele_txn **out);
 
+struct stele_create_opts {
+	size_t size;
+	stele_log_fn log;
+	void *log_user;
+	const char *backend;
+	const char *label;   /* of the image; NULL: "" */
+	const uint8_t *uuid; /* 16 bytes; NULL: random. Given, the same puts are the same bytes */
+	uint64_t file_size;  /* of a file or RBD image, a multiple of 4096; 0: to fit */
+	int64_t time;	     /* of the image and its snapshots; 0: now, or $SOURCE_DATE_EPOCH */
+	uint32_t flags;	     /* STELE_FORCE: whatever the target holds is lost */
+	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
+};
+
+/**
+ * stele_txn_create() - begin a new image, which holds nothing yet
+ * @target: PATH[@NAME]; NAME is ignored
+ *
+ * Refuses what stele_build() refuses. From here on the target is an unfinished image, and
+ * an older one on it is lost; with the first commit it is whole. Closed before that, a file
+ * or RBD image that was not there is removed. Return: as stele_build().
+ */
+STELE_API int stele_txn_create(const char *target,
+			       const struct stele_create_opts *opts,
+			       struct stele_txn **out);
+
 /* ---- a new snapshot ---------------------------------------------------- */
 
 /**
  * stele_txn_base() - the snapshot that the next one starts from
  * @name: of the image, or made in this transaction; NULL: the newest
  *
- * What was added or deleted since the last stele_txn_snapshot() is given up. Without it
- * the next snapshot starts from the newest. Return: 0; -ENOENT.
+ * What was added, put or deleted since the last stele_txn_snapshot() is given up. Without
+ * it the next snapshot starts from the newest, and the first one of an image from nothing.
+ * Return: 0; -ENOENT.
  */
 STELE_API int stele_txn_base(struct stele_txn *txn, const char *name);
 struct stele_add_opts {
@@ -82,6 +108,65 @@ struct stele_add_opts {
 STELE_API int stele_txn_add(struct stele_txn *txn, const char *source,
 			    const struct stele_add_opts *opts,
 			    struct stele_build_report *report);
+
+enum stele_put_flags {
+	STELE_PUT_REPLACE = 1 << 0, /* a key that the base has gets the new sample */
+};
+
+struct stele_put_opts {
+	size_t size;
+	stele_build_progress_fn progress; /* of what stele_txn_snapshot() does with the puts */
+	void *progress_user;
+	const char *directory; /* of the temporary file; NULL: $TMPDIR, else /var/tmp */
+	uint64_t memory_size;  /* of samples, and to write them; 0: 256 MiB */
+	uint32_t flags;	       /* enum stele_put_flags */
+	/* As of struct stele_build_opts. */
+	uint32_t granule;
+	uint32_t order;
+	uint32_t jobs;
+	uint32_t boundary;
+	uint32_t reserved;
+};
+
+/**
+ * stele_txn_schema() - the fields of samples that are put: once, before the first
+ * @schema: copied; of a base with samples the same fields, and any class names
+ *
+ * Holds for all snapshots of the transaction. Return: 0; -EINVAL (a field; or samples were
+ * put since the last snapshot); -EOPNOTSUPP (the base has other fields); all logged.
+ */
+STELE_API int stele_txn_schema(struct stele_txn *txn,
+			       const struct stele_schema *schema,
+			       const struct stele_put_opts *opts);
+
+/** A field of a sample that is put. What its type does not ask for is zero. */
+struct stele_txn_value {
+	const void *data; /* bytes, utf8, tensor */
+	uint64_t size;
+	int64_t i64;
+	double f64;
+};
+
+/**
+ * stele_txn_put() - one sample for the next snapshot
+ * @key: any bytes but NUL
+ * @values: one for each field of the schema, in its order
+ *
+ * All of it is copied: into memory, as long as samples fit into half of memory_size, then
+ * into a temporary file; the log says which (INFO), once they are written. The target is
+ * written by the next of stele_txn_snapshot(), stele_txn_add() and stele_txn_delete(), which
+ * also sees that no key was put twice, or is in the base without REPLACE (-EEXIST): all
+ * puts then wait on, until they are given up by stele_txn_base() or the end.
+ *
+ * Return: 0; -EINVAL (no schema; a value that does not fit its field), -ENAMETOOLONG (the
+ * key), -EFBIG; -ENOSPC and errno of the temporary file; all logged. Then nothing was put,
+ * and others may follow.
+ */
+STELE_API int stele_txn_put(struct stele_txn *txn, const char *key,
+			    size_t key_size,
+			    const struct stele_txn_value *values,
+			    uint32_t count);
+
 /**
  * stele_txn_delete() - leave samples out, by key: any order, repeats allowed
  * Return: 0; -ENOENT (a key is not there; logged).
@@ -93,7 +178,8 @@ STELE_API int stele_txn_delete(struct stele_txn *txn,
  * @note: NULL: none
  * @out: may be NULL
  *
- * Return: 0; -EEXIST, -EINVAL (the name; logged); -EOVERFLOW; -ENOSPC.
+ * Return: 0; -EEXIST, -EINVAL (the name; logged); -EEXIST (a key that was put; logged);
+ * -ENOENT (of a first one: nothing was added); -EOVERFLOW; -ENOSPC; -ECANCELED.
  */
 STELE_API int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 				 const char *note,
@@ -125,10 +211,10 @@ STELE_API int stele_txn_resize(struct stele_txn *txn, uint64_t size,
 /**
  * stele_txn_commit() - publish all changes at once
  *
- * Durable when it returns 0. Where nothing changed,
- * nothing is written. After success the transaction goes on from the new state. After
- * an error while publishing the image is as it was, or as it should have become, and the
- * transaction can only be closed (-EINVAL from all else).
+ * Durable when it returns 0. Where nothing changed, nothing is written. What is in no
+ * snapshot yet waits for the next one. After success the transaction goes on from the new
+ * state. After an error while publishing the image is as it was, or as it should have
+ * become, and the transaction can only be closed (-EINVAL from all else).
  * Return: 0; -EEXIST (the image would lose its last snapshot, and FORCE was not given;
  * logged); -ENOSPC; -EOVERFLOW; -ESTALE (another machine wrote meanwhile); errno of the
  * target.

@@ -17,6 +17,8 @@
 #include "lib/base/options.h"
 #include "lib/image/deleted.h"
 #include "lib/image/section.h"
+#include "lib/ops/put.h"
+#include "lib/segment/content_id.h"
 #include "lib/segment/sort.h"
 
 int stele_origin_open(const struct stele_origin *origin, const char *target,
@@ -225,6 +227,8 @@ static bool is_synced(const struct stele_append *append)
 	const struct stele_comparison *c = &append->comparison;
 	const uint64_t *skipped = append->builder->report->skipped;
 
+	if (append->source->puts)
+		return false;
 	if (!append->base.snapshot)
 		return true;
 	return append->builder->opts.flags & STELE_APPEND_UPDATE &&
@@ -327,7 +331,9 @@ static uint64_t size_to_write(const struct stele_append *append)
 static int check_deletions(const struct stele_append *append)
 {
 	const uint64_t deleted = append->comparison.deleted;
-	const uint64_t count = append->base.snapshot->sample_count;
+	const uint64_t count = append->base.snapshot ?
+				       append->base.snapshot->sample_count :
+				       0;
 
 	if (deleted <= count / 2 ||
 	    append->builder->opts.flags & STELE_FORCE)
@@ -340,17 +346,36 @@ static int check_deletions(const struct stele_append *append)
 	return -EPERM;
 }
 
+/* On what has no segments yet, as a build does. */
+static int prepare_on(struct stele_txn *txn, struct stele_append *append,
+		      struct stele_builder *builder,
+		      const struct stele_source *source)
+{
+	const bool any = txn->work->snapshot.segment_count;
+	int ret = stele_append_prepare(append, builder, source,
+				       any ? txn->work : NULL);
+
+	if (!ret && !any)
+		builder->report->added = append->plan.table.count;
+	if (ret || !txn->reproducible || (any && !append->plan.table.count))
+		return ret;
+	memcpy(builder->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
+	return stele_content_id(builder, &append->plan, source,
+				&append->plan.descriptor.id);
+}
+
 int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 		    const struct stele_source *source)
 {
 	struct stele_append append = {0};
-	int ret = txn->work ? stele_addition_load(txn->work) :
-			      stele_txn_base(txn, NULL);
+	int ret = stele_txn_start(txn);
 
 	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
 	memcpy(builder->report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
 	if (!ret)
-		ret = stele_append_prepare(&append, builder, source, txn->work);
+		ret = stele_addition_load(txn->work);
+	if (!ret)
+		ret = prepare_on(txn, &append, builder, source);
 	if (!ret)
 		ret = stele_append_check_any(&append);
 	if (!ret)
@@ -387,6 +412,8 @@ static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 		all.log_user = txn->log.user;
 	}
 	ret = stele_builder_init(&builder, &all, STELE_ADD_FLAGS, &made);
+	if (!ret)
+		ret = stele_put_flush(txn);
 	if (!ret)
 		ret = stele_origin_open(origin, txn->target.path,
 					&builder.opts, &builder.log,

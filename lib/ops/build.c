@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build.c - stele_build(): a source and the name of a target to an image
+ * build.c - stele_build(): a source and the name of a target to an image; stele_txn_create()
  *
  * An append to nothing. The plan comes first, and costs the target nothing; then the
  * claim, which refuses what must not be overwritten; only then is anything written.
@@ -10,12 +10,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/device/rehearsal.h"
 #include "lib/device/target.h"
+#include "lib/image/proof.h"
 #include "lib/ops/append.h"
 #include "lib/segment/content_id.h"
 #include "lib/txn/claim.h"
@@ -44,7 +46,7 @@ uint64_t stele_build_end(const struct stele_plan *plan, const char *note)
 	return place.high_water + stele_catalog_size_bound(&own, &counts);
 }
 
-/* ---- write ------------------------------------------------------------------- */
+/* ---- write -------------------------------------------------------------- */
 
 /*
  * Where a UUID was given, the same input shall be the same bytes: give the segment an id
@@ -300,6 +302,113 @@ int stele_build_from(const struct stele_source_ops *ops, void *user,
 
 	return STELE_CALL(build(&origin, target, opts, report),
 			  "cannot build '%s'", target ? target : "");
+}
+
+/* ---- stele_txn_create() ------------------------------------------------- */
+
+/* Room for what has to be there before anything is added. */
+static uint64_t size_of_empty(void)
+{
+	const struct stele_catalog_counts counts = {.segments = 1, .snapshots = 1, .refs = 1};
+	const struct stele_extents none = {0};
+
+	return STELE_DATA_OFFSET + 2 * stele_catalog_size_bound(&none, &counts);
+}
+
+/* The transaction gets claim and target, whatever comes of it. */
+static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
+		     struct stele_target *target,
+		     const struct stele_builder *builder)
+{
+	const struct stele_build_opts *opts = &builder->opts;
+	const struct stele_claim_opts want = {
+		.backend = opts->backend,
+		.needed = size_of_empty(),
+		.file_size = opts->file_size,
+		.object_size = opts->object_size,
+		.force = opts->flags & STELE_FORCE,
+	};
+	struct stele_new_image what = {
+		.uuid = builder->uuid,
+		.label = opts->label,
+		.time = opts->time,
+	};
+	int ret = stele_claim_open(claim, target->path, &want, &builder->log);
+
+	if (!ret)
+		ret = stele_claim_take(claim);
+	what.size = claim->image_size;
+	if (!ret)
+		ret = stele_txn_on_new(txn, claim->dev, &what, &builder->log);
+	if (!ret)
+		ret = stele_prover_new(&txn->own, &txn->own.prover);
+	txn->borrowed = true;
+	txn->claim = claim;
+	txn->target = *target;
+	txn->reproducible = opts->uuid;
+	*target = (struct stele_target){0};
+	return ret;
+}
+
+static int create(const char *text, const struct stele_build_opts *opts,
+		  struct stele_txn **out)
+{
+	struct stele_txn *txn = calloc(1, sizeof(*txn));
+	struct stele_claim *claim = calloc(1, sizeof(*claim));
+	struct stele_target target = {0};
+	struct stele_build_report report;
+	struct stele_builder builder;
+	int ret = stele_builder_init(&builder, opts, STELE_FORCE, &report);
+
+	if (!ret && (!txn || !claim))
+		ret = -ENOMEM;
+	if (!ret)
+		ret = parse(&builder, text, &target);
+	if (ret) {
+		free(claim);
+	} else {
+		ret = begin_new(txn, claim, &target, &builder);
+		if (ret)
+			stele_txn_release(txn);
+	}
+	stele_target_release(&target);
+	stele_builder_release(&builder);
+	if (ret)
+		free(txn);
+	else
+		*out = txn;
+	return ret;
+}
+
+static int txn_create(const char *target, const struct stele_create_opts *given,
+		      struct stele_txn **out)
+{
+	struct stele_create_opts known = {0};
+	struct stele_build_opts opts = {.size = sizeof(opts)};
+	struct stele_log log;
+	int ret = stele_options_get(given, &known, sizeof(known), &log);
+
+	if (!ret)
+		ret = stele_options_flags(known.flags, STELE_FORCE, &log);
+	if (ret)
+		return ret;
+	opts.log = known.log;
+	opts.log_user = known.log_user;
+	opts.backend = known.backend;
+	opts.label = known.label;
+	opts.uuid = known.uuid;
+	opts.file_size = known.file_size;
+	opts.time = known.time;
+	opts.flags = known.flags;
+	opts.object_size = known.object_size;
+	return create(target, &opts, out);
+}
+
+int stele_txn_create(const char *target, const struct stele_create_opts *opts,
+		     struct stele_txn **out)
+{
+	return STELE_CALL(txn_create(target, opts, out),
+			  "cannot create '%s'", target ? target : "");
 }
 
 int stele_build_on(struct stele_device *dev, const struct stele_source *source,

@@ -21,6 +21,7 @@ struct comparing {
 	const struct stele_base *base;
 	struct stele_candidates candidates;
 	uint32_t flags; /* of the options */
+	bool puts;	/* see struct stele_source */
 
 	/* The segment at hand. */
 	const struct stele_segment *segment;
@@ -83,12 +84,23 @@ static int decide(struct comparing *c)
 	return ret;
 }
 
+static int refuse(const struct comparing *c, const struct stele_source_entry *entry)
+{
+	char text[STELE_QUOTE_SIZE];
+
+	stele_log_error(&c->builder->log, "'%s' is there already",
+			stele_source_quote(entry->key, entry->key_size, text));
+	return -EEXIST;
+}
+
 /* The source has a sample of a key that lives in this segment. */
 static int match(struct comparing *c, uint64_t ordinal,
 		 const struct stele_source_entry *entry)
 {
 	const struct stele_key *key = &c->walk.cursor.key;
 
+	if (c->puts && !(c->flags & STELE_APPEND_UPDATE))
+		return refuse(c, entry);
 	if (c->flags & STELE_APPEND_UPDATE && entry->data_size != key->size)
 		return replace(c, ordinal, key->number, key->size);
 	if (!(c->flags & STELE_APPEND_UPDATE) ||
@@ -222,6 +234,7 @@ int stele_compare(struct stele_comparison *comparison,
 	c->table = &plan->table;
 	c->base = base;
 	c->flags = builder->opts.flags;
+	c->puts = source->puts;
 	ret = stele_builder_phase(builder, STELE_PHASE_COMPARE,
 				  plan->table.count, 0);
 	if (!ret && c->flags & STELE_APPEND_UPDATE)

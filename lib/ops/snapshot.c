@@ -17,6 +17,8 @@
 #include "lib/base/options.h"
 #include "lib/image/key_search.h"
 #include "lib/node/mapping.h"
+#include "lib/ops/put.h"
+#include "lib/source/spool.h"
 #include "lib/txn/addition.h"
 
 #define KEYS_NAMED_MAX 5u /* of those that are not there */
@@ -133,18 +135,32 @@ int stele_txn_rename(struct stele_txn *txn, const char *from, const char *to)
 
 /* ---- the one that is put together ------------------------------------------------ */
 
-static int txn_base(struct stele_txn *txn, const char *name)
+/* Where there is no snapshot, the first one starts from nothing. */
+static int begin_from(struct stele_txn *txn, const char *name)
 {
 	const struct stele_txn_snapshot *base = stele_txn_find(txn, name);
 
-	if (!base) {
-		stele_log_error(&txn->log, name ?
-				"cannot start from '%s': no such snapshot" :
-				"cannot start from the newest snapshot: there is none",
+	if (!base && name) {
+		stele_log_error(&txn->log,
+				"cannot start from '%s': no such snapshot",
 				name);
 		return -ENOENT;
 	}
 	return stele_addition_begin(txn, base);
+}
+
+int stele_txn_start(struct stele_txn *txn)
+{
+	return txn->work ? 0 : begin_from(txn, NULL);
+}
+
+static int txn_base(struct stele_txn *txn, const char *name)
+{
+	int ret = begin_from(txn, name);
+
+	if (ret == 0 && txn->spool)
+		stele_spool_empty(txn->spool);
+	return ret;
 }
 
 int stele_txn_base(struct stele_txn *txn, const char *name)
@@ -244,10 +260,10 @@ static int txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
 		      size_t count)
 {
 	struct search c = {.txn = txn};
-	int ret = txn->work ? 0 : stele_txn_base(txn, NULL);
+	int ret = count && !keys ? -EINVAL : stele_put_flush(txn);
 
-	if (count && !keys)
-		ret = -EINVAL;
+	if (ret == 0)
+		ret = stele_txn_start(txn);
 	if (ret == 0)
 		ret = stele_addition_load(txn->work);
 	if (ret == 0)
@@ -287,10 +303,18 @@ static int txn_snapshot(struct stele_txn *txn, const char *name,
 	struct stele_snapshot_info made;
 	int ret = stele_output_check(out, note_size, &txn->log);
 
-	if (ret == 0 && !txn->work)
-		ret = stele_txn_base(txn, NULL);
 	if (ret == 0)
-		ret = name ? set_note(txn, note) : -EINVAL;
+		ret = name ? stele_txn_check_new_name(txn, name) : -EINVAL;
+	if (ret == 0)
+		ret = stele_put_flush(txn);
+	if (ret == 0)
+		ret = stele_txn_start(txn);
+	if (ret == 0 && !txn->work->snapshot.segment_count) {
+		stele_log_error(&txn->log, "there is nothing to make a snapshot of");
+		ret = -ENOENT;
+	}
+	if (ret == 0)
+		ret = set_note(txn, note);
 	if (ret < 0)
 		return ret;
 	txn->work->time = txn->time;

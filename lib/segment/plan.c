@@ -5,7 +5,6 @@
 #include "lib/segment/plan.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "lib/base/options.h"
@@ -18,43 +17,6 @@ struct scanning {
 	int error; /* a source that does not return it ends with it all the same */
 	uint64_t samples, bytes; /* atomic: for progress */
 };
-
-static int refuse(struct scanning *scanning, const char *what, int error,
-		  const struct stele_source_entry *entry)
-{
-	char text[STELE_QUOTE_SIZE];
-
-	stele_log_error(&scanning->builder->log, "%s: '%s'", what,
-			stele_source_quote(entry->key, entry->key_size, text));
-	return error;
-}
-
-/* Nothing of it is believed. */
-static int check_entry(struct scanning *scanning,
-		       const struct stele_source_entry *entry)
-{
-	if (!entry->key || !entry->key_size) {
-		stele_log_error(&scanning->builder->log,
-				"the source has a sample without a key");
-		return -EINVAL;
-	}
-	if (entry->key_size > STELE_KEY_SIZE_MAX)
-		return refuse(scanning, "key of more than 4000 bytes",
-			      -ENAMETOOLONG, entry);
-	if (memchr(entry->key, '\0', entry->key_size))
-		return refuse(scanning, "zero byte in a key", -EINVAL, entry);
-	if (entry->data_size > STELE_SAMPLE_SIZE_MAX) {
-		char text[STELE_QUOTE_SIZE];
-
-		stele_log_error(&scanning->builder->log,
-				"'%s' has %" PRIu64 " bytes, more than the sample size limit",
-				stele_source_quote(entry->key, entry->key_size,
-						   text),
-				entry->data_size);
-		return -EFBIG;
-	}
-	return 0;
-}
 
 static int add_entry(struct scanning *scanning,
 		     const struct stele_source_entry *entry)
@@ -81,7 +43,7 @@ static int scan_entry(void *user, const struct stele_source_entry *given)
 				     &scanning->builder->log);
 
 	if (!ret)
-		ret = check_entry(scanning, &entry);
+		ret = stele_source_check_entry(&entry, &scanning->builder->log);
 	pthread_mutex_lock(&scanning->lock);
 	if (!ret)
 		ret = add_entry(scanning, &entry);
@@ -137,9 +99,11 @@ static int sort_table(struct stele_plan *plan, struct stele_builder *builder,
 		return 0;
 	}
 	stele_table_get(&plan->table, repeated, &entry);
-	stele_log_error(&builder->log, "the source has the key '%s' twice",
-			stele_source_quote(entry.key, entry.key_size, text));
-	return -EINVAL;
+	stele_source_quote(entry.key, entry.key_size, text);
+	stele_log_error(&builder->log, source->puts ? "'%s' was put twice" :
+						      "the source has the key '%s' twice",
+			text);
+	return source->puts ? -EEXIST : -EINVAL;
 }
 
 static int scan(struct stele_plan *plan, struct stele_builder *builder,

@@ -5,6 +5,7 @@
 #include "lib/source/source.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,38 @@ int stele_source_from(const struct stele_source_ops *ops, void *user,
 		return invalid(log, "a source with only one of reader_new() "
 				    "and reader_free()");
 	return 0;
+}
+
+static int refuse(const struct stele_log *log, const char *what, int error,
+		  const struct stele_source_entry *entry)
+{
+	char text[STELE_QUOTE_SIZE];
+
+	stele_log_error(log, "%s: '%s'", what,
+			stele_source_quote(entry->key, entry->key_size, text));
+	return error;
+}
+
+int stele_source_check_entry(const struct stele_source_entry *entry,
+			     const struct stele_log *log)
+{
+	char text[STELE_QUOTE_SIZE];
+
+	if (!entry->key || !entry->key_size) {
+		stele_log_error(log, "the source has a sample without a key");
+		return -EINVAL;
+	}
+	if (entry->key_size > STELE_KEY_SIZE_MAX)
+		return refuse(log, "key of more than 4000 bytes", -ENAMETOOLONG,
+			      entry);
+	if (memchr(entry->key, '\0', entry->key_size))
+		return refuse(log, "zero byte in a key", -EINVAL, entry);
+	if (entry->data_size <= STELE_SAMPLE_SIZE_MAX)
+		return 0;
+	stele_log_error(log, "'%s' has %" PRIu64 " bytes, more than the sample size limit",
+			stele_source_quote(entry->key, entry->key_size, text),
+			entry->data_size);
+	return -EFBIG;
 }
 
 void stele_source_close(struct stele_source *source)

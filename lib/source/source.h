@@ -18,11 +18,23 @@ struct stele_source {
 	void *user;
 	void (*release)(void *user); /* NULL: it is the caller's */
 	bool stored; /* in an image: to look at a sample is to read it, so a dry run does not */
+	/*
+	 * One by one, by a program that means each of them: a key that is there twice, or
+	 * that the base has when there is nothing to update, is -EEXIST.
+	 */
+	bool puts;
 };
 
 /* Of a program. Return: 0; -EINVAL, -E2BIG (logged). */
 int stele_source_from(const struct stele_source_ops *ops, void *user,
 		      const struct stele_log *log, struct stele_source *out);
+
+/*
+ * Can an entry be a sample? Return: 0; -EINVAL, -ENAMETOOLONG (the key), -EFBIG; all
+ * logged.
+ */
+int stele_source_check_entry(const struct stele_source_entry *entry,
+			     const struct stele_log *log);
 
 /* The label or split of a file that lies in no directory of one. */
 #define STELE_NO_CLASS INT64_C(-1)

@@ -20,7 +20,9 @@
 #include "lib/image/proof.h"
 #include "lib/node/mapping.h"
 #include "lib/node/open.h"
+#include "lib/source/spool.h"
 #include "lib/txn/addition.h"
+#include "lib/txn/claim.h"
 #include "lib/txn/intent.h"
 #include "lib/txn/rbd.h"
 
@@ -265,6 +267,8 @@ int stele_txn_begin_side(struct stele_txn *txn, const char *text, uint32_t side,
 static void drop_changes(struct stele_txn *txn)
 {
 	stele_addition_free(txn);
+	stele_spool_free(txn->spool);
+	txn->spool = NULL;
 	stele_txn_forget_tombstones(txn);
 	stele_txn_release_catalog(txn);
 	stele_extents_release(&txn->used);
@@ -282,6 +286,8 @@ int stele_txn_restart(struct stele_txn *txn)
 
 void stele_txn_release(struct stele_txn *txn)
 {
+	const bool whole = txn->image && txn->image->sb.state == STELE_STATE_READY;
+
 	drop_changes(txn);
 	if (txn->borrowed)
 		txn->own.dev = NULL;
@@ -289,6 +295,9 @@ void stele_txn_release(struct stele_txn *txn)
 		stele_intent_end(txn->own.dev);
 		stele_image_release(&txn->own);
 	}
+	if (txn->claim)
+		stele_claim_drop(txn->claim, !whole);
+	free(txn->claim);
 	stele_target_release(&txn->target);
 	memset(txn, 0, sizeof(*txn));
 }

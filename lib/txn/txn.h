@@ -101,6 +101,11 @@ struct stele_txn {
 	uint64_t feature_incompat;
 
 	struct stele_addition *work; /* owned: the snapshot that is put together, see addition.h */
+	struct stele_spool *spool;   /* owned: samples for it that are not written yet */
+	struct stele_build_opts put_opts; /* how they will be */
+
+	struct stele_claim *claim; /* owned: a new image, until it is whole; its device's owner */
+	bool reproducible;	   /* ids of segments follow from what they hold */
 
 	/* Of gc: what is to be done behind the commit. */
 	bool frees;

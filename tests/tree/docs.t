@@ -104,6 +104,16 @@ Tom: cat of 4.25 kg, 2 points" "$status $out" "and reads back what it built"
 run "$tmp/pets" "$tmp/pets.image"
 is "1 " "$status $out" "or says why not"
 ok "in words" grep -q "pets.image" <<<"$err"
+ok "the program of stele-txn(3) can be built" builds stele-txn.3 words
+compiles "the program of stele-txn(3)" "$tmp/words.c"
+run "$tmp/words" "$tmp/words.image" one two
+is "0 " "$status $err" "and writes its arguments"
+run stele ls --fields "$tmp/words.image"
+is 0 "$status" "as samples"
+run stele cat "$tmp/words.image" 0002 --field number
+is "0 2" "$status $out" "with their numbers"
+run "$tmp/words" "$tmp/words.image" three
+is "1 " "$status $out" "or says why not"
 is "" "$(grep -ohE '\]\([^)]*\)' ./*.md | tr -d '])(' | while read -r file; do
 	[ -f "$file" ] || echo "$file"; done)" "links lead to files"
 is "" "$(grep -ohE '(^    |`)make [a-z-]+' ./*.md | sed 's/.* //' |
