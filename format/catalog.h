@@ -19,7 +19,7 @@
 /* The first two bound the stack that proves names and ids unique (32 KiB). */
 #define STELE_SEGMENTS_MAX   16384u
 #define STELE_SNAPSHOTS_MAX  16384u
-#define STELE_REFS_MAX	     (UINT32_C(1) << 20)
+#define STELE_REFS_MAX	     (UINT32_C(1) << 20) /* of all snapshots, as if none were shared */
 #define STELE_FREE_MAX	     65536u
 #define STELE_SIGNATURES_MAX 65536u
 #define STELE_NOTES_SIZE_MAX (UINT32_C(1) << 24)
@@ -60,7 +60,7 @@ struct stele_disk_snapshot {
 /*50*/	le64 time;   /* seconds since 1970, two's complement */
 /*58*/	le64 sample_count; /* live ones of all segments */
 /*60*/	uint8_t digest[32];
-/* Refs, notes and signatures lie in the snapshots' order, without gaps. */
+/* Notes and signatures lie in the snapshots' order, without gaps; refs may be shared. */
 /*80*/	le32 first_ref;
 /*84*/	le32 ref_count;
 /*88*/	le32 note_offset; /* into the notes' text */
@@ -74,7 +74,7 @@ struct stele_disk_snapshot {
 STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
 
-/* One segment of one snapshot, each once; they stand in the order of ids. */
+/* A segment of one snapshot or of several; those of one stand in the order of its ids. */
 struct stele_disk_ref {
 /*00*/	le32 segment; /* index into the segments */
 /*04*/	le32 reserved0;

@@ -22,6 +22,8 @@ int stele_catalog_check_snapshots(const struct stele_catalog *catalog,
 
 bool stele_catalog_names_unique(const struct stele_catalog *catalog);
 bool stele_catalog_ids_unique(const struct stele_catalog *catalog);
+/* Is each reference one of a snapshot, at least? */
+bool stele_catalog_refs_used(const struct stele_catalog *catalog);
 
 /* May an extent hold something: whole blocks, from DATA_OFFSET to high_water? */
 bool stele_catalog_extent_ok(uint64_t offset, uint64_t size,

@@ -2,9 +2,10 @@
 /*
  * catalog_snapshots.c - the snapshots of a catalog, and what they refer to
  *
- * Refs, notes and signatures belong to the snapshots in table order without
- * gaps: each snapshot begins where the previous one ended, and the last one ends
- * where the table does. So nothing is shared and nothing is left over.
+ * Notes and signatures belong to the snapshots in table order without gaps: each
+ * snapshot begins where the previous one ended, and the last one ends where the table
+ * does. So nothing is shared and nothing is left over. Refs may be shared: those of a
+ * snapshot are consecutive, anywhere in the table, and each one is of some snapshot.
  */
 #include "format/catalog_check.h"
 #include "format/catalog_layout.h"
@@ -16,7 +17,7 @@ struct seen {
 	uint64_t words[STELE_SEGMENTS_MAX / 64];
 };
 
-/* How far the snapshots so far have used up the tables that they share. */
+/* How far the snapshots so far have used up the tables; of refs, how many they have. */
 struct progress {
 	uint64_t id, refs, notes, signatures;
 	struct seen used; /* by any of them */
@@ -58,16 +59,10 @@ static int check_deleted(const struct stele_catalog *catalog,
 	return 0;
 }
 
-/* What the refs of a snapshot come to. */
-struct sums {
-	uint64_t live, size; /* samples; bytes of their segments */
-};
-
-/* Return: 0, and *sums gets what the ref adds to its snapshot; -EUCLEAN. */
+/* What has nothing to do with the snapshots that have it. */
 static int check_ref(const struct stele_catalog *catalog,
 		     const struct stele_superblock *sb, uint32_t index,
-		     struct seen *seen, struct progress *progress,
-		     struct sums *sums, const char **why)
+		     const char **why)
 {
 	struct stele_catalog_segment segment;
 	struct stele_catalog_ref ref;
@@ -77,9 +72,6 @@ static int check_ref(const struct stele_catalog *catalog,
 	stele_catalog_ref(catalog, index, &ref);
 	if (ref.segment >= catalog->counts.segments)
 		return unclean(why, "catalog: reference to no segment");
-	if (!see(seen, ref.segment))
-		return unclean(why, "catalog: segment twice in a snapshot");
-	see(&progress->used, ref.segment);
 	stele_catalog_segment(catalog, ref.segment, &segment);
 	ret = check_deleted(catalog, sb, &ref, segment.sample_count, why);
 	if (ret < 0)
@@ -91,32 +83,34 @@ static int check_ref(const struct stele_catalog *catalog,
 	if (le32_get(disk.reserved0) ||
 	    !bytes_zero(disk.reserved1, sizeof(disk.reserved1)))
 		return unclean(why, "catalog: reference's reserved bytes");
-	if (!checked_add(sums->live, segment.sample_count - ref.deleted_count,
-			 &sums->live))
-		return unclean(why, "catalog: samples overflow");
-	/* Apart, and below the high-water mark: no overflow. */
-	sums->size += segment.size;
 	return 0;
 }
 
 static int check_refs(const struct stele_catalog *catalog,
-		      const struct stele_superblock *sb,
 		      const struct stele_catalog_snapshot *snapshot,
 		      struct progress *progress, const char **why)
 {
+	uint64_t live = 0, size = 0; /* samples; bytes of their segments */
 	struct seen seen = {0};
-	struct sums sums = {0};
 
 	for (uint32_t i = 0; i < snapshot->ref_count; i++) {
-		int ret = check_ref(catalog, sb, snapshot->first_ref + i, &seen,
-				    progress, &sums, why);
+		struct stele_catalog_segment segment;
+		struct stele_catalog_ref ref;
 
-		if (ret < 0)
-			return ret;
+		stele_catalog_ref(catalog, snapshot->first_ref + i, &ref);
+		if (!see(&seen, ref.segment))
+			return unclean(why, "catalog: segment twice in a snapshot");
+		see(&progress->used, ref.segment);
+		stele_catalog_segment(catalog, ref.segment, &segment);
+		if (!checked_add(live, segment.sample_count - ref.deleted_count,
+				 &live))
+			return unclean(why, "catalog: samples overflow");
+		/* Apart, and below the high-water mark: no overflow. */
+		size += segment.size;
 	}
-	if (sums.live != snapshot->sample_count)
+	if (live != snapshot->sample_count)
 		return unclean(why, "catalog: sample count of a snapshot");
-	if (snapshot->payload_size > (sums.live ? sums.size : 0))
+	if (snapshot->payload_size > (live ? size : 0))
 		return unclean(why, "catalog: payload size of a snapshot");
 	return 0;
 }
@@ -127,11 +121,12 @@ static int check_tables(const struct stele_catalog *catalog,
 {
 	const struct stele_catalog_counts *counts = &catalog->counts;
 
-	if (le32_get(disk->first_ref) != progress->refs)
-		return unclean(why, "catalog: first reference of a snapshot");
-	progress->refs += le32_get(disk->ref_count);
-	if (progress->refs > counts->refs)
+	if (!range_ok(le32_get(disk->first_ref), le32_get(disk->ref_count),
+		      counts->refs))
 		return unclean(why, "catalog: references of a snapshot");
+	progress->refs += le32_get(disk->ref_count);
+	if (progress->refs > STELE_REFS_MAX)
+		return unclean(why, "catalog: too many references");
 	if (le32_get(disk->note_offset) != progress->notes)
 		return unclean(why, "catalog: note offset of a snapshot");
 	progress->notes += le32_get(disk->note_size);
@@ -166,8 +161,8 @@ static int check_identity(const struct stele_catalog *catalog,
 }
 
 static int check_snapshot(const struct stele_catalog *catalog,
-			  const struct stele_superblock *sb, uint32_t index,
-			  struct progress *progress, const char **why)
+			  uint32_t index, struct progress *progress,
+			  const char **why)
 {
 	struct stele_catalog_snapshot snapshot;
 	struct stele_disk_snapshot disk;
@@ -182,7 +177,7 @@ static int check_snapshot(const struct stele_catalog *catalog,
 	if (ret == 0)
 		ret = check_tables(catalog, &disk, progress, why);
 	if (ret == 0)
-		ret = check_refs(catalog, sb, &snapshot, progress, why);
+		ret = check_refs(catalog, &snapshot, progress, why);
 	if (ret < 0)
 		return ret;
 	if (!bytes_zero(disk.reserved, sizeof(disk.reserved)))
@@ -217,16 +212,17 @@ int stele_catalog_check_snapshots(const struct stele_catalog *catalog,
 {
 	const struct stele_catalog_counts *counts = &catalog->counts;
 	struct progress progress = {0};
+	int ret = 0;
 
 	if (catalog->next_snapshot_id == 0)
 		return unclean(why, "catalog: no next snapshot id");
-	for (uint32_t i = 0; i < counts->snapshots; i++) {
-		int ret = check_snapshot(catalog, sb, i, &progress, why);
-
-		if (ret < 0)
-			return ret;
-	}
-	if (progress.refs != counts->refs)
+	for (uint32_t i = 0; i < counts->refs && ret == 0; i++)
+		ret = check_ref(catalog, sb, i, why);
+	for (uint32_t i = 0; i < counts->snapshots && ret == 0; i++)
+		ret = check_snapshot(catalog, i, &progress, why);
+	if (ret < 0)
+		return ret;
+	if (!stele_catalog_refs_used(catalog))
 		return unclean(why, "catalog: references of no snapshot");
 	if (progress.notes != counts->notes_size)
 		return unclean(why, "catalog: notes of no snapshot");

@@ -52,6 +52,7 @@ struct next {
 	struct stele_catalog_snapshot *snapshots;
 	struct stele_catalog_ref *refs;
 	char *notes;
+	struct stele_txn_places places;
 	/* Indices of the segments, by id. */
 	uint32_t *by_id;
 };
@@ -63,32 +64,37 @@ static void next_release(struct next *next)
 	free(next->snapshots);
 	free(next->refs);
 	free(next->notes);
+	stele_txn_places_release(&next->places);
 	free(next->by_id);
 }
 
-static void count_all(const struct stele_txn *txn,
-		      struct stele_catalog_counts *counts)
+/* And where refs go. */
+static int count_all(const struct stele_txn *txn,
+		     struct stele_catalog_counts *counts,
+		     struct stele_txn_places *places)
 {
+	int ret = stele_txn_place_refs(txn, places);
+
 	*counts = (struct stele_catalog_counts){
 		.segments = txn->segment_count,
 		.snapshots = txn->snapshot_count,
+		.refs = places->count,
 	};
-	for (uint32_t i = 0; i < txn->snapshot_count; i++) {
-		counts->refs += txn->snapshots[i].info.ref_count;
+	for (uint32_t i = 0; i < txn->snapshot_count; i++)
 		counts->notes_size += txn->snapshots[i].info.note_size;
-	}
+	return ret;
 }
 
 /* Segments and deleted lists; a list that is shared only once. */
 static int collect_own(const struct stele_txn *txn,
-		       const struct stele_catalog_counts *counts,
+		       const struct stele_txn_places *places,
 		       struct stele_extents *own)
 {
 	struct stele_catalog_free *list;
 	uint32_t n = 0;
 	int ret;
 
-	list = calloc((size_t)counts->segments + counts->refs + 1,
+	list = calloc((size_t)txn->segment_count + places->count + 1,
 		      sizeof(*list));
 	if (!list)
 		return -ENOMEM;
@@ -98,7 +104,7 @@ static int collect_own(const struct stele_txn *txn,
 	for (uint32_t i = 0; i < txn->snapshot_count; i++) {
 		const struct stele_txn_snapshot *s = &txn->snapshots[i];
 
-		for (uint32_t j = 0; j < s->info.ref_count; j++)
+		for (uint32_t j = 0; places->whole[i] && j < s->info.ref_count; j++)
 			if (s->refs[j].at.deleted_count)
 				list[n++] = (struct stele_catalog_free){
 					s->refs[j].at.deleted_offset,
@@ -131,19 +137,20 @@ static int fill_refs(struct stele_txn *txn, struct next *next,
 static int fill_snapshots(struct stele_txn *txn, struct next *next,
 			  bool *used)
 {
-	uint32_t refs = 0, notes = 0;
+	const struct stele_txn_places *places = &next->places;
+	uint32_t notes = 0;
 	int ret = 0;
 
 	for (uint32_t i = 0; ret == 0 && i < txn->snapshot_count; i++) {
 		const struct stele_txn_snapshot *s = &txn->snapshots[i];
 
 		next->snapshots[i] = s->info;
-		next->snapshots[i].first_ref = refs;
+		next->snapshots[i].first_ref = places->first[i];
 		next->snapshots[i].note_offset = notes;
 		if (s->info.note_size)
 			memcpy(next->notes + notes, s->note, s->info.note_size);
-		ret = fill_refs(txn, next, s, refs, used);
-		refs += s->info.ref_count;
+		if (places->whole[i])
+			ret = fill_refs(txn, next, s, places->first[i], used);
 		notes += s->info.note_size;
 	}
 	return ret;
@@ -232,7 +239,8 @@ static int find_place(struct stele_txn *txn, struct next *next)
 
 /*
  * A later commit that only gives back has a catalog of next->most bytes at most:
- * what it drops is larger than an entry of the free extents that come of it.
+ * what it drops is larger than an entry of the free extents that come of it, and refs
+ * take no more space without a snapshot than with it (places.c).
  */
 static int leave_room(struct stele_txn *txn, const struct next *next)
 {
@@ -263,8 +271,9 @@ static int make_draft(struct stele_txn *txn, int64_t time, struct next *next)
 	struct stele_catalog_draft *draft = &next->draft;
 	int ret;
 
-	count_all(txn, &draft->counts);
-	ret = collect_own(txn, &draft->counts, &next->own);
+	ret = count_all(txn, &draft->counts, &next->places);
+	if (ret == 0)
+		ret = collect_own(txn, &next->places, &next->own);
 	if (ret == 0)
 		ret = fill_tables(txn, next, time);
 	next->most = stele_catalog_size_bound(&next->own, &draft->counts);
@@ -289,15 +298,17 @@ static int make_draft(struct stele_txn *txn, int64_t time, struct next *next)
 
 int stele_txn_commit_size(const struct stele_txn *txn, uint64_t *size)
 {
+	struct stele_txn_places places = {0};
 	struct stele_catalog_counts counts;
 	struct stele_extents own = {0};
-	int ret;
+	int ret = count_all(txn, &counts, &places);
 
 	*size = 0;
-	count_all(txn, &counts);
-	ret = collect_own(txn, &counts, &own);
+	if (ret == 0)
+		ret = collect_own(txn, &places, &own);
 	if (ret == 0)
 		*size = stele_catalog_size_bound(&own, &counts);
+	stele_txn_places_release(&places);
 	stele_extents_release(&own);
 	return ret;
 }

@@ -285,7 +285,7 @@ int stele_txn_next_place(const struct stele_txn *txn,
  */
 int stele_txn_publish(struct stele_txn *txn, int64_t time);
 
-/* ---- between txn.c, catalog.c, allocate.c and next.c ------------------------- */
+/* ---- between txn.c, catalog.c, allocate.c, next.c and places.c ------------------------- */
 
 /* From the image's catalog, into a transaction without one. 0; -ENOMEM. */
 int stele_txn_load_catalog(struct stele_txn *txn);
@@ -296,6 +296,17 @@ int stele_txn_sort_ids(const struct stele_txn *txn, uint32_t **by_id);
 /* False: there is none of this id. */
 bool stele_txn_index_of(const struct stele_txn *txn, const uint32_t *by_id,
 			uint64_t id, uint32_t *index);
+
+/* Where the refs of each snapshot go in the table of the next catalog, see places.c. */
+struct stele_txn_places {
+	uint32_t *first; /* by snapshot */
+	bool *whole;	 /* all refs from there on until the next place are its */
+	uint32_t count;	 /* of the table */
+};
+/* Release in any case. 0; -ENOMEM. */
+int stele_txn_place_refs(const struct stele_txn *txn,
+			 struct stele_txn_places *places);
+void stele_txn_places_release(struct stele_txn_places *places);
 
 /*
  * All space is looked for by this: `look` returns 0; -ENOSPC; another error. Where what

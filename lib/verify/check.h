@@ -36,7 +36,6 @@ struct stele_check_segment {
 };
 
 struct stele_check_ref {
-	uint32_t index; /* in the catalog */
 	uint32_t snapshot;
 	struct stele_check_list *list; /* NULL: nothing is deleted */
 	uint64_t first_id;

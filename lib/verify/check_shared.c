@@ -17,65 +17,80 @@
 
 /* ---- references by segment ----------------------------------------------------- */
 
-/* Sorted by counting, so those of a segment are in the snapshots' order. */
-static void sort_refs(struct stele_check *check)
+static uint32_t count_refs(const struct stele_catalog *catalog)
+{
+	struct stele_catalog_snapshot info;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < catalog->counts.snapshots; i++) {
+		stele_catalog_snapshot(catalog, i, &info);
+		count += info.ref_count;
+	}
+	return count;
+}
+
+/* By the catalog alone: where those of a segment begin, which have room behind that. */
+static void count_by_segment(struct stele_check *check)
 {
 	const struct stele_catalog *catalog = &check->image->catalog;
 	uint32_t *first = check->first_ref, at = 0;
+	struct stele_catalog_snapshot info;
 	struct stele_catalog_ref ref;
 
-	for (uint32_t i = 0; i < catalog->counts.refs; i++) {
-		stele_catalog_ref(catalog, i, &ref);
-		first[ref.segment + 1]++;
+	for (uint32_t i = 0; i < catalog->counts.snapshots; i++) {
+		stele_catalog_snapshot(catalog, i, &info);
+		for (uint32_t j = 0; j < info.ref_count; j++) {
+			stele_catalog_ref(catalog, info.first_ref + j, &ref);
+			first[ref.segment + 1]++;
+		}
 	}
 	for (uint32_t i = 0; i <= catalog->counts.segments; i++)
 		at = first[i] += at;
-	/* Leaves first[i] where those of i end, that is, where i + 1 begin. */
-	for (uint32_t i = 0; i < catalog->counts.refs; i++) {
-		stele_catalog_ref(catalog, i, &ref);
-		check->refs[first[ref.segment]++].index = i;
-	}
-	memmove(first + 1, first, catalog->counts.segments * sizeof(*first));
-	first[0] = 0;
 }
 
-/* By the catalog alone: snapshot, list, first id. */
-static void fill_refs(struct stele_check *check, uint32_t *place)
+/* Snapshot, list, first id: those of a segment in the snapshots' order. */
+static void fill_snapshot(struct stele_check *check, uint32_t index)
 {
 	const struct stele_catalog *catalog = &check->image->catalog;
-	const uint32_t count = catalog->counts.refs;
+	struct stele_catalog_snapshot info;
+	uint64_t id = 0;
 
-	for (uint32_t i = 0; i < count; i++)
-		place[check->refs[i].index] = i;
-	for (uint32_t i = 0; i < catalog->counts.snapshots; i++) {
-		struct stele_catalog_snapshot info;
-		uint64_t id = 0;
+	stele_catalog_snapshot(catalog, index, &info);
+	for (uint32_t i = 0; i < info.ref_count; i++) {
+		struct stele_catalog_segment where;
+		struct stele_catalog_ref ref;
+		struct stele_check_ref *out;
 
-		stele_catalog_snapshot(catalog, i, &info);
-		for (uint32_t j = 0; j < info.ref_count; j++) {
-			struct stele_catalog_segment where;
-			struct stele_catalog_ref ref;
-			struct stele_check_ref *out =
-				&check->refs[place[info.first_ref + j]];
-
-			stele_catalog_ref(catalog, info.first_ref + j, &ref);
-			stele_catalog_segment(catalog, ref.segment, &where);
-			out->snapshot = i;
-			out->first_id = id;
-			if (ref.deleted_count)
-				out->list = &check->lists[stele_lists_find(
-					&check->known, &ref)];
-			id += where.sample_count - ref.deleted_count;
-		}
+		stele_catalog_ref(catalog, info.first_ref + i, &ref);
+		stele_catalog_segment(catalog, ref.segment, &where);
+		out = &check->refs[check->first_ref[ref.segment]++];
+		out->snapshot = index;
+		out->first_id = id;
+		if (ref.deleted_count)
+			out->list = &check->lists[stele_lists_find(&check->known,
+								   &ref)];
+		id += where.sample_count - ref.deleted_count;
 	}
+}
+
+static void fill_refs(struct stele_check *check)
+{
+	const struct stele_catalog_counts *counts = &check->image->catalog.counts;
+	uint32_t *first = check->first_ref;
+
+	count_by_segment(check);
+	for (uint32_t i = 0; i < counts->snapshots; i++)
+		fill_snapshot(check, i);
+	/* That leaves first[i] where those of i end, that is, where i + 1 begin. */
+	memmove(first + 1, first, counts->segments * sizeof(*first));
+	first[0] = 0;
 }
 
 int stele_check_shared_init(struct stele_check *check)
 {
 	const struct stele_catalog *catalog = &check->image->catalog;
 	const size_t segments = catalog->counts.segments;
-	const size_t refs = catalog->counts.refs;
-	uint32_t *place = calloc(refs + 1, sizeof(*place));
+	const size_t refs = count_refs(catalog);
 	int ret = stele_lists_collect(&check->known, catalog);
 
 	check->segments = calloc(segments + 1, sizeof(*check->segments));
@@ -83,16 +98,14 @@ int stele_check_shared_init(struct stele_check *check)
 	check->refs = calloc(refs + 1, sizeof(*check->refs));
 	check->lists = calloc((size_t)check->known.count + 1,
 			      sizeof(*check->lists));
-	if (!place || !check->segments || !check->first_ref || !check->refs ||
+	if (!check->segments || !check->first_ref || !check->refs ||
 	    !check->lists)
 		ret = -ENOMEM;
 	if (ret == 0) {
 		for (uint32_t i = 0; i < check->known.count; i++)
 			check->lists[i].ref = check->known.list[i];
-		sort_refs(check);
-		fill_refs(check, place);
+		fill_refs(check);
 	}
-	free(place);
 	return ret;
 }
 

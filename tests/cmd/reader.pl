@@ -138,7 +138,7 @@ sub catalog {	# SUPERBLOCK
 sub check_snapshots {	# SUPERBLOCK CATALOG
 	my ($s, $c) = @_;
 	my ($id, $ref, $note, $signature) = (0) x 4;
-	my (%names, %used);
+	my (%names, %used, %had);
 	for my $snap (@{$c->{snapshots}}) {
 		my $what = "snapshot $snap->{id}";
 		$snap->{name} = text($snap->{name}, $what);
@@ -146,14 +146,16 @@ sub check_snapshots {	# SUPERBLOCK CATALOG
 		check(!$names{$snap->{name}}++, "$what: the name twice");
 		check($snap->{id} > $id && $snap->{parent} < $snap->{id},
 			"$what: id");
-		check($snap->{ref_index} == $ref && $snap->{note_offset} == $note &&
+		check($snap->{note_offset} == $note &&
 			$snap->{signature_index} == $signature, "$what: a gap");
 		$id = $snap->{id};
 		$ref += $snap->{ref_count};
 		$note += $snap->{note_size};
 		$signature += $snap->{signature_count};
-		check($ref <= @{$c->{refs}}, "$what: references");
-		my @refs = @{$c->{refs}}[$snap->{ref_index} .. $ref - 1];
+		my $end = $snap->{ref_index} + $snap->{ref_count};
+		check($end <= @{$c->{refs}}, "$what: references");
+		$had{$_} = 1 for $snap->{ref_index} .. $end - 1;
+		my @refs = @{$c->{refs}}[$snap->{ref_index} .. $end - 1];
 		my ($live, %seen) = (0);
 		for (@refs) {
 			my $of = $c->{segments}[$_->{segment}];
@@ -175,7 +177,8 @@ sub check_snapshots {	# SUPERBLOCK CATALOG
 			"segment $_: unused since $unused");
 	}
 	check($c->{next_id} > $id, 'id of the next snapshot');
-	check($ref == @{$c->{refs}} && $note == length $c->{notes} &&
+	check($ref <= 1 << 20, 'too many references');
+	check(keys %had == @{$c->{refs}} && $note == length $c->{notes} &&
 		$signature == @{$c->{signatures}}, 'something of no snapshot');
 	check(!$signature || $s->{compat} & 1, 'SIGNATURES missing');
 }

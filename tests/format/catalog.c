@@ -38,12 +38,12 @@ static void test_round_trip(void)
 		   snapshot.source_time == 1600000000 &&
 		   snapshot.payload_size == 123456 &&
 		   snapshot.sample_count == 1500 && snapshot.digest[0] == 2 &&
-		   snapshot.first_ref == 1 && snapshot.ref_count == 2,
+		   snapshot.first_ref == 0 && snapshot.ref_count == 2,
 	   "snapshot");
 	is_string("v2", snapshot.name, "its name");
 	stele_catalog_snapshot(&c, 2, &snapshot);
 	is_string("train-2026.11", snapshot.name, "a longer one");
-	stele_catalog_ref(&c, 3, &ref);
+	stele_catalog_ref(&c, 2, &ref);
 	ok(ref.segment == 1 && ref.deleted_offset == 0x2800000 &&
 		   ref.deleted_count == 600 && ref.deleted_owner == 3,
 	   "reference");
@@ -120,6 +120,52 @@ static void test_many(void)
 	       stele_catalog_decode(blocks, many.catalog_size, &many, &c, &why),
 	       "one name twice");
 	is_string("catalog: duplicate snapshot name", why, "says why");
+	free(blocks);
+}
+
+/* References count in each snapshot that has them. */
+static void test_shared(void)
+{
+	static const struct stele_catalog_counts counts = {.segments = MANY,
+							   .snapshots = MANY,
+							   .refs = MANY};
+	const uint32_t most = STELE_REFS_MAX / MANY;
+	const uint64_t block_count =
+		stele_stream_blocks(stele_catalog_stream_size(&counts));
+	struct stele_disk_block *blocks = calloc(block_count, sizeof(*blocks));
+	struct stele_superblock many = {
+		.generation = 5,
+		.high_water = 0x40000000,
+		.catalog_offset = 0x20000000,
+		.catalog_size = block_count * sizeof(*blocks),
+	};
+	struct stele_catalog_snapshot snapshot;
+	struct stele_catalog c = {.blocks = blocks, .block_count = block_count,
+				  .counts = counts};
+	const char *why = "";
+
+	if (!blocks)
+		sysbail("calloc");
+	put_many(blocks, &counts);
+	for (uint32_t i = 0; i <= most; i++) {
+		stele_catalog_snapshot(&c, i, &snapshot);
+		snapshot.first_ref = 0;
+		snapshot.ref_count = MANY;
+		if (i < most)
+			stele_catalog_put_snapshot(blocks, &counts, i, &snapshot);
+	}
+	stele_catalog_end(blocks, &counts, many.catalog_offset, 5);
+	many.catalog_crc = stele_crc32c(0, blocks, many.catalog_size);
+	is_int(0,
+	       stele_catalog_decode(blocks, many.catalog_size, &many, &c, &why),
+	       "%u snapshots with the same %u: %s", most, MANY, why);
+	stele_catalog_put_snapshot(blocks, &counts, most, &snapshot);
+	stele_catalog_end(blocks, &counts, many.catalog_offset, 5);
+	many.catalog_crc = stele_crc32c(0, blocks, many.catalog_size);
+	is_int(-EUCLEAN,
+	       stele_catalog_decode(blocks, many.catalog_size, &many, &c, &why),
+	       "one more");
+	is_string("catalog: too many references", why, "says why");
 	free(blocks);
 }
 
@@ -213,6 +259,7 @@ int main(void)
 	plan_lazy();
 	test_round_trip();
 	test_many();
+	test_shared();
 	test_empty();
 	test_unused();
 	test_names();

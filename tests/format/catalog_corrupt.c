@@ -35,7 +35,7 @@ static int decode(const uint8_t *bytes, const char **why)
 #define SEGMENT(i)   ((i)*64u + HEAD + 64u)
 #define SNAPSHOT(i)  ((i)*192u + SEGMENT(3))
 #define REF(i)       ((i)*48u + SNAPSHOT(3))
-#define FREE(i)      ((i)*16u + REF(5))
+#define FREE(i)      ((i)*16u + REF(4))
 #define SIGNATURE(i) ((i)*112u + FREE(3))
 #define NOTES        SIGNATURE(2)
 #define END          (NOTES + 15u)
@@ -71,7 +71,6 @@ static const char over_next[] = "catalog: snapshot id beyond the next one";
 static const char parent[] = "catalog: snapshot older than its parent";
 static const char count[] = "catalog: sample count of a snapshot";
 static const char payload[] = "catalog: payload size of a snapshot";
-static const char first_ref[] = "catalog: first reference of a snapshot";
 static const char ref_count[] = "catalog: references of a snapshot";
 static const char ref_left[] = "catalog: references of no snapshot";
 static const char note_offset[] = "catalog: note offset of a snapshot";
@@ -184,7 +183,10 @@ static const struct corrupt_row snapshot_rows[] = {
 	{S(1, payload_size, NULL), SET(0x300000)},
 	{S(1, payload_size, payload), SET(0x300001)},
 	{S(1, digest, NULL)},
-	{S(1, first_ref, first_ref)},
+	{S(2, first_ref, ref_count), BUT({HOW_ZERO, count}, {HOW_SUB, twice})},
+	{S(1, first_ref, ref_count), BUT({HOW_ADD, twice}, {HOW_LOW, twice})},
+	{S(1, first_ref, count), SET(2)},
+	{S(1, first_ref, ref_count), SET(3)},
 	{S(1, ref_count, ref_count), BUT({HOW_ZERO, count}, {HOW_ADD, twice},
 					 {HOW_SUB, count}, {HOW_LOW, twice})},
 	{S(2, ref_count, ref_count), BUT({HOW_ZERO, count}, {HOW_SUB, count})},
@@ -202,8 +204,11 @@ static const struct corrupt_row snapshot_rows[] = {
 };
 
 static const struct corrupt_row ref_rows[] = {
-	{R(2, segment, no_segment), BUT({HOW_ZERO, twice}, {HOW_ADD, del_count},
-					{HOW_SUB, twice}, {HOW_LOW, twice})},
+	{R(2, segment, no_segment),
+	 BUT({HOW_ZERO, del_count}, {HOW_ADD, del_count}, {HOW_SUB, del_count},
+	     {HOW_LOW, del_count})},
+	{R(3, segment, twice), SET(1)},
+	{R(3, reserved0, ref_reserved), SET(1)},
 	{R(2, segment, no_segment), SET(3)},
 	{R(0, segment, count), SET(1)},
 	{R(2, reserved0, ref_reserved)},
@@ -294,20 +299,57 @@ static void test_corruptions(void)
 	corrupt_bits(&s, sizeof(block));
 }
 
-/* The last snapshot gives up a reference, and what it adds to its samples. */
+/* A snapshot gives up references, and what they add to its samples. */
 static void test_left_over(void)
 {
+	static const struct {
+		uint32_t snapshot, first, count;
+		uint64_t samples;
+		const char *why;
+	} cases[] = {
+		{0, 3, 0, 0, NULL}, /* none; the second one has the first one's */
+		{1, 0, 1, 100, ref_left},
+		{2, 2, 1, 1400, ref_left},
+		{2, 1, 1, 1400, ref_left},
+		{2, 4, 0, 0, ref_left},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stele_disk_block block;
+		struct stele_disk_snapshot *snapshot =
+			(struct stele_disk_snapshot *)((uint8_t *)&block +
+						       SNAPSHOT(cases[i].snapshot));
+		const char *why = NULL;
+
+		specimen_catalog(&block);
+		snapshot->first_ref = le32_put(cases[i].first);
+		snapshot->ref_count = le32_put(cases[i].count);
+		snapshot->sample_count = le64_put(cases[i].samples);
+		snapshot->payload_size = le64_put(0);
+		repair((uint8_t *)&block);
+		is_int(cases[i].why ? -EUCLEAN : 0,
+		       decode((uint8_t *)&block, &why), "case %zu", i);
+		if (cases[i].why)
+			is_string(cases[i].why, why, "says why");
+	}
+}
+
+/* The first one, which two snapshots have. */
+static void test_first_left_over(void)
+{
 	struct stele_disk_block block;
-	struct stele_disk_snapshot *last =
-		(struct stele_disk_snapshot *)((uint8_t *)&block + SNAPSHOT(2));
+	struct stele_disk_snapshot *first =
+		(struct stele_disk_snapshot *)((uint8_t *)&block + SNAPSHOT(0));
 	const char *why = NULL;
 
 	specimen_catalog(&block);
-	last->ref_count = le32_put(1);
-	last->sample_count = le64_put(1400);
+	first[0].first_ref = le32_put(4);
+	first[0].ref_count = le32_put(0);
+	first[0].sample_count = first[0].payload_size = le64_put(0);
+	first[1].first_ref = first[1].ref_count = le32_put(1);
+	first[1].sample_count = le64_put(1400);
 	repair((uint8_t *)&block);
-	is_int(-EUCLEAN, decode((uint8_t *)&block, &why),
-	       "a reference is left");
+	is_int(-EUCLEAN, decode((uint8_t *)&block, &why), "the first is left");
 	is_string(ref_left, why, "says why");
 }
 
@@ -370,6 +412,7 @@ int main(void)
 	specimen_superblock(&sb);
 	test_corruptions();
 	test_left_over();
+	test_first_left_over();
 	test_block_checksum();
 	test_superblock();
 	return done();

@@ -77,7 +77,7 @@ static void write_catalog(void)
 						    2000, 0};
 	const struct stele_catalog_counts three = {.segments = 3,
 						   .snapshots = 3,
-						   .refs = 5,
+						   .refs = 4,
 						   .free = 3,
 						   .signatures = 2,
 						   .notes_size = 15};
