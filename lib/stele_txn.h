@@ -208,6 +208,27 @@ STELE_API int stele_txn_resize(struct stele_txn *txn, uint64_t size,
 
 /* ---- the end ----------------------------------------------------------- */
 
+struct stele_txn_preview {
+	size_t size;
+	uint32_t snapshots_added, snapshots_dropped, snapshots_renamed;
+	uint32_t segments_added, segments_freed;
+	uint64_t added_size; /* bytes of the segments that are added */
+	uint64_t freed_size; /* and of those that are freed, to be reused */
+	uint64_t unused_size; /* of those that no snapshot uses afterwards, and that stay */
+	uint64_t metadata_size; /* bytes that the commit itself writes */
+	uint64_t old_image_size, image_size; /* bytes that the image may use */
+};
+
+/**
+ * stele_txn_preview() - what a commit would do now, and whether it would be refused
+ * @report: its size must be set; may be NULL
+ *
+ * The commit itself, on a copy that is thrown away: the errors are the same, but for
+ * those of writing. Nothing changes; the transaction may go on, or be committed.
+ * Return: as stele_txn_commit().
+ */
+STELE_API int stele_txn_preview(struct stele_txn *txn,
+				struct stele_txn_preview *report);
 /**
  * stele_txn_commit() - publish all changes at once
  *

@@ -45,7 +45,8 @@ struct shot {
 
 struct rehearsal {
 	struct stele_device base;
-	struct stele_device *target; /* owned; NULL: to be created */
+	struct stele_device *target; /* NULL: to be created */
+	bool borrowed; /* the target is the caller's; else owned */
 	pthread_mutex_t lock;
 	int file;	 /* unnamed */
 	uint64_t file_end;
@@ -393,7 +394,8 @@ static void close_rehearsal(struct stele_device *dev)
 		close(r->space);
 	if (r->file >= 0)
 		close(r->file);
-	stele_device_close(r->target);
+	if (!r->borrowed)
+		stele_device_close(r->target);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -450,28 +452,38 @@ static int finish(struct rehearsal *r, int ret, struct stele_device **out)
 	return ret;
 }
 
-int stele_rehearsal_open(struct stele_device *target, struct stele_device **out)
+int stele_rehearsal_over(struct stele_device *target, struct stele_device **out)
 {
 	const struct stele_shot_ops *shots = stele_device_shots(target);
 	struct rehearsal *r = new_rehearsal(&target->limits, shots, &target->log);
 	struct stat st;
 	int ret;
 
-	if (!r) {
-		stele_device_close(target);
+	if (!r)
 		return -ENOMEM;
-	}
 	r->target = target;
+	r->borrowed = true;
 	r->base.fd = target->fd;
 	r->base.resizable = shots || (target->fd >= 0 && !fstat(target->fd, &st) &&
 				      S_ISREG(st.st_mode));
 	if (r->base.resizable && !shots)
 		r->space = target->fd;
-	ret = target->writable ? -EINVAL : stele_device_size(target, &r->size);
+	ret = stele_device_size(target, &r->size);
 	r->target_end = r->size;
 	if (ret == 0 && shots)
 		ret = shots->each(target, add_shot, r);
 	return finish(r, ret, out);
+}
+
+int stele_rehearsal_open(struct stele_device *target, struct stele_device **out)
+{
+	int ret = target->writable ? -EINVAL : stele_rehearsal_over(target, out);
+
+	if (ret < 0)
+		stele_device_close(target);
+	else
+		((struct rehearsal *)*out)->borrowed = false;
+	return ret;
 }
 
 /* May a file be created there? */

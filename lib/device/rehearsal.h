@@ -16,10 +16,12 @@
  * Return: 0; -EINVAL; -ENOMEM; errno.
  */
 int stele_rehearsal_open(struct stele_device *target, struct stele_device **out);
+/* Over a device that stays the caller's, and is only read meanwhile. Return: as above. */
+int stele_rehearsal_over(struct stele_device *target, struct stele_device **out);
 /*
  * Of a target that is yet to be created, of `size` bytes: a file, or an RBD image in
- * objects of `object_size`; NULL: of none in particular. Nothing is created. Return: 0; -EACCES, -EROFS, -ENOENT and the like (a
- * file cannot be created there); -ENOMEM; errno.
+ * objects of `object_size`; NULL: of none in particular. Nothing is created. Return: 0;
+ * -EACCES, -EROFS, -ENOENT and the like (a file cannot be created there); -ENOMEM; errno.
  */
 int stele_rehearsal_create(const char *path, uint64_t size, uint32_t object_size,
 			   const struct stele_log *log, struct stele_device **out);

@@ -382,6 +382,25 @@ int stele_txn_add_snapshot(struct stele_txn *txn,
 	return ret < 0 ? ret : append(txn, snapshot);
 }
 
+int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to)
+{
+	const size_t count = from->segment_count;
+	int ret = 0;
+
+	stele_txn_release_catalog(to);
+	to->segments = calloc(count + 1, sizeof(*to->segments));
+	if (!to->segments)
+		return -ENOMEM;
+	memcpy(to->segments, from->segments, count * sizeof(*to->segments));
+	to->segment_count = from->segment_count;
+	for (uint32_t i = 0; ret == 0 && i < from->snapshot_count; i++) {
+		to->next_snapshot_id = from->snapshots[i].info.id;
+		ret = append(to, &from->snapshots[i]);
+	}
+	to->next_snapshot_id = from->next_snapshot_id;
+	return ret;
+}
+
 int stele_txn_rename_snapshot(struct stele_txn *txn, const char *name,
 			      const char *to)
 {

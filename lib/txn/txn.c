@@ -169,6 +169,14 @@ int stele_txn_attach(struct stele_image *image, struct stele_txn *txn)
 	return start(txn);
 }
 
+/* Nobody is told, and nothing put right: another transaction has done so. */
+int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev)
+{
+	int ret = load(txn, dev);
+
+	return ret < 0 ? ret : start(txn);
+}
+
 int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 			const struct stele_log *log)
 {

@@ -40,6 +40,9 @@
  *	PUBLISHING -> CLEAN       stele_txn_publish: durable; it may go on from there
  *	PUBLISHING -> FAILED      stele_txn_publish: an error
  *	any        -> CLOSED      stele_txn_release
+ *
+ * stele_txn_rehearse makes a second transaction of one, in the same state: its commit shows
+ * what that of the first would do, and changes nothing.
  */
 #ifndef STELE_TXN_TXN_H
 #define STELE_TXN_TXN_H
@@ -285,11 +288,22 @@ int stele_txn_next_place(const struct stele_txn *txn,
  */
 int stele_txn_publish(struct stele_txn *txn, int64_t time);
 
+/*
+ * What this one would commit now is `out`'s to commit, on a device that keeps writes from
+ * the target (see rehearsal.h), and reads through this one's: release it before.
+ * Return: 0; -EINVAL (it failed); -ENOMEM; errno of the device.
+ */
+int stele_txn_rehearse(struct stele_txn *txn, struct stele_txn *out);
+
 /* ---- between txn.c, catalog.c, allocate.c, next.c and places.c ------------------------- */
 
 /* From the image's catalog, into a transaction without one. 0; -ENOMEM. */
 int stele_txn_load_catalog(struct stele_txn *txn);
 void stele_txn_release_catalog(struct stele_txn *txn);
+/* In place of its own. 0; -ENOMEM. */
+int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to);
+/* On a device that another transaction writes to; takes it. Return: as of on_device. */
+int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev);
 void stele_txn_forget_tombstones(struct stele_txn *txn);
 /* Indices of the segments by id, malloced: to look many up. 0; -ENOMEM. */
 int stele_txn_sort_ids(const struct stele_txn *txn, uint32_t **by_id);

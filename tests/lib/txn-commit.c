@@ -154,6 +154,99 @@ static void test_dry(void)
 	is_int(-ENOENT, count_of("v2"), "dry run: nothing new");
 }
 
+/* FNV-1a of the image's file. */
+static uint64_t sum_of_image(void)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+	FILE *file = fopen(image, "r");
+	int c;
+
+	while (file && (c = getc(file)) != EOF)
+		sum = (sum ^ (uint64_t)c) * UINT64_C(0x100000001b3);
+	if (!file || fclose(file))
+		sysbail("cannot read '%s'", image);
+	return sum;
+}
+
+static void check_same(struct stele_txn *txn,
+		       const struct stele_txn_preview *wanted, const char *when)
+{
+	struct stele_txn_preview again = {.size = sizeof(again)};
+
+	is_int(0, stele_txn_preview(txn, &again), "preview %s", when);
+	ok(!memcmp(wanted, &again, sizeof(again)), "says the same %s", when);
+}
+
+/* `flags`: of the transaction. What is foretold is what the commit does. */
+static void test_preview(uint32_t flags, const char *dir, unsigned int first)
+{
+	struct stele_txn_preview report = {.size = sizeof(report)};
+	struct stele_build_report added = {.size = sizeof(added)};
+	struct stele_txn *txn = begin(flags);
+	uint64_t before;
+
+	is_int(0, stele_txn_preview(txn, &report), "preview of nothing");
+	is_uint(0, report.metadata_size + report.snapshots_added, "is nothing");
+	is_int(0, stele_txn_add(txn, directory(dir, first, first + 9), NULL,
+				&added), "add");
+	is_int(0, stele_txn_snapshot(txn, "v9", NULL, NULL), "snapshot");
+	is_int(0, stele_txn_rename(txn, "v1", "old"), "rename");
+	is_int(0, stele_txn_resize(txn, 128 << 20, NULL), "resize");
+	before = sum_of_image();
+	is_int(0, stele_txn_preview(txn, &report), "preview");
+	is_uint(1, report.snapshots_added, "one snapshot more");
+	is_uint(1, report.snapshots_renamed, "one has another name");
+	is_uint(0, report.snapshots_dropped, "none goes");
+	is_uint(1, report.segments_added, "one segment more");
+	ok(report.added_size > 9 && report.added_size < 1 << 20, "so large");
+	is_uint(0, report.segments_freed + report.unused_size, "none is freed");
+	ok(report.metadata_size >= 3 * 4096, "a catalog and a superblock twice");
+	is_uint(128 << 20, report.image_size, "what the image may use");
+	check_same(txn, &report, "again");
+	is_uint(before, sum_of_image(), "not one byte was changed");
+	report.size = 8;
+	is_int(-EINVAL, stele_txn_preview(txn, &report), "no size");
+	report.size = sizeof(report);
+	is_int(0, stele_txn_drop(txn, "old"), "drop");
+	is_int(0, stele_txn_drop(txn, "v9"), "drop all");
+	is_int(-EEXIST, stele_txn_preview(txn, NULL), "a preview refuses it");
+	is_int(-EEXIST, stele_txn_commit(txn), "as the commit does");
+	ok(strstr(stele_errmsg(), "no snapshot would be left") != NULL,
+	   "with the same message");
+	stele_txn_close(txn);
+}
+
+/* A preview, then what it was of. */
+static void test_foretold(void)
+{
+	struct stele_txn_preview report = {.size = sizeof(report)};
+	struct stele_image_info info = {.size = sizeof(info)};
+	struct stele_txn *txn = begin(STELE_FORCE);
+	struct stele_image *opened;
+	uint32_t segments;
+
+	is_int(0, stele_image_open(image, NULL, &opened), "open");
+	stele_image_info(opened, &info);
+	stele_image_close(opened);
+	segments = info.segment_count;
+	is_int(0, stele_txn_add(txn, directory("x", 950, 960), NULL, NULL), "add");
+	is_int(0, stele_txn_snapshot(txn, "v3", NULL, NULL), "snapshot");
+	is_int(0, stele_txn_snapshot(txn, "v4", NULL, NULL), "another one");
+	is_int(0, stele_txn_drop(txn, "v1"), "drop");
+	is_int(0, stele_txn_free(txn, NULL, NULL, NULL), "free");
+	is_int(0, stele_txn_preview(txn, &report), "preview");
+	check_same(txn, &report, "again");
+	is_int(0, stele_txn_commit(txn), "commit");
+	stele_txn_close(txn);
+	is_int(0, stele_image_open(image, NULL, &opened), "open");
+	stele_image_info(opened, &info);
+	stele_image_close(opened);
+	is_uint(segments + report.segments_added - report.segments_freed,
+		info.segment_count, "as many segments as foretold");
+	is_uint(report.image_size, info.image_size, "and as large");
+	is_int(0, stele_verify(image, NULL, NULL), "sound");
+}
+
 /* Its feature is not the image's before the commit. */
 static void test_boundary(void)
 {
@@ -185,6 +278,9 @@ int main(void)
 	test_all_at_once();
 	test_given_up();
 	test_dry();
+	test_preview(0, "p", 900);
+	test_preview(STELE_DRY_RUN, "q", 920);
 	test_boundary();
+	test_foretold();
 	return done();
 }
