@@ -3,7 +3,7 @@
  * crash-explore.c - whatever a crash leaves, recovery finds what was promised
  *
  * Histories for tests/crash/crash.h: a build over a blank or an old target, then
- * commits that add, delete, free and reuse space. From states in which a
+ * commits each of which adds, deletes, drops, renames, resizes, frees and reuses space. From states in which a
  * superblock was in flight the history goes on: recover, commit twice, and cut
  * that in the same way; and once more from some of those.
  */
@@ -16,16 +16,36 @@
 #include <stdlib.h>
 
 #define IMAGE_SIZE (UINT64_C(0x200000) + 72 * 4096)
+#define GROWS	   (UINT64_C(4) * 4096)
 #define NESTED	   6u
 #define COMMITS	   6u
 
 static struct test_sample *samples;
 static unsigned int first_sample; /* so that a second build has other bytes */
 static uint64_t reused; /* segments that lie before a catalog's place */
+static uint64_t combined; /* commits of more than an addition */
+
+/* Besides, what is there gets another name, and the image what was left of its target. */
+static void change_more(struct test_edit *t, unsigned int number)
+{
+	const struct stele_txn_snapshot *last = stele_txn_find(&t->edit, NULL);
+	char from[64], to[64];
+
+	if (number % 2 == 0 && last) {
+		snprintf(from, sizeof(from), "%s", last->info.name);
+		snprintf(to, sizeof(to), "w%u", number);
+		if (stele_txn_rename(&t->edit, from, to) < 0)
+			bail("a rename failed");
+	}
+	if (t->edit.image_size < IMAGE_SIZE &&
+	    stele_txn_resize(&t->edit, t->edit.image_size + 4096, NULL) < 0)
+		bail("a resize failed");
+	combined += last != NULL;
+}
 
 /*
  * A segment, a snapshot of it and the one before, less a sample; of three
- * snapshots the oldest goes, and with it the segment that only it had.
+ * snapshots the oldest goes, and with it the segment that only it had. In one commit.
  */
 static void add_generation(struct test_history *h, struct test_edit *t)
 {
@@ -40,9 +60,10 @@ static void add_generation(struct test_history *h, struct test_edit *t)
 	snprintf(name, sizeof(name), "v%u", number);
 	if (last)
 		ids[count++] = last->refs[last->info.ref_count - 1].segment_id;
-	if (t->edit.snapshot_count == 2)
-		stele_txn_remove_snapshot(&t->edit,
-					   t->edit.snapshots[0].info.name);
+	if (t->edit.snapshot_count == 2 &&
+	    stele_txn_drop(&t->edit, t->edit.snapshots[0].info.name) < 0)
+		bail("a drop failed");
+	change_more(t, number);
 	if (test_edit_segment(t, samples + first_sample + number % 8, 3,
 			      &ids[count++]) < 0 ||
 	    test_edit_snapshot(t, name, ids, count, deleted, 1) < 0)
@@ -70,7 +91,7 @@ static void record_build(struct test_history *h, const uint8_t *base,
 	} else {
 		test_history_expect(h, TEST_EXPECT_BLANK, NULL);
 	}
-	if (test_edit_create(&t, h->fault, IMAGE_SIZE) < 0)
+	if (test_edit_create(&t, h->fault, IMAGE_SIZE - GROWS) < 0)
 		bail("begin failed");
 	t.piece = 4096;
 	test_history_expect(h, TEST_EXPECT_UNFINISHED, NULL);
@@ -160,6 +181,7 @@ int main(void)
 	explore_restarts();
 	ok(reused > 4, "%" PRIu64 " segments in space that had been freed",
 	   reused);
+	ok(combined > 8, "%" PRIu64 " commits of several changes", combined);
 	test_crash_release();
 	free(blank);
 	free(old);

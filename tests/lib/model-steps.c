@@ -3,8 +3,9 @@
  * model-steps.c - random changes of two images against a plain model
  *
  * Append, update, delete, create, rename, gc, compact, copy, resize, in random
- * order, some with a device that fails on the way: then the image is as it was,
- * or as it should have become. After each step what has changed is compared whole,
+ * order, one by one or several in one commit, some with a device that fails on the way:
+ * then the image is as it was, or as it should have become; a preview has foretold what
+ * the commit says. After each step what has changed is compared whole,
  * digest included, now and then all, and verified. MODEL_SEED, MODEL_STEPS.
  */
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include "lib/ops/build.h"
 #include "lib/ops/compact.h"
 #include "lib/ops/copy.h"
+#include "lib/ops/gc.h"
 #include "lib/txn/txn.h"
 #include "lib/verify/verify.h"
 #include "tests/fixture/change.h"
@@ -56,9 +58,10 @@ static unsigned int draw(struct steps *s, unsigned int below)
 	return (unsigned int)(model_random(&s->random) % below);
 }
 
-static struct model_snapshot *draw_snapshot(struct steps *s, struct place *p)
+static struct model_snapshot *draw_snapshot(struct steps *s,
+					    struct model_image *model)
 {
-	return &p->model.snapshots[draw(s, p->model.count)];
+	return &model->snapshots[draw(s, model->count)];
 }
 
 static void new_name(struct steps *s, char name[64])
@@ -78,7 +81,17 @@ struct step {
 	struct stele_txn *writer;
 	struct model_image *next;
 	char touched[64];
+	bool combines; /* it goes on with other changes: do not commit */
+	bool foretold; /* false: a preview said something else than the commit */
 };
+
+/* Commit what a step has changed, unless there is more to come. */
+static int finish(const struct step *step, int ret)
+{
+	if (ret || step->combines || step->writer->state != STELE_TXN_DIRTY)
+		return ret;
+	return stele_txn_publish(step->writer, step->s->now);
+}
 
 static struct stele_build_opts write_opts(const struct step *step)
 {
@@ -105,7 +118,7 @@ static int do_append(struct step *step)
 		STELE_APPEND_UPDATE | STELE_APPEND_DELETE_MISSING,
 	};
 	struct steps *s = step->s;
-	const struct model_snapshot *base = draw_snapshot(s, step->place);
+	const struct model_snapshot *base = draw_snapshot(s, step->next);
 	struct stele_build_opts opts = write_opts(step);
 	struct stele_build_report report;
 	struct stele_builder builder;
@@ -130,11 +143,9 @@ static int do_append(struct step *step)
 	if (!ret)
 		ret = stele_txn_snapshot(step->writer, step->touched, NULL,
 					 NULL);
-	if (!ret)
-		ret = stele_txn_publish(step->writer, s->now);
 	stele_builder_release(&builder);
 	fake_release(&fake);
-	return ret;
+	return finish(step, ret);
 }
 
 static struct stele_txn_opts change_of(const struct step *step, uint32_t flags)
@@ -149,12 +160,12 @@ static struct stele_txn_opts change_of(const struct step *step, uint32_t flags)
 static int do_create(struct step *step)
 {
 	struct steps *s = step->s;
-	const struct model_snapshot *base = draw_snapshot(s, step->place);
-	const struct stele_txn_opts change = change_of(step, 0);
+	const struct model_snapshot *base = draw_snapshot(s, step->next);
 	static char texts[MODEL_KEYS][MODEL_KEY_SIZE];
 	struct stele_key_ref keys[MODEL_KEYS];
 	struct model_snapshot *snapshot;
 	unsigned int count = 0;
+	int ret;
 
 	new_name(s, step->touched);
 	snapshot = model_add(step->next, base, step->touched, s->now);
@@ -170,28 +181,33 @@ static int do_create(struct step *step)
 		snapshot->version[key] = 0;
 		snapshot->has_digest = false;
 	}
-	return test_change_create(step->writer, &change, step->touched,
-				   base->name, keys, count, NULL, NULL);
+	step->writer->time = s->now;
+	ret = stele_txn_base(step->writer, base->name);
+	if (!ret)
+		ret = stele_txn_delete(step->writer, keys, count);
+	if (!ret)
+		ret = stele_txn_snapshot(step->writer, step->touched, NULL, NULL);
+	return finish(step, ret);
 }
 
 static int do_rename(struct step *step)
 {
-	const struct stele_txn_opts change = change_of(step, 0);
-	const char *name = draw_snapshot(step->s, step->place)->name;
+	struct model_snapshot *snapshot = draw_snapshot(step->s, step->next);
+	char name[64];
 
+	memcpy(name, snapshot->name, sizeof(name));
 	new_name(step->s, step->touched);
-	memcpy(model_find(step->next, name)->name, step->touched,
-	       sizeof(step->touched));
-	return test_change_rename(step->writer, &change, name, step->touched);
+	memcpy(snapshot->name, step->touched, sizeof(step->touched));
+	return finish(step, stele_txn_rename(step->writer, name, step->touched));
 }
 
 static int do_delete(struct step *step)
 {
-	const struct stele_txn_opts change = change_of(step, 0);
-	const char *name = draw_snapshot(step->s, step->place)->name;
+	char name[64];
 
+	memcpy(name, draw_snapshot(step->s, step->next)->name, sizeof(name));
 	model_remove(step->next, name);
-	return test_change_delete(step->writer, &change, name);
+	return finish(step, stele_txn_drop(step->writer, name));
 }
 
 static int do_gc(struct step *step)
@@ -200,6 +216,11 @@ static int do_gc(struct step *step)
 		step, STELE_FORCE);
 	struct stele_gc_report report = {.size = sizeof(report)};
 
+	if (step->combines) {
+		step->writer->time = step->s->now;
+		step->writer->revoke = true;
+		return stele_gc_stage(step->writer, NULL, NULL, &report);
+	}
 	return test_change_gc(step->writer, &change, NULL,
 			    NULL, &report);
 }
@@ -207,7 +228,7 @@ static int do_gc(struct step *step)
 static int do_compact(struct step *step)
 {
 	struct steps *s = step->s;
-	const struct model_snapshot *base = draw_snapshot(s, step->place);
+	const struct model_snapshot *base = draw_snapshot(s, step->next);
 	struct stele_build_opts opts = write_opts(step);
 	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_builder builder;
@@ -221,16 +242,14 @@ static int do_compact(struct step *step)
 	if (!ret)
 		ret = stele_txn_snapshot(step->writer, step->touched, NULL,
 					 NULL);
-	if (!ret)
-		ret = stele_txn_publish(step->writer, s->now);
 	stele_builder_release(&builder);
-	return ret;
+	return finish(step, ret);
 }
 
 static int do_copy(struct step *step)
 {
 	struct steps *s = step->s;
-	const struct model_snapshot *from = draw_snapshot(s, step->other);
+	const struct model_snapshot *from = draw_snapshot(s, &step->other->model);
 	struct stele_snapshot snapshot = {0};
 	struct stele_copy_report report = {.size = sizeof(report)};
 	struct stele_image image = {0};
@@ -263,11 +282,12 @@ static int do_copy(struct step *step)
 
 static int do_resize(struct step *step)
 {
-	const struct stele_txn_opts change = change_of(step, 0);
 	struct stele_resize_report report = {.size = sizeof(report)};
 
-	return test_change_resize(step->writer, &change, 0, &report);
+	return finish(step, stele_txn_resize(step->writer, 0, &report));
 }
+
+static int do_combined(struct step *step);
 
 static const struct {
 	const char *name;
@@ -279,6 +299,7 @@ static const struct {
 	{"rename", do_rename, 1, 0},   {"delete", do_delete, 4, -1},
 	{"gc", do_gc, 2, 0},	       {"compact", do_compact, 2, 1},
 	{"copy", do_copy, 2, 1},       {"resize", do_resize, 1, 0},
+	{"combined", do_combined, 4, 0},
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -294,6 +315,50 @@ static unsigned int draw_kind(struct steps *s, const struct place *place)
 		    after < MODEL_SNAPSHOTS_MAX)
 			return kind;
 	}
+}
+
+/* Does a preview say what the commit will say? After a fault nothing is known. */
+static int commit_combined(struct step *step)
+{
+	struct stele_txn *txn = step->writer;
+	struct stele_txn_preview preview = {.size = sizeof(preview)};
+	const uint32_t before = txn->image->catalog.counts.snapshots;
+	const int foretold = stele_txn_preview(txn, &preview);
+	int ret = 0;
+
+	if (txn->state == STELE_TXN_DIRTY)
+		ret = stele_txn_publish(txn, step->s->now);
+	if (!step->s->broken)
+		step->foretold = ret == foretold &&
+				 (ret || before + preview.snapshots_added -
+						 preview.snapshots_dropped ==
+					 txn->image->catalog.counts.snapshots);
+	return ret ? ret : stele_gc_finish(txn, NULL);
+}
+
+/* Two to four changes, any of those that leave the commit to others. */
+static int do_combined(struct step *step)
+{
+	static int (*const parts[])(struct step *step) = {
+		do_append, do_create, do_delete, do_rename,
+		do_delete, do_compact, do_gc, do_resize,
+	};
+	struct steps *s = step->s;
+	int ret = 0;
+
+	step->combines = true;
+	step->writer->time = s->now;
+	for (unsigned int left = 2 + draw(s, 3); left > 0 && !ret;) {
+		const unsigned int part = draw(s, sizeof(parts) / sizeof(*parts));
+
+		if ((parts[part] == do_delete && step->next->count == 1) ||
+		    step->next->count + 1 >= MODEL_SNAPSHOTS_MAX)
+			ret = step->next->count == 1 ? 0 : do_delete(step);
+		else
+			ret = parts[part](step);
+		left--;
+	}
+	return ret ? ret : commit_combined(step);
 }
 
 /* ---- one step, and what is there afterwards ---------------------------------- */
@@ -319,7 +384,9 @@ static int run_step(struct steps *s, struct place *place, unsigned int kind,
 	struct stele_txn writer = {0};
 	int ret;
 
-	if (kinds[kind].run == do_resize && place->size < DEVICE_SIZE)
+	if ((kinds[kind].run == do_resize ||
+	     (kinds[kind].run == do_combined && draw(s, 8) == 0)) &&
+	    place->size < DEVICE_SIZE)
 		place->size += UINT64_C(1) << 20;
 	arm(s, place);
 	step->writer = &writer;
@@ -375,7 +442,7 @@ static bool verify(struct place *place)
 static bool take_step(struct steps *s, unsigned int number)
 {
 	struct place *place = &s->places[draw(s, IMAGES)];
-	struct step step = {.s = s, .place = place};
+	struct step step = {.s = s, .place = place, .foretold = true};
 	const bool whole = number % CHECK_ALL == 0;
 	const unsigned int kind = draw_kind(s, place);
 	struct model_image next = place->model;
@@ -390,9 +457,12 @@ static bool take_step(struct steps *s, unsigned int number)
 		place->torn = 2;
 	else if (place->torn && step.touched[0])
 		place->torn--;
-	if (settle(s, place, &next, &step, ret, whole) &&
+	if (settle(s, place, &next, &step, ret, whole || step.combines) &&
+	    step.foretold &&
 	    (!whole || place->torn || verify(place)))
 		return true;
+	if (!step.foretold)
+		diag("a preview said something else");
 	diag("step %u: %s of image %u returned %d (%s)", number,
 	     kinds[kind].name, (unsigned int)(place - s->places), ret,
 	     s->broken ? "a fault was armed" : "no fault");
