@@ -82,6 +82,8 @@ static const struct {
 	 "set STELE_RUN_DIR to a directory of your own"},
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
+	{-EACCES, " build append ", "cannot read source",
+	 "use --skip-changed to leave such files out"},
 	{-EACCES, " build append copy compact gc resize repair snapshot ", NULL,
 	 "run it as a user who may write there: see PERMISSIONS in stele(1)"},
 	{-EACCES, NULL, NULL, READ_PERMISSION},

@@ -94,8 +94,9 @@ for words in "build other fresh.stele" "append other mine.stele@v3"; do
 	before=$(state)
 	# shellcheck disable=SC2086 # words
 	run as "$BUILD/stele" "$verb" -n $rest
-	is "1 stele: cannot read source 'x': Permission denied" "$status $err" \
-		"$verb -n: an unreadable file"
+	is 1 "$status" "$verb -n: an unreadable file"
+	ok "$verb -n: is named" grep -qF "cannot read source 'x': Permission denied" <<<"$err"
+	ok "$verb -n: may be left out" grep -qe "hint.*--skip-changed" <<<"$err"
 	is "$before" "$(state)" "$verb -n: writes nothing"
 	# shellcheck disable=SC2086 # words
 	run as "$BUILD/stele" "$verb" -n --skip-changed $rest
@@ -105,8 +106,8 @@ done
 must chmod 644 other/x
 must chmod 444 mine.stele
 run as "$BUILD/stele" append -n other mine.stele@v3
-is "1 stele: cannot open 'mine.stele': Permission denied" "$status $err" \
-	"append -n: no permission"
+is 1 "$status" "append -n: no permission"
+ok "append -n: says so" grep -qF "cannot open 'mine.stele': Permission denied" <<<"$err"
 rm -f mine.stele
 
 # ---- copy ----
@@ -136,12 +137,12 @@ refuses 1 "snapshot delete" image.stele@v9
 
 rehearses "nothing was written" compact image.stele@v2 whole
 refuses 1 compact image.stele@v2 v1
-refuses 1 compact image.stele whole
+refuses 2 compact image.stele whole
 must stele snapshot delete image.stele@v2
 rehearses "to free; dry run" gc --apply --force image.stele
 refuses 2 gc --apply image.stele
 rehearses "16.0 MiB, was" resize --size 16M image.stele
-refuses 1 resize --size 1M image.stele
+refuses 2 resize --size 1M image.stele
 refuses 1 resize none.stele
 
 # ---- what is written is what was foretold ----
@@ -173,7 +174,7 @@ rehearses "would create" "snapshot create" -d a/1 "$loop@v2"
 rehearses "to send" copy image.stele@v2 "$loop@v2"
 rehearses "nothing was written" compact "$loop@v1" whole
 rehearses "would delete" "snapshot delete" --force "$loop@v1"
-refuses 1 resize --size 64M "$loop"
+refuses 2 resize --size 64M "$loop"
 head -c 20M /dev/urandom >more/large
 refuses 1 append more "$loop@v2"
 rm more/large
