@@ -56,7 +56,7 @@ ok "every byte is there" diff -r "$tmp/one" "$tmp/x"
 ok "RBD to tar is file to tar" cmp <(stele export "$tmp/a" -) \
 	<(stele export "$rbd@v1" -)
 run stele copy "$rbd@v1" "$rbd@v9"
-is 1 "$status" "onto itself: refused"
+is 2 "$status" "onto itself: refused"
 ok "in these words" grep -q "is the source itself" <<<"$err"
 is "v1+" "$(shots)" "and nothing made"
 

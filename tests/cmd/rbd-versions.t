@@ -46,6 +46,36 @@ is 0 "$status" "the image is sound" || diag "$out" "$err"
 run stele info --json "$(rbd_at v9)"
 is "1 " "$status $out" "info on a snapshot that is not there"
 
+# ---- dry runs ----
+
+objects() { on_ceph rados -p "$ceph_pool" ls | sort | sha256sum; }
+
+# rehearses WORDS...: with success, and leaves everything as it is
+rehearses() {
+	local before
+	before="$(objects) $(shots) $(stele info --json "$rbd" | jq .image.generation)"
+	run stele "$@"
+	is 0 "$status" "$*" || diag "$err"
+	is "$before" "$(objects) $(shots) $(stele info --json "$rbd" |
+		jq .image.generation)" "$*: leaves objects and RBD snapshots alone"
+}
+
+rehearses append -n "$tmp/one" "$rbd@v9"
+rehearses snapshot create -n "$rbd@v9"
+rehearses snapshot rename -n --grace=1h "$rbd@v1" v9
+rehearses snapshot delete -n --force "$rbd@v1" "$rbd@v2"
+rehearses snapshot delete -n --grace=1h "$rbd@v1"
+rehearses gc -n --apply --force "$rbd"
+rehearses compact -n "$rbd@v1" v9
+rehearses copy -n "$rbd@v2" "rbd:$ceph_pool/none?conf=$ceph_conf"
+rehearses build -n "$tmp/one" "rbd:$ceph_pool/none?conf=$ceph_conf"
+rehearses build -n -f "$tmp/one" "$rbd@v1"
+ok "says what force overwrites" grep -q "snapshots 'v1', 'v2'.*overwritten" <<<"$err"
+run stele build -n "$tmp/one" "$rbd@v1"
+is 1 "$status" "a build over an image is refused"
+run stele snapshot delete -n "$rbd@v1"
+is 1 "$status" "a delete that says nothing of readers is refused"
+
 # ---- snapshots that go ----
 
 run stele snapshot delete "$rbd@v1"
@@ -80,11 +110,11 @@ must on_ceph rbd snap rm --no-progress "$rbd_image@theirs"
 must on_ceph rbd snap unprotect "$rbd_image@v2"
 run stele cat "$rbd@v2" '#0'
 is 1 "$status" "an RBD snapshot that is not protected is not read"
-must stele append -q "$tmp/two" "$rbd@v4"
+must stele append -q --always "$tmp/two" "$rbd@v4"
 is "v2+ v4+" "$(shots)" "the next writer protects it"
 must on_ceph rbd snap unprotect "$rbd_image@v4"
 must on_ceph rbd snap rm --no-progress "$rbd_image@v4"
-must stele append -q "$tmp/two" "$rbd@v5"
+must stele append -q --always "$tmp/two" "$rbd@v5"
 is "v2+ v4+ v5+" "$(shots)" "or makes it"
 ok "with the right bytes" same v4 "$tmp/two"
 
@@ -98,7 +128,7 @@ for ((i = 1; i <= 12; i++)); do
 	wait $job 2>/dev/null
 done
 begin=$SECONDS
-run stele append -q "$tmp/three" "$rbd@v6"
+run stele append -q --always "$tmp/three" "$rbd@v6"
 is 0 "$status" "12 writers killed at 25 to 300 ms: the next one works" || diag "$err"
 ok "without waiting for their watches" test $((SECONDS - begin)) -lt 20
 wanted=
