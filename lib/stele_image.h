@@ -212,7 +212,8 @@ struct stele_build_report {
  * A target that is in use or carries anything is refused (-EBUSY, -EEXIST),
  * and left unchanged byte for byte. From the first byte written until the commit
  * the target is recognizable as an unfinished image. A regular file created by
- * the build is removed if it fails.
+ * the build is removed if it fails; one that is overwritten (FORCE) keeps its content
+ * until the new image is durable, in a new file that takes its place.
  *
  * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENOENT (the source has no
  * samples, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle); -ENAMETOOLONG (a key); -EFBIG (a

@@ -177,12 +177,30 @@ static bool read_writer(struct stele_device *dev, struct stele_intent_record *ou
 	return found;
 }
 
+/* See stele_new_image.lost. */
+static void log_lost(const struct stele_copies *copies,
+		     const struct stele_log *log)
+{
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_superblock *sb = &copies->copy[i].sb;
+
+		if (copies->copy[i].error || !*sb->label)
+			continue;
+		stele_log_error(log, "unfinished image: it has overwritten %s",
+				sb->label);
+		return;
+	}
+}
+
 /* Always -ENODATA: there is no image yet. */
-static int refuse_unfinished(struct stele_device *dev, const struct stele_log *log)
+static int refuse_unfinished(struct stele_device *dev,
+			     const struct stele_copies *copies,
+			     const struct stele_log *log)
 {
 	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
 	char by[256];
 
+	log_lost(copies, log);
 	if (writer && read_writer(dev, writer)) {
 		stele_machine_describe(writer, by, sizeof(by));
 		switch (stele_machine_runs(writer)) {
@@ -243,7 +261,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	}
 	if (error)
 		return error;
-	return refuse_unfinished(dev, log);
+	return refuse_unfinished(dev, copies, log);
 }
 
 /* ---- an image that changes meanwhile --------------------------------------- */

@@ -20,6 +20,7 @@
 #include "lib/image/proof.h"
 #include "lib/ops/append.h"
 #include "lib/segment/content_id.h"
+#include "lib/segment/plan_probe.h"
 #include "lib/txn/claim.h"
 
 /*
@@ -90,12 +91,14 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 
 /* `image_size`: bytes of the device that the image may use, whole blocks. */
 static int write_device(struct stele_append *append, struct stele_device *dev,
-			const char *name, uint64_t image_size, bool *whole)
+			const char *name, const char *lost,
+			uint64_t image_size, bool *whole)
 {
 	const struct stele_builder *builder = append->builder;
 	const struct stele_new_image what = {
 		.uuid = builder->uuid,
 		.label = builder->opts.label,
+		.lost = lost,
 		.size = image_size,
 		.time = builder->opts.time,
 	};
@@ -123,6 +126,7 @@ static int write_target(struct stele_append *append,
 		.object_size = opts->object_size,
 		.force = opts->flags & STELE_FORCE,
 		.dry = opts->flags & STELE_DRY_RUN,
+		.replace = true,
 	};
 	struct stele_claim claim = {0};
 	bool whole = false;
@@ -133,13 +137,18 @@ static int write_target(struct stele_append *append,
 		snprintf(report->backend, sizeof(report->backend), "%s",
 			 stele_device_backend(claim.dev));
 	}
+	if (!ret && claim.ours && !stele_claim_wants_beside(&claim))
+		ret = stele_plan_probe(builder, &append->plan, append->source);
 	if (!ret)
 		ret = identify(append);
 	if (!ret)
 		ret = stele_claim_take(&claim);
 	if (!ret)
 		ret = write_device(append, claim.dev, report->snapshot,
-				   claim.image_size, &whole);
+				   claim.lost, claim.image_size, &whole);
+	if (!ret)
+		ret = stele_claim_finish(&claim);
+	whole = whole && !claim.beside;
 	if (!ret)
 		ret = stele_device_size(claim.dev, &report->target_size);
 	stele_claim_drop(&claim, !whole);
@@ -157,7 +166,7 @@ static int write_nowhere(struct stele_append *append)
 
 	if (ret < 0)
 		return ret;
-	ret = write_device(append, dev, builder->report->snapshot, size, &whole);
+	ret = write_device(append, dev, builder->report->snapshot, NULL, size, &whole);
 	stele_device_close(dev);
 	return ret;
 }
@@ -432,7 +441,7 @@ int stele_build_on(struct stele_device *dev, const struct stele_source *source,
 	if (!ret)
 		ret = identify(&append);
 	if (!ret)
-		ret = write_device(&append, dev, snapshot,
+		ret = write_device(&append, dev, snapshot, NULL,
 				   round_down(size, STELE_BLOCK_SIZE), &whole);
 	stele_append_release(&append);
 	stele_builder_release(&builder);

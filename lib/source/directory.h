@@ -16,12 +16,13 @@ struct stele_directory {
 	int fd;
 	uint64_t avoid_dev, avoid_inode;
 	bool follow; /* symlinks */
-	struct stele_labels labels; /* directories since the scan, the choice with the schema */
+	struct stele_labels labels; /* directories since the scan, chosen with the schema */
 	struct stele_field fields[3]; /* data, label, split: as many as there are */
 };
 
 /*
- * Open what lies at `path` (of any length; empty: the top itself). Return: descriptor; negative errno.
+ * Open what lies at `path` (of any length; empty: the top itself). Return: descriptor;
+ * negative errno.
  */
 int stele_directory_open_below(const struct stele_directory *directory,
 			       const char *path, size_t size, int flags);

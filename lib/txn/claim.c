@@ -148,6 +148,24 @@ static void list_snapshots(const struct stele_image *image,
 	}
 }
 
+/* What is lost if that image is overwritten, in the room that a label has. */
+static void tell_lost(struct stele_claim *claim, const struct stele_image *image)
+{
+	static const char more[] = "...";
+	const size_t size = sizeof(claim->lost);
+	const char *label = image->sb.label;
+	char names[NAMES_SIZE], text[NAMES_SIZE + STELE_NAME_SIZE_MAX + 16];
+
+	if (!image->catalog.counts.snapshots)
+		return;
+	list_snapshots(image, names);
+	snprintf(text, sizeof(text), "%s%s%s%s", *label ? "'" : "", label,
+		 *label ? "': " : "", names);
+	memcpy(claim->lost, text, size - 1);
+	if (strlen(text) >= size)
+		memcpy(claim->lost + size - sizeof(more), more, sizeof(more));
+}
+
 /* Refused without force; a dry run says what force would overwrite. */
 static int refuse_image(struct stele_claim *claim, struct stele_image *image)
 {
@@ -182,6 +200,7 @@ static int check_image(struct stele_claim *claim)
 	switch (ret) {
 	case 0:
 		claim->old = image.sb;
+		tell_lost(claim, &image);
 		if (!claim->force || claim->dry)
 			ret = refuse_image(claim, &image);
 		image.dev = NULL; /* the claim's */
@@ -311,6 +330,8 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 				      .shots = stele_path_has_shots(path),
 				      .needed = opts->needed,
 				      .dry = opts->dry,
+				      .backend = opts->backend,
+				      .replace = opts->replace,
 				      .force = opts->force};
 	ret = open_target(claim, opts);
 	if (!ret)
@@ -340,6 +361,7 @@ static int disown(struct stele_claim *claim)
 	sb->image_size = round_down(sb->image_size, STELE_BLOCK_SIZE);
 	if (sb->image_size <= STELE_DATA_OFFSET)
 		return 0; /* cut off: nothing of it can be read */
+	memcpy(sb->label, claim->lost, sizeof(sb->label));
 	ret = stele_image_begin(claim->dev, &claim->log, sb, &image);
 	image.dev = NULL; /* the claim's */
 	stele_image_release(&image);
@@ -411,7 +433,8 @@ static void log_full(const struct stele_claim *claim, int error)
 	if (error == -ENOSPC && !fstatvfs(stele_device_fd(claim->dev), &fs))
 		stele_log_error(&claim->log,
 				"cannot write '%s': its filesystem is full: needs %" PRIu64
-				" bytes, and has %" PRIu64, claim->path, claim->needed,
+				" bytes%s, and has %" PRIu64, claim->path, claim->needed,
+				claim->beside ? " beside the old image" : "",
 				(uint64_t)fs.f_bavail * fs.f_frsize);
 	else
 		stele_log_error(&claim->log,
@@ -476,8 +499,12 @@ static int prepare(struct stele_claim *claim)
 
 int stele_claim_take(struct stele_claim *claim)
 {
-	int ret = take_space(claim);
+	int ret = 0;
 
+	if (stele_claim_wants_beside(claim))
+		ret = stele_claim_begin_beside(claim);
+	if (!ret)
+		ret = take_space(claim);
 	if (!ret)
 		ret = stele_claim_remove_shots(claim);
 	if (!ret) {
@@ -536,6 +563,18 @@ static void give_back(struct stele_claim *claim, struct stele_permit *permit)
 	stele_device_unreserve_file(claim->dev, 0, claim->size, permit);
 }
 
+static void log_lost(const struct stele_claim *claim)
+{
+	if (*claim->lost)
+		stele_log_error(&claim->log,
+				"'%s' has lost the image that it held: %s",
+				claim->path, claim->lost);
+	stele_log_error(&claim->log,
+			"'%s' is left with an unfinished image: build again, "
+			"with force",
+			claim->path);
+}
+
 static void undo(struct stele_claim *claim)
 {
 	struct undo ask = {{.check = is_ours}, claim};
@@ -543,6 +582,10 @@ static void undo(struct stele_claim *claim)
 
 	if (claim->created && claim->shots)
 		return; /* removed when it is closed */
+	if (claim->beside) {
+		unlink(claim->beside);
+		return;
+	}
 	ret = is_ours(&ask.permit);
 	if (ret < 0 && ret != -EEXIST)
 		return; /* it is somebody else's by now */
@@ -557,10 +600,7 @@ static void undo(struct stele_claim *claim)
 	if (claim->touched && claim->shots && !claim->force)
 		stele_claim_empty_rbd(claim, claim->size);
 	else if (claim->touched)
-		stele_log_error(&claim->log,
-				"'%s' is left with an unfinished image: build "
-				"again, with force",
-				claim->path);
+		log_lost(claim);
 }
 
 void stele_claim_drop(struct stele_claim *claim, bool failed)
@@ -571,6 +611,7 @@ void stele_claim_drop(struct stele_claim *claim, bool failed)
 	stele_intent_end(claim->dev);
 	stele_device_close(claim->dev);
 	claim->dev = NULL;
+	stele_claim_release_beside(claim);
 	if (failed && claim->created && claim->shots && !claim->dry)
 		stele_device_destroy(claim->path, &claim->log);
 	claim->created = false;

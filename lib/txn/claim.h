@@ -23,6 +23,7 @@ struct stele_claim_opts {
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
 	bool force;
 	bool dry; /* refuse what would be refused, and write nothing: see rehearsal.h */
+	bool replace;	      /* a regular file with content keeps it until claim_finish() */
 };
 
 struct stele_claim {
@@ -35,6 +36,7 @@ struct stele_claim {
 	bool created;	   /* a file or RBD image that was not there */
 	bool ours;	   /* it holds an image, whole or not */
 	struct stele_superblock old; /* the image's, if it is whole */
+	char lost[STELE_NAME_SIZE_MAX + 1]; /* its snapshots and label, in words; "": none */
 	struct stele_copies seen; /* what was asked about */
 	bool regular;
 	bool shots;	   /* an RBD image */
@@ -43,6 +45,11 @@ struct stele_claim {
 	bool force;
 	bool dry;
 	bool touched;	   /* what it held is no more */
+	/* See claim_beside.c. */
+	const char *backend; /* the caller's */
+	bool replace;
+	struct stele_device *replaced; /* the old file; NULL: none */
+	char *beside, *real; /* owned: the new file until it is finished, and its name then */
 };
 
 /*
@@ -63,11 +70,24 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
  */
 int stele_claim_take(struct stele_claim *claim);
 /*
+ * The image is complete and durable: let it take the place of an old file. Return: 0;
+ * errno (logged).
+ */
+int stele_claim_finish(struct stele_claim *claim);
+/*
  * Close. When the build failed, a file that was created goes, another one has no
  * more bytes and blocks than it had, and of what was touched the log says what it
  * is now; but what somebody else has taken over stays as it is. Idempotent on a zeroed struct.
  */
 void stele_claim_drop(struct stele_claim *claim, bool failed);
+
+/* ---- claim_beside.c: a file that keeps its content until the end ------------- */
+
+bool stele_claim_wants_beside(const struct stele_claim *claim);
+/* From here on the claim is of a new file, in the same directory. 0; errno (logged). */
+int stele_claim_begin_beside(struct stele_claim *claim);
+/* Idempotent on a zeroed struct. */
+void stele_claim_release_beside(struct stele_claim *claim);
 
 /* ---- claim_rbd.c: what is special where the storage keeps shots ------------ */
 

@@ -219,11 +219,13 @@ int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 		memcpy(sb.uuid, what->uuid, sizeof(sb.uuid));
 	else
 		ret = stele_uuid_random(sb.uuid);
-	snprintf(sb.label, sizeof(sb.label), "%s", what->label);
+	if (what->lost)
+		snprintf(sb.label, sizeof(sb.label), "%s", what->lost);
 	if (ret == 0)
 		ret = stele_image_begin(dev, log, &sb, &txn->own);
 	if (ret < 0)
 		return ret;
+	snprintf(txn->own.sb.label, sizeof(txn->own.sb.label), "%s", what->label);
 	txn->image = &txn->own;
 	txn->borrowed = true;
 	return start(txn);

@@ -151,6 +151,7 @@ int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 struct stele_new_image {
 	const uint8_t *uuid; /* NULL: random */
 	const char *label;
+	const char *lost; /* what it replaces, in words, while unfinished; NULL: nothing */
 	uint64_t size; /* bytes of the device that it may use, whole blocks */
 	int64_t time;
 };

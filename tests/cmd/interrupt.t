@@ -51,14 +51,20 @@ is 1 "$status" "an image of ours is refused without --force"
 ok "its snapshot is named" grep -qw v1 <<<"$err" || diag "$err"
 is "$before" "$(sum <(head -c 64M "$loop"))" "and it keeps its bytes"
 
+held=v1
 for signal in KILL INT TERM; do
 	interrupted $signal "$loop"
 	is $((128 + $(kill -l $signal))) "$status" "$signal: dies of it"
 	[ $signal = KILL ] ||
 		ok "$signal: says what to do" grep -q "with force" <<<"$err" || diag "$err"
+	[ $signal = KILL ] ||
+		ok "$signal: and what was lost" \
+			grep -q "lost the image that it held: '$held'" <<<"$err"
 	run stele info "$loop"
 	is "1 " "$status $out" "$signal: info fails"
 	ok "$signal: info says unfinished" grep -q unfinished <<<"$err"
+	ok "$signal: and what was lost" grep -q "it has overwritten '$held'$" <<<"$err" ||
+		diag "$err"
 	ok "$signal: info says what to do" grep -q "^hint: .*stele build --force" <<<"$err"
 	run stele ls "$loop"
 	is "1 " "$status $out" "$signal: nothing is read from it"
@@ -69,10 +75,60 @@ for signal in KILL INT TERM; do
 	ok "$signal: which says why" grep -q unfinished <<<"$err" || diag "$err"
 	run stele build --force "$tmp/photos" "$loop@again"
 	is 0 "$status" "$signal: a build with --force succeeds" || diag "$err"
+	held=again
 	run stele verify -q "$loop@again"
 	is "0 " "$status $out" "$signal: and is sound"
 	fallocate -p -o 64M -l 47G "$loop_file" # give the space back
 done
+
+# Of what can be known before, nothing is lost: as somebody who cannot read all.
+must stele build -q --force --label=old "$tmp/photos" "$loop@kept"
+before=$(sum <(head -c 64M "$loop"))
+mkdir "$tmp/none"
+run stele build --force "$tmp/none" "$loop"
+is 1 "$status" "nothing to build, by force"
+somebody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+chmod 711 "$tmp"
+if somebody test -x "$BUILD/stele" && somebody test -x "$tmp"; then
+	cp -R "$tmp/photos" "$tmp/secret" && chmod 600 "$tmp/secret/train/cats/7.jpg"
+	chmod 666 "$loop"
+	run somebody stele build --force "$tmp/secret" "$loop"
+	is 1 "$status" "an unreadable source, by force"
+	ok "names the file" grep -q "cats/7.jpg': Permission denied" <<<"$err" || diag "$err"
+else
+	skip_block 2 "needs a directory that others can read"
+fi
+is "$before" "$(sum <(head -c 64M "$loop"))" "leaves the image as it was"
+
+# A file keeps what it holds until there is something else.
+beside() { find "$tmp" -maxdepth 1 -name 'over*' | wc -l; }
+must stele build -q "$tmp/photos" "$tmp/over@v1"
+chmod 604 "$tmp/over"
+ln "$tmp/over" "$tmp/over.link"
+ln -s over "$tmp/over.sym"
+before=$(sum "$tmp/over")
+for signal in INT KILL; do
+	env --default-signal=INT stele build --force "$tmp/huge" "$tmp/over.sym@v2" \
+		>"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	until [ "$(beside)" -gt 3 ]; do
+		kill -0 $pid 2>/dev/null || bail "the build ended: $(<"$tmp/err")"
+	done
+	kill -$signal $pid
+	wait $pid 2>/dev/null
+	is "$before" "$(sum "$tmp/over")" "a file, $signal: is as it was"
+	run stele verify "$tmp/over@v1"
+	is 0 "$status" "a file, $signal: and sound" || diag "$err"
+	[ $signal = KILL ] || is 3 "$(beside)" "a file, $signal: nothing is left beside it"
+done
+rm -f "$tmp"/over.new-*
+run stele build --force "$tmp/photos/train" "$tmp/over.sym@v2"
+is "0 v2" "$status $(stele snapshot list --json "$tmp/over" | jq -r .name)" \
+	"a file: replaced" || diag "$err"
+is "604 3" "$(stat -c %a "$tmp/over") $(beside)" "a file: with its mode, and nothing beside"
+is "v1 over" \
+	"$(stele snapshot list --json "$tmp/over.link" | jq -r .name) $(readlink "$tmp/over.sym")" \
+	"a file: another name keeps the old image, a symlink its way"
 
 # A file that the build made itself goes away.
 interrupted INT "$tmp/file"

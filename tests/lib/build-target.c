@@ -198,8 +198,8 @@ static void test_taken(void)
 	is_int(-ENODATA, stele_image_load(claim.dev, NULL, &image),
 	       "and unfinished from then on");
 	is_int(0, stele_copies_read(claim.dev, &copies), "its mirrors");
-	is_string("older", copies.copy[2].sb.label,
-		  "are still its own: half way, nothing is damaged");
+	is_string("'older': 'v1'", copies.copy[2].sb.label,
+		  "are sound, and say what was there");
 	stele_claim_drop(&claim, true);
 	is_int(0, build(with_flags(STELE_FORCE), NULL), "built again");
 }
@@ -267,10 +267,8 @@ static void test_failed(void)
 	is_int(0, build(none, NULL), "now an image");
 	opts.flags = STELE_FORCE;
 	is_int(-ECANCELED, build(opts, NULL), "stopped over an image");
-	ok(said("unfinished image: build again, with force"),
-	   "it says what to do");
-	is_int(-EEXIST, build(none, NULL), "an unfinished image");
-	ok(said("nothing of it can be read"), "is recognised");
+	is_int(-EEXIST, build(none, NULL), "which stays");
+	ok(said("holds a Stele image"), "and is whole");
 	is_int(0, build(with_flags(STELE_FORCE), NULL), "and replaced");
 	unlink(target);
 }
