@@ -20,20 +20,75 @@
 
 #define STOPPED 1 /* stdout takes no more: cmd_finish() says so */
 
-enum { OPTION_VERIFY = 256 };
+#define RANGE_SIZE (1u << 20) /* bytes that are read at a time, unchecked */
+
+enum { OPTION_VERIFY = 256, OPTION_OFFSET, OPTION_SIZE };
 
 static const struct option longopts[] = {
 	{"field", required_argument, NULL, 'F'},
 	{"keys", no_argument, NULL, 'k'},
+	{"offset", required_argument, NULL, OPTION_OFFSET},
+	{"size", required_argument, NULL, OPTION_SIZE},
 	{"verify", required_argument, NULL, OPTION_VERIFY},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
+/* A part of each sample; size 0: to its end. */
+struct range {
+	uint64_t offset, size;
+	bool unchecked;
+};
+
+/* What of it is still to come. */
+struct putting {
+	uint64_t skip, left;
+};
+
 static int put(void *user, const void *data, size_t size)
 {
-	(void)user;
-	return fwrite(data, 1, size, stdout) == size ? 0 : STOPPED;
+	struct putting *putting = user;
+	const size_t skip = putting->skip < size ? (size_t)putting->skip : size;
+	size_t count = size - skip;
+
+	if (count > putting->left)
+		count = (size_t)putting->left;
+	putting->skip -= skip;
+	putting->left -= count;
+	return fwrite((const char *)data + skip, 1, count, stdout) == count ?
+		       0 : STOPPED;
+}
+
+/* Without a checksum only what is wanted is read. */
+static int copy_unchecked(struct stele_dataset *ds, uint64_t id,
+			  struct putting *putting)
+{
+	char *buffer = malloc(RANGE_SIZE);
+	uint64_t at = putting->skip, got = RANGE_SIZE;
+	int error = buffer ? 0 : -ENOMEM;
+
+	putting->skip = 0;
+	while (!error && putting->left && got == RANGE_SIZE) {
+		error = stele_dataset_read_range(ds, id, at, RANGE_SIZE, buffer,
+						 &got);
+		at += got;
+		if (!error)
+			error = put(putting, buffer, (size_t)got);
+	}
+	free(buffer);
+	return error;
+}
+
+static int copy_range(struct stele_dataset *ds, uint64_t id,
+		      const struct range *range)
+{
+	struct putting putting = {
+		.skip = range->offset,
+		.left = range->size ? range->size : UINT64_MAX};
+
+	return range->unchecked && (range->offset || range->size) ?
+		       copy_unchecked(ds, id, &putting) :
+		       stele_dataset_stream(ds, id, put, &putting);
 }
 
 /* A field is read with its sample, and written when that was right. */
@@ -50,7 +105,7 @@ static int copy_field(struct stele_dataset *ds, uint64_t id, uint32_t index)
 
 /* `field`: index; -1: the whole sample. Return: 0; negative errno (said). */
 static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
-		int field)
+		int field, const struct range *range)
 {
 	char *name = NULL;
 	uint64_t id;
@@ -64,7 +119,7 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
 			    : error == -ERANGE ? "no such id"
 					       : stele_strerror(error));
 	} else {
-		error = field < 0 ? stele_dataset_stream(ds, id, put, NULL) :
+		error = field < 0 ? copy_range(ds, id, range) :
 				    copy_field(ds, id, (uint32_t)field);
 		if (error < 0) {
 			name = key_name(ds, id);
@@ -94,7 +149,7 @@ static int find_field(const struct stele_dataset *ds, const char *name,
 }
 
 static int run(const char *target, char **names, bool keys_only,
-	       const char *field, uint32_t verify)
+	       const char *field, const struct range *range, uint32_t verify)
 {
 	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
@@ -106,7 +161,7 @@ static int run(const char *target, char **names, bool keys_only,
 	if (find_field(ds, field, &index))
 		status = CMD_FAILED;
 	for (; *names && !ferror(stdout) && (index >= 0 || !field); names++) {
-		error = copy(ds, *names, keys_only, index);
+		error = copy(ds, *names, keys_only, index, range);
 		if (error && status != CMD_DAMAGED)
 			status = cmd_status_of(error);
 	}
@@ -114,9 +169,17 @@ static int run(const char *target, char **names, bool keys_only,
 	return cmd_finish(status);
 }
 
+static const char *set_range(struct range *range, int option, const char *text)
+{
+	return option == OPTION_OFFSET ?
+		       parse_size(text, 0, PARSE_SIZE_MAX, &range->offset) :
+		       parse_size(text, 1, PARSE_SIZE_MAX, &range->size);
+}
+
 int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 {
 	uint32_t verify = STELE_VERIFY_DEFAULT;
+	struct range range = {0};
 	bool keys_only = false;
 	const char *wanted, *field = NULL;
 	int c;
@@ -129,8 +192,12 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 		case 'k':
 			keys_only = true;
 			break;
+		case OPTION_OFFSET:
+		case OPTION_SIZE:
 		case OPTION_VERIFY:
-			wanted = parse_verify(optarg, &verify);
+			wanted = c == OPTION_VERIFY ?
+					 parse_verify(optarg, &verify) :
+					 set_range(&range, c, optarg);
 			if (wanted)
 				return cmd_misuse_value(cmd, longopts, c,
 							wanted);
@@ -143,5 +210,9 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind < 2)
 		return cmd_misuse(cmd, "cat needs a TARGET and a KEY or #ID");
-	return run(argv[optind], argv + optind + 1, keys_only, field, verify);
+	if (field && (range.offset || range.size))
+		return cmd_misuse(cmd, "--field goes with neither --offset nor --size");
+	range.unchecked = verify == STELE_VERIFY_NONE;
+	return run(argv[optind], argv + optind + 1, keys_only, field, &range,
+		   verify);
 }

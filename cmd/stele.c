@@ -126,6 +126,8 @@ static const struct cmd commands[] = {
 	 "  -F, --field=NAME        write only this field; a scalar as a line of text\n"
 	 "  -k, --keys              treat every argument as a key, even if it looks\n"
 	 "                          like #ID\n"
+	 "      --offset=SIZE       begin so many bytes into each sample\n"
+	 "      --size=SIZE         write no more of each sample than that\n"
 	 VERIFY_OPTION
 	 "  -h, --help\n"},
 	{"extract", cmd_extract, "write samples to files",

@@ -427,6 +427,21 @@ typedef int (*stele_stream_fn)(void *user, const void *data, size_t size);
 STELE_API int stele_dataset_stream(struct stele_dataset *ds, uint64_t id,
 				   stele_stream_fn fn, void *user);
 
+/**
+ * stele_dataset_read_range() - up to @size bytes of one sample, from @offset on
+ *
+ * Any thread; @buffer is the caller's, and at most 8 MiB are held besides. The bytes are
+ * as sure as those of stele_dataset_read(): checksum and digest are of whole samples, so all
+ * of it is read, and only the part kept. With STELE_VERIFY_NONE (not on RBD) only the
+ * record's end and the part itself are read, and nothing is checked.
+ * @got: bytes, fewer than @size only at the end of the sample
+ * Return: 0; errors of stele_dataset_read(), after which @buffer may hold anything;
+ * -EINVAL (no buffer).
+ */
+STELE_API int stele_dataset_read_range(struct stele_dataset *ds, uint64_t id,
+				       uint64_t offset, uint64_t size,
+				       void *buffer, uint64_t *got);
+
 /* ---- cursor over keys ---------------------------------------------------- */
 
 struct stele_cursor;

@@ -53,6 +53,15 @@ is "stele: no field 'none'" "$err" "is said"
 run stele cat -F weight "$t" rex none
 is "1 30.5" "$status $out" "cat -F: others are written"
 
+for verify in crc none digest; do
+	is "PEPG" "$(stele cat --verify=$verify --offset=1 --size=2 "$t" rex tom)" \
+		"cat --offset --size: $verify"
+	is "E" "$(stele cat --verify=$verify --offset=2 --size=1K "$t" rex | head -c 1)" \
+		"cat: up to the end: $verify"
+done
+run stele cat --field=photo --offset=1 "$t" rex
+is 2 "$status" "cat: a part of a field is wrong usage"
+
 # What cannot be appended: a directory has no such fields.
 mkdir "$tmp/dir"
 echo x >"$tmp/dir/x"

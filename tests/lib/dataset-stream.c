@@ -355,6 +355,76 @@ static void check_small(void)
 	test_dataset_close(&t);
 }
 
+/* ---- a part of a sample ------------------------------------------------------- */
+
+static uint64_t wrong_ranges(const struct test_dataset *t, uint64_t id)
+{
+	const struct test_sample *sample = t->live[id].sample;
+	const uint64_t size = sample->size;
+	const uint64_t ranges[][2] = {
+		{0, size}, {0, 1}, {1, 511}, {size / 2, size}, {size - 1, 9},
+		{size, 1}, {size + 9, 9}, {size / 3, size / 3}, {7, 0},
+		{UINT64_MAX, UINT64_MAX},
+	};
+	uint8_t *buffer = malloc(size + 10);
+	uint64_t wrong = 0, got;
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++) {
+		const uint64_t offset = ranges[i][0], most = ranges[i][1];
+		const uint64_t left = offset < size ? size - offset : 0;
+		const uint64_t want = most < left ? most : left;
+
+		memset(buffer, 0xee, size + 10);
+		wrong += stele_dataset_read_range(t->ds, id, offset, most,
+						  buffer, &got) ||
+			 got != want || buffer[want] != 0xee ||
+			 (want && memcmp(buffer, (const char *)sample->data +
+							 offset, want));
+	}
+	free(buffer);
+	return wrong;
+}
+
+static void check_ranges(enum stele_verify verify, uint64_t size_max)
+{
+	const struct test_plan plan = {.samples = 6, .size_max = size_max,
+				       .verify = verify};
+	const struct stele_fault_entry *log;
+	struct test_dataset t;
+	uint64_t wrong = 0, sum = 0, got;
+	uint8_t byte;
+	size_t issued;
+
+	test_dataset_open(&t, &plan);
+	for (uint64_t id = 0; id < t.count; id++)
+		wrong += t.live[id].sample->size ? wrong_ranges(&t, id) : 0;
+	is_uint(0, wrong, "ranges of up to %ju, verify %d", (uintmax_t)size_max,
+		verify);
+	stele_fault_log_clear(t.dev);
+	stele_dataset_read_range(t.ds, 0, 0, 1, &byte, &got);
+	log = stele_fault_log(t.dev, &issued);
+	for (size_t i = 0; i < issued; i++)
+		sum += log[i].size;
+	if (verify == STELE_VERIFY_NONE)
+		ok(sum < 32768, "unchecked, little is read: %ju", (uintmax_t)sum);
+	else
+		ok(sum >= t.live[0].sample->size, "checked, all is read");
+	is_int(-ERANGE, stele_dataset_read_range(t.ds, t.count, 0, 1, &byte, &got),
+	       "no such sample");
+	is_int(-EINVAL, stele_dataset_read_range(t.ds, 0, 0, 1, NULL, &got),
+	       "no buffer");
+	test_dataset_close(&t);
+}
+
+static void test_ranges(void)
+{
+	check_ranges(STELE_VERIFY_NONE, 3000);
+	check_ranges(STELE_VERIFY_CRC, 3000);
+	check_ranges(STELE_VERIFY_DIGEST, 3000);
+	check_ranges(STELE_VERIFY_NONE, 10 << 20);
+	check_ranges(STELE_VERIFY_CRC, 10 << 20);
+}
+
 int main(void)
 {
 	static const uint64_t memories[] = {STELE_RECORD_MEMORY_MIN, 100000,
@@ -383,5 +453,6 @@ int main(void)
 	check_damage(STELE_VERIFY_DIGEST);
 	check_errors();
 	check_small();
+	test_ranges();
 	return done();
 }
