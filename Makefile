@@ -27,6 +27,8 @@ LIBDIR ?= $(PREFIX)/lib
 INCDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 UDEVDIR ?= $(PREFIX)/lib/udev/rules.d
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 O ?= build
 PROVE ?= prove
 PROVEFLAGS ?= --timer
@@ -268,12 +270,15 @@ install: all ## PREFIX, DESTDIR and the like are honoured
 	ln -sf libstele.so.$(MAJOR) $(SO_DIR)/libstele.so
 	install -m 644 $(O)/stele.pc $(SO_DIR)/pkgconfig/
 	install -D -m 644 -t $(DESTDIR)$(UDEVDIR) share/udev/60-stele.rules
+	install -D -m 644 share/completion/stele.bash $(DESTDIR)$(BASHDIR)/stele
+	install -D -m 644 -t $(DESTDIR)$(ZSHDIR) share/completion/_stele
 	$(foreach p,$(PAGES),install -D -m 644 -t $(call man_dir,$(p)) $(p) &&) :
 
 uninstall: ## removes what install made
 	rm -f $(DESTDIR)$(BINDIR)/stele $(HEADERS:lib/%=$(DESTDIR)$(INCDIR)/%) \
 		$(SO_DIR)/libstele.a $(SO_DIR)/libstele.so* \
 		$(SO_DIR)/pkgconfig/stele.pc $(DESTDIR)$(UDEVDIR)/60-stele.rules \
+		$(DESTDIR)$(BASHDIR)/stele $(DESTDIR)$(ZSHDIR)/_stele \
 		$(foreach p,$(PAGES),$(call man_dir,$(p))/$(notdir $(p)))
 
 clean: ## removes build directories
@@ -286,7 +291,7 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	mandoc shellcheck perl git jq python3 libarchive-tools \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
-	exfatprogs procps ceph-mon ceph-osd ceph-common librbd-dev librados-dev
+	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev
 
 deps: ## install what is missing (as root, or through sudo)
 	@missing=; for p in $(DEPS); do \

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "complete.h"
 #include "suggest.h"
 
 #define VERIFY_OPTION \
@@ -108,13 +109,14 @@ static const struct cmd commands[] = {
 	 "      --json              print one JSON object\n"
 	 "  -h, --help\n"},
 	{"ls", cmd_ls, "list keys",
-	 "ls [options] TARGET[@SNAPSHOT] [PREFIX]\n"
+	 "ls [options] TARGET[@SNAPSHOT] [PREFIX|PATTERN]\n"
 	 "\n"
 	 "List the keys of the samples in sorted order, optionally only those that\n"
-	 "start with PREFIX.\n"
+	 "start with PREFIX, or match a PATTERN with *, ? or [...].\n"
 	 "\n"
 	 "  -F, --fields            also print the fields: reads each sample\n"
 	 "      --json              print one JSON object per sample\n"
+	 "      --limit=N           stop after N keys\n"
 	 "  -l, --long              also print id, size, labels and other scalars\n"
 	 "  -0, --null              end each key with a NUL byte, do not escape it\n"
 	 "  -h, --help\n"},
@@ -395,6 +397,8 @@ int main(int argc, char **argv)
 
 	if (!fill_descriptors())
 		return CMD_FAILED;
+	if (argc > 1 && strcmp(argv[1], "__complete") == 0)
+		return complete_words(commands, COMMAND_COUNT, argv + 2);
 	if (!cmd_take_ceph(&argc, argv))
 		return CMD_USAGE;
 	word = argc > 1 ? argv[1] : NULL;

@@ -25,7 +25,8 @@ expected() {
 	printf "$prefix/%s\n" include/stele{,_image,_loader,_mapping,_reader}.h \
 		include/stele_{source,tune,txn,versions}.h lib/libstele.a lib/libstele.so \
 		lib/libstele.so.0 "lib/libstele.so.$version" lib/pkgconfig/stele.pc \
-		lib/udev/rules.d/60-stele.rules
+		lib/udev/rules.d/60-stele.rules \
+		share/bash-completion/completions/stele share/zsh/site-functions/_stele
 	for page in man/*.[1-8]; do
 		echo "$prefix/share/man/man${page##*.}/${page##*/}"
 	done
