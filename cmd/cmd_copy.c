@@ -64,7 +64,7 @@ static void print_json(const struct stele_copy_report *report, bool dry_run)
 	json_set_number(object, "size", report->total_size);
 	json_set_number(object, "sent_size", report->sent_size);
 	json_set_number(object, "resumed_size", report->resumed_size);
-	json_set_real(object, "seconds", report->seconds);
+	json_set_seconds(object, "seconds", report->seconds);
 	json_line(object);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "cmd.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +18,15 @@
 #include "columns.h"
 #include "fields.h"
 #include "json.h"
+#include "parse.h"
 #include "text.h"
+
+#define PATTERN_CHARACTERS "*?[\\"
 
 static const struct option longopts[] = {
 	{"fields", no_argument, NULL, 'F'},
 	{"json", no_argument, NULL, 'J'},
+	{"limit", required_argument, NULL, 'n'},
 	{"long", no_argument, NULL, 'l'},
 	{"null", no_argument, NULL, '0'},
 	{"help", no_argument, NULL, 'h'},
@@ -31,6 +36,7 @@ static const struct option longopts[] = {
 struct listing {
 	bool json, wide, null, escape, fields;
 	struct columns columns; /* with json or wide */
+	uint64_t limit; /* 0: none */
 };
 
 /* `sample`: NULL unless all fields are wanted. */
@@ -93,19 +99,38 @@ static int print(struct stele_dataset *ds, struct listing *listing,
 	return error;
 }
 
+/* A '*' and a '?' match a slash, too: keys are names, not paths. */
+static bool matches(const char *pattern, const struct stele_cursor_entry *entry)
+{
+	char key[STELE_KEY_SIZE_MAX + 1];
+
+	if (!pattern[strcspn(pattern, PATTERN_CHARACTERS)])
+		return true; /* a mere prefix */
+	memcpy(key, entry->key, entry->key_size);
+	key[entry->key_size] = '\0';
+	return fnmatch(pattern, key, 0) == 0;
+}
+
 static int list(struct stele_dataset *ds, const char *prefix,
 		struct listing *listing)
 {
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;
+	uint64_t left = listing->limit ? listing->limit : UINT64_MAX;
 	int got, error = 0;
 
-	got = stele_cursor_open(ds, prefix, strlen(prefix), &cursor);
+	/* What a pattern begins with narrows the search. */
+	got = stele_cursor_open(ds, prefix, strcspn(prefix, PATTERN_CHARACTERS),
+				&cursor);
 	if (got < 0)
 		return got;
-	while (!error && (got = stele_cursor_next(cursor, &entry)) > 0 &&
-	       !ferror(stdout))
+	while (!error && left && (got = stele_cursor_next(cursor, &entry)) > 0 &&
+	       !ferror(stdout)) {
+		if (!matches(prefix, &entry))
+			continue;
 		error = print(ds, listing, &entry);
+		left--;
+	}
 	stele_cursor_close(cursor);
 	return got < 0 ? got : error;
 }
@@ -134,6 +159,7 @@ static int run(const char *target, const char *prefix,
 int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 {
 	struct listing listing = {0};
+	const char *wanted;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "Fl0h", longopts, NULL)) != -1) {
@@ -143,6 +169,11 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 			break;
 		case 'J':
 			listing.json = true;
+			break;
+		case 'n':
+			wanted = parse_number(optarg, 1, UINT64_MAX, &listing.limit);
+			if (wanted)
+				return cmd_misuse_value(cmd, longopts, c, wanted);
 			break;
 		case 'l':
 			listing.wide = true;
@@ -157,7 +188,7 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 		}
 	}
 	if (argc - optind < 1 || argc - optind > 2)
-		return cmd_misuse(cmd, "ls needs a TARGET and at most one PREFIX");
+		return cmd_misuse(cmd, "ls needs a TARGET and at most one PREFIX or PATTERN");
 	if (argc - optind > 1 && strlen(argv[optind + 1]) > STELE_KEY_SIZE_MAX)
 		return cmd_misuse(cmd, "a PREFIX has at most %d bytes",
 				  STELE_KEY_SIZE_MAX);

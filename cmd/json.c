@@ -82,6 +82,21 @@ void json_set_real(json_t *object, const char *name, double value)
 		 isfinite(value) ? json_real(value) : json_null());
 }
 
+#define DIGITS 6 /* significant ones, of a duration that was measured */
+
+static double round_digits(double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.*g", DIGITS, value);
+	return strtod(text, NULL);
+}
+
+void json_set_seconds(json_t *object, const char *name, double seconds)
+{
+	json_set_real(object, name, round_digits(seconds));
+}
+
 void json_set_text(json_t *object, const char *name, const char *text)
 {
 	json_set_key(object, name, text, strlen(text));
@@ -232,7 +247,7 @@ static void put_value(FILE *to, json_t *value)
 	} else if (text) {
 		put_string(to, text);
 	} else {
-		other = json_dumps(value, JSON_ENCODE_ANY);
+		other = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 		fputs(other ? other : "", to);
 		if (!other)
 			made(NULL);

@@ -34,6 +34,8 @@ void json_set_time(json_t *object, const char *name, int64_t seconds);
 void json_set_number(json_t *object, const char *name, uint64_t value);
 /* null if it is not a number. */
 void json_set_real(json_t *object, const char *name, double value);
+/* Of six significant digits. */
+void json_set_seconds(json_t *object, const char *name, double seconds);
 void json_set_text(json_t *object, const char *name, const char *text);
 void json_set_hex(json_t *object, const char *name, const uint8_t *bytes,
 		  size_t size);

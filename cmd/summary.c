@@ -248,9 +248,9 @@ static void set_end(json_t *object, const struct stele_build_report *report)
 {
 	json_set_number(object, "jobs", report->jobs);
 	json_set_text(object, "backend", report->backend);
-	json_set_real(object, "scan_seconds", report->scan_seconds);
-	json_set_real(object, "write_seconds", report->write_seconds);
-	json_set_real(object, "total_seconds", report->total_seconds);
+	json_set_seconds(object, "scan_seconds", report->scan_seconds);
+	json_set_seconds(object, "write_seconds", report->write_seconds);
+	json_set_seconds(object, "total_seconds", report->total_seconds);
 }
 
 void summary_json(const struct summary *summary,

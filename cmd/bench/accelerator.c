@@ -173,7 +173,7 @@ json_t *bench_model_json(const struct bench_config *config,
 	json_set_number(object, "count", config->accelerators);
 	if (config->search)
 		json_set_number(object, "most", result->most);
-	json_set_real(object, "compute_seconds", model->compute[config->gpu]);
+	json_set_seconds(object, "compute_seconds", model->compute[config->gpu]);
 	json_set_real(object, "model_sample_size", model->sample_size);
 	json_set(object, "resembles",
 			    json_boolean(model_resembles(

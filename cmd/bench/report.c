@@ -435,16 +435,16 @@ static json_t *cpu_json(const struct bench_result *result)
 	double samples = (double)result->samples;
 	json_t *object = json_make();
 
-	json_set_real(object, "user_seconds", used->user);
-	json_set_real(object, "system_seconds", used->system);
+	json_set_seconds(object, "user_seconds", used->user);
+	json_set_seconds(object, "system_seconds", used->system);
 	json_set_real(object, "us_per_sample",
 		 ratio((used->user + used->system) * 1e6, samples));
 	if (!used->has_busy)
 		return object;
-	json_set_real(object, "machine_seconds", used->busy);
+	json_set_seconds(object, "machine_seconds", used->busy);
 	json_set_real(object, "machine_us_per_sample",
 		 ratio(used->busy * 1e6, samples));
-	json_set_real(object, "steal_seconds", used->steal);
+	json_set_seconds(object, "steal_seconds", used->steal);
 	return object;
 }
 
@@ -541,7 +541,7 @@ static void set_figures(json_t *object, const struct bench_result *result)
 	const struct stele_reader_stats *sum = &result->sum;
 	double good = (double)(result->samples - result->failed);
 
-	json_set_real(object, "seconds", result->seconds);
+	json_set_seconds(object, "seconds", result->seconds);
 	json_set_number(object, "samples", result->samples);
 	json_set_number(object, "failed", result->failed);
 	json_set_number(object, "bytes", result->bytes);

@@ -78,7 +78,7 @@ twin=$(stele snapshot list --json twins | jq -r .digest | cut -c -4 | sort | uni
 if [ -n "$twin" ]; then
 	run stele ls "twins@sha256:$twin"
 	is "2 " "$status $out" "one that two have"
-	is 2 "$(grep -c "^hint: sha256:$twin[0-9a-f]* is 's[0-9]*'$" <<<"$err")" \
+	is 2 "$(grep -c "^hint: sha256:${twin}[0-9a-f]* is 's[0-9]*'$" <<<"$err")" \
 		"names both" || diag "$err"
 else
 	skip_block 2 "no two of 400 digests begin alike"

@@ -131,4 +131,29 @@ ok "a sample larger than memory: the same" diff -r "$tmp/large" "$tmp/copy"
 is "$(sum "$tmp/large/large")" "$(stele cat "$tmp/image" large | sha256sum)" \
 	"a sample larger than memory: cat"
 
+# ---- patterns, and a limit ----
+
+mkdir -p "$tmp/globs/train/cats" "$tmp/globs/val/dogs"
+for name in train/cats/1.jpg train/cats/2.png val/dogs/1.jpg 'val/[odd]' 'val/a*b'; do
+	echo >"$tmp/globs/$name"
+done
+must stele build -q "$tmp/globs" "$tmp/globs.stele"
+globs() { # WANTED WORDS...
+	local wanted=$1
+	shift
+	is "$wanted" "$(stele ls "$tmp/globs.stele" "$@" | paste -sd ' ')" "ls $*"
+}
+globs "train/cats/1.jpg val/dogs/1.jpg" '*.jpg'
+globs "train/cats/1.jpg train/cats/2.png" 'train/*'
+globs "train/cats/1.jpg" 'train/cats/?.jpg'
+globs "train/cats/1.jpg train/cats/2.png" '*/cats/[12].*'
+globs "" '*.jp'
+globs 'val/a*b' 'val/a\**'
+globs 'val/[odd]' 'val/\[*'
+globs "train/cats/1.jpg" --limit=1
+globs "val/dogs/1.jpg" --limit 1 '*dogs*'
+globs "val/[odd] val/a*b val/dogs/1.jpg" --limit=9 val/
+run stele ls --limit=0 "$tmp/globs.stele"
+is "2 " "$status $out" "a limit of 0 is wrong usage"
+
 done_testing

@@ -63,4 +63,8 @@ is 0 "$status" "commands that have none take the option, too"
 run stele info --progress=yes image@v1
 is 2 "$status" "which takes no value"
 
+run stele build --force --json src image
+ok "JSON: durations have up to six digits that count" grep -qE \
+	'"total_seconds": ?[0-9]*\.?0*[0-9]{1,6}[,}]' <<<"$out" || diag "$out"
+
 done_testing

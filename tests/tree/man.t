@@ -48,6 +48,8 @@ ok "there are pages" test "${#pages[@]}" -gt 0
 ok "there are commands" test "${#commands[@]}" -gt 0
 for page in "${pages[@]}"; do
 	is "" "$(mandoc -Tlint -W warning "$page" 2>&1)" "$page lints"
+	is "" "$(mandoc -Tutf8 "$page" | col -b | tr -s ' \t\n' ' ' |
+		grep -oE "‘[^’]{0,60}‘|’’")" "$page: quotes are closed where they end"
 done
 is "" "$(references "${pages[@]}" | while read -r page; do
 	[ -f "$page" ] || echo "$page"; done)" "pages refer to pages that exist"
