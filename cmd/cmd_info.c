@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "layout.h"
 #include "show.h"
 #include "snapshots.h"
 #include "text.h"
@@ -124,12 +125,14 @@ static int print(const char *target, const struct stele_image *image,
 		json_line(object);
 	} else {
 		stele_image_info(image, &info);
+		layout_begin();
 		printf(ROW "%s\n", "target", name ? name : target);
 		print_image(&info);
 		printf(ROW "%" PRIu32 "\n", "snapshots", snapshots.count);
 		snapshots_print(&snapshots, "  ");
 		if (ds)
 			print_dataset(ds);
+		layout_end();
 	}
 	snapshots_release(&snapshots);
 	free(name);

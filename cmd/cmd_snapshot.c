@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "layout.h"
 #include "keys.h"
 #include "parse.h"
 #include "snapshots.h"
@@ -73,8 +74,11 @@ static int list(struct request *request, int count, char **words)
 	error = snapshots_load(&snapshots, image);
 	if (error)
 		cmd_error(error, "cannot list '%s'", words[0]);
-	else if (!request->json)
+	else if (!request->json) {
+		layout_begin();
 		snapshots_print(&snapshots, "");
+		layout_end();
+	}
 	for (uint32_t i = 0; request->json && i < snapshots.count; i++)
 		json_line(snapshots_json(&snapshots, i));
 	snapshots_release(&snapshots);

@@ -11,6 +11,7 @@
 
 #include "cmd.h"
 #include "json.h"
+#include "layout.h"
 #include "text.h"
 
 int snapshots_load(struct snapshots *snapshots, const struct stele_image *image)
@@ -65,33 +66,120 @@ static char *load_note(const struct snapshots *snapshots, uint32_t index)
 	return note;
 }
 
-static void print_row(const struct snapshots *snapshots, uint32_t index,
-		      const char *indent)
+/* What is printed of one; texts of people are escaped. */
+struct row {
+	char samples[TEXT_SIZE], size[TEXT_SIZE], time[TEXT_SIZE];
+	char digest[TEXT_HEX_SIZE];
+	const char *name, *parent;
+	char *note; /* NULL: none */
+	uint32_t segments;
+};
+
+static void fill_row(const struct snapshots *snapshots, uint32_t index,
+		     struct row *row)
 {
 	const struct stele_snapshot_info *info = &snapshots->infos[index];
 	const char *parent = parent_name(snapshots, info);
-	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
-	char digest[TEXT_HEX_SIZE] = "";
 	char *note = load_note(snapshots, index);
-	char *escaped = note ? text_escape(note, info->note_size) : NULL;
 
-	text_hex(digest, info->digest, sizeof(info->digest));
-	printf("%s%-16s %14s %12s %5u  %-23s  %.12s  %s%s%s\n", indent,
-	       info->name, text_count(a, info->sample_count),
-	       text_size(b, info->payload_size), info->segment_count,
-	       text_time(c, info->time), digest,
-	       parent ? parent : (info->parent ? "?" : "-"),
-	       escaped ? "  " : "", escaped ? escaped : "");
-	free(escaped);
+	*row = (struct row){.name = info->name, .segments = info->segment_count};
+	row->parent = parent ? parent : info->parent ? "?" : "-";
+	text_count(row->samples, info->sample_count);
+	text_size(row->size, info->payload_size);
+	text_time(row->time, info->time);
+	text_hex(row->digest, info->digest, sizeof(info->digest));
+	row->note = note ? text_escape(note, info->note_size) : NULL;
 	free(note);
+}
+
+static void widen(int *width, const char *text)
+{
+	if ((int)strlen(text) > *width)
+		*width = (int)strlen(text);
+}
+
+struct widths {
+	int name, samples, size, time, parent;
+};
+
+static void measure(const struct snapshots *snapshots, struct widths *w)
+{
+	struct row row;
+
+	*w = (struct widths){.name = 4, .samples = 7, .size = 4, .time = 4, .parent = 6};
+	for (uint32_t i = 0; i < snapshots->count; i++) {
+		fill_row(snapshots, i, &row);
+		widen(&w->name, row.name);
+		widen(&w->samples, row.samples);
+		widen(&w->size, row.size);
+		widen(&w->time, row.time);
+		widen(&w->parent, row.parent);
+		free(row.note);
+	}
+}
+
+#define FIXED_WIDTH (2 + 2 + 2 + 4 + 2 + 2 + 12 + 2) /* segments, digest, gaps */
+#define MINUTE_WIDTH 16 /* of a time without seconds */
+
+static void print_row(const struct row *row, const struct widths *w, const char *indent,
+		      size_t columns)
+{
+	const int width = (int)strlen(indent) + FIXED_WIDTH + w->name + w->samples +
+			  w->size + w->time;
+	const size_t note = row->note ? strlen(row->note) + 2 : 0;
+
+	printf("%s%-*s  %*s  %*s  %4u  %-*.*s  %.12s  ", indent, w->name, row->name,
+	       w->samples, row->samples, w->size, row->size, row->segments, w->time,
+	       w->time, row->time, row->digest);
+	if (!row->note)
+		printf("%s\n", row->parent);
+	else if ((size_t)(width + w->parent) + note <= columns)
+		printf("%-*s  %s\n", w->parent, row->parent, row->note);
+	else
+		printf("%s\n%s    %s\n", row->parent, indent, row->note);
+}
+
+/* Where the table is too wide. */
+static void print_block(const struct row *row, const char *indent)
+{
+	printf("%s%s\n", indent, row->name);
+	printf("%s  %s sample%s, %s\n", indent, row->samples,
+	       strcmp(row->samples, "1") ? "s" : "", row->size);
+	printf("%s  %s\n", indent, row->time);
+	printf("%s  %.12s", indent, row->digest);
+	if (strcmp(row->parent, "-"))
+		printf(", from %s", row->parent);
+	putchar('\n');
+	if (row->note)
+		printf("%s  %s\n", indent, row->note);
 }
 
 void snapshots_print(const struct snapshots *snapshots, const char *indent)
 {
-	printf("%s%-16s %14s %12s %5s  %-23s  %-12s  %s\n", indent, "NAME",
-	       "SAMPLES", "SIZE", "SEGS", "TIME", "DIGEST", "PARENT  NOTE");
-	for (uint32_t i = 0; i < snapshots->count; i++)
-		print_row(snapshots, i, indent);
+	const size_t columns = layout_columns();
+	struct widths w;
+	struct row row;
+	size_t width;
+
+	measure(snapshots, &w);
+	width = strlen(indent) + FIXED_WIDTH +
+		(size_t)(w.name + w.samples + w.size + w.parent);
+	if (width + (size_t)w.time > columns)
+		w.time = MINUTE_WIDTH;
+	width += (size_t)w.time;
+	if (width <= columns)
+		printf("%s%-*s  %*s  %*s  %4s  %-*s  %-12s  %s\n", indent, w.name, "NAME",
+		       w.samples, "SAMPLES", w.size, "SIZE", "SEGS", w.time, "TIME",
+		       "DIGEST", width + strlen("  NOTE") <= columns ? "PARENT  NOTE" :
+								       "PARENT");
+	for (uint32_t i = 0; i < snapshots->count; i++) {
+		fill_row(snapshots, i, &row);
+		if (width <= columns)
+			print_row(&row, &w, indent, columns);
+		else
+			print_block(&row, indent);
+		free(row.note);
+	}
 }
 
 json_t *snapshots_info_json(const struct stele_snapshot_info *info)
