@@ -121,6 +121,7 @@ int cmd_bench(const struct cmd *cmd, int argc, char **argv);
 int cmd_build(const struct cmd *cmd, int argc, char **argv);
 int cmd_cat(const struct cmd *cmd, int argc, char **argv);
 int cmd_copy(const struct cmd *cmd, int argc, char **argv);
+int cmd_du(const struct cmd *cmd, int argc, char **argv);
 int cmd_diff(const struct cmd *cmd, int argc, char **argv);
 int cmd_export(const struct cmd *cmd, int argc, char **argv);
 int cmd_extract(const struct cmd *cmd, int argc, char **argv);

@@ -247,6 +247,14 @@ static const struct cmd commands[] = {
 	 "  -0, --null              end each key with a NUL byte, do not escape it\n"
 	 "      --stat              print only the number of keys\n"
 	 "  -h, --help\n"},
+	{"du", cmd_du, "show the space of each snapshot",
+	 "du [--json] TARGET\n"
+	 "\n"
+	 "Print the bytes on TARGET that each snapshot holds alone, which are free once\n"
+	 "it is deleted and gc has run, and those that it shares with others.\n"
+	 "\n"
+	 "      --json              print one JSON object per snapshot\n"
+	 "  -h, --help\n"},
 	{"snapshot", cmd_snapshot, "create, list, rename, delete snapshots",
 	 "snapshot create [options] TARGET@NEW\n"
 	 "       stele snapshot list [--json] TARGET\n"

@@ -70,6 +70,17 @@ STELE_API int stele_image_snapshot(const struct stele_image *image,
  */
 STELE_API int stele_image_note(const struct stele_image *image, uint32_t index,
 			       char *note, size_t size);
+/**
+ * stele_image_usage() - bytes on the target of the segments of each snapshot
+ * @alone: by index, of those that no other snapshot has: what gc can free once it is deleted
+ * @shared: of the others
+ * @count: of elements in both; from 0 to the number of snapshots
+ *
+ * Reads nothing. Samples that were deleted from a segment count: it is freed as a whole.
+ * Return: 0; -ERANGE (too many); -ENOMEM.
+ */
+STELE_API int stele_image_usage(const struct stele_image *image, uint64_t *alone,
+				uint64_t *shared, uint32_t count);
 STELE_API void stele_image_close(struct stele_image *image);
 
 /* ---- build ------------------------------------------------------------- */

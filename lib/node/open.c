@@ -396,3 +396,55 @@ int stele_image_note(const struct stele_image *image, uint32_t index,
 	return STELE_CALL(image_note(image, index, note, size),
 			  "cannot get the note of snapshot %" PRIu32, index);
 }
+
+/* users: by segment, how many snapshots have it. */
+static void count_users(const struct stele_catalog *catalog, uint32_t *users)
+{
+	for (uint32_t i = 0; i < catalog->counts.snapshots; i++) {
+		struct stele_catalog_snapshot snapshot;
+		struct stele_catalog_ref ref;
+
+		stele_catalog_snapshot(catalog, i, &snapshot);
+		for (uint32_t j = 0; j < snapshot.ref_count; j++) {
+			stele_catalog_ref(catalog, snapshot.first_ref + j, &ref);
+			users[ref.segment]++;
+		}
+	}
+}
+
+static int image_usage(const struct stele_image *image, uint64_t *alone,
+		       uint64_t *shared, uint32_t count)
+{
+	const struct stele_catalog *catalog = &image->catalog;
+	uint32_t *users;
+
+	if (count > catalog->counts.snapshots)
+		return -ERANGE;
+	users = calloc((size_t)catalog->counts.segments + 1, sizeof(*users));
+	if (!users)
+		return -ENOMEM;
+	count_users(catalog, users);
+	for (uint32_t i = 0; i < count; i++) {
+		struct stele_catalog_snapshot snapshot;
+
+		alone[i] = shared[i] = 0;
+		stele_catalog_snapshot(catalog, i, &snapshot);
+		for (uint32_t j = 0; j < snapshot.ref_count; j++) {
+			struct stele_catalog_segment segment;
+			struct stele_catalog_ref ref;
+
+			stele_catalog_ref(catalog, snapshot.first_ref + j, &ref);
+			stele_catalog_segment(catalog, ref.segment, &segment);
+			*(users[ref.segment] > 1 ? &shared[i] : &alone[i]) += segment.size;
+		}
+	}
+	free(users);
+	return 0;
+}
+
+int stele_image_usage(const struct stele_image *image, uint64_t *alone,
+		      uint64_t *shared, uint32_t count)
+{
+	return STELE_CALL(image_usage(image, alone, shared, count),
+			  "cannot tell the usage of %" PRIu32 " snapshots", count);
+}
