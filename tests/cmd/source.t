@@ -156,7 +156,8 @@ ok "and if nothing else is asked for" grep -q "skipped: 2: symbolic link" <<<"$e
 # Symlinks that are followed.
 build --json --follow "$tmp/none"
 is "0 link 5 1 dir/dangling" \
-	"$status $(stele ls --json "$image" | jq -r '"\(.key) \(.size)"') $(skipped "$out" symlink)" \
+	"$status $(stele ls --json "$image" | jq -r '"\(.key) \(.size)"') \
+$(skipped "$out" symlink)" \
 	"--follow: one to a file is a sample, one to nowhere is skipped" || diag "$err"
 is data "$(stele cat "$image" link)" "with the bytes of the file"
 mkdir -p "$tmp/far/sub" "$tmp/way2"
