@@ -72,7 +72,7 @@ int stele_txn_rehearse(struct stele_txn *txn, struct stele_txn *out)
 	ret = stele_rehearsal_over(txn->image->dev, &dev);
 	if (ret < 0)
 		return ret;
-	ret = stele_txn_reload(out, dev);
+	ret = stele_txn_reload(out, dev, txn->image);
 	if (ret < 0)
 		return ret;
 	out->log = out->own.log = txn->log;

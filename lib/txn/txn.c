@@ -170,10 +170,21 @@ int stele_txn_attach(struct stele_image *image, struct stele_txn *txn)
 }
 
 /* Nobody is told, and nothing put right: another transaction has done so. */
-int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev)
+int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev,
+		     const struct stele_image *as)
 {
-	int ret = load(txn, dev);
+	int ret = 0;
 
+	if (as->sb.state == STELE_STATE_READY) {
+		ret = load(txn, dev);
+	} else { /* it holds nothing, and cannot be loaded */
+		txn->image = &txn->own;
+		txn->own = *as;
+		txn->own.dev = dev;
+		txn->own.catalog_blocks = NULL;
+		txn->own.fork = NULL;
+		txn->own.prover = NULL;
+	}
 	return ret < 0 ? ret : start(txn);
 }
 

@@ -303,8 +303,12 @@ int stele_txn_load_catalog(struct stele_txn *txn);
 void stele_txn_release_catalog(struct stele_txn *txn);
 /* In place of its own. 0; -ENOMEM. */
 int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to);
-/* On a device that another transaction writes to; takes it. Return: as of on_device. */
-int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev);
+/*
+ * On a device, which it takes, over that of another transaction on the image `as`.
+ * Return: as of on_device.
+ */
+int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev,
+		     const struct stele_image *as);
 void stele_txn_forget_tombstones(struct stele_txn *txn);
 /* Indices of the segments by id, malloced: to look many up. 0; -ENOMEM. */
 int stele_txn_sort_ids(const struct stele_txn *txn, uint32_t **by_id);
