@@ -2,10 +2,10 @@
 /*
  * crash-explore.c - whatever a crash leaves, recovery finds what was promised
  *
- * Histories for tests/crash/crash.h: a build over a blank or an old target, then
- * commits each of which adds, deletes, drops, renames, resizes, frees and reuses space. From states in which a
- * superblock was in flight the history goes on: recover, commit twice, and cut
- * that in the same way; and once more from some of those.
+ * Histories for tests/crash/crash.h: a build over a blank or an old target, then commits
+ * each of which adds, deletes, drops, renames, resizes, frees and reuses space. From
+ * states in which a superblock was in flight the history goes on: recover, commit twice,
+ * and cut that in the same way; and once more from some of those.
  */
 #include "tests/crash/crash.h"
 #include "tests/fixture/edit.h"
