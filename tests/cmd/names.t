@@ -97,7 +97,7 @@ is '"key":"a\ud834\udd73z"}' "$(grep -oF '"key":"a\ud834\udd73z"}' "$tmp/json")"
 	"beyond 16 bits it takes two escapes"
 
 mkdir "$tmp/empty"
-roundtrip "$tmp/empty" "empty directory"
+roundtrip "$tmp/empty" "empty directory" --allow-empty
 is "" "$(stele ls "$tmp/image")" "empty directory: no keys"
 is "" "$(find "$tmp/copy" -type f)" "empty directory: no files"
 
