@@ -31,8 +31,8 @@ seen() {
 
 tree train/cat/1 train/dog/1 val/cat/2 val/dog/3
 built
-is "train/cat/1:label=0:split=0 train/dog/1:label=1:split=0 "\
-"val/cat/2:label=0:split=1 val/dog/3:label=1:split=1" "$(seen)" \
+is "train/cat/1:label=0:split=0 train/dog/1:label=1:split=0 \
+val/cat/2:label=0:split=1 val/dog/3:label=1:split=1" "$(seen)" \
 	"splits: the class is the directory below"
 is "0 " "$status $err" "and nothing to warn of"
 
@@ -49,8 +49,8 @@ ok "which is said" grep -q "label -1 for 2 samples outside of all class director
 
 tree train/a/1 val/b/1 notes/how/1 README
 built
-is "README:label=-1:split=-1 notes/how/1:label=-1:split=-1 "\
-"train/a/1:label=0:split=0 val/b/1:label=1:split=1" "$(seen)" "what lies beside splits has neither"
+is "README:label=-1:split=-1 notes/how/1:label=-1:split=-1 \
+train/a/1:label=0:split=0 val/b/1:label=1:split=1" "$(seen)" "what lies beside splits has neither"
 
 tree train/1 car/1 bus/2
 built
@@ -92,8 +92,8 @@ mkdir -p "$tmp/src/train/ant" "$tmp/src/test"
 echo 3 >"$tmp/src/train/ant/3"
 echo 4 >"$tmp/src/test/4"
 run stele append "$tmp/src" "$image@v2"
-is "0 test/4:label=-1:split=2 train/ant/3:label=2:split=0 "\
-"train/cat/1:label=0:split=0 val/dog/2:label=1:split=1" \
+is "0 test/4:label=-1:split=2 train/ant/3:label=2:split=0 \
+train/cat/1:label=0:split=0 val/dog/2:label=1:split=1" \
 	"$status $(seen @v2)" "append: new classes and splits come after those there"
 mkdir -p "$tmp/flat/cat" && echo 5 >"$tmp/flat/cat/5"
 run stele append "$tmp/flat" "$image@v3"
@@ -126,8 +126,8 @@ is "cat 3 dog 1 1" "$(stele info --json "$image" | jq -r '.snapshot.fields[] |
 	select(.name == "label") |
 	"\([.names[] | "\(.name) \(.samples)"] | join(" ")) \(.without_class)"')" \
 	"info: as JSON"
-is "-1 -1 README/cat train train/cat/1/cat train train/cat/2/dog train train/dog/1/"\
-"cat val val/cat/3" \
+is "-1 -1 README/cat train train/cat/1/cat train train/cat/2/dog train train/dog/1/\
+cat val val/cat/3" \
 	"$(stele ls -l "$image" | awk '{print $3, $4, $5}' | paste -sd /)" "ls -l"
 is 'README {"label":-1,"split":-1} {}
 train/cat/1 {"label":0,"split":0} {"label":"cat","split":"train"}' \

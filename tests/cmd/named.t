@@ -82,8 +82,8 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=2M none small 2>mount.err; then
 		# shellcheck disable=SC2086 # words
 		run stele $words
 		is 1 "$status" "$words: fails"
-		ok "$words: says that the filesystem is full" grep -qE \
-			"'small/image': its filesystem is full: needs [0-9]+ bytes, and has [0-9]+" \
+		ok "$words: says that the filesystem is full" grep -qE "'small/image': \
+its filesystem is full: needs [0-9]+ bytes, and has [0-9]+" \
 			<<<"$err" || diag "$err"
 		is "hint: free space there, or choose another place" "${err##*$'\n'}" \
 			"$words: what to do"

@@ -39,8 +39,8 @@ progress() {
 	done
 	is 0 "$status" "stele $*: succeeds" || diag "$err"
 	lines=$(grep -c . <<<"$err")
-	ok "stele $*: has bytes, rate and time left" grep -qE \
-		"^$verb( $number/$number samples?)?, $size of $size, $size/s, [0-9]+:[0-9]{2} left$" \
+	ok "stele $*: has bytes, rate and time left" grep -qE "^$verb( $number/$number samples?)?, \
+$size of $size, $size/s, [0-9]+:[0-9]{2} left$" \
 		<<<"$err" || diag "$err"
 	ok "stele $*: at most a line a second" test "$lines" -le $((SECONDS - began + 1))
 	is "" "$(grep -vE "^[a-z]+( |,|$)" <<<"$err" | tr -d '\n')" "stele $*: nothing else"
