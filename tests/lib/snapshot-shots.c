@@ -115,7 +115,7 @@ static void check_delete(void)
 
 	new_storage();
 	is_int(-EBUSY, delete_v1(NOW, 0, 0), "neither grace nor force");
-	ok(test_log_has(&messages, "grace"), "it says what is missing");
+	ok(test_log_has(&messages, "readers on other machines"), "it says why");
 	is_string("other- v1+", test_storage_list(storage), "nothing happened");
 	is_int(0, delete_v1(NOW, 60, 0), "with a grace period");
 	is_string("other- stele-withdrawn-1700001060-v1+",
