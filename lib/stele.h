@@ -407,6 +407,16 @@ STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 STELE_API void stele_sample_release(struct stele_sample *sample);
 
 /**
+ * stele_dataset_key() - id to key, from sections alone: of a sample that is damaged, too
+ * @key: not terminated
+ *
+ * Takes a few reads; where the source was not in the order of its keys, a walk of all.
+ * Return: 0; -ERANGE; -ENOMEM; -EBADMSG, -EUCLEAN; device errno.
+ */
+STELE_API int stele_dataset_key(struct stele_dataset *ds, uint64_t id,
+				char key[STELE_KEY_SIZE_MAX], size_t *size);
+
+/**
  * stele_dataset_column() - a scalar field of @count samples from @id on, from sections alone
  * @values: @count of int64_t or double, as the field's type is
  * Return: 0; -ERANGE (samples or field); -EINVAL (no scalar); -EBADMSG, -EUCLEAN, -ENOMEM;
