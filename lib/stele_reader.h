@@ -137,16 +137,24 @@ STELE_API int stele_reader_submit(struct stele_reader *reader,
 				  const uint64_t *ids, const uint64_t *tags,
 				  unsigned int count);
 
+/** Where to read a sample to. It never grows. */
+struct stele_destination {
+	uint64_t id, tag;
+	void *memory;	      /* aligned to 4096 */
+	uint64_t memory_size; /* at least stele_reader_buffer_size() */
+};
+
 /**
- * stele_reader_submit_into() - read one sample into the caller's memory
- * @memory: aligned to 4096, at least stele_reader_buffer_size() bytes for @id;
- *          belongs to the reader until the sample is collected
- * Return: 1 accepted; 0 no room now; -ERANGE; -EINVAL (alignment); -ENOBUFS (too
- * small); -EOWNERDEAD; -EBUSY.
+ * stele_reader_submit_into() - read samples into the caller's memory
+ *
+ * Which belongs to the reader until the sample is collected. Accepts as many as there is
+ * room for, up to the first that it refuses.
+ * Return: count (0: no room now); or why the first is refused: -ERANGE; -EINVAL
+ * (alignment); -ENOBUFS (too small); or -EOWNERDEAD; -EBUSY.
  */
-STELE_API int stele_reader_submit_into(struct stele_reader *reader, uint64_t id,
-				       uint64_t tag, void *memory,
-				       uint64_t memory_size);
+STELE_API int stele_reader_submit_into(struct stele_reader *reader,
+				       const struct stele_destination *to,
+				       unsigned int count);
 /**
  * Bytes that reading this sample fills: its slot, extended to whole device
  * blocks. 0: id out of range.

@@ -434,38 +434,52 @@ int stele_reader_submit(struct stele_reader *r, const uint64_t *ids,
 			  "cannot submit reads");
 }
 
-static int reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
-			      void *memory, uint64_t memory_size)
+static int submit_one_into(struct stele_reader *r, const struct stele_destination *to)
 {
 	struct stele_ticket *ticket;
 	struct stele_slot slot;
-	int err = stele_queue_claim(r->fetch.queue);
+	int err = stele_slot_locate(r->ds, to->id, &slot);
 
-	if (!err)
-		err = stele_slot_locate(r->ds, id, &slot);
 	if (err)
 		return err;
-	if (!memory ||
-	    !is_aligned((uintptr_t)memory, page_size(&r->ds->image.dev->limits)))
+	if (!to->memory || !is_aligned((uintptr_t)to->memory,
+				       page_size(&r->ds->image.dev->limits)))
 		return -EINVAL;
-	if (memory_size < slot.read_size)
+	if (to->memory_size < slot.read_size)
 		return -ENOBUFS;
-	if (!room(r))
-		return 0;
-	r->fetch.now = stele_fetch_clock();
-	ticket = take_ticket(r, &slot, tag);
-	ticket->memory = memory;
+	ticket = take_ticket(r, &slot, to->tag);
+	ticket->memory = to->memory;
 	stele_fetch_add(&r->fetch, ticket, 0);
-	issue(r);
-	stele_reader_update_event(r);
-	return 1;
+	return 0;
 }
 
-int stele_reader_submit_into(struct stele_reader *r, uint64_t id, uint64_t tag,
-			     void *memory, uint64_t memory_size)
+static int reader_submit_into(struct stele_reader *r,
+			      const struct stele_destination *to,
+			      unsigned int count)
 {
-	return STELE_CALL(reader_submit_into(r, id, tag, memory, memory_size),
-			  "cannot submit the read of sample %" PRIu64, id);
+	unsigned int taken = 0, most;
+	int err = stele_queue_claim(r->fetch.queue);
+
+	if (err)
+		return err;
+	most = room(r);
+	r->fetch.now = stele_fetch_clock();
+	while (!err && taken < count && taken < most) {
+		err = submit_one_into(r, &to[taken]);
+		taken += !err;
+	}
+	if (taken)
+		issue(r);
+	stele_reader_update_event(r);
+	return taken ? (int)taken : err;
+}
+
+int stele_reader_submit_into(struct stele_reader *r,
+			     const struct stele_destination *to,
+			     unsigned int count)
+{
+	return STELE_CALL(reader_submit_into(r, to, count),
+			  "cannot submit reads into memory");
 }
 
 uint64_t stele_reader_buffer_size(const struct stele_reader *r, uint64_t id)

@@ -23,13 +23,14 @@
 
 static int old_reader_is_dead(struct stele_reader *reader, char *memory)
 {
+	const struct stele_destination to = {.memory = memory,
+					     .memory_size = 65536};
 	struct stele_sample sample = {0};
 	uint64_t id = 0;
 	int bad = 0;
 
 	bad |= stele_reader_submit(reader, &id, NULL, 1) != -EOWNERDEAD;
-	bad |= stele_reader_submit_into(reader, 0, 0, memory, 65536) !=
-	       -EOWNERDEAD;
+	bad |= stele_reader_submit_into(reader, &to, 1) != -EOWNERDEAD;
 	bad |= stele_reader_collect(reader, &sample, 1, 1) != -EOWNERDEAD;
 	bad |= stele_reader_fd(reader) != -EOWNERDEAD;
 	bad |= stele_reader_outstanding(reader) != 0;

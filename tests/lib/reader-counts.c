@@ -141,7 +141,12 @@ static bool submit(struct stele_reader *reader, uint64_t id, void **memory)
 		return stele_reader_submit(reader, &id, NULL, 1) == 1;
 	free(*memory);
 	*memory = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-	return stele_reader_submit_into(reader, id, 0, *memory, size) == 1;
+	return stele_reader_submit_into(
+		       reader,
+		       &(struct stele_destination){.id = id,
+						   .memory = *memory,
+						   .memory_size = size},
+		       1) == 1;
 }
 
 /* Each sample once, whatever becomes of it. */

@@ -74,14 +74,16 @@ static void *read_into(void *arg)
 {
 	static _Alignas(4096) char memory[REGION];
 	struct hand *hand = arg;
+	const struct stele_destination to = {.id = hand->ids[0],
+					     .memory = memory,
+					     .memory_size = sizeof(memory)};
 	struct pollfd poll_fd = {.events = POLLIN};
 	struct stele_sample sample;
 
 	if (!hand->seen[0])
 		hand->seen[0] = stele_reader_register(hand->reader, memory,
 						      sizeof(memory));
-	hand->seen[1] = stele_reader_submit_into(hand->reader, hand->ids[0], 0,
-						 memory, sizeof(memory));
+	hand->seen[1] = stele_reader_submit_into(hand->reader, &to, 1);
 	poll_fd.fd = stele_reader_fd(hand->reader);
 	hand->seen[2] = poll(&poll_fd, 1, 10000);
 	hand->seen[3] = stele_reader_collect(hand->reader, &sample, 1, 1);

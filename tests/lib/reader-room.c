@@ -173,6 +173,15 @@ static void test_too_large(struct test_dataset *t)
 	stele_reader_close(reader);
 }
 
+/* One sample, to `memory`. */
+static int submit_into(struct stele_reader *reader, uint64_t id, uint64_t tag,
+		       void *memory, uint64_t size)
+{
+	const struct stele_destination to = {id, tag, memory, size};
+
+	return stele_reader_submit_into(reader, &to, 1);
+}
+
 static void test_into(struct test_dataset *t)
 {
 	struct stele_reader *reader = test_reader_open(t, 4 * KIB, 1);
@@ -181,20 +190,20 @@ static void test_into(struct test_dataset *t)
 	char *memory = aligned_alloc(4096, 3 * size);
 
 	is_int(-EINVAL,
-	       stele_reader_submit_into(reader, 9, 1, memory + 512, size),
+	       submit_into(reader, 9, 1, memory + 512, size),
 	       "misaligned");
-	is_int(-EINVAL, stele_reader_submit_into(reader, 9, 1, NULL, size),
+	is_int(-EINVAL, submit_into(reader, 9, 1, NULL, size),
 	       "nowhere");
 	is_int(-ENOBUFS,
-	       stele_reader_submit_into(reader, 9, 1, memory, size - 1),
+	       submit_into(reader, 9, 1, memory, size - 1),
 	       "too small");
 	is_int(-ERANGE,
-	       stele_reader_submit_into(reader, t->count, 1, memory, size),
+	       submit_into(reader, t->count, 1, memory, size),
 	       "no such id");
-	is_int(1, stele_reader_submit_into(reader, 9, 1, memory, size), "taken");
-	is_int(1, stele_reader_submit_into(reader, 8, 2, memory + size, size),
+	is_int(1, submit_into(reader, 9, 1, memory, size), "taken");
+	is_int(1, submit_into(reader, 8, 2, memory + size, size),
 	       "another");
-	is_int(0, stele_reader_submit_into(reader, 7, 3, memory + 2 * size, size),
+	is_int(0, submit_into(reader, 7, 3, memory + 2 * size, size),
 	       "no room: collect first");
 	is_int(1, stele_reader_collect(reader, &sample, 1, 1), "one");
 	ok(test_is_sample(t, sample.id, &sample), "is what it should be");
@@ -204,6 +213,29 @@ static void test_into(struct test_dataset *t)
 	stele_reader_release(reader, &sample);
 	is_int(1, stele_reader_collect(reader, &sample, 1, 1), "the other");
 	ok(test_is_sample(t, sample.id, &sample), "too");
+	stele_reader_close(reader);
+	free(memory);
+}
+
+static void test_many_into(struct test_dataset *t)
+{
+	struct stele_reader *reader = test_reader_open(t, 4 * KIB, 1);
+	uint64_t size = (stele_reader_buffer_size(reader, 9) + 4095) / 4096 * 4096;
+	char *memory = aligned_alloc(4096, 3 * size);
+	struct stele_destination to[] = {{9, 1, memory, size},
+					 {9, 2, memory + size, size},
+					 {9, 3, memory + 2 * size, size}};
+	struct stele_sample samples[2];
+
+	to[1].memory_size = 0;
+	is_int(1, stele_reader_submit_into(reader, to, 3), "up to one too small");
+	is_int(-ENOBUFS, stele_reader_submit_into(reader, to + 1, 2), "which it says");
+	to[1].memory_size = size;
+	is_int(1, stele_reader_submit_into(reader, to + 1, 2), "and up to the room");
+	is_int(2, stele_reader_collect(reader, samples, 2, 2), "both");
+	ok(test_is_sample(t, 9, &samples[0]) && test_is_sample(t, 9, &samples[1]) &&
+		   samples[0].tag + samples[1].tag == 3,
+	   "are what they should be");
 	stele_reader_close(reader);
 	free(memory);
 }
@@ -221,7 +253,7 @@ static void test_into_again(struct test_dataset *t)
 	struct stele_sample sample;
 
 	stele_fault_set_rules(t->dev, &rule, 1);
-	is_int(1, stele_reader_submit_into(reader, 9, 1, memory, size), "taken");
+	is_int(1, submit_into(reader, 9, 1, memory, size), "taken");
 	is_int(1, stele_reader_collect(reader, &sample, 1, 1), "one");
 	ok(test_is_sample(t, 9, &sample), "read again");
 	ok((const char *)sample.data >= memory &&
@@ -361,6 +393,7 @@ static void check(const char *backend)
 	test_bad_ids(&t);
 	test_too_large(&t);
 	test_into(&t);
+	test_many_into(&t);
 	test_into_again(&t);
 	test_poll(&t);
 	test_poll_only(&t);

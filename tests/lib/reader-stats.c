@@ -103,6 +103,7 @@ static void test_register(struct test_dataset *t, const char *backend)
 	struct stele_reader_stats stats = {.size = sizeof(stats)};
 	struct stele_sample sample;
 	char *memory = aligned_alloc(4096, (size + 4095) / 4096 * 8192);
+	const struct stele_destination to = {9, 1, memory, size};
 	int rc;
 
 	is_int(-EINVAL, stele_reader_register(reader, NULL, 4096), "nowhere");
@@ -113,7 +114,7 @@ static void test_register(struct test_dataset *t, const char *backend)
 				   (size + 4095) / 4096 * 8192);
 	ok(rc == (strcmp(backend, "uring") ? -EOPNOTSUPP : 0) || rc == -ENOMEM,
 	   "%s: registered, or not: %d", backend, rc);
-	is_int(1, stele_reader_submit_into(reader, 9, 1, memory, size),
+	is_int(1, stele_reader_submit_into(reader, &to, 1),
 	       "read into it");
 	is_int(1, stele_reader_collect(reader, &sample, 1, 1), "collect");
 	ok(test_is_sample(t, 9, &sample) &&

@@ -75,8 +75,11 @@ static void test_into(struct test_dataset *t)
 	struct stele_reader *reader = test_reader_open(t, 32768, 4);
 	char *memory = aligned_alloc(4096, 65536);
 	struct stele_sample sample;
+	const struct stele_destination to = {.id = 9,
+					     .memory = memory,
+					     .memory_size = 65536};
 
-	if (stele_reader_submit_into(reader, 9, 0, memory, 65536) != 1 ||
+	if (stele_reader_submit_into(reader, &to, 1) != 1 ||
 	    stele_reader_collect(reader, &sample, 1, 1) != 1)
 		bail("cannot read into memory");
 	ok(test_is_sample(t, 9, &sample), "into the caller's memory");

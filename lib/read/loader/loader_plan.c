@@ -82,14 +82,15 @@ static void finish(struct stele_loader *l, struct stele_loader_item *item,
 static bool submit_own(struct stele_loader *l, struct stele_loader_lane *lane,
 		       struct stele_loader_item *item)
 {
+	struct stele_destination to = {.id = item->id,
+				       .tag = (uintptr_t)item,
+				       .memory_size = item->size};
 	int n;
 
 	if (!item->own)
 		item->own = stele_device_alloc(lane->ds->image.dev, item->size);
-	n = item->own ? stele_reader_submit_into(lane->reader, item->id,
-						 (uintptr_t)item, item->own,
-						 item->size)
-		      : -ENOMEM;
+	to.memory = item->own;
+	n = item->own ? stele_reader_submit_into(lane->reader, &to, 1) : -ENOMEM;
 	if (n < 0)
 		finish(l, item, n);
 	l->outstanding += n > 0;
