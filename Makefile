@@ -148,6 +148,33 @@ $(O)/stele.pc: lib/stele.pc.in FORCE
 		-e 's|@LIB_PC@|$(LIB_PC)|' -e 's|@RBD_LIBS@|$(RBD_LIBS)|' \
 		$< >$@
 
+# ---- Python ------------------------------------------------------------------
+
+# setup.py compiles; here is where it finds the library and what that needs.
+PYTHON ?= python3
+VENV := $(O)/venv
+PY_SOURCES := $(sort $(wildcard python/src/*.[ch] python/stele/*)) python/setup.py
+
+$(O)/python.libs: $(O)/settings
+	$(Q)printf '%s\n' "$(LIB_LIBS) $(LDLIBS)" >$@
+
+$(VENV)/done: python/tests/requirements.txt
+	$(call say,VENV,$(VENV))
+	$(Q)$(PYTHON) -m venv --clear $(VENV)
+	$(Q)$(VENV)/bin/pip install -q --disable-pip-version-check -r $<
+	$(Q)touch $@
+
+$(O)/python/done: $(PY_SOURCES) $(HEADERS) $(O)/libstele.a $(O)/python.libs $(VENV)/done
+	$(call say,PY,$(@D))
+	$(Q)mkdir -p $(@D)/stele
+	$(Q)cd python && CC="$(CC)" CFLAGS="$(CFLAGS) $(if $(WERROR),-Werror)" \
+		STELE_BUILD=$(abspath $(O)) $(abspath $(VENV))/bin/python setup.py -q \
+		build_ext --build-lib $(abspath $(@D)) --build-temp $(abspath $(@D))/tmp
+	$(Q)cp -u python/stele/* $(@D)/stele/
+	$(Q)touch $@
+
+python: $(O)/python/done ## the package into build/python, for its tests
+
 link = $(Q)$(LINK) $(filter %.o %.a,$^) $(LIB_LIBS) $(CMD_LIBS) \
 	$(MORE_LIBS) $(LDLIBS) -o $@
 
@@ -188,6 +215,7 @@ prove = $(Q)BUILD=$(abspath $(O)) CC='$(CC)' tests/ceph/run.sh $(FIXED) \
 	$(PROVE) $(PROVEFLAGS) --exec 'timeout -k 10 $(TEST_SECONDS)' $(1)
 CMD_TESTS := $(sort $(wildcard tests/cmd/*.t))
 TREE_TESTS := $(sort $(wildcard tests/tree/*.t))
+PY_TESTS := $(sort $(wildcard python/tests/*.t))
 
 check: deps ## install, build, run every test
 	$(Q)$(MAKE) check-here
@@ -197,8 +225,12 @@ check-tsan: deps ## unit tests under TSan
 	$(Q)$(MAKE) O=build-tsan SAN=thread check-unit
 check-unit: $(UNIT) ## tests/format and tests/lib alone: quick
 	$(if $(UNIT),$(call prove,$(UNIT)))
-check-here: all $(UNIT) $(FUZZ) $(AIDS)
-	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS) $(if $(SAN),,$(TREE_TESTS)))
+check-here: all $(UNIT) $(FUZZ) $(AIDS) $(if $(SAN),,python)
+	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS) $(if $(SAN),,$(TREE_TESTS) $(PY_TESTS)))
+check-python: deps ## the tests of the Python package alone
+	$(Q)$(MAKE) check-python-here
+check-python-here: all $(AIDS) python
+	$(call prove,$(PY_TESTS))
 
 check-vm: DEPS += dmsetup
 check-vm: deps ## real devices, two machines, krbd: in QEMU guests, by emulation
@@ -291,7 +323,8 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	mandoc shellcheck perl git jq python3 libarchive-tools \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
-	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev
+	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev \
+	python3-dev python3-venv python3-pip
 
 deps: ## install what is missing (as root, or through sudo)
 	@missing=; for p in $(DEPS); do \
@@ -309,6 +342,7 @@ help: ## this list
 		expand -t 16
 
 FORCE:
-.PHONY: all check check-asan check-tsan check-unit check-here check-vm \
+.PHONY: all python check check-asan check-tsan check-unit check-here \
+	check-python check-python-here check-vm \
 	check-vm-here bench bench-here bench-clean demo demo-here corpus fuzz \
 	fuzz-here lint install uninstall clean deps help FORCE

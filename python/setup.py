@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the extension, with the library of the checkout inside it.
+
+STELE_SYSTEM=1: against an installed libstele instead, by pkg-config (distributions).
+STELE_BUILD=DIR: where the library of the checkout is built (default: ../build).
+"""
+
+import os
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parent
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+def pkg_config(*args):
+    program = os.environ.get("PKG_CONFIG", "pkg-config")
+    return subprocess.check_output([program, *args], text=True).split()
+
+
+def system():
+    return os.environ.get("STELE_SYSTEM", "") not in ("", "0")
+
+
+def version():
+    if system():
+        return pkg_config("--modversion", "stele")[0]
+    header = (TOP / "lib/stele.h").read_text()
+    parts = [re.search(rf"VERSION_{p} (\d+)", header) for p in ("MAJOR", "MINOR", "PATCH")]
+    return ".".join(part[1] for part in parts if part)
+
+
+class Build(build_ext):
+    def build_extension(self, ext):
+        if system():
+            ext.extra_compile_args += pkg_config("--cflags", "stele")
+            ext.extra_link_args += pkg_config("--libs", "stele")
+        else:
+            out = Path(os.environ.get("STELE_BUILD", TOP / "build"))
+            if "STELE_BUILD" not in os.environ:
+                jobs = f"-j{os.cpu_count() or 1}"
+                subprocess.check_call(["make", "-C", str(TOP), jobs, str(out / "libstele.a"),
+                                       f"O={out}"])
+            libs = (out / "python.libs").read_text().split()
+            ext.include_dirs += [str(TOP / "lib")]
+            ext.extra_link_args += [str(out / "libstele.a"), "-Wl,--exclude-libs,ALL", *libs]
+            ext.depends += [str(out / "libstele.a")]
+        super().build_extension(ext)
+
+
+extension = Extension(
+    "stele._stele",
+    sources=sorted(str(p.relative_to(HERE)) for p in HERE.glob("src/*.c")),
+    depends=["src/py.h"],
+    define_macros=[("_GNU_SOURCE", None)]
+    + ([] if FREE_THREADED else [("Py_LIMITED_API", "0x030B0000")]),
+    extra_compile_args=["-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra",
+                        "-Wno-cast-function-type", "-Wno-missing-field-initializers"],
+    py_limited_api=not FREE_THREADED,
+)
+
+setup(
+    version=version(),
+    ext_modules=[extension],
+    cmdclass={"build_ext": Build},
+    options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch.c - Batch: samples that belong together, as a sequence or in one piece
+ *
+ * Samples are made as they are asked for. `buffer` and `stack` copy once, into one
+ * allocation from the pool, without the GIL: native decoders want one address, and
+ * tensors one shape.
+ */
+#include "py.h"
+
+struct batch {
+	struct py_block *block;
+	struct py_batch_info info;
+	PyObject *buffer; /* once it was asked for; under py_lock */
+};
+
+static struct batch *batch_of(PyObject *self)
+{
+	return py_data(self);
+}
+
+PyObject *py_batch_new(struct py_state *state, struct py_block *block,
+		       const struct py_batch_info *info)
+{
+	PyObject *self = (PyObject *)PyObject_New(PyObject, state->batch);
+
+	if (self)
+		*batch_of(self) = (struct batch){.block = block, .info = *info};
+	else
+		py_block_unref(block);
+	return self;
+}
+
+static void batch_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	Py_XDECREF(batch_of(self)->buffer);
+	py_block_unref(batch_of(self)->block);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* ---- a sequence ------------------------------------------------------------------- */
+
+static Py_ssize_t batch_length(PyObject *self)
+{
+	return (Py_ssize_t)batch_of(self)->block->count;
+}
+
+static struct py_state *state_of(const struct batch *batch)
+{
+	return batch->info.state;
+}
+
+static PyObject *batch_item(PyObject *self, Py_ssize_t index)
+{
+	struct batch *batch = batch_of(self);
+
+	if (index < 0 || (size_t)index >= batch->block->count) {
+		PyErr_SetString(PyExc_IndexError, "the batch has fewer samples");
+		return NULL;
+	}
+	py_block_ref(batch->block, 1);
+	return py_sample_new(state_of(batch), &batch->block->entries[index]);
+}
+
+static PyObject *batch_subscript(PyObject *self, PyObject *which)
+{
+	Py_ssize_t count = batch_length(self), index;
+	PyObject *list, *part;
+
+	if (PyIndex_Check(which)) {
+		index = PyNumber_AsSsize_t(which, PyExc_IndexError);
+		if (index == -1 && PyErr_Occurred())
+			return NULL;
+		return batch_item(self, index < 0 ? index + count : index);
+	}
+	list = py_sample_list(state_of(batch_of(self)), batch_of(self)->block);
+	if (!list)
+		return NULL;
+	part = PyObject_GetItem(list, which);
+	Py_DECREF(list);
+	return part;
+}
+
+/* ---- in one piece --------------------------------------------------------------------- */
+
+/* One piece of memory with a reference for the caller; NULL with an exception. */
+static struct py_entry *make_piece(const struct batch *batch, size_t size)
+{
+	struct py_block *piece = NULL;
+
+	if (!batch->block->count)
+		PyErr_SetString(PyExc_ValueError, "the batch is empty");
+	else if (py_block_check(batch->block)) {
+		piece = py_block_new(batch->block->entries[0].core, 1);
+		if (piece && py_block_allocate(piece, size)) {
+			py_block_unref(piece);
+			piece = NULL;
+		}
+		if (!piece)
+			PyErr_NoMemory();
+	}
+	if (!piece)
+		return NULL;
+	piece->entries[0] = (struct py_entry){
+		.block = piece, .core = batch->block->entries[0].core};
+	return &piece->entries[0];
+}
+
+/* As a tensor, which takes over the piece. */
+static PyObject *wrap_piece(struct py_entry *piece, size_t size, uint32_t dtype,
+			    uint32_t rank, const uint64_t *dims)
+{
+	PyObject *tensor = py_tensor_new(piece, piece->block->memory, size, dtype,
+					 rank, dims);
+
+	py_block_unref(piece->block);
+	return tensor;
+}
+
+static PyObject *view_of(PyObject *tensor)
+{
+	PyObject *view = tensor ? PyMemoryView_FromObject(tensor) : NULL;
+
+	Py_XDECREF(tensor);
+	return view;
+}
+
+static PyObject *gather(const struct batch *batch)
+{
+	const struct py_block *block = batch->block;
+	uint64_t total = 0;
+	struct py_entry *piece;
+
+	for (size_t i = 0; i < block->count; i++)
+		total += block->entries[i].sample.size;
+	piece = make_piece(batch, total);
+	if (!piece)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	char *to = piece->block->memory;
+
+	for (size_t i = 0; i < block->count; i++) {
+		const struct stele_sample *sample = &block->entries[i].sample;
+
+		memcpy(to, sample->data, sample->size);
+		to += sample->size;
+	}
+	Py_END_ALLOW_THREADS
+	return view_of(wrap_piece(piece, total, STELE_DTYPE_U8, 1, &total));
+}
+
+static PyObject *batch_buffer(PyObject *self, void *unused)
+{
+	struct batch *batch = batch_of(self);
+	PyObject *mine, *old;
+
+	(void)unused;
+	pthread_mutex_lock(&py_lock);
+	old = Py_XNewRef(batch->buffer);
+	pthread_mutex_unlock(&py_lock);
+	if (old)
+		return old;
+	mine = gather(batch);
+	if (!mine)
+		return NULL;
+	pthread_mutex_lock(&py_lock);
+	old = batch->buffer;
+	if (!old)
+		batch->buffer = Py_NewRef(mine);
+	pthread_mutex_unlock(&py_lock);
+	return mine;
+}
+
+typedef uint64_t (*figure_fn)(const struct stele_sample *sample, uint64_t *sum);
+
+static uint64_t offset_figure(const struct stele_sample *sample, uint64_t *sum)
+{
+	uint64_t before = *sum;
+
+	*sum += sample->size;
+	return before;
+}
+
+static uint64_t size_figure(const struct stele_sample *sample, uint64_t *sum)
+{
+	(void)sum;
+	return sample->size;
+}
+
+static uint64_t id_figure(const struct stele_sample *sample, uint64_t *sum)
+{
+	(void)sum;
+	return sample->id;
+}
+
+/* A number for each sample, and the sum at the end if `ends`. */
+static PyObject *figures(const struct batch *batch, figure_fn figure, int ends)
+{
+	const struct py_block *block = batch->block;
+	uint64_t count = block->count + (uint64_t)ends, sum = 0, *values;
+	struct py_entry *piece = make_piece(batch, count * sizeof(*values));
+
+	if (!piece)
+		return NULL;
+	values = piece->block->memory;
+	for (size_t i = 0; i < block->count; i++)
+		values[i] = figure(&block->entries[i].sample, &sum);
+	if (ends)
+		values[block->count] = sum;
+	return view_of(wrap_piece(piece, count * sizeof(*values), STELE_DTYPE_I64,
+				  1, &count));
+}
+
+static PyObject *batch_offsets(PyObject *self, void *unused)
+{
+	(void)unused;
+	return figures(batch_of(self), offset_figure, 1);
+}
+
+static PyObject *batch_sizes(PyObject *self, void *unused)
+{
+	(void)unused;
+	return figures(batch_of(self), size_figure, 0);
+}
+
+static PyObject *batch_ids(PyObject *self, void *unused)
+{
+	(void)unused;
+	return figures(batch_of(self), id_figure, 0);
+}
+
+/* ---- stacked ---------------------------------------------------------------------------- */
+
+/* One field of one sample: its bytes and shape. */
+struct piece {
+	const void *data;
+	uint64_t size, dims[1 + STELE_RANK_MAX];
+	uint32_t dtype, rank; /* rank and dims without the batch's */
+	int64_t scalar;
+};
+
+static int load_piece(const struct py_entry *entry, uint32_t index,
+		      struct piece *piece)
+{
+	const struct stele_field *field = &entry->core->fields[index];
+	const struct stele_sample *sample = &entry->sample;
+	int ret;
+
+	*piece = (struct piece){.data = &piece->scalar, .size = 8};
+	if (field->type == STELE_TYPE_I64) {
+		piece->dtype = STELE_DTYPE_I64;
+		return stele_sample_i64(sample, index, &piece->scalar);
+	}
+	if (field->type == STELE_TYPE_F64) {
+		double value;
+
+		piece->dtype = STELE_DTYPE_F64;
+		ret = stele_sample_f64(sample, index, &value);
+		memcpy(&piece->scalar, &value, sizeof(value));
+		return ret;
+	}
+	ret = stele_sample_bytes(sample, index, &piece->data, &piece->size);
+	piece->dtype = STELE_DTYPE_U8;
+	piece->rank = 1;
+	piece->dims[1] = piece->size;
+	if (ret || field->type != STELE_TYPE_TENSOR)
+		return ret;
+	piece->dtype = field->dtype;
+	ret = stele_sample_shape(sample, index, piece->dims + 1);
+	piece->rank = ret < 0 ? 0 : (uint32_t)ret;
+	return ret < 0 ? ret : 0;
+}
+
+static int is_like(const struct piece *a, const struct piece *b)
+{
+	return a->size == b->size && a->dtype == b->dtype && a->rank == b->rank &&
+	       !memcmp(a->dims + 1, b->dims + 1, b->rank * sizeof(*b->dims));
+}
+
+/* Return: 0; -EDOM (another shape, of sample *at); errors of the library. */
+static int copy_pieces(const struct py_block *block, uint32_t index,
+		       const struct piece *first, char *to, size_t *at)
+{
+	struct piece piece;
+	int err;
+
+	for (size_t i = 0; i < block->count; i++, to += first->size) {
+		*at = i;
+		err = load_piece(&block->entries[i], index, &piece);
+		if (err)
+			return err;
+		if (!is_like(first, &piece))
+			return -EDOM;
+		memcpy(to, piece.data, piece.size);
+	}
+	return 0;
+}
+
+static PyObject *batch_stack(PyObject *self, PyObject *name)
+{
+	struct batch *batch = batch_of(self);
+	const struct py_block *block = batch->block;
+	struct py_entry *to;
+	struct piece first;
+	size_t at = 0, size;
+	int index, err;
+
+	if (!block->count) {
+		PyErr_SetString(PyExc_ValueError, "the batch is empty");
+		return NULL;
+	}
+	index = py_core_field(block->entries[0].core, name);
+	if (index < 0 || !py_block_check(block))
+		return NULL;
+	for (size_t i = 1; i < block->count; i++)
+		if (block->entries[i].core != block->entries[0].core &&
+		    py_core_field(block->entries[i].core, name) != index) {
+			if (!PyErr_Occurred())
+				PyErr_SetString(PyExc_ValueError,
+						"the datasets have different fields");
+			return NULL;
+		}
+	err = load_piece(&block->entries[0], (uint32_t)index, &first);
+	if (err)
+		return py_raise(err, NULL);
+	if (__builtin_mul_overflow(first.size, block->count, &size))
+		return PyErr_NoMemory();
+	if (first.rank == STELE_RANK_MAX)
+		return PyErr_Format(PyExc_ValueError, "%R has too many dimensions to stack",
+				    name);
+	to = make_piece(batch, size);
+	if (!to)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = copy_pieces(block, (uint32_t)index, &first, to->block->memory, &at);
+	Py_END_ALLOW_THREADS
+	if (!err) {
+		first.dims[0] = block->count;
+		return wrap_piece(to, size, first.dtype, first.rank + 1, first.dims);
+	}
+	py_block_unref(to->block);
+	if (err != -EDOM)
+		return py_raise(err, NULL);
+	return PyErr_Format(PyExc_ValueError,
+			    "cannot stack field %R: samples %zd and 0 of the batch "
+			    "have different shapes", name, (Py_ssize_t)at);
+}
+
+/* ---- what it is --------------------------------------------------------------------------- */
+
+static PyObject *batch_samples(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return py_sample_list(state_of(batch_of(self)), batch_of(self)->block);
+}
+
+enum figure { EPOCH, STEP, PADDED, SKIPPED };
+
+static PyObject *batch_figure(PyObject *self, void *which)
+{
+	const struct py_batch_info *info = &batch_of(self)->info;
+	const uint64_t values[] = {
+		[EPOCH] = info->epoch,
+		[STEP] = info->step,
+		[PADDED] = info->padded,
+		[SKIPPED] = info->skipped,
+	};
+
+	return PyLong_FromUnsignedLongLong(values[(uintptr_t)which]);
+}
+
+static PyObject *batch_repr(PyObject *self)
+{
+	const struct batch *batch = batch_of(self);
+
+	return PyUnicode_FromFormat("<stele.Batch %llu of epoch %llu, %zd samples>",
+				    (unsigned long long)batch->info.step,
+				    (unsigned long long)batch->info.epoch,
+				    batch_length(self));
+}
+
+static PyMethodDef methods[] = {
+	{"samples", batch_samples, METH_NOARGS,
+	 "samples($self, /)\n--\n\nAll samples as a list."},
+	{"stack", batch_stack, METH_O,
+	 "stack($self, field, /)\n--\n\n"
+	 "One field of all samples as a Tensor of shape (len(self), *shape): int64 and\n"
+	 "float64 of scalars, uint8 of bytes. One copy. ValueError if shapes differ."},
+	{0},
+};
+
+static PyGetSetDef members[] = {
+	{"buffer", batch_buffer, NULL,
+	 "The bytes of all samples, one after the other, as one memoryview: one copy, made\n"
+	 "when it is first asked for. Sample i is buffer[offsets[i]:offsets[i + 1]].", NULL},
+	{"offsets", batch_offsets, NULL,
+	 "Where each sample begins in buffer, and the end: len(self) + 1 int64.", NULL},
+	{"sizes", batch_sizes, NULL, "The bytes of each sample: len(self) int64.", NULL},
+	{"ids", batch_ids, NULL, "The id of each sample: len(self) int64.", NULL},
+	{"epoch", batch_figure, NULL, "Of the loader, from 0.", (void *)EPOCH},
+	{"step", batch_figure, NULL, "Its number in the epoch, from 0.", (void *)STEP},
+	{"padded", batch_figure, NULL,
+	 "How many samples at the end repeat some of the epoch's to fill its last step.",
+	 (void *)PADDED},
+	{"skipped", batch_figure, NULL,
+	 "How many samples could not be read and were left out or replaced (on_error).",
+	 (void *)SKIPPED},
+	{0},
+};
+
+static PyType_Slot slots[] = {
+	{Py_tp_doc,
+	 "A sequence of samples that were read together.\n\n"
+	 "Its memory goes back to the loader when the batch, its samples and all views of\n"
+	 "them are gone; holding it never stops a loader."},
+	{Py_tp_dealloc, batch_dealloc},
+	{Py_tp_repr, batch_repr},
+	{Py_sq_length, batch_length},
+	{Py_sq_item, batch_item},
+	{Py_mp_length, batch_length},
+	{Py_mp_subscript, batch_subscript},
+	{Py_tp_methods, methods},
+	{Py_tp_getset, members},
+	{0, NULL},
+};
+
+PyType_Spec py_batch_spec = {
+	.name = "stele.Batch",
+	.basicsize = PY_SIZE(struct batch),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+		 Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = slots,
+};

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dataset.c - Dataset: one snapshot, or a part of it, as a sequence of samples
+ *
+ * What is worth a line of C: opening, and everything on the way of a sample. The rest of
+ * the class is in stele/dataset.py. Each call holds a handle of the core, so that a close
+ * in another thread does not stop the service under it.
+ */
+#include "py.h"
+
+#include <stdlib.h>
+
+struct dataset {
+	struct py_core *core; /* under py_lock; NULL: closed */
+	struct py_selection selection;
+};
+
+static struct dataset *dataset_of(PyObject *self)
+{
+	return py_data(self);
+}
+
+/* ---- open and close ---------------------------------------------------------------- */
+
+/* NULL: closed, an exception is set. */
+static struct py_core *enter(PyObject *self)
+{
+	struct py_core *core;
+
+	pthread_mutex_lock(&py_lock);
+	core = dataset_of(self)->core;
+	if (core) {
+		py_core_ref(core);
+		atomic_fetch_add(&core->handles, 1);
+	}
+	pthread_mutex_unlock(&py_lock);
+	return core ? core : (struct py_core *)(void *)py_raise_closed();
+}
+
+static void leave(struct py_core *core)
+{
+	if (atomic_load(&core->handles) > 1) {
+		py_core_handle_close(core);
+		return;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	py_core_handle_close(core);
+	Py_END_ALLOW_THREADS
+}
+
+struct py_core *py_dataset_core(struct py_state *state, PyObject *dataset,
+				const struct py_selection **selection)
+{
+	struct py_core *core;
+	int is = PyObject_IsInstance(dataset, (PyObject *)state->dataset);
+
+	if (is <= 0) {
+		if (!is)
+			PyErr_Format(PyExc_TypeError, "expected a Dataset, not %R",
+				     Py_TYPE(dataset));
+		return NULL;
+	}
+	core = enter(dataset);
+	if (!core)
+		return NULL;
+	*selection = &dataset_of(dataset)->selection;
+	py_core_ref(core);
+	leave(core);
+	return core;
+}
+
+static PyObject *dataset_make(PyTypeObject *type, struct py_core *core,
+			      const struct py_selection *selection)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	PyObject *self = alloc(type, 0);
+
+	if (!self)
+		return NULL;
+	atomic_fetch_add(&core->handles, 1);
+	*dataset_of(self) = (struct dataset){.core = py_core_ref(core),
+					     .selection = *selection};
+	return self;
+}
+
+static struct py_state *state_of(PyTypeObject *type)
+{
+	PyObject *module = PyImport_ImportModule("stele._stele");
+	struct py_state *state = module ? PyModule_GetState(module) : NULL;
+
+	(void)type;
+	Py_XDECREF(module);
+	return state;
+}
+
+static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"target", "verify", "backend", "mmap", NULL};
+	struct py_state *state = state_of(type);
+	const char *backend = NULL;
+	struct py_core *core;
+	unsigned int verify = STELE_VERIFY_DEFAULT;
+	struct py_selection all = {0};
+	int mmap = 0, err;
+	PyObject *target, *self;
+
+	if (!state ||
+	    !PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Izp:Dataset", names,
+					 PyUnicode_FSConverter, &target, &verify,
+					 &backend, &mmap))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = py_core_open(PyBytes_AsString(target), verify, backend, mmap, &core);
+	Py_END_ALLOW_THREADS
+	Py_DECREF(target);
+	if (err)
+		return py_raise(err, NULL);
+	core->state = state;
+	all.count = core->info.sample_count;
+	self = dataset_make(type, core, &all);
+	py_core_unref(core);
+	return self;
+}
+
+/* Idempotent. */
+static void close_dataset(PyObject *self)
+{
+	struct py_core *core;
+
+	pthread_mutex_lock(&py_lock);
+	core = dataset_of(self)->core;
+	dataset_of(self)->core = NULL;
+	pthread_mutex_unlock(&py_lock);
+	if (core)
+		leave(core);
+}
+
+static PyObject *dataset_close(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	close_dataset(self);
+	Py_RETURN_NONE;
+}
+
+static void dataset_dealloc(PyObject *self)
+{
+	close_dataset(self);
+	py_selection_release(&dataset_of(self)->selection);
+	py_object_free(self);
+}
+
+void py_object_free(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+	release(self);
+	Py_DECREF(type);
+}
+
+/* ---- samples --------------------------------------------------------------------------- */
+
+/* The first that failed becomes an exception. */
+static int check_block(PyObject *self, const struct py_block *block, PyObject *key)
+{
+	for (size_t i = 0; i < block->count; i++) {
+		const struct stele_sample *sample = &block->entries[i].sample;
+
+		if (sample->status) {
+			py_raise_sample(sample->status, sample->id, key, self);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static PyObject *read_one(PyObject *self, struct py_core *core, uint64_t id,
+			  PyObject *key)
+{
+	struct py_block *block = py_service_read(core, &id, 1);
+
+	if (!block)
+		return NULL;
+	if (check_block(self, block, key)) {
+		py_block_unref(block);
+		return NULL;
+	}
+	return py_sample_new(core->state, &block->entries[0]);
+}
+
+static PyObject *read_many(PyObject *self, struct py_core *core,
+			   const struct py_selection *which)
+{
+	uint64_t *ids = which->ids;
+	struct py_block *block;
+	PyObject *list = NULL;
+
+	if (!ids) {
+		if (which->count > SIZE_MAX / sizeof(*ids))
+			return PyErr_NoMemory();
+		ids = malloc(which->count * sizeof(*ids) + 1);
+		for (uint64_t i = 0; ids && i < which->count; i++)
+			ids[i] = which->first + i;
+	}
+	if (!ids)
+		return PyErr_NoMemory();
+	block = py_service_read(core, ids, which->count);
+	if (ids != which->ids)
+		free(ids);
+	if (!block)
+		return NULL;
+	if (!check_block(self, block, NULL))
+		list = py_sample_list(core->state, block);
+	py_block_unref(block);
+	return list;
+}
+
+/* A key in the bytes of its dataset; to be released. */
+static PyObject *key_bytes(PyObject *key)
+{
+	if (PyBytes_Check(key))
+		return Py_NewRef(key);
+	if (!PyUnicode_Check(key))
+		return PyErr_Format(PyExc_TypeError, "a key is str or bytes, not %R",
+				    Py_TYPE(key));
+	return PyUnicode_AsEncodedString(key, "utf-8", "surrogateescape");
+}
+
+/* Return: 0; -1 with an exception. */
+static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *id)
+{
+	PyObject *bytes = key_bytes(key);
+	Py_ssize_t size;
+	char *data;
+	int err;
+
+	if (!bytes || PyBytes_AsStringAndSize(bytes, &data, &size)) {
+		Py_XDECREF(bytes);
+		return -1;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	err = size ? stele_dataset_find(core->ds, data, (size_t)size, id) : -ENOENT;
+	Py_END_ALLOW_THREADS
+	Py_DECREF(bytes);
+	if (err)
+		py_raise_sample(err, PY_NO_ID, key, self);
+	return err ? -1 : 0;
+}
+
+static PyObject *dataset_subscript(PyObject *self, PyObject *which)
+{
+	struct py_core *core = enter(self);
+	struct py_selection picked;
+	PyObject *out = NULL;
+	uint64_t id;
+
+	if (!core)
+		return NULL;
+	if (PyUnicode_Check(which) || PyBytes_Check(which)) {
+		if (!find(self, core, which, &id))
+			out = read_one(self, core, id, which);
+	} else if (PyIndex_Check(which) && !PySequence_Check(which)) {
+		if (!py_selection_index(&dataset_of(self)->selection, which, &id))
+			out = read_one(self, core, id, NULL);
+	} else if (!py_selection_pick(&dataset_of(self)->selection, which,
+				      &picked)) {
+		out = read_many(self, core, &picked);
+		py_selection_release(&picked);
+	}
+	leave(core);
+	return out;
+}
+
+static Py_ssize_t dataset_length(PyObject *self)
+{
+	return (Py_ssize_t)dataset_of(self)->selection.count;
+}
+
+static PyObject *dataset_find(PyObject *self, PyObject *key)
+{
+	struct py_core *core = enter(self);
+	uint64_t id = 0;
+	int err;
+
+	if (!core)
+		return NULL;
+	err = find(self, core, key, &id);
+	leave(core);
+	return err ? NULL : PyLong_FromUnsignedLongLong(id);
+}
+
+/* ---- parts of it, and keys ----------------------------------------------------------------- */
+
+static PyObject *dataset_select(PyObject *self, PyObject *which)
+{
+	struct py_core *core = enter(self);
+	struct py_selection picked;
+	PyObject *part = NULL;
+
+	if (!core)
+		return NULL;
+	if (!py_selection_pick(&dataset_of(self)->selection, which, &picked)) {
+		part = dataset_make(Py_TYPE(self), core, &picked);
+		if (!part)
+			py_selection_release(&picked);
+	}
+	leave(core);
+	return part;
+}
+
+/* The ids of a part, as bytes of uint64; None: a range, which is (first, count). */
+static PyObject *dataset_ids(PyObject *self, PyObject *unused)
+{
+	const struct py_selection *s = &dataset_of(self)->selection;
+
+	(void)unused;
+	if (!s->ids)
+		return Py_BuildValue("(KK)", (unsigned long long)s->first,
+				     (unsigned long long)s->count);
+	return PyByteArray_FromStringAndSize((const char *)s->ids,
+					     (Py_ssize_t)(s->count * sizeof(*s->ids)));
+}
+
+static PyObject *dataset_keys(PyObject *self, PyObject *args)
+{
+	PyObject *prefix, *keys = NULL;
+	struct py_core *core;
+	Py_ssize_t size;
+	char *data;
+
+	if (!PyArg_ParseTuple(args, "O:_keys", &prefix))
+		return NULL;
+	core = enter(self);
+	if (!core)
+		return NULL;
+	prefix = key_bytes(prefix);
+	if (prefix && !PyBytes_AsStringAndSize(prefix, &data, &size))
+		keys = py_keys_new(core, data, (size_t)size);
+	Py_XDECREF(prefix);
+	leave(core);
+	return keys;
+}
+
+/* ---- what it is ----------------------------------------------------------------------------- */
+
+static PyObject *field_tuple(const struct stele_field *field)
+{
+	PyObject *names = PyTuple_New(field->name_count);
+	PyObject *dims = PyTuple_New(field->rank);
+
+	for (uint32_t i = 0; names && i < field->name_count; i++) {
+		PyObject *name = py_key_str(field->names[i],
+					    strlen(field->names[i]));
+
+		if (!name || PyTuple_SetItem(names, i, name))
+			Py_CLEAR(names);
+	}
+	for (uint32_t i = 0; dims && i < field->rank; i++) {
+		PyObject *dim = PyLong_FromUnsignedLong(field->dims[i]);
+
+		if (!dim || PyTuple_SetItem(dims, i, dim))
+			Py_CLEAR(dims);
+	}
+	if (names && dims)
+		return Py_BuildValue("(sININ)", field->name, field->type, names,
+				     field->dtype, dims);
+	Py_XDECREF(names);
+	Py_XDECREF(dims);
+	return NULL;
+}
+
+static PyObject *dataset_fields(PyObject *self, PyObject *unused)
+{
+	struct py_core *core = enter(self);
+	PyObject *list;
+
+	(void)unused;
+	if (!core)
+		return NULL;
+	list = PyList_New(core->field_count);
+	for (uint32_t i = 0; list && i < core->field_count; i++) {
+		PyObject *field = field_tuple(&core->fields[i]);
+
+		if (!field || PyList_SetItem(list, i, field))
+			Py_CLEAR(list);
+	}
+	leave(core);
+	return list;
+}
+
+static PyObject *dataset_info(PyObject *self, PyObject *unused)
+{
+	struct py_core *core = enter(self);
+	PyObject *info;
+
+	(void)unused;
+	if (!core)
+		return NULL;
+	info = py_info_dict(core);
+	leave(core);
+	return info;
+}
+
+static PyObject *dataset_stats(PyObject *self, PyObject *unused)
+{
+	struct py_core *core = enter(self);
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
+	PyObject *dict;
+	uint64_t rounds;
+
+	(void)unused;
+	if (!core)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	py_service_stats(core, &stats, &rounds);
+	Py_END_ALLOW_THREADS
+	dict = PyDict_New();
+	if (dict && (py_dict_reader(dict, &stats) ||
+		     py_dict_u64(dict, "rounds", rounds) ||
+		     py_dict_u64(dict, "held_bytes", atomic_load(&core->held)) ||
+		     py_dict_u64(dict, "held_blocks", atomic_load(&core->blocks))))
+		Py_CLEAR(dict);
+	leave(core);
+	return dict;
+}
+
+static PyObject *dataset_column(PyObject *self, PyObject *name)
+{
+	struct py_core *core = enter(self);
+	PyObject *bytes = NULL;
+	int index, err = 0;
+
+	if (!core)
+		return NULL;
+	index = py_core_field(core, name);
+	if (index >= 0)
+		bytes = PyByteArray_FromStringAndSize(
+			NULL, (Py_ssize_t)core->info.sample_count * 8);
+	if (bytes) {
+		char *values = PyByteArray_AsString(bytes);
+
+		Py_BEGIN_ALLOW_THREADS
+		err = stele_dataset_column(core->ds, (uint32_t)index, 0,
+					   core->info.sample_count, values);
+		Py_END_ALLOW_THREADS
+	}
+	if (err) {
+		Py_CLEAR(bytes);
+		py_raise(err, NULL);
+	}
+	leave(core);
+	return bytes;
+}
+
+static PyObject *dataset_key(PyObject *self, PyObject *index)
+{
+	struct py_core *core = enter(self);
+	char key[STELE_KEY_SIZE_MAX];
+	size_t size = 0;
+	uint64_t id;
+	int err;
+
+	if (!core)
+		return NULL;
+	id = PyLong_AsUnsignedLongLong(index);
+	Py_BEGIN_ALLOW_THREADS
+	err = stele_dataset_key(core->ds, id, key, &size);
+	Py_END_ALLOW_THREADS
+	leave(core);
+	if (PyErr_Occurred())
+		return NULL;
+	return err ? py_raise(err, NULL) : py_key_str(key, size);
+}
+
+static PyMethodDef methods[] = {
+	{"close", dataset_close, METH_NOARGS,
+	 "close($self, /)\n--\n\n"
+	 "Stop reading, after what is in flight. Samples that were read stay valid. Also at\n"
+	 "the end of a with statement."},
+	{"__getitems__", dataset_subscript, METH_O,
+	 "__getitems__($self, indices, /)\n--\n\n"
+	 "Several samples in one submission, as a list in the order of indices."},
+	{"_getitems", dataset_subscript, METH_O, "__getitems__ as Grain calls it."},
+	{"find", dataset_find, METH_O,
+	 "find($self, key, /)\n--\n\n"
+	 "The id of the sample with this key in the snapshot. stele.NotFound."},
+	{"_select", dataset_select, METH_O, NULL},
+	{"_ids", dataset_ids, METH_NOARGS, NULL},
+	{"_keys", dataset_keys, METH_VARARGS, NULL},
+	{"_fields", dataset_fields, METH_NOARGS, NULL},
+	{"_info", dataset_info, METH_NOARGS, NULL},
+	{"_stats", dataset_stats, METH_NOARGS, NULL},
+	{"_key", dataset_key, METH_O, NULL},
+	{"_column", dataset_column, METH_O, NULL},
+	{0},
+};
+
+static PyType_Slot slots[] = {
+	{Py_tp_new, dataset_new},
+	{Py_tp_dealloc, dataset_dealloc},
+	{Py_mp_length, dataset_length},
+	{Py_sq_length, dataset_length},
+	{Py_mp_subscript, dataset_subscript},
+	{Py_tp_methods, methods},
+	{0, NULL},
+};
+
+PyType_Spec py_dataset_spec = {
+	.name = "stele._stele.Dataset",
+	.basicsize = PY_SIZE(struct dataset),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+	.slots = slots,
+};

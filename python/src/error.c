@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error.c - exceptions for negative errnos
+ *
+ * The classes are Python's, in stele/errors.py, which also says which errno becomes which:
+ * only the slow path needs them.
+ */
+#include "py.h"
+
+
+static PyObject *raise_made(PyObject *made)
+{
+	if (made) {
+		PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+		Py_DECREF(made);
+	}
+	return NULL;
+}
+
+static PyObject *maker(void)
+{
+	PyObject *module = PyImport_ImportModule("stele.errors");
+	PyObject *make;
+
+	if (!module)
+		return NULL;
+	make = PyObject_GetAttrString(module, "make");
+	Py_DECREF(module);
+	return make;
+}
+
+PyObject *py_raise(int error, const char *what)
+{
+	PyObject *make, *made = NULL;
+	const char *message = what ? what : stele_errmsg();
+
+	if (error == -ENOMEM)
+		return PyErr_NoMemory();
+	/* Copied first: importing may call the library. */
+	PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message),
+					      "backslashreplace");
+	make = text ? maker() : NULL;
+	if (make)
+		made = PyObject_CallFunction(make, "iOOOO", -error, text, Py_None,
+					     Py_None, Py_None);
+	Py_XDECREF(make);
+	Py_XDECREF(text);
+	return raise_made(made);
+}
+
+PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
+			  PyObject *dataset)
+{
+	PyObject *make, *made = NULL;
+
+	if (error == -ENOMEM)
+		return PyErr_NoMemory();
+	make = maker();
+	if (make)
+		made = PyObject_CallFunction(make, "isKOO", -error,
+					     stele_strerror(error),
+					     (unsigned long long)id,
+					     key ? key : Py_None,
+					     dataset ? dataset : Py_None);
+	Py_XDECREF(make);
+	return raise_made(made);
+}
+
+PyObject *py_raise_closed(void)
+{
+	PyErr_SetString(PyExc_ValueError, "the dataset is closed");
+	return NULL;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ids.c - what selects samples: an index, a slice, a list, an array
+ *
+ * Indices are those of a Dataset, which may be a part of its snapshot; ids are the
+ * snapshot's. Every index is checked against the length before it becomes an id.
+ */
+#include "py.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void py_selection_release(struct py_selection *selection)
+{
+	free(selection->ids);
+	selection->ids = NULL;
+}
+
+static int map(const struct py_selection *in, long long index, uint64_t *id)
+{
+	if (index < 0)
+		index += (long long)in->count;
+	if (index < 0 || (uint64_t)index >= in->count) {
+		PyErr_Format(PyExc_IndexError,
+			     "sample %lld is out of range: there are %llu", index,
+			     (unsigned long long)in->count);
+		return -1;
+	}
+	*id = in->ids ? in->ids[index] : in->first + (uint64_t)index;
+	return 0;
+}
+
+int py_selection_index(const struct py_selection *in, PyObject *index, uint64_t *id)
+{
+	Py_ssize_t value = PyNumber_AsSsize_t(index, PyExc_IndexError);
+
+	if (value == -1 && PyErr_Occurred())
+		return -1;
+	return map(in, value, id);
+}
+
+static int make_room(struct py_selection *out, Py_ssize_t count)
+{
+	*out = (struct py_selection){.count = (uint64_t)count};
+	out->ids = (size_t)count > SIZE_MAX / sizeof(*out->ids) ?
+			   NULL :
+			   malloc((size_t)count * sizeof(*out->ids) + 1);
+	if (out->ids)
+		return 0;
+	PyErr_NoMemory();
+	return -1;
+}
+
+static int pick_slice(const struct py_selection *in, PyObject *slice,
+		      struct py_selection *out)
+{
+	Py_ssize_t start, stop, step, count;
+
+	if (PySlice_Unpack(slice, &start, &stop, &step))
+		return -1;
+	count = PySlice_AdjustIndices((Py_ssize_t)in->count, &start, &stop, step);
+	if (!in->ids && step == 1) { /* stays a range */
+		*out = (struct py_selection){
+			.first = in->first + (uint64_t)start,
+			.count = (uint64_t)count,
+		};
+		return 0;
+	}
+	if (make_room(out, count))
+		return -1;
+	for (Py_ssize_t i = 0; i < count; i++, start += step)
+		out->ids[i] = in->ids ? in->ids[start] :
+					in->first + (uint64_t)start;
+	return 0;
+}
+
+/* The integer at `data` of a buffer with that format. */
+static long long integer_at(const char *data, char format, Py_ssize_t size)
+{
+	const int is_signed = strchr("bhilqn", format) != NULL;
+	int64_t i64 = 0;
+
+	memcpy(&i64, data, (size_t)size);
+	if (is_signed && size < 8 && i64 >> (size * 8 - 1))
+		i64 -= INT64_C(1) << (size * 8);
+	/* Unsigned ones over 2^63 come out negative, so they are never in range. */
+	return !is_signed && i64 < 0 ? INT64_MAX : i64;
+}
+
+/* 1: it is none. */
+static int pick_buffer(const struct py_selection *in, PyObject *which,
+		       struct py_selection *out)
+{
+	Py_buffer view;
+	const char *format;
+	int err = -1;
+
+	if (PyObject_GetBuffer(which, &view, PyBUF_FORMAT | PyBUF_ND)) {
+		PyErr_Clear();
+		return 1;
+	}
+	format = view.format ? view.format : "B";
+	if (view.ndim != 1 || strlen(format) != 1 || !strchr("bBhHiIlLqQnN", *format) ||
+	    view.itemsize > 8) {
+		PyBuffer_Release(&view);
+		return 1;
+	}
+	if (!make_room(out, view.len / view.itemsize))
+		err = 0;
+	for (uint64_t i = 0; !err && i < out->count; i++)
+		err = map(in,
+			  integer_at((const char *)view.buf +
+					     i * (uint64_t)view.itemsize,
+				     *format, view.itemsize),
+			  &out->ids[i]);
+	PyBuffer_Release(&view);
+	return err;
+}
+
+static int pick_sequence(const struct py_selection *in, PyObject *which,
+			 struct py_selection *out)
+{
+	Py_ssize_t count = PySequence_Size(which);
+	int err = 0;
+
+	if (count < 0 || make_room(out, count))
+		return -1;
+	for (Py_ssize_t i = 0; !err && i < count; i++) {
+		PyObject *item = PySequence_GetItem(which, i);
+
+		err = item ? py_selection_index(in, item, &out->ids[i]) : -1;
+		Py_XDECREF(item);
+	}
+	return err;
+}
+
+int py_selection_pick(const struct py_selection *in, PyObject *which,
+		      struct py_selection *out)
+{
+	int err = 1;
+
+	*out = (struct py_selection){0};
+	if (PySlice_Check(which))
+		return pick_slice(in, which, out);
+	if (PyBytes_Check(which) || PyUnicode_Check(which) ||
+	    !PySequence_Check(which)) {
+		PyErr_Format(PyExc_TypeError,
+			     "samples are selected by int, key, slice, or a "
+			     "sequence of int, not %R", Py_TYPE(which));
+		return -1;
+	}
+	if (!PyList_Check(which))
+		err = pick_buffer(in, which, out);
+	if (err > 0)
+		err = pick_sequence(in, which, out);
+	if (err)
+		py_selection_release(out);
+	return err;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader.c - Loader: batches of the library's loader, until their last view is gone
+ *
+ * A loader belongs to one thread at a time, but whoever drops the last view of a batch may
+ * be any thread. So that only pushes the batch on a list, which the next call to
+ * next() empties. The loader is closed when it and its last batch are gone.
+ *
+ * `lock` is taken without the GIL, and may be held while taking the GIL: nobody waits for
+ * it with the GIL in hand.
+ */
+#include "py.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+/* A batch in the caller's hands, or on its way back. */
+struct lent {
+	struct lent *next;
+	struct loader *loader;
+	struct stele_batch batch;
+};
+
+struct loader {
+	atomic_size_t refs; /* of the object, and of batches that are lent */
+	pthread_mutex_t lock;
+	struct stele_loader *loader;
+	struct py_state *state;
+	struct py_core **cores; /* by source */
+	uint32_t core_count;
+	unsigned int generation;
+	int fd;
+	uint64_t steps; /* of an epoch */
+	_Atomic(struct lent *) returned;
+	atomic_size_t lent;
+};
+
+struct object {
+	struct loader *loader; /* under py_lock; NULL: closed */
+};
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+static void take_back(struct loader *l)
+{
+	struct lent *lent = atomic_exchange(&l->returned, NULL);
+
+	while (lent) {
+		struct lent *next = lent->next;
+
+		stele_loader_release(l->loader, &lent->batch);
+		free(lent);
+		lent = next;
+	}
+}
+
+static void loader_unref(struct loader *l)
+{
+	if (atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) > 1)
+		return;
+	take_back(l);
+	stele_loader_close(l->loader);
+	for (uint32_t i = 0; i < l->core_count; i++)
+		py_core_unref(l->cores[i]);
+	pthread_mutex_destroy(&l->lock);
+	free(l->cores);
+	free(l);
+}
+
+static void release_block(struct py_block *block)
+{
+	struct lent *lent = block->owner;
+	struct loader *l = lent->loader;
+
+	atomic_fetch_sub(&l->lent, 1);
+	lent->next = atomic_load(&l->returned);
+	while (!atomic_compare_exchange_weak(&l->returned, &lent->next, lent))
+		;
+	loader_unref(l);
+}
+
+static struct loader *loader_new(struct py_state *state, size_t core_count)
+{
+	struct loader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->cores = calloc(core_count + 1, sizeof(struct py_core *));
+	if (!l->cores) {
+		free(l);
+		return NULL;
+	}
+	atomic_init(&l->refs, 1);
+	pthread_mutex_init(&l->lock, NULL);
+	l->state = state;
+	l->generation = py_generation;
+	return l;
+}
+
+/* With a reference; NULL: closed, an exception is set. */
+static struct loader *enter(PyObject *self)
+{
+	struct object *object = py_data(self);
+	struct loader *l;
+
+	pthread_mutex_lock(&py_lock);
+	l = object->loader;
+	if (l)
+		atomic_fetch_add(&l->refs, 1);
+	pthread_mutex_unlock(&py_lock);
+	if (!l)
+		PyErr_SetString(PyExc_ValueError, "the loader is closed");
+	if (l && l->generation != py_generation) { /* its lock may be taken for good */
+		loader_unref(l);
+		py_raise(-EOWNERDEAD,
+			 "the loader was opened before a fork: open one in this process");
+		return NULL;
+	}
+	return l;
+}
+
+static void leave(struct loader *l)
+{
+	Py_BEGIN_ALLOW_THREADS
+	loader_unref(l);
+	Py_END_ALLOW_THREADS
+}
+
+static void close_object(PyObject *self)
+{
+	struct object *object = py_data(self);
+	struct loader *l;
+
+	pthread_mutex_lock(&py_lock);
+	l = object->loader;
+	object->loader = NULL;
+	pthread_mutex_unlock(&py_lock);
+	if (l)
+		leave(l);
+}
+
+static PyObject *loader_close(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	close_object(self);
+	Py_RETURN_NONE;
+}
+
+static void loader_dealloc(PyObject *self)
+{
+	close_object(self);
+	py_object_free(self);
+}
+
+/* ---- open ------------------------------------------------------------------------------ */
+
+/* Sources are tuples (Dataset, weight). */
+static int add_source(struct loader *l, PyObject *tuple,
+		      struct stele_loader_source *source)
+{
+	const struct py_selection *selection;
+	struct py_core *core;
+	PyObject *dataset;
+	double weight;
+
+	if (!PyArg_ParseTuple(tuple, "Od", &dataset, &weight))
+		return -1;
+	core = py_dataset_core(l->state, dataset, &selection);
+	if (!core)
+		return -1;
+	l->cores[l->core_count++] = core;
+	if (!selection->count) {
+		PyErr_SetString(PyExc_ValueError, "a dataset without samples");
+		return -1;
+	}
+	*source = (struct stele_loader_source){
+		.ds = core->ds,
+		.ids = selection->ids,
+		.id_count = selection->ids ? selection->count : 0,
+		.first = selection->first,
+		.count = selection->ids ? 0 : selection->count,
+		.weight = weight,
+	};
+	return 0;
+}
+
+static int add_sources(struct loader *l, PyObject *list,
+		       struct stele_loader_source *sources)
+{
+	Py_ssize_t count = PyTuple_Size(list);
+	int err = 0;
+
+	for (Py_ssize_t i = 0; !err && i < count; i++) {
+		PyObject *tuple = PySequence_GetItem(list, i);
+
+		err = tuple ? add_source(l, tuple, &sources[i]) : -1;
+		Py_XDECREF(tuple);
+	}
+	return err;
+}
+
+static int parse(PyObject *args, PyObject *kwargs, PyObject **sources,
+		 struct stele_loader_opts *opts)
+{
+	static char *names[] = {
+		"sources", "batch_size", "shuffle", "seed", "epoch", "rank",
+		"world", "rest", "on_error", "prefetch_size", "epoch_size",
+		"depth", "verify", "as_completed", "block_size", "block_count", NULL};
+	unsigned long long seed, epoch, prefetch, epoch_size, block_size;
+
+	if (!PyArg_ParseTupleAndKeywords(
+		    args, kwargs, "O!IIKKIIIIKKIIIKI:Loader", names, &PyTuple_Type,
+		    sources, &opts->batch_size, &opts->shuffle, &seed, &epoch,
+		    &opts->rank, &opts->world, &opts->rest, &opts->on_error,
+		    &prefetch, &epoch_size, &opts->depth, &opts->verify,
+		    &opts->as_completed, &block_size, &opts->block_count))
+		return -1;
+	opts->seed = seed;
+	opts->epoch = epoch;
+	opts->prefetch_size = prefetch;
+	opts->epoch_size = epoch_size;
+	opts->block_size = block_size;
+	opts->threads = 1;
+	return 0;
+}
+
+static int open_loader(struct loader *l, PyObject *list,
+		       struct stele_loader_opts *opts)
+{
+	struct stele_loader_source *sources;
+	int err = -1;
+
+	sources = calloc(l->core_count + (size_t)PyTuple_Size(list) + 1,
+			 sizeof(*sources));
+	if (!sources) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	if (!add_sources(l, list, sources)) {
+		Py_BEGIN_ALLOW_THREADS
+		err = stele_loader_open(sources, l->core_count, opts, &l->loader);
+		Py_END_ALLOW_THREADS
+		if (err)
+			py_raise(err, NULL);
+	}
+	free(sources);
+	if (err)
+		return -1;
+	l->steps = stele_loader_remaining(l->loader);
+	l->fd = stele_loader_fd(l->loader);
+	if (l->fd < 0)
+		py_raise(l->fd, NULL);
+	return l->fd < 0 ? -1 : 0;
+}
+
+static PyObject *loader_new_object(PyTypeObject *type, PyObject *args,
+				   PyObject *kwargs)
+{
+	PyObject *module = PyImport_ImportModule("stele._stele");
+	struct stele_loader_opts opts = {.size = sizeof(opts)};
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	PyObject *sources, *self;
+	struct loader *l;
+
+	if (!module || parse(args, kwargs, &sources, &opts)) {
+		Py_XDECREF(module);
+		return NULL;
+	}
+	l = loader_new(PyModule_GetState(module), (size_t)PyTuple_Size(sources));
+	Py_DECREF(module);
+	if (!l)
+		return PyErr_NoMemory();
+	if (open_loader(l, sources, &opts)) {
+		loader_unref(l);
+		return NULL;
+	}
+	self = alloc(type, 0);
+	if (self)
+		((struct object *)py_data(self))->loader = l;
+	else
+		loader_unref(l);
+	return self;
+}
+
+/* ---- next --------------------------------------------------------------------------------- */
+
+/* Batch to block, which keeps the loader. NULL: no memory, and the batch is given back. */
+static struct py_block *lend(struct loader *l, struct stele_batch *batch)
+{
+	struct py_block *block = py_block_new(NULL, batch->count);
+	struct lent *lent = malloc(sizeof(*lent));
+
+	if (!block || !lent) {
+		if (block)
+			py_block_unref(block);
+		free(lent);
+		stele_loader_release(l->loader, batch);
+		return NULL;
+	}
+	*lent = (struct lent){.loader = l, .batch = *batch};
+	atomic_fetch_add(&l->refs, 1);
+	atomic_fetch_add(&l->lent, 1);
+	block->release = release_block;
+	block->owner = lent;
+	block->generation = l->generation;
+	for (uint32_t i = 0; i < batch->count; i++)
+		block->entries[i] = (struct py_entry){
+			.sample = batch->samples[i],
+			.block = block,
+			.core = l->cores[batch->sources[i]],
+		};
+	return block;
+}
+
+/* Wait for a batch, with the lock and without the GIL. Return: 0; -1 with an exception. */
+static int wait_for_batch(struct loader *l, PyThreadState **thread)
+{
+	struct pollfd fd = {.fd = l->fd, .events = POLLIN};
+	int ready;
+
+	while (!(ready = poll(&fd, 1, (int)(PY_WAIT_NS / 1000000))) ||
+	       (ready < 0 && errno == EINTR)) {
+		int interrupted;
+
+		PyEval_RestoreThread(*thread);
+		interrupted = PyErr_CheckSignals();
+		*thread = PyEval_SaveThread();
+		if (interrupted)
+			return -1;
+	}
+	return 0;
+}
+
+/* A Batch, or None at the end of the epoch. */
+static PyObject *loader_next(PyObject *self, PyObject *unused)
+{
+	struct loader *l = enter(self);
+	struct py_batch_info info = {0};
+	struct py_block *block = NULL;
+	struct stele_batch batch = {.size = sizeof(batch)};
+	PyThreadState *thread;
+	PyObject *out = NULL;
+	int ret = 0, interrupted;
+
+	(void)unused;
+	if (!l)
+		return NULL;
+	thread = PyEval_SaveThread();
+	pthread_mutex_lock(&l->lock);
+	take_back(l);
+	interrupted = wait_for_batch(l, &thread);
+	if (!interrupted) {
+		ret = stele_loader_next(l->loader, &batch);
+		if (ret > 0) {
+			info = (struct py_batch_info){
+				.state = l->state,
+				.epoch = batch.epoch,
+				.step = batch.index,
+				.padded = batch.padded,
+				.skipped = batch.skipped,
+			};
+			block = lend(l, &batch);
+		}
+	}
+	pthread_mutex_unlock(&l->lock);
+	PyEval_RestoreThread(thread);
+	if (ret < 0)
+		py_raise(ret, NULL);
+	else if (ret > 0)
+		out = block ? py_batch_new(l->state, block, &info) : PyErr_NoMemory();
+	else if (!interrupted)
+		out = Py_NewRef(Py_None);
+	leave(l);
+	return out;
+}
+
+/* ---- state ---------------------------------------------------------------------------------- */
+
+static PyObject *loader_save(PyObject *self, PyObject *unused)
+{
+	struct loader *l = enter(self);
+	uint8_t state[STELE_LOADER_STATE_SIZE];
+
+	(void)unused;
+	if (!l)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	pthread_mutex_lock(&l->lock);
+	stele_loader_save(l->loader, state);
+	pthread_mutex_unlock(&l->lock);
+	Py_END_ALLOW_THREADS
+	leave(l);
+	return PyBytes_FromStringAndSize((const char *)state, sizeof(state));
+}
+
+static PyObject *loader_restore(PyObject *self, PyObject *state)
+{
+	struct loader *l = enter(self);
+	int err = -EINVAL;
+
+	if (!l)
+		return NULL;
+	if (PyBytes_Check(state) && PyBytes_Size(state) == STELE_LOADER_STATE_SIZE) {
+		const uint8_t *bytes = (const uint8_t *)PyBytes_AsString(state);
+
+		Py_BEGIN_ALLOW_THREADS
+		pthread_mutex_lock(&l->lock);
+		take_back(l);
+		err = stele_loader_restore(l->loader, bytes);
+		pthread_mutex_unlock(&l->lock);
+		Py_END_ALLOW_THREADS
+	}
+	leave(l);
+	if (err)
+		return py_raise(err, err == -EINVAL ? "this is not a state of a loader" :
+						      NULL);
+	Py_RETURN_NONE;
+}
+
+static PyObject *loader_stats(PyObject *self, PyObject *unused)
+{
+	struct loader *l = enter(self);
+	struct stele_loader_stats stats = {.size = sizeof(stats)};
+	struct stele_reader_stats reader = {.size = sizeof(reader)};
+	PyObject *dict;
+
+	(void)unused;
+	if (!l)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	pthread_mutex_lock(&l->lock);
+	take_back(l);
+	stele_loader_stats(l->loader, &stats);
+	stele_loader_reader_stats(l->loader, &reader);
+	pthread_mutex_unlock(&l->lock);
+	Py_END_ALLOW_THREADS
+	dict = PyDict_New();
+	if (dict && (py_dict_reader(dict, &reader) ||
+		     py_dict_u64(dict, "batches", stats.batches) ||
+		     py_dict_u64(dict, "skipped", stats.skipped) ||
+		     py_dict_u64(dict, "substituted", stats.substituted) ||
+		     py_dict_u64(dict, "padded", stats.padded) ||
+		     py_dict_u64(dict, "wait_ns", stats.wait_ns) ||
+		     py_dict_u64(dict, "held_bytes", stats.held_size) ||
+		     py_dict_u64(dict, "held_batches", atomic_load(&l->lent))))
+		Py_CLEAR(dict);
+	leave(l);
+	return dict;
+}
+
+static PyObject *loader_figure(PyObject *self, void *which)
+{
+	struct loader *l = enter(self);
+	uint64_t value;
+
+	if (!l)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	pthread_mutex_lock(&l->lock);
+	value = which ? (uint64_t)l->fd : stele_loader_remaining(l->loader);
+	pthread_mutex_unlock(&l->lock);
+	Py_END_ALLOW_THREADS
+	leave(l);
+	return PyLong_FromUnsignedLongLong(value);
+}
+
+static Py_ssize_t loader_length(PyObject *self)
+{
+	struct loader *l = enter(self);
+	Py_ssize_t steps;
+
+	if (!l)
+		return -1;
+	steps = (Py_ssize_t)l->steps;
+	leave(l);
+	return steps;
+}
+
+static PyMethodDef methods[] = {
+	{"close", loader_close, METH_NOARGS,
+	 "close($self, /)\n--\n\nStop reading ahead. Batches in hand stay valid."},
+	{"_next", loader_next, METH_NOARGS, NULL},
+	{"_save", loader_save, METH_NOARGS, NULL},
+	{"_restore", loader_restore, METH_O, NULL},
+	{"_stats", loader_stats, METH_NOARGS, NULL},
+	{0},
+};
+
+static PyGetSetDef members[] = {
+	{"remaining", loader_figure, NULL, "Batches left in this epoch.", NULL},
+	{"_fd", loader_figure, NULL, NULL, (void *)1},
+	{0},
+};
+
+static PyType_Slot slots[] = {
+	{Py_tp_new, loader_new_object},
+	{Py_tp_dealloc, loader_dealloc},
+	{Py_mp_length, loader_length},
+	{Py_sq_length, loader_length},
+	{Py_tp_methods, methods},
+	{Py_tp_getset, members},
+	{0, NULL},
+};
+
+PyType_Spec py_loader_spec = {
+	.name = "stele._stele.Loader",
+	.basicsize = PY_SIZE(struct object),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+	.slots = slots,
+};

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dataset: one snapshot as a sequence of samples."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
+
+from . import _stele
+from .errors import Error, NotFound, StaleError
+
+if TYPE_CHECKING:
+    import numpy
+    import numpy.typing
+
+Verify = Literal["none", "crc", "digest"]
+Indices = Union[
+    slice,
+    range,
+    list[int],
+    tuple[int, ...],
+    memoryview,
+    "numpy.typing.NDArray[numpy.integer[Any]]",
+]
+Target = str | os.PathLike[str]
+
+_VERIFY: dict[str | None, int] = {None: 0, "none": 1, "crc": 2, "digest": 3}
+_TYPES = {1: "bytes", 2: "str", 3: "tensor", 4: "int", 5: "float"}
+_DTYPES = (
+    "", "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64",
+    "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+_CHUNK = 64  # samples read ahead by iteration
+
+
+def verify_number(verify: str | None) -> int:
+    """The library's number of a level of checks; ValueError."""
+    try:
+        return _VERIFY[verify]
+    except KeyError:
+        raise ValueError(f"verify is 'none', 'crc' or 'digest', not {verify!r}") from None
+
+
+class Field(NamedTuple):
+    """One field of all samples."""
+
+    name: str
+    type: str
+    """'bytes', 'str', 'tensor', 'int' or 'float'."""
+    classes: tuple[str, ...]
+    """Names of the values 0, 1, ... of an int; empty: none."""
+    dtype: str
+    """Of a tensor's elements ('float32', ...), else ''."""
+    shape: tuple[int | None, ...]
+    """Of a tensor; None: differs from sample to sample."""
+
+
+class Info(NamedTuple):
+    """What a snapshot is. Sizes in bytes, time in seconds since 1970."""
+
+    target: str
+    snapshot: str
+    label: str
+    digest: str
+    uuid: str
+    backend: str
+    time: int
+    generation: int
+    image_size: int
+    used_size: int
+    sample_count: int
+    deleted_count: int
+    payload_size: int
+    slots_size: int
+    padding_size: int
+    slot_size_max: int
+    table_size: int
+    run_count: int
+    segment_count: int
+    granule: int
+    logical_block: int
+
+
+def pin(target: str, digest: str) -> str:
+    """The target with its snapshot pinned: PATH@sha256:HEX, before RBD's settings."""
+    rest = ""
+    if target.startswith("rbd:"):
+        target, mark, rest = target.partition("?")
+        rest = mark + rest
+    head, slash, name = target.rpartition("/")
+    return f"{head}{slash}{name.partition('@')[0]}@sha256:{digest}{rest}"
+
+
+def _reopen(
+    cls: type[Dataset],
+    target: str,
+    digest: str,
+    options: tuple[int, str | None, bool],
+    part: tuple[int, int] | bytes | None,
+) -> Dataset:
+    """What a pickled Dataset was, wherever it is unpickled. StaleError: it is gone."""
+    verify, backend, mmap = options
+    try:
+        dataset = cls._open(pin(target, digest), verify, backend, mmap)
+    except (NotFound, Error):
+        # A mapping has a name only; and what is wrong is said best of the target itself.
+        dataset = cls._open(target, verify, backend, mmap)
+        if dataset.info.digest != digest:
+            dataset.close()
+            raise StaleError(116, f"'{target}' is another snapshot than when it was pickled")
+    if part is None:
+        return dataset
+    if isinstance(part, tuple):
+        chosen = dataset._select(range(part[0], part[0] + part[1]))
+    else:
+        chosen = dataset._select(memoryview(part).cast("Q"))
+    dataset.close()
+    return chosen
+
+
+class Dataset(_stele.Dataset):
+    """One snapshot, or a part of one, as an immutable sequence of samples.
+
+    Made by stele.open(). Any number of threads may use it; it works in children after
+    fork() and, pickled, after spawn. Reads of all threads of a process go out together,
+    through one reader, with the GIL released.
+
+    ``ds[i]``, ``ds[-1]``: one Sample; ``ds["key"]``, ``ds[b"key"]``: by key;
+    ``ds[[3, 1]]``, ``ds[array]``, ``ds[10:20]``: a list, read in one submission.
+
+    Raises IndexError for an index out of range, stele.NotFound (a KeyError) for a key,
+    stele.ChecksumError for damage, and other stele.Error.
+    """
+
+    _options: tuple[int, str | None, bool]
+
+    @classmethod
+    def _open(cls, target: str, verify: int, backend: str | None, mmap: bool) -> Dataset:
+        dataset = cls(target, verify, backend, mmap)
+        dataset._options = (verify, backend, mmap)
+        return dataset
+
+    def _select(self, which: Any) -> Dataset:
+        part: Dataset = super()._select(which)
+        part._options = self._options
+        return part
+
+    def _key(self, id: int) -> str | None:
+        try:
+            return super()._key(id)
+        except (Error, ValueError):
+            return None
+
+    # ---- samples
+
+    def __iter__(self) -> Iterator[_stele.Sample]:
+        for first in range(0, len(self), _CHUNK):
+            yield from self[first : first + _CHUNK]
+
+    def __contains__(self, key: object) -> bool:
+        """Is there a sample with this key in the snapshot?"""
+        if not isinstance(key, (str, bytes)):
+            return False
+        try:
+            self.find(key)
+        except NotFound:
+            return False
+        return True
+
+    def keys(self, prefix: str | bytes = "") -> Iterator[str]:
+        """Keys of the snapshot that begin with prefix, in byte order, lazily."""
+        return (key for key, _ in self._keys(prefix))
+
+    def items(self, prefix: str | bytes = "") -> Iterator[tuple[str, int]]:
+        """Pairs of key and id, as keys()."""
+        return iter(self._keys(prefix))
+
+    def subset(
+        self, which: Indices | None = None, *, prefix: str | bytes | None = None
+    ) -> Dataset:
+        """Some of the samples, as a Dataset that shares everything with this one.
+
+        Args:
+            which: indices of this dataset: a range, slice, list, or array of integers.
+            prefix: instead, all samples whose key begins with it, in byte order of keys.
+        """
+        if (which is None) == (prefix is None):
+            raise TypeError("subset() takes either indices or a prefix")
+        if prefix is None:
+            return self._select(which)
+        ids = [id for _, id in self._keys(prefix)]
+        part = self._ids()
+        if part == (0, self.info.sample_count):
+            return self._select(ids)
+        if isinstance(part, tuple):
+            first, count = part
+            return self._select([id - first for id in ids if 0 <= id - first < count])
+        place = {id: index for index, id in enumerate(memoryview(part).cast("Q"))}
+        return self._select([place[id] for id in ids if id in place])
+
+    # ---- what it is
+
+    @property
+    def info(self) -> Info:
+        """Sizes, digest and more, of the whole snapshot."""
+        return Info(**self._info())
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """Fields by name, in order."""
+        return {
+            name: Field(
+                name,
+                _TYPES.get(type, str(type)),
+                classes,
+                _DTYPES[dtype] if dtype < len(_DTYPES) else str(dtype),
+                tuple(dim or None for dim in dims),
+            )
+            for name, type, classes, dtype, dims in self._fields()
+        }
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names of 'label', or else of the first field that has names."""
+        named = {name: field.classes for name, field in self.fields.items() if field.classes}
+        return named.get("label") or next(iter(named.values()), ())
+
+    def column(self, name: str) -> numpy.typing.NDArray[Any]:
+        """The values of an int or float field of all samples, without reading samples.
+
+        Returns:
+            An array of int64 or float64, shape (len(self),), in the order of this dataset.
+        """
+        import numpy
+
+        if name in self.fields and self.fields[name].type not in ("int", "float"):
+            raise TypeError(f"field {name!r} is no int or float: it has no column")
+        kind = "i8" if name not in self.fields or self.fields[name].type == "int" else "f8"
+        whole: numpy.typing.NDArray[Any] = numpy.frombuffer(self._column(name), dtype=kind)
+        part = self._ids()
+        if isinstance(part, tuple):
+            return whole[part[0] : part[0] + part[1]]
+        chosen: numpy.typing.NDArray[Any] = whole[numpy.frombuffer(part, dtype="u8")]
+        return chosen
+
+    def stats(self) -> dict[str, int | str]:
+        """Figures of this process's reader: samples, device_reads, enters, p99_ns, ...
+
+        held_bytes is the memory of samples that are alive, held_blocks the number of
+        pieces that it is in.
+        """
+        return self._stats()
+
+    def __repr__(self) -> str:
+        info = self.info
+        name = pin(info.target, info.digest)
+        if len(self) == info.sample_count and self._ids() == (0, info.sample_count):
+            return f"stele.Dataset({name!r})"
+        part = self._ids()
+        if isinstance(part, tuple):
+            return f"stele.Dataset({name!r})[{part[0]}:{part[0] + part[1]}]"
+        import hashlib
+
+        return f"stele.Dataset({name!r})[sha256:{hashlib.sha256(part).hexdigest()[:16]}]"
+
+    def _repr_html_(self) -> str:
+        info = self.info
+        rows = [
+            ("target", info.target),
+            ("snapshot", info.snapshot),
+            ("digest", f"sha256:{info.digest}"),
+            ("samples", f"{len(self):,} of {info.sample_count:,}"),
+            ("payload", f"{info.payload_size:,} bytes"),
+        ]
+        for field in self.fields.values():
+            shape = "".join(f"[{'?' if dim is None else dim}]" for dim in field.shape)
+            classes = f", {len(field.classes):,} classes" if field.classes else ""
+            rows.append((field.name, f"{field.dtype or field.type}{shape}{classes}"))
+        body = "".join(
+            f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in rows
+        )
+        return f"<table>{body}</table>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        info = self.info
+        part = self._ids()
+        whole = part == (0, info.sample_count)
+        kept = None if whole else part if isinstance(part, tuple) else bytes(part)
+        return _reopen, (type(self), info.target, info.digest, self._options, kept)
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open(
+    target: Target,
+    *,
+    verify: Verify | None = None,
+    backend: str | None = None,
+    mmap: bool = False,
+) -> Dataset:
+    """Open one snapshot for reading.
+
+    Args:
+        target: path of a block device or file, ``rbd:POOL/IMAGE``, or a name that `stele
+            map` published; with ``@NAME`` or ``@sha256:HEX`` to choose or pin a snapshot.
+        verify: what to check of each sample: 'none', 'crc' or 'digest'; None: digest if
+            the snapshot is pinned, else crc.
+        backend: how to read; None: the best there is.
+        mmap: samples are read-only views of the page cache: for data that is in memory
+            already. Not for RBD.
+
+    Raises:
+        stele.NotFound: no such target or snapshot.
+        stele.FormatError: no finished image there.
+        stele.Error: and its other kinds.
+    """
+    return Dataset._open(os.fspath(target), verify_number(verify), backend, mmap)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions: one class for each kind of failure, all of them OSErrors.
+
+``errno`` is the library's (see stele(3)), ``id`` and ``key`` name the sample that could
+not be read, where one is to blame.
+"""
+
+from __future__ import annotations
+
+import errno as _errno
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+
+class Error(OSError):
+    """What Stele could not do, and why.
+
+    Attributes:
+        errno: a positive errno.
+        strerror: the reason.
+        id: id of the sample in its snapshot, or None.
+        key: key of the sample, or None if there is no sample or its key is not known.
+    """
+
+    id: int | None = None
+    key: str | None = None
+
+    def __init__(
+        self,
+        errno: int,
+        message: str,
+        id: int | None = None,
+        key: str | None = None,
+    ) -> None:
+        super().__init__(errno, message)
+        self.id = id
+        self.key = key
+
+    def __str__(self) -> str:
+        if self.key is not None and self.id is not None:
+            return f"sample {self.id} {self.key!r}: {self.strerror}"
+        if self.key is not None:
+            return f"{self.key!r}: {self.strerror}"
+        if self.id is not None:
+            return f"sample {self.id}: {self.strerror}"
+        return str(self.strerror)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.errno, self.strerror, self.id, self.key)
+
+
+class ChecksumError(Error):
+    """EBADMSG: a checksum or digest does not match; the sample was read twice."""
+
+
+class CorruptError(Error):
+    """EUCLEAN: checksums match, yet the structure is impossible."""
+
+
+class StaleError(Error):
+    """ESTALE: a snapshot or mapping is no longer what was opened."""
+
+
+class NotFound(Error, KeyError):
+    """ENOENT: no such target, snapshot, key or class name."""
+
+    __str__ = Error.__str__
+
+
+class FormatError(Error):
+    """EMEDIUMTYPE, ENODATA: the target holds no finished Stele image."""
+
+
+class ForkError(Error):
+    """EOWNERDEAD: opened by another process, before a fork."""
+
+
+class RangeError(Error, IndexError):
+    """ERANGE: an id or field that does not exist."""
+
+    __str__ = Error.__str__
+
+
+_CLASSES: dict[int, type[Error]] = {
+    _errno.EBADMSG: ChecksumError,
+    _errno.EUCLEAN: CorruptError,
+    _errno.ESTALE: StaleError,
+    _errno.ENOENT: NotFound,
+    _errno.EMEDIUMTYPE: FormatError,
+    _errno.ENODATA: FormatError,
+    _errno.EOWNERDEAD: ForkError,
+    _errno.ERANGE: RangeError,
+}
+
+_NO_ID = (1 << 64) - 1
+
+
+def make(
+    errno: int,
+    message: str,
+    id: int | None = None,
+    key: str | bytes | None = None,
+    dataset: Dataset | None = None,
+) -> Error:
+    """The exception for an errno; called by the extension."""
+    if id == _NO_ID:
+        id = None
+    if key is None and id is not None and dataset is not None:
+        key = dataset._key(id)
+    if isinstance(key, bytes):
+        key = key.decode("utf-8", "surrogateescape")
+    return _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)

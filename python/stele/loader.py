@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loader: batches in a random order that any number of ranks can resume."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import operator
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Generic, Literal, SupportsIndex, TypedDict, TypeVar, Unpack, overload
+
+from . import _stele
+from .dataset import Dataset, Verify, verify_number
+
+T = TypeVar("T")
+Shuffle = bool | Literal["windowed"]
+OnError = Literal["raise", "skip", "substitute"]
+Sources = Dataset | Sequence[Dataset] | Sequence[tuple[Dataset, float]]
+
+_SHUFFLE: dict[object, int] = {True: 0, "windowed": 1, False: 2}
+_ON_ERROR: dict[object, int] = {"raise": 0, "skip": 1, "substitute": 2}
+_STATE = struct.Struct("<4Q")  # what is loaded and how, seed, epoch, position
+
+
+class State(TypedDict):
+    """JSON-safe; the same on all ranks that have taken the same number of batches."""
+
+    stele: int
+    state: str
+
+
+class Options(TypedDict, total=False):
+    """Of a Loader: see there."""
+
+    batch_size: int
+    shuffle: Shuffle
+    seed: int
+    epoch: int
+    rank: int
+    world_size: int
+    drop_last: bool
+    on_error: OnError
+    prefetch_bytes: int
+    epoch_size: int
+    depth: int
+    verify: Verify | None
+    as_completed: bool
+    block_size: int
+    block_count: int
+
+
+def _choice(name: str, value: object, choices: dict[object, int]) -> int:
+    try:
+        return choices[value]
+    except (KeyError, TypeError):
+        raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}") from None
+
+
+def _number(name: str, value: SupportsIndex, bits: int = 32) -> int:
+    number = operator.index(value)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{name} {number} is out of range")
+    return number
+
+
+def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
+    if isinstance(sources, Dataset):
+        return ((sources, 0.0),)
+    pairs: list[tuple[Dataset, float]] = []
+    for source in sources:
+        if isinstance(source, tuple):
+            dataset, weight = source
+            if not weight > 0:
+                raise ValueError("a weight must be positive")
+            pairs.append((dataset, float(weight)))
+        else:
+            pairs.append((source, 0.0))
+    return tuple(pairs)
+
+
+class Loader(_stele.Loader, Generic[T]):
+    """Reads batches ahead, in threads of its own; iterates over one epoch at a time.
+
+        loader = stele.Loader(ds, batch_size=256, seed=1, rank=rank, world_size=world)
+        for epoch in range(90):
+            for batch in loader:
+                train(batch)
+
+    The order is a function of seed and epoch alone, with O(1) memory. A step covers
+    world_size * batch_size positions of it; so a state taken by 8 ranks can be loaded by
+    6, at any batch size, and each sample of the epoch comes exactly once.
+
+    Iterating begins the next epoch, or goes on where a state that was just loaded says.
+    One thread at a time may use a loader. A child after fork() opens its own.
+
+    Args:
+        sources: a Dataset, or a mixture: a list of Datasets (an epoch is all samples of
+            all), or of (Dataset, weight).
+        batch_size: samples of each batch of this rank.
+        shuffle: True: one uniform permutation of all; 'windowed': blocks of neighbours,
+            for devices with slow random access; False: by id.
+        seed: of the order; the same on all ranks.
+        epoch: the first.
+        rank, world_size: this rank's share: every world_size-th sample.
+        drop_last: drop what does not fill a whole step, instead of padding it with
+            samples from the start of the epoch (batch.padded).
+        transform: called with each Batch in the thread that iterates; what it returns is
+            what the loop gets.
+        on_error: 'raise'; 'skip': the batch is shorter; 'substitute': another sample.
+        prefetch_bytes: of samples in memory, above which nothing more is read ahead; 0:
+            256 MiB.
+        epoch_size: draws of an epoch, all ranks; 0: all samples.
+        depth: device reads in flight; 0: adapted while reading.
+        verify: as stele.open(); None: as the dataset.
+        as_completed: samples of a batch in order of arrival.
+        block_size, block_count: 'windowed': samples of a block, blocks of a window; 0: 64
+            and 256.
+    """
+
+    @overload
+    def __new__(
+        cls, sources: Sources, *, transform: None = None, **options: Unpack[Options]
+    ) -> Loader[_stele.Batch]: ...
+    @overload
+    def __new__(
+        cls,
+        sources: Sources,
+        *,
+        transform: Callable[[_stele.Batch], T],
+        **options: Unpack[Options],
+    ) -> Loader[T]: ...
+    def __new__(
+        cls,
+        sources: Sources,
+        *,
+        batch_size: int = 1,
+        shuffle: Shuffle = True,
+        seed: int = 0,
+        epoch: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        drop_last: bool = False,
+        transform: Callable[[_stele.Batch], Any] | None = None,
+        on_error: OnError = "raise",
+        prefetch_bytes: int = 0,
+        epoch_size: int = 0,
+        depth: int = 0,
+        verify: Verify | None = None,
+        as_completed: bool = False,
+        block_size: int = 0,
+        block_count: int = 0,
+    ) -> Loader[Any]:
+        if not 0 <= rank < world_size:
+            raise ValueError(f"rank {rank} of {world_size}: there is none")
+        if batch_size < 1:
+            raise ValueError("batch_size must be at least 1")
+        self: Loader[Any] = super().__new__(
+            cls,
+            _pairs(sources),
+            _number("batch_size", batch_size),
+            _choice("shuffle", shuffle, _SHUFFLE),
+            _number("seed", seed, 64),
+            _number("epoch", epoch, 64),
+            _number("rank", rank),
+            _number("world_size", world_size),
+            int(drop_last),
+            _choice("on_error", on_error, _ON_ERROR),
+            _number("prefetch_bytes", prefetch_bytes, 64),
+            _number("epoch_size", epoch_size, 64),
+            _number("depth", depth),
+            verify_number(verify),
+            int(as_completed),
+            _number("block_size", block_size, 64),
+            _number("block_count", block_count),
+        )
+        self._transform = transform
+        self._placed = True
+        return self
+
+    _transform: Callable[[_stele.Batch], Any] | None
+    _placed: bool  # iteration goes on where the loader is, instead of with the next epoch
+
+    def _begin(self) -> None:
+        if not self._placed:
+            self._seek(self.epoch + 1)
+        self._placed = False
+
+    def __iter__(self) -> Iterator[T]:
+        self._begin()
+        while (batch := self._next()) is not None:
+            yield self._transform(batch) if self._transform else batch  # type: ignore[misc]
+        self._placed = True
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        self._begin()
+        while True:
+            await self._ready()
+            batch = self._next()
+            if batch is None:
+                break
+            yield self._transform(batch) if self._transform else batch  # type: ignore[misc]
+        self._placed = True
+
+    async def _ready(self) -> None:
+        """Wait until the next batch is there; nothing is lost when this is cancelled."""
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        descriptor = self._fd
+        loop.add_reader(descriptor, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(descriptor)
+
+    # ---- place
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next batch is from."""
+        epoch: int = _STATE.unpack(self._save())[2]
+        return epoch
+
+    def _seek(self, epoch: int) -> None:
+        head, seed, _, _ = _STATE.unpack(self._save())
+        self._restore(_STATE.pack(head, seed, epoch, 0))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Iterate over this epoch next; where a state of it was loaded, over its rest."""
+        if not (self._placed and epoch == self.epoch):
+            self._seek(epoch)
+        self._placed = True
+
+    def state_dict(self) -> State:
+        """Where this loader is: after the last batch that it has handed out."""
+        return {"stele": 1, "state": base64.b64encode(self._save()).decode("ascii")}
+
+    def load_state_dict(self, state: State) -> None:
+        """Resume there, with any rank, world_size and batch_size.
+
+        Raises:
+            stele.StaleError: a state of other data, or another order.
+            ValueError: no state.
+        """
+        try:
+            if state["stele"] != 1:
+                raise ValueError(f"a state of version {state['stele']}")
+            raw = base64.b64decode(state["state"], validate=True)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError("this is not the state of a loader") from error
+        self._restore(raw)
+        self._placed = True
+
+    def stats(self) -> dict[str, int | str]:
+        """Figures: batches, skipped, wait_ns, held_bytes, held_batches, device_reads, ...
+
+        held_bytes are those of samples in memory, read ahead or in the caller's hands;
+        above prefetch_bytes only one batch at a time is read. held_batches of them are
+        kept by the caller.
+        """
+        return self._stats()
+
+    def __enter__(self) -> Loader[T]:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dataset and Sample in one thread."""
+
+import contextlib
+import errno
+import gc
+import io
+import pickle
+import struct
+import subprocess
+import sys
+import unittest
+
+import images
+import numpy
+import stele
+
+
+def rss():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+class Sequence(unittest.TestCase):
+    def setUp(self):
+        self.ds = stele.open(images.plain())
+        self.addCleanup(self.ds.close)
+
+    def test_every_sample(self):
+        self.assertEqual(len(self.ds), images.COUNT)
+        seen = {s.key: bytes(s) for s in self.ds}
+        self.assertEqual(seen, images.CONTENT)
+
+    def test_index(self):
+        n = len(self.ds)
+        for i in (0, 1, n - 1, -1, -n, numpy.int64(5), True):
+            s = self.ds[i]
+            self.assertEqual(s.id, int(i) % n)
+            self.assertEqual(bytes(s), images.CONTENT[s.key])
+            self.assertEqual(len(s), len(images.CONTENT[s.key]))
+        for bad in (n, -n - 1, 1 << 70):
+            with self.assertRaises(IndexError):
+                self.ds[bad]
+        for bad in (1.5, None, object(), {1}, "label"[:0] or b"".join, [1.5], ["a"]):
+            with self.assertRaises(TypeError):
+                self.ds[bad]
+
+    def test_many(self):
+        n = len(self.ds)
+        for which, ids in (
+            ([3, 1, 1, -1], [3, 1, 1, n - 1]),
+            ((2, 0), [2, 0]),
+            (range(5, 0, -2), [5, 3, 1]),
+            (slice(10, 14), [10, 11, 12, 13]),
+            (slice(None, None, 200), [0, 200, 400]),
+            (slice(-2, None), [n - 2, n - 1]),
+            (numpy.array([7, -2]), [7, n - 2]),
+            (numpy.array([7, 8], dtype="u2"), [7, 8]),
+            (numpy.array([-1], dtype="i1"), [n - 1]),
+            (numpy.arange(20)[::7], [0, 7, 14]),
+            ([], []),
+        ):
+            for read in (self.ds.__getitem__, self.ds.__getitems__, self.ds._getitems):
+                got = read(which)
+                self.assertIsInstance(got, list)
+                self.assertEqual([s.id for s in got], ids)
+                for s in got:
+                    self.assertEqual(bytes(s), images.CONTENT[s.key])
+        for bad in ([n], numpy.array([0, n]), numpy.array([1 << 63], dtype="u8"), [-n - 1]):
+            with self.assertRaises(IndexError):
+                self.ds[bad]
+
+    def test_key(self):
+        key = images.key(77)
+        for k in (key, key.encode()):
+            self.assertEqual(self.ds[k].key, key)
+            self.assertEqual(self.ds[self.ds.find(k)].key, key)
+            self.assertIn(k, self.ds)
+        self.assertNotIn("none", self.ds)
+        for bad in ("none", b"\xff", ""):
+            with self.assertRaises(stele.NotFound) as caught:
+                self.ds[bad]
+            self.assertIsInstance(caught.exception, KeyError)
+            self.assertEqual(caught.exception.errno, errno.ENOENT)
+            if isinstance(bad, str):
+                self.assertEqual(caught.exception.key, bad)
+
+    def test_keys(self):
+        self.assertEqual(list(self.ds.keys()), sorted(images.CONTENT))
+        wanted = [k for k in sorted(images.CONTENT) if k.startswith("class2/01")]
+        self.assertEqual(list(self.ds.keys("class2/01")), wanted)
+        self.assertEqual([self.ds[i].key for _, i in self.ds.items("class2/01")], wanted)
+        self.assertEqual(list(self.ds.keys("zzz")), [])
+
+    def test_column(self):
+        labels = self.ds.column("label")
+        self.assertEqual(labels.dtype, numpy.int64)
+        self.assertEqual(labels.tolist(), [s["label"] for s in self.ds])
+        self.assertEqual(self.ds.stats()["samples"], len(self.ds))
+        part = self.ds.subset([9, 3])
+        self.assertEqual(part.column("label").tolist(), [labels[9], labels[3]])
+        self.assertEqual(
+            self.ds.subset(range(5, 50)).column("label").tolist(), labels[5:50].tolist()
+        )
+        with self.assertRaises(TypeError):
+            self.ds.column("data")
+        with self.assertRaises(KeyError):
+            self.ds.column("none")
+
+    def test_subset(self):
+        part = self.ds.subset(range(100, 200))
+        self.assertEqual((len(part), part[0].id, part[-1].id), (100, 100, 199))
+        inner = part.subset([5, 3])
+        self.assertEqual([s.id for s in inner], [105, 103])
+        with self.assertRaises(IndexError):
+            part[100]
+        prefix = self.ds.subset(prefix="class3/")
+        self.assertEqual([s.key for s in prefix], list(self.ds.keys("class3/")))
+        self.assertTrue(
+            all(s.key.startswith("class3/") and 100 <= s.id < 200
+                for s in part.subset(prefix="class3/"))
+        )  # fmt: skip
+        some = inner.subset(prefix=self.ds[103].key)
+        self.assertEqual([s.id for s in some], [103])
+        self.assertNotEqual(repr(part), repr(self.ds))
+        with self.assertRaises(TypeError):
+            self.ds.subset()
+
+    def test_what_it_is(self):
+        info = self.ds.info
+        self.assertEqual((info.sample_count, info.snapshot), (images.COUNT, "v1"))
+        self.assertEqual(
+            repr(self.ds), f"stele.Dataset('{images.plain()}@sha256:{info.digest}')"
+        )
+        self.assertEqual(repr(self.ds), repr(stele.open(images.plain() + "@v1")).replace("@v1", ""))
+        self.assertEqual(self.ds.classes, tuple(f"class{i}" for i in range(4)))
+        self.assertEqual(self.ds.fields["label"].type, "int")
+        self.assertEqual(self.ds.fields["label"].classes, self.ds.classes)
+        self.assertIn("<table>", self.ds._repr_html_())
+        s = self.ds[0]
+        self.assertEqual(s.class_name(), s.key.split("/")[0])
+        self.assertEqual(s.class_name("label"), s.class_name())
+        with self.assertRaises(KeyError):
+            s["none"]
+        with self.assertRaises(KeyError):
+            s.class_name("none")
+        with self.assertRaises(TypeError):
+            s[0]
+        self.assertIn(repr(s.key), repr(s))
+
+    def test_pickle(self):
+        for ds in (
+            self.ds,
+            self.ds.subset(range(5, 9)),
+            self.ds.subset([4, 2]),
+            stele.open(images.plain(), verify="none"),
+        ):
+            other = pickle.loads(pickle.dumps(ds))
+            self.assertEqual([s.id for s in other], [s.id for s in ds])
+            self.assertEqual(other.info.digest, ds.info.digest)
+
+    def test_pickle_of_what_is_gone(self):
+        target = images.copy(images.plain(), "gone.stele")
+        data = pickle.dumps(stele.open(target))
+        subprocess.run(["stele", "build", "-q", "--force", images.DIRECTORY / "plain/class0", target],
+                       check=True)  # fmt: skip
+        with self.assertRaises(stele.StaleError):
+            pickle.loads(data)
+
+    def test_context(self):
+        with stele.open(images.plain()) as ds:
+            s, batch, keys = ds[100], ds[0:50], ds.keys()
+            view, array = memoryview(ds[7]), ds[8].numpy()
+            part = ds.subset([1, 2])
+        for use in (lambda: ds[0], lambda: ds.info, lambda: ds.find("x"), ds.stats, ds.keys):
+            with self.assertRaises(ValueError):
+                use()
+        ds.close()
+        self.assertEqual(bytes(s), images.CONTENT[s.key])
+        self.assertEqual(s["label"], int(s.key[5]))
+        self.assertEqual(s.class_name(), s.key.split("/")[0])
+        self.assertEqual([bytes(b) for b in batch], [images.CONTENT[b.key] for b in batch])
+        self.assertEqual(bytes(view), images.CONTENT[self.ds[7].key])
+        self.assertEqual(array.tobytes(), images.CONTENT[self.ds[8].key])
+        self.assertEqual(len(list(keys)), images.COUNT)
+        self.assertEqual(part[0].id, 1)
+
+    def test_mmap(self):
+        with stele.open(images.plain(), mmap=True) as ds:
+            self.assertEqual({s.key: bytes(s) for s in ds}, images.CONTENT)
+            view = memoryview(ds[5])
+            self.assertTrue(view.readonly)
+            self.assertEqual(ds.stats()["samples"], 0)
+            self.assertEqual(bytes(pickle.loads(pickle.dumps(ds))[5]), bytes(view))
+
+    def test_open_errors(self):
+        for target, kind, number in (
+            (images.DIRECTORY / "none", stele.NotFound, errno.ENOENT),
+            (images.plain() + "@none", stele.NotFound, errno.ENOENT),
+            ("/dev/null", stele.Error, errno.ENOTBLK),
+            (__file__, stele.Error, None),
+        ):
+            with self.assertRaises(kind) as caught:
+                stele.open(target)
+            self.assertIsInstance(caught.exception, OSError)
+            self.assertGreater(len(str(caught.exception)), 5)
+            if number:
+                self.assertEqual(caught.exception.errno, number)
+        with self.assertRaises(ValueError):
+            stele.open(images.plain(), verify="some")
+        with self.assertRaises(ValueError):
+            stele.open(images.plain() + "\0")
+        with self.assertRaises(stele.Error):
+            stele.open(images.plain(), backend="none")
+
+    def test_damage(self):
+        with stele.open(images.damaged()) as ds:
+            key = images.key(100)
+            id = self.ds.find(key)
+            for use in (lambda: ds[id], lambda: ds[[0, id, 1]], lambda: ds[key]):
+                with self.assertRaises(stele.ChecksumError) as caught:
+                    use()
+                error = caught.exception
+                self.assertEqual((error.errno, error.id, error.key), (errno.EBADMSG, id, key))
+                self.assertIn(key, str(error))
+                again = pickle.loads(pickle.dumps(error))
+                self.assertEqual((again.errno, again.id, again.key), (errno.EBADMSG, id, key))
+            self.assertEqual(bytes(ds[id - 1]), bytes(self.ds[id - 1]))
+            del caught, error
+            gc.collect()
+            self.assertEqual(ds.stats()["held_bytes"], 0)
+            self.assertGreater(ds.stats()["failed"], 0)
+
+    def test_command(self):
+        out = subprocess.run([sys.executable, "-m", "stele", "--version"], capture_output=True)
+        self.assertEqual(out.returncode, 0, out)
+        self.assertIn(stele.__version__.encode(), out.stdout)
+
+
+class Memory(unittest.TestCase):
+    def setUp(self):
+        self.ds = stele.open(images.plain())
+        self.addCleanup(self.ds.close)
+
+    def held(self):
+        gc.collect()
+        return self.ds.stats()["held_bytes"]
+
+    def test_comes_back(self):
+        samples = self.ds[0:100]
+        self.assertGreater(self.held(), sum(map(len, samples)))
+        last = samples[50]
+        del samples
+        before = self.held()
+        self.assertGreater(before, 0)
+        view = memoryview(last)
+        array = numpy.frombuffer(last, "u1")
+        pack = last.__dlpack__()
+        wanted = images.CONTENT[last.key]
+        field = last["data"]
+        del last
+        self.assertEqual((bytes(view), array.tobytes(), bytes(field)), (wanted,) * 3)
+        del view, array
+        self.assertEqual(self.held(), before)
+        del pack, field
+        self.assertEqual(self.held(), 0)
+        self.assertEqual(self.ds.stats()["held_blocks"], 0)
+
+    def test_kept_samples_stop_nothing(self):
+        kept = [self.ds[i % len(self.ds)] for i in range(20000)]
+        self.assertEqual(bytes(kept[0]), images.CONTENT[kept[0].key])
+        self.assertGreaterEqual(self.ds.stats()["held_blocks"], 20000)
+        del kept
+        self.assertEqual(self.held(), 0)
+
+    def test_writable(self):
+        s = self.ds[10]
+        numpy.frombuffer(s, "u1")[:] = 7
+        self.assertEqual(set(bytes(s)), {7})
+        self.assertEqual(bytes(self.ds[10]), images.CONTENT[s.key])
+
+    def test_no_leak(self):
+        def use():
+            for _ in range(60):
+                batch = self.ds[0:64]
+                for s in batch:
+                    memoryview(s), s.key, s["data"], s["label"], s.numpy(), s.__dlpack__()
+                    s.class_name(), repr(s)
+                for bad in ("none", 10**9, 1.5):
+                    with contextlib.suppress(KeyError, IndexError, TypeError):
+                        self.ds[bad]
+                self.ds.fields, self.ds.info, self.ds.column("label"), list(self.ds.keys())
+                with contextlib.suppress(stele.Error):
+                    stele.open("/dev/null")
+                with stele.open(images.plain()) as other:
+                    other[0]
+                with stele.Loader(self.ds, batch_size=100) as loader:
+                    for b in loader:
+                        b.buffer, b.offsets, b.stack("label"), b[0], b.samples()
+                        loader.state_dict()
+
+        use()
+        gc.collect()
+        before = rss()
+        for _ in range(3):
+            use()
+        gc.collect()
+        self.assertLess(rss() - before, 4 << 20)
+
+
+class Fields(unittest.TestCase):
+    """Against what `stele` itself says of an image with fields of every type."""
+
+    def setUp(self):
+        self.ds = stele.open(images.rich())
+        self.addCleanup(self.ds.close)
+
+    def test_kinds(self):
+        kinds = {f.name: (f.type, f.dtype, f.shape) for f in self.ds.fields.values()}
+        self.assertEqual(
+            sorted(k[0] for k in kinds.values()),
+            ["bytes", "float", "int", "int", "str", "tensor", "tensor"],
+        )
+        tensors = {f.name: f for f in self.ds.fields.values() if f.type == "tensor"}
+        self.assertEqual({f.dtype for f in tensors.values()}, {"int16", "float32"})
+        for s in self.ds:
+            joined = b""
+            for field in self.ds.fields.values():
+                value = s[field.name]
+                if field.type == "bytes":
+                    self.assertIsInstance(value, memoryview)
+                    joined += bytes(value)
+                elif field.type == "str":
+                    self.assertIsInstance(value, str)
+                    joined += value.encode()
+                elif field.type == "tensor":
+                    self.tensor(value, field)
+                    joined += bytes(memoryview(value))
+                else:
+                    self.assertIsInstance(value, int if field.type == "int" else float)
+            self.assertEqual(joined, bytes(s))
+
+    def tensor(self, value, field):
+        array = value.numpy()
+        self.assertEqual(str(array.dtype), field.dtype)
+        self.assertEqual(array.shape, value.shape)
+        self.assertEqual(array.nbytes, value.nbytes)
+        for has, dim in zip(value.shape, field.shape, strict=True):
+            self.assertIn(dim, (None, has))
+        packed = numpy.from_dlpack(value)
+        self.assertTrue(numpy.array_equal(packed, array, equal_nan=True))
+        self.assertEqual(value.__dlpack_device__(), (1, 0))
+        self.assertIn(field.dtype, repr(value))
+
+    def test_scalars(self):
+        for field in self.ds.fields.values():
+            if field.type in ("int", "float"):
+                column = self.ds.column(field.name)
+                values = numpy.array([s[field.name] for s in self.ds])
+                self.assertTrue(numpy.array_equal(column, values, equal_nan=True))
+
+    def test_stack(self):
+        with stele.Loader(self.ds, batch_size=50, shuffle=False) as loader:
+            (batch,) = list(loader)
+        for field in self.ds.fields.values():
+            if field.type == "tensor" and None not in field.shape:
+                stacked = batch.stack(field.name)
+                self.assertEqual(stacked.shape, (50, *field.shape))
+                wanted = numpy.stack([s[field.name].numpy() for s in batch])
+                self.assertEqual(stacked.numpy().tobytes(), wanted.tobytes())
+            elif field.type in ("int", "float"):
+                stacked = batch.stack(field.name).numpy()
+                self.assertEqual(stacked.tobytes(), self.ds.column(field.name).tobytes())
+            elif None in field.shape:
+                with self.assertRaises(ValueError):
+                    batch.stack(field.name)
+        with self.assertRaises(KeyError):
+            batch.stack("none")
+
+    def test_dlpack_versions(self):
+        s = self.ds[0]
+        self.assertIn('"dltensor"', repr(s.__dlpack__()))
+        self.assertIn('"dltensor"', repr(s.__dlpack__(max_version=(0, 8))))
+        self.assertIn('"dltensor_versioned"', repr(s.__dlpack__(max_version=(1, 0))))
+        for bad in ({"copy": True}, {"dl_device": (2, 0)}):
+            with self.assertRaises(BufferError):
+                s.__dlpack__(**bad)
+        with stele.open(images.rich(), mmap=True) as ds:
+            with self.assertRaises(BufferError):
+                ds[0].__dlpack__()
+            ds[0].__dlpack__(max_version=(1, 1))

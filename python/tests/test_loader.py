@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loader and Batch."""
+
+import asyncio
+import gc
+import json
+import threading
+import unittest
+from collections import Counter
+
+import images
+import numpy
+import stele
+
+
+def ids(batches):
+    return [i for batch in batches for i in batch.ids]
+
+
+class Loaders(unittest.TestCase):
+    def setUp(self):
+        self.ds = stele.open(images.plain())
+        self.addCleanup(self.ds.close)
+        self.all = list(range(len(self.ds)))
+
+    def loader(self, *args, **options):
+        loader = stele.Loader(*(args or (self.ds,)), **options)
+        self.addCleanup(loader.close)
+        return loader
+
+    def test_epochs(self):
+        loader = self.loader(batch_size=50, seed=3)
+        self.assertEqual(len(loader), 12)
+        orders = []
+        for epoch in range(3):
+            self.assertEqual(loader.epoch, epoch)
+            batches = list(loader)
+            self.assertEqual({b.epoch for b in batches}, {epoch})
+            self.assertEqual([b.step for b in batches], list(range(12)))
+            orders.append(ids(batches))
+            self.assertEqual(sorted(orders[-1]), self.all)
+            for s in (s for b in batches for s in b):
+                self.assertEqual(bytes(s), images.CONTENT[s.key])
+                self.assertEqual(s["label"], int(s.key[5]))
+        self.assertEqual(len({tuple(o) for o in orders}), 3)
+        self.assertEqual(ids(self.loader(batch_size=7, seed=3)), orders[0] + orders[0][:2])
+        loader.set_epoch(1)
+        self.assertEqual(ids(loader), orders[1])
+        next(iter(loader))
+        self.assertEqual({b.epoch for b in loader}, {3})
+
+    def test_orders(self):
+        self.assertEqual(ids(self.loader(batch_size=100, shuffle=False)), self.all)
+        windowed = ids(self.loader(batch_size=100, shuffle="windowed", block_size=8))
+        self.assertEqual(sorted(windowed), self.all)
+        self.assertNotEqual(windowed, self.all)
+
+    def test_batch(self):
+        loader = self.loader(batch_size=64, drop_last=True)
+        for batch in loader:
+            self.assertEqual(len(batch), 64)
+            data = bytes(batch.buffer)
+            offsets = numpy.asarray(batch.offsets)
+            self.assertEqual(offsets.shape, (65,))
+            self.assertEqual(numpy.diff(offsets).tolist(), list(batch.sizes))
+            for i, s in enumerate(batch):
+                self.assertEqual(data[offsets[i] : offsets[i + 1]], images.CONTENT[s.key])
+                self.assertEqual(batch.ids[i], s.id)
+            self.assertIs(batch.buffer.obj, batch.buffer.obj)
+            self.assertEqual(batch[-1].id, batch[63].id)
+            self.assertEqual([s.id for s in batch[1:3]], list(batch.ids[1:3]))
+            with self.assertRaises(IndexError):
+                batch[64]
+            labels = batch.stack("label").numpy()
+            self.assertEqual(labels.tolist(), [s["label"] for s in batch])
+        self.assertEqual(len(loader), 9)
+
+    def resume(self, before, after, steps):
+        """Every sample once, whoever read it."""
+        seen = Counter()
+        state = None
+        for rank in range(before):
+            loader = self.loader(batch_size=5, seed=9, rank=rank, world_size=before)
+            it = iter(loader)
+            for _ in range(steps):
+                seen.update(next(it).ids)
+            mine = json.loads(json.dumps(loader.state_dict()))
+            self.assertIn(state, (None, mine))
+            state = mine
+        padded = 0
+        for rank in range(after):
+            loader = self.loader(batch_size=7, rank=rank, world_size=after)
+            loader.load_state_dict(state)
+            loader.set_epoch(0)
+            for batch in loader:
+                padded += batch.padded
+                seen.update(batch.ids[: len(batch) - batch.padded])
+            self.assertEqual({b.epoch for b in loader}, {1})
+        self.assertEqual(seen, Counter(self.all))
+        self.assertLess(padded, 7 * after)
+
+    def test_resume_elsewhere(self):
+        for before, after, steps in ((8, 6, 3), (1, 2, 10), (2, 3, 1), (3, 1, 40), (4, 4, 0)):
+            with self.subTest(before=before, after=after):
+                self.resume(before, after, steps)
+
+    def test_bad_states(self):
+        loader = self.loader(batch_size=5)
+        state = loader.state_dict()
+        other = self.loader(self.ds.subset(range(10)), batch_size=5)
+        with self.assertRaises(stele.StaleError):
+            other.load_state_dict(state)
+        for bad in ({}, {"stele": 2, "state": ""}, {"stele": 1, "state": "?"}, None):
+            with self.assertRaises(ValueError):
+                loader.load_state_dict(bad)
+        with self.assertRaises(stele.Error):
+            loader.load_state_dict({"stele": 1, "state": "AAAA"})
+        self.assertEqual(loader.state_dict(), state)
+
+    def test_mixture(self):
+        a, b = self.ds.subset(range(100)), self.ds.subset([500, 501, 502])
+        loader = self.loader([(a, 1.0), (b, 3.0)], batch_size=10, epoch_size=400)
+        seen = ids(loader)
+        self.assertEqual(len(seen), 400)
+        self.assertEqual(sum(i >= 500 for i in seen), 300)
+        self.assertEqual(sorted(ids(self.loader([a, b], batch_size=1))), sorted(
+            [*range(100), 500, 501, 502]))  # fmt: skip
+
+    def test_transform(self):
+        def sizes(batch):
+            return [len(s) for s in batch]
+
+        loader = self.loader(batch_size=100, transform=sizes)
+        self.assertEqual(sum(map(sum, loader)), sum(map(len, images.CONTENT.values())))
+
+        def fails(batch):
+            raise ZeroDivisionError
+
+        with self.assertRaises(ZeroDivisionError):
+            list(self.loader(transform=fails))
+
+    def test_errors(self):
+        with stele.open(images.damaged()) as ds:
+            with self.assertRaises(stele.ChecksumError):
+                list(stele.Loader(ds, batch_size=50))
+            bad = self.ds.find(images.key(100))
+            loader = stele.Loader(ds, batch_size=50, on_error="skip")
+            batches = list(loader)
+            self.assertEqual(sorted([*ids(batches), bad]), self.all)
+            self.assertEqual(sum(b.skipped for b in batches), 1)
+            self.assertEqual(loader.stats()["skipped"], 1)
+            loader = stele.Loader(ds, batch_size=50, on_error="substitute")
+            self.assertEqual(len(ids(loader)), images.COUNT)
+        for bad in (
+            {"batch_size": 0},
+            {"rank": 2, "world_size": 2},
+            {"shuffle": "some"},
+            {"on_error": "hide"},
+            {"verify": "x"},
+            {"seed": 1 << 64},
+            {"batch_size": 1 << 32},
+            {"prefetch_bytes": -1},
+        ):
+            with self.assertRaises(ValueError):
+                self.loader(**bad)
+        with self.assertRaises(TypeError):
+            stele.Loader(3)
+        with self.assertRaises(ValueError):
+            stele.Loader(self.ds.subset([]))
+
+    def test_held_batches(self):
+        loader = self.loader(batch_size=60, prefetch_bytes=1 << 16)
+        kept = list(loader)
+        self.assertEqual(loader.stats()["held_batches"], 10)
+        self.assertEqual(sorted(ids(kept)), self.all)
+        view = memoryview(kept[3][7])
+        wanted = images.CONTENT[kept[3][7].key]
+        del kept
+        gc.collect()
+        self.assertEqual(loader.stats()["held_batches"], 1)
+        loader.close()
+        self.assertEqual(bytes(view), wanted)
+        del view
+        with self.assertRaises(ValueError):
+            next(iter(loader))
+
+    def test_dropped_by_other_threads(self):
+        loader = self.loader(batch_size=20)
+        for _ in range(3):
+            for batch in loader:
+                threading.Thread(target=lambda b: len(b), args=(batch,)).start()
+        batch = None
+        gc.collect()
+
+    def test_after_the_dataset_closed(self):
+        ds = stele.open(images.plain())
+        loader = stele.Loader(ds, batch_size=50)
+        ds.close()
+        del ds
+        self.assertEqual(sorted(ids(loader)), self.all)
+
+    def test_async(self):
+        async def run():
+            seen, beats = [], 0
+
+            async def beat():
+                nonlocal beats
+                while True:
+                    beats += 1
+                    await asyncio.sleep(0)
+
+            task = asyncio.create_task(beat())
+            async for batch in self.loader(batch_size=50):
+                seen += batch.ids
+            task.cancel()
+            return seen, beats
+
+        seen, beats = asyncio.run(run())
+        self.assertEqual(sorted(seen), self.all)
+        self.assertGreater(beats, 1)

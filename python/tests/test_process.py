@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads, forks, spawned processes, signals."""
+
+import gc
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import traceback
+import unittest
+
+import images
+import stele
+
+
+def read_some(ds, seed, count=300):
+    """Samples that are not what they should be."""
+    order = random.Random(seed)
+    wrong = 0
+    for _ in range(count):
+        s = ds[order.randrange(len(ds))]
+        wrong += bytes(s) != images.CONTENT[s.key]
+    ids = [order.randrange(len(ds)) for _ in range(100)]
+    wrong += sum(bytes(s) != images.CONTENT[s.key] or s.id != i
+                 for s, i in zip(ds[ids], ids, strict=True))  # fmt: skip
+    return wrong
+
+
+def spawned(ds, queue):
+    queue.put(read_some(ds, os.getpid()))
+
+
+def in_threads(count, function):
+    wrong = []
+    threads = [
+        threading.Thread(target=lambda i=i: wrong.append(function(i))) for i in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    return threads, wrong
+
+
+def forked(function):
+    """Status of a child that runs it."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            status = 0 if function() else 2
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return pid
+
+
+def status(pid):
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+class Processes(unittest.TestCase):
+    def setUp(self):
+        self.ds = stele.open(images.plain())
+        self.addCleanup(self.ds.close)
+
+    def test_threads_are_combined(self):
+        self.ds[0]
+        before = self.ds.stats()
+        threads, wrong = in_threads(16, lambda seed: read_some(self.ds, seed))
+        for thread in threads:
+            thread.join()
+        after = self.ds.stats()
+        self.assertEqual(wrong, [0] * 16)
+        reads = after["device_reads"] - before["device_reads"]
+        self.assertEqual(reads, 16 * 400)
+        # Fewer rounds than requests: several went out together.
+        self.assertLess(after["rounds"] - before["rounds"], 16 * 301 * 0.9)
+        gc.collect()
+        self.assertEqual(self.ds.stats()["held_bytes"], 0)
+
+    def test_fork(self):
+        kept = self.ds[5]
+        stop = threading.Event()
+
+        def parent(seed):
+            wrong = 0
+            while not stop.is_set():
+                wrong += read_some(self.ds, seed, 20)
+            return wrong
+
+        threads, wrong = in_threads(3, parent)
+        try:
+            for seed in range(10):
+                pid = forked(
+                    lambda seed=seed: read_some(self.ds, seed) == 0
+                    and bytes(kept) == images.CONTENT[kept.key]
+                    and status(forked(lambda: read_some(self.ds, 1) == 0)) == 0
+                )
+                self.assertEqual(status(pid), 0)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [0] * 3)
+
+    def test_close_in_child(self):
+        self.ds[0:10]
+
+        def child():
+            self.ds[3]
+            self.ds.close()
+            return True
+
+        def unread():
+            self.ds.close()
+            return True
+
+        self.assertEqual([status(forked(child)), status(forked(unread))], [0, 0])
+        self.assertEqual(read_some(self.ds, 1), 0)
+
+    def test_fork_and_loader(self):
+        loader = stele.Loader(self.ds, batch_size=10)
+        batch = next(iter(loader))
+        s = batch[0]
+
+        def child():
+            with self.raises(BufferError):
+                memoryview(s)
+            with self.raises(BufferError):
+                s["label"]
+            with self.raises(stele.ForkError):
+                next(iter(loader))
+            with stele.Loader(self.ds, batch_size=10) as own:
+                return sum(len(b) for b in own) == images.COUNT
+
+        self.assertEqual(status(forked(child)), 0)
+        self.assertEqual(bytes(s), images.CONTENT[s.key])
+
+    raises = unittest.TestCase.assertRaises
+
+    def test_spawn(self):
+        context = multiprocessing.get_context("spawn")
+        queue = context.Queue()
+        children = [context.Process(target=spawned, args=(self.ds, queue)) for _ in range(2)]
+        for child in children:
+            child.start()
+        self.assertEqual([queue.get(timeout=60) for _ in children], [0, 0])
+        for child in children:
+            child.join()
+
+    def test_close_while_reading(self):
+        for _ in range(20):
+            ds = stele.open(images.plain())
+            errors = []
+
+            def reader(ds=ds, errors=errors):
+                try:
+                    while True:
+                        read_some(ds, 1, 5)
+                except ValueError:
+                    pass
+                except BaseException as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=reader) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.002)
+            ds.close()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(errors, [])
+
+    def test_interrupt(self):
+        """A loader that has nothing to hand out waits, and can be interrupted."""
+        read, write = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                ds = stele.open(images.plain())
+                os.write(write, b".")
+                while True:
+                    ds[0:200]
+            except KeyboardInterrupt:
+                os._exit(0 if bytes(ds[1]) else 3)
+            finally:
+                os._exit(1)
+        os.read(read, 1)
+        time.sleep(0.05)
+        os.kill(pid, signal.SIGINT)
+        self.assertEqual(status(pid), 0)
+
+    def test_exit_with_open_dataset(self):
+        code = f"import stele; ds = stele.open({images.plain()!r}); s = ds[0]; it = iter(stele.Loader(ds)); b = next(it)"
+        self.assertEqual(os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]), 0)
