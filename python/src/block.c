@@ -115,11 +115,11 @@ void py_block_unref(struct py_block *block)
 
 	if (atomic_fetch_sub_explicit(&block->refs, 1, memory_order_acq_rel) > 1)
 		return;
-	if (block->memory) {
+	if (block->memory_size)
 		atomic_fetch_sub_explicit(&core->held, block->memory_size,
 					  memory_order_relaxed);
+	if (block->memory)
 		memory_give(block->memory, block->memory_size);
-	}
 	if (core)
 		atomic_fetch_sub_explicit(&core->blocks, 1, memory_order_relaxed);
 	if (block->release)

@@ -83,6 +83,7 @@ static int load(struct py_core *core, int mmap)
 		return err;
 	core->info.size = sizeof(core->info);
 	err = stele_dataset_info(core->ds, &core->info);
+	core->direct_pays = strcmp(core->info.backend, "rbd") != 0;
 	if (!err)
 		err = load_fields(core);
 	if (!err && mmap)

@@ -417,6 +417,7 @@ static PyObject *dataset_stats(PyObject *self, PyObject *unused)
 	dict = PyDict_New();
 	if (dict && (py_dict_reader(dict, &stats) ||
 		     py_dict_u64(dict, "rounds", rounds) ||
+		     py_dict_u64(dict, "direct", atomic_load(&core->direct)) ||
 		     py_dict_u64(dict, "held_bytes", atomic_load(&core->held)) ||
 		     py_dict_u64(dict, "held_blocks", atomic_load(&core->blocks))))
 		Py_CLEAR(dict);

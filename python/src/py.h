@@ -70,11 +70,14 @@ struct py_core {
 	struct stele_dataset *ds;
 	struct stele_view *view; /* NULL: samples are read by the service */
 	struct stele_dataset_info info;
+	int direct_pays; /* reads are short, and need not be interrupted */
 	uint32_t field_count;
 	struct stele_field *fields;
 	char *target, *backend; /* as given; backend may be NULL */
 	uint32_t verify;
 	struct py_service *service; /* under py_lock; NULL: not started */
+	atomic_uint callers;	    /* threads that are reading now */
+	atomic_size_t direct;	    /* samples that the service was not needed for */
 	atomic_size_t held;	    /* bytes of blocks */
 	atomic_size_t blocks;
 };

@@ -249,7 +249,8 @@ class Dataset(_stele.Dataset):
     def stats(self) -> dict[str, int | str]:
         """Figures of this process's reader: samples, device_reads, enters, p99_ns, ...
 
-        held_bytes is the memory of samples that are alive, held_blocks the number of
+        direct counts single reads that found the reader idle and went around it: no other
+        figure does. held_bytes is the memory of samples that are alive, held_blocks the number of
         pieces that it is in.
         """
         return self._stats()
