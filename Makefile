@@ -175,6 +175,24 @@ $(O)/python/done: $(PY_SOURCES) $(HEADERS) $(O)/libstele.a $(O)/python.libs $(VE
 
 python: $(O)/python/done ## the package into build/python, for its tests
 
+pip = CC="$(CC)" CFLAGS="$(CFLAGS) -I$(abspath lib)" $(1) -m pip -q \
+	--disable-pip-version-check $(2) --no-deps --no-build-isolation
+
+wheel: deps ## a wheel with the library and what it needs inside, into build/wheel
+	$(Q)$(MAKE) wheel-here
+wheel-here: $(O)/libstele.a $(O)/python.libs $(VENV)/done
+	$(Q)rm -rf $(O)/wheel && mkdir -p $(O)/wheel/bare
+	$(Q)STELE_BUILD=$(abspath $(O)) $(call pip,$(VENV)/bin/python,wheel) \
+		-w $(O)/wheel/bare ./python
+	$(Q)PATH=$(abspath $(VENV))/bin:$$PATH $(VENV)/bin/auditwheel repair \
+		-w $(O)/wheel $(O)/wheel/bare/*.whl
+	$(Q)rm -r $(O)/wheel/bare
+
+install-python: all ## the package, for distributions: it links to libstele.so
+	STELE_SYSTEM=1 PKG_CONFIG_PATH=$(abspath $(O)) LDFLAGS="-L$(abspath $(O)) $(LDFLAGS)" \
+		$(call pip,$(PYTHON),install) --prefix $(PREFIX) \
+		$(if $(DESTDIR),--root $(DESTDIR)) ./python
+
 link = $(Q)$(LINK) $(filter %.o %.a,$^) $(LIB_LIBS) $(CMD_LIBS) \
 	$(MORE_LIBS) $(LDLIBS) -o $@
 
@@ -343,6 +361,6 @@ help: ## this list
 
 FORCE:
 .PHONY: all python check check-asan check-tsan check-unit check-here \
-	check-python check-python-here check-vm \
+	check-python check-python-here wheel wheel-here install-python check-vm \
 	check-vm-here bench bench-here bench-clean demo demo-here corpus fuzz \
 	fuzz-here lint install uninstall clean deps help FORCE

@@ -45,8 +45,8 @@ class Build(build_ext):
             out = Path(os.environ.get("STELE_BUILD", TOP / "build"))
             if "STELE_BUILD" not in os.environ:
                 jobs = f"-j{os.cpu_count() or 1}"
-                subprocess.check_call(["make", "-C", str(TOP), jobs, str(out / "libstele.a"),
-                                       f"O={out}"])
+                made = [str(out / name) for name in ("libstele.a", "python.libs")]
+                subprocess.check_call(["make", "-C", str(TOP), jobs, f"O={out}", *made])
             libs = (out / "python.libs").read_text().split()
             ext.include_dirs += [str(TOP / "lib")]
             ext.extra_link_args += [str(out / "libstele.a"), "-Wl,--exclude-libs,ALL", *libs]
@@ -69,5 +69,9 @@ setup(
     version=version(),
     ext_modules=[extension],
     cmdclass={"build_ext": Build},
-    options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={
+        # What one was linked to must not turn up in the other.
+        "build": {"build_base": "build/system" if system() else "build/checkout"},
+        **({} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}}),
+    },
 )
