@@ -134,6 +134,36 @@ static int pick_sequence(const struct py_selection *in, PyObject *which,
 	return err;
 }
 
+/* The id of the item at this place of a range. */
+static int range_id(const struct py_selection *in, PyObject *range, Py_ssize_t place,
+		    uint64_t *id)
+{
+	PyObject *item = PySequence_GetItem(range, place);
+	int err = item ? py_selection_index(in, item, id) : -1;
+
+	Py_XDECREF(item);
+	return err;
+}
+
+/* 1: it does not stay one. */
+static int pick_range(const struct py_selection *in, PyObject *range,
+		      struct py_selection *out)
+{
+	Py_ssize_t count = PySequence_Size(range);
+	uint64_t first = 0, last = 0;
+
+	if (count < 0)
+		return -1;
+	if (in->ids || !count)
+		return 1;
+	if (range_id(in, range, 0, &first) || range_id(in, range, count - 1, &last))
+		return -1;
+	if (last < first || last - first != (uint64_t)count - 1)
+		return 1;
+	*out = (struct py_selection){.first = first, .count = (uint64_t)count};
+	return 0;
+}
+
 int py_selection_pick(const struct py_selection *in, PyObject *which,
 		      struct py_selection *out)
 {
@@ -149,7 +179,9 @@ int py_selection_pick(const struct py_selection *in, PyObject *which,
 			     "sequence of int, not %R", Py_TYPE(which));
 		return -1;
 	}
-	if (!PyList_Check(which))
+	if (Py_TYPE(which) == &PyRange_Type)
+		err = pick_range(in, which, out);
+	else if (!PyList_Check(which))
 		err = pick_buffer(in, which, out);
 	if (err > 0)
 		err = pick_sequence(in, which, out);

@@ -26,11 +26,6 @@ class Tap(unittest.TestResult):
 
     addError = addFailure
 
-    def addSubTest(self, test, subtest, error):
-        if error:
-            print(f"# {subtest}")
-            super().addSubTest(test, subtest, error)
-
 
 if __name__ == "__main__":
     here = str(Path(__file__).parent)

@@ -112,8 +112,17 @@ class Sequence(unittest.TestCase):
         self.assertEqual((len(part), part[0].id, part[-1].id), (100, 100, 199))
         inner = part.subset([5, 3])
         self.assertEqual([s.id for s in inner], [105, 103])
+        for some, bad in ((part, 100), (part, -101), (inner, 2), (inner, -3)):
+            with self.assertRaises(IndexError):
+                some[bad]
+        self.assertEqual(part._ids(), (100, 100))
+        self.assertEqual([s.id for s in part.subset(range(3))], [100, 101, 102])
+        self.assertEqual([s.id for s in part.subset(range(2, -1, -1))], [102, 101, 100])
+        self.assertEqual([s.id for s in part.subset(range(0, 9, 4))], [100, 104, 108])
+        self.assertEqual(len(part.subset(range(0))), 0)
+        self.assertEqual([s.id for s in part.subset(range(-1, 2))], [199, 100, 101])
         with self.assertRaises(IndexError):
-            part[100]
+            part.subset(range(99, 101))
         prefix = self.ds.subset(prefix="class3/")
         self.assertEqual([s.key for s in prefix], list(self.ds.keys("class3/")))
         self.assertTrue(
