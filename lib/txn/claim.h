@@ -49,6 +49,7 @@ struct stele_claim {
 	const char *backend; /* the caller's */
 	bool replace;
 	struct stele_device *replaced; /* the old file; NULL: none */
+	struct stele_copies replaced_seen; /* what it held */
 	char *beside, *real; /* owned: the new file until it is finished, and its name then */
 };
 

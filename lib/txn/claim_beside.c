@@ -4,7 +4,8 @@
  *
  * The image is built in a file of its own in the same directory, which then takes the
  * name of the old one. That stays open, and locked, until then: no other writer comes
- * between; its readers keep what they have open. If anything fails the new file goes. Other
+ * between; one whom no lock holds off, on another machine, is noticed before. Its readers
+ * keep what they have open. If anything fails the new file goes. Other
  * names (hard links) of the old file keep its content; a symlink keeps leading to the name.
  */
 #include "lib/txn/claim.h"
@@ -86,6 +87,7 @@ int stele_claim_begin_beside(struct stele_claim *claim)
 		return ret;
 	}
 	claim->replaced = claim->dev;
+	claim->replaced_seen = claim->seen;
 	claim->dev = dev;
 	claim->created = true;
 	claim->ours = false;
@@ -128,6 +130,24 @@ static int sync_directory(const char *path)
 	return ret;
 }
 
+/* What was looked at in the beginning is what goes, and it is still there under its name. */
+static int check_replaced(const struct stele_claim *claim)
+{
+	struct stele_copies now;
+	struct stat old, named;
+	int ret = stele_copies_read(claim->replaced, &now);
+
+	if (ret == 0)
+		ret = stele_copies_compare(&claim->replaced_seen, &now);
+	if (ret < 0)
+		return ret;
+	if (fstat(stele_device_fd(claim->replaced), &old) < 0 ||
+	    stat(claim->real, &named) < 0)
+		return -errno;
+	return old.st_dev == named.st_dev && old.st_ino == named.st_ino ?
+		       0 : -ESTALE;
+}
+
 int stele_claim_finish(struct stele_claim *claim)
 {
 	int ret;
@@ -137,11 +157,16 @@ int stele_claim_finish(struct stele_claim *claim)
 	ret = take_mode(claim);
 	if (!ret && fsync(stele_device_fd(claim->dev)) < 0)
 		ret = -errno;
+	if (!ret)
+		ret = check_replaced(claim);
 	if (!ret && rename(claim->beside, claim->real) < 0)
 		ret = -errno;
 	if (ret) {
 		stele_log_error(&claim->log, "cannot replace '%s': %s",
-				claim->path, strerror(-ret));
+				claim->path,
+				ret == -ESTALE ? "somebody has changed it "
+						 "meanwhile, and keeps it" :
+						 strerror(-ret));
 		return ret;
 	}
 	free(claim->beside);

@@ -17,6 +17,7 @@ examples() {
 	sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/{
 		/^\.Bd -literal/,/^\.Ed/{
 			s/\\e/\\/g
+			s/\\(dq/"/g
 			:more
 			/^[$#] .*\\$/{N;s/\\\n *//;b more}
 			/^[$#] .*|$/{N;s/\n */ /;b more}

@@ -72,11 +72,11 @@ late() {
 	ok "$words: was stopped often" test "$n" -gt 6 || diag "$n"
 }
 
-late "build that grows the file" exact two \
+late "build of a larger file" exact two \
 	stele build -q --force many image@a -- stele append -q b image@b
-late "build in a file with holes" roomy two \
+late "build in place of a file with holes" roomy two \
 	stele build -q --force --size=16M many image@a -- stele append -q b image@b
-late "build that makes the file smaller" roomy two \
+late "build of a smaller file" roomy two \
 	stele build -q --force a image@a -- stele append -q b image@b
 late "append" exact two stele append -q a image@a -- stele append -q b image@b
 export HALT_FAIL_AT=8

@@ -31,13 +31,21 @@ static int is_number(const char *name, int n)
 	return text && atoi(text) == n;
 }
 
+/* Or one whose name begins with it: that shall take its place. */
 static int is_target(int fd)
 {
 	const char *path = getenv("HALT_FILE");
+	char link[32], name[4096] = "";
 	struct stat a, b;
 
-	return path && !stat(path, &a) && !fstat(fd, &b) &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	if (!path)
+		return 0;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, name, sizeof(name) - 1) > 0 &&
+	    !strncmp(name, path, strlen(path)))
+		return 1;
+	return !stat(path, &a) && !fstat(fd, &b) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
 }
 
 /* Nonzero: fail. */
