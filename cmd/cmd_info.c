@@ -188,8 +188,8 @@ static int run(const char *target, bool json)
 		return cmd_finish(cmd_status_of(ret));
 	enough = can_do_without(target, error, info.snapshot_count);
 	if (error && !(enough && info.snapshot_count != 1)) {
-		error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);
-		status = error ? cmd_status_of(error) : CMD_OK;
+		cmd_log_error(error, target);
+		status = cmd_status_of(error);
 	}
 	if ((!error || enough) && print(target, image, ds, json) != CMD_OK)
 		status = CMD_FAILED;

@@ -88,6 +88,8 @@ static int add_copy(struct stele_extents *extents, struct stele_image *image,
 					 NULL);
 	if (ret == 0)
 		ret = stele_extents_add_catalog(extents, &catalog, sb);
+	else if (ret == -ENOMEM)
+		; /* it may well be sound */
 	else if (!stele_error_of_content(ret) ||
 		 sb->generation > image->sb.generation)
 		ret = add_whole(extents, image, sb);

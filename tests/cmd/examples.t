@@ -17,11 +17,10 @@ examples() {
 	sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/{
 		/^\.Bd -literal/,/^\.Ed/{
 			s/\\e/\\/g
-			s/\\(dq/"/g
 			:more
 			/^[$#] .*\\$/{N;s/\\\n *//;b more}
 			/^[$#] .*|$/{N;s/\n */ /;b more}
-			/^[$#] /p
+			/^[$#] /{s/\\(dq/"/g;p}
 		}
 	}' "$1"
 }

@@ -89,7 +89,7 @@ built "$tmp/tree" "granule 512, no labels" --granule=512 --label-from=none
 sound=$image
 
 mkdir "$tmp/none"
-must stele build -q "$tmp/none" "$tmp/none.stele"
+must stele build -q --allow-empty "$tmp/none" "$tmp/none.stele"
 same_as_source "$tmp/none.stele" "$tmp/none" "an empty directory"
 
 # Names of all bytes and lengths, sizes at the edges of slots.
