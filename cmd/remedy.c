@@ -80,6 +80,11 @@ static const struct {
 	 "set STELE_RUN_DIR to a directory of your own"},
 	{-EROFS, " map unmap maps ", NULL,
 	 "set STELE_RUN_DIR to a directory of your own"},
+	{-EPERM, " append ", "has to be forced",
+	 "if SOURCE is the right directory, and whole, use --force"},
+	{-ENOENT, " build append ", "source has no samples",
+	 "see whether SOURCE is the right directory: --follow takes what symbolic "
+	 "links lead to, --allow-empty takes nothing at all"},
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EACCES, " build append ", "cannot read source",

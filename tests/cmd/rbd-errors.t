@@ -44,7 +44,7 @@ is "0 " "$status $err" "and so is the head"
 # Made when the last writer had died before its mirror: so it stays in there for ever.
 lagging=$rbd_image.lag
 cp "$tmp/image" "$tmp/lag"
-must stele append -q "$tmp/src" "$tmp/lag@v2" >/dev/null
+must stele append -q --always "$tmp/src" "$tmp/lag@v2" >/dev/null
 must "$BUILD/tests/cmd/forge" lag "$tmp/lag"
 must on_ceph rbd import --no-progress "$tmp/lag" "$lagging"
 cleanup rbd_gone "$lagging"

@@ -32,15 +32,15 @@ reader() { # SNAPSHOT: starts one, and waits until it reads
 # overwrite SNAPSHOT: give back what only the deleted one used, and write there
 overwrite() {
 	must stele gc --apply --force "$rbd"
-	must stele append -q --delete-missing "$tmp/b" "$rbd@$1.1"
-	must stele append -q --delete-missing "$tmp/a" "$rbd@$1.2"
+	must stele append -q --always --delete-missing --force "$tmp/b" "$rbd@$1.1"
+	must stele append -q --always --delete-missing --force "$tmp/a" "$rbd@$1.2"
 	must stele snapshot delete --force "$rbd@$1.1"
 }
 
 for delay in 0 0.01 0.1 0.5; do
 	rbd_name
 	must stele build -q "$tmp/a" "$rbd@v1"
-	must stele append -q --delete-missing "$tmp/b" "$rbd@v2"
+	must stele append -q --always --delete-missing --force "$tmp/b" "$rbd@v2"
 	reader v1
 	sleep "$delay"
 	must stele snapshot delete --force "$rbd@v1"
@@ -56,7 +56,7 @@ done
 begin() { # a reader of v1, whose samples v2 has not
 	rbd_name
 	must stele build -q "$tmp/a" "$rbd@v1"
-	must stele append -q --delete-missing "$tmp/b" "$rbd@v2"
+	must stele append -q --always --delete-missing --force "$tmp/b" "$rbd@v2"
 	reader v1
 }
 shots() {

@@ -28,10 +28,10 @@ for name in pinned plain; do
 	done
 	is 0 "$wrong" "$name: no sample of the new image"
 	run stele info "$name"
-	ok "$name: nor to open" grep -q "mapped is no longer on" <<<"$err" || diag "$err"
+	ok "$name: nor to open" grep -q "is not what was mapped" <<<"$err" || diag "$err"
 	run stele verify "$name"
 	is 1 "$status" "$name: there is nothing to verify"
-	ok "$name: that is said" grep -q "mapped is no longer on" <<<"$err" || diag "$err"
+	ok "$name: that is said" grep -q "is not what was mapped" <<<"$err" || diag "$err"
 done
 ok "the new image is sound" stele verify -q "$tmp/image"
 

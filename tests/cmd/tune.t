@@ -187,7 +187,7 @@ ok "what was measured is printed all the same" grep -q '^kept  *no' <<<"$out"
 ok "and no snapshot is blamed" not grep -q "snapshot '\|no such snapshot\|cannot tune" <<<"$err" ||
 	diag "$err"
 mkdir "$tmp/empty"
-must stele build -q "$tmp/empty" "$tmp/empty.image"
+must stele build -q --allow-empty "$tmp/empty" "$tmp/empty.image"
 echo drawn >"$tmp/drawing"
 run stele tune --quick "--svg=$tmp/drawing" "$tmp/empty.image"
 is "1 " "$status $out" "an image without samples"
