@@ -90,12 +90,12 @@ static const char *set_boundary(uint32_t *boundary, const char *text)
 static const char *set_label_from(uint32_t *from, const char *text)
 {
 	if (!strcmp(text, "auto"))
-		*from = STELE_LABELS_AUTO;
+		*from = STELE_LABEL_FROM_AUTO;
 	else if (!strcmp(text, "none"))
-		*from = STELE_LABELS_NONE;
+		*from = STELE_LABEL_FROM_NONE;
 	else if (!strcmp(text, "parent"))
-		*from = STELE_LABELS_PARENT;
-	else if (parse_count(text, STELE_LABELS_LEVEL_MAX, from) || !*from)
+		*from = STELE_LABEL_FROM_PARENT;
+	else if (parse_count(text, STELE_LABEL_FROM_LEVEL_MAX, from) || !*from)
 		return "auto, none, parent, or a level from 1 to 255";
 	return NULL;
 }

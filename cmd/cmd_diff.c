@@ -35,21 +35,21 @@ static const struct {
 	char sign;
 	const char *word;
 } kinds[] = {
-	[STELE_ADDED] = {'+', "added"},
-	[STELE_REMOVED] = {'-', "removed"},
-	[STELE_CHANGED] = {'~', "changed"},
+	[STELE_DIFF_ADDED] = {'+', "added"},
+	[STELE_DIFF_REMOVED] = {'-', "removed"},
+	[STELE_DIFF_CHANGED] = {'~', "changed"},
 };
 
-static void print_json(const struct stele_difference *d)
+static void print_json(const struct stele_diff_entry *d)
 {
 	json_t *object = json_make();
 
 	json_set_text(object, "change", kinds[d->kind].word);
-	if (d->kind != STELE_ADDED) {
+	if (d->kind != STELE_DIFF_ADDED) {
 		json_set_number(object, "a_id", d->a_id);
 		json_set_number(object, "a_size", d->a_size);
 	}
-	if (d->kind != STELE_REMOVED) {
+	if (d->kind != STELE_DIFF_REMOVED) {
 		json_set_number(object, "b_id", d->b_id);
 		json_set_number(object, "b_size", d->b_size);
 	}
@@ -57,7 +57,7 @@ static void print_json(const struct stele_difference *d)
 	json_line(object);
 }
 
-static int print_line(void *user, const struct stele_difference *d)
+static int print_line(void *user, const struct stele_diff_entry *d)
 {
 	const struct comparison *comparison = user;
 	char *escaped = NULL;

@@ -45,7 +45,7 @@ int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 	if (!json)
 		printf("%-16s %14s  %-23s  %-6s  %s\n", "NAME", "SAMPLES",
 		       "SINCE", "VIA", "TARGET");
-	count = stele_maps(json ? print_json : print_row, NULL);
+	count = stele_map_list(json ? print_json : print_row, NULL);
 	if (count < 0)
 		cmd_error(count, "cannot list mappings");
 	return cmd_finish(count < 0 ? CMD_FAILED : CMD_OK);

@@ -65,7 +65,7 @@ static void offer_targets(const char *word)
 	char *path;
 
 	if (!at || at == word) {
-		stele_maps(offer_mapping, (void *)word);
+		stele_map_list(offer_mapping, (void *)word);
 		puts(":files");
 		return;
 	}
@@ -130,7 +130,7 @@ static void offer_arguments(const struct cmd *cmd, char **words, unsigned int nu
 	if (!strcmp(cmd->name, "snapshot") && number == 0)
 		offer_all(word, verbs);
 	else if (!strcmp(cmd->name, "unmap"))
-		stele_maps(offer_mapping, (void *)word);
+		stele_map_list(offer_mapping, (void *)word);
 	else if (target && number >= first_key(cmd->name))
 		offer_keys(target, word);
 	else if (!strcmp(cmd->name, "extract") && number == 1)

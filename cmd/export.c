@@ -264,7 +264,7 @@ static int read_samples(struct exporting *e, struct window *w)
 	struct stele_sample samples[BATCH];
 	size_t next = 0;
 
-	while ((next < count || stele_reader_outstanding(e->reader)) &&
+	while ((next < count || stele_reader_in_flight(e->reader)) &&
 	       !stopped(e)) {
 		const size_t left = count - next;
 		int got = stele_reader_submit(

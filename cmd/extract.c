@@ -449,7 +449,7 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 	int got;
 
 	while (!stop_requested() && !job->stale && !job->stopped &&
-	       (next < job->count || stele_reader_outstanding(reader))) {
+	       (next < job->count || stele_reader_in_flight(reader))) {
 		got = submit(job, reader, next);
 		if (got < 0)
 			return got;
@@ -464,7 +464,7 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 				job->seen_bytes += samples[i].size;
 			stele_reader_release(reader, &samples[i]);
 		}
-		progress.samples_done = next - stele_reader_outstanding(reader);
+		progress.samples_done = next - stele_reader_in_flight(reader);
 		progress.bytes_done = job->seen_bytes;
 		progress_update(&progress);
 	}

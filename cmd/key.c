@@ -19,7 +19,7 @@ int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 	if (!keys_only && text[0] == '#' &&
 	    !parse_number(text + 1, 0, UINT64_MAX, id))
 		return *id < stele_dataset_count(ds) ? 0 : -ERANGE;
-	return stele_dataset_find(ds, text, strlen(text), id);
+	return stele_dataset_lookup(ds, text, strlen(text), id);
 }
 
 int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size)
@@ -46,7 +46,7 @@ int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size)
 	if (!*key)
 		return -ENOMEM;
 	/* Is it the record's own key, too? */
-	got = stele_dataset_find(ds, *key, *size, &found);
+	got = stele_dataset_lookup(ds, *key, *size, &found);
 	if (got == 0 && found == id)
 		return 0;
 	free(*key);

@@ -12,7 +12,7 @@
 /*
  * The sample that `text` names: "#" and digits are an id unless `keys_only`,
  * everything else is a key.
- * Return: 0; -ENOENT, -ERANGE, and what stele_dataset_find() returns.
+ * Return: 0; -ENOENT, -ERANGE, and what stele_dataset_lookup() returns.
  */
 int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 		uint64_t *id);

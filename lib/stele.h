@@ -29,7 +29,7 @@
  * Threads. A dataset is immutable after open; any number of threads may use
  * it. A reader, a cursor and a view's prefetch belong to one thread at a
  * time; for concurrency, use more readers. A reader can move to another thread only
- * while nothing is outstanding. After fork() a dataset still works in
+ * while nothing is in flight. After fork() a dataset still works in
  * the child; a reader does not (-EOWNERDEAD): open a new one.
  *
  * Errors. Functions that can fail return 0 (or a count) or a negative errno;
@@ -313,13 +313,13 @@ STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
 				       const char **name);
 
 /**
- * stele_dataset_find() - key to id, using the keys section (reads the device)
+ * stele_dataset_lookup() - key to id, using the keys section (reads the device)
  *
  * The sample found must itself have that key (else -EUCLEAN), or be damaged.
  * Return: 0; -ENOENT; -EINVAL (size 0 or over the limit); -EBADMSG, -EUCLEAN;
  * device errno.
  */
-STELE_API int stele_dataset_find(struct stele_dataset *ds, const char *key,
+STELE_API int stele_dataset_lookup(struct stele_dataset *ds, const char *key,
 				 size_t key_size, uint64_t *id);
 
 /** Location of a sample: for exact-I/O tests and other kinds of readers. */
@@ -487,7 +487,7 @@ STELE_API void stele_cursor_close(struct stele_cursor *cursor);
 
 #include "stele_reader.h"   /* many samples in flight, or by pointer */
 #include "stele_image.h"    /* images: listed, built, verified */
-#include "stele_versions.h" /* append, snapshots, diff, gc, resize, copy */
+#include "stele_write.h" /* append, snapshots, diff, gc, resize, copy */
 #include "stele_source.h"   /* images of what a program makes */
 #include "stele_txn.h"      /* several changes at once */
 #include "stele_mapping.h"  /* names of this machine */

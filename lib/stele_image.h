@@ -3,7 +3,7 @@
  * stele_image.h - images as a whole: listed, built, verified; part of stele.h
  *
  * A *build* makes an image from a directory and publishes its first snapshot; a target that
- * carries anything is left alone unless forced. For further snapshots see stele_versions.h.
+ * carries anything is left alone unless forced. For further snapshots see stele_write.h.
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
@@ -85,7 +85,7 @@ STELE_API void stele_image_close(struct stele_image *image);
 
 /* ---- build ------------------------------------------------------------- */
 
-enum stele_build_order {
+enum stele_order {
 	STELE_ORDER_SIZE = 0, /* by size class, shuffled within each: the default */
 	STELE_ORDER_SOURCE,   /* source order; costs more runs */
 };
@@ -101,20 +101,20 @@ enum stele_build_flags {
 
 /*
  * Which directory a file's class is named after: the i64 field `label`, -1 if it lies in
- * none. Values from 1 to STELE_LABELS_LEVEL_MAX are a level: 1 is right below the source.
+ * none. Values from 1 to STELE_LABEL_FROM_LEVEL_MAX are a level: 1 is right below the source.
  * Unless that is the level of labels, directories at the top that are called train,
  * training, val, valid, validation or test (all of them, or two kinds of them), and have
  * directories, make the field `split` of the same kind.
  */
 enum stele_label_from {
 	/* 2 if there are splits; else 1 if most files lie in directories; else NONE */
-	STELE_LABELS_AUTO = 0,
-	STELE_LABELS_LEVEL_MAX = 255,
-	STELE_LABELS_PARENT, /* the directory that the file lies in */
-	STELE_LABELS_NONE,   /* no such fields */
+	STELE_LABEL_FROM_AUTO = 0,
+	STELE_LABEL_FROM_LEVEL_MAX = 255,
+	STELE_LABEL_FROM_PARENT, /* the directory that the file lies in */
+	STELE_LABEL_FROM_NONE,   /* no such fields */
 };
 
-enum stele_build_phase {
+enum stele_phase {
 	STELE_PHASE_SCAN,
 	STELE_PHASE_WRITE,
 	STELE_PHASE_SECTIONS,
@@ -124,7 +124,7 @@ enum stele_build_phase {
 };
 
 struct stele_build_progress {
-	enum stele_build_phase phase;
+	enum stele_phase phase;
 	uint64_t samples_done, samples_total; /* total 0: not known yet */
 	uint64_t bytes_done, bytes_total;
 };
@@ -159,7 +159,7 @@ struct stele_build_opts {
 	uint64_t memory_size;	/* 0: 256 MiB */
 	uint32_t flags;		/* enum stele_build_flags */
 	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 % */
-	uint32_t order;		/* enum stele_build_order */
+	uint32_t order;		/* enum stele_order */
 	uint32_t jobs;		/* threads; 0: 8 per core, at most 32 */
 	/*
 	 * No slot crosses a multiple of it: a power of two of at least 4096; 1:

@@ -106,16 +106,16 @@ struct stele_loader_source {
 	uint64_t reserved[2];  /* zero */
 };
 
-enum stele_loader_rest {
-	STELE_REST_PAD = 0, /* fill the last step with samples from the start of the epoch */
-	STELE_REST_DROP,    /* drop what does not fill a whole step */
+enum stele_last {
+	STELE_LAST_PAD = 0, /* fill the last step with samples from the start of the epoch */
+	STELE_LAST_DROP,    /* drop what does not fill a whole step */
 };
 
 /**
  * For samples that cannot be read, have a wrong checksum, or are refused by the transform. A
  * removed snapshot (-ESTALE) is raised under any policy.
  */
-enum stele_loader_policy {
+enum stele_on_error {
 	STELE_ON_ERROR_RAISE = 0, /* stele_loader_next() returns its error */
 	STELE_ON_ERROR_SKIP,	  /* the batch is shorter; it may be empty */
 	/*
@@ -141,8 +141,8 @@ struct stele_loader_opts {
 	uint64_t epoch;	      /* the first */
 	uint32_t batch_size;  /* samples per rank in a step; 0: 1 */
 	uint32_t rank, world; /* world 0: 1 */
-	uint32_t rest;	      /* enum stele_loader_rest */
-	uint32_t on_error;    /* enum stele_loader_policy */
+	uint32_t last;	      /* enum stele_last */
+	uint32_t on_error;    /* enum stele_on_error */
 	uint32_t shuffle;     /* enum stele_shuffle_kind */
 	uint32_t block_count; /* see stele_shuffle_opts */
 	uint64_t block_size;

@@ -95,7 +95,7 @@ STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
  * Calls fn for each sound mapping, by name. Return: count; errno of the
  * directory.
  */
-STELE_API int stele_maps(void (*fn)(void *user,
+STELE_API int stele_map_list(void (*fn)(void *user,
 				    const struct stele_mapping_info *info),
 			 void *user);
 

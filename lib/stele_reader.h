@@ -10,7 +10,7 @@
  * instead: samples are pointers into the page cache.
  *
  * Threads. A reader belongs to one thread at a time, and so does a view's prefetch. It can
- * move to another while nothing is outstanding: no thread can wait for what another one
+ * move to another while nothing is in flight: no thread can wait for what another one
  * submitted; until that is collected by its own thread, others get -EBUSY.
  *
  * Processes. In a child after fork() every call on a reader returns -EOWNERDEAD, its samples
@@ -164,7 +164,7 @@ STELE_API uint64_t stele_reader_buffer_size(const struct stele_reader *reader,
 
 /**
  * stele_reader_collect() - finished samples, in completion order
- * @min: wait for this many (at most all outstanding); 0: do not wait
+ * @min: wait for this many (at most all in flight); 0: do not wait
  * Return: count (each with its own status); -EOWNERDEAD; -EBUSY; -EIO (the
  * queue broke).
  */
@@ -179,7 +179,7 @@ STELE_API void stele_reader_release(struct stele_reader *reader,
 				    struct stele_sample *sample);
 /** Submitted and not yet collected. */
 STELE_API unsigned int
-stele_reader_outstanding(const struct stele_reader *reader);
+stele_reader_in_flight(const struct stele_reader *reader);
 /**
  * Polls readable when collect may return something. Return: fd (the reader's
  * own); -EOPNOTSUPP; -EOWNERDEAD; -EBUSY; errno of epoll(7) or eventfd(2).

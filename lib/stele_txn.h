@@ -5,7 +5,7 @@
  * Open one on an image, or on a new one; change what you like, commit. The change becomes
  * visible as a whole, with one superblock write; without a commit the image is as it was. One
  * transaction at a time on an image, by one thread at a time (-EBUSY for a second one);
- * readers of any snapshot go on undisturbed. The calls of stele_versions.h are each a
+ * readers of any snapshot go on undisturbed. The calls of stele_write.h are each a
  * transaction with one change.
  *
  *	err = stele_txn_open("/dev/vdb", NULL, &txn);

@@ -43,7 +43,7 @@ static bool target_stat(const char *target, struct stat *st)
 	char *at;
 
 	if (!strchr(target, '/'))
-		stele_maps(match, &search);
+		stele_map_list(match, &search);
 	if (!search.path[0])
 		snprintf(search.path, sizeof(search.path), "%s", target);
 	if (strncmp(search.path, "rbd:", 4) == 0)

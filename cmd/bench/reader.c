@@ -118,7 +118,7 @@ static int sync_loop(struct bench_worker *w)
 
 	while (!bench_stopped(w)) {
 		err = ask(w, w->config->batch);
-		if (err || !stele_reader_outstanding(w->reader))
+		if (err || !stele_reader_in_flight(w->reader))
 			return err;
 		err = drain(w);
 		if (err)
@@ -282,7 +282,7 @@ static void wait_until(struct bench_worker *w, int fd, double when, bool full)
 	if (left > WAIT_MAX_NS)
 		left = WAIT_MAX_NS;
 	if (fd < 0 && left > POLL_FAST_NS &&
-	    stele_reader_outstanding(w->reader))
+	    stele_reader_in_flight(w->reader))
 		left = POLL_FAST_NS;
 	time.tv_nsec = (long)left;
 	ppoll(&poll, fd >= 0, &time, NULL);

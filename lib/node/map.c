@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map.c - stele_map(), stele_unmap(), stele_maps()
+ * map.c - stele_map(), stele_unmap(), stele_map_list()
  *
  * What gets published was opened, and has passed every check of an open, the
  * snapshot's digest among them. A device that was set read-only gets back what
@@ -429,7 +429,7 @@ static int maps(void (*fn)(void *user, const struct stele_mapping_info *info),
 	return rc < 0 ? rc : list.count;
 }
 
-int stele_maps(void (*fn)(void *user, const struct stele_mapping_info *info),
+int stele_map_list(void (*fn)(void *user, const struct stele_mapping_info *info),
 	       void *user)
 {
 	return STELE_CALL(maps(fn, user),

@@ -28,7 +28,7 @@ struct place {
 
 struct diff {
 	struct stele_diff_keys keys;
-	stele_difference_fn fn;
+	stele_diff_fn fn;
 	void *user;
 	struct stele_diff_report report;
 	uint64_t digest_blocks; /* that are held */
@@ -101,8 +101,8 @@ static int differ(struct diff *d)
 /* Tell what became of the pending key, if there is one. */
 static int tell(struct diff *d)
 {
-	struct stele_difference difference = {
-		.size = sizeof(difference),
+	struct stele_diff_entry entry = {
+		.size = sizeof(entry),
 		.key = d->pending,
 		.key_size = d->pending_size,
 		.a_id = d->place[A].id,
@@ -115,10 +115,10 @@ static int tell(struct diff *d)
 	if (!d->pending_size)
 		return 0;
 	if (!d->place[A].part) {
-		difference.kind = STELE_ADDED;
+		entry.kind = STELE_DIFF_ADDED;
 		d->report.added++;
 	} else if (!d->place[B].part) {
-		difference.kind = STELE_REMOVED;
+		entry.kind = STELE_DIFF_REMOVED;
 		d->report.removed++;
 	} else {
 		ret = differ(d);
@@ -128,10 +128,10 @@ static int tell(struct diff *d)
 			d->report.same++;
 			return 0;
 		}
-		difference.kind = STELE_CHANGED;
+		entry.kind = STELE_DIFF_CHANGED;
 		d->report.changed++;
 	}
-	return d->fn ? d->fn(d->user, &difference) : 0;
+	return d->fn ? d->fn(d->user, &entry) : 0;
 }
 
 static int put_place(struct diff *d, int side, const struct place *place)
@@ -208,7 +208,7 @@ static void release(struct diff *d)
 }
 
 int stele_dataset_diff(const struct stele_dataset *a,
-		       const struct stele_dataset *b, stele_difference_fn fn,
+		       const struct stele_dataset *b, stele_diff_fn fn,
 		       void *user, struct stele_diff_report *report)
 {
 	struct diff *d = calloc(1, sizeof(*d));
@@ -228,7 +228,7 @@ int stele_dataset_diff(const struct stele_dataset *a,
 	return ret;
 }
 
-static int do_diff(const char *a, const char *b, stele_difference_fn fn,
+static int do_diff(const char *a, const char *b, stele_diff_fn fn,
 		   void *user, const struct stele_open_opts *opts,
 		   struct stele_diff_report *report)
 {
@@ -249,7 +249,7 @@ static int do_diff(const char *a, const char *b, stele_difference_fn fn,
 	return ret;
 }
 
-int stele_diff(const char *a, const char *b, stele_difference_fn fn, void *user,
+int stele_diff(const char *a, const char *b, stele_diff_fn fn, void *user,
 	       const struct stele_open_opts *opts,
 	       struct stele_diff_report *report)
 {

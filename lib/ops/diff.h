@@ -14,7 +14,7 @@
 
 /* As stele_diff(). */
 int stele_dataset_diff(const struct stele_dataset *a,
-		       const struct stele_dataset *b, stele_difference_fn fn,
+		       const struct stele_dataset *b, stele_diff_fn fn,
 		       void *user, struct stele_diff_report *report);
 
 #endif

@@ -175,7 +175,7 @@ void stele_reader_release(struct stele_reader *r, struct stele_sample *sample)
 	};
 }
 
-unsigned int stele_reader_outstanding(const struct stele_reader *r)
+unsigned int stele_reader_in_flight(const struct stele_reader *r)
 {
 	return stele_reader_is_forked(r) ? 0 : r->outstanding;
 }

@@ -365,7 +365,7 @@ static struct stele_key_hit *find_in_all(const struct stele_dataset *ds,
 	return NULL;
 }
 
-static int dataset_find(struct stele_dataset *ds, const char *key,
+static int dataset_lookup(struct stele_dataset *ds, const char *key,
 			size_t key_size, uint64_t *id)
 {
 	const struct stele_snapshot *snapshot = &ds->snapshot;
@@ -397,10 +397,10 @@ static int dataset_find(struct stele_dataset *ds, const char *key,
 	return err == -ERANGE ? -EUCLEAN : err;
 }
 
-int stele_dataset_find(struct stele_dataset *ds, const char *key,
+int stele_dataset_lookup(struct stele_dataset *ds, const char *key,
 		       size_t key_size, uint64_t *id)
 {
-	return STELE_CALL(dataset_find(ds, key, key_size, id),
+	return STELE_CALL(dataset_lookup(ds, key, key_size, id),
 			  "cannot look up a key");
 }
 

@@ -65,7 +65,7 @@ static int check_options(const struct stele_builder *builder)
 {
 	const struct stele_build_opts *opts = &builder->opts;
 
-	if (opts->label_from > STELE_LABELS_NONE || opts->reserved)
+	if (opts->label_from > STELE_LABEL_FROM_NONE || opts->reserved)
 		return invalid(builder, "unknown origin of labels");
 	if (opts->flags & STELE_APPEND_QUICK &&
 	    !(opts->flags & STELE_APPEND_UPDATE))
@@ -194,7 +194,7 @@ int stele_builder_tick(struct stele_builder *builder)
 }
 
 int stele_builder_phase(struct stele_builder *builder,
-			enum stele_build_phase phase, uint64_t samples_total,
+			enum stele_phase phase, uint64_t samples_total,
 			uint64_t bytes_total)
 {
 	builder->progress = (struct stele_build_progress){

@@ -72,7 +72,7 @@ int64_t stele_builder_source_time(const struct stele_builder *builder);
 int stele_builder_tick(struct stele_builder *builder);
 /* The same at the beginning of a phase: told at once. */
 int stele_builder_phase(struct stele_builder *builder,
-			enum stele_build_phase phase, uint64_t samples_total,
+			enum stele_phase phase, uint64_t samples_total,
 			uint64_t bytes_total);
 
 /* Something is no sample. Any thread. */

@@ -25,11 +25,11 @@
 static bool is_recorded(const struct stele_labels *labels, uint32_t level)
 {
 	switch (labels->from) {
-	case STELE_LABELS_NONE:
+	case STELE_LABEL_FROM_NONE:
 		return false;
-	case STELE_LABELS_PARENT:
+	case STELE_LABEL_FROM_PARENT:
 		return true;
-	case STELE_LABELS_AUTO:
+	case STELE_LABEL_FROM_AUTO:
 		return level <= CLASS_LEVEL_IN_SPLIT;
 	default:
 		return level == SPLIT_LEVEL || level == labels->from;
@@ -157,10 +157,10 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 		       const struct stele_schema *base,
 		       const struct stele_log *log)
 {
-	const bool told = labels->from != STELE_LABELS_AUTO;
+	const bool told = labels->from != STELE_LABEL_FROM_AUTO;
 	const bool splits = has_splits(tops);
 
-	if (told && labels->from != STELE_LABELS_NONE &&
+	if (told && labels->from != STELE_LABEL_FROM_NONE &&
 	    !base_has(base, "label")) {
 		stele_log_error(log, "the snapshot that is appended to has no "
 				     "labels");
@@ -191,9 +191,9 @@ static uint64_t count_below_top(const struct stele_labels *labels)
 static void look_for_fields(struct stele_labels *labels, const struct tops *tops)
 {
 	switch (labels->from) {
-	case STELE_LABELS_NONE:
+	case STELE_LABEL_FROM_NONE:
 		return;
-	case STELE_LABELS_AUTO:
+	case STELE_LABEL_FROM_AUTO:
 		labels->has_split = has_splits(tops) && tops->classes;
 		labels->has_label = count_below_top(labels) > labels->at_top;
 		if (labels->has_split)
@@ -212,10 +212,10 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 static const struct stele_label_dir *class_of(const struct stele_labels *labels,
 					      const struct stele_label_dir *dir)
 {
-	if (labels->from == STELE_LABELS_AUTO && labels->has_split &&
+	if (labels->from == STELE_LABEL_FROM_AUTO && labels->has_split &&
 	    !in_split(dir))
 		return NULL;
-	if (labels->level == STELE_LABELS_PARENT)
+	if (labels->level == STELE_LABEL_FROM_PARENT)
 		return dir;
 	while (dir && dir->level > labels->level)
 		dir = dir->parent;
@@ -242,7 +242,7 @@ static int compare_names(const void *a, const void *b)
 static bool is_class(const struct stele_labels *labels,
 		     const struct stele_label_dir *dir)
 {
-	return (labels->level == STELE_LABELS_PARENT ? dir->samples > 0 :
+	return (labels->level == STELE_LABEL_FROM_PARENT ? dir->samples > 0 :
 						       dir->used) &&
 	       class_of(labels, dir) == dir;
 }
@@ -321,12 +321,12 @@ int stele_labels_choose(struct stele_labels *labels,
 			const struct stele_schema *base,
 			const struct stele_log *log)
 {
-	const bool must = base || labels->from != STELE_LABELS_AUTO;
+	const bool must = base || labels->from != STELE_LABEL_FROM_AUTO;
 	const struct tops tops = look(labels);
 	int ret = 0;
 
 	labels->has_label = labels->has_split = false;
-	labels->level = labels->from == STELE_LABELS_AUTO ? SPLIT_LEVEL :
+	labels->level = labels->from == STELE_LABEL_FROM_AUTO ? SPLIT_LEVEL :
 							    labels->from;
 	if (base)
 		ret = follow_base(labels, &tops, base, log);
@@ -341,7 +341,7 @@ int stele_labels_choose(struct stele_labels *labels,
 		labels->has_label = labels->has_split = false;
 		return must ? ret : 0;
 	}
-	if (!ret && labels->from != STELE_LABELS_NONE)
+	if (!ret && labels->from != STELE_LABEL_FROM_NONE)
 		warn(labels, log);
 	return ret;
 }
@@ -364,7 +364,7 @@ static size_t directory_of(const char *key, size_t key_size, uint32_t level,
 			break;
 	}
 	*name = last;
-	return slash || level == STELE_LABELS_PARENT ? size : 0;
+	return slash || level == STELE_LABEL_FROM_PARENT ? size : 0;
 }
 
 static int64_t value_of(const struct stele_label_names *names, const char *name,
@@ -403,7 +403,7 @@ int64_t stele_labels_class(const struct stele_labels *labels, const char *key,
 	const char *name;
 	const size_t size = directory_of(key, key_size, labels->level, &name);
 
-	if (labels->from == STELE_LABELS_AUTO && labels->has_split &&
+	if (labels->from == STELE_LABEL_FROM_AUTO && labels->has_split &&
 	    stele_labels_split(labels, key, key_size) == STELE_NO_CLASS)
 		return STELE_NO_CLASS;
 	return value_of(&labels->classes, name, size);

@@ -33,7 +33,7 @@ struct stele_labels {
 	struct stele_label_dir *dirs; /* owned; the latest first */
 	uint64_t at_top; /* samples in none that is recorded */
 	/* Since the choice. */
-	uint32_t level; /* of classes, or STELE_LABELS_PARENT */
+	uint32_t level; /* of classes, or STELE_LABEL_FROM_PARENT */
 	bool has_label, has_split;
 	struct stele_label_names classes, splits;
 };

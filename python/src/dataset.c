@@ -239,7 +239,7 @@ static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *i
 		return -1;
 	}
 	Py_BEGIN_ALLOW_THREADS
-	err = size ? stele_dataset_find(core->ds, data, (size_t)size, id) : -ENOENT;
+	err = size ? stele_dataset_lookup(core->ds, data, (size_t)size, id) : -ENOENT;
 	Py_END_ALLOW_THREADS
 	Py_DECREF(bytes);
 	if (err)

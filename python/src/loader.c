@@ -204,14 +204,14 @@ static int parse(PyObject *args, PyObject *kwargs, PyObject **sources,
 {
 	static char *names[] = {
 		"sources", "batch_size", "shuffle", "seed", "epoch", "rank",
-		"world", "rest", "on_error", "prefetch_size", "epoch_size",
+		"world", "last", "on_error", "prefetch_size", "epoch_size",
 		"depth", "verify", "as_completed", "block_size", "block_count", NULL};
 	unsigned long long seed, epoch, prefetch, epoch_size, block_size;
 
 	if (!PyArg_ParseTupleAndKeywords(
 		    args, kwargs, "O!IIKKIIIIKKIIIKI:Loader", names, &PyTuple_Type,
 		    sources, &opts->batch_size, &opts->shuffle, &seed, &epoch,
-		    &opts->rank, &opts->world, &opts->rest, &opts->on_error,
+		    &opts->rank, &opts->world, &opts->last, &opts->on_error,
 		    &prefetch, &epoch_size, &opts->depth, &opts->verify,
 		    &opts->as_completed, &block_size, &opts->block_count))
 		return -1;

@@ -151,7 +151,7 @@ static void submit(struct py_service *s)
  */
 static unsigned int wanted(const struct py_service *s)
 {
-	unsigned int some = 1 + stele_reader_outstanding(s->reader) / WAIT_SHARE;
+	unsigned int some = 1 + stele_reader_in_flight(s->reader) / WAIT_SHARE;
 	size_t missing = s->active ? s->active->missing : 1;
 
 	if (missing > some && s->active && s->active->next)
@@ -225,7 +225,7 @@ static void *serve(void *arg)
 			continue;
 		}
 		submit(s);
-		if (stele_reader_outstanding(s->reader))
+		if (stele_reader_in_flight(s->reader))
 			collect(s);
 		finish_blocks(s);
 	}

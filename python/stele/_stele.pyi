@@ -122,7 +122,7 @@ class Loader:
         epoch: int,
         rank: int,
         world: int,
-        rest: int,
+        last: int,
         on_error: int,
         prefetch_size: int,
         epoch_size: int,

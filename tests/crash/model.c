@@ -203,7 +203,7 @@ static bool check_ids(const struct model_snapshot *model,
 		key = key_of(sample.key, sample.key_size);
 		good = key < MODEL_KEYS && !seen[key] && model->version[key] &&
 		       is_content(&sample, key, model->version[key]) &&
-		       !stele_dataset_find(ds, sample.key, sample.key_size,
+		       !stele_dataset_lookup(ds, sample.key, sample.key_size,
 					   &found) &&
 		       found == id;
 		if (good)

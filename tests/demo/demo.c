@@ -132,7 +132,7 @@ static void read_stele(struct pass *pass)
 
 	if (got < 0)
 		die(got, "reader");
-	while (next < pass->count || stele_reader_outstanding(reader)) {
+	while (next < pass->count || stele_reader_in_flight(reader)) {
 		left = pass->count - next;
 		got = !left ? 0
 			    : stele_reader_submit(reader, pass->ids + next,

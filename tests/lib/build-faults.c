@@ -192,7 +192,7 @@ static void test_short(void)
 /* ---- cancel ------------------------------------------------------------------ */
 
 struct stopping {
-	enum stele_build_phase phase;
+	enum stele_phase phase;
 	unsigned int calls, phases; /* bit set */
 	bool whole;
 };
@@ -209,7 +209,7 @@ static int on_progress(void *user, const struct stele_build_progress *progress)
 	return progress->phase == stopping->phase;
 }
 
-static void test_cancel(enum stele_build_phase phase, int wanted)
+static void test_cancel(enum stele_phase phase, int wanted)
 {
 	struct stopping stopping = {.phase = phase, .whole = true};
 	struct stele_build_opts opts = options(2);

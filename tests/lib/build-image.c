@@ -86,7 +86,7 @@ static void test_shapes(void)
 	opts.granule = 4096;
 	test_one("pages", &fake, &opts, 512);
 	opts.granule = 0;
-	fake.label_from = STELE_LABELS_NONE;
+	fake.label_from = STELE_LABEL_FROM_NONE;
 	test_one("without labels", &fake, &opts, 512);
 	fake_add(&fake, "at the top", 12345);
 	fake.label_from = 1;

@@ -317,7 +317,7 @@ static void test_arguments(void)
 	struct stele_build_opts *longer = (struct stele_build_opts *)more;
 
 	is_int(-EINVAL, build(with_flags(1u << 20), NULL), "unknown flag");
-	opts = (struct stele_build_opts){.label_from = STELE_LABELS_NONE + 1};
+	opts = (struct stele_build_opts){.label_from = STELE_LABEL_FROM_NONE + 1};
 	is_int(-EINVAL, build(opts, NULL), "unknown origin of labels");
 	opts = (struct stele_build_opts){.granule = 32};
 	is_int(-EINVAL, build(opts, NULL), "odd granule");

@@ -172,23 +172,23 @@ static void test_find(void)
 	for (uint64_t i = 0; i < t.count; i++) {
 		const char *key = t.live[i].sample->key;
 
-		wrong += stele_dataset_find(t.ds, key, strlen(key), &id) ||
+		wrong += stele_dataset_lookup(t.ds, key, strlen(key), &id) ||
 			 id != i;
 	}
 	is_uint(0, wrong, "every live key is found");
 	for (uint64_t i = 0; i < plan.samples; i++) {
 		const char *key = t.samples[1][i].key;
 
-		found += !stele_dataset_find(t.ds, key, strlen(key), &id);
+		found += !stele_dataset_lookup(t.ds, key, strlen(key), &id);
 	}
 	is_uint(plan.samples - plan.samples / 4, found, "deleted ones are not");
-	is_int(-ENOENT, stele_dataset_find(t.ds, "dir", 3, &id), "a beginning");
-	is_int(-EINVAL, stele_dataset_find(t.ds, "dir", 0, &id), "no key");
+	is_int(-ENOENT, stele_dataset_lookup(t.ds, "dir", 3, &id), "a beginning");
+	is_int(-EINVAL, stele_dataset_lookup(t.ds, "dir", 0, &id), "no key");
 	is_int(-ENOENT,
-	       stele_dataset_find(t.ds, long_key, sizeof(long_key) - 1, &id),
+	       stele_dataset_lookup(t.ds, long_key, sizeof(long_key) - 1, &id),
 	       "a long key");
 	is_int(-EINVAL,
-	       stele_dataset_find(t.ds, long_key, sizeof(long_key), &id),
+	       stele_dataset_lookup(t.ds, long_key, sizeof(long_key), &id),
 	       "too long a key");
 	test_dataset_close(&t);
 }

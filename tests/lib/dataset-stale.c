@@ -108,7 +108,7 @@ static void check_ways(struct test_dataset *t, int wanted)
 	stele_reader_release(reader, &sample);
 	stele_reader_close(reader);
 	is_int(wanted ? wanted : -ENOENT,
-	       stele_dataset_find(t->ds, "none", 4, &found), "a key");
+	       stele_dataset_lookup(t->ds, "none", 4, &found), "a key");
 }
 
 static void check_deleted(void)

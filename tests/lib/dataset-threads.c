@@ -47,7 +47,7 @@ static void read_one_by_one(struct work *w)
 		struct stele_sample sample;
 		uint64_t id;
 
-		w->wrong += stele_dataset_find(w->t->ds, key, strlen(key),
+		w->wrong += stele_dataset_lookup(w->t->ds, key, strlen(key),
 					       &id) ||
 			    id != ids[i];
 		stele_dataset_read(w->t->ds, ids[i], &sample);

@@ -189,7 +189,7 @@ struct seen {
 };
 
 /* Is what is said of this key what the datasets hold? */
-static int see(void *user, const struct stele_difference *d)
+static int see(void *user, const struct stele_diff_entry *d)
 {
 	struct seen *seen = user;
 	char key[16] = "";
@@ -205,12 +205,12 @@ static int see(void *user, const struct stele_difference *d)
 	}
 	strcpy(seen->last, key);
 	seen->kinds[k] = (uint8_t)d->kind;
-	if (d->kind != STELE_ADDED)
-		seen->wrong += stele_dataset_find(sides[0], key, strlen(key),
+	if (d->kind != STELE_DIFF_ADDED)
+		seen->wrong += stele_dataset_lookup(sides[0], key, strlen(key),
 						  &id) || id != d->a_id ||
 			       d->a_size != sample_of(seen->m, 0, k)->size;
-	if (d->kind != STELE_REMOVED)
-		seen->wrong += stele_dataset_find(sides[1], key, strlen(key),
+	if (d->kind != STELE_DIFF_REMOVED)
+		seen->wrong += stele_dataset_lookup(sides[1], key, strlen(key),
 						  &id) || id != d->b_id ||
 			       d->b_size != sample_of(seen->m, 1, k)->size;
 	return 0;
@@ -231,16 +231,16 @@ static uint64_t check_model(const struct model *m)
 		int kind = 0;
 
 		if (a && b)
-			kind = same_content(a, b) ? 0 : STELE_CHANGED;
+			kind = same_content(a, b) ? 0 : STELE_DIFF_CHANGED;
 		else if (a || b)
-			kind = a ? STELE_REMOVED : STELE_ADDED;
+			kind = a ? STELE_DIFF_REMOVED : STELE_DIFF_ADDED;
 		wrong += seen.kinds[k] != kind;
 		if (a || b)
 			counts[kind]++;
 	}
-	return wrong + seen.wrong + (report.added != counts[STELE_ADDED]) +
-	       (report.removed != counts[STELE_REMOVED]) +
-	       (report.changed != counts[STELE_CHANGED]) +
+	return wrong + seen.wrong + (report.added != counts[STELE_DIFF_ADDED]) +
+	       (report.removed != counts[STELE_DIFF_REMOVED]) +
+	       (report.changed != counts[STELE_DIFF_CHANGED]) +
 	       (report.same != counts[0]);
 }
 
@@ -326,7 +326,7 @@ static void open_big(uint64_t *deleted, uint64_t count, bool more,
 	open_sides(test_image_end(&image), size);
 }
 
-static int count_lines(void *user, const struct stele_difference *d)
+static int count_lines(void *user, const struct stele_diff_entry *d)
 {
 	(void)d;
 	++*(uint64_t *)user;
@@ -420,7 +420,7 @@ static void check_replaced(void)
 	}
 }
 
-static int stop(void *user, const struct stele_difference *d)
+static int stop(void *user, const struct stele_diff_entry *d)
 {
 	(void)user;
 	(void)d;

@@ -94,8 +94,8 @@ static void fails_on_a_dataset(void)
 	says(-ERANGE, stele_dataset_read(ds, 2, &sample), "sample 2", "read");
 	says(-ERANGE, stele_dataset_stream(ds, 2, NULL, NULL), "sample 2",
 	     "stream");
-	says(-ENOENT, stele_dataset_find(ds, "c", 1, &id), "key", "find");
-	says(-EINVAL, stele_dataset_find(ds, "c", SIZE_MAX, &id), "key",
+	says(-ENOENT, stele_dataset_lookup(ds, "c", 1, &id), "key", "find");
+	says(-EINVAL, stele_dataset_lookup(ds, "c", SIZE_MAX, &id), "key",
 	     "find of a huge key");
 	says(-ERANGE, stele_dataset_field(ds, 7, &field), "field 7", "field");
 	says(-ENOENT, stele_dataset_field_index(ds, "nil"), "'nil'",

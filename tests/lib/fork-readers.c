@@ -33,7 +33,7 @@ static int old_reader_is_dead(struct stele_reader *reader, char *memory)
 	bad |= stele_reader_submit_into(reader, &to, 1) != -EOWNERDEAD;
 	bad |= stele_reader_collect(reader, &sample, 1, 1) != -EOWNERDEAD;
 	bad |= stele_reader_fd(reader) != -EOWNERDEAD;
-	bad |= stele_reader_outstanding(reader) != 0;
+	bad |= stele_reader_in_flight(reader) != 0;
 	stele_reader_release(reader, &sample);
 	return bad;
 }

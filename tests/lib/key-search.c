@@ -59,7 +59,7 @@ static uint64_t check_places(const struct stele_key_place *places, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct stele_key_place *p = &places[i];
 		uint64_t id, seen;
-		int ret = stele_dataset_find(t.ds, p->key, p->key_size, &id);
+		int ret = stele_dataset_lookup(t.ds, p->key, p->key_size, &id);
 
 		wrong += p->found != (ret == 0);
 		if (!p->found)

@@ -57,7 +57,7 @@ static void test_missing(void)
 	for (unsigned int i = 0; i < 50; i++) {
 		stele_fault_log_clear(t.dev);
 		snprintf(key, sizeof(key), "%c%u", "! dz~"[i % 5], i);
-		wrong += stele_dataset_find(t.ds, key, strlen(key), &id) !=
+		wrong += stele_dataset_lookup(t.ds, key, strlen(key), &id) !=
 				 -ENOENT ||
 			 reads(false) || reads(true) > pages_of_search();
 	}
@@ -72,7 +72,7 @@ static void test_present(void)
 		const char *key = t.live[i].sample->key;
 		uint64_t id = 0;
 
-		wrong += stele_dataset_find(t.ds, key, strlen(key), &id) != 0 ||
+		wrong += stele_dataset_lookup(t.ds, key, strlen(key), &id) != 0 ||
 			 id != i;
 	}
 	is_uint(0, wrong, "live keys are found");
@@ -81,7 +81,7 @@ static void test_present(void)
 		for (unsigned int i = 0; i < SAMPLES; i += 41) {
 			const char *key = t.samples[s][i].key;
 			uint64_t id = 0;
-			int ret = stele_dataset_find(t.ds, key, strlen(key),
+			int ret = stele_dataset_lookup(t.ds, key, strlen(key),
 						     &id);
 
 			wrong += ret ? ret != -ENOENT :
@@ -107,8 +107,8 @@ static void test_damage(void)
 	rule.offset = segment->descriptor.offset + keys.offset;
 	rule.size = keys.size;
 	stele_fault_set_rules(t.dev, &rule, 1);
-	is_int(-EIO, stele_dataset_find(t.ds, "zz", 2, &id), "cannot be read");
-	is_int(0, stele_dataset_find(t.ds, early, strlen(early), &id),
+	is_int(-EIO, stele_dataset_lookup(t.ds, "zz", 2, &id), "cannot be read");
+	is_int(0, stele_dataset_lookup(t.ds, early, strlen(early), &id),
 	       "what lies before is found");
 	is_uint(0, id, "and its id");
 	stele_fault_set_rules(t.dev, NULL, 0);

@@ -22,7 +22,7 @@ static const char *what_of(const struct stele_loader_opts *opts, uint64_t count)
 
 	snprintf(what, sizeof(what), "%ju samples, batch %u, world %u, %s, kind %u%s",
 		 (uintmax_t)count, opts->batch_size, opts->world,
-		 opts->rest == STELE_REST_DROP ? "drop" : "pad", opts->shuffle,
+		 opts->last == STELE_LAST_DROP ? "drop" : "pad", opts->shuffle,
 		 opts->as_completed ? ", as completed" : "");
 	return what;
 }
@@ -59,7 +59,7 @@ static void check(const struct test_dataset *t, struct stele_loader_opts opts,
 	struct stele_loader_source source = {.ds = t->ds, .count = count};
 	struct stele_loader *loaders[TEST_RANKS_MAX];
 	const uint64_t step = opts.batch_size * opts.world;
-	const bool drop = opts.rest == STELE_REST_DROP;
+	const bool drop = opts.last == STELE_LAST_DROP;
 	const uint64_t steps = drop ? count / step : (count + step - 1) / step;
 	const char *what = what_of(&opts, count);
 	uint64_t wrong = 0;
@@ -98,7 +98,7 @@ static void check_divisions(const struct test_dataset *t)
 		struct stele_loader_opts opts = {
 			.batch_size = batches[i / 5 % 4],
 			.world = worlds[i / 20 % 3],
-			.rest = i / 60,
+			.last = i / 60,
 			.as_completed = i % 3 == 2,
 		};
 
@@ -147,7 +147,7 @@ static void check_options(const struct test_dataset *t)
 	static const struct stele_loader_opts bad[] = {
 		{.rank = 1},
 		{.rank = 2, .world = 2},
-		{.rest = 2},
+		{.last = 2},
 		{.on_error = 3},
 		{.shuffle = 3},
 		{.as_completed = 2},
@@ -198,7 +198,7 @@ static void check_empty_epochs(const struct test_dataset *t)
 	struct stele_loader *loader =
 		test_loader(&source, 1,
 			    (struct stele_loader_opts){
-				    .batch_size = 3, .world = 2, .rest = STELE_REST_DROP});
+				    .batch_size = 3, .world = 2, .last = STELE_LAST_DROP});
 	struct stele_batch batch = {.size = sizeof(batch)};
 
 	is_uint(0, stele_loader_remaining(loader), "no whole step");

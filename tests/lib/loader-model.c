@@ -67,7 +67,7 @@ static uint64_t steps_left(const struct job *job)
 	uint64_t step = (uint64_t)job->opts.batch_size * job->opts.world;
 	uint64_t left = job->mixture.size - job->start;
 
-	if (job->opts.rest == STELE_REST_PAD)
+	if (job->opts.last == STELE_LAST_PAD)
 		left += step - 1;
 	return left / step - job->step;
 }
@@ -228,7 +228,7 @@ static void divide(struct job *job)
 
 	opts->batch_size = ONE_OF(batches);
 	opts->world = 1 + (uint32_t)below(5);
-	opts->rest = (uint32_t)below(2);
+	opts->last = (uint32_t)below(2);
 	opts->on_error = (uint32_t)below(3);
 	opts->as_completed = (uint32_t)below(2);
 	opts->prefetch_size = ONE_OF(prefetches);

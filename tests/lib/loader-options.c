@@ -60,7 +60,7 @@ static void test_limits(const struct stele_loader_source *source)
 
 	TRY(rank, 0, "1: must be at most 0");
 	TRY(batch_size, 1048576, "1048577: must be at most 1048576");
-	TRY(rest, 1, "2: must be at most 1");
+	TRY(last, 1, "2: must be at most 1");
 	TRY(on_error, 2, "3: must be at most 2");
 	TRY(shuffle, 2, "3: must be at most 2");
 	TRY(epoch_size, UINT64_C(1) << 62,

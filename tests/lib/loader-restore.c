@@ -129,7 +129,7 @@ static void test_drop(const struct stele_loader_source *source,
 	uint8_t state[STELE_LOADER_STATE_SIZE];
 	struct test_load load = {0};
 
-	opts.rest = STELE_REST_DROP;
+	opts.last = STELE_LAST_DROP;
 	wide = test_loader(source, 1, opts);
 	opts.batch_size = 1;
 	narrow = test_loader(source, 1, opts);
@@ -192,7 +192,7 @@ static void test_refused(struct stele_loader_source *source,
 
 	stele_loader_save(loader, state);
 	opts.seed = 99;
-	opts.rest = STELE_REST_DROP;
+	opts.last = STELE_LAST_DROP;
 	opts.on_error = STELE_ON_ERROR_SKIP;
 	opts.as_completed = 1;
 	opts.block_size = 7; /* of a full order: means nothing */

@@ -508,7 +508,7 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 	snapshot = model_add(&place->model, NULL, "v1", s->now);
 	model_append(snapshot, &s->world, chosen, STELE_APPEND_UPDATE);
 	model_source(&s->world, chosen, &fake);
-	fake.label_from = STELE_LABELS_NONE;
+	fake.label_from = STELE_LABEL_FROM_NONE;
 	dev = model_device(place->dev, place->size);
 	if (stele_build_on(dev, &fake.source, "v1", &opts, &report) < 0)
 		bail("cannot build");

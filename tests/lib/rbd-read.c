@@ -89,7 +89,7 @@ static struct counts read_all(struct stele_reader *reader)
 	struct stele_sample sample;
 	uint64_t next = 0;
 
-	while (next < SAMPLES || stele_reader_outstanding(reader)) {
+	while (next < SAMPLES || stele_reader_in_flight(reader)) {
 		if (next < SAMPLES)
 			next += (uint64_t)stele_reader_submit(reader, &next,
 							      NULL, 1);

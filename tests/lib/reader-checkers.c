@@ -179,7 +179,7 @@ static int child(struct stele_reader *reader)
 	wrong |= stele_reader_submit(reader, &id, NULL, 1) != -EOWNERDEAD;
 	wrong |= stele_reader_collect(reader, &sample, 1, 1) != -EOWNERDEAD;
 	wrong |= stele_reader_fd(reader) != -EOWNERDEAD;
-	wrong |= stele_reader_outstanding(reader) != 0;
+	wrong |= stele_reader_in_flight(reader) != 0;
 	stele_reader_close(reader);
 	return wrong;
 }

@@ -125,7 +125,7 @@ static void *come_too_early(void *arg)
 	hand->seen[0] = stele_reader_submit(hand->reader, hand->ids, NULL, 1);
 	hand->seen[1] = stele_reader_collect(hand->reader, &sample, 1, 1);
 	hand->seen[2] = stele_reader_fd(hand->reader);
-	hand->outstanding = stele_reader_outstanding(hand->reader);
+	hand->outstanding = stele_reader_in_flight(hand->reader);
 	return NULL;
 }
 

@@ -32,7 +32,7 @@ static struct outcome read_all(struct test_dataset *t, const uint64_t *ids,
 	stele_fault_log_clear(t->dev);
 	if (stele_reader_open(t->ds, opts, &reader))
 		bail("no reader");
-	while (next < SAMPLES || stele_reader_outstanding(reader)) {
+	while (next < SAMPLES || stele_reader_in_flight(reader)) {
 		int n = stele_reader_submit(reader, ids + next, ids + next,
 					    SAMPLES - next);
 

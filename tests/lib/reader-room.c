@@ -76,7 +76,7 @@ static void test_arena(struct test_dataset *t)
 	is_uint(0, stele_reader_buffer_size(reader, t->count), "no sample");
 	is_int(4, stele_reader_submit(reader, ids, NULL, 8), "room for four");
 	is_int(0, stele_reader_submit(reader, ids, NULL, 8), "no more");
-	is_uint(4, stele_reader_outstanding(reader), "outstanding");
+	is_uint(4, stele_reader_in_flight(reader), "outstanding");
 	is_int(4, stele_reader_collect(reader, samples, 8, 8), "all four");
 	is_int(0, stele_reader_submit(reader, ids, NULL, 8),
 	       "not released: still no room");

@@ -51,7 +51,7 @@ static void submit_some(struct run *r)
 	r->submitted += (unsigned int)n;
 	r->refused += (unsigned int)n < count;
 	if (count && !n && !r->held_count &&
-	    !stele_reader_outstanding(r->reader))
+	    !stele_reader_in_flight(r->reader))
 		r->stuck++;
 }
 

@@ -104,7 +104,7 @@ static void test_open_reader(void)
 	build(dev, 1);
 	ok(first != id_on(dev), "of other samples it is another id");
 	is_uint(0, count_passed(ds), "no byte of the other image passes");
-	is_int(-ESTALE, stele_dataset_find(ds, "a/000001", 8, &id), "nor a key");
+	is_int(-ESTALE, stele_dataset_lookup(ds, "a/000001", 8, &id), "nor a key");
 	stele_dataset_close(ds);
 }
 

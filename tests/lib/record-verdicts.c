@@ -15,7 +15,7 @@
 
 #include "lib/read/dataset.h"
 #include "lib/stele_image.h"
-#include "lib/stele_versions.h"
+#include "lib/stele_write.h"
 #include "tests/fixture/image.h"
 #include "tests/tap.h"
 

@@ -114,14 +114,14 @@ int main(void)
 	struct stele_source source;
 
 	plan_lazy();
-	is_int(-1, classes(path, STELE_LABELS_AUTO, NULL), "nothing: no label");
+	is_int(-1, classes(path, STELE_LABEL_FROM_AUTO, NULL), "nothing: no label");
 	is_int(0, classes(path, 1, NULL), "unless told so");
 	make_dir(path, "empty");
 	for (size_t i = 0; i < 6; i++) {
 		make_dir(path, files[i].top);
 		make_file(path, files[i].key, "x");
 	}
-	is_int(5, classes_of(path, STELE_LABELS_AUTO, NULL, &source),
+	is_int(5, classes_of(path, STELE_LABEL_FROM_AUTO, NULL, &source),
 	       "top directories with files are classes");
 	source.ops.schema(source.user, NULL, &schema);
 	for (size_t i = 0; i < 5; i++)
@@ -130,11 +130,11 @@ int main(void)
 		is_int(files[i].label, label_of(&source, files[i].key, 1),
 		       "label of %s", files[i].key);
 	stele_source_close(&source);
-	is_int(-1, classes(path, STELE_LABELS_NONE, NULL), "told not to");
-	is_int(-1, classes(path, STELE_LABELS_AUTO, &one), "the base has none");
+	is_int(-1, classes(path, STELE_LABEL_FROM_NONE, NULL), "told not to");
+	is_int(-1, classes(path, STELE_LABEL_FROM_AUTO, &one), "the base has none");
 	make_file(path, "at the top", "");
-	is_int(5, classes(path, STELE_LABELS_AUTO, NULL), "a file at the top");
-	is_int(5, classes(path, STELE_LABELS_AUTO, &two), "the base has them");
+	is_int(5, classes(path, STELE_LABEL_FROM_AUTO, NULL), "a file at the top");
+	is_int(5, classes(path, STELE_LABEL_FROM_AUTO, &two), "the base has them");
 	is_int(5, classes_of(path, 1, NULL, &source),
 	       "told to");
 	is_int(-1, label_of(&source, "at the top", 0), "it has none itself");
@@ -142,7 +142,7 @@ int main(void)
 	stele_source_close(&source);
 	for (char name[] = "top1"; name[3] <= '5'; name[3]++)
 		make_file(path, name, "");
-	is_int(-1, classes(path, STELE_LABELS_AUTO, NULL),
+	is_int(-1, classes(path, STELE_LABEL_FROM_AUTO, NULL),
 	       "as many files at the top as in directories");
 	return done();
 }

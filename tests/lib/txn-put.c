@@ -478,7 +478,7 @@ static void check_values(const char *path)
 	int64_t class = 0;
 
 	if (stele_dataset_open(path, NULL, &ds) < 0 ||
-	    stele_dataset_find(ds, "b", 1, &id) < 0 ||
+	    stele_dataset_lookup(ds, "b", 1, &id) < 0 ||
 	    stele_dataset_read(ds, id, &got) < 0)
 		bail("cannot read: %s", stele_errmsg());
 	is_int(0, stele_sample_bytes(&got, GRID, &data, &size), "grid");

@@ -33,4 +33,18 @@ for header in lib/stele*.h; do
 	done
 done
 
+# Constants of enum stele_NAME begin with STELE_NAME_, where NAME counts without what kind of
+# thing it is.
+strays() {
+	cat "$@" | tr '\n' ' ' | sed 's,/\*[^*]*\(\*[^/][^*]*\)*\*/,,g' |
+		grep -oE '\<enum stele_[a-z0-9_]+ \{[^}]*\}' |
+		while read -r _ name rest; do
+			prefix=${name%_flags} prefix=${prefix%_kind} prefix=${prefix%_level}
+			prefix=${prefix%_phase} prefix=${prefix%_reason}
+			grep -oE 'STELE_[A-Z0-9_]+' <<<"$rest" |
+				grep -v "^${prefix^^}_" | sed "s/^/$name: /"
+		done
+}
+is "" "$(strays lib/stele*.h)" "constants begin with the name of their enum"
+
 done_testing

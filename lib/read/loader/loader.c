@@ -33,7 +33,7 @@ void stele_loader_cursor_set(const struct stele_loader *l, uint64_t epoch,
 		.start = start,
 		.steps = left / l->step_size,
 	};
-	if (l->opts.rest == STELE_REST_PAD && left % l->step_size)
+	if (l->opts.last == STELE_LAST_PAD && left % l->step_size)
 		cursor->steps++;
 }
 

@@ -268,7 +268,7 @@ static int collect_all(struct stele_loader *l)
 		struct stele_loader_lane *lane = &l->lanes[i];
 		int n;
 
-		if (!stele_reader_outstanding(lane->reader))
+		if (!stele_reader_in_flight(lane->reader))
 			continue;
 		n = collect(l, lane, 0);
 		all = n < 0 ? n : all + n;
@@ -295,7 +295,7 @@ static struct stele_loader_lane *busy_lane(const struct stele_loader *l)
 	struct stele_loader_lane *busy = NULL;
 
 	for (uint32_t i = 0; i < l->source_count; i++) {
-		if (!stele_reader_outstanding(l->lanes[i].reader))
+		if (!stele_reader_in_flight(l->lanes[i].reader))
 			continue;
 		if (busy)
 			return NULL;
@@ -313,7 +313,7 @@ static void poll_lanes(struct stele_loader *l)
 	fds[0] = (struct pollfd){.fd = l->wake_fd, .events = POLLIN};
 	/* What broke polls readable for ever. */
 	for (uint32_t i = 0; !l->broken && i < l->source_count; i++)
-		if (stele_reader_outstanding(l->lanes[i].reader))
+		if (stele_reader_in_flight(l->lanes[i].reader))
 			fds[count++] = (struct pollfd){.fd = l->lanes[i].fd,
 						       .events = POLLIN};
 	poll(fds, count, -1);

@@ -48,7 +48,7 @@ static int check_options(const struct stele_loader_opts *opts,
 	const struct stele_option limits[] = {
 		{"rank", opts->rank, opts->world - 1},
 		{"batch_size", opts->batch_size, STELE_LOADER_BATCH_MAX},
-		{"rest", opts->rest, STELE_REST_DROP},
+		{"last", opts->last, STELE_LAST_DROP},
 		{"on_error", opts->on_error, STELE_ON_ERROR_SUBSTITUTE},
 		{"shuffle", opts->shuffle, STELE_SHUFFLE_NONE},
 		{"epoch_size", opts->epoch_size, STELE_PERMUTATION_COUNT_MAX},

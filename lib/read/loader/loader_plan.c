@@ -134,7 +134,7 @@ static uint32_t urgent(const struct stele_loader *l,
 
 	if (is_large(lane, place))
 		return place;
-	if (stele_reader_outstanding(lane->reader))
+	if (stele_reader_in_flight(lane->reader))
 		return lane->count;
 	while (place < lane->count && item_of(lane->tags[place])->batch != l->head)
 		place++;
@@ -189,7 +189,7 @@ static bool is_stuck(const struct stele_loader *l,
 		     const struct stele_loader_item *item)
 {
 	return item->batch == l->head &&
-	       !stele_reader_outstanding(lane->reader);
+	       !stele_reader_in_flight(lane->reader);
 }
 
 /* The item is on its way, or finished. False: no room now, and nothing is changed. */

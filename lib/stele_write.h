@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * stele_versions.h - further snapshots of an image, and other changes; part of stele.h
+ * stele_write.h - further snapshots of an image, and other changes; part of stele.h
  *
  * Changes to an existing image. One writer at a time (-EBUSY); readers of
  * any snapshot are not disturbed. Only new bytes are written, and a change
@@ -8,8 +8,8 @@
  */
 #include "stele.h" /* outside the guard: it includes this one where it belongs */
 
-#ifndef STELE_VERSIONS_H
-#define STELE_VERSIONS_H
+#ifndef STELE_WRITE_H
+#define STELE_WRITE_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -175,22 +175,22 @@ STELE_API int stele_snapshot_rename(const char *target, const char *name,
 STELE_API int stele_snapshot_delete(const char *const *targets, size_t count,
 				    const struct stele_txn_opts *opts);
 
-enum stele_difference_kind {
-	STELE_ADDED = 1, /* only in b */
-	STELE_REMOVED,	 /* only in a */
-	STELE_CHANGED,	 /* in both, with different contents */
+enum stele_diff_kind {
+	STELE_DIFF_ADDED = 1, /* only in b */
+	STELE_DIFF_REMOVED,	 /* only in a */
+	STELE_DIFF_CHANGED,	 /* in both, with different contents */
 };
 
-struct stele_difference {
+struct stele_diff_entry {
 	size_t size;
-	enum stele_difference_kind kind;
+	enum stele_diff_kind kind;
 	const char *key; /* not terminated; valid during the callback */
 	size_t key_size;
 	uint64_t a_id, a_size; /* not set when ADDED */
 	uint64_t b_id, b_size; /* not set when REMOVED */
 };
 /* Nonzero ends the comparison; it is then the return value. */
-typedef int (*stele_difference_fn)(void *user, const struct stele_difference *d);
+typedef int (*stele_diff_fn)(void *user, const struct stele_diff_entry *d);
 
 struct stele_diff_report {
 	size_t size;
@@ -204,7 +204,7 @@ struct stele_diff_report {
  * Reads only sections, and nothing of what both share. @report may be NULL.
  * Return: 0; what @fn returned; errors of stele_dataset_open(), and of sections.
  */
-STELE_API int stele_diff(const char *a, const char *b, stele_difference_fn fn,
+STELE_API int stele_diff(const char *a, const char *b, stele_diff_fn fn,
 			 void *user, const struct stele_open_opts *opts,
 			 struct stele_diff_report *report);
 
