@@ -10,28 +10,6 @@
 #include "progress.h"
 #include "stop.h"
 
-static int show_progress(void *user, const struct stele_build_progress *p)
-{
-	static const char *const verbs[] = {
-		[STELE_PHASE_SCAN] = "scanning",
-		[STELE_PHASE_COMPARE] = "comparing",
-		[STELE_PHASE_HASH] = "hashing",
-		[STELE_PHASE_WRITE] = "writing",
-		[STELE_PHASE_SECTIONS] = "indexing",
-		[STELE_PHASE_COMMIT] = "committing",
-	};
-
-	(void)user;
-	progress_update(&(struct progress_state){
-		.verb = verbs[p->phase],
-		.samples_done = p->samples_done,
-		.samples_total = p->samples_total,
-		.bytes_done = p->bytes_done,
-		.bytes_total = p->bytes_total,
-	});
-	return stop_requested();
-}
-
 void build_job_begin(struct build_job *job)
 {
 	struct build_options *options = job->options;
@@ -41,7 +19,7 @@ void build_job_begin(struct build_job *job)
 	job->log.quiet = options->quiet;
 	options->opts.log = cmd_log_line;
 	options->opts.log_user = &job->log;
-	options->opts.progress = show_progress;
+	options->opts.progress = progress_show;
 	options->opts.skip = summary_skip;
 	options->opts.skip_user = &job->summary;
 	stop_catch();

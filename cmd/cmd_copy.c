@@ -42,15 +42,6 @@ struct job {
 	bool json, quiet;
 };
 
-static int show_progress(void *user, uint64_t done, uint64_t total)
-{
-	(void)user;
-	progress_update(&(struct progress_state){.verb = "copying",
-						 .bytes_done = done,
-						 .bytes_total = total});
-	return stop_requested();
-}
-
 static void print_json(const struct stele_copy_report *report, bool dry_run)
 {
 	json_t *object = json_make();
@@ -121,7 +112,7 @@ static int run(const char *source, const char *target, struct job *job)
 
 	job->opts.log = cmd_log_line;
 	job->opts.log_user = &log;
-	job->opts.progress = show_progress;
+	job->opts.progress = progress_show;
 	stop_catch();
 	progress_start(!job->quiet && !job->json);
 	error = stele_copy(source, target, &job->opts, &report);

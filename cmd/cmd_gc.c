@@ -6,6 +6,7 @@
  */
 #include "cmd.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@
 
 #include "json.h"
 #include "parse.h"
+#include "progress.h"
+#include "stop.h"
 #include "text.h"
 
 static const struct option longopts[] = {
@@ -131,16 +134,28 @@ static int run(struct collection *collection)
 {
 	struct cmd_log log = {.target = collection->target};
 	struct stele_gc_report report = {.size = sizeof(report)};
+	char freed[TEXT_SIZE];
 	int error;
 
 	collection->opts.log = cmd_log_line;
 	collection->opts.log_user = &log;
+	collection->opts.progress = progress_show;
+	if (collection->opts.flags & STELE_TXN_DISCARD)
+		stop_catch();
+	progress_start(!collection->json);
 	error = stele_gc(collection->target, &collection->opts, print_item,
 			 collection, &report);
+	progress_end();
 	if (!error)
 		print_report(collection, &report);
+	else if (error == -ECANCELED && stop_requested())
+		cmd_message("%s: stopped; %s freed, but not all of it discarded",
+			    strsignal(stop_requested()),
+			    text_size(freed, report.freed_size));
 	else
 		cmd_log_error(error, collection->target);
+	if (error == -ECANCELED && stop_requested())
+		stop_raise();
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

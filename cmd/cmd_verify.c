@@ -82,15 +82,6 @@ static void show_damage(void *user, const struct stele_damage *damage)
 	funlockfile(stdout);
 }
 
-static int show_progress(void *user, uint64_t done, uint64_t total)
-{
-	(void)user;
-	progress_update(&(struct progress_state){.verb = "verifying",
-						 .bytes_done = done,
-						 .bytes_total = total});
-	return 0;
-}
-
 static void summarize(const struct job *job,
 		      const struct stele_verify_report *report)
 {
@@ -125,7 +116,7 @@ static int run(const char *target, struct job *job)
 	struct stele_verify_opts opts = STELE_OPTS(
 		stele_verify_opts, .log = cmd_log_line, .log_user = &log,
 		.damage = show_damage, .damage_user = job,
-		.progress = show_progress, .jobs = job->jobs);
+		.progress = progress_show, .jobs = job->jobs);
 	int result;
 
 	progress_start(!job->quiet);

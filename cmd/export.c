@@ -363,7 +363,7 @@ static void complain(struct exporting *e, const struct entry *entry, int error)
 }
 
 static int write_window(struct exporting *e, struct window *w,
-			struct progress_state *progress)
+			struct stele_progress *progress)
 {
 	int error = 0;
 
@@ -378,7 +378,7 @@ static int write_window(struct exporting *e, struct window *w,
 			complain(e, entry, error);
 		progress->samples_done = e->job->done + e->job->refused;
 		progress->bytes_done = e->job->bytes;
-		progress_update(progress);
+		progress_update("exporting", progress);
 	}
 	if (!error && w->error) {
 		error = w->error;
@@ -390,8 +390,7 @@ static int write_window(struct exporting *e, struct window *w,
 static int write_all(struct exporting *e)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
-	struct progress_state progress = {
-		.verb = "exporting",
+	struct stele_progress progress = {
 		.samples_total = stele_dataset_count(e->job->ds)};
 	struct window *w = e->windows;
 	bool last = false;

@@ -441,8 +441,7 @@ static uint64_t size_all(const struct extract *job)
 
 static int read_all(struct extract *job, struct stele_reader *reader)
 {
-	struct progress_state progress = {.verb = "extracting",
-					  .samples_total = job->count,
+	struct stele_progress progress = {.samples_total = job->count,
 					  .bytes_total = size_all(job)};
 	struct stele_sample samples[BATCH];
 	uint64_t next = 0;
@@ -466,7 +465,7 @@ static int read_all(struct extract *job, struct stele_reader *reader)
 		}
 		progress.samples_done = next - stele_reader_in_flight(reader);
 		progress.bytes_done = job->seen_bytes;
-		progress_update(&progress);
+		progress_update("extracting", &progress);
 	}
 	return job->stale ? -ESTALE : 0;
 }

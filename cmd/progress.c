@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stele.h"
+#include "stop.h"
 #include "text.h"
 
 #define LINE_SIZE 256
@@ -73,12 +75,12 @@ static void add(char *text, int limit, const char *format, ...)
 }
 
 /* By bytes if their sum is known, else by samples. */
-static bool time_left(const struct progress_state *state, double seconds,
+static bool time_left(const struct stele_progress *p, double seconds,
 		      uint64_t *left)
 {
-	const bool bytes = state->bytes_total;
-	const uint64_t total = bytes ? state->bytes_total : state->samples_total;
-	const uint64_t done = bytes ? state->bytes_done : state->samples_done;
+	const bool bytes = p->bytes_total;
+	const uint64_t total = bytes ? p->bytes_total : p->samples_total;
+	const uint64_t done = bytes ? p->bytes_done : p->samples_done;
 
 	if (!done || done > total)
 		return false;
@@ -86,41 +88,41 @@ static bool time_left(const struct progress_state *state, double seconds,
 	return true;
 }
 
-static void compose(char *text, int limit, const struct progress_state *state,
-		    double seconds)
+static void compose(char *text, int limit, const char *verb,
+		    const struct stele_progress *p, double seconds)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE];
-	double rate = seconds > 0 ? (double)state->bytes_done / seconds : 0;
+	double rate = seconds > 0 ? (double)p->bytes_done / seconds : 0;
 	uint64_t left;
 
-	snprintf(text, LINE_SIZE, "%.*s", limit - 1, state->verb);
-	if (state->samples_total)
-		add(text, limit, " %s/%s", text_count(a, state->samples_done),
-		    text_counted(b, state->samples_total, "sample"));
-	else if (state->samples_done)
+	snprintf(text, LINE_SIZE, "%.*s", limit - 1, verb);
+	if (p->samples_total)
+		add(text, limit, " %s/%s", text_count(a, p->samples_done),
+		    text_counted(b, p->samples_total, "sample"));
+	else if (p->samples_done)
 		add(text, limit, " %s",
-		    text_counted(a, state->samples_done, "sample"));
-	if (state->bytes_total)
-		add(text, limit, ", %s of %s", text_size(a, state->bytes_done),
-		    text_size(b, state->bytes_total));
-	else if (state->bytes_done)
-		add(text, limit, ", %s", text_size(a, state->bytes_done));
+		    text_counted(a, p->samples_done, "sample"));
+	if (p->bytes_total)
+		add(text, limit, ", %s of %s", text_size(a, p->bytes_done),
+		    text_size(b, p->bytes_total));
+	else if (p->bytes_done)
+		add(text, limit, ", %s", text_size(a, p->bytes_done));
 	if (seconds < 0.5)
 		return;
 	if (rate >= 1)
 		add(text, limit, ", %s/s", text_size(a, (uint64_t)rate));
-	if (!time_left(state, seconds, &left))
+	if (!time_left(p, seconds, &left))
 		return;
 	add(text, limit, ", %llu:%02u left", (unsigned long long)(left / 60),
 	    (unsigned int)(left % 60));
 }
 
-static void paint(const struct progress_state *state, uint64_t time)
+static void paint(const char *verb, const struct stele_progress *p, uint64_t time)
 {
 	char text[LINE_SIZE];
 	int width;
 
-	compose(text, line.lines ? LINE_SIZE : columns(), state,
+	compose(text, line.lines ? LINE_SIZE : columns(), verb, p,
 		(double)(time - line.began) / 1e9);
 	line.painted = time;
 	if (line.lines) {
@@ -147,7 +149,7 @@ void progress_start(bool wanted)
 	pthread_mutex_unlock(&line.lock);
 }
 
-void progress_update(const struct progress_state *state)
+void progress_update(const char *verb, const struct stele_progress *p)
 {
 	uint64_t time, interval;
 
@@ -155,15 +157,35 @@ void progress_update(const struct progress_state *state)
 	interval = line.lines ? LINE_INTERVAL_NS : PAINT_INTERVAL_NS;
 	if (line.wanted) {
 		time = now();
-		if (line.verb != state->verb) {
-			line.verb = state->verb;
+		if (line.verb != verb) {
+			line.verb = verb;
 			line.began = time;
 			line.painted = line.lines ? time : 0;
 		}
 		if (!line.painted || time - line.painted >= interval)
-			paint(state, time);
+			paint(verb, p, time);
 	}
 	pthread_mutex_unlock(&line.lock);
+}
+
+int progress_show(void *user, const struct stele_progress *p)
+{
+	static const char *const verbs[] = {
+		[STELE_PHASE_SCAN] = "scanning",
+		[STELE_PHASE_COMPARE] = "comparing",
+		[STELE_PHASE_HASH] = "hashing",
+		[STELE_PHASE_WRITE] = "writing",
+		[STELE_PHASE_SECTIONS] = "indexing",
+		[STELE_PHASE_COMMIT] = "committing",
+		[STELE_PHASE_COPY] = "copying",
+		[STELE_PHASE_VERIFY] = "verifying",
+		[STELE_PHASE_DISCARD] = "discarding",
+	};
+
+	(void)user;
+	if (p->phase < sizeof(verbs) / sizeof(*verbs))
+		progress_update(verbs[p->phase], p);
+	return stop_requested();
 }
 
 void progress_message(const char *message, const char *reason)

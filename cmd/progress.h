@@ -10,20 +10,20 @@
 #define STELE_CMD_PROGRESS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-struct progress_state {
-	const char *verb; /* static text; a new one restarts the clock */
-	uint64_t samples_done, samples_total; /* total 0: not known */
-	uint64_t bytes_done, bytes_total;
-};
+struct stele_progress;
 
 /* --progress: show it in any case, wherever stderr goes. */
 void progress_force(void);
 /* Before that, nothing is shown. */
 void progress_start(bool wanted);
-/* Cheap: paints at most ten times a second, or once where it is no terminal. */
-void progress_update(const struct progress_state *state);
+/*
+ * Cheap: paints at most ten times a second, or once where it is no terminal. `verb`: static
+ * text; a new one restarts the clock.
+ */
+void progress_update(const char *verb, const struct stele_progress *progress);
+/* A stele_progress_fn, for whatever call: show it, and stop after a signal (see stop.h). */
+int progress_show(void *user, const struct stele_progress *progress);
 /* `stele: MESSAGE[: REASON]` on stderr, after clearing the line. */
 void progress_message(const char *message, const char *reason);
 /* Clear the line; the next update paints it again. */

@@ -166,6 +166,35 @@ enum stele_flags {
 	STELE_FORCE = 1 << 1,	/* do what is refused without it; each function says what */
 };
 
+/* ---- progress ---------------------------------------------------------- */
+
+enum stele_phase {
+	STELE_PHASE_SCAN = 1, /* the source */
+	STELE_PHASE_COMPARE,  /* an append: with the base */
+	STELE_PHASE_HASH,     /* a build with a UUID: the source */
+	STELE_PHASE_WRITE,    /* samples */
+	STELE_PHASE_SECTIONS, /* keys and other secondary data */
+	STELE_PHASE_COMMIT,
+	STELE_PHASE_COPY,
+	STELE_PHASE_VERIFY,
+	STELE_PHASE_DISCARD, /* free space, on the device */
+};
+
+/** How far a call is, in its present phase. Totals may grow; 0: not known, or not counted. */
+struct stele_progress {
+	size_t size;
+	uint32_t phase; /* enum stele_phase */
+	uint32_t reserved;
+	uint64_t samples_done, samples_total;
+	uint64_t bytes_done, bytes_total;
+};
+
+/*
+ * Nonzero cancels the call, which returns -ECANCELED. Called at the beginning of a phase, then
+ * every 100 ms or so; from any thread of the call, one at a time.
+ */
+typedef int (*stele_progress_fn)(void *user, const struct stele_progress *progress);
+
 /* ---- datasets ---------------------------------------------------------- */
 
 struct stele_dataset;

@@ -114,28 +114,6 @@ enum stele_label_from {
 	STELE_LABEL_FROM_NONE,   /* no such fields */
 };
 
-enum stele_phase {
-	STELE_PHASE_SCAN,
-	STELE_PHASE_WRITE,
-	STELE_PHASE_SECTIONS,
-	STELE_PHASE_COMMIT,
-	STELE_PHASE_COMPARE, /* append: after SCAN */
-	STELE_PHASE_HASH,    /* build with a UUID: after SCAN */
-};
-
-struct stele_build_progress {
-	enum stele_phase phase;
-	uint64_t samples_done, samples_total; /* total 0: not known yet */
-	uint64_t bytes_done, bytes_total;
-};
-
-/*
- * Nonzero cancels the build (-ECANCELED). Called on the building thread, at
- * least every 100 ms.
- */
-typedef int (*stele_build_progress_fn)(void *user,
-				       const struct stele_build_progress *p);
-
 /** Why a source entry did not become a sample. */
 enum stele_skip_reason {
 	STELE_SKIP_SYMLINK = 1, /* with FOLLOW: that leads nowhere */
@@ -154,7 +132,7 @@ struct stele_build_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
-	stele_build_progress_fn progress;
+	stele_progress_fn progress;
 	void *progress_user;
 	uint64_t memory_size;	/* 0: 256 MiB */
 	uint32_t flags;		/* enum stele_build_flags */
@@ -264,7 +242,7 @@ struct stele_verify_opts {
 	void *log_user;
 	stele_damage_fn damage;
 	void *damage_user;
-	int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+	stele_progress_fn progress;
 	void *progress_user;
 	const char *backend;
 	uint32_t jobs; /* 0: one per core */

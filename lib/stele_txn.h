@@ -51,6 +51,8 @@ struct stele_create_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
+	stele_progress_fn progress;
+	void *progress_user;
 	const char *backend;
 	const char *label;   /* of the image; NULL: "" */
 	const uint8_t *uuid; /* 16 bytes; NULL: random. Given, the same puts are the same bytes */
@@ -85,9 +87,10 @@ STELE_API int stele_txn_create(const char *target,
 STELE_API int stele_txn_base(struct stele_txn *txn, const char *name);
 struct stele_add_opts {
 	size_t size;
-	stele_log_fn log; /* NULL: the transaction's; these as in stele_build_opts ... */
+	/* Without log or progress, the transaction's; these as in stele_build_opts ... */
+	stele_log_fn log;
 	void *log_user;
-	stele_build_progress_fn progress;
+	stele_progress_fn progress;
 	void *progress_user;
 	uint64_t memory_size;
 	uint32_t flags; /* as of stele_append(), but DRY_RUN and ALWAYS */
@@ -115,8 +118,6 @@ enum stele_put_flags {
 
 struct stele_put_opts {
 	size_t size;
-	stele_build_progress_fn progress; /* of what stele_txn_snapshot() does with the puts */
-	void *progress_user;
 	const char *directory; /* of the temporary file; NULL: $TMPDIR, else /var/tmp */
 	uint64_t memory_size;  /* of samples, and to write them; 0: 256 MiB */
 	uint32_t flags;	       /* enum stele_put_flags */

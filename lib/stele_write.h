@@ -30,7 +30,7 @@ struct stele_append_opts {
 	size_t size;
 	stele_log_fn log; /* these as in stele_build_opts ... */
 	void *log_user;
-	stele_build_progress_fn progress;
+	stele_progress_fn progress;
 	void *progress_user;
 	uint64_t memory_size;
 	uint32_t flags; /* enum stele_append_flags */
@@ -75,7 +75,7 @@ struct stele_compact_opts {
 	size_t size;
 	stele_log_fn log; /* these as in stele_build_opts ... */
 	void *log_user;
-	stele_build_progress_fn progress;
+	stele_progress_fn progress;
 	void *progress_user;
 	uint64_t memory_size;
 	uint32_t flags; /* STELE_DRY_RUN */
@@ -116,6 +116,8 @@ struct stele_txn_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
+	stele_progress_fn progress;
+	void *progress_user;
 	const char *backend;
 	/*
 	 * Of the commit and its snapshots, seconds; 0: now. $SOURCE_DATE_EPOCH applies to
@@ -236,9 +238,10 @@ struct stele_gc_report {
  * A reader that opened a snapshot
  * before it was deleted may still be reading it, and cannot be seen: so
  * only what has been unused for opts->grace seconds is freed, or everything with
- * FORCE. A reader that is too late gets -ESTALE, never wrong bytes.
- * Return: 0; -EBUSY (neither grace nor FORCE, unless DRY_RUN; logged); errors of
- * stele_image_open() and of writing.
+ * FORCE. A reader that is too late gets -ESTALE, never wrong bytes. What was freed stays
+ * free if the discarding of it is cancelled; the next gc with DISCARD does all of it.
+ * Return: 0; -EBUSY (neither grace nor FORCE, unless DRY_RUN; logged); -ECANCELED; errors
+ * of stele_image_open() and of writing.
  */
 STELE_API int stele_gc(const char *target, const struct stele_txn_opts *opts,
 		       stele_gc_fn fn, void *user,
@@ -321,8 +324,7 @@ struct stele_copy_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
-	/* Nonzero stops the copy (-ECANCELED); it can be resumed later. */
-	int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+	stele_progress_fn progress; /* a copy that is cancelled can be resumed later */
 	void *progress_user;
 	const char *backend;
 	const char *label;   /* of a new image; NULL: the source's */

@@ -217,12 +217,11 @@ static void show_progress(struct run *run, uint64_t now)
 		bytes += __atomic_load_n(&run->workers[i].bytes_done,
 					 __ATOMIC_RELAXED);
 	}
-	progress_update(&(struct progress_state){
-		.verb = "reading",
-		.samples_done = samples,
-		.samples_total = config->samples,
-		.bytes_done = bytes,
-	});
+	progress_update("reading", &(struct stele_progress){
+					   .samples_done = samples,
+					   .samples_total = config->samples,
+					   .bytes_done = bytes,
+				   });
 	seconds = (double)(now - run->line_time) / 1e9;
 	/* A tick may come a little early. */
 	if (!config->interval || seconds < config->interval - TICK_NS / 2e9)

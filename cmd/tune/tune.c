@@ -53,7 +53,7 @@ static int take_point(void *user, const struct stele_tune_point *point,
 		snprintf(listener->doing, sizeof(listener->doing),
 			 "%.0f %%: reads of the snapshot's sizes, %u at a time",
 			 100 * done, point->depth);
-	progress_update(&(struct progress_state){.verb = listener->doing});
+	progress_update(listener->doing, &(struct stele_progress){0});
 	return stop_requested();
 }
 
@@ -85,7 +85,7 @@ static int measure(const struct options *options, struct listener *listener)
 	snprintf(listener->doing, sizeof(listener->doing), "opening");
 	stop_catch();
 	progress_start(!options->json);
-	progress_update(&(struct progress_state){.verb = listener->doing});
+	progress_update(listener->doing, &(struct stele_progress){0});
 	error = stele_tune(report->target,
 			   &STELE_OPTS(stele_tune_opts, .log = take_line,
 				       .log_user = listener,

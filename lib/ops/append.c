@@ -411,6 +411,10 @@ static int txn_add(struct stele_txn *txn, const struct stele_origin *origin,
 		all.log = txn->log.fn;
 		all.log_user = txn->log.user;
 	}
+	if (!all.progress) {
+		all.progress = txn->progress;
+		all.progress_user = txn->progress_user;
+	}
 	ret = stele_builder_init(&builder, &all, STELE_ADD_FLAGS, &made);
 	if (!ret)
 		ret = stele_put_flush(txn);

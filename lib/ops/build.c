@@ -355,6 +355,8 @@ static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
 	txn->claim = claim;
 	txn->target = *target;
 	txn->reproducible = opts->uuid;
+	txn->progress = opts->progress;
+	txn->progress_user = opts->progress_user;
 	*target = (struct stele_target){0};
 	return ret;
 }
@@ -403,6 +405,8 @@ static int txn_create(const char *target, const struct stele_create_opts *given,
 		return ret;
 	opts.log = known.log;
 	opts.log_user = known.log_user;
+	opts.progress = known.progress;
+	opts.progress_user = known.progress_user;
 	opts.backend = known.backend;
 	opts.label = known.label;
 	opts.uuid = known.uuid;

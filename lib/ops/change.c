@@ -64,6 +64,8 @@ int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
 	txn->force = known.flags & STELE_FORCE;
 	txn->revoke = txn->force && !txn->grace;
 	txn->discard = known.flags & STELE_TXN_DISCARD;
+	txn->progress = known.progress;
+	txn->progress_user = known.progress_user;
 	if (!named || txn->target.snapshot)
 		return 0;
 	stele_log_error(&log, "'%s' names no snapshot (write TARGET@NAME)",

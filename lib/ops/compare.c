@@ -143,7 +143,7 @@ static int advance(struct comparing *c, uint64_t ordinal)
 
 static int tick(struct comparing *c)
 {
-	struct stele_build_progress *progress = &c->builder->progress;
+	struct stele_progress *progress = &c->builder->progress;
 
 	if (c->steps++ % TICK_EVERY)
 		return 0;

@@ -157,13 +157,28 @@ static int check_present(struct stele_copier *c,
 	return ret;
 }
 
-static int on_progress(void *user, uint64_t done)
+/* Of the segment that is being sent: so much. */
+static int on_progress(void *user, uint64_t bytes, uint64_t samples)
 {
 	struct stele_copier *c = user;
+	struct stele_progress progress = c->done;
 
-	return c->progress ? c->progress(c->progress_user, c->done + done,
-					 c->report->total_size) :
-			     0;
+	progress.bytes_done += bytes;
+	progress.samples_done += samples;
+	return c->progress ? c->progress(c->progress_user, &progress) : 0;
+}
+
+static int begin_progress(struct stele_copier *c)
+{
+	c->done = (struct stele_progress){
+		.size = sizeof(c->done),
+		.phase = STELE_PHASE_COPY,
+		.bytes_total = c->report->total_size,
+	};
+	for (uint32_t i = 0; i < c->snapshot->segment_count; i++)
+		c->done.samples_total +=
+			c->snapshot->segments[i].descriptor.sample_count;
+	return on_progress(c, 0, 0) ? -ECANCELED : 0;
 }
 
 static int commit_segment(struct stele_copier *c,
@@ -218,7 +233,7 @@ static int send_segment(struct stele_copier *c,
 
 static int pass_segments(struct stele_copier *c)
 {
-	int ret = 0;
+	int ret = begin_progress(c);
 
 	for (uint32_t i = 0; ret == 0 && i < c->snapshot->segment_count; i++) {
 		const struct stele_segment *s = &c->snapshot->segments[i];
@@ -226,9 +241,11 @@ static int pass_segments(struct stele_copier *c)
 			stele_txn_segment(c->txn, s->descriptor.id);
 
 		ret = where ? check_present(c, s, where) : send_segment(c, s);
-		if (ret == 0)
-			c->done += s->descriptor.size;
-		if (ret == 0 && on_progress(c, 0))
+		if (ret < 0)
+			break;
+		c->done.bytes_done += s->descriptor.size;
+		c->done.samples_done += s->descriptor.sample_count;
+		if (on_progress(c, 0, 0))
 			ret = -ECANCELED;
 	}
 	return ret;

@@ -21,13 +21,12 @@ struct stele_copier {
 	struct stele_txn *txn; /* of the target, its log says what goes wrong */
 	const char *name; /* of the snapshot there */
 	unsigned int jobs; /* 1 to STELE_COPY_JOBS_MAX */
-	/* Nonzero stops the copy. */
-	int (*progress)(void *user, uint64_t bytes_done, uint64_t bytes_total);
+	stele_progress_fn progress;
 	void *progress_user;
 	struct stele_copy_report *report;
 
 	/* The copier's own. */
-	uint64_t done; /* bytes of segments that are there */
+	struct stele_progress done; /* segments that are there */
 };
 
 /* Bytes that an empty target needs for the snapshot, catalogs and all. */

@@ -212,7 +212,15 @@ static int discard(struct stele_txn *txn, uint64_t offset, uint64_t size)
 	return ret;
 }
 
-static int discard_gap(struct stele_txn *txn, const struct stele_catalog_free *gap)
+static int tell(const struct stele_txn *txn, const struct stele_progress *done)
+{
+	if (txn->progress && txn->progress(txn->progress_user, done))
+		return -ECANCELED;
+	return 0;
+}
+
+static int discard_gap(struct stele_txn *txn, const struct stele_catalog_free *gap,
+		       struct stele_progress *done)
 {
 	const uint64_t piece = piece_size(txn->image);
 	uint64_t at = gap->offset, end = gap->offset + gap->size, next;
@@ -223,12 +231,16 @@ static int discard_gap(struct stele_txn *txn, const struct stele_catalog_free *g
 		if (next > end)
 			next = end;
 		ret = discard(txn, at, next - at);
+		done->bytes_done += next - at;
+		if (ret == 0)
+			ret = tell(txn, done);
 	}
 	return ret;
 }
 
 static int discard_free(struct stele_txn *txn)
 {
+	struct stele_progress done = {.size = sizeof(done), .phase = STELE_PHASE_DISCARD};
 	struct stele_extents used = {0}, gaps = {0};
 	int ret = stele_extents_add_copies(&used, txn->image);
 
@@ -237,13 +249,17 @@ static int discard_free(struct stele_txn *txn)
 	if (ret == 0)
 		ret = stele_extents_gaps(&used, txn->image->sb.image_size, &gaps);
 	for (uint32_t i = 0; i < gaps.count && ret == 0; i++)
-		ret = discard_gap(txn, &gaps.list[i]);
+		done.bytes_total += gaps.list[i].size;
+	if (ret == 0)
+		ret = tell(txn, &done);
+	for (uint32_t i = 0; i < gaps.count && ret == 0; i++)
+		ret = discard_gap(txn, &gaps.list[i], &done);
 	/* He who took over during the last one had better be known, too. */
 	if (ret == 0)
 		ret = stele_intent_confirm(txn->image->dev);
 	stele_extents_release(&gaps);
 	stele_extents_release(&used);
-	if (ret < 0)
+	if (ret < 0 && ret != -ECANCELED)
 		stele_log_error(&txn->log,
 				"the free space cannot be discarded: %s",
 				stele_strerror(ret));

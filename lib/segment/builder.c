@@ -197,7 +197,8 @@ int stele_builder_phase(struct stele_builder *builder,
 			enum stele_phase phase, uint64_t samples_total,
 			uint64_t bytes_total)
 {
-	builder->progress = (struct stele_build_progress){
+	builder->progress = (struct stele_progress){
+		.size = sizeof(builder->progress),
 		.phase = phase,
 		.samples_total = samples_total,
 		.bytes_total = bytes_total,

@@ -27,7 +27,7 @@ struct stele_builder {
 	struct stele_build_report *report; /* never NULL */
 	uint32_t boundary; /* that the layout keeps; 0: none */
 	const char *temp_directory; /* NULL: see stele_temp_directory() */
-	struct stele_build_progress progress;
+	struct stele_progress progress;
 	struct timespec told; /* when progress was told last */
 	bool cancelled;
 	pthread_mutex_t skip_lock;

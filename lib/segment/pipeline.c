@@ -263,7 +263,7 @@ static int work(void *user, unsigned int index)
 static void tick(void *user)
 {
 	struct pipeline *pipeline = user;
-	struct stele_build_progress *progress = &pipeline->builder->progress;
+	struct stele_progress *progress = &pipeline->builder->progress;
 
 	progress->samples_done =
 		__atomic_load_n(&pipeline->samples, __ATOMIC_RELAXED);

@@ -69,7 +69,7 @@ static int scan_skip(void *user, enum stele_skip_reason reason,
 static int scan_tick(void *user)
 {
 	struct scanning *scanning = user;
-	struct stele_build_progress *progress = &scanning->builder->progress;
+	struct stele_progress *progress = &scanning->builder->progress;
 
 	progress->samples_done =
 		__atomic_load_n(&scanning->samples, __ATOMIC_RELAXED);

@@ -34,7 +34,7 @@ struct writing {
 /* Behind each block, or few of them. */
 static int tell(struct writing *w)
 {
-	struct stele_build_progress *progress = &w->builder->progress;
+	struct stele_progress *progress = &w->builder->progress;
 
 	progress->bytes_done = stele_blocks_offset(&w->out) - w->begin;
 	return stele_builder_tick(w->builder);

@@ -68,6 +68,8 @@ static void unit_done(struct gang *gang, struct stele_copy_worker *w,
 		gang->copy->sent_size += unit->size;
 	else if (!gang->error)
 		gang->error = ret;
+	if (ret >= 0)
+		gang->copy->sample_count += unit->count;
 	pthread_cond_broadcast(&gang->done);
 	pthread_mutex_unlock(&gang->lock);
 }
@@ -136,12 +138,13 @@ static void tick(void *user)
 {
 	struct gang *gang = user;
 	struct stele_segment_copy *copy = gang->copy;
-	uint64_t done;
+	uint64_t bytes, samples;
 
 	pthread_mutex_lock(&gang->lock);
-	done = copy->sent_size + copy->resumed_size;
+	bytes = copy->sent_size + copy->resumed_size;
+	samples = copy->sample_count;
 	pthread_mutex_unlock(&gang->lock);
-	if (!copy->progress || !copy->progress(copy->progress_user, done))
+	if (!copy->progress || !copy->progress(copy->progress_user, bytes, samples))
 		return;
 	pthread_mutex_lock(&gang->lock);
 	if (!gang->error)
@@ -234,7 +237,7 @@ int stele_segment_copy(struct stele_segment_copy *copy)
 	};
 	int ret = stele_edges_init(&gang.edges, copy->to, copy->jobs);
 
-	copy->sent_size = copy->resumed_size = 0;
+	copy->sent_size = copy->resumed_size = copy->sample_count = 0;
 	if (ret < 0)
 		return ret;
 	pthread_mutex_init(&gang.lock, NULL);

@@ -26,11 +26,12 @@ struct stele_segment_copy {
 	uint64_t to_offset; /* whole blocks; a multiple of its boundary */
 	unsigned int jobs;  /* threads, 1 to STELE_COPY_JOBS_MAX */
 	/* From the calling thread, every STELE_PROGRESS_MS; nonzero: stop. */
-	int (*progress)(void *user, uint64_t done);
+	int (*progress)(void *user, uint64_t bytes, uint64_t samples);
 	void *progress_user;
 
 	/* Bytes of the segment; together all of it when it went well. */
 	uint64_t sent_size, resumed_size;
+	uint64_t sample_count; /* of its samples, deleted ones too, those that are there */
 };
 
 /*

@@ -89,6 +89,8 @@ struct stele_txn {
 	bool force;    /* its last snapshot may go, too */
 	bool revoke;   /* whoever reads what is deleted, and cannot be seen, is not waited for */
 	bool discard; /* what is freed, on the device */
+	stele_progress_fn progress; /* of what takes long; may be NULL */
+	void *progress_user;
 	uint64_t grace; /* seconds that they get; 0: not given */
 	bool dry;      /* on a device that keeps what is written to itself, see rehearsal.h */
 

@@ -122,9 +122,18 @@ int stele_check_progress(struct stele_check *check, uint64_t bytes,
 	report->samples += samples;
 	if (report->bytes > check->bytes_total)
 		check->bytes_total = report->bytes;
+	if (report->samples > check->samples_total)
+		check->samples_total = report->samples;
 	if (opts->progress)
-		stop = opts->progress(opts->progress_user, report->bytes,
-				      check->bytes_total);
+		stop = opts->progress(opts->progress_user,
+				      &(struct stele_progress){
+					      .size = sizeof(struct stele_progress),
+					      .phase = STELE_PHASE_VERIFY,
+					      .samples_done = report->samples,
+					      .samples_total = check->samples_total,
+					      .bytes_done = report->bytes,
+					      .bytes_total = check->bytes_total,
+				      });
 	pthread_mutex_unlock(&check->lock);
 	if (stop)
 		return -ECANCELED;

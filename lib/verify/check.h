@@ -45,7 +45,7 @@ struct stele_check {
 	struct stele_image *image;
 	const struct stele_verify_opts *opts;
 	struct stele_verify_report *report; /* under lock */
-	uint64_t bytes_total;		    /* for progress; an estimate */
+	uint64_t bytes_total, samples_total; /* for progress; estimates */
 	bool segments_broken; /* one that could not be loaded; reported */
 	/*
 	 * Why checking has stopped: -EAGAIN: a commit was made meanwhile, so start

@@ -444,8 +444,10 @@ static void choose(struct stele_check *check, int64_t snapshot)
 		     j < check->first_ref[i + 1]; j++)
 			segment->wanted |= check->refs[j].snapshot == snapshot;
 		stele_catalog_segment(&image->catalog, i, &where);
-		if (segment->wanted)
-			check->bytes_total += where.size;
+		if (!segment->wanted)
+			continue;
+		check->bytes_total += where.size;
+		check->samples_total += where.sample_count;
 	}
 }
 

@@ -25,7 +25,7 @@ struct meeting {
 	uint64_t at;	     /* of the last read */
 };
 
-static int on_progress(void *user, const struct stele_build_progress *progress)
+static int on_progress(void *user, const struct stele_progress *progress)
 {
 	struct meeting *meeting = user;
 	bool asked;

@@ -249,7 +249,7 @@ static void test_sizes(void)
 	unlink(target);
 }
 
-static int stop_writing(void *user, const struct stele_build_progress *progress)
+static int stop_writing(void *user, const struct stele_progress *progress)
 {
 	(void)user;
 	return progress->phase == STELE_PHASE_WRITE;

@@ -96,27 +96,29 @@ static void check_exact_resume(const struct copies_source *s)
 	is_uint(0, wrong, "one job, %u points: no more than needed", runs);
 }
 
-static int stop_soon(void *user, uint64_t done, uint64_t total)
+static int stop_soon(void *user, const struct stele_progress *p)
 {
-	uint64_t *seen = user;
+	struct stele_progress *seen = user;
 
-	seen[0] = done;
-	seen[1] = total;
-	return done != 0;
+	*seen = *p;
+	return p->bytes_done != 0;
 }
 
 static void check_progress(const struct copies_source *s)
 {
 	struct stele_device *to = copies_target(512);
 	struct stele_copy_report r = {.size = sizeof(r)};
-	uint64_t seen[2] = {0};
+	struct stele_progress seen = {0};
 
 	copies_progress = stop_soon;
-	copies_user = seen;
+	copies_user = &seen;
 	is_int(-ECANCELED, copies_copy(s->dev, "v3", to, 1, &r), "stopped");
-	ok(seen[0] && seen[0] <= seen[1] && seen[1] == r.total_size,
-	   "having been told %ju of %ju bytes", (uintmax_t)seen[0],
-	   (uintmax_t)seen[1]);
+	ok(seen.bytes_done && seen.bytes_done <= seen.bytes_total &&
+		   seen.bytes_total == r.total_size,
+	   "having been told %ju of %ju bytes", (uintmax_t)seen.bytes_done,
+	   (uintmax_t)seen.bytes_total);
+	ok(seen.phase == STELE_PHASE_COPY && seen.size == sizeof(seen),
+	   "of a copy");
 	ok(!copies_has(to, "v3"), "no snapshot yet");
 	copies_progress = NULL;
 	is_int(0, copies_copy(s->dev, "v3", to, 1, &r), "goes on");

@@ -274,7 +274,7 @@ static void test_twice(void)
 	fake_release(&fake);
 }
 
-static int stop_late(void *user, const struct stele_build_progress *progress)
+static int stop_late(void *user, const struct stele_progress *progress)
 {
 	(void)progress;
 	return ++*(unsigned int *)user > 1;

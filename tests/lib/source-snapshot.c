@@ -379,7 +379,7 @@ static void test_faults(void)
 	many_release(&m);
 }
 
-static int stop_soon(void *user, const struct stele_build_progress *progress)
+static int stop_soon(void *user, const struct stele_progress *progress)
 {
 	(void)user;
 	return progress->phase == STELE_PHASE_WRITE;

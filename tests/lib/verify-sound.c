@@ -124,10 +124,9 @@ static void check_snapshots(void)
 	free(samples);
 }
 
-static int stop_at_once(void *user, uint64_t done, uint64_t total)
+static int stop_at_once(void *user, const struct stele_progress *p)
 {
-	(void)done;
-	(void)total;
+	(void)p;
 	return ++*(int *)user > 2;
 }
 
@@ -152,14 +151,13 @@ static void check_cancel(void)
 }
 
 /* Somebody commits, and what was there is written over, between two looks. */
-static int commit_once(void *user, uint64_t done, uint64_t total)
+static int commit_once(void *user, const struct stele_progress *p)
 {
 	struct stele_device **dev = user;
 	struct stele_image image;
 	struct stele_txn edit;
 
-	(void)done;
-	(void)total;
+	(void)p;
 	if (!*dev)
 		return 0;
 	if (stele_image_load(*dev, NULL, &image) ||
