@@ -48,6 +48,10 @@ static void print_item_json(const struct stele_gc_item *item)
 		json_set_number(object, "size", item->segment_size);
 		json_set_number(object, "samples", item->sample_count);
 		json_set_time(object, "unused_since", item->unused_since);
+	} else if (item->deleted) {
+		json_set_text(object, "snapshot", item->name);
+		json_set_number(object, "samples", item->sample_count);
+		json_set_time(object, "deleted_time", item->unused_since);
 	} else {
 		json_set_text(object, "withdrawn", item->name);
 		json_set_time(object, "until", item->unused_since);
@@ -56,18 +60,31 @@ static void print_item_json(const struct stele_gc_item *item)
 	json_line(object);
 }
 
+static char *text_age(char *out, const struct stele_gc_item *item, int64_t now)
+{
+	return text_duration(out, now > item->unused_since ?
+					  (uint64_t)now - (uint64_t)item->unused_since :
+					  0);
+}
+
+static void print_snapshot(const struct stele_gc_item *item, int64_t now)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+
+	printf("snapshot '%s'  %s  deleted %s ago%s\n", item->name,
+	       text_counted(a, item->sample_count, "sample"), text_age(b, item, now),
+	       item->due ? "" : ", kept");
+}
+
 static void print_segment(const struct stele_gc_item *item, int64_t now)
 {
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
-	uint64_t age = now > item->unused_since ?
-			       (uint64_t)now - (uint64_t)item->unused_since :
-			       0;
 
 	printf("segment %016" PRIx64 "  %12s  %14s %-7s  unused for %s%s\n",
 	       item->segment_id, text_size(a, item->segment_size),
 	       text_count(b, item->sample_count),
 	       item->sample_count == 1 ? "sample" : "samples",
-	       text_duration(c, age),
+	       text_age(c, item, now),
 	       item->due ? "" : ", kept");
 }
 
@@ -81,8 +98,8 @@ static void print_item(void *user, const struct stele_gc_item *item)
 		print_item_json(item);
 		return;
 	}
-	if (item->segment_id) {
-		print_segment(item, collection->opts.time);
+	if (item->segment_id || item->deleted) {
+		(item->deleted ? print_snapshot : print_segment)(item, collection->opts.time);
 		return;
 	}
 	name = text_escape(item->name, strlen(item->name));

@@ -38,6 +38,8 @@ static void print_image(const struct stele_image_info *info)
 	       text_size(b, info->image_size));
 	if (info->free_size)
 		printf(", %s of it reusable", text_size(a, info->free_size));
+	if (info->unused_size)
+		printf(", %s freed by gc", text_size(a, info->unused_size));
 	putchar('\n');
 	free(label);
 }
@@ -95,6 +97,8 @@ static json_t *json_image(const struct stele_image *image,
 	json_set_number(object, "image_size", info.image_size);
 	json_set_number(object, "used_size", info.used_size);
 	json_set_number(object, "free_size", info.free_size);
+	json_set_number(object, "unused_size", info.unused_size);
+	json_set_number(object, "deleted_snapshots", info.deleted_count);
 	json_set_number(object, "segments", info.segment_count);
 	for (uint32_t i = 0; i < snapshots->count; i++)
 		json_add(list, snapshots_json(snapshots, i));
@@ -129,7 +133,7 @@ static int print(const char *target, const struct stele_image *image,
 		printf(ROW "%s\n", "target", name ? name : target);
 		print_image(&info);
 		printf(ROW "%" PRIu32 "\n", "snapshots", snapshots.count);
-		snapshots_print(&snapshots, "  ");
+		snapshots_print(&snapshots, false, "  ");
 		if (ds)
 			print_dataset(ds);
 		layout_end();

@@ -20,8 +20,10 @@
 #include "text.h"
 
 static const struct option longopts[] = {
+	{"as", required_argument, NULL, 'a'},
 	{"base", required_argument, NULL, 'b'},
 	{"delete", required_argument, NULL, 'd'},
+	{"deleted", no_argument, NULL, 'D'},
 	{"dry-run", no_argument, NULL, 'n'},
 	{"force", no_argument, NULL, 'f'},
 	{"grace", required_argument, NULL, 'g'},
@@ -38,11 +40,11 @@ static const struct option longopts[] = {
 
 struct request {
 	struct stele_txn_opts opts;
-	const char *base, *note;
+	const char *as, *base, *note;
 	struct keys keys;
 	const char *files[FILES_MAX];
 	unsigned int file_count;
-	bool json, null;
+	bool deleted, json, null;
 	int error; /* of what the options need; to be said */
 	char used[32]; /* options that were given, each once */
 };
@@ -65,6 +67,7 @@ static int list(struct request *request, int count, char **words)
 	struct cmd_log log = {.target = words[0]};
 	struct stele_image *image;
 	struct snapshots snapshots;
+	uint32_t first, end;
 	int error;
 
 	(void)count;
@@ -76,10 +79,12 @@ static int list(struct request *request, int count, char **words)
 		cmd_error(error, "cannot list '%s'", words[0]);
 	else if (!request->json) {
 		layout_begin();
-		snapshots_print(&snapshots, "");
+		snapshots_print(&snapshots, request->deleted, "");
 		layout_end();
 	}
-	for (uint32_t i = 0; request->json && i < snapshots.count; i++)
+	first = request->deleted ? snapshots.count : 0;
+	end = request->deleted ? first + snapshots.deleted_count : snapshots.count;
+	for (uint32_t i = first; request->json && i < end; i++)
 		json_line(snapshots_json(&snapshots, i));
 	snapshots_release(&snapshots);
 	stele_image_close(image);
@@ -179,6 +184,22 @@ static int delete_all(struct request *request, int count, char **words)
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 
+static int undelete(struct request *request, int count, char **words)
+{
+	struct cmd_log log = {.target = words[0]};
+	int error;
+
+	(void)count;
+	log_to(request, &log);
+	error = stele_snapshot_undelete(words[0], request->as, &request->opts);
+	if (error)
+		cmd_log_error(error, words[0]);
+	else if (is_dry_run(request))
+		printf("would undelete '%s'%s%s%s\n", words[0], request->as ? " as '" : "",
+		       request->as ? request->as : "", request->as ? "'" : "");
+	return error ? cmd_status_of(error) : CMD_OK;
+}
+
 /* ---- options ------------------------------------------------------------------- */
 
 static const struct verb {
@@ -189,9 +210,10 @@ static const struct verb {
 	const char *words;
 } verbs[] = {
 	{"create", create, "bdJknNt0", 1, 1, "one TARGET@NAME"},
-	{"list", list, "J", 1, 1, "one TARGET"},
+	{"list", list, "DJ", 1, 1, "one TARGET"},
 	{"rename", rename_one, "fgnt", 2, 2, "a TARGET@OLD and a name"},
 	{"delete", delete_all, "fgnt", 1, INT_MAX, "a TARGET@NAME"},
+	{"undelete", undelete, "ant", 1, 1, "one TARGET@NAME"},
 };
 
 static const char *add_key(struct request *request, const char *text)
@@ -217,6 +239,8 @@ static const char *set_option(struct request *request, int option,
 			      const char *text)
 {
 	switch (option) {
+	case 'a':
+		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &request->as);
 	case 'b':
 		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &request->base);
 	case 'd':
@@ -237,6 +261,7 @@ static const char *set_option(struct request *request, int option,
 	case 't':
 		return parse_time(text, &request->opts.time);
 	default:
+		request->deleted |= option == 'D';
 		request->json |= option == 'J';
 		request->null |= option == '0';
 		return NULL;
@@ -305,7 +330,7 @@ static int misuse_verb(const struct cmd *cmd, const char *word)
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		suggest_offer(&names, verbs[i].name, strlen(verbs[i].name));
 	return cmd_misuse(cmd,
-			  "snapshot needs a verb: create, list, rename or delete%s%s%s",
+			  "snapshot needs a verb: create, list, rename, delete or undelete%s%s%s",
 			  *names.best ? " (did you mean '" : "", names.best,
 			  *names.best ? "'?)" : "");
 }

@@ -55,8 +55,8 @@ static void offer_mapping(void *user, const struct stele_mapping_info *info)
 	offer(user, info->name, strlen(info->name), "");
 }
 
-/* PATH@SNAPSHOT once there is an '@', else mapped names and files. */
-static void offer_targets(const char *word)
+/* PATH@SNAPSHOT once there is an '@', or of those deleted, else mapped names and files. */
+static void offer_targets(const char *word, bool deleted)
 {
 	const char *slash = strrchr(word, '/');
 	const char *at = strrchr(slash ? slash : word, '@');
@@ -72,9 +72,13 @@ static void offer_targets(const char *word)
 	path = strndup(word, (size_t)(at - word));
 	if (path && !stele_image_open(path, NULL, &image)) {
 		if (!snapshots_load(&snapshots, image)) {
-			for (uint32_t i = 0; i < snapshots.count; i++)
-				if (!strncmp(snapshots.infos[i].name, at + 1, strlen(at + 1)))
-					printf("%s@%s\n", path, snapshots.infos[i].name);
+			const struct stele_snapshot_info *info =
+				snapshots.infos + (deleted ? snapshots.count : 0);
+			uint32_t count = deleted ? snapshots.deleted_count : snapshots.count;
+
+			for (; count--; info++)
+				if (!strncmp(info->name, at + 1, strlen(at + 1)))
+					printf("%s@%s\n", path, info->name);
 		}
 		snapshots_release(&snapshots);
 		stele_image_close(image);
@@ -124,7 +128,7 @@ static unsigned int first_key(const char *name)
 static void offer_arguments(const struct cmd *cmd, char **words, unsigned int number,
 			    const char *target)
 {
-	static const char *const verbs[] = {"create", "list", "rename", "delete", NULL};
+	static const char *const verbs[] = {"create", "list", "rename", "delete", "undelete", NULL};
 	const char *word = *words;
 
 	if (!strcmp(cmd->name, "snapshot") && number == 0)
@@ -136,7 +140,8 @@ static void offer_arguments(const struct cmd *cmd, char **words, unsigned int nu
 	else if (!strcmp(cmd->name, "extract") && number == 1)
 		puts(":files");
 	else
-		offer_targets(word);
+		offer_targets(word, !strcmp(cmd->name, "snapshot") &&
+					    !strcmp(target, "undelete"));
 }
 
 static void offer_commands(const struct cmd *commands, size_t count, const char *word)

@@ -36,6 +36,9 @@ static const struct {
 	{-EEXIST, " build copy ", NULL, "use --force to overwrite it"},
 	{-EEXIST, " snapshot ", "no snapshot would be left",
 	 "use --force to delete it all the same"},
+	{-EEXIST, " snapshot ", "cannot undelete", "give it another name with --as=NAME"},
+	{-ENOENT, " snapshot ", "no deleted snapshot",
+	 "'stele snapshot list --deleted' shows those that can be undeleted"},
 	{-EEXIST, " append compact snapshot ", NULL,
 	 "choose another name, or first delete that snapshot with 'stele snapshot delete'"},
 	{-EEXIST, " map ", NULL,
@@ -148,6 +151,14 @@ static void suggest_mapped(const char *word)
 		suggest_print(&names, "");
 }
 
+static bool was_deleted(const struct snapshots *snapshots, const char *name)
+{
+	for (uint32_t i = 0; i < snapshots->deleted_count; i++)
+		if (!strcmp(snapshots->infos[snapshots->count + i].name, name))
+			return true;
+	return false;
+}
+
 /* The closest snapshot of the image, if it can be opened, else mapped name. */
 static void suggest_target(const char *target)
 {
@@ -163,7 +174,11 @@ static void suggest_target(const char *target)
 			for (uint32_t i = 0; i < snapshots.count; i++)
 				suggest_offer(&names, snapshots.infos[i].name,
 					      strlen(snapshots.infos[i].name));
-		suggest_print(&names, "");
+		if (was_deleted(&snapshots, name))
+			cmd_hint("it was deleted; 'stele snapshot undelete %s' brings it back",
+				 target);
+		else
+			suggest_print(&names, "");
 		snapshots_release(&snapshots);
 		stele_image_close(image);
 	} else if (path) {
@@ -179,6 +194,6 @@ void remedy_print(const char *verb, int error, const char *line,
 
 	if (remedy)
 		cmd_hint("%s", remedy);
-	if (error == -ENOENT && target && !strstr(line, "no directory"))
+	else if (error == -ENOENT && target && !strstr(line, "no directory"))
 		suggest_target(target);
 }

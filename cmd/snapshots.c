@@ -21,16 +21,17 @@ int snapshots_load(struct snapshots *snapshots, const struct stele_image *image)
 
 	*snapshots = (struct snapshots){.image = image};
 	stele_image_info(image, &info);
-	snapshots->infos = calloc((size_t)info.snapshot_count + 1,
+	snapshots->infos = calloc((size_t)info.snapshot_count + info.deleted_count + 1,
 				  sizeof(*snapshots->infos));
 	if (!snapshots->infos)
 		return -ENOMEM;
-	while (!error && snapshots->count < info.snapshot_count) {
-		snapshots->infos[snapshots->count].size = sizeof(*snapshots->infos);
-		error = stele_image_snapshot(
-			image, snapshots->count,
-			&snapshots->infos[snapshots->count]);
-		snapshots->count += !error;
+	for (uint32_t i = 0; !error && i < info.snapshot_count + info.deleted_count; i++) {
+		snapshots->infos[i].size = sizeof(*snapshots->infos);
+		error = stele_image_snapshot(image, i, &snapshots->infos[i]);
+	}
+	if (!error) {
+		snapshots->count = info.snapshot_count;
+		snapshots->deleted_count = info.deleted_count;
 	}
 	return error;
 }
@@ -73,7 +74,21 @@ struct row {
 	const char *name, *parent;
 	char *note; /* NULL: none */
 	uint32_t segments;
+	bool deleted; /* then the time is of that */
 };
+
+/* The indices of a table. */
+struct range {
+	uint32_t first, end;
+};
+
+static struct range range_of(const struct snapshots *snapshots, bool deleted)
+{
+	const uint32_t count = snapshots->count;
+
+	return deleted ? (struct range){count, count + snapshots->deleted_count} :
+			 (struct range){0, count};
+}
 
 static void fill_row(const struct snapshots *snapshots, uint32_t index,
 		     struct row *row)
@@ -82,11 +97,13 @@ static void fill_row(const struct snapshots *snapshots, uint32_t index,
 	const char *parent = parent_name(snapshots, info);
 	char *note = load_note(snapshots, index);
 
-	*row = (struct row){.name = info->name, .segments = info->segment_count};
+	*row = (struct row){.name = info->name,
+			    .segments = info->segment_count,
+			    .deleted = info->deleted_time};
 	row->parent = parent ? parent : info->parent ? "?" : "-";
 	text_count(row->samples, info->sample_count);
 	text_size(row->size, info->payload_size);
-	text_time(row->time, info->time);
+	text_time(row->time, info->deleted_time ? info->deleted_time : info->time);
 	text_hex(row->digest, info->digest, sizeof(info->digest));
 	row->note = note ? text_escape(note, info->note_size) : NULL;
 	free(note);
@@ -102,12 +119,13 @@ struct widths {
 	int name, samples, size, time, parent;
 };
 
-static void measure(const struct snapshots *snapshots, struct widths *w)
+static void measure(const struct snapshots *snapshots, struct range range,
+		    struct widths *w)
 {
 	struct row row;
 
-	*w = (struct widths){.name = 4, .samples = 7, .size = 4, .time = 4, .parent = 6};
-	for (uint32_t i = 0; i < snapshots->count; i++) {
+	*w = (struct widths){.name = 4, .samples = 7, .size = 4, .time = 7, .parent = 6};
+	for (uint32_t i = range.first; i < range.end; i++) {
 		fill_row(snapshots, i, &row);
 		widen(&w->name, row.name);
 		widen(&w->samples, row.samples);
@@ -145,7 +163,7 @@ static void print_block(const struct row *row, const char *indent)
 	printf("%s%s\n", indent, row->name);
 	printf("%s  %s sample%s, %s\n", indent, row->samples,
 	       strcmp(row->samples, "1") ? "s" : "", row->size);
-	printf("%s  %s\n", indent, row->time);
+	printf("%s  %s%s\n", indent, row->deleted ? "deleted " : "", row->time);
 	printf("%s  %.12s", indent, row->digest);
 	if (strcmp(row->parent, "-"))
 		printf(", from %s", row->parent);
@@ -154,14 +172,15 @@ static void print_block(const struct row *row, const char *indent)
 		printf("%s  %s\n", indent, row->note);
 }
 
-void snapshots_print(const struct snapshots *snapshots, const char *indent)
+void snapshots_print(const struct snapshots *snapshots, bool deleted, const char *indent)
 {
+	const struct range range = range_of(snapshots, deleted);
 	const size_t columns = layout_columns();
 	struct widths w;
 	struct row row;
 	size_t width;
 
-	measure(snapshots, &w);
+	measure(snapshots, range, &w);
 	width = strlen(indent) + FIXED_WIDTH +
 		(size_t)(w.name + w.samples + w.size + w.parent);
 	if (width + (size_t)w.time > columns)
@@ -169,10 +188,10 @@ void snapshots_print(const struct snapshots *snapshots, const char *indent)
 	width += (size_t)w.time;
 	if (width <= columns)
 		printf("%s%-*s  %*s  %*s  %4s  %-*s  %-12s  %s\n", indent, w.name, "NAME",
-		       w.samples, "SAMPLES", w.size, "SIZE", "SEGS", w.time, "TIME",
-		       "DIGEST", width + strlen("  NOTE") <= columns ? "PARENT  NOTE" :
-								       "PARENT");
-	for (uint32_t i = 0; i < snapshots->count; i++) {
+		       w.samples, "SAMPLES", w.size, "SIZE", "SEGS", w.time,
+		       deleted ? "DELETED" : "TIME", "DIGEST",
+		       width + strlen("  NOTE") <= columns ? "PARENT  NOTE" : "PARENT");
+	for (uint32_t i = range.first; i < range.end; i++) {
 		fill_row(snapshots, i, &row);
 		if (width <= columns)
 			print_row(&row, &w, indent, columns);
@@ -195,6 +214,8 @@ json_t *snapshots_info_json(const struct stele_snapshot_info *info)
 	json_set_number(object, "samples", info->sample_count);
 	json_set_number(object, "payload_size", info->payload_size);
 	json_set_number(object, "segments", info->segment_count);
+	if (info->deleted_time)
+		json_set_time(object, "deleted_time", info->deleted_time);
 	return object;
 }
 

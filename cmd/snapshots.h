@@ -11,8 +11,8 @@
 
 struct snapshots {
 	const struct stele_image *image; /* the caller's, open */
-	struct stele_snapshot_info *infos; /* owned; oldest first */
-	uint32_t count;
+	struct stele_snapshot_info *infos; /* owned; oldest first; then the deleted ones */
+	uint32_t count, deleted_count;
 };
 
 /* Return: 0; -ENOMEM. Release in any case. */
@@ -20,8 +20,8 @@ int snapshots_load(struct snapshots *snapshots,
 		   const struct stele_image *image);
 void snapshots_release(struct snapshots *snapshots);
 
-/* A table, with each row prefixed by `indent`. */
-void snapshots_print(const struct snapshots *snapshots, const char *indent);
+/* A table, with each row prefixed by `indent`, of those that are there or were deleted. */
+void snapshots_print(const struct snapshots *snapshots, bool deleted, const char *indent);
 /* From the info; for one of the list, with the parent's name and the note. */
 json_t *snapshots_info_json(const struct stele_snapshot_info *info);
 json_t *snapshots_json(const struct snapshots *snapshots, uint32_t index);

@@ -26,8 +26,11 @@ static int check_counts(const struct stele_catalog_counts *counts,
 {
 	if (counts->segments > STELE_SEGMENTS_MAX)
 		return unclean(why, "catalog: too many segments");
-	if (counts->snapshots > STELE_SNAPSHOTS_MAX)
+	if (counts->snapshots > STELE_SNAPSHOTS_MAX ||
+	    counts->deleted > STELE_SNAPSHOTS_MAX - counts->snapshots)
 		return unclean(why, "catalog: too many snapshots");
+	if (counts->deleted && !(sb->feature_incompat & STELE_FEATURE_UNDELETE))
+		return unclean(why, "catalog: deleted snapshots without the feature");
 	if (counts->refs > STELE_REFS_MAX)
 		return unclean(why, "catalog: too many references");
 	if (counts->free > STELE_FREE_MAX)
@@ -57,6 +60,7 @@ static int read_header(struct stele_catalog *out,
 		.free = le32_get(disk.free_count),
 		.signatures = le32_get(disk.signature_count),
 		.notes_size = le32_get(disk.notes_size),
+		.deleted = le32_get(disk.deleted_count),
 	};
 	out->next_snapshot_id = le64_get(disk.next_snapshot_id);
 	ret = check_counts(&out->counts, sb, why);
@@ -143,6 +147,7 @@ void stele_catalog_snapshot(const struct stele_catalog *catalog, uint32_t index,
 		.note_size = le32_get(disk.note_size),
 		.first_signature = le32_get(disk.first_signature),
 		.signature_count = le32_get(disk.signature_count),
+		.deleted_time = (int64_t)le64_get(disk.deleted_time),
 	};
 	memcpy(out->name, disk.name, sizeof(out->name));
 	memcpy(out->digest, disk.digest, sizeof(out->digest));

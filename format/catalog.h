@@ -18,7 +18,7 @@
 
 /* The first two bound the stack that proves names and ids unique (32 KiB). */
 #define STELE_SEGMENTS_MAX   16384u
-#define STELE_SNAPSHOTS_MAX  16384u
+#define STELE_SNAPSHOTS_MAX  16384u /* deleted ones included */
 #define STELE_REFS_MAX	     (UINT32_C(1) << 20) /* of all snapshots, as if none were shared */
 #define STELE_FREE_MAX	     65536u
 #define STELE_SIGNATURES_MAX 65536u
@@ -35,9 +35,11 @@ struct stele_disk_catalog {
 /*18*/	le32 signature_count;
 /*1c*/	le32 notes_size;
 /*20*/	le64 next_snapshot_id;
-/*28*/	uint8_t reserved[24];
+/*28*/	le32 deleted_count; /* entries after those of snapshot_count, in the same table */
+/*2c*/	uint8_t reserved[20];
 };
 STELE_CHECK_SIZE(struct stele_disk_catalog, 64);
+STELE_CHECK_OFFSET(struct stele_disk_catalog, deleted_count, 0x28);
 
 /* Ascending by offset; ids are unique. */
 struct stele_disk_catalog_segment {
@@ -52,7 +54,10 @@ struct stele_disk_catalog_segment {
 STELE_CHECK_SIZE(struct stele_disk_catalog_segment, 64);
 STELE_CHECK_OFFSET(struct stele_disk_catalog_segment, unused_since, 0x28);
 
-/* Ascending by id; names are unique. */
+/*
+ * Ascending by id; names are unique. After them the deleted ones, ascending by id, too, with
+ * any names: only with the incompat feature UNDELETE.
+ */
 struct stele_disk_snapshot {
 /*00*/	uint8_t name[STELE_SNAPSHOT_NAME_SIZE];
 /*40*/	le64 id;     /* never 0, never reused */
@@ -69,10 +74,12 @@ struct stele_disk_snapshot {
 /*94*/	le32 signature_count;
 /*98*/	le64 source_time; /* seconds since 1970, two's complement; 0: not known */
 /*a0*/	le64 payload_size; /* sum of its live samples' payloads */
-/*a8*/	uint8_t reserved[24];
+/*a8*/	le64 deleted_time; /* seconds since 1970, at least 1; 0: not deleted */
+/*b0*/	uint8_t reserved[16];
 };
 STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
+STELE_CHECK_OFFSET(struct stele_disk_snapshot, deleted_time, 0xa8);
 
 /* A segment of one snapshot or of several; those of one stand in the order of its ids. */
 struct stele_disk_ref {
@@ -115,6 +122,7 @@ struct stele_catalog_snapshot {
 	uint32_t first_ref, ref_count;
 	uint32_t note_offset, note_size;
 	uint32_t first_signature, signature_count;
+	int64_t deleted_time; /* 0: it is not deleted */
 };
 
 struct stele_catalog_ref {
@@ -129,6 +137,7 @@ struct stele_catalog_free {
 struct stele_catalog_counts {
 	uint32_t segments, snapshots, refs, free, signatures;
 	uint32_t notes_size;
+	uint32_t deleted; /* snapshots; their indices follow those of the others */
 };
 
 struct stele_catalog {
@@ -145,8 +154,8 @@ struct stele_catalog {
  * to high_water, order, overlap (segments, the catalog, free extents; deleted
  * lists with these, but not with each other: that is lib/image/lists.h), names
  * (stele_name_ok, unique), references, sums, reserved fields; a segment has a
- * time since which it is unused just when no snapshot refers to it. Deleted
- * lists need the superblock's feature bit.
+ * time since which it is unused just when no snapshot refers to it, deleted ones
+ * aside. Deleted lists and deleted snapshots need the superblock's feature bits.
  * Return: 0; -EBADMSG; -EMEDIUMTYPE; -EUCLEAN.
  */
 int stele_catalog_decode(const void *blocks, uint64_t size,

@@ -36,6 +36,7 @@ void stele_catalog_begin(struct stele_disk_block *blocks,
 		.signature_count = le32_put(counts->signatures),
 		.notes_size = le32_put(counts->notes_size),
 		.next_snapshot_id = le64_put(next_snapshot_id),
+		.deleted_count = le32_put(counts->deleted),
 	};
 
 	put(blocks, counts, 0, &disk, sizeof(disk));
@@ -78,6 +79,7 @@ void stele_catalog_put_snapshot(struct stele_disk_block *blocks,
 		.note_size = le32_put(snapshot->note_size),
 		.first_signature = le32_put(snapshot->first_signature),
 		.signature_count = le32_put(snapshot->signature_count),
+		.deleted_time = le64_put((uint64_t)snapshot->deleted_time),
 	};
 
 	text_put(disk.name, sizeof(disk.name), snapshot->name);

@@ -22,7 +22,7 @@ catalog_layout(const struct stele_catalog_counts *counts)
 	l.segments = sizeof(struct stele_disk_catalog);
 	l.snapshots = l.segments + (uint64_t)counts->segments *
 				sizeof(struct stele_disk_catalog_segment);
-	l.refs = l.snapshots + (uint64_t)counts->snapshots *
+	l.refs = l.snapshots + ((uint64_t)counts->snapshots + counts->deleted) *
 				sizeof(struct stele_disk_snapshot);
 	l.free = l.refs + (uint64_t)counts->refs *
 				sizeof(struct stele_disk_ref);

@@ -20,7 +20,8 @@ struct seen {
 /* How far the snapshots so far have used up the tables; of refs, how many they have. */
 struct progress {
 	uint64_t id, refs, notes, signatures;
-	struct seen used; /* by any of them */
+	struct seen used; /* by any of them that is not deleted */
+	uint32_t passed;  /* of these, with smaller ids than the deleted one that is looked at */
 };
 
 static bool see(struct seen *seen, uint32_t index)
@@ -100,7 +101,8 @@ static int check_refs(const struct stele_catalog *catalog,
 		stele_catalog_ref(catalog, snapshot->first_ref + i, &ref);
 		if (!see(&seen, ref.segment))
 			return unclean(why, "catalog: segment twice in a snapshot");
-		see(&progress->used, ref.segment);
+		if (!snapshot->deleted_time)
+			see(&progress->used, ref.segment);
 		stele_catalog_segment(catalog, ref.segment, &segment);
 		if (!checked_add(live, segment.sample_count - ref.deleted_count,
 				 &live))
@@ -160,6 +162,30 @@ static int check_identity(const struct stele_catalog *catalog,
 	return 0;
 }
 
+/* Deleted just if it is one of the last; then its id is none of another one. */
+static int check_deleted_time(const struct stele_catalog *catalog, uint32_t index,
+			      const struct stele_catalog_snapshot *snapshot,
+			      struct progress *progress, const char **why)
+{
+	const uint32_t count = catalog->counts.snapshots;
+	struct stele_catalog_snapshot other = {0};
+
+	if (index < count)
+		return snapshot->deleted_time ?
+			       unclean(why, "catalog: snapshot with a time of deletion") :
+			       0;
+	if (snapshot->deleted_time < 1)
+		return unclean(why, "catalog: deleted snapshot without a time");
+	for (; progress->passed < count; progress->passed++) {
+		stele_catalog_snapshot(catalog, progress->passed, &other);
+		if (other.id >= snapshot->id)
+			break;
+	}
+	return other.id == snapshot->id ?
+		       unclean(why, "catalog: deleted snapshot with the id of another") :
+		       0;
+}
+
 static int check_snapshot(const struct stele_catalog *catalog,
 			  uint32_t index, struct progress *progress,
 			  const char **why)
@@ -173,7 +199,11 @@ static int check_snapshot(const struct stele_catalog *catalog,
 			  catalog_layout(&catalog->counts).snapshots +
 				  index * sizeof(disk),
 			  &disk, sizeof(disk));
+	if (index == catalog->counts.snapshots)
+		progress->id = 0; /* the deleted ones begin */
 	ret = check_identity(catalog, &snapshot, progress, why);
+	if (ret == 0)
+		ret = check_deleted_time(catalog, index, &snapshot, progress, why);
 	if (ret == 0)
 		ret = check_tables(catalog, &disk, progress, why);
 	if (ret == 0)
@@ -185,7 +215,7 @@ static int check_snapshot(const struct stele_catalog *catalog,
 	return 0;
 }
 
-/* What no snapshot names says since when; what one names does not. */
+/* What none but deleted snapshots name says since when; what one names does not. */
 static int check_unused(const struct stele_catalog *catalog,
 			struct progress *progress, const char **why)
 {
@@ -218,7 +248,7 @@ int stele_catalog_check_snapshots(const struct stele_catalog *catalog,
 		return unclean(why, "catalog: no next snapshot id");
 	for (uint32_t i = 0; i < counts->refs && ret == 0; i++)
 		ret = check_ref(catalog, sb, i, why);
-	for (uint32_t i = 0; i < counts->snapshots && ret == 0; i++)
+	for (uint32_t i = 0; i < counts->snapshots + counts->deleted && ret == 0; i++)
 		ret = check_snapshot(catalog, i, &progress, why);
 	if (ret < 0)
 		return ret;

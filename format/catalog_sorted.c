@@ -135,7 +135,8 @@ bool stele_catalog_refs_used(const struct stele_catalog *catalog)
 	struct stele_catalog_snapshot snapshot;
 	struct heap heap;
 
-	heap_fill(&heap, catalog, catalog->counts.snapshots, compare_ends);
+	heap_fill(&heap, catalog,
+		  catalog->counts.snapshots + catalog->counts.deleted, compare_ends);
 	while (heap.left) {
 		stele_catalog_snapshot(catalog, heap_take(&heap), &snapshot);
 		if (end_of(&snapshot) < lowest)

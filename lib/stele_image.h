@@ -30,7 +30,8 @@ struct stele_image_info {
 	uint64_t free_size; /* of used_size, reusable */
 	int64_t create_time, commit_time;
 	uint32_t superblocks_good; /* of 4 copies */
-	uint32_t reserved;
+	uint32_t deleted_count;	   /* snapshots that can be undeleted; see stele_image_snapshot() */
+	uint64_t unused_size;	   /* of used_size, what no snapshot uses: gc frees it */
 };
 
 struct stele_snapshot_info {
@@ -44,6 +45,7 @@ struct stele_snapshot_info {
 	uint64_t payload_size; /* sum of their bytes */
 	uint32_t segment_count;
 	uint32_t note_size; /* bytes; see stele_image_note() */
+	int64_t deleted_time; /* 0: it is not deleted */
 };
 
 struct stele_image;
@@ -59,7 +61,8 @@ STELE_API int stele_image_open(const char *target,
 STELE_API int stele_image_info(const struct stele_image *image,
 			       struct stele_image_info *info);
 /**
- * Oldest first. Reads nothing: everything is in the catalog. Return: 0; -ERANGE; -EINVAL.
+ * Oldest first; from index snapshot_count on the deleted ones, likewise. Reads nothing:
+ * everything is in the catalog. Return: 0; -ERANGE; -EINVAL.
  */
 STELE_API int stele_image_snapshot(const struct stele_image *image,
 				   uint32_t index,

@@ -188,10 +188,11 @@ STELE_API int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 
 /* ---- snapshots that are there ------------------------------------------ */
 
-/* See stele_snapshot_rename(), stele_snapshot_delete(). */
+/* See stele_snapshot_rename(), stele_snapshot_delete(), stele_snapshot_undelete(). */
 STELE_API int stele_txn_rename(struct stele_txn *txn, const char *name,
 			       const char *to);
 STELE_API int stele_txn_drop(struct stele_txn *txn, const char *name);
+STELE_API int stele_txn_undelete(struct stele_txn *txn, const char *name, const char *as);
 
 /* ---- space ------------------------------------------------------------- */
 
@@ -211,7 +212,8 @@ STELE_API int stele_txn_resize(struct stele_txn *txn, uint64_t size,
 
 struct stele_txn_preview {
 	size_t size;
-	uint32_t snapshots_added, snapshots_dropped, snapshots_renamed;
+	uint32_t snapshots_added; /* undeleted ones, too */
+	uint32_t snapshots_dropped, snapshots_renamed;
 	uint32_t segments_added, segments_freed;
 	uint64_t added_size; /* bytes of the segments that are added */
 	uint64_t freed_size; /* and of those that are freed, to be reused */

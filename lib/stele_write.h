@@ -166,16 +166,29 @@ STELE_API int stele_snapshot_rename(const char *target, const char *name,
  * @targets: PATH@NAME, each of the same PATH; @count: at least 1
  *
  * Its samples stay in place until stele_gc(): readers on a device or
- * file can go on. On RBD, readers use the RBD snapshot, and cannot be
- * seen: with a grace period it is tombstoned (nobody opens it any more) and
- * removed by the first gc after that time; with FORCE alone it is removed now, and
- * readers get -ESTALE; with neither the delete is refused. To delete the last snapshot
- * of an image always takes FORCE.
+ * file can go on, and stele_snapshot_undelete() brings it back. On RBD, readers use the
+ * RBD snapshot, and cannot be seen: with a grace period it is tombstoned (nobody opens it
+ * any more) and removed by the first gc after that time; with FORCE alone it is removed
+ * now, and readers get -ESTALE; with neither the delete is refused. To delete the last
+ * snapshot of an image always takes FORCE.
  * Return: 0; -ENOENT; -EBUSY (mapped on this machine, or grace required; logged);
  * -EEXIST (none would be left; logged); -EINVAL (of several images; logged).
  */
 STELE_API int stele_snapshot_delete(const char *const *targets, size_t count,
 				    const struct stele_txn_opts *opts);
+
+/**
+ * stele_snapshot_undelete() - bring a deleted snapshot back, until gc has freed it
+ * @target: PATH@NAME, by the name that it had; of several, the one that was deleted last
+ * @name: its name from now on; NULL: NAME
+ *
+ * All about it is as it was. On RBD it gets a new RBD snapshot; a tombstoned one goes when
+ * its time comes.
+ * Return: 0; -ENOENT (none, or freed; logged); -EEXIST (another one has the name; logged);
+ * -EINVAL.
+ */
+STELE_API int stele_snapshot_undelete(const char *target, const char *name,
+				      const struct stele_txn_opts *opts);
 
 enum stele_diff_kind {
 	STELE_DIFF_ADDED = 1, /* only in b */
@@ -212,11 +225,12 @@ STELE_API int stele_diff(const char *a, const char *b, stele_diff_fn fn,
 
 struct stele_gc_item {
 	size_t size;
-	uint64_t segment_id; /* 0: a tombstoned RBD snapshot */
+	uint64_t segment_id; /* 0: a snapshot */
 	const char *name;    /* of that, else NULL; valid during the callback */
 	uint64_t offset, segment_size, sample_count;
 	int64_t unused_since; /* seconds since 1970; for a tombstoned one, when it expires */
 	bool due;	      /* can be freed */
+	bool deleted;	      /* a snapshot that was deleted, and not a tombstoned RBD snapshot */
 };
 typedef void (*stele_gc_fn)(void *user, const struct stele_gc_item *item);
 
@@ -235,6 +249,7 @@ struct stele_gc_report {
 /**
  * stele_gc() - free the space of what no snapshot uses
  *
+ * Deleted snapshots that are due are gone for good: they cannot be undeleted any more.
  * A reader that opened a snapshot
  * before it was deleted may still be reading it, and cannot be seen: so
  * only what has been unused for opts->grace seconds is freed, or everything with

@@ -175,7 +175,7 @@ static void count(struct reduction *r, const struct stele_fork *fork,
 	struct stele_catalog_ref ref;
 
 	r->counts = r->from->counts;
-	r->counts.snapshots = r->counts.refs = 0;
+	r->counts.snapshots = r->counts.deleted = r->counts.refs = 0;
 	r->counts.signatures = r->counts.notes_size = 0;
 	for (uint32_t i = 0; i < r->from->counts.snapshots; i++) {
 		r->kept[i] = stele_fork_common(fork, side, i);

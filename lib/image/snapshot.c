@@ -360,6 +360,7 @@ void stele_snapshot_describe(const struct stele_catalog_snapshot *snapshot,
 		.payload_size = snapshot->payload_size,
 		.segment_count = snapshot->ref_count,
 		.note_size = snapshot->note_size,
+		.deleted_time = snapshot->deleted_time,
 	};
 	memcpy(out->name, snapshot->name, sizeof(out->name) - 1);
 	memcpy(out->digest, snapshot->digest, sizeof(out->digest));

@@ -325,6 +325,25 @@ static uint64_t free_size(const struct stele_image *image)
 	return size;
 }
 
+static uint64_t unused_size(const struct stele_image *image)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < image->catalog.counts.segments; i++) {
+		struct stele_catalog_segment segment;
+
+		stele_catalog_segment(&image->catalog, i, &segment);
+		size += segment.unused_since ? segment.size : 0;
+	}
+	return size;
+}
+
+/* Snapshots, deleted ones included. */
+static uint32_t count_all(const struct stele_image *image)
+{
+	return image->catalog.counts.snapshots + image->catalog.counts.deleted;
+}
+
 static int image_info(const struct stele_image *image,
 		      struct stele_image_info *out)
 {
@@ -344,10 +363,12 @@ static int image_info(const struct stele_image *image,
 		.create_time = sb->create_time,
 		.commit_time = sb->commit_time,
 		.superblocks_good = image->copies_good,
+		.deleted_count = image->catalog.counts.deleted,
+		.unused_size = unused_size(image),
 	};
 	memcpy(info.uuid, sb->uuid, sizeof(info.uuid));
 	memcpy(info.label, sb->label, sizeof(info.label) - 1);
-	return stele_output_set(out, &info, reserved, &image->log);
+	return stele_output_set(out, &info, unused_size, &image->log);
 }
 
 int stele_image_info(const struct stele_image *image,
@@ -362,11 +383,11 @@ static int image_snapshot(const struct stele_image *image, uint32_t index,
 	struct stele_catalog_snapshot snapshot;
 	struct stele_snapshot_info info;
 
-	if (index >= image->catalog.counts.snapshots)
+	if (index >= count_all(image))
 		return -ERANGE;
 	stele_catalog_snapshot(&image->catalog, index, &snapshot);
 	stele_snapshot_describe(&snapshot, &info);
-	return stele_output_set(out, &info, note_size, &image->log);
+	return stele_output_set(out, &info, deleted_time, &image->log);
 }
 
 int stele_image_snapshot(const struct stele_image *image, uint32_t index,
@@ -381,7 +402,7 @@ static int image_note(const struct stele_image *image, uint32_t index,
 {
 	struct stele_catalog_snapshot snapshot;
 
-	if (index >= image->catalog.counts.snapshots)
+	if (index >= count_all(image))
 		return -ERANGE;
 	stele_catalog_snapshot(&image->catalog, index, &snapshot);
 	if (size < snapshot.note_size)

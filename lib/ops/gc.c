@@ -2,12 +2,12 @@
 /*
  * gc.c - the space of what no snapshot uses
  *
- * Freeing is forgetting: the catalog drops the segments, and lists their space
- * as free. After one commit the other superblock slot still leads to the old
- * catalog, so nothing may be written there yet; a second one, which changes
- * nothing, makes the space good for the next append, and for a discard. That one
- * is made whenever an older slot leads to more than the newest: who was killed
- * between the two leaves it to the next.
+ * Freeing is forgetting: the catalog drops the segments, and the deleted snapshots that
+ * refer to them or whose own time has come, and lists their space as free. After one
+ * commit the other superblock slot still leads to the old catalog, so nothing may be
+ * written there yet; a second one, which changes nothing, makes the space good for the
+ * next append, and for a discard. That one is made whenever an older slot leads to more
+ * than the newest: who was killed between the two leaves it to the next.
  *
  * Space is discarded only where neither slot leads to, and only when both commits
  * are durable; and like what is written, it is said before: see intent.h.
@@ -62,9 +62,41 @@ static void report_item(struct collection *c, const struct stele_gc_item *item)
 		c->fn(c->user, item);
 }
 
+/* ---- deleted snapshots ------------------------------------------------------------ */
+
+/* One that this transaction has deleted is so from now on; likewise segments, below. */
+static bool look_at_deleted(struct collection *c, const struct stele_catalog_snapshot *info)
+{
+	const int64_t since = info->deleted_time ? info->deleted_time : c->now;
+	const struct stele_gc_item item = {
+		.size = sizeof(item),
+		.name = info->name,
+		.sample_count = info->sample_count,
+		.unused_since = since,
+		.due = is_due(c, since),
+		.deleted = true,
+	};
+
+	if (c->fn)
+		c->fn(c->user, &item);
+	return item.due;
+}
+
+/* Before their segments, which were in use until then, or longer. */
+static void look_at_snapshots(struct collection *c)
+{
+	struct stele_txn *txn = c->txn;
+	uint32_t i = txn->snapshot_count;
+
+	while (i < txn->snapshot_count + txn->deleted_count)
+		if (look_at_deleted(c, &txn->snapshots[i].info))
+			stele_txn_forget_snapshot(txn, i);
+		else
+			i++;
+}
+
 /* ---- segments ------------------------------------------------------------------- */
 
-/* One that this transaction has left unused is so from now on. */
 static bool look_at_segment(struct collection *c,
 			    const struct stele_catalog_segment *segment)
 {
@@ -114,7 +146,7 @@ static int free_kept(struct stele_txn *txn, struct stele_gc_report *report)
 		ret = stele_image_kept_size(txn->image, &kept);
 		if (ret < 0 || !kept)
 			return ret;
-		if (i == 0 && report && !report->freed_count)
+		if (i == 0 && report)
 			report->finished_size = kept;
 		ret = stele_txn_publish(txn, txn->time);
 		if (ret < 0)
@@ -297,6 +329,7 @@ int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 	memset(report, 0, sizeof(*report));
 	stele_txn_forget_tombstones(txn);
 	txn->frees = true;
+	look_at_snapshots(&c);
 	ret = look_at_segments(&c);
 	if (ret == 0)
 		ret = look_at_tombstones(&c);
@@ -306,14 +339,15 @@ int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 
 int stele_gc_finish(struct stele_txn *txn, struct stele_gc_report *report)
 {
+	const bool changed = txn->state == STELE_TXN_DIRTY;
 	int ret = 0;
 
 	if (!txn->frees)
 		return 0;
-	if (txn->state == STELE_TXN_DIRTY)
+	if (changed)
 		ret = stele_txn_publish(txn, txn->time);
 	if (ret == 0)
-		ret = free_kept(txn, report);
+		ret = free_kept(txn, changed ? NULL : report);
 	if (ret == 0)
 		ret = remove_tombstones(txn);
 	if (ret == 0 && txn->discard)

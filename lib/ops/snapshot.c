@@ -133,6 +133,22 @@ int stele_txn_rename(struct stele_txn *txn, const char *from, const char *to)
 			  path_of(txn));
 }
 
+static int txn_undelete(struct stele_txn *txn, const char *name, const char *as)
+{
+	int ret = name ? stele_txn_undelete_snapshot(txn, name, as) : -EINVAL;
+
+	if (ret == -ENOENT)
+		stele_log_error(&txn->log, "no deleted snapshot has this name, or gc freed it");
+	return ret;
+}
+
+int stele_txn_undelete(struct stele_txn *txn, const char *name, const char *as)
+{
+	return STELE_CALL(txn_undelete(txn, name, as),
+			  "cannot undelete snapshot '%s' of '%s'", name,
+			  path_of(txn));
+}
+
 /* ---- the one that is put together ------------------------------------------------ */
 
 /* Where there is no snapshot, the first one starts from nothing. */
@@ -301,7 +317,7 @@ static int txn_snapshot(struct stele_txn *txn, const char *name,
 			const char *note, struct stele_snapshot_info *out)
 {
 	struct stele_snapshot_info made;
-	int ret = stele_output_check(out, note_size, &txn->log);
+	int ret = stele_output_check(out, deleted_time, &txn->log);
 
 	if (ret == 0)
 		ret = name ? stele_txn_check_new_name(txn, name) : -EINVAL;
@@ -388,6 +404,25 @@ int stele_snapshot_rename(const char *target, const char *name,
 {
 	return STELE_CALL(snapshot_rename(target, name, opts),
 			  "cannot rename snapshot '%s'", target);
+}
+
+static int snapshot_undelete(const char *target, const char *name,
+			     const struct stele_txn_opts *opts)
+{
+	struct stele_txn txn;
+	int ret = stele_change_begin(&txn, target, true, opts,
+				     STELE_CHANGE_GOES, 0);
+
+	if (ret == 0)
+		ret = stele_txn_undelete(&txn, txn.target.snapshot, name);
+	return stele_change_end(&txn, ret);
+}
+
+int stele_snapshot_undelete(const char *target, const char *name,
+			    const struct stele_txn_opts *opts)
+{
+	return STELE_CALL(snapshot_undelete(target, name, opts),
+			  "cannot undelete snapshot '%s'", target);
 }
 
 /* Another one of the image that is open: PATH@NAME again. */

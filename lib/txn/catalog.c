@@ -35,7 +35,10 @@ static int load_snapshot(struct stele_txn *txn, uint32_t index)
 	stele_catalog_snapshot(catalog, index, &s->info);
 	s->refs = calloc((size_t)s->info.ref_count + 1, sizeof(*s->refs));
 	s->note = malloc((size_t)s->info.note_size + 1);
-	txn->snapshot_count++;
+	if (index < catalog->counts.snapshots)
+		txn->snapshot_count++;
+	else
+		txn->deleted_count++;
 	if (!s->refs || !s->note)
 		return -ENOMEM;
 	stele_catalog_note(catalog, index, s->note);
@@ -59,14 +62,14 @@ int stele_txn_load_catalog(struct stele_txn *txn)
 					1;
 	txn->segments = calloc((size_t)counts->segments + 1,
 			       sizeof(*txn->segments));
-	txn->snapshots = calloc((size_t)counts->snapshots + 1,
+	txn->snapshots = calloc((size_t)counts->snapshots + counts->deleted + 1,
 				sizeof(*txn->snapshots));
 	if (!txn->segments || !txn->snapshots)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < counts->segments; i++)
 		stele_catalog_segment(catalog, i, &txn->segments[i]);
 	txn->segment_count = counts->segments;
-	for (uint32_t i = 0; ret == 0 && i < counts->snapshots; i++)
+	for (uint32_t i = 0; ret == 0 && i < counts->snapshots + counts->deleted; i++)
 		ret = load_snapshot(txn, i);
 	return ret;
 }
@@ -83,13 +86,13 @@ void stele_txn_forget_tombstones(struct stele_txn *txn)
 
 void stele_txn_release_catalog(struct stele_txn *txn)
 {
-	for (uint32_t i = 0; i < txn->snapshot_count; i++)
+	for (uint32_t i = 0; i < txn->snapshot_count + txn->deleted_count; i++)
 		snapshot_release(&txn->snapshots[i]);
 	free(txn->snapshots);
 	free(txn->segments);
 	txn->snapshots = NULL;
 	txn->segments = NULL;
-	txn->snapshot_count = txn->segment_count = 0;
+	txn->snapshot_count = txn->deleted_count = txn->segment_count = 0;
 }
 
 /* ---- segments -------------------------------------------------------------- */
@@ -188,20 +191,28 @@ int stele_txn_find_used(const struct stele_txn *txn, bool **used)
 	return ret;
 }
 
+static bool refers_to(const struct stele_txn_snapshot *snapshot, uint64_t segment_id)
+{
+	for (uint32_t i = 0; i < snapshot->info.ref_count; i++)
+		if (snapshot->refs[i].segment_id == segment_id)
+			return true;
+	return false;
+}
+
 bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id)
 {
 	for (uint32_t i = 0; i < txn->snapshot_count; i++)
-		for (uint32_t j = 0; j < txn->snapshots[i].info.ref_count; j++)
-			if (txn->snapshots[i].refs[j].segment_id == segment_id)
-				return true;
+		if (refers_to(&txn->snapshots[i], segment_id))
+			return true;
 	return false;
 }
 
 static int log_too_many(const struct stele_txn *txn, const char *what,
 			uint32_t most)
 {
-	stele_log_error(&txn->image->log, "an image has at most %u %s", most,
-			what);
+	stele_log_error(&txn->image->log, "an image has at most %u %s%s", most, what,
+			txn->deleted_count ? " (those of deleted snapshots count until gc)" :
+					     "");
 	return -EOVERFLOW;
 }
 
@@ -241,6 +252,9 @@ int stele_txn_drop_segment(struct stele_txn *txn, uint64_t id)
 		return -ENOENT;
 	if (stele_txn_in_use(txn, id))
 		return -EBUSY;
+	for (uint32_t i = txn->snapshot_count + txn->deleted_count; i-- > txn->snapshot_count;)
+		if (refers_to(&txn->snapshots[i], id))
+			stele_txn_forget_snapshot(txn, i);
 	at = (uint32_t)(segment - txn->segments);
 	txn->state = STELE_TXN_DIRTY;
 	txn->segment_count--;
@@ -313,11 +327,11 @@ static int check_room(const struct stele_txn *txn,
 {
 	uint64_t refs = more->info.ref_count, notes = more->info.note_size;
 
-	for (uint32_t i = 0; i < txn->snapshot_count; i++) {
+	for (uint32_t i = 0; i < txn->snapshot_count + txn->deleted_count; i++) {
 		refs += txn->snapshots[i].info.ref_count;
 		notes += txn->snapshots[i].info.note_size;
 	}
-	if (txn->snapshot_count == STELE_SNAPSHOTS_MAX ||
+	if (txn->snapshot_count + txn->deleted_count == STELE_SNAPSHOTS_MAX ||
 	    txn->next_snapshot_id == UINT64_MAX)
 		return log_too_many(txn, "snapshots", STELE_SNAPSHOTS_MAX);
 	if (refs > STELE_REFS_MAX)
@@ -339,17 +353,17 @@ static void *copy_of(const void *data, size_t size)
 	return copy;
 }
 
-static int append(struct stele_txn *txn,
+/* Copied to that place; whoever calls counts it. */
+static int insert(struct stele_txn *txn, uint32_t at,
 		  const struct stele_txn_snapshot *snapshot)
 {
+	const size_t count = (size_t)txn->snapshot_count + txn->deleted_count;
 	struct stele_txn_snapshot copy = *snapshot, *all;
 
-	all = realloc(txn->snapshots,
-		      ((size_t)txn->snapshot_count + 1) * sizeof(*all));
+	all = realloc(txn->snapshots, (count + 1) * sizeof(*all));
 	if (!all)
 		return -ENOMEM;
 	txn->snapshots = all;
-	copy.info.id = txn->next_snapshot_id;
 	copy.refs = copy_of(snapshot->refs,
 			    snapshot->info.ref_count * sizeof(*copy.refs));
 	copy.note = copy_of(snapshot->note, snapshot->info.note_size);
@@ -357,10 +371,8 @@ static int append(struct stele_txn *txn,
 		snapshot_release(&copy);
 		return -ENOMEM;
 	}
-	all[txn->snapshot_count++] = copy;
-	txn->takes = true;
-	txn->state = STELE_TXN_DIRTY;
-	txn->next_snapshot_id++;
+	memmove(&all[at + 1], &all[at], (count - at) * sizeof(*all));
+	all[at] = copy;
 	return 0;
 }
 
@@ -379,7 +391,14 @@ int stele_txn_add_snapshot(struct stele_txn *txn,
 	    !refs_ok(txn, snapshot))
 		return -EINVAL;
 	ret = check_room(txn, snapshot);
-	return ret < 0 ? ret : append(txn, snapshot);
+	if (ret == 0)
+		ret = insert(txn, txn->snapshot_count, snapshot);
+	if (ret < 0)
+		return ret;
+	txn->snapshots[txn->snapshot_count++].info.id = txn->next_snapshot_id++;
+	txn->takes = true;
+	txn->state = STELE_TXN_DIRTY;
+	return 0;
 }
 
 int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to)
@@ -393,12 +412,22 @@ int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to)
 		return -ENOMEM;
 	memcpy(to->segments, from->segments, count * sizeof(*to->segments));
 	to->segment_count = from->segment_count;
-	for (uint32_t i = 0; ret == 0 && i < from->snapshot_count; i++) {
-		to->next_snapshot_id = from->snapshots[i].info.id;
-		ret = append(to, &from->snapshots[i]);
+	for (uint32_t i = 0; ret == 0 && i < from->snapshot_count + from->deleted_count; i++) {
+		ret = insert(to, i, &from->snapshots[i]);
+		if (ret == 0 && i < from->snapshot_count)
+			to->snapshot_count++;
+		else if (ret == 0)
+			to->deleted_count++;
 	}
 	to->next_snapshot_id = from->next_snapshot_id;
 	return ret;
+}
+
+/* One that was checked. */
+static void set_name(struct stele_catalog_snapshot *info, const char *name)
+{
+	memset(info->name, 0, sizeof(info->name));
+	strcpy(info->name, name);
 }
 
 int stele_txn_rename_snapshot(struct stele_txn *txn, const char *name,
@@ -417,25 +446,94 @@ int stele_txn_rename_snapshot(struct stele_txn *txn, const char *name,
 	ret = stele_txn_check_new_name(txn, to);
 	if (ret < 0)
 		return ret;
-	memset(snapshot->info.name, 0, sizeof(snapshot->info.name));
-	strcpy(snapshot->info.name, to); /* the check knows its size */
+	set_name(&snapshot->info, to);
 	txn->state = STELE_TXN_DIRTY;
 	return 0;
+}
+
+/* The first of these snapshots with a larger id; `end`: none. */
+static uint32_t place_of(const struct stele_txn *txn, uint32_t first, uint32_t end,
+			 uint64_t id)
+{
+	while (first < end && txn->snapshots[first].info.id < id)
+		first++;
+	return first;
+}
+
+/* What is between them moves up or down by one. */
+static void move(struct stele_txn *txn, uint32_t from, uint32_t to)
+{
+	struct stele_txn_snapshot *all = txn->snapshots, moved = all[from];
+
+	if (from < to)
+		memmove(&all[from], &all[from + 1], (to - from) * sizeof(*all));
+	else
+		memmove(&all[to + 1], &all[to], (from - to) * sizeof(*all));
+	all[to] = moved;
 }
 
 int stele_txn_remove_snapshot(struct stele_txn *txn, const char *name)
 {
 	struct stele_txn_snapshot *snapshot =
 		name ? stele_txn_find(txn, name) : NULL;
-	uint32_t at;
+	uint32_t from, to;
 
 	if (!snapshot)
 		return -ENOENT;
-	at = (uint32_t)(snapshot - txn->snapshots);
-	snapshot_release(snapshot);
-	txn->state = STELE_TXN_DIRTY;
+	from = (uint32_t)(snapshot - txn->snapshots);
+	to = place_of(txn, txn->snapshot_count, txn->snapshot_count + txn->deleted_count,
+		      snapshot->info.id);
+	move(txn, from, to - 1);
 	txn->snapshot_count--;
-	memmove(snapshot, snapshot + 1,
-		(txn->snapshot_count - at) * sizeof(*snapshot));
+	txn->deleted_count++;
+	if (txn->snapshots[to - 1].info.id >= txn->image->catalog.next_snapshot_id)
+		stele_txn_forget_snapshot(txn, to - 1);
+	txn->state = STELE_TXN_DIRTY;
 	return 0;
+}
+
+/* Time 0: by the next commit, so later than all others. */
+static bool is_later(const struct stele_catalog_snapshot *a,
+		     const struct stele_catalog_snapshot *b)
+{
+	return !a->deleted_time || (b->deleted_time && a->deleted_time >= b->deleted_time);
+}
+
+int stele_txn_undelete_snapshot(struct stele_txn *txn, const char *name, const char *as)
+{
+	const uint32_t count = txn->snapshot_count + txn->deleted_count;
+	struct stele_catalog_snapshot *info = NULL;
+	uint32_t from = 0, to;
+	int ret;
+
+	for (uint32_t i = txn->snapshot_count; i < count; i++)
+		if (!strcmp(txn->snapshots[i].info.name, name) &&
+		    (!info || is_later(&txn->snapshots[i].info, info))) {
+			info = &txn->snapshots[i].info;
+			from = i;
+		}
+	if (!info)
+		return -ENOENT;
+	ret = stele_txn_check_new_name(txn, as ? as : name);
+	if (ret < 0)
+		return ret;
+	if (as)
+		set_name(info, as);
+	info->deleted_time = 0;
+	to = place_of(txn, 0, txn->snapshot_count, info->id);
+	move(txn, from, to);
+	txn->snapshot_count++;
+	txn->deleted_count--;
+	txn->state = STELE_TXN_DIRTY;
+	return 0;
+}
+
+void stele_txn_forget_snapshot(struct stele_txn *txn, uint32_t index)
+{
+	const uint32_t last = txn->snapshot_count + --txn->deleted_count;
+
+	snapshot_release(&txn->snapshots[index]);
+	memmove(&txn->snapshots[index], &txn->snapshots[index + 1],
+		(last - index) * sizeof(*txn->snapshots));
+	txn->state = STELE_TXN_DIRTY;
 }

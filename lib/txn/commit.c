@@ -287,7 +287,7 @@ static void encode_catalog(const struct stele_catalog_draft *draft,
 	for (uint32_t i = 0; i < counts->segments; i++)
 		stele_catalog_put_segment(blocks, counts, i,
 					  &draft->segments[i]);
-	for (uint32_t i = 0; i < counts->snapshots; i++)
+	for (uint32_t i = 0; i < counts->snapshots + counts->deleted; i++)
 		stele_catalog_put_snapshot(blocks, counts, i,
 					   &draft->snapshots[i]);
 	for (uint32_t i = 0; i < counts->refs; i++)
@@ -308,6 +308,9 @@ static void next_superblock(const struct stele_image *image,
 	next->generation = image->generation_max + 1;
 	next->state = STELE_STATE_READY;
 	next->feature_incompat |= draft->feature_incompat;
+	next->feature_incompat &= ~(uint64_t)STELE_FEATURE_UNDELETE;
+	if (draft->counts.deleted)
+		next->feature_incompat |= STELE_FEATURE_UNDELETE;
 	if (draft->image_size)
 		next->image_size = draft->image_size;
 	next->catalog_offset = draft->catalog_offset;

@@ -79,8 +79,9 @@ static int count_all(const struct stele_txn *txn,
 		.segments = txn->segment_count,
 		.snapshots = txn->snapshot_count,
 		.refs = places->count,
+		.deleted = txn->deleted_count,
 	};
-	for (uint32_t i = 0; i < txn->snapshot_count; i++)
+	for (uint32_t i = 0; i < txn->snapshot_count + txn->deleted_count; i++)
 		counts->notes_size += txn->snapshots[i].info.note_size;
 	return ret;
 }
@@ -101,7 +102,7 @@ static int collect_own(const struct stele_txn *txn,
 	for (uint32_t i = 0; i < txn->segment_count; i++)
 		list[n++] = (struct stele_catalog_free){
 			txn->segments[i].offset, txn->segments[i].size};
-	for (uint32_t i = 0; i < txn->snapshot_count; i++) {
+	for (uint32_t i = 0; i < txn->snapshot_count + txn->deleted_count; i++) {
 		const struct stele_txn_snapshot *s = &txn->snapshots[i];
 
 		for (uint32_t j = 0; places->whole[i] && j < s->info.ref_count; j++)
@@ -117,8 +118,7 @@ static int collect_own(const struct stele_txn *txn,
 }
 
 static int fill_refs(struct stele_txn *txn, struct next *next,
-		     const struct stele_txn_snapshot *s, uint32_t at,
-		     bool *used)
+		     const struct stele_txn_snapshot *s, uint32_t at)
 {
 	for (uint32_t i = 0; i < s->info.ref_count; i++) {
 		struct stele_catalog_ref *ref = &next->refs[at + i];
@@ -127,30 +127,31 @@ static int fill_refs(struct stele_txn *txn, struct next *next,
 		if (!stele_txn_index_of(txn, next->by_id,
 					s->refs[i].segment_id, &ref->segment))
 			return -EINVAL;
-		used[ref->segment] = true;
 		if (ref->deleted_count)
 			txn->feature_incompat |= STELE_FEATURE_DELETED;
 	}
 	return 0;
 }
 
-static int fill_snapshots(struct stele_txn *txn, struct next *next,
-			  bool *used)
+/* Their times come from the commit, like those of segments. */
+static int fill_snapshots(struct stele_txn *txn, struct next *next, int64_t time)
 {
 	const struct stele_txn_places *places = &next->places;
 	uint32_t notes = 0;
 	int ret = 0;
 
-	for (uint32_t i = 0; ret == 0 && i < txn->snapshot_count; i++) {
-		const struct stele_txn_snapshot *s = &txn->snapshots[i];
+	for (uint32_t i = 0; ret == 0 && i < txn->snapshot_count + txn->deleted_count; i++) {
+		struct stele_txn_snapshot *s = &txn->snapshots[i];
 
+		if (i >= txn->snapshot_count && !s->info.deleted_time)
+			s->info.deleted_time = time;
 		next->snapshots[i] = s->info;
 		next->snapshots[i].first_ref = places->first[i];
 		next->snapshots[i].note_offset = notes;
 		if (s->info.note_size)
 			memcpy(next->notes + notes, s->note, s->info.note_size);
 		if (places->whole[i])
-			ret = fill_refs(txn, next, s, places->first[i], used);
+			ret = fill_refs(txn, next, s, places->first[i]);
 		notes += s->info.note_size;
 	}
 	return ret;
@@ -160,25 +161,27 @@ static int fill_snapshots(struct stele_txn *txn, struct next *next,
 static int fill_tables(struct stele_txn *txn, struct next *next, int64_t time)
 {
 	const struct stele_catalog_counts *counts = &next->draft.counts;
-	bool *used = calloc((size_t)txn->segment_count + 1, sizeof(*used));
-	int ret;
+	bool *used;
+	int ret = stele_txn_find_used(txn, &used);
 
-	next->snapshots = calloc((size_t)counts->snapshots + 1,
+	time = time > 0 ? time : 1;
+	next->snapshots = calloc((size_t)counts->snapshots + counts->deleted + 1,
 				 sizeof(*next->snapshots));
 	next->refs = calloc((size_t)counts->refs + 1, sizeof(*next->refs));
 	next->notes = malloc((size_t)counts->notes_size + 1);
-	ret = used && next->snapshots && next->refs && next->notes ?
-		      stele_txn_sort_ids(txn, &next->by_id) :
-		      -ENOMEM;
+	if (!next->snapshots || !next->refs || !next->notes)
+		ret = -ENOMEM;
 	if (ret == 0)
-		ret = fill_snapshots(txn, next, used);
+		ret = stele_txn_sort_ids(txn, &next->by_id);
+	if (ret == 0)
+		ret = fill_snapshots(txn, next, time);
 	for (uint32_t i = 0; ret == 0 && i < txn->segment_count; i++) {
 		int64_t *since = &txn->segments[i].unused_since;
 
 		if (used[i])
 			*since = 0;
 		else if (*since == 0)
-			*since = time > 0 ? time : 1;
+			*since = time;
 	}
 	free(used);
 	return ret;
@@ -238,9 +241,10 @@ static int find_place(struct stele_txn *txn, struct next *next)
 }
 
 /*
- * A later commit that only gives back has a catalog of next->most bytes at most:
- * what it drops is larger than an entry of the free extents that come of it, and refs
- * take no more space without a snapshot than with it (places.c).
+ * A later commit that only gives back has a catalog of next->most bytes at most: the entry
+ * of a snapshot stays as it is when that is deleted; what gc drops is larger than an entry
+ * of the free extents that come of it, and refs take no more space without a snapshot than
+ * with it (places.c).
  */
 static int leave_room(struct stele_txn *txn, const struct next *next)
 {

@@ -58,11 +58,13 @@ static int compare(const void *a, const void *b, void *user)
 static void find_whole(const struct stele_txn *txn, const uint32_t *order,
 		       uint32_t *whose)
 {
-	for (uint32_t i = txn->snapshot_count; i-- > 0;) {
+	const uint32_t count = txn->snapshot_count + txn->deleted_count;
+
+	for (uint32_t i = count; i-- > 0;) {
 		const struct stele_txn_snapshot *s = &txn->snapshots[order[i]];
 
 		whose[order[i]] = order[i];
-		if (i + 1 < txn->snapshot_count &&
+		if (i + 1 < count &&
 		    common(s, &txn->snapshots[order[i + 1]]) == s->info.ref_count)
 			whose[order[i]] = whose[order[i + 1]];
 	}
@@ -71,7 +73,7 @@ static void find_whole(const struct stele_txn *txn, const uint32_t *order,
 int stele_txn_place_refs(const struct stele_txn *txn,
 			 struct stele_txn_places *places)
 {
-	const uint32_t count = txn->snapshot_count;
+	const uint32_t count = txn->snapshot_count + txn->deleted_count;
 	uint32_t *order = calloc((size_t)count + 1, sizeof(*order));
 	uint32_t *whose = calloc((size_t)count + 1, sizeof(*whose));
 	int ret = order && whose ? 0 : -ENOMEM;

@@ -25,7 +25,8 @@
  *     touches nothing any more, and can only be released (stele_txn_give_back).
  *  8. Generations only grow, and never below what another writer has announced.
  *  9. A commit that takes space leaves room for the catalog of a next one that
- *     gives some back: a full image can still be deleted from (leave_room).
+ *     gives some back: a full image can still be deleted from (leave_room). A deleted
+ *     snapshot keeps its entry until gc, and that entry is no larger than it was.
  * 10. Of a snapshot that goes, the RBD snapshot goes before the commit; of one that
  *     comes, it is made after it: cut short, the next writer finds each snapshot of
  *     the catalog, and completes its RBD snapshot (rbd.h).
@@ -96,8 +97,9 @@ struct stele_txn {
 
 	struct stele_catalog_segment *segments; /* ascending by offset */
 	uint32_t segment_count;
-	struct stele_txn_snapshot *snapshots; /* ascending by id */
-	uint32_t snapshot_count;
+	struct stele_txn_snapshot *snapshots; /* ascending by id; then the deleted ones */
+	uint32_t snapshot_count;	      /* without these */
+	uint32_t deleted_count;		      /* whose time is 0 if the next commit deletes them */
 	uint64_t next_snapshot_id;
 	/*
 	 * Features that the superblock shall have from now on. DELETED comes by
@@ -221,13 +223,17 @@ const struct stele_catalog_segment *
 stele_txn_segment(const struct stele_txn *txn, uint64_t id);
 /* Is it one that the device's catalog has? */
 bool stele_txn_is_committed(const struct stele_txn *txn, uint64_t segment_id);
-/* Which ones does a snapshot refer to? By index, malloced. 0; -ENOMEM; -EINVAL. */
+/*
+ * Which ones does a snapshot refer to that is not deleted? By index, malloced.
+ * 0; -ENOMEM; -EINVAL.
+ */
 int stele_txn_find_used(const struct stele_txn *txn, bool **used);
-/* Does a snapshot refer to it? */
+/* Likewise, does one refer to it? */
 bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id);
 /*
- * Forget a segment that none refers to: the commit lists its space as free, the
- * one after the next may write there. Return: 0; -ENOENT; -EBUSY.
+ * Forget a segment that is not in use, and the deleted snapshots that refer to it: the
+ * commit lists its space as free, the one after the next may write there.
+ * Return: 0; -ENOENT; -EBUSY.
  */
 int stele_txn_drop_segment(struct stele_txn *txn, uint64_t id);
 
@@ -262,7 +268,15 @@ int stele_txn_add_snapshot(struct stele_txn *txn,
 /* Return: 0 (also: that is its name); -ENOENT; -EEXIST, -EINVAL (logged). */
 int stele_txn_rename_snapshot(struct stele_txn *txn, const char *name,
 			       const char *to);
+/* It is deleted, and can be undeleted until gc; one that was not committed is forgotten. */
 int stele_txn_remove_snapshot(struct stele_txn *txn, const char *name);
+/*
+ * The one of this name that was deleted last is back, as `as` (NULL: by its own name).
+ * Return: 0; -ENOENT; -EEXIST, -EINVAL (logged); errno of the storage.
+ */
+int stele_txn_undelete_snapshot(struct stele_txn *txn, const char *name, const char *as);
+/* For good: the deleted one at `index`, from snapshot_count on. */
+void stele_txn_forget_snapshot(struct stele_txn *txn, uint32_t index);
 
 /*
  * Bytes that the catalog of a commit now would take, at most. Return: 0;

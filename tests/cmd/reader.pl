@@ -39,7 +39,7 @@ sub superblock {	# OFFSET
 	$s->{generation} = unpack 'Q<', substr $block, 24;
 	substr($block, 12, 12) = "\0" x 12;
 	$s->{compared} = $block;
-	check($s->{version} == 1 && ($s->{incompat} & ~7) == 0,
+	check($s->{version} == 1 && ($s->{incompat} & ~15) == 0,
 		'NEWER: version or features');
 	check($s->{state} <= 1 && $s->{fence_mode} <= 3, 'state or fence mode');
 	$s->{label} = text($s->{label}, 'label');
@@ -96,7 +96,7 @@ my $segment_row = 'id le64, offset le64, size le64, descriptor_size le64,
 my $snapshot_row = 'name 64, id le64, parent le64, time i64, count le64,
 	digest 32, ref_index le32, ref_count le32, note_offset le32,
 	note_size le32, signature_index le32, signature_count le32, source_time i64, payload le64,
-	zero 24';
+	deleted i64, zero 16';
 my $ref_row = 'segment le32, zero le32, offset le64, count le64, owner le64,
 	zero 16';
 
@@ -107,9 +107,13 @@ sub catalog {	# SUPERBLOCK
 	my @payloads = payloads(@$s{qw(catalog_offset catalog_size)}, CATALOG,
 				$s->{generation});
 	my $c = take('size le64, segments le32, snapshots le32, refs le32,
-		free le32, signatures le32, notes le32, next_id le64, zero 24',
+		free le32, signatures le32, notes le32, next_id le64,
+		deleted le32, zero 20',
 		$payloads[0], 0, 'catalog');
 	my $stream = stream($c->{size}, 'catalog', @payloads);
+	check(!$c->{deleted} || $s->{incompat} & 8, 'UNDELETE missing');
+	$c->{live} = $c->{snapshots};
+	$c->{snapshots} += $c->{deleted};
 	check($c->{segments} <= 16384 && $c->{snapshots} <= 16384 &&
 		$c->{refs} <= 1 << 20 && $c->{free} <= 65536 &&
 		$c->{signatures} <= 65536 && $c->{notes} <= 16 << 20,
@@ -137,18 +141,25 @@ sub catalog {	# SUPERBLOCK
 
 sub check_snapshots {	# SUPERBLOCK CATALOG
 	my ($s, $c) = @_;
-	my ($id, $ref, $note, $signature) = (0) x 4;
-	my (%names, %used, %had);
-	for my $snap (@{$c->{snapshots}}) {
+	my ($id, $max, $ref, $note, $signature) = (0) x 5;
+	my (%names, %ids, %used, %had);
+	for my $index (0 .. $#{$c->{snapshots}}) {
+		my $snap = $c->{snapshots}[$index];
+		my $deleted = $index >= $c->{live};
 		my $what = "snapshot $snap->{id}";
 		$snap->{name} = text($snap->{name}, $what);
 		check_name($snap->{name}, $what);
-		check(!$names{$snap->{name}}++, "$what: the name twice");
+		check($deleted || !$names{$snap->{name}}++, "$what: the name twice");
+		check($deleted ? $snap->{deleted} > 0 : $snap->{deleted} == 0,
+			"$what: time of deletion");
+		check(!$ids{$snap->{id}}++, "$what: the id twice");
+		$id = 0 if $index == $c->{live};
 		check($snap->{id} > $id && $snap->{parent} < $snap->{id},
 			"$what: id");
 		check($snap->{note_offset} == $note &&
 			$snap->{signature_index} == $signature, "$what: a gap");
 		$id = $snap->{id};
+		$max = $id if $id > $max;
 		$ref += $snap->{ref_count};
 		$note += $snap->{note_size};
 		$signature += $snap->{signature_count};
@@ -166,7 +177,7 @@ sub check_snapshots {	# SUPERBLOCK CATALOG
 			check(!$_->{count} || $s->{incompat} & 1, 'DELETED missing');
 			check($_->{owner} <= $s->{generation}, "$what: owner");
 			$live += $of->{count} - $_->{count};
-			$used{$_->{segment}} = 1;
+			$used{$_->{segment}} = 1 unless $deleted;
 		}
 		check($live == $snap->{count}, "$what: count");
 		$snap->{refs} = \@refs;
@@ -176,7 +187,7 @@ sub check_snapshots {	# SUPERBLOCK CATALOG
 		check($used{$_} ? $unused == 0 : $unused > 0,
 			"segment $_: unused since $unused");
 	}
-	check($c->{next_id} > $id, 'id of the next snapshot');
+	check($c->{next_id} > $max, 'id of the next snapshot');
 	check($ref <= 1 << 20, 'too many references');
 	check(keys %had == @{$c->{refs}} && $note == length $c->{notes} &&
 		$signature == @{$c->{signatures}}, 'something of no snapshot');
@@ -301,7 +312,8 @@ sub report {	# SUPERBLOCK
 		say "  field $_->{name} type $_->{type}",
 			defined $_->{names} ? " names $_->{names}" : '' for @{$_->{fields}};
 	}
-	say "snapshot $_->{name} id $_->{id} samples $_->{count} segments ",
+	say $_->{deleted} ? 'deleted ' : '',
+		"snapshot $_->{name} id $_->{id} samples $_->{count} segments ",
 		"$_->{ref_count} digest ", unpack 'H*', $_->{digest}
 		for @{$c->{snapshots}};
 }
@@ -325,8 +337,9 @@ eval {
 	say for @$notes;
 	report($s);
 	if ($dump) {
-		my ($from) = grep { $_->{name} eq ($wanted // $snapshots[-1]{name}) }
-			@snapshots or check(0, 'no such snapshot');
+		my @live = grep { !$_->{deleted} } @snapshots;
+		my ($from) = grep { $_->{name} eq ($wanted // $live[-1]{name}) }
+			@live or check(0, 'no such snapshot');
 		select STDOUT;
 		dump_samples($from->{live});
 	}

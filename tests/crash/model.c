@@ -86,16 +86,52 @@ struct model_snapshot *model_add(struct model_image *image,
 		memset(snapshot, 0, sizeof(*snapshot));
 	snprintf(snapshot->name, sizeof(snapshot->name), "%s", name);
 	snapshot->time = time;
+	snapshot->id = ++image->ids;
+	snapshot->is_new = true;
 	return snapshot;
 }
 
-void model_remove(struct model_image *image, const char *name)
+/* From one list to the other, by id. */
+static void move_to(struct model_snapshot *from, unsigned int *from_count, unsigned int index,
+		    struct model_snapshot *to, unsigned int *to_count)
 {
-	struct model_snapshot *snapshot = model_find(image, name);
-	size_t behind = (size_t)(image->snapshots + image->count - snapshot) - 1;
+	const struct model_snapshot moved = from[index];
+	unsigned int at = (*to_count)++;
 
-	memmove(snapshot, snapshot + 1, behind * sizeof(*snapshot));
-	image->count--;
+	for (--*from_count; index < *from_count; index++)
+		from[index] = from[index + 1];
+	for (; at > 0 && to[at - 1].id > moved.id; at--)
+		to[at] = to[at - 1];
+	to[at] = moved;
+}
+
+void model_remove(struct model_image *image, const char *name, int64_t time)
+{
+	struct model_snapshot *snapshot = model_find(image, name), lost[1];
+	unsigned int none = 0;
+
+	if (image->deleted_count == MODEL_DELETED_MAX)
+		bail("too many deleted snapshots");
+	snapshot->deleted_time = time;
+	move_to(image->snapshots, &image->count, (unsigned int)(snapshot - image->snapshots),
+		snapshot->is_new ? lost : image->deleted,
+		snapshot->is_new ? &none : &image->deleted_count);
+}
+
+void model_undelete(struct model_image *image, unsigned int index, const char *name)
+{
+	struct model_snapshot *snapshot = &image->deleted[index];
+
+	memcpy(snapshot->name, name, strlen(name) + 1);
+	snapshot->deleted_time = 0;
+	move_to(image->deleted, &image->deleted_count, index, image->snapshots,
+		&image->count);
+}
+
+void model_commit(struct model_image *image)
+{
+	for (unsigned int i = 0; i < image->count; i++)
+		image->snapshots[i].is_new = false;
 }
 
 static uint8_t appended(const struct model_snapshot *base, unsigned int key,
@@ -268,6 +304,25 @@ static bool check_snapshot(struct model_snapshot *model,
 	return good;
 }
 
+static bool check_deleted(const struct model_image *model,
+			  const struct stele_catalog *catalog)
+{
+	if (catalog->counts.deleted != model->deleted_count)
+		return wrong("", "count of deleted snapshots", catalog->counts.deleted);
+	for (unsigned int i = 0; i < model->deleted_count; i++) {
+		struct stele_catalog_snapshot snapshot;
+
+		stele_catalog_snapshot(catalog, model->count + i, &snapshot);
+		if (strcmp(snapshot.name, model->deleted[i].name) != 0 ||
+		    snapshot.deleted_time != model->deleted[i].deleted_time ||
+		    memcmp(snapshot.digest, model->deleted[i].digest,
+			   model->deleted[i].has_digest ? sizeof(snapshot.digest) : 0) != 0)
+			return wrong(model->deleted[i].name,
+				     "another deleted snapshot, or time", i);
+	}
+	return true;
+}
+
 /* The same names in the same order, and times. */
 static bool check_list(const struct model_image *model,
 		       const struct stele_image *image)
@@ -284,7 +339,7 @@ static bool check_list(const struct model_image *model,
 			return wrong(model->snapshots[i].name,
 				     "another name or time", i);
 	}
-	return true;
+	return check_deleted(model, &image->catalog);
 }
 
 bool model_check_quietly(struct model_image *model, struct stele_device *dev,

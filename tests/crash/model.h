@@ -15,6 +15,7 @@
 
 #define MODEL_KEYS	    96u
 #define MODEL_SNAPSHOTS_MAX 12u
+#define MODEL_DELETED_MAX   64u
 #define MODEL_KEY_SIZE	    16u
 
 struct model_snapshot {
@@ -24,12 +25,18 @@ struct model_snapshot {
 	uint8_t version[MODEL_KEYS];
 	uint8_t digest[32];
 	bool has_digest; /* false: not known until it is read the first time */
+	bool is_new;	 /* of the commit to come: once removed, it never was */
+	unsigned int id;
+	int64_t deleted_time; /* of those that can be undeleted */
 };
 
-/* Oldest first. */
+/* Oldest first, both. */
 struct model_image {
 	struct model_snapshot snapshots[MODEL_SNAPSHOTS_MAX];
 	unsigned int count;
+	struct model_snapshot deleted[MODEL_DELETED_MAX];
+	unsigned int deleted_count;
+	unsigned int ids; /* given out */
 };
 
 /* What the source holds now, and since when. */
@@ -62,15 +69,19 @@ struct model_snapshot *model_find(struct model_image *image, const char *name);
 struct model_snapshot *model_add(struct model_image *image,
 				 const struct model_snapshot *base,
 				 const char *name, int64_t time);
-void model_remove(struct model_image *image, const char *name);
+void model_remove(struct model_image *image, const char *name, int64_t time);
+/* The index of a deleted one; it is back under this name. */
+void model_undelete(struct model_image *image, unsigned int index, const char *name);
+/* A commit was made. */
+void model_commit(struct model_image *image);
 /* What an append makes of a copy of its base. `flags`: enum stele_build_flags. */
 void model_append(struct model_snapshot *snapshot,
 		  const struct model_world *world, const bool *chosen,
 		  uint32_t flags);
 
 /*
- * Does the image on `dev` (the caller's) hold these snapshots, no more, and in
- * each of them every sample, byte for byte, at ids without gaps, by key and in
+ * Does the image on `dev` (the caller's) hold these snapshots and deleted ones, no more,
+ * and in each of the former every sample, byte for byte, at ids without gaps, by key and in
  * the cursor? Digests are compared, or taken over where not known yet. `only`
  * (NULL: all): look into this one alone. Says what is not so.
  */

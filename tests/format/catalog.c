@@ -53,6 +53,56 @@ static void test_round_trip(void)
 	is_string("third note", note, "note");
 }
 
+/* The bytes of what says that the last two are deleted, and the rest in its place. */
+static void test_deleted(void)
+{
+	static const uint8_t counts[] = {1, 0, 0, 0}, deleted[] = {2, 0, 0, 0};
+	static const uint8_t time[] = {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11};
+	const struct stele_catalog_counts two = {
+		.segments = 1, .snapshots = 1, .deleted = 2, .refs = 1, .notes_size = 6};
+	const struct stele_catalog_segment segment = {
+		0x1234, 0x201000, 0x4000, 0x1000, 1, 0};
+	const struct stele_catalog_ref ref = {0};
+	struct stele_superblock sb = {
+		.generation = 1,
+		.feature_incompat = STELE_FEATURE_UNDELETE,
+		.high_water = 0x205000,
+		.catalog_offset = 0x200000,
+		.catalog_size = 0x1000,
+	};
+	struct stele_disk_block block = {0};
+	const uint8_t *bytes = block.payload;
+	struct stele_catalog_snapshot snapshot;
+	struct stele_catalog c;
+	const char *why = "";
+	char note[2];
+
+	stele_catalog_begin(&block, &two, 9);
+	stele_catalog_put_segment(&block, &two, 0, &segment);
+	for (uint32_t i = 0; i < 3; i++) {
+		snapshot = (struct stele_catalog_snapshot){
+			.name = "v", .id = i ? 4 + i : 8, .ref_count = 1, .sample_count = 1,
+			.note_offset = 2 * i, .note_size = 2,
+			.deleted_time = i ? 0x1122334455667788 : 0};
+		stele_catalog_put_snapshot(&block, &two, i, &snapshot);
+	}
+	stele_catalog_put_ref(&block, &two, 0, &ref);
+	stele_catalog_put_notes(&block, &two, "aabbcc");
+	stele_catalog_end(&block, &two, 0x200000, 1);
+	ok(!memcmp(bytes + 0x0c, counts, 4), "snapshots at 0c");
+	ok(!memcmp(bytes + 0x28, deleted, 4), "deleted ones at 28");
+	ok(!memcmp(bytes + 64 + 64 + 192 + 0xa8, time, 8), "time of deletion at a8");
+	is_uint(64 + 64 + 3 * 192 + 48 + 6, stele_catalog_stream_size(&two), "size");
+	sb.catalog_crc = stele_crc32c(0, &block, sizeof(block));
+	is_int(0, stele_catalog_decode(&block, 4096, &sb, &c, &why), "decodes %s", why);
+	is_uint(2, c.counts.deleted, "two deleted");
+	stele_catalog_snapshot(&c, 2, &snapshot);
+	is_uint(6, snapshot.id, "the second of them");
+	is_int(0x1122334455667788, snapshot.deleted_time, "its time");
+	stele_catalog_note(&c, 2, note);
+	ok(!memcmp(note, "cc", 2), "its note");
+}
+
 #define MANY 16384u
 
 /* The first snapshot has all segments, the others none. */
@@ -258,6 +308,7 @@ int main(void)
 {
 	plan_lazy();
 	test_round_trip();
+	test_deleted();
 	test_many();
 	test_shared();
 	test_empty();

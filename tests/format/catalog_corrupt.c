@@ -12,6 +12,12 @@
 
 static struct stele_superblock sb;
 
+static void reset_superblock(void)
+{
+	specimen_superblock(&sb);
+	sb.feature_incompat |= STELE_FEATURE_UNDELETE;
+}
+
 static void repair(uint8_t *bytes)
 {
 	corrupt_repair_block(bytes);
@@ -23,7 +29,7 @@ static int decode(const uint8_t *bytes, const char **why)
 	struct stele_catalog c;
 	int ret = stele_catalog_decode(bytes, STELE_BLOCK_SIZE, &sb, &c, why);
 
-	specimen_superblock(&sb);
+	reset_superblock();
 	return ret;
 }
 
@@ -114,6 +120,12 @@ static const struct corrupt_row header_rows[] = {
 	 BUT({HOW_ZERO, "catalog: no next snapshot id"})},
 	{H(next_snapshot_id, NULL), SET(5)},
 	{H(next_snapshot_id, over_next), SET(4)},
+	{H(deleted_count, stream),
+	 BUT({HOW_ONES, "catalog: too many snapshots"}, {HOW_HIGH, "catalog: too many snapshots"},
+	     {HOW_RANDOM, "catalog: too many snapshots"},
+	     {HOW_SUB, "catalog: too many snapshots"})},
+	{H(deleted_count, stream), SET(16381)},
+	{H(deleted_count, "catalog: too many snapshots"), SET(16382)},
 	{H(reserved, "catalog: reserved bytes not zero")},
 	{PLACE("bytes behind", END, 4096 - END,
 	       "catalog: nonzero bytes after it")},
@@ -200,6 +212,7 @@ static const struct corrupt_row snapshot_rows[] = {
 	 BUT({HOW_ADD, first_sig}, {HOW_LOW, first_sig})},
 	{S(2, signature_count, sig_count),
 	 BUT({HOW_ZERO, sig_left}, {HOW_SUB, sig_left}, {HOW_LOW, sig_left})},
+	{S(1, deleted_time, "catalog: snapshot with a time of deletion")},
 	{S(1, reserved, "catalog: snapshot's reserved bytes")},
 };
 
@@ -353,6 +366,77 @@ static void test_first_left_over(void)
 	is_string(ref_left, why, "says why");
 }
 
+/* The last snapshot is deleted, and has a segment that no other one has. */
+static void test_deleted(void)
+{
+	static const struct {
+		uint64_t id, time, since;
+		const char *why;
+		char name[4];
+	} cases[] = {
+		{4, 1, 1, NULL, "v3"},
+		{3, 1, 1, NULL, "v3"},
+		{4, 1, 1, NULL, "v1"}, /* the name of another one */
+		{4, INT64_MAX, 5, NULL, "v3"},
+		{4, 0, 1, "catalog: deleted snapshot without a time", "v3"},
+		{4, UINT64_MAX, 1, "catalog: deleted snapshot without a time", "v3"},
+		{4, 1, 0, "catalog: unused, but no time since", "v3"},
+		{0, 1, 1, ascending, "v3"},
+		{1, 1, 1, "catalog: deleted snapshot with the id of another", "v3"},
+		{2, 1, 1, "catalog: deleted snapshot with the id of another", "v3"},
+		{9, 1, 1, over_next, "v3"},
+		{4, 1, 1, bad_name, "-3"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stele_disk_block block;
+		uint8_t *bytes = (uint8_t *)&block;
+		struct stele_disk_catalog *head = (void *)(bytes + HEAD);
+		struct stele_disk_catalog_segment *segment = (void *)(bytes + SEGMENT(2));
+		struct stele_disk_snapshot *deleted = (void *)(bytes + SNAPSHOT(2));
+		const char *why = NULL;
+
+		specimen_catalog(&block);
+		head->snapshot_count = le32_put(2);
+		head->deleted_count = le32_put(1);
+		segment->unused_since = le64_put(cases[i].since);
+		memset(deleted->name, 0, sizeof(deleted->name));
+		memcpy(deleted->name, cases[i].name, 2);
+		deleted->id = le64_put(cases[i].id);
+		deleted->parent = le64_put(0);
+		deleted->deleted_time = le64_put(cases[i].time);
+		repair(bytes);
+		is_int(cases[i].why ? -EUCLEAN : 0, decode(bytes, &why),
+		       "deleted snapshot, case %zu", i);
+		is_string(cases[i].why, why, "says why");
+	}
+}
+
+/* Where they begin, ids do so, too; and each of them needs the feature. */
+static void test_all_deleted(void)
+{
+	struct stele_disk_block block;
+	uint8_t *bytes = (uint8_t *)&block;
+	const char *why = NULL;
+
+	specimen_catalog(&block);
+	((struct stele_disk_catalog *)(bytes + HEAD))->snapshot_count = le32_put(0);
+	((struct stele_disk_catalog *)(bytes + HEAD))->deleted_count = le32_put(3);
+	for (uint32_t i = 0; i < 3; i++) {
+		((struct stele_disk_snapshot *)(bytes + SNAPSHOT(i)))->deleted_time =
+			le64_put(7);
+		((struct stele_disk_catalog_segment *)(bytes + SEGMENT(i)))->unused_since =
+			le64_put(7);
+	}
+	repair(bytes);
+	is_int(0, decode(bytes, &why), "all snapshots are deleted");
+	is_string(NULL, why, "without complaint");
+	repair(bytes);
+	sb.feature_incompat &= ~(uint64_t)STELE_FEATURE_UNDELETE;
+	is_int(-EUCLEAN, decode(bytes, &why), "but without the feature");
+	is_string("catalog: deleted snapshots without the feature", why, "says why");
+}
+
 /* Damage that the checksum of the whole forgives, but not the block's. */
 static void test_block_checksum(void)
 {
@@ -360,7 +444,7 @@ static void test_block_checksum(void)
 	struct stele_catalog c;
 	const char *why = NULL;
 
-	specimen_superblock(&sb);
+	reset_superblock();
 	specimen_catalog(&block);
 	block.payload[NOTES - HEAD] ^= 1;
 	sb.catalog_crc = stele_crc32c(0, &block, sizeof(block));
@@ -368,7 +452,7 @@ static void test_block_checksum(void)
 	       stele_catalog_decode(&block, sizeof(block), &sb, &c, &why),
 	       "a block's own checksum");
 	is_string("block: checksum mismatch", why, "says why");
-	specimen_superblock(&sb);
+	reset_superblock();
 }
 
 /* What the superblock says must fit, too. */
@@ -380,7 +464,7 @@ static void test_superblock(void)
 	const char *why;
 
 	specimen_catalog(block);
-	specimen_superblock(&sb);
+	reset_superblock();
 	is_int(-EUCLEAN, stele_catalog_decode(block, 0, &sb, &c, &why),
 	       "empty");
 	is_string(size, why, "says why");
@@ -389,7 +473,7 @@ static void test_superblock(void)
 	sb.catalog_size = 4095;
 	is_int(-EUCLEAN, stele_catalog_decode(block, 4095, &sb, &c, &why),
 	       "half a block");
-	specimen_superblock(&sb);
+	reset_superblock();
 	stele_blocks_seal(block, 2, STELE_BLOCK_CATALOG,
 			  SPECIMEN_CATALOG_OFFSET, 7);
 	sb.catalog_size = 8192;
@@ -397,7 +481,7 @@ static void test_superblock(void)
 	is_int(-EUCLEAN, stele_catalog_decode(block, 8192, &sb, &c, &why),
 	       "a block too many");
 	is_string("catalog: size against stream size", why, "says why");
-	specimen_superblock(&sb);
+	reset_superblock();
 	sb.feature_compat = 0;
 	is_int(-EUCLEAN, decode((uint8_t *)block, &why), "no such feature");
 	is_string("catalog: signatures without the feature", why, "says why");
@@ -409,10 +493,12 @@ static void test_superblock(void)
 int main(void)
 {
 	plan_lazy();
-	specimen_superblock(&sb);
+	reset_superblock();
 	test_corruptions();
 	test_left_over();
 	test_first_left_over();
+	test_deleted();
+	test_all_deleted();
 	test_block_checksum();
 	test_superblock();
 	return done();

@@ -2,7 +2,7 @@
 /*
  * catalog.c - fuzz target: any bytes as a catalog
  *
- * Bits 1 and 2: the superblock has the features DELETED and SIGNATURES.
+ * Bits 1 to 3: the superblock has the features DELETED, SIGNATURES and UNDELETE.
  */
 #include "format/catalog.h"
 #include "format/crc32c.h"
@@ -15,7 +15,7 @@ static void use(const struct stele_catalog *c)
 	struct stele_catalog_free extent;
 	struct stele_catalog_ref ref;
 
-	for (uint32_t i = 0; i < c->counts.snapshots; i++) {
+	for (uint32_t i = 0; i < c->counts.snapshots + c->counts.deleted; i++) {
 		char *note;
 
 		stele_catalog_snapshot(c, i, &snapshot);
@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!blocks)
 		return 0;
 	sb.feature_incompat = data[0] & 2 ? STELE_FEATURE_DELETED : 0;
+	sb.feature_incompat |= data[0] & 8 ? STELE_FEATURE_UNDELETE : 0;
 	sb.feature_compat = data[0] & 4 ? STELE_FEATURE_SIGNATURES : 0;
 	sb.catalog_size = count * STELE_BLOCK_SIZE;
 	sb.catalog_crc = stele_crc32c(0, blocks, sb.catalog_size);

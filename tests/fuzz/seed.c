@@ -68,6 +68,27 @@ static void write_superblock(void)
 	write_seed("superblock", "unfinished", 1, &disk, sizeof(disk));
 }
 
+/* The last snapshot is deleted; it alone has the last segment. */
+static void write_deleted(struct stele_disk_block *block,
+			  const struct stele_catalog_counts *counts)
+{
+	const struct stele_catalog_segment unused = {0x1111, 0x600000, 0x100000,
+						     0x1000, 10, 1700000009};
+	struct stele_catalog_counts less = *counts;
+	struct stele_catalog c = {block, 1, *counts, 0};
+	struct stele_catalog_snapshot last;
+
+	less.snapshots--;
+	less.deleted++;
+	stele_catalog_snapshot(&c, counts->snapshots - 1, &last);
+	last.deleted_time = 1700000008;
+	stele_catalog_begin(block, &less, 9);
+	stele_catalog_put_segment(block, &less, 2, &unused);
+	stele_catalog_put_snapshot(block, &less, less.snapshots, &last);
+	stele_catalog_end(block, &less, INPUT_OFFSET, INPUT_OWNER);
+	write_seed("catalog", "deleted", 14, block, sizeof(*block));
+}
+
 /* The target's catalog lies where a segment of the specimen does. */
 static void write_catalog(void)
 {
@@ -91,6 +112,7 @@ static void write_catalog(void)
 	stele_catalog_end(&block, &three, INPUT_OFFSET, INPUT_OWNER);
 	write_seed("catalog", "sealed", 6, &block, sizeof(block));
 	write_family("catalog", 7, (uint8_t *)&block, 1500, 0x20, 61);
+	write_deleted(&block, &three);
 }
 
 static void write_descriptor(void)

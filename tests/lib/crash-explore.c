@@ -3,7 +3,7 @@
  * crash-explore.c - whatever a crash leaves, recovery finds what was promised
  *
  * Histories for tests/crash/crash.h: a build over a blank or an old target, then commits
- * each of which adds, deletes, drops, renames, resizes, frees and reuses space. From
+ * each of which adds, deletes, drops, undeletes, renames, resizes, frees and reuses space. From
  * states in which a superblock was in flight the history goes on: recover, commit twice,
  * and cut that in the same way; and once more from some of those.
  */
@@ -24,6 +24,7 @@ static struct test_sample *samples;
 static unsigned int first_sample; /* so that a second build has other bytes */
 static uint64_t reused; /* segments that lie before a catalog's place */
 static uint64_t combined; /* commits of more than an addition */
+static uint64_t undeleted;
 
 /* Besides, what is there gets another name, and the image what was left of its target. */
 static void change_more(struct test_edit *t, unsigned int number)
@@ -44,8 +45,28 @@ static void change_more(struct test_edit *t, unsigned int number)
 }
 
 /*
- * A segment, a snapshot of it and the one before, less a sample; of three
- * snapshots the oldest goes, and with it the segment that only it had. In one commit.
+ * The oldest ones go until one is left; of each three times gc leaves them once, and the
+ * next time one of them is back.
+ */
+static void drop_old(struct test_edit *t, unsigned int number)
+{
+	const bool back = t->edit.deleted_count && number % 3 == 0;
+	char name[64];
+
+	if (back)
+		snprintf(name, sizeof(name), "%s",
+			 t->edit.snapshots[t->edit.snapshot_count].info.name);
+	while (t->edit.snapshot_count > 1)
+		if (stele_txn_drop(&t->edit, t->edit.snapshots[0].info.name) < 0)
+			bail("a drop failed");
+	if (back && stele_txn_undelete(&t->edit, name, NULL) < 0)
+		bail("an undelete failed");
+	undeleted += back;
+}
+
+/*
+ * A segment, a snapshot of it and the one before, less a sample; old ones go, and with
+ * them the segments that only they had. In one commit.
  */
 static void add_generation(struct test_history *h, struct test_edit *t)
 {
@@ -60,15 +81,14 @@ static void add_generation(struct test_history *h, struct test_edit *t)
 	snprintf(name, sizeof(name), "v%u", number);
 	if (last)
 		ids[count++] = last->refs[last->info.ref_count - 1].segment_id;
-	if (t->edit.snapshot_count == 2 &&
-	    stele_txn_drop(&t->edit, t->edit.snapshots[0].info.name) < 0)
-		bail("a drop failed");
+	drop_old(t, number);
 	change_more(t, number);
 	if (test_edit_segment(t, samples + first_sample + number % 8, 3,
 			      &ids[count++]) < 0 ||
 	    test_edit_snapshot(t, name, ids, count, deleted, 1) < 0)
 		bail("a segment failed");
-	test_edit_collect(t);
+	if (number % 3 != 2)
+		test_edit_collect(t);
 	if (stele_txn_publish(&t->edit, 1700000000 + number) < 0)
 		bail("a commit failed");
 	reused += stele_txn_segment(&t->edit, ids[count - 1])->offset <
@@ -181,6 +201,7 @@ int main(void)
 	explore_restarts();
 	ok(reused > 4, "%" PRIu64 " segments in space that had been freed",
 	   reused);
+	ok(undeleted > 8, "%" PRIu64 " snapshots undeleted", undeleted);
 	ok(combined > 8, "%" PRIu64 " commits of several changes", combined);
 	test_crash_release();
 	free(blank);

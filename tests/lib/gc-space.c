@@ -83,12 +83,21 @@ static struct stele_catalog_segment segment_at(const struct stele_txn *w,
 struct items {
 	struct stele_gc_item list[ITEMS_MAX];
 	unsigned int count;
+	struct stele_gc_item deleted; /* the last deleted snapshot */
+	unsigned int deleted_count;
+	bool is_v1; /* its name */
 };
 
 static void take_item(void *user, const struct stele_gc_item *item)
 {
 	struct items *items = user;
 
+	if (item->deleted) {
+		items->deleted = *item;
+		items->deleted_count++;
+		items->is_v1 = !strcmp(item->name, "v1");
+		return;
+	}
 	if (items->count < ITEMS_MAX)
 		items->list[items->count++] = *item;
 }
@@ -150,6 +159,11 @@ static void check_due(void)
 			   items.list[0].unused_since == DELETED_AT,
 		   "the one segment");
 		is_int(cases[i].due, items.list[0].due, "due");
+		ok(items.deleted_count == 1 && items.is_v1 &&
+			   items.deleted.segment_id == 0 &&
+			   items.deleted.unused_since == DELETED_AT &&
+			   items.deleted.due == cases[i].due,
+		   "and the snapshot");
 		is_uint(cases[i].due ? segment.size : 0, report.freed_size,
 			"size");
 	}

@@ -2,7 +2,7 @@
 /*
  * model-steps.c - random changes of two images against a plain model
  *
- * Append, update, delete, create, rename, gc, compact, copy, resize, in random
+ * Append, update, delete, undelete, create, rename, gc, compact, copy, resize, in random
  * order, one by one or several in one commit, some with a device that fails on the way:
  * then the image is as it was, or as it should have become; a preview has foretold what
  * the commit says. After each step what has changed is compared whole,
@@ -206,8 +206,28 @@ static int do_delete(struct step *step)
 	char name[64];
 
 	memcpy(name, draw_snapshot(step->s, step->next)->name, sizeof(name));
-	model_remove(step->next, name);
+	model_remove(step->next, name, step->s->now);
 	return finish(step, stele_txn_drop(step->writer, name));
+}
+
+/* By its own name, or another one. */
+static int do_undelete(struct step *step)
+{
+	unsigned int index;
+	char name[64];
+
+	if (!step->next->deleted_count)
+		return 0;
+	index = draw(step->s, step->next->deleted_count);
+	memcpy(name, step->next->deleted[index].name, sizeof(name));
+	memcpy(step->touched, name, sizeof(name));
+	if (draw(step->s, 2))
+		new_name(step->s, step->touched);
+	model_undelete(step->next, index, step->touched);
+	return finish(step, stele_txn_undelete(step->writer, name,
+					       strcmp(name, step->touched) ?
+						       step->touched :
+						       NULL));
 }
 
 static int do_gc(struct step *step)
@@ -216,6 +236,7 @@ static int do_gc(struct step *step)
 		step, STELE_FORCE);
 	struct stele_gc_report report = {.size = sizeof(report)};
 
+	step->next->deleted_count = 0;
 	if (step->combines) {
 		step->writer->time = step->s->now;
 		step->writer->revoke = true;
@@ -299,7 +320,7 @@ static const struct {
 	{"rename", do_rename, 1, 0},   {"delete", do_delete, 4, -1},
 	{"gc", do_gc, 2, 0},	       {"compact", do_compact, 2, 1},
 	{"copy", do_copy, 2, 1},       {"resize", do_resize, 1, 0},
-	{"combined", do_combined, 4, 0},
+	{"combined", do_combined, 4, 0}, {"undelete", do_undelete, 4, 1},
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -311,6 +332,8 @@ static unsigned int draw_kind(struct steps *s, const struct place *place)
 		unsigned int after = place->model.count +
 				     (unsigned int)kinds[kind].more;
 
+		if (kinds[kind].run == do_undelete && !place->model.deleted_count)
+			continue;
 		if (draw(s, 6) < kinds[kind].weight && after >= 1 &&
 		    after < MODEL_SNAPSHOTS_MAX)
 			return kind;
@@ -341,7 +364,7 @@ static int do_combined(struct step *step)
 {
 	static int (*const parts[])(struct step *step) = {
 		do_append, do_create, do_delete, do_rename,
-		do_delete, do_compact, do_gc, do_resize,
+		do_delete, do_compact, do_gc, do_resize, do_undelete,
 	};
 	struct steps *s = step->s;
 	int ret = 0;
@@ -409,11 +432,13 @@ static bool settle(struct steps *s, struct place *place,
 	const char *only = whole ? NULL : step->touched;
 
 	if (ret == 0) {
+		model_commit(next);
 		place->model = *next;
 		return model_check(&place->model, place->dev, only);
 	}
 	s->failed++;
 	if (s->broken && model_check_quietly(next, place->dev, only)) {
+		model_commit(next);
 		place->model = *next;
 		return true;
 	}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# undelete.t - a deleted snapshot is out of sight, and comes back until gc has freed it
+. "${0%/*}/../tap.sh"
+# shellcheck source=tests/cmd/targets.sh
+. tests/cmd/targets.sh
+
+reader=$PWD/tests/cmd/reader.pl
+cd "$tmp" || bail "cd"
+mkdir -p one two
+for i in 1 2 3; do
+	head -c "$((i * 30000))" /dev/urandom >"one/a$i"
+	head -c "$((i * 50000))" /dev/urandom >"two/b$i"
+done
+
+list() { stele snapshot list --json "$@"; }
+feature() { stele info --json "$1" | jq '.image.feature_incompat / 8 % 2 | floor'; }
+unused() { stele du --json "$1" | tail -n 1 | jq .unused_size; }
+
+# undelete TARGET WORDS: one kind of target
+undelete() {
+	local target=$1 words=$2 force whole sound
+	force=$(force_on "$target")
+	must stele build -q --time 1000 one "$target@v1"
+	must stele append -q --time 2000 --note "a note" two "$target@v2"
+	whole=$(list "$target")
+	sound=$(stele ls --json "$target@v2")
+	is "0 0" "$(feature "$target") $(unused "$target")" "$words: nothing is deleted"
+	# shellcheck disable=SC2086 # one word or none
+	must stele snapshot delete $force "$target@v2"
+	is "v1" "$(list "$target" | jq -r .name)" "$words: it is not listed"
+	is "v1" "$(list "$target" | jq -r .name)" "$words: the newest is another one"
+	is "3" "$(stele ls "$target" | wc -l)" "$words: the only one needs no name"
+	run list --deleted "$target"
+	is "v2 6 a note true" "$(jq -r '[.name, .samples, .note,
+		.deleted_time > 1700000000] | join(" ")' <<<"$out")" \
+		"$words: it is among the deleted ones"
+	ok "$words: as a table" grep -qE '^NAME .* DELETED ' \
+		<<<"$(stele snapshot list --deleted "$target")"
+	is 1 "$(feature "$target")" "$words: old readers are kept out"
+	ok "$words: its own segment is unused" test "$(unused "$target")" -gt 300000
+	ok "$words: sound" stele verify -q "$target"
+	fails 1 "no such snapshot" stele ls "$target@nope"
+	must stele snapshot undelete -n "$target@v2"
+	is "v1" "$(list "$target" | jq -r .name)" "$words: -n writes nothing"
+	must stele snapshot undelete "$target@v2"
+	is "$whole" "$(list "$target")" "$words: all about it is as it was"
+	is "$sound" "$(stele ls --json "$target@v2")" "$words: its samples are"
+	is "" "$(list --deleted "$target")" "$words: it is deleted no more"
+	is "0 0" "$(feature "$target") $(unused "$target")" "$words: nor is anything unused"
+	must stele extract -q "$target@v2" out
+	ok "$words: byte for byte" diff <(cat one/* two/*) <(cat out/*)
+	rm -r out
+	ok "$words: sound again" stele verify -q "$target"
+
+	# shellcheck disable=SC2086 # one word or none
+	must stele snapshot delete $force "$target@v2"
+	must stele gc --apply --grace 1h "$target"
+	must stele snapshot undelete --as back "$target@v2"
+	is "v1 back" "$(list "$target" | jq -r .name | xargs)" "$words: gc with grace leaves it"
+	# shellcheck disable=SC2086 # one word or none
+	must stele snapshot delete $force "$target@back"
+	must stele gc --apply --force "$target"
+	fails 1 "no deleted snapshot has this name, or gc freed it" \
+		stele snapshot undelete "$target@back"
+	is "0 0" "$(feature "$target") $(unused "$target")" "$words: gc has freed it"
+	must stele snapshot delete --force "$target@v1"
+	is "" "$(list "$target")" "$words: not even the last one is left"
+	must stele snapshot undelete "$target@v1"
+	ok "$words: the last one is back" stele ls "$target@v1"
+}
+each_target undelete 16M
+
+# ---- names ----
+
+image=image.stele
+must stele build -q one "$image@v1"
+must stele append -q two "$image@v2"
+digest=$(list "$image" | tail -n 1 | jq -r .digest)
+must stele snapshot delete "$image@v2"
+run stele ls "$image@v2"
+ok "who looks for it gets a hint" \
+	grep -qF "it was deleted; 'stele snapshot undelete $image@v2' brings it back" <<<"$err"
+must stele snapshot create -d a1 "$image@v2"
+fails 1 "there is a snapshot 'v2' already" stele snapshot undelete "$image@v2"
+ok "another name is the remedy" grep -qF -- "--as=NAME" <<<"$err"
+fails 1 "there is a snapshot 'v1' already" stele snapshot undelete --as v1 "$image@v2"
+fails 2 "invalid snapshot name" stele snapshot undelete --as a/b "$image@v2"
+must stele snapshot undelete --as old "$image@v2"
+is "$digest" "$(list "$image" | jq -r 'select(.name == "old").digest')" "by another name"
+is "v1 old v2" "$(list "$image" | jq -r .name | xargs)" "where it was"
+# Two of one name: the one that was deleted last comes back first.
+must stele snapshot delete "$image@v2"
+must stele snapshot rename "$image@old" v2
+must stele snapshot delete --time "$(date -d tomorrow +%s)" "$image@v2"
+must stele snapshot undelete "$image@v2"
+is "$digest" "$(list "$image" | tail -n 1 | jq -r .digest)" "the one that was deleted last"
+must stele snapshot undelete --as other "$image@v2"
+is "v1 v2 other" "$(list "$image" | jq -r .name | xargs)" "then the other one"
+fails 1 "no deleted snapshot" stele snapshot undelete "$image@none"
+ok "says where to look" grep -qF "snapshot list --deleted" <<<"$err"
+for words in "undelete" "undelete $image" "undelete -f $image@v1" "list --as x $image" \
+	"undelete --deleted $image@v1" "undelete $image@v1 $image@v2"; do
+	# shellcheck disable=SC2086 # words
+	run stele snapshot $words
+	is "2 " "$status $out" "snapshot $words: wrong usage"
+done
+
+# ---- what gc shows, and the space ----
+
+must stele snapshot delete "$image@v2" "$image@other"
+run stele gc --grace 30d "$image"
+ok "gc shows deleted snapshots" grep -qE "^snapshot 'other'  2 samples  deleted .* kept$" <<<"$out"
+is '["other",2,false]' "$(stele gc --json "$image" |
+	jq -c 'select(.snapshot == "other") | [.snapshot, .samples, .due]')" "as JSON, too"
+ok "info counts what it would free" grep -qE '^space .* [0-9.]+ [KM]iB freed by gc$' \
+	<<<"$(stele info "$image")"
+ok "so does du" grep -qE '^ +[0-9.]+ [KM]iB  unused, freed by gc$' <<<"$(stele du "$image")"
+run "$reader" "$image"
+is 0 "$status" "a reader made from the page takes it for sound" || diag "$err"
+ok "and knows them" grep -q "^deleted snapshot other " <<<"$out"
+
+# A copy has none of them; nor are they in the way of a build from nothing.
+must stele copy -q "$image@v1" copy.stele
+is "" "$(list --deleted copy.stele)" "a copy has no deleted snapshots"
+
+done_testing
