@@ -77,8 +77,8 @@
  *	struct stele_dataset_info info = {.size = sizeof(info)};
  *
  * Without a size, and never changed: struct stele_sample, stele_cursor_entry,
- * stele_depth_round, stele_tune_point, stele_loader_source, stele_destination, stele_key_ref
- * and union stele_value, which come in arrays or one for each sample.
+ * stele_depth_round, stele_tune_point, stele_loader_source, stele_destination, stele_key_ref,
+ * stele_txn_value and union stele_value, which come in arrays or one for each sample.
  *
  * Flags. STELE_DRY_RUN and STELE_FORCE are the same bits wherever they are known; a flag
  * that a function does not know is -EINVAL.

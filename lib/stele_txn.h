@@ -93,7 +93,7 @@ struct stele_add_opts {
 	stele_progress_fn progress;
 	void *progress_user;
 	uint64_t memory_size;
-	uint32_t flags; /* as of stele_append(), but DRY_RUN and ALWAYS */
+	uint32_t flags; /* as of stele_append(), except DRY_RUN and ALWAYS */
 	uint32_t granule;
 	uint32_t order;
 	uint32_t jobs;

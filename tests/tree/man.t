@@ -29,6 +29,38 @@ references() { # .Xr stele-x 1, as "man/stele-x.1"
 		sed -E 's|.*Xr ([a-z-]+) ([1-8])|man/\1.\2|'
 }
 
+# Structs of C on stdin, a line for each member: STRUCT MEMBER.
+members() {
+	perl -0777 -ne '
+		s,/\*.*?\*/,,gs;
+		while (/^(?:struct|union) (stele_\w+) \{(.*?)^\};/gms) {
+			my ($struct, @declarations) = ($1, split /;/, $2);
+			for (@declarations) {
+				print "$struct $1\n" and next if /\(\*(\w+)\)/;
+				s/\[.*?\]//g;
+				/(\w+)\s*$/ and print "$struct $1\n" for split /,/;
+			}
+		}' | sort
+}
+# The same of pages: their C, and the lists after a struct is named.
+page_members() {
+	{
+		cat "$@" | grep -v '^\.' | members
+		awk '/^\.(Vt|Ss) (struct|union) stele_/ && !list { struct = $3 }
+			/^\.Bl/ { list = 1 }
+			/^\.El/ { list = 0; struct = "" }
+			/^\.It / && struct {
+				for (i = take = 0; ++i <= NF;)
+					if ($i ~ /^(Va|Fa|Fn)$/) take = 1
+					else if ($i ~ /^[A-Z]/) take = 0
+					else if ($i != "," && take) {
+						print struct, $i
+						if ($(i - 1) == "Fn") next
+					}
+			}' "$@"
+	} | sort -u
+}
+
 check_command() {
 	local name=$1 page=man/stele-$1.1
 
@@ -56,6 +88,9 @@ is "" "$(references "${pages[@]}" | while read -r page; do
 is "" "$(sed -n 's/^\t\(stele_[a-z0-9_]*\);$/\1/p' lib/libstele.map |
 	while read -r name; do grep -qw "$name" man/*.3 || echo "$name"; done)" \
 	"each function has its place in section 3"
+
+is "" "$(diff <(cat lib/stele*.h | members) <(page_members man/*.3))" \
+	"section 3 lists the members of each struct, and no others"
 
 is "" "$(printf '%s\n' "${pages[@]}" | sed -n 's|man/stele-\(.*\)\.1|\1|p' |
 	grep -vxF "$(printf '%s\n' "${commands[@]}")")" "each page has its command"
