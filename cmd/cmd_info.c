@@ -44,7 +44,7 @@ static void print_image(const struct stele_image_info *info)
 	free(label);
 }
 
-static void print_dataset(struct stele_dataset *ds)
+static void print_dataset(struct stele_dataset *ds, int *error)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_profile profile = {.size = sizeof(profile)};
@@ -59,7 +59,7 @@ static void print_dataset(struct stele_dataset *ds)
 	if (info.deleted_count)
 		printf(" (and %s deleted)", text_count(a, info.deleted_count));
 	printf(", %s\n", text_size(a, info.payload_size));
-	show_fields(ds, info.field_count);
+	show_fields(ds, info.field_count, error);
 	printf(ROW "%s of slots, %s of them padding (%s)\n", "space",
 	       text_size(a, info.slots_size), text_size(b, info.padding_size),
 	       text_share(text, info.padding_size, info.slots_size));
@@ -125,7 +125,7 @@ static int print(const char *target, const struct stele_image *image,
 				    json_image(image, &snapshots));
 		if (ds)
 			json_set(object, "snapshot",
-					    show_dataset_json(ds));
+					    show_dataset_json(ds, &error));
 		json_line(object);
 	} else {
 		stele_image_info(image, &info);
@@ -135,12 +135,12 @@ static int print(const char *target, const struct stele_image *image,
 		printf(ROW "%" PRIu32 "\n", "snapshots", snapshots.count);
 		snapshots_print(&snapshots, false, "  ");
 		if (ds)
-			print_dataset(ds);
+			print_dataset(ds, &error);
 		layout_end();
 	}
 	snapshots_release(&snapshots);
 	free(name);
-	return error ? CMD_FAILED : CMD_OK;
+	return error ? cmd_status_of(error) : CMD_OK;
 }
 
 /*
@@ -195,8 +195,10 @@ static int run(const char *target, bool json)
 		cmd_log_error(error, target);
 		status = cmd_status_of(error);
 	}
-	if ((!error || enough) && print(target, image, ds, json) != CMD_OK)
-		status = CMD_FAILED;
+	if (!error || enough) {
+		ret = print(target, image, ds, json);
+		status = ret == CMD_OK ? status : ret;
+	}
 	stele_dataset_close(ds);
 	stele_image_close(image);
 	return cmd_finish(status);

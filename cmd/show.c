@@ -20,20 +20,21 @@
 
 /* By value, then of others; owned by the caller. NULL: not counted. */
 static uint64_t *count_classes(struct stele_dataset *ds, uint32_t index,
-			       const struct stele_field *field)
+			       const struct stele_field *field, int *error)
 {
 	uint64_t *counts;
-	int error;
+	int failed;
 
 	if (!field->name_count || stele_dataset_count(ds) > SHOW_COUNTED_MAX)
 		return NULL;
 	counts = malloc(((size_t)field->name_count + 1) * sizeof(*counts));
 	if (!counts)
 		return NULL;
-	error = columns_count(ds, index, field, counts);
-	if (!error)
+	failed = columns_count(ds, index, field, counts);
+	if (!failed)
 		return counts;
-	cmd_log_error(error, NULL);
+	cmd_log_error(failed, NULL);
+	*error = failed;
 	free(counts);
 	return NULL;
 }
@@ -48,9 +49,9 @@ static void print_class(const char *name, const uint64_t *count)
 }
 
 static void print_classes(struct stele_dataset *ds, uint32_t index,
-			  const struct stele_field *field)
+			  const struct stele_field *field, int *error)
 {
-	uint64_t *counts = count_classes(ds, index, field);
+	uint64_t *counts = count_classes(ds, index, field, error);
 	char number[TEXT_SIZE];
 
 	for (uint32_t i = 0; i < field->name_count && i < CLASSES_MAX; i++)
@@ -63,7 +64,7 @@ static void print_classes(struct stele_dataset *ds, uint32_t index,
 	free(counts);
 }
 
-void show_fields(struct stele_dataset *ds, uint32_t count)
+void show_fields(struct stele_dataset *ds, uint32_t count, int *error)
 {
 	struct stele_field field = {.size = sizeof(field)};
 	char *name, type[FIELD_TYPE_SIZE];
@@ -79,7 +80,7 @@ void show_fields(struct stele_dataset *ds, uint32_t count)
 			printf(" (%" PRIu32 " class%s)", field.name_count,
 			       field.name_count == 1 ? "" : "es");
 		putchar('\n');
-		print_classes(ds, i, &field);
+		print_classes(ds, i, &field, error);
 	}
 }
 
@@ -100,7 +101,7 @@ static json_t *json_classes(const struct stele_field *field,
 	return list;
 }
 
-static json_t *json_fields(struct stele_dataset *ds, uint32_t count)
+static json_t *json_fields(struct stele_dataset *ds, uint32_t count, int *error)
 {
 	json_t *list = json_make_list();
 	struct stele_field field = {.size = sizeof(field)};
@@ -112,7 +113,7 @@ static json_t *json_fields(struct stele_dataset *ds, uint32_t count)
 		if (stele_dataset_field(ds, i, &field))
 			continue;
 		object = field_json(&field);
-		counts = count_classes(ds, i, &field);
+		counts = count_classes(ds, i, &field, error);
 		if (field.name_count)
 			json_set(object, "names", json_classes(&field, counts));
 		if (counts)
@@ -124,7 +125,7 @@ static json_t *json_fields(struct stele_dataset *ds, uint32_t count)
 	return list;
 }
 
-json_t *show_dataset_json(struct stele_dataset *ds)
+json_t *show_dataset_json(struct stele_dataset *ds, int *error)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_profile profile = {.size = sizeof(profile)};
@@ -151,6 +152,6 @@ json_t *show_dataset_json(struct stele_dataset *ds)
 		json_set(object, "profile",
 				    tune_profile_json(&profile));
 	json_set(object, "fields",
-			    json_fields(ds, info.field_count));
+			    json_fields(ds, info.field_count, error));
 	return object;
 }

@@ -14,7 +14,8 @@
  * SHOW_COUNTED_MAX, whose columns take a while to read, only the names.
  */
 #define SHOW_COUNTED_MAX (UINT64_C(1) << 24)
-void show_fields(struct stele_dataset *ds, uint32_t count);
-json_t *show_dataset_json(struct stele_dataset *ds);
+/* Both: what failed is logged, and the last error of it in *error, which is else left alone. */
+void show_fields(struct stele_dataset *ds, uint32_t count, int *error);
+json_t *show_dataset_json(struct stele_dataset *ds, int *error);
 
 #endif

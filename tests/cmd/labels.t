@@ -140,4 +140,23 @@ is "2 1" "$(stele info --json "$image@less" |
 	jq -r '.snapshot.fields[1].names | map(.samples) | join(" ")')" \
 	"deleted samples do not count"
 
+# ---- a damaged column ----
+
+cp "$image" "$tmp/bad"
+perl -e 'open my $f, "+<", $ARGV[0] or die; my $at = 0x200000;
+	while (sysseek($f, $at, 0) && sysread($f, my $block, 4096)) {
+		if (unpack("L<", substr $block, 8) == 7) {
+			sysseek $f, $at + 100, 0;
+			syswrite $f, "damage";
+		}
+		$at += 4096;
+	}' "$tmp/bad"
+for words in "" "--json"; do
+	# shellcheck disable=SC2086 # one word or none
+	run stele info $words "$tmp/bad@v1"
+	is 3 "$status" "info $words: a damaged column"
+	ok "info $words: the rest is shown" grep -q "granule" <<<"$out"
+	ok "info $words: the damage is named" grep -qF "cannot read field" <<<"$err" || diag "$err"
+done
+
 done_testing
