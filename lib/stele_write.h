@@ -328,8 +328,8 @@ struct stele_repair_report {
  * nothing written: everything else is -ENOTUNIQ. This shows the sides, and makes the
  * chosen one the image, by a commit; what only the others have is lost. If interrupted,
  * run it again. If nothing is wrong, it does nothing. @report may be NULL.
- * Return: 0; -ENOTUNIQ (a fork, and none chosen); -ENOENT (no such side); errors of
- * stele_image_open() and of writing.
+ * Return: 0; -ENOTUNIQ (a fork, and none chosen); -ENOENT (no such side, or nothing to
+ * choose; logged); errors of stele_image_open() and of writing.
  */
 STELE_API int stele_repair(const char *target,
 			   const struct stele_repair_opts *opts,

@@ -114,10 +114,15 @@ static int check_choice(const struct stele_repair_opts *opts,
 			const struct stele_log *log,
 			const struct stele_repair_report *report)
 {
-	if (report->sides && !opts->choose) {
+	if (report->sides && !opts->choose && !(opts->flags & STELE_DRY_RUN)) {
 		stele_log_error(log, "choose the side that shall stay; what "
 				     "only the other one has is given up");
 		return -ENOTUNIQ;
+	}
+	if (!report->sides && opts->choose && !report->wrong_copies) {
+		stele_log_error(log, "there is nothing to choose: no two writers have "
+				     "published at once");
+		return -ENOENT;
 	}
 	if (report->sides && opts->choose > report->sides) {
 		stele_log_error(log, "there is no side %u", opts->choose);
@@ -143,12 +148,11 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 		ret = stele_options_time(known.time, &log, &known.time);
 	if (!ret)
 		ret = look(target, &known, &log, &made);
-	if (!ret && !(known.flags & STELE_DRY_RUN) &&
-	    (made.sides || made.wrong_copies)) {
+	if (!ret)
 		ret = check_choice(&known, &log, &made);
-		if (!ret)
-			ret = put_right(target, &known, &log, &made);
-	}
+	if (!ret && !(known.flags & STELE_DRY_RUN) &&
+	    (made.sides || made.wrong_copies))
+		ret = put_right(target, &known, &log, &made);
 	stele_output_fill(report, &made, sizeof(made));
 	return ret;
 }

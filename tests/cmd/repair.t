@@ -110,8 +110,14 @@ is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "resolved, and sound"
 ok "what was chosen is there" cmp <(stele cat fork.stele@v3 c) other/c
 run stele ls fork.stele@v2
 is 1 "$status" "what was not is gone"
-run stele repair --choose=1 fork.stele
+run stele repair fork.stele
 is "0 nothing to repair" "$status $out" "once more does nothing"
+for words in "" "-n"; do
+	# shellcheck disable=SC2086 # one word or none
+	run stele repair $words --choose=3 fork.stele
+	is "1 " "$status $out" "repair $words --choose: of what is no fork"
+	ok "repair $words --choose: says so" grep -q "there is nothing to choose" <<<"$err"
+done
 must stele append more fork.stele@v4 --quiet
 ok "it goes on" stele verify -q fork.stele
 
