@@ -222,6 +222,10 @@ static int take_schema(struct taking *t, const struct stele_schema *schema)
 				"to %d", schema->count, STELE_FIELDS_MAX);
 		return -EINVAL;
 	}
+	if (schema->reserved) {
+		stele_log_error(t->log, "reserved bytes of a schema are not zero");
+		return -EINVAL;
+	}
 	for (uint32_t pass = 0; pass < 2 && !ret; pass++) {
 		for (uint32_t i = 0; i < schema->count && !ret; i++) {
 			ret = stele_options_copy(at + i * schema->fields->size,

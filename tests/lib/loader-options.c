@@ -113,6 +113,12 @@ static void test_mixtures(const struct stele_loader_source *source)
 		many[1].weight = odd[i].weight;
 		is_refused(-EINVAL, try(many, 3, none), line);
 	}
+	for (unsigned int i = 0; i < 2; i++) {
+		many[1] = *source;
+		many[1].reserved[i] = 1;
+		is_refused(-EINVAL, try(many, 3, none),
+			   "source 1: reserved bytes are not zero");
+	}
 	many[1] = *source;
 	many[2].ds = NULL;
 	is_refused(-EINVAL, try(many, 3, none), "source 2: no dataset");

@@ -432,6 +432,12 @@ static void test_schemas(struct stele_txn *txn)
 	is_int(-EINVAL, put(txn, "key"), "no schema");
 	ok(strstr(stele_errmsg(), "schema"), "and said: %s", stele_errmsg());
 	is_int(-EINVAL, stele_txn_schema(txn, NULL, NULL), "none at all");
+	other.reserved = 1;
+	field.type = STELE_TYPE_I64;
+	is_int(-EINVAL, stele_txn_schema(txn, &other, NULL), "unknown members");
+	ok(strstr(stele_errmsg(), "reserved"), "and said: %s", stele_errmsg());
+	other.reserved = 0;
+	field.type = 99;
 	is_int(-EINVAL, stele_txn_schema(txn, &other, NULL), "no such type");
 	field.type = STELE_TYPE_I64;
 	field.name_count = 1;

@@ -124,6 +124,10 @@ static int init_parts(struct stele_loader_order *order,
 
 		err = stele_subset_init(&order->parts[i].subset, &sources[i],
 					&of_source);
+		if (!err && (sources[i].reserved[0] || sources[i].reserved[1])) {
+			stele_log_error(&of_source, "reserved bytes are not zero");
+			err = -EINVAL;
+		}
 		samples[i] = order->parts[i].subset.count;
 		weights[i] = sources[i].weight;
 		if (!err && !stele_mixture_is_weight(weights[i])) {
