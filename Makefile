@@ -250,6 +250,20 @@ check-python: deps ## the tests of the Python package alone
 check-python-here: all $(AIDS) python
 	$(call prove,$(PY_TESTS))
 
+# In an environment of its own: 3 GB, most of it PyTorch and TensorFlow.
+$(VENV)-full/done: python/tests/full/requirements.txt
+	$(call say,VENV,$(@D))
+	$(Q)$(PYTHON) -m venv --clear $(@D)
+	$(Q)$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	$(Q)$(@D)/bin/pip install -q --disable-pip-version-check --no-deps \
+		-r $(<D)/alone.txt
+	$(Q)touch $@
+
+check-python-full: deps ## it with PyTorch and all that it has adapters for, which pip installs
+	$(Q)$(MAKE) check-python-full-here
+check-python-full-here: all python $(VENV)-full/done
+	$(call prove,python/tests/full/full.t)
+
 check-vm: DEPS += dmsetup
 check-vm: deps ## real devices, two machines, krbd: in QEMU guests, by emulation
 	$(Q)$(MAKE) check-vm-here
@@ -361,6 +375,7 @@ help: ## this list
 
 FORCE:
 .PHONY: all python check check-asan check-tsan check-unit check-here \
-	check-python check-python-here wheel wheel-here install-python check-vm \
+	check-python check-python-here check-python-full check-python-full-here \
+	wheel wheel-here install-python check-vm \
 	check-vm-here bench bench-here bench-clean demo demo-here corpus fuzz \
 	fuzz-here lint install uninstall clean deps help FORCE

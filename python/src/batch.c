@@ -128,28 +128,58 @@ static PyObject *view_of(PyObject *tensor)
 	return view;
 }
 
-static PyObject *gather(const struct batch *batch)
+static uint64_t total_size(const struct py_block *block)
 {
-	const struct py_block *block = batch->block;
 	uint64_t total = 0;
-	struct py_entry *piece;
 
 	for (size_t i = 0; i < block->count; i++)
 		total += block->entries[i].sample.size;
-	piece = make_piece(batch, total);
-	if (!piece)
-		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	char *to = piece->block->memory;
+	return total;
+}
 
+static void copy_samples(const struct py_block *block, char *to)
+{
 	for (size_t i = 0; i < block->count; i++) {
 		const struct stele_sample *sample = &block->entries[i].sample;
 
 		memcpy(to, sample->data, sample->size);
 		to += sample->size;
 	}
+}
+
+static PyObject *gather(const struct batch *batch)
+{
+	const uint64_t total = total_size(batch->block);
+	struct py_entry *piece = make_piece(batch, total);
+
+	if (!piece)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	copy_samples(batch->block, piece->block->memory);
 	Py_END_ALLOW_THREADS
 	return view_of(wrap_piece(piece, total, STELE_DTYPE_U8, 1, &total));
+}
+
+/* The same into the caller's memory. */
+static PyObject *batch_readinto(PyObject *self, PyObject *to)
+{
+	const struct py_block *block = batch_of(self)->block;
+	const uint64_t total = total_size(block);
+	Py_buffer view;
+
+	if (!py_block_check(block) || PyObject_GetBuffer(to, &view, PyBUF_WRITABLE))
+		return NULL;
+	if ((uint64_t)view.len < total) {
+		PyErr_Format(PyExc_ValueError, "%zd bytes, and the batch has %llu",
+			     view.len, (unsigned long long)total);
+		PyBuffer_Release(&view);
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	copy_samples(block, view.buf);
+	Py_END_ALLOW_THREADS
+	PyBuffer_Release(&view);
+	return PyLong_FromUnsignedLongLong(total);
 }
 
 static PyObject *batch_buffer(PyObject *self, void *unused)
@@ -385,6 +415,10 @@ static PyObject *batch_repr(PyObject *self)
 static PyMethodDef methods[] = {
 	{"samples", batch_samples, METH_NOARGS,
 	 "samples($self, /)\n--\n\nAll samples as a list."},
+	{"readinto", batch_readinto, METH_O,
+	 "readinto($self, buffer, /)\n--\n\n"
+	 "Copy what `buffer` would be into writable memory, pinned memory for example.\n\n"
+	 "Returns the number of bytes; ValueError if they do not fit."},
 	{"stack", batch_stack, METH_O,
 	 "stack($self, field, /)\n--\n\n"
 	 "One field of all samples as a Tensor of shape (len(self), *shape): int64 and\n"

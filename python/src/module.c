@@ -27,8 +27,9 @@ static int fill(PyObject *module)
 	state->keys = add(module, &py_keys_spec);
 	state->loader = add(module, &py_loader_spec);
 	state->batch = add(module, &py_batch_spec);
+	state->shuffle = add(module, &py_shuffle_spec);
 	if (!state->dataset || !state->sample || !state->tensor || !state->keys ||
-	    !state->loader || !state->batch)
+	    !state->loader || !state->batch || !state->shuffle)
 		return -1;
 	return PyModule_AddStringConstant(module, "version", stele_version());
 }
@@ -43,6 +44,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->keys);
 	Py_VISIT(state->loader);
 	Py_VISIT(state->batch);
+	Py_VISIT(state->shuffle);
 	return 0;
 }
 
@@ -56,6 +58,7 @@ static int clear(PyObject *module)
 	Py_CLEAR(state->keys);
 	Py_CLEAR(state->loader);
 	Py_CLEAR(state->batch);
+	Py_CLEAR(state->shuffle);
 	return 0;
 }
 

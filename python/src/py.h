@@ -30,7 +30,7 @@
 
 /* Of one module: what its types need to make others. */
 struct py_state {
-	PyTypeObject *dataset, *sample, *tensor, *keys, *loader, *batch;
+	PyTypeObject *dataset, *sample, *tensor, *keys, *loader, *batch, *shuffle;
 };
 
 static inline void *py_data(PyObject *self)
@@ -43,7 +43,7 @@ static inline void *py_data(PyObject *self)
 void py_object_free(PyObject *self);
 
 extern PyType_Spec py_dataset_spec, py_sample_spec, py_tensor_spec,
-	py_keys_spec, py_loader_spec, py_batch_spec;
+	py_keys_spec, py_loader_spec, py_batch_spec, py_shuffle_spec;
 
 /* ---- errors: error.c ----------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests of this folder; results are TAP."""
+"""Runs the tests of this folder, or with --in DIR of that; results are TAP."""
 
 import sys
 import traceback
@@ -26,12 +26,18 @@ class Tap(unittest.TestResult):
 
     addError = addFailure
 
+    def addSubTest(self, test, subtest, error):
+        if error:
+            self.addFailure(subtest, error)
+
 
 if __name__ == "__main__":
-    here = str(Path(__file__).parent)
+    here, names = str(Path(__file__).parent), sys.argv[1:]
+    if names[:1] == ["--in"]:
+        here, names = names[1], names[2:]
     sys.path.insert(0, here)
-    if len(sys.argv) > 1:
-        suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:])
+    if names:
+        suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     else:
         suite = unittest.defaultTestLoader.discover(here)
     result = Tap()

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For PyTorch: datasets, a sampler, an iterable of batches.
+
+    from stele.torch import ImageFolder                     # instead of torchvision's
+    train = ImageFolder("/dev/nvme1n1@v1/train", transform)
+    loader = DataLoader(train, 256, sampler=Sampler(train))
+
+Fastest is what needs no worker processes: Batches, which reads in threads of its own, with
+DataLoader(batch_size=None), or stele.Loader itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import struct
+from collections.abc import Callable, Iterator, Sequence, Sized
+from typing import Any, Unpack, cast
+
+import torch
+import torch.distributed
+import torch.utils.data
+
+from . import _stele
+from .dataset import Dataset as Samples
+from .dataset import Target
+from .dataset import open as open_target
+from .errors import StaleError
+from .folder import IMG_EXTENSIONS, DatasetFolder, ImageFolder, default_loader
+from .loader import _SHUFFLE, Loader, Options, Shuffle, Sources, State, _choice
+
+__all__ = [
+    "IMG_EXTENSIONS",
+    "Batches",
+    "Dataset",
+    "DatasetFolder",
+    "ImageFolder",
+    "Sampler",
+    "default_loader",
+    "tensors",
+]
+
+_STATE = struct.Struct("<4Q")  # what the order is of, seed, epoch, position
+_MAGIC = 0x0154  # and version
+_CHUNK = 1024  # positions that are looked up at once
+
+
+class Dataset(torch.utils.data.Dataset[Any]):
+    """Map style: samples of a snapshot, a batch in one submission.
+
+    Args:
+        source: a target, or a stele.Dataset.
+        transform: called with each stele.Sample, which cannot leave its process: what
+            worker processes return must be made of it. Default: a dict of its fields, bytes
+            as uint8 tensors, with "data" for its bytes.
+    """
+
+    def __init__(
+        self,
+        source: Target | Samples,
+        transform: Callable[[_stele.Sample], Any] | None = None,
+    ) -> None:
+        self.data = source if isinstance(source, Samples) else open_target(source)
+        self.transform = transform or _Fields(self.data)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.data[index]
+        if isinstance(found, list):
+            return [self.transform(sample) for sample in found]
+        return self.transform(found)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        return [self.transform(sample) for sample in self.data[list(indices)]]
+
+
+class _Fields:
+    """A sample as what default_collate takes."""
+
+    def __init__(self, data: Samples) -> None:
+        self.names = [name for name, field in data.fields.items() if field.type != "bytes"]
+
+    def __call__(self, sample: _stele.Sample) -> dict[str, Any]:
+        fields: dict[str, Any] = {name: sample[name] for name in self.names}
+        for name, value in fields.items():
+            if isinstance(value, _stele.Tensor):
+                fields[name] = torch.from_dlpack(value).clone()
+        fields["data"] = torch.frombuffer(bytearray(sample), dtype=torch.uint8)
+        return fields
+
+
+def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Of this job, unless they are given."""
+    group = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if rank is None:
+        rank = torch.distributed.get_rank() if group else 0
+    if world_size is None:
+        world_size = torch.distributed.get_world_size() if group else 1
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} of {world_size}: there is none")
+    return rank, world_size
+
+
+def _fingerprint(source: Sized, shape: tuple[int, ...]) -> int:
+    """48 bits of which samples are ordered, and how."""
+    sha = hashlib.sha256(repr((len(source), shape)).encode())
+    data = getattr(source, "data", source)
+    if isinstance(data, Samples):
+        sha.update(data.info.digest.encode())
+        part = data._ids()
+        sha.update(repr(part).encode() if isinstance(part, tuple) else part)
+    return int.from_bytes(sha.digest()[:6], "little")
+
+
+class Sampler(torch.utils.data.Sampler[int]):
+    """A shuffled order of indices for any number of ranks, in O(1) memory.
+
+    Each rank gets every world_size-th position. Its state is 32 bytes, the same on all
+    ranks that have taken as many samples, and can be loaded with any other number of
+    ranks and batch size: each sample of the epoch comes exactly once. Iterating begins the
+    next epoch, or goes on where a state says.
+
+    StatefulDataLoader saves and loads it. A plain DataLoader takes indices ahead
+    of what it hands out: say how many samples were, in state_dict(consumed).
+
+    Args:
+        data_source: what has a length; its state is refused by other data if it is a
+            dataset of Stele.
+        shuffle, seed, epoch, drop_last, block_size, block_count: as stele.Loader(); here
+            drop_last drops what is not the same number for all ranks.
+        rank, world_size: None: those of torch.distributed, if it is initialized.
+    """
+
+    def __init__(
+        self,
+        data_source: Sized,
+        *,
+        shuffle: Shuffle = True,
+        seed: int = 0,
+        epoch: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        drop_last: bool = False,
+        block_size: int = 0,
+        block_count: int = 0,
+    ) -> None:
+        self.rank, self.world_size = _ranks(rank, world_size)
+        self.drop_last = drop_last
+        self._count = len(data_source)
+        if not self._count:
+            raise ValueError("there are no samples to order")
+        self._shape = (_choice("shuffle", shuffle, _SHUFFLE), block_size, block_count)
+        self._head = _MAGIC | _fingerprint(data_source, self._shape) << 16
+        self._seed, self._epoch, self._start = seed, epoch, 0
+        self._iterator: _Indices | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is iterated over, or will be."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Iterate over this epoch next; where a state of it was loaded, over its rest."""
+        if epoch != self._epoch or (self._iterator and self._iterator.used):
+            self._epoch, self._start = epoch, 0
+        self._iterator = None
+
+    def __len__(self) -> int:
+        """Samples of this rank in the epoch, or in the rest of it."""
+        rest = self._count - self._start
+        return (rest if self.drop_last else rest + self.world_size - 1) // self.world_size
+
+    def __iter__(self) -> _Indices:
+        # Iterators are also made and not used, by StatefulDataLoader.
+        if self._iterator and self._iterator.used:
+            self._epoch, self._start = self._epoch + 1, 0
+        self._iterator = _Indices(self)
+        return self._iterator
+
+    def state_dict(self, consumed: int | None = None) -> State:
+        """After as many samples of this rank since iter(); None: those handed out."""
+        if consumed is None:
+            consumed = self._iterator.handed_out if self._iterator else 0
+        position = min(self._start + consumed * self.world_size, self._count)
+        raw = _STATE.pack(self._head, self._seed, self._epoch, position)
+        return {"stele": 1, "state": base64.b64encode(raw).decode("ascii")}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on there. StaleError: of other data, or another order; ValueError: no state."""
+        try:
+            raw = base64.b64decode(state["state"], validate=True)
+            head, seed, epoch, position = _STATE.unpack(raw)
+        except (KeyError, TypeError, ValueError, struct.error) as error:
+            raise ValueError("this is not the state of a sampler") from error
+        if head & 0xFFFF != _MAGIC or state["stele"] != 1:
+            raise ValueError("this is not the state of a sampler")
+        if head != self._head or position > self._count:
+            raise StaleError(116, "the state of a sampler of other data, or another order")
+        self._seed, self._epoch, self._start = seed, epoch, position
+        self._iterator = None
+
+
+class _Indices(Iterator[int]):
+    """One rank's way through one epoch, looked up in pieces."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        kind, size, count = sampler._shape
+        self._order = _stele.Shuffle(
+            sampler._count, sampler._seed, sampler._epoch, kind, size, count
+        )
+        self._first = sampler._start + sampler.rank
+        self._step = sampler.world_size
+        self._length = len(sampler)
+        self._piece: list[int] = []
+        self.handed_out = 0
+        self.used = False  # something was handed out, or the end was
+
+    def __next__(self) -> int:
+        place = self.handed_out % _CHUNK
+        self.used = True
+        if self.handed_out == self._length:
+            raise StopIteration
+        if not place:
+            count = min(_CHUNK, self._length - self.handed_out)
+            first = self._first + self.handed_out * self._step
+            self._piece = memoryview(self._order.take(first, self._step, count)).cast("Q").tolist()
+        self.handed_out += 1
+        return self._piece[place]
+
+
+def tensors(batch: _stele.Batch, pin: bool | None = None) -> dict[str, torch.Tensor]:
+    """A batch as tensors, its bytes in one piece: one copy.
+
+    Args:
+        pin: into pinned memory; None: where CUDA is present.
+
+    Returns:
+        "data": uint8, all bytes; "offsets": int64 of shape (len(batch) + 1,): sample i is
+        data[offsets[i]:offsets[i + 1]]; "ids": int64.
+    """
+    if pin is None:
+        pin = torch.cuda.is_available()
+    offsets = torch.frombuffer(bytearray(batch.offsets), dtype=torch.int64)
+    data = torch.empty(int(offsets[-1]), dtype=torch.uint8, pin_memory=pin)
+    if len(data):
+        batch.readinto(memoryview(data.numpy()))
+    ids = torch.frombuffer(bytearray(batch.ids), dtype=torch.int64)
+    return {"data": data, "offsets": offsets, "ids": ids}
+
+
+class Batches(torch.utils.data.IterableDataset[Any]):
+    """A stele.Loader for DataLoader(batch_size=None); best with num_workers=0.
+
+    With worker processes each of them reads its share of the rank's batches; a state
+    can then be loaded by other ranks if all workers have handed out as many batches.
+    Without persistent workers, say set_epoch() before each epoch.
+
+    Args:
+        sources: as stele.Loader().
+        transform: called with each stele.Batch, which cannot leave its process.
+        rank, world_size: None: those of torch.distributed, if it is initialized.
+        options: of stele.Loader().
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        *,
+        transform: Callable[[_stele.Batch], Any] = tensors,
+        **options: Unpack[Options],
+    ) -> None:
+        self._sources, self._transform, self._options = sources, transform, options
+        self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
+        self._state: State | None = None
+        self._epoch: int | None = None
+        self._opened: tuple[tuple[int, int], Loader[Any]] | None = None
+
+    def _loader(self) -> Loader[Any]:
+        """The one of this process."""
+        worker = cast(Any, torch.utils.data.get_worker_info())
+        who = (worker.id, worker.num_workers) if worker else (0, 1)
+        if self._opened is None or self._opened[0] != who:
+            options = self._options.copy()
+            options["rank"] = self._rank * who[1] + who[0]
+            options["world_size"] = self._world * who[1]
+            self._opened = (who, Loader(self._sources, transform=self._transform, **options))
+        loader = self._opened[1]
+        if self._state is not None:
+            loader.load_state_dict(self._state)
+        if self._epoch is not None:
+            loader.set_epoch(self._epoch)
+        self._state = self._epoch = None
+        return loader
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._loader())
+
+    def __len__(self) -> int:
+        whole = len(self._sources) if isinstance(self._sources, Samples) else None
+        if whole is None or self._options.get("epoch_size"):
+            return len(self._loader())
+        step = self._world * self._options.get("batch_size", 1)
+        return whole // step if self._options.get("drop_last") else -(-whole // step)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Iterate over this epoch next; where a state of it was loaded, over its rest."""
+        self._epoch = epoch
+
+    def state_dict(self) -> State:
+        """As stele.Loader's."""
+        return self._loader().state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on there, in this process or in workers that start later."""
+        self._state = state
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}

@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stele.torch against torch, torchvision and torchdata."""
+
+import itertools
+import json
+import os
+import pickle
+import unittest
+from collections import Counter
+
+import numpy
+import pictures
+import stele
+import stele.torch
+import torch
+from stele.torch import Batches, DatasetFolder, ImageFolder, Sampler
+from torch.utils.data import DataLoader, Subset
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+WAYS = [  # workers, how they start, whether they persist
+    (0, None, False),
+    (1, "fork", False),
+    (1, "spawn", True),
+    (4, "fork", True),
+    (4, "spawn", False),
+    (32, "fork", False),
+]
+
+
+def same(a, b):
+    return numpy.array_equal(numpy.asarray(a), numpy.asarray(b))
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def number(sample):
+    return pictures.number(sample)
+
+
+def first_sizes(batch):
+    return [number(sample) for sample in batch]
+
+
+def workers_options(workers, start, persistent):
+    if not workers:
+        return {}
+    return {
+        "num_workers": workers,
+        "multiprocessing_context": start,
+        "persistent_workers": persistent,
+    }
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        self.vision = pictures.torchvision()
+        self.folder, self.image = str(pictures.folder()), pictures.image()
+
+    def pair(self, split="train", **options):
+        """Theirs and ours."""
+        return (
+            self.vision.datasets.ImageFolder(f"{self.folder}/{split}", **options),
+            ImageFolder(f"{self.image}/{split}", **options),
+        )
+
+    def test_as_torchvision(self):
+        for split in ("train", "val"):
+            theirs, ours = self.pair(split)
+            self.assertEqual(ours.classes, theirs.classes)
+            self.assertEqual(ours.class_to_idx, theirs.class_to_idx)
+            self.assertEqual(ours.targets, theirs.targets)
+            self.assertEqual(len(ours), len(theirs))
+            relative = [
+                (path.replace(self.folder, self.image), target) for path, target in theirs.samples
+            ]
+            self.assertEqual(list(ours.samples), relative)
+            self.assertEqual(ours.imgs[-1], relative[-1])
+            self.assertEqual(ours.samples[3:9:2], relative[3:9:2])
+            self.assertEqual(ours.extensions, theirs.extensions)
+            self.assertTrue(same(ours.targets, theirs.targets))
+            self.assertEqual(Counter(ours.targets), Counter(theirs.targets))
+            for i in [*range(len(ours)), -1]:
+                self.assertTrue(same(ours[i][0], theirs[i][0]), theirs.samples[i])
+                self.assertEqual(ours[i][1], theirs[i][1])
+            with self.assertRaises(IndexError):
+                ours[len(ours)]
+            self.assertEqual(repr(ours).splitlines()[:2], repr(theirs).splitlines()[:2])
+
+    def test_where(self):
+        wanted = ImageFolder(f"{self.image}/train").targets
+        for ours in (
+            ImageFolder(self.image, split="train"),
+            ImageFolder(self.image, prefix="train/"),
+            ImageFolder(os.path.join(self.image + "@v1", "train/")),
+            ImageFolder(stele.open(self.image), split="train"),
+        ):
+            self.assertEqual(ours.targets, list(wanted))
+        deep = ImageFolder(self.image, split="train", prefix="cat")
+        self.assertEqual(deep.classes, ["sub", "sub-1"])
+        self.assertEqual(
+            ImageFolder(self.image).classes, self.vision.datasets.ImageFolder(self.folder).classes
+        )
+        for missing in ("/nothing/train", self.image + "@v9/train"):
+            with self.assertRaises(OSError):
+                ImageFolder(missing)
+        with self.assertRaises(FileNotFoundError):
+            ImageFolder(self.image, split="test")
+
+    def test_transforms(self):
+        options = {"transform": numpy.asarray, "target_transform": lambda t: -t}
+        theirs, ours = self.pair(**options)
+        self.assertTrue(same(ours[5][0], theirs[5][0]))
+        self.assertEqual(ours[50][1], theirs[50][1])
+        self.assertEqual(repr(ours.transforms), repr(theirs.transforms))
+        self.assertIsNone(self.pair()[1].transforms)
+
+    def test_validity(self):
+        odd = {"is_valid_file": lambda path: "1" in os.path.basename(path)}
+        theirs, ours = self.pair(**odd)
+        self.assertEqual(ours.targets, theirs.targets)
+        for options in ({"extensions": ".txt"}, {"extensions": (".jpg", ".txt")}):
+            theirs = self.vision.datasets.DatasetFolder(f"{self.folder}/val", read, **options)
+            ours = DatasetFolder(f"{self.image}/val", read, **options)
+            self.assertEqual(ours.targets, theirs.targets)
+            self.assertEqual([ours[i][0] for i in range(len(ours))],
+                             [theirs[i][0] for i in range(len(theirs))])  # fmt: skip
+        messages = []
+        for kind, root in (
+            (self.vision.datasets.DatasetFolder, self.folder),
+            (DatasetFolder, self.image),
+        ):
+            for options in ({"extensions": ".jpg"}, {"extensions": ".gif"}, {}):
+                with self.assertRaises((FileNotFoundError, ValueError)) as caught:
+                    kind(f"{root}/train", read, **options) if options.get(
+                        "extensions"
+                    ) != ".jpg" else kind(root + "/train", read, extensions=".jpg")
+                messages.append(str(caught.exception))
+            empty = kind(f"{root}/train", read, extensions=".jpg", allow_empty=True)
+            messages.append(list(empty.targets))
+        self.assertEqual(messages[:4], messages[4:])
+
+    def test_loaders(self):
+        """Whatever a loader takes: a path, a file, a name with open()."""
+        theirs = self.vision.datasets.ImageFolder(f"{self.folder}/val")
+        loaders = (
+            read,
+            lambda file: file.read(),
+            lambda path: numpy.fromfile(path, dtype=numpy.uint8).tobytes(),
+        )
+        for loader in loaders:
+            ours = ImageFolder(f"{self.image}/val", loader=loader)
+            for i in (0, 7, 3):
+                self.assertEqual(ours[i][0], read(theirs.samples[i][0]))
+        pil = self.vision.datasets.folder.pil_loader
+        ours = ImageFolder(f"{self.image}/val", loader=pil)
+        self.assertTrue(same(ours[1][0], theirs[1][0]))
+        named = ImageFolder(f"{self.image}/val", loader=lambda file: file.name)
+        self.assertEqual(named[2][0], named.samples[2][0])
+        with self.assertRaises(ZeroDivisionError):
+            ImageFolder(f"{self.image}/val", loader=lambda file: 1 // 0)[0]
+
+    def test_changed_by_users(self):
+        theirs, ours = self.pair()
+        for dataset in (theirs, ours):
+            dataset.samples = [s for s in dataset.samples if s[1] in (1, 3)]
+        self.assertEqual(len(ours), len(theirs))
+        self.assertTrue(same(ours[20][0], theirs[20][0]))
+        self.assertEqual(ours[20][1], theirs[20][1])
+
+        class Some(ImageFolder):
+            def find_classes(self, directory):
+                return ["dog", "cat"], {"dog": 0, "cat": 1}
+
+        class Theirs(self.vision.datasets.ImageFolder):
+            find_classes = Some.find_classes
+
+        theirs, ours = Theirs(f"{self.folder}/train"), Some(f"{self.image}/train")
+        self.assertEqual(ours.targets, theirs.targets)
+        self.assertTrue(same(ours[40][0], theirs[40][0]))
+
+    def test_pickle_and_subset(self):
+        _, ours = self.pair()
+        again = pickle.loads(pickle.dumps(ours))
+        self.assertEqual(again.samples, ours.samples)
+        self.assertTrue(same(again[9][0], ours[9][0]))
+        part = Subset(ours, [3, 1, 3])
+        self.assertEqual([t for _, t in part.__getitems__([0, 2])], [ours[3][1]] * 2)
+        self.assertEqual([s.key for s in ours.data[:3]],
+                         [p.removeprefix(self.image + "/") for p, _ in ours.samples[:3]])  # fmt: skip
+
+    def test_data_loader(self):
+        theirs, ours = self.pair(transform=numpy.array)
+        for way in WAYS:
+            with self.subTest(way):
+                loader = DataLoader(ours, 7, collate_fn=list, **workers_options(*way))
+                for _ in range(2):
+                    got = list(itertools.chain(*loader))
+                    self.assertEqual([t for _, t in got], list(theirs.targets))
+                    self.assertTrue(all(same(a, b[0]) for (a, _), b in zip(got, theirs, strict=True)))
+
+
+class Samplers(unittest.TestCase):
+    def setUp(self):
+        self.data = stele.torch.Dataset(pictures.numbers(), number)
+        self.all = list(range(1000))
+
+    def sampler(self, *args, **options):
+        return Sampler(*(args or (self.data,)), **options)
+
+    def test_epochs(self):
+        sampler = self.sampler(seed=5)
+        orders = [list(sampler) for _ in range(3)]
+        for order in orders:
+            self.assertEqual(sorted(order), self.all)
+        self.assertEqual(len(set(map(tuple, orders))), 3)
+        sampler.set_epoch(1)
+        self.assertEqual(list(sampler), orders[1])
+        self.assertEqual(list(self.sampler(seed=5, epoch=2)), orders[2])
+        self.assertEqual(list(self.sampler(shuffle=False)), self.all)
+        windowed = list(self.sampler(shuffle="windowed", block_size=8, block_count=4))
+        self.assertEqual(sorted(windowed), self.all)
+        self.assertNotEqual(windowed, self.all)
+        for bad in ({"rank": 1}, {"shuffle": "x"}, {"rank": 2, "world_size": 2}):
+            with self.assertRaises(ValueError):
+                self.sampler(**bad)
+
+    def test_ranks(self):
+        for world in (1, 3, 7):
+            for drop in (False, True):
+                ranks = [self.sampler(rank=r, world_size=world, drop_last=drop) for r in range(world)]
+                orders = [list(rank) for rank in ranks]
+                self.assertEqual({len(o) for o in orders}, {len(ranks[0])})
+                seen = Counter(itertools.chain(*orders))
+                extra = len(ranks[0]) * world - 1000
+                self.assertEqual(sum(seen.values()), 1000 + extra)
+                self.assertEqual(len(seen), min(1000, 1000 + extra))
+
+    def test_resume_elsewhere(self):
+        for before, taken, after in ((1, 123, 2), (2, 77, 3), (3, 301, 1), (8, 10, 6), (2, 500, 2)):
+            seen, states = Counter(), []
+            for rank in range(before):
+                sampler = self.sampler(seed=2, rank=rank, world_size=before)
+                seen.update(itertools.islice(iter(sampler), taken))
+                states.append(json.dumps(sampler.state_dict()))
+            self.assertEqual(len(set(states)), 1)
+            extra = 0
+            for rank in range(after):
+                sampler = self.sampler(rank=rank, world_size=after)
+                sampler.load_state_dict(json.loads(states[0]))
+                sampler.set_epoch(0)
+                rest = list(sampler)
+                self.assertEqual(len(rest), -(-(1000 - before * taken) // after))
+                extra += len(rest)
+                seen.update(rest)
+            extra -= 1000 - min(before * taken, 1000)
+            self.assertLess(extra, after)
+            self.assertEqual(len(seen), 1000)
+            self.assertEqual(sum(seen.values()), 1000 + extra)
+
+    def test_states(self):
+        sampler = self.sampler()
+        state = sampler.state_dict()
+        self.assertEqual(len(state["state"]), 44)
+        for bad in ({}, {"stele": 1, "state": "AAAA"}, {"stele": 2, **state, "stele": 2}, None,
+                    stele.Loader(self.data.data).state_dict()):  # fmt: skip
+            with self.assertRaises(ValueError):
+                sampler.load_state_dict(bad)
+        for other in (self.sampler(range(1000)), self.sampler(shuffle=False)):
+            with self.assertRaises(stele.StaleError):
+                other.load_state_dict(state)
+
+    def test_large(self):
+        """Order and state take no memory and no time."""
+
+        class Many:
+            def __len__(self):
+                return 10**12
+
+        sampler = Sampler(Many(), rank=7, world_size=16)
+        for _ in itertools.islice(sampler, 5000):
+            pass
+        state = sampler.state_dict()
+        other = Sampler(Many(), rank=0, world_size=3)
+        other.load_state_dict(state)
+        self.assertEqual(len(other), -(-(10**12 - 16 * 5000) // 3))
+        self.assertTrue(all(0 <= i < 10**12 for i in itertools.islice(other, 10)))
+
+    def test_data_loader(self):
+        """A plain DataLoader: said is how much was consumed."""
+        wanted = [number(self.data.data[i]) for i in self.sampler(seed=1)]
+        for way in WAYS:
+            with self.subTest(way):
+                sampler = self.sampler(seed=1)
+                loader = DataLoader(self.data, 16, sampler=sampler, **workers_options(*way))
+                it = iter(loader)
+                got = [i for _ in range(5) for i in next(it).tolist()]
+                state = sampler.state_dict(consumed=len(got))
+                del it
+                sampler.load_state_dict(state)
+                got += [i for batch in loader for i in batch.tolist()]
+                self.assertEqual(got, wanted)
+
+    def test_stateful(self):
+        wanted = [number(self.data.data[i]) for i in self.sampler(seed=1)]
+        for workers in (0, 1, 4):
+            for stop in (1, 7, 62):
+                def loader(workers=workers, **options):
+                    sampler = self.sampler(seed=1, **options)
+                    return StatefulDataLoader(
+                        self.data, 16, sampler=sampler, num_workers=workers
+                    )
+
+                first = loader()
+                it = iter(first)
+                got = [i for _ in range(stop) for i in next(it).tolist()]
+                state = pickle.loads(pickle.dumps(first.state_dict()))
+                del it
+                second = loader()
+                second.load_state_dict(state)
+                got += [i for batch in second for i in batch.tolist()]
+                self.assertEqual(got, wanted, (workers, stop))
+
+    def test_stateful_goes_on(self):
+        """With the next epoch, also after a resumed one; a state at its end is at its end."""
+        orders = [list(o) for o in (self.sampler(seed=1), self.sampler(seed=1, epoch=1))]
+        for workers in (0, 2):
+            loader = StatefulDataLoader(range(1000), 50, sampler=self.sampler(seed=1),
+                                        num_workers=workers)  # fmt: skip
+            epochs = [[i for b in loader for i in b.tolist()] for _ in range(2)]
+            self.assertEqual(epochs, orders)
+        for rank in (0, 1):
+            sampler = self.sampler(rank=rank, world_size=2)
+            for _ in range(2):
+                half = len(list(itertools.islice(iter(sampler), 400)))
+                again = self.sampler(rank=rank, world_size=2)
+                again.load_state_dict(sampler.state_dict())
+                self.assertEqual(half + len(list(again)), 500)
+                self.assertEqual(again.state_dict(), self.end(sampler))
+                self.assertEqual(len(list(again)), 500)
+
+    def end(self, sampler):
+        return sampler.state_dict(consumed=500)
+
+    def test_fields(self):
+        data = stele.torch.Dataset(pictures.numbers())
+        batch = next(iter(DataLoader(data, 1)))
+        self.assertEqual(batch["label"].item(), data.data[0]["label"])
+        self.assertEqual(batch["data"].numpy().tobytes(), bytes(data.data[0]))
+
+
+class Iterables(unittest.TestCase):
+    def setUp(self):
+        self.ds = stele.open(pictures.numbers())
+        self.all = list(range(1000))
+
+    def test_workers(self):
+        for way in WAYS:
+            with self.subTest(way):
+                data = Batches(self.ds, batch_size=16, seed=1, transform=first_sizes, drop_last=False)
+                loader = DataLoader(data, batch_size=None, **workers_options(*way))
+                orders = []
+                for epoch in range(2):
+                    data.set_epoch(epoch)
+                    orders.append([i for batch in loader for i in batch])
+                    self.assertEqual(set(orders[-1]), set(self.all))
+                    extra = len(orders[-1]) - 1000
+                    self.assertLess(extra, 16 * max(way[0], 1))
+                self.assertNotEqual(orders[0], orders[1])
+                self.assertEqual(len(data), 63)
+
+    def test_tensors(self):
+        data = Batches(self.ds, batch_size=32)
+        seen = []
+        for batch in DataLoader(data, batch_size=None):
+            self.assertIsInstance(batch["data"], torch.Tensor)
+            for i, id in enumerate(batch["ids"].tolist()):
+                begin, end = batch["offsets"][i : i + 2].tolist()
+                self.assertEqual(batch["data"][begin:end].numpy().tobytes(), bytes(self.ds[id]))
+                seen.append(id)
+        self.assertEqual(set(seen), set(self.all))
+        batch = next(iter(stele.Loader(self.ds, batch_size=3)))
+        with self.assertRaises(ValueError):
+            batch.readinto(bytearray(len(batch.buffer) - 1))
+        with self.assertRaises(BufferError):
+            batch.readinto(bytes(len(batch.buffer)))
+
+    def test_resume_elsewhere(self):
+        for before, taken, after in ((1, 5, 2), (2, 3, 3), (3, 2, 1)):
+            seen, states = Counter(), []
+            for rank in range(before):
+                data = Batches(self.ds, batch_size=10, seed=4, rank=rank, world_size=before,
+                               transform=first_sizes)  # fmt: skip
+                for batch in itertools.islice(DataLoader(data, batch_size=None), taken):
+                    seen.update(batch)
+                states.append(data.state_dict())
+            self.assertEqual([states[0]] * before, states)
+            for rank in range(after):
+                data = Batches(self.ds, batch_size=7, rank=rank, world_size=after,
+                               transform=lambda b: first_sizes(b)[: len(b) - b.padded])  # fmt: skip
+                data.load_state_dict(states[0])
+                for batch in DataLoader(data, batch_size=None):
+                    seen.update(batch)
+            self.assertEqual(seen, Counter(self.all))
+
+    def test_stateful(self):
+        for workers in (0, 1, 3):
+            def loader(workers=workers):
+                data = Batches(self.ds, batch_size=16, seed=1, transform=first_sizes)
+                return StatefulDataLoader(data, batch_size=None, num_workers=workers)
+
+            wanted = list(loader())
+            for stop in (1, 5, 40):
+                first = loader()
+                got = list(itertools.islice(iter(first), stop))
+                state = first.state_dict()
+                second = loader()
+                second.load_state_dict(state)
+                self.assertEqual(got + list(second), wanted, (workers, stop))
