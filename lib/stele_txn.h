@@ -199,7 +199,8 @@ STELE_API int stele_txn_undelete(struct stele_txn *txn, const char *name, const 
 /**
  * stele_txn_free() - give back what no snapshot uses; see stele_gc()
  *
- * Of the image, and of this transaction: drop first, then free. Frees what has been unused
+ * Of the image, and of this transaction: drop first, then free. What waits for the next
+ * snapshot is not unused. Frees what has been unused
  * for the grace period, or with FORCE all. @fn and @report may be NULL.
  */
 STELE_API int stele_txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,

@@ -24,6 +24,7 @@
 #include "lib/base/options.h"
 #include "lib/image/snapshot.h"
 #include "lib/ops/change.h"
+#include "lib/txn/addition.h"
 #include "lib/txn/intent.h"
 #include "lib/txn/rbd.h"
 
@@ -127,7 +128,8 @@ static int look_at_segments(struct collection *c)
 	if (!due)
 		ret = -ENOMEM;
 	for (uint32_t i = 0; ret == 0 && i < txn->segment_count; i++)
-		if (!used[i] && look_at_segment(c, &txn->segments[i]))
+		if (!used[i] && !stele_addition_refers(txn->work, txn->segments[i].id) &&
+		    look_at_segment(c, &txn->segments[i]))
 			due[count++] = txn->segments[i].id;
 	for (uint32_t i = 0; ret == 0 && i < count; i++)
 		ret = stele_txn_drop_segment(txn, due[i]);

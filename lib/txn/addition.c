@@ -119,6 +119,14 @@ int stele_addition_append(struct stele_addition *a,
 	return 0;
 }
 
+bool stele_addition_refers(const struct stele_addition *a, uint64_t segment_id)
+{
+	for (uint32_t i = 0; a && i < a->snapshot.segment_count; i++)
+		if (a->parts[i].ref.segment_id == segment_id)
+			return true;
+	return false;
+}
+
 int stele_addition_load(struct stele_addition *a)
 {
 	int ret = 0;
@@ -198,14 +206,24 @@ static void leave_out(struct stele_addition *a, uint32_t index)
 		stele_txn_drop_segment(a->txn, id);
 }
 
+/* Deleted or not, it keeps its lists; after it a commit may have made them anybody's. */
+static bool is_base_there(const struct stele_addition *a)
+{
+	for (uint32_t i = 0; i < a->txn->snapshot_count + a->txn->deleted_count; i++)
+		if (a->txn->snapshots[i].info.id == a->parent)
+			return true;
+	return false;
+}
+
 static int write_lists(struct stele_addition *a, struct stele_txn_ref *refs)
 {
+	const bool kept = is_base_there(a);
 	int ret = 0;
 
 	for (uint32_t i = 0; ret == 0 && i < a->snapshot.segment_count; i++) {
 		const struct stele_segment *s = &a->snapshot.segments[i];
 
-		if (a->parts[i].changed)
+		if (a->parts[i].changed || (!kept && s->deleted_count))
 			ret = stele_txn_write_deleted(a->txn, &a->parts[i].ref,
 						      s->deleted,
 						      s->deleted_count);

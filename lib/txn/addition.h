@@ -7,6 +7,9 @@
  * and the snapshot is in the transaction's catalog. A segment whose last sample was deleted
  * here is left out, so that gc may have it; except the last one, whose fields are all that
  * is known then.
+ *
+ * What it refers to is not unused, though no snapshot has it: gc spares the segments, and a
+ * deleted list whose snapshot has gone meanwhile is written again.
  */
 #ifndef STELE_TXN_ADDITION_H
 #define STELE_TXN_ADDITION_H
@@ -51,6 +54,8 @@ int stele_addition_load(struct stele_addition *addition);
 int stele_addition_delete(struct stele_addition *addition, uint32_t segment,
 			  const uint64_t *numbers, uint64_t count,
 			  uint64_t payload_size);
+/* Is the segment one of those that it has so far? NULL: has none. */
+bool stele_addition_refers(const struct stele_addition *addition, uint64_t segment_id);
 /*
  * Into the catalog, under a name, with its digest; a dry one's is zero. It is then done.
  * Return: 0; -EBADMSG (not the expected digest; logged); errors of

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "lib/txn/addition.h"
 #include "lib/txn/rbd.h"
 
 static void snapshot_release(struct stele_txn_snapshot *snapshot)
@@ -250,7 +251,7 @@ int stele_txn_drop_segment(struct stele_txn *txn, uint64_t id)
 
 	if (!segment)
 		return -ENOENT;
-	if (stele_txn_in_use(txn, id))
+	if (stele_txn_in_use(txn, id) || stele_addition_refers(txn->work, id))
 		return -EBUSY;
 	for (uint32_t i = txn->snapshot_count + txn->deleted_count; i-- > txn->snapshot_count;)
 		if (refers_to(&txn->snapshots[i], id))

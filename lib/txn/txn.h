@@ -231,8 +231,9 @@ int stele_txn_find_used(const struct stele_txn *txn, bool **used);
 /* Likewise, does one refer to it? */
 bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id);
 /*
- * Forget a segment that is not in use, and the deleted snapshots that refer to it: the
- * commit lists its space as free, the one after the next may write there.
+ * Forget a segment that neither a snapshot nor `work` uses, and the deleted snapshots
+ * that refer to it: the commit lists its space as free, the one after the next may
+ * write there.
  * Return: 0; -ENOENT; -EBUSY.
  */
 int stele_txn_drop_segment(struct stele_txn *txn, uint64_t id);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * txn-unfinished.c - what a transaction has put together, and given no name yet
+ *
+ * It outlives whatever else is done in between: freeing space, commits, the end of the
+ * snapshot that it starts from, calls that fail.
+ */
+#include "lib/txn/txn.h"
+#include "tests/device/memory.h"
+#include "tests/fixture/log.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SIZE (8u << 20)
+#define TIME 1700000000
+#define FIELD(...) {.size = sizeof(struct stele_field), __VA_ARGS__}
+
+static const struct stele_field fields[] = {
+	FIELD(.name = "data", .type = STELE_TYPE_BYTES),
+};
+static const struct stele_schema schema = {.size = sizeof(schema),
+					   .fields = fields, .count = 1};
+static struct test_log messages;
+static struct stele_device *dev;
+static struct stele_txn txn;
+
+static void create(void)
+{
+	const struct stele_new_image what = {.label = "", .size = SIZE, .time = TIME};
+
+	dev = test_memory(SIZE, 4096, 0);
+	test_log_init(&messages);
+	if (stele_txn_on_new(&txn, dev, &what, &messages.log) < 0)
+		bail("no image");
+	txn.force = txn.revoke = true;
+}
+
+/* Begin again with what is on the device. */
+static void reopen(void)
+{
+	stele_txn_release(&txn);
+	if (stele_txn_on_device(&txn, dev, &messages.log) < 0)
+		bail("no image any more");
+	txn.time = TIME;
+	txn.borrowed = txn.force = txn.revoke = true;
+}
+
+static void close_all(void)
+{
+	stele_txn_release(&txn);
+	stele_device_close(dev);
+}
+
+static void put(const char *key)
+{
+	const struct stele_txn_value value = {.data = key, .size = strlen(key)};
+
+	is_int(0, stele_txn_put(&txn, key, strlen(key), &value, 1), "put '%s'", key);
+}
+
+static int delete(const char *key)
+{
+	const struct stele_key_ref gone = {key, strlen(key)};
+
+	return stele_txn_delete(&txn, &gone, 1);
+}
+
+/* What was put has a segment from here on. */
+static void flush(void)
+{
+	is_int(0, stele_txn_delete(&txn, NULL, 0), "written");
+}
+
+static void free_all(void)
+{
+	is_int(0, stele_txn_free(&txn, NULL, NULL, NULL), "free");
+}
+
+static void commit(void)
+{
+	is_int(0, stele_txn_commit(&txn), "commit");
+}
+
+static void snapshot(const char *name, uint64_t count)
+{
+	struct stele_snapshot_info info = {.size = sizeof(info)};
+
+	is_int(0, stele_txn_snapshot(&txn, name, NULL, &info), "snapshot '%s'", name);
+	is_uint(count, info.sample_count, "its samples");
+}
+
+/* As a reader would: what is of no use any more would not load. */
+static void reads(const char *name, uint64_t count)
+{
+	reopen();
+	is_int(0, stele_txn_base(&txn, name), "'%s' can be read", name);
+	flush();
+	snapshot("again", count);
+}
+
+static void begin(void)
+{
+	create();
+	is_int(0, stele_txn_schema(&txn, &schema, NULL), "schema");
+	put("a");
+	put("b");
+	put("c");
+	snapshot("v1", 3);
+	is_int(0, delete("a"), "one less");
+	snapshot("v2", 2);
+	commit();
+	reopen();
+}
+
+/* ---- free ----------------------------------------------------------------- */
+
+static void free_new(bool commits)
+{
+	struct stele_gc_report report = {.size = sizeof(report)};
+
+	begin();
+	is_int(0, stele_txn_schema(&txn, &schema, NULL), "schema");
+	put("d");
+	flush();
+	is_int(0, stele_txn_free(&txn, NULL, NULL, &report), "free");
+	is_uint(0, report.unused_count, "nothing is unused");
+	if (commits)
+		commit();
+	put("e");
+	is_int(0, delete("d"), "a segment that waits");
+	free_all();
+	snapshot("v3", 3);
+	commit();
+	reads("v3", 3);
+	close_all();
+}
+
+/* With its deleted list, whose space a commit gives away. */
+static void free_base(bool commits)
+{
+	begin();
+	is_int(0, stele_txn_base(&txn, "v2"), "base");
+	is_int(0, stele_txn_drop(&txn, "v1"), "drop");
+	is_int(0, stele_txn_drop(&txn, "v2"), "drop its base");
+	free_all();
+	is_int(0, stele_txn_schema(&txn, &schema, NULL), "schema");
+	for (unsigned int i = 0; commits && i < 3; i++) {
+		commit();
+		txn.state = STELE_TXN_DIRTY;
+	}
+	put("d");
+	snapshot("v3", 3);
+	commit();
+	reads("v3", 3);
+	close_all();
+}
+
+int main(void)
+{
+	plan_lazy();
+	for (unsigned int i = 0; i < 2; i++) {
+		free_new(i);
+		free_base(i);
+	}
+	return done();
+}
