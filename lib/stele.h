@@ -57,7 +57,7 @@
  *	-ESTALE		a mapping or snapshot is not what it was when it was opened; for a
  *			writer: another one has changed the image meanwhile, or has
  *			taken over; nothing was published
- *	-EOWNERDEAD	the handle was made before a fork
+ *	-EOWNERDEAD	the handle was made before a fork; a sample whose reader is closed
  *	-ECANCELED	the caller's progress callback asked to stop; RBD within exit()
  *	-ETXTBSY	a source file changed while being read
  *	-EINVAL		invalid argument (including unknown flags and bad syntax)
@@ -376,7 +376,7 @@ STELE_API int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
  * -EOWNERDEAD for such a sample, and touching data or key raises SIGSEGV. The kernel would
  * otherwise copy them for each child, because they are registered, and writes by a device
  * could miss the child's copy. Results of stele_dataset_read() and views, and memory of the
- * caller's own, are available in a child.
+ * caller's own, are available in a child. Nor do buffers exist once the reader is closed.
  */
 struct stele_reader;
 
@@ -392,7 +392,8 @@ struct stele_sample {
 	const struct stele_dataset *ds;
 	void *buffer;	   /* for release */
 	struct stele_reader *reader; /* that owns the buffer; NULL: none */
-	uint64_t reserved[2];
+	uint64_t serial;   /* of that reader, for release */
+	uint64_t reserved;
 };
 
 /**
@@ -430,8 +431,8 @@ STELE_API int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 /**
  * stele_sample_release() - release what a sample owns, and zero it; idempotent
  *
- * For a reader's sample the same as stele_reader_release(), on the reader's thread; for
- * those of a loader or view there is nothing to release.
+ * For a reader's sample the same as stele_reader_release(), on the reader's thread, also once
+ * the reader is closed; for those of a loader or view there is nothing to release.
  */
 STELE_API void stele_sample_release(struct stele_sample *sample);
 

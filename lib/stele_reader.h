@@ -241,9 +241,10 @@ STELE_API int stele_stats_prometheus(const struct stele_reader_stats *stats,
 				     const char *labels, char *text,
 				     size_t size);
 /**
- * Waits for reads in flight. NULL is fine. Samples not released become
- * invalid. If collect returned -EIO, or returns -EBUSY, there is nothing to wait for, and
- * memory of stele_reader_submit_into() may be written to until the process exits.
+ * Waits for reads in flight. NULL is fine. Samples that were not released become invalid, and
+ * can still be released with stele_sample_release(). If collect returned -EIO, or returns
+ * -EBUSY, there is nothing to wait for, and memory of stele_reader_submit_into() may be
+ * written to until the process exits.
  */
 STELE_API void stele_reader_close(struct stele_reader *reader);
 

@@ -80,6 +80,7 @@ static bool settle(struct stele_reader *r, struct stele_ticket *ticket,
 		*sample = verdict->sample;
 		sample->buffer = ticket->extent;
 		sample->reader = ticket->extent ? r : NULL;
+		sample->serial = r->serial;
 	} else {
 		stele_reader_give(r, ticket->extent);
 		r->stats.failed++;
@@ -164,7 +165,8 @@ int stele_reader_collect(struct stele_reader *r, struct stele_sample *samples,
 
 void stele_reader_release(struct stele_reader *r, struct stele_sample *sample)
 {
-	if (sample->buffer && sample->reader != r)
+	if (sample->buffer &&
+	    (sample->reader != r || !stele_reader_is_open(sample->serial)))
 		return;
 	if (!stele_reader_is_forked(r))
 		stele_reader_give(r, sample->buffer);

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -30,12 +31,49 @@
 /* Where neighbours are read together: bytes of one read, samples outstanding. */
 #define MERGE_SIZE_MAX (256u << 10)
 #define MERGE_TICKETS  16384u
+/* Open at once, whose samples know when they are closed. */
+#define READERS_MAX 4096u
 /* Tickets that a thread has beside what is in flight: one in hand, one to come. */
 #define TICKETS_PER_THREAD 2u
 
 bool stele_reader_is_forked(const struct stele_reader *r)
 {
 	return r->fork_count != stele_fork_count();
+}
+
+/* ---- serials ------------------------------------------------------------- */
+
+/*
+ * Samples can outlive their reader, and must not look at it then. A serial is an index into
+ * this table and what stands there while the reader is open: odd. Index 0 is not used.
+ */
+static _Atomic uint32_t open_readers[READERS_MAX];
+
+static uint64_t take_serial(void)
+{
+	static _Atomic uint32_t next;
+
+	for (uint32_t i = 0; i < READERS_MAX; i++) {
+		const uint32_t index = next++ % READERS_MAX;
+		uint32_t turn = open_readers[index];
+
+		if (index && !(turn & 1) &&
+		    atomic_compare_exchange_strong(&open_readers[index], &turn,
+						   turn + 1))
+			return (uint64_t)(turn + 1) << 32 | index;
+	}
+	return 0;
+}
+
+bool stele_reader_is_open(uint64_t serial)
+{
+	return !serial || open_readers[(uint32_t)serial % READERS_MAX] == serial >> 32;
+}
+
+static void drop_serial(uint64_t serial)
+{
+	if (serial)
+		open_readers[(uint32_t)serial]++;
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -164,6 +202,7 @@ int stele_reader_open_share(struct stele_dataset *ds,
 	stele_dataset_enter(ds);
 	r->poll_fd = r->event_fd = -1;
 	r->fork_count = stele_fork_count();
+	r->serial = take_serial();
 	verify = stele_dataset_verify(ds, known.verify);
 	err = open_checkers(r, verify, known.check_threads);
 	if (!err && !r->checkers)
@@ -225,6 +264,7 @@ void stele_reader_close(struct stele_reader *r)
 	if (drained)
 		release_memory(r, forked);
 	stele_dataset_leave(r->ds);
+	drop_serial(r->serial);
 	free(r);
 }
 

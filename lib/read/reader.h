@@ -19,6 +19,7 @@
 
 struct stele_reader {
 	struct stele_dataset *ds;
+	uint64_t serial; /* no other reader of this process has it; 0: it got none */
 	struct stele_arena arena;
 	struct stele_pages large; /* of the sample that no arena could hold */
 	struct stele_fetch fetch;
@@ -49,6 +50,8 @@ int stele_reader_open_share(struct stele_dataset *ds,
 			    const struct stele_reader_opts *opts, double share,
 			    struct stele_reader **out);
 bool stele_reader_is_forked(const struct stele_reader *reader);
+/* Is the reader of a sample still open? Looks at neither. Without a serial: true. */
+bool stele_reader_is_open(uint64_t serial);
 /* See stele_fetch_pump(); what breaks is kept in `broken`. */
 void stele_reader_pump(struct stele_reader *reader, unsigned int wait);
 /* Memory of a sample, arena's or large; anything else is ignored. */

@@ -125,9 +125,10 @@ static const struct stele_segment *schema_of(const struct stele_sample *sample)
 }
 
 /* Of a view it lies in memory that others may write to: each value is read once. */
-static bool is_forked(const struct stele_sample *sample)
+static bool is_gone(const struct stele_sample *sample)
 {
-	return sample->reader && stele_reader_is_forked(sample->reader);
+	return sample->reader && (!stele_reader_is_open(sample->serial) ||
+				  stele_reader_is_forked(sample->reader));
 }
 
 static uint64_t tail_value(const struct stele_sample *sample, uint32_t index)
@@ -150,7 +151,7 @@ static int sample_bytes(const struct stele_sample *sample, uint32_t field,
 		return -ERANGE;
 	if (stele_field_is_scalar(segment->fields[field].type))
 		return -EINVAL;
-	if (is_forked(sample))
+	if (is_gone(sample))
 		return -EOWNERDEAD;
 	ordinal = field_ordinal(segment, field);
 	begin = ordinal ? tail_value(sample, ordinal - 1) : 0;
@@ -217,7 +218,7 @@ static int scalar_bits(const struct stele_sample *sample, uint32_t field,
 		return -ERANGE;
 	if (segment->fields[field].type != type)
 		return -EINVAL;
-	if (is_forked(sample))
+	if (is_gone(sample))
 		return -EOWNERDEAD;
 	ends = segment->shape.bytes_count ? segment->shape.bytes_count - 1 : 0;
 	*bits = tail_value(sample, ends + field_ordinal(segment, field));
@@ -336,9 +337,9 @@ int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 
 void stele_sample_release(struct stele_sample *sample)
 {
-	if (sample->reader)
-		stele_reader_release(sample->reader, sample);
-	else
+	if (!sample->reader)
 		free(sample->buffer);
+	else if (sample->buffer && stele_reader_is_open(sample->serial))
+		stele_reader_release(sample->reader, sample);
 	memset(sample, 0, sizeof(*sample));
 }

@@ -70,6 +70,31 @@ static void test_others(struct test_dataset *t)
 	stele_reader_close(b);
 }
 
+/* Their memory is gone, and they know. */
+static void test_late(struct test_dataset *t)
+{
+	struct stele_reader *reader = test_reader_open(t, 32768, 4);
+	struct stele_sample samples[3];
+	const void *data;
+	uint64_t size;
+
+	for (uint64_t i = 0; i < 3; i++)
+		read_one(reader, i, &samples[i]);
+	stele_sample_release(&samples[1]);
+	stele_reader_close(reader);
+	/* Perhaps where that one was. */
+	reader = test_reader_open(t, 32768, 4);
+	stele_reader_release(reader, &samples[2]);
+	is_int(-EOWNERDEAD, stele_sample_bytes(&samples[0], 0, &data, &size),
+	       "after close: no bytes");
+	for (unsigned int i = 0; i < 3; i++) {
+		stele_sample_release(&samples[i]);
+		ok(!samples[i].data && !samples[i].reader, "but a release");
+		stele_sample_release(&samples[i]);
+	}
+	stele_reader_close(reader);
+}
+
 static void test_into(struct test_dataset *t)
 {
 	struct stele_reader *reader = test_reader_open(t, 32768, 4);
@@ -145,6 +170,7 @@ int main(void)
 	test_dataset_open(&t, &image);
 	test_reader(&t);
 	test_others(&t);
+	test_late(&t);
 	test_into(&t);
 	test_loader_batches(&t);
 	test_view(&t);
