@@ -164,7 +164,8 @@ $(VENV)/done: python/tests/requirements.txt
 	$(Q)$(VENV)/bin/pip install -q --disable-pip-version-check -r $<
 	$(Q)touch $@
 
-$(O)/python/done: $(PY_SOURCES) $(HEADERS) $(O)/libstele.a $(O)/python.libs $(VENV)/done
+$(O)/python/done: $(PY_SOURCES) $(HEADERS) $(O)/libstele.a $(O)/stele $(O)/python.libs \
+		$(VENV)/done
 	$(call say,PY,$(@D))
 	$(Q)mkdir -p $(@D)/stele
 	$(Q)cd python && CC="$(CC)" CFLAGS="$(CFLAGS) $(if $(WERROR),-Werror)" \
@@ -180,7 +181,7 @@ pip = CC="$(CC)" CFLAGS="$(CFLAGS) -I$(abspath lib)" $(1) -m pip -q \
 
 wheel: deps ## a wheel with the library and what it needs inside, into build/wheel
 	$(Q)$(MAKE) wheel-here
-wheel-here: $(O)/libstele.a $(O)/python.libs $(VENV)/done
+wheel-here: $(O)/libstele.a $(O)/stele $(O)/python.libs $(VENV)/done
 	$(Q)rm -rf $(O)/wheel && mkdir -p $(O)/wheel/bare
 	$(Q)STELE_BUILD=$(abspath $(O)) $(call pip,$(VENV)/bin/python,wheel) \
 		-w $(O)/wheel/bare ./python

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the extension, with the library of the checkout inside it.
+"""Builds the extension, with the library of the checkout inside it, and the command.
 
 STELE_SYSTEM=1: against an installed libstele instead, by pkg-config (distributions).
 STELE_BUILD=DIR: where the library of the checkout is built (default: ../build).
@@ -7,6 +7,7 @@ STELE_BUILD=DIR: where the library of the checkout is built (default: ../build).
 
 import os
 import re
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -45,13 +46,15 @@ class Build(build_ext):
             out = Path(os.environ.get("STELE_BUILD", TOP / "build"))
             if "STELE_BUILD" not in os.environ:
                 jobs = f"-j{os.cpu_count() or 1}"
-                made = [str(out / name) for name in ("libstele.a", "python.libs")]
+                made = [str(out / name) for name in ("libstele.a", "python.libs", "stele")]
                 subprocess.check_call(["make", "-C", str(TOP), jobs, f"O={out}", *made])
             libs = (out / "python.libs").read_text().split()
             ext.include_dirs += [str(TOP / "lib")]
             ext.extra_link_args += [str(out / "libstele.a"), "-Wl,--exclude-libs,ALL", *libs]
             ext.depends += [str(out / "libstele.a")]
         super().build_extension(ext)
+        if not system():  # the command, for python -m stele
+            shutil.copy2(out / "stele", Path(self.get_ext_fullpath(ext.name)).with_name("stele"))
 
 
 extension = Extension(
@@ -69,6 +72,8 @@ setup(
     version=version(),
     ext_modules=[extension],
     cmdclass={"build_ext": Build},
+    # Distributions have the command itself under this name.
+    entry_points={} if system() else {"console_scripts": ["stele = stele.__main__:main"]},
     options={
         # What one was linked to must not turn up in the other.
         "build": {"build_base": "build/system" if system() else "build/checkout"},

@@ -10,7 +10,7 @@ from pathlib import Path
 def main() -> None:
     """Become the command. Exit status 127: there is none."""
     own = Path(__file__).with_name("stele")
-    command = str(own) if own.exists() else shutil.which("stele")
+    command = str(own) if os.access(own, os.X_OK) else shutil.which("stele")
     if not command:
         print("stele: the command is not installed", file=sys.stderr)
         sys.exit(127)
