@@ -29,10 +29,9 @@ static PyObject *maker(void)
 	return make;
 }
 
-PyObject *py_raise(int error, const char *what)
+static PyObject *raise(int error, const char *message, PyObject *key)
 {
 	PyObject *make, *made = NULL;
-	const char *message = what ? what : stele_errmsg();
 
 	if (error == -ENOMEM)
 		return PyErr_NoMemory();
@@ -42,10 +41,20 @@ PyObject *py_raise(int error, const char *what)
 	make = text ? maker() : NULL;
 	if (make)
 		made = PyObject_CallFunction(make, "iOOOO", -error, text, Py_None,
-					     Py_None, Py_None);
+					     key, Py_None);
 	Py_XDECREF(make);
 	Py_XDECREF(text);
 	return raise_made(made);
+}
+
+PyObject *py_raise(int error, const char *what)
+{
+	return raise(error, what ? what : stele_errmsg(), Py_None);
+}
+
+PyObject *py_raise_key(int error, PyObject *key)
+{
+	return raise(error, stele_errmsg(), key);
 }
 
 PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module.c - stele._stele: its types
+ * module.c - stele._stele: its types and functions
  *
  * Nothing here is for users: the package stele shows what is.
  */
@@ -28,8 +28,10 @@ static int fill(PyObject *module)
 	state->loader = add(module, &py_loader_spec);
 	state->batch = add(module, &py_batch_spec);
 	state->shuffle = add(module, &py_shuffle_spec);
+	state->writer = add(module, &py_writer_spec);
 	if (!state->dataset || !state->sample || !state->tensor || !state->keys ||
-	    !state->loader || !state->batch || !state->shuffle)
+	    !state->loader || !state->batch || !state->writer ||
+	    !state->shuffle)
 		return -1;
 	return PyModule_AddStringConstant(module, "version", stele_version());
 }
@@ -45,6 +47,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->loader);
 	Py_VISIT(state->batch);
 	Py_VISIT(state->shuffle);
+	Py_VISIT(state->writer);
 	return 0;
 }
 
@@ -59,6 +62,7 @@ static int clear(PyObject *module)
 	Py_CLEAR(state->loader);
 	Py_CLEAR(state->batch);
 	Py_CLEAR(state->shuffle);
+	Py_CLEAR(state->writer);
 	return 0;
 }
 
@@ -78,10 +82,17 @@ static PyModuleDef_Slot slots[] = {
 	{0, NULL},
 };
 
+static PyMethodDef functions[] = {
+	{"run", py_run, METH_VARARGS, NULL},
+	{"image", py_image, METH_VARARGS, NULL},
+	{0},
+};
+
 static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "stele._stele",
 	.m_size = sizeof(struct py_state),
+	.m_methods = functions,
 	.m_slots = slots,
 	.m_traverse = traverse,
 	.m_clear = clear,

@@ -30,7 +30,8 @@
 
 /* Of one module: what its types need to make others. */
 struct py_state {
-	PyTypeObject *dataset, *sample, *tensor, *keys, *loader, *batch, *shuffle;
+	PyTypeObject *dataset, *sample, *tensor, *keys, *loader, *batch, *writer,
+		*shuffle;
 };
 
 static inline void *py_data(PyObject *self)
@@ -43,7 +44,8 @@ static inline void *py_data(PyObject *self)
 void py_object_free(PyObject *self);
 
 extern PyType_Spec py_dataset_spec, py_sample_spec, py_tensor_spec,
-	py_keys_spec, py_loader_spec, py_batch_spec, py_shuffle_spec;
+	py_keys_spec, py_loader_spec, py_batch_spec, py_writer_spec,
+	py_shuffle_spec;
 
 /* ---- errors: error.c ----------------------------------------------------- */
 
@@ -57,6 +59,8 @@ PyObject *py_raise(int error, const char *what);
 /* The same for a sample; `dataset` may be NULL, `key` is borrowed and may be NULL. */
 PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
 			  PyObject *dataset);
+/* The same where the last call of this thread says what is wrong with a sample. */
+PyObject *py_raise_key(int error, PyObject *key);
 PyObject *py_raise_closed(void);
 
 /* ---- what is open: core.c ------------------------------------------------- */
@@ -196,10 +200,120 @@ struct py_batch_info {
 PyObject *py_batch_new(struct py_state *state, struct py_block *block,
 		       const struct py_batch_info *info);
 
-/* Dictionaries of figures. */
+/* ---- structs and dictionaries: struct.c ------------------------------------------- */
+
+enum py_kind {
+	PY_U32, /* and enums */
+	PY_U64,
+	PY_I64,
+	PY_UUID, /* hexadecimal; as an option 16 bytes that the dictionary keeps */
+	PY_F64,  /* from here on only to Python */
+	PY_BOOL,
+	PY_NAME,   /* an array of char */
+	PY_DIGEST, /* hexadecimal */
+	PY_TEXT,   /* only an option: bytes, which the dictionary keeps */
+};
+
+/* Tables of these end with one that has no name. */
+struct py_member {
+	const char *name;
+	enum py_kind kind;
+	size_t offset;
+};
+#define PY_MEMBER(type, kind, name) {#name, PY_##kind, offsetof(struct type, name)}
+
+/* Return: 0; -1 with an exception. */
+int py_struct_dict(PyObject *dict, const void *from, const struct py_member *members);
+/* Options that are None stay as they are; one that is not in the table is a TypeError. */
+int py_struct_fill(void *to, const struct py_member *members, PyObject *dict);
 int py_dict_u64(PyObject *dict, const char *name, uint64_t value);
 int py_dict_str(PyObject *dict, const char *name, const char *value);
 PyObject *py_info_dict(const struct py_core *core);
 int py_dict_reader(PyObject *dict, const struct stele_reader_stats *stats);
+
+/* ---- calls that take long: call.c --------------------------------------------------- */
+
+enum py_event_kind {
+	PY_EVENT_LOG,	     /* number: level; texts: line */
+	PY_EVENT_PROGRESS,   /* phase; figures: samples done, total, bytes done, total */
+	PY_EVENT_SKIP,	     /* reason; figures: errno; texts: key */
+	PY_EVENT_DAMAGE,     /* errno; figures: offset, size, id; texts: what, key, detail */
+	PY_EVENT_DIFFERENCE, /* kind; figures: ids and sizes of a, b; texts: key */
+	PY_EVENT_UNUSED,     /* 1: due, 2: deleted; figures: segment, offset, size, samples, time; texts: name */
+};
+
+#define PY_FIGURES 5
+#define PY_TEXTS   3
+
+struct py_text {
+	const char *data; /* NULL: None */
+	size_t size;
+};
+
+/* What a thread of the library has to say. */
+struct py_event {
+	struct py_event *next;
+	enum py_event_kind kind;
+	int64_t number;
+	uint64_t figures[PY_FIGURES];
+	struct py_text texts[PY_TEXTS];
+};
+
+struct py_call {
+	pthread_mutex_t lock;
+	pthread_cond_t news, room;
+	struct py_event *events, **end, *progress; /* newest progress; NULL: told */
+	unsigned int count;
+	unsigned int phase; /* of the newest progress; 0: none */
+	int urgent;	    /* that it has changed */
+	int running, stop, result;
+	char *message; /* of the failure */
+	int (*run)(void *arg);
+	void *arg;
+};
+
+void py_call_init(struct py_call *call);
+void py_call_destroy(struct py_call *call);
+/*
+ * Run it in a thread of its own, and wait without the GIL. Meanwhile this thread hands
+ * events to tell(kind, number, figures, texts) and looks for signals; an exception stops
+ * the call. Return: what it returned; -1 with an exception.
+ */
+int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *tell);
+/* Queues a copy. Waits while the queue is full, as long as the call is not stopped. */
+void py_call_add(struct py_call *call, const struct py_event *event);
+/* Callbacks for the library; `user` is the call. */
+void py_call_log(void *user, enum stele_log_level level, const char *line);
+int py_call_progress(void *user, const struct stele_progress *progress);
+void py_call_skip(void *user, enum stele_skip_reason reason, const char *key,
+		  size_t key_size, int error);
+
+/* run(verb, arguments, options, tell): verbs.c */
+PyObject *py_run(PyObject *module, PyObject *args);
+/* image(target, backend): image.c */
+extern const struct py_member py_snapshot_members[];
+PyObject *py_image(PyObject *module, PyObject *args);
+
+/* ---- what is written: column.c -------------------------------------------------------- */
+
+/* A field of a schema, and what finds the values of its classes; NULL: it has none. */
+struct py_column {
+	struct stele_field field;
+	PyObject *name, *classes;
+};
+
+/*
+ * From a tuple (name, type, dtype, dims, names of classes as bytes, dict from them or None).
+ * @class_names: to be freed, of the field, point into the tuple. Return: 0; -1.
+ */
+int py_column_take(struct py_column *column, PyObject *tuple, const char ***class_names);
+/*
+ * A Python object as the value of a field, which may point into it or into @view, to be
+ * released where view->obj is set. Return: 0; -1 with an exception.
+ */
+int py_column_value(const struct py_column *column, PyObject *object,
+		    struct stele_txn_value *value, Py_buffer *view);
+/* Is this how such elements look in a buffer? */
+int py_dtype_fits(uint32_t dtype, const char *format, Py_ssize_t size);
 
 #endif

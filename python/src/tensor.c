@@ -85,6 +85,26 @@ static void tensor_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
+int py_dtype_fits(uint32_t dtype, const char *format, Py_ssize_t size)
+{
+	int code;
+
+	format += strchr("@=<", *format) && *format; /* little-endian, as the machine */
+	if (strchr("bhilqn", *format))
+		code = 0;
+	else if (strchr("BHILQN", *format))
+		code = 1;
+	else if (strchr("efd", *format))
+		code = 2;
+	else
+		code = *format == '?' ? 6 : *format == 'Z' ? 5 : -1;
+	if (!*format || strlen(format) != (code == 5 ? 2 : 1) ||
+	    size != dtypes[dtype].size)
+		return 0;
+	return code == dtypes[dtype].code ||
+	       (dtype == STELE_DTYPE_BF16 && *format == 'H');
+}
+
 /*
  * A type without alignment guarantees: elements may lie at any byte, which NumPy can
  * handle, and consumers of DLPack are told by the address.

@@ -1,13 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 # The extension. What is not exported by the package is private.
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, SupportsIndex, TypeAlias, final, overload
 
 import numpy
 import numpy.typing
 
 version: str
+
+_Tell: TypeAlias = Callable[[int, int, tuple[int, ...], tuple[str | None, ...]], object]
+
+_Column: TypeAlias = tuple[
+    str, int, int, tuple[int, ...], tuple[bytes, ...], dict[str, int] | None
+]
+
+def run(
+    verb: str,
+    arguments: tuple[bytes | None, ...],
+    options: dict[str, Any],
+    tell: _Tell,
+    /,
+) -> dict[str, Any]: ...
+def image(target: bytes, backend: str | None, /) -> dict[str, Any]: ...
 
 _Indices: TypeAlias = (
     slice
@@ -149,3 +164,18 @@ class Loader:
     def _save(self) -> bytes: ...
     def _restore(self, state: bytes, /) -> None: ...
     def _stats(self) -> dict[str, int | str]: ...
+
+class Writer:
+    def __new__(
+        cls, target: bytes, new: bool, options: dict[str, Any], tell: _Tell, /
+    ) -> Any: ...
+    def close(self) -> None: ...
+    def _schema(
+        self,
+        fields: tuple[_Column, ...],
+        options: dict[str, Any],
+        /,
+    ) -> None: ...
+    def _put(self, key: str | bytes, sample: Any, /) -> int: ...
+    def _delete(self, key: str | bytes, /) -> None: ...
+    def _commit(self, name: bytes, note: bytes | None, tell: _Tell, /) -> dict[str, Any]: ...

@@ -28,8 +28,8 @@ Indices = Union[
 Target = str | os.PathLike[str]
 
 _VERIFY: dict[str | None, int] = {None: 0, "none": 1, "crc": 2, "digest": 3}
-_TYPES = {1: "bytes", 2: "str", 3: "tensor", 4: "int", 5: "float"}
-_DTYPES = (
+TYPES = {1: "bytes", 2: "str", 3: "tensor", 4: "int", 5: "float"}
+DTYPES = (
     "", "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64",
     "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
@@ -84,14 +84,28 @@ class Info(NamedTuple):
     logical_block: int
 
 
-def pin(target: str, digest: str) -> str:
-    """The target with its snapshot pinned: PATH@sha256:HEX, before RBD's settings."""
+def split(target: str) -> tuple[str, str]:
+    """A target without its snapshot, and the snapshot; '' if it names none."""
     rest = ""
     if target.startswith("rbd:"):
         target, mark, rest = target.partition("?")
         rest = mark + rest
     head, slash, name = target.rpartition("/")
-    return f"{head}{slash}{name.partition('@')[0]}@sha256:{digest}{rest}"
+    name, _, snapshot = name.partition("@")
+    return f"{head}{slash}{name}{rest}", snapshot
+
+
+def choose(target: str, snapshot: str) -> str:
+    """The target with another snapshot: PATH@SNAPSHOT, before RBD's settings."""
+    path, mark, rest = target, "", ""
+    if target.startswith("rbd:"):
+        path, mark, rest = target.partition("?")
+    return f"{split(path)[0]}@{snapshot}{mark}{rest}"
+
+
+def pin(target: str, digest: str) -> str:
+    """The target with its snapshot pinned."""
+    return choose(target, f"sha256:{digest}")
 
 
 def _reopen(
@@ -214,9 +228,9 @@ class Dataset(_stele.Dataset):
         return {
             name: Field(
                 name,
-                _TYPES.get(type, str(type)),
+                TYPES.get(type, str(type)),
                 classes,
-                _DTYPES[dtype] if dtype < len(_DTYPES) else str(dtype),
+                DTYPES[dtype] if dtype < len(DTYPES) else str(dtype),
                 tuple(dim or None for dim in dims),
             )
             for name, type, classes, dtype, dims in self._fields()

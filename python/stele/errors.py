@@ -70,6 +70,12 @@ class NotFound(Error, KeyError):
     __str__ = Error.__str__
 
 
+class ExistsError(Error, FileExistsError):
+    """EEXIST: the target holds something, or a snapshot or key is there already."""
+
+    __str__ = Error.__str__
+
+
 class FormatError(Error):
     """EMEDIUMTYPE, ENODATA: the target holds no finished Stele image."""
 
@@ -89,6 +95,7 @@ _CLASSES: dict[int, type[Error]] = {
     _errno.EUCLEAN: CorruptError,
     _errno.ESTALE: StaleError,
     _errno.ENOENT: NotFound,
+    _errno.EEXIST: ExistsError,
     _errno.EMEDIUMTYPE: FormatError,
     _errno.ENODATA: FormatError,
     _errno.EOWNERDEAD: ForkError,

@@ -36,6 +36,43 @@ def use() -> None:
         print(error.id, error.key, error.errno)
 
 
+def write(image: numpy.typing.NDArray[numpy.uint8]) -> stele.Snapshot:
+    schema: stele.Schema = {
+        "image": stele.tensor("uint8", (None, 28, 28)),
+        "label": ["cat", "dog"],
+        "caption": str,
+        "score": float,
+    }
+    with stele.Writer("x@v1", schema, update=True, granule=64, progress=print) as writer:
+        writer.put("a", {"image": image, "label": "cat", "caption": "", "score": 1.0})
+        writer.extend({"b": {"image": image}})
+        writer.extend([{"__key__": "d", "image": image}])
+        writer.extend((f"{i}", {"image": image}) for i in range(3))
+        writer.delete(b"c")
+        return writer.commit()
+
+
+def show(progress: stele.Progress) -> None:
+    print(progress.phase, progress.samples_done)
+
+
+def verbs() -> None:
+    report: stele.BuildReport = stele.build("photos", "x@v1", order="source", jobs=3)
+    more: stele.BuildReport = stele.append("photos", "x@v2", update=True, progress=show)
+    print(report.digest, [skipped.reason for skipped in more.skipped])
+    print([snapshot.name for snapshot in stele.snapshots("x")], stele.image_info("x").label)
+    print([(d.kind == "added", d.b_size) for d in stele.diff("x@v1", "x@v2")])
+    stele.snapshot_create("x@v3", delete=["a", b"b"])
+    stele.snapshot_rename("x@v3", "v4")
+    stele.snapshot_delete("x@v1", "x@v2", force=True)
+    stele.snapshot_undelete("x@v1", "old")
+    stele.compact("x@v4", "v5", memory_size=1 << 30)
+    print(stele.gc("x", grace=60).freed_size, stele.resize("x", 1 << 30).new_size)
+    print(stele.copy("x@v5", "y", progress=True).seconds)
+    for damage in stele.verify("x").damage:
+        print(damage.key, damage.detail)
+
+
 async def use_async(ds: stele.Dataset) -> None:
     async for batch in stele.Loader(ds):
         print(len(batch))

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * column.c - a field of what is written: its schema, and Python objects as its values
+ *
+ * Bytes and tensors are taken from buffers; what has none but can make an array (a PyTorch
+ * tensor) is asked for that. Nothing is converted silently: an int field takes no float, a
+ * tensor field no other type of elements.
+ */
+#include "py.h"
+
+#include <stdlib.h>
+
+/* ---- schema ------------------------------------------------------------------------- */
+
+static int take_dims(struct stele_field *field, PyObject *dims)
+{
+	Py_ssize_t rank = PyTuple_Size(dims);
+
+	if (rank < 0 || rank > STELE_RANK_MAX) {
+		PyErr_SetString(PyExc_ValueError, "a tensor with too many dimensions");
+		return -1;
+	}
+	field->rank = (uint32_t)rank;
+	for (Py_ssize_t i = 0; i < rank; i++) {
+		unsigned long dim = PyLong_AsUnsignedLong(PyTuple_GetItem(dims, i));
+
+		if (PyErr_Occurred())
+			return -1;
+		if (dim > UINT32_MAX) {
+			PyErr_SetString(PyExc_OverflowError, "a dimension is too large");
+			return -1;
+		}
+		field->dims[i] = (uint32_t)dim;
+	}
+	return 0;
+}
+
+/* To be freed; they point into the tuple's. */
+static int take_names(struct stele_field *field, PyObject *tuple, const char ***names)
+{
+	Py_ssize_t count = PyTuple_Size(tuple);
+
+	if (count < 0 || count > UINT32_MAX)
+		return -1;
+	*names = calloc((size_t)count + 1, sizeof(**names));
+	if (!*names) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	for (Py_ssize_t i = 0; i < count; i++) {
+		(*names)[i] = PyBytes_AsString(PyTuple_GetItem(tuple, i));
+		if (!(*names)[i])
+			return -1;
+	}
+	field->names = *names;
+	field->name_count = (uint32_t)count;
+	return 0;
+}
+
+int py_column_take(struct py_column *column, PyObject *tuple, const char ***class_names)
+{
+	struct stele_field *field = &column->field;
+	PyObject *name, *dims, *names, *classes;
+	const char *text;
+	Py_ssize_t size;
+
+	if (!PyArg_ParseTuple(tuple, "OIIO!O!O", &name, &field->type, &field->dtype,
+			      &PyTuple_Type, &dims, &PyTuple_Type, &names, &classes))
+		return -1;
+	text = PyUnicode_AsUTF8AndSize(name, &size);
+	if (!text)
+		return -1;
+	if (size > STELE_NAME_SIZE_MAX || strlen(text) != (size_t)size) {
+		PyErr_Format(PyExc_ValueError, "%R cannot be the name of a field", name);
+		return -1;
+	}
+	field->size = sizeof(*field);
+	memcpy(field->name, text, (size_t)size + 1);
+	column->name = Py_NewRef(name);
+	column->classes = classes == Py_None ? NULL : Py_NewRef(classes);
+	return take_dims(field, dims) || take_names(field, names, class_names) ? -1 : 0;
+}
+
+/* ---- values ------------------------------------------------------------------------- */
+
+static int refuse(const struct py_column *column, const char *wanted, PyObject *object)
+{
+	PyErr_Format(PyExc_TypeError, "field %R takes %s, not %R", column->name, wanted,
+		     Py_TYPE(object));
+	return -1;
+}
+
+/* Not strings: NumPy's array of a str would do, and be a surprise. */
+static int get_buffer(PyObject *object, Py_buffer *view)
+{
+	const int flags = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS;
+	PyObject *array;
+	int err;
+
+	if (PyObject_CheckBuffer(object)) {
+		if (!PyObject_GetBuffer(object, view, flags))
+			return 0;
+		if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
+		    !PyErr_ExceptionMatches(PyExc_ValueError))
+			return -1;
+		PyErr_Clear(); /* not contiguous */
+		PyObject *numpy = PyImport_ImportModule("numpy");
+
+		array = numpy ? PyObject_CallMethod(numpy, "ascontiguousarray", "O",
+						    object) :
+				NULL;
+		Py_XDECREF(numpy);
+	} else {
+		array = PyObject_CallMethod(object, "__array__", NULL);
+	}
+	if (!array)
+		return -1;
+	err = PyObject_GetBuffer(array, view, flags);
+	Py_DECREF(array); /* the view keeps it */
+	return err;
+}
+
+static int take_buffer(const struct py_column *column, PyObject *object,
+		       const char *wanted, Py_buffer *view)
+{
+	if (!PyUnicode_Check(object) && !get_buffer(object, view))
+		return 0;
+	view->obj = NULL;
+	if (PyErr_ExceptionMatches(PyExc_MemoryError))
+		return -1;
+	PyErr_Clear();
+	return refuse(column, wanted, object);
+}
+
+static int take_bytes(const struct py_column *column, PyObject *object,
+		      struct stele_txn_value *value, Py_buffer *view)
+{
+	if (take_buffer(column, object, "bytes", view))
+		return -1;
+	value->data = view->buf;
+	value->size = (uint64_t)view->len;
+	return 0;
+}
+
+static int is_shape(const struct stele_field *field, const Py_buffer *view)
+{
+	if ((uint32_t)view->ndim != field->rank)
+		return 0;
+	for (uint32_t i = 0; i < field->rank; i++)
+		if ((field->dims[i] || i) &&
+		    (uint64_t)view->shape[i] != field->dims[i])
+			return 0;
+	return 1;
+}
+
+static int take_tensor(const struct py_column *column, PyObject *object,
+		       struct stele_txn_value *value, Py_buffer *view)
+{
+	const struct stele_field *field = &column->field;
+
+	if (take_buffer(column, object, "an array", view))
+		return -1;
+	if (!py_dtype_fits(field->dtype, view->format ? view->format : "B",
+			   view->itemsize)) {
+		PyErr_Format(PyExc_TypeError,
+			     "field %R: elements of another type: '%s' of %zd bytes",
+			     column->name, view->format ? view->format : "B",
+			     view->itemsize);
+		return -1;
+	}
+	if (!is_shape(field, view)) {
+		PyErr_Format(PyExc_ValueError, "field %R: an array of another shape",
+			     column->name);
+		return -1;
+	}
+	value->data = view->buf;
+	value->size = (uint64_t)view->len;
+	return 0;
+}
+
+static int take_text(const struct py_column *column, PyObject *object,
+		     struct stele_txn_value *value)
+{
+	Py_ssize_t size;
+
+	if (!PyUnicode_Check(object))
+		return refuse(column, "a str", object);
+	value->data = PyUnicode_AsUTF8AndSize(object, &size);
+	value->size = (uint64_t)size;
+	return value->data ? 0 : -1;
+}
+
+static int take_class(const struct py_column *column, PyObject *object,
+		      struct stele_txn_value *value)
+{
+	PyObject *index;
+
+	if (!column->classes)
+		return refuse(column, "an int", object);
+	index = PyDict_GetItemWithError(column->classes, object);
+	if (!index) {
+		if (!PyErr_Occurred())
+			PyErr_Format(PyExc_ValueError, "field %R has no class %R",
+				     column->name, object);
+		return -1;
+	}
+	value->i64 = PyLong_AsLongLong(index);
+	return PyErr_Occurred() ? -1 : 0;
+}
+
+static int take_int(const struct py_column *column, PyObject *object,
+		    struct stele_txn_value *value)
+{
+	PyObject *number;
+
+	if (PyUnicode_Check(object))
+		return take_class(column, object, value);
+	if (!PyIndex_Check(object))
+		return refuse(column, "an int", object);
+	number = PyNumber_Index(object);
+	if (!number)
+		return -1;
+	value->i64 = PyLong_AsLongLong(number);
+	Py_DECREF(number);
+	return PyErr_Occurred() ? -1 : 0;
+}
+
+static int take_float(const struct py_column *column, PyObject *object,
+		      struct stele_txn_value *value)
+{
+	value->f64 = PyFloat_AsDouble(object);
+	if (!PyErr_Occurred())
+		return 0;
+	if (!PyErr_ExceptionMatches(PyExc_TypeError))
+		return -1;
+	PyErr_Clear();
+	return refuse(column, "a float", object);
+}
+
+int py_column_value(const struct py_column *column, PyObject *object,
+	     struct stele_txn_value *value, Py_buffer *view)
+{
+	switch (column->field.type) {
+	case STELE_TYPE_BYTES:
+		return take_bytes(column, object, value, view);
+	case STELE_TYPE_UTF8:
+		return take_text(column, object, value);
+	case STELE_TYPE_TENSOR:
+		return take_tensor(column, object, value, view);
+	case STELE_TYPE_I64:
+		return take_int(column, object, value);
+	default:
+		return take_float(column, object, value);
+	}
+}

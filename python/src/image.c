@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.c - an image as a whole, and its snapshots, as dictionaries
+ */
+#include "py.h"
+
+#include <stdlib.h>
+
+const struct py_member py_snapshot_members[] = {
+	PY_MEMBER(stele_snapshot_info, NAME, name),
+	PY_MEMBER(stele_snapshot_info, U64, id),
+	PY_MEMBER(stele_snapshot_info, U64, parent),
+	PY_MEMBER(stele_snapshot_info, I64, time),
+	PY_MEMBER(stele_snapshot_info, DIGEST, digest),
+	PY_MEMBER(stele_snapshot_info, U64, sample_count),
+	PY_MEMBER(stele_snapshot_info, U64, payload_size),
+	PY_MEMBER(stele_snapshot_info, U32, segment_count),
+	PY_MEMBER(stele_snapshot_info, I64, deleted_time),
+	{0},
+};
+
+static const struct py_member image_members[] = {
+	PY_MEMBER(stele_image_info, UUID, uuid),
+	PY_MEMBER(stele_image_info, NAME, label),
+	PY_MEMBER(stele_image_info, U32, version),
+	PY_MEMBER(stele_image_info, U32, segment_count),
+	PY_MEMBER(stele_image_info, U64, generation),
+	PY_MEMBER(stele_image_info, U64, image_size),
+	PY_MEMBER(stele_image_info, U64, used_size),
+	PY_MEMBER(stele_image_info, U64, free_size),
+	PY_MEMBER(stele_image_info, U64, unused_size),
+	PY_MEMBER(stele_image_info, I64, create_time),
+	PY_MEMBER(stele_image_info, I64, commit_time),
+	PY_MEMBER(stele_image_info, U32, superblocks_good),
+	{0},
+};
+
+static int add_note(PyObject *dict, const struct stele_image *image, uint32_t index,
+		    uint32_t size)
+{
+	char *note = malloc((size_t)size + 1);
+	PyObject *text;
+	int err;
+
+	if (!note) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	err = stele_image_note(image, index, note, size);
+	text = err ? py_raise(err, NULL) : py_key_str(note, size);
+	free(note);
+	err = text ? PyDict_SetItemString(dict, "note", text) : -1;
+	Py_XDECREF(text);
+	return err;
+}
+
+static PyObject *snapshot_dict(const struct stele_image *image, uint32_t index)
+{
+	struct stele_snapshot_info info = {.size = sizeof(info)};
+	int err = stele_image_snapshot(image, index, &info);
+	PyObject *dict;
+
+	if (err)
+		return py_raise(err, NULL);
+	dict = PyDict_New();
+	if (dict && (py_struct_dict(dict, &info, py_snapshot_members) ||
+		     add_note(dict, image, index, info.note_size)))
+		Py_CLEAR(dict);
+	return dict;
+}
+
+static PyObject *snapshot_list(const struct stele_image *image, uint32_t count)
+{
+	PyObject *list = PyList_New((Py_ssize_t)count);
+
+	for (uint32_t i = 0; list && i < count; i++) {
+		PyObject *dict = snapshot_dict(image, i);
+
+		if (!dict || PyList_SetItem(list, (Py_ssize_t)i, dict))
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+static PyObject *describe(const struct stele_image *image)
+{
+	struct stele_image_info info = {.size = sizeof(info)};
+	int err = stele_image_info(image, &info);
+	PyObject *dict, *list;
+
+	if (err)
+		return py_raise(err, NULL);
+	dict = PyDict_New();
+	list = dict ? snapshot_list(image, info.snapshot_count + info.deleted_count) : NULL;
+	if (dict && (!list || py_struct_dict(dict, &info, image_members) ||
+		     PyDict_SetItemString(dict, "snapshots", list)))
+		Py_CLEAR(dict);
+	Py_XDECREF(list);
+	return dict;
+}
+
+PyObject *py_image(PyObject *module, PyObject *args)
+{
+	const char *target, *backend;
+	struct stele_image *image;
+	PyObject *dict;
+	int err;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "yz:image", &target, &backend))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = stele_image_open(target, &STELE_OPTS(stele_open_opts, .backend = backend),
+			       &image);
+	Py_END_ALLOW_THREADS
+	if (err)
+		return py_raise(err, NULL);
+	dict = describe(image);
+	stele_image_close(image);
+	return dict;
+}

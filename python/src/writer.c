@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.c - Writer: a transaction that samples are put into
+ *
+ * What is worth a line of C: every sample's way into the library. The rest of the class is
+ * in stele/writer.py. One thread at a time has the transaction, by a lock that nobody waits
+ * for with the GIL in hand. A child after fork() cannot use its parent's, nor end it: to
+ * close it would remove an unfinished file.
+ */
+#include "py.h"
+
+#include <stdlib.h>
+
+struct writer {
+	pthread_mutex_t lock;
+	struct py_call call;
+	struct stele_txn *txn; /* NULL: closed */
+	unsigned int generation;
+	uint32_t column_count;
+	struct py_column columns[STELE_FIELDS_MAX];
+	/* For the thread that runs a call: */
+	const char *target, *name, *note;
+	struct stele_txn_opts open_opts;
+	struct stele_create_opts create_opts;
+	struct stele_put_opts put_opts;
+	struct stele_snapshot_info snapshot;
+};
+
+struct object {
+	struct writer *writer;
+};
+
+static struct writer *writer_of(PyObject *self)
+{
+	return ((struct object *)py_data(self))->writer;
+}
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+/* With the lock; NULL: closed or from before a fork, an exception is set. */
+static struct writer *enter(PyObject *self)
+{
+	struct writer *w = writer_of(self);
+	int err;
+
+	if (w->generation != py_generation) {
+		py_raise(-EOWNERDEAD, "the writer was opened before a fork");
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	err = pthread_mutex_lock(&w->lock);
+	Py_END_ALLOW_THREADS
+	if (err) { /* a callback of its own commit */
+		PyErr_SetString(PyExc_ValueError, "the writer is in use");
+		return NULL;
+	}
+	if (w->txn)
+		return w;
+	pthread_mutex_unlock(&w->lock);
+	PyErr_SetString(PyExc_ValueError, "the writer is closed");
+	return NULL;
+}
+
+static void leave(struct writer *w)
+{
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void close_writer(struct writer *w)
+{
+	if (w->generation != py_generation)
+		return;
+	Py_BEGIN_ALLOW_THREADS
+	if (!pthread_mutex_lock(&w->lock)) {
+		stele_txn_close(w->txn);
+		w->txn = NULL;
+		pthread_mutex_unlock(&w->lock);
+	}
+	Py_END_ALLOW_THREADS
+}
+
+static PyObject *writer_close(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	close_writer(writer_of(self));
+	Py_RETURN_NONE;
+}
+
+static void writer_free(struct writer *w)
+{
+	close_writer(w);
+	for (uint32_t i = 0; i < w->column_count; i++) {
+		Py_XDECREF(w->columns[i].name);
+		Py_XDECREF(w->columns[i].classes);
+	}
+	py_call_destroy(&w->call);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static void writer_dealloc(PyObject *self)
+{
+	if (writer_of(self))
+		writer_free(writer_of(self));
+	py_object_free(self);
+}
+
+/* ---- open ------------------------------------------------------------------------------ */
+
+static const struct py_member create_options[] = {
+	PY_MEMBER(stele_create_opts, TEXT, backend),
+	PY_MEMBER(stele_create_opts, TEXT, label),
+	PY_MEMBER(stele_create_opts, UUID, uuid),
+	PY_MEMBER(stele_create_opts, U64, file_size),
+	PY_MEMBER(stele_create_opts, I64, time),
+	PY_MEMBER(stele_create_opts, U32, flags),
+	PY_MEMBER(stele_create_opts, U32, object_size),
+	{0},
+};
+
+static const struct py_member open_options[] = {
+	PY_MEMBER(stele_txn_opts, TEXT, backend),
+	PY_MEMBER(stele_txn_opts, I64, time),
+	PY_MEMBER(stele_txn_opts, U32, flags),
+	{0},
+};
+
+static const struct py_member put_options[] = {
+	PY_MEMBER(stele_put_opts, TEXT, directory),
+	PY_MEMBER(stele_put_opts, U64, memory_size),
+	PY_MEMBER(stele_put_opts, U32, flags),
+	PY_MEMBER(stele_put_opts, U32, granule),
+	PY_MEMBER(stele_put_opts, U32, order),
+	PY_MEMBER(stele_put_opts, U32, jobs),
+	PY_MEMBER(stele_put_opts, U32, boundary),
+	{0},
+};
+
+static int run_create(void *arg)
+{
+	struct writer *w = arg;
+
+	return stele_txn_create(w->target, &w->create_opts, &w->txn);
+}
+
+static int run_open(void *arg)
+{
+	struct writer *w = arg;
+
+	return stele_txn_open(w->target, &w->open_opts, &w->txn);
+}
+
+static struct writer *writer_new(void)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+	pthread_mutexattr_t attributes;
+
+	if (!w) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&w->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	py_call_init(&w->call);
+	w->generation = py_generation;
+	w->create_opts = (struct stele_create_opts){.size = sizeof(w->create_opts),
+						    .log = py_call_log,
+						    .log_user = &w->call,
+						    .progress = py_call_progress,
+						    .progress_user = &w->call};
+	w->open_opts = (struct stele_txn_opts){.size = sizeof(w->open_opts),
+					       .log = py_call_log,
+					       .log_user = &w->call,
+					       .progress = py_call_progress,
+					       .progress_user = &w->call};
+	w->put_opts.size = sizeof(w->put_opts);
+	return w;
+}
+
+/* Writer(target, new, options, tell) */
+static PyObject *writer_new_object(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	PyObject *options, *tell, *self;
+	const char *target;
+	struct writer *w;
+	int new, err;
+
+	(void)kwargs;
+	if (!PyArg_ParseTuple(args, "ypO!O:Writer", &target, &new, &PyDict_Type,
+			      &options, &tell))
+		return NULL;
+	self = alloc(type, 0);
+	if (!self)
+		return NULL;
+	w = writer_new();
+	((struct object *)py_data(self))->writer = w;
+	if (w) {
+		w->target = target;
+		err = new ? py_struct_fill(&w->create_opts, create_options, options) :
+			    py_struct_fill(&w->open_opts, open_options, options);
+		if (!err && py_call(&w->call, new ? run_create : run_open, w,
+				    tell) >= 0)
+			return self;
+	}
+	Py_DECREF(self);
+	return NULL;
+}
+
+/* ---- schema ---------------------------------------------------------------------------- */
+
+static int give_schema(struct writer *w)
+{
+	struct stele_field fields[STELE_FIELDS_MAX];
+	int err;
+
+	for (uint32_t i = 0; i < w->column_count; i++)
+		fields[i] = w->columns[i].field;
+	Py_BEGIN_ALLOW_THREADS
+	err = stele_txn_schema(w->txn,
+			       &STELE_OPTS(stele_schema, .fields = fields,
+					   .count = w->column_count),
+			       &w->put_opts);
+	Py_END_ALLOW_THREADS
+	if (err)
+		py_raise(err, NULL);
+	return err ? -1 : 0;
+}
+
+static int take_schema(struct writer *w, PyObject *list)
+{
+	const char **names[STELE_FIELDS_MAX] = {0};
+	Py_ssize_t count = PyTuple_Size(list);
+	int err = 0;
+
+	if (count > STELE_FIELDS_MAX || w->column_count) {
+		PyErr_SetString(PyExc_ValueError, "too many fields");
+		return -1;
+	}
+	for (Py_ssize_t i = 0; !err && i < count; i++) {
+		PyObject *tuple = PyTuple_GetItem(list, i);
+
+		err = py_column_take(&w->columns[w->column_count++], tuple, &names[i]);
+	}
+	if (!err)
+		err = give_schema(w);
+	for (Py_ssize_t i = 0; i < count; i++)
+		free(names[i]);
+	return err ? -1 : 0;
+}
+
+/* _schema(fields, options) */
+static PyObject *writer_schema(PyObject *self, PyObject *args)
+{
+	PyObject *list, *options;
+	struct writer *w;
+	int err;
+
+	if (!PyArg_ParseTuple(args, "O!O!:_schema", &PyTuple_Type, &list,
+			      &PyDict_Type, &options))
+		return NULL;
+	w = enter(self);
+	if (!w)
+		return NULL;
+	err = py_struct_fill(&w->put_opts, put_options, options);
+	if (!err)
+		err = take_schema(w, list);
+	leave(w);
+	if (err)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+/* ---- samples --------------------------------------------------------------------------- */
+
+static PyObject *key_bytes(PyObject *key)
+{
+	if (PyBytes_Check(key))
+		return Py_NewRef(key);
+	if (!PyUnicode_Check(key))
+		return PyErr_Format(PyExc_TypeError, "a key is str or bytes, not %R",
+				    Py_TYPE(key));
+	return PyUnicode_AsEncodedString(key, "utf-8", "surrogateescape");
+}
+
+/* What a sample's fields point into, while it is put. */
+struct held {
+	uint32_t count;
+	PyObject *objects[STELE_FIELDS_MAX];
+	Py_buffer views[STELE_FIELDS_MAX];
+	struct stele_txn_value values[STELE_FIELDS_MAX];
+};
+
+static void release(struct held *held)
+{
+	for (uint32_t i = 0; i < held->count; i++) {
+		if (held->views[i].obj)
+			PyBuffer_Release(&held->views[i]);
+		Py_XDECREF(held->objects[i]);
+	}
+}
+
+static int hold(const struct writer *w, PyObject *sample, struct held *held)
+{
+	held->count = 0;
+	for (uint32_t i = 0; i < w->column_count; i++) {
+		PyObject *object = PyObject_GetItem(sample, w->columns[i].name);
+
+		if (!object)
+			return -1;
+		held->objects[i] = object;
+		held->views[i].obj = NULL;
+		held->values[i] = (struct stele_txn_value){0};
+		held->count++;
+		if (py_column_value(&w->columns[i], object, &held->values[i],
+			     &held->views[i]))
+			return -1;
+	}
+	return 0;
+}
+
+static int put(const struct writer *w, PyObject *key, const struct held *held)
+{
+	PyObject *bytes = key_bytes(key);
+	Py_ssize_t size;
+	char *data;
+	int err;
+
+	if (!bytes || PyBytes_AsStringAndSize(bytes, &data, &size)) {
+		Py_XDECREF(bytes);
+		return -1;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	err = stele_txn_put(w->txn, data, (size_t)size, held->values, held->count);
+	Py_END_ALLOW_THREADS
+	Py_DECREF(bytes);
+	if (err)
+		py_raise_key(err, key);
+	return err ? -1 : 0;
+}
+
+/* Bytes of a sample that was put. */
+static PyObject *size_of(const struct held *held)
+{
+	unsigned long long size = 0;
+
+	for (uint32_t i = 0; i < held->count; i++)
+		size += held->values[i].size;
+	return PyLong_FromUnsignedLongLong(size);
+}
+
+/* _put(key, sample) -> bytes */
+static PyObject *writer_put(PyObject *self, PyObject *args)
+{
+	PyObject *key, *sample, *size = NULL;
+	struct writer *w;
+	struct held held;
+
+	if (!PyArg_ParseTuple(args, "OO:_put", &key, &sample))
+		return NULL;
+	if (!hold(writer_of(self), sample, &held)) {
+		w = enter(self);
+		if (w && !put(w, key, &held))
+			size = size_of(&held);
+		if (w)
+			leave(w);
+	}
+	release(&held);
+	return size;
+}
+
+static PyObject *writer_delete(PyObject *self, PyObject *key)
+{
+	struct writer *w = enter(self);
+	struct stele_key_ref ref;
+	PyObject *bytes;
+	Py_ssize_t size;
+	char *data;
+	int err = -1;
+
+	if (!w)
+		return NULL;
+	bytes = key_bytes(key);
+	if (bytes && !PyBytes_AsStringAndSize(bytes, &data, &size)) {
+		ref = (struct stele_key_ref){data, (size_t)size};
+		Py_BEGIN_ALLOW_THREADS
+		err = stele_txn_delete(w->txn, &ref, 1);
+		Py_END_ALLOW_THREADS
+		if (err)
+			py_raise_key(err, key);
+	}
+	Py_XDECREF(bytes);
+	leave(w);
+	if (err)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+static int run_commit(void *arg)
+{
+	struct writer *w = arg;
+	int err;
+
+	w->snapshot.size = sizeof(w->snapshot);
+	err = stele_txn_snapshot(w->txn, w->name, w->note, &w->snapshot);
+	return err ? err : stele_txn_commit(w->txn);
+}
+
+/* _commit(name, note, tell) -> snapshot */
+static PyObject *writer_commit(PyObject *self, PyObject *args)
+{
+	PyObject *tell, *note, *dict = NULL;
+	const char *name;
+	struct writer *w;
+
+	if (!PyArg_ParseTuple(args, "yOO:_commit", &name, &note, &tell))
+		return NULL;
+	w = enter(self);
+	if (!w)
+		return NULL;
+	w->name = name;
+	w->note = note == Py_None ? NULL : PyBytes_AsString(note);
+	if (py_call(&w->call, run_commit, w, tell) >= 0)
+		dict = PyDict_New();
+	if (dict && py_struct_dict(dict, &w->snapshot, py_snapshot_members))
+		Py_CLEAR(dict);
+	leave(w);
+	return dict;
+}
+
+static PyMethodDef methods[] = {
+	{"close", writer_close, METH_NOARGS,
+	 "close($self, /)\n--\n\n"
+	 "Give up what was not committed: the image is as it was, a new file is removed."},
+	{"_schema", writer_schema, METH_VARARGS, NULL},
+	{"_put", writer_put, METH_VARARGS, NULL},
+	{"_delete", writer_delete, METH_O, NULL},
+	{"_commit", writer_commit, METH_VARARGS, NULL},
+	{0},
+};
+
+static PyType_Slot slots[] = {
+	{Py_tp_new, writer_new_object},
+	{Py_tp_dealloc, writer_dealloc},
+	{Py_tp_methods, methods},
+	{0, NULL},
+};
+
+PyType_Spec py_writer_spec = {
+	.name = "stele._stele.Writer",
+	.basicsize = PY_SIZE(struct object),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+	.slots = slots,
+};

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fields samples have, when they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _stele
+from .dataset import DTYPES, TYPES, Field
+
+Kind = type[bytes] | type[str] | type[int] | type[float] | Sequence[str] | Field
+"""bytes, str, int, float; names of classes, for an int; or tensor()."""
+Schema = Mapping[str, Kind]
+
+Column = tuple[str, int, int, tuple[int, ...], tuple[bytes, ...], dict[str, int] | None]
+
+_NUMBERS = {name: number for number, name in TYPES.items()}
+_KINDS = {bytes: "bytes", str: "str", int: "int", float: "float"}
+_FORMATS = {
+    **dict.fromkeys("bhilqn", "int"),
+    **dict.fromkeys("BHILQN", "uint"),
+    **dict.fromkeys("efd", "float"),
+    "Z": "complex",
+}
+
+
+def tensor(dtype: str, shape: Sequence[int | None]) -> Field:
+    """The field of a schema that holds arrays.
+
+    Args:
+        dtype: 'uint8', 'float32', 'bfloat16', 'bool', 'complex64', ...
+        shape: up to 8 dimensions. The first may be None: it differs from sample to sample.
+    """
+    if dtype not in DTYPES[1:]:
+        raise ValueError(f"dtype is one of {', '.join(DTYPES[1:])}, not {dtype!r}")
+    for index, dim in enumerate(shape):
+        if dim is None and index:
+            raise ValueError(f"shape {tuple(shape)}: only the first dimension may differ")
+        if dim is not None and dim < 1:
+            raise ValueError(f"shape {tuple(shape)}: a dimension is at least 1")
+    return Field("", "tensor", (), dtype, tuple(shape))
+
+
+def fields_of(schema: Schema) -> dict[str, Field]:
+    """The fields that a schema stands for."""
+    fields: dict[str, Field] = {}
+    for name, kind in schema.items():
+        if isinstance(kind, Field):
+            fields[name] = kind._replace(name=name)
+        elif isinstance(kind, type):
+            if kind not in _KINDS:
+                raise TypeError(f"field {name!r}: {kind.__name__} is no type of fields")
+            fields[name] = Field(name, _KINDS[kind], (), "", ())
+        elif isinstance(kind, str):
+            raise TypeError(f"field {name!r}: a list of class names, or a type, not a str")
+        else:
+            fields[name] = Field(name, "int", tuple(kind), "", ())
+    return fields
+
+
+def columns(fields: Mapping[str, Field]) -> tuple[Column, ...]:
+    """Fields as the extension takes them."""
+    return tuple(
+        (
+            name,
+            _NUMBERS[field.type],
+            DTYPES.index(field.dtype),
+            tuple(dim or 0 for dim in field.shape),
+            tuple(name.encode("utf-8", "surrogateescape") for name in field.classes),
+            _values(field),
+        )
+        for name, field in fields.items()
+    )
+
+
+def _values(field: Field) -> dict[str, int] | None:
+    values = {name: value for value, name in enumerate(field.classes)}
+    if len(values) != len(field.classes):
+        raise ValueError(f"field {field.name!r}: a class is named twice")
+    return values or None
+
+
+def _array(view: Any) -> Field:
+    """The field of an array; its first dimension may differ in other samples."""
+    format: str = view.format.lstrip("@=<")
+    shape: tuple[int, ...] = view.shape
+    kind = _FORMATS.get(format[:1])
+    dtype = "bool" if format == "?" else f"{kind}{view.itemsize * 8}"
+    return tensor(dtype, (None, *shape[1:]) if shape else ())
+
+
+def _is_bytes(value: object) -> bool:
+    return isinstance(value, memoryview) and (value.ndim, value.format) == (1, "B")
+
+
+def _scalar(value: Any) -> str:
+    """The type of a field for what is no array; '': it may be one."""
+    if isinstance(value, str):
+        return "str"
+    if isinstance(value, (bytes, bytearray, _stele.Sample)):
+        return "bytes"
+    if _is_bytes(value):
+        return "bytes"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, float):
+        return "float"
+    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
+        return "float" if "float" in str(value.dtype) else "int"
+    return ""
+
+
+def _guess(name: str, value: Any) -> Field:
+    kind = _scalar(value)
+    if kind:
+        return Field(name, kind, (), "", ())
+    try:
+        if hasattr(value, "__array__"):
+            value = value.__array__()
+        return _array(memoryview(value))._replace(name=name)
+    except (TypeError, BufferError, ValueError):
+        raise TypeError(f"field {name!r}: no type of fields fits {type(value)}") from None
+
+
+def guess(sample: Mapping[str, Any]) -> dict[str, Field]:
+    """The fields that a sample seems to have."""
+    return {name: _guess(name, value) for name, value in sample.items()}

@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of the stele command as functions.
+
+Each runs without the GIL, and stops at the next moment that it can when a KeyboardInterrupt
+comes, or anything that a progress callback raises: nothing is published then. What the
+library logs goes to the logger 'stele'; what failed is a stele.Error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, Unpack
+from uuid import UUID
+
+from . import _stele
+from .dataset import Target, Verify, verify_number
+from .options import DRY_RUN, FORCE, Layout, choice, flags, layout_options, text, uuid_bytes
+from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
+from .reports import (
+    BuildReport,
+    CopyReport,
+    Damage,
+    Difference,
+    GcReport,
+    ImageInfo,
+    ResizeReport,
+    Skipped,
+    Snapshot,
+    Unused,
+    VerifyReport,
+)
+
+_ALLOW_EMPTY, _FOLLOW, _SKIP_CHANGED = 4, 8, 16
+_UPDATE, _QUICK, _DELETE_MISSING, _ALWAYS = 32, 64, 128, 256
+_DISCARD = 4
+_NO_ID = (1 << 64) - 1
+
+_LABELS = {"auto": 0, "parent": 256, "none": 257}
+
+LabelFrom = int | Literal["auto", "parent", "none"]
+
+
+def _label_from(value: LabelFrom) -> int:
+    if not isinstance(value, int):
+        return choice("label_from", value, _LABELS)
+    if not 1 <= value <= 255:
+        raise ValueError(f"label_from {value}: levels are 1 to 255")
+    return value
+
+
+# ---- build, append, compact
+
+
+_REASONS = {
+    1: "symlink", 2: "special", 3: "unreadable", 4: "vanished", 5: "changed", 6: "target",
+}  # fmt: skip
+
+
+def _build_report(verb: str, *arguments: Any) -> BuildReport:
+    report, events = run(verb, *arguments)
+    skipped = (
+        Skipped(texts[0] or "", _REASONS.get(number, str(number)), figures[0])
+        for kind, number, figures, texts in events
+        if kind == SKIP
+    )
+    report["created"] = verb != "append" or bool(report["created"])
+    return BuildReport(**report, skipped=tuple(skipped))
+
+
+def build(
+    source: Target,
+    target: Target | None,
+    *,
+    label: str | None = None,
+    uuid: UUID | bytes | None = None,
+    note: str | None = None,
+    label_from: LabelFrom = "auto",
+    follow: bool = False,
+    skip_changed: bool = False,
+    allow_empty: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+    file_size: int = 0,
+    object_size: int = 0,
+    time: int = 0,
+    backend: str | None = None,
+    progress: Watch = None,
+    **layout: Unpack[Layout],
+) -> BuildReport:
+    """Write a directory to a new image, and publish its first snapshot.
+
+    Args:
+        source: a directory; each file is a sample, its path the key.
+        target: PATH[@SNAPSHOT], 'v1' unless named; None: a dry run without one.
+        label: of the image.
+        uuid: of the image; None: random. With it and time, the same samples make the same
+            bytes.
+        note: of the snapshot.
+        label_from: which directory names a file's class, the field 'label': a level (1: right
+            below the source), 'parent', 'none', or 'auto'.
+        follow: take what symlinks lead to.
+        skip_changed: leave out files that change, vanish or cannot be read.
+        allow_empty: a source without samples is no error.
+        force: whatever the target holds is lost.
+        dry_run: plan only.
+        file_size: of a file or RBD image, bytes; 0: to fit.
+        object_size: of an RBD image that is created; 0: 4 MiB.
+        time: of image and snapshot, seconds since 1970; 0: now.
+        backend: how to write; None: the best there is.
+        progress: a callable that is told (stele.Progress); True: a line on stderr; None:
+            that, if it is a terminal.
+        layout: memory_size, granule, order ('size' or 'source'), jobs, boundary.
+
+    Raises:
+        stele.ExistsError: the target holds something.
+        stele.Error: and its other kinds.
+    """
+    options = {
+        **layout_options(layout),
+        "label": text(label),
+        "uuid": uuid_bytes(uuid),
+        "note": text(note),
+        "label_from": _label_from(label_from),
+        "flags": flags(
+            (dry_run or target is None, DRY_RUN),
+            (force, FORCE),
+            (allow_empty, _ALLOW_EMPTY),
+            (follow, _FOLLOW),
+            (skip_changed, _SKIP_CHANGED),
+        ),
+        "file_size": file_size,
+        "object_size": object_size,
+        "time": time,
+        "backend": text(backend),
+    }
+    raw = None if target is None else os.fsencode(target)
+    return _build_report("build", (os.fsencode(source), raw), options, progress)
+
+
+def append(
+    source: Target,
+    target: Target,
+    *,
+    update: bool = False,
+    quick: bool = False,
+    delete_missing: bool = False,
+    always: bool = False,
+    base: str | None = None,
+    note: str | None = None,
+    label_from: LabelFrom = "auto",
+    follow: bool = False,
+    skip_changed: bool = False,
+    allow_empty: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+    file_size: int = 0,
+    time: int = 0,
+    backend: str | None = None,
+    progress: Watch = None,
+    **layout: Unpack[Layout],
+) -> BuildReport:
+    """Make a new snapshot: an old one plus what is new in a directory.
+
+    Args:
+        target: PATH@SNAPSHOT, a name that the image does not have.
+        update: replace samples whose contents changed.
+        quick: with update: files whose size and times have not changed since the base are
+            not read.
+        delete_missing: drop samples that the source lacks; more than half of them only with
+            force.
+        always: make a snapshot even if nothing changed.
+        base: the snapshot to start from; None: the newest.
+        file_size: a file or RBD image first grows to it; 0: it does not.
+
+    The other arguments are those of build().
+    """
+    options = {
+        **layout_options(layout),
+        "base": text(base),
+        "note": text(note),
+        "label_from": _label_from(label_from),
+        "flags": flags(
+            (dry_run, DRY_RUN),
+            (force, FORCE),
+            (allow_empty, _ALLOW_EMPTY),
+            (follow, _FOLLOW),
+            (skip_changed, _SKIP_CHANGED),
+            (update, _UPDATE),
+            (quick, _QUICK),
+            (delete_missing, _DELETE_MISSING),
+            (always, _ALWAYS),
+        ),
+        "file_size": file_size,
+        "time": time,
+        "backend": text(backend),
+    }
+    paths = (os.fsencode(source), os.fsencode(target))
+    return _build_report("append", paths, options, progress)
+
+
+def compact(
+    target: Target,
+    name: str,
+    *,
+    note: str | None = None,
+    dry_run: bool = False,
+    time: int = 0,
+    backend: str | None = None,
+    progress: Watch = None,
+    **layout: Unpack[Layout],
+) -> BuildReport:
+    """Rewrite the samples of a snapshot as one segment, in a new snapshot called name.
+
+    Same samples, fields and keys; new ids and another digest. The old snapshot stays.
+    """
+    options = {
+        **layout_options(layout),
+        "note": text(note),
+        "flags": flags((dry_run, DRY_RUN)),
+        "time": time,
+        "backend": text(backend),
+    }
+    arguments = (os.fsencode(target), text(name))
+    return _build_report("compact", arguments, options, progress)
+
+
+# ---- copy
+
+
+def copy(
+    source: Target,
+    target: Target,
+    *,
+    label: str | None = None,
+    uuid: UUID | bytes | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    file_size: int = 0,
+    object_size: int = 0,
+    jobs: int = 0,
+    time: int = 0,
+    backend: str | None = None,
+    progress: Watch = None,
+) -> CopyReport:
+    """Copy a snapshot to another target, checking every sample against its digest.
+
+    In an existing image the snapshot is added, and only segments that it lacks are copied.
+    What was interrupted is resumed by the next copy.
+
+    Args:
+        source: with a snapshot.
+        target: PATH[@NAME]; without a name, the source's.
+        label, uuid, file_size, object_size: of a new image; see build().
+        force: overwrite what the target holds.
+        dry_run: check all but the samples, and report what would be sent.
+    """
+    options = {
+        "label": text(label),
+        "uuid": uuid_bytes(uuid),
+        "flags": flags((dry_run, DRY_RUN), (force, FORCE)),
+        "file_size": file_size,
+        "object_size": object_size,
+        "jobs": jobs,
+        "time": time,
+        "backend": text(backend),
+    }
+    paths = (os.fsencode(source), os.fsencode(target))
+    return CopyReport(**run("copy", paths, options, progress)[0])
+
+
+# ---- verify, diff
+
+
+def verify(
+    target: Target, *, jobs: int = 0, backend: str | None = None, progress: Watch = None
+) -> VerifyReport:
+    """Check every checksum, digest and invariant of a snapshot, or of a whole image.
+
+    Args:
+        target: PATH@NAME: that snapshot; PATH: the image.
+        jobs: threads; 0: one per core.
+
+    Raises:
+        stele.Error: it could not be checked. Damage is no exception: it is in the report.
+    """
+    options = {"jobs": jobs, "backend": text(backend)}
+    report, events = run("verify", (os.fsencode(target),), options, progress)
+    found = dict.fromkeys(
+        Damage(
+            number,
+            texts[0] or "",
+            figures[0],
+            figures[1],
+            None if figures[2] == _NO_ID else figures[2],
+            texts[1],
+            texts[2] or "",
+        )
+        for kind, number, figures, texts in events
+        if kind == DAMAGE
+    )
+    return VerifyReport(
+        **report,
+        damage=tuple(item for item in found if item.errno),
+        notes=tuple(item for item in found if not item.errno),
+    )
+
+
+_DIFFERENCES: dict[int, Literal["added", "removed", "changed"]] = {
+    1: "added", 2: "removed", 3: "changed",
+}  # fmt: skip
+
+
+def _difference(number: int, figures: tuple[int, ...], key: str) -> Difference:
+    kind = _DIFFERENCES[number]
+    a = (None, None) if kind == "added" else figures[0:2]
+    b = (None, None) if kind == "removed" else figures[2:4]
+    return Difference(kind, key, *a, *b)
+
+
+def diff(
+    a: Target, b: Target, *, verify: Verify | None = None, backend: str | None = None
+) -> list[Difference]:
+    """How two snapshots differ, by key, in byte order; of one image or of two.
+
+    Reads no samples, and nothing of what both share.
+    """
+    options = {"verify": verify_number(verify), "backend": text(backend)}
+    _, events = run("diff", (os.fsencode(a), os.fsencode(b)), options, False)
+    return [
+        _difference(number, figures, texts[0] or "")
+        for kind, number, figures, texts in events
+        if kind == DIFFERENCE
+    ]
+
+
+# ---- snapshots
+
+
+def image_info(target: Target, *, backend: str | None = None) -> ImageInfo:
+    """What an image is, and its snapshots; one that the target names is ignored."""
+    info = _stele.image(os.fsencode(target), backend)
+    found = [Snapshot(**snapshot) for snapshot in info.pop("snapshots")]
+    return ImageInfo(
+        **info,
+        snapshots=tuple(snapshot for snapshot in found if not snapshot.deleted_time),
+        deleted=tuple(snapshot for snapshot in found if snapshot.deleted_time),
+    )
+
+
+def snapshots(target: Target, *, backend: str | None = None) -> list[Snapshot]:
+    """The snapshots of an image, oldest first."""
+    return list(image_info(target, backend=backend).snapshots)
+
+
+def snapshot_create(
+    target: Target,
+    *,
+    base: str | None = None,
+    delete: Iterable[str | bytes] = (),
+    note: str | None = None,
+    dry_run: bool = False,
+    time: int = 0,
+    backend: str | None = None,
+) -> Snapshot:
+    """Make a new snapshot: an existing one minus some samples. No samples are written.
+
+    Args:
+        target: PATH@NAME of the new one.
+        base: the snapshot to start from; None: the newest.
+        delete: keys to leave out. stele.NotFound: one is not there.
+    """
+    keys = (key if isinstance(key, bytes) else text(key) for key in delete)
+    arguments = (os.fsencode(target), text(base), text(note), *keys)
+    options = _change(dry_run=dry_run, time=time, backend=backend)
+    report, _ = run("snapshot_create", arguments, options, False)
+    return Snapshot(**report, note=note or "")
+
+
+def snapshot_rename(
+    target: Target,
+    name: str,
+    *,
+    grace: int = 0,
+    force: bool = False,
+    dry_run: bool = False,
+    backend: str | None = None,
+) -> None:
+    """Give a snapshot another name. On RBD readers by the old name lose it: see
+    snapshot_delete()."""
+    options = _change(grace=grace, force=force, dry_run=dry_run, backend=backend)
+    run("snapshot_rename", (os.fsencode(target), text(name)), options, False)
+
+
+def snapshot_delete(
+    *targets: Target,
+    grace: int = 0,
+    force: bool = False,
+    dry_run: bool = False,
+    backend: str | None = None,
+) -> None:
+    """Remove snapshots of one image, all or none. Until gc() frees their space,
+    snapshot_undelete() brings them back.
+
+    Args:
+        targets: PATH@NAME, each of the same PATH.
+        grace: on RBD: seconds that readers get, which cannot be seen.
+        force: on RBD without grace: remove it now; and delete the last one.
+    """
+    if not targets:
+        return
+    options = _change(grace=grace, force=force, dry_run=dry_run, backend=backend)
+    run("snapshot_delete", tuple(map(os.fsencode, targets)), options, False)
+
+
+def snapshot_undelete(
+    target: Target,
+    name: str | None = None,
+    *,
+    dry_run: bool = False,
+    backend: str | None = None,
+) -> None:
+    """Bring a deleted snapshot back, until gc() has freed it.
+
+    Args:
+        target: PATH@NAME, by the name that it had; of several, the one deleted last.
+        name: its name from now on; None: as it was.
+    """
+    options = _change(dry_run=dry_run, backend=backend)
+    run("snapshot_undelete", (os.fsencode(target), text(name)), options, False)
+
+
+def _change(
+    *,
+    dry_run: bool,
+    backend: str | None,
+    force: bool = False,
+    discard: bool = False,
+    **others: int,
+) -> dict[str, Any]:
+    given = flags((dry_run, DRY_RUN), (force, FORCE), (discard, _DISCARD))
+    return {"flags": given, "backend": text(backend), **others}
+
+
+# ---- space
+
+
+def gc(
+    target: Target,
+    *,
+    grace: int = 0,
+    force: bool = False,
+    discard: bool = False,
+    dry_run: bool = False,
+    backend: str | None = None,
+    progress: Watch = None,
+) -> GcReport:
+    """Free the space of what no snapshot uses.
+
+    Args:
+        grace: only what has been unused for so many seconds.
+        force: all of it: a reader that still uses it gets stele.StaleError.
+        discard: discard free space on the device, too.
+        dry_run: only report.
+    """
+    options = _change(
+        grace=grace, force=force, discard=discard, dry_run=dry_run, backend=backend
+    )
+    report, events = run("gc", (os.fsencode(target),), options, progress)
+    unused = (
+        Unused(segment, texts[0], offset, size, count, since, bool(number & 1), bool(number & 2))
+        for kind, number, (segment, offset, size, count, since), texts in events
+        if kind == UNUSED
+    )
+    return GcReport(**report, unused=tuple(unused))
+
+
+def resize(
+    target: Target, size: int = 0, *, dry_run: bool = False, backend: str | None = None
+) -> ResizeReport:
+    """Extend an image to the size of its target.
+
+    Args:
+        size: 0: as it is; else a file or RBD image first grows to so many bytes.
+    """
+    options = _change(dry_run=dry_run, backend=backend, size=size)
+    return ResizeReport(**run("resize", (os.fsencode(target),), options, False)[0])

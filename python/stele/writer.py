@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writer: images of what a program makes, sample by sample."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Unpack
+from uuid import UUID
+
+from . import _stele
+from .dataset import Dataset, Field, Target, choose, split
+from .errors import Error, FormatError, NotFound
+from .options import FORCE, Layout, layout_options, text, uuid_bytes
+from .progress import Listener, Progress, Watch
+from .reports import Snapshot
+from .schema import Schema, columns, fields_of, guess
+
+Key = str | bytes
+Pairs = Iterable[tuple[Key, Any]] | Iterable[Mapping[str, Any]] | Mapping[str, Any]
+
+_REPLACE = 1
+
+
+class Writer(_stele.Writer):
+    """Writes samples to a new image, or as a new snapshot of one that is there.
+
+        with stele.Writer("/dev/vdb@v1", {"image": bytes, "label": ["cat", "dog"]}) as w:
+            w.put("a.jpg", {"image": jpeg, "label": "cat"})
+            w.extend((key, values) for key, values in more)
+
+    All of it is published at once when the block ends; after an exception nothing is, an
+    image is as it was, and a new file is removed. Samples wait in memory, then in a
+    temporary file, until then. Any number of threads may put.
+
+    Args:
+        target: PATH[@SNAPSHOT]. A new image begins with 'v1' unless named; an image that is
+            there needs a name that it does not have.
+        schema: what fields samples have, by name: bytes, str, int, float, a list of class
+            names (an int, which put() also takes by name), or stele.tensor(dtype, shape);
+            also Dataset.fields. None: those of the image, or else of the first sample:
+            arrays may then differ in their first dimension.
+        append: True: the image is there; False: it is not; None: either.
+        update: a sample whose key is there already takes its place, instead of being an
+            error.
+        label, uuid, file_size, object_size: of a new image; see stele.build().
+        note: of the snapshot.
+        force: a new image, whatever the target holds.
+        directory: of the temporary file; None: $TMPDIR, or /var/tmp.
+        progress: see stele.Progress; None: a line on stderr if that is a terminal.
+        layout: memory_size, granule, order, jobs, boundary; see stele.build().
+
+    Raises:
+        stele.ExistsError: the target holds something else, or that snapshot.
+        stele.Error: and its other kinds.
+    """
+
+    _path: str
+    _snapshot: str
+    _note: str | None
+    _fields: dict[str, Field] | None
+    _put_options: dict[str, Any]
+    _listener: Listener
+    _guessing: threading.Lock
+    _samples: int
+    _bytes: int
+    _total: int
+    _committed: bool
+
+    def __new__(
+        cls,
+        target: Target,
+        schema: Schema | None = None,
+        *,
+        append: bool | None = None,
+        update: bool = False,
+        label: str | None = None,
+        uuid: UUID | bytes | None = None,
+        file_size: int = 0,
+        object_size: int = 0,
+        note: str | None = None,
+        time: int = 0,
+        force: bool = False,
+        backend: str | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        progress: Watch = None,
+        **layout: Unpack[Layout],
+    ) -> Writer:
+        path, snapshot = split(os.fspath(target))
+        raw = os.fsencode(path)
+        newest = None if force else _newest(raw, backend, append)
+        if newest is None:
+            snapshot = snapshot or "v1"
+        elif not snapshot:
+            raise ValueError(f"'{path}' is an image: name the new snapshot, PATH@NAME")
+        create: dict[str, Any] = {
+            "label": text(label),
+            "uuid": uuid_bytes(uuid),
+            "file_size": file_size,
+            "object_size": object_size,
+            "flags": FORCE if force else 0,
+        }
+        listener = Listener(progress)
+        fields = fields_of(schema) if schema is not None else None
+        put_options = {
+            **layout_options(layout),
+            "directory": None if directory is None else os.fsencode(directory),
+            "flags": _REPLACE if update else 0,
+        }
+        try:
+            self: Writer = super().__new__(
+                cls,
+                raw,
+                newest is None,
+                {"backend": text(backend), "time": time, **(create if newest is None else {})},
+                listener.tell,
+            )
+        except Error as error:
+            listener.explain(error)
+            raise
+        self._path, self._snapshot, self._note = path, snapshot, note
+        self._put_options, self._listener = put_options, listener
+        self._guessing = threading.Lock()
+        self._samples = self._bytes = self._total = 0
+        self._committed = False
+        self._fields = None
+        try:
+            if fields is None and newest:
+                with Dataset._open(choose(path, newest), 0, backend, False) as base:
+                    fields = base.fields
+            if fields is not None:
+                self._take(fields)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _take(self, fields: dict[str, Field]) -> None:
+        self._schema(columns(fields), self._put_options)
+        self._fields = fields
+
+    @property
+    def fields(self) -> dict[str, Field] | None:
+        """Fields by name; None: not known before the first sample."""
+        return self._fields
+
+    # ---- samples
+
+    def put(self, key: Key, sample: Any) -> None:
+        """Add one sample; it is copied.
+
+        Args:
+            key: its name: str or bytes, unique in the snapshot.
+            sample: a value for each field, by name; a stele.Sample; or, where there is one
+                field, its value. Bytes are anything with a buffer, tensors NumPy arrays
+                and the like.
+
+        Raises:
+            TypeError, ValueError: it does not fit the schema; others may follow.
+            stele.Error: such a key is not possible, or no space is left.
+        """
+        values: Any = sample
+        if type(sample) is not dict and not isinstance(sample, (Mapping, _stele.Sample)):
+            values = {next(iter(self._fields or ("data",))): sample}
+        fields = self._fields
+        if fields is None:
+            fields = self._guess(key, values)
+        if not isinstance(values, _stele.Sample) and len(values) > len(fields):
+            names = ", ".join(repr(name) for name in values if name not in fields)
+            raise ValueError(f"sample {key!r}: the schema has no field {names}")
+        try:
+            size = self._put(key, values)
+        except Error:
+            raise  # names the sample
+        except KeyError as error:
+            raise ValueError(f"sample {key!r}: field {error} is missing") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _of(key, error) from None
+        self._samples += 1
+        self._bytes += size
+        if self._listener.due():
+            self._listener.show(
+                Progress("put", self._samples, self._total, self._bytes, 0)
+            )
+
+    def _guess(self, key: Key, sample: Any) -> dict[str, Field]:
+        with self._guessing:
+            if self._fields is None:
+                try:
+                    if isinstance(sample, _stele.Sample):
+                        raise TypeError("a Sample has no schema: give that of its dataset")
+                    self._take(guess(sample))
+                except (TypeError, ValueError) as error:
+                    raise _of(key, error) from None
+            assert self._fields is not None
+            return self._fields
+
+    def extend(self, samples: Pairs) -> None:
+        """Add many: pairs of key and sample, or dicts that have the key as '__key__'.
+
+        A Mapping of keys to samples is taken by its items().
+        """
+        pairs: Any = samples
+        if isinstance(samples, Mapping):
+            pairs = pairs.items()
+        self._total = self._samples + len(pairs) if hasattr(pairs, "__len__") else 0
+        for pair in pairs:
+            if not isinstance(pair, Mapping):
+                self.put(*pair)
+                continue
+            sample: dict[str, Any] = {**pair}
+            if "__key__" not in sample:
+                raise ValueError(f"a sample without '__key__': {', '.join(sample)}")
+            self.put(sample.pop("__key__"), sample)
+
+    def delete(self, key: Key) -> None:
+        """Leave out a sample that is there, or was put. stele.NotFound."""
+        self._delete(key)
+
+    # ---- the end
+
+    def commit(self) -> Snapshot:
+        """Publish what was put, durably, and close; the end of a with statement does it.
+
+        Raises:
+            stele.ExistsError: a key was put twice, or is there and update is not given; or
+                the snapshot's name is taken.
+        """
+        try:
+            report = self._commit(
+                os.fsencode(self._snapshot), text(self._note), self._listener.tell
+            )
+        except Error as error:
+            self._listener.explain(error)
+            raise
+        finally:
+            self.close()
+            self._listener.close()
+        self._committed = True
+        return Snapshot(**report, note=self._note or "")
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None and not self._committed:
+            self.commit()
+        self.close()
+        self._listener.close()
+
+
+def _newest(path: bytes, backend: str | None, append: bool | None) -> str | None:
+    """The newest snapshot of an image, '' if it has none; None: there is to be a new one."""
+    if append is False:
+        return None
+    try:
+        snapshots = _stele.image(path, backend)["snapshots"]
+    except (NotFound, FormatError):
+        if append:
+            raise
+        return None
+    return snapshots[-1]["name"] if snapshots else ""
+
+
+def _of(key: Key, error: Exception) -> Exception:
+    """The same error, of a sample."""
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"sample {key!r}: {error}")

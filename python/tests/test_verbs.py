@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs as functions: what they do, what they report, and how they stop."""
+
+import io
+import os
+import signal
+import threading
+import time
+import unittest
+import uuid
+
+import images
+import stele
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = images.DIRECTORY / self.id()
+        self.source = self.directory / "source"
+        self.target = str(self.directory / "image.stele")
+        self.source.mkdir(parents=True)
+        self.fill({"cat/1": b"one", "cat/2": b"two", "dog/3": b"three"})
+
+    def fill(self, files):
+        for name, data in files.items():
+            path = self.source / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    def names(self, target=None):
+        return [snapshot.name for snapshot in stele.snapshots(target or self.target)]
+
+
+class Build(Case):
+    def test_build(self):
+        (self.source / "link").symlink_to("cat/1")
+        phases = set()
+        report = stele.build(
+            self.source,
+            self.target + "@first",
+            label="pets",
+            uuid=uuid.UUID(int=5),
+            note="a note",
+            time=1700000000,
+            granule=64,
+            order="source",
+            progress=lambda progress: phases.add(progress.phase),
+        )
+        self.assertEqual((report.snapshot, report.sample_count), ("first", 3))
+        self.assertEqual(report.uuid, uuid.UUID(int=5).hex)
+        self.assertEqual((report.payload_size, report.class_count), (11, 2))
+        self.assertEqual((report.granule, report.created), (64, True))
+        self.assertEqual(report.skipped, (stele.Skipped("link", "symlink", 0),))
+        self.assertIn("scan", phases)
+        with stele.open(self.target) as ds:
+            self.assertEqual(ds.info.digest, report.digest)
+            self.assertEqual(bytes(ds["cat/2"]), b"two")
+        info = stele.image_info(self.target)
+        self.assertEqual((info.label, info.create_time), ("pets", 1700000000))
+        (snapshot,) = info.snapshots
+        self.assertEqual(
+            (snapshot.name, snapshot.note, snapshot.digest, snapshot.parent),
+            ("first", "a note", report.digest, 0),
+        )
+
+    def test_dry_run(self):
+        report = stele.build(self.source, None)
+        self.assertEqual((report.sample_count, report.target_size), (3, 0))
+        stele.build(self.source, self.target, dry_run=True)
+        self.assertFalse(os.path.exists(self.target))
+
+    def test_refused(self):
+        stele.build(self.source, self.target)
+        with self.assertRaises(stele.ExistsError):
+            stele.build(self.source, self.target)
+        stele.build(self.source, self.target, force=True)
+        with self.assertRaises(stele.NotFound):
+            stele.build(self.directory / "nowhere", self.target + "2")
+        for options in (
+            {"order": "other"}, {"label_from": 0}, {"label_from": 256}, {"label_from": "x"},
+            {"uuid": b"short"}, {"granule": -1}, {"granule": 1 << 32}, {"no_option": 1},
+            {"label": "with\0nul"},
+        ):  # fmt: skip
+            with self.subTest(options=options):
+                with self.assertRaises((ValueError, TypeError, OverflowError)):
+                    stele.build(self.source, self.target + "2", **options)
+        self.assertFalse(os.path.exists(self.target + "2"))
+
+    def test_append(self):
+        stele.build(self.source, self.target)
+        self.fill({"bird/4": b"four", "cat/1": b"another"})
+        dry = stele.append(self.source, self.target + "@v2", update=True, dry_run=True)
+        report = stele.append(self.source, self.target + "@v2", update=True)
+        self.assertEqual((report.base, report.added, report.updated), ("v1", 1, 1))
+        self.assertEqual((dry.added, dry.updated), (1, 1))
+        report = stele.append(self.source, self.target + "@v3", update=True)
+        self.assertFalse(report.created)
+        (self.source / "dog/3").unlink()
+        report = stele.append(self.source, self.target + "@v3", delete_missing=True, base="v1")
+        self.assertEqual((report.base, report.deleted), ("v1", 1))
+        self.assertEqual(self.names(), ["v1", "v2", "v3"])
+        with self.assertRaises(stele.ExistsError):
+            stele.append(self.source, self.target + "@v3", always=True)
+
+
+class Versions(Case):
+    def setUp(self):
+        super().setUp()
+        stele.build(self.source, self.target)
+
+    def test_snapshots(self):
+        made = stele.snapshot_create(
+            self.target + "@v2", delete=["cat/1", b"dog/3"], note="fewer"
+        )
+        self.assertEqual((made.name, made.sample_count), ("v2", 1))
+        self.assertEqual(stele.snapshots(self.target)[1], made)
+        with self.assertRaises(stele.NotFound) as caught:
+            stele.snapshot_create(self.target + "@v3", delete=["nothing", "nor this"])
+        self.assertIn("nothing", str(caught.exception) + str(caught.exception.__notes__))
+        stele.snapshot_rename(self.target + "@v2", "two")
+        self.assertEqual(self.names(), ["v1", "two"])
+        stele.snapshot_delete(self.target + "@v1", dry_run=True)
+        stele.snapshot_delete(self.target + "@v1")
+        self.assertEqual(self.names(), ["two"])
+        (deleted,) = stele.image_info(self.target).deleted
+        self.assertEqual((deleted.name, deleted.sample_count), ("v1", 3))
+        stele.snapshot_undelete(self.target + "@v1", "old")
+        self.assertEqual(self.names(), ["old", "two"])
+        self.assertEqual(stele.image_info(self.target).deleted, ())
+        stele.snapshot_delete(self.target + "@old")
+        with self.assertRaises(stele.ExistsError):
+            stele.snapshot_delete(self.target + "@two")
+        stele.snapshot_delete(self.target + "@two", force=True)
+        self.assertEqual(self.names(), [])
+        stele.snapshot_delete()
+
+    def test_diff(self):
+        self.fill({"bird/4": b"four", "cat/1": b"another"})
+        (self.source / "cat/2").unlink()
+        stele.append(self.source, self.target + "@v2", update=True, delete_missing=True)
+        found = stele.diff(self.target + "@v1", self.target + "@v2")
+        self.assertEqual(
+            [(d.kind, d.key, d.a_size, d.b_size) for d in found],
+            [
+                ("added", "bird/4", None, 4),
+                ("changed", "cat/1", 3, 7),
+                ("removed", "cat/2", 3, None),
+            ],
+        )
+
+    def test_many_differences(self):
+        target = self.target + "-many"
+        with stele.Writer(target, {"data": int}, progress=False) as w:
+            w.extend((f"{i:05}", i) for i in range(5000))
+        with stele.Writer(target + "@v2", progress=False, update=True) as w:
+            w.extend((f"{i:05}", i + 1) for i in range(5000))
+        found = stele.diff(target + "@v1", target + "@v2")
+        self.assertEqual([d.key for d in found], [f"{i:05}" for i in range(5000)])
+
+    def test_compact_and_gc(self):
+        self.fill({"bird/4": b"four"})
+        stele.append(self.source, self.target + "@v2")
+        report = stele.compact(self.target + "@v2", "v3")
+        self.assertEqual((report.snapshot, report.sample_count), ("v3", 4))
+        stele.snapshot_delete(self.target + "@v1", self.target + "@v2")
+        with self.assertRaises(stele.Error):
+            stele.gc(self.target)
+        dry = stele.gc(self.target, force=True, dry_run=True)
+        report = stele.gc(self.target, force=True)
+        self.assertEqual(dry.freed_count, 2)
+        self.assertEqual(report.freed_count, 2)
+        self.assertEqual(
+            sorted((item.name or "", item.deleted, item.due) for item in report.unused),
+            [("", False, True)] * 2 + [("v1", True, True), ("v2", True, True)],
+        )
+        self.assertTrue(stele.verify(self.target).sound)
+
+    def test_copy(self):
+        seen = []
+        report = stele.copy(self.target, self.target + "2@copied", label="copy", progress=seen.append)
+        self.assertIn("copy", [progress.phase for progress in seen])
+        self.assertEqual((report.snapshot, report.sample_count), ("copied", 3))
+        self.assertEqual(report.digest, stele.snapshots(self.target)[0].digest)
+        self.assertEqual(self.names(self.target + "2"), ["copied"])
+        again = stele.copy(self.target, self.target + "2@copied")
+        self.assertEqual(again.segments_sent, 0)
+
+    def test_resize(self):
+        size = os.path.getsize(self.target) + (1 << 20)
+        report = stele.resize(self.target, size)
+        self.assertEqual(report.new_size, size)
+        with self.assertRaises(stele.Error):
+            stele.resize(self.target, 4096)
+
+    def test_verify(self):
+        seen = []
+        sound = stele.verify(self.target, progress=seen.append)
+        self.assertEqual({progress.phase for progress in seen}, {"verify"})
+        self.assertTrue(sound.sound)
+        self.assertEqual((sound.snapshots, sound.samples), (1, 3))
+        bad = stele.verify(images.damaged())
+        self.assertFalse(bad.sound)
+        (damage,) = [item for item in bad.damage if item.key]
+        self.assertEqual(damage.key, images.key(100))
+        with stele.open(images.damaged()) as ds:
+            self.assertEqual(ds.find(images.key(100)), damage.id)
+        with self.assertRaises(stele.FormatError):
+            stele.verify(__file__)
+
+
+class Stopped(Case):
+    def setUp(self):
+        super().setUp()
+        for i in range(20000):
+            (self.source / f"{i}").touch()
+
+    def test_interrupt(self):
+        thread = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        with self.assertRaises(KeyboardInterrupt):
+            thread.start()
+            stele.build(self.source, self.target)
+        thread.join()
+        self.assertFalse(os.path.exists(self.target))
+
+    def test_exception(self):
+        def stop(progress):
+            raise RuntimeError("enough")
+
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            stele.build(self.source, self.target, progress=stop)
+        self.assertFalse(os.path.exists(self.target))
+
+    def test_others_run(self):
+        """The GIL is free meanwhile."""
+        counted = 0
+        over = threading.Event()
+
+        def work():
+            stele.build(self.source, self.target, jobs=1)
+            over.set()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while not over.is_set():
+            counted += 1
+            time.sleep(0.001)
+        thread.join()
+        self.assertGreater(counted, 20)
+
+
+class Terminal(unittest.TestCase):
+    def test_line(self):
+        from stele.progress import Line
+
+        stream = io.StringIO()
+        line = Line(stream)
+        line(stele.Progress("write", 5, 10, 500, 1000))
+        line(stele.Progress("commit", 0, 0, 0, 0))
+        line.close()
+        self.assertIn("write: [##########..........]  50% 5/10, 500 B/1 KB", stream.getvalue())
+        self.assertTrue(stream.getvalue().endswith(" \r"))

@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writer: samples of every type go in as they come out, or not at all."""
+
+import hashlib
+import os
+import signal
+import threading
+import unittest
+import uuid
+from pathlib import Path
+
+import images
+import numpy
+import stele
+
+SCHEMA = {
+    "image": bytes,
+    "label": ["cat", "dog"],
+    "caption": str,
+    "score": float,
+    "count": int,
+    "mask": stele.tensor("uint8", (None, 4, 3)),
+    "matrix": stele.tensor("float32", (2, 2)),
+}
+
+
+def sample(i):
+    return {
+        "image": b"%d" % i * (i % 500),
+        "label": ("cat", "dog")[i % 2],
+        "caption": f"caption {i} é",
+        "score": i / 4,
+        "count": i - 1000,
+        "mask": numpy.full((i % 5, 4, 3), i % 256, "u1"),
+        "matrix": numpy.arange(4, dtype="f4").reshape(2, 2) * i,
+    }
+
+
+def digest(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.target = str(images.DIRECTORY / f"{self.id()}.stele")
+
+    def write(self, keys, *, schema=None, target=None, **options):
+        with stele.Writer(target or self.target, schema, progress=False, **options) as w:
+            w.extend((key, {"data": data}) for key, data in keys.items())
+
+
+class Types(Case):
+    def test_round_trip(self):
+        with stele.Writer(self.target, SCHEMA, label="all", progress=False) as w:
+            for i in range(300):
+                w.put(f"{i:04}", sample(i))
+        with stele.open(self.target) as ds:
+            self.assertEqual(len(ds), 300)
+            self.assertEqual((ds.info.snapshot, ds.info.label), ("v1", "all"))
+            self.assertEqual(ds.classes, ("cat", "dog"))
+            self.assertEqual(ds.fields["mask"].shape, (None, 4, 3))
+            for i in range(300):
+                want, got = sample(i), ds[f"{i:04}"]
+                self.assertEqual(bytes(got["image"]), want["image"])
+                self.assertEqual(got["label"], i % 2)
+                self.assertEqual(got["caption"], want["caption"])
+                self.assertEqual(got["score"], want["score"])
+                self.assertEqual(got["count"], want["count"])
+                for name in ("mask", "matrix"):
+                    numpy.testing.assert_array_equal(got[name].numpy(), want[name])
+        self.assertTrue(stele.verify(self.target).sound)
+
+    def test_every_dtype(self):
+        dtypes = [
+            "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64",
+            "int64", "float16", "float32", "float64", "complex64", "complex128",
+        ]  # fmt: skip
+        values = {name: numpy.array([[0, 1], [2, 3]]).astype(name) for name in dtypes}
+        with stele.Writer(self.target, progress=False) as w:
+            w.put("a", values)
+        with stele.open(self.target) as ds:
+            for name, value in values.items():
+                self.assertEqual(ds.fields[name].dtype, name)
+                self.assertEqual(ds.fields[name].shape, (None, 2))
+                numpy.testing.assert_array_equal(ds["a"][name].numpy(), value)
+
+    def test_what_is_like_bytes_and_arrays(self):
+        class Array:
+            def __array__(self, dtype=None, copy=None):
+                return numpy.ones((2, 3), "i2")
+
+        strided = numpy.arange(24, dtype="i2").reshape(4, 6)[::2, ::2]
+        schema = {"data": bytes, "array": stele.tensor("int16", (2, 3))}
+        datas = [b"abc", bytearray(b"abc"), memoryview(b"abc"), numpy.frombuffer(b"abc", "u1")]
+        with stele.Writer(self.target, schema, progress=False) as w:
+            for i, data in enumerate(datas):
+                w.put(f"{i}", {"data": data, "array": strided})
+            w.put("x", {"data": b"", "array": Array()})
+        with stele.open(self.target) as ds:
+            for i in range(len(datas)):
+                self.assertEqual(bytes(ds[f"{i}"]["data"]), b"abc")
+                numpy.testing.assert_array_equal(ds[f"{i}"]["array"].numpy(), strided)
+            self.assertEqual(ds["x"]["array"].numpy().sum(), 6)
+
+    def test_guessed_from_the_first(self):
+        first = {
+            "a": b"x", "b": "text", "c": 3, "d": 0.5, "e": numpy.zeros((2, 7), "f4"),
+            "f": numpy.int32(4), "g": numpy.float32(1), "h": True, "i": memoryview(b"y"),
+        }  # fmt: skip
+        with stele.Writer(self.target, progress=False) as w:
+            self.assertIsNone(w.fields)
+            w.put("1", first)
+            kinds = [field.type for field in w.fields.values()]
+            w.put("2", {**first, "e": numpy.zeros((5, 7), "f4")})
+        self.assertEqual(
+            kinds, "bytes str int float tensor int float int bytes".split()
+        )
+
+    def test_one_field_without_a_name(self):
+        with stele.Writer(self.target, progress=False) as w:
+            w.put("a", b"1")
+            w.put(b"b\xff", b"2")
+        with stele.open(self.target) as ds:
+            self.assertEqual(bytes(ds["a"]), b"1")
+            self.assertEqual(bytes(ds[b"b\xff"]), b"2")
+            self.assertEqual(list(ds.fields), ["data"])
+
+    def test_from_another_dataset(self):
+        with stele.open(images.rich()) as rich:
+            with stele.Writer(self.target, rich.fields, progress=False) as w:
+                w.extend((s.key, s) for s in rich)
+            with stele.open(self.target) as ds:
+                self.assertEqual(ds.fields, rich.fields)
+                for name in rich.keys():
+                    self.assertEqual(bytes(ds[name]), bytes(rich[name]))
+
+    def test_extend(self):
+        with stele.Writer(self.target, progress=False) as w:
+            w.extend({"a": b"1", "b": b"2"})
+            w.extend([("c", b"3"), ("d", {"data": b"4"})])
+            w.extend(iter([{"__key__": "e", "data": b"5"}]))
+            with self.assertRaisesRegex(ValueError, "__key__"):
+                w.extend([{"data": b"6"}])
+        with stele.open(self.target) as ds:
+            self.assertEqual({s.key: bytes(s) for s in ds}["e"], b"5")
+            self.assertEqual(sorted(ds.keys()), ["a", "b", "c", "d", "e"])
+
+    def test_same_bytes_with_a_uuid(self):
+        options = {"uuid": uuid.UUID(int=7), "time": 1700000000}
+        keys = {f"{i}": b"%d" % i for i in range(50)}
+        self.write(keys, **options)
+        self.write(keys, target=self.target + "2", **options)
+        self.assertEqual(digest(self.target), digest(self.target + "2"))
+
+    def test_threads(self):
+        def work(writer, first):
+            for i in range(first, first + 200):
+                writer.put(f"{i}", sample(i))
+
+        with stele.Writer(self.target, progress=False) as w:
+            threads = [threading.Thread(target=work, args=(w, n * 200)) for n in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        with stele.open(self.target) as ds:
+            self.assertEqual(len(ds), 800)
+            self.assertEqual(ds["777"]["count"], -223)
+
+    def test_a_temporary_file(self):
+        data = os.urandom(3 << 20)
+        with stele.Writer(
+            self.target, memory_size=64 << 20, directory=images.DIRECTORY, progress=False
+        ) as w, self.assertLogs("stele", "INFO") as logs:
+            for i in range(16):
+                w.put(f"{i}", data)
+            w.commit()
+        self.assertRegex(str(logs.output), "temporary file")
+
+
+class Wrong(Case):
+    def refused(self, kind, text, **change):
+        with self.assertRaisesRegex(kind, text) as caught:
+            self.writer.put("the key", {**sample(1), **change})
+        self.assertIn("'the key'", str(caught.exception))
+
+    def test_values(self):
+        with stele.Writer(self.target, SCHEMA, progress=False) as self.writer:
+            self.refused(TypeError, "'image' takes bytes, not <class 'str'>", image="x")
+            self.refused(TypeError, "'image' takes bytes", image=5)
+            self.refused(TypeError, "'count' takes an int, not <class 'float'>", count=1.0)
+            self.refused(TypeError, "'count' takes an int, not <class 'str'>", count="1")
+            self.refused(ValueError, "too large|too big", count=1 << 63)
+            self.refused(ValueError, "'label' has no class 'bird'", label="bird")
+            self.refused(TypeError, "'score' takes a float", score="1.0")
+            self.refused(TypeError, "'caption' takes a str", caption=b"x")
+            self.refused(ValueError, "surrogates", caption="\udcff")
+            self.refused(TypeError, "another type", mask=numpy.zeros((1, 4, 3), "i1"))
+            self.refused(TypeError, "another type", matrix=numpy.zeros((2, 2), ">f4"))
+            self.refused(ValueError, "another shape", mask=numpy.zeros((1, 4, 4), "u1"))
+            self.refused(ValueError, "another shape", mask=numpy.zeros((12,), "u1"))
+            self.refused(ValueError, "another shape", matrix=numpy.zeros((3, 2), "f4"))
+            self.refused(TypeError, "'mask' takes an array", mask="x")
+            self.refused(ValueError, "no field 'extra'", extra=1)
+            less = sample(1)
+            del less["score"]
+            with self.assertRaisesRegex(ValueError, "'the key': field 'score' is missing"):
+                self.writer.put("the key", less)
+            with self.assertRaisesRegex(TypeError, "a key is str or bytes"):
+                self.writer.put(5, sample(1))
+            with self.assertRaisesRegex(stele.Error, "key"):
+                self.writer.put("", sample(1))
+            with self.assertRaises(stele.Error) as caught:
+                self.writer.put("k" * 5000, sample(1))
+            self.assertEqual(caught.exception.key, "k" * 5000)
+            self.writer.put("good", sample(1))
+        with stele.open(self.target) as ds:
+            self.assertEqual(list(ds.keys()), ["good"])
+
+    def test_schemas(self):
+        for schema in (
+            {"a": "bytes"}, {"a": dict}, {"a": ["x", "x"]}, {"a" * 64: int}, {"": int}, {},
+            {f"f{i}": int for i in range(65)},
+        ):  # fmt: skip
+            with self.subTest(schema=schema), self.assertRaises((TypeError, ValueError, stele.Error)):
+                stele.Writer(self.target, schema, progress=False)
+            self.assertFalse(os.path.exists(self.target))
+        for dtype, shape in (("u8", ()), ("uint8", (2, None)), ("uint8", (0,))):
+            with self.subTest(dtype=dtype, shape=shape), self.assertRaises(ValueError):
+                stele.tensor(dtype, shape)
+        with self.assertRaisesRegex(TypeError, "'granul'"):
+            stele.Writer(self.target, granul=16)
+
+    def test_keys_twice(self):
+        with self.assertRaisesRegex(stele.ExistsError, "'b'"):
+            self.write_pairs([("a", b"1"), ("b", b"2"), ("b", b"3")])
+        self.assertFalse(os.path.exists(self.target))
+
+    def write_pairs(self, pairs):
+        with stele.Writer(self.target, progress=False) as w:
+            w.extend(pairs)
+
+    def test_closed(self):
+        w = stele.Writer(self.target, progress=False)
+        w.close()
+        w.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            w.put("a", b"1")
+        with self.assertRaisesRegex(ValueError, "closed"):
+            w.commit()
+        self.assertFalse(os.path.exists(self.target))
+
+    def test_used_by_its_own_callback(self):
+        def again(progress):
+            w.put("b", b"2")
+
+        w = stele.Writer(self.target, progress=False)
+        w.put("a", b"1")
+        w._listener._watch = again
+        with self.assertRaisesRegex(ValueError, "in use"):
+            w.commit()
+
+    def test_after_a_fork(self):
+        w = stele.Writer(self.target, progress=False)
+        w.put("a", b"1")
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                w.put("b", b"2")
+            except stele.ForkError:
+                w.close()
+                del w
+                status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        w.put("c", b"3")
+        w.commit()
+        with stele.open(self.target) as ds:
+            self.assertEqual(sorted(ds.keys()), ["a", "c"])
+
+
+class Versions(Case):
+    def setUp(self):
+        super().setUp()
+        self.write({"a": b"1", "b": b"2", "c": b"3"})
+        self.before = digest(self.target)
+
+    def contents(self, name):
+        with stele.open(f"{self.target}@{name}") as ds:
+            return {s.key: bytes(s) for s in ds}
+
+    def test_append(self):
+        with stele.Writer(self.target + "@v2", note="more", progress=False) as w:
+            w.put("d", b"4")
+            with self.assertRaises(TypeError):
+                w.put("e", 5)
+        self.assertEqual(self.contents("v1"), {"a": b"1", "b": b"2", "c": b"3"})
+        self.assertEqual(
+            self.contents("v2"), {"a": b"1", "b": b"2", "c": b"3", "d": b"4"}
+        )
+        self.assertEqual(stele.snapshots(self.target)[1].note, "more")
+
+    def test_update_and_delete(self):
+        with stele.Writer(self.target + "@v2", update=True, progress=False) as w:
+            w.put("b", b"new")
+            w.delete("c")
+            with self.assertRaises(stele.NotFound):
+                w.delete("nothing")
+            snapshot = w.commit()
+            self.assertEqual((snapshot.name, snapshot.sample_count), ("v2", 2))
+        self.assertEqual(self.contents("v2"), {"a": b"1", "b": b"new"})
+
+    def test_a_key_that_is_there(self):
+        with self.assertRaisesRegex(stele.ExistsError, "'b'"):
+            self.write({"b": b"new"}, target=self.target + "@v2")
+        self.assertEqual([s.name for s in stele.snapshots(self.target)], ["v1"])
+
+    def test_names(self):
+        with self.assertRaisesRegex(ValueError, "name the new snapshot"):
+            stele.Writer(self.target)
+        with self.assertRaises(stele.ExistsError):
+            self.write({"d": b"4"}, target=self.target + "@v1")
+        with self.assertRaises(stele.ExistsError):
+            stele.Writer(self.target + "@v2", append=False)
+        with self.assertRaises(stele.NotFound):
+            stele.Writer(self.target + "x@v2", append=True)
+        self.assertEqual(digest(self.target), self.before)
+
+    def test_force(self):
+        self.write({"z": b"26"}, force=True)
+        self.assertEqual(self.contents("v1"), {"z": b"26"})
+
+    def test_other_fields(self):
+        with self.assertRaisesRegex(stele.Error, "field"):
+            stele.Writer(self.target + "@v2", {"other": int}, progress=False)
+        self.assertEqual(digest(self.target), self.before)
+
+    def test_an_exception(self):
+        for kind in (RuntimeError, KeyboardInterrupt):
+            with self.assertRaises(kind):
+                with stele.Writer(self.target + "@v2", progress=False) as w:
+                    w.put("d", b"4")
+                    raise kind
+            self.assertEqual(digest(self.target), self.before)
+        fresh = self.target + "-new"
+        with self.assertRaises(RuntimeError):
+            with stele.Writer(fresh, progress=False) as w:
+                w.put("d", b"4")
+                raise RuntimeError
+        self.assertFalse(os.path.exists(fresh))
+
+    def test_classes_grow(self):
+        target = self.target + "-classes"
+        with stele.Writer(target, {"label": ["cat", "dog"]}, progress=False) as w:
+            w.put("a", "dog")
+        with stele.Writer(target + "@v2", {"label": ["bird", "dog"]}, progress=False) as w:
+            w.put("b", "bird")
+            w.put("c", "dog")
+        with stele.open(target + "@v2") as ds:
+            self.assertEqual(ds.classes, ("cat", "dog", "bird"))
+            self.assertEqual([ds[key]["label"] for key in "abc"], [1, 2, 1])
+
+
+class Progress(Case):
+    def test_callback(self):
+        seen = []
+        with stele.Writer(self.target, progress=seen.append) as w:
+            w.extend({f"{i}": b"x" for i in range(100)})
+        self.assertEqual(seen[0], stele.Progress("put", 1, 100, 1, 0))
+        self.assertIn("write", [progress.phase for progress in seen])
+
+    def test_stopped_while_writing(self):
+        def stop(progress):
+            if progress.phase == "write":
+                raise RuntimeError("enough")
+
+        data = os.urandom(1 << 20)
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            with stele.Writer(self.target, progress=stop) as w:
+                w.extend((f"{i}", data) for i in range(64))
+        self.assertFalse(os.path.exists(self.target))
+
+    def test_interrupted(self):
+        def interrupt(progress):
+            if progress.phase == "write":
+                os.kill(os.getpid(), signal.SIGINT)
+
+        data = os.urandom(1 << 20)
+        with self.assertRaises(KeyboardInterrupt):
+            with stele.Writer(self.target, progress=interrupt) as w:
+                w.extend((f"{i}", data) for i in range(64))
+        self.assertFalse(os.path.exists(self.target))
