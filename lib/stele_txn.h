@@ -66,9 +66,10 @@ struct stele_create_opts {
  * stele_txn_create() - begin a new image, which holds nothing yet
  * @target: PATH[@NAME]; NAME is ignored
  *
- * Refuses what stele_build() refuses. From here on the target is an unfinished image, and
- * an older one on it is lost; with the first commit it is whole. Closed before that, a file
- * or RBD image that was not there is removed. Return: as stele_build().
+ * Refuses what stele_build() refuses. A regular file that is overwritten keeps what it holds
+ * until the first commit, and if closed before that. Any other target is an unfinished image
+ * from here on, and an older one on it is lost; with the first commit it is whole. Closed
+ * before that, a file or RBD image that was not there is removed. Return: as stele_build().
  */
 STELE_API int stele_txn_create(const char *target,
 			       const struct stele_create_opts *opts,

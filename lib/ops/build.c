@@ -336,6 +336,7 @@ static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
 		.file_size = opts->file_size,
 		.object_size = opts->object_size,
 		.force = opts->flags & STELE_FORCE,
+		.replace = true,
 	};
 	struct stele_new_image what = {
 		.uuid = builder->uuid,
@@ -347,6 +348,7 @@ static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
 	if (!ret)
 		ret = stele_claim_take(claim);
 	what.size = claim->image_size;
+	what.lost = claim->lost;
 	if (!ret)
 		ret = stele_txn_on_new(txn, claim->dev, &what, &builder->log);
 	if (!ret)

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/ops/gc.h"
+#include "lib/txn/claim.h"
 
 static int txn_open(const char *target, const struct stele_txn_opts *opts,
 		    struct stele_txn **out)
@@ -67,6 +68,11 @@ static int txn_commit(struct stele_txn *txn)
 	if (ret == 0 && (txn->state == STELE_TXN_DIRTY ||
 			 txn->image->sb.state != STELE_STATE_READY))
 		ret = stele_txn_publish(txn, txn->time);
+	if (ret == 0 && txn->claim) {
+		ret = stele_claim_finish(txn->claim);
+		if (ret < 0)
+			txn->state = STELE_TXN_FAILED;
+	}
 	return ret ? ret : stele_gc_finish(txn, NULL);
 }
 

@@ -317,7 +317,7 @@ void stele_txn_release(struct stele_txn *txn)
 		stele_image_release(&txn->own);
 	}
 	if (txn->claim)
-		stele_claim_drop(txn->claim, !whole);
+		stele_claim_drop(txn->claim, !whole || txn->claim->beside);
 	free(txn->claim);
 	stele_target_release(&txn->target);
 	memset(txn, 0, sizeof(*txn));

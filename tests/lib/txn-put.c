@@ -7,12 +7,14 @@
  * keys are put once; without a commit nothing has happened.
  */
 #include "lib/txn/txn.h"
+#include "tests/device/loop.h"
 #include "tests/fixture/image.h"
 #include "tests/fixture/log.h"
 #include "tests/fixture/rich.h"
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,6 +333,96 @@ static void test_crash(void)
 	       "and is not overwritten");
 }
 
+/* Files in the directory of the images whose names begin so. */
+static unsigned int files_like(const char *name)
+{
+	unsigned int count;
+	char pattern[700];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s*", path_of(name));
+	count = glob(pattern, 0, NULL, &found) ? 0 : (unsigned int)found.gl_pathc;
+	globfree(&found);
+	return count;
+}
+
+/* A file has its old content until the first commit. */
+static void test_replace(void)
+{
+	struct stele_txn_preview preview = {.size = sizeof(preview)};
+	struct stele_txn *txn;
+	struct rich rich;
+
+	copy_file(path_of("image"), path_of("old"));
+	rich_init(&rich, 30, SIZE);
+	for (unsigned int i = 0; i < 2; i++) {
+		txn = create(path_of("old"), STELE_FORCE);
+		is_int(0, put_all(txn, &rich, NULL), "put over an older image");
+		is_int(0, stele_txn_snapshot(txn, "only", NULL, NULL), "snapshot");
+		is_int(0, stele_txn_preview(txn, &preview), "preview");
+		ok(preview.snapshots_added == 1 && preview.snapshots_dropped == 0 &&
+			   preview.segments_added == 1,
+		   "says what is new");
+		is_uint(3, snapshots_of(path_of("old")), "the old one is still there");
+		if (i)
+			is_int(0, stele_txn_commit(txn), "commit");
+		is_uint(i ? 1 : 3, snapshots_of(path_of("old")), "the first commit replaces it");
+		is_uint(i ? 1 : 2, files_like("old"), "the new one has its name");
+		if (i) {
+			rich.first = 1000;
+			is_int(0, put_all(txn, &rich, NULL), "more");
+			is_int(0, stele_txn_snapshot(txn, "more", NULL, NULL), "snapshot");
+			is_int(0, stele_txn_commit(txn), "a second commit");
+		}
+		stele_txn_close(txn);
+		is_uint(i ? 2 : 3, snapshots_of(path_of("old")), "as it was left");
+		is_uint(1, files_like("old"), "nothing is beside it");
+		is_sound(path_of("old"), "old");
+	}
+}
+
+/* Somebody has put another file there meanwhile. */
+static void test_replaced(void)
+{
+	struct stele_txn *txn = create(path_of("old"), STELE_FORCE);
+	struct rich rich;
+
+	rich_init(&rich, 30, SIZE);
+	is_int(0, put_all(txn, &rich, NULL), "put over an older image");
+	is_int(0, stele_txn_snapshot(txn, "only", NULL, NULL), "snapshot");
+	copy_file(path_of("image"), path_of("other"));
+	is_int(0, rename(path_of("other"), path_of("old")), "another file is there");
+	is_int(-ESTALE, stele_txn_commit(txn), "and stays");
+	is_int(-EINVAL, stele_txn_commit(txn), "the transaction can only be closed");
+	stele_txn_close(txn);
+	is_uint(3, snapshots_of(path_of("old")), "the other one is there");
+	is_uint(1, files_like("old"), "nothing is beside it");
+}
+
+/* A device has no place beside it: what it holds instead says what was lost. */
+static void test_lost(void)
+{
+	struct stele_open_opts opts = {.size = sizeof(opts)};
+	struct stele_image *image;
+	struct stele_txn *txn;
+	char node[LOOP_NODE_SIZE];
+
+	copy_file(path_of("image"), path_of("disk"));
+	if (!loop_usable() || !loop_attach(path_of("disk"), 512, node)) {
+		skip_block(2, "needs a loop device");
+		return;
+	}
+	txn = create(node, STELE_FORCE);
+	stele_txn_close(txn);
+	test_log_init(&messages);
+	opts.log = messages.log.fn;
+	opts.log_user = messages.log.user;
+	is_int(-ENODATA, stele_image_open(node, &opts, &image), "unfinished");
+	ok(test_log_has(&messages, "it has overwritten") && test_log_has(&messages, "'v3'"),
+	   "names what was lost");
+	loop_detach(node);
+}
+
 /* ---- rules, on a device in memory --------------------------------------- */
 
 enum { DATA, TEXT, GRID, CLASS, SCORE, FIELDS };
@@ -609,6 +701,9 @@ int main(void)
 	test_append();
 	test_dry();
 	test_crash();
+	test_replace();
+	test_replaced();
+	test_lost();
 	test_rules();
 	test_order();
 	test_file();
