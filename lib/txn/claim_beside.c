@@ -12,10 +12,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,6 +53,32 @@ static char *name_beside(const char *path)
 	return name;
 }
 
+/* What a build that was killed has left there, and nobody holds. It may be of use yet. */
+static void log_stale(const struct stele_claim *claim)
+{
+	char *pattern;
+	glob_t found = {0};
+
+	if (strpbrk(claim->real, "*?[\\") ||
+	    asprintf(&pattern, "%s.new-[0-9a-f]*", claim->real) < 0)
+		return;
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			const int fd = open(found.gl_pathv[i],
+					    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+			if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+				stele_log_warning(&claim->log,
+						  "'%s' was left by an interrupted build of "
+						  "'%s': remove it",
+						  found.gl_pathv[i], claim->path);
+			if (fd >= 0)
+				close(fd);
+		}
+	globfree(&found);
+	free(pattern);
+}
+
 static int create(struct stele_claim *claim, const char *backend,
 		  struct stele_device **dev)
 {
@@ -61,6 +89,7 @@ static int create(struct stele_claim *claim, const char *backend,
 	claim->real = realpath(claim->path, NULL);
 	if (!claim->real)
 		return -errno;
+	log_stale(claim);
 	for (int i = 0; i < TRIES && ret == -EEXIST; i++) {
 		free(claim->beside);
 		claim->beside = name_beside(claim->real);

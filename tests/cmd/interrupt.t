@@ -121,7 +121,14 @@ for signal in INT KILL; do
 	is 0 "$status" "a file, $signal: and sound" || diag "$err"
 	[ $signal = KILL ] || is 3 "$(beside)" "a file, $signal: nothing is left beside it"
 done
-rm -f "$tmp"/over.new-*
+stale=$(echo "$tmp"/over.new-*)
+said() { grep -cF "'$stale' was left by an interrupted build" <<<"$err$out"; }
+run flock -x "$stale" "$BUILD/stele" build --force "$tmp/photos" "$tmp/over@v1"
+is "0 0" "$status $(said)" "what somebody holds is not called left"
+run stele build --force "$tmp/photos" "$tmp/over@v1"
+is "0 1" "$status $(said)" "what a killed build has left is named" || diag "$err"
+ok "and stays" test -e "$stale"
+rm -f "$stale"
 run stele build --force "$tmp/photos/train" "$tmp/over.sym@v2"
 is "0 v2" "$status $(stele snapshot list --json "$tmp/over" | jq -r .name)" \
 	"a file: replaced" || diag "$err"
