@@ -6,7 +6,8 @@
  * visible as a whole, with one superblock write; without a commit the image is as it was. One
  * transaction at a time on an image, by one thread at a time (-EBUSY for a second one);
  * readers of any snapshot go on undisturbed. The calls of stele_write.h are each a
- * transaction with one change.
+ * transaction with one change. In a child after fork() every call returns -EOWNERDEAD, and
+ * stele_txn_close() only frees memory: the transaction is its parent's.
  *
  *	err = stele_txn_open("/dev/vdb", NULL, &txn);
  *	if (!err)

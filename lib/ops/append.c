@@ -17,6 +17,7 @@
 #include "lib/base/options.h"
 #include "lib/image/deleted.h"
 #include "lib/image/section.h"
+#include "lib/ops/change.h"
 #include "lib/ops/put.h"
 #include "lib/segment/content_id.h"
 #include "lib/segment/sort.h"
@@ -436,7 +437,7 @@ int stele_txn_add(struct stele_txn *txn, const char *path,
 {
 	const struct stele_origin origin = {.path = path};
 
-	return STELE_CALL(txn_add(txn, &origin, opts, report),
+	return STELE_TXN_CALL(txn, txn_add(txn, &origin, opts, report),
 			  "cannot add '%s'", path);
 }
 

@@ -5,7 +5,14 @@
 #ifndef STELE_OPS_CHANGE_H
 #define STELE_OPS_CHANGE_H
 
+#include <errno.h>
+
+#include "lib/base/error.h"
 #include "lib/txn/txn.h"
+
+/* As STELE_CALL(); a transaction belongs to the process that opened it. */
+#define STELE_TXN_CALL(txn, expr, ...)                                         \
+	STELE_CALL(stele_txn_is_forked(txn) ? -EOWNERDEAD : (expr), __VA_ARGS__)
 
 enum stele_change_kind {
 	STELE_CHANGE_ADDS,  /* $SOURCE_DATE_EPOCH counts */

@@ -12,9 +12,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/ops/append.h"
+#include "lib/ops/change.h"
 #include "lib/source/spool.h"
 
 /* How what is put will be written; `directory` is the caller's. */
@@ -108,7 +108,7 @@ static int txn_schema(struct stele_txn *txn, const struct stele_schema *given,
 int stele_txn_schema(struct stele_txn *txn, const struct stele_schema *schema,
 		     const struct stele_put_opts *opts)
 {
-	return STELE_CALL(txn_schema(txn, schema, opts),
+	return STELE_TXN_CALL(txn, txn_schema(txn, schema, opts),
 			  "cannot take the schema");
 }
 
@@ -126,7 +126,7 @@ static int txn_put(struct stele_txn *txn, const char *key, size_t key_size,
 int stele_txn_put(struct stele_txn *txn, const char *key, size_t key_size,
 		  const struct stele_txn_value *values, uint32_t count)
 {
-	return STELE_CALL(txn_put(txn, key, key_size, values, count),
+	return STELE_TXN_CALL(txn, txn_put(txn, key, key_size, values, count),
 			  "cannot put a sample");
 }
 

@@ -75,7 +75,7 @@ static int txn_resize(struct stele_txn *txn, uint64_t size,
 int stele_txn_resize(struct stele_txn *txn, uint64_t size,
 		     struct stele_resize_report *report)
 {
-	return STELE_CALL(txn_resize(txn, size, report),
+	return STELE_TXN_CALL(txn, txn_resize(txn, size, report),
 			  "cannot resize");
 }
 

@@ -103,7 +103,7 @@ static int txn_drop(struct stele_txn *txn, const char *name)
 
 int stele_txn_drop(struct stele_txn *txn, const char *name)
 {
-	return STELE_CALL(txn_drop(txn, name),
+	return STELE_TXN_CALL(txn, txn_drop(txn, name),
 			  "cannot drop snapshot '%s' of '%s'", name,
 			  path_of(txn));
 }
@@ -128,7 +128,7 @@ static int txn_rename(struct stele_txn *txn, const char *from, const char *to)
 
 int stele_txn_rename(struct stele_txn *txn, const char *from, const char *to)
 {
-	return STELE_CALL(txn_rename(txn, from, to),
+	return STELE_TXN_CALL(txn, txn_rename(txn, from, to),
 			  "cannot rename snapshot '%s' of '%s'", from,
 			  path_of(txn));
 }
@@ -144,7 +144,7 @@ static int txn_undelete(struct stele_txn *txn, const char *name, const char *as)
 
 int stele_txn_undelete(struct stele_txn *txn, const char *name, const char *as)
 {
-	return STELE_CALL(txn_undelete(txn, name, as),
+	return STELE_TXN_CALL(txn, txn_undelete(txn, name, as),
 			  "cannot undelete snapshot '%s' of '%s'", name,
 			  path_of(txn));
 }
@@ -181,7 +181,7 @@ static int txn_base(struct stele_txn *txn, const char *name)
 
 int stele_txn_base(struct stele_txn *txn, const char *name)
 {
-	return STELE_CALL(txn_base(txn, name),
+	return STELE_TXN_CALL(txn, txn_base(txn, name),
 			  "cannot start from '%s'", name ? name : "the newest");
 }
 
@@ -296,7 +296,7 @@ static int txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
 int stele_txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
 		     size_t count)
 {
-	return STELE_CALL(txn_delete(txn, keys, count),
+	return STELE_TXN_CALL(txn, txn_delete(txn, keys, count),
 			  "cannot delete samples");
 }
 
@@ -348,7 +348,7 @@ static int txn_snapshot(struct stele_txn *txn, const char *name,
 int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 		       const char *note, struct stele_snapshot_info *out)
 {
-	return STELE_CALL(txn_snapshot(txn, name, note, out),
+	return STELE_TXN_CALL(txn, txn_snapshot(txn, name, note, out),
 			  "cannot make snapshot '%s'", name);
 }
 

@@ -54,7 +54,7 @@ static int txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,
 int stele_txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,
 		   struct stele_gc_report *report)
 {
-	return STELE_CALL(txn_free(txn, fn, user, report),
+	return STELE_TXN_CALL(txn, txn_free(txn, fn, user, report),
 			  "cannot free space");
 }
 
@@ -163,12 +163,12 @@ static int txn_preview(struct stele_txn *txn, struct stele_txn_preview *report)
 
 int stele_txn_preview(struct stele_txn *txn, struct stele_txn_preview *report)
 {
-	return STELE_CALL(txn_preview(txn, report), "cannot commit");
+	return STELE_TXN_CALL(txn, txn_preview(txn, report), "cannot commit");
 }
 
 int stele_txn_commit(struct stele_txn *txn)
 {
-	return STELE_CALL(txn_commit(txn),
+	return STELE_TXN_CALL(txn, txn_commit(txn),
 			  "cannot commit");
 }
 

@@ -365,6 +365,17 @@ static void leave(struct intent *intent)
 	write_block(intent->dev, STELE_INTENT_TURN_OFFSET, NULL);
 }
 
+void stele_intent_forget(struct stele_device *dev)
+{
+	struct intent *intent = intent_of(dev);
+
+	if (!intent)
+		return;
+	dev->permit = NULL;
+	delist(intent);
+	intent_free(intent);
+}
+
 void stele_intent_end(struct stele_device *dev)
 {
 	struct intent *intent = intent_of(dev);
@@ -374,9 +385,7 @@ void stele_intent_end(struct stele_device *dev)
 	intent->log = (struct stele_log){0}; /* what is done is done */
 	if (look(intent) == 0)
 		leave(intent);
-	dev->permit = NULL;
-	delist(intent);
-	intent_free(intent);
+	stele_intent_forget(dev);
 }
 
 /* ---- meanwhile ----------------------------------------------------------------- */

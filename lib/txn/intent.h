@@ -50,6 +50,8 @@ int stele_intent_reserve(struct stele_device *dev, uint64_t generation,
 void stele_intent_settle(struct stele_device *dev);
 /* Before the device is closed. Idempotent. */
 void stele_intent_end(struct stele_device *dev);
+/* The same in a child of the process that goes on writing: the target keeps it. */
+void stele_intent_forget(struct stele_device *dev);
 
 /* No generation up to this one may be published; 0: any. */
 uint64_t stele_intent_floor(const struct stele_device *dev);

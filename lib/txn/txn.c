@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "lib/device/device.h"
 #include "lib/device/guard.h"
 #include "lib/device/rehearsal.h"
 #include "lib/image/fork.h"
@@ -121,6 +122,7 @@ static int load(struct stele_txn *txn, struct stele_device *dev)
 	int ret;
 
 	txn->image = &txn->own;
+	txn->fork_count = stele_fork_count();
 	ret = stele_image_load(dev, &txn->log, &txn->own);
 	if (ret == 0)
 		return 0;
@@ -165,7 +167,8 @@ static int take_over(struct stele_txn *txn)
 
 int stele_txn_attach(struct stele_image *image, struct stele_txn *txn)
 {
-	*txn = (struct stele_txn){.image = image, .log = image->log};
+	*txn = (struct stele_txn){.image = image, .log = image->log,
+				  .fork_count = stele_fork_count()};
 	return start(txn);
 }
 
@@ -179,6 +182,7 @@ int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev,
 		ret = load(txn, dev);
 	} else { /* it holds nothing, and cannot be loaded */
 		txn->image = &txn->own;
+		txn->fork_count = stele_fork_count();
 		txn->own = *as;
 		txn->own.dev = dev;
 		txn->own.catalog_blocks = NULL;
@@ -238,6 +242,7 @@ int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 		return ret;
 	snprintf(txn->own.sb.label, sizeof(txn->own.sb.label), "%s", what->label);
 	txn->image = &txn->own;
+	txn->fork_count = stele_fork_count();
 	txn->borrowed = true;
 	return start(txn);
 }
@@ -305,10 +310,26 @@ int stele_txn_restart(struct stele_txn *txn)
 	return start(txn);
 }
 
+bool stele_txn_is_forked(const struct stele_txn *txn)
+{
+	return txn->image && txn->fork_count != stele_fork_count();
+}
+
+/* What it has on the target is of use to the process that it belongs to. */
+static void leave_target(struct stele_txn *txn)
+{
+	stele_intent_forget(txn->image->dev);
+	txn->old_target_size = 0;
+	txn->reserved = false;
+}
+
 void stele_txn_release(struct stele_txn *txn)
 {
+	const bool forked = stele_txn_is_forked(txn);
 	const bool whole = txn->image && txn->image->sb.state == STELE_STATE_READY;
 
+	if (forked)
+		leave_target(txn);
 	drop_changes(txn);
 	if (txn->borrowed)
 		txn->own.dev = NULL;
@@ -317,7 +338,8 @@ void stele_txn_release(struct stele_txn *txn)
 		stele_image_release(&txn->own);
 	}
 	if (txn->claim)
-		stele_claim_drop(txn->claim, !whole || txn->claim->beside);
+		stele_claim_drop(txn->claim,
+				 !forked && (!whole || txn->claim->beside));
 	free(txn->claim);
 	stele_target_release(&txn->target);
 	memset(txn, 0, sizeof(*txn));

@@ -85,6 +85,7 @@ struct stele_txn {
 	struct stele_image *image; /* `own`, or the caller's */
 	struct stele_image own;
 	bool borrowed; /* its device is the caller's */
+	unsigned int fork_count; /* of the process that has it, once there is an image */
 	uint32_t side; /* of a fork; 0: it is refused */
 	int64_t time;  /* of what it does, seconds since 1970 */
 	bool force;    /* its last snapshot may go, too */
@@ -178,7 +179,9 @@ int stele_txn_attach(struct stele_image *image, struct stele_txn *txn);
 int stele_txn_refresh(struct stele_txn *txn);
 /* Give all changes up, and begin again. Return: as of attach. */
 int stele_txn_restart(struct stele_txn *txn);
-/* Idempotent on a zeroed struct. */
+/* Is it that of the process which this one is a child of? Then it can only be released. */
+bool stele_txn_is_forked(const struct stele_txn *txn);
+/* Idempotent on a zeroed struct. In a forked child only memory goes. */
 void stele_txn_release(struct stele_txn *txn);
 
 /*
