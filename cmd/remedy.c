@@ -26,6 +26,8 @@ static const struct {
 	const char *words; /* in the message; NULL: any */
 	const char *remedy;
 } remedies[] = {
+	{-EEXIST, NULL, "written over its image",
+	 "if the image shall stay, erase that with wipefs(8), then run 'stele repair'"},
 	{-EEXIST, " build ", "holds a Stele image, ",
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
 	{-EEXIST, " build copy ", "unfinished image",

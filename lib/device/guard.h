@@ -41,6 +41,14 @@ int stele_guard_signatures(struct stele_device *dev,
 			   const struct stele_log *log);
 
 /*
+ * Has somebody made something else of the target of an image since? Only what has its
+ * magic below `end` counts: behind that lie samples, which may look like anything. What
+ * cannot be probed is no refusal. Return: 0; -EEXIST (each one found is logged).
+ */
+int stele_guard_overlaid(struct stele_device *dev, uint64_t end,
+			 const struct stele_log *log);
+
+/*
  * Erase every signature found, then the first 128 KiB but for [spare, spare_end), which
  * are whole blocks, and the last 128 KiB, flush, and probe again: nothing may be left. The
  * mirrors of an own image's superblocks, at 1 MiB, stay: have them say "unfinished" first.

@@ -237,6 +237,37 @@ int stele_guard_signatures(struct stele_device *dev,
 	return rc;
 }
 
+static bool lies_below(struct prober *prober, uint64_t end)
+{
+	const char *offset = prober_value(prober, "SBMAGIC_OFFSET",
+					  "PTMAGIC_OFFSET", NULL);
+
+	return offset && strtoull(offset, NULL, 10) < end;
+}
+
+int stele_guard_overlaid(struct stele_device *dev, uint64_t end,
+			 const struct stele_log *log)
+{
+	static const struct stele_log quiet;
+	unsigned int found = 0, seen = 0;
+	struct prober prober;
+	int rc;
+
+	if (dev->ops->data || stele_device_fd(dev) < 0)
+		return 0; /* nothing else reaches that storage by the same path */
+	rc = prober_open(dev, O_RDONLY, &quiet, &prober);
+	while (!rc && seen++ < SIGNATURES_MAX && prober_next(&prober) > 0) {
+		if (!lies_below(&prober, end))
+			continue;
+		prober.log = log;
+		log_found(&prober, STELE_LOG_ERROR);
+		prober.log = &quiet;
+		found++;
+	}
+	prober_close(&prober);
+	return found ? -EEXIST : 0;
+}
+
 /* ---- wipe ------------------------------------------------------------------ */
 
 /* Erases a magic at a time, and looks again from there. */

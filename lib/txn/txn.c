@@ -192,6 +192,19 @@ int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev,
 	return ret < 0 ? ret : start(txn);
 }
 
+/* The image can be read still, but no longer has the target to itself. */
+static int check_overlaid(const struct stele_txn *txn)
+{
+	int ret = stele_guard_overlaid(txn->image->dev, STELE_DATA_OFFSET,
+				       &txn->log);
+
+	if (ret == -EEXIST)
+		stele_log_error(&txn->log,
+				"cannot change '%s': something else was written over "
+				"its image", txn->target.path);
+	return ret;
+}
+
 int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 			const struct stele_log *log)
 {
@@ -200,6 +213,8 @@ int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 	if (log)
 		txn->log = *log;
 	ret = load(txn, dev);
+	if (ret == 0 && txn->target.path)
+		ret = check_overlaid(txn);
 	if (ret == 0 && txn->side && txn->own.fork)
 		ret = stele_fork_choose(&txn->own, txn->side - 1);
 	/* What a writer takes from sections goes into digests that vouch for it. */

@@ -140,6 +140,50 @@ in_use "a device that somebody reads" "is open in process" "$loop"
 exec 7<&-
 builds "once nobody does" "$loop"
 
+# ---- what was written over an image since ----
+
+# overlaid WHAT WORDS: nothing that changes an image goes on
+overlaid() {
+	local before try
+	before=$(sum "$loop")
+	for try in "copy $file@v1 $loop@x" "append $tmp/more $loop@x" "gc $loop" \
+		"snapshot create $loop@x" "snapshot create -n $loop@x" "compact $loop x"; do
+		# shellcheck disable=SC2086 # words
+		run stele $try
+		is "1 $before" "$status $(sum "$loop")" "$1: ${try%% /*}: refused, nothing changed"
+		ok "$1: ${try%% /*}: says '$2'" grep -qF -- "$2" <<<"$err" || diag "$err"
+	done
+}
+
+mkdir "$tmp/more"
+echo more >"$tmp/more/1"
+for kind in vfat gpt dos; do
+	builds "a device for $kind" "$loop" --force
+	case $kind in
+	vfat) must mkfs.vfat -I "$loop" >/dev/null ;;
+	*) must sfdisk -q --wipe never "$loop" <<<"label: $kind" ;;
+	esac
+	overlaid "$kind" "$kind ("
+	[ "$kind" = dos ] || fails 1 "$kind (" stele repair "$loop"
+	must wipefs -qa "$loop"
+	must stele repair "$loop" >/dev/null
+	must stele snapshot create "$loop@back" >/dev/null
+	run stele verify "$loop"
+	is 0 "$status" "$kind: erased, the image is sound" || diag "$out" "$err"
+done
+must mkfs.vfat -I "$loop" >/dev/null
+run stele copy -q --force "$file@v1" "$loop"
+is 0 "$status" "vfat: copy, by force" || diag "$err"
+ok "vfat: copy, by force: blkid finds nothing" not blkid -p "$loop"
+
+# What samples look like does not matter.
+mkdir "$tmp/disks"
+must mkfs.ext4 -q "$tmp/disks/1" 8M
+must mkfs.vfat -C "$tmp/disks/2" 4096 >/dev/null
+builds "filesystems as samples" "$tmp/nested"
+must stele append -q "$tmp/disks" "$tmp/nested@v2"
+must stele snapshot create "$tmp/nested@v3" >/dev/null
+
 must blockdev --setro "$loop"
 cleanup blockdev --setrw "$loop"
 refused "a read-only device" "$loop" "$loop" --force
