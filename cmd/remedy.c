@@ -11,20 +11,28 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "snapshots.h"
 #include "suggest.h"
 
+#define RUN_AS "run it as "
 #define READ_PERMISSION                                                      \
-	"run it as root, or get permission to read the device: see "        \
+	RUN_AS "root, or get permission to read the device: see "        \
 	"PERMISSIONS in stele(1)"
+#define OWN_RUN_DIR "set STELE_RUN_DIR to a directory of your own"
+#define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
+#define LEAVE_OUT   "use --skip-changed to leave such files out"
+#define NOT_EVEN_ROOT                                                        \
+	"not even root may: see whether it is immutable (lsattr), or on an " \
+	"NFS that squashes root"
 
 static const struct {
 	int error;
 	const char *verbs; /* in blanks; NULL: all */
 	const char *words; /* in the message; NULL: any */
-	const char *remedy;
+	const char *remedy; /* NULL: there is none */
 } remedies[] = {
 	{-EEXIST, NULL, "written over its image",
 	 "if the image shall stay, erase that with wipefs(8), then run 'stele repair'"},
@@ -79,12 +87,16 @@ static const struct {
 	 "use --no-save, or set STELE_STATE_DIR to a directory of your own"},
 	{-EROFS, " tune ", "profile",
 	 "use --no-save, or set STELE_STATE_DIR to a directory of your own"},
-	{-EACCES, NULL, "mapping '",
-	 "set STELE_RUN_DIR to a directory of your own"},
-	{-EACCES, " map unmap maps ", "directory",
-	 "set STELE_RUN_DIR to a directory of your own"},
-	{-EROFS, " map unmap maps ", NULL,
-	 "set STELE_RUN_DIR to a directory of your own"},
+	{-EACCES, NULL, "mapping '", OWN_RUN_DIR},
+	{-EACCES, " map ", "cannot publish", OWN_RUN_DIR},
+	{-ENOENT, " map ", "cannot publish", OWN_RUN_DIR},
+	{-ENOTDIR, " map ", "cannot publish", OWN_RUN_DIR},
+	{-EACCES, " map unmap maps ", "directory", OWN_RUN_DIR},
+	{-EROFS, " map unmap maps ", NULL, OWN_RUN_DIR},
+	{-EPERM, NULL, "bad mapping '", MAP_AGAIN},
+	{-EBADMSG, NULL, "bad mapping '", MAP_AGAIN},
+	{-EUCLEAN, NULL, "bad mapping '", MAP_AGAIN},
+	{-EOPNOTSUPP, NULL, "bad mapping '", MAP_AGAIN},
 	{-EPERM, " append ", "has to be forced",
 	 "if SOURCE is the right directory, and whole, use --force"},
 	{-ENOENT, " build append ", "source has no samples",
@@ -92,17 +104,25 @@ static const struct {
 	 "links lead to, --allow-empty takes nothing at all"},
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
-	{-EACCES, " build append ", "cannot read source",
-	 "use --skip-changed to leave such files out"},
-	{-EACCES, " build append copy compact gc resize repair snapshot ", NULL,
-	 "run it as a user who may write there: see PERMISSIONS in stele(1)"},
+	{-ENOENT, " build append ", "cannot open source", NULL},
+	{-ENOENT, " build append ", "cannot read source", LEAVE_OUT},
+	{-ENOENT, NULL, "no directory", NULL},
+	{-EACCES, " build append ", "cannot read source", LEAVE_OUT},
+	{-EACCES, " build append ", "cannot open source",
+	 RUN_AS "a user who may read SOURCE"},
+	{-EACCES, " copy ", NULL,
+	 RUN_AS "a user who may read SOURCE and write to TARGET: see PERMISSIONS "
+	 "in stele(1)"},
+	{-EACCES, " build append compact gc resize repair snapshot ", NULL,
+	 RUN_AS "a user who may write there: see PERMISSIONS in stele(1)"},
 	{-EACCES, NULL, NULL, READ_PERMISSION},
 	{-EPERM, NULL, "anybody but", NULL},
 	{-EPERM, NULL, NULL, READ_PERMISSION},
+	{-EOPNOTSUPP, " append ", "labels would mean something else",
+	 "say it with --label-from"},
 	{-ENOTUNIQ, NULL, NULL,
 	 "'stele repair' shows both versions, and keeps the one you choose"},
-	{-ETXTBSY, " build append ", NULL,
-	 "use --skip-changed to leave such files out"},
+	{-ETXTBSY, " build append ", NULL, LEAVE_OUT},
 	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},
 	{-EINVAL, NULL, "it has several snapshots",
@@ -111,9 +131,10 @@ static const struct {
 	{-EUCLEAN, " verify repair build ", NULL, NULL},
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage"},
 	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage"},
-	{-ESTALE, NULL, "map",
-	 "run 'stele unmap' and 'stele map' again"},
+	{-ESTALE, NULL, "map", MAP_AGAIN},
 };
+
+#define REMEDIES (sizeof(remedies) / sizeof(remedies[0]))
 
 /* Is the command among `verbs`? */
 static bool has_verb(const char *verbs, const char *verb)
@@ -129,14 +150,17 @@ static bool has_verb(const char *verbs, const char *verb)
 	return false;
 }
 
-static const char *find(const char *verb, int error, const char *line)
+/* The index of the first that matches, or how many there are. */
+static size_t find(const char *verb, int error, const char *line)
 {
-	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+	size_t i;
+
+	for (i = 0; i < REMEDIES; i++)
 		if (remedies[i].error == error &&
 		    (!remedies[i].verbs || has_verb(remedies[i].verbs, verb)) &&
 		    (!remedies[i].words || strstr(line, remedies[i].words)))
-			return remedies[i].remedy;
-	return NULL;
+			break;
+	return i;
 }
 
 static void offer_mapped(void *user, const struct stele_mapping_info *info)
@@ -192,10 +216,15 @@ static void suggest_target(const char *target)
 void remedy_print(const char *verb, int error, const char *line,
 		  const char *target)
 {
-	const char *remedy = find(verb, error, line);
+	const size_t i = find(verb, error, line);
+	const char *remedy = NULL;
 
+	if (i < REMEDIES)
+		remedy = remedies[i].remedy;
+	if (remedy && !geteuid() && !strncmp(remedy, RUN_AS, strlen(RUN_AS)))
+		remedy = NOT_EVEN_ROOT;
 	if (remedy)
 		cmd_hint("%s", remedy);
-	else if (error == -ENOENT && target && !strstr(line, "no directory"))
+	else if (i == REMEDIES && error == -ENOENT && target)
 		suggest_target(target);
 }

@@ -201,7 +201,7 @@ int stele_mapping_save(const struct stele_mapping *mapping,
 	if (err)
 		stele_log_error(log, "cannot publish '%s/%s': %s",
 				stele_mapping_dir(), mapping->info.name,
-				stele_strerror(err));
+				strerror(-err));
 	free(text);
 	return err;
 }

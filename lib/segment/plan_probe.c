@@ -17,15 +17,15 @@ struct probing {
 	_Atomic int error;     /* all stop */
 };
 
-static void stop(struct probing *p, int error)
+/* Return: `error` if it is the first, and told of by who gets it; else 0. */
+static int stop(struct probing *p, int error)
 {
 	int none = 0;
 
-	if (error < 0)
-		atomic_compare_exchange_strong(&p->error, &none, error);
+	return error < 0 && atomic_compare_exchange_strong(&p->error, &none, error) ?
+		       error : 0;
 }
 
-/* The first failure is the one that is told of. */
 static int probe(struct probing *p, struct stele_source_reader *reader,
 		 uint64_t ordinal)
 {
@@ -33,8 +33,8 @@ static int probe(struct probing *p, struct stele_source_reader *reader,
 	int ret;
 
 	stele_table_get(&p->plan->table, ordinal, &entry);
-	ret = stele_source_reader_open(reader, &entry);
-	if (ret < 0 && !atomic_load(&p->error))
+	ret = stop(p, stele_source_reader_open(reader, &entry));
+	if (ret < 0)
 		ret = stele_builder_lost(p->builder, entry.key, entry.key_size,
 					 ret, reader->why);
 	stele_source_reader_close(reader);
@@ -46,14 +46,15 @@ static int work(void *user, unsigned int index)
 	struct probing *p = user;
 	struct stele_source_reader reader = {0};
 	uint64_t ordinal;
+	int ret = stop(p, stele_source_reader_init(&reader, p->source,
+						   &p->plan->fields));
 
 	(void)index;
-	stop(p, stele_source_reader_init(&reader, p->source, &p->plan->fields));
 	while (!atomic_load(&p->error) &&
 	       (ordinal = atomic_fetch_add(&p->next, 1)) < p->plan->table.count)
-		stop(p, probe(p, &reader, ordinal));
+		ret = probe(p, &reader, ordinal);
 	stele_source_reader_release(&reader);
-	return 0;
+	return ret;
 }
 
 static void tick(void *user)

@@ -362,13 +362,15 @@ static int scan_work(void *user, unsigned int index)
 {
 	struct scan *scan = user;
 	struct pending *where;
+	int ret = 0;
 
 	(void)index;
-	while ((where = pop(scan))) {
-		visited(scan, visit_directory(scan, where));
+	while (!ret && (where = pop(scan))) {
+		ret = visit_directory(scan, where);
+		visited(scan, ret);
 		free(where);
 	}
-	return 0;
+	return ret;
 }
 
 static void scan_tick(void *user)

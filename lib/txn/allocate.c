@@ -126,7 +126,8 @@ int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size)
 	stele_log_error(&txn->image->log,
 			"cannot allocate %" PRIu64 " bytes of the image's "
 			"file: %s",
-			size, stele_strerror(ret));
+			size, ret == -ENOSPC ? "its filesystem is full" :
+					       stele_strerror(ret));
 	return ret;
 }
 

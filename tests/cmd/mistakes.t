@@ -121,6 +121,21 @@ must truncate -s 3M trunk
 must stele build -q src trunk
 must truncate -s 2M trunk
 says 1 "give the target its full size again" ls trunk
+says 1 "" append nodir image@secnd
+mkdir -p split/{train,val}/{a,b} maps
+for dir in split/*/*; do echo "$dir" >"$dir/f"; done
+must stele build -q split splits@v1
+says 1 "say it with --label-from" append split/train splits@v2
+echo bad >maps/cats
+STELE_RUN_DIR=$tmp/maps says 3 "run 'stele unmap' and 'stele map' again" ls cats
+STELE_RUN_DIR=$tmp/none/x says 1 "set STELE_RUN_DIR" map image@first cats
+touch fixed
+if [ "$(id -u)" = 0 ] && chattr +i fixed 2>/dev/null; then
+	says 1 "not even root may" build --force src fixed
+	must chattr -i fixed
+else
+	skip_block 3 "needs root and chattr"
+fi
 cp new damaged
 must stele build --force -q src damaged
 printf XXXX | dd of=damaged bs=1 seek=4200 conv=notrunc status=none
@@ -133,6 +148,19 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >"$tmp/which"; then
 	is 1 "$status" "no permission"
 	ok "where to read of it" grep -q "^hint: .*PERMISSIONS in stele(1)" <<<"$err" ||
 		diag "$err"
+	chmod 777 .
+	mkdir -p part/sub
+	chmod 700 part
+	run user "$BUILD/stele" build part built
+	is "hint: run it as a user who may read SOURCE" "$(tail -n 1 <<<"$err")" \
+		"no permission for the source"
+	chmod 755 part
+	chmod 700 part/sub
+	run user "$BUILD/stele" build part built
+	is "stele: cannot read source 'sub': Permission denied
+hint: use --skip-changed to leave such files out" "$err" "nor for what is below it"
+	run user "$BUILD/stele" copy image@first built
+	ok "no permission to copy" grep -q "^hint: .* read SOURCE and write to TARGET" <<<"$err"
 	chmod 644 image
 	mkdir -m 700 locked
 	run user env STELE_RUN_DIR="$tmp/locked/run" "$BUILD/stele" map "$tmp/image@first" cats
@@ -143,7 +171,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >"$tmp/which"; then
 	is 1 "$status" "no permission for profiles"
 	ok "what helps" grep -q "^hint: use --no-save" <<<"$err" || diag "$err"
 else
-	skip_block 6 "needs root and setpriv"
+	skip_block 9 "needs root and setpriv"
 fi
 
 done_testing
