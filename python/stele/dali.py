@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For DALI: what fn.external_source calls.
+
+    jpegs, labels = fn.external_source(
+        stele.dali.Source("/dev/vdb@v1", 256, seed=1), num_outputs=2, parallel=False)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .dataset import Dataset, Target
+from .loader import Shuffle
+from .rows import dataset, ids
+
+
+class Source:
+    """A function of BatchInfo, as parallel=True needs it; raises StopIteration at the end.
+
+    Returns lists of one uint8 array for each sample, and of the values of label, an int
+    field; None: bytes alone. The arrays are views of memory that lives as long as they do.
+
+    Args:
+        rank, world_size: this rank's share: every world_size-th batch that is whole.
+    """
+
+    def __init__(
+        self,
+        source: Target | Dataset,
+        batch_size: int,
+        *,
+        label: str | None = "label",
+        shuffle: Shuffle = True,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        self.data = dataset(source)
+        self.batch_size, self.label = batch_size, label
+        self.shuffle: Shuffle = shuffle
+        self.seed = seed
+        self.rank, self.world_size = rank, world_size
+
+    def __len__(self) -> int:
+        return len(self.data) // (self.batch_size * self.world_size)
+
+    def __call__(self, info: Any) -> Any:
+        if info.iteration >= len(self):
+            raise StopIteration
+        first = (info.iteration * self.world_size + self.rank) * self.batch_size
+        which = ids(len(self.data), self.shuffle, self.seed, info.epoch_idx,
+                    first, first + self.batch_size)  # fmt: skip
+        samples = self.data[which]
+        arrays = [sample.numpy() for sample in samples]
+        if self.label is None:
+            return arrays
+        return arrays, [numpy.array([s[self.label]], dtype=numpy.int64) for s in samples]

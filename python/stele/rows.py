@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the adapters of other libraries share: samples as plain rows, ranges of them, orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _stele
+from .dataset import Dataset, Target
+from .dataset import open as open_target
+from .loader import _SHUFFLE, Shuffle, _choice
+
+
+def dataset(source: Target | Dataset) -> Dataset:
+    """Opened, unless it is already."""
+    return source if isinstance(source, Dataset) else open_target(source)
+
+
+class Row:
+    """A sample as a dict that can leave its process: 'key', 'data' (bytes), and its fields.
+
+    Tensors are copied into NumPy arrays.
+    """
+
+    def __call__(self, sample: _stele.Sample) -> dict[str, Any]:
+        row: dict[str, Any] = {"key": sample.key, "data": bytes(sample)}
+        for name in self.names:
+            value = sample[name]
+            row[name] = value.numpy().copy() if isinstance(value, _stele.Tensor) else value
+        return row
+
+    def __init__(self, data: Dataset) -> None:
+        self.names = [n for n, field in data.fields.items() if field.type != "bytes"]
+
+
+def ranges(count: int, parts: int) -> list[tuple[int, int]]:
+    """First and last + 1 of parts that differ by one at most; none is empty."""
+    parts = max(1, min(parts, count))
+    ends = [count * part // parts for part in range(parts + 1)]
+    return list(zip(ends, ends[1:], strict=False))
+
+
+def ids(count: int, shuffle: Shuffle, seed: int, epoch: int, first: int, end: int) -> list[int]:
+    """The indices at positions of an order."""
+    order = _stele.Shuffle(count, seed, epoch, _choice("shuffle", shuffle, _SHUFFLE), 0, 0)
+    return memoryview(order.take(first, 1, end - first)).cast("Q").tolist()

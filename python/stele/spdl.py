@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For SPDL: a source of batches of indices, and a function that reads them.
+
+    source, read = stele.spdl.stages("/dev/vdb@v1", batch_size=256)
+    pipeline = (PipelineBuilder().add_source(source).pipe(read, concurrency=4)
+                .pipe(decode, concurrency=8).add_sink(2).build(num_threads=12))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import _stele
+from .dataset import Dataset, Target
+from .rows import dataset, ids
+
+
+class Batches:
+    """Lists of indices, of one rank, in an order that shuffle(seed) changes."""
+
+    def __init__(self, count: int, batch_size: int, rank: int = 0, world_size: int = 1) -> None:
+        if not 0 <= rank < world_size or batch_size < 1:
+            raise ValueError(f"rank {rank} of {world_size}, batches of {batch_size}")
+        self._count, self._batch = count, batch_size
+        self._rank, self._world = rank, world_size
+        self._seed: int | None = None
+
+    def shuffle(self, seed: int) -> None:
+        """The next iteration has the order of this seed."""
+        self._seed = seed
+
+    def __len__(self) -> int:
+        whole = -(-self._count // self._batch)
+        return len(range(self._rank, whole, self._world))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        shuffle, seed = self._seed is not None, self._seed or 0
+        for first in range(
+            self._rank * self._batch, self._count, self._world * self._batch
+        ):
+            end = min(first + self._batch, self._count)
+            yield ids(self._count, shuffle, seed, 0, first, end)
+
+
+class Read:
+    """Indices to samples; the GIL is released while it waits."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+
+    def __call__(self, indices: list[int]) -> list[_stele.Sample]:
+        return self.data[indices]
+
+
+def stages(
+    source: Target | Dataset, batch_size: int, rank: int = 0, world_size: int = 1
+) -> tuple[Batches, Read]:
+    """A source for add_source() and a function for pipe()."""
+    data = dataset(source)
+    return Batches(len(data), batch_size, rank, world_size), Read(data)

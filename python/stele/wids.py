@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In the place of wids: random access to samples as dicts by extension.
+
+    ds = stele.wids.ShardListDataset("/dev/vdb@v1")
+    ds[7]  # {'__key__': 'train/n01/x', '__index__': 7, '.jpg': <_io.BytesIO>, 'label': 3}
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _stele
+from .dataset import Dataset, Target
+from .rows import dataset
+
+
+class ShardListDataset:
+    """Samples whose keys are paths, without shards.
+
+    Args:
+        transformations: a function of the dict, or several; wids' own ones work.
+    """
+
+    def __init__(
+        self,
+        source: Target | Dataset,
+        *,
+        transformations: Callable[[Any], Any] | Sequence[Callable[[Any], Any]] = (),
+    ) -> None:
+        self.data = dataset(source)
+        many = isinstance(transformations, Sequence)
+        self.transformations = list(transformations) if many else [transformations]  # type: ignore[arg-type,list-item]
+        self._names = [n for n, f in self.data.fields.items() if f.type != "bytes"]
+
+    def add_transform(self, transform: Callable[[Any], Any]) -> ShardListDataset:
+        """One more, after the others."""
+        self.transformations.append(transform)
+        return self
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def _dict(self, index: int, sample: _stele.Sample) -> Any:
+        directory, slash, name = sample.key.rpartition("/")
+        stem, dot, extension = name.partition(".")
+        found: Any = {"__key__": directory + slash + stem, "__index__": index}
+        found.update((name, sample[name]) for name in self._names)
+        found[dot + extension] = io.BytesIO(sample)
+        for transform in self.transformations:
+            found = transform(found)
+        return found
+
+    def __getitem__(self, index: int) -> Any:
+        index = range(len(self))[index]
+        return self._dict(index, self.data[index])
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        read = self.data[list(indices)]
+        return [self._dict(index, s) for index, s in zip(indices, read, strict=True)]
