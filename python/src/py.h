@@ -239,7 +239,8 @@ enum py_event_kind {
 	PY_EVENT_SKIP,	     /* reason; figures: errno; texts: key */
 	PY_EVENT_DAMAGE,     /* errno; figures: offset, size, id; texts: what, key, detail */
 	PY_EVENT_DIFFERENCE, /* kind; figures: ids and sizes of a, b; texts: key */
-	PY_EVENT_UNUSED,     /* 1: due, 2: deleted; figures: segment, offset, size, samples, time; texts: name */
+	PY_EVENT_UNUSED,     /* 1: due, 2: deleted; figures: segment, offset, size, samples, time;
+				texts: name */
 };
 
 #define PY_FIGURES 5
