@@ -475,6 +475,19 @@ static int open_all(struct appending *a, const struct stele_origin *origin,
 	return ret;
 }
 
+/* A segment of nothing but files that could not be read is not kept. */
+static int undo_additions(struct appending *a)
+{
+	const uint64_t size = a->builder.opts.file_size;
+	int ret = 0;
+
+	if (a->txn.state == STELE_TXN_DIRTY)
+		ret = stele_txn_restart(&a->txn);
+	else
+		stele_addition_free(&a->txn);
+	return ret || !size ? ret : stele_txn_resize(&a->txn, size, NULL);
+}
+
 /* Unless nothing has changed: then the base is the snapshot. */
 static int name_snapshot(struct appending *a)
 {
@@ -491,7 +504,7 @@ static int name_snapshot(struct appending *a)
 			 "%s", name);
 		ret = stele_txn_snapshot(&a->txn, name, opts->note, NULL);
 	} else {
-		stele_addition_free(&a->txn);
+		ret = undo_additions(a);
 	}
 	if (!ret && !(a->txn.dry && report->created))
 		memcpy(report->digest,

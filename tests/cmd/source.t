@@ -88,8 +88,20 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 	is "0 1 b" "$status $(skipped "$out" unreadable)" \
 		"--skip-changed leaves it out and names it"
 	is a "$(stele ls "$shared/other")" "the others are there"
+
+	# To append a file that cannot be read leaves the image as it is.
+	before=$(sha256sum <"$shared/other")
+	for again in 1 2; do
+		run as_other "$shared/stele" append --skip-changed "$shared/open" "$shared/other@v2"
+		ok "append: nothing to take, $again" grep -q "^nothing has changed" <<<"$out"
+	done
+	is "$before" "$(sha256sum <"$shared/other")" "append: nothing is kept"
+	run as_other "$shared/stele" append -q --skip-changed --size=16M "$shared/open" \
+		"$shared/other@v2"
+	is "0 $((16 << 20))" "$status $(stele info --json "$shared/other" | jq .image.image_size)" \
+		"append: the image can grow all the same"
 else
-	skip_block 5 "needs setpriv, and a build that all may read"
+	skip_block 9 "needs setpriv, and a build that all may read"
 fi
 
 # Files of sysfs say that they have 4096 bytes and have fewer.
