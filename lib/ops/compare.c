@@ -18,6 +18,7 @@ struct comparing {
 	struct stele_comparison *out;
 	struct stele_builder *builder;
 	struct stele_table *table;
+	const struct stele_table *unread; /* of the plan */
 	const struct stele_base *base;
 	struct stele_candidates candidates;
 	uint32_t flags; /* of the options */
@@ -141,6 +142,26 @@ static int advance(struct comparing *c, uint64_t ordinal)
 	return stele_keys_walk_seek(&c->walk, entry.key, entry.key_size);
 }
 
+/* Could the source not look at it, or at a directory that it lies in? */
+static bool is_unread(const struct comparing *c, const struct stele_key *key)
+{
+	struct stele_source_entry entry;
+
+	for (size_t size = 0; c->unread->count && size <= key->key_size; size++) {
+		uint64_t at;
+
+		if (size && size < key->key_size && key->key[size] != '/')
+			continue;
+		at = stele_table_seek(c->unread, 0, key->key, size);
+		if (at == c->unread->count)
+			return false;
+		stele_table_get(c->unread, at, &entry);
+		if (!stele_key_compare(key->key, size, entry.key, entry.key_size))
+			return true;
+	}
+	return false;
+}
+
 static int tick(struct comparing *c)
 {
 	struct stele_progress *progress = &c->builder->progress;
@@ -167,7 +188,7 @@ static int merge(struct comparing *c)
 			if (!ret && live)
 				ret = match(c, ordinal, &entry);
 			ordinal++;
-		} else if (!ret && live && all) {
+		} else if (!ret && live && all && !is_unread(c, &c->walk.cursor.key)) {
 			c->out->deleted++;
 			ret = drop(c, number, c->walk.cursor.key.size);
 		}
@@ -232,6 +253,7 @@ int stele_compare(struct stele_comparison *comparison,
 	c->out = comparison;
 	c->builder = builder;
 	c->table = &plan->table;
+	c->unread = &plan->unread;
 	c->base = base;
 	c->flags = builder->opts.flags;
 	c->puts = source->puts;

@@ -53,15 +53,33 @@ static int scan_entry(void *user, const struct stele_source_entry *given)
 	return ret;
 }
 
+/* Whether its samples are still there nobody knows. */
+static int add_unread(struct scanning *scanning, const char *key, size_t key_size)
+{
+	const struct stele_source_entry entry = {.key = key, .key_size = key_size};
+	int ret = 0;
+
+	pthread_mutex_lock(&scanning->lock);
+	if (key_size <= STELE_KEY_SIZE_MAX)
+		ret = stele_table_add(&scanning->plan->unread, &entry);
+	pthread_mutex_unlock(&scanning->lock);
+	return ret;
+}
+
 static int scan_skip(void *user, enum stele_skip_reason reason,
 		     const char *key, size_t key_size, int error)
 {
 	struct scanning *scanning = user;
+	int ret;
 
 	if (reason == STELE_SKIP_UNREADABLE || reason == STELE_SKIP_VANISHED ||
-	    reason == STELE_SKIP_CHANGED)
-		return stele_builder_lost(scanning->builder, key, key_size,
-					  error, NULL);
+	    reason == STELE_SKIP_CHANGED) {
+		ret = stele_builder_lost(scanning->builder, key, key_size,
+					 error, NULL);
+		return ret || reason == STELE_SKIP_VANISHED ?
+			       ret :
+			       add_unread(scanning, key, key_size);
+	}
 	stele_builder_skip(scanning->builder, reason, key, key_size, error);
 	return 0;
 }
@@ -89,9 +107,12 @@ static int sort_table(struct stele_plan *plan, struct stele_builder *builder,
 	struct stele_source_entry entry;
 	char text[STELE_QUOTE_SIZE];
 	uint64_t repeated;
-	int ret = stele_table_sort(&plan->table, builder_tick, builder,
+	int ret = stele_table_sort(&plan->unread, builder_tick, builder,
 				   &repeated);
 
+	if (!ret)
+		ret = stele_table_sort(&plan->table, builder_tick, builder,
+				       &repeated);
 	if (ret || repeated == plan->table.count)
 		return ret;
 	if (source->ops.flags & STELE_SOURCE_REPEATS) {
@@ -185,6 +206,7 @@ void stele_plan_init(struct stele_plan *plan,
 	plan->pool.log = &builder->log;
 	plan->descriptor.boundary = builder->boundary;
 	stele_table_init(&plan->table, &plan->pool);
+	stele_table_init(&plan->unread, &plan->pool);
 	stele_spill_init(&plan->ordinals, &plan->pool);
 	stele_spill_init(&plan->numbers, &plan->pool);
 	stele_spill_init(&plan->runs, &plan->pool);
@@ -222,6 +244,7 @@ int stele_plan_make(struct stele_plan *plan, struct stele_builder *builder,
 void stele_plan_release(struct stele_plan *plan)
 {
 	stele_table_release(&plan->table);
+	stele_table_release(&plan->unread);
 	stele_fields_release(&plan->fields);
 	stele_spill_release(&plan->ordinals);
 	stele_spill_release(&plan->numbers);

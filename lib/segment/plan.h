@@ -25,6 +25,7 @@
 struct stele_plan {
 	struct stele_spill_pool pool;
 	struct stele_table table;
+	struct stele_table unread; /* what the scan could not look at: keys, or directories */
 	struct stele_spill ordinals; /* uint64_t, by number */
 	struct stele_spill numbers;  /* uint64_t, by ordinal */
 	struct stele_spill runs;     /* struct stele_run */

@@ -100,8 +100,34 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 		"$shared/other@v2"
 	is "0 $((16 << 20))" "$status $(stele info --json "$shared/other" | jq .image.image_size)" \
 		"append: the image can grow all the same"
+
+	# What cannot be looked at may be there still.
+	mkdir -p "$shared/deep/in/below" "$shared/deep/in-2" "$shared/deep/gone"
+	for at in 1 in/1 in/below/1 in-2/1 gone/1 2 3 4 5; do
+		echo "$at" >"$shared/deep/$at"
+	done
+	must stele build -q "$shared/deep" "$shared/depth"
+	chmod 666 "$shared/depth"
+	rm -r "$shared/deep/gone"
+	chmod 0 "$shared/deep/in"
+	run as_other "$shared/stele" append --json --skip-changed --delete-missing \
+		"$shared/deep" "$shared/depth@v2"
+	is "0 1 in" "$status $(skipped "$out" unreadable)" "delete-missing: a directory is skipped"
+	is "1 2 3 4 5 in-2/1 in/1 in/below/1" \
+		"$(stele ls "$shared/depth@v2" | LC_ALL=C sort | xargs)" \
+		"delete-missing: what lies below it stays"
+	chmod 644 "$shared/deep/in" # can be listed, but not looked into
+	rm "$shared/deep/2"
+	run as_other "$shared/stele" append --json --skip-changed --delete-missing \
+		"$shared/deep" "$shared/depth@v3"
+	is "0 2" "$status $(field "$out" .skipped.unreadable.count)" \
+		"delete-missing: files are skipped, one by one"
+	is "1 3 4 5 in-2/1 in/1 in/below/1" \
+		"$(stele ls "$shared/depth@v3" | LC_ALL=C sort | xargs)" \
+		"delete-missing: they stay, and what lies below them"
+	chmod 755 "$shared/deep/in"
 else
-	skip_block 9 "needs setpriv, and a build that all may read"
+	skip_block 12 "needs setpriv, and a build that all may read"
 fi
 
 # Files of sysfs say that they have 4096 bytes and have fewer.
