@@ -301,6 +301,9 @@ static int publish(struct attempt *attempt, const struct stele_log *log)
 		return err;
 	err = stele_mapping_save(mapping, log);
 	attempt->published = !err;
+	if (!err && stele_mapping_hides_file(mapping, mapping->info.name))
+		stele_log_warning(log, "there is a file '%s', too: from now on it is './%s'",
+				  mapping->info.name, mapping->info.name);
 	if (err) {
 		struct stele_mapping nameless = *mapping;
 

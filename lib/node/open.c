@@ -81,6 +81,51 @@ int stele_target_resolve(struct stele_target *target,
 	return err;
 }
 
+bool stele_mapping_hides_file(const struct stele_mapping *mapping, const char *name)
+{
+	struct stele_identity file;
+
+	return !stele_identity_of_path(name, &file) &&
+	       !stele_mapping_is_on(mapping, &file);
+}
+
+static int refuse_hidden(const struct stele_mapping *mapping, const char *name,
+			 const struct stele_log *log)
+{
+	if (!mapping->target || !stele_mapping_hides_file(mapping, name))
+		return 0;
+	stele_log_error(log, "'%s' is a mapping of '%s' as well as a file: write to "
+			"'./%s', or to '%s'",
+			name, mapping->info.target, name, mapping->info.target);
+	return -EEXIST;
+}
+
+int stele_target_resolve_image(struct stele_target *target,
+			       const struct stele_log *log)
+{
+	struct stele_mapping mapping = {0};
+	char *name = strdup(target->path), *wanted = target->snapshot;
+	int err = name ? 0 : -ENOMEM;
+
+	if (target->pinned) {
+		stele_log_error(log, "cannot write to '%s', which is pinned by its "
+				"digest; use TARGET@NAME", target->path);
+		err = -EINVAL;
+	}
+	target->snapshot = NULL;
+	if (!err)
+		err = stele_target_resolve(target, log, &mapping);
+	if (!err)
+		err = refuse_hidden(&mapping, name, log);
+	if (wanted) {
+		free(target->snapshot);
+		target->snapshot = wanted;
+	}
+	stele_mapping_release(&mapping);
+	free(name);
+	return err;
+}
+
 static void forget_snapshot(struct stele_target *target)
 {
 	free(target->snapshot);

@@ -21,6 +21,17 @@ int stele_target_resolve(struct stele_target *target,
 			 struct stele_mapping *mapping);
 
 /*
+ * The same of an image that will be changed, whatever snapshot of it was mapped; what stands
+ * behind the '@' stays, and without that the target's snapshot is the one that was mapped.
+ * Return: as above; -EINVAL (pinned; logged); -EEXIST (another file has that name; logged).
+ */
+int stele_target_resolve_image(struct stele_target *target,
+			       const struct stele_log *log);
+
+/* Is there a file of that name which is not what was mapped? */
+bool stele_mapping_hides_file(const struct stele_mapping *mapping, const char *name);
+
+/*
  * Parse, resolve, and open for reading the real device, whose newest state
  * shows. Release *target afterwards. With `whole`, what stands behind the '@' is
  * ignored; then, and without a snapshot, of storage that keeps shots it is the head; else what its

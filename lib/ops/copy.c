@@ -448,8 +448,7 @@ static bool is_same_image(const struct copy *c)
 
 static int parse_target(struct copy *c, const char *target)
 {
-	struct stele_mapping mapping = {0};
-	char *name;
+	bool named;
 	int ret;
 
 	if (!target)
@@ -457,20 +456,13 @@ static int parse_target(struct copy *c, const char *target)
 	ret = stele_target_parse(target, &c->log, &c->to);
 	if (ret < 0)
 		return ret;
-	if (c->to.pinned) {
-		stele_log_error(&c->log,
-				"cannot write to '%s', which is pinned by its "
-				"digest; use TARGET@NAME",
-				target);
-		return -EINVAL;
-	}
+	named = c->to.snapshot;
+	ret = stele_target_resolve_image(&c->to, &c->log);
 	/* Of a mapped name only the path is wanted. */
-	name = c->to.snapshot;
-	c->to.snapshot = NULL;
-	ret = stele_target_resolve(&c->to, &c->log, &mapping);
-	stele_mapping_release(&mapping);
-	free(c->to.snapshot);
-	c->to.snapshot = name;
+	if (!named) {
+		free(c->to.snapshot);
+		c->to.snapshot = NULL;
+	}
 	if (ret == 0 && (is_same_file(c) || is_same_image(c))) {
 		stele_log_error(&c->log, "'%s' is the source itself",
 				target);

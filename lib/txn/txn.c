@@ -19,7 +19,6 @@
 #include "lib/device/rehearsal.h"
 #include "lib/image/fork.h"
 #include "lib/image/proof.h"
-#include "lib/node/mapping.h"
 #include "lib/node/open.h"
 #include "lib/source/spool.h"
 #include "lib/txn/addition.h"
@@ -71,33 +70,13 @@ static int log_refused(const struct stele_txn *txn, int error)
 	return error;
 }
 
-/* What a name was mapped to says nothing of the snapshot that is asked for. */
 static int resolve(struct stele_txn *txn, const char *text)
 {
-	struct stele_target *target = &txn->target;
-	struct stele_mapping mapping = {0};
-	char *wanted;
-	int ret = text ? stele_target_parse(text, &txn->log, target) : -EINVAL;
+	int ret = text ? stele_target_parse(text, &txn->log, &txn->target) : -EINVAL;
 
 	if (!text)
 		stele_log_error(&txn->log, "no target to write to");
-	if (ret < 0)
-		return ret;
-	if (target->pinned) {
-		stele_log_error(&txn->log,
-				"cannot write to '%s', which is pinned by its "
-				"digest; use TARGET@NAME", text);
-		return -EINVAL;
-	}
-	wanted = target->snapshot;
-	target->snapshot = NULL;
-	ret = stele_target_resolve(target, &txn->log, &mapping);
-	stele_mapping_release(&mapping);
-	if (wanted) {
-		free(target->snapshot);
-		target->snapshot = wanted;
-	}
-	return ret;
+	return ret < 0 ? ret : stele_target_resolve_image(&txn->target, &txn->log);
 }
 
 static int open_device(struct stele_txn *txn, const char *backend,

@@ -61,6 +61,38 @@ ok "the mapping goes before a file of that name" stele ls pets
 fails 1 "./pets" stele ls ./pets
 rm pets
 
+# ---- a name that a file has, too ----
+
+must stele build -q src both@v1
+must stele snapshot create both@v2 >/dev/null
+must stele unmap pets
+must stele snapshot create image.stele@v2 >/dev/null
+run stele map image.stele@v1 both
+is 0 "$status" "map: over a file"
+ok "map: warns of it" grep -q "there is a file 'both', too" <<<"$err" || diag "$err"
+images=$(sha256sum image.stele both)
+mkdir none
+for command in "snapshot delete both@v2" "snapshot create both@v3" "snapshot rename both@v2 v3" \
+	"append src both@v3" "compact both v3" "gc both" "resize both" \
+	"copy image.stele@v2 both@v3" "snapshot delete -n both@v2"; do
+	# shellcheck disable=SC2086 # words
+	fails 1 "'./both'" stele $command
+done
+is "$images" "$(sha256sum image.stele both)" "neither is changed"
+must stele snapshot delete ./both@v2
+must env -C none "$BUILD/stele" snapshot delete both@v2 >/dev/null
+is "v1 v1" "$(for at in image.stele ./both; do
+	stele snapshot list --json "$at"
+done | jq -r .name | xargs)" "elsewhere the name is that of the mapping alone"
+must stele unmap both
+rm both
+must stele map image.stele@v1 image.stele
+run stele snapshot create image.stele@v2
+is 0 "$status" "a file that is mapped by its own name is one" || diag "$err"
+must stele snapshot delete ./image.stele@v2
+must stele unmap image.stele
+must stele map image.stele@v1 pets
+
 # ---- for whom it is ----
 
 chmod 600 image.stele
