@@ -158,6 +158,45 @@ static void free_base(bool commits)
 	close_all();
 }
 
+/* ---- none of it has samples ------------------------------------------------- */
+
+static const char *const classes[] = {"cat", "dog"};
+static const struct stele_field class_fields[] = {
+	FIELD(.name = "class", .type = STELE_TYPE_I64, .name_count = 2, .names = classes),
+};
+static const struct stele_schema class_schema = {.size = sizeof(class_schema),
+						 .fields = class_fields, .count = 1};
+
+static void put_class(const char *key, int64_t class)
+{
+	const struct stele_txn_value value = {.i64 = class};
+
+	is_int(0, stele_txn_put(&txn, key, strlen(key), &value, 1), "put '%s'", key);
+}
+
+static void test_no_samples(void)
+{
+	create();
+	is_int(0, stele_txn_schema(&txn, &class_schema, NULL), "fields with class names");
+	is_int(-ENOENT, delete("q"), "no such key");
+	put_class("a", 0);
+	put_class("b", 1);
+	snapshot("v1", 2);
+	commit();
+	reads("v1", 2);
+	reopen();
+	is_int(0, delete("a"), "one less");
+	is_int(0, delete("b"), "none left");
+	snapshot("v2", 0);
+	is_int(0, stele_txn_schema(&txn, &class_schema, NULL), "the same fields");
+	put_class("c", 1);
+	is_int(-ENOENT, delete("a"), "no such key any more");
+	snapshot("v3", 1);
+	commit();
+	reads("v3", 1);
+	close_all();
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -165,5 +204,6 @@ int main(void)
 		free_new(i);
 		free_base(i);
 	}
+	test_no_samples();
 	return done();
 }
