@@ -166,8 +166,6 @@ static int write_puts(struct stele_txn *txn)
 	ret = stele_builder_init(&builder, &opts, STELE_ADD_FLAGS, &report);
 	builder.temp_directory = txn->spool->directory;
 	if (!ret)
-		ret = stele_spool_end(txn->spool);
-	if (!ret)
 		ret = stele_append_on(txn, &builder, &txn->spool->source);
 	stele_builder_release(&builder);
 	return ret;

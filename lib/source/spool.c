@@ -150,19 +150,16 @@ static void take_back(struct stele_spool *spool, uint64_t size)
 		spool->begin = size;
 }
 
-/* Bytes of a sample, which is there as a whole. */
+/* Bytes of a sample, which is there as a whole: in the file, in memory, or in both. */
 static int fetch(const struct stele_spool *spool, uint64_t at, void *data,
 		 uint64_t size)
 {
 	uint8_t *to = data;
 
-	if (spool->fd < 0) {
-		if (size)
-			memcpy(to, spool->data + at, size);
-		return 0;
-	}
-	while (size) {
-		ssize_t got = pread(spool->fd, to, size, (off_t)at);
+	while (size && at < spool->begin) {
+		const uint64_t most = spool->begin - at;
+		ssize_t got = pread(spool->fd, to, size < most ? size : most,
+				    (off_t)at);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -172,6 +169,8 @@ static int fetch(const struct stele_spool *spool, uint64_t at, void *data,
 		size -= (uint64_t)got;
 		at += (uint64_t)got;
 	}
+	if (size)
+		memcpy(to, spool->data + (at - spool->begin), size);
 	return 0;
 }
 
@@ -303,11 +302,6 @@ int stele_spool_put(struct stele_spool *spool, const char *key, size_t key_size,
 	if (!ret)
 		ret = check(spool, values, &p);
 	return ret ? ret : keep(spool, values, &p);
-}
-
-int stele_spool_end(struct stele_spool *spool)
-{
-	return spool->fd < 0 ? 0 : flush(spool);
 }
 
 /* ---- as a source -------------------------------------------------------- */

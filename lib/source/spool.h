@@ -3,9 +3,10 @@
  * spool.h - samples that a program hands over one by one, kept until they are a source
  *
  * A segment is laid out by size, so all sizes are known before the first byte is written.
- * Until then samples lie in memory, as many as fit, then all of them in a file without a
- * name: written in large pieces, read again sample by sample. Of a put that failed nothing
- * is left. One thread puts; what is in it is read by any number.
+ * Until then samples lie in memory, as many as fit, then in a file without a name, all but
+ * the last piece: written in large pieces, read again sample by sample. Of a put that
+ * failed nothing is left, and a full filesystem keeps nobody from reading those before it.
+ * One thread puts; while none does, what is in it is read by any number.
  */
 #ifndef STELE_SOURCE_SPOOL_H
 #define STELE_SOURCE_SPOOL_H
@@ -42,8 +43,6 @@ int stele_spool_new(const struct stele_schema *schema,
  */
 int stele_spool_put(struct stele_spool *spool, const char *key, size_t key_size,
 		    const struct stele_txn_value *values, uint32_t count);
-/* No more puts until it is empty again: spool->source may be read. 0; errno (logged). */
-int stele_spool_end(struct stele_spool *spool);
 /* Nothing is in it; the schema stays. */
 void stele_spool_empty(struct stele_spool *spool);
 /* NULL is fine. */

@@ -11,8 +11,10 @@
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define SIZE (8u << 20)
 #define TIME 1700000000
@@ -197,6 +199,61 @@ static void test_no_samples(void)
 	close_all();
 }
 
+/* ---- a temporary file on a filesystem that is full ---------------------------- */
+
+static void limit_files(rlim_t size)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = size;
+	setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+static int put_large(unsigned int number)
+{
+	static uint8_t bytes[20000];
+	const struct stele_txn_value value = {.data = bytes, .size = sizeof(bytes)};
+	char key[16];
+
+	memset(bytes, (int)number, sizeof(bytes));
+	snprintf(key, sizeof(key), "%03u", number);
+	return stele_txn_put(&txn, key, strlen(key), &value, 1);
+}
+
+static void check_large(unsigned int count)
+{
+	struct stele_snapshot_info info = {.size = sizeof(info)};
+
+	is_int(0, stele_txn_snapshot(&txn, "v1", NULL, &info), "snapshot");
+	is_uint(count, info.sample_count, "of what was accepted");
+	is_uint(count * 20000, info.payload_size, "all its bytes");
+	commit();
+	reads("v1", count);
+}
+
+static void test_full_spool(void)
+{
+	const struct stele_put_opts opts = {.size = sizeof(opts), .memory_size = 1 << 20,
+					    .directory = test_tmpdir()};
+	unsigned int count = 0;
+	int ret;
+
+	create();
+	signal(SIGXFSZ, SIG_IGN);
+	limit_files(3 << 19);
+	is_int(0, stele_txn_schema(&txn, &schema, &opts), "schema");
+	do {
+		ret = put_large(count);
+		count += ret == 0;
+	} while (ret == 0 && count < 300);
+	is_int(-EFBIG, ret, "the file is full after %u", count);
+	ok(count > 80, "and has some");
+	check_large(count);
+	limit_files(RLIM_INFINITY);
+	close_all();
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -205,5 +262,6 @@ int main(void)
 		free_base(i);
 	}
 	test_no_samples();
+	test_full_spool();
 	return done();
 }
