@@ -68,6 +68,10 @@ static const struct {
 	{-ENODATA, NULL, "bytes, but its target only",
 	 "give the target its full size again, or copy the image anew"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
+	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
+	{-ENOSPC, NULL, "no space left: ",
+	 "free space with 'stele snapshot delete' and 'stele gc', or enlarge the "
+	 "target and run 'stele resize'"},
 	{-ENOSPC, " build ", NULL,
 	 "use a larger target, or a larger --size of a file or RBD image"},
 	{-ENOSPC, " append copy ", NULL,

@@ -428,18 +428,22 @@ static int take_turn(struct stele_claim *claim)
 
 static void log_full(const struct stele_claim *claim, int error)
 {
-	struct statvfs fs = {0};
+	struct statvfs fs;
+	char has[48] = "";
 
-	if (error == -ENOSPC && !fstatvfs(stele_device_fd(claim->dev), &fs))
+	/* A rehearsal of a new file has none. */
+	if (!fstatvfs(stele_device_fd(claim->dev), &fs))
+		snprintf(has, sizeof(has), ", and has %" PRIu64,
+			 (uint64_t)fs.f_bavail * fs.f_frsize);
+	if (error == -ENOSPC)
 		stele_log_error(&claim->log,
 				"cannot write '%s': its filesystem is full: needs %" PRIu64
-				" bytes%s, and has %" PRIu64, claim->path, claim->needed,
-				claim->beside ? " beside the old image" : "",
-				(uint64_t)fs.f_bavail * fs.f_frsize);
+				" bytes%s%s", claim->path, claim->needed,
+				claim->beside ? " beside the old image" : "", has);
 	else
 		stele_log_error(&claim->log,
-				"cannot write '%s': no quota or space for %" PRIu64
-				" bytes", claim->path, claim->needed);
+				"cannot write '%s': no quota for %" PRIu64 " bytes",
+				claim->path, claim->needed);
 }
 
 static int reserve(struct stele_claim *claim)

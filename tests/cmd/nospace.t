@@ -47,6 +47,7 @@ head -c 23M /dev/urandom >"$tmp/less/c"
 run stele append "$tmp/less" "$loop@v2"
 is 1 "$status" "no room for more"
 ok "which is said" grep -q "delete snapshots" <<<"$err" || diag "$err"
+ok "--size is for files" not grep -qe --size <<<"$err" || diag "$err"
 run stele snapshot rename "$loop@v1" old
 is 0 "$status" "a rename has room" || diag "$err"
 run stele snapshot delete --force "$loop@old"
@@ -93,7 +94,12 @@ refused() { # WORDS FILE CMD...
 	shift 2
 	run stele "$@"
 	is 1 "$status" "$words: refused"
-	ok "$words: says why" grep -q 'bytes' <<<"$err" || diag "$err"
+	ok "$words: says why" grep -q 'its filesystem is full' <<<"$err" || diag "$err"
+	is "hint: free space there, or choose another place" "$(grep ^hint: <<<"$err")" \
+		"$words: what helps"
+	run stele "$1" -n "${@:2}"
+	is 1 "$status" "$words: refused by a dry run, too"
+	ok "$words: which says why" grep -q 'its filesystem is full' <<<"$err" || diag "$err"
 	is "$before" "$(state "$file" | sed ':a; s/to [0-9]* to/to/g; ta')" \
 		"$words: all as before"
 	ok "$words: and no larger" \
