@@ -166,8 +166,8 @@ class Adapters(unittest.TestCase):
                 .build(num_threads=6)
             )
             with pipeline.auto_stop():
-                orders.append(list(itertools.chain(*pipeline)))
-            self.assertEqual(sorted(orders[-1]), ALL)
+                self.assertEqual(sorted(itertools.chain(*pipeline)), ALL)
+            orders.append(list(itertools.chain(*source)))
         self.assertEqual(len(set(map(tuple, orders))), 3)
         ranks = [stele.spdl.stages(self.target, 16, rank, 5)[0] for rank in range(5)]
         self.assertEqual(sorted(i for rank in ranks for b in rank for i in b), ALL)
