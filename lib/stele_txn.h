@@ -182,7 +182,8 @@ STELE_API int stele_txn_delete(struct stele_txn *txn,
  * @out: may be NULL
  *
  * Return: 0; -EEXIST, -EINVAL (the name; logged); -EEXIST (a key that was put; logged);
- * -ENOENT (of a first one: nothing was added); -EOVERFLOW; -ENOSPC; -ECANCELED.
+ * -ENOENT (of a first one: nothing was added); -EOVERFLOW; -ENOSPC; -ECANCELED. What was put
+ * together then waits on, for another call or stele_txn_base().
  */
 STELE_API int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 				 const char *note,

@@ -340,8 +340,8 @@ static int txn_snapshot(struct stele_txn *txn, const char *name,
 		if (txn->dry)
 			memset(made.digest, 0, sizeof(made.digest));
 		stele_output_fill(out, &made, sizeof(made));
+		stele_addition_free(txn);
 	}
-	stele_addition_free(txn);
 	return ret;
 }
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define SIZE (8u << 20)
+#define SIZE (96u << 20) /* catalogs with the longest notes */
 #define TIME 1700000000
 #define FIELD(...) {.size = sizeof(struct stele_field), __VA_ARGS__}
 
@@ -254,6 +254,32 @@ static void test_full_spool(void)
 	close_all();
 }
 
+/* ---- a snapshot that fails ---------------------------------------------------- */
+
+static void test_failed(void)
+{
+	static char note[STELE_NOTES_SIZE_MAX];
+
+	begin();
+	memset(note, 'n', sizeof(note) - 1);
+	is_int(0, stele_txn_snapshot(&txn, "long", note, NULL), "a long note");
+	is_int(0, stele_txn_schema(&txn, &schema, NULL), "schema");
+	put("d");
+	is_int(0, delete("b"), "one less");
+	put("e");
+	is_int(-EOVERFLOW, stele_txn_snapshot(&txn, "v3", "note", NULL), "no room for a note");
+	snapshot("v3", 3);
+	put("e");
+	is_int(-EEXIST, stele_txn_snapshot(&txn, "v4", NULL, NULL), "a key of the base");
+	is_int(-EEXIST, stele_txn_snapshot(&txn, "v4", NULL, NULL), "and again");
+	is_int(0, stele_txn_base(&txn, NULL), "given up");
+	put("f");
+	snapshot("v4", 4);
+	commit();
+	reads("v3", 3);
+	close_all();
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -263,5 +289,6 @@ int main(void)
 	}
 	test_no_samples();
 	test_full_spool();
+	test_failed();
 	return done();
 }
