@@ -190,6 +190,27 @@ static void refuse_damaged(const struct stele_claim *claim, int error)
 		       stele_strerror(error));
 }
 
+/* Of what cannot be loaded: does it lack but the end of its target? */
+static bool is_cut_short(const struct stele_claim *claim)
+{
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_copy *copy = &claim->seen.copy[i];
+
+		if (!copy->error && copy->sb.state == STELE_STATE_READY)
+			return true;
+	}
+	return false;
+}
+
+static void refuse_cut_short(const struct stele_claim *claim)
+{
+	stele_log_emit(&claim->log,
+		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
+		       "'%s' holds a Stele image that is larger than it%s: at its full "
+		       "size it may be sound",
+		       claim->path, claim->force ? ", and would be overwritten" : "");
+}
+
 /* Return: 1 ours; 0 not ours; -EEXIST; errno of the device. */
 static int check_image(struct stele_claim *claim)
 {
@@ -209,7 +230,9 @@ static int check_image(struct stele_claim *claim)
 	case -EMEDIUMTYPE:
 		return 0;
 	case -ENODATA:
-		if (!claim->force)
+		if (is_cut_short(claim) && (!claim->force || claim->dry))
+			refuse_cut_short(claim);
+		else if (!claim->force)
 			stele_log_error(&claim->log,
 					"'%s' holds an unfinished image, of a "
 					"build or copy that was interrupted; "

@@ -47,6 +47,26 @@ refused "an image" "'v1'" "$file"
 builds "an image, by force" "$file" --force --label "the cats"
 refused "an image with a label" "'the cats'" "$file"
 
+cp "$file" "$tmp/short"
+truncate -s -4096 "$tmp/short"
+before=$(sum "$tmp/short")
+for try in "build $tmp/src" "copy $file@v1"; do
+	# shellcheck disable=SC2086 # words
+	run stele $try "$tmp/short"
+	is "1 $before" "$status $(sum "$tmp/short")" "an image cut short: ${try%% *}: refused"
+	ok "an image cut short: ${try%% *}: says so" \
+		grep -q "larger than it: at its full size it may be sound" <<<"$err" || diag "$err"
+	ok "an image cut short: ${try%% *}: nobody says that nothing is lost" \
+		not grep -qE "unfinished|nothing" <<<"$err"
+	# shellcheck disable=SC2086 # words
+	run stele $try "$tmp/short" --dry-run --force
+	is "0 $before" "$status $(sum "$tmp/short")" "an image cut short: ${try%% *}: a dry run"
+	ok "an image cut short: ${try%% *}: warns" \
+		grep -q "larger than it, and would be overwritten" <<<"$err" || diag "$err"
+done
+truncate -s +4096 "$tmp/short"
+ok "an image cut short: is sound at its full size" stele verify "$tmp/short"
+
 echo "dear diary" >"$tmp/diary"
 refused "a file of somebody's" "not empty" "$tmp/diary"
 builds "a file of somebody's, by force" "$tmp/diary" --force
