@@ -371,6 +371,7 @@ struct copy {
 	struct stele_target from, to;
 	struct stele_txn txn;
 	struct stele_copy_report *report;
+	char lost[STELE_NAME_SIZE_MAX + 1]; /* of the target, in words; "": nothing */
 };
 
 static int check_options(struct copy *c, const struct stele_copy_opts *opts)
@@ -554,6 +555,8 @@ static int make_image(struct copy *c)
 		ret = begin_image(c, claim.dev, claim.image_size);
 	if (ret == 0 && want.dry)
 		ret = rehearse_on(c, &claim);
+	else if (ret == 0)
+		memcpy(c->lost, claim.lost, sizeof(c->lost));
 	stele_claim_drop(&claim, ret < 0);
 	return ret;
 }
@@ -607,6 +610,9 @@ static int do_copy(const char *source, const char *target,
 		ret = parse_target(&c, target);
 	if (ret == 0)
 		ret = copy_to(&c, target);
+	if (ret < 0 && *c.lost)
+		stele_log_error(&c.log, "'%s' has lost the image that it held: %s",
+				c.to.path, c.lost);
 	stele_txn_release(&c.txn);
 	stele_dataset_close(c.ds);
 	stele_target_release(&c.from);

@@ -131,6 +131,12 @@ ok "is named" grep -q "damaged source: sample '.*' of .*: crc32c" <<<"$err" || d
 is "" "$(stele snapshot list "$tmp/damaged" | tail -n +2)" "nothing published"
 must stele copy -q "$tmp/a" "$tmp/damaged"
 sound "$tmp/damaged" "from a good one it goes on"
+must stele build -q --label=kept "$tmp/photos/train/cats" "$tmp/loses@v1"
+run stele copy --force "$tmp/same2" "$tmp/loses"
+is 3 "$status" "a damaged source, over an image"
+ok "what was lost is said" \
+	grep -q "'$tmp/loses' has lost the image that it held: 'kept': 'v1'$" <<<"$err" ||
+	diag "$err"
 
 # ---- interrupted ----
 
