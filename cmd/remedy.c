@@ -36,6 +36,7 @@ static const struct {
 } remedies[] = {
 	{-EEXIST, NULL, "written over its image",
 	 "if the image shall stay, erase that with wipefs(8), then run 'stele repair'"},
+	{-EEXIST, NULL, "as well as a file", NULL},
 	{-EEXIST, " build ", "holds a Stele image, ",
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
 	{-EEXIST, " build copy ", "unfinished image",

@@ -77,6 +77,7 @@ for command in "snapshot delete both@v2" "snapshot create both@v3" "snapshot ren
 	"copy image.stele@v2 both@v3" "snapshot delete -n both@v2"; do
 	# shellcheck disable=SC2086 # words
 	fails 1 "'./both'" stele $command
+	ok "$command: no hint at something else" not grep -q hint: <<<"$err" || diag "$err"
 done
 is "$images" "$(sha256sum image.stele both)" "neither is changed"
 must stele snapshot delete ./both@v2
