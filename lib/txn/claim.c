@@ -335,6 +335,12 @@ static int rehearse(struct stele_claim *claim, const char *backend)
 
 	if (claim->dev->dry)
 		return 0;
+	if (stele_claim_wants_beside(claim)) {
+		ret = stele_claim_begin_beside(claim);
+		stele_device_close(claim->replaced);
+		claim->replaced = NULL;
+		return ret;
+	}
 	stele_device_close(claim->dev);
 	claim->dev = NULL;
 	ret = stele_device_open(claim->path, NULL, 0, backend, &claim->log,
@@ -462,7 +468,7 @@ static void log_full(const struct stele_claim *claim, int error)
 		stele_log_error(&claim->log,
 				"cannot write '%s': its filesystem is full: needs %" PRIu64
 				" bytes%s%s", claim->path, claim->needed,
-				claim->beside ? " beside the old image" : "", has);
+				claim->real ? " beside the old image" : "", has);
 	else
 		stele_log_error(&claim->log,
 				"cannot write '%s': no quota for %" PRIu64 " bytes",

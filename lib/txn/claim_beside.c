@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/device/rehearsal.h"
 #include "lib/txn/txn.h"
 
 #define TRIES 16
@@ -37,8 +38,8 @@ static bool is_mounted_on(const struct stele_claim *claim)
 
 bool stele_claim_wants_beside(const struct stele_claim *claim)
 {
-	return claim->replace && !claim->dry && claim->regular && claim->size &&
-	       !is_mounted_on(claim);
+	return claim->replace && claim->regular && claim->size &&
+	       !claim->dev->dry && !is_mounted_on(claim);
 }
 
 static char *name_beside(const char *path)
@@ -90,6 +91,8 @@ static int create(struct stele_claim *claim, const char *backend,
 	if (!claim->real)
 		return -errno;
 	log_stale(claim);
+	if (claim->dry)
+		return stele_rehearsal_create(claim->real, 0, 0, &claim->log, dev);
 	for (int i = 0; i < TRIES && ret == -EEXIST; i++) {
 		free(claim->beside);
 		claim->beside = name_beside(claim->real);
@@ -108,9 +111,8 @@ int stele_claim_begin_beside(struct stele_claim *claim)
 
 	if (ret < 0) {
 		stele_log_error(&claim->log,
-				"cannot create '%s', to take the place of '%s': %s",
-				claim->beside ? claim->beside : "", claim->path,
-				strerror(-ret));
+				"cannot create a file beside '%s', to take its place: %s",
+				claim->path, strerror(-ret));
 		free(claim->beside);
 		claim->beside = NULL;
 		return ret;

@@ -109,6 +109,17 @@ run as "$BUILD/stele" append -n other mine.stele@v3
 is 1 "$status" "append -n: no permission"
 ok "append -n: says so" grep -qF "cannot open 'mine.stele': Permission denied" <<<"$err"
 rm -f mine.stele
+must mkdir closed
+must cp image.stele closed/
+must chmod 666 closed/image.stele
+run as "$BUILD/stele" build -n -f src closed/image.stele
+if [ "$(id -u)" = 0 ]; then
+	is 1 "$status" "build -n -f: no permission to create a file beside it"
+	ok "build -n -f: says so" grep -qF "cannot create a file beside" <<<"$err" || diag "$err"
+else
+	skip_block 2 "needs root"
+fi
+rm -r closed
 
 # ---- copy ----
 

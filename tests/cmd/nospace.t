@@ -131,6 +131,8 @@ must stele resize --size=40M "$image" >/dev/null
 refused "append within a file with holes" "$image" append "$tmp/src" "$image@v2"
 must stele append -q "$tmp/half" "$image@v2"
 refused "compact" "$image" compact "$image@v2" v3
+dd if=/dev/zero of="$tmp/mnt/rest" bs=64K status=none 2>"$tmp/full"
+refused "build over it, of the same size" "$image" build --force "$tmp/small" "$image"
 is 0 "$(stele verify -q "$image" >&2; echo $?)" "the image is sound"
 
 done_testing
