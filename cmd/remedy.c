@@ -112,6 +112,8 @@ static const struct {
 	{-ENOENT, " build append ", "cannot open source", NULL},
 	{-ENOENT, " build append ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, NULL, "no directory", NULL},
+	{-ENOENT, NULL, "symbolic link to what does not exist",
+	 "remove the link, or name what it leads to"},
 	{-EACCES, " build append ", "cannot read source", LEAVE_OUT},
 	{-EACCES, " build append ", "cannot open source",
 	 RUN_AS "a user who may read SOURCE"},

@@ -317,6 +317,12 @@ int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id)
 int stele_device_open_file(const char *path, unsigned int flags,
 			   const char *backend, const struct stele_log *log,
 			   struct stele_device **out);
+/*
+ * Where device nodes are, a path that is not there is a device that is not there. What
+ * is mounted below /dev, such as /dev/shm, is another filesystem. Return: 0 (a file may be
+ * created at `path`, if we may write there); -ENODEV; -ENOMEM.
+ */
+int stele_file_check_directory(const char *path);
 
 /*
  * The descriptor behind a file device, for fstat and ioctl; else -EOPNOTSUPP.

@@ -526,7 +526,9 @@ int stele_rehearsal_create(const char *path, uint64_t size, uint32_t object_size
 	r->base.resizable = true;
 	r->size = size;
 	if (path && !shots) {
-		ret = open_parent(path);
+		ret = stele_file_check_directory(path);
+		if (!ret)
+			ret = open_parent(path);
 		r->space = ret < 0 ? -1 : ret;
 	}
 	return finish(r, ret < 0 ? ret : 0, out);

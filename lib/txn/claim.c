@@ -64,6 +64,14 @@ static int check_same(const struct stele_claim *claim, const struct stat *now,
 	return -EBUSY;
 }
 
+/* To what is not there, as the caller knows. */
+static bool is_link(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISLNK(st.st_mode);
+}
+
 /* `asked`: what was there when the guard was asked; zeros: nothing. */
 static int open_file(struct stele_claim *claim, const char *backend,
 		     const struct stat *asked)
@@ -73,6 +81,11 @@ static int open_file(struct stele_claim *claim, const char *backend,
 					      &claim->log, &claim->dev);
 	struct stat st;
 
+	if (ret == -ENOENT && is_link(claim->path)) {
+		stele_log_error(&claim->log, "cannot create '%s': it is a symbolic "
+				"link to what does not exist", claim->path);
+		return ret;
+	}
 	if (ret == -ENOENT && claim->dry) {
 		ret = stele_rehearsal_create(claim->path, 0, 0, &claim->log,
 					     &claim->dev);

@@ -63,6 +63,11 @@ rehearses "nothing was written" build src
 refuses 1 build src none/new.stele
 refuses 1 build src image.stele@v3
 refuses 1 build src foreign
+refuses 1 build src /dev/no-such-device
+refuses 1 copy image.stele@v1 /dev/no-such-device
+must ln -s none/new.stele dangling
+refuses 1 build src dangling
+refuses 1 build --force src dangling
 refuses 1 build --size 1M src new.stele
 rehearses "would be overwritten.*ext4.*keepsake" build -f src foreign
 rehearses "label '', snapshots 'v1', 'v2', which would be overwritten" \

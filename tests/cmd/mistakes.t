@@ -122,6 +122,8 @@ must stele build -q src trunk
 must truncate -s 2M trunk
 says 1 "give the target its full size again" ls trunk
 says 1 "" append nodir image@secnd
+ln -s none dangling
+says 1 "remove the link, or name what it leads to" build --force src dangling
 mkdir -p split/{train,val}/{a,b} maps
 for dir in split/*/*; do echo "$dir" >"$dir/f"; done
 must stele build -q split splits@v1

@@ -224,11 +224,7 @@ static char *directory_of(const char *path)
 	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
-/*
- * Where device nodes are, a path that is not there is a device that is not there. What
- * is mounted below /dev, such as /dev/shm, is another filesystem.
- */
-static int check_directory(const char *path)
+int stele_file_check_directory(const char *path)
 {
 	char *name = directory_of(path), *real = NULL;
 	struct stat dev, root, at;
@@ -273,7 +269,7 @@ static int open_descriptor(const char *path, unsigned int flags)
 
 	rc = check_type(path, flags, &is_block);
 	if (!rc && flags & STELE_DEVICE_CREATE)
-		rc = check_directory(path);
+		rc = stele_file_check_directory(path);
 	if (rc)
 		return rc;
 	mode |= flags & STELE_DEVICE_WRITE ? O_RDWR : O_RDONLY;
