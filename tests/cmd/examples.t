@@ -28,6 +28,22 @@ examples() {
 # What a page calls rbd:POOL/photos is an image of the test's own.
 rbd_of() { sed -E "s#rbd:[a-z]+/photos(@[a-z0-9.]+)?#${rbd%%\?*}\1?${rbd#*\?}#g" <<<"$1"; }
 
+# photos.stele, to which two writers have published at once: in slot and mirror
+forked() {
+	local at
+	mkdir one two
+	head -c 500000 /dev/urandom >one/1
+	head -c 5000 /dev/urandom >two/2
+	cp photos.stele first
+	must stele append -q one first@v2a
+	must stele append -q two photos.stele@v2b
+	truncate -s "$(stat -c %s first)" photos.stele
+	for at in $((0x100000)) "$(od -An -t u8 -j $((0x1000 + 0xa0)) -N 8 first)"; do
+		dd if=first of=photos.stele bs=4096 skip=$((at / 4096)) seek=$((at / 4096)) \
+			count=1 conv=notrunc status=none || bail "dd"
+	done
+}
+
 has_ceph
 tree_photos "$tmp/photos"
 top=$PWD
@@ -40,6 +56,7 @@ for page in man/stele.1 man/stele-*.1; do
 	examples "$top/$page" >lines
 	grep -qE '^\$ stele build .* photos\.stele' lines ||
 		must stele build -q photos photos.stele@v1
+	[ "$name" != stele-repair ] || forked
 	loop=/dev/null
 	if grep -q /dev/nvme1n1 lines && [ "$(id -u)" = 0 ]; then
 		loop_new 64M
