@@ -33,7 +33,9 @@ size="$number (bytes?|[KMG]iB)"
 progress() {
 	local verb=$1 lines pause began=$SECONDS
 	shift
-	for pause in 0.05 0.2 0.8; do
+	cp image before
+	for pause in 0.05 0.2 0.8 1.6; do
+		cp before image
 		slow $pause stele "$@" --progress
 		[[ $err == *"$verb"*left* ]] && break
 	done
@@ -46,6 +48,7 @@ $size of $size, $size/s, [0-9]+:[0-9]{2} left$" \
 	is "" "$(grep -vE "^[a-z]+( |,|$)" <<<"$err" | tr -d '\n')" "stele $*: nothing else"
 	ok "stele $*: whole lines" not grep -q $'\r' <<<"$err"
 }
+: >image
 progress writing build -q --force src image
 progress verifying verify image
 progress extracting extract --force image out
