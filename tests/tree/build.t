@@ -23,7 +23,7 @@ installed() { find "$dest" ! -type d -printf '/%P\n' 2>/dev/null | sort; }
 expected() {
 	[ ! -f cmd/stele.c ] || echo $prefix/bin/stele
 	printf "$prefix/%s\n" include/stele{,_image,_loader,_mapping,_reader}.h \
-		include/stele_{source,tune,txn,versions}.h lib/libstele.a lib/libstele.so \
+		include/stele_{source,tune,txn,write}.h lib/libstele.a lib/libstele.so \
 		lib/libstele.so.0 "lib/libstele.so.$version" lib/pkgconfig/stele.pc \
 		lib/udev/rules.d/60-stele.rules \
 		share/bash-completion/completions/stele share/zsh/site-functions/_stele
