@@ -334,10 +334,8 @@ static int check_size(struct stele_claim *claim, uint64_t needed,
 	if (claim->image_size >= needed)
 		return 0;
 	stele_log_error(&claim->log,
-			"'%s' has %" PRIu64 " bytes, the image needs %" PRIu64
-			"%s",
-			claim->path, claim->image_size, needed,
-			claim->shots ? " (--size makes it larger)" : "");
+			"'%s' has %" PRIu64 " bytes, the image needs %" PRIu64,
+			claim->path, claim->image_size, needed);
 	return -ENOSPC;
 }
 

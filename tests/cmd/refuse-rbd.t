@@ -91,7 +91,7 @@ rbd_new 64M
 builds "an image that is there and empty"
 is 67108864 "$(info .size)" "it keeps its size"
 rbd_new 1M
-refused "one too small" "--size makes it larger"
+refused "one too small" "or a larger --size"
 builds "with a size" --size=32M
 
 rbd_new 64M
