@@ -24,10 +24,12 @@
 #include "lib/txn/claim.h"
 
 /*
- * A boundary may leave a gap in front of the segment: then the catalog lies
- * there, else behind the segment.
+ * End of the image on its target when its snapshot has this note (NULL: none):
+ * not one byte more will be written, unless samples go away meanwhile. The catalog of
+ * a next generation has room before it. A boundary may leave a gap in front of the
+ * segment: then the catalog lies there, else behind the segment.
  */
-uint64_t stele_build_end(const struct stele_plan *plan, const char *note)
+static uint64_t end_of(const struct stele_plan *plan, const char *note)
 {
 	const struct stele_descriptor *d = &plan->descriptor;
 	struct stele_catalog_free lies = {d->offset, d->size};
@@ -69,7 +71,7 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 {
 	const struct stele_build_opts *opts = &append->builder->opts;
 	struct stele_build_report *report = append->builder->report;
-	uint64_t spare; /* see stele_build_end() */
+	uint64_t spare; /* see end_of() */
 	int ret = stele_addition_begin(txn, NULL);
 
 	txn->time = opts->time;
@@ -121,7 +123,7 @@ static int write_target(struct stele_append *append,
 	const struct stele_claim_opts want = {
 		.backend = opts->backend,
 		.snapshot = report->snapshot,
-		.needed = stele_build_end(&append->plan, opts->note),
+		.needed = end_of(&append->plan, opts->note),
 		.file_size = opts->file_size,
 		.object_size = opts->object_size,
 		.force = opts->flags & STELE_FORCE,
@@ -159,7 +161,7 @@ static int write_target(struct stele_append *append,
 static int write_nowhere(struct stele_append *append)
 {
 	const struct stele_builder *builder = append->builder;
-	const uint64_t size = stele_build_end(&append->plan, builder->opts.note);
+	const uint64_t size = end_of(&append->plan, builder->opts.note);
 	struct stele_device *dev;
 	bool whole;
 	int ret = stele_rehearsal_create(NULL, size, 0, &builder->log, &dev);
@@ -253,7 +255,7 @@ static int run(struct stele_append *append, const struct stele_source *source,
 	ret = stele_append_check_any(append);
 	if (ret)
 		return ret;
-	report->image_end = stele_build_end(&append->plan, builder->opts.note);
+	report->image_end = end_of(&append->plan, builder->opts.note);
 	return target->path ? write_target(append, target) :
 			      write_nowhere(append);
 }
@@ -442,7 +444,7 @@ int stele_build_on(struct stele_device *dev, const struct stele_source *source,
 		ret = stele_append_prepare(&append, &builder, source, NULL);
 	if (!ret)
 		ret = stele_device_size(dev, &size);
-	if (!ret && size < stele_build_end(&append.plan, builder.opts.note))
+	if (!ret && size < end_of(&append.plan, builder.opts.note))
 		ret = -ENOSPC;
 	if (!ret)
 		ret = identify(&append);

@@ -11,13 +11,6 @@
 #define STELE_SNAPSHOT_DEFAULT "v1"
 
 /*
- * End of the image on its target when its snapshot has this note (NULL: none):
- * not one byte more will be written, unless samples go away meanwhile. The catalog of
- * a next generation has room before it.
- */
-uint64_t stele_build_end(const struct stele_plan *plan, const char *note);
-
-/*
  * Plan and write, onto a device that stays the caller's. For tests: any source, any
  * device. -ENOSPC comes before a byte is written.
  */

@@ -52,7 +52,8 @@ static uint64_t catalog_size(const struct stele_snapshot *snapshot)
 	       STELE_BLOCK_SIZE;
 }
 
-uint64_t stele_copy_need(const struct stele_snapshot *snapshot)
+/* Bytes that an empty target needs for the snapshot, catalogs and all. */
+static uint64_t need_of(const struct stele_snapshot *snapshot)
 {
 	/* One for each segment, one at the begin, one at the end, two spare. */
 	uint64_t end = STELE_DATA_OFFSET + (snapshot->segment_count + 4ULL) *
@@ -540,7 +541,7 @@ static int make_image(struct copy *c)
 	const struct stele_claim_opts want = {
 		.backend = c->opts.backend,
 		.snapshot = name_of(c),
-		.needed = stele_copy_need(&c->ds->snapshot),
+		.needed = need_of(&c->ds->snapshot),
 		.file_size = c->opts.file_size,
 		.object_size = c->opts.object_size,
 		.force = c->opts.flags & STELE_FORCE,

@@ -29,9 +29,6 @@ struct stele_copier {
 	struct stele_progress done; /* segments that are there */
 };
 
-/* Bytes that an empty target needs for the snapshot, catalogs and all. */
-uint64_t stele_copy_need(const struct stele_snapshot *snapshot);
-
 /*
  * Copy. Return: 0; -ECANCELED; -EEXIST (another snapshot of that name, or another
  * segment of the same id; logged); -ENOSPC; errors of

@@ -173,8 +173,12 @@ bool stele_tombstone_parse(const char *text, int64_t *until, const char **name)
 	return true;
 }
 
-int stele_tombstone_make(struct stele_device *dev, const struct stele_log *log,
-			 const char *name, int64_t until)
+/*
+ * Tombstone that of snapshot `name`. None is a success: it was made half, or is
+ * tombstoned already. Return: 0; errno of the storage (logged).
+ */
+static int make_tombstone(struct stele_device *dev, const struct stele_log *log,
+			  const char *name, int64_t until)
 {
 	const struct stele_shot_ops *shots = stele_device_shots(dev);
 	char to[NAME_SIZE];
@@ -235,8 +239,8 @@ int stele_rbd_drop(struct stele_txn *txn, int64_t time)
 		if (txn->revoke)
 			ret = stele_rbd_remove(dev, &txn->log, old.name);
 		else
-			ret = stele_tombstone_make(dev, &txn->log, old.name,
-						   time + (int64_t)txn->grace);
+			ret = make_tombstone(dev, &txn->log, old.name,
+					     time + (int64_t)txn->grace);
 	}
 	return ret;
 }

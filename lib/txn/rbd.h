@@ -44,12 +44,9 @@ int stele_rbd_drop(struct stele_txn *txn, int64_t time);
  */
 bool stele_tombstone_parse(const char *text, int64_t *until, const char **name);
 /*
- * Tombstone that of snapshot `name`. None is a success: it was made half, or is
- * tombstoned already. Return: 0; errno of the storage (logged).
+ * Unprotect and remove any of them. Return: 0; errno of the storage (logged); -EBUSY: the
+ * storage has a use for it.
  */
-int stele_tombstone_make(struct stele_device *dev, const struct stele_log *log,
-			 const char *name, int64_t until);
-/* Unprotect and remove any of them. Likewise; -EBUSY: the storage has a use for it. */
 int stele_rbd_remove(struct stele_device *dev, const struct stele_log *log,
 		     const char *name);
 
