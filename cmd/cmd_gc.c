@@ -53,7 +53,7 @@ static void print_item_json(const struct stele_gc_item *item)
 		json_set_number(object, "samples", item->sample_count);
 		json_set_time(object, "deleted_time", item->unused_since);
 	} else {
-		json_set_text(object, "withdrawn", item->name);
+		json_set_text(object, "tombstoned", item->name);
 		json_set_time(object, "until", item->unused_since);
 	}
 	json_set(object, "due", json_boolean(item->due));

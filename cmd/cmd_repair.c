@@ -22,61 +22,61 @@ static const struct option longopts[] = {
 	{0},
 };
 
-static void side_line(void *user, const struct stele_side *side)
+static void branch_line(void *user, const struct stele_fork_branch *branch)
 {
 	char time[TEXT_SIZE], count[TEXT_SIZE];
 
 	(void)user;
-	printf("side %u: generation %" PRIu64 ", %s, %s", side->number,
-	       side->generation, text_time(time, side->commit_time),
-	       text_counted(count, side->snapshot_count, "snapshot"));
-	if (side->error)
-		printf("; cannot be chosen: %s", stele_strerror(side->error));
+	printf("branch %u: generation %" PRIu64 ", %s, %s", branch->number,
+	       branch->generation, text_time(time, branch->commit_time),
+	       text_counted(count, branch->snapshot_count, "snapshot"));
+	if (branch->error)
+		printf("; cannot be chosen: %s", stele_strerror(branch->error));
 	putchar('\n');
 }
 
-static void side_json(void *user, const struct stele_side *side)
+static void branch_json(void *user, const struct stele_fork_branch *branch)
 {
 	json_t *object = json_object();
 	char hex[TEXT_HEX_SIZE];
 
 	(void)user;
-	json_set_number(object, "side", side->number);
-	json_set_number(object, "generation", side->generation);
-	json_set_number(object, "commit_time", (uint64_t)side->commit_time);
-	json_set_text(object, "uuid", text_uuid(hex, side->uuid));
-	json_set_number(object, "snapshot_count", side->snapshot_count);
-	if (side->error)
-		json_set_text(object, "error", stele_strerror(side->error));
+	json_set_number(object, "branch", branch->number);
+	json_set_number(object, "generation", branch->generation);
+	json_set_number(object, "commit_time", (uint64_t)branch->commit_time);
+	json_set_text(object, "uuid", text_uuid(hex, branch->uuid));
+	json_set_number(object, "snapshot_count", branch->snapshot_count);
+	if (branch->error)
+		json_set_text(object, "error", stele_strerror(branch->error));
 	json_line(object);
 }
 
-static void snapshot_line(void *user, const struct stele_side *side,
-			  const struct stele_side_snapshot *snapshot)
+static void snapshot_line(void *user, const struct stele_fork_branch *branch,
+			  const struct stele_fork_snapshot *snapshot)
 {
 	const struct stele_snapshot_info *info = snapshot->info;
 	char time[TEXT_SIZE], count[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
 	(void)user;
-	(void)side;
+	(void)branch;
 	printf("  %s  %s  %s  sha256:%.16s  %s%s%s\n", info->name,
 	       text_time(time, info->time),
 	       text_counted(count, info->sample_count, "sample"),
 	       text_hex(hex, info->digest, sizeof(info->digest)),
-	       snapshot->common ? "on all sides" : "only here",
+	       snapshot->common ? "on all branches" : "only here",
 	       snapshot->error ? ", " : "",
 	       snapshot->error ? stele_strerror(snapshot->error) : "");
 }
 
-static void snapshot_json(void *user, const struct stele_side *side,
-			  const struct stele_side_snapshot *snapshot)
+static void snapshot_json(void *user, const struct stele_fork_branch *branch,
+			  const struct stele_fork_snapshot *snapshot)
 {
 	const struct stele_snapshot_info *info = snapshot->info;
 	json_t *object = json_object();
 	char hex[TEXT_HEX_SIZE];
 
 	(void)user;
-	json_set_number(object, "side", side->number);
+	json_set_number(object, "branch", branch->number);
 	json_set_text(object, "snapshot", info->name);
 	json_set_text(object, "digest",
 		      text_hex(hex, info->digest, sizeof(info->digest)));
@@ -96,7 +96,7 @@ static void summarize(const struct stele_repair_report *report, bool json)
 
 	if (json) {
 		object = json_object();
-		json_set_number(object, "sides", report->sides);
+		json_set_number(object, "branches", report->branches);
 		json_set_number(object, "wrong_copies", report->wrong_copies);
 		json_set_number(object, "generation", report->generation);
 		json_object_set_new(object, "changed",
@@ -105,8 +105,8 @@ static void summarize(const struct stele_repair_report *report, bool json)
 	} else if (report->changed) {
 		printf("repaired, now generation %" PRIu64 "\n",
 		       report->generation);
-	} else if (report->sides) {
-		puts("choose a side with --choose");
+	} else if (report->branches) {
+		puts("choose a branch with --choose");
 	} else if (report->wrong_copies) {
 		printf("%s to be rewritten\n",
 		       text_counted(count, report->wrong_copies,
@@ -124,7 +124,7 @@ static int run(const char *target, uint32_t choose, bool dry, bool json)
 		target,
 		&STELE_OPTS(stele_repair_opts, .log = cmd_log_line,
 			    .log_user = &log, .choose = choose,
-			    .side = json ? side_json : side_line,
+			    .branch = json ? branch_json : branch_line,
 			    .snapshot = json ? snapshot_json : snapshot_line,
 			    .flags = dry ? STELE_DRY_RUN : 0),
 		&report);

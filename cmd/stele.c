@@ -301,9 +301,9 @@ static const struct cmd commands[] = {
 	 "repair [options] TARGET\n"
 	 "\n"
 	 "Rewrite superblock copies that are outdated or damaged. If two writers have\n"
-	 "published at once, show both sides; with --choose, keep one of them.\n"
+	 "published at once, show both branches; with --choose, keep one of them.\n"
 	 "\n"
-	 "      --choose=SIDE       side of a fork to keep: its number, as shown\n"
+	 "      --choose=BRANCH     branch of a fork to keep: its number, as shown\n"
 	 "  -n, --dry-run           only report problems\n"
 	 "      --json              print one JSON object per item, and a final one\n"
 	 "  -h, --help\n"},

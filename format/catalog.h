@@ -223,6 +223,6 @@ bool stele_name_ok(const char *name, size_t size);
  * What a snapshot's name may not begin with, for a writer: RBD snapshots that
  * are kept for their readers alone are named so. Who reads takes what is there.
  */
-#define STELE_NAME_RESERVED "stele-withdrawn-"
+#define STELE_NAME_RESERVED "stele-tombstone-"
 
 #endif

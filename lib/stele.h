@@ -41,7 +41,7 @@
  *	-EBADMSG	a checksum or digest does not match
  *	-EUCLEAN	checksums match, yet the structure is impossible
  *	-ENOTUNIQ	two superblocks of the same generation differ (a fork): nothing
- *			is written, and only what both sides share is read
+ *			is written, and only what both branches share is read
  *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
  *	-ENOTBLK	a target that is neither a block device nor a regular file
  *	-ENOENT		no such target, snapshot, key or mapping

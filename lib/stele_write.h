@@ -281,7 +281,7 @@ STELE_API int stele_resize(const char *target, uint64_t size,
 			   struct stele_resize_report *report);
 
 /* One of the versions of an image in a fork. */
-struct stele_side {
+struct stele_fork_branch {
 	size_t size;
 	uint32_t number; /* from 1 */
 	int error;	 /* 0, or why it cannot be chosen */
@@ -291,10 +291,10 @@ struct stele_side {
 	uint32_t snapshot_count;
 };
 
-struct stele_side_snapshot {
+struct stele_fork_snapshot {
 	size_t size;
 	const struct stele_snapshot_info *info; /* payload_size is 0 */
-	bool common; /* the other sides have it, too */
+	bool common; /* the other branches have it, too */
 	int error;   /* of opening it; its samples were not checked */
 };
 
@@ -302,20 +302,20 @@ struct stele_repair_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
-	/* For a fork, called for each side, then each of its snapshots; may be NULL. */
-	void (*side)(void *user, const struct stele_side *side);
-	void (*snapshot)(void *user, const struct stele_side *side,
-			 const struct stele_side_snapshot *snapshot);
+	/* For a fork, called for each branch, then each of its snapshots; may be NULL. */
+	void (*branch)(void *user, const struct stele_fork_branch *branch);
+	void (*snapshot)(void *user, const struct stele_fork_branch *branch,
+			 const struct stele_fork_snapshot *snapshot);
 	void *user;
 	const char *backend;
 	int64_t time;	 /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
-	uint32_t choose; /* side to keep; 0: none */
+	uint32_t choose; /* branch to keep; 0: none */
 	uint32_t flags;	 /* STELE_DRY_RUN: only report */
 };
 
 struct stele_repair_report {
 	size_t size;
-	uint32_t sides;	       /* of a fork; 0: there is none */
+	uint32_t branches;	       /* of a fork; 0: there is none */
 	uint32_t wrong_copies; /* superblock copies that are outdated or damaged */
 	uint64_t generation;   /* of the image, afterwards */
 	bool changed;
@@ -324,11 +324,11 @@ struct stele_repair_report {
 /**
  * stele_repair() - rewrite superblocks, and resolve a fork
  *
- * After two writers published at once, only what both sides share can be read, and
- * nothing written: everything else is -ENOTUNIQ. This shows the sides, and makes the
+ * After two writers published at once, only what both branches share can be read, and
+ * nothing written: everything else is -ENOTUNIQ. This shows the branches, and makes the
  * chosen one the image, by a commit; what only the others have is lost. If interrupted,
  * run it again. If nothing is wrong, it does nothing. @report may be NULL.
- * Return: 0; -ENOTUNIQ (a fork, and none chosen); -ENOENT (no such side, or nothing to
+ * Return: 0; -ENOTUNIQ (a fork, and none chosen); -ENOENT (no such branch, or nothing to
  * choose; logged); errors of stele_image_open() and of writing.
  */
 STELE_API int stele_repair(const char *target,

@@ -96,10 +96,10 @@ int stele_uring_open_queue(struct stele_device *dev, unsigned int depth,
 /*
  * See stele_device_open(); `path` is without snapshot. Only where the build has
  * librbd. Return: 0; -EINVAL (spelling); -ENOENT (no such configuration, pool,
- * image, shot); -EACCES; -EPERM (the shot is not protected); -ETIMEDOUT;
- * -EBUSY; errno. Everything is logged.
+ * image, RBD snapshot); -EACCES; -EPERM (it is not protected); -ETIMEDOUT; -EBUSY;
+ * errno. Everything is logged.
  */
-int stele_device_open_rbd(const char *path, const char *shot,
+int stele_device_open_rbd(const char *path, const char *snap,
 			  unsigned int flags, const struct stele_log *log,
 			  struct stele_device **out);
 /* See stele_device_create() and stele_device_destroy(). */

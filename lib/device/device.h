@@ -30,6 +30,7 @@
 
 struct stele_device;
 struct stele_queue;
+struct stele_rbd_snap_ops;
 
 /* Names of the file backends that are probed; there are others, by name only. */
 #define STELE_BACKEND_ENV     "STELE_BACKEND"
@@ -76,40 +77,14 @@ struct stele_request {
 };
 
 /*
- * A shot: a read-only snapshot that the storage itself keeps of a whole target
- * (RBD has them, files and disks do not). Names are those of our snapshots,
- * or anything else that others made.
- */
-struct stele_shot {
-	const char *name; /* valid during the callback */
-	uint64_t id;	  /* of the storage; never used again */
-	bool is_protected;
-};
-typedef int (*stele_shot_fn)(void *user, const struct stele_shot *shot);
-
-/* On a device that was opened for writing, at its head. All of them block. */
-struct stele_shot_ops {
-	/* Until fn returns nonzero, which is returned. Oldest first. */
-	int (*each)(struct stele_device *dev, stele_shot_fn fn, void *user);
-	/* Of all that was flushed. Return: 0; -EEXIST; errno. */
-	int (*make)(struct stele_device *dev, const char *name);
-	int (*protect)(struct stele_device *dev, const char *name, bool wanted);
-	/* Open readers go on. */
-	int (*rename)(struct stele_device *dev, const char *from,
-		      const char *to);
-	/* Return: 0; -ENOENT; -EBUSY (protected). */
-	int (*remove)(struct stele_device *dev, const char *name);
-};
-
-/*
- * What tells one image of a storage, or one shot of it, from all others, as names are
- * used again: of RBD by the ids that Ceph gave.
+ * What tells one image of a storage, or one RBD snapshot of it, from all others, as
+ * names are used again: the ids that Ceph gave.
  */
 struct stele_storage_id {
 	char cluster[40]; /* a UUID as text; "": nothing is known */
 	int64_t pool;
 	char image[64];
-	uint64_t shot; /* 0: the head */
+	uint64_t snap; /* 0: the head */
 };
 
 /*
@@ -141,12 +116,12 @@ struct stele_device_ops {
 	int (*reserve)(struct stele_device *dev, uint64_t offset, uint64_t size);
 	/* Optional: bytes that were ever written, in whole objects. */
 	int (*data)(struct stele_device *dev, uint64_t *bytes);
-	const struct stele_shot_ops *shots; /* NULL: it keeps none */
+	const struct stele_rbd_snap_ops *snaps; /* NULL: it has none; see snaps.h */
 	/*
-	 * Optional: how any process of this machine spells it, whatever its
-	 * environment; malloc'ed, NULL: no memory.
+	 * Optional: the URI by which any process of this machine opens it, whatever
+	 * its environment; malloc'ed, NULL: no memory.
 	 */
-	char *(*spell)(struct stele_device *dev);
+	char *(*uri)(struct stele_device *dev);
 	/* Optional; see stele_device_pick(). */
 	int (*pick)(struct stele_device *dev, const char *name);
 	/* Optional: which one it is. */
@@ -204,10 +179,10 @@ struct stele_device {
 	uint32_t fence_mode; /* enum stele_fence_mode: what keeps other writers out */
 	int fd; /* of a target that has one, else -1 */
 	/*
-	 * It may turn into something else without an error, which only check()
-	 * tells: nothing that is read counts before its checksum matched.
+	 * Its bytes may be taken away without an error, which only check() tells:
+	 * nothing that is read counts before its checksum matched.
 	 */
-	bool fleeting;
+	bool revocable;
 	struct stele_permit *permit; /* the writer's: asked before each write; or NULL */
 	_Atomic uint64_t written; /* bytes that writes have transferred */
 };
@@ -242,21 +217,19 @@ enum stele_device_flags {
 };
 
 /*
- * Open any target: a path, or "rbd:POOL[/NAMESPACE]/IMAGE[?OPTIONS]". `shot`
- * (may be NULL) opens that shot of the target, read-only, and only if it is
- * protected; -EOPNOTSUPP where the storage keeps none.
+ * Open any target: a path, or "rbd:POOL[/NAMESPACE]/IMAGE[?OPTIONS]". `snap` (may be
+ * NULL) opens that RBD snapshot, read-only, and only if it is protected; -EOPNOTSUPP
+ * for a path.
  *
- * `backend` is of files. A target that keeps shots says in the log why it can't be opened.
+ * `backend` is of files. Why an RBD image cannot be opened is logged.
  *
- * Return: as stele_device_open_file(), and of RBD: -EINVAL (spelling); -ENOENT (no such
- * configuration, pool, image or shot); -EACCES; -EPERM (a shot that is not protected);
- * -ETIMEDOUT; -EOPNOTSUPP (built without librbd).
+ * Return: as stele_device_open_file(), and of RBD: -EINVAL (syntax); -ENOENT (no such
+ * configuration, pool, image or RBD snapshot); -EACCES; -EPERM (an RBD snapshot that is
+ * not protected); -ETIMEDOUT; -EOPNOTSUPP (built without librbd).
  */
-int stele_device_open(const char *path, const char *shot, unsigned int flags,
+int stele_device_open(const char *path, const char *snap, unsigned int flags,
 		      const char *backend, const struct stele_log *log,
 		      struct stele_device **out);
-/* Does this spell a target whose storage keeps shots ("rbd:...")? */
-bool stele_path_has_shots(const char *path);
 /*
  * The same, and while a file or disk is busy again and again for a second: the
  * kernel closes the files of a ring a moment after its process is gone.
@@ -265,8 +238,6 @@ int stele_device_open_patiently(const char *path, unsigned int flags,
 				const char *backend,
 				const struct stele_log *log,
 				struct stele_device **out);
-/* The device's, or NULL. */
-const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev);
 
 /*
  * Create an RBD image, with what suits data that is written once and read by
@@ -284,12 +255,12 @@ int stele_device_destroy(const char *path, const struct stele_log *log);
 
 /*
  * Is it still what was opened? Of a writer's on RBD: is it still the only one?
- * Return: 0; -ESTALE (a shot that was removed); -ESHUTDOWN (another writer has taken
+ * Return: 0; -ESTALE (an RBD snapshot that was removed); -ESHUTDOWN (another writer has taken
  * over); errno.
  */
 int stele_device_check(struct stele_device *dev);
-/* See `spell`; without a shot. Only of targets that keep shots, else NULL. */
-char *stele_device_spell(struct stele_device *dev);
+/* See ops->uri; without the RBD snapshot. NULL: not RBD, or no memory. */
+char *stele_device_uri(struct stele_device *dev);
 /*
  * From now on the device is the RBD snapshot of that name, as if it had been opened by it,
  * through the same connection. Once, of a device that was opened for reading, at its head,

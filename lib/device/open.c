@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - the spelling of a target to the backend that serves it
+ * open.c - from the name of a target to the backend that opens it
  */
 #include "lib/device/device.h"
 
@@ -9,15 +9,10 @@
 #include <time.h>
 
 #include "lib/device/backend.h"
-#include "lib/device/target_rbd.h"
+#include "lib/device/target.h"
 
 #define BUSY_TRIES   20
 #define BUSY_WAIT_NS 50000000
-
-bool stele_path_has_shots(const char *path)
-{
-	return stele_rbd_is(path);
-}
 
 #ifndef HAVE_LIBRBD
 static int no_librbd(const char *path, const struct stele_log *log)
@@ -25,19 +20,19 @@ static int no_librbd(const char *path, const struct stele_log *log)
 	stele_log_error(log, "cannot open '%s': built without librbd", path);
 	return -EOPNOTSUPP;
 }
-#define stele_device_open_rbd(path, shot, flags, log, out) no_librbd(path, log)
+#define stele_device_open_rbd(path, snap, flags, log, out) no_librbd(path, log)
 #define stele_rbd_create(path, size, object_size, log) \
 	((void)(size), (void)(object_size), no_librbd(path, log))
 #define stele_rbd_destroy(path, log)			   no_librbd(path, log)
 #endif
 
-int stele_device_open(const char *path, const char *shot, unsigned int flags,
+int stele_device_open(const char *path, const char *snap, unsigned int flags,
 		      const char *backend, const struct stele_log *log,
 		      struct stele_device **out)
 {
-	if (stele_path_has_shots(path))
-		return stele_device_open_rbd(path, shot, flags, log, out);
-	if (shot)
+	if (stele_path_is_rbd(path))
+		return stele_device_open_rbd(path, snap, flags, log, out);
+	if (snap)
 		return -EOPNOTSUPP;
 	return stele_device_open_file(path, flags, backend, log, out);
 }
@@ -48,7 +43,7 @@ int stele_device_open_patiently(const char *path, unsigned int flags,
 				struct stele_device **out)
 {
 	const struct timespec wait = {.tv_nsec = BUSY_WAIT_NS};
-	const int tries = stele_path_has_shots(path) ? 1 : BUSY_TRIES;
+	const int tries = stele_path_is_rbd(path) ? 1 : BUSY_TRIES;
 	int ret = -EBUSY;
 
 	for (int i = 0; i < tries && ret == -EBUSY; i++) {
@@ -62,26 +57,21 @@ int stele_device_open_patiently(const char *path, unsigned int flags,
 int stele_device_create(const char *path, uint64_t size, uint32_t object_size,
 			const struct stele_log *log)
 {
-	if (!stele_path_has_shots(path))
+	if (!stele_path_is_rbd(path))
 		return -EOPNOTSUPP;
 	return stele_rbd_create(path, size, object_size, log);
 }
 
 int stele_device_destroy(const char *path, const struct stele_log *log)
 {
-	if (!stele_path_has_shots(path))
+	if (!stele_path_is_rbd(path))
 		return -EOPNOTSUPP;
 	return stele_rbd_destroy(path, log);
 }
 
-const struct stele_shot_ops *stele_device_shots(const struct stele_device *dev)
+char *stele_device_uri(struct stele_device *dev)
 {
-	return dev->ops->shots;
-}
-
-char *stele_device_spell(struct stele_device *dev)
-{
-	return dev->ops->spell ? dev->ops->spell(dev) : NULL;
+	return dev->ops->uri ? dev->ops->uri(dev) : NULL;
 }
 
 int stele_device_pick(struct stele_device *dev, const char *name)

@@ -4,7 +4,7 @@
  *
  * Pieces that were written are kept by offset, and say where in the unnamed file they
  * lie; what none covers is the target's, up to the smallest size that it was given
- * here, and zero behind. Names of RBD snapshots are a list of its own. One lock around all.
+ * here, and zero behind. Its RBD snapshots are a list of its own. One lock around all.
  */
 #include "lib/device/rehearsal.h"
 
@@ -22,6 +22,8 @@
 #include "format/superblock.h"
 #include "lib/base/temp.h"
 #include "lib/device/backend.h"
+#include "lib/device/snaps.h"
+#include "lib/device/target.h"
 
 #define ALIGN_MIN 4096u
 #define DEPTH_MAX 128u
@@ -37,12 +39,6 @@ struct pieces {
 	size_t count, capacity;
 };
 
-struct shot {
-	char *name; /* owned */
-	uint64_t id;
-	bool is_protected;
-};
-
 struct rehearsal {
 	struct stele_device base;
 	struct stele_device *target; /* NULL: to be created */
@@ -56,8 +52,7 @@ struct rehearsal {
 	int space;	 /* descriptor of the filesystem, of a regular file; else -1 */
 	struct pieces held; /* holes of that file that would be filled */
 	uint64_t held_size;
-	struct shot *shots; /* owned */
-	size_t shot_count;
+	struct stele_rbd_snaps snaps;
 };
 
 /* ---- pieces ------------------------------------------------------------------ */
@@ -287,96 +282,37 @@ static int reserve(struct stele_device *dev, uint64_t offset, uint64_t size)
 
 /* ---- RBD snapshots ------------------------------------------------------------- */
 
-static struct shot *find_shot(struct rehearsal *r, const char *name)
+static int snaps_list(struct stele_device *dev, struct stele_rbd_snaps *out)
 {
-	for (size_t i = 0; i < r->shot_count; i++)
-		if (!strcmp(r->shots[i].name, name))
-			return &r->shots[i];
-	return NULL;
+	return stele_rbd_snaps_copy(out, &((struct rehearsal *)dev)->snaps);
 }
 
-static int add_shot(void *user, const struct stele_shot *shot)
+static int snap_make(struct stele_device *dev, const char *name)
 {
-	struct rehearsal *r = user;
-	struct shot *list = reallocarray(r->shots, r->shot_count + 1,
-					 sizeof(*list));
-
-	if (!list)
-		return -ENOMEM;
-	r->shots = list;
-	list[r->shot_count] = (struct shot){strdup(shot->name), shot->id,
-					    shot->is_protected};
-	return list[r->shot_count].name ? (r->shot_count++, 0) : -ENOMEM;
+	return stele_rbd_snaps_add(&((struct rehearsal *)dev)->snaps, name, 0, false);
 }
 
-static int shots_each(struct stele_device *dev, stele_shot_fn fn, void *user)
+static int snap_protect(struct stele_device *dev, const char *name, bool wanted)
 {
-	struct rehearsal *r = (struct rehearsal *)dev;
-	int ret = 0;
-
-	for (size_t i = 0; i < r->shot_count && !ret; i++)
-		ret = fn(user, &(struct stele_shot){r->shots[i].name,
-						    r->shots[i].id,
-						    r->shots[i].is_protected});
-	return ret;
+	return stele_rbd_snaps_protect(&((struct rehearsal *)dev)->snaps, name, wanted);
 }
 
-static int shots_make(struct stele_device *dev, const char *name)
+static int snap_rename(struct stele_device *dev, const char *from, const char *to)
 {
-	struct rehearsal *r = (struct rehearsal *)dev;
-
-	return find_shot(r, name) ? -EEXIST :
-				    add_shot(r, &(struct stele_shot){name, 0, false});
+	return stele_rbd_snaps_rename(&((struct rehearsal *)dev)->snaps, from, to);
 }
 
-static int shots_protect(struct stele_device *dev, const char *name, bool wanted)
+static int snap_remove(struct stele_device *dev, const char *name)
 {
-	struct shot *shot = find_shot((struct rehearsal *)dev, name);
-
-	if (!shot)
-		return -ENOENT;
-	if (shot->is_protected == wanted)
-		return wanted ? -EBUSY : -EINVAL;
-	shot->is_protected = wanted;
-	return 0;
+	return stele_rbd_snaps_remove(&((struct rehearsal *)dev)->snaps, name);
 }
 
-static int shots_rename(struct stele_device *dev, const char *from,
-			const char *to)
-{
-	struct rehearsal *r = (struct rehearsal *)dev;
-	struct shot *shot = find_shot(r, from);
-	char *name;
-
-	if (!shot || find_shot(r, to))
-		return shot ? -EEXIST : -ENOENT;
-	name = strdup(to);
-	if (!name)
-		return -ENOMEM;
-	free(shot->name);
-	shot->name = name;
-	return 0;
-}
-
-static int shots_remove(struct stele_device *dev, const char *name)
-{
-	struct rehearsal *r = (struct rehearsal *)dev;
-	struct shot *shot = find_shot(r, name);
-
-	if (!shot || shot->is_protected)
-		return shot ? -EBUSY : -ENOENT;
-	free(shot->name);
-	memmove(shot, shot + 1,
-		(size_t)(&r->shots[--r->shot_count] - shot) * sizeof(*shot));
-	return 0;
-}
-
-static const struct stele_shot_ops shot_ops = {
-	.each = shots_each,
-	.make = shots_make,
-	.protect = shots_protect,
-	.rename = shots_rename,
-	.remove = shots_remove,
+static const struct stele_rbd_snap_ops snap_ops = {
+	.list = snaps_list,
+	.make = snap_make,
+	.protect = snap_protect,
+	.rename = snap_rename,
+	.remove = snap_remove,
 };
 
 /* ---- open ---------------------------------------------------------------------- */
@@ -385,9 +321,7 @@ static void close_rehearsal(struct stele_device *dev)
 {
 	struct rehearsal *r = (struct rehearsal *)dev;
 
-	for (size_t i = 0; i < r->shot_count; i++)
-		free(r->shots[i].name);
-	free(r->shots);
+	stele_rbd_snaps_release(&r->snaps);
 	free(r->held.list);
 	free(r->written.list);
 	if (r->space >= 0 && r->space != r->base.fd)
@@ -415,10 +349,10 @@ static int identify(struct stele_device *dev, struct stele_storage_id *id)
 	.reserve = reserve
 
 static const struct stele_device_ops ops = {OPS};
-static const struct stele_device_ops ops_with_shots = {OPS, .shots = &shot_ops};
+static const struct stele_device_ops ops_with_snaps = {OPS, .snaps = &snap_ops};
 
 static struct rehearsal *new_rehearsal(const struct stele_limits *limits,
-				       bool shots, const struct stele_log *log)
+				       bool rbd, const struct stele_log *log)
 {
 	struct rehearsal *r = calloc(1, sizeof(*r));
 
@@ -427,11 +361,11 @@ static struct rehearsal *new_rehearsal(const struct stele_limits *limits,
 	pthread_mutex_init(&r->lock, NULL);
 	r->space = -1;
 	r->base = (struct stele_device){
-		.ops = shots ? &ops_with_shots : &ops,
+		.ops = rbd ? &ops_with_snaps : &ops,
 		.limits = *limits,
 		.writable = true,
 		.dry = true,
-		.fence_mode = shots ? STELE_FENCE_RBD_LOCK : STELE_FENCE_LOCAL,
+		.fence_mode = rbd ? STELE_FENCE_RBD_LOCK : STELE_FENCE_LOCAL,
 		.fd = -1,
 	};
 	if (log)
@@ -454,8 +388,8 @@ static int finish(struct rehearsal *r, int ret, struct stele_device **out)
 
 int stele_rehearsal_over(struct stele_device *target, struct stele_device **out)
 {
-	const struct stele_shot_ops *shots = stele_device_shots(target);
-	struct rehearsal *r = new_rehearsal(&target->limits, shots, &target->log);
+	const struct stele_rbd_snap_ops *snaps = stele_device_snaps(target);
+	struct rehearsal *r = new_rehearsal(&target->limits, snaps, &target->log);
 	struct stat st;
 	int ret;
 
@@ -464,14 +398,14 @@ int stele_rehearsal_over(struct stele_device *target, struct stele_device **out)
 	r->target = target;
 	r->borrowed = true;
 	r->base.fd = target->fd;
-	r->base.resizable = shots || (target->fd >= 0 && !fstat(target->fd, &st) &&
+	r->base.resizable = snaps || (target->fd >= 0 && !fstat(target->fd, &st) &&
 				      S_ISREG(st.st_mode));
-	if (r->base.resizable && !shots)
+	if (r->base.resizable && !snaps)
 		r->space = target->fd;
 	ret = stele_device_size(target, &r->size);
 	r->target_end = r->size;
-	if (ret == 0 && shots)
-		ret = shots->each(target, add_shot, r);
+	if (ret == 0 && snaps)
+		ret = snaps->list(target, &r->snaps);
 	return finish(r, ret, out);
 }
 
@@ -510,22 +444,22 @@ static int open_parent(const char *path)
 int stele_rehearsal_create(const char *path, uint64_t size, uint32_t object_size,
 			   const struct stele_log *log, struct stele_device **out)
 {
-	const bool shots = path && stele_path_has_shots(path);
+	const bool rbd = path && stele_path_is_rbd(path);
 	const struct stele_limits limits = {
 		.logical_block = BLOCK,
 		.memory_align = ALIGN_MIN,
 		.transfer_max = STELE_FILE_TRANSFER_SIZE_MAX,
 		.depth_max = DEPTH_MAX,
-		.boundary = shots ? object_size : 0,
+		.boundary = rbd ? object_size : 0,
 	};
-	struct rehearsal *r = new_rehearsal(&limits, shots, log);
+	struct rehearsal *r = new_rehearsal(&limits, rbd, log);
 	int ret = 0;
 
 	if (!r)
 		return -ENOMEM;
 	r->base.resizable = true;
 	r->size = size;
-	if (path && !shots) {
+	if (path && !rbd) {
 		ret = stele_file_check_directory(path);
 		if (!ret)
 			ret = open_parent(path);

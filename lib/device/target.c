@@ -62,7 +62,7 @@ static int parse_snapshot(const char *text, const char *name,
 		stele_log_error(log,
 				"bad snapshot name '%s' in target '%s'%s", name,
 				text,
-				stele_rbd_is(text) ? "" :
+				stele_path_is_rbd(text) ? "" :
 						     " (a path that holds an '@' "
 						     "is written with one more "
 						     "behind it)");
@@ -136,7 +136,7 @@ int stele_target_parse(const char *text, const struct stele_log *log,
 		stele_log_error(log, "empty target");
 		return -EINVAL;
 	}
-	err = stele_rbd_is(text) ? parse_rbd(text, log, out) :
+	err = stele_path_is_rbd(text) ? parse_rbd(text, log, out) :
 				   parse_path(text, log, out);
 	if (err)
 		stele_target_release(out);

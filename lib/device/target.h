@@ -21,6 +21,8 @@ struct stele_target {
 	uint8_t digest[STELE_DIGEST_SIZE]; /* when pinned or mapped */
 };
 
+/* Is it "rbd:..."? A file of such a name is written "./rbd:...". */
+bool stele_path_is_rbd(const char *path);
 /*
  * Return: 0; -EINVAL (empty, bad snapshot name or digest; logged);
  * -EOPNOTSUPP ("rbd:...", logged); -ENOMEM.

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/device/target.h"
+
 #define PREFIX_SIZE (sizeof(STELE_RBD_PREFIX) - 1)
 #define USAGE	    "rbd:POOL[/NAMESPACE]/IMAGE[?OPTIONS]"
 
-bool stele_rbd_is(const char *text)
+bool stele_path_is_rbd(const char *text)
 {
 	return !strncmp(text, STELE_RBD_PREFIX, PREFIX_SIZE);
 }

@@ -27,8 +27,6 @@ struct stele_rbd_name {
 	uint32_t connections;
 };
 
-/* Does it begin like one? A file of such a name is written "./rbd:...". */
-bool stele_rbd_is(const char *text);
 /*
  * Cut a whole target in two: *path without snapshot, *snapshot what stands
  * behind the '@' (NULL: there is none). Both are malloc'ed.

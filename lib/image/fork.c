@@ -2,7 +2,7 @@
 /*
  * fork.c - see fork.h
  *
- * What the sides share becomes a catalog in memory, made from the first side's,
+ * What the branches share becomes a catalog in memory, made from the first branch's,
  * so that readers of the image need not know about the others.
  */
 #include "lib/image/fork.h"
@@ -14,22 +14,22 @@
 
 #include "format/crc32c.h"
 
-/* ---- sides -------------------------------------------------------------------- */
+/* ---- branches -------------------------------------------------------------------- */
 
-static int load_catalog(struct stele_device *dev, struct stele_fork_side *side)
+static int load_catalog(struct stele_device *dev, struct stele_branch *branch)
 {
-	const struct stele_superblock *sb = &side->sb;
+	const struct stele_superblock *sb = &branch->sb;
 	int ret;
 
-	side->blocks = stele_device_alloc(dev, sb->catalog_size);
-	if (!side->blocks)
+	branch->blocks = stele_device_alloc(dev, sb->catalog_size);
+	if (!branch->blocks)
 		return -ENOMEM;
-	ret = stele_device_read(dev, side->blocks, sb->catalog_offset,
+	ret = stele_device_read(dev, branch->blocks, sb->catalog_offset,
 				sb->catalog_size);
 	if (ret < 0)
 		return ret;
-	side->error = stele_catalog_decode(side->blocks, sb->catalog_size, sb,
-					   &side->catalog, NULL);
+	branch->error = stele_catalog_decode(branch->blocks, sb->catalog_size, sb,
+					   &branch->catalog, NULL);
 	return 0;
 }
 
@@ -37,12 +37,12 @@ static bool is_known(const struct stele_fork *fork,
 		     const struct stele_superblock *sb)
 {
 	for (unsigned int i = 0; i < fork->count; i++)
-		if (stele_superblock_same(&fork->sides[i].sb, sb))
+		if (stele_superblock_same(&fork->branches[i].sb, sb))
 			return true;
 	return false;
 }
 
-static int load_sides(struct stele_device *dev,
+static int load_branches(struct stele_device *dev,
 		      const struct stele_copies *copies, uint64_t generation,
 		      uint64_t target_size, struct stele_fork *fork)
 {
@@ -50,18 +50,18 @@ static int load_sides(struct stele_device *dev,
 
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++) {
 		const struct stele_copy *copy = &copies->copy[i];
-		struct stele_fork_side *side = &fork->sides[fork->count];
+		struct stele_branch *branch = &fork->branches[fork->count];
 
 		if (copy->error < 0 || copy->sb.generation != generation ||
 		    is_known(fork, &copy->sb))
 			continue;
-		side->copy = i;
-		side->sb = copy->sb;
+		branch->copy = i;
+		branch->sb = copy->sb;
 		fork->count++;
-		if (side->sb.image_size > target_size)
-			side->error = -ENODATA;
+		if (branch->sb.image_size > target_size)
+			branch->error = -ENODATA;
 		else
-			ret = load_catalog(dev, side);
+			ret = load_catalog(dev, branch);
 	}
 	return ret;
 }
@@ -69,7 +69,7 @@ static int load_sides(struct stele_device *dev,
 void stele_fork_free(struct stele_fork *fork)
 {
 	for (unsigned int i = 0; fork && i < fork->count; i++)
-		free(fork->sides[i].blocks);
+		free(fork->branches[i].blocks);
 	free(fork);
 }
 
@@ -111,18 +111,18 @@ static bool has_same(const struct stele_catalog *catalog,
 }
 
 bool stele_fork_common(const struct stele_fork *fork,
-		       const struct stele_fork_side *side, uint32_t index)
+		       const struct stele_branch *branch, uint32_t index)
 {
 	struct stele_catalog_snapshot s;
 
-	stele_catalog_snapshot(&side->catalog, index, &s);
+	stele_catalog_snapshot(&branch->catalog, index, &s);
 	for (unsigned int i = 0; i < fork->count; i++) {
-		const struct stele_fork_side *other = &fork->sides[i];
+		const struct stele_branch *other = &fork->branches[i];
 
-		if (other != side && !other->error &&
-		    (memcmp(other->sb.uuid, side->sb.uuid,
-			    sizeof(side->sb.uuid)) != 0 ||
-		     !has_same(&other->catalog, &side->catalog, &s)))
+		if (other != branch && !other->error &&
+		    (memcmp(other->sb.uuid, branch->sb.uuid,
+			    sizeof(branch->sb.uuid)) != 0 ||
+		     !has_same(&other->catalog, &branch->catalog, &s)))
 			return false;
 	}
 	return true;
@@ -132,12 +132,12 @@ bool stele_fork_has(const struct stele_fork *fork, const char *name,
 		    const uint8_t *digest)
 {
 	for (unsigned int i = 0; i < fork->count; i++) {
-		const struct stele_fork_side *side = &fork->sides[i];
+		const struct stele_branch *branch = &fork->branches[i];
 		struct stele_catalog_snapshot s;
 
 		for (uint32_t j = 0;
-		     !side->error && j < side->catalog.counts.snapshots; j++) {
-			stele_catalog_snapshot(&side->catalog, j, &s);
+		     !branch->error && j < branch->catalog.counts.snapshots; j++) {
+			stele_catalog_snapshot(&branch->catalog, j, &s);
 			if ((!name || !strcmp(s.name, name)) &&
 			    (!digest ||
 			     !memcmp(s.digest, digest, sizeof(s.digest))))
@@ -169,7 +169,7 @@ static void reduction_release(struct reduction *r)
 }
 
 static void count(struct reduction *r, const struct stele_fork *fork,
-		  const struct stele_fork_side *side)
+		  const struct stele_branch *branch)
 {
 	struct stele_catalog_snapshot s;
 	struct stele_catalog_ref ref;
@@ -178,7 +178,7 @@ static void count(struct reduction *r, const struct stele_fork *fork,
 	r->counts.snapshots = r->counts.deleted = r->counts.refs = 0;
 	r->counts.signatures = r->counts.notes_size = 0;
 	for (uint32_t i = 0; i < r->from->counts.snapshots; i++) {
-		r->kept[i] = stele_fork_common(fork, side, i);
+		r->kept[i] = stele_fork_common(fork, branch, i);
 		if (!r->kept[i])
 			continue;
 		stele_catalog_snapshot(r->from, i, &s);
@@ -245,16 +245,16 @@ static void put_rest(const struct reduction *r)
 }
 
 static int reduction_init(struct reduction *r, const struct stele_fork *fork,
-			  const struct stele_fork_side *side)
+			  const struct stele_branch *branch)
 {
-	const struct stele_catalog_counts *all = &side->catalog.counts;
+	const struct stele_catalog_counts *all = &branch->catalog.counts;
 
-	*r = (struct reduction){.from = &side->catalog};
+	*r = (struct reduction){.from = &branch->catalog};
 	r->kept = calloc((size_t)all->snapshots + 1, sizeof(*r->kept));
 	r->used = calloc((size_t)all->segments + 1, sizeof(*r->used));
 	if (!r->kept || !r->used)
 		return -ENOMEM;
-	count(r, fork, side);
+	count(r, fork, branch);
 	r->notes = malloc((size_t)r->counts.notes_size + 1);
 	r->signatures = malloc((size_t)r->counts.signatures *
 				       STELE_SIGNATURE_SIZE + 1);
@@ -266,15 +266,15 @@ static int reduction_init(struct reduction *r, const struct stele_fork *fork,
 
 /* Into the image. */
 static int reduce(const struct stele_fork *fork,
-		  const struct stele_fork_side *side, struct stele_image *image)
+		  const struct stele_branch *branch, struct stele_image *image)
 {
-	struct stele_superblock sb = side->sb;
+	struct stele_superblock sb = branch->sb;
 	struct reduction r;
-	int ret = reduction_init(&r, fork, side);
+	int ret = reduction_init(&r, fork, branch);
 
 	if (ret == 0) {
 		stele_catalog_begin(r.blocks, &r.counts,
-				    side->catalog.next_snapshot_id);
+				    branch->catalog.next_snapshot_id);
 		put_snapshots(&r);
 		put_rest(&r);
 		stele_catalog_end(r.blocks, &r.counts, sb.catalog_offset,
@@ -301,34 +301,34 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 {
 	struct stele_fork *fork = calloc(1, sizeof(*fork));
 	unsigned int first = 0;
-	int ret = fork ? load_sides(dev, copies, generation, target_size,
+	int ret = fork ? load_branches(dev, copies, generation, target_size,
 				    fork) : -ENOMEM;
 
-	while (ret == 0 && first < fork->count && fork->sides[first].error)
+	while (ret == 0 && first < fork->count && fork->branches[first].error)
 		first++;
 	if (ret == 0 && first == fork->count) {
 		stele_log_error(log, "and none of their catalogs is usable");
 		ret = -ENOTUNIQ;
 	}
 	if (ret == 0)
-		ret = reduce(fork, &fork->sides[first], image);
+		ret = reduce(fork, &fork->branches[first], image);
 	if (ret < 0) {
 		stele_fork_free(fork);
 		return ret;
 	}
-	image->sb = fork->sides[first].sb;
-	image->slot = fork->sides[first].copy % 2;
+	image->sb = fork->branches[first].sb;
+	image->slot = fork->branches[first].copy % 2;
 	image->fork = fork;
 	return 0;
 }
 
-int stele_fork_choose(struct stele_image *image, unsigned int side)
+int stele_fork_choose(struct stele_image *image, unsigned int branch)
 {
-	struct stele_fork_side *chosen;
+	struct stele_branch *chosen;
 
-	if (!image->fork || side >= image->fork->count)
+	if (!image->fork || branch >= image->fork->count)
 		return -ENOENT;
-	chosen = &image->fork->sides[side];
+	chosen = &image->fork->branches[branch];
 	if (chosen->error)
 		return chosen->error;
 	free(image->catalog_blocks);

@@ -98,7 +98,7 @@ static bool is_fork(const struct stele_copies *copies, uint64_t generation,
 	stele_log_warning(log,
 			  "superblock copies %u at %" PRIu64 " and %u at %" PRIu64
 			  " have the same generation %" PRIu64 " but differ: two "
-			  "writers published at once; only what both sides "
+			  "writers published at once; only what both branches "
 			  "share can be read ('stele repair' shows them)",
 			  a, copies->copy[a].offset, b, copies->copy[b].offset,
 			  generation);

@@ -44,7 +44,7 @@ static bool is_gone(const struct stele_image *image, uint64_t id,
 {
 	int err = stele_device_check(image->dev);
 
-	if (err || image->dev->fleeting)
+	if (err || image->dev->revocable)
 		return err == -ESTALE;
 	return !is_there(image, id, offset);
 }

@@ -94,7 +94,7 @@ bool stele_storage_same_image(const struct stele_storage_id *a,
 bool stele_storage_same(const struct stele_storage_id *a,
 			const struct stele_storage_id *b)
 {
-	return stele_storage_same_image(a, b) && a->shot == b->shot;
+	return stele_storage_same_image(a, b) && a->snap == b->snap;
 }
 
 bool stele_identity_same(const struct stele_identity *old,

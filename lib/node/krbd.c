@@ -57,7 +57,7 @@ static bool is_snapshot(const char *sysfs, const char *number,
 	char pool[24], snapshot[24];
 
 	snprintf(pool, sizeof(pool), "%" PRId64, id->pool);
-	snprintf(snapshot, sizeof(snapshot), "%" PRIu64, id->shot);
+	snprintf(snapshot, sizeof(snapshot), "%" PRIu64, id->snap);
 	return is_attribute(sysfs, number, "cluster_fsid", id->cluster) &&
 	       is_attribute(sysfs, number, "pool_id", pool) &&
 	       is_attribute(sysfs, number, "image_id", id->image) &&
@@ -94,14 +94,14 @@ int stele_krbd_find(const char *sysfs, const struct stele_storage_id *id,
 
 /*
  * The block device serves all reads. It cannot tell when its RBD snapshot was removed;
- * so this device is fleeting, and its check asks the cluster through librbd.
+ * so this device is revocable, and its check asks the cluster through librbd.
  */
 struct krbd {
 	struct stele_device base;
 	struct stele_device *inner;
 	struct stele_device_ops ops; /* ours, by the name of who serves */
 	struct stele_storage_id storage;
-	char *target, *shot;
+	char *target, *snap;
 };
 
 static ssize_t krbd_transfer(struct stele_device *dev, enum stele_op op,
@@ -132,7 +132,7 @@ static void krbd_close(struct stele_device *dev)
 
 	stele_device_close(krbd->inner);
 	free(krbd->target);
-	free(krbd->shot);
+	free(krbd->snap);
 	free(krbd);
 }
 
@@ -147,7 +147,7 @@ static int krbd_check(struct stele_device *dev)
 	struct krbd *krbd = (struct krbd *)dev;
 	struct stele_storage_id now;
 	struct stele_device *rbd;
-	int err = stele_device_open(krbd->target, krbd->shot, 0, NULL, NULL,
+	int err = stele_device_open(krbd->target, krbd->snap, 0, NULL, NULL,
 				    &rbd);
 
 	/* Without its protection it may read as zeros, though it is listed. */
@@ -172,7 +172,7 @@ static const struct stele_device_ops krbd_ops = {
 };
 
 int stele_device_open_krbd(const char *node, const char *target,
-			   const char *shot,
+			   const char *snap,
 			   const struct stele_storage_id *storage,
 			   const char *backend, const struct stele_log *log,
 			   struct stele_device **out)
@@ -184,8 +184,8 @@ int stele_device_open_krbd(const char *node, const char *target,
 		return -ENOMEM;
 	krbd->storage = *storage;
 	krbd->target = strdup(target);
-	krbd->shot = strdup(shot);
-	if (krbd->target && krbd->shot)
+	krbd->snap = strdup(snap);
+	if (krbd->target && krbd->snap)
 		err = stele_device_open_file(node, 0, backend, log,
 					     &krbd->inner);
 	if (err) {
@@ -196,7 +196,7 @@ int stele_device_open_krbd(const char *node, const char *target,
 	krbd->ops = krbd_ops;
 	krbd->ops.name = stele_device_backend(krbd->inner);
 	krbd->base.ops = &krbd->ops;
-	krbd->base.fleeting = true;
+	krbd->base.revocable = true;
 	*out = &krbd->base;
 	return 0;
 }

@@ -8,7 +8,7 @@
  */
 #include "format/catalog.h"
 #include "lib/base/options.h"
-#include "lib/image/shot.h"
+#include "lib/image/snapshot_device.h"
 #include "lib/node/krbd.h"
 #include "lib/node/open.h"
 #include "lib/read/dataset.h"
@@ -97,7 +97,7 @@ static int make_read_only(struct stele_mapping *mapping, int fd,
 	int now = 0, err;
 
 	if (*mapping->identity.storage.cluster) {
-		mapping->was_read_only = true; /* as every shot */
+		mapping->was_read_only = true; /* as every RBD snapshot */
 		return 0;
 	}
 	if (!mapping->identity.rdev) {
@@ -159,7 +159,7 @@ static void release_attempt(struct attempt *attempt,
 }
 
 /* Through librbd or the kernel. */
-static int open_shot(struct attempt *attempt, const struct stele_map_opts *opts,
+static int open_snap(struct attempt *attempt, const struct stele_map_opts *opts,
 		     const struct stele_log *log, struct stele_device **dev)
 {
 	int err = stele_snapshot_open_device(&attempt->target, opts->backend,
@@ -167,7 +167,7 @@ static int open_shot(struct attempt *attempt, const struct stele_map_opts *opts,
 
 	if (err)
 		return err;
-	attempt->mapping.target = stele_device_spell(*dev);
+	attempt->mapping.target = stele_device_uri(*dev);
 	if (!attempt->mapping.target) {
 		stele_device_close(*dev);
 		return -ENOMEM;
@@ -183,8 +183,8 @@ static int open_device(struct attempt *attempt,
 {
 	const char *path = attempt->target.path;
 
-	if (stele_path_has_shots(path))
-		return open_shot(attempt, opts, log, dev);
+	if (stele_path_is_rbd(path))
+		return open_snap(attempt, opts, log, dev);
 	if (opts->via && strcmp(opts->via, "auto") != 0) {
 		stele_log_error(log, "cannot map '%s' via %s: it is no RBD image",
 				path, opts->via);
@@ -215,7 +215,7 @@ static int open_snapshot(struct attempt *attempt,
 		return err;
 	}
 	path = attempt->mapping.target;
-	stele_access_of(attempt->fd, stele_path_has_shots(path) ? NULL : path,
+	stele_access_of(attempt->fd, stele_path_is_rbd(path) ? NULL : path,
 			&attempt->mapping.access);
 	return stele_dataset_create(dev, &attempt->target,
 				    &STELE_OPTS(stele_open_opts,

@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/device/target.h"
+
 const char *stele_mapping_dir(void)
 {
 	const char *dir = secure_getenv(STELE_RUN_DIR_ENV);
@@ -214,7 +216,7 @@ bool stele_mapping_is_stale(const struct stele_mapping *mapping)
 	char node[STELE_KRBD_NODE_SIZE];
 	struct stele_identity now;
 
-	if (stele_path_has_shots(path)) {
+	if (stele_path_is_rbd(path)) {
 		if (!mapping->identity.rdev)
 			return false;
 		if (stele_krbd_node_of(mapping->identity.rdev, node))
@@ -325,7 +327,7 @@ int stele_mapping_open_device(const struct stele_mapping *mapping, bool head,
 			      struct stele_device **out)
 {
 	const struct stele_mapping_info *info = &mapping->info;
-	const bool rbd = stele_path_has_shots(info->target);
+	const bool rbd = stele_path_is_rbd(info->target);
 	int err;
 
 	if (rbd && mapping->identity.rdev && !head)

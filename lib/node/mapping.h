@@ -43,7 +43,7 @@ bool stele_identity_same(const struct stele_identity *old,
 			 const struct stele_identity *now);
 bool stele_storage_same(const struct stele_storage_id *a,
 			const struct stele_storage_id *b);
-/* The same image of a storage, whatever the shot. */
+/* The same image of a storage, whatever the RBD snapshot. */
 bool stele_storage_same_image(const struct stele_storage_id *a,
 			      const struct stele_storage_id *b);
 

@@ -25,6 +25,8 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "lib/device/target.h"
+
 enum kind {
 	PATH,	/* char *, malloc'ed; control characters and '\\' as \ooo */
 	NAME,	/* of a mapping or snapshot */
@@ -66,7 +68,7 @@ static const struct field fields[] = {
 	FIELD("cluster", WORD, false, identity.storage.cluster),
 	FIELD("pool", NUMBER, false, identity.storage.pool),
 	FIELD("image", WORD, false, identity.storage.image),
-	FIELD("rbd_snapshot", NUMBER, false, identity.storage.shot),
+	FIELD("rbd_snapshot", NUMBER, false, identity.storage.snap),
 	FIELD("time", NUMBER, true, info.time),
 };
 
@@ -285,11 +287,11 @@ static int check_fields(const struct stele_mapping *m, const char *name,
 
 	if (strcmp(m->info.name, name))
 		return bad(why, "name", -EUCLEAN);
-	if (rbd ? !stele_path_has_shots(m->target) : *m->target != '/')
+	if (rbd ? !stele_path_is_rbd(m->target) : *m->target != '/')
 		return bad(why, "target", -EUCLEAN);
 	if (!*m->info.via)
 		return bad(why, "via", -EUCLEAN);
-	if (rbd != !!*id->storage.image || rbd != !!id->storage.shot ||
+	if (rbd != !!*id->storage.image || rbd != !!id->storage.snap ||
 	    (!rbd && id->storage.pool))
 		return bad(why, "cluster", -EUCLEAN);
 	if (id->rdev ? id->fsdev || id->inode : !rbd == !id->inode)

@@ -9,7 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
-#include "lib/image/shot.h"
+#include "lib/image/snapshot_device.h"
 #include "lib/image/snapshot.h"
 #include "lib/node/profile.h"
 #include "lib/read/dataset.h"
@@ -148,7 +148,7 @@ static int open_plain(struct stele_target *target, bool whole,
 	if (err == -ENOTBLK)
 		stele_log_error(log, "'%s' is neither a block device nor a regular file",
 				target->path);
-	if (err == -ENOENT && !stele_path_has_shots(target->path))
+	if (err == -ENOENT && !stele_path_is_rbd(target->path))
 		stele_log_error(log, "no such file, device or mapping");
 	return err;
 }
@@ -195,7 +195,7 @@ static void look_up(const struct stele_target *target,
 	int err;
 
 	if (!stele_profile_any() ||
-	    (!dev && stele_path_has_shots(target->path)))
+	    (!dev && stele_path_is_rbd(target->path)))
 		return;
 	err = dev ? stele_profile_source_of_device(dev, &source) :
 		    stele_profile_source_of_path(target->path, &source);
@@ -253,7 +253,7 @@ static int open_device(struct stele_target *target,
 	look_up(target, NULL, log, known);
 	err = open_preferred(target, mapping, preferred_backend(known, backend),
 			     backend, log, dev);
-	if (!err && stele_path_has_shots(target->path))
+	if (!err && stele_path_is_rbd(target->path))
 		look_up(target, *dev, log, known);
 	return err;
 }

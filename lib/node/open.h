@@ -34,7 +34,7 @@ bool stele_mapping_hides_file(const struct stele_mapping *mapping, const char *n
 /*
  * Parse, resolve, and open for reading the real device, whose newest state
  * shows. Release *target afterwards. With `whole`, what stands behind the '@' is
- * ignored; then, and without a snapshot, of storage that keeps shots it is the head; else what its
+ * ignored; then, and without a snapshot, of RBD it is the head; else what its
  * snapshot is read through.
  * Return: as stele_image_open(), but for what is on the device.
  */

@@ -235,7 +235,7 @@ static bool needs_look(const struct stele_builder *builder,
 		       const struct stele_target *target)
 {
 	return !builder->opts.boundary && target->path &&
-	       stele_path_has_shots(target->path);
+	       stele_path_is_rbd(target->path);
 }
 
 static int run(struct stele_append *append, const struct stele_source *source,

@@ -443,8 +443,8 @@ static bool is_same_image(const struct copy *c)
 	const size_t from = strcspn(c->from.path, "?");
 	const size_t to = strcspn(c->to.path, "?");
 
-	return stele_path_has_shots(c->from.path) &&
-	       stele_path_has_shots(c->to.path) && from == to &&
+	return stele_path_is_rbd(c->from.path) &&
+	       stele_path_is_rbd(c->to.path) && from == to &&
 	       !memcmp(c->from.path, c->to.path, from);
 }
 

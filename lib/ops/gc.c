@@ -159,46 +159,41 @@ static int free_kept(struct stele_txn *txn, struct stele_gc_report *report)
 
 /* ---- tombstones ------------------------------------------------------------------- */
 
-static int look_at_tombstone(void *user, const struct stele_shot *shot)
+static int look_at_tombstone(struct collection *c, const char *name)
 {
-	struct collection *c = user;
-	struct stele_gc_item item = {.size = sizeof(item), .name = shot->name};
-	char **larger;
+	struct stele_gc_item item = {.size = sizeof(item), .name = name};
 	uint32_t index;
 
-	if (!stele_tombstone_parse(shot->name, &item.unused_since, NULL))
+	if (!stele_tombstone_parse(name, &item.unused_since, NULL))
 		return 0;
 	/* Whatever it is called: the catalog says what it is. */
-	if (stele_snapshot_find(c->txn->image, shot->name, NULL, &index) == 0)
+	if (stele_snapshot_find(c->txn->image, name, NULL, &index) == 0)
 		return 0;
 	item.due = c->txn->revoke || c->now >= item.unused_since;
 	report_item(c, &item);
-	if (!item.due)
-		return 0;
-	larger = realloc(c->txn->tombstones,
-			 (c->txn->tombstone_count + 1) * sizeof(*larger));
-	if (!larger)
-		return -ENOMEM;
-	c->txn->tombstones = larger;
-	larger[c->txn->tombstone_count] = strdup(shot->name);
-	return larger[c->txn->tombstone_count++] ? 0 : -ENOMEM;
+	return item.due ? stele_rbd_snaps_add(&c->txn->tombstones, name, 0, true) : 0;
 }
 
 static int look_at_tombstones(struct collection *c)
 {
+	struct stele_rbd_snaps snaps = {0};
 	struct stele_device *dev = c->txn->image->dev;
-	const struct stele_shot_ops *shots = stele_device_shots(dev);
+	const struct stele_rbd_snap_ops *ops = stele_device_snaps(dev);
+	int ret = ops ? ops->list(dev, &snaps) : 0;
 
-	return shots ? shots->each(dev, look_at_tombstone, c) : 0;
+	for (size_t i = 0; i < snaps.count && ret == 0; i++)
+		ret = look_at_tombstone(c, snaps.list[i].name);
+	stele_rbd_snaps_release(&snaps);
+	return ret;
 }
 
 static int remove_tombstones(struct stele_txn *txn)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < txn->tombstone_count && ret == 0; i++)
+	for (size_t i = 0; i < txn->tombstones.count && ret == 0; i++)
 		ret = stele_rbd_remove(txn->image->dev, &txn->log,
-				       txn->tombstones[i]);
+				       txn->tombstones.list[i].name);
 	return ret;
 }
 
@@ -210,7 +205,7 @@ static int keep_next_place(struct stele_txn *txn, struct stele_extents *used)
 	uint64_t offset, size;
 	int ret;
 
-	if (!stele_device_shots(txn->image->dev))
+	if (!stele_device_snaps(txn->image->dev))
 		return 0;
 	ret = stele_txn_next_place(txn, used, &offset, &size);
 	if (ret == 0)
@@ -329,7 +324,7 @@ int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 	int ret;
 
 	memset(report, 0, sizeof(*report));
-	stele_txn_forget_tombstones(txn);
+	stele_rbd_snaps_release(&txn->tombstones);
 	txn->frees = true;
 	look_at_snapshots(&c);
 	ret = look_at_segments(&c);

@@ -27,16 +27,16 @@ static int look_into(struct stele_image *view, uint32_t index)
 	return ret;
 }
 
-static void show_side(struct stele_image *image, uint32_t number,
+static void show_branch(struct stele_image *image, uint32_t number,
 		      const struct stele_repair_opts *opts)
 {
-	const struct stele_fork_side *from = &image->fork->sides[number];
+	const struct stele_branch *from = &image->fork->branches[number];
 	/* As if it had won; it owns nothing. */
 	struct stele_image view = {
 		.dev = image->dev, .sb = from->sb, .catalog = from->catalog,
 	};
-	struct stele_side side = {
-		.size = sizeof(side),
+	struct stele_fork_branch branch = {
+		.size = sizeof(branch),
 		.number = number + 1,
 		.error = from->error,
 		.generation = from->sb.generation,
@@ -45,13 +45,13 @@ static void show_side(struct stele_image *image, uint32_t number,
 		.snapshot_count = from->catalog.counts.snapshots,
 	};
 
-	memcpy(side.uuid, from->sb.uuid, sizeof(side.uuid));
-	if (opts->side)
-		opts->side(opts->user, &side);
-	for (uint32_t i = 0; i < side.snapshot_count && opts->snapshot; i++) {
+	memcpy(branch.uuid, from->sb.uuid, sizeof(branch.uuid));
+	if (opts->branch)
+		opts->branch(opts->user, &branch);
+	for (uint32_t i = 0; i < branch.snapshot_count && opts->snapshot; i++) {
 		struct stele_catalog_snapshot snapshot;
 		struct stele_snapshot_info info;
-		struct stele_side_snapshot shown = {
+		struct stele_fork_snapshot shown = {
 			.size = sizeof(shown),
 			.info = &info,
 			.common = stele_fork_common(image->fork, from, i),
@@ -60,7 +60,7 @@ static void show_side(struct stele_image *image, uint32_t number,
 
 		stele_catalog_snapshot(&from->catalog, i, &snapshot);
 		stele_snapshot_describe(&snapshot, &info);
-		opts->snapshot(opts->user, &side, &shown);
+		opts->snapshot(opts->user, &branch, &shown);
 	}
 }
 
@@ -82,11 +82,11 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 		stele_device_close(dev);
 		return ret;
 	}
-	report->sides = image.fork ? image.fork->count : 0;
+	report->branches = image.fork ? image.fork->count : 0;
 	report->wrong_copies = stele_image_wrong_copies(&image);
 	report->generation = image.sb.generation;
-	for (uint32_t i = 0; i < report->sides; i++)
-		show_side(&image, i, opts);
+	for (uint32_t i = 0; i < report->branches; i++)
+		show_branch(&image, i, opts);
 	stele_image_release(&image);
 	return 0;
 }
@@ -96,11 +96,11 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 		     struct stele_repair_report *report)
 {
 	struct stele_txn txn = {0};
-	int ret = stele_txn_begin_side(&txn, target, opts->choose,
+	int ret = stele_txn_begin_branch(&txn, target, opts->choose,
 					 opts->backend, log);
 
 	if (ret == 0 &&
-	    (report->sides || stele_image_wrong_copies(txn.image)))
+	    (report->branches || stele_image_wrong_copies(txn.image)))
 		ret = stele_txn_publish(&txn, opts->time);
 	if (ret == 0) {
 		report->changed = true;
@@ -114,18 +114,18 @@ static int check_choice(const struct stele_repair_opts *opts,
 			const struct stele_log *log,
 			const struct stele_repair_report *report)
 {
-	if (report->sides && !opts->choose && !(opts->flags & STELE_DRY_RUN)) {
-		stele_log_error(log, "choose the side that shall stay; what "
+	if (report->branches && !opts->choose && !(opts->flags & STELE_DRY_RUN)) {
+		stele_log_error(log, "choose the branch that shall stay; what "
 				     "only the other one has is given up");
 		return -ENOTUNIQ;
 	}
-	if (!report->sides && opts->choose && !report->wrong_copies) {
+	if (!report->branches && opts->choose && !report->wrong_copies) {
 		stele_log_error(log, "there is nothing to choose: no two writers have "
 				     "published at once");
 		return -ENOENT;
 	}
-	if (report->sides && opts->choose > report->sides) {
-		stele_log_error(log, "there is no side %u", opts->choose);
+	if (report->branches && opts->choose > report->branches) {
+		stele_log_error(log, "there is no branch %u", opts->choose);
 		return -ENOENT;
 	}
 	return 0;
@@ -151,7 +151,7 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 	if (!ret)
 		ret = check_choice(&known, &log, &made);
 	if (!ret && !(known.flags & STELE_DRY_RUN) &&
-	    (made.sides || made.wrong_copies))
+	    (made.branches || made.wrong_copies))
 		ret = put_right(target, &known, &log, &made);
 	stele_output_fill(report, &made, sizeof(made));
 	return ret;

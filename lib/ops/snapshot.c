@@ -72,7 +72,7 @@ static int check_mapped(const struct stele_txn *txn, const char *snapshot)
 /* Where the storage keeps RBD snapshots, they have readers that cannot be seen. */
 static int check_readers(const struct stele_txn *txn, const char *snapshot)
 {
-	if (!stele_device_shots(txn->image->dev) || txn->grace || txn->revoke)
+	if (!stele_device_snaps(txn->image->dev) || txn->grace || txn->revoke)
 		return 0;
 	stele_log_error(&txn->log,
 			"snapshot '%s' may still have readers on other "

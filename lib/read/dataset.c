@@ -43,7 +43,7 @@ enum stele_verify stele_dataset_verify(const struct stele_dataset *ds,
 {
 	if (wanted == STELE_VERIFY_DEFAULT)
 		return ds->verify;
-	if (wanted == STELE_VERIFY_NONE && ds->image.dev->fleeting)
+	if (wanted == STELE_VERIFY_NONE && ds->image.dev->revocable)
 		return STELE_VERIFY_CRC;
 	return wanted;
 }
@@ -68,7 +68,7 @@ static int load(struct stele_dataset *ds, struct stele_device *dev,
 		return 0;
 	}
 	/* What lies there now need not be an image at all. */
-	if (dev->fleeting && stele_device_check(dev) == -ESTALE) {
+	if (dev->revocable && stele_device_check(dev) == -ESTALE) {
 		stele_log_error(log, "'%s': its RBD snapshot was deleted",
 				target->path);
 		err = -ESTALE;

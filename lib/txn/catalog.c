@@ -75,16 +75,6 @@ int stele_txn_load_catalog(struct stele_txn *txn)
 	return ret;
 }
 
-void stele_txn_forget_tombstones(struct stele_txn *txn)
-{
-	for (size_t i = 0; i < txn->tombstone_count; i++)
-		free(txn->tombstones[i]);
-	free(txn->tombstones);
-	txn->tombstones = NULL;
-	txn->tombstone_count = 0;
-	txn->frees = false;
-}
-
 void stele_txn_release_catalog(struct stele_txn *txn)
 {
 	for (uint32_t i = 0; i < txn->snapshot_count + txn->deleted_count; i++)

@@ -17,6 +17,7 @@
 #include "format/intent.h"
 #include "lib/device/guard.h"
 #include "lib/device/rehearsal.h"
+#include "lib/device/target.h"
 #include "lib/image/image.h"
 #include "lib/node/mapping.h"
 #include "lib/txn/intent.h"
@@ -129,7 +130,7 @@ static int open_target(struct stele_claim *claim,
 	struct stat asked;
 	int ret;
 
-	if (claim->shots) {
+	if (claim->rbd) {
 		ret = check_mapped(claim);
 		return ret ? ret : stele_claim_open_rbd(claim, opts);
 	}
@@ -312,7 +313,7 @@ static int check_size(struct stele_claim *claim, uint64_t needed,
 {
 	uint64_t size = claim->size;
 
-	if (file_size && !claim->regular && !claim->shots) {
+	if (file_size && !claim->regular && !claim->rbd) {
 		stele_log_error(&claim->log,
 				"'%s' is a device: its size is not ours to set",
 				claim->path);
@@ -367,7 +368,7 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 
 	*claim = (struct stele_claim){.path = path,
 				      .log = *log,
-				      .shots = stele_path_has_shots(path),
+				      .rbd = stele_path_is_rbd(path),
 				      .needed = opts->needed,
 				      .dry = opts->dry,
 				      .backend = opts->backend,
@@ -376,8 +377,8 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 	ret = open_target(claim, opts);
 	if (!ret)
 		ret = check_content(claim);
-	if (!ret && claim->shots)
-		ret = stele_claim_check_shots(claim, opts->snapshot);
+	if (!ret && claim->rbd)
+		ret = stele_claim_check_snaps(claim, opts->snapshot);
 	if (!ret)
 		ret = check_size(claim, opts->needed, opts->file_size);
 	return ret || !claim->dry ? ret : rehearse(claim, opts->backend);
@@ -532,7 +533,7 @@ static int prepare(struct stele_claim *claim)
 
 	if (claim->ours)
 		ret = disown(claim);
-	if (!ret && claim->shots)
+	if (!ret && claim->rbd)
 		return stele_claim_empty_rbd(claim, claim->image_size);
 	if (!ret && claim->force && claim->size)
 		ret = wipe(claim);
@@ -550,7 +551,7 @@ int stele_claim_take(struct stele_claim *claim)
 	if (!ret)
 		ret = take_space(claim);
 	if (!ret)
-		ret = stele_claim_remove_shots(claim);
+		ret = stele_claim_remove_snaps(claim);
 	if (!ret) {
 		claim->touched = true;
 		ret = prepare(claim);
@@ -624,7 +625,7 @@ static void undo(struct stele_claim *claim)
 	struct undo ask = {{.check = is_ours}, claim};
 	int ret;
 
-	if (claim->created && claim->shots)
+	if (claim->created && claim->rbd)
 		return; /* removed when it is closed */
 	if (claim->beside) {
 		unlink(claim->beside);
@@ -641,7 +642,7 @@ static void undo(struct stele_claim *claim)
 		give_back(claim, &ask.permit);
 	if (claim->regular && !claim->size)
 		return;
-	if (claim->touched && claim->shots && !claim->force)
+	if (claim->touched && claim->rbd && !claim->force)
 		stele_claim_empty_rbd(claim, claim->size);
 	else if (claim->touched)
 		log_lost(claim);
@@ -649,14 +650,14 @@ static void undo(struct stele_claim *claim)
 
 void stele_claim_drop(struct stele_claim *claim, bool failed)
 {
-	stele_claim_release_shots(claim);
+	stele_rbd_snaps_release(&claim->old_snaps);
 	if (claim->dev && failed && !claim->dry)
 		undo(claim);
 	stele_intent_end(claim->dev);
 	stele_device_close(claim->dev);
 	claim->dev = NULL;
 	stele_claim_release_beside(claim);
-	if (failed && claim->created && claim->shots && !claim->dry)
+	if (failed && claim->created && claim->rbd && !claim->dry)
 		stele_device_destroy(claim->path, &claim->log);
 	claim->created = false;
 }

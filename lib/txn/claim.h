@@ -11,7 +11,7 @@
 #define STELE_TXN_CLAIM_H
 
 #include "format/superblock.h"
-#include "lib/device/device.h"
+#include "lib/device/snaps.h"
 #include "lib/image/copies.h"
 
 /* Zero means the default. */
@@ -39,9 +39,8 @@ struct stele_claim {
 	char lost[STELE_NAME_SIZE_MAX + 1]; /* its snapshots and label, in words; "": none */
 	struct stele_copies seen; /* what was asked about */
 	bool regular;
-	bool shots;	   /* an RBD image */
-	char **old_shots;  /* that old snapshots of ours were read by; owned */
-	uint32_t old_shot_count;
+	bool rbd;	   /* an RBD image */
+	struct stele_rbd_snaps old_snaps; /* by which old snapshots of ours were read */
 	bool force;
 	bool dry;
 	bool touched;	   /* what it held is no more */
@@ -65,9 +64,10 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 		     const struct stele_log *log);
 /*
  * Have a file's space allocated. From here on the old content is lost: erase foreign
- * signatures, give a file its size, remove the shots of an older image of ours. Until the
- * claim is dropped other writers can tell, see intent.h. Return: 0; -EBUSY, -ESTALE
- * (another writer is there, or was meanwhile); -ENOSPC; errno of the target (all logged).
+ * signatures, give a file its size, remove the RBD snapshots of an older image of ours.
+ * Until the claim is dropped other writers can tell, see intent.h. Return: 0; -EBUSY,
+ * -ESTALE (another writer is there, or was meanwhile); -ENOSPC; errno of the target (all
+ * logged).
  */
 int stele_claim_take(struct stele_claim *claim);
 /*
@@ -90,7 +90,7 @@ int stele_claim_begin_beside(struct stele_claim *claim);
 /* Idempotent on a zeroed struct. */
 void stele_claim_release_beside(struct stele_claim *claim);
 
-/* ---- claim_rbd.c: what is special where the storage keeps shots ------------ */
+/* ---- claim_rbd.c: what is special on RBD --------------------------------- */
 
 /* Create the image, unless it is there, and open it. */
 int stele_claim_open_rbd(struct stele_claim *claim,
@@ -99,11 +99,10 @@ int stele_claim_open_rbd(struct stele_claim *claim,
  * Without force none may be there; with it, those that an older image of ours
  * made will go, others stay. Return: 0; -EEXIST (logged); errno.
  */
-int stele_claim_check_shots(struct stele_claim *claim, const char *snapshot);
+int stele_claim_check_snaps(struct stele_claim *claim, const char *snapshot);
 /* Remove those of ours: all, or none. 0; -EBUSY (mapped, cloned; logged). */
-int stele_claim_remove_shots(struct stele_claim *claim);
+int stele_claim_remove_snaps(struct stele_claim *claim);
 /* Give back all that was ever written, and have that size. */
 int stele_claim_empty_rbd(struct stele_claim *claim, uint64_t size);
-void stele_claim_release_shots(struct stele_claim *claim);
 
 #endif

@@ -336,7 +336,7 @@ static void take_next_place(struct stele_txn *txn, const struct next *next)
 	uint64_t offset = 0, size = 0;
 	void *zeros;
 
-	if (!stele_device_shots(dev) ||
+	if (!stele_device_snaps(dev) ||
 	    stele_extents_add(&txn->used, next->place.offset,
 			      next->place.size) < 0 ||
 	    stele_txn_next_place(txn, &txn->used, &offset, &size) < 0)

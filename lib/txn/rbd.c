@@ -16,51 +16,10 @@
 /* Of one name, tombstoned until the same second. */
 #define ATTEMPTS_MAX 100
 
-struct shot {
-	char *name; /* owned */
-	bool is_protected;
-};
-
-struct shots {
-	struct shot *list;
-	size_t count;
-};
-
-static void shots_release(struct shots *shots)
-{
-	for (size_t i = 0; i < shots->count; i++)
-		free(shots->list[i].name);
-	free(shots->list);
-	memset(shots, 0, sizeof(*shots));
-}
-
-static int keep(void *user, const struct stele_shot *shot)
-{
-	struct shots *shots = user;
-	struct shot *list = realloc(shots->list,
-				    (shots->count + 1) * sizeof(*list));
-
-	if (!list)
-		return -ENOMEM;
-	shots->list = list;
-	list[shots->count].is_protected = shot->is_protected;
-	list[shots->count].name = strdup(shot->name);
-	return list[shots->count].name ? (shots->count++, 0) : -ENOMEM;
-}
-
-/* NULL: none of that name. */
-static const struct shot *find_shot(const struct shots *shots, const char *name)
-{
-	for (size_t i = 0; i < shots->count; i++)
-		if (!strcmp(shots->list[i].name, name))
-			return &shots->list[i];
-	return NULL;
-}
-
-static int load_shots(struct stele_txn *txn, struct shots *shots)
+static int load_snaps(struct stele_txn *txn, struct stele_rbd_snaps *snaps)
 {
 	struct stele_device *dev = txn->image->dev;
-	int ret = stele_device_shots(dev)->each(dev, keep, shots);
+	int ret = stele_device_snaps(dev)->list(dev, snaps);
 
 	if (ret < 0)
 		stele_log_error(&txn->log, "cannot list RBD snapshots: %s",
@@ -70,15 +29,15 @@ static int load_shots(struct stele_txn *txn, struct shots *shots)
 
 /* Make and protect, or whichever is missing. */
 static int complete(struct stele_txn *txn, const char *name,
-		    const struct shot *shot)
+		    const struct stele_rbd_snap *snap)
 {
 	struct stele_device *dev = txn->image->dev;
-	const struct stele_shot_ops *ops = stele_device_shots(dev);
+	const struct stele_rbd_snap_ops *ops = stele_device_snaps(dev);
 	int ret = 0;
 
-	if (shot && shot->is_protected)
+	if (snap && snap->is_protected)
 		return 0;
-	if (!shot)
+	if (!snap)
 		ret = ops->make(dev, name);
 	if (ret == 0)
 		ret = ops->protect(dev, name, true);
@@ -94,20 +53,20 @@ static int complete(struct stele_txn *txn, const char *name,
 
 int stele_rbd_complete(struct stele_txn *txn)
 {
-	struct shots shots = {0};
+	struct stele_rbd_snaps snaps = {0};
 	int error = 0, ret;
 
-	if (!stele_device_shots(txn->image->dev))
+	if (!stele_device_snaps(txn->image->dev))
 		return 0;
-	ret = load_shots(txn, &shots);
+	ret = load_snaps(txn, &snaps);
 	for (uint32_t i = 0; ret == 0 && i < txn->snapshot_count; i++) {
 		const char *name = txn->snapshots[i].info.name;
-		int failed = complete(txn, name, find_shot(&shots, name));
+		int failed = complete(txn, name, stele_rbd_snaps_find(&snaps, name));
 
 		if (error == 0)
 			error = failed;
 	}
-	shots_release(&shots);
+	stele_rbd_snaps_release(&snaps);
 	return ret < 0 ? ret : error;
 }
 
@@ -124,10 +83,10 @@ static bool is_committed(const struct stele_txn *txn, const char *name)
 	return false;
 }
 
-static int check_name(struct stele_txn *txn, const struct shots *shots,
+static int check_name(struct stele_txn *txn, const struct stele_rbd_snaps *snaps,
 		      const char *name)
 {
-	if (is_committed(txn, name) || !find_shot(shots, name))
+	if (is_committed(txn, name) || !stele_rbd_snaps_find(snaps, name))
 		return 0;
 	stele_log_error(&txn->log,
 			"there is an RBD snapshot '%s' that is none of ours: "
@@ -138,17 +97,17 @@ static int check_name(struct stele_txn *txn, const struct shots *shots,
 
 int stele_rbd_check_names(struct stele_txn *txn, const char *name)
 {
-	struct shots shots = {0};
+	struct stele_rbd_snaps snaps = {0};
 	int ret;
 
-	if (!stele_device_shots(txn->image->dev))
+	if (!stele_device_snaps(txn->image->dev))
 		return 0;
-	ret = load_shots(txn, &shots);
+	ret = load_snaps(txn, &snaps);
 	if (ret == 0 && name)
-		ret = check_name(txn, &shots, name);
+		ret = check_name(txn, &snaps, name);
 	for (uint32_t i = 0; !name && ret == 0 && i < txn->snapshot_count; i++)
-		ret = check_name(txn, &shots, txn->snapshots[i].info.name);
-	shots_release(&shots);
+		ret = check_name(txn, &snaps, txn->snapshots[i].info.name);
+	stele_rbd_snaps_release(&snaps);
 	return ret;
 }
 
@@ -180,14 +139,14 @@ bool stele_tombstone_parse(const char *text, int64_t *until, const char **name)
 static int make_tombstone(struct stele_device *dev, const struct stele_log *log,
 			  const char *name, int64_t until)
 {
-	const struct stele_shot_ops *shots = stele_device_shots(dev);
+	const struct stele_rbd_snap_ops *snaps = stele_device_snaps(dev);
 	char to[NAME_SIZE];
 	int ret = -EEXIST;
 
 	for (int i = 0; i < ATTEMPTS_MAX && ret == -EEXIST; i++) {
 		snprintf(to, sizeof(to), PREFIX "%" PRId64 "-%s",
 			 until + i, name);
-		ret = shots->rename(dev, name, to);
+		ret = snaps->rename(dev, name, to);
 	}
 	if (ret < 0 && ret != -ENOENT)
 		stele_log_error(log, "cannot tombstone RBD snapshot '%s': %s", name,
@@ -198,17 +157,17 @@ static int make_tombstone(struct stele_device *dev, const struct stele_log *log,
 int stele_rbd_remove(struct stele_device *dev,
 			   const struct stele_log *log, const char *name)
 {
-	const struct stele_shot_ops *shots = stele_device_shots(dev);
-	int ret = shots->protect(dev, name, false);
+	const struct stele_rbd_snap_ops *snaps = stele_device_snaps(dev);
+	int ret = snaps->protect(dev, name, false);
 
 	if (ret == -ENOENT)
 		return 0;
 	if (ret == 0 || ret == -EINVAL) /* it was not protected */
-		ret = shots->remove(dev, name);
+		ret = snaps->remove(dev, name);
 	if (ret < 0 && ret != -ENOENT) {
 		stele_log_error(log, "cannot remove RBD snapshot '%s': %s", name,
 				stele_strerror(ret));
-		shots->protect(dev, name, true);
+		snaps->protect(dev, name, true);
 	}
 	return ret == -ENOENT ? 0 : ret;
 }
@@ -228,7 +187,7 @@ int stele_rbd_drop(struct stele_txn *txn, int64_t time)
 	const uint32_t count = txn->image->catalog.counts.snapshots;
 	int ret = 0;
 
-	if (!stele_device_shots(dev))
+	if (!stele_device_snaps(dev))
 		return 0;
 	for (uint32_t i = 0; ret == 0 && i < count; i++) {
 		struct stele_catalog_snapshot old;

@@ -7,7 +7,7 @@
  *
  * Who reads a snapshot through its RBD snapshot cannot be seen. So when the snapshot
  * goes, its RBD snapshot may be tombstoned: it gets another name, by which nobody opens it
- * and which says until when it is to stay: "stele-withdrawn-UNIXTIME-NAME". Those who have
+ * and which says until when it is to stay: "stele-tombstone-UNIXTIME-NAME". Those who have
  * it open read on. It stays protected until it is removed.
  *
  * No snapshot gets such a name. Of one that has it all the same, from before that

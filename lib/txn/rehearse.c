@@ -8,7 +8,6 @@
 #include "lib/txn/txn.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/device/rehearsal.h"
@@ -25,22 +24,6 @@ static int copy_extents(const struct stele_extents *from,
 	return ret;
 }
 
-static int copy_tombstones(const struct stele_txn *from, struct stele_txn *to)
-{
-	to->frees = from->frees;
-	to->tombstones = calloc(from->tombstone_count + 1,
-				sizeof(*to->tombstones));
-	if (!to->tombstones)
-		return -ENOMEM;
-	for (size_t i = 0; i < from->tombstone_count; i++) {
-		to->tombstones[i] = strdup(from->tombstones[i]);
-		if (!to->tombstones[i])
-			return -ENOMEM;
-		to->tombstone_count++;
-	}
-	return 0;
-}
-
 static int copy_changes(const struct stele_txn *from, struct stele_txn *to)
 {
 	int ret = stele_txn_copy_catalog(from, to);
@@ -54,8 +37,9 @@ static int copy_changes(const struct stele_txn *from, struct stele_txn *to)
 	to->takes = from->takes;
 	to->stale = from->stale;
 	to->state = from->state;
+	to->frees = from->frees;
 	if (ret == 0)
-		ret = copy_tombstones(from, to);
+		ret = stele_rbd_snaps_copy(&to->tombstones, &from->tombstones);
 	if (ret == 0)
 		ret = copy_extents(&from->used, &to->used);
 	return ret;

@@ -57,7 +57,7 @@ static int log_refused(const struct stele_txn *txn, int error)
 				"read-only, as 'stele map --read-only' does: "
 				"unmap it, or set it writable",
 				path);
-	else if (error == -ENOENT && !stele_path_has_shots(path))
+	else if (error == -ENOENT && !stele_path_is_rbd(path))
 		stele_log_error(&txn->log, "no such file, device or mapping");
 	else if (error == -ENOTBLK)
 		stele_log_error(&txn->log,
@@ -85,7 +85,7 @@ static int open_device(struct stele_txn *txn, const char *backend,
 	const char *path = txn->target.path;
 	int ret = 0;
 
-	if (!stele_path_has_shots(path))
+	if (!stele_path_is_rbd(path))
 		ret = stele_guard_claimed(path, &txn->log);
 	if (ret < 0)
 		return ret;
@@ -194,8 +194,8 @@ int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 	ret = load(txn, dev);
 	if (ret == 0 && txn->target.path)
 		ret = check_overlaid(txn);
-	if (ret == 0 && txn->side && txn->own.fork)
-		ret = stele_fork_choose(&txn->own, txn->side - 1);
+	if (ret == 0 && txn->branch && txn->own.fork)
+		ret = stele_fork_choose(&txn->own, txn->branch - 1);
 	/* What a writer takes from sections goes into digests that vouch for it. */
 	if (ret == 0)
 		ret = stele_prover_new(&txn->own, &txn->own.prover);
@@ -252,14 +252,14 @@ static int open_rehearsal(const char *text, const char *backend,
 	return ret < 0 ? ret : stele_rehearsal_open(*dev, dev);
 }
 
-static int begin(struct stele_txn *txn, const char *text, uint32_t side,
+static int begin(struct stele_txn *txn, const char *text, uint32_t branch,
 		 bool dry, const char *backend, const struct stele_log *log)
 {
 	struct stele_device *dev;
 	int ret;
 
 	memset(txn, 0, sizeof(*txn));
-	txn->side = side;
+	txn->branch = branch;
 	if (log)
 		txn->log = *log;
 	ret = resolve(txn, text);
@@ -278,10 +278,10 @@ int stele_txn_begin(struct stele_txn *txn, const char *text, bool dry,
 	return begin(txn, text, 0, dry, backend, log);
 }
 
-int stele_txn_begin_side(struct stele_txn *txn, const char *text, uint32_t side,
+int stele_txn_begin_branch(struct stele_txn *txn, const char *text, uint32_t branch,
 			 const char *backend, const struct stele_log *log)
 {
-	return begin(txn, text, side, false, backend, log);
+	return begin(txn, text, branch, false, backend, log);
 }
 
 static void drop_changes(struct stele_txn *txn)
@@ -289,7 +289,7 @@ static void drop_changes(struct stele_txn *txn)
 	stele_addition_free(txn);
 	stele_spool_free(txn->spool);
 	txn->spool = NULL;
-	stele_txn_forget_tombstones(txn);
+	stele_rbd_snaps_release(&txn->tombstones);
 	stele_txn_release_catalog(txn);
 	stele_extents_release(&txn->used);
 	if (txn->image && txn->image->dev)

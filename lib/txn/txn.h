@@ -48,6 +48,7 @@
 #ifndef STELE_TXN_TXN_H
 #define STELE_TXN_TXN_H
 
+#include "lib/device/snaps.h"
 #include "lib/device/target.h"
 #include "lib/image/image.h"
 #include "lib/txn/space.h"
@@ -86,7 +87,7 @@ struct stele_txn {
 	struct stele_image own;
 	bool borrowed; /* its device is the caller's */
 	unsigned int fork_count; /* of the process that has it, once there is an image */
-	uint32_t side; /* of a fork; 0: it is refused */
+	uint32_t branch; /* of a fork; 0: it is refused */
 	int64_t time;  /* of what it does, seconds since 1970 */
 	bool force;    /* its last snapshot may go, too */
 	bool revoke;   /* whoever reads what is deleted, and cannot be seen, is not waited for */
@@ -117,8 +118,7 @@ struct stele_txn {
 
 	/* Of gc: what is to be done behind the commit. */
 	bool frees;
-	char **tombstones; /* owned: their time has come */
-	size_t tombstone_count;
+	struct stele_rbd_snaps tombstones; /* their time has come */
 
 	struct stele_extents used; /* by any superblock copy, or handed out */
 	uint64_t image_size;	   /* grows with the target, see grow */
@@ -141,10 +141,10 @@ struct stele_txn {
 int stele_txn_begin(struct stele_txn *txn, const char *text, bool dry,
 		    const char *backend, const struct stele_log *log);
 /*
- * The same of a fork (see fork.h): that side, from 1. 0: as above. What is no fork is opened
- * whatever the side.
+ * The same of a fork (see fork.h): that branch, from 1. 0: as above. What is no fork is opened
+ * whatever the branch.
  */
-int stele_txn_begin_side(struct stele_txn *txn, const char *text, uint32_t side,
+int stele_txn_begin_branch(struct stele_txn *txn, const char *text, uint32_t branch,
 			 const char *backend, const struct stele_log *log);
 /* The same with an opened device, which is the transaction's from here on. */
 int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
@@ -289,7 +289,7 @@ void stele_txn_forget_snapshot(struct stele_txn *txn, uint32_t index);
 int stele_txn_commit_size(const struct stele_txn *txn, uint64_t *size);
 /*
  * RBD takes space of its pool when something is written there, and a pool that is
- * full has none for the catalog of a delete. So on storage with shots a commit
+ * full has none for the catalog of a delete. So on storage with RBD snapshots a commit
  * writes to the place where the next catalogs will go, unless they go where older
  * ones were, and a discard leaves it: the first that `used` leaves free.
  * Return: 0; -ENOSPC; -ENOMEM.
@@ -329,7 +329,6 @@ int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to);
  */
 int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev,
 		     const struct stele_image *as);
-void stele_txn_forget_tombstones(struct stele_txn *txn);
 /* Indices of the segments by id, malloced: to look many up. 0; -ENOMEM. */
 int stele_txn_sort_ids(const struct stele_txn *txn, uint32_t **by_id);
 /* False: there is none of this id. */

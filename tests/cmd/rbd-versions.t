@@ -93,13 +93,13 @@ is "v1+ v2+" "$(shots)" "and nothing has changed"
 run stele snapshot delete --grace=1h "$rbd@v1"
 is 0 "$status" "delete with a grace period" || diag "$err"
 is v2 "$(names)" "it is in no catalog any more"
-ok "its RBD snapshot is withdrawn" \
-	grep -qE '^stele-withdrawn-[0-9]+-v1\+ v2\+$' <<<"$(shots)"
+ok "its RBD snapshot is tombstoned" \
+	grep -qE '^stele-tombstone-[0-9]+-v1\+ v2\+$' <<<"$(shots)"
 run stele cat "$rbd@v1" '#0'
 is 1 "$status" "and can't be opened"
 run stele gc --apply --grace=1h "$rbd"
 is 0 "$status" "gc before its time"
-ok "leaves it" grep -q withdrawn <<<"$(shots)"
+ok "leaves it" grep -q stele-tombstone <<<"$(shots)"
 run stele gc --apply --force "$rbd"
 is "0 v2+" "$status $(shots)" "gc by force removes it" || diag "$err"
 ok "v2 is whole" same v2 "$tmp/two"
@@ -170,7 +170,7 @@ export SOURCE_DATE_EPOCH=1000
 must stele snapshot delete --force --grace=1h "$rbd@v1"
 unset SOURCE_DATE_EPOCH
 run stele gc --json "$rbd"
-is false "$(jq -s '.[] | select(.withdrawn).due' <<<"$out")" \
+is false "$(jq -s '.[] | select(.tombstoned).due' <<<"$out")" \
 	"a grace period goes by the clock"
 run stele info --json "$rbd"
 is "0 0" "$status $(jq '.image.snapshots | length' <<<"$out")" \

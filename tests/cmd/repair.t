@@ -97,9 +97,9 @@ done
 run stele verify -q fork.stele
 is 3 "$status" "verify calls it damaged"
 run stele repair -n fork.stele
-is 0 "$status" "both sides are shown" || diag "$err"
-is 2 "$(grep -c "^side [12]: generation 3" <<<"$out")" "each with its generation"
-ok "what they have in common" grep -q "^  v1 .*on all sides" <<<"$out"
+is 0 "$status" "both branches are shown" || diag "$err"
+is 2 "$(grep -c "^branch [12]: generation 3" <<<"$out")" "each with its generation"
+ok "what they have in common" grep -q "^  v1 .*on all branches" <<<"$out"
 ok "and what they have not" grep -q "^  v3 .*only here$" <<<"$out"
 ok "and what cannot be opened" grep -q "^  v2 .*only here, " <<<"$out"
 is 4 "$(stele repair -n --json fork.stele 2>/dev/null |

@@ -109,7 +109,7 @@ for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image
 	is "2 " "$status $out" "snapshot $words: wrong usage"
 done
 # What the RBD snapshot of a deleted one is called, on RBD: no snapshot anywhere.
-reserved=stele-withdrawn-5-x
+reserved=stele-tombstone-5-x
 for words in "build --force $tmp/src $image@$reserved" \
 	"build --dry-run $tmp/src $tmp/fresh@$reserved" \
 	"build $tmp/src $tmp/fresh@$reserved" \
@@ -119,7 +119,7 @@ for words in "build --force $tmp/src $image@$reserved" \
 	"snapshot rename $image@cats $reserved" \
 	"copy $image@cats $tmp/fresh@$reserved"; do
 	# shellcheck disable=SC2086 # words
-	fails 2 "'stele-withdrawn-' are reserved" stele $words
+	fails 2 "'stele-tombstone-' are reserved" stele $words
 done
 ok "nor was a file made for it" test ! -e "$tmp/fresh"
 is "$before" "$(sum "$image")" "not one byte was changed"

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "lib/device/target.h"
 #include "lib/node/mapping.h"
 #include "lib/stele.h"
 #include "tests/fuzz/input.h"
@@ -19,7 +20,7 @@ static void use(const struct stele_mapping *m, const char *text, size_t size)
 	input_assert(strlen(m->info.name) <= STELE_NAME_SIZE_MAX);
 	input_assert(strlen(m->info.snapshot) <= STELE_NAME_SIZE_MAX);
 	input_assert(m->info.target == m->target);
-	input_assert(m->target[0] == '/' || stele_path_has_shots(m->target));
+	input_assert(m->target[0] == '/' || stele_path_is_rbd(m->target));
 	input_assert(strlen(m->info.via) < sizeof(m->info.via));
 	input_assert(again && !stele_mapping_encode(m, again));
 	input_assert(strlen(again) == size && !memcmp(again, text, size));

@@ -187,7 +187,7 @@ static void write_mapping(void)
 	write_seed("mapping", "headless", 1, strchr(text, '\n') + 1,
 		   strlen(strchr(text, '\n') + 1));
 	mapping.identity.storage = (struct stele_storage_id){
-		.cluster = "c1", .pool = 2, .image = "i1", .shot = 3};
+		.cluster = "c1", .pool = 2, .image = "i1", .snap = 3};
 	mapping.attached = mapping.info.pinned = true;
 	mapping.target = "rbd:p/i?user=u";
 	stele_mapping_encode(&mapping, text);

@@ -176,7 +176,7 @@ static void check_snapshots(void)
 	ok(test_log_has(&messages, "'v1'"), "is said");
 	is_int(-EINVAL, add_named(&t, ".x", 0, refs, 1), "no name");
 	is_int(-EINVAL, add_named(&t, "", 0, refs, 1), "nor none");
-	is_int(-EINVAL, add_named(&t, "stele-withdrawn-5-x", 0, refs, 1),
+	is_int(-EINVAL, add_named(&t, "stele-tombstone-5-x", 0, refs, 1),
 	       "a reserved one");
 	ok(test_log_has(&messages, "tombstoned RBD snapshots"), "is said");
 	is_int(-EINVAL, add_named(&t, "v2", 0, refs, 2), "a segment twice");
@@ -192,7 +192,7 @@ static void check_snapshots(void)
 	is_int(-EINVAL, stele_txn_rename_snapshot(&t.edit, "v2", "-"),
 	       "renamed to no name");
 	is_int(-EINVAL,
-	       stele_txn_rename_snapshot(&t.edit, "v2", "stele-withdrawn-5-x"),
+	       stele_txn_rename_snapshot(&t.edit, "v2", "stele-tombstone-5-x"),
 	       "nor to a reserved one");
 	is_int(0, stele_txn_rename_snapshot(&t.edit, "v2", "v2"),
 	       "renamed to itself");

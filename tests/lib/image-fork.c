@@ -50,8 +50,8 @@ static void add(struct test_edit *t, const char *name, unsigned int first,
 		bail("a commit failed");
 }
 
-/* "old" goes on one side only; the other one begins behind some space. */
-static uint8_t *make_side(struct stele_device *dev, const char *name,
+/* "old" goes on one branch only; the other one begins behind some space. */
+static uint8_t *make_branch(struct stele_device *dev, const char *name,
 			  unsigned int first)
 {
 	struct test_edit t;
@@ -60,7 +60,7 @@ static uint8_t *make_side(struct stele_device *dev, const char *name,
 	memcpy(stele_device_memory(dev), before, IMAGE_SIZE);
 	if (test_edit_load(&t, dev) ||
 	    (first > 9 && stele_txn_allocate(&t.edit, 24 * 4096, 0, &pad)))
-		bail("a side does not load");
+		bail("a branch does not load");
 	add(&t, name, first, first > 9);
 	test_edit_end(&t);
 	return bytes_of(dev);
@@ -84,8 +84,8 @@ static void make_fork(void)
 	add(&t, "base", 3, false);
 	test_edit_end(&t);
 	before = bytes_of(dev);
-	a = make_side(dev, "a", 6);
-	b = make_side(dev, "b", 12);
+	a = make_branch(dev, "a", 6);
+	b = make_branch(dev, "b", 12);
 	forked = bytes_of(dev);
 	memcpy(forked, a, IMAGE_SIZE);
 	for (uint64_t at = 0; at < IMAGE_SIZE; at += STELE_BLOCK_SIZE) {
@@ -97,7 +97,7 @@ static void make_fork(void)
 			     at == offsets[3]))
 			memcpy(forked + at, b + at, STELE_BLOCK_SIZE);
 	}
-	is_uint(0, both, "each side has space of its own");
+	is_uint(0, both, "each branch has space of its own");
 	free(a);
 	free(b);
 	stele_device_close(dev);
@@ -142,11 +142,11 @@ static void check_readers(void)
 	is_int(0, stele_snapshot_find(&image, "base", NULL, &index), "that");
 	is_int(0, stele_snapshot_load(&image, index, &snapshot), "is read");
 	stele_snapshot_release(&snapshot);
-	is_int(-ENOTUNIQ, find(&image, "a"), "what one side has is refused");
+	is_int(-ENOTUNIQ, find(&image, "a"), "what one branch has is refused");
 	is_int(-ENOTUNIQ, find(&image, "b"), "and of the other one");
-	is_int(-ENOTUNIQ, find(&image, "old"), "what one side has deleted");
+	is_int(-ENOTUNIQ, find(&image, "old"), "what one branch has deleted");
 	is_int(-ENOTUNIQ, find(&image, NULL), "the only one is not known");
-	is_int(-ENOENT, find(&image, "c"), "what no side has is not there");
+	is_int(-ENOENT, find(&image, "c"), "what no branch has is not there");
 	is_int(1, stele_verify_image(&image, -1, &opts, &report),
 	       "verify says so");
 	is_uint(1, report.damaged, "once, and nothing else");
@@ -155,9 +155,9 @@ static void check_readers(void)
 }
 
 /* Return: what the writer said. */
-static int choose(struct stele_device *dev, uint32_t side)
+static int choose(struct stele_device *dev, uint32_t branch)
 {
-	struct stele_txn writer = {.side = side};
+	struct stele_txn writer = {.branch = branch};
 	int ret = stele_txn_on_device(&writer, model_device(dev, 0), NULL);
 
 	if (ret == 0)
@@ -166,7 +166,7 @@ static int choose(struct stele_device *dev, uint32_t side)
 	return ret;
 }
 
-static bool is_side(struct stele_device *dev, uint32_t side)
+static bool is_branch(struct stele_device *dev, uint32_t branch)
 {
 	const struct stele_verify_opts opts = {.jobs = 1};
 	struct stele_verify_report report = {.size = sizeof(report)};
@@ -176,9 +176,9 @@ static bool is_side(struct stele_device *dev, uint32_t side)
 	if (stele_image_load(dev, NULL, &image))
 		return false;
 	good = !image.fork && image.sb.generation == 4 &&
-	       !find(&image, side == 1 ? "a" : "b") &&
-	       find(&image, side == 1 ? "b" : "a") == -ENOENT &&
-	       find(&image, "old") == (side == 1 ? 0 : -ENOENT) &&
+	       !find(&image, branch == 1 ? "a" : "b") &&
+	       find(&image, branch == 1 ? "b" : "a") == -ENOENT &&
+	       find(&image, "old") == (branch == 1 ? 0 : -ENOENT) &&
 	       !find(&image, "base") &&
 	       !stele_verify_image(&image, -1, &opts, &report) && !report.notes;
 	image.dev = NULL;
@@ -187,7 +187,7 @@ static bool is_side(struct stele_device *dev, uint32_t side)
 }
 
 /* Cut short at each operation, for good, and done again. */
-static void check_choices(uint32_t side)
+static void check_choices(uint32_t branch)
 {
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.error = EIO};
@@ -200,7 +200,7 @@ static void check_choices(uint32_t side)
 
 		rule.first = n;
 		stele_fault_set_rules(dev, &rule, 1);
-		ret = choose(dev, side);
+		ret = choose(dev, branch);
 		failed += ret != 0;
 		stele_fault_set_rules(dev, NULL, 0);
 		if (stele_image_load(dev, NULL, &image))
@@ -209,14 +209,14 @@ static void check_choices(uint32_t side)
 			bad += find(&image, "base") != 0;
 		image.dev = NULL;
 		stele_image_release(&image);
-		/* It may have been resolved before: then side is of no account. */
-		bad += ret && choose(dev, side) != 0;
+		/* It may have been resolved before: then branch is of no account. */
+		bad += ret && choose(dev, branch) != 0;
 		stele_fault_log_clear(dev);
 		if (ret == 0)
-			ok(is_side(dev, side), "side %u is the image", side);
+			ok(is_branch(dev, branch), "branch %u is the image", branch);
 		stele_device_close(dev);
 	}
-	ok(failed > 10, "side %u: %u operations fail", side, failed);
+	ok(failed > 10, "branch %u: %u operations fail", branch, failed);
 	is_uint(0, bad, "and it can always be done again");
 }
 
@@ -234,7 +234,7 @@ static void check_public(void)
 	stele_device_close(dev);
 	is_int(0, stele_repair(path, &STELE_OPTS(stele_repair_opts,
 			.flags = STELE_DRY_RUN), &report), "a look");
-	is_uint(2, report.sides, "two sides");
+	is_uint(2, report.branches, "two branches");
 	is_int(-ENOTUNIQ, stele_repair(path, NULL, &report), "none chosen");
 	is_int(-ENOENT, stele_repair(path, &STELE_OPTS(stele_repair_opts,
 			.choose = 3), &report),
@@ -246,7 +246,7 @@ static void check_public(void)
 	is_int(-ENOENT, stele_repair(path, &STELE_OPTS(stele_repair_opts,
 			.choose = 2), &report),
 	       "once more: there is nothing to choose");
-	ok(!report.changed && !report.sides, "changes nothing");
+	ok(!report.changed && !report.branches, "changes nothing");
 	is_int(0, stele_verify(path, NULL, NULL), "it is sound");
 	unlink(path);
 }

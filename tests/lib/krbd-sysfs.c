@@ -17,7 +17,7 @@ static char sysfs[PATH_MAX];
 
 static const struct stele_storage_id v1 = {
 	.cluster = "546e2805-0636-4789-87fc-bc376c527aad", .pool = 2,
-	.image = "100b49f4c185", .shot = 4,
+	.image = "100b49f4c185", .snap = 4,
 };
 
 static void put(const char *text, const char *format, ...)
@@ -50,7 +50,7 @@ static void put_device(const char *number, const struct stele_storage_id *id)
 	put(text, "%s/pool_id", at);
 	snprintf(text, sizeof(text), "%s\n", id->image);
 	put(text, "%s/image_id", at);
-	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)id->shot);
+	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)id->snap);
 	put(text, "%s/snap_id", at);
 }
 
@@ -78,13 +78,13 @@ static void test_find(void)
 	put_device("1234567890", &v1);
 	is_found(0, &v1, "what is no number");
 	put("", "%s/README", path);
-	other.shot = UINT64_MAX - 1;
+	other.snap = UINT64_MAX - 1;
 	put_device("3", &other);
 	is_found(0, &v1, "the head");
 	put_device("17", &v1);
 	is_found(1, &v1, "the very snapshot");
 	other = v1;
-	other.shot++;
+	other.snap++;
 	is_found(0, &other, "one that was removed and made again");
 	other = v1;
 	other.image[4] = '\0';

@@ -158,7 +158,7 @@ static void check_kinds_of_target(void)
 	comes_back(&saved, "a file with an odd name");
 	saved.identity = (struct stele_identity){
 		.size = 1,
-		.storage = {.cluster = "c1", .pool = 2, .image = "i1", .shot = 3},
+		.storage = {.cluster = "c1", .pool = 2, .image = "i1", .snap = 3},
 	};
 	saved.target = "rbd:p/i?user=u";
 	strcpy(saved.info.via, "librbd");

@@ -96,7 +96,7 @@ static int in_child(struct stele_device *dev, struct stele_queue *queue,
 /* In a child an image goes on that is open for reading. */
 static struct stele_device *reopen(struct stele_device *dev)
 {
-	char *path = stele_device_spell(dev);
+	char *path = stele_device_uri(dev);
 
 	if (stele_device_flush(dev))
 		bail("no flush");

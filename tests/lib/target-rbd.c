@@ -5,6 +5,7 @@
  * One row per spelling; what is taken apart is written again in one way, which
  * is a spelling of the same. Then nonsense, made of what means something here.
  */
+#include "lib/device/target.h"
 #include "lib/device/target_rbd.h"
 #include "tests/tap.h"
 
@@ -172,8 +173,8 @@ int main(void)
 	plan_lazy();
 	if (!text)
 		bail("no memory");
-	ok(stele_rbd_is("rbd:") && !stele_rbd_is("./rbd:p/i") &&
-		   !stele_rbd_is("rbd") && !stele_rbd_is("RBD:p/i"),
+	ok(stele_path_is_rbd("rbd:") && !stele_path_is_rbd("./rbd:p/i") &&
+		   !stele_path_is_rbd("rbd") && !stele_path_is_rbd("RBD:p/i"),
 	   "what begins like one");
 	for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
 		check_spelling(i);

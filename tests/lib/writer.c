@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.c - who may change an image, and the shots that go with a commit
+ * writer.c - who may change an image, and the RBD snapshots that go with a commit
  *
- * Files for locks and guards; for shots a storage in memory, each of whose changes
+ * Files for locks and guards; for RBD snapshots a storage in memory, each of whose changes
  * fails once: whatever was left half-made, the next writer completes.
  */
 #include "tests/fixture/image.h"
-#include "tests/device/shots.h"
+#include "tests/device/snaps.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -181,7 +181,7 @@ static void check_refusals(void)
 	stele_txn_release(&writer);
 }
 
-/* ---- shots ----------------------------------------------------------------- */
+/* ---- RBD snapshots ----------------------------------------------------------------- */
 
 static int begin(struct stele_txn *writer, struct test_storage *storage)
 {
@@ -201,7 +201,7 @@ static int add_snapshot(struct stele_txn *writer, const char *name)
 	return stele_txn_add_snapshot(writer, &snapshot);
 }
 
-static bool shot_holds(struct test_storage *storage, const char *name)
+static bool snap_holds(struct test_storage *storage, const char *name)
 {
 	struct stele_device *dev = test_storage_read(storage, name);
 	struct stele_snapshot snapshot;
@@ -219,13 +219,13 @@ static bool shot_holds(struct test_storage *storage, const char *name)
 	return good;
 }
 
-static void check_shots(void)
+static void check_snaps(void)
 {
 	struct test_storage *storage = test_storage_new(small_image());
 	struct stele_txn writer;
 
 	test_storage_make(storage, "theirs", false);
-	is_int(0, begin(&writer, storage), "an image without its shot");
+	is_int(0, begin(&writer, storage), "an image without its RBD snapshot");
 	is_string("theirs- v1+", test_storage_list(storage),
 		  "gets it when it is opened to be changed");
 	is_int(0, add_snapshot(&writer, "v2"), "a second snapshot");
@@ -234,7 +234,7 @@ static void check_shots(void)
 	is_int(0, stele_txn_publish(&writer, 7), "commit");
 	is_string("theirs- v1+ v2+", test_storage_list(storage),
 		  "makes and protects it, and leaves others alone");
-	ok(shot_holds(storage, "v2"), "which holds the snapshot");
+	ok(snap_holds(storage, "v2"), "which holds the snapshot");
 	is_int(-EEXIST, add_snapshot(&writer, "theirs"),
 	       "a name that is taken is refused");
 	ok(test_log_has(&messages, "'theirs'"), "and said");
@@ -248,7 +248,7 @@ static void check_shots(void)
 	test_storage_free(storage);
 }
 
-/* Each change of a shot fails in turn; then a writer comes who has no such luck. */
+/* Each change of an RBD snapshot fails in turn; then a writer comes who has no such luck. */
 static void check_half_made(void)
 {
 	for (unsigned int n = 1; n <= 2; n++) {
@@ -273,7 +273,7 @@ static void check_half_made(void)
 		is_int(0, begin(&writer, storage), "the next writer");
 		is_string("v1+ v2+", test_storage_list(storage),
 			  "completes it");
-		ok(shot_holds(storage, "v2"), "and it holds the snapshot");
+		ok(snap_holds(storage, "v2"), "and it holds the snapshot");
 		stele_txn_release(&writer);
 		test_storage_free(storage);
 	}
@@ -285,12 +285,12 @@ static void check_half_deleted(void)
 	for (unsigned int n = 1; n <= 2; n++) {
 		struct test_storage *storage =
 			test_storage_new(small_image());
-		const struct stele_shot_ops *ops;
+		const struct stele_rbd_snap_ops *ops;
 		struct stele_txn writer;
 		unsigned int changes;
 
 		begin(&writer, storage);
-		ops = stele_device_shots(writer.image->dev);
+		ops = stele_device_snaps(writer.image->dev);
 		ops->protect(writer.image->dev, "v1", false);
 		if (n == 2)
 			ops->remove(writer.image->dev, "v1");
@@ -298,7 +298,7 @@ static void check_half_deleted(void)
 		is_int(0, begin(&writer, storage), "after %u steps of a delete",
 		       n);
 		is_string("v1+", test_storage_list(storage), "it is undone");
-		ok(shot_holds(storage, "v1"), "and holds the snapshot");
+		ok(snap_holds(storage, "v1"), "and holds the snapshot");
 		stele_txn_release(&writer);
 		changes = test_storage_changes(storage);
 		begin(&writer, storage);
@@ -317,7 +317,7 @@ int main(void)
 	check_open();
 	check_killed();
 	check_refusals();
-	check_shots();
+	check_snaps();
 	check_half_made();
 	check_half_deleted();
 	return done();

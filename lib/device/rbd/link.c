@@ -3,7 +3,7 @@
  * link.c - connections with the image open, for this process
  *
  * Readers open without a watch, so they leave no trace in the cluster and need no right to
- * write. A shot is opened by its id, and only if it is protected: a removed
+ * write. An RBD snapshot is opened by its id, and only if it is protected: a removed
  * one would read as zeros, or as the head, without an error.
  */
 #include "lib/device/rbd/rbd.h"
@@ -13,28 +13,6 @@
 #include <string.h>
 
 #include "lib/device/rbd/client.h"
-
-int stele_rbd_shot_find(rbd_image_t image, const char *name, uint64_t *id,
-			bool *is_protected)
-{
-	struct stele_rbd_snaps snaps;
-	int rc = stele_rbd_snaps_list(image, &snaps);
-
-	if (rc)
-		return rc;
-	rc = -ENOENT;
-	for (int i = 0; i < snaps.count && rc; i++) {
-		const struct stele_rbd_snap *snap = &snaps.list[i];
-
-		if (name ? strcmp(snap->name, name) : snap->id != *id)
-			continue;
-		*id = snap->id;
-		*is_protected = snap->is_protected;
-		rc = 0;
-	}
-	stele_rbd_snaps_release(&snaps);
-	return rc;
-}
 
 /* ---- open ------------------------------------------------------------------ */
 
@@ -52,7 +30,7 @@ static int explain_missing(const struct stele_rbd *rbd)
 /* The first time ids are learned; later they have to be these. */
 static int check_ids(struct stele_rbd *rbd, const struct stele_rbd_link *link)
 {
-	struct stele_storage_id id = {.shot = rbd->id.shot};
+	struct stele_storage_id id = {.snap = rbd->id.snap};
 	int rc = stele_ceph.rados_cluster_fsid(link->cluster, id.cluster,
 					       sizeof(id.cluster));
 
@@ -71,12 +49,12 @@ static int check_ids(struct stele_rbd *rbd, const struct stele_rbd_link *link)
 	return 0;
 }
 
-static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
+static int take_snap(struct stele_rbd *rbd, rbd_image_t image)
 {
-	const char *known = rbd->id.shot ? NULL : rbd->shot;
-	uint64_t id = rbd->id.shot;
+	const char *known = rbd->id.snap ? NULL : rbd->snap;
+	uint64_t id = rbd->id.snap;
 	bool is_protected;
-	int rc = stele_rbd_shot_find(image, known, &id, &is_protected);
+	int rc = stele_rbd_snap_find(image, known, &id, &is_protected);
 
 	if (rc == -ENOENT && !known)
 		return -ESTALE;
@@ -84,7 +62,7 @@ static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 		stele_log_error(&rbd->base.log,
 				"cannot open '%s@%s': the image has no RBD "
 				"snapshot of that name ('rbd snap ls')",
-				rbd->path, rbd->shot);
+				rbd->path, rbd->snap);
 	else if (rc)
 		stele_rbd_explain(rbd, "find the snapshot of", rc);
 	else if (!is_protected)
@@ -93,7 +71,7 @@ static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 				"protected, so it may vanish while it is read "
 				"(the next 'stele' command that writes protects "
 				"it; or 'rbd snap protect')",
-				rbd->path, rbd->shot);
+				rbd->path, rbd->snap);
 	if (rc || !is_protected)
 		return rc ? rc : -EPERM;
 	rc = stele_ceph.rbd_snap_set_by_id(image, id);
@@ -101,8 +79,8 @@ static int take_shot(struct stele_rbd *rbd, rbd_image_t image)
 		return -ESTALE;
 	if (rc)
 		return stele_rbd_explain(rbd, "open", rc);
-	if (!rbd->id.shot)
-		rbd->id.shot = id;
+	if (!rbd->id.snap)
+		rbd->id.snap = id;
 	return 0;
 }
 
@@ -114,27 +92,27 @@ int stele_rbd_pick(struct stele_device *dev, const char *name)
 	uint64_t size;
 	int rc;
 
-	if (dev->writable || rbd->shot)
+	if (dev->writable || rbd->snap)
 		return -EINVAL;
 	rc = stele_rbd_image(rbd, &image);
 	if (rc)
 		return rc;
-	rbd->shot = strdup(name);
-	if (!rbd->shot)
+	rbd->snap = strdup(name);
+	if (!rbd->snap)
 		return -ENOMEM;
-	rc = take_shot(rbd, image);
+	rc = take_snap(rbd, image);
 	if (!rc)
 		rc = stele_ceph.rbd_get_size(image, &size);
 	if (rc)
 		return rc;
 	atomic_store(&rbd->size, size);
-	dev->fleeting = true;
+	dev->revocable = true;
 	return 0;
 }
 
 /*
- * Connected, with the shot or head open that the device stands for: the same as
- * at the first time (by id), else -ESTALE. Logged.
+ * Connected, with the RBD snapshot or head open that the device stands for: the same
+ * as at the first time (by id), else -ESTALE. Logged.
  */
 static int link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 {
@@ -155,8 +133,8 @@ static int link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 	}
 	if (!rc)
 		rc = check_ids(rbd, out);
-	if (!rc && rbd->shot)
-		rc = take_shot(rbd, out->image);
+	if (!rc && rbd->snap)
+		rc = take_snap(rbd, out->image);
 	if (!rc)
 		rc = stele_ceph.rbd_get_size(out->image, &size);
 	if (!rc)
@@ -166,8 +144,8 @@ static int link_open(struct stele_rbd *rbd, struct stele_rbd_link *out)
 	if (rc == -ESTALE)
 		stele_log_error(&rbd->base.log,
 				"'%s%s%s' is not what was opened any more",
-				rbd->path, rbd->shot ? "@" : "",
-				rbd->shot ? rbd->shot : "");
+				rbd->path, rbd->snap ? "@" : "",
+				rbd->snap ? rbd->snap : "");
 	return rc;
 }
 
@@ -254,7 +232,7 @@ int stele_rbd_ioctx(struct stele_rbd *rbd, rados_ioctx_t *io)
 
 /*
  * A further connection that cannot be had is no reason not to read. That the
- * shot is not what it was, or not protected, is one.
+ * RBD snapshot is not what it was, or not protected, is one.
  */
 int stele_rbd_queue_image(struct stele_rbd *rbd, rbd_image_t *image)
 {

@@ -54,18 +54,18 @@ static bool is_image(const struct stele_rbd *rbd, const char *device,
 }
 
 static int refuse(const struct stele_rbd *rbd, const char *device,
-		  const char *shot)
+		  const char *snap)
 {
-	bool head = !strcmp(shot, HEAD);
+	bool head = !strcmp(snap, HEAD);
 
 	stele_log_error(&rbd->base.log,
 			"'%s%s%s' is mapped by this machine's kernel as "
 			"/dev/rbd%s; unmap it first",
-			rbd->path, head ? "" : "@", head ? "" : shot, device);
+			rbd->path, head ? "" : "@", head ? "" : snap, device);
 	return -EBUSY;
 }
 
-int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *shot)
+int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *snap)
 {
 	DIR *dir = opendir(DEVICES);
 	struct dirent *entry;
@@ -86,7 +86,7 @@ int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *shot)
 			continue;
 		attribute(entry->d_name, "current_snap", mapped,
 			  sizeof(mapped));
-		if (!shot || !strcmp(shot, mapped))
+		if (!snap || !strcmp(snap, mapped))
 			rc = refuse(rbd, entry->d_name, mapped);
 	}
 	closedir(dir);

@@ -92,7 +92,7 @@ ssize_t stele_rbd_result(enum stele_op op, size_t size, ssize_t res)
 	if (res == -EINVAL)
 		return op == STELE_OP_WRITE ? -ENOSPC : 0;
 	if (res == -ENOENT)
-		return -ESTALE; /* the image or its shot is gone */
+		return -ESTALE; /* the image or its RBD snapshot is gone */
 	/* Of a full pool a discard is refused where it would take space: nothing
 	 * is there that it could give back. */
 	if (res == -ENOSPC || res == -EDQUOT)
@@ -196,14 +196,14 @@ static int rbd_resize_image(struct stele_device *dev, uint64_t size)
 static int check_fresh(struct stele_rbd *rbd, rbd_image_t image)
 {
 	char id[sizeof(rbd->id.image)] = "";
-	uint64_t shot = rbd->id.shot;
+	uint64_t snap = rbd->id.snap;
 	bool is_protected;
 	int rc = stele_ceph.rbd_get_id(image, id, sizeof(id));
 
 	if (!rc && strcmp(id, rbd->id.image))
 		return -ESTALE;
-	if (!rc && rbd->shot) {
-		rc = stele_rbd_shot_find(image, NULL, &shot, &is_protected);
+	if (!rc && rbd->snap) {
+		rc = stele_rbd_snap_find(image, NULL, &snap, &is_protected);
 		if (rc == -ENOENT || (!rc && !is_protected))
 			rc = -ESTALE;
 	}
@@ -245,7 +245,7 @@ static int rbd_identify(struct stele_device *dev, struct stele_storage_id *id)
 }
 
 /* The default user is left open: others may have a right of their own. */
-static char *rbd_spell(struct stele_device *dev)
+static char *rbd_uri(struct stele_device *dev)
 {
 	const struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	struct stele_rbd_name name = rbd->name;
@@ -273,7 +273,7 @@ static void rbd_close_device(struct stele_device *dev)
 	stele_rbd_settings_release(&rbd->settings);
 	stele_rbd_name_release(&rbd->name);
 	free(rbd->path);
-	free(rbd->shot);
+	free(rbd->snap);
 	free(rbd);
 }
 
@@ -286,10 +286,10 @@ static const struct stele_device_ops rbd_ops = {
 	.check = rbd_check,
 	.resize = rbd_resize_image,
 	.data = stele_rbd_data,
-	.shots = &stele_rbd_shots,
+	.snaps = &stele_rbd_snap_ops,
 	.pick = stele_rbd_pick,
 	.identify = rbd_identify,
-	.spell = rbd_spell,
+	.uri = rbd_uri,
 };
 
 /* Striped images have the boundary of their stripes. */
@@ -363,14 +363,14 @@ int stele_rbd_new(const char *path, const struct stele_log *log,
 	return rc;
 }
 
-int stele_device_open_rbd(const char *path, const char *shot,
+int stele_device_open_rbd(const char *path, const char *snap,
 			  unsigned int flags, const struct stele_log *log,
 			  struct stele_device **out)
 {
 	struct stele_rbd *rbd;
 	int rc;
 
-	if (shot && flags)
+	if (snap && flags)
 		return -EROFS;
 	if (flags & ~(unsigned int)FLAGS_KNOWN)
 		return -EINVAL;
@@ -378,11 +378,11 @@ int stele_device_open_rbd(const char *path, const char *shot,
 	if (rc)
 		return rc;
 	rbd->base.writable = flags & STELE_DEVICE_WRITE;
-	rbd->base.resizable = !shot;
-	rbd->base.fleeting = shot;
-	if (shot) {
-		rbd->shot = strdup(shot);
-		rc = rbd->shot ? 0 : -ENOMEM;
+	rbd->base.resizable = !snap;
+	rbd->base.revocable = snap;
+	if (snap) {
+		rbd->snap = strdup(snap);
+		rc = rbd->snap ? 0 : -ENOMEM;
 	}
 	if (!rc)
 		rc = stele_rbd_links_open(rbd);

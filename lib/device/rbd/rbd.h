@@ -19,6 +19,7 @@
 
 #include "lib/device/backend.h"
 #include "lib/device/rbd/api.h"
+#include "lib/device/snaps.h"
 #include "lib/device/target_rbd.h"
 
 #define STELE_RBD_USER_DEFAULT "admin"
@@ -53,7 +54,7 @@ struct stele_rbd {
 	struct stele_rbd_name name;
 	struct stele_rbd_settings settings;
 	char *path;	   /* for messages: without options */
-	char *shot;	   /* NULL: the head */
+	char *snap;	   /* NULL: the head */
 	struct stele_storage_id id; /* known since link[0] was open */
 	_Atomic uint64_t size; /* bytes; never looked up for one transfer */
 	_Atomic bool pool_gone; /* which has been logged */
@@ -108,9 +109,6 @@ int stele_rbd_links_open(struct stele_rbd *rbd);
 void stele_rbd_links_close(struct stele_rbd *rbd, bool in_doubt);
 /* See ops->pick. */
 int stele_rbd_pick(struct stele_device *dev, const char *name);
-/* Find a shot by name or (NULL) id. Return: 0; -ENOENT; errno. */
-int stele_rbd_shot_find(rbd_image_t image, const char *name, uint64_t *id,
-			bool *is_protected);
 
 /* ---- queue.c ----------------------------------------------------------- */
 
@@ -158,22 +156,12 @@ int stele_rbd_writer_image(struct stele_rbd *rbd, rbd_image_t *image);
  */
 bool stele_rbd_settle(struct stele_rbd *rbd);
 
-/* ---- shots.c ----------------------------------------------------------- */
+/* ---- snaps.c ----------------------------------------------------------- */
 
-extern const struct stele_shot_ops stele_rbd_shots;
-
-struct stele_rbd_snaps {
-	struct stele_rbd_snap {
-		uint64_t id;
-		char *name;
-		bool is_protected;
-	} *list; /* oldest first */
-	int count;
-};
-
-/* All that users made. Return: 0; errno, with nothing to release. */
-int stele_rbd_snaps_list(rbd_image_t image, struct stele_rbd_snaps *out);
-void stele_rbd_snaps_release(struct stele_rbd_snaps *snaps);
+extern const struct stele_rbd_snap_ops stele_rbd_snap_ops;
+/* Find an RBD snapshot by name or (NULL) id. Return: 0; -ENOENT; errno. */
+int stele_rbd_snap_find(rbd_image_t image, const char *name, uint64_t *id,
+			bool *is_protected);
 
 /* ---- create.c ---------------------------------------------------------- */
 
@@ -183,10 +171,10 @@ int stele_rbd_data(struct stele_device *dev, uint64_t *bytes);
 /* ---- mapped.c ---------------------------------------------------------- */
 
 /*
- * Has this machine's kernel (krbd) the shot mapped; or, with shot NULL, the head
- * or any shot? Return: 0; -EBUSY (logged).
+ * Has this machine's kernel (krbd) that RBD snapshot mapped; with NULL, the head or any
+ * of them? Return: 0; -EBUSY (logged).
  */
-int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *shot);
+int stele_rbd_check_mapped(const struct stele_rbd *rbd, const char *snap);
 
 /* ---- rbd.c ----------------------------------------------------------------- */
 

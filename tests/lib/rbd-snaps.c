@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rbd-shots.c - shots on RBD: made, protected, renamed and removed as the seam
+ * rbd-snaps.c - RBD snapshots: made, protected, renamed and removed as the seam
  * says, while a reader goes on
  */
 #include <errno.h>
@@ -8,44 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/device.h"
+#include "lib/device/snaps.h"
 #include "tests/device/ceph.h"
 #include "tests/tap.h"
 
 #define SIZE (UINT64_C(8) << 20)
 
-static char seen[512];
-
 /* "v1+ v2 ": + says protected. */
-static int append_shot(void *user, const struct stele_shot *shot)
-{
-	size_t used = strlen(seen);
-
-	(void)user;
-	snprintf(seen + used, sizeof(seen) - used, "%s%s ", shot->name,
-		 shot->is_protected ? "+" : "");
-	return 0;
-}
-
-static int stop_at_once(void *user, const struct stele_shot *shot)
-{
-	(void)user, (void)shot;
-	return 7;
-}
-
 static const char *list(struct stele_device *dev)
 {
+	static char seen[512];
+	struct stele_rbd_snaps snaps;
+	size_t used = 0;
+
 	seen[0] = '\0';
-	if (stele_device_shots(dev)->each(dev, append_shot, NULL))
+	if (stele_device_snaps(dev)->list(dev, &snaps))
 		return "?";
+	for (size_t i = 0; i < snaps.count; i++)
+		used += (size_t)snprintf(seen + used, sizeof(seen) - used, "%s%s ",
+					 snaps.list[i].name,
+					 snaps.list[i].is_protected ? "+" : "");
+	stele_rbd_snaps_release(&snaps);
 	return seen;
 }
 
-static struct stele_device *open_or_bail(const char *path, const char *shot,
+static struct stele_device *open_or_bail(const char *path, const char *snap,
 					 unsigned int flags)
 {
 	struct stele_device *dev;
-	int rc = stele_device_open(path, shot, flags, NULL, NULL, &dev);
+	int rc = stele_device_open(path, snap, flags, NULL, NULL, &dev);
 
 	if (rc)
 		bail("cannot open '%s': %s", path, strerror(-rc));
@@ -72,14 +63,14 @@ static void put_byte(struct stele_device *dev, uint8_t value)
 int main(void)
 {
 	struct stele_device *dev, *reader, *none;
-	const struct stele_shot_ops *ops;
+	const struct stele_rbd_snap_ops *ops;
 	const char *path;
 
 	plan_lazy();
 	requires_ceph();
 	path = rbd_new(SIZE);
 	dev = open_or_bail(path, NULL, STELE_DEVICE_WRITE | STELE_DEVICE_SOLE);
-	ops = stele_device_shots(dev);
+	ops = stele_device_snaps(dev);
 	is_string("", list(dev), "none at first");
 	put_byte(dev, 1);
 	is_int(0, ops->make(dev, "v1"), "make");
@@ -94,7 +85,6 @@ int main(void)
 	put_byte(dev, 2);
 	is_int(0, ops->make(dev, "v2"), "make another");
 	is_string("v1+ v2 ", list(dev), "oldest first");
-	is_int(7, ops->each(dev, stop_at_once, NULL), "each ends when told");
 
 	reader = open_or_bail(path, "v1", 0);
 	is_int(0, ops->rename(dev, "v1", "gone"), "rename one that is protected");
@@ -114,12 +104,12 @@ int main(void)
 	is_string("v2 ", list(dev), "the other one stays");
 
 	is_int(0, ops->protect(dev, "v2", true), "protect");
-	if (!ceph_command("rbd", "clone %s@v2 rbd/clone.of.shots",
+	if (!ceph_command("rbd", "clone %s@v2 rbd/clone.of.snaps",
 			  rbd_spec(path)))
 		bail("cannot clone");
 	is_int(-EBUSY, ops->protect(dev, "v2", false),
 	       "one that has clones stays protected");
-	ceph_command("rbd", "rm rbd/clone.of.shots");
+	ceph_command("rbd", "rm rbd/clone.of.snaps");
 	is_int(0, ops->protect(dev, "v2", false), "until they are gone");
 	stele_device_close(dev);
 	return done();

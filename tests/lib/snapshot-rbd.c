@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot-shots.c - where the storage keeps shots: withdrawn, removed, collected
+ * snapshot-rbd.c - where the storage keeps RBD snapshots: tombstoned, removed, collected
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tests/fixture/change.h"
 #include "tests/fixture/image.h"
 #include "tests/device/memory.h"
-#include "tests/device/shots.h"
+#include "tests/device/snaps.h"
 #include "tests/tap.h"
 
 #define NOW INT64_C(1700001000)
@@ -19,7 +19,7 @@
 static struct test_storage *storage;
 static struct test_log messages;
 
-/* "v1" of one sample, and "other", which is somebody else's shot. */
+/* "v1" of one sample, and "other", which is somebody else's RBD snapshot. */
 static void new_storage(void)
 {
 	static const struct test_sample sample = {.key = "k", .data = "d",
@@ -81,30 +81,30 @@ static int collect(int64_t time, uint64_t grace, uint32_t flags, bool apply,
 static void check_names(void)
 {
 	static const struct {
-		const char *shot;
+		const char *snap;
 		int64_t until;
 		const char *name; /* NULL: it is none */
 	} cases[] = {
-		{"stele-withdrawn-1700001000-v1", 1700001000, "v1"},
-		{"stele-withdrawn-5-a-b", 5, "a-b"},
-		{"stele-withdrawn-5-", 0, NULL},
-		{"stele-withdrawn--5-v1", 0, NULL},
-		{"stele-withdrawn-v1", 0, NULL},
-		{"stele-withdrawn-99999999999999999999-v1", 0, NULL},
-		{"stele-withdrawn", 0, NULL},
-		{"my-stele-withdrawn-5-v1", 0, NULL},
+		{"stele-tombstone-1700001000-v1", 1700001000, "v1"},
+		{"stele-tombstone-5-a-b", 5, "a-b"},
+		{"stele-tombstone-5-", 0, NULL},
+		{"stele-tombstone--5-v1", 0, NULL},
+		{"stele-tombstone-v1", 0, NULL},
+		{"stele-tombstone-99999999999999999999-v1", 0, NULL},
+		{"stele-tombstoned", 0, NULL},
+		{"my-stele-tombstone-5-v1", 0, NULL},
 		{"v1", 0, NULL},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *name = NULL;
 		int64_t until = 0;
-		bool is = stele_tombstone_parse(cases[i].shot, &until, &name);
+		bool is = stele_tombstone_parse(cases[i].snap, &until, &name);
 
 		ok(is == (cases[i].name != NULL) &&
 			   (!is || (until == cases[i].until &&
 				    !strcmp(name, cases[i].name))),
-		   "'%s'", cases[i].shot);
+		   "'%s'", cases[i].snap);
 	}
 }
 
@@ -118,14 +118,14 @@ static void check_delete(void)
 	ok(test_log_has(&messages, "readers on other machines"), "it says why");
 	is_string("other- v1+", test_storage_list(storage), "nothing happened");
 	is_int(0, delete_v1(NOW, 60, 0), "with a grace period");
-	is_string("other- stele-withdrawn-1700001060-v1+",
-		  test_storage_list(storage), "withdrawn, and protected");
+	is_string("other- stele-tombstone-1700001060-v1+",
+		  test_storage_list(storage), "tombstoned, and protected");
 	is_int(0, collect(NOW + 60, 1, 0, false, &report), "a dry run");
-	is_uint(2, report.unused_count, "lists the segment and the shot");
+	is_uint(2, report.unused_count, "lists the segment and the RBD snapshot");
 	is_int(0, collect(NOW + 59, 3600, 0, true, &report), "too early");
 	is_uint(0, report.freed_count, "nothing is freed");
 	is_int(0, collect(NOW + 60, 3600, 0, true, &report), "in time");
-	is_uint(1, report.freed_count, "the shot, not yet the segment");
+	is_uint(1, report.freed_count, "the RBD snapshot, not yet the segment");
 	is_string("other-", test_storage_list(storage),
 		  "removed; that of others is not touched");
 	test_storage_free(storage);
@@ -135,7 +135,7 @@ static void check_delete(void)
 	is_int(0, stele_txn_publish(&writer, NOW), "a commit");
 	stele_txn_release(&writer);
 	is_int(0, delete_v1(5, 60, 0), "and a clock that is slow");
-	is_string("other- stele-withdrawn-1700001060-v1+",
+	is_string("other- stele-tombstone-1700001060-v1+",
 		  test_storage_list(storage), "readers have their grace");
 	test_storage_free(storage);
 
@@ -166,18 +166,18 @@ static void check_rename(void)
 	open_writer(&writer);
 	change = change_at(NOW, 60, 0);
 	is_int(0, test_change_rename(&writer, &change, "v1", "w"), "rename");
-	is_string("other- stele-withdrawn-1700001060-v1+ w+",
+	is_string("other- stele-tombstone-1700001060-v1+ w+",
 		  test_storage_list(storage),
-		  "the old shot is withdrawn, a new one made");
-	/* The same name again, withdrawn until the same second. */
+		  "the old RBD snapshot is tombstoned, a new one made");
+	/* The same name again, tombstoned until the same second. */
 	is_int(0, test_change_rename(&writer, &change, "w", "v1"), "and back");
 	is_int(0, test_change_rename(&writer, &change, "v1", "w"), "and again");
-	is_string("other- stele-withdrawn-1700001060-v1+ "
-		  "stele-withdrawn-1700001060-w+ "
-		  "stele-withdrawn-1700001061-v1+ w+",
+	is_string("other- stele-tombstone-1700001060-v1+ "
+		  "stele-tombstone-1700001060-w+ "
+		  "stele-tombstone-1700001061-v1+ w+",
 		  test_storage_list(storage), "each has a name of its own");
 	is_int(-EEXIST, test_change_rename(&writer, &change, "w", "other"),
-	       "somebody else's shot has that name");
+	       "somebody else's RBD snapshot has that name");
 	ok(strstr(test_storage_list(storage), " w+") != NULL,
 	   "and the old one is as it was");
 	stele_txn_release(&writer);
@@ -186,9 +186,9 @@ static void check_rename(void)
 
 /*
  * An image from before such names were reserved: snapshots "v1" and "x", and
- * one that is called as "x" would be, were it withdrawn until 1700001060.
+ * one that is called as "x" would be, were it tombstoned until 1700001060.
  */
-#define CLASHING "stele-withdrawn-1700001060-x"
+#define CLASHING "stele-tombstone-1700001060-x"
 
 static void new_clashing(void)
 {
@@ -220,22 +220,22 @@ static void check_clash(void)
 
 	new_clashing();
 	is_int(0, collect(NOW, 0, STELE_FORCE, true, &report),
-	       "gc by force, with a snapshot that is called like a withdrawn one");
+	       "gc by force, with a snapshot that is called like a tombstoned one");
 	is_uint(0, report.unused_count, "it is none");
 	is_string("v1+ x+ " CLASHING "+", test_storage_list(storage),
-		  "and keeps its shot");
+		  "and keeps its RBD snapshot");
 	open_writer(&writer);
 	is_int(0, test_change_delete(&writer, &change, "x"),
-	       "one that goes, whose name as a withdrawn one is taken");
+	       "one that goes, whose name as a tombstoned one is taken");
 	stele_txn_release(&writer);
-	is_string("v1+ stele-withdrawn-1700001061-x+ " CLASHING "+",
+	is_string("v1+ stele-tombstone-1700001061-x+ " CLASHING "+",
 		  test_storage_list(storage), "takes the next");
 	open_writer(&writer);
 	is_int(0, test_change_delete(&writer, &change, CLASHING),
 	       "and the other goes, too");
 	stele_txn_release(&writer);
-	is_string("v1+ stele-withdrawn-1700001061-x+ "
-		  "stele-withdrawn-1700001060-" CLASHING "+",
+	is_string("v1+ stele-tombstone-1700001061-x+ "
+		  "stele-tombstone-1700001060-" CLASHING "+",
 		  test_storage_list(storage), "under a name like all");
 	is_int(0, collect(NOW + 61, 3600, 0, true, &report), "gc in time");
 	is_string("v1+", test_storage_list(storage), "removes both");
@@ -247,8 +247,8 @@ static void check_clash(void)
 }
 
 /*
- * Each change of a shot fails in turn: the next writer finds one of both, the
- * snapshot with its shot or neither.
+ * Each change of an RBD snapshot fails in turn: the next writer finds one of both, the
+ * snapshot with its RBD snapshot or neither.
  */
 static void check_cut_short(uint64_t grace, uint32_t flags)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shot.c - from a snapshot to the RBD snapshot that it is read through
+ * snapshot_device.c - from a snapshot to the RBD snapshot that it is read through
  */
-#include "lib/image/shot.h"
+#include "lib/image/snapshot_device.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ int stele_snapshot_open_device(struct stele_target *target, const char *backend,
 {
 	int err;
 
-	if (!stele_path_has_shots(target->path))
+	if (!stele_path_is_rbd(target->path))
 		return stele_device_open(target->path, NULL, 0, backend, log,
 					 dev);
 	if (!target->snapshot) {

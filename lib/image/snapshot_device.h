@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shot.h - opening what a snapshot is read through
+ * snapshot_device.h - opening what a snapshot is read through
  *
  * On a file or block device that is the target itself. On RBD it is the RBD
  * snapshot of the same name, which nobody can change, and
  * never the head, where a writer may be at work.
  */
-#ifndef STELE_IMAGE_SHOT_H
-#define STELE_IMAGE_SHOT_H
+#ifndef STELE_IMAGE_SNAPSHOT_DEVICE_H
+#define STELE_IMAGE_SNAPSHOT_DEVICE_H
 
 #include "lib/device/device.h"
 #include "lib/device/target.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shots.c - the RBD snapshots of an image, as shots
+ * snaps.c - the RBD snapshots of an image, through librbd
  *
- * Who reads a shot leaves no trace in the cluster, so that a reader is never in
- * the way here. What this machine's kernel has mapped is, and is refused before
- * a shot loses its protection.
+ * A reader of an RBD snapshot leaves no trace in the cluster, so readers never block
+ * a change. A mapping by this machine's kernel does: it is refused before the RBD
+ * snapshot loses its protection.
  */
 #include "lib/device/rbd/rbd.h"
 
@@ -19,14 +19,6 @@
 
 /* ---- list ------------------------------------------------------------------ */
 
-void stele_rbd_snaps_release(struct stele_rbd_snaps *snaps)
-{
-	for (int i = 0; i < snaps->count; i++)
-		free(snaps->list[i].name);
-	free(snaps->list);
-	memset(snaps, 0, sizeof(*snaps));
-}
-
 static int by_id(const void *a, const void *b)
 {
 	uint64_t left = ((const struct stele_rbd_snap *)a)->id;
@@ -39,7 +31,6 @@ static int by_id(const void *a, const void *b)
 static int add(struct stele_rbd_snaps *out, rbd_image_t image,
 	       const rbd_snap_info_t *info)
 {
-	struct stele_rbd_snap *snap = &out->list[out->count];
 	rbd_snap_namespace_type_t type;
 	int flag = 0, rc;
 
@@ -50,13 +41,7 @@ static int add(struct stele_rbd_snaps *out, rbd_image_t image,
 		rc = stele_ceph_real.rbd_snap_is_protected(image, info->name, &flag);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc; /* removed meanwhile */
-	*snap = (struct stele_rbd_snap){
-		.id = info->id,
-		.name = strdup(info->name),
-		.is_protected = flag,
-	};
-	out->count++;
-	return snap->name ? 0 : -ENOMEM;
+	return stele_rbd_snaps_add(out, info->name, info->id, flag);
 }
 
 static ssize_t run_list(struct stele_rbd_call *call)
@@ -73,9 +58,6 @@ static ssize_t run_list(struct stele_rbd_call *call)
 		count = stele_ceph_real.rbd_snap_list(call->image, infos, &room);
 	} while (count == -ERANGE);
 	rc = count < 0 ? count : 0;
-	out->list = calloc(rc || !count ? 1 : (size_t)count, sizeof(*out->list));
-	if (!out->list)
-		rc = -ENOMEM;
 	for (int i = 0; i < count && !rc; i++)
 		rc = add(out, call->image, &infos[i]);
 	if (count >= 0)
@@ -83,8 +65,8 @@ static ssize_t run_list(struct stele_rbd_call *call)
 	free(infos);
 	if (rc)
 		stele_rbd_snaps_release(out);
-	else
-		qsort(out->list, (size_t)out->count, sizeof(*out->list), by_id);
+	else if (out->count)
+		qsort(out->list, out->count, sizeof(*out->list), by_id);
 	return rc;
 }
 
@@ -93,7 +75,7 @@ static void drop_list(struct stele_rbd_call *call)
 	stele_rbd_snaps_release(call->out);
 }
 
-int stele_rbd_snaps_list(rbd_image_t image, struct stele_rbd_snaps *out)
+static int list(rbd_image_t image, struct stele_rbd_snaps *out)
 {
 	const struct stele_rbd_call call = {
 		.image = image,
@@ -106,29 +88,36 @@ int stele_rbd_snaps_list(rbd_image_t image, struct stele_rbd_snaps *out)
 	return (int)stele_rbd_do(run_list, 0, &call);
 }
 
-static int shots_each(struct stele_device *dev, stele_shot_fn fn, void *user)
+int stele_rbd_snap_find(rbd_image_t image, const char *name, uint64_t *id,
+			bool *is_protected)
+{
+	const struct stele_rbd_snap *snap;
+	struct stele_rbd_snaps snaps;
+	int rc = list(image, &snaps);
+
+	if (rc)
+		return rc;
+	snap = name ? stele_rbd_snaps_find(&snaps, name) :
+		      stele_rbd_snaps_find_id(&snaps, *id);
+	if (snap) {
+		*id = snap->id;
+		*is_protected = snap->is_protected;
+	}
+	rc = snap ? 0 : -ENOENT;
+	stele_rbd_snaps_release(&snaps);
+	return rc;
+}
+
+static int snaps_list(struct stele_device *dev, struct stele_rbd_snaps *out)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
-	struct stele_rbd_snaps snaps;
 	rbd_image_t image;
 	int rc = stele_rbd_image(rbd, &image);
 
 	if (rc)
 		return rc;
-	rc = stele_rbd_snaps_list(image, &snaps);
-	if (rc)
-		return stele_rbd_explain(rbd, "list the RBD snapshots of", rc);
-	for (int i = 0; i < snaps.count && !rc; i++) {
-		struct stele_shot shot = {
-			.name = snaps.list[i].name,
-			.id = snaps.list[i].id,
-			.is_protected = snaps.list[i].is_protected,
-		};
-
-		rc = fn(user, &shot);
-	}
-	stele_rbd_snaps_release(&snaps);
-	return rc;
+	rc = list(image, out);
+	return rc ? stele_rbd_explain(rbd, "list the RBD snapshots of", rc) : 0;
 }
 
 /* ---- change ---------------------------------------------------------------- */
@@ -143,7 +132,7 @@ static int explain(const struct stele_rbd *rbd, const char *what,
 	return stele_rbd_explain(rbd, text, rc);
 }
 
-static int shots_make(struct stele_device *dev, const char *name)
+static int snap_make(struct stele_device *dev, const char *name)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
@@ -171,7 +160,7 @@ static int unprotect(struct stele_rbd *rbd, rbd_image_t image, const char *name)
 	return rc;
 }
 
-static int shots_protect(struct stele_device *dev, const char *name, bool wanted)
+static int snap_protect(struct stele_device *dev, const char *name, bool wanted)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
@@ -192,7 +181,7 @@ static int shots_protect(struct stele_device *dev, const char *name, bool wanted
 	return rc ? explain(rbd, "protect", name, rc) : 0;
 }
 
-static int shots_rename(struct stele_device *dev, const char *from,
+static int snap_rename(struct stele_device *dev, const char *from,
 			const char *to)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
@@ -204,7 +193,7 @@ static int shots_rename(struct stele_device *dev, const char *from,
 	return rc ? explain(rbd, "rename", from, rc) : 0;
 }
 
-static int shots_remove(struct stele_device *dev, const char *name)
+static int snap_remove(struct stele_device *dev, const char *name)
 {
 	struct stele_rbd *rbd = (struct stele_rbd *)dev;
 	rbd_image_t image;
@@ -218,10 +207,10 @@ static int shots_remove(struct stele_device *dev, const char *name)
 	return rc ? explain(rbd, "remove", name, rc) : 0;
 }
 
-const struct stele_shot_ops stele_rbd_shots = {
-	.each = shots_each,
-	.make = shots_make,
-	.protect = shots_protect,
-	.rename = shots_rename,
-	.remove = shots_remove,
+const struct stele_rbd_snap_ops stele_rbd_snap_ops = {
+	.list = snaps_list,
+	.make = snap_make,
+	.protect = snap_protect,
+	.rename = snap_rename,
+	.remove = snap_remove,
 };
