@@ -247,7 +247,7 @@ int stele_device_open_patiently(const char *path, unsigned int flags,
  */
 int stele_device_create(const char *path, uint64_t size, uint32_t object_size,
 			const struct stele_log *log);
-/* Undo that. Nobody may have it open. 0; errno (logged). */
+/* Remove it, or a file. Nobody may have an image open. 0; errno (of RBD: logged). */
 int stele_device_destroy(const char *path, const struct stele_log *log);
 #define STELE_OBJECT_SIZE_MIN	  4096u
 #define STELE_OBJECT_SIZE_MAX	  (32u << 20)
@@ -288,13 +288,6 @@ int stele_device_identify(struct stele_device *dev, struct stele_storage_id *id)
 int stele_device_open_file(const char *path, unsigned int flags,
 			   const char *backend, const struct stele_log *log,
 			   struct stele_device **out);
-/*
- * Where device nodes are, a path that is not there is a device that is not there. What
- * is mounted below /dev, such as /dev/shm, is another filesystem. Return: 0 (a file may be
- * created at `path`, if we may write there); -ENODEV; -ENOMEM.
- */
-int stele_file_check_directory(const char *path);
-
 /*
  * The descriptor behind a file device, for fstat and ioctl; else -EOPNOTSUPP.
  */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/device/backend.h"
 #include "lib/device/target.h"
@@ -65,7 +66,7 @@ int stele_device_create(const char *path, uint64_t size, uint32_t object_size,
 int stele_device_destroy(const char *path, const struct stele_log *log)
 {
 	if (!stele_path_is_rbd(path))
-		return -EOPNOTSUPP;
+		return unlink(path) ? -errno : 0;
 	return stele_rbd_destroy(path, log);
 }
 

@@ -22,6 +22,7 @@
 #include "format/superblock.h"
 #include "lib/base/temp.h"
 #include "lib/device/backend.h"
+#include "lib/device/name.h"
 #include "lib/device/snaps.h"
 #include "lib/device/target.h"
 

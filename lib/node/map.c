@@ -8,18 +8,16 @@
  */
 #include "format/catalog.h"
 #include "lib/base/options.h"
+#include "lib/device/name.h"
 #include "lib/image/snapshot_device.h"
 #include "lib/node/krbd.h"
 #include "lib/node/open.h"
 #include "lib/read/dataset.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,13 +72,8 @@ static int find_others(const struct stele_mapping *than, struct others *others)
 static int set_read_only(const char *path, bool read_only,
 			 const struct stele_log *log)
 {
-	int value = read_only, err = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int err = stele_path_set_read_only(path, read_only);
 
-	if (fd < 0 || ioctl(fd, BLKROSET, &value))
-		err = -errno;
-	if (fd >= 0)
-		close(fd);
 	if (err)
 		stele_log_error(log, "cannot set '%s' %s: %s", path,
 				read_only ? "read-only" : "writable again",
@@ -89,12 +82,11 @@ static int set_read_only(const char *path, bool read_only,
 }
 
 /* Fills mapping->was_read_only. */
-static int make_read_only(struct stele_mapping *mapping, int fd,
-			  const struct stele_log *log)
+static int make_read_only(struct stele_mapping *mapping, const struct stele_log *log)
 {
 	const char *path = mapping->info.target;
 	struct others others;
-	int now = 0, err;
+	int now, err;
 
 	if (*mapping->identity.storage.cluster) {
 		mapping->was_read_only = true; /* as every RBD snapshot */
@@ -105,8 +97,9 @@ static int make_read_only(struct stele_mapping *mapping, int fd,
 				path);
 		return -ENOTBLK;
 	}
-	if (ioctl(fd, BLKROGET, &now))
-		return -errno;
+	now = stele_path_is_read_only(path);
+	if (now < 0)
+		return now;
 	err = find_others(mapping, &others);
 	if (err)
 		return err;
@@ -141,7 +134,6 @@ struct attempt {
 	struct stele_target target;
 	struct stele_mapping mapping;
 	struct stele_dataset *ds;
-	int fd; /* the device's */
 	bool published;
 };
 
@@ -208,14 +200,13 @@ static int open_snapshot(struct attempt *attempt,
 	err = open_device(attempt, opts, log, &dev);
 	if (err)
 		return err;
-	attempt->fd = stele_device_fd(dev);
 	err = stele_identity_of_device(dev, &attempt->mapping.identity);
 	if (err) {
 		stele_device_close(dev);
 		return err;
 	}
 	path = attempt->mapping.target;
-	stele_access_of(attempt->fd, stele_path_is_rbd(path) ? NULL : path,
+	stele_access_of(stele_device_fd(dev), stele_path_is_rbd(path) ? NULL : path,
 			&attempt->mapping.access);
 	return stele_dataset_create(dev, &attempt->target,
 				    &STELE_OPTS(stele_open_opts,
@@ -296,7 +287,7 @@ static int publish(struct attempt *attempt, const struct stele_log *log)
 	int err = 0;
 
 	if (mapping->info.read_only)
-		err = make_read_only(mapping, attempt->fd, log);
+		err = make_read_only(mapping, log);
 	if (err)
 		return err;
 	err = stele_mapping_save(mapping, log);

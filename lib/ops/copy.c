@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "format/sections.h"
 #include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/base/workers.h"
+#include "lib/device/name.h"
 #include "lib/node/open.h"
 #include "lib/read/dataset.h"
 #include "lib/segment/builder.h"
@@ -425,18 +425,6 @@ static int open_source(struct copy *c, const char *source)
 	return ret;
 }
 
-static bool is_same_file(const struct copy *c)
-{
-	struct stat from, to;
-	int fd = stele_device_fd(c->ds->image.dev);
-
-	if (fd < 0 || fstat(fd, &from) < 0 || stat(c->to.path, &to) < 0)
-		return false;
-	if (S_ISBLK(from.st_mode) && S_ISBLK(to.st_mode))
-		return from.st_rdev == to.st_rdev;
-	return from.st_dev == to.st_dev && from.st_ino == to.st_ino;
-}
-
 /* Of "rbd:...": the same but for options. */
 static bool is_same_image(const struct copy *c)
 {
@@ -465,7 +453,7 @@ static int parse_target(struct copy *c, const char *target)
 		free(c->to.snapshot);
 		c->to.snapshot = NULL;
 	}
-	if (ret == 0 && (is_same_file(c) || is_same_image(c))) {
+	if (ret == 0 && (stele_file_is(c->ds->image.dev, c->to.path) || is_same_image(c))) {
 		stele_log_error(&c->log, "'%s' is the source itself",
 				target);
 		ret = -EINVAL;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "format/block.h"
 #include "format/intent.h"
@@ -628,14 +627,14 @@ static void undo(struct stele_claim *claim)
 	if (claim->created && claim->rbd)
 		return; /* removed when it is closed */
 	if (claim->beside) {
-		unlink(claim->beside);
+		stele_device_destroy(claim->beside, &claim->log);
 		return;
 	}
 	ret = is_ours(&ask.permit);
 	if (ret < 0 && ret != -EEXIST)
 		return; /* it is somebody else's by now */
 	if (claim->created) {
-		unlink(claim->path);
+		stele_device_destroy(claim->path, &claim->log);
 		return;
 	}
 	if (claim->regular && !ret)

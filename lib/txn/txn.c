@@ -5,17 +5,15 @@
 #include "lib/txn/txn.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "lib/device/device.h"
 #include "lib/device/guard.h"
+#include "lib/device/name.h"
 #include "lib/device/rehearsal.h"
 #include "lib/image/fork.h"
 #include "lib/image/proof.h"
@@ -28,19 +26,6 @@
 
 /* ---- open ------------------------------------------------------------------ */
 
-static bool is_set_read_only(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int read_only = 0;
-
-	if (fd < 0)
-		return false;
-	if (ioctl(fd, BLKROGET, &read_only) < 0)
-		read_only = 0;
-	close(fd);
-	return read_only;
-}
-
 static int log_refused(const struct stele_txn *txn, int error)
 {
 	const char *path = txn->target.path;
@@ -51,7 +36,7 @@ static int log_refused(const struct stele_txn *txn, int error)
 				"cannot change '%s': %s is writing to it", path,
 				by);
 	else if ((error == -EROFS || error == -EACCES || error == -EPERM) &&
-		 is_set_read_only(path))
+		 stele_path_is_read_only(path) > 0)
 		stele_log_error(&txn->log,
 				"cannot change '%s': the device is set "
 				"read-only, as 'stele map --read-only' does: "

@@ -2,12 +2,9 @@
 /*
  * view.c - a snapshot through the page cache: samples by pointer
  *
- * One shared read-only mapping of the target up to the high-water mark. The
- * cache may be older than a device that another machine has
- * written to, so the range is dropped from it at open, and there is no readahead
- * (MADV_RANDOM). Dropping is only advice: the cache keeps whatever anybody has mapped. So
- * a sample that does not match is dropped individually, and finally read around the cache,
- * which also serves as the reread: fresh.h keeps it.
+ * One shared read-only mapping of the target up to the high-water mark (cached.h). What it
+ * shows may be older than the device. So a sample that does not match is dropped from the
+ * cache, and finally read around it, which also serves as the reread: fresh.h keeps it.
  *
  * Any thread may request samples, also in a child after fork(). Proven digests
  * are cached for one thread at a time; a thread that finds them in use proves its own.
@@ -17,56 +14,28 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "lib/base/error.h"
-
 #include "lib/base/options.h"
+#include "lib/device/cached.h"
 #include "lib/image/proof.h"
 #include "lib/read/check.h"
 #include "lib/read/sample.h"
 #include "lib/view/fresh.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* since Linux 5.14 */
-#endif
 /* Samples requested ahead of those waited for. */
 #define PREFETCH_WINDOW 256u
-#define SCRATCH_SIZE	(64u << 10)
 
 struct stele_view {
 	struct stele_dataset *ds;
-	char *memory;
-	size_t size;
-	size_t page_size;
+	struct stele_cached cached;
 	enum stele_verify verify;
 	struct stele_proof proof; /* for DIGEST, under the lock */
 	pthread_mutex_t lock;	  /* trylock only: a fork may have left it locked */
 	struct stele_fresh fresh;
 };
-
-static int map_target(struct stele_view *view, int fd)
-{
-	uint64_t size;
-
-	if (!checked_round_up(view->ds->image.sb.high_water, view->page_size,
-			      &size) ||
-	    size > PTRDIFF_MAX)
-		return -ENOMEM;
-	posix_fadvise(fd, 0, (off_t)size, POSIX_FADV_DONTNEED);
-	view->memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	if (view->memory == MAP_FAILED)
-		return -errno;
-	view->size = size;
-	madvise(view->memory, size, MADV_RANDOM);
-	return 0;
-}
 
 static int check_options(const struct stele_view_opts *opts,
 			 const struct stele_log *log)
@@ -86,25 +55,22 @@ static int view_open(struct stele_dataset *ds,
 {
 	struct stele_view_opts known;
 	struct stele_view *view;
-	int err, fd;
+	int err;
 
 	err = stele_options_copy(opts, &known, sizeof(known), &ds->image.log);
 	if (!err)
 		err = check_options(&known, &ds->image.log);
 	if (err)
 		return err;
-	fd = stele_device_fd(ds->image.dev);
-	if (fd < 0)
-		return fd;
 	view = calloc(1, sizeof(*view));
 	if (!view)
 		return -ENOMEM;
 	view->ds = ds;
 	stele_dataset_enter(ds);
-	view->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	view->verify = stele_dataset_verify(ds, known.verify);
 	pthread_mutex_init(&view->lock, NULL);
-	err = map_target(view, fd);
+	err = stele_cached_open(ds->image.dev, ds->image.sb.high_water,
+				&view->cached);
 	if (!err && view->verify == STELE_VERIFY_DIGEST)
 		err = stele_proof_init(&view->proof, &ds->image,
 				       STELE_CHECKERS_MEMORY);
@@ -127,8 +93,7 @@ void stele_view_close(struct stele_view *view)
 {
 	if (!view)
 		return;
-	if (view->size)
-		munmap(view->memory, view->size);
+	stele_cached_close(&view->cached);
 	stele_proof_release(&view->proof);
 	stele_fresh_release(&view->fresh);
 	pthread_mutex_destroy(&view->lock);
@@ -141,7 +106,7 @@ static int locate(const struct stele_view *view, uint64_t id,
 {
 	int err = stele_slot_locate(view->ds, id, slot);
 
-	if (!err && !range_ok(slot->offset, slot->size, view->size))
+	if (!err && !range_ok(slot->offset, slot->size, view->cached.size))
 		err = -EUCLEAN;
 	return err;
 }
@@ -151,28 +116,8 @@ static int locate(const struct stele_view *view, uint64_t id,
 static int decode(const struct stele_view *view, const struct stele_slot *slot,
 		  struct stele_proof *proof, struct stele_sample *out)
 {
-	return stele_sample_decode(view->ds, slot, view->memory + slot->offset,
+	return stele_sample_decode(view->ds, slot, view->cached.memory + slot->offset,
 				   view->verify, proof, STELE_LOG_WARNING, out);
-}
-
-/* In whole pages, as madvise wants them. */
-static void slot_pages(const struct stele_view *view,
-		       const struct stele_slot *slot, size_t *offset,
-		       size_t *size)
-{
-	*offset = round_down(slot->offset, view->page_size);
-	*size = round_up(slot->offset + slot->size, view->page_size) - *offset;
-}
-
-/* Let the kernel read it again, unless somebody else has it mapped. */
-static void drop(const struct stele_view *view, const struct stele_slot *slot)
-{
-	size_t offset, size;
-
-	slot_pages(view, slot, &offset, &size);
-	madvise(view->memory + offset, size, MADV_DONTNEED);
-	posix_fadvise(stele_device_fd(view->ds->image.dev), (off_t)offset,
-		      (off_t)size, POSIX_FADV_DONTNEED);
 }
 
 static int read_past(struct stele_view *view, const struct stele_slot *slot,
@@ -202,7 +147,7 @@ static int find(struct stele_view *view, const struct stele_slot *slot,
 		return 0;
 	err = decode(view, slot, proof, out);
 	if (err == -EBADMSG) {
-		drop(view, slot);
+		stele_cached_drop(&view->cached, slot->offset, slot->size);
 		err = decode(view, slot, proof, out);
 	}
 	if (err == -EBADMSG)
@@ -254,73 +199,20 @@ int stele_view_sample(struct stele_view *view, uint64_t id,
 
 /* ---- prefetch --------------------------------------------------------------- */
 
-static int read_range(int fd, void *scratch, size_t offset, size_t size)
-{
-	while (size) {
-		ssize_t n = pread(fd, scratch,
-				  size < SCRATCH_SIZE ? size : SCRATCH_SIZE,
-				  (off_t)offset);
-
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		offset += (size_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-/* For kernels without MADV_POPULATE_READ: buffered reads fill the same cache. */
-static int read_pages(const struct stele_view *view, size_t offset, size_t size)
-{
-	char path[64], *scratch;
-	int err = -ENOMEM, fd;
-
-	/* The dataset's own descriptor bypasses the cache. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d",
-		 stele_device_fd(view->ds->image.dev));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	scratch = malloc(SCRATCH_SIZE);
-	if (scratch)
-		err = read_range(fd, scratch, offset, size);
-	free(scratch);
-	close(fd);
-	return err;
-}
-
-static int sample_pages(const struct stele_view *view, uint64_t id,
-			size_t *offset, size_t *size)
-{
-	struct stele_slot slot;
-	int err = locate(view, id, &slot);
-
-	if (!err)
-		slot_pages(view, &slot, offset, size);
-	return err;
-}
-
 static void start_sample(const struct stele_view *view, uint64_t id)
 {
-	size_t offset, size;
+	struct stele_slot slot;
 
-	if (!sample_pages(view, id, &offset, &size))
-		madvise(view->memory + offset, size, MADV_WILLNEED);
+	if (!locate(view, id, &slot))
+		stele_cached_start(&view->cached, slot.offset, slot.size);
 }
 
 static int finish_sample(const struct stele_view *view, uint64_t id)
 {
-	size_t offset, size;
-	int err = sample_pages(view, id, &offset, &size);
+	struct stele_slot slot;
+	int err = locate(view, id, &slot);
 
-	if (err)
-		return err;
-	if (!madvise(view->memory + offset, size, MADV_POPULATE_READ))
-		return 0;
-	if (errno == EINVAL)
-		return read_pages(view, offset, size);
-	/* EFAULT: a touch would have raised SIGBUS. */
-	return errno == EFAULT ? -EIO : -errno;
+	return err ? err : stele_cached_finish(&view->cached, slot.offset, slot.size);
 }
 
 static int view_prefetch(struct stele_view *view, const uint64_t *ids,

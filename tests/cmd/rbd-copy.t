@@ -16,8 +16,8 @@ must stele build -q --time 1700000000 "$tmp/one" "$tmp/a@v1"
 
 digest_of() { stele info --json "$1" | jq -r .snapshot.digest; }
 
-# shots: names of RBD snapshots, + behind those that are protected
-shots() {
+# snaps: names of RBD snapshots, + behind those that are protected
+snaps() {
 	on_ceph rbd snap ls --format json "$rbd_image" |
 		jq -r '[.[] | .name + (if .protected == "true" then "+" else "" end)] |
 			sort | join(" ")'
@@ -43,11 +43,11 @@ same() {
 
 rbd_name
 copied "$tmp/a" "$rbd" "file to RBD"
-is "1/1 all v1+" "$sent $(shots)" "all is sent, and a protected RBD snapshot made"
+is "1/1 all v1+" "$sent $(snaps)" "all is sent, and a protected RBD snapshot made"
 same "$tmp/a" "$rbd@v1" "file to RBD"
 is 22 "$(on_ceph rbd info --format json "$rbd_image" | jq .order)" "objects of 4 MiB"
 copied "$tmp/a" "$rbd" "once more"
-is "0/1 nothing v1+" "$sent $(shots)" "nothing is sent twice"
+is "0/1 nothing v1+" "$sent $(snaps)" "nothing is sent twice"
 copied "$rbd@v1" "$tmp/back" "RBD to file"
 is "1/1 all" "$sent" "all is sent"
 same "$tmp/a" "$tmp/back" "RBD to file"
@@ -58,12 +58,12 @@ ok "RBD to tar is file to tar" cmp <(stele export "$tmp/a" -) \
 run stele copy "$rbd@v1" "$rbd@v9"
 is 2 "$status" "onto itself: refused"
 ok "in these words" grep -q "is the source itself" <<<"$err"
-is "v1+" "$(shots)" "and nothing made"
+is "v1+" "$(snaps)" "and nothing made"
 
 first=$rbd
 rbd_name
 run stele copy --object-size=1M "$first@v1" "$rbd"
-is "0 v1+" "$status $(shots)" "RBD to RBD" || diag "$err"
+is "0 v1+" "$status $(snaps)" "RBD to RBD" || diag "$err"
 is 20 "$(on_ceph rbd info --format json "$rbd_image" | jq .order)" \
 	"with objects of that size"
 same "$tmp/a" "$rbd@v1" "RBD to RBD"
@@ -75,7 +75,7 @@ head -c 300K /dev/urandom >"$tmp/two/new"
 rm "$tmp/two/train/cats/3.jpg"
 must stele append -q --delete-missing "$tmp/two" "$first@v2"
 copied "$first@v2" "$rbd" "a later one"
-is "1/2 some v1+ v2+" "$sent $(shots)" "what is new is sent"
+is "1/2 some v1+ v2+" "$sent $(snaps)" "what is new is sent"
 ok "and no more" test "$(jq .sent_size <<<"$out")" -lt 500000
 same "$first@v2" "$rbd@v2" "the later one"
 is "$(digest_of "$tmp/a")" "$(digest_of "$rbd@v1")" "the earlier one stays"
@@ -88,7 +88,7 @@ same "$first@v2" "$tmp/back@v2" "and back"
 must on_ceph rbd snap create --no-progress "$rbd_image@theirs"
 run stele copy "$first@v2" "$rbd@theirs"
 is 1 "$status" "the name of somebody else's RBD snapshot: refused"
-is "theirs v1+ v2+" "$(shots)" "it stays"
+is "theirs v1+ v2+" "$(snaps)" "it stays"
 must on_ceph rbd snap rm --no-progress "$rbd_image@theirs"
 
 # ---- killed ----
@@ -116,13 +116,13 @@ for ((try = 1; try <= 20 && !resumed; try++)); do
 	done
 	kill -KILL $pid 2>/dev/null
 	wait $pid 2>/dev/null
-	[ -z "$(shots)" ] || continue
+	[ -z "$(snaps)" ] || continue
 	run stele copy --json "$tmp/big.stele" "$rbd"
 	resumed=$(jq 'if .resumed_size > 0 and
 		.sent_size + .resumed_size == .size then 1 else 0 end' <<<"$out")
 done
 is 1 "$resumed" "killed: goes on within the segment" || diag "$out$err"
-is "v1+" "$(shots)" "its RBD snapshot is made and protected"
+is "v1+" "$(snaps)" "its RBD snapshot is made and protected"
 same "$tmp/big.stele" "$rbd@v1" "killed and gone on"
 
 done_testing

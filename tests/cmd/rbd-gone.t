@@ -59,7 +59,7 @@ begin() { # a reader of v1, whose samples v2 has not
 	must stele append -q --always --delete-missing --force "$tmp/b" "$rbd@v2"
 	reader v1
 }
-shots() {
+snaps() {
 	on_ceph rbd snap ls --format json "$rbd_image" | jq -r '[.[].name] | sort | join(" ")'
 }
 
@@ -77,10 +77,10 @@ begin
 must stele snapshot delete --grace=1 "$rbd@v1"
 for ((i = 0; i < 600; i++)); do
 	must stele gc --apply --grace=1 "$rbd"
-	[ "$(shots)" != v2 ] || break
+	[ "$(snaps)" != v2 ] || break
 	sleep 0.1
 done
-is v2 "$(shots)" "gc removes it in time"
+is v2 "$(snaps)" "gc removes it in time"
 overwrite v3
 wait $job
 is 0 $? "and when its samples are overwritten the reader says ESTALE"

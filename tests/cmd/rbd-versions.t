@@ -17,8 +17,8 @@ for ((i = 0; i < 40; i++)); do
 	head -c $((i * 3000 + 1)) /dev/urandom >"$tmp/two/train/dogs/new$i.jpg"
 done
 
-# shots: names of RBD snapshots, + behind those that are protected
-shots() {
+# snaps: names of RBD snapshots, + behind those that are protected
+snaps() {
 	on_ceph rbd snap ls --format json "$rbd_image" |
 		jq -r '[.[] | .name + (if .protected == "true" then "+" else "" end)] |
 			sort | join(" ")'
@@ -36,7 +36,7 @@ must stele build -q "$tmp/one" "$rbd@v1"
 size=$(on_ceph rbd info --format json "$rbd_image" | jq .size)
 run stele append -q "$tmp/two" "$rbd@v2"
 is 0 "$status" "append" || diag "$err"
-is "v1+ v2+" "$(shots)" "both have a protected RBD snapshot"
+is "v1+ v2+" "$(snaps)" "both have a protected RBD snapshot"
 ok "v1 is as it was" same v1 "$tmp/one"
 ok "v2 is the new tree" same v2 "$tmp/two"
 ok "the image grew" test "$(on_ceph rbd info --format json "$rbd_image" |
@@ -62,10 +62,10 @@ objects() {
 # rehearses WORDS...: with success, and leaves everything as it is
 rehearses() {
 	local before
-	before="$(objects) $(shots) $(stele info --json "$rbd" | jq .image.generation)"
+	before="$(objects) $(snaps) $(stele info --json "$rbd" | jq .image.generation)"
 	run stele "$@"
 	is 0 "$status" "$*" || diag "$err"
-	is "$before" "$(objects) $(shots) $(stele info --json "$rbd" |
+	is "$before" "$(objects) $(snaps) $(stele info --json "$rbd" |
 		jq .image.generation)" "$*: leaves objects and RBD snapshots alone"
 }
 
@@ -89,24 +89,24 @@ is 1 "$status" "a delete that says nothing of readers is refused"
 
 run stele snapshot delete "$rbd@v1"
 is 1 "$status" "delete with neither grace nor force: refused"
-is "v1+ v2+" "$(shots)" "and nothing has changed"
+is "v1+ v2+" "$(snaps)" "and nothing has changed"
 run stele snapshot delete --grace=1h "$rbd@v1"
 is 0 "$status" "delete with a grace period" || diag "$err"
 is v2 "$(names)" "it is in no catalog any more"
 ok "its RBD snapshot is tombstoned" \
-	grep -qE '^stele-tombstone-[0-9]+-v1\+ v2\+$' <<<"$(shots)"
+	grep -qE '^stele-tombstone-[0-9]+-v1\+ v2\+$' <<<"$(snaps)"
 run stele cat "$rbd@v1" '#0'
 is 1 "$status" "and can't be opened"
 run stele gc --apply --grace=1h "$rbd"
 is 0 "$status" "gc before its time"
-ok "leaves it" grep -q stele-tombstone <<<"$(shots)"
+ok "leaves it" grep -q stele-tombstone <<<"$(snaps)"
 run stele gc --apply --force "$rbd"
-is "0 v2+" "$status $(shots)" "gc by force removes it" || diag "$err"
+is "0 v2+" "$status $(snaps)" "gc by force removes it" || diag "$err"
 ok "v2 is whole" same v2 "$tmp/two"
 must stele snapshot create "$rbd@v3" --base v2
-is "v2+ v3+" "$(shots)" "snapshot create makes one, too"
+is "v2+ v3+" "$(snaps)" "snapshot create makes one, too"
 run stele snapshot delete --force "$rbd@v3"
-is "0 v2+" "$status $(shots)" "delete by force removes it at once" || diag "$err"
+is "0 v2+" "$status $(snaps)" "delete by force removes it at once" || diag "$err"
 must on_ceph rbd snap create --no-progress "$rbd_image@theirs"
 run stele append -q "$tmp/two" "$rbd@theirs"
 is 1 "$status" "the name of somebody else's RBD snapshot: refused"
@@ -120,11 +120,11 @@ must on_ceph rbd snap unprotect "$rbd_image@v2"
 run stele cat "$rbd@v2" '#0'
 is 1 "$status" "an RBD snapshot that is not protected is not read"
 must stele append -q --always "$tmp/two" "$rbd@v4"
-is "v2+ v4+" "$(shots)" "the next writer protects it"
+is "v2+ v4+" "$(snaps)" "the next writer protects it"
 must on_ceph rbd snap unprotect "$rbd_image@v4"
 must on_ceph rbd snap rm --no-progress "$rbd_image@v4"
 must stele append -q --always "$tmp/two" "$rbd@v5"
-is "v2+ v4+ v5+" "$(shots)" "or makes it"
+is "v2+ v4+ v5+" "$(snaps)" "or makes it"
 ok "with the right bytes" same v4 "$tmp/two"
 
 cp -R "$tmp/two" "$tmp/three"
@@ -142,9 +142,9 @@ is 0 "$status" "12 writers killed at 25 to 300 ms: the next one works" || diag "
 ok "without waiting for their watches" test $((SECONDS - begin)) -lt 20
 wanted=
 for name in $(names); do wanted="$wanted $name+"; done
-is "$(xargs -n1 <<<"$wanted" | sort | xargs)" "$(shots)" \
+is "$(xargs -n1 <<<"$wanted" | sort | xargs)" "$(snaps)" \
 	"each snapshot has its RBD snapshot, and no other is there"
-ok "those that were there stay" grep -q "v2+ v4+ v5+ v6+" <<<"$(shots)"
+ok "those that were there stay" grep -q "v2+ v4+ v5+ v6+" <<<"$(snaps)"
 diag "after the killed writers: $(names)"
 ok "the newest is whole" same v6 "$tmp/three"
 run stele verify "$rbd"
@@ -163,7 +163,7 @@ must on_ceph rbd snap rm --no-progress "$rbd_image@v1"
 run stele info "$rbd"
 ok "and what makes it" grep -qF "'stele resize rbd:$rbd_image" <<<"$err"
 must stele resize "$rbd" >/dev/null
-is v1+ "$(shots)" "which is so"
+is v1+ "$(snaps)" "which is so"
 run stele info "$rbd"
 is "0 " "$status $err" "now it opens"
 export SOURCE_DATE_EPOCH=1000

@@ -24,6 +24,7 @@
 #include "format/checked.h"
 #include "lib/device/backends.h"
 #include "lib/device/limits.h"
+#include "lib/device/name.h"
 
 #define FLAGS_KNOWN \
 	(STELE_DEVICE_WRITE | STELE_DEVICE_EXCL | STELE_DEVICE_CREATE | \
@@ -216,51 +217,6 @@ static int check_type(const char *path, unsigned int flags, bool *is_block)
 	return *is_block || S_ISREG(st.st_mode) ? 0 : -ENOTBLK;
 }
 
-/* Owned by the caller; NULL: no memory. */
-static char *directory_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-}
-
-int stele_file_check_directory(const char *path)
-{
-	char *name = directory_of(path), *real = NULL;
-	struct stat dev, root, at;
-	int rc = name ? 0 : -ENOMEM;
-
-	if (!rc && !stat("/dev", &dev) && !stat("/", &root) &&
-	    !stat(name, &at) && at.st_dev == dev.st_dev) {
-		real = realpath(name, NULL);
-		if (dev.st_dev != root.st_dev ||
-		    (real && !strncmp(real, "/dev", 4) &&
-		     (!real[4] || real[4] == '/')))
-			rc = -ENODEV;
-	}
-	free(real);
-	free(name);
-	return rc;
-}
-
-/* A new file's name is as durable as what is written to it. */
-static int sync_directory(const char *path)
-{
-	char *name = directory_of(path);
-	int rc = 0, fd;
-
-	if (!name)
-		return -ENOMEM;
-	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(name);
-	if (fd < 0)
-		return 0; /* one that may be written to, but not read */
-	if (fsync(fd) && errno != EINVAL && errno != EROFS)
-		rc = -errno;
-	close(fd);
-	return rc;
-}
-
 static int open_descriptor(const char *path, unsigned int flags)
 {
 	int mode = O_CLOEXEC | O_NOCTTY;
@@ -280,7 +236,7 @@ static int open_descriptor(const char *path, unsigned int flags)
 	fd = open(path, mode, 0666);
 	if (fd < 0)
 		return -errno;
-	rc = flags & STELE_DEVICE_CREATE ? sync_directory(path) : 0;
+	rc = flags & STELE_DEVICE_CREATE ? stele_file_sync_directory(path) : 0;
 	if (rc) {
 		close(fd);
 		unlink(path);

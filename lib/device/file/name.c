@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * name.c - see name.h
+ */
+#include "lib/device/name.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES 16
+
+/* ---- directories ----------------------------------------------------------- */
+
+/* Owned by the caller; NULL: no memory. */
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+int stele_file_check_directory(const char *path)
+{
+	char *name = directory_of(path), *real = NULL;
+	struct stat dev, root, at;
+	int rc = name ? 0 : -ENOMEM;
+
+	if (!rc && !stat("/dev", &dev) && !stat("/", &root) &&
+	    !stat(name, &at) && at.st_dev == dev.st_dev) {
+		real = realpath(name, NULL);
+		if (dev.st_dev != root.st_dev ||
+		    (real && !strncmp(real, "/dev", 4) &&
+		     (!real[4] || real[4] == '/')))
+			rc = -ENODEV;
+	}
+	free(real);
+	free(name);
+	return rc;
+}
+
+int stele_file_sync_directory(const char *path)
+{
+	char *name = directory_of(path);
+	int rc = 0, fd;
+
+	if (!name)
+		return -ENOMEM;
+	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(name);
+	if (fd < 0)
+		return 0; /* one that may be written to, but not read */
+	if (fsync(fd) && errno != EINVAL && errno != EROFS)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* ---- one file in the place of another ---------------------------------------- */
+
+bool stele_file_is(const struct stele_device *dev, const char *path)
+{
+	const int fd = stele_device_fd(dev);
+	struct stat ours, named;
+
+	if (fd < 0 || fstat(fd, &ours) || stat(path, &named))
+		return false;
+	if (S_ISBLK(ours.st_mode) && S_ISBLK(named.st_mode))
+		return ours.st_rdev == named.st_rdev;
+	return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+bool stele_file_is_mounted_on(const struct stele_device *dev)
+{
+	struct statx st;
+
+	return !statx(stele_device_fd(dev), "", AT_EMPTY_PATH, STATX_TYPE, &st) &&
+	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+int stele_file_create_beside(const char *path, const char *backend,
+			     const struct stele_log *log, char **name,
+			     struct stele_device **out)
+{
+	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL |
+				   STELE_DEVICE_CREATE;
+	int rc = -EEXIST;
+	uint32_t random;
+
+	for (int i = 0; i < TRIES && rc == -EEXIST; i++) {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		if (asprintf(name, "%s.new-%08" PRIx32, path, random) < 0)
+			return -ENOMEM;
+		rc = stele_device_open_file(*name, flags, backend, log, out);
+		if (rc) {
+			free(*name);
+			*name = NULL;
+		}
+	}
+	return rc;
+}
+
+static bool is_held(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool held = fd < 0 || flock(fd, LOCK_EX | LOCK_NB);
+
+	if (fd >= 0)
+		close(fd);
+	return held;
+}
+
+/* What a build that was killed has left there may be of use yet. */
+void stele_file_warn_beside(const char *path, const char *shown,
+			    const struct stele_log *log)
+{
+	glob_t found = {0};
+	char *pattern;
+
+	if (strpbrk(path, "*?[\\") ||
+	    asprintf(&pattern, "%s.new-[0-9a-f]*", path) < 0)
+		return;
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			if (!is_held(found.gl_pathv[i]))
+				stele_log_warning(log,
+						  "'%s' was left by an interrupted build of "
+						  "'%s': remove it",
+						  found.gl_pathv[i], shown);
+	globfree(&found);
+	free(pattern);
+}
+
+/* The owner comes first, because a change of it takes away bits of the mode. */
+int stele_file_adopt(struct stele_device *dev, const struct stele_device *old)
+{
+	const int fd = stele_device_fd(dev);
+	struct stat was, now;
+
+	if (fstat(stele_device_fd(old), &was) || fstat(fd, &now))
+		return -errno;
+	if ((was.st_uid != now.st_uid || was.st_gid != now.st_gid) &&
+	    fchown(fd, was.st_uid, was.st_gid))
+		stele_log_warning(&old->log,
+				  "cannot keep the owner and group of the file that is "
+				  "replaced: %s", strerror(errno));
+	return fchmod(fd, was.st_mode & 07777) || fsync(fd) ? -errno : 0;
+}
+
+int stele_file_replace(const char *name, const struct stele_device *old,
+		       const char *path)
+{
+	if (!stele_file_is(old, path))
+		return -ESTALE;
+	return rename(name, path) ? -errno : 0;
+}
+
+/* ---- block devices ----------------------------------------------------------- */
+
+static int block_ioctl(const char *path, unsigned long request, int *value)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int rc = fd < 0 || ioctl(fd, request, value) ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int stele_path_is_read_only(const char *path)
+{
+	int value = 0, rc = block_ioctl(path, BLKROGET, &value);
+
+	return rc ? rc : !!value;
+}
+
+int stele_path_set_read_only(const char *path, bool read_only)
+{
+	int value = read_only;
+
+	return block_ioctl(path, BLKROSET, &value);
+}

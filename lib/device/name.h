@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * name.h - what is done to a file or block device by its name
+ *
+ * Files are created in one step with the durability of their names, compared by what a
+ * path leads to, and replaced by one that was written beside them. None of it is logged
+ * but where it says so.
+ */
+#ifndef STELE_DEVICE_NAME_H
+#define STELE_DEVICE_NAME_H
+
+#include "lib/device/device.h"
+
+/*
+ * Where device nodes are, a path that is not there is a device that is not there. What
+ * is mounted below /dev, such as /dev/shm, is another filesystem. Return: 0 (a file may be
+ * created at `path`, if we may write there); -ENODEV; -ENOMEM.
+ */
+int stele_file_check_directory(const char *path);
+/* A new file's name is to be as durable as what is written to it. 0; -ENOMEM; errno. */
+int stele_file_sync_directory(const char *path);
+
+/* Does `path` lead to the file or block device that is open as `dev`? */
+bool stele_file_is(const struct stele_device *dev, const char *path);
+/* Is something mounted on the file itself? Then no other can take its name. */
+bool stele_file_is_mounted_on(const struct stele_device *dev);
+
+/*
+ * Create "PATH.new-XXXXXXXX", open it for writing, alone, and have *name say what it is
+ * called (malloced). Return: as stele_device_open_file().
+ */
+int stele_file_create_beside(const char *path, const char *backend,
+			     const struct stele_log *log, char **name,
+			     struct stele_device **out);
+/* Warn of such files that nobody holds; `shown`: what a user calls `path`. */
+void stele_file_warn_beside(const char *path, const char *shown,
+			    const struct stele_log *log);
+/* Take over owner (else logged) and mode of `old`, durably. Return: 0; errno. */
+int stele_file_adopt(struct stele_device *dev, const struct stele_device *old);
+/*
+ * Give `path` to the file `name`. Return: 0; -ESTALE (`path` does not lead to `old` any
+ * more); errno.
+ */
+int stele_file_replace(const char *name, const struct stele_device *old,
+		       const char *path);
+
+/* Is the block device set read-only (BLKROGET)? Return: 0; 1; errno. */
+int stele_path_is_read_only(const char *path);
+int stele_path_set_read_only(const char *path, bool read_only);
+
+#endif
