@@ -17,9 +17,20 @@ struct seen {
 	uint64_t words[STELE_SEGMENTS_MAX / 64];
 };
 
+/*
+ * Sums over references from `first` on. A snapshot mostly has those of the previous one, and
+ * one more: so 600 of them take 600 steps, not 180,000.
+ */
+struct sums {
+	uint32_t first, count;
+	uint64_t live, size; /* samples; bytes of their segments */
+	struct seen seen;
+};
+
 /* How far the snapshots so far have used up the tables; of refs, how many they have. */
 struct progress {
 	uint64_t id, refs, notes, signatures;
+	struct sums sums;
 	struct seen used; /* by any of them that is not deleted */
 	uint32_t passed;  /* of these, with smaller ids than the deleted one that is looked at */
 };
@@ -87,33 +98,46 @@ static int check_ref(const struct stele_catalog *catalog,
 	return 0;
 }
 
+static int add_ref(const struct stele_catalog *catalog, uint32_t index,
+		   struct sums *sums, const char **why)
+{
+	struct stele_catalog_segment segment;
+	struct stele_catalog_ref ref;
+
+	stele_catalog_ref(catalog, index, &ref);
+	if (!see(&sums->seen, ref.segment))
+		return unclean(why, "catalog: segment twice in a snapshot");
+	stele_catalog_segment(catalog, ref.segment, &segment);
+	if (!checked_add(sums->live, segment.sample_count - ref.deleted_count,
+			 &sums->live))
+		return unclean(why, "catalog: samples overflow");
+	/* Apart, and below the high-water mark: no overflow. */
+	sums->size += segment.size;
+	sums->count++;
+	return 0;
+}
+
 static int check_refs(const struct stele_catalog *catalog,
 		      const struct stele_catalog_snapshot *snapshot,
 		      struct progress *progress, const char **why)
 {
-	uint64_t live = 0, size = 0; /* samples; bytes of their segments */
-	struct seen seen = {0};
+	struct sums *sums = &progress->sums;
 
-	for (uint32_t i = 0; i < snapshot->ref_count; i++) {
-		struct stele_catalog_segment segment;
-		struct stele_catalog_ref ref;
+	if (sums->first != snapshot->first_ref || sums->count > snapshot->ref_count)
+		*sums = (struct sums){.first = snapshot->first_ref};
+	while (sums->count < snapshot->ref_count) {
+		int ret = add_ref(catalog, sums->first + sums->count, sums, why);
 
-		stele_catalog_ref(catalog, snapshot->first_ref + i, &ref);
-		if (!see(&seen, ref.segment))
-			return unclean(why, "catalog: segment twice in a snapshot");
-		if (!snapshot->deleted_time)
-			see(&progress->used, ref.segment);
-		stele_catalog_segment(catalog, ref.segment, &segment);
-		if (!checked_add(live, segment.sample_count - ref.deleted_count,
-				 &live))
-			return unclean(why, "catalog: samples overflow");
-		/* Apart, and below the high-water mark: no overflow. */
-		size += segment.size;
+		if (ret < 0)
+			return ret;
 	}
-	if (live != snapshot->sample_count)
+	if (sums->live != snapshot->sample_count)
 		return unclean(why, "catalog: sample count of a snapshot");
-	if (snapshot->payload_size > (live ? size : 0))
+	if (snapshot->payload_size > (sums->live ? sums->size : 0))
 		return unclean(why, "catalog: payload size of a snapshot");
+	if (!snapshot->deleted_time)
+		for (size_t i = 0; i < sizeof(sums->seen) / sizeof(uint64_t); i++)
+			progress->used.words[i] |= sums->seen.words[i];
 	return 0;
 }
 
