@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ids.c - what selects samples: an index, a slice, a list, an array
+ * ids.c - what selects samples: an index, a slice, a list, an array, a mask
  *
  * Indices are those of a Dataset, which may be a part of its snapshot; ids are the
  * snapshot's. Every index is checked against the length before it becomes an id.
@@ -87,6 +87,31 @@ static long long integer_at(const char *data, char format, Py_ssize_t size)
 	return !is_signed && i64 < 0 ? INT64_MAX : i64;
 }
 
+/* Those whose place in an array of bool is true. */
+static int pick_mask(const struct py_selection *in, const Py_buffer *mask,
+		     struct py_selection *out)
+{
+	const char *data = mask->buf;
+	const Py_ssize_t step = mask->strides[0];
+	Py_ssize_t count = 0, n = 0;
+
+	if ((uint64_t)mask->len != in->count) {
+		PyErr_Format(PyExc_IndexError,
+			     "a mask of %zd for %llu samples", mask->len,
+			     (unsigned long long)in->count);
+		return -1;
+	}
+	for (Py_ssize_t i = 0; i < mask->len; i++)
+		count += data[i * step] != 0;
+	if (make_room(out, count))
+		return -1;
+	for (Py_ssize_t i = 0; i < mask->len; i++)
+		if (data[i * step])
+			out->ids[n++] = in->ids ? in->ids[i] :
+						  in->first + (uint64_t)i;
+	return 0;
+}
+
 /* 1: it is none. */
 static int pick_buffer(const struct py_selection *in, PyObject *which,
 		       struct py_selection *out)
@@ -95,11 +120,16 @@ static int pick_buffer(const struct py_selection *in, PyObject *which,
 	const char *format;
 	int err = -1;
 
-	if (PyObject_GetBuffer(which, &view, PyBUF_FORMAT | PyBUF_ND)) {
+	if (PyObject_GetBuffer(which, &view, PyBUF_FORMAT | PyBUF_STRIDES)) {
 		PyErr_Clear();
 		return 1;
 	}
 	format = view.format ? view.format : "B";
+	if (view.ndim == 1 && !strcmp(format, "?")) {
+		err = pick_mask(in, &view, out);
+		PyBuffer_Release(&view);
+		return err;
+	}
 	if (view.ndim != 1 || strlen(format) != 1 || !strchr("bBhHiIlLqQnN", *format) ||
 	    view.itemsize > 8) {
 		PyBuffer_Release(&view);
@@ -110,7 +140,7 @@ static int pick_buffer(const struct py_selection *in, PyObject *which,
 	for (uint64_t i = 0; !err && i < out->count; i++)
 		err = map(in,
 			  integer_at((const char *)view.buf +
-					     i * (uint64_t)view.itemsize,
+					     (Py_ssize_t)i * view.strides[0],
 				     *format, view.itemsize),
 			  &out->ids[i]);
 	PyBuffer_Release(&view);

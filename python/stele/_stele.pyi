@@ -30,7 +30,7 @@ _Indices: TypeAlias = (
     | list[int]
     | tuple[int, ...]
     | memoryview
-    | numpy.typing.NDArray[numpy.integer[Any]]
+    | numpy.typing.NDArray[numpy.integer[Any] | numpy.bool]
 )
 
 @final

@@ -23,7 +23,7 @@ Indices = Union[
     list[int],
     tuple[int, ...],
     memoryview,
-    "numpy.typing.NDArray[numpy.integer[Any]]",
+    "numpy.typing.NDArray[numpy.integer[Any] | numpy.bool]",
 ]
 Target = str | os.PathLike[str]
 
@@ -143,7 +143,8 @@ class Dataset(_stele.Dataset):
     through one reader, with the GIL released.
 
     ``ds[i]``, ``ds[-1]``: one Sample; ``ds["key"]``, ``ds[b"key"]``: by key;
-    ``ds[[3, 1]]``, ``ds[array]``, ``ds[10:20]``: a list, read in one submission.
+    ``ds[[3, 1]]``, ``ds[array]``, ``ds[10:20]``: a list, read in one submission; an
+    array of bool selects where it is true, as ``ds[ds.column("label") == 3]``.
 
     Raises IndexError for an index out of range, stele.NotFound (a KeyError) for a key,
     stele.ChecksumError for damage, and other stele.Error.
@@ -198,7 +199,8 @@ class Dataset(_stele.Dataset):
         """Some of the samples, as a Dataset that shares everything with this one.
 
         Args:
-            which: indices of this dataset: a range, slice, list, or array of integers.
+            which: indices of this dataset: a range, slice, list, or array of integers;
+                or an array of bool, as long as the dataset.
             prefix: instead, all samples whose key begins with it, in byte order of keys.
         """
         if (which is None) == (prefix is None):

@@ -66,6 +66,16 @@ class Sequence(unittest.TestCase):
                 self.assertEqual([s.id for s in got], ids)
                 for s in got:
                     self.assertEqual(bytes(s), images.CONTENT[s.key])
+        mask = self.ds.column("label") == 2
+        self.assertEqual([s.id for s in self.ds[mask]], numpy.flatnonzero(mask).tolist())
+        part = self.ds.subset([4, 9, 2])
+        self.assertEqual([s.id for s in part[numpy.array([True, False, True])]], [4, 2])
+        self.assertEqual(len(self.ds.subset(mask)), mask.sum())
+        self.assertEqual(len(self.ds[mask[::-1]]), mask.sum())
+        self.assertEqual(self.ds[numpy.zeros(n, bool)], [])
+        for bad in (mask[1:], numpy.ones(n + 1, bool)):
+            with self.assertRaisesRegex(IndexError, "a mask of"):
+                self.ds[bad]
         for bad in ([n], numpy.array([0, n]), numpy.array([1 << 63], dtype="u8"), [-n - 1]):
             with self.assertRaises(IndexError):
                 self.ds[bad]

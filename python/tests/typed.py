@@ -18,7 +18,9 @@ def use() -> None:
     more: list[stele.Sample] = ds[[1, 2]] + ds[numpy.array([3])] + ds[4:6]
     data: bytes = bytes(sample) + bytes(memoryview(more[0]))
     labels: numpy.typing.NDArray[numpy.int64] = ds.column("label")
-    part: stele.Dataset = ds.subset(range(10)).subset(prefix="x")
+    mask: numpy.typing.NDArray[numpy.bool] = labels == 3
+    more += ds[mask]
+    part: stele.Dataset = ds.subset(mask).subset(range(10)).subset(prefix="x")
     for sample in part:
         print(sample.key, sample.id, sample["label"], data, labels)
     for key in ds.keys("a"):
