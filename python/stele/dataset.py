@@ -272,7 +272,10 @@ class Dataset(_stele.Dataset):
         return self._stats()
 
     def __repr__(self) -> str:
-        info = self.info
+        try:
+            info = self.info
+        except ValueError:
+            return "<stele.Dataset, closed>"
         name = pin(info.target, info.digest)
         if len(self) == info.sample_count and self._ids() == (0, info.sample_count):
             return f"stele.Dataset({name!r})"
@@ -284,7 +287,10 @@ class Dataset(_stele.Dataset):
         return f"stele.Dataset({name!r})[sha256:{hashlib.sha256(part).hexdigest()[:16]}]"
 
     def _repr_html_(self) -> str:
-        info = self.info
+        try:
+            info = self.info
+        except ValueError:
+            return html.escape(repr(self))
         rows = [
             ("target", info.target),
             ("snapshot", info.snapshot),

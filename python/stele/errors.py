@@ -119,4 +119,10 @@ def make(
         key = dataset._key(id)
     if isinstance(key, bytes):
         key = key.decode("utf-8", "surrogateescape")
+    if errno == _errno.ENOENT and key is not None and id is None:
+        message = "no sample has this key"
     return _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
+
+
+for _class in (Error, *_CLASSES.values()):
+    _class.__module__ = "stele"  # where users find them, as tracebacks show

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import operator
+import os
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from types import TracebackType
@@ -13,6 +15,7 @@ from typing import Any, Generic, Literal, SupportsIndex, TypedDict, TypeVar, Unp
 
 from . import _stele
 from .dataset import Dataset, Verify, verify_number
+from .errors import StaleError
 
 T = TypeVar("T")
 Shuffle = bool | Literal["windowed"]
@@ -68,6 +71,8 @@ def _number(name: str, value: SupportsIndex, bits: int = 32) -> int:
 def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
     if isinstance(sources, Dataset):
         return ((sources, 0.0),)
+    if isinstance(sources, (str, bytes, os.PathLike)):
+        raise TypeError(f"a Loader takes Datasets: stele.open({sources!r})")
     pairs: list[tuple[Dataset, float]] = []
     for source in sources:
         if isinstance(source, tuple):
@@ -249,7 +254,14 @@ class Loader(_stele.Loader, Generic[T]):
             raw = base64.b64decode(state["state"], validate=True)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError("this is not the state of a loader") from error
-        self._restore(raw)
+        if len(raw) != _STATE.size:
+            raise ValueError("this is not the state of a loader")
+        try:
+            self._restore(raw)
+        except StaleError as error:
+            raise StaleError(
+                errno.ESTALE, "the state of a loader of other data, or of another order"
+            ) from error
         self._placed = True
 
     def stats(self) -> dict[str, int | str]:
@@ -260,6 +272,13 @@ class Loader(_stele.Loader, Generic[T]):
         kept by the caller.
         """
         return self._stats()
+
+    def __repr__(self) -> str:
+        try:
+            left = f"{self.remaining} of {len(self)} batches left"
+            return f"<stele.Loader, {left} in epoch {self.epoch}>"
+        except ValueError:
+            return "<stele.Loader, closed>"
 
     def __enter__(self) -> Loader[T]:
         return self

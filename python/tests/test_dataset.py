@@ -9,6 +9,7 @@ import pickle
 import struct
 import subprocess
 import sys
+import traceback
 import unittest
 
 import images
@@ -92,6 +93,9 @@ class Sequence(unittest.TestCase):
                 self.ds[bad]
             self.assertIsInstance(caught.exception, KeyError)
             self.assertEqual(caught.exception.errno, errno.ENOENT)
+            self.assertIn("no sample has this key", str(caught.exception))
+            line = traceback.format_exception_only(caught.exception)[0]
+            self.assertTrue(line.startswith("stele.NotFound: "), line)
             if isinstance(bad, str):
                 self.assertEqual(caught.exception.key, bad)
 
@@ -194,6 +198,8 @@ class Sequence(unittest.TestCase):
         for use in (lambda: ds[0], lambda: ds.info, lambda: ds.find("x"), ds.stats, ds.keys):
             with self.assertRaises(ValueError):
                 use()
+        self.assertEqual(repr(ds), "<stele.Dataset, closed>")
+        self.assertEqual(ds._repr_html_(), "&lt;stele.Dataset, closed&gt;")
         ds.close()
         self.assertEqual(bytes(s), images.CONTENT[s.key])
         self.assertEqual(s["label"], int(s.key[5]))

@@ -107,14 +107,25 @@ class Loaders(unittest.TestCase):
         loader = self.loader(batch_size=5)
         state = loader.state_dict()
         other = self.loader(self.ds.subset(range(10)), batch_size=5)
-        with self.assertRaises(stele.StaleError):
+        with self.assertRaisesRegex(stele.StaleError, "^the state of a loader of other data"):
             other.load_state_dict(state)
-        for bad in ({}, {"stele": 2, "state": ""}, {"stele": 1, "state": "?"}, None):
-            with self.assertRaises(ValueError):
+        for bad in ({}, {"stele": 2, "state": ""}, {"stele": 1, "state": "?"}, None,
+                    {"stele": 1, "state": "AAAA"}):  # fmt: skip
+            with self.assertRaisesRegex(ValueError, "not the state of a loader"):
                 loader.load_state_dict(bad)
-        with self.assertRaises(stele.Error):
-            loader.load_state_dict({"stele": 1, "state": "AAAA"})
         self.assertEqual(loader.state_dict(), state)
+
+    def test_repr(self):
+        loader = self.loader(batch_size=100)
+        next(iter(loader))
+        self.assertEqual(repr(loader), "<stele.Loader, 5 of 6 batches left in epoch 0>")
+        loader.close()
+        self.assertEqual(repr(loader), "<stele.Loader, closed>")
+
+    def test_targets(self):
+        """A path is no Dataset, nor are its letters."""
+        with self.assertRaisesRegex(TypeError, r"stele\.open\('x'\)"):
+            stele.Loader("x")
 
     def test_mixture(self):
         a, b = self.ds.subset(range(100)), self.ds.subset([500, 501, 502])
