@@ -60,7 +60,7 @@ class Build(build_ext):
 extension = Extension(
     "stele._stele",
     sources=sorted(str(p.relative_to(HERE)) for p in HERE.glob("src/*.c")),
-    depends=["src/py.h"],
+    depends=sorted(str(p.relative_to(HERE)) for p in HERE.glob("src/*.h")),
     define_macros=[("_GNU_SOURCE", None)]
     + ([] if FREE_THREADED else [("Py_LIMITED_API", "0x030B0000")]),
     extra_compile_args=["-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra",

@@ -9,6 +9,7 @@
 #include "py.h"
 
 struct batch {
+	struct py_state *state;
 	struct py_block *block;
 	struct py_batch_info info;
 	PyObject *buffer; /* once it was asked for; under py_lock */
@@ -25,7 +26,9 @@ PyObject *py_batch_new(struct py_state *state, struct py_block *block,
 	PyObject *self = (PyObject *)PyObject_New(PyObject, state->batch);
 
 	if (self)
-		*batch_of(self) = (struct batch){.block = block, .info = *info};
+		*batch_of(self) = (struct batch){.state = state,
+						 .block = block,
+						 .info = *info};
 	else
 		py_block_unref(block);
 	return self;
@@ -48,11 +51,6 @@ static Py_ssize_t batch_length(PyObject *self)
 	return (Py_ssize_t)batch_of(self)->block->count;
 }
 
-static struct py_state *state_of(const struct batch *batch)
-{
-	return batch->info.state;
-}
-
 static PyObject *batch_item(PyObject *self, Py_ssize_t index)
 {
 	struct batch *batch = batch_of(self);
@@ -62,7 +60,7 @@ static PyObject *batch_item(PyObject *self, Py_ssize_t index)
 		return NULL;
 	}
 	py_block_ref(batch->block, 1);
-	return py_sample_new(state_of(batch), &batch->block->entries[index]);
+	return py_sample_new(batch->state, &batch->block->entries[index]);
 }
 
 static PyObject *batch_subscript(PyObject *self, PyObject *which)
@@ -76,7 +74,7 @@ static PyObject *batch_subscript(PyObject *self, PyObject *which)
 			return NULL;
 		return batch_item(self, index < 0 ? index + count : index);
 	}
-	list = py_sample_list(state_of(batch_of(self)), batch_of(self)->block);
+	list = py_sample_list(batch_of(self)->state, batch_of(self)->block);
 	if (!list)
 		return NULL;
 	part = PyObject_GetItem(list, which);
@@ -86,32 +84,30 @@ static PyObject *batch_subscript(PyObject *self, PyObject *which)
 
 /* ---- in one piece --------------------------------------------------------------------- */
 
-/* One piece of memory with a reference for the caller; NULL with an exception. */
-static struct py_entry *make_piece(const struct batch *batch, size_t size)
+struct py_entry *py_piece_new(const struct py_block *block, size_t size)
 {
-	struct py_block *piece = NULL;
+	struct py_block *piece;
 
-	if (!batch->block->count)
+	if (!block->count) {
 		PyErr_SetString(PyExc_ValueError, "the batch is empty");
-	else if (py_block_check(batch->block)) {
-		piece = py_block_new(batch->block->entries[0].core, 1);
-		if (piece && py_block_allocate(piece, size)) {
-			py_block_unref(piece);
-			piece = NULL;
-		}
-		if (!piece)
-			PyErr_NoMemory();
-	}
-	if (!piece)
 		return NULL;
+	}
+	if (!py_block_check(block))
+		return NULL;
+	piece = py_block_new(block->entries[0].core, 1);
+	if (!piece || py_block_allocate(piece, size)) {
+		if (piece)
+			py_block_unref(piece);
+		PyErr_NoMemory();
+		return NULL;
+	}
 	piece->entries[0] = (struct py_entry){
-		.block = piece, .core = batch->block->entries[0].core};
+		.block = piece, .core = block->entries[0].core};
 	return &piece->entries[0];
 }
 
-/* As a tensor, which takes over the piece. */
-static PyObject *wrap_piece(struct py_entry *piece, size_t size, uint32_t dtype,
-			    uint32_t rank, const uint64_t *dims)
+PyObject *py_piece_tensor(struct py_entry *piece, size_t size, uint32_t dtype,
+			  uint32_t rank, const uint64_t *dims)
 {
 	PyObject *tensor = py_tensor_new(piece, piece->block->memory, size, dtype,
 					 rank, dims);
@@ -150,14 +146,14 @@ static void copy_samples(const struct py_block *block, char *to)
 static PyObject *gather(const struct batch *batch)
 {
 	const uint64_t total = total_size(batch->block);
-	struct py_entry *piece = make_piece(batch, total);
+	struct py_entry *piece = py_piece_new(batch->block, total);
 
 	if (!piece)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	copy_samples(batch->block, piece->block->memory);
 	Py_END_ALLOW_THREADS
-	return view_of(wrap_piece(piece, total, STELE_DTYPE_U8, 1, &total));
+	return view_of(py_piece_tensor(piece, total, STELE_DTYPE_U8, 1, &total));
 }
 
 /* The same into the caller's memory. */
@@ -231,7 +227,7 @@ static PyObject *figures(const struct batch *batch, figure_fn figure, int ends)
 {
 	const struct py_block *block = batch->block;
 	uint64_t count = block->count + (uint64_t)ends, sum = 0, *values;
-	struct py_entry *piece = make_piece(batch, count * sizeof(*values));
+	struct py_entry *piece = py_piece_new(batch->block, count * sizeof(*values));
 
 	if (!piece)
 		return NULL;
@@ -240,7 +236,7 @@ static PyObject *figures(const struct batch *batch, figure_fn figure, int ends)
 		values[i] = figure(&block->entries[i].sample, &sum);
 	if (ends)
 		values[block->count] = sum;
-	return view_of(wrap_piece(piece, count * sizeof(*values), STELE_DTYPE_I64,
+	return view_of(py_piece_tensor(piece, count * sizeof(*values), STELE_DTYPE_I64,
 				  1, &count));
 }
 
@@ -262,129 +258,12 @@ static PyObject *batch_ids(PyObject *self, void *unused)
 	return figures(batch_of(self), id_figure, 0);
 }
 
-/* ---- stacked ---------------------------------------------------------------------------- */
-
-/* One field of one sample: its bytes and shape. */
-struct piece {
-	const void *data;
-	uint64_t size, dims[1 + STELE_RANK_MAX];
-	uint32_t dtype, rank; /* rank and dims without the batch's */
-	int64_t scalar;
-};
-
-static int load_piece(const struct py_entry *entry, uint32_t index,
-		      struct piece *piece)
-{
-	const struct stele_field *field = &entry->core->fields[index];
-	const struct stele_sample *sample = &entry->sample;
-	int ret;
-
-	*piece = (struct piece){.data = &piece->scalar, .size = 8};
-	if (field->type == STELE_TYPE_I64) {
-		piece->dtype = STELE_DTYPE_I64;
-		return stele_sample_i64(sample, index, &piece->scalar);
-	}
-	if (field->type == STELE_TYPE_F64) {
-		double value;
-
-		piece->dtype = STELE_DTYPE_F64;
-		ret = stele_sample_f64(sample, index, &value);
-		memcpy(&piece->scalar, &value, sizeof(value));
-		return ret;
-	}
-	ret = stele_sample_bytes(sample, index, &piece->data, &piece->size);
-	piece->dtype = STELE_DTYPE_U8;
-	piece->rank = 1;
-	piece->dims[1] = piece->size;
-	if (ret || field->type != STELE_TYPE_TENSOR)
-		return ret;
-	piece->dtype = field->dtype;
-	ret = stele_sample_shape(sample, index, piece->dims + 1);
-	piece->rank = ret < 0 ? 0 : (uint32_t)ret;
-	return ret < 0 ? ret : 0;
-}
-
-static int is_like(const struct piece *a, const struct piece *b)
-{
-	return a->size == b->size && a->dtype == b->dtype && a->rank == b->rank &&
-	       !memcmp(a->dims + 1, b->dims + 1, b->rank * sizeof(*b->dims));
-}
-
-/* Return: 0; -EDOM (another shape, of sample *at); errors of the library. */
-static int copy_pieces(const struct py_block *block, uint32_t index,
-		       const struct piece *first, char *to, size_t *at)
-{
-	struct piece piece;
-	int err;
-
-	for (size_t i = 0; i < block->count; i++, to += first->size) {
-		*at = i;
-		err = load_piece(&block->entries[i], index, &piece);
-		if (err)
-			return err;
-		if (!is_like(first, &piece))
-			return -EDOM;
-		memcpy(to, piece.data, piece.size);
-	}
-	return 0;
-}
-
-static PyObject *batch_stack(PyObject *self, PyObject *name)
-{
-	struct batch *batch = batch_of(self);
-	const struct py_block *block = batch->block;
-	struct py_entry *to;
-	struct piece first;
-	size_t at = 0, size;
-	int index, err;
-
-	if (!block->count) {
-		PyErr_SetString(PyExc_ValueError, "the batch is empty");
-		return NULL;
-	}
-	index = py_core_field(block->entries[0].core, name);
-	if (index < 0 || !py_block_check(block))
-		return NULL;
-	for (size_t i = 1; i < block->count; i++)
-		if (block->entries[i].core != block->entries[0].core &&
-		    py_core_field(block->entries[i].core, name) != index) {
-			if (!PyErr_Occurred())
-				PyErr_SetString(PyExc_ValueError,
-						"the datasets have different fields");
-			return NULL;
-		}
-	err = load_piece(&block->entries[0], (uint32_t)index, &first);
-	if (err)
-		return py_raise(err, NULL);
-	if (__builtin_mul_overflow(first.size, block->count, &size))
-		return PyErr_NoMemory();
-	if (first.rank == STELE_RANK_MAX)
-		return PyErr_Format(PyExc_ValueError, "%R has too many dimensions to stack",
-				    name);
-	to = make_piece(batch, size);
-	if (!to)
-		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	err = copy_pieces(block, (uint32_t)index, &first, to->block->memory, &at);
-	Py_END_ALLOW_THREADS
-	if (!err) {
-		first.dims[0] = block->count;
-		return wrap_piece(to, size, first.dtype, first.rank + 1, first.dims);
-	}
-	py_block_unref(to->block);
-	if (err != -EDOM)
-		return py_raise(err, NULL);
-	return PyErr_Format(PyExc_ValueError,
-			    "cannot stack field %R: samples %zd and 0 of the batch "
-			    "have different shapes", name, (Py_ssize_t)at);
-}
-
 /* ---- what it is --------------------------------------------------------------------------- */
 
 static PyObject *batch_samples(PyObject *self, PyObject *unused)
 {
 	(void)unused;
-	return py_sample_list(state_of(batch_of(self)), batch_of(self)->block);
+	return py_sample_list(batch_of(self)->state, batch_of(self)->block);
 }
 
 enum figure { EPOCH, STEP, PADDED, SKIPPED };
@@ -400,6 +279,11 @@ static PyObject *batch_figure(PyObject *self, void *which)
 	};
 
 	return PyLong_FromUnsignedLongLong(values[(uintptr_t)which]);
+}
+
+static PyObject *batch_stack(PyObject *self, PyObject *field)
+{
+	return py_stack(batch_of(self)->block, field);
 }
 
 static PyObject *batch_repr(PyObject *self)

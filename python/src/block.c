@@ -6,8 +6,9 @@
  * the last one is gone. Fresh memory costs a page fault for every 4 KiB, more than reading
  * does, so the pool keeps up to POOL_MAX bytes of it, by size in quarters of a doubling.
  */
-#include "py.h"
+#include "core.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define PAGE	 4096u
@@ -127,14 +128,4 @@ void py_block_unref(struct py_block *block)
 	sem_destroy(&block->done);
 	free(block);
 	py_core_unref(core);
-}
-
-int py_block_check(const struct py_block *block)
-{
-	if (!block->generation || block->generation == py_generation)
-		return 1;
-	PyErr_SetString(PyExc_BufferError,
-			"the memory of a loader's batch exists only in the "
-			"process that opened the loader");
-	return 0;
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call.c - calls into the library that take long
- *
- * They run in a thread of their own, which never has the GIL; so any thread of the library
- * may report what it likes. Events wait in a short queue for the thread that called, which
- * hands them to Python, and looks for signals meanwhile. A progress callback is where the
- * library asks whether to go on: after an exception, a KeyboardInterrupt among them, the
- * answer is no, and the exception is raised once the library has returned.
+ * call.c - calls into the library that take long: their thread and their queue of events
  */
-#include "py.h"
+#include "call.h"
+#include "core.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
 #define QUEUE_MAX 1024u
 
@@ -24,7 +19,7 @@ void py_call_init(struct py_call *call)
 	call->end = &call->events;
 }
 
-static void free_events(struct py_event *event)
+void py_events_free(struct py_event *event)
 {
 	while (event) {
 		struct py_event *next = event->next;
@@ -36,7 +31,7 @@ static void free_events(struct py_event *event)
 
 void py_call_destroy(struct py_call *call)
 {
-	free_events(call->events);
+	py_events_free(call->events);
 	free(call->progress);
 	free(call->message);
 	pthread_cond_destroy(&call->room);
@@ -130,62 +125,6 @@ int py_call_progress(void *user, const struct stele_progress *progress)
 	return stop;
 }
 
-/* ---- to Python ------------------------------------------------------------------------ */
-
-static PyObject *texts_tuple(const struct py_event *event)
-{
-	PyObject *tuple = PyTuple_New(PY_TEXTS);
-
-	for (int i = 0; tuple && i < PY_TEXTS; i++) {
-		const struct py_text *text = &event->texts[i];
-		PyObject *item = text->data ? py_key_str(text->data, text->size) :
-					      Py_NewRef(Py_None);
-
-		if (!item || PyTuple_SetItem(tuple, i, item))
-			Py_CLEAR(tuple);
-	}
-	return tuple;
-}
-
-static int tell_event(const struct py_event *event, PyObject *tell)
-{
-	const uint64_t *f = event->figures;
-	PyObject *texts = texts_tuple(event), *ret = NULL;
-
-	if (texts)
-		ret = PyObject_CallFunction(
-			tell, "iL(KKKKK)N", (int)event->kind,
-			(long long)event->number, (unsigned long long)f[0],
-			(unsigned long long)f[1], (unsigned long long)f[2],
-			(unsigned long long)f[3], (unsigned long long)f[4], texts);
-	Py_XDECREF(ret);
-	return ret ? 0 : -1;
-}
-
-/* Hand over what there is. Return: 0; -1 with an exception. */
-static int tell_all(struct py_call *call, PyObject *tell)
-{
-	struct py_event *events, *progress;
-	int err = 0;
-
-	pthread_mutex_lock(&call->lock);
-	events = call->events;
-	progress = call->progress;
-	call->events = call->progress = NULL;
-	call->end = &call->events;
-	call->count = 0;
-	call->urgent = 0;
-	pthread_cond_broadcast(&call->room);
-	pthread_mutex_unlock(&call->lock);
-	for (struct py_event *event = events; !err && event; event = event->next)
-		err = tell_event(event, tell);
-	if (!err && progress)
-		err = tell_event(progress, tell);
-	free_events(events);
-	free(progress);
-	return err;
-}
-
 /* ---- the call ---------------------------------------------------------------------------- */
 
 static void *work(void *arg)
@@ -203,11 +142,13 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int start(struct py_call *call, pthread_t *thread)
+int py_call_start(struct py_call *call, int (*run)(void *arg), void *arg)
 {
 	sigset_t all, before;
 	int err;
 
+	call->run = run;
+	call->arg = arg;
 	free(call->message);
 	call->message = NULL;
 	call->stop = 0;
@@ -215,25 +156,18 @@ static int start(struct py_call *call, pthread_t *thread)
 	call->running = 1;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(thread, NULL, work, call);
+	err = pthread_create(&call->thread, NULL, work, call);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err)
 		call->running = 0;
 	return -err;
 }
 
-/* Until the call is over, much is queued, or it is time to look for signals. */
-static int wait_for_news(struct py_call *call)
+int py_call_wait(struct py_call *call)
 {
-	struct timespec until;
+	const struct timespec until = py_wait_end();
 	int running, err = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += PY_WAIT_NS;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_nsec -= 1000000000L;
-		until.tv_sec++;
-	}
 	pthread_mutex_lock(&call->lock);
 	while (call->running && call->count < QUEUE_MAX / 2 && !call->urgent &&
 	       !err)
@@ -244,7 +178,23 @@ static int wait_for_news(struct py_call *call)
 	return running;
 }
 
-static void stop(struct py_call *call)
+struct py_event *py_call_take(struct py_call *call)
+{
+	struct py_event *events;
+
+	pthread_mutex_lock(&call->lock);
+	*call->end = call->progress;
+	events = call->events;
+	call->events = call->progress = NULL;
+	call->end = &call->events;
+	call->count = 0;
+	call->urgent = 0;
+	pthread_cond_broadcast(&call->room);
+	pthread_mutex_unlock(&call->lock);
+	return events;
+}
+
+void py_call_stop(struct py_call *call)
 {
 	pthread_mutex_lock(&call->lock);
 	call->stop = 1;
@@ -252,36 +202,8 @@ static void stop(struct py_call *call)
 	pthread_mutex_unlock(&call->lock);
 }
 
-int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *tell)
+int py_call_finish(struct py_call *call)
 {
-	PyObject *type = NULL, *value = NULL, *traceback = NULL;
-	pthread_t thread;
-	int running, err;
-
-	call->run = run;
-	call->arg = arg;
-	err = start(call, &thread);
-	if (err) {
-		py_raise(err, "cannot start a thread");
-		return -1;
-	}
-	do {
-		Py_BEGIN_ALLOW_THREADS
-		running = wait_for_news(call);
-		Py_END_ALLOW_THREADS
-		/* What came with the end is for the caller: it is too late to stop. */
-		if (!type && (tell_all(call, tell) || (running && PyErr_CheckSignals()))) {
-			PyErr_Fetch(&type, &value, &traceback);
-			stop(call);
-		}
-	} while (running);
-	pthread_join(thread, NULL);
-	if (type) {
-		PyErr_Restore(type, value, traceback);
-		return -1;
-	}
-	if (call->result >= 0)
-		return call->result;
-	py_raise(call->result, call->message ? call->message : "");
-	return -1;
+	pthread_join(call->thread, NULL);
+	return call->result;
 }

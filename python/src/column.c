@@ -1,87 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * column.c - a field of what is written: its schema, and Python objects as its values
+ * column.c - Python objects as the values of fields
  *
  * Bytes and tensors are taken from buffers; what has none but can make an array (a PyTorch
  * tensor) is asked for that. Nothing is converted silently: an int field takes no float, a
  * tensor field no other type of elements.
  */
 #include "py.h"
-
-#include <stdlib.h>
-
-/* ---- schema ------------------------------------------------------------------------- */
-
-static int take_dims(struct stele_field *field, PyObject *dims)
-{
-	Py_ssize_t rank = PyTuple_Size(dims);
-
-	if (rank < 0 || rank > STELE_RANK_MAX) {
-		PyErr_SetString(PyExc_ValueError, "a tensor with too many dimensions");
-		return -1;
-	}
-	field->rank = (uint32_t)rank;
-	for (Py_ssize_t i = 0; i < rank; i++) {
-		unsigned long dim = PyLong_AsUnsignedLong(PyTuple_GetItem(dims, i));
-
-		if (PyErr_Occurred())
-			return -1;
-		if (dim > UINT32_MAX) {
-			PyErr_SetString(PyExc_OverflowError, "a dimension is too large");
-			return -1;
-		}
-		field->dims[i] = (uint32_t)dim;
-	}
-	return 0;
-}
-
-/* To be freed; they point into the tuple's. */
-static int take_names(struct stele_field *field, PyObject *tuple, const char ***names)
-{
-	Py_ssize_t count = PyTuple_Size(tuple);
-
-	if (count < 0 || count > UINT32_MAX)
-		return -1;
-	*names = calloc((size_t)count + 1, sizeof(**names));
-	if (!*names) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	for (Py_ssize_t i = 0; i < count; i++) {
-		(*names)[i] = PyBytes_AsString(PyTuple_GetItem(tuple, i));
-		if (!(*names)[i])
-			return -1;
-	}
-	field->names = *names;
-	field->name_count = (uint32_t)count;
-	return 0;
-}
-
-int py_column_take(struct py_column *column, PyObject *tuple, const char ***class_names)
-{
-	struct stele_field *field = &column->field;
-	PyObject *name, *dims, *names, *classes;
-	const char *text;
-	Py_ssize_t size;
-
-	if (!PyArg_ParseTuple(tuple, "OIIO!O!O", &name, &field->type, &field->dtype,
-			      &PyTuple_Type, &dims, &PyTuple_Type, &names, &classes))
-		return -1;
-	text = PyUnicode_AsUTF8AndSize(name, &size);
-	if (!text)
-		return -1;
-	if (size > STELE_NAME_SIZE_MAX || strlen(text) != (size_t)size) {
-		PyErr_Format(PyExc_ValueError, "%R cannot be the name of a field", name);
-		return -1;
-	}
-	field->size = sizeof(*field);
-	memcpy(field->name, text, (size_t)size + 1);
-	column->name = Py_NewRef(name);
-	column->classes = classes == Py_None ? NULL : Py_NewRef(classes);
-	return take_dims(field, dims) || take_names(field, names, class_names) ? -1 : 0;
-}
-
-/* ---- values ------------------------------------------------------------------------- */
 
 static int refuse(const struct py_column *column, const char *wanted, PyObject *object)
 {
@@ -197,14 +122,15 @@ static int take_class(const struct py_column *column, PyObject *object,
 
 	if (!column->classes)
 		return refuse(column, "an int", object);
-	index = PyDict_GetItemWithError(column->classes, object);
+	index = PyObject_GetItem(column->classes, object);
 	if (!index) {
-		if (!PyErr_Occurred())
+		if (PyErr_ExceptionMatches(PyExc_KeyError))
 			PyErr_Format(PyExc_ValueError, "field %R has no class %R",
 				     column->name, object);
 		return -1;
 	}
 	value->i64 = PyLong_AsLongLong(index);
+	Py_DECREF(index);
 	return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -237,8 +163,8 @@ static int take_float(const struct py_column *column, PyObject *object,
 	return refuse(column, "a float", object);
 }
 
-int py_column_value(const struct py_column *column, PyObject *object,
-	     struct stele_txn_value *value, Py_buffer *view)
+static int take(const struct py_column *column, PyObject *object,
+		struct stele_txn_value *value, Py_buffer *view)
 {
 	switch (column->field.type) {
 	case STELE_TYPE_BYTES:
@@ -252,4 +178,35 @@ int py_column_value(const struct py_column *column, PyObject *object,
 	default:
 		return take_float(column, object, value);
 	}
+}
+
+/* ---- rows --------------------------------------------------------------------------- */
+
+int py_row_take(struct py_row *row, const struct py_column *columns, uint32_t count,
+		PyObject *sample)
+{
+	row->count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		PyObject *object = PyObject_GetItem(sample, columns[i].name);
+
+		if (!object)
+			return -1;
+		row->objects[i] = object;
+		row->views[i].obj = NULL;
+		row->values[i] = (struct stele_txn_value){0};
+		row->count++;
+		if (take(&columns[i], object, &row->values[i], &row->views[i]))
+			return -1;
+	}
+	return 0;
+}
+
+void py_row_release(struct py_row *row)
+{
+	for (uint32_t i = 0; i < row->count; i++) {
+		if (row->views[i].obj)
+			PyBuffer_Release(&row->views[i]);
+		Py_DECREF(row->objects[i]);
+	}
+	row->count = 0;
 }

@@ -6,8 +6,9 @@
  * for a sample's fields any more. py_generation tells a forked child from its parent: what
  * has threads or rings is started anew there.
  */
-#include "py.h"
+#include "core.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,20 +135,17 @@ void py_core_handle_close(struct py_core *core)
 	py_core_unref(core);
 }
 
-int py_core_field(const struct py_core *core, PyObject *name)
-{
-	const char *text;
+/* ---- time ------------------------------------------------------------------------ */
 
-	if (!PyUnicode_Check(name)) {
-		PyErr_SetString(PyExc_TypeError, "a field is named by a str");
-		return -1;
+struct timespec py_wait_end(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += PY_WAIT_NS;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_nsec -= 1000000000L;
+		until.tv_sec++;
 	}
-	text = PyUnicode_AsUTF8AndSize(name, NULL);
-	if (!text)
-		return -1;
-	for (uint32_t i = 0; i < core->field_count; i++)
-		if (!strcmp(core->fields[i].name, text))
-			return (int)i;
-	PyErr_SetObject(PyExc_KeyError, name);
-	return -1;
+	return until;
 }

@@ -3,8 +3,7 @@
  * dataset.c - Dataset: one snapshot, or a part of it, as a sequence of samples
  *
  * What is worth a line of C: opening, and everything on the way of a sample. The rest of
- * the class is in stele/dataset.py. Each call holds a handle of the core, so that a close
- * in another thread does not stop the service under it.
+ * the class is in about.c and stele/dataset.py.
  */
 #include "py.h"
 
@@ -22,8 +21,7 @@ static struct dataset *dataset_of(PyObject *self)
 
 /* ---- open and close ---------------------------------------------------------------- */
 
-/* NULL: closed, an exception is set. */
-static struct py_core *enter(PyObject *self)
+struct py_core *py_dataset_enter(PyObject *self)
 {
 	struct py_core *core;
 
@@ -34,10 +32,12 @@ static struct py_core *enter(PyObject *self)
 		atomic_fetch_add(&core->handles, 1);
 	}
 	pthread_mutex_unlock(&py_lock);
-	return core ? core : (struct py_core *)(void *)py_raise_closed();
+	if (!core)
+		PyErr_SetString(PyExc_ValueError, "the dataset is closed");
+	return core;
 }
 
-static void leave(struct py_core *core)
+void py_dataset_leave(struct py_core *core)
 {
 	if (atomic_load(&core->handles) > 1) {
 		py_core_handle_close(core);
@@ -52,28 +52,26 @@ struct py_core *py_dataset_core(struct py_state *state, PyObject *dataset,
 				const struct py_selection **selection)
 {
 	struct py_core *core;
-	int is = PyObject_IsInstance(dataset, (PyObject *)state->dataset);
 
-	if (is <= 0) {
-		if (!is)
-			PyErr_Format(PyExc_TypeError, "expected a Dataset, not %R",
-				     Py_TYPE(dataset));
+	/* By its type, whatever its __class__ says. */
+	if (!PyObject_TypeCheck(dataset, state->dataset)) {
+		PyErr_Format(PyExc_TypeError, "expected a Dataset, not %R",
+			     Py_TYPE(dataset));
 		return NULL;
 	}
-	core = enter(dataset);
+	core = py_dataset_enter(dataset);
 	if (!core)
 		return NULL;
 	*selection = &dataset_of(dataset)->selection;
 	py_core_ref(core);
-	leave(core);
+	py_dataset_leave(core);
 	return core;
 }
 
 static PyObject *dataset_make(PyTypeObject *type, struct py_core *core,
 			      const struct py_selection *selection)
 {
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-	PyObject *self = alloc(type, 0);
+	PyObject *self = py_object_new(type);
 
 	if (!self)
 		return NULL;
@@ -83,20 +81,10 @@ static PyObject *dataset_make(PyTypeObject *type, struct py_core *core,
 	return self;
 }
 
-static struct py_state *state_of(PyTypeObject *type)
-{
-	PyObject *module = PyImport_ImportModule("stele._stele");
-	struct py_state *state = module ? PyModule_GetState(module) : NULL;
-
-	(void)type;
-	Py_XDECREF(module);
-	return state;
-}
-
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"target", "verify", "backend", "mmap", NULL};
-	struct py_state *state = state_of(type);
+	struct py_state *state = py_state();
 	const char *backend = NULL;
 	struct py_core *core;
 	unsigned int verify = STELE_VERIFY_DEFAULT;
@@ -132,7 +120,7 @@ static void close_dataset(PyObject *self)
 	dataset_of(self)->core = NULL;
 	pthread_mutex_unlock(&py_lock);
 	if (core)
-		leave(core);
+		py_dataset_leave(core);
 }
 
 static PyObject *dataset_close(PyObject *self, PyObject *unused)
@@ -147,15 +135,6 @@ static void dataset_dealloc(PyObject *self)
 	close_dataset(self);
 	py_selection_release(&dataset_of(self)->selection);
 	py_object_free(self);
-}
-
-void py_object_free(PyObject *self)
-{
-	PyTypeObject *type = Py_TYPE(self);
-	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-
-	release(self);
-	Py_DECREF(type);
 }
 
 /* ---- samples --------------------------------------------------------------------------- */
@@ -177,7 +156,7 @@ static int check_block(PyObject *self, const struct py_block *block, PyObject *k
 static PyObject *read_one(PyObject *self, struct py_core *core, uint64_t id,
 			  PyObject *key)
 {
-	struct py_block *block = py_service_read(core, &id, 1);
+	struct py_block *block = py_read(core, &id, 1);
 
 	if (!block)
 		return NULL;
@@ -204,7 +183,7 @@ static PyObject *read_many(PyObject *self, struct py_core *core,
 	}
 	if (!ids)
 		return PyErr_NoMemory();
-	block = py_service_read(core, ids, which->count);
+	block = py_read(core, ids, which->count);
 	if (ids != which->ids)
 		free(ids);
 	if (!block)
@@ -215,21 +194,10 @@ static PyObject *read_many(PyObject *self, struct py_core *core,
 	return list;
 }
 
-/* A key in the bytes of its dataset; to be released. */
-static PyObject *key_bytes(PyObject *key)
-{
-	if (PyBytes_Check(key))
-		return Py_NewRef(key);
-	if (!PyUnicode_Check(key))
-		return PyErr_Format(PyExc_TypeError, "a key is str or bytes, not %R",
-				    Py_TYPE(key));
-	return PyUnicode_AsEncodedString(key, "utf-8", "surrogateescape");
-}
-
 /* Return: 0; -1 with an exception. */
 static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *id)
 {
-	PyObject *bytes = key_bytes(key);
+	PyObject *bytes = py_key_bytes(key);
 	Py_ssize_t size;
 	char *data;
 	int err;
@@ -249,7 +217,7 @@ static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *i
 
 static PyObject *dataset_subscript(PyObject *self, PyObject *which)
 {
-	struct py_core *core = enter(self);
+	struct py_core *core = py_dataset_enter(self);
 	struct py_selection picked;
 	PyObject *out = NULL;
 	uint64_t id;
@@ -259,7 +227,7 @@ static PyObject *dataset_subscript(PyObject *self, PyObject *which)
 	if (PyUnicode_Check(which) || PyBytes_Check(which)) {
 		if (!find(self, core, which, &id))
 			out = read_one(self, core, id, which);
-	} else if (PyIndex_Check(which) && !PySequence_Check(which)) {
+	} else if (py_selection_is_index(which)) {
 		if (!py_selection_index(&dataset_of(self)->selection, which, &id))
 			out = read_one(self, core, id, NULL);
 	} else if (!py_selection_pick(&dataset_of(self)->selection, which,
@@ -267,7 +235,7 @@ static PyObject *dataset_subscript(PyObject *self, PyObject *which)
 		out = read_many(self, core, &picked);
 		py_selection_release(&picked);
 	}
-	leave(core);
+	py_dataset_leave(core);
 	return out;
 }
 
@@ -278,14 +246,14 @@ static Py_ssize_t dataset_length(PyObject *self)
 
 static PyObject *dataset_find(PyObject *self, PyObject *key)
 {
-	struct py_core *core = enter(self);
+	struct py_core *core = py_dataset_enter(self);
 	uint64_t id = 0;
 	int err;
 
 	if (!core)
 		return NULL;
 	err = find(self, core, key, &id);
-	leave(core);
+	py_dataset_leave(core);
 	return err ? NULL : PyLong_FromUnsignedLongLong(id);
 }
 
@@ -293,7 +261,7 @@ static PyObject *dataset_find(PyObject *self, PyObject *key)
 
 static PyObject *dataset_select(PyObject *self, PyObject *which)
 {
-	struct py_core *core = enter(self);
+	struct py_core *core = py_dataset_enter(self);
 	struct py_selection picked;
 	PyObject *part = NULL;
 
@@ -304,7 +272,7 @@ static PyObject *dataset_select(PyObject *self, PyObject *which)
 		if (!part)
 			py_selection_release(&picked);
 	}
-	leave(core);
+	py_dataset_leave(core);
 	return part;
 }
 
@@ -321,156 +289,16 @@ static PyObject *dataset_ids(PyObject *self, PyObject *unused)
 					     (Py_ssize_t)(s->count * sizeof(*s->ids)));
 }
 
-static PyObject *dataset_keys(PyObject *self, PyObject *args)
+static PyObject *dataset_keys(PyObject *self, PyObject *prefix)
 {
-	PyObject *prefix, *keys = NULL;
-	struct py_core *core;
-	Py_ssize_t size;
-	char *data;
+	struct py_core *core = py_dataset_enter(self);
+	PyObject *keys;
 
-	if (!PyArg_ParseTuple(args, "O:_keys", &prefix))
-		return NULL;
-	core = enter(self);
 	if (!core)
 		return NULL;
-	prefix = key_bytes(prefix);
-	if (prefix && !PyBytes_AsStringAndSize(prefix, &data, &size))
-		keys = py_keys_new(core, data, (size_t)size);
-	Py_XDECREF(prefix);
-	leave(core);
+	keys = py_keys_new(core, prefix);
+	py_dataset_leave(core);
 	return keys;
-}
-
-/* ---- what it is ----------------------------------------------------------------------------- */
-
-static PyObject *field_tuple(const struct stele_field *field)
-{
-	PyObject *names = PyTuple_New(field->name_count);
-	PyObject *dims = PyTuple_New(field->rank);
-
-	for (uint32_t i = 0; names && i < field->name_count; i++) {
-		PyObject *name = py_key_str(field->names[i],
-					    strlen(field->names[i]));
-
-		if (!name || PyTuple_SetItem(names, i, name))
-			Py_CLEAR(names);
-	}
-	for (uint32_t i = 0; dims && i < field->rank; i++) {
-		PyObject *dim = PyLong_FromUnsignedLong(field->dims[i]);
-
-		if (!dim || PyTuple_SetItem(dims, i, dim))
-			Py_CLEAR(dims);
-	}
-	if (names && dims)
-		return Py_BuildValue("(sININ)", field->name, field->type, names,
-				     field->dtype, dims);
-	Py_XDECREF(names);
-	Py_XDECREF(dims);
-	return NULL;
-}
-
-static PyObject *dataset_fields(PyObject *self, PyObject *unused)
-{
-	struct py_core *core = enter(self);
-	PyObject *list;
-
-	(void)unused;
-	if (!core)
-		return NULL;
-	list = PyList_New(core->field_count);
-	for (uint32_t i = 0; list && i < core->field_count; i++) {
-		PyObject *field = field_tuple(&core->fields[i]);
-
-		if (!field || PyList_SetItem(list, i, field))
-			Py_CLEAR(list);
-	}
-	leave(core);
-	return list;
-}
-
-static PyObject *dataset_info(PyObject *self, PyObject *unused)
-{
-	struct py_core *core = enter(self);
-	PyObject *info;
-
-	(void)unused;
-	if (!core)
-		return NULL;
-	info = py_info_dict(core);
-	leave(core);
-	return info;
-}
-
-static PyObject *dataset_stats(PyObject *self, PyObject *unused)
-{
-	struct py_core *core = enter(self);
-	struct stele_reader_stats stats = {.size = sizeof(stats)};
-	PyObject *dict;
-	uint64_t rounds;
-
-	(void)unused;
-	if (!core)
-		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	py_service_stats(core, &stats, &rounds);
-	Py_END_ALLOW_THREADS
-	dict = PyDict_New();
-	if (dict && (py_dict_reader(dict, &stats) ||
-		     py_dict_u64(dict, "rounds", rounds) ||
-		     py_dict_u64(dict, "direct", atomic_load(&core->direct)) ||
-		     py_dict_u64(dict, "held_bytes", atomic_load(&core->held)) ||
-		     py_dict_u64(dict, "held_blocks", atomic_load(&core->blocks))))
-		Py_CLEAR(dict);
-	leave(core);
-	return dict;
-}
-
-static PyObject *dataset_column(PyObject *self, PyObject *name)
-{
-	struct py_core *core = enter(self);
-	PyObject *bytes = NULL;
-	int index, err = 0;
-
-	if (!core)
-		return NULL;
-	index = py_core_field(core, name);
-	if (index >= 0)
-		bytes = PyByteArray_FromStringAndSize(
-			NULL, (Py_ssize_t)core->info.sample_count * 8);
-	if (bytes) {
-		char *values = PyByteArray_AsString(bytes);
-
-		Py_BEGIN_ALLOW_THREADS
-		err = stele_dataset_column(core->ds, (uint32_t)index, 0,
-					   core->info.sample_count, values);
-		Py_END_ALLOW_THREADS
-	}
-	if (err) {
-		Py_CLEAR(bytes);
-		py_raise(err, NULL);
-	}
-	leave(core);
-	return bytes;
-}
-
-static PyObject *dataset_key(PyObject *self, PyObject *index)
-{
-	struct py_core *core = enter(self);
-	char key[STELE_KEY_SIZE_MAX];
-	size_t size = 0;
-	uint64_t id;
-	int err;
-
-	if (!core)
-		return NULL;
-	id = PyLong_AsUnsignedLongLong(index);
-	Py_BEGIN_ALLOW_THREADS
-	err = stele_dataset_key(core->ds, id, key, &size);
-	Py_END_ALLOW_THREADS
-	leave(core);
-	if (PyErr_Occurred())
-		return NULL;
-	return err ? py_raise(err, NULL) : py_key_str(key, size);
 }
 
 static PyMethodDef methods[] = {
@@ -487,12 +315,12 @@ static PyMethodDef methods[] = {
 	 "The id of the sample with this key in the snapshot. stele.NotFound."},
 	{"_select", dataset_select, METH_O, NULL},
 	{"_ids", dataset_ids, METH_NOARGS, NULL},
-	{"_keys", dataset_keys, METH_VARARGS, NULL},
-	{"_fields", dataset_fields, METH_NOARGS, NULL},
-	{"_info", dataset_info, METH_NOARGS, NULL},
-	{"_stats", dataset_stats, METH_NOARGS, NULL},
-	{"_key", dataset_key, METH_O, NULL},
-	{"_column", dataset_column, METH_O, NULL},
+	{"_keys", dataset_keys, METH_O, NULL},
+	{"_fields", py_dataset_fields, METH_NOARGS, NULL},
+	{"_info", py_dataset_info, METH_NOARGS, NULL},
+	{"_stats", py_dataset_stats, METH_NOARGS, NULL},
+	{"_key", py_dataset_key, METH_O, NULL},
+	{"_column", py_dataset_column, METH_O, NULL},
 	{0},
 };
 

@@ -7,7 +7,6 @@
  */
 #include "py.h"
 
-
 static PyObject *raise_made(PyObject *made)
 {
 	if (made) {
@@ -73,10 +72,4 @@ PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
 					     dataset ? dataset : Py_None);
 	Py_XDECREF(make);
 	return raise_made(made);
-}
-
-PyObject *py_raise_closed(void)
-{
-	PyErr_SetString(PyExc_ValueError, "the dataset is closed");
-	return NULL;
 }

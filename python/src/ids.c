@@ -18,16 +18,29 @@ void py_selection_release(struct py_selection *selection)
 
 static int map(const struct py_selection *in, long long index, uint64_t *id)
 {
-	if (index < 0)
-		index += (long long)in->count;
-	if (index < 0 || (uint64_t)index >= in->count) {
+	const long long at = index < 0 ? index + (long long)in->count : index;
+
+	if (at < 0 || (uint64_t)at >= in->count) {
 		PyErr_Format(PyExc_IndexError,
 			     "sample %lld is out of range: there are %llu", index,
 			     (unsigned long long)in->count);
 		return -1;
 	}
-	*id = in->ids ? in->ids[index] : in->first + (uint64_t)index;
+	*id = in->ids ? in->ids[at] : in->first + (uint64_t)at;
 	return 0;
+}
+
+/* Arrays and tensors of no dimensions are indices, too. */
+int py_selection_is_index(PyObject *which)
+{
+	if (!PyIndex_Check(which))
+		return 0;
+	if (!PySequence_Check(which))
+		return 1;
+	if (PySequence_Size(which) >= 0)
+		return 0;
+	PyErr_Clear();
+	return 1;
 }
 
 int py_selection_index(const struct py_selection *in, PyObject *index, uint64_t *id)

@@ -6,35 +6,6 @@
 
 #include <stdlib.h>
 
-const struct py_member py_snapshot_members[] = {
-	PY_MEMBER(stele_snapshot_info, NAME, name),
-	PY_MEMBER(stele_snapshot_info, U64, id),
-	PY_MEMBER(stele_snapshot_info, U64, parent),
-	PY_MEMBER(stele_snapshot_info, I64, time),
-	PY_MEMBER(stele_snapshot_info, DIGEST, digest),
-	PY_MEMBER(stele_snapshot_info, U64, sample_count),
-	PY_MEMBER(stele_snapshot_info, U64, payload_size),
-	PY_MEMBER(stele_snapshot_info, U32, segment_count),
-	PY_MEMBER(stele_snapshot_info, I64, deleted_time),
-	{0},
-};
-
-static const struct py_member image_members[] = {
-	PY_MEMBER(stele_image_info, UUID, uuid),
-	PY_MEMBER(stele_image_info, NAME, label),
-	PY_MEMBER(stele_image_info, U32, version),
-	PY_MEMBER(stele_image_info, U32, segment_count),
-	PY_MEMBER(stele_image_info, U64, generation),
-	PY_MEMBER(stele_image_info, U64, image_size),
-	PY_MEMBER(stele_image_info, U64, used_size),
-	PY_MEMBER(stele_image_info, U64, free_size),
-	PY_MEMBER(stele_image_info, U64, unused_size),
-	PY_MEMBER(stele_image_info, I64, create_time),
-	PY_MEMBER(stele_image_info, I64, commit_time),
-	PY_MEMBER(stele_image_info, U32, superblocks_good),
-	{0},
-};
-
 static int add_note(PyObject *dict, const struct stele_image *image, uint32_t index,
 		    uint32_t size)
 {
@@ -63,7 +34,7 @@ static PyObject *snapshot_dict(const struct stele_image *image, uint32_t index)
 	if (err)
 		return py_raise(err, NULL);
 	dict = PyDict_New();
-	if (dict && (py_struct_dict(dict, &info, py_snapshot_members) ||
+	if (dict && (py_report(dict, &info, py_snapshot_report) ||
 		     add_note(dict, image, index, info.note_size)))
 		Py_CLEAR(dict);
 	return dict;
@@ -92,7 +63,7 @@ static PyObject *describe(const struct stele_image *image)
 		return py_raise(err, NULL);
 	dict = PyDict_New();
 	list = dict ? snapshot_list(image, info.snapshot_count + info.deleted_count) : NULL;
-	if (dict && (!list || py_struct_dict(dict, &info, image_members) ||
+	if (dict && (!list || py_report(dict, &info, py_image_report) ||
 		     PyDict_SetItemString(dict, "snapshots", list)))
 		Py_CLEAR(dict);
 	Py_XDECREF(list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keys.c - Keys: an iterator over keys and ids in byte order
+ * keys.c - keys as Python strings, and Keys: an iterator over keys and ids in byte order
  *
  * A cursor belongs to one thread at a time, so a lock of its own goes with it. Keys are
  * fetched CHUNK at a time without the GIL; so the lock is never held while waiting for it.
@@ -8,9 +8,25 @@
 #include "py.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define CHUNK 256u
+
+PyObject *py_key_str(const char *key, size_t size)
+{
+	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)size, "surrogateescape");
+}
+
+PyObject *py_key_bytes(PyObject *key)
+{
+	if (PyBytes_Check(key))
+		return Py_NewRef(key);
+	if (!PyUnicode_Check(key))
+		return PyErr_Format(PyExc_TypeError, "a key is str or bytes, not %R",
+				    Py_TYPE(key));
+	return PyUnicode_AsEncodedString(key, "utf-8", "surrogateescape");
+}
+
+/* ---- Keys --------------------------------------------------------------------------- */
 
 struct key {
 	uint64_t id;
@@ -46,7 +62,7 @@ static void keys_free(struct keys *keys)
 	free(keys);
 }
 
-PyObject *py_keys_new(struct py_core *core, const char *prefix, size_t size)
+static PyObject *open_keys(struct py_core *core, const char *prefix, size_t size)
 {
 	struct keys *keys = calloc(1, sizeof(*keys));
 	PyObject *self;
@@ -69,6 +85,18 @@ PyObject *py_keys_new(struct py_core *core, const char *prefix, size_t size)
 	else
 		keys_free(keys);
 	return self;
+}
+
+PyObject *py_keys_new(struct py_core *core, PyObject *prefix)
+{
+	PyObject *bytes = py_key_bytes(prefix), *keys = NULL;
+	Py_ssize_t size;
+	char *data;
+
+	if (bytes && !PyBytes_AsStringAndSize(bytes, &data, &size))
+		keys = open_keys(core, data, (size_t)size);
+	Py_XDECREF(bytes);
+	return keys;
 }
 
 static void keys_dealloc(PyObject *self)
@@ -121,30 +149,42 @@ static void fetch(struct keys *keys)
 		keys->error = ret;
 }
 
-static PyObject *keys_next(PyObject *self)
+/* A copy of the next one: what is done with it may come back here. 0: there is none. */
+static int take(struct keys *keys, char *text, struct key *key, int *error)
 {
-	struct keys *keys = keys_of(self);
-	PyObject *item = NULL;
-	int error = 0;
+	int there;
 
-	Py_BEGIN_ALLOW_THREADS
 	pthread_mutex_lock(&keys->lock);
 	if (keys->next == keys->count && !keys->error)
 		fetch(keys);
-	Py_END_ALLOW_THREADS
-	if (keys->next < keys->count) {
-		const struct key *key = &keys->list[keys->next++];
-		PyObject *text = py_key_str(keys->text + key->offset, key->size);
-
-		if (text)
-			item = Py_BuildValue("(NK)", text,
-					     (unsigned long long)key->id);
-	} else {
-		error = keys->error;
+	there = keys->next < keys->count;
+	if (there) {
+		*key = keys->list[keys->next++];
+		memcpy(text, keys->text + key->offset, key->size);
 	}
+	*error = there ? 0 : keys->error;
 	pthread_mutex_unlock(&keys->lock);
-	return error ? py_raise(error, error == -ENOMEM ? NULL : stele_strerror(error)) :
-		       item;
+	return there;
+}
+
+static PyObject *keys_next(PyObject *self)
+{
+	char text[STELE_KEY_SIZE_MAX];
+	struct key key;
+	int there, error;
+
+	Py_BEGIN_ALLOW_THREADS
+	there = take(keys_of(self), text, &key, &error);
+	Py_END_ALLOW_THREADS
+	if (there) {
+		PyObject *name = py_key_str(text, key.size);
+
+		return name ? Py_BuildValue("(NK)", name, (unsigned long long)key.id) :
+			      NULL;
+	}
+	if (error)
+		py_raise(error, error == -ENOMEM ? NULL : stele_strerror(error));
+	return NULL;
 }
 
 static PyType_Slot slots[] = {

@@ -1,117 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.c - Loader: batches of the library's loader, until their last view is gone
+ * loader.c - Loader: what goes through the library's loader, batch by batch
  *
- * A loader belongs to one thread at a time, but whoever drops the last view of a batch may
- * be any thread. So that only pushes the batch on a list, which the next call to
- * next() empties. The loader is closed when it and its last batch are gone.
- *
- * `lock` is taken without the GIL, and may be held while taking the GIL: nobody waits for
- * it with the GIL in hand.
+ * The rest of the class is in stele/loader.py. A loader's lock is taken without the GIL,
+ * and may be held while taking the GIL: nobody waits for it with the GIL in hand.
  */
 #include "py.h"
 
 #include <poll.h>
 #include <stdlib.h>
 
-/* A batch in the caller's hands, or on its way back. */
-struct lent {
-	struct lent *next;
-	struct loader *loader;
-	struct stele_batch batch;
-};
-
 struct loader {
-	atomic_size_t refs; /* of the object, and of batches that are lent */
-	pthread_mutex_t lock;
-	struct stele_loader *loader;
-	struct py_state *state;
-	struct py_core **cores; /* by source */
-	uint32_t core_count;
-	unsigned int generation;
-	int fd;
-	uint64_t steps; /* of an epoch */
-	_Atomic(struct lent *) returned;
-	atomic_size_t lent;
-};
-
-struct object {
-	struct loader *loader; /* under py_lock; NULL: closed */
+	struct py_lender *lender; /* under py_lock; NULL: closed */
 };
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-static void take_back(struct loader *l)
-{
-	struct lent *lent = atomic_exchange(&l->returned, NULL);
-
-	while (lent) {
-		struct lent *next = lent->next;
-
-		stele_loader_release(l->loader, &lent->batch);
-		free(lent);
-		lent = next;
-	}
-}
-
-static void loader_unref(struct loader *l)
-{
-	if (atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) > 1)
-		return;
-	take_back(l);
-	stele_loader_close(l->loader);
-	for (uint32_t i = 0; i < l->core_count; i++)
-		py_core_unref(l->cores[i]);
-	pthread_mutex_destroy(&l->lock);
-	free(l->cores);
-	free(l);
-}
-
-static void release_block(struct py_block *block)
-{
-	struct lent *lent = block->owner;
-	struct loader *l = lent->loader;
-
-	atomic_fetch_sub(&l->lent, 1);
-	lent->next = atomic_load(&l->returned);
-	while (!atomic_compare_exchange_weak(&l->returned, &lent->next, lent))
-		;
-	loader_unref(l);
-}
-
-static struct loader *loader_new(struct py_state *state, size_t core_count)
-{
-	struct loader *l = calloc(1, sizeof(*l));
-
-	if (!l)
-		return NULL;
-	l->cores = calloc(core_count + 1, sizeof(struct py_core *));
-	if (!l->cores) {
-		free(l);
-		return NULL;
-	}
-	atomic_init(&l->refs, 1);
-	pthread_mutex_init(&l->lock, NULL);
-	l->state = state;
-	l->generation = py_generation;
-	return l;
-}
-
 /* With a reference; NULL: closed, an exception is set. */
-static struct loader *enter(PyObject *self)
+static struct py_lender *enter(PyObject *self)
 {
-	struct object *object = py_data(self);
-	struct loader *l;
+	struct loader *object = py_data(self);
+	struct py_lender *l;
 
 	pthread_mutex_lock(&py_lock);
-	l = object->loader;
+	l = object->lender;
 	if (l)
-		atomic_fetch_add(&l->refs, 1);
+		py_lender_ref(l);
 	pthread_mutex_unlock(&py_lock);
 	if (!l)
 		PyErr_SetString(PyExc_ValueError, "the loader is closed");
 	if (l && l->generation != py_generation) { /* its lock may be taken for good */
-		loader_unref(l);
+		py_lender_unref(l);
 		py_raise(-EOWNERDEAD,
 			 "the loader was opened before a fork: open one in this process");
 		return NULL;
@@ -119,21 +38,21 @@ static struct loader *enter(PyObject *self)
 	return l;
 }
 
-static void leave(struct loader *l)
+static void leave(struct py_lender *l)
 {
 	Py_BEGIN_ALLOW_THREADS
-	loader_unref(l);
+	py_lender_unref(l);
 	Py_END_ALLOW_THREADS
 }
 
 static void close_object(PyObject *self)
 {
-	struct object *object = py_data(self);
-	struct loader *l;
+	struct loader *object = py_data(self);
+	struct py_lender *l;
 
 	pthread_mutex_lock(&py_lock);
-	l = object->loader;
-	object->loader = NULL;
+	l = object->lender;
+	object->lender = NULL;
 	pthread_mutex_unlock(&py_lock);
 	if (l)
 		leave(l);
@@ -155,7 +74,7 @@ static void loader_dealloc(PyObject *self)
 /* ---- open ------------------------------------------------------------------------------ */
 
 /* Sources are tuples (Dataset, weight). */
-static int add_source(struct loader *l, PyObject *tuple,
+static int add_source(struct py_lender *l, PyObject *tuple,
 		      struct stele_loader_source *source)
 {
 	const struct py_selection *selection;
@@ -184,7 +103,7 @@ static int add_source(struct loader *l, PyObject *tuple,
 	return 0;
 }
 
-static int add_sources(struct loader *l, PyObject *list,
+static int add_sources(struct py_lender *l, PyObject *list,
 		       struct stele_loader_source *sources)
 {
 	Py_ssize_t count = PyTuple_Size(list);
@@ -224,7 +143,7 @@ static int parse(PyObject *args, PyObject *kwargs, PyObject **sources,
 	return 0;
 }
 
-static int open_loader(struct loader *l, PyObject *list,
+static int open_loader(struct py_lender *l, PyObject *list,
 		       struct stele_loader_opts *opts)
 {
 	struct stele_loader_source *sources;
@@ -253,67 +172,34 @@ static int open_loader(struct loader *l, PyObject *list,
 	return l->fd < 0 ? -1 : 0;
 }
 
-static PyObject *loader_new_object(PyTypeObject *type, PyObject *args,
-				   PyObject *kwargs)
+static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	PyObject *module = PyImport_ImportModule("stele._stele");
 	struct stele_loader_opts opts = {.size = sizeof(opts)};
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	struct py_state *state = py_state();
 	PyObject *sources, *self;
-	struct loader *l;
+	struct py_lender *l;
 
-	if (!module || parse(args, kwargs, &sources, &opts)) {
-		Py_XDECREF(module);
+	if (!state || parse(args, kwargs, &sources, &opts))
 		return NULL;
-	}
-	l = loader_new(PyModule_GetState(module), (size_t)PyTuple_Size(sources));
-	Py_DECREF(module);
-	if (!l)
+	self = py_object_new(type);
+	if (!self)
+		return NULL;
+	l = py_lender_new((size_t)PyTuple_Size(sources));
+	if (!l) {
+		Py_DECREF(self);
 		return PyErr_NoMemory();
-	if (open_loader(l, sources, &opts)) {
-		loader_unref(l);
-		return NULL;
 	}
-	self = alloc(type, 0);
-	if (self)
-		((struct object *)py_data(self))->loader = l;
-	else
-		loader_unref(l);
+	l->state = state;
+	((struct loader *)py_data(self))->lender = l;
+	if (open_loader(l, sources, &opts))
+		Py_CLEAR(self);
 	return self;
 }
 
 /* ---- next --------------------------------------------------------------------------------- */
 
-/* Batch to block, which keeps the loader. NULL: no memory, and the batch is given back. */
-static struct py_block *lend(struct loader *l, struct stele_batch *batch)
-{
-	struct py_block *block = py_block_new(NULL, batch->count);
-	struct lent *lent = malloc(sizeof(*lent));
-
-	if (!block || !lent) {
-		if (block)
-			py_block_unref(block);
-		free(lent);
-		stele_loader_release(l->loader, batch);
-		return NULL;
-	}
-	*lent = (struct lent){.loader = l, .batch = *batch};
-	atomic_fetch_add(&l->refs, 1);
-	atomic_fetch_add(&l->lent, 1);
-	block->release = release_block;
-	block->owner = lent;
-	block->generation = l->generation;
-	for (uint32_t i = 0; i < batch->count; i++)
-		block->entries[i] = (struct py_entry){
-			.sample = batch->samples[i],
-			.block = block,
-			.core = l->cores[batch->sources[i]],
-		};
-	return block;
-}
-
 /* Wait for a batch, with the lock and without the GIL. Return: 0; -1 with an exception. */
-static int wait_for_batch(struct loader *l, PyThreadState **thread)
+static int wait_for_batch(struct py_lender *l, PyThreadState **thread)
 {
 	struct pollfd fd = {.fd = l->fd, .events = POLLIN};
 	int ready;
@@ -331,13 +217,30 @@ static int wait_for_batch(struct loader *l, PyThreadState **thread)
 	return 0;
 }
 
+/* With the lock. Return: 1, a block (NULL: no memory); 0: the epoch is over; negative errno. */
+static int take(struct py_lender *l, struct py_block **block, struct py_batch_info *info)
+{
+	struct stele_batch batch = {.size = sizeof(batch)};
+	int ret = stele_loader_next(l->loader, &batch);
+
+	if (ret <= 0)
+		return ret;
+	*info = (struct py_batch_info){
+		.epoch = batch.epoch,
+		.step = batch.index,
+		.padded = batch.padded,
+		.skipped = batch.skipped,
+	};
+	*block = py_lender_lend(l, &batch);
+	return 1;
+}
+
 /* A Batch, or None at the end of the epoch. */
 static PyObject *loader_next(PyObject *self, PyObject *unused)
 {
-	struct loader *l = enter(self);
-	struct py_batch_info info = {0};
+	struct py_lender *l = enter(self);
+	struct py_batch_info info;
 	struct py_block *block = NULL;
-	struct stele_batch batch = {.size = sizeof(batch)};
 	PyThreadState *thread;
 	PyObject *out = NULL;
 	int ret = 0, interrupted;
@@ -347,21 +250,10 @@ static PyObject *loader_next(PyObject *self, PyObject *unused)
 		return NULL;
 	thread = PyEval_SaveThread();
 	pthread_mutex_lock(&l->lock);
-	take_back(l);
+	py_lender_collect(l);
 	interrupted = wait_for_batch(l, &thread);
-	if (!interrupted) {
-		ret = stele_loader_next(l->loader, &batch);
-		if (ret > 0) {
-			info = (struct py_batch_info){
-				.state = l->state,
-				.epoch = batch.epoch,
-				.step = batch.index,
-				.padded = batch.padded,
-				.skipped = batch.skipped,
-			};
-			block = lend(l, &batch);
-		}
-	}
+	if (!interrupted)
+		ret = take(l, &block, &info);
 	pthread_mutex_unlock(&l->lock);
 	PyEval_RestoreThread(thread);
 	if (ret < 0)
@@ -378,7 +270,7 @@ static PyObject *loader_next(PyObject *self, PyObject *unused)
 
 static PyObject *loader_save(PyObject *self, PyObject *unused)
 {
-	struct loader *l = enter(self);
+	struct py_lender *l = enter(self);
 	uint8_t state[STELE_LOADER_STATE_SIZE];
 
 	(void)unused;
@@ -395,7 +287,7 @@ static PyObject *loader_save(PyObject *self, PyObject *unused)
 
 static PyObject *loader_restore(PyObject *self, PyObject *state)
 {
-	struct loader *l = enter(self);
+	struct py_lender *l = enter(self);
 	int err = -EINVAL;
 
 	if (!l)
@@ -405,7 +297,7 @@ static PyObject *loader_restore(PyObject *self, PyObject *state)
 
 		Py_BEGIN_ALLOW_THREADS
 		pthread_mutex_lock(&l->lock);
-		take_back(l);
+		py_lender_collect(l);
 		err = stele_loader_restore(l->loader, bytes);
 		pthread_mutex_unlock(&l->lock);
 		Py_END_ALLOW_THREADS
@@ -419,7 +311,7 @@ static PyObject *loader_restore(PyObject *self, PyObject *state)
 
 static PyObject *loader_stats(PyObject *self, PyObject *unused)
 {
-	struct loader *l = enter(self);
+	struct py_lender *l = enter(self);
 	struct stele_loader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader_stats reader = {.size = sizeof(reader)};
 	PyObject *dict;
@@ -429,20 +321,16 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	pthread_mutex_lock(&l->lock);
-	take_back(l);
+	py_lender_collect(l);
 	stele_loader_stats(l->loader, &stats);
 	stele_loader_reader_stats(l->loader, &reader);
 	pthread_mutex_unlock(&l->lock);
 	Py_END_ALLOW_THREADS
 	dict = PyDict_New();
-	if (dict && (py_dict_reader(dict, &reader) ||
-		     py_dict_u64(dict, "batches", stats.batches) ||
-		     py_dict_u64(dict, "skipped", stats.skipped) ||
-		     py_dict_u64(dict, "substituted", stats.substituted) ||
-		     py_dict_u64(dict, "padded", stats.padded) ||
-		     py_dict_u64(dict, "wait_ns", stats.wait_ns) ||
-		     py_dict_u64(dict, "held_bytes", stats.held_size) ||
-		     py_dict_u64(dict, "held_batches", atomic_load(&l->lent))))
+	if (dict && (py_report(dict, &reader, py_reader_report) ||
+		     py_report(dict, &stats, py_loader_report) ||
+		     py_report_u64(dict, "held_bytes", stats.held_size) ||
+		     py_report_u64(dict, "held_batches", atomic_load(&l->lent))))
 		Py_CLEAR(dict);
 	leave(l);
 	return dict;
@@ -450,7 +338,7 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
 
 static PyObject *loader_figure(PyObject *self, void *which)
 {
-	struct loader *l = enter(self);
+	struct py_lender *l = enter(self);
 	uint64_t value;
 
 	if (!l)
@@ -466,7 +354,7 @@ static PyObject *loader_figure(PyObject *self, void *which)
 
 static Py_ssize_t loader_length(PyObject *self)
 {
-	struct loader *l = enter(self);
+	struct py_lender *l = enter(self);
 	Py_ssize_t steps;
 
 	if (!l)
@@ -493,7 +381,7 @@ static PyGetSetDef members[] = {
 };
 
 static PyType_Slot slots[] = {
-	{Py_tp_new, loader_new_object},
+	{Py_tp_new, loader_new},
 	{Py_tp_dealloc, loader_dealloc},
 	{Py_mp_length, loader_length},
 	{Py_sq_length, loader_length},
@@ -504,7 +392,7 @@ static PyType_Slot slots[] = {
 
 PyType_Spec py_loader_spec = {
 	.name = "stele._stele.Loader",
-	.basicsize = PY_SIZE(struct object),
+	.basicsize = PY_SIZE(struct loader),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
 	.slots = slots,
 };

@@ -6,6 +6,33 @@
  */
 #include "py.h"
 
+struct py_state *py_state(void)
+{
+	PyObject *module = PyImport_ImportModule("stele._stele");
+	struct py_state *state = module ? PyModule_GetState(module) : NULL;
+
+	Py_XDECREF(module); /* the type that is instantiated keeps it */
+	return state;
+}
+
+PyObject *py_object_new(PyTypeObject *type)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+
+	return alloc(type, 0);
+}
+
+void py_object_free(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+	release(self);
+	Py_DECREF(type);
+}
+
+/* ---- the module ----------------------------------------------------------------- */
+
 static PyTypeObject *add(PyObject *module, PyType_Spec *spec)
 {
 	PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec,

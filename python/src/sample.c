@@ -16,6 +16,16 @@ static struct py_entry *entry_of(PyObject *self)
 	return ((struct sample *)py_data(self))->entry;
 }
 
+int py_block_check(const struct py_block *block)
+{
+	if (!block->generation || block->generation == py_generation)
+		return 1;
+	PyErr_SetString(PyExc_BufferError,
+			"the memory of a loader's batch exists only in the "
+			"process that opened the loader");
+	return 0;
+}
+
 PyObject *py_sample_new(struct py_state *state, struct py_entry *entry)
 {
 	PyObject *self = (PyObject *)PyObject_New(PyObject, state->sample);
@@ -129,7 +139,7 @@ static PyObject *field_value(struct py_entry *entry, uint32_t index)
 static PyObject *sample_subscript(PyObject *self, PyObject *name)
 {
 	struct py_entry *entry = entry_of(self);
-	int index = py_core_field(entry->core, name);
+	int index = py_field_index(entry->core, name);
 
 	return index < 0 ? NULL : field_value(entry, (uint32_t)index);
 }
@@ -149,7 +159,7 @@ static PyObject *sample_class_name(PyObject *self, PyObject *args)
 		Py_XDECREF(name);
 		return NULL;
 	}
-	index = py_core_field(entry->core, name);
+	index = py_field_index(entry->core, name);
 	Py_DECREF(name);
 	if (index < 0)
 		return NULL;
@@ -161,11 +171,6 @@ static PyObject *sample_class_name(PyObject *self, PyObject *args)
 }
 
 /* ---- what it is --------------------------------------------------------------- */
-
-PyObject *py_key_str(const char *key, size_t size)
-{
-	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)size, "surrogateescape");
-}
 
 static PyObject *sample_id(PyObject *self, void *unused)
 {
@@ -201,12 +206,15 @@ static PyObject *sample_repr(PyObject *self)
 static PyObject *sample_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	const struct py_entry *entry = entry_of(self);
-	uint64_t size = entry->sample.size;
+	const struct py_array bytes = {
+		.block = entry->block,
+		.data = entry->sample.data,
+		.dtype = STELE_DTYPE_U8,
+		.rank = 1,
+		.dims = {(Py_ssize_t)entry->sample.size},
+	};
 
-	if (!PyArg_ParseTuple(args, ":__dlpack__"))
-		return NULL;
-	return py_dlpack(entry->block, entry->sample.data, STELE_DTYPE_U8, 1,
-			 &size, kwargs);
+	return py_dlpack(&bytes, args, kwargs);
 }
 
 static PyMethodDef methods[] = {

@@ -25,7 +25,6 @@ static PyObject *shuffle_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 {
 	static char *names[] = {"count", "seed", "epoch", "kind", "block_size",
 				"block_count", NULL};
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
 	struct stele_shuffle_opts opts = {.size = sizeof(opts)};
 	unsigned long long count, seed, epoch, block_size;
 	struct stele_shuffle *order;
@@ -42,7 +41,7 @@ static PyObject *shuffle_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	err = stele_shuffle_open(count, &opts, &order);
 	if (err)
 		return py_raise(err, NULL);
-	self = alloc(type, 0);
+	self = py_object_new(type);
 	if (!self) {
 		stele_shuffle_close(order);
 		return NULL;

@@ -10,12 +10,6 @@
 
 #include <stdlib.h>
 
-/* What snapshot_create() and resize() take beside the options. */
-struct change {
-	struct stele_txn_opts opts;
-	uint64_t size;
-};
-
 struct job {
 	struct py_call call;
 	const char **texts; /* the arguments, as strings ... */
@@ -28,7 +22,7 @@ struct job {
 		struct stele_copy_opts copy;
 		struct stele_verify_opts verify;
 		struct stele_open_opts open;
-		struct change change;
+		struct py_change change;
 	} opts;
 	union {
 		struct stele_build_report build;
@@ -39,129 +33,6 @@ struct job {
 		struct stele_snapshot_info snapshot;
 	} report;
 };
-
-/* ---- options and reports ---------------------------------------------------------- */
-
-#define LAYOUT(type)                                                               \
-	PY_MEMBER(type, U64, memory_size), PY_MEMBER(type, U32, flags),            \
-		PY_MEMBER(type, U32, granule), PY_MEMBER(type, U32, order),        \
-		PY_MEMBER(type, U32, jobs), PY_MEMBER(type, U32, boundary),        \
-		PY_MEMBER(type, TEXT, backend), PY_MEMBER(type, TEXT, note),       \
-		PY_MEMBER(type, I64, time)
-
-static const struct py_member build_options[] = {
-	LAYOUT(stele_build_opts),
-	PY_MEMBER(stele_build_opts, U32, label_from),
-	PY_MEMBER(stele_build_opts, TEXT, label),
-	PY_MEMBER(stele_build_opts, UUID, uuid),
-	PY_MEMBER(stele_build_opts, U64, file_size),
-	PY_MEMBER(stele_build_opts, U32, object_size),
-	{0},
-};
-
-static const struct py_member append_options[] = {
-	LAYOUT(stele_append_opts),
-	PY_MEMBER(stele_append_opts, U32, label_from),
-	PY_MEMBER(stele_append_opts, TEXT, base),
-	PY_MEMBER(stele_append_opts, U64, file_size),
-	{0},
-};
-
-static const struct py_member compact_options[] = {
-	LAYOUT(stele_compact_opts),
-	{0},
-};
-
-static const struct py_member copy_options[] = {
-	PY_MEMBER(stele_copy_opts, TEXT, backend),
-	PY_MEMBER(stele_copy_opts, TEXT, label),
-	PY_MEMBER(stele_copy_opts, UUID, uuid),
-	PY_MEMBER(stele_copy_opts, U64, file_size),
-	PY_MEMBER(stele_copy_opts, I64, time),
-	PY_MEMBER(stele_copy_opts, U32, jobs),
-	PY_MEMBER(stele_copy_opts, U32, object_size),
-	PY_MEMBER(stele_copy_opts, U32, flags),
-	{0},
-};
-
-static const struct py_member verify_options[] = {
-	PY_MEMBER(stele_verify_opts, TEXT, backend),
-	PY_MEMBER(stele_verify_opts, U32, jobs),
-	{0},
-};
-
-static const struct py_member open_options[] = {
-	PY_MEMBER(stele_open_opts, TEXT, backend),
-	PY_MEMBER(stele_open_opts, U32, verify),
-	{0},
-};
-
-static const struct py_member change_options[] = {
-	{"backend", PY_TEXT, offsetof(struct change, opts.backend)},
-	{"time", PY_I64, offsetof(struct change, opts.time)},
-	{"grace", PY_U64, offsetof(struct change, opts.grace)},
-	{"flags", PY_U32, offsetof(struct change, opts.flags)},
-	{"size", PY_U64, offsetof(struct change, size)},
-	{0},
-};
-
-static const struct py_member build_report[] = {
-#define MEMBER(kind, name) PY_MEMBER(stele_build_report, kind, name)
-	MEMBER(NAME, snapshot),	     MEMBER(NAME, base),
-	MEMBER(UUID, uuid),	     MEMBER(DIGEST, digest),
-	MEMBER(U64, sample_count),   MEMBER(U64, added),
-	MEMBER(U64, updated),	     MEMBER(U64, deleted),
-	MEMBER(U64, unchanged),	     MEMBER(U64, written_count),
-	MEMBER(U64, written_size),   MEMBER(U64, payload_size),
-	MEMBER(U64, slots_size),     MEMBER(U64, padding_size),
-	MEMBER(U64, image_end),	     MEMBER(U64, target_size),
-	MEMBER(U32, run_count),	     MEMBER(U32, granule),
-	MEMBER(U32, class_count),    MEMBER(U32, created),
-	MEMBER(F64, scan_seconds),   MEMBER(F64, write_seconds),
-	MEMBER(F64, total_seconds),
-	{0},
-#undef MEMBER
-};
-
-static const struct py_member copy_report[] = {
-	PY_MEMBER(stele_copy_report, NAME, snapshot),
-	PY_MEMBER(stele_copy_report, DIGEST, digest),
-	PY_MEMBER(stele_copy_report, U64, sample_count),
-	PY_MEMBER(stele_copy_report, U32, segment_count),
-	PY_MEMBER(stele_copy_report, U32, segments_sent),
-	PY_MEMBER(stele_copy_report, U64, total_size),
-	PY_MEMBER(stele_copy_report, U64, sent_size),
-	PY_MEMBER(stele_copy_report, U64, resumed_size),
-	PY_MEMBER(stele_copy_report, F64, seconds),
-	{0},
-};
-
-static const struct py_member verify_report[] = {
-	PY_MEMBER(stele_verify_report, U64, snapshots),
-	PY_MEMBER(stele_verify_report, U64, segments),
-	PY_MEMBER(stele_verify_report, U64, samples),
-	PY_MEMBER(stele_verify_report, U64, blocks),
-	PY_MEMBER(stele_verify_report, U64, bytes),
-	{0},
-};
-
-static const struct py_member gc_report[] = {
-	PY_MEMBER(stele_gc_report, U64, unused_count),
-	PY_MEMBER(stele_gc_report, U64, unused_size),
-	PY_MEMBER(stele_gc_report, U64, freed_count),
-	PY_MEMBER(stele_gc_report, U64, freed_size),
-	PY_MEMBER(stele_gc_report, U64, free_size),
-	PY_MEMBER(stele_gc_report, U64, finished_size),
-	{0},
-};
-
-static const struct py_member resize_report[] = {
-	PY_MEMBER(stele_resize_report, U64, old_size),
-	PY_MEMBER(stele_resize_report, U64, new_size),
-	{0},
-};
-
-static const struct py_member no_report[] = {{0}};
 
 /* ---- what is listed on the way ------------------------------------------------------ */
 
@@ -212,14 +83,7 @@ static void tell_unused(void *user, const struct stele_gc_item *item)
 
 /* ---- verbs ---------------------------------------------------------------------------- */
 
-#define LISTEN(opts, job)                             \
-	do {                                          \
-		(opts)->size = sizeof(*(opts));       \
-		(opts)->log = py_call_log;            \
-		(opts)->log_user = &(job)->call;      \
-		(opts)->progress = py_call_progress;  \
-		(opts)->progress_user = &(job)->call; \
-	} while (0)
+#define LISTEN(opts, job) PY_CALL_LISTEN(opts, &(job)->call)
 #define LISTEN_SKIP(opts, job)                    \
 	do {                                      \
 		LISTEN(opts, job);                \
@@ -353,21 +217,22 @@ static int run_delete(void *arg)
 static const struct verb {
 	const char *name;
 	size_t arguments; /* at least */
-	const struct py_member *options, *report;
+	enum py_options options;
+	const struct py_member *report;
 	int (*run)(void *job);
 } verbs[] = {
-	{"build", 2, build_options, build_report, run_build},
-	{"append", 2, append_options, build_report, run_append},
-	{"compact", 2, compact_options, build_report, run_compact},
-	{"copy", 2, copy_options, copy_report, run_copy},
-	{"verify", 1, verify_options, verify_report, run_verify},
-	{"diff", 2, open_options, no_report, run_diff},
-	{"gc", 1, change_options, gc_report, run_gc},
-	{"resize", 1, change_options, resize_report, run_resize},
-	{"snapshot_create", 3, change_options, py_snapshot_members, run_create},
-	{"snapshot_rename", 2, change_options, no_report, run_rename},
-	{"snapshot_undelete", 2, change_options, no_report, run_undelete},
-	{"snapshot_delete", 1, change_options, no_report, run_delete},
+	{"build", 2, PY_BUILD, py_build_report, run_build},
+	{"append", 2, PY_APPEND, py_build_report, run_append},
+	{"compact", 2, PY_COMPACT, py_build_report, run_compact},
+	{"copy", 2, PY_COPY, py_copy_report, run_copy},
+	{"verify", 1, PY_VERIFY, py_verify_report, run_verify},
+	{"diff", 2, PY_OPEN, py_no_report, run_diff},
+	{"gc", 1, PY_CHANGE, py_gc_report, run_gc},
+	{"resize", 1, PY_CHANGE, py_resize_report, run_resize},
+	{"snapshot_create", 3, PY_CHANGE, py_snapshot_report, run_create},
+	{"snapshot_rename", 2, PY_CHANGE, py_no_report, run_rename},
+	{"snapshot_undelete", 2, PY_CHANGE, py_no_report, run_undelete},
+	{"snapshot_delete", 1, PY_CHANGE, py_no_report, run_delete},
 };
 
 static const struct verb *find_verb(const char *name, Py_ssize_t arguments)
@@ -412,10 +277,10 @@ static PyObject *run_job(struct job *job, const struct verb *verb, PyObject *arg
 	if (!job->texts || !job->keys)
 		PyErr_NoMemory();
 	else if (!take_arguments(job, arguments) &&
-		 !py_struct_fill(&job->opts, verb->options, options) &&
+		 !py_options_fill(&job->opts, verb->options, options) &&
 		 py_call(&job->call, verb->run, job, tell) >= 0)
 		report = PyDict_New();
-	if (report && py_struct_dict(report, &job->report, verb->report))
+	if (report && py_report(report, &job->report, verb->report))
 		Py_CLEAR(report);
 	free(job->texts);
 	free(job->keys);

@@ -16,18 +16,19 @@ struct writer {
 	struct py_call call;
 	struct stele_txn *txn; /* NULL: closed */
 	unsigned int generation;
-	uint32_t column_count;
+	/* Set once, count last, and then read without the lock. */
+	atomic_uint column_count;
 	struct py_column columns[STELE_FIELDS_MAX];
 	/* For the thread that runs a call: */
 	const char *target, *name, *note;
-	struct stele_txn_opts open_opts;
+	struct py_change open_opts;
 	struct stele_create_opts create_opts;
 	struct stele_put_opts put_opts;
 	struct stele_snapshot_info snapshot;
 };
 
 struct object {
-	struct writer *writer;
+	struct writer *writer; /* never NULL once Python has it */
 };
 
 static struct writer *writer_of(PyObject *self)
@@ -89,10 +90,8 @@ static PyObject *writer_close(PyObject *self, PyObject *unused)
 static void writer_free(struct writer *w)
 {
 	close_writer(w);
-	for (uint32_t i = 0; i < w->column_count; i++) {
-		Py_XDECREF(w->columns[i].name);
-		Py_XDECREF(w->columns[i].classes);
-	}
+	for (uint32_t i = 0; i < w->column_count; i++)
+		py_column_release(&w->columns[i]);
 	py_call_destroy(&w->call);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
@@ -107,35 +106,6 @@ static void writer_dealloc(PyObject *self)
 
 /* ---- open ------------------------------------------------------------------------------ */
 
-static const struct py_member create_options[] = {
-	PY_MEMBER(stele_create_opts, TEXT, backend),
-	PY_MEMBER(stele_create_opts, TEXT, label),
-	PY_MEMBER(stele_create_opts, UUID, uuid),
-	PY_MEMBER(stele_create_opts, U64, file_size),
-	PY_MEMBER(stele_create_opts, I64, time),
-	PY_MEMBER(stele_create_opts, U32, flags),
-	PY_MEMBER(stele_create_opts, U32, object_size),
-	{0},
-};
-
-static const struct py_member open_options[] = {
-	PY_MEMBER(stele_txn_opts, TEXT, backend),
-	PY_MEMBER(stele_txn_opts, I64, time),
-	PY_MEMBER(stele_txn_opts, U32, flags),
-	{0},
-};
-
-static const struct py_member put_options[] = {
-	PY_MEMBER(stele_put_opts, TEXT, directory),
-	PY_MEMBER(stele_put_opts, U64, memory_size),
-	PY_MEMBER(stele_put_opts, U32, flags),
-	PY_MEMBER(stele_put_opts, U32, granule),
-	PY_MEMBER(stele_put_opts, U32, order),
-	PY_MEMBER(stele_put_opts, U32, jobs),
-	PY_MEMBER(stele_put_opts, U32, boundary),
-	{0},
-};
-
 static int run_create(void *arg)
 {
 	struct writer *w = arg;
@@ -147,10 +117,10 @@ static int run_open(void *arg)
 {
 	struct writer *w = arg;
 
-	return stele_txn_open(w->target, &w->open_opts, &w->txn);
+	return stele_txn_open(w->target, &w->open_opts.opts, &w->txn);
 }
 
-static struct writer *writer_new(void)
+static struct writer *make_writer(void)
 {
 	struct writer *w = calloc(1, sizeof(*w));
 	pthread_mutexattr_t attributes;
@@ -165,24 +135,15 @@ static struct writer *writer_new(void)
 	pthread_mutexattr_destroy(&attributes);
 	py_call_init(&w->call);
 	w->generation = py_generation;
-	w->create_opts = (struct stele_create_opts){.size = sizeof(w->create_opts),
-						    .log = py_call_log,
-						    .log_user = &w->call,
-						    .progress = py_call_progress,
-						    .progress_user = &w->call};
-	w->open_opts = (struct stele_txn_opts){.size = sizeof(w->open_opts),
-					       .log = py_call_log,
-					       .log_user = &w->call,
-					       .progress = py_call_progress,
-					       .progress_user = &w->call};
+	PY_CALL_LISTEN(&w->create_opts, &w->call);
+	PY_CALL_LISTEN(&w->open_opts.opts, &w->call);
 	w->put_opts.size = sizeof(w->put_opts);
 	return w;
 }
 
 /* Writer(target, new, options, tell) */
-static PyObject *writer_new_object(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *writer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
 	PyObject *options, *tell, *self;
 	const char *target;
 	struct writer *w;
@@ -192,15 +153,15 @@ static PyObject *writer_new_object(PyTypeObject *type, PyObject *args, PyObject 
 	if (!PyArg_ParseTuple(args, "ypO!O:Writer", &target, &new, &PyDict_Type,
 			      &options, &tell))
 		return NULL;
-	self = alloc(type, 0);
+	self = py_object_new(type);
 	if (!self)
 		return NULL;
-	w = writer_new();
+	w = make_writer();
 	((struct object *)py_data(self))->writer = w;
 	if (w) {
 		w->target = target;
-		err = new ? py_struct_fill(&w->create_opts, create_options, options) :
-			    py_struct_fill(&w->open_opts, open_options, options);
+		err = new ? py_options_fill(&w->create_opts, PY_CREATE, options) :
+			    py_options_fill(&w->open_opts, PY_CHANGE, options);
 		if (!err && py_call(&w->call, new ? run_create : run_open, w,
 				    tell) >= 0)
 			return self;
@@ -211,24 +172,24 @@ static PyObject *writer_new_object(PyTypeObject *type, PyObject *args, PyObject 
 
 /* ---- schema ---------------------------------------------------------------------------- */
 
-static int give_schema(struct writer *w)
+static int give_schema(struct writer *w, uint32_t count)
 {
 	struct stele_field fields[STELE_FIELDS_MAX];
 	int err;
 
-	for (uint32_t i = 0; i < w->column_count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		fields[i] = w->columns[i].field;
 	Py_BEGIN_ALLOW_THREADS
-	err = stele_txn_schema(w->txn,
-			       &STELE_OPTS(stele_schema, .fields = fields,
-					   .count = w->column_count),
-			       &w->put_opts);
+	err = stele_txn_schema(
+		w->txn, &STELE_OPTS(stele_schema, .fields = fields, .count = count),
+		&w->put_opts);
 	Py_END_ALLOW_THREADS
 	if (err)
 		py_raise(err, NULL);
 	return err ? -1 : 0;
 }
 
+/* All of them or none. */
 static int take_schema(struct writer *w, PyObject *list)
 {
 	const char **names[STELE_FIELDS_MAX] = {0};
@@ -236,19 +197,24 @@ static int take_schema(struct writer *w, PyObject *list)
 	int err = 0;
 
 	if (count > STELE_FIELDS_MAX || w->column_count) {
-		PyErr_SetString(PyExc_ValueError, "too many fields");
+		PyErr_SetString(PyExc_ValueError, w->column_count ?
+							  "the writer has a schema" :
+							  "too many fields");
 		return -1;
 	}
-	for (Py_ssize_t i = 0; !err && i < count; i++) {
-		PyObject *tuple = PyTuple_GetItem(list, i);
-
-		err = py_column_take(&w->columns[w->column_count++], tuple, &names[i]);
+	for (Py_ssize_t i = 0; !err && i < count; i++)
+		err = py_column_take(&w->columns[i], PyTuple_GetItem(list, i),
+				     &names[i]);
+	if (!err)
+		err = give_schema(w, (uint32_t)count);
+	for (Py_ssize_t i = 0; i < count; i++) {
+		free(names[i]);
+		if (err)
+			py_column_release(&w->columns[i]);
 	}
 	if (!err)
-		err = give_schema(w);
-	for (Py_ssize_t i = 0; i < count; i++)
-		free(names[i]);
-	return err ? -1 : 0;
+		atomic_store(&w->column_count, (unsigned int)count);
+	return err;
 }
 
 /* _schema(fields, options) */
@@ -264,7 +230,7 @@ static PyObject *writer_schema(PyObject *self, PyObject *args)
 	w = enter(self);
 	if (!w)
 		return NULL;
-	err = py_struct_fill(&w->put_opts, put_options, options);
+	err = py_options_fill(&w->put_opts, PY_PUT, options);
 	if (!err)
 		err = take_schema(w, list);
 	leave(w);
@@ -275,55 +241,9 @@ static PyObject *writer_schema(PyObject *self, PyObject *args)
 
 /* ---- samples --------------------------------------------------------------------------- */
 
-static PyObject *key_bytes(PyObject *key)
+static int put(const struct writer *w, PyObject *key, const struct py_row *row)
 {
-	if (PyBytes_Check(key))
-		return Py_NewRef(key);
-	if (!PyUnicode_Check(key))
-		return PyErr_Format(PyExc_TypeError, "a key is str or bytes, not %R",
-				    Py_TYPE(key));
-	return PyUnicode_AsEncodedString(key, "utf-8", "surrogateescape");
-}
-
-/* What a sample's fields point into, while it is put. */
-struct held {
-	uint32_t count;
-	PyObject *objects[STELE_FIELDS_MAX];
-	Py_buffer views[STELE_FIELDS_MAX];
-	struct stele_txn_value values[STELE_FIELDS_MAX];
-};
-
-static void release(struct held *held)
-{
-	for (uint32_t i = 0; i < held->count; i++) {
-		if (held->views[i].obj)
-			PyBuffer_Release(&held->views[i]);
-		Py_XDECREF(held->objects[i]);
-	}
-}
-
-static int hold(const struct writer *w, PyObject *sample, struct held *held)
-{
-	held->count = 0;
-	for (uint32_t i = 0; i < w->column_count; i++) {
-		PyObject *object = PyObject_GetItem(sample, w->columns[i].name);
-
-		if (!object)
-			return -1;
-		held->objects[i] = object;
-		held->views[i].obj = NULL;
-		held->values[i] = (struct stele_txn_value){0};
-		held->count++;
-		if (py_column_value(&w->columns[i], object, &held->values[i],
-			     &held->views[i]))
-			return -1;
-	}
-	return 0;
-}
-
-static int put(const struct writer *w, PyObject *key, const struct held *held)
-{
-	PyObject *bytes = key_bytes(key);
+	PyObject *bytes = py_key_bytes(key);
 	Py_ssize_t size;
 	char *data;
 	int err;
@@ -333,7 +253,7 @@ static int put(const struct writer *w, PyObject *key, const struct held *held)
 		return -1;
 	}
 	Py_BEGIN_ALLOW_THREADS
-	err = stele_txn_put(w->txn, data, (size_t)size, held->values, held->count);
+	err = stele_txn_put(w->txn, data, (size_t)size, row->values, row->count);
 	Py_END_ALLOW_THREADS
 	Py_DECREF(bytes);
 	if (err)
@@ -342,12 +262,12 @@ static int put(const struct writer *w, PyObject *key, const struct held *held)
 }
 
 /* Bytes of a sample that was put. */
-static PyObject *size_of(const struct held *held)
+static PyObject *size_of(const struct py_row *row)
 {
 	unsigned long long size = 0;
 
-	for (uint32_t i = 0; i < held->count; i++)
-		size += held->values[i].size;
+	for (uint32_t i = 0; i < row->count; i++)
+		size += row->values[i].size;
 	return PyLong_FromUnsignedLongLong(size);
 }
 
@@ -355,19 +275,19 @@ static PyObject *size_of(const struct held *held)
 static PyObject *writer_put(PyObject *self, PyObject *args)
 {
 	PyObject *key, *sample, *size = NULL;
-	struct writer *w;
-	struct held held;
+	struct writer *w = writer_of(self);
+	struct py_row row;
 
 	if (!PyArg_ParseTuple(args, "OO:_put", &key, &sample))
 		return NULL;
-	if (!hold(writer_of(self), sample, &held)) {
+	if (!py_row_take(&row, w->columns, w->column_count, sample)) {
 		w = enter(self);
-		if (w && !put(w, key, &held))
-			size = size_of(&held);
+		if (w && !put(w, key, &row))
+			size = size_of(&row);
 		if (w)
 			leave(w);
 	}
-	release(&held);
+	py_row_release(&row);
 	return size;
 }
 
@@ -382,7 +302,7 @@ static PyObject *writer_delete(PyObject *self, PyObject *key)
 
 	if (!w)
 		return NULL;
-	bytes = key_bytes(key);
+	bytes = py_key_bytes(key);
 	if (bytes && !PyBytes_AsStringAndSize(bytes, &data, &size)) {
 		ref = (struct stele_key_ref){data, (size_t)size};
 		Py_BEGIN_ALLOW_THREADS
@@ -424,9 +344,9 @@ static PyObject *writer_commit(PyObject *self, PyObject *args)
 		return NULL;
 	w->name = name;
 	w->note = note == Py_None ? NULL : PyBytes_AsString(note);
-	if (py_call(&w->call, run_commit, w, tell) >= 0)
+	if (!PyErr_Occurred() && py_call(&w->call, run_commit, w, tell) >= 0)
 		dict = PyDict_New();
-	if (dict && py_struct_dict(dict, &w->snapshot, py_snapshot_members))
+	if (dict && py_report(dict, &w->snapshot, py_snapshot_report))
 		Py_CLEAR(dict);
 	leave(w);
 	return dict;
@@ -444,7 +364,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-	{Py_tp_new, writer_new_object},
+	{Py_tp_new, writer_new},
 	{Py_tp_dealloc, writer_dealloc},
 	{Py_tp_methods, methods},
 	{0, NULL},

@@ -6,9 +6,15 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
-DRY_RUN, FORCE = 1, 2
+LabelFrom = int | Literal["auto", "parent", "none"]
 
 _ORDERS = {"size": 0, "source": 1}
+_LABELS = {"auto": 0, "parent": 256, "none": 257}
+_TEXTS = ("backend", "base", "label", "note")
+_FLAGS = {
+    "dry_run": 1, "force": 2, "discard": 4, "allow_empty": 4, "follow": 8, "skip_changed": 16,
+    "update": 32, "quick": 64, "delete_missing": 128, "always": 256,
+}  # fmt: skip
 
 
 class Layout(TypedDict, total=False):
@@ -26,23 +32,34 @@ class Layout(TypedDict, total=False):
     """No sample crosses a multiple of it; 1: of nothing."""
 
 
+class Source(Layout, total=False):
+    """What build() and append() make of a directory."""
+
+    note: str | None
+    """Of the snapshot."""
+    label_from: LabelFrom
+    """Which directory names a file's class, the field 'label': a level (1: right below the
+    source), 'parent', 'none', or 'auto'."""
+    follow: bool
+    """Take what symlinks lead to."""
+    skip_changed: bool
+    """Leave out files that change, vanish or cannot be read."""
+    allow_empty: bool
+    """A source without samples is no error."""
+    force: bool
+    """Do what would lose data."""
+    dry_run: bool
+    """Plan only."""
+    file_size: int
+    """Of a file or RBD image, bytes."""
+    time: int
+    """Of image and snapshot, seconds since 1970; 0: now."""
+    backend: str | None
+    """How to write; None: the best there is."""
+
+
 def text(value: str | None) -> bytes | None:
     return None if value is None else value.encode("utf-8", "surrogateescape")
-
-
-def uuid_bytes(uuid: UUID | bytes | None) -> bytes | None:
-    return uuid.bytes if isinstance(uuid, UUID) else uuid
-
-
-def layout_options(layout: Layout) -> dict[str, Any]:
-    """As the library takes them."""
-    options: dict[str, Any] = dict(layout)
-    if "order" in options:
-        options["order"] = choice("order", options["order"], _ORDERS)
-    unknown = set(options) - set(Layout.__annotations__)
-    if unknown:
-        raise TypeError(f"there is no option {unknown.pop()!r}")
-    return options
 
 
 def choice(name: str, value: object, choices: dict[str, int]) -> int:
@@ -51,5 +68,35 @@ def choice(name: str, value: object, choices: dict[str, int]) -> int:
     raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
-def flags(*pairs: tuple[bool, int]) -> int:
-    return sum(flag for given, flag in pairs if given)
+def _label_from(value: LabelFrom) -> int:
+    if not isinstance(value, int):
+        return choice("label_from", value, _LABELS)
+    if not 1 <= value <= 255:
+        raise ValueError(f"label_from {value}: levels are 1 to 255")
+    return value
+
+
+def known(options: Any, kind: Any) -> None:
+    """TypeError: an option that is not of that kind, Layout or Source."""
+    unknown = set(options) - set(kind.__annotations__)
+    if unknown:
+        raise TypeError(f"there is no option {unknown.pop()!r}")
+
+
+def encode(**options: Any) -> dict[str, Any]:
+    """As the library takes them, by its names."""
+    encoded: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in _FLAGS:
+            encoded["flags"] = encoded.get("flags", 0) | (_FLAGS[name] if value else 0)
+        elif name in _TEXTS:
+            encoded[name] = text(value)
+        elif name == "uuid":
+            encoded[name] = value.bytes if isinstance(value, UUID) else value
+        elif name == "order":
+            encoded[name] = choice(name, value, _ORDERS)
+        elif name == "label_from":
+            encoded[name] = _label_from(value)
+        else:
+            encoded[name] = value
+    return encoded

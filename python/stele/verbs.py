@@ -15,7 +15,7 @@ from uuid import UUID
 
 from . import _stele
 from .dataset import Target, Verify, verify_number
-from .options import DRY_RUN, FORCE, Layout, choice, flags, layout_options, text, uuid_bytes
+from .options import Layout, Source, encode, known, text
 from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
 from .reports import (
     BuildReport,
@@ -31,22 +31,7 @@ from .reports import (
     VerifyReport,
 )
 
-_ALLOW_EMPTY, _FOLLOW, _SKIP_CHANGED = 4, 8, 16
-_UPDATE, _QUICK, _DELETE_MISSING, _ALWAYS = 32, 64, 128, 256
-_DISCARD = 4
 _NO_ID = (1 << 64) - 1
-
-_LABELS = {"auto": 0, "parent": 256, "none": 257}
-
-LabelFrom = int | Literal["auto", "parent", "none"]
-
-
-def _label_from(value: LabelFrom) -> int:
-    if not isinstance(value, int):
-        return choice("label_from", value, _LABELS)
-    if not 1 <= value <= 255:
-        raise ValueError(f"label_from {value}: levels are 1 to 255")
-    return value
 
 
 # ---- build, append, compact
@@ -74,19 +59,9 @@ def build(
     *,
     label: str | None = None,
     uuid: UUID | bytes | None = None,
-    note: str | None = None,
-    label_from: LabelFrom = "auto",
-    follow: bool = False,
-    skip_changed: bool = False,
-    allow_empty: bool = False,
-    force: bool = False,
-    dry_run: bool = False,
-    file_size: int = 0,
     object_size: int = 0,
-    time: int = 0,
-    backend: str | None = None,
     progress: Watch = None,
-    **layout: Unpack[Layout],
+    **options: Unpack[Source],
 ) -> BuildReport:
     """Write a directory to a new image, and publish its first snapshot.
 
@@ -116,26 +91,12 @@ def build(
         stele.ExistsError: the target holds something.
         stele.Error: and its other kinds.
     """
-    options = {
-        **layout_options(layout),
-        "label": text(label),
-        "uuid": uuid_bytes(uuid),
-        "note": text(note),
-        "label_from": _label_from(label_from),
-        "flags": flags(
-            (dry_run or target is None, DRY_RUN),
-            (force, FORCE),
-            (allow_empty, _ALLOW_EMPTY),
-            (follow, _FOLLOW),
-            (skip_changed, _SKIP_CHANGED),
-        ),
-        "file_size": file_size,
-        "object_size": object_size,
-        "time": time,
-        "backend": text(backend),
-    }
+    known(options, Source)
+    if target is None:
+        options["dry_run"] = True
+    given = encode(label=label, uuid=uuid, object_size=object_size, **options)
     raw = None if target is None else os.fsencode(target)
-    return _build_report("build", (os.fsencode(source), raw), options, progress)
+    return _build_report("build", (os.fsencode(source), raw), given, progress)
 
 
 def append(
@@ -147,18 +108,8 @@ def append(
     delete_missing: bool = False,
     always: bool = False,
     base: str | None = None,
-    note: str | None = None,
-    label_from: LabelFrom = "auto",
-    follow: bool = False,
-    skip_changed: bool = False,
-    allow_empty: bool = False,
-    force: bool = False,
-    dry_run: bool = False,
-    file_size: int = 0,
-    time: int = 0,
-    backend: str | None = None,
     progress: Watch = None,
-    **layout: Unpack[Layout],
+    **options: Unpack[Source],
 ) -> BuildReport:
     """Make a new snapshot: an old one plus what is new in a directory.
 
@@ -175,28 +126,17 @@ def append(
 
     The other arguments are those of build().
     """
-    options = {
-        **layout_options(layout),
-        "base": text(base),
-        "note": text(note),
-        "label_from": _label_from(label_from),
-        "flags": flags(
-            (dry_run, DRY_RUN),
-            (force, FORCE),
-            (allow_empty, _ALLOW_EMPTY),
-            (follow, _FOLLOW),
-            (skip_changed, _SKIP_CHANGED),
-            (update, _UPDATE),
-            (quick, _QUICK),
-            (delete_missing, _DELETE_MISSING),
-            (always, _ALWAYS),
-        ),
-        "file_size": file_size,
-        "time": time,
-        "backend": text(backend),
-    }
+    known(options, Source)
+    given = encode(
+        update=update,
+        quick=quick,
+        delete_missing=delete_missing,
+        always=always,
+        base=base,
+        **options,
+    )
     paths = (os.fsencode(source), os.fsencode(target))
-    return _build_report("append", paths, options, progress)
+    return _build_report("append", paths, given, progress)
 
 
 def compact(
@@ -214,13 +154,8 @@ def compact(
 
     Same samples, fields and keys; new ids and another digest. The old snapshot stays.
     """
-    options = {
-        **layout_options(layout),
-        "note": text(note),
-        "flags": flags((dry_run, DRY_RUN)),
-        "time": time,
-        "backend": text(backend),
-    }
+    known(layout, Layout)
+    options = encode(note=note, dry_run=dry_run, time=time, backend=backend, **layout)
     arguments = (os.fsencode(target), text(name))
     return _build_report("compact", arguments, options, progress)
 
@@ -255,16 +190,17 @@ def copy(
         force: overwrite what the target holds.
         dry_run: check all but the samples, and report what would be sent.
     """
-    options = {
-        "label": text(label),
-        "uuid": uuid_bytes(uuid),
-        "flags": flags((dry_run, DRY_RUN), (force, FORCE)),
-        "file_size": file_size,
-        "object_size": object_size,
-        "jobs": jobs,
-        "time": time,
-        "backend": text(backend),
-    }
+    options = encode(
+        label=label,
+        uuid=uuid,
+        force=force,
+        dry_run=dry_run,
+        file_size=file_size,
+        object_size=object_size,
+        jobs=jobs,
+        time=time,
+        backend=backend,
+    )
     paths = (os.fsencode(source), os.fsencode(target))
     return CopyReport(**run("copy", paths, options, progress)[0])
 
@@ -284,7 +220,7 @@ def verify(
     Raises:
         stele.Error: it could not be checked. Damage is no exception: it is in the report.
     """
-    options = {"jobs": jobs, "backend": text(backend)}
+    options = encode(jobs=jobs, backend=backend)
     report, events = run("verify", (os.fsencode(target),), options, progress)
     found = dict.fromkeys(
         Damage(
@@ -325,7 +261,7 @@ def diff(
 
     Reads no samples, and nothing of what both share.
     """
-    options = {"verify": verify_number(verify), "backend": text(backend)}
+    options = encode(verify=verify_number(verify), backend=backend)
     _, events = run("diff", (os.fsencode(a), os.fsencode(b)), options, False)
     return [
         _difference(number, figures, texts[0] or "")
@@ -372,7 +308,7 @@ def snapshot_create(
     """
     keys = (key if isinstance(key, bytes) else text(key) for key in delete)
     arguments = (os.fsencode(target), text(base), text(note), *keys)
-    options = _change(dry_run=dry_run, time=time, backend=backend)
+    options = encode(dry_run=dry_run, time=time, backend=backend)
     report, _ = run("snapshot_create", arguments, options, False)
     return Snapshot(**report, note=note or "")
 
@@ -388,7 +324,7 @@ def snapshot_rename(
 ) -> None:
     """Give a snapshot another name. On RBD readers by the old name lose it: see
     snapshot_delete()."""
-    options = _change(grace=grace, force=force, dry_run=dry_run, backend=backend)
+    options = encode(grace=grace, force=force, dry_run=dry_run, backend=backend)
     run("snapshot_rename", (os.fsencode(target), text(name)), options, False)
 
 
@@ -409,7 +345,7 @@ def snapshot_delete(
     """
     if not targets:
         return
-    options = _change(grace=grace, force=force, dry_run=dry_run, backend=backend)
+    options = encode(grace=grace, force=force, dry_run=dry_run, backend=backend)
     run("snapshot_delete", tuple(map(os.fsencode, targets)), options, False)
 
 
@@ -426,20 +362,8 @@ def snapshot_undelete(
         target: PATH@NAME, by the name that it had; of several, the one deleted last.
         name: its name from now on; None: as it was.
     """
-    options = _change(dry_run=dry_run, backend=backend)
+    options = encode(dry_run=dry_run, backend=backend)
     run("snapshot_undelete", (os.fsencode(target), text(name)), options, False)
-
-
-def _change(
-    *,
-    dry_run: bool,
-    backend: str | None,
-    force: bool = False,
-    discard: bool = False,
-    **others: int,
-) -> dict[str, Any]:
-    given = flags((dry_run, DRY_RUN), (force, FORCE), (discard, _DISCARD))
-    return {"flags": given, "backend": text(backend), **others}
 
 
 # ---- space
@@ -463,7 +387,7 @@ def gc(
         discard: discard free space on the device, too.
         dry_run: only report.
     """
-    options = _change(
+    options = encode(
         grace=grace, force=force, discard=discard, dry_run=dry_run, backend=backend
     )
     report, events = run("gc", (os.fsencode(target),), options, progress)
@@ -483,5 +407,5 @@ def resize(
     Args:
         size: 0: as it is; else a file or RBD image first grows to so many bytes.
     """
-    options = _change(dry_run=dry_run, backend=backend, size=size)
+    options = encode(dry_run=dry_run, backend=backend, size=size)
     return ResizeReport(**run("resize", (os.fsencode(target),), options, False)[0])

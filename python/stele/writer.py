@@ -13,7 +13,7 @@ from uuid import UUID
 from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, FormatError, NotFound
-from .options import FORCE, Layout, layout_options, text, uuid_bytes
+from .options import Layout, encode, known, text
 from .progress import Listener, Progress, Watch
 from .reports import Snapshot
 from .schema import Schema, columns, fields_of, guess
@@ -95,17 +95,20 @@ class Writer(_stele.Writer):
             snapshot = snapshot or "v1"
         elif not snapshot:
             raise ValueError(f"'{path}' is an image: name the new snapshot, PATH@NAME")
-        create: dict[str, Any] = {
-            "label": text(label),
-            "uuid": uuid_bytes(uuid),
-            "file_size": file_size,
-            "object_size": object_size,
-            "flags": FORCE if force else 0,
-        }
+        known(layout, Layout)
+        options = encode(backend=backend, time=time)
+        if newest is None:
+            options |= encode(
+                label=label,
+                uuid=uuid,
+                file_size=file_size,
+                object_size=object_size,
+                force=force,
+            )
         listener = Listener(progress)
         fields = fields_of(schema) if schema is not None else None
         put_options = {
-            **layout_options(layout),
+            **encode(**layout),
             "directory": None if directory is None else os.fsencode(directory),
             "flags": _REPLACE if update else 0,
         }
@@ -114,7 +117,7 @@ class Writer(_stele.Writer):
                 cls,
                 raw,
                 newest is None,
-                {"backend": text(backend), "time": time, **(create if newest is None else {})},
+                options,
                 listener.tell,
             )
         except Error as error:

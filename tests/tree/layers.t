@@ -67,4 +67,9 @@ is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |
 is "" "$(includes '<(unistd|fcntl|stdio|stdlib|sys/|linux/|pthread)' lib/ cmd/)" \
 	"format includes nothing that does I/O or allocates"
 
+below=(python/src/{core,block,service,lender,call}.c python/src/{core,call}.h)
+is "" "$(grep -nE '^#include' "${below[@]}" |
+	grep -vE '<|"(core|call)\.h"'; grep -n 'Python\.h>' "${below[@]}")" \
+	"what lies below Python's types is plain C"
+
 done_testing

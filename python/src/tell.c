@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tell.c - calls that take long, from Python
+ *
+ * The thread that calls hands events to Python, and looks for signals meanwhile. After an
+ * exception, a KeyboardInterrupt among them, the library is told to stop, and the exception
+ * is raised once it has returned.
+ */
+#include "py.h"
+
+static PyObject *texts_tuple(const struct py_event *event)
+{
+	PyObject *tuple = PyTuple_New(PY_TEXTS);
+
+	for (int i = 0; tuple && i < PY_TEXTS; i++) {
+		const struct py_text *text = &event->texts[i];
+		PyObject *item = text->data ? py_key_str(text->data, text->size) :
+					      Py_NewRef(Py_None);
+
+		if (!item || PyTuple_SetItem(tuple, i, item))
+			Py_CLEAR(tuple);
+	}
+	return tuple;
+}
+
+static int tell_event(const struct py_event *event, PyObject *tell)
+{
+	const uint64_t *f = event->figures;
+	PyObject *texts = texts_tuple(event), *ret = NULL;
+
+	if (texts)
+		ret = PyObject_CallFunction(
+			tell, "iL(KKKKK)N", (int)event->kind,
+			(long long)event->number, (unsigned long long)f[0],
+			(unsigned long long)f[1], (unsigned long long)f[2],
+			(unsigned long long)f[3], (unsigned long long)f[4], texts);
+	Py_XDECREF(ret);
+	return ret ? 0 : -1;
+}
+
+/* Hand over what there is. Return: 0; -1 with an exception. */
+static int tell_all(struct py_call *call, PyObject *tell)
+{
+	struct py_event *events = py_call_take(call);
+	int err = 0;
+
+	for (struct py_event *event = events; !err && event; event = event->next)
+		err = tell_event(event, tell);
+	py_events_free(events);
+	return err;
+}
+
+int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *tell)
+{
+	PyObject *type = NULL, *value = NULL, *traceback = NULL;
+	int running, result = py_call_start(call, run, arg);
+
+	if (result) {
+		py_raise(result, "cannot start a thread");
+		return -1;
+	}
+	do {
+		Py_BEGIN_ALLOW_THREADS
+		running = py_call_wait(call);
+		Py_END_ALLOW_THREADS
+		if (type) {
+			py_events_free(py_call_take(call));
+			continue;
+		}
+		/* What came with the end is for the caller: it is too late to stop. */
+		if (tell_all(call, tell) || (running && PyErr_CheckSignals())) {
+			PyErr_Fetch(&type, &value, &traceback);
+			py_call_stop(call);
+		}
+	} while (running);
+	result = py_call_finish(call);
+	if (type) {
+		PyErr_Restore(type, value, traceback);
+		return -1;
+	}
+	if (result < 0)
+		py_raise(result, call->message ? call->message : "");
+	return result < 0 ? -1 : result;
+}
