@@ -178,26 +178,28 @@ static PyObject *batch_readinto(PyObject *self, PyObject *to)
 	return PyLong_FromUnsignedLongLong(total);
 }
 
+/* The first of those that threads make at once is everybody's. */
 static PyObject *batch_buffer(PyObject *self, void *unused)
 {
 	struct batch *batch = batch_of(self);
-	PyObject *mine, *old;
+	PyObject *mine = NULL, *buffer;
 
 	(void)unused;
 	pthread_mutex_lock(&py_lock);
-	old = Py_XNewRef(batch->buffer);
+	buffer = Py_XNewRef(batch->buffer);
 	pthread_mutex_unlock(&py_lock);
-	if (old)
-		return old;
+	if (buffer)
+		return buffer;
 	mine = gather(batch);
 	if (!mine)
 		return NULL;
 	pthread_mutex_lock(&py_lock);
-	old = batch->buffer;
-	if (!old)
+	if (!batch->buffer)
 		batch->buffer = Py_NewRef(mine);
+	buffer = Py_NewRef(batch->buffer);
 	pthread_mutex_unlock(&py_lock);
-	return mine;
+	Py_DECREF(mine);
+	return buffer;
 }
 
 typedef uint64_t (*figure_fn)(const struct stele_sample *sample, uint64_t *sum);
