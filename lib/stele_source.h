@@ -73,6 +73,11 @@ struct stele_schema {
 enum stele_source_flags {
 	/* A key that is reported again is the same sample, else it is an error. */
 	STELE_SOURCE_REPEATS = 1 << 0,
+	/*
+	 * Keys are paths: without schema(), which has to be NULL, samples get the fields
+	 * that files of these paths below a directory have, labels as label_from says.
+	 */
+	STELE_SOURCE_PATHS = 1 << 1,
 };
 
 struct stele_source_ops {
@@ -112,7 +117,8 @@ struct stele_source_ops {
 /**
  * stele_build_from() - stele_build() of what a source has
  * @user: handed to scan(), schema() and reader_new()
- * @opts: label_from must be unset: the schema says what fields there are
+ * @opts: label_from must be unset, unless the source has PATHS: the schema says what
+ * fields there are
  *
  * Return: as stele_build(); what a callback returned; -EINVAL (a key, size, field or
  * sample that breaks a rule; a key twice); -ENAMETOOLONG.

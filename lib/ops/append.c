@@ -27,15 +27,22 @@ int stele_origin_open(const struct stele_origin *origin, const char *target,
 		      const struct stele_log *log,
 		      struct stele_source *out)
 {
+	bool paths;
+	int ret;
+
 	if (origin->path)
 		return stele_source_open_beside(origin->path, target, opts,
 						log, out);
-	if (opts->label_from || opts->flags & STELE_BUILD_FOLLOW) {
-		stele_log_error(log,
+	ret = stele_source_from(origin->ops, origin->user, log, out);
+	if (ret)
+		return ret;
+	paths = out->ops.flags & STELE_SOURCE_PATHS;
+	if ((opts->label_from && !paths) || opts->flags & STELE_BUILD_FOLLOW) {
+		stele_log_error(log, paths ? "symbolic links are a directory's" :
 				"labels and symbolic links are a directory's");
 		return -EINVAL;
 	}
-	return stele_source_from(origin->ops, origin->user, log, out);
+	return paths ? stele_source_label_paths(out, opts->label_from, log) : 0;
 }
 
 /* ---- prepare ------------------------------------------------------------------ */

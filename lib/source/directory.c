@@ -86,36 +86,13 @@ int stele_directory_open_below(const struct stele_directory *directory,
 
 /* ---- fields ---------------------------------------------------------------- */
 
-static struct stele_field class_field(const char *name,
-				      const struct stele_label_names *names)
-{
-	struct stele_field field = {
-		.size = sizeof(field), .type = STELE_TYPE_I64,
-		.name_count = names->count, .names = names->list};
-
-	strcpy(field.name, name);
-	return field;
-}
-
 static int directory_schema(void *user, const struct stele_schema *base,
 			    struct stele_schema *out)
 {
 	struct stele_directory *directory = user;
-	struct stele_labels *labels = &directory->labels;
-	int ret = stele_labels_choose(labels, base, &directory->log);
 
-	out->fields = directory->fields;
-	out->count = 1;
-	directory->fields[0] = (struct stele_field){
-		.size = sizeof(struct stele_field),
-		.name = "data", .type = STELE_TYPE_BYTES};
-	if (labels->has_label)
-		directory->fields[out->count++] =
-			class_field("label", &labels->classes);
-	if (labels->has_split)
-		directory->fields[out->count++] =
-			class_field("split", &labels->splits);
-	return ret;
+	return stele_labels_schema(&directory->labels, directory->fields, base,
+				   &directory->log, out);
 }
 
 /* ---- files ----------------------------------------------------------------- */
@@ -141,7 +118,6 @@ static int open_file(void *user, const struct stele_source_entry *entry,
 		     union stele_value *values)
 {
 	struct reader *reader = user;
-	const struct stele_labels *labels = &reader->directory->labels;
 	struct stat st;
 	int fd = stele_directory_open_below(reader->directory, entry->key,
 					    entry->key_size,
@@ -167,12 +143,7 @@ static int open_file(void *user, const struct stele_source_entry *entry,
 		posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	reader->fd = fd;
 	reader->asked = entry->data_size >= AHEAD_SIZE ? 0 : UINT64_MAX;
-	if (labels->has_label)
-		values[1].i64 = stele_labels_class(labels, entry->key,
-						   entry->key_size);
-	if (labels->has_split)
-		values[2].i64 = stele_labels_split(labels, entry->key,
-						   entry->key_size);
+	stele_labels_values(&reader->directory->labels, entry, values);
 	return 0;
 }
 

@@ -17,7 +17,7 @@ struct stele_directory {
 	uint64_t avoid_dev, avoid_inode;
 	bool follow; /* symlinks */
 	struct stele_labels labels; /* directories since the scan, chosen with the schema */
-	struct stele_field fields[3]; /* data, label, split: as many as there are */
+	struct stele_field fields[STELE_LABELS_FIELDS_MAX];
 };
 
 /*

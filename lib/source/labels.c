@@ -317,9 +317,9 @@ static void warn(const struct stele_labels *labels, const struct stele_log *log)
 				  count == 1 ? "" : "s");
 }
 
-int stele_labels_choose(struct stele_labels *labels,
-			const struct stele_schema *base,
-			const struct stele_log *log)
+/* Which fields there are, and their names. */
+static int choose(struct stele_labels *labels, const struct stele_schema *base,
+		  const struct stele_log *log)
 {
 	const bool must = base || labels->from != STELE_LABEL_FROM_AUTO;
 	const struct tops tops = look(labels);
@@ -388,8 +388,8 @@ static int64_t value_of(const struct stele_label_names *names, const char *name,
 	return STELE_NO_CLASS;
 }
 
-int64_t stele_labels_split(const struct stele_labels *labels, const char *key,
-			   size_t key_size)
+static int64_t split_of(const struct stele_labels *labels, const char *key,
+			size_t key_size)
 {
 	const char *name;
 	const size_t size = directory_of(key, key_size, SPLIT_LEVEL, &name);
@@ -397,16 +397,56 @@ int64_t stele_labels_split(const struct stele_labels *labels, const char *key,
 	return value_of(&labels->splits, name, size);
 }
 
-int64_t stele_labels_class(const struct stele_labels *labels, const char *key,
-			   size_t key_size)
+static int64_t label_of(const struct stele_labels *labels, const char *key,
+			size_t key_size)
 {
 	const char *name;
 	const size_t size = directory_of(key, key_size, labels->level, &name);
 
 	if (labels->from == STELE_LABEL_FROM_AUTO && labels->has_split &&
-	    stele_labels_split(labels, key, key_size) == STELE_NO_CLASS)
+	    split_of(labels, key, key_size) == STELE_NO_CLASS)
 		return STELE_NO_CLASS;
 	return value_of(&labels->classes, name, size);
+}
+
+/* ---- fields -------------------------------------------------------------------- */
+
+static struct stele_field class_field(const char *name,
+				      const struct stele_label_names *names)
+{
+	struct stele_field field = {
+		.size = sizeof(field), .type = STELE_TYPE_I64,
+		.name_count = names->count, .names = names->list};
+
+	strcpy(field.name, name);
+	return field;
+}
+
+int stele_labels_schema(struct stele_labels *labels, struct stele_field *fields,
+			const struct stele_schema *base,
+			const struct stele_log *log, struct stele_schema *out)
+{
+	int ret = choose(labels, base, log);
+
+	out->fields = fields;
+	out->count = 1;
+	fields[0] = (struct stele_field){.size = sizeof(*fields), .name = "data",
+					 .type = STELE_TYPE_BYTES};
+	if (labels->has_label)
+		fields[out->count++] = class_field("label", &labels->classes);
+	if (labels->has_split)
+		fields[out->count++] = class_field("split", &labels->splits);
+	return ret;
+}
+
+void stele_labels_values(const struct stele_labels *labels,
+			 const struct stele_source_entry *entry,
+			 union stele_value *values)
+{
+	if (labels->has_label)
+		values[1].i64 = label_of(labels, entry->key, entry->key_size);
+	if (labels->has_split)
+		values[2].i64 = split_of(labels, entry->key, entry->key_size);
 }
 
 void stele_labels_release(struct stele_labels *labels)

@@ -48,20 +48,19 @@ int stele_labels_record(struct stele_labels *labels,
 /* A sample lies in `dir`. */
 void stele_labels_count(struct stele_labels *labels, struct stele_label_dir *dir);
 
+#define STELE_LABELS_FIELDS_MAX 3 /* data, label, split: as many as there are */
 /*
- * Which fields there are, and their names. `base`: of the snapshot that is appended to, or
+ * ops->schema, of a source with labels. `base`: of the snapshot that is appended to, or
  * NULL. Return: 0; -EOPNOTSUPP (labels would not mean what those of the base do);
  * -EOVERFLOW (more names than a section holds); both logged; -ENOMEM.
  */
-int stele_labels_choose(struct stele_labels *labels,
+int stele_labels_schema(struct stele_labels *labels, struct stele_field *fields,
 			const struct stele_schema *base,
-			const struct stele_log *log);
-
-/* Values of a key, STELE_NO_CLASS if it has none. */
-int64_t stele_labels_class(const struct stele_labels *labels, const char *key,
-			   size_t key_size);
-int64_t stele_labels_split(const struct stele_labels *labels, const char *key,
-			   size_t key_size);
+			const struct stele_log *log, struct stele_schema *out);
+/* Of ops->open: by key, STELE_NO_CLASS where it has none. */
+void stele_labels_values(const struct stele_labels *labels,
+			 const struct stele_source_entry *entry,
+			 union stele_value *values);
 /* Idempotent on a zeroed struct. */
 void stele_labels_release(struct stele_labels *labels);
 

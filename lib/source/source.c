@@ -28,13 +28,16 @@ int stele_source_from(const struct stele_source_ops *ops, void *user,
 	ret = stele_options_copy(ops, &out->ops, sizeof(out->ops), log);
 	if (ret < 0)
 		return ret;
-	ret = stele_options_flags(out->ops.flags, STELE_SOURCE_REPEATS, log);
+	ret = stele_options_flags(out->ops.flags,
+				  STELE_SOURCE_REPEATS | STELE_SOURCE_PATHS, log);
 	if (ret < 0)
 		return ret;
 	if (out->ops.reserved)
 		return invalid(log, "reserved bytes of a source are not zero");
 	if (!out->ops.scan || !out->ops.read)
 		return invalid(log, "a source without scan() or read()");
+	if (out->ops.flags & STELE_SOURCE_PATHS && out->ops.schema)
+		return invalid(log, "a source of paths with a schema()");
 	if (!out->ops.reader_new != !out->ops.reader_free)
 		return invalid(log, "a source with only one of reader_new() "
 				    "and reader_free()");

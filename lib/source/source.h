@@ -30,6 +30,13 @@ int stele_source_from(const struct stele_source_ops *ops, void *user,
 		      const struct stele_log *log, struct stele_source *out);
 
 /*
+ * The same source, whose keys are paths, with the labels of a directory; it owns the
+ * given one. `from`: enum stele_label_from. Return: 0; -ENOMEM.
+ */
+int stele_source_label_paths(struct stele_source *source, uint32_t from,
+			     const struct stele_log *log);
+
+/*
  * Can an entry be a sample? Return: 0; -EINVAL, -ENAMETOOLONG (the key), -EFBIG; all
  * logged.
  */
