@@ -168,8 +168,8 @@ static bool set_flag(struct build_options *options, int option)
 	return option == 'q' || option == 'J';
 }
 
-int build_options_parse(const struct cmd *cmd, int argc, char **argv,
-			struct build_options *options)
+void build_options_parse(const struct cmd *cmd, int argc, char **argv,
+			 struct build_options *options)
 {
 	const char *letters =
 		options->who == BUILD_OPTIONS_COMPACT ? "hj:nq" : "fhj:nq";
@@ -178,17 +178,9 @@ int build_options_parse(const struct cmd *cmd, int argc, char **argv,
 
 	select_options(options->who, longopts);
 	options->opts.size = sizeof(options->opts);
-	while ((c = getopt_long(argc, argv, letters, longopts, NULL)) != -1) {
-		const char *wanted = NULL;
-
-		if (c == 'h')
-			return cmd_help(cmd);
-		if (c == '?')
-			return cmd_misuse(cmd, NULL);
+	while ((c = cmd_option(cmd, argc, argv, letters, longopts)) != -1) {
 		if (!set_flag(options, c))
-			wanted = set_value(options, c, optarg);
-		if (wanted)
-			return cmd_misuse_value(cmd, longopts, c, wanted);
+			cmd_option_value(cmd, longopts, c,
+					 set_value(options, c, optarg));
 	}
-	return -1;
 }

@@ -5,6 +5,8 @@
 #ifndef STELE_CMD_BUILD_OPTIONS_H
 #define STELE_CMD_BUILD_OPTIONS_H
 
+#include <string.h>
+
 #include "cmd.h"
 
 enum build_options_who {
@@ -22,11 +24,24 @@ struct build_options {
 };
 
 /*
- * Options, zeroed except for `who`, from a command line; the arguments begin at
- * optind.
- * Return: -1: go on; else the command is over, with this status.
+ * Options, zeroed except for `who`, from a command line; as cmd_option(). The arguments
+ * begin at optind.
  */
-int build_options_parse(const struct cmd *cmd, int argc, char **argv,
-			struct build_options *options);
+void build_options_parse(const struct cmd *cmd, int argc, char **argv,
+			 struct build_options *options);
+
+/*
+ * The options of an append or compaction: stele_write.h says that they begin as those of a
+ * build do, up to `end`. The rest is zeroed but for what all three have.
+ */
+#define build_options_copy(to, options, end)                                  \
+	do {                                                                  \
+		memset(to, 0, sizeof(*(to)));                                 \
+		memcpy(to, &(options)->opts, offsetof(__typeof__(*(to)), end)); \
+		(to)->size = sizeof(*(to));                                   \
+		(to)->backend = (options)->opts.backend;                      \
+		(to)->note = (options)->opts.note;                            \
+		(to)->time = (options)->opts.time;                            \
+	} while (0)
 
 #endif

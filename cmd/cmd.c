@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "parse.h"
@@ -158,15 +159,6 @@ int cmd_misuse(const struct cmd *cmd, const char *format, ...)
 	return CMD_USAGE;
 }
 
-int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
-		     int option, const char *wanted)
-{
-	while (options->val != option)
-		options++;
-	return cmd_misuse(cmd, "invalid value '%s' for --%s: must be %s", optarg,
-			  options->name, wanted);
-}
-
 #define TARGET_SIZE_UNIT 4096u
 
 const char *cmd_parse_target_size(const char *text, uint64_t *out)
@@ -179,12 +171,6 @@ const char *cmd_parse_target_size(const char *text, uint64_t *out)
 	cmd_message("--size=%s is rounded up to %" PRIu64
 		    " bytes, a multiple of %u", text, *out, TARGET_SIZE_UNIT);
 	return NULL;
-}
-
-int cmd_help(const struct cmd *cmd)
-{
-	printf("usage: stele %s", cmd->usage);
-	return cmd_finish(CMD_OK);
 }
 
 static bool lost;
@@ -243,7 +229,31 @@ int cmd_status_of(int error)
 	return error == -EINVAL ? CMD_USAGE : CMD_FAILED;
 }
 
-int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json)
+int cmd_option(const struct cmd *cmd, int argc, char **argv, const char *letters,
+	       const struct option *options)
+{
+	int c = getopt_long(argc, argv, letters, options, NULL);
+
+	if (c == '?')
+		exit(cmd_misuse(cmd, NULL));
+	if (c != 'h')
+		return c;
+	printf("usage: stele %s", cmd->usage);
+	exit(cmd_finish(CMD_OK));
+}
+
+void cmd_option_value(const struct cmd *cmd, const struct option *options, int option,
+		      const char *wanted)
+{
+	if (!wanted)
+		return;
+	while (options->val != option)
+		options++;
+	exit(cmd_misuse(cmd, "invalid value '%s' for --%s: must be %s", optarg,
+			options->name, wanted));
+}
+
+void cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json)
 {
 	static const struct option longopts[] = {
 		{"help", no_argument, NULL, 'h'},
@@ -254,15 +264,7 @@ int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	int c;
 
-	while ((c = getopt_long(argc, argv, "h", json ? longopts : help_only,
-				NULL)) != -1) {
-		if (c == 'h')
-			return cmd_help(cmd);
-		if (c != 'J')
-			return cmd_misuse(cmd, NULL);
+	while (cmd_option(cmd, argc, argv, "h", json ? longopts : help_only) != -1)
 		*json = true;
-	}
-	return -1;
 }

@@ -44,15 +44,24 @@ void cmd_hint(const char *format, ...) CMD_FORMAT(1);
  * option that may have been meant. Return: CMD_USAGE.
  */
 int cmd_misuse(const struct cmd *cmd, const char *format, ...) CMD_FORMAT(2);
-/* The same for an invalid `optarg`: what the option, one of `options`, must be. */
-int cmd_misuse_value(const struct cmd *cmd, const struct option *options,
-		     int option, const char *wanted);
 /*
  * For --size of a target: as parse_size(), rounded up to a multiple of 4096, which is said.
  */
 const char *cmd_parse_target_size(const char *text, uint64_t *out);
-/* --help of a command, on stdout. Return: as cmd_finish(CMD_OK). */
-int cmd_help(const struct cmd *cmd);
+/*
+ * The next option, as getopt_long() has it; -1: no more. --help, and a word that is no
+ * option, end the program.
+ */
+int cmd_option(const struct cmd *cmd, int argc, char **argv, const char *letters,
+	       const struct option *options);
+/* `wanted`: NULL, or what `optarg` had to be for this option, which ends the program. */
+void cmd_option_value(const struct cmd *cmd, const struct option *options, int option,
+		      const char *wanted);
+/*
+ * All options of a command that has none but --help and, with `json` (may be NULL),
+ * --json. The arguments begin at optind.
+ */
+void cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 /* `path` cannot be created, because the directory that it would be in does not exist. */
 void cmd_no_directory(const char *path);
 /* Part of the output is missing or wrong, for lack of memory. */
@@ -78,12 +87,6 @@ void cmd_log_error(int error, const char *target);
 
 /* CMD_DAMAGED for checksums and structures, CMD_USAGE for -EINVAL, else CMD_FAILED. */
 int cmd_status_of(int error);
-
-/*
- * All options of a command that has none but --help and, with `json` (may be
- * NULL), --json. Return: -1 (go on at optind); the status to end with.
- */
-int cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 
 /* What follows the '@' that divides, a name or "sha256:HEX"; NULL: nothing. */
 const char *cmd_snapshot_of(const char *target);

@@ -11,34 +11,20 @@ static int run(const char *source, const char *target,
 				.source = source,
 				.target = target};
 
-	const struct stele_build_opts *o = &options->opts;
+	struct stele_append_opts opts;
 
 	build_job_begin(&job);
-	return build_job_end(
-		&job,
-		stele_append(source, target,
-			     &STELE_OPTS(stele_append_opts, .log = o->log,
-					 .log_user = o->log_user,
-					 .progress = o->progress,
-					 .memory_size = o->memory_size,
-					 .flags = o->flags, .granule = o->granule,
-					 .order = o->order, .jobs = o->jobs,
-					 .boundary = o->boundary,
-					 .label_from = o->label_from, .skip = o->skip,
-					 .skip_user = o->skip_user,
-					 .backend = o->backend, .note = o->note,
-					 .base = options->base, .time = o->time,
-					 .file_size = o->file_size),
-			     &job.report));
+	build_options_copy(&opts, options, backend);
+	opts.base = options->base;
+	opts.file_size = options->opts.file_size;
+	return build_job_end(&job, stele_append(source, target, &opts, &job.report));
 }
 
 int cmd_append(const struct cmd *cmd, int argc, char **argv)
 {
 	struct build_options options = {.who = BUILD_OPTIONS_APPEND};
-	int status = build_options_parse(cmd, argc, argv, &options);
 
-	if (status >= 0)
-		return status;
+	build_options_parse(cmd, argc, argv, &options);
 	argc -= optind;
 	argv += optind;
 	if (argc != 2)

@@ -19,11 +19,10 @@ static int run(const char *source, const char *target,
 int cmd_build(const struct cmd *cmd, int argc, char **argv)
 {
 	struct build_options options = {.who = BUILD_OPTIONS_BUILD};
-	int status = build_options_parse(cmd, argc, argv, &options);
-	bool dry_run = options.opts.flags & STELE_DRY_RUN;
+	bool dry_run;
 
-	if (status >= 0)
-		return status;
+	build_options_parse(cmd, argc, argv, &options);
+	dry_run = options.opts.flags & STELE_DRY_RUN;
 	argc -= optind;
 	argv += optind;
 	if (argc > 2 || argc < (dry_run ? 1 : 2))

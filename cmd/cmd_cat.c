@@ -181,10 +181,10 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 	uint32_t verify = STELE_VERIFY_DEFAULT;
 	struct range range = {0};
 	bool keys_only = false;
-	const char *wanted, *field = NULL;
+	const char *field = NULL;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "F:kh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "F:kh", longopts)) != -1) {
 		switch (c) {
 		case 'F':
 			field = optarg;
@@ -195,17 +195,11 @@ int cmd_cat(const struct cmd *cmd, int argc, char **argv)
 		case OPTION_OFFSET:
 		case OPTION_SIZE:
 		case OPTION_VERIFY:
-			wanted = c == OPTION_VERIFY ?
-					 parse_verify(optarg, &verify) :
-					 set_range(&range, c, optarg);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 c == OPTION_VERIFY ?
+						 parse_verify(optarg, &verify) :
+						 set_range(&range, c, optarg));
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind < 2)

@@ -155,10 +155,9 @@ static const char *set_value(struct job *job, int option, const char *text)
 int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 {
 	struct job job = {.opts = {.size = sizeof(job.opts)}};
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "fj:nqh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "fj:nqh", longopts)) != -1) {
 		switch (c) {
 		case 'f':
 			job.opts.flags |= STELE_FORCE;
@@ -172,15 +171,8 @@ int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 		case 'q':
 			job.quiet = true;
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		case '?':
-			return cmd_misuse(cmd, NULL);
 		default:
-			wanted = set_value(&job, c, optarg);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c, set_value(&job, c, optarg));
 		}
 	}
 	if (argc - optind != 2)

@@ -138,7 +138,7 @@ int cmd_diff(const struct cmd *cmd, int argc, char **argv)
 	struct comparison comparison = {0};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "0h", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "0h", longopts)) != -1) {
 		switch (c) {
 		case 'e':
 			comparison.exit_code = true;
@@ -152,10 +152,6 @@ int cmd_diff(const struct cmd *cmd, int argc, char **argv)
 		case 's':
 			comparison.stat = true;
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind != 2)

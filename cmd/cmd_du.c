@@ -84,10 +84,8 @@ static int run(const char *target, bool json)
 int cmd_du(const struct cmd *cmd, int argc, char **argv)
 {
 	bool json = false;
-	int status = cmd_getopt(cmd, argc, argv, &json);
 
-	if (status >= 0)
-		return status;
+	cmd_getopt(cmd, argc, argv, &json);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "du needs one TARGET");
 	return run(argv[optind], json);

@@ -223,33 +223,23 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 	struct export job = {.prefix = ""};
 	uint32_t verify = STELE_VERIFY_DEFAULT;
 	struct output output = {0};
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "fqh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "fqh", longopts)) != -1) {
 		switch (c) {
 		case 'f':
 			output.replace = true;
 			break;
 		case OPTION_PREFIX:
-			wanted = set_prefix(&job, optarg);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c, set_prefix(&job, optarg));
 			break;
 		case 'q':
 			job.quiet = true;
 			break;
 		case OPTION_VERIFY:
-			wanted = parse_verify(optarg, &verify);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 parse_verify(optarg, &verify));
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind != 2)

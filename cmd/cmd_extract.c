@@ -111,10 +111,9 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 {
 	uint32_t verify = STELE_VERIFY_DEFAULT;
 	struct extract job = {0};
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "fqh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "fqh", longopts)) != -1) {
 		switch (c) {
 		case 'f':
 			job.replace = true;
@@ -126,15 +125,9 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 			job.skip = true;
 			break;
 		case OPTION_VERIFY:
-			wanted = parse_verify(optarg, &verify);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 parse_verify(optarg, &verify));
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (job.skip && job.replace)

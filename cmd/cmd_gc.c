@@ -181,10 +181,9 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	struct collection collection = {
 		.opts = {.size = sizeof(collection.opts), .time = time(NULL),
 			 .flags = STELE_DRY_RUN}};
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "fnh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "fnh", longopts)) != -1) {
 		switch (c) {
 		case 'a':
 			collection.opts.flags &= ~(uint32_t)STELE_DRY_RUN;
@@ -196,11 +195,8 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 			collection.opts.flags |= STELE_FORCE;
 			break;
 		case 'g':
-			wanted = parse_duration(optarg,
-						&collection.opts.grace);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 parse_duration(optarg, &collection.opts.grace));
 			break;
 		case 'J':
 			collection.json = true;
@@ -208,10 +204,6 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 		case 'n':
 			collection.dry_run = true;
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind != 1)

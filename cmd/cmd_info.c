@@ -207,10 +207,8 @@ static int run(const char *target, bool json)
 int cmd_info(const struct cmd *cmd, int argc, char **argv)
 {
 	bool json = false;
-	int status = cmd_getopt(cmd, argc, argv, &json);
 
-	if (status >= 0)
-		return status;
+	cmd_getopt(cmd, argc, argv, &json);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "info needs one TARGET");
 	return run(argv[optind], json);

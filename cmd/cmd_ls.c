@@ -159,10 +159,9 @@ static int run(const char *target, const char *prefix,
 int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 {
 	struct listing listing = {0};
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "Fl0h", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "Fl0h", longopts)) != -1) {
 		switch (c) {
 		case 'F':
 			listing.fields = true;
@@ -171,9 +170,8 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 			listing.json = true;
 			break;
 		case 'n':
-			wanted = parse_number(optarg, 1, UINT64_MAX, &listing.limit);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c, wanted);
+			cmd_option_value(cmd, longopts, c,
+					 parse_number(optarg, 1, UINT64_MAX, &listing.limit));
 			break;
 		case 'l':
 			listing.wide = true;
@@ -181,10 +179,6 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv)
 		case '0':
 			listing.null = true;
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind < 1 || argc - optind > 2)

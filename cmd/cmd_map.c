@@ -64,11 +64,10 @@ static const char *const ways[] = {"auto", "krbd", "librbd", NULL};
 int cmd_map(const struct cmd *cmd, int argc, char **argv)
 {
 	struct arguments args = {0};
-	const char *wanted;
 	uint32_t way;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "h", longopts)) != -1) {
 		switch (c) {
 		case 'J':
 			args.json = true;
@@ -77,16 +76,10 @@ int cmd_map(const struct cmd *cmd, int argc, char **argv)
 			args.flags |= STELE_MAP_READ_ONLY;
 			break;
 		case 'v':
-			wanted = parse_word(optarg, ways, &way);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 parse_word(optarg, ways, &way));
 			args.via = ways[way];
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind < 1 || argc - optind > 2)

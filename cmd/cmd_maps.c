@@ -36,10 +36,9 @@ static void print_row(void *user, const struct stele_mapping_info *info)
 int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 {
 	bool json = false;
-	int count, status = cmd_getopt(cmd, argc, argv, &json);
+	int count;
 
-	if (status >= 0)
-		return status;
+	cmd_getopt(cmd, argc, argv, &json);
 	if (optind != argc)
 		return cmd_misuse(cmd, "maps takes no argument");
 	if (!json)

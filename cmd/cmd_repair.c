@@ -140,16 +140,13 @@ int cmd_repair(const struct cmd *cmd, int argc, char **argv)
 {
 	bool dry = false, json = false;
 	uint32_t choose = 0;
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "nh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "nh", longopts)) != -1) {
 		switch (c) {
 		case 'c':
-			wanted = parse_count(optarg, SIDES_MAX, &choose);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 parse_count(optarg, SIDES_MAX, &choose));
 			break;
 		case 'n':
 			dry = true;
@@ -157,10 +154,6 @@ int cmd_repair(const struct cmd *cmd, int argc, char **argv)
 		case 'J':
 			json = true;
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind != 1)

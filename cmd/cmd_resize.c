@@ -62,11 +62,10 @@ static int run(const char *target, uint64_t size, bool json, bool dry_run)
 int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 {
 	uint64_t size = 0;
-	const char *wanted;
 	bool json = false, dry_run = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "nh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "nh", longopts)) != -1) {
 		switch (c) {
 		case 'J':
 			json = true;
@@ -75,15 +74,9 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 			dry_run = true;
 			break;
 		case 's':
-			wanted = cmd_parse_target_size(optarg, &size);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 cmd_parse_target_size(optarg, &size));
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind != 1)

@@ -268,28 +268,20 @@ static const char *set_option(struct request *request, int option,
 	}
 }
 
-/* Return: -1 (go on); the status to end with. */
-static int parse(const struct cmd *cmd, int argc, char **argv,
-		 struct request *request)
+static void parse(const struct cmd *cmd, int argc, char **argv,
+		  struct request *request)
 {
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "d:fn0h", longopts, NULL)) != -1) {
-		if (c == 'h')
-			return cmd_help(cmd);
-		if (c == '?')
-			return cmd_misuse(cmd, NULL);
+	while ((c = cmd_option(cmd, argc, argv, "d:fn0h", longopts)) != -1) {
 		if (!strchr(request->used, c))
 			request->used[strlen(request->used)] = (char)c;
-		wanted = set_option(request, c, optarg);
-		if (wanted)
-			return cmd_misuse_value(cmd, longopts, c, wanted);
+		cmd_option_value(cmd, longopts, c, set_option(request, c, optarg));
 	}
 	if (!request->error)
-		return -1;
+		return;
 	cmd_error(request->error, "cannot process all options");
-	return CMD_FAILED;
+	exit(CMD_FAILED);
 }
 
 static const struct verb *find_verb(const char *name)
@@ -339,10 +331,9 @@ int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)
 {
 	struct request request = {.opts.size = sizeof(request.opts)};
 	const struct verb *verb;
-	int status = parse(cmd, argc, argv, &request);
+	int status;
 
-	if (status >= 0)
-		goto out;
+	parse(cmd, argc, argv, &request);
 	argc -= optind;
 	argv += optind;
 	verb = find_verb(argc ? argv[0] : NULL);
@@ -352,7 +343,6 @@ int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)
 		status = misuse_verb(cmd, argc ? argv[0] : "");
 	if (status < 0)
 		status = cmd_finish(verb->run(&request, argc - 1, argv + 1));
-out:
 	keys_release(&request.keys);
 	return status;
 }

@@ -10,13 +10,11 @@
 
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
 {
-	int error, status = cmd_getopt(cmd, argc, argv, NULL);
+	int error, status = CMD_OK;
 
-	if (status >= 0)
-		return status;
+	cmd_getopt(cmd, argc, argv, NULL);
 	if (optind == argc)
 		return cmd_misuse(cmd, "unmap needs a NAME");
-	status = CMD_OK;
 	for (int i = optind; i < argc; i++) {
 		struct cmd_log log = {.target = argv[i]};
 

@@ -133,17 +133,13 @@ static int run(const char *target, struct job *job)
 int cmd_verify(const struct cmd *cmd, int argc, char **argv)
 {
 	struct job job = {0};
-	const char *wanted;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "j:qh", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "j:qh", longopts)) != -1) {
 		switch (c) {
 		case 'j':
-			wanted = parse_count(optarg, PARSE_JOBS_MAX,
-					     &job.jobs);
-			if (wanted)
-				return cmd_misuse_value(cmd, longopts, c,
-							wanted);
+			cmd_option_value(cmd, longopts, c,
+					 parse_count(optarg, PARSE_JOBS_MAX, &job.jobs));
 			break;
 		case 'J':
 			job.json = true;
@@ -151,10 +147,6 @@ int cmd_verify(const struct cmd *cmd, int argc, char **argv)
 		case 'q':
 			job.quiet = true;
 			break;
-		case 'h':
-			return cmd_help(cmd);
-		default:
-			return cmd_misuse(cmd, NULL);
 		}
 	}
 	if (argc - optind != 1)

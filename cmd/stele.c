@@ -378,13 +378,14 @@ static const struct cmd *find(const char *name)
 
 static int help(const char *name)
 {
-	const struct cmd *cmd;
+	const struct cmd *cmd = name ? find(name) : NULL;
 
-	if (name) {
-		cmd = find(name);
-		return cmd ? cmd_help(cmd) : CMD_USAGE;
-	}
-	overview(stdout);
+	if (name && !cmd)
+		return CMD_USAGE;
+	if (cmd)
+		printf("usage: stele %s", cmd->usage);
+	else
+		overview(stdout);
 	return cmd_finish(CMD_OK);
 }
 

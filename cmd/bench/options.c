@@ -230,13 +230,12 @@ static void set_defaults(struct bench_config *config)
 		config->verify = STELE_VERIFY_CRC;
 }
 
-static int parse(const struct cmd *cmd, int argc, char **argv,
-		 struct bench_config *config, bool given[TABLE_COUNT])
+static void parse(const struct cmd *cmd, int argc, char **argv,
+		  struct bench_config *config, bool given[TABLE_COUNT])
 {
 	struct option longopts[TABLE_COUNT + 2] = {
 		{"help", no_argument, NULL, 'h'},
 	};
-	const char *wanted;
 	size_t i;
 	int c;
 
@@ -246,33 +245,24 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 			.has_arg = table[i].type != FLAG,
 			.val = OPTION_BASE + (int)i,
 		};
-	while ((c = getopt_long(argc, argv, "qh", longopts, NULL)) != -1) {
-		if (c == 'h')
-			return cmd_help(cmd);
+	while ((c = cmd_option(cmd, argc, argv, "qh", longopts)) != -1) {
 		if (c == 'q')
 			config->quiet = true;
-		if (c == '?')
-			return cmd_misuse(cmd, NULL);
 		if (c < OPTION_BASE)
 			continue;
 		i = (size_t)(c - OPTION_BASE);
 		given[i] = true;
-		wanted = set(config, i, optarg);
-		if (wanted)
-			return cmd_misuse_value(cmd, longopts, c, wanted);
+		cmd_option_value(cmd, longopts, c, set(config, i, optarg));
 	}
-	return -1;
 }
 
 int bench_options_parse(const struct cmd *cmd, int argc, char **argv,
 			struct bench_config *config)
 {
 	bool given[TABLE_COUNT] = {false};
-	int status = parse(cmd, argc, argv, config, given);
 	const char *reason;
 
-	if (status >= 0)
-		return status;
+	parse(cmd, argc, argv, config, given);
 	reason = conflict(config, given);
 	if (reason)
 		return cmd_misuse(cmd, "%s", reason);

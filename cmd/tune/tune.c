@@ -157,8 +157,8 @@ static int run(const char *target, const struct options *options)
 }
 
 /* Return: -1 (go on at optind); the status to end with. */
-static int parse(const struct cmd *cmd, int argc, char **argv,
-		 struct options *options)
+static void parse(const struct cmd *cmd, int argc, char **argv,
+		  struct options *options)
 {
 	static const struct option longopts[] = {
 		{"backend", required_argument, NULL, 'b'},
@@ -174,7 +174,7 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 	const char *wanted = NULL;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+	while ((c = cmd_option(cmd, argc, argv, "h", longopts)) != -1) {
 		switch (c) {
 		case 'b': wanted = parse_backend(optarg, &options->backend); break;
 		case 'f': options->force = true; break;
@@ -183,22 +183,16 @@ static int parse(const struct cmd *cmd, int argc, char **argv,
 		case 'q': options->quick = true; break;
 		case 's': options->show = true; break;
 		case 'v': wanted = parse_text(optarg, 1, PATH_MAX, &options->svg); break;
-		case 'h': return cmd_help(cmd);
-		default: return cmd_misuse(cmd, NULL);
 		}
-		if (wanted)
-			return cmd_misuse_value(cmd, longopts, c, wanted);
+		cmd_option_value(cmd, longopts, c, wanted);
 	}
-	return -1;
 }
 
 int cmd_tune(const struct cmd *cmd, int argc, char **argv)
 {
 	struct options options = {0};
-	int status = parse(cmd, argc, argv, &options);
 
-	if (status >= 0)
-		return status;
+	parse(cmd, argc, argv, &options);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "tune needs one TARGET");
 	if (options.show && (options.backend || options.no_save || options.force ||
