@@ -107,17 +107,10 @@ int stele_txn_enlarge(struct stele_txn *txn, uint64_t target_size)
 	return ret;
 }
 
-int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size)
+int stele_txn_reserve_blocks(struct stele_txn *txn, uint64_t offset, uint64_t size)
 {
-	struct stele_device *dev = txn->image->dev;
-	int ret = stele_intent_reserve(dev, txn->image->generation_max + 1,
-				       offset, size);
+	int ret = stele_device_reserve_file(txn->image->dev, offset, size);
 
-	if (ret == 0)
-		ret = stele_extents_add(&txn->used, offset, size);
-	if (ret < 0)
-		return ret;
-	ret = stele_device_reserve_file(dev, offset, size);
 	if (ret == -EOPNOTSUPP) /* not a file */
 		return 0;
 	txn->reserved = true;
@@ -129,6 +122,17 @@ int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size)
 			size, ret == -ENOSPC ? "its filesystem is full" :
 					       stele_strerror(ret));
 	return ret;
+}
+
+int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size)
+{
+	int ret = stele_intent_reserve(txn->image->dev,
+				       txn->image->generation_max + 1, offset,
+				       size);
+
+	if (ret == 0)
+		ret = stele_extents_add(&txn->used, offset, size);
+	return ret < 0 ? ret : stele_txn_reserve_blocks(txn, offset, size);
 }
 
 void stele_txn_keep_space(struct stele_txn *txn)

@@ -214,24 +214,48 @@ static int give_up_older(struct stele_txn *txn, const struct next *next)
 	return ret;
 }
 
-static int find_place(struct stele_txn *txn, struct next *next)
+static int place_in(struct stele_txn *txn, struct next *next, bool larger)
 {
 	int ret = stele_txn_search(txn, look_for_place, next);
 
-	if (ret == -ENOSPC && !txn->image->dev->resizable) {
-		ret = give_up_older(txn, next);
-		if (ret == 0)
-			ret = look_for_place(txn, next);
-	}
-	if (ret == -ENOSPC) {
+	if (ret == -ENOSPC && larger) {
 		ret = stele_txn_make_larger(txn, next->most,
 					     STELE_BLOCK_SIZE);
 		if (ret == 0)
 			ret = look_for_place(txn, next);
 	}
-	if (ret == 0)
-		ret = stele_txn_reserve(txn, next->place.offset,
-					 next->place.size);
+	return ret < 0 ? ret :
+			 stele_txn_reserve(txn, next->place.offset,
+					   next->place.size);
+}
+
+static bool is_full(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
+
+/* What fails at first is of no account if there is room without the older generation. */
+static int find_place(struct stele_txn *txn, struct next *next)
+{
+	const struct stele_log log = txn->image->log;
+	const uint64_t image_size = txn->image_size;
+	const bool resizable = txn->image->dev->resizable;
+	struct stele_log_held held;
+	int ret;
+
+	stele_log_hold(&held, &log);
+	txn->image->log = held.log;
+	ret = place_in(txn, next, resizable);
+	if (is_full(ret) && !stele_device_snaps(txn->image->dev)) {
+		txn->image_size = image_size;
+		if (give_up_older(txn, next) == 0 &&
+		    place_in(txn, next, false) == 0)
+			ret = 0;
+	}
+	txn->image->log = log;
+	stele_log_end(&held, ret < 0);
+	if (ret == -ENOSPC && !resizable)
+		stele_txn_log_no_space(txn, next->most);
 	if (ret == -EOVERFLOW)
 		stele_log_error(&txn->image->log,
 				"the catalog would be too large, or the free "
@@ -244,17 +268,27 @@ static int find_place(struct stele_txn *txn, struct next *next)
  * A later commit that only gives back has a catalog of next->most bytes at most: the entry
  * of a snapshot stays as it is when that is deleted; what gc drops is larger than an entry
  * of the free extents that come of it, and refs take no more space without a snapshot than
- * with it (places.c).
+ * with it (places.c). In a file that place has blocks, too: its filesystem may be full by
+ * then.
  */
 static int leave_room(struct stele_txn *txn, const struct next *next)
 {
+	struct stele_device *dev = txn->image->dev;
 	uint64_t offset;
+	int ret;
 
-	if (!txn->takes || txn->image->dev->resizable ||
-	    stele_extents_find(&next->own, next->most, STELE_BLOCK_SIZE,
-			       txn->image_size, &offset) == 0)
+	if (!txn->takes || stele_device_snaps(dev))
 		return 0;
-	return stele_txn_log_no_space(txn, next->most);
+	ret = stele_extents_find(&next->own, next->most, STELE_BLOCK_SIZE,
+				 txn->image_size, &offset);
+	if (ret == -ENOSPC) {
+		ret = stele_txn_make_larger(txn, next->most, STELE_BLOCK_SIZE);
+		if (ret == 0)
+			ret = stele_extents_find(&next->own, next->most,
+						 STELE_BLOCK_SIZE,
+						 txn->image_size, &offset);
+	}
+	return ret < 0 ? ret : stele_txn_reserve_blocks(txn, offset, next->most);
 }
 
 static int fill_free(struct stele_txn *txn, struct next *next)

@@ -25,8 +25,10 @@
  *     touches nothing any more, and can only be released (stele_txn_give_back).
  *  8. Generations only grow, and never below what another writer has announced.
  *  9. A commit that takes space leaves room for the catalog of a next one that
- *     gives some back: a full image can still be deleted from (leave_room). A deleted
- *     snapshot keeps its entry until gc, and that entry is no larger than it was.
+ *     gives some back: a full image, or one on a full filesystem, can still be deleted
+ *     from (leave_room). It may be where only the older generation leads to, which is
+ *     given up then (find_place). A deleted snapshot keeps its entry until gc, and that
+ *     entry is no larger than it was.
  * 10. Of a snapshot that goes, the RBD snapshot goes before the commit; of one that
  *     comes, it is made after it: cut short, the next writer finds each snapshot of
  *     the catalog, and completes its RBD snapshot (rbd.h).
@@ -358,6 +360,8 @@ int stele_txn_make_larger(struct stele_txn *txn, uint64_t size,
 			   uint64_t align);
 /* It is used from now on: whoever looks knows, and a filesystem allocates it. 0; errno. */
 int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size);
+/* The second half of that: nobody is told, and it may be in use. 0; errno (logged). */
+int stele_txn_reserve_blocks(struct stele_txn *txn, uint64_t offset, uint64_t size);
 /* Undo what was done to the target, unless a commit may have been made. */
 void stele_txn_give_back(struct stele_txn *txn);
 /* Return: -ENOSPC. */

@@ -135,4 +135,32 @@ dd if=/dev/zero of="$tmp/mnt/rest" bs=64K status=none 2>"$tmp/full"
 refused "build over it, of the same size" "$image" build --force "$tmp/small" "$image"
 is 0 "$(stele verify -q "$image" >&2; echo $?)" "the image is sound"
 
+# What is there can go all the same: from a file with holes, and from one made to fit.
+empty_out() { # WORDS IMAGE
+	local name
+
+	dd if=/dev/zero of="$tmp/mnt/rest" bs=4K status=none 2>"$tmp/full"
+	for name in $(stele snapshot list --json "$2" | jq -r .name); do
+		run stele snapshot delete --force "$2@$name"
+		is 0 "$status" "$1 on a full filesystem: $name is deleted" || diag "$err"
+	done
+	run stele gc --apply --force "$2"
+	is 0 "$status" "$1 on a full filesystem: gc" || diag "$err"
+	is 0 "$(stele verify -q "$2" >&2; echo $?)" "$1: it is sound"
+}
+empty_out "with holes" "$image"
+rm "$tmp/mnt/rest" "$image"
+must stele build -q "$tmp/small" "$image@v1"
+for i in $(seq 40); do
+	echo "$i" >"$tmp/small/more$i"
+	must stele append -q "$tmp/small" "$image@many$i" >/dev/null
+done
+empty_out "to fit" "$image"
+# A catalog that does not fit where the one before it was.
+rm "$tmp/mnt/rest" "$image"
+must stele build -q "$tmp/small" "$image@v1"
+echo last >"$tmp/small/last"
+must stele append -q --note="$(printf '%01000d' 7)" "$tmp/small" "$image@v2"
+empty_out "with a larger catalog" "$image"
+
 done_testing

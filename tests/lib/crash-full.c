@@ -5,13 +5,16 @@
  * There the older generation is given up for room: until the next one is whole
  * the newest is all that there is, and every cut must find it. The image was
  * filled as a writer would that keeps no room; then a snapshot goes, a segment is
- * dropped, and a last commit changes nothing. For tests/crash/crash.h.
+ * dropped, and a last commit changes nothing. Once on a device, and once in a file whose
+ * filesystem is full, so that it cannot grow. For tests/crash/crash.h.
  */
 #include "tests/crash/crash.h"
 #include "tests/fixture/edit.h"
 #include "tests/tap.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BLOCKS	   26u
 #define IMAGE_SIZE (UINT64_C(0x200000) + BLOCKS * STELE_BLOCK_SIZE)
@@ -63,23 +66,36 @@ static uint8_t *make_full(void)
 
 static void commit(struct test_history *h, struct test_edit *t)
 {
-	if (stele_txn_publish(&t->edit, 3) < 0)
-		bail("a commit failed");
+	int ret = stele_txn_publish(&t->edit, 3);
+
+	if (ret < 0)
+		bail("a commit failed: %s", strerror(-ret));
 	test_history_expect(h, TEST_EXPECT_IMAGE, &t->image.sb);
 }
 
-int main(void)
+static unsigned int refused;
+
+static int cannot_grow(struct stele_device *dev, uint64_t size)
 {
+	(void)dev, (void)size;
+	refused++;
+	return -ENOSPC;
+}
+
+static void delete_from(const uint8_t *full, bool file)
+{
+	struct stele_device_ops ops;
 	struct test_history h;
 	struct test_edit t;
-	uint8_t *full;
 
-	plan_lazy();
-	samples = test_samples(3, 300, 77);
-	test_crash_init(IMAGE_SIZE);
-	full = make_full();
 	test_history_open(&h, full);
 	h.levels = true;
+	if (file) {
+		ops = *h.fault->ops;
+		ops.resize = ops.grow = cannot_grow;
+		h.fault->ops = &ops;
+		h.fault->resizable = true;
+	}
 	if (test_edit_load(&t, h.fault) < 0)
 		bail("no image");
 	test_history_expect(&h, TEST_EXPECT_IMAGE, &t.image.sb);
@@ -88,13 +104,27 @@ int main(void)
 	test_edit_collect(&t);
 	commit(&h, &t);
 	commit(&h, &t);
+	is_int(file, refused > 0, "growth was refused");
 	add(&t, "v3");
 	commit(&h, &t);
 	test_edit_end(&t);
-	test_crash_name("deleted from a full image");
+	test_crash_name(file ? "deleted from a file that cannot grow" :
+			       "deleted from a full image");
 	test_crash_explore(&h, false);
 	test_crash_report();
 	test_history_close(&h);
+}
+
+int main(void)
+{
+	uint8_t *full;
+
+	plan_lazy();
+	samples = test_samples(3, 300, 77);
+	test_crash_init(IMAGE_SIZE);
+	full = make_full();
+	delete_from(full, false);
+	delete_from(full, true);
 	test_crash_release();
 	free(full);
 	free(samples);
