@@ -250,10 +250,44 @@ static int look_for_extent(struct stele_txn *txn, void *user)
 				  txn->image_size, &wanted->offset);
 }
 
+static int find_extent(struct stele_txn *txn, struct wanted *wanted)
+{
+	int ret = stele_txn_search(txn, look_for_extent, wanted);
+
+	if (ret != -ENOSPC)
+		return ret;
+	ret = stele_txn_make_larger(txn, wanted->size, wanted->align);
+	return ret < 0 ? ret : look_for_extent(txn, wanted);
+}
+
+/*
+ * Nothing was written to what could not be had: it is free for something smaller, and a
+ * target that was made larger for it is as large as before. Blocks that a file has got
+ * below that stay until the end: others may lie among them that are in use.
+ */
+static void forgo(struct stele_txn *txn, const struct wanted *wanted,
+		  uint64_t image_size, uint64_t target_size)
+{
+	struct give_back ask = {{.check = is_ours}, txn->image};
+	struct stele_device *dev = txn->image->dev;
+
+	stele_extents_remove(&txn->used, wanted->offset, wanted->size);
+	if (txn->image_size == image_size || is_ours(&ask.permit) < 0)
+		return;
+	if (stele_device_unreserve_file(dev, target_size, target_size,
+					&ask.permit) == -EOPNOTSUPP)
+		stele_device_resize(dev, target_size);
+	txn->image_size = image_size;
+	if (txn->old_target_size == target_size)
+		txn->old_target_size = 0;
+}
+
 int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
 			uint64_t *offset)
 {
 	struct wanted wanted = {size, align ? align : STELE_BLOCK_SIZE, 0};
+	const uint64_t image_size = txn->image_size;
+	uint64_t target_size;
 	int ret;
 
 	align = wanted.align;
@@ -261,18 +295,17 @@ int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
 	    !is_power_of_two(align) || align < STELE_BLOCK_SIZE)
 		return -EINVAL;
 	ret = stele_txn_refresh(txn);
+	if (ret == 0)
+		ret = stele_device_size(txn->image->dev, &target_size);
+	if (ret == 0)
+		ret = find_extent(txn, &wanted);
+	*offset = wanted.offset;
 	if (ret < 0)
 		return ret;
-	ret = stele_txn_search(txn, look_for_extent, &wanted);
-	if (ret == -ENOSPC) {
-		ret = stele_txn_make_larger(txn, size, align);
-		if (ret == 0)
-			ret = look_for_extent(txn, &wanted);
-	}
-	*offset = wanted.offset;
-	if (ret == 0)
-		ret = stele_txn_reserve(txn, *offset, size);
+	ret = stele_txn_reserve(txn, *offset, size);
 	txn->takes = true;
+	if (ret < 0)
+		forgo(txn, &wanted, image_size, target_size);
 	return ret < 0 || txn->image->dev->resizable ? ret : leave_room(txn);
 }
 

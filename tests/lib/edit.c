@@ -316,6 +316,48 @@ static void check_growing(void)
 	stele_device_close(dev);
 }
 
+static int has_no_blocks(struct stele_device *dev, uint64_t offset, uint64_t size)
+{
+	(void)dev;
+	return offset + size > 2 * SIZE ? -ENOSPC : 0;
+}
+
+/* A file may be made larger than its filesystem has blocks for. */
+static void check_full_filesystem(void)
+{
+	struct stele_device_ops ops;
+	struct stele_device *dev;
+	struct test_edit t;
+	uint64_t size, at;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/full", test_tmpdir());
+	if (stele_device_open_file(path,
+				   STELE_DEVICE_WRITE | STELE_DEVICE_CREATE,
+				   NULL, NULL, &dev) < 0 ||
+	    stele_device_resize(dev, SIZE) < 0 ||
+	    test_edit_create(&t, dev, SIZE) < 0)
+		bail("no image");
+	ops = *dev->ops;
+	ops.reserve = has_no_blocks;
+	dev->ops = &ops;
+	for (int i = 0; i < 2; i++) {
+		is_int(-ENOSPC, stele_txn_allocate(&t.edit, 3 * SIZE, 0, &at),
+		       "there are no blocks for it");
+		stele_device_size(dev, &size);
+		is_uint(SIZE, size, "the file is no larger");
+	}
+	is_int(0, stele_txn_allocate(&t.edit, SIZE, 0, &at), "less is there");
+	stele_device_size(dev, &size);
+	is_uint(at + SIZE, size, "where the other failed");
+	ok(at < SIZE, "in the space that it was refused");
+	is_int(0, stele_txn_publish(&t.edit, 1), "commit");
+	stele_device_size(dev, &size);
+	is_uint(t.image.sb.image_size, size, "the file is as large as its image");
+	test_edit_end(&t);
+	stele_device_close(dev);
+}
+
 static void check_device_has_more(void)
 {
 	struct stele_device *dev = test_memory(2 * SIZE, 512, 0);
@@ -415,6 +457,7 @@ int main(void)
 	check_carried();
 	check_space();
 	check_growing();
+	check_full_filesystem();
 	check_device_has_more();
 	check_copies();
 	check_stale();
