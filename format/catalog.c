@@ -162,12 +162,14 @@ void stele_catalog_ref(const struct stele_catalog *catalog, uint32_t index,
 			  catalog_layout(&catalog->counts).refs +
 				  index * sizeof(disk),
 			  &disk, sizeof(disk));
-	*out = (struct stele_catalog_ref){
-		.segment = le32_get(disk.segment),
-		.deleted_offset = le64_get(disk.deleted_offset),
-		.deleted_count = le64_get(disk.deleted_count),
-		.deleted_owner = le64_get(disk.deleted_owner),
-	};
+	out->segment = le32_get(disk.segment);
+	out->deleted_count = le64_get(disk.deleted_count);
+	for (uint32_t i = 0; i < STELE_REF_LISTS; i++)
+		out->lists[i] = (struct stele_catalog_list){
+			.offset = le64_get(disk.lists[i].offset),
+			.count = le64_get(disk.lists[i].count),
+			.owner = le64_get(disk.lists[i].owner),
+		};
 }
 
 void stele_catalog_free(const struct stele_catalog *catalog, uint32_t index,

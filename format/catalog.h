@@ -81,16 +81,27 @@ STELE_CHECK_SIZE(struct stele_disk_snapshot, 192);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, digest, 0x60);
 STELE_CHECK_OFFSET(struct stele_disk_snapshot, deleted_time, 0xa8);
 
+/* A deleted list: DELETED blocks on the target; or three zeros. */
+struct stele_disk_list {
+/*00*/	le64 offset;
+/*08*/	le64 count; /* of words */
+/*10*/	le64 owner; /* generation that wrote it */
+};
+STELE_CHECK_SIZE(struct stele_disk_list, 24);
+
+/* What was deleted first; and a second list with what was deleted since, if any was. */
+#define STELE_REF_LISTS 2u
+/* Second lists of one first list: so all snapshots together take time that is bounded. */
+#define STELE_SECOND_LISTS_MAX 64u
+
 /* A segment of one snapshot or of several; those of one stand in the order of its ids. */
 struct stele_disk_ref {
 /*00*/	le32 segment; /* index into the segments */
-/*04*/	le32 reserved0;
-/*08*/	le64 deleted_offset; /* of DELETED blocks on the target; or 0, */
-/*10*/	le64 deleted_count;  /* and 0 numbers, and 0 */
-/*18*/	le64 deleted_owner;  /* generation that wrote it */
-/*20*/	uint8_t reserved1[16];
+/*04*/	le32 reserved;
+/*08*/	le64 deleted_count; /* samples, in both lists */
+/*10*/	struct stele_disk_list lists[STELE_REF_LISTS];
 };
-STELE_CHECK_SIZE(struct stele_disk_ref, 48);
+STELE_CHECK_SIZE(struct stele_disk_ref, 64);
 
 /* Ascending, not touching each other. */
 struct stele_disk_free {
@@ -125,9 +136,14 @@ struct stele_catalog_snapshot {
 	int64_t deleted_time; /* 0: it is not deleted */
 };
 
+struct stele_catalog_list {
+	uint64_t offset, count, owner; /* count: of words */
+};
+
 struct stele_catalog_ref {
 	uint32_t segment;
-	uint64_t deleted_offset, deleted_count, deleted_owner;
+	uint64_t deleted_count; /* samples; 0: no list */
+	struct stele_catalog_list lists[STELE_REF_LISTS];
 };
 
 struct stele_catalog_free {

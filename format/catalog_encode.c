@@ -93,13 +93,17 @@ void stele_catalog_put_ref(struct stele_disk_block *blocks,
 			   const struct stele_catalog_counts *counts,
 			   uint32_t index, const struct stele_catalog_ref *ref)
 {
-	const struct stele_disk_ref disk = {
+	struct stele_disk_ref disk = {
 		.segment = le32_put(ref->segment),
-		.deleted_offset = le64_put(ref->deleted_offset),
 		.deleted_count = le64_put(ref->deleted_count),
-		.deleted_owner = le64_put(ref->deleted_owner),
 	};
 
+	for (uint32_t i = 0; i < STELE_REF_LISTS; i++)
+		disk.lists[i] = (struct stele_disk_list){
+			.offset = le64_put(ref->lists[i].offset),
+			.count = le64_put(ref->lists[i].count),
+			.owner = le64_put(ref->lists[i].owner),
+		};
 	put(blocks, counts, catalog_layout(counts).refs + index * sizeof(disk),
 	    &disk, sizeof(disk));
 }

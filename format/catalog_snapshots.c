@@ -44,30 +44,53 @@ static bool see(struct seen *seen, uint32_t index)
 	return !before;
 }
 
+static int check_list(const struct stele_catalog *catalog,
+		      const struct stele_superblock *sb,
+		      const struct stele_catalog_list *list,
+		      uint64_t sample_count, const char **why)
+{
+	uint64_t size;
+
+	if (list->count == 0 ||
+	    list->count > ceil_div(sample_count, STELE_DELETED_PER_WORD))
+		return unclean(why, "catalog: size of a deleted list");
+	if (list->owner == 0 || list->owner > sb->generation)
+		return unclean(why, "catalog: deleted list of no generation");
+	/* Small: samples are at most STELE_SAMPLES_MAX. */
+	size = stele_deleted_blocks(list->count) * STELE_BLOCK_SIZE;
+	if (!stele_catalog_extent_ok(list->offset, size, sb))
+		return unclean(why, "catalog: deleted list out of bounds");
+	if (!stele_catalog_extent_apart(catalog, sb, list->offset, size))
+		return unclean(why, "catalog: deleted list on other data");
+	return 0;
+}
+
 static int check_deleted(const struct stele_catalog *catalog,
 			 const struct stele_superblock *sb,
 			 const struct stele_catalog_ref *ref,
 			 uint64_t sample_count, const char **why)
 {
-	uint64_t size;
+	uint64_t words = 0;
+	uint32_t lists = 0;
 
-	if (ref->deleted_offset == 0) {
-		if (ref->deleted_count || ref->deleted_owner)
+	while (lists < STELE_REF_LISTS && ref->lists[lists].offset)
+		lists++;
+	for (uint32_t i = lists; i < STELE_REF_LISTS; i++)
+		if (ref->lists[i].offset || ref->lists[i].count || ref->lists[i].owner)
 			return unclean(why, "catalog: deleted without a list");
-		return 0;
-	}
-	if (!(sb->feature_incompat & STELE_FEATURE_DELETED))
+	if (lists && !(sb->feature_incompat & STELE_FEATURE_DELETED))
 		return unclean(why, "catalog: deleted without the feature");
-	if (ref->deleted_count == 0 || ref->deleted_count > sample_count)
+	for (uint32_t i = 0; i < lists; i++) {
+		int ret = check_list(catalog, sb, &ref->lists[i], sample_count, why);
+
+		if (ret < 0)
+			return ret;
+		words += ref->lists[i].count;
+	}
+	/* Each word deletes one sample at least. */
+	if (ref->deleted_count < words || ref->deleted_count > sample_count ||
+	    (!words && ref->deleted_count))
 		return unclean(why, "catalog: deleted count out of range");
-	if (ref->deleted_owner == 0 || ref->deleted_owner > sb->generation)
-		return unclean(why, "catalog: deleted list of no generation");
-	/* Small: a count is at most STELE_SAMPLES_MAX. */
-	size = stele_deleted_blocks(ref->deleted_count) * STELE_BLOCK_SIZE;
-	if (!stele_catalog_extent_ok(ref->deleted_offset, size, sb))
-		return unclean(why, "catalog: deleted list out of bounds");
-	if (!stele_catalog_extent_apart(catalog, sb, ref->deleted_offset, size))
-		return unclean(why, "catalog: deleted list on other data");
 	return 0;
 }
 
@@ -92,8 +115,7 @@ static int check_ref(const struct stele_catalog *catalog,
 			  catalog_layout(&catalog->counts).refs +
 				  index * sizeof(disk),
 			  &disk, sizeof(disk));
-	if (le32_get(disk.reserved0) ||
-	    !bytes_zero(disk.reserved1, sizeof(disk.reserved1)))
+	if (le32_get(disk.reserved))
 		return unclean(why, "catalog: reference's reserved bytes");
 	return 0;
 }

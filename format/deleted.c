@@ -2,14 +2,15 @@
 /*
  * deleted.c - lists of numbers that a snapshot deletes from a segment
  *
- * 508 numbers fill a payload exactly, so that a list is a plain stream of
- * le64.
+ * Half of the samples or a few: either way a list takes about as much as a reader
+ * must look at. 254 words fill a payload exactly, so a list is a plain stream.
  */
 #include "format/sections.h"
 
 #include "format/decode.h"
 
-_Static_assert(STELE_DELETED_PER_BLOCK * sizeof(le64) == STELE_BLOCK_PAYLOAD,
+_Static_assert(STELE_DELETED_PER_BLOCK * sizeof(struct stele_disk_word) ==
+		       STELE_BLOCK_PAYLOAD,
 	       "a deleted list is not a plain stream");
 
 uint64_t stele_deleted_blocks(uint64_t count)
@@ -17,44 +18,50 @@ uint64_t stele_deleted_blocks(uint64_t count)
 	return ceil_div(count, STELE_DELETED_PER_BLOCK);
 }
 
-uint64_t stele_deleted_get(const struct stele_disk_block *blocks,
-			   uint64_t index)
+void stele_deleted_get(const struct stele_disk_block *blocks, uint64_t at,
+		       uint64_t *index, uint64_t *bits)
 {
-	const struct stele_disk_block *block =
-		&blocks[index / STELE_DELETED_PER_BLOCK];
-	const le64 *numbers = (const le64 *)block->payload;
+	const struct stele_disk_block *block = &blocks[at / STELE_DELETED_PER_BLOCK];
+	const struct stele_disk_word *word =
+		(const struct stele_disk_word *)block->payload +
+		at % STELE_DELETED_PER_BLOCK;
 
-	return le64_get(numbers[index % STELE_DELETED_PER_BLOCK]);
+	*index = le64_get(word->index);
+	*bits = le64_get(word->bits);
 }
 
-void stele_deleted_put(struct stele_disk_block *blocks, uint64_t index,
-		       uint64_t number)
+void stele_deleted_put(struct stele_disk_block *blocks, uint64_t at,
+		       uint64_t index, uint64_t bits)
 {
-	struct stele_disk_block *block =
-		&blocks[index / STELE_DELETED_PER_BLOCK];
-	le64 *numbers = (le64 *)block->payload;
+	struct stele_disk_block *block = &blocks[at / STELE_DELETED_PER_BLOCK];
+	struct stele_disk_word *word = (struct stele_disk_word *)block->payload +
+				       at % STELE_DELETED_PER_BLOCK;
 
-	numbers[index % STELE_DELETED_PER_BLOCK] = le64_put(number);
+	word->index = le64_put(index);
+	word->bits = le64_put(bits);
 }
 
 int stele_deleted_check(const struct stele_disk_block *blocks, uint64_t count,
 			uint64_t sample_count, const char **why)
 {
-	uint64_t least = 0; /* that the next one may be */
+	const uint64_t last = sample_count / STELE_DELETED_PER_WORD;
+	uint64_t least = 0; /* that the next index may be */
 
 	for (uint64_t i = 0; i < count; i++) {
-		const le64 *numbers =
-			(const le64 *)blocks[i / STELE_DELETED_PER_BLOCK].payload;
-		uint64_t number = le64_get(numbers[i % STELE_DELETED_PER_BLOCK]);
+		uint64_t index, bits;
 
-		if (number >= sample_count)
+		stele_deleted_get(blocks, i, &index, &bits);
+		if (index > last ||
+		    (index == last && bits >> sample_count % STELE_DELETED_PER_WORD))
 			return unclean(why, "deleted: number out of range");
-		if (number < least)
+		if (index < least)
 			return unclean(why, "deleted: not ascending");
-		least = number + 1;
+		if (!bits)
+			return unclean(why, "deleted: empty word");
+		least = index + 1;
 	}
 	if (!stele_stream_zero_from(blocks, stele_deleted_blocks(count),
-				    count * sizeof(le64)))
+				    count * sizeof(struct stele_disk_word)))
 		return unclean(why, "deleted: nonzero bytes after the list");
 	return 0;
 }

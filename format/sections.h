@@ -5,7 +5,7 @@
  * order: source ordinal <-> number, bit-packed. column: one scalar field by
  * number, with min and max per block. digests and tree: SHA-256 per sample,
  * and hashes of blocks above them. names: class names of a field. deleted:
- * numbers that a snapshot leaves out. No entry but a name crosses a block.
+ * which numbers a snapshot leaves out. No entry but a name crosses a block.
  * stele-format(5), "Sections".
  */
 #ifndef STELE_FORMAT_SECTIONS_H
@@ -86,17 +86,27 @@ stele_digest_entry(const struct stele_disk_block *block, uint64_t index)
 int stele_names_next(const struct stele_disk_block *blocks, uint64_t count,
 		     uint64_t stream_size, uint64_t *position, char *name);
 
-/* Deleted: 508 numbers to a block, strictly ascending. */
-#define STELE_DELETED_PER_BLOCK 508u
-uint64_t stele_deleted_blocks(uint64_t count);
-uint64_t stele_deleted_get(const struct stele_disk_block *blocks,
-			   uint64_t index);
-void stele_deleted_put(struct stele_disk_block *blocks, uint64_t index,
-		       uint64_t number);
 /*
- * Check a list whose blocks have been checked, all stele_deleted_blocks() of
- * them: numbers below sample_count, ascending, zeros after them. Return: 0;
- * -EUCLEAN.
+ * Deleted: 254 words to a block. Bit i of a word: is number 64 * index + i deleted?
+ * Ascending by index; a word without a bit is not there.
+ */
+#define STELE_DELETED_PER_WORD	64u
+#define STELE_DELETED_PER_BLOCK 254u
+struct stele_disk_word {
+/*00*/	le64 index;
+/*08*/	le64 bits;
+};
+STELE_CHECK_SIZE(struct stele_disk_word, 16);
+/* Of `count` words. */
+uint64_t stele_deleted_blocks(uint64_t count);
+void stele_deleted_get(const struct stele_disk_block *blocks, uint64_t at,
+		       uint64_t *index, uint64_t *bits);
+void stele_deleted_put(struct stele_disk_block *blocks, uint64_t at,
+		       uint64_t index, uint64_t bits);
+/*
+ * Check a list of `count` words whose blocks have been checked, all
+ * stele_deleted_blocks() of them: numbers below sample_count, words ascending, none
+ * of them 0, zeros after them. Return: 0; -EUCLEAN.
  */
 int stele_deleted_check(const struct stele_disk_block *blocks, uint64_t count,
 			uint64_t sample_count, const char **why);

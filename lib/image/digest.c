@@ -149,11 +149,13 @@ static void swap_inner(struct stele_hash *hash)
 	hash->inner = !hash->inner;
 }
 
-#define DELETED_BATCH 512u
+#define DELETED_BATCH 256u /* words */
 
-void stele_hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
-			uint64_t count, uint8_t digest[32])
+void stele_hash_deleted(struct stele_hash *hash,
+			const struct stele_deleted *deleted, uint8_t digest[32])
 {
+	const uint64_t count = deleted->word_count;
+
 	memset(digest, 0, 32);
 	if (count == 0)
 		return;
@@ -162,10 +164,12 @@ void stele_hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
 	for (uint64_t i = 0; i < count; i += DELETED_BATCH) {
 		const uint64_t left = count - i;
 		const uint64_t n = left < DELETED_BATCH ? left : DELETED_BATCH;
-		le64 batch[DELETED_BATCH];
+		struct stele_disk_word batch[DELETED_BATCH];
 
 		for (uint64_t j = 0; j < n; j++)
-			batch[j] = le64_put(numbers[i + j]);
+			batch[j] = (struct stele_disk_word){
+				le64_put(deleted->words[i + j].index),
+				le64_put(deleted->words[i + j].bits)};
 		stele_hash_add(hash, batch, n * sizeof(*batch));
 	}
 	stele_hash_end(hash, digest);
@@ -180,14 +184,13 @@ static void add_part(struct stele_hash *hash,
 		memcpy(deleted, part->deleted_digest, sizeof(deleted));
 	} else {
 		swap_inner(hash);
-		stele_hash_deleted(hash, part->deleted, part->deleted_count,
-				   deleted);
+		stele_hash_deleted(hash, &part->deleted, deleted);
 		swap_inner(hash);
 	}
 	stele_hash_add(hash, part->schema_digest, 32);
 	add_le64(hash, part->sample_count);
 	stele_hash_add(hash, part->tree_root, 32);
-	add_le64(hash, part->deleted_count);
+	add_le64(hash, part->deleted.count);
 	stele_hash_add(hash, deleted, 32);
 }
 

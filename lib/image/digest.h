@@ -49,13 +49,12 @@ struct stele_digest_part {
 	uint8_t schema_digest[32];
 	uint64_t sample_count;
 	uint8_t tree_root[32];
-	const uint64_t *deleted;
-	uint64_t deleted_count;
+	struct stele_deleted deleted; /* not owned */
 	const uint8_t *deleted_digest; /* NULL: to be computed */
 };
 /* The deleted digest, see below. */
-void stele_hash_deleted(struct stele_hash *hash, const uint64_t *numbers,
-			uint64_t count, uint8_t digest[32]);
+void stele_hash_deleted(struct stele_hash *hash,
+			const struct stele_deleted *deleted, uint8_t digest[32]);
 /*
  * SHA-256(02 || le64 segments || each: schema digest || le64 samples || root
  * || le64 deleted || deleted digest), deleted digest = SHA-256(04 || le64

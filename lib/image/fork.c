@@ -86,9 +86,8 @@ static bool same_ref(const struct stele_catalog *a, uint32_t i,
 	stele_catalog_segment(a, x.segment, &s);
 	stele_catalog_segment(b, y.segment, &t);
 	return s.id == t.id && s.offset == t.offset && s.size == t.size &&
-	       x.deleted_offset == y.deleted_offset &&
 	       x.deleted_count == y.deleted_count &&
-	       x.deleted_owner == y.deleted_owner;
+	       !memcmp(x.lists, y.lists, sizeof(x.lists));
 }
 
 static bool has_same(const struct stele_catalog *catalog,

@@ -19,6 +19,7 @@
 #include "lib/device/device.h"
 #include "lib/image/copies.h"
 
+struct stele_deleted;
 struct stele_fork;
 
 struct stele_image {
@@ -107,15 +108,15 @@ struct stele_catalog_draft {
 /* Size of the catalog of such a draft in bytes. */
 uint64_t stele_image_commit_size(const struct stele_catalog_draft *draft);
 
-/* The same for a deleted list: whole blocks. */
-uint64_t stele_image_deleted_size(uint64_t count);
+/* The same for a deleted list of so many words: whole blocks. */
+uint64_t stele_image_deleted_size(uint64_t words);
 /*
- * Write a deleted list for the next generation at `offset`. `numbers` strictly
- * ascending, count > 0. Fills ref->deleted_*. 0; -EINVAL; -ENOMEM; errno.
+ * Write a deleted list for the next generation at `offset`. 0; -EINVAL (nothing is
+ * deleted); -ENOMEM; errno.
  */
 int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
-			      const uint64_t *numbers, uint64_t count,
-			      struct stele_catalog_ref *ref);
+			      const struct stele_deleted *deleted,
+			      struct stele_catalog_list *out);
 
 /*
  * Commit: everything written before (and reaped) becomes durable, the draft

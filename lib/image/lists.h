@@ -2,8 +2,9 @@
 /*
  * lists.h - the deleted lists of a catalog, each of them once
  *
- * References share a list or are disjoint: stele-format(5), "Catalog".
- * So all lists together are no larger than what is on the target, however
+ * References share a list or are disjoint, and few share a first list alone:
+ * stele-format(5), "Catalog". So all lists together are no larger than what is on the
+ * target, and what is deleted by all of them no more than some times that, however
  * many references there are. format/ allocates nothing, and so cannot sort what
  * must be compared; a decoded catalog is accepted only through here.
  */
@@ -12,20 +13,31 @@
 
 #include "format/catalog.h"
 
+struct stele_list {
+	struct stele_catalog_list at;
+	uint32_t segment;
+	uint64_t first; /* offset of the first list that it is a second one of; 0: none */
+	uint64_t deleted_count; /* samples, with those of `first`; 0: no reference ends with it */
+	uint32_t seconds; /* lists that this is the first one of */
+};
+
 struct stele_lists {
-	struct stele_catalog_ref *list; /* owned: ascending by offset */
+	struct stele_list *list; /* owned: ascending by offset */
 	uint32_t count;
 };
 
 /*
- * Return: 0; -EUCLEAN (two overlap and are not the same list of one segment); -ENOMEM.
+ * Return: 0; -EUCLEAN (two overlap and are not the same list of one segment, or
+ * too many are second ones); -ENOMEM.
  * Release in any case.
  */
 int stele_lists_collect(struct stele_lists *lists,
 			const struct stele_catalog *catalog);
-/* Index of the list of a reference that has one. */
+/* Index of the last list of a reference that has one. */
 uint32_t stele_lists_find(const struct stele_lists *lists,
 			  const struct stele_catalog_ref *ref);
+/* Of that at an offset. */
+uint32_t stele_lists_at(const struct stele_lists *lists, uint64_t offset);
 /* Idempotent on a zeroed struct. */
 void stele_lists_release(struct stele_lists *lists);
 

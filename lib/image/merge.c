@@ -8,27 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/image/deleted.h"
-
-#define WORDS_MIN 1024u /* deletions that are worth it */
 
 int stele_keys_merge_init(struct stele_keys_merge *merge, uint32_t capacity)
 {
 	memset(merge, 0, sizeof(*merge));
 	merge->walks = calloc((size_t)capacity + 1, sizeof(*merge->walks));
-	merge->live = calloc((size_t)capacity + 1, sizeof(*merge->live));
 	merge->heap = calloc((size_t)capacity + 1, sizeof(*merge->heap));
 	merge->capacity = capacity;
-	return merge->walks && merge->live && merge->heap ? 0 : -ENOMEM;
+	return merge->walks && merge->heap ? 0 : -ENOMEM;
 }
 
 void stele_keys_merge_release(struct stele_keys_merge *merge)
 {
 	for (uint32_t i = 0; i < merge->count; i++)
 		stele_keys_walk_release(&merge->walks[i]);
-	for (uint32_t i = 0; i < merge->count; i++)
-		free(merge->live[i].words);
-	free(merge->live);
 	free(merge->walks);
 	free(merge->heap);
 	memset(merge, 0, sizeof(*merge));
@@ -91,7 +84,6 @@ int stele_keys_merge_add(struct stele_keys_merge *merge,
 	ret = stele_keys_walk_open(image, segment, from, from_size, walk);
 	if (ret < 0)
 		return ret;
-	merge->live[merge->count].segment = segment;
 	merge->count++;
 	ret = stele_keys_walk_next(walk);
 	if (ret > 0) {
@@ -128,35 +120,9 @@ int stele_keys_merge_next(struct stele_keys_merge *merge, uint32_t *index,
 	return 1;
 }
 
-/* The words are made when as many look-ups were made as that takes steps, about. */
-static void make_words(struct stele_keys_live *live)
-{
-	const struct stele_segment *segment = live->segment;
-	const uint64_t count = segment->deleted_count;
-
-	if (live->words || count < WORDS_MIN || live->asked++ != count / 64)
-		return;
-	live->words = stele_deleted_words(segment->deleted, count,
-					  segment->descriptor.sample_count);
-}
-
-int stele_keys_merge_id(struct stele_keys_merge *merge, uint32_t index,
+int stele_keys_merge_id(const struct stele_keys_merge *merge, uint32_t index,
 			const struct stele_key *key, uint64_t *id)
 {
-	struct stele_keys_live *live = &merge->live[index];
-	const struct stele_segment *segment = live->segment;
-	const struct stele_deleted_word *word;
-	const uint64_t bit = UINT64_C(1) << key->number % 64;
-
-	make_words(live);
-	if (!live->words)
-		return stele_snapshot_id(NULL, segment, key->number, id);
-	if (key->number >= segment->descriptor.sample_count)
-		return -ERANGE;
-	word = &live->words[key->number / 64];
-	if (word->bits & bit)
-		return -ENOENT;
-	*id = segment->first_id + key->number - word->below -
-	      (uint64_t)__builtin_popcountll(word->bits & (bit - 1));
-	return 0;
+	return stele_snapshot_id(NULL, merge->walks[index].segment, key->number,
+				 id);
 }

@@ -11,16 +11,8 @@
 
 #include "lib/image/section.h"
 
-/* Ids of one segment: its list of deletions, in words once they pay. */
-struct stele_keys_live {
-	const struct stele_segment *segment;
-	struct stele_deleted_word *words; /* owned; NULL: not made */
-	uint64_t asked;
-};
-
 struct stele_keys_merge {
 	struct stele_keys_walk *walks; /* owned */
-	struct stele_keys_live *live;  /* owned; of each walk's segment */
 	uint32_t *heap;		       /* owned: indices of walks */
 	uint32_t count, capacity;      /* of walks */
 	uint32_t heap_size;
@@ -46,7 +38,7 @@ int stele_keys_merge_add(struct stele_keys_merge *merge,
 int stele_keys_merge_next(struct stele_keys_merge *merge, uint32_t *index,
 			  const struct stele_key **key);
 /* Its id, as stele_snapshot_id(). */
-int stele_keys_merge_id(struct stele_keys_merge *merge, uint32_t index,
+int stele_keys_merge_id(const struct stele_keys_merge *merge, uint32_t index,
 			const struct stele_key *key, uint64_t *id);
 
 #endif

@@ -77,13 +77,8 @@ void stele_record_check_add(struct stele_record_check *c, const uint8_t *data,
 
 static bool may_be_void(const struct stele_record_check *c)
 {
-	const struct stele_segment *s = c->segment;
-	uint64_t i;
-
-	if (c->flags & STELE_RECORD_MAY_BE_VOID)
-		return true;
-	i = stele_deleted_below(s->deleted, s->deleted_count, c->number);
-	return i < s->deleted_count && s->deleted[i] == c->number;
+	return c->flags & STELE_RECORD_MAY_BE_VOID ||
+	       stele_deleted_has(&c->segment->deleted, c->number, NULL);
 }
 
 /* Beyond the structure of the tail. Empty: nothing is wrong. */

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "format/sections.h"
-#include "lib/image/deleted.h"
 #include "lib/image/digest.h"
 #include "lib/image/section.h"
 
@@ -235,9 +234,7 @@ static int load_deleted(struct stele_image *image,
 	if (ret < 0)
 		stele_log_error(&image->log,
 				"deleted list at %" PRIu64 ": %s",
-				ref->deleted_offset, why);
-	else
-		segment->deleted_count = ref->deleted_count;
+				ref->lists[0].offset, why);
 	return ret;
 }
 
@@ -285,7 +282,7 @@ static int load(struct stele_image *image,
 		stele_segment_release(out);
 		return ret;
 	}
-	out->live_count -= out->deleted_count;
+	out->live_count -= out->deleted.count;
 	return 0;
 }
 
@@ -392,7 +389,7 @@ void stele_segment_release(struct stele_segment *segment)
 	free(segment->names);
 	free(segment->fields);
 	free(segment->runs);
-	free(segment->deleted);
+	stele_deleted_release(&segment->deleted);
 	free(segment->blocks);
 	memset(segment, 0, sizeof(*segment));
 }

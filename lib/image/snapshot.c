@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
-#include "lib/image/deleted.h"
 #include "lib/image/digest.h"
 #include "lib/image/fork.h"
 
@@ -171,7 +170,6 @@ int stele_snapshot_compute_digest(struct stele_snapshot *snapshot)
 		       sizeof(part->tree_root));
 		part->sample_count = s->descriptor.sample_count;
 		part->deleted = s->deleted;
-		part->deleted_count = s->deleted_count;
 		part->deleted_digest = s->deleted_digest;
 	}
 	stele_hash_snapshot(hash, parts, snapshot->segment_count,
@@ -290,29 +288,11 @@ void stele_snapshot_release(struct stele_snapshot *snapshot)
 	memset(snapshot, 0, sizeof(*snapshot));
 }
 
-/* How many deleted numbers lie below the n-th live one. */
-static uint64_t deleted_before_live(const struct stele_segment *segment,
-				    uint64_t n)
-{
-	uint64_t low = 0, high = segment->deleted_count;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (segment->deleted[middle] - middle <= n)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 int stele_snapshot_locate(const struct stele_snapshot *snapshot, uint64_t id,
 			  const struct stele_segment **segment,
 			  uint64_t *number)
 {
 	uint32_t low = 0, high = snapshot->segment_count;
-	uint64_t n;
 
 	if (id >= snapshot->sample_count)
 		return -ERANGE;
@@ -326,8 +306,8 @@ int stele_snapshot_locate(const struct stele_snapshot *snapshot, uint64_t id,
 			high = middle;
 	}
 	*segment = &snapshot->segments[low];
-	n = id - (*segment)->first_id;
-	*number = n + deleted_before_live(*segment, n);
+	*number = stele_deleted_live(&(*segment)->deleted,
+				     id - (*segment)->first_id);
 	return 0;
 }
 
@@ -340,9 +320,7 @@ int stele_snapshot_id(const struct stele_snapshot *snapshot,
 	(void)snapshot;
 	if (number >= segment->descriptor.sample_count)
 		return -ERANGE;
-	below = stele_deleted_below(segment->deleted, segment->deleted_count,
-				    number);
-	if (below < segment->deleted_count && segment->deleted[below] == number)
+	if (stele_deleted_has(&segment->deleted, number, &below))
 		return -ENOENT;
 	*id = segment->first_id + number - below;
 	return 0;

@@ -4,15 +4,14 @@
  *
  * id: place within the snapshot. number: place within a segment. The segments
  * of a snapshot have the same fields; the class names of a later one begin with
- * those of the one before, so the last one's are the snapshot's. Deleted
- * numbers are a sorted list: the n-th live one is found by binary search over
- * deleted[j] - j; no bitmap, no table per sample. Immutable after load; any
- * thread may use it.
+ * those of the one before, so the last one's are the snapshot's. Immutable after
+ * load; any thread may use it.
  */
 #ifndef STELE_IMAGE_SNAPSHOT_H
 #define STELE_IMAGE_SNAPSHOT_H
 
 #include "format/segment.h"
+#include "lib/image/deleted.h"
 #include "lib/image/image.h"
 
 struct stele_names {
@@ -27,8 +26,7 @@ struct stele_segment {
 	struct stele_descriptor_field *fields;
 	struct stele_names *names; /* by field */
 	struct stele_record_shape shape;
-	uint64_t *deleted; /* NULL: none */
-	uint64_t deleted_count;
+	struct stele_deleted deleted;
 	const uint8_t *deleted_digest; /* of these; NULL: not computed yet */
 	uint64_t extends_id; /* a segment whose names its own are known to extend */
 	uint64_t first_id; /* of its first live sample */

@@ -15,7 +15,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
-#include "lib/image/deleted.h"
 #include "lib/image/section.h"
 #include "lib/ops/change.h"
 #include "lib/ops/put.h"
@@ -165,17 +164,24 @@ static int sort_drops(struct stele_append *append)
 	return ret;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	return compare_numbers(a, b, NULL);
+}
+
 /* Take a sample off a sorted list. False: it is not there. */
 static bool take_back(struct stele_drops *drops, uint64_t number, uint64_t size)
 {
-	uint64_t *list = drops->numbers.data, at;
+	uint64_t *list = drops->numbers.data;
+	uint64_t *at = drops->count ? bsearch(&number, list, drops->count,
+					      sizeof(*list), by_number) :
+				      NULL;
 
-	at = stele_deleted_below(list, drops->count, number);
-	if (at == drops->count || list[at] != number)
+	if (!at)
 		return false;
 	drops->count--;
 	drops->payload_size -= size;
-	memmove(list + at, list + at + 1, (drops->count - at) * sizeof(*list));
+	memmove(at, at + 1, (size_t)(list + drops->count - at) * sizeof(*list));
 	return true;
 }
 
@@ -326,11 +332,12 @@ static uint64_t size_to_write(const struct stele_append *append)
 	uint64_t size = append->plan.descriptor.size;
 
 	for (uint32_t i = 0; i < append->comparison.segment_count; i++) {
-		uint64_t count = append->comparison.drops[i].count;
+		const uint64_t drops = append->comparison.drops[i].count;
+		uint64_t words = drops;
 
-		if (count)
-			count += append->base.snapshot->segments[i].deleted_count;
-		size += stele_image_deleted_size(count);
+		if (drops)
+			words += append->base.snapshot->segments[i].deleted.word_count;
+		size += stele_image_deleted_size(words);
 	}
 	return size;
 }

@@ -31,14 +31,6 @@ struct comparing {
 	uint64_t steps;
 };
 
-static bool is_live(const struct stele_segment *segment, uint64_t number)
-{
-	uint64_t at = stele_deleted_below(segment->deleted,
-					  segment->deleted_count, number);
-
-	return at == segment->deleted_count || segment->deleted[at] != number;
-}
-
 static int drop(struct comparing *c, uint64_t number, uint64_t size)
 {
 	struct stele_drops *drops = c->drops;
@@ -181,7 +173,7 @@ static int merge(struct comparing *c)
 
 	while (more > 0) {
 		const uint64_t number = c->walk.cursor.key.number;
-		const bool live = is_live(c->segment, number);
+		const bool live = !stele_deleted_has(&c->segment->deleted, number, NULL);
 		int ret = tick(c);
 
 		if (find(c, &ordinal, &entry)) {

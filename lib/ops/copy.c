@@ -65,7 +65,7 @@ static uint64_t need_of(const struct stele_snapshot *snapshot)
 		if (s->descriptor.boundary)
 			end = round_up(end, s->descriptor.boundary);
 		end += s->descriptor.size +
-		       stele_deleted_blocks(s->deleted_count) *
+		       stele_deleted_blocks(s->deleted.word_count) *
 			       STELE_BLOCK_SIZE;
 	}
 	return end;
@@ -80,7 +80,7 @@ static int try_room(const struct stele_copier *c)
 	catalog += catalog_size(c->snapshot);
 	for (uint32_t i = 0; ret == 0 && i < c->snapshot->segment_count; i++) {
 		const struct stele_segment *s = &c->snapshot->segments[i];
-		const uint64_t deleted = stele_deleted_blocks(s->deleted_count);
+		const uint64_t deleted = stele_deleted_blocks(s->deleted.word_count);
 
 		if (!stele_txn_segment(c->txn, s->descriptor.id))
 			ret = stele_txn_allocate(c->txn, s->descriptor.size,
@@ -280,6 +280,7 @@ static int add_segment(struct stele_copier *c, uint32_t index)
 {
 	const struct stele_segment *from = &c->snapshot->segments[index];
 	struct stele_segment there = {.descriptor = from->descriptor};
+	uint64_t *numbers;
 	int ret = 0;
 
 	if (!c->txn->dry)
@@ -290,9 +291,14 @@ static int add_segment(struct stele_copier *c, uint32_t index)
 		return ret;
 	ret = stele_addition_append(c->txn->work, &there.descriptor);
 	stele_segment_release(&there);
-	return ret ? ret : stele_addition_delete(c->txn->work, index,
-						 from->deleted,
-						 from->deleted_count, 0);
+	if (ret < 0)
+		return ret;
+	numbers = stele_deleted_numbers(&from->deleted);
+	ret = numbers ? stele_addition_delete(c->txn->work, index, numbers,
+					      from->deleted.count, 0) :
+			-ENOMEM;
+	free(numbers);
+	return ret;
 }
 
 static int add_snapshot(struct stele_copier *c)

@@ -89,29 +89,17 @@ static int deleted_by_one(const struct stele_segment *a,
 			  const struct stele_segment *b, uint64_t **numbers,
 			  uint64_t *count, uint64_t *both)
 {
-	uint64_t i = 0, j = 0, common = 0, n = 0;
-	uint64_t *list;
+	struct stele_deleted one;
+	int ret = stele_deleted_combine(&a->deleted, &b->deleted,
+					STELE_DELETED_XOR, &one);
 
-	list = calloc(a->deleted_count + b->deleted_count + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	while (i < a->deleted_count || j < b->deleted_count) {
-		if (j == b->deleted_count ||
-		    (i < a->deleted_count && a->deleted[i] < b->deleted[j])) {
-			list[n++] = a->deleted[i++];
-		} else if (i == a->deleted_count ||
-			   b->deleted[j] < a->deleted[i]) {
-			list[n++] = b->deleted[j++];
-		} else {
-			common++;
-			i++;
-			j++;
-		}
-	}
-	*numbers = list;
-	*count = n;
-	*both = a->descriptor.sample_count - n - common;
-	return 0;
+	*numbers = ret == 0 ? stele_deleted_numbers(&one) : NULL;
+	*count = one.count;
+	/* Deleted by any of them: half of the sum. */
+	*both = a->descriptor.sample_count -
+		(a->deleted.count + b->deleted.count + one.count) / 2;
+	stele_deleted_release(&one);
+	return *numbers ? 0 : -ENOMEM;
 }
 
 static int add_walk(struct stele_diff_keys *d, struct stele_diff_part *part)

@@ -182,7 +182,7 @@ static void add_segment(struct stele_dataset_info *info,
 {
 	const struct stele_descriptor *d = &segment->descriptor;
 
-	info->deleted_count += segment->deleted_count;
+	info->deleted_count += segment->deleted.count;
 	info->slots_size += d->slots_size;
 	info->padding_size += stele_descriptor_padding(d);
 	info->run_count += d->run_count;

@@ -143,10 +143,9 @@ int stele_addition_load(struct stele_addition *a)
 		if (ret < 0)
 			break;
 		loaded.deleted = s->deleted;
-		loaded.deleted_count = s->deleted_count;
 		loaded.first_id = s->first_id;
 		loaded.live_count = s->live_count;
-		s->deleted = NULL;
+		s->deleted = (struct stele_deleted){0};
 		stele_segment_release(s);
 		*s = loaded;
 	}
@@ -159,7 +158,7 @@ int stele_addition_delete(struct stele_addition *a, uint32_t index,
 {
 	struct stele_segment *segment = &a->snapshot.segments[index];
 	struct stele_snapshot payload = {.info = a->snapshot.info};
-	uint64_t *merged;
+	struct stele_deleted more, all;
 	int ret;
 
 	if (!lost)
@@ -169,13 +168,15 @@ int stele_addition_delete(struct stele_addition *a, uint32_t index,
 					     payload_size, &a->payload_size);
 	if (ret < 0)
 		return ret;
-	merged = stele_deleted_merge(segment->deleted, segment->deleted_count,
-				     numbers, lost);
-	if (!merged)
-		return -ENOMEM;
-	free(segment->deleted);
-	segment->deleted = merged;
-	segment->deleted_count += lost;
+	ret = stele_deleted_make(numbers, lost, &more);
+	if (ret == 0)
+		ret = stele_deleted_combine(&segment->deleted, &more,
+					    STELE_DELETED_OR, &all);
+	stele_deleted_release(&more);
+	if (ret < 0)
+		return ret;
+	stele_deleted_release(&segment->deleted);
+	segment->deleted = all;
 	segment->deleted_digest = NULL;
 	segment->live_count -= lost;
 	a->snapshot.sample_count -= lost;
@@ -223,10 +224,11 @@ static int write_lists(struct stele_addition *a, struct stele_txn_ref *refs)
 	for (uint32_t i = 0; ret == 0 && i < a->snapshot.segment_count; i++) {
 		const struct stele_segment *s = &a->snapshot.segments[i];
 
-		if (a->parts[i].changed || (!kept && s->deleted_count))
+		if (!kept)
+			a->parts[i].ref.at = (struct stele_catalog_ref){0};
+		if (a->parts[i].changed || (!kept && s->deleted.count))
 			ret = stele_txn_write_deleted(a->txn, &a->parts[i].ref,
-						      s->deleted,
-						      s->deleted_count);
+						      &s->deleted);
 		a->parts[i].changed = false;
 		refs[i] = a->parts[i].ref;
 	}

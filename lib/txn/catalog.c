@@ -304,7 +304,7 @@ static bool refs_ok(const struct stele_txn *txn,
 
 	for (uint32_t i = 0; i < snapshot->info.ref_count; i++) {
 		if (!stele_txn_segment(txn, refs[i].segment_id) ||
-		    !refs[i].at.deleted_offset != !refs[i].at.deleted_count)
+		    !refs[i].at.lists[0].offset != !refs[i].at.deleted_count)
 			return false;
 		for (uint32_t j = 0; j < i; j++)
 			if (refs[j].segment_id == refs[i].segment_id)

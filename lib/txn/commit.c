@@ -20,6 +20,7 @@
 #include "format/run.h"
 #include "format/sections.h"
 #include "lib/image/copies.h"
+#include "lib/image/deleted.h"
 #include "lib/image/lists.h"
 #include "lib/txn/intent.h"
 
@@ -240,33 +241,30 @@ uint64_t stele_image_deleted_size(uint64_t count)
 }
 
 int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
-			      const uint64_t *numbers, uint64_t count,
-			      struct stele_catalog_ref *ref)
+			      const struct stele_deleted *deleted,
+			      struct stele_catalog_list *out)
 {
+	const uint64_t count = deleted->word_count;
 	const uint64_t generation = image->generation_max + 1;
 	const uint64_t size = stele_image_deleted_size(count);
 	struct stele_disk_block *blocks;
 	int ret;
 
-	if (count == 0 || count > STELE_SAMPLES_MAX)
+	if (count == 0)
 		return -EINVAL;
-	for (uint64_t i = 1; i < count; i++)
-		if (numbers[i] <= numbers[i - 1])
-			return -EINVAL;
 	blocks = alloc_zeroed(image, size);
 	if (!blocks)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < count; i++)
-		stele_deleted_put(blocks, i, numbers[i]);
+		stele_deleted_put(blocks, i, deleted->words[i].index,
+				  deleted->words[i].bits);
 	stele_blocks_seal(blocks, size / STELE_BLOCK_SIZE, STELE_BLOCK_DELETED,
 			  offset, generation);
 	ret = stele_device_write(image->dev, blocks, offset, size);
 	free(blocks);
 	if (ret < 0)
 		return ret;
-	ref->deleted_offset = offset;
-	ref->deleted_count = count;
-	ref->deleted_owner = generation;
+	*out = (struct stele_catalog_list){offset, count, generation};
 	return 0;
 }
 

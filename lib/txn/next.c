@@ -14,29 +14,117 @@
 #include <string.h>
 
 #include "format/run.h"
+#include "format/sections.h"
+#include "lib/image/deleted.h"
 #include "lib/txn/rbd.h"
 
 /* Those of a delete and of the first commit of a gc; then old ones are free. */
 #define CATALOGS_AHEAD 2u
 
-int stele_txn_write_deleted(struct stele_txn *txn,
-			     struct stele_txn_ref *ref,
-			     const uint64_t *numbers, uint64_t count)
+/* ---- deleted lists --------------------------------------------------------- */
+
+/* May one more list be the second one of this first one, over all snapshots? */
+static bool has_second_left(const struct stele_txn *txn,
+			    const struct stele_catalog_list *first)
 {
-	struct stele_catalog_ref written = {0};
+	uint64_t seen[STELE_SECOND_LISTS_MAX];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < txn->snapshot_count + txn->deleted_count; i++) {
+		const struct stele_txn_snapshot *s = &txn->snapshots[i];
+
+		for (uint32_t j = 0; j < s->info.ref_count; j++) {
+			const struct stele_catalog_list *lists = s->refs[j].at.lists;
+			uint32_t k = 0;
+
+			if (lists[0].offset != first->offset || !lists[1].offset)
+				continue;
+			while (k < count && seen[k] != lists[1].offset)
+				k++;
+			if (k == count)
+				seen[count++] = lists[1].offset;
+			if (count == STELE_SECOND_LISTS_MAX)
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Each list that grows by `more` words at a time is written again and again; until that
+ * has cost as much as to write all anew, it is cheaper.
+ */
+static bool second_pays(const struct stele_catalog_list lists[STELE_REF_LISTS],
+			const struct stele_deleted *all,
+			const struct stele_deleted *second)
+{
+	const uint64_t old = lists[1].count, now = second->word_count;
+	const double more = now > old ? (double)(now - old) : 1;
+
+	return stele_deleted_blocks(now) < stele_deleted_blocks(all->word_count) &&
+	       (double)now * (double)now <= 2 * more * (double)lists[0].count;
+}
+
+/*
+ * What is to be written: *part, and which list that is. The first list may be good for all
+ * that it has; then `second` is owned by the caller.
+ */
+static int choose_list(struct stele_txn *txn, const struct stele_txn_ref *ref,
+		       const struct stele_deleted *all,
+		       struct stele_deleted *second, uint32_t *index)
+{
+	const struct stele_catalog_list *lists = ref->at.lists;
+	struct stele_deleted first = {0};
+	const char *why;
+	int ret;
+
+	*index = 0;
+	if (!lists[0].offset || stele_deleted_blocks(all->word_count) == 1 ||
+	    !has_second_left(txn, &lists[0]))
+		return 0;
+	ret = stele_deleted_load_list(
+		txn->image, &lists[0],
+		stele_txn_segment(txn, ref->segment_id)->sample_count, &first, &why);
+	if (ret < 0)
+		stele_log_error(&txn->image->log, "deleted list at %" PRIu64 ": %s",
+				lists[0].offset, why);
+	else
+		ret = stele_deleted_combine(all, &first, STELE_DELETED_ANDNOT,
+					    second);
+	if (ret == 0 && second->count && first.count + second->count == all->count &&
+	    second_pays(lists, all, second))
+		*index = 1;
+	stele_deleted_release(&first);
+	return ret;
+}
+
+int stele_txn_write_deleted(struct stele_txn *txn, struct stele_txn_ref *ref,
+			    const struct stele_deleted *all)
+{
+	struct stele_catalog_ref written = {.deleted_count = all->count};
+	const struct stele_deleted *part = all;
+	struct stele_deleted second = {0};
 	uint64_t offset;
+	uint32_t index = 0;
 	int ret = 0;
 
-	if (count > STELE_SAMPLES_MAX)
+	if (all->count > STELE_SAMPLES_MAX)
 		return -EINVAL;
-	if (count)
-		ret = stele_txn_allocate(txn, stele_image_deleted_size(count),
+	if (all->count)
+		ret = choose_list(txn, ref, all, &second, &index);
+	if (index) {
+		part = &second;
+		written.lists[0] = ref->at.lists[0];
+	}
+	if (all->count && ret == 0)
+		ret = stele_txn_allocate(txn, stele_image_deleted_size(part->word_count),
 					 0, &offset);
-	if (count && ret == 0)
-		ret = stele_image_write_deleted(txn->image, offset, numbers,
-						count, &written);
+	if (all->count && ret == 0)
+		ret = stele_image_write_deleted(txn->image, offset, part,
+						&written.lists[index]);
 	if (ret == 0)
 		ref->at = written;
+	stele_deleted_release(&second);
 	return ret;
 }
 
@@ -95,7 +183,7 @@ static int collect_own(const struct stele_txn *txn,
 	uint32_t n = 0;
 	int ret;
 
-	list = calloc((size_t)txn->segment_count + places->count + 1,
+	list = calloc((size_t)txn->segment_count + STELE_REF_LISTS * places->count + 1,
 		      sizeof(*list));
 	if (!list)
 		return -ENOMEM;
@@ -106,11 +194,7 @@ static int collect_own(const struct stele_txn *txn,
 		const struct stele_txn_snapshot *s = &txn->snapshots[i];
 
 		for (uint32_t j = 0; places->whole[i] && j < s->info.ref_count; j++)
-			if (s->refs[j].at.deleted_count)
-				list[n++] = (struct stele_catalog_free){
-					s->refs[j].at.deleted_offset,
-					stele_image_deleted_size(
-						s->refs[j].at.deleted_count)};
+			n += stele_ref_extents(&s->refs[j].at, &list[n]);
 	}
 	ret = stele_extents_add_list(own, list, n);
 	free(list);

@@ -19,12 +19,9 @@ static int compare_refs(const struct stele_txn_ref *a,
 {
 	if (a->segment_id != b->segment_id)
 		return a->segment_id < b->segment_id ? -1 : 1;
-	if (a->at.deleted_offset != b->at.deleted_offset)
-		return a->at.deleted_offset < b->at.deleted_offset ? -1 : 1;
 	if (a->at.deleted_count != b->at.deleted_count)
 		return a->at.deleted_count < b->at.deleted_count ? -1 : 1;
-	return (a->at.deleted_owner > b->at.deleted_owner) -
-	       (a->at.deleted_owner < b->at.deleted_owner);
+	return memcmp(a->at.lists, b->at.lists, sizeof(a->at.lists));
 }
 
 /* How many of them are the same, from the first one on. */

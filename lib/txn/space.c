@@ -169,6 +169,18 @@ int stele_extents_add_list(struct stele_extents *extents,
 	return 0;
 }
 
+uint32_t stele_ref_extents(const struct stele_catalog_ref *ref,
+			   struct stele_catalog_free *out)
+{
+	uint32_t n = 0;
+
+	for (; n < STELE_REF_LISTS && ref->lists[n].offset; n++)
+		out[n] = (struct stele_catalog_free){
+			ref->lists[n].offset,
+			stele_deleted_blocks(ref->lists[n].count) * STELE_BLOCK_SIZE};
+	return n;
+}
+
 int stele_extents_add_catalog(struct stele_extents *extents,
 			      const struct stele_catalog *catalog,
 			      const struct stele_superblock *sb)
@@ -178,7 +190,7 @@ int stele_extents_add_catalog(struct stele_extents *extents,
 	struct stele_catalog_free *list;
 	int ret;
 
-	list = calloc((size_t)counts->segments + counts->refs + 1,
+	list = calloc((size_t)counts->segments + STELE_REF_LISTS * counts->refs + 1,
 		      sizeof(*list));
 	if (!list)
 		return -ENOMEM;
@@ -193,11 +205,7 @@ int stele_extents_add_catalog(struct stele_extents *extents,
 		struct stele_catalog_ref ref;
 
 		stele_catalog_ref(catalog, i, &ref);
-		if (ref.deleted_count)
-			list[n++] = (struct stele_catalog_free){
-				ref.deleted_offset,
-				stele_deleted_blocks(ref.deleted_count) *
-					STELE_BLOCK_SIZE};
+		n += stele_ref_extents(&ref, &list[n]);
 	}
 	ret = stele_extents_add_list(extents, list, n);
 	free(list);

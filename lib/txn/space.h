@@ -31,6 +31,9 @@ int stele_extents_remove(struct stele_extents *extents, uint64_t offset,
 /* Add many, in any order; `list` gets sorted. 0; -ENOMEM. */
 int stele_extents_add_list(struct stele_extents *extents,
 			   struct stele_catalog_free *list, uint32_t count);
+/* Its deleted lists, STELE_REF_LISTS at most. Return: how many. */
+uint32_t stele_ref_extents(const struct stele_catalog_ref *ref,
+			   struct stele_catalog_free *out);
 /* Everything that a catalog refers to: segments, deleted lists, itself. */
 int stele_extents_add_catalog(struct stele_extents *extents,
 			      const struct stele_catalog *catalog,

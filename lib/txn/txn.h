@@ -80,6 +80,7 @@ struct stele_txn_snapshot {
 };
 
 struct stele_addition;
+struct stele_deleted;
 
 struct stele_txn {
 	enum stele_txn_state state;
@@ -244,13 +245,14 @@ bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id);
 int stele_txn_drop_segment(struct stele_txn *txn, uint64_t id);
 
 /*
- * Write a deleted list (strictly ascending; count 0: none) for the next
- * generation, and have `ref` refer to it; its segment stays. Snapshots may share a
- * list: copy the ref. Return: 0; -EINVAL; -ENOSPC; -ENOMEM; errno.
+ * Write what is deleted of a segment (it may be nothing) for the next generation, and have
+ * `ref` refer to it; its segment stays. The lists of `ref`, if it has any, must be those of
+ * a snapshot that is there: mostly only what they lack is written. Snapshots may share
+ * lists: copy the ref. Return: 0; -EINVAL; -ENOSPC; -ENOMEM; errno; as
+ * stele_deleted_load_list() (logged).
  */
-int stele_txn_write_deleted(struct stele_txn *txn,
-			     struct stele_txn_ref *ref,
-			     const uint64_t *numbers, uint64_t count);
+int stele_txn_write_deleted(struct stele_txn *txn, struct stele_txn_ref *ref,
+			    const struct stele_deleted *all);
 
 /*
  * NULL: none of that name. NULL as name: the newest. Good until a snapshot is

@@ -16,15 +16,16 @@
 
 /* A deleted list, whatever refers to it. */
 struct stele_check_list {
-	struct stele_catalog_ref ref; /* one of those that do */
-	uint64_t *numbers;	      /* owned; NULL until loaded */
-	uint8_t digest[STELE_DIGEST_SIZE];
-	uint64_t next;	       /* of the numbers, up to where samples were seen */
+	const struct stele_list *known;
+	struct stele_check_list *first; /* that it is the second one of; or NULL */
+	struct stele_deleted deleted;	/* of this list alone; none until loaded */
+	uint8_t digest[STELE_DIGEST_SIZE]; /* with those of `first`, as are .counted and: */
+	int error;
+	uint64_t next;	       /* of the words, up to where samples were seen */
 	uint64_t payload_size; /* of those before it */
 	const char *why;
-	int error;
 	bool tried, reported;
-	bool counted; /* is it in void_numbers? */
+	bool counted; /* is it in `voids`? */
 };
 
 /* A segment, whatever refers to it. */
@@ -86,8 +87,7 @@ struct stele_segment_check {
 	struct stele_segment segment; /* ids: of the snapshot that is asked */
 	bool has_ids;
 	const struct stele_catalog_segment *where;
-	uint64_t *void_numbers; /* deleted in every snapshot; ascending */
-	uint64_t void_count;
+	struct stele_deleted voids; /* in every snapshot */
 	bool void_any; /* no snapshot references it: any may be void */
 
 	/* One pass: numbers first ... first + count - 1. */
@@ -159,9 +159,12 @@ uint64_t stele_check_key_hash(const char *key, size_t size);
 /* check_shared.c: by the catalog; nothing is read. Return: 0; -ENOMEM. Release in any case. */
 int stele_check_shared_init(struct stele_check *check);
 void stele_check_shared_release(struct stele_check *check);
-/* Load a list, unless tried before. Return: as stele_deleted_load(). */
+/* Load a list and its first one, unless tried before. Return: as stele_deleted_load(). */
 int stele_check_list_load(struct stele_check *check,
 			  struct stele_check_list *list);
+/* What both of a loaded one delete. Return: 0; -ENOMEM. Release in any case. */
+int stele_check_list_all(const struct stele_check_list *list,
+			 struct stele_deleted *out);
 /* Load it, and report it unless done before. Return: 0; -ENOMEM; -ECANCELED. */
 int stele_check_list_report(struct stele_check *check,
 			    struct stele_check_list *list);
@@ -171,6 +174,9 @@ int stele_check_list_report(struct stele_check *check,
  */
 int stele_check_snapshot_make(struct stele_check *check, uint32_t index,
 			      struct stele_snapshot *out);
+/* Have it know, too, which samples it deletes, not only how many. Return: 0; -ENOMEM. */
+int stele_check_snapshot_deleted(const struct stele_check *check,
+				 struct stele_snapshot *snapshot);
 void stele_check_snapshot_free(struct stele_snapshot *snapshot);
 
 /* verify_segment.c */

@@ -86,6 +86,18 @@ static void fill_refs(struct stele_check *check)
 	first[0] = 0;
 }
 
+static void fill_lists(struct stele_check *check)
+{
+	for (uint32_t i = 0; i < check->known.count; i++) {
+		const struct stele_list *known = &check->known.list[i];
+
+		check->lists[i].known = known;
+		if (known->first)
+			check->lists[i].first = &check->lists[stele_lists_at(
+				&check->known, known->first)];
+	}
+}
+
 int stele_check_shared_init(struct stele_check *check)
 {
 	const struct stele_catalog *catalog = &check->image->catalog;
@@ -102,8 +114,7 @@ int stele_check_shared_init(struct stele_check *check)
 	    !check->lists)
 		ret = -ENOMEM;
 	if (ret == 0) {
-		for (uint32_t i = 0; i < check->known.count; i++)
-			check->lists[i].ref = check->known.list[i];
+		fill_lists(check);
 		fill_refs(check);
 	}
 	return ret;
@@ -116,7 +127,7 @@ void stele_check_shared_release(struct stele_check *check)
 	for (uint32_t i = 0; check->segments && i < count; i++)
 		stele_segment_release(&check->segments[i].segment);
 	for (uint32_t i = 0; check->lists && i < check->known.count; i++)
-		free(check->lists[i].numbers);
+		stele_deleted_release(&check->lists[i].deleted);
 	free(check->segments);
 	free(check->first_ref);
 	free(check->refs);
@@ -126,17 +137,35 @@ void stele_check_shared_release(struct stele_check *check)
 
 /* ---- deleted lists ------------------------------------------------------------- */
 
-static int hash_list(struct stele_check_list *list)
+int stele_check_list_all(const struct stele_check_list *list,
+			 struct stele_deleted *out)
 {
-	struct stele_hash *hash;
-	int ret = stele_hash_new(&hash);
+	static const struct stele_deleted none;
 
-	if (ret < 0)
-		return ret;
-	stele_hash_deleted(hash, list->numbers, list->ref.deleted_count,
-			   list->digest);
+	return stele_deleted_combine(&list->deleted,
+				     list->first ? &list->first->deleted : &none,
+				     STELE_DELETED_OR, out);
+}
+
+/* With its first one: are all of them as many as references say? And their digest. */
+static int judge_list(struct stele_check_list *list)
+{
+	const uint64_t expected = list->known->deleted_count;
+	struct stele_hash *hash = NULL;
+	struct stele_deleted all;
+	int ret = stele_check_list_all(list, &all);
+
+	if (ret == 0)
+		ret = stele_hash_new(&hash);
+	if (ret == 0 && expected && all.count != expected) {
+		list->why = "deleted: count differs from the catalog";
+		ret = -EUCLEAN;
+	}
+	if (ret == 0)
+		stele_hash_deleted(hash, &all, list->digest);
 	stele_hash_free(hash);
-	return 0;
+	stele_deleted_release(&all);
+	return ret;
 }
 
 int stele_check_list_load(struct stele_check *check,
@@ -146,29 +175,36 @@ int stele_check_list_load(struct stele_check *check,
 
 	if (list->tried)
 		return list->error;
-	stele_catalog_segment(&check->image->catalog, list->ref.segment,
+	stele_catalog_segment(&check->image->catalog, list->known->segment,
 			      &where);
 	list->tried = true;
-	list->error = stele_deleted_load(check->image, &list->ref,
-					 where.sample_count, &list->numbers,
-					 &list->why);
+	list->error = stele_deleted_load_list(check->image, &list->known->at,
+					      where.sample_count, &list->deleted,
+					      &list->why);
+	if (list->error == 0 && list->first) {
+		list->error = stele_check_list_load(check, list->first);
+		list->reported |= list->error < 0; /* with that */
+	}
 	if (list->error == 0)
-		list->error = hash_list(list);
+		list->error = judge_list(list);
 	return list->error;
 }
 
 int stele_check_list_report(struct stele_check *check,
 			    struct stele_check_list *list)
 {
-	const uint64_t blocks = stele_deleted_blocks(list->ref.deleted_count);
-	int ret = stele_check_list_load(check, list);
+	const struct stele_catalog_list *at = &list->known->at;
+	const uint64_t blocks = stele_deleted_blocks(at->count);
+	int ret = list->first ? stele_check_list_report(check, list->first) : 0;
 
+	if (ret < 0)
+		return ret;
+	ret = stele_check_list_load(check, list);
 	if (list->reported || ret == -ENOMEM)
 		return ret == -ENOMEM ? ret : 0;
 	list->reported = true;
 	if (ret < 0)
-		stele_check_report(check, ret, "deleted list",
-				   list->ref.deleted_offset,
+		stele_check_report(check, ret, "deleted list", at->offset,
 				   blocks * STELE_BLOCK_SIZE, "%s", list->why);
 	return stele_check_progress(check, blocks * STELE_BLOCK_SIZE, blocks,
 				    0);
@@ -194,8 +230,7 @@ static int assemble(struct stele_check *check, struct stele_snapshot *snapshot)
 		if (ref.deleted_count) {
 			list = &check->lists[stele_lists_find(&check->known,
 							      &ref)];
-			segment->deleted = list->numbers;
-			segment->deleted_count = ref.deleted_count;
+			segment->deleted.count = ref.deleted_count;
 			segment->deleted_digest = list->digest;
 		}
 		segment->live_count -= ref.deleted_count;
@@ -241,8 +276,27 @@ int stele_check_snapshot_make(struct stele_check *check, uint32_t index,
 	return ret;
 }
 
+int stele_check_snapshot_deleted(const struct stele_check *check,
+				 struct stele_snapshot *snapshot)
+{
+	struct stele_catalog_ref ref;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < snapshot->segment_count && ret == 0; i++) {
+		stele_catalog_ref(&check->image->catalog,
+				  snapshot->info.first_ref + i, &ref);
+		if (ref.deleted_count)
+			ret = stele_check_list_all(
+				&check->lists[stele_lists_find(&check->known, &ref)],
+				&snapshot->segments[i].deleted);
+	}
+	return ret;
+}
+
 void stele_check_snapshot_free(struct stele_snapshot *snapshot)
 {
+	for (uint32_t i = 0; i < snapshot->segment_count; i++)
+		stele_deleted_release(&snapshot->segments[i].deleted);
 	free(snapshot->segments);
 	memset(snapshot, 0, sizeof(*snapshot));
 }

@@ -272,9 +272,9 @@ static void check_payload(struct stele_check *check,
 		if (!segment->has_sizes)
 			return;
 		sum += segment->segment.descriptor.payload_size;
-		if (ref.deleted_count)
-			sum -= check->lists[stele_lists_find(&check->known,
-							     &ref)]
+		for (uint32_t j = 0; j < STELE_REF_LISTS && ref.lists[j].offset; j++)
+			sum -= check->lists[stele_lists_at(&check->known,
+							   ref.lists[j].offset)]
 				       .payload_size;
 	}
 	if (sum != info->payload_size)
@@ -306,9 +306,22 @@ static int check_snapshot(struct stele_check *check, uint32_t index,
 	if (ret < 0)
 		return 0;
 	check_payload(check, &info);
-	ret = covered ? 0 : stele_verify_unique(check, &snapshot);
+	if (!covered)
+		ret = stele_check_snapshot_deleted(check, &snapshot);
+	if (ret == 0 && !covered)
+		ret = stele_verify_unique(check, &snapshot);
 	stele_check_snapshot_free(&snapshot);
 	return ret;
+}
+
+/* Has `x` all lists of `y`, so that it deletes no less? */
+static bool has_lists(const struct stele_catalog_ref *x,
+		      const struct stele_catalog_ref *y)
+{
+	for (uint32_t i = 0; i < STELE_REF_LISTS; i++)
+		if (y->lists[i].offset && y->lists[i].offset != x->lists[i].offset)
+			return false;
+	return true;
 }
 
 /*
@@ -333,9 +346,7 @@ static bool is_covered(const struct stele_catalog *catalog, uint32_t index,
 		covered = places[x.segment] > 0;
 		if (covered)
 			stele_catalog_ref(catalog, places[x.segment] - 1, &y);
-		covered = covered &&
-			  (!y.deleted_count ||
-			   y.deleted_offset == x.deleted_offset);
+		covered = covered && has_lists(&x, &y);
 	}
 	for (uint32_t i = 0; i < b.ref_count; i++) {
 		stele_catalog_ref(catalog, b.first_ref + i, &y);

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "lib/verify/check_record.h"
-#include "lib/image/deleted.h"
 
 /* Blocks that the numbers of one piece of work touch, and one to spare. */
 #define DIGEST_BLOCKS 34u
@@ -67,11 +66,7 @@ static struct stele_check_entry *entry_of(const struct stele_verify_record *vr)
 
 static bool may_be_void(const struct stele_segment_check *sc, uint64_t number)
 {
-	const uint64_t below = stele_deleted_below(sc->void_numbers,
-						   sc->void_count, number);
-
-	return sc->void_any || (below < sc->void_count &&
-				sc->void_numbers[below] == number);
+	return sc->void_any || stele_deleted_has(&sc->voids, number, NULL);
 }
 
 void stele_verify_record_begin(struct stele_verify_record *vr, uint64_t number,

@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/sections.h"
 #include "lib/verify/check.h"
 
-#define PASS_SAMPLES	   (UINT64_C(1) << 24)
+#define PASS_SAMPLES	   (UINT64_C(1) << 24) /* whole words of deleted lists */
 #define BAD_MAX		   65536u
 #define DESCRIPTOR_BLOCKS  64u /* read at a time */
 
@@ -108,26 +109,11 @@ static int load(struct stele_segment_check *sc, bool *sound)
 
 /* ---- what snapshots say about it --------------------------------------------- */
 
-/* Numbers that are in both lists, in place of the first. */
-static uint64_t intersect(uint64_t *a, uint64_t a_count, const uint64_t *b,
-			  uint64_t b_count)
-{
-	uint64_t count = 0;
-
-	for (uint64_t i = 0, j = 0; i < a_count; i++) {
-		while (j < b_count && b[j] < a[i])
-			j++;
-		if (j < b_count && b[j] == a[i])
-			a[count++] = a[i];
-	}
-	return count;
-}
-
-/* Load one more list, and take it into void_numbers, a copy of the first. */
+/* Load one more list, and take it into `voids`, a copy of the first. */
 static int add_deleted(struct stele_segment_check *sc,
 		       struct stele_check_list *list, bool first)
 {
-	const uint64_t count = list->ref.deleted_count;
+	struct stele_deleted all = {0}, both = {0};
 	int ret = stele_check_list_load(sc->check, list);
 
 	list->counted = true;
@@ -135,16 +121,15 @@ static int add_deleted(struct stele_segment_check *sc,
 		sc->void_any = true;
 		return ret == -ENOMEM ? ret : 0;
 	}
-	if (!first) {
-		sc->void_count = intersect(sc->void_numbers, sc->void_count,
-					   list->numbers, count);
-		return 0;
-	}
-	sc->void_numbers = malloc(count * sizeof(*sc->void_numbers));
-	if (!sc->void_numbers)
-		return -ENOMEM;
-	memcpy(sc->void_numbers, list->numbers, count * sizeof(*list->numbers));
-	sc->void_count = count;
+	ret = stele_check_list_all(list, &all);
+	if (ret == 0)
+		ret = stele_deleted_combine(first ? &all : &sc->voids, &all,
+					    STELE_DELETED_AND, &both);
+	stele_deleted_release(&all);
+	if (ret < 0)
+		return ret;
+	stele_deleted_release(&sc->voids);
+	sc->voids = both;
 	return 0;
 }
 
@@ -159,11 +144,10 @@ static int take_ids(struct stele_segment_check *sc,
 		ret = stele_check_list_load(sc->check, ref->list);
 		if (ret < 0)
 			return ret == -ENOMEM ? ret : 0;
-		sc->segment.deleted = ref->list->numbers;
-		sc->segment.deleted_count = ref->list->ref.deleted_count;
+		ret = stele_check_list_all(ref->list, &sc->segment.deleted);
 	}
-	sc->has_ids = true;
-	return 0;
+	sc->has_ids = ret == 0;
+	return ret;
 }
 
 /* All snapshots that refer to segment `index`; ids of `snapshot` or the last. */
@@ -187,7 +171,7 @@ static int look_at_snapshots(struct stele_segment_check *sc, uint32_t index,
 			ret = add_deleted(sc, ref->list, i == first);
 	}
 	if (none)
-		sc->void_count = 0;
+		stele_deleted_release(&sc->voids);
 	sc->void_any |= first == end;
 	return ret == 0 && asked ? take_ids(sc, asked) : ret;
 }
@@ -272,24 +256,39 @@ static void report_all_bad(struct stele_segment_check *sc)
 
 /* ---- records and keys ------------------------------------------------------------ */
 
-/* Payload that each list deletes, among the samples of this pass. */
+/* Payload that a list deletes, among the samples of this pass. */
+static void sum_list(const struct stele_segment_check *sc,
+		     struct stele_check_list *list)
+{
+	const struct stele_deleted *d = &list->deleted;
+	const uint64_t end = sc->first + sc->count;
+
+	for (; list->next < d->word_count; list->next++) {
+		const uint64_t first = d->words[list->next].index *
+				       STELE_DELETED_PER_WORD;
+		uint64_t bits = d->words[list->next].bits;
+
+		if (first >= end)
+			return;
+		for (; bits; bits &= bits - 1)
+			list->payload_size +=
+				sc->entries[first - sc->first +
+					    (uint64_t)__builtin_ctzll(bits)]
+					.size_and_flags &
+				STELE_ENTRY_SIZE_MASK;
+	}
+}
+
 static void sum_lists(struct stele_segment_check *sc, uint32_t index)
 {
 	const struct stele_check *check = sc->check;
-	const uint64_t end = sc->first + sc->count;
 
 	for (uint32_t i = check->first_ref[index];
 	     i < check->first_ref[index + 1]; i++) {
 		struct stele_check_list *list = check->refs[i].list;
 
-		while (list && list->numbers &&
-		       list->next < list->ref.deleted_count &&
-		       list->numbers[list->next] < end) {
-			uint64_t at = list->numbers[list->next++] - sc->first;
-
-			list->payload_size += sc->entries[at].size_and_flags &
-					      STELE_ENTRY_SIZE_MASK;
-		}
+		for (; list; list = list->first)
+			sum_list(sc, list);
 	}
 }
 
@@ -356,8 +355,7 @@ static int check_samples(struct stele_segment_check *sc, uint32_t index)
 static void hand_over(struct stele_segment_check *sc,
 		      struct stele_check_segment *to)
 {
-	sc->segment.deleted = NULL; /* the list's */
-	sc->segment.deleted_count = 0;
+	stele_deleted_release(&sc->segment.deleted); /* the lists' */
 	sc->segment.first_id = 0;
 	to->segment = sc->segment;
 	to->has_sizes = to->sound && !sc->records_damaged;
@@ -381,7 +379,7 @@ int stele_verify_segment(struct stele_check *check, uint32_t index,
 		ret = check_gaps(&sc);
 	if (ret == 0)
 		ret = check_samples(&sc, index);
-	free(sc.void_numbers);
+	stele_deleted_release(&sc.voids);
 	free(sc.entries);
 	free(sc.bad);
 	hand_over(&sc, &check->segments[index]);

@@ -97,8 +97,8 @@ my $snapshot_row = 'name 64, id le64, parent le64, time i64, count le64,
 	digest 32, ref_index le32, ref_count le32, note_offset le32,
 	note_size le32, signature_index le32, signature_count le32, source_time i64, payload le64,
 	deleted i64, zero 16';
-my $ref_row = 'segment le32, zero le32, offset le64, count le64, owner le64,
-	zero 16';
+my $ref_row = 'segment le32, zero le32, count le64,
+	offset0 le64, words0 le64, owner0 le64, offset1 le64, words1 le64, owner1 le64';
 
 sub catalog {	# SUPERBLOCK
 	my ($s) = @_;
@@ -127,7 +127,7 @@ sub catalog {	# SUPERBLOCK
 		return \@rows;
 	};
 	for ([segments => 64, $segment_row], [snapshots => 192, $snapshot_row],
-	     [refs => 48, $ref_row], [free => 16, 'offset le64, size le64'],
+	     [refs => 64, $ref_row], [free => 16, 'offset le64, size le64'],
 	     [signatures => 112, 'key 32, sequence le64, zero 8, bytes 64']) {
 		my ($name, $size, $row) = @$_;
 		$c->{$name} = $table->($c->{$name}, $size, $row, $name);
@@ -172,10 +172,14 @@ sub check_snapshots {	# SUPERBLOCK CATALOG
 			my $of = $c->{segments}[$_->{segment}];
 			check($of && !$seen{$_->{segment}}++, "$what: segment");
 			check($_->{count} <= $of->{count}, "$what: deleted");
-			check($_->{count} ? $_->{offset} && $_->{owner} :
-				!$_->{offset} && !$_->{owner}, "$what: deleted");
+			check(!$_->{count} == !$_->{offset0} && ($_->{offset0} || !$_->{offset1}),
+				"$what: deleted");
 			check(!$_->{count} || $s->{incompat} & 1, 'DELETED missing');
-			check($_->{owner} <= $s->{generation}, "$what: owner");
+			for my $i (0, 1) {
+				my ($offset, $words, $owner) = @$_{"offset$i", "words$i", "owner$i"};
+				check($offset ? $words && $owner : !$words && !$owner, "$what: list");
+				check($owner <= $s->{generation}, "$what: owner");
+			}
 			$live += $of->{count} - $_->{count};
 			$used{$_->{segment}} = 1 unless $deleted;
 		}
@@ -213,16 +217,24 @@ sub check_extents {	# SUPERBLOCK CATALOG: they lie apart
 			$_->{descriptor_size} && $_->{count} <= 1 << 48,
 			"segment $_->{id}: sizes");
 	}
-	push @all, [$_->{offset}, ceil_div($_->{count}, 508) * BLOCK, 'deleted']
-		for grep { $_->{count} } @{$c->{refs}};
+	my (%lists, %seconds);
+	for my $ref (@{$c->{refs}}) {
+		for (lists($ref)) {
+			my ($offset, $words) = @$_;
+			my $of = join ' ', @$_, $ref->{segment}, @$_[0] == $ref->{offset0} ? '' : $ref->{offset0};
+			push @all, [$offset, ceil_div($words, 254) * BLOCK, 'deleted'] unless $lists{$offset};
+			check(($lists{$offset} //= $of) eq $of, 'deleted list: two of them');
+		}
+		$seconds{$ref->{offset0}}{$ref->{offset1}} = 1 if $ref->{offset1};
+	}
+	check(!grep({ keys %$_ > 64 } values %seconds), 'too many second lists');
 	push @all, [@$s{qw(catalog_offset catalog_size)}, 'catalog'];
 	my ($end, $last) = (START, '');
 	for (sort { $a->[0] <=> $b->[0] } @all) {
 		my ($offset, $size, $what) = @$_;
 		check($offset % BLOCK == 0 && $size % BLOCK == 0 && $size,
 			"$what: alignment");
-		check($offset >= $end ||
-			"$what $last" eq 'deleted deleted', "$what: overlap");
+		check($offset >= $end, "$what: overlap");
 		check($offset <= $end, "$what: unused space that is not free");
 		$end = $offset + $size if $offset + $size > $end;
 		$last = $what;
@@ -230,19 +242,32 @@ sub check_extents {	# SUPERBLOCK CATALOG: they lie apart
 	check($end == $s->{high_water}, 'the high-water mark');
 }
 
-sub deleted {	# REFERENCE: the numbers
+sub lists {	# REFERENCE: offset, words, owner of its deleted lists
 	my ($ref) = @_;
-	return () unless $ref->{count};
-	my @blocks = payloads($ref->{offset}, ceil_div($ref->{count}, 508) * BLOCK,
-			      DELETED, $ref->{owner});
-	my @numbers = unpack 'Q<*',
-		entries(508, 8, $ref->{count}, 'deleted list', @blocks);
-	my $last = -1;
-	for (@numbers) {
-		check($_ > $last, 'deleted list: not ascending');
-		$last = $_;
+	return grep { $_->[0] } map { [@$ref{"offset$_", "words$_", "owner$_"}] } 0, 1;
+}
+
+sub deleted {	# REFERENCE: its words, by index; the numbers
+	my ($ref) = @_;
+	my (%words, @numbers);
+	for (lists($ref)) {
+		my ($offset, $count, $owner) = @$_;
+		my @blocks = payloads($offset, ceil_div($count, 254) * BLOCK, DELETED, $owner);
+		my @list = unpack 'Q<*', entries(254, 16, $count, 'deleted list', @blocks);
+		my $last = -1;
+		while (my ($index, $bits) = splice @list, 0, 2) {
+			check($index > $last && $bits, 'deleted list: words');
+			$last = $index;
+			check(!(($words{$index} // 0) & $bits), 'deleted list: twice');
+			$words{$index} |= $bits;
+		}
 	}
-	return @numbers;
+	for my $index (sort { $a <=> $b } keys %words) {
+		push @numbers, map { 64 * $index + $_ }
+			grep { $words{$index} >> $_ & 1 } 0 .. 63;
+	}
+	check(@numbers == $ref->{count}, 'deleted list: count');
+	return \%words, @numbers;
 }
 
 # ---- snapshots ----
@@ -266,11 +291,12 @@ sub snapshot {	# SUPERBLOCK SNAPSHOT: its live samples
 		my $d = $s->{catalog}{segments}[$ref->{segment}]{read};
 		check_extends($before, $d, $what) if $before;
 		$before = $d;
-		my @deleted = deleted($ref);
+		my ($words, @deleted) = deleted($ref);
 		check(!@deleted || $deleted[-1] < $d->{count}, "$what: deleted number");
 		$all .= $d->{schema} . pack('Q<', $d->{count}) . $d->{root} .
 			pack('Q<', scalar @deleted) . (@deleted ?
-			sha256(pack 'C Q<*', 4, @deleted) : "\0" x 32);
+			sha256(pack 'C Q<*', 4, map { $_, $words->{$_} }
+				sort { $a <=> $b } keys %$words) : "\0" x 32);
 		my %is_deleted = map { $_ => 1 } @deleted;
 		for (grep { !$is_deleted{$_} } 0 .. $d->{count} - 1) {
 			my $r = $d->{records}[$_];

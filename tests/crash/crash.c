@@ -104,7 +104,8 @@ static bool same_content(const struct test_expect *e,
 		struct stele_catalog_ref ref;
 
 		stele_catalog_ref(&image->catalog, i, &ref);
-		same = same && same_bytes(e, ref.deleted_offset, 4096);
+		for (uint32_t j = 0; j < STELE_REF_LISTS && ref.lists[j].offset; j++)
+			same = same && same_bytes(e, ref.lists[j].offset, 4096);
 	}
 	return same;
 }

@@ -44,8 +44,10 @@ static void test_round_trip(void)
 	stele_catalog_snapshot(&c, 2, &snapshot);
 	is_string("train-2026.11", snapshot.name, "a longer one");
 	stele_catalog_ref(&c, 2, &ref);
-	ok(ref.segment == 1 && ref.deleted_offset == 0x2800000 &&
-		   ref.deleted_count == 600 && ref.deleted_owner == 3,
+	ok(ref.segment == 1 && ref.deleted_count == 600 &&
+		   ref.lists[0].offset == 0x2800000 && ref.lists[0].count == 24 &&
+		   ref.lists[0].owner == 3 && ref.lists[1].offset == 0x2900000 &&
+		   ref.lists[1].count == 2 && ref.lists[1].owner == 5,
 	   "reference");
 	stele_catalog_free(&c, 2, &extent);
 	ok(extent.offset == 0x800000 && extent.size == 0x100000, "free extent");
@@ -92,7 +94,7 @@ static void test_deleted(void)
 	ok(!memcmp(bytes + 0x0c, counts, 4), "snapshots at 0c");
 	ok(!memcmp(bytes + 0x28, deleted, 4), "deleted ones at 28");
 	ok(!memcmp(bytes + 64 + 64 + 192 + 0xa8, time, 8), "time of deletion at a8");
-	is_uint(64 + 64 + 3 * 192 + 48 + 6, stele_catalog_stream_size(&two), "size");
+	is_uint(64 + 64 + 3 * 192 + 64 + 6, stele_catalog_stream_size(&two), "size");
 	sb.catalog_crc = stele_crc32c(0, &block, sizeof(block));
 	is_int(0, stele_catalog_decode(&block, 4096, &sb, &c, &why), "decodes %s", why);
 	is_uint(2, c.counts.deleted, "two deleted");

@@ -40,7 +40,7 @@ static int decode(const uint8_t *bytes, const char **why)
 /* Positions of the entries that the rows damage. */
 #define SEGMENT(i)   ((i)*64u + HEAD + 64u)
 #define SNAPSHOT(i)  ((i)*192u + SEGMENT(3))
-#define REF(i)       ((i)*48u + SNAPSHOT(3))
+#define REF(i)       ((i)*64u + SNAPSHOT(3))
 #define FREE(i)      ((i)*16u + REF(4))
 #define SIGNATURE(i) ((i)*112u + FREE(3))
 #define NOTES        SIGNATURE(2)
@@ -89,6 +89,7 @@ static const char no_segment[] = "catalog: reference to no segment";
 static const char twice[] = "catalog: segment twice in a snapshot";
 static const char no_list[] = "catalog: deleted without a list";
 static const char del_count[] = "catalog: deleted count out of range";
+static const char del_size[] = "catalog: size of a deleted list";
 static const char del_owner[] = "catalog: deleted list of no generation";
 static const char del_bounds[] = "catalog: deleted list out of bounds";
 static const char del_data[] = "catalog: deleted list on other data";
@@ -160,7 +161,7 @@ static const struct corrupt_row segment_rows[] = {
 	{G(1, descriptor_size, NULL), SET(0x100000)},
 	{G(1, descriptor_size, descriptor), SET(0x101000)},
 	{G(1, sample_count, samples),
-	 BUT({HOW_ZERO, del_count}, {HOW_ADD, count}, {HOW_SUB, count},
+	 BUT({HOW_ZERO, del_size}, {HOW_ADD, count}, {HOW_SUB, count},
 	     {HOW_LOW, count})},
 	{G(1, sample_count, count), SET(0x200000 / 16)},
 	{G(1, sample_count, samples), SET(0x200000 / 16 + 1)},
@@ -218,36 +219,55 @@ static const struct corrupt_row snapshot_rows[] = {
 
 static const struct corrupt_row ref_rows[] = {
 	{R(2, segment, no_segment),
-	 BUT({HOW_ZERO, del_count}, {HOW_ADD, del_count}, {HOW_SUB, del_count},
-	     {HOW_LOW, del_count})},
+	 BUT({HOW_ZERO, del_size}, {HOW_ADD, del_size}, {HOW_SUB, del_size},
+	     {HOW_LOW, del_size})},
 	{R(3, segment, twice), SET(1)},
-	{R(3, reserved0, ref_reserved), SET(1)},
+	{R(3, reserved, ref_reserved), SET(1)},
 	{R(2, segment, no_segment), SET(3)},
 	{R(0, segment, count), SET(1)},
-	{R(2, reserved0, ref_reserved)},
-	{R(2, deleted_offset, del_bounds), BUT({HOW_ZERO, no_list})},
-	{R(2, deleted_offset, del_bounds), SET(0x1ff000)},
-	{R(2, deleted_offset, del_data), SET(0x200000)},
-	{R(2, deleted_offset, del_data), SET(0x2ff000)},
-	{R(2, deleted_offset, del_data), SET(0x3ff000)},
-	{R(2, deleted_offset, del_data), SET(0x31f000)},
-	{R(2, deleted_offset, del_data), SET(0x600000)},
-	{R(2, deleted_offset, NULL), SET(0x310000)},
-	{R(2, deleted_offset, del_data), SET(0x2fff000)},
-	{R(2, deleted_offset, NULL), SET(0x2ffe000)},
-	{R(2, deleted_offset, del_bounds), SET(0x3fff000)},
+	{R(2, reserved, ref_reserved)},
+	{R(2, lists[0].offset, del_bounds), BUT({HOW_ZERO, no_list})},
+	{R(2, lists[0].offset, del_bounds), SET(0x1ff000)},
+	{R(2, lists[0].offset, del_data), SET(0x200000)},
+	{R(2, lists[0].offset, del_data), SET(0x2ff000)},
+	{R(2, lists[0].offset, NULL), SET(0x3ff000)},
+	{R(2, lists[0].offset, del_data), SET(0x400000)},
+	{R(2, lists[0].offset, del_data), SET(0x320000)},
+	{R(2, lists[0].offset, del_data), SET(0x600000)},
+	{R(2, lists[0].offset, NULL), SET(0x31f000)},
+	{R(2, lists[0].offset, del_data), SET(0x3000000)},
+	{R(2, lists[0].offset, NULL), SET(0x2fff000)},
+	{R(2, lists[0].offset, del_bounds), SET(0x4000000)},
+	{R(2, lists[0].count, del_size),
+	 BUT({HOW_ADD, NULL}, {HOW_SUB, NULL}, {HOW_LOW, NULL})},
+	{R(2, lists[0].count, NULL), SET(32)},
+	{R(2, lists[0].count, del_size), SET(33)},
+	{R(2, lists[0].owner, del_owner),
+	 BUT({HOW_ADD, NULL}, {HOW_SUB, NULL}, {HOW_LOW, NULL})},
+	{R(2, lists[0].owner, NULL), SET(7)},
+	{R(2, lists[0].owner, del_owner), SET(8)},
+	{R(2, lists[1].offset, del_bounds), BUT({HOW_ZERO, no_list})},
+	{R(2, lists[1].offset, del_data), SET(0x200000)},
+	{R(2, lists[1].count, del_size),
+	 BUT({HOW_ADD, NULL}, {HOW_SUB, NULL}, {HOW_LOW, NULL})},
+	{R(2, lists[1].count, NULL), SET(32)},
+	{R(2, lists[1].count, del_size), SET(33)},
+	{R(2, lists[1].owner, del_owner),
+	 BUT({HOW_ADD, NULL}, {HOW_SUB, NULL}, {HOW_LOW, NULL})},
+	{R(2, lists[1].owner, del_owner), SET(8)},
 	{R(2, deleted_count, del_count),
 	 BUT({HOW_ADD, count}, {HOW_SUB, count}, {HOW_LOW, count})},
+	{R(2, deleted_count, count), SET(26)},
+	{R(2, deleted_count, del_count), SET(25)},
 	{R(2, deleted_count, count), SET(2000)},
 	{R(2, deleted_count, del_count), SET(2001)},
-	{R(2, deleted_owner, del_owner),
-	 BUT({HOW_ADD, NULL}, {HOW_SUB, NULL}, {HOW_LOW, NULL})},
-	{R(2, deleted_owner, NULL), SET(7)},
-	{R(2, deleted_owner, del_owner), SET(8)},
-	{R(2, reserved1, ref_reserved)},
-	{R(0, deleted_offset, del_count)},
-	{R(0, deleted_count, no_list)},
-	{R(0, deleted_owner, no_list)},
+	{R(0, lists[0].offset, del_size)},
+	{R(0, lists[0].count, no_list)},
+	{R(0, lists[0].owner, no_list)},
+	{R(0, lists[1].offset, no_list)},
+	{R(0, lists[1].count, no_list)},
+	{R(0, lists[1].owner, no_list)},
+	{R(0, deleted_count, del_count)},
 };
 
 static const struct corrupt_row other_rows[] = {

@@ -244,14 +244,15 @@ static void test_names_corrupt(void)
 	corrupt_bits(&subject, sizeof(block));
 }
 
-#define DELETED_COUNT 600
+#define DELETED_COUNT 300
 static struct stele_disk_block deleted[2];
 
+/* Of words 0, 3, 6, ... the first and the last number. */
 static void fill_deleted(void)
 {
 	memset(deleted, 0, sizeof(deleted));
 	for (uint64_t i = 0; i < DELETED_COUNT; i++)
-		stele_deleted_put(deleted, i, i * 3);
+		stele_deleted_put(deleted, i, i * 3, UINT64_C(1) << 63 | 1);
 }
 
 static const char *check_deleted(uint64_t sample_count)
@@ -263,29 +264,46 @@ static const char *check_deleted(uint64_t sample_count)
 	return ret == 0 ? "good" : ret == -EUCLEAN ? why : "wrong error";
 }
 
+static void is_word(uint64_t at, uint64_t wanted, const char *what)
+{
+	uint64_t index, bits;
+
+	stele_deleted_get(deleted, at, &index, &bits);
+	is_uint(wanted, index, "%s", what);
+	is_uint(UINT64_C(1) << 63 | 1, bits, "its bits");
+}
+
 static void test_deleted(void)
 {
 	static const char order[] = "deleted: not ascending";
 	static const char range[] = "deleted: number out of range";
 	static const char behind[] = "deleted: nonzero bytes after the list";
+	const uint64_t most = 64 * (3 * (DELETED_COUNT - 1) + 1);
 
 	is_uint(0, stele_deleted_blocks(0), "blocks of an empty list");
-	is_uint(1, stele_deleted_blocks(508), "of a full block");
-	is_uint(2, stele_deleted_blocks(509), "of one more");
+	is_uint(1, stele_deleted_blocks(254), "of a full block");
+	is_uint(2, stele_deleted_blocks(255), "of one more");
 	fill_deleted();
-	is_uint(507 * 3, stele_deleted_get(deleted, 507), "last of a block");
-	is_uint(508 * 3, stele_deleted_get(deleted, 508), "first of the next");
-	is_string("good", check_deleted(1798), "a list");
-	is_string(range, check_deleted(1797), "of a smaller segment");
-	stele_deleted_put(deleted, 508, 507 * 3);
-	is_string(order, check_deleted(1798), "a number twice");
-	stele_deleted_put(deleted, 508, 507 * 3 - 1);
-	is_string(order, check_deleted(1798), "a step back");
-	stele_deleted_put(deleted, 508, UINT64_MAX);
-	is_string(range, check_deleted(1798), "an absurd number");
+	is_word(253, 253 * 3, "last of a block");
+	is_word(254, 254 * 3, "first of the next");
+	is_string("good", check_deleted(most), "a list");
+	is_string("good", check_deleted(most + 1), "of a larger segment");
+	is_string(range, check_deleted(most - 1), "of a smaller segment");
+	is_string(range, check_deleted(most - 64), "without the last word");
+	is_string(range, check_deleted(0), "of an empty one");
+	stele_deleted_put(deleted, 254, 253 * 3, 1);
+	is_string(order, check_deleted(most), "a word twice");
+	stele_deleted_put(deleted, 254, 253 * 3 - 1, 1);
+	is_string(order, check_deleted(most), "a step back");
+	stele_deleted_put(deleted, 254, UINT64_MAX, 1);
+	is_string(range, check_deleted(most), "an absurd word");
+	stele_deleted_put(deleted, 254, UINT64_C(1) << 58, 1);
+	is_string(range, check_deleted(most), "one whose numbers overflow");
+	stele_deleted_put(deleted, 254, 254 * 3, 0);
+	is_string("deleted: empty word", check_deleted(most), "a word of none");
 	fill_deleted();
-	stele_deleted_put(deleted, DELETED_COUNT, 1);
-	is_string(behind, check_deleted(1798), "more than there should be");
+	stele_deleted_put(deleted, DELETED_COUNT, 0, 1);
+	is_string(behind, check_deleted(most), "more than there should be");
 }
 
 int main(void)

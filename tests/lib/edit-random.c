@@ -79,9 +79,10 @@ static bool guard_catalog(const struct stele_superblock *sb)
 		struct stele_catalog_ref r;
 
 		stele_catalog_ref(&c, i, &r);
-		guard(r.deleted_offset,
-		      stele_deleted_blocks(r.deleted_count) *
-			      STELE_BLOCK_SIZE);
+		for (uint32_t j = 0; j < STELE_REF_LISTS && r.lists[j].offset; j++)
+			guard(r.lists[j].offset,
+			      stele_deleted_blocks(r.lists[j].count) *
+				      STELE_BLOCK_SIZE);
 	}
 	return true;
 }

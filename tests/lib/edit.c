@@ -229,7 +229,7 @@ static void check_carried(void)
 	is_int(0, test_edit_snapshot(&t, "v2", &id, 1, numbers, 2), "v2");
 	s = stele_txn_find(&t.edit, "v2");
 	s->info.time = -7;
-	offset = s->refs[0].at.deleted_offset;
+	offset = s->refs[0].at.lists[0].offset;
 	is_int(0, stele_txn_publish(&t.edit, 1), "commit");
 	test_edit_end(&t);
 	is_int(0, test_edit_load(&t, dev), "load");
@@ -239,7 +239,7 @@ static void check_carried(void)
 	is_int(0, test_edit_load(&t, dev), "load");
 	s = stele_txn_find(&t.edit, "v2");
 	ok(s && s->info.time == -7 && s->info.note_size == 0, "v2 is as it was");
-	is_uint(offset, s->refs[0].at.deleted_offset, "its list where it was");
+	is_uint(offset, s->refs[0].at.lists[0].offset, "its list where it was");
 	is_int(0, stele_snapshot_load(&t.image, 0, &loaded), "it is sound");
 	is_uint(2, loaded.sample_count, "less two samples");
 	stele_snapshot_release(&loaded);

@@ -112,16 +112,18 @@ static void check_image(const char *what, const struct costly *how)
 static const struct {
 	const char *what;
 	uint32_t segment;
-	uint64_t offset, count;
+	uint64_t offset, count; /* of words */
 	int error;
+	bool second; /* behind its own */
 } forged[] = {
-	/* Lists of 600 take two blocks; that of reference 0 is at 0. */
-	{"the same list", 0, 0, 600, 0},
-	{"the list of another segment", 1, 0, 600, -EUCLEAN},
-	{"its beginning", 0, 0, 599, -EUCLEAN},
-	{"its first block", 0, 0, 508, -EUCLEAN},
-	{"its end", 0, 4096, 92, -EUCLEAN},
-	{"from its end on", 0, 4096, 600, -EUCLEAN},
+	/* Lists of 300 words take two blocks; that of reference 0 is at 0. */
+	{"the same list", 0, 0, 300, 0, false},
+	{"the list of another segment", 1, 0, 300, -EUCLEAN, false},
+	{"its beginning", 0, 0, 299, -EUCLEAN, false},
+	{"its first block", 0, 0, 254, -EUCLEAN, false},
+	{"its end", 0, 4096, 46, -EUCLEAN, false},
+	{"from its end on", 0, 4096, 300, -EUCLEAN, false},
+	{"as a second list", 0, 0, 300, -EUCLEAN, true},
 };
 
 /* What reference 2, of snapshot 1, shall say; checksums repaired. */
@@ -133,20 +135,17 @@ static void forge(const struct stele_superblock *sb, uint8_t *memory,
 	uint8_t *refs = catalog + STELE_BLOCK_HEADER_SIZE + 64 + 2 * 64 +
 			2 * 192;
 	struct stele_disk_ref ref, first;
-	struct stele_disk_snapshot snapshot;
 
 	memcpy(&first, refs, sizeof(first));
 	memcpy(&ref, refs + 2 * sizeof(ref), sizeof(ref));
 	if (forged[index].segment) /* swap the two */
 		memcpy(&ref, refs + 3 * sizeof(ref), sizeof(ref));
-	ref.deleted_offset = le64_put(le64_get(first.deleted_offset) +
-				      forged[index].offset);
-	ref.deleted_count = le64_put(forged[index].count);
+	ref.lists[forged[index].second].owner = first.lists[0].owner;
+	ref.lists[forged[index].second].offset = le64_put(
+		le64_get(first.lists[0].offset) + forged[index].offset);
+	ref.lists[forged[index].second].count = le64_put(forged[index].count);
 	memcpy(refs + (2 + forged[index].segment) * sizeof(ref), &ref,
 	       sizeof(ref));
-	memcpy(&snapshot, refs - sizeof(snapshot), sizeof(snapshot));
-	snapshot.sample_count = le64_put(2 * 700 - 600 - forged[index].count);
-	memcpy(refs - sizeof(snapshot), &snapshot, sizeof(snapshot));
 	corrupt_repair_block(catalog);
 	for (size_t i = 0; i < 4; i++) {
 		struct stele_disk_superblock *copy =
@@ -161,7 +160,7 @@ static void forge(const struct stele_superblock *sb, uint8_t *memory,
 static void check_forged(size_t index)
 {
 	const struct costly how = {.segments = 2, .snapshots = 2,
-				   .samples = 700, .deleted = 600,
+				   .samples = 300 * 64, .deleted = 300 * 64 - 9,
 				   .list_each = true};
 	struct stele_superblock sb;
 	struct test_log log;

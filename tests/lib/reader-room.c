@@ -373,17 +373,18 @@ static void check(const char *backend)
 				 .granule = 4096,
 				 .backend = backend};
 	struct test_dataset t;
-	uint64_t first = 0;
+	uint64_t first = 0, *numbers;
 
 	diag("%s", backend ? backend : "memory");
 	test_dataset_open(&t, &plan);
 	/* Leave out those of one page: ids ascend by size. */
 	while (t.ds->snapshot.segments[0].runs[1].first > first)
 		first++;
-	t.ds->snapshot.segments[0].deleted = calloc(first, sizeof(uint64_t));
-	t.ds->snapshot.segments[0].deleted_count = first;
+	numbers = calloc(first + 1, sizeof(*numbers));
 	for (uint64_t i = 0; i < first; i++)
-		t.ds->snapshot.segments[0].deleted[i] = i;
+		numbers[i] = i;
+	stele_deleted_make(numbers, first, &t.ds->snapshot.segments[0].deleted);
+	free(numbers);
 	t.count -= first;
 	t.ds->snapshot.sample_count = t.count;
 	memmove(t.live, t.live + first, t.count * sizeof(*t.live));

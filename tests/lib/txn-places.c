@@ -23,9 +23,8 @@ struct made {
 static bool same(const struct stele_txn_ref *a, const struct stele_txn_ref *b)
 {
 	return a->segment_id == b->segment_id &&
-	       a->at.deleted_offset == b->at.deleted_offset &&
 	       a->at.deleted_count == b->at.deleted_count &&
-	       a->at.deleted_owner == b->at.deleted_owner;
+	       !memcmp(a->at.lists, b->at.lists, sizeof(a->at.lists));
 }
 
 static bool begins_with(const struct stele_txn_snapshot *a,
@@ -120,8 +119,8 @@ static void make_random(struct made *m)
 		memcpy(m->refs[i], m->refs[from], sizeof(m->refs[i]));
 		for (uint32_t j = (uint32_t)rand() % 8; j < 8; j++) {
 			m->refs[i][j].segment_id = j + 1 + (uint32_t)rand() % 2;
-			m->refs[i][j].at.deleted_offset = rand() % 3 ? 0 : 4096;
-			m->refs[i][j].at.deleted_owner = rand() % 9 ? 0 : 1;
+			m->refs[i][j].at.lists[0].offset = rand() % 3 ? 0 : 4096;
+			m->refs[i][j].at.lists[1].owner = rand() % 9 ? 0 : 1;
 		}
 	}
 }

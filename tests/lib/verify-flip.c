@@ -108,8 +108,8 @@ static void mark_image(const struct stele_image *image)
 	}
 	for (uint32_t i = 0; i < image->catalog.counts.refs; i++) {
 		stele_catalog_ref(&image->catalog, i, &ref);
-		if (ref.deleted_count)
-			mark(ref.deleted_offset, STELE_BLOCK_SIZE);
+		for (uint32_t j = 0; j < STELE_REF_LISTS && ref.lists[j].offset; j++)
+			mark(ref.lists[j].offset, STELE_BLOCK_SIZE);
 	}
 }
 
