@@ -7,6 +7,7 @@ STELE_BUILD=DIR: where the library of the checkout is built (default: ../build).
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -37,6 +38,16 @@ def version():
     return ".".join(part[1] for part in parts if part)
 
 
+def private(libs, compiler):
+    """libcrypto from its archive, if there is one.
+
+    TensorFlow exports BoringSSL's functions to whatever is loaded after it, under the same names.
+    """
+    command = [*shlex.split(compiler), "-print-file-name=libcrypto.a"]
+    archive = subprocess.check_output(command, text=True).strip()
+    return [archive if lib == "-lcrypto" and "/" in archive else lib for lib in libs]
+
+
 class Build(build_ext):
     def build_extension(self, ext):
         if system():
@@ -49,9 +60,10 @@ class Build(build_ext):
                 made = [str(out / name) for name in ("libstele.a", "python.libs", "stele")]
                 subprocess.check_call(["make", "-C", str(TOP), jobs, f"O={out}", *made])
             libs = (out / "python.libs").read_text().split()
+            libs = private(libs, os.environ.get("CC", "cc"))
             ext.include_dirs += [str(TOP / "lib")]
             ext.extra_link_args += [str(out / "libstele.a"), "-Wl,--exclude-libs,ALL", *libs]
-            ext.depends += [str(out / "libstele.a")]
+            ext.depends += [str(out / "libstele.a"), __file__]
         super().build_extension(ext)
         if not system():  # the command, for python -m stele
             shutil.copy2(out / "stele", Path(self.get_ext_fullpath(ext.name)).with_name("stele"))

@@ -5,7 +5,9 @@ import gc
 import multiprocessing
 import os
 import random
+import shlex
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -59,6 +61,30 @@ def forked(function):
 
 def status(pid):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+class Libraries(unittest.TestCase):
+    def test_foreign_crypto(self):
+        """As TensorFlow does: functions of OpenSSL's names, for all that is loaded later."""
+        library = images.DIRECTORY / "foreign.so"
+        names = ("EVP_MD_CTX_new", "EVP_DigestInit_ex2", "EVP_DigestFinal_ex", "SHA256_Init")
+        source = "".join(f"void *{name}(void) {{ return 0; }}" for name in names)
+        compiler = shlex.split(os.environ.get("CC", "cc"))
+        subprocess.run(
+            [*compiler, "-shared", "-fPIC", "-w", "-xc", "-", "-o", library],
+            input=source, text=True, check=True,
+        )  # fmt: skip
+        program = (
+            f"import ctypes; ctypes.CDLL({str(library)!r}, ctypes.RTLD_GLOBAL)\n"
+            "import stele, sys\n"
+            "with stele.Writer(sys.argv[1]) as writer: writer.put('a', b'b')\n"
+            "print(bytes(stele.open(sys.argv[1], verify='digest')['a']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, images.DIRECTORY / "foreign.stele"],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        self.assertEqual((done.stdout, done.stderr), ("b'b'\n", ""))
 
 
 class Processes(unittest.TestCase):
