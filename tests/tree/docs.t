@@ -114,16 +114,18 @@ run stele cat "$tmp/words.image" 0002 --field number
 is "0 2" "$status $out" "with their numbers"
 run "$tmp/words" "$tmp/words.image" three
 is "1 " "$status $out" "or says why not"
-is "" "$(grep -ohE '\]\([^)]*\)' ./*.md | tr -d '])(' | while read -r file; do
-	[ -f "$file" ] || echo "$file"; done)" "links lead to files"
+is "" "$(grep -oE '\]\([^)]*\)' ./*.md docs/*.md docs/*/*.md | tr -d '])(' |
+	while IFS=: read -r page file; do
+		[ -e "${page%/*}/${file%#*}" ] || echo "$page: $file"; done)" \
+	"links lead to files and folders"
 is "" "$(grep -ohE '(^    |`)make [a-z-]+' ./*.md | sed 's/.* //' |
 	sort -u | while read -r target; do
 	make -pnq 2>/dev/null | grep -q "^$target:" || echo "$target"; done)" \
 	"make has the targets that they name"
-is "" "$(grep -hE '^    [$#] stele' README.md | grep -oE '\<stele [a-z]+' |
+is "" "$(grep -hE '^[$#] stele' README.md docs/*.md docs/*/*.md | grep -oE '\<stele [a-z]+' |
 	sed 's/stele //' | sort -u | while read -r name; do
 	[ -f "cmd/cmd_$name.c" ] || [ -f "cmd/$name/$name.c" ] || echo "$name"; done)" \
-	"stele has the commands that README shows"
+	"stele has the commands that README and docs/ show"
 is "$version" "$(sed -n 's/^## \([0-9.]*\).*/\1/p' NEWS.md | head -n 1)" \
 	"NEWS begins with this version"
 is "" "$(grep -oE '^    +[a-z]+/ ' HACKING.md | tr -d ' ' | sort -u |
