@@ -20,6 +20,7 @@ def main() -> None:
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, len(data.classes)))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     sampler = Sampler(data, seed=1)
+    loss = torch.zeros(())
     for epoch in range(2):
         sampler.set_epoch(epoch)
         for pictures, labels in DataLoader(data, 8, sampler=sampler, num_workers=2):

@@ -16,7 +16,8 @@ import train
 class Shapes(lightning.LightningDataModule):
     def __init__(self, target: str) -> None:
         super().__init__()
-        self.target, self.loader, self.state = target, None, None
+        self.target, self.state = target, {}
+        self.loader: stele.Loader | None = None
 
     def train_dataloader(self) -> stele.Loader:
         rank, world = self.trainer.global_rank, self.trainer.world_size
@@ -29,7 +30,7 @@ class Shapes(lightning.LightningDataModule):
         return self.loader
 
     def state_dict(self) -> dict:
-        return dict(self.loader.state_dict())
+        return dict(self.loader.state_dict()) if self.loader else {}
 
     def load_state_dict(self, state: dict) -> None:
         self.state = state

@@ -9,9 +9,19 @@ import errno
 import operator
 import os
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Literal, SupportsIndex, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    SupportsIndex,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from . import _stele
 from .dataset import Dataset, Verify, verify_number
@@ -241,7 +251,7 @@ class Loader(_stele.Loader, Generic[T]):
         """Where this loader is: after the last batch that it has handed out."""
         return {"stele": 1, "state": base64.b64encode(self._save()).decode("ascii")}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Resume there, with any rank, world_size and batch_size.
 
         Raises:
@@ -251,7 +261,7 @@ class Loader(_stele.Loader, Generic[T]):
         try:
             if state["stele"] != 1:
                 raise ValueError(f"a state of version {state['stele']}")
-            raw = base64.b64decode(state["state"], validate=True)
+            raw = base64.b64decode(cast(str, state["state"]), validate=True)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError("this is not the state of a loader") from error
         if len(raw) != _STATE.size:

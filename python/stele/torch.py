@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Unpack, cast
 
 import torch
@@ -187,10 +187,10 @@ class Sampler(torch.utils.data.Sampler[int]):
         raw = _STATE.pack(self._head, self._seed, self._epoch, position)
         return {"stele": 1, "state": base64.b64encode(raw).decode("ascii")}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on there. StaleError: of other data, or another order; ValueError: no state."""
         try:
-            raw = base64.b64decode(state["state"], validate=True)
+            raw = base64.b64decode(cast(str, state["state"]), validate=True)
             head, seed, epoch, position = _STATE.unpack(raw)
         except (KeyError, TypeError, ValueError, struct.error) as error:
             raise ValueError("this is not the state of a sampler") from error
@@ -273,7 +273,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     ) -> None:
         self._sources, self._transform, self._options = sources, transform, options
         self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
-        self._state: State | None = None
+        self._state: Mapping[str, object] | None = None
         self._epoch: int | None = None
         self._opened: tuple[tuple[int, int], Loader[Any]] | None = None
 
@@ -312,7 +312,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         """As stele.Loader's."""
         return self._loader().state_dict()
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on there, in this process or in workers that start later."""
         self._state = state
 

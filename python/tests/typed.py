@@ -30,6 +30,8 @@ def use() -> None:
             print(batch.buffer, batch.stack("image").numpy(), batch[0].key, batch[1:])
         state: stele.State = loader.state_dict()
         loader.load_state_dict(state)
+        saved: dict[str, object] = {**state}
+        loader.load_state_dict(saved)
     for counts in stele.Loader([(ds, 1.0)], transform=sizes, seed=3):
         print(sum(counts))
     try:
