@@ -67,6 +67,12 @@ from .writer import Writer
 
 __version__: str = _stele.version
 
+
+def __dir__() -> list[str]:
+    """What users want: neither what this file imports, nor what adapters share."""
+    return [*__all__, "__version__"]
+
+
 __all__ = [
     "Batch",
     "BuildReport",

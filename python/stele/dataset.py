@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import os
 from collections.abc import Iterator
 from types import TracebackType
@@ -192,6 +193,10 @@ class Dataset(_stele.Dataset):
     def items(self, prefix: str | bytes = "") -> Iterator[tuple[str, int]]:
         """Pairs of key and id, as keys()."""
         return iter(self._keys(prefix))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython offers in ds["...: the first keys."""
+        return list(itertools.islice(self.keys(), 1000))
 
     def subset(
         self, which: Indices | None = None, *, prefix: str | bytes | None = None

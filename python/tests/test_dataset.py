@@ -121,6 +121,10 @@ class Sequence(unittest.TestCase):
         with self.assertRaises(KeyError):
             self.ds.column("none")
 
+    def test_completion(self):
+        self.assertEqual(self.ds._ipython_key_completions_(), sorted(images.CONTENT))
+        self.assertEqual(dir(stele), sorted([*stele.__all__, "__version__"]))
+
     def test_subset(self):
         part = self.ds.subset(range(100, 200))
         self.assertEqual((len(part), part[0].id, part[-1].id), (100, 100, 199))
