@@ -223,7 +223,7 @@ $(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/tests/tap.a $(O)/libstele.a
 	$(call say,LD,$@)
 	$(Q)$(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) $(LDLIBS) -o $@
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -name '*.d' -type f 2>/dev/null)
 
 # ---- tests ------------------------------------------------------------------
 
