@@ -339,15 +339,22 @@ install: all ## PREFIX, DESTDIR and the like are honoured
 	install -D -m 644 -t $(DESTDIR)$(ZSHDIR) share/completion/_stele
 	$(foreach p,$(PAGES),install -D -m 644 -t $(call man_dir,$(p)) $(p) &&) :
 
-uninstall: ## removes what install made
+# Where pip puts the package; empty without Python.
+PY_DIR = $(shell $(PYTHON) -c 'import sysconfig as s; \
+	print(s.get_path("platlib", s.get_preferred_scheme("prefix"), \
+	dict.fromkeys(("base", "platbase"), "$(PREFIX)")))' 2>/dev/null)
+
+uninstall: ## removes what install and install-python made
 	rm -f $(DESTDIR)$(BINDIR)/stele $(HEADERS:lib/%=$(DESTDIR)$(INCDIR)/%) \
 		$(SO_DIR)/libstele.a $(SO_DIR)/libstele.so* \
 		$(SO_DIR)/pkgconfig/stele.pc $(DESTDIR)$(UDEVDIR)/60-stele.rules \
 		$(DESTDIR)$(BASHDIR)/stele $(DESTDIR)$(ZSHDIR)/_stele \
 		$(foreach p,$(PAGES),$(call man_dir,$(p))/$(notdir $(p)))
+	$(if $(PY_DIR),rm -rf $(DESTDIR)$(PY_DIR)/stele \
+		$(DESTDIR)$(PY_DIR)/stele-$(VERSION).dist-info)
 
 clean: ## removes build directories
-	rm -rf $(O) build build-asan build-tsan build-fuzz
+	rm -rf $(O) build build-asan build-tsan build-fuzz python/build python/*.egg-info
 
 # ---- what Debian and Ubuntu call what we need -------------------------------
 

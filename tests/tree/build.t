@@ -63,7 +63,17 @@ ok "no path of the build in the pkg-config file" \
 	not grep -F "$tmp" "$dest$prefix/lib/pkgconfig/stele.pc"
 is "$version" "$(uses_library)" "a program with the shared library"
 is "$version" "$(uses_library --static)" "a program with the static library"
-ok "uninstalls" build uninstall
+python=$BUILD/venv/bin/python
+if [ -x "$python" ]; then
+	ok "installs the Python package" build install-python PYTHON="$python"
+	package=$(dirname "$(find "$dest" -name '_stele.*.so')")
+	is "$version" "$(LD_LIBRARY_PATH=$dest$prefix/lib PYTHONPATH=${package%/*} \
+		"$python" -Bc 'import stele; print(stele.__version__)')" "which works"
+	ok "uninstalls both" build uninstall PYTHON="$python"
+else
+	skip_block 2 "needs the environment of make python"
+	ok "uninstalls" build uninstall
+fi
 is "" "$(installed)" "nothing is left"
 
 make all V=1 CFLAGS=-O1 >"$tmp/again" 2>&1
