@@ -12,7 +12,7 @@ struct batch {
 	struct py_state *state;
 	struct py_block *block;
 	struct py_batch_info info;
-	PyObject *buffer; /* once it was asked for; under py_lock */
+	PyObject *buffer; /* a Tensor, once it was asked for; under py_lock */
 };
 
 static struct batch *batch_of(PyObject *self)
@@ -143,6 +143,7 @@ static void copy_samples(const struct py_block *block, char *to)
 	}
 }
 
+/* As a tensor of all bytes. */
 static PyObject *gather(const struct batch *batch)
 {
 	const uint64_t total = total_size(batch->block);
@@ -153,7 +154,7 @@ static PyObject *gather(const struct batch *batch)
 	Py_BEGIN_ALLOW_THREADS
 	copy_samples(batch->block, piece->block->memory);
 	Py_END_ALLOW_THREADS
-	return view_of(py_piece_tensor(piece, total, STELE_DTYPE_U8, 1, &total));
+	return py_piece_tensor(piece, total, STELE_DTYPE_U8, 1, &total);
 }
 
 /* The same into the caller's memory. */
@@ -178,18 +179,21 @@ static PyObject *batch_readinto(PyObject *self, PyObject *to)
 	return PyLong_FromUnsignedLongLong(total);
 }
 
-/* The first of those that threads make at once is everybody's. */
+/*
+ * The first of those that threads make at once is everybody's; but each call has a
+ * memoryview of its own, because they may not be shared by threads before Python 3.14.
+ */
 static PyObject *batch_buffer(PyObject *self, void *unused)
 {
 	struct batch *batch = batch_of(self);
-	PyObject *mine = NULL, *buffer;
+	PyObject *buffer, *mine;
 
 	(void)unused;
 	pthread_mutex_lock(&py_lock);
 	buffer = Py_XNewRef(batch->buffer);
 	pthread_mutex_unlock(&py_lock);
 	if (buffer)
-		return buffer;
+		return view_of(buffer);
 	mine = gather(batch);
 	if (!mine)
 		return NULL;
@@ -199,7 +203,7 @@ static PyObject *batch_buffer(PyObject *self, void *unused)
 	buffer = Py_NewRef(batch->buffer);
 	pthread_mutex_unlock(&py_lock);
 	Py_DECREF(mine);
-	return buffer;
+	return view_of(buffer);
 }
 
 typedef uint64_t (*figure_fn)(const struct stele_sample *sample, uint64_t *sum);

@@ -207,7 +207,9 @@ static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *i
 		return -1;
 	}
 	Py_BEGIN_ALLOW_THREADS
-	err = size ? stele_dataset_lookup(core->ds, data, (size_t)size, id) : -ENOENT;
+	err = size && size <= STELE_KEY_SIZE_MAX ?
+		      stele_dataset_lookup(core->ds, data, (size_t)size, id) :
+		      -ENOENT;
 	Py_END_ALLOW_THREADS
 	Py_DECREF(bytes);
 	if (err)

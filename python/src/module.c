@@ -47,6 +47,11 @@ static int fill(PyObject *module)
 {
 	struct py_state *state = PyModule_GetState(module);
 
+	if (PyInterpreterState_GetID(PyInterpreterState_Get())) {
+		PyErr_SetString(PyExc_ImportError,
+				"stele does not support subinterpreters");
+		return -1;
+	}
 	py_fork_watch();
 	state->dataset = add(module, &py_dataset_spec);
 	state->sample = add(module, &py_sample_spec);
@@ -101,7 +106,7 @@ static void release(void *module)
 static PyModuleDef_Slot slots[] = {
 	{Py_mod_exec, fill},
 #ifdef Py_mod_multiple_interpreters
-	{Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+	{Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
 #endif
 #ifdef Py_mod_gil
 	{Py_mod_gil, Py_MOD_GIL_NOT_USED},

@@ -14,6 +14,8 @@ from __future__ import annotations
 try:
     from . import _stele
 except ImportError as error:
+    if "subinterpreter" in str(error):
+        raise
     raise ImportError(
         f"{error}; build the extension with `pip install ./python` in a checkout of Stele, "
         "or install the library that it was built for"
