@@ -143,8 +143,9 @@ static void add_snapshot(struct synthetic *s, struct stele_txn *edit)
 	struct stele_txn_ref ref = {.segment_id = s->d.id};
 	struct stele_digest_part part = {.sample_count = s->d.sample_count};
 	struct stele_txn_snapshot snapshot = {
-		.name = "v1", .refs = &ref, .ref_count = 1,
-		.time = 1700000000, .sample_count = s->d.sample_count};
+		.info = {.name = "v1", .ref_count = 1, .time = 1700000000,
+			 .sample_count = s->d.sample_count},
+		.refs = &ref};
 	const struct stele_catalog_segment segment = {
 		.id = s->d.id,
 		.offset = s->d.offset,
@@ -155,7 +156,7 @@ static void add_snapshot(struct synthetic *s, struct stele_txn *edit)
 
 	memcpy(part.schema_digest, s->d.schema_digest, sizeof(part.schema_digest));
 	memcpy(part.tree_root, s->d.tree_root, sizeof(part.tree_root));
-	stele_hash_snapshot(s->hash, &part, 1, snapshot.digest);
+	stele_hash_snapshot(s->hash, &part, 1, snapshot.info.digest);
 	check(stele_txn_add_segment(edit, &segment), "add the segment");
 	check(stele_txn_add_snapshot(edit, &snapshot), "add the snapshot");
 }
