@@ -81,6 +81,9 @@ class _Lazy(Sequence[T], Generic[T]):
             return [self._item(self._folder, index) for index in indices]
         return self._item(self._folder, indices)
 
+    def __iter__(self) -> Iterator[T]:
+        return (self._item(self._folder, index) for index in range(len(self)))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or len(self) != len(other):
             return False
@@ -174,7 +177,6 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
                 if current:
                     found[current] = array("Q", [f[2] for f in sorted(files)])
                 current, files = name, []
-            found.setdefault(name, array("Q"))
             valid = is_valid(f"{self._name}/{key}") if is_valid else (
                 rest.lower().endswith(extensions)  # type: ignore[arg-type]
             )  # fmt: skip
