@@ -101,7 +101,7 @@ STELE_API int stele_profile_path(const struct stele_profile *profile,
 /**
  * stele_profile_depth() - the smallest depth that is good enough for reads of one size
  *
- * Good enough is 95 % of the best throughput at that size.
+ * Good enough is 97 % of the best throughput at that size.
  * @size: one of the table; 0: the snapshot's own mix. Return: depth; 0: no such size.
  */
 STELE_API uint32_t stele_profile_depth(const struct stele_profile *profile,

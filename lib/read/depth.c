@@ -16,12 +16,14 @@
 /* Cost of a request beside its bytes: between that of NVMe (6 KiB) and RBD (60 KiB). */
 #define OVERHEAD 16384u
 
-/* A round has at least that many completions, and lasts as many mean latencies ... */
-#define ROUND_COUNT	256u
+/* A round lasts at least as many mean latencies ... */
 #define ROUND_LATENCIES 2u
 /* ... but with a slow device nobody waits for so many. */
 #define PATIENCE_NS    UINT64_C(1000000000)
 #define PATIENCE_COUNT 16u
+
+/* One in so many that were issued under another window may be out when a round begins. */
+#define STRAGGLERS 8u
 
 /* A round's mean size counts for a quarter in that of late. */
 #define SMOOTHING 4
@@ -42,6 +44,7 @@ void stele_depth_init(struct stele_depth *d,
 		d->search.phase = STELE_DEPTH_PINNED;
 	d->seeding = d->settling = true;
 	d->unsettled = 1;
+	d->switched = UINT64_MAX;
 	d->last = d->sum.start = d->alone.since = d->search.best.since =
 		config->now;
 }
@@ -114,42 +117,24 @@ uint32_t stele_depth_window(const struct stele_depth *d)
 
 /* ---- latency --------------------------------------------------------------- */
 
-static void sample_latency(struct stele_depth *d, uint32_t size, uint64_t latency,
-			   uint64_t now)
+/* Of the larger ones, so that none looks slow beside a small one. */
+static void listen_for_quickest(struct stele_depth *d, uint32_t size, uint64_t latency,
+				uint64_t now)
 {
-	double fastest;
-
-	d->skip = d->stride;
 	if (size >= d->mean_size && latency)
 		stele_recent_add(&d->alone, 1 / (double)latency, now);
-	fastest = stele_recent_max(&d->alone);
-	if (fastest > 0 && d->slowdown_count < STELE_DEPTH_SAMPLES)
-		d->slowdowns[d->slowdown_count++] = (float)((double)latency * fastest);
 }
 
-static double median_slowdown(struct stele_depth *d)
+static double mean_slowdown(const struct stele_depth *d)
 {
-	float *v = d->slowdowns;
-	uint32_t count = d->slowdown_count;
-
-	for (uint32_t i = 1; i < count; i++) {
-		float x = v[i];
-		uint32_t j = i;
-
-		for (; j && v[j - 1] > x; j--)
-			v[j] = v[j - 1];
-		v[j] = x;
-	}
-	return count ? (double)v[count / 2] : 0;
+	return (double)d->sum.latency / (double)d->sum.count *
+	       stele_recent_max(&d->alone);
 }
 
 /* ---- rounds ----------------------------------------------------------------- */
 
 static void begin_sum(struct stele_depth *d)
 {
-	d->stride = (uint32_t)(d->sum.count / STELE_DEPTH_SAMPLES);
-	d->skip = 0;
-	d->slowdown_count = 0;
 	d->sum = (struct stele_depth_sum){.start = d->last};
 	d->settling = false;
 }
@@ -163,7 +148,7 @@ static bool is_over(const struct stele_depth *d)
 		return false;
 	if (elapsed >= PATIENCE_NS && s->count >= PATIENCE_COUNT)
 		return true;
-	return s->count >= ROUND_COUNT &&
+	return s->count >= d->search.round_count &&
 	       elapsed / ROUND_LATENCIES >= s->latency / s->count;
 }
 
@@ -198,14 +183,23 @@ static struct stele_measure measure(struct stele_depth *d)
 	return (struct stele_measure){
 		.time = d->last,
 		.rates = {bytes + reads * OVERHEAD, reads, bytes},
-		.slowdown = median_slowdown(d),
+		.slowdown = mean_slowdown(d),
 		.mean = mean_cost(d),
 		.most = most_cost(d),
 		.starved = s->busy_count < s->count / 2,
 	};
 }
 
-static void end_round(struct stele_depth *d)
+/* All that is in flight was issued before `now`, what follows will not be. */
+static void settle(struct stele_depth *d, uint64_t now)
+{
+	d->settling = true;
+	d->switched = now;
+	d->unsettled = d->in_flight;
+	d->tolerated = d->in_flight / STRAGGLERS;
+}
+
+static void end_round(struct stele_depth *d, uint64_t now)
 {
 	struct stele_measure m = measure(d);
 	uint64_t limit = d->limit;
@@ -217,8 +211,8 @@ static void end_round(struct stele_depth *d)
 		return;
 	stele_search_round(&d->search, &m);
 	set_limit(d);
-	d->settling = d->limit != limit;
-	d->unsettled = d->in_flight;
+	if (d->limit != limit)
+		settle(d, now);
 }
 
 void stele_depth_issued(struct stele_depth *d, uint32_t size, uint64_t now)
@@ -237,15 +231,15 @@ static bool is_transport(int status)
 }
 
 /* Once for all that was in flight then: the next that counts was issued later. */
-static void fail(struct stele_depth *d)
+static void fail(struct stele_depth *d, uint64_t now)
 {
 	if (d->sum.failed || d->config.pinned)
 		return;
 	d->seeding = false; /* else the next request would widen it again */
 	stele_search_fail(&d->search, mean_cost(d));
 	set_limit(d);
-	d->sum.failed = d->settling = true;
-	d->unsettled = d->in_flight;
+	d->sum.failed = true;
+	settle(d, now);
 }
 
 static void add(struct stele_depth_sum *s, uint32_t size, uint64_t latency,
@@ -263,10 +257,10 @@ static void add(struct stele_depth_sum *s, uint32_t size, uint64_t latency,
 /* Time has gone on: what came before is whole batches. */
 static void advance(struct stele_depth *d, uint64_t now, bool starved)
 {
-	if (d->settling && !d->unsettled)
+	if (d->settling && d->unsettled <= d->tolerated)
 		begin_sum(d);
 	else if (!d->settling && is_over(d))
-		end_round(d);
+		end_round(d, now);
 	if (!starved)
 		d->sum.busy += now - d->last;
 	d->last = now;
@@ -283,12 +277,12 @@ void stele_depth_completed(struct stele_depth *d, uint32_t size,
 	d->in_flight--;
 	d->bytes_in_flight -= size;
 	add(&d->sum, size, latency, !starved);
-	if (d->unsettled)
+	if (d->unsettled && issued < d->switched)
 		d->unsettled--;
 	if (is_transport(status))
-		fail(d);
-	else if (!d->skip--)
-		sample_latency(d, size, latency, now);
+		fail(d, now);
+	else
+		listen_for_quickest(d, size, latency, now);
 }
 
 unsigned int stele_depth_history(const struct stele_depth *d,

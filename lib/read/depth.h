@@ -8,10 +8,11 @@
  * small samples share it fairly.
  *
  * This file's part is to count: what is in flight, and *rounds*, stretches that are
- * long enough for their rate to mean something. A round begins when all that was in
- * flight under the window before it has come back. What the rounds say about the
- * window is for search.h to judge. Rates are of the time in which requests waited for
- * the window: of a caller who pauses, nothing is learnt while it does.
+ * long enough for their rate to mean something. A round begins when nearly all that was
+ * issued under the window before it has come back: not as many, but the very same, or
+ * a slow server's share of them would pass for what the new window gained. What the
+ * rounds say about the window is for search.h to judge. Rates are of the time in which
+ * requests waited for the window: of a caller who pauses, nothing is learnt while it does.
  *
  * Belongs to one thread. Times are nanoseconds of any one monotonic clock.
  */
@@ -22,7 +23,6 @@
 #include "lib/stele.h"
 
 #define STELE_DEPTH_HISTORY 256u
-#define STELE_DEPTH_SAMPLES 64u
 
 struct stele_depth_config {
 	uint32_t start;	    /* requests, to begin with; 0: STELE_DEPTH_DEFAULT */
@@ -51,14 +51,13 @@ struct stele_depth {
 	uint64_t last;		  /* ns: of the last completion */
 	bool seeding;		  /* the first round: the mean size is not known yet */
 	bool settling;		  /* what is in flight was issued under another window ... */
-	uint32_t unsettled;	  /* ... that many */
+	uint32_t unsettled;	  /* ... that many ... */
+	uint32_t tolerated;	  /* ... of which so many may stay out */
+	uint64_t switched;	  /* ns: when the window changed */
 	struct stele_depth_sum sum;
 	double mean_size;	  /* of late */
 	struct stele_search search;
 
-	/* Of this round: latencies as multiples of one alone, one in stride + 1. */
-	float slowdowns[STELE_DEPTH_SAMPLES];
-	uint32_t slowdown_count, stride, skip;
 	struct stele_recent alone; /* 1/ns: of the quickest request of late */
 
 	struct stele_depth_round rounds[STELE_DEPTH_HISTORY];
@@ -66,7 +65,7 @@ struct stele_depth {
 };
 
 /* Where it begins, if depth_max allows and nothing else is known. */
-#define STELE_DEPTH_DEFAULT 64u
+#define STELE_DEPTH_DEFAULT 8u
 
 void stele_depth_init(struct stele_depth *depth,
 		      const struct stele_depth_config *config);

@@ -15,30 +15,39 @@
 #define NS_PER_MS     UINT64_C(1000000)
 
 /* STARTUP ends when this growth was missed that often, one doubling after the other. */
-#define STARTUP_GROWTH 1.05
-#define STARTUP_FLAT   3u
+#define STARTUP_GROWTH 1.1
+#define STARTUP_FLAT   2u
 /* The first window that came so near to the best rate is the knee. */
 #define STARTUP_NEAR 0.97
 
 /*
  * Elasticity that makes more worth its latency, and less not worth its loss. Where
- * throughput at depth q goes like (q^-4 + 1)^(-1/4), a device delivers 0.985 of its best at
- * 0.06, 0.993 at 0.03.
+ * throughput at depth q goes like (q^-p + 1)^(-1/p), a depth whose double gains 2 % (0.03)
+ * delivers 0.961 (p = 1) to 0.979 (p = 4) of the best.
  */
-#define UP_ELASTICITY	0.05
-#define DOWN_ELASTICITY 0.03
+#define UP_ELASTICITY	0.04
+#define DOWN_ELASTICITY 0.025
 /* What a pair of rounds may add to the score, and the score that decides. */
 #define UNIT_MIN   0.01 /* of score: as much as rates differ by themselves */
 #define UNIT_MAX   0.1
 #define SCORE_MAX  1.5
 #define SCORE_ENDS 2.9
-#define PAIRS_MAX  6u
+#define PAIRS_MAX  5u
+/* Mean latency by the quickest: without queues, and the most that more of it says. */
+#define SLOWDOWN_FAIR 2.5
+#define PRIOR_MAX     2.4
+/* For more it must be clear at last, for less it may be in doubt. */
+#define DOUBT 1.0
+/* Of what the last trial of the same window has found. */
+#define REMEMBERED 0.7
 /* Rates of the base before and after, the lower by the higher. */
 #define BASES_AGREE 0.8
-/* Not worth a second look: what was in force stays, so nothing is lost by an error. */
-#define CLEAR_LOSS 0.15
 /* A gain of this share of what the window grew: the knee is not near. */
 #define STEEP 0.5
+
+/* Not worth a second look, unless rates differ so much by themselves. */
+#define CLEAR_LOSS 0.15
+#define LOUD 4
 
 #define DRAIN_FACTOR 0.5
 #define DOWN_FACTOR  0.75
@@ -63,13 +72,19 @@
 #define FAIL_FACTOR 0.7
 #define FAIL_HOLD   10u
 
+/* Short while it starts, and then as long, and of as many requests, as noise demands. */
+#define STARTUP_NS     (4 * NS_PER_MS)
+#define STARTUP_COUNT  48u
+#define ROUND_COUNT    64u
+#define COUNT_MIN      32u
+#define COUNT_MAX      512u
 #define ROUND_MIN      (10 * NS_PER_MS)
 #define ROUND_MAX      (320 * NS_PER_MS)
 #define NOISE_LENGTHEN 0.05
 #define NOISE_SHORTEN  0.02
 /* One jump, of a device that changed, is no noise yet; and averaging helps by itself. */
 #define NOISE_MAX  0.15
-#define NOISE_FIRST 0.05 /* until it has been heard */
+#define NOISE_FIRST 0.1 /* until it has been heard */
 #define NOISE_ROOT 0.7
 /* Another rate decides when it is so much calmer. */
 #define CALMER 0.7
@@ -96,7 +111,8 @@ void stele_search_init(struct stele_search *s, uint64_t seed)
 {
 	*s = (struct stele_search){
 		.phase = STELE_DEPTH_STARTUP,
-		.round_ns = ROUND_MIN,
+		.round_ns = STARTUP_NS,
+		.round_count = STARTUP_COUNT,
 		.interval = INTERVAL_MIN,
 		.noise = {NOISE_FIRST, NOISE_FIRST, NOISE_FIRST},
 		.random = seed | 1,
@@ -125,6 +141,18 @@ static double other_window(const struct stele_measure *m, double base,
 	return factor > 1 && other <= base ? 0 : other;
 }
 
+/*
+ * What the latency says before any rate does: far above that of a request alone it is
+ * queueing, and more of that gains nothing.
+ */
+static double prior(const struct stele_measure *m, bool down)
+{
+	double queueing = m->slowdown > 0 ? log2(m->slowdown / SLOWDOWN_FAIR) : 0;
+	double score = fmax(0, fmin(PRIOR_MAX, queueing));
+
+	return down ? score : -score / 2;
+}
+
 /* `rate`: of a round of the present window that has just ended; 0: none. */
 static bool begin_trial(struct stele_search *s, const struct stele_measure *m,
 			double factor, double rate)
@@ -139,18 +167,31 @@ static bool begin_trial(struct stele_search *s, const struct stele_measure *m,
 	s->other = other;
 	s->base_rate = rate;
 	s->other_rate = 0;
-	s->score = s->gain = 0;
+	s->score = s->known[s->down] ? REMEMBERED * s->scores[s->down]
+				     : prior(m, s->down);
+	s->gain = 0;
 	s->pairs = 0;
 	s->on_other = rate > 0;
 	return true;
 }
 
+static void forget(struct stele_search *s)
+{
+	s->known[false] = s->known[true] = false;
+}
+
+/* What speaks for and against one that was rejected is where the next begins. */
 static void end_trial(struct stele_search *s, bool accepted)
 {
 	s->window = accepted ? s->other : s->base;
 	s->trial = s->on_other = false;
-	if (accepted)
+	if (accepted) {
 		s->last[0] = s->last[1] = s->last[2] = 0;
+		forget(s);
+	} else {
+		s->scores[s->down] = s->score;
+		s->known[s->down] = s->pairs;
+	}
 }
 
 /*
@@ -175,7 +216,7 @@ static void add_pair(struct stele_search *s, double rate)
 	if (!isfinite(score))
 		return;
 	s->gain += gain;
-	if (gain < -CLEAR_LOSS)
+	if (gain < -fmax(CLEAR_LOSS, LOUD * s->noise[s->by]))
 		s->score = -SCORE_ENDS;
 	else
 		s->score += fmax(-SCORE_MAX, fmin(SCORE_MAX, score));
@@ -196,7 +237,7 @@ static int trial_round(struct stele_search *s, double rate)
 	s->base_rate = rate;
 	s->other_rate = 0;
 	if (fabs(s->score) >= SCORE_ENDS || s->pairs >= PAIRS_MAX)
-		return s->score > 0 ? 1 : -1;
+		return s->score > (s->down ? -DOUBT : DOUBT) ? 1 : -1;
 	s->on_other = true;
 	return 0;
 }
@@ -213,18 +254,26 @@ static uint32_t jittered(struct stele_search *s, uint32_t rounds)
 static void cruise(struct stele_search *s)
 {
 	s->phase = STELE_DEPTH_CRUISE;
+	s->round_ns = ROUND_MIN;
+	s->round_count = ROUND_COUNT;
 	s->interval = INTERVAL_MIN;
 	s->wait = 0;
 	s->rate = s->base_rate = 0;
 }
 
-static double best_rate(const struct stele_search *s)
+/* The highest of these rates over the highest of their like so far. */
+static double nearness(const struct stele_search *s, const double *rates)
 {
-	double best = 0;
+	double nearest = 0;
 
-	for (uint32_t i = 0; i < s->step_count; i++)
-		best = fmax(best, s->steps[i].rate);
-	return best;
+	for (enum stele_rate i = 0; i < STELE_RATES; i++) {
+		double best = 0;
+
+		for (uint32_t k = 0; k < s->step_count; k++)
+			best = fmax(best, s->steps[k].rates[i]);
+		nearest = fmax(nearest, rates[i] / best);
+	}
+	return nearest;
 }
 
 /*
@@ -234,12 +283,9 @@ static double best_rate(const struct stele_search *s)
  */
 static void end_startup(struct stele_search *s, const struct stele_measure *m)
 {
-	double best = best_rate(s);
 	uint32_t knee = 0;
 
-	while (s->steps[knee].rate < STARTUP_NEAR * best)
-		knee++;
-	if (knee + 1 < s->step_count)
+	while (nearness(s, s->steps[knee].rates) < STARTUP_NEAR)
 		knee++;
 	s->window = s->steps[knee].window;
 	cruise(s);
@@ -248,15 +294,17 @@ static void end_startup(struct stele_search *s, const struct stele_measure *m)
 	s->down = true; /* next */
 }
 
-static void startup_round(struct stele_search *s, const struct stele_measure *m,
-			  double rate)
+static void startup_round(struct stele_search *s, const struct stele_measure *m)
 {
 	double next = fmin(2 * s->window, m->most);
+	struct stele_search_step *step = &s->steps[s->step_count];
 
-	s->flat = rate > STARTUP_GROWTH * best_rate(s) ? 0 : s->flat + 1;
-	s->steps[s->step_count++] =
-		(struct stele_search_step){s->window, rate};
-	if (s->flat < STARTUP_FLAT && next > STARTUP_GROWTH * s->window &&
+	s->flat = nearness(s, m->rates) > STARTUP_GROWTH ? 0 : s->flat + 1;
+	step->window = s->window;
+	for (enum stele_rate i = 0; i < STELE_RATES; i++)
+		step->rates[i] = m->rates[i];
+	s->step_count++;
+	if (s->flat < STARTUP_FLAT && next > 1.05 * s->window &&
 	    s->step_count < STELE_SEARCH_STEPS)
 		s->window = next;
 	else
@@ -291,6 +339,7 @@ static void smooth(struct stele_search *s, double rate, uint64_t time)
 		s->wait = 0;
 		if (s->trial) /* of another device */
 			end_trial(s, false);
+		forget(s);
 		s->down = deviation < 0;
 	}
 	stele_recent_add(&s->best, s->rate, time);
@@ -387,9 +436,15 @@ static void fit_round(struct stele_search *s)
 
 	if (noise > NOISE_LENGTHEN && s->round_ns < ROUND_MAX) {
 		s->round_ns *= 2;
+		if (s->round_count < COUNT_MAX)
+			s->round_count *= 2;
 		factor = NOISE_ROOT;
-	} else if (noise < NOISE_SHORTEN && s->round_ns > ROUND_MIN) {
-		s->round_ns /= 2;
+	} else if (noise < NOISE_SHORTEN &&
+		   (s->round_ns > ROUND_MIN || s->round_count > COUNT_MIN)) {
+		if (s->round_ns > ROUND_MIN)
+			s->round_ns /= 2;
+		if (s->round_count > COUNT_MIN)
+			s->round_count /= 2;
 		factor = 1 / NOISE_ROOT;
 	}
 	for (enum stele_rate i = 0; i < STELE_RATES; i++)
@@ -443,7 +498,7 @@ void stele_search_round(struct stele_search *s, const struct stele_measure *m)
 	listen(s, m);
 	rate = m->rates[s->by];
 	if (s->phase == STELE_DEPTH_STARTUP)
-		startup_round(s, m, rate);
+		startup_round(s, m);
 	else if (s->phase == STELE_DEPTH_DRAIN)
 		drain_round(s, m, rate);
 	else
@@ -461,6 +516,7 @@ void stele_search_fail(struct stele_search *s, double mean)
 {
 	if (s->trial)
 		end_trial(s, false);
+	forget(s);
 	cruise(s);
 	s->window = fmax(mean, s->window * FAIL_FACTOR);
 	s->hold = s->wait = FAIL_HOLD;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * search.h - which window delivers most: a search among noisy rates
+ * search.h - the smallest window that delivers what a device can, found among noisy rates
  *
  * Told the rate of each round (depth.h), it says which window to try in the next:
  *
- *	STARTUP		twice as much, until that twice gained nothing
+ *	STARTUP		from a few requests on twice as much, until that twice gained little
  *	DRAIN		half as much, while that loses nothing
  *	CRUISE		hold; now and then try a little more (PROBE_UP), or less
  *
  * One rate beside another proves little where others share device and
  * processor. So each step but those of STARTUP is a *trial*: rounds of the one
  * window and of the other alternate, each of the other is set against those
- * before and after it, and bounded scores are added up until they say enough.
+ * before and after it, and bounded scores are added up until they say enough. They
+ * begin with what the latency says (mostly queueing: less will do), or with what the last
+ * trial found; where they stay in doubt, the smaller window wins: on a plateau nothing
+ * else would hold a window that noise can push either way.
  * The measure of gain is the elasticity, d ln(rate) / d ln(window): more in
  * flight for its own sake is latency for nothing.
  */
@@ -44,7 +47,7 @@ enum stele_rate {
 struct stele_measure {
 	uint64_t time;	  /* ns: its end */
 	double rates[STELE_RATES]; /* per second */
-	double slowdown;  /* median latency, as a multiple of one alone */
+	double slowdown;  /* mean latency, as a multiple of the quickest of late */
 	double mean;	  /* cost of a request */
 	double most;	  /* the window may be: at least `mean` */
 	bool starved;	  /* the window was not what held requests back */
@@ -55,7 +58,8 @@ struct stele_measure {
 struct stele_search {
 	double window;	   /* of the round that runs, in cost */
 	uint32_t phase;	   /* enum stele_depth_phase, of the round that runs */
-	uint64_t round_ns; /* that a round should last at least */
+	uint64_t round_ns; /* that a round should last at least ... */
+	uint32_t round_count; /* ... and completions that it should have */
 
 	enum stele_rate by;	   /* the rate that decides */
 	double last[STELE_RATES];  /* of the last round of the same base; 0: none */
@@ -63,7 +67,7 @@ struct stele_search {
 
 	/* STARTUP */
 	struct stele_search_step {
-		double window, rate;
+		double window, rates[STELE_RATES];
 	} steps[STELE_SEARCH_STEPS];
 	uint32_t step_count, flat;
 
@@ -73,6 +77,8 @@ struct stele_search {
 	double base_rate, other_rate; /* of the last round of each; 0: none yet */
 	double score, gain; /* gain: sum of ln(other_rate / base_rate) */
 	uint32_t pairs;
+	bool known[2];	  /* [down]: the window was tried against another before ... */
+	double scores[2]; /* ... with that result */
 
 	/* CRUISE */
 	uint32_t wait, interval; /* rounds to the next trial */

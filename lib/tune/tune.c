@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KNEE	  0.95 /* of the best throughput of a row */
+#define KNEE	  0.97 /* of the best throughput of a row */
 
 static const struct stele_tune_time normal = {40, 0.5, 2000};
 static const struct stele_tune_time quick = {5, 0.06, 200};

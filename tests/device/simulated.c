@@ -12,6 +12,9 @@
 
 #define BEGIN	    (1000 * SECOND)
 #define STALL_EVERY (100 * MS)
+#define WRITES_EVERY (40 * MS) /* half of them bursts, half pauses */
+#define LATENCY_MIN  1e-6
+#define LATENCY_STEP 1.07
 
 /* 0 ... 1 */
 static double uniform(struct simulated *s)
@@ -84,30 +87,78 @@ static double rate_time(double rate, double amount)
 	return rate > 0 ? amount / rate : 0;
 }
 
+static void stand_still(struct simulated *s)
+{
+	if (s->link_free < s->now)
+		s->link_free = s->now;
+	s->link_free += ns(s->device.stall * 2 * uniform(s));
+	s->next_stall = s->now + (uint64_t)(2 * uniform(s) * STALL_EVERY);
+}
+
+/* When the throttle lets one pass that comes now. */
+static uint64_t throttled(struct simulated *s)
+{
+	const struct simulated_device *d = &s->device;
+	double interval = 1e9 / d->bucket_rate, now = (double)s->now, early;
+
+	if (s->throttle < now)
+		s->throttle = now;
+	s->throttle += interval;
+	early = s->throttle - interval * (d->bucket_size + 1);
+	return (uint64_t)fmax(now, early);
+}
+
+/* When it has passed the link. */
+static uint64_t pass_link(struct simulated *s, uint32_t size)
+{
+	const struct simulated_device *d = &s->device;
+	uint64_t start = d->bucket_rate > 0 ? throttled(s) : s->now;
+	double share = 1;
+
+	if (s->link_free > start)
+		start = s->link_free;
+	if (start / (WRITES_EVERY / 2) % 2)
+		share -= d->writes;
+	start += ns((rate_time(d->iops_max, 1) + rate_time(d->bytes_max, size)) /
+		    share);
+	s->link_free = start;
+	return start;
+}
+
+static double draw_factor(struct simulated *s, bool slow_server)
+{
+	const struct simulated_device *d = &s->device;
+	double factor = 1 + d->noise * (2 * uniform(s) - 1);
+
+	if (d->noise > 0 && uniform(s) < 0.01)
+		factor *= 5;
+	if (d->servers ? slow_server
+		       : d->slow_share > 0 && uniform(s) < d->slow_share)
+		factor *= d->slow_factor;
+	return factor;
+}
+
 /* When a request that is issued now will be done. */
 static uint64_t serve(struct simulated *s, uint32_t size)
 {
 	const struct simulated_device *d = &s->device;
-	double factor = 1 + d->noise * (2 * uniform(s) - 1), seconds;
-	uint64_t *channel = s->channel_free, start;
+	uint32_t servers = d->servers ? d->servers : 1;
+	uint32_t each = d->channels / servers, server = 0;
+	uint64_t *channel, start;
+	double seconds;
 
-	if (d->noise > 0 && uniform(s) < 0.01)
-		factor *= 5;
-	if (d->stall > 0 && s->now >= s->next_stall) {
-		if (s->link_free < s->now)
-			s->link_free = s->now;
-		s->link_free += ns(d->stall * 2 * uniform(s));
-		s->next_stall = s->now + (uint64_t)(2 * uniform(s) * STALL_EVERY);
-	}
-	start = s->link_free > s->now ? s->link_free : s->now;
-	start += ns(rate_time(d->iops_max, 1) + rate_time(d->bytes_max, size));
-	s->link_free = start;
-	for (uint32_t i = 1; i < d->channels; i++)
-		if (s->channel_free[i] < *channel)
-			channel = &s->channel_free[i];
+	if (d->stall > 0 && s->now >= s->next_stall)
+		stand_still(s);
+	start = pass_link(s, size);
+	if (servers > 1)
+		server = (uint32_t)(uniform(s) * servers);
+	channel = &s->channel_free[server * each];
+	for (uint32_t i = 1; i < each; i++)
+		if (s->channel_free[server * each + i] < *channel)
+			channel = &s->channel_free[server * each + i];
 	if (*channel > start)
 		start = *channel;
-	seconds = d->latency * factor /
+	seconds = d->latency * draw_factor(s, server < d->slow_servers) /
 		  (1 + d->sorting * log2(s->count + 1.0));
 	*channel = start + ns(seconds + rate_time(d->stream_rate, size));
 	return *channel;
@@ -142,6 +193,24 @@ static void issue(struct simulated *s)
 		bail("nothing is in flight");
 }
 
+static void count_latency(struct simulated *s, double seconds)
+{
+	double i = log(fmax(1, seconds / LATENCY_MIN)) / log(LATENCY_STEP);
+
+	s->latency += seconds;
+	s->latencies[(uint32_t)fmin(i, SIMULATED_LATENCIES - 1)]++;
+}
+
+double simulated_quantile(const struct simulated *s, double share)
+{
+	uint64_t left = (uint64_t)((double)s->served * share);
+	uint32_t i = 0;
+
+	while (i + 1 < SIMULATED_LATENCIES && left >= s->latencies[i])
+		left -= s->latencies[i++];
+	return LATENCY_MIN * pow(LATENCY_STEP, i + 0.5);
+}
+
 static void reap(struct simulated *s)
 {
 	uint64_t time, work = 0;
@@ -158,7 +227,7 @@ static void reap(struct simulated *s)
 		s->bytes_in_flight -= r.size;
 		s->served++;
 		s->bytes += r.size;
-		s->latency += (double)(time - r.issued) / 1e9;
+		count_latency(s, (double)(time - r.issued) / 1e9);
 		work += s->caller.work;
 		if (s->caller.pause && s->served % 256 == 0)
 			work += s->caller.pause;
@@ -172,6 +241,7 @@ void simulated_run(struct simulated *s, uint64_t span)
 
 	s->served = 0;
 	s->bytes = s->latency = 0;
+	memset(s->latencies, 0, sizeof(s->latencies));
 	s->peak = 0;
 	s->bytes_peak = 0;
 	while (s->now < end) {
