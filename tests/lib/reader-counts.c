@@ -323,15 +323,24 @@ static void check_two(const struct test_plan *plan)
 	test_dataset_close(&t);
 }
 
+static void add_latencies(const struct stele_loader *loader, struct stele_histogram *latency[3])
+{
+	for (int which = STELE_LATENCY_SAMPLE; which <= STELE_LATENCY_DEVICE + 1;
+	     which++) {
+		stele_histogram_free(latency[which]);
+		latency[which] = stele_histogram_new();
+		stele_loader_latency(loader, (enum stele_latency)which,
+				     latency[which]);
+	}
+}
+
 /* Two sources: their sums. It reads ahead until it may not, so it is asked again. */
 static void check_loader(const struct test_plan *plan)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	struct stele_reader_stats stats = {.size = sizeof(stats)};
+	struct stele_reader_stats stats = {.size = sizeof(stats)}, later = stats;
+	struct stele_histogram *latency[3] = {NULL};
 	struct stele_loader *loader;
-	struct stele_histogram *latency[] = {stele_histogram_new(),
-					     stele_histogram_new(),
-					     stele_histogram_new()};
 	struct test_load load = {0};
 	struct test_dataset t;
 	struct seen seen;
@@ -344,18 +353,17 @@ static void check_loader(const struct test_plan *plan)
 					.verify = STELE_VERIFY_DIGEST,
 					.prefetch_size = 100000));
 	test_load(loader, (struct test_dataset[]){t, t}, UINT64_MAX, &load);
-	do {
+	do { /* and again, if it has gone on meanwhile */
 		nanosleep(&pause, NULL);
 		stele_loader_reader_stats(loader, &stats);
 		seen = seen_by(t.dev);
-	} while (!agrees(&seen, &stats) || stats.depth);
+		add_latencies(loader, latency);
+		stele_loader_reader_stats(loader, &later);
+	} while (!agrees(&seen, &stats) || stats.depth || later.samples != stats.samples ||
+		 later.device_reads != stats.device_reads);
 	ok(true, "a loader's sums become those of the log");
 	ok(stats.check_reads > 0, "with checks: %ju",
 	   (uintmax_t)stats.check_reads);
-	for (int which = STELE_LATENCY_SAMPLE; which <= STELE_LATENCY_DEVICE + 1;
-	     which++)
-		stele_loader_latency(loader, (enum stele_latency)which,
-				     latency[which]);
 	is_uint(stats.samples, stele_histogram_count(latency[0]),
 		"latencies of its samples");
 	is_uint(seen.queued.requests, stele_histogram_count(latency[1]),
