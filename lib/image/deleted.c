@@ -222,16 +222,14 @@ int stele_deleted_combine(const struct stele_deleted *a,
 	int ret = reserve(out, a->word_count + b->word_count);
 
 	while (ret == 0 && (i < a->word_count || j < b->word_count)) {
-		const struct stele_deleted_word *x = &a->words[i], *y = &b->words[j];
-		const bool has_x = i < a->word_count &&
-				   (j == b->word_count || x->index <= y->index);
-		const bool has_y = j < b->word_count &&
-				   (i == a->word_count || y->index <= x->index);
+		const uint64_t x = i < a->word_count ? a->words[i].index : UINT64_MAX;
+		const uint64_t y = j < b->word_count ? b->words[j].index : UINT64_MAX;
 
-		add(out, has_x ? x->index : y->index,
-		    apply(op, has_x ? x->bits : 0, has_y ? y->bits : 0));
-		i += has_x;
-		j += has_y;
+		add(out, x <= y ? x : y,
+		    apply(op, x <= y ? a->words[i].bits : 0,
+			  y <= x ? b->words[j].bits : 0));
+		i += x <= y;
+		j += y <= x;
 	}
 	return ret;
 }
