@@ -15,28 +15,111 @@
 
 #include "format/keys.h"
 #include "format/sections.h"
-#include "lib/segment/blocks.h"
 
 #define BUFFER_SIZE (UINT64_C(4) << 20)
+
+/* Metadata blocks one after the other, in large blocking writes. */
+struct blocks {
+	struct stele_device *dev;
+	struct stele_disk_block *buffer;
+	uint64_t capacity, count; /* blocks in the buffer */
+	uint64_t offset;	  /* on the target, of the buffer's first one */
+};
 
 struct writing {
 	struct stele_builder *builder;
 	struct stele_plan *plan;
 	const struct stele_written *written;
 	struct stele_hash *hash;
-	struct stele_blocks_writer out;
+	struct blocks out;
 	uint64_t begin;		   /* of the sections on the target */
 	struct stele_spill hashes; /* of the blocks of one level */
 	uint64_t hash_count;
 	struct stele_spill names[STELE_FIELD_COUNT_MAX]; /* raw streams */
 };
 
-/* Behind each block, or few of them. */
+/* ---- blocks ------------------------------------------------------------------ */
+
+static int blocks_open(struct blocks *writer, struct stele_device *dev,
+		       uint64_t offset, uint64_t buffer_size)
+{
+	memset(writer, 0, sizeof(*writer));
+	writer->dev = dev;
+	writer->offset = offset;
+	writer->capacity = buffer_size / STELE_BLOCK_SIZE;
+	writer->buffer = stele_device_alloc(dev, writer->capacity *
+						 STELE_BLOCK_SIZE);
+	return writer->buffer ? 0 : -ENOMEM;
+}
+
+/* What is not flushed is dropped. */
+static void blocks_close(struct blocks *writer)
+{
+	free(writer->buffer);
+	memset(writer, 0, sizeof(*writer));
+}
+
+static int blocks_flush(struct blocks *writer)
+{
+	const uint64_t size = writer->count * STELE_BLOCK_SIZE;
+	int ret = 0;
+
+	if (size)
+		ret = stele_device_write(writer->dev, writer->buffer,
+					 writer->offset, size);
+	writer->offset += size;
+	writer->count = 0;
+	return ret;
+}
+
+/* The next block, zeroed. Return: 0; errno of the device. */
+static int blocks_next(struct blocks *writer,
+		       struct stele_disk_block **block)
+{
+	if (writer->count == writer->capacity) {
+		int ret = blocks_flush(writer);
+
+		if (ret < 0)
+			return ret;
+	}
+	*block = &writer->buffer[writer->count++];
+	memset(*block, 0, sizeof(**block));
+	return 0;
+}
+
+static uint64_t blocks_offset(const struct blocks *writer)
+{
+	return writer->offset + writer->count * STELE_BLOCK_SIZE;
+}
+
+/* Where the block that next() gave last will lie. */
+static uint64_t blocks_last(const struct blocks *writer)
+{
+	return blocks_offset(writer) - STELE_BLOCK_SIZE;
+}
+
+static int blocks_put(struct blocks *writer,
+		      const struct stele_disk_block *blocks, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		struct stele_disk_block *block;
+		int ret = blocks_next(writer, &block);
+
+		if (ret < 0)
+			return ret;
+		memcpy(block, &blocks[i], sizeof(*block));
+	}
+	return 0;
+}
+
+/* ---- hashes ------------------------------------------------------------------ */
+
+/* After each block, or a few of them. */
 static int tell(struct writing *w)
 {
 	struct stele_progress *progress = &w->builder->progress;
 
-	progress->bytes_done = stele_blocks_offset(&w->out) - w->begin;
+	progress->bytes_done = blocks_offset(&w->out) - w->begin;
 	return stele_builder_tick(w->builder);
 }
 
@@ -53,7 +136,7 @@ static void seal(struct writing *w, struct stele_disk_block *block,
 		 enum stele_block_type type)
 {
 	add_hash(w, block);
-	stele_block_seal(block, type, stele_blocks_last(&w->out),
+	stele_block_seal(block, type, blocks_last(&w->out),
 			 w->plan->descriptor.id);
 }
 
@@ -79,7 +162,7 @@ static int write_keys(struct writing *w)
 			stele_keys_end(page);
 			seal(w, block, STELE_BLOCK_KEYS);
 		}
-		ret = stele_blocks_next(&w->out, &block);
+		ret = blocks_next(&w->out, &block);
 		if (ret < 0)
 			break;
 		stele_keys_begin(page, block);
@@ -105,7 +188,7 @@ static int write_numbers(struct writing *w, const uint64_t *values)
 	for (uint64_t at = 0; at < count && !ret; at += per_block) {
 		struct stele_disk_block *block;
 
-		ret = stele_blocks_next(&w->out, &block);
+		ret = blocks_next(&w->out, &block);
 		if (ret < 0)
 			break;
 		for (uint32_t i = 0; i < per_block && at + i < count; i++)
@@ -147,7 +230,7 @@ static int write_column(struct writing *w, uint32_t field)
 		struct stele_disk_column *column;
 		uint32_t i;
 
-		ret = stele_blocks_next(&w->out, &block);
+		ret = blocks_next(&w->out, &block);
 		if (ret < 0)
 			break;
 		column = (struct stele_disk_column *)block->payload;
@@ -196,9 +279,9 @@ static int write_names(struct writing *w, uint32_t field)
 	for (uint64_t i = 0; i < count; i++)
 		add_hash(w, &blocks[i]);
 	stele_blocks_seal(names->data, count, STELE_BLOCK_NAMES,
-			  stele_blocks_offset(&w->out),
+			  blocks_offset(&w->out),
 			  w->plan->descriptor.id);
-	return stele_blocks_put(&w->out, names->data, count);
+	return blocks_put(&w->out, names->data, count);
 }
 
 /* Makes the names' streams, which go out with their sections. */
@@ -244,7 +327,7 @@ static int write_level(struct writing *w, enum stele_block_type type,
 
 		if (n > STELE_DIGESTS_PER_BLOCK)
 			n = STELE_DIGESTS_PER_BLOCK;
-		ret = stele_blocks_next(&w->out, &block);
+		ret = blocks_next(&w->out, &block);
 		if (ret < 0)
 			break;
 		memcpy(block->payload, digests + at * STELE_DIGEST_SIZE,
@@ -301,7 +384,7 @@ static int not_planned(const struct writing *w, uint64_t planned)
 	stele_log_error(&w->builder->log,
 			"section at %" PRIu64 ", planned at %" PRIu64
 			" (a bug)",
-			stele_blocks_offset(&w->out), planned);
+			blocks_offset(&w->out), planned);
 	return -EUCLEAN;
 }
 
@@ -315,7 +398,7 @@ static int write_sections(struct writing *w)
 		const struct stele_section *section = &w->plan->sections[i];
 		uint64_t planned = d->offset + section->offset;
 
-		if (planned != stele_blocks_offset(&w->out))
+		if (planned != blocks_offset(&w->out))
 			return not_planned(w, planned);
 		ret = write_section(w, section);
 	}
@@ -353,24 +436,24 @@ static int write_descriptors(struct writing *w)
 	struct stele_spill blocks;
 	int ret;
 
-	if (stele_blocks_offset(&w->out) != second)
+	if (blocks_offset(&w->out) != second)
 		return not_planned(w, second);
 	stele_spill_init(&blocks, &plan->pool);
 	ret = stele_spill_grow(&blocks, plan->descriptor_size);
 	if (!ret) {
 		fill_descriptor(w, blocks.data);
 		stele_descriptor_seal(blocks.data, d, second);
-		ret = stele_blocks_put(&w->out, blocks.data, count);
+		ret = blocks_put(&w->out, blocks.data, count);
 	}
 	if (!ret)
-		ret = stele_blocks_flush(&w->out);
+		ret = blocks_flush(&w->out);
 	if (!ret) {
 		w->out.offset = d->offset;
 		stele_descriptor_seal(blocks.data, d, d->offset);
-		ret = stele_blocks_put(&w->out, blocks.data, count);
+		ret = blocks_put(&w->out, blocks.data, count);
 	}
 	if (!ret)
-		ret = stele_blocks_flush(&w->out);
+		ret = blocks_flush(&w->out);
 	stele_spill_release(&blocks);
 	return ret;
 }
@@ -398,9 +481,8 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 	if (!ret)
 		ret = stele_hash_new(&w.hash);
 	if (!ret)
-		ret = stele_blocks_open(&w.out, dev, w.begin,
-					memory < BUFFER_SIZE ? memory :
-							       BUFFER_SIZE);
+		ret = blocks_open(&w.out, dev, w.begin,
+				  memory < BUFFER_SIZE ? memory : BUFFER_SIZE);
 	if (!ret)
 		ret = hash_schema(&w);
 	if (!ret)
@@ -410,7 +492,7 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 	if (ret < 0 && ret != -ECANCELED)
 		stele_log_error(&builder->log, "cannot write sections: %s",
 				stele_strerror(ret));
-	stele_blocks_close(&w.out);
+	blocks_close(&w.out);
 	stele_hash_free(w.hash);
 	stele_spill_release(&w.hashes);
 	for (uint32_t i = 0; i < STELE_FIELD_COUNT_MAX; i++)
