@@ -94,6 +94,7 @@ AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)) tests/fuzz/
 # bench/: what all its programs share, and the programs.
 BENCH_SHARED := bench/content.c bench/race.c
 BENCH := $(call prog,$(filter-out $(BENCH_SHARED),$(sort $(wildcard bench/*.c))))
+BENCH_PYTHON := $(addprefix $(O)/bench/,generate synthetic)
 HEADERS := $(sort $(wildcard lib/stele*.h))
 PAGES := $(sort $(wildcard man/*.[1-8]))
 
@@ -244,7 +245,8 @@ check-tsan: deps ## unit tests under TSan
 	$(Q)$(MAKE) O=build-tsan SAN=thread check-unit
 check-unit: $(UNIT) ## tests/format and tests/lib alone: quick
 	$(if $(UNIT),$(call prove,$(UNIT)))
-check-here: all $(UNIT) $(FUZZ) $(AIDS) $(if $(SAN),,python)
+# bench-python.t runs what measures, too.
+check-here: all $(UNIT) $(FUZZ) $(AIDS) $(BENCH_PYTHON) $(if $(SAN),,python)
 	$(call prove,$(UNIT) $(FUZZ) $(CMD_TESTS) $(if $(SAN),,$(TREE_TESTS) $(PY_TESTS)))
 check-python: deps ## the tests of the Python package alone
 	$(Q)$(MAKE) check-python-here
@@ -277,6 +279,27 @@ bench: deps ## stele and its peers against each other: minutes (bench/README.md)
 	$(Q)$(MAKE) bench-here
 bench-here: all $(BENCH)
 	$(Q)BUILD=$(abspath $(O)) python3 bench/bench.py run
+
+# In environments of their own: 6 GB. MindSpore wants other versions than the others.
+$(VENV)-bench/done: bench/python/requirements.txt bench/python/alone.txt
+	$(call say,VENV,$(@D))
+	$(Q)$(PYTHON) -m venv --clear $(@D)
+	$(Q)$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	$(Q)$(@D)/bin/pip install -q --disable-pip-version-check --no-deps \
+		-r $(<D)/alone.txt
+	$(Q)touch $@
+$(VENV)-bench-mindspore/done: bench/python/mindspore.txt
+	$(call say,VENV,$(@D))
+	$(Q)$(PYTHON) -m venv --clear $(@D)
+	$(Q)$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	$(Q)touch $@
+
+bench-python: deps ## loaders that people train with, against each other: hours, 6 GB of packages
+	$(Q)$(MAKE) bench-python-here
+bench-python-here: all python $(BENCH_PYTHON) $(VENV)-bench/done \
+		$(VENV)-bench-mindspore/done
+	$(Q)BUILD=$(abspath $(O)) $(PYTHON) bench/bench.py python
+
 bench-clean: ## removes what it measured on, keeps the results
 	$(Q)BUILD=$(abspath $(O)) python3 bench/bench.py clean
 
@@ -385,5 +408,5 @@ FORCE:
 .PHONY: all python check check-asan check-tsan check-unit check-here \
 	check-python check-python-here check-python-full check-python-full-here \
 	wheel wheel-here install-python check-vm \
-	check-vm-here bench bench-here bench-clean demo demo-here corpus fuzz \
-	fuzz-here lint install uninstall clean deps help FORCE
+	check-vm-here bench bench-here bench-python bench-python-here bench-clean \
+	demo demo-here corpus fuzz fuzz-here lint install uninstall clean deps help FORCE

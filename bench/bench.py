@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench.py run|report|clean - what `make bench` and `make bench-clean` call
+"""bench.py run|report|clean|python|python-sets|python-report - what `make bench` and the like call
 
 run: makes the sets, runs all blocks, writes results.json, results.md and charts to
 build/bench. report: writes the last two anew from results.json. clean: removes the sets.
+python, python-report: the same for `make bench-python`: python.json, python.md; where a run
+was cut short it goes on. python-sets: makes what it reads, and measures nothing.
 suite/settings.py says what the environment may set.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -87,6 +90,42 @@ def again():
     print(report.write(log, results['facts'], results['settings'], settings.out))
 
 
+def python(action):
+    from suite import python as suite, python_report
+
+    settings, log = Settings(), Log()
+    path = settings.out / 'python.json'
+    settings.out.mkdir(parents=True, exist_ok=True)
+    settings.dir.mkdir(parents=True, exist_ok=True)
+    results = json.loads(path.read_text(encoding='utf-8')) if path.exists() else {}
+    if results and (action == 'python-report' or not results['whole']):
+        log.points, log.rounds = results['points'], results['rounds']
+        log.skipped = results['skipped']
+    facts = results.get('facts') if log.points else None
+
+    def store(whole=False):
+        found = {'facts': facts, 'settings': settings.as_dict(), 'whole': whole,
+                 'points': log.points, 'rounds': log.rounds, 'skipped': log.skipped}
+        path.write_text(json.dumps(found, indent=1) + '\n', encoding='utf-8')
+
+    if action != 'python-report':
+        if os.geteuid() != 0:
+            raise SystemExit('bench: needs root: it drops caches, and mounts')
+        process.catch_signals()
+        sets.clear_leftovers(settings)
+        facts = facts or {**machine.facts(settings.dir), **suite.facts(settings)}
+        bench = suite.Bench(settings, log, store)
+        if action == 'python-sets':
+            suite.forms_only(bench)
+            return
+        suite.run_all(bench)
+        store(whole=not settings.only.pattern)
+    text = python_report.write(log, facts, results['settings'] if action == 'python-report'
+                               else settings.as_dict())
+    (settings.out / 'python.md').write_text(text, encoding='utf-8')
+    say(f"bench: '{settings.out}/python.md'")
+
+
 def clean():
     settings = Settings()
     if settings.dir.exists():
@@ -95,7 +134,9 @@ def clean():
 
 
 def main():
-    actions = {'run': run, 'report': again, 'clean': clean}
+    actions = {'run': run, 'report': again, 'clean': clean,
+               **{name: functools.partial(python, name)
+                  for name in ('python', 'python-sets', 'python-report')}}
     if len(sys.argv) != 2 or sys.argv[1] not in actions:
         raise SystemExit(f"usage: {sys.argv[0]} {'|'.join(actions)}")
     actions[sys.argv[1]]()

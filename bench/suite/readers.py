@@ -26,6 +26,7 @@ class Reader:
     from_disk: bool = True  # what it delivers must have come from the disk
     around: typing.Callable = contextlib.nullcontext
     env: dict = None
+    prepares: bool = False  # it sees itself to what is in the caches
 
     def read(self, seed):
         with self.around() as taken:
@@ -132,7 +133,7 @@ def fio(settings, name, target, sizes, region, depth, memory='pages', seconds=No
 def peer(settings, name, program, *arguments, threads=1, sequential=False, seconds=None,
          from_disk=True):
     def argv(seed):
-        return (settings.out / program, '-t', threads, '-s', seconds or settings.seconds,
+        return (settings.programs / program, '-t', threads, '-s', seconds or settings.seconds,
                 '-r', 0 if sequential else seed, *arguments)
 
     return Reader(name, argv, parse_peer, from_disk=from_disk)
@@ -140,7 +141,7 @@ def peer(settings, name, program, *arguments, threads=1, sequential=False, secon
 
 def ring(settings, name, trace, target, depth, *options, seconds=None):
     def argv(seed):
-        return (settings.out / 'ring', *options, '-d', depth, '-s', seconds or settings.seconds,
-                '-r', seed, trace, target)
+        return (settings.programs / 'ring', *options, '-d', depth,
+                '-s', seconds or settings.seconds, '-r', seed, trace, target)
 
     return Reader(name, argv, parse_peer)

@@ -36,11 +36,11 @@ class Log:
 
 def measure(reader, seed, disks, idle_busy):
     """One cold run: what the reader said, and what the machine did."""
-    dropped = machine.drop_caches()
+    dropped = reader.prepares or machine.drop_caches()
     meter = machine.Meter(disks)
     # Each its own: what one has read may be in a cache of the host for the next.
     point = reader.read(random.Random(f'{seed}/{reader.name}').getrandbits(31))
-    seen = meter.read()
+    seen = point.pop('seen', None) or meter.read()  # of a part of it, if the reader says so
     busy = max(0.0, seen['busy'] - idle_busy * seen['seconds'])
     point.update(reader=reader.name, wall=seen['seconds'], busy=busy,
                  steal=seen['steal'] / seen['seconds'],
@@ -61,16 +61,24 @@ def anchor_rate(anchor):
     return anchor.read(0)['bytes_per_second']
 
 
-def one_round(log, block, readers, number, settings, anchor, disks):
+def one_round(log, block, readers, number, settings, anchor, disks, between=None):
+    """between: called before each run; if it ends the program, the next goes on behind those
+    whose points are in the log.
+    """
     seed = random.Random(f'{settings.seed}/{block}/{number}').getrandbits(31)
     order = list(readers)
     random.Random(seed).shuffle(order)
     idle_busy, idle_steal = machine.idle_control(CONTROL_SECONDS)
     before = anchor_rate(anchor)
-    points = []
-    for reader in order:
+    points = [p for p in log.of(block) if p['round'] == number]
+    ran = {p['reader'] for p in points}
+    for reader in [r for r in order if r.name not in ran]:
+        if between:
+            between()
         try:
-            points.append(measure(reader, seed, disks, idle_busy))
+            points.append({'block': block, 'round': number,
+                           **measure(reader, seed, disks, idle_busy)})
+            log.points.append(points[-1])
         except Failed as error:
             log.skip(f'{block}: {reader.name}, round {number + 1}', error)
             if number == 0:
@@ -82,8 +90,6 @@ def one_round(log, block, readers, number, settings, anchor, disks):
     log.rounds.append({'block': block, 'round': number, 'seed': seed,
                        'order': [r.name for r in order], 'busy': idle_busy, 'steal': steal,
                        'before': before, 'after': after, 'noise': noise})
-    for point in points:
-        log.points.append({'block': block, 'round': number, **point})
     say(f"  {block} round {number + 1}: " + (', '.join(noise) or 'quiet'))
     return not noise
 

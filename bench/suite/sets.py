@@ -53,7 +53,7 @@ class Set:
         partial.rename(self.path(form))
 
     def program(self, name):
-        return self.settings.out / name
+        return self.settings.programs / name
 
     # ---- forms ----
 

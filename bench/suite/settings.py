@@ -2,6 +2,7 @@
 """settings.py - what the environment asks for, and the sizes that follow
 
 BENCH_DIR      where the sets lie (build/bench/data); wants room, on the device to measure
+BENCH_OUT      where results go (build/bench)
 BENCH_ROUNDS   rounds of each block (5)
 BENCH_SECONDS  of each run (3)
 BENCH_SCALE    multiplies the number of samples of every set (1)
@@ -10,6 +11,11 @@ BENCH_LARGE    GiB of the set that no memory holds (0.55 of the machine's); 0: n
 BENCH_ONLY     only blocks whose name matches this regular expression
 BENCH_SEED     of the order of runs and of samples (1)
 BENCH_QUICK    1: a tenth of the samples, 2 rounds of 1 s, no large set: minutes, no figures
+Of `make bench-python` alone:
+BENCH_SLICE    seconds after which it stops; the next run goes on there (0: never)
+BENCH_KEEP     1: a set stays when all that reads it is done
+BENCH_FEW      1: only loaders that need no more than the package and NumPy
+BENCH_PYTHON   the interpreter that has the others (build/venv-bench/bin/python)
 """
 
 import os
@@ -34,7 +40,8 @@ class Settings:
     def __init__(self):
         self.quick = os.environ.get('BENCH_QUICK', '0') not in ('', '0')
         self.build = pathlib.Path(os.environ.get('BUILD', 'build')).resolve()
-        self.out = self.build / 'bench'
+        self.programs = self.build / 'bench'
+        self.out = pathlib.Path(os.environ.get('BENCH_OUT') or self.programs).resolve()
         self.dir = pathlib.Path(os.environ.get('BENCH_DIR') or self.out / 'data').resolve()
         self.rounds = number('BENCH_ROUNDS', 2 if self.quick else 5, int)
         self.seconds = number('BENCH_SECONDS', 1.0 if self.quick else 3.0)
@@ -44,6 +51,12 @@ class Settings:
         self.disk = number('BENCH_DISK', 0.0) * GIB
         self.large = number('BENCH_LARGE', 0.0 if self.quick else None)  # GiB
         self.seed = number('BENCH_SEED', 1, int)
+        self.extra = 0 if self.quick else (self.rounds + 1) // 2  # in place of noisy rounds
+        self.slice = number('BENCH_SLICE', 0.0)
+        self.keep = number('BENCH_KEEP', 0, int)
+        self.few = number('BENCH_FEW', 0, int)
+        self.python = pathlib.Path(os.environ.get('BENCH_PYTHON') or
+                                   self.build / 'venv-bench/bin/python')
         self.only = re.compile(os.environ.get('BENCH_ONLY', ''))
         if self.rounds < 1 or self.seconds <= 0 or self.scale <= 0:
             raise SystemExit('bench: rounds, seconds and scale must be positive')

@@ -24,14 +24,14 @@ def make_synthetic(bench, place):
         facts = place / f'{count}.json'
         if not facts.exists():
             sets.remove(path)
-            facts.write_text(run(bench.settings.out / 'synthetic', count, path),
+            facts.write_text(run(bench.settings.programs / 'synthetic', count, path),
                              encoding='ascii')
         made[name] = (path, json.loads(facts.read_text(encoding='ascii')))
     return made
 
 
 def open_rounds(bench, number, name, target, facts, *other):
-    text = run(bench.settings.out / 'first', target, facts['stride'], facts['present'], OPENS,
+    text = run(bench.settings.programs / 'first', target, facts['stride'], facts['present'], OPENS,
                *other)
     for seen in json_lines(text):
         seen['library_us'] = seen['open_us'] + seen['sample_us']
@@ -49,7 +49,7 @@ def opening(bench):
     path.parent.mkdir(parents=True, exist_ok=True)
     other = bench.settings.dir / 'other'
     sets.remove(other)
-    run(bench.settings.out / 'synthetic', 1, other)
+    run(bench.settings.programs / 'synthetic', 1, other)
     with sets.mounted_new(bench.settings, path, 2 << 30) as place:
         made = make_synthetic(bench, place)
         for number in range(bench.settings.rounds):
@@ -178,7 +178,7 @@ def ceph(bench):
     target = f'rbd:rbd/bench?conf={conf}'
     run(bench.settings.build / 'stele', 'build', '-q', '--label-from=none', found.tree(), target,
         timeout=900)
-    facts = json.loads(run(bench.settings.out / 'extents', target, bench.settings.seed,
+    facts = json.loads(run(bench.settings.programs / 'extents', target, bench.settings.seed,
                            bench.settings.dir / 'ceph.trace'))
     sizes, share = blocks.sizes_of(found, facts)
     engine = ('--ioengine=rbd', '--clientname=admin', '--pool=rbd', '--rbdname=bench')
