@@ -9,7 +9,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "json.h"
 #include "parse.h"
@@ -82,25 +84,49 @@ static void print_text(const struct stele_copy_report *report,
 		printf("  time      %.1f s\n", report->seconds);
 }
 
-/* Whatever has been copied is kept. */
+/* A regular file is overwritten by one beside it, see stele-copy(1). */
+static bool is_file(const char *target)
+{
+	const char *name = cmd_snapshot_of(target);
+	char *path = strndup(target, name ? (size_t)(name - 1 - target) :
+					    strlen(target));
+	struct stat st;
+	const bool file = path && !stat(path, &st) && S_ISREG(st.st_mode);
+
+	free(path);
+	return file;
+}
+
+/* What was copied is kept; but running it again gets past no damage. */
+static void explain_kept(const char *target, int error, bool force, uint64_t kept)
+{
+	const bool damaged = error == -EBADMSG || error == -EUCLEAN;
+	const bool beside = force && is_file(target);
+	char size[TEXT_SIZE];
+
+	if (beside && damaged)
+		return;
+	cmd_message("%s'%s' keeps the %s copied so far%s%s",
+		    beside ? "a new file beside " : "", target,
+		    text_size(size, kept),
+		    damaged ? "" : "; run the same command to resume",
+		    force && !beside && !damaged ? ", without --force" : "");
+}
+
+
 static void explain(const struct cmd_log *log, const char *source, int error,
 		    const struct job *job,
 		    const struct stele_copy_report *report)
 {
-	const bool force = job->opts.flags & STELE_FORCE;
-	char size[TEXT_SIZE];
+	const uint64_t kept = report->sent_size + report->resumed_size;
 
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped", strsignal(stop_requested()));
 	else
 		cmd_log_error(error, strstr(stele_errmsg(), source) ?
 					     source : log->target);
-	if ((report->sent_size || report->resumed_size) &&
-	    !(job->opts.flags & STELE_DRY_RUN))
-		cmd_message("'%s' keeps the %s copied so far; run the same "
-			    "command%s to resume", log->target,
-			    text_size(size, report->sent_size),
-			    force ? " without --force" : "");
+	if (kept && !(job->opts.flags & STELE_DRY_RUN))
+		explain_kept(log->target, error, job->opts.flags & STELE_FORCE, kept);
 }
 
 static int run(const char *source, const char *target, struct job *job)

@@ -373,9 +373,10 @@ struct stele_copy_report {
  * An empty target gets a new image; in an existing image the snapshot is added to
  * those there, and only segments that it lacks are copied. Every sample is
  * checked against its digest on the way; the digest stays the same. After an
- * interruption, the next copy resumes. If the snapshot is already there, with the
- * same digest, the copy succeeds. DRY_RUN checks all but the samples, and reports what
- * would be sent if nothing was left by an interrupted copy.
+ * interruption, the next copy resumes; FORCE replaces a regular file only once the new
+ * image is durable, and leaves it alone if the copy fails. If the snapshot is already
+ * there, with the same digest, the copy succeeds. DRY_RUN checks all but the samples, and
+ * reports what would be sent if nothing was left by an interrupted copy.
  * Return: as for stele_build() and stele_dataset_open(); -EEXIST (another snapshot
  * has that name, or another segment that id; logged).
  */

@@ -27,13 +27,24 @@ bool stele_file_is_mounted_on(const struct stele_device *dev);
 
 /*
  * Create "PATH.new-XXXXXXXX", open it for writing, alone, and have *name say what it is
- * called (malloced). Return: as stele_device_open_file().
+ * called (malloced). `tag`: by that number, -EEXIST: there is one; 0: by any. Return: as
+ * stele_device_open_file().
  */
-int stele_file_create_beside(const char *path, const char *backend,
+int stele_file_create_beside(const char *path, uint32_t tag, const char *backend,
 			     const struct stele_log *log, char **name,
 			     struct stele_device **out);
-/* Warn of such files that nobody holds; `shown`: what a user calls `path`. */
-void stele_file_warn_beside(const char *path, const char *shown,
+/*
+ * One that was created by that tag; nobody else may have put it there. `alone`: for writing.
+ * Return: as above; -EPERM (it is not ours).
+ */
+int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
+			   const char *backend, const struct stele_log *log,
+			   char **name, struct stele_device **out);
+/*
+ * Warn of such files that nobody holds, other than `but` (may be NULL); `shown`: what a user
+ * calls `path`.
+ */
+void stele_file_warn_beside(const char *path, const char *shown, const char *but,
 			    const struct stele_log *log);
 /* Take over owner (else logged) and mode of `old`, durably. Return: 0; errno. */
 int stele_file_adopt(struct stele_device *dev, const struct stele_device *old);

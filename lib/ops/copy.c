@@ -520,18 +520,26 @@ static int begin_image(const struct copy *c, struct stele_device *dev,
 	return ret;
 }
 
-/* A dry run goes on with the device: nobody else could open what is on it. */
-static int rehearse_on(struct copy *c, struct stele_claim *claim)
+/* On a device that nobody else could open: of a dry run, or of a file that has no name yet. */
+static int begin_on(struct copy *c, struct stele_claim *claim)
 {
 	struct stele_device *dev = claim->dev;
+	int ret;
 
 	stele_intent_end(dev);
-	claim->dev = NULL;
-	return stele_txn_on_device(&c->txn, dev, &c->log);
+	claim->dev = NULL; /* the transaction's, also after an error */
+	ret = stele_txn_on_device(&c->txn, dev, &c->log);
+	if (ret < 0 || claim->dry)
+		return ret;
+	claim->dev = dev;
+	c->txn.borrowed = true;
+	c->txn.claim = claim;
+	return 0;
 }
 
 static int make_image(struct copy *c)
 {
+	struct stele_claim *claim = calloc(1, sizeof(*claim));
 	const struct stele_claim_opts want = {
 		.backend = c->opts.backend,
 		.snapshot = name_of(c),
@@ -540,19 +548,37 @@ static int make_image(struct copy *c)
 		.object_size = c->opts.object_size,
 		.force = c->opts.flags & STELE_FORCE,
 		.dry = c->opts.flags & STELE_DRY_RUN,
+		.replace = true,
+		.copy_of = c->ds->snapshot.digest,
 	};
-	struct stele_claim claim = {0};
-	int ret = stele_claim_open(&claim, c->to.path, &want, &c->log);
+	int ret = claim ? stele_claim_open(claim, c->to.path, &want, &c->log) :
+			  -ENOMEM;
 
 	if (ret == 0)
-		ret = stele_claim_take(&claim);
-	if (ret == 0)
-		ret = begin_image(c, claim.dev, claim.image_size);
-	if (ret == 0 && want.dry)
-		ret = rehearse_on(c, &claim);
+		ret = stele_claim_take(claim);
+	if (ret == 0 && !claim->resumed)
+		ret = begin_image(c, claim->dev, claim->image_size);
+	if (ret == 0 && (want.dry || claim->beside))
+		ret = begin_on(c, claim);
 	else if (ret == 0)
-		memcpy(c->lost, claim.lost, sizeof(c->lost));
-	stele_claim_drop(&claim, ret < 0);
+		memcpy(c->lost, claim->lost, sizeof(c->lost));
+	if (!c->txn.claim) {
+		if (claim)
+			stele_claim_drop(claim, ret < 0);
+		free(claim);
+	}
+	return ret;
+}
+
+/* What the same copy would go on with is kept, and what it could not make good is not. */
+static int finish_beside(struct copy *c, int ret)
+{
+	struct stele_claim *claim = c->txn.claim;
+
+	if (ret == 0)
+		return stele_claim_finish(claim);
+	claim->keep = claim->copy_of && ret != -EBADMSG && ret != -EUCLEAN &&
+		      (claim->resumed || c->report->sent_size);
 	return ret;
 }
 
@@ -574,7 +600,7 @@ static int copy_to(struct copy *c, const char *target)
 	if (ret < 0)
 		return ret;
 	c->txn.time = c->opts.time;
-	return stele_copy_on(&(struct stele_copier){
+	ret = stele_copy_on(&(struct stele_copier){
 		.image = &c->ds->image,
 		.snapshot = &c->ds->snapshot,
 		.txn = &c->txn,
@@ -584,6 +610,7 @@ static int copy_to(struct copy *c, const char *target)
 		.progress_user = c->opts.progress_user,
 		.report = c->report,
 	});
+	return c->txn.claim ? finish_beside(c, ret) : ret;
 }
 
 static int do_copy(const char *source, const char *target,

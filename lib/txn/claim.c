@@ -372,6 +372,7 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 				      .dry = opts->dry,
 				      .backend = opts->backend,
 				      .replace = opts->replace,
+				      .copy_of = opts->copy_of,
 				      .force = opts->force};
 	ret = open_target(claim, opts);
 	if (!ret)
@@ -547,6 +548,8 @@ int stele_claim_take(struct stele_claim *claim)
 
 	if (stele_claim_wants_beside(claim))
 		ret = stele_claim_begin_beside(claim);
+	if (claim->resumed)
+		return ret;
 	if (!ret)
 		ret = take_space(claim);
 	if (!ret)
@@ -562,7 +565,7 @@ int stele_claim_take(struct stele_claim *claim)
 }
 
 /* A build may have failed when all was there but the acknowledgement. */
-static bool holds_image(const struct stele_claim *claim)
+bool stele_claim_holds_image(const struct stele_claim *claim)
 {
 	struct stele_image image;
 
@@ -592,7 +595,7 @@ static int is_ours(struct stele_permit *permit)
 		return ret;
 	if (!claim->touched)
 		return check_unchanged(claim);
-	return claim->size && claim->regular && holds_image(claim) ? -EEXIST : 0;
+	return claim->size && claim->regular && stele_claim_holds_image(claim) ? -EEXIST : 0;
 }
 
 /* What says that we write lies at the front, and may have been a hole, too. */
@@ -627,7 +630,8 @@ static void undo(struct stele_claim *claim)
 	if (claim->created && claim->rbd)
 		return; /* removed when it is closed */
 	if (claim->beside) {
-		stele_device_destroy(claim->beside, &claim->log);
+		if (!claim->keep)
+			stele_device_destroy(claim->beside, &claim->log);
 		return;
 	}
 	ret = is_ours(&ask.permit);

@@ -24,6 +24,8 @@ struct stele_claim_opts {
 	bool force;
 	bool dry; /* refuse what would be refused, and write nothing: see rehearsal.h */
 	bool replace;	      /* a regular file with content keeps it until claim_finish() */
+	/* With replace: what the new file is a copy of; one that was cut short is gone on with. */
+	const uint8_t *copy_of; /* STELE_DIGEST_SIZE bytes; NULL: begin anew */
 };
 
 struct stele_claim {
@@ -47,6 +49,9 @@ struct stele_claim {
 	/* See claim_beside.c. */
 	const char *backend; /* the caller's */
 	bool replace;
+	const uint8_t *copy_of;
+	bool resumed; /* `dev` holds an image, to which a copy that was cut short belongs */
+	bool keep; /* the new file, even if this fails: another claim with that copy_of finds it */
 	struct stele_device *replaced; /* the old file; NULL: none */
 	struct stele_copies replaced_seen; /* what it held */
 	char *beside, *real; /* owned: the new file until it is finished, and its name then */
@@ -89,6 +94,8 @@ bool stele_claim_wants_beside(const struct stele_claim *claim);
 int stele_claim_begin_beside(struct stele_claim *claim);
 /* Idempotent on a zeroed struct. */
 void stele_claim_release_beside(struct stele_claim *claim);
+/* Does what was opened hold an image that is whole? In claim.c. */
+bool stele_claim_holds_image(const struct stele_claim *claim);
 
 /* ---- claim_rbd.c: what is special on RBD --------------------------------- */
 

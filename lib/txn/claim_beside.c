@@ -5,8 +5,9 @@
  * The image is built in a file of its own in the same directory, which then takes the
  * name of the old one. That stays open, and locked, until then: no other writer comes
  * between; one whom no lock holds off, on another machine, is noticed before. Its readers
- * keep what they have open. If anything fails the new file goes. Other
- * names (hard links) of the old file keep its content; a symlink keeps leading to the name.
+ * keep what they have open. If anything fails the new file goes, unless it is an unfinished
+ * copy: that has a name which the same copy finds again. Other names (hard links) of the
+ * old file keep its content; a symlink keeps leading to the name.
  */
 #include "lib/txn/claim.h"
 
@@ -23,36 +24,83 @@ bool stele_claim_wants_beside(const struct stele_claim *claim)
 	       !claim->dev->dry && !stele_file_is_mounted_on(claim->dev);
 }
 
-static int create(struct stele_claim *claim, struct stele_device **dev)
+/* Of what it is a copy; 0: it is none. */
+static uint32_t tag_of(const struct stele_claim *claim)
+{
+	const uint8_t *d = claim->copy_of;
+
+	return d ? (uint32_t)d[0] << 24 | (uint32_t)d[1] << 16 |
+			   (uint32_t)d[2] << 8 | d[3] : 0;
+}
+
+/* Go on with what the same copy has left, if that is whole; else it is of no use. */
+static void resume(struct stele_claim *claim)
+{
+	struct stele_device *const replaced = claim->dev;
+
+	if (!tag_of(claim) ||
+	    stele_file_open_beside(claim->real, tag_of(claim), !claim->dry,
+				   claim->backend, &claim->log, &claim->beside,
+				   &claim->dev) < 0)
+		return;
+	claim->resumed = stele_claim_holds_image(claim);
+	if (claim->resumed)
+		return;
+	stele_device_close(claim->dev);
+	claim->dev = replaced;
+	if (!claim->dry)
+		stele_device_destroy(claim->beside, &claim->log);
+	free(claim->beside);
+	claim->beside = NULL;
+}
+
+static int create(struct stele_claim *claim)
+{
+	int ret;
+
+	if (claim->dry)
+		return stele_rehearsal_create(claim->real, 0, 0, &claim->log,
+					      &claim->dev);
+	ret = stele_file_create_beside(claim->real, tag_of(claim), claim->backend,
+				       &claim->log, &claim->beside, &claim->dev);
+	if (ret != -EEXIST || !claim->copy_of)
+		return ret;
+	claim->copy_of = NULL; /* somebody else's: nothing to come back to */
+	return stele_file_create_beside(claim->real, 0, claim->backend,
+					&claim->log, &claim->beside, &claim->dev);
+}
+
+/* Sets claim->dev, unless it fails. */
+static int open_beside(struct stele_claim *claim)
 {
 	claim->real = realpath(claim->path, NULL);
 	if (!claim->real)
 		return -errno;
-	stele_file_warn_beside(claim->real, claim->path, &claim->log);
-	if (claim->dry)
-		return stele_rehearsal_create(claim->real, 0, 0, &claim->log, dev);
-	return stele_file_create_beside(claim->real, claim->backend, &claim->log,
-					&claim->beside, dev);
+	resume(claim);
+	stele_file_warn_beside(claim->real, claim->path, claim->beside, &claim->log);
+	if (!claim->resumed)
+		return create(claim);
+	return claim->dry ? stele_rehearsal_open(claim->dev, &claim->dev) : 0;
 }
 
 int stele_claim_begin_beside(struct stele_claim *claim)
 {
-	struct stele_device *dev;
-	int ret = create(claim, &dev);
+	struct stele_device *const replaced = claim->dev;
+	int ret = open_beside(claim);
 
 	if (ret < 0) {
 		stele_log_error(&claim->log,
 				"cannot create a file beside '%s', to take its place: %s",
 				claim->path, strerror(-ret));
+		claim->dev = replaced;
 		return ret;
 	}
-	claim->replaced = claim->dev;
+	claim->replaced = replaced;
 	claim->replaced_seen = claim->seen;
-	claim->dev = dev;
 	claim->created = true;
 	claim->ours = false;
 	claim->size = 0;
-	return stele_copies_read(dev, &claim->seen);
+	return stele_copies_read(claim->dev, &claim->seen);
 }
 
 /* What was looked at in the beginning is what goes. */

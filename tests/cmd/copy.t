@@ -131,12 +131,22 @@ ok "is named" grep -q "damaged source: sample '.*' of .*: crc32c" <<<"$err" || d
 is "" "$(stele snapshot list "$tmp/damaged" | tail -n +2)" "nothing published"
 must stele copy -q "$tmp/a" "$tmp/damaged"
 sound "$tmp/damaged" "from a good one it goes on"
-must stele build -q --label=kept "$tmp/photos/train/cats" "$tmp/loses@v1"
-run stele copy --force "$tmp/same2" "$tmp/loses"
-is 3 "$status" "a damaged source, over an image"
-ok "what was lost is said" \
-	grep -q "'$tmp/loses' has lost the image that it held: 'kept': 'v1'$" <<<"$err" ||
-	diag "$err"
+must stele build -q --label=kept "$tmp/photos/train/cats" "$tmp/kept@v1"
+before=$(sum "$tmp/kept")
+run stele copy --force "$tmp/same2" "$tmp/kept"
+is "3 $before" "$status $(sum "$tmp/kept")" "a damaged source, over an image: that stays"
+is "$tmp/kept" "$(ls "$tmp/kept"*)" "and nothing beside it"
+if [ "$(id -u)" = 0 ]; then
+	loop_new 64M
+	must stele build -q --label=kept "$tmp/photos/train/cats" "$loop@v1"
+	run stele copy --force "$tmp/same2" "$loop"
+	is 3 "$status" "over one on a device"
+	ok "what was lost is said" \
+		grep -q "'$loop' has lost the image that it held: 'kept': 'v1'$" <<<"$err" ||
+		diag "$err"
+else
+	skip_block 2 "needs root"
+fi
 
 # ---- interrupted ----
 
@@ -168,6 +178,41 @@ ok "and says how to resume" grep -q "run the same command to resume" "$tmp/err" 
 	diag "$(<"$tmp/err")"
 must stele copy -q "$tmp/big.stele" "$tmp/k"
 sound "$tmp/k" "as it does"
+
+# Over a file: it stays until the copy is complete, and that is resumed beside it.
+must cp "$tmp/kept" "$tmp/over"
+new=$tmp/over.new-${digest:0:8}
+resumed=0
+for ((try = 0; try < 5 && !resumed; try++)); do
+	stopped KILL "$new" stele copy -q -f -j 1 "$tmp/big.stele" "$tmp/over"
+	is "$before" "$(sum "$tmp/over")" "killed with --force: the old image is there"
+	ok "the new one beside it" test -f "$new"
+	run stele build -n -f "$tmp/photos" "$tmp/over"
+	ok "which a build names" grep -q "'$new' was left by an interrupted" <<<"$err" ||
+		diag "$err"
+	run stele copy --json -f "$tmp/big.stele" "$tmp/over"
+	resumed=$(jq 'if .resumed_size > 0 and .sent_size > 0 then 1 else 0 end' <<<"$out")
+	[ "$resumed" = 1 ] || cp "$tmp/kept" "$tmp/over"
+done
+is "1 0 " "$resumed $status $err" "the same command goes on with it" || diag "$out"
+sound "$tmp/over" "then it is the new image"
+ok "and nothing is beside it" test ! -e "$new"
+must cp "$tmp/kept" "$tmp/over"
+stopped INT "$new" stele copy -f -j 1 "$tmp/big.stele" "$tmp/over"
+is "130 $before" "$status $(sum "$tmp/over")" "of a signal, too"
+ok "and it is said how to resume" grep -q \
+	"a new file beside '$tmp/over' keeps .*; run the same command to resume$" "$tmp/err" ||
+	diag "$(<"$tmp/err")"
+head -c 1M /dev/urandom | dd of="$new" bs=4096 seek=1 conv=notrunc status=none
+must stele copy -q -f "$tmp/big.stele" "$tmp/over"
+sound "$tmp/over" "what is not whole is not gone on with"
+must cp "$tmp/kept" "$tmp/over"
+must cp "$tmp/kept" "$tmp/elsewhere"
+ln -s elsewhere "$new"
+must stele copy -q -f "$tmp/big.stele" "$tmp/over"
+sound "$tmp/over" "a link of that name is not followed"
+is "$before" "$(sum "$tmp/elsewhere")" "nor what it leads to written"
+rm "$new"
 
 # Killed before there is an image: that looks like a build that was killed.
 unfinished() { stele snapshot list "$1" 2>&1 | grep -q unfinished; }

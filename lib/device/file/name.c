@@ -88,19 +88,27 @@ bool stele_file_is_mounted_on(const struct stele_device *dev)
 	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-int stele_file_create_beside(const char *path, const char *backend,
+static char *name_beside(const char *path, uint32_t tag)
+{
+	char *name;
+
+	return asprintf(&name, "%s.new-%08" PRIx32, path, tag) < 0 ? NULL : name;
+}
+
+int stele_file_create_beside(const char *path, uint32_t tag, const char *backend,
 			     const struct stele_log *log, char **name,
 			     struct stele_device **out)
 {
 	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL |
 				   STELE_DEVICE_CREATE;
 	int rc = -EEXIST;
-	uint32_t random;
+	uint32_t number = tag;
 
-	for (int i = 0; i < TRIES && rc == -EEXIST; i++) {
-		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+	for (int i = 0; i < (tag ? 1 : TRIES) && rc == -EEXIST; i++) {
+		if (!tag && getrandom(&number, sizeof(number), 0) != sizeof(number))
 			return -EIO;
-		if (asprintf(name, "%s.new-%08" PRIx32, path, random) < 0)
+		*name = name_beside(path, number);
+		if (!*name)
 			return -ENOMEM;
 		rc = stele_device_open_file(*name, flags, backend, log, out);
 		if (rc) {
@@ -108,6 +116,38 @@ int stele_file_create_beside(const char *path, const char *backend,
 			*name = NULL;
 		}
 	}
+	return rc;
+}
+
+/* What one may replace by name before it is opened has to be the same afterwards. */
+static bool is_own(const char *path, const struct stele_device *dev)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	       st.st_nlink == 1 && (!dev || stele_file_is(dev, path));
+}
+
+int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
+			   const char *backend, const struct stele_log *log,
+			   char **name, struct stele_device **out)
+{
+	const unsigned int flags = alone ? STELE_DEVICE_WRITE | STELE_DEVICE_EXCL : 0;
+	char *beside = name_beside(path, tag);
+	int rc = beside ? 0 : -ENOMEM;
+
+	if (!rc && !is_own(beside, NULL))
+		rc = -EPERM;
+	if (!rc)
+		rc = stele_device_open_file(beside, flags, backend, log, out);
+	if (!rc && !is_own(beside, *out)) {
+		stele_device_close(*out);
+		rc = -EPERM;
+	}
+	if (rc)
+		free(beside);
+	else
+		*name = beside;
 	return rc;
 }
 
@@ -121,8 +161,8 @@ static bool is_held(const char *path)
 	return held;
 }
 
-/* What a build that was killed has left there may be of use yet. */
-void stele_file_warn_beside(const char *path, const char *shown,
+/* What a build or copy that was killed has left there may be of use yet. */
+void stele_file_warn_beside(const char *path, const char *shown, const char *but,
 			    const struct stele_log *log)
 {
 	glob_t found = {0};
@@ -133,10 +173,11 @@ void stele_file_warn_beside(const char *path, const char *shown,
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc; i++)
-			if (!is_held(found.gl_pathv[i]))
+			if ((!but || strcmp(found.gl_pathv[i], but)) &&
+			    !is_held(found.gl_pathv[i]))
 				stele_log_warning(log,
-						  "'%s' was left by an interrupted build of "
-						  "'%s': remove it",
+						  "'%s' was left by an interrupted build or "
+						  "copy over '%s': remove it",
 						  found.gl_pathv[i], shown);
 	globfree(&found);
 	free(pattern);
