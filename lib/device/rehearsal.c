@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "format/checked.h"
@@ -268,17 +267,17 @@ static int hold_holes(struct rehearsal *r, uint64_t offset, uint64_t size)
 static int reserve(struct stele_device *dev, uint64_t offset, uint64_t size)
 {
 	struct rehearsal *r = (struct rehearsal *)dev;
-	struct statvfs fs;
+	uint64_t left;
 	int ret;
 
 	if (r->space < 0)
 		return -EOPNOTSUPP;
 	ret = hold_holes(r, offset, size);
+	if (ret == 0)
+		ret = stele_reserve_free(r->space, &left);
 	if (ret < 0)
 		return ret;
-	if (fstatvfs(r->space, &fs))
-		return -errno;
-	return r->held_size / fs.f_frsize > fs.f_bavail ? -ENOSPC : 0;
+	return r->held_size > left ? -ENOSPC : 0;
 }
 
 /* ---- RBD snapshots ------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define EXTENTS 64u /* that the kernel is asked for at a time */
@@ -249,4 +250,15 @@ void stele_reserved_release(struct stele_reserved *reserved)
 {
 	free(reserved->list);
 	memset(reserved, 0, sizeof(*reserved));
+}
+
+/* Of what a filesystem keeps for root, root gets some. */
+int stele_reserve_free(int fd, uint64_t *bytes)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(fd, &fs) < 0)
+		return -errno;
+	*bytes = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
+	return 0;
 }

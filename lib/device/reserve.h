@@ -34,6 +34,11 @@ int stele_reserve(struct stele_reserved *reserved, int fd, uint64_t offset,
  */
 int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t from,
 		    uint64_t size, struct stele_permit *permit);
+/*
+ * Bytes that this process may still allocate on the filesystem of `fd`, but for what that
+ * keeps for its own use. 0; errno.
+ */
+int stele_reserve_free(int fd, uint64_t *bytes);
 /* Idempotent on a zeroed struct. */
 void stele_reserved_release(struct stele_reserved *reserved);
 

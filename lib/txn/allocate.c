@@ -198,8 +198,9 @@ int stele_txn_make_larger(struct stele_txn *txn, uint64_t size,
 	if (ret < 0) {
 		stele_log_error(&txn->image->log,
 				"cannot make the target %" PRIu64
-				" bytes large: %s",
-				end, strerror(-ret));
+				" bytes large: %s", end,
+				ret == -ENOSPC ? "its filesystem is full" :
+						 stele_strerror(ret));
 		return ret;
 	}
 	txn->image_size = end;

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include "format/block.h"
 #include "format/intent.h"
 #include "lib/device/guard.h"
 #include "lib/device/rehearsal.h"
+#include "lib/device/reserve.h"
 #include "lib/device/target.h"
 #include "lib/image/image.h"
 #include "lib/node/mapping.h"
@@ -469,13 +469,12 @@ static int take_turn(struct stele_claim *claim)
 
 static void log_full(const struct stele_claim *claim, int error)
 {
-	struct statvfs fs;
+	uint64_t left;
 	char has[48] = "";
 
 	/* A rehearsal of a new file has none. */
-	if (!fstatvfs(stele_device_fd(claim->dev), &fs))
-		snprintf(has, sizeof(has), ", and has %" PRIu64,
-			 (uint64_t)fs.f_bavail * fs.f_frsize);
+	if (!stele_reserve_free(stele_device_fd(claim->dev), &left))
+		snprintf(has, sizeof(has), ", and has %" PRIu64, left);
 	if (error == -ENOSPC)
 		stele_log_error(&claim->log,
 				"cannot write '%s': its filesystem is full: needs %" PRIu64

@@ -131,7 +131,7 @@ must stele resize --size=40M "$image" >/dev/null
 refused "append within a file with holes" "$image" append "$tmp/src" "$image@v2"
 must stele append -q "$tmp/half" "$image@v2"
 refused "compact" "$image" compact "$image@v2" v3
-dd if=/dev/zero of="$tmp/mnt/rest" bs=64K status=none 2>"$tmp/full"
+dd if=/dev/zero of="$tmp/mnt/rest" bs=1K status=none 2>"$tmp/full"
 refused "build over it, of the same size" "$image" build --force "$tmp/small" "$image"
 is 0 "$(stele verify -q "$image" >&2; echo $?)" "the image is sound"
 
@@ -162,5 +162,23 @@ must stele build -q "$tmp/small" "$image@v1"
 echo last >"$tmp/small/last"
 must stele append -q --note="$(printf '%01000d' 7)" "$tmp/small" "$image@v2"
 empty_out "with a larger catalog" "$image"
+
+# What a filesystem keeps for root, a dry run of root's knows.
+loop_new 20M
+must mkfs.ext4 -q -m 20 "$loop"
+mkdir "$tmp/root"
+must mount "$loop" "$tmp/root"
+cleanup umount "$tmp/root"
+mkdir "$tmp/own"
+echo sample >"$tmp/own/s"
+must stele build -q "$tmp/own" "$tmp/root/image@v1"
+chmod 777 "$tmp/root"
+chmod 755 "$tmp"
+setpriv --reuid=65534 --regid=65534 --clear-groups dd if=/dev/zero of="$tmp/root/rest" \
+	bs=1K status=none 2>"$tmp/full"
+for option in --dry-run --note=; do
+	run stele snapshot create "$option" --delete=s "$tmp/root/image@v2"
+	is 0 "$status" "snapshot create $option in what is kept for root" || diag "$err"
+done
 
 done_testing
