@@ -7,6 +7,7 @@
  */
 #include "cmd.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "json.h"
 #include "parse.h"
 #include "progress.h"
+#include "remedy.h"
 #include "text.h"
 
 static const struct option longopts[] = {
@@ -40,6 +42,8 @@ static void damage_json(const struct stele_damage *damage)
 	json_set_number(object, "size", damage->item_size);
 	if (damage->has_id)
 		json_set_number(object, "id", damage->id);
+	if (damage->snapshot)
+		json_set_text(object, "snapshot", damage->snapshot);
 	if (damage->key)
 		json_set_key(object, "key", damage->key, damage->key_size);
 	if (damage->detail)
@@ -58,6 +62,8 @@ static void damage_line(const struct stele_damage *damage)
 		printf(" '%s'", key);
 	if (damage->has_id)
 		printf(" #%" PRIu64, damage->id);
+	if (damage->snapshot)
+		printf(" of '%s'", damage->snapshot);
 	printf(" at %" PRIu64 "+%" PRIu64 ": ", damage->offset, damage->item_size);
 	if (damage->error)
 		printf("%s (", stele_strerror(damage->error));
@@ -127,6 +133,8 @@ static int run(const char *target, struct job *job)
 		return cmd_finish(cmd_status_of(result));
 	}
 	summarize(job, &report);
+	if (result && !job->quiet)
+		remedy_print("verify", -EBADMSG, "", target);
 	return cmd_finish(result ? CMD_DAMAGED : CMD_OK);
 }
 

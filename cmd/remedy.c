@@ -24,6 +24,7 @@
 #define OWN_RUN_DIR "set STELE_RUN_DIR to a directory of your own"
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
 #define LEAVE_OUT   "use --skip-changed to leave such files out"
+#define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
 #define NOT_EVEN_ROOT                                                        \
 	"not even root may: see whether it is immutable (lsattr), or on an " \
 	"NFS that squashes root"
@@ -134,10 +135,12 @@ static const struct {
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},
 	{-EINVAL, NULL, "it has several snapshots",
 	 "select one: TARGET@NAME"},
-	{-EBADMSG, " verify repair build ", NULL, NULL},
-	{-EUCLEAN, " verify repair build ", NULL, NULL},
-	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage"},
-	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage"},
+	{-EBADMSG, " repair build ", NULL, NULL},
+	{-EUCLEAN, " repair build ", NULL, NULL},
+	{-EBADMSG, " verify ", NULL, DAMAGE},
+	{-EUCLEAN, " verify ", NULL, DAMAGE},
+	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
+	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
 	{-ESTALE, NULL, "map", MAP_AGAIN},
 };
 

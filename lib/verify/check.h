@@ -84,8 +84,9 @@ struct stele_check_bad {
 
 struct stele_segment_check {
 	struct stele_check *check;
-	struct stele_segment segment; /* ids: of the snapshot that is asked */
-	bool has_ids;
+	struct stele_segment segment;
+	uint32_t index;	  /* in the catalog */
+	int64_t snapshot; /* that is asked about; -1: all */
 	const struct stele_catalog_segment *where;
 	struct stele_deleted voids; /* in every snapshot */
 	bool void_any; /* no snapshot references it: any may be void */
@@ -152,6 +153,10 @@ void stele_check_window_release(struct stele_check_window *window);
 void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
 		     const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* Report damage of a sample, by place, and id in the snapshot asked about or the newest one. */
+void stele_check_sample(const struct stele_segment_check *sc, uint64_t number,
+			struct stele_damage *damage);
 
 /* FNV-1a. */
 uint64_t stele_check_key_hash(const char *key, size_t size);

@@ -18,12 +18,16 @@
 
 /* ---- superblocks and catalogs -------------------------------------------- */
 
-/* What a copy shares with one of a later generation; images may grow. */
+/*
+ * What a copy shares with one of a later generation; images may grow. What the first commit
+ * found in the other slot is the beginning of the same image, labelled with what that replaced.
+ */
 static bool same_image(const struct stele_superblock *a,
 		       const struct stele_superblock *b)
 {
 	return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0 &&
-	       strcmp(a->label, b->label) == 0 &&
+	       (strcmp(a->label, b->label) == 0 ||
+		(a->state == STELE_STATE_UNFINISHED && b->generation == 1)) &&
 	       a->image_size <= b->image_size &&
 	       a->create_time == b->create_time;
 }
@@ -93,7 +97,8 @@ static void check_copy(struct stele_check *check,
 
 	if (copy->error < 0) {
 		/* Even if nothing of ours is left: all four were written. */
-		stele_check_report(check, copy->error, "superblock",
+		error = copy->error == -EMEDIUMTYPE ? -EBADMSG : copy->error;
+		stele_check_report(check, error, "superblock",
 				   copy->offset, STELE_BLOCK_SIZE, "%s",
 				   copy->why);
 		return;

@@ -162,13 +162,7 @@ static void check_missing(struct stele_segment_check *sc)
 
 		if (sc->entries[i].size_and_flags & STELE_ENTRY_NAMED)
 			continue;
-		stele_segment_slot(&sc->segment, sc->first + i, &damage.offset,
-				   &damage.item_size);
-		damage.has_id = sc->has_ids &&
-				stele_snapshot_id(NULL, &sc->segment,
-						  sc->first + i,
-						  &damage.id) == 0;
-		stele_check_damage(sc->check, &damage);
+		stele_check_sample(sc, sc->first + i, &damage);
 	}
 }
 

@@ -133,39 +133,18 @@ static int add_deleted(struct stele_segment_check *sc,
 	return 0;
 }
 
-/* Ids are those of this snapshot. */
-static int take_ids(struct stele_segment_check *sc,
-		    const struct stele_check_ref *ref)
-{
-	int ret = 0;
-
-	sc->segment.first_id = ref->first_id;
-	if (ref->list) {
-		ret = stele_check_list_load(sc->check, ref->list);
-		if (ret < 0)
-			return ret == -ENOMEM ? ret : 0;
-		ret = stele_check_list_all(ref->list, &sc->segment.deleted);
-	}
-	sc->has_ids = ret == 0;
-	return ret;
-}
-
-/* All snapshots that refer to segment `index`; ids of `snapshot` or the last. */
-static int look_at_snapshots(struct stele_segment_check *sc, uint32_t index,
-			     int64_t snapshot)
+/* All snapshots that refer to the segment. */
+static int look_at_snapshots(struct stele_segment_check *sc)
 {
 	const struct stele_check *check = sc->check;
-	const uint32_t first = check->first_ref[index];
-	const uint32_t end = check->first_ref[index + 1];
-	const struct stele_check_ref *asked = NULL;
+	const uint32_t first = check->first_ref[sc->index];
+	const uint32_t end = check->first_ref[sc->index + 1];
 	bool none = false;
 	int ret = 0;
 
 	for (uint32_t i = first; i < end && ret == 0; i++) {
 		const struct stele_check_ref *ref = &check->refs[i];
 
-		if (snapshot < 0 || ref->snapshot == snapshot)
-			asked = ref;
 		none |= !ref->list;
 		if (ref->list && !ref->list->counted)
 			ret = add_deleted(sc, ref->list, i == first);
@@ -173,7 +152,7 @@ static int look_at_snapshots(struct stele_segment_check *sc, uint32_t index,
 	if (none)
 		stele_deleted_release(&sc->voids);
 	sc->void_any |= first == end;
-	return ret == 0 && asked ? take_ids(sc, asked) : ret;
+	return ret;
 }
 
 /* ---- gaps ---------------------------------------------------------------------- */
@@ -203,6 +182,46 @@ static int check_gaps(struct stele_segment_check *sc)
 
 /* ---- damaged records ------------------------------------------------------------ */
 
+/* All lists are loaded, or cannot be. */
+static bool find_id(const struct stele_segment_check *sc,
+		    const struct stele_check_ref *ref, uint64_t number,
+		    uint64_t *id)
+{
+	uint64_t below, deleted = 0;
+
+	if ((sc->snapshot >= 0 && ref->snapshot != sc->snapshot) ||
+	    (ref->list && (!ref->list->tried || ref->list->error)))
+		return false;
+	for (const struct stele_check_list *l = ref->list; l; l = l->first) {
+		if (stele_deleted_has(&l->deleted, number, &below))
+			return false;
+		deleted += below;
+	}
+	*id = ref->first_id + number - deleted;
+	return true;
+}
+
+void stele_check_sample(const struct stele_segment_check *sc, uint64_t number,
+			struct stele_damage *damage)
+{
+	const struct stele_check *check = sc->check;
+	const uint32_t first = check->first_ref[sc->index];
+	struct stele_catalog_snapshot info;
+	uint32_t i = check->first_ref[sc->index + 1];
+
+	stele_segment_slot(&sc->segment, number, &damage->offset,
+			   &damage->item_size);
+	while (i-- > first && !damage->has_id) {
+		damage->has_id = find_id(sc, &check->refs[i], number, &damage->id);
+		if (!damage->has_id)
+			continue;
+		stele_catalog_snapshot(&check->image->catalog,
+				       check->refs[i].snapshot, &info);
+		damage->snapshot = info.name;
+	}
+	stele_check_damage(sc->check, damage);
+}
+
 static void report_bad(struct stele_segment_check *sc,
 		       const struct stele_check_bad *bad)
 {
@@ -211,12 +230,7 @@ static void report_bad(struct stele_segment_check *sc,
 		.key_size = bad->key_size, .detail = bad->detail,
 	};
 
-	stele_segment_slot(&sc->segment, bad->number, &damage.offset,
-			   &damage.item_size);
-	damage.has_id = sc->has_ids &&
-			stele_snapshot_id(NULL, &sc->segment, bad->number,
-					  &damage.id) == 0;
-	stele_check_damage(sc->check, &damage);
+	stele_check_sample(sc, bad->number, &damage);
 }
 
 void stele_check_bad(struct stele_segment_check *sc, uint64_t number, int error,
@@ -279,12 +293,13 @@ static void sum_list(const struct stele_segment_check *sc,
 	}
 }
 
-static void sum_lists(struct stele_segment_check *sc, uint32_t index)
+/* Payload that each list deletes, among the samples of this pass. */
+static void sum_lists(struct stele_segment_check *sc)
 {
 	const struct stele_check *check = sc->check;
 
-	for (uint32_t i = check->first_ref[index];
-	     i < check->first_ref[index + 1]; i++) {
+	for (uint32_t i = check->first_ref[sc->index];
+	     i < check->first_ref[sc->index + 1]; i++) {
 		struct stele_check_list *list = check->refs[i].list;
 
 		for (; list; list = list->first)
@@ -292,13 +307,13 @@ static void sum_lists(struct stele_segment_check *sc, uint32_t index)
 	}
 }
 
-static int check_pass(struct stele_segment_check *sc, uint32_t index)
+static int check_pass(struct stele_segment_check *sc)
 {
 	int ret;
 
 	ret = stele_verify_records(sc);
 	if (ret == 0)
-		sum_lists(sc, index);
+		sum_lists(sc);
 	if (ret == 0) {
 		qsort(sc->bad, sc->bad_count, sizeof(*sc->bad), by_number);
 		ret = stele_verify_keys(sc);
@@ -327,7 +342,7 @@ static void check_sums(struct stele_segment_check *sc)
 				   sc->records_size, d->records_size);
 }
 
-static int check_samples(struct stele_segment_check *sc, uint32_t index)
+static int check_samples(struct stele_segment_check *sc)
 {
 	const uint64_t total = sc->segment.descriptor.sample_count;
 	const uint64_t most = total < PASS_SAMPLES ? total : PASS_SAMPLES;
@@ -344,7 +359,7 @@ static int check_samples(struct stele_segment_check *sc, uint32_t index)
 
 		sc->count = left < PASS_SAMPLES ? left : PASS_SAMPLES;
 		memset(sc->entries, 0, sc->count * sizeof(*sc->entries));
-		ret = check_pass(sc, index);
+		ret = check_pass(sc);
 	}
 	if (ret == 0)
 		check_sums(sc);
@@ -355,8 +370,6 @@ static int check_samples(struct stele_segment_check *sc, uint32_t index)
 static void hand_over(struct stele_segment_check *sc,
 		      struct stele_check_segment *to)
 {
-	stele_deleted_release(&sc->segment.deleted); /* the lists' */
-	sc->segment.first_id = 0;
 	to->segment = sc->segment;
 	to->has_sizes = to->sound && !sc->records_damaged;
 }
@@ -365,20 +378,21 @@ int stele_verify_segment(struct stele_check *check, uint32_t index,
 			 int64_t snapshot)
 {
 	struct stele_catalog_segment where;
-	struct stele_segment_check sc = {.check = check, .where = &where};
+	struct stele_segment_check sc = {.check = check, .where = &where,
+					 .index = index, .snapshot = snapshot};
 	int ret;
 
 	stele_catalog_segment(&check->image->catalog, index, &where);
 	check->report->segments++;
 	ret = load(&sc, &check->segments[index].sound);
 	if (ret == 0)
-		ret = look_at_snapshots(&sc, index, snapshot);
+		ret = look_at_snapshots(&sc);
 	if (ret == 0)
 		ret = stele_verify_sections(&sc);
 	if (ret == 0)
 		ret = check_gaps(&sc);
 	if (ret == 0)
-		ret = check_samples(&sc, index);
+		ret = check_samples(&sc);
 	stele_deleted_release(&sc.voids);
 	free(sc.entries);
 	free(sc.bad);

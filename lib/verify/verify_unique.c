@@ -27,6 +27,7 @@ static void check_last(struct walk *w, const struct stele_segment *segment,
 		.error = -EUCLEAN, .what = "snapshot",
 		.key = key->key, .key_size = key->key_size,
 		.detail = "two live samples have this key",
+		.snapshot = w->snapshot->info.name,
 	};
 
 	if (stele_snapshot_id(w->snapshot, segment, key->number, &damage.id) ==
