@@ -57,7 +57,7 @@ static void summarize(const struct extract *job, const char *dir)
 
 	for (size_t i = 0; i < EXTRACT_KINDS; i++)
 		if (job->kinds[i].count > EXTRACT_NAMED)
-			cmd_message("%s more %s", text_count(count, job->kinds[i].count -
+			cmd_message("%s more: %s", text_count(count, job->kinds[i].count -
 							     EXTRACT_NAMED),
 				    job->kinds[i].text);
 	if (job->refused)

@@ -196,19 +196,19 @@ static int finish(struct file *file)
 static int write_file(const struct extract *job, const char *path,
 		      const struct stele_sample *sample)
 {
-	struct file file = {
-		.fd = tree_create(job->root, path, job->replace)};
-	int error;
+	struct tree_part part;
+	struct file file = {0};
+	int error = tree_part_create(job->root, path, job->replace, &part);
 
-	if (file.fd < 0)
-		return file.fd;
+	if (error)
+		return error;
+	file.fd = part.fd;
 	error = fill(&file, sample->data, sample->size);
 	if (!error)
 		error = finish(&file);
-	if (close(file.fd) < 0 && !error)
-		error = -errno;
-	if (error)
-		tree_remove(job->root, path);
+	if (!error)
+		return tree_part_keep(&part, job->replace);
+	tree_part_drop(&part);
 	return error;
 }
 

@@ -76,80 +76,60 @@ static int open_directory(int dir, const char *name)
 	return open_beneath(dir, name, O_PATH | O_DIRECTORY, 0);
 }
 
-/* The directory that `path` lies in, made if need be; *base: its last name. */
-static int open_parent(int root, const char *path, char **base)
+/* Each directory on the way, made if need be. `path` is cut. */
+static int make_directories(int root, char *path)
 {
-	char *copy = strdup(path), *name = copy, *slash;
-	int dir, next;
+	int dir = open_beneath(root, ".", O_PATH | O_DIRECTORY, 0), next;
 
-	*base = NULL;
-	if (!copy)
-		return -ENOMEM;
-	dir = open_beneath(root, ".", O_PATH | O_DIRECTORY, 0);
-	while (dir >= 0 && (slash = strchr(name, '/'))) {
-		*slash = '\0';
+	for (char *name = path; dir >= 0 && *name; dir = next) {
+		const size_t size = strcspn(name, "/");
+		const bool last = !name[size];
+
+		name[size] = '\0';
 		next = open_directory(dir, name);
 		close(dir);
-		dir = next;
-		name = slash + 1;
-	}
-	if (dir >= 0)
-		*base = strdup(name);
-	free(copy);
-	if (dir >= 0 && !*base) {
-		close(dir);
-		return -ENOMEM;
+		name += size + !last;
 	}
 	return dir;
 }
 
-/* The long way: directories are missing, or a file has to go. */
-static int create_in_parent(int root, const char *path, bool replace)
+/* The directory that `path` lies in, made if need be; *base: its last name. */
+static int open_parent(int root, const char *path, char **base)
 {
-	char *base;
-	int fd, dir = open_parent(root, path, &base);
+	const char *slash = strrchr(path, '/');
+	char *parent = slash ? strndup(path, (size_t)(slash - path)) : strdup("");
+	int dir = -ENOMEM;
 
-	if (dir < 0)
-		return dir;
-	/* Not truncated in place: it may have other names, or be no file. */
-	if (replace && unlinkat(dir, base, 0) < 0 && errno != ENOENT)
-		fd = -errno;
-	else
-		fd = open_beneath(dir, base, O_WRONLY | O_CREAT | O_EXCL, 0666);
-	free(base);
-	close(dir);
-	return fd;
-}
-
-int tree_create(int root, const char *path, bool replace)
-{
-	int fd = open_beneath(root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-
-	if (fd == -ENOENT || (fd == -EEXIST && replace))
-		fd = create_in_parent(root, path, replace);
-	return fd;
-}
-
-void tree_remove(int root, const char *path)
-{
-	char *base;
-	int dir = open_parent(root, path, &base);
-
-	if (dir < 0)
-		return;
-	unlinkat(dir, base, 0);
-	free(base);
-	close(dir);
+	*base = strdup(slash ? slash + 1 : path);
+	if (parent && *base)
+		dir = open_beneath(root, *parent ? parent : ".",
+				   O_PATH | O_DIRECTORY, 0);
+	if (dir == -ENOENT)
+		dir = make_directories(root, parent);
+	free(parent);
+	if (dir < 0) {
+		free(*base);
+		*base = NULL;
+	}
+	return dir;
 }
 
 /* ---- files that get their name when they are whole ------------------------- */
 
-/* A sample may be called so, too: that one stays. */
-static int create_nameless(struct tree_part *part)
+/*
+ * Without a name at all, where a filesystem has that and nothing is to be replaced at once;
+ * else by one that a sample may have: that one stays.
+ */
+static int create_nameless(struct tree_part *part, bool replace)
 {
 	static unsigned int count;
 	int tries = 100;
 
+	part->name[0] = '\0';
+	part->fd = replace ? -EOPNOTSUPP :
+			     open_beneath(part->dir, ".", O_WRONLY | O_TMPFILE, 0666);
+	if (part->fd != -EOPNOTSUPP && part->fd != -EISDIR && part->fd != -EINVAL)
+		return part->fd < 0 ? part->fd : 0;
 	do {
 		snprintf(part->name, sizeof(part->name), ".stele-%ld-%u.part",
 			 (long)getpid(), count++);
@@ -172,7 +152,7 @@ int tree_part_create(int root, const char *path, bool replace,
 				AT_SYMLINK_NOFOLLOW) == 0)
 		error = -EEXIST;
 	if (!error)
-		error = create_nameless(part);
+		error = create_nameless(part, replace);
 	if (error) {
 		free(part->base);
 		close(part->dir);
@@ -180,11 +160,22 @@ int tree_part_create(int root, const char *path, bool replace,
 	return error;
 }
 
+static int link_nameless(const struct tree_part *part)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", part->fd);
+	return linkat(AT_FDCWD, path, part->dir, part->base, AT_SYMLINK_FOLLOW) < 0 ?
+		       -errno : 0;
+}
+
 /* Not every filesystem can rename only if nothing is there. */
 static int give_name(const struct tree_part *part, bool replace)
 {
 	const unsigned int flags = replace ? 0 : RENAME_NOREPLACE;
 
+	if (!part->name[0])
+		return link_nameless(part);
 	if (renameat2(part->dir, part->name, part->dir, part->base, flags) == 0)
 		return 0;
 	if (replace || errno != EINVAL)
@@ -197,27 +188,26 @@ static int give_name(const struct tree_part *part, bool replace)
 
 int tree_part_keep(struct tree_part *part, bool replace)
 {
-	int error = 0;
+	int error = give_name(part, replace);
 
-	if (close(part->fd) < 0)
-		error = -errno;
-	part->fd = -1;
-	if (!error)
-		error = give_name(part, replace);
 	if (error) {
 		tree_part_drop(part);
 		return error;
 	}
+	if (close(part->fd) < 0) {
+		error = -errno;
+		unlinkat(part->dir, part->base, 0);
+	}
 	free(part->base);
 	close(part->dir);
-	return 0;
+	return error;
 }
 
 void tree_part_drop(struct tree_part *part)
 {
-	if (part->fd >= 0)
-		close(part->fd);
-	unlinkat(part->dir, part->name, 0);
+	close(part->fd);
+	if (part->name[0])
+		unlinkat(part->dir, part->name, 0);
 	free(part->base);
 	close(part->dir);
 }

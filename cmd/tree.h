@@ -16,26 +16,17 @@
 /* Why a key cannot name a file; NULL: it can. */
 const char *tree_refusal(const char *key, size_t size);
 
-/*
- * Create the file `path` below `root`, and the directories it needs.
- * @replace: remove a file that has the name first
- * Return: fd; negative errno (-EEXIST: something is there).
- */
-int tree_create(int root, const char *path, bool replace);
-
-/* Remove what tree_create() made, after a failure to fill it. */
-void tree_remove(int root, const char *path);
-
-/* A file that gets its name once it is complete. */
+/* A file that gets its name once it is complete: who is killed leaves no half of one. */
 struct tree_part {
 	int fd;	    /* for the caller to write */
 	int dir;    /* where it will be */
 	char *base; /* its name there */
-	char name[48]; /* meanwhile */
+	char name[48]; /* meanwhile; "": none */
 };
 /*
- * Begin a file `path` below `root`, like tree_create(). Ends with keep or drop.
- * Return: 0; negative errno.
+ * Begin the file `path` below `root`, in directories that are made if need be. Ends with
+ * keep or drop, unless it fails. @replace: a file that has the name.
+ * Return: 0; negative errno (-EEXIST: something is there).
  */
 int tree_part_create(int root, const char *path, bool replace,
 		     struct tree_part *part);

@@ -84,6 +84,16 @@ stopped INT "$tmp/stopped" stele extract "$tmp/large.stele" "$tmp/stopped"
 is 130 "$status" "extract dies of the signal" || diag "$(<"$tmp/err")"
 is "" "$(find "$tmp/stopped" -type f ! -size 256M)" "and leaves no part of a file"
 
+mkdir "$tmp/middle"
+yes | head -c 40M | tee "$tmp/middle/"{a,b,c,d} >"$tmp/middle/e"
+must stele build -q "$tmp/middle" "$tmp/middle.stele"
+stopped KILL "$tmp/killed" stele extract "$tmp/middle.stele" "$tmp/killed"
+is "137 " "$status $(find "$tmp/killed" -type f ! -size 40M)" "nor when it is killed"
+run stele extract -q --skip-existing "$tmp/middle.stele" "$tmp/killed"
+is "0 " "$status $err" "and --skip-existing goes on"
+ok "to the end" diff -r "$tmp/middle" "$tmp/killed"
+rm -r "$tmp/middle" "$tmp/killed" "$tmp/middle.stele"
+
 # Blocks of zeros are holes, wherever they lie.
 mkdir -p "$tmp/sparse"
 truncate -s 8M "$tmp/sparse/empty"
@@ -109,7 +119,7 @@ must stele extract -q "$tmp/many.stele" "$tmp/out"
 run stele extract "$tmp/many.stele" "$tmp/out"
 is "1 10" "$status $(grep -c "cannot write '.*': it exists" <<<"$err")" \
 	"of 200 failures of one kind ten are named"
-ok "the others are counted" grep -q "^stele: 190 more cannot write: it exists" <<<"$err"
+ok "the others are counted" grep -q "^stele: 190 more: cannot write: it exists" <<<"$err"
 ok "and all" grep -q "^stele: 200 samples failed" <<<"$err"
 is 12 "$(wc -l <<<"$err")" "in no more lines than that"
 
