@@ -283,8 +283,13 @@ static int append_new(struct stele_append *append,
 {
 	const uint64_t count = append->written.void_count;
 	uint64_t *numbers;
-	int ret = stele_addition_append(addition, &append->plan.descriptor);
+	int ret;
 
+	/* All of them could not be read: what else changes needs no segment. */
+	if (append->base.snapshot && count == append->plan.table.count)
+		return stele_txn_drop_segment(addition->txn,
+					      append->plan.descriptor.id);
+	ret = stele_addition_append(addition, &append->plan.descriptor);
 	if (ret || !count)
 		return ret;
 	numbers = malloc(count * sizeof(*numbers));

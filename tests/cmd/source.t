@@ -100,6 +100,15 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 		"$shared/other@v2"
 	is "0 $((16 << 20))" "$status $(stele info --json "$shared/other" | jq .image.image_size)" \
 		"append: the image can grow all the same"
+	for i in 1 2 3; do echo $i >"$shared/open/c$i"; done
+	run as_other "$shared/stele" append -q --skip-changed "$shared/open" "$shared/other@v3"
+	rm "$shared/open/c1"
+	run as_other "$shared/stele" append -q --skip-changed --delete-missing "$shared/open" \
+		"$shared/other@v4"
+	is "0 2 2" "$status $(stele snapshot list --json "$shared/other" |
+		jq -r 'select(.name == "v3" or .name == "v4") | .segments' | paste -sd ' ')" \
+		"append: no segment of nothing but what cannot be read"
+	ok "append: and the image is sound" stele verify -q "$shared/other"
 
 	# What cannot be looked at may be there still.
 	mkdir -p "$shared/deep/in/below" "$shared/deep/in-2" "$shared/deep/gone"
@@ -127,7 +136,7 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 		"delete-missing: they stay, and what lies below them"
 	chmod 755 "$shared/deep/in"
 else
-	skip_block 12 "needs setpriv, and a build that all may read"
+	skip_block 14 "needs setpriv, and a build that all may read"
 fi
 
 # Files of sysfs say that they have 4096 bytes and have fewer.
