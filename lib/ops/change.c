@@ -33,7 +33,7 @@ static int fill_time(struct stele_txn_opts *opts,
 {
 	const int64_t now = time(NULL);
 
-	if (kind == STELE_CHANGE_FREES && !opts->time)
+	if ((kind == STELE_CHANGE_FREES || kind == STELE_CHANGE_LISTS) && !opts->time)
 		opts->time = now;
 	if (kind == STELE_CHANGE_GOES && opts->time < now)
 		opts->time = now;
@@ -53,7 +53,10 @@ int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
 		ret = check_options(&known, flags, &log);
 	if (ret == 0)
 		ret = fill_time(&known, kind, &log);
-	if (ret == 0)
+	if (ret == 0 && kind == STELE_CHANGE_LISTS &&
+	    known.flags == STELE_DRY_RUN && !known.grace)
+		ret = stele_txn_look(txn, target, known.backend, &log);
+	else if (ret == 0)
 		ret = stele_txn_begin(txn, target,
 				      known.flags & STELE_DRY_RUN,
 				      known.backend, &log);

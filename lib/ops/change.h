@@ -17,6 +17,7 @@
 enum stele_change_kind {
 	STELE_CHANGE_ADDS,  /* $SOURCE_DATE_EPOCH counts */
 	STELE_CHANGE_FREES, /* what it counts from goes by the clock */
+	STELE_CHANGE_LISTS, /* the same; without grace and force a dry run only reads */
 	STELE_CHANGE_GOES,  /* and is never before now: grace periods begin */
 };
 

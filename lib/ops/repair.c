@@ -95,14 +95,15 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 		     const struct stele_log *log,
 		     struct stele_repair_report *report)
 {
+	const bool dry = opts->flags & STELE_DRY_RUN;
 	struct stele_txn txn = {0};
-	int ret = stele_txn_begin_branch(&txn, target, opts->choose,
-					 opts->backend, log);
+	int ret = stele_txn_begin_branch(&txn, target, opts->choose, dry,
+				       opts->backend, log);
 
 	if (ret == 0 &&
 	    (report->branches || stele_image_wrong_copies(txn.image)))
 		ret = stele_txn_publish(&txn, opts->time);
-	if (ret == 0) {
+	if (ret == 0 && !dry) {
 		report->changed = true;
 		report->generation = txn.image->sb.generation;
 	}
@@ -150,8 +151,7 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 		ret = look(target, &known, &log, &made);
 	if (!ret)
 		ret = check_choice(&known, &log, &made);
-	if (!ret && !(known.flags & STELE_DRY_RUN) &&
-	    (made.branches || made.wrong_copies))
+	if (!ret && (made.branches ? known.choose > 0 : made.wrong_copies > 0))
 		ret = put_right(target, &known, &log, &made);
 	stele_output_fill(report, &made, sizeof(made));
 	return ret;

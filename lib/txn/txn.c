@@ -264,9 +264,22 @@ int stele_txn_begin(struct stele_txn *txn, const char *text, bool dry,
 }
 
 int stele_txn_begin_branch(struct stele_txn *txn, const char *text, uint32_t branch,
-			 const char *backend, const struct stele_log *log)
+			 bool dry, const char *backend, const struct stele_log *log)
 {
-	return begin(txn, text, branch, false, backend, log);
+	return begin(txn, text, branch, dry, backend, log);
+}
+
+int stele_txn_look(struct stele_txn *txn, const char *text, const char *backend,
+		   const struct stele_log *log)
+{
+	struct stele_device *dev;
+	int ret;
+
+	*txn = (struct stele_txn){.log = *log};
+	ret = resolve(txn, text);
+	if (ret == 0)
+		ret = open_rehearsal(text, backend, log, &dev);
+	return ret < 0 ? ret : stele_txn_on_device(txn, dev, log);
 }
 
 static void drop_changes(struct stele_txn *txn)

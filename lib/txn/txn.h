@@ -148,7 +148,10 @@ int stele_txn_begin(struct stele_txn *txn, const char *text, bool dry,
  * whatever the branch.
  */
 int stele_txn_begin_branch(struct stele_txn *txn, const char *text, uint32_t branch,
-			 const char *backend, const struct stele_log *log);
+			 bool dry, const char *backend, const struct stele_log *log);
+/* A dry one that asks for no more than to read: nothing that it shows is refused. */
+int stele_txn_look(struct stele_txn *txn, const char *text, const char *backend,
+		   const struct stele_log *log);
 /* The same with an opened device, which is the transaction's from here on. */
 int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 			const struct stele_log *log);

@@ -194,6 +194,11 @@ refuses 2 resize --size 64M "$loop"
 head -c 20M /dev/urandom >more/large
 refuses 1 append more "$loop@v2"
 rm more/large
+dd if=/dev/zero of="$loop" bs=4096 seek=1 count=1 conv=notrunc status=none
+must mkfs.vfat -I "$loop"
+must sync
+refuses 1 repair "$loop"
+must wipefs -qa "$loop"
 exec 5<>"$loop"
 refuses 1 build -f src "$loop"
 exec 5>&-
