@@ -180,9 +180,17 @@ void cmd_lost(void)
 	__atomic_store_n(&lost, true, __ATOMIC_RELAXED);
 }
 
+static int output_error;
+
+void cmd_output_failed(void)
+{
+	if (!output_error)
+		output_error = errno ? -errno : -EIO;
+}
+
 int cmd_finish(int status)
 {
-	int error = ferror(stdout) ? -EIO : 0;
+	int error = output_error ? output_error : ferror(stdout) ? -EIO : 0;
 
 	hold("", "");
 	if (__atomic_load_n(&lost, __ATOMIC_RELAXED)) {

@@ -66,6 +66,8 @@ void cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 void cmd_no_directory(const char *path);
 /* Part of the output is missing or wrong, for lack of memory. */
 void cmd_lost(void);
+/* stdout took no more, and errno says why: stdio forgets it. */
+void cmd_output_failed(void);
 /* Flush stdout. Return: `status`, or CMD_FAILED (said) if output was lost. */
 int cmd_finish(int status);
 
@@ -92,6 +94,8 @@ int cmd_status_of(int error);
 const char *cmd_snapshot_of(const char *target);
 /* Does it select a snapshot, by name or digest? */
 bool cmd_names_snapshot(const char *target);
+/* Is it a whole image that the command is given? Return: -1: it is; the status to end with. */
+int cmd_check_whole(const struct cmd *cmd, const char *target);
 
 /*
  * Take --ceph-conf, --ceph-user, --timeout and --progress out of the arguments before "--".

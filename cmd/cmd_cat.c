@@ -16,6 +16,7 @@
 #include "fields.h"
 #include "key.h"
 #include "parse.h"
+#include "remedy.h"
 #include "text.h"
 
 #define STOPPED 1 /* stdout takes no more: cmd_finish() says so */
@@ -55,8 +56,10 @@ static int put(void *user, const void *data, size_t size)
 		count = (size_t)putting->left;
 	putting->skip -= skip;
 	putting->left -= count;
-	return fwrite((const char *)data + skip, 1, count, stdout) == count ?
-		       0 : STOPPED;
+	if (fwrite((const char *)data + skip, 1, count, stdout) == count)
+		return 0;
+	cmd_output_failed();
+	return STOPPED;
 }
 
 /* Without a checksum only what is wanted is read. */
@@ -154,6 +157,7 @@ static int run(const char *target, char **names, bool keys_only,
 	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
 	int error, index, status = CMD_OK;
+	bool missing = false;
 
 	error = cmd_open_dataset(&log, verify, &ds);
 	if (error)
@@ -162,9 +166,12 @@ static int run(const char *target, char **names, bool keys_only,
 		status = CMD_FAILED;
 	for (; *names && !ferror(stdout) && (index >= 0 || !field); names++) {
 		error = copy(ds, *names, keys_only, index, range);
+		missing |= error == -ENOENT || error == -EINVAL;
 		if (error && status != CMD_DAMAGED)
 			status = cmd_status_of(error);
 	}
+	if (missing)
+		remedy_print("cat", -ENOENT, "no such key", NULL);
 	stele_dataset_close(ds);
 	return cmd_finish(status);
 }

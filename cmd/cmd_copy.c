@@ -64,15 +64,21 @@ static void print_json(const struct stele_copy_report *report, bool dry_run)
 static void print_text(const struct stele_copy_report *report,
 		       const char *target, bool dry_run)
 {
+	const bool there = report->segment_count && !report->segments_sent;
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
-	printf("%s snapshot '%s', %s, to '%s'\n",
-	       dry_run ? "would copy" : "copied", report->snapshot,
-	       text_counted(a, report->sample_count, "sample"), target);
-	printf("  %-9s %u of %s, %s of %s\n", dry_run ? "to send" : "sent",
-	       report->segments_sent,
-	       text_counted(a, report->segment_count, "segment"),
-	       text_size(b, report->sent_size), text_size(c, report->total_size));
+	printf("%s snapshot '%s', %s, %s '%s'\n",
+	       dry_run ? "would copy" :
+	       there   ? "there is" : "copied", report->snapshot,
+	       text_counted(a, report->sample_count, "sample"),
+	       there && !dry_run ? "on" : "to", target);
+	if (there)
+		printf("  %-9s nothing: all of it is there\n", dry_run ? "to send" : "sent");
+	else
+		printf("  %-9s %u of %s, %s of %s\n", dry_run ? "to send" : "sent",
+		       report->segments_sent,
+		       text_counted(a, report->segment_count, "segment"),
+		       text_size(b, report->sent_size), text_size(c, report->total_size));
 	if (report->resumed_size)
 		printf("  resumed   %s already there\n",
 		       text_size(a, report->resumed_size));

@@ -131,8 +131,8 @@ static void print_report(const struct collection *collection,
 		return;
 	}
 	if (report->finished_size)
-		printf(apply ? "finished an interrupted gc: %s freed\n" :
-			       "an interrupted gc left %s to free\n",
+		printf(apply ? "%s that only older superblocks led to: freed\n" :
+			       "%s to free, that only older superblocks lead to\n",
 		       text_size(a, report->finished_size));
 	if (!report->unused_count) {
 		printf("no unused space\n");
@@ -208,6 +208,8 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "gc needs one TARGET");
+	if (cmd_check_whole(cmd, argv[optind]) >= 0)
+		return CMD_USAGE;
 	if ((collection.opts.flags & STELE_FORCE) &&
 	    collection.opts.grace)
 		return cmd_misuse(cmd, "--force gives no --grace");

@@ -115,6 +115,8 @@ static void print_made(const struct request *request,
 
 	if (request->json) {
 		object = snapshots_info_json(made);
+		if (is_dry_run(request)) /* it has none yet */
+			json_object_del(object, "digest");
 		if (request->note)
 			json_set_text(object, "note", request->note);
 		if (is_dry_run(request))
@@ -294,7 +296,7 @@ static const struct verb *find_verb(const char *name)
 
 /* Has the verb a use for all options? Return: -1; CMD_USAGE. */
 static int check(const struct cmd *cmd, const struct verb *verb,
-		 const struct request *request, int count)
+		 const struct request *request, int count, char **words)
 {
 	for (const char *c = request->used; *c; c++) {
 		if (strchr(verb->options, *c))
@@ -308,6 +310,8 @@ static int check(const struct cmd *cmd, const struct verb *verb,
 	if (count < verb->words_min || count > verb->words_max)
 		return cmd_misuse(cmd, "snapshot %s needs %s", verb->name,
 				  verb->words);
+	if (verb->run == list && cmd_check_whole(cmd, words[0]) >= 0)
+		return CMD_USAGE;
 	/* To delete the last snapshot takes force, whatever its readers get. */
 	if ((request->opts.flags & STELE_FORCE) && request->opts.grace &&
 	    verb->run != delete_all)
@@ -338,7 +342,7 @@ int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)
 	argv += optind;
 	verb = find_verb(argc ? argv[0] : NULL);
 	if (verb)
-		status = check(cmd, verb, &request, argc - 1);
+		status = check(cmd, verb, &request, argc - 1, argv + 1);
 	else
 		status = misuse_verb(cmd, argc ? argv[0] : "");
 	if (status < 0)

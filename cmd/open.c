@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "remedy.h"
 #include "snapshots.h"
 #include "text.h"
 
@@ -26,6 +27,16 @@ const char *cmd_snapshot_of(const char *target)
 bool cmd_names_snapshot(const char *target)
 {
 	return cmd_snapshot_of(target);
+}
+
+int cmd_check_whole(const struct cmd *cmd, const char *target)
+{
+	if (!cmd_snapshot_of(target))
+		return -1;
+	cmd_message("'%s' names a snapshot: stele %s works on a whole image", target,
+		    cmd->name);
+	remedy_path(target);
+	return CMD_USAGE;
 }
 
 int cmd_open_dataset(struct cmd_log *log, uint32_t verify,
@@ -137,6 +148,11 @@ bool cmd_complete_digests(char **words)
 			continue;
 		name += strlen(DIGEST_PREFIX);
 		size = strspn(name, "0123456789abcdefABCDEF");
+		if (size < DIGEST_DIGITS_MIN && !name[size]) {
+			cmd_message("'%s': an abbreviated digest has at least %u "
+				    "hexadecimal digits", *words, DIGEST_DIGITS_MIN);
+			return false;
+		}
 		if (size < DIGEST_DIGITS_MIN || size >= 2 * STELE_DIGEST_SIZE ||
 		    (name[size] && name[size] != '?'))
 			continue;

@@ -40,6 +40,8 @@ static const struct {
 	{-EEXIST, NULL, "as well as a file", NULL},
 	{-EEXIST, " build ", "holds a Stele image, ",
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
+	{-EEXIST, " build copy ", "larger than it",
+	 "give the target its full size again, or use --force to overwrite the image"},
 	{-EEXIST, " build copy ", "unfinished image",
 	 "use --force to overwrite it: unless a build is still running, on whatever "
 	 "machine, nothing is lost"},
@@ -110,6 +112,7 @@ static const struct {
 	 "links lead to, --allow-empty takes nothing at all"},
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
+	{-ENOENT, " cat ", "no such key", "'stele ls' lists the keys"},
 	{-ENOENT, " build append ", "cannot open source", NULL},
 	{-ENOENT, " build append ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, NULL, "no directory", NULL},
@@ -223,6 +226,13 @@ static void suggest_target(const char *target)
 	free(path);
 }
 
+void remedy_path(const char *target)
+{
+	if (strchr(target, '@') && access(target, F_OK) == 0)
+		cmd_hint("for the file '%s' write '%s@': the last '@' begins a snapshot",
+			 target, target);
+}
+
 void remedy_print(const char *verb, int error, const char *line,
 		  const char *target)
 {
@@ -231,6 +241,8 @@ void remedy_print(const char *verb, int error, const char *line,
 
 	if (i < REMEDIES)
 		remedy = remedies[i].remedy;
+	if (error == -ENOENT && target)
+		remedy_path(target);
 	if (remedy && !geteuid() && !strncmp(remedy, RUN_AS, strlen(RUN_AS)))
 		remedy = NOT_EVEN_ROOT;
 	if (remedy)

@@ -11,5 +11,7 @@
  */
 void remedy_print(const char *verb, int error, const char *line,
 		  const char *target);
+/* How to write a path that holds an '@', if there is a file of that name. */
+void remedy_path(const char *target);
 
 #endif

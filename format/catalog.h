@@ -235,6 +235,9 @@ void stele_catalog_end(struct stele_disk_block *blocks,
  * [A-Za-z0-9._-], the first one not '.' or '-'.
  */
 bool stele_name_ok(const char *name, size_t size);
+/* The same in words. */
+#define STELE_NAME_RULE \
+	"1 to 63 letters, digits, '.', '_' and '-', the first no '.' or '-'"
 /*
  * What a snapshot's name may not begin with, for a writer: RBD snapshots that
  * are kept for their readers alone are named so. Who reads takes what is there.

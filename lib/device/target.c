@@ -60,8 +60,8 @@ static int parse_snapshot(const char *text, const char *name,
 	}
 	if (!stele_name_ok(name, strlen(name))) {
 		stele_log_error(log,
-				"bad snapshot name '%s' in target '%s'%s", name,
-				text,
+				"bad snapshot name '%s' in target '%s': must be "
+				STELE_NAME_RULE "%s", name, text,
 				stele_path_is_rbd(text) ? "" :
 						     " (a path that holds an '@' "
 						     "is written with one more "

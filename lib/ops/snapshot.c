@@ -444,6 +444,18 @@ static int drop_by_target(struct stele_txn *txn, const char *text)
 	return ret;
 }
 
+static int check_once(const struct stele_txn *txn, const char *const *targets,
+		      size_t index)
+{
+	for (size_t i = 0; i < index && targets[index]; i++) {
+		if (strcmp(targets[i], targets[index]) != 0)
+			continue;
+		stele_log_error(&txn->log, "'%s' is given twice", targets[index]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int snapshot_delete(const char *const *targets, size_t count,
 			   const struct stele_txn_opts *opts)
 {
@@ -456,8 +468,11 @@ static int snapshot_delete(const char *const *targets, size_t count,
 				 STELE_CHANGE_GOES, STELE_FORCE);
 	if (ret == 0)
 		ret = stele_txn_drop(&txn, txn.target.snapshot);
-	for (size_t i = 1; i < count && ret == 0; i++)
-		ret = drop_by_target(&txn, targets[i]);
+	for (size_t i = 1; i < count && ret == 0; i++) {
+		ret = check_once(&txn, targets, i);
+		if (ret == 0)
+			ret = drop_by_target(&txn, targets[i]);
+	}
 	return stele_change_end(&txn, ret);
 }
 

@@ -279,7 +279,7 @@ int stele_txn_check_name(const char *name, const struct stele_log *log)
 	stele_log_error(log, "invalid snapshot name '%s'%s", name,
 			reserved ? ": names that begin with '" STELE_NAME_RESERVED
 				   "' are reserved for tombstoned RBD snapshots" :
-				   "");
+				   ": must be " STELE_NAME_RULE);
 	return -EINVAL;
 }
 

@@ -41,6 +41,45 @@ says 2 "select one: TARGET@NAME" ls image
 ok "gc: says how to go on" grep -q -- "--grace=DURATION.*--force" <<<"$(
 	stele gc --apply image 2>&1)"
 
+# A whole image is no snapshot.
+for words in "gc image@first" "gc --apply --force image@nope" "du image@nope" \
+	"resize image@nope" "repair image@nope" "snapshot list image@nope"; do
+	# shellcheck disable=SC2086 # words
+	says 2 "" $words
+	ok "$words: says so" grep -q "works on a whole image" <<<"$err"
+done
+cp image 'a@b.stele'
+says 1 "for the file 'a@b.stele' write 'a@b.stele@'" info a@b.stele
+says 2 "for the file 'a@b.stele' write 'a@b.stele@'" gc a@b.stele
+is 0 "$(stele gc a@b.stele@ >&2; echo $?)" "which helps"
+ok "the characters of a name are said" grep -q "letters, digits, '.', '_' and '-'" <<<"$(
+	stele compact image@first b+d 2>&1)"
+ok "wherever it is" grep -q "letters, digits, '.', '_' and '-'" <<<"$(stele ls image@b+d 2>&1)"
+says 2 "" ls image@sha256:fe7
+ok "how short a digest may be is said" grep -q "at least 4 hexadecimal digits" <<<"$err"
+says 2 "" snapshot delete image@first image@first
+ok "twice the same is said" grep -q "'image@first' is given twice" <<<"$err"
+is "first second" "$(stele snapshot list --json image | jq -r .name | paste -sd ' ')" \
+	"and nothing deleted"
+says 1 "'stele ls' lists the keys" cat image@first nokey
+stele cat image@first a >/dev/full 2>err
+ok "cat: a full device is named" grep -q "No space left" err || diag "$(<err)"
+head -c 3M /dev/urandom >src/large
+must stele build -q src larger
+rm src/large
+stele cat larger large >/dev/full 2>err
+ok "cat: also by what is larger than a buffer" grep -q "No space left" err || diag "$(<err)"
+run stele snapshot create -n --json image@third
+is "0 null" "$status $(jq -r .digest <<<"$out")" "a dry run has no digest"
+must stele copy -q image@first copied-twice
+run stele copy image@first copied-twice
+ok "copy: what is there is not sent" grep -q "nothing: all of it is there" <<<"$out"
+ok "copy: nor called copied" not grep -q "^copied" <<<"$out"
+cp image less
+must stele snapshot delete less@second
+run stele gc less
+ok "gc: no other was interrupted" not grep -q interrupted <<<"$out$err"
+
 # ---- sizes ----
 
 run stele build -q --size=5MB src new
@@ -164,6 +203,10 @@ hint: use --skip-changed to leave such files out" "$err" "nor for what is below 
 	run user "$BUILD/stele" copy image@first built
 	ok "no permission to copy" grep -q "^hint: .* read SOURCE and write to TARGET" <<<"$err"
 	chmod 644 image
+	run user "$BUILD/stele" gc "$tmp/image"
+	is "0 " "$status $err" "gc without --apply is content to read"
+	run user "$BUILD/stele" gc -n --apply --force "$tmp/image"
+	is 1 "$status" "with it, it wants to write, also when it only rehearses"
 	mkdir -m 700 locked
 	run user env STELE_RUN_DIR="$tmp/locked/run" "$BUILD/stele" map "$tmp/image@first" cats
 	is 1 "$status" "no permission for mappings"
@@ -173,7 +216,7 @@ hint: use --skip-changed to leave such files out" "$err" "nor for what is below 
 	is 1 "$status" "no permission for profiles"
 	ok "what helps" grep -q "^hint: use --no-save" <<<"$err" || diag "$err"
 else
-	skip_block 9 "needs root and setpriv"
+	skip_block 11 "needs root and setpriv"
 fi
 
 done_testing
