@@ -7,8 +7,35 @@
 #include <errno.h>
 #include <string.h>
 
+#include "from/source.h"
 #include "progress.h"
 #include "stop.h"
+
+int build_job_sources(struct build_job *job, char *const *sources, int count)
+{
+	const struct build_options *options = job->options;
+	const struct from_opts opts = {
+		.format = options->from,
+		.skip = options->opts.flags & STELE_BUILD_SKIP_CHANGED,
+	};
+	int error = from_open(sources, (size_t)count, &opts, &job->from);
+
+	job->source = sources[0];
+	if (!error)
+		return -1;
+	return cmd_finish(error == -EINVAL ? CMD_USAGE : CMD_FAILED);
+}
+
+/* While a shard is scanned, what counts is how much of it. */
+static int show_progress(void *user, const struct stele_progress *progress)
+{
+	const struct build_job *job = user;
+	struct stele_progress known = *progress;
+
+	if (job->from && known.phase == STELE_PHASE_SCAN)
+		from_progress(job->from, &known);
+	return progress_show(NULL, &known);
+}
 
 void build_job_begin(struct build_job *job)
 {
@@ -19,7 +46,8 @@ void build_job_begin(struct build_job *job)
 	job->log.quiet = options->quiet;
 	options->opts.log = cmd_log_line;
 	options->opts.log_user = &job->log;
-	options->opts.progress = progress_show;
+	options->opts.progress = show_progress;
+	options->opts.progress_user = job;
 	options->opts.skip = summary_skip;
 	options->opts.skip_user = &job->summary;
 	stop_catch();
@@ -33,7 +61,7 @@ static void explain(const struct build_job *job, int error)
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped%s", strsignal(stop_requested()),
 			    whole ? "" : "; the image is as it was");
-	else
+	else if (!from_complained(job->from))
 		cmd_log_error(error, job->target);
 }
 
@@ -41,6 +69,7 @@ int build_job_end(struct build_job *job, int error)
 {
 	const struct build_options *options = job->options;
 	const bool dry_run = options->opts.flags & STELE_DRY_RUN;
+	const bool complained = from_complained(job->from);
 	int status = CMD_OK;
 
 	progress_end();
@@ -53,12 +82,13 @@ int build_job_end(struct build_job *job, int error)
 	if (!job->report.sample_count && (error || options->quiet))
 		summary_explain(&job->summary, &job->report);
 	summary_release(&job->summary);
+	from_close(job->from);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();
 	if (error)
 		status = cmd_status_of(error);
-	/* A build finds no damage: there is no image yet. */
-	if (status == CMD_DAMAGED && options->who == BUILD_OPTIONS_BUILD)
+	/* A build finds no damage: there is no image yet. Nor is a source one. */
+	if (status == CMD_DAMAGED && (options->who == BUILD_OPTIONS_BUILD || complained))
 		status = CMD_FAILED;
 	return cmd_finish(status);
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "from/source.h"
 #include "parse.h"
 
 #define MEMORY_MIN (1 << 20) /* of the library, too */
@@ -27,6 +28,7 @@ static const struct {
 	{{"dry-run", no_argument, NULL, 'n'}, A | B | C},
 	{{"follow", no_argument, NULL, 'F'}, A | B},
 	{{"force", no_argument, NULL, 'f'}, A | B},
+	{{"from", required_argument, NULL, 'r'}, A | B},
 	{{"granule", required_argument, NULL, 'g'}, A | B | C},
 	{{"help", no_argument, NULL, 'h'}, A | B | C},
 	{{"jobs", required_argument, NULL, 'j'}, A | B | C},
@@ -129,6 +131,8 @@ static const char *set_value(struct build_options *options, int option,
 		return set_order(&opts->order, text);
 	case 'S':
 		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
+	case 'r':
+		return from_parse(text, &options->from);
 	case 's':
 		return cmd_parse_target_size(text, &opts->file_size);
 	case 'T':

@@ -20,6 +20,7 @@ struct build_options {
 	struct stele_build_opts opts;
 	uint8_t uuid[STELE_UUID_SIZE]; /* opts.uuid points here */
 	const char *base; /* of an append */
+	const char *from; /* format of the source; NULL: detected */
 	bool json, quiet;
 };
 

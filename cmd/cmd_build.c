@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_build.c - stele build: a directory to an image
+ * cmd_build.c - stele build: a directory or other source to an image
  */
 #include "build_job.h"
+#include "from/source.h"
 
-static int run(const char *source, const char *target,
-	       struct build_options *options)
+static int run(struct build_job *job)
 {
-	struct build_job job = {.options = options,
-				.source = source,
-				.target = target};
+	const struct stele_build_opts *opts = &job->options->opts;
 
-	build_job_begin(&job);
-	return build_job_end(&job, stele_build(source, target, &options->opts,
-					       &job.report));
+	build_job_begin(job);
+	return build_job_end(
+		job, job->from ? stele_build_from(from_ops(job->from), job->from,
+						  job->target, opts, &job->report) :
+				 stele_build(job->source, job->target, opts,
+					     &job->report));
 }
 
 int cmd_build(const struct cmd *cmd, int argc, char **argv)
 {
 	struct build_options options = {.who = BUILD_OPTIONS_BUILD};
+	struct build_job job = {.options = &options};
 	bool dry_run;
+	int status;
 
 	build_options_parse(cmd, argc, argv, &options);
 	dry_run = options.opts.flags & STELE_DRY_RUN;
 	argc -= optind;
 	argv += optind;
-	if (argc > 2 || argc < (dry_run ? 1 : 2))
+	if (argc < (dry_run ? 1 : 2))
 		return cmd_misuse(cmd, "build needs a SOURCE and a TARGET");
-	return run(argv[0], argc > 1 ? argv[1] : NULL, &options);
+	if (argc > 1)
+		job.target = argv[--argc];
+	status = build_job_sources(&job, argv, argc);
+	return status >= 0 ? status : run(&job);
 }

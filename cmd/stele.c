@@ -16,11 +16,12 @@
 	"      --verify=WHAT       none, crc (default), digest (default if pinned)\n"
 
 static const struct cmd commands[] = {
-	{"build", cmd_build, "write a directory to a new image",
-	 "build [options] SOURCE TARGET[@SNAPSHOT]\n"
+	{"build", cmd_build, "write a directory or archives to a new image",
+	 "build [options] SOURCE... TARGET[@SNAPSHOT]\n"
 	 "\n"
-	 "Write the files below SOURCE to TARGET, a block device, a regular file or\n"
-	 "an RBD image, and publish them as its first snapshot (default name: v1).\n"
+	 "Write the files below SOURCE, or the samples of archives and record files,\n"
+	 "to TARGET, a block device, a regular file or an RBD image, and publish them\n"
+	 "as its first snapshot (default name: v1).\n"
 	 "\n"
 	 "      --allow-empty       make an image even of a directory without files\n"
 	 "      --backend=NAME      I/O backend: uring, threads\n"
@@ -30,6 +31,7 @@ static const struct cmd commands[] = {
 	 "                          TARGET is optional\n"
 	 "      --follow            take what symbolic links lead to\n"
 	 "  -f, --force             overwrite existing contents of TARGET\n"
+	 "      --from=FORMAT       what SOURCE is (default: detected): dir, tar\n"
 	 "      --granule=N         16, 64, 512 or 4096 bytes (default: the largest\n"
 	 "                          with at most 2 % padding)\n"
 	 "  -j, --jobs=N            threads (default: 8 per core, at most 32)\n"
@@ -49,10 +51,10 @@ static const struct cmd commands[] = {
 	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
 	 "      --uuid=UUID         of the image (default: random)\n"
 	 "  -h, --help\n"},
-	{"append", cmd_append, "add new files of a directory to an image",
-	 "append [options] SOURCE TARGET@NEW\n"
+	{"append", cmd_append, "add new samples of a source to an image",
+	 "append [options] SOURCE... TARGET@NEW\n"
 	 "\n"
-	 "Create a snapshot NEW from an existing one and those files below SOURCE\n"
+	 "Create a snapshot NEW from an existing one and those samples of SOURCE\n"
 	 "whose keys it lacks. Only new data is written.\n"
 	 "\n"
 	 "      --allow-empty       no error if SOURCE has no files\n"
@@ -64,6 +66,7 @@ static const struct cmd commands[] = {
 	 "  -n, --dry-run           compare, print what would be done, write nothing\n"
 	 "      --follow            take what symbolic links lead to\n"
 	 "  -f, --force             with --delete-missing: drop more than half\n"
+	 "      --from=FORMAT       what SOURCE is, as for build\n"
 	 "      --granule=N         16, 64, 512 or 4096 bytes (default: the largest\n"
 	 "                          with at most 2 % padding)\n"
 	 "  -j, --jobs=N            threads (default: 8 per core, at most 32)\n"

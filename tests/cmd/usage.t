@@ -25,7 +25,6 @@ misuse nosuch
 misuse --nosuch
 misuse build
 misuse build onlysource
-misuse build a b c
 misuse build --granule=0 a b
 misuse build --boundary=0 a b
 misuse build --boundary=2K a b

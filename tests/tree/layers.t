@@ -56,7 +56,7 @@ is "" "$(includes '"lib/device/rbd/rbd\.h"' lib/device/rbd/)" \
 	"nobody else sees its header"
 is "" "$(includes '<openssl/' lib/image/digest.c lib/segment/)" \
 	"only digests and the write path include libcrypto"
-is "" "$(includes '<isa-l' format/)" "only format includes isa-l"
+is "" "$(includes '<isa-l' format/ cmd/from/)" "only format and cmd/from include isa-l"
 is "" "$(includes '<(jansson|archive)' cmd/)" \
 	"only cmd includes jansson and libarchive"
 is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * input.c - a file, its decompressed stream, and a window on that
+ */
+#include "from/input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "from/gunzip.h"
+#include "libarchive.h"
+
+#define BUFFER_SIZE ((size_t)256 << 10)
+
+/* ---- the file ------------------------------------------------------------ */
+
+/* As much as it takes to see the first block that a compression has. */
+#define REWIND_MAX ((size_t)16 << 20)
+
+static int keep_first(struct input *input, const void *data, size_t size)
+{
+	struct input_first *first = input->first;
+	uint8_t *all = first->size + size > REWIND_MAX ?
+			       NULL : realloc(first->data, first->size + size);
+
+	if (!all)
+		return -ENOMEM;
+	memcpy(all + first->size, data, size);
+	first->data = all;
+	first->size += size;
+	return 0;
+}
+
+static ssize_t read_file(struct input *input, void *data, size_t size)
+{
+	ssize_t got;
+
+	do
+		got = input->regular ? pread(input->fd, data, size, (off_t)input->at) :
+				       read(input->fd, data, size);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+static int64_t read_some(struct input *input, void *data, size_t size)
+{
+	const size_t first = input->first ? input->first->size : 0;
+	ssize_t got;
+
+	if (input->at < first) {
+		got = (ssize_t)(size < first - input->at ? size : first - input->at);
+		memcpy(data, input->first->data + input->at, (size_t)got);
+	} else {
+		got = read_file(input, data, size);
+		if (got > 0 && input->rewinds && !input->regular)
+			input->error = keep_first(input, data, (size_t)got);
+	}
+	if (got < 0)
+		return input->error = (int)got;
+	input->at += (uint64_t)got;
+	if (input->tick && !input->error)
+		input->error = input->tick(input->user, (uint64_t)got);
+	return input->error ? input->error : got;
+}
+
+/* ---- compression --------------------------------------------------------- */
+
+enum input_compression input_compression(const uint8_t *data, size_t size)
+{
+	static const struct {
+		const char *magic;
+		size_t size;
+	} known[] = {
+		{"BZh", 3},
+		{"\xfd\x37zXZ\0", 6},
+		{"\x28\xb5\x2f\xfd", 4}, /* zstd */
+		{"\x04\x22\x4d\x18", 4}, /* lz4 */
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (size >= known[i].size &&
+		    !memcmp(data, known[i].magic, known[i].size))
+			return INPUT_FILTER;
+	return gunzip_detect(data, size) ? INPUT_GZIP : INPUT_PLAIN;
+}
+
+static int add_filters(struct archive *archive)
+{
+	/* Without its library, libarchive warns that it uses a program. */
+	return libarchive.archive_read_support_filter_bzip2(archive) <
+			       ARCHIVE_WARN ||
+	       libarchive.archive_read_support_filter_xz(archive) <
+			       ARCHIVE_WARN ||
+	       libarchive.archive_read_support_filter_zstd(archive) <
+			       ARCHIVE_WARN ||
+	       libarchive.archive_read_support_filter_lz4(archive) <
+			       ARCHIVE_WARN;
+}
+
+static int64_t read_raw(void *user, void *data, size_t size)
+{
+	return read_some(user, data, size);
+}
+
+static la_ssize_t read_filtered(struct archive *archive, void *user,
+				const void **data)
+{
+	struct input *input = user;
+	int64_t got = read_some(input, input->buffer, BUFFER_SIZE);
+
+	*data = input->buffer;
+	if (got < 0)
+		libarchive.archive_set_error(archive, (int)-got, "%s",
+					     strerror((int)-got));
+	return got;
+}
+
+static int open_filter(struct input *input)
+{
+	struct archive_entry *entry;
+
+	input->filter = libarchive.archive_read_new();
+	input->buffer = malloc(BUFFER_SIZE);
+	if (!input->filter || !input->buffer || add_filters(input->filter) ||
+	    libarchive.archive_read_support_format_raw(input->filter))
+		return -ENOMEM;
+	if (libarchive.archive_read_open2(input->filter, input, NULL,
+					  read_filtered, NULL, NULL) >= ARCHIVE_WARN &&
+	    libarchive.archive_read_next_header(input->filter, &entry) ==
+		    ARCHIVE_OK)
+		return 0;
+	return input->error ? input->error : -EBADMSG;
+}
+
+int input_open(struct input *input)
+{
+	if (input->compression == INPUT_FILTER)
+		return open_filter(input);
+	if (input->compression != INPUT_GZIP)
+		return 0;
+	input->gunzip = gunzip_new(read_raw, input);
+	return input->gunzip ? 0 : -ENOMEM;
+}
+
+void input_close(struct input *input)
+{
+	if (input->filter)
+		libarchive.archive_read_free(input->filter);
+	if (input->fd >= 0)
+		close(input->fd);
+	gunzip_free(input->gunzip);
+	free(input->buffer);
+	free(input->window);
+	*input = (struct input){.fd = -1};
+}
+
+const char *input_why(const struct input *input)
+{
+	const char *why = NULL;
+
+	if (input->gunzip)
+		return gunzip_why(input->gunzip);
+	if (input->filter)
+		why = libarchive.archive_error_string(input->filter);
+	return why ? why : "it cannot be decompressed";
+}
+
+/* ---- bytes --------------------------------------------------------------- */
+
+int64_t input_read(struct input *input, void *data, size_t size)
+{
+	int64_t got;
+
+	if (input->gunzip)
+		got = gunzip_read(input->gunzip, data, size);
+	else if (input->filter)
+		got = libarchive.archive_read_data(input->filter, data, size);
+	else
+		return read_some(input, data, size);
+	if (got < 0 && !input->error)
+		input->error = -EBADMSG;
+	return got < 0 ? input->error : got;
+}
+
+int input_drain(struct input *input)
+{
+	uint8_t *data = malloc(BUFFER_SIZE);
+	int64_t got = data ? 1 : -ENOMEM;
+
+	while (got > 0)
+		got = input_read(input, data, BUFFER_SIZE);
+	free(data);
+	return (int)got;
+}
+
+bool input_seeks(const struct input *input)
+{
+	return input->regular && !input->compression;
+}
+
+int input_seek(struct input *input, uint64_t size)
+{
+	input->at += size;
+	return input->tick ? input->tick(input->user, size) : 0;
+}
+
+/* Move what is left to the front, and have room for `size` bytes. */
+static int make_room(struct input *input, size_t size)
+{
+	const size_t have = input->end - input->begin;
+
+	if (input->begin)
+		memmove(input->window, input->window + input->begin, have);
+	input->begin = 0;
+	input->end = have;
+	if (size > input->room) {
+		size_t room = size > BUFFER_SIZE ? size + size / 2 : BUFFER_SIZE;
+		uint8_t *window = realloc(input->window, room);
+
+		if (!window)
+			return -ENOMEM;
+		input->window = window;
+		input->room = room;
+	}
+	return 0;
+}
+
+int64_t input_look(struct input *input, size_t size, const uint8_t **data)
+{
+	if (input->end - input->begin < size && !input->ended) {
+		int ret = make_room(input, size);
+
+		if (ret)
+			return ret;
+		while (input->end < size && !input->ended) {
+			const size_t most = input->room - input->end;
+			const size_t want = input->small && size < INPUT_SMALL_SIZE ?
+						    INPUT_SMALL_SIZE :
+						    most;
+			int64_t got = input_read(input, input->window + input->end,
+						want < most ? want : most);
+
+			if (got < 0)
+				return got;
+			input->ended = !got;
+			input->end += (size_t)got;
+		}
+	}
+	*data = input->window ? input->window + input->begin :
+				(const uint8_t *)"";
+	return (int64_t)(input->end - input->begin);
+}
+
+int input_skip(struct input *input, uint64_t size)
+{
+	while (size) {
+		const uint64_t have = input->end - input->begin;
+		const uint64_t taken = size < have ? size : have;
+		const uint8_t *data;
+		int64_t got;
+
+		input->begin += (size_t)taken;
+		input->offset += taken;
+		size -= taken;
+		if (!size)
+			break;
+		if (input_seeks(input)) {
+			input->offset += size;
+			return input_seek(input, size);
+		}
+		got = input_look(input, 1, &data);
+		if (got <= 0)
+			return got < 0 ? (int)got : -EBADMSG;
+	}
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source.h - samples out of archives and record files, for stele build and append
+ *
+ * A source of stele_source.h over one or more files, shards, in one of the formats of a
+ * table; a directory is the library's own. Where bytes can be read again from a shard, only
+ * their places are noted; what comes compressed or through a pipe is copied to a temporary
+ * file. So memory is bounded, and a target is planned to the last byte in any case.
+ */
+#ifndef STELE_CMD_FROM_SOURCE_H
+#define STELE_CMD_FROM_SOURCE_H
+
+#include "stele.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct from;
+
+/* As given on the command line. */
+struct from_opts {
+	const char *format; /* NULL: detected */
+	bool skip;	    /* what is damaged, instead of failing */
+};
+
+/* Is there a format of this name? Return: NULL; what it has to be. */
+const char *from_parse(const char *text, const char **format);
+
+/*
+ * `sources`: files, "-", or patterns of files with braces. *out: NULL if it is one
+ * directory, for the library. Return: 0; negative errno (said).
+ */
+int from_open(char *const *sources, size_t count, const struct from_opts *opts,
+	      struct from **out);
+/* NULL is fine. */
+void from_close(struct from *from);
+
+/* The source; its `user` is the struct from. */
+const struct stele_source_ops *from_ops(const struct from *from);
+
+/* Has it said itself why it failed? */
+bool from_complained(const struct from *from);
+/* During the scan: how many bytes of all shards are read. */
+void from_progress(const struct from *from, struct stele_progress *progress);
+
+#endif

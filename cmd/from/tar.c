@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tar.c - the members of tar archives, each of them a sample
+ *
+ * libarchive reads the headers. It takes names to be in the charset of the locale, which is
+ * UTF-8 meanwhile. What lies behind the header of a member in a plain archive is noted, not
+ * read; only of a sparse member, which has other bytes than it says, is everything copied.
+ */
+#include "from/tar.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libarchive.h"
+
+#define BLOCK_SIZE	512u
+#define CHECKSUM_OFFSET 148u
+#define CHECKSUM_SIZE	8u
+#define COPY_SIZE	((size_t)256 << 10)
+
+/* The header's checksum: the sum of its bytes, those of the checksum taken as blanks. */
+bool from_tar_detect(const uint8_t *data, size_t size)
+{
+	unsigned long sum = 0, said = 0;
+	const uint8_t *at = data + CHECKSUM_OFFSET;
+
+	if (size < BLOCK_SIZE || !data[0])
+		return false;
+	for (size_t i = 0; i < BLOCK_SIZE; i++)
+		sum += i - CHECKSUM_OFFSET < CHECKSUM_SIZE ? ' ' : data[i];
+	while (*at == ' ')
+		at++;
+	for (; at < data + CHECKSUM_OFFSET + CHECKSUM_SIZE && *at >= '0' && *at <= '7'; at++)
+		said = said * 8 + (unsigned long)(*at - '0');
+	return sum == said;
+}
+
+/* libarchive's reader of tar, over bytes that are decompressed. */
+struct tar_reader {
+	struct input *input;
+	struct archive *archive;
+	size_t block;
+	uint8_t *buffer;
+};
+
+static la_ssize_t read_block(struct archive *archive, void *user,
+			     const void **data)
+{
+	const struct tar_reader *tar = user;
+	int64_t got = input_read(tar->input, tar->buffer, tar->block);
+
+	*data = tar->buffer;
+	if (got < 0)
+		libarchive.archive_set_error(
+			archive, EIO, "%s",
+			got == -EBADMSG ? input_why(tar->input) :
+					  strerror((int)-got));
+	return got;
+}
+
+static la_int64_t skip_block(struct archive *archive, void *user, la_int64_t size)
+{
+	const struct tar_reader *tar = user;
+
+	(void)archive;
+	if (size <= 0 || !input_seeks(tar->input))
+		return 0;
+	tar->input->error = input_seek(tar->input, (uint64_t)size);
+	return size;
+}
+
+/* Return: 0; -ENOMEM. The archive is freed in any case. */
+static int open_reader(struct tar_reader *tar)
+{
+	tar->block = input_seeks(tar->input) ? INPUT_SMALL_SIZE : COPY_SIZE;
+	tar->buffer = malloc(tar->block);
+	tar->archive = libarchive.archive_read_new();
+	if (!tar->buffer || !tar->archive ||
+	    libarchive.archive_read_support_format_tar(tar->archive))
+		return -ENOMEM;
+	/* What is wrong with the first block shows in its header, too. */
+	libarchive.archive_read_open2(tar->archive, tar, NULL, read_block,
+				      skip_block, NULL);
+	return 0;
+}
+
+static void close_reader(struct tar_reader *tar)
+{
+	if (tar->archive)
+		libarchive.archive_read_free(tar->archive);
+	free(tar->buffer);
+}
+
+/* ---- bytes ----------------------------------------------------------------- */
+
+static int archive_damaged(struct from_scan *scan, uint64_t offset,
+			   const struct tar_member *member)
+{
+	struct archive *archive = scan->reader->archive;
+
+	if (scan->input.error && scan->input.error != -EBADMSG)
+		return from_cannot_read(scan, scan->input.error);
+	if (member)
+		return from_damaged(scan, offset, "'%s': %s", member->path,
+				    libarchive.archive_error_string(archive));
+	return from_damaged(scan, offset, "%s",
+			    libarchive.archive_error_string(archive));
+}
+
+static int copy(struct from_scan *scan, struct tar_member *member, uint8_t *data)
+{
+	struct store *store = &scan->from->store;
+	const uint64_t begin = store->size;
+	la_ssize_t got;
+
+	while ((got = libarchive.archive_read_data(scan->reader->archive, data,
+						   COPY_SIZE)) > 0) {
+		int ret = store_append(store, data, (size_t)got);
+
+		if (ret)
+			return from_failed(scan->from, ret,
+					   "cannot keep samples in a temporary "
+					   "file in '%s'", store_directory());
+	}
+	member->place = from_stored(begin);
+	if (got == 0 && store->size - begin == member->size)
+		return 0;
+	store_truncate(store, begin);
+	member->lost = true;
+	return archive_damaged(scan, member->offset, member);
+}
+
+int tar_member_keep(struct from_scan *scan, struct tar_member *member)
+{
+	uint8_t *data;
+	int ret;
+
+	if (member->place)
+		return 0;
+	data = malloc(COPY_SIZE);
+	if (!data)
+		return -ENOMEM;
+	ret = copy(scan, member, data);
+	free(data);
+	return ret;
+}
+
+/* ---- members --------------------------------------------------------------- */
+
+/* As tar does: below where it is unpacked. */
+static const char *below(const char *path)
+{
+	for (;;) {
+		if (path[0] == '/')
+			path++;
+		else if (path[0] == '.' && path[1] == '/')
+			path += 2;
+		else
+			return path;
+	}
+}
+
+static uint64_t position(const struct from_scan *scan)
+{
+	return (uint64_t)libarchive.archive_filter_bytes(scan->reader->archive, 0);
+}
+
+/* Before the first one it is negative. */
+static uint64_t header_position(const struct from_scan *scan)
+{
+	const la_int64_t at = libarchive.archive_read_header_position(
+		scan->reader->archive);
+
+	return at > 0 ? (uint64_t)at : 0;
+}
+
+static int take_file(struct from_scan *scan, struct archive_entry *entry,
+		     struct tar_member *member, tar_member_fn fn)
+{
+	const la_int64_t size = libarchive.archive_entry_size(entry);
+	const uint64_t begin = position(scan);
+
+	if (size < 0 || !libarchive.archive_entry_size_is_set(entry))
+		return from_damaged(scan, member->offset, "'%s' has no size",
+				    member->path);
+	member->size = (uint64_t)size;
+	if (!from_is_plain(scan) ||
+	    libarchive.archive_entry_sparse_count(entry))
+		return fn(scan, member);
+	if (begin > scan->shard->size || member->size > scan->shard->size - begin)
+		return from_damaged(scan, member->offset,
+				    "'%s' is cut short: it has %" PRIu64
+				    " bytes, and not all of them are there",
+				    member->path, member->size);
+	member->place = from_place(scan, begin);
+	return fn(scan, member);
+}
+
+static int take_entry(struct from_scan *scan, struct archive_entry *entry,
+		      tar_member_fn fn)
+{
+	const char *path = libarchive.archive_entry_pathname(entry);
+	const char *link = libarchive.archive_entry_hardlink(entry);
+	struct tar_member member = {.offset = header_position(scan)};
+
+	if (!path || !*below(path))
+		return libarchive.archive_entry_filetype(entry) == AE_IFDIR ?
+			       0 :
+			       from_damaged(scan, member.offset, "member without a name");
+	member.path = below(path);
+	member.path_size = strlen(member.path);
+	if (link)
+		return from_damaged(scan, member.offset,
+				    "'%s' is a hard link to '%s', which has the bytes "
+				    "(tar --hard-dereference stores them with both)",
+				    member.path, below(link));
+	switch (libarchive.archive_entry_filetype(entry)) {
+	case AE_IFREG:
+		return take_file(scan, entry, &member, fn);
+	case AE_IFDIR:
+		return 0;
+	case AE_IFLNK:
+		return from_skip(scan, STELE_SKIP_SYMLINK, member.path,
+				 member.path_size);
+	default:
+		return from_skip(scan, STELE_SKIP_SPECIAL, member.path,
+				 member.path_size);
+	}
+}
+
+/* Two blocks of zeros end an archive. Without them, who knows what is missing? */
+static int check_end(struct from_scan *scan)
+{
+	const uint64_t begin = header_position(scan);
+	int ret = 0;
+
+	if (position(scan) == begin)
+		return from_damaged(scan, begin, "it ends without the mark of its "
+						 "end: something may be missing");
+	if (!input_seeks(&scan->input))
+		ret = input_drain(&scan->input);
+	if (ret == -EBADMSG)
+		return from_damaged(scan, begin, "%s", input_why(&scan->input));
+	return ret ? from_cannot_read(scan, ret) : 0;
+}
+
+static int read_members(struct from_scan *scan, tar_member_fn fn)
+{
+	struct archive *archive = scan->reader->archive;
+	int ret = 0;
+
+	while (!ret) {
+		struct archive_entry *entry;
+		uint64_t offset;
+		int got = libarchive.archive_read_next_header(archive, &entry);
+
+		offset = header_position(scan);
+		if (got == ARCHIVE_EOF)
+			return check_end(scan);
+		if (got == ARCHIVE_OK || got == ARCHIVE_WARN) {
+			ret = take_entry(scan, entry, fn);
+			continue;
+		}
+		ret = archive_damaged(scan, offset, NULL);
+		if (got == ARCHIVE_FATAL)
+			break; /* whatever follows is lost */
+	}
+	return ret;
+}
+
+int from_tar_members(struct from_scan *scan, tar_member_fn fn)
+{
+	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	struct tar_reader tar = {.input = &scan->input};
+	locale_t before;
+	int ret;
+
+	if (!utf8)
+		return from_failed(scan->from, -EOPNOTSUPP,
+				   "there is no locale C.UTF-8");
+	before = uselocale(utf8);
+	ret = open_reader(&tar);
+	scan->reader = &tar;
+	if (!ret)
+		ret = read_members(scan, fn);
+	close_reader(&tar);
+	uselocale(before);
+	freelocale(utf8);
+	return ret;
+}
+
+/* ---- a member is a sample -------------------------------------------------- */
+
+static int take_sample(struct from_scan *scan, struct tar_member *member)
+{
+	int ret = tar_member_keep(scan, member);
+
+	return ret || member->lost ? ret :
+				     from_sample(scan, member->path,
+						 member->path_size, member->size,
+						 member->place);
+}
+
+static int tar_scan(struct from_scan *scan)
+{
+	return from_tar_members(scan, take_sample);
+}
+
+const struct from_format from_tar = {
+	.name = "tar",
+	.detect = from_tar_detect,
+	.scan = tar_scan,
+	.paths = true,
+};

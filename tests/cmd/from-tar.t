@@ -1,0 +1,234 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# from-tar.t - images of tar archives: those of the same directory, whatever packed it
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+requires jq --version
+requires bsdtar --version
+requires gzip --version
+
+image=$tmp/image.stele
+same=(--uuid=3d1a8b9e-51f7-4c0e-9d0c-0a4c4f2b7e11 --time=2026-11-21)
+
+# built [OPTION...] SOURCE...
+built() {
+	rm -f "$image"
+	run stele build --quiet "${same[@]}" "$@" "$image"
+}
+# is_src WHAT: the image that the directory makes
+is_src() {
+	is "0 " "$status $err" "$1: is built"
+	ok "$1: the image of the directory" cmp "$tmp/wanted" "$image"
+}
+# damaged PATTERN WHAT: a build that fails, says so, and leaves nothing
+damaged() {
+	is 1 "$status" "$2: fails"
+	ok "$2: says what and where" grep -qE "$1" <<<"$err" || diag "$err"
+	ok "$2: leaves no image" test ! -e "$image"
+}
+
+src=$tmp/src
+mkdir -p "$src/train/cat" "$src/train/dog" "$src/val/cat" "$src/val/$(printf 'd%.0s' {1..150})"
+for ((i = 0; i < 60; i++)); do
+	for class in train/cat train/dog val/cat; do
+		head -c $((i * 997 % 70001)) /dev/urandom >"$src/$class/$i.jpg"
+	done
+done
+echo deep >"$src/val/$(printf 'd%.0s' {1..150})/$(printf 'f%.0s' {1..140})"
+echo ü >"$src/val/cat/ü.txt"
+echo raw >"$src/val/cat/"$'\xff'
+head -c 300000 /dev/zero >"$src/train/cat/zeros"
+must stele build --quiet "${same[@]}" "$src" "$tmp/wanted"
+must tar -C "$src" -cf "$tmp/x.tar" .
+
+# ---- what packed it ----
+
+for format in gnu pax oldgnu; do
+	must tar -C "$src" --format=$format -cf "$tmp/y.tar" .
+	built "$tmp/y.tar"
+	is_src "GNU tar, $format"
+done
+(cd "$src" && must tar -cPf "$tmp/y.tar" ./*)
+built "$tmp/y.tar"
+is_src "without ./"
+for format in gnutar pax; do # these do not know names that are not UTF-8
+	must bsdtar -C "$src" --format=$format -cf "$tmp/y.tar" --exclude $'\xff' .
+	must tar -C "$src" -rf "$tmp/y.tar" ./val/cat/$'\xff'
+	built "$tmp/y.tar"
+	is_src "bsdtar, $format"
+done
+must python3 -c 'import sys, tarfile
+with tarfile.open(sys.argv[2], "w") as tar: tar.add(sys.argv[1], "")' "$src" "$tmp/y.tar"
+built "$tmp/y.tar"
+is_src "Python"
+dd if=/dev/zero of="$src/train/dog/0.jpg" bs=1 count=1 seek=5000000 2>/dev/null
+must tar -C "$src" -Scf "$tmp/y.tar" .
+built "$tmp/y.tar"
+ok "sparse: the bytes are those of the file" \
+	cmp "$src/train/dog/0.jpg" <(stele cat "$image" train/dog/0.jpg)
+: >"$src/train/dog/0.jpg"
+
+# ---- compressed, or through a pipe ----
+
+gzip -kc "$tmp/x.tar" >"$tmp/y.gzip"
+built "$tmp/y.gzip"
+is_src "gzip"
+for filter in bzip2 xz zstd lz4; do
+	must bsdtar -C "$src" --$filter --format=gnutar --exclude $'\xff' -cf "$tmp/y.$filter" .
+	built "$tmp/y.$filter"
+	is "0 183" "$status $(stele ls "$image" | wc -l)" "$filter: is built" || diag "$err"
+	ok "$filter: samples" cmp "$src/train/dog/59.jpg" <(stele cat "$image" train/dog/59.jpg)
+	run stele build --quiet "${same[@]}" - "$tmp/piped" < <(cat "$tmp/y.$filter")
+	ok "$filter: the same through a pipe" cmp "$image" "$tmp/piped"
+	rm -f "$tmp/piped"
+done
+built - < <(cat "$tmp/x.tar")
+is_src "through a pipe"
+built - < <(cat "$tmp/y.gzip")
+is_src "gzip, through a pipe"
+built - <"$tmp/x.tar"
+is_src "redirected"
+split -b 1000000 "$tmp/x.tar" "$tmp/part."
+for part in "$tmp"/part.*; do gzip -c "$part"; done >"$tmp/y.members"
+head -c 512 /dev/zero >>"$tmp/y.members"
+built "$tmp/y.members"
+is_src "gzip of several members"
+
+# ---- shards, names, formats ----
+
+must tar -C "$src" -cf "$tmp/shard-08.tar" train/cat
+must tar -C "$src" -czf "$tmp/shard-09.tar" train/dog
+must tar -C "$src" -cf "$tmp/shard-10.tar" val
+built "$tmp/shard-08.tar" "$tmp/shard-09.tar" "$tmp/shard-10.tar"
+is_src "shards"
+built "$tmp/shard-{08..10}.tar"
+is_src "a range in braces"
+built "$tmp/{shard-08,other}.tar"
+ok "what does not exist is named" grep -q "other.tar" <<<"$err" || diag "$err"
+built "$tmp/shard-{10,0{8,9}}.tar"
+is 1 "$status" "braces do not nest"
+ok "and stay" grep -qF "shard-{10,0" <<<"$err" || diag "$err"
+built "$tmp/{shard-10,shard-08}.tar" "$tmp/shard-0{9..9}.tar"
+is_src "lists and several patterns"
+cp "$tmp/x.tar" "$tmp/{1..2}.tar"
+built "$tmp/{1..2}.tar"
+is_src "a name that exists"
+built --from=tar "$tmp/x.tar"
+is_src "--from=tar"
+built --from=dir "$src"
+is_src "--from=dir"
+built --from=paper "$src"
+is 2 "$status" "--from: another one is wrong usage"
+ok "and the list is printed" grep -q "must be dir.*tar" <<<"$err" || diag "$err"
+built --from=dir "$tmp/x.tar"
+is 1 "$status" "a file is no directory"
+built "$tmp/wanted"
+is 1 "$status" "a file of no known format fails"
+ok "and the list is printed" \
+	grep -q "cannot tell the format of .*wanted'.*--from: dir.*tar" <<<"$err"
+built --from=tar "$src/train/cat/1.jpg"
+damaged "1.jpg' at byte 0: " "what is no archive"
+built - "$tmp/x.tar" </dev/null
+is 2 "$status" "standard input is a source of its own"
+built "$src" "$src"
+is 1 "$status" "and so is a directory"
+built --follow "$tmp/x.tar"
+is 2 "$status" "--follow is for directories"
+built --label-from=none "$tmp/x.tar"
+is 0 "$(stele info --json "$image" | jq '[.fields[]? | select(.name == "label")] | length')" \
+	"--label-from=none"
+run stele build --dry-run --json "$tmp/x.tar"
+is "0 184" "$status $(field "$out" .samples)" "a dry run" || diag "$out$err"
+
+# ---- what is no sample ----
+
+mkdir "$tmp/odd" && echo x >"$tmp/odd/file"
+ln -s file "$tmp/odd/link" && mkfifo "$tmp/odd/fifo"
+must tar -C "$tmp/odd" -cf "$tmp/odd.tar" .
+run stele build --json "$tmp/odd.tar" "$tmp/odd.stele"
+is "0 1 1" "$status $(field "$out" '.skipped | "\(.symlink.count) \(.special.count)"')" \
+	"links and fifos are skipped" || diag "$err"
+ln "$tmp/odd/file" "$tmp/odd/hard"
+must tar -C "$tmp/odd" -cf "$tmp/odd.tar" .
+built "$tmp/odd.tar"
+damaged "is a hard link to 'file'|is a hard link to 'hard'" "a hard link"
+must tar -C "$tmp/odd" --hard-dereference -cf "$tmp/odd.tar" .
+built "$tmp/odd.tar"
+is "file hard" "$(stele ls "$image" | paste -sd ' ')" "--hard-dereference"
+must tar -C "$tmp/odd" -rf "$tmp/odd.tar" ./file
+built "$tmp/odd.tar"
+is 2 "$status" "a path that is there twice"
+ok "is named" grep -q "the key 'file' twice" <<<"$err"
+
+# ---- damage ----
+
+size=$(stat -c %s "$tmp/x.tar")
+head -c 1000000 "$tmp/x.tar" >"$tmp/cut.tar"
+built "$tmp/cut.tar"
+damaged "cut.tar' at byte [0-9]+: .*is cut short" "cut in a file"
+built --skip-changed "$tmp/cut.tar"
+is 0 "$status" "--skip-changed takes what is there"
+ok "which is less" test "$(stele ls "$image" | wc -l)" -lt 184
+run stele verify "$image"
+is 0 "$status" "and sound"
+end=$(perl -0777 -ne 's/\0+\z//; print int((length() + 511) / 512) * 512' "$tmp/x.tar")
+head -c "$end" "$tmp/x.tar" >"$tmp/cut.tar"
+built "$tmp/cut.tar"
+damaged "cut.tar' at byte $end: it ends without" "cut between files"
+: >"$tmp/cut.tar"
+built "$tmp/cut.tar"
+is 1 "$status" "an empty file is of no format"
+{ head -c 512 "$tmp/x.tar"; printf '\1'; tail -c +514 "$tmp/x.tar"; } >"$tmp/flip.tar"
+built "$tmp/flip.tar"
+damaged "flip.tar' at byte 512: .*amaged" "a header that is damaged"
+built --skip-changed --label-from=none "$tmp/flip.tar"
+is 0 "$status" "--skip-changed goes on behind it"
+ok "and finds the others" test "$(stele ls "$image" | wc -l)" -ge 180
+
+for filter in gzip bzip2 xz lz4; do
+	size=$(stat -c %s "$tmp/y.$filter")
+	head -c $((size / 3)) "$tmp/y.$filter" >"$tmp/cut"
+	built "$tmp/cut"
+	damaged "cut' at byte [0-9]+, decompressed: " "$filter, cut"
+	head -c $((size - 2)) "$tmp/y.$filter" >"$tmp/cut"
+	built "$tmp/cut"
+	damaged "cut' at byte [0-9]+, decompressed: " "$filter, cut at the end"
+	{
+		head -c $((size / 2)) "$tmp/y.$filter"
+		printf '\125\252\125\252'
+		tail -c +$((size / 2 + 5)) "$tmp/y.$filter"
+	} >"$tmp/flip"
+	built "$tmp/flip"
+	damaged "flip' at byte [0-9]+, decompressed: " "$filter, overwritten"
+done
+TMPDIR=/nonexistent built "$tmp/y.gzip"
+damaged "temporary file in '/nonexistent': No such file" "no place for a temporary file"
+
+# ---- append ----
+
+must stele build --quiet "$tmp/shard-{08,09}.tar" "$tmp/grown@v1"
+run stele append --json "$tmp/x.tar" "$tmp/grown@v2"
+is "0 63" "$status $(field "$out" .added)" "append: what is new" || diag "$err"
+echo changed >"$src/train/cat/7.jpg"
+must tar -C "$src" -cf "$tmp/x.tar" .
+run stele append --json --update "$tmp/x.tar" "$tmp/grown@v3"
+is "0 0 1" "$status $(field "$out" .added) $(field "$out" .updated)" "--update: what has changed"
+run stele append --json --update --quick "$tmp/x.tar" "$tmp/grown@v4"
+is "0 false" "$status $(field "$out" .created)" "--quick: nothing" || diag "$out$err"
+rm "$src/train/cat/8.jpg"
+run bash -c 'tar -C "$1" -c . | gzip | stele append --json --delete-missing - "$2"' \
+	bash "$src" "$tmp/grown@v5"
+is "0 1" "$status $(field "$out" .deleted)" "--delete-missing, through a pipe" || diag "$err"
+
+# ---- back ----
+
+run stele export "$tmp/grown@v5" "$tmp/back.tar"
+mkdir "$tmp/back" && must tar -C "$tmp/back" -xf "$tmp/back.tar"
+ok "exported and unpacked: the directory" diff -r "$src" "$tmp/back"
+built "$tmp/back.tar"
+rm -f "$tmp/again"
+must stele build --quiet "${same[@]}" "$src" "$tmp/again"
+ok "and built from what was exported: the same image" cmp "$tmp/again" "$image"
+
+done_testing
