@@ -11,6 +11,7 @@
 
 #include "from/source.h"
 #include "from/input.h"
+#include "from/record.h"
 #include "from/store.h"
 
 #include <sys/types.h>
@@ -39,15 +40,16 @@ struct from_scan;
 /* One row of the table. */
 struct from_format {
 	const char *name;
-	/* Do files of this format begin so, decompressed? Up to FROM_HEAD_SIZE bytes. */
+	/* Do files of this format begin so, decompressed? Up to FROM_HEAD_SIZE bytes. NULL:
+	 * it has to be named. */
 	bool (*detect)(const uint8_t *data, size_t size);
 	/* Report the samples of one shard. Return: 0; negative errno (said). */
 	int (*scan)(struct from_scan *scan);
-	bool paths; /* keys are paths, samples one range of bytes */
+	bool paths; /* keys are paths, samples one range of bytes; else they are records */
 };
 #define FROM_HEAD_SIZE 4096u
 
-extern const struct from_format from_tar;
+extern const struct from_format from_tar, from_webdataset;
 
 struct from {
 	struct from_opts opts;
@@ -56,6 +58,7 @@ struct from {
 	size_t shard_count;
 	struct input_first first; /* of a pipe */
 	struct store store;
+	struct record_fields fields;
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
 };
@@ -68,7 +71,9 @@ struct from_scan {
 	uint64_t index; /* of the shard */
 	struct input input;
 	struct tar_reader *reader; /* of a tar archive */
+	void *user;		   /* of the format */
 	uint64_t reported; /* samples of this shard */
+	uint64_t damages;  /* that were skipped */
 };
 
 /* Of bytes of the shard, which is read again only if it is neither compressed nor a pipe. */
@@ -83,6 +88,8 @@ static inline uint64_t from_stored(uint64_t offset)
 /* Return: 0; what the sink returned. */
 int from_sample(struct from_scan *scan, const char *key, size_t key_size,
 		uint64_t size, uint64_t place);
+int from_record(struct from_scan *scan, const char *key, size_t key_size,
+		const struct record *record);
 /* Something that is no sample, but no damage either. */
 int from_skip(struct from_scan *scan, enum stele_skip_reason reason,
 	      const char *key, size_t key_size);
@@ -95,6 +102,8 @@ int from_damaged(struct from_scan *scan, uint64_t offset, const char *format,
 		 ...) __attribute__((format(printf, 3, 4)));
 /* The shard itself. Return: `error`. */
 int from_cannot_read(struct from_scan *scan, int error);
+/* The store. Return: `error`. */
+int from_cannot_keep(struct from_scan *scan, int error);
 /* It is not the shard's fault. Return: `error`. */
 int from_failed(struct from *from, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -25,6 +25,7 @@
 /* What may begin as several of them is the first that says so. */
 static const struct from_format *const formats[] = {
 	&from_tar,
+	&from_webdataset,
 };
 #define FORMATS (sizeof(formats) / sizeof(*formats))
 #define DIRECTORY "dir"
@@ -58,6 +59,17 @@ int from_failed(struct from *from, int error, const char *format, ...)
 	return error;
 }
 
+static int cannot_keep(struct from *from, int error)
+{
+	return from_failed(from, error, "cannot keep samples in a temporary file in '%s'",
+			   store_directory());
+}
+
+int from_cannot_keep(struct from_scan *scan, int error)
+{
+	return cannot_keep(scan->from, error);
+}
+
 int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ...)
 {
 	const struct from_shard *shard = scan->shard;
@@ -74,6 +86,7 @@ int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ..
 		complain(scan->from, message);
 		return -EBADMSG;
 	}
+	scan->damages++;
 	return scan->sink->skip(scan->sink->user, STELE_SKIP_UNREADABLE, message,
 				strlen(message), -EBADMSG);
 }
@@ -109,6 +122,17 @@ int from_sample(struct from_scan *scan, const char *key, size_t key_size,
 	int ret = scan->sink->entry(scan->sink->user, &entry);
 
 	return ret || ++scan->reported % TICK_EVERY ? ret : tick(scan);
+}
+
+int from_record(struct from_scan *scan, const char *key, size_t key_size,
+		const struct record *record)
+{
+	struct from *from = scan->from;
+	uint64_t offset, size;
+	int ret = record_keep(&from->store, &from->fields, record, &offset, &size);
+
+	return ret ? from_cannot_keep(scan, ret) :
+		     from_sample(scan, key, key_size, size, offset);
 }
 
 int from_skip(struct from_scan *scan, enum stele_skip_reason reason,
@@ -237,7 +261,7 @@ static int detect(struct from *from, const struct from_shard *shard,
 	ret = input_open(input);
 	got = ret ? ret : input_look(input, FROM_HEAD_SIZE, &data);
 	for (size_t i = 0; i < FORMATS && got > 0 && !from->format; i++)
-		if (formats[i]->detect(data, (size_t)got))
+		if (formats[i]->detect && formats[i]->detect(data, (size_t)got))
 			from->format = formats[i];
 	if (got != -EBADMSG)
 		return got < 0 ? (int)got : 0;
@@ -371,6 +395,7 @@ void from_close(struct from *from)
 	free(from->shards);
 	free(from->first.data);
 	store_release(&from->store);
+	record_fields_release(&from->fields);
 	free(from);
 }
 
@@ -437,8 +462,7 @@ static int scan(void *user, const struct stele_source_sink *sink)
 	if (!ret) {
 		ret = store_flush(&from->store);
 		if (ret)
-			from_failed(from, ret, "cannot keep samples in a temporary "
-					       "file in '%s'", store_directory());
+			cannot_keep(from, ret);
 	}
 	return ret;
 }
@@ -450,6 +474,10 @@ struct reader {
 	struct from *from;
 	uint64_t index;
 	int fd;
+	/* Of a record. */
+	struct record_piece pieces[STELE_FIELDS_MAX];
+	uint32_t piece;
+	uint64_t begin; /* of that piece, in the sample */
 };
 
 static int reader_new(void *user, void **out)
@@ -536,8 +564,57 @@ static const struct stele_source_ops files = {
 	.read = read_sample,
 };
 
+/* ---- records ------------------------------------------------------------- */
+
+static int schema(void *user, const struct stele_schema *base, struct stele_schema *out)
+{
+	struct from *from = user;
+	int ret = record_schema(&from->fields, base, out);
+
+	return ret ? from_failed(from, ret, "cannot take the fields") : 0;
+}
+
+static int open_record(void *user, const struct stele_source_entry *entry,
+		       union stele_value *values)
+{
+	struct reader *reader = user;
+
+	reader->piece = 0;
+	reader->begin = 0;
+	return record_load(&reader->from->store, &reader->from->fields,
+			   entry->place, values, reader->pieces);
+}
+
+static int64_t read_record(void *user, const struct stele_source_entry *entry,
+			   uint64_t offset, void *data, size_t size)
+{
+	struct reader *reader = user;
+	const struct record_piece *piece = &reader->pieces[reader->piece];
+	uint64_t left;
+
+	if (offset >= entry->data_size)
+		return 0;
+	while (offset - reader->begin >= piece->size) {
+		reader->begin += piece->size;
+		reader->piece++;
+		piece++;
+	}
+	left = piece->size - (offset - reader->begin);
+	return read_place(reader, piece->place + (offset - reader->begin), data,
+			  size < left ? size : (size_t)left);
+}
+
+static const struct stele_source_ops records = {
+	.size = sizeof(records),
+	.scan = scan,
+	.schema = schema,
+	.reader_new = reader_new,
+	.reader_free = reader_free,
+	.open = open_record,
+	.read = read_record,
+};
+
 const struct stele_source_ops *from_ops(const struct from *from)
 {
-	(void)from;
-	return &files;
+	return from->format->paths ? &files : &records;
 }

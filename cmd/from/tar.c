@@ -121,9 +121,7 @@ static int copy(struct from_scan *scan, struct tar_member *member, uint8_t *data
 		int ret = store_append(store, data, (size_t)got);
 
 		if (ret)
-			return from_failed(scan->from, ret,
-					   "cannot keep samples in a temporary "
-					   "file in '%s'", store_directory());
+			return from_cannot_keep(scan, ret);
 	}
 	member->place = from_stored(begin);
 	if (got == 0 && store->size - begin == member->size)
@@ -145,6 +143,20 @@ int tar_member_keep(struct from_scan *scan, struct tar_member *member)
 		return -ENOMEM;
 	ret = copy(scan, member, data);
 	free(data);
+	return ret;
+}
+
+int64_t tar_member_read(struct from_scan *scan, struct tar_member *member,
+			void *data, size_t size)
+{
+	la_ssize_t got = libarchive.archive_read_data(scan->reader->archive, data,
+						      size);
+	int ret;
+
+	if (got >= 0)
+		return got;
+	member->lost = true;
+	ret = archive_damaged(scan, member->offset, member);
 	return ret;
 }
 

@@ -24,5 +24,8 @@ bool from_tar_detect(const uint8_t *data, size_t size);
 int from_tar_members(struct from_scan *scan, tar_member_fn fn);
 /* Have its bytes at member->place. Return: 0, also if it is lost; negative errno (said). */
 int tar_member_keep(struct from_scan *scan, struct tar_member *member);
+/* Its first bytes, as many as fit. Return: their count; 0 if it is lost; as above. */
+int64_t tar_member_read(struct from_scan *scan, struct tar_member *member,
+			void *data, size_t size);
 
 #endif

@@ -136,7 +136,7 @@ is 1 "$status" "and so is a directory"
 built --follow "$tmp/x.tar"
 is 2 "$status" "--follow is for directories"
 built --label-from=none "$tmp/x.tar"
-is 0 "$(stele info --json "$image" | jq '[.fields[]? | select(.name == "label")] | length')" \
+is 1 "$(stele info --json "$image" | jq '.snapshot.fields | length')" \
 	"--label-from=none"
 run stele build --dry-run --json "$tmp/x.tar"
 is "0 184" "$status $(field "$out" .samples)" "a dry run" || diag "$out$err"

@@ -7,7 +7,7 @@
 requires git ls-files --error-unmatch Makefile
 
 tree() {
-	git ls-files ':!tests/fuzz/corpus' "$@"
+	git ls-files ':!tests/fuzz/corpus' ':!tests/fixture/from' "$@"
 }
 
 # What may carry a comment names its licence in line 1, a script behind its #!.

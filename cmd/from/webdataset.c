@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * webdataset.c - tar archives whose members of one name are the fields of one sample
+ *
+ * A member's path is cut at the first dot of its last component: what is in front is the
+ * key, what follows, in lower case, the field. Members of a sample follow each other. As in
+ * the WebDataset library, names without a dot or that begin with one, and __meta__ are no
+ * part of any sample.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "from/tar.h"
+
+/* The sample that members are being added to. */
+struct grouping {
+	char key[STELE_KEY_SIZE_MAX];
+	size_t key_size; /* 0: none */
+	uint64_t damages; /* of the shard, when it began */
+	struct record record;
+};
+
+#define TEXT_MAX 4096u /* bytes of a class */
+
+/* What fields of these names hold; all others are bytes. */
+static uint32_t type_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		uint32_t type;
+	} known[] = {
+		{"cls", STELE_TYPE_I64},   {"cls2", STELE_TYPE_I64},
+		{"class", STELE_TYPE_I64}, {"txt", STELE_TYPE_UTF8},
+		{"text", STELE_TYPE_UTF8}, {"transcript", STELE_TYPE_UTF8},
+		{"json", STELE_TYPE_UTF8}, {"jsn", STELE_TYPE_UTF8},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(known[i].name, name))
+			return known[i].type;
+	return STELE_TYPE_BYTES;
+}
+
+struct parts {
+	size_t key_size;
+	char field[64];
+};
+
+/* Return: false: no part of a sample. */
+static bool split(const char *path, struct parts *parts)
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	const char *dot = strchr(base, '.');
+	size_t size = 0;
+
+	if (!dot || dot == base || !dot[1])
+		return false;
+	if (!strncmp(base, "__", 2) && strstr(base + 2, "__"))
+		return false;
+	parts->key_size = (size_t)(dot - path);
+	for (dot++; *dot && size < sizeof(parts->field) - 1; dot++)
+		parts->field[size++] = (char)tolower((unsigned char)*dot);
+	parts->field[size] = '\0';
+	return !*dot;
+}
+
+/* ---- samples --------------------------------------------------------------- */
+
+/* One of which something may be missing is left out, which has been reported. */
+static int end_sample(struct from_scan *scan, struct grouping *g)
+{
+	const size_t key_size = g->key_size;
+
+	g->key_size = 0;
+	if (!key_size || scan->damages != g->damages)
+		return 0;
+	return from_record(scan, g->key, key_size, &g->record);
+}
+
+static int begin_sample(struct from_scan *scan, struct grouping *g,
+			const struct tar_member *member, size_t key_size)
+{
+	int ret;
+
+	if (g->key_size == key_size && !memcmp(g->key, member->path, key_size))
+		return 0;
+	ret = end_sample(scan, g);
+	if (ret)
+		return ret;
+	if (key_size > sizeof(g->key))
+		return from_damaged(scan, member->offset, "'%s': key of more than "
+				    "%d bytes", member->path, STELE_KEY_SIZE_MAX);
+	memcpy(g->key, member->path, key_size);
+	g->key_size = key_size;
+	g->damages = scan->damages;
+	g->record.count = 0;
+	return 0;
+}
+
+static int take_class(struct from_scan *scan, struct tar_member *member,
+		      uint32_t field, struct record_value *value)
+{
+	char text[TEXT_MAX];
+	int64_t got = tar_member_read(scan, member, text, sizeof(text));
+	int ret;
+
+	if (got < 0 || member->lost)
+		return (int)got;
+	ret = (size_t)got == member->size ?
+		      record_class(&scan->from->fields, field, text, (size_t)got,
+				   &value->value.i64) :
+		      -EINVAL;
+	member->lost = ret != 0;
+	if (ret == -EPROTOTYPE)
+		return from_damaged(scan, member->offset,
+				    "'%s' is not a number, as classes before it",
+				    member->path);
+	if (ret == -EINVAL)
+		return from_damaged(scan, member->offset, "'%s' is not the name of "
+				    "a class", member->path);
+	return ret ? from_failed(scan->from, ret, "class names") : 0;
+}
+
+static int take_value(struct from_scan *scan, struct tar_member *member,
+		      struct grouping *g, uint32_t field, uint32_t type)
+{
+	struct record_value *value = &g->record.values[g->record.count];
+	int ret;
+
+	*value = (struct record_value){.field = field};
+	if (type == STELE_TYPE_I64) {
+		ret = take_class(scan, member, field, value);
+	} else {
+		ret = tar_member_keep(scan, member);
+		value->place = member->place;
+		value->value.size = member->size;
+	}
+	if (!ret && !member->lost)
+		g->record.count++;
+	return ret;
+}
+
+static int take_member(struct from_scan *scan, struct tar_member *member)
+{
+	struct grouping *g = scan->user;
+	struct parts parts;
+	uint32_t type;
+	int field, ret;
+
+	if (!split(member->path, &parts))
+		return from_skip(scan, STELE_SKIP_SPECIAL, member->path,
+				 member->path_size);
+	type = type_of(parts.field);
+	ret = begin_sample(scan, g, member, parts.key_size);
+	if (ret || !g->key_size)
+		return ret;
+	field = record_field(&scan->from->fields, parts.field,
+			     strlen(parts.field), type);
+	if (field == -EINVAL)
+		return from_damaged(scan, member->offset,
+				    "'%s': not a valid name of a field", member->path);
+	if (field < 0)
+		return from_failed(scan->from, field, "'%s' has more than %d fields",
+				   scan->shard->name, STELE_FIELDS_MAX);
+	if (record_has(&g->record, (uint32_t)field))
+		return from_damaged(scan, member->offset, "'%s' is there twice",
+				    member->path);
+	return take_value(scan, member, g, (uint32_t)field, type);
+}
+
+static int webdataset_scan(struct from_scan *scan)
+{
+	struct grouping grouping = {.key_size = 0};
+	int ret;
+
+	scan->user = &grouping;
+	ret = from_tar_members(scan, take_member);
+	return ret ? ret : end_sample(scan, &grouping);
+}
+
+const struct from_format from_webdataset = {
+	.name = "webdataset",
+	.scan = webdataset_scan,
+};

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# from-webdataset.t - members of tar archives that are the fields of a sample
+#
+# Shards are written by Python's tarfile with the names, order and header fields that
+# webdataset.TarWriter uses. tests/fixture/from/webdataset.tar was written by the real one, 1.0.2:
+#	with webdataset.TarWriter("webdataset.tar", mtime=0) as w:
+#	    for i in range(12):
+#	        sample = {"__key__": f"dir/{i:04d}", "bin": bytes(range(i * 20)), "cls": i % 3,
+#	                  "json": {"i": i}}
+#	        if i % 5 == 0: sample["txt"] = f"caption ü {i}"
+#	        w.write(sample)
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+requires jq --version
+
+image=$tmp/image.stele
+built() {
+	rm -f "$image"
+	run stele build --json --from=webdataset "$@" "$image"
+}
+# shard FILE MEMBER=TEXT...
+shard() {
+	python3 -c 'import io, sys, tarfile
+with tarfile.open(sys.argv[1], "w") as tar:
+    for member in sys.argv[2:]:
+        name, _, text = member.partition("=")
+        info = tarfile.TarInfo(name)
+        info.size = len(text.encode())
+        tar.addfile(info, io.BytesIO(text.encode()))' "$@" || bail "python3"
+}
+fields() { stele ls --fields --json "$image" | jq -c '[.key, .fields]' | paste -sd ' '; }
+types() {
+	stele info --json "$image" | jq -r '[.snapshot.fields[] | "\(.name):\(.type)"] | join(" ")'
+}
+
+# ---- what the real writer makes ----
+
+fixture=$PWD/tests/fixture/from/webdataset.tar
+built "$fixture"
+is "0 12" "$status $(field "$out" .samples)" "the real writer: is built" || diag "$err"
+is "bin:bytes cls:i64 json:utf8 txt:utf8" "$(types)" "its fields"
+is '["dir/0005",{"bin":100,"cls":2,"json":"{\"i\": 5}","txt":"caption ü 5"}]' \
+	"$(stele ls --fields --json "$image" dir/0005 | jq -c '[.key, .fields]')" "a sample"
+mkdir "$tmp/members" && must tar -C "$tmp/members" -xf "$fixture"
+bad=0
+for member in "$tmp"/members/dir/*; do
+	name=${member##*/}
+	[ "${name#*.}" = cls ] ||
+		stele cat --field="${name#*.}" "$image" "dir/${name%%.*}" | cmp -s - "$member" || {
+		bad=$((bad + 1))
+		diag "$name"
+	}
+done
+is 0 "$bad" "each field has the bytes of its member"
+gzip -c "$fixture" >"$tmp/x.tgz"
+rm -f "$tmp/piped"
+run stele build -q --from=webdataset - "$tmp/piped" < <(cat "$tmp/x.tgz")
+run stele diff "$image" "$tmp/piped"
+is "0" "$status" "the same from gzip through a pipe" || diag "$out$err"
+is "$(stele info --json "$image" | jq -r .snapshot.digest)" \
+	"$(stele info --json "$tmp/piped" | jq -r .snapshot.digest)" "with the same digest"
+
+# ---- names ----
+
+shard "$tmp/a.tar" x/1.JPG=one x/1.seg.png=two x/1.cls=7 y.d/2.jpg=three readme __meta__.json={} \
+	.hidden=x y.d/3.cls=8
+built "$tmp/a.tar"
+is '["x/1",{"jpg":3,"seg.png":3,"cls":7}] ["y.d/2",{"jpg":5,"seg.png":0,"cls":-1}] '\
+'["y.d/3",{"jpg":0,"seg.png":0,"cls":8}]' "$(fields)" "keys end at the first dot"
+is ".hidden __meta__.json readme" \
+	"$(field "$out" '[.skipped.special.first[].key] | sort | join(" ")')" \
+	"what is no part of a sample is named"
+shard "$tmp/b.tar" 1.cls=dog 1.jpg=x 2.cls=cat 3.cls=dog 4.cls=ant
+built "$tmp/b.tar"
+is '["1",2] ["2",1] ["3",2] ["4",0]' \
+	"$(stele ls --fields --json "$image" | jq -c '[.key, .fields.cls]' | paste -sd ' ')" \
+	"classes with names have the numbers of a sorted list"
+is "ant dog" "$(stele ls --json "$image" | jq -r 'select(.key == "4" or .key == "1").classes.cls' |
+	sort | paste -sd ' ')" "and keep the names"
+shard "$tmp/c.tar" 5.cls=cow 5.jpg=y 6.cls=cat
+run stele append --json --from=webdataset "$tmp/c.tar" "$image@v2"
+is '0 ["5",3] ["6",1]' "$status $(stele ls --fields --json "$image@v2" |
+	jq -c 'select(.key > "4") | [.key, .fields.cls]' | paste -sd ' ')" \
+	"appended classes go by their names" || diag "$err"
+shard "$tmp/c.tar" 7.jpg=z
+run stele append --json --from=webdataset "$tmp/c.tar" "$image@v3"
+is '0 -1' "$status $(stele ls --fields --json "$image@v3" | jq 'select(.key == "7").fields.cls')" \
+	"a field that the shard lacks is that of the base" || diag "$err"
+shard "$tmp/c.tar" 8.png=z
+run stele append --from=webdataset "$tmp/c.tar" "$image@v4"
+is 1 "$status" "one that the base lacks is refused"
+
+# ---- what is wrong ----
+
+# wrong PATTERN WHAT
+wrong() {
+	is 1 "$status" "$2: fails"
+	ok "$2: says what and where" grep -qE "$1" <<<"$err" || diag "$err"
+	ok "$2: leaves no image" test ! -e "$image"
+}
+shard "$tmp/d.tar" 1.jpg=a 1.cls=1 1.jpg=b 2.jpg=c 2.cls=2
+built "$tmp/d.tar"
+wrong "d.tar' at byte 2048: '1.jpg' is there twice" "a field twice"
+built --skip-changed "$tmp/d.tar"
+is "0 2" "$status $(stele ls "$image" | paste -sd ' ')" "--skip-changed leaves the sample out"
+is 1 "$(field "$out" .skipped.unreadable.count)" "and names it"
+shard "$tmp/d.tar" 1.cls=1 2.cls=two 3.cls=3
+built "$tmp/d.tar"
+wrong "at byte 1024: '2.cls' is not a number" "a name among numbers"
+built --skip-changed "$tmp/d.tar"
+is "0 1 3" "$status $(stele ls "$image" | paste -sd ' ')" "--skip-changed takes the others"
+shard "$tmp/d.tar" 1.jpg=a 2.jpg=b 1.cls=1
+built "$tmp/d.tar"
+is 2 "$status" "members of a sample that do not follow each other"
+ok "make a key twice" grep -q "the key '1' twice" <<<"$err" || diag "$err"
+printf '\377' >"$tmp/1.txt" && must tar -C "$tmp" -cf "$tmp/d.tar" 1.txt
+built "$tmp/d.tar"
+is 2 "$status" "text that is no UTF-8"
+ok "is refused" grep -q "field 'txt'" <<<"$err" || diag "$err"
+shard "$tmp/d.tar" "1.a b=x"
+built "$tmp/d.tar"
+ok "a name that no field can have" grep -q "field 0 'a b'" <<<"$err" || diag "$err"
+# shellcheck disable=SC2046 # words
+shard "$tmp/d.tar" $(seq -f '1.f%g=x' 65)
+built "$tmp/d.tar"
+wrong "has more than 64 fields" "too many fields"
+head -c 12000 "$fixture" >"$tmp/cut.tar"
+built "$tmp/cut.tar"
+wrong "cut.tar' at byte [0-9]+: " "cut"
+built --skip-changed "$tmp/cut.tar"
+is 0 "$status" "--skip-changed: what is whole" || diag "$err"
+last=$(stele ls "$image" | tail -n 1)
+is "$(stat -c %s "$tmp/members/$last.json")" "$(stele cat --field=json "$image" "$last" | wc -c)" \
+	"the last sample is whole"
+
+done_testing
