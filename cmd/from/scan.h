@@ -37,6 +37,13 @@ struct from_shard {
 
 struct from_scan;
 
+/* What a sample is. */
+enum from_kind {
+	FROM_RECORDS, /* fields */
+	FROM_BLOBS,   /* one range of bytes */
+	FROM_FILES,   /* one range of bytes, whose key is a path */
+};
+
 /* One row of the table. */
 struct from_format {
 	const char *name;
@@ -45,11 +52,11 @@ struct from_format {
 	bool (*detect)(const uint8_t *data, size_t size);
 	/* Report the samples of one shard. Return: 0; negative errno (said). */
 	int (*scan)(struct from_scan *scan);
-	bool paths; /* keys are paths, samples one range of bytes; else they are records */
+	enum from_kind kind;
 };
 #define FROM_HEAD_SIZE 4096u
 
-extern const struct from_format from_tar, from_webdataset;
+extern const struct from_format from_tar, from_tfrecord, from_webdataset;
 
 struct from {
 	struct from_opts opts;

@@ -24,6 +24,7 @@
 
 /* What may begin as several of them is the first that says so. */
 static const struct from_format *const formats[] = {
+	&from_tfrecord, /* has a checksum */
 	&from_tar,
 	&from_webdataset,
 };
@@ -170,6 +171,13 @@ static void take_stat(struct from_shard *shard, const struct stat *st)
 						       status;
 }
 
+/* A record of some size begins as gzip does. */
+static enum input_compression see_compression(const uint8_t *data, size_t size)
+{
+	return from_tfrecord.detect(data, size) ? INPUT_PLAIN :
+						  input_compression(data, size);
+}
+
 /* `input` for the shard, which is looked at if it never was. It is not open yet. */
 static int see_shard(struct from *from, struct from_shard *shard, struct input *input)
 {
@@ -197,8 +205,7 @@ static int see_shard(struct from *from, struct from_shard *shard, struct input *
 		plain.rewinds = true;
 		got = input_look(&plain, MAGIC_SIZE, &data);
 		if (got >= 0)
-			shard->compression =
-				input_compression(data, (size_t)got);
+			shard->compression = see_compression(data, (size_t)got);
 		plain.fd = -1;
 		input_close(&plain);
 		if (got < 0)
@@ -564,6 +571,14 @@ static const struct stele_source_ops files = {
 	.read = read_sample,
 };
 
+static const struct stele_source_ops blobs = {
+	.size = sizeof(blobs),
+	.scan = scan,
+	.reader_new = reader_new,
+	.reader_free = reader_free,
+	.read = read_sample,
+};
+
 /* ---- records ------------------------------------------------------------- */
 
 static int schema(void *user, const struct stele_schema *base, struct stele_schema *out)
@@ -616,5 +631,11 @@ static const struct stele_source_ops records = {
 
 const struct stele_source_ops *from_ops(const struct from *from)
 {
-	return from->format->paths ? &files : &records;
+	static const struct stele_source_ops *const ops[] = {
+		[FROM_RECORDS] = &records,
+		[FROM_BLOBS] = &blobs,
+		[FROM_FILES] = &files,
+	};
+
+	return ops[from->format->kind];
 }

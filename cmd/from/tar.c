@@ -325,5 +325,5 @@ const struct from_format from_tar = {
 	.name = "tar",
 	.detect = from_tar_detect,
 	.scan = tar_scan,
-	.paths = true,
+	.kind = FROM_FILES,
 };

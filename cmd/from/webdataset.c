@@ -183,4 +183,5 @@ static int webdataset_scan(struct from_scan *scan)
 const struct from_format from_webdataset = {
 	.name = "webdataset",
 	.scan = webdataset_scan,
+	.kind = FROM_RECORDS,
 };

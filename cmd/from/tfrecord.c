@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tfrecord.c - records of TFRecord files, each of them a sample
+ *
+ *	| u64 size | u32 masked CRC-32C of it | bytes | u32 masked CRC-32C of them |
+ *
+ * A record has no name, so its key is that of the file and its number there, with zeros in
+ * front, so that keys sort as records do. Both checksums are checked during the scan: all
+ * of a file is read then, and of a plain one the samples again, when they are written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <isa-l/crc.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "from/scan.h"
+
+#define HEAD_SIZE  12u
+#define TAIL_SIZE  4u
+#define PIECE_SIZE ((size_t)256 << 10)
+#define KEY_SIZE_MAX (STELE_KEY_SIZE_MAX + 32)
+
+/* ---- framing ----------------------------------------------------------------- */
+
+static uint32_t get32(const uint8_t *at)
+{
+	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+	       (uint32_t)at[3] << 24;
+}
+
+/* Rotated and shifted, so that a checksum of checksums is not a constant. */
+static uint32_t mask(uint32_t crc)
+{
+	return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+static uint32_t crc32c(uint32_t crc, const void *data, size_t size)
+{
+	const uint8_t *at = data;
+
+	for (crc = ~crc; size;) { /* isa-l takes an int */
+		const size_t n = size < PIECE_SIZE ? size : PIECE_SIZE;
+
+		crc = crc32_iscsi((unsigned char *)(uintptr_t)at, (int)n, crc);
+		at += n;
+		size -= n;
+	}
+	return ~crc;
+}
+
+/* Is the checksum of the size right? */
+static bool read_head(const uint8_t *head, uint64_t *size)
+{
+	*size = get32(head) | (uint64_t)get32(head + 4) << 32;
+	return get32(head + 8) == mask(crc32c(0, head, 8));
+}
+
+static bool detect(const uint8_t *data, size_t size)
+{
+	uint64_t record;
+
+	return size >= HEAD_SIZE && read_head(data, &record);
+}
+
+/* ---- scan -------------------------------------------------------------------- */
+
+/* A record, while it is read. */
+struct record_reader {
+	struct from_scan *scan;
+	uint64_t offset; /* of its head */
+	uint64_t size;
+	uint64_t number;
+	char prefix[STELE_KEY_SIZE_MAX + 1];
+};
+
+static int input_failed(struct record_reader *r, int error)
+{
+	if (error == -EBADMSG)
+		return from_damaged(r->scan, r->scan->input.offset, "%s",
+				    input_why(&r->scan->input));
+	return from_cannot_read(r->scan, error);
+}
+
+/* Return: 1; 0: cut short, and skipped; negative errno (said). */
+static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
+{
+	struct input *input = &r->scan->input;
+
+	for (uint64_t left = r->size; left;) {
+		const size_t want = left < PIECE_SIZE ? (size_t)left : PIECE_SIZE;
+		const uint8_t *data;
+		int64_t got = input_look(input, want, &data);
+		int ret = got < 0 ? input_failed(r, (int)got) : 0;
+
+		if (got < 0)
+			return ret;
+		if ((size_t)got < want)
+			return from_damaged(r->scan, r->offset,
+					    "record %" PRIu64 " is cut short: it has %"
+					    PRIu64 " bytes", r->number, r->size);
+		*crc = crc32c(*crc, data, want);
+		if (keep)
+			ret = store_append(&r->scan->from->store, data, want);
+		if (ret)
+			return from_cannot_keep(r->scan, ret);
+		input_skip(input, want);
+		left -= want;
+	}
+	return 1;
+}
+
+/* Return: as read_bytes(); the record is a sample, or skipped with a wrong checksum: 1. */
+static int read_record(struct record_reader *r)
+{
+	struct from_scan *scan = r->scan;
+	struct store *store = &scan->from->store;
+	const bool plain = from_is_plain(scan);
+	const uint64_t stored = store->size;
+	char key[KEY_SIZE_MAX];
+	const uint8_t *tail;
+	uint32_t crc = 0;
+	int64_t got;
+	int ret = read_bytes(r, &crc, !plain);
+
+	if (ret <= 0)
+		return ret;
+	got = input_look(&scan->input, TAIL_SIZE, &tail);
+	if (got < 0)
+		return input_failed(r, (int)got);
+	if (got < TAIL_SIZE)
+		return from_damaged(scan, r->offset, "record %" PRIu64 " is cut short",
+				    r->number);
+	ret = get32(tail) == mask(crc);
+	input_skip(&scan->input, TAIL_SIZE);
+	if (!ret) {
+		store_truncate(store, plain ? store->size : stored);
+		ret = from_damaged(scan, r->offset,
+				   "record %" PRIu64 " has a wrong checksum", r->number);
+		return ret ? ret : 1;
+	}
+	snprintf(key, sizeof(key), "%s/%010" PRIu64, r->prefix, r->number);
+	ret = from_sample(scan, key, strlen(key), r->size,
+			  plain ? from_place(scan, r->offset + HEAD_SIZE) :
+				  from_stored(stored));
+	return ret ? ret : 1;
+}
+
+/* Return: 1: there was one; 0: no more; negative errno (said). */
+static int next_record(struct record_reader *r)
+{
+	struct input *input = &r->scan->input;
+	const uint8_t *head;
+	int64_t got = input_look(input, HEAD_SIZE, &head);
+
+	r->offset = input->offset;
+	if (got < 0)
+		return input_failed(r, (int)got);
+	if (!got)
+		return 0;
+	if (got < HEAD_SIZE)
+		return from_damaged(r->scan, r->offset, "%" PRIi64 " bytes that are "
+				    "no record", got);
+	if (!read_head(head, &r->size))
+		return from_damaged(r->scan, r->offset, "the size of record %" PRIu64
+				    " has a wrong checksum: what follows is lost",
+				    r->number);
+	input_skip(input, HEAD_SIZE);
+	return read_record(r);
+}
+
+static int scan_records(struct from_scan *scan)
+{
+	const char *slash = strrchr(scan->shard->path, '/');
+	const char *name = slash ? slash + 1 : scan->shard->path;
+	struct record_reader reader = {.scan = scan};
+	int ret;
+
+	snprintf(reader.prefix, sizeof(reader.prefix), "%s",
+		 strcmp(name, "-") ? name : "stdin");
+	do
+		ret = next_record(&reader);
+	while (ret > 0 && ++reader.number);
+	return ret;
+}
+
+const struct from_format from_tfrecord = {
+	.name = "tfrecord",
+	.detect = detect,
+	.scan = scan_records,
+	.kind = FROM_BLOBS,
+};

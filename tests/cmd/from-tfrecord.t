@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# from-tfrecord.t - records of TFRecord files, and each way to damage them
+#
+# tests/fixture/from/records.tfrecord was written by the package tfrecord 1.14.6:
+#	writer = tfrecord.TFRecordWriter("records.tfrecord")
+#	for i in range(5):
+#	    writer.write({"image": (bytes(range(i * 9)), "byte"), "label": (i, "int")})
+#	writer.close()
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+requires jq --version
+
+fixture=$PWD/tests/fixture/from/records.tfrecord
+image=$tmp/image.stele
+built() {
+	rm -f "$image"
+	run stele build --json "$@" "$image"
+}
+# unframed FILE DIR: the records of a file, by their sizes, as files
+unframed() {
+	mkdir -p "$2"
+	perl -0777 -ne 'my ($at, $n) = (0, 0);
+		while ($at < length) {
+			my $size = unpack "Q<", substr $_, $at, 8;
+			open my $out, ">", sprintf "%s/%010d", $ENV{DIR}, $n++ or die;
+			print $out substr $_, $at + 12, $size;
+			$at += $size + 16
+		}' "$1"
+}
+
+DIR=$tmp/wanted unframed "$fixture" "$tmp/wanted"
+built "$fixture"
+is "0 5" "$status $(field "$out" .samples)" "the real writer: is built" || diag "$err"
+is "$(seq -f 'records.tfrecord/%010g' 0 4 | paste -sd ' ')" "$(stele ls "$image" | paste -sd ' ')" \
+	"keys are file and number"
+must stele extract -q "$image" "$tmp/got"
+ok "samples are the records" diff -r "$tmp/wanted" "$tmp/got/records.tfrecord"
+is "data" "$(stele info --json "$image" | jq -r '[.snapshot.fields[].name] | join(" ")')" \
+	"shards are no labels"
+
+gzip -c "$fixture" >"$tmp/records.tfrecord"
+digest=$(stele info --json "$image" | jq -r .snapshot.digest)
+built "$tmp/records.tfrecord"
+is "0 $digest" "$status $(stele info --json "$image" | jq -r .snapshot.digest)" \
+	"the same from gzip" || diag "$err"
+built - < <(cat "$fixture")
+is "0 stdin/0000000000" "$status $(stele ls "$image" | head -n 1)" "a pipe" || diag "$err"
+cp "$fixture" "$tmp/more.tfrecord"
+built "$fixture" "$tmp/more.tfrecord"
+is "0 10" "$status $(field "$out" .samples)" "shards"
+cat "$fixture" "$fixture" >"$tmp/grown.tfrecord"
+head -c "$(stat -c %s "$fixture")" "$tmp/grown.tfrecord" >"$tmp/more.tfrecord"
+built "$tmp/more.tfrecord"
+cp "$tmp/grown.tfrecord" "$tmp/more.tfrecord"
+run stele append --json --update "$tmp/more.tfrecord" "$image@v2"
+is "0 5 0" "$status $(field "$out" '"\(.added) \(.updated)"')" "a file that grows is followed"
+
+# A size whose bytes are those that gzip begins with.
+python3 - "$tmp/gz.tfrecord" <<'END' || bail "python3"
+import struct, sys
+table = []
+for n in range(256):
+    for _ in range(8):
+        n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
+    table.append(n)
+def masked(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    crc ^= 0xffffffff
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
+data = bytes(0x088b1f)
+size = struct.pack("<Q", len(data))
+open(sys.argv[1], "wb").write(size + masked(size) + data + masked(data))
+END
+built "$tmp/gz.tfrecord"
+is "0 559903" "$status $(stele ls --json "$image" | jq .size)" "a size that looks like gzip" ||
+	diag "$err"
+
+# ---- damage ----
+
+# Every third byte, by one bit; then every fifth length.
+size=$(stat -c %s "$fixture")
+quiet=0 unnamed=0 whole=0
+for ((i = 0; i < size; i += 3)); do
+	I=$i perl -0777 -pe 'vec($_, 8 * $ENV{I} + 4, 1) ^= 1' "$fixture" >"$tmp/flip.tfrecord"
+	built --from=tfrecord "$tmp/flip.tfrecord"
+	[ "$status" = 1 ] || quiet=$((quiet + 1))
+	grep -q "flip.tfrecord' at byte [0-9]*: .*wrong checksum" <<<"$err" ||
+		unnamed=$((unnamed + 1))
+done
+is 0 "$quiet" "no bit can be flipped unnoticed"
+is 0 "$unnamed" "file and offset are named"
+ends=$(perl -0777 -ne 'my $at = 0; while ($at < length) {
+	$at += 16 + unpack "Q<", substr $_, $at, 8; print " $at " }' "$fixture")
+for ((i = 1; i < size; i += 5)); do
+	head -c "$i" "$fixture" >"$tmp/cut.tfrecord"
+	built --from=tfrecord "$tmp/cut.tfrecord"
+	[[ $ends == *" $i "* ]] || [ "$status" = 1 ] || whole=$((whole + 1))
+done
+is 0 "$whole" "nor a record be cut"
+
+I=20 perl -0777 -pe 'substr($_, $ENV{I}, 1) = "?"' "$fixture" >"$tmp/flip.tfrecord"
+built --skip-changed "$tmp/flip.tfrecord"
+is "0 4 1" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
+	"--skip-changed leaves the record out"
+is "flip.tfrecord/0000000001" "$(stele ls "$image" | head -n 1)" "the others keep their numbers"
+gzip -c "$tmp/flip.tfrecord" >"$tmp/flip.gz"
+built --skip-changed "$tmp/flip.gz"
+is "0 4" "$status $(field "$out" .samples)" "in gzip, too"
+is 0 "$(stele extract -q "$image" "$tmp/four"; diff "$tmp/four/flip.gz/0000000003" \
+	"$tmp/wanted/0000000003" >&2; echo $?)" "and the bytes behind it are right"
+
+done_testing
