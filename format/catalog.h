@@ -46,9 +46,9 @@ struct stele_disk_catalog_segment {
 /*00*/	le64 id; /* never 0 */
 /*08*/	le64 offset;
 /*10*/	le64 size;	      /* bytes, whole blocks */
-/*18*/	le64 descriptor_size; /* bytes of one copy, whole blocks */
+/*18*/	le64 descriptor_size; /* bytes of one copy, whole blocks; 0: a tree of files */
 /*20*/	le64 sample_count;
-/*28*/	le64 unused_since; /* two's complement; 0 while a snapshot refers to it */
+/*28*/	le64 unused_since; /* two's complement; 0 while a snapshot or block 0 refers to it */
 /*30*/	uint8_t reserved[16];
 };
 STELE_CHECK_SIZE(struct stele_disk_catalog_segment, 64);
@@ -123,6 +123,12 @@ struct stele_catalog_segment {
 	uint64_t id, offset, size, descriptor_size, sample_count;
 	int64_t unused_since; /* seconds since 1970; 0: in use */
 };
+
+/* It is none of samples, but of files' metadata: see erofs.h. */
+static inline bool stele_catalog_is_tree(const struct stele_catalog_segment *segment)
+{
+	return !segment->descriptor_size;
+}
 
 struct stele_catalog_snapshot {
 	char name[STELE_SNAPSHOT_NAME_SIZE];

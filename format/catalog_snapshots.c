@@ -108,6 +108,8 @@ static int check_ref(const struct stele_catalog *catalog,
 	if (ref.segment >= catalog->counts.segments)
 		return unclean(why, "catalog: reference to no segment");
 	stele_catalog_segment(catalog, ref.segment, &segment);
+	if (stele_catalog_is_tree(&segment))
+		return unclean(why, "catalog: reference to a tree");
 	ret = check_deleted(catalog, sb, &ref, segment.sample_count, why);
 	if (ret < 0)
 		return ret;
@@ -265,13 +267,19 @@ static int check_snapshot(const struct stele_catalog *catalog,
 static int check_unused(const struct stele_catalog *catalog,
 			struct progress *progress, const char **why)
 {
+	bool shown = false; /* is there a tree in use? */
+
 	for (uint32_t i = 0; i < catalog->counts.segments; i++) {
 		struct stele_catalog_segment segment;
 
 		stele_catalog_segment(catalog, i, &segment);
 		if (segment.unused_since < 0)
 			return unclean(why, "catalog: unused before 1970");
-		if (see(&progress->used, i)) {
+		if (stele_catalog_is_tree(&segment)) {
+			if (!segment.unused_since && shown)
+				return unclean(why, "catalog: two trees in use");
+			shown |= !segment.unused_since;
+		} else if (see(&progress->used, i)) {
 			if (!segment.unused_since)
 				return unclean(why,
 					       "catalog: unused, but no time since");

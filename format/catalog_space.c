@@ -82,6 +82,16 @@ bool stele_catalog_extent_apart(const struct stele_catalog *catalog,
 			      extent);
 }
 
+static int check_tree(const struct stele_catalog_segment *tree,
+		      const struct stele_superblock *sb, const char **why)
+{
+	if (!(sb->feature_ro_compat & STELE_FEATURE_POSIX))
+		return unclean(why, "catalog: tree without the feature");
+	if (tree->sample_count)
+		return unclean(why, "catalog: tree with samples");
+	return 0;
+}
+
 static int check_segment(const struct stele_catalog_segment *segment,
 			 const struct stele_superblock *sb, const char **why)
 {
@@ -89,8 +99,9 @@ static int check_segment(const struct stele_catalog_segment *segment,
 		return unclean(why, "catalog: segment id out of range");
 	if (!stele_catalog_extent_ok(segment->offset, segment->size, sb))
 		return unclean(why, "catalog: segment out of bounds");
+	if (stele_catalog_is_tree(segment))
+		return check_tree(segment, sb, why);
 	if (!is_aligned(segment->descriptor_size, STELE_BLOCK_SIZE) ||
-	    segment->descriptor_size == 0 ||
 	    segment->descriptor_size > STELE_DESCRIPTOR_SIZE_MAX ||
 	    segment->descriptor_size > segment->size / 2)
 		return unclean(why, "catalog: descriptor size out of range");

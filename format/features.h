@@ -19,6 +19,7 @@
 /* X(word, bit, NAME, text) */
 #define STELE_FEATURES(X)                                                    \
 	X(compat, 0, SIGNATURES, "snapshots carry signatures")               \
+	X(ro_compat, 0, POSIX, "trees of files: the image is an EROFS, too") \
 	X(incompat, 0, DELETED, "snapshots leave out samples of a segment")  \
 	X(incompat, 1, BOUNDARY, "no slot of a run crosses a boundary")      \
 	X(incompat, 2, TENSOR, "fields of type tensor")                      \
@@ -32,5 +33,7 @@ enum stele_feature { STELE_FEATURES(STELE_FEATURE_BIT) };
 #define STELE_INCOMPAT_SUPPORTED \
 	((uint64_t)(STELE_FEATURE_DELETED | STELE_FEATURE_BOUNDARY | \
 		    STELE_FEATURE_TENSOR | STELE_FEATURE_UNDELETE))
+
+#define STELE_RO_COMPAT_SUPPORTED ((uint64_t)STELE_FEATURE_POSIX)
 
 #endif

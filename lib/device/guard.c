@@ -30,6 +30,7 @@
 struct guard {
 	const char *path;
 	const struct stele_log *log;
+	bool mounted_ok; /* as EROFS: that is a reader */
 	struct stele_stack stack;
 };
 
@@ -69,6 +70,38 @@ static void unescape(char *text)
 
 /* ---- mounts and swap ------------------------------------------------------- */
 
+/* Of a line of mountinfo, as below: its device and type. */
+static bool parse_mount(const char *line, dev_t *number, char type[32])
+{
+	const char *rest = strstr(line, " - ");
+	unsigned int high, low;
+
+	if (!rest || sscanf(line, "%*s %*s %u:%u", &high, &low) != 2 ||
+	    sscanf(rest, " - %31s", type) != 1)
+		return false;
+	*number = makedev(high, low);
+	return true;
+}
+
+bool stele_guard_is_erofs(const char *path)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL, type[32];
+	bool found = false;
+	size_t size = 0;
+	struct stat st;
+	dev_t number;
+
+	if (file && !stat(path, &st) && S_ISBLK(st.st_mode))
+		while (!found && getline(&line, &size, file) >= 0)
+			found = parse_mount(line, &number, type) &&
+				number == st.st_rdev && !strcmp(type, "erofs");
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
 /*
  * One line of mountinfo: "36 35 98:0 /root /mnt rw shared:1 - ext4 /dev/sda1 rw".
  * btrfs and its like number themselves, so the source is asked, too. The mount
@@ -89,12 +122,14 @@ static int check_mount(struct guard *guard, char *line)
 			return 0;
 		point = word;
 	}
+	while (word && strcmp(word, "-"))
+		word = strtok_r(NULL, " \n", &save);
+	word = strtok_r(NULL, " \n", &save); /* type of the filesystem */
+	if (guard->mounted_ok && word && !strcmp(word, "erofs"))
+		return 0;
 	node = stele_stack_find(&guard->stack, makedev(high, low));
 	if (node)
 		return refuse(guard, node, "mounted on ", point);
-	while (word && strcmp(word, "-"))
-		word = strtok_r(NULL, " \n", &save);
-	strtok_r(NULL, " \n", &save); /* type of the filesystem */
 	word = strtok_r(NULL, " \n", &save);
 	if (!word)
 		return 0;
@@ -160,7 +195,7 @@ static int check_holders(struct guard *guard)
 		if (rc < 0)
 			return rc;
 	}
-	rc = stele_stack_loop(&guard->stack, name);
+	rc = stele_stack_loop(&guard->stack, guard->mounted_ok, name);
 	if (rc > 0)
 		return refuse(guard, NULL, "under loop device ", name);
 	return rc;
@@ -287,6 +322,7 @@ static int guard_target(const char *path, bool openers,
 		return -ENOMEM;
 	guard->path = path;
 	guard->log = log;
+	guard->mounted_ok = !openers;
 	err = stele_stack_load(&st, &guard->stack);
 	if (err)
 		goto out;

@@ -20,9 +20,13 @@
 int stele_guard_in_use(const char *path, const struct stele_log *log);
 
 /*
- * The same without plain openers, for who changes an image beside its readers.
+ * The same without those who only read: plain openers, and mounts as EROFS; for who changes
+ * an image beside its readers.
  */
 int stele_guard_claimed(const char *path, const struct stele_log *log);
+
+/* Is this block device mounted as a read-only EROFS? False also if that cannot be seen. */
+bool stele_guard_is_erofs(const char *path);
 
 /*
  * "process 4711 (stele)": who holds the lock of a writer on it, as far as that can
@@ -34,10 +38,11 @@ bool stele_guard_writer(const char *path, char *by, size_t size);
  * Does the target carry a signature known to libblkid, or a partition table?
  * Every one found is logged (type, label, uuid, offset). Any failure to probe
  * is a refusal, too. A regular file that is not empty and carries nothing
- * known is refused all the same: somebody wrote it.
+ * known is refused all the same: somebody wrote it. Of an image of ours, whose UUID this is
+ * (NULL: none), the EROFS that it is, too, does not count; here and below.
  * Return: 0; -EEXIST; errno.
  */
-int stele_guard_signatures(struct stele_device *dev,
+int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,
 			   const struct stele_log *log);
 
 /*
@@ -45,7 +50,7 @@ int stele_guard_signatures(struct stele_device *dev,
  * magic below `end` counts: behind that lie samples, which may look like anything. What
  * cannot be probed is no refusal. Return: 0; -EEXIST (each one found is logged).
  */
-int stele_guard_overlaid(struct stele_device *dev, uint64_t end,
+int stele_guard_overlaid(struct stele_device *dev, uint64_t end, const uint8_t *uuid,
 			 const struct stele_log *log);
 
 /*

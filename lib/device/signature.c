@@ -14,6 +14,7 @@
 #include "lib/device/guard.h"
 
 #include "format/checked.h"
+#include "format/erofs.h"
 
 #include <blkid/blkid.h>
 #include <errno.h>
@@ -216,17 +217,34 @@ static int image_is_empty(struct stele_device *dev, const struct stele_log *log)
 	return -EEXIST;
 }
 
-int stele_guard_signatures(struct stele_device *dev,
+/* The EROFS that the image of this UUID is, too (NULL: no image)? */
+static bool is_own(struct prober *prober, const uint8_t *uuid)
+{
+	const char *type = prober_value(prober, "TYPE", "TYPE", "");
+	struct stele_disk_erofs_front front;
+	struct stele_erofs_super super;
+	struct stele_erofs_inode root;
+
+	return uuid && !strcmp(type, "erofs") &&
+	       pread(prober->fd, &front, sizeof(front), STELE_EROFS_OFFSET) ==
+		       (ssize_t)sizeof(front) &&
+	       !stele_erofs_front_decode(&front, &super, &root, NULL) &&
+	       !memcmp(super.uuid, uuid, sizeof(super.uuid));
+}
+
+int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,
 			   const struct stele_log *log)
 {
 	struct prober prober;
-	unsigned int found = 0;
+	unsigned int found = 0, seen = 0;
 	int rc = prober_open(dev, O_RDONLY, log, &prober);
 
 	while (!rc && (rc = prober_next(&prober)) > 0) {
+		rc = seen++ < SIGNATURES_MAX ? 0 : -EEXIST;
+		if (is_own(&prober, uuid))
+			continue;
 		log_found(&prober, STELE_LOG_ERROR);
 		found++;
-		rc = found < SIGNATURES_MAX ? 0 : -EEXIST;
 	}
 	if (!rc && found)
 		rc = -EEXIST;
@@ -245,7 +263,7 @@ static bool lies_below(struct prober *prober, uint64_t end)
 	return offset && strtoull(offset, NULL, 10) < end;
 }
 
-int stele_guard_overlaid(struct stele_device *dev, uint64_t end,
+int stele_guard_overlaid(struct stele_device *dev, uint64_t end, const uint8_t *uuid,
 			 const struct stele_log *log)
 {
 	static const struct stele_log quiet;
@@ -257,7 +275,7 @@ int stele_guard_overlaid(struct stele_device *dev, uint64_t end,
 		return 0; /* nothing else reaches that storage by the same path */
 	rc = prober_open(dev, O_RDONLY, &quiet, &prober);
 	while (!rc && seen++ < SIGNATURES_MAX && prober_next(&prober) > 0) {
-		if (!lies_below(&prober, end))
+		if (!lies_below(&prober, end) || is_own(&prober, uuid))
 			continue;
 		prober.log = log;
 		log_found(&prober, STELE_LOG_ERROR);

@@ -216,7 +216,16 @@ bool stele_stack_backing(dev_t number, struct stat *st)
 	       loop_backing(last_part(place), st);
 }
 
-int stele_stack_loop(const struct stele_stack *stack, char *name)
+/* It cannot be written to, so nor can what it is over be by it. */
+static bool is_read_only(const char *device)
+{
+	char path[PATH_SIZE], line[8];
+
+	snprintf(path, sizeof(path), "/sys/block/%.200s/ro", device);
+	return !read_line(path, line, sizeof(line)) && !strcmp(line, "1");
+}
+
+int stele_stack_loop(const struct stele_stack *stack, bool writable, char *name)
 {
 	const struct stele_stack_node *node;
 	char path[PATH_SIZE];
@@ -233,7 +242,8 @@ int stele_stack_loop(const struct stele_stack *stack, char *name)
 		if (access(path, F_OK)) /* there only while it is attached */
 			continue;
 		if (!loop_backing(entry->d_name, &st) ||
-		    !stele_stack_is(stack, &st, &node))
+		    !stele_stack_is(stack, &st, &node) ||
+		    (writable && is_read_only(entry->d_name)))
 			continue;
 		snprintf(name, STELE_STACK_NAME_SIZE, "%.*s",
 			 STELE_STACK_NAME_SIZE - 1, entry->d_name);

@@ -99,6 +99,7 @@ struct stele_catalog_draft {
 	struct stele_catalog_counts counts;
 	uint64_t next_snapshot_id;
 	uint64_t feature_incompat; /* bits to set in the superblock */
+	uint64_t feature_ro_compat; /* all that it shall have */
 	uint64_t image_size;	   /* 0: unchanged */
 	uint64_t catalog_offset;   /* where nothing refers to */
 	uint64_t high_water;	   /* end of everything, including the catalog */

@@ -67,8 +67,14 @@ int stele_txn_load_catalog(struct stele_txn *txn)
 				sizeof(*txn->snapshots));
 	if (!txn->segments || !txn->snapshots)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < counts->segments; i++)
+	for (uint32_t i = 0; i < counts->segments; i++) {
+		const struct stele_catalog_segment *s = &txn->segments[i];
+
 		stele_catalog_segment(catalog, i, &txn->segments[i]);
+		if (stele_catalog_is_tree(s) && !s->unused_since)
+			txn->tree_id = s->id;
+	}
+	txn->posix = txn->tree_id;
 	txn->segment_count = counts->segments;
 	for (uint32_t i = 0; ret == 0 && i < counts->snapshots + counts->deleted; i++)
 		ret = load_snapshot(txn, i);
@@ -178,6 +184,8 @@ int stele_txn_find_used(const struct stele_txn *txn, bool **used)
 					       s->refs[j].segment_id, &index))
 				(*used)[index] = true;
 	}
+	if (ret == 0 && stele_txn_index_of(txn, by_id, txn->tree_id, &index))
+		(*used)[index] = true;
 	free(by_id);
 	return ret;
 }
@@ -192,6 +200,8 @@ static bool refers_to(const struct stele_txn_snapshot *snapshot, uint64_t segmen
 
 bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id)
 {
+	if (segment_id == txn->tree_id)
+		return true;
 	for (uint32_t i = 0; i < txn->snapshot_count; i++)
 		if (refers_to(&txn->snapshots[i], segment_id))
 			return true;

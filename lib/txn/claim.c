@@ -281,7 +281,7 @@ static void warn_of_signatures(struct stele_claim *claim)
 	const struct stele_log log = {.fn = warn, .user = claim};
 
 	if (claim->force && claim->dry && !claim->ours && !claim->created)
-		stele_guard_signatures(claim->dev, &log);
+		stele_guard_signatures(claim->dev, NULL, &log);
 }
 
 /*
@@ -303,7 +303,7 @@ static int check_content(struct stele_claim *claim)
 	warn_of_signatures(claim);
 	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
 		return ret < 0 ? ret : 0;
-	found = stele_guard_signatures(claim->dev, &claim->log);
+	found = stele_guard_signatures(claim->dev, claim->old.uuid, &claim->log);
 	return ret < 0 ? ret : found;
 }
 

@@ -23,6 +23,7 @@
 #include "lib/image/deleted.h"
 #include "lib/image/lists.h"
 #include "lib/txn/intent.h"
+#include "lib/txn/posix.h"
 
 static int check_begin(struct stele_device *dev, const struct stele_log *log,
 		       uint64_t image_size)
@@ -139,6 +140,8 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 	if (log)
 		out->log = *log;
 	ret = write_unfinished(out);
+	if (ret == 0)
+		ret = stele_txn_hide_tree(dev);
 	if (ret < 0) {
 		memset(out, 0, sizeof(*out));
 		return ret;
@@ -148,20 +151,22 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 	return 0;
 }
 
-/* Who does not know a ro_compat feature must not write; we know none, nor signatures. */
+/* Who does not know a ro_compat feature must not write; nor do we know signatures. */
 int stele_image_check_writable(const struct stele_image *image)
 {
+	const uint64_t unknown = image->sb.feature_ro_compat & ~STELE_RO_COMPAT_SUPPORTED;
+
 	if (image->fork) {
 		stele_log_error(&image->log,
 				"two writers have published at once: nothing "
 				"is changed before 'stele repair' has resolved it");
 		return -ENOTUNIQ;
 	}
-	if (image->sb.feature_ro_compat)
+	if (unknown)
 		stele_log_error(&image->log,
 				"unsupported ro_compat features 0x%" PRIx64
 				"; image is read-only",
-				image->sb.feature_ro_compat);
+				unknown);
 	else if (image->catalog.counts.signatures)
 		stele_log_error(&image->log,
 				"snapshots are signed, and this version cannot "
@@ -305,6 +310,7 @@ static void next_superblock(const struct stele_image *image,
 	*next = image->sb;
 	next->generation = image->generation_max + 1;
 	next->state = STELE_STATE_READY;
+	next->feature_ro_compat = draft->feature_ro_compat;
 	next->feature_incompat |= draft->feature_incompat;
 	next->feature_incompat &= ~(uint64_t)STELE_FEATURE_UNDELETE;
 	if (draft->counts.deleted)

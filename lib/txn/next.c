@@ -16,6 +16,7 @@
 #include "format/run.h"
 #include "format/sections.h"
 #include "lib/image/deleted.h"
+#include "lib/txn/posix.h"
 #include "lib/txn/rbd.h"
 
 /* Those of a delete and of the first commit of a gc; then old ones are free. */
@@ -411,6 +412,9 @@ static int make_draft(struct stele_txn *txn, int64_t time, struct next *next)
 	draft->counts.free = next->free.count;
 	draft->next_snapshot_id = txn->next_snapshot_id;
 	draft->feature_incompat = txn->feature_incompat;
+	for (uint32_t i = 0; i < txn->segment_count; i++)
+		if (stele_catalog_is_tree(&txn->segments[i]))
+			draft->feature_ro_compat |= STELE_FEATURE_POSIX;
 	draft->image_size = txn->image_size;
 	draft->catalog_offset = next->place.offset;
 	draft->high_water = next->place.high_water;
@@ -474,6 +478,8 @@ static int commit(struct stele_txn *txn, struct next *next)
 
 	txn->state = STELE_TXN_PUBLISHING;
 	ret = stele_image_commit(txn->image, &next->draft);
+	if (ret == 0)
+		ret = stele_txn_show_tree(txn);
 	if (ret < 0) {
 		txn->state = STELE_TXN_FAILED;
 		return ret;
@@ -496,6 +502,8 @@ int stele_txn_publish(struct stele_txn *txn, int64_t time)
 	ret = stele_rbd_check_names(txn, NULL);
 	if (ret == 0)
 		ret = stele_txn_refresh(txn);
+	if (ret == 0)
+		ret = stele_txn_prepare_tree(txn);
 	/* A clock that is slow must not make older what becomes unused now. */
 	if (time < txn->image->sb.commit_time)
 		time = txn->image->sb.commit_time;

@@ -22,6 +22,7 @@
 #include "lib/txn/addition.h"
 #include "lib/txn/claim.h"
 #include "lib/txn/intent.h"
+#include "lib/txn/posix.h"
 #include "lib/txn/rbd.h"
 
 /* ---- open ------------------------------------------------------------------ */
@@ -107,9 +108,12 @@ static int start(struct stele_txn *txn)
 	txn->feature_incompat = image->sb.feature_incompat;
 	txn->image_size = image->sb.image_size;
 	txn->stale = true;
+	txn->tree_id = 0;
 	if (ret == 0)
 		ret = stele_device_flush(image->dev);
 	stele_intent_settle(image->dev); /* one before us was given up */
+	if (ret == 0 && image->sb.state == STELE_STATE_READY)
+		ret = stele_txn_show_tree(txn);
 	if (ret == 0)
 		ret = stele_txn_load_catalog(txn);
 	if (ret == 0)
@@ -160,7 +164,7 @@ int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev,
 static int check_overlaid(const struct stele_txn *txn)
 {
 	int ret = stele_guard_overlaid(txn->image->dev, STELE_DATA_OFFSET,
-				       &txn->log);
+				       txn->image->sb.uuid, &txn->log);
 
 	if (ret == -EEXIST)
 		stele_log_error(&txn->log,

@@ -32,6 +32,11 @@
  * 10. Of a snapshot that goes, the RBD snapshot goes before the commit; of one that
  *     comes, it is made after it: cut short, the next writer finds each snapshot of
  *     the catalog, and completes its RBD snapshot (rbd.h).
+ * 11. Block 0, if it shows an EROFS of the image's, shows the tree of the selected generation
+ *     or of the one before. Both are led to, so what is read through it is whole, whatever a
+ *     crash leaves: the tree is durable before the commit, block 0 is written after it in
+ *     one sector, and put right before a writer writes anything else (posix.h). A tree that
+ *     is replaced stays, like a segment that is not used any more, until gc.
  *
  * States, and the functions that lead from one to the next:
  *
@@ -111,6 +116,9 @@ struct stele_txn {
 	 * itself; BOUNDARY and TENSOR of a segment are for who adds it to set.
 	 */
 	uint64_t feature_incompat;
+	/* See posix.h. */
+	bool posix;	  /* the next generation shall be an EROFS, too */
+	uint64_t tree_id; /* of the segment that is its tree; 0: none */
 
 	struct stele_addition *work; /* owned: the snapshot that is put together, see addition.h */
 	struct stele_spool *spool;   /* owned: samples for it that are not written yet */

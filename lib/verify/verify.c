@@ -467,6 +467,22 @@ static void choose(struct stele_check *check, int64_t snapshot)
 	}
 }
 
+static bool is_tree(const struct stele_check *check, uint32_t index)
+{
+	struct stele_catalog_segment where;
+
+	stele_catalog_segment(&check->image->catalog, index, &where);
+	return stele_catalog_is_tree(&where);
+}
+
+static int verify_tree(struct stele_check *check, uint32_t index)
+{
+	struct stele_catalog_segment where;
+
+	stele_catalog_segment(&check->image->catalog, index, &where);
+	return check->image->fork ? 0 : stele_verify_posix(check, &where);
+}
+
 static int verify_all(struct stele_check *check, int64_t snapshot)
 {
 	const struct stele_catalog_counts *counts =
@@ -484,8 +500,11 @@ static int verify_all(struct stele_check *check, int64_t snapshot)
 	if (ret == 0 && snapshot < 0 && !check->image->fork)
 		ret = check_space(check);
 	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
-		if (check->segments[i].wanted)
+		if (check->segments[i].wanted && !is_tree(check, i))
 			ret = stele_verify_segment(check, i, snapshot);
+	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
+		if (check->segments[i].wanted && is_tree(check, i))
+			ret = verify_tree(check, i);
 	if (ret == 0)
 		ret = check_snapshots(check, snapshot);
 	return ret == 0 ? check->stopped : ret;

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "lib/image/copies.h"
+#include "lib/posix/front.h"
+#include "lib/posix/shown.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 
@@ -24,8 +26,10 @@ static struct stele_device *replay;
 static uint8_t *state;	 /* its bytes */
 static uint8_t *durable; /* what no crash can take back */
 
+static bool sector_torn; /* the sector of block 0 that counts */
+
 static struct {
-	uint64_t states, bad;
+	uint64_t states, bad, shown;
 	const char *name;
 } seen;
 
@@ -36,6 +40,37 @@ static uint8_t *copy_of(const void *bytes)
 	if (!copy)
 		bail("no memory");
 	return memcpy(copy, bytes, image_size);
+}
+
+/* ---- what the EROFS leads to ---------------------------------------------------- */
+
+static void add(struct test_expect *e, uint64_t offset, uint64_t size)
+{
+	if (stele_extents_add(&e->shown, offset, size) < 0)
+		bail("no memory");
+}
+
+/* The tree, and all segments that a snapshot refers to: a tree leads to each slot of them. */
+static void expect_shown(struct test_history *h, struct test_expect *e)
+{
+	struct stele_catalog_segment where;
+	struct stele_image image;
+	uint64_t differs;
+
+	if (stele_image_load(h->fault, NULL, &image) < 0)
+		bail("what was acknowledged cannot be loaded");
+	if (stele_posix_check(&image, &differs) < 0)
+		bail("the tree is wrong at %" PRIu64, differs);
+	if (stele_posix_find(&image, &where)) {
+		add(e, where.offset, where.size);
+		for (uint32_t i = 0; i < image.catalog.counts.segments; i++) {
+			stele_catalog_segment(&image.catalog, i, &where);
+			if (!where.unused_since && !stele_catalog_is_tree(&where))
+				add(e, where.offset, where.size);
+		}
+	}
+	image.dev = NULL;
+	stele_image_release(&image);
 }
 
 /* ---- recording --------------------------------------------------------------- */
@@ -55,6 +90,7 @@ void test_history_expect(struct test_history *h, enum test_expect_kind kind,
 	if (!e->bytes ||
 	    stele_device_read(h->fault, e->bytes, 0, image_size) < 0)
 		bail("cannot keep what is expected");
+	expect_shown(h, e);
 }
 
 void test_history_open(struct test_history *h, const uint8_t *base)
@@ -75,6 +111,8 @@ void test_history_close(struct test_history *h)
 	stele_device_close(h->fault);
 	for (unsigned int i = 0; i < h->count; i++)
 		free(h->expect[i].bytes);
+	for (unsigned int i = 0; i < h->count; i++)
+		stele_extents_release(&h->expect[i].shown);
 	free(h->base);
 }
 
@@ -123,6 +161,43 @@ static bool is_as(const struct test_expect *e, int ret,
 	}
 }
 
+static bool shows(const struct test_expect *e)
+{
+	bool same = e->shown.count && !memcmp(state + STELE_EROFS_OFFSET,
+					      e->bytes + STELE_EROFS_OFFSET,
+					      STELE_EROFS_FRONT_SIZE);
+
+	for (uint32_t i = 0; same && i < e->shown.count; i++)
+		same = same_bytes(e, e->shown.list[i].offset, e->shown.list[i].size);
+	return same;
+}
+
+/* `found`: what recovery takes. */
+static bool front_is_good(const struct test_history *h, unsigned int floor, int ret,
+			  const struct stele_image *found)
+{
+	struct stele_disk_erofs_front front;
+
+	if (sector_torn)
+		return true;
+	memcpy(&front, state + STELE_EROFS_OFFSET, sizeof(front));
+	if (!le32_get(front.super.magic))
+		return true;
+	seen.shown++;
+	/* Until a new image hides it, the old one's is whole. */
+	if (h->expect[floor].kind != TEST_EXPECT_IMAGE && floor && shows(&h->expect[floor - 1]))
+		return true;
+	if (shows(&h->expect[floor]))
+		return true;
+	/* What a crash left is put right before anything else is written. */
+	if (!floor && !memcmp(&front, h->base + STELE_EROFS_OFFSET, sizeof(front)) &&
+	    !memcmp(state + STELE_DATA_OFFSET, h->base + STELE_DATA_OFFSET,
+		    image_size - STELE_DATA_OFFSET))
+		return true;
+	return floor + 1 < h->count && shows(&h->expect[floor + 1]) && ret == 0 &&
+	       found->sb.generation == h->expect[floor + 1].generation;
+}
+
 /* The state at hand, when `floor` is what was acknowledged. */
 static void judge(const struct test_history *h, unsigned int floor)
 {
@@ -132,6 +207,7 @@ static void judge(const struct test_history *h, unsigned int floor)
 
 	if (!good && floor + 1 < h->count)
 		good = is_as(&h->expect[floor + 1], ret, &image);
+	good = front_is_good(h, floor, ret, &image) && good;
 	seen.states++;
 	if (!good && seen.bad++ < 5)
 		diag("%s: state %" PRIu64 ": load %d, generation %" PRIu64
@@ -277,9 +353,13 @@ static void try_tear(const struct epoch *e, unsigned int torn, uint64_t mask,
 		if (i != torn && mask >> i & 1)
 			put(e->writes[i], 0, e->writes[i]->size);
 	put(w, back ? at : 0, back ? w->size : at);
-	judge(e->h, e->floor);
-	if (restart)
-		keep_restart();
+	sector_torn = !w->offset && at % 512;
+	if (!sector_torn) {
+		judge(e->h, e->floor);
+		if (restart)
+			keep_restart();
+	}
+	sector_torn = false;
 	undo(e);
 }
 
@@ -293,9 +373,11 @@ static void try_all_torn(const struct epoch *e, uint64_t at, uint64_t step)
 			put(w, 0, at % (w->size + 8));
 		else
 			put(w, 0, w->size);
+		sector_torn |= !w->offset && at % 512;
 		at += step;
 	}
 	judge(e->h, e->floor);
+	sector_torn = false;
 	undo(e);
 }
 
@@ -390,6 +472,11 @@ void test_crash_release(void)
 void test_crash_name(const char *name)
 {
 	seen.name = name;
+}
+
+uint64_t test_crash_shown(void)
+{
+	return seen.shown;
 }
 
 void test_crash_report(void)

@@ -8,12 +8,15 @@
  * random ones; superblocks torn at every eighth byte, from the front and from the
  * back. Each state must be the last acknowledged generation or the one in flight,
  * byte for byte; and with the newest slot wiped, while no superblock is being
- * written, the generation before it.
+ * written, the generation before it. Block 0, if it shows an EROFS, shows that of the last
+ * acknowledged generation or of the one in flight, once that is found; and the tree and all
+ * samples are as they were, byte for byte. Its sector is never torn.
  */
 #ifndef STELE_TESTS_CRASH_CRASH_H
 #define STELE_TESTS_CRASH_CRASH_H
 
 #include "lib/image/image.h"
+#include "lib/txn/space.h"
 #include "tests/device/fault.h"
 
 #define TEST_EXPECT_MAX	 12u
@@ -32,6 +35,7 @@ struct test_expect {
 	uint8_t uuid[STELE_UUID_BYTES];
 	uint64_t generation;
 	uint8_t *bytes; /* of the whole target */
+	struct stele_extents shown; /* what is read through its EROFS; none: it is none */
 };
 
 struct test_history {
@@ -57,6 +61,8 @@ void test_crash_explore(const struct test_history *h, bool restart);
 /* One check for all states since the last; `name` for messages until then. */
 void test_crash_name(const char *name);
 void test_crash_report(void);
+/* States whose block 0 showed an EROFS, in all. */
+uint64_t test_crash_shown(void);
 /* Takes what was kept, malloced each. Return: how many. */
 unsigned int test_crash_restarts(uint8_t *out[TEST_RESTART_MAX]);
 /* A copy of the last state. */

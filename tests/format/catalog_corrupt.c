@@ -63,6 +63,7 @@ static const char id_twice[] = "catalog: duplicate segment id";
 static const char segment_bounds[] = "catalog: segment out of bounds";
 static const char segment_order[] = "catalog: segments out of order";
 static const char descriptor[] = "catalog: descriptor size out of range";
+static const char tree[] = "catalog: tree without the feature";
 static const char samples[] = "catalog: more samples than fit a segment";
 static const char before[] = "catalog: unused before 1970";
 static const char own_segment[] = "catalog: lies in a segment";
@@ -157,7 +158,7 @@ static const struct corrupt_row segment_rows[] = {
 	{G(1, size, samples), SET(0x7000)},
 	{G(1, size, NULL), SET(0x8000)},
 	{G(1, size, segment_bounds), SET(UINT64_MAX - 4095)},
-	{G(1, descriptor_size, descriptor)},
+	{G(1, descriptor_size, descriptor), BUT({HOW_ZERO, tree})},
 	{G(1, descriptor_size, NULL), SET(0x100000)},
 	{G(1, descriptor_size, descriptor), SET(0x101000)},
 	{G(1, sample_count, samples),

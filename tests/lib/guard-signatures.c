@@ -134,7 +134,7 @@ static int signatures(const char *path)
 	err = stele_device_open_file(path, STELE_DEVICE_EXCL, NULL, NULL, &dev);
 	if (err)
 		bail("cannot open '%s': %d", path, err);
-	err = stele_guard_signatures(dev, &keep);
+	err = stele_guard_signatures(dev, NULL, &keep);
 	stele_device_close(dev);
 	return err;
 }
@@ -324,7 +324,7 @@ static void check_no_file(void)
 	struct stele_device *dev;
 
 	dev = test_memory(MIB, 512, 0);
-	is_int(-EOPNOTSUPP, stele_guard_signatures(dev, NULL),
+	is_int(-EOPNOTSUPP, stele_guard_signatures(dev, NULL, NULL),
 	       "memory cannot be probed");
 	is_int(-EOPNOTSUPP, stele_guard_wipe(dev, 0, 0, NULL), "nor wiped");
 	stele_device_close(dev);

@@ -8,7 +8,7 @@ requires git ls-files --error-unmatch Makefile
 
 # From the bottom up. A file has the rank of the nearest folder that is named here, and
 # may include what has no higher one.
-ranks='format lib/base lib/device lib/image lib/source lib/read lib/node
+ranks='format lib/base lib/device lib/image lib/posix lib/source lib/read lib/node
 	lib/read/loader lib/view lib/txn lib/segment lib/verify lib/ops lib/tune'
 
 # Offences, one a line. Everything in quotes is named from the top of the tree.

@@ -7,6 +7,7 @@
  * serves is chosen in backends.c. Writes to a regular file end at its size, as on a
  * block device; a file grows only by stele_device_resize() and grow().
  */
+#include "lib/device/guard.h"
 #include "lib/device/device.h"
 
 #include <errno.h>
@@ -234,6 +235,12 @@ static int open_descriptor(const char *path, unsigned int flags)
 	else if (is_block && (flags & (STELE_DEVICE_EXCL | STELE_DEVICE_SOLE)))
 		mode |= O_EXCL;
 	fd = open(path, mode, 0666);
+	/* The kernel has it alone as an EROFS: a reader that keeps everybody else out. */
+	if (fd < 0 && errno == EBUSY && is_block && flags & STELE_DEVICE_SOLE) {
+		if (!stele_guard_is_erofs(path))
+			return -EBUSY;
+		fd = open(path, mode & ~O_EXCL, 0666);
+	}
 	if (fd < 0)
 		return -errno;
 	rc = flags & STELE_DEVICE_CREATE ? stele_file_sync_directory(path) : 0;

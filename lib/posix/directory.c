@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * directory.c - see directory.h
+ */
+#include "lib/posix/directory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRIES_MIN 16u
+#define NAMES_MIN   256u
+
+/* Room for `count` things of a size. 0; -ENOMEM. */
+static int reserve(void **list, uint64_t *capacity, uint64_t count, size_t size,
+		   uint64_t least)
+{
+	uint64_t want = *capacity ? *capacity : least;
+	void *larger;
+
+	if (count <= *capacity)
+		return 0;
+	while (want < count)
+		want *= 2;
+	larger = realloc(*list, want * size);
+	if (!larger)
+		return -ENOMEM;
+	*list = larger;
+	*capacity = want;
+	return 0;
+}
+
+static int compare(const void *a, const void *b, void *user)
+{
+	const struct stele_posix_entry *x = a, *y = b;
+	const char *names = user;
+	const uint32_t size = x->name_size < y->name_size ? x->name_size : y->name_size;
+	const int order = memcmp(names + x->name, names + y->name, size);
+
+	if (order)
+		return order;
+	if (x->name_size != y->name_size)
+		return x->name_size < y->name_size ? -1 : 1;
+	/* Of one name, the directory comes last. */
+	return (x->segment > y->segment) - (x->segment < y->segment);
+}
+
+int stele_posix_directory_begin(struct stele_posix_directory *directory, uint64_t place,
+				uint64_t parent)
+{
+	int ret;
+
+	directory->place = place;
+	directory->count = directory->names_size = 0;
+	directory->unsorted = false;
+	ret = stele_posix_directory_add(directory, ".", 1, STELE_POSIX_DIRECTORY, place);
+	return ret < 0 ? ret :
+			 stele_posix_directory_add(directory, "..", 2,
+						   STELE_POSIX_DIRECTORY, parent);
+}
+
+int stele_posix_directory_add(struct stele_posix_directory *directory, const char *name,
+			      uint32_t name_size, uint32_t segment, uint64_t number)
+{
+	struct stele_posix_entry *entry;
+	void *entries = directory->entries, *names = directory->names;
+	int ret = reserve(&entries, &directory->capacity, directory->count + 1,
+			  sizeof(*entry), ENTRIES_MIN);
+
+	directory->entries = entries;
+	if (ret == 0)
+		ret = reserve(&names, &directory->names_capacity,
+			      directory->names_size + name_size, 1, NAMES_MIN);
+	directory->names = names;
+	if (ret < 0)
+		return ret;
+	entry = &directory->entries[directory->count++];
+	*entry = (struct stele_posix_entry){number, directory->names_size, name_size,
+					    segment};
+	memcpy(directory->names + directory->names_size, name, name_size);
+	directory->names_size += name_size;
+	if (directory->count > 1 && compare(entry - 1, entry, directory->names) >= 0)
+		directory->unsorted = true;
+	return 0;
+}
+
+static bool same_name(const struct stele_posix_directory *directory, uint64_t index)
+{
+	const struct stele_posix_entry *e = &directory->entries[index];
+
+	return e->name_size == e[1].name_size &&
+	       !memcmp(directory->names + e->name, directory->names + e[1].name,
+		       e->name_size);
+}
+
+uint64_t stele_posix_directory_end(struct stele_posix_directory *directory)
+{
+	uint64_t kept = 0, count = directory->count;
+
+	if (directory->unsorted)
+		qsort_r(directory->entries, count, sizeof(*directory->entries), compare,
+			directory->names);
+	/* Twice as a directory it cannot be, nor as a file: keys are unique. */
+	for (uint64_t i = 0; i < count; i++)
+		if (i + 1 == count || !same_name(directory, i))
+			directory->entries[kept++] = directory->entries[i];
+	directory->count = kept;
+	return count - kept;
+}
+
+uint32_t stele_posix_directory_fit(const struct stele_posix_directory *directory,
+				   uint64_t first, uint32_t block_size, uint32_t *used)
+{
+	uint32_t count = 0;
+
+	*used = 0;
+	for (uint64_t i = first; i < directory->count; i++) {
+		uint32_t size = stele_erofs_dirent_size(directory->entries[i].name_size);
+
+		if (size > block_size - *used)
+			break;
+		*used += size;
+		count++;
+	}
+	return count;
+}
+
+void stele_posix_directory_release(struct stele_posix_directory *directory)
+{
+	free(directory->entries);
+	free(directory->names);
+	memset(directory, 0, sizeof(*directory));
+}

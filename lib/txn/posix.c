@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * posix.c - see posix.h
+ */
+#include "lib/txn/posix.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/posix/front.h"
+#include "lib/posix/shown.h"
+#include "lib/posix/tree.h"
+#include "lib/txn/intent.h"
+
+int stele_txn_set_posix(struct stele_txn *txn, bool on)
+{
+	if (txn->posix != on)
+		txn->state = STELE_TXN_DIRTY;
+	txn->posix = on;
+	return 0;
+}
+
+/* ---- before the commit --------------------------------------------------------- */
+
+/* Of one commit that failed, or of a rehearsal. */
+static void drop_unpublished(struct stele_txn *txn)
+{
+	for (uint32_t i = txn->segment_count; i-- > 0;) {
+		const struct stele_catalog_segment *s = &txn->segments[i];
+
+		if (stele_catalog_is_tree(s) && s->id != txn->tree_id &&
+		    !stele_txn_is_committed(txn, s->id))
+			stele_txn_drop_segment(txn, s->id);
+	}
+}
+
+static bool shows_ref(const struct stele_txn *txn, const struct stele_txn_ref *now,
+		      const struct stele_catalog_ref *then)
+{
+	struct stele_catalog_segment segment;
+
+	stele_catalog_segment(&txn->image->catalog, then->segment, &segment);
+	return segment.id == now->segment_id &&
+	       !memcmp(then->lists, now->at.lists, sizeof(then->lists));
+}
+
+static bool shows_snapshot(const struct stele_txn *txn, uint32_t index)
+{
+	const struct stele_txn_snapshot *now = &txn->snapshots[index];
+	struct stele_catalog_snapshot then;
+	struct stele_catalog_ref ref;
+
+	stele_catalog_snapshot(&txn->image->catalog, index, &then);
+	if (strcmp(now->info.name, then.name) || now->info.time != then.time ||
+	    now->info.ref_count != then.ref_count)
+		return false;
+	for (uint32_t i = 0; i < then.ref_count; i++) {
+		stele_catalog_ref(&txn->image->catalog, then.first_ref + i, &ref);
+		if (!shows_ref(txn, &now->refs[i], &ref))
+			return false;
+	}
+	return true;
+}
+
+/* Does the tree that is there show what the next generation has? */
+static bool is_current(const struct stele_txn *txn)
+{
+	if (!txn->tree_id || txn->snapshot_count != txn->image->catalog.counts.snapshots)
+		return false;
+	for (uint32_t i = 0; i < txn->snapshot_count; i++)
+		if (!shows_snapshot(txn, i))
+			return false;
+	return true;
+}
+
+/* The lists of the tree: what they refer to is the transaction's. */
+static int fill_snapshots(const struct stele_txn *txn, const uint32_t *by_id,
+			  struct stele_posix_snapshot *out, struct stele_catalog_ref *refs)
+{
+	for (uint32_t i = 0; i < txn->snapshot_count; i++) {
+		const struct stele_txn_snapshot *s = &txn->snapshots[i];
+
+		out[i] = (struct stele_posix_snapshot){
+			.name = s->info.name,
+			.time = s->info.time,
+			.refs = refs,
+			.ref_count = s->info.ref_count,
+		};
+		for (uint32_t j = 0; j < s->info.ref_count; j++, refs++) {
+			*refs = s->refs[j].at;
+			if (!stele_txn_index_of(txn, by_id, s->refs[j].segment_id,
+						&refs->segment))
+				return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static uint64_t count_refs(const struct stele_txn *txn)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < txn->snapshot_count; i++)
+		count += txn->snapshots[i].info.ref_count;
+	return count;
+}
+
+static void log_left_out(const struct stele_txn *txn, const struct stele_posix_tree *tree)
+{
+	if (tree->left_out)
+		stele_log_warning(&txn->image->log,
+				  "%" PRIu64 " samples cannot be files, such as '%s'; "
+				  "mounted, the image lacks them",
+				  tree->left_out, tree->first_left_out);
+}
+
+/* By the generation that it is of: same image, same bytes. */
+static uint64_t tree_id(const struct stele_txn *txn)
+{
+	uint64_t id = txn->image->generation_max + 1;
+
+	while (!id || id == STELE_OWNER_ANY || stele_txn_segment(txn, id))
+		id += UINT64_C(1) << 32;
+	return id;
+}
+
+static int write_tree(struct stele_txn *txn, struct stele_posix_tree *tree)
+{
+	struct stele_catalog_segment segment = {0};
+	int ret = stele_posix_tree_plan(tree);
+
+	segment.size = tree->size;
+	if (ret == 0)
+		ret = stele_txn_allocate(txn, segment.size, 0, &segment.offset);
+	if (ret == 0)
+		ret = stele_posix_tree_write(tree, segment.offset);
+	if (ret < 0)
+		return ret;
+	log_left_out(txn, tree);
+	segment.id = tree_id(txn);
+	ret = stele_txn_add_segment(txn, &segment);
+	if (ret == 0)
+		txn->tree_id = segment.id;
+	return ret;
+}
+
+int stele_txn_prepare_tree(struct stele_txn *txn)
+{
+	struct stele_posix_tree tree = {.image = txn->image};
+	struct stele_posix_snapshot *snapshots;
+	struct stele_catalog_ref *refs;
+	uint32_t *by_id = NULL;
+	int ret;
+
+	drop_unpublished(txn);
+	if (txn->posix && is_current(txn))
+		return 0;
+	txn->tree_id = 0;
+	if (!txn->posix)
+		return 0;
+	snapshots = calloc((size_t)txn->snapshot_count + 1, sizeof(*snapshots));
+	refs = calloc(count_refs(txn) + 1, sizeof(*refs));
+	ret = snapshots && refs ? stele_txn_sort_ids(txn, &by_id) : -ENOMEM;
+	if (ret == 0)
+		ret = fill_snapshots(txn, by_id, snapshots, refs);
+	tree.segments = txn->segments;
+	tree.segment_count = txn->segment_count;
+	tree.snapshots = snapshots;
+	tree.snapshot_count = txn->snapshot_count;
+	if (ret == 0)
+		ret = write_tree(txn, &tree);
+	stele_posix_tree_release(&tree);
+	free(by_id);
+	free(refs);
+	free(snapshots);
+	return ret;
+}
+
+/* ---- after the commit ------------------------------------------------------------- */
+
+static int show(struct stele_image *image)
+{
+	struct stele_disk_erofs_front now, wanted = {0};
+	struct stele_catalog_segment tree;
+	int ret = stele_front_read(image->dev, &now);
+
+	if (ret < 0)
+		return ret;
+	if (stele_posix_find(image, &tree))
+		ret = stele_front_of_tree(image->dev, tree.offset, image->sb.uuid, &wanted);
+	else if (!stele_front_is_own(&now, image->sb.uuid))
+		return 0;
+	if (ret < 0 || !memcmp(&now, &wanted, sizeof(now)))
+		return ret;
+	ret = stele_intent_confirm(image->dev);
+	return ret < 0 ? ret : stele_front_write(image->dev, &wanted);
+}
+
+int stele_txn_hide_tree(struct stele_device *dev)
+{
+	const struct stele_disk_erofs_front none = {0};
+	struct stele_disk_erofs_front now;
+	int ret = stele_front_read(dev, &now);
+
+	if (ret < 0 || !stele_front_is_own(&now, NULL))
+		return ret;
+	return stele_front_write(dev, &none);
+}
+
+int stele_txn_show_tree(struct stele_txn *txn)
+{
+	int ret = show(txn->image);
+
+	if (ret < 0)
+		stele_log_error(&txn->image->log,
+				"block 0 cannot show the tree of files: %s",
+				stele_strerror(ret));
+	return ret;
+}

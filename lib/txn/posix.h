@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * posix.h - the image as an EROFS, kept current by each commit
+ *
+ * The tree of files is an extent of the catalog, like a segment, see tree.h: it is written
+ * before the commit, whole, and what it replaces stays until gc, for whoever has it mounted.
+ * Block 0 leads to it, by a front, see front.h, which is written after the commit. So it
+ * always shows the tree of the selected generation or, cut short in between, that of the one
+ * before, which the other slot still leads to; the next writer puts it right before it
+ * writes anything else.
+ */
+#ifndef STELE_TXN_POSIX_H
+#define STELE_TXN_POSIX_H
+
+#include "lib/txn/txn.h"
+
+/* Shall it be one from the next commit on? Return: 0. */
+int stele_txn_set_posix(struct stele_txn *txn, bool on);
+/*
+ * Write a tree of what the next generation has, unless the one that is there shows that.
+ * Return: 0; -EOPNOTSUPP (a granule below 512; logged); errors of stele_txn_allocate() and
+ * stele_posix_tree_write().
+ */
+int stele_txn_prepare_tree(struct stele_txn *txn);
+/* Let block 0 show what the selected generation has. Return: 0; errno (logged). */
+int stele_txn_show_tree(struct stele_txn *txn);
+/*
+ * Of an older image, before a new one is written over it and all superblocks say so.
+ * Return: 0; errno.
+ */
+int stele_txn_hide_tree(struct stele_device *dev);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crash-posix.c - whatever a crash leaves, block 0 shows a tree that is whole
+ *
+ * Histories for tests/crash/crash.h, of an image that is an EROFS, too, now and then: a
+ * build over a blank target and over such an image, then commits that add, delete, rename,
+ * free and reuse space, and turn it off and on. From states in which a superblock or block 0
+ * was in flight the history goes on: recover, and commit twice.
+ */
+#include "tests/crash/crash.h"
+#include "lib/txn/posix.h"
+#include "tests/fixture/edit.h"
+#include "tests/tap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define IMAGE_SIZE (UINT64_C(0x200000) + 112 * 4096)
+#define COMMITS	   7u
+
+static struct test_sample *samples;
+static unsigned int first_sample;
+static uint64_t reused; /* trees where something else was before */
+static uint64_t trees;
+static uint64_t highest; /* end of one, in this history */
+
+/* On but for one commit of five; the segment and tree that it takes may be anywhere. */
+static void add_generation(struct test_history *h, struct test_edit *t)
+{
+	static const uint64_t deleted[] = {1};
+	const struct stele_txn_snapshot *last = stele_txn_find(&t->edit, NULL);
+	const unsigned int number = (unsigned int)t->edit.next_snapshot_id;
+	const struct stele_catalog_segment *tree;
+	char name[16], from[64], to[64];
+	uint64_t ids[2];
+	uint32_t count = 0;
+
+	snprintf(name, sizeof(name), "v%u", number);
+	if (last)
+		ids[count++] = last->refs[last->info.ref_count - 1].segment_id;
+	if (last && number % 2) {
+		snprintf(from, sizeof(from), "%s", last->info.name);
+		snprintf(to, sizeof(to), "w%u", number);
+		if (stele_txn_rename(&t->edit, from, to) < 0)
+			bail("a rename failed");
+	}
+	while (t->edit.snapshot_count > 1)
+		if (stele_txn_drop(&t->edit, t->edit.snapshots[0].info.name) < 0)
+			bail("a drop failed");
+	if (test_edit_segment(t, samples + first_sample + number % 8, 3, &ids[count++]) < 0 ||
+	    test_edit_snapshot(t, name, ids, count, deleted, 1) < 0)
+		bail("a segment failed");
+	test_edit_collect(t);
+	stele_txn_set_posix(&t->edit, number % 5 != 4);
+	if (stele_txn_publish(&t->edit, 1700000000 + number) < 0)
+		bail("a commit failed");
+	tree = stele_txn_segment(&t->edit, t->edit.tree_id);
+	trees += tree != NULL;
+	reused += tree && tree->offset < highest;
+	if (tree && tree->offset + tree->size > highest)
+		highest = tree->offset + tree->size;
+	test_history_expect(h, TEST_EXPECT_IMAGE, &t->image.sb);
+}
+
+static void record_build(struct test_history *h, const uint8_t *base)
+{
+	struct stele_image old;
+	struct test_edit t;
+
+	test_history_open(h, base);
+	highest = 0;
+	if (stele_image_load(h->fault, NULL, &old) == 0) {
+		test_history_expect(h, TEST_EXPECT_IMAGE, &old.sb);
+		old.dev = NULL;
+		stele_image_release(&old);
+	} else {
+		test_history_expect(h, TEST_EXPECT_BLANK, NULL);
+	}
+	if (test_edit_create(&t, h->fault, IMAGE_SIZE) < 0)
+		bail("begin failed");
+	t.granule = 512;
+	test_history_expect(h, TEST_EXPECT_UNFINISHED, NULL);
+	for (unsigned int i = 0; i < COMMITS; i++)
+		add_generation(h, &t);
+	test_edit_end(&t);
+}
+
+/* Recover, and two commits more. False: there is nothing to go on with. */
+static bool record_restart(struct test_history *h, const uint8_t *base)
+{
+	struct test_edit t;
+	bool found;
+
+	test_history_open(h, base);
+	found = test_edit_load(&t, h->fault) == 0;
+	t.granule = 512;
+	if (found) {
+		test_history_expect(h, TEST_EXPECT_IMAGE, &t.image.sb);
+		add_generation(h, &t);
+		add_generation(h, &t);
+	}
+	test_edit_end(&t);
+	return found;
+}
+
+static void explore_build(const char *name, const uint8_t *base, uint8_t **last)
+{
+	struct test_history h;
+
+	test_crash_name(name);
+	record_build(&h, base);
+	test_crash_explore(&h, true);
+	test_crash_report();
+	if (last)
+		*last = test_crash_state();
+	test_history_close(&h);
+}
+
+static void explore_restarts(void)
+{
+	uint8_t *from[TEST_RESTART_MAX];
+	unsigned int count = test_crash_restarts(from), went_on = 0;
+
+	test_crash_name("recover, commit, crash");
+	for (unsigned int i = 0; i < count; i++) {
+		struct test_history h;
+
+		if (record_restart(&h, from[i])) {
+			test_crash_explore(&h, false);
+			went_on++;
+		}
+		test_history_close(&h);
+		free(from[i]);
+	}
+	test_crash_report();
+	ok(went_on > 8, "%u restarts", went_on);
+}
+
+int main(void)
+{
+	uint8_t *blank = calloc(1, IMAGE_SIZE);
+	uint8_t *old;
+
+	plan_lazy();
+	samples = test_samples(24, 1500, 77);
+	if (!blank)
+		bail("no memory");
+	test_crash_init(IMAGE_SIZE);
+	explore_build("over a blank target", blank, &old);
+	explore_restarts();
+	first_sample = 8;
+	explore_build("over an old image", old, NULL);
+	explore_restarts();
+	ok(trees > 20, "%" PRIu64 " trees", trees);
+	ok(reused > 2, "%" PRIu64 " of them in space that had been freed", reused);
+	ok(test_crash_shown() > 1000, "%" PRIu64 " states show one", test_crash_shown());
+	test_crash_release();
+	free(blank);
+	free(old);
+	free(samples);
+	return done();
+}
