@@ -39,6 +39,7 @@ static const struct {
 	{{"note", required_argument, NULL, 'T'}, A | B | C},
 	{{"object-size", required_argument, NULL, 'S'}, B},
 	{{"order", required_argument, NULL, 'o'}, A | B | C},
+	{{"posix", no_argument, NULL, 'p'}, B},
 	{{"quick", no_argument, NULL, 'Q'}, A},
 	{{"quiet", no_argument, NULL, 'q'}, A | B | C},
 	{{"size", required_argument, NULL, 's'}, A | B},
@@ -158,7 +159,7 @@ static bool set_flag(struct build_options *options, int option)
 		{'Q', STELE_APPEND_QUICK},
 		{'D', STELE_APPEND_DELETE_MISSING},
 		{'E', STELE_BUILD_ALLOW_EMPTY}, {'a', STELE_APPEND_ALWAYS},
-		{'F', STELE_BUILD_FOLLOW},
+		{'F', STELE_BUILD_FOLLOW}, {'p', STELE_BUILD_POSIX},
 	};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {

@@ -45,6 +45,7 @@ static const struct cmd commands[] = {
 	 "      --note=TEXT         note to store with the snapshot\n"
 	 "      --object-size=SIZE  of a new RBD image: 4K to 32M (default: 4M)\n"
 	 "      --order=ORDER       size (default) or source\n"
+	 "      --posix             make it an EROFS, too, which the kernel can mount\n"
 	 "  -q, --quiet             print only errors\n"
 	 "      --size=SIZE         size of the file or RBD image (default: to fit)\n"
 	 "      --skip-changed      skip files that change while being read, vanish,\n"
@@ -320,6 +321,14 @@ static const struct cmd commands[] = {
 	 "  -n, --dry-run           check everything, write nothing\n"
 	 "      --json              print JSON\n"
 	 "      --size=SIZE         new size; a file or RBD image is grown to it\n"
+	 "  -h, --help\n"},
+	{"posix", cmd_posix, "let the kernel mount an image, or no more",
+	 "posix [options] on|off TARGET\n"
+	 "\n"
+	 "Make the image on TARGET a read-only EROFS, too, over the same bytes: the Linux\n"
+	 "kernel mounts it, with a directory for each snapshot and a file for each sample.\n"
+	 "\n"
+	 "  -n, --dry-run           check everything, write nothing\n"
 	 "  -h, --help\n"},
 	{"map", cmd_map, "publish a snapshot on this machine",
 	 "map [options] TARGET[@SNAPSHOT] [NAME]\n"

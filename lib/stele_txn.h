@@ -208,6 +208,8 @@ STELE_API int stele_txn_undelete(struct stele_txn *txn, const char *name, const 
  */
 STELE_API int stele_txn_free(struct stele_txn *txn, stele_gc_fn fn, void *user,
 			     struct stele_gc_report *report);
+/* See stele_posix(): what is wrong with the image for that, the commit says. */
+STELE_API int stele_txn_posix(struct stele_txn *txn, bool on);
 /* See stele_resize(). @report may be NULL. */
 STELE_API int stele_txn_resize(struct stele_txn *txn, uint64_t size,
 			       struct stele_resize_report *report);

@@ -280,6 +280,19 @@ STELE_API int stele_resize(const char *target, uint64_t size,
 			   const struct stele_txn_opts *opts,
 			   struct stele_resize_report *report);
 
+/**
+ * stele_posix() - whether the image can be mounted: as a read-only EROFS over the same bytes
+ *
+ * Then the Linux kernel mounts the target itself ("mount -t erofs -o ro"): a directory for
+ * each snapshot, in it each sample as a file at its key. Later changes keep it current; what
+ * is mounted already stays as it is. All segments need a granule of 512 or 4096 bytes; what
+ * is added gets one. See stele-format(5).
+ * Return: 0; -EOPNOTSUPP (a granule below 512; logged); -ENOSPC; errors of
+ * stele_image_open() and of writing.
+ */
+STELE_API int stele_posix(const char *target, bool on,
+			  const struct stele_txn_opts *opts);
+
 /* One of the versions of an image in a fork. */
 struct stele_fork_branch {
 	size_t size;

@@ -391,6 +391,7 @@ int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 	int ret = stele_txn_start(txn);
 
 	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
+	builder->posix = txn->posix;
 	memcpy(builder->report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
 	if (!ret)
 		ret = stele_addition_load(txn->work);

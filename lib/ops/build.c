@@ -75,6 +75,7 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 	int ret = stele_addition_begin(txn, NULL);
 
 	txn->time = opts->time;
+	txn->posix = append->builder->posix;
 	if (!ret)
 		ret = stele_append_write(append, txn->work);
 	if (!ret)

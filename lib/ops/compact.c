@@ -41,6 +41,7 @@ static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
 	int ret;
 
 	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
+	builder->posix = txn->posix;
 	ret = stele_append_prepare(&append, builder, source, NULL);
 	if (!ret)
 		ret = stele_addition_begin(txn, NULL);

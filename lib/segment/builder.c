@@ -108,6 +108,7 @@ static int fill_in(struct stele_builder *builder)
 		opts->label = "";
 	if (opts->boundary > NO_BOUNDARY)
 		builder->boundary = opts->boundary;
+	builder->posix = opts->flags & STELE_BUILD_POSIX;
 	if (opts->uuid)
 		memcpy(builder->uuid, opts->uuid, STELE_UUID_SIZE);
 	else if (stele_uuid_random(builder->uuid) < 0)

@@ -26,6 +26,7 @@ struct stele_builder {
 	struct stele_log log;
 	struct stele_build_report *report; /* never NULL */
 	uint32_t boundary; /* that the layout keeps; 0: none */
+	bool posix; /* every sample can be a file: see lib/posix/ */
 	const char *temp_directory; /* NULL: see stele_temp_directory() */
 	struct stele_progress progress;
 	struct timespec told; /* when progress was told last */
@@ -36,9 +37,9 @@ struct stele_builder {
 /* Flags that are known to builds, to stele_txn_add(), to appends. */
 #define STELE_BUILD_FLAGS                                           \
 	(STELE_DRY_RUN | STELE_FORCE | STELE_BUILD_ALLOW_EMPTY |    \
-	 STELE_BUILD_FOLLOW | STELE_BUILD_SKIP_CHANGED)
+	 STELE_BUILD_FOLLOW | STELE_BUILD_SKIP_CHANGED | STELE_BUILD_POSIX)
 #define STELE_ADD_FLAGS                                             \
-	((STELE_BUILD_FLAGS & ~STELE_DRY_RUN) | STELE_APPEND_UPDATE | \
+	((STELE_BUILD_FLAGS & ~(STELE_DRY_RUN | STELE_BUILD_POSIX)) | STELE_APPEND_UPDATE | \
 	 STELE_APPEND_QUICK | STELE_APPEND_DELETE_MISSING)
 #define STELE_APPEND_FLAGS (STELE_ADD_FLAGS | STELE_DRY_RUN | STELE_APPEND_ALWAYS)
 

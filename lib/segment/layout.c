@@ -15,6 +15,7 @@
 #include "lib/segment/sort.h"
 
 #define GRANULES 4u
+#define GRANULES_POSIX 2u /* the first ones: blocks of a filesystem */
 #define TICK_EVERY 4096u
 
 static const uint32_t granules[GRANULES] = {4096, 512, 64, 16};
@@ -41,13 +42,27 @@ static int too_large(const struct stele_builder *builder)
 	return -EFBIG;
 }
 
+static int check_granule(const struct stele_builder *builder)
+{
+	const uint32_t granule = builder->opts.granule;
+
+	if (!builder->posix || !granule || granule >= granules[GRANULES_POSIX - 1])
+		return 0;
+	stele_log_error(&builder->log,
+			"invalid granule %u: the image can be mounted, so it must be 512 or "
+			"4096", granule);
+	return -EINVAL;
+}
+
 int stele_layout_granule(struct stele_plan *plan, struct stele_builder *builder)
 {
 	struct stele_descriptor *d = &plan->descriptor;
 	uint64_t slots[GRANULES] = {0};
-	uint32_t chosen = GRANULES - 1;
-	int ret;
+	uint32_t chosen = (builder->posix ? GRANULES_POSIX : GRANULES) - 1;
+	int ret = check_granule(builder);
 
+	if (ret < 0)
+		return ret;
 	for (uint64_t i = 0; i < plan->table.count; i++) {
 		struct stele_source_entry entry;
 		uint64_t size;

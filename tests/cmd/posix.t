@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# posix.t - an image that the kernel mounts: the same files, whatever becomes of it
+. "${0%/*}/../tap.sh"
+
+requires grep -qw erofs /proc/filesystems
+requires_root
+
+cd "$tmp" || bail "cd"
+mkdir mnt
+mounted=
+leave() { [ -z "$mounted" ] || umount "$mounted"; mounted=; }
+cleanup leave
+enter() { must mount -t erofs -o ro "$1" mnt && mounted=mnt; }
+
+# A directory whose order is not that of the keys, large and empty files, odd names.
+mkdir -p src/a/b src/a-b src/c
+for ((i = 0; i < 200; i++)); do
+	head -c $((RANDOM * 3)) /dev/urandom >"src/a/$i.bin"
+done
+echo x >src/a/b/x
+echo y >src/a-b/y
+: >src/c/empty
+echo bang >'src/c/!bang'
+echo minus >src/c/-minus
+head -c 255 /dev/zero | tr '\0' n | xargs -I N touch src/c/N
+head -c 9000000 /dev/urandom >src/large
+
+# whole LOOP SNAPSHOT SOURCE WORDS: mounted, it is that
+whole() {
+	enter "$1"
+	is "" "$(diff -r "$3" "mnt/$2" 2>&1)" "$4: the same files"
+	leave
+	ok "$4: verified" stele verify -q "$1"
+	is erofs "$(blkid -p -o value -s TYPE "$1")" "$4: blkid knows it"
+}
+
+# live GRANULE: built, changed in each way, and mounted again
+live() {
+	local granule=$1 words="granule $1" loop size
+	loop_new 64M
+	stele build -q --posix --granule "$granule" --label photos src "$loop" || bail "build"
+	whole "$loop" v1 src "$words, built"
+	is photos "$(blkid -p -o value -s LABEL "$loop")" "$words: its label"
+	if [ "$granule" = 4096 ] && type fsck.erofs >"$tmp/null" 2>&1; then
+		ok "$words: fsck.erofs finds nothing" fsck.erofs "$loop"
+	else
+		skip_block 1 "fsck.erofs 1.5 has blocks of 4096 bytes only"
+	fi
+
+	enter "$loop"
+	ok "$words: O_DIRECT reads" dd if=mnt/v1/large of=direct bs=1M iflag=direct status=none
+	ok "$words: the same" cmp -s direct src/large
+	cp -r src more
+	echo new >more/new
+	echo news >more/a/b/x
+	ok "$words: append while it is mounted" \
+		stele append -q --update more "$loop@v2"
+	is "" "$(diff -r src mnt/v1 2>&1)" "$words: what is mounted stays"
+	is v1 "$(ls mnt)" "$words: as it was"
+	leave
+	whole "$loop" v2 more "$words, appended"
+	enter "$loop"
+	is "2 2 2" "$(stat -c %h mnt/v1/large mnt/v2/a/1.bin mnt/v2/a-b/y | xargs)" \
+		"$words: two links"
+	is "1 1 1" "$(stat -c %h mnt/v1/a/b/x mnt/v2/a/b/x mnt/v2/new | xargs)" \
+		"$words: one, of what differs"
+	ok "$words: one file in both" test mnt/v1/large -ef mnt/v2/large
+	leave
+
+	must stele snapshot rename "$loop@v1" old
+	whole "$loop" old src "$words, renamed"
+	must stele compact -q "$loop@v2" v3
+	whole "$loop" v3 more "$words, compacted"
+	must stele snapshot delete --force "$loop@v2"
+	enter "$loop"
+	is "old v3" "$(find mnt -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | xargs)" \
+		"$words: deleted"
+	leave
+	must stele gc --apply --force "$loop"
+	whole "$loop" old src "$words, collected"
+	whole "$loop" v3 more "$words, collected"
+	must stele posix off "$loop"
+	is "" "$(blkid -p -o value -s TYPE "$loop")" "$words: off"
+	ok "$words: sound" stele verify -q "$loop"
+	must stele posix on "$loop"
+	whole "$loop" v3 more "$words, on again"
+	rm -r more
+}
+live 4096
+live 512
+
+# ---- what is refused -------------------------------------------------------------
+
+must stele build -q --granule 16 src small
+run stele posix on small
+is 1 "$status" "a granule of 16 cannot be mounted"
+ok "and says so" grep -q "has a granule of 16" <<<"$err"
+run stele build -q --posix --granule 64 src none
+is 2 "$status" "nor is it built so"
+ok "nothing is left of that" test ! -e none
+
+loop_new 64M
+must stele build -q --posix src "$loop"
+run stele build -q src "$loop"
+is 1 "$status" "an image is not overwritten"
+is 0 "$(grep -c erofs <<<"$err")" "its own EROFS is no other filesystem"
+if type mkfs.erofs >"$tmp/null" 2>&1; then
+	must mkfs.erofs foreign src/a-b
+	must dd if=foreign of="$loop" bs=1024 skip=1 seek=1 count=3 conv=notrunc status=none
+	run stele append -q src "$loop@v2"
+	is 1 "$status" "one of somebody else's is"
+	ok "and named" grep -q "carries erofs" <<<"$err"
+else
+	skip_block 1 "there is no mkfs.erofs"
+fi
+
+# ---- names -------------------------------------------------------------------------
+
+mkdir odd
+echo 1 >odd/file
+must stele build -q --posix odd odd.stele
+is "" "$(stele verify odd.stele 2>&1 >"$tmp/null")" "an image of one file"
+enter odd.stele
+is 1 "$(cat mnt/v1/file)" "mounted from a file"
+leave
+
+done_testing
