@@ -283,8 +283,8 @@ static void forgo(struct stele_txn *txn, const struct wanted *wanted,
 		txn->old_target_size = 0;
 }
 
-int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
-			uint64_t *offset)
+static int allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
+		    uint64_t *offset)
 {
 	struct wanted wanted = {size, align ? align : STELE_BLOCK_SIZE, 0};
 	const uint64_t image_size = txn->image_size;
@@ -304,10 +304,31 @@ int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
 	if (ret < 0)
 		return ret;
 	ret = stele_txn_reserve(txn, *offset, size);
-	txn->takes = true;
 	if (ret < 0)
 		forgo(txn, &wanted, image_size, target_size);
-	return ret < 0 || txn->image->dev->resizable ? ret : leave_room(txn);
+	return ret;
+}
+
+int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
+			uint64_t *offset)
+{
+	int ret = allocate(txn, size, align, offset);
+
+	if (ret < 0)
+		return ret;
+	txn->takes = true;
+	return txn->image->dev->resizable ? 0 : leave_room(txn);
+}
+
+int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t *offset)
+{
+	struct wanted next = {size, STELE_BLOCK_SIZE, 0};
+	int ret = allocate(txn, size, 0, offset);
+
+	if (ret < 0 || !txn->takes || txn->image->dev->resizable)
+		return ret;
+	ret = look_for_extent(txn, &next);
+	return ret == -ENOSPC ? stele_txn_log_no_space(txn, size) : ret;
 }
 
 int stele_txn_grow(struct stele_txn *txn, uint64_t image_size)

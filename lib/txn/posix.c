@@ -18,6 +18,7 @@ int stele_txn_set_posix(struct stele_txn *txn, bool on)
 {
 	if (txn->posix != on)
 		txn->state = STELE_TXN_DIRTY;
+	txn->takes |= on;
 	txn->posix = on;
 	return 0;
 }
@@ -133,7 +134,7 @@ static int write_tree(struct stele_txn *txn, struct stele_posix_tree *tree)
 
 	segment.size = tree->size;
 	if (ret == 0)
-		ret = stele_txn_allocate(txn, segment.size, 0, &segment.offset);
+		ret = stele_txn_allocate_again(txn, segment.size, &segment.offset);
 	if (ret == 0)
 		ret = stele_posix_tree_write(tree, segment.offset);
 	if (ret < 0)

@@ -18,7 +18,7 @@
 int stele_txn_set_posix(struct stele_txn *txn, bool on);
 /*
  * Write a tree of what the next generation has, unless the one that is there shows that.
- * Return: 0; -EOPNOTSUPP (a granule below 512; logged); errors of stele_txn_allocate() and
+ * Return: 0; -EOPNOTSUPP (a granule below 512; logged); errors of stele_txn_allocate_again() and
  * stele_posix_tree_write().
  */
 int stele_txn_prepare_tree(struct stele_txn *txn);

@@ -211,6 +211,11 @@ void stele_txn_release(struct stele_txn *txn);
 int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
 			uint64_t *offset);
 /*
+ * The same for what each generation has anew, of at most that size if it only gives
+ * back: then it needs no more room. One that takes space leaves that for the next one.
+ */
+int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t *offset);
+/*
  * Make the target so large, if it is smaller; the image stays. Return: 0; errno of
  * the device.
  */
