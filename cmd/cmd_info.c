@@ -41,6 +41,9 @@ static void print_image(const struct stele_image_info *info)
 	if (info->unused_size)
 		printf(", %s freed by gc", text_size(a, info->unused_size));
 	putchar('\n');
+	if (info->tree_size)
+		printf(ROW "EROFS, %s of metadata\n", "mountable",
+		       text_size(a, info->tree_size));
 	free(label);
 }
 
@@ -99,6 +102,7 @@ static json_t *json_image(const struct stele_image *image,
 	json_set_number(object, "free_size", info.free_size);
 	json_set_number(object, "unused_size", info.unused_size);
 	json_set_number(object, "deleted_snapshots", info.deleted_count);
+	json_set_number(object, "tree_size", info.tree_size);
 	json_set_number(object, "segments", info.segment_count);
 	for (uint32_t i = 0; i < snapshots->count; i++)
 		json_add(list, snapshots_json(snapshots, i));

@@ -12,6 +12,7 @@
 #include "lib/image/snapshot_device.h"
 #include "lib/image/snapshot.h"
 #include "lib/node/profile.h"
+#include "lib/posix/shown.h"
 #include "lib/read/dataset.h"
 
 #include <errno.h>
@@ -393,6 +394,7 @@ static int image_info(const struct stele_image *image,
 		      struct stele_image_info *out)
 {
 	const struct stele_superblock *sb = &image->sb;
+	struct stele_catalog_segment tree;
 	struct stele_image_info info = {
 		.version = STELE_FORMAT_VERSION,
 		.snapshot_count = image->catalog.counts.snapshots,
@@ -410,6 +412,7 @@ static int image_info(const struct stele_image *image,
 		.superblocks_good = image->copies_good,
 		.deleted_count = image->catalog.counts.deleted,
 		.unused_size = unused_size(image),
+		.tree_size = stele_posix_find(image, &tree) ? tree.size : 0,
 	};
 	memcpy(info.uuid, sb->uuid, sizeof(info.uuid));
 	memcpy(info.label, sb->label, sizeof(info.label) - 1);

@@ -21,12 +21,14 @@
 #include "lib/base/workers.h"
 #include "lib/device/name.h"
 #include "lib/node/open.h"
+#include "lib/posix/shown.h"
 #include "lib/read/dataset.h"
 #include "lib/segment/builder.h"
 #include "lib/segment/segment_copy.h"
 #include "lib/txn/addition.h"
 #include "lib/txn/claim.h"
 #include "lib/txn/intent.h"
+#include "lib/txn/posix.h"
 
 #define JOBS_PER_CORE 4
 
@@ -512,8 +514,11 @@ static int begin_image(const struct copy *c, struct stele_device *dev,
 		.time = c->opts.time,
 	};
 	struct stele_txn txn;
+	struct stele_catalog_segment tree;
 	int ret = stele_txn_on_new(&txn, dev, &what, &c->log);
 
+	if (ret == 0 && stele_posix_find(&c->ds->image, &tree))
+		ret = stele_txn_set_posix(&txn, true);
 	if (ret == 0)
 		ret = stele_txn_publish(&txn, c->opts.time);
 	stele_txn_release(&txn);

@@ -81,6 +81,11 @@ live() {
 	must stele gc --apply --force "$loop"
 	whole "$loop" old src "$words, collected"
 	whole "$loop" v3 more "$words, collected"
+	ok "$words: info says so" grep -q "mountable *EROFS" <<<"$(stele info "$loop")"
+	must stele copy -q "$loop@v3" "copy$granule"
+	enter "copy$granule"
+	is "" "$(diff -r more mnt/v3 2>&1)" "$words: a copy has the files, too"
+	leave
 	must stele posix off "$loop"
 	is "" "$(blkid -p -o value -s TYPE "$loop")" "$words: off"
 	ok "$words: sound" stele verify -q "$loop"
