@@ -538,6 +538,7 @@ static void begin(struct steps *s, unsigned int index, const char *backend)
 	if (stele_build_on(dev, &fake.source, "v1", &opts, &report) < 0)
 		bail("cannot build");
 	stele_device_close(dev);
+	model_commit(&place->model);
 	fake_release(&fake);
 }
 
