@@ -44,6 +44,17 @@ forked() {
 	done
 }
 
+# train-000.tar to train-003.tar
+shards() {
+	local i
+	for i in 000 001 002 003; do
+		mkdir $i
+		head -c 5000 /dev/urandom >$i/$i.jpg
+		echo 3 >$i/$i.cls
+		tar -C $i -cf train-$i.tar $i.jpg $i.cls
+	done
+}
+
 has_ceph
 tree_photos "$tmp/photos"
 top=$PWD
@@ -57,6 +68,7 @@ for page in man/stele.1 man/stele-*.1; do
 	grep -qE '^\$ stele build .* photos\.stele' lines ||
 		must stele build -q photos photos.stele@v1
 	[ "$name" != stele-repair ] || forked
+	[ "$name" != stele-build ] || shards
 	loop=/dev/null
 	if grep -q /dev/nvme1n1 lines && [ "$(id -u)" = 0 ]; then
 		loop_new 64M

@@ -100,7 +100,7 @@ static void check_open(void)
 	struct stele_profile_source other = source;
 
 	is_int(0, depth_of(image_path, NULL, NULL), "no directory: no profile");
-	is_uint(64, window_of(image_path), "a reader starts with 64 requests");
+	is_uint(8, window_of(image_path), "a reader starts with 8 requests");
 	save();
 	is_int(22, depth_of(image_path, NULL, NULL), "opens with its profile");
 	ok(!log_.size, "without a word");
