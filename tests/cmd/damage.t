@@ -88,7 +88,8 @@ flip_in "$tmp/bad" $((at = $(offset_of sample-33-begins) + 3))
 flip_in "$tmp/bad" "$(offset_of sample-40-begins)"
 run stele verify "$tmp/bad"
 while read -r key id name; do
-	is "$key" "$(stele ls -l "$tmp/bad@${name//\'/}" | awk -v id="${id#\#}" '$1 == id { print $NF }')" \
+	is "$key" "$(stele ls -l "$tmp/bad@${name//\'/}" |
+		awk -v id="${id#\#}" '$1 == id { print $NF }')" \
 		"an id that the snapshot has"
 done < <(sed -n "s/^damaged record '\(.*\)' \(#.*\) of \(.*\) at.*/\1 \2 \3/p" <<<"$out")
 is "s33 v1

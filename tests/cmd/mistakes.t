@@ -57,8 +57,8 @@ ok "the characters of a name are said" grep -q "letters, digits, '.', '_' and '-
 ok "wherever it is" grep -q "letters, digits, '.', '_' and '-'" <<<"$(stele ls image@b+d 2>&1)"
 says 2 "" ls image@sha256:fe7
 ok "how short a digest may be is said" grep -q "at least 4 hexadecimal digits" <<<"$err"
-says 2 "" snapshot delete image@first image@first
-ok "twice the same is said" grep -q "'image@first' is given twice" <<<"$err"
+says 2 "" snapshot delete image@second image@second
+ok "twice the same is said" grep -q "'image@second' is given twice" <<<"$err"
 is "first second" "$(stele snapshot list --json image | jq -r .name | paste -sd ' ')" \
 	"and nothing deleted"
 says 1 "'stele ls' lists the keys" cat image@first nokey

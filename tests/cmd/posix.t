@@ -38,7 +38,7 @@ whole() {
 
 # live GRANULE: built, changed in each way, and mounted again
 live() {
-	local granule=$1 words="granule $1" loop size
+	local granule=$1 words="granule $1" loop
 	loop_new 64M
 	stele build -q --posix --granule "$granule" --label photos src "$loop" || bail "build"
 	whole "$loop" v1 src "$words, built"

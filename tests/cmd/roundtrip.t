@@ -76,7 +76,8 @@ is "0 " "$status $out" "a prefix of nothing lists nothing"
 run stele cat "$target" Makefile nosuch '#0' "#$count" README.md
 is 1 "$status" "cat: a failing one is a failure"
 is "stele: cannot find 'nosuch': no such key
-stele: cannot find '#$count': no such id" "$err" "cat: and is named"
+stele: cannot find '#$count': no such id
+hint: 'stele ls' lists the keys" "$err" "cat: and is named"
 { cat "$tmp/tree/Makefile" && stele cat "$target" '#0' &&
 	cat "$tmp/tree/README.md"; } >"$tmp/wanted"
 ok "cat: the others come all the same" cmp "$tmp/wanted" "$tmp/.out"

@@ -100,7 +100,8 @@ public=$(sed -n 's/^\t\(stele_[a-z0-9_]*\);$/\1/p' lib/libstele.map |
 is "" "$(comm -12 <(sed 's/.* //' "$tmp/wanted.cmd" | sort -u) \
 	<(sed 's/.* //' "$tmp/defined" | sort -u) | grep -vxE "$public")" \
 	"cmd calls what libstele.map exports"
-is "" "$(grep -E ' (io_uring|blkid|EVP|crc[0-9]+)_' "$tmp/wanted.cmd")" \
-	"cmd calls none of the libraries below lib"
+is "" "$(grep -E ' (io_uring|blkid|EVP|crc[0-9]+)_' "$tmp/wanted.cmd" |
+	grep -v '^cmd/from/tfrecord crc32_iscsi$')" \
+	"cmd calls none of the libraries below lib, but for the checksums of a source"
 
 done_testing
