@@ -22,6 +22,7 @@
 #include "lib/segment/content_id.h"
 #include "lib/segment/plan_probe.h"
 #include "lib/txn/claim.h"
+#include "lib/txn/posix.h"
 
 /*
  * End of the image on its target when its snapshot has this note (NULL: none):
@@ -66,6 +67,22 @@ static int identify(struct stele_append *append)
 				&append->plan.descriptor.id);
 }
 
+/*
+ * In a commit of its own: the size of the tree is not in the plan, and a target that has no
+ * room for it must keep the image that took another's place.
+ */
+static int show_as_files(struct stele_txn *txn, int64_t time)
+{
+	int ret = stele_txn_set_posix(txn, true);
+
+	if (!ret)
+		ret = stele_txn_publish(txn, time);
+	if (ret < 0)
+		stele_log_error(&txn->log, "the image is built, but cannot be mounted: %s",
+				stele_strerror(ret));
+	return ret;
+}
+
 static int write_image(struct stele_append *append, struct stele_txn *txn,
 		       const char *name)
 {
@@ -75,7 +92,6 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 	int ret = stele_addition_begin(txn, NULL);
 
 	txn->time = opts->time;
-	txn->posix = append->builder->posix;
 	if (!ret)
 		ret = stele_append_write(append, txn->work);
 	if (!ret)
@@ -85,6 +101,8 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 		       sizeof(report->digest));
 	if (!ret)
 		ret = stele_txn_publish(txn, opts->time);
+	if (!ret && append->builder->posix)
+		ret = show_as_files(txn, opts->time);
 	/* The image is whole, whatever becomes of its RBD snapshot: the next writer ends it. */
 	if (!stele_txn_commit_size(txn, &spare))
 		report->image_end = txn->image->sb.high_water + spare;

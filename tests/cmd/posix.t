@@ -106,6 +106,7 @@ run stele build -q --posix --granule 64 src none
 is 2 "$status" "nor is it built so"
 ok "nothing is left of that" test ! -e none
 
+mkdir odd.src && echo 1 >odd.src/file
 loop_new 64M
 must stele build -q --posix src "$loop"
 run stele build -q src "$loop"
@@ -120,6 +121,16 @@ if type mkfs.erofs >"$tmp/null" 2>&1; then
 else
 	skip_block 1 "there is no mkfs.erofs"
 fi
+
+# Room for the samples, and not for the tree: what is built stays.
+must stele build -q src lacks.stele
+loop_new "$(stat -c %s lacks.stele)"
+must stele build -q odd.src "$loop@old"
+run stele build -q --posix --force src "$loop@new"
+is 1 "$status" "no room for the tree" || diag "$err"
+ok "is said" grep -q "is built, but cannot be mounted" <<<"$err"
+is "new" "$(stele snapshot list --json "$loop" | jq -r .name)" "the image is there"
+is "" "$(stele verify "$loop" 2>&1 >"$tmp/null")" "and sound"
 
 # ---- names -------------------------------------------------------------------------
 
