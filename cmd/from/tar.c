@@ -259,6 +259,18 @@ static int check_end(struct from_scan *scan)
 	return ret ? from_cannot_read(scan, ret) : 0;
 }
 
+/*
+ * A warning is mostly of names in another character set. But libarchive goes on behind an
+ * extended header that it cannot parse, too, with half of a name, or a sparse file's map for
+ * its bytes; only the text tells these apart.
+ */
+static bool is_malformed(struct archive *archive)
+{
+	const char *why = libarchive.archive_error_string(archive);
+
+	return why && strcasestr(why, "malformed");
+}
+
 static int read_members(struct from_scan *scan, tar_member_fn fn)
 {
 	struct archive *archive = scan->reader->archive;
@@ -272,7 +284,7 @@ static int read_members(struct from_scan *scan, tar_member_fn fn)
 		offset = header_position(scan);
 		if (got == ARCHIVE_EOF)
 			return check_end(scan);
-		if (got == ARCHIVE_OK || got == ARCHIVE_WARN) {
+		if (got == ARCHIVE_OK || (got == ARCHIVE_WARN && !is_malformed(archive))) {
 			ret = take_entry(scan, entry, fn);
 			continue;
 		}

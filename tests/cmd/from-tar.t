@@ -221,6 +221,19 @@ run bash -c 'tar -C "$1" -c . | gzip | stele append --json --delete-missing - "$
 	bash "$src" "$tmp/grown@v5"
 is "0 1" "$status $(field "$out" .deleted)" "--delete-missing, through a pipe" || diag "$err"
 
+# ---- extended headers ----
+
+# libarchive goes on behind one that it cannot parse, with half of the name.
+long=$(printf 'n%.0s' {1..120})
+mkdir "$tmp/long" && echo hello >"$tmp/long/$long"
+must tar --format=posix -C "$tmp/long" -cf "$tmp/long.tar" "$long"
+at=$(grep -abo "130 path=" "$tmp/long.tar" | head -n 1 | cut -d: -f1)
+printf 2 | dd of="$tmp/long.tar" bs=1 seek="$at" conv=notrunc status=none || bail "dd"
+run stele build -q --label-from=none "$tmp/long.tar" "$tmp/malformed"
+is 1 "$status" "an extended header with another length"
+ok "is named, with its place" grep -qi "long.tar' at byte [0-9]*: .*malformed" <<<"$err"
+ok "and nothing is built" test ! -e "$tmp/malformed"
+
 # ---- back ----
 
 run stele export "$tmp/grown@v5" "$tmp/back.tar"
