@@ -146,6 +146,8 @@ class Sampler(torch.utils.data.Sampler[int]):
         block_size: int = 0,
         block_count: int = 0,
     ) -> None:
+        if isinstance(data_source, (str, bytes)):
+            raise TypeError("Sampler takes a dataset, not the name of a target")
         self.rank, self.world_size = _ranks(rank, world_size)
         self.drop_last = drop_last
         self._count = len(data_source)

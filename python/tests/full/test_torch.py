@@ -279,6 +279,8 @@ class Samplers(unittest.TestCase):
             def __len__(self):
                 return 10**12
 
+        with self.assertRaises(TypeError):
+            Sampler("photos.stele")
         sampler = Sampler(Many(), rank=7, world_size=16)
         for _ in itertools.islice(sampler, 5000):
             pass
