@@ -109,7 +109,7 @@ struct stele_depth_round {
 	uint64_t time_ns;  /* its end, since the reader was opened */
 	double window;	   /* requests of the mean size */
 	double bytes_per_second, reads_per_second;
-	double slowdown;   /* mean latency, relative to the quickest read */
+	double slowdown;   /* mean latency, relative to the quickest round of late */
 	uint32_t phase;	   /* enum stele_depth_phase */
 	uint32_t starved;  /* 1: the caller requested less than the window */
 	uint64_t reserved[2];

@@ -45,7 +45,7 @@ void stele_depth_init(struct stele_depth *d,
 	d->seeding = d->settling = true;
 	d->unsettled = 1;
 	d->switched = UINT64_MAX;
-	d->last = d->sum.start = d->alone.since = d->search.best.since =
+	d->last = d->sum.start = d->quickest.since = d->search.best.since =
 		config->now;
 }
 
@@ -117,18 +117,17 @@ uint32_t stele_depth_window(const struct stele_depth *d)
 
 /* ---- latency --------------------------------------------------------------- */
 
-/* Of the larger ones, so that none looks slow beside a small one. */
-static void listen_for_quickest(struct stele_depth *d, uint32_t size, uint64_t latency,
-				uint64_t now)
+/*
+ * By the round of late whose mean was lowest. Not by a single request: some are quick
+ * because a cache answers, and beside those all others would seem to queue.
+ */
+static double slowdown(struct stele_depth *d)
 {
-	if (size >= d->mean_size && latency)
-		stele_recent_add(&d->alone, 1 / (double)latency, now);
-}
+	double mean = (double)d->sum.latency / (double)d->sum.count;
 
-static double mean_slowdown(const struct stele_depth *d)
-{
-	return (double)d->sum.latency / (double)d->sum.count *
-	       stele_recent_max(&d->alone);
+	if (mean > 0)
+		stele_recent_add(&d->quickest, 1 / mean, d->last);
+	return mean * stele_recent_max(&d->quickest);
 }
 
 /* ---- rounds ----------------------------------------------------------------- */
@@ -183,7 +182,7 @@ static struct stele_measure measure(struct stele_depth *d)
 	return (struct stele_measure){
 		.time = d->last,
 		.rates = {bytes + reads * OVERHEAD, reads, bytes},
-		.slowdown = mean_slowdown(d),
+		.slowdown = slowdown(d),
 		.mean = mean_cost(d),
 		.most = most_cost(d),
 		.starved = s->busy_count < s->count / 2,
@@ -281,8 +280,6 @@ void stele_depth_completed(struct stele_depth *d, uint32_t size,
 		d->unsettled--;
 	if (is_transport(status))
 		fail(d, now);
-	else
-		listen_for_quickest(d, size, latency, now);
 }
 
 unsigned int stele_depth_history(const struct stele_depth *d,

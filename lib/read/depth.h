@@ -58,7 +58,7 @@ struct stele_depth {
 	double mean_size;	  /* of late */
 	struct stele_search search;
 
-	struct stele_recent alone; /* 1/ns: of the quickest request of late */
+	struct stele_recent quickest; /* 1/ns: the lowest mean latency of a round of late */
 
 	struct stele_depth_round rounds[STELE_DEPTH_HISTORY];
 	uint64_t round_count; /* ever */

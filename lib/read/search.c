@@ -16,7 +16,7 @@
 
 /* STARTUP ends when this growth was missed that often, one doubling after the other. */
 #define STARTUP_GROWTH 1.1
-#define STARTUP_FLAT   2u
+#define STARTUP_FLAT   3u
 /* The first window that came so near to the best rate is the knee. */
 #define STARTUP_NEAR 0.97
 
@@ -33,11 +33,11 @@
 #define SCORE_MAX  1.5
 #define SCORE_ENDS 2.9
 #define PAIRS_MAX  5u
-/* Mean latency by the quickest: without queues, and the most that more of it says. */
-#define SLOWDOWN_FAIR 2.5
+/* Mean latency by the quickest round's: at the knee, and the most that more of it says. */
+#define SLOWDOWN_FAIR 2.0
 #define PRIOR_MAX     2.4
 /* For more it must be clear at last, for less it may be in doubt. */
-#define DOUBT 1.0
+#define DOUBT 0.5
 /* Of what the last trial of the same window has found. */
 #define REMEMBERED 0.7
 /* Rates of the base before and after, the lower by the higher. */

@@ -47,7 +47,7 @@ enum stele_rate {
 struct stele_measure {
 	uint64_t time;	  /* ns: its end */
 	double rates[STELE_RATES]; /* per second */
-	double slowdown;  /* mean latency, as a multiple of the quickest of late */
+	double slowdown;  /* mean latency, as a multiple of the quickest round's of late */
 	double mean;	  /* cost of a request */
 	double most;	  /* the window may be: at least `mean` */
 	bool starved;	  /* the window was not what held requests back */
