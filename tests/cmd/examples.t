@@ -6,7 +6,7 @@
 # In literal blocks of EXAMPLES, a line with "$ " runs as anybody, one with
 # "# " as root. Each page gets a directory with a tree, photos, and unless it
 # builds that itself an image of it, photos.stele@v1; its device is a loop one, with
-# the same image unless the page writes there.
+# the same image unless the page writes there, and its /mnt a directory.
 . "${0%/*}/../tap.sh"
 . tests/cmd/targets.sh
 
@@ -60,7 +60,7 @@ tree_photos "$tmp/photos"
 top=$PWD
 for page in man/stele.1 man/stele-*.1; do
 	name=$(basename "$page" .1)
-	mkdir -p "$tmp/$name/home"
+	mkdir -p "$tmp/$name/home" "$tmp/$name/mnt"
 	cp -R "$tmp/photos" "$tmp/$name/"
 	export HOME=$tmp/$name/home STELE_RUN_DIR=$tmp/$name/run
 	cd "$tmp/$name" || bail "no directory"
@@ -92,10 +92,15 @@ for page in man/stele.1 man/stele-*.1; do
 			continue
 		fi
 		command=$(rbd_of "${line#??}")
+		command=${command//\/mnt/$tmp/$name/mnt}
 		eval "${command//\/dev\/nvme1n1/$loop}" >"$tmp/.out" 2>"$tmp/.err" 3<&-
 		is 0 $? "$name: $line" || diag "$(<"$tmp/.out")" "$(<"$tmp/.err")"
 	done 3<lines
 	cd "$top" || bail "no way back"
+	while read -r at; do
+		umount "$at"
+	done < <(awk -v below="$tmp/$name/" 'index($5, below) == 1 { print $5 }' \
+		/proc/self/mountinfo)
 	unset STELE_RUN_DIR
 done
 
