@@ -71,6 +71,8 @@ static const struct {
 	{-ENODATA, NULL, "unfinished image", "run 'stele build --force' again"},
 	{-ENODATA, NULL, "bytes, but its target only",
 	 "give the target its full size again, or copy the image anew"},
+	{-EOPNOTSUPP, " posix ", "has a granule of",
+	 "use 'stele compact --granule=512', then delete the snapshots that have it"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
 	{-ENOSPC, NULL, "no space left: ",

@@ -135,6 +135,12 @@ int stele_erofs_front_decode(const struct stele_disk_erofs_front *front,
 	return 0;
 }
 
+bool stele_erofs_front_is_of(const struct stele_disk_erofs_front *front,
+			     const uint8_t uuid[16])
+{
+	return memcmp(front->super.uuid, uuid, sizeof(front->super.uuid)) == 0;
+}
+
 /* ---- directories --------------------------------------------------------------- */
 
 bool stele_erofs_name_ok(const char *name, size_t size)

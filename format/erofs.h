@@ -149,6 +149,13 @@ int stele_erofs_front_decode(const struct stele_disk_erofs_front *disk,
 			     struct stele_erofs_super *super,
 			     struct stele_erofs_inode *root, const char **why);
 
+/*
+ * Was it once the front of the image with this UUID, whatever became of its other bytes?
+ * Nobody else's EROFS has that UUID.
+ */
+bool stele_erofs_front_is_of(const struct stele_disk_erofs_front *front,
+			     const uint8_t uuid[16]);
+
 /* Owned by root; files can be read by all, directories searched, too. */
 void stele_erofs_inode_encode(const struct stele_erofs_inode *inode, uint64_t nid,
 			      void *out);

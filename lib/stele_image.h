@@ -101,7 +101,7 @@ enum stele_build_flags {
 	STELE_BUILD_FOLLOW = 1 << 3,
 	/* skip files that change, vanish or cannot be read */
 	STELE_BUILD_SKIP_CHANGED = 1 << 4,
-	STELE_BUILD_POSIX = 1 << 9, /* build only: see stele_posix() */
+	STELE_BUILD_POSIX = 1 << 9, /* build only, in a second commit: see stele_posix() */
 };
 
 /*

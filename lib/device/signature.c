@@ -222,14 +222,11 @@ static bool is_own(struct prober *prober, const uint8_t *uuid)
 {
 	const char *type = prober_value(prober, "TYPE", "TYPE", "");
 	struct stele_disk_erofs_front front;
-	struct stele_erofs_super super;
-	struct stele_erofs_inode root;
 
 	return uuid && !strcmp(type, "erofs") &&
 	       pread(prober->fd, &front, sizeof(front), STELE_EROFS_OFFSET) ==
 		       (ssize_t)sizeof(front) &&
-	       !stele_erofs_front_decode(&front, &super, &root, NULL) &&
-	       !memcmp(super.uuid, uuid, sizeof(super.uuid));
+	       stele_erofs_front_is_of(&front, uuid);
 }
 
 int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,

@@ -468,7 +468,7 @@ static int log_granule(const struct stele_posix_tree *tree, uint64_t id, uint32_
 {
 	stele_log_error(&tree->image->log,
 			"segment %" PRIx64 " has a granule of %u: only samples at multiples "
-			"of 512 can be files; compact the snapshots that have it",
+			"of 512 can be files",
 			id, granule);
 	return -EOPNOTSUPP;
 }

@@ -17,6 +17,8 @@
 /* STARTUP ends when this growth was missed that often, one doubling after the other. */
 #define STARTUP_GROWTH 1.1
 #define STARTUP_FLAT   3u
+/* Or where the window cannot grow by this much any more. */
+#define STARTUP_ROOM 1.05
 /* The first window that came so near to the best rate is the knee. */
 #define STARTUP_NEAR 0.97
 
@@ -142,7 +144,7 @@ static double other_window(const struct stele_measure *m, double base,
 }
 
 /*
- * What the latency says before any rate does: far above that of a request alone it is
+ * What the latency says before any rate does: far above that of the quickest round it is
  * queueing, and more of that gains nothing.
  */
 static double prior(const struct stele_measure *m, bool down)
@@ -190,7 +192,7 @@ static void end_trial(struct stele_search *s, bool accepted)
 		forget(s);
 	} else {
 		s->scores[s->down] = s->score;
-		s->known[s->down] = s->pairs;
+		s->known[s->down] = s->pairs > 0;
 	}
 }
 
@@ -277,9 +279,9 @@ static double nearness(const struct stele_search *s, const double *rates)
 }
 
 /*
- * The knee is below the first window, or between two of those that were tried. But
- * each was tried for one round, and the first of all when the device had rested:
- * begin one above, and have a trial say that half of it is as good.
+ * The knee is below the first window, or between two of those that were tried. Each was
+ * tried for one round only: a trial says whether half of it is as good, and those of
+ * CRUISE whether more is better.
  */
 static void end_startup(struct stele_search *s, const struct stele_measure *m)
 {
@@ -304,7 +306,7 @@ static void startup_round(struct stele_search *s, const struct stele_measure *m)
 	for (enum stele_rate i = 0; i < STELE_RATES; i++)
 		step->rates[i] = m->rates[i];
 	s->step_count++;
-	if (s->flat < STARTUP_FLAT && next > 1.05 * s->window &&
+	if (s->flat < STARTUP_FLAT && next > STARTUP_ROOM * s->window &&
 	    s->step_count < STELE_SEARCH_STEPS)
 		s->window = next;
 	else

@@ -191,7 +191,7 @@ static int show(struct stele_image *image)
 		return ret;
 	if (stele_posix_find(image, &tree))
 		ret = stele_front_of_tree(image->dev, tree.offset, image->sb.uuid, &wanted);
-	else if (!stele_front_is_own(&now, image->sb.uuid))
+	else if (!stele_erofs_front_is_of(&now, image->sb.uuid))
 		return 0;
 	if (ret < 0 || !memcmp(&now, &wanted, sizeof(now)))
 		return ret;

@@ -100,6 +100,7 @@ must stele build -q --granule 16 src small
 run stele posix on small
 is 1 "$status" "a granule of 16 cannot be mounted"
 ok "and says so" grep -q "has a granule of 16" <<<"$err"
+ok "and what helps" grep -q "^hint: use 'stele compact --granule=512'" <<<"$err"
 run stele build -q --posix --granule 64 src none
 is 2 "$status" "nor is it built so"
 ok "nothing is left of that" test ! -e none
@@ -115,6 +116,17 @@ must dd if=foreign of="$loop" bs=1024 skip=1 seek=1 count=3 conv=notrunc status=
 run stele append -q src "$loop@v2"
 is 1 "$status" "one of somebody else's is"
 ok "and named" grep -q "carries erofs" <<<"$err"
+
+# Damage to its own is put right by the next writer, as verify says.
+must stele build -q --posix src flipped.stele
+printf '\377' | dd of=flipped.stele bs=1 seek=1038 conv=notrunc status=none
+ok "a flipped byte of block 0 is noted" grep -q "the next writer puts it right" <<<"$(
+	stele verify flipped.stele 2>&1)"
+run stele snapshot rename flipped.stele@v1 w1
+is 0 "$status" "it hinders no writer" || diag "$err"
+is "" "$(stele verify flipped.stele 2>&1 >"$tmp/null")" "which has put it right"
+run stele posix on flipped.stele@w1
+is 2 "$status" "posix is of a whole image"
 
 # Room for the samples, and not for the tree: what is built stays.
 must stele build -q src lacks.stele
