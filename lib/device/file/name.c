@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -139,7 +138,7 @@ int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
 	if (!rc && !is_own(beside, NULL))
 		rc = -EPERM;
 	if (!rc)
-		rc = stele_device_open_file(beside, flags, backend, log, out);
+		rc = stele_device_open_patiently(beside, flags, backend, log, out);
 	if (!rc && !is_own(beside, *out)) {
 		stele_device_close(*out);
 		rc = -EPERM;
@@ -151,14 +150,15 @@ int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
 	return rc;
 }
 
+/* By who is alive: locks of the killed last a moment longer. */
 static bool is_held(const char *path)
 {
-	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	bool held = fd < 0 || flock(fd, LOCK_EX | LOCK_NB);
+	struct stele_device *dev;
 
-	if (fd >= 0)
-		close(fd);
-	return held;
+	if (stele_device_open_patiently(path, STELE_DEVICE_EXCL, NULL, NULL, &dev))
+		return true;
+	stele_device_close(dev);
+	return false;
 }
 
 /* What a build or copy that was killed has left there may be of use yet. */
