@@ -7,8 +7,7 @@
  * states in which a superblock was in flight the history goes on: recover, commit twice,
  * and cut that in the same way; and once more from some of those.
  */
-#include "tests/crash/crash.h"
-#include "tests/fixture/edit.h"
+#include "tests/crash/story.h"
 #include "tests/tap.h"
 
 #include <inttypes.h>
@@ -18,7 +17,6 @@
 #define IMAGE_SIZE (UINT64_C(0x200000) + 72 * 4096)
 #define GROWS	   (UINT64_C(4) * 4096)
 #define NESTED	   6u
-#define COMMITS	   6u
 
 static struct test_sample *samples;
 static unsigned int first_sample; /* so that a second build has other bytes */
@@ -68,7 +66,7 @@ static void drop_old(struct test_edit *t, unsigned int number)
  * A segment, a snapshot of it and the one before, less a sample; old ones go, and with
  * them the segments that only they had. In one commit.
  */
-static void add_generation(struct test_history *h, struct test_edit *t)
+static void add_generation(struct test_edit *t)
 {
 	static const uint64_t deleted[] = {1};
 	const struct stele_txn_snapshot *last =
@@ -93,94 +91,26 @@ static void add_generation(struct test_history *h, struct test_edit *t)
 		bail("a commit failed");
 	reused += stele_txn_segment(&t->edit, ids[count - 1])->offset <
 		  t->image.sb.catalog_offset;
-	test_history_expect(h, TEST_EXPECT_IMAGE, &t->image.sb);
 }
 
-/* Begin, and so many commits; what was there before is expected first. */
-static void record_build(struct test_history *h, const uint8_t *base,
-			 unsigned int commits)
+static void prepare(struct test_edit *t, bool restart)
 {
-	struct test_edit t;
-	struct stele_image old;
-
-	test_history_open(h, base);
-	if (stele_image_load(h->fault, NULL, &old) == 0) {
-		test_history_expect(h, TEST_EXPECT_IMAGE, &old.sb);
-		old.dev = NULL;
-		stele_image_release(&old);
-	} else {
-		test_history_expect(h, TEST_EXPECT_BLANK, NULL);
-	}
-	if (test_edit_create(&t, h->fault, IMAGE_SIZE - GROWS) < 0)
-		bail("begin failed");
-	t.piece = 4096;
-	test_history_expect(h, TEST_EXPECT_UNFINISHED, NULL);
-	for (unsigned int i = 0; i < commits; i++)
-		add_generation(h, &t);
-	test_edit_end(&t);
+	t->piece = restart ? 8192 : 4096;
 }
 
-/* Recover, and two commits more. False: there is nothing to go on with. */
-static bool record_restart(struct test_history *h, const uint8_t *base)
-{
-	struct test_edit t;
-	bool found;
-
-	test_history_open(h, base);
-	found = test_edit_load(&t, h->fault) == 0;
-	t.piece = 8192;
-	if (found) {
-		test_history_expect(h, TEST_EXPECT_IMAGE, &t.image.sb);
-		add_generation(h, &t);
-		add_generation(h, &t);
-	}
-	test_edit_end(&t);
-	return found;
-}
-
-static void explore_build(const char *name, const uint8_t *base,
-			  uint8_t **last)
-{
-	struct test_history h;
-
-	test_crash_name(name);
-	record_build(&h, base, COMMITS);
-	test_crash_explore(&h, true);
-	test_crash_report();
-	if (last)
-		*last = test_crash_state();
-	test_history_close(&h);
-}
-
-/* Every `step`-th of the states that were kept; `more`: keep states of these. */
-static unsigned int go_on(const char *name, unsigned int step, bool more)
-{
-	uint8_t *from[TEST_RESTART_MAX];
-	unsigned int count = test_crash_restarts(from), went_on = 0;
-
-	test_crash_name(name);
-	for (unsigned int i = 0; i < count; i++) {
-		struct test_history h;
-
-		if (i % step == 0) {
-			if (record_restart(&h, from[i])) {
-				test_crash_explore(&h, more);
-				went_on++;
-			}
-			test_history_close(&h);
-		}
-		free(from[i]);
-	}
-	test_crash_report();
-	return went_on;
-}
+static const struct test_story story = {
+	.size = IMAGE_SIZE - GROWS,
+	.commits = 6,
+	.prepare = prepare,
+	.commit = add_generation,
+};
 
 static void explore_restarts(void)
 {
-	unsigned int went_on = go_on("recover, commit, crash", 1, true);
+	unsigned int went_on = test_story_go_on(&story, "recover, commit, crash", 1, true);
 
 	ok(went_on > 8, "%u restarts", went_on);
-	went_on = go_on("and again", TEST_RESTART_MAX / NESTED, false);
+	went_on = test_story_go_on(&story, "and again", TEST_RESTART_MAX / NESTED, false);
 	ok(went_on > 2, "%u restarts of restarts", went_on);
 }
 
@@ -194,10 +124,10 @@ int main(void)
 	if (!blank)
 		bail("no memory");
 	test_crash_init(IMAGE_SIZE);
-	explore_build("over a blank target", blank, &old);
+	test_story_build(&story, "over a blank target", blank, &old);
 	explore_restarts();
 	first_sample = 8;
-	explore_build("over an old image", old, NULL);
+	test_story_build(&story, "over an old image", old, NULL);
 	explore_restarts();
 	ok(reused > 4, "%" PRIu64 " segments in space that had been freed",
 	   reused);

@@ -7,9 +7,8 @@
  * free and reuse space, and turn it off and on. From states in which a superblock or block 0
  * was in flight the history goes on: recover, and commit twice.
  */
-#include "tests/crash/crash.h"
 #include "lib/txn/posix.h"
-#include "tests/fixture/edit.h"
+#include "tests/crash/story.h"
 #include "tests/tap.h"
 
 #include <inttypes.h>
@@ -17,7 +16,6 @@
 #include <stdlib.h>
 
 #define IMAGE_SIZE (UINT64_C(0x200000) + 112 * 4096)
-#define COMMITS	   7u
 
 static struct test_sample *samples;
 static unsigned int first_sample;
@@ -26,7 +24,7 @@ static uint64_t trees;
 static uint64_t highest; /* end of one, in this history */
 
 /* On but for one commit of five; the segment and tree that it takes may be anywhere. */
-static void add_generation(struct test_history *h, struct test_edit *t)
+static void add_generation(struct test_edit *t)
 {
 	static const uint64_t deleted[] = {1};
 	const struct stele_txn_snapshot *last = stele_txn_find(&t->edit, NULL);
@@ -60,80 +58,27 @@ static void add_generation(struct test_history *h, struct test_edit *t)
 	reused += tree && tree->offset < highest;
 	if (tree && tree->offset + tree->size > highest)
 		highest = tree->offset + tree->size;
-	test_history_expect(h, TEST_EXPECT_IMAGE, &t->image.sb);
 }
 
-static void record_build(struct test_history *h, const uint8_t *base)
+static void prepare(struct test_edit *t, bool restart)
 {
-	struct stele_image old;
-	struct test_edit t;
-
-	test_history_open(h, base);
-	highest = 0;
-	if (stele_image_load(h->fault, NULL, &old) == 0) {
-		test_history_expect(h, TEST_EXPECT_IMAGE, &old.sb);
-		old.dev = NULL;
-		stele_image_release(&old);
-	} else {
-		test_history_expect(h, TEST_EXPECT_BLANK, NULL);
-	}
-	if (test_edit_create(&t, h->fault, IMAGE_SIZE) < 0)
-		bail("begin failed");
-	t.granule = 512;
-	test_history_expect(h, TEST_EXPECT_UNFINISHED, NULL);
-	for (unsigned int i = 0; i < COMMITS; i++)
-		add_generation(h, &t);
-	test_edit_end(&t);
+	t->granule = 512;
+	if (!restart)
+		highest = 0;
 }
 
-/* Recover, and two commits more. False: there is nothing to go on with. */
-static bool record_restart(struct test_history *h, const uint8_t *base)
-{
-	struct test_edit t;
-	bool found;
-
-	test_history_open(h, base);
-	found = test_edit_load(&t, h->fault) == 0;
-	t.granule = 512;
-	if (found) {
-		test_history_expect(h, TEST_EXPECT_IMAGE, &t.image.sb);
-		add_generation(h, &t);
-		add_generation(h, &t);
-	}
-	test_edit_end(&t);
-	return found;
-}
-
-static void explore_build(const char *name, const uint8_t *base, uint8_t **last)
-{
-	struct test_history h;
-
-	test_crash_name(name);
-	record_build(&h, base);
-	test_crash_explore(&h, true);
-	test_crash_report();
-	if (last)
-		*last = test_crash_state();
-	test_history_close(&h);
-}
+static const struct test_story story = {
+	.size = IMAGE_SIZE,
+	.commits = 7,
+	.prepare = prepare,
+	.commit = add_generation,
+};
 
 static void explore_restarts(void)
 {
-	uint8_t *from[TEST_RESTART_MAX];
-	unsigned int count = test_crash_restarts(from), went_on = 0;
+	const unsigned int went_on =
+		test_story_go_on(&story, "recover, commit, crash", 1, false);
 
-	test_crash_name("recover, commit, crash");
-	for (unsigned int i = 0; i < count; i++) {
-		struct test_history h;
-
-		if (record_restart(&h, from[i])) {
-			test_crash_explore(&h, false);
-			went_on++;
-		}
-		test_history_close(&h);
-		free(from[i]);
-	}
-	test_crash_report();
 	ok(went_on > 8, "%u restarts", went_on);
 }
 
@@ -147,10 +92,10 @@ int main(void)
 	if (!blank)
 		bail("no memory");
 	test_crash_init(IMAGE_SIZE);
-	explore_build("over a blank target", blank, &old);
+	test_story_build(&story, "over a blank target", blank, &old);
 	explore_restarts();
 	first_sample = 8;
-	explore_build("over an old image", old, NULL);
+	test_story_build(&story, "over an old image", old, NULL);
 	explore_restarts();
 	ok(trees > 20, "%" PRIu64 " trees", trees);
 	ok(reused > 2, "%" PRIu64 " of them in space that had been freed", reused);
