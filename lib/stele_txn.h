@@ -189,6 +189,24 @@ STELE_API int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 				 const char *note,
 				 struct stele_snapshot_info *out);
 
+/**
+ * stele_txn_import() - a snapshot of another image, with its digest
+ * @source: any target with a snapshot
+ * @name: of the snapshot here; NULL: as there
+ * @report: may be NULL
+ *
+ * Segments that this image has already are shared, others are copied, each sample checked
+ * against its digest. See stele_copy(), which commits on the way and can resume: this does
+ * neither. It is the newest one then; what was added, put or deleted before, for the next
+ * snapshot, waits on.
+ *
+ * Return: 0, also if that very snapshot is there; -EEXIST (another one of that name, or
+ * another segment of the same id; logged); -EBADMSG, -EUCLEAN (the source is damaged;
+ * logged); -ENOSPC; -ECANCELED; errors of stele_dataset_open(). Then nothing was imported.
+ */
+STELE_API int stele_txn_import(struct stele_txn *txn, const char *source,
+			       const char *name, struct stele_copy_report *report);
+
 /* ---- snapshots that are there ------------------------------------------ */
 
 /* See stele_snapshot_rename(), stele_snapshot_delete(), stele_snapshot_undelete(). */

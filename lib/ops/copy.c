@@ -201,7 +201,7 @@ static int commit_segment(struct stele_copier *c,
 						     descriptor_size(segment),
 					     .sample_count = d->sample_count,
 				     });
-	return ret < 0 ? ret : stele_txn_publish(c->txn, c->txn->time);
+	return ret < 0 || c->staged ? ret : stele_txn_publish(c->txn, c->txn->time);
 }
 
 static int send_segment(struct stele_copier *c,
@@ -221,7 +221,8 @@ static int send_segment(struct stele_copier *c,
 
 	if (ret < 0)
 		return ret;
-	stele_txn_keep_space(c->txn); /* for the copy that goes on */
+	if (!c->staged)
+		stele_txn_keep_space(c->txn); /* for the copy that goes on */
 	if (c->txn->dry)
 		copy.sent_size = segment->descriptor.size;
 	else
@@ -348,6 +349,13 @@ static int find_snapshot(const struct stele_copier *c)
 	return -EEXIST;
 }
 
+unsigned int stele_copy_jobs(void)
+{
+	const unsigned int jobs = JOBS_PER_CORE * stele_processors();
+
+	return jobs < STELE_COPY_JOBS_MAX ? jobs : STELE_COPY_JOBS_MAX;
+}
+
 int stele_copy_on(struct stele_copier *c)
 {
 	struct stele_copy_report *report = c->report;
@@ -361,12 +369,13 @@ int stele_copy_on(struct stele_copier *c)
 		report->total_size += c->snapshot->segments[i].descriptor.size;
 	if (ret)
 		return ret < 0 ? ret : 0;
-	ret = make_room(c);
+	if (!c->staged)
+		ret = make_room(c);
 	if (ret == 0)
 		ret = pass_segments(c);
 	if (ret == 0)
 		ret = add_snapshot(c);
-	if (ret == 0)
+	if (ret == 0 && !c->staged)
 		ret = stele_txn_publish(c->txn, c->txn->time);
 	return ret;
 }
@@ -403,7 +412,7 @@ static int check_options(struct copy *c, const struct stele_copy_opts *opts)
 		return -EINVAL;
 	}
 	if (!c->opts.jobs)
-		c->opts.jobs = JOBS_PER_CORE * stele_processors();
+		c->opts.jobs = stele_copy_jobs();
 	if (c->opts.jobs > STELE_COPY_JOBS_MAX)
 		c->opts.jobs = STELE_COPY_JOBS_MAX;
 	return stele_options_time(c->opts.time, &c->log, &c->opts.time);

@@ -7,6 +7,8 @@
  * write, and the next one goes on. The allocator hands out the same space to
  * it, because what it depends on are the superblock copies alone; so
  * room is made, and the target grows, before anything is allocated.
+ *
+ * Or it is staged: a change like others of its transaction, which commits it or not.
  */
 #ifndef STELE_OPS_COPY_H
 #define STELE_OPS_COPY_H
@@ -21,6 +23,7 @@ struct stele_copier {
 	struct stele_txn *txn; /* of the target, its log says what goes wrong */
 	const char *name; /* of the snapshot there */
 	unsigned int jobs; /* 1 to STELE_COPY_JOBS_MAX */
+	bool staged; /* commit nothing */
 	stele_progress_fn progress;
 	void *progress_user;
 	struct stele_copy_report *report;
@@ -29,6 +32,8 @@ struct stele_copier {
 	struct stele_progress done; /* segments that are there */
 };
 
+/* When nobody says how many. */
+unsigned int stele_copy_jobs(void);
 /*
  * Copy. Return: 0; -ECANCELED; -EEXIST (another snapshot of that name, or another
  * segment of the same id; logged); -ENOSPC; errors of
