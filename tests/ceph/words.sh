@@ -11,17 +11,18 @@ ceph_conf=
 ceph_pool=rbd
 ceph_run=() # how a program gets to where the cluster is reached
 
-# ceph_place: where a cluster of this test's own may lie: sets ceph_dir, ceph_conf
+# ceph_place: where a cluster of this test's own may lie: sets ceph_dir, ceph_conf; fails
+# where there is no Ceph, or no such place
 ceph_place() {
-	command -v ceph-mon >/dev/null || skip_all "needs Ceph"
-	ceph_dir=$(tests/ceph/place.sh) || skip_all "needs Ceph"
+	command -v ceph-mon >/dev/null || return 1
+	ceph_dir=$(tests/ceph/place.sh) || return 1
 	cleanup "$PWD/tests/ceph/down.sh" "$ceph_dir"
 	ceph_conf=$ceph_dir/ceph.conf
 }
 
-# ceph_new: one is started there, to be killed and starved
+# ceph_new: one is started there, to be killed and starved; fails as that does
 ceph_new() {
-	ceph_place
+	ceph_place || return 1
 	CEPH_OWNER=$$ tests/ceph/up.sh "$ceph_dir" >&2 || bail "no Ceph"
 }
 
@@ -31,7 +32,6 @@ has_ceph() {
 	! stele info rbd:p/i 2>&1 | grep -q "without librbd" || return 1
 	ceph_conf=${STELE_TEST_CEPH:-}
 	[ -z "$ceph_conf" ] || return 0
-	command -v ceph-mon >/dev/null || return 1
 	ceph_new
 }
 requires_ceph() { has_ceph || skip_all "needs Ceph"; }
@@ -104,7 +104,7 @@ net_new() {
 	done
 	# So that a writer is there for some seconds.
 	must tc -n "$net.a" qdisc add dev cable root tbf rate 160mbit burst 256kb latency 200ms
-	ceph_place
+	ceph_place || skip_all "needs Ceph"
 	CEPH_ADDR=${net_osds[0]} CEPH_OSDS=${net_osds[*]} CEPH_OWNER=$$ \
 		ip netns exec "$net.c" tests/ceph/up.sh "$ceph_dir" >&2 ||
 		bail "no Ceph"

@@ -9,7 +9,7 @@
 . tests/ceph/words.sh
 
 has_ceph || skip_all "needs Ceph"
-ceph_new
+ceph_new || skip_all "needs Ceph"
 conf=$ceph_conf
 
 # refused TEXT COMMAND...: fails within 15 s, and says TEXT

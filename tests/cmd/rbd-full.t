@@ -10,7 +10,7 @@
 
 requires jq --version
 has_ceph || skip_all "needs Ceph"
-ceph_new
+ceph_new || skip_all "needs Ceph"
 
 osd_full() { # RATIO: below what the OSD holds, it is full
 	local word
