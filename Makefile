@@ -88,6 +88,9 @@ CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c cmd/*/*.c)))
 TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c \
 	tests/fixture/*.c tests/crash/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
+# One thread that computes for long: nothing for TSan, which makes it ten times as long.
+ALONE := $(addprefix %/,crash-explore crash-posix depth-knee)
+UNIT := $(if $(filter thread,$(SAN)),$(filter-out $(ALONE),$(UNIT)),$(UNIT))
 FUZZ := $(call prog,$(filter-out %/replay.c %/seed.c,\
 	$(sort $(wildcard tests/fuzz/*.c))))
 AIDS := $(call prog,$(sort $(wildcard tests/cmd/*.c tests/demo/*.c)) tests/fuzz/seed.c)
