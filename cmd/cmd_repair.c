@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_repair.c - stele repair: superblocks that are behind or damaged, and forks
+ * cmd_repair.c - stele repair: superblocks that are behind or damaged, and branches
  */
 #include "cmd.h"
 
@@ -27,12 +27,12 @@ static void branch_line(void *user, const struct stele_fork_branch *branch)
 	char time[TEXT_SIZE], count[TEXT_SIZE];
 
 	(void)user;
-	printf("branch %u: generation %" PRIu64 ", %s, %s", branch->number,
-	       branch->generation, text_time(time, branch->commit_time),
-	       text_counted(count, branch->snapshot_count, "snapshot"));
+	printf("branch %u: generation %" PRIu64 ", %s, ", branch->number,
+	       branch->generation, text_time(time, branch->commit_time));
 	if (branch->error)
-		printf("; cannot be chosen: %s", stele_strerror(branch->error));
-	putchar('\n');
+		printf("cannot be chosen: %s\n", stele_strerror(branch->error));
+	else
+		puts(text_counted(count, branch->snapshot_count, "snapshot"));
 }
 
 static void branch_json(void *user, const struct stele_fork_branch *branch)

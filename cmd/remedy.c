@@ -133,6 +133,8 @@ static const struct {
 	{-EPERM, NULL, NULL, READ_PERMISSION},
 	{-EOPNOTSUPP, " append ", "labels would mean something else",
 	 "say it with --label-from"},
+	{-ENOTUNIQ, " repair ", NULL,
+	 "run it again with --choose=BRANCH: the number of the one to keep"},
 	{-ENOTUNIQ, NULL, NULL,
 	 "'stele repair' shows both versions, and keeps the one you choose"},
 	{-ETXTBSY, " build append ", NULL, LEAVE_OUT},

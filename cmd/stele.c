@@ -303,13 +303,13 @@ static const struct cmd commands[] = {
 	 "                          2h, 7d\n"
 	 "      --json              print one JSON object per item, and a final one\n"
 	 "  -h, --help\n"},
-	{"repair", cmd_repair, "rewrite superblocks, resolve a fork",
+	{"repair", cmd_repair, "rewrite superblocks, choose a version",
 	 "repair [options] TARGET\n"
 	 "\n"
 	 "Rewrite superblock copies that are outdated or damaged. If two writers have\n"
 	 "published at once, show both branches; with --choose, keep one of them.\n"
 	 "\n"
-	 "      --choose=BRANCH     branch of a fork to keep: its number, as shown\n"
+	 "      --choose=BRANCH     branch to keep: its number, as shown\n"
 	 "  -n, --dry-run           only report problems\n"
 	 "      --json              print one JSON object per item, and a final one\n"
 	 "  -h, --help\n"},

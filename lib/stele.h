@@ -40,8 +40,9 @@
  *			target shorter than its image
  *	-EBADMSG	a checksum or digest does not match
  *	-EUCLEAN	checksums match, yet the structure is impossible
- *	-ENOTUNIQ	two superblocks of the same generation differ (a fork): nothing
- *			is written, and only what both branches share is read
+ *	-ENOTUNIQ	the image has several versions: two superblocks of the same generation
+ *			differ (a fork), and only what both branches share is read; or the
+ *			newest generation is damaged. Nothing is written
  *	-EOPNOTSUPP	a feature, format version or backend that this library lacks
  *	-ENOTBLK	a target that is neither a block device nor a regular file
  *	-ENOENT		no such target, snapshot, key or mapping

@@ -293,7 +293,9 @@ STELE_API int stele_resize(const char *target, uint64_t size,
 STELE_API int stele_posix(const char *target, bool on,
 			  const struct stele_txn_opts *opts);
 
-/* One of the versions of an image in a fork. */
+/*
+ * One of the versions of an image: in a fork, or where the newest generation is damaged.
+ */
 struct stele_fork_branch {
 	size_t size;
 	uint32_t number; /* from 1 */
@@ -307,7 +309,7 @@ struct stele_fork_branch {
 struct stele_fork_snapshot {
 	size_t size;
 	const struct stele_snapshot_info *info; /* payload_size is 0 */
-	bool common; /* the other branches have it, too */
+	bool common; /* the other branches that can be chosen have it, too; there are some */
 	int error;   /* of opening it; its samples were not checked */
 };
 
@@ -315,7 +317,7 @@ struct stele_repair_opts {
 	size_t size;
 	stele_log_fn log;
 	void *log_user;
-	/* For a fork, called for each branch, then each of its snapshots; may be NULL. */
+	/* Called for each branch, if there are any, then each of its snapshots; may be NULL. */
 	void (*branch)(void *user, const struct stele_fork_branch *branch);
 	void (*snapshot)(void *user, const struct stele_fork_branch *branch,
 			 const struct stele_fork_snapshot *snapshot);
@@ -328,7 +330,7 @@ struct stele_repair_opts {
 
 struct stele_repair_report {
 	size_t size;
-	uint32_t branches;	       /* of a fork; 0: there is none */
+	uint32_t branches;	       /* 0: there is nothing to choose */
 	uint32_t wrong_copies; /* superblock copies that are outdated or damaged */
 	uint64_t generation;   /* of the image, afterwards */
 	bool changed;
@@ -338,11 +340,13 @@ struct stele_repair_report {
  * stele_repair() - rewrite superblocks, and resolve a fork
  *
  * After two writers published at once, only what both branches share can be read, and
- * nothing written: everything else is -ENOTUNIQ. This shows the branches, and makes the
+ * nothing written: everything else is -ENOTUNIQ. Where the catalog of the newest generation
+ * is damaged, it and the one before, which is read instead, are the branches, and nothing is
+ * written either. This shows the branches, and makes the
  * chosen one the image, by a commit; what only the others have is lost. If interrupted,
  * run it again. If nothing is wrong, it does nothing. @report may be NULL.
- * Return: 0; -ENOTUNIQ (a fork, and none chosen); -ENOENT (no such branch, or nothing to
- * choose; logged); errors of stele_image_open() and of writing.
+ * Return: 0; -ENOTUNIQ (branches, and none chosen); -ENOENT (no such branch, or nothing to
+ * choose; logged); the branch's error; errors of stele_image_open() and of writing.
  */
 STELE_API int stele_repair(const char *target,
 			   const struct stele_repair_opts *opts,

@@ -23,7 +23,7 @@ static const struct {
 	{ENODATA, "unfinished or truncated image"},
 	{EBADMSG, "checksum or digest does not match"},
 	{EUCLEAN, "impossible structure despite valid checksums"},
-	{ENOTUNIQ, "two superblocks of one generation differ"},
+	{ENOTUNIQ, "the image has several versions"},
 	{EOPNOTSUPP, "feature, format version or backend not supported"},
 	{ENOTBLK, "neither a block device nor a regular file"},
 	{ENOENT, "no such target, snapshot, key or mapping"},

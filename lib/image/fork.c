@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "format/crc32c.h"
+#include "lib/image/lists.h"
 
 /* ---- branches -------------------------------------------------------------------- */
 
@@ -28,9 +29,9 @@ static int load_catalog(struct stele_device *dev, struct stele_branch *branch)
 				sb->catalog_size);
 	if (ret < 0)
 		return ret;
-	branch->error = stele_catalog_decode(branch->blocks, sb->catalog_size, sb,
+	branch->error = stele_lists_decode(branch->blocks, sb->catalog_size, sb,
 					   &branch->catalog, NULL);
-	return 0;
+	return branch->error == -ENOMEM ? -ENOMEM : 0;
 }
 
 static bool is_known(const struct stele_fork *fork,
@@ -42,20 +43,24 @@ static bool is_known(const struct stele_fork *fork,
 	return false;
 }
 
+/* Those of newer generations first. */
 static int load_branches(struct stele_device *dev,
-		      const struct stele_copies *copies, uint64_t generation,
-		      uint64_t target_size, struct stele_fork *fork)
+			 const struct stele_copies *copies, uint64_t generation,
+			 struct stele_fork *fork)
 {
-	int ret = 0;
+	uint64_t target_size;
+	int ret = stele_device_size(dev, &target_size);
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++) {
-		const struct stele_copy *copy = &copies->copy[i];
+	for (unsigned int n = 0; n < 2 * STELE_SUPERBLOCK_COPIES && ret == 0; n++) {
+		const bool newer = n < STELE_SUPERBLOCK_COPIES;
+		const struct stele_copy *copy = &copies->copy[n % STELE_SUPERBLOCK_COPIES];
 		struct stele_branch *branch = &fork->branches[fork->count];
 
-		if (copy->error < 0 || copy->sb.generation != generation ||
+		if (copy->error < 0 || copy->sb.generation < generation ||
+		    newer != (copy->sb.generation > generation) ||
 		    is_known(fork, &copy->sb))
 			continue;
-		branch->copy = i;
+		branch->copy = n % STELE_SUPERBLOCK_COPIES;
 		branch->sb = copy->sb;
 		fork->count++;
 		if (branch->sb.image_size > target_size)
@@ -296,12 +301,11 @@ static int reduce(const struct stele_fork *fork,
 
 int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 		    const struct stele_copies *copies, uint64_t generation,
-		    uint64_t target_size, struct stele_image *image)
+		    struct stele_image *image)
 {
 	struct stele_fork *fork = calloc(1, sizeof(*fork));
 	unsigned int first = 0;
-	int ret = fork ? load_branches(dev, copies, generation, target_size,
-				    fork) : -ENOMEM;
+	int ret = fork ? load_branches(dev, copies, generation, fork) : -ENOMEM;
 
 	while (ret == 0 && first < fork->count && fork->branches[first].error)
 		first++;
@@ -318,6 +322,8 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 	image->sb = fork->branches[first].sb;
 	image->slot = fork->branches[first].copy % 2;
 	image->fork = fork;
+	if (copies->generation_max > generation)
+		fork->lost = copies->generation_max;
 	return 0;
 }
 

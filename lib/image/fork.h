@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork.h - an image that two writers published at once
+ * fork.h - an image of which there are several versions
  *
- * Superblock copies of the same generation that differ are its branches. Only whoever ran the
- * writers can know which one is right. Until then, the image is what
- * all branches share: snapshots of the same id, name, digest and place, because
- * neither writer has touched these. Nobody else writes to it.
+ * Two writers published at once: superblock copies of the same generation differ, and are
+ * its branches. Or a generation was published, but its catalog is damaged since: then it and
+ * the older generation are the branches. Only the image's owner can know which one is right. Until
+ * then, the image is what all branches with a sound catalog share: snapshots of the same id,
+ * name, digest and place. Nobody writes to it, except to make one branch the image.
  */
 #ifndef STELE_IMAGE_FORK_H
 #define STELE_IMAGE_FORK_H
@@ -23,15 +24,17 @@ struct stele_branch {
 struct stele_fork {
 	struct stele_branch branches[STELE_SUPERBLOCK_COPIES];
 	unsigned int count;
+	uint64_t lost; /* generation that is newer than all sound branches; 0: none */
 };
 
 /*
- * For an image whose copies of this generation differ: fill in sb, slot, catalog and
- * fork. Return: 0; -ENOTUNIQ (no branch is usable; logged); -ENOMEM; errno.
+ * For an image whose copies of this generation differ, or one that is newer has a damaged
+ * catalog: fill in sb, slot, catalog and fork. Return: 0; -ENOTUNIQ (no branch is usable;
+ * logged); -ENOMEM; errno.
  */
 int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 		    const struct stele_copies *copies, uint64_t generation,
-		    uint64_t target_size, struct stele_image *image);
+		    struct stele_image *image);
 /* NULL is fine. */
 void stele_fork_free(struct stele_fork *fork);
 

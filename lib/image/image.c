@@ -134,6 +134,27 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
 }
 
+/*
+ * Where the newest generation is damaged, nobody may take the one before for it unawares.
+ */
+static int load_fork(struct stele_device *dev, const struct stele_log *log,
+		     const struct stele_copies *copies, uint64_t generation,
+		     struct stele_image *image)
+{
+	int ret;
+
+	free(image->catalog_blocks);
+	image->catalog_blocks = NULL;
+	ret = stele_fork_load(dev, log, copies, generation, image);
+	if (ret == 0 && image->fork->lost)
+		stele_log_warning(log,
+				  "generation %" PRIu64 " was published, but its catalog is "
+				  "damaged: falling back to generation %" PRIu64 "; snapshots "
+				  "made since are missing ('stele repair' shows both)",
+				  image->fork->lost, generation);
+	return ret;
+}
+
 /* The best ready copy with a generation below `limit`, or -1. */
 static int best_below(const struct stele_copies *copies, uint64_t limit)
 {
@@ -222,12 +243,14 @@ static int refuse_unfinished(struct stele_device *dev,
 
 /*
  * Use the best ready copy whose catalog decodes. *passed: why a better one was
- * skipped, or 0.
+ * skipped, or 0. Unlike what an interrupted writer leaves, that one was published: its
+ * catalog was durable before its superblock was written.
  */
 static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		       const struct stele_copies *copies,
 		       struct stele_image *image, int *passed)
 {
+	struct stele_log_held held;
 	uint64_t target_size;
 	int error = 0;
 	int ret, i;
@@ -235,33 +258,27 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_device_size(dev, &target_size);
 	if (ret < 0)
 		return ret;
+	stele_log_hold(&held, log);
 	for (i = best_below(copies, UINT64_MAX); i >= 0;
 	     i = best_below(copies, copies->copy[i].sb.generation)) {
 		const struct stele_superblock *sb = &copies->copy[i].sb;
 
-		if (is_fork(copies, sb->generation, log)) {
-			ret = stele_fork_load(dev, log, copies, sb->generation,
-					      target_size, image);
-			if (ret == 0 || is_device_error(ret))
-				return ret;
-			*passed = error = worse(error, ret);
-			continue;
-		}
-		ret = check_size(sb, target_size, log);
+		ret = is_fork(copies, sb->generation, log) ? -ENOTUNIQ :
+							     check_size(sb, target_size, log);
 		if (ret == 0)
-			ret = read_catalog(dev, log, sb, image);
-		if (is_device_error(ret))
-			return ret;
-		if (ret == 0) {
-			image->sb = *sb;
-			image->slot = (unsigned int)i % 2;
-			return 0;
-		}
+			ret = read_catalog(dev, &held.log, sb, image);
+		image->sb = *sb;
+		image->slot = (unsigned int)i % 2;
+		if (ret == -ENOTUNIQ || (ret == 0 && *passed))
+			ret = load_fork(dev, log, copies, sb->generation, image);
+		if (ret == 0 || is_device_error(ret))
+			break;
 		*passed = error = worse(error, ret);
 	}
-	if (error)
-		return error;
-	return refuse_unfinished(dev, copies, log);
+	stele_log_end(&held, i < 0 || ret < 0);
+	if (i >= 0)
+		return ret;
+	return error ? error : refuse_unfinished(dev, copies, log);
 }
 
 /* ---- an image that changes meanwhile --------------------------------------- */

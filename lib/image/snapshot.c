@@ -22,7 +22,7 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 
 	if (!name && !digest && count > 1)
 		return -EINVAL;
-	if (!name && !digest && image->fork)
+	if (!name && !digest && image->fork && !image->fork->lost)
 		return -ENOTUNIQ;
 	for (uint32_t i = 0; i < count; i++) {
 		stele_catalog_snapshot(&image->catalog, i, &info);

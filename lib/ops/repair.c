@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repair.c - superblock copies that are not what they should be, and forks
+ * repair.c - superblock copies that are not what they should be, and branches
  *
  * All that is written is a commit, or what every writer does when it begins. So a
  * repair that is cut short is begun again, and nothing is lost that was there.
@@ -25,6 +25,17 @@ static int look_into(struct stele_image *view, uint32_t index)
 	if (ret == 0)
 		stele_snapshot_release(&snapshot);
 	return ret;
+}
+
+/* Of those that can be chosen. */
+static bool is_common(const struct stele_fork *fork, const struct stele_branch *branch,
+		      uint32_t index)
+{
+	unsigned int sound = 0;
+
+	for (unsigned int i = 0; i < fork->count; i++)
+		sound += !fork->branches[i].error;
+	return sound > 1 && stele_fork_common(fork, branch, index);
 }
 
 static void show_branch(struct stele_image *image, uint32_t number,
@@ -54,7 +65,7 @@ static void show_branch(struct stele_image *image, uint32_t number,
 		struct stele_fork_snapshot shown = {
 			.size = sizeof(shown),
 			.info = &info,
-			.common = stele_fork_common(image->fork, from, i),
+			.common = is_common(image->fork, from, i),
 			.error = look_into(&view, i),
 		};
 
@@ -121,8 +132,7 @@ static int check_choice(const struct stele_repair_opts *opts,
 		return -ENOTUNIQ;
 	}
 	if (!report->branches && opts->choose && !report->wrong_copies) {
-		stele_log_error(log, "there is nothing to choose: no two writers have "
-				     "published at once");
+		stele_log_error(log, "there is nothing to choose: the image has one version");
 		return -ENOENT;
 	}
 	if (report->branches && opts->choose > report->branches) {

@@ -21,6 +21,7 @@
 #include "format/sections.h"
 #include "lib/image/copies.h"
 #include "lib/image/deleted.h"
+#include "lib/image/fork.h"
 #include "lib/image/lists.h"
 #include "lib/txn/intent.h"
 #include "lib/txn/posix.h"
@@ -156,6 +157,14 @@ int stele_image_check_writable(const struct stele_image *image)
 {
 	const uint64_t unknown = image->sb.feature_ro_compat & ~STELE_RO_COMPAT_SUPPORTED;
 
+	if (image->fork && image->fork->lost) {
+		stele_log_error(&image->log,
+				"generation %" PRIu64 " was published, but its catalog is "
+				"damaged: nothing is changed before 'stele repair' has "
+				"chosen what to build on",
+				image->fork->lost);
+		return -ENOTUNIQ;
+	}
 	if (image->fork) {
 		stele_log_error(&image->log,
 				"two writers have published at once: nothing "

@@ -183,8 +183,12 @@ int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 	ret = load(txn, dev);
 	if (ret == 0 && txn->target.path)
 		ret = check_overlaid(txn);
-	if (ret == 0 && txn->branch && txn->own.fork)
+	if (ret == 0 && txn->branch && txn->own.fork) {
 		ret = stele_fork_choose(&txn->own, txn->branch - 1);
+		if (ret < 0)
+			stele_log_error(&txn->log, "branch %u cannot be chosen: its catalog "
+						   "is damaged", txn->branch);
+	}
 	/* What a writer takes from sections goes into digests that vouch for it. */
 	if (ret == 0)
 		ret = stele_prover_new(&txn->own, &txn->own.prover);

@@ -76,6 +76,8 @@ static const char *judge_copy(const struct stele_check *check,
 	const struct stele_superblock *sb = &check->image->sb;
 
 	/* A newer one that was skipped: its catalog will be reported. */
+	if (copy->sb.generation > sb->generation)
+		return same_image(sb, &copy->sb) ? NULL : "belongs to another image";
 	if (index % 2 == check->image->slot &&
 	    copy->sb.generation != sb->generation)
 		return "generation does not belong in this slot";
@@ -166,8 +168,9 @@ static int check_old_catalog(struct stele_check *check,
 	if (ret < 0)
 		stele_check_report(check, ret, "catalog", sb->catalog_offset,
 				   sb->catalog_size,
-				   "generation %" PRIu64 ": %s", sb->generation,
-				   why);
+				   "generation %" PRIu64 ": %s%s", sb->generation, why,
+				   sb->generation > check->image->sb.generation ?
+					   "; snapshots made in it are missing" : "");
 	free(blocks);
 	return stele_check_progress(check, sb->catalog_size,
 				    sb->catalog_size / STELE_BLOCK_SIZE, 0);
@@ -195,7 +198,8 @@ static int check_superblocks(struct stele_check *check)
 	other = next_best(check, &copies);
 	if (ret == 0 && other->error == 0 && !is_of_another(check, other) &&
 	    other->sb.state == STELE_STATE_READY &&
-	    other->sb.image_size <= sb->image_size)
+	    (other->sb.generation > sb->generation ||
+	     other->sb.image_size <= sb->image_size))
 		ret = check_old_catalog(check, &other->sb);
 	return ret;
 }

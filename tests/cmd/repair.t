@@ -121,6 +121,66 @@ done
 must stele append more fork.stele@v4 --quiet
 ok "it goes on" stele verify -q fork.stele
 
+# ---- the newest catalog is damaged ----
+
+# field FILE OFFSET: le64
+field() {
+	od -An -t u8 -j "$2" -N 8 "$1" | tr -d ' '
+}
+cp image.stele lost.stele
+printf damage | dd of=lost.stele bs=1 seek=$(($(field image.stele $((slot3 + 0xa0))) + 200)) \
+	conv=notrunc status=none || bail "dd"
+for command in "snapshot list" ls info; do
+	target=lost.stele
+	[ "$command" != ls ] || target+=@v1
+	# shellcheck disable=SC2086 # words
+	run stele $command $target
+	is 0 "$status" "$command: what is older can be read"
+	is 1 "$(wc -l <<<"$err")" "$command: with one line on stderr"
+	ok "$command: a warning" \
+		grep -q "^stele: warning: generation 3 was published.*missing" <<<"$err"
+done
+run stele ls lost.stele@v2
+ok "v2 is missed with the reason" grep -q "generation 3 was published" <<<"$err"
+for command in "append more lost.stele@v4" "snapshot create lost.stele@v4" "resize lost.stele" \
+	"gc lost.stele" "gc --apply --force lost.stele" "snapshot delete lost.stele@old" \
+	"compact lost.stele@v1 new" "copy image.stele@v2 lost.stele@v4" repair "repair --choose=1" \
+	"append -n more lost.stele@v4"; do
+	before=$(sha256sum <lost.stele)
+	[[ $command != repair* ]] || command+=" lost.stele"
+	# shellcheck disable=SC2086 # words
+	run stele $command
+	ok "$command: refused" test "$status" != 0
+	is "$before" "$(sha256sum <lost.stele)" "$command: nothing is written"
+	ok "$command: with a reason" grep -qE "generation 3|damaged" <<<"$err"
+done
+ok "and the next step" \
+	grep -q "^hint: 'stele repair'" <<<"$(stele append more lost.stele@v4 2>&1)"
+ok "also of repair" grep -q "^hint:.*--choose" <<<"$(stele repair lost.stele 2>&1)"
+run stele verify lost.stele
+is 3 "$status" "verify calls it damaged"
+is 1 "$(grep -c ^damaged <<<"$out")" "once"
+ok "and says what" \
+	grep -q "^damaged catalog at .*generation 3: .*made in it are missing" <<<"$out"
+run stele repair -n lost.stele
+ok "branch 1 cannot be chosen" \
+	grep -q "^branch 1: generation 3, .*, cannot be chosen: checksum" <<<"$out"
+ok "branch 2 can" grep -q "^branch 2: generation 2, .*2 snapshots" <<<"$out"
+must stele repair --choose=2 lost.stele >/dev/null 2>&1
+run stele verify lost.stele
+is "0  " "$status $(grep -E 'note|damaged' <<<"$out") $err" "resolved, and sound"
+must stele append more lost.stele@v2 --quiet
+ok "it goes on" cmp <(stele cat lost.stele@v2 b) more/b
+
+# Its superblock was not written: nobody has been told that there is a generation 3.
+cp image.stele halted.stele
+copy_block v1.stele halted.stele $slot3
+copy_block v1.stele halted.stele $mirror3
+run stele snapshot list halted.stele
+is "0 " "$status $err" "an interrupted commit is silent"
+run stele append more halted.stele@v2 --quiet
+is "0 " "$status $err" "and is built on"
+
 for words in "" "--choose=0 image.stele" "--choose=5 image.stele" "a b"; do
 	# shellcheck disable=SC2086 # words
 	run stele repair $words
