@@ -112,6 +112,12 @@ struct stele_source_ops {
 			uint64_t offset, void *data, size_t size);
 	/* After a successful open(). May be NULL. */
 	void (*close)(void *reader);
+	/*
+	 * May be NULL. For messages, after scan(): where a sample comes from, such as a file
+	 * and an offset, as terminated text.
+	 */
+	void (*describe)(void *user, const struct stele_source_entry *entry, char *text,
+			 size_t size);
 };
 
 /**

@@ -101,11 +101,32 @@ static int builder_tick(void *user)
 	return stele_builder_tick(user);
 }
 
+/* Where the samples come from, if the source knows. */
+static int refuse_repeated(const struct stele_plan *plan, const struct stele_builder *builder,
+			   const struct stele_source *source, uint64_t second)
+{
+	struct stele_source_entry entry;
+	char key[STELE_QUOTE_SIZE], places[2][STELE_QUOTE_SIZE] = {"", ""};
+
+	for (uint64_t i = 0; i < 2; i++) {
+		stele_table_get(&plan->table, second - 1 + i, &entry);
+		if (source->ops.describe)
+			source->ops.describe(source->user, &entry, places[i],
+					     sizeof(places[i]));
+	}
+	stele_source_quote(entry.key, entry.key_size, key);
+	if (source->puts)
+		stele_log_error(&builder->log, "'%s' was put twice", key);
+	else
+		stele_log_error(&builder->log, "the source has the key '%s' twice%s%s%s%s", key,
+				*places[0] ? ": " : "", places[0], *places[1] ? ", " : "",
+				places[1]);
+	return source->puts ? -EEXIST : -EINVAL;
+}
+
 static int sort_table(struct stele_plan *plan, struct stele_builder *builder,
 		      const struct stele_source *source)
 {
-	struct stele_source_entry entry;
-	char text[STELE_QUOTE_SIZE];
 	uint64_t repeated;
 	int ret = stele_table_sort(&plan->unread, builder_tick, builder,
 				   &repeated);
@@ -119,12 +140,7 @@ static int sort_table(struct stele_plan *plan, struct stele_builder *builder,
 		stele_table_drop_repeated(&plan->table);
 		return 0;
 	}
-	stele_table_get(&plan->table, repeated, &entry);
-	stele_source_quote(entry.key, entry.key_size, text);
-	stele_log_error(&builder->log, source->puts ? "'%s' was put twice" :
-						      "the source has the key '%s' twice",
-			text);
-	return source->puts ? -EEXIST : -EINVAL;
+	return refuse_repeated(plan, builder, source, repeated);
 }
 
 static int scan(struct stele_plan *plan, struct stele_builder *builder,

@@ -223,6 +223,14 @@ static void close_sample(void *user)
 		reader->paths->source.ops.close(reader->reader);
 }
 
+static void describe_sample(void *user, const struct stele_source_entry *entry,
+			    char *text, size_t size)
+{
+	const struct paths *paths = user;
+
+	paths->source.ops.describe(paths->source.user, entry, text, size);
+}
+
 /* ---- the source ------------------------------------------------------------ */
 
 static void paths_release(void *user)
@@ -259,6 +267,7 @@ int stele_source_label_paths(struct stele_source *source, uint32_t from,
 			.open = open_sample,
 			.read = read_sample,
 			.close = close_sample,
+			.describe = paths->source.ops.describe ? describe_sample : NULL,
 		},
 		.user = paths,
 		.release = paths_release,

@@ -114,6 +114,51 @@ static void check_tree(const char *const *keys, uint32_t from, unsigned int tree
 	ok(same_bytes(), "the same image");
 }
 
+static void describe(void *user, const struct stele_source_entry *entry, char *text,
+		     size_t size)
+{
+	(void)user;
+	snprintf(text, size, "'x.tar' at byte %u", (unsigned int)entry->place);
+}
+
+static int scan_places(void *user, const struct stele_source_sink *sink)
+{
+	static const char *const keys[] = {"a/1", "b", "a/1"};
+	int ret = 0;
+
+	(void)user;
+	for (unsigned int i = 0; i < 3 && !ret; i++) {
+		const struct stele_source_entry entry = {
+			.size = sizeof(entry), .key = keys[i], .key_size = strlen(keys[i]),
+			.data_size = strlen(keys[i]), .place = 512 * i};
+
+		ret = sink->entry(sink->user, &entry);
+	}
+	return ret;
+}
+
+static const char *said(void)
+{
+	const char *text = strstr(stele_errmsg(), "the source");
+
+	return text ? text : "nothing";
+}
+
+/* With and without labels, which wrap the source. */
+static void test_twice(uint32_t flags)
+{
+	struct stele_source_ops twice = ops;
+
+	twice.flags = flags;
+	twice.scan = scan_places;
+	is_int(-EINVAL, stele_build_from(&twice, NULL, one, NULL, NULL), "a key twice");
+	is_string("the source has the key 'a/1' twice", said(), "is named");
+	twice.describe = describe;
+	is_int(-EINVAL, stele_build_from(&twice, NULL, one, NULL, NULL), "a key twice");
+	is_string("the source has the key 'a/1' twice: 'x.tar' at byte 0, 'x.tar' at byte 1024",
+		  said(), "and where, if the source knows");
+}
+
 int main(void)
 {
 	static const uint32_t ways[] = {STELE_LABEL_FROM_AUTO, 1, 2, 3,
@@ -138,6 +183,9 @@ int main(void)
 	is_int(-EOPNOTSUPP, stele_append_from(&ops, (void *)(uintptr_t)trees[0],
 					      strcat(two, "@v2"), NULL, NULL),
 	       "refuses paths that have none");
+	snprintf(one, sizeof(one), "%s/twice", test_tmpdir());
+	test_twice(0);
+	test_twice(STELE_SOURCE_PATHS);
 	wrong.schema = no_schema;
 	is_int(-EINVAL, stele_build_from(&wrong, keys, one, NULL, NULL),
 	       "a schema of its own is refused");
