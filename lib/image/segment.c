@@ -16,9 +16,6 @@
 #include "lib/image/digest.h"
 #include "lib/image/section.h"
 
-#define READ_MANY  4u /* descriptors that are worth a queue */
-#define READ_DEPTH 64u
-
 static int read_descriptor(struct stele_image *image,
 			   const struct stele_catalog_segment *where,
 			   uint64_t offset, bool is_read,
@@ -98,8 +95,7 @@ static int unpack_descriptor(struct stele_segment *segment)
 
 	segment->runs = calloc(d->run_count + 1, sizeof(*segment->runs));
 	segment->fields = calloc(d->field_count + 1, sizeof(*segment->fields));
-	segment->names = calloc(d->field_count + 1, sizeof(*segment->names));
-	if (!segment->runs || !segment->fields || !segment->names)
+	if (!segment->runs || !segment->fields)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < d->run_count; i++)
 		stele_descriptor_run(d, i, &segment->runs[i]);
@@ -166,7 +162,7 @@ static int load_names(struct stele_image *image, struct stele_segment *segment,
 				 stream->block_count, blocks);
 	if (ret == 0)
 		ret = unpack_names(section, blocks,
-				   &segment->names[section->field]);
+				   &segment->names->field[section->field]);
 	return ret;
 }
 
@@ -193,14 +189,37 @@ static int check_schema(struct stele_image *image,
 	return -EBADMSG;
 }
 
+static int new_names(struct stele_segment *segment)
+{
+	const uint32_t count = segment->descriptor.field_count;
+
+	segment->names = calloc(1, sizeof(*segment->names) +
+				count * sizeof(*segment->names->field));
+	if (!segment->names)
+		return -ENOMEM;
+	segment->names->users = 1;
+	segment->names->count = count;
+	return 0;
+}
+
+static void release_names(struct stele_names_set *names)
+{
+	if (!names || --names->users)
+		return;
+	for (uint32_t i = 0; i < names->count; i++)
+		free(names->field[i].names);
+	free(names);
+}
+
 int stele_segment_load_schema(struct stele_image *image,
 			      struct stele_segment *segment)
 {
 	struct stele_names_stream streams[STELE_FIELD_COUNT_MAX] = {0};
 	uint32_t count = 0;
-	int ret = 0;
+	int ret = new_names(segment);
 
-	for (uint32_t i = 0; i < segment->descriptor.field_count; i++) {
+	for (uint32_t i = 0; ret == 0 && i < segment->descriptor.field_count;
+	     i++) {
 		struct stele_section section;
 
 		if (stele_descriptor_find_section(&segment->descriptor,
@@ -208,8 +227,6 @@ int stele_segment_load_schema(struct stele_image *image,
 						  &section) < 0)
 			continue;
 		ret = load_names(image, segment, &section, &streams[count++]);
-		if (ret < 0)
-			break;
 	}
 	if (ret == 0)
 		ret = check_schema(image, segment, streams, count);
@@ -238,7 +255,6 @@ static int load_deleted(struct stele_image *image,
 	return ret;
 }
 
-/* `blocks`: the first copy, as it was read, and now the segment's; or NULL. */
 static int load_bare(struct stele_image *image,
 		     const struct stele_catalog_segment *where, void *blocks,
 		     struct stele_segment *out)
@@ -265,19 +281,40 @@ int stele_segment_load_bare(struct stele_image *image,
 	return load_bare(image, where, NULL, out);
 }
 
-static int load(struct stele_image *image,
-		const struct stele_catalog_segment *where,
-		const struct stele_catalog_ref *ref, void *blocks,
-		struct stele_segment *out)
+/*
+ * The digest covers fields and names, and that of `known` has been checked: nothing has to
+ * be read, and nothing hashed.
+ */
+static bool share_schema(const struct stele_segment *known,
+			 struct stele_segment *segment)
+{
+	const struct stele_descriptor *d = &segment->descriptor;
+
+	if (!known || memcmp(known->descriptor.schema_digest, d->schema_digest,
+			     sizeof(d->schema_digest)) ||
+	    known->descriptor.field_count != d->field_count ||
+	    memcmp(known->fields, segment->fields,
+		   d->field_count * sizeof(*segment->fields)))
+		return false;
+	segment->names = known->names;
+	segment->names->users++;
+	return true;
+}
+
+int stele_segment_load_like(struct stele_image *image,
+			    const struct stele_segment_at *at, void *blocks,
+			    const struct stele_segment *known,
+			    struct stele_segment *out)
 {
 	int ret;
 
-	ret = load_bare(image, where, blocks, out);
+	ret = load_bare(image, &at->where, blocks, out);
 	if (ret < 0)
 		return ret;
-	ret = stele_segment_load_schema(image, out);
-	if (ret == 0 && ref && ref->deleted_count)
-		ret = load_deleted(image, ref, out);
+	if (!share_schema(known, out))
+		ret = stele_segment_load_schema(image, out);
+	if (ret == 0 && at->ref.deleted_count)
+		ret = load_deleted(image, &at->ref, out);
 	if (ret < 0) {
 		stele_segment_release(out);
 		return ret;
@@ -288,105 +325,16 @@ static int load(struct stele_image *image,
 
 int stele_segment_load(struct stele_image *image,
 		       const struct stele_catalog_segment *where,
-		       const struct stele_catalog_ref *ref,
 		       struct stele_segment *out)
 {
-	return load(image, where, ref, NULL, out);
-}
+	const struct stele_segment_at at = {.where = *where};
 
-/* ---- all of a snapshot ------------------------------------------------------- */
-
-static void segment_of(const struct stele_image *image, uint32_t ref_index,
-		       struct stele_catalog_ref *ref,
-		       struct stele_catalog_segment *where)
-{
-	stele_catalog_ref(&image->catalog, ref_index, ref);
-	stele_catalog_segment(&image->catalog, ref->segment, where);
-}
-
-/* What is asked for; size 0: nothing. */
-static void ask_for(const struct stele_image *image, uint32_t ref_index,
-		    struct stele_request *request)
-{
-	struct stele_catalog_segment where;
-	struct stele_catalog_ref ref;
-
-	segment_of(image, ref_index, &ref, &where);
-	*request = (struct stele_request){.op = STELE_OP_READ,
-					  .offset = where.offset};
-	if (where.descriptor_size > image->dev->limits.transfer_max ||
-	    where.descriptor_size > STELE_DESCRIPTOR_SIZE_MAX ||
-	    where.descriptor_size > where.size)
-		return;
-	request->data = stele_device_alloc(image->dev, where.descriptor_size);
-	if (request->data)
-		request->size = (uint32_t)where.descriptor_size;
-}
-
-/*
- * Read the first copies of all descriptors, many at a time. What fails is left to
- * who loads that segment. Where a queue broke, memory may be written to for ever.
- */
-static void read_all(struct stele_image *image, uint32_t first_ref,
-		     uint32_t count, void **blocks)
-{
-	struct stele_request *requests = calloc(count, sizeof(*requests));
-	struct stele_queue *queue = NULL;
-	uint32_t asked = 0;
-	bool good = requests && !stele_queue_open(image->dev, READ_DEPTH, NULL,
-						  0, &queue);
-
-	for (uint32_t i = 0; good && i < count; i++) {
-		ask_for(image, first_ref + i, &requests[asked]);
-		if (!requests[asked].size)
-			continue;
-		requests[asked].user = &blocks[i];
-		asked++;
-	}
-	if (good)
-		good = stele_queue_run(queue, requests, asked) == 0;
-	if (stele_queue_close(queue))
-		asked = 0;
-	for (uint32_t i = 0; i < asked; i++) {
-		if (good && requests[i].status == 0)
-			*(void **)requests[i].user = requests[i].data;
-		else
-			free(requests[i].data);
-	}
-	free(requests);
-}
-
-int stele_segments_load(struct stele_image *image, uint32_t first_ref,
-			uint32_t count, struct stele_segment *out,
-			uint32_t *loaded)
-{
-	void **blocks = calloc((size_t)count + 1, sizeof(*blocks));
-	int ret = blocks ? 0 : -ENOMEM;
-
-	*loaded = 0;
-	if (blocks && count >= READ_MANY)
-		read_all(image, first_ref, count, blocks);
-	for (uint32_t i = 0; i < count && ret == 0; i++) {
-		struct stele_catalog_segment where;
-		struct stele_catalog_ref ref;
-
-		segment_of(image, first_ref + i, &ref, &where);
-		ret = load(image, &where, &ref, blocks[i], &out[i]);
-		blocks[i] = NULL; /* the segment's, or released with it */
-		*loaded += ret == 0;
-	}
-	for (uint32_t i = 0; blocks && i < count; i++)
-		free(blocks[i]);
-	free(blocks);
-	return ret;
+	return stele_segment_load_like(image, &at, NULL, NULL, out);
 }
 
 void stele_segment_release(struct stele_segment *segment)
 {
-	if (segment->names)
-		for (uint32_t i = 0; i < segment->descriptor.field_count; i++)
-			free(segment->names[i].names);
-	free(segment->names);
+	release_names(segment->names);
 	free(segment->fields);
 	free(segment->runs);
 	stele_deleted_release(&segment->deleted);
@@ -407,8 +355,8 @@ void stele_segment_field(const struct stele_segment *segment, uint32_t index,
 	out->size = sizeof(*out);
 	memcpy(out->name, field->name, sizeof(out->name) - 1);
 	out->type = field->type;
-	out->name_count = segment->names[index].count;
-	out->names = (const char *const *)segment->names[index].names;
+	out->name_count = segment->names->field[index].count;
+	out->names = (const char *const *)segment->names->field[index].names;
 	out->dtype = field->dtype;
 	out->rank = field->rank;
 	memcpy(out->dims, field->dims, sizeof(out->dims));

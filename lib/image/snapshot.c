@@ -72,15 +72,21 @@ int stele_snapshot_log_choice(const struct stele_image *image, int error)
 
 static int load_segments(struct stele_image *image, struct stele_snapshot *out)
 {
-	int ret;
+	const uint32_t count = out->info.ref_count;
+	struct stele_segment_at *at = calloc((size_t)count + 1, sizeof(*at));
+	int ret = -ENOMEM;
 
-	out->segments = calloc((size_t)out->info.ref_count + 1,
-			       sizeof(*out->segments));
-	if (!out->segments)
-		return -ENOMEM;
-	ret = stele_segments_load(image, out->info.first_ref,
-				  out->info.ref_count, out->segments,
-				  &out->segment_count);
+	out->segments = calloc((size_t)count + 1, sizeof(*out->segments));
+	for (uint32_t i = 0; at && i < count; i++) {
+		stele_catalog_ref(&image->catalog, out->info.first_ref + i,
+				  &at[i].ref);
+		stele_catalog_segment(&image->catalog, at[i].ref.segment,
+				      &at[i].where);
+	}
+	if (at && out->segments)
+		ret = stele_segments_load(image, at, count, out->segments,
+					  &out->segment_count);
+	free(at);
 	for (uint32_t i = 0; i < out->segment_count; i++) {
 		out->segments[i].first_id = out->sample_count;
 		out->sample_count += out->segments[i].live_count;
@@ -108,17 +114,14 @@ static bool schema_extends(const struct stele_segment *later,
 	if (memcmp(later->descriptor.schema_digest,
 		   earlier->descriptor.schema_digest, STELE_DIGEST_SIZE) == 0)
 		return true;
-	if (count != earlier->descriptor.field_count)
+	if (count != earlier->descriptor.field_count ||
+	    memcmp(later->fields, earlier->fields,
+		   count * sizeof(*later->fields)))
 		return false;
-	for (uint32_t i = 0; i < count; i++) {
-		struct stele_disk_field a, b;
-
-		stele_field_encode(&later->fields[i], &a);
-		stele_field_encode(&earlier->fields[i], &b);
-		if (memcmp(&a, &b, sizeof(a)) != 0 ||
-		    !names_extend(&later->names[i], &earlier->names[i]))
+	for (uint32_t i = 0; i < count; i++)
+		if (!names_extend(&later->names->field[i],
+				  &earlier->names->field[i]))
 			return false;
-	}
 	return true;
 }
 

@@ -19,12 +19,18 @@ struct stele_names {
 	uint32_t count;
 };
 
+/* By field. Segments of one snapshot that have the same schema share it. */
+struct stele_names_set {
+	uint32_t users, count;
+	struct stele_names field[];
+};
+
 struct stele_segment {
 	struct stele_descriptor descriptor; /* views blocks */
 	void *blocks;
 	struct stele_run *runs;
 	struct stele_descriptor_field *fields;
-	struct stele_names *names; /* by field */
+	struct stele_names_set *names; /* NULL: it was loaded without */
 	struct stele_record_shape shape;
 	struct stele_deleted deleted;
 	const uint8_t *deleted_digest; /* of these; NULL: not computed yet */
@@ -91,17 +97,30 @@ int stele_snapshot_payload_without(const struct stele_image *image,
 				   const struct stele_snapshot *snapshot,
 				   uint64_t deleted_size, uint64_t *out);
 
+/* Where a segment is, and what is deleted of it. */
+struct stele_segment_at {
+	struct stele_catalog_segment where;
+	struct stele_catalog_ref ref;
+};
 /*
- * The segments of these references of the catalog. `loaded` are to be released, also on
- * errors. Return: as stele_segment_load().
+ * In the order of a snapshot. `loaded` are to be released, also on errors.
+ * Return: as stele_segment_load_like().
  */
-int stele_segments_load(struct stele_image *image, uint32_t first_ref,
-			uint32_t count, struct stele_segment *out,
-			uint32_t *loaded);
-/* One segment, on its own. `ref` may be NULL: nothing deleted. */
+int stele_segments_load(struct stele_image *image,
+			const struct stele_segment_at *at, uint32_t count,
+			struct stele_segment *out, uint32_t *loaded);
+/*
+ * One of them. `blocks`: the first copy of its descriptor, as it was read, and now the
+ * segment's; or NULL. `known`, or NULL: one whose schema it may have, too.
+ * Return: 0; -EBADMSG; -EUCLEAN; -ENOMEM; device errno.
+ */
+int stele_segment_load_like(struct stele_image *image,
+			    const struct stele_segment_at *at, void *blocks,
+			    const struct stele_segment *known,
+			    struct stele_segment *out);
+/* One on its own, of which nothing is deleted. */
 int stele_segment_load(struct stele_image *image,
 		       const struct stele_catalog_segment *where,
-		       const struct stele_catalog_ref *ref,
 		       struct stele_segment *out);
 void stele_segment_release(struct stele_segment *segment);
 /* In two steps, for verify: without names; then names and schema digest. */

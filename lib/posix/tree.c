@@ -385,6 +385,24 @@ static int take_all(struct walk *w, const struct stele_posix_snapshot *snapshot,
 	return ret;
 }
 
+static int load_segments(struct walk *w, const struct stele_posix_snapshot *snapshot,
+			 struct stele_segment *segments, uint32_t *loaded)
+{
+	const uint32_t count = snapshot->ref_count;
+	struct stele_segment_at *at = calloc(count + UINT64_C(1), sizeof(*at));
+	int ret;
+
+	if (!at)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		at[i].ref = snapshot->refs[i];
+		at[i].where = w->tree->segments[at[i].ref.segment];
+	}
+	ret = stele_segments_load(w->tree->image, at, count, segments, loaded);
+	free(at);
+	return ret;
+}
+
 static int walk_snapshot(struct walk *w, const struct stele_posix_snapshot *snapshot,
 			 uint64_t *place)
 {
@@ -394,15 +412,8 @@ static int walk_snapshot(struct walk *w, const struct stele_posix_snapshot *snap
 	int ret = segments ? begin_directory(w, place, 0) : -ENOMEM;
 
 	w->time = snapshot->time;
-	for (; ret == 0 && loaded < snapshot->ref_count; loaded++) {
-		const struct stele_catalog_ref *ref = &snapshot->refs[loaded];
-
-		ret = stele_segment_load(w->tree->image,
-					 &w->tree->segments[ref->segment], ref,
-					 &segments[loaded]);
-		if (ret < 0)
-			break;
-	}
+	if (ret == 0)
+		ret = load_segments(w, snapshot, segments, &loaded);
 	if (ret == 0)
 		ret = take_all(w, snapshot, segments, place);
 	while (ret == 0 && w->depth)

@@ -301,9 +301,9 @@ static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 
 	if (field >= count)
 		return -ERANGE;
-	if (value < 0 || value >= segment->names[field].count)
+	if (value < 0 || value >= segment->names->field[field].count)
 		return -ENOENT;
-	*name = segment->names[field].names[value];
+	*name = segment->names->field[field].names[value];
 	return 0;
 }
 

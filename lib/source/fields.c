@@ -165,7 +165,7 @@ static int take_names(struct taking *t, uint32_t index,
 		      const struct stele_field *field)
 {
 	struct stele_class_names *names = &t->fields->names[index];
-	const struct stele_names *known = t->base ? &t->base->names[index] :
+	const struct stele_names *known = t->base ? &t->base->names->field[index] :
 						    NULL;
 	const size_t most = (known ? known->count : 0) +
 			    (size_t)field->name_count;

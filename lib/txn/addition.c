@@ -43,19 +43,25 @@ static void count(struct stele_addition *a, const struct stele_segment *segment,
 static int load_segments(struct stele_addition *a,
 			 const struct stele_txn_snapshot *base)
 {
-	int ret = make_room(a, base->info.ref_count + 1);
+	const uint32_t wanted = base->info.ref_count;
+	struct stele_segment_at *at = calloc((size_t)wanted + 1, sizeof(*at));
+	struct stele_segment *segments =
+		calloc((size_t)wanted + 1, sizeof(*segments));
+	uint32_t loaded = 0;
+	int ret = at && segments ? make_room(a, wanted + 1) : -ENOMEM;
 
-	for (uint32_t i = 0; ret == 0 && i < base->info.ref_count; i++) {
-		const struct stele_txn_ref *ref = &base->refs[i];
-		struct stele_segment segment;
-
-		ret = stele_segment_load(
-			a->txn->image,
-			stele_txn_segment(a->txn, ref->segment_id), &ref->at,
-			&segment);
-		if (ret == 0)
-			count(a, &segment, ref);
+	for (uint32_t i = 0; ret == 0 && i < wanted; i++) {
+		at[i].ref = base->refs[i].at;
+		at[i].where = *stele_txn_segment(a->txn,
+						 base->refs[i].segment_id);
 	}
+	if (ret == 0)
+		ret = stele_segments_load(a->txn->image, at, wanted, segments,
+					  &loaded);
+	for (uint32_t i = 0; i < loaded; i++)
+		count(a, &segments[i], &base->refs[i]);
+	free(segments);
+	free(at);
 	return ret;
 }
 
@@ -138,8 +144,7 @@ int stele_addition_load(struct stele_addition *a)
 			continue;
 		ret = stele_segment_load(
 			a->txn->image,
-			stele_txn_segment(a->txn, s->descriptor.id), NULL,
-			&loaded);
+			stele_txn_segment(a->txn, s->descriptor.id), &loaded);
 		if (ret < 0)
 			break;
 		loaded.deleted = s->deleted;

@@ -2,8 +2,9 @@
 /*
  * snapshot-load.c - a snapshot is what was committed: segments, ids, digest
  */
-#include "tests/fixture/image.h"
+#include "tests/device/fault.h"
 #include "tests/device/memory.h"
+#include "tests/fixture/image.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -81,8 +82,8 @@ static void check_shape(uint32_t granule, uint32_t order, uint64_t boundary)
 	is_int(-ERANGE,
 	       stele_snapshot_id(&snapshot, snapshot.segments, COUNT, &id),
 	       "a number too large is out of range");
-	is_uint(3, snapshot.segments[0].names[1].count, "class names are there");
-	is_string("newt\nx", snapshot.segments[0].names[1].names[2],
+	is_uint(3, snapshot.segments[0].names->field[1].count, "class names are there");
+	is_string("newt\nx", snapshot.segments[0].names->field[1].names[2],
 		  "and are right");
 	stele_snapshot_release(&snapshot);
 	stele_snapshot_release(&snapshot);
@@ -315,9 +316,104 @@ static void test_names(void)
 	free(samples);
 }
 
+/* ---- what segments have in common ----------------------------------------------- */
+
+#define ALIKE 6u /* segments; the last half has a name more */
+
+static void make_alike(struct stele_device **dev, struct stele_image *image)
+{
+	static const char *const few[] = {"cat", "dog", NULL};
+	static const char *const more[] = {"cat", "dog", "ant", NULL};
+	struct test_sample *samples = test_samples(ALIKE, 100, 7);
+	static struct test_image t;
+
+	test_image_begin(&t, test_memory(8u << 20, 512, 0), 8u << 20);
+	for (unsigned int i = 0; i < ALIKE; i++)
+		test_image_segment(&t, &(struct test_segment){
+			.samples = samples + i, .count = 1, .labels = true,
+			.names = i < ALIKE / 2 ? few : more});
+	test_image_snapshot(&t, "v1", NULL, 0);
+	test_image_commit(&t);
+	free(samples);
+	if (stele_device_open_fault(test_image_end(&t), NULL, 0, dev) < 0 ||
+	    stele_image_load(*dev, NULL, image) < 0)
+		bail("image does not load");
+}
+
+/* Descriptors side by side, and the names of one schema once. */
+static void test_alike(void)
+{
+	const struct stele_fault_entry *log;
+	struct stele_snapshot snapshot;
+	struct stele_device *dev;
+	struct stele_image image;
+	uint64_t names[2] = {0};
+	size_t count = 0, queued = 0, found = 0;
+
+	make_alike(&dev, &image);
+	stele_fault_log_clear(dev);
+	is_int(0, stele_snapshot_load(&image, 0, &snapshot), "segments alike");
+	log = stele_fault_log(dev, &count);
+	is_uint(ALIKE + 2, count, "a read for each, and for each schema");
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct stele_descriptor *d =
+			&snapshot.segments[i * ALIKE / 2].descriptor;
+		struct stele_section section;
+
+		if (!stele_descriptor_find_section(d, STELE_BLOCK_NAMES, 1,
+						   &section))
+			names[i] = d->offset + section.offset;
+	}
+	for (size_t i = 0; i < count; i++) {
+		queued += log[i].queued;
+		found += !log[i].queued && (log[i].offset == names[0] ||
+					    log[i].offset == names[1]);
+	}
+	is_uint(ALIKE, queued, "descriptors side by side");
+	is_uint(2, found, "names of the first of each schema");
+	ok(snapshot.segments[0].names == snapshot.segments[2].names &&
+	   snapshot.segments[2].names != snapshot.segments[3].names &&
+	   snapshot.segments[3].names == snapshot.segments[5].names,
+	   "shared where they are the same");
+	is_uint(3, snapshot.segments[5].names->field[1].count, "three names");
+	is_string("ant", snapshot.segments[5].names->field[1].names[2],
+		  "the last one");
+	stele_snapshot_release(&snapshot);
+	stele_image_release(&image);
+}
+
+/* The digest of another segment's schema, and fields that are not those. */
+static void test_pretended(void)
+{
+	static _Alignas(4096) struct stele_disk_block block;
+	struct stele_catalog_segment where;
+	struct stele_snapshot snapshot;
+	struct stele_device *dev;
+	struct stele_image image;
+	uint64_t offset;
+
+	make_alike(&dev, &image);
+	stele_catalog_segment(&image.catalog, 1, &where);
+	for (unsigned int i = 0; i < 2; i++) {
+		offset = where.offset + i * (where.size - STELE_BLOCK_SIZE);
+		if (stele_device_read(dev, &block, offset, sizeof(block)) < 0)
+			bail("read");
+		block.payload[sizeof(struct stele_disk_descriptor)] ^= 0x20;
+		stele_block_seal(&block, STELE_BLOCK_DESCRIPTOR, offset,
+				 where.id);
+		if (stele_device_write(dev, &block, offset, sizeof(block)) < 0)
+			bail("write");
+	}
+	is_int(-EBADMSG, stele_snapshot_load(&image, 0, &snapshot),
+	       "a schema that only claims to be known");
+	stele_image_release(&image);
+}
+
 int main(void)
 {
 	plan_lazy();
+	test_alike();
+	test_pretended();
 	check_shape(16, STELE_SLOT_ORDER_SIZE, 0);
 	check_shape(64, STELE_SLOT_ORDER_SIZE, 4096);
 	check_shape(512, STELE_SLOT_ORDER_SOURCE, 0);
