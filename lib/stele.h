@@ -352,6 +352,16 @@ STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
 STELE_API int stele_dataset_lookup(struct stele_dataset *ds, const char *key,
 				 size_t key_size, uint64_t *id);
 
+/**
+ * stele_dataset_digest() - the digest that a snapshot has of a sample
+ *
+ * A SHA-256 over its bytes, key and scalars, see stele-format(5), "Digests"; equal for equal
+ * samples of all images with the same schema. Reads a section, not the sample. Return: 0;
+ * -ERANGE; -EBADMSG, -EUCLEAN; device errno.
+ */
+STELE_API int stele_dataset_digest(struct stele_dataset *ds, uint64_t id,
+				   uint8_t digest[STELE_DIGEST_SIZE]);
+
 /** Location of a sample: for exact-I/O tests and other kinds of readers. */
 struct stele_extent {
 	size_t size;
@@ -510,7 +520,55 @@ STELE_API int stele_cursor_open(struct stele_dataset *ds, const char *prefix,
  */
 STELE_API int stele_cursor_next(struct stele_cursor *cursor,
 				struct stele_cursor_entry *entry);
+/**
+ * stele_cursor_seek() - go on at the first key that is not less than @key; never back
+ *
+ * Reads as many blocks as the logarithm of the distance. Return: 0; -EINVAL (@key over
+ * STELE_KEY_SIZE_MAX); errors of stele_cursor_next(), final like those.
+ */
+STELE_API int stele_cursor_seek(struct stele_cursor *cursor, const char *key,
+				size_t key_size);
 STELE_API void stele_cursor_close(struct stele_cursor *cursor);
+
+/* ---- samples as files ---------------------------------------------------- */
+
+/*
+ * Keys as paths: what is before a slash is a directory. These are the names that an image
+ * has where it is mounted, too, see stele_posix(): keys with a component that is empty, . or
+ * .., or longer than 255 bytes are left out, and so are those that are directories as well.
+ */
+struct stele_directory;
+
+/* It never grows. */
+struct stele_directory_entry {
+	const char *name; /* not terminated; valid until the next call */
+	size_t name_size;
+	uint64_t id, size; /* of a file: its sample, and the bytes of that */
+	uint32_t is_directory;
+	uint32_t reserved[5];
+};
+
+/**
+ * stele_directory_open() - list a directory, in the byte order of keys
+ * @path: no slash at either end; "": the top
+ * Reads one section as it goes; what is below a directory is skipped.
+ * Return: 0 (also: there is no such directory, which has no entries); -EINVAL (path over
+ * STELE_KEY_SIZE_MAX); errors of stele_cursor_open().
+ */
+STELE_API int stele_directory_open(struct stele_dataset *ds, const char *path,
+				   size_t path_size, struct stele_directory **out);
+/** Threads and return values as of stele_cursor_next(). */
+STELE_API int stele_directory_next(struct stele_directory *directory,
+				   struct stele_directory_entry *entry);
+STELE_API void stele_directory_close(struct stele_directory *directory);
+/**
+ * stele_directory_lookup() - what a path leads to
+ * Without reading the sample. entry->name is left NULL. Return: 0; -ENOENT; errors of
+ * stele_cursor_next().
+ */
+STELE_API int stele_directory_lookup(struct stele_dataset *ds, const char *path,
+				     size_t path_size,
+				     struct stele_directory_entry *entry);
 
 #ifdef __cplusplus
 }

@@ -120,6 +120,24 @@ int stele_keys_merge_next(struct stele_keys_merge *merge, uint32_t *index,
 	return 1;
 }
 
+int stele_keys_merge_seek(struct stele_keys_merge *merge, const char *key, size_t key_size)
+{
+	uint32_t kept = 0;
+	int ret = merge->taken ? move_on(merge) : 0;
+
+	for (uint32_t i = 0; ret >= 0 && i < merge->heap_size; i++) {
+		ret = stele_keys_walk_seek(&merge->walks[merge->heap[i]], key, key_size);
+		if (ret > 0)
+			merge->heap[kept++] = merge->heap[i];
+	}
+	if (ret < 0)
+		return ret;
+	merge->heap_size = kept;
+	for (uint32_t i = kept / 2; i-- > 0;)
+		sift_down(merge, i);
+	return 0;
+}
+
 int stele_keys_merge_id(const struct stele_keys_merge *merge, uint32_t index,
 			const struct stele_key *key, uint64_t *id)
 {

@@ -37,6 +37,11 @@ int stele_keys_merge_add(struct stele_keys_merge *merge,
  */
 int stele_keys_merge_next(struct stele_keys_merge *merge, uint32_t *index,
 			  const struct stele_key **key);
+/*
+ * Go on at the first key >= `key` that was not handed out; never back. Return: 0; errors of a
+ * walk.
+ */
+int stele_keys_merge_seek(struct stele_keys_merge *merge, const char *key, size_t key_size);
 /* Its id, as stele_snapshot_id(). */
 int stele_keys_merge_id(const struct stele_keys_merge *merge, uint32_t index,
 			const struct stele_key *key, uint64_t *id);

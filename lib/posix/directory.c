@@ -11,6 +11,21 @@
 #define ENTRIES_MIN 16u
 #define NAMES_MIN   256u
 
+bool stele_posix_key_ok(const char *key, size_t size)
+{
+	const char *at = key, *end = key + size;
+
+	for (;;) {
+		const char *slash = memchr(at, '/', (size_t)(end - at));
+
+		if (!stele_erofs_name_ok(at, (size_t)((slash ? slash : end) - at)))
+			return false;
+		if (!slash)
+			return true;
+		at = slash + 1;
+	}
+}
+
 /* Room for `count` things of a size. 0; -ENOMEM. */
 static int reserve(void **list, uint64_t *capacity, uint64_t count, size_t size,
 		   uint64_t least)

@@ -31,6 +31,9 @@ struct stele_posix_directory {
 	bool unsorted;
 };
 
+/* Has a filesystem names for all components of this key? */
+bool stele_posix_key_ok(const char *key, size_t size);
+
 /* Begin one anew, with the entries . and ..; what it owns is used again. 0; -ENOMEM. */
 int stele_posix_directory_begin(struct stele_posix_directory *directory, uint64_t place,
 				uint64_t parent);

@@ -275,21 +275,6 @@ static int begin_directory(struct walk *w, uint64_t *place, uint32_t end)
 
 /* ---- samples ------------------------------------------------------------------ */
 
-static bool names_ok(const struct stele_key *key)
-{
-	const char *at = key->key, *end = at + key->key_size;
-
-	for (;;) {
-		const char *slash = memchr(at, '/', (size_t)(end - at));
-
-		if (!stele_erofs_name_ok(at, (size_t)((slash ? slash : end) - at)))
-			return false;
-		if (!slash)
-			return true;
-		at = slash + 1;
-	}
-}
-
 /* Its first block. 0; -ERANGE (beyond what EROFS reaches); -EUCLEAN (logged). */
 static int find_block(const struct stele_posix_tree *tree,
 		      const struct stele_segment *segment, uint64_t number, uint64_t size,
@@ -347,7 +332,7 @@ static int take(struct walk *w, const struct stele_segment *segment, uint32_t in
 		return ret;
 	if (!w->writer)
 		w->tree->file_count++;
-	if (ret == -ERANGE || !names_ok(key)) {
+	if (ret == -ERANGE || !stele_posix_key_ok(key->key, key->key_size)) {
 		leave_out(w, key->key, key->key_size);
 		return 0;
 	}

@@ -107,6 +107,20 @@ int stele_cursor_next(struct stele_cursor *c, struct stele_cursor_entry *entry)
 			  "cannot list keys");
 }
 
+static int cursor_seek(struct stele_cursor *c, const char *key, size_t key_size)
+{
+	if (key_size > STELE_KEY_SIZE_MAX || (key_size && !key))
+		return -EINVAL;
+	if (!c->error && !c->ended)
+		c->error = stele_keys_merge_seek(&c->merge, key, key_size);
+	return c->error;
+}
+
+int stele_cursor_seek(struct stele_cursor *c, const char *key, size_t key_size)
+{
+	return STELE_CALL(cursor_seek(c, key, key_size), "cannot list keys");
+}
+
 void stele_cursor_close(struct stele_cursor *c)
 {
 	if (!c)

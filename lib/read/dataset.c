@@ -425,3 +425,19 @@ int stele_dataset_locate(const struct stele_dataset *ds, uint64_t id,
 	return STELE_CALL(dataset_locate(ds, id, out),
 			  "cannot locate sample %" PRIu64, id);
 }
+
+static int dataset_digest(struct stele_dataset *ds, uint64_t id, uint8_t *digest)
+{
+	const struct stele_segment *segment;
+	uint64_t number;
+	int err = stele_snapshot_locate(&ds->snapshot, id, &segment, &number);
+
+	return err ? err : stele_segment_digest(&ds->image, segment, number, digest);
+}
+
+int stele_dataset_digest(struct stele_dataset *ds, uint64_t id,
+			 uint8_t digest[STELE_DIGEST_SIZE])
+{
+	return STELE_CALL(dataset_digest(ds, id, digest),
+			  "cannot read the digest of sample %" PRIu64, id);
+}

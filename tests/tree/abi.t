@@ -25,6 +25,7 @@ frozen='stele_cursor_entry 48: key 0 key_size 8 id 16 size 24 reserved 32
 stele_depth_round 64: time_ns 0 window 8 bytes_per_second 16 reads_per_second 24 slowdown
 32 phase 40 starved 44 reserved 48
 stele_destination 32: id 0 tag 8 memory 16 memory_size 24
+stele_directory_entry 56: name 0 name_size 8 id 16 size 24 is_directory 32 reserved 36
 stele_key_ref 16: data 0 size 8
 stele_loader_source 64: ds 0 ids 8 id_count 16 first 24 count 32 weight 40 reserved 48
 stele_sample 96: id 0 tag 8 status 16 key_size 20 data 24 size 32 key 40 tail 48 ds 56
