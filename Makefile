@@ -277,7 +277,7 @@ check-vm-here: all $(UNIT) $(AIDS)
 	$(Q)BUILD=$(abspath $(O)) $(PROVE) $(PROVEFLAGS) \
 		--exec 'timeout -k 10 $(TEST_SECONDS)' $(sort $(wildcard tests/vm/*.t))
 
-bench: DEPS += fio liblmdb-dev
+bench: DEPS += liblmdb-dev
 bench: deps ## stele and its peers against each other: minutes (bench/README.md)
 	$(Q)$(MAKE) bench-here
 bench-here: all $(BENCH)
@@ -388,7 +388,7 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	libisal-dev libjansson-dev libarchive-dev libseccomp-dev \
 	mandoc shellcheck perl git jq python3 libarchive-tools \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
-	btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
+	fio btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev \
 	python3-dev python3-venv python3-pip
 

@@ -224,6 +224,7 @@ static const struct cmd commands[] = {
 	 "      --epochs=N          read all samples N times\n"
 	 "      --gpu=NAME          accelerator to emulate: h100 (default) or a100\n"
 	 "      --interval=SECONDS  also print figures at this interval\n"
+	 "      --iolog=FILE        also write the device reads as a log that fio replays\n"
 	 "      --json              print one JSON object\n"
 	 "      --loader            read batches through loaders, as training does\n"
 	 "      --memory=SIZE       memory for buffers, per thread\n"

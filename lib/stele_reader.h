@@ -29,6 +29,13 @@ extern "C" {
 
 struct stele_reader;
 
+/**
+ * One device read, at the time (CLOCK_MONOTONIC) at which it is issued, in the thread that the
+ * reader belongs to. It may not call the library.
+ */
+typedef void (*stele_trace_fn)(void *user, uint64_t time_ns, uint64_t offset,
+			       uint32_t size);
+
 struct stele_reader_opts {
 	size_t size;
 	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB, or what the
@@ -41,6 +48,9 @@ struct stele_reader_opts {
 	uint32_t merge_gap;  /* adjacent samples of one submit with at most that many
 				bytes between them share one read, and the window
 				does not limit a submit; 0: one read per sample */
+	uint32_t reserved;
+	stele_trace_fn trace; /* called for each device read, except those of checks */
+	void *trace_user;
 };
 
 /** Latencies in nanoseconds, to 3 significant digits; any thread, one at a time. */

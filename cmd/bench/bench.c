@@ -153,6 +153,9 @@ static int report(const struct bench_config *config,
 	if (config->prometheus && write_prometheus(config, result) &&
 	    status == CMD_OK)
 		status = CMD_FAILED;
+	if (config->iolog && bench_iolog_write(config, result) &&
+	    status == CMD_OK)
+		status = CMD_FAILED;
 	return status;
 }
 
@@ -164,6 +167,8 @@ static int measure(struct stele_dataset *ds, struct bench_config *config,
 
 	if (!err && config->prometheus)
 		err = output_check(config->prometheus);
+	if (!err && config->iolog)
+		err = bench_iolog_check(config);
 	if (err)
 		return cmd_status_of(err);
 	stop_catch();

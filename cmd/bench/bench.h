@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "iolog.h"
 #include "machine.h"
 #include "cmd.h"
 
@@ -38,7 +39,7 @@ enum bench_gpu {
 #define BENCH_SEARCH	  UINT32_MAX
 
 struct bench_config {
-	const char *target, *backend, *prometheus;
+	const char *target, *backend, *iolog, *prometheus;
 	double seconds;	  /* 0: until all positions are done */
 	uint64_t samples; /* positions to do; 0: no end */
 	uint64_t epochs;  /* of these, whole ones; 0: not given */
@@ -72,6 +73,7 @@ struct bench_part {
 	struct stele_reader_stats stats;
 	struct stele_depth_round *rounds; /* malloc'ed */
 	unsigned int round_count;
+	struct bench_reads reads; /* with --iolog */
 	uint64_t first_sample, first_batch, end; /* when; 0: never */
 	uint64_t unstarted; /* open loop: due, but never asked for */
 	uint64_t padded;    /* loader: samples that fill a step */

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -19,13 +20,12 @@
 #include "cmd.h"
 
 #define SECTOR_SIZE 512u /* of these counters, whatever the device has */
-#define PATH_SIZE   4096
 
 /* ---- devices --------------------------------------------------------------- */
 
 struct search {
 	const char *name; /* of a mapping */
-	char path[PATH_SIZE];
+	char *path;	  /* of PATH_MAX bytes */
 };
 
 static void match(void *user, const struct stele_mapping_info *info)
@@ -33,40 +33,41 @@ static void match(void *user, const struct stele_mapping_info *info)
 	struct search *search = user;
 
 	if (info->target && strcmp(info->name, search->name) == 0)
-		snprintf(search->path, sizeof(search->path), "%s", info->target);
+		snprintf(search->path, PATH_MAX, "%s", info->target);
 }
 
-/* The file that a target is read from. Its name may hold an "@", too. */
-static bool target_stat(const char *target, struct stat *st)
+/* The name may hold an "@", too. */
+bool bench_machine_file(const char *target, char path[PATH_MAX])
 {
-	struct search search = {.name = target};
+	struct search search = {.name = target, .path = path};
 	char *at;
 
+	path[0] = '\0';
 	if (!strchr(target, '/'))
 		stele_map_list(match, &search);
-	if (!search.path[0])
-		snprintf(search.path, sizeof(search.path), "%s", target);
-	if (strncmp(search.path, "rbd:", 4) == 0)
+	if (!path[0])
+		snprintf(path, PATH_MAX, "%s", target);
+	if (strncmp(path, "rbd:", 4) == 0)
 		return false;
-	if (stat(search.path, st) == 0)
+	if (access(path, F_OK) == 0)
 		return true;
-	at = strrchr(search.path, '@');
+	at = strrchr(path, '@');
 	if (!at)
 		return false;
 	*at = '\0';
-	return stat(search.path, st) == 0;
+	return access(path, F_OK) == 0;
 }
 
-static void node_path(char path[PATH_SIZE], const struct bench_device *device,
+static void node_path(char path[PATH_MAX], const struct bench_device *device,
 		      const char *file)
 {
-	snprintf(path, PATH_SIZE, "/sys/dev/block/%u:%u/%s", device->major,
+	snprintf(path, PATH_MAX, "/sys/dev/block/%u:%u/%s", device->major,
 		 device->minor, file);
 }
 
 static bool device_of(struct bench_device *device, dev_t number)
 {
-	char path[PATH_SIZE], link[PATH_SIZE];
+	char path[PATH_MAX], link[PATH_MAX];
 	const char *name;
 	ssize_t size;
 
@@ -87,7 +88,7 @@ static bool device_of(struct bench_device *device, dev_t number)
 /* The device of the file that a loop device shows. */
 static bool below_loop(const struct bench_device *device, dev_t *number)
 {
-	char path[PATH_SIZE], file[PATH_SIZE];
+	char path[PATH_MAX], file[PATH_MAX];
 	struct stat st;
 	bool found;
 	FILE *in;
@@ -111,7 +112,7 @@ static bool below_loop(const struct bench_device *device, dev_t *number)
 static bool below_slave(const struct bench_device *device, dev_t *number)
 {
 	unsigned int major_number, minor_number, count = 0;
-	char path[PATH_SIZE], node[PATH_SIZE + 300];
+	char path[PATH_MAX], node[PATH_MAX + 300];
 	struct dirent *entry;
 	DIR *dir;
 	FILE *in;
@@ -138,11 +139,12 @@ static bool below_slave(const struct bench_device *device, dev_t *number)
 void bench_machine_find(struct bench_machine *machine, const char *target)
 {
 	struct bench_device *device = machine->devices;
+	char path[PATH_MAX];
 	dev_t number;
 	struct stat st;
 
 	machine->device_count = 0;
-	if (!target_stat(target, &st))
+	if (!bench_machine_file(target, path) || stat(path, &st) < 0)
 		return;
 	number = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
 	while (machine->device_count < BENCH_DEVICES_MAX &&
@@ -158,7 +160,7 @@ void bench_machine_find(struct bench_machine *machine, const char *target)
 static void read_device(struct bench_device *device)
 {
 	uint64_t reads, merged, sectors;
-	char path[PATH_SIZE];
+	char path[PATH_MAX];
 	FILE *in;
 
 	device->reads = device->merged = device->bytes = 0;

@@ -9,6 +9,7 @@
 #ifndef STELE_CMD_BENCH_MACHINE_H
 #define STELE_CMD_BENCH_MACHINE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,6 +32,8 @@ struct bench_machine {
 	unsigned int device_count;
 };
 
+/* The file or device that a target is read from; false: none, as in Ceph. */
+bool bench_machine_file(const char *target, char path[PATH_MAX]);
 /* Of a target in Ceph, or on no block device, there are none. */
 void bench_machine_find(struct bench_machine *machine, const char *target);
 /* All counters, of the devices that were found. */

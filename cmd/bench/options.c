@@ -77,6 +77,7 @@ static const struct {
 	OPTION("epochs", epochs, RANGE(NUMBER64, 1, COUNT_MAX)),
 	OPTION("gpu", gpu, .type = WORD, .words = gpus),
 	OPTION("interval", interval, .type = SECONDS),
+	OPTION("iolog", iolog, .type = TEXT),
 	OPTION("json", json, .type = FLAG),
 	OPTION("loader", loader, .type = FLAG),
 	OPTION("memory", memory, RANGE(SIZE, MEMORY_MIN, MEMORY_MAX)),
@@ -191,8 +192,9 @@ static const char *conflict(const struct bench_config *config,
 	if (is_window_too_large(config))
 		return "--block-size times --block-count is more than 2147483648 samples";
 	if ((config->loader || config->model) &&
-	    (config->rate || config->sync || config->check_threads))
-		return "--rate, --sync and --check-threads are for readers, not loaders";
+	    (config->rate || config->sync || config->check_threads || config->iolog))
+		return "--rate, --sync, --check-threads and --iolog are for readers, not "
+		       "loaders";
 	if (config->model && (config->threads || config->batch))
 		return "--accelerator brings its own --threads and --batch";
 	if (config->accelerators && !config->model)

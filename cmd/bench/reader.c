@@ -135,7 +135,9 @@ static int open_reader(struct bench_worker *w)
 	struct stele_reader_opts opts = STELE_OPTS(
 		stele_reader_opts, .arena_size = config->memory,
 		.depth = config->depth, .verify = config->verify,
-		.check_threads = config->check_threads);
+		.check_threads = config->check_threads,
+		.trace = config->iolog ? bench_reads_add : NULL,
+		.trace_user = &w->part->reads);
 
 	w->sample_max = config->batch > 1 ? config->batch : COLLECT_MAX;
 	w->samples = calloc(w->sample_max, sizeof(*w->samples));

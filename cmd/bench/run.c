@@ -527,10 +527,16 @@ int bench_run(struct stele_dataset *ds, const struct bench_config *config,
 	return err;
 }
 
+static void part_release(struct bench_part *part)
+{
+	free(part->rounds);
+	free(part->reads.reads);
+}
+
 void bench_result_release(struct bench_result *result)
 {
 	for (uint32_t i = 0; result->parts && i < result->part_count; i++)
-		free(result->parts[i].rounds);
+		part_release(&result->parts[i]);
 	free(result->parts);
 	memset(result, 0, sizeof(*result));
 }

@@ -134,6 +134,8 @@ static int issue_part(struct stele_fetch *f, struct stele_ticket *ticket)
 		return err;
 	f->idle_parts = part->next;
 	stele_depth_issued(&f->depth, (uint32_t)size, f->now);
+	if (f->trace)
+		f->trace(f->trace_user, f->now, part->request.offset, (uint32_t)size);
 	if (++f->in_flight > f->in_flight_peak)
 		f->in_flight_peak = f->in_flight;
 	f->unpushed++;

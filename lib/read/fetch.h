@@ -58,6 +58,8 @@ struct stele_fetch {
 	struct stele_request **done; /* scratch of pump */
 	struct stele_ticket_list waiting, arrived;
 	uint64_t requests, bytes; /* issued so far */
+	stele_trace_fn trace; /* may be NULL */
+	void *trace_user;
 };
 
 /* Return: 0; -ENOMEM; errors of stele_queue_open(). */

@@ -173,6 +173,7 @@ static int check_options(const struct stele_reader_opts *opts,
 		{"depth", opts->depth, STELE_QUEUE_DEPTH_MAX},
 		{"check_threads", opts->check_threads, STELE_CHECKERS_MAX},
 		{"merge_gap", opts->merge_gap, MERGE_SIZE_MAX},
+		{"reserved", opts->reserved, 0},
 	};
 
 	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
@@ -209,6 +210,8 @@ int stele_reader_open_share(struct stele_dataset *ds,
 		err = stele_checker_init(&r->checker, ds, verify, 1);
 	if (!err)
 		err = allocate(r, arena_size(ds, known.arena_size), known.depth);
+	r->fetch.trace = known.trace;
+	r->fetch.trace_user = known.trace_user;
 	if (err) {
 		stele_reader_close(r);
 		return err;

@@ -166,6 +166,41 @@ bench --rate=1000000 --arrivals=fixed --samples=200 --depth=1 --threads=2 --stat
 is "$(jq '[.readers[].latency_ns.max] | max' "$tmp/.out")" \
 	"$(awk '/_sample_seconds{.*quantile="1"}/ { printf "%.0f", $2 * 1e9 }' "$tmp/metrics")" \
 	"--prometheus: an open loop's samples took what readers say, from submit to collect"
+
+# The log of fio's has the reads that were counted, and fio replays just these.
+# Each line: time, file, action; of reads also offset and length.
+told='"\(.device_reads - .check_reads) \(.device_bytes - .check_bytes)"'
+iolog() { # FILE
+	is "fio version 3 iolog;0 $1 add;0 $1 open;close" \
+		"$(sed -n '1,3p; $s/.* //p' "$tmp/iolog" | paste -sd';')" \
+		"--iolog: version 3, the file is opened and closed"
+	is "$(jq -r "$told" "$tmp/.out")" \
+		"$(awk '$3 == "read" { n++; bytes += $5 } END { print n, bytes }' "$tmp/iolog")" \
+		"--iolog: each read, with its length"
+	ok "--iolog: whole blocks within the file, in order of time" \
+		awk -v "size=$(stat -c %s "$1")" '$3 != "read" { next }
+		$4 % 512 || $5 % 512 || $4 + $5 > size || $1 < last { exit 1 }
+		{ last = $1 }' "$tmp/iolog"
+	must fio --name=replay --read_iolog="$tmp/iolog" --replay_no_stall=1 \
+		--ioengine=io_uring --direct=1 --fixedbufs=1 --nonvectored=1 \
+		--output-format=json --output="$tmp/fio"
+	is "0 $(jq -r "$told" "$tmp/.out")" \
+		"$(jq -r '.jobs[0] | [.error, .read.total_ios, .read.io_bytes] | join(" ")' \
+			"$tmp/fio")" \
+		"--iolog: fio replays as much"
+}
+bench --epochs=2 --iolog="$tmp/iolog" "$tmp/image"
+iolog "$(realpath "$tmp/image")"
+bench --epochs=5 --threads=3 --verify=digest --iolog="$tmp/iolog" "$tmp/image"
+iolog "$(realpath "$tmp/image")"
+ok "--iolog: in five epochs from each place as often" \
+	awk '$3 == "read" { n[$4]++ } END { for (i in n) if (n[i] % 5) exit 1 }' "$tmp/iolog"
+must cp "$tmp/image" "$tmp/an image"
+run stele bench --epochs=1 --iolog="$tmp/iolog" "$tmp/an image"
+is "1 " "$status $out" "--iolog: a name that fio cannot take: nothing is read"
+ok "--iolog: and why" grep -q "'$tmp/an image' is no name for fio" <<<"$err" || diag "$err"
+run stele bench --epochs=1 --iolog="$tmp/none/iolog" "$tmp/image"
+is "1 " "$status $out" "--iolog: a file that cannot be written: nothing is read"
 mv "$tmp/metrics" "$tmp/linked"
 ln -s linked "$tmp/metrics"
 ln -s unlinked "$tmp/dangling"
@@ -220,7 +255,8 @@ for words in '' 'a b' '--rate=0 a' '--threads=0 a' '--threads=257 a' \
 	'--order=best a' '--verify=maybe a' '--memory=1 a' '--samples=0 a' \
 	'--samples=1 --epochs=1 a' '--rate=1 --batch=2 a' '--rate=1 --sync a' \
 	'--arrivals=fixed a' '--arrivals=random a' '--block-size=2 a' \
-	'--order=windowed --block-size=4294967295 a' '--prometheus= a' \
+	'--order=windowed --block-size=4294967295 a' '--prometheus= a' '--iolog= a' \
+	'--loader --iolog=x a' \
 	'--epochs=99999999999999999999 a'; do
 	# shellcheck disable=SC2086
 	run stele bench $words

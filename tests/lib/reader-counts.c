@@ -39,6 +39,54 @@ struct seen {
 	struct asked queued, blocking;
 };
 
+/* What the reader says of the reads that it issues. */
+static struct trace {
+	struct {
+		uint64_t time, offset;
+		uint32_t size;
+	} reads[8 * SAMPLES];
+	size_t count;
+} traced;
+
+static void trace(void *user, uint64_t time, uint64_t offset, uint32_t size)
+{
+	struct trace *to = user;
+
+	if (to->count == sizeof(to->reads) / sizeof(to->reads[0]))
+		bail("traced more than was read");
+	to->reads[to->count].time = time;
+	to->reads[to->count].offset = offset;
+	to->reads[to->count++].size = size;
+}
+
+/* Is it the log of the queue, in order? Where nothing had to be started again. */
+static bool is_traced(struct stele_device *dev)
+{
+	const struct stele_fault_entry *log;
+	size_t count, next = 0;
+	uint64_t last = 0;
+
+	log = stele_fault_log(dev, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (!log[i].queued)
+			continue;
+		if (next == traced.count || traced.reads[next].offset != log[i].offset ||
+		    traced.reads[next].size != log[i].size || traced.reads[next].time < last)
+			return false;
+		last = traced.reads[next++].time;
+	}
+	return next == traced.count;
+}
+
+static uint64_t traced_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < traced.count; i++)
+		bytes += traced.reads[i].size;
+	return bytes;
+}
+
 static struct seen seen_by(struct stele_device *dev)
 {
 	const struct stele_fault_entry *log;
@@ -87,6 +135,10 @@ static void compare(const struct test_dataset *t,
 		"%s: those of checks", mode->name);
 	is_uint(seen.blocking.bytes, stats.check_bytes, "%s: their bytes",
 		mode->name);
+	ok(traced.count == seen.queued.requests && traced_bytes() == seen.queued.bytes,
+	   "%s: the others were traced", mode->name);
+	if (!mode->faults)
+		ok(is_traced(t->dev), "%s: as they were issued", mode->name);
 	is_uint(seen.queued.retries + seen.blocking.retries, stats.retries,
 		"%s: what was started again", mode->name);
 	is_uint(seen.queued.requests,
@@ -178,11 +230,13 @@ static struct stele_reader *open_reader(const struct test_dataset *t,
 {
 	struct stele_reader *reader;
 
+	traced.count = 0;
 	if (stele_reader_open(t->ds,
 			      &STELE_OPTS(stele_reader_opts, .depth = 8,
 					  .arena_size = mode->arena_size,
 					  .verify = mode->verify,
-					  .check_threads = mode->threads),
+					  .check_threads = mode->threads,
+					  .trace = trace, .trace_user = &traced),
 			      &reader))
 		bail("no reader");
 	return reader;
