@@ -78,6 +78,7 @@ struct stele_file {
 	struct stele_device_ops ops; /* of base: those of files, and its backend's */
 	struct stele_nvme *nvme; /* of the backend "passthrough", else NULL */
 	bool regular;
+	bool in_memory; /* of a filesystem that has no device: to read it never waits */
 	bool forced; /* its backend, by name: no other may serve */
 	_Atomic bool stepped_down; /* the fallback to threads was logged */
 	_Atomic uint64_t size; /* of a regular file: where writes end */

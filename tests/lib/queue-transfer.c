@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/tap.h"
 
@@ -342,9 +343,59 @@ static void check_close(struct stele_device *dev)
 	stele_queue_close(NULL);
 }
 
+/* ---- a file in memory ------------------------------------------------------ */
+
+/* io_uring would have worker threads of the kernel wait for what never waits. */
+static void check_tmpfs(void)
+{
+	char path[] = "/dev/shm/stele-test-XXXXXX";
+	struct stele_request requests[DEPTH], *done[DEPTH];
+	struct stele_queue *queue;
+	struct stele_device *dev;
+	char *wanted, *seen;
+	int fd;
+
+	name = "uring, tmpfs";
+	if (!test_backend_usable("uring"))
+		return;
+	fd = mkstemp(path);
+	if (fd < 0 || ftruncate(fd, DEPTH * 65536)) {
+		skip_block(5, "needs a tmpfs in /dev/shm");
+		return;
+	}
+	close(fd);
+	if (stele_device_open_file(path, STELE_DEVICE_WRITE, NULL, NULL, &dev))
+		bail("cannot open '%s'", path);
+	unlink(path);
+	wanted = test_data(dev, DEPTH * 65536, 12);
+	seen = test_data(dev, DEPTH * 65536, 13);
+	is_int(0, stele_device_write(dev, wanted, 0, DEPTH * 65536),
+	       "%s: is written", name);
+	queue = open_queue(dev, DEPTH);
+	for (unsigned int i = 0; i < DEPTH; i++) {
+		requests[i] = (struct stele_request){.op = STELE_OP_READ,
+						     .data = seen + i * 65536,
+						     .offset = i * 65536,
+						     .size = 65536};
+		stele_queue_submit(queue, &requests[i]);
+	}
+	is_int(DEPTH, stele_queue_reap(queue, done, DEPTH, DEPTH),
+	       "%s: all is read", name);
+	is_blob(wanted, seen, DEPTH * 65536, "%s: the bytes", name);
+	is_uint(0, stele_device_workers(), "%s: without a worker of the kernel",
+		name);
+	is_int(-ENODATA, run(queue, STELE_OP_READ, seen, (DEPTH - 1) * 65536, 131072),
+	       "%s: reads across the end", name);
+	stele_queue_close(queue);
+	stele_device_close(dev);
+	free(wanted);
+	free(seen);
+}
+
 int main(void)
 {
 	plan_lazy();
+	check_tmpfs(); /* first: workers of other rings stay for a while */
 	for (size_t i = 0; i < TEST_BACKENDS; i++) {
 		struct stele_device *dev;
 

@@ -14,12 +14,14 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "format/checked.h"
@@ -254,12 +256,15 @@ static int open_descriptor(const char *path, unsigned int flags)
 /* The same type as before it was opened, and writable if it has to be. */
 static int check_opened(struct stele_file *file)
 {
+	struct statfs fs;
 	struct stat st;
 	int read_only = 0;
 
 	if (fstat(file->base.fd, &st))
 		return -errno;
 	file->regular = S_ISREG(st.st_mode);
+	file->in_memory = file->regular && !fstatfs(file->base.fd, &fs) &&
+			  (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 	file->base.resizable = file->regular;
 	if (file->regular) {
 		atomic_store(&file->size, (uint64_t)st.st_size);

@@ -49,9 +49,10 @@ int stele_uring_probe(void)
 /* ---- operations ---------------------------------------------------------- */
 
 /*
- * What the ring is not asked (a discard; a write that has no room) is done at
- * once: the result waits in request->status, and a NOP brings it back.
- * Return: whether that is so.
+ * What the ring is not asked (a discard; a write that has no room; to read what is in
+ * memory, which it would hand to a worker thread, as tmpfs does not promise that it
+ * never waits) is done at once: the result waits in request->status, and a NOP brings
+ * it back. Return: whether that is so.
  */
 static bool answer_here(struct stele_uring *queue,
 			struct stele_request *request, unsigned int *size)
@@ -60,6 +61,13 @@ static bool answer_here(struct stele_uring *queue,
 	ssize_t res;
 
 	switch (request->op) {
+	case STELE_OP_READ:
+		if (!queue->file->in_memory || queue->kind != &plain)
+			return false;
+		res = dev->ops->transfer(dev, STELE_OP_READ,
+					 (char *)request->data + request->done,
+					 request->offset + request->done, *size);
+		break;
 	case STELE_OP_WRITE:
 		res = stele_file_room(queue->file,
 				      request->offset + request->done, *size);
