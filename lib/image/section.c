@@ -13,6 +13,22 @@
 #include "lib/image/record_stream.h"
 #include "lib/image/stale.h"
 
+const char *stele_section_name(uint32_t type)
+{
+	static const char *const names[] = {
+		[STELE_BLOCK_KEYS] = "keys",
+		[STELE_BLOCK_ORDER] = "order",
+		[STELE_BLOCK_COLUMN] = "column",
+		[STELE_BLOCK_DIGESTS] = "digests",
+		[STELE_BLOCK_TREE] = "tree",
+		[STELE_BLOCK_NAMES] = "names",
+	};
+
+	if (type < sizeof(names) / sizeof(names[0]) && names[type])
+		return names[type];
+	return "section";
+}
+
 /* Log which blocks are damaged. Return: the first error. */
 static int check_blocks(const struct stele_image *image,
 			const struct stele_segment *segment,
@@ -28,9 +44,9 @@ static int check_blocks(const struct stele_image *image,
 					segment->descriptor.id, &why);
 		if (ret < 0)
 			stele_log_error(&image->log,
-					"block of a section (type %u) at %" PRIu64
-					": %s",
-					section->type, offset, why);
+					"%s of segment %" PRIx64 " at %" PRIu64 ": %s",
+					stele_section_name(section->type),
+					segment->descriptor.id, offset, why);
 		offset += STELE_BLOCK_SIZE;
 	}
 	return ret;

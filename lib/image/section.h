@@ -13,6 +13,8 @@
 #include "format/sections.h"
 #include "lib/image/snapshot.h"
 
+/* "keys", "order", ...: of a type of blocks of sections. */
+const char *stele_section_name(uint32_t type);
 /*
  * Read `count` blocks of a section, the first with this index, into `blocks`
  * (from stele_device_alloc()).

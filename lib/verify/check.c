@@ -14,26 +14,6 @@
 
 #define ZERO_BUFFER_SIZE (UINT64_C(256) << 10)
 
-const char *stele_check_what(uint32_t type)
-{
-	static const char *const names[] = {
-		[STELE_BLOCK_SUPERBLOCK] = "superblock",
-		[STELE_BLOCK_CATALOG] = "catalog",
-		[STELE_BLOCK_DELETED] = "deleted list",
-		[STELE_BLOCK_DESCRIPTOR] = "descriptor",
-		[STELE_BLOCK_KEYS] = "keys",
-		[STELE_BLOCK_ORDER] = "order",
-		[STELE_BLOCK_COLUMN] = "column",
-		[STELE_BLOCK_DIGESTS] = "digests",
-		[STELE_BLOCK_TREE] = "tree",
-		[STELE_BLOCK_NAMES] = "names",
-	};
-
-	if (type < sizeof(names) / sizeof(names[0]) && names[type])
-		return names[type];
-	return "block";
-}
-
 /* Has somebody committed since it was loaded? Then anything may have changed. */
 static bool has_moved(const struct stele_image *image)
 {

@@ -103,9 +103,6 @@ struct stele_segment_check {
 	bool keys_damaged;
 };
 
-/* Text of a block type: "keys", "order", ... */
-const char *stele_check_what(uint32_t type);
-
 void stele_check_damage(struct stele_check *check,
 			const struct stele_damage *damage);
 /* The same for what is not a sample. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/section.h"
 #include "lib/verify/check.h"
 
 int stele_check_window_open(const struct stele_segment_check *sc, uint32_t type,
@@ -58,7 +59,7 @@ static void report_new(const struct stele_check_window *window, uint64_t offset,
 	pthread_mutex_unlock(&check->lock);
 	if (is_new)
 		stele_check_report(check, error,
-				   stele_check_what(window->section.type),
+				   stele_section_name(window->section.type),
 				   offset, STELE_BLOCK_SIZE,
 				   "cannot be reread");
 }

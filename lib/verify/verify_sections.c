@@ -18,6 +18,7 @@
 #include <sys/random.h>
 
 #include "format/decode.h"
+#include "lib/image/section.h"
 #include "lib/verify/check.h"
 #include "lib/image/digest.h"
 
@@ -40,7 +41,7 @@ static void check_block(struct stele_segment_check *sc,
 					  sc->segment.descriptor.id, &why);
 	if (error < 0)
 		stele_check_report(sc->check, error,
-				   stele_check_what(section->type), offset,
+				   stele_section_name(section->type), offset,
 				   STELE_BLOCK_SIZE, "%s", why);
 }
 
@@ -106,7 +107,7 @@ static void check_present(struct stele_segment_check *sc, uint32_t type,
 		stele_check_report(sc->check, -EUCLEAN, "descriptor", d->offset,
 				   sc->where->descriptor_size,
 				   "no section '%s'",
-				   stele_check_what(type));
+				   stele_section_name(type));
 }
 
 static void check_all_present(struct stele_segment_check *sc)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "format/decode.h"
+#include "lib/image/section.h"
 #include "lib/verify/check.h"
 #include "lib/image/digest.h"
 
@@ -34,7 +35,7 @@ struct node {
 static void report(struct tree *t, const struct node *node, const char *why)
 {
 	stele_check_report(t->sc->check, -EBADMSG,
-			   stele_check_what(t->below.section.type),
+			   stele_section_name(t->below.section.type),
 			   stele_check_window_offset(&t->below, node->at),
 			   STELE_BLOCK_SIZE, "level %u: %s", node->level, why);
 }

@@ -117,6 +117,43 @@ else
 	skip_block 1 "needs root"
 fi
 
+# ---- sections: what the page says still works ----
+
+mkdir "$tmp/classes" "$tmp/classes/a" "$tmp/classes/b"
+for ((i = 0; i < 6; i++)); do
+	head -c $((5000 + i)) /dev/urandom >"$tmp/classes/a/$i"
+	head -c $((6000 + i)) /dev/urandom >"$tmp/classes/b/$i"
+done
+must stele build -q "$tmp/classes" "$tmp/labelled@v1"
+# block_of TYPE: offset of the first one
+block_of() {
+	perl -e 'open F, "<", shift or die; for (my $at = 0; sysread F, my $b, 4096; $at += 4096) {
+		print($at), exit if substr($b, 0, 12) eq "\x93STELE\r\n" . pack "V", $ARGV[0]
+	}' "$tmp/labelled" "$1"
+}
+# damage_section TYPE NAME COMPACT EXTRACT: whether these work
+damage_section() {
+	cp "$tmp/labelled" "$tmp/bad"
+	flip_in "$tmp/bad" $(($(block_of "$1") + 40))
+	run stele verify "$tmp/bad"
+	ok "$2: verify names it" grep -q "^damaged $2 at" <<<"$out"
+	ok "$2: by name, everywhere" not grep -q "type $1" <<<"$err$(
+		stele copy "$tmp/bad@v1" "$tmp/never" 2>&1; stele ls -l "$tmp/bad" 2>&1)"
+	rm -rf "$tmp/copy" "$tmp/never"
+	stele extract -q "$tmp/bad@v1" "$tmp/copy" 2>"$tmp/log"
+	is "$4" $?  "$2: extract"
+	[ "$4" != 0 ] || ok "$2: all is there" diff -r "$tmp/classes" "$tmp/copy"
+	stele compact -q "$tmp/bad@v1" sound 2>"$tmp/log"
+	is "$3" $? "$2: compact"
+	[ "$3" != 0 ] || ok "$2: what it writes is sound" stele verify -q "$tmp/bad@sound"
+}
+damage_section 5 keys 3 0
+damage_section 6 order 0 0
+damage_section 7 column 0 0
+damage_section 8 digests 3 0
+damage_section 9 tree 3 0
+damage_section 10 names 3 3
+
 # Any single byte: sampled here over the whole file, between all structures.
 size=$(stat -c %s "$tmp/good")
 missed=
