@@ -65,6 +65,17 @@ static void explain(const struct build_job *job, int error)
 		cmd_log_error(error, job->target);
 }
 
+/* Who names a snapshot like a file may have meant one. */
+static void explain_name(const char *target)
+{
+	const char *name = cmd_snapshot_of(target);
+	const char *end = name ? strrchr(name, '.') : NULL;
+
+	if (end && (!strcmp(end, ".stele") || !strcmp(end, ".img")))
+		cmd_hint("'%s' is the name of the snapshot: the last '@' begins it; for a file of "
+			 "that name write '%s@'", name, target);
+}
+
 int build_job_end(struct build_job *job, int error)
 {
 	const struct build_options *options = job->options;
@@ -79,6 +90,8 @@ int build_job_end(struct build_job *job, int error)
 		summary_json(&job->summary, &job->report, job->target, dry_run);
 	else if (!options->quiet)
 		summary_print(&job->summary, &job->report, job->target, dry_run);
+	if (!error && options->who == BUILD_OPTIONS_BUILD && job->target)
+		explain_name(job->target);
 	if (!job->report.sample_count && (error || options->quiet))
 		summary_explain(&job->summary, &job->report);
 	summary_release(&job->summary);

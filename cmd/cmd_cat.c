@@ -106,9 +106,49 @@ static int copy_field(struct stele_dataset *ds, uint64_t id, uint32_t index)
 	return error;
 }
 
-/* `field`: index; -1: the whole sample. Return: 0; negative errno (said). */
+/* Is there a key "TEXT/..."? */
+static bool is_directory(struct stele_dataset *ds, const char *text)
+{
+	const size_t size = strlen(text);
+	char prefix[STELE_KEY_SIZE_MAX + 2];
+	struct stele_cursor_entry entry;
+	struct stele_cursor *cursor;
+	bool found;
+
+	if (!size || size >= STELE_KEY_SIZE_MAX)
+		return false;
+	snprintf(prefix, sizeof(prefix), "%s%s", text, text[size - 1] == '/' ? "" : "/");
+	if (stele_cursor_open(ds, prefix, strlen(prefix), &cursor))
+		return false;
+	found = stele_cursor_next(cursor, &entry) > 0;
+	stele_cursor_close(cursor);
+	return found;
+}
+
+/* Return: whether it is known what may have been meant. */
+static bool explain(struct stele_dataset *ds, const char *text, const char *name, bool keys_only)
+{
+	const char *number = text + (text[0] == '#');
+	uint64_t id;
+
+	if (!keys_only && text[0] == '#' && !stele_dataset_lookup(ds, text, strlen(text), &id))
+		cmd_hint("'%s' is a key, too: --keys finds that sample", name);
+	else if (is_directory(ds, text))
+		cmd_hint("keys begin with it: 'stele ls TARGET %s' lists them", name);
+	else if (number == text && !parse_number(number, 0, UINT64_MAX, &id) &&
+		 id < stele_dataset_count(ds))
+		cmd_hint("for the sample with that id write '#%s'", name);
+	else
+		return false;
+	return true;
+}
+
+/*
+ * `field`: index; -1: the whole sample. Return: 0; negative errno (said); sets *unknown, unless
+ * it was said what may have been meant.
+ */
 static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
-		int field, const struct range *range)
+		int field, const struct range *range, bool *unknown)
 {
 	char *name = NULL;
 	uint64_t id;
@@ -121,6 +161,9 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
 			    error == -ENOENT || error == -EINVAL ? "no such key"
 			    : error == -ERANGE ? "no such id"
 					       : stele_strerror(error));
+		if (error == -ENOENT || error == -EINVAL || error == -ERANGE)
+			*unknown |= !explain(ds, text, name ? name : text, keys_only) &&
+				    error != -ERANGE;
 	} else {
 		error = field < 0 ? copy_range(ds, id, range) :
 				    copy_field(ds, id, (uint32_t)field);
@@ -165,13 +208,14 @@ static int run(const char *target, char **names, bool keys_only,
 	if (find_field(ds, field, &index))
 		status = CMD_FAILED;
 	for (; *names && !ferror(stdout) && (index >= 0 || !field); names++) {
-		error = copy(ds, *names, keys_only, index, range);
-		missing |= error == -ENOENT || error == -EINVAL;
+		error = copy(ds, *names, keys_only, index, range, &missing);
 		if (error && status != CMD_DAMAGED)
 			status = cmd_status_of(error);
 	}
 	if (missing)
 		remedy_print("cat", -ENOENT, "no such key", NULL);
+	if (status == CMD_DAMAGED)
+		remedy_print("cat", -EBADMSG, "", NULL);
 	stele_dataset_close(ds);
 	return cmd_finish(status);
 }

@@ -19,6 +19,7 @@
 
 #include "extract.h"
 #include "parse.h"
+#include "remedy.h"
 #include "stop.h"
 #include "text.h"
 
@@ -73,6 +74,8 @@ static void summarize(const struct extract *job, const char *dir)
 		cmd_hint("make room, or choose another DIR; --skip-existing goes on "
 			 "where this stopped");
 	}
+	if (job->damaged)
+		remedy_print("extract", -EBADMSG, "", NULL);
 	if (!job->quiet)
 		printf("%s, %s, in '%s'\n",
 		       text_counted(count, job->done, "sample"),
@@ -98,6 +101,7 @@ static int run(const char *target, const char *dir, char **keys,
 		status = extract_run(job, keys);
 		if (stop_requested()) {
 			cmd_message("%s: stopped", strsignal(stop_requested()));
+			cmd_hint("--skip-existing goes on where this stopped");
 			stop_raise();
 		}
 		summarize(job, dir);

@@ -111,6 +111,16 @@ static bool matches(const char *pattern, const struct stele_cursor_entry *entry)
 	return fnmatch(pattern, key, 0) == 0;
 }
 
+static void say_none(const char *prefix)
+{
+	char *text = text_escape(prefix, strlen(prefix));
+
+	cmd_message(prefix[strcspn(prefix, PATTERN_CHARACTERS)] ? "no key matches '%s'" :
+								   "no key begins with '%s'",
+		    text ? text : prefix);
+	free(text);
+}
+
 static int list(struct stele_dataset *ds, const char *prefix,
 		struct listing *listing)
 {
@@ -131,6 +141,8 @@ static int list(struct stele_dataset *ds, const char *prefix,
 		error = print(ds, listing, &entry);
 		left--;
 	}
+	if (!error && got == 0 && *prefix && left == (listing->limit ? listing->limit : UINT64_MAX))
+		say_none(prefix);
 	stele_cursor_close(cursor);
 	return got < 0 ? got : error;
 }

@@ -319,9 +319,25 @@ static int check(const struct cmd *cmd, const struct verb *verb,
 	return -1;
 }
 
+/* What others call it. */
+static const char *verb_for(const char *word)
+{
+	static const char *const words[][2] = {
+		{"remove", "delete"}, {"rm", "delete"}, {"drop", "delete"}, {"del", "delete"},
+		{"add", "create"}, {"new", "create"}, {"make", "create"}, {"tag", "create"},
+		{"ls", "list"}, {"show", "list"}, {"mv", "rename"}, {"move", "rename"},
+		{"restore", "undelete"}, {"undo", "undelete"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i][0], word))
+			return words[i][1];
+	return word;
+}
+
 static int misuse_verb(const struct cmd *cmd, const char *word)
 {
-	struct suggest names = {.word = word};
+	struct suggest names = {.word = verb_for(word)};
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		suggest_offer(&names, verbs[i].name, strlen(verbs[i].name));

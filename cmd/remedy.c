@@ -24,6 +24,7 @@
 #define OWN_RUN_DIR "set STELE_RUN_DIR to a directory of your own"
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
 #define LEAVE_OUT   "use --skip-changed to leave such files out"
+#define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
 #define NOT_EVEN_ROOT                                                        \
 	"not even root may: see whether it is immutable (lsattr), or on an " \
@@ -64,6 +65,8 @@ static const struct {
 	{-EBUSY, NULL, "mounted", "unmount it first"},
 	{-EBUSY, NULL, "is swap", "run swapoff first"},
 	{-EBUSY, NULL, NULL, "try again when nothing else uses it"},
+	{-ENODATA, " copy ", "unfinished image",
+	 "SOURCE is not complete: finish its build, or run 'stele build --force' again"},
 	{-ENODATA, " build copy ", NULL, NULL},
 	{-ENODATA, NULL, "being written by", "wait until that has ended"},
 	{-ENODATA, NULL, "may still be writing",
@@ -120,9 +123,10 @@ static const struct {
 	{-ENOENT, NULL, "no directory", NULL},
 	{-ENOENT, NULL, "symbolic link to what does not exist",
 	 "remove the link, or name what it leads to"},
-	{-EACCES, " build append ", "cannot read source", LEAVE_OUT},
+	{-EACCES, " build append ", "cannot read source", MAY_READ},
 	{-EACCES, " build append ", "cannot open source",
 	 RUN_AS "a user who may read SOURCE"},
+	{-EACCES, " from ", NULL, RUN_AS "a user who may read SOURCE"},
 	{-EACCES, " copy ", NULL,
 	 RUN_AS "a user who may read SOURCE and write to TARGET: see PERMISSIONS "
 	 "in stele(1)"},
@@ -131,6 +135,9 @@ static const struct {
 	{-EACCES, NULL, NULL, READ_PERMISSION},
 	{-EPERM, NULL, "anybody but", NULL},
 	{-EPERM, NULL, NULL, READ_PERMISSION},
+	{-EOPNOTSUPP, " append ", "the source has no splits",
+	 "append the directory that the image was built from: only what is new in it is "
+	 "written; of a part of it, keys would differ, and samples be there twice"},
 	{-EOPNOTSUPP, " append ", "labels would mean something else",
 	 "say it with --label-from"},
 	{-ENOTUNIQ, " repair ", NULL,
@@ -139,11 +146,18 @@ static const struct {
 	 "'stele repair' shows both versions, and keeps the one you choose"},
 	{-ETXTBSY, " build append ", NULL, LEAVE_OUT},
 	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
+	{-EMEDIUMTYPE, NULL, "superblocks of a Stele image are gone",
+	 "write nothing there: restore the first 2 MiB if they were saved, else copy the "
+	 "image from elsewhere"},
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},
+	{-EINVAL, " copy ", "is the source itself",
+	 "'stele snapshot create TARGET@NEW --base=OLD' names the samples of a snapshot anew"},
 	{-EINVAL, NULL, "it has several snapshots",
 	 "select one: TARGET@NAME"},
-	{-EBADMSG, " repair build ", NULL, NULL},
-	{-EUCLEAN, " repair build ", NULL, NULL},
+	{-EISDIR, " from ", NULL,
+	 "--from names the format of a file: build a directory without it"},
+	{-EBADMSG, " repair build from ", NULL, NULL},
+	{-EUCLEAN, " repair build from ", NULL, NULL},
 	{-EBADMSG, " verify ", NULL, DAMAGE},
 	{-EUCLEAN, " verify ", NULL, DAMAGE},
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},

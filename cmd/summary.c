@@ -119,7 +119,10 @@ static void print_identity(const struct stele_build_report *report,
 {
 	char hex[TEXT_HEX_SIZE] = "";
 
-	printf(ROW "%s on '%s'\n", "snapshot", report->snapshot, target);
+	const char *name = cmd_snapshot_of(target);
+	const int size = (int)(name ? (size_t)(name - 1 - target) : strlen(target));
+
+	printf(ROW "%s on '%.*s'\n", "snapshot", report->snapshot, size, target);
 	printf(ROW "sha256:%s\n", "digest",
 	       text_hex(hex, report->digest, sizeof(report->digest)));
 }

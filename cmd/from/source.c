@@ -17,6 +17,7 @@
 #include "from/names.h"
 #include "from/scan.h"
 #include "libarchive.h"
+#include "remedy.h"
 #include "text.h"
 
 #define TICK_EVERY 1024u
@@ -33,10 +34,12 @@ static const struct from_format *const formats[] = {
 
 /* ---- messages ------------------------------------------------------------ */
 
-static void complain(struct from *from, const char *text)
+static void complain(struct from *from, int error, const char *text)
 {
-	if (!__atomic_exchange_n(&from->complained, true, __ATOMIC_RELAXED))
-		cmd_message("%s", text);
+	if (__atomic_exchange_n(&from->complained, true, __ATOMIC_RELAXED))
+		return;
+	cmd_message("%s", text);
+	remedy_print("from", error, text, NULL);
 }
 
 bool from_complained(const struct from *from)
@@ -56,7 +59,7 @@ int from_failed(struct from *from, int error, const char *format, ...)
 		 error == -ETXTBSY || error == -EBADMSG ? stele_strerror(error) :
 							  strerror(-error));
 	if (error != -ECANCELED)
-		complain(from, message);
+		complain(from, error, message);
 	return error;
 }
 
@@ -84,7 +87,7 @@ int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ..
 		 (unsigned long long)offset,
 		 shard->compression ? ", decompressed" : "", text);
 	if (!scan->from->opts.skip) {
-		complain(scan->from, message);
+		complain(scan->from, -EBADMSG, message);
 		return -EBADMSG;
 	}
 	scan->damages++;

@@ -363,6 +363,33 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 	return 0;
 }
 
+static bool is_ours(struct stele_device *dev, void *block, uint64_t offset)
+{
+	const struct stele_disk_block *header = block;
+
+	return !stele_device_read(dev, block, offset, STELE_BLOCK_SIZE) &&
+	       !memcmp(header->magic, STELE_BLOCK_MAGIC, sizeof(header->magic)) &&
+	       le64_get(header->offset) == offset &&
+	       le32_get(header->crc) == stele_block_crc(header);
+}
+
+void stele_image_log_remains(struct stele_device *dev, const struct stele_log *log)
+{
+	static const uint64_t places[] = {STELE_INTENT_TURN_OFFSET, STELE_INTENT_OFFSET,
+					  STELE_DATA_OFFSET};
+	void *block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
+
+	for (size_t i = 0; block && i < sizeof(places) / sizeof(places[0]); i++) {
+		if (!is_ours(dev, block, places[i]))
+			continue;
+		stele_log_error(log,
+				"all four superblocks of a Stele image are gone, but its block "
+				"at %" PRIu64 " is left", places[i]);
+		break;
+	}
+	free(block);
+}
+
 void stele_image_release(struct stele_image *image)
 {
 	stele_prover_free(image->prover);

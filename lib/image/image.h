@@ -49,6 +49,12 @@ struct stele_image {
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out);
 /*
+ * After -EMEDIUMTYPE: is it an image that has lost its superblocks? Logs an error, if a block
+ * of ours is left where the intents or the first segment were. It may be of an image that was
+ * erased on purpose: whoever may overwrite the target does not care.
+ */
+void stele_image_log_remains(struct stele_device *dev, const struct stele_log *log);
+/*
  * Max retries when a concurrent commit overwrites what the superblock being read
  * refers to; then -EBUSY.
  */

@@ -52,12 +52,14 @@ is "3 s33 $id $at 1" "$status $(head -n 1 "$tmp/.out" |
 run stele cat "$tmp/bad" s33
 is "3 " "$status $out" "a record: cat writes nothing of it"
 ok "a record: cat says of its checksum what verify says" grep -qF "$words" <<<"$err"
+ok "a record: cat says where to read of it" grep -q "^hint: .*DAMAGE" <<<"$err"
 ok "a record: cat names it" grep -q "#$id 's33'" <<<"$err" || diag "$err"
 run stele cat "$tmp/bad" s33 s7
 is 3 "$status" "a record: cat of it and another fails"
 ok "a record: the other is written" cmp "$tmp/src/s7" "$tmp/.out"
 run stele extract "$tmp/bad" "$tmp/copy"
 is 3 "$status" "a record: extract fails"
+ok "a record: extract says where to read of it" grep -q "^hint: .*DAMAGE" <<<"$err"
 ok "a record: extract names it" grep -q "#$id 's33'" <<<"$err"
 ok "a record: extract does not write it" test ! -e "$tmp/copy/s33"
 is 49 "$(find "$tmp/copy" -type f | wc -l)" "a record: all others are there"

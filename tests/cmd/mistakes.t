@@ -166,7 +166,7 @@ says 1 "remove the link, or name what it leads to" build --force src dangling
 mkdir -p split/{train,val}/{a,b} maps
 for dir in split/*/*; do echo "$dir" >"$dir/f"; done
 must stele build -q split splits@v1
-says 1 "say it with --label-from" append split/train splits@v2
+says 1 "append the directory that the image was built from" append split/train splits@v2
 echo bad >maps/cats
 STELE_RUN_DIR=$tmp/maps says 3 "run 'stele unmap' and 'stele map' again" ls cats
 STELE_RUN_DIR=$tmp/none/x says 1 "set STELE_RUN_DIR" map image@first cats
@@ -199,7 +199,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >"$tmp/which"; then
 	chmod 700 part/sub
 	run user "$BUILD/stele" build part built
 	is "stele: cannot read source 'sub': Permission denied
-hint: use --skip-changed to leave such files out" "$err" "nor for what is below it"
+$(printf %s "hint: run it as a user who may read all of SOURCE, or " \
+	"use --skip-changed to leave such files out")" "$err" "nor for what is below it"
 	run user "$BUILD/stele" copy image@first built
 	ok "no permission to copy" grep -q "^hint: .* read SOURCE and write to TARGET" <<<"$err"
 	chmod 644 image
@@ -218,5 +219,50 @@ hint: use --skip-changed to leave such files out" "$err" "nor for what is below 
 else
 	skip_block 11 "needs root and setpriv"
 fi
+
+# ---- what was typed, and what was meant ----
+
+for word in remove rm restore; do
+	run stele snapshot $word image@first
+	ok "snapshot $word: did you mean" grep -q "did you mean '\(un\)*delete'" <<<"$err"
+done
+says 2 "'stele snapshot create TARGET@NEW --base=OLD'" copy image@first image@third
+mkdir -p deep/cats deep/dogs
+for name in 1 2 '#1'; do echo "$name" | tee "deep/cats/$name" >deep/dogs/$name; done
+must stele build -q deep deep.stele
+says 1 "keys begin with it" cat deep.stele cats
+says 1 "for the sample with that id write '#3'" cat deep.stele 3
+says 1 "'stele ls' lists the keys" cat deep.stele 99
+mkdir plain
+echo x >plain/#9
+must stele build -q plain plain.stele
+says 1 "'#9' is a key, too: --keys finds that sample" cat plain.stele '#9'
+run stele ls deep.stele 'horses*'
+is "0  stele: no key matches 'horses*'" "$status $out $err" "ls: a pattern that matches nothing"
+run stele ls deep.stele horses
+is "0  stele: no key begins with 'horses'" "$status $out $err" "ls: a prefix that none has"
+says 1 "--from names the format of a file" build --from=tar src new.stele
+run stele build src 'named@r.stele'
+ok "an '@' in the name of a file: where it divides" \
+	grep -q "^hint: 'r.stele' is the name of the snapshot" <<<"$err"
+ok "the summary has the target's name" grep -q "r.stele on 'named'" <<<"$out"
+must stele snapshot create image@less --base=second -d d >"$tmp/log"
+run stele compact image@less sound
+ok "also of a compaction" grep -q "sound on 'image'" <<<"$out"
+
+# ---- nothing is left of the superblocks ----
+
+cp image erased
+dd if=/dev/zero of=erased bs=4096 count=512 conv=notrunc status=none
+for command in info "snapshot list" verify repair "append src" "snapshot create"; do
+	target=erased
+	[[ $command != @(append|*create)* ]] || target+=@new
+	# shellcheck disable=SC2086 # words
+	says 1 "write nothing there" $command $target
+	ok "$command: that there was an image" \
+		grep -q "all four superblocks of a Stele image are gone" <<<"$err"
+done
+head -c 3000000 /dev/urandom >random
+says 1 "'stele build' makes an image" info random
 
 done_testing
