@@ -41,6 +41,9 @@ void stele_hash_schema(struct stele_hash *hash,
 		       const struct stele_names_stream *names,
 		       uint32_t names_count, uint8_t digest[32]);
 
+/* Of a key's SHA-256 the first 8 bytes, big-endian. */
+uint64_t stele_hash_key(const void *key, size_t size);
+
 /* What may be known of a machine-id(5), which is to be kept on its machine. */
 void stele_hash_machine_id(const uint8_t secret[16], uint8_t id[16]);
 

@@ -8,10 +8,10 @@
 #include "lib/segment/layout.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 #include "format/superblock.h"
+#include "lib/image/digest.h"
 #include "lib/segment/sort.h"
 
 #define GRANULES 4u
@@ -117,27 +117,10 @@ static int builder_tick(void *user)
 	return stele_builder_tick(user);
 }
 
-static int hash_key(EVP_MD_CTX *ctx, const EVP_MD *md,
-		    const struct stele_source_entry *entry, uint64_t *hash)
-{
-	uint8_t digest[EVP_MAX_MD_SIZE];
-
-	if (EVP_DigestInit_ex2(ctx, md, NULL) != 1 ||
-	    EVP_DigestUpdate(ctx, entry->key, entry->key_size) != 1 ||
-	    EVP_DigestFinal_ex(ctx, digest, NULL) != 1)
-		return -ENOMEM;
-	*hash = 0;
-	for (unsigned int i = 0; i < sizeof(*hash); i++)
-		*hash = *hash << 8 | digest[i];
-	return 0;
-}
-
 static int fill_places(struct stele_plan *plan, struct stele_builder *builder,
 		       struct place *places)
 {
-	EVP_MD *md = EVP_MD_fetch(NULL, "SHA256", NULL);
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	int ret = md && ctx ? 0 : -ENOMEM;
+	int ret = 0;
 
 	for (uint64_t i = 0; i < plan->table.count && !ret; i++) {
 		struct stele_source_entry entry;
@@ -146,12 +129,9 @@ static int fill_places(struct stele_plan *plan, struct stele_builder *builder,
 		places[i].slot_size = stele_slot_size(
 			record_size(plan, &entry), plan->descriptor.granule);
 		places[i].ordinal = i;
-		ret = hash_key(ctx, md, &entry, &places[i].hash);
-		if (!ret)
-			ret = now_and_then(builder, i);
+		places[i].hash = stele_hash_key(entry.key, entry.key_size);
+		ret = now_and_then(builder, i);
 	}
-	EVP_MD_CTX_free(ctx);
-	EVP_MD_free(md);
 	return ret;
 }
 

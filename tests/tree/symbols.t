@@ -74,8 +74,7 @@ is "" "$(wanting '(io_uring|__io_uring|blkid)_.*' lib/device/)" \
 	"only lib/device calls liburing and blkid"
 is "" "$(wanting '(rbd|rados)_.*')" "librbd and librados are loaded, never linked"
 is "" "$(wanting '(EVP|SHA|RAND|HMAC|OPENSSL|ERR|CRYPTO)[0-9]*_.*' \
-	lib/image/digest lib/segment/)" \
-	"only digests and the write path call libcrypto"
+	lib/image/digest)" "only digests call libcrypto"
 is "" "$(wanting 'crc[0-9]+_.*' format/)" "only format calls isa-l"
 is "" "$(wanting 'json[_a-z]*_.*')" "nothing in lib calls jansson"
 is "" "$(wanting 'p(read|write)v?2?(64)?|p(read|write)v(64)?2?' \
