@@ -21,13 +21,13 @@ class Shapes(lightning.LightningDataModule):
 
     def train_dataloader(self) -> stele.Loader:
         rank, world = self.trainer.global_rank, self.trainer.world_size
-        self.loader = stele.Loader(
+        loader = self.loader = stele.Loader(
             stele.open(self.target), batch_size=16, seed=1, rank=rank, world_size=world,
             transform=train.tensors,
         )  # fmt: skip
         if self.state:
-            self.loader.load_state_dict(self.state)
-        return self.loader
+            loader.load_state_dict(self.state)
+        return loader
 
     def state_dict(self) -> dict:
         return dict(self.loader.state_dict()) if self.loader else {}

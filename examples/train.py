@@ -52,7 +52,7 @@ def network() -> nn.Module:
 
 def tensors(batch: stele.Batch) -> tuple[torch.Tensor, torch.Tensor]:
     pictures = torch.frombuffer(bytearray(batch.buffer), dtype=torch.uint8)
-    labels = torch.from_dlpack(batch.stack("label"))
+    labels = torch.utils.dlpack.from_dlpack(batch.stack("label"))
     return pictures.view(-1, 1, SIDE, SIDE).float() / 255, labels
 
 
