@@ -24,7 +24,7 @@ enum py_event_kind {
 };
 
 #define PY_FIGURES 5
-#define PY_TEXTS   3
+#define PY_TEXTS   4
 
 struct py_text {
 	const char *data; /* NULL: None */

@@ -39,6 +39,7 @@ struct job {
 static void tell_damage(void *user, const struct stele_damage *d)
 {
 	const char *detail = d->detail ? d->detail : "";
+	const char *snapshot = d->snapshot;
 
 	py_call_add(user, &(struct py_event){
 				  .kind = PY_EVENT_DAMAGE,
@@ -47,7 +48,8 @@ static void tell_damage(void *user, const struct stele_damage *d)
 					      d->has_id ? d->id : PY_NO_ID},
 				  .texts = {{d->what, strlen(d->what)},
 					    {d->key, d->key ? d->key_size : 0},
-					    {detail, strlen(detail)}},
+					    {detail, strlen(detail)},
+					    {snapshot, snapshot ? strlen(snapshot) : 0}},
 			  });
 }
 

@@ -82,6 +82,8 @@ class Damage(NamedTuple):
     id: int | None
     """Of the sample, if it is one."""
     key: str | None
+    snapshot: str | None
+    """The newest that has the sample by that id."""
     detail: str
 
 

@@ -230,6 +230,7 @@ def verify(
             figures[1],
             None if figures[2] == _NO_ID else figures[2],
             texts[1],
+            texts[3],
             texts[2] or "",
         )
         for kind, number, figures, texts in events

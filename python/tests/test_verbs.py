@@ -201,7 +201,7 @@ class Versions(Case):
         bad = stele.verify(images.damaged())
         self.assertFalse(bad.sound)
         (damage,) = [item for item in bad.damage if item.key]
-        self.assertEqual(damage.key, images.key(100))
+        self.assertEqual((damage.key, damage.snapshot), (images.key(100), "v1"))
         with stele.open(images.damaged()) as ds:
             self.assertEqual(ds.find(images.key(100)), damage.id)
         with self.assertRaises(stele.FormatError):
