@@ -88,6 +88,12 @@ static int add_source(struct py_lender *l, PyObject *tuple,
 	if (!core)
 		return -1;
 	l->cores[l->core_count++] = core;
+	if (core->view) {
+		PyErr_SetString(PyExc_ValueError,
+				"a Loader reads past the page cache: open the dataset "
+				"without mmap");
+		return -1;
+	}
 	if (!selection->count) {
 		PyErr_SetString(PyExc_ValueError, "a dataset without samples");
 		return -1;

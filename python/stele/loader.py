@@ -112,7 +112,8 @@ class Loader(_stele.Loader, Generic[T]):
 
     Args:
         sources: a Dataset, or a mixture: a list of Datasets (an epoch is all samples of
-            all), or of (Dataset, weight).
+            all), or of (Dataset, weight); opened without mmap, as a Loader reads past the
+            page cache.
         batch_size: samples of each batch of this rank.
         shuffle: True: one uniform permutation of all; 'windowed': blocks of neighbours,
             for devices with slow random access; False: by id.

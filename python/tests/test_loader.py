@@ -49,6 +49,11 @@ class Loaders(unittest.TestCase):
         next(iter(loader))
         self.assertEqual({b.epoch for b in loader}, {3})
 
+    def test_not_of_a_mapping(self):
+        with stele.open(images.plain(), mmap=True) as ds:
+            with self.assertRaisesRegex(ValueError, "without mmap"):
+                stele.Loader(ds)
+
     def test_orders(self):
         self.assertEqual(ids(self.loader(batch_size=100, shuffle=False)), self.all)
         windowed = ids(self.loader(batch_size=100, shuffle="windowed", block_size=8))
