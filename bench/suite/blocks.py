@@ -23,6 +23,7 @@ class Bench:
         self.settings, self.log, self.sets = settings, log, found
         # What the sweeps of `mix` found best; later blocks begin with it.
         self.fio_best = [(64, 'thp'), (32, 'huge')]
+        self.replay_best = [(32, 'pages'), (16, 'huge')]
         self.ring_best = [16, 32]
         disk = machine.disk_of(settings.dir)
         self.disks = [disk] if disk else []
@@ -53,6 +54,15 @@ def fio_readers(bench, found, target, pairs, seconds):
                         m, seconds=seconds, payload_share=share) for d, m in pairs]
 
 
+def replay_readers(bench, found, target, pairs, seconds):
+    """One for each (depth, kind of memory), too."""
+    _, facts = found.extents()
+    reads = found.iolog()
+    share = facts['payload'] / sum(size for _, size in reads)
+    return [readers.replay(bench.settings, f'fio replay depth {d} {m}', target, reads, d, m,
+                           seconds, share) for d, m in pairs]
+
+
 def ring_readers(bench, found, target, depths, seconds):
     trace, _ = found.extents()
     return [readers.ring(bench.settings, f'ring depth {d}', trace, target, d, seconds=seconds)
@@ -74,6 +84,12 @@ def sweep_bounds(bench, block, found, target):
     made = fio_readers(bench, found, target, pairs, short)
     kept = sweep(bench.log, block, made, bench.settings, 3, bench.disks)
     bench.fio_best = [pairs[made.index(r)] for r in kept] or bench.fio_best
+    bench.replay_best = []
+    for memory in ('pages', 'huge'):
+        pairs = [(d, memory) for d in FIO_DEPTHS]
+        made = replay_readers(bench, found, target, pairs, short)
+        kept = sweep(bench.log, block, made, bench.settings, 1, bench.disks)
+        bench.replay_best += [pairs[made.index(r)] for r in kept]
     made = ring_readers(bench, found, target, RING_DEPTHS, short)
     kept = sweep(bench.log, block, made, bench.settings, 2, bench.disks)
     bench.ring_best = [RING_DEPTHS[made.index(r)] for r in kept] or bench.ring_best
@@ -81,11 +97,13 @@ def sweep_bounds(bench, block, found, target):
 
 def bounds(bench, found, target, seconds, deeper=False):
     """fio and the ring, as the sweep found them best; and deeper, for smaller samples."""
-    pairs, depths = list(bench.fio_best), list(bench.ring_best)
+    pairs, replays, depths = list(bench.fio_best), list(bench.replay_best), list(bench.ring_best)
     if deeper:
         pairs = [(max(d for d, _ in pairs) * k, pairs[0][1]) for k in (1, 2, 4)]
+        replays = [(d * k, m) for d, m in replays for k in (1, 2)]
         depths = [max(depths), max(depths) * 2]
     return (fio_readers(bench, found, target, pairs, seconds) +
+            replay_readers(bench, found, target, replays, seconds) +
             ring_readers(bench, found, target, depths, seconds))
 
 

@@ -142,6 +142,7 @@ def others(log):
                                  ('b', '20 KiB'), ('e', '100 to 2048 B'), ('ceph', 'Ceph RBD'))
             for peer in ('fio ', 'ring ', 'ext4 8 threads', 'ext4 1 thread')]
     rows += [
+        ratio('mix', "stele against fio that replays its reads", 'stele', 'fio replay '),
         ratio('peers', "fio's best against ext4 8 threads: what is there to win", 'fio ',
                 'ext4 8 threads'),
         ratio('peers', "fio's best against ext4 1 thread: what is there to win", 'fio ',

@@ -7,10 +7,11 @@ first to last sample, as it counted them itself. Latencies are of whole samples.
 
 import contextlib
 import dataclasses
+import pathlib
 import typing
 
 from . import machine
-from .process import Failed, json_lines, run
+from .process import Failed, json_lines, later, run
 
 THP = '/sys/kernel/mm/transparent_hugepage/enabled'
 POOL = '/proc/sys/vm/nr_hugepages'
@@ -105,7 +106,7 @@ def thp_always():
 FIO_MEMORY = {
     'pages': (('--mem=malloc',), contextlib.nullcontext),
     'thp': (('--mem=mmap',), thp_always),
-    'huge': (('--mem=shmhuge',), huge_pool),
+    'huge': (('--mem=mmaphuge',), huge_pool),
 }
 FIO_RING = ('--ioengine=io_uring', '--fixedbufs=1', '--registerfiles=1', '--nonvectored=1')
 
@@ -126,6 +127,38 @@ def fio(settings, name, target, sizes, region, depth, memory='pages', seconds=No
 
     return Reader(name, argv, lambda text: parse_fio(text, share), around=around,
                   from_disk=how.get('from_disk', True), env=how.get('env'))
+
+
+# Where it is written for one run: in memory, lest that disturb the disk.
+REPLAY = pathlib.Path('/dev/shm/stele-bench.iolog')
+REPLAY_RATE = 4e9, 2e5  # bytes/s and reads/s that no log here should be too short for
+REPLAY_RING = ('--ioengine=io_uring', '--fixedbufs=1', '--nonvectored=1')
+
+
+def write_replay(reads, target, at, seconds):
+    """The reads, from that one on, over and over, as fio's iolog."""
+    mean = sum(size for _, size in reads) / len(reads)
+    count = int(seconds * min(REPLAY_RATE[0] / mean, REPLAY_RATE[1]))
+    with open(REPLAY, 'w', encoding='ascii') as out:
+        out.write(f'fio version 3 iolog\n0 {target} add\n0 {target} open\n')
+        for i in range(at, at + count):
+            offset, size = reads[i % len(reads)]
+            out.write(f'{i - at} {target} read {offset} {size}\n')
+        out.write(f'{count} {target} close\n')
+
+
+def replay(settings, name, target, reads, depth, memory, seconds, payload_share):
+    """fio, of the very reads that stele bench wrote down, each time from another one on."""
+    options, around = FIO_MEMORY[memory]
+    later('rm', '-f', REPLAY)
+
+    def argv(seed):
+        write_replay(reads, target, seed % len(reads), seconds)
+        return ('fio', '--name=replay', f'--read_iolog={REPLAY}', '--replay_no_stall=1',
+                '--direct=1', f'--iodepth={depth}', f'--runtime={seconds:g}',
+                '--output-format=json', *REPLAY_RING, *options)
+
+    return Reader(name, argv, lambda text: parse_fio(text, payload_share), around=around)
 
 
 # ---- peers of our own ----

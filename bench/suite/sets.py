@@ -122,6 +122,17 @@ class Set:
         return self.path('trace'), facts
 
 
+    def iolog(self):
+        """The device reads of one epoch as stele bench wrote them down: (offset, size) of each."""
+        with self.making('iolog') as path:
+            if path:
+                run(self.settings.build / 'stele', 'bench', '-q', '--epochs=1',
+                    f'--iolog={path}', self.path('image'))
+        with open(self.path('iolog'), encoding='utf-8') as log:
+            lines = [line.split() for line in log]
+        return [(int(line[3]), int(line[4])) for line in lines if len(line) == 5]
+
+
 def remove(path):
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -37,6 +37,17 @@ print(figures.best(points, both, 'x', [0, 1, 2]), figures.best(points, both, 'x'
       figures.best(points, ['none'], 'x', [0]))
 EOT
 
+says "0 /t add,0 /t open,0 /t read 8 9,1 /t read 1 2,2 /t read 8 9,3 /t read 1 2,4 /t close" \
+	"a replay goes over the reads again, from any of them on" <<'EOT'
+import pathlib
+import sys
+from suite import readers
+readers.REPLAY = pathlib.Path(sys.argv[1]) / 'replay'
+readers.REPLAY_RATE = 1e9, 2
+readers.write_replay([(1, 2), (8, 9)], '/t', 1, 2)
+print(','.join(readers.REPLAY.read_text().split('\n')[1:-1]))
+EOT
+
 says "0 1 1 1 1 3" "what makes a round noisy" <<'EOT'
 from suite.figures import noise
 print(*(len(noise(*a)) for a in ((0.1, 0.01, 100, 110), (0.2, 0), (0, 0.03), (0, 0, 100, 120),
