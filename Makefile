@@ -302,6 +302,7 @@ bench-python: deps ## loaders that people train with, against each other: hours,
 bench-python-here: all python $(BENCH_PYTHON) $(VENV)-bench/done \
 		$(VENV)-bench-mindspore/done
 	$(Q)BUILD=$(abspath $(O)) $(PYTHON) bench/bench.py python
+	$(Q)cp $${BENCH_OUT:-$(O)/bench}/python.md bench/PYTHON.md
 
 bench-clean: ## removes what it measured on, keeps the results
 	$(Q)BUILD=$(abspath $(O)) python3 bench/bench.py clean

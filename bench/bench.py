@@ -113,7 +113,7 @@ def python(action):
             raise SystemExit('bench: needs root: it drops caches, and mounts')
         process.catch_signals()
         sets.clear_leftovers(settings)
-        facts = facts or {**machine.facts(settings.dir), **suite.facts(settings)}
+        facts = {**machine.facts(settings.dir), **suite.facts(settings)}
         bench = suite.Bench(settings, log, store)
         if action == 'python-sets':
             suite.forms_only(bench)

@@ -12,12 +12,14 @@ import contextlib
 import functools
 import gc
 import inspect
+import itertools
 import json
 import os
 import pathlib
 import random
 import struct
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -32,6 +34,8 @@ from loaders.base import Job  # noqa: E402
 from suite import machine  # noqa: E402
 
 EPOCHS_MAX = 8  # in which a run of so many seconds is to be filled,
+FORGET_SECONDS = 0.05
+FILES_MAX = 100
 TIMES_MAX = 3  # and how much longer it may take with all that is not timed
 
 
@@ -45,6 +49,38 @@ def prepare(job):
         with open(file, 'rb', buffering=0) as reader:
             while reader.read(1 << 22):
                 pass
+
+
+@contextlib.contextmanager
+def forgetting(path):
+    """What was read of the set is gone before long, as if it were far larger than the memory.
+
+    Of many small files each is read whole: there is nothing of others to forget.
+    """
+    path, over = pathlib.Path(path), threading.Event()
+    files = [path] if path.is_file() else [p for p in path.rglob('*') if p.is_file()]
+    with contextlib.ExitStack() as stack:
+        open_files = [stack.enter_context(open(file, 'rb', buffering=0))
+                      for file in files[:FILES_MAX + 1]]
+
+        def forget():
+            processes = []
+            for tick in itertools.count():
+                if over.wait(FORGET_SECONDS):
+                    break
+                if tick % 8 == 0:
+                    processes = [os.getpid(), *meter.descendants()]
+                for process in processes:
+                    meter.page_out(process, str(path))
+                for file in open_files:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+        thread = threading.Thread(target=forget)
+        if len(files) <= FILES_MAX:
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(over.set)
+        yield
 
 
 class Run:
@@ -104,12 +140,13 @@ def epoch(loader, job, words):
     before = meter.memory()['pss']
     run = Run(loader, job, words['seconds'], words.get('disks', ()))
     begin = time.perf_counter()
-    for number in range(EPOCHS_MAX):
-        run.epoch(number)
-        gc.collect()
-        if run.steady_time >= words['seconds'] * 0.8 or \
-                time.perf_counter() - begin > words['seconds'] * TIMES_MAX:
-            break
+    with forgetting(job.path) if words.get('forget') else contextlib.nullcontext():
+        for number in range(EPOCHS_MAX):
+            run.epoch(number)
+            gc.collect()
+            if run.steady_time >= words['seconds'] * 0.8 or \
+                    time.perf_counter() - begin > words['seconds'] * TIMES_MAX:
+                break
     if words.get('weigh'):
         run.weigh()
     return {**run.result(), 'pss_before': before}

@@ -5,6 +5,8 @@ All are this process and its descendants. Memory is PSS, so that pages which pro
 count once. Whole-machine figures and device bytes come from the suite's own meter.
 """
 
+import contextlib
+import ctypes
 import os
 import pathlib
 import resource
@@ -13,6 +15,8 @@ import time
 from suite import machine
 
 PROC = pathlib.Path('/proc')
+LIBC = ctypes.CDLL(None)
+PROCESS_MADVISE, MADV_PAGEOUT = 440, 21  # system call, on all architectures
 
 
 def parents():
@@ -63,6 +67,21 @@ def memory():
     return {'pss': sum(p.get('Pss', 0) for p in all_of),
             'own': sum(p.get('Pss_Anon', 0) + p.get('Pss_Shmem', 0) for p in all_of),
             'processes': len(all_of)}
+
+
+def page_out(process, path):
+    """Have the pages of files below path forgotten that this process has mapped."""
+    ranges = []
+    for line in machine.read_text(PROC / str(process) / 'maps').split('\n'):
+        if path in line:
+            begin, end = (int(number, 16) for number in line.split(' ', 1)[0].split('-'))
+            ranges += [begin, end - begin]
+    with contextlib.suppress(OSError):
+        if ranges:
+            fd = os.pidfd_open(process)
+            LIBC.syscall(PROCESS_MADVISE, fd, (ctypes.c_size_t * len(ranges))(*ranges),
+                         ctypes.c_size_t(len(ranges) // 2), MADV_PAGEOUT, 0)
+            os.close(fd)
 
 
 def private(process):

@@ -147,7 +147,8 @@ def memory(what):
 
 def queue_facts(disk):
     names = ('scheduler', 'nr_requests', 'max_sectors_kb', 'max_hw_sectors_kb', 'max_segments',
-             'logical_block_size', 'rotational', 'nomerges', 'io_poll')
+             'logical_block_size', 'rotational', 'nomerges', 'io_poll',
+             'read_ahead_kb')
     return {n: read_text(f'/sys/block/{disk}/queue/{n}', '?') for n in names}
 
 

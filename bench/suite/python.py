@@ -23,7 +23,9 @@ sys.path.insert(0, str(HERE))
 import loaders  # noqa: E402
 
 MORE = 75  # exit status: a slice is over, and there is more to do
+SLOW = ('Lance',)  # to begin: its workers are spawned, and import all packages
 MANY = 32  # workers, whose first batch is waited for
+DEPTH = 128
 C_LOADER = 'C loader (stele bench --loader)'
 SYNTHETIC = {'1 M': 1000000, '100 M': 100000000, '813 M': 813000000}
 
@@ -60,13 +62,13 @@ def all_sets(settings):
         return kind(settings, 'python-' + name, description, mean, settings.count(count))
 
     return {
-        'large': made(sets.Set, 'large', 'split:' + MIX, 76780, 6000),
+        'large': made(sets.Set, 'large', 'split:' + MIX, 76780, 3600),
         'small': made(sets.Set, 'small', 'fixed:20480', 20480, 10000),
         'tiny': made(sets.Set, 'tiny', 'fixed:1024', 1024, 60000),
-        'pictures': made(Pictures, 'pictures', 'jpeg', 105000, 1500),
+        'pictures': made(Pictures, 'pictures', 'jpeg', 105000, 1000),
         # Read by Stele alone, and so larger.
-        'limit large': made(sets.Set, 'limit-large', 'split:' + MIX, 76780, 26000),
-        'limit small': made(sets.Set, 'limit-small', 'fixed:20480', 20480, 100000),
+        'limit large': made(sets.Set, 'limit-large', 'split:' + MIX, 76780, 13000),
+        'limit small': made(sets.Set, 'limit-small', 'fixed:20480', 20480, 60000),
     }
 
 
@@ -176,9 +178,9 @@ MODES = {'main': '1 process', 'workers': '4 workers', 'threads': 'threads'}
 def variants(bench, kind, warm, quick):
     """(loader, mode): each loader in each of its modes; of Stele by mmap only what is warm."""
     for name, loader in loaders.ALL.items():
-        if name.endswith('mmap') and not warm:
+        if loader.only and not (warm and loader.only == 'warm'):
             continue
-        if bench.settings.few and not loader.alone:
+        if bench.settings.few and not loader.alone or kind.pictures and not loader.decodes:
             continue
         for mode in loader.modes:
             if not (quick and mode == 'main' and 'workers' in loader.modes):
@@ -200,6 +202,27 @@ def epoch_block(kind, warm):
                          batch=kind.batch, pictures=kind.pictures, warm=warm,
                          seconds=bench.settings.seconds, from_disk=not warm,
                          weigh=not bench.done(block))
+            for name, mode in chosen if name in kept])
+    return block, run
+
+
+def beyond_block(kind):
+    """A random order of a set that the page cache is of no use for, as if it were far larger."""
+    block = f'beyond {kind.name}'
+
+    def run(bench):
+        if not bench.wanted(block):
+            return
+        found = bench.sets[kind.name]
+        chosen = [(name, 'threads' if 'threads' in loader.modes else 'workers')
+                  for name, loader in loaders.ALL.items()
+                  if loader.order == 'random' and loader.only != 'warm'
+                  and name not in SLOW and (loader.alone or not bench.settings.few)]
+        kept = bench.make(found, list(dict.fromkeys(name for name, _ in chosen)))
+        bench.run(block, [
+            bench.reader(f'{name}, {MODES[mode]}', 'epoch', name, found, mode=mode,
+                         batch=kind.batch, seconds=bench.settings.seconds, from_disk=True,
+                         forget=True)
             for name, mode in chosen if name in kept])
     return block, run
 
@@ -231,11 +254,14 @@ def limit_block(kind):
         bench.make(found, ['stele Loader'])
         sets.remove(found.path('tree'))
         path = found.path('stele')
-        chosen = [c_reader(bench, C_LOADER, path, '--loader', f'--batch={kind.batch}')]
+        pinned = f', depth {DEPTH}'  # so that it is not the search for one that differs
+        chosen = [c_reader(bench, name, path, '--loader', f'--batch={kind.batch}', *more)
+                  for name, more in ((C_LOADER, ()), (C_LOADER + pinned, (f'--depth={DEPTH}',)))]
         chosen += [bench.reader(name, 'epoch', 'stele Loader', path=path, from_disk=True,
                                 mode='threads', batch=kind.batch,
                                 seconds=bench.settings.seconds, options=options)
                    for name, options in (('Loader', {'samples': True}),
+                                         ('Loader' + pinned, {'samples': True, 'depth': DEPTH}),
                                          ('Loader, contiguous batches', {}))]
         bench.run(block, chosen)
     return block, run
@@ -269,8 +295,8 @@ def first_batch(bench):
     if not bench.wanted('first', 3):
         return
     found, chosen = bench.sets['small'], []
-    # Its workers are spawned: a minute, and 20 GB.
-    names = [name for name, _ in variants(bench, KINDS['small'], False, True) if name != 'Lance']
+    names = [name for name, _ in variants(bench, KINDS['small'], False, True)
+             if name not in SLOW]
     kept = bench.make(found, list(dict.fromkeys(names)))
     for name in dict.fromkeys(kept):
         for mode in loaders.ALL[name].modes:
@@ -335,7 +361,9 @@ def blocks():
     listed = []
     for name in ('large', 'small'):
         listed.append((*limit_block(KINDS[name]), f'limit {name}'))
-    extra = {'large': [('order', order)], 'small': [('first', first_batch), ('resume', resuming)],
+    extra = {'large': [beyond_block(KINDS['large']), ('order', order)],
+             'small': [beyond_block(KINDS['small']), ('first', first_batch),
+                       ('resume', resuming)],
              'tiny': [('getitems', getitems)], 'pictures': []}
     for name, kind in KINDS.items():
         parts = [epoch_block(kind, False), epoch_block(kind, True), *extra[name]]

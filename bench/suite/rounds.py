@@ -88,7 +88,8 @@ def one_round(log, block, readers, number, settings, anchor, disks, between=None
     steal = max([idle_steal, *(p['steal'] for p in points)]) / processors
     noise = figures.noise(idle_busy / processors, steal, before, after)
     log.rounds.append({'block': block, 'round': number, 'seed': seed,
-                       'order': [r.name for r in order], 'busy': idle_busy, 'steal': steal,
+                       'order': [r.name for r in order],
+                       'seconds': settings.seconds, 'scale': settings.scale, 'busy': idle_busy, 'steal': steal,
                        'before': before, 'after': after, 'noise': noise})
     say(f"  {block} round {number + 1}: " + (', '.join(noise) or 'quiet'))
     return not noise

@@ -51,19 +51,21 @@ if [ "$(id -u)" = 0 ]; then
 	sets=$tmp/sets
 	run env BUILD="$BUILD" BENCH_OUT="$tmp/out" BENCH_DIR="$sets" BENCH_QUICK=1 BENCH_ROUNDS=1 \
 		BENCH_SCALE=0.06 BENCH_SECONDS=0.1 BENCH_FEW=1 BENCH_PYTHON="$python" \
-		BENCH_ONLY='^small|^tiny$' python3 bench/bench.py python
+		BENCH_ONLY='^(beyond )?small|^tiny$' python3 bench/bench.py python
 	is 0 "$status" "a run succeeds" || diag "$err"
 	is "[]" "$(jq -c .skipped "$tmp/out/python.json")" "nothing is skipped"
 	json=$tmp/out/python.json
-	is "small small warm tiny" "$(jq -r '[.rounds[].block] | join(" ")' "$json")" \
+	is "small small warm beyond small tiny" "$(jq -r '[.rounds[].block] | join(" ")' "$json")" \
 		"each block has its round"
 	ok "samples were read" jq -e '[.points[].samples_per_second > 0] | all' "$json"
 	ok "memory was measured" jq -e '.points[0].pss > .points[0].own' "$json"
-	is 3 "$(grep -c '^| \*\*stele Loader' "$tmp/out/python.md")" \
+	is 4 "$(grep -c '^| \*\*stele Loader' "$tmp/out/python.md")" \
 		"the report has a table of each"
+	ok "and says how it was made" \
+		grep -q "runs of 0.1 s, 0.06 of the samples: small 1, " "$tmp/out/python.md"
 	is "" "$(find "$sets" -name 'python-*')" "its sets are gone"
 else
-	skip_block 7 "needs root to drop caches"
+	skip_block 8 "needs root to drop caches"
 fi
 
 done_testing

@@ -39,7 +39,9 @@ class Loader:
     modes = ('main', 'workers')
     order = 'random'  # 'shards': neighbours of the source stay together to some degree
     environment = ''  # that it needs to itself: build/venv-bench-NAME
+    decodes = True  # samples one by one, in its workers or threads
     alone = False  # it needs no package but Stele's own and NumPy
+    only = ''  # 'warm', 'beyond': it is in no other blocks of epochs
     seekable = ''  # how it resumes; '': it does not, but reads again what came before
 
     def load(self):

@@ -54,7 +54,7 @@ class Threads(Stele):
         import stele
 
         loader = stele.Loader(self.data(job), batch_size=job.batch, seed=job.seed,
-                              drop_last=True)
+                              drop_last=True, depth=job.options.get('depth', 0))
         self._contiguous = not job.options.get('samples')
         if not job.pictures:
             return loader
@@ -147,6 +147,7 @@ class Mapped(MapStyle):
     """The same, out of the page cache."""
 
     name = 'stele in DataLoader, mmap'
+    only = 'warm'
     seekable = ''
 
     def open(self, job):
@@ -159,6 +160,7 @@ class Batches(Stele):
 
     name = 'stele Batches in DataLoader'
     modes = ('threads',)
+    decodes = False
 
     def load(self):
         super().load()

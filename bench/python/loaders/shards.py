@@ -14,7 +14,7 @@ import types
 from .base import Loader, collate, data_loader
 from .torched import HuggingFace, stateful_loader, torchvision_datasets
 
-SHARD = 32 << 20  # bytes; so that sets of a few hundred MB have enough of them
+SHARD = 4 << 20  # bytes; so that 32 workers have one each of a small set
 BUFFER = 1000  # samples
 
 

@@ -97,11 +97,13 @@ class Lmdb(MapStyle):
                         txn.put(struct.pack('>I', id), data, append=True)
                         more = id + 1 < len(source)
 
+    readahead = True
+
     class Data:
-        def __init__(self, job):
+        def __init__(self, job, readahead):
             import lmdb
 
-            self.job, self.env = job, None
+            self.job, self.env, self.readahead = job, None, readahead
             with lmdb.open(job.path, readonly=True, lock=False) as env:
                 self.count = env.stat()['entries']
 
@@ -112,13 +114,21 @@ class Lmdb(MapStyle):
             import lmdb
 
             if self.env is None:
-                # Without readahead is for what is larger than the memory, and far slower here.
-                self.env = lmdb.open(self.job.path, readonly=True, lock=False, meminit=False)
+                self.env = lmdb.open(self.job.path, readonly=True, lock=False, meminit=False,
+                                     readahead=self.readahead)
             with self.env.begin() as txn:
                 return self.job.sample(txn.get(struct.pack('>I', index))), index
 
     def dataset(self, job):
-        return self.Data(job)
+        return self.Data(job, self.readahead)
+
+
+class LmdbRandom(Lmdb):
+    """As its documentation advises for what is larger than the memory: MADV_RANDOM."""
+
+    name = 'LMDB, no readahead'
+    only = 'beyond'
+    readahead = False
 
 
 class Hdf5(MapStyle):
@@ -257,4 +267,4 @@ class Lance(MapStyle):
                                shuffle=True, drop_last=True, collate_fn=collated)
 
 
-ALL = (ImageFolder, Lmdb, Hdf5, HuggingFace, Lance)
+ALL = (ImageFolder, Lmdb, LmdbRandom, Hdf5, HuggingFace, Lance)
