@@ -18,12 +18,12 @@ import time
 
 sys.dont_write_bytecode = True
 
-from suite import blocks, goals, machine, process, report, sets, special  # noqa: E402
+from suite import blocks, goals, knee, machine, process, report, sets, special  # noqa: E402
 from suite.process import Failed, say  # noqa: E402
 from suite.rounds import Log  # noqa: E402
 from suite.settings import Settings  # noqa: E402
 
-ALL = {**blocks.BLOCKS, **special.BLOCKS}
+ALL = {**blocks.BLOCKS, **knee.BLOCKS, **special.BLOCKS}
 
 
 def save(settings, log, facts):

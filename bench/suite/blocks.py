@@ -10,7 +10,6 @@ from .process import Failed, json_lines, run
 from .rounds import run_block, sweep
 from .settings import MIX
 
-DEPTHS = (8, 16, 32, 64, 128, 256)
 FIO_DEPTHS = (8, 16, 32, 64, 128)
 RING_DEPTHS = (8, 16, 32, 64, 128)
 DEEP = (64, 128, 256)
@@ -168,15 +167,6 @@ def mix(bench):
     bench.run('mix', chosen, anchor_of(bench, found, target))
 
 
-def depth(bench):
-    """Set A: the depth that a reader finds against fixed ones."""
-    target = bench.sets['a'].image()
-    chosen = [readers.stele(bench.settings, 'stele', target)]
-    chosen += [readers.stele(bench.settings, f'stele depth {d}', target, f'--depth={d}')
-               for d in DEPTHS]
-    bench.run('depth', chosen, anchor_of(bench, bench.sets['a'], target))
-
-
 def peers(bench):
     """Set A: against filesystems, and files that hold all; and what is there to win."""
     found = bench.sets['a']
@@ -266,6 +256,6 @@ def emulate(bench, name, target):
                              **found['accelerators']})
 
 
-BLOCKS = {'mix': mix, 'depth': depth, 'peers': peers, 'loop': loop, 'l': essential('l'),
+BLOCKS = {'mix': mix, 'peers': peers, 'loop': loop, 'l': essential('l'),
           'b': essential('b'), 'e': essential('e'), 'memory': memory,
           'accelerators': accelerators}

@@ -87,18 +87,6 @@ def open_goal(log, goal, name, field, scale):
     return goal.row(values, True, '' if cold else 'not cold')
 
 
-def settled(log, goal):
-    """Automatic depth by the best fixed one, without the first second."""
-    field = 'settled_bytes_per_second'
-    points = log.of(goal.block)
-    rounds, good = figures.counting_rounds(log.rounds_of(goal.block))
-    other = figures.best(points, names(points, 'stele depth '), field, rounds)
-    if not other:
-        return goal.row([], good, 'not measured')
-    return goal.row(figures.ratios(points, 'stele', other, field, rounds), good,
-                    'against ' + other)
-
-
 def table(log):
     """Every goal, in the order in which they were set."""
     rows = [
@@ -117,8 +105,6 @@ def table(log):
                           True), 'stele', 'ext4 1 thread', 'cpu_us_per_sample'),
         against(log, Goal('memory', 'crc on against off, loop device in memory', 0.85, 0.95),
                 'loop crc', 'loop none'),
-        settled(log, Goal('depth', 'automatic depth against the best fixed, after 1 s', 0.95,
-                          0.98)),
     ]
     for name in ('1 K samples', '813 M samples'):
         rows.append(open_goal(log, Goal('open', f'open and first sample, cold, {name}', 5, 2,

@@ -16,7 +16,6 @@ from .process import Failed, json_lines, later, run
 THP = '/sys/kernel/mm/transparent_hugepage/enabled'
 POOL = '/proc/sys/vm/nr_hugepages'
 POOL_PAGES = 64
-INTERVAL = 0.5
 
 
 @dataclasses.dataclass
@@ -53,15 +52,12 @@ def parse_peer(text):
 # ---- stele ----
 
 def parse_stele(text):
-    *intervals, seen = json_lines(text)
+    seen = json_lines(text)[-1]
     if seen.get('failed'):
         raise Failed(f"stele bench: {seen['failed']} sample{'s' * (seen['failed'] > 1)} failed")
     latency = seen.get('latency_ns', {})
-    # The first second is the search for a depth, and what the reader was opened with.
-    settled = [i['bytes_per_second'] for i in intervals if i['time'] > 1 + INTERVAL / 2]
     return rates(seen['samples'], seen['bytes'], seen['seconds'], latency.get('p50', 0) / 1e3,
                  latency.get('p99', 0) / 1e3,
-                 settled_bytes_per_second=sum(settled) / len(settled) if settled else None,
                  window=seen.get('depth', {}).get('window'), tier=seen.get('tier'),
                  reads_per_sample=seen.get('reads_per_sample'),
                  bytes_per_byte=seen.get('bytes_per_byte'))
@@ -74,7 +70,7 @@ def stele(settings, name, target, *options, limit=None, seconds=None, from_disk=
     env = machine.clean_environment(settings)
 
     def argv(seed):
-        return (command, 'bench', '--json', '-q', limit, f'--interval={INTERVAL:g}',
+        return (command, 'bench', '--json', '-q', limit,
                 f'--seed={seed}', *options, target)
 
     return Reader(name, argv, parse_stele, from_disk=from_disk, env=env)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """report.py - results.md and its charts, from what results.json holds"""
 
-from . import blocks, chart, figures, goals
+from . import blocks, chart, figures, goals, knee
 from .special import NOTHING_WARM, SYNTHETIC
 
 TITLES = {
     'mix': 'Set A: ImageNet\'s sizes',
-    'depth': 'Set A, by depth',
     'peers': 'Set A, against its peers',
     'l': 'Set L: the same, larger than half the memory',
     'loop': 'Set A through a loop device',
@@ -133,6 +132,34 @@ def accelerators_part(log):
                    'by emulation'], rows))
 
 
+def spread_cell(found, digits=2):
+    if not found:
+        return '-'
+    return (f"{fixed(found['median'], digits)} ({fixed(found['low'], digits)} - "
+            f"{fixed(found['high'], digits)}, {found['count']})")
+
+
+def knee_part(log):
+    """The automatic depth: at the knee, beside a neighbour, in batches, after a change."""
+    rows = []
+    for device, name, helpers in knee.cases():
+        seen = knee.case_figures(log, device, name, helpers)
+        if seen:
+            rows.append([f"{device}, {name}, {'helpers' if helpers else 'inline'}", seen['knee'],
+                         seen['best'], *(spread_cell(seen[k])
+                                         for k in ('rate', 'p99', 'in_flight', 'settled')),
+                         '' if seen['quiet'] else 'noisy'])
+    if not rows:
+        return ''
+    text = ('### The automatic depth\n\nBeside fixed ones, from its first second on: median over '
+            'the rounds of the ratio within each (middle half, rounds). Wanted: a rate of 0.97 '
+            'of the best depth\'s; at most twice the p99, and twice the requests in flight, of '
+            'the knee, the smallest depth with 97 % of the best; settled within 1 s.\n\n' +
+            table(['case', 'knee', 'best', 'rate', 'p99', 'in flight', 'settled, s', ''], rows))
+    rows = [[what, spread_cell(found)] for what, found in knee.other_figures(log)]
+    return text + '\n' + table(['besides', 'median'], rows) if rows else text
+
+
 def open_part(log):
     rows = []
     for name in [n + kind for kind in ('', NOTHING_WARM) for n in SYNTHETIC]:
@@ -230,7 +257,7 @@ def write(log, facts, settings, out):
         parts.append('**A quick run: it shows that the suite works, and no figures.**\n')
     parts += [goals_part(log), others_part(log), '## Readers\n']
     parts += [block_part(log, block, title, charts) for block, title in TITLES.items()]
-    parts += [accelerators_part(log), open_part(log), machine_part(log, facts, settings)]
+    parts += [knee_part(log), accelerators_part(log), open_part(log), machine_part(log, facts, settings)]
     text = '\n'.join(p for p in parts if p)
     (out / 'results.md').write_text(text, encoding='utf-8')
     return text

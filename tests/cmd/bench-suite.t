@@ -69,16 +69,14 @@ print(reached(1.05, 0.97, 1.05), reached(0.97, 0.97, 1.05), reached(0.96, 0.97, 
       reached(None, 1, 2), *(reached(v, 5, 2, True) for v in (2, 5, 5.1)))
 EOT
 
-says "100.0 None 1 sample failed 2 samples failed" \
+says "5.0 500.0 1 sample failed 2 samples failed" \
 	"figures of stele bench; a failed sample is no result" <<'EOT'
 import json
 from suite.process import Failed
 from suite.readers import parse_stele
 end = {'samples': 10, 'bytes': 1000, 'seconds': 2, 'failed': 0}
-lines = [{'time': t, 'bytes_per_second': r} for t, r in ((0.5, 9), (1.0, 9), (1.5, 90), (2.0, 110))]
-text = '\n'.join(json.dumps(x) for x in lines + [end])
-words = [parse_stele(text)['settled_bytes_per_second'],
-         parse_stele(json.dumps(end))['settled_bytes_per_second']]
+seen = parse_stele(json.dumps(end))
+words = [seen['samples_per_second'], seen['bytes_per_second']]
 for failed in 1, 2:
     try:
         parse_stele(json.dumps({**end, 'failed': failed}))
