@@ -74,7 +74,7 @@ static void plan_runs(struct synthetic *s, uint64_t count)
 	}
 	s->d.sample_count = count;
 	s->descriptor_size = stele_stream_blocks(stele_descriptor_stream_size(
-				     1, s->d.run_count, 0)) * STELE_BLOCK_SIZE;
+				     1, s->d.run_count, 0, 0)) * STELE_BLOCK_SIZE;
 	end = s->d.slots_offset = s->descriptor_size;
 	for (uint32_t i = 0; i < s->d.run_count; i++) {
 		const uint64_t slots = s->runs[i].offset; /* their count, until here */

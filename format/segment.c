@@ -10,6 +10,7 @@
 
 #include "format/decode.h"
 #include "format/features.h"
+#include "format/filter.h"
 #include "format/segment_layout.h"
 #include "format/superblock.h"
 
@@ -44,6 +45,7 @@ static void read_header(struct stele_descriptor *out,
 	out->field_count = le32_get(disk->field_count);
 	out->run_count = le32_get(disk->run_count);
 	out->section_count = le32_get(disk->section_count);
+	out->filter_size = le32_get(disk->filter_size);
 	memcpy(out->tree_root, disk->tree_root, sizeof(out->tree_root));
 	memcpy(out->schema_digest, disk->schema_digest,
 	       sizeof(out->schema_digest));
@@ -64,6 +66,8 @@ static int check_counts(const struct stele_descriptor *d,
 		return unclean(why, "descriptor: run count out of range");
 	if (d->section_count > STELE_SECTION_COUNT_MAX)
 		return unclean(why, "descriptor: too many sections");
+	if (d->filter_size > STELE_FILTER_SIZE_MAX)
+		return unclean(why, "descriptor: filter out of range");
 	if (le64_get(disk->stream_size) != end)
 		return unclean(why, "descriptor: stream size against counts");
 	if (stele_stream_blocks(end) != d->block_count)
@@ -147,8 +151,10 @@ static int check_all(const struct stele_descriptor *d, uint64_t offset,
 		ret = stele_descriptor_check_sections(d, why);
 	if (ret < 0)
 		return ret;
-	if (le32_get(disk->reserved0) ||
-	    !bytes_zero(disk->reserved1, sizeof(disk->reserved1)))
+	if (d->filter_size &&
+	    d->filter_size != stele_filter_size(d->sample_count))
+		return unclean(why, "descriptor: filter against samples");
+	if (!bytes_zero(disk->reserved1, sizeof(disk->reserved1)))
 		return unclean(why, "descriptor: reserved bytes not zero");
 	return 0;
 }
@@ -237,6 +243,14 @@ void stele_descriptor_section(const struct stele_descriptor *descriptor,
 	out->size = le64_get(disk.size);
 	out->count = le64_get(disk.count);
 	out->stream_size = le64_get(disk.stream_size);
+}
+
+void stele_descriptor_filter(const struct stele_descriptor *descriptor,
+			     uint8_t *out)
+{
+	stele_descriptor_get(descriptor,
+			     descriptor_layout_of(descriptor).filter, out,
+			     descriptor->filter_size);
 }
 
 int stele_descriptor_find_section(const struct stele_descriptor *descriptor,

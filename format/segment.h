@@ -6,7 +6,7 @@
  *
  * A stream of DESCRIPTOR blocks, stored at the segment's first and at its last
  * blocks, so that a scan can salvage an image without superblock and catalog.
- * Header, then fields, runs and section references one after another.
+ * Header, then fields, runs, section references and the filter, one after another.
  * Offsets within are from the segment's start. stele-format(5), "Segments".
  *
  * A decoded descriptor is a view into the caller's blocks, checked whole.
@@ -60,7 +60,7 @@ struct stele_disk_descriptor {
 /*58*/	le32 field_count;
 /*5c*/	le32 run_count;
 /*60*/	le32 section_count;
-/*64*/	le32 reserved0;
+/*64*/	le32 filter_size; /* 0: there is none; see format/filter.h */
 /*68*/	uint8_t tree_root[32];
 /*88*/	uint8_t schema_digest[32];
 /*a8*/	uint8_t reserved1[88];
@@ -112,6 +112,7 @@ struct stele_descriptor {
 	uint64_t boundary;
 	uint32_t granule, order;
 	uint32_t field_count, run_count, section_count;
+	uint32_t filter_size;
 	uint8_t tree_root[32];
 	uint8_t schema_digest[32];
 };
@@ -127,7 +128,7 @@ struct stele_descriptor {
  * slot that fits a boundary crosses it, at or after the end of the run before,
  * first == slots_offset), end of the last run == slots end, sums, sections
  * (type, field, unique, order, count against sample_count, size against
- * count), reserved.
+ * count), size of the filter against sample_count, reserved.
  * run_count is 0 just when sample_count is. There is at least one field.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EUCLEAN.
  */
@@ -145,6 +146,9 @@ void stele_descriptor_run(const struct stele_descriptor *descriptor,
 			  uint32_t index, struct stele_run *out);
 void stele_descriptor_section(const struct stele_descriptor *descriptor,
 			      uint32_t index, struct stele_section *out);
+/* Fills filter_size bytes. */
+void stele_descriptor_filter(const struct stele_descriptor *descriptor,
+			     uint8_t *out);
 /* Return: 0; -ENOENT. */
 int stele_descriptor_find_section(const struct stele_descriptor *descriptor,
 				  uint32_t type, uint32_t field,
@@ -175,7 +179,8 @@ void stele_descriptor_tree_shape(const struct stele_descriptor *descriptor,
 
 /* Bytes of the stream with these counts. */
 uint64_t stele_descriptor_stream_size(uint32_t field_count, uint32_t run_count,
-				      uint32_t section_count);
+				      uint32_t section_count,
+				      uint32_t filter_size);
 
 /*
  * Encode into zeroed blocks, stele_stream_blocks() of the stream's size: put the
@@ -195,6 +200,9 @@ void stele_descriptor_put_section(struct stele_disk_block *blocks,
 				  const struct stele_descriptor *d,
 				  uint32_t index,
 				  const struct stele_section *section);
+void stele_descriptor_put_filter(struct stele_disk_block *blocks,
+				 const struct stele_descriptor *d,
+				 const uint8_t *filter);
 /* `offset` on the target of this copy. */
 void stele_descriptor_seal(struct stele_disk_block *blocks,
 			   const struct stele_descriptor *d, uint64_t offset);

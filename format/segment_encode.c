@@ -9,9 +9,12 @@
 #include "format/segment_layout.h"
 
 uint64_t stele_descriptor_stream_size(uint32_t field_count, uint32_t run_count,
-				      uint32_t section_count)
+				      uint32_t section_count,
+				      uint32_t filter_size)
 {
-	return descriptor_layout(field_count, run_count, section_count).end;
+	return descriptor_layout(field_count, run_count, section_count,
+				 filter_size)
+		.end;
 }
 
 static uint64_t block_count(const struct stele_descriptor *d)
@@ -45,6 +48,7 @@ void stele_descriptor_put_header(struct stele_disk_block *blocks,
 		.field_count = le32_put(d->field_count),
 		.run_count = le32_put(d->run_count),
 		.section_count = le32_put(d->section_count),
+		.filter_size = le32_put(d->filter_size),
 	};
 
 	memcpy(disk.tree_root, d->tree_root, sizeof(disk.tree_root));
@@ -107,6 +111,13 @@ void stele_descriptor_put_section(struct stele_disk_block *blocks,
 
 	put(blocks, d, descriptor_layout_of(d).sections + index * sizeof(disk),
 	    &disk, sizeof(disk));
+}
+
+void stele_descriptor_put_filter(struct stele_disk_block *blocks,
+				 const struct stele_descriptor *d,
+				 const uint8_t *filter)
+{
+	put(blocks, d, descriptor_layout_of(d).filter, filter, d->filter_size);
 }
 
 void stele_descriptor_seal(struct stele_disk_block *blocks,

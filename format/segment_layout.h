@@ -11,12 +11,12 @@
 #include "format/segment.h"
 
 struct descriptor_layout {
-	uint64_t fields, runs, sections, end;
+	uint64_t fields, runs, sections, filter, end;
 };
 
 static inline struct descriptor_layout
 descriptor_layout(uint32_t field_count, uint32_t run_count,
-		  uint32_t section_count)
+		  uint32_t section_count, uint32_t filter_size)
 {
 	struct descriptor_layout l;
 
@@ -25,8 +25,9 @@ descriptor_layout(uint32_t field_count, uint32_t run_count,
 		 (uint64_t)field_count * sizeof(struct stele_disk_field);
 	l.sections = l.runs +
 		     (uint64_t)run_count * sizeof(struct stele_disk_run);
-	l.end = l.sections +
-		(uint64_t)section_count * sizeof(struct stele_disk_section);
+	l.filter = l.sections +
+		   (uint64_t)section_count * sizeof(struct stele_disk_section);
+	l.end = l.filter + filter_size;
 	return l;
 }
 
@@ -34,7 +35,7 @@ static inline struct descriptor_layout
 descriptor_layout_of(const struct stele_descriptor *d)
 {
 	return descriptor_layout(d->field_count, d->run_count,
-				 d->section_count);
+				 d->section_count, d->filter_size);
 }
 
 #endif

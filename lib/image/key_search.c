@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/filter.h"
 #include "lib/image/merge.h"
 
 int stele_key_place_compare(const void *a, const void *b)
@@ -151,10 +152,13 @@ struct probe {
 	bool ended;
 };
 
-static void begin(const struct stele_segment *segment, struct probe *probe)
+static void begin(const struct stele_image *image,
+		  const struct stele_segment *segment, uint64_t hash,
+		  struct probe *probe)
 {
 	*probe = (struct probe){.ended = true};
-	if (stele_descriptor_find_section(&segment->descriptor,
+	if (!stele_segment_may_have(image, segment, hash) ||
+	    stele_descriptor_find_section(&segment->descriptor,
 					  STELE_BLOCK_KEYS, STELE_NO_FIELD,
 					  &probe->keys) < 0 ||
 	    !probe->keys.size)
@@ -243,6 +247,7 @@ int stele_segments_find_key(const struct stele_image *image,
 			    uint32_t count, const char *key, size_t key_size,
 			    struct stele_key_hit *hits)
 {
+	const uint64_t hash = stele_filter_hash(key, key_size);
 	struct probe *probes = calloc(count, sizeof(*probes));
 	struct stele_request *requests = calloc(count, sizeof(*requests));
 	struct stele_disk_block *pages =
@@ -253,7 +258,7 @@ int stele_segments_find_key(const struct stele_image *image,
 	if (probes && requests && pages)
 		ret = stele_queue_open(image->dev, DEPTH, NULL, 0, &queue);
 	for (uint32_t i = 0; ret == 0 && i < count; i++) {
-		begin(&segments[i], &probes[i]);
+		begin(image, &segments[i], hash, &probes[i]);
 		hits[i].result = -ENOENT;
 	}
 	for (ret = ret < 0 ? ret : 1; ret > 0;) {

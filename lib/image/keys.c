@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/filter.h"
+
 #define PAGES_AHEAD_MAX 64u
 
 static int bad_page(const struct stele_keys_walk *walk, const char *why)
@@ -260,6 +262,15 @@ void stele_keys_walk_release(struct stele_keys_walk *walk)
 	walk->done = true;
 }
 
+/* Nothing proves what a filter says. */
+bool stele_segment_may_have(const struct stele_image *image,
+			    const struct stele_segment *segment, uint64_t hash)
+{
+	return image->prover || !segment->filter ||
+	       stele_filter_may_have(segment->filter,
+				     segment->descriptor.filter_size, hash);
+}
+
 int stele_segment_find_key(const struct stele_image *image,
 			   const struct stele_segment *segment, const char *key,
 			   size_t key_size, uint64_t *number, uint64_t *size)
@@ -268,6 +279,9 @@ int stele_segment_find_key(const struct stele_image *image,
 	const struct stele_key *found = &walk.cursor.key;
 	int ret;
 
+	if (!stele_segment_may_have(image, segment,
+				    stele_filter_hash(key, key_size)))
+		return -ENOENT;
 	ret = stele_keys_walk_open(image, segment, key, key_size, &walk);
 	if (ret == 0)
 		ret = stele_keys_walk_next(&walk);

@@ -35,6 +35,10 @@ int stele_section_fetch(const struct stele_image *image,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, struct stele_disk_block *blocks);
 
+/* False: its filter says that the segment has no such key, without a read. */
+bool stele_segment_may_have(const struct stele_image *image,
+			    const struct stele_segment *segment, uint64_t hash);
+
 /* Key -> number and size. Return: 0; -ENOENT; errors of read. */
 int stele_segment_find_key(const struct stele_image *image,
 			   const struct stele_segment *segment, const char *key,

@@ -102,6 +102,12 @@ static int unpack_descriptor(struct stele_segment *segment)
 	for (uint32_t i = 0; i < d->field_count; i++)
 		stele_descriptor_field(d, i, &segment->fields[i]);
 	stele_descriptor_shape(d, &segment->shape);
+	if (!d->filter_size)
+		return 0;
+	segment->filter = malloc(d->filter_size);
+	if (!segment->filter)
+		return -ENOMEM;
+	stele_descriptor_filter(d, segment->filter);
 	return 0;
 }
 
@@ -337,6 +343,7 @@ void stele_segment_release(struct stele_segment *segment)
 	release_names(segment->names);
 	free(segment->fields);
 	free(segment->runs);
+	free(segment->filter);
 	stele_deleted_release(&segment->deleted);
 	free(segment->blocks);
 	memset(segment, 0, sizeof(*segment));

@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 
+#include "format/filter.h"
 #include "lib/base/options.h"
 #include "lib/image/key_search.h"
 #include "lib/image/proof.h"
@@ -352,10 +353,15 @@ static int check_key(struct stele_dataset *ds, const struct stele_segment *segme
 static struct stele_key_hit *find_in_all(const struct stele_dataset *ds,
 					 const char *key, size_t key_size)
 {
+	const uint64_t hash = stele_filter_hash(key, key_size);
 	const uint32_t count = ds->snapshot.segment_count;
 	struct stele_key_hit *hits;
+	uint32_t many = 0;
 
-	if (count < FIND_MANY)
+	for (uint32_t i = 0; i < count; i++)
+		many += stele_segment_may_have(&ds->image,
+					       &ds->snapshot.segments[i], hash);
+	if (many < FIND_MANY)
 		return NULL;
 	hits = calloc(count, sizeof(*hits));
 	if (!hits || !stele_segments_find_key(&ds->image, ds->snapshot.segments,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/filter.h"
 #include "format/keys.h"
 #include "format/sections.h"
 #include "format/superblock.h"
@@ -154,9 +155,11 @@ int stele_layout_segment(struct stele_plan *plan, struct stele_builder *builder)
 
 	if (ret < 0)
 		return ret;
+	d->filter_size = stele_filter_size(d->sample_count);
 	plan->descriptor_size =
 		stele_stream_blocks(stele_descriptor_stream_size(
-			d->field_count, d->run_count, d->section_count)) *
+			d->field_count, d->run_count, d->section_count,
+			d->filter_size)) *
 		STELE_BLOCK_SIZE;
 	if (plan->descriptor_size > STELE_DESCRIPTOR_SIZE_MAX) {
 		stele_log_error(&builder->log, "too many runs: %u",

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/filter.h"
 #include "format/keys.h"
 #include "format/sections.h"
 
@@ -405,6 +406,23 @@ static int write_sections(struct writing *w)
 	return ret;
 }
 
+/* Those of holes as well: what the section KEYS has. */
+static void fill_filter(const struct stele_plan *plan,
+			struct stele_disk_block *blocks)
+{
+	const struct stele_descriptor *d = &plan->descriptor;
+	uint8_t filter[STELE_FILTER_SIZE_MAX] = {0};
+
+	for (uint64_t i = 0; d->filter_size && i < d->sample_count; i++) {
+		struct stele_source_entry entry;
+
+		stele_table_get(&plan->table, i, &entry);
+		stele_filter_add(filter, d->filter_size,
+				 stele_filter_hash(entry.key, entry.key_size));
+	}
+	stele_descriptor_put_filter(blocks, d, filter);
+}
+
 /* The header comes last: its root is the hash of what the sections are. */
 static void fill_descriptor(struct writing *w, struct stele_disk_block *blocks)
 {
@@ -418,6 +436,7 @@ static void fill_descriptor(struct writing *w, struct stele_disk_block *blocks)
 		stele_descriptor_put_run(blocks, d, i, &runs[i]);
 	for (uint32_t i = 0; i < d->section_count; i++)
 		stele_descriptor_put_section(blocks, d, i, &plan->sections[i]);
+	fill_filter(plan, blocks);
 	d->blocks = blocks;
 	d->block_count = plan->descriptor_size / STELE_BLOCK_SIZE;
 	if (d->sample_count)

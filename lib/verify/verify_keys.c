@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/filter.h"
 #include "format/keys.h"
 #include "lib/verify/check.h"
 
@@ -24,6 +25,7 @@ struct walk {
 	bool have_last; /* `last` is of the page right before */
 	char last[STELE_RECORD_KEY_MAX];
 	uint32_t last_size;
+	uint8_t filter[STELE_FILTER_SIZE_MAX]; /* of the keys seen */
 };
 
 static void report(struct walk *w, const char *why)
@@ -118,6 +120,29 @@ static const char *check_key(const struct walk *w, bool first)
 	return NULL;
 }
 
+static void add_to_filter(struct walk *w)
+{
+	const struct stele_key *key = &w->cursor.key;
+	const uint32_t size = w->sc->segment.descriptor.filter_size;
+
+	if (size)
+		stele_filter_add(w->filter, size,
+				 stele_filter_hash(key->key, key->key_size));
+}
+
+/* A key that it lacks would not be found. */
+static void check_filter(const struct walk *w)
+{
+	const struct stele_segment *segment = &w->sc->segment;
+
+	if (w->sc->keys_damaged || w->sc->first != 0 || !segment->filter ||
+	    !memcmp(w->filter, segment->filter, segment->descriptor.filter_size))
+		return;
+	stele_check_report(w->sc->check, -EUCLEAN, "filter of keys",
+			   w->sc->where->offset, w->sc->where->descriptor_size,
+			   "does not match the keys");
+}
+
 /* Return: 0, also for a damaged page; -ENOMEM. */
 static int walk_page(struct walk *w)
 {
@@ -139,6 +164,7 @@ static int walk_page(struct walk *w)
 			return ret;
 		first = false;
 		w->total++;
+		add_to_filter(w);
 	}
 	w->sc->keys_damaged |= ret < 0;
 	if (ret < 0 && block)
@@ -199,6 +225,8 @@ int stele_verify_keys(struct stele_segment_check *sc)
 		w->page++;
 	}
 	check_total(w);
+	if (ret == 0)
+		check_filter(w);
 	if (ret == 0 && !sc->keys_damaged)
 		check_missing(sc);
 out:

@@ -147,7 +147,7 @@ static void put_large(struct stele_disk_block *blocks,
 
 static void test_large(void)
 {
-	const uint64_t size = stele_descriptor_stream_size(1, RUNS, 0);
+	const uint64_t size = stele_descriptor_stream_size(1, RUNS, 0, 0);
 	const uint64_t count = stele_stream_blocks(size);
 	struct stele_disk_block *blocks = calloc(count, sizeof(*blocks));
 	struct stele_descriptor seen, d = {
@@ -309,6 +309,49 @@ static void test_section_of_nothing(void)
 	is_string("descriptor: section of nothing", why, "says why");
 }
 
+static void test_filter(void)
+{
+	const struct stele_descriptor_field field = {.name = "data",
+						     .type = STELE_FIELD_BYTES};
+	const struct stele_run run = {0, 0x1000, 16};
+	static const uint8_t bits[24] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+	struct stele_descriptor seen, d = {
+					      .id = 5,
+					      .offset = 0x200000,
+					      .size = 0x3000,
+					      .sample_count = 10,
+					      .records_size = 160,
+					      .slots_offset = 0x1000,
+					      .slots_size = 160,
+					      .granule = 16,
+					      .field_count = 1,
+					      .run_count = 1,
+				      };
+	uint8_t got[24];
+
+	for (d.filter_size = 8; d.filter_size <= 24; d.filter_size += 8) {
+		const bool good = d.filter_size == 16;
+		struct stele_disk_block block = {0};
+		const char *why = "";
+
+		stele_descriptor_put_header(&block, &d);
+		stele_descriptor_put_field(&block, &d, 0, &field);
+		stele_descriptor_put_run(&block, &d, 0, &run);
+		stele_descriptor_put_filter(&block, &d, bits);
+		stele_descriptor_seal(&block, &d, d.offset);
+		is_int(good ? 0 : -EUCLEAN,
+		       stele_descriptor_decode(&block, 4096, d.offset, 5,
+					       &seen, &why),
+		       "a filter of %u bytes for 10 keys", d.filter_size);
+		is_string(good ? "" : "descriptor: filter against samples", why,
+			  "says why");
+		if (!good)
+			continue;
+		stele_descriptor_filter(&seen, got);
+		is_blob(bits, got, 16, "its bytes");
+	}
+}
+
 /* One sample, whose key cannot take two pages. */
 static void test_pages(void)
 {
@@ -394,6 +437,7 @@ int main(void)
 	test_boundary();
 	test_empty();
 	test_section_of_nothing();
+	test_filter();
 	test_pages();
 	test_geometry();
 	return done();

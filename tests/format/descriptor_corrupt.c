@@ -24,7 +24,8 @@ static int decode(const uint8_t *bytes, const char **why)
 #define FIELD(i)   ((i)*128u + HEAD + 256u)
 #define RUN(i)     ((i)*24u + FIELD(4))
 #define SECTION(i) ((i)*40u + RUN(3))
-#define END        SECTION(7)
+#define FILTER     SECTION(7)
+#define END        (FILTER + SPECIMEN_FILTER_SIZE)
 
 #define H(name, text)                                                          \
 	CORRUPT_ROW(struct stele_disk_descriptor, HEAD, name, text)
@@ -45,6 +46,7 @@ static const char many[] = "descriptor: too many samples";
 static const char run_count[] = "descriptor: run count out of range";
 static const char field_count[] = "descriptor: field count out of range";
 static const char section_count[] = "descriptor: too many sections";
+static const char filter_range[] = "descriptor: filter out of range";
 static const char boundary[] = "descriptor: bad boundary";
 static const char granule[] = "descriptor: unknown granule";
 static const char slots[] = "descriptor: slots out of bounds";
@@ -144,10 +146,15 @@ static const struct corrupt_row header_rows[] = {
 	     {HOW_LOW, stream})},
 	{H(section_count, stream), SET(1024)},
 	{H(section_count, section_count), SET(1025)},
-	{H(reserved0, reserved)},
+	{H(filter_size, filter_range),
+	 BUT({HOW_ZERO, stream}, {HOW_ADD, stream}, {HOW_SUB, stream},
+	     {HOW_LOW, stream})},
+	{H(filter_size, stream), SET(4064)},
+	{H(filter_size, filter_range), SET(4065)},
 	{H(tree_root, NULL)},
 	{H(schema_digest, NULL)},
 	{H(reserved1, reserved)},
+	{PLACE("filter", FILTER, SPECIMEN_FILTER_SIZE, NULL)},
 	{PLACE("bytes behind", END, 4096 - END,
 	       "descriptor: nonzero bytes after it")},
 };

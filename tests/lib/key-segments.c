@@ -150,6 +150,43 @@ static void test_copies(void)
 	stele_fault_set_rules(t.dev, NULL, 0);
 }
 
+/* Segments that have filters. `proven`: nobody believes them. */
+static void test_filters(bool proven)
+{
+	const struct test_plan plan = {
+		.segments = SEGMENTS, .samples = 300, .size_max = 16,
+		.filter = true, .delete_every = 3,
+		.verify = proven ? STELE_VERIFY_DIGEST : STELE_VERIFY_DEFAULT};
+	const char *what = proven ? "proven" : "filtered";
+	uint64_t id, wrong = 0, pages = 0, searched = 0;
+	char key[64];
+
+	test_dataset_open(&t, &plan);
+	for (unsigned int i = 0; i < 100; i++) {
+		stele_fault_log_clear(t.dev);
+		snprintf(key, sizeof(key), "missing%u", i);
+		wrong += stele_dataset_lookup(t.ds, key, strlen(key), &id) !=
+			 -ENOENT;
+		pages += reads(false) + reads(true);
+		searched += reads(true) > 0;
+	}
+	is_uint(0, wrong, "%s: missing keys are", what);
+	ok(proven ? searched == 100 : pages <= 20,
+	   "%s: %ju reads for 100 of them", what, (uintmax_t)pages);
+	pages = 0;
+	for (uint64_t i = 0; i < t.count; i += 10) {
+		stele_fault_log_clear(t.dev);
+		wrong += stele_dataset_lookup(t.ds, t.live[i].sample->key,
+					      strlen(t.live[i].sample->key),
+					      &id) != 0 || id != i;
+		pages += reads(true);
+	}
+	is_uint(0, wrong, "%s: live keys are found", what);
+	ok(proven ? pages > t.count / 10 : pages == 0,
+	   "%s: %ju reads side by side", what, (uintmax_t)pages);
+	test_dataset_close(&t);
+}
+
 int main(void)
 {
 	const struct test_plan plan = {.segments = SEGMENTS,
@@ -165,5 +202,7 @@ int main(void)
 	test_load();
 	test_copies();
 	test_dataset_close(&t);
+	test_filters(false);
+	test_filters(true);
 	return done();
 }

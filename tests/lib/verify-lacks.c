@@ -25,7 +25,9 @@ static void on_damage(void *user, const struct stele_damage *damage)
 	size_t at = strlen(seen);
 
 	(void)user;
-	if (damage->error == -EUCLEAN && !strcmp(damage->what, "descriptor"))
+	if (damage->error == -EUCLEAN &&
+	    (!strcmp(damage->what, "descriptor") ||
+	     !strcmp(damage->what, "filter of keys")))
 		snprintf(seen + at, sizeof(seen) - at, "%s; ", damage->detail);
 }
 
@@ -52,6 +54,48 @@ static void forget_last(uint8_t *memory,
 	}
 }
 
+/* A filter that lacks a bit would hide a key. */
+static void test_filter(void)
+{
+	struct test_sample *samples = test_samples(20, 500, 2);
+	const struct test_segment in = {
+		.samples = samples, .count = 20, .filter = true};
+	struct stele_device *dev = test_image_simple(&in, NULL, 0, 0);
+	const struct stele_verify_opts opts = {
+		.size = sizeof(opts), .damage = on_damage, .jobs = 1};
+	uint8_t *memory = stele_device_memory(dev);
+	struct stele_verify_report report = {.size = sizeof(report)};
+	struct stele_catalog_segment where;
+	struct stele_image image;
+
+	if (stele_image_load(dev, NULL, &image) < 0)
+		bail("load");
+	stele_catalog_segment(&image.catalog, 0, &where);
+	is_int(0, stele_verify_image(&image, -1, &opts, &report),
+	       "a filter: sound");
+	for (int i = 0; i < 2; i++) {
+		const uint64_t offset =
+			where.offset + (uint64_t)i * (where.size - STELE_BLOCK_SIZE);
+		struct stele_disk_block *block =
+			(struct stele_disk_block *)(memory + offset);
+		struct stele_disk_descriptor *d =
+			(struct stele_disk_descriptor *)block->payload;
+		uint8_t *last = block->payload + le64_get(d->stream_size) - 1;
+
+		while (!*last)
+			last--;
+		*last &= (uint8_t)(*last - 1);
+		stele_block_seal(block, STELE_BLOCK_DESCRIPTOR, offset,
+				 where.id);
+	}
+	seen[0] = '\0';
+	is_int(1, stele_verify_image(&image, -1, &opts, &report),
+	       "a bit of it is missing");
+	is_string("does not match the keys; ", seen, "which is said");
+	stele_image_release(&image);
+	free(samples);
+}
+
 int main(void)
 {
 	static const char *const names[] = {"'tree'", "'digests'", "'order'",
@@ -67,6 +111,8 @@ int main(void)
 	struct stele_image image;
 
 	plan_lazy();
+	test_filter();
+	seen[0] = '\0';
 	if (stele_image_load(dev, NULL, &image) < 0)
 		bail("load");
 	stele_catalog_segment(&image.catalog, 0, &where);

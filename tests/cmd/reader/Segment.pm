@@ -22,7 +22,7 @@ our @EXPORT = qw(segment number F64 NO_FIELD);
 my $descriptor_row = 'id le64, stream le64, offset le64, size le64, count le64,
 	payload_sum le64, record_sum le64, slots le64, slots_size le64,
 	boundary le64, granule le32, order le32, fields le32, runs le32,
-	sections le32, zero le32, root 32, schema 32, zero 88';
+	sections le32, filter_size le32, root 32, schema 32, zero 88';
 my $field_row = 'name 64, type le32, dtype le32, rank le32, zero 4, dims 32, zero 16';
 my @element_size = (0, 1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16);
 my $section_row = 'type le32, field le32, offset le64, size le64, count le64,
@@ -41,7 +41,10 @@ sub descriptor {	# SEGMENT OF THE CATALOG
 	my ($fields, $runs, $sections) = @$d{qw(fields runs sections)};
 	check($fields >= 1 && $fields <= 64 && $runs <= 1 << 24 &&
 		$sections <= 1024, "$what: counts");
-	check($d->{stream} == 256 + 128 * $fields + 24 * $runs + 40 * $sections,
+	my $filter = $d->{filter_size};
+	check(!$filter || ($filter == int((12 * $d->{count} + 63) / 64) * 8 &&
+		$filter <= PAYLOAD), "$what: size of the filter");
+	check($d->{stream} == 256 + 128 * $fields + 24 * $runs + 40 * $sections + $filter,
 		"$what: size of the stream");
 	stream($d->{stream}, $what, unpack '(a' . PAYLOAD . ')*', $first);
 	check($d->{count} <= $d->{size} / 16, "$what: more samples than slots");
@@ -57,6 +60,7 @@ sub descriptor {	# SEGMENT OF THE CATALOG
 	$at += 24 * $runs;
 	$d->{sections} = [map { take($section_row, $first, $at + 40 * $_, $what) }
 		0 .. $sections - 1];
+	$d->{filter} = substr $first, $at + 40 * $sections, $filter;
 	$d->{descriptor_size} = $size;
 	my $b = $d->{boundary};
 	check(!$b || ($b >= BLOCK && ($b & $b - 1) == 0 && $d->{offset} % $b == 0),
@@ -271,10 +275,23 @@ sub records {	# SEGMENT: all, by number
 	$d->{records} = \@records;
 }
 
+sub filter_places {	# KEY BITS: those of its filter that it sets
+	my ($key, $bits) = @_;
+	use integer;	# wraps at 64 bits
+	no warnings 'portable';
+	my $h = 0xcbf29ce484222325;
+	$h = ($h ^ $_) * 0x100000001b3 for unpack 'C*', $key;
+	$h = ($h ^ ($h >> 32 & 0xffffffff)) * 0x9e3779b97f4a7c15;
+	$h ^= $h >> 32 & 0xffffffff;
+	my ($at, $step) = ($h & 0xffffffff, $h >> 32 & 0xffffffff | 1);
+	return map { ($at + $_ * $step & 0xffffffff) * $bits >> 32 } 0 .. 5;
+}
+
 sub check_keys {	# SEGMENT; sets the keys of void records
 	my ($d) = @_;
 	my ($in, @pages) = section($d, KEYS);
 	my ($key, %seen);
+	my $filter = "\0" x $d->{filter_size};
 	for my $page (@pages) {
 		my ($count, $used, $zero) = unpack 'S<S<L<', $page;
 		my ($at, $last_of_page) = (8);
@@ -301,10 +318,13 @@ sub check_keys {	# SEGMENT; sets the keys of void records
 				"keys: not those of record $number");
 			$at += 16 + $rest;
 			$key = $last_of_page = $next;
+			vec($filter, $_, 1) = 1
+				for $filter ne '' ? filter_places($next, 8 * length $filter) : ();
 		}
 		check($at == $used && is_zero(substr $page, $used), 'keys: tail');
 	}
 	check($in->{count} == $d->{count} && keys %seen == $d->{count}, 'keys: count');
+	check($filter eq $d->{filter}, 'keys: filter');
 }
 
 sub check_order {	# SEGMENT: whether the source had the keys sorted
