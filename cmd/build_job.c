@@ -11,18 +11,42 @@
 #include "progress.h"
 #include "stop.h"
 
+/* What one kind of source can do about trouble is nothing for the other. */
+static int check_skipping(struct build_job *job)
+{
+	struct build_options *options = job->options;
+	const bool changed = options->opts.flags & STELE_BUILD_SKIP_CHANGED;
+
+	if (!job->from && options->on_error) {
+		cmd_message("--on-error is for archives and record files; a directory "
+			    "takes --skip-changed");
+		return -EINVAL;
+	}
+	if (job->from && changed) {
+		cmd_message("--skip-changed is for directories; archives and record files "
+			    "take --on-error=skip");
+		return -EINVAL;
+	}
+	if (options->from.skip && options->opts.flags & STELE_APPEND_DELETE_MISSING) {
+		cmd_message("--delete-missing needs a source without damage: "
+			    "it does not go with --on-error=skip");
+		return -EINVAL;
+	}
+	if (options->from.skip)
+		options->opts.flags |= STELE_BUILD_SKIP_CHANGED;
+	return 0;
+}
+
 int build_job_sources(struct build_job *job, char *const *sources, int count)
 {
-	const struct build_options *options = job->options;
-	const struct from_opts opts = {
-		.format = options->from,
-		.skip = options->opts.flags & STELE_BUILD_SKIP_CHANGED,
-	};
-	int error = from_open(sources, (size_t)count, &opts, &job->from);
+	int error = from_open(sources, (size_t)count, &job->options->from, &job->from);
 
 	job->source = sources[0];
 	if (!error)
+		error = check_skipping(job);
+	if (!error)
 		return -1;
+	from_close(job->from);
 	return cmd_finish(error == -EINVAL ? CMD_USAGE : CMD_FAILED);
 }
 

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "from/source.h"
 #include "parse.h"
 
 #define MEMORY_MIN (1 << 20) /* of the library, too */
@@ -26,6 +25,7 @@ static const struct {
 	{{"boundary", required_argument, NULL, 'B'}, A | B | C},
 	{{"delete-missing", no_argument, NULL, 'D'}, A},
 	{{"dry-run", no_argument, NULL, 'n'}, A | B | C},
+	{{"example", no_argument, NULL, 'x'}, A | B},
 	{{"follow", no_argument, NULL, 'F'}, A | B},
 	{{"force", no_argument, NULL, 'f'}, A | B},
 	{{"from", required_argument, NULL, 'r'}, A | B},
@@ -33,12 +33,15 @@ static const struct {
 	{{"help", no_argument, NULL, 'h'}, A | B | C},
 	{{"jobs", required_argument, NULL, 'j'}, A | B | C},
 	{{"json", no_argument, NULL, 'J'}, A | B | C},
+	{{"key", required_argument, NULL, 'k'}, A | B},
 	{{"label", required_argument, NULL, 'l'}, B},
 	{{"label-from", required_argument, NULL, 'L'}, A | B},
 	{{"memory", required_argument, NULL, 'm'}, A | B | C},
 	{{"note", required_argument, NULL, 'T'}, A | B | C},
 	{{"object-size", required_argument, NULL, 'S'}, B},
+	{{"on-error", required_argument, NULL, 'e'}, A | B},
 	{{"order", required_argument, NULL, 'o'}, A | B | C},
+	{{"payload", required_argument, NULL, 'P'}, A | B},
 	{{"posix", no_argument, NULL, 'p'}, B},
 	{{"quick", no_argument, NULL, 'Q'}, A},
 	{{"quiet", no_argument, NULL, 'q'}, A | B | C},
@@ -103,6 +106,17 @@ static const char *set_label_from(uint32_t *from, const char *text)
 	return NULL;
 }
 
+static const char *set_on_error(struct build_options *options, const char *text)
+{
+	static const char *const words[] = {"fail", "skip", NULL};
+	uint32_t word;
+	const char *reason = parse_word(text, words, &word);
+
+	options->on_error = true;
+	options->from.skip = !reason && word == 1;
+	return reason;
+}
+
 /* Options with a value. Return: NULL; what it wants to be. */
 static const char *set_value(struct build_options *options, int option,
 			     const char *text)
@@ -132,8 +146,14 @@ static const char *set_value(struct build_options *options, int option,
 		return set_order(&opts->order, text);
 	case 'S':
 		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
+	case 'e':
+		return set_on_error(options, text);
+	case 'k':
+		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &options->from.key);
+	case 'P':
+		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &options->from.payload);
 	case 'r':
-		return from_parse(text, &options->from);
+		return from_parse(text, &options->from.format);
 	case 's':
 		return cmd_parse_target_size(text, &opts->file_size);
 	case 'T':
@@ -170,7 +190,8 @@ static bool set_flag(struct build_options *options, int option)
 	}
 	options->quiet |= option == 'q';
 	options->json |= option == 'J';
-	return option == 'q' || option == 'J';
+	options->from.example |= option == 'x';
+	return option == 'q' || option == 'J' || option == 'x';
 }
 
 void build_options_parse(const struct cmd *cmd, int argc, char **argv,

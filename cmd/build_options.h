@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "from/source.h"
 
 enum build_options_who {
 	BUILD_OPTIONS_BUILD = 1 << 0,
@@ -20,7 +21,8 @@ struct build_options {
 	struct stele_build_opts opts;
 	uint8_t uuid[STELE_UUID_SIZE]; /* opts.uuid points here */
 	const char *base; /* of an append */
-	const char *from; /* format of the source; NULL: detected */
+	struct from_opts from;
+	bool on_error; /* was given */
 	bool json, quiet;
 };
 

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "from/source.h"
 #include "snapshots.h"
 
+#define FROM_OPTION "--from="
 #define KEYS_MAX 200u /* that are shown; more are not chosen from by eye */
 
 static void offer(const char *prefix, const char *word, size_t size, const char *end)
@@ -117,6 +119,12 @@ static void offer_keys(const char *target, const char *word)
 	stele_dataset_close(ds);
 }
 
+static void offer_format(const char *name, void *user)
+{
+	if (!strncmp(name, user, strlen(user)))
+		printf(FROM_OPTION "%s\n", name);
+}
+
 /* `number`: which argument it is, from 0; the first one that is a key, or never. */
 static unsigned int first_key(const char *name)
 {
@@ -173,7 +181,9 @@ int complete_words(const struct cmd *commands, size_t count, char **words)
 		target = target ? target : *at;
 		number++;
 	}
-	if (cmd && **at == '-' && strchr(*at, '='))
+	if (cmd && !strncmp(*at, FROM_OPTION, strlen(FROM_OPTION)))
+		from_each(offer_format, *at + strlen(FROM_OPTION));
+	else if (cmd && **at == '-' && strchr(*at, '='))
 		puts(":files");
 	else if (cmd && **at == '-')
 		offer_options(*at, cmd->usage);

@@ -156,6 +156,26 @@ size_t text_utf8(const char *text, size_t size)
 	return 0;
 }
 
+size_t text_valid(const char *text, size_t size)
+{
+	size_t at = 0, length = 1;
+
+	while (at < size && length) {
+		uint64_t eight;
+
+		if (size - at >= sizeof(eight)) {
+			memcpy(&eight, text + at, sizeof(eight));
+			if (!(eight & UINT64_C(0x8080808080808080))) {
+				at += sizeof(eight);
+				continue;
+			}
+		}
+		length = text_utf8(text + at, size - at);
+		at += length;
+	}
+	return at;
+}
+
 static char *escape_byte(char *to, unsigned char byte)
 {
 	static const char named[] = "\\\\\nn\tt\rr"; /* byte, letter */

@@ -36,6 +36,8 @@ char *text_uuid(char buffer[TEXT_HEX_SIZE], const uint8_t uuid[16]);
 
 /* Length of the valid UTF-8 sequence that `text` begins with; 0: none. */
 size_t text_utf8(const char *text, size_t size);
+/* How many bytes of well-formed UTF-8 it begins with. */
+size_t text_valid(const char *text, size_t size);
 /* Its code point. */
 uint32_t text_point(const char *text, size_t length);
 /*

@@ -184,17 +184,6 @@ int64_t input_read(struct input *input, void *data, size_t size)
 	return got < 0 ? input->error : got;
 }
 
-int input_drain(struct input *input)
-{
-	uint8_t *data = malloc(BUFFER_SIZE);
-	int64_t got = data ? 1 : -ENOMEM;
-
-	while (got > 0)
-		got = input_read(input, data, BUFFER_SIZE);
-	free(data);
-	return (int)got;
-}
-
 bool input_seeks(const struct input *input)
 {
 	return input->regular && !input->compression;

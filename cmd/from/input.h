@@ -64,8 +64,6 @@ void input_close(struct input *input);
 
 /* Return: up to `size` bytes; 0: the end; negative errno, -EBADMSG: see input_why(). */
 int64_t input_read(struct input *input, void *data, size_t size);
-/* The rest, for the checksums that end a compression. Return: 0; as input_read(). */
-int input_drain(struct input *input);
 /* Can bytes be passed over without reading them? Even past the end: who does it checks. */
 bool input_seeks(const struct input *input);
 int input_seek(struct input *input, uint64_t size);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record.c - fields that are found on the way, and samples that have some of them
+ *
+ * In the index: | head | values | key |
  */
 #include "from/record.h"
 
@@ -11,33 +13,60 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "from/store.h"
 
 #define NAMES_SIZE_MAX (UINT64_C(16) << 20) /* of the image */
+#define F64_EXACT_MAX  (INT64_C(1) << 53)
+#define DIM_MAX	       ((UINT64_C(1) << 31) - 1) /* of the image */
+#define NUMBER_MAX     64u /* bytes of one that is written out */
 
 /* ---- fields -------------------------------------------------------------- */
 
-int record_field(struct record_fields *fields, const char *name, size_t size,
-		 uint32_t type)
+/* As the image wants it: what may not be in a name becomes '_'. */
+static bool take_name(char out[STELE_NAME_SIZE_MAX + 1], const char *name, size_t size)
 {
-	struct record_field *field;
+	if (!size || size > STELE_NAME_SIZE_MAX)
+		return false;
+	memset(out, 0, STELE_NAME_SIZE_MAX + 1);
+	for (size_t i = 0; i < size; i++) {
+		const char c = name[i];
+		const bool inner = c == '.' || c == '-';
 
-	for (uint32_t i = 0; i < fields->count; i++) {
-		field = &fields->list[i];
-		if (strlen(field->field.name) == size &&
-		    !memcmp(field->field.name, name, size))
-			return field->field.type == type ? (int)i : -EPROTOTYPE;
+		out[i] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+					 (c >= '0' && c <= '9') || (inner && i) ?
+				 c : '_';
 	}
-	if (!size || size >= sizeof(field->field.name))
+	return true;
+}
+
+static int find(const struct record_fields *fields, const char *name)
+{
+	for (uint32_t i = 0; i < fields->count; i++)
+		if (!strcmp(fields->list[i].field.name, name))
+			return (int)i;
+	return -1;
+}
+
+int record_field(struct record_fields *fields, const char *name, size_t size,
+		 enum record_family family)
+{
+	char wanted[STELE_NAME_SIZE_MAX + 1];
+	struct record_field *field;
+	int known;
+
+	if (!take_name(wanted, name, size))
 		return -EINVAL;
+	known = find(fields, wanted);
+	if (known >= 0)
+		return fields->list[known].family == family ? known : -EPROTOTYPE;
 	if (fields->count == STELE_FIELDS_MAX)
 		return -EOVERFLOW;
 	field = &fields->list[fields->count];
 	*field = (struct record_field){
-		.field = {.size = sizeof(field->field), .type = type}};
-	memcpy(field->field.name, name, size);
+		.field = {.size = sizeof(field->field)}, .family = family,
+		.least = UINT64_MAX};
+	memcpy(field->field.name, wanted, sizeof(wanted));
 	return (int)fields->count++;
 }
 
@@ -56,7 +85,46 @@ void record_fields_release(struct record_fields *fields)
 	memset(fields, 0, sizeof(*fields));
 }
 
-/* ---- classes ------------------------------------------------------------- */
+/* ---- numbers and classes --------------------------------------------------- */
+
+/* Decimal, or one of the ways in which programs write those that are none. */
+static bool is_real(const char *text)
+{
+	static const char *const others[] = {"nan", "inf", "-inf", NULL};
+
+	for (size_t i = 0; others[i]; i++)
+		if (!strcasecmp(text, others[i]))
+			return true;
+	return strspn(text, "+-.0123456789eE") == strlen(text) &&
+	       strpbrk(text, "0123456789");
+}
+
+int record_number(const char *text, size_t size, int64_t *i64, double *f64)
+{
+	char copy[NUMBER_MAX + 1], again[32];
+	const char *digits;
+	char *end;
+
+	if (!size || size > NUMBER_MAX || memchr(text, '\0', size))
+		return 0;
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	if (!is_real(copy))
+		return 0;
+	errno = 0;
+	*i64 = strtoll(copy, &end, 10);
+	snprintf(again, sizeof(again), "%lld", (long long)*i64);
+	if (!*end && !errno && !strcmp(copy, again))
+		return 1;
+	/* A code such as 007, or longer than an integer is: not to be rounded. */
+	digits = copy + strspn(copy, "+-");
+	if (strspn(digits, "0123456789") == strlen(digits))
+		return 0;
+	if (digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')
+		return 0;
+	*f64 = strtod(copy, &end);
+	return *end ? 0 : 2;
+}
 
 /* A name in the tree. */
 struct known {
@@ -71,23 +139,11 @@ static int compare_known(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static bool is_number(const char *text, int64_t *out)
-{
-	char *end;
-
-	if (!strchr("-0123456789", *text))
-		return false;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	return end != text && !*end && !errno;
-}
-
-static int add_name(struct record_field *field, const char *name, uint32_t *index)
+static int add_name(struct record_field *field, const char *name, uint64_t *index)
 {
 	struct known *known;
 
-	field->names_size += strlen(name) + 2;
-	if (field->names_size > NAMES_SIZE_MAX)
+	if (field->names_size + strlen(name) + 2 > NAMES_SIZE_MAX)
 		return -EOVERFLOW;
 	if ((field->name_count & (field->name_count - 1)) == 0) {
 		const size_t room = field->name_count ? 2u * field->name_count : 1;
@@ -99,26 +155,27 @@ static int add_name(struct record_field *field, const char *name, uint32_t *inde
 	}
 	known = malloc(sizeof(*known));
 	field->names[field->name_count] = strdup(name);
-	if (!known || !field->names[field->name_count]) {
-		free(known);
-		free(field->names[field->name_count]);
-		return -ENOMEM;
+	if (known && field->names[field->name_count]) {
+		*known = (struct known){field->names[field->name_count], field->name_count};
+		if (tsearch(known, &field->known, compare_known)) {
+			field->names_size += strlen(name) + 2;
+			*index = field->name_count++;
+			return 0;
+		}
 	}
-	*index = field->name_count++;
-	*known = (struct known){field->names[*index], *index};
-	if (tsearch(known, &field->known, compare_known))
-		return 0;
 	free(known);
+	free(field->names[field->name_count]);
 	return -ENOMEM;
 }
 
 int record_class(struct record_fields *fields, uint32_t number, const char *text,
-		 size_t size, int64_t *out)
+		 size_t size, struct record_value *out)
 {
+	static const enum record_kind kinds[] = {RECORD_CLASS, RECORD_CLASS_I64,
+						 RECORD_CLASS_F64};
 	struct record_field *field = &fields->list[number];
 	char name[STELE_KEY_SIZE_MAX + 1];
 	struct known **found;
-	uint32_t index;
 	int ret = 0;
 
 	while (size && strchr(" \t\r\n", text[size - 1]))
@@ -127,19 +184,17 @@ int record_class(struct record_fields *fields, uint32_t number, const char *text
 		return -EINVAL;
 	memcpy(name, text, size);
 	name[size] = '\0';
-	if (!field->name_count && is_number(name, out)) {
-		field->numbers = true;
-		return 0;
-	}
-	if (field->numbers)
-		return -EPROTOTYPE;
+	*out = (struct record_value){.field = number};
+	out->kind = kinds[record_number(name, size, &out->number.i64, &out->number.f64)];
 	found = tfind(&(struct known){.name = name}, &field->known, compare_known);
 	if (found)
-		index = (*found)->index;
+		out->place = (*found)->index;
 	else
-		ret = add_name(field, name, &index);
-	if (!ret)
-		*out = index;
+		ret = add_name(field, name, &out->place);
+	if (ret == -EOVERFLOW && out->kind != RECORD_CLASS) {
+		field->names_lost = true; /* no harm, unless others are names */
+		return 0;
+	}
 	return ret;
 }
 
@@ -170,15 +225,122 @@ static int sort_names(struct record_field *field)
 	return 0;
 }
 
-/* ---- schema -------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------- */
 
-static int find(const struct record_fields *fields, const char *name)
+static bool is_large(int64_t value)
 {
-	for (uint32_t i = 0; i < fields->count; i++)
-		if (!strcmp(fields->list[i].field.name, name))
-			return (int)i;
-	return -1;
+	return value > F64_EXACT_MAX || value < -F64_EXACT_MAX;
 }
+
+static void see_list(struct record_field *field, const struct record_value *value)
+{
+	static const uint8_t dtypes[] = {[RECORD_LIST_I64] = STELE_DTYPE_I64,
+					 [RECORD_LIST_F32] = STELE_DTYPE_F32,
+					 [RECORD_LIST_F64] = STELE_DTYPE_F64};
+	const uint64_t count = value->size / (value->kind == RECORD_LIST_F32 ? 4 : 8);
+
+	if (value->kind != RECORD_LIST_EMPTY && field->dtype != STELE_DTYPE_F64)
+		field->dtype = dtypes[value->kind];
+	field->least = count < field->least ? count : field->least;
+	field->most = count > field->most ? count : field->most;
+}
+
+/* A sample has it: what follows for its type? */
+static void see(struct record_field *field, const struct record_value *value)
+{
+	field->count++;
+	switch (value->kind) {
+	case RECORD_CELL:
+	case RECORD_CLASS:
+		field->texts = true;
+		break;
+	case RECORD_F64:
+	case RECORD_CELL_F64:
+	case RECORD_CLASS_F64:
+		field->reals = true;
+		break;
+	case RECORD_I64:
+	case RECORD_CELL_I64:
+		field->large |= is_large(value->number.i64);
+		break;
+	case RECORD_LIST_EMPTY:
+	case RECORD_LIST_I64:
+	case RECORD_LIST_F32:
+	case RECORD_LIST_F64:
+		see_list(field, value);
+		break;
+	}
+}
+
+static void resolve_list(struct record_field *field, bool all)
+{
+	struct stele_field *out = &field->field;
+	const bool same = all && field->least == field->most && field->most <= DIM_MAX;
+
+	if (field->single && same && field->most == 1) {
+		out->type = field->dtype == STELE_DTYPE_I64 ? STELE_TYPE_I64 :
+							      STELE_TYPE_F64;
+		return;
+	}
+	out->type = STELE_TYPE_TENSOR;
+	out->dtype = field->dtype ? field->dtype : STELE_DTYPE_I64;
+	out->rank = 1;
+	out->dims[0] = same ? (uint32_t)field->most : 0;
+}
+
+/* Return: 0; -ERANGE. */
+static int resolve_numbers(struct record_field *field, bool all)
+{
+	const bool f64 = field->reals || !all;
+
+	field->field.type = f64 ? STELE_TYPE_F64 : STELE_TYPE_I64;
+	return f64 && field->large ? -ERANGE : 0;
+}
+
+static int resolve(struct record_field *field, uint64_t samples)
+{
+	const bool all = field->count == samples;
+	uint32_t *type = &field->field.type;
+
+	switch (field->family) {
+	case RECORD_FAMILY_BYTES:
+		*type = STELE_TYPE_BYTES;
+		return 0;
+	case RECORD_FAMILY_NUMBER:
+		return resolve_numbers(field, all);
+	case RECORD_FAMILY_CELL:
+		if (field->texts || !field->count || resolve_numbers(field, all))
+			*type = STELE_TYPE_UTF8;
+		return 0;
+	case RECORD_FAMILY_CLASS:
+		*type = field->reals && !field->texts ? STELE_TYPE_F64 : STELE_TYPE_I64;
+		if (field->texts && field->names_lost)
+			return -EOVERFLOW;
+		return field->texts ? sort_names(field) : 0;
+	case RECORD_FAMILY_LIST:
+		resolve_list(field, all);
+		return 0;
+	case RECORD_FAMILY_ROW:
+		*type = STELE_TYPE_TENSOR;
+		return 0;
+	default:
+		*type = STELE_TYPE_UTF8;
+		return 0;
+	}
+}
+
+int record_resolve(struct record_fields *fields, const char **name)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < fields->count && !ret; i++) {
+		*name = fields->list[i].field.name;
+		ret = resolve(&fields->list[i], fields->samples);
+	}
+	return ret;
+}
+
+/* ---- schema -------------------------------------------------------------- */
 
 /* First those of the base, in its order; the library refuses what it lacks. */
 static void take_base(struct record_fields *fields, const struct stele_schema *base,
@@ -207,11 +369,7 @@ int record_schema(struct record_fields *fields, const struct stele_schema *base,
 		  struct stele_schema *out)
 {
 	bool taken[STELE_FIELDS_MAX] = {false};
-	int ret = 0;
 
-	for (uint32_t i = 0; i < fields->count && !ret; i++)
-		if (fields->list[i].name_count && !fields->list[i].sorted)
-			ret = sort_names(&fields->list[i]);
 	fields->schema_count = 0;
 	take_base(fields, base, taken);
 	for (uint32_t i = 0; i < fields->count; i++) {
@@ -224,10 +382,20 @@ int record_schema(struct record_fields *fields, const struct stele_schema *base,
 	}
 	out->fields = fields->schema;
 	out->count = fields->schema_count;
-	return ret;
+	return 0;
 }
 
 /* ---- samples ------------------------------------------------------------- */
+
+/* Of a sample in the index. */
+struct head {
+	uint32_t count, key_size;
+	uint64_t origin;
+	int64_t changed;
+};
+
+#define FIXED_MAX (sizeof(struct head) + STELE_KEY_SIZE_MAX + \
+		   STELE_FIELDS_MAX * sizeof(struct record_value))
 
 static bool is_scalar(uint32_t type)
 {
@@ -236,50 +404,89 @@ static bool is_scalar(uint32_t type)
 
 bool record_has(const struct record *record, uint32_t field)
 {
-	for (uint64_t i = 0; i < record->count; i++)
+	for (uint32_t i = 0; i < record->count; i++)
 		if (record->values[i].field == field)
 			return true;
 	return false;
 }
 
-static size_t size_of(uint64_t count)
+int record_keep(struct store *index, struct record_fields *fields,
+		const struct record *record, const char *key, size_t key_size,
+		uint64_t origin)
 {
-	return offsetof(struct record, values) + count * sizeof(struct record_value);
+	const struct head head = {record->count, (uint32_t)key_size, origin,
+				  record->changed};
+	int ret = store_append(index, &head, sizeof(head));
+
+	if (!ret)
+		ret = store_append(index, record->values,
+				   record->count * sizeof(*record->values));
+	if (!ret)
+		ret = store_append(index, key, key_size);
+	if (ret)
+		return ret;
+	fields->samples++;
+	for (uint32_t i = 0; i < record->count; i++)
+		see(&fields->list[record->values[i].field], &record->values[i]);
+	return 0;
 }
 
-int record_keep(struct store *store, const struct record_fields *fields,
-		const struct record *record, uint64_t *offset, uint64_t *data_size)
+static uint64_t bytes_of(const struct record_value *value)
 {
-	*offset = store->size;
-	*data_size = 0;
-	for (uint64_t i = 0; i < record->count; i++)
-		if (!is_scalar(fields->list[record->values[i].field].field.type))
-			*data_size += record->values[i].value.size;
-	return store_append(store, record, size_of(record->count));
+	return value->kind == RECORD_FILE ? (uint64_t)value->number.i64 : value->size;
 }
 
-static int load(const struct store *store, uint64_t offset, struct record *record)
+int record_load(const struct store *index, const struct record_fields *fields,
+		uint64_t offset, struct record_entry *out)
 {
-	ssize_t got;
+	struct record *record = &out->record;
+	uint8_t data[FIXED_MAX];
+	struct head head;
+	int64_t got = store_read(index, offset, data, sizeof(data));
+	size_t at = sizeof(head);
 
-	do
-		got = pread(store->fd, record, sizeof(*record), (off_t)offset);
-	while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return -errno;
-	return (size_t)got >= size_of(0) && record->count <= STELE_FIELDS_MAX &&
-			       (size_t)got >= size_of(record->count) ?
-		       0 :
-		       -EIO;
+	if (got < (int64_t)sizeof(head))
+		return got < 0 ? (int)got : -EIO;
+	memcpy(&head, data, sizeof(head));
+	if (head.count > STELE_FIELDS_MAX || head.key_size > STELE_KEY_SIZE_MAX ||
+	    (size_t)got < at + head.count * sizeof(*record->values) + head.key_size)
+		return -EIO;
+	memcpy(record->values, data + at, head.count * sizeof(*record->values));
+	at += head.count * sizeof(*record->values);
+	memcpy(out->key, data + at, head.key_size);
+	record->count = head.count;
+	record->changed = head.changed;
+	out->origin = head.origin;
+	out->key_size = head.key_size;
+	out->next = offset + at + head.key_size;
+	out->data_size = 0;
+	for (uint32_t i = 0; i < head.count; i++) {
+		const struct record_value *value = &record->values[i];
+
+		if (!is_scalar(fields->list[value->field].field.type))
+			out->data_size += bytes_of(value);
+	}
+	return 0;
 }
 
-int record_load(const struct store *store, const struct record_fields *fields,
-		uint64_t offset, union stele_value *values,
-		struct record_piece pieces[STELE_FIELDS_MAX])
+static void set_number(const struct record_field *field, const struct record_value *value,
+		       union stele_value *out)
 {
-	struct record record;
-	int ret = load(store, offset, &record);
+	const bool integer = value->kind == RECORD_I64 || value->kind == RECORD_CELL_I64 ||
+			     value->kind == RECORD_CLASS_I64 ||
+			     value->kind == RECORD_LIST_I64;
 
+	if (field->ranks)
+		out->i64 = field->ranks[value->place];
+	else if (field->field.type == STELE_TYPE_I64)
+		out->i64 = value->number.i64;
+	else
+		out->f64 = integer ? (double)value->number.i64 : value->number.f64;
+}
+
+void record_values(const struct record_fields *fields, const struct record *record,
+		   union stele_value *values, struct record_piece pieces[STELE_FIELDS_MAX])
+{
 	memset(pieces, 0, STELE_FIELDS_MAX * sizeof(*pieces));
 	for (uint32_t i = 0; i < fields->schema_count; i++) {
 		values[i] = (union stele_value){0};
@@ -288,17 +495,20 @@ int record_load(const struct store *store, const struct record_fields *fields,
 		else if (fields->schema[i].type == STELE_TYPE_F64)
 			values[i].f64 = (double)NAN;
 	}
-	for (uint64_t i = 0; !ret && i < record.count; i++) {
-		const struct record_value *v = &record.values[i];
-		const struct record_field *field = &fields->list[v->field];
-		const uint32_t at = fields->index[v->field];
+	for (uint32_t i = 0; i < record->count; i++) {
+		const struct record_value *value = &record->values[i];
+		const struct record_field *field = &fields->list[value->field];
+		const uint32_t at = fields->index[value->field];
 
-		values[at] = v->value;
-		if (field->ranks)
-			values[at].i64 = field->ranks[v->value.i64];
-		if (!is_scalar(field->field.type))
-			pieces[at] = (struct record_piece){v->place,
-							   v->value.size};
+		if (is_scalar(field->field.type)) {
+			set_number(field, value, &values[at]);
+			continue;
+		}
+		values[at].size = bytes_of(value);
+		pieces[at] = (struct record_piece){
+			.place = value->place, .size = values[at].size,
+			.path_size = value->kind == RECORD_FILE ? value->size : 0,
+			.converts = value->kind == RECORD_LIST_I64 &&
+				    field->field.dtype == STELE_DTYPE_F64};
 	}
-	return ret;
 }

@@ -2,11 +2,13 @@
 /*
  * record.h - samples with fields, as they are found one by one
  *
- * Which fields there are is known when all is scanned. Until then a field has a number, in
- * the order in which fields were first seen, and a sample is a list of numbers and values
- * in the store. Of a field that a sample lacks, bytes are empty, an i64 is -1, an f64 NaN.
+ * What fields there are, and of which type, is known when all is scanned. Until then a field
+ * has a number, in the order in which fields were first seen, and a sample is a list of
+ * numbers and values in an index, a store of its own. Kinds of values that can become one
+ * type are a family: texts of a table are numbers if all of them are.
  *
- * A class is a number, or all of a field's are names, which get theirs when sorted.
+ * Of a field that a sample lacks, bytes, text and lists are empty, and an f64 is NaN; so
+ * numbers of which some are missing are f64, except classes, of which a missing one is -1.
  */
 #ifndef STELE_CMD_FROM_RECORD_H
 #define STELE_CMD_FROM_RECORD_H
@@ -17,72 +19,138 @@
 
 struct store;
 
-/* One value. */
+enum record_family {
+	RECORD_FAMILY_BYTES,
+	RECORD_FAMILY_TEXT,
+	RECORD_FAMILY_JSON,
+	RECORD_FAMILY_NUMBER,
+	RECORD_FAMILY_CELL,
+	RECORD_FAMILY_CLASS,
+	RECORD_FAMILY_LIST,
+	RECORD_FAMILY_ROW,
+};
+
+/* What a value has: `place` and `size` of its bytes, or `number`. */
+enum record_kind {
+	RECORD_BYTES,
+	RECORD_FILE, /* bytes of a file: `place` and `size` of its path, number: its size */
+	RECORD_TEXT, /* UTF-8, and so are the next four */
+	RECORD_JSON,
+	RECORD_CELL,
+	RECORD_CELL_I64, /* and the number that it is */
+	RECORD_CELL_F64,
+	RECORD_I64,
+	RECORD_F64,
+	RECORD_CLASS,	  /* `place`: number of its name */
+	RECORD_CLASS_I64, /* and the number that this is */
+	RECORD_CLASS_F64,
+	RECORD_LIST_EMPTY, /* of whatever */
+	RECORD_LIST_I64,   /* the number is the first element */
+	RECORD_LIST_F32,
+	RECORD_LIST_F64,
+	RECORD_ROW, /* of the shape that the field has */
+};
+
 struct record_value {
 	uint32_t field;
-	uint32_t reserved;
-	uint64_t place; /* of bytes */
-	union stele_value value;
+	uint32_t kind;
+	uint64_t place, size;
+	union {
+		int64_t i64;
+		double f64;
+	} number;
 };
 
 struct record {
-	uint64_t count;
+	uint64_t offset;  /* in its shard, for messages */
+	int64_t changed;  /* of a file that it names; seconds; 0: none */
+	uint32_t count;
 	struct record_value values[STELE_FIELDS_MAX];
 };
 
 /* Bytes of a sample that lie behind each other. */
 struct record_piece {
 	uint64_t place, size;
+	uint64_t path_size; /* a file, whose path is at `place` */
+	bool converts;	    /* from i64 to f64 */
 };
 
 struct record_field {
-	struct stele_field field;
+	struct stele_field field; /* of a ROW its shape, of all the type in the end */
+	uint32_t family;
+	bool single;	/* lists of one element each are numbers */
+	uint64_t count; /* of samples that have it */
+	bool texts, reals; /* were seen among numbers */
+	bool large;	   /* so were integers that no f64 is */
+	uint32_t dtype;	   /* of a list; 0: all were empty */
+	uint64_t least, most; /* elements of lists */
 	char **names; /* owned; of classes, in the order in which they came */
 	uint32_t name_count;
-	void *known;	   /* tree of them */
+	void *known; /* tree of them */
 	uint64_t names_size;
-	uint32_t *ranks;   /* owned, since the schema: by name */
-	char **sorted;	   /* owned; of field.names */
-	bool numbers;	   /* classes are numbers */
+	bool names_lost; /* numbers, when there were too many */
+	uint32_t *ranks; /* owned, since the schema: by name */
+	char **sorted;	 /* owned; of field.names */
 };
 
 struct record_fields {
 	struct record_field list[STELE_FIELDS_MAX];
 	uint32_t count;
+	uint64_t samples;
 	struct stele_field schema[STELE_FIELDS_MAX];
 	uint32_t schema_count;
 	uint32_t index[STELE_FIELDS_MAX]; /* in the schema, by number */
 };
 
 /*
- * The field of that name, which is new or has the type. Return: its number; -EOVERFLOW
- * (too many, -EINVAL: not a valid name, -EPROTOTYPE: it has another type).
+ * The field of that name, which is new or of the family. Return: its number; -EOVERFLOW
+ * (too many), -EINVAL: not a valid name, -EPROTOTYPE: it is of another one.
  */
 int record_field(struct record_fields *fields, const char *name, size_t size,
-		 uint32_t type);
+		 enum record_family family);
+void record_fields_release(struct record_fields *fields);
+
+/* 0: no number, 1: *i64, as it would be printed; 2: *f64. */
+int record_number(const char *text, size_t size, int64_t *i64, double *f64);
 /*
- * The class that a text names: a number, or a name. Return: 0; -ENOMEM; -EOVERFLOW (more
- * names than an image holds); -EPROTOTYPE (a name among numbers).
+ * The class that a text names: a number, or a name. Return: 0; -ENOMEM; -EINVAL (it cannot
+ * be a name); -EOVERFLOW (more names than an image holds).
  */
 int record_class(struct record_fields *fields, uint32_t field, const char *text,
-		 size_t size, int64_t *out);
-void record_fields_release(struct record_fields *fields);
+		 size_t size, struct record_value *out);
 
 /* Is there a value of the field yet? */
 bool record_has(const struct record *record, uint32_t field);
-/* As the source's schema(). Return: 0; -ENOMEM. */
+/* Append it to the index. Return: 0; errors of the store. */
+int record_keep(struct store *index, struct record_fields *fields,
+		const struct record *record, const char *key, size_t key_size,
+		uint64_t origin);
+
+/*
+ * When there are no more: types from what was seen. Return: 0; -ENOMEM; -ERANGE: the field
+ * *name has integers that no f64 is, of which some are missing; -EOVERFLOW: more names than
+ * an image holds.
+ */
+int record_resolve(struct record_fields *fields, const char **name);
+
+/* A sample of the index. */
+struct record_entry {
+	struct record record;
+	uint64_t origin;
+	uint64_t data_size; /* of all its bytes */
+	uint64_t next;	    /* offset of the one behind it */
+	uint32_t key_size;
+	char key[STELE_KEY_SIZE_MAX];
+};
+
+/* Return: 0; errno of reading. */
+int record_load(const struct store *index, const struct record_fields *fields,
+		uint64_t offset, struct record_entry *out);
+/* For open() and read(): values by the schema, and where the bytes are, in its order. */
+void record_values(const struct record_fields *fields, const struct record *record,
+		   union stele_value *values, struct record_piece pieces[STELE_FIELDS_MAX]);
+/* As the source's schema(). Return: 0; -EOVERFLOW. */
 int record_schema(struct record_fields *fields, const struct stele_schema *base,
 		  struct stele_schema *out);
-
-/* Append it. *data_size: of all its bytes. Return: 0; errors of the store. */
-int record_keep(struct store *store, const struct record_fields *fields,
-		const struct record *record, uint64_t *offset, uint64_t *data_size);
-/*
- * For open() and read(): values by the schema, and where the bytes are, in its order.
- * Return: 0; errno of reading.
- */
-int record_load(const struct store *store, const struct record_fields *fields,
-		uint64_t offset, union stele_value *values,
-		struct record_piece pieces[STELE_FIELDS_MAX]);
 
 #endif

@@ -3,8 +3,8 @@
  * scan.h - what a format sees of the scan: shards, places, samples
  *
  * A place says where bytes can be read when the image is written: in a shard, or in the
- * store, to which they were copied. A sample without fields is one range of bytes; one
- * with fields is a record in the store, which has the place of each field's bytes.
+ * store, to which they were copied. A sample is one range of bytes, which is reported at
+ * once, or a record, which is kept in the index and reported when all shards are scanned.
  */
 #ifndef STELE_CMD_FROM_SCAN_H
 #define STELE_CMD_FROM_SCAN_H
@@ -35,12 +35,14 @@ struct from_shard {
 #define PLACE_STORE	  ((UINT64_C(1) << (64 - PLACE_SHARD_SHIFT)) - 1)
 #define FROM_SHARDS_MAX	  PLACE_STORE
 
+#define FROM_RECORD_SIZE_MAX ((size_t)256 << 20) /* of one that is parsed in memory */
+
 struct from_scan;
 
 /* What a sample is. */
 enum from_kind {
 	FROM_RECORDS, /* fields */
-	FROM_BLOBS,   /* one range of bytes */
+	FROM_BLOBS,   /* one range of bytes, the field of `struct from` */
 	FROM_FILES,   /* one range of bytes, whose key is a path */
 };
 
@@ -53,10 +55,25 @@ struct from_format {
 	/* Report the samples of one shard. Return: 0; negative errno (said). */
 	int (*scan)(struct from_scan *scan);
 	enum from_kind kind;
+	uint32_t options; /* enum from_options: those that mean something */
 };
 #define FROM_HEAD_SIZE 4096u
 
-extern const struct from_format from_tar, from_tfrecord, from_webdataset;
+extern const struct from_format from_csv, from_jsonl, from_manifest, from_tar, from_text,
+	from_tfrecord, from_webdataset;
+
+enum from_options {
+	FROM_KEY = 1 << 0,
+	FROM_PAYLOAD = 1 << 1,
+	FROM_EXAMPLE = 1 << 2,
+};
+
+/* Where keys come from: decided by the first sample. */
+enum from_keys {
+	FROM_KEYS_UNKNOWN,
+	FROM_KEYS_GIVEN,
+	FROM_KEYS_NUMBERS,
+};
 
 struct from {
 	struct from_opts opts;
@@ -64,8 +81,12 @@ struct from {
 	struct from_shard *shards;
 	size_t shard_count;
 	struct input_first first; /* of a pipe */
-	struct store store;
+	struct store store;	  /* bytes */
+	struct store index;	  /* of records */
 	struct record_fields fields;
+	struct record_entry entry; /* that is at hand, after the scan */
+	struct stele_field blob; /* the field of blobs */
+	enum from_keys keys;
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
 };
@@ -83,18 +104,28 @@ struct from_scan {
 	uint64_t damages;  /* that were skipped */
 };
 
+/* ---- for formats ----------------------------------------------------------- */
+
 /* Of bytes of the shard, which is read again only if it is neither compressed nor a pipe. */
 bool from_is_plain(const struct from_scan *scan);
 uint64_t from_place(const struct from_scan *scan, uint64_t offset);
-/* Bytes of the store. */
-static inline uint64_t from_stored(uint64_t offset)
-{
-	return PLACE_STORE << PLACE_SHARD_SHIFT | offset;
-}
+/*
+ * Begin to append to the store what the shard has at `offset`. Return: 0, *place of what is
+ * appended next; errors of the store (said).
+ */
+int from_store(struct from_scan *scan, uint64_t offset, uint64_t *place);
+/* Append to the store. Return: 0; errors of it (said). */
+int from_append(struct from_scan *scan, const void *data, size_t size);
 
-/* Return: 0; what the sink returned. */
+/* A key that is the shard's name and a number. */
+#define FROM_NUMBER_KEY_MAX (STELE_KEY_SIZE_MAX + 32)
+int from_number_key(const struct from_scan *scan, uint64_t number,
+		    char key[FROM_NUMBER_KEY_MAX]);
+
+/* A range of bytes that begins at `place`. Return: 0; what the sink returned. */
 int from_sample(struct from_scan *scan, const char *key, size_t key_size,
 		uint64_t size, uint64_t place);
+/* Return: 0, also if its key is damage that is skipped; negative errno (said). */
 int from_record(struct from_scan *scan, const char *key, size_t key_size,
 		const struct record *record);
 /* Something that is no sample, but no damage either. */
@@ -107,12 +138,26 @@ int from_skip(struct from_scan *scan, enum stele_skip_reason reason,
  */
 int from_damaged(struct from_scan *scan, uint64_t offset, const char *format,
 		 ...) __attribute__((format(printf, 3, 4)));
+/* A warning about it. */
+void from_warn(struct from_scan *scan, uint64_t offset, const char *text);
+/* After a negative errno of the input. Return: as from_damaged(), or that errno (said). */
+int from_input_failed(struct from_scan *scan, int error);
 /* The shard itself. Return: `error`. */
 int from_cannot_read(struct from_scan *scan, int error);
-/* The store. Return: `error`. */
-int from_cannot_keep(struct from_scan *scan, int error);
 /* It is not the shard's fault. Return: `error`. */
 int from_failed(struct from *from, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* ---- for the source -------------------------------------------------------- */
+
+/* `input` for the shard, which is looked at if it never was. Return: 0; negative errno. */
+int from_shard_open(struct from *from, struct from_shard *shard, struct input *input);
+int from_shard_descriptor(const struct from_shard *shard);
+/* Return: `error`. */
+int from_shard_failed(struct from *from, const struct from_shard *shard, int error);
+/* Of stele_source_ops; `user` is the struct from. */
+int from_scan_all(void *user, const struct stele_source_sink *sink);
+void from_describe(void *user, const struct stele_source_entry *entry, char *text,
+		   size_t size);
 
 #endif

@@ -19,12 +19,18 @@ struct from;
 
 /* As given on the command line. */
 struct from_opts {
-	const char *format; /* NULL: detected */
-	bool skip;	    /* what is damaged, instead of failing */
+	const char *format;  /* NULL: detected */
+	const char *key;     /* column that keys are taken from; NULL: "key", if there is one */
+	const char *payload; /* column of a manifest that has paths; NULL: "path" */
+	bool example;	     /* TFRecords are tf.train.Example */
+	bool skip;	     /* what is damaged, instead of failing */
 };
 
 /* Is there a format of this name? Return: NULL; what it has to be. */
 const char *from_parse(const char *text, const char **format);
+
+/* Each name of a format. */
+void from_each(void (*fn)(const char *name, void *user), void *user);
 
 /*
  * `sources`: files, "-", or patterns of files with braces. *out: NULL if it is one

@@ -87,6 +87,16 @@ int store_append(struct store *store, const void *data, size_t size)
 	return 0;
 }
 
+int64_t store_read(const struct store *store, uint64_t offset, void *data, size_t size)
+{
+	ssize_t got;
+
+	do
+		got = pread(store->fd, data, size, (off_t)offset);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
 void store_truncate(struct store *store, uint64_t size)
 {
 	const uint64_t more = store->size - size;

@@ -22,6 +22,8 @@ struct store {
 /* Behind what is there. Return: 0; negative errno. */
 int store_append(struct store *store, const void *data, size_t size);
 int store_flush(struct store *store);
+/* What was flushed. Return: up to `size` bytes; 0: the end; negative errno. */
+int64_t store_read(const struct store *store, uint64_t offset, void *data, size_t size);
 /* To a size that it had. */
 void store_truncate(struct store *store, uint64_t size);
 /* Where its file lies, for messages. */

@@ -15,11 +15,13 @@
 #include <string.h>
 
 #include "libarchive.h"
+#include "text.h"
 
 #define BLOCK_SIZE	512u
 #define CHECKSUM_OFFSET 148u
 #define CHECKSUM_SIZE	8u
 #define COPY_SIZE	((size_t)256 << 10)
+#define UTF8_SIZE_MAX	4u
 
 /* The header's checksum: the sum of its bytes, those of the checksum taken as blanks. */
 bool from_tar_detect(const uint8_t *data, size_t size)
@@ -44,15 +46,19 @@ struct tar_reader {
 	struct archive *archive;
 	size_t block;
 	uint8_t *buffer;
+	uint64_t at;  /* bytes that were handed over or skipped */
+	size_t given; /* of the buffer */
 };
 
 static la_ssize_t read_block(struct archive *archive, void *user,
 			     const void **data)
 {
-	const struct tar_reader *tar = user;
+	struct tar_reader *tar = user;
 	int64_t got = input_read(tar->input, tar->buffer, tar->block);
 
 	*data = tar->buffer;
+	tar->given = got > 0 ? (size_t)got : 0;
+	tar->at += tar->given;
 	if (got < 0)
 		libarchive.archive_set_error(
 			archive, EIO, "%s",
@@ -63,11 +69,13 @@ static la_ssize_t read_block(struct archive *archive, void *user,
 
 static la_int64_t skip_block(struct archive *archive, void *user, la_int64_t size)
 {
-	const struct tar_reader *tar = user;
+	struct tar_reader *tar = user;
 
 	(void)archive;
 	if (size <= 0 || !input_seeks(tar->input))
 		return 0;
+	tar->at += (uint64_t)size;
+	tar->given = 0;
 	tar->input->error = input_seek(tar->input, (uint64_t)size);
 	return size;
 }
@@ -110,40 +118,57 @@ static int archive_damaged(struct from_scan *scan, uint64_t offset,
 			    libarchive.archive_error_string(archive));
 }
 
-static int copy(struct from_scan *scan, struct tar_member *member, uint8_t *data)
+/* Return: 0; ARCHIVE_FATAL and the like; -EILSEQ; negative errno (said). */
+static int copy(struct from_scan *scan, uint8_t *data, bool text, int *said)
 {
-	struct store *store = &scan->from->store;
-	const uint64_t begin = store->size;
+	size_t rest = 0; /* of a character */
 	la_ssize_t got;
 
-	while ((got = libarchive.archive_read_data(scan->reader->archive, data,
-						   COPY_SIZE)) > 0) {
-		int ret = store_append(store, data, (size_t)got);
+	while ((got = libarchive.archive_read_data(scan->reader->archive, data + rest,
+						   COPY_SIZE - rest)) > 0) {
+		const size_t size = rest + (size_t)got;
+		size_t valid;
 
-		if (ret)
-			return from_cannot_keep(scan, ret);
+		*said = from_append(scan, data + rest, (size_t)got);
+		if (*said)
+			return *said;
+		if (!text)
+			continue;
+		valid = text_valid((const char *)data, size);
+		rest = size - valid;
+		if (rest >= UTF8_SIZE_MAX)
+			return -EILSEQ;
+		memmove(data, data + valid, rest);
 	}
-	member->place = from_stored(begin);
-	if (got == 0 && store->size - begin == member->size)
-		return 0;
-	store_truncate(store, begin);
+	return got < 0 ? (int)got : rest ? -EILSEQ : 0;
+}
+
+int tar_member_copy(struct from_scan *scan, struct tar_member *member, bool text)
+{
+	struct store *store = &scan->from->store;
+	const uint64_t before = store->size;
+	uint8_t *data = malloc(COPY_SIZE);
+	uint64_t begin;
+	int said, ret;
+
+	if (!data)
+		return -ENOMEM;
+	said = from_store(scan, member->offset, &member->place);
+	begin = store->size;
+	ret = said ? said : copy(scan, data, text, &said);
+	free(data);
+	if (said || (!ret && store->size - begin == member->size))
+		return said;
+	store_truncate(store, before);
 	member->lost = true;
-	return archive_damaged(scan, member->offset, member);
+	return ret == -EILSEQ ? from_damaged(scan, member->offset, "'%s' is not UTF-8",
+					     member->path) :
+				archive_damaged(scan, member->offset, member);
 }
 
 int tar_member_keep(struct from_scan *scan, struct tar_member *member)
 {
-	uint8_t *data;
-	int ret;
-
-	if (member->place)
-		return 0;
-	data = malloc(COPY_SIZE);
-	if (!data)
-		return -ENOMEM;
-	ret = copy(scan, member, data);
-	free(data);
-	return ret;
+	return member->place ? 0 : tar_member_copy(scan, member, false);
 }
 
 int64_t tar_member_read(struct from_scan *scan, struct tar_member *member,
@@ -243,20 +268,44 @@ static int take_entry(struct from_scan *scan, struct archive_entry *entry,
 	}
 }
 
+static bool is_zero(const uint8_t *data, size_t size)
+{
+	return !size || (!data[0] && !memcmp(data, data + 1, size - 1));
+}
+
+/*
+ * Behind the end is padding. Of anything else, such as another archive, nothing is taken.
+ * What is compressed is read to its end, where its checksum is.
+ */
+static int check_rest(struct from_scan *scan, uint64_t end)
+{
+	struct tar_reader *tar = scan->reader;
+	const uint64_t left = tar->at > end ? tar->at - end : 0;
+	const size_t rest = left < tar->given ? (size_t)left : tar->given;
+	bool padding = is_zero(tar->buffer + tar->given - rest, rest);
+	int64_t got = 1;
+
+	while (got > 0 && (padding || !input_seeks(&scan->input))) {
+		got = input_read(&scan->input, tar->buffer, tar->block);
+		if (got > 0 && padding)
+			padding = is_zero(tar->buffer, (size_t)got);
+	}
+	if (!padding)
+		from_warn(scan, end, "what is behind the end of the archive is ignored");
+	if (got == -EBADMSG)
+		return from_damaged(scan, end, "%s", input_why(&scan->input));
+	return got < 0 ? from_cannot_read(scan, (int)got) : 0;
+}
+
 /* Two blocks of zeros end an archive. Without them, who knows what is missing? */
 static int check_end(struct from_scan *scan)
 {
 	const uint64_t begin = header_position(scan);
-	int ret = 0;
 
 	if (position(scan) == begin)
 		return from_damaged(scan, begin, "it ends without the mark of its "
 						 "end: something may be missing");
-	if (!input_seeks(&scan->input))
-		ret = input_drain(&scan->input);
-	if (ret == -EBADMSG)
-		return from_damaged(scan, begin, "%s", input_why(&scan->input));
-	return ret ? from_cannot_read(scan, ret) : 0;
+	return check_rest(scan, position(scan));
 }
 
 /*

@@ -22,6 +22,8 @@ typedef int (*tar_member_fn)(struct from_scan *scan, struct tar_member *member);
 bool from_tar_detect(const uint8_t *data, size_t size);
 /* All members of a shard. Return: 0; what `fn` returned; negative errno (said). */
 int from_tar_members(struct from_scan *scan, tar_member_fn fn);
+/* Copy it to the store: texts only if they are UTF-8. Return: as tar_member_keep(). */
+int tar_member_copy(struct from_scan *scan, struct tar_member *member, bool text);
 /* Have its bytes at member->place. Return: 0, also if it is lost; negative errno (said). */
 int tar_member_keep(struct from_scan *scan, struct tar_member *member);
 /* Its first bytes, as many as fit. Return: their count; 0 if it is lost; as above. */

@@ -19,7 +19,6 @@
 #define HEAD_SIZE  12u
 #define TAIL_SIZE  4u
 #define PIECE_SIZE ((size_t)256 << 10)
-#define KEY_SIZE_MAX (STELE_KEY_SIZE_MAX + 32)
 
 /* ---- framing ----------------------------------------------------------------- */
 
@@ -71,16 +70,7 @@ struct record_reader {
 	uint64_t offset; /* of its head */
 	uint64_t size;
 	uint64_t number;
-	char prefix[STELE_KEY_SIZE_MAX + 1];
 };
-
-static int input_failed(struct record_reader *r, int error)
-{
-	if (error == -EBADMSG)
-		return from_damaged(r->scan, r->scan->input.offset, "%s",
-				    input_why(&r->scan->input));
-	return from_cannot_read(r->scan, error);
-}
 
 /* Return: 1; 0: cut short, and skipped; negative errno (said). */
 static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
@@ -91,19 +81,19 @@ static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
 		const size_t want = left < PIECE_SIZE ? (size_t)left : PIECE_SIZE;
 		const uint8_t *data;
 		int64_t got = input_look(input, want, &data);
-		int ret = got < 0 ? input_failed(r, (int)got) : 0;
+		int ret = 0;
 
 		if (got < 0)
-			return ret;
+			return from_input_failed(r->scan, (int)got);
 		if ((size_t)got < want)
 			return from_damaged(r->scan, r->offset,
 					    "record %" PRIu64 " is cut short: it has %"
 					    PRIu64 " bytes", r->number, r->size);
 		*crc = crc32c(*crc, data, want);
 		if (keep)
-			ret = store_append(&r->scan->from->store, data, want);
+			ret = from_append(r->scan, data, want);
 		if (ret)
-			return from_cannot_keep(r->scan, ret);
+			return ret;
 		input_skip(input, want);
 		left -= want;
 	}
@@ -117,17 +107,20 @@ static int read_record(struct record_reader *r)
 	struct store *store = &scan->from->store;
 	const bool plain = from_is_plain(scan);
 	const uint64_t stored = store->size;
-	char key[KEY_SIZE_MAX];
+	uint64_t place = from_place(scan, r->offset + HEAD_SIZE);
+	char key[FROM_NUMBER_KEY_MAX];
 	const uint8_t *tail;
 	uint32_t crc = 0;
 	int64_t got;
-	int ret = read_bytes(r, &crc, !plain);
+	int ret = plain ? 0 : from_store(scan, r->offset, &place);
 
+	if (!ret)
+		ret = read_bytes(r, &crc, !plain);
 	if (ret <= 0)
 		return ret;
 	got = input_look(&scan->input, TAIL_SIZE, &tail);
 	if (got < 0)
-		return input_failed(r, (int)got);
+		return from_input_failed(r->scan, (int)got);
 	if (got < TAIL_SIZE)
 		return from_damaged(scan, r->offset, "record %" PRIu64 " is cut short",
 				    r->number);
@@ -139,10 +132,8 @@ static int read_record(struct record_reader *r)
 				   "record %" PRIu64 " has a wrong checksum", r->number);
 		return ret ? ret : 1;
 	}
-	snprintf(key, sizeof(key), "%s/%010" PRIu64, r->prefix, r->number);
-	ret = from_sample(scan, key, strlen(key), r->size,
-			  plain ? from_place(scan, r->offset + HEAD_SIZE) :
-				  from_stored(stored));
+	ret = from_number_key(scan, r->number, key);
+	ret = from_sample(scan, key, (size_t)ret, r->size, place);
 	return ret ? ret : 1;
 }
 
@@ -155,7 +146,7 @@ static int next_record(struct record_reader *r)
 
 	r->offset = input->offset;
 	if (got < 0)
-		return input_failed(r, (int)got);
+		return from_input_failed(r->scan, (int)got);
 	if (!got)
 		return 0;
 	if (got < HEAD_SIZE)
@@ -171,13 +162,9 @@ static int next_record(struct record_reader *r)
 
 static int scan_records(struct from_scan *scan)
 {
-	const char *slash = strrchr(scan->shard->path, '/');
-	const char *name = slash ? slash + 1 : scan->shard->path;
 	struct record_reader reader = {.scan = scan};
 	int ret;
 
-	snprintf(reader.prefix, sizeof(reader.prefix), "%s",
-		 strcmp(name, "-") ? name : "stdin");
 	do
 		ret = next_record(&reader);
 	while (ret > 0 && ++reader.number);

@@ -24,22 +24,22 @@ struct grouping {
 #define TEXT_MAX 4096u /* bytes of a class */
 
 /* What fields of these names hold; all others are bytes. */
-static uint32_t type_of(const char *name)
+static enum record_family family_of(const char *name)
 {
 	static const struct {
 		const char *name;
-		uint32_t type;
+		enum record_family family;
 	} known[] = {
-		{"cls", STELE_TYPE_I64},   {"cls2", STELE_TYPE_I64},
-		{"class", STELE_TYPE_I64}, {"txt", STELE_TYPE_UTF8},
-		{"text", STELE_TYPE_UTF8}, {"transcript", STELE_TYPE_UTF8},
-		{"json", STELE_TYPE_UTF8}, {"jsn", STELE_TYPE_UTF8},
+		{"cls", RECORD_FAMILY_CLASS}, {"cls2", RECORD_FAMILY_CLASS},
+		{"class", RECORD_FAMILY_CLASS}, {"txt", RECORD_FAMILY_TEXT},
+		{"text", RECORD_FAMILY_TEXT}, {"transcript", RECORD_FAMILY_TEXT},
+		{"json", RECORD_FAMILY_TEXT}, {"jsn", RECORD_FAMILY_TEXT},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (!strcmp(known[i].name, name))
-			return known[i].type;
-	return STELE_TYPE_BYTES;
+			return known[i].family;
+	return RECORD_FAMILY_BYTES;
 }
 
 struct parts {
@@ -96,6 +96,7 @@ static int begin_sample(struct from_scan *scan, struct grouping *g,
 	g->key_size = key_size;
 	g->damages = scan->damages;
 	g->record.count = 0;
+	g->record.offset = member->offset;
 	return 0;
 }
 
@@ -109,14 +110,9 @@ static int take_class(struct from_scan *scan, struct tar_member *member,
 	if (got < 0 || member->lost)
 		return (int)got;
 	ret = (size_t)got == member->size ?
-		      record_class(&scan->from->fields, field, text, (size_t)got,
-				   &value->value.i64) :
+		      record_class(&scan->from->fields, field, text, (size_t)got, value) :
 		      -EINVAL;
 	member->lost = ret != 0;
-	if (ret == -EPROTOTYPE)
-		return from_damaged(scan, member->offset,
-				    "'%s' is not a number, as classes before it",
-				    member->path);
 	if (ret == -EINVAL)
 		return from_damaged(scan, member->offset, "'%s' is not the name of "
 				    "a class", member->path);
@@ -124,18 +120,20 @@ static int take_class(struct from_scan *scan, struct tar_member *member,
 }
 
 static int take_value(struct from_scan *scan, struct tar_member *member,
-		      struct grouping *g, uint32_t field, uint32_t type)
+		      struct grouping *g, uint32_t field, enum record_family family)
 {
+	const bool text = family == RECORD_FAMILY_TEXT;
 	struct record_value *value = &g->record.values[g->record.count];
 	int ret;
 
-	*value = (struct record_value){.field = field};
-	if (type == STELE_TYPE_I64) {
+	if (family == RECORD_FAMILY_CLASS) {
 		ret = take_class(scan, member, field, value);
 	} else {
-		ret = tar_member_keep(scan, member);
-		value->place = member->place;
-		value->value.size = member->size;
+		ret = text ? tar_member_copy(scan, member, true) :
+			     tar_member_keep(scan, member);
+		*value = (struct record_value){
+			.field = field, .kind = text ? RECORD_TEXT : RECORD_BYTES,
+			.place = member->place, .size = member->size};
 	}
 	if (!ret && !member->lost)
 		g->record.count++;
@@ -146,18 +144,18 @@ static int take_member(struct from_scan *scan, struct tar_member *member)
 {
 	struct grouping *g = scan->user;
 	struct parts parts;
-	uint32_t type;
+	enum record_family family;
 	int field, ret;
 
 	if (!split(member->path, &parts))
 		return from_skip(scan, STELE_SKIP_SPECIAL, member->path,
 				 member->path_size);
-	type = type_of(parts.field);
+	family = family_of(parts.field);
 	ret = begin_sample(scan, g, member, parts.key_size);
 	if (ret || !g->key_size)
 		return ret;
 	field = record_field(&scan->from->fields, parts.field,
-			     strlen(parts.field), type);
+			     strlen(parts.field), family);
 	if (field == -EINVAL)
 		return from_damaged(scan, member->offset,
 				    "'%s': not a valid name of a field", member->path);
@@ -167,7 +165,7 @@ static int take_member(struct from_scan *scan, struct tar_member *member)
 	if (record_has(&g->record, (uint32_t)field))
 		return from_damaged(scan, member->offset, "'%s' is there twice",
 				    member->path);
-	return take_value(scan, member, g, (uint32_t)field, type);
+	return take_value(scan, member, g, (uint32_t)field, family);
 }
 
 static int webdataset_scan(struct from_scan *scan)

@@ -159,7 +159,26 @@ is "file hard" "$(stele ls "$image" | paste -sd ' ')" "--hard-dereference"
 must tar -C "$tmp/odd" -rf "$tmp/odd.tar" ./file
 built "$tmp/odd.tar"
 is 2 "$status" "a path that is there twice"
-ok "is named" grep -q "the key 'file' twice" <<<"$err"
+ok "is named, with both places" \
+	grep -qE "the key 'file' twice: '.*odd.tar' at byte 1?[0-9]{3,4}, '.*odd.tar' at byte" \
+	<<<"$err" || diag "$err"
+gzip -c "$tmp/odd.tar" >"$tmp/odd.tgz"
+built "$tmp/odd.tgz"
+ok "compressed, too" grep -qE "twice: '.*odd.tgz' at byte [0-9]+, decompressed, '" <<<"$err" ||
+	diag "$err"
+cat "$tmp/x.tar" "$tmp/odd.tar" >"$tmp/two.tar"
+built "$tmp/two.tar"
+is 0 "$status" "an archive behind another one"
+ok "is warned of" grep -qE "warning: .*two.tar' at byte [0-9]+: what is behind the end" <<<"$err" ||
+	diag "$err"
+gzip -c "$tmp/two.tar" >"$tmp/two.tgz"
+built "$tmp/two.tgz"
+ok "compressed, too" grep -q "warning: .*decompressed: what is behind the end" <<<"$err" ||
+	diag "$err"
+built --skip-changed "$tmp/x.tar"
+is 2 "$status" "--skip-changed is for directories"
+built --on-error=skip "$src"
+is 2 "$status" "--on-error is for others"
 
 # ---- damage ----
 
@@ -167,8 +186,8 @@ size=$(stat -c %s "$tmp/x.tar")
 head -c 1000000 "$tmp/x.tar" >"$tmp/cut.tar"
 built "$tmp/cut.tar"
 damaged "cut.tar' at byte [0-9]+: .*is cut short" "cut in a file"
-built --skip-changed "$tmp/cut.tar"
-is 0 "$status" "--skip-changed takes what is there"
+built --on-error=skip "$tmp/cut.tar"
+is 0 "$status" "--on-error=skip takes what is there"
 ok "which is less" test "$(stele ls "$image" | wc -l)" -lt 184
 run stele verify "$image"
 is 0 "$status" "and sound"
@@ -182,8 +201,8 @@ is 1 "$status" "an empty file is of no format"
 { head -c 512 "$tmp/x.tar"; printf '\1'; tail -c +514 "$tmp/x.tar"; } >"$tmp/flip.tar"
 built "$tmp/flip.tar"
 damaged "flip.tar' at byte 512: .*amaged" "a header that is damaged"
-built --skip-changed --label-from=none "$tmp/flip.tar"
-is 0 "$status" "--skip-changed goes on behind it"
+built --on-error=skip --label-from=none "$tmp/flip.tar"
+is 0 "$status" "--on-error=skip goes on behind it"
 ok "and finds the others" test "$(stele ls "$image" | wc -l)" -ge 180
 
 for filter in gzip bzip2 xz lz4; do

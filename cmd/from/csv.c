@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * csv.c - split rows into cells, and take each for what its column is
+ *
+ * Cells without doubled quotes stay in a plain file, to be read again.
+ */
+#include "from/csv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "from/row.h"
+#include "text.h"
+
+#define COLUMNS_MAX (STELE_FIELDS_MAX + 2u) /* and key and path */
+#define SEPARATORS  ",\t;"
+#define BOM	    "\xef\xbb\xbf"
+
+/* Bytes of a row, without quotes around it. */
+struct cell {
+	size_t begin, end;
+	bool doubled; /* has quotes that are doubled */
+};
+
+struct column {
+	char name[STELE_NAME_SIZE_MAX + 1];
+	size_t size;
+	enum row_role role;
+};
+
+struct csv {
+	struct from_scan *scan;
+	char separator;
+	struct cell cells[COLUMNS_MAX];
+	size_t cell_count;
+	struct column columns[COLUMNS_MAX];
+	size_t column_count;
+	char *text; /* of a cell whose quotes are doubled */
+	size_t text_room;
+	struct row row;
+};
+
+/* ---- split ------------------------------------------------------------------- */
+
+enum outcome {
+	ROW_WHOLE,
+	ROW_MORE,  /* it ends beyond these bytes */
+	ROW_WRONG, /* here */
+};
+
+struct split {
+	const char *data;
+	size_t size, at;
+	bool ended; /* nothing follows these bytes */
+	const char *why;
+};
+
+/* 0: no line ends here; else how many bytes end it. */
+static size_t line_end(const struct split *s)
+{
+	if (s->data[s->at] == '\n')
+		return 1;
+	return s->at + 1 < s->size && s->data[s->at] == '\r' && s->data[s->at + 1] == '\n' ? 2 :
+											      0;
+}
+
+static enum outcome split_quoted(struct split *s, struct cell *cell)
+{
+	cell->begin = ++s->at;
+	for (;;) {
+		const char *quote = memchr(s->data + s->at, '"', s->size - s->at);
+
+		if (!quote || (quote + 1 == s->data + s->size && !s->ended)) {
+			s->why = "a quote that does not end: what follows is lost";
+			return s->ended ? ROW_WRONG : ROW_MORE;
+		}
+		s->at = (size_t)(quote + 1 - s->data);
+		cell->end = s->at - 1;
+		if (s->at == s->size || s->data[s->at] != '"')
+			return ROW_WHOLE;
+		cell->doubled = true;
+		s->at++;
+	}
+}
+
+static enum outcome split_plain(struct split *s, struct cell *cell, char separator)
+{
+	cell->begin = s->at;
+	while (s->at < s->size && s->data[s->at] != separator && !line_end(s)) {
+		if (s->data[s->at] == '"') {
+			s->why = "a quote within a value that has none around it";
+			return ROW_WRONG;
+		}
+		s->at++;
+	}
+	cell->end = s->at;
+	return ROW_WHOLE;
+}
+
+/* A row from s->at on, which goes behind it, or to what is wrong. */
+static enum outcome split_row(struct csv *csv, struct split *s)
+{
+	csv->cell_count = 0;
+	for (;;) {
+		struct cell spare, *cell = csv->cell_count < COLUMNS_MAX ?
+						   &csv->cells[csv->cell_count] : &spare;
+		enum outcome outcome;
+
+		*cell = (struct cell){0};
+		csv->cell_count++;
+		outcome = s->at < s->size && s->data[s->at] == '"' ?
+				  split_quoted(s, cell) :
+				  split_plain(s, cell, csv->separator);
+		if (outcome != ROW_WHOLE)
+			return outcome;
+		if (s->at == s->size)
+			return s->ended ? ROW_WHOLE : ROW_MORE;
+		if (s->data[s->at] == csv->separator) {
+			s->at++;
+			continue;
+		}
+		if (line_end(s)) {
+			s->at += line_end(s);
+			return ROW_WHOLE;
+		}
+		if (s->data[s->at] == '\r' && s->at + 1 == s->size && !s->ended)
+			return ROW_MORE;
+		s->why = "something between a quote and the end of its value";
+		return ROW_WRONG;
+	}
+}
+
+/* ---- cells ------------------------------------------------------------------- */
+
+/* Its text; NULL: no memory. */
+static const char *cell_text(struct csv *csv, const char *data, const struct cell *cell,
+			     size_t *size)
+{
+	const char *from = data + cell->begin, *end = data + cell->end;
+	char *to;
+
+	*size = cell->end - cell->begin;
+	if (!cell->doubled)
+		return from;
+	if (*size > csv->text_room) {
+		char *text = realloc(csv->text, *size);
+
+		if (!text)
+			return NULL;
+		csv->text = text;
+		csv->text_room = *size;
+	}
+	for (to = csv->text; from < end; from++) {
+		*to++ = *from;
+		from += *from == '"';
+	}
+	*size = (size_t)(to - csv->text);
+	return csv->text;
+}
+
+/* Where it can be read again: in the shard, or a copy. */
+static int place_cell(struct csv *csv, const struct cell *cell, const char *text,
+		      struct record_value *value)
+{
+	struct from_scan *scan = csv->scan;
+	int ret;
+
+	if (from_is_plain(scan) && !cell->doubled) {
+		value->place = from_place(scan, csv->row.record.offset + cell->begin);
+		return 0;
+	}
+	ret = from_store(scan, csv->row.record.offset, &value->place);
+	return ret ? ret : from_append(scan, text, (size_t)value->size);
+}
+
+static int take_cell(struct csv *csv, const struct column *column, const struct cell *cell,
+		     const char *text, size_t size)
+{
+	static const enum record_kind kinds[] = {RECORD_CELL, RECORD_CELL_I64,
+						 RECORD_CELL_F64};
+	struct record_value value = {.size = size};
+	int ret;
+
+	if (column->role == ROW_KEY) {
+		row_key(&csv->row, text, size);
+		return 0;
+	}
+	if (column->role == ROW_PAYLOAD)
+		return row_payload(&csv->row, text, size);
+	if (!size)
+		return 0;
+	if (column->role == ROW_CLASS)
+		return row_class(&csv->row, column->name, column->size, text, size);
+	ret = place_cell(csv, cell, text, &value);
+	value.kind = kinds[record_number(text, size, &value.number.i64, &value.number.f64)];
+	return ret ? ret : row_value(&csv->row, column->name, column->size,
+				     RECORD_FAMILY_CELL, &value);
+}
+
+/* The key goes first, so that a path is not taken for it. */
+static int take_cells(struct csv *csv, const char *data, bool keys)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < csv->column_count && !ret; i++) {
+		const struct column *column = &csv->columns[i];
+		const char *text;
+		size_t size;
+
+		if ((column->role == ROW_KEY) != keys)
+			continue;
+		text = cell_text(csv, data, &csv->cells[i], &size);
+		if (!text)
+			return -ENOMEM;
+		if (text_valid(text, size) != size)
+			ret = from_damaged(csv->scan, csv->row.record.offset,
+					   "column '%s' is not UTF-8", column->name);
+		else
+			ret = take_cell(csv, column, &csv->cells[i], text, size);
+	}
+	return ret;
+}
+
+static int take_row(struct csv *csv, const char *data)
+{
+	int ret = 0;
+
+	if (csv->cell_count != csv->column_count && ++csv->row.number)
+		return from_damaged(csv->scan, csv->row.record.offset,
+				    "a row of %zu columns: the header has %zu", csv->cell_count,
+				    csv->column_count);
+	ret = take_cells(csv, data, true);
+	if (!ret)
+		ret = take_cells(csv, data, false);
+	return ret ? ret : row_end(&csv->row);
+}
+
+/* ---- header ------------------------------------------------------------------ */
+
+static char find_separator(const char *data, size_t size)
+{
+	bool quoted = false;
+
+	for (size_t i = 0; i < size && (quoted || data[i] != '\n'); i++) {
+		if (data[i] == '"')
+			quoted = !quoted;
+		else if (!quoted && data[i] && strchr(SEPARATORS, data[i]))
+			return data[i];
+	}
+	return ',';
+}
+
+/* Columns have the order of the header, and so have fields. */
+static int take_column(struct csv *csv, const char *name, size_t size)
+{
+	struct from *from = csv->scan->from;
+	struct column *column = &csv->columns[csv->column_count];
+
+	if (!size || size > STELE_NAME_SIZE_MAX || text_valid(name, size) != size)
+		return from_damaged(csv->scan, 0, "column %zu has no name that a field can have",
+				    csv->column_count + 1);
+	memcpy(column->name, name, size);
+	column->name[size] = '\0';
+	column->size = size;
+	column->role = row_role(from, name, size);
+	for (size_t i = 0; i < csv->column_count; i++)
+		if (!strcmp(csv->columns[i].name, column->name))
+			return from_damaged(csv->scan, 0, "column '%s' is there twice",
+					    column->name);
+	csv->column_count++;
+	if (column->role != ROW_FIELD && column->role != ROW_CLASS)
+		return 0;
+	switch (record_field(&from->fields, name, size,
+			     column->role == ROW_CLASS ? RECORD_FAMILY_CLASS :
+							 RECORD_FAMILY_CELL)) {
+	case -EOVERFLOW:
+		return from_failed(from, -EOVERFLOW, "'%s' has more than %d fields",
+				   csv->scan->shard->name, STELE_FIELDS_MAX);
+	case -EPROTOTYPE:
+		return from_damaged(csv->scan, 0, "column '%s' is what the files become",
+				    column->name);
+	default:
+		return 0;
+	}
+}
+
+static bool has_role(const struct csv *csv, enum row_role role)
+{
+	for (size_t i = 0; i < csv->column_count; i++)
+		if (csv->columns[i].role == role)
+			return true;
+	return false;
+}
+
+/* Return: 1; 0: damage that is skipped, with the shard; negative errno (said). */
+static int take_header(struct csv *csv, const char *data)
+{
+	const struct from_opts *opts = &csv->scan->from->opts;
+	const uint64_t damages = csv->scan->damages;
+	int ret = 0;
+
+	if (csv->cell_count > COLUMNS_MAX)
+		return from_failed(csv->scan->from, -E2BIG, "'%s' has %zu columns",
+				   csv->scan->shard->name, csv->cell_count);
+	for (size_t i = 0; i < csv->cell_count && !ret && csv->scan->damages == damages; i++) {
+		size_t size;
+		const char *name = cell_text(csv, data, &csv->cells[i], &size);
+
+		ret = name ? take_column(csv, name, size) : -ENOMEM;
+	}
+	if (!ret && opts->key && csv->scan->damages == damages && !has_role(csv, ROW_KEY))
+		ret = from_damaged(csv->scan, 0, "there is no column '%s'", opts->key);
+	if (!ret && row_of_manifest(csv->scan->from) && csv->scan->damages == damages &&
+	    !has_role(csv, ROW_PAYLOAD))
+		ret = from_damaged(csv->scan, 0, "there is no column '%s'",
+				   opts->payload ? opts->payload : "path");
+	return ret ? ret : csv->scan->damages == damages;
+}
+
+/* ---- rows -------------------------------------------------------------------- */
+
+/* From what is wrong on: the end of the line. Return: 1; 0: there is none; negative errno. */
+static int resume(struct from_scan *scan)
+{
+	const uint8_t *data, *end;
+	int64_t got;
+
+	while ((got = input_look(&scan->input, 1, &data)) > 0) {
+		end = memchr(data, '\n', (size_t)got);
+		input_skip(&scan->input, end ? (uint64_t)(end + 1 - data) : (uint64_t)got);
+		if (end)
+			return 1;
+	}
+	return got < 0 ? from_input_failed(scan, (int)got) : 0;
+}
+
+static int wrong_row(struct csv *csv, const struct split *s)
+{
+	struct from_scan *scan = csv->scan;
+	int ret = from_damaged(scan, scan->input.offset + s->at, "%s", s->why);
+
+	csv->row.number++;
+	if (ret || !csv->column_count)
+		return ret;
+	input_skip(&scan->input, s->at);
+	return resume(scan);
+}
+
+static bool is_blank(const struct csv *csv)
+{
+	return csv->cell_count == 1 && csv->cells[0].begin == csv->cells[0].end;
+}
+
+/* One that is whole. Return: 1; 0: nothing more of this shard; negative errno (said). */
+static int whole_row(struct csv *csv, const char *data, size_t size)
+{
+	int ret = 1;
+
+	row_begin(&csv->row, csv->scan->input.offset);
+	if (!csv->column_count) {
+		ret = take_header(csv, data);
+	} else if (!is_blank(csv)) {
+		ret = take_row(csv, data);
+		ret = ret ? ret : 1;
+	}
+	if (ret > 0)
+		input_skip(&csv->scan->input, size);
+	return ret;
+}
+
+/* Return: as whole_row(). */
+static int next_row(struct csv *csv)
+{
+	struct from_scan *scan = csv->scan;
+	struct split s = {.ended = false};
+	size_t want = 1;
+
+	for (;;) {
+		const uint8_t *data;
+		int64_t got = input_look(&scan->input, want, &data);
+		enum outcome outcome;
+
+		if (got < 0)
+			return from_input_failed(scan, (int)got);
+		if (!got)
+			return 0;
+		s = (struct split){.data = (const char *)data, .size = (size_t)got,
+				   .ended = (size_t)got < want};
+		if (!csv->column_count)
+			csv->separator = find_separator(s.data, s.size);
+		outcome = split_row(csv, &s);
+		if (outcome == ROW_WHOLE)
+			return whole_row(csv, s.data, s.at);
+		if (outcome == ROW_WRONG)
+			return wrong_row(csv, &s);
+		want = (size_t)got + 1;
+		if (want > FROM_RECORD_SIZE_MAX)
+			return from_damaged(scan, scan->input.offset, "a row of more than %zu "
+					    "bytes: what follows is lost", FROM_RECORD_SIZE_MAX);
+	}
+}
+
+int csv_scan(struct from_scan *scan)
+{
+	struct csv *csv = calloc(1, sizeof(*csv));
+	const uint8_t *data;
+	int64_t got;
+	int ret = 1;
+
+	if (!csv)
+		return -ENOMEM;
+	csv->scan = csv->row.scan = scan;
+	got = input_look(&scan->input, strlen(BOM), &data);
+	if (got >= (int64_t)strlen(BOM) && !memcmp(data, BOM, strlen(BOM)))
+		input_skip(&scan->input, strlen(BOM));
+	while (ret > 0)
+		ret = next_row(csv);
+	free(csv->text);
+	free(csv);
+	return ret;
+}
+
+const struct from_format from_csv = {
+	.name = "csv",
+	.scan = csv_scan,
+	.kind = FROM_RECORDS,
+	.options = FROM_KEY,
+};

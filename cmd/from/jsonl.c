@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jsonl.c - JSON Lines: an object a line, its members the fields of a sample
+ *
+ * And manifests, which are JSON Lines or CSV.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "from/csv.h"
+#include "from/lines.h"
+#include "from/row.h"
+
+#define DUMP_FLAGS    (JSON_COMPACT | JSON_ENCODE_ANY)
+#define MANIFEST_DATA 0 /* number of the field */
+
+struct member {
+	const char *name;
+	size_t size;
+	json_t *value;
+};
+
+/* ---- values ------------------------------------------------------------------ */
+
+static int take_number(struct row *row, const struct member *m)
+{
+	struct record_value value = {.kind = RECORD_I64};
+
+	if (json_is_real(m->value)) {
+		value.kind = RECORD_F64;
+		value.number.f64 = json_real_value(m->value);
+	} else {
+		value.number.i64 = json_is_integer(m->value) ? json_integer_value(m->value) :
+							       json_is_true(m->value);
+	}
+	return row_value(row, m->name, m->size, RECORD_FAMILY_NUMBER, &value);
+}
+
+/* Of whatever has a short text: what a label may be. */
+static int take_class(struct row *row, const struct member *m)
+{
+	char text[64];
+
+	if (json_is_string(m->value))
+		return row_class(row, m->name, m->size, json_string_value(m->value),
+				 json_string_length(m->value));
+	if (json_is_real(m->value))
+		snprintf(text, sizeof(text), "%.17g", json_real_value(m->value));
+	else
+		snprintf(text, sizeof(text), "%lld",
+			 json_is_integer(m->value) ? (long long)json_integer_value(m->value) :
+						     (long long)json_is_true(m->value));
+	return row_class(row, m->name, m->size, text, strlen(text));
+}
+
+static int take_json(struct row *row, const struct member *m)
+{
+	char *text = json_dumps(m->value, DUMP_FLAGS);
+	int ret;
+
+	if (!text)
+		return -ENOMEM;
+	ret = row_bytes(row, m->name, m->size, RECORD_FAMILY_JSON, RECORD_JSON, text,
+			strlen(text));
+	free(text);
+	return ret;
+}
+
+/* Of numbers? *kind: of which. */
+static bool is_list(json_t *array, enum record_kind *kind)
+{
+	size_t i;
+	json_t *value;
+
+	*kind = json_array_size(array) ? RECORD_LIST_I64 : RECORD_LIST_EMPTY;
+	json_array_foreach(array, i, value) {
+		if (!json_is_number(value))
+			return false;
+		if (json_is_real(value))
+			*kind = RECORD_LIST_F64;
+	}
+	return true;
+}
+
+static int take_array(struct row *row, const struct member *m)
+{
+	enum record_kind kind;
+	int64_t *elements;
+	json_t *value;
+	size_t i;
+	int ret;
+
+	if (!is_list(m->value, &kind))
+		return take_json(row, m);
+	elements = malloc((json_array_size(m->value) + 1) * sizeof(*elements));
+	if (!elements)
+		return -ENOMEM;
+	json_array_foreach(m->value, i, value) {
+		const double real = json_number_value(value);
+
+		if (kind == RECORD_LIST_F64)
+			memcpy(&elements[i], &real, sizeof(real));
+		else
+			elements[i] = json_integer_value(value);
+	}
+	ret = row_bytes(row, m->name, m->size, RECORD_FAMILY_LIST, kind, elements,
+			json_array_size(m->value) * sizeof(*elements));
+	free(elements);
+	return ret;
+}
+
+/* A key may be a number. */
+static int take_key(struct row *row, const struct member *m)
+{
+	char text[32];
+
+	if (json_is_string(m->value)) {
+		row_key(row, json_string_value(m->value), json_string_length(m->value));
+		return 0;
+	}
+	if (!json_is_integer(m->value))
+		return from_damaged(row->scan, row->record.offset,
+				    "'%s' is the key, and neither text nor an integer", m->name);
+	snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(m->value));
+	row_key(row, text, strlen(text));
+	return 0;
+}
+
+static int take_member(struct row *row, const struct member *m, enum row_role role)
+{
+	if (json_is_null(m->value))
+		return 0;
+	if (role == ROW_KEY)
+		return take_key(row, m);
+	if (role == ROW_PAYLOAD)
+		return row_payload(row, json_is_string(m->value) ? json_string_value(m->value) : "",
+				   json_string_length(m->value));
+	if (json_is_object(m->value))
+		return take_json(row, m);
+	if (json_is_array(m->value))
+		return take_array(row, m);
+	if (role == ROW_CLASS)
+		return take_class(row, m);
+	if (json_is_string(m->value))
+		return row_bytes(row, m->name, m->size, RECORD_FAMILY_TEXT, RECORD_TEXT,
+				 json_string_value(m->value), json_string_length(m->value));
+	return take_number(row, m);
+}
+
+/* ---- lines ------------------------------------------------------------------- */
+
+/* The key goes first, so that a path is not taken for it. */
+static int take_object(struct row *row, json_t *object, bool keys)
+{
+	struct member m;
+	int ret = 0;
+
+	for (void *at = json_object_iter(object); at && !ret;
+	     at = json_object_iter_next(object, at)) {
+		enum row_role role;
+
+		m.name = json_object_iter_key(at);
+		m.size = strlen(m.name);
+		m.value = json_object_iter_value(at);
+		role = row_role(row->scan->from, m.name, m.size);
+		if ((role == ROW_KEY) == keys)
+			ret = take_member(row, &m, role);
+	}
+	return ret;
+}
+
+static bool is_blank(const struct line *line)
+{
+	for (size_t i = 0; i < line->size; i++)
+		if (!strchr(" \t\r", line->data[i]))
+			return false;
+	return true;
+}
+
+static int take_line(struct from_scan *scan, const struct line *line, void *user)
+{
+	struct row *row = user;
+	json_error_t error;
+	json_t *object;
+	int ret;
+
+	if (is_blank(line))
+		return 0;
+	row_begin(row, line->offset);
+	object = json_loadb((const char *)line->data, line->size,
+			    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+	if (!json_is_object(object)) {
+		row->number++;
+		ret = from_damaged(scan, object ? line->offset :
+						  line->offset + (uint64_t)error.position,
+				   "%s", object ? "the line is not a JSON object" : error.text);
+	} else {
+		ret = take_object(row, object, true);
+		if (!ret)
+			ret = take_object(row, object, false);
+		if (!ret && row_of_manifest(scan->from) && scan->damages == row->damages &&
+		    !record_has(&row->record, MANIFEST_DATA))
+			ret = from_damaged(scan, line->offset, "no path of a file");
+		if (!ret)
+			ret = row_end(row);
+	}
+	json_decref(object);
+	return ret;
+}
+
+static int jsonl_scan(struct from_scan *scan)
+{
+	struct row row = {.scan = scan};
+
+	return lines_scan(scan, take_line, &row);
+}
+
+static bool detect(const uint8_t *data, size_t size)
+{
+	size_t at = 0;
+
+	if (!size || data[at++] != '{')
+		return false;
+	while (at < size && data[at] == ' ')
+		at++;
+	return at < size && data[at] == '"';
+}
+
+const struct from_format from_jsonl = {
+	.name = "jsonl",
+	.detect = detect,
+	.scan = jsonl_scan,
+	.kind = FROM_RECORDS,
+	.options = FROM_KEY,
+};
+
+static int manifest_scan(struct from_scan *scan)
+{
+	const uint8_t *data;
+	int64_t got = input_look(&scan->input, 1, &data);
+
+	if (got < 0)
+		return from_input_failed(scan, (int)got);
+	/* The files come first, wherever their column is. */
+	record_field(&scan->from->fields, "data", 4, RECORD_FAMILY_BYTES);
+	return got && *data == '{' ? jsonl_scan(scan) : csv_scan(scan);
+}
+
+const struct from_format from_manifest = {
+	.name = "manifest",
+	.scan = manifest_scan,
+	.kind = FROM_RECORDS,
+	.options = FROM_KEY | FROM_PAYLOAD,
+};

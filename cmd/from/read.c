@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read.c - each thread's way to bytes of shards, of the store, and of files that are named
+ */
+#include "from/read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One thread's: the shard that it read from last stays open. */
+struct reader {
+	struct from *from;
+	uint64_t index;
+	int fd;
+	int file; /* that the sample names, or -1 */
+	/* Of a record. */
+	struct record_entry entry;
+	struct record_piece pieces[STELE_FIELDS_MAX];
+	uint32_t piece;
+	uint64_t begin; /* of that piece, in the sample */
+};
+
+static int reader_new(void *user, void **out)
+{
+	struct reader *reader = malloc(sizeof(*reader));
+
+	if (!reader)
+		return -ENOMEM;
+	reader->from = user;
+	reader->fd = reader->file = -1;
+	*out = reader;
+	return 0;
+}
+
+static void reader_free(void *user)
+{
+	struct reader *reader = user;
+
+	if (reader->fd >= 0)
+		close(reader->fd);
+	free(reader);
+}
+
+/* What may be left out is reported by the library. */
+static int lost(const struct reader *reader, const struct from_shard *shard, int error)
+{
+	return reader->from->opts.skip ? error :
+					 from_shard_failed(reader->from, shard, error);
+}
+
+/* The file that was scanned, and no other version of it. */
+static int reopen(struct reader *reader, uint64_t index)
+{
+	const struct from_shard *shard = &reader->from->shards[index];
+	struct stat st;
+
+	if (reader->fd >= 0)
+		close(reader->fd);
+	reader->index = index;
+	reader->fd = from_shard_descriptor(shard);
+	if (reader->fd < 0)
+		return lost(reader, shard, reader->fd);
+	if (fstat(reader->fd, &st) == 0 && st.st_dev == shard->dev &&
+	    st.st_ino == shard->inode && (uint64_t)st.st_size == shard->size &&
+	    st.st_mtim.tv_sec == shard->modified.tv_sec &&
+	    st.st_mtim.tv_nsec == shard->modified.tv_nsec)
+		return 0;
+	close(reader->fd);
+	reader->fd = -1;
+	return lost(reader, shard, -ETXTBSY);
+}
+
+static int64_t read_at(int fd, uint64_t offset, void *data, size_t size)
+{
+	ssize_t got;
+
+	do
+		got = pread(fd, data, size, (off_t)offset);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+static int64_t read_place(struct reader *reader, uint64_t place, void *data,
+			  size_t size)
+{
+	const uint64_t index = place >> PLACE_SHARD_SHIFT;
+	const uint64_t offset = place & PLACE_OFFSET_MAX;
+
+	if (index == PLACE_STORE)
+		return store_read(&reader->from->store, offset, data, size);
+	if (reader->fd < 0 || reader->index != index) {
+		int ret = reopen(reader, index);
+
+		if (ret)
+			return ret;
+	}
+	return read_at(reader->fd, offset, data, size);
+}
+
+/* ---- one range of bytes ---------------------------------------------------- */
+
+static int64_t read_blob(void *user, const struct stele_source_entry *entry,
+			 uint64_t offset, void *data, size_t size)
+{
+	const uint64_t left = entry->data_size - offset;
+
+	if (!left)
+		return 0;
+	return read_place(user, entry->place + offset, data,
+			  size < left ? size : (size_t)left);
+}
+
+static int blob_schema(void *user, const struct stele_schema *base, struct stele_schema *out)
+{
+	const struct from *from = user;
+
+	(void)base;
+	out->fields = &from->blob;
+	out->count = 1;
+	return 0;
+}
+
+static const struct stele_source_ops files = {
+	.size = sizeof(files),
+	.flags = STELE_SOURCE_PATHS,
+	.scan = from_scan_all,
+	.reader_new = reader_new,
+	.reader_free = reader_free,
+	.read = read_blob,
+	.describe = from_describe,
+};
+
+static const struct stele_source_ops blobs = {
+	.size = sizeof(blobs),
+	.scan = from_scan_all,
+	.schema = blob_schema,
+	.reader_new = reader_new,
+	.reader_free = reader_free,
+	.read = read_blob,
+	.describe = from_describe,
+};
+
+/* ---- records --------------------------------------------------------------- */
+
+static int record_ops_schema(void *user, const struct stele_schema *base,
+			     struct stele_schema *out)
+{
+	struct from *from = user;
+	int ret = record_schema(&from->fields, base, out);
+
+	return ret ? from_failed(from, ret, "cannot take the fields") : 0;
+}
+
+/* A file that changes its size after the scan has another one than it was planned with. */
+static int open_file(struct reader *reader, const struct record_piece *piece)
+{
+	char path[PATH_MAX];
+	int64_t got = -ENAMETOOLONG;
+	struct stat st;
+
+	if (piece->path_size < sizeof(path))
+		got = read_place(reader, piece->place, path, (size_t)piece->path_size);
+	if (got != (int64_t)piece->path_size)
+		return got < 0 ? (int)got : -EIO;
+	path[got] = '\0';
+	reader->file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (reader->file < 0)
+		got = -errno;
+	else if (fstat(reader->file, &st) < 0)
+		got = -errno;
+	else
+		got = S_ISREG(st.st_mode) && (uint64_t)st.st_size == piece->size ? 0 :
+										    -ETXTBSY;
+	if (got && !reader->from->opts.skip)
+		from_failed(reader->from, (int)got, "cannot read '%s'", path);
+	return (int)got;
+}
+
+static void close_record(void *user)
+{
+	struct reader *reader = user;
+
+	if (reader->file >= 0)
+		close(reader->file);
+	reader->file = -1;
+}
+
+static int open_record(void *user, const struct stele_source_entry *entry,
+		       union stele_value *values)
+{
+	struct reader *reader = user;
+	const struct from *from = reader->from;
+	int ret = record_load(&from->index, &from->fields, entry->place, &reader->entry);
+
+	if (ret)
+		return ret;
+	reader->piece = 0;
+	reader->begin = 0;
+	record_values(&from->fields, &reader->entry.record, values, reader->pieces);
+	for (uint32_t i = 0; i < from->fields.schema_count && !ret; i++)
+		if (reader->pieces[i].path_size && reader->file < 0)
+			ret = open_file(reader, &reader->pieces[i]);
+	if (ret)
+		close_record(reader);
+	return ret;
+}
+
+/* Elements of 8 bytes, one at least. */
+static int64_t convert(struct reader *reader, const struct record_piece *piece, uint64_t at,
+		       uint8_t *data, size_t size)
+{
+	const uint64_t inner = at % 8;
+	uint8_t element[8];
+	int64_t number;
+	double real;
+
+	if (read_place(reader, piece->place + at - inner, element, 8) != 8)
+		return -EIO;
+	memcpy(&number, element, 8);
+	real = (double)number;
+	memcpy(element, &real, 8);
+	size = size < 8 - inner ? size : (size_t)(8 - inner);
+	memcpy(data, element + inner, size);
+	return (int64_t)size;
+}
+
+static int64_t read_record(void *user, const struct stele_source_entry *entry,
+			   uint64_t offset, void *data, size_t size)
+{
+	struct reader *reader = user;
+	const struct record_piece *piece = &reader->pieces[reader->piece];
+	uint64_t at, left;
+
+	if (offset >= entry->data_size)
+		return 0;
+	while (offset - reader->begin >= piece->size) {
+		reader->begin += piece->size;
+		reader->piece++;
+		piece++;
+	}
+	at = offset - reader->begin;
+	left = piece->size - at;
+	size = size < left ? size : (size_t)left;
+	if (piece->path_size)
+		return read_at(reader->file, at, data, size);
+	if (piece->converts)
+		return convert(reader, piece, at, data, size);
+	return read_place(reader, piece->place + at, data, size);
+}
+
+static const struct stele_source_ops records = {
+	.size = sizeof(records),
+	.scan = from_scan_all,
+	.schema = record_ops_schema,
+	.reader_new = reader_new,
+	.reader_free = reader_free,
+	.open = open_record,
+	.read = read_record,
+	.close = close_record,
+	.describe = from_describe,
+};
+
+const struct stele_source_ops *const from_read_ops[] = {
+	[FROM_RECORDS] = &records,
+	[FROM_BLOBS] = &blobs,
+	[FROM_FILES] = &files,
+};

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * row.c - what the name of a value means, and the sample that it becomes part of
+ */
+#include "from/row.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define KEY_NAME     "key"
+#define PATH_NAME    "path"
+#define PAYLOAD_NAME "data"
+
+static bool is(const char *name, size_t size, const char *wanted)
+{
+	return size == strlen(wanted) && !memcmp(name, wanted, size);
+}
+
+bool row_of_manifest(const struct from *from)
+{
+	return from->format->options & FROM_PAYLOAD;
+}
+
+enum row_role row_role(const struct from *from, const char *name, size_t size)
+{
+	const struct from_opts *opts = &from->opts;
+
+	if (is(name, size, opts->key ? opts->key : KEY_NAME))
+		return ROW_KEY;
+	if (row_of_manifest(from) && is(name, size, opts->payload ? opts->payload : PATH_NAME))
+		return ROW_PAYLOAD;
+	return is(name, size, "label") || is(name, size, "split") ? ROW_CLASS : ROW_FIELD;
+}
+
+void row_begin(struct row *row, uint64_t offset)
+{
+	row->damages = row->scan->damages;
+	row->record.count = 0;
+	row->record.changed = 0;
+	row->record.offset = offset;
+	row->keyed = false;
+	row->key_size = 0;
+}
+
+/* One that is too long is refused when it is complete. */
+void row_key(struct row *row, const char *text, size_t size)
+{
+	row->keyed = true;
+	row->key_size = size < sizeof(row->key) ? size : sizeof(row->key);
+	memcpy(row->key, text, row->key_size);
+}
+
+int row_value(struct row *row, const char *name, size_t name_size,
+	      enum record_family family, const struct record_value *value)
+{
+	struct from *from = row->scan->from;
+	struct record *record = &row->record;
+	int field = record_field(&from->fields, name, name_size, family);
+
+	if (field == -EOVERFLOW)
+		return from_failed(from, field, "'%s' has more than %d fields",
+				   row->scan->shard->name, STELE_FIELDS_MAX);
+	if (field < 0)
+		return from_damaged(row->scan, record->offset, "'%.*s' %s",
+				    (int)(name_size < 100 ? name_size : 100), name,
+				    field == -EINVAL ? "is not a valid name of a field" :
+						       "is of another type than before");
+	if (record_has(record, (uint32_t)field))
+		return from_damaged(row->scan, record->offset, "field '%s' is there twice",
+				    from->fields.list[field].field.name);
+	record->values[record->count] = *value;
+	record->values[record->count++].field = (uint32_t)field;
+	return 0;
+}
+
+int row_bytes(struct row *row, const char *name, size_t name_size,
+	      enum record_family family, enum record_kind kind, const void *data, size_t size)
+{
+	struct record_value value = {.kind = kind, .size = size};
+	int ret = from_store(row->scan, row->record.offset, &value.place);
+
+	if (!ret)
+		ret = from_append(row->scan, data, size);
+	return ret ? ret : row_value(row, name, name_size, family, &value);
+}
+
+int row_class(struct row *row, const char *name, size_t name_size, const char *text,
+	      size_t size)
+{
+	struct from *from = row->scan->from;
+	struct record_value value;
+	int field = record_field(&from->fields, name, name_size, RECORD_FAMILY_CLASS);
+	int ret = 0;
+
+	memset(&value, 0, sizeof(value));
+	if (field >= 0)
+		ret = record_class(&from->fields, (uint32_t)field, text, size, &value);
+	if (ret == -EINVAL)
+		return from_damaged(row->scan, row->record.offset,
+				    "'%.*s' is not the name of a class", (int)name_size, name);
+	if (ret)
+		return from_failed(from, ret, "class names");
+	return row_value(row, name, name_size, RECORD_FAMILY_CLASS, &value);
+}
+
+/* ---- files --------------------------------------------------------------------- */
+
+/* Relative to where the manifest is. Return: its size; -ENAMETOOLONG. */
+static int locate(const struct from_scan *scan, const char *path, size_t size,
+		  char out[PATH_MAX])
+{
+	const char *slash = strrchr(scan->shard->path, '/');
+	const int directory = slash && *path != '/' ? (int)(slash + 1 - scan->shard->path) : 0;
+	int length = snprintf(out, PATH_MAX, "%.*s%.*s", directory, scan->shard->path, (int)size,
+			      path);
+
+	return length < PATH_MAX ? length : -ENAMETOOLONG;
+}
+
+int row_payload(struct row *row, const char *path, size_t size)
+{
+	struct from_scan *scan = row->scan;
+	struct record_value value = {.kind = RECORD_FILE};
+	char full[PATH_MAX];
+	struct stat st;
+	int length = size && size < PATH_MAX && !memchr(path, '\0', size) ?
+			     locate(scan, path, size, full) : -ENOENT;
+	int ret;
+
+	if (!row->keyed && length > 0)
+		row_key(row, path, size);
+	if (length < 0 || stat(full, &st) < 0)
+		return from_damaged(scan, row->record.offset, "cannot read '%.*s': %s",
+				    (int)(size < PATH_MAX ? size : PATH_MAX), path,
+				    strerror(length < 0 ? -length : errno));
+	if (!S_ISREG(st.st_mode))
+		return from_damaged(scan, row->record.offset, "'%s' is not a regular file", full);
+	value.size = (uint64_t)length;
+	value.number.i64 = st.st_size;
+	row->record.changed = st.st_mtim.tv_sec > st.st_ctim.tv_sec ? st.st_mtim.tv_sec :
+									 st.st_ctim.tv_sec;
+	ret = from_store(scan, row->record.offset, &value.place);
+	if (!ret)
+		ret = from_append(scan, full, (size_t)length);
+	return ret ? ret : row_value(row, PAYLOAD_NAME, strlen(PAYLOAD_NAME),
+				     RECORD_FAMILY_BYTES, &value);
+}
+
+/* ---- samples ------------------------------------------------------------------- */
+
+/* Return: 1; 0: damage that is skipped; negative errno (said). */
+static int check_key(struct row *row)
+{
+	struct from *from = row->scan->from;
+	const char *name = from->opts.key ? from->opts.key : KEY_NAME;
+	int ret;
+
+	if (from->keys == FROM_KEYS_UNKNOWN)
+		from->keys = row->keyed || from->opts.key ? FROM_KEYS_GIVEN :
+								FROM_KEYS_NUMBERS;
+	if (row->keyed == (from->keys == FROM_KEYS_GIVEN))
+		return 1;
+	ret = from_damaged(row->scan, row->record.offset,
+			   row->keyed ? "has a '%s', which samples before it lack" :
+					"has no '%s' for its key", name);
+	return ret;
+}
+
+int row_end(struct row *row)
+{
+	const uint64_t number = row->number++;
+	char key[FROM_NUMBER_KEY_MAX];
+	int ret;
+
+	if (row->scan->damages != row->damages)
+		return 0;
+	ret = check_key(row);
+	if (ret <= 0)
+		return ret;
+	if (row->keyed)
+		return from_record(row->scan, row->key, row->key_size, &row->record);
+	ret = from_number_key(row->scan, number, key);
+	return from_record(row->scan, key, (size_t)ret, &row->record);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * row.h - a sample that is put together from values with names
+ *
+ * One of them may be its key: the column that --key names, else `key`. Without any the key is
+ * that of the file and a number. All samples have a key, or none has. In a manifest one is the path
+ * of a file, whose bytes become the field `data`.
+ */
+#ifndef STELE_CMD_FROM_ROW_H
+#define STELE_CMD_FROM_ROW_H
+
+#include "from/scan.h"
+
+struct row {
+	struct from_scan *scan;
+	uint64_t number;  /* in the shard */
+	uint64_t damages; /* of the shard, when it began */
+	struct record record;
+	bool keyed;
+	size_t key_size;
+	char key[STELE_KEY_SIZE_MAX + 1];
+};
+
+enum row_role {
+	ROW_FIELD,
+	ROW_CLASS, /* if it is text: `label` and `split`, as of directories */
+	ROW_KEY,
+	ROW_PAYLOAD,
+};
+
+enum row_role row_role(const struct from *from, const char *name, size_t size);
+/* Is it a manifest's? */
+bool row_of_manifest(const struct from *from);
+
+void row_begin(struct row *row, uint64_t offset);
+/*
+ * What is wrong with a value is damage at the row's offset, after which the row is left out.
+ * Return: 0; negative errno (said).
+ */
+void row_key(struct row *row, const char *text, size_t size);
+int row_payload(struct row *row, const char *path, size_t size);
+int row_class(struct row *row, const char *name, size_t name_size, const char *text,
+	      size_t size);
+/* value->field is set here. */
+int row_value(struct row *row, const char *name, size_t name_size,
+	      enum record_family family, const struct record_value *value);
+/* The same, of bytes that are copied to the store. */
+int row_bytes(struct row *row, const char *name, size_t name_size,
+	      enum record_family family, enum record_kind kind, const void *data, size_t size);
+/* It is a sample, unless something was wrong. */
+int row_end(struct row *row);
+
+#endif

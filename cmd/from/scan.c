@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan.c - read all shards once, and report what they have
+ *
+ * What is copied to the store has its origin in front of it, so that it can be named.
+ */
+#include "from/scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "remedy.h"
+
+#define TICK_EVERY 1024u
+#define MAGIC_SIZE 16u
+
+/* ---- messages ------------------------------------------------------------ */
+
+static void complain(struct from *from, int error, const char *text)
+{
+	if (__atomic_exchange_n(&from->complained, true, __ATOMIC_RELAXED))
+		return;
+	cmd_message("%s", text);
+	remedy_print("from", error, text, NULL);
+}
+
+bool from_complained(const struct from *from)
+{
+	return from && __atomic_load_n(&from->complained, __ATOMIC_RELAXED);
+}
+
+int from_failed(struct from *from, int error, const char *format, ...)
+{
+	char text[1024], message[1400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(message, sizeof(message), "%s: %s", text,
+		 error == -ETXTBSY || error == -EBADMSG ? stele_strerror(error) :
+							  strerror(-error));
+	if (error != -ECANCELED)
+		complain(from, error, message);
+	return error;
+}
+
+static int cannot_keep(struct from *from, int error)
+{
+	return from_failed(from, error, "cannot keep samples in a temporary file in '%s'",
+			   store_directory());
+}
+
+int from_shard_failed(struct from *from, const struct from_shard *shard, int error)
+{
+	return from_failed(from, error, "cannot read source '%s'", shard->name);
+}
+
+int from_cannot_read(struct from_scan *scan, int error)
+{
+	return from_shard_failed(scan->from, scan->shard, error);
+}
+
+static void place_text(const struct from_shard *shard, uint64_t offset, char *text,
+		       size_t size)
+{
+	snprintf(text, size, "'%s' at byte %" PRIu64 "%s", shard->name, offset,
+		 shard->compression ? ", decompressed" : "");
+}
+
+int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ...)
+{
+	char place[1024], text[1024], message[2100];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	place_text(scan->shard, offset, place, sizeof(place));
+	snprintf(message, sizeof(message), "%s: %s", place, text);
+	if (!scan->from->opts.skip) {
+		complain(scan->from, -EBADMSG, message);
+		return -EBADMSG;
+	}
+	scan->damages++;
+	return scan->sink->skip(scan->sink->user, STELE_SKIP_UNREADABLE, message,
+				strlen(message), -EBADMSG);
+}
+
+void from_warn(struct from_scan *scan, uint64_t offset, const char *text)
+{
+	char place[1024];
+
+	place_text(scan->shard, offset, place, sizeof(place));
+	cmd_message("warning: %s: %s", place, text);
+}
+
+int from_input_failed(struct from_scan *scan, int error)
+{
+	if (error == -EBADMSG)
+		return from_damaged(scan, scan->input.offset, "%s",
+				    input_why(&scan->input));
+	return from_cannot_read(scan, error);
+}
+
+/* ---- samples ------------------------------------------------------------- */
+
+bool from_is_plain(const struct from_scan *scan)
+{
+	return scan->shard->regular && !scan->shard->compression;
+}
+
+uint64_t from_place(const struct from_scan *scan, uint64_t offset)
+{
+	return scan->index << PLACE_SHARD_SHIFT | offset;
+}
+
+int from_append(struct from_scan *scan, const void *data, size_t size)
+{
+	int ret = store_append(&scan->from->store, data, size);
+
+	return ret ? cannot_keep(scan->from, ret) : 0;
+}
+
+int from_store(struct from_scan *scan, uint64_t offset, uint64_t *place)
+{
+	const uint64_t origin = from_place(scan, offset & PLACE_OFFSET_MAX);
+	int ret = from_append(scan, &origin, sizeof(origin));
+
+	*place = PLACE_STORE << PLACE_SHARD_SHIFT | scan->from->store.size;
+	return ret;
+}
+
+int from_number_key(const struct from_scan *scan, uint64_t number,
+		    char key[FROM_NUMBER_KEY_MAX])
+{
+	const char *slash = strrchr(scan->shard->path, '/');
+	const char *name = slash ? slash + 1 : scan->shard->path;
+
+	return snprintf(key, FROM_NUMBER_KEY_MAX, "%.*s/%010" PRIu64, STELE_KEY_SIZE_MAX,
+			strcmp(name, "-") ? name : "stdin", number);
+}
+
+static int tick(struct from_scan *scan)
+{
+	return scan->sink->tick(scan->sink->user) ? -ECANCELED : 0;
+}
+
+int from_sample(struct from_scan *scan, const char *key, size_t key_size,
+		uint64_t size, uint64_t place)
+{
+	const struct stele_source_entry entry = {
+		.size = sizeof(entry),
+		.key = key,
+		.key_size = key_size,
+		.data_size = size,
+		.place = place,
+		.changed = scan->shard->changed,
+	};
+	int ret = scan->sink->entry(scan->sink->user, &entry);
+
+	return ret || ++scan->reported % TICK_EVERY ? ret : tick(scan);
+}
+
+int from_record(struct from_scan *scan, const char *key, size_t key_size,
+		const struct record *record)
+{
+	struct from *from = scan->from;
+	int ret;
+
+	if (!key_size || key_size > STELE_KEY_SIZE_MAX || memchr(key, '\0', key_size))
+		return from_damaged(scan, record->offset, "a key that %s",
+				    !key_size			   ? "is empty" :
+				    key_size > STELE_KEY_SIZE_MAX ? "has more than 4000 bytes" :
+								     "has a zero byte");
+	ret = record_keep(&from->index, &from->fields, record, key, key_size,
+			  from_place(scan, record->offset & PLACE_OFFSET_MAX));
+	if (ret)
+		return cannot_keep(from, ret);
+	return ++scan->reported % TICK_EVERY ? 0 : tick(scan);
+}
+
+int from_skip(struct from_scan *scan, enum stele_skip_reason reason,
+	      const char *key, size_t key_size)
+{
+	return scan->sink->skip(scan->sink->user, reason, key, key_size, 0);
+}
+
+/* ---- shards -------------------------------------------------------------- */
+
+int from_shard_descriptor(const struct from_shard *shard)
+{
+	int fd = strcmp(shard->path, "-") ?
+			 open(shard->path, O_RDONLY | O_CLOEXEC | O_NOCTTY) :
+			 fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A file that was redirected is read like one that is named, unless from its middle. */
+static bool can_read_again(int fd, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && lseek(fd, 0, SEEK_CUR) == 0;
+}
+
+static void take_stat(struct from_shard *shard, const struct stat *st)
+{
+	const int64_t status = st->st_ctim.tv_sec;
+
+	shard->dev = st->st_dev;
+	shard->inode = st->st_ino;
+	shard->size = (uint64_t)st->st_size;
+	shard->modified = st->st_mtim;
+	shard->changed = st->st_mtim.tv_sec > status ? st->st_mtim.tv_sec :
+						       status;
+}
+
+/* A record of some size begins as gzip does. */
+static enum input_compression see_compression(const uint8_t *data, size_t size)
+{
+	return from_tfrecord.detect(data, size) ? INPUT_PLAIN :
+						  input_compression(data, size);
+}
+
+int from_shard_open(struct from *from, struct from_shard *shard, struct input *input)
+{
+	const uint8_t *data;
+	struct stat st;
+	int64_t got;
+
+	input->fd = from_shard_descriptor(shard);
+	if (input->fd < 0)
+		return input->fd;
+	if (fstat(input->fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!shard->seen) {
+		shard->regular = can_read_again(input->fd, &st);
+		if (shard->regular)
+			take_stat(shard, &st);
+	}
+	input->regular = shard->regular;
+	input->first = shard->regular ? NULL : &from->first;
+	if (!shard->seen) {
+		struct input plain = *input;
+
+		plain.rewinds = true;
+		got = input_look(&plain, MAGIC_SIZE, &data);
+		if (got >= 0)
+			shard->compression = see_compression(data, (size_t)got);
+		plain.fd = -1;
+		input_close(&plain);
+		if (got < 0)
+			return (int)got;
+	}
+	shard->seen = true;
+	input->compression = shard->compression;
+	return shard->size > PLACE_OFFSET_MAX ? -EFBIG : 0;
+}
+
+static int on_bytes(void *user, uint64_t bytes)
+{
+	struct from_scan *scan = user;
+
+	__atomic_fetch_add(&scan->from->done, bytes, __ATOMIC_RELAXED);
+	return tick(scan);
+}
+
+static int read_shard(struct from_scan *scan)
+{
+	int ret = input_open(&scan->input);
+
+	return ret ? from_input_failed(scan, ret) : scan->from->format->scan(scan);
+}
+
+static int scan_shard(struct from *from, size_t index,
+		      const struct stele_source_sink *sink)
+{
+	struct from_shard *shard = &from->shards[index];
+	struct from_scan scan = {
+		.from = from,
+		.sink = sink,
+		.shard = shard,
+		.index = index,
+		.input = {.fd = -1},
+	};
+	int ret = from_shard_open(from, shard, &scan.input);
+
+	scan.input.tick = on_bytes;
+	scan.input.user = &scan;
+	if (ret)
+		from_shard_failed(from, shard, ret);
+	else
+		ret = read_shard(&scan);
+	input_close(&scan.input);
+	return ret;
+}
+
+/* ---- all --------------------------------------------------------------------- */
+
+static int resolve(struct from *from)
+{
+	const char *name = "";
+	int ret = record_resolve(&from->fields, &name);
+
+	if (ret == -ERANGE)
+		return from_failed(from, ret, "field '%s': integers beyond 2^53, among which "
+				   "some are missing or have a fraction", name);
+	return ret ? from_failed(from, ret, "cannot take the classes of field '%s'", name) : 0;
+}
+
+static int report_records(struct from *from, const struct stele_source_sink *sink)
+{
+	struct record_entry *record = &from->entry;
+	int ret = resolve(from);
+
+	for (uint64_t at = 0, n = 1; !ret && at < from->index.size; at = record->next, n++) {
+		struct stele_source_entry entry = {.size = sizeof(entry), .place = at};
+
+		ret = record_load(&from->index, &from->fields, at, record);
+		if (ret)
+			return cannot_keep(from, ret);
+		entry.key = record->key;
+		entry.key_size = record->key_size;
+		entry.data_size = record->data_size;
+		entry.changed = from->shards[record->origin >> PLACE_SHARD_SHIFT].changed;
+		if (entry.changed && record->record.changed > entry.changed)
+			entry.changed = record->record.changed;
+		ret = sink->entry(sink->user, &entry);
+		if (!ret && n % TICK_EVERY == 0 && sink->tick(sink->user))
+			ret = -ECANCELED;
+	}
+	return ret;
+}
+
+int from_scan_all(void *user, const struct stele_source_sink *sink)
+{
+	struct from *from = user;
+	int ret = 0;
+
+	for (size_t i = 0; i < from->shard_count && !ret; i++)
+		ret = scan_shard(from, i, sink);
+	if (ret)
+		return ret;
+	ret = store_flush(&from->store);
+	if (!ret)
+		ret = store_flush(&from->index);
+	if (ret)
+		return cannot_keep(from, ret);
+	return from->format->kind == FROM_RECORDS ? report_records(from, sink) : 0;
+}
+
+void from_describe(void *user, const struct stele_source_entry *entry, char *text,
+		   size_t size)
+{
+	struct from *from = user;
+	uint64_t origin = entry->place;
+
+	*text = '\0';
+	if (from->format->kind == FROM_RECORDS) {
+		if (record_load(&from->index, &from->fields, entry->place, &from->entry))
+			return;
+		origin = from->entry.origin;
+	} else if (origin >> PLACE_SHARD_SHIFT == PLACE_STORE) {
+		const uint64_t at = (origin & PLACE_OFFSET_MAX) - sizeof(origin);
+
+		if (store_read(&from->store, at, &origin, sizeof(origin)) != sizeof(origin))
+			return;
+	}
+	place_text(&from->shards[origin >> PLACE_SHARD_SHIFT], origin & PLACE_OFFSET_MAX, text,
+		   size);
+}

@@ -1,0 +1,282 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# from-table.t - rows of CSV, lines of JSON, manifests and lines of text, as Python writes them
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+requires jq --version
+
+image=$tmp/image.stele
+built() {
+	rm -f "$image"
+	run stele build --json "$@" "$image"
+}
+fields() { stele ls --fields --json "$image" | jq -c '[.key, .fields]' | paste -sd ' '; }
+types() {
+	stele info --json "$image" | jq -r '[.snapshot.fields[] |
+		"\(.name):\(.dtype // .type)\(.shape // "" | tojson | select(. != "\"\"") // "")"] |
+		join(" ")'
+}
+digest() { stele info --json "$image" | jq -r .snapshot.digest; }
+# wrong PATTERN WHAT
+wrong() {
+	is 1 "$status" "$2: fails"
+	ok "$2: says what and where" grep -qE "$1" <<<"$err" || diag "$err"
+	ok "$2: leaves no image" test ! -e "$image"
+}
+
+# ---- CSV: what Python's module writes ----
+
+# Random texts with all that has to be quoted; what is read back is what was written.
+cat >"$tmp/write-csv.py" <<'END'
+import csv, json, random, sys
+random.seed(7)
+alphabet = ["a", "ü", "€", "😀", '"', ",", "\t", ";", "\n", "\r\n", "'", " ", "\\"]
+rows = [{"key": f"k{i:04d}", "text": "x" + "".join(random.choices(alphabet, k=i % 40)),
+         "n": random.randrange(-2**63, 2**63), "x": random.random() * 10**(i % 30 - 15),
+         "sparse": i if i % 3 else "", "label": ("cat", "dog", "")[i % 3]} for i in range(300)]
+dialect = dict(delimiter=sys.argv[2], quoting=int(sys.argv[3]),
+               lineterminator={"lf": "\n", "crlf": "\r\n"}[sys.argv[4]])
+with open(sys.argv[1], "w", newline="") as f:
+    writer = csv.DictWriter(f, list(rows[0]), **dialect)
+    writer.writeheader()
+    writer.writerows(rows)
+json.dump({r["key"]: r for r in rows}, open(sys.argv[1] + ".json", "w"))
+END
+cat >"$tmp/compare.py" <<'END'
+import json, math, sys
+wanted = json.load(open(sys.argv[1]))
+for line in sys.stdin:
+    s = json.loads(line)
+    w, got = wanted.pop(s["key"]), s["fields"]
+    assert got["text"] == w["text"] and got["n"] == w["n"], (got, w)
+    assert math.isclose(got["x"], w["x"], rel_tol=1e-14), (got, w) # printed so
+    assert got["sparse"] == (w["sparse"] if w["sparse"] != "" else "nan"), (got, w)
+    assert got["label"] == {"cat": 0, "dog": 1, "": -1}[w["label"]], (got, w)
+assert not wanted
+END
+for way in ', 0 crlf' ', 1 lf' '; 0 lf'; do
+	# shellcheck disable=SC2086 # words
+	set -- $way
+	must python3 "$tmp/write-csv.py" "$tmp/x.csv" "$1" "$2" "$3"
+	built "$tmp/x.csv"
+	is "0 300" "$status $(field "$out" .samples)" "CSV, $way: is built" || diag "$err"
+	is "text:utf8 n:i64 x:f64 sparse:f64 label:i64" "$(types)" "CSV, $way: types"
+	ok "CSV, $way: is what was written" python3 "$tmp/compare.py" "$tmp/x.csv.json" \
+		< <(stele ls --fields --json "$image")
+done
+wanted=$(digest)
+gzip -c "$tmp/x.csv" >"$tmp/x.csv.gz"
+built "$tmp/x.csv.gz"
+is "0 $wanted" "$status $(digest)" "CSV, gzip: the same" || diag "$err"
+built --from=csv - < <(cat "$tmp/x.csv")
+is "0 $wanted" "$status $(digest)" "CSV, a pipe: the same" || diag "$err"
+must python3 "$tmp/write-csv.py" "$tmp/x.tsv" "$(printf '\t')" 0 lf
+built "$tmp/x.tsv"
+is "0 $wanted" "$status $(digest)" "TSV: the same" || diag "$err"
+
+# shellcheck disable=SC2059 # with escapes
+table() { printf "$1" >"$tmp/t.csv"; }
+table '\xef\xbb\xbfa,b,c,d,e f,g\n1,1,007,1e3,x,\n\n2,,1,.5,1,\n'
+built "$tmp/t.csv"
+is "a:i64 b:f64 c:utf8 d:f64 e_f:utf8 g:utf8" "$(types)" "types by what is in all rows"
+is '["t.csv/0000000000",{"a":1,"b":1,"c":"007","d":1000,"e_f":"x","g":""}] '\
+'["t.csv/0000000001",{"a":2,"b":"nan","c":"1","d":0.5,"e_f":"1","g":""}]' "$(fields)" \
+	"blank lines are no rows, and numbers with zeros in front are text"
+table 'big\n9007199254740993\n0.5\n'
+built "$tmp/t.csv"
+is "big:utf8" "$(types)" "integers that no f64 is are not rounded"
+table 'label\n3\n\n1\n'
+built "$tmp/t.csv"
+is '["t.csv/0000000000",{"label":3}] ["t.csv/0000000001",{"label":1}]' "$(fields)" \
+	"labels that are numbers stay what they are"
+table 'a,label\n1,x\n2,5\n3,\n'
+built "$tmp/t.csv"
+is '[1,1] [2,0] [3,-1]' "$(stele ls --fields --json "$image" |
+	jq -c '[.fields.a, .fields.label]' | paste -sd ' ')" "with names among them they are names"
+table 'name,v\nx,1\ny,2\n'
+built --key=name "$tmp/t.csv"
+is '["x",{"v":1}] ["y",{"v":2}]' "$(fields)" "--key"
+built "$tmp/t.csv"
+must cp "$image" "$tmp/grown"
+table 'name,v\nz,3\n'
+mv "$tmp/t.csv" "$tmp/u.csv"
+run stele append --json "$tmp/u.csv" "$tmp/grown@v2"
+is "0 1" "$status $(field "$out" .added)" "append" || diag "$err"
+
+# ---- CSV: what is wrong ----
+
+table 'a,b\n1,2\n3\n4,5\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 8: a row of 1 columns: the header has 2" "a row that is too short"
+built --on-error=skip "$tmp/t.csv"
+is "0 2 1" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
+	"--on-error=skip leaves the row out, and counts it"
+is true "$(field "$out" '.skipped.unreadable.first[0].key | test("t.csv. at byte 8: a row")')" \
+	"and names it"
+table 'a,b\n1,x"y\n4,5\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 7: a quote within a value" "a quote in the middle"
+built --on-error=skip "$tmp/t.csv"
+is '0 ["t.csv/0000000001",{"a":4,"b":5}]' "$status $(fields)" "--on-error=skip goes on behind it"
+table 'a,b\n1,"x"y\n4,5\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 9: something between a quote" "text behind a quote"
+table 'a,b\n1,"x\n4,5\n'
+built "$tmp/t.csv"
+wrong "at byte [0-9]+: a quote that does not end" "a quote that does not end"
+table 'a,b\n1,\xff\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 4: column 'b' is not UTF-8" "bytes that are no text"
+table 'a,a\n1,2\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 0: column 'a' is there twice" "a column twice"
+table 'a,\n1,2\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 0: column 2 has no name" "a column without a name"
+table 'key,a\nx,1\ny,2\nx,3\n'
+built "$tmp/t.csv"
+is 2 "$status" "a key twice"
+ok "with both places" grep -qE "'x' twice: '.*t.csv' at byte 6, '.*t.csv' at byte 14" <<<"$err" ||
+	diag "$err"
+table 'key,a\n,1\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 6: a key that is empty" "an empty key"
+built --key=none "$tmp/t.csv"
+wrong "there is no column 'none'" "--key of another column"
+built --payload=a "$tmp/t.csv"
+is 2 "$status" "--payload is for manifests"
+built --example "$tmp/t.csv"
+is 2 "$status" "--example is for TFRecords"
+table "$(seq -s , 70)\n"
+built "$tmp/t.csv"
+wrong "70 columns" "too many columns"
+
+# No cut goes unnoticed unless it is between rows, and nothing that is cut or flipped crashes.
+must python3 "$tmp/write-csv.py" "$tmp/x.csv" , 1 lf
+size=$(stat -c %s "$tmp/x.csv")
+bad=0
+for ((i = 1; i < size; i += 997)); do
+	head -c "$i" "$tmp/x.csv" >"$tmp/cut.csv"
+	built "$tmp/cut.csv"
+	[ "$status" -le 1 ] || bad=$((bad + 1))
+	I=$i perl -0777 -pe 'vec($_, 8 * $ENV{I} + 5, 1) ^= 1' "$tmp/x.csv" >"$tmp/flip.csv"
+	built --on-error=skip "$tmp/flip.csv"
+	[ "$status" -le 2 ] || bad=$((bad + 1))
+done
+is 0 "$bad" "CSV, cut and flipped"
+
+# ---- JSON Lines ----
+
+cat >"$tmp/write-json.py" <<'END'
+import json, random, sys
+random.seed(9)
+with open(sys.argv[1], "w") as f:
+    for i in range(200):
+        text = (chr(random.choice((34, 92, 10, 97, 252, 0x1f600))) for _ in range(i % 30))
+        json.dump({"key": f"k{i:03d}", "text": "".join(text), "n": random.randrange(-2**63, 2**63),
+                   "x": random.random(), "flag": i % 2 == 0, "none": None if i % 2 else 1.5,
+                   "ids": list(range(i % 5)), "box": [0.5, 1, 2, i], "meta": {"a": [1, "b"]}},
+                  f, ensure_ascii=i % 2 == 0)
+        f.write("\n")
+END
+must python3 "$tmp/write-json.py" "$tmp/x.jsonl"
+built "$tmp/x.jsonl"
+is "0 200" "$status $(field "$out" .samples)" "JSON: is built" || diag "$err"
+is "text:utf8 n:i64 x:f64 flag:i64 none:f64 ids:i64[null] box:f64[4] meta:utf8" "$(types)" \
+	"JSON: types"
+cat >"$tmp/compare.py" <<'END'
+import json, math, struct, subprocess, sys
+wanted = {r["key"]: r for r in map(json.loads, open(sys.argv[1]))}
+for line in sys.stdin:
+    s = json.loads(line)
+    w, got = wanted.pop(s["key"]), s["fields"]
+    for name in ("text", "n", "flag"): assert got[name] == w[name], (name, got, w)
+    assert math.isclose(got["x"], w["x"], rel_tol=1e-14), (got, w)
+    assert got["none"] == ("nan" if w["none"] is None else 1.5), got
+    assert json.loads(got["meta"]) == w["meta"]
+    if s["id"] % 20 == 0:
+        for name, kind in (("ids", "q"), ("box", "d")):
+            data = subprocess.check_output(["stele", "cat", "--field=" + name, sys.argv[2],
+                                            s["key"]])
+            assert list(struct.unpack(f"<{len(data) // 8}{kind}", data)) == w[name], (name, w)
+assert not wanted
+END
+ok "JSON: is what was written" python3 "$tmp/compare.py" "$tmp/x.jsonl" "$image" \
+	< <(stele ls --fields --json "$image")
+wanted=$(digest)
+gzip -c "$tmp/x.jsonl" | cat >"$tmp/piped"
+built - < <(cat "$tmp/piped")
+is "0 $wanted" "$status $(digest)" "JSON, gzip in a pipe: the same, and detected" || diag "$err"
+printf '{"l":[1,2]}\n{"l":[0.5]}\n{}\n' >"$tmp/t.jsonl"
+built "$tmp/t.jsonl"
+is "l:f64[null]" "$(types)" "JSON: integers among reals"
+is "1 2" "$(stele cat --field=l "$image" t.jsonl/0000000000 | od -An -t f8 | xargs)" \
+	"become reals, too"
+printf '{"a":1}\n{"a":2,}\n{"a":"x"}\n{"b":9007199254740993}\n[1]\n{"a":3}\n' >"$tmp/t.jsonl"
+built "$tmp/t.jsonl"
+wrong "t.jsonl' at byte 1[0-9]: .*" "JSON: bad syntax"
+built --on-error=skip "$tmp/t.jsonl"
+is 1 "$status" "JSON: integers that no f64 is, some of them missing"
+ok "are not rounded" grep -q "field 'b': integers beyond 2^53" <<<"$err" || diag "$err"
+sed -i 4d "$tmp/t.jsonl"
+built --on-error=skip "$tmp/t.jsonl"
+is "0 2 3" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
+	"JSON: --on-error=skip leaves lines out"
+printf '{"key":"a"}\n{"a":2}\n' >"$tmp/t.jsonl"
+built "$tmp/t.jsonl"
+wrong "t.jsonl' at byte 12: has no 'key' for its key" "JSON: a line without a key"
+
+# ---- manifests ----
+
+mkdir "$tmp/files" && echo one >"$tmp/files/1" && echo two >"$tmp/files/2 ,"
+printf 'label,path\ncat,files/1\ndog,"files/2 ,"\n' >"$tmp/m.csv"
+built --from=manifest "$tmp/m.csv"
+is '0 ["files/1",{"data":4,"label":0}] ["files/2 ,",{"data":4,"label":1}]' "$status $(fields)" \
+	"a manifest: keys are paths" || diag "$err"
+is "two" "$(stele cat --field=data "$image" 'files/2 ,')" "and bytes those of the files"
+wanted=$(digest)
+printf '{"label":"cat","file":"files/1"}\n{"label":"dog","file":"%s/files/2 ,"}\n' "$tmp" \
+	>"$tmp/m.jsonl"
+built --from=manifest --payload=file --key=file "$tmp/m.jsonl"
+wrong "no path of a file" "a column that is key and path"
+printf '{"label":"cat","file":"files/1","id":7}\n{"label":"dog","file":"%s/files/2 ,","id":8}\n' \
+	"$tmp" >"$tmp/m.jsonl"
+built --from=manifest --payload=file --key=id "$tmp/m.jsonl"
+is '0 ["7",{"data":4,"label":0}] ["8",{"data":4,"label":1}]' "$status $(fields)" \
+	"JSON, other names, an absolute path" || diag "$err"
+run stele append --json --update --from=manifest --payload=file --key=id "$tmp/m.jsonl" "$image@v2"
+is "0 0" "$status $(field "$out" .updated)" "append --update: nothing new" || diag "$err"
+echo three >"$tmp/files/1"
+run stele append --json --update --from=manifest --payload=file --key=id "$tmp/m.jsonl" "$image@v2"
+is "0 1 three" "$status $(field "$out" .updated) $(stele cat --field=data "$image@v2" 7)" \
+	"append --update: a file that changed" || diag "$err"
+rm "$tmp/files/1"
+built --from=manifest "$tmp/m.csv"
+wrong "m.csv' at byte 11: cannot read 'files/1': No such file" "a file that is not there"
+built --from=manifest --on-error=skip "$tmp/m.csv"
+is "0 1" "$status $(field "$out" .samples)" "--on-error=skip leaves it out"
+printf 'a\n1\n' >"$tmp/m.csv"
+built --from=manifest "$tmp/m.csv"
+wrong "there is no column 'path'" "a manifest without paths"
+
+# ---- text ----
+
+printf 'one\r\n\nthrée\n' >"$tmp/t.txt"
+built --from=text "$tmp/t.txt"
+is '0 ["t.txt/0000000000",{"text":"one"}] ["t.txt/0000000001",{"text":""}] '\
+'["t.txt/0000000002",{"text":"thrée"}]' "$status $(stele ls --fields --json "$image" | jq -sc \
+	'sort_by(.key)[] | [.key, .fields]' | paste -sd ' ')" "lines of text" || diag "$err"
+wanted=$(digest)
+gzip -c "$tmp/t.txt" >"$tmp/gz/t.txt" 2>"$tmp/null" || {
+	mkdir "$tmp/gz" && gzip -c "$tmp/t.txt" >"$tmp/gz/t.txt"
+}
+built --from=text "$tmp/gz/t.txt"
+is "0 $wanted" "$status $(digest)" "text, gzip: the same" || diag "$err"
+printf 'a\n\xff\nc' >"$tmp/t.txt"
+built --from=text "$tmp/t.txt"
+wrong "t.txt' at byte 2: the line is not UTF-8" "a line that is no text"
+built --from=text --on-error=skip "$tmp/t.txt"
+is "0 2" "$status $(field "$out" .samples)" "--on-error=skip leaves it out"
+
+done_testing
