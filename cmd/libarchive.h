@@ -44,6 +44,7 @@
 	X(archive_read_support_filter_zstd) \
 	X(archive_read_support_format_raw) \
 	X(archive_read_support_format_tar) \
+	X(archive_read_support_format_zip_streamable) \
 	X(archive_set_error) \
 	X(archive_write_add_filter_none) \
 	X(archive_write_close) \

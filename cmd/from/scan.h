@@ -59,8 +59,8 @@ struct from_format {
 };
 #define FROM_HEAD_SIZE 4096u
 
-extern const struct from_format from_csv, from_jsonl, from_manifest, from_tar, from_text,
-	from_tfrecord, from_webdataset;
+extern const struct from_format from_csv, from_example, from_jsonl, from_manifest, from_npy,
+	from_npz, from_tar, from_text, from_tfrecord, from_webdataset;
 
 enum from_options {
 	FROM_KEY = 1 << 0,

@@ -19,6 +19,8 @@
 static const struct from_format *const formats[] = {
 	&from_tfrecord, /* has a checksum */
 	&from_tar,
+	&from_npy,
+	&from_npz,
 	&from_jsonl,
 	&from_csv,
 	&from_manifest,
@@ -104,10 +106,8 @@ static int check_options(const struct from *from)
 		{opts->payload, FROM_PAYLOAD, "payload"},
 		{opts->example, FROM_EXAMPLE, "example"},
 	};
-	uint32_t known = from->format->options;
+	const uint32_t known = from->format->options;
 
-	if (known & FROM_EXAMPLE && !opts->example)
-		known &= ~(uint32_t)FROM_KEY;
 	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
 		if (!given[i].given || known & given[i].option)
 			continue;
@@ -155,6 +155,8 @@ static int look_at_first(struct from *from)
 		return from_shard_failed(from, shard, ret);
 	if (!from->format)
 		from->format = format_by_name(shard->path);
+	if (from->format == &from_tfrecord && from->opts.example)
+		from->format = &from_example;
 	return from->format ? check_options(from) : unknown(from, shard);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tfrecord.c - records of TFRecord files, each of them a sample
+ * tfrecord.c - records of TFRecord files, each of them a sample, as it is or parsed
  *
  *	| u64 size | u32 masked CRC-32C of it | bytes | u32 masked CRC-32C of them |
  *
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "from/scan.h"
+#include "from/example.h"
 
 #define HEAD_SIZE  12u
 #define TAIL_SIZE  4u
@@ -69,7 +69,7 @@ struct record_reader {
 	struct from_scan *scan;
 	uint64_t offset; /* of its head */
 	uint64_t size;
-	uint64_t number;
+	struct row row; /* its number is that of the record */
 };
 
 /* Return: 1; 0: cut short, and skipped; negative errno (said). */
@@ -88,7 +88,7 @@ static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
 		if ((size_t)got < want)
 			return from_damaged(r->scan, r->offset,
 					    "record %" PRIu64 " is cut short: it has %"
-					    PRIu64 " bytes", r->number, r->size);
+					    PRIu64 " bytes", r->row.number, r->size);
 		*crc = crc32c(*crc, data, want);
 		if (keep)
 			ret = from_append(r->scan, data, want);
@@ -100,7 +100,27 @@ static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
 	return 1;
 }
 
-/* Return: as read_bytes(); the record is a sample, or skipped with a wrong checksum: 1. */
+/* Return: 1: it is right; 0: it is not, or cut short, and skipped; negative errno (said). */
+static int check_tail(struct record_reader *r, uint32_t crc, bool *whole)
+{
+	const uint8_t *tail;
+	int64_t got = input_look(&r->scan->input, TAIL_SIZE, &tail);
+	bool right;
+
+	if (got < 0)
+		return from_input_failed(r->scan, (int)got);
+	*whole = got >= TAIL_SIZE;
+	if (!*whole)
+		return from_damaged(r->scan, r->offset, "record %" PRIu64 " is cut short",
+				    r->row.number);
+	right = get32(tail) == mask(crc);
+	input_skip(&r->scan->input, TAIL_SIZE);
+	return right ? 1 : from_damaged(r->scan, r->offset,
+					"record %" PRIu64 " has a wrong checksum",
+					r->row.number);
+}
+
+/* As it is. Return: 1, also if it is skipped; 0: cut short; negative errno (said). */
 static int read_record(struct record_reader *r)
 {
 	struct from_scan *scan = r->scan;
@@ -109,31 +129,60 @@ static int read_record(struct record_reader *r)
 	const uint64_t stored = store->size;
 	uint64_t place = from_place(scan, r->offset + HEAD_SIZE);
 	char key[FROM_NUMBER_KEY_MAX];
-	const uint8_t *tail;
+	bool whole = false;
 	uint32_t crc = 0;
-	int64_t got;
 	int ret = plain ? 0 : from_store(scan, r->offset, &place);
 
 	if (!ret)
 		ret = read_bytes(r, &crc, !plain);
-	if (ret <= 0)
-		return ret;
-	got = input_look(&scan->input, TAIL_SIZE, &tail);
-	if (got < 0)
-		return from_input_failed(r->scan, (int)got);
-	if (got < TAIL_SIZE)
-		return from_damaged(scan, r->offset, "record %" PRIu64 " is cut short",
-				    r->number);
-	ret = get32(tail) == mask(crc);
-	input_skip(&scan->input, TAIL_SIZE);
-	if (!ret) {
+	if (ret > 0)
+		ret = check_tail(r, crc, &whole);
+	if (ret > 0) {
+		ret = from_number_key(scan, r->row.number, key);
+		ret = from_sample(scan, key, (size_t)ret, r->size, place);
+	} else if (!ret) {
 		store_truncate(store, plain ? store->size : stored);
-		ret = from_damaged(scan, r->offset,
-				   "record %" PRIu64 " has a wrong checksum", r->number);
+	}
+	return ret ? ret : whole;
+}
+
+/* Parsed. Return: as read_record(). */
+static int read_example(struct record_reader *r)
+{
+	struct from_scan *scan = r->scan;
+	uint64_t place = from_place(scan, r->offset + HEAD_SIZE);
+	bool whole = false;
+	const uint8_t *data;
+	uint32_t crc;
+	int64_t got;
+	int ret = 0;
+
+	if (r->size > FROM_RECORD_SIZE_MAX)
+		return from_damaged(scan, r->offset, "an Example of %" PRIu64 " bytes, more than "
+				    "%zu: what follows is lost", r->size, FROM_RECORD_SIZE_MAX);
+	got = input_look(&scan->input, (size_t)r->size + TAIL_SIZE, &data);
+	if (got < 0)
+		return from_input_failed(scan, (int)got);
+	if ((uint64_t)got < r->size + TAIL_SIZE)
+		return from_damaged(scan, r->offset, "record %" PRIu64 " is cut short: it has %"
+				    PRIu64 " bytes", r->row.number, r->size);
+	crc = crc32c(0, data, (size_t)r->size);
+	if (get32(data + r->size) != mask(crc)) {
+		input_skip(&scan->input, r->size);
+		ret = check_tail(r, crc, &whole);
 		return ret ? ret : 1;
 	}
-	ret = from_number_key(scan, r->number, key);
-	ret = from_sample(scan, key, (size_t)ret, r->size, place);
+	row_begin(&r->row, r->offset);
+	if (!from_is_plain(scan))
+		ret = from_store(scan, r->offset, &place);
+	if (!ret && !from_is_plain(scan))
+		ret = from_append(scan, data, (size_t)r->size);
+	if (!ret)
+		ret = example_take(&r->row, data, (size_t)r->size, place);
+	input_skip(&scan->input, r->size + TAIL_SIZE);
+	if (!ret)
+		ret = row_end(&r->row);
+	r->row.number -= !ret; /* the caller counts */
 	return ret ? ret : 1;
 }
 
@@ -155,19 +204,19 @@ static int next_record(struct record_reader *r)
 	if (!read_head(head, &r->size))
 		return from_damaged(r->scan, r->offset, "the size of record %" PRIu64
 				    " has a wrong checksum: what follows is lost",
-				    r->number);
+				    r->row.number);
 	input_skip(input, HEAD_SIZE);
-	return read_record(r);
+	return r->scan->from->opts.example ? read_example(r) : read_record(r);
 }
 
 static int scan_records(struct from_scan *scan)
 {
-	struct record_reader reader = {.scan = scan};
+	struct record_reader reader = {.scan = scan, .row = {.scan = scan}};
 	int ret;
 
 	do
 		ret = next_record(&reader);
-	while (ret > 0 && ++reader.number);
+	while (ret > 0 && ++reader.row.number);
 	return ret;
 }
 
@@ -176,4 +225,12 @@ const struct from_format from_tfrecord = {
 	.detect = detect,
 	.scan = scan_records,
 	.kind = FROM_BLOBS,
+};
+
+/* The same, with fields. */
+const struct from_format from_example = {
+	.name = "tfrecord",
+	.scan = scan_records,
+	.kind = FROM_RECORDS,
+	.options = FROM_KEY | FROM_EXAMPLE,
 };

@@ -8,6 +8,14 @@
 #	for i in range(5):
 #	    writer.write({"image": (bytes(range(i * 9)), "byte"), "label": (i, "int")})
 #	writer.close()
+#
+# examples.tfrecord by the same:
+#	for i in range(6):
+#	    writer.write({"image/name": (b"n%d" % i, "byte"),
+#	                  "image/raw": (bytes(range(i)), "byte"), "label": (i - 3, "int"),
+#	                  "score": (i / 4, "float"), "box": ([i, 0.5, 1, 2], "float"),
+#	                  "ids": (list(range(i)), "int")}
+#	                 | ({"extra": (2**40, "int")} if i % 2 else {}))
 . "${0%/*}/../tap.sh"
 . tests/cmd/targets.sh
 requires jq --version
@@ -112,5 +120,53 @@ built --on-error=skip "$tmp/flip.gz"
 is "0 4" "$status $(field "$out" .samples)" "in gzip, too"
 is 0 "$(stele extract -q "$image" "$tmp/four"; diff "$tmp/four/flip.gz/0000000003" \
 	"$tmp/wanted/0000000003" >&2; echo $?)" "and the bytes behind it are right"
+
+# ---- Examples ----
+
+examples=$PWD/tests/fixture/from/examples.tfrecord
+types() {
+	stele info --json "$image" | jq -r '[.snapshot.fields[] |
+		"\(.name):\(.dtype // .type)\(.shape // "" | tojson | select(. != "\"\"") // "")"] |
+		sort | join(" ")'
+}
+# cell FIELD NUMBER [TYPE]
+cell() {
+	stele cat --field="$1" "$image" "${examples##*/}/000000000$2" |
+		if [ "${3-}" ]; then od -An -w4000 -t "$3" | xargs; else xxd -p; fi
+}
+built --example "$examples"
+is "0 6" "$status $(field "$out" .samples)" "Examples: are built" || diag "$err"
+is "box:f32[4] extra:i64[null] ids:i64[null] image_name:bytes image_raw:bytes label:i64 score:f64" \
+	"$(types)" "features that vary are tensors, the others numbers"
+is "-3:0 -2:0.25 -1:0.5 0:0.75 1:1 2:1.25" "$(stele ls --fields --json "$image" | jq -sr \
+	'sort_by(.key)[].fields | "\(.label):\(.score)"' | paste -sd ' ')" "numbers"
+is "3 0.5 1 2|0 1 2|1099511627776|000102|" "$(cell box 3 f4)|$(cell ids 3 d8)|$(cell extra 3 d8)|$(
+	cell image_raw 3)|$(cell extra 2)" "lists and bytes"
+digest=$(stele info --json "$image" | jq -r .snapshot.digest)
+gzip -c "$examples" >"$tmp/examples.tfrecord"
+built --example "$tmp/examples.tfrecord"
+is "0 $digest" "$status $(stele info --json "$image" | jq -r .snapshot.digest)" \
+	"Examples: the same from gzip" || diag "$err"
+built --example --key=image/name "$examples"
+is "0 n0 n1 n2 n3 n4 n5" "$status $(stele ls "$image" | sort | paste -sd ' ')" "--key" ||
+	diag "$err"
+built --example --key=label "$examples"
+is 1 "$status" "a key that is no string"
+ok "is damage" grep -q "examples.tfrecord' at byte 0: feature 'label' is the key" <<<"$err" ||
+	diag "$err"
+built --key=label "$examples"
+is 2 "$status" "--key goes with --example"
+built --example "$tmp/gz.tfrecord"
+is 1 "$status" "a record that is no Example"
+ok "is damage" grep -q "gz.tfrecord' at byte 0: the record is no tf.train.Example" <<<"$err" ||
+	diag "$err"
+quiet=0
+size=$(stat -c %s "$examples")
+for ((i = 0; i < size; i += 7)); do
+	I=$i perl -0777 -pe 'vec($_, 8 * $ENV{I} + 4, 1) ^= 1' "$examples" >"$tmp/flip.tfrecord"
+	built --from=tfrecord --example "$tmp/flip.tfrecord"
+	[ "$status" = 1 ] || quiet=$((quiet + 1))
+done
+is 0 "$quiet" "Examples: no bit can be flipped unnoticed"
 
 done_testing

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# from-numpy.t - rows of .npy and .npz files
+#
+# tests/fixture/from/rows.npy and arrays.npz were written by NumPy 2.2.6:
+#	r = np.random.default_rng(1)
+#	np.save("rows.npy", r.standard_normal((5, 2, 3)).astype("f4"))
+#	np.savez_compressed("arrays.npz", image=r.integers(0, 255, (6, 4, 2), dtype="u1"),
+#	    label=np.arange(6, dtype="i4") % 3 - 1,
+#	    half=np.array([0, 1.5, -2, np.inf, 6e-8, 65504], "f2"), score=r.random(6),
+#	    word=np.array(["a", "ü", "€uro", "😀", "", "x"]),
+#	    raw=np.array([b"a", b"bc", b"", b"d\0e", b"f", b"g"]),
+#	    flag=np.array([1, 0, 1, 0, 1, 0], bool), big=np.full(6, 2**64 - 1, "u8"))
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+requires jq --version
+
+rows=$PWD/tests/fixture/from/rows.npy arrays=$PWD/tests/fixture/from/arrays.npz
+image=$tmp/image.stele
+built() {
+	rm -f "$image"
+	run stele build --json "$@" "$image"
+}
+types() {
+	stele info --json "$image" | jq -r '[.snapshot.fields[] |
+		"\(.name):\(.dtype // .type)\(.shape // "" | tojson | select(. != "\"\"") // "")"] |
+		join(" ")'
+}
+digest() { stele info --json "$image" | jq -r .snapshot.digest; }
+# data SAMPLES...: the bytes of these
+data() { for i; do stele cat "$image" "rows.npy/000000000$i"; done; }
+# wrong PATTERN WHAT
+wrong() {
+	is 1 "$status" "$2: fails"
+	ok "$2: says what and where" grep -qE "$1" <<<"$err" || diag "$err"
+}
+
+built "$rows"
+is "0 5" "$status $(field "$out" .samples)" ".npy: is built" || diag "$err"
+is "data:f32[2,3]" "$(types)" ".npy: dtype and shape"
+ok ".npy: rows" cmp <(data 0 1 2 3 4) <(tail -c 120 "$rows")
+wanted=$(digest)
+gzip -c "$rows" >"$tmp/rows.npy"
+built "$tmp/rows.npy"
+is "0 $wanted" "$status $(digest)" ".npy, gzip: the same" || diag "$err"
+built - < <(cat "$rows")
+is "0 5" "$status $(field "$out" .samples)" ".npy, a pipe" || diag "$err"
+run stele append -q "$rows" "$image@v2"
+is 0 "$status" ".npy: append" || diag "$err"
+
+built "$arrays"
+is "0 6" "$status $(field "$out" .samples)" ".npz: is built" || diag "$err"
+is "image:u8[4,2] label:i64 half:f64 score:f64 word:utf8 raw:bytes flag:i64 big:u64[]" "$(types)" \
+	".npz: types"
+is '[-1,0,"a",1,1] [0,1.5,"ü",2,0] [1,-2,"€uro",0,1] [-1,"inf","😀",3,0] '\
+'[0,5.96046447753906e-08,"",1,1] [1,65504,"x",1,0]' "$(stele ls --fields --json "$image" | jq -sc \
+	'sort_by(.key)[].fields | [.label, .half, .word, .raw, .flag]' | paste -sd ' ')" \
+	".npz: values"
+built --key=label "$arrays"
+is 2 "$status" ".npz: a key twice"
+built --key=score "$arrays"
+wrong "arrays.npz' at byte 0: has no 'score' for its key" ".npz: a key that is no integer"
+built --key=word "$arrays"
+wrong "a key that is empty" ".npz: an empty key"
+built --key=word --on-error=skip "$arrays"
+is "0 5 😀" "$status $(field "$out" .samples) $(stele ls "$image" | grep 😀)" ".npz: --key"
+
+# ---- damage ----
+
+head -c 200 "$rows" >"$tmp/rows.npy"
+built "$tmp/rows.npy"
+wrong "rows.npy' at byte 128: array 'data' is cut short: it has 5 rows" ".npy: cut"
+printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }" \
+	>"$tmp/rows.npy"
+head -c 24 /dev/zero >>"$tmp/rows.npy"
+built "$tmp/rows.npy"
+wrong "rows.npy' at byte 0: .*Fortran order" ".npy: Fortran order"
+for header in "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}" \
+	"{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}" \
+	"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 3)}" \
+	"{'descr': '<f4', 'fortran_order': False, 'shape': ()}" \
+	"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)}" \
+	"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 18446744073709551615)}" \
+	"{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 2147483647, 2147483647)}" \
+	"{'descr': '<f4', 'fortran_order': False}" "{'descr': '<f4'" "junk"; do
+	printf '\x93NUMPY\1\0\x76\0%-117s\n' "$header" >"$tmp/rows.npy"
+	head -c 24 /dev/zero >>"$tmp/rows.npy"
+	built "$tmp/rows.npy"
+	wrong "rows.npy' at byte (0|10|12): array 'data' has " ".npy: $header"
+done
+# Up to the directory at the end, which is not read. Some bits, as of times, mean nothing here.
+built "$arrays"
+wanted=$(digest)
+size=$(perl -0777 -ne 'print index $_, "PK\1\2"' "$arrays")
+quiet=0
+for ((i = 0; i < size; i += 97)); do
+	I=$i perl -0777 -pe 'vec($_, 8 * $ENV{I} + 5, 1) ^= 1' "$arrays" >"$tmp/arrays.npz"
+	built --from=npz "$tmp/arrays.npz"
+	[ "$status" = 1 ] || [ "$status $(digest)" = "0 $wanted" ] || quiet=$((quiet + 1))
+	head -c "$i" "$arrays" >"$tmp/arrays.npz"
+	built --from=npz "$tmp/arrays.npz"
+	[ "$status" = 1 ] || quiet=$((quiet + 1))
+done
+is 0 "$quiet" ".npz: cut and flipped"
+
+done_testing
