@@ -114,6 +114,7 @@ $(O)/tests/demo/%.o: INC = -Ilib
 $(O)/tests/cmd/%.o $(O)/bench/%.o: INC = -I. -Ilib
 $(O)/format/%.o: WARN_MORE = -Wconversion
 $(O)/tests/fuzz/%.o: WARN_MORE = -Wno-missing-prototypes
+$(O)/tests/fuzz/%.o: INC = -I. -Ilib -Icmd
 
 $(O)/%.o: %.c $(O)/settings
 	$(call say,CC,$<)
@@ -217,15 +218,19 @@ $(BENCH): $(O)/%: $(O)/%.o $(call obj,$(BENCH_SHARED)) $(O)/libstele.a
 	$(call say,LD,$@)
 	$(link)
 
+# What the program has but for its main(): the fuzz targets of its parsers.
+$(O)/cmd.a: $(filter-out %/cmd/stele.o,$(CMD_OBJS))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
 # The fuzz targets again, as programs that replay their corpus and speak TAP.
-$(FUZZ): $(O)/%: $(O)/%.o $(O)/tests/fuzz/replay.o $(O)/tests/tap.a \
+$(FUZZ): $(O)/%: $(O)/%.o $(O)/tests/fuzz/replay.o $(O)/cmd.a $(O)/tests/tap.a \
 		$(O)/libstele.a
 	$(call say,LD,$@)
 	$(link)
 
-$(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/tests/tap.a $(O)/libstele.a
+$(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/cmd.a $(O)/tests/tap.a $(O)/libstele.a
 	$(call say,LD,$@)
-	$(Q)$(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) $(LDLIBS) -o $@
+	$(Q)$(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) $(CMD_LIBS) $(LDLIBS) -o $@
 
 -include $(shell find $(O) -name '*.d' -type f 2>/dev/null)
 

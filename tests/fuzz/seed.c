@@ -240,6 +240,44 @@ static void write_profile(void)
 	write_seed("profile", "opposite", 1, text, strlen(text));
 }
 
+/* Sources; their first byte is part of the file, except of TFRecords. */
+static void write_sources(void)
+{
+	static char csv[] = "key,a,label,\"b\"\n1,2.5,cat,\"x, \"\"y\"\"\nz\"\r\n2,,dog,007\n";
+	static uint8_t example[] =
+		"\x0a\x2e\x0a\x0c\x0a\x01i\x12\x07\x1a\x05\x0a\x03\x01\x96\x01"
+		"\x0a\x0f\x0a\x01""f\x12\x0a\x12\x08\x0a\x06\x00\x00\x80\x3f\x00\x00"
+		"\x0a\x0d\x0a\x03key\x12\x06\x0a\x04\x0a\x02k1";
+	static uint8_t tar[2048];
+	uint8_t npy[192] = "\x93NUMPY\1\0\x76";
+	static const char *const headers[] = {
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4), }",
+		"{'descr': '<U2', 'fortran_order': False, 'shape': (4,), }",
+		"{'descr': '<f2', 'fortran_order': False, 'shape': (8,), }"};
+
+	write_family("csv", 'k', (uint8_t *)csv + 1, strlen(csv) - 1, 0, 3);
+	write_family("tfrecord", 1, example, sizeof(example) - 1, 0, 2);
+	for (unsigned int i = 0; i < 3; i++) {
+		char name[8];
+
+		snprintf((char *)npy + 10, 119, "%-117s\n", headers[i]);
+		memset(npy + 128, 'a', 32);
+		snprintf(name, sizeof(name), "npy-%u", i);
+		write_seed("npy", name, npy[0], npy + 1, 159);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		char *head = (char *)tar + 1024 * i;
+
+		strcpy(head, i ? "1.txt" : "1.cls");
+		strcpy(head + 100, "0000644");
+		strcpy(head + 124, "00000000003");
+		memcpy(head + 257, "ustar\00000", 8);
+		head[156] = '0';
+		strcpy(head + 512, "cat");
+	}
+	write_family("webdataset", '1', tar + 1, sizeof(tar) - 1, 0, 67);
+}
+
 int main(void)
 {
 	struct stele_disk_block block;
@@ -252,6 +290,7 @@ int main(void)
 	write_record();
 	write_mapping();
 	write_profile();
+	write_sources();
 	specimen_keys(&block);
 	write_family("keys", 1, (uint8_t *)&block, 32 + 116, 32, 6);
 	stele_block_seal(&block, STELE_BLOCK_KEYS, INPUT_OFFSET, INPUT_OWNER);
