@@ -84,7 +84,7 @@ static bool next_part(struct message *m, struct part *part)
 	if (m->at == m->end || m->wrong)
 		return false;
 	tag = get_varint(m);
-	*part = (struct part){.number = tag >> 3, .wire = tag & 7};
+	*part = (struct part){.number = tag >> 3, .wire = tag & 7, .bytes = m->at};
 	switch (part->wire) {
 	case WIRE_VARINT:
 		part->value = get_varint(m);
