@@ -11,7 +11,7 @@
 #	PREFIX BINDIR LIBDIR INCDIR MANDIR DESTDIR
 #	O=DIR		where the build goes
 #	SAN=LIST	sanitizers, as -fsanitize= takes them (give O= as well)
-#	RBD=0		without librbd, though it is there
+#	RBD=0 FUSE=0	without librbd or libfuse3, though they are there
 #	WERROR=1 V=1	warnings are errors; commands are shown
 #	TEST_SECONDS=N	after which a test that hangs is killed
 #	STRICT=1	a skipped test is a failed one
@@ -65,6 +65,11 @@ ifndef RBD
 RBD := $(shell $(CC) -include rbd/librbd.h -x c -fsyntax-only /dev/null \
 	2>/dev/null && echo 1)
 endif
+# Likewise libfuse3.
+ifndef FUSE
+FUSE := $(if $(call pc,--modversion fuse3),1)
+endif
+FUSE_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE $(call pc,--cflags fuse3))
 RBD_LIBS := $(if $(filter 1,$(RBD)),-ldl)
 LIB_LIBS := $(call pc,--libs $(LIB_PC)) $(RBD_LIBS) -pthread -lm
 
@@ -84,7 +89,8 @@ prog = $(patsubst %.c,$(O)/%,$(1))
 
 LIB_OBJS := $(call obj,$(filter-out $(if $(RBD_LIBS),,lib/device/rbd/%),\
 	$(sort $(wildcard format/*.c lib/*/*.c lib/*/*/*.c))))
-CMD_OBJS := $(call obj,$(sort $(wildcard cmd/*.c cmd/*/*.c)))
+CMD_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(FUSE)),,cmd/mount/fuse/%),\
+	$(sort $(wildcard cmd/*.c cmd/*/*.c cmd/*/*/*.c))))
 TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c \
 	tests/fixture/*.c tests/crash/*.c)))
 UNIT := $(call prog,$(sort $(wildcard tests/format/*.c tests/lib/*.c)))
@@ -109,7 +115,7 @@ all: $(LIBS) $(STELE) $(O)/stele.pc ## library, command, pkg-config file
 # ---- compile and link -------------------------------------------------------
 
 INC = -I.
-$(O)/cmd/%.o: INC = -Ilib -Icmd
+$(O)/cmd/%.o: INC = -Ilib -Icmd $(FUSE_CFLAGS)
 $(O)/tests/demo/%.o: INC = -Ilib
 $(O)/tests/cmd/%.o $(O)/bench/%.o: INC = -I. -Ilib
 $(O)/format/%.o: WARN_MORE = -Wconversion
@@ -125,7 +131,7 @@ $(O)/%.o: %.c $(O)/settings
 $(O)/settings: INC = -I.
 $(O)/settings: WARN_MORE =
 $(O)/settings: export SETTINGS = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LDLIBS) \
-	$(LIB_LIBS) $(CMD_LIBS)
+	$(LIB_LIBS) $(CMD_LIBS) $(FUSE_CFLAGS)
 $(O)/settings: FORCE
 	@$(PKG_CONFIG) --exists --print-errors $(LIB_PC) $(CMD_PC) || \
 		{ echo "libraries are missing: run 'make deps'" >&2; exit 1; }
@@ -337,7 +343,7 @@ corpus: $(O)/tests/fuzz/seed ## writes tests/fuzz/corpus anew
 no_tidy := easily-swappable-parameters suspicious-string-compare \
 	narrowing-conversions implicit-widening-of-multiplication-result \
 	not-null-terminated-result
-C_FILES := $(wildcard format/*.c lib/*/*.c lib/*/*/*.c cmd/*.c cmd/*/*.c)
+C_FILES := $(wildcard format/*.c lib/*/*.c lib/*/*/*.c cmd/*.c cmd/*/*.c cmd/*/*/*.c)
 lint: ## shellcheck, mandoc, and cppcheck, clang-tidy, clang-format if there
 	$(Q)shellcheck $$(git ls-files '*.sh' '*.t' .ci/run)
 	$(Q)mandoc -Tlint -W warning $(PAGES)
@@ -396,6 +402,7 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	fio btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev \
+	fuse3 libfuse3-dev attr \
 	python3-dev python3-venv python3-pip
 
 deps: ## install what is missing (as root, or through sudo)

@@ -137,11 +137,13 @@ int cmd_info(const struct cmd *cmd, int argc, char **argv);
 int cmd_ls(const struct cmd *cmd, int argc, char **argv);
 int cmd_map(const struct cmd *cmd, int argc, char **argv);
 int cmd_maps(const struct cmd *cmd, int argc, char **argv);
+int cmd_mount(const struct cmd *cmd, int argc, char **argv);
 int cmd_repair(const struct cmd *cmd, int argc, char **argv);
 int cmd_posix(const struct cmd *cmd, int argc, char **argv);
 int cmd_resize(const struct cmd *cmd, int argc, char **argv);
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv);
 int cmd_tune(const struct cmd *cmd, int argc, char **argv);
+int cmd_umount(const struct cmd *cmd, int argc, char **argv);
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv);
 int cmd_verify(const struct cmd *cmd, int argc, char **argv);
 

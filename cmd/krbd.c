@@ -5,23 +5,19 @@
 #include "krbd.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define ARGUMENTS_MAX 32
-#define OUTPUT_SIZE   4096
+#include "tool.h"
 
-extern char **environ;
+#define ARGUMENTS_MAX 32
 
 struct run {
 	char *argv[ARGUMENTS_MAX]; /* each malloc'ed; the last one is NULL */
 	size_t count;
-	char output[OUTPUT_SIZE]; /* of standard error, cut */
+	char output[TOOL_OUTPUT_SIZE];
 };
 
 /* NULL: left out. In one word with its option, as names may begin with '-'. */
@@ -36,56 +32,10 @@ static void add(struct run *run, const char *option, const char *value)
 		*word = NULL;
 }
 
-/* Until the end: a tool that cannot write would fail. */
-static void read_output(struct run *run, int fd)
-{
-	size_t used = 0;
-	char rest[256];
-	ssize_t got;
-
-	do {
-		bool full = used == OUTPUT_SIZE - 1;
-
-		got = read(fd, full ? rest : run->output + used,
-			   full ? sizeof(rest) : OUTPUT_SIZE - 1 - used);
-		if (got > 0 && !full)
-			used += (size_t)got;
-	} while (got > 0 || (got < 0 && errno == EINTR));
-	run->output[used] = '\0';
-}
-
-/* Return: the exit status; -errno (it did not start, or was killed). */
-static int spawn(struct run *run)
-{
-	posix_spawn_file_actions_t actions;
-	int fds[2], error, status;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, fds[1], 2);
-	error = posix_spawnp(&pid, run->argv[0], &actions, NULL,
-			     run->argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	close(fds[1]);
-	if (!error)
-		read_output(run, fds[0]);
-	close(fds[0]);
-	if (error)
-		return -error;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
-}
-
-/* rbd with the words of `run`, which go. Return: as spawn(). */
+/* rbd with the words of `run`, which go. Return: as tool_run(). */
 static int run_tool(struct run *run)
 {
-	int status = spawn(run);
+	int status = tool_run(run->argv, run->output);
 
 	while (run->count)
 		free(run->argv[--run->count]);

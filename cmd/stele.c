@@ -340,6 +340,24 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "  -n, --dry-run           check everything, write nothing\n"
 	 "  -h, --help\n"},
+	{"mount", cmd_mount, "show samples as files",
+	 "mount [options] TARGET[@SNAPSHOT] DIR\n"
+	 "\n"
+	 "Mount a snapshot on DIR, read-only, with a file for each sample at its key; or\n"
+	 "all snapshots of an image, each in a directory of its name.\n"
+	 "\n"
+	 "      --allow-other       via fuse: let other users read, too (default for root)\n"
+	 "      --foreground        via fuse: serve from this process, until unmounted\n"
+	 "      --via=WAY           erofs (the kernel alone: root, and 'stele posix on'),\n"
+	 "                          fuse (any target and user, all checksums verified), or\n"
+	 "                          auto (default: erofs where it works)\n"
+	 "  -h, --help\n"},
+	{"umount", cmd_umount, "end what mount began",
+	 "umount DIR\n"
+	 "\n"
+	 "Unmount DIR, however it was mounted.\n"
+	 "\n"
+	 "  -h, --help\n"},
 	{"map", cmd_map, "publish a snapshot on this machine",
 	 "map [options] TARGET[@SNAPSHOT] [NAME]\n"
 	 "\n"

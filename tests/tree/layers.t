@@ -58,6 +58,7 @@ is "" "$(includes '<openssl/' lib/image/digest.c)" "only digests include libcryp
 is "" "$(includes '<isa-l' format/ cmd/from/)" "only format and cmd/from include isa-l"
 is "" "$(includes '<(jansson|archive)' cmd/)" \
 	"only cmd includes jansson and libarchive"
+is "" "$(includes '<fuse' cmd/mount/fuse/)" "only the FUSE server includes libfuse3"
 is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |
 	while read -r name; do
 		[ "$name" = stele.h ] || git ls-files --error-unmatch "cmd/$name" \

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mount.c - stele mount: samples as files, by the kernel where that can be
+ *
+ * The kernel's EROFS is the faster way and needs no process, but a tree of files in the
+ * image, root, and a device or file. Of a snapshot that is pinned everything shall be
+ * verified, which the kernel does not.
+ */
+#include "mount/mount.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd.h"
+#include "parse.h"
+#include "snapshots.h"
+
+enum { OPTION_VIA = 256, OPTION_FOREGROUND, OPTION_ALLOW };
+enum via { VIA_AUTO, VIA_EROFS, VIA_FUSE };
+
+static const char *const ways[] = {"auto", "erofs", "fuse", NULL};
+
+static const struct option longopts[] = {
+	{"allow-other", no_argument, NULL, OPTION_ALLOW},
+	{"foreground", no_argument, NULL, OPTION_FOREGROUND},
+	{"via", required_argument, NULL, OPTION_VIA},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+/* What the target turns out to be. */
+struct found {
+	char path[4096]; /* of a device or file; "": it is none */
+	char snapshot[STELE_NAME_SIZE_MAX + 1]; /* "": a directory for each */
+	bool pinned, has_tree;
+};
+
+/* ---- the target ------------------------------------------------------------------- */
+
+static void take_mapping(void *user, const struct stele_mapping_info *info)
+{
+	struct found *found = user;
+
+	if (strcmp(info->name, found->path))
+		return;
+	found->pinned = info->pinned;
+	snprintf(found->snapshot, sizeof(found->snapshot), "%s", info->snapshot);
+	/* Of one that the kernel has from RBD, the device is no path of the target. */
+	snprintf(found->path, sizeof(found->path), "%s",
+		 !strcmp(info->via, "device") || !strcmp(info->via, "file") ? info->target : "");
+}
+
+static void find_path(const char *target, struct found *found)
+{
+	const char *name = cmd_snapshot_of(target);
+	size_t size = name ? (size_t)(name - 1 - target) : strlen(target);
+
+	/* "a@b@" is the file "a@b". */
+	if (!name && size && target[size - 1] == '@')
+		size--;
+	found->pinned = name && !strncmp(name, "sha256:", 7);
+	if (strncmp(target, "rbd:", 4) && size < sizeof(found->path))
+		memcpy(found->path, target, size);
+	if (!name && !strchr(target, '/'))
+		stele_map_list(take_mapping, found);
+}
+
+/* Open the snapshot once: it is there, and whole. Return: 0; negative errno (said). */
+static int check_snapshot(const char *target, struct found *found)
+{
+	struct stele_dataset_info info = {.size = sizeof(info)};
+	struct cmd_log log = {.target = target};
+	struct stele_dataset *ds;
+	int error = cmd_open_dataset(&log, 0, &ds);
+
+	if (error)
+		return error;
+	stele_dataset_info(ds, &info);
+	memcpy(found->snapshot, info.snapshot, sizeof(found->snapshot));
+	stele_dataset_close(ds);
+	return 0;
+}
+
+/* Return: 0; negative errno (said). */
+static int look_at(const char *target, struct found *found)
+{
+	struct stele_image_info info = {.size = sizeof(info)};
+	struct cmd_log log = {.target = target};
+	struct stele_image *image;
+	int error = cmd_open_image(&log, &image);
+
+	if (error)
+		return error;
+	stele_image_info(image, &info);
+	stele_image_close(image);
+	found->has_tree = info.tree_size;
+	find_path(target, found);
+	return cmd_names_snapshot(target) || found->snapshot[0] ? check_snapshot(target, found) :
+								  0;
+}
+
+/* ---- the directory ----------------------------------------------------------------- */
+
+static bool is_empty(DIR *dir)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			return false;
+	return true;
+}
+
+/* False: nothing can be mounted there (said). */
+static bool check_dir(const char *path)
+{
+	char type[32];
+	DIR *dir;
+	bool empty;
+
+	mount_type_of(path, type);
+	if (!strcmp(type, "erofs") || !strcmp(type, MOUNT_FUSE_TYPE)) {
+		cmd_message("cannot mount on '%s': %s is mounted there", path, type);
+		cmd_hint("'stele umount %s' ends that", path);
+		return false;
+	}
+	dir = opendir(path);
+	if (!dir) {
+		const int error = -errno;
+
+		cmd_message("cannot mount on '%s': %s", path, strerror(-error));
+		if (error == -ENOENT)
+			cmd_hint("make the directory first: 'mkdir %s'", path);
+		return false;
+	}
+	empty = is_empty(dir);
+	closedir(dir);
+	if (!empty) {
+		cmd_message("cannot mount on '%s': the directory is not empty", path);
+		cmd_hint("its files would be hidden; choose an empty one");
+	}
+	return empty;
+}
+
+/* ---- which way --------------------------------------------------------------------- */
+
+/* Why the kernel cannot, as far as that is known without trying; NULL: it may. */
+static const char *obstacle(const struct found *found)
+{
+	if (!found->path[0])
+		return "the kernel mounts devices and files only";
+	if (!found->has_tree)
+		return "the image has no tree of files";
+	return NULL;
+}
+
+static const char *remedy(const struct found *found, int error)
+{
+	if (!error && !found->path[0])
+		return "use --via=fuse";
+	if (!error)
+		return "'stele posix on' makes it mountable, or use --via=fuse";
+	if (error == -EPERM || error == -EACCES)
+		return "run it as root, or use --via=fuse";
+	return "use --via=fuse";
+}
+
+static int mount_erofs(const struct mounting *mounting, const struct found *found)
+{
+	const char *why = obstacle(found);
+	char reason[MOUNT_WHY_SIZE];
+	int error = 0;
+
+	if (!why) {
+		error = mount_kernel(mounting, found->path, reason);
+		why = error ? reason : NULL;
+	}
+	if (!why)
+		return cmd_finish(CMD_OK);
+	cmd_message("cannot mount '%s': %s", mounting->target, why);
+	cmd_hint("%s", remedy(found, error));
+	return cmd_finish(CMD_FAILED);
+}
+
+static int mount_auto(const struct mounting *mounting, const struct found *found)
+{
+	const char *why = obstacle(found);
+	char reason[MOUNT_WHY_SIZE], said[MOUNT_WHY_SIZE + 32];
+
+	if (!why && found->pinned)
+		why = "the kernel verifies nothing, and the snapshot is pinned";
+	if (!why && mount_kernel(mounting, found->path, reason))
+		why = reason;
+	if (!why) {
+		cmd_message("'%s' is mounted via erofs", mounting->dir);
+		return cmd_finish(CMD_OK);
+	}
+	snprintf(said, sizeof(said), "via fuse: %s", why);
+	return mount_fuse(mounting, said);
+}
+
+#ifndef HAVE_FUSE
+int mount_fuse(const struct mounting *mounting, const char *said)
+{
+	(void)said;
+	cmd_message("cannot mount '%s' via fuse: built without libfuse3", mounting->target);
+	return cmd_finish(CMD_FAILED);
+}
+#endif
+
+int cmd_mount(const struct cmd *cmd, int argc, char **argv)
+{
+	struct found found = {.path = ""};
+	struct mounting mounting = {0};
+	uint32_t via = VIA_AUTO;
+	int c;
+
+	while ((c = cmd_option(cmd, argc, argv, "h", longopts)) != -1) {
+		if (c == OPTION_VIA)
+			cmd_option_value(cmd, longopts, c, parse_word(optarg, ways, &via));
+		mounting.foreground |= c == OPTION_FOREGROUND;
+		mounting.allow_other |= c == OPTION_ALLOW;
+	}
+	if (argc - optind != 2)
+		return cmd_misuse(cmd, "mount needs a TARGET and a DIR");
+	mounting.target = argv[optind];
+	mounting.dir = argv[optind + 1];
+	if (!check_dir(mounting.dir))
+		return cmd_finish(CMD_FAILED);
+	c = look_at(mounting.target, &found);
+	if (c)
+		return cmd_finish(cmd_status_of(c));
+	mounting.snapshot = found.snapshot[0] ? found.snapshot : NULL;
+	if (via == VIA_EROFS)
+		return mount_erofs(&mounting, &found);
+	return via == VIA_FUSE ? mount_fuse(&mounting, NULL) : mount_auto(&mounting, &found);
+}

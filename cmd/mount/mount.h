@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mount.h - an image or a snapshot as a tree of files: by the kernel, or by a daemon of ours
+ */
+#ifndef STELE_CMD_MOUNT_H
+#define STELE_CMD_MOUNT_H
+
+#include <stdbool.h>
+
+#define MOUNT_FUSE_TYPE "fuse.stele" /* as /proc/mounts has it */
+#define MOUNT_WHY_SIZE	256
+
+struct mounting {
+	const char *target;   /* as the user names it */
+	const char *snapshot; /* shown on `dir` itself; NULL: a directory for each */
+	const char *dir;
+	bool foreground, allow_other;
+};
+
+/*
+ * Have the kernel mount `path`, a device or a file that is an EROFS, too. Return: 0;
+ * negative errno, explained, and nothing is mounted.
+ */
+int mount_kernel(const struct mounting *mounting, const char *path,
+		 char why[MOUNT_WHY_SIZE]);
+
+/*
+ * Serve it until it is unmounted: from a process of its own, or from this one in the
+ * foreground. `said`: printed once it is mounted; may be NULL. Return: enum cmd_status (said).
+ */
+int mount_fuse(const struct mounting *mounting, const char *said);
+
+/* What is mounted on `dir`, as the caller names it: "erofs", MOUNT_FUSE_TYPE, ...; "": nothing. */
+void mount_type_of(const char *dir, char type[32]);
+
+#endif
