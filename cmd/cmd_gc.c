@@ -43,10 +43,11 @@ static void print_item_json(const struct stele_gc_item *item)
 
 	if (item->segment_id) {
 		snprintf(id, sizeof(id), "%016" PRIx64, item->segment_id);
-		json_set_text(object, "segment", id);
+		json_set_text(object, item->tree ? "tree" : "segment", id);
 		json_set_number(object, "offset", item->offset);
 		json_set_number(object, "size", item->segment_size);
-		json_set_number(object, "samples", item->sample_count);
+		if (!item->tree)
+			json_set_number(object, "samples", item->sample_count);
 		json_set_time(object, "unused_since", item->unused_since);
 	} else if (item->deleted) {
 		json_set_text(object, "snapshot", item->name);
@@ -88,6 +89,15 @@ static void print_segment(const struct stele_gc_item *item, int64_t now)
 	       item->due ? "" : ", kept");
 }
 
+static void print_tree(const struct stele_gc_item *item, int64_t now)
+{
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+
+	printf("tree    %016" PRIx64 "  %12s  %22s  unused for %s%s\n", item->segment_id,
+	       text_size(a, item->segment_size), "of files", text_age(b, item, now),
+	       item->due ? "" : ", kept");
+}
+
 static void print_item(void *user, const struct stele_gc_item *item)
 {
 	struct collection *collection = user;
@@ -99,7 +109,8 @@ static void print_item(void *user, const struct stele_gc_item *item)
 		return;
 	}
 	if (item->segment_id || item->deleted) {
-		(item->deleted ? print_snapshot : print_segment)(item, collection->opts.time);
+		(item->deleted ? print_snapshot : item->tree ? print_tree : print_segment)(
+			item, collection->opts.time);
 		return;
 	}
 	name = text_escape(item->name, strlen(item->name));

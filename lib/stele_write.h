@@ -231,6 +231,7 @@ struct stele_gc_item {
 	int64_t unused_since; /* seconds since 1970; for a tombstoned one, when it expires */
 	bool due;	      /* can be freed */
 	bool deleted;	      /* a snapshot that was deleted, and not a tombstoned RBD snapshot */
+	bool tree;	      /* a tree of files, see stele_posix(), by segment_id */
 };
 typedef void (*stele_gc_fn)(void *user, const struct stele_gc_item *item);
 
@@ -255,8 +256,8 @@ struct stele_gc_report {
  * only what has been unused for opts->grace seconds is freed, or everything with
  * FORCE. A reader that is too late gets -ESTALE, never wrong bytes. What was freed stays
  * free if the discarding of it is cancelled; the next gc with DISCARD does all of it.
- * Return: 0; -EBUSY (neither grace nor FORCE, unless DRY_RUN; logged); -ECANCELED; errors
- * of stele_image_open() and of writing.
+ * Return: 0; -EBUSY (neither grace nor FORCE, or this machine has the image mounted as
+ * EROFS, unless DRY_RUN; logged); -ECANCELED; errors of stele_image_open() and of writing.
  */
 STELE_API int stele_gc(const char *target, const struct stele_txn_opts *opts,
 		       stele_gc_fn fn, void *user,

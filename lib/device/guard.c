@@ -27,10 +27,17 @@
 #define OPENER_TRIES   20
 #define OPENER_WAIT_NS 50000000
 
+/* Mounts as EROFS are readers. */
+enum mode {
+	GUARD_ALL,
+	GUARD_BUT_READERS,
+	GUARD_VIEWS, /* these alone */
+};
+
 struct guard {
 	const char *path;
 	const struct stele_log *log;
-	bool mounted_ok; /* as EROFS: that is a reader */
+	enum mode mode;
 	struct stele_stack stack;
 };
 
@@ -104,8 +111,8 @@ bool stele_guard_is_erofs(const char *path)
 
 /*
  * One line of mountinfo: "36 35 98:0 /root /mnt rw shared:1 - ext4 /dev/sda1 rw".
- * btrfs and its like number themselves, so the source is asked, too. The mount
- * point stays escaped: it goes into one line of text.
+ * btrfs and its like number themselves, so the source is asked, too; it is a file where
+ * EROFS is mounted from one. The mount point stays escaped: it goes into one line of text.
  */
 static int check_mount(struct guard *guard, char *line)
 {
@@ -113,6 +120,7 @@ static int check_mount(struct guard *guard, char *line)
 	char *save, *word, *point = NULL;
 	unsigned int high = 0, low = 0;
 	struct stat st;
+	bool view;
 
 	for (int i = 0; i < 5; i++) {
 		word = strtok_r(i ? NULL : line, " \n", &save);
@@ -125,16 +133,20 @@ static int check_mount(struct guard *guard, char *line)
 	while (word && strcmp(word, "-"))
 		word = strtok_r(NULL, " \n", &save);
 	word = strtok_r(NULL, " \n", &save); /* type of the filesystem */
-	if (guard->mounted_ok && word && !strcmp(word, "erofs"))
+	view = word && !strcmp(word, "erofs");
+	if (view ? guard->mode == GUARD_BUT_READERS : guard->mode == GUARD_VIEWS)
 		return 0;
 	node = stele_stack_find(&guard->stack, makedev(high, low));
 	if (node)
 		return refuse(guard, node, "mounted on ", point);
+	if (view && stele_stack_backing(makedev(high, low), &st) &&
+	    stele_stack_is(&guard->stack, &st, &node))
+		return refuse(guard, node, "mounted, by a loop device, on ", point);
 	word = strtok_r(NULL, " \n", &save);
 	if (!word)
 		return 0;
 	unescape(word);
-	if (word[0] == '/' && !stat(word, &st) && S_ISBLK(st.st_mode) &&
+	if (word[0] == '/' && !stat(word, &st) && !S_ISDIR(st.st_mode) &&
 	    stele_stack_is(&guard->stack, &st, &node))
 		return refuse(guard, node, "mounted on ", point);
 	return 0;
@@ -195,7 +207,7 @@ static int check_holders(struct guard *guard)
 		if (rc < 0)
 			return rc;
 	}
-	rc = stele_stack_loop(&guard->stack, guard->mounted_ok, name);
+	rc = stele_stack_loop(&guard->stack, guard->mode != GUARD_ALL, name);
 	if (rc > 0)
 		return refuse(guard, NULL, "under loop device ", name);
 	return rc;
@@ -308,8 +320,7 @@ static int check_openers(struct guard *guard)
 	return refuse(guard, node, "open in process ", by);
 }
 
-static int guard_target(const char *path, bool openers,
-			const struct stele_log *log)
+static int guard_target(const char *path, enum mode mode, const struct stele_log *log)
 {
 	struct guard *guard;
 	struct stat st;
@@ -322,18 +333,18 @@ static int guard_target(const char *path, bool openers,
 		return -ENOMEM;
 	guard->path = path;
 	guard->log = log;
-	guard->mounted_ok = !openers;
+	guard->mode = mode;
 	err = stele_stack_load(&st, &guard->stack);
 	if (err)
 		goto out;
 	err = each_line(guard, "/proc/self/mountinfo", check_mount);
-	if (err)
+	if (err || mode == GUARD_VIEWS)
 		goto out;
 	err = each_line(guard, "/proc/swaps", check_swap);
 	if (err)
 		goto out;
 	err = check_holders(guard);
-	if (err || !openers)
+	if (err || mode != GUARD_ALL)
 		goto out;
 	err = check_openers(guard);
 out:
@@ -346,10 +357,15 @@ out:
 
 int stele_guard_in_use(const char *path, const struct stele_log *log)
 {
-	return guard_target(path, true, log);
+	return guard_target(path, GUARD_ALL, log);
 }
 
 int stele_guard_claimed(const char *path, const struct stele_log *log)
 {
-	return guard_target(path, false, log);
+	return guard_target(path, GUARD_BUT_READERS, log);
+}
+
+int stele_guard_viewed(const char *path, const struct stele_log *log)
+{
+	return guard_target(path, GUARD_VIEWS, log);
 }

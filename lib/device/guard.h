@@ -25,6 +25,12 @@ int stele_guard_in_use(const char *path, const struct stele_log *log);
  */
 int stele_guard_claimed(const char *path, const struct stele_log *log);
 
+/*
+ * Is the target mounted as EROFS: itself, or a loop device over it? For who is to free what a
+ * mount may show. Return: as above.
+ */
+int stele_guard_viewed(const char *path, const struct stele_log *log);
+
 /* Is this block device mounted as a read-only EROFS? False also if that cannot be seen. */
 bool stele_guard_is_erofs(const char *path);
 

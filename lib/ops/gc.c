@@ -22,6 +22,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/device/guard.h"
 #include "lib/image/snapshot.h"
 #include "lib/ops/change.h"
 #include "lib/txn/addition.h"
@@ -111,6 +112,7 @@ static bool look_at_segment(struct collection *c,
 		.sample_count = segment->sample_count,
 		.unused_since = since,
 		.due = is_due(c, since),
+		.tree = stele_catalog_is_tree(segment),
 	};
 
 	report_item(c, &item);
@@ -374,6 +376,9 @@ static int gc(const char *target, const struct stele_txn_opts *opts,
 	}
 	if (ret == 0)
 		ret = stele_gc_stage(&txn, fn, user, &made);
+	/* What is mounted may be of any generation. */
+	if (ret == 0 && made.freed_size && !txn.dry && !stele_path_is_rbd(txn.target.path))
+		ret = stele_guard_viewed(txn.target.path, &txn.log);
 	if (ret == 0)
 		ret = stele_gc_finish(&txn, &made);
 	stele_output_fill(report, &made, sizeof(made));

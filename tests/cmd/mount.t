@@ -104,6 +104,29 @@ ok "auto: what is pinned is verified" grep -q "via fuse: the kernel verifies not
 is "" "$(diff -r src mnt 2>&1)" "and is right"
 must stele umount mnt
 
+# ---- gc ---------------------------------------------------------------------
+
+# refuses IMAGE WORDS: what is freed might be what the mount shows
+refuses() {
+	must stele mount --via erofs "$1" mnt
+	must stele snapshot delete --force "$1@v2"
+	run stele gc --apply --force "$1"
+	is 1 "$status" "$2: gc frees nothing that is mounted"
+	ok "$2: and says where" grep -q "'$1' is in use: it is mounted.* on $tmp/mnt" <<<"$err"
+	ok "$2: it names the tree" grep -q "^tree  *[0-9a-f]\\{16\\} .* of files" <<<"$out"
+	ok "$2: a list is no harm" stele gc "$1"
+	is "" "$(diff -r more mnt/v2 2>&1)" "$2: what is mounted stays"
+	must stele umount mnt
+	ok "$2: later it does" stele gc --apply --force "$1"
+}
+cp photos,1.stele copied.stele
+refuses "$loop" "a device"
+refuses copied.stele "a file"
+must mount -t tmpfs -o size=300m none disk
+must cp photos,1.stele disk/photos
+refuses disk/photos "a loop device"
+umount disk
+
 # ---- attributes ------------------------------------------------------------
 
 value() { getfattr --only-values -n "user.stele.$1" "$2" 2>&1; }
