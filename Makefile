@@ -69,7 +69,7 @@ endif
 ifndef FUSE
 FUSE := $(if $(call pc,--modversion fuse3),1)
 endif
-FUSE_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE $(call pc,--cflags fuse3))
+FUSE_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE)
 RBD_LIBS := $(if $(filter 1,$(RBD)),-ldl)
 LIB_LIBS := $(call pc,--libs $(LIB_PC)) $(RBD_LIBS) -pthread -lm
 

@@ -10,7 +10,7 @@
 
 #define FUSE_USE_VERSION 312
 
-#include <fuse_lowlevel.h>
+#include <fuse3/fuse_lowlevel.h>
 #include <stdbool.h>
 
 #define FUSE_CALLS(X) \
