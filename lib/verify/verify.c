@@ -75,8 +75,8 @@ static const char *judge_copy(const struct stele_check *check,
 	const struct stele_copy *mirror = &copies->copy[index ^ 2];
 	const struct stele_superblock *sb = &check->image->sb;
 
-	/* A newer one that was skipped: its catalog will be reported. */
-	if (copy->sb.generation > sb->generation)
+	/* A newer one that was skipped: its catalog will be reported, see next_best(). */
+	if (copy->sb.generation > sb->generation && index % 2 != check->image->slot)
 		return same_image(sb, &copy->sb) ? NULL : "belongs to another image";
 	if (index % 2 == check->image->slot &&
 	    copy->sb.generation != sb->generation)
