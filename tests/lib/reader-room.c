@@ -57,11 +57,11 @@ static void test_options(struct test_dataset *t)
 	check_said(t, "option 'arena_size' is 18446744073709551615: must be at most ");
 	is_int(-E2BIG, stele_reader_open(t->ds, &newer.known, &reader),
 	       "newer option");
-	check_said(t, "option at byte 32 is set, but this version knows only 32");
+	check_said(t, "option at byte 56 is set, but this version knows only 56");
 	newer.known.size = 1;
 	is_int(-EINVAL, stele_reader_open(t->ds, &newer.known, &reader),
 	       "no size");
-	check_said(t, "option 'size' is 1: must be the size of the options, 32 here");
+	check_said(t, "option 'size' is 1: must be the size of the options, 56 here");
 	stele_reader_close(NULL);
 }
 
