@@ -10,7 +10,7 @@
 
 struct libarchive libarchive;
 
-static const struct ondemand_call calls[] = {
+static const struct ondemand_call wanted[] = {
 #define CALL(call) {#call, offsetof(struct libarchive, call)},
 	LIBARCHIVE_CALLS(CALL)
 #undef CALL
@@ -18,5 +18,5 @@ static const struct ondemand_call calls[] = {
 
 bool libarchive_load(void)
 {
-	return ondemand_load(LIBRARY, calls, sizeof(calls) / sizeof(calls[0]), &libarchive);
+	return ondemand_load(LIBRARY, wanted, sizeof(wanted) / sizeof(wanted[0]), &libarchive);
 }

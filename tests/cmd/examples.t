@@ -44,6 +44,14 @@ forked() {
 	done
 }
 
+# damaged: photos.stele, whose newest catalog is
+damaged() {
+	must stele build -q -f photos photos.stele@v1
+	must stele append -q --always photos photos.stele@v2
+	printf damage | dd of=photos.stele bs=1 conv=notrunc status=none \
+		seek=$(($(od -An -t u8 -j $((0x1000 + 0xa0)) -N 8 photos.stele) + 200)) || bail "dd"
+}
+
 # train-000.tar to train-003.tar
 shards() {
 	local i
@@ -67,7 +75,7 @@ for page in man/stele.1 man/stele-*.1; do
 	examples "$top/$page" >lines
 	grep -qE '^\$ stele build .* photos\.stele' lines ||
 		must stele build -q photos photos.stele@v1
-	[ "$name" != stele-repair ] || forked
+	states=(forked damaged) # of an image that is repaired, in turn
 	[ "$name" != stele-build ] || shards
 	loop=/dev/null
 	if grep -q /dev/nvme1n1 lines && [ "$(id -u)" = 0 ]; then
@@ -81,6 +89,7 @@ for page in man/stele.1 man/stele-*.1; do
 		grep -q 'stele [bc].* rbd:' lines ||
 			must stele copy -q photos.stele@v1 "$rbd"
 	fi
+	[ "$name" != stele-umount ] || must stele mount photos.stele@v1 mnt
 	ok "$name has examples" test -s lines
 	while IFS= read -r line <&3; do
 		if [ "${line:0:1}" = '#' ] && [ "$(id -u)" != 0 ]; then
@@ -90,6 +99,10 @@ for page in man/stele.1 man/stele-*.1; do
 		if [[ $line == *rbd:* ]] && [ -z "$rbd" ]; then
 			skip_block 1 "needs Ceph"
 			continue
+		fi
+		if [[ $line == "$ stele repair -n "* ]]; then
+			"${states[0]}"
+			states=("${states[@]:1}")
 		fi
 		command=$(rbd_of "${line#??}")
 		command=${command//\/mnt/$tmp/$name/mnt}

@@ -8,6 +8,7 @@
  * make.
  */
 #include "cmd/libarchive.c"
+#include "cmd/ondemand.c"
 #include "cmd/tar.c"
 #include "cmd/text.c"
 

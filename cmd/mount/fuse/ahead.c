@@ -112,19 +112,23 @@ static struct sample_stream *next_stream(struct reading *r)
 	return NULL;
 }
 
-/* The cursor goes on behind where the process is. */
+/* If it has to: the cursor goes on behind where the process is. */
 static int restart(struct reading *r, struct sample_stream *stream)
 {
 	struct samples *s = r->samples;
 	char key[STELE_KEY_SIZE_MAX];
+	bool wanted;
 	uint32_t size;
 	int ret;
 
 	pthread_mutex_lock(&s->lock);
+	wanted = stream->restart;
 	size = stream->key_size;
 	memcpy(key, stream->key, size);
 	stream->restart = false;
 	pthread_mutex_unlock(&s->lock);
+	if (!wanted)
+		return 0;
 	stele_cursor_close(stream->cursor);
 	stream->cursor = NULL;
 	ret = stele_cursor_open(s->ds, NULL, 0, &stream->cursor);
@@ -198,7 +202,7 @@ static int collect(struct reading *r, unsigned int min)
 static void go_on(struct reading *r, struct sample_stream *stream)
 {
 	struct stele_cursor_entry entry;
-	int ret = stream->restart ? restart(r, stream) : 0;
+	int ret = restart(r, stream);
 
 	if (ret == 0 && stream->cursor)
 		ret = stele_cursor_next(stream->cursor, &entry);
