@@ -174,10 +174,13 @@ struct stele_batch {
 	uint32_t skipped;  /* SKIP and SUBSTITUTE: samples that failed */
 	int skip_error;	   /* SKIP: of the first one skipped; 0: none */
 	const uint32_t *sources; /* per sample: index of its source */
-	uint32_t source_count, reserved;
+	uint32_t source_count;
+	uint32_t failed_source; /* with RAISE: of failed_id */
 	uint64_t epoch;
 	uint64_t index;	   /* of the step, among those of the epoch in this loader */
 	void *buffer;	   /* for release */
+	/* With RAISE: the sample that the error is about; UINT64_MAX: it is about none. */
+	uint64_t failed_id;
 };
 
 /**
@@ -202,8 +205,8 @@ STELE_API int stele_loader_open(const struct stele_loader_source *sources,
  * next epoch, which is already being read. All ranks get the same number of batches,
  * whatever fails; none, if DROP leaves no whole step.
  * Return: 1; 0 (end of the epoch); a sample's error (RAISE: the first one of the batch,
- * which is lost; the next call continues after it); -EOWNERDEAD; -EIO (a queue
- * broke), -ENOMEM: these persist.
+ * which is lost; failed_id says which one; the next call continues after it);
+ * -EOWNERDEAD; -EIO (a queue broke), -ENOMEM: these persist.
  */
 STELE_API int stele_loader_next(struct stele_loader *loader,
 				struct stele_batch *batch);

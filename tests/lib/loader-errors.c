@@ -93,8 +93,9 @@ static void test_raise(const struct test_dataset *t, bool by_device)
 	struct test_log log;
 	struct refusal refusal;
 	struct stele_loader *loader;
+	struct stele_batch batch = {.size = sizeof(batch)};
 	uint64_t at = batch_of(&opts, 20);
-	char line[64];
+	char line[96], raised[96];
 
 	test_log_init(&log);
 	opts.log = log.log.fn;
@@ -102,16 +103,20 @@ static void test_raise(const struct test_dataset *t, bool by_device)
 	break_samples(t, bad, 1, by_device, &refusal, &opts);
 	loader = test_loader(&source, 1, opts);
 	is_int(1, test_load(loader, t, at, &load), "up to there");
-	is_int(-EILSEQ, test_load(loader, t, 1, &load), "raised");
+	is_int(-EILSEQ, stele_loader_next(loader, &batch), "raised");
+	is_uint(20, batch.failed_id, "of the sample that failed");
+	is_uint(0, batch.failed_source, "of its source");
+	snprintf(raised, sizeof(raised), "%s", stele_errmsg());
 	is_uint(COUNT / 4 - at - 1, stele_loader_remaining(loader),
 		"it counts as had");
 	is_int(0, test_load(loader, t, UINT64_MAX, &load), "once");
 	is_uint(COUNT / 4 - 1, load.batches, "one batch is lost");
 	is_uint(COUNT - 4, load.count, "and no other sample");
 	is_uint(0, load.wrong, "these are right");
-	snprintf(line, sizeof(line), "sample 20 of source 0: %s",
+	snprintf(line, sizeof(line), "cannot read sample 20 of source 0: %s",
 		 stele_strerror(-EILSEQ));
-	ok(test_log_has(&log, line), "the log says which");
+	ok(!strcmp(line, raised), "and the message says so");
+	ok(test_log_has(&log, line + strlen("cannot read ")), "the log says which");
 	stele_loader_close(loader);
 	test_load_release(&load);
 }

@@ -7,6 +7,8 @@
  * what is in the queue, and lets the I/O thread begin again there.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -134,13 +136,33 @@ static int wait_for_batch(struct stele_loader *l,
 	return *batch ? 0 : err;
 }
 
+/* The batch is lost, but not which sample is to blame. */
+static int fail_batch(struct stele_loader *l, struct stele_loader_batch *b,
+		      struct stele_batch *batch)
+{
+	const struct stele_batch known = {
+		.failed_id = b->failed->id,
+		.failed_source = b->failed->source,
+	};
+	const int err = b->error;
+	char line[STELE_LOG_LINE_MAX];
+
+	snprintf(line, sizeof(line),
+		 "cannot read sample %" PRIu64 " of source %" PRIu32 ": %s",
+		 known.failed_id, known.failed_source, stele_strerror(err));
+	stele_error_note(line);
+	stele_output_fill(batch, &known, sizeof(known));
+	give_back(l, b);
+	return err;
+}
+
 static int loader_next(struct stele_loader *l, struct stele_batch *batch)
 {
+	struct stele_batch known = {.failed_id = UINT64_MAX};
 	struct stele_loader_batch *b;
-	struct stele_batch known;
 	int err;
 
-	err = stele_output_set(batch, &(struct stele_batch){0}, buffer, &l->log);
+	err = stele_output_set(batch, &known, buffer, &l->log);
 	if (err)
 		return err;
 	if (forked(l))
@@ -152,11 +174,8 @@ static int loader_next(struct stele_loader *l, struct stele_batch *batch)
 	err = wait_for_batch(l, &b);
 	if (err)
 		return err;
-	err = b->error;
-	if (err) {
-		give_back(l, b);
-		return err;
-	}
+	if (b->error)
+		return fail_batch(l, b, batch);
 	known = (struct stele_batch){
 		.samples = b->samples,
 		.count = b->count,
@@ -168,6 +187,7 @@ static int loader_next(struct stele_loader *l, struct stele_batch *batch)
 		.epoch = b->epoch,
 		.index = b->index,
 		.buffer = b,
+		.failed_id = UINT64_MAX,
 	};
 	stele_output_fill(batch, &known, sizeof(known));
 	l->stats.batches++;

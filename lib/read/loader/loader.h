@@ -64,6 +64,7 @@ struct stele_loader_batch {
 	uint32_t *sources;
 	uint32_t count, padded, left_out, replaced;
 	int error, skip_error;
+	const struct stele_loader_item *failed; /* that the error is of */
 };
 
 struct stele_loader_batch_list STELE_FIFO(stele_loader_batch);

@@ -55,6 +55,7 @@ struct stele_loader_batch *stele_loader_batch_take(struct stele_loader *l)
 	batch->ready = false;
 	batch->count = batch->padded = batch->left_out = batch->replaced = 0;
 	batch->error = batch->skip_error = 0;
+	batch->failed = NULL;
 	atomic_store_explicit(&batch->dropped, false, memory_order_relaxed);
 	atomic_store_explicit(&batch->ordered, 0, memory_order_relaxed);
 	atomic_store_explicit(&batch->missing, l->opts.batch_size,
@@ -132,8 +133,10 @@ static void lay_out(struct stele_loader *l, struct stele_loader_batch *batch)
 
 	for (uint32_t i = 0; i < size; i++) {
 		report(l, &batch->items[i]);
-		if (!batch->error)
-			batch->error = error_of(l, &batch->items[i]);
+		if (batch->error)
+			continue;
+		batch->error = error_of(l, &batch->items[i]);
+		batch->failed = &batch->items[i];
 	}
 	/* What pads comes last, in whatever order it arrived. */
 	for (int pads = 0; pads < 2; pads++)
