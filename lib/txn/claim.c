@@ -14,6 +14,7 @@
 #include "format/block.h"
 #include "format/intent.h"
 #include "lib/device/guard.h"
+#include "lib/device/name.h"
 #include "lib/device/rehearsal.h"
 #include "lib/device/reserve.h"
 #include "lib/device/target.h"
@@ -103,6 +104,11 @@ static int open_file(struct stele_claim *claim, const char *backend,
 				claim->path,
 				slash ? (int)(slash - claim->path) : 1,
 				slash ? claim->path : ".");
+		return ret;
+	}
+	if (ret == -EBUSY && stele_file_is_open_here(claim->path)) {
+		stele_log_error(&claim->log, "'%s' is in use: this process has it open",
+				claim->path);
 		return ret;
 	}
 	if (ret < 0) {

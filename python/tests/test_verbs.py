@@ -73,6 +73,9 @@ class Build(Case):
         stele.build(self.source, self.target)
         with self.assertRaises(stele.ExistsError):
             stele.build(self.source, self.target)
+        with stele.open(self.target):
+            with self.assertRaisesRegex(stele.Error, "in use: this process has it open$"):
+                stele.build(self.source, self.target, force=True)
         stele.build(self.source, self.target, force=True)
         with self.assertRaises(stele.NotFound):
             stele.build(self.directory / "nowhere", self.target + "2")

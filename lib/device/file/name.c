@@ -4,6 +4,7 @@
  */
 #include "lib/device/name.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -77,6 +78,27 @@ bool stele_file_is(const struct stele_device *dev, const char *path)
 	if (S_ISBLK(ours.st_mode) && S_ISBLK(named.st_mode))
 		return ours.st_rdev == named.st_rdev;
 	return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+bool stele_file_is_open_here(const char *path)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	struct stat wanted, st;
+	bool open = false;
+
+	if (dir && !stat(path, &wanted))
+		while (!open && (entry = readdir(dir))) {
+			if (fstatat(dirfd(dir), entry->d_name, &st, 0))
+				continue;
+			open = S_ISBLK(wanted.st_mode) ?
+				       S_ISBLK(st.st_mode) && st.st_rdev == wanted.st_rdev :
+				       st.st_dev == wanted.st_dev &&
+					       st.st_ino == wanted.st_ino;
+		}
+	if (dir)
+		closedir(dir);
+	return open;
 }
 
 bool stele_file_is_mounted_on(const struct stele_device *dev)
