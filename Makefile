@@ -164,7 +164,8 @@ $(O)/stele.pc: lib/stele.pc.in FORCE
 # setup.py compiles; here is where it finds the library and what that needs.
 PYTHON ?= python3
 VENV := $(O)/venv
-PY_SOURCES := $(sort $(wildcard python/src/*.[ch] python/stele/*)) python/setup.py
+PY_SOURCES := $(sort $(wildcard python/src/*.[ch] python/stele/*)) python/setup.py \
+	python/stele_command.py
 
 $(O)/python.libs: $(O)/settings
 	$(Q)printf '%s\n' "$(LIB_LIBS) $(LDLIBS)" >$@
@@ -183,6 +184,7 @@ $(O)/python/done: $(PY_SOURCES) $(HEADERS) $(O)/libstele.a $(O)/stele $(O)/pytho
 		STELE_BUILD=$(abspath $(O)) $(abspath $(VENV))/bin/python setup.py -q \
 		build_ext --build-lib $(abspath $(@D)) --build-temp $(abspath $(@D))/tmp
 	$(Q)cp -u python/stele/* $(@D)/stele/
+	$(Q)cp -u python/stele_command.py $(@D)/
 	$(Q)touch $@
 
 python: $(O)/python/done ## the package into build/python, for its tests

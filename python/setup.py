@@ -85,7 +85,7 @@ setup(
     ext_modules=[extension],
     cmdclass={"build_ext": Build},
     # Distributions have the command itself under this name.
-    entry_points={} if system() else {"console_scripts": ["stele = stele.__main__:main"]},
+    entry_points={} if system() else {"console_scripts": ["stele = stele_command:main"]},
     options={
         # What one was linked to must not turn up in the other.
         "build": {"build_base": "build/system" if system() else "build/checkout"},

@@ -21,6 +21,18 @@ class Command(unittest.TestCase):
         )
         self.assertIn(str(images.COUNT), done.stdout.replace(",", ""))
 
+    def test_script(self):
+        """What pip installs as stele is there at once: nothing of the package is imported."""
+        code = (
+            "import sys, stele_command\n"
+            "assert not [m for m in sys.modules if m.split('.')[0] == 'stele'], sys.modules\n"
+            "stele_command.main()"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, "-V"], capture_output=True, text=True, check=True
+        )
+        self.assertRegex(done.stdout, "^stele [0-9]")
+
     def test_own_binary(self):
         """The package brings the command."""
         own = Path(stele.__file__).with_name("stele")
