@@ -138,6 +138,20 @@ def klass(level, node, module):
     for name, function in found.items():
         if not name.startswith("_") and docs(function):
             out += member(level + 1, name, function, docs(function))
+    return out + inherited(level + 1, node, found)
+
+
+def inherited(level, node, known):
+    """What a class has of the extension's."""
+    stub = ast.parse((HERE / "_stele.pyi").read_text())
+    bases = {ast.unparse(base).removeprefix("_stele.") for base in node.bases}
+    out = ""
+    for cls in stub.body:
+        if isinstance(cls, ast.ClassDef) and cls.name in bases:
+            for method, function in callables(cls).items():
+                doc = getattr(getattr(stele._stele, cls.name), method).__doc__ or ""
+                if doc and not method.startswith("_") and method not in known:
+                    out += member(level, method, function, doc)
     return out
 
 

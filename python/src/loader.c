@@ -223,12 +223,49 @@ static int wait_for_batch(struct py_lender *l, PyThreadState **thread)
 	return 0;
 }
 
-/* With the lock. Return: 1, a block (NULL: no memory); 0: the epoch is over; negative errno. */
-static int take(struct py_lender *l, struct py_block **block, struct py_batch_info *info)
+/* Which sample an error is about. */
+struct failed {
+	uint64_t id; /* PY_NO_ID: it is about none */
+	size_t key_size; /* 0: the key cannot be read */
+	char key[STELE_KEY_SIZE_MAX];
+};
+
+static void name_failed(struct py_lender *l, const struct stele_batch *batch,
+			struct failed *failed)
+{
+	failed->id = batch->failed_id;
+	failed->key_size = 0;
+	if (failed->id != PY_NO_ID &&
+	    stele_dataset_key(l->cores[batch->failed_source]->ds, failed->id,
+			      failed->key, &failed->key_size))
+		failed->key_size = 0;
+}
+
+static void raise_failed(int error, const struct failed *failed)
+{
+	PyObject *key = NULL;
+
+	if (failed->key_size)
+		key = PyBytes_FromStringAndSize(failed->key, (Py_ssize_t)failed->key_size);
+	if (failed->id == PY_NO_ID)
+		py_raise(error, NULL);
+	else if (key || !failed->key_size)
+		py_raise_sample(error, failed->id, key, NULL);
+	Py_XDECREF(key);
+}
+
+/*
+ * With the lock. Return: 1, a block (NULL: no memory); 0: the epoch is over; negative errno,
+ * *failed is set.
+ */
+static int take(struct py_lender *l, struct py_block **block,
+		struct py_batch_info *info, struct failed *failed)
 {
 	struct stele_batch batch = {.size = sizeof(batch)};
 	int ret = stele_loader_next(l->loader, &batch);
 
+	if (ret < 0)
+		name_failed(l, &batch, failed);
 	if (ret <= 0)
 		return ret;
 	*info = (struct py_batch_info){
@@ -247,6 +284,7 @@ static PyObject *loader_next(PyObject *self, PyObject *unused)
 	struct py_lender *l = enter(self);
 	struct py_batch_info info;
 	struct py_block *block = NULL;
+	struct failed failed;
 	PyThreadState *thread;
 	PyObject *out = NULL;
 	int ret = 0, interrupted;
@@ -259,11 +297,11 @@ static PyObject *loader_next(PyObject *self, PyObject *unused)
 	py_lender_collect(l);
 	interrupted = wait_for_batch(l, &thread);
 	if (!interrupted)
-		ret = take(l, &block, &info);
+		ret = take(l, &block, &info, &failed);
 	pthread_mutex_unlock(&l->lock);
 	PyEval_RestoreThread(thread);
 	if (ret < 0)
-		py_raise(ret, NULL);
+		raise_failed(ret, &failed);
 	else if (ret > 0)
 		out = block ? py_batch_new(l->state, block, &info) : PyErr_NoMemory();
 	else if (!interrupted)
@@ -309,10 +347,11 @@ static PyObject *loader_restore(PyObject *self, PyObject *state)
 		Py_END_ALLOW_THREADS
 	}
 	leave(l);
-	if (err)
-		return py_raise(err, err == -EINVAL ? "this is not a state of a loader" :
-						      NULL);
-	Py_RETURN_NONE;
+	if (err == -EINVAL)
+		PyErr_SetString(PyExc_ValueError, "this is not the state of a loader");
+	else if (err)
+		py_raise(err, NULL);
+	return err ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *loader_stats(PyObject *self, PyObject *unused)
@@ -372,7 +411,8 @@ static Py_ssize_t loader_length(PyObject *self)
 
 static PyMethodDef methods[] = {
 	{"close", loader_close, METH_NOARGS,
-	 "close($self, /)\n--\n\nStop reading ahead. Batches in hand stay valid."},
+	 "close($self, /)\n--\n\nStop reading ahead; the end of a with statement does it. "
+	 "Batches in hand stay valid."},
 	{"_next", loader_next, METH_NOARGS, NULL},
 	{"_save", loader_save, METH_NOARGS, NULL},
 	{"_restore", loader_restore, METH_O, NULL},

@@ -139,7 +139,8 @@ def _reopen(
 class Dataset(_stele.Dataset):
     """One snapshot, or a part of one, as an immutable sequence of samples.
 
-    Made by stele.open(). Any number of threads may use it; it works in children after
+    Made by stele.open(); close() or a with statement closes it, and leaves samples that
+    are in hand valid. Any number of threads may use it; it works in children after
     fork() and, pickled, after spawn. Reads of all threads of a process go out together,
     through one reader, with the GIL released.
 

@@ -62,6 +62,14 @@ def _open(root: Target | Dataset, verify: Verify | None) -> tuple[Dataset, str, 
             prefix = f"{name}/{prefix}"
 
 
+def _place(index: int, count: int) -> int:
+    """An index from 0, of one that may count from the end."""
+    try:
+        return range(count)[index]
+    except IndexError:
+        raise IndexError(f"sample {index} is out of range: there are {count}") from None
+
+
 class _Lazy(Sequence[T], Generic[T]):
     """A list that is not there; equal to one that would be."""
 
@@ -76,10 +84,9 @@ class _Lazy(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, which: slice) -> list[T]: ...
     def __getitem__(self, which: int | slice) -> T | list[T]:
-        indices = range(len(self))[which]
-        if isinstance(indices, range):
-            return [self._item(self._folder, index) for index in indices]
-        return self._item(self._folder, indices)
+        if isinstance(which, slice):
+            return [self._item(self._folder, index) for index in range(len(self))[which]]
+        return self._item(self._folder, _place(which, len(self)))
 
     def __iter__(self) -> Iterator[T]:
         return (self._item(self._folder, index) for index in range(len(self)))
@@ -242,7 +249,7 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
     def _where(self, index: int) -> tuple[int, int]:
         """Id and target."""
         if isinstance(self.samples, _Lazy):
-            index = range(len(self._ids))[index]
+            index = _place(index, len(self._ids))
             return self._ids[index], self._target(index)
         path, target = self.samples[index]
         return self._whole.find(path.removeprefix(self._name + "/")), target

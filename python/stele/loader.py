@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import errno
 import operator
@@ -15,6 +14,7 @@ from typing import (
     Any,
     Generic,
     Literal,
+    NoReturn,
     SupportsIndex,
     TypedDict,
     TypeVar,
@@ -35,6 +35,7 @@ Sources = Dataset | Sequence[Dataset] | Sequence[tuple[Dataset, float]]
 _SHUFFLE: dict[object, int] = {True: 0, "windowed": 1, False: 2}
 _ON_ERROR: dict[object, int] = {"raise": 0, "skip": 1, "substitute": 2}
 _STATE = struct.Struct("<4Q")  # what is loaded and how, seed, epoch, position
+SAMPLER_MARK = b"T\x01"  # what the state of a stele.torch.Sampler begins with
 
 
 class State(TypedDict):
@@ -71,11 +72,19 @@ def _choice(name: str, value: object, choices: dict[object, int]) -> int:
         raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}") from None
 
 
-def _number(name: str, value: SupportsIndex, bits: int = 32) -> int:
-    number = operator.index(value)
-    if not 0 <= number < 1 << bits:
-        raise ValueError(f"{name} {number} is out of range")
-    return number
+def number(name: str, value: SupportsIndex, bits: int = 32) -> int:
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {value!r}") from None
+    if not 0 <= found < 1 << bits:
+        raise ValueError(f"{name} {found} is out of range")
+    return found
+
+
+def check_rank(rank: int, world_size: int) -> None:
+    if number("rank", rank) >= number("world_size", world_size):
+        raise ValueError(f"rank {rank} of {world_size}: there is none")
 
 
 def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
@@ -108,7 +117,9 @@ class Loader(_stele.Loader, Generic[T]):
     6, at any batch size, and each sample of the epoch comes exactly once.
 
     Iterating begins the next epoch, or goes on where a state that was just loaded says.
-    One thread at a time may use a loader. A child after fork() opens its own.
+    Reading ahead ends with close(), or with a with statement. One thread at a time may use
+    a loader. A child after fork() opens its own. It takes the place of PyTorch's
+    DataLoader; where that has to stay, give it stele.torch.Batches.
 
     Args:
         sources: a Dataset, or a mixture: a list of Datasets (an epoch is all samples of
@@ -168,28 +179,27 @@ class Loader(_stele.Loader, Generic[T]):
         block_size: int = 0,
         block_count: int = 0,
     ) -> Loader[Any]:
-        if not 0 <= rank < world_size:
-            raise ValueError(f"rank {rank} of {world_size}: there is none")
-        if batch_size < 1:
+        check_rank(rank, world_size)
+        if number("batch_size", batch_size) < 1:
             raise ValueError("batch_size must be at least 1")
         self: Loader[Any] = super().__new__(
             cls,
             _pairs(sources),
-            _number("batch_size", batch_size),
+            number("batch_size", batch_size),
             _choice("shuffle", shuffle, _SHUFFLE),
-            _number("seed", seed, 64),
-            _number("epoch", epoch, 64),
-            _number("rank", rank),
-            _number("world_size", world_size),
+            number("seed", seed, 64),
+            number("epoch", epoch, 64),
+            number("rank", rank),
+            number("world_size", world_size),
             int(drop_last),
             _choice("on_error", on_error, _ON_ERROR),
-            _number("prefetch_bytes", prefetch_bytes, 64),
-            _number("epoch_size", epoch_size, 64),
-            _number("depth", depth),
+            number("prefetch_bytes", prefetch_bytes, 64),
+            number("epoch_size", epoch_size, 64),
+            number("depth", depth),
             verify_number(verify),
             int(as_completed),
-            _number("block_size", block_size, 64),
-            _number("block_count", block_count),
+            number("block_size", block_size, 64),
+            number("block_count", block_count),
         )
         self._transform = transform
         self._placed = True
@@ -219,8 +229,17 @@ class Loader(_stele.Loader, Generic[T]):
             yield self._transform(batch) if self._transform else batch  # type: ignore[misc]
         self._placed = True
 
+    def __getitem__(self, index: object) -> NoReturn:
+        """What PyTorch's DataLoader finds out too late to say it well."""
+        raise TypeError(
+            "a stele.Loader is not indexed: iterate over it, without a DataLoader, or give that "
+            "a stele.torch.Dataset, or stele.torch.Batches with batch_size=None"
+        )
+
     async def _ready(self) -> None:
         """Wait until the next batch is there; nothing is lost when this is cancelled."""
+        import asyncio  # as much as all the rest of this package
+
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
         descriptor = self._fd
@@ -265,8 +284,8 @@ class Loader(_stele.Loader, Generic[T]):
             raw = base64.b64decode(cast(str, state["state"]), validate=True)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError("this is not the state of a loader") from error
-        if len(raw) != _STATE.size:
-            raise ValueError("this is not the state of a loader")
+        if raw.startswith(SAMPLER_MARK):
+            raise ValueError("this is the state of a stele.torch.Sampler, not of a loader")
         try:
             self._restore(raw)
         except StaleError as error:

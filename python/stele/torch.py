@@ -27,7 +27,17 @@ from .dataset import Target
 from .dataset import open as open_target
 from .errors import StaleError
 from .folder import IMG_EXTENSIONS, DatasetFolder, ImageFolder, default_loader
-from .loader import _SHUFFLE, Loader, Options, Shuffle, Sources, State, _choice
+from .loader import (
+    _SHUFFLE,
+    SAMPLER_MARK,
+    Loader,
+    Options,
+    Shuffle,
+    Sources,
+    State,
+    _choice,
+    check_rank,
+)
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -41,7 +51,7 @@ __all__ = [
 ]
 
 _STATE = struct.Struct("<4Q")  # what the order is of, seed, epoch, position
-_MAGIC = 0x0154  # and version
+_MAGIC = int.from_bytes(SAMPLER_MARK, "little")  # and version
 _CHUNK = 1024  # positions that are looked up at once
 
 
@@ -98,8 +108,7 @@ def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
         rank = torch.distributed.get_rank() if group else 0
     if world_size is None:
         world_size = torch.distributed.get_world_size() if group else 1
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank {rank} of {world_size}: there is none")
+    check_rank(rank, world_size)
     return rank, world_size
 
 

@@ -2,6 +2,7 @@
 """Loader and Batch."""
 
 import asyncio
+import base64
 import gc
 import json
 import threading
@@ -115,9 +116,12 @@ class Loaders(unittest.TestCase):
         with self.assertRaisesRegex(stele.StaleError, "^the state of a loader of other data"):
             other.load_state_dict(state)
         for bad in ({}, {"stele": 2, "state": ""}, {"stele": 1, "state": "?"}, None,
-                    {"stele": 1, "state": "AAAA"}):  # fmt: skip
+                    {"stele": 1, "state": "AAAA"}, {"stele": 1, "state": "A" * 43 + "="}):  # fmt: skip
             with self.assertRaisesRegex(ValueError, "not the state of a loader"):
                 loader.load_state_dict(bad)
+        sampler = base64.b64encode(b"T\x01" + bytes(30)).decode()
+        with self.assertRaisesRegex(ValueError, "of a stele.torch.Sampler, not of a loader"):
+            loader.load_state_dict({"stele": 1, "state": sampler})
         self.assertEqual(loader.state_dict(), state)
 
     def test_repr(self):
@@ -131,6 +135,11 @@ class Loaders(unittest.TestCase):
         """A path is no Dataset, nor are its letters."""
         with self.assertRaisesRegex(TypeError, r"stele\.open\('x'\)"):
             stele.Loader("x")
+
+    def test_index(self):
+        """As PyTorch's DataLoader does."""
+        with self.assertRaisesRegex(TypeError, r"is not indexed: .* stele\.torch\.Batches"):
+            self.loader()[0]
 
     def test_mixture(self):
         a, b = self.ds.subset(range(100)), self.ds.subset([500, 501, 502])
@@ -156,9 +165,10 @@ class Loaders(unittest.TestCase):
 
     def test_errors(self):
         with stele.open(images.damaged()) as ds:
-            with self.assertRaises(stele.ChecksumError):
-                list(stele.Loader(ds, batch_size=50))
             bad = self.ds.find(images.key(100))
+            with self.assertRaises(stele.ChecksumError) as caught:
+                list(stele.Loader([self.ds, ds], batch_size=50))
+            self.assertEqual((caught.exception.id, caught.exception.key), (bad, images.key(100)))
             loader = stele.Loader(ds, batch_size=50, on_error="skip")
             batches = list(loader)
             self.assertEqual(sorted([*ids(batches), bad]), self.all)
@@ -178,6 +188,9 @@ class Loaders(unittest.TestCase):
         ):
             with self.assertRaises(ValueError):
                 self.loader(**bad)
+        for name in ("batch_size", "rank", "world_size", "seed"):
+            with self.assertRaisesRegex(TypeError, f"^{name} must be an int, not '32'$"):
+                self.loader(**{name: "32"})
         with self.assertRaises(TypeError):
             stele.Loader(3)
         with self.assertRaises(ValueError):

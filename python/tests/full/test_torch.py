@@ -85,8 +85,9 @@ class Folders(unittest.TestCase):
             for i in [*range(len(ours)), -1]:
                 self.assertTrue(same(ours[i][0], theirs[i][0]), theirs.samples[i])
                 self.assertEqual(ours[i][1], theirs[i][1])
-            with self.assertRaises(IndexError):
-                ours[len(ours)]
+            for sequence in (ours, ours.samples):
+                with self.assertRaisesRegex(IndexError, f"there are {len(ours)}$"):
+                    sequence[len(ours)]
             self.assertEqual(repr(ours).splitlines()[:2], repr(theirs).splitlines()[:2])
 
     def test_where(self):
