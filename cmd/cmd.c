@@ -21,12 +21,23 @@
 #define MESSAGE_SIZE_MAX 8192 /* a path and a key, escaped, and words */
 #define LINE_SIZE_MAX 1024    /* of the library's */
 
+static int output_error;
+static bool output_closed;
+
+/* In a pipe, too, what was printed comes before what is said of it. */
+static void flush_output(void)
+{
+	if (!output_closed && fflush(stdout) != 0)
+		cmd_output_failed();
+}
+
 static void emit(const char *reason, const char *format, va_list args)
 {
 	char message[MESSAGE_SIZE_MAX];
 
 	vsnprintf(message, sizeof(message), format, args);
 	text_sanitize(message);
+	flush_output();
 	progress_message(message, reason);
 }
 
@@ -86,6 +97,7 @@ void cmd_hint(const char *format, ...)
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
 	text_sanitize(message);
+	flush_output();
 	progress_hide();
 	fprintf(stderr, "hint: %s\n", message);
 }
@@ -180,8 +192,6 @@ void cmd_lost(void)
 	__atomic_store_n(&lost, true, __ATOMIC_RELAXED);
 }
 
-static int output_error;
-
 void cmd_output_failed(void)
 {
 	if (!output_error)
@@ -200,6 +210,7 @@ int cmd_finish(int status)
 	if (fflush(stdout) != 0)
 		error = -errno;
 	/* Some filesystems tell only now. */
+	output_closed = true;
 	if (fclose(stdout) != 0 && !error)
 		error = -errno;
 	if (!error)

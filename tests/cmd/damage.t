@@ -38,6 +38,7 @@ run stele verify "$tmp/bad"
 is 3 "$status" "a record: verify finds it"
 is 1 "$(grep -c '^damaged' <<<"$out")" "a record: one line" || diag "$out"
 is "hint: DAMAGE in stele-verify(1) says how to go on" "$err" "a record: what helps"
+is "$out"$'\n'"$err" "$(stele verify "$tmp/bad" 2>&1)" "a record: that comes last in a pipe, too"
 ok "a record: with key, id and offset" \
 	grep -qE "^damaged record 's33' #$id of 'v1' at $at\+[0-9]+: .*0x.*0x" <<<"$out" ||
 	diag "$out" "$err"
