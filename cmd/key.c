@@ -10,16 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "parse.h"
 #include "text.h"
 
 int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 		uint64_t *id)
 {
-	if (!keys_only && text[0] == '#' &&
-	    !parse_number(text + 1, 0, UINT64_MAX, id))
-		return *id < stele_dataset_count(ds) ? 0 : -ERANGE;
-	return stele_dataset_lookup(ds, text, strlen(text), id);
+	uint64_t other;
+
+	if (keys_only || text[0] != '#' || parse_number(text + 1, 0, UINT64_MAX, id))
+		return stele_dataset_lookup(ds, text, strlen(text), id);
+	if (*id >= stele_dataset_count(ds))
+		return -ERANGE;
+	if (!stele_dataset_lookup(ds, text, strlen(text), &other) && other != *id)
+		cmd_message("warning: '%s' is also the key of another sample, which "
+			    "'stele cat --keys' reads", text);
+	return 0;
 }
 
 int key_of(struct stele_dataset *ds, uint64_t id, char **key, size_t *size)

@@ -26,6 +26,21 @@ says() {
 		"with force|or force|or FORCE|a grace period" <<<"$err"
 }
 
+# ---- a key that looks like an id ----
+
+mkdir numbers
+echo small >"numbers/#0"
+seq 2000 >numbers/a
+must stele build -q numbers numbers.stele
+run stele cat numbers.stele '#0'
+is "0 1" "$status ${out%%$'\n'*}" "'#0' is an id"
+is "stele: warning: '#0' is also the key of another sample, which 'stele cat --keys' reads" \
+	"$err" "that it is a key, too, is said"
+run stele cat numbers.stele '#1'
+is "0 " "$status $err" "not where it is none"
+run stele cat --keys numbers.stele '#0'
+is "0 small " "$status $out $err" "nor where the key is asked for"
+
 # ---- wrong usage ----
 
 says 2 "" append src image
