@@ -52,6 +52,20 @@ static int open_root(const char *path)
 	return error;
 }
 
+static bool is_left(const struct extract *job)
+{
+	return job->done + job->skipped + job->failed + job->refused < job->count;
+}
+
+/* What was written is there for good; but files that --force replaces are there before. */
+static void hint_resume(const struct extract *job)
+{
+	if (job->replace || !is_left(job) || !(job->done + job->skipped))
+		return;
+	cmd_hint("%s goes on where this stopped",
+		 job->skip ? "the same command" : "--skip-existing");
+}
+
 static void summarize(const struct extract *job, const char *dir)
 {
 	char count[TEXT_SIZE], size[TEXT_SIZE];
@@ -71,8 +85,8 @@ static void summarize(const struct extract *job, const char *dir)
 		cmd_message("stopped after %s of %s",
 			    text_counted(count, job->done, "sample"),
 			    text_count(size, job->count));
-		cmd_hint("make room, or choose another DIR; --skip-existing goes on "
-			 "where this stopped");
+		cmd_hint("make room, or choose another DIR");
+		hint_resume(job);
 	}
 	if (job->damaged)
 		remedy_print("extract", -EBADMSG, "", NULL);
@@ -99,9 +113,9 @@ static int run(const char *target, const char *dir, char **keys,
 	if (job->root >= 0) {
 		stop_catch();
 		status = extract_run(job, keys);
-		if (stop_requested()) {
+		if (stop_requested() && is_left(job)) {
 			cmd_message("%s: stopped", strsignal(stop_requested()));
-			cmd_hint("--skip-existing goes on where this stopped");
+			hint_resume(job);
 			stop_raise();
 		}
 		summarize(job, dir);

@@ -301,7 +301,7 @@ static void keep(struct extract *job, const struct stele_sample *sample)
 		complain(job, "cannot write", sample->key, sample->key_size,
 			 file_reason(error));
 	consider(job, error);
-	job->failed += error != 0;
+	job->failed += error && error != -EINTR;
 	free(path);
 }
 
@@ -352,7 +352,7 @@ static int stream_file(struct extract *job, uint64_t id, const char *path)
 		complain(job, "cannot write", path, strlen(path),
 			 file_reason(error));
 	consider(job, error);
-	job->failed += error != 0;
+	job->failed += error && error != -EINTR;
 	return read_error < 0 ? read_error : 0;
 }
 

@@ -83,6 +83,10 @@ reached() { [ -n "$(find "$1" -type f 2>/dev/null)" ]; }
 stopped INT "$tmp/stopped" stele extract "$tmp/large.stele" "$tmp/stopped"
 is 130 "$status" "extract dies of the signal" || diag "$(<"$tmp/err")"
 is "" "$(find "$tmp/stopped" -type f ! -size 256M)" "and leaves no part of a file"
+ok "what goes on there is said" grep -q "^hint: --skip-existing goes on" "$tmp/err"
+rm -r "$tmp/stopped"
+stopped INT "$tmp/stopped" stele extract --force "$tmp/large.stele" "$tmp/stopped"
+is "130 " "$status $(grep ^hint "$tmp/err")" "not where it would keep what --force replaces"
 
 mkdir "$tmp/middle"
 yes | head -c 40M | tee "$tmp/middle/"{a,b,c,d} >"$tmp/middle/e"
