@@ -534,6 +534,18 @@ static int begin_image(const struct copy *c, struct stele_device *dev,
 	return ret;
 }
 
+/* What is gone on with may have been on its way to another name. */
+static int rename_resumed(struct copy *c)
+{
+	const struct stele_txn_snapshot *there = stele_txn_find(&c->txn, NULL);
+	int ret;
+
+	if (!there || !strcmp(there->info.name, name_of(c)))
+		return 0;
+	ret = stele_txn_rename_snapshot(&c->txn, there->info.name, name_of(c));
+	return ret ? ret : stele_txn_publish(&c->txn, c->opts.time);
+}
+
 /* On a device that nobody else could open: of a dry run, or of a file that has no name yet. */
 static int begin_on(struct copy *c, struct stele_claim *claim)
 {
@@ -548,7 +560,7 @@ static int begin_on(struct copy *c, struct stele_claim *claim)
 	claim->dev = dev;
 	c->txn.borrowed = true;
 	c->txn.claim = claim;
-	return 0;
+	return rename_resumed(c);
 }
 
 static int make_image(struct copy *c)

@@ -213,6 +213,13 @@ must stele copy -q -f "$tmp/big.stele" "$tmp/over"
 sound "$tmp/over" "a link of that name is not followed"
 is "$before" "$(sum "$tmp/elsewhere")" "nor what it leads to written"
 rm "$new"
+must cp "$tmp/kept" "$tmp/over"
+must stele copy -q "$tmp/big.stele" "$new"
+run stele copy -q -f "$tmp/big.stele" "$tmp/over@renamed"
+is "0 renamed" "$status $(stele snapshot list --json "$tmp/over" | jq -r .name)" \
+	"resumed under another name: that is the only one"
+is "" "$(stele diff "$tmp/big.stele" "$tmp/over" 2>&1)" "with all that it holds"
+ok "and nothing is beside it" test ! -e "$new"
 
 # Killed before there is an image: that looks like a build that was killed.
 unfinished() { stele snapshot list "$1" 2>&1 | grep -q unfinished; }

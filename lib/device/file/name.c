@@ -199,7 +199,8 @@ void stele_file_warn_beside(const char *path, const char *shown, const char *but
 			    !is_held(found.gl_pathv[i]))
 				stele_log_warning(log,
 						  "'%s' was left by an interrupted build or "
-						  "copy over '%s': remove it",
+						  "copy over '%s': remove it, unless that "
+						  "copy is to be resumed",
 						  found.gl_pathv[i], shown);
 	globfree(&found);
 	free(pattern);
