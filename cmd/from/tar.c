@@ -2,8 +2,9 @@
 /*
  * tar.c - the members of tar archives, each of them a sample
  *
- * libarchive reads the headers. It takes names to be in the charset of the locale, which is
- * UTF-8 meanwhile. What lies behind the header of a member in a plain archive is noted, not
+ * libarchive reads the headers. It converts names to the charset of the locale, and composes
+ * what is decomposed on the way; in that of "C", which knows ASCII alone, it gives up and
+ * leaves the bytes as they are. What lies behind the header of a member in a plain archive is noted, not
  * read; only of a sparse member, which has other bytes than it says, is everything copied.
  */
 #include "from/tar.h"
@@ -346,22 +347,21 @@ static int read_members(struct from_scan *scan, tar_member_fn fn)
 
 int from_tar_members(struct from_scan *scan, tar_member_fn fn)
 {
-	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	locale_t ascii = newlocale(LC_CTYPE_MASK, "C", (locale_t)0);
 	struct tar_reader tar = {.input = &scan->input};
 	locale_t before;
 	int ret;
 
-	if (!utf8)
-		return from_failed(scan->from, -EOPNOTSUPP,
-				   "there is no locale C.UTF-8");
-	before = uselocale(utf8);
+	if (!ascii)
+		return -ENOMEM;
+	before = uselocale(ascii);
 	ret = open_reader(&tar);
 	scan->reader = &tar;
 	if (!ret)
 		ret = read_members(scan, fn);
 	close_reader(&tar);
 	uselocale(before);
-	freelocale(utf8);
+	freelocale(ascii);
 	return ret;
 }
 
