@@ -76,6 +76,8 @@ static const struct {
 	 "give the target its full size again, or copy the image anew"},
 	{-EOPNOTSUPP, " posix ", "has a granule of",
 	 "use 'stele compact --granule=512', then delete the snapshots that have it"},
+	{-ENOSPC, NULL, "temporary file",
+	 "free space there, or set TMPDIR to a directory that has more"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
 	{-ENOSPC, NULL, "no space left: ",
@@ -121,6 +123,9 @@ static const struct {
 	{-ENOENT, " build append ", "cannot open source", NULL},
 	{-ENOENT, " build append ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, NULL, "no directory", NULL},
+	{-ENOENT, NULL, "(available: none)",
+	 "the image is empty: run 'stele copy' again if one was interrupted, or add a "
+	 "snapshot with 'stele append'"},
 	{-ENOENT, NULL, "symbolic link to what does not exist",
 	 "remove the link, or name what it leads to"},
 	{-EACCES, " build append ", "cannot read source", MAY_READ},

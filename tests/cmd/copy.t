@@ -172,6 +172,10 @@ done
 is 1 "$resumed" "killed: goes on within the segment" || diag "$out$err"
 sound "$tmp/k" "killed and gone on"
 
+stopped KILL "$tmp/e" stele copy -q -j 1 "$tmp/big.stele" "$tmp/e"
+run stele ls "$tmp/e"
+ok "killed: what is to be done is said of the empty image" \
+	grep -q "^hint: .*run 'stele copy' again" <<<"$err" || diag "$err"
 stopped INT "$tmp/k" stele copy -j 1 "$tmp/big.stele" "$tmp/k"
 is 130 "$status" "it dies of a signal"
 ok "and says how to resume" grep -q "run the same command to resume" "$tmp/err" ||

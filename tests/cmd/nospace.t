@@ -64,6 +64,15 @@ is 0 "$status" "there is room for another one" || diag "$err"
 run stele verify -q "$loop"
 is "0 " "$status $out$err" "which is sound"
 
+# Where samples wait that come through a pipe.
+mkdir "$tmp/small"
+must mount -t tmpfs -o size=64k none "$tmp/small"
+tar -czf "$tmp/src.tar.gz" -C "$tmp/src" b
+run env TMPDIR="$tmp/small" stele build "$tmp/src.tar.gz" "$tmp/spooled"
+must umount "$tmp/small"
+is 1 "$status" "no room for a temporary file"
+ok "then TMPDIR is recommended" grep -q "^hint: .*TMPDIR" <<<"$err" || diag "$err"
+
 # A filesystem that fills up under a file with holes.
 loop_new 20M
 must mkfs.ext4 -q "$loop"
