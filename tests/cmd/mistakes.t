@@ -269,9 +269,12 @@ ok "also of a compaction" grep -q "sound on 'image'" <<<"$out"
 
 cp image erased
 dd if=/dev/zero of=erased bs=4096 count=512 conv=notrunc status=none
-for command in info "snapshot list" verify repair "append src" "snapshot create"; do
+for command in info "snapshot list" verify repair "append src" "snapshot create" ls extract \
+	export diff bench; do
 	target=erased
 	[[ $command != @(append|*create)* ]] || target+=@new
+	[[ $command != diff ]] || target+=" image@second"
+	[[ $command != @(extract|export) ]] || target+=" -"
 	# shellcheck disable=SC2086 # words
 	says 1 "write nothing there" $command $target
 	ok "$command: that there was an image" \
