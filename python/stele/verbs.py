@@ -307,6 +307,8 @@ def snapshot_create(
         base: the snapshot to start from; None: the newest.
         delete: keys to leave out. stele.NotFound: one is not there.
     """
+    if isinstance(delete, str | bytes):
+        raise TypeError("delete must be a list of keys, not one key")
     keys = (key if isinstance(key, bytes) else text(key) for key in delete)
     arguments = (os.fsencode(target), text(base), text(note), *keys)
     options = encode(dry_run=dry_run, time=time, backend=backend)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from errno import EEXIST
 from types import TracebackType
 from typing import Any, Unpack
 from uuid import UUID
 
 from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
-from .errors import Error, FormatError, NotFound
+from .errors import Error, ExistsError, FormatError, NotFound
 from .options import Layout, encode, known, text
 from .progress import Listener, Progress, Watch
 from .reports import Snapshot
@@ -90,11 +91,14 @@ class Writer(_stele.Writer):
     ) -> Writer:
         path, snapshot = split(os.fspath(target))
         raw = os.fsencode(path)
-        newest = None if force else _newest(raw, backend, append)
+        names = None if force else _names(raw, backend, append)
+        newest = None if names is None else names[-1] if names else ""
         if newest is None:
             snapshot = snapshot or "v1"
         elif not snapshot:
             raise ValueError(f"'{path}' is an image: name the new snapshot, PATH@NAME")
+        elif names and snapshot in names:
+            raise ExistsError(EEXIST, f"'{path}' has a snapshot '{snapshot}' already")
         known(layout, Layout)
         options = encode(backend=backend, time=time)
         if newest is None:
@@ -259,8 +263,8 @@ class Writer(_stele.Writer):
         self._listener.close()
 
 
-def _newest(path: bytes, backend: str | None, append: bool | None) -> str | None:
-    """The newest snapshot of an image, '' if it has none; None: there is to be a new one."""
+def _names(path: bytes, backend: str | None, append: bool | None) -> list[str] | None:
+    """Snapshots of an image, oldest first; None: there is to be a new one."""
     if append is False:
         return None
     try:
@@ -269,7 +273,7 @@ def _newest(path: bytes, backend: str | None, append: bool | None) -> str | None
         if append:
             raise
         return None
-    return snapshots[-1]["name"] if snapshots else ""
+    return [snapshot["name"] for snapshot in snapshots]
 
 
 def _of(key: Key, error: Exception) -> Exception:

@@ -117,6 +117,8 @@ class Versions(Case):
         )
         self.assertEqual((made.name, made.sample_count), ("v2", 1))
         self.assertEqual(stele.snapshots(self.target)[1], made)
+        with self.assertRaisesRegex(TypeError, "list of keys"):
+            stele.snapshot_create(self.target + "@v3", delete="cat/1")
         with self.assertRaises(stele.NotFound) as caught:
             stele.snapshot_create(self.target + "@v3", delete=["nothing", "nor this"])
         self.assertIn("nothing", str(caught.exception) + str(caught.exception.__notes__))

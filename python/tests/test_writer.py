@@ -320,8 +320,8 @@ class Versions(Case):
     def test_names(self):
         with self.assertRaisesRegex(ValueError, "name the new snapshot"):
             stele.Writer(self.target)
-        with self.assertRaises(stele.ExistsError):
-            self.write({"d": b"4"}, target=self.target + "@v1")
+        with self.assertRaisesRegex(stele.ExistsError, "'v1'"):  # before anything is put
+            stele.Writer(self.target + "@v1")
         with self.assertRaises(stele.ExistsError):
             stele.Writer(self.target + "@v2", append=False)
         with self.assertRaises(stele.NotFound):
