@@ -391,6 +391,8 @@ uninstall: ## removes what install and install-python made
 		$(DESTDIR)$(BASHDIR)/stele $(DESTDIR)$(ZSHDIR)/_stele \
 		$(foreach p,$(PAGES),$(call man_dir,$(p))/$(notdir $(p)))
 	$(if $(PY_DIR),rm -rf $(DESTDIR)$(PY_DIR)/stele \
+		$(DESTDIR)$(PY_DIR)/stele_command.py \
+		$(DESTDIR)$(PY_DIR)/__pycache__/stele_command.*.pyc \
 		$(DESTDIR)$(PY_DIR)/stele-$(VERSION).dist-info)
 
 clean: ## removes build directories
