@@ -4,8 +4,9 @@
  *
  * libarchive reads the headers. It converts names to the charset of the locale, and composes
  * what is decomposed on the way; in that of "C", which knows ASCII alone, it gives up and
- * leaves the bytes as they are. What lies behind the header of a member in a plain archive is noted, not
- * read; only of a sparse member, which has other bytes than it says, is everything copied.
+ * leaves the bytes as they are. What lies behind the header of a member in a plain archive is
+ * noted, not read; only of a sparse member, which has other bytes than it says, is everything
+ * copied.
  */
 #include "from/tar.h"
 
