@@ -338,8 +338,8 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
  * A catalog is not overwritten while a superblock refers to it. But a reader
  * with a superblock may be so late that two commits have passed.
  */
-int stele_image_load(struct stele_device *dev, const struct stele_log *log,
-		     struct stele_image *out)
+int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
+		      struct stele_image *out)
 {
 	int ret = -EAGAIN;
 
@@ -373,7 +373,8 @@ static bool is_ours(struct stele_device *dev, void *block, uint64_t offset)
 	       le32_get(header->crc) == stele_block_crc(header);
 }
 
-void stele_image_log_remains(struct stele_device *dev, const struct stele_log *log)
+/* It may have been erased on purpose: whoever is to overwrite the target does not care. */
+static void log_remains(struct stele_device *dev, const struct stele_log *log)
 {
 	static const uint64_t places[] = {STELE_INTENT_TURN_OFFSET, STELE_INTENT_OFFSET,
 					  STELE_DATA_OFFSET};
@@ -388,6 +389,16 @@ void stele_image_log_remains(struct stele_device *dev, const struct stele_log *l
 		break;
 	}
 	free(block);
+}
+
+int stele_image_load(struct stele_device *dev, const struct stele_log *log,
+		     struct stele_image *out)
+{
+	int ret = stele_image_probe(dev, log, out);
+
+	if (ret == -EMEDIUMTYPE && log)
+		log_remains(dev, log);
+	return ret;
 }
 
 void stele_image_release(struct stele_image *image)

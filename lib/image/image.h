@@ -49,11 +49,11 @@ struct stele_image {
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out);
 /*
- * After -EMEDIUMTYPE: is it an image that has lost its superblocks? Logs an error, if a block
- * of ours is left where the intents or the first segment were. It may be of an image that was
- * erased on purpose: whoever may overwrite the target does not care.
+ * The same, but for who is about to overwrite what is there: it does not say, where no copy has
+ * our magic, that other blocks of ours are left, of an image that has lost its superblocks.
  */
-void stele_image_log_remains(struct stele_device *dev, const struct stele_log *log);
+int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
+		      struct stele_image *out);
 /*
  * Max retries when a concurrent commit overwrites what the superblock being read
  * refers to; then -EBUSY.

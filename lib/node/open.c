@@ -333,8 +333,6 @@ static int image_open(const char *text, const struct stele_open_opts *opts,
 		return err;
 	image = calloc(1, sizeof(*image));
 	err = image ? stele_image_load(dev, &log, image) : -ENOMEM;
-	if (err == -EMEDIUMTYPE)
-		stele_image_log_remains(dev, &log);
 	if (err) {
 		stele_device_close(dev);
 		free(image);

@@ -89,8 +89,6 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	if (ret < 0)
 		return ret;
 	ret = stele_image_load(dev, log, &image);
-	if (ret == -EMEDIUMTYPE)
-		stele_image_log_remains(dev, log);
 	if (ret < 0) {
 		stele_device_close(dev);
 		return ret;

@@ -65,8 +65,6 @@ static int verify_once(struct stele_device *dev,
 
 	memset(report, 0, sizeof(*report));
 	ret = stele_image_load(dev, log, &image);
-	if (ret == -EMEDIUMTYPE)
-		stele_image_log_remains(dev, log);
 	if (ret == -EBADMSG || ret == -EUCLEAN)
 		return report_lost(opts, ret, report);
 	if (ret < 0)

@@ -75,8 +75,6 @@ static int load(struct stele_dataset *ds, struct stele_device *dev,
 		err = -ESTALE;
 	} else if (gone) {
 		err = stele_target_gone(target, log);
-	} else if (err == -EMEDIUMTYPE) {
-		stele_image_log_remains(dev, log);
 	}
 	stele_device_close(dev);
 	return err;

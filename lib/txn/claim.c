@@ -234,8 +234,8 @@ static void refuse_cut_short(const struct stele_claim *claim)
 static int check_image(struct stele_claim *claim)
 {
 	struct stele_image image;
-	int ret = stele_image_load(claim->dev,
-				   claim->force ? NULL : &claim->log, &image);
+	int ret = stele_image_probe(claim->dev,
+				    claim->force ? NULL : &claim->log, &image);
 
 	switch (ret) {
 	case 0:

@@ -91,11 +91,6 @@ static int load(struct stele_txn *txn, struct stele_device *dev)
 	ret = stele_image_load(dev, &txn->log, &txn->own);
 	if (ret == 0)
 		return 0;
-	if (ret == -EMEDIUMTYPE && txn->target.path)
-		stele_log_error(&txn->log, "'%s' holds no Stele image",
-				txn->target.path);
-	if (ret == -EMEDIUMTYPE)
-		stele_image_log_remains(dev, &txn->log);
 	stele_device_close(dev);
 	return ret;
 }

@@ -163,7 +163,7 @@ static void check_killed(void)
 
 static void check_refusals(void)
 {
-	struct stele_txn writer;
+	struct stele_txn writer, *txn;
 	char text[4200];
 	int fd;
 
@@ -175,8 +175,9 @@ static void check_refusals(void)
 	if (fd < 0 || ftruncate(fd, SIZE) < 0 || close(fd) < 0)
 		sysbail("%s", text);
 	is_int(-EMEDIUMTYPE, open_writer(&writer, text), "no image");
-	ok(test_log_has(&messages, "holds no Stele image"), "is said");
 	stele_txn_release(&writer);
+	is_int(-EMEDIUMTYPE, stele_txn_open(text, NULL, &txn), "no image, by the public call");
+	ok(strstr(stele_errmsg(), text) && strstr(stele_errmsg(), "no Stele image"), "is said");
 	is_int(-ENOTBLK, open_writer(&writer, "/dev/null"), "no block device");
 	stele_txn_release(&writer);
 }
