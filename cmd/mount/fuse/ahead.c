@@ -232,6 +232,22 @@ static struct sample_stream *await(struct reading *r)
 	return stream;
 }
 
+/* Those that a broken reader leaves: who waits for one reads it alone. */
+static void drop_pending(struct samples *s)
+{
+	struct sample_entry *entry, *next;
+
+	pthread_mutex_lock(&s->lock);
+	for (unsigned int i = 0; i < SAMPLES_BUCKETS; i++)
+		for (entry = s->buckets[i]; entry; entry = next) {
+			next = entry->next;
+			if (entry->memory && !entry->ready)
+				cache_drop(s, entry);
+		}
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
 static void *read_ahead(void *user)
 {
 	struct samples *s = user;
@@ -248,7 +264,8 @@ static void *read_ahead(void *user)
 	}
 	while (!broken && stele_reader_in_flight(r.reader))
 		broken = collect(&r, 1) < 0;
-	stele_reader_close(r.reader);
+	stele_reader_close(r.reader); /* nothing is written into their memory any more */
+	drop_pending(s);
 	for (unsigned int i = 0; i < SAMPLES_STREAMS; i++)
 		stele_cursor_close(s->streams[i].cursor);
 	return NULL;
