@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "from/store.h"
+#include "store.h"
 
 #define NAMES_SIZE_MAX (UINT64_C(16) << 20) /* of the image */
 #define F64_EXACT_MAX  (INT64_C(1) << 53)

@@ -12,7 +12,7 @@
 #include "from/source.h"
 #include "from/input.h"
 #include "from/record.h"
-#include "from/store.h"
+#include "store.h"
 
 #include <sys/types.h>
 

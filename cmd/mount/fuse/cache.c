@@ -5,7 +5,6 @@
 #include "mount/fuse/cache.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 static struct sample_entry **bucket(const struct samples *s, uint64_t id)
 {
@@ -28,7 +27,7 @@ struct sample_entry *cache_add(struct samples *s, uint64_t id)
 	if (!entry)
 		return NULL;
 	entry->id = id;
-	entry->spool = -1;
+	entry->spool.fd = -1;
 	entry->next = *bucket(s, id);
 	*bucket(s, id) = entry;
 	return entry;
@@ -73,7 +72,7 @@ static void make_room(struct samples *s)
 
 	for (; entry && (s->cost > CACHE_SIZE || s->spools > SPOOLS_MAX); entry = newer) {
 		newer = entry->newer;
-		if (!entry->users && (entry->spool >= 0 || s->cost > CACHE_SIZE))
+		if (!entry->users && (entry->spool.fd >= 0 || s->cost > CACHE_SIZE))
 			cache_drop(s, entry);
 	}
 }
@@ -85,7 +84,7 @@ void cache_ready(struct samples *s, struct sample_entry *entry)
 	s->cost += entry->cost;
 	if (entry->ahead)
 		s->ahead_cost += entry->cost;
-	s->spools += entry->spool >= 0;
+	s->spools += entry->spool.fd >= 0;
 	entry->users++; /* it is not the one to go */
 	make_room(s);
 	entry->users--;
@@ -104,10 +103,9 @@ void cache_drop(struct samples *s, struct sample_entry *entry)
 		s->cost -= entry->cost;
 		if (entry->ahead)
 			s->ahead_cost -= entry->cost;
-		s->spools -= entry->spool >= 0;
+		s->spools -= entry->spool.fd >= 0;
 	}
-	if (entry->spool >= 0)
-		close(entry->spool);
+	store_release(&entry->spool);
 	if (entry->memory)
 		free(entry->memory);
 	else

@@ -211,13 +211,13 @@ static void op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *in
 	fuse.fuse_reply_err(req, ENOSYS);
 }
 
-static void reply_spooled(fuse_req_t req, int fd, size_t size, off_t offset)
+static void reply_spooled(fuse_req_t req, const struct store *spool, size_t size, off_t offset)
 {
 	char *buffer = malloc(size ? size : 1);
-	ssize_t got = buffer ? pread(fd, buffer, size, offset) : -1;
+	int64_t got = buffer ? store_read(spool, (uint64_t)offset, buffer, size) : -ENOMEM;
 
 	if (got < 0)
-		fuse.fuse_reply_err(req, buffer ? errno : ENOMEM);
+		fuse.fuse_reply_err(req, (int)-got);
 	else
 		fuse.fuse_reply_buf(req, buffer, (size_t)got);
 	free(buffer);
@@ -241,8 +241,8 @@ static void op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset
 	left = (uint64_t)offset < entry->sample.size ?
 		       entry->sample.size - (uint64_t)offset : 0;
 	size = size < left ? size : (size_t)left;
-	if (entry->spool >= 0)
-		reply_spooled(req, entry->spool, size, offset);
+	if (entry->spool.fd >= 0)
+		reply_spooled(req, &entry->spool, size, offset);
 	else
 		fuse.fuse_reply_buf(req, size ? (const char *)entry->sample.data + offset : NULL,
 				    size);

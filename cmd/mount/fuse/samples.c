@@ -5,10 +5,8 @@
 #include "mount/fuse/samples.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "key.h"
 #include "mount/fuse/ahead.h"
@@ -40,40 +38,18 @@ void samples_release(struct samples *s)
 
 static int put_piece(void *user, const void *data, size_t size)
 {
-	const int *fd = user;
-	const char *at = data;
-
-	while (size) {
-		ssize_t put = write(*fd, at, size);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put ? -errno : -EIO;
-		at += put;
-		size -= (size_t)put;
-	}
-	return 0;
+	return store_append(user, data, size);
 }
 
 /* All of it is verified before a byte is served. */
 static int spool(struct samples *s, struct sample_entry *entry)
 {
-	const char *directory = getenv("TMPDIR");
-	int fd, error;
+	int error = stele_dataset_stream(s->ds, entry->id, put_piece, &entry->spool);
 
-	fd = open(directory && *directory ? directory : "/var/tmp",
-		  O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	error = stele_dataset_stream(s->ds, entry->id, put_piece, &fd);
-	if (error) {
-		close(fd);
-		return error < 0 ? error : -EIO;
-	}
-	entry->spool = fd;
-	entry->sample.size = (uint64_t)lseek(fd, 0, SEEK_END);
-	return 0;
+	if (!error)
+		error = store_flush(&entry->spool);
+	entry->sample.size = entry->spool.size;
+	return error <= 0 ? error : -EIO;
 }
 
 static int load(struct samples *s, struct sample_entry *entry)
@@ -138,7 +114,7 @@ int samples_get(struct samples *s, uint64_t id, pid_t pid, struct sample_entry *
 	if (!error) {
 		entry->users++;
 		cache_touch(s, entry);
-		if (entry->spool < 0)
+		if (entry->spool.fd < 0)
 			ahead_note(s, pid, &entry->sample, hit);
 		pthread_cond_broadcast(&s->changed);
 		*out = entry;

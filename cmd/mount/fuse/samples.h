@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "stele.h"
+#include "store.h"
 
 #define SAMPLES_BUCKETS 4096u
 #define SAMPLES_STREAMS 16u
@@ -24,7 +25,7 @@ struct sample_entry {
 	uint64_t id;
 	struct stele_sample sample;
 	void *memory; /* owned: of what was read ahead; else the sample has its own */
-	int spool;    /* -1: none */
+	struct store spool; /* of a large one, in place of memory */
 	int status;   /* once it is ready */
 	uint32_t users;
 	bool ready, ahead; /* ahead: nobody has asked for it yet */

@@ -58,7 +58,7 @@ static int get_of_sample(struct volume *volume, const struct sample_entry *entry
 
 	if (index < 0)
 		return -ENODATA;
-	return entry->spool >= 0 ? -E2BIG :
+	return entry->spool.fd >= 0 ? -E2BIG :
 				   set_field(&entry->sample, (uint32_t)index, value);
 }
 
@@ -147,7 +147,7 @@ static int list_file(struct volume *volume, const struct sample_entry *entry, FI
 
 	fprintf(to, PREFIX "id%c" PREFIX "digest%c", 0, 0);
 	stele_dataset_info(volume->ds, &info);
-	for (uint32_t i = 0; entry->spool < 0 && i < info.field_count; i++) {
+	for (uint32_t i = 0; entry->spool.fd < 0 && i < info.field_count; i++) {
 		value = (struct value){.data = NULL};
 		if (!stele_dataset_field(volume->ds, i, &field) &&
 		    !set_field(&entry->sample, i, &value))

@@ -5,8 +5,8 @@
  * One thread appends, through a buffer; once that is flushed, any number read. The file
  * lies in $TMPDIR, or /var/tmp, without a name.
  */
-#ifndef STELE_CMD_FROM_STORE_H
-#define STELE_CMD_FROM_STORE_H
+#ifndef STELE_CMD_STORE_H
+#define STELE_CMD_STORE_H
 
 #include <stddef.h>
 #include <stdint.h>

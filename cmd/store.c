@@ -2,7 +2,7 @@
 /*
  * store.c - append to a file without a name
  */
-#include "from/store.h"
+#include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>
