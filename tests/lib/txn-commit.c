@@ -7,12 +7,12 @@
  * opens of the image see before and after the commit, and without one, is compared.
  */
 #include "lib/stele.h"
+#include "tests/fixture/files.h"
 #include "tests/tap.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static char image[512];
 
@@ -22,27 +22,6 @@ static const char *at(const char *name)
 
 	snprintf(text, sizeof(text), "%s@%s", image, name);
 	return text;
-}
-
-/* A directory with files FIRST ... LAST - 1, each named and filled with its number. */
-static const char *directory(const char *name, unsigned int first,
-			     unsigned int last)
-{
-	static char dir[512];
-	char path[600];
-
-	snprintf(dir, sizeof(dir), "%s/%s", test_tmpdir(), name);
-	if (mkdir(dir, 0755))
-		sysbail("mkdir");
-	for (unsigned int i = first; i < last; i++) {
-		FILE *file;
-
-		snprintf(path, sizeof(path), "%s/%04u", dir, i);
-		file = fopen(path, "w");
-		if (!file || fprintf(file, "%u", i) < 0 || fclose(file))
-			sysbail("cannot write '%s'", path);
-	}
-	return dir;
 }
 
 /* -ENOENT and the like of a snapshot, or how many samples it has. */
@@ -78,13 +57,13 @@ static void test_all_at_once(void)
 	struct stele_txn *txn = begin(0), *second = NULL;
 
 	is_int(-EBUSY, stele_txn_open(image, NULL, &second), "one at a time");
-	is_int(0, stele_txn_add(txn, directory("b", 100, 110), NULL, &report),
+	is_int(0, stele_txn_add(txn, test_files("b", 100, 110, 0), NULL, &report),
 	       "add");
 	is_uint(10, report.added, "all files are new");
 	is_int(0, stele_txn_delete(txn, keys, 2),
 	       "delete of the base and of what was added");
 	is_int(-ENOENT, stele_txn_delete(txn, &none, 1), "and not twice");
-	is_int(0, stele_txn_add(txn, directory("c", 200, 205), NULL, &report),
+	is_int(0, stele_txn_add(txn, test_files("c", 200, 205, 0), NULL, &report),
 	       "add again");
 	is_int(0, stele_txn_snapshot(txn, "next", NULL, NULL), "snapshot");
 	is_int(-EEXIST, stele_txn_snapshot(txn, "next", NULL, NULL),
@@ -105,7 +84,7 @@ static void test_given_up(void)
 {
 	struct stele_txn *txn = begin(0);
 
-	is_int(0, stele_txn_add(txn, directory("d", 300, 310), NULL, NULL),
+	is_int(0, stele_txn_add(txn, test_files("d", 300, 310, 0), NULL, NULL),
 	       "add");
 	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "snapshot");
 	is_int(0, stele_txn_drop(txn, "v1"), "drop");
@@ -113,7 +92,7 @@ static void test_given_up(void)
 	is_int(33, count_of("v1"), "close: as it was");
 	is_int(-ENOENT, count_of("v2"), "close: nothing new");
 	txn = begin(STELE_DRY_RUN);
-	is_int(0, stele_txn_add(txn, directory("e", 300, 310), NULL, NULL),
+	is_int(0, stele_txn_add(txn, test_files("e", 300, 310, 0), NULL, NULL),
 	       "dry run: add");
 	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "dry run: snapshot");
 	is_int(0, stele_txn_commit(txn), "dry run: commit");
@@ -131,9 +110,9 @@ static void test_dry(void)
 	struct stele_snapshot_info made = {.size = sizeof(made)};
 	struct stele_txn *txn = begin(STELE_DRY_RUN);
 
-	is_int(0, stele_txn_add(txn, directory("h", 700, 710), NULL, NULL),
+	is_int(0, stele_txn_add(txn, test_files("h", 700, 710, 0), NULL, NULL),
 	       "dry run: add");
-	is_int(0, stele_txn_add(txn, directory("i", 705, 715), NULL, &report),
+	is_int(0, stele_txn_add(txn, test_files("i", 705, 715, 0), NULL, &report),
 	       "dry run: add more");
 	is_uint(5, report.added, "dry run: what was added is known");
 	is_uint(43, report.unchanged, "dry run: to the second source, too");
@@ -187,7 +166,7 @@ static void test_preview(uint32_t flags, const char *dir, unsigned int first)
 
 	is_int(0, stele_txn_preview(txn, &report), "preview of nothing");
 	is_uint(0, report.metadata_size + report.snapshots_added, "is nothing");
-	is_int(0, stele_txn_add(txn, directory(dir, first, first + 9), NULL,
+	is_int(0, stele_txn_add(txn, test_files(dir, first, first + 9, 0), NULL,
 				&added), "add");
 	is_int(0, stele_txn_snapshot(txn, "v9", NULL, NULL), "snapshot");
 	is_int(0, stele_txn_rename(txn, "v1", "old"), "rename");
@@ -229,7 +208,7 @@ static void test_foretold(void)
 	stele_image_info(opened, &info);
 	stele_image_close(opened);
 	segments = info.segment_count;
-	is_int(0, stele_txn_add(txn, directory("x", 950, 960), NULL, NULL), "add");
+	is_int(0, stele_txn_add(txn, test_files("x", 950, 960, 0), NULL, NULL), "add");
 	is_int(0, stele_txn_snapshot(txn, "v3", NULL, NULL), "snapshot");
 	is_int(0, stele_txn_snapshot(txn, "v4", NULL, NULL), "another one");
 	is_int(0, stele_txn_drop(txn, "v1"), "drop");
@@ -256,7 +235,7 @@ static void test_boundary(void)
 	struct stele_txn *txn = begin(0);
 	const struct stele_key_ref key = {"0401", 4};
 
-	is_int(0, stele_txn_add(txn, directory("f", 400, 410), &opts, &report),
+	is_int(0, stele_txn_add(txn, test_files("f", 400, 410, 0), &opts, &report),
 	       "add with a boundary");
 	is_int(0, stele_txn_delete(txn, &key, 1), "delete of it");
 	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "snapshot");
@@ -271,7 +250,7 @@ int main(void)
 {
 	plan_lazy();
 	snprintf(image, sizeof(image), "%s/image", test_tmpdir());
-	if (stele_build(directory("a", 0, 20), at("v1"),
+	if (stele_build(test_files("a", 0, 20, 0), at("v1"),
 			&STELE_OPTS(stele_build_opts, .file_size = 64 << 20),
 			NULL) < 0)
 		bail("%s", stele_errmsg());

@@ -7,13 +7,13 @@
  * the next snapshot still does; and a damaged source leaves nothing behind.
  */
 #include "lib/stele.h"
+#include "tests/fixture/files.h"
 #include "tests/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SAMPLE_SIZE 3000u
@@ -28,26 +28,6 @@ static const char *at(const char *target, const char *name)
 	turn = !turn;
 	snprintf(text[turn], sizeof(text[turn]), "%s@%s", target, name);
 	return text[turn];
-}
-
-/* A directory with files FIRST ... LAST - 1, each filled with its number. */
-static const char *directory(const char *name, unsigned int first, unsigned int last)
-{
-	static char dir[512];
-	char path[600];
-
-	snprintf(dir, sizeof(dir), "%s/%s", test_tmpdir(), name);
-	if (mkdir(dir, 0755))
-		sysbail("mkdir");
-	for (unsigned int i = first; i < last; i++) {
-		FILE *file;
-
-		snprintf(path, sizeof(path), "%s/%04u", dir, i);
-		file = fopen(path, "w");
-		if (!file || fprintf(file, "%0*u", SAMPLE_SIZE, i) < 0 || fclose(file))
-			sysbail("cannot write '%s'", path);
-	}
-	return dir;
 }
 
 /* Return: samples, -ENOENT and the like. */
@@ -97,9 +77,9 @@ static void make_images(void)
 
 	snprintf(from, sizeof(from), "%s/from.stele", test_tmpdir());
 	snprintf(image, sizeof(image), "%s/to.stele", test_tmpdir());
-	if (stele_build(directory("a", 0, 20), at(from, "v1"), &opts, NULL) < 0 ||
-	    stele_append(directory("b", 20, 30), at(from, "v2"), NULL, NULL) < 0 ||
-	    stele_build(directory("c", 100, 105), at(image, "own"), NULL, NULL) < 0 ||
+	if (stele_build(test_files("a", 0, 20, SAMPLE_SIZE), at(from, "v1"), &opts, NULL) < 0 ||
+	    stele_append(test_files("b", 20, 30, SAMPLE_SIZE), at(from, "v2"), NULL, NULL) < 0 ||
+	    stele_build(test_files("c", 100, 105, SAMPLE_SIZE), at(image, "own"), NULL, NULL) < 0 ||
 	    stele_txn_open(from, NULL, &txn) < 0)
 		bail("%s", stele_errmsg());
 	if (stele_txn_delete(txn, &key, 1) < 0 ||
@@ -117,7 +97,8 @@ static void test_commit(void)
 	uint32_t segments;
 
 	published(&before, &segments);
-	is_int(0, stele_txn_add(txn, directory("d", 200, 203), NULL, NULL), "something waits");
+	is_int(0, stele_txn_add(txn, test_files("d", 200, 203, 0), NULL, NULL),
+	       "something waits");
 	is_int(0, stele_txn_import(txn, at(from, "v1"), NULL, &report), "import");
 	is_uint(1, report.segments_sent, "its segment is sent");
 	is_string("v1", report.snapshot, "by its own name");
@@ -190,6 +171,30 @@ static void test_dry(void)
 	is_int(-ENOENT, look(image, "dry", NULL), "dry run: nothing new");
 }
 
+/* The first snapshot of an image; and one of the image's own, under another name. */
+static void test_new_image(void)
+{
+	struct stele_copy_report report = {.size = sizeof(report)};
+	uint8_t there[STELE_DIGEST_SIZE], here[STELE_DIGEST_SIZE];
+	char fresh[600];
+	struct stele_txn *txn;
+
+	snprintf(fresh, sizeof(fresh), "%s/fresh.stele", test_tmpdir());
+	is_int(0, stele_txn_create(fresh, NULL, &txn), "a new image");
+	is_int(0, stele_txn_import(txn, at(from, "v3"), NULL, NULL), "import");
+	is_int(0, stele_txn_commit(txn), "commit");
+	stele_txn_close(txn);
+	is_int(look(from, "v3", there), look(fresh, "v3", here), "as many samples");
+	ok(!memcmp(there, here, sizeof(here)), "the same digest");
+	is_int(0, stele_txn_open(fresh, NULL, &txn), "once more");
+	is_int(0, stele_txn_import(txn, at(fresh, "v3"), "same", &report), "its own");
+	is_uint(0, report.segments_sent, "nothing is sent");
+	is_int(0, stele_txn_commit(txn), "commit");
+	stele_txn_close(txn);
+	is_int(29, look(fresh, "same", here), "by the other name");
+	is_int(0, stele_verify(fresh, NULL, NULL), "sound");
+}
+
 /* Of a segment that only `name` has: a byte of a sample is another one. */
 static void damage(const char *name, unsigned int sample)
 {
@@ -211,8 +216,8 @@ static void test_damaged(void)
 	uint64_t before, after;
 	uint32_t segments, left;
 
-	if (stele_append(directory("e", 300, 310), at(from, "v4"), NULL, NULL) < 0 ||
-	    stele_append(directory("f", 310, 320), at(from, "v5"), NULL, NULL) < 0)
+	if (stele_append(test_files("e", 300, 310, SAMPLE_SIZE), at(from, "v4"), NULL, NULL) < 0 ||
+	    stele_append(test_files("f", 310, 320, SAMPLE_SIZE), at(from, "v5"), NULL, NULL) < 0)
 		bail("%s", stele_errmsg());
 	damage(from, 315);
 	published(&before, &segments);
@@ -246,6 +251,7 @@ int main(void)
 	test_note();
 	test_goes_on();
 	test_dry();
+	test_new_image();
 	test_damaged();
 	return done();
 }
