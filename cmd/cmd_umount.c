@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * umount.c - stele umount: end what mount began, however it was mounted
+ * cmd_umount.c - stele umount: end what mount began, however it was mounted
  */
 #include <errno.h>
 #include <mntent.h>
