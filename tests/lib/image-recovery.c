@@ -89,6 +89,7 @@ static void change(unsigned int copy, size_t at, uint8_t value, bool seal)
 
 static void check_copies(void)
 {
+	struct stele_image image;
 	static const int64_t want[16] = {
 		[0] = 2, [1] = 2, [2] = 2, [4] = 2, [8] = 2,
 		[1 | 2] = 2, [1 | 8] = 2, [2 | 4] = 2, [4 | 8] = 2,
@@ -118,6 +119,13 @@ static void check_copies(void)
 	is_int(2, recover(), "the mirrors alone, after the front was wiped");
 	memset(memory, 0, 0x200000);
 	is_int(-EMEDIUMTYPE, recover(), "none is left");
+	ok(messages.errors == 1 && test_log_has(&messages, "superblocks of a Stele image are gone"),
+	   "which is said, once");
+	messages.size = 0;
+	is_int(-EMEDIUMTYPE, stele_image_probe(dev, &messages.log, &image), "probed");
+	is_uint(0, messages.size, "who overwrites it need not hear that");
+	memset(memory + 0x200000, 0, 4096);
+	is_int(-EMEDIUMTYPE, recover(), "nor of the first segment");
 	is_uint(0, messages.size, "and there is nothing to say about that");
 }
 
