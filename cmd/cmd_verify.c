@@ -7,7 +7,6 @@
  */
 #include "cmd.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,8 @@
 #include "progress.h"
 #include "remedy.h"
 #include "text.h"
+
+#define DETAIL_SIZE 256u
 
 static const struct option longopts[] = {
 	{"jobs", required_argument, NULL, 'j'},
@@ -29,6 +30,8 @@ static const struct option longopts[] = {
 struct job {
 	bool json, quiet;
 	uint32_t jobs;
+	int error; /* of the damage that was reported last, and: */
+	char detail[DETAIL_SIZE];
 };
 
 static void damage_json(const struct stele_damage *damage)
@@ -77,10 +80,15 @@ static void damage_line(const struct stele_damage *damage)
 
 static void show_damage(void *user, const struct stele_damage *damage)
 {
-	const struct job *job = user;
+	struct job *job = user;
 
 	progress_hide();
 	flockfile(stdout);
+	if (damage->error) {
+		job->error = damage->error;
+		snprintf(job->detail, sizeof(job->detail), "%s",
+			 damage->detail ? damage->detail : "");
+	}
 	if (job->json)
 		damage_json(damage);
 	else
@@ -134,7 +142,7 @@ static int run(const char *target, struct job *job)
 	}
 	summarize(job, &report);
 	if (result && !job->quiet)
-		remedy_print("verify", -EBADMSG, "", target);
+		remedy_print("verify", job->error, job->detail, target);
 	return cmd_finish(result ? CMD_DAMAGED : CMD_OK);
 }
 

@@ -26,6 +26,13 @@
 #define LEAVE_OUT   "use --skip-changed to leave such files out"
 #define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
+#define LOST_FRONT                                                           \
+	"write nothing there: restore the first 2 MiB if they were saved, " \
+	"else copy the image from elsewhere"
+#define LOST_CATALOG                                                         \
+	"without a catalog no snapshot can be found: copy the image from "  \
+	"elsewhere, or run 'stele build --force' again"
+#define CHOOSE_OTHER "'stele repair -n' shows which branches can be chosen"
 #define NOT_EVEN_ROOT                                                        \
 	"not even root may: see whether it is immutable (lsattr), or on an " \
 	"NFS that squashes root"
@@ -151,9 +158,6 @@ static const struct {
 	 "'stele repair' shows both versions, and keeps the one you choose"},
 	{-ETXTBSY, " build append ", NULL, LEAVE_OUT},
 	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
-	{-EMEDIUMTYPE, NULL, "superblocks of a Stele image are gone",
-	 "write nothing there: restore the first 2 MiB if they were saved, else copy the "
-	 "image from elsewhere"},
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},
 	{-EINVAL, " copy ", "is the source itself",
 	 "'stele snapshot create TARGET@NEW --base=OLD' names the samples of a snapshot anew"},
@@ -161,8 +165,15 @@ static const struct {
 	 "select one: TARGET@NAME"},
 	{-EISDIR, " from ", NULL,
 	 "--from names the format of a file: build a directory without it"},
-	{-EBADMSG, " repair build from ", NULL, NULL},
-	{-EUCLEAN, " repair build from ", NULL, NULL},
+	{-EBADMSG, NULL, "superblocks of a Stele image are gone", LOST_FRONT},
+	{-EBADMSG, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},
+	{-EUCLEAN, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},
+	{-EBADMSG, NULL, "no sound catalog", LOST_CATALOG},
+	{-EUCLEAN, NULL, "no sound catalog", LOST_CATALOG},
+	{-EBADMSG, " repair ", "cannot be chosen", CHOOSE_OTHER},
+	{-EUCLEAN, " repair ", "cannot be chosen", CHOOSE_OTHER},
+	{-EBADMSG, " build from ", NULL, NULL},
+	{-EUCLEAN, " build from ", NULL, NULL},
 	{-EBADMSG, " verify ", NULL, DAMAGE},
 	{-EUCLEAN, " verify ", NULL, DAMAGE},
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},

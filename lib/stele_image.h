@@ -238,7 +238,7 @@ struct stele_damage {
 	const char *key;   /* may be NULL; not terminated */
 	size_t key_size;
 	const char *detail; /* "crc32c 0x..., expected 0x...": found and expected */
-	const char *snapshot; /* that has the sample by that id; the newest one. NULL: none */
+	const char *snapshot; /* that has it (a sample by that id); the newest one. NULL: none */
 };
 typedef void (*stele_damage_fn)(void *user, const struct stele_damage *damage);
 

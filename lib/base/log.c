@@ -30,6 +30,7 @@ static void keep(void *user, enum stele_log_level level, const char *text)
 	}
 	line->level = level;
 	memcpy(line->text, text, size);
+	held->last = line->text;
 	stele_fifo_push(&held->lines, line);
 }
 
@@ -55,6 +56,7 @@ void stele_log_hold(struct stele_log_held *held, const struct stele_log *to)
 {
 	held->log = (struct stele_log){keep, held};
 	held->to = to;
+	held->last = NULL;
 	held->lines.head = NULL;
 }
 

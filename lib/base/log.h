@@ -32,6 +32,7 @@ void stele_log_emit(const struct stele_log *log, enum stele_log_level level,
 struct stele_log_held {
 	struct stele_log log; /* for who may say something */
 	const struct stele_log *to;
+	const char *last; /* of the lines, until the end; NULL: none */
 	struct STELE_FIFO(stele_log_line) lines;
 };
 void stele_log_hold(struct stele_log_held *held, const struct stele_log *to);

@@ -56,6 +56,16 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 	return 0;
 }
 
+uint64_t stele_copies_missing(const struct stele_copies *copies, uint64_t target_size)
+{
+	uint64_t size = target_size;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		if (!copies->copy[i].error && copies->copy[i].sb.image_size > size)
+			size = copies->copy[i].sb.image_size;
+	return size - target_size;
+}
+
 bool stele_error_of_content(int error)
 {
 	return error == -EMEDIUMTYPE || error == -EBADMSG ||

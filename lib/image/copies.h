@@ -46,6 +46,9 @@ bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 int stele_copies_compare(const struct stele_copies *before,
 			 const struct stele_copies *now);
 
+/* By how many bytes is the target smaller than its image? */
+uint64_t stele_copies_missing(const struct stele_copies *copies, uint64_t target_size);
+
 /* Is this error about the contents, rather than a failure to read or understand them? */
 bool stele_error_of_content(int error);
 

@@ -85,6 +85,8 @@ static int judge_copies(const struct stele_copies *copies,
 		error = 0;
 	if (error != -EMEDIUMTYPE)
 		log_copies(copies, error < 0, log);
+	if (error == -EBADMSG || error == -EUCLEAN)
+		stele_log_error(log, "all superblocks of the Stele image are damaged");
 	return error;
 }
 
@@ -173,6 +175,13 @@ static int best_below(const struct stele_copies *copies, uint64_t limit)
 	return index;
 }
 
+/* Of every generation that was published. */
+static void log_no_catalog(int error, const struct stele_log *log)
+{
+	if (error == -EBADMSG || error == -EUCLEAN)
+		stele_log_error(log, "the Stele image has no sound catalog left");
+}
+
 static int check_size(const struct stele_superblock *sb, uint64_t target_size,
 		      const struct stele_log *log)
 {
@@ -213,14 +222,19 @@ static void log_lost(const struct stele_copies *copies,
 	}
 }
 
-/* Always -ENODATA: there is no image yet. */
+/* Always -ENODATA: there is no image yet, or what a slot beyond the end said of it is cut off. */
 static int refuse_unfinished(struct stele_device *dev,
 			     const struct stele_copies *copies,
-			     const struct stele_log *log)
+			     uint64_t target_size, const struct stele_log *log)
 {
-	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
+	struct stele_intent_record *writer;
 	char by[256];
 
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		if (!copies->copy[i].error &&
+		    check_size(&copies->copy[i].sb, target_size, log))
+			return -ENODATA;
+	writer = calloc(1, sizeof(*writer));
 	log_lost(copies, log);
 	if (writer && read_writer(dev, writer)) {
 		stele_machine_describe(writer, by, sizeof(by));
@@ -278,7 +292,10 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	stele_log_end(&held, i < 0 || ret < 0);
 	if (i >= 0)
 		return ret;
-	return error ? error : refuse_unfinished(dev, copies, log);
+	if (!error)
+		return refuse_unfinished(dev, copies, target_size, log);
+	log_no_catalog(error, log);
+	return error;
 }
 
 /* ---- an image that changes meanwhile --------------------------------------- */
@@ -373,32 +390,32 @@ static bool is_ours(struct stele_device *dev, void *block, uint64_t offset)
 	       le32_get(header->crc) == stele_block_crc(header);
 }
 
-/* It may have been erased on purpose: whoever is to overwrite the target does not care. */
-static void log_remains(struct stele_device *dev, const struct stele_log *log)
+uint64_t stele_image_remains(struct stele_device *dev)
 {
 	static const uint64_t places[] = {STELE_INTENT_TURN_OFFSET, STELE_INTENT_OFFSET,
 					  STELE_DATA_OFFSET};
 	void *block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
+	uint64_t found = 0;
 
-	for (size_t i = 0; block && i < sizeof(places) / sizeof(places[0]); i++) {
-		if (!is_ours(dev, block, places[i]))
-			continue;
-		stele_log_error(log,
-				"all four superblocks of a Stele image are gone, but its block "
-				"at %" PRIu64 " is left", places[i]);
-		break;
-	}
+	for (size_t i = 0; block && !found && i < sizeof(places) / sizeof(places[0]); i++)
+		if (is_ours(dev, block, places[i]))
+			found = places[i];
 	free(block);
+	return found;
 }
 
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
 	int ret = stele_image_probe(dev, log, out);
+	uint64_t left = ret == -EMEDIUMTYPE ? stele_image_remains(dev) : 0;
 
-	if (ret == -EMEDIUMTYPE && log)
-		log_remains(dev, log);
-	return ret;
+	if (!left)
+		return ret;
+	stele_log_error(log,
+			"all four superblocks of a Stele image are gone, but its block "
+			"at %" PRIu64 " is left", left);
+	return -EBADMSG;
 }
 
 void stele_image_release(struct stele_image *image)

@@ -42,18 +42,22 @@ struct stele_image {
 /*
  * Recover the image on `dev`. On success the image owns `dev`; on failure the
  * caller still does. Others may commit in the meantime: see STELE_LOAD_TRIES.
- * Return: 0; -EMEDIUMTYPE (no copy has our magic); -ENODATA (unfinished; or
+ * Return: 0; -EMEDIUMTYPE (no block of ours was found); -ENODATA (unfinished; or
  * target shorter than sb.image_size); -ENOTUNIQ; -EBADMSG, -EUCLEAN,
  * -EOPNOTSUPP (the most specific reason to reject all copies); device errno.
  */
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out);
 /*
- * The same, but for who is about to overwrite what is there: it does not say, where no copy has
- * our magic, that other blocks of ours are left, of an image that has lost its superblocks.
+ * The same for who is about to overwrite what is there, perhaps erased on purpose: where no
+ * copy has our magic it is -EMEDIUMTYPE, whatever is left of an image.
  */
 int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
 		      struct stele_image *out);
+/*
+ * Without superblocks: the offset of a block of ours that is left, 0: none.
+ */
+uint64_t stele_image_remains(struct stele_device *dev);
 /*
  * Max retries when a concurrent commit overwrites what the superblock being read
  * refers to; then -EBUSY.

@@ -80,6 +80,7 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 		const struct stele_log *log, struct stele_repair_report *report)
 {
 	struct stele_target parsed = {0};
+	struct stele_log_held held;
 	struct stele_image image;
 	struct stele_device *dev;
 	int ret = stele_target_open(target, true, opts->backend, log, &parsed,
@@ -88,7 +89,10 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	stele_target_release(&parsed);
 	if (ret < 0)
 		return ret;
-	ret = stele_image_load(dev, log, &image);
+	/* Once a branch is chosen, the transaction says it again. */
+	stele_log_hold(&held, log);
+	ret = stele_image_load(dev, &held.log, &image);
+	stele_log_end(&held, ret < 0 || !opts->choose);
 	if (ret < 0) {
 		stele_device_close(dev);
 		return ret;

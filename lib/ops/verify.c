@@ -14,21 +14,6 @@
 #include "lib/image/snapshot.h"
 #include "lib/node/open.h"
 
-/* Neither superblock nor catalog leads anywhere: there is one damage, all. */
-static int report_lost(const struct stele_verify_opts *opts, int error,
-		       struct stele_verify_report *report)
-{
-	const struct stele_damage damage = {
-		.size = sizeof(damage), .error = error, .what = "image",
-		.detail = "no superblock with a catalog can be used",
-	};
-
-	report->damaged++;
-	if (opts->damage)
-		opts->damage(opts->damage_user, &damage);
-	return 1;
-}
-
 /* What recovery and loading warn of is damage, which is reported. */
 static void pass_errors(void *user, enum stele_log_level level,
 			const char *line)
@@ -51,6 +36,23 @@ static int find_snapshot(const struct stele_image *image,
 	return ret < 0 ? stele_snapshot_log_choice(image, ret) : 0;
 }
 
+/* What cannot be loaded because it is damaged is reported, and makes no call fail. */
+static int load(struct stele_device *dev, const struct stele_log *log,
+		const struct stele_verify_opts *opts, struct stele_image *image,
+		struct stele_verify_report *report)
+{
+	struct stele_log_held held;
+	int ret;
+
+	stele_log_hold(&held, log);
+	ret = stele_image_load(dev, &held.log, image);
+	if (ret == -EBADMSG || ret == -EUCLEAN || ret == -ENODATA)
+		ret = stele_verify_lost(dev, ret, held.last ? held.last : "", opts, report);
+	stele_log_end(&held, ret <= 0);
+	image->log = *log;
+	return ret;
+}
+
 /* Return: as stele_verify(); -EAGAIN: somebody has committed meanwhile. */
 static int verify_once(struct stele_device *dev,
 		       const struct stele_target *target,
@@ -64,10 +66,8 @@ static int verify_once(struct stele_device *dev,
 	int ret;
 
 	memset(report, 0, sizeof(*report));
-	ret = stele_image_load(dev, log, &image);
-	if (ret == -EBADMSG || ret == -EUCLEAN)
-		return report_lost(opts, ret, report);
-	if (ret < 0)
+	ret = load(dev, log, opts, &image, report);
+	if (ret)
 		return ret;
 	if (one)
 		ret = find_snapshot(&image, target, log, &index);

@@ -209,18 +209,6 @@ static void refuse_damaged(const struct stele_claim *claim, int error)
 		       stele_strerror(error));
 }
 
-/* Of what cannot be loaded: does it lack but the end of its target? */
-static bool is_cut_short(const struct stele_claim *claim)
-{
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
-		const struct stele_copy *copy = &claim->seen.copy[i];
-
-		if (!copy->error && copy->sb.state == STELE_STATE_READY)
-			return true;
-	}
-	return false;
-}
-
 static void refuse_cut_short(const struct stele_claim *claim)
 {
 	stele_log_emit(&claim->log,
@@ -249,7 +237,8 @@ static int check_image(struct stele_claim *claim)
 	case -EMEDIUMTYPE:
 		return 0;
 	case -ENODATA:
-		if (is_cut_short(claim) && (!claim->force || claim->dry))
+		if (stele_copies_missing(&claim->seen, claim->size) &&
+		    (!claim->force || claim->dry))
 			refuse_cut_short(claim);
 		else if (!claim->force)
 			stele_log_error(&claim->log,

@@ -65,8 +65,8 @@ static int add_whole(struct stele_extents *extents,
 {
 	stele_log_warning(&image->log,
 			  "the catalog of generation %" PRIu64 " at %" PRIu64
-			  " cannot be used: nothing below %" PRIu64
-			  " is written over",
+			  " is damaged: space below %" PRIu64
+			  ", which it may refer to, is not reused yet",
 			  sb->generation, sb->catalog_offset, sb->high_water);
 	return stele_extents_add(extents, STELE_DATA_OFFSET,
 				 sb->high_water - STELE_DATA_OFFSET);

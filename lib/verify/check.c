@@ -76,7 +76,9 @@ void stele_check_report(struct stele_check *check, int error, const char *what,
 			uint64_t offset, uint64_t size, const char *format, ...)
 {
 	struct stele_damage damage = {
-		.error = error, .what = what, .offset = offset, .item_size = size,
+		/* The image is ours, so its block was. */
+		.error = error == -EMEDIUMTYPE ? -EBADMSG : error, .what = what,
+		.snapshot = check->within, .offset = offset, .item_size = size,
 	};
 	char detail[256];
 	va_list args;

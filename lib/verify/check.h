@@ -47,6 +47,7 @@ struct stele_check {
 	const struct stele_verify_opts *opts;
 	struct stele_verify_report *report; /* under lock */
 	uint64_t bytes_total, samples_total; /* for progress; estimates */
+	const char *within;   /* the newest snapshot that has the segment being checked, or NULL */
 	bool segments_broken; /* one that could not be loaded; reported */
 	/*
 	 * Why checking has stopped: -EAGAIN: a commit was made meanwhile, so start

@@ -98,9 +98,7 @@ static void check_copy(struct stele_check *check,
 	int error = 0;
 
 	if (copy->error < 0) {
-		/* Even if nothing of ours is left: all four were written. */
-		error = copy->error == -EMEDIUMTYPE ? -EBADMSG : copy->error;
-		stele_check_report(check, error, "superblock",
+		stele_check_report(check, copy->error, "superblock",
 				   copy->offset, STELE_BLOCK_SIZE, "%s",
 				   copy->why);
 		return;
@@ -532,4 +530,53 @@ int stele_verify_image(struct stele_image *image, int64_t snapshot,
 	if (ret < 0)
 		return ret;
 	return report->damaged > 0;
+}
+
+/* Each copy that cannot be used, where it is, or the catalog that it leads to. */
+static int check_copies(struct stele_check *check, uint64_t target_size)
+{
+	const struct stele_copy *copy = check->image->copies.copy;
+	int ret = 0;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++) {
+		if (copy[i].error)
+			stele_check_report(check, copy[i].error, "superblock",
+					   copy[i].offset, STELE_BLOCK_SIZE, "%s",
+					   copy[i].why);
+		else if (copy[i].sb.state == STELE_STATE_READY &&
+			 copy[i].sb.image_size <= target_size &&
+			 (i < 2 || copy[i - 2].error ||
+			  !stele_superblock_same(&copy[i].sb, &copy[i - 2].sb)))
+			ret = check_old_catalog(check, &copy[i].sb);
+	}
+	return ret;
+}
+
+int stele_verify_lost(struct stele_device *dev, int error, const char *why,
+		      const struct stele_verify_opts *opts,
+		      struct stele_verify_report *report)
+{
+	struct stele_image image = {.dev = dev};
+	struct stele_check check = {
+		.image = &image, .opts = opts, .report = report,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	uint64_t missing, size;
+	int ret = stele_device_size(dev, &size);
+
+	if (!ret)
+		ret = stele_copies_read(dev, &image.copies);
+	if (ret)
+		return ret;
+	missing = stele_copies_missing(&image.copies, size);
+	if (error == -ENODATA && !missing)
+		return error;
+	image.sb.generation = image.copies.generation_max;
+	ret = check_copies(&check, size);
+	if (ret == 0 && error == -ENODATA)
+		stele_check_report(&check, error, "image", size, missing, "%s", why);
+	else if (ret == 0)
+		stele_check_report(&check, error, "image", 0, size, "%s", why);
+	ret = ret ? ret : check.stopped;
+	return ret ? ret : 1;
 }

@@ -374,9 +374,23 @@ static void hand_over(struct stele_segment_check *sc,
 	to->has_sizes = to->sound && !sc->records_damaged;
 }
 
+/* The snapshot to name with what is damaged in a segment: `asked`, else the newest. */
+static const char *find_snapshot(const struct stele_check *check, uint32_t index,
+				 int64_t asked, struct stele_catalog_snapshot *out)
+{
+	const uint32_t end = check->first_ref[index + 1];
+
+	if (asked < 0 && end == check->first_ref[index])
+		return NULL;
+	stele_catalog_snapshot(&check->image->catalog,
+			       asked < 0 ? check->refs[end - 1].snapshot : (uint32_t)asked, out);
+	return out->name;
+}
+
 int stele_verify_segment(struct stele_check *check, uint32_t index,
 			 int64_t snapshot)
 {
+	struct stele_catalog_snapshot info;
 	struct stele_catalog_segment where;
 	struct stele_segment_check sc = {.check = check, .where = &where,
 					 .index = index, .snapshot = snapshot};
@@ -384,6 +398,7 @@ int stele_verify_segment(struct stele_check *check, uint32_t index,
 
 	stele_catalog_segment(&check->image->catalog, index, &where);
 	check->report->segments++;
+	check->within = find_snapshot(check, index, snapshot, &info);
 	ret = load(&sc, &check->segments[index].sound);
 	if (ret == 0)
 		ret = look_at_snapshots(&sc);
@@ -393,6 +408,7 @@ int stele_verify_segment(struct stele_check *check, uint32_t index,
 		ret = check_gaps(&sc);
 	if (ret == 0)
 		ret = check_samples(&sc);
+	check->within = NULL;
 	stele_deleted_release(&sc.voids);
 	free(sc.entries);
 	free(sc.bad);

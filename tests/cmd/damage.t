@@ -139,7 +139,7 @@ damage_section() {
 	cp "$tmp/labelled" "$tmp/bad"
 	flip_in "$tmp/bad" $(($(block_of "$1") + 40))
 	run stele verify "$tmp/bad"
-	ok "$2: verify names it" grep -q "^damaged $2 at" <<<"$out"
+	ok "$2: verify names it" grep -q "^damaged $2 of 'v1' at" <<<"$out"
 	ok "$2: by name, everywhere" not grep -q "type $1" <<<"$err$(
 		stele copy "$tmp/bad@v1" "$tmp/never" 2>&1; stele ls -l "$tmp/bad" 2>&1)"
 	rm -rf "$tmp/copy" "$tmp/never"
@@ -156,6 +156,15 @@ damage_section 7 column 0 0
 damage_section 8 digests 3 0
 damage_section 9 tree 3 0
 damage_section 10 names 3 3
+# The first byte of a block is that of the magic, and the image is ours all the same.
+for type in 5 6 7 8 9; do
+	cp "$tmp/labelled" "$tmp/bad"
+	flip_in "$tmp/bad" "$(block_of "$type")"
+	run stele verify "$tmp/bad"
+	is 3 "$status" "type $type without its magic: damage"
+	ok "type $type without its magic: nobody says that there is no image" \
+		not grep -q "no Stele image there" <<<"${out,,}"
+done
 
 # Any single byte: sampled here over the whole file, between all structures.
 size=$(stat -c %s "$tmp/good")
@@ -177,6 +186,40 @@ for ((i = 0; i < 400 && checked < 120; i++)); do
 done
 ok "there were bytes to flip" test "$checked" -gt 50
 is "" "$missed" "verify finds any of $checked flipped bytes"
+
+# ---- the image as a whole ----
+
+# lost STATUS HINT COUNT LAST: of $tmp/bad; so many lines, of which this is the last
+lost() {
+	run stele verify "$tmp/bad"
+	is "3 $3" "$status $(grep -c '^damaged' <<<"$out")" "$4: verify calls it damage"
+	ok "$4: says what" grep -q "^damaged image at .*$4" \
+		<<<"$(grep ^damaged <<<"$out" | tail -n 1)" || diag "$out"
+	is "hint: $2" "${err:0:$((6 + ${#2}))}" "$4: and nothing but the next step"
+	is "$3" "$(stele verify --json "$tmp/bad" 2>>"$tmp/log" | tail -n 1 | jq .damage_count)" \
+		"$4: as JSON"
+	run stele repair "$tmp/bad"
+	is "$1" "$status" "$4: no repair"
+	ok "$4: repair has the next step, too" grep -q "^hint: $2" <<<"$err" || diag "$err"
+}
+
+for cut in $((size - 4096)) $((size / 2)) 1500000 10000; do
+	head -c "$cut" "$tmp/good" >"$tmp/bad"
+	lost 1 "give the target its full size again" $((cut == 10000 ? 4 : 1)) \
+		"image has $size bytes, but its target only $cut"
+done
+flip 4200 8300 1048676 1052772
+lost 3 "write nothing there" 5 "all superblocks of the Stele image are damaged"
+cp "$tmp/good" "$tmp/bad"
+dd if=/dev/zero of="$tmp/bad" bs=4096 count=512 conv=notrunc status=none
+lost 3 "write nothing there" 5 "all four superblocks of a Stele image are gone"
+cp "$tmp/good" "$tmp/bad"
+must stele snapshot create "$tmp/bad@less" -d s1 >"$tmp/log"
+for slot in 4096 8192; do
+	at=$(od -An -tu8 -j $((slot + 0xa0)) -N 8 "$tmp/bad" | tr -d ' ')
+	flip_in "$tmp/bad" $((at + 100))
+done
+lost 3 "without a catalog" 3 "no sound catalog"
 
 # Cut short, and not an image at all.
 head -c $((size / 2)) "$tmp/good" >"$tmp/bad"

@@ -269,14 +269,14 @@ ok "also of a compaction" grep -q "sound on 'image'" <<<"$out"
 
 cp image erased
 dd if=/dev/zero of=erased bs=4096 count=512 conv=notrunc status=none
-for command in info "snapshot list" verify repair "append src" "snapshot create" ls extract \
+for command in info "snapshot list" repair "append src" "snapshot create" ls extract \
 	export diff bench; do
 	target=erased
 	[[ $command != @(append|*create)* ]] || target+=@new
 	[[ $command != diff ]] || target+=" image@second"
 	[[ $command != @(extract|export) ]] || target+=" -"
 	# shellcheck disable=SC2086 # words
-	says 1 "write nothing there" $command $target
+	says 3 "write nothing there" $command $target
 	ok "$command: that there was an image" \
 		grep -q "all four superblocks of a Stele image are gone" <<<"$err"
 done

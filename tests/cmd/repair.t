@@ -166,7 +166,11 @@ run stele repair -n lost.stele
 ok "branch 1 cannot be chosen" \
 	grep -q "^branch 1: generation 3, .*, cannot be chosen: checksum" <<<"$out"
 ok "branch 2 can" grep -q "^branch 2: generation 2, .*2 snapshots" <<<"$out"
-must stele repair --choose=2 lost.stele >/dev/null 2>&1
+run stele repair --choose=1 lost.stele
+ok "and who tries is told how to see that" grep -q "^hint: 'stele repair -n' shows" <<<"$err"
+run stele repair --choose=2 lost.stele
+is "0 1" "$status $(grep -c "generation 3 was published" <<<"$err")" "chosen: it is said once"
+ok "and what becomes of the space" grep -q "is not reused yet" <<<"$err"
 run stele verify lost.stele
 is "0  " "$status $(grep -E 'note|damaged' <<<"$out") $err" "resolved, and sound"
 must stele append more lost.stele@v2 --quiet

@@ -118,7 +118,7 @@ static void check_copies(void)
 	memset(memory, 0, 0x10000);
 	is_int(2, recover(), "the mirrors alone, after the front was wiped");
 	memset(memory, 0, 0x200000);
-	is_int(-EMEDIUMTYPE, recover(), "none is left");
+	is_int(-EBADMSG, recover(), "none is left");
 	ok(messages.errors == 1 && test_log_has(&messages, "superblocks of a Stele image are gone"),
 	   "which is said, once");
 	messages.size = 0;
