@@ -225,10 +225,12 @@ void cmd_log_line(void *user, enum stele_log_level level, const char *line)
 {
 	struct cmd_log *log = user;
 
-	if (level == STELE_LOG_ERROR)
+	if (level == STELE_LOG_ERROR) {
 		hold(line, "");
-	else if (level == STELE_LOG_WARNING && !log->quiet)
+	} else if (level == STELE_LOG_WARNING && !log->quiet) {
 		cmd_message("warning: %s", line);
+		remedy_print(current.cmd ? current.cmd->name : "", 0, line, NULL);
+	}
 }
 
 void cmd_log_error(int error, const char *target)

@@ -120,6 +120,8 @@ static void summarize(const struct job *job,
 			printf("%s damaged\n", text_count(a, report->damaged));
 		else
 			puts("sound");
+		if (!report->damaged && !report->snapshots)
+			remedy_print("verify", 0, "empty image", NULL);
 	}
 }
 

@@ -33,6 +33,12 @@
 	"without a catalog no snapshot can be found: copy the image from "  \
 	"elsewhere, or run 'stele build --force' again"
 #define CHOOSE_OTHER "'stele repair -n' shows which branches can be chosen"
+#define LOOK_FIRST                                                           \
+	"'stele verify' lists the damage, 'stele repair' mends what it can; " \
+	"use --force to overwrite the image"
+#define FILL                                                                 \
+	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
+	"with 'stele append'"
 #define NOT_EVEN_ROOT                                                        \
 	"not even root may: see whether it is immutable (lsattr), or on an " \
 	"NFS that squashes root"
@@ -50,6 +56,8 @@ static const struct {
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
 	{-EEXIST, " build copy ", "larger than it",
 	 "give the target its full size again, or use --force to overwrite the image"},
+	{-EEXIST, " build copy ", "lost its superblocks", LOOK_FIRST},
+	{-EEXIST, " build copy ", "cannot be opened", LOOK_FIRST},
 	{-EEXIST, " build copy ", "unfinished image",
 	 "use --force to overwrite it: unless a build is still running, on whatever "
 	 "machine, nothing is lost"},
@@ -77,8 +85,9 @@ static const struct {
 	{-ENODATA, " build copy ", NULL, NULL},
 	{-ENODATA, NULL, "being written by", "wait until that has ended"},
 	{-ENODATA, NULL, "may still be writing",
-	 "wait until that has ended; if it was interrupted, run 'stele build --force' again"},
-	{-ENODATA, NULL, "unfinished image", "run 'stele build --force' again"},
+	 "wait until that has ended; if it was interrupted, run it again with --force"},
+	{-ENODATA, NULL, "unfinished image",
+	 "run 'stele build --force' or 'stele copy --force' again"},
 	{-ENODATA, NULL, "bytes, but its target only",
 	 "give the target its full size again, or copy the image anew"},
 	{-EOPNOTSUPP, " posix ", "has a granule of",
@@ -130,9 +139,9 @@ static const struct {
 	{-ENOENT, " build append ", "cannot open source", NULL},
 	{-ENOENT, " build append ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, NULL, "no directory", NULL},
-	{-ENOENT, NULL, "(available: none)",
-	 "the image is empty: run 'stele copy' again if one was interrupted, or add a "
-	 "snapshot with 'stele append'"},
+	{-ENOENT, NULL, "empty image", FILL},
+	{0, NULL, "empty image: it has overwritten", NULL},
+	{0, NULL, "empty image", FILL},
 	{-ENOENT, NULL, "symbolic link to what does not exist",
 	 "remove the link, or name what it leads to"},
 	{-EACCES, " build append ", "cannot read source", MAY_READ},

@@ -6,7 +6,7 @@
 #define STELE_CMD_REMEDY_H
 
 /*
- * Print hints for `error` and `line`, the library's message, on `target` (may
+ * Print hints for `error` (0: a warning) and `line`, the library's message, on `target` (may
  * be NULL) of the command `verb`; nothing if there is no next step.
  */
 void remedy_print(const char *verb, int error, const char *line,

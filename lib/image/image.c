@@ -208,18 +208,43 @@ static bool read_writer(struct stele_device *dev, struct stele_intent_record *ou
 }
 
 /* See stele_new_image.lost. */
-static void log_lost(const struct stele_copies *copies,
-		     const struct stele_log *log)
+static void log_lost(const struct stele_copies *copies, const char *what,
+		     enum stele_log_level level, const struct stele_log *log)
 {
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
 		const struct stele_superblock *sb = &copies->copy[i].sb;
 
-		if (copies->copy[i].error || !*sb->label)
+		if (copies->copy[i].error || sb->state != STELE_STATE_UNFINISHED ||
+		    !*sb->label)
 			continue;
-		stele_log_error(log, "unfinished image: it has overwritten %s",
-				sb->label);
+		stele_log_emit(log, level, "%s: it has overwritten %s", what, sb->label);
 		return;
 	}
+}
+
+/* What became of who was writing the image, which is `what`; `otherwise`: nobody is known. */
+static void log_writer(struct stele_device *dev, const char *what, const char *otherwise,
+		       enum stele_log_level level, const struct stele_log *log)
+{
+	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
+	char by[256];
+
+	if (writer && read_writer(dev, writer)) {
+		stele_machine_describe(writer, by, sizeof(by));
+		switch (stele_machine_runs(writer)) {
+		case STELE_RUNNING_YES:
+			stele_log_emit(log, level, "%s: being written by %s", what, by);
+			break;
+		case STELE_RUNNING_UNKNOWN:
+			stele_log_emit(log, level, "%s: %s may still be writing it", what, by);
+			break;
+		default:
+			stele_log_emit(log, level, "%s: %s was interrupted", what, by);
+		}
+	} else {
+		stele_log_emit(log, level, "%s: %s", what, otherwise);
+	}
+	free(writer);
 }
 
 /* Always -ENODATA: there is no image yet, or what a slot beyond the end said of it is cut off. */
@@ -227,32 +252,24 @@ static int refuse_unfinished(struct stele_device *dev,
 			     const struct stele_copies *copies,
 			     uint64_t target_size, const struct stele_log *log)
 {
-	struct stele_intent_record *writer;
-	char by[256];
+	static const char what[] = "unfinished image";
 
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
 		if (!copies->copy[i].error &&
 		    check_size(&copies->copy[i].sb, target_size, log))
 			return -ENODATA;
-	writer = calloc(1, sizeof(*writer));
-	log_lost(copies, log);
-	if (writer && read_writer(dev, writer)) {
-		stele_machine_describe(writer, by, sizeof(by));
-		switch (stele_machine_runs(writer)) {
-		case STELE_RUNNING_YES:
-			stele_log_error(log, "unfinished image: being written by %s", by);
-			break;
-		case STELE_RUNNING_UNKNOWN:
-			stele_log_error(log, "unfinished image: %s may still be writing it", by);
-			break;
-		default:
-			stele_log_error(log, "unfinished image: %s was interrupted", by);
-		}
-	} else {
-		stele_log_error(log, "unfinished image: its build was interrupted");
-	}
-	free(writer);
+	log_lost(copies, what, STELE_LOG_ERROR, log);
+	log_writer(dev, what, "its build was interrupted", STELE_LOG_ERROR, log);
 	return -ENODATA;
+}
+
+void stele_image_log_empty(const struct stele_image *image, enum stele_log_level level,
+			   const struct stele_log *log)
+{
+	static const char what[] = "empty image";
+
+	log_lost(&image->copies, what, level, log);
+	log_writer(image->dev, what, "it has no snapshots", level, log);
 }
 
 /*

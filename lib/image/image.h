@@ -86,6 +86,13 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 int stele_image_check_fresh(const struct stele_image *image,
 			    struct stele_copies *now);
 
+/*
+ * Of an image without snapshots, which an interrupted copy leaves: who wrote it last, and what
+ * it was written over.
+ */
+void stele_image_log_empty(const struct stele_image *image, enum stele_log_level level,
+			   const struct stele_log *log);
+
 /* Number of copies that are not as they should be; 0: nothing to repair. */
 unsigned int stele_image_wrong_copies(const struct stele_image *image);
 /* May it be changed? 0; -EOPNOTSUPP; -ENOTUNIQ (a fork; logged). */

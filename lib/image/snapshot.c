@@ -48,7 +48,7 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 int stele_snapshot_log_choice(const struct stele_image *image, int error)
 {
 	struct stele_catalog_snapshot info;
-	char names[NAMES_SIZE] = "none";
+	char names[NAMES_SIZE] = "";
 	size_t used = 0;
 
 	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++) {
@@ -60,7 +60,9 @@ int stele_snapshot_log_choice(const struct stele_image *image, int error)
 		used += (size_t)sprintf(names + used, "%s%s", used ? ", " : "",
 					info.name);
 	}
-	if (error == -ENOENT)
+	if (error == -ENOENT && !used)
+		stele_image_log_empty(image, STELE_LOG_ERROR, &image->log);
+	else if (error == -ENOENT)
 		stele_log_error(&image->log, "no such snapshot (available: %s)",
 				names);
 	else if (error == -EINVAL)

@@ -337,6 +337,8 @@ static int image_open(const char *text, const struct stele_open_opts *opts,
 		stele_device_close(dev);
 		free(image);
 	} else {
+		if (!image->catalog.counts.snapshots)
+			stele_image_log_empty(image, STELE_LOG_WARNING, &log);
 		*out = image;
 	}
 	stele_target_release(&target);

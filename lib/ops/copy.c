@@ -513,18 +513,18 @@ static int find_image(struct copy *c, const char *target)
 }
 
 /* An image that holds nothing, yet is whole. */
-static int begin_image(const struct copy *c, struct stele_device *dev,
-		       uint64_t image_size)
+static int begin_image(const struct copy *c, const struct stele_claim *claim)
 {
 	const struct stele_new_image what = {
 		.uuid = c->opts.uuid,
 		.label = c->opts.label ? c->opts.label : c->ds->image.sb.label,
-		.size = image_size,
+		.lost = claim->lost,
+		.size = claim->image_size,
 		.time = c->opts.time,
 	};
 	struct stele_txn txn;
 	struct stele_catalog_segment tree;
-	int ret = stele_txn_on_new(&txn, dev, &what, &c->log);
+	int ret = stele_txn_on_new(&txn, claim->dev, &what, &c->log);
 
 	if (ret == 0 && stele_posix_find(&c->ds->image, &tree))
 		ret = stele_txn_set_posix(&txn, true);
@@ -583,7 +583,7 @@ static int make_image(struct copy *c)
 	if (ret == 0)
 		ret = stele_claim_take(claim);
 	if (ret == 0 && !claim->resumed)
-		ret = begin_image(c, claim->dev, claim->image_size);
+		ret = begin_image(c, claim);
 	if (ret == 0 && (want.dry || claim->beside))
 		ret = begin_on(c, claim);
 	else if (ret == 0)

@@ -193,8 +193,9 @@ static int refuse_image(struct stele_claim *claim, struct stele_image *image)
 	list_snapshots(image, names);
 	stele_log_emit(&claim->log,
 		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
-		       "'%s' holds a Stele image, label '%s', snapshots %s%s",
-		       claim->path, image->sb.label, names,
+		       "'%s' holds a Stele image, label '%s', %s%s%s",
+		       claim->path, image->sb.label,
+		       *names ? "snapshots " : "without snapshots", names,
 		       claim->force ? ", which would be overwritten" : "");
 	return claim->force ? 0 : -EEXIST;
 }
@@ -216,6 +217,24 @@ static void refuse_cut_short(const struct stele_claim *claim)
 		       "'%s' holds a Stele image that is larger than it%s: at its full "
 		       "size it may be sound",
 		       claim->path, claim->force ? ", and would be overwritten" : "");
+}
+
+/* A file is more often damaged than it is erased on purpose, as devices are. */
+static int check_remains(const struct stele_claim *claim)
+{
+	if ((claim->force && !claim->dry) || !claim->regular)
+		return 0;
+	if (stele_copies_missing(&claim->seen, claim->size))
+		refuse_cut_short(claim);
+	else if (stele_image_remains(claim->dev))
+		stele_log_emit(&claim->log,
+			       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
+			       "'%s' seems to hold a Stele image that has lost its "
+			       "superblocks%s", claim->path,
+			       claim->force ? ", and would be overwritten" : "");
+	else
+		return 0;
+	return claim->force ? 0 : -EEXIST;
 }
 
 /* Return: 1 ours; 0 not ours; -EEXIST; errno of the device. */
@@ -295,6 +314,8 @@ static int check_content(struct stele_claim *claim)
 	if (!ret && claim->size >= STELE_DATA_OFFSET)
 		ret = check_image(claim);
 	claim->ours = ret > 0;
+	if (!ret)
+		ret = check_remains(claim);
 	warn_of_signatures(claim);
 	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
 		return ret < 0 ? ret : 0;

@@ -485,6 +485,18 @@ static int verify_tree(struct stele_check *check, uint32_t index)
 	return check->image->fork ? 0 : stele_verify_posix(check, &where);
 }
 
+/* No damage, but nobody expects it. */
+static void note_empty(struct stele_check *check)
+{
+	struct stele_log_held held;
+
+	stele_log_hold(&held, NULL);
+	stele_image_log_empty(check->image, STELE_LOG_WARNING, &held.log);
+	stele_check_report(check, 0, "image", 0, check->image->sb.image_size, "%s",
+			   held.last ? held.last : "");
+	stele_log_end(&held, false);
+}
+
 static int verify_all(struct stele_check *check, int64_t snapshot)
 {
 	const struct stele_catalog_counts *counts =
@@ -499,6 +511,8 @@ static int verify_all(struct stele_check *check, int64_t snapshot)
 	if (ret == -EAGAIN)
 		return ret;
 	check_features(check);
+	if (!counts->snapshots)
+		note_empty(check);
 	if (ret == 0 && snapshot < 0 && !check->image->fork)
 		ret = check_space(check);
 	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)

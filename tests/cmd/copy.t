@@ -176,6 +176,35 @@ stopped KILL "$tmp/e" stele copy -q -j 1 "$tmp/big.stele" "$tmp/e"
 run stele ls "$tmp/e"
 ok "killed: what is to be done is said of the empty image" \
 	grep -q "^hint: .*run 'stele copy' again" <<<"$err" || diag "$err"
+for command in info verify "snapshot list"; do
+	# shellcheck disable=SC2086 # words
+	run stele $command "$tmp/e"
+	is 0 "$status" "killed: $command of the empty image"
+	ok "killed: $command says that it was interrupted" \
+		grep -q "empty image: process .* was interrupted" <<<"$out$err"
+	ok "killed: $command says what to do" \
+		grep -q "^hint: run 'stele copy' again" <<<"$err" || diag "$err"
+done
+if [ "$(id -u)" = 0 ]; then
+	loop_new 300M
+	err=
+	for ((try = 0; try < 5 && ! ${#err}; try++)); do
+		must blkdiscard "$loop"
+		must stele build -q --label=kept "$tmp/photos/train/cats" "$loop@v1"
+		stele copy -f -q -j 1 "$tmp/big.stele" "$loop" &
+		until reached "$loop_file"; do kill -0 $! 2>/dev/null || break; done
+		kill -KILL $! 2>/dev/null
+		wait $! 2>/dev/null
+		run stele info "$loop"
+	done
+	ok "killed on a device: what it has overwritten is said" \
+		grep -q "empty image: it has overwritten 'kept': 'v1'" <<<"$err" || diag "$err"
+	must stele copy -q "$tmp/big.stele" "$loop"
+	run stele info "$loop"
+	is "0 " "$status $err" "killed on a device: run again, it is whole"
+else
+	skip_block 2 "needs root"
+fi
 stopped INT "$tmp/k" stele copy -j 1 "$tmp/big.stele" "$tmp/k"
 is 130 "$status" "it dies of a signal"
 ok "and says how to resume" grep -q "run the same command to resume" "$tmp/err" ||

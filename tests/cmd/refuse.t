@@ -67,6 +67,28 @@ done
 truncate -s +4096 "$tmp/short"
 ok "an image cut short: is sound at its full size" stele verify "$tmp/short"
 
+# ---- files that hold what is left of an image ----
+
+# remains WHAT WORDS HINT: $tmp/short
+remains() {
+	refused "$1" "$2" "$tmp/short"
+	ok "$1: the next step" grep -q "^hint: $3" <<<"$err" || diag "$err"
+	run stele build -f -n "$tmp/src" "$tmp/short"
+	is 0 "$status" "$1: a dry run"
+	ok "$1: a dry run warns" grep -qF -- "$2" <<<"$err" || diag "$err"
+}
+head -c 1500000 "$file" >"$tmp/short"
+remains "an image of 1.5 MB" "larger than it" "give the target its full size"
+cp "$file" "$tmp/short"
+dd if=/dev/zero of="$tmp/short" bs=4096 count=512 conv=notrunc status=none
+remains "an image without superblocks" "has lost its superblocks" "'stele verify' lists"
+cp "$file" "$tmp/short"
+for at in 4100 8200 1048580 1052680; do
+	printf XX | dd of="$tmp/short" bs=1 seek=$at conv=notrunc status=none
+done
+remains "damaged superblocks" "cannot be opened" "'stele verify' lists"
+builds "by force" "$tmp/short" --force
+
 echo "dear diary" >"$tmp/diary"
 refused "a file of somebody's" "not empty" "$tmp/diary"
 builds "a file of somebody's, by force" "$tmp/diary" --force

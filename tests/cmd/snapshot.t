@@ -58,7 +58,7 @@ Only in $tmp/src/train/dogs: 20.jpg" "$(diff -r "$tmp/src" "$tmp/out")" \
 	run stele snapshot list --json "$target"
 	is "0 " "$status $out" "$words: none is left"
 	ok "$words: info of an image without any" stele info "$target"
-	fails 1 "available: none" stele info "$target@best"
+	fails 1 "empty image: it has no snapshots" stele info "$target@best"
 }
 each_target versions 16M
 
