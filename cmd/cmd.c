@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "parse.h"
 #include "progress.h"
@@ -24,11 +25,48 @@
 static int output_error;
 static bool output_closed;
 
+static ssize_t write_output(void *cookie, const char *data, size_t size)
+{
+	size_t done = 0;
+
+	(void)cookie;
+	while (done < size) {
+		const ssize_t n = write(STDOUT_FILENO, data + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			output_error = output_error ? output_error : n ? -errno : -EIO;
+			break;
+		}
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static int close_output(void *cookie)
+{
+	(void)cookie;
+	return close(STDOUT_FILENO);
+}
+
+void cmd_output_begin(void)
+{
+	FILE *out = fopencookie(NULL, "w", (cookie_io_functions_t){
+						   .write = write_output,
+						   .close = close_output});
+
+	if (!out)
+		return;
+	setvbuf(out, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
+	stdout = out;
+}
+
 /* In a pipe, too, what was printed comes before what is said of it. */
 static void flush_output(void)
 {
-	if (!output_closed && fflush(stdout) != 0)
-		cmd_output_failed();
+	if (!output_closed)
+		fflush(stdout);
 }
 
 static void emit(const char *reason, const char *format, va_list args)
@@ -192,27 +230,20 @@ void cmd_lost(void)
 	__atomic_store_n(&lost, true, __ATOMIC_RELAXED);
 }
 
-void cmd_output_failed(void)
-{
-	if (!output_error)
-		output_error = errno ? -errno : -EIO;
-}
-
 int cmd_finish(int status)
 {
-	int error = output_error ? output_error : ferror(stdout) ? -EIO : 0;
+	int error;
 
 	hold("", "");
 	if (__atomic_load_n(&lost, __ATOMIC_RELAXED)) {
 		cmd_error(-ENOMEM, "output is incomplete");
 		status = status == CMD_OK ? CMD_FAILED : status;
 	}
-	if (fflush(stdout) != 0)
-		error = -errno;
+	fflush(stdout);
 	/* Some filesystems tell only now. */
 	output_closed = true;
-	if (fclose(stdout) != 0 && !error)
-		error = -errno;
+	error = fclose(stdout) != 0 ? -errno : 0;
+	error = output_error ? output_error : error;
 	if (!error)
 		return status;
 	/* Whoever closed the pipe early knows. */

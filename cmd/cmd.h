@@ -66,8 +66,8 @@ void cmd_getopt(const struct cmd *cmd, int argc, char **argv, bool *json);
 void cmd_no_directory(const char *path);
 /* Part of the output is missing or wrong, for lack of memory. */
 void cmd_lost(void);
-/* stdout took no more, and errno says why: stdio forgets it. */
-void cmd_output_failed(void);
+/* First of all: from now on, why stdout takes no more is known to the end. */
+void cmd_output_begin(void);
 /* Flush stdout. Return: `status`, or CMD_FAILED (said) if output was lost. */
 int cmd_finish(int status);
 

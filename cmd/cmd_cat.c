@@ -56,10 +56,7 @@ static int put(void *user, const void *data, size_t size)
 		count = (size_t)putting->left;
 	putting->skip -= skip;
 	putting->left -= count;
-	if (fwrite((const char *)data + skip, 1, count, stdout) == count)
-		return 0;
-	cmd_output_failed();
-	return STOPPED;
+	return fwrite((const char *)data + skip, 1, count, stdout) == count ? 0 : STOPPED;
 }
 
 /* Without a checksum only what is wanted is read. */

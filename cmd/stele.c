@@ -452,6 +452,7 @@ int main(int argc, char **argv)
 
 	if (!fill_descriptors())
 		return CMD_FAILED;
+	cmd_output_begin();
 	if (argc > 1 && strcmp(argv[1], "__complete") == 0)
 		return complete_words(commands, COMMAND_COUNT, argv + 2);
 	if (!cmd_take_ceph(&argc, argv))

@@ -77,6 +77,16 @@ ok "twice the same is said" grep -q "'image@second' is given twice" <<<"$err"
 is "first second" "$(stele snapshot list --json image | jq -r .name | paste -sd ' ')" \
 	"and nothing deleted"
 says 1 "'stele ls' lists the keys" cat image@first nokey
+must stele build -q numbers full.stele@v
+for ((i = 0; i < 60; i++)); do
+	must stele snapshot create "full.stele@a-rather-long-name-of-a-snapshot-$i" --base=v >.out
+done
+for words in "snapshot list full.stele" "info full.stele" "snapshot list --json full.stele"; do
+	# shellcheck disable=SC2086 # words
+	stele $words >/dev/full 2>err
+	is "1 stele: cannot write to stdout: No space left on device" "$? $(grep -v hint: err)" \
+		"$words: a full device is named, however much is printed"
+done
 stele cat image@first a >/dev/full 2>err
 ok "cat: a full device is named" grep -q "No space left" err || diag "$(<err)"
 head -c 3M /dev/urandom >src/large
