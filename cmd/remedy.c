@@ -187,6 +187,7 @@ static const struct {
 	{-EUCLEAN, " verify ", NULL, DAMAGE},
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
 	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
+	{-ESTALE, NULL, "was removed while", "what it held is gone with it: make it anew"},
 	{-ESTALE, NULL, "map", MAP_AGAIN},
 };
 

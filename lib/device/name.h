@@ -22,6 +22,8 @@ int stele_file_sync_directory(const char *path);
 
 /* Does `path` lead to the file or block device that is open as `dev`? */
 bool stele_file_is(const struct stele_device *dev, const char *path);
+/* Is it a regular file that has lost its last name? */
+bool stele_file_is_removed(const struct stele_device *dev);
 /* Does this process itself have the file or block device open? */
 bool stele_file_is_open_here(const char *path);
 /* Is something mounted on the file itself? Then no other can take its name. */

@@ -653,7 +653,8 @@ static void undo(struct stele_claim *claim)
 	if (ret < 0 && ret != -EEXIST)
 		return; /* it is somebody else's by now */
 	if (claim->created) {
-		stele_device_destroy(claim->path, &claim->log);
+		if (stele_file_is(claim->dev, claim->path))
+			stele_device_destroy(claim->path, &claim->log);
 		return;
 	}
 	if (claim->regular && !ret)

@@ -19,6 +19,7 @@
 #include "format/crc32c.h"
 #include "format/run.h"
 #include "format/sections.h"
+#include "lib/device/name.h"
 #include "lib/image/copies.h"
 #include "lib/image/deleted.h"
 #include "lib/image/fork.h"
@@ -405,6 +406,15 @@ static int publish(struct stele_image *image, const struct stele_superblock *sb)
 	return ret;
 }
 
+/* What nobody can open any more is not published, however durable it is. */
+static int check_named(const struct stele_image *image)
+{
+	if (!stele_file_is_removed(image->dev))
+		return 0;
+	stele_log_error(&image->log, "the file was removed while it was being written");
+	return -ESTALE;
+}
+
 int stele_image_commit(struct stele_image *image,
 		       const struct stele_catalog_draft *draft)
 {
@@ -430,6 +440,8 @@ int stele_image_commit(struct stele_image *image,
 		image->publishing = true;
 		ret = publish(image, &next);
 	}
+	if (ret == 0)
+		ret = check_named(image);
 	if (ret < 0) {
 		free(blocks);
 		return ret;

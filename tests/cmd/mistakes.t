@@ -275,6 +275,30 @@ must stele snapshot create image@less --base=second -d d >"$tmp/log"
 run stele compact image@less sound
 ok "also of a compaction" grep -q "sound on 'image'" <<<"$out"
 
+# ---- what fails half way ----
+
+must stele build -q src gone.stele
+must rm -rf gone.stele
+mkdir slow
+head -c 300M /dev/zero | split -b 100M - slow/
+for words in "build slow gone.stele" "copy slow.stele gone.stele" "append slow gone.stele@v2"; do
+	case $words in
+	copy*) must stele build -q slow slow.stele ;;
+	append*) must stele build -q src gone.stele ;;
+	esac
+	# shellcheck disable=SC2086 # words
+	stele $words >out 2>err &
+	until [ "$(stat -c %s gone.stele 2>/dev/null || echo 0)" -gt $((100 << 20)) ]; do
+		kill -0 $! 2>/dev/null || break
+	done
+	rm gone.stele
+	wait $!
+	is 1 $? "${words%% *}: of a file that is removed meanwhile"
+	ok "${words%% *}: says so" grep -q "the file was removed while it was being written" err
+	ok "${words%% *}: what to do" grep -q "^hint: .*make it anew" err
+done
+rm -rf slow slow.stele
+
 # ---- nothing is left of the superblocks ----
 
 cp image erased

@@ -80,6 +80,14 @@ bool stele_file_is(const struct stele_device *dev, const char *path)
 	return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
+bool stele_file_is_removed(const struct stele_device *dev)
+{
+	const int fd = stele_device_fd(dev);
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink;
+}
+
 bool stele_file_is_open_here(const char *path)
 {
 	DIR *dir = opendir("/proc/self/fd");
