@@ -256,7 +256,8 @@ int stele_builder_lost(struct stele_builder *builder, const char *key,
 				   error);
 		return 0;
 	}
-	stele_log_error(&builder->log, "cannot read source '%s': %s",
+	stele_log_error(&builder->log, "cannot %s source '%s': %s",
+			!breaks && (error == -EBADMSG || error == -EUCLEAN) ? "verify" : "read",
 			stele_source_quote(key, key_size, text),
 			breaks			 ? why :
 			is_format_error(error) ? stele_strerror(error) :

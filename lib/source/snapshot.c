@@ -42,6 +42,7 @@ struct reading {
 	uint64_t number;
 	const uint8_t *data; /* of a piece, not handed out yet */
 	size_t size;
+	bool unproven; /* the record is as it was written; what says so is not (logged) */
 };
 
 /* ---- scan ------------------------------------------------------------------- */
@@ -173,14 +174,14 @@ static int snapshot_schema(void *user, const struct stele_schema *base,
 
 /* ---- entries ---------------------------------------------------------------- */
 
-static int damaged(const struct snapshot_source *s,
-		   const struct stele_record_stream *stream, int error)
+static int damaged(const struct reading *r, int error)
 {
-	const char *why = stream->check.why;
+	const char *why = r->stream.check.why;
 
-	stele_log_error(&s->log, "record at %" PRIu64 ": %s",
-			stream->slot_offset,
-			*why ? why : stele_strerror(error));
+	if (!r->unproven)
+		stele_log_error(&r->source->log, "record at %" PRIu64 ": %s",
+				r->stream.slot_offset,
+				*why ? why : stele_strerror(error));
 	return error;
 }
 
@@ -225,9 +226,11 @@ static int next_piece(struct reading *r, const void **data, size_t *size)
 {
 	int ret = stele_record_stream_next(&r->stream, data, size);
 
-	return ret ? ret :
-		     stele_proof_check(&r->proof, r->segment, r->number,
-				       r->stream.check.digest);
+	if (ret)
+		return ret;
+	ret = stele_proof_check(&r->proof, r->segment, r->number, r->stream.check.digest);
+	r->unproven = ret < 0;
+	return ret;
 }
 
 static int drain(struct reading *r)
@@ -286,7 +289,7 @@ static int snapshot_open(void *reader, const struct stele_source_entry *entry,
 		ret = ret ? ret : -EUCLEAN;
 	}
 	if (ret < 0)
-		return damaged(s, &r->stream, ret);
+		return damaged(r, ret);
 	fill_values(r, values);
 	return 0;
 }
@@ -310,7 +313,7 @@ static int64_t snapshot_read(void *reader,
 			int ret = next_piece(r, &piece, &r->size);
 
 			if (ret < 0)
-				return damaged(r->source, &r->stream, ret);
+				return damaged(r, ret);
 			if (ret == 0)
 				break;
 			r->data = piece;

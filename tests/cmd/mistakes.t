@@ -298,6 +298,13 @@ for words in "build slow gone.stele" "copy slow.stele gone.stele" "append slow g
 	ok "${words%% *}: what to do" grep -q "^hint: .*make it anew" err
 done
 rm -rf slow slow.stele
+must stele build -q src sections.stele@v1
+at=$(perl -e 'open F, "<", shift or die; for (my $at = 0; sysread F, my $b, 4096; $at += 4096) {
+	print($at), exit if substr($b, 0, 12) eq "\x93STELE\r\n" . pack "V", 8 }' sections.stele)
+printf XXXX | dd of=sections.stele bs=1 seek=$((at + 40)) conv=notrunc status=none
+says 3 "'stele verify' lists all damage" compact sections.stele@v1 v2
+ok "compact: the damaged section is named" grep -q "^stele: digests of segment" <<<"$err"
+ok "compact: no sound record is blamed" not grep -q "record at\|cannot read" <<<"$err"
 
 # ---- nothing is left of the superblocks ----
 
