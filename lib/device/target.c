@@ -47,8 +47,10 @@ static bool parse_digest(const char *text, uint8_t *digest)
 static int parse_snapshot(const char *text, const char *name,
 			  const struct stele_log *log, struct stele_target *out)
 {
-	if (!*name)
-		return 0;
+	if (!*name) {
+		stele_log_error(log, "empty snapshot name in target '%s'", text);
+		return -EINVAL;
+	}
 	if (!strncmp(name, DIGEST_PREFIX, strlen(DIGEST_PREFIX))) {
 		out->pinned = parse_digest(name + strlen(DIGEST_PREFIX),
 					   out->digest);
@@ -115,7 +117,9 @@ static int parse_path(const char *text, const struct stele_log *log,
 		stele_log_error(log, "no path in target '%s'", text);
 		return -EINVAL;
 	}
-	if (at)
+	/* "a@b@" is the path "a@b"; of "a@" a name was forgotten. */
+	if (at && (at[1] || !memchr(slash ? slash : text, '@',
+				    (size_t)(at - (slash ? slash : text)))))
 		err = parse_snapshot(text, at + 1, log, out);
 	if (!err) {
 		out->path = at ? strndup(text, (size_t)(at - text)) :

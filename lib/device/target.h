@@ -3,7 +3,7 @@
  * target.h - what a user calls an image: PATH[@SNAPSHOT], PATH@sha256:HEX
  *
  * The last '@' behind the last '/' divides; so a path whose last part holds
- * an '@' is written with another one behind it ("./a@b@"). "rbd:..." has rules
+ * an '@' is written with another one behind it ("./a@b@"), and no other. "rbd:..." has rules
  * of its own (target_rbd.h); a library without librbd refuses it with
  * -EOPNOTSUPP.
  * Whether a word without a slash is a mapping is asked elsewhere (node/).
