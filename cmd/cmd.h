@@ -103,10 +103,10 @@ int cmd_check_whole(const struct cmd *cmd, const char *target);
  */
 bool cmd_take_ceph(int *argc, char **argv);
 /*
- * Complete abbreviated digests, TARGET@sha256:HEX, from what the target holds. False: it holds
- * none or several such snapshots (said).
+ * Complete abbreviated digests, TARGET@sha256:HEX, from what the target holds. Return: -1 (go
+ * on); CMD_FAILED: it holds no such snapshot; CMD_USAGE: several, or too few digits (said).
  */
-bool cmd_complete_digests(char **words);
+int cmd_complete_digests(char **words);
 /*
  * Are the environment variables that the program honours valid? Not checked if `words`
  * ask for help. Return: -1 (go on); CMD_USAGE (said).

@@ -91,6 +91,8 @@ int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 		cmd_message(type[0] ? "cannot unmount '%s': it is of type %s" :
 				      "cannot unmount '%s': nothing is mounted there",
 			    dir, type);
+		cmd_hint(type[0] ? "use umount(8)" :
+				   "'findmnt -t erofs," MOUNT_FUSE_TYPE "' lists what is mounted");
 		return cmd_finish(CMD_FAILED);
 	}
 	error = leave(dir, type);

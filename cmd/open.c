@@ -124,6 +124,8 @@ static char *complete(const char *word, size_t path_size, const char *rest,
 			    "so", word, choice->count ? "more than one" : "no", path);
 	if (choice->count > 1)
 		list_candidates(choice);
+	else if (*bad)
+		cmd_hint("'stele snapshot list %s' shows the digests", path);
 	else if (!*bad && asprintf(&whole, "%.*s@" DIGEST_PREFIX "%s%s",
 				   (int)path_size, word, choice->found, rest) < 0)
 		whole = NULL;
@@ -134,9 +136,10 @@ out:
 	return whole;
 }
 
-bool cmd_complete_digests(char **words)
+int cmd_complete_digests(char **words)
 {
 	bool bad = false;
+	int status = -1;
 
 	for (; *words && !bad; words++) {
 		const char *name = cmd_snapshot_of(*words);
@@ -151,7 +154,7 @@ bool cmd_complete_digests(char **words)
 		if (size < DIGEST_DIGITS_MIN && !name[size]) {
 			cmd_message("'%s': an abbreviated digest has at least %u "
 				    "hexadecimal digits", *words, DIGEST_DIGITS_MIN);
-			return false;
+			return CMD_USAGE;
 		}
 		if (size < DIGEST_DIGITS_MIN || size >= 2 * STELE_DIGEST_SIZE ||
 		    (name[size] && name[size] != '?'))
@@ -165,6 +168,8 @@ bool cmd_complete_digests(char **words)
 		free(digits);
 		if (whole)
 			*words = whole; /* to the end of the process */
+		if (bad)
+			status = choice.count ? CMD_USAGE : CMD_FAILED;
 	}
-	return !bad;
+	return status;
 }

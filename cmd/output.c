@@ -15,7 +15,9 @@
 
 static int told(const char *path, int err)
 {
-	if (err)
+	if (err == -ENOENT)
+		cmd_no_directory(path);
+	else if (err)
 		cmd_message("cannot write '%s': %s", path, strerror(-err));
 	return err;
 }

@@ -36,6 +36,8 @@
 #define LOOK_FIRST                                                           \
 	"'stele verify' lists the damage, 'stele repair' mends what it can; " \
 	"use --force to overwrite the image"
+#define UNMAP	"run 'stele unmap' with that name"
+#define SET_RW	"unmap it, or set it writable with 'blockdev --setrw'"
 #define FILL                                                                 \
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
@@ -76,7 +78,8 @@ static const struct {
 	{-EEXIST, " tune ", NULL, "use --force to replace it, or --no-save to keep it"},
 	{-EBUSY, " snapshot ", "may still have readers",
 	 "use --grace=DURATION to let them finish, or --force"},
-	{-EBUSY, NULL, "unmap it", NULL},
+	{-EBUSY, NULL, "unmap it", UNMAP},
+	{-EBUSY, NULL, "is a mapping of", UNMAP ", and name the target itself"},
 	{-EBUSY, NULL, "mounted", "unmount it first"},
 	{-EBUSY, NULL, "is swap", "run swapoff first"},
 	{-EBUSY, NULL, NULL, "try again when nothing else uses it"},
@@ -94,11 +97,16 @@ static const struct {
 	 "use 'stele compact --granule=512', then delete the snapshots that have it"},
 	{-ENOSPC, NULL, "temporary file",
 	 "free space there, or set TMPDIR to a directory that has more"},
+	{-ENOSPC, " snapshot gc repair posix ", "filesystem is full",
+	 "free some space there first: whatever changes an image writes a little, deleting, too"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
+	{-ENOSPC, NULL, "; take a larger target", "enlarge the target, and run 'stele resize'"},
 	{-ENOSPC, NULL, "no space left: ",
 	 "free space with 'stele snapshot delete' and 'stele gc', or enlarge the "
 	 "target and run 'stele resize'"},
+	{-ENOSPC, NULL, ", the image needs ",
+	 "use a larger target, or a larger --size of a file or RBD image"},
 	{-ENOSPC, " build ", NULL,
 	 "use a larger target, or a larger --size of a file or RBD image"},
 	{-ENOSPC, " append copy ", NULL,
@@ -108,12 +116,10 @@ static const struct {
 	 "free space with 'stele gc', or enlarge the target with 'stele resize'"},
 	{-EDQUOT, NULL, NULL,
 	 "free space on the filesystem or in the pool behind the target"},
-	{-EROFS, NULL, "set read-only",
-	 "unmap it, or set it writable with 'blockdev --setrw'"},
-	{-EACCES, NULL, "set read-only",
-	 "unmap it, or set it writable with 'blockdev --setrw'"},
-	{-EPERM, NULL, "set read-only",
-	 "unmap it, or set it writable with 'blockdev --setrw'"},
+	{-EROFS, NULL, "set read-only", SET_RW},
+	{-EACCES, NULL, "set read-only", SET_RW},
+	{-EPERM, NULL, "set read-only", SET_RW},
+	{-EROFS, " build copy ", "cannot open '/dev/", SET_RW},
 	{-EACCES, " tune ", "profile",
 	 "use --no-save, or set STELE_STATE_DIR to a directory of your own"},
 	{-EROFS, " tune ", "profile",
@@ -124,6 +130,8 @@ static const struct {
 	{-ENOTDIR, " map ", "cannot publish", OWN_RUN_DIR},
 	{-EACCES, " map unmap maps ", "directory", OWN_RUN_DIR},
 	{-EROFS, " map unmap maps ", NULL, OWN_RUN_DIR},
+	{-EROFS, NULL, NULL,
+	 "choose another place, or mount its filesystem with 'mount -o remount,rw'"},
 	{-EPERM, NULL, "bad mapping '", MAP_AGAIN},
 	{-EBADMSG, NULL, "bad mapping '", MAP_AGAIN},
 	{-EUCLEAN, NULL, "bad mapping '", MAP_AGAIN},
@@ -139,6 +147,7 @@ static const struct {
 	{-ENOENT, " build append ", "cannot open source", NULL},
 	{-ENOENT, " build append ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, NULL, "no directory", NULL},
+	{-ENOENT, NULL, "no file can be made in", "choose another place"},
 	{-ENOENT, NULL, "empty image", FILL},
 	{0, NULL, "empty image: it has overwritten", NULL},
 	{0, NULL, "empty image", FILL},

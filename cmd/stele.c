@@ -449,6 +449,7 @@ int main(int argc, char **argv)
 {
 	const struct cmd *cmd;
 	const char *word;
+	int status;
 
 	if (!fill_descriptors())
 		return CMD_FAILED;
@@ -476,7 +477,8 @@ int main(int argc, char **argv)
 	/* getopt's messages should name the program like all others. */
 	argv[1] = (char *)"stele";
 	cmd_begin(cmd, argv + 1);
-	if (!cmd_complete_digests(argv + 2))
-		return CMD_USAGE;
+	status = cmd_complete_digests(argv + 2);
+	if (status >= 0)
+		return status;
 	return cmd->run(cmd, argc - 1, argv + 1);
 }

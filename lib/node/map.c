@@ -183,8 +183,12 @@ static int open_device(struct attempt *attempt,
 		return -EINVAL;
 	}
 	attempt->mapping.target = realpath(path, NULL);
-	if (!attempt->mapping.target)
-		return -errno;
+	if (!attempt->mapping.target) {
+		const int err = -errno;
+
+		stele_log_error(log, "cannot open '%s': %s", path, strerror(-err));
+		return err;
+	}
 	return stele_device_open(attempt->mapping.target, NULL, 0,
 				 opts->backend, log, dev);
 }

@@ -104,7 +104,7 @@ static int txn_drop(struct stele_txn *txn, const char *name)
 int stele_txn_drop(struct stele_txn *txn, const char *name)
 {
 	return STELE_TXN_CALL(txn, txn_drop(txn, name),
-			  "cannot drop snapshot '%s' of '%s'", name,
+			  "cannot delete snapshot '%s' of '%s'", name,
 			  path_of(txn));
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "format/block.h"
 #include "format/intent.h"
@@ -73,6 +74,20 @@ static bool is_link(const char *path)
 	return !lstat(path, &st) && S_ISLNK(st.st_mode);
 }
 
+/* Some filesystems, such as that of /proc, have directories where no file can be made. */
+static void log_no_directory(const struct stele_claim *claim)
+{
+	const char *slash = strrchr(claim->path, '/');
+	const int size = !slash ? 1 : slash > claim->path ? (int)(slash - claim->path) : 1;
+	char *dir = strndup(slash ? claim->path : ".", (size_t)size);
+
+	stele_log_error(&claim->log, "cannot create '%s': %s '%.*s'", claim->path,
+			dir && access(dir, F_OK) == 0 ? "no file can be made in" :
+							"no directory",
+			size, slash ? claim->path : ".");
+	free(dir);
+}
+
 /* `asked`: what was there when the guard was asked; zeros: nothing. */
 static int open_file(struct stele_claim *claim, const char *backend,
 		     const struct stat *asked)
@@ -98,12 +113,7 @@ static int open_file(struct stele_claim *claim, const char *backend,
 		claim->created = !ret;
 	}
 	if (ret == -ENOENT) {
-		const char *slash = strrchr(claim->path, '/');
-
-		stele_log_error(&claim->log, "cannot create '%s': no directory '%.*s'",
-				claim->path,
-				slash ? (int)(slash - claim->path) : 1,
-				slash ? claim->path : ".");
+		log_no_directory(claim);
 		return ret;
 	}
 	if (ret == -EBUSY && stele_file_is_open_here(claim->path)) {
@@ -483,14 +493,13 @@ static int take_turn(struct stele_claim *claim)
 	return ret;
 }
 
-static void log_full(const struct stele_claim *claim, int error)
+/* `had`: bytes, before any were allocated; UINT64_MAX: not known. */
+static void log_full(const struct stele_claim *claim, int error, uint64_t had)
 {
-	uint64_t left;
 	char has[48] = "";
 
-	/* A rehearsal of a new file has none. */
-	if (!stele_reserve_free(stele_device_fd(claim->dev), &left))
-		snprintf(has, sizeof(has), ", and has %" PRIu64, left);
+	if (had != UINT64_MAX)
+		snprintf(has, sizeof(has), ", and has %" PRIu64, had);
 	if (error == -ENOSPC)
 		stele_log_error(&claim->log,
 				"cannot write '%s': its filesystem is full: needs %" PRIu64
@@ -504,14 +513,19 @@ static void log_full(const struct stele_claim *claim, int error)
 
 static int reserve(struct stele_claim *claim)
 {
-	/* In two pieces: see give_back(). */
-	int ret = stele_device_reserve_file(claim->dev, 0, STELE_DATA_OFFSET);
+	uint64_t had = UINT64_MAX;
+	int ret;
 
+	/* A rehearsal of a new file has none. */
+	if (stele_reserve_free(stele_device_fd(claim->dev), &had))
+		had = UINT64_MAX;
+	/* In two pieces: see give_back(). */
+	ret = stele_device_reserve_file(claim->dev, 0, STELE_DATA_OFFSET);
 	if (!ret)
 		ret = stele_device_reserve_file(claim->dev, STELE_DATA_OFFSET,
 						claim->needed - STELE_DATA_OFFSET);
 	if (ret == -ENOSPC || ret == -EDQUOT)
-		log_full(claim, ret);
+		log_full(claim, ret, had);
 	return ret;
 }
 

@@ -151,7 +151,7 @@ is "$(basename "$tmp/metrics")" "$(cd "$tmp" && echo metrics*)" \
 run stele bench --epochs=1 --prometheus="$tmp/none/metrics" "$tmp/image"
 is "1 " "$status $out" "--prometheus: a file that cannot be written: nothing is read"
 ok "--prometheus: is named" grep -qF \
-	"cannot write '$tmp/none/metrics': No such file or directory" <<<"$err" || diag "$err"
+	"cannot create '$tmp/none/metrics': no directory '$tmp/none'" <<<"$err" || diag "$err"
 run stele bench --epochs=1 --prometheus="$tmp/src" "$tmp/image"
 is "1 " "$status $out" "--prometheus: nor is there one of a directory"
 run stele bench --epochs=1 --prometheus=/dev/full "$tmp/image"

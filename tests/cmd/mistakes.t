@@ -77,16 +77,6 @@ ok "twice the same is said" grep -q "'image@second' is given twice" <<<"$err"
 is "first second" "$(stele snapshot list --json image | jq -r .name | paste -sd ' ')" \
 	"and nothing deleted"
 says 1 "'stele ls' lists the keys" cat image@first nokey
-must stele build -q numbers full.stele@v
-for ((i = 0; i < 60; i++)); do
-	must stele snapshot create "full.stele@a-rather-long-name-of-a-snapshot-$i" --base=v >.out
-done
-for words in "snapshot list full.stele" "info full.stele" "snapshot list --json full.stele"; do
-	# shellcheck disable=SC2086 # words
-	stele $words >/dev/full 2>err
-	is "1 stele: cannot write to stdout: No space left on device" "$? $(grep -v hint: err)" \
-		"$words: a full device is named, however much is printed"
-done
 stele cat image@first a >/dev/full 2>err
 ok "cat: a full device is named" grep -q "No space left" err || diag "$(<err)"
 head -c 3M /dev/urandom >src/large
@@ -127,7 +117,8 @@ is + "$(stele diff "image@sha256:$(stele info --json image@first | jq -r .snapsh
 	cut -c -9)" "image@sha256:$short" | cut -c 1)" "in each word"
 other=$(tr 0-9a-f 1-9a-f0 <<<"${short:0:8}")
 run stele ls "image@sha256:$other"
-is "2 " "$status $out" "one that none has"
+is "1 " "$status $out" "one that none has"
+ok "where digests are" grep -q "^hint: 'stele snapshot list image'" <<<"$err"
 ok "which says so" grep -q "no snapshot of 'image'" <<<"$err"
 # Enough snapshots for two whose digests begin with the same four digits are many: two
 # images of one digest are the same snapshot, so delete different samples.
@@ -274,6 +265,25 @@ ok "the summary has the target's name" grep -q "r.stele on 'named'" <<<"$out"
 must stele snapshot create image@less --base=second -d d >"$tmp/log"
 run stele compact image@less sound
 ok "also of a compaction" grep -q "sound on 'image'" <<<"$out"
+
+# ---- names that are not there, and what is in the way ----
+
+says 2 "" build src "new2.stele@"
+ok "an empty name is no v1" [ ! -e new2.stele ]
+ok "which is said" grep -q "empty snapshot name in target 'new2.stele@'" <<<"$err"
+says 2 "" snapshot create "image@" --base=first
+says 1 "" map missing.stele cats
+ok "map: names what is missing" grep -q "cannot open 'missing.stele': No such file" <<<"$err"
+says 1 "" snapshot delete image@nope
+ok "snapshot delete: says that it cannot delete" grep -q "cannot delete snapshot 'nope'" <<<"$err"
+says 1 "choose another place" build src /proc/x
+ok "a directory that takes no files is there" grep -q "no file can be made in '/proc'" <<<"$err"
+says 1 "run 'stele unmap'" build -f src image
+says 1 "run 'stele unmap'" build -f src pets
+says 1 "run 'stele unmap'" snapshot delete -f image@first
+says 1 "'findmnt " umount src
+says 1 "" bench --iolog=nodir/x image@first
+ok "bench --iolog: the directory" grep -q "no directory 'nodir'" <<<"$err"
 
 # ---- what fails half way ----
 

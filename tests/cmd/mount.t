@@ -224,10 +224,12 @@ refused "no such snapshot" "no such snapshot" photos,1.stele@none mnt
 refused "no image" "no Stele image" src/large mnt
 refused "no tree" "'stele posix on' makes it mountable" --via erofs small.stele mnt
 run stele umount mnt
-is "1 stele: cannot unmount 'mnt': nothing is mounted there" "$status $err" "nothing to unmount"
+is "1 stele: cannot unmount 'mnt': nothing is mounted there
+hint: 'findmnt -t erofs,fuse.stele' lists what is mounted" "$status $err" "nothing to unmount"
 must mount -t tmpfs none disk
 run stele umount disk
-is "1 stele: cannot unmount 'disk': it is of type tmpfs" "$status $err" "nor somebody else's"
+is "1 stele: cannot unmount 'disk': it is of type tmpfs
+hint: use umount(8)" "$status $err" "nor somebody else's"
 umount disk
 
 done_testing

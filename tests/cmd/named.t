@@ -43,7 +43,8 @@ by process $builder \(stele\) of this machine, since 20[0-9-]+ [0-9:]+ UTC" <<<"
 	run stele info "$1"
 	ok "$2: killed, it is said" grep -q \
 		"process $builder of '$(uname -n)' was interrupted" <<<"$err" || diag "$err"
-	is "hint: run 'stele build --force' again" "${err##*$'\n'}" "$2: what to do then"
+	is "hint: run 'stele build --force' or 'stele copy --force' again" "${err##*$'\n'}" \
+		"$2: what to do then"
 	# Another machine: its process cannot be seen from here.
 	"$BUILD/tests/cmd/forge" host "$1" elsewhere || bail "forge"
 	run stele info "$1"

@@ -79,8 +79,11 @@ must mkfs.ext4 -q "$loop"
 mkdir "$tmp/mnt"
 must mount "$loop" "$tmp/mnt"
 cleanup umount "$tmp/mnt"
+left=$(($(stat -f -c '%f * %S' "$tmp/mnt")))
 run stele build "$tmp/src" "$tmp/mnt/image"
 is "1 " "$status $out" "a full filesystem is a failure"
+ok "a full filesystem: what was free is said, not what is left of it" \
+	grep -q ", and has $left$" <<<"$err" || diag "$err"
 ok "a full filesystem: is named" grep -qi 'space\|small' <<<"$err" || diag "$err"
 ok "a full filesystem: no file is left" test ! -e "$tmp/mnt/image"
 

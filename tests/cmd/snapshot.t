@@ -97,7 +97,7 @@ fails 1 "no such snapshot" stele snapshot delete "$image@none"
 fails 1 "already" stele snapshot rename "$image@cats" all
 fails 2 "invalid snapshot name" stele snapshot rename "$image@cats" a/b
 fails 1 "no such snapshot" stele snapshot rename "$image@none" other
-fails 1 "cannot drop snapshot 'v9' of 'photos.stele': no such snapshot" \
+fails 1 "cannot delete snapshot 'v9' of 'photos.stele': no such snapshot" \
 	stele snapshot delete photos.stele@v9
 fails 1 "'none.stele@v1': no such file" stele snapshot delete none.stele@v1
 for words in "" "create" "list" "rename $image@cats" "delete" "frobnicate $image" \
