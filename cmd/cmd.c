@@ -143,14 +143,20 @@ void cmd_hint(const char *format, ...)
 void cmd_no_directory(const char *path)
 {
 	size_t size = strlen(path);
+	char *directory;
 
 	/* Of "a/b/" it is "a". */
 	while (size > 1 && path[size - 1] == '/')
 		size--;
 	while (size && path[size - 1] != '/')
 		size--;
-	cmd_message("cannot create '%s': no directory '%.*s'", path,
-		    size > 1 ? (int)size - 1 : 1, size ? path : ".");
+	directory = strndup(size ? path : ".", size > 1 ? size - 1 : 1);
+	/* In some, such as /proc, no file can be made. */
+	cmd_message("cannot create '%s': %s '%s'", path,
+		    directory && access(directory, F_OK) == 0 ? "no file can be made in" :
+								"no directory",
+		    directory ? directory : "");
+	free(directory);
 }
 
 void cmd_error(int error, const char *format, ...)

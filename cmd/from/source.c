@@ -180,7 +180,7 @@ static int check_names(const struct names *names)
 		pipes += !strcmp(names->list[i], "-");
 	if (pipes <= (names->count == 1))
 		return 0;
-	cmd_message("standard input is a source of its own");
+	cmd_message("standard input cannot be combined with other sources");
 	return -EINVAL;
 }
 
@@ -259,7 +259,7 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 			    opts->key ? "key" : opts->payload ? "payload" : "example");
 		ret = -EINVAL;
 	} else if (!ret && count > 1) {
-		cmd_message("a directory is a source of its own");
+		cmd_message("a directory cannot be combined with other sources");
 		ret = -EINVAL;
 	}
 	names_release(&names);

@@ -125,7 +125,7 @@ static bool check_dir(const char *path)
 	mount_type_of(path, type);
 	if (!strcmp(type, "erofs") || !strcmp(type, MOUNT_FUSE_TYPE)) {
 		cmd_message("cannot mount on '%s': %s is mounted there", path, type);
-		cmd_hint("'stele umount %s' ends that", path);
+		cmd_hint("'stele umount %s' unmounts it", path);
 		return false;
 	}
 	dir = opendir(path);

@@ -76,7 +76,8 @@ int stele_txn_resize(struct stele_txn *txn, uint64_t size,
 		     struct stele_resize_report *report)
 {
 	return STELE_TXN_CALL(txn, txn_resize(txn, size, report),
-			  "cannot resize");
+			  "cannot resize '%s'",
+			  txn && txn->target.path ? txn->target.path : "the image");
 }
 
 static int resize(const char *target, uint64_t size,

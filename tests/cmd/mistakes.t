@@ -278,6 +278,14 @@ says 1 "" snapshot delete image@nope
 ok "snapshot delete: says that it cannot delete" grep -q "cannot delete snapshot 'nope'" <<<"$err"
 says 1 "choose another place" build src /proc/x
 ok "a directory that takes no files is there" grep -q "no file can be made in '/proc'" <<<"$err"
+says 1 "" extract image@first /proc/x
+ok "extract: nor for it" grep -q "no file can be made in '/proc'" <<<"$err"
+says 1 "'stele build' makes a new image" append src nothere
+says 1 "give TARGET a name" build src nothere/
+says 1 "name a block device" info .
+says 1 "name a block device" copy image@first /dev/null
+says 2 "'stele copy' to a smaller target" resize --size=4K image
+ok "resize: what" grep -q "cannot resize 'image'" <<<"$err"
 says 1 "run 'stele unmap'" build -f src image
 says 1 "run 'stele unmap'" build -f src pets
 says 1 "run 'stele unmap'" snapshot delete -f image@first
