@@ -146,7 +146,7 @@ STELE_API int stele_txn_schema(struct stele_txn *txn,
 struct stele_txn_value {
 	const void *data; /* bytes, utf8, tensor */
 	uint64_t size;
-	int64_t i64;
+	int64_t i64; /* of a field with class names: one of them, or -1: none */
 	double f64;
 };
 

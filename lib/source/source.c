@@ -44,6 +44,8 @@ int stele_source_from(const struct stele_source_ops *ops, void *user,
 	return 0;
 }
 
+#define KEY_BEGINNING 60 /* bytes of a key that is too long, in a message */
+
 static int refuse(const struct stele_log *log, const char *what, int error,
 		  const struct stele_source_entry *entry)
 {
@@ -63,9 +65,12 @@ int stele_source_check_entry(const struct stele_source_entry *entry,
 		stele_log_error(log, "the source has a sample without a key");
 		return -EINVAL;
 	}
-	if (entry->key_size > STELE_KEY_SIZE_MAX)
-		return refuse(log, "key of more than 4000 bytes", -ENAMETOOLONG,
-			      entry);
+	if (entry->key_size > STELE_KEY_SIZE_MAX) {
+		stele_log_error(log, "key of %zu bytes, more than %u: '%s...'",
+				entry->key_size, STELE_KEY_SIZE_MAX,
+				stele_source_quote(entry->key, KEY_BEGINNING, text));
+		return -ENAMETOOLONG;
+	}
 	if (memchr(entry->key, '\0', entry->key_size))
 		return refuse(log, "zero byte in a key", -EINVAL, entry);
 	if (entry->data_size <= STELE_SAMPLE_SIZE_MAX)

@@ -10,6 +10,7 @@
 #include "lib/source/spool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +204,25 @@ static const char *value_wrong(uint32_t type, const struct stele_txn_value *valu
 	return value->size && !value->data ? "has a size and no bytes" : NULL;
 }
 
+/* A value of a field that has classes is one of them, or -1: none. */
+static int check_class(const struct stele_spool *spool, uint32_t field,
+		       int64_t value, const struct stele_source_entry *entry)
+{
+	const struct stele_class_names *names = &spool->fields.names[field];
+	const uint32_t count = names->value_count ? names->value_count :
+						    names->count;
+	char text[STELE_QUOTE_SIZE];
+
+	if (!count || (value >= -1 && value < count))
+		return 0;
+	stele_log_error(&spool->log,
+			"'%s': field '%s' has %" PRIu32 " classes, and none "
+			"with the number %" PRId64,
+			stele_source_quote(entry->key, entry->key_size, text),
+			spool->fields.list[field].name, count, value);
+	return -EINVAL;
+}
+
 /* A sample that is being checked. */
 struct putting {
 	struct stele_source_entry entry;
@@ -226,6 +246,9 @@ static int take(const struct stele_spool *spool,
 			return refuse(spool, entry->key, entry->key_size,
 				      field->name, wrong);
 		if (field->type == STELE_TYPE_I64) {
+			if (entry->key &&
+			    check_class(spool, i, values[i].i64, entry))
+				return -EINVAL;
 			p->values[i].i64 = values[i].i64;
 		} else if (field->type == STELE_TYPE_F64) {
 			p->values[i].f64 = values[i].f64;

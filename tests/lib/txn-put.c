@@ -428,12 +428,16 @@ static void test_lost(void)
 enum { DATA, TEXT, GRID, CLASS, SCORE, FIELDS };
 #define FIELD(...) {.size = sizeof(struct stele_field), __VA_ARGS__}
 
+static const char *const class_names[] = {"a", "b", "c", "d", "e"};
+#define CLASSES 5
+
 static const struct stele_field fields[FIELDS] = {
 	[DATA] = FIELD(.name = "data", .type = STELE_TYPE_BYTES),
 	[TEXT] = FIELD(.name = "text", .type = STELE_TYPE_UTF8),
 	[GRID] = FIELD(.name = "grid", .type = STELE_TYPE_TENSOR,
 		       .dtype = STELE_DTYPE_U16, .rank = 2, .dims = {0, 2}),
-	[CLASS] = FIELD(.name = "class", .type = STELE_TYPE_I64),
+	[CLASS] = FIELD(.name = "class", .type = STELE_TYPE_I64,
+			.names = class_names, .name_count = CLASSES),
 	[SCORE] = FIELD(.name = "score", .type = STELE_TYPE_F64),
 };
 static const struct stele_schema schema = {.size = sizeof(schema),
@@ -480,6 +484,8 @@ static void test_values(struct stele_txn *txn)
 		{GRID, {.data = "123456", .size = 6}, "shape"},
 		{CLASS, {.data = "1", .size = 1}, "i64"},
 		{CLASS, {.f64 = 2}, "i64"},
+		{CLASS, {.i64 = CLASSES}, "classes"},
+		{CLASS, {.i64 = -2}, "classes"},
 		{SCORE, {.i64 = 2}, "f64"},
 	};
 	struct stele_txn_value values[FIELDS];
@@ -495,6 +501,27 @@ static void test_values(struct stele_txn *txn)
 	sample(values);
 	values[DATA].size = STELE_SAMPLE_SIZE_MAX;
 	refuses(txn, -EFBIG, "limit", "key", 3, values, FIELDS);
+	sample(values);
+	values[CLASS].i64 = -1;
+	is_int(0, stele_txn_put(txn, "none", 4, values, FIELDS), "of no class");
+}
+
+/* Classes that only the base has are not those of numbers that the schema lacks. */
+static void test_fewer_classes(struct stele_txn *txn)
+{
+	struct stele_field fewer[FIELDS];
+	struct stele_txn_value values[FIELDS];
+
+	memcpy(fewer, fields, sizeof(fewer));
+	fewer[CLASS].name_count = 2;
+	is_int(0, stele_txn_base(txn, NULL), "given up");
+	is_int(0, stele_txn_schema(txn, &STELE_OPTS(stele_schema, .fields = fewer,
+						    .count = FIELDS), NULL),
+	       "a schema with fewer classes than the base");
+	sample(values);
+	refuses(txn, -EINVAL, "2 classes", "key", 3, values, FIELDS);
+	values[CLASS].i64 = 1;
+	is_int(0, stele_txn_put(txn, "key", 3, values, FIELDS), "its last class");
 }
 
 static void test_keys(struct stele_txn *txn)
@@ -619,6 +646,7 @@ static void test_rules(void)
 	is_int(0, stele_txn_base(&txn, NULL), "given up");
 	test_values(&txn);
 	test_keys(&txn);
+	test_fewer_classes(&txn);
 	stele_txn_release(&txn);
 	stele_device_close(dev);
 }
