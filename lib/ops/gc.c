@@ -369,8 +369,8 @@ static int gc(const char *target, const struct stele_txn_opts *opts,
 		ret = stele_output_check(report, finished_size, &txn.log);
 	if (ret == 0 && !txn.dry && !txn.grace && !txn.revoke) {
 		stele_log_error(&txn.log,
-				"'%s' may still have readers of what is freed, "
-				"and neither a grace period is set nor FORCE",
+				"'%s' may still have readers of what is freed: "
+				"set a grace period, or force",
 				target);
 		ret = -EBUSY;
 	}

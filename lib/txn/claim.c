@@ -117,7 +117,8 @@ static int open_file(struct stele_claim *claim, const char *backend,
 		return ret;
 	}
 	if (ret == -EBUSY && stele_file_is_open_here(claim->path)) {
-		stele_log_error(&claim->log, "'%s' is in use: this process has it open",
+		stele_log_error(&claim->log, "'%s' is in use: this process has it open; "
+				"close that dataset or writer first",
 				claim->path);
 		return ret;
 	}

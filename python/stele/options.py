@@ -62,6 +62,14 @@ def text(value: str | None) -> bytes | None:
     return None if value is None else value.encode("utf-8", "surrogateescape")
 
 
+def key_bytes(key: Any) -> bytes:
+    if isinstance(key, bytes):
+        return key
+    if isinstance(key, str):
+        return key.encode("utf-8", "surrogateescape")
+    raise TypeError(f"a key is str or bytes, not {key!r}")
+
+
 def choice(name: str, value: object, choices: dict[str, int]) -> int:
     if isinstance(value, str) and value in choices:
         return choices[value]

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from . import _stele
 from .dataset import Target, Verify, verify_number
-from .options import Layout, Source, encode, known, text
+from .options import Layout, Source, encode, key_bytes, known, text
 from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
 from .reports import (
     BuildReport,
@@ -307,9 +307,9 @@ def snapshot_create(
         base: the snapshot to start from; None: the newest.
         delete: keys to leave out. stele.NotFound: one is not there.
     """
-    if isinstance(delete, str | bytes):
-        raise TypeError("delete must be a list of keys, not one key")
-    keys = (key if isinstance(key, bytes) else text(key) for key in delete)
+    if isinstance(delete, (str, bytes)) or not hasattr(delete, "__iter__"):
+        raise TypeError(f"delete must be a list of keys, not {delete!r}")
+    keys = map(key_bytes, delete)
     arguments = (os.fsencode(target), text(base), text(note), *keys)
     options = encode(dry_run=dry_run, time=time, backend=backend)
     report, _ = run("snapshot_create", arguments, options, False)
