@@ -84,11 +84,17 @@ def commands(code):
 
 
 def shell(block):
+    """As in one shell: what a command does to the environment stays (venv/bin/activate)."""
     for command, shown in commands(block.code):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        )  # fmt: skip
+        with tempfile.NamedTemporaryFile() as after:
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", f"trap 'env -0 >{after.name}' EXIT\n{command}"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, errors="replace",
+            )  # fmt: skip
+            for line in after.read().decode(errors="surrogateescape").split("\0")[:-1]:
+                name, _, value = line.partition("=")
+                os.environ[name] = value
         # A reader that has enough, as head, ends its writer.
         if done.returncode not in (0, 141):
             raise AssertionError(f"{command}: status {done.returncode}\n{done.stdout}")

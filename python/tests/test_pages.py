@@ -4,6 +4,7 @@
 import os
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import pages
@@ -21,6 +22,9 @@ $ seq 9
 1
 ...
 9
+$ export STELE_TEST_PAGES=1
+$ echo $STELE_TEST_PAGES
+1
 ```
 ```python
 print("a")
@@ -39,7 +43,8 @@ class Runner(unittest.TestCase):
         with tempfile.TemporaryDirectory(dir=os.environ["TEST_DIR"]) as top:
             page = Path(top, "page.md")
             page.write_text(text)
-            return pages.run(page, False)
+            with unittest.mock.patch.dict(os.environ):
+                return pages.run(page, False)
 
     def test_good(self):
         self.assertEqual(self.page(GOOD), (2, 0))
@@ -48,7 +53,7 @@ class Runner(unittest.TestCase):
     def test_bad(self):
         for old, new in (
             ("one\ntwo", "two"), ("two ... five", "two ... seven"), ("$ seq 9", "$ seq 8"),
-            ("$ seq 9", "$ seq 9; false"), ('"a"', '"b"'), ("x = 1", "x = y"),
+            ("$ seq 9", "$ seq 9; false"), ("$ export", "$ : export"), ('"a"', '"b"'), ("x = 1", "x = y"),
             ("```text\na\n```\n", ""), ("```text\na", "```text\n"), ("```python", "```ruby"),
             ("```python", "```python slow"), ("```text", "and\n```text"),
         ):  # fmt: skip
