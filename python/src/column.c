@@ -134,6 +134,17 @@ static int take_class(const struct py_column *column, PyObject *object,
 	return PyErr_Occurred() ? -1 : 0;
 }
 
+/* -1: none of them. */
+static int check_class(const struct py_column *column, int64_t value)
+{
+	if (!column->classes || (value >= -1 && value < column->field.name_count))
+		return 0;
+	PyErr_Format(PyExc_ValueError,
+		     "field %R has %u classes, and none with the number %lld",
+		     column->name, column->field.name_count, (long long)value);
+	return -1;
+}
+
 static int take_int(const struct py_column *column, PyObject *object,
 		    struct stele_txn_value *value)
 {
@@ -148,7 +159,7 @@ static int take_int(const struct py_column *column, PyObject *object,
 		return -1;
 	value->i64 = PyLong_AsLongLong(number);
 	Py_DECREF(number);
-	return PyErr_Occurred() ? -1 : 0;
+	return PyErr_Occurred() ? -1 : check_class(column, value->i64);
 }
 
 static int take_float(const struct py_column *column, PyObject *object,

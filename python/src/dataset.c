@@ -212,8 +212,10 @@ static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *i
 		      -ENOENT;
 	Py_END_ALLOW_THREADS
 	Py_DECREF(bytes);
-	if (err)
+	if (err == -ENOENT)
 		py_raise_sample(err, PY_NO_ID, key, self);
+	else if (err) /* of the keys, not of this one */
+		py_raise(err, NULL);
 	return err ? -1 : 0;
 }
 

@@ -38,6 +38,7 @@ struct keys {
 	struct py_core *core;
 	struct stele_cursor *cursor;
 	int error;
+	char *message; /* of the error, whichever thread found it */
 	unsigned int next, count;
 	char *text;
 	size_t text_size;
@@ -59,6 +60,7 @@ static void keys_free(struct keys *keys)
 	py_core_unref(keys->core);
 	pthread_mutex_destroy(&keys->lock);
 	free(keys->text);
+	free(keys->message);
 	free(keys);
 }
 
@@ -145,8 +147,10 @@ static void fetch(struct keys *keys)
 		if (ret)
 			break;
 	}
-	if (ret < 0)
+	if (ret < 0) {
 		keys->error = ret;
+		keys->message = strdup(stele_errmsg());
+	}
 }
 
 /* A copy of the next one: what is done with it may come back here. 0: there is none. */
@@ -182,8 +186,8 @@ static PyObject *keys_next(PyObject *self)
 		return name ? Py_BuildValue("(NK)", name, (unsigned long long)key.id) :
 			      NULL;
 	}
-	if (error)
-		py_raise(error, error == -ENOMEM ? NULL : stele_strerror(error));
+	if (error) /* which is final: nobody changes the message any more */
+		py_raise(error, keys_of(self)->message ? keys_of(self)->message : "");
 	return NULL;
 }
 

@@ -160,6 +160,10 @@ static PyObject *sample_class_name(PyObject *self, PyObject *args)
 		return NULL;
 	}
 	index = py_field_index(entry->core, name);
+	if (index >= 0 && !entry->core->fields[index].name_count) {
+		PyErr_Format(PyExc_TypeError, "field %R has no classes", name);
+		index = -1;
+	}
 	Py_DECREF(name);
 	if (index < 0)
 		return NULL;
@@ -221,7 +225,7 @@ static PyMethodDef methods[] = {
 	{"class_name", sample_class_name, METH_VARARGS,
 	 "class_name($self, field='label', /)\n--\n\n"
 	 "The name of the class that an int field holds. stele.NotFound if that value has "
-	 "none."},
+	 "none, as -1; TypeError for a field without classes."},
 	{"numpy", py_asarray, METH_NOARGS,
 	 "numpy($self, /)\n--\n\n"
 	 "All bytes as a NumPy array of uint8, shape (len(self),), not copied."},

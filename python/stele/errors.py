@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from .dataset import Dataset
 
 
+def short(key: object) -> str:
+    """A key for a message, which nobody reads in full if it is long."""
+    text = repr(key)
+    return text if len(text) <= 200 else f"{text[:80]}... ({len(text)} characters)"
+
+
 class Error(OSError):
     """What Stele could not do, and why.
 
@@ -41,9 +47,7 @@ class Error(OSError):
 
     def __str__(self) -> str:
         if self.key is not None and self.id is not None:
-            return f"sample {self.id} {self.key!r}: {self.strerror}"
-        if self.key is not None:
-            return f"{self.key!r}: {self.strerror}"
+            return f"sample {self.id} {short(self.key)}: {self.strerror}"
         if self.id is not None:
             return f"sample {self.id}: {self.strerror}"
         return str(self.strerror)
@@ -120,7 +124,7 @@ def make(
     if isinstance(key, bytes):
         key = key.decode("utf-8", "surrogateescape")
     if errno == _errno.ENOENT and key is not None and id is None:
-        message = "no sample has this key"
+        message = f"{short(key)}: no sample has this key"
     return _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
 
 

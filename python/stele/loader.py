@@ -258,6 +258,7 @@ class Loader(_stele.Loader, Generic[T]):
         return epoch
 
     def _seek(self, epoch: int) -> None:
+        number("epoch", epoch, 64)
         head, seed, _, _ = _STATE.unpack(self._save())
         self._restore(_STATE.pack(head, seed, epoch, 0))
 
@@ -274,8 +275,13 @@ class Loader(_stele.Loader, Generic[T]):
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Resume there, with any rank, world_size and batch_size.
 
+        Seed and epoch are those of the state, whatever this loader was made with: the rest
+        of the epoch that was interrupted comes, and the next epochs are those that would
+        have followed. (PyTorch's samplers restore their generators alike.)
+
         Raises:
-            stele.StaleError: a state of other data, or another order.
+            stele.StaleError: a state of other samples, or of another shuffle, epoch_size or
+                weights.
             ValueError: no state.
         """
         try:
@@ -290,7 +296,9 @@ class Loader(_stele.Loader, Generic[T]):
             self._restore(raw)
         except StaleError as error:
             raise StaleError(
-                errno.ESTALE, "the state of a loader of other data, or of another order"
+                errno.ESTALE,
+                "the state belongs to a loader of other samples, or of another order "
+                "(shuffle, weights, epoch_size)",
             ) from error
         self._placed = True
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from . import _stele
 from .dataset import DTYPES, TYPES, Field
@@ -42,21 +42,29 @@ def tensor(dtype: str, shape: Sequence[int | None]) -> Field:
     return Field("", "tensor", (), dtype, tuple(shape))
 
 
-def fields_of(schema: Schema) -> dict[str, Field]:
-    """The fields that a schema stands for."""
-    fields: dict[str, Field] = {}
-    for name, kind in schema.items():
-        if isinstance(kind, Field):
-            fields[name] = kind._replace(name=name)
-        elif isinstance(kind, type):
-            if kind not in _KINDS:
-                raise TypeError(f"field {name!r}: {kind.__name__} is no type of fields")
-            fields[name] = Field(name, _KINDS[kind], (), "", ())
-        elif isinstance(kind, str):
-            raise TypeError(f"field {name!r}: a list of class names, or a type, not a str")
-        else:
-            fields[name] = Field(name, "int", tuple(kind), "", ())
-    return fields
+def fields_of(schema: Any) -> dict[str, Field]:
+    """The fields that a Schema stands for."""
+    names: list[Any] = [*schema.keys()] if hasattr(schema, "keys") else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"a schema is a dict of fields by name, {{'data': bytes}}, not {schema!r}")
+    if not names:
+        raise ValueError("a schema has at least one field")
+    return {name: _field(name, schema[name]) for name in names}
+
+
+def _field(name: str, kind: Any) -> Field:
+    if isinstance(kind, Field):
+        return kind._replace(name=name)
+    if isinstance(kind, type) and kind in _KINDS:
+        return Field(name, _KINDS[kind], (), "", ())
+    if isinstance(kind, Sequence) and not isinstance(kind, (str, bytes)):
+        classes = tuple(cast(Sequence[object], kind))
+        if classes and all(isinstance(entry, str) for entry in classes):
+            return Field(name, "int", cast(tuple[str, ...], classes), "", ())
+    raise TypeError(
+        f"field {name!r} is bytes, str, int, float, a list of class names, or stele.tensor(), "
+        f"not {kind!r}"
+    )
 
 
 def columns(fields: Mapping[str, Field]) -> tuple[Column, ...]:

@@ -37,7 +37,9 @@ from .loader import (
     State,
     _choice,
     check_rank,
+    number,
 )
+from .options import known
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -162,9 +164,14 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._count = len(data_source)
         if not self._count:
             raise ValueError("there are no samples to order")
-        self._shape = (_choice("shuffle", shuffle, _SHUFFLE), block_size, block_count)
+        self._shape = (
+            _choice("shuffle", shuffle, _SHUFFLE),
+            number("block_size", block_size, 64),
+            number("block_count", block_count),
+        )
         self._head = _MAGIC | _fingerprint(data_source, self._shape) << 16
-        self._seed, self._epoch, self._start = seed, epoch, 0
+        self._seed, self._epoch = number("seed", seed, 64), number("epoch", epoch, 64)
+        self._start = 0
         self._iterator: _Indices | None = None
 
     @property
@@ -174,7 +181,9 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     def set_epoch(self, epoch: int) -> None:
         """Iterate over this epoch next; where a state of it was loaded, over its rest."""
-        if epoch != self._epoch or (self._iterator and self._iterator.used):
+        if number("epoch", epoch, 64) != self._epoch or (
+            self._iterator and self._iterator.used
+        ):
             self._epoch, self._start = epoch, 0
         self._iterator = None
 
@@ -194,12 +203,18 @@ class Sampler(torch.utils.data.Sampler[int]):
         """After as many samples of this rank since iter(); None: those handed out."""
         if consumed is None:
             consumed = self._iterator.handed_out if self._iterator else 0
-        position = min(self._start + consumed * self.world_size, self._count)
+        taken = number("consumed", consumed, 64) * self.world_size
+        position = min(self._start + taken, self._count)
         raw = _STATE.pack(self._head, self._seed, self._epoch, position)
         return {"stele": 1, "state": base64.b64encode(raw).decode("ascii")}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go on there. StaleError: of other data, or another order; ValueError: no state."""
+        """Go on there, with the state's seed and epoch, at any world_size and batch size.
+
+        Raises:
+            stele.StaleError: a state of other samples, or of another shuffle.
+            ValueError: no state.
+        """
         try:
             raw = base64.b64decode(cast(str, state["state"]), validate=True)
             head, seed, epoch, position = _STATE.unpack(raw)
@@ -208,7 +223,9 @@ class Sampler(torch.utils.data.Sampler[int]):
         if head & 0xFFFF != _MAGIC or state["stele"] != 1:
             raise ValueError("this is not the state of a sampler")
         if head != self._head or position > self._count:
-            raise StaleError(116, "the state of a sampler of other data, or another order")
+            raise StaleError(
+                116, "the state belongs to a sampler of other samples, or of another shuffle"
+            )
         self._seed, self._epoch, self._start = seed, epoch, position
         self._iterator = None
 
@@ -282,6 +299,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         transform: Callable[[_stele.Batch], Any] = tensors,
         **options: Unpack[Options],
     ) -> None:
+        known(options, Options)
         self._sources, self._transform, self._options = sources, transform, options
         self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
         self._state: Mapping[str, object] | None = None
@@ -317,7 +335,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Iterate over this epoch next; where a state of it was loaded, over its rest."""
-        self._epoch = epoch
+        self._epoch = number("epoch", epoch, 64)
 
     def state_dict(self) -> State:
         """As stele.Loader's."""

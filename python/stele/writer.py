@@ -13,7 +13,7 @@ from uuid import UUID
 
 from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
-from .errors import Error, ExistsError, FormatError, NotFound
+from .errors import Error, ExistsError, FormatError, NotFound, short
 from .options import Layout, encode, known, text
 from .progress import Listener, Progress, Watch
 from .reports import Snapshot
@@ -40,8 +40,8 @@ class Writer(_stele.Writer):
         target: PATH[@SNAPSHOT]. A new image begins with 'v1' unless named; an image that is
             there needs a name that it does not have.
         schema: what fields samples have, by name: bytes, str, int, float, a list of class
-            names (an int, which put() also takes by name), or stele.tensor(dtype, shape);
-            also Dataset.fields. None: those of the image, or else of the first sample:
+            names (an int, which put() also takes by name, and -1 for none of them), or
+            stele.tensor(dtype, shape); also Dataset.fields. None: those of the image, or else of the first sample:
             arrays may then differ in their first dimension.
         append: True: the image is there; False: it is not; None: either.
         update: a sample whose key is there already takes its place, instead of being an
@@ -176,13 +176,13 @@ class Writer(_stele.Writer):
             fields = self._guess(key, values)
         if not isinstance(values, _stele.Sample) and len(values) > len(fields):
             names = ", ".join(repr(name) for name in values if name not in fields)
-            raise ValueError(f"sample {key!r}: the schema has no field {names}")
+            raise ValueError(f"sample {short(key)}: the schema has no field {names}")
         try:
             size = self._put(key, values)
         except Error:
             raise  # names the sample
         except KeyError as error:
-            raise ValueError(f"sample {key!r}: field {error} is missing") from None
+            raise ValueError(f"sample {short(key)}: field {error} is missing") from None
         except (TypeError, ValueError, OverflowError) as error:
             raise _of(key, error) from None
         self._samples += 1
@@ -279,4 +279,4 @@ def _names(path: bytes, backend: str | None, append: bool | None) -> list[str] |
 def _of(key: Key, error: Exception) -> Exception:
     """The same error, of a sample."""
     kind = TypeError if isinstance(error, TypeError) else ValueError
-    return kind(f"sample {key!r}: {error}")
+    return kind(f"sample {short(key)}: {error}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataset and Sample in one thread."""
 
+import collections
 import contextlib
 import errno
 import gc
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import traceback
 import unittest
+from pathlib import Path
 
 import images
 import numpy
@@ -259,6 +261,36 @@ class Sequence(unittest.TestCase):
             gc.collect()
             self.assertEqual(ds.stats()["held_bytes"], 0)
             self.assertGreater(ds.stats()["failed"], 0)
+
+    def damaged_keys(self, first):
+        """An image where the block of keys that begins with this one is damaged."""
+        target = images.copy(images.plain(), f"{self.id()}.stele")
+        data = bytearray(Path(target).read_bytes())
+        data[data.rfind(first)] ^= 1
+        Path(target).write_bytes(data)
+        (damage,) = stele.verify(target, progress=False).damage
+        self.assertEqual(damage.what, "keys")
+        return stele.open(target)
+
+    def test_damaged_keys(self):
+        """Of no sample: the exception says which section it is."""
+        with self.damaged_keys(b"class0/0000") as ds:
+            for use in (
+                lambda: ds[images.key(0)], lambda: ds.find(images.key(0)),
+                lambda: images.key(0) in ds, ds.keys, lambda: ds.subset(prefix="class0"),
+            ):  # fmt: skip
+                with self.assertRaisesRegex(stele.ChecksumError, "keys of segment .* checksum") as caught:
+                    use()
+                self.assertEqual((caught.exception.id, caught.exception.key), (None, None))
+                self.assertNotIn("class0", str(caught.exception))
+            self.assertEqual(len(ds[0:10]), 10)
+        with self.damaged_keys(b"class3/0459") as ds:
+            listed = ds.items()
+            for _ in range(2):  # it stays where it is, and says the same
+                with self.assertRaisesRegex(stele.ChecksumError, "keys of segment .* checksum"):
+                    collections.deque(listed, maxlen=0)
+                with self.assertRaises(stele.NotFound):
+                    stele.open(images.plain() + "@none")
 
     def test_command(self):
         out = subprocess.run([sys.executable, "-m", "stele", "--version"], capture_output=True)

@@ -109,16 +109,39 @@ class Loaders(unittest.TestCase):
         for before, after, steps in ((8, 6, 3), (1, 2, 10), (2, 3, 1), (3, 1, 40), (4, 4, 0)):
             self.resume(before, after, steps)
 
+    def test_the_seed_of_a_state(self):
+        """It wins, in this epoch and in the next ones."""
+        first = self.loader(batch_size=50, seed=1)
+        it = iter(first)
+        next(it)
+        state = first.state_dict()
+        other = self.loader(batch_size=50, seed=7)
+        other.load_state_dict(state)
+        self.assertEqual(ids(other), ids(it))
+        self.assertEqual(ids(other), ids(first))
+        self.assertEqual(other.epoch, first.epoch)
+
     def test_bad_states(self):
         loader = self.loader(batch_size=5)
         state = loader.state_dict()
         other = self.loader(self.ds.subset(range(10)), batch_size=5)
-        with self.assertRaisesRegex(stele.StaleError, "^the state of a loader of other data"):
+        with self.assertRaisesRegex(stele.StaleError, "^the state belongs to a loader of other samples"):
             other.load_state_dict(state)
         for bad in ({}, {"stele": 2, "state": ""}, {"stele": 1, "state": "?"}, None,
                     {"stele": 1, "state": "AAAA"}, {"stele": 1, "state": "A" * 43 + "="}):  # fmt: skip
             with self.assertRaisesRegex(ValueError, "not the state of a loader"):
                 loader.load_state_dict(bad)
+        target = images.copy(images.plain(), f"{self.id()}.stele")
+        with stele.Writer(f"{target}@v2", update=True, progress=False) as w:  # one byte differs
+            w.put(images.key(100), {"data": images.content(100)[:-1] + b"?", "label": 0})
+        with stele.open(f"{target}@v2") as ds:
+            self.assertEqual(len(ds), len(self.ds))
+            with self.assertRaisesRegex(stele.StaleError, "other samples"):
+                self.loader(ds, batch_size=5).load_state_dict(state)
+        for epoch, error in ((-1, ValueError), (1 << 64, ValueError), ("1", TypeError),
+                             (1.0, TypeError), (None, TypeError)):  # fmt: skip
+            with self.assertRaisesRegex(error, "^epoch "):
+                loader.set_epoch(epoch)
         sampler = base64.b64encode(b"T\x01" + bytes(30)).decode()
         with self.assertRaisesRegex(ValueError, "of a stele.torch.Sampler, not of a loader"):
             loader.load_state_dict({"stele": 1, "state": sampler})

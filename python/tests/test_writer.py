@@ -192,6 +192,10 @@ class Wrong(Case):
             self.refused(TypeError, "'count' takes an int, not <class 'str'>", count="1")
             self.refused(ValueError, "too large|too big", count=1 << 63)
             self.refused(ValueError, "'label' has no class 'bird'", label="bird")
+            for number in (2, -2, numpy.int64(99)):
+                self.refused(
+                    ValueError, f"'label' has 2 classes, and none with the number {number}", label=number
+                )
             self.refused(TypeError, "'score' takes a float", score="1.0")
             self.refused(TypeError, "'caption' takes a str", caption=b"x")
             self.refused(ValueError, "surrogates", caption="\udcff")
@@ -213,9 +217,16 @@ class Wrong(Case):
             with self.assertRaises(stele.Error) as caught:
                 self.writer.put("k" * 5000, sample(1))
             self.assertEqual(caught.exception.key, "k" * 5000)
+            self.assertRegex(str(caught.exception), "key of 5000 bytes, more than 4000: 'k{60}...'")
+            self.assertLess(len(str(caught.exception)), 150)
             self.writer.put("good", sample(1))
+            self.writer.put("of no class", {**sample(1), "label": -1})
         with stele.open(self.target) as ds:
-            self.assertEqual(list(ds.keys()), ["good"])
+            self.assertEqual(list(ds.keys()), ["good", "of no class"])
+            self.assertEqual(ds["of no class"]["label"], -1)
+            self.assertEqual(ds["good"].class_name(), "dog")
+            with self.assertRaisesRegex(TypeError, "field 'count' has no classes"):
+                ds["good"].class_name("count")
 
     def test_schemas(self):
         for schema in (
@@ -225,6 +236,12 @@ class Wrong(Case):
             with self.subTest(schema=schema), self.assertRaises((TypeError, ValueError, stele.Error)):
                 stele.Writer(self.target, schema, progress=False)
             self.assertFalse(os.path.exists(self.target))
+        for schema in (["x"], "x", {3: int}):
+            with self.assertRaisesRegex(TypeError, "a schema is a dict of fields by name"):
+                stele.Writer(self.target, schema)
+        for kind in (numpy.float32, 3, None, [1, 2], {"cat", "dog"}, "int"):
+            with self.assertRaisesRegex(TypeError, "field 'x' is bytes, str, int, float, a list"):
+                stele.Writer(self.target, {"x": kind})
         for dtype, shape in (("u8", ()), ("uint8", (2, None)), ("uint8", (0,))):
             with self.subTest(dtype=dtype, shape=shape), self.assertRaises(ValueError):
                 stele.tensor(dtype, shape)
