@@ -171,6 +171,12 @@ static int pick_sequence(const struct py_selection *in, PyObject *which,
 	for (Py_ssize_t i = 0; !err && i < count; i++) {
 		PyObject *item = PySequence_GetItem(which, i);
 
+		if (item && (PyUnicode_Check(item) || PyBytes_Check(item))) {
+			PyErr_Format(PyExc_TypeError,
+				     "several samples are selected by index, not by "
+				     "key: find(%R) has it", item);
+			Py_CLEAR(item);
+		}
 		err = item ? py_selection_index(in, item, &out->ids[i]) : -1;
 		Py_XDECREF(item);
 	}

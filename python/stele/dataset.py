@@ -92,7 +92,9 @@ def split(target: str) -> tuple[str, str]:
         target, mark, rest = target.partition("?")
         rest = mark + rest
     head, slash, name = target.rpartition("/")
-    name, _, snapshot = name.partition("@")
+    snapshot = ""
+    if "@" in name:
+        name, _, snapshot = name.rpartition("@")
     return f"{head}{slash}{name}{rest}", snapshot
 
 
@@ -348,7 +350,8 @@ def open(
             the snapshot is pinned, else crc.
         backend: how to read; None: the best there is.
         mmap: samples are read-only views of the page cache: for data that is in memory
-            already. Not for RBD.
+            already. Not for RBD. As with any mapping, a file that is truncated meanwhile ends
+            the process (SIGBUS).
 
     Raises:
         stele.NotFound: no such target or snapshot.

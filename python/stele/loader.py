@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import errno
-import operator
+import math
 import os
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,6 @@ from typing import (
     Generic,
     Literal,
     NoReturn,
-    SupportsIndex,
     TypedDict,
     TypeVar,
     Unpack,
@@ -26,6 +25,7 @@ from typing import (
 from . import _stele
 from .dataset import Dataset, Verify, verify_number
 from .errors import StaleError
+from .options import number
 
 T = TypeVar("T")
 Shuffle = bool | Literal["windowed"]
@@ -33,6 +33,7 @@ OnError = Literal["raise", "skip", "substitute"]
 Sources = Dataset | Sequence[Dataset] | Sequence[tuple[Dataset, float]]
 
 _SHUFFLE: dict[object, int] = {True: 0, "windowed": 1, False: 2}
+_BOOL: dict[object, int] = {True: 1, False: 0}
 _ON_ERROR: dict[object, int] = {"raise": 0, "skip": 1, "substitute": 2}
 _STATE = struct.Struct("<4Q")  # what is loaded and how, seed, epoch, position
 SAMPLER_MARK = b"T\x01"  # what the state of a stele.torch.Sampler begins with
@@ -69,17 +70,8 @@ def _choice(name: str, value: object, choices: dict[object, int]) -> int:
     try:
         return choices[value]
     except (KeyError, TypeError):
-        raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}") from None
-
-
-def number(name: str, value: SupportsIndex, bits: int = 32) -> int:
-    try:
-        found = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, not {value!r}") from None
-    if not 0 <= found < 1 << bits:
-        raise ValueError(f"{name} {found} is out of range")
-    return found
+        wanted = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} is one of {wanted}, not {value!r}") from None
 
 
 def check_rank(rank: int, world_size: int) -> None:
@@ -92,16 +84,22 @@ def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
         return ((sources, 0.0),)
     if isinstance(sources, (str, bytes, os.PathLike)):
         raise TypeError(f"a Loader takes Datasets: stele.open({sources!r})")
-    pairs: list[tuple[Dataset, float]] = []
-    for source in sources:
-        if isinstance(source, tuple):
-            dataset, weight = source
-            if not weight > 0:
-                raise ValueError("a weight must be positive")
-            pairs.append((dataset, float(weight)))
-        else:
-            pairs.append((source, 0.0))
-    return tuple(pairs)
+    if not hasattr(sources, "__iter__"):
+        raise TypeError(f"a Loader takes a Dataset, or a list of them, not {sources!r}")
+    return tuple(map(_pair, sources))
+
+
+def _pair(source: Any) -> tuple[Dataset, float]:
+    if not isinstance(source, tuple):
+        return source, 0.0
+    try:
+        dataset, weight = cast(tuple[Dataset, float], source)
+        weight = float(weight)
+    except (TypeError, ValueError):
+        raise TypeError(f"a source is a Dataset, or (Dataset, weight), not {source!r}") from None
+    if not 0 < weight < math.inf:
+        raise ValueError(f"a weight must be positive and finite, not {weight}")
+    return dataset, weight
 
 
 class Loader(_stele.Loader, Generic[T]):
@@ -182,6 +180,8 @@ class Loader(_stele.Loader, Generic[T]):
         check_rank(rank, world_size)
         if number("batch_size", batch_size) < 1:
             raise ValueError("batch_size must be at least 1")
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform must be callable, not {transform!r}")
         self: Loader[Any] = super().__new__(
             cls,
             _pairs(sources),
@@ -191,13 +191,13 @@ class Loader(_stele.Loader, Generic[T]):
             number("epoch", epoch, 64),
             number("rank", rank),
             number("world_size", world_size),
-            int(drop_last),
+            _choice("drop_last", drop_last, _BOOL),
             _choice("on_error", on_error, _ON_ERROR),
             number("prefetch_bytes", prefetch_bytes, 64),
             number("epoch_size", epoch_size, 64),
             number("depth", depth),
             verify_number(verify),
-            int(as_completed),
+            _choice("as_completed", as_completed, _BOOL),
             number("block_size", block_size, 64),
             number("block_count", block_count),
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
@@ -11,6 +12,7 @@ LabelFrom = int | Literal["auto", "parent", "none"]
 _ORDERS = {"size": 0, "source": 1}
 _LABELS = {"auto": 0, "parent": 256, "none": 257}
 _TEXTS = ("backend", "base", "label", "note")
+_SHORT = ("boundary", "granule", "jobs", "object_size", "verify")
 _FLAGS = {
     "dry_run": 1, "force": 2, "discard": 4, "allow_empty": 4, "follow": 8, "skip_changed": 16,
     "update": 32, "quick": 64, "delete_missing": 128, "always": 256,
@@ -58,8 +60,32 @@ class Source(Layout, total=False):
     """How to write; None: the best there is."""
 
 
-def text(value: str | None) -> bytes | None:
-    return None if value is None else value.encode("utf-8", "surrogateescape")
+def number(name: str, value: Any, bits: int = 32) -> int:
+    """An unsigned integer, also of NumPy; TypeError, ValueError."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {value!r}") from None
+    if not 0 <= found < 1 << bits:
+        raise ValueError(f"{name} {found} is out of range")
+    return found
+
+
+def text(name: str, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {value!r}")
+    return value.encode("utf-8", "surrogateescape")
+
+
+def text_or_none(name: str, value: Any) -> bytes | None:
+    return None if value is None else text(name, value)
+
+
+def _uuid(value: Any) -> bytes | None:
+    found = value.bytes if isinstance(value, UUID) else value
+    if found is None or (isinstance(found, bytes) and len(found) == 16):
+        return found
+    raise ValueError(f"uuid must be a uuid.UUID or 16 bytes, not {value!r}")
 
 
 def key_bytes(key: Any) -> bytes:
@@ -98,13 +124,15 @@ def encode(**options: Any) -> dict[str, Any]:
         if name in _FLAGS:
             encoded["flags"] = encoded.get("flags", 0) | (_FLAGS[name] if value else 0)
         elif name in _TEXTS:
-            encoded[name] = text(value)
+            encoded[name] = text_or_none(name, value)
         elif name == "uuid":
-            encoded[name] = value.bytes if isinstance(value, UUID) else value
+            encoded[name] = _uuid(value)
         elif name == "order":
             encoded[name] = choice(name, value, _ORDERS)
         elif name == "label_from":
             encoded[name] = _label_from(value)
         else:
+            if value is not None:  # the library's default
+                value = number(name, value, 32 if name in _SHORT else 63)
             encoded[name] = value
     return encoded

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from . import _stele
 from .dataset import DTYPES, TYPES, Field
+from .options import number
 
 Kind = type[bytes] | type[str] | type[int] | type[float] | Sequence[str] | Field
 """bytes, str, int, float; names of classes, for an int; or tensor()."""
@@ -34,12 +35,14 @@ def tensor(dtype: str, shape: Sequence[int | None]) -> Field:
     """
     if dtype not in DTYPES[1:]:
         raise ValueError(f"dtype is one of {', '.join(DTYPES[1:])}, not {dtype!r}")
-    for index, dim in enumerate(shape):
-        if dim is None and index:
-            raise ValueError(f"shape {tuple(shape)}: only the first dimension may differ")
-        if dim is not None and dim < 1:
-            raise ValueError(f"shape {tuple(shape)}: a dimension is at least 1")
-    return Field("", "tensor", (), dtype, tuple(shape))
+    if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+        raise TypeError(f"shape must be a tuple of int and None, not {shape!r}")
+    dims = tuple(None if dim is None else number("a dimension", dim) for dim in shape)
+    if None in dims[1:]:
+        raise ValueError(f"shape {dims}: only the first dimension may differ")
+    if 0 in dims:
+        raise ValueError(f"shape {dims}: a dimension is at least 1")
+    return Field("", "tensor", (), str(dtype), dims)
 
 
 def fields_of(schema: Any) -> dict[str, Field]:
@@ -123,14 +126,17 @@ def _guess(name: str, value: Any) -> Field:
     kind = _scalar(value)
     if kind:
         return Field(name, kind, (), "", ())
+    what = f"{type(value)}"
     try:
         if hasattr(value, "__array__"):
             value = value.__array__()
+            what = f"an array of {value.dtype!r}, shape {value.shape}"
         return _array(memoryview(value))._replace(name=name)
     except (TypeError, BufferError, ValueError):
-        raise TypeError(f"field {name!r}: no type of fields fits {type(value)}") from None
+        raise TypeError(f"field {name!r}: no type of fields fits {what}") from None
 
 
 def guess(sample: Mapping[str, Any]) -> dict[str, Field]:
     """The fields that a sample seems to have."""
-    return {name: _guess(name, value) for name, value in sample.items()}
+    fields = {name: _guess(name, value) for name, value in sample.items()}
+    return fields_of(fields)

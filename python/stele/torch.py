@@ -37,9 +37,8 @@ from .loader import (
     State,
     _choice,
     check_rank,
-    number,
 )
-from .options import known
+from .options import known, number
 
 __all__ = [
     "IMG_EXTENSIONS",

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from . import _stele
 from .dataset import Target, Verify, verify_number
-from .options import Layout, Source, encode, key_bytes, known, text
+from .options import Layout, Source, encode, key_bytes, known, text, text_or_none
 from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
 from .reports import (
     BuildReport,
@@ -156,7 +156,7 @@ def compact(
     """
     known(layout, Layout)
     options = encode(note=note, dry_run=dry_run, time=time, backend=backend, **layout)
-    arguments = (os.fsencode(target), text(name))
+    arguments = (os.fsencode(target), text("name", name))
     return _build_report("compact", arguments, options, progress)
 
 
@@ -310,7 +310,8 @@ def snapshot_create(
     if isinstance(delete, (str, bytes)) or not hasattr(delete, "__iter__"):
         raise TypeError(f"delete must be a list of keys, not {delete!r}")
     keys = map(key_bytes, delete)
-    arguments = (os.fsencode(target), text(base), text(note), *keys)
+    names = (text_or_none("base", base), text_or_none("note", note))
+    arguments = (os.fsencode(target), *names, *keys)
     options = encode(dry_run=dry_run, time=time, backend=backend)
     report, _ = run("snapshot_create", arguments, options, False)
     return Snapshot(**report, note=note or "")
@@ -328,7 +329,7 @@ def snapshot_rename(
     """Give a snapshot another name. On RBD readers by the old name lose it: see
     snapshot_delete()."""
     options = encode(grace=grace, force=force, dry_run=dry_run, backend=backend)
-    run("snapshot_rename", (os.fsencode(target), text(name)), options, False)
+    run("snapshot_rename", (os.fsencode(target), text("name", name)), options, False)
 
 
 def snapshot_delete(
@@ -366,7 +367,7 @@ def snapshot_undelete(
         name: its name from now on; None: as it was.
     """
     options = encode(dry_run=dry_run, backend=backend)
-    run("snapshot_undelete", (os.fsencode(target), text(name)), options, False)
+    run("snapshot_undelete", (os.fsencode(target), text_or_none("name", name)), options, False)
 
 
 # ---- space

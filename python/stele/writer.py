@@ -8,13 +8,13 @@ import threading
 from collections.abc import Iterable, Mapping
 from errno import EEXIST
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 from uuid import UUID
 
 from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
-from .options import Layout, encode, known, text
+from .options import Layout, encode, known, text_or_none
 from .progress import Listener, Progress, Watch
 from .reports import Snapshot
 from .schema import Schema, columns, fields_of, guess
@@ -89,9 +89,9 @@ class Writer(_stele.Writer):
         progress: Watch = None,
         **layout: Unpack[Layout],
     ) -> Writer:
-        path, snapshot = split(os.fspath(target))
-        raw = os.fsencode(path)
-        names = None if force else _names(raw, backend, append)
+        target = os.fspath(target)
+        path, snapshot = split(target)
+        names = None if force else _names(os.fsencode(target), backend, append)
         newest = None if names is None else names[-1] if names else ""
         if newest is None:
             snapshot = snapshot or "v1"
@@ -100,6 +100,7 @@ class Writer(_stele.Writer):
         elif names and snapshot in names:
             raise ExistsError(EEXIST, f"'{path}' has a snapshot '{snapshot}' already")
         known(layout, Layout)
+        text_or_none("note", note)
         options = encode(backend=backend, time=time)
         if newest is None:
             options |= encode(
@@ -119,7 +120,7 @@ class Writer(_stele.Writer):
         try:
             self: Writer = super().__new__(
                 cls,
-                raw,
+                os.fsencode(choose(target, snapshot)),  # whose name is checked at once
                 newest is None,
                 options,
                 listener.tell,
@@ -135,7 +136,7 @@ class Writer(_stele.Writer):
         self._fields = None
         try:
             if fields is None and newest:
-                with Dataset._open(choose(path, newest), 0, backend, False) as base:
+                with Dataset._open(choose(target, newest), 0, backend, False) as base:
                     fields = base.fields
             if fields is not None:
                 self._take(fields)
@@ -212,11 +213,17 @@ class Writer(_stele.Writer):
         pairs: Any = samples
         if isinstance(samples, Mapping):
             pairs = pairs.items()
+        elif not hasattr(pairs, "__iter__"):
+            pairs = [pairs]
         self._total = self._samples + len(pairs) if hasattr(pairs, "__len__") else 0
         for pair in pairs:
-            if not isinstance(pair, Mapping):
-                self.put(*pair)
+            if isinstance(pair, (tuple, list)) and len(cast(list[Any], pair)) == 2:
+                self.put(*cast(list[Any], pair))
                 continue
+            if not isinstance(pair, Mapping):
+                raise TypeError(
+                    f"extend() takes pairs (key, sample), or dicts with '__key__', not {pair!r:.200}"
+                )
             sample: dict[str, Any] = {**pair}
             if "__key__" not in sample:
                 raise ValueError(f"a sample without '__key__': {', '.join(sample)}")
@@ -237,7 +244,7 @@ class Writer(_stele.Writer):
         """
         try:
             report = self._commit(
-                os.fsencode(self._snapshot), text(self._note), self._listener.tell
+                os.fsencode(self._snapshot), text_or_none("note", self._note), self._listener.tell
             )
         except Error as error:
             self._listener.explain(error)
@@ -263,12 +270,12 @@ class Writer(_stele.Writer):
         self._listener.close()
 
 
-def _names(path: bytes, backend: str | None, append: bool | None) -> list[str] | None:
+def _names(target: bytes, backend: str | None, append: bool | None) -> list[str] | None:
     """Snapshots of an image, oldest first; None: there is to be a new one."""
     if append is False:
         return None
     try:
-        snapshots = _stele.image(path, backend)["snapshots"]
+        snapshots = _stele.image(target, backend)["snapshots"]
     except (NotFound, FormatError):
         if append:
             raise

@@ -214,8 +214,17 @@ class Loaders(unittest.TestCase):
         for name in ("batch_size", "rank", "world_size", "seed"):
             with self.assertRaisesRegex(TypeError, f"^{name} must be an int, not '32'$"):
                 self.loader(**{name: "32"})
-        with self.assertRaises(TypeError):
-            stele.Loader(3)
+        for bad in (3, None, [3], [(self.ds, 1, 2)], [(self.ds, "x")], [(self.ds, None)]):
+            with self.assertRaisesRegex(TypeError, "Dataset"):
+                stele.Loader(bad)
+        for weight in (0, -1, float("nan"), float("inf")):
+            with self.assertRaisesRegex(ValueError, "a weight must be positive and finite"):
+                stele.Loader([(self.ds, weight)])
+        with self.assertRaisesRegex(TypeError, "transform must be callable, not 3"):
+            self.loader(transform=3)
+        for name in ("drop_last", "as_completed", "shuffle", "on_error"):
+            with self.assertRaisesRegex(ValueError, f"{name} is one of .*, not 'no'"):
+                self.loader(**{name: "no"})
         with self.assertRaises(ValueError):
             stele.Loader(self.ds.subset([]))
 

@@ -89,6 +89,23 @@ class Build(Case):
                     stele.build(self.source, self.target + "2", **options)
         self.assertFalse(os.path.exists(self.target + "2"))
 
+    def test_wrong_types(self):
+        stele.build(self.source, self.target)
+        at = self.target + "@v2"
+        for message, call in (
+            ("file_size must be an int, not '1G'", lambda: stele.build(self.source, at, file_size="1G")),
+            ("note must be a str, not 3", lambda: stele.append(self.source, at, note=3)),
+            ("base must be a str, not 3", lambda: stele.append(self.source, at, base=3)),
+            ("base must be a str, not 3", lambda: stele.snapshot_create(at, base=3)),
+            ("name must be a str, not None", lambda: stele.snapshot_rename(self.target + "@v1", None)),
+            ("name must be a str, not None", lambda: stele.compact(self.target, None)),
+            ("grace must be an int, not '1d'", lambda: stele.gc(self.target, grace="1d")),
+            ("size -1 is out of range", lambda: stele.resize(self.target, -1)),
+        ):
+            with self.subTest(message), self.assertRaisesRegex((TypeError, ValueError), message):
+                call()
+        self.assertEqual(self.names(), ["v1"])
+
     def test_append(self):
         stele.build(self.source, self.target)
         self.fill({"bird/4": b"four", "cat/1": b"another"})

@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import pickle
 import signal
 import threading
 import unittest
@@ -242,11 +243,56 @@ class Wrong(Case):
         for kind in (numpy.float32, 3, None, [1, 2], {"cat", "dog"}, "int"):
             with self.assertRaisesRegex(TypeError, "field 'x' is bytes, str, int, float, a list"):
                 stele.Writer(self.target, {"x": kind})
-        for dtype, shape in (("u8", ()), ("uint8", (2, None)), ("uint8", (0,))):
+        for shape in (3, "3", (2.5,)):
+            with self.assertRaisesRegex(TypeError, "must be a"):
+                stele.tensor("uint8", shape)
+        self.assertIs(type(stele.tensor(numpy.dtype("f4"), ()).dtype), str)
+        for dtype, shape in (("u8", ()), ("uint8", (2, None)), ("uint8", (0,)), ("uint8", (-1,))):
             with self.subTest(dtype=dtype, shape=shape), self.assertRaises(ValueError):
                 stele.tensor(dtype, shape)
         with self.assertRaisesRegex(TypeError, "'granul'"):
             stele.Writer(self.target, granul=16)
+
+    def test_at_once(self):
+        """What would else be found when all is put: names, notes, options."""
+        for name in ("a b", "-x", "n" * 64):
+            with self.assertRaisesRegex(stele.Error, f"bad snapshot name '{name}'"):
+                stele.Writer(f"{self.target}@{name}", {"data": bytes})
+        for options, message in (
+            ({"note": 3}, "note must be a str, not 3"), ({"label": b"x"}, "label must be a str, not b'x'"),
+            ({"jobs": "4"}, "jobs must be an int, not '4'"), ({"granule": -1}, "granule -1 is out of range"),
+            ({"uuid": "x"}, "uuid must be a uuid.UUID or 16 bytes, not 'x'"),
+        ):  # fmt: skip
+            with self.assertRaisesRegex((TypeError, ValueError), message):
+                stele.Writer(self.target, {"data": bytes}, **options)
+        self.assertFalse(os.path.exists(self.target))
+
+    def test_an_at_in_a_path(self):
+        target = str(images.DIRECTORY / "user@host.stele")
+        for name in ("v1", "v2"):
+            self.write({name: b"1"}, target=f"{target}@{name}")
+        self.assertEqual([s.name for s in stele.snapshots(target + "@v2")], ["v1", "v2"])
+        with stele.open(target + "@v1") as ds:
+            self.assertIn("user@host.stele@sha256:", repr(ds))
+            self.assertEqual(len(pickle.loads(pickle.dumps(ds))), 1)
+
+    def test_pairs(self):
+        with stele.Writer(self.target, {"data": bytes}, progress=False) as w:
+            for bad in (None, 3, [b"1"], ["ab"], [("a", b"1", 2)], [{3}]):
+                with self.assertRaisesRegex(TypeError, "takes pairs .key, sample., or dicts"):
+                    w.extend(bad)
+            w.extend([["a", b"1"], ("b", b"2")])
+        with stele.open(self.target) as ds:
+            self.assertEqual(list(ds.keys()), ["a", "b"])
+
+    def test_no_field_fits(self):
+        for value, what in (
+            (numpy.zeros(3, ">f4"), "'>f4'"), (numpy.zeros((2, 0)), "shape .2, 0."), ([1], "list"),
+        ):  # fmt: skip
+            with stele.Writer(self.target, force=True) as w:
+                with self.assertRaisesRegex(TypeError, f"'a': field 'data': no type of .*{what}"):
+                    w.put("a", value)
+                w.put("a", b"1")
 
     def test_keys_twice(self):
         with self.assertRaisesRegex(stele.ExistsError, "'b'"):

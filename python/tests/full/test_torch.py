@@ -359,6 +359,20 @@ class Iterables(unittest.TestCase):
         self.ds = stele.open(pictures.numbers())
         self.all = list(range(1000))
 
+    def test_wrong(self):
+        """At once, and not where a worker says it."""
+        with self.assertRaisesRegex(TypeError, "no option 'batch_sise'"):
+            Batches(self.ds, batch_sise=3)
+        for made in (Batches(self.ds), stele.torch.Sampler(self.ds)):
+            for epoch, error in ((-1, ValueError), ("1", TypeError)):
+                with self.assertRaisesRegex(error, "^epoch "):
+                    made.set_epoch(epoch)
+        for name in ("seed", "epoch", "block_size"):
+            with self.assertRaisesRegex(ValueError, f"^{name} -1 is out of range"):
+                stele.torch.Sampler(self.ds, **{name: -1})
+        with self.assertRaisesRegex(ValueError, "^consumed -1"):
+            stele.torch.Sampler(self.ds).state_dict(-1)
+
     def test_workers(self):
         for way in WAYS:
             with self.subTest(way):
