@@ -37,7 +37,7 @@ static const struct option longopts[] = {
 struct output {
 	const char *path;
 	bool replace;
-	FILE *to;
+	int to; /* descriptor */
 	struct tree_part part;
 };
 
@@ -94,13 +94,7 @@ static int open_file(struct output *output)
 					 &output->part);
 	if (dir >= 0)
 		close(dir);
-	if (!error) {
-		output->to = fdopen(output->part.fd, "w");
-		if (!output->to) {
-			error = -errno;
-			tree_part_drop(&output->part);
-		}
-	}
+	output->to = output->part.fd;
 	if (error == -ENOENT)
 		cmd_no_directory(output->path);
 	else if (error)
@@ -118,31 +112,20 @@ static int open_output(struct output *output)
 		return -EINVAL;
 	}
 	output->path = NULL;
-	output->to = stdout;
+	output->to = STDOUT_FILENO;
 	return 0;
 }
 
 /* The name only stands for bytes that would survive a crash. */
 static int keep_file(struct output *output)
 {
-	int error = 0;
+	int error;
 
-	if (fflush(output->to) || fsync(fileno(output->to)) < 0)
-		error = -errno;
-	output->part.fd = dup(fileno(output->to));
-	if (fclose(output->to) && !error)
-		error = -errno;
-	if (!error)
+	if (fsync(output->to) == 0)
 		return tree_part_keep(&output->part, output->replace);
+	error = -errno;
 	tree_part_drop(&output->part);
 	return error;
-}
-
-static void drop_file(struct output *output)
-{
-	fclose(output->to);
-	output->part.fd = -1;
-	tree_part_drop(&output->part);
 }
 
 static void summarize(const struct export *job, const char *path)
@@ -171,7 +154,7 @@ static int export(struct export *job, struct output *output)
 	if (error && !job->write_error)
 		status = cmd_status_of(error);
 	if (output->path && error)
-		drop_file(output);
+		tree_part_drop(&output->part);
 	else if (output->path)
 		error = job->write_error = keep_file(output);
 	if (stop_requested()) {

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "key.h"
@@ -28,6 +29,8 @@
 #define ARENA_SIZE  (UINT64_C(64) << 20)
 #define MERGE_GAP   (16u << 10) /* bytes that are read to save a read */
 #define BATCH	    256u
+#define AHEAD	    8192u /* samples in flight, before more are submitted */
+#define AT_ONCE	    4096u /* samples submitted: enough to fill large reads */
 #define WRITE_SIZE  (4u << 20) /* until the next look at stop_requested() */
 
 /* One sample between the cursor and the archive. Offsets are into the window. */
@@ -40,12 +43,17 @@ struct entry {
 	const char *refused; /* why */
 };
 
+/* What is read by the reader, in its order. */
+struct wanted {
+	uint64_t id, index; /* of entry */
+};
+
 /* Its memory has entries at the begin, and from the end down their bytes. */
 struct window {
 	char *memory;
-	uint64_t *ids, *tags; /* of those to read; tags: index of entry */
-	size_t count, bytes;  /* entries; taken from the end */
-	bool full;	      /* the writer's turn */
+	struct wanted *wanted;
+	size_t count, bytes; /* entries; taken from the end */
+	bool full;	     /* the writer's turn */
 	bool last;
 	int error; /* of the keys, or of the reader: behind all entries */
 	const char *what; /* failed, then */
@@ -82,16 +90,20 @@ static int put(void *user, const void *data, size_t size)
 {
 	struct export *job = user;
 
-	for (size_t n; size; data = (const char *)data + n, size -= n) {
-		n = size < WRITE_SIZE ? size : WRITE_SIZE;
+	while (size && !job->write_error) {
+		const size_t n = size < WRITE_SIZE ? size : WRITE_SIZE;
+		ssize_t got = write(job->to, data, n);
+
 		if (stop_requested())
 			job->write_error = -EINTR;
-		else if (fwrite(data, 1, n, job->to) != n)
-			job->write_error = errno ? -errno : -EIO;
-		if (job->write_error)
-			return job->write_error;
+		else if (got < 0 && errno != EINTR)
+			job->write_error = -errno;
+		if (got > 0) {
+			data = (const char *)data + got;
+			size -= (size_t)got;
+		}
 	}
-	return 0;
+	return job->write_error;
 }
 
 /* What went wrong with the archive, and not with what should go into it. */
@@ -216,11 +228,10 @@ static int take_keys(struct exporting *e, struct window *w)
 	}
 }
 
-static int by_id(const void *a, const void *b, void *user)
+static int by_id(const void *a, const void *b)
 {
-	const struct window *w = user;
-	const uint64_t x = entry_of(w, *(const uint64_t *)a)->id;
-	const uint64_t y = entry_of(w, *(const uint64_t *)b)->id;
+	const uint64_t x = ((const struct wanted *)a)->id;
+	const uint64_t y = ((const struct wanted *)b)->id;
 
 	return (x > y) - (x < y);
 }
@@ -230,12 +241,13 @@ static size_t sort(struct window *w)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < w->count; i++)
-		if (!entry_of(w, i)->large && !entry_of(w, i)->refused)
-			w->tags[n++] = i;
-	qsort_r(w->tags, n, sizeof(*w->tags), by_id, w);
-	for (size_t i = 0; i < n; i++)
-		w->ids[i] = entry_of(w, w->tags[i])->id;
+	for (size_t i = 0; i < w->count; i++) {
+		const struct entry *entry = entry_of(w, i);
+
+		if (!entry->large && !entry->refused)
+			w->wanted[n++] = (struct wanted){entry->id, i};
+	}
+	qsort(w->wanted, n, sizeof(*w->wanted), by_id);
 	return n;
 }
 
@@ -258,29 +270,54 @@ static bool stopped(struct exporting *e)
 	return __atomic_load_n(&e->stop, __ATOMIC_RELAXED);
 }
 
+/* Return: how many of these the reader took; an error of it. */
+static int submit(struct exporting *e, const struct wanted *wanted, size_t count)
+{
+	uint64_t ids[AT_ONCE], tags[AT_ONCE];
+
+	if (stele_reader_in_flight(e->reader) >= AHEAD)
+		return 0;
+	if (count > AT_ONCE)
+		count = AT_ONCE;
+	for (size_t i = 0; i < count; i++) {
+		ids[i] = wanted[i].id;
+		tags[i] = wanted[i].index;
+	}
+	return stele_reader_submit(e->reader, ids, tags, (unsigned int)count);
+}
+
+/* In the order of ids entries lie anywhere: those of a batch come to the cache at once. */
+static int collect(struct exporting *e, struct window *w)
+{
+	struct stele_sample samples[BATCH];
+	int got = stele_reader_collect(e->reader, samples, BATCH, 1);
+
+	for (int i = 0; i < got; i++)
+		__builtin_prefetch(entry_of(w, samples[i].tag), 1);
+	for (int i = 0; i < got; i++)
+		__builtin_prefetch(key_in(w, entry_of(w, samples[i].tag)), 1);
+	for (int i = 0; i < got; i++) {
+		keep(w, entry_of(w, samples[i].tag), &samples[i]);
+		stele_reader_release(e->reader, &samples[i]);
+	}
+	return got;
+}
+
 static int read_samples(struct exporting *e, struct window *w)
 {
 	const size_t count = sort(w);
-	struct stele_sample samples[BATCH];
 	size_t next = 0;
 
 	while ((next < count || stele_reader_in_flight(e->reader)) &&
 	       !stopped(e)) {
-		const size_t left = count - next;
-		int got = stele_reader_submit(
-			e->reader, w->ids + next, w->tags + next,
-			left < UINT32_MAX ? (unsigned int)left : UINT32_MAX);
+		int got = submit(e, w->wanted + next, count - next);
 
 		if (got < 0)
 			return got;
 		next += (size_t)got;
-		got = stele_reader_collect(e->reader, samples, BATCH, 1);
+		got = collect(e, w);
 		if (got < 0)
 			return got;
-		for (int i = 0; i < got; i++) {
-			keep(w, entry_of(w, samples[i].tag), &samples[i]);
-			stele_reader_release(e->reader, &samples[i]);
-		}
 	}
 	return 0;
 }
@@ -333,8 +370,8 @@ static void *read_ahead(void *user)
 				      &e->reader);
 
 	if (error) {
-		*w = (struct window){.memory = w->memory, .ids = w->ids,
-				     .tags = w->tags, .error = error,
+		*w = (struct window){.memory = w->memory,
+				     .wanted = w->wanted, .error = error,
 				     .last = true,
 				     .what = "cannot read the samples"};
 		hand_over(e, w, true);
@@ -444,9 +481,8 @@ static int allocate(struct exporting *e)
 		struct window *w = &e->windows[i];
 
 		w->memory = malloc(WINDOW_SIZE);
-		w->ids = calloc(most, sizeof(*w->ids));
-		w->tags = calloc(most, sizeof(*w->tags));
-		if (!w->memory || !w->ids || !w->tags)
+		w->wanted = calloc(most, sizeof(*w->wanted));
+		if (!w->memory || !w->wanted)
 			return -ENOMEM;
 	}
 	return 0;
@@ -476,8 +512,7 @@ int export_run(struct export *job)
 	stele_cursor_close(e.cursor);
 	for (unsigned int i = 0; i < 2; i++) {
 		free(e.windows[i].memory);
-		free(e.windows[i].ids);
-		free(e.windows[i].tags);
+		free(e.windows[i].wanted);
 	}
 	return error;
 }

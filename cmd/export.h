@@ -6,14 +6,13 @@
 #define STELE_CMD_EXPORT_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "stele.h"
 
 struct export {
 	struct stele_dataset *ds;
 	const char *prefix; /* of each path */
-	FILE *to;
+	int to; /* descriptor */
 	bool quiet;
 	uint64_t done, bytes, refused; /* samples; of these; left out */
 	int write_error;	       /* negative errno */

@@ -57,7 +57,8 @@
 	X(archive_write_open2) \
 	X(archive_write_set_bytes_per_block) \
 	X(archive_write_set_format_option) \
-	X(archive_write_set_format_pax_restricted)
+	X(archive_write_set_format_pax_restricted) \
+	X(archive_write_set_format_ustar)
 
 struct libarchive {
 #define LIBARCHIVE_CALL(name) __typeof__(name) *name;

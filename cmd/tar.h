@@ -14,10 +14,14 @@
 #include <stdint.h>
 
 #define TAR_PATH_MAX 8192u
+#define TAR_WRITE_SIZE (1u << 20)
 
 struct tar;
 
-/* Bytes of the archive go here. Return: 0; negative errno, which ends it. */
+/*
+ * Bytes of the archive go here, a multiple of TAR_WRITE_SIZE each time but the last.
+ * Return: 0; negative errno, which ends it.
+ */
 typedef int (*tar_write_fn)(void *user, const void *data, size_t size);
 
 /* Return: 0; -ENOMEM; -EOPNOTSUPP (no locale C.UTF-8). */
@@ -25,7 +29,7 @@ int tar_open(tar_write_fn write, void *user, struct tar **out);
 /*
  * A file of mode 0644, owned by 0. `path`: 1 to TAR_PATH_MAX bytes, terminated.
  * Its bytes, `size` in all, and tar_file_end() follow. Return of all three: 0;
- * what the callback returned; -ENOMEM; -EIO (libarchive refuses it).
+ * what the callback returned, now or before; -ENOMEM; -EIO (libarchive refuses it).
  */
 int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time);
 int tar_data(struct tar *tar, const void *data, size_t size);

@@ -6,6 +6,7 @@
 . "${0%/*}/targets.sh"
 
 requires tar --version
+requires strace -V
 tree_photos "$tmp/photos"
 printf x >"$tmp/photos/caf"$'\303\251'
 printf y >"$tmp/photos/bad"$'\377\376'
@@ -76,6 +77,29 @@ ok "another time, process and user" cmp "$tmp/a.tar" <(umask 077; sleep 1
 stele export --prefix=set-1/x- "$tmp/image" - >"$tmp/p.tar"
 is "$(stele ls "$tmp/image" train | sed 's,^,set-1/x-,')" \
 	"$(tar -tf "$tmp/p.tar" | grep train)" "a prefix stands before each name"
+
+# ---- many tiny samples ----
+
+# traced CMD...: its transfers, by threads, since a trace cannot see those of io_uring
+traced() {
+	ASAN_OPTIONS=detect_leaks=0 strace -f -qq -s 0 -o "$tmp/trace" \
+		-e trace=pread64,write,io_uring_setup \
+		-e inject=io_uring_setup:error=EPERM "$@"
+}
+# transfers PATTERN: the size of each
+transfers() { grep -E "$1" "$tmp/trace" | grep -oE '= [0-9]+$' | cut -c3-; }
+
+seq -f 'line %.0f, with as much text as fills a hundred bytes, as captions do, or a little more' \
+	50000 >"$tmp/lines.txt"
+must stele build -q --from=text "$tmp/lines.txt" "$tmp/tiny"
+traced stele export "$tmp/tiny" - >"$tmp/t.tar" 2>"$tmp/err"
+is "0 50000" "$? $(tar -tf "$tmp/t.tar" | wc -l)" "50,000 tiny samples"
+is "0" "$(transfers ' write\(1,' | sed '$d' | awk '$1 % 1048576' | wc -l)" \
+	"are written by the MiB"
+is "$(stat -c %s "$tmp/t.tar")" "$(transfers ' write\(1,' | awk '{s += $1} END {print s}')" \
+	"each byte once"
+ok "and read by more than 100 KiB at a time" test 102400 -lt \
+	"$(transfers 'pread64' | awk '$1 > 4096 {s += $1; n++} END {print int(s / n)}')"
 
 # ---- libarchive is loaded for it ----
 

@@ -36,7 +36,8 @@ int main(int argc, char **argv)
 	    !libarchive_load() || tar_open(put, stdout, &tar))
 		return 2;
 	if (tar_file(tar, argv[1], strtoull(argv[2], NULL, 10),
-		     strtoll(argv[3], NULL, 10)))
+		     strtoll(argv[3], NULL, 10)) ||
+	    flush(tar))
 		return 1;
 	tar_close(tar);
 	return 0;
