@@ -94,6 +94,9 @@ int stele_uring_probe(void);
 int stele_uring_open_queue(struct stele_device *dev, unsigned int depth,
 			   void *arena, size_t arena_size,
 			   struct stele_queue **out);
+/* On a struct stele_file; see stele_queue_open_in(). */
+int stele_uring_join(struct stele_device *dev, unsigned int depth,
+		     struct stele_queue_group *group, struct stele_queue **out);
 /*
  * See stele_device_open(); `path` is without snapshot. Only where the build has
  * librbd. Return: 0; -EINVAL (spelling); -ENOENT (no such configuration, pool,

@@ -38,6 +38,7 @@ static int open_uring_queue(struct stele_device *dev, unsigned int depth,
 static const struct stele_file_backend uring = {
 	.name = STELE_BACKEND_URING,
 	.queue_open = open_uring_queue,
+	.queue_join = stele_uring_join,
 };
 
 static const struct stele_file_backend threads = {
@@ -68,6 +69,7 @@ static void set(struct stele_file *file, const struct stele_file_backend *which)
 {
 	file->ops.name = which->name;
 	file->ops.queue_open = which->queue_open;
+	file->ops.queue_join = which->queue_join;
 }
 
 /* ---- the default, and threads ------------------------------------------------ */

@@ -23,6 +23,10 @@ struct stele_file_backend {
 	int (*queue_open)(struct stele_device *dev, unsigned int depth,
 			  void *arena, size_t arena_size,
 			  struct stele_queue **out);
+	/* Optional: of queues that share a ring. */
+	int (*queue_join)(struct stele_device *dev, unsigned int depth,
+			  struct stele_queue_group *group,
+			  struct stele_queue **out);
 };
 
 /*

@@ -30,6 +30,7 @@
 
 struct stele_device;
 struct stele_queue;
+struct stele_queue_group;
 struct stele_rbd_snap_ops;
 
 /* Names of the file backends that are probed; there are others, by name only. */
@@ -73,6 +74,7 @@ struct stele_request {
 	/* The seam's own, from submit to reap. */
 	uint32_t done;	  /* bytes transferred so far */
 	uint32_t retries; /* of the piece now in flight */
+	struct stele_queue *queue; /* of a backend in which queues share */
 	struct stele_request *next;
 };
 
@@ -103,6 +105,10 @@ struct stele_device_ops {
 	/* Sets *queue to a struct that begins with struct stele_queue. */
 	int (*queue_open)(struct stele_device *dev, unsigned int depth,
 			  void *arena, size_t arena_size,
+			  struct stele_queue **queue);
+	/* Optional: see stele_queue_open_in(). Its errors mean: not in this group. */
+	int (*queue_join)(struct stele_device *dev, unsigned int depth,
+			  struct stele_queue_group *group,
 			  struct stele_queue **queue);
 	void (*close)(struct stele_device *dev);
 
@@ -138,7 +144,8 @@ struct stele_queue_ops {
 	/*
 	 * Push what was started to the kernel, wait until at least min_wait
 	 * raw completions are there (0: only look), and fill done[]/res[]
-	 * with up to max of them (0: only push). Count or -errno.
+	 * with up to max of them (0: only push, and of a group wait for any of
+	 * its queues). Count or -errno.
 	 */
 	int (*wait)(struct stele_queue *queue, unsigned int min_wait,
 		    struct stele_request **done, ssize_t *res,
@@ -201,6 +208,7 @@ struct stele_queue {
 	unsigned int in_flight;	 /* submitted and not yet reaped */
 	unsigned int fork_count; /* of the process when it was opened */
 	unsigned int thread;	 /* that uses it; 0: none yet */
+	bool grouped;		 /* it shares with others; see stele_queue_open_in() */
 	struct stele_queue_stats stats; /* backends count enters and registered */
 };
 
@@ -358,6 +366,27 @@ void *stele_device_alloc(const struct stele_device *dev, size_t size);
  */
 int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
 		     size_t arena_size, struct stele_queue **out);
+
+/*
+ * Queues of one thread, of any devices, that share what their backends can share: a ring
+ * that is entered once for all. Begins as zeros.
+ */
+struct stele_queue_group {
+	struct stele_queue *host; /* that others can join; NULL: none yet */
+};
+
+/*
+ * As stele_queue_open(), in a group, for this thread alone. No memory is registered. A reap
+ * that waits for nothing brings what was gathered. What cannot join has a queue of its own.
+ */
+int stele_queue_open_in(struct stele_device *dev, unsigned int depth,
+			struct stele_queue_group *group,
+			struct stele_queue **out);
+/*
+ * Push what all queues of its group have started, and wait until `min` requests of any can
+ * be reaped (at most those in flight). Return: 0; -EIO (it broke); as claim.
+ */
+int stele_queue_gather(struct stele_queue *queue, unsigned int min);
 
 /*
  * A queue belongs to one thread at a time: the one that calls. A ring serves the thread

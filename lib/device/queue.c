@@ -53,6 +53,18 @@ static bool is_forked(const struct stele_queue *queue)
 	return queue->fork_count != stele_fork_count();
 }
 
+static void begin(struct stele_queue *queue, struct stele_device *dev,
+		  unsigned int depth)
+{
+	queue->dev = dev;
+	queue->depth = depth;
+	queue->in_flight = 0;
+	queue->fork_count = stele_fork_count();
+	queue->thread = 0;
+	queue->grouped = false;
+	queue->stats = (struct stele_queue_stats){0};
+}
+
 int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
 		     size_t arena_size, struct stele_queue **out)
 {
@@ -64,12 +76,24 @@ int stele_queue_open(struct stele_device *dev, unsigned int depth, void *arena,
 	rc = dev->ops->queue_open(dev, depth, arena, arena_size, &queue);
 	if (rc)
 		return rc;
-	queue->dev = dev;
-	queue->depth = depth;
-	queue->in_flight = 0;
-	queue->fork_count = stele_fork_count();
-	queue->thread = 0;
-	queue->stats = (struct stele_queue_stats){0};
+	begin(queue, dev, depth);
+	*out = queue;
+	return 0;
+}
+
+int stele_queue_open_in(struct stele_device *dev, unsigned int depth,
+			struct stele_queue_group *group,
+			struct stele_queue **out)
+{
+	struct stele_queue *queue;
+
+	if (!depth || depth > STELE_QUEUE_DEPTH_MAX)
+		return -EINVAL;
+	if (!dev->ops->queue_join ||
+	    dev->ops->queue_join(dev, depth, group, &queue))
+		return stele_queue_open(dev, depth, NULL, 0, out);
+	begin(queue, dev, depth);
+	queue->grouped = true;
 	*out = queue;
 	return 0;
 }
@@ -187,6 +211,17 @@ int stele_queue_reap(struct stele_queue *queue, struct stele_request **done,
 	if (more < 0 && !count)
 		return -EIO;
 	return (int)count;
+}
+
+int stele_queue_gather(struct stele_queue *queue, unsigned int min)
+{
+	struct stele_request *none[1];
+	ssize_t res[1];
+	int rc = stele_queue_claim(queue);
+
+	if (rc)
+		return rc;
+	return queue->ops->wait(queue, min, none, res, 0) < 0 ? -EIO : 0;
 }
 
 int stele_queue_run(struct stele_queue *queue, struct stele_request *requests,

@@ -7,7 +7,7 @@
  * unmap and close: what it would submit would complete in its parent. A ring that the
  * kernel does not serve any more while transfers are in flight, or that is another
  * thread's, is left as it is, with all that belongs to it: the kernel may still write
- * there.
+ * there. Of a group, that is the ring of them all.
  */
 #include "lib/device/file/uring.h"
 
@@ -18,6 +18,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Of a ring that queues share: how deep they can be together. */
+#define SHARED_DEPTH 2048u
 /* A request that came back with EAGAIN that often may block in a worker. */
 #define RETRIES_ASYNC 3
 
@@ -143,16 +145,19 @@ static struct io_uring_sqe *get_entry(struct stele_uring *queue)
 static int uring_start(struct stele_queue *base, struct stele_request *request)
 {
 	struct stele_uring *queue = (struct stele_uring *)base;
-	struct io_uring_sqe *sqe = get_entry(queue);
+	struct stele_uring *host = queue->host;
+	struct io_uring_sqe *sqe = get_entry(host);
 
 	if (!sqe)
 		return -EBUSY;
 	request->status = 0;
+	request->queue = base;
 	queue->kind->prepare(queue, sqe, request);
 	if (request->retries >= RETRIES_ASYNC &&
-	    !(queue->ring.flags & IORING_SETUP_IOPOLL))
+	    !(host->ring.flags & IORING_SETUP_IOPOLL))
 		sqe->flags |= IOSQE_ASYNC;
 	io_uring_sqe_set_data(sqe, request);
+	host->in_ring++;
 	return 0;
 }
 
@@ -162,15 +167,15 @@ static int uring_start(struct stele_queue *base, struct stele_request *request)
  * Readable just when something may be left. The kernel sets the flag or posts
  * the completion before it signals: what comes after the read is not lost.
  */
-static void update_event(struct stele_uring *queue)
+static void update_event(struct stele_uring *host)
 {
 	eventfd_t events;
 
-	if (queue->event_fd < 0)
+	if (host->event_fd < 0)
 		return;
-	eventfd_read(queue->event_fd, &events);
-	if (stele_uring_ring_ready(&queue->ring))
-		eventfd_write(queue->event_fd, 1);
+	eventfd_read(host->event_fd, &events);
+	if (host->parked_count || stele_uring_ring_ready(&host->ring))
+		eventfd_write(host->event_fd, 1);
 }
 
 static ssize_t result_of(const struct stele_uring *queue,
@@ -181,29 +186,84 @@ static ssize_t result_of(const struct stele_uring *queue,
 	return queue->kind->result ? queue->kind->result(request, res) : res;
 }
 
+/* For the one that it is of, to whom somebody else saw it come. */
+static void park(struct stele_uring *host, struct stele_request *request,
+		 ssize_t res)
+{
+	request->status = (int)res;
+	stele_request_push(&((struct stele_uring *)request->queue)->parked,
+			   request);
+	host->parked_count++;
+}
+
+/*
+ * What is in the ring: up to max for this queue. Of a shared one, all is taken.
+ * Return: how many for this one.
+ */
+static unsigned int take(struct stele_uring *queue, struct stele_request **done,
+			 ssize_t *res, unsigned int max)
+{
+	struct stele_uring *host = queue->host;
+	unsigned int count = 0, seen = 0, head;
+	struct io_uring_cqe *cqe;
+
+	io_uring_for_each_cqe(&host->ring, head, cqe)
+	{
+		struct stele_request *request = io_uring_cqe_get_data(cqe);
+		ssize_t result = result_of(queue, request, cqe->res);
+		bool ours = request->queue == &queue->base && count < max;
+
+		if (!ours && !host->users)
+			break;
+		seen++;
+		if (!ours) {
+			park(host, request, result);
+			continue;
+		}
+		done[count] = request;
+		res[count++] = result;
+	}
+	io_uring_cq_advance(&host->ring, seen);
+	host->in_ring -= seen;
+	return count;
+}
+
+/* How many completions to sleep for. */
+static unsigned int lacking(const struct stele_uring *host, unsigned int min_wait,
+			    unsigned int count, unsigned int max)
+{
+	if (!max) { /* any that is reaped next */
+		count = host->parked_count;
+		if (min_wait > count + host->in_ring)
+			min_wait = count + host->in_ring;
+	}
+	return min_wait > count ? min_wait - count : 0;
+}
+
 static int uring_wait(struct stele_queue *base, unsigned int min_wait,
 		      struct stele_request **done, ssize_t *res,
 		      unsigned int max)
 {
 	struct stele_uring *queue = (struct stele_uring *)base;
-	unsigned int count = 0, head;
-	struct io_uring_cqe *cqe;
-	int rc;
+	struct stele_uring *host = queue->host;
+	unsigned int count;
 
-	rc = stele_uring_ring_push(&queue->ring, min_wait, max != 0,
-				   &base->stats.enters);
-	if (rc)
-		return rc;
-	io_uring_for_each_cqe(&queue->ring, head, cqe)
-	{
-		if (count == max)
-			break;
-		done[count] = io_uring_cqe_get_data(cqe);
-		res[count] = result_of(queue, done[count], cqe->res);
-		count++;
-	}
-	io_uring_cq_advance(&queue->ring, count);
-	update_event(queue);
+	count = (unsigned int)stele_request_drain(&queue->parked, done, res, max);
+	host->parked_count -= count;
+	/* Many look in turn: the kernel is called by whoever gathers for all. */
+	if (host->users && max && count >= min_wait)
+		return (int)count;
+	do {
+		int rc = stele_uring_ring_push(&host->ring,
+					       lacking(host, min_wait, count, max),
+					       max || host->users,
+					       &base->stats.enters);
+
+		if (rc)
+			return count ? (int)count : rc;
+		count += take(queue, done + count, res + count, max - count);
+	} while (count < min_wait && max);
+	update_event(host);
 	return (int)count;
 }
 
@@ -214,7 +274,7 @@ static int uring_wait(struct stele_queue *base, unsigned int min_wait,
  */
 static int uring_event_fd(struct stele_queue *base)
 {
-	struct stele_uring *queue = (struct stele_uring *)base;
+	struct stele_uring *queue = ((struct stele_uring *)base)->host;
 	int fd, rc;
 
 	if (queue->ring.flags & IORING_SETUP_IOPOLL)
@@ -239,15 +299,14 @@ static void uring_describe(const struct stele_queue *base, char *text,
 {
 	const struct stele_uring *queue = (const struct stele_uring *)base;
 	const struct stele_uring_memory *memory = &queue->memory;
-	unsigned int flags = queue->ring.flags;
+	const struct io_uring *ring = &queue->host->ring;
+	unsigned int flags = ring->flags;
 
 	snprintf(text, size, "%s%s%s%s%s", queue->kind->name,
 		 flags & IORING_SETUP_DEFER_TASKRUN  ? " defer-taskrun"
 		 : flags & IORING_SETUP_COOP_TASKRUN ? " coop-taskrun"
 						     : "",
-		 queue->ring.enter_ring_fd != queue->ring.ring_fd
-			 ? " fixed-ring"
-			 : "",
+		 ring->enter_ring_fd != ring->ring_fd ? " fixed-ring" : "",
 		 queue->fd_registered ? " fixed-file" : "",
 		 memory->arena_size || memory->region_count ? " fixed-buffers"
 							    : "");
@@ -281,7 +340,10 @@ static void forget_ring_fd(struct stele_uring *queue)
 /* Nothing is in flight. What another thread made ends a moment later, by itself. */
 static void end_ring(struct stele_uring *queue)
 {
-	if (queue->base.thread != stele_thread_number())
+	/* Of a group, others than its host may have used it. */
+	unsigned int user = queue->base.thread ? queue->base.thread : queue->maker;
+
+	if (user != stele_thread_number())
 		forget_ring_fd(queue);
 	io_uring_unregister_buffers(&queue->ring);
 	if (queue->fd_registered)
@@ -320,10 +382,15 @@ static int replace_ring(struct stele_uring *queue)
 static int uring_adopt(struct stele_queue *base)
 {
 	struct stele_uring *queue = (struct stele_uring *)base;
-	bool mine = queue->maker == stele_thread_number() ||
-		    !(queue->ring.flags & IORING_SETUP_SINGLE_ISSUER);
+	bool mine = queue->host->maker == stele_thread_number() ||
+		    !(queue->host->ring.flags & IORING_SETUP_SINGLE_ISSUER);
 	int rc;
 
+	if (queue->host->users && mine &&
+	    queue->host->ring.enter_ring_fd == queue->host->ring.ring_fd)
+		io_uring_register_ring_fd(&queue->host->ring);
+	if (queue->host->users) /* as long as it lives */
+		return mine ? 0 : -EBUSY;
 	if (!mine) {
 		rc = base->in_flight ? -EBUSY : replace_ring(queue);
 		if (rc)
@@ -334,6 +401,16 @@ static int uring_adopt(struct stele_queue *base)
 	else
 		io_uring_register_ring_fd(&queue->ring);
 	return 0;
+}
+
+/* Return: the queue that is left to be closed: the host, by the last one; or NULL. */
+static struct stele_uring *leave_group(struct stele_uring *queue)
+{
+	struct stele_uring *host = queue->host;
+
+	if (queue != host)
+		free(queue);
+	return --host->users ? NULL : host;
 }
 
 static void uring_close(struct stele_queue *base, bool forked)
@@ -347,6 +424,10 @@ static void uring_close(struct stele_queue *base, bool forked)
 				base->in_flight);
 		return;
 	}
+	if (queue->host->users)
+		queue = leave_group(queue);
+	if (!queue)
+		return;
 	if (forked)
 		stele_uring_ring_abandon(&queue->ring);
 	else
@@ -367,21 +448,32 @@ static const struct stele_queue_ops uring_queue_ops = {
 	.describe = uring_describe,
 };
 
+static struct stele_uring *new_queue(struct stele_file *file,
+				     const struct stele_uring_kind *kind, int fd)
+{
+	struct stele_uring *queue = calloc(1, sizeof(*queue));
+
+	if (!queue)
+		return NULL;
+	queue->base.ops = &uring_queue_ops;
+	queue->kind = kind;
+	queue->file = file;
+	queue->event_fd = -1;
+	queue->target = queue->fd = fd;
+	queue->host = queue;
+	return queue;
+}
+
 int stele_uring_open(struct stele_file *file,
 		     const struct stele_uring_kind *kind, int fd,
 		     unsigned int depth, void *arena, size_t arena_size,
 		     struct stele_queue **out)
 {
-	struct stele_uring *queue = calloc(1, sizeof(*queue));
+	struct stele_uring *queue = new_queue(file, kind, fd);
 	int rc;
 
 	if (!queue)
 		return -ENOMEM;
-	queue->base.ops = &uring_queue_ops;
-	queue->kind = kind;
-	queue->file = file;
-	queue->event_fd = -1;
-	queue->target = fd;
 	queue->entries = depth;
 	rc = make_ring(queue, arena, arena_size);
 	if (rc) {
@@ -398,4 +490,46 @@ int stele_uring_open_queue(struct stele_device *dev, unsigned int depth,
 {
 	return stele_uring_open((struct stele_file *)dev, &plain, dev->fd,
 				depth, arena, arena_size, out);
+}
+
+/* The ring of a group is made for the depth of all who may join it. */
+static int begin_group(struct stele_file *file, unsigned int depth,
+		       struct stele_uring **host)
+{
+	struct stele_queue *queue;
+	int rc = stele_uring_open(file, &plain, file->base.fd,
+				  depth > SHARED_DEPTH ? depth : SHARED_DEPTH,
+				  NULL, 0, &queue);
+
+	if (!rc)
+		*host = (struct stele_uring *)queue;
+	return rc;
+}
+
+int stele_uring_join(struct stele_device *dev, unsigned int depth,
+		     struct stele_queue_group *group, struct stele_queue **out)
+{
+	struct stele_uring *host = (struct stele_uring *)group->host, *queue = NULL;
+	struct stele_file *file = (struct stele_file *)dev;
+	int rc = 0;
+
+	if (!host || depth > host->entries - host->promised) {
+		rc = begin_group(file, depth, &host);
+		queue = host;
+	} else {
+		queue = new_queue(file, &plain, dev->fd);
+		rc = queue ? 0 : -ENOMEM;
+	}
+	if (rc)
+		return rc;
+	queue->host = host;
+	if (queue->target == host->target) {
+		queue->fd = host->fd;
+		queue->fd_registered = host->fd_registered;
+	}
+	host->users++;
+	host->promised += depth;
+	group->host = &host->base;
+	*out = &queue->base;
+	return 0;
 }

@@ -8,6 +8,9 @@
  *
  * A ring with DEFER_TASKRUN serves the thread that made it, and its descriptor is
  * registered in the table of one thread: see uring_adopt().
+ *
+ * Queues of a group have one ring: that of their host, which stays until the last of
+ * them is closed. Whoever looks at it gives the others' completions to them (`parked`).
  */
 #ifndef STELE_DEVICE_FILE_URING_H
 #define STELE_DEVICE_FILE_URING_H
@@ -49,6 +52,13 @@ struct stele_uring {
 	bool fd_registered;
 	struct stele_uring_memory memory;
 	int event_fd; /* -1 until asked for; then the kernel signals it */
+	struct stele_uring *host; /* whose ring it uses; of its own: itself */
+	struct stele_request_list parked; /* that another queue of the ring saw */
+	/* A host's, of all queues of its ring. */
+	unsigned int users;	/* that are open; 0: it shares with none */
+	unsigned int promised;	/* depths */
+	unsigned int in_ring;	/* started, and not seen complete */
+	unsigned int parked_count;
 };
 
 struct stele_uring_kind {
