@@ -46,7 +46,8 @@ uint64_t stele_fetch_clock(void)
 }
 
 int stele_fetch_init(struct stele_fetch *f, struct stele_device *dev,
-		     const struct stele_depth_config *config, void *arena,
+		     const struct stele_depth_config *config,
+		     struct stele_queue_group *group, void *arena,
 		     size_t arena_size)
 {
 	unsigned int depth = config->depth_max;
@@ -61,8 +62,9 @@ int stele_fetch_init(struct stele_fetch *f, struct stele_device *dev,
 	f->done = calloc(depth, sizeof(struct stele_request *));
 	f->latency = stele_histogram_new();
 	if (f->parts && f->done && f->latency)
-		err = stele_queue_open(dev, depth, arena, arena_size,
-				       &f->queue);
+		err = group ? stele_queue_open_in(dev, depth, group, &f->queue)
+			    : stele_queue_open(dev, depth, arena, arena_size,
+					       &f->queue);
 	if (err) {
 		stele_fetch_release(f);
 		return err;
@@ -201,7 +203,8 @@ static int reap(struct stele_fetch *f, unsigned int wait)
 /* Whoever waits for the device waits for some of what is pushed. */
 static bool must_push(const struct stele_fetch *f)
 {
-	return f->unpushed && f->unpushed * UNPUSHED_SHARE >= f->in_flight;
+	return !f->queue->grouped && f->unpushed &&
+	       f->unpushed * UNPUSHED_SHARE >= f->in_flight;
 }
 
 int stele_fetch_issue(struct stele_fetch *f)

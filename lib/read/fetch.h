@@ -62,9 +62,13 @@ struct stele_fetch {
 	void *trace_user;
 };
 
-/* Return: 0; -ENOMEM; errors of stele_queue_open(). */
+/*
+ * With a group (NULL: none), the queue joins it, and nothing is pushed but by pumps and
+ * stele_queue_gather(). Return: 0; -ENOMEM; errors of stele_queue_open().
+ */
 int stele_fetch_init(struct stele_fetch *fetch, struct stele_device *dev,
-		     const struct stele_depth_config *depth, void *arena,
+		     const struct stele_depth_config *depth,
+		     struct stele_queue_group *group, void *arena,
 		     size_t arena_size);
 /* Monotonic nanoseconds: the clock of all that a reader measures. */
 uint64_t stele_fetch_clock(void);

@@ -27,7 +27,7 @@
 #define DEPTH_MAX_DEFAULT  1024u /* unless asked for */
 /* Where a thread has several readers. */
 #define DEPTH_MIN_SHARED 4u
-#define REGISTERED_SHARE (1.0 / 16)
+#define RING_SHARE (1.0 / 16)
 /* Where neighbours are read together: bytes of one read, samples outstanding. */
 #define MERGE_SIZE_MAX (256u << 10)
 #define MERGE_TICKETS  16384u
@@ -107,6 +107,7 @@ static struct stele_depth_config depth_config(const struct stele_reader *r,
 {
 	const struct stele_dataset *ds = r->ds;
 	uint32_t most = ds->image.dev->limits.depth_max;
+	double start;
 
 	if (!most || most > DEPTH_MAX_DEFAULT)
 		most = DEPTH_MAX_DEFAULT;
@@ -114,8 +115,11 @@ static struct stele_depth_config depth_config(const struct stele_reader *r,
 		most = (uint32_t)(most * r->share);
 	else if (most > DEPTH_MIN_SHARED)
 		most = DEPTH_MIN_SHARED;
+	start = (ds->profile && ds->profile->depth ? ds->profile->depth :
+						    STELE_DEPTH_DEFAULT) *
+		r->share;
 	return (struct stele_depth_config){
-		.start = ds->profile ? ds->profile->depth : 0,
+		.start = start > 1 ? (uint32_t)start : 1,
 		.pinned = wanted,
 		.depth_max = wanted ? wanted : most,
 		.bytes_max = r->arena.size / 2,
@@ -138,7 +142,8 @@ static int open_checkers(struct stele_reader *r, enum stele_verify verify,
 	return wanted ? err : 0;
 }
 
-static int allocate(struct stele_reader *r, uint64_t arena, uint32_t depth)
+static int allocate(struct stele_reader *r, struct stele_queue_group *group,
+		    uint64_t arena, uint32_t depth)
 {
 	struct stele_device *dev = r->ds->image.dev;
 	struct stele_depth_config config;
@@ -159,9 +164,8 @@ static int allocate(struct stele_reader *r, uint64_t arena, uint32_t depth)
 		return -ENOMEM;
 	/* Of many small ones each would pin pages that it hardly uses. */
 	return stele_fetch_init(&r->fetch, dev, &config,
-				r->share < REGISTERED_SHARE ? NULL :
-							      r->arena.memory,
-				r->arena.size);
+				r->share < RING_SHARE ? group : NULL,
+				r->arena.memory, r->arena.size);
 }
 
 static int check_options(const struct stele_reader_opts *opts,
@@ -182,6 +186,7 @@ static int check_options(const struct stele_reader_opts *opts,
 
 int stele_reader_open_share(struct stele_dataset *ds,
 			    const struct stele_reader_opts *opts, double share,
+			    struct stele_queue_group *group,
 			    struct stele_reader **out)
 {
 	struct stele_reader_opts known;
@@ -209,7 +214,8 @@ int stele_reader_open_share(struct stele_dataset *ds,
 	if (!err && !r->checkers)
 		err = stele_checker_init(&r->checker, ds, verify, 1);
 	if (!err)
-		err = allocate(r, arena_size(ds, known.arena_size), known.depth);
+		err = allocate(r, group, arena_size(ds, known.arena_size),
+			       known.depth);
 	r->fetch.trace = known.trace;
 	r->fetch.trace_user = known.trace_user;
 	if (err) {
@@ -224,7 +230,7 @@ static int reader_open(struct stele_dataset *ds,
 		       const struct stele_reader_opts *opts,
 		       struct stele_reader **out)
 {
-	return stele_reader_open_share(ds, opts, 1, out);
+	return stele_reader_open_share(ds, opts, 1, NULL, out);
 }
 
 int stele_reader_open(struct stele_dataset *ds,

@@ -44,11 +44,17 @@ struct stele_reader {
 
 /*
  * stele_reader_open() of one of several readers that a thread has: a share of what
- * may be in flight is all that it gets memory and a ring for.
+ * may be in flight is all that it gets memory for. Small ones have their queue in the group.
  */
 int stele_reader_open_share(struct stele_dataset *ds,
 			    const struct stele_reader_opts *opts, double share,
+			    struct stele_queue_group *group,
 			    struct stele_reader **out);
+/*
+ * As stele_reader_fd(), for who sleeps only once collect finds nothing: where no checkers
+ * have work it is the queue's, and of a group the same for all.
+ */
+int stele_reader_wait_fd(struct stele_reader *reader);
 bool stele_reader_is_forked(const struct stele_reader *reader);
 /* Is the reader of a sample still open? Looks at neither. Without a serial: true. */
 bool stele_reader_is_open(uint64_t serial);

@@ -243,6 +243,11 @@ static int reader_fd(struct stele_reader *r)
 	return poll_fd;
 }
 
+int stele_reader_wait_fd(struct stele_reader *r)
+{
+	return r->checkers ? reader_fd(r) : stele_queue_fd(r->fetch.queue);
+}
+
 int stele_reader_fd(struct stele_reader *r)
 {
 	return STELE_CALL(reader_fd(r),

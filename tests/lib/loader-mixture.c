@@ -6,10 +6,12 @@
  * epochs. Which one comes when is tests/format/mixture.c's to tell, what is no mixture
  * loader-options.c's.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/device/device.h"
 #include "tests/fixture/loader.h"
 #include "tests/tap.h"
 
@@ -189,8 +191,56 @@ static void test_many(const struct test_dataset *t)
 	stele_loader_close(loader);
 }
 
+static unsigned int count_descriptors(void)
+{
+	unsigned int count = 0;
+	DIR *dir = opendir("/proc/self/fd");
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+/* Of files, also in different images: one ring for all, entered for many at a time. */
+static void test_rings(struct test_dataset *t)
+{
+	struct stele_reader_stats stats = {.size = sizeof(stats)};
+	struct stele_loader_opts opts = {.batch_size = 256, .prefetch_size = 16 << 20};
+	struct stele_loader_source sources[256];
+	struct test_dataset opened[256];
+	struct test_load load = {0};
+	struct stele_loader *loader;
+	unsigned int before;
+
+	for (unsigned int i = 0; i < 256; i++) {
+		opened[i] = t[i % 2];
+		if (i < 4 && stele_dataset_open(t[i % 2].path, NULL, &opened[i].ds))
+			bail("no dataset of %s", t[i % 2].path);
+		opened[i].ds = opened[i % 4].ds;
+		sources[i] = (struct stele_loader_source){.ds = opened[i].ds};
+	}
+	before = count_descriptors();
+	loader = test_loader(sources, 256, opts);
+	ok(count_descriptors() <= before + 8, "256 sources: %u descriptors",
+	   count_descriptors() - before);
+	is_int(0, test_load(loader, opened, UINT64_MAX, &load), "to the end");
+	is_uint(128 * (t[0].count + t[1].count), load.count, "with all samples");
+	is_uint(0, load.wrong, "each as it should be");
+	stele_loader_reader_stats(loader, &stats);
+	ok(stats.enters < load.count / 4, "%u calls of the kernel for %u samples",
+	   (unsigned int)stats.enters, (unsigned int)load.count);
+	stele_loader_close(loader);
+	test_load_release(&load);
+	for (unsigned int i = 0; i < 4; i++)
+		is_int(0, stele_dataset_close(opened[i].ds), "closed");
+}
+
 int main(void)
 {
+	struct test_plan files[2] = {{.samples = 60, .size_max = 900, .backend = "uring"},
+				     {.samples = 90, .size_max = 9000, .backend = "uring"}};
 	struct test_plan plans[3] = {{.samples = 60, .size_max = 900},
 				     {.samples = 90, .size_max = 5000},
 				     {.samples = 25, .size_max = 40000}};
@@ -208,5 +258,12 @@ int main(void)
 	test_many(&t[1]);
 	for (unsigned int i = 0; i < 3; i++)
 		test_dataset_close(&t[i]);
+	if (test_backend_usable("uring")) {
+		for (unsigned int i = 0; i < 2; i++)
+			test_dataset_open(&t[i], &files[i]);
+		test_rings(t);
+		for (unsigned int i = 0; i < 2; i++)
+			test_dataset_close(&t[i]);
+	}
 	return done();
 }

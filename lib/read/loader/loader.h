@@ -24,9 +24,12 @@
 
 #include "lib/base/fifo.h"
 #include "lib/base/log.h"
+#include "lib/device/device.h"
 #include "lib/read/loader/loader_order.h"
 
-#define STELE_LOADER_CHUNK	 64u /* ids that are submitted at once */
+#define STELE_LOADER_CHUNK	 64u /* ids that are submitted at once, at most */
+#define STELE_LOADER_CHUNK_MIN	 4u  /* of a source with a small share */
+#define STELE_LOADER_CHUNKS	 1024u /* of all sources, about */
 #define STELE_LOADER_ATTEMPTS	 8u  /* of SUBSTITUTE for one position */
 
 struct stele_loader_batch;
@@ -97,11 +100,11 @@ struct stele_loader_pool {
 struct stele_loader_lane {
 	struct stele_dataset *ds;
 	struct stele_reader *reader;
-	int fd; /* to poll, of several lanes; -1: there is none */
+	int fd; /* to poll, of several lanes, maybe the same; -1: there is none */
 	uint64_t arena_size;
 	/* Planned, and not yet taken by the reader. */
 	uint64_t ids[STELE_LOADER_CHUNK], tags[STELE_LOADER_CHUNK];
-	uint32_t first, count;
+	uint32_t first, count, chunk;
 };
 
 struct stele_loader {
@@ -118,6 +121,7 @@ struct stele_loader {
 	/* The I/O thread's. */
 	struct stele_loader_order order;
 	struct stele_loader_lane *lanes;
+	struct stele_queue_group group; /* of lanes with a small share */
 	struct stele_loader_cursor plan;
 	struct stele_loader_batch *filling; /* not all of it is planned */
 	const struct stele_loader_batch *head; /* the one that is due, as of late */

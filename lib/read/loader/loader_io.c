@@ -4,9 +4,10 @@
  *
  * It opens its readers itself, as a ring serves who made it. Each round takes what
  * others left for it, plans and submits as much as there is room for, and collects. It
- * sleeps in the one reader that has requests under way, or on the descriptors of several
- * beside its own, which others write to when there is nothing to collect. Of several it
- * also sleeps in one that has no descriptor: the ring of a backend that polls.
+ * sleeps in the one reader, or the one ring of many, that has requests under way, or on the
+ * descriptors of several beside its own, which others write to when there is nothing to
+ * collect. Of several it also sleeps in one that has no descriptor: the ring of a backend
+ * that polls.
  */
 #include <errno.h>
 #include <poll.h>
@@ -75,6 +76,16 @@ static double bytes_of(const struct stele_loader *l, uint32_t source)
 		STELE_ARENA_PAGE_SIZE);
 }
 
+/* Reads begin once a source has as many: of many sources that is a lot to plan first. */
+static uint32_t chunk_of(double share)
+{
+	const double chunk = STELE_LOADER_CHUNKS * share;
+
+	if (chunk < STELE_LOADER_CHUNK_MIN)
+		return STELE_LOADER_CHUNK_MIN;
+	return chunk < STELE_LOADER_CHUNK ? (uint32_t)chunk : STELE_LOADER_CHUNK;
+}
+
 static int open_readers(struct stele_loader *l)
 {
 	double all = 0;
@@ -86,6 +97,7 @@ static int open_readers(struct stele_loader *l)
 		struct stele_loader_lane *lane = &l->lanes[i];
 		const double share = bytes_of(l, i) / all;
 
+		lane->chunk = chunk_of(share);
 		lane->arena_size = arena_size(l, i, share);
 		err = stele_reader_open_share(
 			lane->ds,
@@ -93,9 +105,9 @@ static int open_readers(struct stele_loader *l)
 				    .arena_size = lane->arena_size,
 				    .depth = l->opts.depth,
 				    .verify = l->opts.verify),
-			share, &lane->reader);
+			share, &l->group, &lane->reader);
 		lane->fd = !err && l->source_count > 1
-				   ? stele_reader_fd(lane->reader)
+				   ? stele_reader_wait_fd(lane->reader)
 				   : -1;
 	}
 	return err;
@@ -258,12 +270,39 @@ static int collect(struct stele_loader *l, struct stele_loader_lane *lane,
 	return n;
 }
 
-/* What is there. If that is nothing, one that cannot be polled is waited for. */
-static int collect_all(struct stele_loader *l)
+static bool share_ring(const struct stele_loader_lane *a,
+		       const struct stele_loader_lane *b)
+{
+	return a->reader->fetch.queue->grouped &&
+	       b->reader->fetch.queue->grouped && a->fd == b->fd;
+}
+
+/* Each ring once; see stele_queue_gather(). */
+static void gather(struct stele_loader *l, unsigned int wait)
+{
+	const struct stele_loader_lane *last = NULL;
+
+	for (uint32_t i = 0; i < l->source_count; i++) {
+		const struct stele_loader_lane *lane = &l->lanes[i];
+
+		if (!lane->reader->fetch.queue->grouped ||
+		    (last && share_ring(last, lane)))
+			continue;
+		stele_queue_gather(lane->reader->fetch.queue, wait);
+		last = lane;
+	}
+}
+
+/*
+ * What is there; `wait` for so many requests, where rings are shared. If there is nothing,
+ * one that cannot be polled is waited for.
+ */
+static int collect_all(struct stele_loader *l, unsigned int wait)
 {
 	struct stele_loader_lane *blind = NULL;
 	int all = 0;
 
+	gather(l, wait);
 	for (uint32_t i = 0; all >= 0 && i < l->source_count; i++) {
 		struct stele_loader_lane *lane = &l->lanes[i];
 		int n;
@@ -275,6 +314,8 @@ static int collect_all(struct stele_loader *l)
 		if (lane->fd < 0)
 			blind = lane;
 	}
+	if (!all) /* nothing is left behind, whoever sleeps now */
+		gather(l, 0);
 	return all || !blind ? all : collect(l, blind, 1);
 }
 
@@ -289,7 +330,7 @@ static unsigned int worth_waiting_for(const struct stele_loader *l)
 
 /* ---- sleep ---------------------------------------------------------------------------- */
 
-/* The only lane that has something under way; NULL: several, or none. */
+/* That alone, or beside others of its ring, has something under way; NULL: there are more. */
 static struct stele_loader_lane *busy_lane(const struct stele_loader *l)
 {
 	struct stele_loader_lane *busy = NULL;
@@ -297,7 +338,7 @@ static struct stele_loader_lane *busy_lane(const struct stele_loader *l)
 	for (uint32_t i = 0; i < l->source_count; i++) {
 		if (!stele_reader_in_flight(l->lanes[i].reader))
 			continue;
-		if (busy)
+		if (busy && !share_ring(busy, &l->lanes[i]))
 			return NULL;
 		busy = &l->lanes[i];
 	}
@@ -344,9 +385,10 @@ static bool read_on(struct stele_loader *l)
 
 	stele_loader_plan(l);
 	busy = busy_lane(l);
-	if (busy)
+	if (busy && !busy->reader->fetch.queue->grouped)
 		return collect(l, busy, worth_waiting_for(l)) != 0;
-	return l->outstanding && collect_all(l) != 0;
+	return l->outstanding &&
+	       collect_all(l, busy ? worth_waiting_for(l) : 0) != 0;
 }
 
 static void work(struct stele_loader *l)

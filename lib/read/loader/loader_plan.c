@@ -199,7 +199,7 @@ static bool send(struct stele_loader *l, struct stele_loader_item *item,
 	struct stele_loader_lane *lane = &l->lanes[source];
 	uint64_t size = round_up(stele_reader_buffer_size(lane->reader, id),
 				 STELE_ARENA_PAGE_SIZE);
-	bool full = lane->count == STELE_LOADER_CHUNK && !flush(l, lane);
+	bool full = lane->count == lane->chunk && !flush(l, lane);
 
 	if ((full && !is_stuck(l, lane, item)) || !admit(l, item, size))
 		return false;
