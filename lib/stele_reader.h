@@ -107,7 +107,7 @@ struct stele_reader_stats {
 
 enum stele_depth_phase {
 	STELE_DEPTH_STARTUP = 1, /* doubling */
-	STELE_DEPTH_DRAIN,
+	STELE_DEPTH_DRAIN,	 /* the same again, until the knee is clear */
 	STELE_DEPTH_CRUISE,
 	STELE_DEPTH_PROBE_UP,
 	STELE_DEPTH_PROBE_DOWN,

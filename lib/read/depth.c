@@ -190,8 +190,9 @@ static struct stele_measure measure(struct stele_depth *d)
 }
 
 /* All that is in flight was issued before `now`, what follows will not be. */
-static void settle(struct stele_depth *d, uint64_t now)
+static void settle(struct stele_depth *d, uint64_t now, bool grown)
 {
+	d->grown = grown;
 	d->settling = true;
 	d->switched = now;
 	d->unsettled = d->in_flight;
@@ -211,7 +212,7 @@ static void end_round(struct stele_depth *d, uint64_t now)
 	stele_search_round(&d->search, &m);
 	set_limit(d);
 	if (d->limit != limit)
-		settle(d, now);
+		settle(d, now, d->limit > limit);
 }
 
 void stele_depth_issued(struct stele_depth *d, uint32_t size, uint64_t now)
@@ -238,7 +239,7 @@ static void fail(struct stele_depth *d, uint64_t now)
 	stele_search_fail(&d->search, mean_cost(d));
 	set_limit(d);
 	d->sum.failed = true;
-	settle(d, now);
+	settle(d, now, false);
 }
 
 static void add(struct stele_depth_sum *s, uint32_t size, uint64_t latency,
@@ -256,10 +257,14 @@ static void add(struct stele_depth_sum *s, uint32_t size, uint64_t latency,
 /* Time has gone on: what came before is whole batches. */
 static void advance(struct stele_depth *d, uint64_t now, bool starved)
 {
-	if (d->settling && d->unsettled <= d->tolerated)
-		begin_sum(d);
-	else if (!d->settling && is_over(d))
+	if (d->settling && d->unsettled <= d->tolerated) {
+		if (d->grown)
+			settle(d, now, false);
+		else
+			begin_sum(d);
+	} else if (!d->settling && is_over(d)) {
 		end_round(d, now);
+	}
 	if (!starved)
 		d->sum.busy += now - d->last;
 	d->last = now;

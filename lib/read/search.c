@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * search.c - doubling, then trials
+ * search.c - up and down the ladder, then trials
  *
  * Constants are what the simulated devices of tests/lib/depth-*.c settle by.
  */
@@ -14,27 +14,19 @@
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define NS_PER_MS     UINT64_C(1000000)
 
-/* STARTUP ends when this growth was missed that often, one doubling after the other. */
-#define STARTUP_GROWTH 1.1
-#define STARTUP_FLAT   3u
-/* Or where the window cannot grow by this much any more. */
-#define STARTUP_ROOM 1.05
-/* The first window that came so near to the best rate is the knee. */
-#define STARTUP_NEAR 0.97
-
 /*
  * Elasticity that makes more worth its latency, and less not worth its loss. Where
  * throughput at depth q goes like (q^-p + 1)^(-1/p), a depth whose double gains 2 % (0.03)
  * delivers 0.961 (p = 1) to 0.979 (p = 4) of the best.
  */
-#define UP_ELASTICITY	0.04
+#define UP_ELASTICITY	0.03
 #define DOWN_ELASTICITY 0.025
 /* What a pair of rounds may add to the score, and the score that decides. */
 #define UNIT_MIN   0.01 /* of score: as much as rates differ by themselves */
 #define UNIT_MAX   0.1
 #define SCORE_MAX  1.5
 #define SCORE_ENDS 2.9
-#define PAIRS_MAX  5u
+#define PAIRS_MAX  10u
 /* Mean latency by the quickest round's: at the knee, and the most that more of it says. */
 #define SLOWDOWN_FAIR 2.0
 #define PRIOR_MAX     2.4
@@ -77,6 +69,7 @@
 /* Short while it starts, and then as long, and of as many requests, as noise demands. */
 #define STARTUP_NS     (4 * NS_PER_MS)
 #define STARTUP_COUNT  48u
+#define DRAIN_NS       (6 * NS_PER_MS)
 #define ROUND_COUNT    64u
 #define COUNT_MIN      32u
 #define COUNT_MAX      512u
@@ -263,54 +256,30 @@ static void cruise(struct stele_search *s)
 	s->rate = s->base_rate = 0;
 }
 
-/* The highest of these rates over the highest of their like so far. */
-static double nearness(const struct stele_search *s, const double *rates)
+/* What is clear by now; else trials say whether more is better, or less as good. */
+static void begin_cruise(struct stele_search *s, const struct stele_measure *m)
 {
-	double nearest = 0;
-
-	for (enum stele_rate i = 0; i < STELE_RATES; i++) {
-		double best = 0;
-
-		for (uint32_t k = 0; k < s->step_count; k++)
-			best = fmax(best, s->steps[k].rates[i]);
-		nearest = fmax(nearest, rates[i] / best);
-	}
-	return nearest;
-}
-
-/*
- * The knee is below the first window, or between two of those that were tried. Each was
- * tried for one round only: a trial says whether half of it is as good, and those of
- * CRUISE whether more is better.
- */
-static void end_startup(struct stele_search *s, const struct stele_measure *m)
-{
-	uint32_t knee = 0;
-
-	while (nearness(s, s->steps[knee].rates) < STARTUP_NEAR)
-		knee++;
-	s->window = s->steps[knee].window;
+	s->window = s->ladder.knee;
+	s->by = s->ladder.by;
 	cruise(s);
-	if (begin_trial(s, m, DRAIN_FACTOR, 0))
+	if (s->ladder.lowest && begin_trial(s, m, DRAIN_FACTOR, 0))
 		s->phase = STELE_DEPTH_DRAIN;
 	s->down = true; /* next */
 }
 
-static void startup_round(struct stele_search *s, const struct stele_measure *m)
+static void ladder_round(struct stele_search *s, const struct stele_measure *m)
 {
-	double next = fmin(2 * s->window, m->most);
-	struct stele_search_step *step = &s->steps[s->step_count];
+	double next = stele_ladder_round(&s->ladder, m, s->window);
 
-	s->flat = nearness(s, m->rates) > STARTUP_GROWTH ? 0 : s->flat + 1;
-	step->window = s->window;
-	for (enum stele_rate i = 0; i < STELE_RATES; i++)
-		step->rates[i] = m->rates[i];
-	s->step_count++;
-	if (s->flat < STARTUP_FLAT && next > STARTUP_ROOM * s->window &&
-	    s->step_count < STELE_SEARCH_STEPS)
-		s->window = next;
-	else
-		end_startup(s, m);
+	if (!(next > 0)) {
+		begin_cruise(s, m);
+		return;
+	}
+	s->window = next;
+	if (s->ladder.climbed) {
+		s->phase = STELE_DEPTH_DRAIN;
+		s->round_ns = DRAIN_NS;
+	}
 }
 
 static void drain_round(struct stele_search *s, const struct stele_measure *m,
@@ -453,10 +422,17 @@ static void fit_round(struct stele_search *s)
 		s->noise[i] *= factor;
 }
 
+/* Each window another one than that before. */
+static bool on_ladder(const struct stele_search *s)
+{
+	return s->phase == STELE_DEPTH_STARTUP ||
+	       (s->phase == STELE_DEPTH_DRAIN && !s->trial);
+}
+
 /* Of rounds of one base alone: between others something has changed. */
 static void listen(struct stele_search *s, const struct stele_measure *m)
 {
-	if (s->phase == STELE_DEPTH_STARTUP || s->on_other)
+	if (on_ladder(s) || s->on_other)
 		return;
 	for (enum stele_rate i = 0; i < STELE_RATES; i++) {
 		double noise = fabs(log(m->rates[i] / s->last[i]));
@@ -499,8 +475,8 @@ void stele_search_round(struct stele_search *s, const struct stele_measure *m)
 	}
 	listen(s, m);
 	rate = m->rates[s->by];
-	if (s->phase == STELE_DEPTH_STARTUP)
-		startup_round(s, m);
+	if (on_ladder(s))
+		ladder_round(s, m);
 	else if (s->phase == STELE_DEPTH_DRAIN)
 		drain_round(s, m, rate);
 	else

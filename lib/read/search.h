@@ -4,12 +4,13 @@
  *
  * Told the rate of each round (depth.h), it says which window to try in the next:
  *
- *	STARTUP		from a few requests on twice as much, until that twice gained little
- *	DRAIN		half as much, while that loses nothing
+ *	STARTUP		from a few requests on twice as much, until that gains little (ladder.h)
+ *	DRAIN		the same windows again, until it is clear which is enough; where that is
+ *			the lowest, half as much, while it loses nothing
  *	CRUISE		hold; now and then try a little more (PROBE_UP), or less
  *
  * One rate beside another proves little where others share device and
- * processor. So each step but those of STARTUP is a *trial*: rounds of the one
+ * processor. So from then on each step is a *trial*: rounds of the one
  * window and of the other alternate, each of the other is set against those
  * before and after it, and bounded scores are added up until they say enough. They
  * begin with what the latency says (mostly queueing: less will do), or with what the last
@@ -24,6 +25,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/read/ladder.h"
+#include "lib/read/measure.h"
+
 /* The highest value of the last 10 to 20 s; 0: none. */
 struct stele_recent {
 	double now, before;
@@ -31,29 +35,6 @@ struct stele_recent {
 };
 void stele_recent_add(struct stele_recent *recent, double value, uint64_t time);
 double stele_recent_max(const struct stele_recent *recent);
-
-/*
- * Where sizes differ much, so do rounds: bytes/s where a device counts requests, requests/s
- * where it counts bytes. The rate that goes by is the one that varies least.
- */
-enum stele_rate {
-	STELE_RATE_COST,
-	STELE_RATE_READS,
-	STELE_RATE_BYTES,
-	STELE_RATES
-};
-
-/* One round, as the search sees it. Cost is in bytes. */
-struct stele_measure {
-	uint64_t time;	  /* ns: its end */
-	double rates[STELE_RATES]; /* per second */
-	double slowdown;  /* mean latency, as a multiple of the quickest round's of late */
-	double mean;	  /* cost of a request */
-	double most;	  /* the window may be: at least `mean` */
-	bool starved;	  /* the window was not what held requests back */
-};
-
-#define STELE_SEARCH_STEPS 16u
 
 struct stele_search {
 	double window;	   /* of the round that runs, in cost */
@@ -65,11 +46,7 @@ struct stele_search {
 	double last[STELE_RATES];  /* of the last round of the same base; 0: none */
 	double noise[STELE_RATES]; /* |ln| of one of these to the next, smoothed */
 
-	/* STARTUP */
-	struct stele_search_step {
-		double window, rates[STELE_RATES];
-	} steps[STELE_SEARCH_STEPS];
-	uint32_t step_count, flat;
+	struct stele_ladder ladder; /* STARTUP and DRAIN */
 
 	/* A trial: of `other` against `base`. */
 	bool trial, on_other, down;

@@ -13,6 +13,8 @@
 #define BEGIN	    (1000 * SECOND)
 #define STALL_EVERY (100 * MS)
 #define WRITES_EVERY (40 * MS) /* half of them bursts, half pauses */
+#define WANDERS_EVERY (8 * MS) /* and 32 times as rarely */
+#define BURST	     8u
 #define LATENCY_MIN  1e-6
 #define LATENCY_STEP 1.07
 
@@ -87,12 +89,36 @@ static double rate_time(double rate, double amount)
 	return rate > 0 ? amount / rate : 0;
 }
 
-static void stand_still(struct simulated *s)
+static void stand_still(struct simulated *s, double seconds)
 {
 	if (s->link_free < s->now)
 		s->link_free = s->now;
-	s->link_free += ns(s->device.stall * 2 * uniform(s));
+	s->link_free += ns(seconds);
+}
+
+static void stall(struct simulated *s)
+{
+	stand_still(s, s->device.stall * 2 * uniform(s));
 	s->next_stall = s->now + (uint64_t)(2 * uniform(s) * STALL_EVERY);
+}
+
+/* By time alone: all depths meet the same. */
+static double drawn_at(uint64_t slot)
+{
+	uint64_t state = slot * UINT64_C(0x9e3779b97f4a7c15) | 1;
+
+	stele_random_next(&state);
+	return 2 * ((double)(stele_random_next(&state) >> 11) / 9007199254740992.0) - 1;
+}
+
+static double pace(const struct simulated *s)
+{
+	uint64_t slot = s->now / WANDERS_EVERY;
+
+	if (!(s->device.wander > 0))
+		return 1;
+	return (1 + s->device.wander * drawn_at(slot)) *
+	       (1 + s->device.wander * drawn_at(~(slot / 32)));
 }
 
 /* When the throttle lets one pass that comes now. */
@@ -119,6 +145,7 @@ static uint64_t pass_link(struct simulated *s, uint32_t size)
 		start = s->link_free;
 	if (start / (WRITES_EVERY / 2) % 2)
 		share -= d->writes;
+	share /= pace(s);
 	start += ns((rate_time(d->iops_max, 1) + rate_time(d->bytes_max, size)) /
 		    share);
 	s->link_free = start;
@@ -148,7 +175,7 @@ static uint64_t serve(struct simulated *s, uint32_t size)
 	double seconds;
 
 	if (d->stall > 0 && s->now >= s->next_stall)
-		stand_still(s);
+		stall(s);
 	start = pass_link(s, size);
 	if (servers > 1)
 		server = (uint32_t)(uniform(s) * servers);
@@ -160,7 +187,7 @@ static uint64_t serve(struct simulated *s, uint32_t size)
 		start = *channel;
 	seconds = d->latency * draw_factor(s, server < d->slow_servers) /
 		  (1 + d->sorting * log2(s->count + 1.0));
-	*channel = start + ns(seconds + rate_time(d->stream_rate, size));
+	*channel = start + ns(pace(s) * (seconds + rate_time(d->stream_rate, size)));
 	return *channel;
 }
 
@@ -173,6 +200,8 @@ static bool wants(const struct simulated *s)
 
 static void issue(struct simulated *s)
 {
+	uint32_t at_once = 0;
+
 	while (wants(s) && stele_depth_admits(&s->depth, s->next_size)) {
 		if (s->count >= SIMULATED_MAX)
 			bail("more in flight than a simulated device takes");
@@ -188,6 +217,8 @@ static void issue(struct simulated *s)
 		if (s->bytes_in_flight > s->bytes_peak)
 			s->bytes_peak = s->bytes_in_flight;
 		s->next_size = draw_size(s);
+		if (++at_once > BURST && s->device.burst > 0)
+			stand_still(s, s->device.burst);
 	}
 	if (!s->count)
 		bail("nothing is in flight");

@@ -33,6 +33,8 @@ struct simulated_device {
 	double bucket_rate; /* requests/s that a throttle lets pass; 0: all ... */
 	double bucket_size; /* ... but so many at once after a rest */
 	double writes;	    /* share of the link that somebody's bursts of writes take */
+	double wander;	    /* all takes longer by a factor of 1 +- this, drawn each 8 and 256 ms */
+	double burst;	    /* seconds that all stands still, for each above 8 issued at once */
 };
 
 #define SIMULATED_LATENCIES 512u

@@ -2,8 +2,8 @@
 /*
  * depth-knee.c - the smallest depth that delivers what the device can
  *
- * 224 simulated devices in simulated time, with fixed seeds: eight kinds, four mixes
- * of sizes, seven ways to be difficult. Of each, the *knee* is the smallest fixed depth
+ * 324 simulated devices in simulated time, with fixed seeds: nine kinds, four mixes
+ * of sizes, nine ways to be difficult. Of each, the *knee* is the smallest fixed depth
  * that delivers 97 % of the best one. The automatic depth is set against both, from one
  * second after its start on. Some of these devices have no knee that could be found
  * in a second, so the demands are on how many meet a limit; what a change to the search
@@ -22,10 +22,11 @@
 #define SLICE	    (25 * MS)
 #define SETTLE	    (SECOND / SLICE)
 #define SLICES	    (SETTLE + 20)
-#define MODELS_MAX  256u
+#define MODELS_MAX  512u
 #define KNEE	    0.97
 
-enum difficulty { PLAIN, CALM, BIMODAL, WRITES, STALLS, THROTTLED, SERVERS, DIFFICULTIES };
+enum difficulty { PLAIN, CALM, BIMODAL, WRITES, STALLS, THROTTLED, SERVERS, WANDERS, BURSTS,
+		  DIFFICULTIES };
 
 static const struct {
 	const char *name;
@@ -46,6 +47,9 @@ static const struct {
 	{"RBD of disks", {.channels = 200, .latency = 12e-3, .bytes_max = 3e9, .noise = 0.8}},
 	{"iSCSI", {.channels = 64, .latency = 500e-6, .stream_rate = 1e9, .bytes_max = 1.1e9,
 		   .iops_max = 6e4, .noise = 0.3}},
+	/* Whoever finds a die busy waits: q requests keep 4 q / (q + 3) of them busy. */
+	{"few dies", {.channels = 4, .servers = 4, .latency = 50e-6, .stream_rate = 1e9,
+		      .bytes_max = 2.2e9, .noise = 0.5}},
 };
 
 static const uint32_t sizes[][2] = {
@@ -87,6 +91,12 @@ static void make_difficult(struct simulated_device *d, enum difficulty how, uint
 		d->bucket_rate = 0.3 / (1 / iops + size / d->bytes_max);
 		d->bucket_size = d->bucket_rate * 0.05;
 		break;
+	case WANDERS:
+		d->wander = 0.2;
+		break;
+	case BURSTS:
+		d->burst = 30e-6;
+		break;
 	case SERVERS:
 		d->servers = d->channels < 64 ? 4 : 8;
 		d->slow_servers = 1;
@@ -105,6 +115,16 @@ static struct stele_depth_config config(uint32_t pinned)
 
 /* ---- fixed depths ---------------------------------------------------------- */
 
+static double rate_of_span(double *p99)
+{
+	const uint64_t span = (SLICES - SETTLE) * SLICE;
+
+	simulated_run(&s, SETTLE * SLICE);
+	simulated_run(&s, span);
+	*p99 = simulated_quantile(&s, 0.99);
+	return s.bytes / ((double)span / 1e9);
+}
+
 static double run_fixed(const struct simulated_device *device,
 			const struct simulated_caller *caller, uint32_t depth, double *p99)
 {
@@ -115,6 +135,8 @@ static double run_fixed(const struct simulated_device *device,
 
 	memset(latencies, 0, sizeof(latencies));
 	simulated_open(&s, device, caller, &fixed);
+	if (device->wander > 0) /* the very time by which the automatic one is judged */
+		return rate_of_span(p99);
 	/* Buckets run dry, and slow servers full, in their time. */
 	simulated_run(&s, device->bucket_rate > 0 || device->servers ? SECOND : 100 * MS);
 	while (served < SERVED && time < 2 * SECOND) {
@@ -264,10 +286,10 @@ int main(void)
 				settled[count++] = f.settled;
 			}
 	ok(count >= 200, "%u devices", count);
-	demand("loss against the best fixed depth", loss, count, 0.03, 0.85);
-	demand("loss against the best fixed depth", loss, count, 0.07, 0.93);
-	demand("requests in flight, by the knee", in_flight, count, 2, 0.84);
-	demand("p99 of latency, by that at the knee", p99, count, 2, 0.83);
-	demand("seconds to settle", settled, count, 1, 0.9);
+	demand("loss against the best fixed depth", loss, count, 0.03, 0.82);
+	demand("loss against the best fixed depth", loss, count, 0.07, 0.94);
+	demand("requests in flight, by the knee", in_flight, count, 2, 0.88);
+	demand("p99 of latency, by that at the knee", p99, count, 2, 0.86);
+	demand("seconds to settle", settled, count, 1, 0.91);
 	return done();
 }
