@@ -2,8 +2,9 @@
 /*
  * directory.c - a directory as a source: its fields, opening and reading its files
  *
- * Files are opened without blocking, and looked at before they are read: what
- * was a file during the scan may be a fifo now.
+ * Files are opened without blocking, and read by offset: what was a file during the scan
+ * may be a fifo now, of which that takes nothing. Reading asks for a byte more than there
+ * were (reader.c), which tells of another size; large files are looked at before.
  */
 #include "lib/source/directory.h"
 
@@ -114,11 +115,18 @@ static int reader_new(void *user, void **out)
 	return 0;
 }
 
+static bool is_file_of(int fd, uint64_t size)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == size;
+}
+
 static int open_file(void *user, const struct stele_source_entry *entry,
 		     union stele_value *values)
 {
 	struct reader *reader = user;
-	struct stat st;
 	int fd = stele_directory_open_below(reader->directory, entry->key,
 					    entry->key_size,
 					    O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -129,18 +137,13 @@ static int open_file(void *user, const struct stele_source_entry *entry,
 		return -ENOENT;
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0) {
-		int ret = -errno;
-
-		close(fd);
-		return ret;
-	}
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != entry->data_size) {
-		close(fd);
-		return -ETXTBSY;
-	}
-	if (entry->data_size >= SEQUENTIAL_SIZE)
+	if (entry->data_size >= SEQUENTIAL_SIZE) {
+		if (!is_file_of(fd, entry->data_size)) {
+			close(fd);
+			return -ETXTBSY;
+		}
 		posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	}
 	reader->fd = fd;
 	reader->asked = entry->data_size >= AHEAD_SIZE ? 0 : UINT64_MAX;
 	stele_labels_values(&reader->directory->labels, entry, values);
@@ -166,8 +169,10 @@ static int64_t read_file(void *user, const struct stele_source_entry *entry,
 	(void)entry;
 	read_ahead(reader, offset);
 	do
-		ret = read(reader->fd, data, size);
+		ret = pread(reader->fd, data, size, (off_t)offset);
 	while (ret < 0 && errno == EINTR);
+	if (ret < 0 && (errno == ESPIPE || errno == EISDIR))
+		return -ETXTBSY;
 	return ret < 0 ? -errno : ret;
 }
 

@@ -416,6 +416,23 @@ static int open_key(const struct stele_source *source, void *reader,
 	return source->ops.open(reader, &entry, values);
 }
 
+/* Opened, and read with a byte more than there should be, as reader.c does. */
+static int take_key(const struct stele_source *source, void *reader,
+		    const char *key, uint64_t size)
+{
+	const struct stele_source_entry entry = {.size = sizeof(entry)};
+	int64_t ret = open_key(source, reader, key, size);
+	char data[8192];
+
+	if (ret)
+		return (int)ret;
+	ret = source->ops.read(reader, &entry, 0, data, size + 1);
+	source->ops.close(reader);
+	if (ret < 0)
+		return (int)ret;
+	return ret == (int64_t)size ? 0 : -ETXTBSY;
+}
+
 static void test_read(void)
 {
 	char *path = path_of("read");
@@ -425,12 +442,16 @@ static void test_read(void)
 	const struct stele_source_ops *ops = &source.ops;
 	char data[16];
 	void *reader;
+	int fifo;
 
 	make_file(top, "file", "0123456789");
 	close(make_dir(top, "dir"));
 	if (mkfifoat(top, "fifo", 0644) || symlinkat("file", top, "link") ||
 	    symlinkat("dir", top, "dirlink"))
 		sysbail("cannot make special files");
+	fifo = openat(top, "fifo", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (write(fifo, "0123456789", 10) != 10)
+		sysbail("cannot fill the fifo");
 	stele_source_open_directory(path, 0, 0, &(struct stele_build_opts){0},
 					NULL, &source);
 	is_int(0, ops->reader_new(source.user, &reader), "a reader");
@@ -440,8 +461,11 @@ static void test_read(void)
 	is_blob("0123456789", data, 10, "the bytes of the file");
 	is_int(0, ops->read(reader, &entry, 10, data, 1), "end");
 	ops->close(reader);
-	is_int(-ETXTBSY, open_key(&source, reader, "file", 9), "grew");
-	is_int(-ETXTBSY, open_key(&source, reader, "file", 11), "shrank");
+	is_int(0, take_key(&source, reader, "file", 10), "whole");
+	is_int(-ETXTBSY, take_key(&source, reader, "file", 9), "grew");
+	is_int(-ETXTBSY, take_key(&source, reader, "file", 11), "shrank");
+	is_int(-ETXTBSY, open_key(&source, reader, "file", 1 << 20),
+	       "large, and shrank: seen before it is read");
 	is_int(-ENOENT, open_key(&source, reader, "gone", 1), "vanished");
 	is_int(-ENOENT, open_key(&source, reader, "file/x", 1),
 	       "a file took the directory's place");
@@ -449,10 +473,16 @@ static void test_read(void)
 	       "a symlink took the file's place");
 	is_int(-ETXTBSY, open_key(&source, reader, "dirlink/x", 1),
 	       "a symlink took the directory's place");
-	is_int(-ETXTBSY, open_key(&source, reader, "fifo", 0),
+	is_int(-ETXTBSY, take_key(&source, reader, "fifo", 0),
 	       "a fifo took the file's place");
-	is_int(-ETXTBSY, open_key(&source, reader, "dir", 4096),
+	is_int(-ETXTBSY, take_key(&source, reader, "fifo", 10),
+	       "also one that holds as many bytes");
+	is_int(10, read(fifo, data, sizeof(data)), "which nobody took");
+	is_int(-ETXTBSY, take_key(&source, reader, "dir", 4096),
 	       "a directory took the file's place");
+	is_int(-ETXTBSY, take_key(&source, reader, "dir", 0),
+	       "of an empty file, too");
+	close(fifo);
 	ops->reader_free(reader);
 	stele_source_close(&source);
 	close(top);
