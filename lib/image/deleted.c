@@ -242,10 +242,27 @@ void stele_deleted_release(struct stele_deleted *deleted)
 
 /* ---- look up ------------------------------------------------------------------- */
 
-/*
- * The first word from `index` on. Where many are deleted most words are there, and it is
- * about where it would be among all; so from there in growing steps, then bisect the last.
- */
+/* Where many are deleted most words are there: about where it would be among all. */
+static uint64_t guess(const struct stele_deleted *d, uint64_t index)
+{
+	const uint64_t at = (uint64_t)((double)index * (double)d->word_count /
+				       (double)(d->words[d->word_count - 1].index + 1));
+
+	return at < d->word_count ? at : d->word_count - 1;
+}
+
+void stele_deleted_prefetch(const struct stele_deleted *d, uint64_t number)
+{
+	const struct stele_deleted_word *word;
+
+	if (!d->word_count)
+		return;
+	word = &d->words[guess(d, number / PER_WORD)];
+	__builtin_prefetch(word);
+	__builtin_prefetch(&word->below);
+}
+
+/* The first word from `index` on: in growing steps from the guess, then bisect the last. */
 static uint64_t find(const struct stele_deleted *d, uint64_t index)
 {
 	const struct stele_deleted_word *words = d->words;
@@ -253,10 +270,9 @@ static uint64_t find(const struct stele_deleted *d, uint64_t index)
 
 	if (!high || words[high - 1].index < index)
 		return high;
-	at = (uint64_t)((double)index * (double)high /
-			(double)(words[high - 1].index + 1));
-	if (at >= high)
-		at = high - 1;
+	at = guess(d, index);
+	if (words[at].index == index)
+		return at;
 	if (words[at].index < index) {
 		low = at + 1;
 		while (step < high - low && words[low + step].index < index) {

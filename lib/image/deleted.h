@@ -53,6 +53,8 @@ int stele_deleted_combine(const struct stele_deleted *a,
 			  const struct stele_deleted *b,
 			  enum stele_deleted_op op, struct stele_deleted *out);
 
+/* It will be looked up soon. */
+void stele_deleted_prefetch(const struct stele_deleted *deleted, uint64_t number);
 /* Is `number` deleted? `below` (may be NULL): how many are below it. */
 bool stele_deleted_has(const struct stele_deleted *deleted, uint64_t number,
 		       uint64_t *below);

@@ -16,6 +16,8 @@
 #include "format/filter.h"
 
 #define PAGES_AHEAD_MAX 64u
+/* Look-ups of deletions in fewer words than these find them in the cache. */
+#define WORDS_CACHED	2048u
 
 static int bad_page(const struct stele_keys_walk *walk, const char *why)
 {
@@ -48,12 +50,13 @@ static uint64_t page_count(const struct stele_keys_walk *walk)
 static uint32_t pages_wanted(const struct stele_keys_walk *walk, uint64_t page)
 {
 	const uint64_t left = page_count(walk) - page;
+	const uint32_t most = walk->ahead_max ? walk->ahead_max : PAGES_AHEAD_MAX;
 	uint32_t count = 1;
 
 	if (page == walk->page + 1 && page == walk->first + walk->count)
 		count = walk->count * 2;
-	if (count > PAGES_AHEAD_MAX)
-		count = PAGES_AHEAD_MAX;
+	if (count > most)
+		count = most;
 	return count < left ? count : (uint32_t)left;
 }
 
@@ -81,6 +84,23 @@ static int read_pages(struct stele_keys_walk *walk, uint64_t page,
 	return 0;
 }
 
+/*
+ * Numbers of neighbouring keys are random: whoever asks which ones are deleted would wait
+ * for memory each time, so all of a page are asked for at once.
+ */
+static void warm_page(const struct stele_keys_walk *walk)
+{
+	const struct stele_deleted *deleted = &walk->segment->deleted;
+	struct stele_keys_cursor cursor = walk->cursor;
+	const char *why;
+
+	if (walk->count == 1 || deleted->word_count < WORDS_CACHED)
+		return;
+	do
+		stele_deleted_prefetch(deleted, cursor.key.number);
+	while (stele_keys_next(&cursor, &why) == 1);
+}
+
 /* Read a page, and move the cursor to its first key. */
 static int open_page(struct stele_keys_walk *walk, uint64_t page)
 {
@@ -102,6 +122,8 @@ static int open_page(struct stele_keys_walk *walk, uint64_t page)
 			    &why) < 0)
 		return bad_page(walk, why);
 	ret = next_in_page(walk);
+	if (ret == 1)
+		warm_page(walk);
 	return ret < 0 ? ret : 0;
 }
 

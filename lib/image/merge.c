@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Pages that all walks read ahead together, about; and one at most. */
+#define PAGES_AHEAD	4096u
+#define PAGES_OF_A_WALK 256u
 
 int stele_keys_merge_init(struct stele_keys_merge *merge, uint32_t capacity)
 {
@@ -85,6 +88,8 @@ int stele_keys_merge_add(struct stele_keys_merge *merge,
 	if (ret < 0)
 		return ret;
 	merge->count++;
+	if (merge->capacity <= PAGES_AHEAD / PAGES_OF_A_WALK)
+		walk->ahead_max = PAGES_OF_A_WALK;
 	ret = stele_keys_walk_next(walk);
 	if (ret > 0) {
 		merge->heap[merge->heap_size++] = merge->count - 1;

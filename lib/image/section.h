@@ -65,6 +65,7 @@ struct stele_keys_walk {
 	struct stele_disk_block *blocks; /* owned: pages that were read */
 	uint64_t first;			 /* index of the first of them */
 	uint32_t count, room;		 /* of them; that fit */
+	uint32_t ahead_max;		 /* of them; 0: a default */
 	uint64_t page;			 /* index of the cursor's */
 	struct stele_keys_cursor cursor;
 	bool opened, done; /* opened: the first key has not been handed out */

@@ -109,6 +109,36 @@ static void test_errors(void)
 	test_dataset_close(&t);
 }
 
+/* So many that deletions are fetched ahead; pages of keys come by the megabyte. */
+static void test_many(void)
+{
+	struct test_plan plan = {.samples = 150000, .size_max = 2, .delete_every = 2};
+	struct stele_cursor_entry entry;
+	struct stele_cursor *cursor;
+	struct stele_section keys;
+	struct test_dataset t;
+	uint64_t count, pages;
+
+	test_dataset_open(&t, &plan);
+	check_prefix(&t, "");
+	check_prefix(&t, "dir2/");
+	if (stele_descriptor_find_section(&t.ds->snapshot.segments[0].descriptor,
+					  STELE_BLOCK_KEYS, STELE_NO_FIELD, &keys))
+		bail("no keys");
+	pages = keys.size / STELE_BLOCK_SIZE;
+	count = stele_fault_count(t.dev);
+	if (stele_cursor_open(t.ds, NULL, 0, &cursor))
+		bail("no cursor");
+	while (stele_cursor_next(cursor, &entry) == 1)
+		;
+	stele_cursor_close(cursor);
+	count = stele_fault_count(t.dev) - count;
+	/* 1, 2, 4 ... 256 pages, and then as many each time; two or three to open. */
+	ok(pages > 500 && count <= 12 + pages / 256, "%u reads for %u pages",
+	   (unsigned int)count, (unsigned int)pages);
+	test_dataset_close(&t);
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -126,5 +156,6 @@ int main(void)
 		.segments = 2, .samples = 1, .size_max = 5, .delete_every = 1});
 	check_all(&(struct test_plan){.samples = 0, .size_max = 8});
 	test_errors();
+	test_many();
 	return done();
 }
