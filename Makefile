@@ -55,12 +55,13 @@ MAJOR := $(call part,MAJOR)
 VERSION := $(MAJOR).$(call part,MINOR).$(call part,PATCH)
 
 LIB_PC := liburing blkid libcrypto libisal
-CMD_PC := jansson libarchive
+CMD_PC := jansson
+# Loaded when they are needed, and never linked: their headers count.
+LOADED_PC := libarchive
 pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
-PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC))
-# libarchive, too, is loaded when it is needed.
-CMD_LIBS := $(call pc,--libs $(filter-out libarchive,$(CMD_PC))) -ldl
-# librbd has no pkg-config file, and is loaded when it is needed: its headers count.
+PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC) $(LOADED_PC))
+CMD_LIBS := $(call pc,--libs $(CMD_PC))
+# So is librbd, which has no pkg-config file.
 ifndef RBD
 RBD := $(shell $(CC) -include rbd/librbd.h -x c -fsyntax-only /dev/null \
 	2>/dev/null && echo 1)
@@ -70,8 +71,7 @@ ifndef FUSE
 FUSE := $(if $(call pc,--modversion fuse3),1)
 endif
 FUSE_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE)
-RBD_LIBS := $(if $(filter 1,$(RBD)),-ldl)
-LIB_LIBS := $(call pc,--libs $(LIB_PC)) $(RBD_LIBS) -pthread -lm
+LIB_LIBS := $(call pc,--libs $(LIB_PC)) -ldl -pthread -lm
 
 WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \
 	-Wvla -Wimplicit-fallthrough -Wshadow $(if $(WERROR),-Werror)
@@ -87,7 +87,7 @@ LINK = $(CC) $(SAN_FLAGS) $(CFLAGS) $(LDFLAGS)
 obj = $(patsubst %.c,$(O)/%.o,$(1))
 prog = $(patsubst %.c,$(O)/%,$(1))
 
-LIB_OBJS := $(call obj,$(filter-out $(if $(RBD_LIBS),,lib/device/rbd/%),\
+LIB_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(RBD)),,lib/device/rbd/%),\
 	$(sort $(wildcard format/*.c lib/*/*.c lib/*/*/*.c))))
 CMD_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(FUSE)),,cmd/mount/fuse/%),\
 	$(sort $(wildcard cmd/*.c cmd/*/*.c cmd/*/*/*.c))))
@@ -133,7 +133,7 @@ $(O)/settings: WARN_MORE =
 $(O)/settings: export SETTINGS = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LDLIBS) \
 	$(LIB_LIBS) $(CMD_LIBS) $(FUSE_CFLAGS)
 $(O)/settings: FORCE
-	@$(PKG_CONFIG) --exists --print-errors $(LIB_PC) $(CMD_PC) || \
+	@$(PKG_CONFIG) --exists --print-errors $(LIB_PC) $(CMD_PC) $(LOADED_PC) || \
 		{ echo "libraries are missing: run 'make deps'" >&2; exit 1; }
 	@mkdir -p $(@D)
 	@printf '%s\n' "$$SETTINGS" | cmp -s - $@ 2>/dev/null || \
@@ -156,7 +156,7 @@ $(O)/stele.pc: lib/stele.pc.in FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCDIR@|$(INCDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-		-e 's|@LIB_PC@|$(LIB_PC)|' -e 's|@RBD_LIBS@|$(RBD_LIBS)|' \
+		-e 's|@LIB_PC@|$(LIB_PC)|' \
 		$< >$@
 
 # ---- Python ------------------------------------------------------------------

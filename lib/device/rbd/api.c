@@ -13,44 +13,28 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
+#include "lib/base/ondemand.h"
 #include "lib/device/rbd/bound.h"
 
 #define LIBRARY "librbd.so.1"
 
 struct stele_ceph stele_ceph;
 
-static const struct {
-	const char *name;
-	size_t place; /* in struct stele_ceph */
-} calls[] = {
+static const struct stele_ondemand_call calls[] = {
 #define CALL(call) {#call, offsetof(struct stele_ceph, call)},
 	STELE_RBD_CALLS(CALL)
 #undef CALL
 };
 
-static int refuse(const struct stele_log *log)
-{
-	const char *why = dlerror();
-
-	/* The linker's text begins with the name of the library in question. */
-	stele_log_error(log, "cannot load %s", why ? why : LIBRARY);
-	return -EOPNOTSUPP;
-}
-
 /* All of them or none. */
-static int fill(void *library, const struct stele_log *log)
+static int fill(const struct stele_log *log)
 {
 	struct stele_ceph found;
+	int rc = stele_ondemand_load(LIBRARY, calls, sizeof(calls) / sizeof(calls[0]), &found, log);
 
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		void *call = dlsym(library, calls[i].name);
-
-		if (!call)
-			return refuse(log);
-		memcpy((char *)&found + calls[i].place, &call, sizeof(call));
-	}
+	if (rc)
+		return rc;
 	stele_rbd_bound_calls(&found);
 	stele_ceph = found;
 	return stele_rbd_watch_exit();
@@ -69,7 +53,6 @@ int stele_rbd_api_load(const struct stele_log *log)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool loaded;
-	void *library;
 	int rc = 0;
 
 	if (stele_rbd_ended())
@@ -77,10 +60,7 @@ int stele_rbd_api_load(const struct stele_log *log)
 	pthread_mutex_lock(&lock);
 	if (!loaded) {
 		stay();
-		library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-		rc = library ? fill(library, log) : refuse(log);
-		if (library && rc)
-			dlclose(library);
+		rc = fill(log);
 		loaded = !rc;
 	}
 	pthread_mutex_unlock(&lock);
