@@ -57,7 +57,7 @@ VERSION := $(MAJOR).$(call part,MINOR).$(call part,PATCH)
 LIB_PC := liburing blkid libcrypto libisal
 CMD_PC := jansson
 # Loaded when they are needed, and never linked: their headers count.
-LOADED_PC := libarchive
+LOADED_PC := libarchive sqlite3
 pc = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 PC_CFLAGS := $(call pc,--cflags $(LIB_PC) $(CMD_PC) $(LOADED_PC))
 CMD_LIBS := $(call pc,--libs $(CMD_PC))
@@ -401,7 +401,7 @@ clean: ## removes build directories
 # ---- what Debian and Ubuntu call what we need -------------------------------
 
 DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
-	libisal-dev libjansson-dev libarchive-dev libseccomp-dev \
+	libisal-dev libjansson-dev libarchive-dev libsqlite3-dev libseccomp-dev \
 	mandoc shellcheck perl git jq python3 libarchive-tools \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	fio btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \

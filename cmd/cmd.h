@@ -138,6 +138,7 @@ int cmd_ls(const struct cmd *cmd, int argc, char **argv);
 int cmd_map(const struct cmd *cmd, int argc, char **argv);
 int cmd_maps(const struct cmd *cmd, int argc, char **argv);
 int cmd_mount(const struct cmd *cmd, int argc, char **argv);
+int cmd_query(const struct cmd *cmd, int argc, char **argv);
 int cmd_repair(const struct cmd *cmd, int argc, char **argv);
 int cmd_posix(const struct cmd *cmd, int argc, char **argv);
 int cmd_resize(const struct cmd *cmd, int argc, char **argv);

@@ -145,6 +145,8 @@ static void offer_arguments(const struct cmd *cmd, char **words, unsigned int nu
 		stele_map_list(offer_mapping, (void *)word);
 	else if (target && number >= first_key(cmd->name))
 		offer_keys(target, word);
+	else if (!strcmp(cmd->name, "query") && number == 1)
+		offer(word, "SELECT", strlen("SELECT"), "");
 	else if (!strcmp(cmd->name, "umount") ||
 		 ((!strcmp(cmd->name, "extract") || !strcmp(cmd->name, "mount")) && number == 1))
 		puts(":files");

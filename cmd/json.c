@@ -236,7 +236,7 @@ static void put_list(FILE *to, json_t *list)
 static void put_value(FILE *to, json_t *value)
 {
 	const char *text = json_string_value(value);
-	char *other;
+	char *other, real[TEXT_SIZE];
 
 	if (json_is_object(value)) {
 		put_object(to, value);
@@ -246,8 +246,10 @@ static void put_value(FILE *to, json_t *value)
 		fputs(text + 1, to);
 	} else if (text) {
 		put_string(to, text);
+	} else if (json_is_real(value)) {
+		fputs(text_real(real, json_real_value(value)), to);
 	} else {
-		other = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+		other = json_dumps(value, JSON_ENCODE_ANY);
 		fputs(other ? other : "", to);
 		if (!other)
 			made(NULL);

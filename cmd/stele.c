@@ -134,6 +134,19 @@ static const struct cmd commands[] = {
 	 "  -l, --long              also print id, size, labels and other scalars\n"
 	 "  -0, --null              end each key with a NUL byte, do not escape it\n"
 	 "  -h, --help\n"},
+	{"query", cmd_query, "find samples by their fields, in SQL",
+	 "query [options] TARGET[@SNAPSHOT] SELECT\n"
+	 "\n"
+	 "Run one SELECT over the table 'samples': id, key, size, and the fields that\n"
+	 "are numbers or text, by their names. Class names are in FIELD_name and split.\n"
+	 "\n"
+	 "  stele query cats.img 'SELECT key FROM samples WHERE label = 7 AND size > 4096'\n"
+	 "\n"
+	 "      --csv               comma-separated values (default, if not to a terminal)\n"
+	 "      --ids               only the column id, one a line\n"
+	 "      --json              print one JSON object per row\n"
+	 "      --table             columns for a reader (default on a terminal)\n"
+	 "  -h, --help\n"},
 	{"cat", cmd_cat, "write samples to stdout",
 	 "cat [options] TARGET[@SNAPSHOT] KEY|#ID...\n"
 	 "\n"

@@ -108,6 +108,18 @@ char *text_latency(char buffer[TEXT_SIZE], uint64_t ns)
 	return buffer;
 }
 
+char *text_real(char buffer[TEXT_SIZE], double value)
+{
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(buffer, TEXT_SIZE, "%.*g", digits, value);
+		if (strtod(buffer, NULL) == value)
+			break;
+	}
+	if (!buffer[strcspn(buffer, ".einf")])
+		strcat(buffer, ".0");
+	return buffer;
+}
+
 char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size && 2 * i + 2 < TEXT_HEX_SIZE; i++)

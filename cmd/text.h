@@ -31,6 +31,8 @@ char *text_time(char buffer[TEXT_SIZE], int64_t seconds);
 char *text_duration(char buffer[TEXT_SIZE], uint64_t seconds);
 /* Three significant digits: "41.8 us", "1.20 ms". */
 char *text_latency(char buffer[TEXT_SIZE], uint64_t ns);
+/* The shortest that reads back as the same number, and shows that it is a real one: "1.0". */
+char *text_real(char buffer[TEXT_SIZE], double value);
 char *text_hex(char buffer[TEXT_HEX_SIZE], const uint8_t *bytes, size_t size);
 char *text_uuid(char buffer[TEXT_HEX_SIZE], const uint8_t uuid[16]);
 

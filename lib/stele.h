@@ -79,7 +79,8 @@
  *
  * Without a size, and never changed: struct stele_sample, stele_cursor_entry,
  * stele_depth_round, stele_tune_point, stele_loader_source, stele_destination, stele_key_ref,
- * stele_txn_value and union stele_value, which come in arrays or one for each sample.
+ * stele_query_value, stele_txn_value and union stele_value, which come in arrays or one for
+ * each sample.
  *
  * Flags. STELE_DRY_RUN and STELE_FORCE are the same bits wherever they are known; a flag
  * that a function does not know is -EINVAL.
@@ -581,6 +582,7 @@ STELE_API int stele_directory_lookup(struct stele_dataset *ds, const char *path,
 #include "stele_txn.h"      /* several changes at once */
 #include "stele_mapping.h"  /* names of this machine */
 #include "stele_loader.h"   /* batches in a random order */
+#include "stele_query.h"    /* samples found by their fields, in SQL */
 #include "stele_tune.h"     /* profiles of devices */
 
 #endif

@@ -49,6 +49,7 @@ completes "README train/ val/" "stele cat image@v1 "
 completes "train/cats/" "stele cat image@v1 train/"
 completes "train/cats/1.jpg train/cats/2.jpg" "stele cat --field=x image@v1 train/cats/"
 completes "val/" "stele ls image@v2 v"
+completes "SELECT" "stele query image@v2 S"
 completes "val/dogs/" "stele extract pets out val/"
 completes "image" "stele export --prefix=im"
 # shellcheck disable=SC2016 # of that bash

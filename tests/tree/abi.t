@@ -28,6 +28,7 @@ stele_destination 32: id 0 tag 8 memory 16 memory_size 24
 stele_directory_entry 56: name 0 name_size 8 id 16 size 24 is_directory 32 reserved 36
 stele_key_ref 16: data 0 size 8
 stele_loader_source 64: ds 0 ids 8 id_count 16 first 24 count 32 weight 40 reserved 48
+stele_query_value 40: type 0 reserved 4 i64 8 f64 16 data 24 size 32
 stele_sample 96: id 0 tag 8 status 16 key_size 20 data 24 size 32 key 40 tail 48 ds 56
 buffer 64 reader 72 serial 80 reserved 88
 stele_tune_point 64: size 0 depth 4 reads_per_second 8 bytes_per_second 16 p50_ns 24

@@ -9,7 +9,7 @@ requires git ls-files --error-unmatch Makefile
 # From the bottom up. A file has the rank of the nearest folder that is named here, and
 # may include what has no higher one.
 ranks='format lib/base lib/device lib/image lib/posix lib/source lib/read lib/node
-	lib/read/loader lib/view lib/txn lib/segment lib/verify lib/ops lib/tune'
+	lib/read/loader lib/view lib/query lib/txn lib/segment lib/verify lib/ops lib/tune'
 
 # Offences, one a line. Everything in quotes is named from the top of the tree.
 upward() {
@@ -58,6 +58,7 @@ is "" "$(includes '<openssl/' lib/image/digest.c)" "only digests include libcryp
 is "" "$(includes '<isa-l' format/ cmd/from/)" "only format and cmd/from include isa-l"
 is "" "$(includes '<(jansson|archive)' cmd/)" \
 	"only cmd includes jansson and libarchive"
+is "" "$(includes '<sqlite3' lib/query/)" "only queries include SQLite"
 is "" "$(includes '<fuse' cmd/mount/fuse/)" "only the FUSE server includes libfuse3"
 is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |
 	while read -r name; do

@@ -73,6 +73,7 @@ is "" "$(grep '^format/' "$tmp/wanted" |
 is "" "$(wanting '(io_uring|__io_uring|blkid)_.*' lib/device/)" \
 	"only lib/device calls liburing and blkid"
 is "" "$(wanting '(rbd|rados)_.*')" "librbd and librados are loaded, never linked"
+is "" "$(wanting 'sqlite3_.*')" "nor is SQLite linked"
 is "" "$(wanting '(EVP|SHA|RAND|HMAC|OPENSSL|ERR|CRYPTO)[0-9]*_.*' \
 	lib/image/digest)" "only digests call libcrypto"
 is "" "$(wanting 'crc[0-9]+_.*' format/)" "only format calls isa-l"

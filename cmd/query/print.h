@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print.h - rows of a query, as they come
+ *
+ * Ids, CSV and JSON are for programs: nothing is lost or cut. A table is for people: its
+ * columns are as wide as the first rows need, and text is escaped.
+ */
+#ifndef STELE_CMD_QUERY_PRINT_H
+#define STELE_CMD_QUERY_PRINT_H
+
+#include "stele.h"
+
+enum print_format {
+	PRINT_CSV,
+	PRINT_IDS, /* the column `id` alone, one a line */
+	PRINT_JSON,
+	PRINT_TABLE,
+};
+
+/* All rows. Return: 0; negative errno of the query; -ENOENT (no column `id`; said). */
+int print_rows(struct stele_query *query, enum print_format format);
+
+#endif
