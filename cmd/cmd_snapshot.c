@@ -18,6 +18,7 @@
 #include "snapshots.h"
 #include "suggest.h"
 #include "text.h"
+#include "where.h"
 
 static const struct option longopts[] = {
 	{"as", required_argument, NULL, 'a'},
@@ -32,6 +33,7 @@ static const struct option longopts[] = {
 	{"note", required_argument, NULL, 'N'},
 	{"null", no_argument, NULL, '0'},
 	{"time", required_argument, NULL, 't'},
+	{"where", required_argument, NULL, 'w'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -40,7 +42,7 @@ static const struct option longopts[] = {
 
 struct request {
 	struct stele_txn_opts opts;
-	const char *as, *base, *note;
+	const char *as, *base, *note, *where;
 	struct keys keys;
 	const char *files[FILES_MAX];
 	unsigned int file_count;
@@ -138,13 +140,18 @@ static int create(struct request *request, int count, char **words)
 {
 	struct cmd_log log = {.target = words[0]};
 	struct stele_snapshot_info made = {.size = sizeof(made)};
+	struct where where = {.expression = request->where, .target = words[0]};
 	int error = read_keys(request);
 
 	(void)count;
 	if (error)
 		return CMD_FAILED;
+	snprintf(where.base, sizeof(where.base), "%s", request->base ? request->base : "");
+	error = where_add(&where, &request->keys);
+	if (error)
+		return cmd_status_of(error);
 	log_to(request, &log);
-	error = stele_snapshot_create(words[0], request->base,
+	error = stele_snapshot_create(words[0], *where.base ? where.base : NULL,
 				      request->keys.refs, request->keys.count,
 				      request->note, &request->opts, &made);
 	if (!error)
@@ -211,7 +218,7 @@ static const struct verb {
 	int words_min, words_max; /* behind the verb */
 	const char *words;
 } verbs[] = {
-	{"create", create, "bdJknNt0", 1, 1, "one TARGET@NAME"},
+	{"create", create, "bdJknNtw0", 1, 1, "one TARGET@NAME"},
 	{"list", list, "DJ", 1, 1, "one TARGET"},
 	{"rename", rename_one, "fgnt", 2, 2, "a TARGET@OLD and a name"},
 	{"delete", delete_all, "fgnt", 1, INT_MAX, "a TARGET@NAME"},
@@ -262,6 +269,8 @@ static const char *set_option(struct request *request, int option,
 		return NULL;
 	case 't':
 		return parse_time(text, &request->opts.time);
+	case 'w':
+		return parse_text(text, 1, INT_MAX, &request->where);
 	default:
 		request->deleted |= option == 'D';
 		request->json |= option == 'J';

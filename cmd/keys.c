@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CHUNK (1u << 20) /* bytes of copies, far more than a key has */
+
 int keys_add(struct keys *keys, const char *key, size_t size)
 {
 	if (keys->count == keys->capacity) {
@@ -66,11 +68,44 @@ static int add_text(struct keys *keys, const char *text, size_t size, char end)
 	return error;
 }
 
+/* Takes `text`. */
+static int own(struct keys *keys, char *text)
+{
+	char **texts = reallocarray(keys->texts, keys->text_count + 1, sizeof(char *));
+
+	if (!texts) {
+		free(text);
+		return -ENOMEM;
+	}
+	keys->texts = texts;
+	keys->texts[keys->text_count++] = text;
+	keys->left = 0;
+	return 0;
+}
+
+int keys_copy(struct keys *keys, const char *key, size_t size)
+{
+	char *to;
+	int error;
+
+	if (size > keys->left) {
+		to = malloc(CHUNK);
+		error = to ? own(keys, to) : -ENOMEM;
+		if (error)
+			return error;
+		keys->left = CHUNK;
+	}
+	to = keys->texts[keys->text_count - 1] + CHUNK - keys->left;
+	memcpy(to, key, size);
+	keys->left -= size;
+	return keys_add(keys, to, size);
+}
+
 int keys_read(struct keys *keys, const char *path, bool null)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	FILE *from = is_stdin ? stdin : fopen(path, "re");
-	char *text = NULL, **texts;
+	char *text = NULL;
 	size_t size;
 	int error;
 
@@ -79,15 +114,12 @@ int keys_read(struct keys *keys, const char *path, bool null)
 	error = read_all(from, &text, &size);
 	if (!is_stdin)
 		fclose(from);
-	texts = error ? NULL : reallocarray(keys->texts, keys->text_count + 1,
-					    sizeof(char *));
-	if (!texts) {
+	if (error) {
 		free(text);
-		return error ? error : -ENOMEM;
+		return error;
 	}
-	keys->texts = texts;
-	keys->texts[keys->text_count++] = text;
-	return add_text(keys, text, size, null ? '\0' : '\n');
+	error = own(keys, text);
+	return error ? error : add_text(keys, text, size, null ? '\0' : '\n');
 }
 
 void keys_release(struct keys *keys)

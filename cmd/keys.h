@@ -14,12 +14,15 @@
 struct keys {
 	struct stele_key_ref *refs; /* owned; the bytes may be */
 	size_t count, capacity;
-	char **texts; /* owned: of files */
+	char **texts; /* owned: of files, and copies */
 	size_t text_count;
+	size_t left; /* bytes of the last one that have room for copies */
 };
 
 /* `key` must live as long. Return: 0; -ENOMEM. */
 int keys_add(struct keys *keys, const char *key, size_t size);
+/* The same with a copy of it. */
+int keys_copy(struct keys *keys, const char *key, size_t size);
 /*
  * One key per line, or with `null` before each NUL byte; empty ones are ignored.
  * "-" is stdin. Return: 0; errno of the file.

@@ -300,6 +300,8 @@ static const struct cmd commands[] = {
 	 "      --keys-from=FILE    drop the keys in FILE, one per line; - is stdin\n"
 	 "      --note=TEXT         note, shown by list\n"
 	 "  -0, --null              keys in files end with a NUL byte\n"
+	 "      --where=EXPRESSION  keep only samples for which it is true: SQL, see\n"
+	 "                          stele query\n"
 	 "\n"
 	 "      --deleted           list: those that can be undeleted\n"
 	 "      --as=NAME           undelete: under this name\n"

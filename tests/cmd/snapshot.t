@@ -156,4 +156,41 @@ ok "another writer holds it" flock -xn 9
 fails 1 "$image" stele snapshot create "$image@late"
 exec 9<&-
 
+# ---- of samples that match ----
+
+# keys WHERE SNAPSHOT
+keys() { stele query "$tmp/where@$2" "SELECT key FROM samples WHERE $1 ORDER BY key"; }
+where="label_name = 'cats' AND size > 100 OR key LIKE '%/1_.jpg' -- or so"
+must stele build -q "$tmp/src" "$tmp/where@v1"
+must stele snapshot create "$tmp/where@other"
+run stele snapshot create --base v1 --where "$where" "$tmp/where@some"
+is "0 " "$status $err" "where: create"
+some=$(keys 1 some)
+is "$(keys "($where
+)" v1)" "$some" "where: those that match, and no others"
+ok "where: not all, not none" test "$(wc -l <<<"$some")" -gt 2 -a "$(wc -l <<<"$some")" -lt 41
+is v1 "$(stele snapshot list --json "$tmp/where" | jq -r 'select(.name == "some").parent_name')" \
+	"where: it comes from its base"
+run stele snapshot create --where "id % 2 = 0" -d "$(sed -n 2p <<<"$some")" --dry-run --json \
+	"$tmp/where@fewer"
+is 0 "$status" "where: dry run, from the newest, with a key"
+must stele snapshot create --where "id % 2 = 0" -d "$(sed -n 2p <<<"$some")" "$tmp/where@fewer"
+is "$(keys "id % 2 = 0 AND key <> '$(sed -n 2p <<<"$some")'" some)" "$(keys 1 fewer)" \
+	"where: and so it is"
+is "$(jq -r .samples <<<"$out")" "$(($(keys 1 fewer | wc -l) - 1))" \
+	"where: as many as the dry run said"
+ok "where: sound" stele verify -q "$tmp/where"
+for wrong in "label_name = 'birds'" NULL; do
+	run stele snapshot create --base v1 --where "$wrong" "$tmp/where@none"
+	is 1 "$status" "where $wrong: fails"
+	ok "and says why" grep -qF "no sample of '$tmp/where@v1' matches '$wrong'" <<<"$err"
+done
+run stele snapshot create --base v1 --where "labl = 1" "$tmp/where@none"
+is 2 "$status" "where: no such column"
+ok "and says why" grep -q "no such column: labl (there are id, key, size, " <<<"$err"
+run stele snapshot create --base none --where "label = 1" "$tmp/where@none"
+is 1 "$status" "where: no such base"
+is "v1 other some fewer" "$(stele snapshot list --json "$tmp/where" | jq -r .name | xargs)" \
+	"where: nothing else was made"
+
 done_testing

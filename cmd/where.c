@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * where.c - see where.h
+ */
+#include "where.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "progress.h"
+#include "snapshots.h"
+
+/* PATH@NAME, with another name or none; malloced. */
+static char *with_name(const char *target, const char *name)
+{
+	const char *at = cmd_snapshot_of(target) - 1, *rest = NULL;
+	char *text;
+
+	if (strncmp(target, "rbd:", 4) == 0)
+		rest = strchr(at, '?');
+	if (asprintf(&text, "%.*s%s%s%s", (int)(at - target), target, *name ? "@" : "", name,
+		     rest ? rest : "") < 0)
+		return NULL;
+	return text;
+}
+
+static int find_newest(struct where *where)
+{
+	struct snapshots snapshots = {0};
+	struct stele_image *image;
+	struct cmd_log log = {0};
+	char *whole = with_name(where->target, "");
+	int error = whole ? 0 : -ENOMEM;
+
+	log.target = whole;
+	if (!error)
+		error = cmd_open_image(&log, &image);
+	if (!error) {
+		error = snapshots_load(&snapshots, image);
+		if (!error && snapshots.count)
+			snprintf(where->base, sizeof(where->base), "%s",
+				 snapshots.infos[snapshots.count - 1].name);
+		snapshots_release(&snapshots);
+		stele_image_close(image);
+	}
+	free(whole);
+	return error;
+}
+
+static int take_keys(struct stele_query *query, struct keys *keys)
+{
+	struct stele_query_value value;
+	int ret;
+
+	while ((ret = stele_query_next(query)) > 0) {
+		ret = stele_query_value(query, 0, &value);
+		if (!ret)
+			ret = keys_copy(keys, value.data, value.size);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_log *log,
+	       struct keys *keys)
+{
+	const struct stele_query_opts opts = {
+		.size = sizeof(opts),
+		.log = cmd_log_line,
+		.log_user = log,
+		.progress = progress_show,
+	};
+	const size_t before = keys->count;
+	struct stele_query *query;
+	char *sql;
+	int error;
+
+	if (asprintf(&sql, "SELECT key FROM samples WHERE (%s\n) IS NOT TRUE",
+		     where->expression) < 0)
+		return -ENOMEM;
+	error = stele_query_open(ds, sql, &opts, &query);
+	free(sql);
+	if (!error) {
+		error = take_keys(query, keys);
+		stele_query_close(query);
+	}
+	if (error) {
+		cmd_log_error(error, log->target);
+	} else if (keys->count - before == stele_dataset_count(ds)) {
+		cmd_message("no sample of '%s' matches '%s'", log->target, where->expression);
+		error = -ENOENT;
+	}
+	return error;
+}
+
+int where_add(struct where *where, struct keys *keys)
+{
+	struct cmd_log log = {0};
+	struct stele_dataset *ds;
+	char *target;
+	int error = 0;
+
+	/* Without a name of its own there will be no snapshot, and the library says so. */
+	if (!where->expression || !cmd_snapshot_of(where->target))
+		return 0;
+	if (!*where->base)
+		error = find_newest(where);
+	if (error)
+		return error;
+	target = with_name(where->target, where->base);
+	if (!target)
+		return -ENOMEM;
+	log.target = target;
+	error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);
+	if (!error) {
+		error = ask(where, ds, &log, keys);
+		stele_dataset_close(ds);
+	}
+	free(target);
+	return error;
+}
