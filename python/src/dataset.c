@@ -325,6 +325,7 @@ static PyMethodDef methods[] = {
 	{"_stats", py_dataset_stats, METH_NOARGS, NULL},
 	{"_key", py_dataset_key, METH_O, NULL},
 	{"_column", py_dataset_column, METH_O, NULL},
+	{"_where", py_dataset_where, METH_O, NULL},
 	{0},
 };
 

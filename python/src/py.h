@@ -157,6 +157,8 @@ PyObject *py_dataset_info(PyObject *self, PyObject *unused);
 PyObject *py_dataset_stats(PyObject *self, PyObject *unused);
 PyObject *py_dataset_column(PyObject *self, PyObject *name);
 PyObject *py_dataset_key(PyObject *self, PyObject *id);
+/* And select.c: a bytearray of ids, for which an expression in SQL is true. */
+PyObject *py_dataset_where(PyObject *self, PyObject *where);
 
 /* ---- keys: keys.c -------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import html
 import itertools
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
@@ -269,6 +270,37 @@ class Dataset(_stele.Dataset):
             return whole[part[0] : part[0] + part[1]]
         chosen: numpy.typing.NDArray[Any] = whole[numpy.frombuffer(part, dtype="u8")]
         return chosen
+
+    def _matching(self, where: str) -> memoryview | list[int]:
+        """Indices of the samples for which an expression is true, ascending."""
+        ids = memoryview(self._where(where)).cast("Q")
+        part = self._ids()
+        if part == (0, self.info.sample_count):
+            return ids
+        if isinstance(part, tuple):
+            first, count = part
+            chosen = ids[bisect_left(ids, first) : bisect_left(ids, first + count)]
+            return [id - first for id in chosen]
+        wanted = set(ids)
+        return [i for i, id in enumerate(memoryview(part).cast("Q")) if id in wanted]
+
+    def select(self, where: str) -> numpy.typing.NDArray[numpy.int64]:
+        """Indices of the samples whose fields match: ``ds.select("label = 7 AND width > 256")``.
+
+        Args:
+            where: what may follow WHERE in SQL (that of SQLite), of the columns id, key, size,
+                the int, float and str fields, and FIELD_name, the name of a class; see
+                stele-query(1). Only a str field has samples read.
+
+        Returns:
+            An array of int64, ascending, for ``ds[...]`` or subset().
+
+        Raises:
+            ValueError: the expression is wrong, or names a column that is not there.
+        """
+        import numpy
+
+        return numpy.array(self._matching(where), dtype=numpy.int64)
 
     def stats(self) -> dict[str, int | str]:
         """Figures of this process's reader: samples, device_reads, enters, p99_ns, ...

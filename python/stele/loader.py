@@ -64,6 +64,7 @@ class Options(TypedDict, total=False):
     as_completed: bool
     block_size: int
     block_count: int
+    where: str | None
 
 
 def _choice(name: str, value: object, choices: dict[object, int]) -> int:
@@ -100,6 +101,15 @@ def _pair(source: Any) -> tuple[Dataset, float]:
     if not 0 < weight < math.inf:
         raise ValueError(f"a weight must be positive and finite, not {weight}")
     return dataset, weight
+
+
+def _matching(dataset: Dataset, where: str | None) -> Dataset:
+    if where is None:
+        return dataset
+    matching: Dataset = dataset._select(dataset._matching(where))
+    if not len(matching):
+        raise ValueError(f"no sample of '{dataset.info.target}' matches {where!r}")
+    return matching
 
 
 class Loader(_stele.Loader, Generic[T]):
@@ -142,6 +152,7 @@ class Loader(_stele.Loader, Generic[T]):
         as_completed: samples of a batch in order of arrival.
         block_size, block_count: 'windowed': samples of a block, blocks of a window; 0: 64
             and 256.
+        where: only samples that match, as Dataset.select(); of each source.
     """
 
     @overload
@@ -176,6 +187,7 @@ class Loader(_stele.Loader, Generic[T]):
         as_completed: bool = False,
         block_size: int = 0,
         block_count: int = 0,
+        where: str | None = None,
     ) -> Loader[Any]:
         check_rank(rank, world_size)
         if number("batch_size", batch_size) < 1:
@@ -184,7 +196,7 @@ class Loader(_stele.Loader, Generic[T]):
             raise TypeError(f"transform must be callable, not {transform!r}")
         self: Loader[Any] = super().__new__(
             cls,
-            _pairs(sources),
+            tuple((_matching(dataset, where), weight) for dataset, weight in _pairs(sources)),
             number("batch_size", batch_size),
             _choice("shuffle", shuffle, _SHUFFLE),
             number("seed", seed, 64),

@@ -7,9 +7,11 @@ import errno
 import gc
 import io
 import pickle
+import signal
 import struct
 import subprocess
 import sys
+import threading
 import traceback
 import unittest
 from pathlib import Path
@@ -122,6 +124,46 @@ class Sequence(unittest.TestCase):
             self.ds.column("data")
         with self.assertRaises(KeyError):
             self.ds.column("none")
+
+    def test_select(self):
+        labels = self.ds.column("label")
+        numbers = range(len(labels))
+        largest = max(map(len, images.CONTENT.values()))
+        for where, wanted in (
+            ("label = 2", numpy.flatnonzero(labels == 2)),
+            ("label IN (1, 4) AND id > 100", [i for i in numbers[101:] if labels[i] in (1, 4)]),
+            ("label_name = 'class3' OR id < 3", [i for i in numbers if labels[i] == 3 or i < 3]),
+            ("key LIKE 'class2/01%'", sorted(i for _, i in self.ds.items("class2/01"))),
+            (f"size = {largest}", [s.id for s in self.ds if len(s) == largest]),
+            ("label > 99", []),
+            ("NULL", []),
+            ("1", numbers),
+        ):
+            found = self.ds.select(where)
+            self.assertEqual(found.dtype, numpy.int64)
+            self.assertEqual(found.tolist(), list(wanted), where)
+        some = [9, 3, 100, 101]
+        wanted = [i for i, id in enumerate(some) if labels[id] == 2 or id == 9]
+        chosen = self.ds.subset(some).select("label = 2 OR id = 9")
+        self.assertEqual(chosen.tolist(), wanted)
+        wanted = numpy.flatnonzero(labels[50:90] == 2).tolist()
+        self.assertEqual(self.ds.subset(range(50, 90)).select("label = 2").tolist(), wanted)
+        for bad in ("labl = 2", "label =", "1); SELECT (2", "", "1) --", "1 ORDER BY id", "1\0"):
+            with self.assertRaises(ValueError, msg=bad):
+                self.ds.select(bad)
+        with self.assertRaisesRegex(ValueError, "no such column: labl .there are id, key"):
+            self.ds.select("labl = 2")
+        with self.assertRaises(TypeError):
+            self.ds.select(7)
+
+    def test_select_interrupted(self):
+        numbers = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c)"
+        endless = f"id = ({numbers} SELECT count(*) FROM c)"
+        timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.ds.select(endless)
+        timer.join()
 
     def test_completion(self):
         self.assertEqual(self.ds._ipython_key_completions_(), sorted(images.CONTENT))

@@ -50,6 +50,24 @@ class Loaders(unittest.TestCase):
         next(iter(loader))
         self.assertEqual({b.epoch for b in loader}, {3})
 
+    def test_where(self):
+        loader = self.loader(batch_size=10, where="label = 2 AND id > 20", drop_last=True)
+        wanted = [i for i in self.ds.select("label = 2").tolist() if i > 20]
+        self.assertEqual(len(loader), len(wanted) // 10)
+        loader = self.loader(batch_size=1, where="label = 2 AND id > 20")
+        self.assertEqual(sorted(ids(loader)), wanted)
+        state = loader.state_dict()
+        with self.assertRaises(stele.StaleError):
+            self.loader(batch_size=1).load_state_dict(state)
+        self.loader(batch_size=1, where="id > 20 AND label = 2").load_state_dict(state)
+        part = self.ds.subset(range(30, 60))
+        loader = self.loader([(part, 1.0), (self.ds, 1.0)], where="label = 1", batch_size=5)
+        self.assertEqual({s["label"] for b in loader for s in b}, {1})
+        with self.assertRaisesRegex(ValueError, "no sample of .* matches 'label > 99'"):
+            self.loader(where="label > 99")
+        with self.assertRaisesRegex(ValueError, "no such column"):
+            self.loader(where="labl = 1")
+
     def test_not_of_a_mapping(self):
         with stele.open(images.plain(), mmap=True) as ds:
             with self.assertRaisesRegex(ValueError, "without mmap"):
