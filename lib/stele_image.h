@@ -85,6 +85,34 @@ STELE_API int stele_image_note(const struct stele_image *image, uint32_t index,
  */
 STELE_API int stele_image_usage(const struct stele_image *image, uint64_t *alone,
 				uint64_t *shared, uint32_t count);
+
+enum stele_region_kind {
+	STELE_REGION_FIXED = 1, /* superblocks and all else below the first segment */
+	STELE_REGION_SEGMENT,
+	STELE_REGION_TREE,    /* of files, see stele_posix() */
+	STELE_REGION_CATALOG, /* and lists of deleted samples */
+	STELE_REGION_FREE,    /* reusable, or never used */
+};
+
+/** A part of the target. */
+struct stele_region {
+	size_t size;
+	uint32_t kind; /* enum stele_region_kind */
+	uint32_t snapshot_count;   /* that have this segment */
+	const uint32_t *snapshots; /* their indices, ascending; valid during the callback */
+	uint64_t offset, region_size;
+	uint64_t segment_id, sample_count; /* of a segment, with those deleted since; else 0 */
+	bool unused; /* a segment or tree that gc will free */
+};
+/* Nonzero ends the walk; it is then the return value. */
+typedef int (*stele_region_fn)(void *user, const struct stele_region *region);
+/**
+ * stele_image_regions() - what lies where, from the target's first byte to the image's last
+ *
+ * By offset, without gaps. Reads nothing. Return: 0; what @fn returned; -ENOMEM.
+ */
+STELE_API int stele_image_regions(const struct stele_image *image, stele_region_fn fn,
+				  void *user);
 STELE_API void stele_image_close(struct stele_image *image);
 
 /* ---- build ------------------------------------------------------------- */
