@@ -147,5 +147,6 @@ int cmd_tune(const struct cmd *cmd, int argc, char **argv);
 int cmd_umount(const struct cmd *cmd, int argc, char **argv);
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv);
 int cmd_verify(const struct cmd *cmd, int argc, char **argv);
+int cmd_view(const struct cmd *cmd, int argc, char **argv);
 
 #endif

@@ -117,28 +117,6 @@ void json_set_uuid(json_t *object, const char *name, const uint8_t uuid[16])
 	json_set(object, name, json_string(text_uuid(text, uuid)));
 }
 
-static char *base64(const char *key, size_t size)
-{
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "abcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *out = malloc((size + 2) / 3 * 4 + 1), *to = out;
-
-	for (size_t i = 0; out && i < size; i += 3) {
-		size_t left = size - i;
-		uint32_t bits = (uint32_t)(uint8_t)key[i] << 16;
-
-		bits |= left > 1 ? (uint32_t)(uint8_t)key[i + 1] << 8 : 0;
-		bits |= left > 2 ? (uint32_t)(uint8_t)key[i + 2] : 0;
-		*to++ = letters[bits >> 18];
-		*to++ = letters[bits >> 12 & 63];
-		*to++ = left > 1 ? letters[bits >> 6 & 63] : '=';
-		*to++ = left > 2 ? letters[bits & 63] : '=';
-	}
-	if (out)
-		*to = '\0';
-	return out;
-}
-
 json_t *json_text(const char *text)
 {
 	bool exact;
@@ -158,7 +136,7 @@ void json_set_key(json_t *object, const char *name, const char *key,
 	text = text_replace(key, size, &exact);
 	json_set(object, name, text ? json_string(text) : NULL);
 	if (!exact) {
-		bytes = base64(key, size);
+		bytes = text_base64(key, size);
 		snprintf(other, sizeof(other), "%s_base64", name);
 		json_set(object, other, bytes ? json_string(bytes) : NULL);
 	}

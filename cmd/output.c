@@ -69,11 +69,42 @@ static int check_new(char *beside)
 	return 0;
 }
 
+/* A block device, or a file with an image, even a damaged one. By its descriptor: a name may
+ * hold an '@', or be one that was mapped. */
+static bool holds_image(const char *path)
+{
+	struct stele_image *image = NULL;
+	char name[32];
+	struct stat st;
+	int fd, error;
+
+	if (stat(path, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
+		return false;
+	if (S_ISBLK(st.st_mode))
+		return true;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	error = stele_image_open(name, NULL, &image);
+	stele_image_close(image);
+	close(fd);
+	return error == 0 || error == -ENODATA || error == -EBADMSG || error == -EUCLEAN ||
+	       error == -ENOTUNIQ || error == -EOPNOTSUPP;
+}
+
 int output_check(const char *path)
 {
 	char *beside;
 	int err = find_beside(path, &beside);
 
+	if (!err && holds_image(path))
+		err = -EEXIST;
+	if (err == -EEXIST) {
+		cmd_message("cannot write '%s': it is a block device, or holds an image", path);
+		free(beside);
+		return err;
+	}
 	if (!err)
 		err = beside ? check_new(beside) : check_existing(path);
 	free(beside);

@@ -42,9 +42,8 @@ void snapshots_release(struct snapshots *snapshots)
 	memset(snapshots, 0, sizeof(*snapshots));
 }
 
-/* NULL: it has none, or that one is gone. */
-static const char *parent_name(const struct snapshots *snapshots,
-			       const struct stele_snapshot_info *info)
+const char *snapshots_parent(const struct snapshots *snapshots,
+			     const struct stele_snapshot_info *info)
 {
 	for (uint32_t i = 0; info->parent && i < snapshots->count; i++)
 		if (snapshots->infos[i].id == info->parent)
@@ -52,8 +51,7 @@ static const char *parent_name(const struct snapshots *snapshots,
 	return NULL;
 }
 
-/* malloced; NULL: none, or no memory. */
-static char *load_note(const struct snapshots *snapshots, uint32_t index)
+char *snapshots_note(const struct snapshots *snapshots, uint32_t index)
 {
 	size_t size = snapshots->infos[index].note_size;
 	char *note = size ? malloc(size) : NULL;
@@ -94,8 +92,8 @@ static void fill_row(const struct snapshots *snapshots, uint32_t index,
 		     struct row *row)
 {
 	const struct stele_snapshot_info *info = &snapshots->infos[index];
-	const char *parent = parent_name(snapshots, info);
-	char *note = load_note(snapshots, index);
+	const char *parent = snapshots_parent(snapshots, info);
+	char *note = snapshots_note(snapshots, index);
 
 	*row = (struct row){.name = info->name,
 			    .segments = info->segment_count,
@@ -222,9 +220,9 @@ json_t *snapshots_info_json(const struct stele_snapshot_info *info)
 json_t *snapshots_json(const struct snapshots *snapshots, uint32_t index)
 {
 	const struct stele_snapshot_info *info = &snapshots->infos[index];
-	const char *parent = parent_name(snapshots, info);
+	const char *parent = snapshots_parent(snapshots, info);
 	json_t *object = snapshots_info_json(info);
-	char *note = load_note(snapshots, index);
+	char *note = snapshots_note(snapshots, index);
 
 	if (parent)
 		json_set_text(object, "parent_name", parent);

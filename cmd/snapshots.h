@@ -19,6 +19,11 @@ struct snapshots {
 int snapshots_load(struct snapshots *snapshots,
 		   const struct stele_image *image);
 void snapshots_release(struct snapshots *snapshots);
+/* Its name. NULL: it has none, or that one is gone. */
+const char *snapshots_parent(const struct snapshots *snapshots,
+			     const struct stele_snapshot_info *info);
+/* info->note_size bytes, malloc'ed; NULL: none, or no memory. */
+char *snapshots_note(const struct snapshots *snapshots, uint32_t index);
 
 /* A table, with each row prefixed by `indent`, of those that are there or were deleted. */
 void snapshots_print(const struct snapshots *snapshots, bool deleted, const char *indent);

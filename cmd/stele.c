@@ -283,6 +283,15 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "      --json              print one JSON object per snapshot\n"
 	 "  -h, --help\n"},
+	{"view", cmd_view, "draw an image and a snapshot as a page of HTML",
+	 "view --html=FILE [options] TARGET[@SNAPSHOT]\n"
+	 "\n"
+	 "Write one page that needs nothing else: layout of the image, sizes of samples,\n"
+	 "fields and classes, some samples that are pictures, history of snapshots.\n"
+	 "\n"
+	 "      --html=FILE         the page; - is stdout\n"
+	 "      --images=N          pictures to embed (default: 24)\n"
+	 "  -h, --help\n"},
 	{"snapshot", cmd_snapshot, "create, list, rename, delete, undelete snapshots",
 	 "snapshot create [options] TARGET@NEW\n"
 	 "       stele snapshot list [--deleted] [--json] TARGET\n"

@@ -299,3 +299,25 @@ void text_sanitize(char *text)
 		}
 	}
 }
+
+char *text_base64(const char *bytes, size_t size)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "abcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *out = malloc((size + 2) / 3 * 4 + 1), *to = out;
+
+	for (size_t i = 0; out && i < size; i += 3) {
+		size_t left = size - i;
+		uint32_t bits = (uint32_t)(uint8_t)bytes[i] << 16;
+
+		bits |= left > 1 ? (uint32_t)(uint8_t)bytes[i + 1] << 8 : 0;
+		bits |= left > 2 ? (uint32_t)(uint8_t)bytes[i + 2] : 0;
+		*to++ = letters[bits >> 18];
+		*to++ = letters[bits >> 12 & 63];
+		*to++ = left > 1 ? letters[bits >> 6 & 63] : '=';
+		*to++ = left > 2 ? letters[bits & 63] : '=';
+	}
+	if (out)
+		*to = '\0';
+	return out;
+}

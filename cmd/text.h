@@ -58,6 +58,8 @@ char *text_escape(const char *key, size_t size);
  * malloc'ed.
  */
 char *text_replace(const char *key, size_t size, bool *exact);
+/* Malloc'ed; NULL: no memory. */
+char *text_base64(const char *bytes, size_t size);
 /* Whatever text_escape() would escape, except backslashes, becomes '?', in place. */
 void text_sanitize(char *text);
 
