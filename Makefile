@@ -11,7 +11,7 @@
 #	PREFIX BINDIR LIBDIR INCDIR MANDIR DESTDIR
 #	O=DIR		where the build goes
 #	SAN=LIST	sanitizers, as -fsanitize= takes them (give O= as well)
-#	RBD=0 FUSE=0	without librbd or libfuse3, though they are there
+#	RBD=0 FUSE=0 LMDB=0  without librbd, libfuse3 or LMDB, though they are there
 #	WERROR=1 V=1	warnings are errors; commands are shown
 #	TEST_SECONDS=N	after which a test that hangs is killed
 #	STRICT=1	a skipped test is a failed one
@@ -66,11 +66,14 @@ ifndef RBD
 RBD := $(shell $(CC) -include rbd/librbd.h -x c -fsyntax-only /dev/null \
 	2>/dev/null && echo 1)
 endif
-# Likewise libfuse3.
+# Likewise those of the command.
 ifndef FUSE
 FUSE := $(if $(call pc,--modversion fuse3),1)
 endif
-FUSE_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE)
+ifndef LMDB
+LMDB := $(if $(call pc,--modversion lmdb),1)
+endif
+CMD_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE) $(if $(filter 1,$(LMDB)),-DHAVE_LMDB)
 LIB_LIBS := $(call pc,--libs $(LIB_PC)) -ldl -pthread -lm
 
 WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \
@@ -89,7 +92,8 @@ prog = $(patsubst %.c,$(O)/%,$(1))
 
 LIB_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(RBD)),,lib/device/rbd/%),\
 	$(sort $(wildcard format/*.c lib/*/*.c lib/*/*/*.c))))
-CMD_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(FUSE)),,cmd/mount/fuse/%),\
+CMD_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(FUSE)),,cmd/mount/fuse/%) \
+	$(if $(filter 1,$(LMDB)),,cmd/liblmdb.c cmd/%/lmdb.c),\
 	$(sort $(wildcard cmd/*.c cmd/*/*.c cmd/*/*/*.c))))
 TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c \
 	tests/fixture/*.c tests/crash/*.c)))
@@ -115,7 +119,7 @@ all: $(LIBS) $(STELE) $(O)/stele.pc ## library, command, pkg-config file
 # ---- compile and link -------------------------------------------------------
 
 INC = -I.
-$(O)/cmd/%.o: INC = -Ilib -Icmd $(FUSE_CFLAGS)
+$(O)/cmd/%.o: INC = -Ilib -Icmd $(CMD_CFLAGS)
 $(O)/tests/demo/%.o: INC = -Ilib
 $(O)/tests/cmd/%.o $(O)/bench/%.o: INC = -I. -Ilib
 $(O)/format/%.o: WARN_MORE = -Wconversion
@@ -131,7 +135,7 @@ $(O)/%.o: %.c $(O)/settings
 $(O)/settings: INC = -I.
 $(O)/settings: WARN_MORE =
 $(O)/settings: export SETTINGS = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LDLIBS) \
-	$(LIB_LIBS) $(CMD_LIBS) $(FUSE_CFLAGS)
+	$(LIB_LIBS) $(CMD_LIBS) $(CMD_CFLAGS)
 $(O)/settings: FORCE
 	@$(PKG_CONFIG) --exists --print-errors $(LIB_PC) $(CMD_PC) $(LOADED_PC) || \
 		{ echo "libraries are missing: run 'make deps'" >&2; exit 1; }
@@ -221,7 +225,7 @@ $(UNIT) $(AIDS): $(O)/%: $(O)/%.o $(O)/tests/tap.a $(O)/libstele.a
 	$(call say,LD,$@)
 	$(link)
 
-$(O)/bench/lmdb: MORE_LIBS := -llmdb
+$(O)/bench/lmdb $(O)/tests/cmd/lmdb-writer: MORE_LIBS := -llmdb
 $(BENCH): $(O)/%: $(O)/%.o $(call obj,$(BENCH_SHARED)) $(O)/libstele.a
 	$(call say,LD,$@)
 	$(link)
@@ -290,7 +294,6 @@ check-vm-here: all $(UNIT) $(AIDS)
 	$(Q)BUILD=$(abspath $(O)) $(PROVE) $(PROVEFLAGS) \
 		--exec 'timeout -k 10 $(TEST_SECONDS)' $(sort $(wildcard tests/vm/*.t))
 
-bench: DEPS += liblmdb-dev
 bench: deps ## stele and its peers against each other: minutes (bench/README.md)
 	$(Q)$(MAKE) bench-here
 bench-here: all $(BENCH)
@@ -406,7 +409,7 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	fio btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev \
-	fuse3 libfuse3-dev attr chromium \
+	fuse3 libfuse3-dev attr liblmdb-dev chromium \
 	python3-dev python3-venv python3-pip
 
 deps: ## install what is missing (as root, or through sudo)

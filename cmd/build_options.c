@@ -23,6 +23,8 @@ static const struct {
 	{{"backend", required_argument, NULL, 'b'}, A | B | C},
 	{{"base", required_argument, NULL, 'O'}, A},
 	{{"boundary", required_argument, NULL, 'B'}, A | B | C},
+	{{"database", required_argument, NULL, 'd'}, A | B},
+	{{"datum", no_argument, NULL, 'M'}, A | B},
 	{{"delete-missing", no_argument, NULL, 'D'}, A},
 	{{"dry-run", no_argument, NULL, 'n'}, A | B | C},
 	{{"example", no_argument, NULL, 'x'}, A | B},
@@ -146,6 +148,8 @@ static const char *set_value(struct build_options *options, int option,
 		return set_order(&opts->order, text);
 	case 'S':
 		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
+	case 'd':
+		return parse_text(text, 1, STELE_KEY_SIZE_MAX, &options->from.database);
 	case 'e':
 		return set_on_error(options, text);
 	case 'k':
@@ -191,7 +195,8 @@ static bool set_flag(struct build_options *options, int option)
 	options->quiet |= option == 'q';
 	options->json |= option == 'J';
 	options->from.example |= option == 'x';
-	return option == 'q' || option == 'J' || option == 'x';
+	options->from.datum |= option == 'M';
+	return option == 'q' || option == 'J' || option == 'x' || option == 'M';
 }
 
 void build_options_parse(const struct cmd *cmd, int argc, char **argv,

@@ -15,29 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
-
-enum wire {
-	WIRE_VARINT = 0,
-	WIRE_64 = 1,
-	WIRE_BYTES = 2,
-	WIRE_32 = 5,
-};
-
-/* What is left of a message. */
-struct message {
-	const uint8_t *at, *end;
-	bool wrong;
-};
-
-/* One field of it. */
-struct part {
-	uint64_t number;
-	uint32_t wire;
-	uint64_t value;	      /* of a varint, or of 32 bits */
-	const uint8_t *bytes; /* of others */
-	size_t size;
-};
+#include "from/protobuf.h"
 
 /* A list of a feature, while it is put together. */
 struct list {
@@ -47,67 +25,6 @@ struct list {
 	const uint8_t *bytes; /* the last string */
 	size_t bytes_size;
 };
-
-/* ---- messages ------------------------------------------------------------------ */
-
-static uint64_t get_varint(struct message *m)
-{
-	uint64_t value = 0;
-
-	for (unsigned int shift = 0; m->at < m->end && shift < 64; shift += 7) {
-		const uint8_t byte = *m->at++;
-
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return value;
-	}
-	m->wrong = true;
-	return 0;
-}
-
-static void get_bytes(struct message *m, uint64_t size, struct part *part)
-{
-	if (size > (uint64_t)(m->end - m->at)) {
-		m->wrong = true;
-		return;
-	}
-	part->bytes = m->at;
-	part->size = (size_t)size;
-	m->at += size;
-}
-
-/* False: no more, or m->wrong. */
-static bool next_part(struct message *m, struct part *part)
-{
-	uint64_t tag;
-
-	if (m->at == m->end || m->wrong)
-		return false;
-	tag = get_varint(m);
-	*part = (struct part){.number = tag >> 3, .wire = tag & 7, .bytes = m->at};
-	switch (part->wire) {
-	case WIRE_VARINT:
-		part->value = get_varint(m);
-		break;
-	case WIRE_64:
-		get_bytes(m, 8, part);
-		break;
-	case WIRE_BYTES:
-		get_bytes(m, get_varint(m), part);
-		break;
-	case WIRE_32:
-		get_bytes(m, 4, part);
-		break;
-	default:
-		m->wrong = true;
-	}
-	return !m->wrong;
-}
-
-static struct message inside(const struct part *part)
-{
-	return (struct message){.at = part->bytes, .end = part->bytes + part->size};
-}
 
 /* ---- lists --------------------------------------------------------------------- */
 
@@ -138,24 +55,24 @@ static int add(struct list *list, const void *data, size_t size)
 }
 
 /* Return: 0; -ENOMEM; -EBADMSG. */
-static int add_integers(struct list *list, const struct part *part)
+static int add_integers(struct list *list, const struct protobuf_part *part)
 {
-	struct message packed = inside(part);
+	struct protobuf packed = protobuf_inside(part);
 	int ret = 0;
 
-	if (part->wire == WIRE_VARINT)
+	if (part->wire == PROTOBUF_VARINT)
 		return add(list, &part->value, sizeof(part->value));
-	if (part->wire != WIRE_BYTES)
+	if (part->wire != PROTOBUF_BYTES)
 		return -EBADMSG;
 	while (packed.at < packed.end && !ret) {
-		const uint64_t value = get_varint(&packed);
+		const uint64_t value = protobuf_varint(&packed);
 
 		ret = packed.wrong ? -EBADMSG : add(list, &value, sizeof(value));
 	}
 	return ret;
 }
 
-static int add_part(struct list *list, enum feature feature, const struct part *part)
+static int add_part(struct list *list, enum feature feature, const struct protobuf_part *part)
 {
 	if (part->number != 1)
 		return 0;
@@ -163,11 +80,11 @@ static int add_part(struct list *list, enum feature feature, const struct part *
 	case FEATURE_INT64:
 		return add_integers(list, part);
 	case FEATURE_FLOAT:
-		if (part->wire != WIRE_32 && (part->wire != WIRE_BYTES || part->size % 4))
+		if (part->wire != PROTOBUF_32 && (part->wire != PROTOBUF_BYTES || part->size % 4))
 			return -EBADMSG;
 		return add(list, part->bytes, part->size);
 	default:
-		if (part->wire != WIRE_BYTES)
+		if (part->wire != PROTOBUF_BYTES)
 			return -EBADMSG;
 		list->count++;
 		list->bytes = part->bytes;
@@ -177,22 +94,22 @@ static int add_part(struct list *list, enum feature feature, const struct part *
 }
 
 /* Return: 0, *feature; -ENOMEM; -EBADMSG. */
-static int read_feature(const struct part *value, struct list *list, enum feature *feature)
+static int read_feature(const struct protobuf_part *value, struct list *list, enum feature *feature)
 {
-	struct message m = inside(value);
-	struct part kind, part;
+	struct protobuf m = protobuf_inside(value);
+	struct protobuf_part kind, part;
 	int ret = 0;
 
 	*feature = FEATURE_NONE;
-	while (!ret && next_part(&m, &kind)) {
-		struct message values = inside(&kind);
+	while (!ret && protobuf_next(&m, &kind)) {
+		struct protobuf values = protobuf_inside(&kind);
 
 		if (kind.number < FEATURE_BYTES || kind.number > FEATURE_INT64)
 			continue;
-		if (kind.wire != WIRE_BYTES || (*feature && *feature != kind.number))
+		if (kind.wire != PROTOBUF_BYTES || (*feature && *feature != kind.number))
 			return -EBADMSG;
 		*feature = (enum feature)kind.number;
-		while (!ret && next_part(&values, &part))
+		while (!ret && protobuf_next(&values, &part))
 			ret = add_part(list, *feature, &part);
 		if (!ret && values.wrong)
 			ret = -EBADMSG;
@@ -270,7 +187,8 @@ static int take_list(const struct taking *t, const char *name, int size, enum fe
 	return ret ? ret : row_value(t->row, name, (size_t)size, RECORD_FAMILY_LIST, &value);
 }
 
-static int take_feature(const struct taking *t, const struct part *key, const struct part *value)
+static int take_feature(const struct taking *t, const struct protobuf_part *key,
+			const struct protobuf_part *value)
 {
 	const char *name = (const char *)key->bytes;
 	const int size = key->size < 100 ? (int)key->size : 100; /* in messages */
@@ -297,13 +215,13 @@ static int take_feature(const struct taking *t, const struct part *key, const st
 
 /* ---- records ------------------------------------------------------------------- */
 
-static int take_entry(const struct taking *t, const struct part *entry)
+static int take_entry(const struct taking *t, const struct protobuf_part *entry)
 {
-	struct part part, key = {.bytes = t->data}, value = {.bytes = t->data};
-	struct message m = inside(entry);
+	struct protobuf_part part, key = {.bytes = t->data}, value = {.bytes = t->data};
+	struct protobuf m = protobuf_inside(entry);
 
-	while (next_part(&m, &part)) {
-		if (part.wire != WIRE_BYTES)
+	while (protobuf_next(&m, &part)) {
+		if (part.wire != PROTOBUF_BYTES)
 			m.wrong |= part.number == 1 || part.number == 2;
 		else if (part.number == 1)
 			key = part;
@@ -316,19 +234,19 @@ static int take_entry(const struct taking *t, const struct part *entry)
 /* Return: 0; -EBADMSG: not an Example; negative errno (said, if it is not -ENOMEM). */
 static int take_features(const struct taking *t, size_t size)
 {
-	struct message m = {.at = t->data, .end = t->data + size};
-	struct part features, entry;
+	struct protobuf m = {.at = t->data, .end = t->data + size};
+	struct protobuf_part features, entry;
 	int ret = 0;
 
-	while (!ret && next_part(&m, &features)) {
-		struct message map = inside(&features);
+	while (!ret && protobuf_next(&m, &features)) {
+		struct protobuf map = protobuf_inside(&features);
 
 		if (features.number > 2)
 			continue;
-		if (features.number != 1 || features.wire != WIRE_BYTES)
+		if (features.number != 1 || features.wire != PROTOBUF_BYTES)
 			return -EBADMSG;
-		while (!ret && next_part(&map, &entry)) {
-			if (entry.number == 1 && entry.wire != WIRE_BYTES)
+		while (!ret && protobuf_next(&map, &entry)) {
+			if (entry.number == 1 && entry.wire != PROTOBUF_BYTES)
 				return -EBADMSG;
 			if (entry.number == 1)
 				ret = take_entry(t, &entry);

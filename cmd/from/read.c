@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "from/lmdb.h"
+
 /* One thread's: the shard that it read from last stays open. */
 struct reader {
 	struct from *from;
@@ -66,9 +68,10 @@ static int reopen(struct reader *reader, uint64_t index)
 	if (reader->fd < 0)
 		return lost(reader, shard, reader->fd);
 	if (fstat(reader->fd, &st) == 0 && st.st_dev == shard->dev &&
-	    st.st_ino == shard->inode && (uint64_t)st.st_size == shard->size &&
-	    st.st_mtim.tv_sec == shard->modified.tv_sec &&
-	    st.st_mtim.tv_nsec == shard->modified.tv_nsec)
+	    st.st_ino == shard->inode &&
+	    (shard->lmdb || ((uint64_t)st.st_size == shard->size &&
+			     st.st_mtim.tv_sec == shard->modified.tv_sec &&
+			     st.st_mtim.tv_nsec == shard->modified.tv_nsec)))
 		return 0;
 	close(reader->fd);
 	reader->fd = -1;
@@ -90,6 +93,8 @@ static int64_t read_place(struct reader *reader, uint64_t place, void *data,
 {
 	const uint64_t index = place >> PLACE_SHARD_SHIFT;
 	const uint64_t offset = place & PLACE_OFFSET_MAX;
+	const struct from_shard *shard;
+	int64_t got;
 
 	if (index == PLACE_STORE)
 		return store_read(&reader->from->store, offset, data, size);
@@ -99,7 +104,9 @@ static int64_t read_place(struct reader *reader, uint64_t place, void *data,
 		if (ret)
 			return ret;
 	}
-	return read_at(reader->fd, offset, data, size);
+	shard = &reader->from->shards[index];
+	got = read_at(reader->fd, offset, data, size);
+	return shard->lmdb && !lmdb_holds(shard->lmdb) ? lost(reader, shard, -ETXTBSY) : got;
 }
 
 /* ---- one range of bytes ---------------------------------------------------- */

@@ -169,17 +169,25 @@ int from_sample(struct from_scan *scan, const char *key, size_t key_size,
 	return ret || ++scan->reported % TICK_EVERY ? ret : tick(scan);
 }
 
+int from_check_key(struct from_scan *scan, uint64_t offset, const char *key, size_t key_size)
+{
+	const char *why = !key_size			     ? "is empty" :
+			  key_size > STELE_KEY_SIZE_MAX    ? "has more than 4000 bytes" :
+			  memchr(key, '\0', key_size)	     ? "has a zero byte" :
+								 NULL;
+
+	return why ? from_damaged(scan, offset, "a key that %s", why) : 1;
+}
+
 int from_record(struct from_scan *scan, const char *key, size_t key_size,
 		const struct record *record)
 {
 	struct from *from = scan->from;
 	int ret;
 
-	if (!key_size || key_size > STELE_KEY_SIZE_MAX || memchr(key, '\0', key_size))
-		return from_damaged(scan, record->offset, "a key that %s",
-				    !key_size			   ? "is empty" :
-				    key_size > STELE_KEY_SIZE_MAX ? "has more than 4000 bytes" :
-								     "has a zero byte");
+	ret = from_check_key(scan, record->offset, key, key_size);
+	if (ret <= 0)
+		return ret;
 	ret = record_keep(&from->index, &from->fields, record, key, key_size,
 			  from_place(scan, record->offset & PLACE_OFFSET_MAX));
 	if (ret)
@@ -210,7 +218,7 @@ static bool can_read_again(int fd, const struct stat *st)
 	return S_ISREG(st->st_mode) && lseek(fd, 0, SEEK_CUR) == 0;
 }
 
-static void take_stat(struct from_shard *shard, const struct stat *st)
+void from_shard_seen(struct from_shard *shard, const struct stat *st)
 {
 	const int64_t status = st->st_ctim.tv_sec;
 
@@ -245,7 +253,7 @@ int from_shard_open(struct from *from, struct from_shard *shard, struct input *i
 	if (!shard->seen) {
 		shard->regular = can_read_again(input->fd, &st);
 		if (shard->regular)
-			take_stat(shard, &st);
+			from_shard_seen(shard, &st);
 	}
 	input->regular = shard->regular;
 	input->first = shard->regular ? NULL : &from->first;

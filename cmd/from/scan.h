@@ -14,7 +14,7 @@
 #include "from/record.h"
 #include "store.h"
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 struct from_shard {
 	char *path;
@@ -27,6 +27,7 @@ struct from_shard {
 	uint64_t size; /* 0 of a pipe */
 	struct timespec modified;
 	int64_t changed; /* seconds; 0: unknown */
+	struct lmdb *lmdb; /* owned; a snapshot that has to stay as it is, not the file */
 };
 
 /* Shard and offset in 64 bits. */
@@ -59,13 +60,15 @@ struct from_format {
 };
 #define FROM_HEAD_SIZE 4096u
 
-extern const struct from_format from_csv, from_example, from_jsonl, from_manifest, from_npy,
-	from_npz, from_tar, from_text, from_tfrecord, from_webdataset;
+extern const struct from_format from_csv, from_datum, from_example, from_jsonl, from_lmdb,
+	from_manifest, from_npy, from_npz, from_tar, from_text, from_tfrecord, from_webdataset;
 
 enum from_options {
 	FROM_KEY = 1 << 0,
 	FROM_PAYLOAD = 1 << 1,
 	FROM_EXAMPLE = 1 << 2,
+	FROM_DATUM = 1 << 3,
+	FROM_DATABASE = 1 << 4,
 };
 
 /* Where keys come from: decided by the first sample. */
@@ -122,7 +125,9 @@ int from_append(struct from_scan *scan, const void *data, size_t size);
 int from_number_key(const struct from_scan *scan, uint64_t number,
 		    char key[FROM_NUMBER_KEY_MAX]);
 
-/* A range of bytes that begins at `place`. Return: 0; what the sink returned. */
+/* Return: 1: it is one; 0: damage that is skipped; negative errno (said). */
+int from_check_key(struct from_scan *scan, uint64_t offset, const char *key, size_t key_size);
+/* A range of bytes that begins at `place`, with such a key. Return: 0; what the sink returned. */
 int from_sample(struct from_scan *scan, const char *key, size_t key_size,
 		uint64_t size, uint64_t place);
 /* Return: 0, also if its key is damage that is skipped; negative errno (said). */
@@ -152,6 +157,7 @@ int from_failed(struct from *from, int error, const char *format, ...)
 
 /* `input` for the shard, which is looked at if it never was. Return: 0; negative errno. */
 int from_shard_open(struct from *from, struct from_shard *shard, struct input *input);
+void from_shard_seen(struct from_shard *shard, const struct stat *st);
 int from_shard_descriptor(const struct from_shard *shard);
 /* Return: `error`. */
 int from_shard_failed(struct from *from, const struct from_shard *shard, int error);

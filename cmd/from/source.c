@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "cmd.h"
+#include "from/lmdb.h"
 #include "from/names.h"
 #include "from/read.h"
 #include "libarchive.h"
@@ -18,6 +19,9 @@
 /* What may begin as several of them is the first that says so. */
 static const struct from_format *const formats[] = {
 	&from_tfrecord, /* has a checksum */
+#ifdef HAVE_LMDB
+	&from_lmdb,
+#endif
 	&from_tar,
 	&from_npy,
 	&from_npz,
@@ -93,10 +97,9 @@ static int detect(struct from *from, const struct from_shard *shard,
 	return -EBADMSG;
 }
 
-/* An option that means nothing for the format is a mistake. */
-static int check_options(const struct from *from)
+/* An option that means nothing for the format is a mistake. NULL: a directory. */
+static int check_options(const struct from_opts *opts, const struct from_format *format)
 {
-	const struct from_opts *opts = &from->opts;
 	const struct {
 		bool given;
 		uint32_t option;
@@ -105,14 +108,17 @@ static int check_options(const struct from *from)
 		{opts->key, FROM_KEY, "key"},
 		{opts->payload, FROM_PAYLOAD, "payload"},
 		{opts->example, FROM_EXAMPLE, "example"},
+		{opts->datum, FROM_DATUM, "datum"},
+		{opts->database, FROM_DATABASE, "database"},
 	};
-	const uint32_t known = from->format->options;
+	const uint32_t known = format ? format->options : 0;
 
 	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
 		if (!given[i].given || known & given[i].option)
 			continue;
-		cmd_message("--%s does not go with sources of format %s", given[i].name,
-			    from->format->name);
+		cmd_message("--%s does not go with %s%s", given[i].name,
+			    format ? "sources of format " : "a directory",
+			    format ? format->name : "");
 		return -EINVAL;
 	}
 	return 0;
@@ -157,7 +163,11 @@ static int look_at_first(struct from *from)
 		from->format = format_by_name(shard->path);
 	if (from->format == &from_tfrecord && from->opts.example)
 		from->format = &from_example;
-	return from->format ? check_options(from) : unknown(from, shard);
+#ifdef HAVE_LMDB
+	if (from->format == &from_lmdb && from->opts.datum)
+		from->format = &from_datum;
+#endif
+	return from->format ? check_options(&from->opts, from->format) : unknown(from, shard);
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -202,6 +212,20 @@ static int take_names(struct from *from, struct names *names)
 			from->total += (uint64_t)st.st_size;
 	}
 	return 0;
+}
+
+/* A directory may be an environment of LMDB. */
+static void find_environments(struct names *names, const struct from_opts *opts)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		char *path = !opts->format || !strcmp(opts->format, "lmdb") ?
+				     lmdb_data_file(names->list[i]) : NULL;
+
+		if (!path)
+			continue;
+		free(names->list[i]);
+		names->list[i] = path;
+	}
 }
 
 /* What is not there is reported by who opens it: the library, which takes directories. */
@@ -250,15 +274,15 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 		ret = take_source(&names, sources[i]);
 	if (ret)
 		cmd_error(ret, "cannot expand the names of sources");
+	find_environments(&names, opts);
 	if (!ret && !is_directory(&names, opts)) {
 		ret = check_names(&names);
 		if (!ret)
 			ret = make(&names, opts, out);
-	} else if (!ret && (opts->key || opts->payload || opts->example)) {
-		cmd_message("--%s does not go with a directory",
-			    opts->key ? "key" : opts->payload ? "payload" : "example");
-		ret = -EINVAL;
-	} else if (!ret && count > 1) {
+	} else if (!ret) {
+		ret = check_options(opts, NULL);
+	}
+	if (!ret && !*out && count > 1) {
 		cmd_message("a directory cannot be combined with other sources");
 		ret = -EINVAL;
 	}
@@ -266,12 +290,18 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 	return ret;
 }
 
+static void shard_release(struct from_shard *shard)
+{
+	lmdb_release(shard->lmdb);
+	free(shard->path);
+}
+
 void from_close(struct from *from)
 {
 	if (!from)
 		return;
 	for (size_t i = 0; i < from->shard_count; i++)
-		free(from->shards[i].path);
+		shard_release(&from->shards[i]);
 	free(from->shards);
 	free(from->first.data);
 	store_release(&from->store);

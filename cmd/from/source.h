@@ -22,7 +22,9 @@ struct from_opts {
 	const char *format;  /* NULL: detected */
 	const char *key;     /* column that keys are taken from; NULL: "key", if there is one */
 	const char *payload; /* column of a manifest that has paths; NULL: "path" */
+	const char *database; /* of an LMDB environment; NULL: the one without a name */
 	bool example;	     /* TFRecords are tf.train.Example */
+	bool datum;	     /* values of LMDB are Datum */
 	bool skip;	     /* what is damaged, instead of failing */
 };
 

@@ -248,6 +248,7 @@ static void write_sources(void)
 		"\x0a\x2e\x0a\x0c\x0a\x01i\x12\x07\x1a\x05\x0a\x03\x01\x96\x01"
 		"\x0a\x0f\x0a\x01""f\x12\x0a\x12\x08\x0a\x06\x00\x00\x80\x3f\x00\x00"
 		"\x0a\x0d\x0a\x03key\x12\x06\x0a\x04\x0a\x02k1";
+	static uint8_t datum[] = "\x08\3\x10\2\x18\2\x22\4abcd\x28\x97\1\x32\4ffff\x35gggg\x38\1";
 	static uint8_t tar[2048];
 	uint8_t npy[192] = "\x93NUMPY\1\0\x76";
 	static const char *const headers[] = {
@@ -256,6 +257,7 @@ static void write_sources(void)
 		"{'descr': '<f2', 'fortran_order': False, 'shape': (8,), }"};
 
 	write_family("csv", 'k', (uint8_t *)csv + 1, strlen(csv) - 1, 0, 3);
+	write_family("datum", 8, datum + 1, sizeof(datum) - 2, 0, 1);
 	write_family("tfrecord", 1, example, sizeof(example) - 1, 0, 2);
 	for (unsigned int i = 0; i < 3; i++) {
 		char name[8];
