@@ -23,10 +23,12 @@ static const struct from_format *const formats[] = {
 	&from_lmdb,
 #endif
 	&from_tar,
+	&from_recordio,
 	&from_npy,
 	&from_npz,
 	&from_jsonl,
 	&from_csv,
+	&from_ffrecord,
 	&from_manifest,
 	&from_text,
 	&from_webdataset,
@@ -130,7 +132,7 @@ static const struct from_format *format_by_name(const char *path)
 	static const struct {
 		const char *end;
 		const struct from_format *format;
-	} known[] = {{".csv", &from_csv}, {".tsv", &from_csv}};
+	} known[] = {{".csv", &from_csv}, {".tsv", &from_csv}, {".ffr", &from_ffrecord}};
 	static const char *const compressed[] = {"", ".gz", ".bz2", ".xz", ".zst", ".lz4"};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -7,6 +7,7 @@
  * is (its checksum will not hold where the target lies elsewhere), once to be
  * sealed, and near misses of it, each with a few bytes changed.
  */
+#include <isa-l/crc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,16 @@ static void write_sources(void)
 		"\x0a\x0f\x0a\x01""f\x12\x0a\x12\x08\x0a\x06\x00\x00\x80\x3f\x00\x00"
 		"\x0a\x0d\x0a\x03key\x12\x06\x0a\x04\x0a\x02k1";
 	static uint8_t datum[] = "\x08\3\x10\2\x18\2\x22\4abcd\x28\x97\1\x32\4ffff\x35gggg\x38\1";
+	static uint8_t rec[] =
+		"\x0a\x23\xd7\xce\x20\0\0\0\1\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0"
+		"\0\0\0\0\0\0\0\0\0\0\0\x3f""data\x0a\x23\xd7\xce\x1c\0\0\x20\0\0\0\0"
+		"\0\0\0\x40\x09\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0headdata"
+		"\x0a\x23\xd7\xce\5\0\0\x60tailx\0\0\0";
+	static uint8_t ffr[] = "\0\0\0\0\2\0\0\0\0\0\0\0\xa3\x82\x82\xed\0\0\0\0"
+			       "\x24\0\0\0\0\0\0\0\x27\0\0\0\0\0\0\0abcdef";
+	static char json[] =
+		"{\"key\": \"a\", \"n\": 1, \"l\": [1, 2.5], \"label\": \"x\", \"o\": {}}\n"
+		"{\"key\": \"b\", \"n\": true, \"t\": \"\\u00fc\"}\n";
 	static uint8_t tar[2048];
 	uint8_t npy[192] = "\x93NUMPY\1\0\x76";
 	static const char *const headers[] = {
@@ -257,6 +268,9 @@ static void write_sources(void)
 		"{'descr': '<f2', 'fortran_order': False, 'shape': (8,), }"};
 
 	write_family("csv", 'k', (uint8_t *)csv + 1, strlen(csv) - 1, 0, 3);
+	write_family("recordio", rec[0], rec + 1, sizeof(rec) - 2, 3, 5);
+	write_family("ffrecord", ffr[0], ffr + 1, sizeof(ffr) - 2, 3, 2);
+	write_family("jsonl", '{', (uint8_t *)json + 1, strlen(json) - 1, 0, 5);
 	write_family("datum", 8, datum + 1, sizeof(datum) - 2, 0, 1);
 	write_family("tfrecord", 1, example, sizeof(example) - 1, 0, 2);
 	for (unsigned int i = 0; i < 3; i++) {
@@ -280,6 +294,25 @@ static void write_sources(void)
 	write_family("webdataset", '1', tar + 1, sizeof(tar) - 1, 0, 67);
 }
 
+/* A zip with one member that is stored, an array. */
+static void write_npz(void)
+{
+	uint8_t zip[35 + 128 + 32] = "PK\3\4\24";
+	uint8_t *npy = zip + 35;
+	uint32_t crc;
+
+	memcpy(npy, "\x93NUMPY\1\0\x76", 10);
+	snprintf((char *)npy + 10, 119, "%-117s\n",
+		 "{'descr': '<i2', 'fortran_order': False, 'shape': (4, 4), }");
+	memset(npy + 128, 'a', 32);
+	crc = crc32_gzip_refl(0, npy, 160);
+	memcpy(zip + 14, &crc, sizeof(crc));
+	zip[18] = zip[22] = 160;
+	zip[26] = 5;
+	memcpy(zip + 30, "a.npy", 5);
+	write_family("npz", zip[0], zip + 1, sizeof(zip) - 1, 3, 9);
+}
+
 int main(void)
 {
 	struct stele_disk_block block;
@@ -293,6 +326,7 @@ int main(void)
 	write_mapping();
 	write_profile();
 	write_sources();
+	write_npz();
 	specimen_keys(&block);
 	write_family("keys", 1, (uint8_t *)&block, 32 + 116, 32, 6);
 	stele_block_seal(&block, STELE_BLOCK_KEYS, INPUT_OFFSET, INPUT_OWNER);
