@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_export.c - stele export: a snapshot as a tar archive
+ * cmd_export.c - stele export: a snapshot as an archive or record file
  *
  * A file gets its name when it is whole. What goes to stdout cannot be taken
  * back: there, only the exit status says that the archive is cut short.
@@ -22,12 +22,14 @@
 #include "text.h"
 #include "tree.h"
 
-enum { OPTION_PREFIX = 256, OPTION_VERIFY };
+enum { OPTION_EXAMPLE = 256, OPTION_PREFIX, OPTION_TO, OPTION_VERIFY };
 
 static const struct option longopts[] = {
+	{"example", no_argument, NULL, OPTION_EXAMPLE},
 	{"force", no_argument, NULL, 'f'},
 	{"prefix", required_argument, NULL, OPTION_PREFIX},
 	{"quiet", no_argument, NULL, 'q'},
+	{"to", required_argument, NULL, OPTION_TO},
 	{"verify", required_argument, NULL, OPTION_VERIFY},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -205,11 +207,15 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 {
 	struct export job = {.prefix = ""};
 	uint32_t verify = STELE_VERIFY_DEFAULT;
+	bool example = false;
 	struct output output = {0};
 	int c;
 
 	while ((c = cmd_option(cmd, argc, argv, "fqh", longopts)) != -1) {
 		switch (c) {
+		case OPTION_EXAMPLE:
+			example = true;
+			break;
 		case 'f':
 			output.replace = true;
 			break;
@@ -219,6 +225,9 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 		case 'q':
 			job.quiet = true;
 			break;
+		case OPTION_TO:
+			cmd_option_value(cmd, longopts, c, to_parse(optarg, &job.format));
+			break;
 		case OPTION_VERIFY:
 			cmd_option_value(cmd, longopts, c,
 					 parse_verify(optarg, &verify));
@@ -227,6 +236,10 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return cmd_misuse(cmd, "export needs a TARGET and a FILE or -");
+	if (example && job.format != TO_TFRECORD)
+		return cmd_misuse(cmd, "--example goes with --to=tfrecord");
+	if (example)
+		job.format = TO_EXAMPLE;
 	output.path = argv[optind + 1];
 	return run(argv[optind], verify, &output, &job);
 }

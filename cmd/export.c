@@ -22,7 +22,6 @@
 #include "stop.h"
 #include "tar.h"
 #include "text.h"
-#include "tree.h"
 
 #define WINDOW_SIZE (64u << 20) /* keys, samples and what is known of them */
 #define LARGE_SIZE  (WINDOW_SIZE / 2)
@@ -36,7 +35,7 @@
 /* One sample between the cursor and the archive. Offsets are into the window. */
 struct entry {
 	uint64_t id, size;
-	size_t path, data;
+	size_t values, path, data; /* values: of fields, in formats that have them */
 	uint32_t key_size;
 	int status;
 	bool large;
@@ -63,8 +62,7 @@ struct exporting {
 	struct export *job;
 	struct stele_cursor *cursor;
 	struct stele_reader *reader;
-	struct tar *tar;
-	int64_t time;
+	struct to to;
 	struct window windows[2];
 	struct stele_cursor_entry held; /* that the window before had no room for */
 	bool is_held;
@@ -84,7 +82,7 @@ static const char *key_in(const struct window *w, const struct entry *entry)
 	return w->memory + entry->data - 1 - entry->key_size;
 }
 
-/* ---- the archive ----------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------- */
 
 static int put(void *user, const void *data, size_t size)
 {
@@ -128,7 +126,7 @@ static int put_piece(void *user, const void *data, size_t size)
 		return -EUCLEAN;
 	piecewise->left -= size;
 	return check_tar(piecewise->e->job,
-			 tar_data(piecewise->e->tar, data, size));
+			 tar_data(piecewise->e->to.tar, data, size));
 }
 
 static int put_stream(struct exporting *e, const struct entry *entry)
@@ -142,6 +140,45 @@ static int put_stream(struct exporting *e, const struct entry *entry)
 	return error;
 }
 
+/* One that is large is in memory as a whole meanwhile. */
+static int put_fields(struct exporting *e, const struct window *w, const struct entry *entry)
+{
+	struct to_sample sample = {
+		.path = w->memory + entry->path,
+		.data = (const uint8_t *)w->memory + entry->data,
+		.values = (const union stele_value *)(w->memory + entry->values)};
+	union stele_value values[STELE_FIELDS_MAX];
+	struct stele_sample large;
+	int error;
+
+	if (!entry->large)
+		return check_tar(e->job, to_put(&e->to, &sample));
+	error = stele_dataset_read(e->job->ds, entry->id, &large);
+	if (error)
+		return error;
+	error = to_values(&e->to, &large, values);
+	sample.data = large.data;
+	sample.values = values;
+	if (!error)
+		error = check_tar(e->job, to_put(&e->to, &sample));
+	stele_sample_release(&large);
+	return error;
+}
+
+static int put_file(struct exporting *e, const struct window *w, const struct entry *entry)
+{
+	struct export *job = e->job;
+	int error = check_tar(job, tar_file(e->to.tar, w->memory + entry->path, entry->size,
+					    e->to.time));
+
+	if (!error && entry->large)
+		error = put_stream(e, entry);
+	else if (!error)
+		error = check_tar(job, tar_data(e->to.tar, w->memory + entry->data,
+						entry->size));
+	return error ? error : check_tar(job, tar_file_end(e->to.tar));
+}
+
 static int put_sample(struct exporting *e, const struct window *w,
 		      const struct entry *entry)
 {
@@ -149,15 +186,7 @@ static int put_sample(struct exporting *e, const struct window *w,
 	int error = entry->status;
 
 	if (!error)
-		error = check_tar(job, tar_file(e->tar, w->memory + entry->path,
-						entry->size, e->time));
-	if (!error && entry->large)
-		error = put_stream(e, entry);
-	else if (!error)
-		error = check_tar(job, tar_data(e->tar, w->memory + entry->data,
-						entry->size));
-	if (!error)
-		error = check_tar(job, tar_file_end(e->tar));
+		error = e->to.format == TO_TAR ? put_file(e, w, entry) : put_fields(e, w, entry);
 	if (!error) {
 		job->done++;
 		job->bytes += entry->size;
@@ -182,10 +211,11 @@ static bool add(struct exporting *e, struct window *w,
 		const struct stele_cursor_entry *from)
 {
 	const size_t prefix = strlen(e->job->prefix);
-	const char *refused = tree_refusal(from->key, from->key_size);
+	const size_t values = e->to.field_count * sizeof(union stele_value);
 	const bool large = from->size > LARGE_SIZE;
-	const size_t size = prefix + from->key_size + 1 +
-			    (large || refused ? 0 : (size_t)from->size);
+	/* A multiple of 8, so that values are aligned. */
+	const size_t size = (values + prefix + from->key_size + 1 +
+			     (large ? 0 : (size_t)from->size) + 7) & ~(size_t)7;
 	struct entry *entry = entry_of(w, w->count);
 	char *to;
 
@@ -196,10 +226,11 @@ static bool add(struct exporting *e, struct window *w,
 	*entry = (struct entry){
 		.id = from->id,
 		.size = from->size,
-		.path = WINDOW_SIZE - w->bytes,
+		.values = WINDOW_SIZE - w->bytes,
+		.path = WINDOW_SIZE - w->bytes + values,
 		.key_size = (uint32_t)from->key_size,
 		.large = large,
-		.refused = refused,
+		.refused = to_refusal(&e->to, from->key, from->key_size),
 	};
 	entry->data = entry->path + prefix + from->key_size + 1;
 	to = w->memory + entry->path;
@@ -252,16 +283,20 @@ static size_t sort(struct window *w)
 }
 
 /* To its place, if it is what the keys section announced. */
-static void keep(struct window *w, struct entry *entry,
+static void keep(const struct exporting *e, struct window *w, struct entry *entry,
 		 const struct stele_sample *sample)
 {
+	union stele_value *values = (union stele_value *)(w->memory + entry->values);
+
 	entry->status = sample->status;
 	if (entry->status)
 		return;
 	if (sample->size != entry->size || sample->key_size != entry->key_size ||
 	    memcmp(sample->key, key_in(w, entry), entry->key_size) != 0)
 		entry->status = -EUCLEAN;
-	else if (sample->size)
+	else
+		entry->status = to_values(&e->to, sample, values);
+	if (!entry->status && sample->size)
 		memcpy(w->memory + entry->data, sample->data, entry->size);
 }
 
@@ -297,7 +332,7 @@ static int collect(struct exporting *e, struct window *w)
 	for (int i = 0; i < got; i++)
 		__builtin_prefetch(key_in(w, entry_of(w, samples[i].tag)), 1);
 	for (int i = 0; i < got; i++) {
-		keep(w, entry_of(w, samples[i].tag), &samples[i]);
+		keep(e, w, entry_of(w, samples[i].tag), &samples[i]);
 		stele_reader_release(e->reader, &samples[i]);
 	}
 	return got;
@@ -490,25 +525,27 @@ static int allocate(struct exporting *e)
 
 int export_run(struct export *job)
 {
-	struct exporting e = {.job = job};
-	struct stele_dataset_info info = {.size = sizeof(info)};
-	int error = allocate(&e);
+	struct exporting e = {
+		.job = job, .to = {.format = job->format, .write = put, .user = job}};
+	int error = to_open(&e.to, job->ds);
 
-	stele_dataset_info(job->ds, &info);
-	e.time = info.time;
+	if (error)
+		return error;
+	error = allocate(&e);
 	if (!error)
 		error = stele_cursor_open(job->ds, NULL, 0, &e.cursor);
 	if (error)
 		cmd_error(error, "cannot read the samples");
-	if (!error)
-		error = check_tar(job, tar_open(put, job, &e.tar));
+	if (!error && job->format <= TO_WEBDATASET)
+		error = check_tar(job, tar_open(put, job, &e.to.tar));
 	progress_start(!job->quiet);
 	if (!error)
 		error = pass_all(&e);
 	if (!error)
-		error = check_tar(job, tar_end(e.tar));
+		error = check_tar(job, to_end(&e.to));
 	progress_end();
-	tar_close(e.tar);
+	tar_close(e.to.tar);
+	to_release(&e.to);
 	stele_cursor_close(e.cursor);
 	for (unsigned int i = 0; i < 2; i++) {
 		free(e.windows[i].memory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export.h - all samples of a snapshot, in key order, as a tar archive
+ * export.h - all samples of a snapshot, in key order, in one of the formats of to/format.h, or tar
  */
 #ifndef STELE_CMD_EXPORT_H
 #define STELE_CMD_EXPORT_H
@@ -8,18 +8,20 @@
 #include <stdbool.h>
 
 #include "stele.h"
+#include "to/format.h"
 
 struct export {
 	struct stele_dataset *ds;
 	const char *prefix; /* of each path */
 	int to; /* descriptor */
+	enum to_format format;
 	bool quiet;
 	uint64_t done, bytes, refused; /* samples; of these; left out */
 	int write_error;	       /* negative errno */
 };
 
 /*
- * Write the archive. The first sample that cannot be read aborts it.
+ * Write the file. The first sample that cannot be read aborts it.
  * Return: 0; negative errno of reading (said), or job->write_error; -EINTR (a
  * signal).
  */

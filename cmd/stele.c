@@ -174,15 +174,17 @@ static const struct cmd commands[] = {
 	 "      --skip-existing     keep files that exist with the sample's size\n"
 	 VERIFY_OPTION
 	 "  -h, --help\n"},
-	{"export", cmd_export, "write a snapshot as a tar archive",
+	{"export", cmd_export, "write a snapshot as an archive or record file",
 	 "export [options] TARGET[@SNAPSHOT] FILE|-\n"
 	 "\n"
-	 "Write all samples, in key order, as a tar archive to FILE or stdout. The\n"
-	 "same samples and snapshot time give the same bytes.\n"
+	 "Write all samples, in key order, as a tar archive or in another format to\n"
+	 "FILE or stdout. The same samples and snapshot time give the same bytes.\n"
 	 "\n"
+	 "      --example           tfrecord: of tf.train.Example, with all fields\n"
 	 "  -f, --force             replace an existing FILE\n"
 	 "      --prefix=TEXT       prepend TEXT to each name, verbatim\n"
 	 "  -q, --quiet             print only errors\n"
+	 "      --to=FORMAT         tar (default), webdataset or tfrecord\n"
 	 VERIFY_OPTION
 	 "  -h, --help\n"},
 	{"copy", cmd_copy, "copy a snapshot to another target",

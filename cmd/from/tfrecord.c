@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "from/example.h"
+#include "from/tfrecord.h"
 
 #define HEAD_SIZE  12u
 #define TAIL_SIZE  4u
@@ -48,11 +49,16 @@ static uint32_t crc32c(uint32_t crc, const void *data, size_t size)
 	return ~crc;
 }
 
+uint32_t tfrecord_crc(const void *data, size_t size)
+{
+	return mask(crc32c(0, data, size));
+}
+
 /* Is the checksum of the size right? */
 static bool read_head(const uint8_t *head, uint64_t *size)
 {
 	*size = get32(head) | (uint64_t)get32(head + 4) << 32;
-	return get32(head + 8) == mask(crc32c(0, head, 8));
+	return get32(head + 8) == tfrecord_crc(head, 8);
 }
 
 static bool detect(const uint8_t *data, size_t size)
@@ -100,6 +106,12 @@ static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
 	return 1;
 }
 
+static int wrong_checksum(struct record_reader *r)
+{
+	return from_damaged(r->scan, r->offset, "record %" PRIu64 " has a wrong checksum",
+			    r->row.number);
+}
+
 /* Return: 1: it is right; 0: it is not, or cut short, and skipped; negative errno (said). */
 static int check_tail(struct record_reader *r, uint32_t crc, bool *whole)
 {
@@ -115,9 +127,7 @@ static int check_tail(struct record_reader *r, uint32_t crc, bool *whole)
 				    r->row.number);
 	right = get32(tail) == mask(crc);
 	input_skip(&r->scan->input, TAIL_SIZE);
-	return right ? 1 : from_damaged(r->scan, r->offset,
-					"record %" PRIu64 " has a wrong checksum",
-					r->row.number);
+	return right ? 1 : wrong_checksum(r);
 }
 
 /* As it is. Return: 1, also if it is skipped; 0: cut short; negative errno (said). */
@@ -151,9 +161,7 @@ static int read_example(struct record_reader *r)
 {
 	struct from_scan *scan = r->scan;
 	uint64_t place = from_place(scan, r->offset + HEAD_SIZE);
-	bool whole = false;
 	const uint8_t *data;
-	uint32_t crc;
 	int64_t got;
 	int ret = 0;
 
@@ -166,10 +174,9 @@ static int read_example(struct record_reader *r)
 	if ((uint64_t)got < r->size + TAIL_SIZE)
 		return from_damaged(scan, r->offset, "record %" PRIu64 " is cut short: it has %"
 				    PRIu64 " bytes", r->row.number, r->size);
-	crc = crc32c(0, data, (size_t)r->size);
-	if (get32(data + r->size) != mask(crc)) {
-		input_skip(&scan->input, r->size);
-		ret = check_tail(r, crc, &whole);
+	if (get32(data + r->size) != tfrecord_crc(data, (size_t)r->size)) {
+		input_skip(&scan->input, r->size + TAIL_SIZE);
+		ret = wrong_checksum(r);
 		return ret ? ret : 1;
 	}
 	row_begin(&r->row, r->offset);

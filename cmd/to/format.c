@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * format.c - what fields and keys a format can have
+ */
+#include "to/format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "parse.h"
+#include "tree.h"
+
+const char *to_parse(const char *text, enum to_format *format)
+{
+	static const char *const words[] = {
+		[TO_TAR] = "tar", [TO_WEBDATASET] = "webdataset", [TO_TFRECORD] = "tfrecord", NULL};
+	uint32_t word = 0;
+	const char *wanted = parse_word(text, words, &word);
+
+	*format = (enum to_format)word;
+	return wanted;
+}
+
+/* ---- fields ------------------------------------------------------------------ */
+
+static bool is_scalar(const struct stele_field *field)
+{
+	return field->type == STELE_TYPE_I64 || field->type == STELE_TYPE_F64;
+}
+
+static const char *field_refusal(const struct to *to, const struct stele_field *field)
+{
+	const bool tensor = field->type == STELE_TYPE_TENSOR;
+
+	switch (to->format) {
+	case TO_WEBDATASET:
+		return tensor ? "is a tensor, which WebDataset does not have" : NULL;
+	case TO_EXAMPLE:
+		if (!strcmp(field->name, "key"))
+			return "has the name of the key";
+		return tensor && field->dtype != STELE_DTYPE_F32 &&
+				       field->dtype != STELE_DTYPE_I64 ?
+			       "is a tensor of neither f32 nor i64, which Example needs" : NULL;
+	default:
+		return to->field_count == 1 && !is_scalar(field) ?
+			       NULL : "cannot be a record of bytes (--example takes all fields)";
+	}
+}
+
+int to_open(struct to *to, const struct stele_dataset *ds)
+{
+	struct stele_dataset_info info = {.size = sizeof(info)};
+
+	stele_dataset_info(ds, &info);
+	to->time = info.time;
+	if (to->format == TO_TAR)
+		return 0;
+	to->field_count = info.field_count;
+	for (uint32_t i = 0; i < info.field_count; i++) {
+		struct stele_field *field = &to->fields[i];
+		const char *why;
+
+		field->size = sizeof(*field);
+		if (stele_dataset_field(ds, i, field))
+			return -EOPNOTSUPP;
+		why = field_refusal(to, field);
+		if (!why)
+			continue;
+		cmd_message("field '%s' %s", field->name, why);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+void to_release(struct to *to)
+{
+	free(to->out);
+	free(to->buffer);
+	to->out = to->buffer = NULL;
+}
+
+int to_values(const struct to *to, const struct stele_sample *sample, union stele_value *values)
+{
+	const void *data;
+	int error = 0;
+
+	for (uint32_t i = 0; i < to->field_count && !error; i++) {
+		if (to->fields[i].type == STELE_TYPE_I64)
+			error = stele_sample_i64(sample, i, &values[i].i64);
+		else if (to->fields[i].type == STELE_TYPE_F64)
+			error = stele_sample_f64(sample, i, &values[i].f64);
+		else
+			error = stele_sample_bytes(sample, i, &data, &values[i].size);
+	}
+	return error;
+}
+
+/* ---- keys -------------------------------------------------------------------- */
+
+static bool has_data(const struct to *to)
+{
+	for (uint32_t i = 0; i < to->field_count; i++)
+		if (!strcmp(to->fields[i].name, "data"))
+			return true;
+	return false;
+}
+
+/* Samples of one name up to the dot follow each other. */
+static const char *name_refusal(struct to *to, const char *key, size_t size)
+{
+	char name[STELE_KEY_SIZE_MAX + 1];
+	const char *base, *dot;
+
+	memcpy(name, key, size);
+	name[size] = '\0';
+	base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+	if (*base == '.' || (!strncmp(base, "__", 2) && strstr(base + 2, "__")))
+		return "WebDataset ignores such names";
+	dot = webdataset_dot(name);
+	if (dot && (!has_data(to) || !dot[1]))
+		return "WebDataset cuts keys at a dot";
+	name[dot ? (size_t)(dot - name) : size] = '\0';
+	if (!strcmp(name, to->last))
+		return "the sample before it has the same name up to the dot";
+	strcpy(to->last, name);
+	return NULL;
+}
+
+const char *to_refusal(struct to *to, const char *key, size_t size)
+{
+	const char *why = to->format == TO_TAR || to->format == TO_WEBDATASET ?
+				  tree_refusal(key, size) : NULL;
+
+	return !why && to->format == TO_WEBDATASET ? name_refusal(to, key, size) : why;
+}
+
+int to_put(struct to *to, const struct to_sample *sample)
+{
+	return to->format == TO_WEBDATASET ? webdataset_put(to, sample) :
+					     tfrecord_put(to, sample);
+}
+
+int to_end(struct to *to)
+{
+	return to->tar ? tar_end(to->tar) : tfrecord_end(to);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * webdataset.c - the fields of a sample as members of one name
+ *
+ * A field is KEY.FIELD, and `label` KEY.cls, as WebDataset calls it. Of a key that has an
+ * extension, such as the path of a file, that is the name of `data`.
+ */
+#include "to/format.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NUMBER_SIZE 40u
+
+const char *webdataset_dot(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strchr(slash ? slash + 1 : path, '.');
+}
+
+static bool has_field(const struct to *to, const char *name)
+{
+	for (uint32_t i = 0; i < to->field_count; i++)
+		if (!strcmp(to->fields[i].name, name))
+			return true;
+	return false;
+}
+
+/* A missing one has no member. Return: its size; 0: there is none. */
+static int number_text(const struct stele_field *field, union stele_value value,
+		       char text[NUMBER_SIZE])
+{
+	if (field->type == STELE_TYPE_F64)
+		return isnan(value.f64) ? 0 : snprintf(text, NUMBER_SIZE, "%.17g", value.f64);
+	return value.i64 == -1 && (field->name_count || !strcmp(field->name, "label") ||
+				   !strncmp(field->name, "cls", 3)) ?
+		       0 : snprintf(text, NUMBER_SIZE, "%" PRIi64, value.i64);
+}
+
+static int put_member(struct to *to, const char *path, const char *name, const void *data,
+		      uint64_t size)
+{
+	const char *dot = webdataset_dot(path);
+	char member[TAR_PATH_MAX + STELE_NAME_SIZE_MAX + 2];
+	int error;
+
+	if (!strcmp(name, "label") && !has_field(to, "cls"))
+		name = "cls";
+	snprintf(member, sizeof(member), "%.*s%s%s",
+		 dot && strcmp(name, "data") != 0 ? (int)(dot - path) : (int)strlen(path), path,
+		 dot && !strcmp(name, "data") ? "" : ".", dot && !strcmp(name, "data") ? "" : name);
+	error = tar_file(to->tar, member, size, to->time);
+	if (!error && size)
+		error = tar_data(to->tar, data, size);
+	return error ? error : tar_file_end(to->tar);
+}
+
+int webdataset_put(struct to *to, const struct to_sample *sample)
+{
+	const uint8_t *data = sample->data;
+	char text[NUMBER_SIZE];
+	int error = 0;
+
+	for (uint32_t i = 0; i < to->field_count && !error; i++) {
+		const struct stele_field *field = &to->fields[i];
+		const union stele_value value = sample->values[i];
+		const char *word = text;
+		uint64_t size;
+
+		if (field->type != STELE_TYPE_I64 && field->type != STELE_TYPE_F64) {
+			error = put_member(to, sample->path, field->name, data, value.size);
+			data += value.size;
+			continue;
+		}
+		size = (uint64_t)number_text(field, value, text);
+		if (field->type == STELE_TYPE_I64 && value.i64 >= 0 &&
+		    value.i64 < field->name_count) {
+			word = field->names[value.i64];
+			size = strlen(word);
+		}
+		if (size)
+			error = put_member(to, sample->path, field->name, word, size);
+	}
+	return error;
+}

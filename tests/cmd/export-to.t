@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# export-to.t - what is exported with its fields is read back, and is the same
+. "${0%/*}/../tap.sh"
+. "${0%/*}/targets.sh"
+requires jq --version
+requires tar --version
+
+fixtures=$PWD/tests/fixture/from
+# again NAME OPTIONS...: exports $tmp/a and builds $tmp/b from that
+again() {
+	local file=$tmp/$1
+	shift
+	rm -f "$file" "$tmp/b"
+	run stele export -q "${to[@]}" "$tmp/a" "$file" && [ "$status" = 0 ] || return
+	run stele build -q "$@" "$file" "$tmp/b"
+}
+# values IMAGE: keys and scalar fields
+values() { stele ls --fields --json "$1" | jq -cS '[.key, .fields]' | sort; }
+# schema IMAGE: fields, whatever their order
+schema() {
+	stele info --json "$1" | jq -cS '.snapshot.fields | sort_by(.name)'
+}
+# same WHAT: bytes, numbers, classes and types of a and b
+same() {
+	is 0 "$status" "$1: written and read" || diag "$err"
+	is "$(schema "$tmp/a")" "$(schema "$tmp/b")" "$1: the same fields"
+	is "$(values "$tmp/a" | sum /dev/stdin)" "$(values "$tmp/b" | sum /dev/stdin)" \
+		"$1: the same values"
+	run stele diff "$tmp/a" "$tmp/b"
+	is "0 " "$status $out" "$1: no difference" || diag "$err"
+}
+
+# ---- WebDataset ----
+
+must stele build -q --from=webdataset "$fixtures/webdataset.tar" "$tmp/a"
+to=(--to=webdataset)
+again a.tar --from=webdataset
+same "WebDataset"
+must stele export -q --to=webdataset "$tmp/b" "$tmp/b.tar" --force
+ok "WebDataset: and once more" cmp <(tar -xOf "$tmp/a.tar") <(tar -xOf "$tmp/b.tar")
+
+rm "$tmp/a"
+mkdir -p "$tmp/src/cats" "$tmp/src/dogs"
+for i in 1 2 3; do
+	echo "cat $i" >"$tmp/src/cats/$i.jpg"
+	echo "dog $i" >"$tmp/src/dogs/$i.jpg"
+done
+: >"$tmp/src/dogs/1.jpg"
+echo stray >"$tmp/src/stray.jpg"
+must stele build -q "$tmp/src" "$tmp/a"
+again photos.tar --from=webdataset
+is 0 "$status" "a directory: written and read" || diag "$err"
+is "cats/1.cls cats/1.jpg cats/2.cls cats/2.jpg cats/3.cls cats/3.jpg dogs/1.cls dogs/1.jpg \
+dogs/2.cls dogs/2.jpg dogs/3.cls dogs/3.jpg stray.jpg" \
+	"$(tar -tf "$tmp/photos.tar" | sort | paste -sd ' ')" "a directory: names of members"
+is "cats dogs" "$(tar -xOf "$tmp/photos.tar" cats/2.cls) $(tar -xOf "$tmp/photos.tar" dogs/1.cls)" \
+	"classes by their names"
+is "cats/1:0 cats/2:0 cats/3:0 dogs/1:1 dogs/2:1 dogs/3:1 stray:-1" \
+	"$(stele ls --fields --json "$tmp/b" | jq -sr 'sort_by(.key)[] | "\(.key):\(.fields.cls)"' |
+		paste -sd ' ')" "which are the same again"
+is "cat 2" "$(stele cat --field=jpg "$tmp/b" cats/2)" "and bytes"
+echo png >"$tmp/src/cats/1.png"
+echo dot >"$tmp/src/.hidden"
+rm "$tmp/a"
+must stele build -q "$tmp/src" "$tmp/a"
+run stele export --to=webdataset "$tmp/a" "$tmp/c.tar"
+is 1 "$status" "keys that WebDataset does not tell apart"
+ok "are refused" grep -q "refused 'cats/1.png': the sample before it has the same name" <<<"$err" ||
+	diag "$err"
+ok "and so are those that it ignores" grep -q "refused '.hidden': WebDataset ignores" <<<"$err"
+
+# Larger than what is read ahead.
+mkdir "$tmp/large"
+head -c 40M /dev/urandom >"$tmp/large/x.bin"
+rm "$tmp/a"
+must stele build -q "$tmp/large" "$tmp/a"
+again large.tar --from=webdataset
+is "0 $(sum "$tmp/large/x.bin")" "$status $(stele cat --field=bin "$tmp/b" x | sum /dev/stdin)" \
+	"a large sample" || diag "$err"
+rm -r "$tmp/large"
+
+rm "$tmp/a"
+must stele build -q "$fixtures/rows.npy" "$tmp/a"
+run stele export --to=webdataset "$tmp/a" "$tmp/d.tar"
+is "1 " "$status $(ls "$tmp/d.tar" 2>/dev/null)" "tensors: WebDataset has none"
+ok "says so" grep -q "field 'data' is a tensor, which WebDataset does not have" <<<"$err" ||
+	diag "$err"
+
+# ---- TFRecord ----
+
+rm "$tmp/a"
+must stele build -q "$fixtures/records.tfrecord" "$tmp/a"
+to=(--to=tfrecord)
+again records.tfrecord
+same "TFRecord"
+ok "TFRecord: byte for byte" cmp "$fixtures/records.tfrecord" "$tmp/records.tfrecord"
+rm "$tmp/a"
+must stele build -q --example --key=image/name "$fixtures/examples.tfrecord" "$tmp/a"
+to=(--to=tfrecord --example)
+again examples.tfrecord --example
+same "Examples"
+run stele export --to=tfrecord "$tmp/a" "$tmp/e.tfrecord"
+is 1 "$status" "several fields want --example"
+ok "says so" grep -q "field .* (--example takes all fields)" <<<"$err" || diag "$err"
+run stele export --example "$tmp/a" "$tmp/e.tfrecord"
+is 2 "$status" "--example goes with TFRecord"
+run stele export --to=zip "$tmp/a" "$tmp/e.zip"
+is 2 "$status" "a format that is none"
+
+done_testing
