@@ -11,23 +11,13 @@
 #include "progress.h"
 #include "stop.h"
 
-/* What one kind of source can do about trouble is nothing for the other. */
+/* What is skipped may be a sample of the base; of a directory, it is known by its key. */
 static int check_skipping(struct build_job *job)
 {
 	struct build_options *options = job->options;
-	const bool changed = options->opts.flags & STELE_BUILD_SKIP_CHANGED;
 
-	if (!job->from && options->on_error) {
-		cmd_message("--on-error is for archives and record files; a directory "
-			    "takes --skip-changed");
-		return -EINVAL;
-	}
-	if (job->from && changed) {
-		cmd_message("--skip-changed is for directories; archives and record files "
-			    "take --on-error=skip");
-		return -EINVAL;
-	}
-	if (options->from.skip && options->opts.flags & STELE_APPEND_DELETE_MISSING) {
+	if (job->from && options->from.skip &&
+	    options->opts.flags & STELE_APPEND_DELETE_MISSING) {
 		cmd_message("--delete-missing needs a source without damage: "
 			    "it does not go with --on-error=skip");
 		return -EINVAL;

@@ -48,7 +48,6 @@ static const struct {
 	{{"quick", no_argument, NULL, 'Q'}, A},
 	{{"quiet", no_argument, NULL, 'q'}, A | B | C},
 	{{"size", required_argument, NULL, 's'}, A | B},
-	{{"skip-changed", no_argument, NULL, 'c'}, A | B},
 	{{"time", required_argument, NULL, 't'}, A | B | C},
 	{{"update", no_argument, NULL, 'U'}, A},
 	{{"uuid", required_argument, NULL, 'u'}, B},
@@ -114,7 +113,6 @@ static const char *set_on_error(struct build_options *options, const char *text)
 	uint32_t word;
 	const char *reason = parse_word(text, words, &word);
 
-	options->on_error = true;
 	options->from.skip = !reason && word == 1;
 	return reason;
 }
@@ -178,7 +176,7 @@ static bool set_flag(struct build_options *options, int option)
 		char option;
 		uint32_t flag;
 	} flags[] = {
-		{'c', STELE_BUILD_SKIP_CHANGED}, {'f', STELE_FORCE},
+		{'f', STELE_FORCE},
 		{'n', STELE_DRY_RUN},	 {'U', STELE_APPEND_UPDATE},
 		{'Q', STELE_APPEND_QUICK},
 		{'D', STELE_APPEND_DELETE_MISSING},

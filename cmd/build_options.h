@@ -22,7 +22,6 @@ struct build_options {
 	uint8_t uuid[STELE_UUID_SIZE]; /* opts.uuid points here */
 	const char *base; /* of an append */
 	struct from_opts from;
-	bool on_error; /* was given */
 	bool json, quiet;
 };
 

@@ -23,7 +23,7 @@
 	"PERMISSIONS in stele(1)"
 #define OWN_RUN_DIR "set STELE_RUN_DIR to a directory of your own"
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
-#define LEAVE_OUT   "use --skip-changed to leave such files out"
+#define LEAVE_OUT   "use --on-error=skip to leave such files out"
 #define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
 #define LOST_FRONT                                                           \

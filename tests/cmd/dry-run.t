@@ -101,10 +101,10 @@ for words in "build other fresh.stele" "append other mine.stele@v3"; do
 	run as "$BUILD/stele" "$verb" -n $rest
 	is 1 "$status" "$verb -n: an unreadable file"
 	ok "$verb -n: is named" grep -qF "cannot read source 'x': Permission denied" <<<"$err"
-	ok "$verb -n: may be left out" grep -qe "hint.*--skip-changed" <<<"$err"
+	ok "$verb -n: may be left out" grep -qe "hint.*--on-error=skip" <<<"$err"
 	is "$before" "$(state)" "$verb -n: writes nothing"
 	# shellcheck disable=SC2086 # words
-	run as "$BUILD/stele" "$verb" -n --skip-changed $rest
+	run as "$BUILD/stele" "$verb" -n --on-error=skip $rest
 	is 0 "$status" "$verb -n: it may be left out"
 	ok "$verb -n: says so" grep -q "cannot be read" <<<"$out"
 done

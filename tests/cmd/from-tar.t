@@ -176,10 +176,6 @@ gzip -c "$tmp/two.tar" >"$tmp/two.tgz"
 built "$tmp/two.tgz"
 ok "compressed, too" grep -q "warning: .*decompressed: what is behind the end" <<<"$err" ||
 	diag "$err"
-built --skip-changed "$tmp/x.tar"
-is 2 "$status" "--skip-changed is for directories"
-built --on-error=skip "$src"
-is 2 "$status" "--on-error is for others"
 
 # ---- damage ----
 

@@ -145,7 +145,7 @@ says 2 "did you mean 'info'?" inof image
 says 2 "did you mean 'snapshot'?" snapshots list image
 says 2 "" frobnicate image
 says 2 "did you mean '--json'?" info --jsno image
-says 2 "did you mean '--skip-changed'?" build --skip-chnged src x
+says 2 "did you mean '--on-error'?" build --on-eror src x
 says 2 "did you mean '--grace'?" gc --grac3=1d image
 says 2 "" info --frobnicate image
 says 1 "did you mean 'first'?" ls image@frist
@@ -216,7 +216,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >"$tmp/which"; then
 	run user "$BUILD/stele" build part built
 	is "stele: cannot read source 'sub': Permission denied
 $(printf %s "hint: run it as a user who may read all of SOURCE, or " \
-	"use --skip-changed to leave such files out")" "$err" "nor for what is below it"
+	"use --on-error=skip to leave such files out")" "$err" "nor for what is below it"
 	run user "$BUILD/stele" copy image@first built
 	ok "no permission to copy" grep -q "^hint: .* read SOURCE and write to TARGET" <<<"$err"
 	chmod 644 image

@@ -84,27 +84,28 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 	is 1 "$status" "a file that cannot be read fails the build"
 	ok "which is named" grep -q "b'.*Permission denied" <<<"$err" || diag "$err"
 	ok "and leaves no file" test ! -e "$shared/other"
-	run as_other "$shared/stele" build --json --skip-changed "$shared/open" "$shared/other"
+	run as_other "$shared/stele" build --json --on-error=skip "$shared/open" "$shared/other"
 	is "0 1 b" "$status $(skipped "$out" unreadable)" \
-		"--skip-changed leaves it out and names it"
+		"--on-error=skip leaves it out and names it"
 	is a "$(stele ls "$shared/other")" "the others are there"
 
 	# To append a file that cannot be read leaves the image as it is.
 	kept() { stat -c %s "$shared/other"; stele info --json "$shared/other"; }
 	before=$(kept)
 	for again in 1 2; do
-		run as_other "$shared/stele" append --skip-changed "$shared/open" "$shared/other@v2"
+		run as_other "$shared/stele" append --on-error=skip "$shared/open" \
+			"$shared/other@v2"
 		ok "append: nothing to take, $again" grep -q "^nothing has changed" <<<"$out"
 	done
 	is "$before" "$(kept)" "append: nothing is kept"
-	run as_other "$shared/stele" append -q --skip-changed --size=16M "$shared/open" \
+	run as_other "$shared/stele" append -q --on-error=skip --size=16M "$shared/open" \
 		"$shared/other@v2"
 	is "0 $((16 << 20))" "$status $(stele info --json "$shared/other" | jq .image.image_size)" \
 		"append: the image can grow all the same"
 	for i in 1 2 3; do echo $i >"$shared/open/c$i"; done
-	run as_other "$shared/stele" append -q --skip-changed "$shared/open" "$shared/other@v3"
+	run as_other "$shared/stele" append -q --on-error=skip "$shared/open" "$shared/other@v3"
 	rm "$shared/open/c1"
-	run as_other "$shared/stele" append -q --skip-changed --delete-missing "$shared/open" \
+	run as_other "$shared/stele" append -q --on-error=skip --delete-missing "$shared/open" \
 		"$shared/other@v4"
 	is "0 2 2" "$status $(stele snapshot list --json "$shared/other" |
 		jq -r 'select(.name == "v3" or .name == "v4") | .segments' | paste -sd ' ')" \
@@ -120,7 +121,7 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 	chmod 666 "$shared/depth"
 	rm -r "$shared/deep/gone"
 	chmod 0 "$shared/deep/in"
-	run as_other "$shared/stele" append --json --skip-changed --delete-missing \
+	run as_other "$shared/stele" append --json --on-error=skip --delete-missing \
 		"$shared/deep" "$shared/depth@v2"
 	is "0 1 in" "$status $(skipped "$out" unreadable)" "delete-missing: a directory is skipped"
 	is "1 2 3 4 5 in-2/1 in/1 in/below/1" \
@@ -128,7 +129,7 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 		"delete-missing: what lies below it stays"
 	chmod 644 "$shared/deep/in" # can be listed, but not looked into
 	rm "$shared/deep/2"
-	run as_other "$shared/stele" append --json --skip-changed --delete-missing \
+	run as_other "$shared/stele" append --json --on-error=skip --delete-missing \
 		"$shared/deep" "$shared/depth@v3"
 	is "0 2" "$status $(field "$out" .skipped.unreadable.count)" \
 		"delete-missing: files are skipped, one by one"
@@ -148,9 +149,9 @@ if [ "$(stat -c %s $shrunk/active 2>/dev/null)" = 4096 ]; then
 	ok "and is named" grep -qE "(active|control)'.*(changed|shr)" <<<"$err" ||
 		diag "$err"
 	ok "and leaves no file" test ! -e "$image"
-	build --json --skip-changed $shrunk
+	build --json --on-error=skip $shrunk
 	is "0 2" "$status $(field "$out" .skipped.changed.count)" \
-		"--skip-changed leaves it out and counts it"
+		"--on-error=skip leaves it out and counts it"
 	run stele verify "$image"
 	is 0 "$status" "and the image is sound"
 else
@@ -173,11 +174,11 @@ done
 is 1 "$status" "a file that grows fails the build"
 ok "and is named" grep -q "log'" <<<"$err" || diag "$err"
 for ((try = 0; try < 20; try++)); do
-	build --json --skip-changed "$tmp/grows"
+	build --json --on-error=skip "$tmp/grows"
 	[ "$status $(field "$out" .skipped)" = "0 {}" ] || break
 done
 is "0 1 log" "$status $(skipped "$out" changed)" \
-	"--skip-changed leaves it out and names it"
+	"--on-error=skip leaves it out and names it"
 is bulk "$(stele ls "$image")" "the others are there"
 run stele verify "$image"
 is 0 "$status" "and the image is sound" || diag "$out"

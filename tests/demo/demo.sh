@@ -54,7 +54,7 @@ number() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$dir/plan"; }
 source=${DEMO_SRC:-$(default_source)}
 [ -d "$source" ] || die "'$source' is not a directory"
 source=$(cd "$source" && pwd)
-options=(--skip-changed --label=demo)
+options=(--on-error=skip --label=demo)
 "$stele" build --dry-run --json "${options[@]}" "$source" >"$dir/plan"
 [ "$(number samples)" -gt 0 ] || die "no files below '$source'"
 # The slack is what a device holds more than a whole number of MiB.
