@@ -409,7 +409,7 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	fio btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev \
-	fuse3 libfuse3-dev attr liblmdb-dev chromium \
+	fuse3 libfuse3-dev attr liblmdb-dev chromium file rpm systemd udev \
 	python3-dev python3-venv python3-pip
 
 deps: ## install what is missing (as root, or through sudo)

@@ -13,7 +13,8 @@ tree() {
 # What may carry a comment names its licence in line 1, a script behind its #!.
 unlicensed() {
 	local file
-	tree ':!LICENSE' ':!*.md' ':!share/completion/_stele' | while read -r file; do
+	tree ':!LICENSE' ':!*.md' ':!*.patch' ':!share/completion/_stele' \
+		':!packaging/debian/copyright' | while read -r file; do
 		head -n 2 "$file" | grep -v '^#!' | head -n 1 | grep -qE \
 			'^(/\*|#|\.\\") SPDX-License-Identifier: Apache-2\.0( \*/)?$' ||
 			echo "$file"
