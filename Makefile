@@ -377,7 +377,9 @@ install: all ## PREFIX, DESTDIR and the like are honoured
 	ln -sf libstele.so.$(VERSION) $(SO_DIR)/libstele.so.$(MAJOR)
 	ln -sf libstele.so.$(MAJOR) $(SO_DIR)/libstele.so
 	install -m 644 $(O)/stele.pc $(SO_DIR)/pkgconfig/
-	install -D -m 644 -t $(DESTDIR)$(UDEVDIR) share/udev/60-stele.rules
+	install -d $(DESTDIR)$(UDEVDIR)
+	sed 's|@BINDIR@|$(BINDIR)|' share/udev/60-stele.rules | \
+		install -m 644 /dev/stdin $(DESTDIR)$(UDEVDIR)/60-stele.rules
 	install -D -m 644 share/completion/stele.bash $(DESTDIR)$(BASHDIR)/stele
 	install -D -m 644 -t $(DESTDIR)$(ZSHDIR) share/completion/_stele
 	$(foreach p,$(PAGES),install -D -m 644 -t $(call man_dir,$(p)) $(p) &&) :

@@ -110,6 +110,37 @@ static json_t *json_image(const struct stele_image *image,
 	return object;
 }
 
+/* What udev takes into a name as it is. */
+static bool is_plain(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c && strchr("#+-.:=@_", c));
+}
+
+/* As `blkid -o udev` does: properties of a device, from which rules make links. */
+static int export(const char *target)
+{
+	struct stele_image_info info = {.size = sizeof(info)};
+	struct cmd_log log = {.target = target};
+	struct stele_image *image;
+	char text[TEXT_HEX_SIZE];
+	int error = cmd_open_image(&log, &image);
+
+	if (error)
+		return cmd_finish(cmd_status_of(error));
+	stele_image_info(image, &info);
+	printf("ID_STELE_VERSION=%u\nID_STELE_UUID=%s\n", info.version,
+	       text_uuid(text, info.uuid));
+	if (*info.label)
+		printf("ID_STELE_LABEL_ENC=");
+	for (const char *c = info.label; *c; c++)
+		printf(is_plain(*c) ? "%c" : "\\x%02x", (unsigned char)*c);
+	if (*info.label)
+		putchar('\n');
+	stele_image_close(image);
+	return cmd_finish(CMD_OK);
+}
+
 /* `ds` may be NULL. */
 static int print(const char *target, const struct stele_image *image,
 		 struct stele_dataset *ds, bool json)
@@ -210,10 +241,19 @@ static int run(const char *target, bool json)
 
 int cmd_info(const struct cmd *cmd, int argc, char **argv)
 {
-	bool json = false;
+	static const struct option longopts[] = {
+		{"export", no_argument, NULL, 'x'},
+		{"json", no_argument, NULL, 'J'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int c, form = 0;
 
-	cmd_getopt(cmd, argc, argv, &json);
+	while ((c = cmd_option(cmd, argc, argv, "h", longopts)) != -1)
+		form |= c;
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "info needs one TARGET");
-	return run(argv[optind], json);
+	if (form == ('x' | 'J'))
+		return cmd_misuse(cmd, "--export does not go with --json");
+	return form == 'x' ? export(argv[optind]) : run(argv[optind], form == 'J');
 }

@@ -116,11 +116,12 @@ static const struct cmd commands[] = {
 	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
 	 "  -h, --help\n"},
 	{"info", cmd_info, "describe an image and a snapshot",
-	 "info [--json] TARGET[@SNAPSHOT]\n"
+	 "info [--export|--json] TARGET[@SNAPSHOT]\n"
 	 "\n"
 	 "Print identity, snapshots and space of the image on TARGET, and digest,\n"
 	 "fields and layout of the snapshot.\n"
 	 "\n"
+	 "      --export            print version, UUID and label, as udev reads them\n"
 	 "      --json              print one JSON object\n"
 	 "  -h, --help\n"},
 	{"ls", cmd_ls, "list keys",
