@@ -425,6 +425,14 @@ deps: ## install what is missing (as root, or through sudo)
 	echo "installing$$missing"; \
 	$$root .ci/install.sh $$missing
 
+deb: DEPS += build-essential debhelper dh-python pybuild-plugin-pyproject \
+	python3-setuptools lintian fakeroot
+deb: deps ## Debian packages, into build/deb
+	$(Q)packaging/deb.sh $(O)/deb
+check-deb: DEPS += mmdebstrap
+check-deb: deb ## installs, runs and removes them in a fresh Debian
+	$(Q)BUILD=$(abspath $(O)) $(PROVE) $(PROVEFLAGS) packaging/check-deb.t
+
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
 		expand -t 16
@@ -434,4 +442,5 @@ FORCE:
 	check-python check-python-here check-python-full check-python-full-here \
 	wheel wheel-here install-python check-vm \
 	check-vm-here bench bench-here bench-python bench-python-here bench-clean \
-	demo demo-here corpus fuzz fuzz-here lint install uninstall clean deps help FORCE
+	demo demo-here corpus fuzz fuzz-here lint install uninstall clean deb check-deb deps \
+	help FORCE
