@@ -92,9 +92,16 @@ static const char style[] =
 	".pictures{grid-template-columns:repeat(3,1fr);gap:.75rem .6rem}"
 	"th,td{padding-right:.4rem}}\n";
 
-static const char *name_of(const struct view *view)
+/* The label, or the target without its snapshot, which stands beside it. */
+static void put_name(const struct view *view)
 {
-	return *view->about.label ? view->about.label : view->target;
+	const char *name = *view->about.label ? view->about.label : view->target;
+	size_t size = strlen(name), tail = strlen(view->info.snapshot) + 1;
+
+	if (name == view->target && size > tail && name[size - tail] == '@' &&
+	    !strcmp(name + size - tail + 1, view->info.snapshot))
+		size -= tail;
+	page_bytes(view->to, name, size);
 }
 
 static void head(const struct view *view)
@@ -104,7 +111,7 @@ static void head(const struct view *view)
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 	      "img-src data:; style-src 'unsafe-inline'\">\n"
 	      "<meta name=\"generator\" content=\"stele\">\n<title>", view->to);
-	page_bytes(view->to, name_of(view), strlen(name_of(view)));
+	put_name(view);
 	fprintf(view->to, " @ %s</title>\n<style>\n%s</style>\n</head>\n<body>\n",
 		view->info.snapshot, style);
 }
@@ -114,7 +121,7 @@ static void title(const struct view *view)
 	char text[TEXT_HEX_SIZE] = "", a[TEXT_SIZE];
 
 	fputs("<header>\n<h1>", view->to);
-	page_bytes(view->to, name_of(view), strlen(name_of(view)));
+	put_name(view);
 	fprintf(view->to, " <span class=soft>@ %s</span></h1>\n<p class=soft>",
 		view->info.snapshot);
 	page_bytes(view->to, view->target, strlen(view->target));

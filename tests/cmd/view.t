@@ -42,6 +42,10 @@ is "data:image/jpeg data:image/png data:image/webp" \
 ok "no markup of the image's" not grep -qiE '<(script|img src=x|svg onload|i>.label)' page.html
 ok "no address" not grep -qiE '(https?:)?//[a-z]|url\(|@import|href' page.html
 
+must stele build -q --time=1 src/plain plain.stele@a
+is "<title>plain.stele @ a</title>" "$(stele view plain.stele@a --html=- | grep -o '<title>.*</title>')" \
+	"the snapshot is named once"
+
 # numbers NAME: what du says of a snapshot, as the page does
 numbers() {
 	stele du image | awk -v name="$1" '$NF == name { print $1, $2, "alone,", $3, $4, "shared" }'
