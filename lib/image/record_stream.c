@@ -6,11 +6,6 @@
  * first byte up to the tail are the body: piece i lies in memory i mod
  * piece_count, and is read again only when the caller has come back for the
  * next one. Without a body the tail holds the whole slot.
- *
- * Slots that fit one piece are read through windows, one for each piece of memory:
- * where slots are asked for one after the other, each miss reads four times as far
- * ahead as the last one. Several windows, because the slots of a new segment come
- * from several old ones in turns. A body overwrites them all.
  */
 #include "lib/image/record_stream.h"
 
@@ -19,7 +14,6 @@
 #include <string.h>
 
 #define PIECES_MIN  2u
-#define WINDOW_GROWTH 4u /* of a window to the next */
 #define PIECE_ALIGN 4096u /* enough for any device's memory_align */
 
 /* ---- open and close -------------------------------------------------------- */
@@ -144,100 +138,14 @@ static int take_piece(struct stele_record_stream *s, const uint8_t **data,
 
 /* ---- a record -------------------------------------------------------------- */
 
-/* The window that holds these blocks, else that ends with them, else the oldest. */
-static struct stele_record_window *find_window(struct stele_record_stream *s,
-					       uint64_t start, uint64_t end)
-{
-	struct stele_record_window *best = s->windows;
-
-	for (unsigned int i = 0; i < s->piece_count; i++) {
-		struct stele_record_window *w = &s->windows[i];
-
-		if (start >= w->start && end <= w->end)
-			return w;
-		if (w->used < best->used)
-			best = w;
-	}
-	for (unsigned int i = 0; i < s->piece_count; i++) {
-		struct stele_record_window *w = &s->windows[i];
-
-		/* A slot that is left out, of a deleted sample, does not end it. */
-		if (start >= w->start && start <= w->end + w->ahead)
-			return w;
-	}
-	best->ahead = 0;
-	return best;
-}
-
-/*
- * Make it [start, end), and more if that is where the last reads led. What it holds
- * of these blocks stays.
- */
-static int fill_window(struct stele_record_stream *s,
-		       struct stele_record_window *w, uint64_t start,
-		       uint64_t end, uint64_t limit)
-{
-	uint8_t *data = s->memory + (uint64_t)(w - s->windows) * s->stride;
-	const uint64_t kept = start >= w->start && start < w->end ?
-				      w->end - start : 0;
-	uint64_t size = end - start;
-	int ret;
-
-	if (kept)
-		memmove(data, data + (start - w->start), kept);
-	if (size < w->ahead)
-		size = w->ahead;
-	if (size > limit - start)
-		size = limit - start;
-	ret = stele_device_read(s->dev, data + kept, start + kept, size - kept);
-	/* A block of another slot that cannot be read is not this one's trouble. */
-	if (ret == -EIO && size > end - start) {
-		size = end - start;
-		ret = stele_device_read(s->dev, data + kept, start + kept,
-					size - kept);
-	}
-	*w = (struct stele_record_window){0};
-	if (ret < 0)
-		return ret;
-	w->start = start;
-	w->end = start + size;
-	w->ahead = WINDOW_GROWTH * size;
-	if (w->ahead > s->piece_size)
-		w->ahead = s->piece_size;
-	return 0;
-}
-
-/* All of the slot at once. `limit`: the end of the segment's slots. */
-static int read_slot(struct stele_record_stream *s, uint64_t limit)
-{
-	const uint32_t block = s->dev->limits.logical_block;
-	const uint64_t start = round_down(s->slot_offset, block);
-	const uint64_t end = round_up(s->slot_offset + s->check.slot_size,
-				      block);
-	struct stele_record_window *w = find_window(s, start, end);
-	int ret = 0;
-
-	if (start < w->start || end > w->end)
-		ret = fill_window(s, w, start, end, round_up(limit, block));
-	w->used = ++s->clock;
-	s->body_offset = s->body_end = start;
-	s->tail_at = 0;
-	s->tail = s->memory + (uint64_t)(w - s->windows) * s->stride +
-		  (s->slot_offset - w->start);
-	return ret;
-}
-
 /* Read the tail, with all of the slot if that fits. */
-static int read_tail(struct stele_record_stream *s, uint64_t limit)
+static int read_tail(struct stele_record_stream *s)
 {
 	const uint32_t block = s->dev->limits.logical_block;
 	uint8_t *memory = s->memory + s->piece_count * s->stride;
 	uint64_t end = s->slot_offset + s->check.slot_size;
 	uint64_t start = round_down(s->slot_offset, block);
 
-	if (round_up(end, block) - start <= s->piece_size)
-		return read_slot(s, limit);
-	memset(s->windows, 0, sizeof(s->windows));
 	if (round_up(end, block) - start > s->tail_room)
 		start = round_down(end - STELE_RECORD_TAIL_MAX, block);
 	s->body_offset = round_down(s->slot_offset, block);
@@ -294,12 +202,10 @@ static int begin_check(struct stele_record_stream *s)
 	return stele_record_stream_next(s, &data, &size);
 }
 
-int stele_record_stream_begin(struct stele_record_stream *s,
-			      const struct stele_segment *segment,
-			      uint64_t number, unsigned int flags,
-			      struct stele_hash *hash)
+/* What was in flight for the record before is waited for. */
+static int begin(struct stele_record_stream *s, const struct stele_segment *segment,
+		 uint64_t number, unsigned int flags, struct stele_hash *hash)
 {
-	const struct stele_descriptor *d = &segment->descriptor;
 	int ret = drain(s);
 
 	if (ret < 0)
@@ -310,12 +216,32 @@ int stele_record_stream_begin(struct stele_record_stream *s,
 	stele_segment_slot(segment, number, &s->slot_offset,
 			   &s->check.slot_size);
 	s->issued = s->taken = 0;
-	if (s->check.slot_size < STELE_TRAILER_SIZE)
-		return -EUCLEAN;
-	ret = read_tail(s, d->offset + d->slots_offset + d->slots_size);
+	return s->check.slot_size < STELE_TRAILER_SIZE ? -EUCLEAN : 0;
+}
+
+int stele_record_stream_begin(struct stele_record_stream *s,
+			      const struct stele_segment *segment,
+			      uint64_t number, unsigned int flags,
+			      struct stele_hash *hash)
+{
+	int ret = begin(s, segment, number, flags, hash);
+
+	if (ret == 0)
+		ret = read_tail(s);
 	if (ret == 0 && s->tail_at && !s->queue)
 		ret = stele_queue_open(s->dev, s->piece_count, s->memory,
 				       s->piece_count * s->stride,
 				       &s->queue);
+	return ret == 0 ? begin_check(s) : ret;
+}
+
+int stele_record_stream_begin_at(struct stele_record_stream *s,
+				 const struct stele_segment *segment,
+				 uint64_t number, const uint8_t *slot)
+{
+	int ret = begin(s, segment, number, 0, NULL);
+
+	s->tail = slot;
+	s->tail_at = 0;
 	return ret == 0 ? begin_check(s) : ret;
 }

@@ -4,10 +4,9 @@
  *
  * For samples that are not to be in memory as a whole. The slot's last bytes
  * are read first: they say how large the parts are, and are not read again.
- * Slots that lie one after the other are read together, many small ones at once; of
- * one that is larger than a transfer several pieces are on their way while one is
- * looked at. Pieces are handed out before the
- * checksum is known: only the end says whether they were right.
+ * Of one that is larger than a transfer several pieces are on their way while one is
+ * looked at. Pieces are handed out before the checksum is known: only the end says
+ * whether they were right.
  *
  *	stele_record_stream_open(&stream, dev, memory);
  *	err = stele_record_stream_begin(&stream, segment, number, 0, NULL);
@@ -24,13 +23,6 @@
 
 #define STELE_RECORD_PIECES_MAX 16u
 #define STELE_RECORD_MEMORY_MIN 65536u
-
-/* Blocks of the target that hold slots, the next ones too if those are asked for. */
-struct stele_record_window {
-	uint64_t start, end;
-	uint64_t ahead; /* bytes that the next read of what follows asks for */
-	uint64_t used;	/* by the stream's clock */
-};
 
 struct stele_record_stream {
 	/* The record at hand, until the next begin: its parts, and what is wrong. */
@@ -49,8 +41,6 @@ struct stele_record_stream {
 	uint64_t body_offset, body_end; /* on the target: read in pieces */
 	uint64_t issued, taken; /* pieces */
 	unsigned int in_flight;
-	uint64_t clock;
-	struct stele_record_window windows[STELE_RECORD_PIECES_MAX];
 	struct stele_request requests[STELE_RECORD_PIECES_MAX];
 	bool arrived[STELE_RECORD_PIECES_MAX];
 };
@@ -74,6 +64,14 @@ int stele_record_stream_begin(struct stele_record_stream *stream,
 			      const struct stele_segment *segment,
 			      uint64_t number, unsigned int flags,
 			      struct stele_hash *hash);
+/*
+ * The same of a slot that has been read, and its digest checked: its bytes, the caller's
+ * until the end.
+ * Return: 0; as stele_record_check_end() when the tail is impossible; errno of the device.
+ */
+int stele_record_stream_begin_at(struct stele_record_stream *stream,
+				 const struct stele_segment *segment,
+				 uint64_t number, const uint8_t *slot);
 /*
  * The next piece of the payload, valid until the next call.
  * Return: 1; 0 at the end, if it was a valid record; as stele_record_check_end();

@@ -14,24 +14,35 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
-#include "lib/image/record_stream.h"
 #include "lib/ops/append.h"
 
 /* Of the memory, for reading; what is left is for the plan and for writing. */
-#define READING_SHARE 4u
-/* More for one thread would only wait in the block layer. */
-#define READING_MAX (UINT64_C(8) << 20)
+#define READING_SHARE 2u
+/*
+ * What a thread reads with. Of small samples it is the more at once, and so the fewer times
+ * all, where they go into another order; of larger ones many threads are more.
+ */
+#define READING_SMALL (UINT64_C(16) << 20)
+#define READING_LARGE (UINT64_C(4) << 20)
+#define SMALL_SIZE    (UINT64_C(16) << 10)
 
-/* Takes it from the builder's. Bytes for each thread. */
-static uint64_t share_memory(struct stele_builder *builder)
+/* Takes it from the builder's, and no more threads than have some. Bytes for each. */
+static uint64_t share_memory(struct stele_builder *builder,
+			     const struct stele_snapshot *snapshot)
 {
-	const uint64_t share = builder->opts.memory_size / READING_SHARE;
-	uint64_t each = share / builder->opts.jobs;
+	struct stele_build_opts *opts = &builder->opts;
+	const uint64_t share = opts->memory_size / READING_SHARE;
+	const bool small = snapshot->info.payload_size / SMALL_SIZE <
+			   snapshot->sample_count;
+	const uint64_t wanted = small ? READING_SMALL : READING_LARGE;
+	const uint64_t jobs = share < wanted ? 1 : share / wanted;
+	uint64_t each;
 
-	builder->opts.memory_size -= share;
-	if (each > READING_MAX)
-		return READING_MAX;
-	return each < STELE_RECORD_MEMORY_MIN ? STELE_RECORD_MEMORY_MIN : each;
+	opts->memory_size -= share;
+	if (opts->jobs > jobs)
+		opts->jobs = (uint32_t)jobs;
+	each = share / opts->jobs;
+	return each < wanted ? each : wanted;
 }
 
 static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
@@ -58,7 +69,6 @@ static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
 int stele_compact_on(struct stele_txn *txn, struct stele_builder *builder,
 		     const char *name)
 {
-	const uint64_t memory = share_memory(builder);
 	struct stele_addition *old;
 	struct stele_source source = {0};
 	int ret = stele_txn_base(txn, name);
@@ -66,7 +76,8 @@ int stele_compact_on(struct stele_txn *txn, struct stele_builder *builder,
 	if (ret < 0)
 		return ret;
 	old = stele_addition_take(txn);
-	ret = stele_source_open_snapshot(txn->image, &old->snapshot, memory,
+	ret = stele_source_open_snapshot(txn->image, &old->snapshot,
+					 share_memory(builder, &old->snapshot),
 					 &builder->log, &source);
 	if (!ret)
 		ret = lay_out(txn, builder, &old->snapshot, &source);

@@ -23,6 +23,7 @@ struct stele_packer {
 	uint64_t *bytes;  /* atomic; grows with all that comes from the source */
 	struct stele_stream stream;
 	struct stele_hash *hash;
+	uint64_t *places; /* owned: of the unit's samples, as the source expects them */
 	uint32_t crc;
 	uint8_t tail[STELE_RECORD_TAIL_MAX];
 };

@@ -5,6 +5,7 @@
 #include "lib/segment/pipeline.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/block.h"
@@ -12,13 +13,15 @@
 #include "lib/segment/sort.h"
 
 /*
- * A unit: so many bytes of slots, or so many samples, whichever comes first. Of many
- * samples it is larger: who reads them reads ahead. But all threads get several.
+ * A unit: so many bytes of slots, or so many samples, whichever comes first; of a
+ * source that reads together what it expects, as much as it has memory for. But all
+ * threads get several.
  */
 #define UNIT_SIZE	 (UINT64_C(4) << 20)
 #define UNIT_SAMPLES_MIN 256u
 #define UNIT_SAMPLES_MAX 4096u
 #define UNITS_PER_THREAD 8u
+#define WINDOWS_PER_THREAD 2u
 
 #define CHUNK_SIZE_MAX	(UINT64_C(1) << 20)
 #define CHUNK_SIZE_MIN	(UINT64_C(64) << 10)
@@ -37,7 +40,7 @@ struct pipeline {
 	size_t chunk_size;
 	unsigned int chunk_count;
 
-	uint64_t unit_samples;
+	uint64_t unit_size, unit_samples;
 
 	pthread_mutex_t lock; /* of the two below */
 	uint64_t next;	      /* number of the first one not taken */
@@ -93,7 +96,9 @@ static bool take_unit(struct pipeline *pipeline, uint64_t *first, uint64_t *end)
 	*first = at;
 	begin = stele_plan_offset(plan, at);
 	while (at < count && at - *first < pipeline->unit_samples &&
-	       stele_plan_offset(plan, at) - begin < UNIT_SIZE)
+	       stele_plan_offset(plan, at) - begin +
+			       (at - *first) * pipeline->source->window_entry <
+		       pipeline->unit_size)
 		at++;
 	*end = at;
 	pipeline->next = at;
@@ -203,13 +208,37 @@ static int look_at_unit(struct pipeline *pipeline, struct stele_packer *packer,
 	return ret;
 }
 
+/* Tell the source which samples come. */
+static int expect(struct pipeline *pipeline, struct stele_packer *packer,
+		  uint64_t first, uint64_t end)
+{
+	const struct stele_source *source = pipeline->source;
+	struct stele_plan_sample sample;
+	uint64_t *places;
+
+	if (!source->expect)
+		return 0;
+	places = reallocarray(packer->places, end - first, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	packer->places = places;
+	for (uint64_t i = first; i < end; i++) {
+		stele_plan_sample(pipeline->plan, i, &sample);
+		places[i - first] = sample.entry.place;
+	}
+	source->expect(packer->reader.reader, places, end - first, &pipeline->stop);
+	return 0;
+}
+
 static int write_unit(struct pipeline *pipeline, struct stele_packer *packer,
 		      uint64_t first, uint64_t end)
 {
 	const struct stele_plan *plan = pipeline->plan;
 	const uint64_t begin = begin_of(plan, first);
-	int ret;
+	int ret = expect(pipeline, packer, first, end);
 
+	if (ret < 0)
+		return ret;
 	stele_stream_begin(&packer->stream, plan->descriptor.offset + begin);
 	ret = stele_pack_zeros(packer, stele_plan_offset(plan, first) - begin);
 	for (uint64_t i = first; i < end && !ret && !stopped(pipeline); i++)
@@ -250,6 +279,7 @@ static int work(void *user, unsigned int index)
 				"cannot write samples: %s",
 				stele_strerror(packer.stream.error));
 	stele_source_reader_release(&packer.reader);
+	free(packer.places);
 	stele_stream_close(&packer.stream);
 	stele_hash_free(packer.hash);
 	/* Whoever stopped this one says why; else it is the device's word. */
@@ -317,14 +347,18 @@ static int settle_voids(struct pipeline *pipeline)
 	return ret;
 }
 
-static uint64_t unit_samples(const struct stele_plan *plan, unsigned int jobs)
+static void choose_unit(struct pipeline *pipeline, unsigned int jobs)
 {
-	const uint64_t count = plan->descriptor.sample_count /
-			       ((uint64_t)jobs * UNITS_PER_THREAD);
+	const bool window = pipeline->source->expect;
+	const uint64_t each = window ? WINDOWS_PER_THREAD : UNITS_PER_THREAD;
+	const uint64_t count = pipeline->plan->descriptor.sample_count / (jobs * each);
 
+	pipeline->unit_size = window ? pipeline->source->window : UNIT_SIZE;
+	pipeline->unit_samples = count;
 	if (count < UNIT_SAMPLES_MIN)
-		return UNIT_SAMPLES_MIN;
-	return count < UNIT_SAMPLES_MAX ? count : UNIT_SAMPLES_MAX;
+		pipeline->unit_samples = UNIT_SAMPLES_MIN;
+	else if (!window && count > UNIT_SAMPLES_MAX)
+		pipeline->unit_samples = UNIT_SAMPLES_MAX;
 }
 
 int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
@@ -347,7 +381,7 @@ int stele_pipeline_run(struct stele_builder *builder, struct stele_plan *plan,
 	    (dev->dry && source->stored))
 		return ret;
 	builder->report->jobs = jobs;
-	pipeline.unit_samples = unit_samples(plan, jobs);
+	choose_unit(&pipeline, jobs);
 	ret = stele_edges_init(&pipeline.edges, dev, jobs);
 	if (ret < 0)
 		return ret;

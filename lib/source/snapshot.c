@@ -2,11 +2,11 @@
 /*
  * snapshot.c - a snapshot as a source: its live samples, in the order of keys
  *
- * Keys and sizes come from sections alone, the place of an entry is its id. A
- * sample is streamed from the device: what is read ahead is bounded, and the
- * end of its bytes is told only when its checksum and its digest were right: what is
- * made of it gets digests of its own, which must not vouch for what these do not. A
- * thread keeps one stream from sample to sample.
+ * Keys and sizes come from sections alone, the place of an entry is its id. What a
+ * thread expects to open is gathered: as many samples as memory holds, whatever their
+ * order. Larger ones, and those of a gathering that failed, are streamed one by one.
+ * The end of a sample's bytes is told only when its checksum and its digest were right:
+ * what is made of it gets digests of its own, which must not vouch for what these do not.
  */
 #include "lib/source/source.h"
 
@@ -16,12 +16,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/image/gather.h"
 #include "lib/image/merge.h"
 #include "lib/image/proof.h"
 #include "lib/image/record_stream.h"
 
 /* Of digests, for each thread. */
 #define PROOF_MEMORY (256u << 10)
+#define STREAM_SHARE 4u /* of the memory; the rest is for gathering */
+#define WINDOW_SPARE 4u /* of that, for its pieces, and for slots that were larger */
 /* Keys between two looks at the clock. */
 #define TICK_EVERY 1024u
 
@@ -29,7 +32,7 @@ struct snapshot_source {
 	struct stele_log log;
 	const struct stele_image *image;	 /* the caller's, both */
 	const struct stele_snapshot *snapshot;
-	uint64_t memory; /* that one thread reads with */
+	uint64_t stream_memory, gather_memory; /* of one thread */
 	struct stele_field fields[STELE_FIELDS_MAX];
 };
 
@@ -38,8 +41,14 @@ struct reading {
 	const struct snapshot_source *source;
 	struct stele_record_stream stream;
 	struct stele_proof proof;
+	struct stele_gather gather;
+	const uint64_t *expected; /* places */
+	uint64_t expected_count, opened, gathered;
+	bool failed; /* what was gathered is not there, or not right: it is read alone */
+	const bool *stop;
 	const struct stele_segment *segment; /* of the record at hand */
 	uint64_t number;
+	bool proven; /* its digest was right */
 	const uint8_t *data; /* of a piece, not handed out yet */
 	size_t size;
 	bool unproven; /* the record is as it was written; what says so is not (logged) */
@@ -190,6 +199,7 @@ static void reader_free(void *reader)
 	struct reading *r = reader;
 
 	stele_record_stream_close(&r->stream);
+	stele_gather_close(&r->gather);
 	stele_proof_release(&r->proof);
 	free(r);
 }
@@ -203,7 +213,9 @@ static int reader_new(void *user, void **reader)
 	if (!r)
 		return ret;
 	r->source = s;
-	ret = stele_record_stream_open(&r->stream, s->image->dev, s->memory);
+	ret = stele_record_stream_open(&r->stream, s->image->dev, s->stream_memory);
+	if (ret == 0)
+		ret = stele_gather_open(&r->gather, s->image->dev, s->gather_memory);
 	if (ret == 0)
 		ret = stele_proof_init(&r->proof, s->image, PROOF_MEMORY);
 	if (ret < 0)
@@ -226,7 +238,7 @@ static int next_piece(struct reading *r, const void **data, size_t *size)
 {
 	int ret = stele_record_stream_next(&r->stream, data, size);
 
-	if (ret)
+	if (ret || r->proven)
 		return ret;
 	ret = stele_proof_check(&r->proof, r->segment, r->number, r->stream.check.digest);
 	r->unproven = ret < 0;
@@ -267,20 +279,105 @@ static void fill_values(const struct reading *r, union stele_value *values)
 	}
 }
 
+/* ---- what is expected ------------------------------------------------------- */
+
+static void snapshot_expect(void *reader, const uint64_t *places, uint64_t count,
+			    const bool *stop)
+{
+	struct reading *r = reader;
+
+	r->expected = places;
+	r->expected_count = count;
+	r->opened = r->gathered = 0;
+	r->stop = stop;
+}
+
+/* In the order of the device, in which their digests are, too. */
+static int prove(void *user, uint64_t id, const uint8_t *slot, uint64_t size)
+{
+	struct reading *r = user;
+	struct stele_record_check check = {.slot_size = size, .hash = r->proof.hash};
+	int ret = stele_snapshot_locate(r->source->snapshot, id, &check.segment,
+					&check.number);
+
+	if (!ret && __atomic_load_n(r->stop, __ATOMIC_RELAXED))
+		ret = -ECANCELED;
+	if (!ret)
+		ret = stele_record_check_slot(&check, slot);
+	return ret ? ret :
+		     stele_proof_check(&r->proof, check.segment, check.number,
+				       check.digest);
+}
+
+/* The next ones. What is wrong with one is told when it is read alone. */
+static int gather(struct reading *r)
+{
+	const struct stele_segment *segment;
+	uint64_t number, offset, size;
+	int ret = 0;
+
+	stele_gather_begin(&r->gather);
+	for (; r->gathered < r->expected_count; r->gathered++) {
+		ret = stele_snapshot_locate(r->source->snapshot,
+					    r->expected[r->gathered], &segment, &number);
+		if (ret < 0)
+			return ret;
+		stele_segment_slot(segment, number, &offset, &size);
+		if (size <= r->gather.slot_max &&
+		    !stele_gather_add(&r->gather, r->expected[r->gathered], offset,
+				      size))
+			break;
+	}
+	ret = stele_gather_run(&r->gather, r->stop);
+	if (!ret)
+		ret = stele_gather_each(&r->gather, prove, r);
+	r->failed = ret < 0;
+	return ret == -ECANCELED ? ret : 0;
+}
+
+/* *slot: NULL if it is to be read alone. */
+static int find(struct reading *r, uint64_t place, const uint8_t **slot)
+{
+	uint64_t offset, size;
+	int ret = 0;
+
+	*slot = NULL;
+	if (r->opened == r->expected_count || r->expected[r->opened] != place)
+		return 0;
+	if (r->opened == r->gathered)
+		ret = gather(r);
+	if (ret < 0)
+		return ret;
+	r->opened++;
+	stele_segment_slot(r->segment, r->number, &offset, &size);
+	if (size > r->gather.slot_max)
+		return 0;
+	*slot = stele_gather_next(&r->gather, size);
+	if (r->failed)
+		*slot = NULL;
+	return 0;
+}
+
 static int snapshot_open(void *reader, const struct stele_source_entry *entry,
 			 union stele_value *values)
 {
 	struct reading *r = reader;
 	const struct snapshot_source *s = r->source;
+	const uint8_t *slot;
 	int ret;
 
 	r->size = 0;
 	ret = stele_snapshot_locate(s->snapshot, entry->place, &r->segment,
 				    &r->number);
+	if (!ret)
+		ret = find(r, entry->place, &slot);
 	if (ret < 0)
 		return ret;
-	ret = stele_record_stream_begin(&r->stream, r->segment, r->number, 0,
-					r->proof.hash);
+	r->proven = slot;
+	ret = slot ? stele_record_stream_begin_at(&r->stream, r->segment, r->number,
+						  slot) :
+		     stele_record_stream_begin(&r->stream, r->segment, r->number, 0,
+					       r->proof.hash);
 	if (!ret && !is_entry(&r->stream.check.record, entry)) {
 		ret = drain(r);
 		if (!ret)
@@ -343,16 +440,25 @@ int stele_source_open_snapshot(const struct stele_image *image,
 			       uint64_t memory, const struct stele_log *log,
 			       struct stele_source *out)
 {
-	struct snapshot_source *s = calloc(1, sizeof(*s));
+	struct snapshot_source *s;
 
+	if (memory < STELE_SNAPSHOT_MEMORY_MIN)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	if (log)
 		s->log = *log;
 	s->image = image;
 	s->snapshot = snapshot;
-	s->memory = memory;
-	*out = (struct stele_source){.ops = snapshot_ops, .user = s,
-				     .release = free, .stored = true};
+	s->stream_memory = memory / STREAM_SHARE;
+	if (s->stream_memory < STELE_RECORD_MEMORY_MIN)
+		s->stream_memory = STELE_RECORD_MEMORY_MIN;
+	s->gather_memory = memory - s->stream_memory;
+	*out = (struct stele_source){
+		.ops = snapshot_ops, .user = s, .release = free, .stored = true,
+		.expect = snapshot_expect,
+		.window = s->gather_memory - s->gather_memory / WINDOW_SPARE,
+		.window_entry = STELE_GATHER_ENTRY_SIZE + sizeof(uint64_t)};
 	return 0;
 }

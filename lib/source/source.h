@@ -19,6 +19,13 @@ struct stele_source {
 	void (*release)(void *user); /* NULL: it is the caller's */
 	bool stored; /* in an image: to look at a sample is to read it, so a dry run does not */
 	/*
+	 * Optional: these places, which stay the caller's until the next call, will be opened
+	 * one after the other, so that they can be read together. `window`: bytes of samples
+	 * for which that pays, each with `window_entry` more. *stop is atomic.
+	 */
+	void (*expect)(void *reader, const uint64_t *places, uint64_t count, const bool *stop);
+	uint64_t window, window_entry;
+	/*
 	 * One by one, by a program that means each of them: a key that is there twice, or
 	 * that the base has when there is nothing to update, is -EEXIST.
 	 */
@@ -66,10 +73,11 @@ int stele_source_open_beside(const char *path, const char *target,
 			     const struct stele_build_opts *opts,
 			     const struct stele_log *log,
 			     struct stele_source *out);
+#define STELE_SNAPSHOT_MEMORY_MIN (128u << 10)
 /*
  * The live samples of a snapshot, with its fields; a damaged one cannot be read
  * (-EBADMSG, -EUCLEAN; logged). Image and snapshot must outlive it. `memory`:
- * bytes that each thread reads with, at least STELE_RECORD_MEMORY_MIN.
+ * bytes that each thread reads with, at least STELE_SNAPSHOT_MEMORY_MIN.
  * Return: 0; -ENOMEM.
  */
 int stele_source_open_snapshot(const struct stele_image *image,

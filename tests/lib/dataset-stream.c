@@ -103,7 +103,6 @@ static void check_records(const struct test_plan *plan, uint64_t memory,
 		wrong += !is_streamed(&t, &s, &proof, id);
 	is_uint(0, wrong, "%s: all samples", what);
 	for (uint64_t id = 0; id < t.count; id++) {
-		/* A stream that knows of no other slot reads no other. */
 		stele_record_stream_close(&s);
 		if (stele_record_stream_open(&s, t.dev, memory))
 			bail("no stream");
@@ -118,36 +117,6 @@ static void check_records(const struct test_plan *plan, uint64_t memory,
 	stele_record_stream_close(&s);
 	stele_record_stream_close(&s);
 	stele_proof_release(&proof);
-	test_dataset_close(&t);
-}
-
-/* Slots one after the other: large reads, and no block of them twice. */
-static void check_ahead(void)
-{
-	const struct test_plan plan = {
-		.samples = 2000, .size_max = 400, .logical_block = 512};
-	const struct stele_fault_entry *log;
-	const struct stele_descriptor *d;
-	struct stele_record_stream s;
-	uint64_t wrong = 0, bytes = 0;
-	struct test_dataset t;
-	size_t requests;
-
-	test_dataset_open(&t, &plan);
-	if (stele_record_stream_open(&s, t.dev, 1 << 20))
-		bail("no stream");
-	d = &t.ds->snapshot.segments[0].descriptor;
-	stele_fault_log_clear(t.dev);
-	for (uint64_t id = 0; id < t.count; id++)
-		wrong += !is_streamed(&t, &s, NULL, id);
-	is_uint(0, wrong, "ahead: all samples");
-	log = stele_fault_log(t.dev, &requests);
-	for (size_t i = 0; i < requests; i++)
-		bytes += log[i].size;
-	is_uint((d->slots_size + 511) / 512 * 512, bytes,
-		"ahead: each block is read once");
-	ok(requests <= 6 + bytes / s.piece_size, "ahead: in %zu reads", requests);
-	stele_record_stream_close(&s);
 	test_dataset_close(&t);
 }
 
@@ -445,7 +414,6 @@ int main(void)
 	plan.size_max = 4000;
 	check_records(&plan, STELE_RECORD_MEMORY_MIN, "small samples");
 	is_int(-EINVAL, stele_record_stream_open(&s, NULL, 100), "too little");
-	check_ahead();
 	check_abandoned();
 	check_dataset("threads", STELE_VERIFY_DIGEST);
 	check_dataset("uring", STELE_VERIFY_CRC);

@@ -20,9 +20,9 @@
 #include <string.h>
 
 #define SIZE   (UINT64_C(64) << 20)
-#define MEMORY (UINT64_C(128) << 10)
 
 static struct test_log messages;
+static uint64_t memory = UINT64_C(128) << 10; /* to read with */
 
 static struct stele_build_opts options(void)
 {
@@ -46,7 +46,7 @@ static struct stele_dataset *rebuild(const struct stele_dataset *ds,
 	int ret;
 
 	test_log_init(&messages);
-	if (stele_source_open_snapshot(&ds->image, &ds->snapshot, MEMORY,
+	if (stele_source_open_snapshot(&ds->image, &ds->snapshot, memory,
 				       &messages.log, &source))
 		bail("no source");
 	ret = stele_build_on(dev, &source, "v1", opts, &report);
@@ -226,6 +226,66 @@ static void test_reads(void)
 	diag("%ju reads of %ju slots", (uintmax_t)reads, (uintmax_t)large->live_count);
 	stele_dataset_close(a);
 	many_release(&m);
+}
+
+/* ---- into another order ------------------------------------------------------- */
+
+/* Reads of slots since the log was cleared, and their bytes. */
+static void count_reads(const struct stele_dataset *ds, struct stele_device *dev,
+			uint64_t *reads, uint64_t *bytes)
+{
+	const struct stele_descriptor *d = &ds->snapshot.segments[0].descriptor;
+	const uint64_t begin = d->offset + d->slots_offset;
+	const struct stele_fault_entry *log;
+	size_t count;
+
+	*reads = *bytes = 0;
+	log = stele_fault_log(dev, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (log[i].op != STELE_OP_READ || log[i].offset < begin / 512 * 512 ||
+		    log[i].offset >= begin + d->slots_size)
+			continue;
+		++*reads;
+		*bytes += log[i].size;
+	}
+}
+
+/*
+ * Tiny samples: large reads, and of a thread with two units no block more than once for
+ * each; in order only the one where they meet.
+ */
+static void test_reordered(uint32_t order, const char *what)
+{
+	struct stele_build_opts opts = options();
+	struct stele_build_report report = {.size = sizeof(report)};
+	struct stele_device *bottom = test_memory(SIZE, 512, 0x5a), *dev;
+	uint64_t size, reads, bytes, most;
+	struct stele_dataset *ds, *made;
+	struct fake fake;
+
+	fake_init(&fake);
+	fake_add_many(&fake, "a", 12000, 300);
+	if (stele_build_on(bottom, &fake.source, "v1", &opts, &report) ||
+	    stele_device_open_fault(bottom, NULL, 0, &dev) < 0)
+		bail("cannot build");
+	ds = many_open(dev, NULL);
+	memory = UINT64_C(8) << 20;
+	opts.jobs = 1;
+	opts.order = order;
+	stele_fault_log_clear(dev);
+	made = rebuild(ds, &opts, 0, what);
+	count_reads(ds, dev, &reads, &bytes);
+	size = ds->snapshot.segments[0].descriptor.slots_size;
+	most = order == STELE_ORDER_SOURCE ? 2 * size : size + 1024;
+	ok(bytes >= size && bytes <= most + 1024, "%s: %ju bytes read, of %ju", what,
+	   (uintmax_t)bytes, (uintmax_t)size);
+	ok(reads <= 6 + bytes / (128 << 10), "%s: in %ju reads", what, (uintmax_t)reads);
+	if (made)
+		many_compare(ds, made, what);
+	memory = UINT64_C(128) << 10;
+	stele_dataset_close(made);
+	stele_dataset_close(ds);
+	fake_release(&fake);
 }
 
 /* ---- the same as fresh ------------------------------------------------------ */
@@ -411,6 +471,8 @@ int main(void)
 	test_rich(3, 7000000, STELE_ORDER_SIZE);
 	test_many();
 	test_reads();
+	test_reordered(STELE_ORDER_SIZE, "in the same order");
+	test_reordered(STELE_ORDER_SOURCE, "into another order");
 	test_fresh(STELE_ORDER_SIZE);
 	test_fresh(STELE_ORDER_SOURCE);
 	test_damaged(0, "damaged payload");
