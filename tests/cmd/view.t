@@ -43,7 +43,8 @@ ok "no markup of the image's" not grep -qiE '<(script|img src=x|svg onload|i>.la
 ok "no address" not grep -qiE '(https?:)?//[a-z]|url\(|@import|href' page.html
 
 must stele build -q --time=1 src/plain plain.stele@a
-is "<title>plain.stele @ a</title>" "$(stele view plain.stele@a --html=- | grep -o '<title>.*</title>')" \
+is "<title>plain.stele @ a</title>" \
+	"$(stele view plain.stele@a --html=- | grep -o '<title>.*</title>')" \
 	"the snapshot is named once"
 
 # numbers NAME: what du says of a snapshot, as the page does
