@@ -54,7 +54,7 @@ is "0 6" "$status $(field "$out" .samples)" ".npz: is built" || diag "$err"
 is "image:u8[4,2] label:i64 half:f64 score:f64 word:utf8 raw:bytes flag:i64 big:u64[]" "$(types)" \
 	".npz: types"
 is '[-1,0,"a",1,1] [0,1.5,"ü",2,0] [1,-2,"€uro",0,1] [-1,"inf","😀",3,0] '\
-'[0,5.96046447753906e-08,"",1,1] [1,65504,"x",1,0]' "$(stele ls --fields --json "$image" | jq -sc \
+'[0,5.960464477539063e-08,"",1,1] [1,65504,"x",1,0]' "$(stele ls --fields --json "$image" | jq -sc \
 	'sort_by(.key)[].fields | [.label, .half, .word, .raw, .flag]' | paste -sd ' ')" \
 	".npz: values"
 built --key=label "$arrays"
