@@ -3,64 +3,109 @@
  * cmd_umount.c - stele umount: end what mount began, however it was mounted
  */
 #include <errno.h>
+#include <limits.h>
 #include <mntent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "mount/mount.h"
 #include "tool.h"
 
-/*
- * Its path as the kernel has it. The last component is not looked at: where a daemon has
- * died, nobody answers for it.
- */
-static char *resolve(const char *dir)
-{
-	char *parent = strdup(dir), *known = NULL, *whole = NULL, *name;
-	size_t size = strlen(dir);
+#define LINKS_MAX 40u /* as the kernel */
 
-	while (parent && size > 1 && parent[size - 1] == '/')
-		parent[--size] = '\0';
-	name = parent ? strrchr(parent, '/') : NULL;
-	if (!parent || !strcmp(parent, "/") || !strcmp(name ? name + 1 : parent, ".") ||
-	    !strcmp(name ? name + 1 : parent, "..")) {
-		whole = realpath(dir, NULL);
-	} else {
-		if (name)
-			*name++ = '\0';
-		known = realpath(!name ? "." : *parent ? parent : "/", NULL);
-		if (known && asprintf(&whole, "%s/%s", strcmp(known, "/") ? known : "",
-				      name ? name : parent) < 0)
-			whole = NULL;
+/* ---- the name of a directory ---- */
+
+static void drop_last(char path[PATH_MAX])
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		*slash = '\0';
+}
+
+/* Return: the length of `link`, if that is what `name` in `path` is, else 0; negative errno. */
+static int step(char path[PATH_MAX], const char *name, size_t size, char link[PATH_MAX])
+{
+	const size_t parent = strlen(path);
+	ssize_t length;
+
+	if (size == 1 && name[0] == '.')
+		return 0;
+	if (size == 2 && !memcmp(name, "..", 2)) {
+		drop_last(path);
+		return 0;
 	}
-	free(known);
-	free(parent);
-	return whole;
+	if (parent + 1 + size >= PATH_MAX)
+		return -ENAMETOOLONG;
+	path[parent] = '/';
+	memcpy(path + parent + 1, name, size);
+	path[parent + 1 + size] = '\0';
+	length = readlink(path, link, PATH_MAX - 1);
+	if (length < 0)
+		return errno == EINVAL ? 0 : -errno;
+	link[length] = '\0';
+	path[link[0] == '/' ? 0 : parent] = '\0';
+	return (int)length;
+}
+
+int mount_resolve(const char *dir, char path[PATH_MAX])
+{
+	char rest[PATH_MAX], link[PATH_MAX], *at = rest;
+	unsigned int links = 0;
+
+	if (strlen(dir) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	strcpy(rest, dir);
+	if (dir[0] != '/' && !getcwd(path, PATH_MAX))
+		return -errno;
+	if (dir[0] == '/' || !strcmp(path, "/"))
+		path[0] = '\0';
+	while (*(at += strspn(at, "/"))) {
+		const size_t size = strcspn(at, "/");
+		const int length = step(path, at, size, link);
+
+		if (length < 0)
+			return length;
+		at += size;
+		if (!length)
+			continue;
+		if (++links > LINKS_MAX)
+			return -ELOOP;
+		if ((size_t)length + strlen(at) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		strcpy(link + length, at);
+		strcpy(rest, link);
+		at = rest;
+	}
+	if (!path[0])
+		strcpy(path, "/");
+	return dir[0] ? 0 : -ENOENT;
 }
 
 /* The last line of a directory is what is on top. */
-void mount_type_of(const char *dir, char type[32])
+void mount_type_of(const char *path, char type[32])
 {
-	char *path = resolve(dir), strings[8192];
+	char strings[8192];
 	FILE *mounts = setmntent("/proc/self/mounts", "re");
 	struct mntent entry;
 
 	type[0] = '\0';
-	while (path && mounts && getmntent_r(mounts, &entry, strings, sizeof(strings)))
+	while (mounts && getmntent_r(mounts, &entry, strings, sizeof(strings)))
 		if (!strcmp(entry.mnt_dir, path))
 			snprintf(type, 32, "%s", entry.mnt_type);
 	if (mounts)
 		endmntent(mounts);
-	free(path);
 }
 
+/* ---- the end of a mount ---- */
+
 /* By who mounted it, without being root. Return: 0; negative errno. */
-static int run_fusermount(const char *dir)
+static int run_fusermount(const char *path)
 {
-	char *words[] = {"fusermount3", "-u", "--", (char *)dir, NULL};
+	char *words[] = {"fusermount3", "-u", "--", (char *)path, NULL};
 	char output[TOOL_OUTPUT_SIZE];
 	int status = tool_run(words, output);
 
@@ -69,16 +114,16 @@ static int run_fusermount(const char *dir)
 	return strstr(output, "busy") ? -EBUSY : -EPERM;
 }
 
-static int leave(const char *dir, const char *type)
+static int leave(const char *path, const char *type)
 {
-	int error = umount2(dir, UMOUNT_NOFOLLOW) ? -errno : 0;
+	int error = umount2(path, UMOUNT_NOFOLLOW) ? -errno : 0;
 
-	return error == -EPERM && !strcmp(type, MOUNT_FUSE_TYPE) ? run_fusermount(dir) : error;
+	return error == -EPERM && !strcmp(type, MOUNT_FUSE_TYPE) ? run_fusermount(path) : error;
 }
 
 int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 {
-	char type[32];
+	char path[PATH_MAX], type[32] = "";
 	const char *dir;
 	int error;
 
@@ -86,7 +131,8 @@ int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "umount needs a DIR");
 	dir = argv[optind];
-	mount_type_of(dir, type);
+	if (!mount_resolve(dir, path))
+		mount_type_of(path, type);
 	if (!type[0] || (strcmp(type, "erofs") && strcmp(type, MOUNT_FUSE_TYPE))) {
 		cmd_message(type[0] ? "cannot unmount '%s': it is of type %s" :
 				      "cannot unmount '%s': nothing is mounted there",
@@ -95,7 +141,7 @@ int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 				   "'findmnt -t erofs," MOUNT_FUSE_TYPE "' lists what is mounted");
 		return cmd_finish(CMD_FAILED);
 	}
-	error = leave(dir, type);
+	error = leave(path, type);
 	if (error)
 		cmd_error(error, "cannot unmount '%s'", dir);
 	if (error == -EBUSY)

@@ -118,11 +118,12 @@ static bool is_empty(DIR *dir)
 /* False: nothing can be mounted there (said). */
 static bool check_dir(const char *path)
 {
-	char type[32];
+	char resolved[PATH_MAX], type[32] = "";
 	DIR *dir;
 	bool empty;
 
-	mount_type_of(path, type);
+	if (!mount_resolve(path, resolved))
+		mount_type_of(resolved, type);
 	if (!strcmp(type, "erofs") || !strcmp(type, MOUNT_FUSE_TYPE)) {
 		cmd_message("cannot mount on '%s': %s is mounted there", path, type);
 		cmd_hint("'stele umount %s' unmounts it", path);

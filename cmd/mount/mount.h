@@ -5,6 +5,7 @@
 #ifndef STELE_CMD_MOUNT_H
 #define STELE_CMD_MOUNT_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #define MOUNT_FUSE_TYPE "fuse.stele" /* as /proc/mounts has it */
@@ -30,7 +31,12 @@ int mount_kernel(const struct mounting *mounting, const char *path,
  */
 int mount_fuse(const struct mounting *mounting, const char *said);
 
-/* What is mounted on `dir`, as the caller names it: "erofs", MOUNT_FUSE_TYPE, ...; "": nothing. */
-void mount_type_of(const char *dir, char type[32]);
+/*
+ * `dir` as /proc/mounts has it, every link followed. No directory on the way is asked for
+ * anything: one that a dead daemon served would not answer. Return: 0; negative errno.
+ */
+int mount_resolve(const char *dir, char path[PATH_MAX]);
+/* What is mounted on `path`, resolved: "erofs", MOUNT_FUSE_TYPE, ...; "": nothing. */
+void mount_type_of(const char *path, char type[32]);
 
 #endif

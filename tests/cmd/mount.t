@@ -29,6 +29,13 @@ gone() {
 	done
 	return 1
 }
+# foreground IMAGE: sets server
+foreground() {
+	local i
+	stele mount --foreground --via fuse "$1" mnt 2>log &
+	server=$!
+	for ((i = 0; i < 100; i++)); do mountpoint -q mnt && break; sleep 0.1; done
+}
 
 mkdir -p src/a/b src/a-b src/c
 for ((i = 0; i < 300; i++)); do
@@ -103,6 +110,33 @@ run stele mount "photos,1.stele@$pin" mnt
 ok "auto: what is pinned is verified" grep -q "via fuse: the kernel verifies nothing" <<<"$err"
 is "" "$(diff -r src mnt 2>&1)" "and is right"
 must stele umount mnt
+
+# ---- the name of the directory ------------------------------------------------
+
+ln -s mnt link
+ln -s "$tmp/none/../link/" round
+mkdir none
+ln -s loop loop
+for via in erofs fuse; do
+	for name in link round/ none/../link/. mnt/../mnt "$tmp//mnt"; do
+		must stele mount --via $via photos,1.stele mnt
+		ok "$via: '${name#"$tmp"}' ends it" stele umount "$name"
+		must stele mount --via $via photos,1.stele@v1 mnt
+		ok "$via: '${name#"$tmp"}' ends a snapshot" stele umount "$name"
+	done
+done
+run stele umount loop
+is "1 1" "$status $(grep -c "'loop': nothing is mounted there" <<<"$err")" "a link to itself"
+# One whose process has died answers nobody.
+for name in link mnt/../mnt mnt/.; do
+	foreground small.stele
+	kill -9 "$server"
+	wait "$server"
+	run stat mnt/v1
+	ok "dead" grep -q "Transport endpoint is not connected" <<<"$err"
+	ok "dead: '${name#"$tmp"}' ends it" stele umount "$name"
+	is "" "$(findmnt -n mnt)" "dead: nothing is left"
+done
 
 # ---- gc ---------------------------------------------------------------------
 
@@ -179,9 +213,7 @@ ok "no process is left" gone small.stele
 must stele build -q --granule 64 --uuid 00000000-0000-4000-8000-000000000000 src bad
 at=$(LC_ALL=C grep -obUa the-marked-sample bad | head -1 | cut -d: -f1)
 printf '\377\377\377' | dd of=bad bs=1 seek=$((at + 5)) conv=notrunc status=none
-stele mount --foreground --via fuse bad mnt 2>log &
-server=$!
-for ((i = 0; i < 100; i++)); do mountpoint -q mnt && break; sleep 0.1; done
+foreground bad
 run cat mnt/v1/a/marked
 is "1 cat: mnt/v1/a/marked: Input/output error" "$status $err" "damage is an error"
 ok "the others are read" cmp src/a/8.bin mnt/v1/a/8.bin
