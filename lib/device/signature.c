@@ -4,7 +4,8 @@
  *
  * blkid_do_probe() is called until it says "no more": the one-answer functions
  * hide what they find ambiguous, and their codes differ between versions
- * (2.38: -2, 2.39 on: -1). So any negative answer is a refusal, forced or not.
+ * (2.38: -2, 2.39 on: -1; below, it is an errno). Any negative answer is a refusal,
+ * forced or not: what cannot be read cannot be erased for certain, either.
  *
  * libblkid reads and writes through the page cache, with buffers that
  * O_DIRECT would not take, so it gets a descriptor of its own to the same
@@ -140,9 +141,10 @@ static int prober_next(struct prober *prober)
 
 	if (rc >= 0)
 		return rc == 0;
-	stele_log_error(prober->log, "libblkid cannot tell what the target carries (%d)",
-			rc);
-	return -EEXIST;
+	rc = rc < -2 ? rc : -EIO;
+	stele_log_error(prober->log, "libblkid cannot tell what the target carries: %s",
+			stele_strerror(rc));
+	return rc;
 }
 
 static const char *prober_value(struct prober *prober, const char *name,

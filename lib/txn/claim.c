@@ -300,13 +300,22 @@ static void warn(void *user, enum stele_log_level level, const char *line)
 			  claim->path, line);
 }
 
-/* What force would erase; that nothing could be learned of it is no refusal. */
-static void warn_of_signatures(struct stele_claim *claim)
+/*
+ * What force erases; a dry run says so. What libblkid cannot read it cannot erase, either,
+ * and would say so when the old image is gone: it is asked before anything is written.
+ */
+static int check_erasable(struct stele_claim *claim)
 {
 	const struct stele_log log = {.fn = warn, .user = claim};
+	int ret = stele_guard_signatures(claim->dev, claim->old.uuid, NULL);
 
-	if (claim->force && claim->dry && !claim->ours && !claim->created)
+	if (ret == -EEXIST && claim->dry && !claim->ours)
 		stele_guard_signatures(claim->dev, NULL, &log);
+	if (ret >= 0 || ret == -EEXIST || claim->rbd || stele_claim_wants_beside(claim))
+		return 0;
+	stele_log_error(&claim->log, "cannot tell what '%s' carries: %s", claim->path,
+			stele_strerror(ret));
+	return ret;
 }
 
 /*
@@ -327,11 +336,12 @@ static int check_content(struct stele_claim *claim)
 	claim->ours = ret > 0;
 	if (!ret)
 		ret = check_remains(claim);
-	warn_of_signatures(claim);
-	if (claim->force || (ret < 0 && (ret != -EEXIST || claim->regular)))
-		return ret < 0 ? ret : 0;
+	if (ret < 0 && (claim->force || ret != -EEXIST || claim->regular))
+		return ret;
+	if (claim->force)
+		return check_erasable(claim);
 	found = stele_guard_signatures(claim->dev, claim->old.uuid, &claim->log);
-	return ret < 0 ? ret : found;
+	return !ret || (found < 0 && found != -EEXIST) ? found : ret;
 }
 
 static int check_size(struct stele_claim *claim, uint64_t needed,
@@ -642,14 +652,20 @@ static void give_back(struct stele_claim *claim, struct stele_permit *permit)
 
 static void log_lost(const struct stele_claim *claim)
 {
+	struct stele_image image;
+	int ret = stele_image_probe(claim->dev, NULL, &image);
+
+	image.dev = NULL; /* the claim's */
+	stele_image_release(&image);
 	if (*claim->lost)
 		stele_log_error(&claim->log,
 				"'%s' has lost the image that it held: %s",
 				claim->path, claim->lost);
-	stele_log_error(&claim->log,
-			"'%s' is left with an unfinished image: build again, "
-			"with force",
-			claim->path);
+	/* Of a target that never held one, and got none. */
+	if (ret != -EMEDIUMTYPE)
+		stele_log_error(&claim->log,
+				"'%s' is left with an unfinished image: build again, "
+				"with force", claim->path);
 }
 
 static void undo(struct stele_claim *claim)

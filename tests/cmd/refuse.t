@@ -231,6 +231,34 @@ cleanup blockdev --setrw "$loop"
 refused "a read-only device" "$loop" "$loop" --force
 must blockdev --setrw "$loop"
 
+# ---- a device that cannot be read to its end ----
+
+for held in image nothing; do
+	loop_new 60M
+	if [ $held = image ]; then
+		builds "a device to be cut" "$loop"
+	fi
+	truncate -s 30M "$loop_file"
+	echo 3 >/proc/sys/vm/drop_caches
+	before=$(sum "$loop_file")
+	for try in "build $tmp/src" "copy $file@v1"; do
+		# Onto an image, copy without force adds a snapshot, or finds it there.
+		for dry in "--force -n" "--force" ""; do
+			[ "$held ${try%% *} $dry" != "image copy " ] || continue
+			# shellcheck disable=SC2086 # words
+			run stele ${try%% *} -q $dry ${try#* } "$loop"
+			is "1 $before" "$status $(sum "$loop_file")" \
+				"$held, cut: ${try%% *} $dry: refused, nothing changed"
+			ok "$held, cut: ${try%% *} $dry: says why" \
+				grep -q "what .* carries: Input/output error" <<<"$err" ||
+				diag "$err"
+			ok "$held, cut: ${try%% *} $dry: nothing is lost, or to be forced" \
+				not grep -qE "lost|unfinished|existing|--force" <<<"$err" ||
+				diag "$err"
+		done
+	done
+done
+
 loop_new 2M
 refused "a device too small" "2097152" "$loop"
 

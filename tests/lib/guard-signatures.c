@@ -302,11 +302,14 @@ static void check_failures(void)
 	snprintf(path, sizeof(path), "%s", file_new("failing", 8 * MIB));
 	for (int rc = -1; rc >= -2; rc--) {
 		probe_fails_with = rc;
-		is_int(-EEXIST, signatures(path),
+		is_int(-EIO, signatures(path),
 		       "a probe that says %d: refused", rc);
 		ok(strstr(said, "libblkid cannot"), "and says so");
-		is_int(-EEXIST, wipe(path), "and no wipe either");
+		is_int(-EIO, wipe(path), "and no wipe either");
 	}
+	probe_fails_with = -ENOMEM;
+	is_int(-ENOMEM, signatures(path), "or an errno: refused");
+	ok(strstr(said, "carries: Cannot allocate memory"), "and says which");
 	probe_fails_with = 0;
 	is_int(0, signatures(path), "it was for the probe alone");
 
