@@ -131,7 +131,8 @@ static void explain(const struct cmd_log *log, const char *source, int error,
 	else
 		cmd_log_error(error, strstr(stele_errmsg(), source) ?
 					     source : log->target);
-	if (kept && !(job->opts.flags & STELE_DRY_RUN))
+	if (kept && !(job->opts.flags & STELE_DRY_RUN) &&
+	    !strstr(stele_errmsg(), "was removed"))
 		explain_kept(log->target, error, job->opts.flags & STELE_FORCE, kept);
 }
 

@@ -563,7 +563,7 @@ static int begin_on(struct copy *c, struct stele_claim *claim)
 	return rename_resumed(c);
 }
 
-static int make_image(struct copy *c)
+static int make_image(struct copy *c, const char *target)
 {
 	struct stele_claim *claim = calloc(1, sizeof(*claim));
 	const struct stele_claim_opts want = {
@@ -593,7 +593,8 @@ static int make_image(struct copy *c)
 			stele_claim_drop(claim, ret < 0);
 		free(claim);
 	}
-	return ret;
+	/* Another copy may have made it meanwhile. */
+	return ret == -EEXIST && find_image(c, target) ? 0 : ret;
 }
 
 /* What the same copy would go on with is kept, and what it could not make good is not. */
@@ -618,7 +619,7 @@ static int copy_to(struct copy *c, const char *target)
 		return ret;
 	ret = find_image(c, target);
 	if (ret == 0)
-		ret = make_image(c);
+		ret = make_image(c, target);
 	if (ret >= 0 && c->txn.state == STELE_TXN_CLOSED)
 		ret = stele_txn_begin(&c->txn, target,
 				      c->opts.flags & STELE_DRY_RUN,

@@ -259,7 +259,9 @@ static int check_image(struct stele_claim *claim)
 	case 0:
 		claim->old = image.sb;
 		tell_lost(claim, &image);
-		if (!claim->force || claim->dry)
+		if (claim->copy_of && !claim->force)
+			ret = -EEXIST; /* made since the copy looked: it goes on with it */
+		else if (!claim->force || claim->dry)
 			ret = refuse_image(claim, &image);
 		image.dev = NULL; /* the claim's */
 		stele_image_release(&image);

@@ -24,7 +24,10 @@ struct stele_claim_opts {
 	bool force;
 	bool dry; /* refuse what would be refused, and write nothing: see rehearsal.h */
 	bool replace;	      /* a regular file with content keeps it until claim_finish() */
-	/* With replace: what the new file is a copy of; one that was cut short is gone on with. */
+	/*
+	 * What will be a copy of this: with replace, one that was cut short is gone on with;
+	 * without force, that an image is there is for the caller to say.
+	 */
 	const uint8_t *copy_of; /* STELE_DIGEST_SIZE bytes; NULL: begin anew */
 };
 

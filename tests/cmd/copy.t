@@ -323,4 +323,39 @@ run stele copy --json "$tmp/big.stele" "$tmp/mnt/image"
 is 0 "$status" "with room again it is copied" || diag "$err$out"
 sound "$tmp/mnt/image@v1" "then"
 
+# ---- two of the same at once ----
+
+mkdir "$tmp/slow"
+head -c 150M /dev/zero >"$tmp/slow/zeros"
+must stele build -q "$tmp/slow" "$tmp/slow.stele@v1"
+statuses=
+for i in 1 2 3 4; do
+	rm -f "$tmp/twin"
+	stele copy -q "$tmp/slow.stele" "$tmp/twin" 2>"$tmp/err1" &
+	sleep 0.00$i
+	run stele copy -q "$tmp/slow.stele" "$tmp/twin"
+	wait $!
+	statuses+="$? $status,"
+	ok "two at once, $i: nobody is to force it" \
+		not grep -qE -- "force|existing" "$tmp/err1" - <<<"$err"
+	ok "two at once, $i: sound" stele verify -q "$tmp/twin"
+done
+is "0 0,0 0,0 0,0 0," "$statuses" "the second waits, and finds it there"
+
+rm -f "$tmp/twin"
+stele copy -q "$tmp/slow.stele" "$tmp/twin" 2>"$tmp/err1" &
+pid=$!
+until grep -qs WRITE /proc/$pid/fdinfo/*; do
+	kill -0 $pid 2>/dev/null || break
+done
+kill -STOP $pid
+run stele copy -q "$tmp/slow.stele" "$tmp/twin"
+is 1 "$status" "one that takes its time: the second is refused"
+ok "by name of the first" grep -q "open in process $pid " <<<"$err" || diag "$err"
+ok "to try again" grep -q "^hint: try again" <<<"$err" || diag "$err"
+kill -CONT $pid
+wait $pid
+is 0 $? "the first one goes on" || diag "$(<"$tmp/err1")"
+rm -rf "$tmp/slow" "$tmp/slow.stele" "$tmp/twin"
+
 done_testing

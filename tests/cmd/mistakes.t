@@ -314,6 +314,7 @@ for words in "build slow gone.stele" "copy slow.stele gone.stele" "append slow g
 	is 1 $? "${words%% *}: of a file that is removed meanwhile"
 	ok "${words%% *}: says so" grep -q "the file was removed while it was being written" err
 	ok "${words%% *}: what to do" grep -q "^hint: .*make it anew" err
+	ok "${words%% *}: nothing is kept" not grep -q "copied so far" err
 done
 rm -rf slow slow.stele
 must stele build -q src sections.stele@v1
