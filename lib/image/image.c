@@ -194,13 +194,13 @@ static int check_size(const struct stele_superblock *sb, uint64_t target_size,
 }
 
 /* Who said on the target that it writes, and has not ended? */
-static bool read_writer(struct stele_device *dev, struct stele_intent_record *out)
+static bool read_writer(struct stele_device *dev, uint64_t offset,
+			struct stele_intent_record *out)
 {
 	void *block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
 	bool found = block &&
-		     !stele_device_read(dev, block, STELE_INTENT_OFFSET,
-					STELE_BLOCK_SIZE) &&
-		     !stele_intent_decode(block, STELE_INTENT_OFFSET, out, NULL) &&
+		     !stele_device_read(dev, block, offset, STELE_BLOCK_SIZE) &&
+		     !stele_intent_decode(block, offset, out, NULL) &&
 		     !bytes_zero(out->nonce, sizeof(out->nonce));
 
 	free(block);
@@ -229,7 +229,8 @@ static void log_writer(struct stele_device *dev, const char *what, const char *o
 	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
 	char by[256];
 
-	if (writer && read_writer(dev, writer)) {
+	if (writer && (read_writer(dev, STELE_INTENT_OFFSET, writer) ||
+		       read_writer(dev, STELE_INTENT_TURN_OFFSET, writer))) {
 		stele_machine_describe(writer, by, sizeof(by));
 		switch (stele_machine_runs(writer)) {
 		case STELE_RUNNING_YES:
@@ -421,6 +422,21 @@ uint64_t stele_image_remains(struct stele_device *dev)
 	return found;
 }
 
+bool stele_image_is_begun(struct stele_device *dev)
+{
+	static const uint64_t places[] = {STELE_INTENT_OFFSET, STELE_INTENT_TURN_OFFSET};
+	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
+	void *block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
+	bool found = false;
+
+	for (size_t i = 0; writer && block && !found && i < 2; i++)
+		found = read_writer(dev, places[i], writer) && writer->generation == 1;
+	found = found && !is_ours(dev, block, STELE_DATA_OFFSET);
+	free(block);
+	free(writer);
+	return found;
+}
+
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
@@ -429,6 +445,11 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 
 	if (!left)
 		return ret;
+	if (stele_image_is_begun(dev)) {
+		log_writer(dev, "unfinished image", "its build was interrupted",
+			   STELE_LOG_ERROR, log);
+		return -ENODATA;
+	}
 	stele_log_error(log,
 			"all four superblocks of a Stele image are gone, but its block "
 			"at %" PRIu64 " is left", left);

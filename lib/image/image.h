@@ -60,6 +60,11 @@ int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
  */
 uint64_t stele_image_remains(struct stele_device *dev);
 /*
+ * Nor that much: a writer says that it will publish the first generation, and nothing
+ * else is there. It was cut short before it wrote its superblocks, or is about to.
+ */
+bool stele_image_is_begun(struct stele_device *dev);
+/*
  * Max retries when a concurrent commit overwrites what the superblock being read
  * refers to; then -EBUSY.
  */

@@ -230,6 +230,14 @@ static void refuse_cut_short(const struct stele_claim *claim)
 		       claim->path, claim->force ? ", and would be overwritten" : "");
 }
 
+static void refuse_unfinished(const struct stele_claim *claim)
+{
+	if (!claim->force)
+		stele_log_error(&claim->log,
+				"'%s' holds an unfinished image, of a build or copy that "
+				"was interrupted; nothing of it can be read", claim->path);
+}
+
 /* A file is more often damaged than it is erased on purpose, as devices are. */
 static int check_remains(const struct stele_claim *claim)
 {
@@ -237,6 +245,8 @@ static int check_remains(const struct stele_claim *claim)
 		return 0;
 	if (stele_copies_missing(&claim->seen, claim->size))
 		refuse_cut_short(claim);
+	else if (stele_image_is_begun(claim->dev))
+		refuse_unfinished(claim);
 	else if (stele_image_remains(claim->dev))
 		stele_log_emit(&claim->log,
 			       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
@@ -272,12 +282,8 @@ static int check_image(struct stele_claim *claim)
 		if (stele_copies_missing(&claim->seen, claim->size) &&
 		    (!claim->force || claim->dry))
 			refuse_cut_short(claim);
-		else if (!claim->force)
-			stele_log_error(&claim->log,
-					"'%s' holds an unfinished image, of a "
-					"build or copy that was interrupted; "
-					"nothing of it can be read",
-					claim->path);
+		else
+			refuse_unfinished(claim);
 		return claim->force ? 1 : -EEXIST;
 	case -ENOTUNIQ:
 	case -EBADMSG:

@@ -204,6 +204,47 @@ static void test_taken(void)
 	is_int(0, build(with_flags(STELE_FORCE), NULL), "built again");
 }
 
+/* What there is of the target when it was taken, but for any superblock or segment. */
+static void take_and_cut(bool force)
+{
+	static const uint64_t offsets[] = STELE_SUPERBLOCK_OFFSETS;
+	const struct stele_log quiet = {0};
+	const struct stele_claim_opts want = {.needed = 4 << 20, .force = force};
+	struct stele_claim claim;
+	uint64_t size;
+	char *taken;
+
+	if (stele_claim_open(&claim, target, &want, &quiet) || stele_claim_take(&claim))
+		bail("cannot take '%s'", target);
+	taken = contents(target, &size);
+	stele_claim_drop(&claim, true);
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+		memset(taken + offsets[i], 0, 4096);
+	if (size > STELE_DATA_OFFSET)
+		memset(taken + STELE_DATA_OFFSET, 0, size - STELE_DATA_OFFSET);
+	write_file(target, taken, size);
+	free(taken);
+}
+
+/* Cut short before any superblock: said to be what it is, unless there was an image. */
+static void test_begun(void)
+{
+	struct stele_image *image;
+
+	unlink(target);
+	take_and_cut(false);
+	is_int(-ENODATA, stele_image_open(target, NULL, &image), "a writer that has only begun");
+	is_int(-EEXIST, build(none, NULL), "is not overwritten");
+	ok(said("unfinished image"), "as what it is");
+	is_int(0, build(with_flags(STELE_FORCE), NULL), "but by force");
+	take_and_cut(true);
+	is_int(-EBADMSG, stele_image_open(target, NULL, &image),
+	       "one that had begun over an image: that is gone");
+	is_int(-EEXIST, build(none, NULL), "is not overwritten");
+	ok(said("lost its superblocks"), "and nobody says that nothing is lost");
+	unlink(target);
+}
+
 static void test_foreign(void)
 {
 	uint64_t size;
@@ -372,6 +413,7 @@ int main(void)
 	test_own_image();
 	test_unfinished();
 	test_taken();
+	test_begun();
 	test_foreign();
 	test_sizes();
 	test_failed();
