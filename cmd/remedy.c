@@ -37,7 +37,11 @@
 	"'stele verify' lists the damage, 'stele repair' mends what it can; " \
 	"use --force to overwrite the image"
 #define UNMAP	"run 'stele unmap' with that name"
-#define SET_RW	"unmap it, or set it writable with 'blockdev --setrw'"
+#define SET_RW                                                               \
+	"unmap it, or set it writable with 'blockdev --setrw'; a loop device " \
+	"of 'losetup -r': attach it again without -r"
+#define OTHER_STATE_DIR                                                      \
+	"use --no-save, or set STELE_STATE_DIR to a directory of your own"
 #define FILL                                                                 \
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
@@ -112,18 +116,20 @@ static const struct {
 	{-ENOSPC, " append copy ", NULL,
 	 "free space with 'stele gc', or enlarge the target: --size, or "
 	 "'stele resize'"},
+	{-ENOSPC, " map ", "cannot publish", "free space there, or " OWN_RUN_DIR},
 	{-ENOSPC, NULL, NULL,
 	 "free space with 'stele gc', or enlarge the target with 'stele resize'"},
+	{-EDQUOT, " map ", "cannot publish", "free space there, or " OWN_RUN_DIR},
 	{-EDQUOT, NULL, NULL,
 	 "free space on the filesystem or in the pool behind the target"},
 	{-EROFS, NULL, "set read-only", SET_RW},
 	{-EACCES, NULL, "set read-only", SET_RW},
 	{-EPERM, NULL, "set read-only", SET_RW},
 	{-EROFS, " build copy ", "cannot open '/dev/", SET_RW},
-	{-EACCES, " tune ", "profile",
-	 "use --no-save, or set STELE_STATE_DIR to a directory of your own"},
-	{-EROFS, " tune ", "profile",
-	 "use --no-save, or set STELE_STATE_DIR to a directory of your own"},
+	{-EACCES, " tune ", "profile", OTHER_STATE_DIR},
+	{-EROFS, " tune ", "profile", OTHER_STATE_DIR},
+	{-ENOENT, " tune ", "profile", OTHER_STATE_DIR},
+	{-ENOTDIR, " tune ", "profile", OTHER_STATE_DIR},
 	{-EACCES, NULL, "mapping '", OWN_RUN_DIR},
 	{-EACCES, " map ", "cannot publish", OWN_RUN_DIR},
 	{-ENOENT, " map ", "cannot publish", OWN_RUN_DIR},
@@ -168,7 +174,8 @@ static const struct {
 	{-EPERM, NULL, NULL, READ_PERMISSION},
 	{-EOPNOTSUPP, " append ", "the source has no splits",
 	 "append the directory that the image was built from: only what is new in it is "
-	 "written; of a part of it, keys would differ, and samples be there twice"},
+	 "written; of a part of it, keys would differ, and samples be there twice: if it is "
+	 "another one, say with --label-from where its labels come from"},
 	{-EOPNOTSUPP, " append ", "labels would mean something else",
 	 "say it with --label-from"},
 	{-ENOTUNIQ, " repair ", NULL,

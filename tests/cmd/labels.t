@@ -99,6 +99,7 @@ mkdir -p "$tmp/flat/cat" && echo 5 >"$tmp/flat/cat/5"
 run stele append "$tmp/flat" "$image@v3"
 is 1 "$status" "append: a source without splits is refused"
 ok "with the reason" grep -q "source has no splits; say where" <<<"$err" || diag "$err"
+ok "and the option" grep -q "^hint: .*--label-from" <<<"$err" || diag "$err"
 run stele append --label-from=1 "$tmp/flat" "$image@v3"
 is "0 cat/5:label=0:split=-1" "$status $(seen @v3 | grep -o 'cat/5[^ ]*')" "unless told"
 

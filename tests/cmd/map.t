@@ -170,6 +170,18 @@ if [ "$(id -u)" != 0 ]; then
 	done_testing
 fi
 
+mkdir full
+if mount -t tmpfs -o size=4k,nr_inodes=9 none full; then
+	cleanup sh -c "umount '$tmp/full' 2>/dev/null"
+	head -c 4096 /dev/zero >full/zeros
+	STELE_RUN_DIR=$tmp/full fails 1 "cannot publish" stele map other.stele
+	ok "a full directory: what helps" \
+		grep -q "^hint: free space there, or set STELE_RUN_DIR" <<<"$err" || diag "$err"
+	umount full
+else
+	skip_block 3 "needs tmpfs"
+fi
+
 loop_new 64M
 cleanup blockdev --setrw "$loop"
 must stele build -q src "$loop@v1"

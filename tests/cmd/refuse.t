@@ -230,6 +230,12 @@ must blockdev --setro "$loop"
 cleanup blockdev --setrw "$loop"
 refused "a read-only device" "$loop" "$loop" --force
 must blockdev --setrw "$loop"
+reader=$(losetup -r -f --show "$file") || bail "losetup"
+run stele build --force "$tmp/src" "$reader"
+losetup -d "$reader"
+is 1 "$status" "a loop device of 'losetup -r': refused"
+ok "a loop device of 'losetup -r': what helps" \
+	grep -q "^hint: .*attach it again without -r" <<<"$err" || diag "$err"
 
 # ---- a device that cannot be read to its end ----
 

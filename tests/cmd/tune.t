@@ -175,7 +175,8 @@ for place in /proc/none /dev/null/none "$tmp/$(printf '%0300d' 0)"; do
 	is "" "$out" "nothing is measured"
 done
 STELE_STATE_DIR=/proc/none run stele tune --quick --backend=threads "$image"
-is "stele: cannot keep a profile in '/proc/none': No such file or directory" \
+is "stele: cannot keep a profile in '/proc/none': No such file or directory
+hint: use --no-save, or set STELE_STATE_DIR to a directory of your own" \
 	"$err" "says so, and no snapshot is blamed"
 STELE_STATE_DIR=/proc/none run stele tune --quick --no-save --backend=threads "$image"
 is 0 "$status" "it can indeed" || diag "$err"
