@@ -43,9 +43,10 @@ bool stele_guard_writer(const char *path, char *by, size_t size);
 /*
  * Does the target carry a signature known to libblkid, or a partition table?
  * Every one found is logged (type, label, uuid, offset). Any failure to probe
- * is an error, which no force is meant to override. A regular file that is not empty and carries nothing
- * known is refused all the same: somebody wrote it. Of an image of ours, whose UUID this is
- * (NULL: none), the EROFS that it is, too, does not count; here and below.
+ * is an error, which no force is meant to override. A regular file that is not
+ * empty and carries nothing known is refused all the same: somebody wrote it. Of an
+ * image of ours, whose UUID this is (NULL: none), the EROFS that it is, too, does
+ * not count; here and below.
  * Return: 0; -EEXIST; errno.
  */
 int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,
