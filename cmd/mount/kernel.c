@@ -107,24 +107,24 @@ static int create_by_loop(const char *path, char *why)
 	return mount;
 }
 
-static int place(int mount, const char *dir)
+static int place(int mount, const char *path)
 {
-	return move_mount(mount, "", AT_FDCWD, dir, MOVE_MOUNT_F_EMPTY_PATH) ? -errno : 0;
+	return move_mount(mount, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) ? -errno : 0;
 }
 
 /* What is mounted on `dir` gives way to one directory of it. */
 static int narrow(const struct mounting *mounting, char *why)
 {
-	int root = open(mounting->dir, O_PATH | O_DIRECTORY | O_CLOEXEC), clone, error;
+	int root = open(mounting->path, O_PATH | O_DIRECTORY | O_CLOEXEC), clone, error;
 
 	clone = root < 0 ? -1 : open_tree(root, mounting->snapshot,
 					  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	error = clone < 0 ? -errno : 0;
 	if (root >= 0)
 		close(root);
-	umount2(mounting->dir, MNT_DETACH | UMOUNT_NOFOLLOW);
+	umount2(mounting->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 	if (!error)
-		error = place(clone, mounting->dir);
+		error = place(clone, mounting->path);
 	if (error)
 		snprintf(why, MOUNT_WHY_SIZE, "snapshot '%s' has no directory: %s",
 			 mounting->snapshot, strerror(-error));
@@ -146,7 +146,7 @@ int mount_kernel(const struct mounting *mounting, const char *path, char why[MOU
 		mount = create_by_loop(source, why);
 	if (mount < 0)
 		return mount;
-	error = place(mount, mounting->dir);
+	error = place(mount, mounting->path);
 	close(mount);
 	if (error)
 		return explain(-1, error, why);

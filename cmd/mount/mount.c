@@ -116,32 +116,32 @@ static bool is_empty(DIR *dir)
 }
 
 /* False: nothing can be mounted there (said). */
-static bool check_dir(const char *path)
+static bool check_dir(const char *name, char path[PATH_MAX])
 {
-	char resolved[PATH_MAX], type[32] = "";
+	int error = mount_resolve(name, path);
+	char type[32] = "";
 	DIR *dir;
 	bool empty;
 
-	if (!mount_resolve(path, resolved))
-		mount_type_of(resolved, type);
+	if (!error)
+		mount_type_of(path, type);
 	if (!strcmp(type, "erofs") || !strcmp(type, MOUNT_FUSE_TYPE)) {
-		cmd_message("cannot mount on '%s': %s is mounted there", path, type);
-		cmd_hint("'stele umount %s' unmounts it", path);
+		cmd_message("cannot mount on '%s': %s is mounted there", name, type);
+		cmd_hint("'stele umount %s' unmounts it", name);
 		return false;
 	}
-	dir = opendir(path);
+	dir = error ? NULL : opendir(path);
 	if (!dir) {
-		const int error = -errno;
-
-		cmd_message("cannot mount on '%s': %s", path, strerror(-error));
+		error = error ? error : -errno;
+		cmd_message("cannot mount on '%s': %s", name, strerror(-error));
 		if (error == -ENOENT)
-			cmd_hint("make the directory first: 'mkdir %s'", path);
+			cmd_hint("make the directory first: 'mkdir %s'", name);
 		return false;
 	}
 	empty = is_empty(dir);
 	closedir(dir);
 	if (!empty) {
-		cmd_message("cannot mount on '%s': the directory is not empty", path);
+		cmd_message("cannot mount on '%s': the directory is not empty", name);
 		cmd_hint("its files would be hidden; choose an empty one");
 	}
 	return empty;
@@ -216,7 +216,8 @@ int mount_fuse(const struct mounting *mounting, const char *said)
 int cmd_mount(const struct cmd *cmd, int argc, char **argv)
 {
 	struct found found = {.path = ""};
-	struct mounting mounting = {0};
+	char path[PATH_MAX];
+	struct mounting mounting = {.path = path};
 	uint32_t via = VIA_AUTO;
 	int c;
 
@@ -230,7 +231,7 @@ int cmd_mount(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "mount needs a TARGET and a DIR");
 	mounting.target = argv[optind];
 	mounting.dir = argv[optind + 1];
-	if (!check_dir(mounting.dir))
+	if (!check_dir(mounting.dir, path))
 		return cmd_finish(CMD_FAILED);
 	c = look_at(mounting.target, &found);
 	if (c)

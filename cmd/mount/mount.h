@@ -14,7 +14,8 @@
 struct mounting {
 	const char *target;   /* as the user names it */
 	const char *snapshot; /* shown on `dir` itself; NULL: a directory for each */
-	const char *dir;
+	const char *dir;      /* as the user names it, for messages */
+	const char *path;     /* the same, resolved: the name to use once it is mounted */
 	bool foreground, allow_other;
 };
 

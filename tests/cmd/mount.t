@@ -14,7 +14,8 @@ requires setpriv --version
 cd "$tmp" || bail "cd"
 mkdir mnt
 leave() {
-	mountpoint -q mnt && umount -l mnt
+	# Without a look at it: a process that hangs would not answer.
+	umount -cfl "$tmp/mnt" 2>/dev/null
 	mountpoint -q disk && umount -l disk
 	:
 }
@@ -125,6 +126,27 @@ for via in erofs fuse; do
 		ok "$via: '${name#"$tmp"}' ends a snapshot" stele umount "$name"
 	done
 done
+for via in erofs fuse; do
+	for name in link round/ mnt/../mnt mnt/../link mnt/. none/../mnt/; do
+		run timeout -k 1 30 stele mount --via $via photos,1.stele@v1 "$name"
+		is "0 " "$status $err" "$via on '$name'"
+		is "" "$(timeout -k 1 30 cmp src/a/marked mnt/a/marked 2>&1)" \
+			"$via on '$name': served"
+		must stele umount mnt
+	done
+done
+run timeout -k 1 30 env -C mnt stele mount --via fuse ../small.stele .
+is "0 " "$status $err" "fuse on the working directory"
+is "" "$(timeout -k 1 30 cmp src/a/marked mnt/v1/a/marked 2>&1)" \
+	"an image that is found through it is read"
+must stele umount mnt
+is "via fuse" "$(timeout -k 1 30 stele mount small.stele mnt 2>&1 | grep -o 'via fuse')" \
+	"its process has not the output of who started it"
+must stele umount mnt
+must stele mount --via fuse "$tmp/small.stele" mnt
+must kill "$(pgrep -f "stele mount .*$tmp/small.stele")"
+ok "a signal ends its process" gone "$tmp/small.stele"
+is "" "$(findmnt -n mnt)" "and the mount"
 run stele umount loop
 is "1 1" "$status $(grep -c "'loop': nothing is mounted there" <<<"$err")" "a link to itself"
 # One whose process has died answers nobody.

@@ -71,7 +71,11 @@ static bool check_fuse(const struct mounting *mounting)
 	return false;
 }
 
-/* What is named keeps its commas. Return: 0; -1: the reason is in fuse_line. */
+/*
+ * What is named keeps its commas. Once it is mounted nobody answers for it yet, so libfuse,
+ * too, must not look up a path that leads through it: it gets the resolved one. Return: 0; -1:
+ * the reason is in fuse_line.
+ */
 static int start_session(struct server *server)
 {
 	const struct mounting *mounting = server->mounting;
@@ -91,7 +95,7 @@ static int start_session(struct server *server)
 	free(options);
 	free(escaped);
 	free(name);
-	return server->session ? fuse.fuse_session_mount(server->session, mounting->dir) : -1;
+	return server->session ? fuse.fuse_session_mount(server->session, mounting->path) : -1;
 }
 
 /* Return: enum cmd_status (said). */
