@@ -245,6 +245,22 @@ wait "$server"
 is 0 "$?" "a signal ends it"
 is "" "$(findmnt -n mnt)" "and the mount"
 
+# ---- no temporary files ----------------------------------------------------
+
+TMPDIR=$tmp/none/at/all foreground small.stele@v4
+run cat mnt/large
+is "1 cat: mnt/large: Input/output error" "$status $err" "no temporary file is an error"
+ok "that names the directory and TMPDIR" \
+	grep -q "temporary file in '$tmp/none/at/all': No such file.*TMPDIR" log
+must stele umount mnt
+must mount -t tmpfs -o size=1m none disk
+TMPDIR=$tmp/disk foreground small.stele@v4
+run cat mnt/large
+is "1 cat: mnt/large: No space left on device" "$status $err" "no space for one is, too"
+ok "that names the directory" grep -q "temporary file in '$tmp/disk': No space left" log
+must stele umount mnt
+umount disk
+
 # ---- without root ----------------------------------------------------------
 
 user() { setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/ "$@"; }

@@ -36,9 +36,22 @@ void samples_release(struct samples *s)
 
 /* ---- one sample ---------------------------------------------------------------------- */
 
+/*
+ * The file is there, whatever its temporary file lacks: ENOENT or EACCES would be said of
+ * the wrong one. Return: 0; -ENOSPC, -EIO (logged).
+ */
+static int check_spool(int error)
+{
+	if (!error)
+		return 0;
+	log_error("cannot write a temporary file in '%s': %s; TMPDIR chooses another directory",
+		  store_directory(), strerror(-error));
+	return error == -ENOSPC || error == -EDQUOT ? -ENOSPC : -EIO;
+}
+
 static int put_piece(void *user, const void *data, size_t size)
 {
-	return store_append(user, data, size);
+	return check_spool(store_append(user, data, size));
 }
 
 /* All of it is verified before a byte is served. */
@@ -47,7 +60,7 @@ static int spool(struct samples *s, struct sample_entry *entry)
 	int error = stele_dataset_stream(s->ds, entry->id, put_piece, &entry->spool);
 
 	if (!error)
-		error = store_flush(&entry->spool);
+		error = check_spool(store_flush(&entry->spool));
 	entry->sample.size = entry->spool.size;
 	return error <= 0 ? error : -EIO;
 }
