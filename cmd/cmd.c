@@ -284,6 +284,9 @@ int cmd_status_of(int error)
 {
 	if (error == -EBADMSG || error == -EUCLEAN)
 		return CMD_DAMAGED;
+	/* Part of the image is missing; else it is unfinished. */
+	if (error == -ENODATA && strstr(stele_errmsg(), "bytes, but its target only"))
+		return CMD_DAMAGED;
 	return error == -EINVAL ? CMD_USAGE : CMD_FAILED;
 }
 

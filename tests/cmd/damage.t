@@ -205,8 +205,16 @@ lost() {
 
 for cut in $((size - 4096)) $((size / 2)) 1500000 10000; do
 	head -c "$cut" "$tmp/good" >"$tmp/bad"
-	lost 1 "give the target its full size again" $((cut == 10000 ? 4 : 1)) \
+	lost 3 "give the target its full size again" $((cut == 10000 ? 4 : 1)) \
 		"image has $size bytes, but its target only $cut"
+	for verb in info ls copy extract export; do
+		to=
+		[[ $verb != [ce]* ]] || to=$tmp/nowhere
+		run stele "$verb" "$tmp/bad" ${to:+"$to"}
+		is 3 "$status" "$cut bytes: $verb: damage" || diag "$err"
+	done
+	run stele cat "$tmp/bad" s7
+	is "3 " "$status $out" "$cut bytes: cat: not read from"
 done
 flip 4200 8300 1048676 1052772
 lost 3 "write nothing there" 5 "all superblocks of the Stele image are damaged"
@@ -220,12 +228,5 @@ for slot in 4096 8192; do
 	flip_in "$tmp/bad" $((at + 100))
 done
 lost 3 "without a catalog" 3 "no sound catalog"
-
-# Cut short, and not an image at all.
-head -c $((size / 2)) "$tmp/good" >"$tmp/bad"
-run stele info "$tmp/bad"
-is "1 " "$status $out" "a target shorter than its image is a failure"
-run stele cat "$tmp/bad" s7
-is "1 " "$status $out" "and not read from"
 
 done_testing

@@ -175,7 +175,7 @@ says 1 "use a larger target, or a larger --size" build --size=1M src small
 must truncate -s 3M trunk
 must stele build -q src trunk
 must truncate -s 2M trunk
-says 1 "give the target its full size again" ls trunk
+says 3 "give the target its full size again" ls trunk
 says 1 "" append nodir image@secnd
 ln -s none dangling
 says 1 "remove the link, or name what it leads to" build --force src dangling
