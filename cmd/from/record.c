@@ -380,6 +380,10 @@ int record_schema(struct record_fields *fields, const struct stele_schema *base,
 		fields->index[i] = fields->schema_count;
 		fields->schema[fields->schema_count++] = fields->list[i].field;
 	}
+	if (!fields->schema_count) /* of what has no samples: it named none */
+		fields->schema[fields->schema_count++] = (struct stele_field){
+			.size = sizeof(*fields->schema), .name = "data",
+			.type = STELE_TYPE_BYTES};
 	out->fields = fields->schema;
 	out->count = fields->schema_count;
 	return 0;

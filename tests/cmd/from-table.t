@@ -260,6 +260,15 @@ printf 'a\n1\n' >"$tmp/m.csv"
 built --from=manifest "$tmp/m.csv"
 wrong "there is no column 'path'" "a manifest without paths"
 
+# ---- nothing ----
+
+: >"$tmp/nothing.csv"
+run stele build "$tmp/nothing.csv" "$tmp/nothing"
+is 1 "$status" "an empty file: fails"
+ok "an empty file: says why" grep -q "the source has no samples" <<<"$err" || diag "$err"
+run stele build -q --allow-empty "$tmp/nothing.csv" "$tmp/nothing"
+is "0 " "$status $err" "an empty file: unless that is allowed"
+
 # ---- text ----
 
 printf 'one\r\n\nthrée\n' >"$tmp/t.txt"
