@@ -24,7 +24,8 @@ static int run(const char *target, bool on, bool dry_run)
 	if (error)
 		cmd_log_error(error, target);
 	else if (dry_run)
-		puts("dry run: nothing was written");
+		printf("would make '%s' %s\ndry run: nothing was written\n", target,
+		       on ? "an EROFS, too, if it is none yet" : "no EROFS any more");
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

@@ -84,9 +84,15 @@ live() {
 	enter "copy$granule"
 	is "" "$(diff -r more mnt/v3 2>&1)" "$words: a copy has the files, too"
 	leave
+	run stele posix -n off "$loop"
+	is "0 would make '$loop' no EROFS any more" "$status ${out%%$'\n'*}" \
+		"$words: what off would do"
 	must stele posix off "$loop"
 	is "" "$(blkid -p -o value -s TYPE "$loop")" "$words: off"
 	ok "$words: sound" stele verify -q "$loop"
+	run stele posix -n on "$loop"
+	is "0 would make '$loop' an EROFS, too, if it is none yet" "$status ${out%%$'\n'*}" \
+		"$words: what on would do"
 	must stele posix on "$loop"
 	whole "$loop" v3 more "$words, on again"
 	rm -r more
