@@ -5,6 +5,7 @@ It lies beside the package, because importing anything of that imports all of it
 """
 
 import os
+import signal
 import sys
 
 
@@ -18,4 +19,6 @@ def main() -> None:
     if not command:
         print("stele: the command is not installed", file=sys.stderr)
         sys.exit(127)
+    # Python ignores it, and what it becomes would: | head is no error.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.execv(command, ["stele", *sys.argv[1:]])

@@ -2,6 +2,7 @@
 """python -m stele is the command, which the package brings."""
 
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -32,6 +33,18 @@ class Command(unittest.TestCase):
             [sys.executable, "-c", code, "-V"], capture_output=True, text=True, check=True
         )
         self.assertRegex(done.stdout, "^stele [0-9]")
+
+    def test_pipe(self):
+        """A reader that has enough ends it, as a command of C: Python ignores SIGPIPE."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "stele", "ls", images.plain()],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+        )
+        os.close(writing)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""))
 
     def test_own_binary(self):
         """The package brings the command."""
