@@ -298,15 +298,17 @@ ok "bench --iolog: the directory" grep -q "no directory 'nodir'" <<<"$err"
 must stele build -q src gone.stele
 must rm -rf gone.stele
 mkdir slow
-head -c 300M /dev/zero | split -b 100M - slow/
+head -c 150M /dev/zero | split -b 50M - slow/
 for words in "build slow gone.stele" "copy slow.stele gone.stele" "append slow gone.stele@v2"; do
 	case $words in
 	copy*) must stele build -q slow slow.stele ;;
 	append*) must stele build -q src gone.stele ;;
 	esac
+	# It waits each time that it makes something durable: else it may be done before rm.
 	# shellcheck disable=SC2086 # words
-	stele $words >out 2>err &
-	until [ "$(stat -c %s gone.stele 2>/dev/null || echo 0)" -gt $((100 << 20)) ]; do
+	strace -qq -f -o trace -e trace=fsync,fdatasync \
+		-e inject=fsync,fdatasync:delay_enter=500000 stele $words >out 2>err &
+	until [ "$(stat -c %s gone.stele 2>/dev/null || echo 0)" -gt $((20 << 20)) ]; do
 		kill -0 $! 2>/dev/null || break
 	done
 	rm gone.stele
