@@ -14,14 +14,16 @@ for name in a b; do head -c 100000 /dev/urandom >"src/$name"; done
 mkdir big
 for i in 1 2 3 4; do head -c 40M /dev/urandom >"big/$i"; done
 
-# begun TARGET: a build of it that has announced itself and is stopped; sets builder
+# begun TARGET: a build of it that has announced itself, in superblocks, too, and is stopped;
+# sets builder
 begun() {
 	local i
 	stele build -q big "$1" &
 	builder=$!
 	for ((i = 0; i < 500; i++)); do
 		kill -STOP $builder || bail "the build has ended"
-		grep -q "unfinished image" <<<"$(stele info "$1" 2>&1)" && return
+		dd if="$1" bs=4096 skip=1 count=1 status=none 2>/dev/null | grep -qa STELE &&
+			grep -q "unfinished image" <<<"$(stele info "$1" 2>&1)" && return
 		kill -CONT $builder
 		sleep 0.005
 	done
