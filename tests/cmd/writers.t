@@ -17,14 +17,14 @@ truncate -s 4G huge/c
 must stele build -q src image@v1
 must stele resize --size 64M image >/dev/null
 
-# Is the block at 0x3000 one of ours?
-announced() {
-	dd if="$1" bs=4096 skip=3 count=1 status=none | head -c 6 | grep -qa STELE
+# Is that block of the file one of ours? 3: whose turn it is; 4: what he writes.
+ours() {
+	dd if=image bs=4096 skip="$1" count=1 status=none | head -c 6 | grep -qa STELE
 }
 
 stele append -q huge image@v2 2>first.err &
 pid=$!
-until announced image; do
+until ours 3 && ours 4; do
 	kill -0 $pid 2>/dev/null || bail "the first writer ended: $(<first.err)"
 done
 kill -STOP $pid
@@ -42,7 +42,7 @@ is 0 "$status" "when it is dead, the next one goes on" || diag "$err"
 is "" "$err" "without a word"
 run stele verify -q "$loop"
 is "0 " "$status $out" "sound"
-ok "nobody writes" test -z "$(announced image && echo announced)"
+ok "nobody writes" test -z "$(ours 3 && echo turn; ours 4 && echo intent)"
 losetup -d "$loop"
 
 done_testing
