@@ -9,16 +9,9 @@
 #	head = struct.pack("<q5I5q", n, *map(zlib.crc32, samples), *at)
 #	file.write(struct.pack("<I", zlib.crc32(head)) + head + b"".join(samples))
 . "${0%/*}/../tap.sh"
-. tests/cmd/targets.sh
-requires jq --version
+. tests/cmd/from.sh
 
 fixture=$PWD/tests/fixture/from/samples.ffr
-image=$tmp/image.stele
-built() {
-	rm -f "$image"
-	run stele build --json "$@" "$image"
-}
-digest() { stele info --json "$image" | jq -r .snapshot.digest; }
 
 mkdir "$tmp/wanted"
 perl -e 'for my $i (0 .. 4) { open my $out, ">", sprintf "%s/%010d", $ARGV[0], $i;

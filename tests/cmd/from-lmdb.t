@@ -19,15 +19,8 @@
 #	    for i in range(5): txn.put(b"k%d" % i, b"v%d" % i, db=a)
 #	    for i in (3, 300, 70000): txn.put(struct.pack("Q", i), b"%d" % i, db=b)
 . "${0%/*}/../tap.sh"
-. tests/cmd/targets.sh
-requires jq --version
+. tests/cmd/from.sh
 
-image=$tmp/image.stele
-built() {
-	rm -f "$image"
-	run stele build --json "$@" "$image"
-}
-digest() { stele info --json "$image" | jq -r .snapshot.digest; }
 fixture() { gzip -dc "tests/fixture/from/$1.mdb.gz"; }
 
 mkdir "$tmp/plain" "$tmp/datum" "$tmp/wanted"

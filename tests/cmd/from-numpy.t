@@ -13,28 +13,11 @@
 #	    raw=np.array([b"a", b"bc", b"", b"d\0e", b"f", b"g"]),
 #	    flag=np.array([1, 0, 1, 0, 1, 0], bool), big=np.full(6, 2**64 - 1, "u8"))
 . "${0%/*}/../tap.sh"
-. tests/cmd/targets.sh
-requires jq --version
+. tests/cmd/from.sh
 
 rows=$PWD/tests/fixture/from/rows.npy arrays=$PWD/tests/fixture/from/arrays.npz
-image=$tmp/image.stele
-built() {
-	rm -f "$image"
-	run stele build --json "$@" "$image"
-}
-types() {
-	stele info --json "$image" | jq -r '[.snapshot.fields[] |
-		"\(.name):\(.dtype // .type)\(.shape // "" | tojson | select(. != "\"\"") // "")"] |
-		join(" ")'
-}
-digest() { stele info --json "$image" | jq -r .snapshot.digest; }
 # data SAMPLES...: the bytes of these
 data() { for i; do stele cat "$image" "rows.npy/000000000$i"; done; }
-# wrong PATTERN WHAT
-wrong() {
-	is 1 "$status" "$2: fails"
-	ok "$2: says what and where" grep -qE "$1" <<<"$err" || diag "$err"
-}
 
 built "$rows"
 is "0 5" "$status $(field "$out" .samples)" ".npy: is built" || diag "$err"

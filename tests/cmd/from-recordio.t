@@ -14,15 +14,8 @@
 #	for i in range(3):
 #	    w.write(recordio.pack(recordio.IRHeader(0, [i + .5] * (i + 1), i, 0), bytes(range(i))))
 . "${0%/*}/../tap.sh"
-. tests/cmd/targets.sh
-requires jq --version
+. tests/cmd/from.sh
 
-image=$tmp/image.stele
-built() {
-	rm -f "$image"
-	run stele build --json "$@" "$image"
-}
-digest() { stele info --json "$image" | jq -r .snapshot.digest; }
 keys() { stele ls "$image" | sort | paste -sd ' '; }
 # bytes KEY [FIELD]
 bytes() { stele cat --field="${2-data}" "$image" "$1" | xxd -p; }

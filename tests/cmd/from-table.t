@@ -3,27 +3,9 @@
 #
 # from-table.t - rows of CSV, lines of JSON, manifests and lines of text, as Python writes them
 . "${0%/*}/../tap.sh"
-. tests/cmd/targets.sh
-requires jq --version
+. tests/cmd/from.sh
 
-image=$tmp/image.stele
-built() {
-	rm -f "$image"
-	run stele build --json "$@" "$image"
-}
 fields() { stele ls --fields --json "$image" | jq -c '[.key, .fields]' | paste -sd ' '; }
-types() {
-	stele info --json "$image" | jq -r '[.snapshot.fields[] |
-		"\(.name):\(.dtype // .type)\(.shape // "" | tojson | select(. != "\"\"") // "")"] |
-		join(" ")'
-}
-digest() { stele info --json "$image" | jq -r .snapshot.digest; }
-# wrong PATTERN WHAT
-wrong() {
-	is 1 "$status" "$2: fails"
-	ok "$2: says what and where" grep -qE "$1" <<<"$err" || diag "$err"
-	ok "$2: leaves no image" test ! -e "$image"
-}
 
 # ---- CSV: what Python's module writes ----
 

@@ -17,15 +17,9 @@
 #	                  "ids": (list(range(i)), "int")}
 #	                 | ({"extra": (2**40, "int")} if i % 2 else {}))
 . "${0%/*}/../tap.sh"
-. tests/cmd/targets.sh
-requires jq --version
+. tests/cmd/from.sh
 
 fixture=$PWD/tests/fixture/from/records.tfrecord
-image=$tmp/image.stele
-built() {
-	rm -f "$image"
-	run stele build --json "$@" "$image"
-}
 # unframed FILE DIR: the records of a file, by their sizes, as files
 unframed() {
 	mkdir -p "$2"

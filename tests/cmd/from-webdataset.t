@@ -12,14 +12,8 @@
 #	        if i % 5 == 0: sample["txt"] = f"caption ü {i}"
 #	        w.write(sample)
 . "${0%/*}/../tap.sh"
-. tests/cmd/targets.sh
-requires jq --version
+. tests/cmd/from.sh
 
-image=$tmp/image.stele
-built() {
-	rm -f "$image"
-	run stele build --json --from=webdataset "$@" "$image"
-}
 # shard FILE MEMBER=TEXT...
 shard() {
 	python3 -c 'import io, sys, tarfile
@@ -38,7 +32,7 @@ types() {
 # ---- what the real writer makes ----
 
 fixture=$PWD/tests/fixture/from/webdataset.tar
-built "$fixture"
+built --from=webdataset "$fixture"
 is "0 12" "$status $(field "$out" .samples)" "the real writer: is built" || diag "$err"
 is "bin:bytes cls:i64 json:utf8 txt:utf8" "$(types)" "its fields"
 is '["dir/0005",{"bin":100,"cls":2,"json":"{\"i\": 5}","txt":"caption ü 5"}]' \
@@ -66,14 +60,14 @@ is "$(stele info --json "$image" | jq -r .snapshot.digest)" \
 
 shard "$tmp/a.tar" x/1.JPG=one x/1.seg.png=two x/1.cls=7 y.d/2.jpg=three readme __meta__.json={} \
 	.hidden=x y.d/3.cls=8
-built "$tmp/a.tar"
+built --from=webdataset "$tmp/a.tar"
 is '["x/1",{"jpg":3,"seg.png":3,"cls":7}] ["y.d/2",{"jpg":5,"seg.png":0,"cls":-1}] '\
 '["y.d/3",{"jpg":0,"seg.png":0,"cls":8}]' "$(fields)" "keys end at the first dot"
 is ".hidden __meta__.json readme" \
 	"$(field "$out" '[.skipped.special.first[].key] | sort | join(" ")')" \
 	"what is no part of a sample is named"
 shard "$tmp/b.tar" 1.cls=dog 1.jpg=x 2.cls=cat 3.cls=dog 4.cls=ant
-built "$tmp/b.tar"
+built --from=webdataset "$tmp/b.tar"
 is '["1",2] ["2",1] ["3",2] ["4",0]' \
 	"$(stele ls --fields --json "$image" | jq -c '[.key, .fields.cls]' | paste -sd ' ')" \
 	"classes with names have the numbers of a sorted list"
@@ -94,43 +88,37 @@ is 1 "$status" "one that the base lacks is refused"
 
 # ---- what is wrong ----
 
-# wrong PATTERN WHAT
-wrong() {
-	is 1 "$status" "$2: fails"
-	ok "$2: says what and where" grep -qE "$1" <<<"$err" || diag "$err"
-	ok "$2: leaves no image" test ! -e "$image"
-}
 shard "$tmp/d.tar" 1.jpg=a 1.cls=1 1.jpg=b 2.jpg=c 2.cls=2
-built "$tmp/d.tar"
+built --from=webdataset "$tmp/d.tar"
 wrong "d.tar' at byte 2048: '1.jpg' is there twice" "a field twice"
-built --on-error=skip "$tmp/d.tar"
+built --from=webdataset --on-error=skip "$tmp/d.tar"
 is "0 2" "$status $(stele ls "$image" | paste -sd ' ')" "--on-error=skip leaves the sample out"
 is 1 "$(field "$out" .skipped.unreadable.count)" "and names it"
 shard "$tmp/d.tar" 1.cls=1 2.cls=two 3.cls=10
-built "$tmp/d.tar"
+built --from=webdataset "$tmp/d.tar"
 is '["1",0] ["2",2] ["3",1]' \
 	"$(stele ls --fields --json "$image" | jq -c '[.key, .fields.cls]' | paste -sd ' ')" \
 	"with a name among them, numbers are names"
 shard "$tmp/d.tar" 1.jpg=a 2.jpg=b 1.cls=1
-built "$tmp/d.tar"
+built --from=webdataset "$tmp/d.tar"
 is 2 "$status" "members of a sample that do not follow each other"
 ok "make a key twice" grep -q "the key '1' twice: '.*d.tar' at byte 0, " <<<"$err" || diag "$err"
 printf '\377' >"$tmp/1.txt" && must tar -C "$tmp" -cf "$tmp/d.tar" 1.txt
-built "$tmp/d.tar"
+built --from=webdataset "$tmp/d.tar"
 wrong "d.tar' at byte 0: '1.txt' is not UTF-8" "text that is no UTF-8"
-built --on-error=skip --allow-empty "$tmp/d.tar"
+built --from=webdataset --on-error=skip --allow-empty "$tmp/d.tar"
 is "0 0" "$status $(field "$out" .samples)" "--on-error=skip leaves it out"
 shard "$tmp/d.tar" "1.a b=x"
-built "$tmp/d.tar"
+built --from=webdataset "$tmp/d.tar"
 is '["1",{"a_b":1}]' "$(fields)" "what no name can have becomes _"
 # shellcheck disable=SC2046 # words
 shard "$tmp/d.tar" $(seq -f '1.f%g=x' 65)
-built "$tmp/d.tar"
+built --from=webdataset "$tmp/d.tar"
 wrong "has more than 64 fields" "too many fields"
 head -c 12000 "$fixture" >"$tmp/cut.tar"
-built "$tmp/cut.tar"
+built --from=webdataset "$tmp/cut.tar"
 wrong "cut.tar' at byte [0-9]+: " "cut"
-built --on-error=skip "$tmp/cut.tar"
+built --from=webdataset --on-error=skip "$tmp/cut.tar"
 is 0 "$status" "--on-error=skip: what is whole" || diag "$err"
 last=$(stele ls "$image" | tail -n 1)
 is "$(stat -c %s "$tmp/members/$last.json")" "$(stele cat --field=json "$image" "$last" | wc -c)" \
