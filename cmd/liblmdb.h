@@ -20,16 +20,12 @@
 	X(mdb_env_info) \
 	X(mdb_env_open) \
 	X(mdb_env_set_assert) \
-	X(mdb_env_set_mapsize) \
 	X(mdb_env_set_maxdbs) \
 	X(mdb_env_stat) \
-	X(mdb_env_sync) \
-	X(mdb_put) \
 	X(mdb_stat) \
 	X(mdb_strerror) \
 	X(mdb_txn_abort) \
 	X(mdb_txn_begin) \
-	X(mdb_txn_commit) \
 	X(mdb_txn_id)
 
 struct liblmdb {

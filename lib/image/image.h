@@ -30,7 +30,7 @@ struct stele_image {
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
-	bool named; /* of a writer: no file without a name when it began */
+	bool named; /* a writer: its target had a name when it began, as devices always have */
 	bool publishing; /* a superblock may have been written: no way back */
 	struct stele_copies copies; /* as found, and as written by us */
 	void *catalog_blocks;
@@ -55,13 +55,11 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
  */
 int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
 		      struct stele_image *out);
-/*
- * Without superblocks: the offset of a block of ours that is left, 0: none.
- */
+/* Of a target without superblocks: the offset of a block of ours that is left; 0: none. */
 uint64_t stele_image_remains(struct stele_device *dev);
 /*
- * Nor that much: a writer says that it will publish the first generation, and nothing
- * else is there. It was cut short before it wrote its superblocks, or is about to.
+ * Of the same: is all that is left the intent of a writer of a first generation? That build
+ * or copy ended before it wrote its superblocks, or is about to write them.
  */
 bool stele_image_is_begun(struct stele_device *dev);
 /*

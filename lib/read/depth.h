@@ -10,11 +10,11 @@
  * This file's part is to count: what is in flight, and *rounds*, stretches that are
  * long enough for their rate to mean something. A round begins when nearly all that was
  * issued under the window before it has come back: not as many, but the very same, or
- * a slow server's share of them would pass for what the new window gained. Where it grew,
- * those must be back, too, that it let in at once: such a burst takes a virtual disk
- * milliseconds, in which little else comes back. What the
- * rounds say about the window is for search.h to judge. Rates are of the time in which
- * requests waited for the window: of a caller who pauses, nothing is learnt while it does.
+ * a slow server's share of them would pass for what the new window gained. Where the
+ * window grew, the burst that it let in must have come back as well: a virtual disk takes
+ * milliseconds for one, and completes little else meanwhile. What the rounds say about
+ * the window is for search.h to judge. Rates are of the time in which requests waited for
+ * the window: of a caller who pauses, nothing is learnt while it does.
  *
  * Belongs to one thread. Times are nanoseconds of any one monotonic clock.
  */
@@ -55,7 +55,7 @@ struct stele_depth {
 	bool settling;		  /* what is in flight was issued under another window ... */
 	uint32_t unsettled;	  /* ... that many ... */
 	uint32_t tolerated;	  /* ... of which so many may stay out */
-	bool grown;		  /* ... and what the wider one lets in at once must be back, too */
+	bool grown;		  /* the window did: settle twice, its first burst, too */
 	uint64_t switched;	  /* ns: when the window changed */
 	struct stele_depth_sum sum;
 	double mean_size;	  /* of late */
