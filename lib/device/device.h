@@ -185,6 +185,7 @@ struct stele_device {
 	bool resizable; /* its size is ours to set: a file, the head of an RBD image */
 	uint32_t fence_mode; /* enum stele_fence_mode: what keeps other writers out */
 	int fd; /* of a target that has one, else -1 */
+	bool named; /* a regular file that had a name when it was opened */
 	/*
 	 * Its bytes may be taken away without an error, which only check() tells:
 	 * nothing that is read counts before its checksum matched.

@@ -22,7 +22,10 @@ int stele_file_sync_directory(const char *path);
 
 /* Does `path` lead to the file or block device that is open as `dev`? */
 bool stele_file_is(const struct stele_device *dev, const char *path);
-/* Is it a regular file that has lost its last name? */
+/*
+ * Has the file lost its last name since it was opened? One that had none then, such as a
+ * memfd, is its descriptor's owner's business.
+ */
 bool stele_file_is_removed(const struct stele_device *dev);
 /* Does this process itself have the file or block device open? */
 bool stele_file_is_open_here(const char *path);

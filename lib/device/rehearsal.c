@@ -398,6 +398,7 @@ int stele_rehearsal_over(struct stele_device *target, struct stele_device **out)
 	r->target = target;
 	r->borrowed = true;
 	r->base.fd = target->fd;
+	r->base.named = target->named;
 	r->base.resizable = snaps || (target->fd >= 0 && !fstat(target->fd, &st) &&
 				      S_ISREG(st.st_mode));
 	if (r->base.resizable && !snaps)

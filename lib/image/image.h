@@ -30,7 +30,6 @@ struct stele_image {
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
-	bool named; /* a writer: its target had a name when it began, as devices always have */
 	bool publishing; /* a superblock may have been written: no way back */
 	struct stele_copies copies; /* as found, and as written by us */
 	void *catalog_blocks;

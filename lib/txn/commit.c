@@ -139,7 +139,6 @@ int stele_image_begin(struct stele_device *dev, const struct stele_log *log,
 	out->sb.high_water = STELE_DATA_OFFSET;
 	out->sb.create_time = sb->create_time;
 	out->dev = dev;
-	out->named = !stele_file_is_removed(dev);
 	if (log)
 		out->log = *log;
 	ret = write_unfinished(out);
@@ -233,7 +232,6 @@ int stele_image_announce(struct stele_image *image)
 	int ret = stele_image_check_writable(image);
 	uint64_t floor;
 
-	image->named = !stele_file_is_removed(image->dev);
 	if (ret == 0)
 		ret = stele_intent_begin(image->dev, &image->log,
 					 image->generation_max);
@@ -408,13 +406,10 @@ static int publish(struct stele_image *image, const struct stele_superblock *sb)
 	return ret;
 }
 
-/*
- * What nobody can open any more is not published, however durable it is. A file that had
- * no name from the start is its descriptor's owner's business.
- */
+/* What nobody can open any more is not published, however durable it is. */
 static int check_named(const struct stele_image *image)
 {
-	if (!image->named || !stele_file_is_removed(image->dev))
+	if (!stele_file_is_removed(image->dev))
 		return 0;
 	stele_log_error(&image->log, "the file was removed while it was being written");
 	return -ESTALE;

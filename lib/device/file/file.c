@@ -254,7 +254,7 @@ static int open_descriptor(const char *path, unsigned int flags)
 }
 
 /* The same type as before it was opened, and writable if it has to be. */
-static int check_opened(struct stele_file *file)
+static int check_opened(struct stele_file *file, unsigned int flags)
 {
 	struct statfs fs;
 	struct stat st;
@@ -266,6 +266,7 @@ static int check_opened(struct stele_file *file)
 	file->in_memory = file->regular && !fstatfs(file->base.fd, &fs) &&
 			  (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 	file->base.resizable = file->regular;
+	file->base.named = file->regular && (st.st_nlink || flags & STELE_DEVICE_CREATE);
 	if (file->regular) {
 		atomic_store(&file->size, (uint64_t)st.st_size);
 		return 0;
@@ -339,7 +340,7 @@ static int set_up(struct stele_file *file, const char *path,
 	bool direct;
 	int rc;
 
-	rc = check_opened(file);
+	rc = check_opened(file, flags);
 	if (rc)
 		return rc;
 	rc = lock(dev->fd, flags);

@@ -85,7 +85,7 @@ bool stele_file_is_removed(const struct stele_device *dev)
 	const int fd = stele_device_fd(dev);
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink;
+	return dev->named && fd >= 0 && !fstat(fd, &st) && !st.st_nlink;
 }
 
 bool stele_file_is_open_here(const char *path)
