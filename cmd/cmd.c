@@ -282,10 +282,7 @@ void cmd_log_error(int error, const char *target)
 
 int cmd_status_of(int error)
 {
-	if (error == -EBADMSG || error == -EUCLEAN)
-		return CMD_DAMAGED;
-	/* Part of the image is missing; else it is unfinished. */
-	if (error == -ENODATA && strstr(stele_errmsg(), "bytes, but its target only"))
+	if (error == -EBADMSG || error == -EUCLEAN || error == -ENODATA)
 		return CMD_DAMAGED;
 	return error == -EINVAL ? CMD_USAGE : CMD_FAILED;
 }

@@ -89,7 +89,8 @@ static bool holds_image(const char *path)
 	error = stele_image_open(name, NULL, &image);
 	stele_image_close(image);
 	close(fd);
-	return error == 0 || error == -ENODATA || error == -EBADMSG || error == -EUCLEAN ||
+	return error == 0 || error == -ENODATA || error == -EINPROGRESS ||
+	       error == -EBADMSG || error == -EUCLEAN ||
 	       error == -ENOTUNIQ || error == -EOPNOTSUPP;
 }
 

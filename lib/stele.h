@@ -36,8 +36,8 @@
  * they never set errno, print, or exit. Fixed meanings:
  *
  *	-EMEDIUMTYPE	no Stele image on the target
- *	-ENODATA	an unfinished image (its build was interrupted), or a
- *			target shorter than its image
+ *	-ENODATA	the target is shorter than its image: it was cut off
+ *	-EINPROGRESS	an unfinished image: its build still runs, or was interrupted
  *	-EBADMSG	a checksum or digest does not match
  *	-EUCLEAN	checksums match, yet the structure is impossible
  *	-ENOTUNIQ	the image has several versions: two superblocks of the same generation
@@ -239,7 +239,7 @@ struct stele_open_opts {
  * mapped by a pin, everything read later is verified by digest, unless opts->verify
  * says otherwise. A mapped name opens the target that was mapped.
  *
- * Return: 0; -ENOENT, -EMEDIUMTYPE, -ENODATA, -EBADMSG, -EUCLEAN, -ENOTUNIQ,
+ * Return: 0; -ENOENT, -EMEDIUMTYPE, -ENODATA, -EINPROGRESS, -EBADMSG, -EUCLEAN, -ENOTUNIQ,
  * -EOPNOTSUPP; -EINVAL (several snapshots and none named, or bad syntax);
  * -ESTALE (the device or the snapshot of a mapped name was replaced); errno of open(2).
  */

@@ -76,7 +76,7 @@ struct stele_tune_opts {
  * profile that was measured on at least that much, except with STELE_FORCE.
  *
  * @out may be NULL.
- * Return: 0; -ENODATA (an image without samples); -EEXIST (such a profile exists: nothing is
+ * Return: 0; -ENOENT (an image without samples); -EEXIST (such a profile exists: nothing is
  * measured); -ECANCELED; errors of stele_dataset_open() and of reading; errno of the state
  * directory (if the profile could not be written, @out is filled all the same).
  */

@@ -55,7 +55,7 @@ static int open_target(struct bench_log *log, const struct bench_config *config,
 	if (!stele_dataset_count(*ds)) {
 		cmd_message("cannot bench '%s': it has no samples",
 			    config->target);
-		return -ENODATA;
+		return -ENOENT;
 	}
 	return 0;
 }

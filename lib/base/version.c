@@ -20,7 +20,8 @@ static const struct {
 	const char *text;
 } meanings[] = {
 	{EMEDIUMTYPE, "no Stele image there"},
-	{ENODATA, "unfinished or truncated image"},
+	{ENODATA, "the target is shorter than its image"},
+	{EINPROGRESS, "unfinished image"},
 	{EBADMSG, "checksum or digest does not match"},
 	{EUCLEAN, "impossible structure despite valid checksums"},
 	{ENOTUNIQ, "the image has several versions"},

@@ -248,7 +248,7 @@ static void log_writer(struct stele_device *dev, const char *what, const char *o
 	free(writer);
 }
 
-/* Always -ENODATA: there is no image yet, or what a slot beyond the end said of it is cut off. */
+/* There is no image yet; or -ENODATA: what a slot beyond the end said of it is cut off. */
 static int refuse_unfinished(struct stele_device *dev,
 			     const struct stele_copies *copies,
 			     uint64_t target_size, const struct stele_log *log)
@@ -261,7 +261,7 @@ static int refuse_unfinished(struct stele_device *dev,
 			return -ENODATA;
 	log_lost(copies, what, STELE_LOG_ERROR, log);
 	log_writer(dev, what, "its build was interrupted", STELE_LOG_ERROR, log);
-	return -ENODATA;
+	return -EINPROGRESS;
 }
 
 void stele_image_log_empty(const struct stele_image *image, enum stele_log_level level,
@@ -448,7 +448,7 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 	if (stele_image_is_begun(dev)) {
 		log_writer(dev, "unfinished image", "its build was interrupted",
 			   STELE_LOG_ERROR, log);
-		return -ENODATA;
+		return -EINPROGRESS;
 	}
 	stele_log_error(log,
 			"all four superblocks of a Stele image are gone, but its block "

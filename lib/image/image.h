@@ -42,8 +42,8 @@ struct stele_image {
 /*
  * Recover the image on `dev`. On success the image owns `dev`; on failure the
  * caller still does. Others may commit in the meantime: see STELE_LOAD_TRIES.
- * Return: 0; -EMEDIUMTYPE (no block of ours was found); -ENODATA (unfinished; or
- * target shorter than sb.image_size); -ENOTUNIQ; -EBADMSG, -EUCLEAN,
+ * Return: 0; -EMEDIUMTYPE (no block of ours was found); -EINPROGRESS (unfinished);
+ * -ENODATA (the target is shorter than sb.image_size); -ENOTUNIQ; -EBADMSG, -EUCLEAN,
  * -EOPNOTSUPP (the most specific reason to reject all copies); device errno.
  */
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,

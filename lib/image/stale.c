@@ -28,7 +28,7 @@ static bool is_there(const struct stele_image *old, uint64_t id,
 	bool there;
 	int err = stele_image_load(old->dev, NULL, &now);
 
-	if (err == -ENODATA) /* another image is being built there */
+	if (err == -EINPROGRESS) /* another image is being built there */
 		return false;
 	if (err) /* nothing is known: it counts as damage */
 		return true;

@@ -118,7 +118,7 @@ int stele_tune_space_init(struct stele_tune_space *space,
 		space->size += space->extents[i].size;
 	}
 	if (!err && !space->size)
-		err = -ENODATA;
+		err = -ENOENT;
 	if (err)
 		stele_tune_space_release(space);
 	return err;

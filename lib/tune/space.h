@@ -28,7 +28,7 @@ struct stele_tune_space {
 	uint32_t align; /* of reads: a page, or a larger logical block */
 };
 
-/* Return: 0; -ENODATA (no slots); -ENOMEM. */
+/* Return: 0; -ENOENT (no slots); -ENOMEM. */
 int stele_tune_space_init(struct stele_tune_space *space,
 			  const struct stele_dataset *ds);
 void stele_tune_space_release(struct stele_tune_space *space);

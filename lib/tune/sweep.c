@@ -260,7 +260,7 @@ static int run_sweep(struct sweep *sweep)
 	for (size_t i = 0; i < SIZES; i++)
 		rows += is_measurable(sweep, sizes[i]);
 	if (!rows)
-		return -ENODATA;
+		return -ENOENT;
 	for (size_t i = 0; !err && i < SIZES; i++) {
 		if (!is_measurable(sweep, sizes[i]))
 			continue;
@@ -539,7 +539,7 @@ static int measure(struct sweep *sweep, bool compare)
 	struct stele_profile *profile = sweep->profile;
 	int err = run_sweep(sweep);
 
-	if (err == -ENODATA)
+	if (err == -ENOENT)
 		stele_log_error(&sweep->log, "the snapshot has too few bytes to measure");
 	if (err)
 		return err;
@@ -577,8 +577,8 @@ int stele_tune_dataset(struct stele_dataset *ds,
 
 	memset(out, 0, sizeof(*out));
 	out->slots_size = stele_tune_slots_size(ds);
-	err = out->slots_size ? stele_tune_space_init(&sweep.space, ds) : -ENODATA;
-	if (err == -ENODATA)
+	err = out->slots_size ? stele_tune_space_init(&sweep.space, ds) : -ENOENT;
+	if (err == -ENOENT)
 		stele_log_error(&sweep.log, "the snapshot has no samples");
 	if (!err)
 		err = stele_tune_meter_init(&sweep.meter, ds->image.dev, ds,

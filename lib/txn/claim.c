@@ -279,11 +279,11 @@ static int check_image(struct stele_claim *claim)
 	case -EMEDIUMTYPE:
 		return 0;
 	case -ENODATA:
-		if (stele_copies_missing(&claim->seen, claim->size) &&
-		    (!claim->force || claim->dry))
+		if (!claim->force || claim->dry)
 			refuse_cut_short(claim);
-		else
-			refuse_unfinished(claim);
+		return claim->force ? 1 : -EEXIST;
+	case -EINPROGRESS:
+		refuse_unfinished(claim);
 		return claim->force ? 1 : -EEXIST;
 	case -ENOTUNIQ:
 	case -EBADMSG:

@@ -583,8 +583,6 @@ int stele_verify_lost(struct stele_device *dev, int error, const char *why,
 	if (ret)
 		return ret;
 	missing = stele_copies_missing(&image.copies, size);
-	if (error == -ENODATA && !missing)
-		return error;
 	image.sb.generation = image.copies.generation_max;
 	ret = check_copies(&check, size);
 	if (ret == 0 && error == -ENODATA)

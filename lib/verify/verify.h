@@ -24,7 +24,7 @@ int stele_verify_image(struct stele_image *image, int64_t snapshot,
 		       struct stele_verify_report *report);
 /*
  * Of an image that cannot be loaded because of its contents, with `error` and `why`: what is
- * damaged. Return: 1; -ENODATA (it is unfinished: that is no damage); otherwise as above.
+ * damaged. Return: 1; otherwise as above.
  */
 int stele_verify_lost(struct stele_device *dev, int error, const char *why,
 		      const struct stele_verify_opts *opts,

@@ -81,7 +81,7 @@ class ExistsError(Error, FileExistsError):
 
 
 class FormatError(Error):
-    """EMEDIUMTYPE, ENODATA: the target holds no finished Stele image."""
+    """EMEDIUMTYPE, EINPROGRESS, ENODATA: no Stele image, an unfinished one, or one cut off."""
 
 
 class ForkError(Error):
@@ -101,6 +101,7 @@ _CLASSES: dict[int, type[Error]] = {
     _errno.ENOENT: NotFound,
     _errno.EEXIST: ExistsError,
     _errno.EMEDIUMTYPE: FormatError,
+    _errno.EINPROGRESS: FormatError,
     _errno.ENODATA: FormatError,
     _errno.EOWNERDEAD: ForkError,
     _errno.ERANGE: RangeError,

@@ -155,7 +155,7 @@ static bool is_as(const struct test_expect *e, int ret,
 	case TEST_EXPECT_BLANK: /* a torn superblock is no image, either */
 		return ret == -EMEDIUMTYPE || ret == -EBADMSG;
 	case TEST_EXPECT_UNFINISHED:
-		return ret == -ENODATA;
+		return ret == -EINPROGRESS;
 	default:
 		return ret == 0 && same_content(e, image);
 	}

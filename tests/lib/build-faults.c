@@ -48,7 +48,7 @@ static int state_of(struct stele_device *dev, const struct fake *fake)
 	ret = stele_image_load(dev, NULL, &image);
 	if (ret == -EMEDIUMTYPE)
 		return 1;
-	if (ret == -ENODATA)
+	if (ret == -EINPROGRESS)
 		return 2;
 	if (ret < 0)
 		return 0;

@@ -195,7 +195,7 @@ static void test_taken(void)
 	if (stele_claim_open(&claim, target, &want, &quiet))
 		bail("cannot claim '%s'", target);
 	is_int(0, stele_claim_take(&claim), "is taken");
-	is_int(-ENODATA, stele_image_load(claim.dev, NULL, &image),
+	is_int(-EINPROGRESS, stele_image_load(claim.dev, NULL, &image),
 	       "and unfinished from then on");
 	is_int(0, stele_copies_read(claim.dev, &copies), "its mirrors");
 	is_string("'older': 'v1'", copies.copy[2].sb.label,
@@ -233,7 +233,8 @@ static void test_begun(void)
 
 	unlink(target);
 	take_and_cut(false);
-	is_int(-ENODATA, stele_image_open(target, NULL, &image), "a writer that has only begun");
+	is_int(-EINPROGRESS, stele_image_open(target, NULL, &image),
+	       "a writer that has only begun");
 	is_int(-EEXIST, build(none, NULL), "is not overwritten");
 	ok(said("unfinished image"), "as what it is");
 	is_int(0, build(with_flags(STELE_FORCE), NULL), "but by force");

@@ -82,7 +82,7 @@ static int64_t recover(struct stele_device *dev)
 	int ret = stele_image_load(dev, NULL, &image);
 
 	if (ret < 0)
-		return ret == -ENODATA ? 0 : ret;
+		return ret == -EINPROGRESS ? 0 : ret;
 	generation = (int64_t)image.sb.generation;
 	for (uint32_t i = 0; i < image.catalog.counts.snapshots && !ret; i++) {
 		ret = stele_snapshot_load(&image, i, &snapshot);

@@ -266,7 +266,7 @@ static void check_unfinished(void)
 	is_int(0, stele_image_begin(dev, NULL, &sb, &image), "begin");
 	image.dev = NULL;
 	stele_image_release(&image);
-	is_int(-ENODATA, recover(), "is unfinished");
+	is_int(-EINPROGRESS, recover(), "is unfinished");
 	ok(test_log_has(&messages, "unfinished image"),
 	   "and says what to do");
 	for (unsigned int i = 0; i < 4; i++) {
@@ -279,12 +279,12 @@ static void check_unfinished(void)
 		memcpy(memory + offsets[i], copy, sizeof(copy));
 	}
 	memset(memory + offsets[0], 0, 4096);
-	is_int(-ENODATA, recover(), "unfinished, one copy gone");
+	is_int(-EINPROGRESS, recover(), "unfinished, one copy gone");
 	sb.uuid[3] ^= 1;
 	stele_superblock_encode(&sb, offsets[0], (void *)(memory + offsets[0]));
 	sb.high_water = STELE_DATA_OFFSET;
 	stele_superblock_encode(&sb, offsets[0], (void *)(memory + offsets[0]));
-	is_int(-ENODATA, recover(), "two unfinished builds are no fork");
+	is_int(-EINPROGRESS, recover(), "two unfinished builds are no fork");
 	sb.image_size = IMAGE_SIZE + 4096;
 	is_int(-ENOSPC, stele_image_begin(dev, NULL, &sb, &image),
 	       "an image larger than its target");
@@ -320,7 +320,7 @@ static void check_commit(void)
 	is_int(-EINVAL, test_image_commit(&t),
 	       "a catalog that recovery would refuse is not written");
 	t.segments[0].id = 0x5e60001;
-	is_int(-ENODATA, recover(), "until now there is no image");
+	is_int(-EINPROGRESS, recover(), "until now there is no image");
 	test_image_draft(&t, &draft);
 	high_water += stele_image_commit_size(&draft);
 	is_int(0, test_image_commit(&t), "and then it commits");

@@ -236,7 +236,7 @@ static void check_little(void)
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);
-	is_int(-ENODATA, tune(&t, &brief, &(struct seen){0}, &profile),
+	is_int(-ENOENT, tune(&t, &brief, &(struct seen){0}, &profile),
 	       "three small samples: nothing to measure");
 	ok(test_log_has(&t.log, "too few"), "said");
 	test_dataset_close(&t);

@@ -322,7 +322,7 @@ static void test_crash(void)
 	is_int(0, stele_txn_snapshot(txn, "lost", NULL, NULL), "snapshot");
 	copy_file(path_of("new"), path_of("crashed"));
 	stele_txn_close(txn);
-	is_int(-ENODATA, stele_image_open(path_of("crashed"), NULL, &image),
+	is_int(-EINPROGRESS, stele_image_open(path_of("crashed"), NULL, &image),
 	       "a crash leaves an unfinished image");
 	is_int(-1, access(path_of("new"), F_OK), "an end leaves no file");
 	txn = create(path_of("crashed"), STELE_FORCE);
@@ -417,7 +417,7 @@ static void test_lost(void)
 	test_log_init(&messages);
 	opts.log = messages.log.fn;
 	opts.log_user = messages.log.user;
-	is_int(-ENODATA, stele_image_open(node, &opts, &image), "unfinished");
+	is_int(-EINPROGRESS, stele_image_open(node, &opts, &image), "unfinished");
 	ok(test_log_has(&messages, "it has overwritten") && test_log_has(&messages, "'v3'"),
 	   "names what was lost");
 	loop_detach(node);
