@@ -22,10 +22,11 @@
 #include "text.h"
 #include "tree.h"
 
-enum { OPTION_EXAMPLE = 256, OPTION_PREFIX, OPTION_TO, OPTION_VERIFY };
+enum { OPTION_EXAMPLE = 256, OPTION_FIELD, OPTION_PREFIX, OPTION_TO, OPTION_VERIFY };
 
 static const struct option longopts[] = {
 	{"example", no_argument, NULL, OPTION_EXAMPLE},
+	{"field", required_argument, NULL, OPTION_FIELD},
 	{"force", no_argument, NULL, 'f'},
 	{"prefix", required_argument, NULL, OPTION_PREFIX},
 	{"quiet", no_argument, NULL, 'q'},
@@ -148,7 +149,9 @@ static int export(struct export *job, struct output *output)
 {
 	int error, status = CMD_FAILED;
 
-	if (!libarchive_load() || open_output(output) < 0)
+	if (job->format <= TO_WEBDATASET && !libarchive_load())
+		return CMD_FAILED;
+	if (open_output(output) < 0)
 		return CMD_FAILED;
 	job->to = output->to;
 	stop_catch();
@@ -203,18 +206,34 @@ static const char *set_prefix(struct export *job, const char *prefix)
 		       NULL;
 }
 
+/* An environment may be called by its directory. Return: NULL: no memory. */
+static const char *data_file(const char *path, char **inside)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return path;
+	if (asprintf(inside, "%s/data.mdb", path) < 0)
+		*inside = NULL;
+	return *inside;
+}
+
 int cmd_export(const struct cmd *cmd, int argc, char **argv)
 {
 	struct export job = {.prefix = ""};
 	uint32_t verify = STELE_VERIFY_DEFAULT;
 	bool example = false;
 	struct output output = {0};
-	int c;
+	char *inside = NULL;
+	int c, status;
 
 	while ((c = cmd_option(cmd, argc, argv, "fqh", longopts)) != -1) {
 		switch (c) {
 		case OPTION_EXAMPLE:
 			example = true;
+			break;
+		case OPTION_FIELD:
+			job.field = optarg;
 			break;
 		case 'f':
 			output.replace = true;
@@ -240,6 +259,15 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "--example goes with --to=tfrecord");
 	if (example)
 		job.format = TO_EXAMPLE;
+	if (job.field && job.format != TO_TFRECORD && job.format != TO_LMDB)
+		return cmd_misuse(cmd, "--field goes with --to=tfrecord, without --example, and "
+				  "--to=lmdb");
 	output.path = argv[optind + 1];
-	return run(argv[optind], verify, &output, &job);
+	if (job.format == TO_LMDB && !strcmp(output.path, "-"))
+		return cmd_misuse(cmd, "--to=lmdb needs a FILE or directory");
+	if (job.format == TO_LMDB)
+		output.path = data_file(output.path, &inside);
+	status = output.path ? run(argv[optind], verify, &output, &job) : CMD_FAILED;
+	free(inside);
+	return status;
 }

@@ -13,8 +13,10 @@
 
 #include "from/source.h"
 #include "snapshots.h"
+#include "to/format.h"
 
 #define FROM_OPTION "--from="
+#define TO_OPTION   "--to="
 #define KEYS_MAX 200u /* that are shown; more are not chosen from by eye */
 
 static void offer(const char *prefix, const char *word, size_t size, const char *end)
@@ -125,6 +127,13 @@ static void offer_format(const char *name, void *user)
 		printf(FROM_OPTION "%s\n", name);
 }
 
+static void offer_exports(const char *prefix)
+{
+	for (const char *const *word = to_words; *word; word++)
+		if (!strncmp(*word, prefix, strlen(prefix)))
+			printf(TO_OPTION "%s\n", *word);
+}
+
 /* `number`: which argument it is, from 0; the first one that is a key, or never. */
 static unsigned int first_key(const char *name)
 {
@@ -186,6 +195,8 @@ int complete_words(const struct cmd *commands, size_t count, char **words)
 	}
 	if (cmd && !strncmp(*at, FROM_OPTION, strlen(FROM_OPTION)))
 		from_each(offer_format, *at + strlen(FROM_OPTION));
+	else if (cmd && !strncmp(*at, TO_OPTION, strlen(TO_OPTION)))
+		offer_exports(*at + strlen(TO_OPTION));
 	else if (cmd && **at == '-' && strchr(*at, '='))
 		puts(":files");
 	else if (cmd && **at == '-')

@@ -526,11 +526,15 @@ static int allocate(struct exporting *e)
 int export_run(struct export *job)
 {
 	struct exporting e = {
-		.job = job, .to = {.format = job->format, .write = put, .user = job}};
+		.job = job,
+		.to = {.format = job->format, .prefix = job->prefix, .field = job->field,
+		       .fd = job->to, .write = put, .user = job}};
 	int error = to_open(&e.to, job->ds);
 
-	if (error)
+	if (error) {
+		to_release(&e.to);
 		return error;
+	}
 	error = allocate(&e);
 	if (!error)
 		error = stele_cursor_open(job->ds, NULL, 0, &e.cursor);

@@ -13,6 +13,7 @@
 struct export {
 	struct stele_dataset *ds;
 	const char *prefix; /* of each path */
+	const char *field;  /* see struct to */
 	int to; /* descriptor */
 	enum to_format format;
 	bool quiet;

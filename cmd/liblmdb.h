@@ -17,15 +17,19 @@
 	X(mdb_dbi_open) \
 	X(mdb_env_close) \
 	X(mdb_env_create) \
+	X(mdb_env_get_maxkeysize) \
 	X(mdb_env_info) \
 	X(mdb_env_open) \
 	X(mdb_env_set_assert) \
+	X(mdb_env_set_mapsize) \
 	X(mdb_env_set_maxdbs) \
 	X(mdb_env_stat) \
+	X(mdb_put) \
 	X(mdb_stat) \
 	X(mdb_strerror) \
 	X(mdb_txn_abort) \
 	X(mdb_txn_begin) \
+	X(mdb_txn_commit) \
 	X(mdb_txn_id)
 
 struct liblmdb {

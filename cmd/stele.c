@@ -178,10 +178,11 @@ static const struct cmd commands[] = {
 	 "FILE or stdout. The same samples and snapshot time give the same bytes.\n"
 	 "\n"
 	 "      --example           tfrecord: of tf.train.Example, with all fields\n"
+	 "      --field=NAME        tfrecord, lmdb: take this field only\n"
 	 "  -f, --force             replace an existing FILE\n"
 	 "      --prefix=TEXT       prepend TEXT to each name, verbatim\n"
 	 "  -q, --quiet             print only errors\n"
-	 "      --to=FORMAT         tar (default), webdataset or tfrecord\n"
+	 "      --to=FORMAT         tar (default), webdataset, tfrecord or lmdb\n"
 	 VERIFY_OPTION
 	 "  -h, --help\n"},
 	{"copy", cmd_copy, "copy a snapshot to another target",

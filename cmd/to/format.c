@@ -5,6 +5,7 @@
 #include "to/format.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +13,17 @@
 #include "parse.h"
 #include "tree.h"
 
+const char *const to_words[] = {
+	[TO_TAR] = "tar", [TO_WEBDATASET] = "webdataset", [TO_TFRECORD] = "tfrecord",
+#ifdef HAVE_LMDB
+	[TO_LMDB] = "lmdb",
+#endif
+	NULL};
+
 const char *to_parse(const char *text, enum to_format *format)
 {
-	static const char *const words[] = {
-		[TO_TAR] = "tar", [TO_WEBDATASET] = "webdataset", [TO_TFRECORD] = "tfrecord", NULL};
 	uint32_t word = 0;
-	const char *wanted = parse_word(text, words, &word);
+	const char *wanted = parse_word(text, to_words, &word);
 
 	*format = (enum to_format)word;
 	return wanted;
@@ -44,21 +50,51 @@ static const char *field_refusal(const struct to *to, const struct stele_field *
 				       field->dtype != STELE_DTYPE_I64 ?
 			       "is a tensor of neither f32 nor i64, which Example needs" : NULL;
 	default:
-		return to->field_count == 1 && !is_scalar(field) ?
-			       NULL : "cannot be a record of bytes (--example takes all fields)";
+		return NULL; /* see take_field() */
 	}
 }
 
-int to_open(struct to *to, const struct stele_dataset *ds)
+/* All of them, where one has to be chosen. */
+static int refuse_fields(const struct to *to)
 {
-	struct stele_dataset_info info = {.size = sizeof(info)};
+	char *names = NULL;
+	size_t size;
+	FILE *list = open_memstream(&names, &size);
 
-	stele_dataset_info(ds, &info);
-	to->time = info.time;
-	if (to->format == TO_TAR)
+	for (uint32_t i = 0; list && i < to->field_count; i++)
+		fprintf(list, "%s'%s'", i ? ", " : "", to->fields[i].name);
+	if (list)
+		fclose(list);
+	cmd_message("a %s has only bytes, but samples have the fields %s (--field takes one%s)",
+		    to->format == TO_LMDB ? "value" : "record", names ? names : "",
+		    to->format == TO_LMDB ? "" : ", --example all");
+	free(names);
+	return -EOPNOTSUPP;
+}
+
+/* What records of bytes are. */
+static int take_field(struct to *to)
+{
+	while (to->field && to->taken < to->field_count &&
+	       strcmp(to->fields[to->taken].name, to->field) != 0)
+		to->taken++;
+	if (!to->field_count) /* nor samples */
 		return 0;
-	to->field_count = info.field_count;
-	for (uint32_t i = 0; i < info.field_count; i++) {
+	if (to->taken == to->field_count)
+		cmd_message("no field '%s'", to->field);
+	else if (!to->field && to->field_count > 1)
+		return refuse_fields(to);
+	else if (is_scalar(&to->fields[to->taken]))
+		cmd_message("field '%s' is a number, not bytes", to->fields[to->taken].name);
+	else
+		return 0;
+	return -EOPNOTSUPP;
+}
+
+static int read_fields(struct to *to, const struct stele_dataset *ds, uint32_t count)
+{
+	to->field_count = count;
+	for (uint32_t i = 0; i < count; i++) {
 		struct stele_field *field = &to->fields[i];
 		const char *why;
 
@@ -71,11 +107,26 @@ int to_open(struct to *to, const struct stele_dataset *ds)
 		cmd_message("field '%s' %s", field->name, why);
 		return -EOPNOTSUPP;
 	}
-	return 0;
+	return to->format == TO_TFRECORD || to->format == TO_LMDB ? take_field(to) : 0;
+}
+
+int to_open(struct to *to, struct stele_dataset *ds)
+{
+	struct stele_dataset_info info = {.size = sizeof(info)};
+	int error;
+
+	stele_dataset_info(ds, &info);
+	to->time = info.time;
+	if (to->format == TO_TAR)
+		return 0;
+	error = read_fields(to, ds, info.field_count);
+	return !error && to->format == TO_LMDB ? lmdb_begin(to, ds) : error;
 }
 
 void to_release(struct to *to)
 {
+	lmdb_drop(to->lmdb);
+	to->lmdb = NULL;
 	free(to->out);
 	free(to->buffer);
 	to->out = to->buffer = NULL;
@@ -136,13 +187,28 @@ const char *to_refusal(struct to *to, const char *key, size_t size)
 	return !why && to->format == TO_WEBDATASET ? name_refusal(to, key, size) : why;
 }
 
+const uint8_t *to_bytes(const struct to *to, const struct to_sample *sample, uint64_t *size)
+{
+	const uint8_t *data = sample->data;
+
+	for (uint32_t i = 0; i < to->taken; i++)
+		if (!is_scalar(&to->fields[i]))
+			data += sample->values[i].size;
+	*size = sample->values[to->taken].size;
+	return data;
+}
+
 int to_put(struct to *to, const struct to_sample *sample)
 {
+	if (to->lmdb)
+		return lmdb_put(to->lmdb, to, sample);
 	return to->format == TO_WEBDATASET ? webdataset_put(to, sample) :
 					     tfrecord_put(to, sample);
 }
 
 int to_end(struct to *to)
 {
+	if (to->lmdb)
+		return lmdb_end(to->lmdb);
 	return to->tar ? tar_end(to->tar) : tfrecord_end(to);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format.h - formats of stele export that have fields: WebDataset, TFRecord
+ * format.h - formats of stele export that have fields: WebDataset, TFRecord, LMDB
  *
  * What they cannot say is refused before anything is written, but for keys, which are refused
  * one by one.
@@ -17,18 +17,26 @@ enum to_format {
 	TO_TAR, /* not here: it has no fields */
 	TO_WEBDATASET,
 	TO_TFRECORD,
+	TO_LMDB,
 	TO_EXAMPLE, /* of TFRecord */
 };
 
+struct to_lmdb;
+
 struct to {
 	enum to_format format;
+	const char *prefix; /* of keys */
+	const char *field;  /* of records of bytes: the one that is taken; NULL: the only one */
 	int64_t time; /* of files */
 	/* Bytes go here; of a tar archive through that. */
 	tar_write_fn write;
 	void *user;
 	struct tar *tar;
+	int fd; /* of LMDB, which writes it itself */
+	struct to_lmdb *lmdb;
 	struct stele_field fields[STELE_FIELDS_MAX];
 	uint32_t field_count;
+	uint32_t taken; /* index of `field` */
 	uint8_t *out;	 /* owned; of TFRecord: what is not written yet */
 	size_t held;
 	uint8_t *buffer; /* owned; of an Example */
@@ -43,16 +51,23 @@ struct to_sample {
 	const union stele_value *values; /* of each field */
 };
 
+/* What --to takes, by enum to_format; up to NULL. */
+extern const char *const to_words[];
 /* Return: NULL; what it has to be. */
 const char *to_parse(const char *text, enum to_format *format);
-/* `format` is set. Return: 0; -EOPNOTSUPP (said): fields that it cannot have. Release. */
-int to_open(struct to *to, const struct stele_dataset *ds);
+/*
+ * `format` is set, and what it needs. Return: 0; negative errno (said), -EOPNOTSUPP: fields or
+ * keys that it cannot have. Release.
+ */
+int to_open(struct to *to, struct stele_dataset *ds);
 void to_release(struct to *to);
 /* In the order of keys. Return: NULL; why a key cannot be in it. */
 const char *to_refusal(struct to *to, const char *key, size_t size);
 /* Values for to_sample, one for each field. Return: 0; negative errno. */
 int to_values(const struct to *to, const struct stele_sample *sample, union stele_value *values);
-/* Return: 0; -ENOMEM; what `write` and the tar return. */
+/* Of a record of bytes. */
+const uint8_t *to_bytes(const struct to *to, const struct to_sample *sample, uint64_t *size);
+/* Return: 0; -ENOMEM; -EINTR; what `write`, the tar and LMDB return. */
 int to_put(struct to *to, const struct to_sample *sample);
 /* When there are no more, in any format. Return: as to_put(). */
 int to_end(struct to *to);
@@ -64,5 +79,18 @@ const char *webdataset_dot(const char *path);
 int webdataset_put(struct to *to, const struct to_sample *sample);
 int tfrecord_put(struct to *to, const struct to_sample *sample);
 int tfrecord_end(struct to *to);
+#ifdef HAVE_LMDB
+/* Checks all keys and sizes before it writes. Return: 0; negative errno (said). */
+int lmdb_begin(struct to *to, struct stele_dataset *ds);
+int lmdb_put(struct to_lmdb *lmdb, const struct to *to, const struct to_sample *sample);
+int lmdb_end(struct to_lmdb *lmdb);
+/* NULL is fine. What was not committed is lost. */
+void lmdb_drop(struct to_lmdb *lmdb);
+#else
+#define lmdb_begin(to, ds)	    (-EOPNOTSUPP)
+#define lmdb_put(lmdb, to, sample)  (-EOPNOTSUPP)
+#define lmdb_end(lmdb)		    (-EOPNOTSUPP)
+#define lmdb_drop(lmdb)		    ((void)(lmdb))
+#endif
 
 #endif

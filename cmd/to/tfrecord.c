@@ -210,6 +210,8 @@ static int put_example(struct to *to, const struct to_sample *sample)
 
 int tfrecord_put(struct to *to, const struct to_sample *sample)
 {
-	return to->format == TO_EXAMPLE ? put_example(to, sample) :
-					  put_record(to, sample->data, sample->values[0].size);
+	uint64_t size;
+	const uint8_t *data = to_bytes(to, sample, &size);
+
+	return to->format == TO_EXAMPLE ? put_example(to, sample) : put_record(to, data, size);
 }

@@ -103,10 +103,81 @@ again examples.tfrecord --example
 same "Examples"
 run stele export --to=tfrecord "$tmp/a" "$tmp/e.tfrecord"
 is 1 "$status" "several fields want --example"
-ok "says so" grep -q "field .* (--example takes all fields)" <<<"$err" || diag "$err"
+ok "says so" grep -q "samples have the fields '.*', '.*' (--field takes one, --example all)" \
+	<<<"$err" || diag "$err"
 run stele export --example "$tmp/a" "$tmp/e.tfrecord"
 is 2 "$status" "--example goes with TFRecord"
 run stele export --to=zip "$tmp/a" "$tmp/e.zip"
 is 2 "$status" "a format that is none"
+
+# ---- LMDB ----
+
+if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep -q lmdb; then
+	rm "$tmp/a"
+	mkdir "$tmp/env"
+	must tree_photos "$tmp/photos"
+	for i in $(seq 70); do # more than two transactions
+		truncate -s 1M "$tmp/photos/$i.zeros"
+	done
+	for size in 2000 2010 2020 2030 4070 4080 4090; do # where values get pages of their own
+		for key in k kk kkk kkkk; do
+			head -c $size /dev/urandom >"$tmp/photos/$size.$key"
+		done
+	done
+	head -c 40M /dev/urandom >"$tmp/photos/large"
+	must stele build -q --label-from=none "$tmp/photos" "$tmp/a"
+	to=(--to=lmdb)
+	again a.lmdb --from=lmdb
+	same "LMDB"
+	run stele build -n "$tmp/a.lmdb"
+	is 0 "$status" "LMDB: is detected" || diag "$err"
+	must stele export -q --to=lmdb "$tmp/a" "$tmp/env"
+	ok "LMDB: a directory gets data.mdb" cmp "$tmp/a.lmdb" "$tmp/env/data.mdb"
+	is "a.lmdb data.mdb" "$(cd "$tmp" && echo a.lmdb* env/* | sed 's,env/,,')" \
+		"LMDB: no lock file, the same bytes"
+	run stele export --to=lmdb "$tmp/a" "$tmp/env"
+	ok "LMDB: one that exists stays" grep -q "'$tmp/env/data.mdb': it exists" <<<"$err" ||
+		diag "$err"
+	prefix=$(printf '%0505d' 0)
+	run stele export --to=lmdb --prefix="$prefix" "$tmp/a" "$tmp/long.lmdb"
+	is "1 " "$status $(ls "$tmp/long.lmdb" 2>/dev/null)" "LMDB: a key that is too long"
+	ok "LMDB: is named" grep -q "'1.zeros' has a key of 512 bytes, those of LMDB have 511" \
+		<<<"$err" || diag "$err"
+	run stele export --to=lmdb "$tmp/a" -
+	is 2 "$status" "LMDB: not to stdout"
+	rm -r "$tmp/photos" "$tmp/env"
+
+	rm "$tmp/a"
+	must stele build -q --from=webdataset "$fixtures/webdataset.tar" "$tmp/a"
+	names=$(stele info --json "$tmp/a" | jq -r \
+		'.snapshot.fields[] | select(.type == "bytes" or .type == "utf8").name')
+	run stele export --to=lmdb "$tmp/a" "$tmp/e.lmdb"
+	is 1 "$status" "LMDB: several fields"
+	ok "says so" grep -q "a value has only bytes, .* (--field takes one)" <<<"$err" ||
+		diag "$err"
+	for name in $names; do
+		to=(--to=lmdb "--field=$name")
+		again e.lmdb --from=lmdb
+		is "$(stele ls "$tmp/a" | while read -r key; do
+			stele cat --field="$name" "$tmp/a" "$key" | sum /dev/stdin
+		done)" "$(stele ls "$tmp/b" | while read -r key; do
+			stele cat "$tmp/b" "$key" | sum /dev/stdin
+		done)" "LMDB: field $name"
+	done
+	must test "$(wc -w <<<"$names")" -gt 1
+	name=${names##*$'\n'}
+	must stele export -q --to=tfrecord --field="$name" "$tmp/a" "$tmp/f.tfrecord"
+	must stele build -q "$tmp/f.tfrecord" "$tmp/c"
+	is "$(stele cat --field="$name" "$tmp/a" "$(stele ls "$tmp/a" | head -n 1)" |
+		sum /dev/stdin)" "$(stele cat "$tmp/c" "$(stele ls "$tmp/c" | head -n 1)" |
+		sum /dev/stdin)" \
+		"TFRecord: a field"
+	run stele export --to=lmdb --field=none "$tmp/a" "$tmp/g.lmdb"
+	ok "a field that is none" grep -q "no field 'none'" <<<"$err" || diag "$err"
+	run stele export --field=x "$tmp/a" "$tmp/g.tar"
+	is 2 "$status" "--field goes with records of bytes"
+else
+	skip_block 1 "needs LMDB"
+fi
 
 done_testing
