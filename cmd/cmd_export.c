@@ -17,6 +17,7 @@
 #include "export.h"
 #include "libarchive.h"
 #include "parse.h"
+#include "remedy.h"
 #include "stop.h"
 #include "tar.h"
 #include "text.h"
@@ -170,6 +171,8 @@ static int export(struct export *job, struct output *output)
 		cmd_message("cannot write '%s': %s",
 			    output->path ? output->path : "-",
 			    open_reason(job->write_error));
+	if (error && status == CMD_DAMAGED)
+		remedy_print("export", -EBADMSG, "", NULL);
 	if (error)
 		return status;
 	summarize(job, output->path);

@@ -36,7 +36,7 @@ static int decode(struct stele_checker *c, struct stele_ticket *ticket)
 	return stele_sample_decode(
 		c->ds, slot, ticket->memory + (slot->offset - slot->read_offset),
 		c->verify, &c->proof,
-		ticket->verdict.first ? STELE_LOG_ERROR : STELE_LOG_WARNING,
+		ticket->verdict.first ? STELE_LOG_ERROR : STELE_LOG_INFO,
 		&ticket->verdict.sample);
 }
 
@@ -76,6 +76,8 @@ static int bring_back(struct stele_checker *c,
 	if (!status) {
 		copy_slot(ticket, second);
 		status = decode(c, ticket);
+		if (!status)
+			stele_slot_log_again(c->ds, &ticket->slot);
 	}
 	ticket->verdict.first = NULL;
 	free(second);

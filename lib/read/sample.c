@@ -76,7 +76,7 @@ int stele_sample_decode(const struct stele_dataset *ds,
 	check.fields = NULL;
 	err = stele_record_check_slot(&check, data);
 	if (err)
-		stele_log_emit(&ds->image.log, level,
+		stele_log_emit(&ds->image.log, err == -EBADMSG ? level : STELE_LOG_ERROR,
 			       "sample %" PRIu64 " at offset %" PRIu64
 			       ", %" PRIu64 " bytes: %s",
 			       slot->id, slot->offset, slot->size, check.why);
@@ -100,6 +100,15 @@ int stele_sample_decode(const struct stele_dataset *ds,
 		sample->tail = record->key + record->key_size;
 	}
 	return err;
+}
+
+void stele_slot_log_again(const struct stele_dataset *ds,
+			  const struct stele_slot *slot)
+{
+	stele_log_warning(&ds->image.log,
+			  "sample %" PRIu64 " at offset %" PRIu64 ", %" PRIu64
+			  " bytes: the checksum matched only when it was read again",
+			  slot->id, slot->offset, slot->size);
 }
 
 /* ---- fields ---------------------------------------------------------------- */
@@ -295,7 +304,7 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 	void *bad;
 	int err;
 
-	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_WARNING,
+	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_INFO,
 				sample);
 	if (err != -EBADMSG)
 		return stele_slot_judge(ds, slot, err);
@@ -303,6 +312,8 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_ERROR,
 				sample);
 	free(bad); /* last: the second one must land in other memory */
+	if (!err)
+		stele_slot_log_again(ds, slot);
 	return stele_slot_judge(ds, slot, err);
 }
 

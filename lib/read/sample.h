@@ -38,8 +38,8 @@ int stele_slot_judge(const struct stele_dataset *ds,
 /*
  * Make a sample of the slot at `data`: find its parts, and check as `verify`
  * says; `proof` is needed for DIGEST only. Sets every member of *sample but tag
- * and buffer; on an error data, key and tail are NULL. What does not match is
- * logged at `level`.
+ * and buffer; on an error data, key and tail are NULL. A checksum that
+ * does not match is logged at `level`: INFO by who reads it again; other damage as an error.
  * Return, and sample->status: 0; -EBADMSG; -EUCLEAN; for DIGEST errors of
  * reading the digests section.
  */
@@ -48,6 +48,10 @@ int stele_sample_decode(const struct stele_dataset *ds,
 			enum stele_verify verify, struct stele_proof *proof,
 			enum stele_log_level level,
 			struct stele_sample *sample);
+
+/* After a read that followed one with a wrong checksum, which is worth a warning. */
+void stele_slot_log_again(const struct stele_dataset *ds,
+			  const struct stele_slot *slot);
 
 /*
  * Read it from the device, and decode. In any case sample->buffer is NULL or what was

@@ -117,7 +117,7 @@ static int decode(const struct stele_view *view, const struct stele_slot *slot,
 		  struct stele_proof *proof, struct stele_sample *out)
 {
 	return stele_sample_decode(view->ds, slot, view->cached.memory + slot->offset,
-				   view->verify, proof, STELE_LOG_WARNING, out);
+				   view->verify, proof, STELE_LOG_INFO, out);
 }
 
 static int read_past(struct stele_view *view, const struct stele_slot *slot,
@@ -149,9 +149,11 @@ static int find(struct stele_view *view, const struct stele_slot *slot,
 	if (err == -EBADMSG) {
 		stele_cached_drop(&view->cached, slot->offset, slot->size);
 		err = decode(view, slot, proof, out);
+		if (err == -EBADMSG)
+			err = read_past(view, slot, proof, out);
+		if (!err)
+			stele_slot_log_again(view->ds, slot);
 	}
-	if (err == -EBADMSG)
-		err = read_past(view, slot, proof, out);
 	return stele_slot_judge(view->ds, slot, err);
 }
 

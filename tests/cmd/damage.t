@@ -53,6 +53,7 @@ is "3 s33 $id $at 1" "$status $(head -n 1 "$tmp/.out" |
 run stele cat "$tmp/bad" s33
 is "3 " "$status $out" "a record: cat writes nothing of it"
 ok "a record: cat says of its checksum what verify says" grep -qF "$words" <<<"$err"
+is 1 "$(grep -cF "$words" <<<"$err")" "a record: cat says it once" || diag "$err"
 ok "a record: cat says where to read of it" grep -q "^hint: .*DAMAGE" <<<"$err"
 ok "a record: cat names it" grep -q "#$id 's33'" <<<"$err" || diag "$err"
 run stele cat "$tmp/bad" s33 s7
@@ -60,10 +61,17 @@ is 3 "$status" "a record: cat of it and another fails"
 ok "a record: the other is written" cmp "$tmp/src/s7" "$tmp/.out"
 run stele extract "$tmp/bad" "$tmp/copy"
 is 3 "$status" "a record: extract fails"
+is 1 "$(grep -cF "$words" <<<"$err")" "a record: extract says it once" || diag "$err"
 ok "a record: extract says where to read of it" grep -q "^hint: .*DAMAGE" <<<"$err"
 ok "a record: extract names it" grep -q "#$id 's33'" <<<"$err"
 ok "a record: extract does not write it" test ! -e "$tmp/copy/s33"
 is 49 "$(find "$tmp/copy" -type f | wc -l)" "a record: all others are there"
+run stele export "$tmp/bad" "$tmp/bad.tar"
+is "3 1" "$status $(grep -cF "$words" <<<"$err")" "a record: export fails, and says it once" ||
+	diag "$err"
+ok "a record: export says where to read of it" grep -q "^hint: .*DAMAGE" <<<"$err"
+ok "a record: export names it" grep -q "#$id 's33'" <<<"$err"
+is missing "$(ls "$tmp/bad.tar" 2>/dev/null || echo missing)" "a record: and makes no archive"
 
 flip "$(offset_of sample-1-begins)" "$(offset_of sample-40-begins)"
 run stele verify "$tmp/bad"

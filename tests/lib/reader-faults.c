@@ -120,6 +120,7 @@ static void test_flips(struct test_dataset *t, unsigned int depth)
 	out = read_with(t, depth, &rule);
 	expect(&out, 0, 0, 1, "a bit flips once");
 	is_uint(SAMPLES + 1, out.stats.device_reads, "one read more");
+	ok(test_log_has(&t->log, "only when it was read again"), "a warning");
 	rule.count = 0;
 	out = read_with(t, depth, &rule);
 	expect(&out, 1, -EBADMSG, 1, "a bit is always wrong");
