@@ -95,9 +95,11 @@ int stele_section_fetch(const struct stele_image *image,
 				count * STELE_BLOCK_SIZE);
 	if (ret < 0) {
 		stele_log_error(&image->log,
-				"cannot read %" PRIu64
-				" blocks of a section at %" PRIu64,
-				count, offset);
+				"cannot read the %s of segment %" PRIx64 ", %" PRIu64
+				" bytes at %" PRIu64 ": %s",
+				stele_section_name(section->type),
+				segment->descriptor.id, count * STELE_BLOCK_SIZE,
+				offset, stele_strerror(ret));
 		return ret;
 	}
 	return check_fetched(image, segment, section, index, count, blocks);
