@@ -95,6 +95,7 @@ static int open_file(struct stele_claim *claim, const char *backend,
 	const unsigned int flags = STELE_DEVICE_WRITE | STELE_DEVICE_EXCL;
 	int ret = stele_device_open_patiently(claim->path, flags, backend,
 					      &claim->log, &claim->dev);
+	const char *verb = "open";
 	struct stat st;
 
 	if (ret == -ENOENT && is_link(claim->path)) {
@@ -111,6 +112,7 @@ static int open_file(struct stele_claim *claim, const char *backend,
 					     flags | STELE_DEVICE_CREATE,
 					     backend, &claim->log, &claim->dev);
 		claim->created = !ret;
+		verb = "create";
 	}
 	if (ret == -ENOENT) {
 		log_no_directory(claim);
@@ -123,7 +125,7 @@ static int open_file(struct stele_claim *claim, const char *backend,
 		return ret;
 	}
 	if (ret < 0) {
-		stele_log_error(&claim->log, "cannot open '%s': %s",
+		stele_log_error(&claim->log, "cannot %s '%s': %s", verb,
 				claim->path,
 				ret == -ENODEV ? "no such device" :
 						 stele_strerror(ret));
