@@ -25,7 +25,7 @@ int cmd_unmap(const struct cmd *cmd, int argc, char **argv)
 						.detach = krbd_detach));
 		if (!error)
 			continue;
-		status = CMD_FAILED;
+		status = cmd_status_of(error);
 		cmd_log_error(error, argv[i]);
 	}
 	return cmd_finish(status);

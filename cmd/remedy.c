@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -45,6 +46,7 @@
 #define FILL                                                                 \
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
+#define FILE_LIMIT "files may not be that large here: raise the limit with 'ulimit -f'"
 #define NOT_EVEN_ROOT                                                        \
 	"not even root may: see whether it is immutable (lsattr), or on an " \
 	"NFS that squashes root"
@@ -99,6 +101,7 @@ static const struct {
 	 "give the target its full size again, or copy the image anew"},
 	{-EOPNOTSUPP, " posix ", "has a granule of",
 	 "use 'stele compact --granule=512', then delete the snapshots that have it"},
+	{-EFBIG, NULL, NULL, FILE_LIMIT},
 	{-ENOSPC, NULL, "temporary file",
 	 "free space there, or set TMPDIR to a directory that has more"},
 	{-ENOSPC, " snapshot gc repair posix ", "filesystem is full",
@@ -298,6 +301,14 @@ void remedy_path(const char *target)
 			 target, target);
 }
 
+/* Other sizes that are refused are those of the format. */
+static bool files_are_limited(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
 void remedy_print(const char *verb, int error, const char *line,
 		  const char *target)
 {
@@ -310,6 +321,8 @@ void remedy_print(const char *verb, int error, const char *line,
 		remedy_path(target);
 	if (remedy && !geteuid() && !strncmp(remedy, RUN_AS, strlen(RUN_AS)))
 		remedy = NOT_EVEN_ROOT;
+	if (remedy && !strcmp(remedy, FILE_LIMIT) && !files_are_limited())
+		remedy = NULL;
 	if (remedy)
 		cmd_hint("%s", remedy);
 	else if (i == REMEDIES && error == -ENOENT && target)

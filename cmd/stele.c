@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -482,6 +483,7 @@ int main(int argc, char **argv)
 
 	if (!fill_descriptors())
 		return CMD_FAILED;
+	signal(SIGXFSZ, SIG_IGN); /* a file beyond 'ulimit -f' is an error as any other */
 	cmd_output_begin();
 	if (argc > 1 && strcmp(argv[1], "__complete") == 0)
 		return complete_words(commands, COMMAND_COUNT, argv + 2);

@@ -274,6 +274,15 @@ ok "which is said" grep -q "empty snapshot name in target 'new2.stele@'" <<<"$er
 says 2 "" snapshot create "image@" --base=first
 says 1 "" map missing.stele cats
 ok "map: names what is missing" grep -q "cannot open 'missing.stele': No such file" <<<"$err"
+run stele unmap .x
+is 2 "$status" "unmap: a name that nothing can have is wrong usage, as map says" || diag "$err"
+mkdir "$tmp/limited"
+head -c 300000 /dev/zero >"$tmp/limited/file"
+(ulimit -f 100; exec stele build "$tmp/limited" "$tmp/limited.stele") >>"$tmp/log" 2>"$tmp/.limited"
+is 1 "$?" "ulimit -f: an error, no signal" || diag "$(<"$tmp/.limited")"
+ok "ulimit -f: said, with the next step" grep -q "^hint: .*ulimit -f" "$tmp/.limited" ||
+	diag "$(<"$tmp/.limited")"
+ok "ulimit -f: no half of an image is left" test ! -e "$tmp/limited.stele"
 says 1 "" snapshot delete image@nope
 ok "snapshot delete: says that it cannot delete" grep -q "cannot delete snapshot 'nope'" <<<"$err"
 says 1 "choose another place" build src /proc/x
