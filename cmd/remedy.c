@@ -192,7 +192,7 @@ static const struct {
 	 "'stele snapshot create TARGET@NEW --base=OLD' names the samples of a snapshot anew"},
 	{-EINVAL, " resize ", "cannot shrink",
 	 "'stele copy' to a smaller target takes only what a snapshot needs"},
-	{-EISDIR, " build copy ", "cannot open", "give TARGET a name in that directory"},
+	{-EISDIR, " build copy ", "cannot create", "give TARGET a name in that directory"},
 	{-ENOTBLK, NULL, NULL, "name a block device, a regular file or an image in Ceph RBD"},
 	{-EINVAL, NULL, "it has several snapshots",
 	 "select one: TARGET@NAME"},
