@@ -60,6 +60,7 @@ static const struct {
 	{-EEXIST, NULL, "written over its image",
 	 "if the image shall stay, erase that with wipefs(8), then run 'stele repair'"},
 	{-EEXIST, NULL, "as well as a file", NULL},
+	{-EEXIST, " build append ", "has the key '", "keys are unique: rename one of the two"},
 	{-EEXIST, " build ", "holds a Stele image, ",
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
 	{-EEXIST, " build copy ", "larger than it",

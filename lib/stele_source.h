@@ -127,7 +127,7 @@ struct stele_source_ops {
  * fields there are
  *
  * Return: as stele_build(); what a callback returned; -EINVAL (a key, size, field or
- * sample that breaks a rule; a key twice); -ENAMETOOLONG.
+ * sample that breaks a rule); -EEXIST (a key twice); -ENAMETOOLONG.
  */
 STELE_API int stele_build_from(const struct stele_source_ops *ops, void *user,
 			       const char *target,

@@ -121,7 +121,7 @@ static int refuse_repeated(const struct stele_plan *plan, const struct stele_bui
 		stele_log_error(&builder->log, "the source has the key '%s' twice%s%s%s%s", key,
 				*places[0] ? ": " : "", places[0], *places[1] ? ", " : "",
 				places[1]);
-	return source->puts ? -EEXIST : -EINVAL;
+	return -EEXIST;
 }
 
 static int sort_table(struct stele_plan *plan, struct stele_builder *builder,

@@ -51,7 +51,7 @@ void stele_plan_init(struct stele_plan *plan,
 /*
  * Fill the table, sorted, and take the fields, which have to be those of `base`
  * (NULL: none; or without segments). Return: 0; -ECANCELED; -EFBIG (a sample is
- * larger than the format allows); -EINVAL (a key that no sample may have, or twice);
+ * larger than the format allows); -EINVAL (a key that no sample may have); -EEXIST (one twice);
  * errors of scan, grow and stele_fields_take().
  */
 int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,

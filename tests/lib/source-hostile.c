@@ -401,7 +401,7 @@ static const struct {
 	{"no key", no_key, -EINVAL, "without a key", false},
 	{"an empty key", empty_key, -EINVAL, "without a key", false},
 	{"a zero byte in a key", zero_key, -EINVAL, "zero byte in a key", false},
-	{"a key twice", key_twice, -EINVAL, "'sample 5' twice", false},
+	{"a key twice", key_twice, -EEXIST, "'sample 5' twice", false},
 	{"a long key", long_key, -ENAMETOOLONG, "more than 4000", false},
 	{"2^64 - 1 bytes", huge, -EFBIG, "'sample 7' has", false},
 	{"one byte too many", large, -EFBIG, "'sample 7' has", false},

@@ -151,10 +151,10 @@ static void test_twice(uint32_t flags)
 
 	twice.flags = flags;
 	twice.scan = scan_places;
-	is_int(-EINVAL, stele_build_from(&twice, NULL, one, NULL, NULL), "a key twice");
+	is_int(-EEXIST, stele_build_from(&twice, NULL, one, NULL, NULL), "a key twice");
 	is_string("the source has the key 'a/1' twice", said(), "is named");
 	twice.describe = describe;
-	is_int(-EINVAL, stele_build_from(&twice, NULL, one, NULL, NULL), "a key twice");
+	is_int(-EEXIST, stele_build_from(&twice, NULL, one, NULL, NULL), "a key twice");
 	is_string("the source has the key 'a/1' twice: 'x.tar' at byte 0, 'x.tar' at byte 1024",
 		  said(), "and where, if the source knows");
 }
