@@ -116,9 +116,14 @@ uint64_t stele_posix_directory_end(struct stele_posix_directory *directory)
 		qsort_r(directory->entries, count, sizeof(*directory->entries), compare,
 			directory->names);
 	/* Twice as a directory it cannot be, nor as a file: keys are unique. */
-	for (uint64_t i = 0; i < count; i++)
-		if (i + 1 == count || !same_name(directory, i))
-			directory->entries[kept++] = directory->entries[i];
+	for (uint64_t i = 0; i < count; i++) {
+		const struct stele_posix_entry entry = directory->entries[i];
+
+		if (i + 1 < count && same_name(directory, i))
+			continue;
+		directory->entries[i] = directory->entries[kept];
+		directory->entries[kept++] = entry;
+	}
 	directory->count = kept;
 	return count - kept;
 }

@@ -40,7 +40,10 @@ int stele_posix_directory_begin(struct stele_posix_directory *directory, uint64_
 /* Return: 0; -ENOMEM. */
 int stele_posix_directory_add(struct stele_posix_directory *directory, const char *name,
 			      uint32_t name_size, uint32_t segment, uint64_t number);
-/* Sort, and leave out files whose names are directories', too. Return: how many. */
+/*
+ * Sort, and leave out files whose names are directories', too. Return: how many; they stand
+ * behind `count` entries.
+ */
 uint64_t stele_posix_directory_end(struct stele_posix_directory *directory);
 /* How many of the entries from `first` on a block of this size takes, at least one. */
 uint32_t stele_posix_directory_fit(const struct stele_posix_directory *directory,

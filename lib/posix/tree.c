@@ -217,6 +217,16 @@ static void leave_out(struct walk *w, const char *name, size_t size)
 	tree->file_count--;
 }
 
+/* What is a directory, too. */
+static void leave_out_file(struct walk *w, const struct stele_posix_directory *d,
+			   const struct stele_posix_entry *entry)
+{
+	const uint32_t end = w->ends[w->depth];
+
+	memcpy(w->path + end, d->names + entry->name, entry->name_size);
+	leave_out(w, w->path, end + entry->name_size);
+}
+
 /* The last one on the stack is whole. */
 static int end_directory(struct walk *w)
 {
@@ -226,7 +236,7 @@ static int end_directory(struct walk *w)
 	int ret;
 
 	for (uint64_t both = stele_posix_directory_end(d); both; both--)
-		leave_out(w, w->path, w->ends[w->depth]);
+		leave_out_file(w, d, &d->entries[d->count + both - 1]);
 	if (!w->writer) {
 		count_entries(w->tree, d);
 		return 0;

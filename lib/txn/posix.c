@@ -110,11 +110,14 @@ static uint64_t count_refs(const struct stele_txn *txn)
 
 static void log_left_out(const struct stele_txn *txn, const struct stele_posix_tree *tree)
 {
+	const bool one = tree->left_out == 1;
+
 	if (tree->left_out)
 		stele_log_warning(&txn->image->log,
-				  "%" PRIu64 " samples cannot be files, such as '%s'; "
-				  "mounted, the image lacks them",
-				  tree->left_out, tree->first_left_out);
+				  "%" PRIu64 " sample%s cannot be %s, such as '%s': mounted, "
+				  "the image lacks %s",
+				  tree->left_out, one ? "" : "s", one ? "a file" : "files",
+				  tree->first_left_out, one ? "it" : "them");
 }
 
 /* By the generation that it is of: same image, same bytes. */

@@ -153,5 +153,13 @@ is "" "$(stele verify odd.stele 2>&1 >"$tmp/null")" "an image of one file"
 enter odd.stele
 is 1 "$(cat mnt/v1/file)" "mounted from a file"
 leave
+mkdir both both/dir both/dir/file
+echo 1 >both/dir/file/below
+must tar -cf both.tar -C both dir/file/below
+must tar -rf both.tar -C odd --transform 's/^/dir\//' file
+run stele build --posix both.tar both.stele
+is 0 "$status" "a file that is a directory, too" || diag "$err"
+ok "is named" grep -q \
+	"warning: 1 sample cannot be a file, such as 'dir/file': mounted, the image lacks it" <<<"$err"
 
 done_testing
