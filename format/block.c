@@ -54,7 +54,7 @@ int stele_block_check(const struct stele_disk_block *block,
 		      uint64_t owner, const char **why)
 {
 	if (memcmp(block->magic, block_magic, MAGIC_SIZE) != 0)
-		return refuse(why, -EMEDIUMTYPE, "block: no stele magic");
+		return refuse(why, -EMEDIUMTYPE, "block: not one of a Stele image");
 	if (le32_get(block->crc) != stele_block_crc(block))
 		return refuse(why, -EBADMSG, "block: checksum mismatch");
 	if (le32_get(block->type) != (uint32_t)type)

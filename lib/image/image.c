@@ -53,9 +53,9 @@ static void log_copies(const struct stele_copies *copies, bool refused,
 
 		if (copy->error < 0)
 			stele_log_emit(log, level,
-				       "superblock copy %u at %" PRIu64
-				       " rejected: %s",
-				       i, copy->offset, copy->why);
+				       "superblock copy %u at byte %" PRIu64
+				       " cannot be used%s: %s", i, copy->offset,
+				       refused ? "" : ", others can", copy->why);
 	}
 }
 
@@ -128,8 +128,8 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 		return 0;
 	}
 	stele_log_error(log,
-			"catalog of generation %" PRIu64 " at %" PRIu64
-			" rejected: %s",
+			"catalog of generation %" PRIu64 " at byte %" PRIu64
+			" cannot be used: %s",
 			sb->generation, sb->catalog_offset, why);
 	free(blocks);
 	/* The superblock has our magic: this is a damaged image of ours. */

@@ -67,8 +67,8 @@ static int load_descriptor(struct stele_image *image,
 			return 0;
 		stele_log_emit(&image->log,
 			       i ? STELE_LOG_ERROR : STELE_LOG_WARNING,
-			       "descriptor of segment %" PRIx64 " at %" PRIu64
-			       " rejected: %s",
+			       "descriptor of segment %" PRIx64 " at byte %" PRIu64
+			       " cannot be used: %s",
 			       where->id, offsets[i], why);
 	}
 	return ret;

@@ -27,7 +27,7 @@ static int check_readable(const struct stele_image *image,
 		if (!copy->error || stele_error_of_content(copy->error))
 			continue;
 		stele_log_error(&image->log,
-				"superblock copy %u at %" PRIu64
+				"superblock copy %u at byte %" PRIu64
 				" cannot be judged, so the image is not "
 				"changed: %s",
 				i, copy->offset, copy->why);

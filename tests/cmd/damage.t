@@ -85,7 +85,7 @@ is 0 "$status" "superblocks at the front lost: still readable" || diag "$err"
 run stele verify "$tmp/bad"
 is 3 "$status" "superblocks at the front lost: verify finds it"
 ok "superblocks at the front lost: by name" \
-	grep -q '^damaged superblock at 4096+4096: checksum.*no stele magic' <<<"$out" ||
+	grep -q '^damaged superblock at 4096+4096: checksum.*not one of a Stele image' <<<"$out" ||
 	diag "$out"
 
 # Of several snapshots, each damage is named by one that has it; what the page says helps.

@@ -69,7 +69,7 @@ static void test_magic(void)
 		block.magic[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		corrupt_repair_block((uint8_t *)&block);
 		if (decode((uint8_t *)&block, &why) != -EMEDIUMTYPE || !why ||
-		    strcmp(why, "block: no stele magic") != 0)
+		    strcmp(why, "block: not one of a Stele image") != 0)
 			wrong++;
 		block.magic[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
