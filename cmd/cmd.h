@@ -90,6 +90,8 @@ void cmd_log_error(int error, const char *target);
 /* CMD_DAMAGED for checksums and structures, CMD_USAGE for -EINVAL, else CMD_FAILED. */
 int cmd_status_of(int error);
 
+/* A file of such a name is written "./rbd:...". */
+bool cmd_is_rbd(const char *target);
 /* What follows the '@' that divides, a name or "sha256:HEX"; NULL: nothing. */
 const char *cmd_snapshot_of(const char *target);
 /* Does it select a snapshot, by name or digest? */

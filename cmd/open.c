@@ -13,13 +13,18 @@
 #include "snapshots.h"
 #include "text.h"
 
+bool cmd_is_rbd(const char *target)
+{
+	return !strncmp(target, "rbd:", 4);
+}
+
 const char *cmd_snapshot_of(const char *target)
 {
 	const char *slash = strrchr(target, '/');
 	const char *at = strrchr(slash ? slash : target, '@');
 
 	/* Of RBD there is but one, and options with slashes may follow. */
-	if (strncmp(target, "rbd:", 4) == 0)
+	if (cmd_is_rbd(target))
 		at = strchr(target, '@');
 	return at && at > target && at[1] && at[1] != '?' ? at + 1 : NULL;
 }

@@ -19,7 +19,7 @@ static char *with_name(const char *target, const char *name)
 	const char *at = cmd_snapshot_of(target) - 1, *rest = NULL;
 	char *text;
 
-	if (strncmp(target, "rbd:", 4) == 0)
+	if (cmd_is_rbd(target))
 		rest = strchr(at, '?');
 	if (asprintf(&text, "%.*s%s%s%s", (int)(at - target), target, *name ? "@" : "", name,
 		     rest ? rest : "") < 0)

@@ -47,7 +47,7 @@ bool bench_machine_file(const char *target, char path[PATH_MAX])
 		stele_map_list(match, &search);
 	if (!path[0])
 		snprintf(path, PATH_MAX, "%s", target);
-	if (strncmp(path, "rbd:", 4) == 0)
+	if (cmd_is_rbd(path))
 		return false;
 	if (access(path, F_OK) == 0)
 		return true;

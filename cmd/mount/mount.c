@@ -63,7 +63,7 @@ static void find_path(const char *target, struct found *found)
 	if (!name && size && target[size - 1] == '@')
 		size--;
 	found->pinned = name && !strncmp(name, "sha256:", 7);
-	if (strncmp(target, "rbd:", 4) && size < sizeof(found->path))
+	if (!cmd_is_rbd(target) && size < sizeof(found->path))
 		memcpy(found->path, target, size);
 	if (!name && !strchr(target, '/'))
 		stele_map_list(take_mapping, found);

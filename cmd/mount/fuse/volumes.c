@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd.h"
 #include "mount/fuse/log.h"
 
 #define OPEN_OPTS &STELE_OPTS(stele_open_opts, .log = log_line)
@@ -17,7 +18,7 @@
 /* TARGET@NAME that means the same from another directory. */
 static char *with_name(const char *target, const char *name)
 {
-	const bool rbd = !strncmp(target, "rbd:", 4);
+	const bool rbd = cmd_is_rbd(target);
 	const char *rest = rbd ? strchr(target, '?') : NULL;
 	size_t size = rest ? (size_t)(rest - target) : strlen(target);
 	char *whole = NULL, *here = NULL;
