@@ -152,13 +152,15 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
 	int error;
 
 	error = key_resolve(ds, text, keys_only, &id);
+	if (error == -EINVAL) /* no key can be that */
+		error = -ENOENT;
 	if (error) {
 		name = text_escape(text, strlen(text));
 		cmd_message("cannot find '%s': %s", name ? name : text,
-			    error == -ENOENT || error == -EINVAL ? "no such key"
+			    error == -ENOENT   ? "no such key"
 			    : error == -ERANGE ? "no such id"
 					       : stele_strerror(error));
-		if (error == -ENOENT || error == -EINVAL || error == -ERANGE)
+		if (error == -ENOENT || error == -ERANGE)
 			*unknown |= !explain(ds, text, name ? name : text, keys_only) &&
 				    error != -ERANGE;
 	} else {

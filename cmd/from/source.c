@@ -216,18 +216,25 @@ static int take_names(struct from *from, struct names *names)
 	return 0;
 }
 
-/* A directory may be an environment of LMDB. */
-static void find_environments(struct names *names, const struct from_opts *opts)
+/* A directory may be an environment of LMDB. Return: 0; -ENOENT (it has to be one; said). */
+static int find_environments(struct names *names, const struct from_opts *opts)
 {
-	for (size_t i = 0; i < names->count; i++) {
-		char *path = !opts->format || !strcmp(opts->format, "lmdb") ?
-				     lmdb_data_file(names->list[i]) : NULL;
+	const bool wanted = opts->format && !strcmp(opts->format, "lmdb");
+	struct stat st;
 
-		if (!path)
-			continue;
-		free(names->list[i]);
-		names->list[i] = path;
+	for (size_t i = 0; i < names->count; i++) {
+		char *path = !opts->format || wanted ? lmdb_data_file(names->list[i]) : NULL;
+
+		if (path) {
+			free(names->list[i]);
+			names->list[i] = path;
+		} else if (wanted && !stat(names->list[i], &st) && S_ISDIR(st.st_mode)) {
+			cmd_message("the directory '%s' has no environment of LMDB ('data.mdb')",
+				    names->list[i]);
+			return -ENOENT;
+		}
 	}
+	return 0;
 }
 
 /* What is not there is reported by who opens it: the library, which takes directories. */
@@ -276,7 +283,8 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 		ret = take_source(&names, sources[i]);
 	if (ret)
 		cmd_error(ret, "cannot expand the names of sources");
-	find_environments(&names, opts);
+	else
+		ret = find_environments(&names, opts);
 	if (!ret && !is_directory(&names, opts)) {
 		ret = check_names(&names);
 		if (!ret)

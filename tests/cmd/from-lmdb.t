@@ -59,6 +59,10 @@ built --database=ints "$tmp/named.lmdb"
 is "0 0000000003 0000000300 0000070000" "$status $(stele ls "$image" | paste -sd ' ')" \
 	"keys that are integers" || diag "$err"
 is 70000 "$(stele cat "$image" 0000070000)" "and their values"
+mkdir "$tmp/none"
+built --from=lmdb "$tmp/none"
+is "1 stele: the directory '$tmp/none' has no environment of LMDB ('data.mdb')" "$status $err" \
+	"a directory without one"
 built --database=none "$tmp/named.lmdb"
 is 1 "$status" "no such database"
 ok "says so" grep -q "no database 'none'" <<<"$err" || diag "$err"

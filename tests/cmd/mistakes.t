@@ -77,6 +77,7 @@ ok "twice the same is said" grep -q "'image@second' is given twice" <<<"$err"
 is "first second" "$(stele snapshot list --json image | jq -r .name | paste -sd ' ')" \
 	"and nothing deleted"
 says 1 "'stele ls' lists the keys" cat image@first nokey
+says 1 "'stele ls' lists the keys" cat image@first ""
 stele cat image@first a >/dev/full 2>err
 ok "cat: a full device is named" grep -q "No space left" err || diag "$(<err)"
 head -c 3M /dev/urandom >src/large
