@@ -90,7 +90,7 @@ static int put(void *user, const void *data, size_t size)
 
 	while (size && !job->write_error) {
 		const size_t n = size < WRITE_SIZE ? size : WRITE_SIZE;
-		ssize_t got = write(job->to, data, n);
+		ssize_t got = write(job->file.fd, data, n);
 
 		if (stop_requested())
 			job->write_error = -EINTR;
@@ -179,12 +179,36 @@ static int put_file(struct exporting *e, const struct window *w, const struct en
 	return error ? error : check_tar(job, tar_file_end(e->to.tar));
 }
 
+static int begin_file(struct exporting *e)
+{
+	return e->job->format > TO_WEBDATASET ?
+		       0 : check_tar(e->job, tar_open(put, e->job, &e->to.tar));
+}
+
+/* The next shard, if this one is full. */
+static int turn_file(struct exporting *e)
+{
+	const uint64_t full = e->job->file.shard_size;
+	int error;
+
+	if (!full || to_size(&e->to) < full)
+		return 0;
+	error = to_end(&e->to);
+	tar_close(e->to.tar);
+	e->to.tar = NULL;
+	if (!error)
+		error = to_file_next(&e->job->file);
+	return error ? check_tar(e->job, error) : begin_file(e);
+}
+
 static int put_sample(struct exporting *e, const struct window *w,
 		      const struct entry *entry)
 {
 	struct export *job = e->job;
 	int error = entry->status;
 
+	if (!error)
+		error = turn_file(e);
 	if (!error)
 		error = e->to.format == TO_TAR ? put_file(e, w, entry) : put_fields(e, w, entry);
 	if (!error) {
@@ -528,7 +552,7 @@ int export_run(struct export *job)
 	struct exporting e = {
 		.job = job,
 		.to = {.format = job->format, .prefix = job->prefix, .field = job->field,
-		       .fd = job->to, .write = put, .user = job}};
+		       .fd = job->file.fd, .write = put, .user = job}};
 	int error = to_open(&e.to, job->ds);
 
 	if (error) {
@@ -540,8 +564,8 @@ int export_run(struct export *job)
 		error = stele_cursor_open(job->ds, NULL, 0, &e.cursor);
 	if (error)
 		cmd_error(error, "cannot read the samples");
-	if (!error && job->format <= TO_WEBDATASET)
-		error = check_tar(job, tar_open(put, job, &e.to.tar));
+	if (!error)
+		error = begin_file(&e);
 	progress_start(!job->quiet);
 	if (!error)
 		error = pass_all(&e);

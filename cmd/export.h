@@ -8,13 +8,14 @@
 #include <stdbool.h>
 
 #include "stele.h"
+#include "to/file.h"
 #include "to/format.h"
 
 struct export {
 	struct stele_dataset *ds;
 	const char *prefix; /* of each path */
 	const char *field;  /* see struct to */
-	int to; /* descriptor */
+	struct to_file file; /* open */
 	enum to_format format;
 	bool quiet;
 	uint64_t done, bytes, refused; /* samples; of these; left out */

@@ -183,6 +183,8 @@ static const struct cmd commands[] = {
 	 "  -f, --force             replace an existing FILE\n"
 	 "      --prefix=TEXT       prepend TEXT to each name, verbatim\n"
 	 "  -q, --quiet             print only errors\n"
+	 "      --shard-size=SIZE   begin another file, as FILE is called with %06d\n"
+	 "                          replaced by numbers, when one has SIZE bytes\n"
 	 "      --to=FORMAT         tar (default), webdataset, tfrecord or lmdb\n"
 	 VERIFY_OPTION
 	 "  -h, --help\n"},

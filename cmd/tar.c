@@ -34,6 +34,7 @@ struct tar {
 	bool silent; /* what comes now is not wanted */
 	char *buffer;
 	size_t held; /* bytes in it */
+	uint64_t size; /* of the archive, with these */
 	struct archive *writers[WRITERS];
 	struct archive *now; /* whose file is being written */
 	struct archive_entry *entry;
@@ -53,6 +54,7 @@ static int hold(struct tar *tar, const char *data, size_t size)
 {
 	int error = 0;
 
+	tar->size += size;
 	while (size && !error) {
 		size_t n = TAR_WRITE_SIZE - tar->held;
 
@@ -199,6 +201,11 @@ int tar_file_end(struct tar *tar)
 	return result_of(tar, tar->now,
 			 libarchive.archive_write_finish_entry(tar->now) ==
 				 ARCHIVE_OK);
+}
+
+uint64_t tar_size(const struct tar *tar)
+{
+	return tar->size;
 }
 
 /* What failed does not fill up its last file, however large that should be. */

@@ -206,8 +206,14 @@ int to_put(struct to *to, const struct to_sample *sample)
 					     tfrecord_put(to, sample);
 }
 
+uint64_t to_size(const struct to *to)
+{
+	return to->tar ? tar_size(to->tar) : to->size;
+}
+
 int to_end(struct to *to)
 {
+	to->size = 0;
 	if (to->lmdb)
 		return lmdb_end(to->lmdb);
 	return to->tar ? tar_end(to->tar) : tfrecord_end(to);

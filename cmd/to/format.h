@@ -39,8 +39,9 @@ struct to {
 	uint32_t taken; /* index of `field` */
 	uint8_t *out;	 /* owned; of TFRecord: what is not written yet */
 	size_t held;
+	uint64_t size;	 /* of this file, with that */
 	uint8_t *buffer; /* owned; of an Example */
-	size_t size, room;
+	size_t example, room; /* bytes in it; for how many it has room */
 	char last[STELE_KEY_SIZE_MAX + 1]; /* key of WebDataset, terminated */
 };
 
@@ -69,7 +70,9 @@ int to_values(const struct to *to, const struct stele_sample *sample, union stel
 const uint8_t *to_bytes(const struct to *to, const struct to_sample *sample, uint64_t *size);
 /* Return: 0; -ENOMEM; -EINTR; what `write`, the tar and LMDB return. */
 int to_put(struct to *to, const struct to_sample *sample);
-/* When there are no more, in any format. Return: as to_put(). */
+/* Bytes of this file so far, but of LMDB. */
+uint64_t to_size(const struct to *to);
+/* When there are no more in this file, in any format. Return: as to_put(). */
 int to_end(struct to *to);
 
 /* ---- one file each ----------------------------------------------------------- */

@@ -41,6 +41,7 @@ static int put(struct to *to, const void *data, size_t size)
 {
 	int error = 0;
 
+	to->size += size;
 	if (!to->out)
 		to->out = malloc(TAR_WRITE_SIZE);
 	if (!to->out)
@@ -99,8 +100,8 @@ static uint64_t part_size(uint64_t size)
 static void add(struct to *to, const void *data, size_t size)
 {
 	if (size)
-		memcpy(to->buffer + to->size, data, size);
-	to->size += size;
+		memcpy(to->buffer + to->example, data, size);
+	to->example += size;
 }
 
 static void add_tag(struct to *to, uint8_t tag, uint64_t size)
@@ -115,13 +116,13 @@ static int reserve(struct to *to, uint64_t size)
 {
 	uint8_t *more;
 
-	if (size <= to->room - to->size)
+	if (size <= to->room - to->example)
 		return 0;
-	more = realloc(to->buffer, to->size + (size_t)size + (size_t)size / 2);
+	more = realloc(to->buffer, to->example + (size_t)size + (size_t)size / 2);
 	if (!more)
 		return -ENOMEM;
 	to->buffer = more;
-	to->room = to->size + (size_t)size + (size_t)size / 2;
+	to->room = to->example + (size_t)size + (size_t)size / 2;
 	return 0;
 }
 
@@ -189,9 +190,9 @@ static int put_example(struct to *to, const struct to_sample *sample)
 	size_t size;
 	int error;
 
-	to->size = 0;
+	to->example = 0;
 	error = reserve(to, sizeof(head));
-	to->size = sizeof(head);
+	to->example = sizeof(head);
 	if (!error)
 		error = add_feature(to, "key", LIST_BYTES, sample->path, strlen(sample->path));
 	for (uint32_t i = 0; i < to->field_count && !error; i++) {
@@ -203,9 +204,9 @@ static int put_example(struct to *to, const struct to_sample *sample)
 	}
 	if (error)
 		return error;
-	size = 1 + varint(head + 1, to->size - sizeof(head));
+	size = 1 + varint(head + 1, to->example - sizeof(head));
 	memcpy(to->buffer + sizeof(head) - size, head, size);
-	return put_record(to, to->buffer + sizeof(head) - size, to->size - sizeof(head) + size);
+	return put_record(to, to->buffer + sizeof(head) - size, to->example - sizeof(head) + size);
 }
 
 int tfrecord_put(struct to *to, const struct to_sample *sample)

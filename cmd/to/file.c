@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.c - files of an export, and the names of shards
+ */
+#include "to/file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+static const char *reason(int error)
+{
+	if (error == -EEXIST)
+		return "it exists (use --force to replace it)";
+	return strerror(-error);
+}
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Return: owned; NULL: no memory. */
+static char *directory_of(const char *path)
+{
+	const size_t size = (size_t)(base_of(path) - path);
+
+	return size ? strndup(path, size) : strdup(".");
+}
+
+/* ---- names of shards --------------------------------------------------------- */
+
+/* Around its number. */
+struct pattern {
+	const char *number; /* where the '%' is */
+	const char *rest;
+	int width;
+};
+
+static bool parse_pattern(const char *path, struct pattern *out)
+{
+	const char *at = strchr(path, '%');
+
+	*out = (struct pattern){.number = at, .width = 1};
+	if (!at || strchr(at, '/'))
+		return false;
+	if (at[1] == '0' && at[2] >= '1' && at[2] <= '9') {
+		out->width = at[2] - '0';
+		at += 2;
+	}
+	out->rest = at + 2;
+	return at[1] == 'd' && !strchr(out->rest, '%');
+}
+
+const char *to_file_pattern(const char *path)
+{
+	struct pattern pattern;
+
+	return parse_pattern(path, &pattern) ?
+		       NULL : "a name with one %d or %0Nd, such as out-%06d.tar";
+}
+
+static char *shard_name(const char *path, uint64_t number)
+{
+	struct pattern p;
+	char *name;
+
+	parse_pattern(path, &p);
+	return asprintf(&name, "%.*s%0*" PRIu64 "%s", (int)(p.number - path), path, p.width,
+			number, p.rest) < 0 ? NULL : name;
+}
+
+char *to_file_names(const struct to_file *file, uint64_t count)
+{
+	struct pattern p;
+	char *names;
+
+	if (!file->shard_size)
+		return strdup(file->path);
+	if (count < 2)
+		return shard_name(file->path, 0);
+	parse_pattern(file->path, &p);
+	return asprintf(&names, "%.*s{%0*d..%0*" PRIu64 "}%s", (int)(p.number - file->path),
+			file->path, p.width, 0, p.width, count - 1, p.rest) < 0 ? NULL : names;
+}
+
+/* Is this the name of a shard? */
+static bool is_shard(const char *path, const char *name, uint64_t *number)
+{
+	const char *base = base_of(path);
+	struct pattern p;
+	size_t before;
+	char *wanted;
+	bool same;
+
+	parse_pattern(path, &p);
+	before = (size_t)(p.number - base);
+	if (strncmp(name, base, before) != 0 || !isdigit((unsigned char)name[before]))
+		return false;
+	errno = 0;
+	*number = strtoull(name + before, NULL, 10);
+	wanted = errno ? NULL : shard_name(base, *number);
+	same = wanted && !strcmp(wanted, name);
+	free(wanted);
+	return same;
+}
+
+/* The first that is there of those from `from` on. Return: owned; NULL: none. */
+static char *existing_shard(const char *path, uint64_t from)
+{
+	char *name = directory_of(path);
+	DIR *dir = name ? opendir(name) : NULL;
+	uint64_t number, least = UINT64_MAX;
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (is_shard(path, entry->d_name, &number) && number >= from && number < least)
+			least = number;
+	if (dir)
+		closedir(dir);
+	free(name);
+	return least == UINT64_MAX ? NULL : shard_name(path, least);
+}
+
+/* ---- files ------------------------------------------------------------------- */
+
+/* Renaming over a device, a fifo or a symlink is never what was meant. */
+static bool is_strange(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static int create(struct to_file *file)
+{
+	const char *base = base_of(file->name);
+	char *name = directory_of(file->name);
+	int dir = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int error = !name ? -ENOMEM : dir < 0 ? -errno : 0;
+
+	free(name);
+	if (!error && tree_refusal(base, strlen(base)))
+		error = -EISDIR;
+	if (!error)
+		error = tree_part_create(dir, base, file->replace, &file->part);
+	if (dir >= 0)
+		close(dir);
+	file->fd = file->part.fd;
+	return error;
+}
+
+static int open_file(struct to_file *file)
+{
+	int error;
+
+	file->name = file->shard_size ? shard_name(file->path, file->number) :
+					strdup(file->path);
+	if (file->name && is_strange(file->name)) {
+		cmd_message("'%s' is not a regular file; export to '-' and redirect the output",
+			    file->name);
+		error = -EINVAL;
+	} else {
+		error = file->name ? create(file) : -ENOMEM;
+		if (error == -ENOENT)
+			cmd_no_directory(file->path);
+		else if (error)
+			cmd_message("cannot create '%s': %s",
+				    file->name ? file->name : file->path, reason(error));
+	}
+	if (!error)
+		return 0;
+	file->said = true;
+	free(file->name);
+	file->name = NULL;
+	return error;
+}
+
+int to_file_open(struct to_file *file)
+{
+	char *name;
+
+	if (!strcmp(file->path, "-")) {
+		file->fd = STDOUT_FILENO;
+		if (!isatty(STDOUT_FILENO))
+			return 0;
+		cmd_message("not writing an archive to a terminal");
+		return -EINVAL;
+	}
+	name = file->shard_size && !file->replace ? existing_shard(file->path, 0) : NULL;
+	if (!name)
+		return open_file(file);
+	cmd_message("cannot create '%s': %s", name, reason(-EEXIST));
+	free(name);
+	return -EEXIST;
+}
+
+/* The name only stands for bytes that would survive a crash. */
+static int keep(struct to_file *file)
+{
+	int error = fsync(file->fd) < 0 ? -errno : 0;
+
+	if (error)
+		tree_part_drop(&file->part);
+	else
+		error = tree_part_keep(&file->part, file->replace);
+	if (error)
+		to_file_complain(file, error);
+	file->said |= error != 0;
+	free(file->name);
+	file->name = NULL;
+	return error;
+}
+
+int to_file_next(struct to_file *file)
+{
+	int error = keep(file);
+
+	if (error)
+		return error;
+	file->number++;
+	return open_file(file);
+}
+
+int to_file_keep(struct to_file *file)
+{
+	int error = file->name ? keep(file) : 0;
+	char *name = !error && file->shard_size && file->replace ?
+			     existing_shard(file->path, file->number + 1) : NULL;
+
+	if (name)
+		cmd_message("'%s' is left from before, and is no part of this export", name);
+	free(name);
+	return error;
+}
+
+void to_file_drop(struct to_file *file)
+{
+	char *names = file->number ? to_file_names(file, file->number) : NULL;
+
+	if (file->name)
+		tree_part_drop(&file->part);
+	free(file->name);
+	file->name = NULL;
+	if (names)
+		cmd_message("'%s': complete, and stays", names);
+	free(names);
+}
+
+void to_file_complain(const struct to_file *file, int error)
+{
+	if (!file->said)
+		cmd_message("cannot write '%s': %s", file->name ? file->name : file->path,
+			    reason(error));
+}
