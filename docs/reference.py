@@ -24,7 +24,7 @@ CORE = (
 )
 OPTIONS = ("Layout", "Source")  # of verbs, which users never name
 ADAPTERS = ("torch", "folder", "nodes", "grain", "huggingface", "ray", "tf", "spdl", "wids",
-            "dali", "dlio")  # fmt: skip
+            "dali", "dlio", "parquet")  # fmt: skip
 HEAD = """# Reference
 
 *Written by `docs/reference.py` from the docstrings; the tests of the package check that it is up to date.*

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For Parquet: a snapshot as a file that pyarrow and others read.
+
+    stele.parquet.export("/dev/vdb@v1", "photos.parquet")
+
+``python3 -m stele.parquet export TARGET FILE`` does the same. A row has the column 'key' and one
+for each field: binary for bytes, string for str, int64, and double for float. Names of classes are
+JSON in the metadata of their column, 'stele:classes'. Tensors are arrow.fixed_shape_tensor, which
+other readers see as lists; where the first dimension differs they are lists of what is in it, and
+without dimensions scalars of their dtype.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pyarrow
+import pyarrow.parquet
+
+from . import _stele
+from .dataset import Dataset, Field, Target
+from .errors import Error
+from .rows import dataset
+
+_READ = 4 << 20  # bytes of one submission, as samples are on average
+_SCALARS = {
+    "bytes": pyarrow.binary(),
+    "str": pyarrow.string(),
+    "int": pyarrow.int64(),
+    "float": pyarrow.float64(),
+}
+
+_Column = Callable[[list[Any]], Any]  # an array, of the values of some samples
+
+
+def _flat(values: list[Any], dtype: str) -> Any:
+    """All elements of all tensors."""
+    arrays = [value.numpy().reshape(-1) for value in values]
+    flat = numpy.concatenate(arrays) if arrays else numpy.empty(0, dtype)
+    return pyarrow.array(flat, pyarrow.from_numpy_dtype(flat.dtype))
+
+
+def _tensors(field: Field) -> tuple[Any, _Column]:
+    try:
+        item = pyarrow.from_numpy_dtype(numpy.dtype(field.dtype))
+    except (TypeError, NotImplementedError):
+        raise ValueError(f"field {field.name!r}: Parquet has no {field.dtype}") from None
+    if not field.shape:
+        return item, lambda values: _flat(values, field.dtype)
+    if field.shape[0] is not None:
+        kind = pyarrow.fixed_shape_tensor(item, field.shape)
+
+        def fixed(values: list[Any]) -> Any:
+            flat = _flat(values, field.dtype)
+            lists = pyarrow.FixedSizeListArray.from_arrays(flat, type=kind.storage_type)
+            return pyarrow.ExtensionArray.from_storage(kind, lists)
+
+        return kind, fixed
+
+    inner = item
+    for dim in reversed(field.shape[1:]):
+        inner = pyarrow.list_(inner, dim)
+
+    def lists(values: list[Any]) -> Any:
+        part = _flat(values, field.dtype)
+        for dim in reversed(field.shape[1:]):
+            part = pyarrow.FixedSizeListArray.from_arrays(part, dim)
+        ends = numpy.cumsum([0, *(value.shape[0] for value in values)])
+        return pyarrow.ListArray.from_arrays(pyarrow.array(ends, pyarrow.int32()), part)
+
+    return pyarrow.list_(inner), lists
+
+
+def _column(field: Field) -> tuple[Any, _Column]:
+    """The type of a field in Arrow, and what makes an array of values."""
+    if field.type == "tensor":
+        kind, convert = _tensors(field)
+    else:
+        kind = _SCALARS[field.type]
+
+        def convert(values: list[Any]) -> Any:
+            if field.type == "bytes":
+                values = [bytes(value) for value in values]
+            return pyarrow.array(values, kind)
+
+    names = {"stele:classes": json.dumps(field.classes)} if field.classes else None
+    return pyarrow.field(field.name, kind, nullable=False, metadata=names), convert
+
+
+def _utf8(key: str) -> str:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"key {key!r} is not UTF-8, as text in Parquet is") from None
+    return key
+
+
+class _Rows:
+    """All samples as rows, in the order of ids."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+        self.names = list(data.fields)
+        if "key" in self.names:
+            raise ValueError("field 'key' has the name of the column of keys")
+        columns = [_column(field) for field in data.fields.values()]
+        self.converts = [convert for _, convert in columns]
+        key = pyarrow.field("key", pyarrow.string(), nullable=False)
+        self.schema = pyarrow.schema([key, *(kind for kind, _ in columns)])
+
+    def _batch(self, samples: list[_stele.Sample]) -> Any:
+        keys = pyarrow.array([_utf8(sample.key) for sample in samples], pyarrow.string())
+        values = [
+            convert([sample[name] for sample in samples])
+            for name, convert in zip(self.names, self.converts, strict=True)
+        ]
+        return pyarrow.record_batch([keys, *values], schema=self.schema)
+
+    def write(self, writer: Any, size: int) -> None:
+        """In row groups of about `size` bytes of samples."""
+        info, held, count = self.data.info, 0, len(self.data)
+        average = info.payload_size // max(info.sample_count, 1) + 1
+        step = max(1, min(1024, min(_READ, size) // average))
+        batches: list[Any] = []
+        for first in range(0, count, step):
+            samples = self.data[first : first + step]
+            batches.append(self._batch(samples))
+            held += sum(map(len, samples))
+            if held >= size or first + step >= count:
+                table = pyarrow.Table.from_batches(batches, self.schema)
+                writer.write_table(table, row_group_size=max(1, len(table)))
+                batches, held = [], 0
+
+
+def export(
+    source: Target | Dataset,
+    path: str | os.PathLike[str],
+    *,
+    row_group_size: int = 64 << 20,
+    compression: str = "zstd",
+    force: bool = False,
+) -> int:
+    """Write all samples, in the order of ids, as a Parquet file, named when it is whole.
+
+    Args:
+        row_group_size: about how many bytes of samples a row group, and memory, holds.
+        compression: of pyarrow: 'zstd', 'snappy', 'none', ...
+        force: replace a file that exists.
+
+    Returns:
+        How many rows there are.
+
+    Raises:
+        FileExistsError: path exists, and force is false.
+        ValueError: a field or key that Parquet cannot have.
+    """
+    path = os.fspath(path)
+    data = dataset(source)
+    rows = _Rows(data)
+    if not force and os.path.lexists(path):
+        raise FileExistsError(17, os.strerror(17), path)
+    part = f"{path}.{secrets.token_hex(4)}.part"
+    try:
+        with open(part, "xb") as file:
+            with pyarrow.parquet.ParquetWriter(file, rows.schema, compression=compression) as to:
+                rows.write(to, row_group_size)
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            os.replace(part, path)
+        else:
+            os.link(part, path)
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
+    return len(data)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m stele.parquet")
+    verbs = parser.add_subparsers(required=True)
+    verb = verbs.add_parser("export", help="write a snapshot as a Parquet file")
+    verb.add_argument("target", metavar="TARGET[@SNAPSHOT]")
+    verb.add_argument("file", metavar="FILE")
+    verb.add_argument("-f", "--force", action="store_true", help="replace an existing FILE")
+    options = parser.parse_args()
+    try:
+        count = export(options.target, options.file, force=options.force)
+    except (Error, OSError, ValueError) as error:
+        print(f"stele.parquet: {error}", file=sys.stderr)
+        return 1
+    print(f"{count:,} samples in '{options.file}'")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

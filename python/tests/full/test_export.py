@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is exported, read by the packages that programs read it with."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy
+import pictures
+import stele
+
+COUNT = 500
+SCHEMA = {
+    "data": bytes,
+    "text": str,
+    "number": int,
+    "label": ["cat", "dog"],
+    "score": float,
+    "box": stele.tensor("float32", (2, 2)),
+    "mask": stele.tensor("bool", (3,)),
+    "points": stele.tensor("int16", (None, 3)),
+    "tokens": stele.tensor("int64", (None,)),
+    "exact": stele.tensor("uint64", ()),
+}
+
+
+def sample(i):
+    return {
+        "data": bytes([i & 255]) * (i * 37 % 5000),
+        "text": f"{i} \u00e9" * (i % 4),
+        "number": -(2**62) + i,
+        "label": i % 3 - 1,
+        "score": float("nan") if i == 7 else i / 3,
+        "box": numpy.arange(i, i + 4, dtype="f4").reshape(2, 2),
+        "mask": numpy.array([i & 1, i & 2, i & 4], bool),
+        "points": numpy.arange(i % 5 * 3, dtype="i2").reshape(-1, 3),
+        "tokens": numpy.arange(i % 7) + 2**40,
+        "exact": numpy.array(2**64 - 1 - i, "u8"),
+    }
+
+
+class Export(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_DIR"))
+        self.addCleanup(directory.cleanup)
+        self.tmp = Path(directory.name)
+        self.target = str(self.tmp / "a.stele")
+        with stele.Writer(self.target, SCHEMA) as writer:
+            for i in range(COUNT):
+                writer.put(f"{i:06}/\u00e9", sample(i))
+
+    def same(self, table):
+        self.assertEqual(table.num_rows, COUNT)
+        rows = table.to_pylist()
+        boxes = table["box"].combine_chunks().to_numpy_ndarray()
+        for row in rows:
+            i = int(row["key"].split("/")[0])
+            wanted = sample(i)
+            self.assertEqual(row["key"], f"{i:06}/\u00e9")
+            for name in ("data", "text", "number", "label"):
+                self.assertEqual(row[name], wanted[name])
+            numpy.testing.assert_equal(row["score"], wanted["score"])
+            self.assertEqual(row["exact"], int(wanted["exact"]))
+            for name in ("points", "tokens", "mask"):
+                self.assertEqual(row[name], wanted[name].tolist())
+        for row, box in zip(rows, boxes, strict=True):
+            numpy.testing.assert_array_equal(box, sample(int(row["key"][:6]))["box"])
+
+    def test_parquet(self):
+        import pyarrow
+        import pyarrow.parquet
+        import stele.parquet
+
+        path = self.tmp / "a.parquet"
+        self.assertEqual(stele.parquet.export(self.target, path, row_group_size=100_000), COUNT)
+        self.same(pyarrow.parquet.read_table(path))
+        file = pyarrow.parquet.ParquetFile(path)
+        self.assertGreater(file.num_row_groups, 3)
+        types = {field.name: field.type for field in file.schema_arrow}
+        self.assertEqual(
+            types,
+            {
+                "key": pyarrow.string(),
+                "data": pyarrow.binary(),
+                "text": pyarrow.string(),
+                "number": pyarrow.int64(),
+                "label": pyarrow.int64(),
+                "score": pyarrow.float64(),
+                "box": pyarrow.fixed_shape_tensor(pyarrow.float32(), (2, 2)),
+                "mask": pyarrow.fixed_shape_tensor(pyarrow.bool_(), (3,)),
+                "points": pyarrow.list_(pyarrow.list_(pyarrow.int16(), 3)),
+                "tokens": pyarrow.list_(pyarrow.int64()),
+                "exact": pyarrow.uint64(),
+            },
+        )
+        metadata = file.schema_arrow.field("label").metadata
+        self.assertEqual(json.loads(metadata[b"stele:classes"]), ["cat", "dog"])
+        self.assertEqual(sorted(os.listdir(self.tmp)), ["a.parquet", "a.stele"])
+
+        before = path.read_bytes()
+        with self.assertRaises(FileExistsError):
+            stele.parquet.export(self.target, path)
+        self.assertEqual(path.read_bytes(), before)
+        stele.parquet.export(self.target, path, row_group_size=100_000, force=True)
+        self.assertEqual(path.read_bytes(), before)
+        with stele.open(self.target) as ds:
+            part = ds.subset(range(10, 20))
+            self.assertEqual(stele.parquet.export(part, self.tmp / "b.parquet"), 10)
+        keys = pyarrow.parquet.read_table(self.tmp / "b.parquet")["key"].to_pylist()
+        self.assertEqual(keys, [sample.key for sample in part])
+
+    def test_parquet_command(self):
+        import pyarrow.parquet
+
+        path = str(self.tmp / "c.parquet")
+        command = [sys.executable, "-m", "stele.parquet", "export", self.target, path]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        self.assertEqual(out, f"{COUNT} samples in '{path}'\n")
+        self.same(pyarrow.parquet.read_table(path))
+        again = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn(f"File exists: '{path}'", again.stderr)
+        self.assertEqual(again.stderr.count("\n"), 1)
+
+    def test_parquet_refuses(self):
+        import stele.parquet
+
+        for name, kind, value, key, why in (
+            ("x", stele.tensor("bfloat16", (2,)), numpy.zeros(2, "u2"), "a", "no bfloat16"),
+            ("x", stele.tensor("complex64", (2,)), numpy.zeros(2, "c8"), "a", "no complex64"),
+            ("key", bytes, b"", "a", "field 'key' has the name"),
+            ("x", bytes, b"", b"\xff", "is not UTF-8"),
+        ):
+            target = self.tmp / "bad.stele"
+            target.unlink(missing_ok=True)
+            with stele.Writer(str(target), {name: kind}) as writer:
+                writer.put(key, {name: value})
+            with self.assertRaisesRegex(ValueError, why):
+                stele.parquet.export(str(target), self.tmp / "bad.parquet")
+        self.assertEqual(sorted(os.listdir(self.tmp)), ["a.stele", "bad.stele"])
+
+    def command(self, *arguments):
+        subprocess.run([sys.executable, "-m", "stele", *arguments], check=True)
+
+    def test_lmdb(self):
+        import lmdb
+
+        for path, subdir in ((self.tmp / "env", True), (self.tmp / "a.lmdb", False)):
+            if subdir:
+                path.mkdir()
+            self.command("export", "-q", "--to=lmdb", "--field=data", self.target, str(path))
+            with lmdb.open(str(path), subdir=subdir, readonly=True, lock=False) as env:
+                with env.begin() as txn:
+                    wanted = [(f"{i:06}/\u00e9".encode(), sample(i)["data"]) for i in range(COUNT)]
+                    self.assertEqual(list(txn.cursor()), wanted)
+        with lmdb.open(str(self.tmp / "env"), map_size=1 << 30) as env:
+            with env.begin(write=True) as txn:
+                txn.put(b"more", b"value")
+            self.assertEqual(env.stat()["entries"], COUNT + 1)
+
+    def test_webdataset_shards(self):
+        import webdataset
+
+        target = pictures.numbers()
+        pattern = str(self.tmp / "out-%06d.tar")
+        self.command("export", "-q", "--to=webdataset", "--shard-size=200K", target, pattern)
+        shards = sorted(str(path) for path in self.tmp.glob("out-*.tar"))
+        self.assertGreater(len(shards), 2)
+        names = str(self.tmp / f"out-{{000000..{len(shards) - 1:06}}}.tar")
+        rows = list(webdataset.WebDataset(names, shardshuffle=False))
+        with stele.open(target) as ds:
+            self.assertEqual(len(rows), len(ds))
+            for row in rows:
+                one = ds[row["__key__"] + ".bin"]
+                self.assertEqual(row["bin"], bytes(one))
+                self.assertEqual(int(row["cls"]), one["label"])
