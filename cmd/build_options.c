@@ -49,6 +49,7 @@ static const struct {
 	{{"quiet", no_argument, NULL, 'q'}, A | B | C},
 	{{"size", required_argument, NULL, 's'}, A | B},
 	{{"time", required_argument, NULL, 't'}, A | B | C},
+	{{"type", required_argument, NULL, 'y'}, A | B},
 	{{"update", no_argument, NULL, 'U'}, A},
 	{{"uuid", required_argument, NULL, 'u'}, B},
 };
@@ -154,6 +155,8 @@ static const char *set_value(struct build_options *options, int option,
 		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &options->from.key);
 	case 'P':
 		return parse_text(text, 1, STELE_NAME_SIZE_MAX, &options->from.payload);
+	case 'y':
+		return from_parse_type(text, &options->from);
 	case 'r':
 		return from_parse(text, &options->from.format);
 	case 's':

@@ -58,6 +58,7 @@ static const struct cmd commands[] = {
 	 "  -q, --quiet             print only errors\n"
 	 "      --size=SIZE         size of the file or RBD image (default: to fit)\n"
 	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
+	 "      --type=COLUMN:TYPE  of a table: class, text, f64, or none to leave it out\n"
 	 "      --uuid=UUID         of the image (default: random)\n"
 	 "  -h, --help\n"},
 	{"append", cmd_append, "add new samples of a source to an image",
@@ -95,6 +96,7 @@ static const struct cmd commands[] = {
 	 "  -q, --quiet             print only errors\n"
 	 "      --size=SIZE         first grow a regular file to SIZE\n"
 	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
+	 "      --type=COLUMN:TYPE  as for build\n"
 	 "      --update            also replace samples whose contents changed\n"
 	 "  -h, --help\n"},
 	{"compact", cmd_compact, "rewrite a snapshot as one segment",

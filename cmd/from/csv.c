@@ -174,6 +174,16 @@ static int place_cell(struct csv *csv, const struct cell *cell, const char *text
 	return ret ? ret : from_append(scan, text, (size_t)value->size);
 }
 
+/* False: it is none. */
+static bool make_real(struct record_value *value)
+{
+	if (value->kind == RECORD_CELL_I64 && !record_is_large(value->number.i64)) {
+		value->number.f64 = (double)value->number.i64;
+		value->kind = RECORD_CELL_F64;
+	}
+	return value->kind == RECORD_CELL_F64;
+}
+
 static int take_cell(struct csv *csv, const struct column *column, const struct cell *cell,
 		     const char *text, size_t size)
 {
@@ -188,12 +198,19 @@ static int take_cell(struct csv *csv, const struct column *column, const struct 
 	}
 	if (column->role == ROW_PAYLOAD)
 		return row_payload(&csv->row, text, size);
-	if (!size)
+	if (!size || column->role == ROW_NONE)
 		return 0;
 	if (column->role == ROW_CLASS)
 		return row_class(&csv->row, column->name, column->size, text, size);
 	ret = place_cell(csv, cell, text, &value);
-	value.kind = kinds[record_number(text, size, &value.number.i64, &value.number.f64)];
+	if (column->role == ROW_TEXT)
+		value.kind = RECORD_CELL;
+	else
+		value.kind = kinds[record_number(text, size, &value.number.i64,
+						 &value.number.f64)];
+	if (column->role == ROW_REAL && !make_real(&value))
+		return from_damaged(csv->scan, csv->row.record.offset,
+				    "column '%s' has a value that is no f64", column->name);
 	return ret ? ret : row_value(&csv->row, column->name, column->size,
 				     RECORD_FAMILY_CELL, &value);
 }
@@ -269,7 +286,7 @@ static int take_column(struct csv *csv, const char *name, size_t size)
 			return from_damaged(csv->scan, 0, "column '%s' is there twice",
 					    column->name);
 	csv->column_count++;
-	if (column->role != ROW_FIELD && column->role != ROW_CLASS)
+	if (column->role == ROW_KEY || column->role == ROW_PAYLOAD || column->role == ROW_NONE)
 		return 0;
 	switch (record_field(&from->fields, name, size,
 			     column->role == ROW_CLASS ? RECORD_FAMILY_CLASS :
@@ -293,6 +310,14 @@ static bool has_role(const struct csv *csv, enum row_role role)
 	return false;
 }
 
+static bool has_column(const struct csv *csv, const char *name)
+{
+	for (size_t i = 0; i < csv->column_count; i++)
+		if (!strcmp(csv->columns[i].name, name))
+			return true;
+	return false;
+}
+
 /* Return: 1; 0: damage that is skipped, with the shard; negative errno (said). */
 static int take_header(struct csv *csv, const char *data)
 {
@@ -311,6 +336,10 @@ static int take_header(struct csv *csv, const char *data)
 	}
 	if (!ret && opts->key && csv->scan->damages == damages && !has_role(csv, ROW_KEY))
 		ret = from_damaged(csv->scan, 0, "there is no column '%s'", opts->key);
+	for (uint32_t i = 0; i < opts->column_count && !ret && csv->scan->damages == damages; i++)
+		if (!has_column(csv, opts->columns[i].name))
+			ret = from_damaged(csv->scan, 0, "there is no column '%s'",
+					   opts->columns[i].name);
 	if (!ret && row_of_manifest(csv->scan->from) && csv->scan->damages == damages &&
 	    !has_role(csv, ROW_PAYLOAD))
 		ret = from_damaged(csv->scan, 0, "there is no column '%s'",
@@ -425,5 +454,5 @@ const struct from_format from_csv = {
 	.name = "csv",
 	.scan = csv_scan,
 	.kind = FROM_RECORDS,
-	.options = FROM_KEY,
+	.options = FROM_KEY | FROM_TYPES,
 };

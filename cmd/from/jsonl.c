@@ -39,6 +39,18 @@ static int take_number(struct row *row, const struct member *m)
 	return row_value(row, m->name, m->size, RECORD_FAMILY_NUMBER, &value);
 }
 
+static int take_real(struct row *row, const struct member *m)
+{
+	struct record_value value = {.kind = RECORD_F64};
+
+	if (!json_is_number(m->value) ||
+	    (json_is_integer(m->value) && record_is_large(json_integer_value(m->value))))
+		return from_damaged(row->scan, row->record.offset,
+				    "'%s' has a value that is no f64", m->name);
+	value.number.f64 = json_number_value(m->value);
+	return row_value(row, m->name, m->size, RECORD_FAMILY_NUMBER, &value);
+}
+
 /* Of whatever has a short text: what a label may be. */
 static int take_class(struct row *row, const struct member *m)
 {
@@ -56,15 +68,15 @@ static int take_class(struct row *row, const struct member *m)
 	return row_class(row, m->name, m->size, text, strlen(text));
 }
 
-static int take_json(struct row *row, const struct member *m)
+static int take_json(struct row *row, const struct member *m, enum record_family family,
+		     enum record_kind kind)
 {
 	char *text = json_dumps(m->value, DUMP_FLAGS);
 	int ret;
 
 	if (!text)
 		return -ENOMEM;
-	ret = row_bytes(row, m->name, m->size, RECORD_FAMILY_JSON, RECORD_JSON, text,
-			strlen(text));
+	ret = row_bytes(row, m->name, m->size, family, kind, text, strlen(text));
 	free(text);
 	return ret;
 }
@@ -94,7 +106,7 @@ static int take_array(struct row *row, const struct member *m)
 	int ret;
 
 	if (!is_list(m->value, &kind))
-		return take_json(row, m);
+		return take_json(row, m, RECORD_FAMILY_JSON, RECORD_JSON);
 	elements = malloc((json_array_size(m->value) + 1) * sizeof(*elements));
 	if (!elements)
 		return -ENOMEM;
@@ -131,19 +143,23 @@ static int take_key(struct row *row, const struct member *m)
 
 static int take_member(struct row *row, const struct member *m, enum row_role role)
 {
-	if (json_is_null(m->value))
+	if (json_is_null(m->value) || role == ROW_NONE)
 		return 0;
 	if (role == ROW_KEY)
 		return take_key(row, m);
+	if (role == ROW_TEXT && !json_is_string(m->value))
+		return take_json(row, m, RECORD_FAMILY_TEXT, RECORD_TEXT);
 	if (role == ROW_PAYLOAD)
 		return row_payload(row, json_is_string(m->value) ? json_string_value(m->value) : "",
 				   json_string_length(m->value));
 	if (json_is_object(m->value))
-		return take_json(row, m);
+		return take_json(row, m, RECORD_FAMILY_JSON, RECORD_JSON);
 	if (json_is_array(m->value))
 		return take_array(row, m);
 	if (role == ROW_CLASS)
 		return take_class(row, m);
+	if (role == ROW_REAL)
+		return take_real(row, m);
 	if (json_is_string(m->value))
 		return row_bytes(row, m->name, m->size, RECORD_FAMILY_TEXT, RECORD_TEXT,
 				 json_string_value(m->value), json_string_length(m->value));
@@ -234,7 +250,7 @@ const struct from_format from_jsonl = {
 	.detect = detect,
 	.scan = jsonl_scan,
 	.kind = FROM_RECORDS,
-	.options = FROM_KEY,
+	.options = FROM_KEY | FROM_TYPES,
 };
 
 static int manifest_scan(struct from_scan *scan)
@@ -253,5 +269,5 @@ const struct from_format from_manifest = {
 	.name = "manifest",
 	.scan = manifest_scan,
 	.kind = FROM_RECORDS,
-	.options = FROM_KEY | FROM_PAYLOAD,
+	.options = FROM_KEY | FROM_PAYLOAD | FROM_TYPES,
 };

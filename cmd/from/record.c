@@ -227,7 +227,7 @@ static int sort_names(struct record_field *field)
 
 /* ---- types --------------------------------------------------------------- */
 
-static bool is_large(int64_t value)
+bool record_is_large(int64_t value)
 {
 	return value > F64_EXACT_MAX || value < -F64_EXACT_MAX;
 }
@@ -261,7 +261,7 @@ static void see(struct record_field *field, const struct record_value *value)
 		break;
 	case RECORD_I64:
 	case RECORD_CELL_I64:
-		field->large |= is_large(value->number.i64);
+		field->large |= record_is_large(value->number.i64);
 		break;
 	case RECORD_LIST_EMPTY:
 	case RECORD_LIST_I64:

@@ -112,6 +112,8 @@ void record_fields_release(struct record_fields *fields);
 
 /* 0: no number, 1: *i64, as it would be printed; 2: *f64. */
 int record_number(const char *text, size_t size, int64_t *i64, double *f64);
+/* An integer that may be none of an f64's? */
+bool record_is_large(int64_t value);
 /*
  * The class that a text names: a number, or a name. Return: 0; -ENOMEM; -EINVAL (it cannot
  * be a name); -EOVERFLOW (more names than an image holds).

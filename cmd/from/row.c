@@ -26,12 +26,18 @@ bool row_of_manifest(const struct from *from)
 
 enum row_role row_role(const struct from *from, const char *name, size_t size)
 {
+	static const enum row_role roles[] = {
+		[FROM_TYPE_CLASS] = ROW_CLASS, [FROM_TYPE_TEXT] = ROW_TEXT,
+		[FROM_TYPE_F64] = ROW_REAL, [FROM_TYPE_NONE] = ROW_NONE};
 	const struct from_opts *opts = &from->opts;
 
 	if (is(name, size, opts->key ? opts->key : KEY_NAME))
 		return ROW_KEY;
 	if (row_of_manifest(from) && is(name, size, opts->payload ? opts->payload : PATH_NAME))
 		return ROW_PAYLOAD;
+	for (uint32_t i = 0; i < opts->column_count; i++)
+		if (is(name, size, opts->columns[i].name))
+			return roles[opts->columns[i].type];
 	return is(name, size, "label") || is(name, size, "split") ? ROW_CLASS : ROW_FIELD;
 }
 

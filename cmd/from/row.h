@@ -26,6 +26,9 @@ enum row_role {
 	ROW_CLASS, /* if it is text: `label` and `split`, as of directories */
 	ROW_KEY,
 	ROW_PAYLOAD,
+	ROW_TEXT, /* whatever it looks like */
+	ROW_REAL, /* an f64, though all are integers */
+	ROW_NONE,
 };
 
 enum row_role row_role(const struct from *from, const char *name, size_t size);

@@ -70,6 +70,7 @@ enum from_options {
 	FROM_EXAMPLE = 1 << 2,
 	FROM_DATUM = 1 << 3,
 	FROM_DATABASE = 1 << 4,
+	FROM_TYPES = 1 << 5,
 };
 
 /* Where keys come from: decided by the first sample. */

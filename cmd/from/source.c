@@ -15,6 +15,7 @@
 #include "from/names.h"
 #include "from/read.h"
 #include "libarchive.h"
+#include "parse.h"
 
 /* What may begin as several of them is the first that says so. */
 static const struct from_format *const formats[] = {
@@ -59,6 +60,24 @@ const char *from_parse(const char *text, const char **format)
 				       i + 1 < FORMATS ? ", " : " or ",
 				       formats[i]->name);
 	return wanted;
+}
+
+const char *from_parse_type(const char *text, struct from_opts *opts)
+{
+	static const char *const words[] = {
+		[FROM_TYPE_CLASS] = "class", [FROM_TYPE_TEXT] = "text", [FROM_TYPE_F64] = "f64",
+		[FROM_TYPE_NONE] = "none", NULL};
+	struct from_column *column = &opts->columns[opts->column_count];
+	const char *colon = strrchr(text, ':');
+	const size_t size = colon ? (size_t)(colon - text) : 0;
+
+	if (opts->column_count == STELE_FIELDS_MAX || !size || size > STELE_NAME_SIZE_MAX ||
+	    parse_word(colon + 1, words, &column->type))
+		return "COLUMN:class, COLUMN:text, COLUMN:f64 or COLUMN:none";
+	memcpy(column->name, text, size);
+	column->name[size] = '\0';
+	opts->column_count++;
+	return NULL;
 }
 
 void from_each(void (*fn)(const char *name, void *user), void *user)
@@ -112,6 +131,7 @@ static int check_options(const struct from_opts *opts, const struct from_format 
 		{opts->example, FROM_EXAMPLE, "example"},
 		{opts->datum, FROM_DATUM, "datum"},
 		{opts->database, FROM_DATABASE, "database"},
+		{opts->column_count, FROM_TYPES, "type"},
 	};
 	const uint32_t known = format ? format->options : 0;
 

@@ -17,12 +17,27 @@
 
 struct from;
 
+/* What becomes of a column of a table, other than what its values say. */
+enum from_type {
+	FROM_TYPE_CLASS,
+	FROM_TYPE_TEXT,
+	FROM_TYPE_F64,
+	FROM_TYPE_NONE, /* it is left out */
+};
+
+struct from_column {
+	char name[STELE_NAME_SIZE_MAX + 1];
+	uint32_t type;
+};
+
 /* As given on the command line. */
 struct from_opts {
 	const char *format;  /* NULL: detected */
 	const char *key;     /* column that keys are taken from; NULL: "key", if there is one */
 	const char *payload; /* column of a manifest that has paths; NULL: "path" */
 	const char *database; /* of an LMDB environment; NULL: the one without a name */
+	struct from_column columns[STELE_FIELDS_MAX]; /* whose type is given */
+	uint32_t column_count;
 	bool example;	     /* TFRecords are tf.train.Example */
 	bool datum;	     /* values of LMDB are Datum */
 	bool skip;	     /* what is damaged, instead of failing */
@@ -30,6 +45,8 @@ struct from_opts {
 
 /* Is there a format of this name? Return: NULL; what it has to be. */
 const char *from_parse(const char *text, const char **format);
+/* COLUMN:TYPE, one more. Return: NULL; what it has to be. */
+const char *from_parse_type(const char *text, struct from_opts *opts);
 
 /* Each name of a format. */
 void from_each(void (*fn)(const char *name, void *user), void *user);

@@ -242,6 +242,42 @@ printf 'a\n1\n' >"$tmp/m.csv"
 built --from=manifest "$tmp/m.csv"
 wrong "there is no column 'path'" "a manifest without paths"
 
+# ---- types that are given ----
+
+typed=(--key=path --type=species:class --type=zip:text --type=score:f64 --type=note:none)
+printf 'path,species,zip,score,note\na,cat,90210,1,x\nb,dog,10001,2,y\n' >"$tmp/t.csv"
+printf '%s\n' '{"path":"a","species":"cat","zip":90210,"score":1,"note":[1]}' \
+	'{"path":"b","species":"dog","zip":"10001","score":2,"note":"x"}' >"$tmp/t.jsonl"
+for table in t.csv t.jsonl; do
+	built "${typed[@]}" "$tmp/$table"
+	is "0 score:f64 species:i64 zip:utf8" \
+		"$status $(types | tr ' ' '\n' | sort | paste -sd ' ')" "--type: $table" ||
+		diag "$err"
+	is '0 10 90210 1 20 10001' "$(stele ls --fields --json "$image" | jq -sr \
+		'sort_by(.key)[].fields | "\(.species) \(.score * 10) \(.zip)"' | paste -sd ' ')" \
+		"--type: values"
+	is "cat dog" "$(stele ls --fields --json "$image" |
+		jq -sr 'sort_by(.key)[].classes.species' | paste -sd ' ')" "--type: classes"
+done
+printf 'path,species,zip,score,note\nc,cat,9021,1.5,x\n' >"$tmp/u.csv"
+run stele append -q "${typed[@]}" "$tmp/u.csv" "$image@v2"
+is 0 "$status" "--type: append" || diag "$err"
+built --type=species:f64 "$tmp/t.csv"
+wrong "t.csv' at byte 28: column 'species' has a value that is no f64" "text as f64"
+printf 'a\n9007199254740993\n' >"$tmp/u.csv"
+built --type=a:f64 "$tmp/u.csv"
+wrong "column 'a' has a value that is no f64" "an integer that no f64 is"
+built --type=species:f64 "$tmp/t.jsonl"
+wrong "'species' has a value that is no f64" "JSON: text as f64"
+built --type=specie:class "$tmp/t.csv"
+wrong "t.csv' at byte 0: there is no column 'specie'" "a type of no column"
+for type in x:i x x: :text; do
+	built --type="$type" "$tmp/t.csv"
+	is 2 "$status" "no type: $type"
+done
+built --type=x:text --from=text "$tmp/t.csv"
+is 2 "$status" "--type is for tables"
+
 # ---- nothing ----
 
 : >"$tmp/nothing.csv"
