@@ -33,6 +33,7 @@ struct to_lmdb {
 	MDB_env *env;
 	MDB_txn *txn;
 	MDB_dbi dbi;
+	int fd; /* of its file */
 	uint64_t held; /* bytes in this transaction */
 };
 
@@ -134,12 +135,23 @@ static int begin(struct to_lmdb *lmdb)
 	return failed(error);
 }
 
+/* Of a write that was cut short LMDB says EIO: the next one says why. The file is lost anyway. */
+static int write_failed(const struct to_lmdb *lmdb)
+{
+	const char page[4096] = "";
+	const off_t end = lseek(lmdb->fd, 0, SEEK_END);
+
+	return end >= 0 && pwrite(lmdb->fd, page, sizeof(page), end) < 0 ? -errno : -EIO;
+}
+
 static int commit(struct to_lmdb *lmdb)
 {
 	MDB_txn *txn = lmdb->txn;
+	int error;
 
 	lmdb->txn = NULL; /* gone, whatever comes of it */
-	return failed(liblmdb.mdb_txn_commit(txn));
+	error = failed(liblmdb.mdb_txn_commit(txn));
+	return error == -EIO ? write_failed(lmdb) : error;
 }
 
 static int open_environment(struct to_lmdb *lmdb, int fd, uint64_t size)
@@ -164,6 +176,8 @@ int lmdb_begin(struct to *to, struct stele_dataset *ds)
 	int error = -ENOMEM;
 
 	to->lmdb = lmdb;
+	if (lmdb)
+		lmdb->fd = to->fd;
 	if (lmdb && !liblmdb_load())
 		return -ENOSYS;
 	if (lmdb)

@@ -143,6 +143,11 @@ if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep
 	is "1 " "$status $(ls "$tmp/long.lmdb" 2>/dev/null)" "LMDB: a key that is too long"
 	ok "LMDB: is named" grep -q "'1.zeros' has a key of 512 bytes, those of LMDB have 511" \
 		<<<"$err" || diag "$err"
+	(ulimit -f 40000 && stele export --to=lmdb "$tmp/a" "$tmp/short.lmdb" 2>"$tmp/err")
+	is "1 stele: cannot write '$tmp/short.lmdb': File too large" "$? $(head -n 1 "$tmp/err")" \
+		"LMDB: a file that cannot be written"
+	is "" "$(find "$tmp" -maxdepth 1 -name short.lmdb -o -maxdepth 1 -name '.stele*')" \
+		"LMDB: is not left"
 	run stele export --to=lmdb "$tmp/a" -
 	is 2 "$status" "LMDB: not to stdout"
 	rm -r "$tmp/photos" "$tmp/env"
