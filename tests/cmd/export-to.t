@@ -152,6 +152,15 @@ if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep
 	is 2 "$status" "LMDB: not to stdout"
 	rm -r "$tmp/photos" "$tmp/env"
 
+	# A third of each page stays empty: the map has to be that much larger.
+	perl -e 'printf "%01400d\n", $_ for 1 .. 8000' >"$tmp/lines"
+	rm "$tmp/a"
+	must stele build -q --from=text "$tmp/lines" "$tmp/a"
+	again lines.lmdb --from=lmdb
+	is "0 8000 8000" "$status $(stele info --json "$tmp/b" | jq .snapshot.samples) $(stele cat \
+		"$tmp/b" lines/0000007999 | sed 's/^0*//')" "LMDB: pages that are not full" ||
+		diag "$err"
+
 	rm "$tmp/a"
 	must stele build -q --from=webdataset "$fixtures/webdataset.tar" "$tmp/a"
 	names=$(stele info --json "$tmp/a" | jq -r \
