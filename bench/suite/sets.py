@@ -8,12 +8,14 @@ there is complete; another description makes all of them anew.
 
 import contextlib
 import json
+import pathlib
 import shutil
 
 from . import machine, process
 from .process import run
 from .settings import GIB, MIX
 
+LOOP_TAGS = 128  # nr_requests of a new loop device
 HEADROOM = 1.06  # what filesystems, headers and padding take on top of the bytes
 
 
@@ -145,7 +147,11 @@ def remove(path):
 def loop(path, *options):
     """A loop device that bypasses the page cache below; detached in the end."""
     node = run('losetup', '--direct-io=on', '-f', '--show', *options, path).strip()
-    return node, process.later('losetup', '-d', node)
+    detach = process.later('losetup', '-d', node)
+    # What anybody has set stays with the node, whatever file is attached next.
+    queue = pathlib.Path('/sys/block') / pathlib.Path(node).name / 'queue'
+    (queue / 'nr_requests').write_text(f'{LOOP_TAGS}\n', encoding='ascii')
+    return node, detach
 
 
 def mount(settings, path, *options):
