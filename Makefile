@@ -320,6 +320,11 @@ bench-python-here: all python $(BENCH_PYTHON) $(VENV)-bench/done \
 	$(Q)BUILD=$(abspath $(O)) $(PYTHON) bench/bench.py python
 	$(Q)cp $${BENCH_OUT:-$(O)/bench}/python.md bench/PYTHON.md
 
+bench-knee: deps ## the automatic depth against fixed ones, on a disk, a loop device, and Ceph
+	$(Q)$(MAKE) bench-knee-here
+bench-knee-here: all $(BENCH)
+	$(Q)BUILD=$(abspath $(O)) python3 bench/bench.py knee
+
 bench-clean: ## removes what it measured on, keeps the results
 	$(Q)BUILD=$(abspath $(O)) python3 bench/bench.py clean
 
@@ -441,6 +446,7 @@ FORCE:
 .PHONY: all python check check-asan check-tsan check-unit check-here \
 	check-python check-python-here check-python-full check-python-full-here \
 	wheel wheel-here install-python check-vm \
-	check-vm-here bench bench-here bench-python bench-python-here bench-clean \
+	check-vm-here bench bench-here bench-python bench-python-here bench-knee \
+	bench-knee-here bench-clean \
 	demo demo-here corpus fuzz fuzz-here lint install uninstall clean deb check-deb deps \
 	help FORCE

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench.py run|report|clean|python|python-sets|python-report - what `make bench` and the like call
+"""bench.py run|report|clean|knee|knee-report|python|python-sets|python-report - what `make` calls
 
 run: makes the sets, runs all blocks, writes results.json, results.md and charts to
 build/bench. report: writes the last two anew from results.json. clean: removes the sets.
 python, python-report: the same for `make bench-python`: python.json, python.md; where a run
-was cut short it goes on. python-sets: makes what it reads, and measures nothing.
+was cut short it goes on. python-sets: makes what it reads, and measures nothing. knee,
+knee-report: the same for `make bench-knee`.
 suite/settings.py says what the environment may set.
 """
 
@@ -23,7 +24,7 @@ from suite.process import Failed, say  # noqa: E402
 from suite.rounds import Log  # noqa: E402
 from suite.settings import Settings  # noqa: E402
 
-ALL = {**blocks.BLOCKS, **knee.BLOCKS, **special.BLOCKS}
+ALL = {**blocks.BLOCKS, **special.BLOCKS}
 
 
 def save(settings, log, facts):
@@ -90,15 +91,20 @@ def again():
     print(report.write(log, results['facts'], results['settings'], settings.out))
 
 
-def python(action):
-    from suite import python as suite, python_report
-
-    settings, log = Settings(), Log()
-    path = settings.out / 'python.json'
+def prepare(settings):
+    if os.geteuid() != 0:
+        raise SystemExit('bench: needs root: it drops caches, and mounts')
+    process.catch_signals()
     settings.out.mkdir(parents=True, exist_ok=True)
     settings.dir.mkdir(parents=True, exist_ok=True)
+    sets.clear_leftovers(settings)
+
+
+def sliced(settings, name, go_on, more_facts):
+    """Goes on where the last slice ended, and keeps all in `name`.json: (log, facts, settings)."""
+    log, path = Log(), settings.out / f'{name}.json'
     results = json.loads(path.read_text(encoding='utf-8')) if path.exists() else {}
-    if results and (action == 'python-report' or not results['whole']):
+    if results and not (go_on and results['whole']):
         log.points, log.rounds = results['points'], results['rounds']
         log.skipped = results['skipped']
     facts = results.get('facts') if log.points else None
@@ -108,22 +114,38 @@ def python(action):
                  'points': log.points, 'rounds': log.rounds, 'skipped': log.skipped}
         path.write_text(json.dumps(found, indent=1) + '\n', encoding='utf-8')
 
-    if action != 'python-report':
-        if os.geteuid() != 0:
-            raise SystemExit('bench: needs root: it drops caches, and mounts')
-        process.catch_signals()
-        sets.clear_leftovers(settings)
-        facts = {**machine.facts(settings.dir), **suite.facts(settings)}
-        bench = suite.Bench(settings, log, store)
-        if action == 'python-sets':
-            suite.forms_only(bench)
-            return
-        suite.run_all(bench)
-        store(whole=not settings.only.pattern)
-    text = python_report.write(log, facts, results['settings'] if action == 'python-report'
-                               else settings.as_dict())
+    if not (go_on or results):
+        raise SystemExit(f"bench: no '{path}' yet: nothing was measured")
+    if not go_on:
+        return log, facts, results['settings']
+    prepare(settings)
+    facts = {**machine.facts(settings.dir), **more_facts(settings)}
+    go_on(log, store)
+    store(whole=not settings.only.pattern)
+    return log, facts, settings.as_dict()
+
+
+def python(action):
+    from suite import python as suite, python_report
+
+    settings = Settings()
+    if action == 'python-sets':
+        prepare(settings)
+        suite.forms_only(suite.Bench(settings, Log(), None))
+        return
+    text = python_report.write(*sliced(
+        settings, 'python', action == 'python' and
+        (lambda *a: suite.run_all(suite.Bench(settings, *a))), suite.facts))
     (settings.out / 'python.md').write_text(text, encoding='utf-8')
     say(f"bench: '{settings.out}/python.md'")
+
+
+def automatic_depth(action):
+    settings = Settings()
+    text = report.write_knee(*sliced(
+        settings, 'knee', action == 'knee' and
+        (lambda *a: knee.run_all(knee.Bench(settings, *a))), lambda _: {}), settings.out)
+    print(text)
 
 
 def clean():
@@ -136,7 +158,9 @@ def clean():
 def main():
     actions = {'run': run, 'report': again, 'clean': clean,
                **{name: functools.partial(python, name)
-                  for name in ('python', 'python-sets', 'python-report')}}
+                  for name in ('python', 'python-sets', 'python-report')},
+               **{name: functools.partial(automatic_depth, name)
+                  for name in ('knee', 'knee-report')}}
     if len(sys.argv) != 2 or sys.argv[1] not in actions:
         raise SystemExit(f"usage: {sys.argv[0]} {'|'.join(actions)}")
     actions[sys.argv[1]]()

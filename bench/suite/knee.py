@@ -4,24 +4,27 @@
 A *case* is a device, a set of samples, and who computes checksums: the reader's thread (inline)
 or helpers. In each round the automatic depth and every fixed one run once. The knee is the
 smallest fixed depth with 97 % of the rate of the best, by medians over the rounds; what the
-automatic one does from its first second on is set against both, within rounds.
+automatic one does from its first second on is set against both, within rounds. Fixed depths run
+for a shorter time, so that a round is over before the device is another one.
 """
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import subprocess
 import time
 
-from . import figures, machine, process, readers, sets, special
-from .process import Failed, json_lines, run
+from . import figures, machine, process, readers, rounds, sets, special
+from .process import Failed, json_lines, run, say
 from .settings import MIX
 
-DEPTHS = (2, 4, 8, 16, 32, 64, 128)
+DEPTHS = (2, 4, 8, 16, 32, 64, 128, 256)
 KNEE = 0.97
 SETTLED = 0.95  # of the best rate, with at most twice the knee in flight, for a tenth of a second
 SLICE = 0.025
-WARM = 1.0
+WARM = 1.0  # seconds until it counts, and for which it then does
+WARM_FIXED, COUNTED_FIXED = 0.2, 0.6
 AUTOMATIC = 'automatic'
 HELPERS = ' helpers'  # ends the names of readers with threads for checksums
 # Name: description for bench/content.h, mean size, samples. Small: several times over on the disk.
@@ -29,51 +32,60 @@ SETS = {'75 KiB mix': ('split:' + MIX, sets.MEANS['mix'], 6000),
         '20 KiB': ('fixed:20480', 20480, 16000),
         '1 KiB': ('fixed:1024', 1024, 120000),
         '10 KiB': ('fixed:10240', 10240, 20000)}
+CASES = list(SETS)[:3]
 DEVICES = ('disk', 'loop', 'rbd')
 BATCH = 1000
+FIO = 2  # seconds
 # Of a loop device while it is throttled, in turns of PHASE seconds each.
 THROTTLES = (400e6, 200e6, 400e6)
-PHASE = 3.0
+PHASE = 2.5
+DEPTHS_THROTTLED = (2, 4, 8)
+PROFILED = AUTOMATIC + ' with a profile'
 
 
-def made(bench, name):
-    description, mean, count = SETS[name]
-    found = sets.Set(bench.settings, ('knee ' + name).replace(' ', '-'), description, mean,
-                     bench.settings.count(count))
-    return found.image(keep_tree=False)
+class Bench(rounds.Sliced):
+    """What all blocks share. A target is made once."""
 
+    def __init__(self, settings, log, save):
+        super().__init__(settings, log, save)
+        self.targets = {}
+        self.ceph_conf = None
 
-def ceph_target(bench, name, image):
-    if not getattr(bench, 'ceph_conf', None):
-        bench.ceph_conf = special.start_ceph()
-    target = f"rbd:rbd/{name.replace(' ', '-')}?conf={bench.ceph_conf}"
-    run(bench.settings.build / 'stele', 'copy', '-q', image, target, timeout=900)
-    return target
+    def target(self, device, name):
+        if (device, name) not in self.targets:
+            self.targets[device, name] = self._make(device, name)
+        return self.targets[device, name]
 
+    def _make(self, device, name):
+        description, mean, count = SETS[name]
+        image = sets.Set(self.settings, ('knee ' + name).replace(' ', '-'), description, mean,
+                         self.settings.count(count)).image(keep_tree=False)
+        if device == 'rbd':
+            return self._copy(image, name)
+        return image if device == 'disk' else sets.loop(image, '-r')[0]
 
-def target_of(bench, device, name):
-    image = made(bench, name)
-    if device == 'disk':
-        return image
-    if device == 'loop':
-        return sets.loop(image, '-r')[0]
-    return ceph_target(bench, name, image)
+    def _copy(self, image, name):
+        if not self.ceph_conf:
+            self.ceph_conf = special.start_ceph()
+        target = f"rbd:rbd/{name.replace(' ', '-')}?conf={self.ceph_conf}"
+        run(self.settings.build / 'stele', 'copy', '-q', image, target, timeout=900)
+        return target
 
 
 # ---- readers ----
 
-def parse(text):
+def parse(text, since=WARM):
     seen = json_lines(text)[-1]
-    warm = seen['slices'][int(WARM / SLICE):]
+    warm = seen['slices'][round(since / SLICE):]
     seconds = len(warm) * SLICE
     return readers.rates(sum(s[1] for s in warm), sum(s[0] for s in warm), seconds,
                          seen['p50_us'], seen['p99_us'],
                          in_flight=sum(s[2] for s in warm) / len(warm), slices=seen['slices'])
 
 
-def argv(bench, target, depth, helpers, seconds, seed):
+def argv(bench, target, depth, helpers, seconds, seed, warm=WARM):
     return [str(a) for a in (bench.settings.programs / 'knee', '-d', depth, '-c',
-                             os.cpu_count() if helpers else 0, '-s', seconds, '-w', WARM,
+                             os.cpu_count() if helpers else 0, '-s', seconds, '-w', warm,
                              '-r', seed, target)]
 
 
@@ -82,9 +94,13 @@ def name_of(depth, helpers):
 
 
 def reader(bench, target, depth, helpers, from_disk):
+    """Reads with O_DIRECT, so that no cache of this machine need be dropped."""
+    warm, counted = (WARM_FIXED, COUNTED_FIXED) if depth else (WARM, WARM)
     return readers.Reader(name_of(depth, helpers),
-                          lambda seed: argv(bench, target, depth, helpers, WARM + 1, seed),
-                          parse, from_disk=from_disk, env=machine.clean_environment(bench.settings))
+                          lambda seed: argv(bench, target, depth, helpers, warm + counted, seed,
+                                            warm),
+                          lambda text: parse(text, warm), from_disk=from_disk, prepares=True,
+                          env=machine.clean_environment(bench.settings))
 
 
 def neighbour(bench, target, depth, fio):
@@ -92,7 +108,7 @@ def neighbour(bench, target, depth, fio):
     env = machine.clean_environment(bench.settings)
 
     def read(seed):
-        with subprocess.Popen(argv(bench, target, depth, False, 4, seed), env=env,
+        with subprocess.Popen(argv(bench, target, depth, False, WARM + FIO + 0.3, seed), env=env,
                               stdout=subprocess.DEVNULL) as other:
             time.sleep(WARM)
             seen = readers.parse_fio(run(*fio, f'--randseed={seed}', env=env), 1.0)
@@ -100,15 +116,16 @@ def neighbour(bench, target, depth, fio):
             raise Failed('knee: failed')
         return seen
 
-    found = readers.Reader('beside ' + name_of(depth, False), None, None, from_disk=False)
+    found = readers.Reader('beside ' + name_of(depth, False), None, None, from_disk=False,
+                           prepares=True)
     found.read = read
     return found
 
 
-def fio_beside(bench, device, target):
+def fio_beside(device, target):
     """4 KiB at random, one at a time."""
-    common = ['fio', '--name=neighbour', '--rw=randread', '--bs=4k', '--iodepth=1', '--runtime=2',
-              '--time_based', '--direct=1', '--readonly', '--output-format=json']
+    common = ['fio', '--name=neighbour', '--rw=randread', '--bs=4k', '--iodepth=1', '--direct=1',
+              f'--runtime={FIO}', '--time_based', '--readonly', '--output-format=json']
     if device != 'rbd':
         return [*common, f'--filename={target}', '--ioengine=psync']
     return [*common, '--ioengine=rbd', '--clientname=admin', '--pool=rbd',
@@ -123,11 +140,9 @@ def block_of(device, name):
 
 def case(bench, device, name):
     """Every depth, both ways to compute checksums."""
-    target = target_of(bench, device, name)
-    on_disk = device != 'rbd'
-    chosen = [reader(bench, target, depth, helpers, on_disk)
-              for depth in (0, *DEPTHS) for helpers in (False, True)]
-    bench.run(block_of(device, name), chosen)
+    target = bench.target(device, name)
+    bench.run(block_of(device, name), [reader(bench, target, depth, helpers, device != 'rbd')
+                                       for depth in (0, *DEPTHS) for helpers in (False, True)])
 
 
 def neighbours(bench, device, name='75 KiB mix'):
@@ -135,19 +150,36 @@ def neighbours(bench, device, name='75 KiB mix'):
     knee, _ = find_knee(bench.log, block_of(device, name), False)
     if not knee:
         raise Failed(f'no knee of {block_of(device, name)} is known')
-    target = target_of(bench, device, name)
+    target = bench.target(device, name)
     if device == 'rbd':
         os.environ['CEPH_CONF'] = bench.ceph_conf
-    fio = fio_beside(bench, device, str(target))
+    fio = fio_beside(device, str(target))
     bench.run(f'neighbour, {device}', [neighbour(bench, target, depth, fio)
                                        for depth in sorted({0, knee, DEPTHS[-1]})])
 
 
 def batches(bench):
     """Batches in order, as a loader hands them out."""
-    target = target_of(bench, 'disk', '10 KiB')
-    bench.run('batches', [readers.stele(bench.settings, 'loader', target, '--loader',
-                                        f'--batch={BATCH}', seconds=4)])
+    made = readers.stele(bench.settings, 'loader', bench.target('disk', '10 KiB'), '--loader',
+                         f'--batch={BATCH}', seconds=3)
+    bench.run('batches', [dataclasses.replace(made, prepares=True)])
+
+
+def profiles(bench, device):
+    """The first second, with what `stele tune` found, and without."""
+    state = {'STELE_STATE_DIR': str(bench.settings.dir / 'tuned')}
+    run(bench.settings.build / 'stele', 'tune', '--quick', '--force',
+        bench.target(device, '75 KiB mix'), env={**os.environ, **state})
+    for name, block in zip(CASES, profiled(device)):
+        target = bench.target(device, name)
+
+        def made(title, more, at=target):
+            env = {**machine.clean_environment(bench.settings), **more}
+            return readers.Reader(title, lambda seed: argv(bench, at, 0, False, WARM, seed, 0),
+                                  lambda text: parse(text, 0), from_disk=False, prepares=True,
+                                  env=env)
+
+        bench.run(block, [made(AUTOMATIC, {}), made(PROFILED, state)])
 
 
 @contextlib.contextmanager
@@ -187,42 +219,52 @@ def changing(bench, node, depth):
             raise Failed('knee: failed')
         return parse(text)
 
-    found = readers.Reader(name_of(depth, False), None, None)
+    found = readers.Reader(name_of(depth, False), None, None, prepares=True)
     found.read = read
     return found
 
 
 def change(bench):
-    node = target_of(bench, 'loop', '75 KiB mix')
-    bench.run('change', [changing(bench, node, depth) for depth in (0, 2, 4, 8, 16, 32)])
+    node = bench.target('loop', '75 KiB mix')
+    bench.run('change', [changing(bench, node, depth) for depth in (0, *DEPTHS_THROTTLED)])
 
 
-def everything(bench):
-    """All of it."""
+def profiled(device):
+    return [f'profile, {device}, {name}' for name in CASES]
+
+
+def steps():
+    """In order: (blocks, the function that runs them, its arguments)."""
+    listed = []
     for device in DEVICES:
-        for name in list(SETS)[:3]:
-            try:
-                case(bench, device, name)
-            except Failed as error:
-                bench.log.skip(block_of(device, name), error)
+        listed += [([block_of(device, name)], case, (device, name)) for name in CASES]
+        listed += [([f'neighbour, {device}'], neighbours, (device,)),
+                   (profiled(device), profiles, (device,))]
+    return [*listed, (['batches'], batches, ()), (['change'], change, ())]
+
+
+def run_all(bench):
+    for blocks, function, arguments in steps():
+        if not any(bench.wanted(block) for block in blocks):
+            continue
+        say(f'bench: {blocks[0]}')
+        machine.drop_caches()  # and what others wrote is on the disk
         try:
-            neighbours(bench, device)
+            function(bench, *arguments)
         except Failed as error:
-            bench.log.skip(f'neighbour, {device}', error)
-    batches(bench)
-    change(bench)
+            bench.log.skip(blocks[0], error)
 
 
 # ---- figures ----
 
 def find_knee(log, block, helpers):
     """(the smallest depth with 97 % of the best rate, the best depth); (None, None): not run."""
-    rounds, _ = figures.counting_rounds(log.rounds_of(block))
+    counted, _ = figures.counting_rounds(log.rounds_of(block))
     medians = {}
     for depth in DEPTHS:
         found = figures.by_round(log.of(block), name_of(depth, helpers), 'bytes_per_second')
         if found:
-            medians[depth] = figures.median([v for r, v in found.items() if r in rounds])
+            medians[depth] = figures.median([v for r, v in found.items() if r in counted])
     medians = {d: m for d, m in medians.items() if m}
     if not medians:
         return None, None
@@ -245,18 +287,18 @@ def case_figures(log, device, name, helpers):
     block = block_of(device, name)
     found, best = find_knee(log, block, helpers)
     points = log.of(block)
-    rounds, quiet = figures.counting_rounds(log.rounds_of(block))
+    counted, quiet = figures.counting_rounds(log.rounds_of(block))
     if not found:
         return None
     automatic = name_of(0, helpers)
 
     def ratio(field, depth):
         return figures.spread(figures.ratios(points, automatic, name_of(depth, helpers), field,
-                                             rounds))
+                                             counted))
 
     bests = figures.by_round(points, name_of(best, helpers), 'bytes_per_second')
     slices = figures.by_round(points, automatic, 'slices')
-    settled = [first_settled(slices[r], SETTLED * bests[r], 2 * found) for r in rounds
+    settled = [first_settled(slices[r], SETTLED * bests[r], 2 * found) for r in counted
                if r in slices and r in bests]
     return {'knee': found, 'best': best, 'quiet': quiet, 'rate': ratio('bytes_per_second', best),
             'p99': ratio('p99_us', found), 'in_flight': ratio('in_flight', found),
@@ -266,7 +308,7 @@ def case_figures(log, device, name, helpers):
 def change_figures(log):
     """Of each change of speed: seconds until it was settled, in every round."""
     points = log.of('change')
-    rounds, _ = figures.counting_rounds(log.rounds_of('change'))
+    counted, _ = figures.counting_rounds(log.rounds_of('change'))
     length = int(PHASE / SLICE)
     found = []
     for phase in range(1, len(THROTTLES)):
@@ -276,7 +318,7 @@ def change_figures(log):
                                     (length - length // 2) / SLICE
                                     for v in figures.by_round(points, name_of(d, False),
                                                               'slices').values()])
-                 for d in DEPTHS}
+                 for d in DEPTHS_THROTTLED}
         rates = {d: r for d, r in rates.items() if r}
         if not rates:
             return []
@@ -285,12 +327,13 @@ def change_figures(log):
         found.append((THROTTLES[phase] / THROTTLES[phase - 1], most // 2, figures.spread(
             [PHASE if s is None else s for s in
              (first_settled(slices[r][length * phase:length * (phase + 1)],
-                            SETTLED * max(rates.values()), most) for r in rounds if r in slices)])))
+                            SETTLED * max(rates.values()), most)
+              for r in counted if r in slices)])))
     return found
 
 
 def cases():
-    return [(device, name, helpers) for device in DEVICES for name in list(SETS)[:3]
+    return [(device, name, helpers) for device in DEVICES for name in CASES
             for helpers in (False, True)]
 
 
@@ -299,17 +342,27 @@ def other_figures(log):
     found = []
     for device in DEVICES:
         block = f'neighbour, {device}'
-        rounds, _ = figures.counting_rounds(log.rounds_of(block))
+        counted, _ = figures.counting_rounds(log.rounds_of(block))
         at, _ = find_knee(log, block_of(device, '75 KiB mix'), False)
         ratios = figures.ratios(log.of(block), 'beside ' + AUTOMATIC,
-                                f'beside {name_of(at, False)}', 'p99_us', rounds) if at else []
+                                f'beside {name_of(at, False)}', 'p99_us', counted) if at else []
         found.append((f"p99 of a neighbour on the {device}, by that beside the knee "
                       '(wanted: <= 1.5)', figures.spread(ratios)))
     found.append((f'p99 / p50 of batches of {BATCH} x 10 KiB, loader (wanted: <= 1.5)',
                   figures.spread([p['p99_us'] / p['p50_us'] for p in log.of('batches')])))
     found += [(f'seconds to settle when a throttled loop device has {factor:g} of its rate, '
                f'knee {at} (wanted: <= 2)', seen) for factor, at, seen in change_figures(log)]
-    return [(what, seen) for what, seen in found if seen]
+    return [(what, seen) for what, seen in [*found, *profile_figures(log)] if seen]
 
 
-BLOCKS = {'knee': everything}
+def profile_figures(log):
+    """(what, spread) of the rate in a reader's first second, with a profile by without."""
+    found = []
+    for device in DEVICES:
+        for block in profiled(device):
+            counted, _ = figures.counting_rounds(log.rounds_of(block))
+            found.append((f"{block}: rate of the first second, by that without",
+                          figures.spread(figures.ratios(log.of(block), PROFILED, AUTOMATIC,
+                                                        'bytes_per_second', counted))))
+    return found
+

@@ -11,7 +11,6 @@ import os
 import pathlib
 import resource
 import sys
-import time
 
 from . import machine, process, readers, rounds, sets
 from .process import Failed, run_json, say
@@ -22,7 +21,6 @@ sys.path.insert(0, str(HERE))
 
 import loaders  # noqa: E402
 
-MORE = 75  # exit status: a slice is over, and there is more to do
 SLOW = ('Lance',)  # to begin: its workers are spawned, and import all packages
 MANY = 32  # workers, whose first batch is waited for
 DEPTH = 128
@@ -72,16 +70,12 @@ def all_sets(settings):
     }
 
 
-class Bench:
+class Bench(rounds.Sliced):
     """What all blocks share, and how far they are."""
 
     def __init__(self, settings, log, save):
-        self.settings, self.log, self._save = settings, log, save
+        super().__init__(settings, log, save)
         self.sets = all_sets(settings)
-        disk = machine.disk_of(settings.dir)
-        self.disks = [disk] if disk else []
-        self._begin = time.monotonic()
-        self._longest = self._last = 0.0
 
     def interpreter(self, loader):
         other = loader and loaders.ALL[loader].environment
@@ -135,39 +129,6 @@ class Bench:
             except Failed as error:
                 self.log.skip(name, error)
         return kept
-
-    # ---- rounds
-
-    def done(self, block):
-        return len(self.log.rounds_of(block))
-
-    def wanted(self, block, count=None):
-        """How many rounds of this block are still to be made."""
-        count = count or self.settings.rounds
-        if not self.settings.only.search(block):
-            return 0
-        good = sum(not r['noise'] for r in self.log.rounds_of(block))
-        return 0 if good >= count or self.done(block) >= count + self.settings.extra \
-            else count - good
-
-    def run(self, block, chosen, count=None):
-        failed = {s['what'] for s in self.log.skipped}
-        chosen = [reader for reader in chosen
-                  if f'{block}: {reader.name}, round 1' not in failed]
-        while chosen and self.wanted(block, count):
-            rounds.one_round(self.log, block, chosen, self.done(block), self.settings, None,
-                             self.disks, self.between)
-            self._save()
-
-    def between(self):
-        """End this slice where another run would not fit."""
-        now = time.monotonic()
-        self._longest = max(self._longest, now - self._last) if self._last else 0.0
-        self._last = now
-        self._save()
-        if self.settings.slice and now - self._begin + self._longest > self.settings.slice:
-            say('bench: the slice is over')
-            sys.exit(MORE)
 
 
 # ---- epochs: everybody's loader ----

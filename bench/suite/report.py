@@ -151,13 +151,20 @@ def knee_part(log):
                          '' if seen['quiet'] else 'noisy'])
     if not rows:
         return ''
-    text = ('### The automatic depth\n\nBeside fixed ones, from its first second on: median over '
+    text = ('## The automatic depth\n\nBeside fixed ones, from its first second on: median over '
             'the rounds of the ratio within each (middle half, rounds). Wanted: a rate of 0.97 '
             'of the best depth\'s; at most twice the p99, and twice the requests in flight, of '
             'the knee, the smallest depth with 97 % of the best; settled within 1 s.\n\n' +
             table(['case', 'knee', 'best', 'rate', 'p99', 'in flight', 'settled, s', ''], rows))
     rows = [[what, spread_cell(found)] for what, found in knee.other_figures(log)]
     return text + '\n' + table(['besides', 'median'], rows) if rows else text
+
+
+def write_knee(log, facts, settings, out):
+    text = '\n'.join((verdict(log) + '\n', knee_part(log),
+                      machine_part(log, facts, settings, DIRECT)))
+    (out / 'knee.md').write_text(text, encoding='utf-8')
+    return text
 
 
 def open_part(log):
@@ -183,6 +190,18 @@ def open_part(log):
 
 # ---- machine ----
 
+COLD = ('Cold: before each run dirty pages are written and page, dentry and inode caches '
+        'dropped; behind it, the disk\'s own counter must have grown by at least 95 % of '
+        'what the reader delivered. Caches of the host below a virtual machine cannot be '
+        'seen or emptied from here: they are the same for all readers of a round. Loop '
+        'devices are attached with direct I/O; each of their requests still takes a hop '
+        'through a kernel thread, which is why they are no measure of a disk. CPU is that '
+        'of the whole machine, less what it used while idle.')
+DIRECT = ('All reads are direct, of the loop devices and their files too, and past the caches of '
+          'this machine. Those of the host below a virtual machine are the same for all readers '
+          'of a round. Ceph keeps its objects in memory.')
+
+
 def verdict(log):
     rounds = log.rounds
     noisy = [r for r in rounds if r['noise']]
@@ -197,7 +216,7 @@ def verdict(log):
     return text
 
 
-def machine_part(log, facts, settings):
+def machine_part(log, facts, settings, how=COLD):
     queue = facts.get('queue', {})
     rows = [['time', facts['time']], ['git', facts['git']], ['kernel', facts['kernel']],
             ['processors', f"{facts['processors']} x {facts['processor']}, virtual: "
@@ -210,13 +229,7 @@ def machine_part(log, facts, settings):
     rejected = [f"{r['block']} {r['round'] + 1}: {', '.join(r['noise'])}" for r in log.rounds
                 if r['noise']]
     text = '## Machine\n\n' + table(['', ''], rows)
-    text += ('\nCold: before each run dirty pages are written and page, dentry and inode caches '
-             'dropped; behind it, the disk\'s own counter must have grown by at least 95 % of '
-             'what the reader delivered. Caches of the host below a virtual machine cannot be '
-             'seen or emptied from here: they are the same for all readers of a round. Loop '
-             'devices are attached with direct I/O; each of their requests still takes a hop '
-             'through a kernel thread, which is why they are no measure of a disk. CPU is that '
-             'of the whole machine, less what it used while idle.\n')
+    text += f'\n{how}\n'
     if rejected:
         text += '\nRounds that do not count: ' + '; '.join(rejected) + '.\n'
     if log.skipped:
@@ -257,7 +270,7 @@ def write(log, facts, settings, out):
         parts.append('**A quick run: it shows that the suite works, and no figures.**\n')
     parts += [goals_part(log), others_part(log), '## Readers\n']
     parts += [block_part(log, block, title, charts) for block, title in TITLES.items()]
-    parts += [knee_part(log), accelerators_part(log), open_part(log), machine_part(log, facts, settings)]
+    parts += [accelerators_part(log), open_part(log), machine_part(log, facts, settings)]
     text = '\n'.join(p for p in parts if p)
     (out / 'results.md').write_text(text, encoding='utf-8')
     return text

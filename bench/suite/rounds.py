@@ -8,11 +8,13 @@ that was noisy one more is made, as far as settings.spare reaches.
 
 import os
 import random
+import sys
 import time
 
 from . import figures, machine
 from .process import Failed, say
 
+MORE = 75  # exit status: a slice is over, and there is more to do
 CONTROL_SECONDS = 0.4
 DEVICE_SHARE_MIN = 0.95
 
@@ -109,6 +111,48 @@ def run_block(log, block, readers, settings, anchor=None, disks=(), rounds=None)
             settings.spare -= time.monotonic() - begin
 
 
+class Sliced:
+    """Rounds of many blocks, in slices of BENCH_SLICE seconds: the next run goes on."""
+
+    def __init__(self, settings, log, save):
+        self.settings, self.log, self._save = settings, log, save
+        disk = machine.disk_of(settings.dir)
+        self.disks = [disk] if disk else []
+        self._begin = time.monotonic()
+        self._longest = self._last = 0.0
+
+    def done(self, block):
+        return len(self.log.rounds_of(block))
+
+    def wanted(self, block, count=None):
+        """How many rounds of this block are still to be made."""
+        count = count or self.settings.rounds
+        if not self.settings.only.search(block):
+            return 0
+        good = sum(not r['noise'] for r in self.log.rounds_of(block))
+        return 0 if good >= count or self.done(block) >= count + self.settings.extra \
+            else count - good
+
+    def run(self, block, chosen, count=None):
+        failed = {s['what'] for s in self.log.skipped}
+        chosen = [reader for reader in chosen
+                  if f'{block}: {reader.name}, round 1' not in failed]
+        while chosen and self.wanted(block, count):
+            one_round(self.log, block, chosen, self.done(block), self.settings, None,
+                      self.disks, self.between)
+            self._save()
+
+    def between(self):
+        """End this slice where another run would not fit."""
+        now = time.monotonic()
+        self._longest = max(self._longest, now - self._last) if self._last else 0.0
+        self._last = now
+        self._save()
+        if self.settings.slice and now - self._begin + self._longest > self.settings.slice:
+            say('bench: the slice is over')
+            sys.exit(MORE)
+
+
 def sweep(log, block, readers, settings, keep, disks=()):
     """Run each once, short: those that were best, best first; the points stay in the log."""
     found = []
@@ -122,4 +166,3 @@ def sweep(log, block, readers, settings, keep, disks=()):
         found.append((point['bytes_per_second'], reader))
     found.sort(key=lambda pair: pair[0], reverse=True)
     return [reader for _, reader in found[:keep]]
-

@@ -11,8 +11,9 @@ BENCH_LARGE    GiB of the set that no memory holds (0.55 of the machine's); 0: n
 BENCH_ONLY     only blocks whose name matches this regular expression
 BENCH_SEED     of the order of runs and of samples (1)
 BENCH_QUICK    1: a tenth of the samples, 2 rounds of 1 s, no large set: minutes, no figures
-Of `make bench-python` alone:
+Of `make bench-python` and `make bench-knee`:
 BENCH_SLICE    seconds after which it stops; the next run goes on there (0: never)
+Of `make bench-python` alone:
 BENCH_KEEP     1: a set stays when all that reads it is done
 BENCH_FEW      1: only loaders that need no more than the package and NumPy
 BENCH_PYTHON   the interpreter that has the others (build/venv-bench/bin/python)

@@ -159,6 +159,67 @@ except process.Failed as error:
     print('too much' if 'too much' in str(error) else error)
 EOT
 
+# Two rounds, of which the second is twice as fast; depth 8 has 97 % of the best, 4 has not.
+says "8 16 0.90 1.50 0.50 0.1 2 None" \
+	"the knee of a case, and the automatic depth beside it, within rounds" <<'EOT'
+from suite import knee
+from suite.rounds import Log
+log, block = Log(), knee.block_of('disk', '20 KiB')
+def slices(rate):
+    """Too slow, too deep, and as it should be: from 100 ms on."""
+    return [[rate * 0.5 * knee.SLICE, 1, 4]] * 2 + [[rate * knee.SLICE, 1, 64]] * 2 + \
+        [[rate * knee.SLICE, 1, 4]] * 8
+for n in range(3):
+    log.rounds.append({'block': block, 'round': n, 'noise': ['x'] if n == 2 else []})
+    rates = {4: 96, 8: 97, 16: 100, 32: 99} if n < 2 else {4: 999, 8: 1, 16: 1, 32: 1}
+    for depth, rate in [*rates.items(), (0, 90)]:
+        rate *= 2 ** n
+        log.points.append({'block': block, 'round': n, 'reader': knee.name_of(depth, False),
+                           'bytes_per_second': rate, 'p99_us': 2 * (depth or 12) * (n + 1),
+                           'in_flight': depth or 4,
+                           'slices': None if depth else slices(2 ** n * 100)})
+seen = knee.case_figures(log, 'disk', '20 KiB', False)
+print(seen['knee'], seen['best'],
+      *(f"{seen[k]['median']:.2f}" for k in ('rate', 'p99', 'in_flight')),
+      f"{seen['settled']['median']:.1f}", seen['rate']['count'],
+      knee.case_figures(log, 'disk', '20 KiB', True))
+EOT
+
+says "0.05 None None" "settled: a tenth of a second at that rate, and no deeper" <<'EOT'
+from suite.knee import SLICE, first_settled
+good, slow, deep = [100 * SLICE, 1, 8], [10 * SLICE, 1, 8], [100 * SLICE, 1, 80]
+print(first_settled([slow, deep, *[good] * 4], 95, 16), first_settled([good] * 3, 95, 16),
+      first_settled([good, deep] * 9, 95, 16))
+EOT
+
+# 40 slices are the first second: what they delivered does not count.
+says "1000 250.0 1.5" "what a run of knee says, behind its first second" <<'EOT'
+import json
+from suite import knee
+first, then = [[9, 9, 9]] * 40, [[25, 1000 / 40, n % 2 + 1] for n in range(4 * 10)]
+seen = knee.parse(json.dumps({'p50_us': 1, 'p99_us': 2, 'slices': first + then}))
+print(round(seen['samples_per_second']), seen['bytes_per_second'] / 4, seen['in_flight'])
+EOT
+
+# At half the rate the knee is 2, which 4 meets at once; back at the whole, 0.5 s are lost.
+says "0.5 2 0.0, 2 4 0.5" "seconds to settle after each change of speed" <<'EOT'
+from suite import knee
+from suite.rounds import Log
+log, length = Log(), int(knee.PHASE / knee.SLICE)
+def run(*phases):
+    return [[rate * knee.SLICE, 1, depth] for rates, depth in phases for rate in rates]
+log.rounds.append({'block': 'change', 'round': 0, 'noise': []})
+for depth, fast, slow in ((2, 200, 200), (4, 400, 200), (8, 400, 200)):
+    log.points.append({'block': 'change', 'round': 0, 'reader': knee.name_of(depth, False),
+                       'slices': run(([fast] * length, depth), ([slow] * length, depth),
+                                     ([fast] * length, depth))})
+late = int(0.5 / knee.SLICE)
+log.points.append({'block': 'change', 'round': 0, 'reader': knee.AUTOMATIC, 'slices': run(
+    ([400] * length, 4), ([200] * length, 4), ([200] * late + [400] * (length - late), 4))})
+print(', '.join(f"{factor:g} {at} {seen['median']}" for factor, at, seen in
+                knee.change_figures(log)))
+EOT
+
 # A whole report over made-up points: stele at 2, fio at 1 and 3 (noisy), and a build.
 says "2.000 aim, 0.500 missed, 1/8.0 floor; 1.600 ring depth 2 against sequential ring depth 8; \
 4 charts are XML" "table, verdicts, bounds, charts" <<'EOT'
