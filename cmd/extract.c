@@ -26,6 +26,7 @@
 #define MERGE_GAP  (16u << 10) /* bytes that are read to save a read */
 #define HOLE_SIZE  4096u
 #define ARENA_SIZE (UINT64_C(64) << 20) /* larger samples come in pieces */
+#define LOOK_SIZE  (64u << 10)
 #define WRITE_SIZE (4u << 20) /* until the next look at stop_requested() */
 
 static int append(struct extract *job, uint64_t id)
@@ -192,13 +193,21 @@ static int finish(struct file *file)
 	return 0;
 }
 
+/* That a small file is there may as well be seen once it should get its name. */
+static unsigned int how(const struct extract *job, uint64_t size)
+{
+	if (job->replace)
+		return TREE_REPLACE;
+	return job->skip || size > LOOK_SIZE ? TREE_LOOK : 0;
+}
+
 /* Return: 0; negative errno. */
-static int write_file(const struct extract *job, const char *path,
+static int write_file(struct extract *job, const char *path,
 		      const struct stele_sample *sample)
 {
 	struct tree_part part;
 	struct file file = {0};
-	int error = tree_part_create(job->root, path, job->replace, &part);
+	int error = tree_part_create(&job->tree, path, how(job, sample->size), &part);
 
 	if (error)
 		return error;
@@ -207,7 +216,7 @@ static int write_file(const struct extract *job, const char *path,
 	if (!error)
 		error = finish(&file);
 	if (!error)
-		return tree_part_keep(&part, job->replace);
+		return tree_part_keep(&part);
 	tree_part_drop(&part);
 	return error;
 }
@@ -271,7 +280,7 @@ static int skip_existing(struct extract *job, int error, const char *path,
 
 	if (error != -EEXIST || !job->skip)
 		return error;
-	if (fstatat(job->root, path, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+	if (fstatat(job->tree.root, path, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return error;
 	if (size != UINT64_MAX && (uint64_t)st.st_size != size)
 		return -EISNAM;
@@ -326,7 +335,7 @@ static int put_piece(void *user, const void *data, size_t size)
 static int stream_file(struct extract *job, uint64_t id, const char *path)
 {
 	struct piecewise piecewise = {0};
-	int error = tree_part_create(job->root, path, job->replace,
+	int error = tree_part_create(&job->tree, path, how(job, UINT64_MAX),
 				     &piecewise.part);
 	int read_error = 0;
 
@@ -340,7 +349,7 @@ static int stream_file(struct extract *job, uint64_t id, const char *path)
 		if (read_error || error)
 			tree_part_drop(&piecewise.part);
 		else
-			error = tree_part_keep(&piecewise.part, job->replace);
+			error = tree_part_keep(&piecewise.part);
 	}
 	if (!error && !read_error) {
 		job->done++;

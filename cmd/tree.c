@@ -76,7 +76,7 @@ static int open_directory(int dir, const char *name)
 	return open_beneath(dir, name, O_PATH | O_DIRECTORY, 0);
 }
 
-/* Each directory on the way, made if need be. `path` is cut. */
+/* Each directory on the way, made if need be. `path` is cut meanwhile. */
 static int make_directories(int root, char *path)
 {
 	int dir = open_beneath(root, ".", O_PATH | O_DIRECTORY, 0), next;
@@ -88,30 +88,45 @@ static int make_directories(int root, char *path)
 		name[size] = '\0';
 		next = open_directory(dir, name);
 		close(dir);
-		name += size + !last;
+		name += size;
+		if (!last)
+			*name++ = '/';
 	}
 	return dir;
 }
 
-/* The directory that `path` lies in, made if need be; *base: its last name. */
-static int open_parent(int root, const char *path, char **base)
+void tree_init(struct tree *tree, int root)
+{
+	*tree = (struct tree){.root = root, .dir = -1};
+}
+
+void tree_release(struct tree *tree)
+{
+	if (tree->dir >= 0)
+		close(tree->dir);
+	free(tree->parent);
+	tree_init(tree, tree->root);
+}
+
+/* Open the directory that `path` lies in, unless it is; *base: the last name. */
+static int enter(struct tree *tree, const char *path, const char **base)
 {
 	const char *slash = strrchr(path, '/');
-	char *parent = slash ? strndup(path, (size_t)(slash - path)) : strdup("");
-	int dir = -ENOMEM;
+	const size_t size = slash ? (size_t)(slash - path) : 0;
 
-	*base = strdup(slash ? slash + 1 : path);
-	if (parent && *base)
-		dir = open_beneath(root, *parent ? parent : ".",
-				   O_PATH | O_DIRECTORY, 0);
-	if (dir == -ENOENT)
-		dir = make_directories(root, parent);
-	free(parent);
-	if (dir < 0) {
-		free(*base);
-		*base = NULL;
-	}
-	return dir;
+	*base = slash ? slash + 1 : path;
+	if (tree->dir >= 0 && strlen(tree->parent) == size &&
+	    !memcmp(tree->parent, path, size))
+		return 0;
+	tree_release(tree);
+	tree->parent = strndup(path, size);
+	if (!tree->parent)
+		return -ENOMEM;
+	tree->dir = open_beneath(tree->root, size ? tree->parent : ".",
+				 O_PATH | O_DIRECTORY, 0);
+	if (tree->dir == -ENOENT)
+		tree->dir = make_directories(tree->root, tree->parent);
+	return tree->dir < 0 ? tree->dir : 0;
 }
 
 /* ---- files that get their name when they are whole ------------------------- */
@@ -120,86 +135,90 @@ static int open_parent(int root, const char *path, char **base)
  * Without a name at all, where a filesystem has that and nothing is to be replaced at once;
  * else by one that a sample may have: that one stays.
  */
-static int create_nameless(struct tree_part *part, bool replace)
+static int create_nameless(struct tree_part *part)
 {
 	static unsigned int count;
+	const int dir = part->tree->dir;
 	int tries = 100;
 
 	part->name[0] = '\0';
-	part->fd = replace ? -EOPNOTSUPP :
-			     open_beneath(part->dir, ".", O_WRONLY | O_TMPFILE, 0666);
+	part->fd = part->how & TREE_REPLACE ?
+			   -EOPNOTSUPP :
+			   open_beneath(dir, ".", O_WRONLY | O_TMPFILE, 0666);
 	if (part->fd != -EOPNOTSUPP && part->fd != -EISDIR && part->fd != -EINVAL)
 		return part->fd < 0 ? part->fd : 0;
 	do {
 		snprintf(part->name, sizeof(part->name), ".stele-%ld-%u.part",
-			 (long)getpid(), count++);
-		part->fd = open_beneath(part->dir, part->name,
+			 (long)getpid(),
+			 __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
+		part->fd = open_beneath(dir, part->name,
 					O_WRONLY | O_CREAT | O_EXCL, 0666);
 	} while (part->fd == -EEXIST && --tries);
 	return part->fd < 0 ? part->fd : 0;
 }
 
-int tree_part_create(int root, const char *path, bool replace,
+int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 		     struct tree_part *part)
 {
 	struct stat st;
-	int error = 0;
+	int error;
 
-	part->dir = open_parent(root, path, &part->base);
-	if (part->dir < 0)
-		return part->dir;
-	if (!replace && fstatat(part->dir, part->base, &st,
-				AT_SYMLINK_NOFOLLOW) == 0)
+	*part = (struct tree_part){.tree = tree, .how = how};
+	error = enter(tree, path, &part->base);
+	if (!error && (how & TREE_LOOK) &&
+	    fstatat(tree->dir, part->base, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		error = -EEXIST;
-	if (!error)
-		error = create_nameless(part, replace);
-	if (error) {
-		free(part->base);
-		close(part->dir);
-	}
-	return error;
+	return error ? error : create_nameless(part);
 }
 
+/* Before Linux 6.10, ENOENT: by its descriptor only CAP_DAC_READ_SEARCH may link a file. */
 static int link_nameless(const struct tree_part *part)
 {
+	const int dir = part->tree->dir;
 	char path[32];
 
+	if (linkat(part->fd, "", dir, part->base, AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", part->fd);
-	return linkat(AT_FDCWD, path, part->dir, part->base, AT_SYMLINK_FOLLOW) < 0 ?
+	return linkat(AT_FDCWD, path, dir, part->base, AT_SYMLINK_FOLLOW) < 0 ?
 		       -errno : 0;
 }
 
 /* Not every filesystem can rename only if nothing is there. */
-static int give_name(const struct tree_part *part, bool replace)
+static int give_name(const struct tree_part *part)
 {
-	const unsigned int flags = replace ? 0 : RENAME_NOREPLACE;
+	const bool replace = part->how & TREE_REPLACE;
+	const int dir = part->tree->dir;
 
 	if (!part->name[0])
 		return link_nameless(part);
-	if (renameat2(part->dir, part->name, part->dir, part->base, flags) == 0)
+	if (renameat2(dir, part->name, dir, part->base,
+		      replace ? 0 : RENAME_NOREPLACE) == 0)
 		return 0;
 	if (replace || errno != EINVAL)
 		return -errno;
-	if (linkat(part->dir, part->name, part->dir, part->base, 0) < 0)
+	if (linkat(dir, part->name, dir, part->base, 0) < 0)
 		return -errno;
-	unlinkat(part->dir, part->name, 0);
+	unlinkat(dir, part->name, 0);
 	return 0;
 }
 
-int tree_part_keep(struct tree_part *part, bool replace)
+int tree_part_keep(struct tree_part *part)
 {
-	int error = give_name(part, replace);
+	int error = give_name(part);
 
 	if (error) {
 		tree_part_drop(part);
+		if (error == -ENOENT) /* it was removed: the next file makes it again */
+			tree_release(part->tree);
 		return error;
 	}
 	if (close(part->fd) < 0) {
 		error = -errno;
-		unlinkat(part->dir, part->base, 0);
+		unlinkat(part->tree->dir, part->base, 0);
 	}
-	free(part->base);
-	close(part->dir);
 	return error;
 }
 
@@ -207,7 +226,5 @@ void tree_part_drop(struct tree_part *part)
 {
 	close(part->fd);
 	if (part->name[0])
-		unlinkat(part->dir, part->name, 0);
-	free(part->base);
-	close(part->dir);
+		unlinkat(part->tree->dir, part->name, 0);
 }

@@ -150,12 +150,16 @@ static int create(struct to_file *file)
 	int error = !name ? -ENOMEM : dir < 0 ? -errno : 0;
 
 	free(name);
+	tree_init(&file->tree, dir);
 	if (!error && tree_refusal(base, strlen(base)))
 		error = -EISDIR;
 	if (!error)
-		error = tree_part_create(dir, base, file->replace, &file->part);
+		error = tree_part_create(&file->tree, base,
+					 file->replace ? TREE_REPLACE : TREE_LOOK, &file->part);
 	if (dir >= 0)
 		close(dir);
+	if (error)
+		tree_release(&file->tree);
 	file->fd = file->part.fd;
 	return error;
 }
@@ -213,7 +217,8 @@ static int keep(struct to_file *file)
 	if (error)
 		tree_part_drop(&file->part);
 	else
-		error = tree_part_keep(&file->part, file->replace);
+		error = tree_part_keep(&file->part);
+	tree_release(&file->tree);
 	if (error)
 		to_file_complain(file, error);
 	file->said |= error != 0;
@@ -248,8 +253,10 @@ void to_file_drop(struct to_file *file)
 {
 	char *names = file->number ? to_file_names(file, file->number) : NULL;
 
-	if (file->name)
+	if (file->name) {
 		tree_part_drop(&file->part);
+		tree_release(&file->tree);
+	}
 	free(file->name);
 	file->name = NULL;
 	if (names)

@@ -22,6 +22,7 @@ struct to_file {
 	bool said;	/* what went wrong */
 	uint64_t number; /* of this shard, from 0 */
 	char *name;	/* of this file, owned; NULL: none */
+	struct tree tree;
 	struct tree_part part;
 };
 

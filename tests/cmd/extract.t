@@ -5,6 +5,8 @@
 . "${0%/*}/../tap.sh"
 . "${0%/*}/targets.sh"
 
+requires strace -V
+
 hostile() { must "$BUILD/tests/cmd/hostile" "$tmp/image" "$@"; }
 extract() { run stele extract "$@" "$tmp/image" "$tmp/jail/dir"; }
 mkdir "$tmp/jail"
@@ -113,6 +115,33 @@ must stele extract -q "$tmp/holes.stele" "$tmp/holes"
 ok "sparse files come back" diff -r "$tmp/sparse" "$tmp/holes"
 kib=$(du -s "$tmp/holes" | cut -f 1)
 ok "their holes are holes ($kib KiB)" test "$kib" -le 128
+
+# ---- what a file takes ----
+
+# traced EXPRESSION CMD...: its calls, in $tmp/trace
+traced() { ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o "$tmp/trace" -e "$@"; }
+
+mkdir -p "$tmp/few/"{a,b/c}
+for ((i = 0; i < 200; i++)); do echo "sample $i" | tee "$tmp/few/a/$i" >"$tmp/few/b/c/$i"; done
+must stele build -q --order=source "$tmp/few" "$tmp/few.stele"
+traced trace=openat2,newfstatat,pwrite64,linkat,close "$BUILD/stele" extract -q \
+	"$tmp/few.stele" "$tmp/traced"
+is "0 " "$status $(diff -r "$tmp/few" "$tmp/traced" 2>&1)" "400 files in two directories"
+count=$(grep -vc ENOENT "$tmp/trace")
+ok "made, written, named and closed: $count calls" \
+	test "$count" -ge 1600 -a "$count" -le 1750
+if [ "$(id -u)" = 0 ]; then
+	is "400 0" "$(grep -c 'linkat.*AT_EMPTY_PATH' "$tmp/trace") $(grep -c /proc "$tmp/trace")" \
+		"for which there need be no /proc"
+else
+	skip_block 1 "before Linux 6.10, needs root"
+fi
+# An older kernel, and no privilege.
+traced inject=linkat:error=ENOENT:when=1+2 "$BUILD/stele" extract -q "$tmp/few.stele" \
+	"$tmp/older"
+is "0 400" "$status $(grep -c 'linkat(AT_FDCWD, "/proc' "$tmp/trace")" "else /proc is used" ||
+	diag "$err"
+ok "for all files" diff -r "$tmp/few" "$tmp/older"
 
 # ---- many failures of one kind, and one that all would share ----
 
