@@ -103,15 +103,14 @@ static int run(const char *target, const char *dir, char **keys,
 	       uint32_t verify, struct extract *job)
 {
 	struct cmd_log log = {.target = target};
-	int error, root, status;
+	int error, status;
 
 	error = cmd_open_dataset(&log, verify, &job->ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	status = CMD_FAILED;
-	root = open_root(dir);
-	if (root >= 0) {
-		tree_init(&job->tree, root);
+	job->root = open_root(dir);
+	if (job->root >= 0) {
 		stop_catch();
 		status = extract_run(job, keys);
 		if (stop_requested() && is_left(job)) {
@@ -120,8 +119,7 @@ static int run(const char *target, const char *dir, char **keys,
 			stop_raise();
 		}
 		summarize(job, dir);
-		tree_release(&job->tree);
-		close(root);
+		close(job->root);
 	}
 	stele_dataset_close(job->ds);
 	return cmd_finish(status);

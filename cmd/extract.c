@@ -2,13 +2,19 @@
 /*
  * extract.c - many samples, read at once, each to its file
  *
- * They are asked for in the order of the device, neighbours with one read. Whether a
- * file had holes is not known to an image: blocks of zeros become some.
+ * They are asked for in the order of the device, neighbours with one read, by one thread. What
+ * it collects is a batch, and batches are a ring: filled, taken by whoever has time to write
+ * one, and released in the same order, as only the reader's thread may. That thread writes,
+ * too, while all batches are filled; so a single processor needs no other.
+ * Whether a file had holes is not known to an image: blocks of zeros become some.
  */
 #include "extract.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +28,40 @@
 #include "text.h"
 #include "tree.h"
 
-#define BATCH	   1024
+#define BATCH	   1024		/* samples */
+#define BATCH_SIZE (4u << 20)	/* bytes, or one sample */
+#define THREADS	   8u		/* at most, with the reader's */
+#define BATCHES	   (2 * THREADS)
 #define MERGE_GAP  (16u << 10) /* bytes that are read to save a read */
 #define HOLE_SIZE  4096u
 #define ARENA_SIZE (UINT64_C(64) << 20) /* larger samples come in pieces */
 #define LOOK_SIZE  (64u << 10)
 #define WRITE_SIZE (4u << 20) /* until the next look at stop_requested() */
+
+struct batch {
+	struct stele_sample samples[BATCH];
+	int count;
+	bool written;
+};
+
+struct extracting {
+	struct extract *job;
+	struct stele_reader *reader;
+	uint64_t next;		 /* to be submitted */
+	unsigned int batch_most; /* samples */
+	struct batch *ring;
+	pthread_mutex_t lock; /* of the ring, what the job counts, and messages */
+	pthread_cond_t changed;
+	uint64_t filled, taken, released; /* batches */
+	bool end;  /* no more will be filled */
+	bool stop; /* write no more */
+};
+
+/* One in each thread. */
+struct writer {
+	struct extracting *e;
+	struct tree tree;
+};
 
 static int append(struct extract *job, uint64_t id)
 {
@@ -202,12 +236,13 @@ static unsigned int how(const struct extract *job, uint64_t size)
 }
 
 /* Return: 0; negative errno. */
-static int write_file(struct extract *job, const char *path,
+static int write_file(struct writer *w, const char *path,
 		      const struct stele_sample *sample)
 {
 	struct tree_part part;
 	struct file file = {0};
-	int error = tree_part_create(&job->tree, path, how(job, sample->size), &part);
+	int error = tree_part_create(&w->tree, path, how(w->e->job, sample->size),
+				     &part);
 
 	if (error)
 		return error;
@@ -266,52 +301,91 @@ static void complain(struct extract *job, const char *what, const char *key,
 }
 
 /* Would every other file fail likewise? */
-static void consider(struct extract *job, int error)
+static bool is_final(int error)
 {
-	if (error == -ENOSPC || error == -EDQUOT || error == -EROFS)
-		job->stopped = error;
+	return error == -ENOSPC || error == -EDQUOT || error == -EROFS;
 }
 
-/* 0 for a file that exists, as it should; -EISNAM: with another size; else `error`. */
-static int skip_existing(struct extract *job, int error, const char *path,
-			 uint64_t size)
+/* Has `path` what it should have? Return: 0; -EISNAM: with another size; -EEXIST: no file. */
+static int look(const struct extract *job, const char *path, uint64_t size)
 {
 	struct stat st;
 
-	if (error != -EEXIST || !job->skip)
-		return error;
-	if (fstatat(job->tree.root, path, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
-		return error;
-	if (size != UINT64_MAX && (uint64_t)st.st_size != size)
-		return -EISNAM;
-	job->skipped++;
-	return 0;
+	if (fstatat(job->root, path, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return -EEXIST;
+	return size != UINT64_MAX && (uint64_t)st.st_size != size ? -EISNAM : 0;
 }
 
-static void keep(struct extract *job, const struct stele_sample *sample)
+static void stop(struct extracting *e)
+{
+	__atomic_store_n(&e->stop, true, __ATOMIC_RELAXED);
+}
+
+static bool stopped(const struct extracting *e)
+{
+	return stop_requested() || __atomic_load_n(&e->stop, __ATOMIC_RELAXED);
+}
+
+/* After one error that is final those of other threads are the same. */
+static void count_failure(struct extracting *e, const char *path, int error)
+{
+	struct extract *job = e->job;
+
+	if (error == -EINTR || job->stopped)
+		return;
+	if (!stop_requested())
+		complain(job, "cannot write", path, strlen(path),
+			 file_reason(error));
+	job->failed++;
+	if (is_final(error)) {
+		job->stopped = error;
+		stop(e);
+	}
+}
+
+/* Count a file that has `written` bytes, or could not be written. @size: of what it should be. */
+static void count_file(struct extracting *e, const char *path, int error,
+		       uint64_t written, uint64_t size)
+{
+	struct extract *job = e->job;
+	const bool made = !error;
+
+	if (error == -EEXIST && job->skip)
+		error = look(job, path, size);
+	pthread_mutex_lock(&e->lock);
+	if (made) {
+		job->done++;
+		job->bytes += written;
+	} else if (!error) {
+		job->skipped++;
+	} else {
+		count_failure(e, path, error);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void refuse(struct extracting *e, const char *key, size_t key_size,
+		   const char *reason)
+{
+	pthread_mutex_lock(&e->lock);
+	complain(e->job, "refused", key, key_size, reason);
+	e->job->refused++;
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void keep(struct writer *w, const struct stele_sample *sample)
 {
 	const char *reason = tree_refusal(sample->key, sample->key_size);
-	char *path;
-	int error;
+	char path[STELE_KEY_SIZE_MAX + 1];
 
 	if (reason) {
-		complain(job, "refused", sample->key, sample->key_size, reason);
-		job->refused++;
+		refuse(w->e, sample->key, sample->key_size, reason);
 		return;
 	}
-	path = strndup(sample->key, sample->key_size);
-	error = path ? write_file(job, path, sample) : -ENOMEM;
-	if (!error) {
-		job->done++;
-		job->bytes += sample->size;
-	}
-	error = skip_existing(job, error, path, sample->size);
-	if (error && !stop_requested())
-		complain(job, "cannot write", sample->key, sample->key_size,
-			 file_reason(error));
-	consider(job, error);
-	job->failed += error && error != -EINTR;
-	free(path);
+	memcpy(path, sample->key, sample->key_size);
+	path[sample->key_size] = '\0';
+	count_file(w->e, path, write_file(w, path, sample), sample->size,
+		   sample->size);
 }
 
 /* ---- samples larger than memory -------------------------------------------- */
@@ -332,10 +406,11 @@ static int put_piece(void *user, const void *data, size_t size)
 }
 
 /* The file has its name when all of it has been read and checked. */
-static int stream_file(struct extract *job, uint64_t id, const char *path)
+static int stream_file(struct writer *w, uint64_t id, const char *path)
 {
 	struct piecewise piecewise = {0};
-	int error = tree_part_create(&job->tree, path, how(job, UINT64_MAX),
+	struct extract *job = w->e->job;
+	int error = tree_part_create(&w->tree, path, how(job, UINT64_MAX),
 				     &piecewise.part);
 	int read_error = 0;
 
@@ -351,49 +426,37 @@ static int stream_file(struct extract *job, uint64_t id, const char *path)
 		else
 			error = tree_part_keep(&piecewise.part);
 	}
-	if (!error && !read_error) {
-		job->done++;
-		job->bytes += piecewise.file.size;
-	}
 	job->seen_bytes += piecewise.file.size;
-	error = skip_existing(job, error, path, UINT64_MAX); /* it was whole */
-	if (error && !stop_requested())
-		complain(job, "cannot write", path, strlen(path),
-			 file_reason(error));
-	consider(job, error);
-	job->failed += error && error != -EINTR;
-	return read_error < 0 ? read_error : 0;
+	if (read_error < 0)
+		return read_error;
+	count_file(w->e, path, error, piecewise.file.size,
+		   UINT64_MAX); /* one that exists was whole */
+	return 0;
 }
 
 /* Its key is known from the keys section alone. Return: 0; errno of reading. */
-static int keep_large(struct extract *job, uint64_t id)
+static int keep_large(struct writer *w, uint64_t id)
 {
 	const char *reason;
 	size_t size;
 	char *path;
-	int error = key_of(job->ds, id, &path, &size);
+	int error = key_of(w->e->job->ds, id, &path, &size);
 
 	if (error)
 		return error;
 	reason = tree_refusal(path, size);
-	if (reason) {
-		complain(job, "refused", path, size, reason);
-		job->refused++;
-	} else {
-		error = stream_file(job, id, path);
-	}
+	if (reason)
+		refuse(w->e, path, size, reason);
+	else
+		error = stream_file(w, id, path);
 	free(path);
 	return error;
 }
 
-static void fail(struct extract *job, uint64_t id, int error)
+static void say_failure(struct extract *job, uint64_t id, int error)
 {
 	char *name;
 
-	/* Nothing of the snapshot can be relied on any more. */
-	job->stale = error == -ESTALE;
-	if (job->stale)
-		return;
 	if (is_new(job, "cannot read", stele_strerror(error))) {
 		name = key_name(job->ds, id);
 		cmd_error(error, "cannot read %s", name ? name : "a sample");
@@ -404,33 +467,138 @@ static void fail(struct extract *job, uint64_t id, int error)
 		job->damaged = true;
 }
 
-static void take(struct extract *job, const struct stele_sample *sample)
+static void fail(struct extracting *e, uint64_t id, int error)
 {
-	if (sample->status)
-		fail(job, sample->id, sample->status);
-	else
-		keep(job, sample);
+	pthread_mutex_lock(&e->lock);
+	if (error == -ESTALE) { /* nothing of the snapshot can be relied on any more */
+		e->job->stale = true;
+		stop(e);
+	} else {
+		say_failure(e->job, id, error);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- the ring -------------------------------------------------------------- */
+
+static struct batch *batch_at(const struct extracting *e, uint64_t n)
+{
+	return &e->ring[n % BATCHES];
+}
+
+static void write_batch(struct writer *w, const struct batch *batch)
+{
+	for (int i = 0; i < batch->count && !stopped(w->e); i++) {
+		const struct stele_sample *sample = &batch->samples[i];
+
+		if (sample->status)
+			fail(w->e, sample->id, sample->status);
+		else
+			keep(w, sample);
+	}
+}
+
+/* The lock is held, but for writing. Return: was there one? */
+static bool write_next(struct writer *w)
+{
+	struct extracting *e = w->e;
+	struct batch *batch;
+
+	if (e->taken == e->filled)
+		return false;
+	batch = batch_at(e, e->taken++);
+	pthread_mutex_unlock(&e->lock);
+	write_batch(w, batch);
+	pthread_mutex_lock(&e->lock);
+	batch->written = true;
+	pthread_cond_broadcast(&e->changed);
+	return true;
+}
+
+/* A thread besides the reader's. */
+static void *write_all(void *user)
+{
+	struct extracting *e = user;
+	struct writer w = {.e = e};
+
+	tree_init(&w.tree, e->job->root);
+	pthread_mutex_lock(&e->lock);
+	while (write_next(&w) || !e->end)
+		if (e->taken == e->filled && !e->end)
+			pthread_cond_wait(&e->changed, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+	tree_release(&w.tree);
+	return NULL;
+}
+
+/* The reader's thread: its samples go back, and with them the memory for others. */
+static void release_written(struct extracting *e)
+{
+	while (e->released < e->taken && batch_at(e, e->released)->written) {
+		struct batch *batch = batch_at(e, e->released++);
+
+		pthread_mutex_unlock(&e->lock);
+		for (int i = 0; i < batch->count; i++)
+			stele_reader_release(e->reader, &batch->samples[i]);
+		batch->written = false;
+		pthread_mutex_lock(&e->lock);
+	}
+}
+
+/* Wait, or rather write, until at most so many batches are neither empty nor written. */
+static void await_written(struct writer *w, uint64_t most)
+{
+	struct extracting *e = w->e;
+
+	pthread_mutex_lock(&e->lock);
+	release_written(e);
+	while (e->filled - e->released > most) {
+		if (!write_next(w))
+			pthread_cond_wait(&e->changed, &e->lock);
+		release_written(e);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Return: as stele_reader_collect(). */
+static int fill_batch(struct extracting *e)
+{
+	struct batch *batch = batch_at(e, e->filled);
+	int got = stele_reader_collect(e->reader, batch->samples, e->batch_most, 1);
+
+	if (got <= 0)
+		return got;
+	batch->count = got;
+	for (int i = 0; i < got; i++)
+		if (!batch->samples[i].status)
+			e->job->seen_bytes += batch->samples[i].size;
+	pthread_mutex_lock(&e->lock);
+	e->filled++;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+	return got;
 }
 
 /* What the reader's arena cannot hold comes at once, in pieces. */
-static int submit(struct extract *job, struct stele_reader *reader,
-		  uint64_t next)
+static int submit(struct writer *w)
 {
+	const struct extracting *e = w->e;
+	const struct extract *job = e->job;
 	uint64_t ids[BATCH], id = 0;
 	unsigned int count = 0;
 	int error;
 
-	for (; count < BATCH && next + count < job->count; count++) {
-		id = job->ids ? job->ids[next + count] : next + count;
-		if (stele_reader_buffer_size(reader, id) > ARENA_SIZE)
+	for (; count < BATCH && e->next + count < job->count; count++) {
+		id = job->ids ? job->ids[e->next + count] : e->next + count;
+		if (stele_reader_buffer_size(e->reader, id) > ARENA_SIZE)
 			break;
 		ids[count] = id;
 	}
-	if (count || next == job->count)
-		return stele_reader_submit(reader, ids, NULL, count);
-	error = keep_large(job, id);
+	if (count || e->next == job->count)
+		return stele_reader_submit(e->reader, ids, NULL, count);
+	error = keep_large(w, id);
 	if (error)
-		fail(job, id, error);
+		fail(w->e, id, error);
 	return 1;
 }
 
@@ -448,40 +616,89 @@ static uint64_t size_all(const struct extract *job)
 	return job->ids ? size : info.payload_size;
 }
 
-static int read_all(struct extract *job, struct stele_reader *reader)
+/* Return: 0; errno of the reader. */
+static int read_all(struct writer *w, struct stele_progress *progress)
 {
-	struct stele_progress progress = {.samples_total = job->count,
-					  .bytes_total = size_all(job)};
-	struct stele_sample samples[BATCH];
-	uint64_t next = 0;
-	int got;
+	struct extracting *e = w->e;
+	const struct extract *job = e->job;
 
-	while (!stop_requested() && !job->stale && !job->stopped &&
-	       (next < job->count || stele_reader_in_flight(reader))) {
-		got = submit(job, reader, next);
+	while (!stopped(e) &&
+	       (e->next < job->count || stele_reader_in_flight(e->reader))) {
+		int got = submit(w);
+
 		if (got < 0)
 			return got;
-		next += (uint64_t)got;
-		got = stele_reader_collect(reader, samples, BATCH, 1);
+		e->next += (uint64_t)got;
+		/* Nothing taken, nothing to come: the arena is full of what is written. */
+		await_written(w, got || stele_reader_in_flight(e->reader) ?
+					 BATCHES - 1 : 0);
+		got = fill_batch(e);
 		if (got < 0)
 			return got;
-		for (int i = 0; i < got; i++) {
-			if (!stop_requested() && !job->stale && !job->stopped)
-				take(job, &samples[i]);
-			if (!samples[i].status)
-				job->seen_bytes += samples[i].size;
-			stele_reader_release(reader, &samples[i]);
-		}
-		progress.samples_done = next - stele_reader_in_flight(reader);
-		progress.bytes_done = job->seen_bytes;
-		progress_update("extracting", &progress);
+		progress->samples_done = e->next - stele_reader_in_flight(e->reader);
+		progress->bytes_done = job->seen_bytes;
+		progress_update("extracting", progress);
 	}
-	return job->stale ? -ESTALE : 0;
+	return 0;
+}
+
+/* Those that the system refuses are missed by nobody. Signals are the caller's. */
+static unsigned int start(struct extracting *e, pthread_t threads[THREADS])
+{
+	unsigned int count = 0, wanted = 1;
+	sigset_t all, old;
+	cpu_set_t allowed;
+
+	if (!sched_getaffinity(0, sizeof(allowed), &allowed))
+		wanted = (unsigned int)CPU_COUNT(&allowed);
+	if (wanted > THREADS)
+		wanted = THREADS;
+	if (e->job->count <= e->batch_most)
+		wanted = 1;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (count + 1 < wanted &&
+	       !pthread_create(&threads[count], NULL, write_all, e))
+		count++;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return count;
+}
+
+/* With threads that write. Return: 0; errno of the reader. */
+static int pass_all(struct extracting *e)
+{
+	struct stele_progress progress = {.samples_total = e->job->count,
+					  .bytes_total = size_all(e->job)};
+	const uint64_t mean = progress.bytes_total / e->job->count + 1;
+	struct writer w = {.e = e};
+	pthread_t threads[THREADS];
+	unsigned int count;
+	int error;
+
+	tree_init(&w.tree, e->job->root);
+	e->batch_most = mean > BATCH_SIZE	  ? 1 :
+			BATCH_SIZE / mean > BATCH ? BATCH :
+						    (unsigned int)(BATCH_SIZE / mean);
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->changed, NULL);
+	count = start(e, threads);
+	error = read_all(&w, &progress);
+	await_written(&w, 0);
+	pthread_mutex_lock(&e->lock);
+	e->end = true;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+	while (count)
+		pthread_join(threads[--count], NULL);
+	pthread_cond_destroy(&e->changed);
+	pthread_mutex_destroy(&e->lock);
+	tree_release(&w.tree);
+	return e->job->stale ? -ESTALE : error;
 }
 
 int extract_run(struct extract *job, char **keys)
 {
-	struct stele_reader *reader = NULL;
+	struct extracting e = {.job = job};
 	int error;
 
 	progress_start(!job->quiet);
@@ -491,11 +708,15 @@ int extract_run(struct extract *job, char **keys)
 					  &STELE_OPTS(stele_reader_opts,
 						      .arena_size = ARENA_SIZE,
 						      .merge_gap = MERGE_GAP),
-					  &reader);
+					  &e.reader);
+	e.ring = error ? NULL : calloc(BATCHES, sizeof(*e.ring));
+	if (!error && !e.ring)
+		error = -ENOMEM;
 	if (!error && job->count)
-		error = read_all(job, reader);
-	stele_reader_close(reader);
+		error = pass_all(&e);
+	stele_reader_close(e.reader);
 	progress_end();
+	free(e.ring);
 	free(job->ids);
 	job->ids = NULL;
 	if (error)

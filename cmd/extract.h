@@ -6,7 +6,6 @@
 #define STELE_CMD_EXTRACT_H
 
 #include "stele.h"
-#include "tree.h"
 
 #define EXTRACT_KINDS	  16u /* of failures; others are all named */
 #define EXTRACT_KIND_SIZE 128u
@@ -14,7 +13,7 @@
 
 struct extract {
 	struct stele_dataset *ds;
-	struct tree tree; /* below the directory */
+	int root;	/* directory */
 	bool replace;	/* existing files */
 	bool skip;	/* files that exist with the sample's size */
 	bool quiet;
