@@ -263,6 +263,10 @@ static const char *file_reason(int error)
 		return "it exists (--force replaces it, --skip-existing keeps it)";
 	case -EISNAM:
 		return "it exists with another size (--force replaces it)";
+	case -EISDIR:
+		return "a directory has that name ('stele cat' reads the sample)";
+	case -ENOTDIR:
+		return "a file has the name of its directory ('stele cat' reads the sample)";
 	case -ELOOP:
 	case -EXDEV:
 		return "a symlink is in the way";
@@ -326,6 +330,13 @@ static bool stopped(const struct extracting *e)
 	return stop_requested() || __atomic_load_n(&e->stop, __ATOMIC_RELAXED);
 }
 
+static bool is_directory(const struct extract *job, const char *path)
+{
+	struct stat st;
+
+	return !fstatat(job->root, path, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
+}
+
 /* After one error that is final those of other threads are the same. */
 static void count_failure(struct extracting *e, const char *path, int error)
 {
@@ -333,6 +344,8 @@ static void count_failure(struct extracting *e, const char *path, int error)
 
 	if (error == -EINTR || job->stopped)
 		return;
+	if (error == -EEXIST && is_directory(job, path))
+		error = -EISDIR;
 	if (!stop_requested())
 		complain(job, "cannot write", path, strlen(path),
 			 file_reason(error));

@@ -159,7 +159,14 @@ must tar -cf both.tar -C both dir/file/below
 must tar -rf both.tar -C odd --transform 's/^/dir\//' file
 run stele build --posix both.tar both.stele
 is 0 "$status" "a file that is a directory, too" || diag "$err"
-ok "is named" grep -q \
-	"warning: 1 sample cannot be a file, such as 'dir/file': mounted, the image lacks it" <<<"$err"
+ok "is named" grep -q "1 sample cannot be a file, such as 'dir/file': mounted, the image lacks" \
+	<<<"$err" || diag "$err"
+for force in "" --force; do
+	# shellcheck disable=SC2086 # an option or none
+	run stele extract $force both.stele both.out
+	is 1 "$status" "nor can both be extracted $force"
+	ok "which is said" grep -qE "file(/below)?': a (file|directory) has th(at|e) name" \
+		<<<"$err" || diag "$err"
+done
 
 done_testing
