@@ -159,7 +159,7 @@ static void check_depth(struct stele_device *dev)
 	static const unsigned int depths[] = {1, 3, 8};
 	struct stele_request requests[9], *done[9];
 	struct stele_queue *queue = NULL;
-	char *data = test_data(dev, 4096, 4);
+	char *data = test_data(dev, 9 * 512, 4);
 
 	is_int(-EINVAL, stele_queue_open(dev, 0, NULL, 0, &queue),
 	       "%s: no depth", name);
@@ -172,7 +172,7 @@ static void check_depth(struct stele_device *dev)
 		queue = open_queue(dev, depth);
 		for (unsigned int j = 0; j <= depth; j++)
 			requests[j] = (struct stele_request){
-				.op = STELE_OP_READ, .data = data, .size = 512};
+				.op = STELE_OP_READ, .data = data + 512 * j, .size = 512};
 		while (taken < depth &&
 		       !stele_queue_submit(queue, &requests[taken]))
 			taken++;
