@@ -7,6 +7,7 @@
 #include "lib/read/ladder.h"
 
 #include <math.h>
+#include <string.h>
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -25,6 +26,8 @@
 #define FAR 3
 /* What the highest rung must gain (ln) to be tried again. */
 #define GAIN 0.01
+/* Rungs below the top that tell, too, where the climb goes on. */
+#define BELOW 4u
 
 #define PASSES_MIN 2u
 #define PASSES_MAX 16u
@@ -55,7 +58,7 @@ static double climb(struct stele_ladder *l, const struct stele_measure *m, doubl
 	double next = fmin(2 * window, m->most);
 
 	if (!l->count)
-		l->begun = m->time;
+		l->begun = l->pass_begun = m->time;
 	rung->window = window;
 	note(rung, m);
 	if (has_grown(rung, &l->rungs[l->reference]))
@@ -65,7 +68,6 @@ static double climb(struct stele_ladder *l, const struct stele_measure *m, doubl
 	    l->count < STELE_LADDER_RUNGS)
 		return next;
 	l->climbed = true;
-	l->pass_begun = l->begun;
 	l->end = l->count;
 	return 0;
 }
@@ -177,8 +179,26 @@ static void narrow(struct stele_ladder *l, const double *means, uint32_t knee, d
 		l->end--;
 }
 
+static bool is_top(const struct stele_ladder *l, uint32_t rung, double most)
+{
+	return rung + 1 == l->count && l->count < STELE_LADDER_RUNGS &&
+	       ROOM * l->rungs[rung].window < most;
+}
+
+/* From the top, and then all passes again over what is not far below it. */
+static void climb_on(struct stele_ladder *l)
+{
+	l->reference = l->count - 1;
+	l->first = l->count > BELOW ? l->count - 1 - BELOW : 0;
+	l->climbed = false;
+	l->passes = l->degrees = 0;
+	memset(l->squares, 0, sizeof(l->squares));
+	for (uint32_t i = 0; i < l->count; i++)
+		memset(l->rungs[i].sum, 0, sizeof(l->rungs[i].sum));
+}
+
 /* Is one more pass worth it? If not, the knee is set. */
-static bool goes_on(struct stele_ladder *l, uint64_t time)
+static bool goes_on(struct stele_ladder *l, uint64_t time, double most)
 {
 	double means[STELE_LADDER_RUNGS], error, bar;
 	uint64_t expected = time - l->begun + (time - l->pass_begun);
@@ -192,6 +212,10 @@ static bool goes_on(struct stele_ladder *l, uint64_t time)
 	knee = first_above(l, means, bar);
 	clear = means[knee] > bar + error &&
 		(knee == l->first || means[knee - 1] < bar - error);
+	if (l->passes >= PASSES_MIN && expected < TIME_MAX && is_top(l, knee, most)) {
+		climb_on(l);
+		return true;
+	}
 	if (l->passes < PASSES_MIN ||
 	    (!clear && l->passes < PASSES_MAX && expected < TIME_MAX)) {
 		narrow(l, means, knee, error);
@@ -218,9 +242,11 @@ double stele_ladder_round(struct stele_ladder *l, const struct stele_measure *m,
 		}
 	}
 	add_pass(l);
-	if (!goes_on(l, m->time))
+	if (!goes_on(l, m->time, m->most))
 		return 0;
 	l->pass_begun = m->time;
+	if (!l->climbed)
+		return fmin(2 * l->rungs[l->count - 1].window, m->most);
 	l->at = l->passes % 2 ? l->end - 1 : l->first;
 	return l->rungs[l->at].window;
 }

@@ -5,8 +5,9 @@
  * One round says little of a window where others share device and processor. So once the
  * ladder was climbed it is gone over again and again, down and up in turn, and each rung's
  * rate is set against the mean of its pass: what drifts cancels out, and what is left is
- * averaged. Rungs that cannot be the knee are left out. It ends when the knee is clear, or
- * the time is over; then the smaller one of those that might be it wins.
+ * averaged. Rungs that cannot be the knee are left out. Where the highest is it, the climb,
+ * which believed single rounds, ended too early and goes on. It ends when the knee is clear,
+ * or the time is over; then the smaller one of those that might be it wins.
  */
 #ifndef STELE_READ_LADDER_H
 #define STELE_READ_LADDER_H
