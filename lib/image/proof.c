@@ -20,6 +20,7 @@
 #include "lib/image/section.h"
 
 #define PROVER_MEMORY (256u << 10)
+#define AHEAD_BLOCKS  64u
 #define WAYS	      8u
 #define LEVEL_SHIFT   56u /* of a rank; the clock is below */
 
@@ -68,11 +69,18 @@ int stele_proof_init(struct stele_proof *p, const struct stele_image *image,
 	return ret;
 }
 
+int stele_proof_read_ahead(struct stele_proof *p)
+{
+	p->ahead = stele_device_alloc(p->image->dev, AHEAD_BLOCKS * STELE_BLOCK_SIZE);
+	return p->ahead ? 0 : -ENOMEM;
+}
+
 void stele_proof_release(struct stele_proof *p)
 {
 	stele_hash_free(p->hash);
 	free(p->slots);
 	free(p->blocks);
+	free(p->ahead);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -141,10 +149,52 @@ static int check_hash(const struct climb *c, unsigned int level,
 		       0;
 }
 
+/*
+ * After a block whose neighbour is next, two more; then each time twice as many as before.
+ * What cannot be read is left to be read when it is asked for.
+ */
+static void read_ahead(const struct climb *c, uint64_t offset, uint64_t index)
+{
+	const uint64_t left = c->digests.size / STELE_BLOCK_SIZE - index;
+	struct stele_proof *p = c->proof;
+	uint64_t count = 2 * (p->ahead_end - p->ahead_begin) / STELE_BLOCK_SIZE;
+
+	if (!count)
+		count = 2;
+	if (count > AHEAD_BLOCKS)
+		count = AHEAD_BLOCKS;
+	if (count > left)
+		count = left;
+	if (stele_device_read(p->image->dev, p->ahead, offset, count * STELE_BLOCK_SIZE) < 0)
+		return;
+	p->ahead_begin = offset;
+	p->ahead_end = offset + count * STELE_BLOCK_SIZE;
+}
+
+/* A block of digests, as it is; false: it was not read ahead. */
+static bool take_ahead(const struct climb *c, uint64_t index, struct stele_disk_block *block)
+{
+	const uint64_t offset = c->segment->descriptor.offset + c->digests.offset +
+				index * STELE_BLOCK_SIZE;
+	struct stele_proof *p = c->proof;
+
+	if (!p->ahead || index >= c->digests.size / STELE_BLOCK_SIZE)
+		return false;
+	if (offset == p->ahead_end)
+		read_ahead(c, offset, index);
+	if (offset < p->ahead_begin || offset >= p->ahead_end) {
+		p->ahead_begin = p->ahead_end = offset + STELE_BLOCK_SIZE;
+		return false;
+	}
+	*block = p->ahead[(offset - p->ahead_begin) / STELE_BLOCK_SIZE];
+	return true;
+}
+
 static int read_proven(const struct climb *c, unsigned int level,
 		       uint64_t index, const uint8_t wanted[32],
 		       struct stele_disk_block *block)
 {
+	const struct stele_image *image = c->proof->image;
 	struct stele_section section = c->digests;
 	int ret = 0;
 
@@ -157,8 +207,10 @@ static int read_proven(const struct climb *c, unsigned int level,
 					       &section);
 	if (ret < 0)
 		return -EUCLEAN;
-	ret = stele_section_fetch(c->proof->image, c->segment, &section,
-				  c->shape.first[level] + index, 1, block);
+	index += c->shape.first[level];
+	ret = level == 0 && take_ahead(c, index, block) ?
+		      stele_section_examine(image, c->segment, &section, index, 1, block) :
+		      stele_section_fetch(image, c->segment, &section, index, 1, block);
 	return ret < 0 ? ret : check_hash(c, level, block, wanted);
 }
 
@@ -238,6 +290,8 @@ int stele_proof_check(struct stele_proof *p,
 		ret = get_entry(&c, 0, number, wanted);
 	if (ret == 0 && memcmp(digest, wanted, sizeof(wanted)) != 0)
 		ret = log_level(&c, 0);
+	if (ret < 0) /* what came with it is read again, too */
+		p->ahead_begin = p->ahead_end = 0;
 	if (ret == -EBADMSG)
 		forget(p);
 	return ret;

@@ -8,6 +8,8 @@
  * After a mismatch nothing is trusted any more, so a caller that rereads the sample
  * compares it with freshly read blocks, too.
  *
+ * A caller that goes in order has digests read ahead; none is used before it is proven.
+ *
  * A proof belongs to one thread; a prover is one behind a lock.
  */
 #ifndef STELE_IMAGE_PROOF_H
@@ -26,6 +28,8 @@ struct stele_proof {
 	struct stele_proof_slot *slots; /* describes each block */
 	uint64_t set_count;
 	uint64_t clock; /* blocks requested so far */
+	struct stele_disk_block *ahead; /* digests, as they were read; NULL: none are */
+	uint64_t ahead_begin, ahead_end; /* which, on the device */
 };
 
 /*
@@ -35,6 +39,11 @@ struct stele_proof {
  */
 int stele_proof_init(struct stele_proof *proof, const struct stele_image *image,
 		     size_t memory);
+/*
+ * Of what is asked for in order, as samples lie on the device, read more and more blocks of
+ * digests at once, up to 256 KiB. Return: 0; -ENOMEM.
+ */
+int stele_proof_read_ahead(struct stele_proof *proof);
 /* Idempotent. */
 void stele_proof_release(struct stele_proof *proof);
 

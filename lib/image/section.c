@@ -66,10 +66,10 @@ static int judge(const struct stele_image *image,
 				 segment->descriptor.offset, error);
 }
 
-static int check_fetched(const struct stele_image *image,
-			 const struct stele_segment *segment,
-			 const struct stele_section *section, uint64_t index,
-			 uint64_t count, const struct stele_disk_block *blocks)
+int stele_section_examine(const struct stele_image *image,
+			  const struct stele_segment *segment,
+			  const struct stele_section *section, uint64_t index,
+			  uint64_t count, const struct stele_disk_block *blocks)
 {
 	int ret = check_blocks(image, segment, section, blocks, count,
 			       offset_of(segment, section, index));
@@ -102,7 +102,7 @@ int stele_section_fetch(const struct stele_image *image,
 				offset, stele_strerror(ret));
 		return ret;
 	}
-	return check_fetched(image, segment, section, index, count, blocks);
+	return stele_section_examine(image, segment, section, index, count, blocks);
 }
 
 /* Without samples there is no tree: class names are proven by the schema digest. */
@@ -127,7 +127,7 @@ int stele_section_check(const struct stele_image *image,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, const struct stele_disk_block *blocks)
 {
-	int ret = check_fetched(image, segment, section, index, count, blocks);
+	int ret = stele_section_examine(image, segment, section, index, count, blocks);
 
 	return ret < 0 ? ret :
 			 prove(image, segment, section, index, count, blocks);

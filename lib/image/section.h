@@ -29,11 +29,15 @@ int stele_section_check(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, const struct stele_disk_block *blocks);
-/* The same without a proof, for building one. */
+/* The same two without a proof, for building one. */
 int stele_section_fetch(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, struct stele_disk_block *blocks);
+int stele_section_examine(const struct stele_image *image,
+			  const struct stele_segment *segment,
+			  const struct stele_section *section, uint64_t index,
+			  uint64_t count, const struct stele_disk_block *blocks);
 
 /* False: its filter says that the segment has no such key, without a read. */
 bool stele_segment_may_have(const struct stele_image *image,

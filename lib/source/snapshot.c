@@ -218,6 +218,8 @@ static int reader_new(void *user, void **reader)
 		ret = stele_gather_open(&r->gather, s->image->dev, s->gather_memory);
 	if (ret == 0)
 		ret = stele_proof_init(&r->proof, s->image, PROOF_MEMORY);
+	if (ret == 0)
+		ret = stele_proof_read_ahead(&r->proof);
 	if (ret < 0)
 		reader_free(r);
 	else

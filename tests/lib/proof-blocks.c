@@ -469,6 +469,101 @@ static void check_trust(void)
 	test_dataset_close(&t);
 }
 
+/* ---- read ahead ----------------------------------------------------------------------- */
+
+/* A check that failed, and the same again at once. */
+struct failed {
+	uint64_t count, last;
+	int first, again;
+};
+
+/* One sample of each block of digests of the first segment, in order. */
+static struct failed check_in_order(struct stele_proof *proof, const struct test_dataset *t,
+				    uint8_t (*digests)[32], uint64_t count)
+{
+	const struct stele_segment *segment = &t->ds->snapshot.segments[0];
+	struct failed failed = {0};
+
+	stele_fault_log_clear(t->dev);
+	for (uint64_t i = 0; i < count; i++) {
+		const uint64_t number = i * STELE_DIGESTS_PER_BLOCK;
+		int ret = stele_proof_check(proof, segment, number, digests[i]);
+
+		if (!ret)
+			continue;
+		failed.count++;
+		failed.last = i;
+		failed.first = ret;
+		failed.again = stele_proof_check(proof, segment, number, digests[i]);
+	}
+	return failed;
+}
+
+static uint64_t reads_since_clear(const struct test_dataset *t)
+{
+	size_t count;
+
+	stele_fault_log(t->dev, &count);
+	return count;
+}
+
+/* Of those samples; how many. */
+static uint64_t first_digests(const struct test_dataset *t, uint8_t (**digests)[32])
+{
+	const struct stele_segment *segment = &t->ds->snapshot.segments[0];
+	uint64_t size, count;
+
+	place_of(segment, STELE_BLOCK_DIGESTS, &size);
+	count = size / STELE_BLOCK_SIZE;
+	*digests = calloc(count, sizeof(**digests));
+	for (uint64_t i = 0; i < count; i++)
+		if (!*digests || stele_segment_digest(&t->ds->image, segment,
+						      i * STELE_DIGESTS_PER_BLOCK,
+						      (*digests)[i]))
+			bail("no digest");
+	return count;
+}
+
+/* Of blocks that are read together, one that is bad fails its own samples, and no others. */
+static void check_ahead(void)
+{
+	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL, .error = EIO,
+					.size = STELE_BLOCK_SIZE};
+	uint64_t size, count, begin;
+	struct failed failed;
+	uint8_t (*digests)[32];
+	struct stele_proof proof;
+	struct test_dataset t;
+
+	test_dataset_open(&t, &three_levels);
+	begin = place_of(&t.ds->snapshot.segments[0], STELE_BLOCK_DIGESTS, &size);
+	count = first_digests(&t, &digests);
+	if (stele_proof_init(&proof, &t.ds->image, 0) || stele_proof_read_ahead(&proof))
+		bail("no proof");
+	failed = check_in_order(&proof, &t, digests, count);
+	is_uint(0, failed.count, "in order: all are proven");
+	is_uint(count, blocks_read(&t, STELE_BLOCK_DIGESTS), "each block is read once");
+	ok(reads_since_clear(&t) <= 12, "%ju blocks in %ju reads", (uintmax_t)count,
+	   (uintmax_t)reads_since_clear(&t));
+
+	rule.offset = begin + 20 * STELE_BLOCK_SIZE;
+	stele_fault_set_rules(t.dev, &rule, 1);
+	failed = check_in_order(&proof, &t, digests, count);
+	ok(failed.count == 1 && failed.last == 20, "an unreadable block fails its own samples");
+	ok(failed.first == -EIO && failed.again == -EIO, "each time");
+	rule.kind = STELE_FAULT_FLIP;
+	rule.count = 1;
+	rule.arg = (STELE_BLOCK_SIZE * 2 + 100) * 8; /* 5 of 3 to 6, which come together */
+	rule.offset = begin + 4 * STELE_BLOCK_SIZE;
+	stele_fault_set_rules(t.dev, &rule, 1);
+	failed = check_in_order(&proof, &t, digests, count);
+	ok(failed.count == 1 && failed.last == 5, "a block that came wrong: likewise");
+	ok(failed.first == -EBADMSG && !failed.again, "once");
+	stele_proof_release(&proof);
+	free(digests);
+	test_dataset_close(&t);
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -487,5 +582,6 @@ int main(void)
 	check_upper();
 	check_failing();
 	check_trust();
+	check_ahead();
 	return done();
 }

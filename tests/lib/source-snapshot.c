@@ -230,12 +230,10 @@ static void test_reads(void)
 
 /* ---- into another order ------------------------------------------------------- */
 
-/* Reads of slots since the log was cleared, and their bytes. */
-static void count_reads(const struct stele_dataset *ds, struct stele_device *dev,
+/* Reads from here on since the log was cleared, and their bytes. */
+static void count_reads(struct stele_device *dev, uint64_t begin, uint64_t size,
 			uint64_t *reads, uint64_t *bytes)
 {
-	const struct stele_descriptor *d = &ds->snapshot.segments[0].descriptor;
-	const uint64_t begin = d->offset + d->slots_offset;
 	const struct stele_fault_entry *log;
 	size_t count;
 
@@ -243,11 +241,27 @@ static void count_reads(const struct stele_dataset *ds, struct stele_device *dev
 	log = stele_fault_log(dev, &count);
 	for (size_t i = 0; i < count; i++) {
 		if (log[i].op != STELE_OP_READ || log[i].offset < begin / 512 * 512 ||
-		    log[i].offset >= begin + d->slots_size)
+		    log[i].offset >= begin + size)
 			continue;
 		++*reads;
 		*bytes += log[i].size;
 	}
+}
+
+/* Digests: two units, each with reads that grow from one block to 256 KiB. */
+static void check_digests(const struct stele_dataset *ds, struct stele_device *dev,
+			  const char *what)
+{
+	const struct stele_descriptor *d = &ds->snapshot.segments[0].descriptor;
+	struct stele_section digests;
+	uint64_t reads, bytes;
+
+	stele_descriptor_find_section(d, STELE_BLOCK_DIGESTS, STELE_NO_FIELD, &digests);
+	count_reads(dev, d->offset + digests.offset, digests.size, &reads, &bytes);
+	ok(bytes >= digests.size && bytes <= 2 * digests.size + STELE_BLOCK_SIZE,
+	   "%s: %ju bytes of digests read, of %ju", what, (uintmax_t)bytes,
+	   (uintmax_t)digests.size);
+	ok(reads <= 2 * 7, "%s: in %ju reads", what, (uintmax_t)reads);
 }
 
 /*
@@ -259,6 +273,7 @@ static void test_reordered(uint32_t order, const char *what)
 	struct stele_build_opts opts = options();
 	struct stele_build_report report = {.size = sizeof(report)};
 	struct stele_device *bottom = test_memory(SIZE, 512, 0x5a), *dev;
+	const struct stele_descriptor *d;
 	uint64_t size, reads, bytes, most;
 	struct stele_dataset *ds, *made;
 	struct fake fake;
@@ -274,8 +289,10 @@ static void test_reordered(uint32_t order, const char *what)
 	opts.order = order;
 	stele_fault_log_clear(dev);
 	made = rebuild(ds, &opts, 0, what);
-	count_reads(ds, dev, &reads, &bytes);
-	size = ds->snapshot.segments[0].descriptor.slots_size;
+	check_digests(ds, dev, what);
+	d = &ds->snapshot.segments[0].descriptor;
+	size = d->slots_size;
+	count_reads(dev, d->offset + d->slots_offset, size, &reads, &bytes);
 	most = order == STELE_ORDER_SOURCE ? 2 * size : size + 1024;
 	ok(bytes >= size && bytes <= most + 1024, "%s: %ju bytes read, of %ju", what,
 	   (uintmax_t)bytes, (uintmax_t)size);
