@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/base/workers.h"
 #include "lib/ops/append.h"
 
 /* Of the memory, for reading; what is left is for the plan and for writing. */
@@ -22,11 +23,14 @@
  * What a thread reads with. Of small samples it is the more at once, and so the fewer times
  * all, where they go into another order; of larger ones many threads are more.
  */
-#define READING_SMALL (UINT64_C(16) << 20)
-#define READING_LARGE (UINT64_C(4) << 20)
+#define READING_SMALL (UINT64_C(16) << 20) /* at least */
+#define READING_LARGE (UINT64_C(4) << 20)  /* at most, too */
 #define SMALL_SIZE    (UINT64_C(16) << 10)
 
-/* Takes it from the builder's, and no more threads than have some. Bytes for each. */
+/*
+ * Takes it from the builder's, and no more threads than have some; for small samples one per
+ * processor, unless the caller chose. Bytes for each.
+ */
 static uint64_t share_memory(struct stele_builder *builder,
 			     const struct stele_snapshot *snapshot)
 {
@@ -35,14 +39,15 @@ static uint64_t share_memory(struct stele_builder *builder,
 	const bool small = snapshot->info.payload_size / SMALL_SIZE <
 			   snapshot->sample_count;
 	const uint64_t wanted = small ? READING_SMALL : READING_LARGE;
-	const uint64_t jobs = share < wanted ? 1 : share / wanted;
-	uint64_t each;
+	uint64_t jobs = share < wanted ? 1 : share / wanted, each;
 
+	if (small && !builder->jobs_chosen && jobs > stele_processors())
+		jobs = stele_processors();
 	opts->memory_size -= share;
 	if (opts->jobs > jobs)
 		opts->jobs = (uint32_t)jobs;
 	each = share / opts->jobs;
-	return each < wanted ? each : wanted;
+	return small || each < wanted ? each : wanted;
 }
 
 static int lay_out(struct stele_txn *txn, struct stele_builder *builder,

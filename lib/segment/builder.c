@@ -102,7 +102,8 @@ static int fill_in(struct stele_builder *builder)
 
 	if (!opts->memory_size)
 		opts->memory_size = STELE_MEMORY_DEFAULT;
-	if (!opts->jobs)
+	builder->jobs_chosen = opts->jobs;
+	if (!builder->jobs_chosen)
 		opts->jobs = default_jobs();
 	if (!opts->label)
 		opts->label = "";

@@ -17,11 +17,12 @@
 
 #define STELE_MEMORY_DEFAULT (UINT64_C(256) << 20)
 #define STELE_MEMORY_MIN     (UINT64_C(1) << 20)
-#define STELE_JOBS_DEFAULT   32u /* at most, 4 for each core */
+#define STELE_JOBS_DEFAULT   32u /* at most, 8 for each core */
 #define STELE_JOBS_MAX	     1024u
 
 struct stele_builder {
 	struct stele_build_opts opts; /* checked, defaults filled in */
+	bool jobs_chosen; /* by the caller; else the default is filled in */
 	uint8_t uuid[STELE_UUID_SIZE];
 	struct stele_log log;
 	struct stele_build_report *report; /* never NULL */
