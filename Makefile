@@ -11,7 +11,7 @@
 #	PREFIX BINDIR LIBDIR INCDIR MANDIR DESTDIR
 #	O=DIR		where the build goes
 #	SAN=LIST	sanitizers, as -fsanitize= takes them (give O= as well)
-#	RBD=0 FUSE=0 LMDB=0  without librbd, libfuse3 or LMDB, though they are there
+#	RBD=0 FUSE=0 LMDB=0 HDF5=0  without librbd, libfuse3, LMDB or HDF5, though there
 #	WERROR=1 V=1	warnings are errors; commands are shown
 #	TEST_SECONDS=N	after which a test that hangs is killed
 #	STRICT=1	a skipped test is a failed one
@@ -73,7 +73,11 @@ endif
 ifndef LMDB
 LMDB := $(if $(call pc,--modversion lmdb),1)
 endif
-CMD_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE) $(if $(filter 1,$(LMDB)),-DHAVE_LMDB)
+ifndef HDF5
+HDF5 := $(if $(call pc,--modversion hdf5),1)
+endif
+CMD_CFLAGS := $(if $(filter 1,$(FUSE)),-DHAVE_FUSE) $(if $(filter 1,$(LMDB)),-DHAVE_LMDB) \
+	$(if $(filter 1,$(HDF5)),-DHAVE_HDF5 $(call pc,--cflags hdf5))
 LIB_LIBS := $(call pc,--libs $(LIB_PC)) -ldl -pthread -lm
 
 WARN := -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes \
@@ -93,7 +97,8 @@ prog = $(patsubst %.c,$(O)/%,$(1))
 LIB_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(RBD)),,lib/device/rbd/%),\
 	$(sort $(wildcard format/*.c lib/*/*.c lib/*/*/*.c))))
 CMD_OBJS := $(call obj,$(filter-out $(if $(filter 1,$(FUSE)),,cmd/mount/fuse/%) \
-	$(if $(filter 1,$(LMDB)),,cmd/liblmdb.c cmd/%/lmdb.c),\
+	$(if $(filter 1,$(LMDB)),,cmd/liblmdb.c cmd/%/lmdb.c) \
+	$(if $(filter 1,$(HDF5)),,cmd/libhdf5.c cmd/%/hdf5.c cmd/%/hdf5_child.c),\
 	$(sort $(wildcard cmd/*.c cmd/*/*.c cmd/*/*/*.c))))
 TAP_OBJS := $(call obj,$(sort $(wildcard tests/*.c tests/device/*.c \
 	tests/fixture/*.c tests/crash/*.c)))
@@ -416,7 +421,7 @@ DEPS := gcc g++ libc6-dev make pkg-config liburing-dev libblkid-dev libssl-dev \
 	util-linux mount strace iproute2 fdisk gdisk mdadm lvm2 cryptsetup-bin e2fsprogs xfsprogs \
 	fio btrfs-progs dosfstools squashfs-tools erofs-utils f2fs-tools ntfs-3g \
 	exfatprogs procps zsh ceph-mon ceph-osd ceph-common librbd-dev librados-dev \
-	fuse3 libfuse3-dev attr liblmdb-dev chromium file rpm systemd udev \
+	fuse3 libfuse3-dev attr liblmdb-dev libhdf5-dev chromium file rpm systemd udev \
 	python3-dev python3-venv python3-pip
 
 deps: ## install what is missing (as root, or through sudo)

@@ -20,6 +20,7 @@ static const struct {
 } table[] = {
 	{{"allow-empty", no_argument, NULL, 'E'}, A | B},
 	{{"always", no_argument, NULL, 'a'}, A},
+	{{"arrays", required_argument, NULL, 'A'}, A | B},
 	{{"backend", required_argument, NULL, 'b'}, A | B | C},
 	{{"base", required_argument, NULL, 'O'}, A},
 	{{"boundary", required_argument, NULL, 'B'}, A | B | C},
@@ -147,6 +148,8 @@ static const char *set_value(struct build_options *options, int option,
 		return set_order(&opts->order, text);
 	case 'S':
 		return parse_power(text, PARSE_OBJECT_MAX, &opts->object_size);
+	case 'A':
+		return parse_text(text, 1, STELE_KEY_SIZE_MAX, &options->from.arrays);
 	case 'd':
 		return parse_text(text, 1, STELE_KEY_SIZE_MAX, &options->from.database);
 	case 'e':

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arrays.c - rows of NumPy's arrays: each is a sample, of one array or of several in a zip
- *
- * A row of numbers is a tensor, one number a number; text is text. An array in a plain file stays
- * there, all others are copied to the store.
+ * arrays.c - see arrays.h
  */
+#include "from/arrays.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,175 +12,120 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "from/npy.h"
-#include "from/row.h"
-#include "libarchive.h"
 #include "text.h"
 
 #define WINDOW_SIZE ((size_t)64 << 10)
-#define TEXT_MAX    WINDOW_SIZE /* bytes of one */
-#define NAME_MAX_   (STELE_NAME_SIZE_MAX + 1)
+#define TEXT_MAX    WINDOW_SIZE /* bytes of one that is padded */
 
-struct array {
-	char name[NAME_MAX_];
-	struct npy npy;
-	uint64_t place; /* of its data */
-	uint8_t *window; /* owned; of rows that are looked at */
-	uint64_t begin, end; /* of the window, in the data */
-};
+/* ---- which ones ------------------------------------------------------------------ */
 
-struct arrays {
-	struct from_scan *scan;
-	struct archive *zip; /* NULL: one array */
-	uint8_t *buffer;
-	struct array list[STELE_FIELDS_MAX];
-	uint32_t count;
-	uint64_t rows;
-	struct row row;
-};
-
-/* ---- bytes of a shard, or of a member ------------------------------------------ */
-
-static int64_t read_some(struct arrays *arrays, void *data, size_t size)
+const char *arrays_choose(const char *list, const char *name, uint64_t *chosen)
 {
-	if (arrays->zip)
-		return libarchive.archive_read_data(arrays->zip, data, size);
-	return input_read(&arrays->scan->input, data, size);
-}
+	uint64_t bit = 1;
 
-/* Return: how many; fewer at the end; negative errno, -EBADMSG. */
-static int64_t read_full(struct arrays *arrays, uint8_t *data, size_t size)
-{
-	size_t done = 0;
+	if (!list)
+		return name;
+	for (const char *at = list; at; bit <<= 1) {
+		const size_t size = strcspn(at, ",");
 
-	while (done < size) {
-		int64_t got = read_some(arrays, data + done, size - done);
-
-		if (got < 0)
-			return arrays->zip ? -EBADMSG : got;
-		if (!got)
-			break;
-		done += (size_t)got;
+		if (size && !strncmp(name, at, size) && (!name[size] || name[size] == '/')) {
+			*chosen |= bit;
+			return name[size] ? name + size + 1 : name;
+		}
+		at = at[size] ? at + size + 1 : NULL;
 	}
-	return (int64_t)done;
+	return NULL;
 }
 
-static int unreadable(struct arrays *arrays, int error)
+int arrays_found(struct arrays *arrays, uint64_t chosen)
 {
-	struct input *input = &arrays->scan->input;
+	const char *list = arrays->scan->from->opts.arrays;
+	uint64_t bit = 1;
 
-	if (input->error && input->error != -EBADMSG)
-		return from_cannot_read(arrays->scan, input->error);
-	if (arrays->zip)
-		return from_damaged(arrays->scan, input->at, "%s",
-				    libarchive.archive_error_string(arrays->zip));
-	return from_input_failed(arrays->scan, error);
-}
+	for (const char *at = list; at; bit <<= 1) {
+		const size_t size = strcspn(at, ",");
 
-static int cut_short(struct arrays *arrays, const struct array *array)
-{
-	return from_damaged(arrays->scan, arrays->scan->input.at,
-			    "array '%s' is cut short: it has %" PRIu64 " rows", array->name,
-			    array->npy.dims[0]);
-}
-
-static int copy(struct arrays *arrays, struct array *array)
-{
-	uint64_t left = array->npy.data_size;
-	int ret = from_store(arrays->scan, 0, &array->place);
-
-	while (left && !ret) {
-		const size_t want = left < WINDOW_SIZE ? (size_t)left : WINDOW_SIZE;
-		int64_t got = read_full(arrays, arrays->buffer, want);
-
-		if (got < 0)
-			return unreadable(arrays, (int)got);
-		ret = from_append(arrays->scan, arrays->buffer, (size_t)got);
-		if (!ret && (size_t)got < want)
-			return cut_short(arrays, array);
-		left -= want;
+		if (!(chosen & bit))
+			return from_failed(arrays->scan->from, -ENOENT, "'%s': no array '%.*s'",
+					   arrays->scan->shard->name, (int)size, at);
+		at = at[size] ? at + size + 1 : NULL;
 	}
-	return ret;
+	return arrays->count ? 0 : from_damaged(arrays->scan, 0, "no arrays");
 }
 
-/* ---- arrays -------------------------------------------------------------------- */
-
-/* Return: 0, the array is there unless that was damage; negative errno (said). */
-static int take_header(struct arrays *arrays, struct array *array)
+int arrays_check(struct arrays *arrays, const struct array *array)
 {
 	struct from_scan *scan = arrays->scan;
-	const uint64_t at = scan->input.at;
-	int64_t got = read_full(arrays, arrays->buffer, NPY_FIRST_SIZE);
-	uint64_t size = got == NPY_FIRST_SIZE ? npy_header_size(arrays->buffer) : 0;
-	const char *why = "not an array of NumPy";
 
-	if (got < 0)
-		return unreadable(arrays, (int)got);
-	if (size >= NPY_FIRST_SIZE && size <= NPY_HEADER_MAX) {
-		got = read_full(arrays, arrays->buffer + NPY_FIRST_SIZE,
-				(size_t)size - NPY_FIRST_SIZE);
-		if (got < 0)
-			return unreadable(arrays, (int)got);
-		why = (uint64_t)got + NPY_FIRST_SIZE < size ?
-			      "a header that is cut short" :
-			      npy_parse(arrays->buffer, (size_t)size, &array->npy);
-	}
-	return why ? from_damaged(scan, at, "array '%s' has %s", array->name, why) : 0;
-}
-
-static int take_array(struct arrays *arrays, struct array *array)
-{
-	struct from_scan *scan = arrays->scan;
-	const uint64_t damages = scan->damages;
-	int ret = take_header(arrays, array);
-
-	if (ret || scan->damages != damages)
-		return ret;
-	if (array->npy.text && array->npy.row_size > TEXT_MAX)
+	if (array->npy.text && !array->varies && array->npy.row_size > TEXT_MAX)
 		return from_damaged(scan, 0, "array '%s' has texts of more than %zu bytes",
 				    array->name, TEXT_MAX);
-	if (arrays->count && array->npy.dims[0] != arrays->rows)
-		return from_damaged(scan, scan->input.at,
-				    "array '%s' has %" PRIu64 " rows, and others %" PRIu64,
-				    array->name, array->npy.dims[0], arrays->rows);
-	if (arrays->zip || !from_is_plain(scan)) {
-		ret = copy(arrays, array);
-	} else {
-		array->place = from_place(scan, scan->input.at);
-		if (array->npy.data_size > scan->shard->size - scan->input.at)
-			ret = cut_short(arrays, array);
-	}
-	if (ret || scan->damages != damages)
-		return ret;
+	if (!arrays->count || array->npy.dims[0] == arrays->rows)
+		return 1;
+	return from_damaged(scan, scan->input.at,
+			    "array '%s' has %" PRIu64 " rows, and '%s' %" PRIu64
+			    " (--arrays takes some)", array->name, array->npy.dims[0],
+			    arrays->list[0].name, arrays->rows);
+}
+
+void arrays_add(struct arrays *arrays)
+{
+	struct array *array = &arrays->list[arrays->count++];
+
 	arrays->rows = array->npy.dims[0];
-	array->window = malloc(WINDOW_SIZE + array->npy.row_size % WINDOW_SIZE);
-	arrays->count += array->window != NULL;
-	return array->window ? 0 : -ENOMEM;
+	if (!array->varies)
+		array->data_size = array->npy.data_size;
 }
 
 /* ---- rows ---------------------------------------------------------------------- */
 
-/* One row, where it is looked at. Return: NULL: it cannot be read (said). */
-static const uint8_t *look(struct arrays *arrays, struct array *array, uint64_t row, int *error)
+/* Bytes of the data. Return: NULL: they cannot be read (said). */
+static const uint8_t *look(struct arrays *arrays, struct array *array, uint64_t at, uint64_t size,
+			   int *error)
 {
-	const uint64_t size = array->npy.row_size, at = row * size;
 	const uint64_t offset = (array->place & PLACE_OFFSET_MAX) + at;
-	uint64_t want = array->npy.data_size - at;
-	int64_t got;
+	size_t want = size > WINDOW_SIZE ? (size_t)size : WINDOW_SIZE;
+	int64_t got = -ENOMEM;
 
 	if (at >= array->begin && at + size <= array->end)
 		return array->window + (at - array->begin);
-	want = want < WINDOW_SIZE ? want : WINDOW_SIZE;
-	if (array->place >> PLACE_SHARD_SHIFT == PLACE_STORE)
-		got = store_read(&arrays->scan->from->store, offset, array->window, (size_t)want);
-	else
-		got = pread(arrays->scan->input.fd, array->window, (size_t)want, (off_t)offset);
+	want = array->data_size - at < want ? (size_t)(array->data_size - at) : want;
+	if (want > array->room || !array->window) {
+		free(array->window);
+		array->room = want > WINDOW_SIZE ? want : WINDOW_SIZE;
+		array->window = malloc(array->room);
+	}
+	if (array->window && array->place >> PLACE_SHARD_SHIFT == PLACE_STORE)
+		got = store_read(&arrays->scan->from->store, offset, array->window, want);
+	else if (array->window)
+		got = pread(arrays->scan->input.fd, array->window, want, (off_t)offset);
 	array->begin = at;
 	array->end = at + (got > 0 ? (uint64_t)got : 0);
 	if (got >= (int64_t)size)
 		return array->window;
-	*error = from_cannot_read(arrays->scan, got < 0 ? -EIO : -ETXTBSY);
+	*error = from_cannot_read(arrays->scan, got == -ENOMEM ? -ENOMEM :
+						got < 0	       ? -EIO : -ETXTBSY);
 	return NULL;
+}
+
+/* Where the row is. Return: 0; negative errno (said). */
+static int find_row(struct arrays *arrays, struct array *array, uint64_t row)
+{
+	const uint8_t *data;
+	int ret = 0;
+
+	if (!array->varies) {
+		array->at = row * array->npy.row_size;
+		array->size = array->npy.row_size;
+		return 0;
+	}
+	array->at = row ? array->at + array->size : 0;
+	data = look(arrays, array, array->at, sizeof(array->size), &ret);
+	if (!data)
+		return ret;
+	memcpy(&array->size, data, sizeof(array->size));
+	array->at += sizeof(array->size);
+	return 0;
 }
 
 static double from_f16(uint16_t bits)
@@ -259,49 +203,74 @@ static int64_t encode(const uint8_t *data, uint64_t size, uint8_t *out)
 		       to - out : -EILSEQ;
 }
 
-static int take_text(struct arrays *arrays, const struct array *array, const uint8_t *data)
+/* Is it looked at? What is not is bytes, as they are. */
+static bool has_look(const struct arrays *arrays, const struct array *array)
+{
+	return !array->varies || array->npy.text == NPY_UTF8 ||
+	       row_role(arrays->scan->from, array->name, strlen(array->name)) == ROW_KEY;
+}
+
+static int take_text(struct arrays *arrays, struct array *array)
 {
 	const size_t name_size = strlen(array->name);
 	struct row *row = &arrays->row;
-	int64_t size = (int64_t)array->npy.row_size;
+	struct record_value value = {.kind = RECORD_BYTES, .size = array->size,
+				     .place = array->place + array->at};
 	const bool key = row_role(arrays->scan->from, array->name, name_size) == ROW_KEY;
-	const bool text = array->npy.text == NPY_UCS4;
+	const bool text = array->npy.text != NPY_BYTES;
+	int64_t size = (int64_t)array->size;
+	const uint8_t *data = NULL;
+	int ret = 0;
 
-	if (text) {
-		size = encode(data, array->npy.row_size, arrays->buffer);
+	if (has_look(arrays, array)) {
+		data = look(arrays, array, array->at, array->size, &ret);
+		if (!data)
+			return ret;
+	}
+	if (array->npy.text == NPY_UCS4) {
+		size = encode(data, array->size, arrays->buffer);
 		data = arrays->buffer;
 	}
-	while (!text && size && !data[size - 1])
+	while (array->npy.text != NPY_UCS4 && !array->varies && size && !data[size - 1])
 		size--;
+	if (array->npy.text == NPY_UTF8 && text_valid((const char *)data, (size_t)size) !=
+						   (size_t)size)
+		size = -EILSEQ;
 	if (size < 0)
 		return from_damaged(arrays->scan, row->record.offset,
-				    "array '%s' has code points that are none", array->name);
+				    "array '%s', row %" PRIu64 ": not valid text",
+				    array->name, row->number);
 	if (key) {
 		row_key(row, (const char *)data, (size_t)size);
 		return 0;
 	}
-	return row_bytes(row, array->name, name_size,
-			 text ? RECORD_FAMILY_TEXT : RECORD_FAMILY_BYTES,
-			 text ? RECORD_TEXT : RECORD_BYTES, data, (size_t)size);
+	if (array->npy.text == NPY_UCS4)
+		return row_bytes(row, array->name, name_size, RECORD_FAMILY_TEXT, RECORD_TEXT,
+				 data, (size_t)size);
+	value.size = (uint64_t)size;
+	if (text)
+		value.kind = RECORD_TEXT;
+	return row_value(row, array->name, name_size,
+			 text ? RECORD_FAMILY_TEXT : RECORD_FAMILY_BYTES, &value);
 }
 
 /* The shape is that of all shards. */
-static int take_tensor(struct arrays *arrays, const struct array *array, uint64_t row)
+static int take_tensor(struct arrays *arrays, const struct array *array)
 {
 	struct from *from = arrays->scan->from;
 	const struct npy *npy = &array->npy;
-	struct record_value value = {.kind = RECORD_ROW, .size = npy->row_size};
+	struct record_value value = {.kind = RECORD_ROW, .size = array->size,
+				     .place = array->place + array->at};
 	int number = record_field(&from->fields, array->name, strlen(array->name),
 				  RECORD_FAMILY_ROW);
 
-	value.place = array->place + row * npy->row_size;
 	if (number >= 0) {
 		struct stele_field *field = &from->fields.list[number].field;
 		struct stele_field wanted = *field;
 
 		wanted.dtype = npy->dtype;
-		wanted.rank = npy->rank - 1;
-		for (uint32_t i = 0; i < wanted.rank; i++)
+		wanted.rank = array->varies ? 1 : npy->rank - 1;
+		for (uint32_t i = 0; !array->varies && i < wanted.rank; i++)
 			wanted.dims[i] = (uint32_t)npy->dims[i + 1];
 		if (!field->dtype)
 			*field = wanted;
@@ -318,17 +287,19 @@ static int take_value(struct arrays *arrays, struct array *array, uint64_t row)
 {
 	struct record_value value = {.kind = RECORD_I64};
 	const uint8_t *data;
-	int ret = 0;
+	int ret = find_row(arrays, array, row);
 
-	if (array->npy.rank > 1)
-		return take_tensor(arrays, array, row);
-	data = look(arrays, array, row, &ret);
-	if (!data)
+	if (ret)
 		return ret;
 	if (array->npy.text)
-		return take_text(arrays, array, data);
+		return take_text(arrays, array);
+	if (array->varies || array->npy.rank > 1)
+		return take_tensor(arrays, array);
+	data = look(arrays, array, array->at, array->size, &ret);
+	if (!data)
+		return ret;
 	if (!take_number(&array->npy, data, &value))
-		return take_tensor(arrays, array, row);
+		return take_tensor(arrays, array);
 	if (value.kind == RECORD_I64 && row_role(arrays->scan->from, array->name,
 						 strlen(array->name)) == ROW_KEY) {
 		char text[32];
@@ -361,7 +332,7 @@ static int take_rows(struct arrays *arrays)
 
 /* ---- shards -------------------------------------------------------------------- */
 
-static int scan_with(struct from_scan *scan, int (*fn)(struct arrays *arrays))
+int arrays_scan(struct from_scan *scan, int (*fn)(struct arrays *arrays))
 {
 	struct arrays *arrays = calloc(1, sizeof(*arrays));
 	int ret = arrays ? 0 : -ENOMEM;
@@ -375,107 +346,8 @@ static int scan_with(struct from_scan *scan, int (*fn)(struct arrays *arrays))
 		ret = take_rows(arrays);
 	for (uint32_t i = 0; arrays && i < STELE_FIELDS_MAX; i++)
 		free(arrays->list[i].window);
-	if (arrays && arrays->zip)
-		libarchive.archive_read_free(arrays->zip);
 	if (arrays)
 		free(arrays->buffer);
 	free(arrays);
 	return ret;
 }
-
-static int take_npy(struct arrays *arrays)
-{
-	strcpy(arrays->list[0].name, "data");
-	return take_array(arrays, &arrays->list[0]);
-}
-
-static int npy_scan(struct from_scan *scan)
-{
-	return scan_with(scan, take_npy);
-}
-
-const struct from_format from_npy = {
-	.name = "npy",
-	.detect = npy_detect,
-	.scan = npy_scan,
-	.kind = FROM_RECORDS,
-};
-
-static la_ssize_t read_zip(struct archive *archive, void *user, const void **data)
-{
-	struct arrays *arrays = user;
-	const uint8_t *bytes;
-	int64_t got = input_look(&arrays->scan->input, 1, &bytes);
-
-	*data = bytes;
-	if (got > 0)
-		input_skip(&arrays->scan->input, (uint64_t)got);
-	if (got < 0)
-		libarchive.archive_set_error(archive, EIO, "%s",
-					     got == -EBADMSG ? input_why(&arrays->scan->input) :
-							       strerror((int)-got));
-	return got;
-}
-
-/* A member x.npy is the array x. */
-static int take_member(struct arrays *arrays, struct archive_entry *entry)
-{
-	struct array *array = &arrays->list[arrays->count];
-	const char *path = libarchive.archive_entry_pathname(entry);
-	const size_t size = path ? strlen(path) : 0;
-
-	if (arrays->count == STELE_FIELDS_MAX)
-		return from_failed(arrays->scan->from, -EOVERFLOW, "'%s' has more than %d arrays",
-				   arrays->scan->shard->name, STELE_FIELDS_MAX);
-	if (size <= 4 || strcmp(path + size - 4, ".npy") != 0 || size - 4 >= NAME_MAX_)
-		return from_damaged(arrays->scan, arrays->scan->input.at,
-				    "'%s' is not the name of an array", path ? path : "");
-	memcpy(array->name, path, size - 4);
-	array->name[size - 4] = '\0';
-	return take_array(arrays, array);
-}
-
-static int take_npz(struct arrays *arrays)
-{
-	struct archive_entry *entry;
-	int ret = 0, got;
-
-	arrays->zip = libarchive.archive_read_new();
-	if (!arrays->zip || libarchive.archive_read_support_format_zip_streamable(arrays->zip))
-		return -ENOMEM;
-	got = libarchive.archive_read_open2(arrays->zip, arrays, NULL, read_zip, NULL, NULL);
-	while (!ret && got == ARCHIVE_OK) {
-		got = libarchive.archive_read_next_header(arrays->zip, &entry);
-		if (got == ARCHIVE_OK)
-			ret = take_member(arrays, entry);
-	}
-	if (ret)
-		return ret;
-	if (got != ARCHIVE_EOF) {
-		arrays->count = 0; /* who knows what is missing? */
-		return unreadable(arrays, -EBADMSG);
-	}
-	return arrays->count ? 0 : from_damaged(arrays->scan, 0, "no arrays");
-}
-
-static int npz_scan(struct from_scan *scan)
-{
-	return scan_with(scan, take_npz);
-}
-
-/* A zip whose first member is an array. */
-static bool npz_detect(const uint8_t *data, size_t size)
-{
-	const size_t name = size > 30 ? data[26] | (size_t)data[27] << 8 : 0;
-
-	return name > 4 && size >= 30 + name && !memcmp(data, "PK\3\4", 4) &&
-	       !memcmp(data + 30 + name - 4, ".npy", 4);
-}
-
-const struct from_format from_npz = {
-	.name = "npz",
-	.detect = npz_detect,
-	.scan = npz_scan,
-	.kind = FROM_RECORDS,
-	.options = FROM_KEY,
-};

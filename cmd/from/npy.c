@@ -136,7 +136,7 @@ static const char *take_member(struct cursor *c, struct npy *out, unsigned int *
 }
 
 /* All dimensions and sizes are small enough for a file. */
-static const char *check_shape(struct npy *out, bool fortran)
+const char *npy_check(struct npy *out, bool fortran)
 {
 	if (!out->rank)
 		return "no rows: it has no dimension";
@@ -176,5 +176,5 @@ const char *npy_parse(const uint8_t *data, size_t size, struct npy *out)
 	}
 	if (!why && (seen & 7) != 7)
 		why = "bad header";
-	return why ? why : check_shape(out, seen & 8);
+	return why ? why : npy_check(out, seen & 8);
 }

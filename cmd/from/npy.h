@@ -17,6 +17,7 @@ enum npy_text {
 	NPY_NUMBERS,
 	NPY_BYTES, /* filled up with zeros */
 	NPY_UCS4,  /* the same, code points of 4 bytes */
+	NPY_UTF8,  /* the same; not NumPy's */
 };
 
 struct npy {
@@ -33,5 +34,8 @@ bool npy_detect(const uint8_t *data, size_t size);
 uint64_t npy_header_size(const uint8_t *data);
 /* All of the header. Return: NULL; what is wrong, static. */
 const char *npy_parse(const uint8_t *data, size_t size, struct npy *out);
+
+/* Where row_size is that of an element: set both sizes. Return: as npy_parse(). */
+const char *npy_check(struct npy *npy, bool fortran);
 
 #endif

@@ -60,8 +60,8 @@ struct from_format {
 };
 #define FROM_HEAD_SIZE 4096u
 
-extern const struct from_format from_csv, from_datum, from_example, from_ffrecord, from_jsonl,
-	from_lmdb, from_manifest, from_npy, from_npz, from_recordio, from_tar, from_text,
+extern const struct from_format from_csv, from_datum, from_example, from_ffrecord, from_hdf5,
+	from_jsonl, from_lmdb, from_manifest, from_npy, from_npz, from_recordio, from_tar, from_text,
 	from_tfrecord, from_webdataset;
 
 enum from_options {
@@ -71,6 +71,7 @@ enum from_options {
 	FROM_DATUM = 1 << 3,
 	FROM_DATABASE = 1 << 4,
 	FROM_TYPES = 1 << 5,
+	FROM_ARRAYS = 1 << 6,
 };
 
 /* Where keys come from: decided by the first sample. */

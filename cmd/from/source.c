@@ -27,6 +27,9 @@ static const struct from_format *const formats[] = {
 	&from_recordio,
 	&from_npy,
 	&from_npz,
+#ifdef HAVE_HDF5
+	&from_hdf5,
+#endif
 	&from_jsonl,
 	&from_csv,
 	&from_ffrecord,
@@ -132,6 +135,7 @@ static int check_options(const struct from_opts *opts, const struct from_format 
 		{opts->datum, FROM_DATUM, "datum"},
 		{opts->database, FROM_DATABASE, "database"},
 		{opts->column_count, FROM_TYPES, "type"},
+		{opts->arrays, FROM_ARRAYS, "arrays"},
 	};
 	const uint32_t known = format ? format->options : 0;
 

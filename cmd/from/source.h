@@ -38,6 +38,7 @@ struct from_opts {
 	const char *database; /* of an LMDB environment; NULL: the one without a name */
 	struct from_column columns[STELE_FIELDS_MAX]; /* whose type is given */
 	uint32_t column_count;
+	const char *arrays; /* names of arrays and groups, with commas; NULL: all */
 	bool example;	     /* TFRecords are tf.train.Example */
 	bool datum;	     /* values of LMDB are Datum */
 	bool skip;	     /* what is damaged, instead of failing */

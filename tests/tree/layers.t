@@ -56,8 +56,8 @@ is "" "$(includes '"lib/device/rbd/rbd\.h"' lib/device/rbd/)" \
 	"nobody else sees its header"
 is "" "$(includes '<openssl/' lib/image/digest.c)" "only digests include libcrypto"
 is "" "$(includes '<isa-l' format/ cmd/from/)" "only format and cmd/from include isa-l"
-is "" "$(includes '<(jansson|archive|lmdb)' cmd/)" \
-	"only cmd includes jansson, libarchive and LMDB"
+is "" "$(includes '<(jansson|archive|lmdb|hdf5)' cmd/)" \
+	"only cmd includes jansson, libarchive, LMDB and HDF5"
 is "" "$(includes '<sqlite3' lib/query/)" "only queries include SQLite"
 is "" "$(includes '<fuse' cmd/mount/fuse/)" "only the FUSE server includes libfuse3"
 is "" "$(includes '"' format/ lib/ | sed -n 's/.*"\(.*\)".*/\1/p' | sort -u |

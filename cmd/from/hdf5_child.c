@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hdf5_child.c - datasets of an HDF5 file, by libhdf5, which believes what is in the file
+ *
+ * It runs in a process of its own, which may crash or hang, and allocates nothing for good. Chunks
+ * are read in their order, each once where a row of them fits into the cache.
+ */
+#include "from/hdf5_child.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "from/arrays.h"
+#include "libhdf5.h"
+
+#define PATH_SIZE    1024u
+#define DEPTH_MAX    32u    /* groups may be links to what they are in */
+#define LINKS_MAX    65536u /* of all groups */
+#define BAND_SIZE    ((uint64_t)32 << 20)
+#define CACHE_SIZE   ((uint64_t)256 << 20)
+#define CACHE_SLOTS  20011u
+#define VALUES_SIZE  ((uint64_t)16 << 20) /* of rows that vary, read at once */
+#define VALUES_COUNT 4096u
+#define READ_ONLY    0u /* H5F_ACC_RDONLY, which is a call */
+
+struct dataset {
+	char path[PATH_SIZE];
+	struct hdf5_array array;
+	hid_t type; /* in memory */
+	uint64_t element; /* bytes */
+	int rank;
+	hsize_t dims[H5S_MAX_RANK], chunk[H5S_MAX_RANK];
+	bool chunked;
+};
+
+struct child {
+	int pipe;
+	const char *chosen;
+	uint64_t found;
+	uint32_t links;
+	struct dataset *list[STELE_FIELDS_MAX];
+	uint32_t count;
+	bool full;
+};
+
+/* ---- to the parent -------------------------------------------------------------- */
+
+static void put(const struct child *child, const void *data, size_t size)
+{
+	const uint8_t *at = data;
+
+	while (size) {
+		ssize_t done = write(child->pipe, at, size);
+
+		if (done <= 0)
+			_exit(1); /* nobody is there */
+		at += done;
+		size -= (size_t)done;
+	}
+}
+
+static void say(const struct child *child, enum hdf5_kind kind, const void *data, size_t size)
+{
+	const struct hdf5_frame frame = {kind, (uint32_t)size};
+
+	put(child, &frame, sizeof(frame));
+	put(child, data, size);
+}
+
+static void say_data(const struct child *child, const uint8_t *data, uint64_t size)
+{
+	for (uint64_t at = 0; at < size; at += HDF5_FRAME_MAX)
+		say(child, HDF5_DATA, data + at,
+		    size - at < HDF5_FRAME_MAX ? (size_t)(size - at) : HDF5_FRAME_MAX);
+}
+
+static void say_text(const struct child *child, enum hdf5_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void say_text(const struct child *child, enum hdf5_kind kind, const char *format, ...)
+{
+	char text[PATH_SIZE + 300];
+	va_list args;
+	int size;
+
+	va_start(args, format);
+	size = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	say(child, kind, text, (size_t)size < sizeof(text) ? (size_t)size : sizeof(text) - 1);
+}
+
+static herr_t first_error(unsigned int n, const H5E_error2_t *error, void *user)
+{
+	if (!n && error->desc)
+		snprintf(user, 200, "%s", error->desc);
+	return 0;
+}
+
+/* What the library found wrong, where it did. */
+static const char *why(void)
+{
+	static char text[200];
+
+	snprintf(text, sizeof(text), "cannot be read");
+	libhdf5.H5Ewalk2(0, H5E_WALK_UPWARD, first_error, text);
+	return text;
+}
+
+/* ---- types --------------------------------------------------------------------- */
+
+static uint32_t integer_dtype(hid_t type)
+{
+	static const uint32_t dtypes[2][4] = {
+		{STELE_DTYPE_U8, STELE_DTYPE_U16, STELE_DTYPE_U32, STELE_DTYPE_U64},
+		{STELE_DTYPE_I8, STELE_DTYPE_I16, STELE_DTYPE_I32, STELE_DTYPE_I64}};
+	const size_t size = libhdf5.H5Tget_size(type);
+
+	if (libhdf5.H5Tget_precision(type) != 8 * size)
+		return 0;
+	for (unsigned int i = 0; i < 4; i++)
+		if (size == (size_t)1 << i)
+			return dtypes[libhdf5.H5Tget_sign(type) == H5T_SGN_2][i];
+	return 0;
+}
+
+static uint32_t float_dtype(hid_t type)
+{
+	static const struct {
+		uint32_t dtype;
+		size_t size, exponent, exponent_size;
+	} known[] = {{STELE_DTYPE_F16, 2, 10, 5}, {STELE_DTYPE_BF16, 2, 7, 8},
+		     {STELE_DTYPE_F32, 4, 23, 8}, {STELE_DTYPE_F64, 8, 52, 11}};
+	size_t sign, exponent, exponent_size, fraction, fraction_size;
+
+	if (libhdf5.H5Tget_fields(type, &sign, &exponent, &exponent_size, &fraction,
+				  &fraction_size) < 0)
+		return 0;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (libhdf5.H5Tget_size(type) == known[i].size && exponent == known[i].exponent &&
+		    exponent_size == known[i].exponent_size && !fraction &&
+		    fraction_size == exponent && sign == 8 * known[i].size - 1)
+			return known[i].dtype;
+	return 0;
+}
+
+/* As h5py has them: FALSE and TRUE, of one byte. */
+static bool is_bool(hid_t type)
+{
+	char *name = libhdf5.H5Tget_size(type) == 1 && libhdf5.H5Tget_nmembers(type) == 2 ?
+			     libhdf5.H5Tget_member_name(type, 0) : NULL;
+	const bool yes = name && !strcmp(name, "FALSE");
+
+	libhdf5.H5free_memory(name);
+	return yes;
+}
+
+/* Of numbers, little-endian from here on. Return: 0: it has none. */
+static uint32_t number_dtype(hid_t type)
+{
+	const H5T_class_t class = libhdf5.H5Tget_class(type);
+
+	if (class == H5T_ENUM && is_bool(type))
+		return STELE_DTYPE_BOOL;
+	if (class == H5T_ENUM) /* which cannot be converted */
+		return libhdf5.H5Tget_order(type) == H5T_ORDER_LE ?
+			       number_dtype(libhdf5.H5Tget_super(type)) : 0;
+	if ((class != H5T_INTEGER && class != H5T_FLOAT) ||
+	    (libhdf5.H5Tget_order(type) != H5T_ORDER_LE &&
+	     libhdf5.H5Tset_order(type, H5T_ORDER_LE) < 0))
+		return 0;
+	return class == H5T_INTEGER ? integer_dtype(type) : float_dtype(type);
+}
+
+/* Of rows of some length each: bytes, or a tensor. */
+static void take_sequence(struct dataset *d)
+{
+	hid_t base = libhdf5.H5Tcopy(libhdf5.H5Tget_super(d->type));
+	struct npy *npy = &d->array.npy;
+
+	npy->dtype = number_dtype(base);
+	npy->row_size = d->element = libhdf5.H5Tget_size(base);
+	if (npy->dtype == STELE_DTYPE_U8 || npy->dtype == STELE_DTYPE_I8)
+		npy->text = NPY_BYTES;
+	d->type = libhdf5.H5Tvlen_create(base);
+	d->array.varies = true;
+}
+
+static void take_text(struct dataset *d)
+{
+	d->array.npy.text = NPY_UTF8;
+	d->array.varies = libhdf5.H5Tis_variable_str(d->type) > 0;
+	d->array.npy.row_size = d->element = d->array.varies ? 1 : libhdf5.H5Tget_size(d->type);
+	if (!d->array.varies)
+		libhdf5.H5Tset_strpad(d->type, H5T_STR_NULLPAD);
+}
+
+/* Return: NULL; what is wrong. */
+static const char *take_type(struct dataset *d, hid_t type)
+{
+	struct npy *npy = &d->array.npy;
+
+	d->type = libhdf5.H5Tcopy(type);
+	if (d->type < 0)
+		return why();
+	switch (libhdf5.H5Tget_class(type)) {
+	case H5T_VLEN:
+		take_sequence(d);
+		break;
+	case H5T_STRING:
+		take_text(d);
+		break;
+	default:
+		npy->dtype = number_dtype(d->type);
+		npy->row_size = d->element = libhdf5.H5Tget_size(d->type);
+	}
+	if (!npy->text && !npy->dtype)
+		return "elements of a type that a field cannot have";
+	if (d->type < 0 || !d->element)
+		return why();
+	return d->array.varies && d->rank > 1 ?
+		       "rows of several elements of different lengths" : NULL;
+}
+
+/* ---- datasets -------------------------------------------------------------------- */
+
+static const char *take_shape(struct dataset *d, hid_t id)
+{
+	hid_t space = libhdf5.H5Dget_space(id);
+	struct npy *npy = &d->array.npy;
+
+	d->rank = space < 0 ? -1 : libhdf5.H5Sget_simple_extent_ndims(space);
+	if (d->rank < 0 || libhdf5.H5Sget_simple_extent_dims(space, d->dims, NULL) < 0)
+		return why();
+	libhdf5.H5Sclose(space);
+	if (d->rank > (int)NPY_RANK_MAX)
+		return "too many dimensions";
+	npy->rank = (uint32_t)d->rank;
+	for (int i = 0; i < d->rank; i++)
+		npy->dims[i] = d->dims[i];
+	return NULL;
+}
+
+/* Data of other files would be missing without a word. */
+static const char *take_layout(struct dataset *d, hid_t id, hid_t type)
+{
+	hid_t list = libhdf5.H5Dget_create_plist(id);
+	const H5D_layout_t layout = list < 0 ? H5D_LAYOUT_ERROR : libhdf5.H5Pget_layout(list);
+	struct hdf5_array *array = &d->array;
+
+	d->chunked = layout == H5D_CHUNKED;
+	if (layout == H5D_LAYOUT_ERROR ||
+	    (d->chunked && libhdf5.H5Pget_chunk(list, d->rank, d->chunk) != d->rank))
+		return why();
+	if (layout == H5D_VIRTUAL || libhdf5.H5Pget_external_count(list) > 0)
+		return "rows that are in other files";
+	if (layout != H5D_CONTIGUOUS || array->varies ||
+	    (array->npy.text && libhdf5.H5Tget_strpad(type) != H5T_STR_NULLPAD) ||
+	    (libhdf5.H5Tget_class(type) != H5T_STRING && libhdf5.H5Tget_size(type) > 1 &&
+	     libhdf5.H5Tget_order(type) != H5T_ORDER_LE))
+		return NULL;
+	array->offset = libhdf5.H5Dget_offset(id);
+	array->placed = array->offset != HADDR_UNDEF &&
+			libhdf5.H5Dget_storage_size(id) >= array->npy.data_size;
+	return NULL;
+}
+
+static const char *look_at(struct dataset *d, hid_t id)
+{
+	hid_t type = libhdf5.H5Dget_type(id);
+	const char *wrong = type < 0 ? why() : take_shape(d, id);
+
+	if (!wrong)
+		wrong = take_type(d, type);
+	if (!wrong)
+		wrong = npy_check(&d->array.npy, false);
+	return wrong ? wrong : take_layout(d, id, type);
+}
+
+/* Has it any? What has not is left out, unless it is named. */
+static bool has_rows(hid_t id)
+{
+	hid_t space = libhdf5.H5Dget_space(id);
+	const bool yes = space < 0 || libhdf5.H5Sget_simple_extent_type(space) == H5S_SIMPLE;
+
+	libhdf5.H5Sclose(space);
+	return yes;
+}
+
+static void take_dataset(struct child *child, hid_t id, const char *path)
+{
+	const char *name = arrays_choose(child->chosen, path, &child->found);
+	struct dataset *d;
+	const char *wrong;
+
+	if (!name || child->full)
+		return;
+	if (!has_rows(id)) {
+		say_text(child, HDF5_WARNING, "array '%s' has no rows: it is left out", path);
+		return;
+	}
+	child->full = child->count == STELE_FIELDS_MAX;
+	if (child->full || strlen(name) > STELE_NAME_SIZE_MAX) {
+		say_text(child, HDF5_DAMAGE, "array '%s' %s", path,
+			 child->full ? "is one too many: an image has up to 64 fields" :
+				       "has a name that is too long for a field");
+		return;
+	}
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		_exit(1);
+	strcpy(d->array.name, name);
+	snprintf(d->path, sizeof(d->path), "%s", path);
+	wrong = look_at(d, id);
+	if (wrong)
+		say_text(child, HDF5_DAMAGE, "array '%s' has %s", path, wrong);
+	else
+		child->list[child->count++] = d;
+}
+
+/* ---- groups -------------------------------------------------------------------- */
+
+static void walk(struct child *child, hid_t group, char *path, size_t size, unsigned int depth);
+
+static void take_link(struct child *child, hid_t group, char *path, size_t begin,
+		      unsigned int depth)
+{
+	char value[1];
+	H5I_type_t kind;
+	hid_t id;
+
+	/* Hard links have no value. */
+	if (libhdf5.H5Lget_val(group, path + begin, value, sizeof(value), 0) >= 0) {
+		say_text(child, HDF5_WARNING, "'%s' is a link: it is left out", path);
+		return;
+	}
+	id = libhdf5.H5Oopen(group, path + begin, 0);
+	kind = id < 0 ? H5I_BADID : libhdf5.H5Iget_type(id);
+	if (kind == H5I_DATASET)
+		take_dataset(child, id, path);
+	else if (kind == H5I_GROUP)
+		walk(child, id, path, strlen(path), depth + 1);
+	else if (id < 0)
+		say_text(child, HDF5_DAMAGE, "'%s': %s", path, why());
+	if (id >= 0)
+		libhdf5.H5Oclose(id);
+}
+
+static void walk(struct child *child, hid_t group, char *path, size_t size, unsigned int depth)
+{
+	H5G_info_t info = {0};
+
+	if (depth > DEPTH_MAX || libhdf5.H5Gget_info(group, &info) < 0) {
+		say_text(child, HDF5_DAMAGE, "group '%s': %s", path,
+			 depth > DEPTH_MAX ? "too deep" : why());
+		return;
+	}
+	if (size)
+		path[size++] = '/';
+	for (hsize_t i = 0; i < info.nlinks && !child->full; i++) {
+		ssize_t got = libhdf5.H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC,
+							 i, path + size, PATH_SIZE - size - 2, 0);
+
+		if (got < 0 || (size_t)got >= PATH_SIZE - size - 2 || ++child->links > LINKS_MAX) {
+			path[size] = '\0';
+			say_text(child, HDF5_DAMAGE, "group '%s': %s", path,
+				 got < 0 ? why() : "too many names, or too long ones");
+			return;
+		}
+		take_link(child, group, path, size, depth);
+	}
+	path[size ? size - 1 : 0] = '\0';
+}
+
+/* ---- rows ------------------------------------------------------------------------ */
+
+/* `count` elements of each dimension. */
+static bool read_some(const struct dataset *d, hid_t id, const hsize_t *start,
+		      const hsize_t *count, void *data, bool keep)
+{
+	hid_t file = libhdf5.H5Dget_space(id), memory;
+	hsize_t size = 1;
+	bool ok;
+
+	for (int i = 0; i < d->rank; i++)
+		size *= count[i];
+	memory = libhdf5.H5Screate_simple(1, &size, NULL);
+	ok = file >= 0 && memory >= 0 &&
+	     libhdf5.H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
+	     (keep ? libhdf5.H5Dread(id, d->type, memory, file, 0, data) :
+		     libhdf5.H5Dvlen_reclaim(d->type, memory, 0, data)) >= 0;
+	libhdf5.H5Sclose(file);
+	libhdf5.H5Sclose(memory);
+	return ok;
+}
+
+/* What is read at once: some of one dimension, all of those behind it, one of those before. */
+static int find_band(const struct dataset *d, hsize_t *count, uint64_t *size)
+{
+	uint64_t inner = d->element;
+	int axis = d->rank - 1;
+
+	while (axis > 0 && inner * d->dims[axis] <= BAND_SIZE) {
+		inner *= d->dims[axis];
+		axis--;
+	}
+	for (int i = 0; i < d->rank; i++)
+		count[i] = i > axis ? d->dims[i] : 1;
+	count[axis] = BAND_SIZE / inner ? BAND_SIZE / inner : 1;
+	if (d->chunked && d->chunk[axis] && d->chunk[axis] < count[axis])
+		count[axis] -= count[axis] % d->chunk[axis];
+	if (count[axis] > d->dims[axis])
+		count[axis] = d->dims[axis];
+	*size = inner * count[axis];
+	return axis;
+}
+
+/* The chunks of a row of them, if it is larger than what is read at once. */
+static uint64_t cache_size(const struct dataset *d, uint64_t band)
+{
+	uint64_t size = d->element;
+
+	for (int i = 0; d->chunked && i < d->rank; i++) {
+		const uint64_t chunk = d->chunk[i] ? d->chunk[i] : 1;
+		const uint64_t more = i ? (d->dims[i] + chunk - 1) / chunk * chunk : chunk;
+
+		if (__builtin_mul_overflow(size, more, &size) || size > CACHE_SIZE)
+			return 0;
+	}
+	return d->chunked && size > band ? size : 0;
+}
+
+/* Return: false: it cannot be read. */
+static bool read_bands(const struct child *child, const struct dataset *d, hid_t id)
+{
+	hsize_t start[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK];
+	uint64_t size;
+	int axis = find_band(d, count, &size);
+	const hsize_t step = count[axis];
+	uint8_t *data = malloc(size ? (size_t)size : 1);
+	bool ok = data;
+
+	while (ok && start[0] < d->dims[0]) {
+		const hsize_t left = d->dims[axis] - start[axis];
+		int i = axis;
+
+		count[axis] = left < step ? left : step;
+		ok = read_some(d, id, start, count, data, true);
+		if (ok)
+			say_data(child, data, size / step * count[axis]);
+		start[axis] += count[axis];
+		while (i > 0 && start[i] >= d->dims[i]) {
+			start[i--] = 0;
+			start[i]++;
+		}
+	}
+	free(data);
+	return ok;
+}
+
+static void say_value(const struct child *child, const struct dataset *d, const hvl_t *value,
+		      const char *text, uint64_t *size)
+{
+	*size = value ? value->len * d->element : text ? strlen(text) : 0;
+	say(child, HDF5_DATA, size, sizeof(*size));
+	say_data(child, value ? value->p : (const void *)text, *size);
+}
+
+static bool read_values(const struct child *child, const struct dataset *d, hid_t id)
+{
+	const bool text = d->array.npy.text == NPY_UTF8;
+	hvl_t *values = calloc(VALUES_COUNT, sizeof(*values));
+	uint64_t largest = VALUES_SIZE / 16;
+	bool ok = values;
+
+	for (hsize_t at = 0, count; ok && at < d->dims[0]; at += count) {
+		count = VALUES_SIZE / largest;
+		count = !count ? 1 : count < VALUES_COUNT ? count : VALUES_COUNT;
+		count = count < d->dims[0] - at ? count : d->dims[0] - at;
+		ok = read_some(d, id, &at, &count, values, true);
+		largest /= 2; /* unless there are such still */
+		for (hsize_t i = 0; ok && i < count; i++) {
+			uint64_t size;
+
+			say_value(child, d, text ? NULL : &values[i],
+				  text ? ((char **)values)[i] : NULL, &size);
+			largest = size > largest ? size : largest;
+		}
+		largest = largest ? largest : 1;
+		if (ok)
+			read_some(d, id, &at, &count, values, false);
+	}
+	free(values);
+	return ok;
+}
+
+/* Again, with a cache that fits. */
+static void read_dataset(const struct child *child, const struct dataset *d, hid_t file)
+{
+	hid_t id = libhdf5.H5Dopen2(file, d->path, 0), list;
+	hsize_t count[H5S_MAX_RANK];
+	uint64_t band = 0, cache;
+	bool ok;
+
+	find_band(d, count, &band);
+	cache = cache_size(d, band);
+	if (id >= 0 && cache) {
+		list = libhdf5.H5Dget_access_plist(id);
+		libhdf5.H5Pset_chunk_cache(list, CACHE_SLOTS, (size_t)cache, -1);
+		libhdf5.H5Dclose(id);
+		id = libhdf5.H5Dopen2(file, d->path, list);
+	}
+	ok = id >= 0 && (d->array.varies ? read_values(child, d, id) : read_bands(child, d, id));
+	if (!ok)
+		say_text(child, HDF5_DAMAGE, "array '%s': %s", d->path, why());
+	if (id >= 0)
+		libhdf5.H5Dclose(id);
+}
+
+/* ---- files --------------------------------------------------------------------- */
+
+void hdf5_child(const char *path, const char *chosen, int pipe)
+{
+	static struct child child;
+	char name[PATH_SIZE + 2] = "";
+	hid_t file;
+
+	child.pipe = pipe;
+	child.chosen = chosen;
+	setenv("HDF5_USE_FILE_LOCKING", "BEST_EFFORT", 0);
+	libhdf5.H5Eset_auto2(0, NULL, NULL);
+	file = libhdf5.H5Fopen(path, READ_ONLY, 0);
+	if (file < 0)
+		say_text(&child, HDF5_DAMAGE, "%s", why());
+	else
+		walk(&child, file, name, 0, 0);
+	for (uint32_t i = 0; file >= 0 && i < child.count; i++) {
+		const struct dataset *d = child.list[i];
+
+		say(&child, HDF5_ARRAY, &d->array, sizeof(d->array));
+		if (!d->array.placed)
+			read_dataset(&child, d, file);
+	}
+	say(&child, HDF5_END, &child.found, sizeof(child.found));
+}

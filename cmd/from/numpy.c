@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * numpy.c - NumPy's files: one array, or several in a zip
+ *
+ * An array in a plain file stays there, all others are copied to the store.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "from/arrays.h"
+#include "libarchive.h"
+
+#define COPY_SIZE ((size_t)64 << 10)
+
+/* ---- bytes of a shard, or of a member ------------------------------------------ */
+
+static int64_t read_some(struct arrays *arrays, void *data, size_t size)
+{
+	if (arrays->zip)
+		return libarchive.archive_read_data(arrays->zip, data, size);
+	return input_read(&arrays->scan->input, data, size);
+}
+
+/* Return: how many; fewer at the end; negative errno, -EBADMSG. */
+static int64_t read_full(struct arrays *arrays, uint8_t *data, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		int64_t got = read_some(arrays, data + done, size - done);
+
+		if (got < 0)
+			return arrays->zip ? -EBADMSG : got;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	return (int64_t)done;
+}
+
+static int unreadable(struct arrays *arrays, int error)
+{
+	struct input *input = &arrays->scan->input;
+
+	if (input->error && input->error != -EBADMSG)
+		return from_cannot_read(arrays->scan, input->error);
+	if (arrays->zip)
+		return from_damaged(arrays->scan, input->at, "%s",
+				    libarchive.archive_error_string(arrays->zip));
+	return from_input_failed(arrays->scan, error);
+}
+
+static int cut_short(struct arrays *arrays, const struct array *array)
+{
+	return from_damaged(arrays->scan, arrays->scan->input.at,
+			    "array '%s' is cut short: it has %" PRIu64 " rows", array->name,
+			    array->npy.dims[0]);
+}
+
+static int copy(struct arrays *arrays, struct array *array)
+{
+	uint64_t left = array->npy.data_size;
+	int ret = from_store(arrays->scan, 0, &array->place);
+
+	while (left && !ret) {
+		const size_t want = left < COPY_SIZE ? (size_t)left : COPY_SIZE;
+		int64_t got = read_full(arrays, arrays->buffer, want);
+
+		if (got < 0)
+			return unreadable(arrays, (int)got);
+		ret = from_append(arrays->scan, arrays->buffer, (size_t)got);
+		if (!ret && (size_t)got < want)
+			return cut_short(arrays, array);
+		left -= want;
+	}
+	return ret;
+}
+
+/* ---- arrays -------------------------------------------------------------------- */
+
+/* Return: 0, the array is there unless that was damage; negative errno (said). */
+static int take_header(struct arrays *arrays, struct array *array)
+{
+	struct from_scan *scan = arrays->scan;
+	const uint64_t at = scan->input.at;
+	int64_t got = read_full(arrays, arrays->buffer, NPY_FIRST_SIZE);
+	uint64_t size = got == NPY_FIRST_SIZE ? npy_header_size(arrays->buffer) : 0;
+	const char *why = "not an array of NumPy";
+
+	if (got < 0)
+		return unreadable(arrays, (int)got);
+	if (size >= NPY_FIRST_SIZE && size <= NPY_HEADER_MAX) {
+		got = read_full(arrays, arrays->buffer + NPY_FIRST_SIZE,
+				(size_t)size - NPY_FIRST_SIZE);
+		if (got < 0)
+			return unreadable(arrays, (int)got);
+		why = (uint64_t)got + NPY_FIRST_SIZE < size ?
+			      "a header that is cut short" :
+			      npy_parse(arrays->buffer, (size_t)size, &array->npy);
+	}
+	return why ? from_damaged(scan, at, "array '%s' has %s", array->name, why) : 0;
+}
+
+static int take_array(struct arrays *arrays, struct array *array)
+{
+	struct from_scan *scan = arrays->scan;
+	const uint64_t damages = scan->damages;
+	int ret = take_header(arrays, array);
+
+	if (ret || scan->damages != damages)
+		return ret;
+	ret = arrays_check(arrays, array);
+	if (ret <= 0)
+		return ret;
+	ret = 0;
+	if (arrays->zip || !from_is_plain(scan)) {
+		ret = copy(arrays, array);
+	} else {
+		array->place = from_place(scan, scan->input.at);
+		if (array->npy.data_size > scan->shard->size - scan->input.at)
+			ret = cut_short(arrays, array);
+	}
+	if (ret || scan->damages != damages)
+		return ret;
+	arrays_add(arrays);
+	return 0;
+}
+
+static int take_npy(struct arrays *arrays)
+{
+	strcpy(arrays->list[0].name, "data");
+	return take_array(arrays, &arrays->list[0]);
+}
+
+static int npy_scan(struct from_scan *scan)
+{
+	return arrays_scan(scan, take_npy);
+}
+
+const struct from_format from_npy = {
+	.name = "npy",
+	.detect = npy_detect,
+	.scan = npy_scan,
+	.kind = FROM_RECORDS,
+};
+
+static la_ssize_t read_zip(struct archive *archive, void *user, const void **data)
+{
+	struct arrays *arrays = user;
+	const uint8_t *bytes;
+	int64_t got = input_look(&arrays->scan->input, 1, &bytes);
+
+	*data = bytes;
+	if (got > 0)
+		input_skip(&arrays->scan->input, (uint64_t)got);
+	if (got < 0)
+		libarchive.archive_set_error(archive, EIO, "%s",
+					     got == -EBADMSG ? input_why(&arrays->scan->input) :
+							       strerror((int)-got));
+	return got;
+}
+
+/* A member x.npy is the array x. */
+static int take_member(struct arrays *arrays, struct archive_entry *entry,
+		       uint64_t *chosen)
+{
+	struct array *array = &arrays->list[arrays->count];
+	const char *path = libarchive.archive_entry_pathname(entry);
+	const size_t size = path ? strlen(path) : 0;
+
+	if (arrays->count == STELE_FIELDS_MAX)
+		return from_failed(arrays->scan->from, -EOVERFLOW, "'%s' has more than %d arrays",
+				   arrays->scan->shard->name, STELE_FIELDS_MAX);
+	if (size <= 4 || strcmp(path + size - 4, ".npy") != 0 || size - 4 >= sizeof(array->name))
+		return from_damaged(arrays->scan, arrays->scan->input.at,
+				    "'%s' is not the name of an array", path ? path : "");
+	memcpy(array->name, path, size - 4);
+	array->name[size - 4] = '\0';
+	if (!arrays_choose(arrays->scan->from->opts.arrays, array->name, chosen))
+		return 0;
+	return take_array(arrays, array);
+}
+
+static int take_members(struct arrays *arrays)
+{
+	struct archive_entry *entry;
+	uint64_t chosen = 0;
+	int ret = 0, got;
+
+	if (libarchive.archive_read_support_format_zip_streamable(arrays->zip))
+		return -ENOMEM;
+	got = libarchive.archive_read_open2(arrays->zip, arrays, NULL, read_zip, NULL, NULL);
+	while (!ret && got == ARCHIVE_OK) {
+		got = libarchive.archive_read_next_header(arrays->zip, &entry);
+		if (got == ARCHIVE_OK)
+			ret = take_member(arrays, entry, &chosen);
+	}
+	if (ret)
+		return ret;
+	if (got != ARCHIVE_EOF) {
+		arrays->count = 0; /* who knows what is missing? */
+		return unreadable(arrays, -EBADMSG);
+	}
+	return arrays_found(arrays, chosen);
+}
+
+static int take_npz(struct arrays *arrays)
+{
+	int ret;
+
+	arrays->zip = libarchive.archive_read_new();
+	if (!arrays->zip)
+		return -ENOMEM;
+	ret = take_members(arrays);
+	libarchive.archive_read_free(arrays->zip);
+	return ret;
+}
+
+static int npz_scan(struct from_scan *scan)
+{
+	return arrays_scan(scan, take_npz);
+}
+
+/* A zip whose first member is an array. */
+static bool npz_detect(const uint8_t *data, size_t size)
+{
+	const size_t name = size > 30 ? data[26] | (size_t)data[27] << 8 : 0;
+
+	return name > 4 && size >= 30 + name && !memcmp(data, "PK\3\4", 4) &&
+	       !memcmp(data + 30 + name - 4, ".npy", 4);
+}
+
+const struct from_format from_npz = {
+	.name = "npz",
+	.detect = npz_detect,
+	.scan = npz_scan,
+	.kind = FROM_RECORDS,
+	.options = FROM_ARRAYS | FROM_KEY,
+};

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# from-hdf5.t - rows of the datasets of HDF5 files, whole and damaged
+#
+# tests/fixture/from/arrays.h5.gz and splits.h5.gz were written by h5py 3.14.0, NumPy 2.2.6:
+#	r = np.random.default_rng(1)
+#	f = h5py.File("arrays.h5", "w", libver="earliest")
+#	f.create_dataset("image", data=r.integers(0, 255, (6, 4, 2), "u1"), chunks=(4, 3, 2),
+#	    compression="gzip", fletcher32=True)
+#	f["label"] = np.arange(6, dtype=">i4") % 3 - 1
+#	f["half"] = np.array([0, 1.5, -2, np.inf, 6e-8, 65504], "f2")
+#	f["score"] = r.random(6)
+#	f["flag"] = np.array([1, 0, 1, 0, 1, 0], bool)
+#	f["word"] = np.array([b"a", b"bc", b"", b"d", b"e", b"f"])
+#	f.create_dataset("text", data=["a", "ü", "€uro", "😀", "", "x" * 70000],
+#	    dtype=h5py.string_dtype())
+#	jpeg = f.create_dataset("jpeg", (6,), h5py.vlen_dtype("u1"))
+#	tokens = f.create_dataset("tokens", (6,), h5py.vlen_dtype("i4"))
+#	for i in range(6):
+#	    jpeg[i] = np.arange(i * 50, dtype="u1")
+#	    tokens[i] = np.arange(i, dtype="i4") - 1
+#	f["plain/rows"] = r.standard_normal((6, 2, 3)).astype("f4")
+#	f["epoch"] = 7
+#	f["linked"] = h5py.SoftLink("/score")
+#	f = h5py.File("splits.h5", "w", libver="earliest")
+#	for name, count in ("train", 4), ("test", 3):
+#	    f[name + "/x"] = np.arange(count * 2, dtype="f4").reshape(count, 2)
+#	    f[name + "/y"] = np.arange(count)
+. "${0%/*}/../tap.sh"
+. tests/cmd/from.sh
+
+h5=$tmp/arrays.h5
+gzip -dc tests/fixture/from/arrays.h5.gz >"$h5"
+gzip -dc tests/fixture/from/splits.h5.gz >"$tmp/splits.h5"
+# bytes ROW FIELD
+bytes() { stele cat --field="$2" "$image" "arrays.h5/000000000$1" | xxd -p | tr -d '\n'; }
+
+# ---- what there is ----
+
+built "$h5"
+is "0 6" "$status $(field "$out" .samples)" "is built" || diag "$err"
+is 'flag:i64 half:f64 image:u8[4,2] jpeg:bytes label:i64 plain_rows:f32[2,3] score:f64 text:utf8 '\
+'tokens:i32[null] word:utf8' "$(types)" "types"
+is '[-1,0,"a","a",1] [0,1.5,"ü","bc",0] [1,-2,"€uro","",1] [-1,"inf","😀","d",0] '\
+'[0,5.960464477539063e-08,"","e",1] [1,65504,70000,"f",0]' "$(
+	stele ls --fields --json "$image" | jq -sc \
+	'sort_by(.key)[].fields | [.label, .half, .text, .word, .flag] |
+	.[2] |= if length > 99 then length else . end' | paste -sd ' ')" "values"
+is "$(perl -e 'print join "", map { sprintf "%02x", $_ } 0 .. 149')" "$(bytes 3 jpeg)" \
+	"bytes of a length each"
+is "ffffffff000000000100000002000000 " "$(bytes 4 tokens) $(bytes 0 tokens)" \
+	"tensors of a length each"
+# As h5py reads them.
+is "476f 77dd 441e 5e6b" "$(bytes 5 image | fold -w4 | paste -sd ' ')" "rows of compressed chunks"
+is 24 "$(stele cat --field=plain_rows "$image" arrays.h5/0000000003 | wc -c)" "rows that stay there"
+ok "a scalar is named" grep -q "array 'epoch' has no rows: it is left out" <<<"$err"
+ok "so is a link" grep -q "'linked' is a link: it is left out" <<<"$err"
+run stele append -q "$h5" "$image@v2"
+is 0 "$status" "append" || diag "$err"
+
+(head -c 512 /dev/zero && cat "$h5") >"$tmp/user.h5"
+built "$tmp/user.h5"
+is "0 6" "$status $(field "$out" .samples)" "behind a block of the user's" || diag "$err"
+built --key=word --on-error=skip "$h5"
+is "0 a bc d e f" "$status $(stele ls "$image" | sort | paste -sd ' ')" "--key: text" || diag "$err"
+built - <"$h5"
+is "0 6" "$status $(field "$out" .samples)" "a file that is redirected" || diag "$err"
+built - < <(cat "$h5")
+wrong "cannot read an HDF5 file that is compressed or comes through a pipe" "a pipe"
+gzip -c "$h5" >"$tmp/z.h5"
+built --from=hdf5 "$tmp/z.h5"
+wrong "cannot read an HDF5 file that is compressed" "gzip"
+
+# ---- some of it ----
+
+built "$tmp/splits.h5"
+wrong "array 'train/x' has 4 rows, and 'test/x' 3 \(--arrays takes some\)" \
+	"groups of different size"
+built --arrays=train "$tmp/splits.h5"
+is "0 4 x:f32[2] y:i64" "$status $(field "$out" .samples) $(types)" "--arrays: a group" ||
+	diag "$err"
+built --arrays=test/y,test/x "$tmp/splits.h5"
+is "0 3 test_x:f32[2] test_y:i64" "$status $(field "$out" .samples) $(types)" "--arrays: arrays" ||
+	diag "$err"
+built --arrays=test,none "$tmp/splits.h5"
+wrong "splits.h5': no array 'none'" "--arrays: one that is not there"
+built --arrays=label,word tests/fixture/from/arrays.npz
+is "0 label:i64 word:utf8" "$status $(types)" "--arrays: of npz" || diag "$err"
+built --arrays=x tests/fixture/from/rows.npy
+is 2 "$status" "--arrays: of what has none"
+
+# ---- damage ----
+
+size=$(stat -c %s "$h5") odd=0
+for ((i = 8; i < size; i += i < 16000 ? 397 : 9973)); do
+	head -c "$i" "$h5" >"$tmp/cut.h5"
+	built --from=hdf5 "$tmp/cut.h5"
+	[ "$status" = 1 ] && grep -q "cut.h5' at byte " <<<"$err" || odd=$((odd + 1))
+done
+is 0 "$odd" "no end can be cut off" || diag "$err"
+
+# Metadata has no checksums in this version of the format; the chunks of images have.
+odd=0 seen=0
+for ((i = 0; i < 16000; i += 37)); do
+	I=$i B=$((i % 8)) perl -0777 -pe 'vec($_, 8 * $ENV{I} + $ENV{B}, 1) ^= 1' "$h5" \
+		>"$tmp/flip.h5"
+	built --from=hdf5 "$tmp/flip.h5"
+	case $status in
+	0) ;;
+	1) seen=$((seen + 1)) && grep -q "flip.h5'" <<<"$err" || odd=$((odd + 1)) ;;
+	*) odd=$((odd + 1)) && diag "byte $i: $status $err" ;;
+	esac
+done
+is 0 "$odd" "flipped bits are no trouble, or named"
+ok "and some are noticed" [ "$seen" -gt 20 ] || diag "$seen"
+
+done_testing
