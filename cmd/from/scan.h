@@ -61,8 +61,8 @@ struct from_format {
 #define FROM_HEAD_SIZE 4096u
 
 extern const struct from_format from_csv, from_datum, from_example, from_ffrecord, from_hdf5,
-	from_jsonl, from_lmdb, from_manifest, from_npy, from_npz, from_recordio, from_tar, from_text,
-	from_tfrecord, from_webdataset;
+	from_jsonl, from_lmdb, from_manifest, from_mindrecord, from_npy, from_npz, from_recordio,
+	from_tar, from_text, from_tfrecord, from_webdataset;
 
 enum from_options {
 	FROM_KEY = 1 << 0,

@@ -30,6 +30,7 @@ static const struct from_format *const formats[] = {
 #ifdef HAVE_HDF5
 	&from_hdf5,
 #endif
+	&from_mindrecord,
 	&from_jsonl,
 	&from_csv,
 	&from_ffrecord,

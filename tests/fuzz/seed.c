@@ -313,6 +313,30 @@ static void write_npz(void)
 	write_family("npz", zip[0], zip + 1, sizeof(zip) - 1, 3, 9);
 }
 
+/* One row, in pages of 100 bytes behind a header of 600. */
+static void write_mindrecord(void)
+{
+	static const char header[] =
+		"{\"header_size\":600,\"page_size\":100,\"page\":["
+		"{\"page_id\":0,\"page_size\":47,\"page_type\":\"BLOB_DATA\"},"
+		"{\"page_id\":1,\"page_size\":28,\"page_type\":\"RAW_DATA\"}],"
+		"\"schema\":[{\"blob_fields\":[\"d\",\"i\",\"f\"],\"schema\":{"
+		"\"d\":{\"type\":\"bytes\"},\"i\":{\"type\":\"int32\",\"shape\":[-1]},"
+		"\"f\":{\"type\":\"float32\",\"shape\":[1]},\"l\":{\"type\":\"int32\"},"
+		"\"s\":{\"type\":\"string\"},\"r\":{\"type\":\"float64\"}}}]}";
+	static const char blob[] = "\47\0\0\0\0\0\0\0" "\0\0\0\0\0\0\0\3" "abc"
+				   "\0\0\0\0\0\0\0\10" "\0\0\0\2\20\7\1\2"
+				   "\0\0\0\0\0\0\0\4" "\0\0\200\77";
+	static const char raw[] = "\24\0\0\0\0\0\0\0" "\203\241l\377\241s\242hi\241r\313"
+				  "\77\360\0\0\0\0\0\0";
+	uint8_t file[728] = {(uint8_t)(sizeof(header) - 1), (uint8_t)((sizeof(header) - 1) >> 8)};
+
+	memcpy(file + 8, header, sizeof(header) - 1);
+	memcpy(file + 600, blob, sizeof(blob) - 1);
+	memcpy(file + 700, raw, sizeof(raw) - 1);
+	write_family("mindrecord", file[0], file + 1, sizeof(file) - 1, 3, 31);
+}
+
 int main(void)
 {
 	struct stele_disk_block block;
@@ -327,6 +351,7 @@ int main(void)
 	write_profile();
 	write_sources();
 	write_npz();
+	write_mindrecord();
 	specimen_keys(&block);
 	write_family("keys", 1, (uint8_t *)&block, 32 + 116, 32, 6);
 	stele_block_seal(&block, STELE_BLOCK_KEYS, INPUT_OFFSET, INPUT_OWNER);
