@@ -5,9 +5,11 @@
 #include "stop.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
-static volatile sig_atomic_t requested;
+/* Set by a handler, in whatever thread, and read by all: lock-free, or it would be no use. */
+static atomic_int requested;
 
 static void note(int signal_number)
 {
