@@ -171,7 +171,7 @@ one_line 1 "cannot open '$image@nosuch': no such snapshot (available: v1)" \
 	copy "$image@nosuch" "$tmp/copy"
 one_line 1 "cannot open '$tmp/none': no such file, device or mapping" \
 	copy "$tmp/none" "$tmp/copy"
-one_line 2 "cannot find '': no such key
+one_line 1 "cannot find '': no such key
 hint: 'stele ls' lists the keys" cat "$image" ""
 misuse ls "$image" "$(printf '%04001d' 0)"
 for words in "build $tmp $tmp" "copy $image $tmp" "map $tmp" "map /dev/null"; do
