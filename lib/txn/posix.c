@@ -14,8 +14,25 @@
 #include "lib/posix/tree.h"
 #include "lib/txn/intent.h"
 
+/* Asked for a tree that it has: one that is damaged is written anew. */
+static int renew_damaged(struct stele_txn *txn)
+{
+	uint64_t differs;
+	int ret = stele_posix_check(txn->image, &differs);
+
+	if (ret == 0 || ret == -ENOMEM)
+		return ret;
+	txn->tree_id = 0;
+	txn->state = STELE_TXN_DIRTY;
+	return 0;
+}
+
 int stele_txn_set_posix(struct stele_txn *txn, bool on)
 {
+	int ret = on && txn->tree_id ? renew_damaged(txn) : 0;
+
+	if (ret < 0)
+		return ret;
 	if (txn->posix != on)
 		txn->state = STELE_TXN_DIRTY;
 	txn->takes |= on;
@@ -65,10 +82,21 @@ static bool shows_snapshot(const struct stele_txn *txn, uint32_t index)
 	return true;
 }
 
+/* Can block 0 be made from the tree that is there? */
+static bool has_front(const struct stele_image *image)
+{
+	struct stele_disk_erofs_front front;
+	struct stele_catalog_segment tree;
+
+	return stele_posix_find(image, &tree) &&
+	       stele_front_of_tree(image->dev, tree.offset, image->sb.uuid, &front) == 0;
+}
+
 /* Does the tree that is there show what the next generation has? */
 static bool is_current(const struct stele_txn *txn)
 {
-	if (!txn->tree_id || txn->snapshot_count != txn->image->catalog.counts.snapshots)
+	if (!txn->tree_id || txn->snapshot_count != txn->image->catalog.counts.snapshots ||
+	    !has_front(txn->image))
 		return false;
 	for (uint32_t i = 0; i < txn->snapshot_count; i++)
 		if (!shows_snapshot(txn, i))
@@ -217,6 +245,13 @@ int stele_txn_show_tree(struct stele_txn *txn)
 {
 	int ret = show(txn->image);
 
+	/* It is derived, and no reason to refuse a change: that writes another one. */
+	if (ret == -EUCLEAN && txn->state != STELE_TXN_PUBLISHING) {
+		stele_log_warning(&txn->image->log,
+				  "the tree of files is damaged; the next change writes it "
+				  "anew, or drops it");
+		return 0;
+	}
 	if (ret < 0)
 		stele_log_error(&txn->image->log,
 				"block 0 cannot show the tree of files: %s",

@@ -14,7 +14,10 @@
 
 #include "lib/txn/txn.h"
 
-/* Shall it be one from the next commit on? Return: 0. */
+/*
+ * Shall it be one from the next commit on? A tree that is damaged is then written anew.
+ * Return: 0; -ENOMEM.
+ */
 int stele_txn_set_posix(struct stele_txn *txn, bool on);
 /*
  * Write a tree of what the next generation has, unless the one that is there shows that.
@@ -22,7 +25,10 @@ int stele_txn_set_posix(struct stele_txn *txn, bool on);
  * stele_posix_tree_write().
  */
 int stele_txn_prepare_tree(struct stele_txn *txn);
-/* Let block 0 show what the selected generation has. Return: 0; errno (logged). */
+/*
+ * Let block 0 show what the selected generation has. Before a commit, a damaged tree is but
+ * warned of: the commit brings another one. Return: 0; errno (logged).
+ */
 int stele_txn_show_tree(struct stele_txn *txn);
 /*
  * Of an older image, before a new one is written over it and all superblocks say so.

@@ -134,6 +134,24 @@ is "" "$(stele verify flipped.stele 2>&1 >"$tmp/null")" "which has put it right"
 run stele posix on flipped.stele@w1
 is 2 "$status" "posix is of a whole image"
 
+# Nor does damage to the tree: in its front, beside that, in another block.
+must stele build -q --posix odd.src tree.stele
+must stele snapshot create --base=v1 tree.stele@v2
+tree=$(LC_ALL=C grep -obUaP '\xe2\xe1\xf5\xe0' tree.stele | tail -n 1 | cut -d: -f1)
+for at in 2 700 5000; do
+	for change in "append -q --allow-empty src TARGET@v3" "compact -q TARGET@v1 v3" \
+		"snapshot delete TARGET@v1" "posix on TARGET" "posix off TARGET"; do
+		cp tree.stele torn.stele
+		printf '\377' | dd of=torn.stele bs=1 seek=$((tree + at)) conv=notrunc status=none
+		ok "byte $at of the tree is damaged" grep -q "^damaged tree" <<<"$(
+			stele verify torn.stele 2>&1)"
+		# shellcheck disable=SC2086 # words
+		run stele ${change/TARGET/torn.stele}
+		is 0 "$status" "byte $at: ${change%% TARGET*}" || diag "$err"
+		is "" "$(stele verify torn.stele 2>&1 >"$tmp/null")" "and all is sound"
+	done
+done
+
 # Room for the samples, and not for the tree: what is built stays.
 must stele build -q src lacks.stele
 loop_new "$(stat -c %s lacks.stele)"
