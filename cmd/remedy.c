@@ -102,6 +102,9 @@ static const struct {
 	 "give the target its full size again, or copy the image anew"},
 	{-EOPNOTSUPP, " posix ", "has a granule of",
 	 "use 'stele compact --granule=512', then delete the snapshots that have it"},
+	{-EOPNOTSUPP, " copy ", "has a granule of",
+	 "use 'stele compact --granule=512' and copy that snapshot, or run 'stele posix off' "
+	 "on TARGET"},
 	{-EFBIG, NULL, NULL, FILE_LIMIT},
 	{-ENOSPC, NULL, "temporary file",
 	 "free space there, or set TMPDIR to a directory that has more"},

@@ -22,6 +22,7 @@
 #include "lib/device/name.h"
 #include "lib/node/open.h"
 #include "lib/posix/shown.h"
+#include "lib/posix/tree.h"
 #include "lib/read/dataset.h"
 #include "lib/segment/builder.h"
 #include "lib/segment/segment_copy.h"
@@ -31,6 +32,17 @@
 #include "lib/txn/posix.h"
 
 #define JOBS_PER_CORE 4
+
+/* Before anything is sent: can the target show it as files, if it shows any? */
+static int check_granules(const struct stele_copier *c)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; c->txn->posix && ret == 0 && i < c->snapshot->segment_count; i++)
+		ret = stele_posix_check_granule(&c->snapshot->segments[i].descriptor,
+						&c->txn->image->log);
+	return ret;
+}
 
 static uint64_t descriptor_size(const struct stele_segment *segment)
 {
@@ -369,7 +381,8 @@ int stele_copy_on(struct stele_copier *c)
 		report->total_size += c->snapshot->segments[i].descriptor.size;
 	if (ret)
 		return ret < 0 ? ret : 0;
-	if (!c->staged)
+	ret = check_granules(c);
+	if (ret == 0 && !c->staged)
 		ret = make_room(c);
 	if (ret == 0)
 		ret = pass_segments(c);

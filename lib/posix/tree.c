@@ -470,12 +470,14 @@ static int walk_all(struct stele_posix_tree *tree, struct writer *writer,
 
 /* ---- plan --------------------------------------------------------------------- */
 
-static int log_granule(const struct stele_posix_tree *tree, uint64_t id, uint32_t granule)
+int stele_posix_check_granule(const struct stele_descriptor *d, const struct stele_log *log)
 {
-	stele_log_error(&tree->image->log,
+	if (d->granule >= UINT32_C(1) << STELE_EROFS_BITS_MIN)
+		return 0;
+	stele_log_error(log,
 			"segment %" PRIx64 " has a granule of %u: only samples at multiples "
 			"of 512 can be files",
-			id, granule);
+			d->id, d->granule);
 	return -EOPNOTSUPP;
 }
 
@@ -487,9 +489,8 @@ static int look_at_segment(struct stele_posix_tree *tree, uint32_t index)
 
 	if (ret < 0)
 		return ret;
-	if (segment.descriptor.granule < UINT32_C(1) << STELE_EROFS_BITS_MIN)
-		ret = log_granule(tree, segment.descriptor.id, segment.descriptor.granule);
-	else if (segment.descriptor.granule < block_size(tree))
+	ret = stele_posix_check_granule(&segment.descriptor, &tree->image->log);
+	if (ret == 0 && segment.descriptor.granule < block_size(tree))
 		tree->block_bits = STELE_EROFS_BITS_MIN;
 	part->nids = 1;
 	for (uint32_t i = 0; i < segment.descriptor.run_count; i++)

@@ -30,6 +30,7 @@ struct stele_posix_snapshot {
 };
 
 struct stele_posix_part;
+struct stele_descriptor;
 
 struct stele_posix_tree {
 	/* The caller's: what the tree shows. Segments may be of a next generation. */
@@ -52,6 +53,8 @@ struct stele_posix_tree {
 	struct stele_posix_part *parts; /* owned, by segment */
 };
 
+/* Can its samples be files? Return: 0; -EOPNOTSUPP (a granule below 512; logged). */
+int stele_posix_check_granule(const struct stele_descriptor *d, const struct stele_log *log);
 /*
  * What will be written, and how large it is. Release in any case. Return: 0; -EOPNOTSUPP (a
  * granule below 512; logged); -EUCLEAN and errors of sections; -ENOMEM.

@@ -110,6 +110,20 @@ ok "and what helps" grep -q "^hint: use 'stele compact --granule=512'" <<<"$err"
 run stele build -q --posix --granule 64 src none
 is 2 "$status" "nor is it built so"
 ok "nothing is left of that" test ! -e none
+must stele build -q --posix src files
+must cp files before
+for dry in -n ""; do
+	# shellcheck disable=SC2086 # an option or none
+	run stele copy $dry small@v1 files@small
+	is 1 "$status" "nor copied to an image that can be mounted $dry"
+	ok "which is said" grep -q "has a granule of 16" <<<"$err" || diag "$err"
+	ok "with what helps" grep -q "^hint: use 'stele compact --granule=512' and copy" <<<"$err"
+	ok "and nothing was sent" not grep -q "resume" <<<"$err"
+	# The intent of the writer is all that has changed.
+	is "v1" "$(stele snapshot list --json files | jq -r .name)" "no snapshot came of it"
+	is "$(stele info --json before | jq .image.generation)" \
+		"$(stele info --json files | jq .image.generation)" "and no commit"
+done
 
 mkdir odd.src && echo 1 >odd.src/file
 loop_new 64M
