@@ -141,6 +141,7 @@ static const struct {
 	{-EACCES, " map ", "cannot publish", OWN_RUN_DIR},
 	{-ENOENT, " map ", "cannot publish", OWN_RUN_DIR},
 	{-ENOTDIR, " map ", "cannot publish", OWN_RUN_DIR},
+	{-EACCES, " unmap ", "who mapped it", NULL},
 	{-EACCES, " map unmap maps ", "directory", OWN_RUN_DIR},
 	{-EROFS, " map unmap maps ", NULL, OWN_RUN_DIR},
 	{-EROFS, NULL, NULL,

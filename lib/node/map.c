@@ -369,28 +369,33 @@ static int do_unmap(const char *name, const struct stele_map_opts *opts)
 	struct stele_mapping mapping = {0};
 	struct stele_map_opts known;
 	struct stele_log log;
+	bool damaged;
 	int err = get_options(opts, &known, &log);
 
 	if (err)
 		return err;
-	err = name ? stele_mapping_load(name, &log, &mapping) : -EINVAL;
-	if (err == -EINVAL)
-		stele_log_error(&log, "'%s' cannot name a mapping",
-				name ? name : "");
+	if (!name || !stele_name_ok(name, strlen(name))) {
+		stele_log_error(&log, "'%s' cannot name a mapping", name ? name : "");
+		return -EINVAL;
+	}
+	err = stele_mapping_check_removable(name, &log);
+	if (err)
+		return err;
+	err = stele_mapping_load(name, &log, &mapping);
 	if (err == -ENOENT)
 		stele_log_error(&log, "'%s' is not mapped", name);
-	if (err == -EINVAL || err == -ENOENT)
+	if (err == -ENOENT)
 		return err;
 	/* A damaged one is of no use to anybody, but in the way. */
-	if (!err) {
+	damaged = err;
+	if (!damaged)
 		err = restore_writable(&mapping, &log);
-		if (!err)
-			err = stele_map_krbd_close(&known, &mapping, &log);
-	} else {
-		stele_log_warning(&log, "'%s' is removed all the same", name);
-	}
-	if (!err || !mapping.target)
+	if (!err)
+		err = stele_map_krbd_close(&known, &mapping, &log);
+	if (!err || damaged)
 		err = stele_mapping_remove(name);
+	if (!err && damaged)
+		stele_log_warning(&log, "'%s' is removed all the same", name);
 	stele_mapping_release(&mapping);
 	return err;
 }

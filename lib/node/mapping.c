@@ -133,6 +133,24 @@ void stele_mapping_release(struct stele_mapping *mapping)
 	memset(mapping, 0, sizeof(*mapping));
 }
 
+int stele_mapping_check_removable(const char *name, const struct stele_log *log)
+{
+	const char *dir = stele_mapping_dir();
+	char path[PATH_MAX];
+	struct stat st;
+	int err = file_path(name, path);
+
+	if (err || lstat(path, &st) || !faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) ||
+	    errno != EACCES)
+		return err;
+	if (st.st_uid)
+		stele_log_error(log, "only root and user %u, who mapped it, can remove it",
+				(unsigned int)st.st_uid);
+	else
+		stele_log_error(log, "only root, who mapped it, can remove it");
+	return -EACCES;
+}
+
 int stele_mapping_remove(const char *name)
 {
 	char path[PATH_MAX];

@@ -92,6 +92,8 @@ bool stele_mapping_is_stale(const struct stele_mapping *mapping);
  */
 bool stele_mapping_is_on(const struct stele_mapping *mapping,
 			 const struct stele_identity *target);
+/* Return: 0, also if there is none; -EACCES (the directory is another user's; logged). */
+int stele_mapping_check_removable(const char *name, const struct stele_log *log);
 /* Return: 0; -ENOENT; errno. */
 int stele_mapping_remove(const char *name);
 

@@ -229,12 +229,21 @@ $(printf %s "hint: run it as a user who may read all of SOURCE, or " \
 	run user env STELE_RUN_DIR="$tmp/locked/run" "$BUILD/stele" map "$tmp/image@first" cats
 	is 1 "$status" "no permission for mappings"
 	ok "what helps" grep -q "^hint: set STELE_RUN_DIR" <<<"$err" || diag "$err"
+	mkdir -m 755 roots
+	STELE_RUN_DIR=$tmp/roots must stele map image@first cats
+	for mode in 600 644; do
+		chmod $mode roots/cats
+		run user env STELE_RUN_DIR="$tmp/roots" "$BUILD/stele" unmap cats
+		is "1 stele: cannot unmap 'cats': only root, who mapped it, can remove it" \
+			"$status $err" "nor for a mapping of root, mode $mode"
+		ok "which is still there" test -e roots/cats
+	done
 	run user env STELE_STATE_DIR="$tmp/locked/state" "$BUILD/stele" tune --quick \
 		"$tmp/image@first"
 	is 1 "$status" "no permission for profiles"
 	ok "what helps" grep -q "^hint: use --no-save" <<<"$err" || diag "$err"
 else
-	skip_block 11 "needs root and setpriv"
+	skip_block 15 "needs root and setpriv"
 fi
 
 # ---- what was typed, and what was meant ----
