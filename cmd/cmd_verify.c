@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "json.h"
 #include "parse.h"
@@ -30,7 +31,7 @@ static const struct option longopts[] = {
 struct job {
 	bool json, quiet;
 	uint32_t jobs;
-	int error; /* of the damage that was reported last, and: */
+	int error; /* of the damage, or 0 of the empty image, that was reported last, and: */
 	char detail[DETAIL_SIZE];
 };
 
@@ -84,7 +85,7 @@ static void show_damage(void *user, const struct stele_damage *damage)
 
 	progress_hide();
 	flockfile(stdout);
-	if (damage->error) {
+	if (damage->error || (damage->detail && strstr(damage->detail, "empty image"))) {
 		job->error = damage->error;
 		snprintf(job->detail, sizeof(job->detail), "%s",
 			 damage->detail ? damage->detail : "");
@@ -121,7 +122,7 @@ static void summarize(const struct job *job,
 		else
 			puts("sound");
 		if (!report->damaged && !report->snapshots)
-			remedy_print("verify", 0, "empty image", NULL);
+			remedy_print("verify", 0, job->detail, NULL);
 	}
 }
 

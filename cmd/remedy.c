@@ -43,6 +43,9 @@
 	"of 'losetup -r': attach it again without -r"
 #define OTHER_STATE_DIR                                                      \
 	"use --no-save, or set STELE_STATE_DIR to a directory of your own"
+#define UNDELETE                                                             \
+	"'stele snapshot undelete TARGET@NAME' brings one back: see 'stele " \
+	"snapshot list --deleted TARGET'"
 #define FILL                                                                 \
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
@@ -163,6 +166,8 @@ static const struct {
 	{-ENOENT, " append ", "no such file, device or mapping", "'stele build' makes a new image"},
 	{-ENOENT, NULL, "no directory", NULL},
 	{-ENOENT, NULL, "no file can be made in", "choose another place"},
+	{-ENOENT, NULL, "that can be undeleted", UNDELETE},
+	{0, NULL, "that can be undeleted", UNDELETE},
 	{-ENOENT, NULL, "empty image", FILL},
 	{0, NULL, "empty image: it has overwritten", NULL},
 	{0, NULL, "empty image", FILL},

@@ -268,9 +268,15 @@ void stele_image_log_empty(const struct stele_image *image, enum stele_log_level
 			   const struct stele_log *log)
 {
 	static const char what[] = "empty image";
+	const char *none = image->catalog.counts.deleted ?
+				   "it has no snapshots but those that can be undeleted" :
+				   "it has no snapshots";
 
 	log_lost(&image->copies, what, level, log);
-	log_writer(image->dev, what, "it has no snapshots", level, log);
+	if (image->dev->writable) /* the writer is this one */
+		stele_log_emit(log, level, "%s: %s", what, none);
+	else
+		log_writer(image->dev, what, none, level, log);
 }
 
 /*

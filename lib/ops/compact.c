@@ -118,7 +118,9 @@ static int init(struct stele_builder *builder,
 static int choose(const struct stele_txn *txn, const char **name)
 {
 	*name = txn->target.snapshot;
-	if (*name || txn->snapshot_count <= 1)
+	if (!*name && !txn->snapshot_count)
+		return stele_snapshot_log_choice(txn->image, -ENOENT);
+	if (*name || txn->snapshot_count == 1)
 		return 0;
 	stele_log_error(&txn->log,
 			"'%s' has several snapshots: name the one to compact, "

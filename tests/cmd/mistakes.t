@@ -187,6 +187,17 @@ says 1 "append the directory that the image was built from" append split/train s
 echo bad >maps/cats
 STELE_RUN_DIR=$tmp/maps says 3 "run 'stele unmap' and 'stele map' again" ls cats
 STELE_RUN_DIR=$tmp/none/x says 1 "set STELE_RUN_DIR" map image@first cats
+must stele build -q src emptied@v1
+must stele snapshot delete -f emptied@v1
+for command in "ls emptied@v1" "compact emptied x" "compact -n emptied x" \
+	"export emptied emptied.tar" "snapshot delete emptied@v7"; do
+	# shellcheck disable=SC2086 # words
+	says 1 "'stele snapshot undelete TARGET@NAME' brings one back" $command
+	ok "$command: why" grep -q "empty image: it has no snapshots but those that can" <<<"$err"
+done
+ok "and no archive is left" test ! -e emptied.tar
+must stele snapshot undelete emptied@v1
+must stele ls emptied@v1
 touch fixed
 if [ "$(id -u)" = 0 ] && chattr +i fixed 2>/dev/null; then
 	says 1 "not even root may" build --force src fixed
