@@ -65,6 +65,39 @@ static int take_keys(struct stele_query *query, struct keys *keys)
 	return ret;
 }
 
+/* An expression by itself: "a) OR (b" must not become part of what is around it. */
+static int check(const struct where *where, struct stele_dataset *ds,
+		 const struct stele_query_opts *opts)
+{
+	struct stele_query *query;
+	char *sql;
+	int error;
+
+	if (asprintf(&sql, "SELECT 1 FROM samples WHERE %s", where->expression) < 0)
+		return -ENOMEM;
+	error = stele_query_open(ds, sql, opts, &query);
+	free(sql);
+	if (!error)
+		stele_query_close(query);
+	return error;
+}
+
+static int open_query(const struct where *where, struct stele_dataset *ds,
+		      const struct stele_query_opts *opts, struct stele_query **query)
+{
+	int error = check(where, ds, opts);
+	char *sql;
+
+	if (error)
+		return error;
+	if (asprintf(&sql, "SELECT key FROM samples WHERE (%s\n) IS NOT TRUE",
+		     where->expression) < 0)
+		return -ENOMEM;
+	error = stele_query_open(ds, sql, opts, query);
+	free(sql);
+	return error;
+}
+
 static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_log *log,
 	       struct keys *keys)
 {
@@ -76,14 +109,8 @@ static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_l
 	};
 	const size_t before = keys->count;
 	struct stele_query *query;
-	char *sql;
-	int error;
+	int error = open_query(where, ds, &opts, &query);
 
-	if (asprintf(&sql, "SELECT key FROM samples WHERE (%s\n) IS NOT TRUE",
-		     where->expression) < 0)
-		return -ENOMEM;
-	error = stele_query_open(ds, sql, &opts, &query);
-	free(sql);
 	if (!error) {
 		error = take_keys(query, keys);
 		stele_query_close(query);

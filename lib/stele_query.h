@@ -92,7 +92,7 @@ STELE_API void stele_query_close(struct stele_query *query);
 typedef int (*stele_select_fn)(void *user, const uint64_t *ids, size_t count);
 /**
  * stele_dataset_select() - the samples for which an expression is true
- * @where: as after WHERE: "label = 7 AND width > 256"
+ * @where: one expression, as after WHERE: "label = 7 AND width > 256"
  *
  * Return: 0; what @fn returned; errors of stele_query_open() and stele_query_next().
  */

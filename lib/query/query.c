@@ -303,25 +303,42 @@ static int hand_out(struct stele_query *query, stele_select_fn fn, void *user)
 	return stop ? stop : ret;
 }
 
+/*
+ * The query of an expression. It has to be one without our parentheses, too: "a) OR (b" would
+ * otherwise become part of what is around it.
+ */
+static int open_expression(struct stele_dataset *ds, const char *where,
+			   const struct stele_query_opts *opts, struct stele_query **out)
+{
+	char *bare = NULL, *whole = NULL;
+	int ret = -ENOMEM;
+
+	*out = NULL;
+	if (asprintf(&bare, "SELECT 1 FROM samples WHERE %s", where) < 0)
+		return -ENOMEM;
+	if (asprintf(&whole, "SELECT id FROM samples WHERE (%s\n) ORDER BY id", where) >= 0)
+		ret = query_open(ds, bare, opts, out);
+	if (ret == 0) {
+		stele_sqlite.finalize((*out)->statement);
+		(*out)->statement = NULL;
+		ret = prepare(*out, whole);
+		if (ret < 0)
+			stele_query_close(*out);
+	}
+	free(bare);
+	free(whole);
+	return ret;
+}
+
 static int dataset_select(struct stele_dataset *ds, const char *where,
 			  const struct stele_query_opts *opts, stele_select_fn fn, void *user)
 {
-	static const char before[] = "SELECT id FROM samples WHERE (", after[] = "\n) ORDER BY id";
-	const size_t size = where ? strlen(where) : 0;
 	struct stele_query *query;
-	char *sql;
 	int ret;
 
 	if (!where || !fn)
 		return -EINVAL;
-	sql = malloc(sizeof(before) + size + sizeof(after));
-	if (!sql)
-		return -ENOMEM;
-	memcpy(sql, before, sizeof(before) - 1);
-	memcpy(sql + sizeof(before) - 1, where, size);
-	memcpy(sql + sizeof(before) - 1 + size, after, sizeof(after));
-	ret = query_open(ds, sql, opts, &query);
-	free(sql);
+	ret = open_expression(ds, where, opts, &query);
 	if (ret < 0)
 		return ret;
 	ret = hand_out(query, fn, user);

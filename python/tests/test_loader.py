@@ -67,6 +67,11 @@ class Loaders(unittest.TestCase):
             self.loader(where="label > 99")
         with self.assertRaisesRegex(ValueError, "no such column"):
             self.loader(where="labl = 1")
+        for wrong in ("label=0) or (label=1", "id<0) OR (1", "1 LIMIT 3"):
+            with self.assertRaisesRegex(ValueError, "syntax error"):
+                self.loader(where=wrong)
+            with self.assertRaisesRegex(ValueError, "syntax error"):
+                self.ds.select(wrong)
 
     def test_not_of_a_mapping(self):
         with stele.open(images.plain(), mmap=True) as ds:

@@ -188,6 +188,14 @@ done
 run stele snapshot create --base v1 --where "labl = 1" "$tmp/where@none"
 is 2 "$status" "where: no such column"
 ok "and says why" grep -q "no such column: labl (there are id, key, size, " <<<"$err"
+# It would end our parenthesis, and begin another.
+for wrong in "label=0) or (id=0" "id<0) OR (1" "1 LIMIT 3" "1 ORDER BY id" "1;" "1) --" "1 /*"; do
+	run stele snapshot create --base v1 --where "$wrong" "$tmp/where@none"
+	is "2 " "$status $out" "where $wrong: is no expression"
+done
+run stele snapshot create --base v1 --where 'label = "x' "$tmp/where@none"
+is 2 "$status" "where: a quote that does not end"
+ok "and says why" grep -qF 'unrecognized token: ""x"' <<<"$err" || diag "$err"
 run stele snapshot create --base none --where "label = 1" "$tmp/where@none"
 is 1 "$status" "where: no such base"
 is "v1 other some fewer" "$(stele snapshot list --json "$tmp/where" | jq -r .name | xargs)" \

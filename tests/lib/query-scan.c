@@ -149,6 +149,51 @@ static int cancel(void *user, const struct stele_progress *progress)
 	return progress->phase == STELE_PHASE_SCAN;
 }
 
+static int count(void *user, const uint64_t *ids, size_t n)
+{
+	(void)ids;
+	*(size_t *)user += n;
+	return 0;
+}
+
+static void keep_line(void *user, enum stele_log_level level, const char *line)
+{
+	(void)level;
+	snprintf(user, 256, "%s", line);
+}
+
+/* What follows WHERE is one expression, or refused. */
+static void test_expressions(void)
+{
+	static const char *const wrong[] = {
+		"label=0) or (id=0", "id<0) or (label=0", "1) --", "1) /*", "1 /*", "(1", "1)", "",
+		"--", "1;", ";", "1; SELECT 1", "1 ORDER BY id", "1 LIMIT 3", "1 GROUP BY label",
+		"1 UNION SELECT 1", "1) UNION SELECT (1", "count(*) > 1", "label, 1", "'a", "\"a",
+	};
+	static const char *const harmless[] = {"1 -- all", "1 /* all */", "/* all */ (1)", "1\n"};
+	char line[256];
+	const struct stele_query_opts opts = {
+		.size = sizeof(opts), .log = keep_line, .log_user = line};
+	size_t selected;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		selected = 0;
+		is_int(-EINVAL, stele_dataset_select(t.ds, wrong[i], NULL, count, &selected),
+		       "select: no expression: %s", wrong[i]);
+		is_uint(0, selected, "select: none of them");
+	}
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(*harmless); i++) {
+		selected = 0;
+		is_int(0, stele_dataset_select(t.ds, harmless[i], NULL, count, &selected),
+		       "select: an expression: %s", harmless[i]);
+		is_uint(t.count, selected, "select: all of them");
+	}
+	is_int(-EINVAL, stele_dataset_select(t.ds, "label = 'a", &opts, count, &selected),
+	       "select: a quote that does not end");
+	ok(strstr(line, "\"'a\"") && !strchr(line, ')'), "select: named without our text: %s",
+	   line);
+}
+
 static void test_ends(void)
 {
 	const struct stele_query_opts opts = {.size = sizeof(opts), .progress = cancel};
@@ -207,6 +252,7 @@ int main(void)
 	test_reads();
 	test_skips(0, false);
 	test_skips(max + 1, true);
+	test_expressions();
 	test_ends();
 	test_dataset_close(&t);
 	return done();
