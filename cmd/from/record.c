@@ -122,7 +122,11 @@ int record_number(const char *text, size_t size, int64_t *i64, double *f64)
 		return 0;
 	if (digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')
 		return 0;
+	errno = 0;
 	*f64 = strtod(copy, &end);
+	/* What is beyond an f64, or too close to zero; subnormals are not. */
+	if (errno == ERANGE && (isinf(*f64) || *f64 == 0))
+		return 0;
 	return *end ? 0 : 2;
 }
 

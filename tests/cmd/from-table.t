@@ -278,6 +278,23 @@ done
 built --type=x:text --from=text "$tmp/t.csv"
 is 2 "$status" "--type is for tables"
 
+# ---- numbers beyond f64 ----
+
+for number in 1e999 -1e999 1e-999 0.1e-400; do
+	table "x\n1.5\n$number\n"
+	built "$tmp/t.csv"
+	is "0 x:utf8" "$status $(types)" "$number is text"
+	is "\"$number\"" "$(stele ls --fields --json "$image" | jq -sc '.[1].fields.x')" \
+		"$number is kept"
+	built --type=x:f64 "$tmp/t.csv"
+	wrong "t.csv' at byte 6: column 'x' has a value that is no f64" "$number as f64"
+done
+for number in inf -inf nan 0e999 0e-999 5e-324 1.7976931348623157e308; do
+	table "x\n1.5\n$number\n"
+	built "$tmp/t.csv"
+	is "0 x:f64" "$status $(types)" "$number is f64"
+done
+
 # ---- nothing ----
 
 : >"$tmp/nothing.csv"
