@@ -174,6 +174,13 @@ static int place_cell(struct csv *csv, const struct cell *cell, const char *text
 	return ret ? ret : from_append(scan, text, (size_t)value->size);
 }
 
+static enum record_family family_of(enum row_role role)
+{
+	if (role == ROW_CLASS || role == ROW_NAMES)
+		return RECORD_FAMILY_CLASS;
+	return role == ROW_REAL ? RECORD_FAMILY_NUMBER : RECORD_FAMILY_CELL;
+}
+
 /* False: it is none. */
 static bool make_real(struct record_value *value)
 {
@@ -202,6 +209,8 @@ static int take_cell(struct csv *csv, const struct column *column, const struct 
 		return 0;
 	if (column->role == ROW_CLASS)
 		return row_class(&csv->row, column->name, column->size, text, size);
+	if (column->role == ROW_NAMES)
+		return row_names(&csv->row, column->name, column->size, text, size);
 	ret = place_cell(csv, cell, text, &value);
 	if (column->role == ROW_TEXT)
 		value.kind = RECORD_CELL;
@@ -212,7 +221,7 @@ static int take_cell(struct csv *csv, const struct column *column, const struct 
 		return from_damaged(csv->scan, csv->row.record.offset,
 				    "column '%s' has a value that is no f64", column->name);
 	return ret ? ret : row_value(&csv->row, column->name, column->size,
-				     RECORD_FAMILY_CELL, &value);
+				     family_of(column->role), &value);
 }
 
 /* The key goes first, so that a path is not taken for it. */
@@ -288,9 +297,7 @@ static int take_column(struct csv *csv, const char *name, size_t size)
 	csv->column_count++;
 	if (column->role == ROW_KEY || column->role == ROW_PAYLOAD || column->role == ROW_NONE)
 		return 0;
-	switch (record_field(&from->fields, name, size,
-			     column->role == ROW_CLASS ? RECORD_FAMILY_CLASS :
-							 RECORD_FAMILY_CELL)) {
+	switch (record_field(&from->fields, name, size, family_of(column->role))) {
 	case -EOVERFLOW:
 		return from_failed(from, -EOVERFLOW, "'%s' has more than %d fields",
 				   csv->scan->shard->name, STELE_FIELDS_MAX);

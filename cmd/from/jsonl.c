@@ -16,6 +16,7 @@
 
 #define DUMP_FLAGS    (JSON_COMPACT | JSON_ENCODE_ANY)
 #define MANIFEST_DATA 0 /* number of the field */
+#define NUMBER_SIZE   32 /* of one as text */
 
 struct member {
 	const char *name;
@@ -51,21 +52,38 @@ static int take_real(struct row *row, const struct member *m)
 	return row_value(row, m->name, m->size, RECORD_FAMILY_NUMBER, &value);
 }
 
-/* Of whatever has a short text: what a label may be. */
-static int take_class(struct row *row, const struct member *m)
+/* As few digits as stand for it alone. */
+static void print_real(double real, char text[NUMBER_SIZE])
 {
-	char text[64];
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, NUMBER_SIZE, "%.*g", digits, real);
+		if (strtod(text, NULL) == real)
+			break;
+	}
+}
 
-	if (json_is_string(m->value))
-		return row_class(row, m->name, m->size, json_string_value(m->value),
-				 json_string_length(m->value));
-	if (json_is_real(m->value))
-		snprintf(text, sizeof(text), "%.17g", json_real_value(m->value));
-	else
-		snprintf(text, sizeof(text), "%lld",
-			 json_is_integer(m->value) ? (long long)json_integer_value(m->value) :
-						     (long long)json_is_true(m->value));
-	return row_class(row, m->name, m->size, text, strlen(text));
+/* Of whatever has a short text: what a label may be. */
+static int take_class(struct row *row, const struct member *m, enum row_role role)
+{
+	const char *text = json_string_value(m->value);
+	size_t size = json_string_length(m->value);
+	char number[NUMBER_SIZE];
+
+	if (json_is_array(m->value) || json_is_object(m->value))
+		return from_damaged(row->scan, row->record.offset,
+				    "'%s' has a value that is no class", m->name);
+	if (!text) {
+		if (json_is_real(m->value))
+			print_real(json_real_value(m->value), number);
+		else
+			snprintf(number, sizeof(number), "%lld",
+				 json_is_integer(m->value) ?
+					 (long long)json_integer_value(m->value) :
+					 (long long)json_is_true(m->value));
+		text = number;
+		size = strlen(number);
+	}
+	return (role == ROW_NAMES ? row_names : row_class)(row, m->name, m->size, text, size);
 }
 
 static int take_json(struct row *row, const struct member *m, enum record_family family,
@@ -152,14 +170,16 @@ static int take_member(struct row *row, const struct member *m, enum row_role ro
 	if (role == ROW_PAYLOAD)
 		return row_payload(row, json_is_string(m->value) ? json_string_value(m->value) : "",
 				   json_string_length(m->value));
+	if (role == ROW_NAMES)
+		return take_class(row, m, role);
+	if (role == ROW_REAL)
+		return take_real(row, m);
 	if (json_is_object(m->value))
 		return take_json(row, m, RECORD_FAMILY_JSON, RECORD_JSON);
 	if (json_is_array(m->value))
 		return take_array(row, m);
 	if (role == ROW_CLASS)
-		return take_class(row, m);
-	if (role == ROW_REAL)
-		return take_real(row, m);
+		return take_class(row, m, role);
 	if (json_is_string(m->value))
 		return row_bytes(row, m->name, m->size, RECORD_FAMILY_TEXT, RECORD_TEXT,
 				 json_string_value(m->value), json_string_length(m->value));

@@ -10,9 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define KEY_NAME     "key"
-#define PATH_NAME    "path"
 #define PAYLOAD_NAME "data"
+#define SHOWN_MAX    100u /* bytes of a value in a message */
 
 static bool is(const char *name, size_t size, const char *wanted)
 {
@@ -27,13 +26,14 @@ bool row_of_manifest(const struct from *from)
 enum row_role row_role(const struct from *from, const char *name, size_t size)
 {
 	static const enum row_role roles[] = {
-		[FROM_TYPE_CLASS] = ROW_CLASS, [FROM_TYPE_TEXT] = ROW_TEXT,
+		[FROM_TYPE_CLASS] = ROW_NAMES, [FROM_TYPE_TEXT] = ROW_TEXT,
 		[FROM_TYPE_F64] = ROW_REAL, [FROM_TYPE_NONE] = ROW_NONE};
 	const struct from_opts *opts = &from->opts;
 
-	if (is(name, size, opts->key ? opts->key : KEY_NAME))
+	if (is(name, size, opts->key ? opts->key : FROM_KEY_COLUMN))
 		return ROW_KEY;
-	if (row_of_manifest(from) && is(name, size, opts->payload ? opts->payload : PATH_NAME))
+	if (row_of_manifest(from) &&
+	    is(name, size, opts->payload ? opts->payload : FROM_PAYLOAD_COLUMN))
 		return ROW_PAYLOAD;
 	for (uint32_t i = 0; i < opts->column_count; i++)
 		if (is(name, size, opts->columns[i].name))
@@ -93,8 +93,18 @@ int row_bytes(struct row *row, const char *name, size_t name_size,
 	return ret ? ret : row_value(row, name, name_size, family, &value);
 }
 
-int row_class(struct row *row, const char *name, size_t name_size, const char *text,
-	      size_t size)
+/* Up to where it is shown: characters stay whole. */
+static int shown(const char *text, size_t size)
+{
+	size_t end = size < SHOWN_MAX ? size : SHOWN_MAX;
+
+	while (end && end < size && (text[end] & 0xc0) == 0x80)
+		end--;
+	return (int)end;
+}
+
+static int take_class(struct row *row, const char *name, size_t name_size, const char *text,
+		      size_t size, bool reals)
 {
 	struct from *from = row->scan->from;
 	struct record_value value;
@@ -106,10 +116,25 @@ int row_class(struct row *row, const char *name, size_t name_size, const char *t
 		ret = record_class(&from->fields, (uint32_t)field, text, size, &value);
 	if (ret == -EINVAL)
 		return from_damaged(row->scan, row->record.offset,
-				    "'%.*s' is not the name of a class", (int)name_size, name);
+				    "'%.*s' has the value '%.*s', which no class can have as a "
+				    "name", (int)name_size, name, shown(text, size), text);
 	if (ret)
 		return from_failed(from, ret, "class names");
+	if (value.kind == RECORD_CLASS_F64 && !reals)
+		value.kind = RECORD_CLASS;
 	return row_value(row, name, name_size, RECORD_FAMILY_CLASS, &value);
+}
+
+int row_class(struct row *row, const char *name, size_t name_size, const char *text,
+	      size_t size)
+{
+	return take_class(row, name, name_size, text, size, true);
+}
+
+int row_names(struct row *row, const char *name, size_t name_size, const char *text,
+	      size_t size)
+{
+	return take_class(row, name, name_size, text, size, false);
 }
 
 /* ---- files --------------------------------------------------------------------- */
@@ -161,7 +186,7 @@ int row_payload(struct row *row, const char *path, size_t size)
 static int check_key(struct row *row)
 {
 	struct from *from = row->scan->from;
-	const char *name = from->opts.key ? from->opts.key : KEY_NAME;
+	const char *name = from->opts.key ? from->opts.key : FROM_KEY_COLUMN;
 	int ret;
 
 	if (from->keys == FROM_KEYS_UNKNOWN)

@@ -24,6 +24,7 @@ struct row {
 enum row_role {
 	ROW_FIELD,
 	ROW_CLASS, /* if it is text: `label` and `split`, as of directories */
+	ROW_NAMES, /* --type says that it is a class: all but integers are names */
 	ROW_KEY,
 	ROW_PAYLOAD,
 	ROW_TEXT, /* whatever it looks like */
@@ -43,6 +44,9 @@ void row_begin(struct row *row, uint64_t offset);
 void row_key(struct row *row, const char *text, size_t size);
 int row_payload(struct row *row, const char *path, size_t size);
 int row_class(struct row *row, const char *name, size_t name_size, const char *text,
+	      size_t size);
+/* The same, of ROW_NAMES. */
+int row_names(struct row *row, const char *name, size_t name_size, const char *text,
 	      size_t size);
 /* value->field is set here. */
 int row_value(struct row *row, const char *name, size_t name_size,

@@ -122,6 +122,37 @@ static int detect(struct from *from, const struct from_shard *shard,
 	return -EBADMSG;
 }
 
+/* What a table takes its keys from, and a manifest its paths, is no field. */
+static const char *taken(const struct from_opts *opts, const struct from_format *format,
+			 const char *name)
+{
+	if (!strcmp(name, opts->key ? opts->key : FROM_KEY_COLUMN))
+		return "the column of the keys";
+	if (format->options & FROM_PAYLOAD &&
+	    !strcmp(name, opts->payload ? opts->payload : FROM_PAYLOAD_COLUMN))
+		return "the column of the paths";
+	return NULL;
+}
+
+static int check_types(const struct from_opts *opts, const struct from_format *format)
+{
+	for (uint32_t i = 0; i < opts->column_count; i++) {
+		const char *name = opts->columns[i].name, *what = taken(opts, format, name);
+
+		if (what) {
+			cmd_message("--type cannot be given for '%s': it is %s", name, what);
+			return -EINVAL;
+		}
+		for (uint32_t k = 0; k < i; k++) {
+			if (strcmp(opts->columns[k].name, name))
+				continue;
+			cmd_message("--type is given twice for '%s'", name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
 /* An option that means nothing for the format is a mistake. NULL: a directory. */
 static int check_options(const struct from_opts *opts, const struct from_format *format)
 {
@@ -148,7 +179,7 @@ static int check_options(const struct from_opts *opts, const struct from_format 
 			    format ? format->name : "");
 		return -EINVAL;
 	}
-	return 0;
+	return format ? check_types(opts, format) : 0;
 }
 
 /* Of a table any text may be one: a name has to say so. */

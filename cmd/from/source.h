@@ -30,6 +30,10 @@ struct from_column {
 	uint32_t type;
 };
 
+/* What they are called that --key and --payload name, without these. */
+#define FROM_KEY_COLUMN	    "key"
+#define FROM_PAYLOAD_COLUMN "path"
+
 /* As given on the command line. */
 struct from_opts {
 	const char *format;  /* NULL: detected */

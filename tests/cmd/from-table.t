@@ -277,6 +277,48 @@ for type in x:i x x: :text; do
 done
 built --type=x:text --from=text "$tmp/t.csv"
 is 2 "$status" "--type is for tables"
+built --type=zip:text --type=zip:f64 "$tmp/t.csv"
+is "2 stele: --type is given twice for 'zip'" "$status $err" "--type twice for a column"
+built --key=zip --type=zip:text "$tmp/t.csv"
+is "2 stele: --type cannot be given for 'zip': it is the column of the keys" "$status $err" \
+	"--type of the key"
+built --type=key:none "$tmp/t.jsonl"
+is 2 "$status" "--type of the key, whose name is the default"
+for payload in path file; do
+	built --from=manifest --payload=$payload --key=id --type=$payload:class "$tmp/m.jsonl"
+	is 2 "$status" "--type of the paths"
+	ok "says why" grep -q "'$payload': it is the column of the paths" <<<"$err" || diag "$err"
+done
+
+# classes COLUMN: numbers and names of all samples
+classes() {
+	stele ls --fields --json "$image" | jq -sr --arg c "$1" \
+		'sort_by(.key)[] | "\(.fields[$c]) \(.classes[$c])"' | paste -sd ' '
+}
+table 'x\n1.5\n\n0.5\n10\n'
+built --type=x:class "$tmp/t.csv"
+is "x:i64 1 1.5 0 0.5 2 10" "$(types) $(classes x)" "--type: reals are names" || diag "$err"
+printf '{"x":1.5}\n{"x":0.1}\n{"x":10}\n' >"$tmp/t.jsonl"
+built --type=x:class "$tmp/t.jsonl"
+is "x:i64 1 1.5 0 0.1 2 10" "$(types) $(classes x)" "--type: JSON: reals are names" || diag "$err"
+table 'x\n3\n1\n'
+built --type=x:class "$tmp/t.csv"
+is "x:i64 3 null 1 null" "$(types) $(classes x)" "--type: integers are classes without names"
+table 'label,a\n1.5,\n0.5,\n'
+built --type=a:f64 "$tmp/t.csv"
+is "label:f64 a:f64" "$(types)" "--type: f64 without a value, and a label of reals stays"
+for value in '[1,2]' '[1]' '{"a":1}'; do
+	printf '{"c":%s}\n' "$value" >"$tmp/t.jsonl"
+	for type in class f64; do
+		built --type=c:$type "$tmp/t.jsonl"
+		wrong "t.jsonl' at byte 0: 'c' has a value that is no $type" "$value as $type"
+	done
+	built --type=c:text "$tmp/t.jsonl"
+	is "0 c:utf8" "$status $(types)" "$value as text"
+done
+printf '{"c":"x"}\n{"c":""}\n' >"$tmp/t.jsonl"
+built --type=c:class "$tmp/t.jsonl"
+wrong "at byte 10: 'c' has the value '', which no class can have as a name" "a class without a name"
 
 # ---- numbers beyond f64 ----
 
