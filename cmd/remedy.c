@@ -191,6 +191,8 @@ static const struct {
 	 "another one, say with --label-from where its labels come from"},
 	{-EOPNOTSUPP, " append ", "labels would mean something else",
 	 "say it with --label-from"},
+	{-EOPNOTSUPP, " append ", "the source has other fields",
+	 "of a table, --type=COLUMN:TYPE gives a column the type that it has in the snapshot"},
 	{-ENOTUNIQ, " repair ", NULL,
 	 "run it again with --choose=BRANCH: the number of the one to keep"},
 	{-ENOTUNIQ, NULL, NULL,

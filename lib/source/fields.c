@@ -5,6 +5,7 @@
 #include "lib/source/fields.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "format/field.h"
 #include "format/sections.h"
 #include "lib/base/options.h"
+
+#define TYPE_SIZE 128 /* of a type as text */
 
 struct taking {
 	struct stele_fields *fields;
@@ -191,23 +194,86 @@ static int take_names(struct taking *t, uint32_t index,
 
 /* ---- all ------------------------------------------------------------------- */
 
+static bool is_same(const struct stele_descriptor_field *x,
+		    const struct stele_descriptor_field *y)
+{
+	struct stele_disk_field a, b;
+
+	stele_field_encode(x, &a);
+	stele_field_encode(y, &b);
+	return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+/* `utf8`, `f32[?,3]` */
+static const char *type_text(const struct stele_descriptor_field *field,
+			     char text[TYPE_SIZE])
+{
+	static const char *const types[] = {
+		[STELE_FIELD_BYTES] = "bytes", [STELE_FIELD_UTF8] = "utf8",
+		[STELE_FIELD_I64] = "i64",     [STELE_FIELD_F64] = "f64",
+	};
+	static const char *const dtypes[] = {
+		[STELE_DTYPE_BOOL] = "bool", [STELE_DTYPE_U8] = "u8",
+		[STELE_DTYPE_I8] = "i8",     [STELE_DTYPE_U16] = "u16",
+		[STELE_DTYPE_I16] = "i16",   [STELE_DTYPE_U32] = "u32",
+		[STELE_DTYPE_I32] = "i32",   [STELE_DTYPE_U64] = "u64",
+		[STELE_DTYPE_I64] = "i64",   [STELE_DTYPE_F16] = "f16",
+		[STELE_DTYPE_BF16] = "bf16", [STELE_DTYPE_F32] = "f32",
+		[STELE_DTYPE_F64] = "f64",   [STELE_DTYPE_C64] = "c64",
+		[STELE_DTYPE_C128] = "c128",
+	};
+	size_t at;
+
+	if (field->type != STELE_FIELD_TENSOR)
+		return types[field->type];
+	at = (size_t)snprintf(text, TYPE_SIZE, "%s[", dtypes[field->dtype]);
+	for (uint32_t i = 0; i < field->rank; i++)
+		at += (size_t)(field->dims[i] ?
+			snprintf(text + at, TYPE_SIZE - at, "%s%u", i ? "," : "",
+				 field->dims[i]) :
+			snprintf(text + at, TYPE_SIZE - at, "?"));
+	snprintf(text + at, TYPE_SIZE - at, "]");
+	return text;
+}
+
+/* Say which field differs from the base's, first of all. Either may have ended. */
+static void log_other(const struct taking *t,
+		      const struct stele_descriptor_field *is,
+		      const struct stele_descriptor_field *was)
+{
+	static const char what[] = "the source has other fields than the snapshot "
+				   "that it is appended to";
+	char now[TYPE_SIZE], then[TYPE_SIZE];
+
+	if (!was)
+		stele_log_error(t->log, "%s: field '%s' (%s) is not in the snapshot",
+				what, is->name, type_text(is, now));
+	else if (!is)
+		stele_log_error(t->log, "%s: field '%s' (%s) is not in the source",
+				what, was->name, type_text(was, then));
+	else if (strcmp(is->name, was->name))
+		stele_log_error(t->log, "%s: field '%s' (%s) instead of '%s' (%s)",
+				what, is->name, type_text(is, now), was->name,
+				type_text(was, then));
+	else
+		stele_log_error(t->log, "%s: field '%s' is %s instead of %s", what,
+				is->name, type_text(is, now), type_text(was, then));
+}
+
 static int compare_base(const struct taking *t)
 {
 	const struct stele_fields *fields = t->fields;
 	const struct stele_segment *base = t->base;
-	bool same = !base || base->descriptor.field_count == fields->count;
+	const uint32_t count = base ? base->descriptor.field_count : 0;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; base && same && i < fields->count; i++) {
-		struct stele_disk_field a, b;
-
-		stele_field_encode(&fields->list[i], &a);
-		stele_field_encode(&base->fields[i], &b);
-		same = memcmp(&a, &b, sizeof(a)) == 0;
-	}
-	if (same)
+	while (i < count && i < fields->count &&
+	       is_same(&fields->list[i], &base->fields[i]))
+		i++;
+	if (!base || (i == count && i == fields->count))
 		return 0;
-	stele_log_error(t->log, "the source has other fields than the snapshot "
-				"that it is appended to");
+	log_other(t, i < fields->count ? &fields->list[i] : NULL,
+		  i < count ? &base->fields[i] : NULL);
 	return -EOPNOTSUPP;
 }
 

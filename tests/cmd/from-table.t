@@ -320,6 +320,25 @@ printf '{"c":"x"}\n{"c":""}\n' >"$tmp/t.jsonl"
 built --type=c:class "$tmp/t.jsonl"
 wrong "at byte 10: 'c' has the value '', which no class can have as a name" "a class without a name"
 
+# What does not fit the snapshot that it is appended to is named.
+printf '{"x":1.5,"l":[1,2],"s":"a"}\n' >"$tmp/t.jsonl"
+built "$tmp/t.jsonl"
+while IFS='|' read -r line why; do
+	echo "$line" >"$tmp/u.jsonl"
+	run stele append "$tmp/u.jsonl" "$image@v2"
+	is 1 "$status" "append: $why: fails"
+	ok "append: is said" grep -qF "that it is appended to: $why" <<<"$err" || diag "$err"
+	ok "append: with a hint" grep -q "^hint: .*--type=COLUMN:TYPE" <<<"$err" || diag "$err"
+done <<'END'
+{"x":2,"l":[1,2],"s":"b"}|field 'x' is i64 instead of f64
+{"x":2.5,"l":[1.5,2,3],"s":"b"}|field 'l' is f64[3] instead of i64[2]
+{"x":2.5,"l":[1,2],"s":[]}|field 's' is i64[?] instead of utf8
+{"x":2.5,"l":[1,2],"s":"b","new":true}|field 'new' (i64) is not in the snapshot
+END
+echo '{"x":2,"l":[1,2],"s":"b"}' >"$tmp/u.jsonl"
+run stele append -q --type=x:f64 "$tmp/u.jsonl" "$image@v2"
+is "0 " "$status $err" "append: the hint helps"
+
 # ---- numbers beyond f64 ----
 
 for number in 1e999 -1e999 1e-999 0.1e-400; do
