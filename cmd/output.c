@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output.c - a file that is written at the end of a long measurement
+ * output.c - a file that is written at the end of a long measurement; what no file replaces
  */
 #include "output.h"
 
@@ -94,17 +94,24 @@ static bool holds_image(const char *path)
 	       error == -ENOTUNIQ || error == -EOPNOTSUPP;
 }
 
+int output_spare(const char *verb, const char *path)
+{
+	if (!holds_image(path))
+		return 0;
+	cmd_message("cannot %s '%s': it is a block device, or holds an image", verb, path);
+	cmd_hint("give the file another name; an image that is not needed has to be removed "
+		 "first");
+	return -EEXIST;
+}
+
 int output_check(const char *path)
 {
 	char *beside;
 	int err = find_beside(path, &beside);
 
-	if (!err && holds_image(path))
-		err = -EEXIST;
-	if (err == -EEXIST) {
-		cmd_message("cannot write '%s': it is a block device, or holds an image", path);
+	if (!err && output_spare("write", path)) {
 		free(beside);
-		return err;
+		return -EEXIST;
 	}
 	if (!err)
 		err = beside ? check_new(beside) : check_existing(path);

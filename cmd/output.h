@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output.h - a file that is written at the end of a long measurement
+ * output.h - a file that is written at the end of a long measurement; what no file replaces
  *
  * It is written to a temporary file and renamed, so that nobody sees half of it, unless the
  * name is that of a device, pipe or link such as /dev/stdout. Failures are printed, with path.
@@ -16,6 +16,11 @@
  * files alone. Return: 0; negative errno (said).
  */
 int output_check(const char *path);
+/*
+ * What holds an image, even a damaged one, is replaced by no file, and neither is a block device.
+ * `verb`: what cannot be done with it. Return: 0; -EEXIST (said).
+ */
+int output_spare(const char *verb, const char *path);
 /* `put` returns whether all was written. Return: 0; negative errno (printed). */
 int output_write(const char *path, bool (*put)(FILE *to, const void *what),
 		 const void *what);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "output.h"
 
 static const char *reason(int error)
 {
@@ -116,20 +117,47 @@ static bool is_shard(const char *path, const char *name, uint64_t *number)
 	return same;
 }
 
-/* The first that is there of those from `from` on. Return: owned; NULL: none. */
-static char *existing_shard(const char *path, uint64_t from)
+/* Shards that are there. */
+struct present {
+	uint64_t count, first, last;
+};
+
+/* Those from `from` on; with `spare` none may hold an image. Return: 0; negative errno (said). */
+static int find_shards(const char *path, uint64_t from, bool spare, struct present *out)
 {
 	char *name = directory_of(path);
 	DIR *dir = name ? opendir(name) : NULL;
-	uint64_t number, least = UINT64_MAX;
+	uint64_t number;
+	int error = 0;
 
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		if (is_shard(path, entry->d_name, &number) && number >= from && number < least)
-			least = number;
+	*out = (struct present){.first = UINT64_MAX};
+	free(name);
+	for (struct dirent *entry; !error && dir && (entry = readdir(dir));) {
+		if (!is_shard(path, entry->d_name, &number) || number < from)
+			continue;
+		name = spare ? shard_name(path, number) : NULL;
+		error = name ? output_spare("replace", name) : spare ? -ENOMEM : 0;
+		free(name);
+		out->count++;
+		out->first = number < out->first ? number : out->first;
+		out->last = number > out->last ? number : out->last;
+	}
 	if (dir)
 		closedir(dir);
-	free(name);
-	return least == UINT64_MAX ? NULL : shard_name(path, least);
+	return error;
+}
+
+static void tell_left(const char *path, const struct present *left)
+{
+	char *first = shard_name(path, left->first), *last = shard_name(path, left->last);
+
+	if (first && last && left->count == 1)
+		cmd_message("'%s' is left from before, and is no part of this export", first);
+	else if (first && last)
+		cmd_message("%" PRIu64 " shards, '%s' to '%s', are left from before, and are no "
+			    "part of this export", left->count, first, last);
+	free(first);
+	free(last);
 }
 
 /* ---- files ------------------------------------------------------------------- */
@@ -174,6 +202,8 @@ static int open_file(struct to_file *file)
 		cmd_message("'%s' is not a regular file; export to '-' and redirect the output",
 			    file->name);
 		error = -EINVAL;
+	} else if (file->name && output_spare("replace", file->name)) {
+		error = -EEXIST;
 	} else {
 		error = file->name ? create(file) : -ENOMEM;
 		if (error == -ENOENT)
@@ -192,7 +222,9 @@ static int open_file(struct to_file *file)
 
 int to_file_open(struct to_file *file)
 {
+	struct present there = {0};
 	char *name;
+	int error;
 
 	if (!strcmp(file->path, "-")) {
 		file->fd = STDOUT_FILENO;
@@ -201,10 +233,13 @@ int to_file_open(struct to_file *file)
 		cmd_message("not writing an archive to a terminal");
 		return -EINVAL;
 	}
-	name = file->shard_size && !file->replace ? existing_shard(file->path, 0) : NULL;
-	if (!name)
+	error = file->shard_size ? find_shards(file->path, 0, true, &there) : 0;
+	if (error)
+		return error;
+	if (file->replace || !there.count)
 		return open_file(file);
-	cmd_message("cannot create '%s': %s", name, reason(-EEXIST));
+	name = shard_name(file->path, there.first);
+	cmd_message("cannot create '%s': %s", name ? name : file->path, reason(-EEXIST));
 	free(name);
 	return -EEXIST;
 }
@@ -240,12 +275,12 @@ int to_file_next(struct to_file *file)
 int to_file_keep(struct to_file *file)
 {
 	int error = file->name ? keep(file) : 0;
-	char *name = !error && file->shard_size && file->replace ?
-			     existing_shard(file->path, file->number + 1) : NULL;
+	struct present left = {0};
 
-	if (name)
-		cmd_message("'%s' is left from before, and is no part of this export", name);
-	free(name);
+	if (!error && file->shard_size && file->replace)
+		find_shards(file->path, file->number + 1, false, &left);
+	if (left.count)
+		tell_left(file->path, &left);
 	return error;
 }
 

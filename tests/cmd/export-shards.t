@@ -79,8 +79,24 @@ echo mine >"$tmp/out/p-x.tar"
 sharded 300K 'p-%06d.tar' --force
 is "0 stele: '$tmp/out/p-999999.tar' is left from before, and is no part of this export" \
 	"$status $err" "one that --force does not replace is named"
+for i in 000777 000779; do echo mine >"$tmp/out/p-$i.tar"; done
+sharded 300K 'p-%06d.tar' --force
+is "0 stele: 3 shards, '$tmp/out/p-000777.tar' to '$tmp/out/p-999999.tar', are left from before, \
+and are no part of this export" "$status $err" "several are counted"
 is "mine mine mine" "$(cat "$tmp/out"/p-{0003,999999,x}.tar | paste -sd ' ')" "and stays"
 rm "$tmp/out"/*
+for name in p-000002.tar p-999999.tar; do
+	cp "$tmp/a" "$tmp/out/$name"
+	for option in -q --force; do
+		sharded 300K 'p-%06d.tar' $option
+		is "1 $name" "$status $(shards)" "an image as $name, $option: nothing is written"
+		ok "it stays" cmp -s "$tmp/a" "$tmp/out/$name"
+		is "cannot replace '$tmp/out/$name': it is a block device, or holds an image" \
+			"$(sed -n 's/^stele: //p' <<<"$err")" "and is named"
+		ok "what to do next" grep -q "^hint: give the file another" <<<"$err"
+	done
+	rm "$tmp/out/$name"
+done
 
 # ---- failures, later ----
 

@@ -32,6 +32,19 @@ same() {
 	is "0 " "$status $out" "$1: no difference" || diag "$err"
 }
 
+# spared FORMAT FILE [NAME]: FILE, an image, is not replaced by an export to NAME
+spared() {
+	local before name=${3:-$2} option
+	before=$(sum "$2")
+	for option in -q --force; do
+		run stele export --to="$1" $option "$tmp/a" "$name"
+		is "1 $before" "$status $(sum "$2")" "$1 $option ${2##*/}: an image is not replaced"
+		ok "$1 $option: what is said" grep -q "^stele: cannot replace '$2': .*an image$" \
+			<<<"$err" || diag "$err"
+		ok "$1 $option: what to do next" grep -q "^hint: give the file" <<<"$err"
+	done
+}
+
 # ---- WebDataset ----
 
 must stele build -q --from=webdataset "$fixtures/webdataset.tar" "$tmp/a"
@@ -40,6 +53,15 @@ again a.tar --from=webdataset
 same "WebDataset"
 must stele export -q --to=webdataset "$tmp/b" "$tmp/b.tar" --force
 ok "WebDataset: and once more" cmp <(tar -xOf "$tmp/a.tar") <(tar -xOf "$tmp/b.tar")
+cp "$tmp/b" "$tmp/broken"
+dd if=/dev/zero of="$tmp/broken" bs=4096 count=8 seek=1 conv=notrunc status=none
+cp "$tmp/b" "$tmp/cut"
+truncate -s -4096 "$tmp/cut"
+must stele map "$tmp/b" pets
+for format in tar webdataset tfrecord; do
+	for file in a b broken cut; do spared $format "$tmp/$file"; done
+done
+must stele unmap pets
 
 rm "$tmp/a"
 mkdir -p "$tmp/src/cats" "$tmp/src/dogs"
@@ -126,6 +148,10 @@ if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep
 	done
 	head -c 40M /dev/urandom >"$tmp/photos/large"
 	must stele build -q --label-from=none "$tmp/photos" "$tmp/a"
+	must mkdir "$tmp/taken"
+	must cp "$tmp/b" "$tmp/taken/data.mdb"
+	spared lmdb "$tmp/taken/data.mdb"
+	spared lmdb "$tmp/taken/data.mdb" "$tmp/taken"
 	to=(--to=lmdb)
 	again a.lmdb --from=lmdb
 	same "LMDB"
