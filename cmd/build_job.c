@@ -29,8 +29,10 @@ static int check_skipping(struct build_job *job)
 
 int build_job_sources(struct build_job *job, char *const *sources, int count)
 {
-	int error = from_open(sources, (size_t)count, &job->options->from, &job->from);
+	int error;
 
+	job->options->from.target = job->target;
+	error = from_open(sources, (size_t)count, &job->options->from, &job->from);
 	job->source = sources[0];
 	if (!error)
 		error = check_skipping(job);

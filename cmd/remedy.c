@@ -202,6 +202,7 @@ static const struct {
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},
 	{-EINVAL, " copy ", "is the source itself",
 	 "'stele snapshot create TARGET@NEW --base=OLD' names the samples of a snapshot anew"},
+	{-EINVAL, " build from ", "is a file of the source", "give the image a name of its own"},
 	{-EINVAL, " resize ", "cannot shrink",
 	 "'stele copy' to a smaller target takes only what a snapshot needs"},
 	{-EISDIR, " build copy ", "cannot create", "give TARGET a name in that directory"},

@@ -232,13 +232,14 @@ struct stele_build_report {
  *
  * Plans first: the exact end of the image is known before a byte is written.
  * A target that is in use or carries anything is refused (-EBUSY, -EEXIST),
- * and left unchanged byte for byte. From the first byte written until the commit
+ * and left unchanged byte for byte; with FORCE, too, if it is a file of the source that holds
+ * no image (-EINVAL). From the first byte written until the commit
  * the target is recognizable as an unfinished image. A regular file created by
  * the build is removed if it fails; one that is overwritten (FORCE) keeps its content
  * until the new image is durable, in a new file that takes its place.
  *
- * Return: 0; -EBUSY; -EEXIST; -ENOSPC; -ETXTBSY; -ECANCELED; -ENOENT (the source has no
- * samples, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle); -ENAMETOOLONG (a key); -EFBIG (a
+ * Return: 0; -EBUSY; -EEXIST; -EINVAL; -ENOSPC; -ETXTBSY; -ECANCELED; -ENOENT (the source
+ * has no samples, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle); -ENAMETOOLONG (a key); -EFBIG (a
  * file, or all files, exceed the limits of the format);
  * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
  * more than 4096 bytes, or no path); -ENODEV (below /dev, and not there); errno of source

@@ -169,6 +169,9 @@ int row_payload(struct row *row, const char *path, size_t size)
 				    strerror(length < 0 ? -length : errno));
 	if (!S_ISREG(st.st_mode))
 		return from_damaged(scan, row->record.offset, "'%s' is not a regular file", full);
+	ret = from_spare(scan->from, full, &st);
+	if (ret)
+		return ret;
 	value.size = (uint64_t)length;
 	value.number.i64 = st.st_size;
 	row->record.changed = st.st_mtim.tv_sec > st.st_ctim.tv_sec ? st.st_mtim.tv_sec :

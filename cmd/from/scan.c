@@ -52,6 +52,19 @@ int from_failed(struct from *from, int error, const char *format, ...)
 	return error;
 }
 
+int from_spare(struct from *from, const char *path, const struct stat *st)
+{
+	char text[1024];
+
+	if (!from->target_inode || st->st_dev != from->target_dev ||
+	    st->st_ino != from->target_inode)
+		return 0;
+	snprintf(text, sizeof(text), "'%s' is a file of the source, which the image would replace",
+		 path);
+	complain(from, -EINVAL, text);
+	return -EINVAL;
+}
+
 static int cannot_keep(struct from *from, int error)
 {
 	return from_failed(from, error, "cannot keep samples in a temporary file in '%s'",
@@ -242,6 +255,7 @@ int from_shard_open(struct from *from, struct from_shard *shard, struct input *i
 	const uint8_t *data;
 	struct stat st;
 	int64_t got;
+	int ret;
 
 	input->fd = from_shard_descriptor(shard);
 	if (input->fd < 0)
@@ -250,6 +264,9 @@ int from_shard_open(struct from *from, struct from_shard *shard, struct input *i
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
+	ret = from_spare(from, shard->name, &st);
+	if (ret)
+		return ret;
 	if (!shard->seen) {
 		shard->regular = can_read_again(input->fd, &st);
 		if (shard->regular)

@@ -95,6 +95,8 @@ struct from {
 	enum from_keys keys;
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
+	dev_t target_dev;
+	ino_t target_inode; /* 0: it does not exist */
 };
 
 /* One shard, while it is read. */
@@ -161,6 +163,8 @@ int from_failed(struct from *from, int error, const char *format, ...)
 /* `input` for the shard, which is looked at if it never was. Return: 0; negative errno. */
 int from_shard_open(struct from *from, struct from_shard *shard, struct input *input);
 void from_shard_seen(struct from_shard *shard, const struct stat *st);
+/* `path` is a file of the source: is it the target? Return: 0; -EINVAL (said). */
+int from_spare(struct from *from, const char *path, const struct stat *st);
 int from_shard_descriptor(const struct from_shard *shard);
 /* Return: `error`. */
 int from_shard_failed(struct from *from, const struct from_shard *shard, int error);

@@ -304,6 +304,28 @@ static bool is_directory(const struct names *names, const struct from_opts *opts
 	       (stat(names->list[0], &st) < 0 || S_ISDIR(st.st_mode));
 }
 
+/* A snapshot of it may be named. */
+static int find_target(struct from *from)
+{
+	const char *target = from->opts.target;
+	const char *slash = target ? strrchr(target, '/') : NULL;
+	const char *at = target ? strrchr(slash ? slash : target, '@') : NULL;
+	struct stat st;
+	char *path;
+
+	if (!target || cmd_is_rbd(target))
+		return 0;
+	path = at ? strndup(target, (size_t)(at - target)) : strdup(target);
+	if (!path)
+		return -ENOMEM;
+	if (stat(path, &st) == 0) {
+		from->target_dev = st.st_dev;
+		from->target_inode = st.st_ino;
+	}
+	free(path);
+	return 0;
+}
+
 static int make(struct names *names, const struct from_opts *opts,
 		struct from **out)
 {
@@ -316,7 +338,9 @@ static int make(struct names *names, const struct from_opts *opts,
 	from->store.fd = from->index.fd = -1;
 	from->blob = (struct stele_field){
 		.size = sizeof(from->blob), .name = "data", .type = STELE_TYPE_BYTES};
-	ret = take_names(from, names);
+	ret = find_target(from);
+	if (!ret)
+		ret = take_names(from, names);
 	if (!ret && !libarchive_load())
 		ret = -ENOSYS;
 	if (!ret)

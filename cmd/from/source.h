@@ -37,6 +37,7 @@ struct from_column {
 /* As given on the command line. */
 struct from_opts {
 	const char *format;  /* NULL: detected */
+	const char *target;  /* that must be no file of the source; NULL: none */
 	const char *key;     /* column that keys are taken from; NULL: "key", if there is one */
 	const char *payload; /* column of a manifest that has paths; NULL: "path" */
 	const char *database; /* of an LMDB environment; NULL: the one without a name */

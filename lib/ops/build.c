@@ -148,6 +148,7 @@ static int write_target(struct stele_append *append,
 		.force = opts->flags & STELE_FORCE,
 		.dry = opts->flags & STELE_DRY_RUN,
 		.replace = true,
+		.of_source = report->skipped[STELE_SKIP_TARGET],
 	};
 	struct stele_claim claim = {0};
 	bool whole = false;

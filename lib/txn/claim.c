@@ -328,6 +328,21 @@ static int check_erasable(struct stele_claim *claim)
 	return ret;
 }
 
+/* Force answers for what the target held, not for a sample. A file that is all hole is none. */
+static int check_source(const struct stele_claim *claim)
+{
+	int ret;
+
+	if (!claim->of_source || claim->ours)
+		return 0;
+	ret = stele_guard_signatures(claim->dev, NULL, NULL);
+	if (ret != -EEXIST)
+		return 0;
+	stele_log_error(&claim->log, "'%s' is a file of the source, which the image would replace",
+			claim->path);
+	return -EINVAL;
+}
+
 /*
  * Swap space or a partition table leaves most of an older image alone, so a
  * device that seems to hold one is asked for signatures, too: they are newer.
@@ -348,6 +363,9 @@ static int check_content(struct stele_claim *claim)
 		ret = check_remains(claim);
 	if (ret < 0 && (claim->force || ret != -EEXIST || claim->regular))
 		return ret;
+	found = check_source(claim);
+	if (found)
+		return found;
 	if (claim->force)
 		return check_erasable(claim);
 	found = stele_guard_signatures(claim->dev, claim->old.uuid, &claim->log);
@@ -419,6 +437,7 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 				      .dry = opts->dry,
 				      .backend = opts->backend,
 				      .replace = opts->replace,
+				      .of_source = opts->of_source,
 				      .copy_of = opts->copy_of,
 				      .force = opts->force};
 	ret = open_target(claim, opts);

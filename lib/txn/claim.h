@@ -24,6 +24,7 @@ struct stele_claim_opts {
 	bool force;
 	bool dry; /* refuse what would be refused, and write nothing: see rehearsal.h */
 	bool replace;	      /* a regular file with content keeps it until claim_finish() */
+	bool of_source;	      /* it is a file of the source: only an image is overwritten */
 	/*
 	 * What will be a copy of this: with replace, one that was cut short is gone on with;
 	 * without force, that an image is there is for the caller to say.
@@ -52,6 +53,7 @@ struct stele_claim {
 	/* See claim_beside.c. */
 	const char *backend; /* the caller's */
 	bool replace;
+	bool of_source;
 	const uint8_t *copy_of;
 	bool resumed; /* `dev` holds an image, to which a copy that was cut short belongs */
 	bool keep; /* the new file, even if this fails: another claim with that copy_of finds it */

@@ -53,7 +53,53 @@ ok "the others are counted" grep -q "^ *and 8 more$" <<<"$out"
 run stele build "$src" "$src/inside"
 is 0 "$status" "the target may lie in the source" || diag "$err"
 is "" "$(stele ls "$src/inside" inside)" "and is not a sample of itself"
-rm "$src/inside"
+run stele build --force "$src" "$src/inside@again"
+is "0 again" "$status $(stele snapshot list --json "$src/inside" | jq -r .name)" \
+	"an image in the source may be built anew" || diag "$err"
+truncate -s 8M "$src/hole"
+run stele build "$src" "$src/hole"
+is 0 "$status" "nor is a hole a file to lose" || diag "$err"
+rm "$src/inside" "$src/hole"
+
+# ---- a target that is a file of the source ----
+
+mkdir "$tmp/own"
+cd "$tmp/own" || bail "cd"
+mkdir -p d/deep env
+for name in d/1 d/2 d/deep/3; do echo "$name" >"$name"; done
+ln -s deep/3 d/link
+printf 'path\nd/1\nd/2\n' >m.csv
+printf 'a,b\n1,2\n' >x.csv
+tar -cf x.tar d/1
+tar -cf y.tar d/2
+gzip -dc "$OLDPWD/tests/fixture/from/plain.mdb.gz" >env/data.mdb
+content() { find . -type f -exec sha256sum {} + | sort; }
+before=$(content)
+while read -r file words; do
+	for options in "" "-f" "-n -f" "-f --on-error=skip"; do
+		# shellcheck disable=SC2086 # words
+		run stele build $options $words <x.tar
+		is "2 stele: '$file' is a file of the source, which the image would replace" \
+			"$status $(head -n 1 <<<"$err")" "build $options $words: refused"
+		is "$before" "$(content)" "build $options $words: all is there"
+		ok "build $options $words: what to do next" \
+			grep -q "^hint: give the image a name" <<<"$err" || diag "$err"
+	done
+done <<-'end'
+	d/1 d d/1
+	d/deep/3 d d/deep/3@v2
+	d/link d d/link
+	x.tar x.tar x.tar
+	./x.tar ./x.tar x.tar@v2
+	y.tar {x,y}.tar y.tar
+	x.csv x.csv x.csv
+	env/data.mdb --from=lmdb env env/data.mdb
+	m.csv --from=manifest m.csv m.csv
+	d/2 --from=manifest m.csv d/2
+end
+run stele build -f - x.tar <x.tar
+is "2 $before" "$status $(content)" "nor what stdin is" || diag "$err"
+cd "$OLDPWD" || bail "cd"
 
 build "$src/file"
 is 1 "$status" "a file is no source"
