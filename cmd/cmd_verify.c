@@ -85,7 +85,8 @@ static void show_damage(void *user, const struct stele_damage *damage)
 
 	progress_hide();
 	flockfile(stdout);
-	if (damage->error || (damage->detail && strstr(damage->detail, "empty image"))) {
+	if (damage->error ||
+	    (!job->error && damage->detail && strstr(damage->detail, "empty image"))) {
 		job->error = damage->error;
 		snprintf(job->detail, sizeof(job->detail), "%s",
 			 damage->detail ? damage->detail : "");

@@ -196,6 +196,8 @@ for command in "ls emptied@v1" "compact emptied x" "compact -n emptied x" \
 	ok "$command: why" grep -q "empty image: it has no snapshots but those that can" <<<"$err"
 done
 ok "and no archive is left" test ! -e emptied.tar
+run stele verify emptied
+ok "verify, too" grep -q "^hint: 'stele snapshot undelete" <<<"$err" || diag "$err"
 must stele snapshot undelete emptied@v1
 must stele ls emptied@v1
 touch fixed
