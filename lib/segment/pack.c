@@ -191,6 +191,9 @@ int stele_pack(struct stele_packer *packer, uint64_t number,
 	ret = copy_payload(packer, &sample, &done, &lost);
 	if (ret < 0)
 		return ret;
+	/* After another's failure, or told to stop: there is nothing more to say. */
+	if (lost && __atomic_load_n(packer->stop, __ATOMIC_RELAXED))
+		return -ECANCELED;
 	if (lost) {
 		ret = stele_builder_lost(packer->builder, sample.entry.key,
 					 sample.entry.key_size, lost,

@@ -145,4 +145,13 @@ for key in dogs/20.jpg cats/new.jpg; do
 	is "v1 v2 v3" "$(snapshots "$tmp/damaged.stele")" "and nothing comes of it"
 done
 
+# Of many threads the one with the error says it: those that it stops have none.
+mkdir "$tmp/many"
+for ((i = 0; i < 2000; i++)); do head -c 30000 /dev/urandom >"$tmp/many/$i"; done
+must stele build -q "$tmp/many" "$tmp/many.stele@v1"
+printf 'damage' | dd of="$tmp/many.stele" bs=1 seek=50M conv=notrunc status=none
+run stele compact -j 8 "$tmp/many.stele@v1" v2
+is "3 1" "$status $(grep -c 'cannot .* source' <<<"$err")" "one damaged sample is said once" ||
+	diag "$err"
+
 done_testing
