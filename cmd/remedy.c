@@ -26,6 +26,8 @@
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
 #define LEAVE_OUT   "use --on-error=skip to leave such files out"
 #define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
+#define FREE_BEHIND                                                          \
+	"free space behind the device: in its pool, or where the file of a loop device is"
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
 #define LOST_FRONT                                                           \
 	"write nothing there: restore the first 2 MiB if they were saved, " \
@@ -114,6 +116,8 @@ static const struct {
 	{-ENOSPC, " snapshot gc repair posix ", "filesystem is full",
 	 "free some space there first: whatever changes an image writes a little, deleting, too"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
+	{-ENOSPC, NULL, "storage behind the device is full", FREE_BEHIND},
+	{-ENOSPC, " build copy ", "left with an unfinished image", FREE_BEHIND},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
 	{-ENOSPC, NULL, "; take a larger target", "enlarge the target, and run 'stele resize'"},
 	{-ENOSPC, NULL, "no space left: ",

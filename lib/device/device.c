@@ -174,6 +174,14 @@ int stele_device_fd(const struct stele_device *dev)
 	return dev->fd >= 0 ? dev->fd : -EOPNOTSUPP;
 }
 
+const char *stele_device_strerror(const struct stele_device *dev, int error)
+{
+	if (error != -ENOSPC || dev->fd < 0)
+		return stele_strerror(error);
+	return dev->resizable ? "its filesystem is full" :
+				"the storage behind the device is full";
+}
+
 const char *stele_device_backend(const struct stele_device *dev)
 {
 	return dev->ops->name;

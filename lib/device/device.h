@@ -301,6 +301,8 @@ int stele_device_open_file(const char *path, unsigned int flags,
  * The descriptor behind a file device, for fstat and ioctl; else -EOPNOTSUPP.
  */
 int stele_device_fd(const struct stele_device *dev);
+/* What an error of a write to it means: what is full is mostly not the device itself. */
+const char *stele_device_strerror(const struct stele_device *dev, int error);
 
 /*
  * Blocking transfers, whole or failed, of any block-aligned size. Safe from

@@ -37,7 +37,7 @@ static int grow_target(struct stele_txn *txn, uint64_t size,
 			      size, target_size);
 	if (ret < 0)
 		stele_log_error(&txn->log, "cannot make the target larger: %s",
-				stele_strerror(ret));
+				stele_device_strerror(txn->image->dev, ret));
 	return ret;
 }
 

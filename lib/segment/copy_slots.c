@@ -14,6 +14,7 @@
 
 #include "format/decode.h"
 #include "lib/image/key_list.h"
+#include "lib/image/stale.h"
 #include "lib/segment/copy_worker.h"
 
 /* Of a unit, to see quickly that nothing is there. */
@@ -59,7 +60,10 @@ static int complain(struct stele_copy_worker *w, const struct stele_copy_side *s
 	char what[NAME_SIZE];
 
 	snprintf(what, sizeof(what), "sample #%" PRIu64, number);
-	if (side->is_source &&
+	if (side->is_source)
+		error = stele_image_judge(w->copy->image, w->copy->segment->descriptor.id,
+					  w->copy->segment->descriptor.offset, error);
+	if (side->is_source && error != -ESTALE &&
 	    !stele_key_list_load(w->copy->image, w->copy->segment, &number, 1, &keys) &&
 	    keys.count)
 		snprintf(what, sizeof(what), "sample '%.*s'",

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "format/decode.h"
+#include "lib/image/stale.h"
 
 /* Any part of a unit, widened to whole blocks at both ends. */
 #define BUFFER_SIZE   (STELE_COPY_UNIT_SIZE + 2 * STELE_BLOCK_SIZE)
@@ -117,14 +118,14 @@ int stele_copy_transfer(struct stele_copy_worker *w,
 	}
 	if (ret == 0)
 		ret = t.error;
-	if (ret < 0)
+	if (ret < 0 && !atomic_exchange(w->failed, true))
 		stele_log_error(&w->copy->image->log,
 				"cannot %s %" PRIu64 " bytes at %" PRIu64
 				" of the %s: %s",
 				op == STELE_OP_READ ? "read" : "write", size,
 				side->base + offset,
 				side->is_source ? "source" : "target",
-				stele_strerror(ret));
+				stele_device_strerror(side->dev, ret));
 	return ret;
 }
 
@@ -132,7 +133,11 @@ int stele_copy_complain(const struct stele_copy_worker *w,
 			const struct stele_copy_side *side, int error,
 			uint64_t offset, const char *what, const char *why)
 {
-	if (side->is_source)
+	if (!side->is_source)
+		return error;
+	error = stele_image_judge(w->copy->image, w->copy->segment->descriptor.id,
+				  w->copy->segment->descriptor.offset, error);
+	if (error != -ESTALE && !atomic_exchange(w->failed, true))
 		stele_log_error(&w->copy->image->log,
 				"damaged source: %s of segment %" PRIx64
 				" at offset %" PRIu64 ": %s",

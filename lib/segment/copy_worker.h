@@ -7,6 +7,8 @@
 #ifndef STELE_SEGMENT_COPY_WORKER_H
 #define STELE_SEGMENT_COPY_WORKER_H
 
+#include <stdatomic.h>
+
 #include "lib/image/record_stream.h"
 #include "lib/image/section.h"
 #include "lib/segment/copy_unit.h"
@@ -26,6 +28,7 @@ struct stele_copy_side {
 struct stele_copy_worker {
 	struct stele_segment_copy *copy;
 	struct stele_edges *edges;
+	atomic_bool *failed; /* of all workers, one says why */
 	struct stele_copy_side from, to;
 	uint64_t unit; /* at hand; UINT64_MAX: none; under the lock */
 	struct stele_hash *hash;
@@ -49,7 +52,10 @@ void stele_copy_worker_release(struct stele_copy_worker *w);
 int stele_copy_transfer(struct stele_copy_worker *w,
 			const struct stele_copy_side *side, enum stele_op op,
 			void *data, uint64_t offset, uint64_t size);
-/* Say what is wrong with the source. Return: `error`. */
+/*
+ * Say what is wrong with the source. Return: `error`, or -ESTALE (the segment is there no
+ * more; logged).
+ */
 int stele_copy_complain(const struct stele_copy_worker *w,
 			const struct stele_copy_side *side, int error,
 			uint64_t offset, const char *what, const char *why);

@@ -274,10 +274,12 @@ static int work(void *user, unsigned int index)
 			      write_unit(pipeline, &packer, first, end);
 	if (!ret && packer.stream.queue)
 		ret = stele_stream_drain(&packer.stream);
-	if (packer.stream.error)
+	if (packer.stream.error &&
+	    !__atomic_exchange_n(&pipeline->stop, true, __ATOMIC_RELAXED))
 		stele_log_error(&pipeline->builder->log,
 				"cannot write samples: %s",
-				stele_strerror(packer.stream.error));
+				stele_device_strerror(pipeline->dev,
+						      packer.stream.error));
 	stele_source_reader_release(&packer.reader);
 	free(packer.places);
 	stele_stream_close(&packer.stream);

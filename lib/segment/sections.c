@@ -510,7 +510,7 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 		ret = write_descriptors(&w);
 	if (ret < 0 && ret != -ECANCELED)
 		stele_log_error(&builder->log, "cannot write sections: %s",
-				stele_strerror(ret));
+				stele_device_strerror(dev, ret));
 	blocks_close(&w.out);
 	stele_hash_free(w.hash);
 	stele_spill_release(&w.hashes);

@@ -5,6 +5,7 @@
 #include "lib/segment/segment_copy.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct gang {
 	unsigned int worker_count;
 	uint64_t first_missing; /* unit that is not whole there; UINT64_MAX */
 	int error;		/* the first one: all stop */
+	atomic_bool failed;	/* that was said */
 	pthread_mutex_t lock;
 	pthread_cond_t done; /* a unit */
 };
@@ -50,7 +52,7 @@ static bool take_unit(struct gang *gang, struct stele_copy_worker *w,
 		taken = stele_copy_units_next(&gang->units, unit);
 	if (taken)
 		w->unit = unit->index;
-	*look = gang->first_missing == UINT64_MAX ||
+	*look = gang->copy->complete || gang->first_missing == UINT64_MAX ||
 		unit->index <= gang->first_missing + STELE_COPY_WINDOW;
 	pthread_mutex_unlock(&gang->lock);
 	return taken;
@@ -166,6 +168,7 @@ static int run(struct gang *gang)
 		gang->workers[i] = (struct stele_copy_worker){
 			.copy = copy,
 			.edges = &gang->edges,
+			.failed = &gang->failed,
 			.from = {.dev = copy->image->dev, .is_source = true,
 				 .base = copy->segment->descriptor.offset},
 			.to = {.dev = copy->to, .base = copy->to_offset},
@@ -198,7 +201,7 @@ static int put_descriptor(struct stele_segment_copy *copy,
 	if (ret < 0)
 		stele_log_error(&copy->image->log,
 				"cannot write a descriptor to the target: %s",
-				stele_strerror(ret));
+				stele_device_strerror(copy->to, ret));
 	else
 		copy->sent_size += size;
 	return ret;

@@ -374,6 +374,9 @@ static int write_catalog(const struct stele_image *image,
 				 sb->catalog_size);
 	if (ret == 0)
 		ret = stele_device_flush(image->dev);
+	if (ret == -ENOSPC)
+		stele_log_error(&image->log, "cannot write the catalog: %s",
+				stele_device_strerror(image->dev, ret));
 	if (ret == 0)
 		ret = stele_device_read(image->dev, seen, sb->catalog_offset,
 					sb->catalog_size);

@@ -73,6 +73,33 @@ must umount "$tmp/small"
 is 1 "$status" "no room for a temporary file"
 ok "then TMPDIR is recommended" grep -q "^hint: .*TMPDIR" <<<"$err" || diag "$err"
 
+# What is behind a device is full, while the device has room; so is the filesystem of a file.
+mkdir "$tmp/thin"
+must mount -t tmpfs -o size=12m none "$tmp/thin"
+cleanup umount "$tmp/thin"
+must stele build -q "$tmp/src" "$tmp/whole"
+for verb in build copy; do
+	must truncate -s 100M "$tmp/thin/d"
+	back=$(losetup -f --show "$tmp/thin/d") || bail "no loop device"
+	[ $verb = copy ] && set -- "$tmp/whole" || set -- "$tmp/src"
+	run stele $verb -q "$1" "$back"
+	losetup -d "$back"
+	rm "$tmp/thin/d"
+	is 1 "$status" "$verb: no room behind a device"
+	is 1 "$(grep -c 'storage behind the device is full' <<<"$err")" "$verb: said once" ||
+		diag "$err"
+	ok "$verb: and what helps" grep -q "^hint: free space behind the device" <<<"$err" ||
+		diag "$err"
+done
+mkdir "$tmp/tiny"
+head -c 4M /dev/urandom >"$tmp/tiny/a"
+must stele build -q "$tmp/tiny" "$tmp/thin/image"
+dd if=/dev/zero of="$tmp/thin/rest" bs=4K status=none 2>"$tmp/full"
+run stele resize --size=30m "$tmp/thin/image"
+is 1 "$status" "resize on a full filesystem"
+ok "resize: says so" grep -q 'its filesystem is full' <<<"$err" || diag "$err"
+ok "resize: and does not name itself" not grep -q "stele resize" <<<"$err" || diag "$err"
+
 # A filesystem that fills up under a file with holes.
 loop_new 20M
 must mkfs.ext4 -q "$loop"
