@@ -132,7 +132,9 @@ static void explain(const struct cmd_log *log, const char *source, int error,
 		cmd_log_error(error, strstr(stele_errmsg(), source) ?
 					     source : log->target);
 	if (kept && !(job->opts.flags & STELE_DRY_RUN) &&
-	    !strstr(stele_errmsg(), "was removed"))
+	    !strstr(stele_errmsg(), "was removed") &&
+	    !strstr(stele_errmsg(), "was cut off") &&
+	    !strstr(stele_errmsg(), "the file was moved"))
 		explain_kept(log->target, error, job->opts.flags & STELE_FORCE, kept);
 }
 

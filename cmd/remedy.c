@@ -229,6 +229,10 @@ static const struct {
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
 	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
 	{-ESTALE, NULL, "was removed while", "what it held is gone with it: make it anew"},
+	{-ESTALE, NULL, "was cut off while", "what was cut off is gone: make it anew"},
+	{-ESTALE, " copy ", "the file was moved",
+	 "move it back, and run the same command to resume"},
+	{-ESTALE, NULL, "the file was moved", "move it back, or use it by its new name"},
 	{-ESTALE, NULL, "map", MAP_AGAIN},
 };
 

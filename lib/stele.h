@@ -57,7 +57,8 @@
  *	-ERANGE		id, field or buffer out of range
  *	-ESTALE		a mapping or snapshot is not what it was when it was opened; for a
  *			writer: another one has changed the image meanwhile, or has
- *			taken over; nothing was published
+ *			taken over, or its file was removed or cut off; nothing was
+ *			published; or the file was moved, and keeps what was
  *	-EOWNERDEAD	the handle was made before a fork; a sample whose reader is closed
  *	-ECANCELED	the caller's progress callback asked to stop; RBD within exit()
  *	-ETXTBSY	a source file changed while being read

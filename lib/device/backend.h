@@ -82,10 +82,12 @@ struct stele_file {
 	bool forced; /* its backend, by name: no other may serve */
 	_Atomic bool stepped_down; /* the fallback to threads was logged */
 	_Atomic uint64_t size; /* of a regular file: where writes end */
+	char *real; /* owned: the name it was opened by; NULL: none, or not known */
+	_Atomic bool cut; /* it was found shorter, which is logged */
 	struct stele_reserved reserved;
 };
 
-/* What one write may transfer at `offset` of the `size` asked; or -ENOSPC. */
+/* What one write may transfer at `offset` of the `size` asked; -ENOSPC; -ESTALE (cut off). */
 ssize_t stele_file_room(struct stele_file *file, uint64_t offset, size_t size);
 
 /* Can this process use io_uring, here and now? 0 or -errno. */

@@ -27,6 +27,16 @@ bool stele_file_is(const struct stele_device *dev, const char *path);
  * memfd, is its descriptor's owner's business.
  */
 bool stele_file_is_removed(const struct stele_device *dev);
+/*
+ * Is a regular file at least as large as it was opened or made by us? What was cut off it
+ * is gone, whatever is written behind. Return: 0 (also of what is none); -ESTALE (logged once).
+ */
+int stele_file_check_whole(struct stele_device *dev);
+/*
+ * Does the name that a file was opened by for writing still lead to it? It may have been moved,
+ * or another one put there. Return: 0 (also of what has none); -ESTALE (logged).
+ */
+int stele_file_check_place(struct stele_device *dev);
 /* Does this process itself have the file or block device open? */
 bool stele_file_is_open_here(const char *path);
 /* Is something mounted on the file itself? Then no other can take its name. */

@@ -618,6 +618,7 @@ static int finish_beside(struct copy *c, int ret)
 	if (ret == 0)
 		return stele_claim_finish(claim);
 	claim->keep = claim->copy_of && ret != -EBADMSG && ret != -EUCLEAN &&
+		      !stele_file_check_whole(claim->dev) &&
 		      (claim->resumed || c->report->sent_size);
 	return ret;
 }

@@ -118,7 +118,8 @@ int stele_copy_transfer(struct stele_copy_worker *w,
 	}
 	if (ret == 0)
 		ret = t.error;
-	if (ret < 0 && !atomic_exchange(w->failed, true))
+	if (ret < 0 && (side->is_source || ret != -ESTALE) && /* logged */
+	    !atomic_exchange(w->failed, true))
 		stele_log_error(&w->copy->image->log,
 				"cannot %s %" PRIu64 " bytes at %" PRIu64
 				" of the %s: %s",

@@ -274,7 +274,7 @@ static int work(void *user, unsigned int index)
 			      write_unit(pipeline, &packer, first, end);
 	if (!ret && packer.stream.queue)
 		ret = stele_stream_drain(&packer.stream);
-	if (packer.stream.error &&
+	if (packer.stream.error && packer.stream.error != -ESTALE && /* logged */
 	    !__atomic_exchange_n(&pipeline->stop, true, __ATOMIC_RELAXED))
 		stele_log_error(&pipeline->builder->log,
 				"cannot write samples: %s",

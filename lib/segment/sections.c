@@ -508,7 +508,7 @@ int stele_sections_write(struct stele_builder *builder, struct stele_plan *plan,
 		ret = write_sections(&w);
 	if (!ret)
 		ret = write_descriptors(&w);
-	if (ret < 0 && ret != -ECANCELED)
+	if (ret < 0 && ret != -ECANCELED && ret != -ESTALE) /* logged */
 		stele_log_error(&builder->log, "cannot write sections: %s",
 				stele_device_strerror(dev, ret));
 	blocks_close(&w.out);

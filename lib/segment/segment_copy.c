@@ -198,7 +198,7 @@ static int put_descriptor(struct stele_segment_copy *copy,
 		return 0;
 	}
 	ret = stele_device_write(copy->to, blocks, copy->to_offset + at, size);
-	if (ret < 0)
+	if (ret < 0 && ret != -ESTALE) /* logged */
 		stele_log_error(&copy->image->log,
 				"cannot write a descriptor to the target: %s",
 				stele_device_strerror(copy->to, ret));

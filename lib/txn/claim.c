@@ -627,7 +627,7 @@ int stele_claim_take(struct stele_claim *claim)
 		claim->touched = true;
 		ret = prepare(claim);
 	}
-	if (ret < 0 && ret != -ENOSPC && ret != -EDQUOT)
+	if (ret < 0 && ret != -ENOSPC && ret != -EDQUOT && ret != -ESTALE)
 		stele_log_error(&claim->log, "cannot prepare '%s': %s",
 				claim->path, stele_strerror(ret));
 	return ret;
@@ -697,6 +697,20 @@ static void log_lost(const struct stele_claim *claim)
 				"with force", claim->path);
 }
 
+/* What was cut off holds nothing of ours; of anybody else's only what he has begun. */
+static bool is_left_over(struct stele_claim *claim)
+{
+	struct stele_image image;
+	int ret;
+
+	if (!stele_file_check_whole(claim->dev) || stele_intent_silent(claim->dev) < 0)
+		return false;
+	ret = stele_image_probe(claim->dev, NULL, &image);
+	image.dev = NULL; /* the claim's */
+	stele_image_release(&image);
+	return ret == -EMEDIUMTYPE;
+}
+
 static void undo(struct stele_claim *claim)
 {
 	struct undo ask = {{.check = is_ours}, claim};
@@ -705,12 +719,12 @@ static void undo(struct stele_claim *claim)
 	if (claim->created && claim->rbd)
 		return; /* removed when it is closed */
 	if (claim->beside) {
-		if (!claim->keep)
+		if (!claim->keep && stele_file_is(claim->dev, claim->beside))
 			stele_device_destroy(claim->beside, &claim->log);
 		return;
 	}
 	ret = is_ours(&ask.permit);
-	if (ret < 0 && ret != -EEXIST)
+	if (ret < 0 && ret != -EEXIST && !(claim->created && is_left_over(claim)))
 		return; /* it is somebody else's by now */
 	if (claim->created) {
 		if (stele_file_is(claim->dev, claim->path))

@@ -117,7 +117,10 @@ int stele_claim_finish(struct stele_claim *claim)
 	int ret;
 
 	if (!claim->beside)
-		return 0;
+		return claim->real ? 0 : stele_file_check_place(claim->dev);
+	ret = stele_file_check_place(claim->dev);
+	if (ret)
+		return ret;
 	ret = stele_file_adopt(claim->dev, claim->replaced);
 	if (!ret)
 		ret = check_replaced(claim);

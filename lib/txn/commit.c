@@ -409,11 +409,11 @@ static int publish(struct stele_image *image, const struct stele_superblock *sb)
 	return ret;
 }
 
-/* What nobody can open any more is not published, however durable it is. */
+/* What nobody can open any more, or not all of it, is not published. */
 static int check_named(const struct stele_image *image)
 {
 	if (!stele_file_is_removed(image->dev))
-		return 0;
+		return stele_file_check_whole(image->dev);
 	stele_log_error(&image->log, "the file was removed while it was being written");
 	return -ESTALE;
 }
@@ -439,6 +439,8 @@ int stele_image_commit(struct stele_image *image,
 	ret = make_catalog(image, draft, &next, blocks, &catalog);
 	if (ret == 0)
 		ret = write_catalog(image, &next, blocks);
+	if (ret == 0)
+		ret = check_named(image);
 	if (ret == 0) {
 		image->publishing = true;
 		ret = publish(image, &next);

@@ -20,6 +20,7 @@
 #include "format/decode.h"
 #include "format/intent.h"
 #include "format/superblock.h"
+#include "lib/device/name.h"
 #include "lib/image/machine.h"
 
 struct intent {
@@ -149,7 +150,10 @@ static int look(struct intent *intent)
 	if (!now)
 		return -ENOMEM;
 	ret = read_block(intent->dev, STELE_INTENT_TURN_OFFSET, now);
-	if (ret >= 0) {
+	if (ret <= 0 && stele_file_check_whole(intent->dev) < 0) {
+		atomic_store(&intent->lost, true);
+		ret = -ESTALE;
+	} else if (ret >= 0) {
 		if (ret == 0 || memcmp(now->nonce, intent->record.nonce,
 				       sizeof(now->nonce)) != 0)
 			ret = lose(intent, ret ? now : NULL);

@@ -15,6 +15,7 @@
 
 #include "format/run.h"
 #include "format/sections.h"
+#include "lib/device/name.h"
 #include "lib/image/deleted.h"
 #include "lib/txn/posix.h"
 #include "lib/txn/rbd.h"
@@ -513,6 +514,9 @@ int stele_txn_publish(struct stele_txn *txn, int64_t time)
 		ret = stele_rbd_drop(txn, time);
 	if (ret == 0)
 		ret = commit(txn, &next);
+	/* A claim asks when it is finished. */
+	if (ret == 0 && !txn->borrowed)
+		ret = stele_file_check_place(txn->image->dev);
 	next_release(&next);
 	txn->written_size = txn->image->dev->written;
 	return ret;

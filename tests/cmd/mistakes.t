@@ -351,6 +351,49 @@ for words in "build slow gone.stele" "copy slow.stele gone.stele" "append slow g
 	ok "${words%% *}: what to do" grep -q "^hint: .*make it anew" err
 	ok "${words%% *}: nothing is kept" not grep -q "copied so far" err
 done
+# meanwhile COMMAND... "STELE'S WORDS": run them, as above; when gone.stele, or a file
+# beside it, has got its size, so does COMMAND to that file.
+meanwhile() {
+	# shellcheck disable=SC2086 # words
+	strace -qq -f -o trace -e trace=fsync,fdatasync \
+		-e inject=fsync,fdatasync:delay_enter=200000 stele ${*: -1} >out 2>err &
+	until file=$(find . -maxdepth 1 -name "gone.stele*" -size +40M | head -n 1) &&
+		[ -n "$file" ]; do
+		kill -0 $! 2>/dev/null || break
+	done
+	"$1" "${@:2:$#-2}" "$file" ${moved:+"$moved"}
+	wait $!
+}
+for words in "build slow gone.stele" "build -f slow gone.stele" "append slow gone.stele@v2" \
+	"copy slow.stele gone.stele" "copy -f slow.stele gone.stele"; do
+	verb=${words% slow*}
+	for size in 0 30M; do
+		rm -f gone.stele*
+		[[ $words != *" -f "* && $words != append* ]] || must stele build -q src gone.stele
+		meanwhile truncate -s $size "$words"
+		is 1 $? "$verb: of a file that is cut off at $size meanwhile"
+		ok "$verb: says so" grep -q "the file was cut off while it was being written" err
+		ok "$verb: blames nobody" not grep "taken over" err
+		ok "$verb: nothing is kept" not grep -q "copied so far" err
+		case $words in
+		*" -f "*) ok "$verb: what was there stays" stele verify -q gone.stele ;;
+		build*) ok "$verb: the file goes" not test -e gone.stele ;;
+		esac
+		is "" "$(ls | grep "gone.stele.")" "$verb: no file is left beside"
+	done
+	rm -f gone.stele*
+	[[ $words != *" -f "* && $words != append* ]] || must stele build -q src gone.stele
+	moved=elsewhere meanwhile mv "$words"
+	is 1 $? "$verb: of a file that is moved meanwhile"
+	# A copy opens anew what it has made: it may be gone by then.
+	[[ $words == copy\ slow* ]] ||
+		ok "$verb: says so" \
+			grep -q "no longer leads to what was written: the file was moved" err
+	ok "$verb: no other name is offered" not grep -q "did you mean\|copied so far" err
+	[[ $words == copy\ slow* ]] || is 0 "$(stele verify -q elsewhere >&2; echo $?)" \
+		"$verb: it is whole where it is"
+	rm -f gone.stele* elsewhere
+done
 rm -rf slow slow.stele
 must stele build -q src sections.stele@v1
 at=$(perl -e 'open F, "<", shift or die; for (my $at = 0; sysread F, my $b, 4096; $at += 4096) {

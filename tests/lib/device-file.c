@@ -2,6 +2,7 @@
 /*
  * device-file.c - how files are opened, refused, locked and resized
  */
+#include "lib/device/name.h"
 #include "tests/device/device.h"
 
 #include <errno.h>
@@ -257,6 +258,35 @@ static void check_odd_end(void)
 	free(data);
 }
 
+/* Somebody cuts it off: what is written behind the cut must not make it look whole again. */
+static void check_cut_off(void)
+{
+	struct test_log seen;
+	struct stele_log log = test_log_to(&seen);
+	struct stele_device *dev;
+	char *data;
+
+	if (stele_device_open_file(in_tmpdir("cut"), STELE_DEVICE_WRITE | STELE_DEVICE_CREATE,
+				   "threads", &log, &dev))
+		bail("cannot create a file");
+	data = test_data(dev, 4096, 4);
+	is_int(0, stele_device_resize(dev, 16384), "made larger");
+	is_int(0, stele_device_resize(dev, 8192), "cut off by us");
+	is_int(0, stele_device_write(dev, data, 4096, 4096), "is written to");
+	is_int(0, stele_file_check_whole(dev), "and whole");
+	if (truncate(in_tmpdir("cut"), 4096))
+		sysbail("truncate");
+	is_int(-ESTALE, stele_device_write(dev, data, 4096, 4096), "not when others cut it");
+	is_int(-ESTALE, stele_device_grow(dev, 16384), "nor does it grow");
+	is_uint(1, seen.errors, "which is said once: %s", seen.last);
+	if (truncate(in_tmpdir("cut"), 8192))
+		sysbail("truncate");
+	is_int(-ESTALE, stele_file_check_whole(dev), "it stays cut off at its old size");
+	is_int(0, stele_file_check_place(dev), "where it was");
+	stele_device_close(dev);
+	free(data);
+}
+
 /* Files of /proc have no direct I/O on any kernel. */
 static void check_buffered(void)
 {
@@ -285,6 +315,7 @@ int main(void)
 	check_resize();
 	check_permit();
 	check_odd_end();
+	check_cut_off();
 	check_buffered();
 	return done();
 }

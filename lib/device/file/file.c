@@ -44,6 +44,8 @@ ssize_t stele_file_room(struct stele_file *file, uint64_t offset, size_t size)
 {
 	uint64_t end = UINT64_MAX;
 
+	if (stele_file_check_whole(&file->base))
+		return -ESTALE;
 	if (file->regular)
 		end = round_down(atomic_load(&file->size),
 				 file->base.limits.logical_block);
@@ -109,9 +111,16 @@ static int file_size(struct stele_device *dev, uint64_t *size)
 static int file_resize(struct stele_device *dev, uint64_t size)
 {
 	struct stele_file *file = (struct stele_file *)dev;
+	const uint64_t old = atomic_load(&file->size);
 
-	if (ftruncate(dev->fd, (off_t)size))
-		return -errno;
+	if (size < old) /* first: it is we who cut it off */
+		atomic_store(&file->size, size);
+	if (ftruncate(dev->fd, (off_t)size)) {
+		const int rc = -errno;
+
+		atomic_store(&file->size, old);
+		return rc;
+	}
 	atomic_store(&file->size, size);
 	return 0;
 }
@@ -125,8 +134,10 @@ static int file_grow(struct stele_device *dev, uint64_t size)
 	const uint64_t last = round_down(size - 1, GROW_BLOCK);
 	struct stele_file *file = (struct stele_file *)dev;
 	uint64_t now;
-	int rc = stele_reserve(&file->reserved, dev->fd, last, size - last);
+	int rc = stele_file_check_whole(dev);
 
+	if (!rc)
+		rc = stele_reserve(&file->reserved, dev->fd, last, size - last);
 	while (!rc && fallocate(dev->fd, 0, (off_t)size - 1, 1))
 		if (errno != EINTR)
 			rc = -errno;
@@ -134,8 +145,8 @@ static int file_grow(struct stele_device *dev, uint64_t size)
 		return file_resize(dev, size);
 	if (!rc)
 		rc = file_size(dev, &now);
-	if (!rc)
-		atomic_store(&file->size, now);
+	if (!rc) /* smaller: it was cut off since */
+		atomic_store(&file->size, now > size ? now : size);
 	return rc;
 }
 
@@ -143,6 +154,7 @@ static void file_close(struct stele_device *dev)
 {
 	stele_nvme_close(((struct stele_file *)dev)->nvme);
 	stele_reserved_release(&((struct stele_file *)dev)->reserved);
+	free(((struct stele_file *)dev)->real);
 	close(dev->fd);
 	free(dev);
 }
@@ -163,6 +175,36 @@ static int check_regular(const struct stele_device *dev)
 	if (dev->ops->transfer != file_transfer || !file->regular)
 		return -EOPNOTSUPP;
 	return dev->writable ? 0 : -EROFS;
+}
+
+/* Looked at before each write: what is written behind the cut would hide it. */
+int stele_file_check_whole(struct stele_device *dev)
+{
+	struct stele_file *file = (struct stele_file *)dev;
+	uint64_t size = 0;
+
+	if (check_regular(dev) || file_size(dev, &size) ||
+	    (size >= atomic_load(&file->size) && !atomic_load(&file->cut)))
+		return 0;
+	if (!atomic_exchange(&file->cut, true))
+		stele_log_error(&dev->log,
+				"the file was cut off while it was being written");
+	return -ESTALE;
+}
+
+/* Where it cannot be told, it is where it was. */
+int stele_file_check_place(struct stele_device *dev)
+{
+	const struct stele_file *file = (struct stele_file *)dev;
+	struct stat st;
+
+	if (check_regular(dev) || !file->real || stele_file_is(dev, file->real) ||
+	    (stat(file->real, &st) && errno != ENOENT && errno != ENOTDIR))
+		return 0;
+	stele_log_error(&dev->log,
+			"'%s' no longer leads to what was written: the file was moved, and "
+			"keeps it where it is now", file->real);
+	return -ESTALE;
 }
 
 int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
@@ -346,6 +388,8 @@ static int set_up(struct stele_file *file, const char *path,
 	rc = lock(dev->fd, flags);
 	if (rc)
 		return rc;
+	if (dev->named && dev->writable)
+		file->real = realpath(path, NULL);
 	direct = make_direct(file, path);
 	rc = stele_limits_read(dev->fd, direct, &dev->limits);
 	if (rc == -EOPNOTSUPP)
@@ -386,6 +430,7 @@ int stele_device_open_file(const char *path, unsigned int flags,
 		return 0;
 	}
 	stele_nvme_close(file->nvme);
+	free(file->real);
 	close(file->base.fd);
 	if (flags & STELE_DEVICE_CREATE)
 		unlink(path);
