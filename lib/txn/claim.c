@@ -112,7 +112,8 @@ static int open_file(struct stele_claim *claim, const char *backend,
 					     flags | STELE_DEVICE_CREATE,
 					     backend, &claim->log, &claim->dev);
 		claim->created = !ret;
-		verb = "create";
+		if (ret != -ENODEV)
+			verb = "create";
 	}
 	if (ret == -ENOENT) {
 		log_no_directory(claim);

@@ -49,6 +49,7 @@ static int open_file(const char *backend, uint64_t size,
 	if (rc)
 		return rc;
 	unlink(path);
+	(*out)->named = false; /* it is not missed */
 	return stele_device_resize(*out, size);
 }
 
