@@ -628,6 +628,9 @@ int stele_claim_take(struct stele_claim *claim)
 		claim->touched = true;
 		ret = prepare(claim);
 	}
+	/* To read what was cut off fails as well. */
+	if (ret < 0 && claim->dev && stele_file_check_whole(claim->dev) < 0)
+		ret = -ESTALE;
 	if (ret < 0 && ret != -ENOSPC && ret != -EDQUOT && ret != -ESTALE)
 		stele_log_error(&claim->log, "cannot prepare '%s': %s",
 				claim->path, stele_strerror(ret));
