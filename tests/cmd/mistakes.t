@@ -354,7 +354,7 @@ done
 # meanwhile COMMAND... "STELE'S WORDS": run them, as above; when gone.stele, or a file
 # beside it, has got its size, so does COMMAND to that file.
 meanwhile() {
-	# shellcheck disable=SC2086 # words
+	# shellcheck disable=SC2048,SC2086 # words
 	strace -qq -f -o trace -e trace=fsync,fdatasync \
 		-e inject=fsync,fdatasync:delay_enter=200000 stele ${*: -1} >out 2>err &
 	until file=$(find . -maxdepth 1 -name "gone.stele*" -size +40M | head -n 1) &&
@@ -379,7 +379,7 @@ for words in "build slow gone.stele" "build -f slow gone.stele" "append slow gon
 		*" -f "*) ok "$verb: what was there stays" stele verify -q gone.stele ;;
 		build*) ok "$verb: the file goes" not test -e gone.stele ;;
 		esac
-		is "" "$(ls | grep "gone.stele.")" "$verb: no file is left beside"
+		is "" "$(compgen -G "gone.stele.*")" "$verb: no file is left beside"
 	done
 	rm -f gone.stele*
 	[[ $words != *" -f "* && $words != append* ]] || must stele build -q src gone.stele

@@ -81,8 +81,9 @@ must stele build -q "$tmp/src" "$tmp/whole"
 for verb in build copy; do
 	must truncate -s 100M "$tmp/thin/d"
 	back=$(losetup -f --show "$tmp/thin/d") || bail "no loop device"
-	[ $verb = copy ] && set -- "$tmp/whole" || set -- "$tmp/src"
-	run stele $verb -q "$1" "$back"
+	from=$tmp/src
+	[ $verb = build ] || from=$tmp/whole
+	run stele $verb -q "$from" "$back"
 	losetup -d "$back"
 	rm "$tmp/thin/d"
 	is 1 "$status" "$verb: no room behind a device"

@@ -97,6 +97,7 @@ done <<-'end'
 	m.csv --from=manifest m.csv m.csv
 	d/2 --from=manifest m.csv d/2
 end
+# shellcheck disable=SC2094 # that is refused
 run stele build -f - x.tar <x.tar
 is "2 $before" "$status $(content)" "nor what stdin is" || diag "$err"
 cd "$OLDPWD" || bail "cd"
