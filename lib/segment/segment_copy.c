@@ -52,7 +52,7 @@ static bool take_unit(struct gang *gang, struct stele_copy_worker *w,
 		taken = stele_copy_units_next(&gang->units, unit);
 	if (taken)
 		w->unit = unit->index;
-	*look = gang->copy->complete || gang->first_missing == UINT64_MAX ||
+	*look = gang->first_missing == UINT64_MAX ||
 		unit->index <= gang->first_missing + STELE_COPY_WINDOW;
 	pthread_mutex_unlock(&gang->lock);
 	return taken;

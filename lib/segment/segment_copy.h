@@ -25,7 +25,6 @@ struct stele_segment_copy {
 	struct stele_device *to;
 	uint64_t to_offset; /* whole blocks; a multiple of its boundary */
 	unsigned int jobs;  /* threads, 1 to STELE_COPY_JOBS_MAX */
-	bool complete; /* it was: look for every unit, and send the damaged ones */
 	/* From the calling thread, every STELE_PROGRESS_MS; nonzero: stop. */
 	int (*progress)(void *user, uint64_t bytes, uint64_t samples);
 	void *progress_user;
