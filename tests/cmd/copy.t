@@ -265,6 +265,22 @@ run stele copy -q --force "$tmp/a" "$tmp/u"
 is "0 " "$status $err" "with --force it is"
 is "" "$(stele diff "$tmp/a" "$tmp/u" 2>&1)" "the snapshot is there"
 
+# Deleted and overwritten while it is copied: no damage.
+must cp "$tmp/big.stele" "$tmp/leaves"
+stele copy -q -j 1 "$tmp/leaves" "$tmp/late" 2>"$tmp/err" &
+pid=$!
+until reached "$tmp/late"; do kill -0 $pid 2>/dev/null || break; done
+kill -STOP $pid
+must stele snapshot delete --force "$tmp/leaves@v1"
+must stele gc --apply --force "$tmp/leaves" >/dev/null
+must stele append -q "$tmp/big" "$tmp/leaves@v2"
+kill -CONT $pid
+wait $pid
+is 1 $? "a source that is deleted meanwhile is not damaged"
+ok "what it is is said" grep -q "was deleted" "$tmp/err" || diag "$(<"$tmp/err")"
+ok "and no damage" not grep -q "damage\|crc32c" "$tmp/err" || diag "$(<"$tmp/err")"
+rm "$tmp/leaves" "$tmp/late"
+
 # ---- what another image left on the target ----
 
 # Asked for reproducible output, two builds give their segments one id: what the one left
