@@ -92,6 +92,8 @@ int cmd_status_of(int error);
 
 /* A file of such a name is written "./rbd:...". */
 bool cmd_is_rbd(const char *target);
+/* `target` without what selects a snapshot, or the '@' behind a name that has one. Owned. */
+char *cmd_path_of(const char *target);
 /* What follows the '@' that divides, a name or "sha256:HEX"; NULL: nothing. */
 const char *cmd_snapshot_of(const char *target);
 /* Does it select a snapshot, by name or digest? */

@@ -93,9 +93,7 @@ static void print_text(const struct stele_copy_report *report,
 /* A regular file is overwritten by one beside it, see stele-copy(1). */
 static bool is_file(const char *target)
 {
-	const char *name = cmd_snapshot_of(target);
-	char *path = strndup(target, name ? (size_t)(name - 1 - target) :
-					    strlen(target));
+	char *path = cmd_path_of(target);
 	struct stat st;
 	const bool file = path && !stat(path, &st) && S_ISREG(st.st_mode);
 
@@ -118,7 +116,6 @@ static void explain_kept(const char *target, int error, bool force, uint64_t kep
 		    damaged ? "" : "; run the same command to resume",
 		    force && !beside && !damaged ? ", without --force" : "");
 }
-
 
 static void explain(const struct cmd_log *log, const char *source, int error,
 		    const struct job *job,

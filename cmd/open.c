@@ -29,6 +29,16 @@ const char *cmd_snapshot_of(const char *target)
 	return at && at > target && at[1] && at[1] != '?' ? at + 1 : NULL;
 }
 
+char *cmd_path_of(const char *target)
+{
+	const char *name = cmd_snapshot_of(target);
+	size_t size = name ? (size_t)(name - 1 - target) : strlen(target);
+
+	if (!name && size && target[size - 1] == '@') /* "a@b@" is the file "a@b" */
+		size--;
+	return strndup(target, size);
+}
+
 bool cmd_names_snapshot(const char *target)
 {
 	return cmd_snapshot_of(target);

@@ -291,8 +291,7 @@ static bool was_deleted(const struct snapshots *snapshots, const char *name)
 static void suggest_target(const char *target)
 {
 	const char *name = cmd_snapshot_of(target);
-	char *path = strndup(target, name ? (size_t)(name - 1 - target) :
-					    strlen(target));
+	char *path = cmd_path_of(target);
 	struct stele_image *image = NULL;
 	struct snapshots snapshots = {0};
 	struct suggest names = {.word = name ? name : ""};

@@ -308,14 +308,12 @@ static bool is_directory(const struct names *names, const struct from_opts *opts
 static int find_target(struct from *from)
 {
 	const char *target = from->opts.target;
-	const char *slash = target ? strrchr(target, '/') : NULL;
-	const char *at = target ? strrchr(slash ? slash : target, '@') : NULL;
 	struct stat st;
 	char *path;
 
 	if (!target || cmd_is_rbd(target))
 		return 0;
-	path = at ? strndup(target, (size_t)(at - target)) : strdup(target);
+	path = cmd_path_of(target);
 	if (!path)
 		return -ENOMEM;
 	if (stat(path, &st) == 0) {

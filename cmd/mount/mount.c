@@ -57,14 +57,12 @@ static void take_mapping(void *user, const struct stele_mapping_info *info)
 static void find_path(const char *target, struct found *found)
 {
 	const char *name = cmd_snapshot_of(target);
-	size_t size = name ? (size_t)(name - 1 - target) : strlen(target);
+	char *path = cmd_path_of(target);
 
-	/* "a@b@" is the file "a@b". */
-	if (!name && size && target[size - 1] == '@')
-		size--;
 	found->pinned = name && !strncmp(name, "sha256:", 7);
-	if (!cmd_is_rbd(target) && size < sizeof(found->path))
-		memcpy(found->path, target, size);
+	if (path && !cmd_is_rbd(target) && strlen(path) < sizeof(found->path))
+		strcpy(found->path, path);
+	free(path);
 	if (!name && !strchr(target, '/'))
 		stele_map_list(take_mapping, found);
 }
