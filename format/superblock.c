@@ -25,6 +25,8 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
 	out->catalog_offset = le64_put(sb->catalog_offset);
 	out->catalog_size = le64_put(sb->catalog_size);
 	out->catalog_crc = le32_put(sb->catalog_crc);
+	out->mirror_offset = le64_put(sb->mirror_offset);
+	out->mirror_crc = le32_put(sb->mirror_crc);
 	out->fence_mode = le32_put(sb->fence_mode);
 	out->fence_epoch = le64_put(sb->fence_epoch);
 	out->create_time = le64_put((uint64_t)sb->create_time);
@@ -50,6 +52,8 @@ static void superblock_read(const struct stele_disk_superblock *disk,
 		.catalog_offset = le64_get(disk->catalog_offset),
 		.catalog_size = le64_get(disk->catalog_size),
 		.catalog_crc = le32_get(disk->catalog_crc),
+		.mirror_offset = le64_get(disk->mirror_offset),
+		.mirror_crc = le32_get(disk->mirror_crc),
 		.fence_epoch = le64_get(disk->fence_epoch),
 		.create_time = (int64_t)le64_get(disk->create_time),
 		.commit_time = (int64_t)le64_get(disk->commit_time),
@@ -75,10 +79,26 @@ static int check_unfinished(const struct stele_superblock *sb, const char **why)
 {
 	if (sb->generation != 0)
 		return unclean(why, "superblock: unfinished with a generation");
-	if (sb->catalog_offset || sb->catalog_size || sb->catalog_crc)
+	if (sb->catalog_offset || sb->catalog_size || sb->catalog_crc ||
+	    sb->mirror_offset || sb->mirror_crc)
 		return unclean(why, "superblock: unfinished with a catalog");
 	if (sb->high_water != STELE_DATA_OFFSET)
 		return unclean(why, "superblock: unfinished with data");
+	return 0;
+}
+
+static int check_mirror(const struct stele_superblock *sb, const char **why)
+{
+	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
+
+	if (sb->mirror_offset == 0)
+		return sb->mirror_crc ?
+			       unclean(why, "superblock: checksum of no catalog mirror") :
+			       0;
+	if (sb->mirror_offset != places[0] && sb->mirror_offset != places[1])
+		return unclean(why, "superblock: offset of the catalog mirror out of range");
+	if (sb->catalog_size > STELE_CATALOG_MIRROR_SIZE)
+		return unclean(why, "superblock: catalog too large for a mirror");
 	return 0;
 }
 
@@ -94,7 +114,7 @@ static int check_ready(const struct stele_superblock *sb, const char **why)
 	    sb->catalog_offset < STELE_DATA_OFFSET ||
 	    !range_ok(sb->catalog_offset, sb->catalog_size, sb->high_water))
 		return unclean(why, "superblock: catalog offset out of range");
-	return 0;
+	return check_mirror(sb, why);
 }
 
 static int check_fields(const struct stele_superblock *sb, const char **why)
@@ -140,6 +160,15 @@ int stele_superblock_decode(const struct stele_disk_superblock *disk,
 	if (!bytes_zero(disk->reserved, sizeof(disk->reserved)))
 		return unclean(why, "superblock: reserved bytes not zero");
 	return 0;
+}
+
+bool stele_superblock_mirrored(const struct stele_superblock *sb,
+			       struct stele_superblock *out)
+{
+	*out = *sb;
+	out->catalog_offset = sb->mirror_offset;
+	out->catalog_crc = sb->mirror_crc;
+	return sb->mirror_offset != 0;
 }
 
 bool stele_superblock_same(const struct stele_superblock *a,

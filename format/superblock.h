@@ -4,6 +4,7 @@
  *
  * Two slots, each with a mirror far from it, at places that need no other
  * field to be found. A commit writes the slot that recovery did not select.
+ * Catalogs have mirrors, too, at one of two places that nothing else uses.
  * Everything lies in the first 512 bytes. stele-format(5), "Superblock".
  */
 #ifndef STELE_FORMAT_SUPERBLOCK_H
@@ -20,6 +21,17 @@
 			UINT64_C(0x101000)                             \
 	}
 #define STELE_DATA_OFFSET UINT64_C(0x200000) /* first segment or catalog */
+/*
+ * Where the mirror of a catalog can be, and how large: between the superblocks' mirrors and
+ * the data. Generations that follow each other use different ones.
+ */
+#define STELE_CATALOG_MIRRORS_OFFSET UINT64_C(0x102000)
+#define STELE_CATALOG_MIRROR_SIZE    UINT64_C(0x7f000)
+#define STELE_CATALOG_MIRRORS                                            \
+	{                                                                \
+		STELE_CATALOG_MIRRORS_OFFSET,                            \
+			STELE_CATALOG_MIRRORS_OFFSET + STELE_CATALOG_MIRROR_SIZE \
+	}
 /* Offsets and sizes on a target stay below this: sums of two never wrap. */
 #define STELE_IMAGE_SIZE_MAX   (UINT64_C(1) << 62)
 #define STELE_LABEL_SIZE       64u /* zero-padded, at most 63 bytes */
@@ -56,13 +68,16 @@ struct stele_disk_superblock {
 /*0b8*/	le64 fence_epoch;
 /*0c0*/	le64 create_time; /* seconds since 1970, two's complement */
 /*0c8*/	le64 commit_time;
-/*0d0*/	uint8_t reserved[STELE_BLOCK_SIZE - 0xd0]; /* zero */
+/*0d0*/	le64 mirror_offset; /* of the catalog; 0: it has none */
+/*0d8*/	le32 mirror_crc;    /* crc32c of its bytes: headers say where they are */
+/*0dc*/	uint8_t reserved[STELE_BLOCK_SIZE - 0xdc]; /* zero */
 };
 STELE_CHECK_SIZE(struct stele_disk_superblock, 4096);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, uuid, 0x40);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, label, 0x50);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, catalog_offset, 0xa0);
-STELE_CHECK_OFFSET(struct stele_disk_superblock, reserved, 0xd0);
+STELE_CHECK_OFFSET(struct stele_disk_superblock, mirror_offset, 0xd0);
+STELE_CHECK_OFFSET(struct stele_disk_superblock, reserved, 0xdc);
 
 struct stele_superblock {
 	uint64_t generation; /* 0 while unfinished, then 1, 2, ... */
@@ -75,6 +90,8 @@ struct stele_superblock {
 	uint64_t high_water;
 	uint64_t catalog_offset, catalog_size;
 	uint32_t catalog_crc;
+	uint32_t mirror_crc;
+	uint64_t mirror_offset; /* one of STELE_CATALOG_MIRRORS, or 0: none */
 	uint64_t fence_epoch;
 	int64_t create_time, commit_time;
 };
@@ -90,14 +107,21 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
  * IMAGE_SIZE_MAX), high_water (whole blocks, DATA_OFFSET to image_size),
  * catalog (unfinished: zeros, generation 0, nothing in use; ready: generation
  * neither 0 nor the last, whole
- * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX), fence
- * mode, reserved zero.
+ * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX; its mirror at
+ * one of its places, and no larger than that, or zeros), fence mode, reserved zero.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EOPNOTSUPP (version, features);
  * -EUCLEAN.
  */
 int stele_superblock_decode(const struct stele_disk_superblock *disk,
 			    uint64_t offset, struct stele_superblock *out,
 			    const char **why);
+
+/*
+ * As it would be if the catalog were where its mirror is: what decodes the mirror.
+ * Return: false: it has none.
+ */
+bool stele_superblock_mirrored(const struct stele_superblock *sb,
+			       struct stele_superblock *out);
 
 /* Do two copies say the same (everything but their place)? */
 bool stele_superblock_same(const struct stele_superblock *a,

@@ -13,25 +13,19 @@
 #include <string.h>
 
 #include "format/crc32c.h"
-#include "lib/image/lists.h"
+#include "lib/image/catalog.h"
 
 /* ---- branches -------------------------------------------------------------------- */
 
 static int load_catalog(struct stele_device *dev, struct stele_branch *branch)
 {
-	const struct stele_superblock *sb = &branch->sb;
-	int ret;
+	const char *why;
+	int ret = stele_catalog_load(dev, &branch->sb, &branch->blocks, &branch->catalog, &why);
 
-	branch->blocks = stele_device_alloc(dev, sb->catalog_size);
-	if (!branch->blocks)
-		return -ENOMEM;
-	ret = stele_device_read(dev, branch->blocks, sb->catalog_offset,
-				sb->catalog_size);
-	if (ret < 0)
+	if (ret < 0 && (ret == -ENOMEM || !stele_error_of_content(ret)))
 		return ret;
-	branch->error = stele_lists_decode(branch->blocks, sb->catalog_size, sb,
-					   &branch->catalog, NULL);
-	return branch->error == -ENOMEM ? -ENOMEM : 0;
+	branch->error = ret;
+	return 0;
 }
 
 static bool is_known(const struct stele_fork *fork,

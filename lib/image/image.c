@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "format/decode.h"
+#include "lib/image/catalog.h"
 #include "lib/image/copies.h"
 #include "lib/image/fork.h"
-#include "lib/image/lists.h"
 #include "lib/image/machine.h"
 #include "lib/image/proof.h"
 
@@ -107,31 +107,25 @@ static bool is_fork(const struct stele_copies *copies, uint64_t generation,
 	return true;
 }
 
+/* `held`: for what counts only if no other generation can be used. */
 static int read_catalog(struct stele_device *dev, const struct stele_log *log,
-			const struct stele_superblock *sb,
+			const struct stele_log *held, const struct stele_superblock *sb,
 			struct stele_image *image)
 {
-	const char *why = "cannot be read";
-	void *blocks;
-	int ret;
+	const char *why;
+	int ret = stele_catalog_load(dev, sb, &image->catalog_blocks, &image->catalog, &why);
 
-	blocks = stele_device_alloc(dev, sb->catalog_size);
-	if (!blocks)
-		return -ENOMEM;
-	ret = stele_device_read(dev, blocks, sb->catalog_offset,
-				sb->catalog_size);
-	if (ret == 0)
-		ret = stele_lists_decode(blocks, sb->catalog_size, sb,
-					 &image->catalog, &why);
-	if (ret == 0) {
-		image->catalog_blocks = blocks;
-		return 0;
-	}
-	stele_log_error(log,
-			"catalog of generation %" PRIu64 " at byte %" PRIu64
-			" cannot be used: %s",
-			sb->generation, sb->catalog_offset, why);
-	free(blocks);
+	image->mirrored = ret == 0 && why;
+	if (image->mirrored)
+		stele_log_warning(log,
+				  "catalog of generation %" PRIu64 " at byte %" PRIu64
+				  " cannot be used: %s; its mirror at byte %" PRIu64 " is",
+				  sb->generation, sb->catalog_offset, why, sb->mirror_offset);
+	else if (ret < 0)
+		stele_log_error(held,
+				"catalog of generation %" PRIu64 " at byte %" PRIu64
+				" cannot be used: %s",
+				sb->generation, sb->catalog_offset, why);
 	/* The superblock has our magic: this is a damaged image of ours. */
 	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
 }
@@ -304,7 +298,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		ret = is_fork(copies, sb->generation, log) ? -ENOTUNIQ :
 							     check_size(sb, target_size, log);
 		if (ret == 0)
-			ret = read_catalog(dev, &held.log, sb, image);
+			ret = read_catalog(dev, log, &held.log, sb, image);
 		image->sb = *sb;
 		image->slot = (unsigned int)i % 2;
 		if (ret == -ENOTUNIQ || (ret == 0 && *passed))
@@ -362,7 +356,7 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
 	ret = judge_copies(&copies, log);
 	if (ret == 0)
 		ret = select_copy(dev, log, &copies, out, &passed);
-	if ((passed || out->fork) && has_changed(dev, &copies)) {
+	if ((passed || out->fork || out->mirrored) && has_changed(dev, &copies)) {
 		free(out->catalog_blocks);
 		stele_fork_free(out->fork);
 		ret = -EAGAIN;

@@ -30,6 +30,7 @@ struct stele_image {
 	unsigned int slot;	  /* 0 or 1: where sb was found */
 	unsigned int copies_good; /* that decode, of any generation */
 	uint64_t generation_max;  /* of any copy: a commit goes above it */
+	bool mirrored;	 /* the catalog was read from its mirror, being damaged itself */
 	bool publishing; /* a superblock may have been written: no way back */
 	struct stele_copies copies; /* as found, and as written by us */
 	void *catalog_blocks;

@@ -312,7 +312,17 @@ static void encode_catalog(const struct stele_catalog_draft *draft,
 	stele_catalog_end(blocks, counts, sb->catalog_offset, sb->generation);
 }
 
-/* The superblock of the next generation, but for the catalog's checksum. */
+/* Of the next generation: not over that of this one, which is there to be read. */
+static uint64_t mirror_place(const struct stele_image *image, uint64_t catalog_size)
+{
+	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
+
+	if (catalog_size > STELE_CATALOG_MIRROR_SIZE)
+		return 0;
+	return places[image->sb.mirror_offset == places[0]];
+}
+
+/* The superblock of the next generation, but for the checksums of the catalog. */
 static void next_superblock(const struct stele_image *image,
 			    const struct stele_catalog_draft *draft,
 			    uint64_t catalog_size, struct stele_superblock *next)
@@ -329,6 +339,8 @@ static void next_superblock(const struct stele_image *image,
 		next->image_size = draft->image_size;
 	next->catalog_offset = draft->catalog_offset;
 	next->catalog_size = catalog_size;
+	next->mirror_offset = mirror_place(image, catalog_size);
+	next->mirror_crc = 0;
 	next->high_water = draft->high_water;
 	next->commit_time = draft->time;
 	next->fence_mode = image->dev->fence_mode;
@@ -361,28 +373,53 @@ static int log_mismatch(const struct stele_image *image, const char *what,
 	return error;
 }
 
-static int write_catalog(const struct stele_image *image,
-			 const struct stele_superblock *sb, const void *blocks)
+/* Its blocks say where they are; all else is the catalog's. */
+static void *make_mirror(const struct stele_image *image,
+			 const struct stele_catalog_draft *draft, const void *blocks,
+			 struct stele_superblock *sb)
 {
-	void *seen;
-	int ret;
+	void *mirror = stele_device_alloc(image->dev, sb->catalog_size);
 
-	seen = stele_device_alloc(image->dev, sb->catalog_size);
-	if (!seen)
-		return -ENOMEM;
-	ret = stele_device_write(image->dev, blocks, sb->catalog_offset,
-				 sb->catalog_size);
+	if (!mirror || !sb->mirror_offset)
+		return mirror;
+	memcpy(mirror, blocks, sb->catalog_size);
+	stele_catalog_end(mirror, &draft->counts, sb->mirror_offset, sb->generation);
+	sb->mirror_crc = stele_crc32c(0, mirror, sb->catalog_size);
+	return mirror;
+}
+
+static int read_back(const struct stele_image *image, uint64_t offset, uint64_t size,
+		     uint32_t crc, void *seen)
+{
+	int ret = stele_device_read(image->dev, seen, offset, size);
+
+	if (ret == 0 && stele_crc32c(0, seen, size) != crc)
+		ret = log_mismatch(image, "the catalog", -EIO);
+	return ret;
+}
+
+/* To both places. What is read back goes into `mirror`. */
+static int write_catalog(const struct stele_image *image,
+			 const struct stele_superblock *sb, const void *blocks,
+			 void *mirror)
+{
+	const uint64_t size = sb->catalog_size;
+	struct stele_device *dev = image->dev;
+	int ret = 0;
+
+	if (sb->mirror_offset)
+		ret = stele_device_write(dev, mirror, sb->mirror_offset, size);
 	if (ret == 0)
-		ret = stele_device_flush(image->dev);
+		ret = stele_device_write(dev, blocks, sb->catalog_offset, size);
+	if (ret == 0)
+		ret = stele_device_flush(dev);
 	if (ret == -ENOSPC)
 		stele_log_error(&image->log, "cannot write the catalog: %s",
-				stele_device_strerror(image->dev, ret));
+				stele_device_strerror(dev, ret));
+	if (ret == 0 && sb->mirror_offset)
+		ret = read_back(image, sb->mirror_offset, size, sb->mirror_crc, mirror);
 	if (ret == 0)
-		ret = stele_device_read(image->dev, seen, sb->catalog_offset,
-					sb->catalog_size);
-	if (ret == 0 && memcmp(blocks, seen, sb->catalog_size) != 0)
-		ret = log_mismatch(image, "the catalog", -EIO);
-	free(seen);
+		ret = read_back(image, sb->catalog_offset, size, sb->catalog_crc, mirror);
 	return ret;
 }
 
@@ -424,7 +461,7 @@ int stele_image_commit(struct stele_image *image,
 	const uint64_t size = stele_image_commit_size(draft);
 	struct stele_superblock next;
 	struct stele_catalog catalog;
-	void *blocks;
+	void *blocks, *mirror = NULL;
 	int ret;
 
 	ret = stele_image_check_writable(image);
@@ -437,8 +474,11 @@ int stele_image_commit(struct stele_image *image,
 	if (!blocks)
 		return -ENOMEM;
 	ret = make_catalog(image, draft, &next, blocks, &catalog);
-	if (ret == 0)
-		ret = write_catalog(image, &next, blocks);
+	if (ret == 0) {
+		mirror = make_mirror(image, draft, blocks, &next);
+		ret = mirror ? write_catalog(image, &next, blocks, mirror) : -ENOMEM;
+	}
+	free(mirror);
 	if (ret == 0)
 		ret = check_named(image);
 	if (ret == 0) {

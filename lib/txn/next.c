@@ -350,6 +350,18 @@ static int find_place(struct stele_txn *txn, struct next *next)
 	return ret;
 }
 
+/* In a file: of this catalog and the next, so that nothing but data is left to run out. */
+static int reserve_mirrors(struct stele_txn *txn, uint64_t size)
+{
+	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
+	int ret = 0;
+
+	for (unsigned int i = 0; ret == 0 && i < sizeof(places) / sizeof(places[0]); i++)
+		if (size <= STELE_CATALOG_MIRROR_SIZE)
+			ret = stele_txn_reserve_blocks(txn, places[i], size);
+	return ret;
+}
+
 /*
  * A later commit that only gives back has a catalog of next->most bytes at most: the entry
  * of a snapshot stays as it is when that is deleted; what gc drops is larger than an entry
@@ -374,7 +386,9 @@ static int leave_room(struct stele_txn *txn, const struct next *next)
 						 STELE_BLOCK_SIZE,
 						 txn->image_size, &offset);
 	}
-	return ret < 0 ? ret : stele_txn_reserve_blocks(txn, offset, next->most);
+	if (ret == 0)
+		ret = stele_txn_reserve_blocks(txn, offset, next->most);
+	return ret < 0 ? ret : reserve_mirrors(txn, next->most);
 }
 
 static int fill_free(struct stele_txn *txn, struct next *next)

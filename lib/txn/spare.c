@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/image/catalog.h"
 #include "lib/image/copies.h"
-#include "lib/image/lists.h"
 
 /* One that cannot be read may be newer than all others. */
 static int check_readable(const struct stele_image *image,
@@ -76,16 +76,10 @@ static int add_copy(struct stele_extents *extents, struct stele_image *image,
 		    const struct stele_superblock *sb)
 {
 	struct stele_catalog catalog;
-	void *blocks = stele_device_alloc(image->dev, sb->catalog_size);
-	int ret;
+	const char *why;
+	void *blocks;
+	int ret = stele_catalog_load(image->dev, sb, &blocks, &catalog, &why);
 
-	if (!blocks)
-		return -ENOMEM;
-	ret = stele_device_read(image->dev, blocks, sb->catalog_offset,
-				sb->catalog_size);
-	if (ret == 0)
-		ret = stele_lists_decode(blocks, sb->catalog_size, sb, &catalog,
-					 NULL);
 	if (ret == 0)
 		ret = stele_extents_add_catalog(extents, &catalog, sb);
 	else if (ret == -ENOMEM)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/verify/check.h"
+#include "lib/image/catalog.h"
 #include "lib/image/copies.h"
 #include "lib/txn/space.h"
 
@@ -142,36 +143,58 @@ static const struct stele_copy *next_best(const struct stele_check *check,
 	return a;
 }
 
-/* The catalog that recovery would fall back on. */
-static int check_old_catalog(struct stele_check *check,
-			     const struct stele_superblock *sb)
+/* Is each block of it sound, if not what was to be there? Then another writer's. */
+static bool is_late(struct stele_check *check, const struct stele_superblock *at)
 {
-	struct stele_catalog catalog;
-	const char *why = "cannot be read";
-	void *blocks;
-	int ret;
+	const uint64_t count = at->catalog_size / STELE_BLOCK_SIZE;
+	void *blocks = stele_device_alloc(check->image->dev, at->catalog_size);
+	bool late = blocks &&
+		    !stele_device_read(check->image->dev, blocks, at->catalog_offset,
+				       at->catalog_size) &&
+		    !stele_blocks_check(blocks, count, STELE_BLOCK_CATALOG,
+					at->catalog_offset, STELE_OWNER_ANY, NULL);
 
-	blocks = stele_device_alloc(check->image->dev, sb->catalog_size);
-	if (!blocks)
-		return -ENOMEM;
-	ret = stele_check_read(check, blocks, sb->catalog_offset,
-				sb->catalog_size);
-	if (ret == 0)
-		ret = stele_lists_decode(blocks, sb->catalog_size, sb, &catalog,
-					 &why);
-	if (ret == -ENOMEM) {
-		free(blocks);
-		return ret;
-	}
-	if (ret < 0)
-		stele_check_report(check, ret, "catalog", sb->catalog_offset,
-				   sb->catalog_size,
-				   "generation %" PRIu64 ": %s%s", sb->generation, why,
-				   sb->generation > check->image->sb.generation ?
-					   "; snapshots made in it are missing" : "");
 	free(blocks);
-	return stele_check_progress(check, sb->catalog_size,
-				    sb->catalog_size / STELE_BLOCK_SIZE, 0);
+	return late;
+}
+
+/* At one of its places: `at` leads to it. */
+static int check_catalog(struct stele_check *check, const struct stele_superblock *at)
+{
+	const bool newer = at->generation > check->image->sb.generation;
+	const bool mirror = at->catalog_offset < STELE_DATA_OFFSET;
+	struct stele_catalog catalog;
+	const char *why;
+	void *blocks;
+	int ret = stele_catalog_load_place(check->image->dev, at, &blocks, &catalog, &why);
+
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret == 0)
+		free(blocks);
+	else if (mirror && is_late(check, at))
+		stele_check_report(check, 0, "catalog", at->catalog_offset, at->catalog_size,
+				   "generation %" PRIu64 ": its mirror was overwritten by a "
+				   "late writer; the next commit has another",
+				   at->generation);
+	else
+		stele_check_report(check, ret, "catalog", at->catalog_offset, at->catalog_size,
+				   "generation %" PRIu64 ": %s%s%s", at->generation,
+				   mirror ? "mirror: " : "", why,
+				   newer ? "; snapshots made in it are missing" : "");
+	return stele_check_progress(check, at->catalog_size,
+				    at->catalog_size / STELE_BLOCK_SIZE, 0);
+}
+
+/* Of the image. */
+static int check_catalogs(struct stele_check *check)
+{
+	struct stele_superblock mirrored;
+	int ret = check_catalog(check, &check->image->sb);
+
+	if (ret == 0 && stele_superblock_mirrored(&check->image->sb, &mirrored))
+		ret = check_catalog(check, &mirrored);
+	return ret;
 }
 
 static int check_superblocks(struct stele_check *check)
@@ -188,17 +211,16 @@ static int check_superblocks(struct stele_check *check)
 		return -EAGAIN;
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
 		check_copy(check, &copies, i);
-	ret = stele_check_progress(
-		check, STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE +
-			       sb->catalog_size,
-		STELE_SUPERBLOCK_COPIES + sb->catalog_size / STELE_BLOCK_SIZE,
-		0);
+	ret = stele_check_progress(check, STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE,
+				   STELE_SUPERBLOCK_COPIES, 0);
+	if (ret == 0)
+		ret = check_catalogs(check);
 	other = next_best(check, &copies);
 	if (ret == 0 && other->error == 0 && !is_of_another(check, other) &&
 	    other->sb.state == STELE_STATE_READY &&
 	    (other->sb.generation > sb->generation ||
 	     other->sb.image_size <= sb->image_size))
-		ret = check_old_catalog(check, &other->sb);
+		ret = check_catalog(check, &other->sb);
 	return ret;
 }
 
@@ -453,7 +475,7 @@ static void choose(struct stele_check *check, int64_t snapshot)
 	struct stele_catalog_segment where;
 
 	check->bytes_total = STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE +
-			     image->sb.catalog_size;
+			     image->sb.catalog_size * (image->sb.mirror_offset ? 2 : 1);
 	for (uint32_t i = 0; i < image->catalog.counts.segments; i++) {
 		struct stele_check_segment *segment = &check->segments[i];
 
@@ -561,7 +583,7 @@ static int check_copies(struct stele_check *check, uint64_t target_size)
 			 copy[i].sb.image_size <= target_size &&
 			 (i < 2 || copy[i - 2].error ||
 			  !stele_superblock_same(&copy[i].sb, &copy[i - 2].sb)))
-			ret = check_old_catalog(check, &copy[i].sb);
+			ret = check_catalog(check, &copy[i].sb);
 	}
 	return ret;
 }

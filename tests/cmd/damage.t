@@ -231,8 +231,24 @@ dd if=/dev/zero of="$tmp/bad" bs=4096 count=512 conv=notrunc status=none
 lost 3 "write nothing there" 5 "all four superblocks of a Stele image are gone"
 cp "$tmp/good" "$tmp/bad"
 must stele snapshot create "$tmp/bad@less" -d s1 >"$tmp/log"
-for slot in 4096 8192; do
-	at=$(od -An -tu8 -j $((slot + 0xa0)) -N 8 "$tmp/bad" | tr -d ' ')
+# The catalog of either slot, and its mirror.
+for field in $((4096 + 0xa0)) $((8192 + 0xa0)); do
+	at=$(od -An -tu8 -j $field -N 8 "$tmp/bad" | tr -d ' ')
+	flip_in "$tmp/bad" $((at + 100))
+done
+run stele ls "$tmp/bad@less"
+is "0 49" "$status $(wc -l <<<"$out")" "catalogs damaged: the mirror is read"
+ok "catalogs damaged: and that is said" grep -q "^stele: warning: catalog of .*mirror" <<<"$err"
+run stele verify "$tmp/bad"
+is 3 "$status" "catalogs damaged: verify"
+is 2 "$(grep -c "^damaged catalog at" <<<"$out")" "catalogs damaged: says which"
+cp "$tmp/bad" "$tmp/healed"
+must stele snapshot create "$tmp/healed@more" -d s2 >"$tmp/log"
+must stele snapshot create "$tmp/healed@most" -d s3 >"$tmp/log"
+run stele verify "$tmp/healed"
+is "0 " "$status $err" "catalogs damaged: two commits write new ones"
+for field in $((4096 + 0xd0)) $((8192 + 0xd0)); do
+	at=$(od -An -tu8 -j $field -N 8 "$tmp/bad" | tr -d ' ')
 	flip_in "$tmp/bad" $((at + 100))
 done
 lost 3 "without a catalog" 3 "no sound catalog"

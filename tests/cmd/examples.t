@@ -44,12 +44,15 @@ forked() {
 	done
 }
 
-# damaged: photos.stele, whose newest catalog is
+# damaged: photos.stele, whose newest catalog is, and its mirror
 damaged() {
+	local at
 	must stele build -q -f photos photos.stele@v1
 	must stele append -q --always photos photos.stele@v2
-	printf damage | dd of=photos.stele bs=1 conv=notrunc status=none \
-		seek=$(($(od -An -t u8 -j $((0x1000 + 0xa0)) -N 8 photos.stele) + 200)) || bail "dd"
+	for at in $((0x10a0)) $((0x10d0)); do
+		printf damage | dd of=photos.stele bs=1 conv=notrunc status=none \
+			seek=$(($(od -An -t u8 -j "$at" -N 8 photos.stele) + 200)) || bail "dd"
+	done
 }
 
 # train-000.tar to train-003.tar

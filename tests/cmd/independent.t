@@ -138,6 +138,7 @@ is "" "$(flips "$sound" "$((begin + 40))" "$((begin + 300))" \
 	"$((begin + 4099))")" "a descriptor"
 mapfile -t some < <(shuf -n 6 -i "$begin-$((end - 1))" --random-source=Makefile)
 is "" "$(flips "$sound" "${some[@]}")" "any byte of segment and catalog"
+is "" "$(flips "$sound" $((0x102000 + 40)) $((0x102000 + 300)))" "nor of its mirror"
 is 4095 "$(flips "$sound" 4095)" "but block 0 is not ours"
 truncate -s $((end - 1)) "$sound"
 run $reader "$sound"

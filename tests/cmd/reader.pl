@@ -35,7 +35,7 @@ sub superblock {	# OFFSET
 		incompat le64, uuid 16, label 64, size le64, high_water le64,
 		catalog_offset le64, catalog_size le64, catalog_crc le32,
 		fence_mode le32, fence_epoch le64, created i64, time i64,
-		zero 3888', $payload, 0, "superblock at $offset");
+		mirror_offset le64, mirror_crc le32, zero 3876', $payload, 0, "superblock at $offset");
 	$s->{generation} = unpack 'Q<', substr $block, 24;
 	substr($block, 12, 12) = "\0" x 12;
 	$s->{compared} = $block;
@@ -48,7 +48,7 @@ sub superblock {	# OFFSET
 		START < $s->{size} && $s->{size} <= LIMIT, 'sizes');
 	if ($s->{state} == 0) {
 		check($s->{$_} == 0, "unfinished: $_") for qw(generation
-			catalog_offset catalog_size catalog_crc);
+			catalog_offset catalog_size catalog_crc mirror_offset mirror_crc);
 		check($s->{high_water} == START, 'unfinished: high-water mark');
 		return $s;
 	}
@@ -57,6 +57,9 @@ sub superblock {	# OFFSET
 	check($at % BLOCK == 0 && $size % BLOCK == 0 && $size > 0 &&
 		$size <= 64 << 20 && $at >= START && $at < LIMIT &&
 		$at + $size <= $s->{high_water}, 'place of the catalog');
+	my $mirror = $s->{mirror_offset};
+	check($mirror ? ($mirror == 0x102000 || $mirror == 0x181000) && $size <= 0x7f000 :
+		!$s->{mirror_crc}, 'place of the mirror');
 	return $s;
 }
 
@@ -82,8 +85,12 @@ sub recover {
 			for grep { $_->{generation} == $s->{generation} } @good;
 		check($s->{state}, join '; ', 'nothing to read', @notes, @reasons);
 		check($s->{size} <= image_size(), 'the target is too short');
-		$s->{catalog} = eval { catalog($s) };
-		push @reasons, "generation $s->{generation}: $@" unless $s->{catalog};
+		my $first = eval { catalog($s, @$s{qw(catalog_offset catalog_crc)}) };
+		push @reasons, "generation $s->{generation}: $@" unless $first;
+		my $mirror = !$s->{mirror_offset} ||
+			eval { catalog($s, @$s{qw(mirror_offset mirror_crc)}) };
+		push @reasons, "generation $s->{generation}, mirror: $@" unless $mirror;
+		$s->{catalog} = $first || $s->{mirror_offset} && $mirror;
 		return ($s, \@notes, \@reasons) if $s->{catalog};
 	}
 	check(0, join '; ', @notes, @reasons);
@@ -100,12 +107,11 @@ my $snapshot_row = 'name 64, id le64, parent le64, time i64, count le64,
 my $ref_row = 'segment le32, zero le32, count le64,
 	offset0 le64, words0 le64, owner0 le64, offset1 le64, words1 le64, owner1 le64';
 
-sub catalog {	# SUPERBLOCK
-	my ($s) = @_;
-	my $blocks = bytes_at($s->{catalog_offset}, $s->{catalog_size});
-	check(crc32c($blocks) == $s->{catalog_crc}, 'catalog: crc');
-	my @payloads = payloads(@$s{qw(catalog_offset catalog_size)}, CATALOG,
-				$s->{generation});
+sub catalog {	# SUPERBLOCK OFFSET CRC: that one, or its mirror
+	my ($s, $offset, $crc) = @_;
+	my $blocks = bytes_at($offset, $s->{catalog_size});
+	check(crc32c($blocks) == $crc, 'catalog: crc');
+	my @payloads = payloads($offset, $s->{catalog_size}, CATALOG, $s->{generation});
 	my $c = take('size le64, segments le32, snapshots le32, refs le32,
 		free le32, signatures le32, notes le32, next_id le64,
 		deleted le32, zero 20',

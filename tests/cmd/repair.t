@@ -73,7 +73,7 @@ cp v1.stele fork.stele
 must stele append other fork.stele@v3 --quiet
 truncate -s "$(stat -c %s image.stele)" fork.stele
 copy_block image.stele fork.stele $mirror3
-# v2's catalog lies behind all of v3.
+# v2's catalog lies behind all of v3; their mirrors have the same place.
 copy_block image.stele fork.stele "$(od -An -t u8 -j $((slot3 + 0xa0)) -N 8 image.stele)"
 run stele snapshot list fork.stele
 is 0 "$status" "a fork is listed" || diag "$err"
@@ -128,8 +128,10 @@ field() {
 	od -An -t u8 -j "$2" -N 8 "$1" | tr -d ' '
 }
 cp image.stele lost.stele
-printf damage | dd of=lost.stele bs=1 seek=$(($(field image.stele $((slot3 + 0xa0))) + 200)) \
-	conv=notrunc status=none || bail "dd"
+for at in 0xa0 0xd0; do # its mirror, too
+	printf damage | dd of=lost.stele bs=1 conv=notrunc status=none \
+		seek=$(($(field image.stele $((slot3 + at))) + 200)) || bail "dd"
+done
 for command in "snapshot list" ls info; do
 	target=lost.stele
 	[ "$command" != ls ] || target+=@v1

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/crc32c.h"
 #include "lib/image/copies.h"
 #include "lib/posix/front.h"
 #include "lib/posix/shown.h"
@@ -198,6 +199,15 @@ static bool front_is_good(const struct test_history *h, unsigned int floor, int 
 	       found->sb.generation == h->expect[floor + 1].generation;
 }
 
+/* What recovery takes has two catalogs, whatever is being written. */
+static bool is_mirrored(const struct stele_image *found)
+{
+	const struct stele_superblock *sb = &found->sb;
+
+	return !found->mirrored && sb->mirror_offset &&
+	       stele_crc32c(0, state + sb->mirror_offset, sb->catalog_size) == sb->mirror_crc;
+}
+
 /* The state at hand, when `floor` is what was acknowledged. */
 static void judge(const struct test_history *h, unsigned int floor)
 {
@@ -208,6 +218,7 @@ static void judge(const struct test_history *h, unsigned int floor)
 	if (!good && floor + 1 < h->count)
 		good = is_as(&h->expect[floor + 1], ret, &image);
 	good = front_is_good(h, floor, ret, &image) && good;
+	good = good && (ret < 0 || is_mirrored(&image));
 	seen.states++;
 	if (!good && seen.bad++ < 5)
 		diag("%s: state %" PRIu64 ": load %d, generation %" PRIu64

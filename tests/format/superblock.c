@@ -46,6 +46,8 @@ static void test_same(void)
 		FIELD(catalog_offset),
 		FIELD(catalog_size),
 		FIELD(catalog_crc),
+		FIELD(mirror_offset),
+		FIELD(mirror_crc),
 		FIELD(fence_epoch),
 		FIELD(create_time),
 		FIELD(commit_time),
@@ -71,7 +73,7 @@ static void test_golden(void)
 	static const uint8_t head[] = {
 		0x93, 'S',  'T',  'E',  'L',  'E',  '\r', '\n', /* magic */
 		0x01, 0x00, 0x00, 0x00,                         /* type */
-		0x67, 0xc0, 0xa7, 0xf7,                         /* crc */
+		0x1b, 0xd3, 0xf9, 0x3f,                         /* crc */
 		0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* offset */
 		0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* owner */
 		0x01, 0x00, 0x00, 0x00,                         /* version */
@@ -93,6 +95,8 @@ static void test_golden(void)
 		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* epoch */
 		0x00, 0xf1, 0x53, 0x65, 0x00, 0x00, 0x00, 0x00, /* created */
 		0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* committed */
+		0x00, 0x20, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, /* mirror */
+		0x88, 0x77, 0x66, 0x55,                         /* its crc */
 		0x00, 0x00, 0x00, 0x00,
 	};
 	struct stele_superblock sb;
@@ -100,6 +104,7 @@ static void test_golden(void)
 
 	specimen_superblock(&sb);
 	sb.catalog_crc = 0x11223344;
+	sb.mirror_crc = 0x55667788;
 	stele_superblock_encode(&sb, OFFSET, &disk);
 	is_blob(head, &disk, sizeof(head), "the first 88 bytes");
 	is_blob(tail, (uint8_t *)&disk + 0x90, sizeof(tail),
@@ -128,6 +133,9 @@ static const char feature[] = "superblock: unknown incompat feature";
 static const char state[] = "superblock: unknown state";
 static const char label[] = "superblock: label not zero-padded";
 static const char fence[] = "superblock: unknown fence mode";
+static const char mirror[] = "superblock: offset of the catalog mirror out of range";
+static const char mirror_size[] = "superblock: catalog too large for a mirror";
+static const char no_mirror[] = "superblock: checksum of no catalog mirror";
 static const char reserved[] = "superblock: reserved bytes not zero";
 
 static const struct corrupt_row rows[] = {
@@ -181,6 +189,8 @@ static const struct corrupt_row rows[] = {
 	{ROW(catalog_offset, catalog_offset), SET_TO(0x4000000)},
 	{ROW(catalog_offset, catalog_offset), SET_TO(UINT64_MAX - 4095)},
 	{ROW(catalog_size, catalog_size)},
+	{ROW(catalog_size, NULL), SET_TO(0x7f000)},
+	{ROW(catalog_size, mirror_size), SET_TO(0x80000)},
 	{ROW(catalog_size, catalog_offset), SET_TO(64 << 20)},
 	{ROW(catalog_size, catalog_size), SET_TO((64 << 20) + 4096)},
 	{ROW(catalog_crc, NULL)},
@@ -191,6 +201,12 @@ static const struct corrupt_row rows[] = {
 	{ROW(create_time, NULL),
 	 .sibling = offsetof(struct stele_disk_superblock, commit_time)},
 	{ROW(commit_time, NULL)},
+	{ROW(mirror_offset, mirror), BUT({HOW_ZERO, no_mirror})},
+	{ROW(mirror_offset, NULL), SET_TO(0x102000)},
+	{ROW(mirror_offset, NULL), SET_TO(0x181000)},
+	{ROW(mirror_offset, mirror), SET_TO(0x180000)},
+	{ROW(mirror_offset, mirror), SET_TO(0x200000)},
+	{ROW(mirror_crc, NULL)},
 	{ROW(reserved, reserved)},
 };
 
@@ -205,6 +221,8 @@ static const struct corrupt_row unfinished_rows[] = {
 	{ROW(catalog_offset, catalog)},
 	{ROW(catalog_size, catalog)},
 	{ROW(catalog_crc, catalog)},
+	{ROW(mirror_offset, catalog)},
+	{ROW(mirror_crc, catalog)},
 	{ROW(image_size, image_size)},
 	{ROW(high_water, high_water)},
 	{ROW(high_water, "superblock: unfinished with data"), SET_TO(0x201000)},
@@ -243,7 +261,7 @@ static void test_corruptions(void)
 
 	sb.state = STELE_STATE_UNFINISHED;
 	sb.generation = sb.catalog_offset = sb.catalog_size = 0;
-	sb.catalog_crc = 0;
+	sb.catalog_crc = sb.mirror_offset = sb.mirror_crc = 0;
 	sb.high_water = STELE_DATA_OFFSET;
 	stele_superblock_encode(&sb, OFFSET, &disk);
 	corrupt_run(&unfinished, CORRUPT_ROWS(unfinished_rows));

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define IMAGE_SIZE (UINT64_C(0x200000) + 72 * 4096)
+#define IMAGE_SIZE (UINT64_C(0x200000) + 96 * 4096)
 #define GROWS	   (UINT64_C(4) * 4096)
 #define NESTED	   6u
 

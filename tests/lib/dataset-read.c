@@ -152,7 +152,7 @@ static void test_faults(void)
 	expect_failure(&t,
 		       (struct stele_fault_rule){.kind =
 							 STELE_FAULT_MISDIRECT,
-						 .arg = 8192},
+						 .arg = 3 * 4096},
 		       -EBADMSG, 2 + COPIES + PLACES, "a misdirected read");
 	expect_failure(&t, (struct stele_fault_rule){.kind = STELE_FAULT_LOSE},
 		       -EBADMSG, 2 + COPIES + PLACES, "a read that brings nothing");

@@ -44,6 +44,7 @@ static uint8_t *bytes; /* of the device below */
 static struct test_sample *samples;
 static bool guarded[BLOCKS]; /* led to by some copy */
 static int selected;	     /* slot; -1: none */
+static uint64_t mirror;	     /* of its catalog */
 static uint64_t state = 88172645463325252u, commits, reused, full;
 static struct model now, before; /* of the newest and of the older slot */
 static uint8_t old_copies[STELE_SUPERBLOCK_COPIES][STELE_BLOCK_SIZE];
@@ -104,6 +105,7 @@ static void follow_copies(void)
 		    sb.generation <= newest)
 			continue;
 		newest = sb.generation;
+		mirror = sb.mirror_offset;
 		selected = (int)i % 2;
 	}
 }
@@ -122,6 +124,12 @@ static unsigned int check_log(void)
 			dirty = false;
 		if (log[i].op != STELE_OP_WRITE)
 			continue;
+		if (log[i].offset >= STELE_CATALOG_MIRRORS_OFFSET &&
+		    log[i].offset < STELE_DATA_OFFSET) {
+			dirty = true;
+			bad += log[i].offset == mirror;
+			continue;
+		}
 		if (log[i].offset < STELE_DATA_OFFSET) {
 			unsigned int copy = 0;
 

@@ -133,7 +133,8 @@ int main(void)
 	plan_lazy();
 	samples = test_samples(4, 300, 5);
 	check("catalog", DATA, 2 * SIZE, false);
-	check("superblock", 0, DATA, true);
+	check("catalog's mirror", STELE_CATALOG_MIRRORS_OFFSET, DATA, false);
+	check("superblock", 0, STELE_CATALOG_MIRRORS_OFFSET, true);
 	check_resize();
 	check_other_writer();
 	free(samples);

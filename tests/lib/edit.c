@@ -384,6 +384,7 @@ static void check_copies(void)
 	struct stele_fault_rule rule = {.kind = STELE_FAULT_FAIL,
 					.ops = 1u << STELE_OP_READ,
 					.size = 4096, .error = EIO};
+	struct stele_fault_rule both[2];
 	struct stele_device *inner, *dev;
 	struct stele_superblock old;
 	struct test_edit t, late;
@@ -405,17 +406,30 @@ static void check_copies(void)
 		       "copy %u cannot be read: no edit", i);
 		test_edit_end(&t);
 	}
+	stele_superblock_decode((void *)(bytes + offsets[0]), offsets[0], &old,
+				NULL);
+	rule.offset = old.catalog_offset;
+	stele_fault_set_rules(dev, &rule, 1);
+	is_int(0, test_edit_load(&t, dev), "the catalog cannot be read, but its mirror");
+	test_edit_end(&t);
 	stele_superblock_decode((void *)(bytes + offsets[1]), offsets[1], &old,
 				NULL);
 	is_uint(1, old.generation, "the older slot");
-	rule.offset = old.catalog_offset;
-	stele_fault_set_rules(dev, &rule, 1);
-	is_int(0, test_edit_load(&t, dev), "its catalog cannot be read");
+	both[0] = both[1] = rule;
+	both[0].offset = old.catalog_offset;
+	both[1].offset = old.mirror_offset;
+	stele_fault_set_rules(dev, both, 2);
+	is_int(0, test_edit_load(&t, dev), "neither its catalog nor the mirror can be read");
 	is_int(0, stele_txn_allocate(&t.edit, 4096, 0, &at), "a block");
 	ok(at >= old.high_water, "behind all that it may lead to");
 	test_edit_end(&t);
 	stele_fault_set_rules(dev, NULL, 0);
 	bytes[old.catalog_offset + 99] ^= 1;
+	is_int(0, test_edit_load(&t, dev), "its catalog is damaged, but for the mirror");
+	is_int(0, stele_txn_allocate(&t.edit, 4096, 0, &at), "a block");
+	ok(at > old.catalog_offset, "not there");
+	test_edit_end(&t);
+	bytes[old.mirror_offset + 99] ^= 1;
 	is_int(0, test_edit_load(&t, dev), "its catalog is damaged");
 	is_int(0, stele_txn_allocate(&t.edit, 4096, 0, &at), "a block");
 	is_uint(old.catalog_offset, at, "there: it leads nowhere");

@@ -147,6 +147,7 @@ static void forge(const struct stele_superblock *sb, uint8_t *memory,
 	memcpy(refs + (2 + forged[index].segment) * sizeof(ref), &ref,
 	       sizeof(ref));
 	corrupt_repair_block(catalog);
+	memset(memory + sb->mirror_offset, 0, sb->catalog_size);
 	for (size_t i = 0; i < 4; i++) {
 		struct stele_disk_superblock *copy =
 			(void *)(memory + copies[i]);

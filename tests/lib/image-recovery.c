@@ -129,6 +129,38 @@ static void check_copies(void)
 	is_uint(0, messages.size, "and there is nothing to say about that");
 }
 
+/* Damage a block of the catalog, of its mirror, or of both. */
+static void flip_catalog(const struct stele_superblock *sb)
+{
+	memory[sb->catalog_offset + 77] ^= 1;
+}
+
+static void flip_mirror(const struct stele_superblock *sb)
+{
+	memory[sb->mirror_offset + 77] ^= 1;
+}
+
+static void check_mirrors(const struct stele_superblock *new)
+{
+	ok(new->mirror_offset == 0x102000 || new->mirror_offset == 0x181000,
+	   "a catalog has a mirror");
+	flip_catalog(new);
+	is_int(2, recover(), "its mirror is as good");
+	ok(messages.warnings == 1 && !messages.errors &&
+		   test_log_has(&messages, "catalog of generation 2 at byte") &&
+		   test_log_has(&messages, "; its mirror at byte"),
+	   "and it is said, once");
+	flip_catalog(new);
+	flip_mirror(new);
+	is_int(2, recover(), "with a damaged mirror the catalog is");
+	is_uint(0, messages.size, "which nobody looked at");
+	restore();
+	memcpy(memory + new->mirror_offset, memory + new->catalog_offset, new->catalog_size);
+	flip_catalog(new);
+	is_int(1, recover(), "what belongs elsewhere is no mirror");
+	restore();
+}
+
 static void check_catalogs(void)
 {
 	struct stele_superblock new, old;
@@ -138,18 +170,23 @@ static void check_catalogs(void)
 				NULL);
 	stele_superblock_decode((void *)(memory + offsets[1]), offsets[1], &old,
 				NULL);
-	memory[new.catalog_offset + 77] ^= 1;
-	is_int(1, recover(), "a damaged catalog: the older generation");
+	check_mirrors(&new);
+	flip_catalog(&new);
+	flip_mirror(&new);
+	is_int(1, recover(), "both damaged: the older generation");
 	ok(messages.warnings == 1 && !messages.errors &&
 		   test_log_has(&messages, "generation 2 was published"),
 	   "and it is said, once");
-	memory[old.catalog_offset + 77] ^= 1;
-	is_int(-EBADMSG, recover(), "both catalogs damaged");
-	memory[new.catalog_offset + 77] ^= 1;
+	flip_catalog(&old);
+	is_int(1, recover(), "which has a mirror, while nobody commits");
+	flip_mirror(&old);
+	is_int(-EBADMSG, recover(), "catalogs and mirrors of both damaged");
+	flip_catalog(&new);
 	is_int(2, recover(), "only the older one is damaged");
 	restore();
 	memset(memory + new.catalog_offset, 0, 4096);
 	memset(memory + old.catalog_offset, 0, 4096);
+	memset(memory + 0x102000, 0, 0xfe000);
 	is_int(-EBADMSG, recover(), "wiped catalogs: damaged, not foreign");
 }
 
@@ -164,7 +201,8 @@ static void check_passed_over(void)
 	restore();
 	stele_superblock_decode((void *)(memory + offsets[0]), offsets[0],
 				&lost, NULL);
-	memory[lost.catalog_offset + 77] ^= 1;
+	flip_catalog(&lost);
+	flip_mirror(&lost);
 	if (stele_image_load(dev, NULL, &image) < 0)
 		bail("load");
 	is_uint(1, image.sb.generation, "generation 1 is taken");

@@ -360,13 +360,13 @@ static void check_written(void)
 	is_int(0,
 	       test_change_create(&writer, &change, "v1", NULL, NULL, 0, NULL, NULL),
 	       "nothing deleted");
-	is_uint(3, written(dev, STELE_OP_WRITE),
-		"writes a catalog, a superblock and its mirror");
+	is_uint(4, written(dev, STELE_OP_WRITE),
+		"writes a catalog, a superblock and their mirrors");
 	is_uint(2, written(dev, STELE_OP_FLUSH), "two flushes");
 	stele_fault_log_clear(dev);
 	is_int(0, test_change_create(&writer, &change, "v2", NULL, &ref, 1, NULL, NULL),
 	       "one deleted");
-	is_uint(4, written(dev, STELE_OP_WRITE), "writes a list, too");
+	is_uint(5, written(dev, STELE_OP_WRITE), "writes a list, too");
 	is_uint(STELE_FEATURE_DELETED,
 		writer.image->sb.feature_incompat & STELE_FEATURE_DELETED,
 		"and sets the feature");
