@@ -72,6 +72,8 @@ json_t *field_json(const struct stele_field *field)
 	json_set_text(object, "name", field->name);
 	json_set_text(object, "type", type_name(field->type));
 	json_set_number(object, "classes", field->name_count);
+	if (field->names_damaged)
+		json_set(object, "names_damaged", json_true());
 	if (field->type != STELE_TYPE_TENSOR)
 		return object;
 	shape = json_make_list();

@@ -29,6 +29,9 @@
 #define FREE_BEHIND                                                          \
 	"free space behind the device: in its pool, or where the file of a loop device is"
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
+#define KEEP_SAMPLES                                                         \
+	"the samples can be read: 'stele extract' writes them to files, to be built again; " \
+	"or copy the snapshot from elsewhere"
 #define LOST_FRONT                                                           \
 	"write nothing there: restore the first 2 MiB if they were saved, " \
 	"else copy the image from elsewhere"
@@ -222,6 +225,7 @@ static const struct {
 	{-EUCLEAN, NULL, "no sound catalog", LOST_CATALOG},
 	{-EBADMSG, " repair ", "cannot be chosen", CHOOSE_OTHER},
 	{-EUCLEAN, " repair ", "cannot be chosen", CHOOSE_OTHER},
+	{-EBADMSG, NULL, "class names of field '", KEEP_SAMPLES},
 	{-EBADMSG, " build from ", NULL, NULL},
 	{-EUCLEAN, " build from ", NULL, NULL},
 	{-EBADMSG, " verify ", NULL, DAMAGE},

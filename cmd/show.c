@@ -79,6 +79,8 @@ void show_fields(struct stele_dataset *ds, uint32_t count, int *error)
 		if (field.name_count)
 			printf(" (%" PRIu32 " class%s)", field.name_count,
 			       field.name_count == 1 ? "" : "es");
+		else if (field.names_damaged)
+			printf(" (class names damaged)");
 		putchar('\n');
 		print_classes(ds, i, &field, error);
 	}

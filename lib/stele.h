@@ -324,6 +324,7 @@ struct stele_field {
 	uint32_t dtype;	      /* enum stele_dtype; these three only of a tensor, else 0 */
 	uint32_t rank;	      /* 0 to STELE_RANK_MAX */
 	uint32_t dims[STELE_RANK_MAX]; /* the first may be 0: it differs from sample to sample */
+	uint32_t names_damaged; /* 1: it has class names, but they are damaged; name_count is 0 */
 };
 
 /**
@@ -338,7 +339,7 @@ STELE_API int stele_dataset_field_index(const struct stele_dataset *ds,
 /**
  * stele_dataset_class_name() - the name of value `value` of a field
  * @name: NUL-terminated, lives as long as @ds; may hold any byte but NUL
- * Return: 0; -ERANGE; -ENOENT (no name for that value).
+ * Return: 0; -ERANGE; -ENOENT (no name for that value); -EBADMSG (the names are damaged).
  */
 STELE_API int stele_dataset_class_name(const struct stele_dataset *ds,
 				       uint32_t field, int64_t value,

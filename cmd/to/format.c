@@ -101,6 +101,10 @@ static int read_fields(struct to *to, const struct stele_dataset *ds, uint32_t c
 		field->size = sizeof(*field);
 		if (stele_dataset_field(ds, i, field))
 			return -EOPNOTSUPP;
+		if (field->names_damaged && to->format == TO_WEBDATASET) {
+			cmd_log_error(stele_dataset_class_name(ds, i, 0, &why), NULL);
+			return -EBADMSG;
+		}
 		why = field_refusal(to, field);
 		if (!why)
 			continue;

@@ -217,8 +217,50 @@ static void release_names(struct stele_names_set *names)
 	free(names);
 }
 
-int stele_segment_load_schema(struct stele_image *image,
-			      struct stele_segment *segment)
+/* What becomes of blocks on a device, which says nothing about the samples. */
+static bool is_damage(int error)
+{
+	return error == -EBADMSG || error == -EUCLEAN || error == -EIO;
+}
+
+/* The same, but damaged names are left out. */
+static int load_sound_names(struct stele_image *image,
+			    struct stele_segment *segment,
+			    const struct stele_section *section,
+			    struct stele_names_stream *stream)
+{
+	struct stele_names *names = &segment->names->field[section->field];
+	const struct stele_log log = image->log;
+	struct stele_log_held held;
+	int ret;
+
+	stele_log_hold(&held, &log);
+	image->log = held.log;
+	ret = load_names(image, segment, section, stream);
+	image->log = log;
+	if (is_damage(ret)) {
+		stele_log_warning(&log, "class names of field '%s' are damaged: %s",
+				  segment->fields[section->field].name,
+				  held.last ? held.last : "impossible contents");
+		free(names->names);
+		*names = (struct stele_names){.damaged = true};
+		ret = 0;
+	}
+	stele_log_end(&held, !names->damaged);
+	return ret;
+}
+
+static bool has_damaged_names(const struct stele_names_set *names)
+{
+	for (uint32_t i = 0; i < names->count; i++)
+		if (names->field[i].damaged)
+			return true;
+	return false;
+}
+
+/* The digest of the schema proves the fields only together with all names. */
+static int load_schema(struct stele_image *image, struct stele_segment *segment,
+		       bool needs_names)
 {
 	struct stele_names_stream streams[STELE_FIELD_COUNT_MAX] = {0};
 	uint32_t count = 0;
@@ -232,9 +274,10 @@ int stele_segment_load_schema(struct stele_image *image,
 						  STELE_BLOCK_NAMES, i,
 						  &section) < 0)
 			continue;
-		ret = load_names(image, segment, &section, &streams[count++]);
+		ret = (needs_names ? load_names : load_sound_names)(
+			image, segment, &section, &streams[count++]);
 	}
-	if (ret == 0)
+	if (ret == 0 && !has_damaged_names(segment->names))
 		ret = check_schema(image, segment, streams, count);
 	if (ret == -EUCLEAN)
 		stele_log_error(&image->log,
@@ -243,6 +286,12 @@ int stele_segment_load_schema(struct stele_image *image,
 	while (count > 0)
 		free((void *)streams[--count].blocks);
 	return ret;
+}
+
+int stele_segment_load_schema(struct stele_image *image,
+			      struct stele_segment *segment)
+{
+	return load_schema(image, segment, true);
 }
 
 static int load_deleted(struct stele_image *image,
@@ -296,7 +345,8 @@ static bool share_schema(const struct stele_segment *known,
 {
 	const struct stele_descriptor *d = &segment->descriptor;
 
-	if (!known || memcmp(known->descriptor.schema_digest, d->schema_digest,
+	if (!known || has_damaged_names(known->names) ||
+	    memcmp(known->descriptor.schema_digest, d->schema_digest,
 			     sizeof(d->schema_digest)) ||
 	    known->descriptor.field_count != d->field_count ||
 	    memcmp(known->fields, segment->fields,
@@ -318,7 +368,7 @@ int stele_segment_load_like(struct stele_image *image,
 	if (ret < 0)
 		return ret;
 	if (!share_schema(known, out))
-		ret = stele_segment_load_schema(image, out);
+		ret = load_schema(image, out, false);
 	if (ret == 0 && at->ref.deleted_count)
 		ret = load_deleted(image, &at->ref, out);
 	if (ret < 0) {
@@ -364,6 +414,7 @@ void stele_segment_field(const struct stele_segment *segment, uint32_t index,
 	out->type = field->type;
 	out->name_count = segment->names->field[index].count;
 	out->names = (const char *const *)segment->names->field[index].names;
+	out->names_damaged = segment->names->field[index].damaged;
 	out->dtype = field->dtype;
 	out->rank = field->rank;
 	memcpy(out->dims, field->dims, sizeof(out->dims));

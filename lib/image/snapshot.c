@@ -100,6 +100,8 @@ static int load_segments(struct stele_image *image, struct stele_snapshot *out)
 static bool names_extend(const struct stele_names *later,
 			 const struct stele_names *earlier)
 {
+	if (later->damaged || earlier->damaged) /* nobody knows */
+		return true;
 	if (later->count < earlier->count)
 		return false;
 	for (uint32_t i = 0; i < earlier->count; i++)
@@ -153,6 +155,26 @@ static int check_segments(const struct stele_image *image,
 			snapshot->info.name, snapshot->sample_count,
 			snapshot->info.sample_count);
 	return -EUCLEAN;
+}
+
+int stele_snapshot_check_names(const struct stele_image *image,
+			       const struct stele_snapshot *snapshot)
+{
+	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
+		const struct stele_segment *segment = &snapshot->segments[i];
+
+		for (uint32_t j = 0; segment->names && j < segment->names->count; j++) {
+			if (!segment->names->field[j].damaged)
+				continue;
+			stele_log_error(&image->log,
+					"class names of field '%s' in snapshot "
+					"'%s' are damaged",
+					segment->fields[j].name,
+					snapshot->info.name);
+			return -EBADMSG;
+		}
+	}
+	return 0;
 }
 
 int stele_snapshot_compute_digest(struct stele_snapshot *snapshot)

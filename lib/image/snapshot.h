@@ -17,6 +17,7 @@
 struct stele_names {
 	char **names; /* by value 0, 1, ...; each NUL-terminated */
 	uint32_t count;
+	bool damaged; /* it has some, which could not be read: see load_like() */
 };
 
 /* By field. Segments of one snapshot that have the same schema share it. */
@@ -59,7 +60,8 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 int stele_snapshot_log_choice(const struct stele_image *image, int error);
 
 /*
- * Load descriptors, names and deleted lists, and recompute the digest.
+ * Load descriptors, names (see stele_segment_load_like()) and deleted lists, and recompute
+ * the digest.
  * Return: 0; -EBADMSG (also: the digest differs); -EUCLEAN; -EMEDIUMTYPE
  * never; -ENOMEM; device errno.
  */
@@ -111,7 +113,8 @@ int stele_segments_load(struct stele_image *image,
 			const struct stele_segment_at *at, uint32_t count,
 			struct stele_segment *out, uint32_t *loaded);
 /*
- * One of them. `blocks`: the first copy of its descriptor, as it was read, and now the
+ * One of them. Damaged class names get a warning, and the segment goes without: its samples
+ * are none the worse. `blocks`: the first copy of its descriptor, as it was read, and now the
  * segment's; or NULL. `known`, or NULL: one whose schema it may have, too.
  * Return: 0; -EBADMSG; -EUCLEAN; -ENOMEM; device errno.
  */
@@ -119,6 +122,12 @@ int stele_segment_load_like(struct stele_image *image,
 			    const struct stele_segment_at *at, void *blocks,
 			    const struct stele_segment *known,
 			    struct stele_segment *out);
+/*
+ * Are all class names there? Who copies the snapshot or adds to it would lose them.
+ * Return: 0; -EBADMSG (logged).
+ */
+int stele_snapshot_check_names(const struct stele_image *image,
+			       const struct stele_snapshot *snapshot);
 /* One on its own, of which nothing is deleted. */
 int stele_segment_load(struct stele_image *image,
 		       const struct stele_catalog_segment *where,

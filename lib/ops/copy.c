@@ -445,6 +445,8 @@ static int open_source(struct copy *c, const char *source)
 					     .log_user = c->opts.log_user,
 					     .backend = c->opts.backend),
 				 &c->ds);
+	if (ret == 0)
+		ret = stele_snapshot_check_names(&c->ds->image, &c->ds->snapshot);
 	if (ret < 0)
 		return ret;
 	/* What it is, to compare it with the target. */

@@ -38,6 +38,8 @@ static int import_from(struct stele_txn *txn, struct stele_dataset *ds, const ch
 	struct stele_addition *waiting;
 	int ret = stele_txn_check_name(name, &txn->log);
 
+	if (ret == 0)
+		ret = stele_snapshot_check_names(&ds->image, &ds->snapshot);
 	if (ret < 0)
 		return ret;
 	waiting = stele_addition_take(txn);

@@ -57,10 +57,16 @@ static void add_field(struct stele_relation *relation, const struct stele_field 
 	column->index = index;
 }
 
+/* Those that are damaged are an error for who asks for them, not a column that is not there. */
+static bool has_names(const struct stele_field *field)
+{
+	return field->name_count || field->names_damaged;
+}
+
 /* A split is what it is called: nobody knows its number. */
 static bool is_split(const struct stele_field *field)
 {
-	return field->name_count && strcmp(field->name, "split") == 0;
+	return has_names(field) && strcmp(field->name, "split") == 0;
 }
 
 void stele_relation_init(struct stele_relation *relation)
@@ -81,7 +87,7 @@ void stele_relation_init(struct stele_relation *relation)
 	}
 	/* Behind all fields, which keep their names. */
 	for (uint32_t i = 0; stele_dataset_field(relation->ds, i, &field) == 0; i++)
-		if (field.name_count && !is_split(&field))
+		if (has_names(&field) && !is_split(&field))
 			add_field(relation, &field, i, STELE_RELATION_CLASS, "_name");
 }
 

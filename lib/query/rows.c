@@ -121,7 +121,7 @@ static int add_classes(struct list *list, const struct stele_field *field, sqlit
 {
 	const int type = stele_sqlite.value_type(value); /* before it is converted */
 	const char *name = (const char *)stele_sqlite.value_text(value);
-	int ret = 0;
+	int ret = field->names_damaged ? -EBADMSG : 0;
 
 	if (type == SQLITE_NULL || type == SQLITE_BLOB)
 		return 0;
@@ -331,7 +331,9 @@ static int give_scalar(struct rows *rows, sqlite3_context *context,
 {
 	uint64_t bits = 0;
 	double f64;
-	int ret = stele_scan_value(&rows->scan, column->index, rows->row, &bits);
+	int ret = column->kind == STELE_RELATION_CLASS && column->field.names_damaged ?
+			  -EBADMSG :
+			  stele_scan_value(&rows->scan, column->index, rows->row, &bits);
 
 	if (ret < 0)
 		return ret;

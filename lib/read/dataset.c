@@ -299,12 +299,21 @@ static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 {
 	uint32_t count;
 	const struct stele_segment *segment = schema(ds, &count);
+	const struct stele_names *names;
 
 	if (field >= count)
 		return -ERANGE;
-	if (value < 0 || value >= segment->names->field[field].count)
+	names = &segment->names->field[field];
+	if (names->damaged) {
+		/* The log was told when the dataset was opened. */
+		stele_log_error(&(struct stele_log){0},
+				"cannot read the class names of field '%s': "
+				"they are damaged", segment->fields[field].name);
+		return -EBADMSG;
+	}
+	if (value < 0 || value >= names->count)
 		return -ENOENT;
-	*name = segment->names->field[field].names[value];
+	*name = names->names[value];
 	return 0;
 }
 

@@ -69,6 +69,10 @@ static int add_field(struct taking *t, const struct stele_field *field)
 	out->dtype = field->dtype;
 	out->rank = field->rank;
 	memcpy(out->dims, field->dims, sizeof(out->dims));
+	if (field->names_damaged) {
+		wrong(t, fields->count, field->name, "its class names are damaged");
+		return -EBADMSG;
+	}
 	why = stele_field_wrong(out);
 	if (!why && field->name_count &&
 	    (field->type != STELE_TYPE_I64 || !field->names))

@@ -83,7 +83,9 @@ int stele_addition_begin(struct stele_txn *txn,
 	a->source_time = base->info.source_time;
 	a->snapshot.info = base->info;
 	ret = load_segments(a, base);
-	return ret < 0 ? ret : stele_snapshot_check(txn->image, &a->snapshot);
+	if (ret == 0)
+		ret = stele_snapshot_check(txn->image, &a->snapshot);
+	return ret < 0 ? ret : stele_snapshot_check_names(txn->image, &a->snapshot);
 }
 
 void stele_addition_discard(struct stele_addition *a)

@@ -28,7 +28,8 @@ int py_field_index(const struct py_core *core, PyObject *name)
 
 PyObject *py_field_tuple(const struct stele_field *field)
 {
-	PyObject *names = PyTuple_New(field->name_count);
+	PyObject *names = field->names_damaged ? Py_NewRef(Py_None) :
+						 PyTuple_New(field->name_count);
 	PyObject *dims = PyTuple_New(field->rank);
 
 	for (uint32_t i = 0; names && i < field->name_count; i++) {

@@ -171,7 +171,7 @@ PyObject *py_keys_new(struct py_core *core, PyObject *prefix);
 
 /* Return: index; -1 with KeyError or TypeError set. */
 int py_field_index(const struct py_core *core, PyObject *name);
-/* (name, type, names of classes, dtype, dims) */
+/* (name, type, names of classes or None: they are damaged, dtype, dims) */
 PyObject *py_field_tuple(const struct stele_field *field);
 
 /* A field of a schema, and what finds the values of its classes; NULL: it has none. */

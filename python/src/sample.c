@@ -160,7 +160,8 @@ static PyObject *sample_class_name(PyObject *self, PyObject *args)
 		return NULL;
 	}
 	index = py_field_index(entry->core, name);
-	if (index >= 0 && !entry->core->fields[index].name_count) {
+	if (index >= 0 && !entry->core->fields[index].name_count &&
+	    !entry->core->fields[index].names_damaged) {
 		PyErr_Format(PyExc_TypeError, "field %R has no classes", name);
 		index = -1;
 	}

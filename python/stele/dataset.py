@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import itertools
 import os
@@ -12,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from . import _stele
-from .errors import Error, NotFound, StaleError
+from .errors import ChecksumError, Error, NotFound, StaleError
 
 if TYPE_CHECKING:
     import numpy
@@ -58,6 +59,16 @@ class Field(NamedTuple):
     """Of a tensor's elements ('float32', ...), else ''."""
     shape: tuple[int | None, ...]
     """Of a tensor; None: differs from sample to sample."""
+
+
+class _Unnamed(Field):
+    """A field whose class names are damaged: whoever asks for them is told."""
+
+    __slots__ = ()
+
+    @property
+    def classes(self) -> tuple[str, ...]:  # pyright: ignore
+        raise ChecksumError(errno.EBADMSG, f"class names of field {self.name!r} are damaged")
 
 
 class Info(NamedTuple):
@@ -235,12 +246,12 @@ class Dataset(_stele.Dataset):
 
     @property
     def fields(self) -> dict[str, Field]:
-        """Fields by name, in order."""
+        """Fields by name, in order; ``classes`` of one raises ChecksumError if damaged."""
         return {
-            name: Field(
+            name: (_Unnamed if classes is None else Field)(
                 name,
                 TYPES.get(type, str(type)),
-                classes,
+                classes or (),
                 DTYPES[dtype] if dtype < len(DTYPES) else str(dtype),
                 tuple(dim or None for dim in dims),
             )
@@ -249,7 +260,11 @@ class Dataset(_stele.Dataset):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Class names of 'label', or else of the first field that has names."""
+        """Class names of 'label', or else of the first field that has names.
+
+        Raises:
+            ChecksumError: the names of a field are damaged; samples and values are not.
+        """
         named = {name: field.classes for name, field in self.fields.items() if field.classes}
         return named.get("label") or next(iter(named.values()), ())
 
@@ -340,7 +355,8 @@ class Dataset(_stele.Dataset):
         ]
         for field in self.fields.values():
             shape = "".join(f"[{'?' if dim is None else dim}]" for dim in field.shape)
-            classes = f", {len(field.classes):,} classes" if field.classes else ""
+            count = 0 if isinstance(field, _Unnamed) else len(field.classes)
+            classes = f", {count:,} classes" if count else ""
             rows.append((field.name, f"{field.dtype or field.type}{shape}{classes}"))
         body = "".join(
             f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in rows

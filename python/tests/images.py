@@ -47,6 +47,18 @@ def rich():
 
 
 @functools.cache
+def unnamed():
+    """plain(), whose class names have a flipped bit."""
+    target = DIRECTORY / "unnamed.stele"
+    data = bytearray(Path(plain()).read_bytes())
+    at = data.find(b"\x93STELE\r\n\x0a\0\0\0")  # a block of names
+    assert at > 0 and at % 4096 == 0
+    data[at + 100] ^= 1
+    target.write_bytes(data)
+    return str(target)
+
+
+@functools.cache
 def damaged():
     """plain(), where the sample of key(100) has a flipped bit."""
     target = DIRECTORY / "damaged.stele"

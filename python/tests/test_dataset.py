@@ -197,6 +197,26 @@ class Sequence(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.ds.subset()
 
+    def test_damaged_class_names(self):
+        with stele.open(images.unnamed()) as ds:
+            self.assertEqual({s.key: bytes(s) for s in ds}, images.CONTENT)
+            self.assertEqual(ds.column("label").tolist(), self.ds.column("label").tolist())
+            self.assertEqual(ds[5]["label"], self.ds[5]["label"])
+            self.assertEqual(list(ds.fields), ["data", "label"])
+            self.assertEqual(ds.fields["label"].type, "int")
+            self.assertIn("<table>", ds._repr_html_())
+            self.assertEqual(pickle.loads(pickle.dumps(ds)).info.digest, self.ds.info.digest)
+            for names in (
+                lambda: ds.classes,
+                lambda: ds.fields["label"].classes,
+                ds[5].class_name,
+                lambda: stele.Writer(str(images.DIRECTORY / "never.stele"), ds.fields),
+            ):
+                with self.assertRaisesRegex(stele.ChecksumError, "class names of field 'label'"):
+                    names()
+            with self.assertRaises(TypeError):
+                ds[5].class_name("data")
+
     def test_what_it_is(self):
         info = self.ds.info
         self.assertEqual((info.sample_count, info.snapshot), (images.COUNT, "v1"))
