@@ -275,6 +275,16 @@ static int open_once(struct stele_device *dev, const struct stele_log *log,
 		stele_snapshot_log_choice(image, ret);
 	else
 		ret = stele_snapshot_load(image, index, snapshot);
+	if (ret == 0 && digest) {
+		ret = stele_snapshot_check_names(image, snapshot);
+		if (ret < 0) {
+			stele_log_error(&image->log,
+					"the digest cannot be proven without its "
+					"class names; open snapshot '%s' by name",
+					snapshot->info.name);
+			stele_snapshot_release(snapshot);
+		}
+	}
 	if (ret == 0)
 		return 0;
 	*overtaken = stele_error_of_content(ret) && stele_image_changed(image);

@@ -75,9 +75,9 @@ int stele_snapshot_load(struct stele_image *image, uint32_t index,
 int stele_snapshot_check(const struct stele_image *image,
 			 struct stele_snapshot *snapshot);
 /*
- * An image and one of its snapshots, by name or digest as above. Retries if commits
- * free and reuse what is being read: see
- * STELE_LOAD_TRIES. On success the image owns `dev`; on failure the caller still
+ * An image and one of its snapshots, by name or digest as above. By digest it needs all class
+ * names, without which nothing proves the fields. Retries if commits free and reuse what is
+ * being read: see STELE_LOAD_TRIES. On success the image owns `dev`; on failure the caller still
  * does, and there is nothing to release.
  * Return: as the load of both, and find.
  */
@@ -123,8 +123,8 @@ int stele_segment_load_like(struct stele_image *image,
 			    const struct stele_segment *known,
 			    struct stele_segment *out);
 /*
- * Are all class names there? Who copies the snapshot or adds to it would lose them.
- * Return: 0; -EBADMSG (logged).
+ * Are all class names there? They are part of the digest of the snapshot, so who copies it,
+ * adds to it or has to prove it cannot go without. Return: 0; -EBADMSG (logged).
  */
 int stele_snapshot_check_names(const struct stele_image *image,
 			       const struct stele_snapshot *snapshot);
