@@ -109,6 +109,13 @@ is "$(fields_of "$t@v1")" "$(fields_of "$t@v2")" \
 run "$reader" "$t"
 is 0 "$status" "many fields: a second reader agrees" || diag "$err"
 
+# Small samples: a thread per processor, or as many as asked for, as far as each has 16 MiB.
+cpus=$(nproc)
+jobs_of() { stele compact -q --json "$@" | jq .jobs; }
+is "$((cpus < 8 ? cpus : 8))" "$(jobs_of "$t@v1" j1)" "a thread per processor"
+is 6 "$(jobs_of --jobs=6 "$t@v1" j2)" "as many as asked for"
+is 2 "$(jobs_of --jobs=6 --memory=64M "$t@v1" j3)" "as many as have memory"
+
 # ---- refused, and damaged ----
 
 t=$tmp/bad.stele
