@@ -175,24 +175,6 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
 	return error < 0 ? error : 0;
 }
 
-/* Return: 0; negative errno (said). */
-static int find_field(const struct stele_dataset *ds, const char *name,
-		      int *index)
-{
-	char *text;
-
-	*index = -1;
-	if (!name)
-		return 0;
-	*index = stele_dataset_field_index(ds, name);
-	if (*index >= 0)
-		return 0;
-	text = text_escape(name, strlen(name));
-	cmd_message("no field '%s'", text ? text : name);
-	free(text);
-	return *index;
-}
-
 static int run(const char *target, char **names, bool keys_only,
 	       const char *field, const struct range *range, uint32_t verify)
 {
@@ -204,8 +186,9 @@ static int run(const char *target, char **names, bool keys_only,
 	error = cmd_open_dataset(&log, verify, &ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
-	if (find_field(ds, field, &index))
-		status = CMD_FAILED;
+	index = field ? field_find(ds, field, false) : -1;
+	if (field && index < 0)
+		status = CMD_USAGE;
 	for (; *names && !ferror(stdout) && (index >= 0 || !field); names++) {
 		error = copy(ds, *names, keys_only, index, range, &missing);
 		if (error && status != CMD_DAMAGED)

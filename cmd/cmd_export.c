@@ -138,9 +138,9 @@ static int check(const struct cmd *cmd, const struct export *job, bool example)
 
 	if (example && job->format != TO_TFRECORD)
 		return cmd_misuse(cmd, "--example goes with --to=tfrecord");
-	if (job->field && (example || (job->format != TO_TFRECORD && job->format != TO_LMDB)))
-		return cmd_misuse(cmd, "--field goes with --to=tfrecord, without --example, and "
-				  "--to=lmdb");
+	if (job->field && (example || job->format == TO_WEBDATASET))
+		return cmd_misuse(cmd, "--field goes with neither --example nor --to=webdataset: "
+				  "they take all fields");
 	if (job->format == TO_LMDB && job->file.shard_size)
 		return cmd_misuse(cmd, "--shard-size does not go with --to=lmdb");
 	if (job->format == TO_LMDB && !strcmp(job->file.path, "-"))

@@ -18,14 +18,16 @@
 #include <unistd.h>
 
 #include "extract.h"
+#include "fields.h"
 #include "parse.h"
 #include "remedy.h"
 #include "stop.h"
 #include "text.h"
 
-enum { OPTION_VERIFY = 256, OPTION_SKIP };
+enum { OPTION_VERIFY = 256, OPTION_FIELD, OPTION_SKIP };
 
 static const struct option longopts[] = {
+	{"field", required_argument, NULL, OPTION_FIELD},
 	{"force", no_argument, NULL, 'f'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"skip-existing", no_argument, NULL, OPTION_SKIP},
@@ -99,7 +101,14 @@ static void summarize(const struct extract *job, const char *dir)
 		       text_counted(count, job->skipped, "file"));
 }
 
-static int run(const char *target, const char *dir, char **keys,
+/* Return: 0; -EINVAL (said). */
+static int choose_field(const char *field, struct extract *job)
+{
+	job->field = field ? field_find(job->ds, field, true) : -1;
+	return field && job->field < 0 ? job->field : 0;
+}
+
+static int run(const char *target, const char *dir, char **keys, const char *field,
 	       uint32_t verify, struct extract *job)
 {
 	struct cmd_log log = {.target = target};
@@ -108,9 +117,12 @@ static int run(const char *target, const char *dir, char **keys,
 	error = cmd_open_dataset(&log, verify, &job->ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
-	status = CMD_FAILED;
-	job->root = open_root(dir);
+	error = choose_field(field, job);
+	status = error ? cmd_status_of(error) : CMD_FAILED;
+	job->root = error ? -1 : open_root(dir);
 	if (job->root >= 0) {
+		if (!field && !job->quiet && fields_warn_joined(job->ds))
+			cmd_hint("--field=NAME writes one");
 		stop_catch();
 		status = extract_run(job, keys);
 		if (stop_requested() && is_left(job)) {
@@ -129,10 +141,14 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 {
 	uint32_t verify = STELE_VERIFY_DEFAULT;
 	struct extract job = {0};
+	const char *field = NULL;
 	int c;
 
 	while ((c = cmd_option(cmd, argc, argv, "fqh", longopts)) != -1) {
 		switch (c) {
+		case OPTION_FIELD:
+			field = optarg;
+			break;
 		case 'f':
 			job.replace = true;
 			break;
@@ -152,6 +168,5 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "--force goes without --skip-existing");
 	if (argc - optind < 2)
 		return cmd_misuse(cmd, "extract needs a TARGET and a DIR");
-	return run(argv[optind], argv[optind + 1], argv + optind + 2, verify,
-		   &job);
+	return run(argv[optind], argv[optind + 1], argv + optind + 2, field, verify, &job);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "fields.h"
 #include "key.h"
 #include "progress.h"
 #include "stop.h"
@@ -129,23 +130,27 @@ static int put_piece(void *user, const void *data, size_t size)
 			 tar_data(piecewise->e->to.tar, data, size));
 }
 
-static int put_stream(struct exporting *e, const struct entry *entry)
+/* A file of all bytes, which need not be in memory. */
+static int put_stream(struct exporting *e, const struct window *w, const struct entry *entry)
 {
 	struct piecewise piecewise = {e, entry->size};
-	int error = stele_dataset_stream(e->job->ds, entry->id, put_piece,
-					 &piecewise);
+	int error = check_tar(e->job, tar_file(e->to.tar, w->memory + entry->path, entry->size,
+					       e->to.time));
 
+	if (!error)
+		error = stele_dataset_stream(e->job->ds, entry->id, put_piece, &piecewise);
 	if (!error && piecewise.left)
 		error = -EUCLEAN;
-	return error;
+	return error ? error : check_tar(e->job, tar_file_end(e->to.tar));
 }
 
-/* One that is large is in memory as a whole meanwhile. */
-static int put_fields(struct exporting *e, const struct window *w, const struct entry *entry)
+/* One that is large is in memory as a whole meanwhile, if it has to be taken apart. */
+static int put_one(struct exporting *e, const struct window *w, const struct entry *entry)
 {
 	struct to_sample sample = {
 		.path = w->memory + entry->path,
 		.data = (const uint8_t *)w->memory + entry->data,
+		.size = entry->size,
 		.values = (const union stele_value *)(w->memory + entry->values)};
 	union stele_value values[STELE_FIELDS_MAX];
 	struct stele_sample large;
@@ -153,30 +158,19 @@ static int put_fields(struct exporting *e, const struct window *w, const struct 
 
 	if (!entry->large)
 		return check_tar(e->job, to_put(&e->to, &sample));
+	if (!e->to.field_count)
+		return put_stream(e, w, entry);
 	error = stele_dataset_read(e->job->ds, entry->id, &large);
 	if (error)
 		return error;
 	error = to_values(&e->to, &large, values);
 	sample.data = large.data;
+	sample.size = large.size;
 	sample.values = values;
 	if (!error)
 		error = check_tar(e->job, to_put(&e->to, &sample));
 	stele_sample_release(&large);
 	return error;
-}
-
-static int put_file(struct exporting *e, const struct window *w, const struct entry *entry)
-{
-	struct export *job = e->job;
-	int error = check_tar(job, tar_file(e->to.tar, w->memory + entry->path, entry->size,
-					    e->to.time));
-
-	if (!error && entry->large)
-		error = put_stream(e, entry);
-	else if (!error)
-		error = check_tar(job, tar_data(e->to.tar, w->memory + entry->data,
-						entry->size));
-	return error ? error : check_tar(job, tar_file_end(e->to.tar));
 }
 
 static int begin_file(struct exporting *e)
@@ -210,7 +204,7 @@ static int put_sample(struct exporting *e, const struct window *w,
 	if (!error)
 		error = turn_file(e);
 	if (!error)
-		error = e->to.format == TO_TAR ? put_file(e, w, entry) : put_fields(e, w, entry);
+		error = put_one(e, w, entry);
 	if (!error) {
 		job->done++;
 		job->bytes += entry->size;
@@ -559,6 +553,8 @@ int export_run(struct export *job)
 		to_release(&e.to);
 		return error;
 	}
+	if (job->format == TO_TAR && !job->field && !job->quiet && fields_warn_joined(job->ds))
+		cmd_hint("--field=NAME takes one, --to=webdataset makes each a file");
 	error = allocate(&e);
 	if (!error)
 		error = stele_cursor_open(job->ds, NULL, 0, &e.cursor);

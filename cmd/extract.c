@@ -236,18 +236,16 @@ static unsigned int how(const struct extract *job, uint64_t size)
 }
 
 /* Return: 0; negative errno. */
-static int write_file(struct writer *w, const char *path,
-		      const struct stele_sample *sample)
+static int write_file(struct writer *w, const char *path, const void *data, uint64_t size)
 {
 	struct tree_part part;
 	struct file file = {0};
-	int error = tree_part_create(&w->tree, path, how(w->e->job, sample->size),
-				     &part);
+	int error = tree_part_create(&w->tree, path, how(w->e->job, size), &part);
 
 	if (error)
 		return error;
 	file.fd = part.fd;
-	error = fill(&file, sample->data, sample->size);
+	error = fill(&file, data, size);
 	if (!error)
 		error = finish(&file);
 	if (!error)
@@ -386,19 +384,54 @@ static void refuse(struct extracting *e, const char *key, size_t key_size,
 	pthread_mutex_unlock(&e->lock);
 }
 
+static void say_failure(struct extract *job, uint64_t id, int error)
+{
+	char *name;
+
+	if (is_new(job, "cannot read", stele_strerror(error))) {
+		name = key_name(job->ds, id);
+		cmd_error(error, "cannot read %s", name ? name : "a sample");
+		free(name);
+	}
+	job->failed++;
+	if (cmd_status_of(error) == CMD_DAMAGED)
+		job->damaged = true;
+}
+
+static void fail(struct extracting *e, uint64_t id, int error)
+{
+	pthread_mutex_lock(&e->lock);
+	if (error == -ESTALE) { /* nothing of the snapshot can be relied on any more */
+		e->job->stale = true;
+		stop(e);
+	} else {
+		say_failure(e->job, id, error);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
 static void keep(struct writer *w, const struct stele_sample *sample)
 {
 	const char *reason = tree_refusal(sample->key, sample->key_size);
+	const int field = w->e->job->field;
 	char path[STELE_KEY_SIZE_MAX + 1];
+	const void *data = sample->data;
+	uint64_t size = sample->size;
+	int error = 0;
 
+	if (field >= 0)
+		error = stele_sample_bytes(sample, (uint32_t)field, &data, &size);
+	if (error) {
+		fail(w->e, sample->id, error);
+		return;
+	}
 	if (reason) {
 		refuse(w->e, sample->key, sample->key_size, reason);
 		return;
 	}
 	memcpy(path, sample->key, sample->key_size);
 	path[sample->key_size] = '\0';
-	count_file(w->e, path, write_file(w, path, sample), sample->size,
-		   sample->size);
+	count_file(w->e, path, write_file(w, path, data, size), size, size);
 }
 
 /* ---- samples larger than memory -------------------------------------------- */
@@ -447,6 +480,20 @@ static int stream_file(struct writer *w, uint64_t id, const char *path)
 	return 0;
 }
 
+/* A field is cut out in memory. Return: 0; errno of reading. */
+static int keep_field(struct writer *w, uint64_t id)
+{
+	struct stele_sample sample;
+	int error = stele_dataset_read(w->e->job->ds, id, &sample);
+
+	if (error)
+		return error;
+	w->e->job->seen_bytes += sample.size;
+	keep(w, &sample);
+	stele_sample_release(&sample);
+	return 0;
+}
+
 /* Its key is known from the keys section alone. Return: 0; errno of reading. */
 static int keep_large(struct writer *w, uint64_t id)
 {
@@ -464,32 +511,6 @@ static int keep_large(struct writer *w, uint64_t id)
 		error = stream_file(w, id, path);
 	free(path);
 	return error;
-}
-
-static void say_failure(struct extract *job, uint64_t id, int error)
-{
-	char *name;
-
-	if (is_new(job, "cannot read", stele_strerror(error))) {
-		name = key_name(job->ds, id);
-		cmd_error(error, "cannot read %s", name ? name : "a sample");
-		free(name);
-	}
-	job->failed++;
-	if (cmd_status_of(error) == CMD_DAMAGED)
-		job->damaged = true;
-}
-
-static void fail(struct extracting *e, uint64_t id, int error)
-{
-	pthread_mutex_lock(&e->lock);
-	if (error == -ESTALE) { /* nothing of the snapshot can be relied on any more */
-		e->job->stale = true;
-		stop(e);
-	} else {
-		say_failure(e->job, id, error);
-	}
-	pthread_mutex_unlock(&e->lock);
 }
 
 /* ---- the ring -------------------------------------------------------------- */
@@ -609,7 +630,7 @@ static int submit(struct writer *w)
 	}
 	if (count || e->next == job->count)
 		return stele_reader_submit(e->reader, ids, NULL, count);
-	error = keep_large(w, id);
+	error = job->field < 0 ? keep_large(w, id) : keep_field(w, id);
 	if (error)
 		fail(w->e, id, error);
 	return 1;

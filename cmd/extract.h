@@ -14,6 +14,7 @@
 struct extract {
 	struct stele_dataset *ds;
 	int root;	/* directory */
+	int field;	/* index of the one to write; -1: all bytes */
 	bool replace;	/* existing files */
 	bool skip;	/* files that exist with the sample's size */
 	bool quiet;

@@ -4,12 +4,14 @@
  */
 #include "fields.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "json.h"
 #include "text.h"
 
@@ -85,18 +87,90 @@ json_t *field_json(const struct stele_field *field)
 	return object;
 }
 
-/* ---- values -------------------------------------------------------------------- */
-
-static bool next_field(const struct stele_sample *sample, uint32_t index,
+static bool next_field(const struct stele_dataset *ds, uint32_t index,
 		       struct stele_field *field)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
 
 	*field = (struct stele_field){.size = sizeof(*field)};
-	stele_dataset_info(sample->ds, &info);
-	return index < info.field_count &&
-	       !stele_dataset_field(sample->ds, index, field);
+	stele_dataset_info(ds, &info);
+	return index < info.field_count && !stele_dataset_field(ds, index, field);
 }
+
+/* ---- names --------------------------------------------------------------------- */
+
+bool field_is_number(const struct stele_field *field)
+{
+	return field->type == STELE_TYPE_I64 || field->type == STELE_TYPE_F64;
+}
+
+static void list_names(const struct stele_dataset *ds, bool bytes, FILE *list)
+{
+	struct stele_field field;
+	uint32_t count = 0;
+	char *name;
+
+	for (uint32_t i = 0; next_field(ds, i, &field); i++) {
+		if (bytes && field_is_number(&field))
+			continue;
+		name = text_escape(field.name, strlen(field.name));
+		fprintf(list, "%s'%s'", count++ ? ", " : "", name ? name : "?");
+		free(name);
+	}
+}
+
+char *fields_list(const struct stele_dataset *ds, bool bytes)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *list = open_memstream(&text, &size);
+
+	if (!list)
+		return NULL;
+	list_names(ds, bytes, list);
+	fclose(list);
+	return text;
+}
+
+int field_find(const struct stele_dataset *ds, const char *name, bool bytes)
+{
+	struct stele_field field;
+	char *text, *list;
+
+	for (uint32_t i = 0; next_field(ds, i, &field); i++) {
+		if (strcmp(field.name, name))
+			continue;
+		if (!bytes || !field_is_number(&field))
+			return (int)i;
+		cmd_message("field '%s' is a number, not bytes", field.name);
+		return -EINVAL;
+	}
+	text = text_escape(name, strlen(name));
+	list = fields_list(ds, bytes);
+	cmd_message("no field '%s' (there are %s)", text ? text : name, list ? list : "others");
+	free(text);
+	free(list);
+	return -EINVAL;
+}
+
+bool fields_warn_joined(const struct stele_dataset *ds)
+{
+	struct stele_field field;
+	uint32_t count = 0;
+	char *list;
+
+	for (uint32_t i = 0; next_field(ds, i, &field); i++)
+		count += !field_is_number(&field);
+	if (count < 2)
+		return false;
+	list = fields_list(ds, true);
+	cmd_message("warning: samples have several fields, %s: each file is all of them joined, "
+		    "with nothing in between", list ? list : "?");
+	free(list);
+	return true;
+}
+
+/* ---- values -------------------------------------------------------------------- */
 
 static void print_text(const char *data, uint64_t size)
 {
@@ -153,7 +227,7 @@ void fields_print(const struct stele_sample *sample)
 {
 	struct stele_field field;
 
-	for (uint32_t i = 0; next_field(sample, i, &field); i++) {
+	for (uint32_t i = 0; next_field(sample->ds, i, &field); i++) {
 		printf(" %s=", field.name);
 		print_value(sample, i, &field);
 	}
@@ -197,7 +271,7 @@ json_t *fields_json(const struct stele_sample *sample)
 	json_t *object = json_make();
 	struct stele_field field;
 
-	for (uint32_t i = 0; next_field(sample, i, &field); i++)
+	for (uint32_t i = 0; next_field(sample->ds, i, &field); i++)
 		json_set(object, field.name, value_json(sample, i, &field));
 	return object;
 }

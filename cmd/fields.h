@@ -6,6 +6,7 @@
 #define STELE_CMD_FIELDS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "stele.h"
 
@@ -13,6 +14,18 @@
 #define FIELD_TYPE_SIZE 128
 char *field_type(const struct stele_field *field, char text[FIELD_TYPE_SIZE]);
 json_t *field_json(const struct stele_field *field);
+
+/* i64 or f64, not bytes of whatever kind? */
+bool field_is_number(const struct stele_field *field);
+/*
+ * The field that an option names, by index. Those that are read as `bytes` are no numbers.
+ * Return: index; -EINVAL: there is none (said, with those that there are).
+ */
+int field_find(const struct stele_dataset *ds, const char *name, bool bytes);
+/* 'a', 'b': all fields, or those of bytes, text and tensors. Owned; NULL: no memory. */
+char *fields_list(const struct stele_dataset *ds, bool bytes);
+/* A sample becomes one file: warn if that has several fields. Return: was there a warning? */
+bool fields_warn_joined(const struct stele_dataset *ds);
 
 /* ` name=value` for each field of a sample: sizes of bytes, shapes of tensors. */
 void fields_print(const struct stele_sample *sample);

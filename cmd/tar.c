@@ -203,6 +203,15 @@ int tar_file_end(struct tar *tar)
 				 ARCHIVE_OK);
 }
 
+int tar_whole(struct tar *tar, const char *path, const void *data, size_t size, int64_t time)
+{
+	int error = tar_file(tar, path, size, time);
+
+	if (!error && size)
+		error = tar_data(tar, data, size);
+	return error ? error : tar_file_end(tar);
+}
+
 uint64_t tar_size(const struct tar *tar)
 {
 	return tar->size;

@@ -34,6 +34,8 @@ int tar_open(tar_write_fn write, void *user, struct tar **out);
 int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time);
 int tar_data(struct tar *tar, const void *data, size_t size);
 int tar_file_end(struct tar *tar);
+/* All three, of a file that is in memory. */
+int tar_whole(struct tar *tar, const char *path, const void *data, size_t size, int64_t time);
 /* Bytes of the archive so far. */
 uint64_t tar_size(const struct tar *tar);
 /* Finish the archive. Return: as tar_file(). */

@@ -5,11 +5,11 @@
 #include "to/format.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "fields.h"
 #include "parse.h"
 #include "tree.h"
 
@@ -31,11 +31,6 @@ const char *to_parse(const char *text, enum to_format *format)
 
 /* ---- fields ------------------------------------------------------------------ */
 
-static bool is_scalar(const struct stele_field *field)
-{
-	return field->type == STELE_TYPE_I64 || field->type == STELE_TYPE_F64;
-}
-
 static const char *field_refusal(const struct to *to, const struct stele_field *field)
 {
 	const bool tensor = field->type == STELE_TYPE_TENSOR;
@@ -55,16 +50,10 @@ static const char *field_refusal(const struct to *to, const struct stele_field *
 }
 
 /* All of them, where one has to be chosen. */
-static int refuse_fields(const struct to *to)
+static int refuse_fields(const struct to *to, const struct stele_dataset *ds)
 {
-	char *names = NULL;
-	size_t size;
-	FILE *list = open_memstream(&names, &size);
+	char *names = fields_list(ds, false);
 
-	for (uint32_t i = 0; list && i < to->field_count; i++)
-		fprintf(list, "%s'%s'", i ? ", " : "", to->fields[i].name);
-	if (list)
-		fclose(list);
 	cmd_message("a %s has only bytes, but samples have the fields %s (--field takes one%s)",
 		    to->format == TO_LMDB ? "value" : "record", names ? names : "",
 		    to->format == TO_LMDB ? "" : ", --example all");
@@ -73,22 +62,17 @@ static int refuse_fields(const struct to *to)
 }
 
 /* What records of bytes are. */
-static int take_field(struct to *to)
+static int take_field(struct to *to, const struct stele_dataset *ds)
 {
-	while (to->field && to->taken < to->field_count &&
-	       strcmp(to->fields[to->taken].name, to->field) != 0)
-		to->taken++;
+	int index;
+
 	if (!to->field_count) /* nor samples */
 		return 0;
-	if (to->taken == to->field_count)
-		cmd_message("no field '%s'", to->field);
-	else if (!to->field && to->field_count > 1)
-		return refuse_fields(to);
-	else if (is_scalar(&to->fields[to->taken]))
-		cmd_message("field '%s' is a number, not bytes", to->fields[to->taken].name);
-	else
-		return 0;
-	return -EOPNOTSUPP;
+	if (!to->field && to->field_count > 1)
+		return refuse_fields(to, ds);
+	index = field_find(ds, to->field ? to->field : to->fields[0].name, true);
+	to->taken = index < 0 ? 0 : (uint32_t)index;
+	return index < 0 ? index : 0;
 }
 
 static int read_fields(struct to *to, const struct stele_dataset *ds, uint32_t count)
@@ -111,7 +95,7 @@ static int read_fields(struct to *to, const struct stele_dataset *ds, uint32_t c
 		cmd_message("field '%s' %s", field->name, why);
 		return -EOPNOTSUPP;
 	}
-	return to->format == TO_TFRECORD || to->format == TO_LMDB ? take_field(to) : 0;
+	return to->format == TO_WEBDATASET || to->format == TO_EXAMPLE ? 0 : take_field(to, ds);
 }
 
 int to_open(struct to *to, struct stele_dataset *ds)
@@ -121,7 +105,7 @@ int to_open(struct to *to, struct stele_dataset *ds)
 
 	stele_dataset_info(ds, &info);
 	to->time = info.time;
-	if (to->format == TO_TAR)
+	if (to->format == TO_TAR && !to->field)
 		return 0;
 	error = read_fields(to, ds, info.field_count);
 	return !error && to->format == TO_LMDB ? lmdb_begin(to, ds) : error;
@@ -196,18 +180,32 @@ const uint8_t *to_bytes(const struct to *to, const struct to_sample *sample, uin
 	const uint8_t *data = sample->data;
 
 	for (uint32_t i = 0; i < to->taken; i++)
-		if (!is_scalar(&to->fields[i]))
+		if (!field_is_number(&to->fields[i]))
 			data += sample->values[i].size;
-	*size = sample->values[to->taken].size;
+	*size = to->field_count ? sample->values[to->taken].size : sample->size;
 	return data;
+}
+
+static int tar_put(const struct to *to, const struct to_sample *sample)
+{
+	uint64_t size;
+	const uint8_t *data = to_bytes(to, sample, &size);
+
+	return tar_whole(to->tar, sample->path, data, (size_t)size, to->time);
 }
 
 int to_put(struct to *to, const struct to_sample *sample)
 {
-	if (to->lmdb)
+	switch (to->format) {
+	case TO_TAR:
+		return tar_put(to, sample);
+	case TO_WEBDATASET:
+		return webdataset_put(to, sample);
+	case TO_LMDB:
 		return lmdb_put(to->lmdb, to, sample);
-	return to->format == TO_WEBDATASET ? webdataset_put(to, sample) :
-					     tfrecord_put(to, sample);
+	default:
+		return tfrecord_put(to, sample);
+	}
 }
 
 uint64_t to_size(const struct to *to)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format.h - formats of stele export that have fields: WebDataset, TFRecord, LMDB
+ * format.h - formats of stele export: tar, WebDataset, TFRecord, LMDB
  *
  * What they cannot say is refused before anything is written, but for keys, which are refused
  * one by one.
@@ -14,7 +14,7 @@
 #include "tar.h"
 
 enum to_format {
-	TO_TAR, /* not here: it has no fields */
+	TO_TAR, /* bytes of a field, or of all without telling them apart */
 	TO_WEBDATASET,
 	TO_TFRECORD,
 	TO_LMDB,
@@ -26,7 +26,8 @@ struct to_lmdb;
 struct to {
 	enum to_format format;
 	const char *prefix; /* of keys */
-	const char *field;  /* of records of bytes: the one that is taken; NULL: the only one */
+	const char *field;  /* of records of bytes, and files: the one that is taken; NULL: the
+			     * only one; of a tar archive all */
 	int64_t time; /* of files */
 	/* Bytes go here; of a tar archive through that. */
 	tar_write_fn write;
@@ -35,7 +36,7 @@ struct to {
 	int fd; /* of LMDB, which writes it itself */
 	struct to_lmdb *lmdb;
 	struct stele_field fields[STELE_FIELDS_MAX];
-	uint32_t field_count;
+	uint32_t field_count; /* 0 of a tar archive of all */
 	uint32_t taken; /* index of `field` */
 	uint8_t *out;	 /* owned; of TFRecord: what is not written yet */
 	size_t held;
@@ -49,6 +50,7 @@ struct to {
 struct to_sample {
 	const char *path;		 /* prefix and key, terminated */
 	const uint8_t *data;		 /* of all fields */
+	uint64_t size;
 	const union stele_value *values; /* of each field */
 };
 

@@ -45,17 +45,13 @@ static int put_member(struct to *to, const char *path, const char *name, const v
 {
 	const char *dot = webdataset_dot(path);
 	char member[TAR_PATH_MAX + STELE_NAME_SIZE_MAX + 2];
-	int error;
 
 	if (!strcmp(name, "label") && !has_field(to, "cls"))
 		name = "cls";
 	snprintf(member, sizeof(member), "%.*s%s%s",
 		 dot && strcmp(name, "data") != 0 ? (int)(dot - path) : (int)strlen(path), path,
 		 dot && !strcmp(name, "data") ? "" : ".", dot && !strcmp(name, "data") ? "" : name);
-	error = tar_file(to->tar, member, size, to->time);
-	if (!error && size)
-		error = tar_data(to->tar, data, size);
-	return error ? error : tar_file_end(to->tar);
+	return tar_whole(to->tar, member, data, size, to->time);
 }
 
 int webdataset_put(struct to *to, const struct to_sample *sample)

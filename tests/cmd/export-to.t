@@ -214,8 +214,8 @@ if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep
 		"TFRecord: a field"
 	run stele export --to=lmdb --field=none "$tmp/a" "$tmp/g.lmdb"
 	ok "a field that is none" grep -q "no field 'none'" <<<"$err" || diag "$err"
-	run stele export --field=x "$tmp/a" "$tmp/g.tar"
-	is 2 "$status" "--field goes with records of bytes"
+	run stele export --to=webdataset --field=x "$tmp/a" "$tmp/g.tar"
+	is 2 "$status" "WebDataset has all fields"
 else
 	skip_block 1 "needs LMDB"
 fi

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fields.t - fields of all types as info, ls and cat show them
+# fields.t - fields of all types as info, ls, cat, extract and export show them
 . "${0%/*}/../tap.sh"
 . tests/cmd/targets.sh
 
 requires jq --version
+requires tar --version
 
 pets_program
 t=$tmp/pets.stele
@@ -48,8 +49,9 @@ is "30.5" "$(stele cat -F weight "$t" '#0')" "cat -F: f64"
 is "ffff010005000600" "$(stele cat -F outline "$t" tom | od -An -tx1 | tr -d ' \n')" \
 	"cat -F: a tensor"
 run stele cat -F none "$t" rex
-is "1 " "$status $out" "cat -F: no such field"
-is "stele: no field 'none'" "$err" "is said"
+is "2 " "$status $out" "cat -F: no such field is wrong usage"
+is "stele: no field 'none' (there are 'photo', 'caption', 'species', 'weight', 'outline')" "$err" \
+	"is said, with those that there are"
 run stele cat -F weight "$t" rex none
 is "1 30.5" "$status $out" "cat -F: others are written"
 
@@ -61,6 +63,61 @@ for verify in crc none digest; do
 done
 run stele cat --field=photo --offset=1 "$t" rex
 is 2 "$status" "cat: a part of a field is wrong usage"
+
+# ---- files of several fields ----
+
+joined="warning: samples have several fields, 'photo', 'caption', 'outline': each file is all"
+run stele extract "$t" "$tmp/joined"
+is 0 "$status" "extract: all fields in one file"
+is "1 1" "$(grep -cF "$joined" <<<"$err") $(grep -c '^hint: --field=NAME' <<<"$err")" \
+	"which is said once, with what to do" || diag "$err"
+ok "all bytes" cmp "$tmp/joined/rex" <(stele cat "$t" rex)
+is "" "$(stele extract -qf "$t" "$tmp/joined" 2>&1)" "not with -q"
+run stele export "$t" "$tmp/joined.tar"
+is "0 1 1" "$status $(grep -cF "$joined" <<<"$err") $(grep -c '^hint: --field=NAME.*webdataset' \
+	<<<"$err")" "export to tar: the same" || diag "$err"
+ok "all bytes" cmp <(tar -xOf "$tmp/joined.tar" rex) <(stele cat "$t" rex)
+for name in photo caption outline; do
+	run stele extract --field=$name "$t" "$tmp/$name"
+	is "0 " "$status $err" "extract --field=$name"
+	run stele export --field=$name "$t" "$tmp/$name.tar"
+	is "0 " "$status $err" "export --field=$name"
+	for key in rex tom; do
+		stele cat --field=$name "$t" $key >"$tmp/wanted"
+		ok "extract: $name of $key" cmp "$tmp/$name/$key" "$tmp/wanted"
+		ok "export: $name of $key" cmp <(tar -xOf "$tmp/$name.tar" $key) "$tmp/wanted"
+	done
+done
+run stele extract --field=photo --skip-existing "$t" "$tmp/photo"
+is "0 2 files skipped: there already" "$status $(tail -n 1 <<<"$out")" \
+	"extract --field --skip-existing: the size is that of the field"
+for verb in "extract" "export --to=tar" "export --to=tfrecord"; do
+	run stele $verb --field=weight "$t" "$tmp/none"
+	is "2 stele: field 'weight' is a number, not bytes" "$status $err" "$verb: a number"
+	run stele $verb --field=none "$t" "$tmp/none"
+	is "2 stele: no field 'none' (there are 'photo', 'caption', 'outline')" "$status $err" \
+		"$verb: no such field"
+	ok "and no file" test ! -e "$tmp/none"
+done
+
+# Too large to be read with others.
+mkdir "$tmp/large"
+truncate -s 70M "$tmp/large/x.bin"
+printf end >>"$tmp/large/x.bin"
+echo large >"$tmp/large/x.txt"
+must tar -cf "$tmp/large.tar" -C "$tmp/large" x.bin x.txt
+must stele build -q --from=webdataset "$tmp/large.tar" "$tmp/large.stele"
+for name in bin txt; do
+	run stele extract -q --field=$name "$tmp/large.stele" "$tmp/large/$name"
+	ok "extract: $name of a large one" cmp "$tmp/large/x.$name" "$tmp/large/$name/x"
+	ok "export: $name of a large one" cmp "$tmp/large/x.$name" \
+		<(stele export -q --field=$name "$tmp/large.stele" - | tar -xOf -)
+done
+cp "$tmp/large.stele" "$tmp/damaged.stele"
+printf z | dd of="$tmp/damaged.stele" bs=1M seek=40 conv=notrunc status=none
+run stele extract --field=txt "$tmp/damaged.stele" "$tmp/large/damaged"
+is "3 " "$status $(ls "$tmp/large/damaged")" "a field of a damaged sample is not written"
+rm -r "$tmp"/{large,damaged}.stele "$tmp"/large*
 
 # What cannot be appended: a directory has no such fields.
 mkdir "$tmp/dir"
