@@ -177,6 +177,16 @@ static int rename_one(struct request *request, int count, char **words)
 	return cmd_status_of(error);
 }
 
+static void hint_undelete(int count, char **words)
+{
+	if (count == 1)
+		cmd_hint("until gc has freed it, 'stele snapshot undelete %s' brings it back",
+			 words[0]);
+	else
+		cmd_hint("until gc has freed them, 'stele snapshot undelete TARGET@NAME' brings "
+			 "one back");
+}
+
 /* All, or none. */
 static int delete_all(struct request *request, int count, char **words)
 {
@@ -190,6 +200,8 @@ static int delete_all(struct request *request, int count, char **words)
 		cmd_log_error(error, words[0]);
 	for (int i = 0; i < count && !error && is_dry_run(request); i++)
 		printf("would delete '%s'\n", words[i]);
+	if (!error && !is_dry_run(request))
+		hint_undelete(count, words);
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 
@@ -328,7 +340,7 @@ static int check(const struct cmd *cmd, const struct verb *verb,
 	return -1;
 }
 
-/* What others call it. */
+/* What others call it; NULL: none of these. */
 static const char *verb_for(const char *word)
 {
 	static const char *const words[][2] = {
@@ -341,19 +353,20 @@ static const char *verb_for(const char *word)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (!strcmp(words[i][0], word))
 			return words[i][1];
-	return word;
+	return NULL;
 }
 
 static int misuse_verb(const struct cmd *cmd, const char *word)
 {
-	struct suggest names = {.word = verb_for(word)};
+	struct suggest names = {.word = word};
+	const char *meant = verb_for(word);
 
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		suggest_offer(&names, verbs[i].name, strlen(verbs[i].name));
+	meant = meant ? meant : names.best;
 	return cmd_misuse(cmd,
 			  "snapshot needs a verb: create, list, rename, delete or undelete%s%s%s",
-			  *names.best ? " (did you mean '" : "", names.best,
-			  *names.best ? "'?)" : "");
+			  *meant ? " (did you mean '" : "", meant, *meant ? "'?)" : "");
 }
 
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv)

@@ -261,9 +261,10 @@ fi
 
 # ---- what was typed, and what was meant ----
 
-for word in remove rm restore; do
-	run stele snapshot $word image@first
-	ok "snapshot $word: did you mean" grep -q "did you mean '\(un\)*delete'" <<<"$err"
+for word in remove:delete rm:delete delte:delete restore:undelete ls:list mk:; do
+	run stele snapshot ${word%:*} image@first
+	is "2 ${word#*:}" "$status $(sed -n "s/.*did you mean '\(.*\)'.*/\1/p" <<<"$err")" \
+		"snapshot ${word%:*}: did you mean"
 done
 says 2 "'stele snapshot create TARGET@NEW --base=OLD'" copy image@first image@third
 mkdir -p deep/cats deep/dogs

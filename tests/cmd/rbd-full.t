@@ -63,7 +63,7 @@ is "v1 v2" "$(stele snapshot list --json "$rbd" | jq -r .name | xargs)" \
 	"and no more is"
 full "a new image" stele build -q "$tmp/one" "rbd:$ceph_pool/new?conf=$ceph_conf"
 run stele snapshot delete --force "$rbd@v2"
-is "0 " "$status $err" "delete"
+is 0 "$status" "delete" || diag "$err"
 run stele gc --apply --discard --force "$rbd"
 is "0 " "$status $err" "gc, with discard"
 ok "gives objects back" test "$(objects)" -lt $((before - 4))
@@ -80,7 +80,7 @@ rbd_name
 must stele build -q "$tmp/one" "$rbd@v1"
 fill
 run stele snapshot delete --force --grace=1h "$rbd@v1"
-is "0 " "$status $err" "delete, of an image that was just built"
+is 0 "$status" "delete, of an image that was just built" || diag "$err"
 run stele gc --apply --discard --force "$rbd"
 is "0 " "$status $err" "gc of it"
 is "0 0" "$(stele gc --json "$rbd" | jq -r '"\(.unused) \(.would_free_size)"')" \

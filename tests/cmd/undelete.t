@@ -78,7 +78,11 @@ image=image.stele
 must stele build -q one "$image@v1"
 must stele append -q two "$image@v2"
 digest=$(list "$image" | tail -n 1 | jq -r .digest)
-must stele snapshot delete "$image@v2"
+run stele snapshot delete -n "$image@v2"
+is "0 " "$status $err" "a dry run brings nothing back"
+run stele snapshot delete "$image@v2"
+is "0 hint: until gc has freed it, 'stele snapshot undelete $image@v2' brings it back" \
+	"$status $err" "who deletes it gets a hint"
 run stele ls "$image@v2"
 ok "who looks for it gets a hint" \
 	grep -qF "it was deleted; 'stele snapshot undelete $image@v2' brings it back" <<<"$err"
