@@ -29,8 +29,10 @@ static int explain(int fs, int error, char *why)
 	char line[MOUNT_WHY_SIZE];
 	ssize_t size;
 
-	snprintf(why, MOUNT_WHY_SIZE, "%s", error == -ENODEV ?
-		 "this kernel has no EROFS" : strerror(-error));
+	snprintf(why, MOUNT_WHY_SIZE, "%s",
+		 error == -ENODEV		? "this kernel has no EROFS" :
+		 error == -EPERM && geteuid() ? "only root can mount via erofs" :
+						  strerror(-error));
 	while (fs >= 0 && (size = read(fs, line, sizeof(line) - 1)) > 0) {
 		line[size] = '\0';
 		line[strcspn(line, "\n")] = '\0';

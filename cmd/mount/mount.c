@@ -134,6 +134,8 @@ static bool check_dir(const char *name, char path[PATH_MAX])
 		cmd_message("cannot mount on '%s': %s", name, strerror(-error));
 		if (error == -ENOENT)
 			cmd_hint("make the directory first: 'mkdir %s'", name);
+		if (error == -EACCES)
+			cmd_hint(MOUNT_OWN_DIR);
 		return false;
 	}
 	empty = is_empty(dir);

@@ -10,6 +10,7 @@
 
 #define MOUNT_FUSE_TYPE "fuse.stele" /* as /proc/mounts has it */
 #define MOUNT_WHY_SIZE	256
+#define MOUNT_OWN_DIR	"choose a directory of your own, or run it as root"
 
 struct mounting {
 	const char *target;   /* as the user names it */

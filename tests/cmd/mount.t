@@ -270,13 +270,21 @@ chown nobody theirs
 chmod a+r photos,1.stele
 run user "$BUILD/stele" mount photos,1.stele@v1 theirs
 is 0 "$status" "somebody else mounts" || diag "$err"
-ok "via fuse, and why" grep -q "via fuse: Operation not permitted" <<<"$err"
+ok "via fuse, and why" grep -q "is mounted via fuse: only root can mount via erofs" <<<"$err"
 is "" "$(user diff -r src theirs 2>&1)" "the same files"
 run user "$BUILD/stele" umount theirs
 is "0 " "$status $err" "and unmounts"
 run user "$BUILD/stele" mount --via erofs photos,1.stele@v1 theirs
 is 1 "$status" "but not by the kernel"
-ok "says what helps" grep -q "^hint: run it as root, or use --via=fuse" <<<"$err"
+is "stele: cannot mount 'photos,1.stele@v1': only root can mount via erofs
+hint: run it as root, or use --via=fuse" "$err" "says what helps"
+mkdir mode700
+chmod 700 mode700
+for words in mnt mode700; do
+	run user "$BUILD/stele" mount --via=fuse photos,1.stele@v1 $words
+	is "1 hint: choose a directory of your own, or run it as root" \
+		"$status $(tail -n 1 <<<"$err")" "nor on $words, a directory of another's"
+done
 
 # ---- what is refused -------------------------------------------------------
 

@@ -119,6 +119,8 @@ static int begin(struct server *server)
 		    fuse_line[0] ? ": " : "", fuse_line);
 	if (mounting->allow_other && geteuid())
 		cmd_hint("--allow-other takes 'user_allow_other' in /etc/fuse.conf");
+	else if (access(mounting->path, W_OK)) /* which fusermount3 insists on */
+		cmd_hint(MOUNT_OWN_DIR);
 	return CMD_FAILED;
 }
 
