@@ -20,8 +20,7 @@
 
 #define RUN_AS "run it as "
 #define READ_PERMISSION                                                      \
-	RUN_AS "root, or get permission to read the device: see "        \
-	"PERMISSIONS in stele(1)"
+	RUN_AS "root, or get permission to read it: see PERMISSIONS in stele(1)"
 #define OWN_RUN_DIR "set STELE_RUN_DIR to a directory of your own"
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
 #define LEAVE_OUT   "use --on-error=skip to leave such files out"
@@ -100,6 +99,8 @@ static const struct {
 	{-EBUSY, NULL, NULL, "try again when nothing else uses it"},
 	{-EINPROGRESS, " copy ", "unfinished image",
 	 "SOURCE is not complete: finish its build, or run 'stele build --force' again"},
+	{-ENODATA, " copy ", "bytes, but its target only",
+	 "give SOURCE its full size again, or copy the snapshot from elsewhere"},
 	{-ENODATA, " build copy ", NULL, NULL},
 	{-EINPROGRESS, NULL, "being written by", "wait until that has ended"},
 	{-EINPROGRESS, NULL, "may still be writing",
@@ -187,7 +188,7 @@ static const struct {
 	{-EACCES, " copy ", NULL,
 	 RUN_AS "a user who may read SOURCE and write to TARGET: see PERMISSIONS "
 	 "in stele(1)"},
-	{-EACCES, " build append compact gc resize repair snapshot ", NULL,
+	{-EACCES, " build append compact gc posix resize repair snapshot ", NULL,
 	 RUN_AS "a user who may write there: see PERMISSIONS in stele(1)"},
 	{-EACCES, NULL, NULL, READ_PERMISSION},
 	{-EPERM, NULL, "anybody but", NULL},
@@ -213,6 +214,8 @@ static const struct {
 	{-EINVAL, " resize ", "cannot shrink",
 	 "'stele copy' to a smaller target takes only what a snapshot needs"},
 	{-EISDIR, " build copy ", "cannot create", "give TARGET a name in that directory"},
+	{-ENOTBLK, " map ", "read-only",
+	 "map it without --read-only: 'chmod a-w' keeps others from writing to a file"},
 	{-ENOTBLK, NULL, NULL, "name a block device, a regular file or an image in Ceph RBD"},
 	{-EINVAL, NULL, "it has several snapshots",
 	 "select one: TARGET@NAME"},

@@ -177,6 +177,8 @@ must truncate -s 3M trunk
 must stele build -q src trunk
 must truncate -s 2M trunk
 says 3 "give the target its full size again" ls trunk
+says 3 "give SOURCE its full size again, or copy the snapshot from elsewhere" copy trunk trunk2
+says 1 "map it without --read-only" map --read-only image@first again
 says 1 "" append nodir image@secnd
 ln -s none dangling
 says 1 "remove the link, or name what it leads to" build --force src dangling
@@ -238,6 +240,12 @@ $(printf %s "hint: run it as a user who may read all of SOURCE, or " \
 	is "0 " "$status $err" "gc without --apply is content to read"
 	run user "$BUILD/stele" gc -n --apply --force "$tmp/image"
 	is 1 "$status" "with it, it wants to write, also when it only rehearses"
+	for command in "posix on" "resize" "gc --apply --force"; do
+		# shellcheck disable=SC2086 # words
+		run user "$BUILD/stele" $command "$tmp/image"
+		is "hint: run it as a user who may write there: see PERMISSIONS in stele(1)" \
+			"$(tail -n 1 <<<"$err")" "$command: no permission to write"
+	done
 	mkdir -m 700 locked
 	run user env STELE_RUN_DIR="$tmp/locked/run" "$BUILD/stele" map "$tmp/image@first" cats
 	is 1 "$status" "no permission for mappings"
