@@ -30,9 +30,13 @@ static const struct option longopts[] = {
 	{0},
 };
 
+#define AGE_SIZE   (TEXT_SIZE + 32)
+#define FUTURE_MIN 60 /* seconds: clocks of several machines never agree */
+
 struct collection {
 	struct stele_txn_opts opts;
 	const char *target;
+	int64_t future; /* from when on something that is not due is unused; 0: none is so late */
 	bool json, dry_run;
 };
 
@@ -61,27 +65,43 @@ static void print_item_json(const struct stele_gc_item *item)
 	json_line(object);
 }
 
+static bool is_future(const struct stele_gc_item *item, int64_t now)
+{
+	return item->unused_since > now && item->unused_since - now >= FUTURE_MIN;
+}
+
+/* "unused for 4 s", or since when, if that is still to come. */
 static char *text_age(char *out, const struct stele_gc_item *item, int64_t now)
 {
-	return text_duration(out, now > item->unused_since ?
-					  (uint64_t)now - (uint64_t)item->unused_since :
-					  0);
+	const bool snapshot = item->deleted;
+	char text[TEXT_SIZE];
+
+	if (is_future(item, now))
+		snprintf(out, AGE_SIZE, "%s %s", snapshot ? "deleted" : "unused since",
+			 text_time(text, item->unused_since));
+	else
+		snprintf(out, AGE_SIZE, "%s %s%s", snapshot ? "deleted" : "unused for",
+			 text_duration(text, now > item->unused_since ?
+						     (uint64_t)now - (uint64_t)item->unused_since :
+						     0),
+			 snapshot ? " ago" : "");
+	return out;
 }
 
 static void print_snapshot(const struct stele_gc_item *item, int64_t now)
 {
-	char a[TEXT_SIZE], b[TEXT_SIZE];
+	char a[TEXT_SIZE], b[AGE_SIZE];
 
-	printf("snapshot '%s'  %s  deleted %s ago%s\n", item->name,
+	printf("snapshot '%s'  %s  %s%s\n", item->name,
 	       text_counted(a, item->sample_count, "sample"), text_age(b, item, now),
 	       item->due ? "" : ", kept");
 }
 
 static void print_segment(const struct stele_gc_item *item, int64_t now)
 {
-	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE];
+	char a[TEXT_SIZE], b[TEXT_SIZE], c[AGE_SIZE];
 
-	printf("segment %016" PRIx64 "  %12s  %14s %-7s  unused for %s%s\n",
+	printf("segment %016" PRIx64 "  %12s  %14s %-7s  %s%s\n",
 	       item->segment_id, text_size(a, item->segment_size),
 	       text_count(b, item->sample_count),
 	       item->sample_count == 1 ? "sample" : "samples",
@@ -91,9 +111,9 @@ static void print_segment(const struct stele_gc_item *item, int64_t now)
 
 static void print_tree(const struct stele_gc_item *item, int64_t now)
 {
-	char a[TEXT_SIZE], b[TEXT_SIZE];
+	char a[TEXT_SIZE], b[AGE_SIZE];
 
-	printf("tree    %016" PRIx64 "  %12s  %22s  unused for %s%s\n", item->segment_id,
+	printf("tree    %016" PRIx64 "  %12s  %22s  %s%s\n", item->segment_id,
 	       text_size(a, item->segment_size), "of files", text_age(b, item, now),
 	       item->due ? "" : ", kept");
 }
@@ -102,13 +122,17 @@ static void print_item(void *user, const struct stele_gc_item *item)
 {
 	struct collection *collection = user;
 	char until[TEXT_SIZE];
+	const bool tombstoned = !item->segment_id && !item->deleted;
 	char *name;
 
+	if (!item->due && !tombstoned && item->unused_since > collection->future &&
+	    is_future(item, collection->opts.time))
+		collection->future = item->unused_since;
 	if (collection->json) {
 		print_item_json(item);
 		return;
 	}
-	if (item->segment_id || item->deleted) {
+	if (!tombstoned) {
 		(item->deleted ? print_snapshot : item->tree ? print_tree : print_segment)(
 			item, collection->opts.time);
 		return;
@@ -158,6 +182,17 @@ static void print_report(const struct collection *collection,
 		       "--force\n");
 }
 
+/* A change is never dated before the one that it follows, so one such clock is enough. */
+static void warn_future(const struct collection *collection)
+{
+	char text[TEXT_SIZE];
+
+	cmd_message("warning: '%s' has a change dated %s, in the future: no grace period ends "
+		    "before that", collection->target, text_time(text, collection->future));
+	cmd_hint("set the clock of this machine if it is slow; else the date is wrong: use --force "
+		 "once nobody reads what was deleted");
+}
+
 static int run(struct collection *collection)
 {
 	struct cmd_log log = {.target = collection->target};
@@ -182,6 +217,8 @@ static int run(struct collection *collection)
 			    text_size(freed, report.freed_size));
 	else
 		cmd_log_error(error, collection->target);
+	if (!error && collection->future)
+		warn_future(collection);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
