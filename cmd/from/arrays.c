@@ -46,8 +46,8 @@ int arrays_found(struct arrays *arrays, uint64_t chosen)
 		const size_t size = strcspn(at, ",");
 
 		if (!(chosen & bit))
-			return from_failed(arrays->scan->from, -ENOENT, "'%s': no array '%.*s'",
-					   arrays->scan->shard->name, (int)size, at);
+			return from_misuse(arrays->scan->from, "no array '%.*s' in '%s'",
+					   (int)size, at, arrays->scan->shard->name);
 		at = at[size] ? at + size + 1 : NULL;
 	}
 	return arrays->count ? 0 : from_damaged(arrays->scan, 0, "no arrays");

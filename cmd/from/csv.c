@@ -342,15 +342,16 @@ static int take_header(struct csv *csv, const char *data)
 		ret = name ? take_column(csv, name, size) : -ENOMEM;
 	}
 	if (!ret && opts->key && csv->scan->damages == damages && !has_role(csv, ROW_KEY))
-		ret = from_damaged(csv->scan, 0, "there is no column '%s'", opts->key);
+		ret = row_no_column(csv->scan, 0, opts->key);
 	for (uint32_t i = 0; i < opts->column_count && !ret && csv->scan->damages == damages; i++)
 		if (!has_column(csv, opts->columns[i].name))
-			ret = from_damaged(csv->scan, 0, "there is no column '%s'",
-					   opts->columns[i].name);
+			ret = row_no_column(csv->scan, 0, opts->columns[i].name);
 	if (!ret && row_of_manifest(csv->scan->from) && csv->scan->damages == damages &&
 	    !has_role(csv, ROW_PAYLOAD))
-		ret = from_damaged(csv->scan, 0, "there is no column '%s'",
-				   opts->payload ? opts->payload : "path");
+		ret = opts->payload ? row_no_column(csv->scan, 0, opts->payload) :
+				      from_damaged(csv->scan, 0, "there is no column '"
+						   FROM_PAYLOAD_COLUMN "' (--payload names "
+						   "another)");
 	return ret ? ret : csv->scan->damages == damages;
 }
 

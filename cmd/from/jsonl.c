@@ -216,6 +216,15 @@ static bool is_blank(const struct line *line)
 	return true;
 }
 
+static int no_path(struct from_scan *scan, const json_t *object, uint64_t offset)
+{
+	const char *name = scan->from->opts.payload;
+
+	return name && !json_object_get(object, name) ?
+		       row_no_column(scan, offset, name) :
+		       from_damaged(scan, offset, "no path of a file");
+}
+
 static int take_line(struct from_scan *scan, const struct line *line, void *user)
 {
 	struct row *row = user;
@@ -239,7 +248,7 @@ static int take_line(struct from_scan *scan, const struct line *line, void *user
 			ret = take_object(row, object, false);
 		if (!ret && row_of_manifest(scan->from) && scan->damages == row->damages &&
 		    !record_has(&row->record, MANIFEST_DATA))
-			ret = from_damaged(scan, line->offset, "no path of a file");
+			ret = no_path(scan, object, line->offset);
 		if (!ret)
 			ret = row_end(row);
 	}

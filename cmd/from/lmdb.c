@@ -156,8 +156,8 @@ static int guarded(struct lmdb *lmdb, lmdb_fn fn)
 static int failed(struct from_scan *scan, uint64_t offset, int error)
 {
 	if (error == MDB_NOTFOUND)
-		return from_failed(scan->from, -ENOENT, "'%s': no database '%s'",
-				   scan->shard->name, scan->from->opts.database);
+		return from_misuse(scan->from, "no database '%s' in '%s'",
+				   scan->from->opts.database, scan->shard->name);
 	if (error > 0)
 		return from_cannot_read(scan, -error);
 	return from_damaged(scan, offset, "%s: what follows is lost",

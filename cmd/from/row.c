@@ -23,7 +23,7 @@ bool row_of_manifest(const struct from *from)
 	return from->format->options & FROM_PAYLOAD;
 }
 
-enum row_role row_role(const struct from *from, const char *name, size_t size)
+enum row_role row_role(struct from *from, const char *name, size_t size)
 {
 	static const enum row_role roles[] = {
 		[FROM_TYPE_CLASS] = ROW_NAMES, [FROM_TYPE_TEXT] = ROW_TEXT,
@@ -36,10 +36,61 @@ enum row_role row_role(const struct from *from, const char *name, size_t size)
 	    is(name, size, opts->payload ? opts->payload : FROM_PAYLOAD_COLUMN))
 		return ROW_PAYLOAD;
 	for (uint32_t i = 0; i < opts->column_count; i++)
-		if (is(name, size, opts->columns[i].name))
+		if (is(name, size, opts->columns[i].name)) {
+			from->typed |= UINT64_C(1) << i;
 			return roles[opts->columns[i].type];
+		}
 	return is(name, size, "label") || is(name, size, "split") ? ROW_CLASS : ROW_FIELD;
 }
+
+/* ---- columns that options name ------------------------------------------------- */
+
+/* " (there are 'a', 'b')" */
+static void list_columns(const struct from *from, char *text, size_t size)
+{
+	const uint32_t first = row_of_manifest(from); /* after `data`, which is no column */
+	size_t at = 0;
+
+	*text = '\0';
+	for (uint32_t i = first; i < from->fields.count && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s'%s'%s",
+				       i > first ? ", " : " (there are ",
+				       from->fields.list[i].field.name,
+				       i + 1 < from->fields.count ? "" : ")");
+}
+
+static int misuse_column(struct from *from, const char *name)
+{
+	char list[512];
+
+	list_columns(from, list, sizeof(list));
+	return from_misuse(from, "no column '%s' in '%s'%s", name, from->shards[0].name, list);
+}
+
+int row_no_column(struct from_scan *scan, uint64_t offset, const char *name)
+{
+	struct from *from = scan->from;
+
+	if (!from->index.size && !from->opts.skip)
+		return misuse_column(from, name);
+	if (!from->index.size)
+		from->missing = name;
+	return from_damaged(scan, offset, "there is no column '%s'", name);
+}
+
+int row_check_columns(struct from *from)
+{
+	const struct from_opts *opts = &from->opts;
+
+	if (!from->index.size)
+		return from->missing ? misuse_column(from, from->missing) : 0;
+	for (uint32_t i = 0; i < opts->column_count; i++)
+		if (!(from->typed >> i & 1))
+			return misuse_column(from, opts->columns[i].name);
+	return 0;
+}
+
+/* ---- values -------------------------------------------------------------------- */
 
 void row_begin(struct row *row, uint64_t offset)
 {
@@ -185,22 +236,31 @@ int row_payload(struct row *row, const char *path, size_t size)
 
 /* ---- samples ------------------------------------------------------------------- */
 
+/* As a field: one of a type that no key has. */
+static bool has_column(const struct from *from, const char *name)
+{
+	for (uint32_t i = 0; i < from->fields.count; i++)
+		if (!strcmp(from->fields.list[i].field.name, name))
+			return true;
+	return false;
+}
+
 /* Return: 1; 0: damage that is skipped; negative errno (said). */
 static int check_key(struct row *row)
 {
 	struct from *from = row->scan->from;
 	const char *name = from->opts.key ? from->opts.key : FROM_KEY_COLUMN;
-	int ret;
 
 	if (from->keys == FROM_KEYS_UNKNOWN)
 		from->keys = row->keyed || from->opts.key ? FROM_KEYS_GIVEN :
 								FROM_KEYS_NUMBERS;
 	if (row->keyed == (from->keys == FROM_KEYS_GIVEN))
 		return 1;
-	ret = from_damaged(row->scan, row->record.offset,
-			   row->keyed ? "has a '%s', which samples before it lack" :
-					"has no '%s' for its key", name);
-	return ret;
+	if (!row->keyed && from->opts.key && !has_column(from, name))
+		return row_no_column(row->scan, row->record.offset, name);
+	return from_damaged(row->scan, row->record.offset,
+			    row->keyed ? "has a '%s', which samples before it lack" :
+					 "has no '%s' for its key", name);
 }
 
 int row_end(struct row *row)

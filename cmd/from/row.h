@@ -32,7 +32,15 @@ enum row_role {
 	ROW_NONE,
 };
 
-enum row_role row_role(const struct from *from, const char *name, size_t size);
+/* A name that a sample or header has. */
+enum row_role row_role(struct from *from, const char *name, size_t size);
+/*
+ * An option names a column that the shard, or the sample at `offset`, does not have. Return:
+ * -EINVAL (said): none had it so far; else as from_damaged().
+ */
+int row_no_column(struct from_scan *scan, uint64_t offset, const char *name);
+/* When there are no more samples: was each there? Return: 0; -EINVAL (said). */
+int row_check_columns(struct from *from);
 /* Is it a manifest's? */
 bool row_of_manifest(const struct from *from);
 

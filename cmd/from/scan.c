@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "from/row.h"
 #include "remedy.h"
 
 #define TICK_EVERY 1024u
@@ -52,17 +53,25 @@ int from_failed(struct from *from, int error, const char *format, ...)
 	return error;
 }
 
-int from_spare(struct from *from, const char *path, const struct stat *st)
+int from_misuse(struct from *from, const char *format, ...)
 {
 	char text[1024];
+	va_list args;
 
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	complain(from, -EINVAL, text);
+	return -EINVAL;
+}
+
+int from_spare(struct from *from, const char *path, const struct stat *st)
+{
 	if (!from->target_inode || st->st_dev != from->target_dev ||
 	    st->st_ino != from->target_inode)
 		return 0;
-	snprintf(text, sizeof(text), "'%s' is a file of the source, which the image would replace",
-		 path);
-	complain(from, -EINVAL, text);
-	return -EINVAL;
+	return from_misuse(from, "'%s' is a file of the source, which the image would replace",
+			   path);
 }
 
 static int cannot_keep(struct from *from, int error)
@@ -380,7 +389,10 @@ int from_scan_all(void *user, const struct stele_source_sink *sink)
 		ret = store_flush(&from->index);
 	if (ret)
 		return cannot_keep(from, ret);
-	return from->format->kind == FROM_RECORDS ? report_records(from, sink) : 0;
+	if (from->format->kind != FROM_RECORDS)
+		return 0;
+	ret = row_check_columns(from);
+	return ret ? ret : report_records(from, sink);
 }
 
 void from_describe(void *user, const struct stele_source_entry *entry, char *text,

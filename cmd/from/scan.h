@@ -93,6 +93,8 @@ struct from {
 	struct record_entry entry; /* that is at hand, after the scan */
 	struct stele_field blob; /* the field of blobs */
 	enum from_keys keys;
+	uint64_t typed;	     /* which of opts.columns were there: a bit each */
+	const char *missing; /* column that an option names, as long as none has it; NULL: none */
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
 	dev_t target_dev;
@@ -157,6 +159,10 @@ int from_cannot_read(struct from_scan *scan, int error);
 /* It is not the shard's fault. Return: `error`. */
 int from_failed(struct from *from, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* It is an option that names what the source does not have. Return: -EINVAL (said). */
+int from_misuse(struct from *from, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* ---- for the source -------------------------------------------------------- */
 

@@ -26,6 +26,12 @@ types() {
 		join(" ")'
 }
 
+# misused MESSAGE WHAT: an option names what is not there
+misused() {
+	is "2 stele: $1" "$status $(sed -n 1p <<<"$err")" "$2: wrong usage"
+	ok "$2: leaves no image" test ! -e "$image"
+}
+
 # wrong PATTERN WHAT: what was built last was refused
 wrong() {
 	is 1 "$status" "$2: fails"
