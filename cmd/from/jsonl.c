@@ -4,6 +4,7 @@
  *
  * And manifests, which are JSON Lines or CSV.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #define DUMP_FLAGS    (JSON_COMPACT | JSON_ENCODE_ANY)
 #define MANIFEST_DATA 0 /* number of the field */
 #define NUMBER_SIZE   32 /* of one as text */
+#define NUMBER_CHARS  "+-.0123456789Ee"
 
 struct member {
 	const char *name;
@@ -216,6 +218,63 @@ static bool is_blank(const struct line *line)
 	return true;
 }
 
+/* ---- numbers too close to zero ------------------------------------------------- */
+
+/* As the parser makes them of 1e-999, too: what is too large it refuses. */
+static bool has_zero(const json_t *value)
+{
+	const char *name;
+	json_t *inner;
+	size_t i;
+
+	json_object_foreach((json_t *)value, name, inner)
+		if (has_zero(inner))
+			return true;
+	json_array_foreach(value, i, inner)
+		if (has_zero(inner))
+			return true;
+	return json_is_real(value) && json_real_value(value) == 0;
+}
+
+/* It ends with something else, since it is in an object. */
+static bool underflows(const char *digits)
+{
+	const size_t zeros = strspn(digits, "0.");
+
+	return digits[zeros] >= '1' && digits[zeros] <= '9' && strtod(digits, NULL) == 0;
+}
+
+/* Of a line that is an object. Return: NULL: there is none. */
+static const char *find_underflow(const struct line *line)
+{
+	const char *at = (const char *)line->data, *end = at + line->size;
+
+	while (at < end) {
+		if (*at == '"') {
+			for (at++; *at != '"'; at++)
+				at += *at == '\\';
+			at++;
+		} else if (isdigit((unsigned char)*at)) {
+			if (underflows(at))
+				return at;
+			at += strspn(at, NUMBER_CHARS);
+		} else {
+			at++;
+		}
+	}
+	return NULL;
+}
+
+static int check_numbers(struct from_scan *scan, const json_t *object, const struct line *line)
+{
+	const char *at = has_zero(object) ? find_underflow(line) : NULL;
+	const size_t size = at ? strspn(at, NUMBER_CHARS) : 0;
+
+	return at ? from_damaged(scan, line->offset + (uint64_t)(at - (const char *)line->data),
+				 "real number underflow near '%.*s'",
+				 (int)(size < NUMBER_SIZE ? size : NUMBER_SIZE), at) : 0;
+}
+
 static int no_path(struct from_scan *scan, const json_t *object, uint64_t offset)
 {
 	const char *name = scan->from->opts.payload;
@@ -243,7 +302,9 @@ static int take_line(struct from_scan *scan, const struct line *line, void *user
 						  line->offset + (uint64_t)error.position,
 				   "%s", object ? "the line is not a JSON object" : error.text);
 	} else {
-		ret = take_object(row, object, true);
+		ret = check_numbers(scan, object, line);
+		if (!ret)
+			ret = take_object(row, object, true);
 		if (!ret)
 			ret = take_object(row, object, false);
 		if (!ret && row_of_manifest(scan->from) && scan->damages == row->damages &&

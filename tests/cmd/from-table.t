@@ -374,6 +374,17 @@ for number in 1e999 -1e999 1e-999 0.1e-400; do
 	built --type=x:f64 "$tmp/t.csv"
 	wrong "t.csv' at byte 6: column 'x' has a value that is no f64" "$number as f64"
 done
+for value in 1e-999 -1e-999 '[0,1E-999]' '{"x":["\"",{"y":0.1e-400}]}' \
+	"0.$(printf '%0400d' 0)1"; do
+	printf '%s\n' '{"x":0.0}' "{\"x\":$value}" >"$tmp/t.jsonl"
+	built "$tmp/t.jsonl"
+	wrong "t.jsonl' at byte [0-9]+: real number underflow near '[01]" "JSON: ${value::20}"
+done
+for value in 0.0 -0.0 0e-999 5e-324 '"1e-999"' '"\"1e-999"' '[0.0,"\\1e-999"]'; do
+	printf '{"x":%s,"y":0.0}\n' "$value" >"$tmp/t.jsonl"
+	built "$tmp/t.jsonl"
+	is 0 "$status" "JSON: $value is what it says" || diag "$err"
+done
 for number in inf -inf nan 0e999 0e-999 5e-324 1.7976931348623157e308; do
 	table "x\n1.5\n$number\n"
 	built "$tmp/t.csv"
