@@ -147,15 +147,25 @@ static int find_shards(const char *path, uint64_t from, bool spare, struct prese
 	return error;
 }
 
-static void tell_left(const char *path, const struct present *left)
+/* Of what --force replaces, shards from `from` on are another export's. */
+static void tell_left(const struct to_file *file, uint64_t from)
 {
-	char *first = shard_name(path, left->first), *last = shard_name(path, left->last);
+	struct present left = {0};
+	char *first, *last;
 
-	if (first && last && left->count == 1)
+	if (!file->shard_size || !file->replace)
+		return;
+	find_shards(file->path, from, false, &left);
+	if (!left.count)
+		return;
+	first = shard_name(file->path, left.first);
+	last = shard_name(file->path, left.last);
+	if (first && last && left.count == 1)
 		cmd_message("'%s' is left from before, and is no part of this export", first);
 	else if (first && last)
 		cmd_message("%" PRIu64 " shards, '%s' to '%s', are left from before, and are no "
-			    "part of this export", left->count, first, last);
+			    "part of this export", left.count, first, last);
+	cmd_hint("remove what is left: a pattern such as '*' would take it, too");
 	free(first);
 	free(last);
 }
@@ -275,12 +285,9 @@ int to_file_next(struct to_file *file)
 int to_file_keep(struct to_file *file)
 {
 	int error = file->name ? keep(file) : 0;
-	struct present left = {0};
 
-	if (!error && file->shard_size && file->replace)
-		find_shards(file->path, file->number + 1, false, &left);
-	if (left.count)
-		tell_left(file->path, &left);
+	if (!error)
+		tell_left(file, file->number + 1);
 	return error;
 }
 
@@ -294,8 +301,10 @@ void to_file_drop(struct to_file *file)
 	}
 	free(file->name);
 	file->name = NULL;
-	if (names)
-		cmd_message("'%s': complete, and stays", names);
+	if (!names)
+		return;
+	cmd_message("'%s': complete, and stays", names);
+	tell_left(file, file->number);
 	free(names);
 }
 

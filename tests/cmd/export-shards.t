@@ -76,13 +76,15 @@ is "1 p-000003.tar mine" "$status $(shards) $(cat "$tmp/out/p-000003.tar")" \
 mv "$tmp/out/p-000003.tar" "$tmp/out/p-0003.tar"
 echo mine >"$tmp/out/p-999999.tar"
 echo mine >"$tmp/out/p-x.tar"
+remove="hint: remove what is left: a pattern such as '*' would take it, too"
 sharded 300K 'p-%06d.tar' --force
-is "0 stele: '$tmp/out/p-999999.tar' is left from before, and is no part of this export" \
-	"$status $err" "one that --force does not replace is named"
+is "0 stele: '$tmp/out/p-999999.tar' is left from before, and is no part of this export
+$remove" "$status $err" "one that --force does not replace is named"
 for i in 000777 000779; do echo mine >"$tmp/out/p-$i.tar"; done
 sharded 300K 'p-%06d.tar' --force
 is "0 stele: 3 shards, '$tmp/out/p-000777.tar' to '$tmp/out/p-999999.tar', are left from before, \
-and are no part of this export" "$status $err" "several are counted"
+and are no part of this export
+$remove" "$status $err" "several are counted"
 is "mine mine mine" "$(cat "$tmp/out"/p-{0003,999999,x}.tar | paste -sd ' ')" "and stays"
 rm "$tmp/out"/*
 for name in p-000002.tar p-999999.tar; do
@@ -114,6 +116,16 @@ ok "which is said" grep -qE "^stele: '$tmp/out/p-\{0\.\.[0-9]+\}\.tar': complete
 	<<<"$err" || diag "$err"
 ok "and are whole" cmp "$tmp/out/p-1.tar" "$tmp/first/p-000001.tar"
 is "" "$(find "$tmp/out" -name '.stele*')" "nothing else lies there"
+image=$tmp/a
+must rm "$tmp/out"/p-[12].tar
+sharded 100K 'p-%d.tar' --force -q
+image=$flip
+sharded 300K 'p-%d.tar' --force
+is 3 "$status" "a damaged sample, shards of another export"
+ok "those that were not replaced are named" grep -qE \
+	"^stele: [0-9]+ shards, '$tmp/out/p-[0-9]+.tar' to .* are left from before" <<<"$err" ||
+	diag "$err"
+is "$remove" "$(grep "^hint: remove" <<<"$err")" "and what to do about them"
 rm "$tmp/out"/*
 
 (ulimit -f 600 && stele export --shard-size=300K "$tmp/a" "$tmp/out/p-%d.tar" 2>"$tmp/err")
