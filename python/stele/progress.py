@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TextIO, Union
 
 from . import _stele
-from .errors import Error
+from .errors import Error, ExistsError
 
 logger = logging.getLogger("stele")
 
@@ -88,6 +88,9 @@ class Line:
             self._width = 0
 
 
+FORCE = "force=True overwrites what the target holds"
+
+
 class Listener:
     """Takes the events of a call: tell() is called by the thread that made it."""
 
@@ -131,8 +134,10 @@ class Listener:
         self._next = now + _INTERVAL
         return True
 
-    def explain(self, error: Error) -> None:
-        """Add what else was logged as an error, as notes."""
+    def explain(self, error: Error, force: bool = False) -> None:
+        """Add what else was logged as an error, as notes; and what force=True would do."""
+        if force and isinstance(error, ExistsError) and "has the key" not in str(error):
+            error.add_note(FORCE)
         for line in self._errors:
             if line not in str(error):
                 error.add_note(line)
@@ -151,7 +156,7 @@ def run(
     try:
         report = _stele.run(verb, arguments, options, listener.tell)
     except Error as error:
-        listener.explain(error)
+        listener.explain(error, verb in ("build", "copy"))
         raise
     finally:
         listener.close()

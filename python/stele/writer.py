@@ -15,7 +15,7 @@ from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
 from .options import Layout, encode, known, text_or_none
-from .progress import Listener, Progress, Watch
+from .progress import FORCE, Listener, Progress, Watch
 from .reports import Snapshot
 from .schema import Schema, columns, fields_of, guess
 
@@ -96,9 +96,13 @@ class Writer(_stele.Writer):
         if newest is None:
             snapshot = snapshot or "v1"
         elif not snapshot:
-            raise ValueError(f"'{path}' is an image: name the new snapshot, PATH@NAME")
+            raise ValueError(
+                f"'{path}' is an image: name the new snapshot, PATH@NAME, or give force=True"
+            )
         elif names and snapshot in names:
-            raise ExistsError(EEXIST, f"'{path}' has a snapshot '{snapshot}' already")
+            taken = ExistsError(EEXIST, f"'{path}' has a snapshot '{snapshot}' already")
+            taken.add_note(f"choose another name; {FORCE}")
+            raise taken
         known(layout, Layout)
         text_or_none("note", note)
         options = encode(backend=backend, time=time)
@@ -126,7 +130,7 @@ class Writer(_stele.Writer):
                 listener.tell,
             )
         except Error as error:
-            listener.explain(error)
+            listener.explain(error, newest is None)
             raise
         self._path, self._snapshot, self._note = path, snapshot, note
         self._put_options, self._listener = put_options, listener

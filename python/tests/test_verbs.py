@@ -71,8 +71,9 @@ class Build(Case):
 
     def test_refused(self):
         stele.build(self.source, self.target)
-        with self.assertRaises(stele.ExistsError):
+        with self.assertRaises(stele.ExistsError) as refused:
             stele.build(self.source, self.target)
+        self.assertIn("force=True overwrites what the target holds", refused.exception.__notes__)
         with stele.open(self.target):
             with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
                 stele.build(self.source, self.target, force=True)

@@ -383,10 +383,12 @@ class Versions(Case):
     def test_names(self):
         with self.assertRaisesRegex(ValueError, "name the new snapshot"):
             stele.Writer(self.target)
-        with self.assertRaisesRegex(stele.ExistsError, "'v1'"):  # before anything is put
+        with self.assertRaisesRegex(stele.ExistsError, "'v1'") as taken:  # before put()
             stele.Writer(self.target + "@v1")
-        with self.assertRaises(stele.ExistsError):
+        with self.assertRaises(stele.ExistsError) as held:
             stele.Writer(self.target + "@v2", append=False)
+        for refused in taken, held:
+            self.assertIn("force=True", refused.exception.__notes__[0])
         with self.assertRaises(stele.NotFound):
             stele.Writer(self.target + "x@v2", append=True)
         self.assertEqual(digest(self.target), self.before)
