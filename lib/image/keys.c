@@ -4,7 +4,8 @@
  *
  * Both start at the last page whose first key is not above the wanted one:
  * a binary search that reads one block per step. A walk of all keys needs none.
- * A seeking walk advances in growing steps, then bisects the last of them.
+ * A seeking walk advances in growing steps, then bisects the last of them. One that reads
+ * as many pages at a time as it may has the next ones read meanwhile.
  */
 #include "lib/image/section.h"
 
@@ -19,14 +20,16 @@
 /* Look-ups of deletions in fewer words than these find them in the cache. */
 #define WORDS_CACHED	2048u
 
+static uint64_t page_offset(const struct stele_keys_walk *walk, uint64_t page)
+{
+	return walk->segment->descriptor.offset + walk->section.offset +
+	       page * STELE_BLOCK_SIZE;
+}
+
 static int bad_page(const struct stele_keys_walk *walk, const char *why)
 {
-	stele_log_error(&walk->image->log,
-			"block of keys at %" PRIu64 ": %s",
-			walk->segment->descriptor.offset +
-				walk->section.offset +
-				walk->page * STELE_BLOCK_SIZE,
-			why);
+	stele_log_error(&walk->image->log, "block of keys at %" PRIu64 ": %s",
+			page_offset(walk, walk->page), why);
 	return -EUCLEAN;
 }
 
@@ -60,6 +63,42 @@ static uint32_t pages_wanted(const struct stele_keys_walk *walk, uint64_t page)
 	return count < left ? count : (uint32_t)left;
 }
 
+/* Return: as read; -EAGAIN: they were not asked for. */
+static int take_ahead(struct stele_keys_walk *walk, uint64_t page,
+		      uint32_t count)
+{
+	void *blocks = walk->blocks;
+	int ret = walk->ahead ? stele_ahead_take(walk->ahead,
+						 page_offset(walk, page),
+						 count * STELE_BLOCK_SIZE,
+						 &blocks) :
+				-EAGAIN;
+
+	walk->blocks = blocks;
+	return ret < 0 ? ret :
+			 stele_section_check(walk->image, walk->segment,
+					     &walk->section, page, count,
+					     walk->blocks);
+}
+
+/* Who has come so far will want the pages after these, too. */
+static void ask_ahead(struct stele_keys_walk *walk)
+{
+	const uint64_t next = walk->first + walk->count;
+	uint64_t count = page_count(walk) - next;
+
+	if (!count)
+		return;
+	if (count > walk->ahead_max)
+		count = walk->ahead_max;
+	if (!walk->ahead)
+		walk->ahead = stele_ahead_open(walk->image->dev,
+					       walk->ahead_max * STELE_BLOCK_SIZE);
+	if (walk->ahead)
+		stele_ahead_ask(walk->ahead, page_offset(walk, next),
+				count * STELE_BLOCK_SIZE);
+}
+
 static int read_pages(struct stele_keys_walk *walk, uint64_t page,
 		      uint32_t count)
 {
@@ -75,12 +114,17 @@ static int read_pages(struct stele_keys_walk *walk, uint64_t page,
 		walk->room = count;
 	}
 	walk->count = 0;
-	ret = stele_section_read(walk->image, walk->segment, &walk->section,
-				 page, count, walk->blocks);
+	ret = take_ahead(walk, page, count);
+	if (ret == -EAGAIN)
+		ret = stele_section_read(walk->image, walk->segment,
+					 &walk->section, page, count,
+					 walk->blocks);
 	if (ret < 0)
 		return ret;
 	walk->first = page;
 	walk->count = count;
+	if (walk->ahead_max && count == walk->ahead_max)
+		ask_ahead(walk);
 	return 0;
 }
 
@@ -279,6 +323,7 @@ int stele_keys_walk_seek(struct stele_keys_walk *walk, const char *key,
 
 void stele_keys_walk_release(struct stele_keys_walk *walk)
 {
+	stele_ahead_close(walk->ahead);
 	free(walk->blocks);
 	memset(walk, 0, sizeof(*walk));
 	walk->done = true;

@@ -11,6 +11,7 @@
 
 #include "format/keys.h"
 #include "format/sections.h"
+#include "lib/image/ahead.h"
 #include "lib/image/snapshot.h"
 
 /* "keys", "order", ...: of a type of blocks of sections. */
@@ -60,7 +61,7 @@ int stele_segment_check_key(const struct stele_image *image,
 
 /*
  * Walks the keys of one segment in order, from the first >= prefix on. Consecutive
- * pages are read several at a time, others one by one.
+ * pages are read several at a time, others one by one. One thread at a time.
  */
 struct stele_keys_walk {
 	const struct stele_image *image;
@@ -69,7 +70,8 @@ struct stele_keys_walk {
 	struct stele_disk_block *blocks; /* owned: pages that were read */
 	uint64_t first;			 /* index of the first of them */
 	uint32_t count, room;		 /* of them; that fit */
-	uint32_t ahead_max;		 /* of them; 0: a default */
+	uint32_t ahead_max;		 /* of them; 0: a default, and none meanwhile */
+	struct stele_ahead *ahead;	 /* owned; NULL: not yet, or it does without */
 	uint64_t page;			 /* index of the cursor's */
 	struct stele_keys_cursor cursor;
 	bool opened, done; /* opened: the first key has not been handed out */
