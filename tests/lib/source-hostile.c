@@ -208,6 +208,13 @@ static void many_fields(void)
 	evil.count = STELE_FIELDS_MAX + 1;
 }
 
+/* As of a dataset that was opened without them. */
+static void names_damaged(void)
+{
+	set_field(3, "label", STELE_TYPE_I64);
+	evil.fields[3].names_damaged = 1;
+}
+
 static void field_size(void)
 {
 	evil.fields[0].size = 0;
@@ -412,6 +419,7 @@ static const struct {
 	{"no fields", no_fields, -EINVAL, "0 fields", false},
 	{"65 fields", many_fields, -EINVAL, "65 fields", false},
 	{"a field of no size", field_size, -EINVAL, "size", false},
+	{"names that are damaged", names_damaged, -EBADMSG, "class names are damaged", false},
 	{"a bad name", field_name, -EINVAL, "not a valid name", false},
 	{"a name without end", no_end, -EINVAL, "not a valid name", false},
 	{"a name twice", name_twice, -EINVAL, "twice", false},

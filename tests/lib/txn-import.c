@@ -243,6 +243,50 @@ static void test_damaged(void)
 	is_int(0, stele_verify(image, NULL, NULL), "sound");
 }
 
+/* A byte of the first block of a type. */
+static void damage_block(const char *name, char type)
+{
+	const char magic[12] = {'\x93', 'S', 'T', 'E', 'L', 'E', '\r', '\n', type};
+	char found[sizeof(magic)] = "";
+	int fd = open(name, O_RDWR);
+	off_t offset = 0;
+
+	while (pread(fd, found, sizeof(found), offset) == sizeof(found) &&
+	       memcmp(found, magic, sizeof(magic)))
+		offset += 4096;
+	if (fd < 0 || pread(fd, found, 1, offset + 40) != 1 ||
+	    pwrite(fd, &(char){(char)(*found ^ 1)}, 1, offset + 40) != 1 || close(fd))
+		sysbail("cannot damage '%s'", name);
+}
+
+/* What would lose class names is refused, from an image and to one. */
+static void test_damaged_names(void)
+{
+	char directory[600], target[600];
+	struct stele_txn *txn;
+
+	test_files("classes", 0, 0, 0);
+	snprintf(directory, sizeof(directory), "%s", test_files("classes/dog", 0, 5, 0));
+	*strrchr(directory, '/') = '\0';
+	snprintf(target, sizeof(target), "%s/unnamed.stele", test_tmpdir());
+	if (stele_build(directory, at(target, "v1"), NULL, NULL) < 0)
+		bail("%s", stele_errmsg());
+	damage_block(target, 10);
+	is_int(5, look(target, "v1", NULL), "without class names: opens");
+	txn = begin(0);
+	is_int(-EBADMSG, stele_txn_import(txn, at(target, "v1"), NULL, NULL),
+	       "without class names: no import");
+	if (!ok(strstr(stele_errmsg(), "class names of field 'label'"), "and that is said"))
+		diag("%s", stele_errmsg());
+	stele_txn_close(txn);
+	if (stele_txn_open(target, NULL, &txn) < 0)
+		bail("%s", stele_errmsg());
+	is_int(-EBADMSG, stele_txn_add(txn, directory, NULL, NULL), "and nothing is added to it");
+	if (!ok(strstr(stele_errmsg(), "class names of field 'label'"), "for that reason"))
+		diag("%s", stele_errmsg());
+	stele_txn_close(txn);
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -253,5 +297,6 @@ int main(void)
 	test_dry();
 	test_new_image();
 	test_damaged();
+	test_damaged_names();
 	return done();
 }
