@@ -107,7 +107,7 @@ static bool is_list(json_t *array, enum record_kind *kind)
 	size_t i;
 	json_t *value;
 
-	*kind = json_array_size(array) ? RECORD_LIST_I64 : RECORD_LIST_EMPTY;
+	*kind = RECORD_LIST_I64;
 	json_array_foreach(array, i, value) {
 		if (!json_is_number(value))
 			return false;
@@ -115,6 +115,17 @@ static bool is_list(json_t *array, enum record_kind *kind)
 			*kind = RECORD_LIST_F64;
 	}
 	return true;
+}
+
+/* What it would hold is known when there is another one. */
+static int take_empty(struct row *row, const struct member *m)
+{
+	struct record_value value = {.kind = RECORD_LIST_EMPTY, .number.i64 = strlen("[]")};
+	int ret = from_store(row->scan, row->record.offset, &value.place);
+
+	if (!ret)
+		ret = from_append(row->scan, "[]", strlen("[]"));
+	return ret ? ret : row_value(row, m->name, m->size, RECORD_FAMILY_EMPTY, &value);
 }
 
 static int take_array(struct row *row, const struct member *m)
@@ -125,6 +136,8 @@ static int take_array(struct row *row, const struct member *m)
 	size_t i;
 	int ret;
 
+	if (!json_array_size(m->value))
+		return take_empty(row, m);
 	if (!is_list(m->value, &kind))
 		return take_json(row, m, RECORD_FAMILY_JSON, RECORD_JSON);
 	elements = malloc((json_array_size(m->value) + 1) * sizeof(*elements));

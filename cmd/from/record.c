@@ -48,6 +48,39 @@ static int find(const struct record_fields *fields, const char *name)
 	return -1;
 }
 
+const struct record_field *record_find(const struct record_fields *fields, const char *name,
+				       size_t size)
+{
+	char wanted[STELE_NAME_SIZE_MAX + 1];
+	int known = take_name(wanted, name, size) ? find(fields, wanted) : -1;
+
+	return known < 0 ? NULL : &fields->list[known];
+}
+
+/* Lists of JSON without elements go with others, whichever came first. */
+static bool join(struct record_field *field, enum record_family family)
+{
+	const bool lists = field->family == RECORD_FAMILY_LIST ||
+			   field->family == RECORD_FAMILY_JSON;
+
+	if (field->family == RECORD_FAMILY_EMPTY &&
+	    (family == RECORD_FAMILY_LIST || family == RECORD_FAMILY_JSON))
+		field->family = family;
+	return field->family == family || (lists && family == RECORD_FAMILY_EMPTY);
+}
+
+const char *record_family_words(enum record_family family)
+{
+	static const char *const words[] = {
+		[RECORD_FAMILY_BYTES] = "bytes", [RECORD_FAMILY_TEXT] = "text",
+		[RECORD_FAMILY_JSON] = "a list or an object", [RECORD_FAMILY_NUMBER] = "a number",
+		[RECORD_FAMILY_CELL] = "a cell", [RECORD_FAMILY_CLASS] = "a class",
+		[RECORD_FAMILY_LIST] = "a list of numbers", [RECORD_FAMILY_EMPTY] = "a list",
+		[RECORD_FAMILY_ROW] = "an array"};
+
+	return words[family];
+}
+
 int record_field(struct record_fields *fields, const char *name, size_t size,
 		 enum record_family family)
 {
@@ -59,7 +92,7 @@ int record_field(struct record_fields *fields, const char *name, size_t size,
 		return -EINVAL;
 	known = find(fields, wanted);
 	if (known >= 0)
-		return fields->list[known].family == family ? known : -EPROTOTYPE;
+		return join(&fields->list[known], family) ? known : -EPROTOTYPE;
 	if (fields->count == STELE_FIELDS_MAX)
 		return -EOVERFLOW;
 	field = &fields->list[fields->count];
@@ -322,6 +355,7 @@ static int resolve(struct record_field *field, uint64_t samples)
 			return -EOVERFLOW;
 		return field->texts ? sort_names(field) : 0;
 	case RECORD_FAMILY_LIST:
+	case RECORD_FAMILY_EMPTY:
 		resolve_list(field, all);
 		return 0;
 	case RECORD_FAMILY_ROW:
@@ -439,9 +473,11 @@ int record_keep(struct store *index, struct record_fields *fields,
 	return 0;
 }
 
-static uint64_t bytes_of(const struct record_value *value)
+static uint64_t bytes_of(const struct record_field *field, const struct record_value *value)
 {
-	return value->kind == RECORD_FILE ? (uint64_t)value->number.i64 : value->size;
+	const bool empty = value->kind == RECORD_LIST_EMPTY && field->family == RECORD_FAMILY_JSON;
+
+	return value->kind == RECORD_FILE || empty ? (uint64_t)value->number.i64 : value->size;
 }
 
 int record_load(const struct store *index, const struct record_fields *fields,
@@ -472,7 +508,7 @@ int record_load(const struct store *index, const struct record_fields *fields,
 		const struct record_value *value = &record->values[i];
 
 		if (!is_scalar(fields->list[value->field].field.type))
-			out->data_size += bytes_of(value);
+			out->data_size += bytes_of(&fields->list[value->field], value);
 	}
 	return 0;
 }
@@ -512,7 +548,7 @@ void record_values(const struct record_fields *fields, const struct record *reco
 			set_number(field, value, &values[at]);
 			continue;
 		}
-		values[at].size = bytes_of(value);
+		values[at].size = bytes_of(field, value);
 		pieces[at] = (struct record_piece){
 			.place = value->place, .size = values[at].size,
 			.path_size = value->kind == RECORD_FILE ? value->size : 0,

@@ -27,6 +27,7 @@ enum record_family {
 	RECORD_FAMILY_CELL,
 	RECORD_FAMILY_CLASS,
 	RECORD_FAMILY_LIST,
+	RECORD_FAMILY_EMPTY, /* lists without elements: of numbers or JSON, as others are */
 	RECORD_FAMILY_ROW,
 };
 
@@ -44,7 +45,7 @@ enum record_kind {
 	RECORD_CLASS,	  /* `place`: number of its name */
 	RECORD_CLASS_I64, /* and the number that this is */
 	RECORD_CLASS_F64,
-	RECORD_LIST_EMPTY, /* of whatever */
+	RECORD_LIST_EMPTY, /* of whatever; at `place` is how JSON writes it, of `number` bytes */
 	RECORD_LIST_I64,   /* the number is the first element */
 	RECORD_LIST_F32,
 	RECORD_LIST_F64,
@@ -108,6 +109,9 @@ struct record_fields {
  */
 int record_field(struct record_fields *fields, const char *name, size_t size,
 		 enum record_family family);
+/* NULL: there is none of that name yet. */
+const struct record_field *record_find(const struct record_fields *fields, const char *name,
+				       size_t size);
 void record_fields_release(struct record_fields *fields);
 
 /* 0: no number, 1: *i64, as it would be printed; 2: *f64. */
@@ -120,6 +124,9 @@ bool record_is_large(int64_t value);
  */
 int record_class(struct record_fields *fields, uint32_t field, const char *text,
 		 size_t size, struct record_value *out);
+
+/* "a number", "text": what the family of that field is. */
+const char *record_family_words(enum record_family family);
 
 /* Is there a value of the field yet? */
 bool record_has(const struct record *record, uint32_t field);

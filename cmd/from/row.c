@@ -110,6 +110,23 @@ void row_key(struct row *row, const char *text, size_t size)
 	memcpy(row->key, text, row->key_size);
 }
 
+/* There is a field of that name. */
+static int other_type(struct row *row, const char *name, size_t size, enum record_family family)
+{
+	const struct from *from = row->scan->from;
+	const bool types = from->format->options & FROM_TYPES;
+	const struct record_field *field = record_find(&from->fields, name, size);
+
+	if (row_of_manifest(from) && field->family == RECORD_FAMILY_BYTES)
+		return from_damaged(row->scan, row->record.offset, "'%s' is what the files become",
+				    field->field.name);
+	return from_damaged(row->scan, row->record.offset,
+			    "'%.*s' is %s, but was %s in an earlier sample%s%.*s%s", (int)size,
+			    name, record_family_words(family), record_family_words(field->family),
+			    types ? " (--type=" : "", types ? (int)size : 0, name,
+			    types ? ":text takes both)" : "");
+}
+
 int row_value(struct row *row, const char *name, size_t name_size,
 	      enum record_family family, const struct record_value *value)
 {
@@ -120,11 +137,11 @@ int row_value(struct row *row, const char *name, size_t name_size,
 	if (field == -EOVERFLOW)
 		return from_failed(from, field, "'%s' has more than %d fields",
 				   row->scan->shard->name, STELE_FIELDS_MAX);
+	if (field == -EINVAL)
+		return from_damaged(row->scan, record->offset, "'%.*s' is not a valid name of a "
+				    "field", (int)(name_size < 100 ? name_size : 100), name);
 	if (field < 0)
-		return from_damaged(row->scan, record->offset, "'%.*s' %s",
-				    (int)(name_size < 100 ? name_size : 100), name,
-				    field == -EINVAL ? "is not a valid name of a field" :
-						       "is of another type than before");
+		return other_type(row, name, name_size, family);
 	if (record_has(record, (uint32_t)field))
 		return from_damaged(row->scan, record->offset, "field '%s' is there twice",
 				    from->fields.list[field].field.name);
@@ -236,15 +253,6 @@ int row_payload(struct row *row, const char *path, size_t size)
 
 /* ---- samples ------------------------------------------------------------------- */
 
-/* As a field: one of a type that no key has. */
-static bool has_column(const struct from *from, const char *name)
-{
-	for (uint32_t i = 0; i < from->fields.count; i++)
-		if (!strcmp(from->fields.list[i].field.name, name))
-			return true;
-	return false;
-}
-
 /* Return: 1; 0: damage that is skipped; negative errno (said). */
 static int check_key(struct row *row)
 {
@@ -256,7 +264,8 @@ static int check_key(struct row *row)
 								FROM_KEYS_NUMBERS;
 	if (row->keyed == (from->keys == FROM_KEYS_GIVEN))
 		return 1;
-	if (!row->keyed && from->opts.key && !has_column(from, name))
+	/* One that is there is of a type that no key has. */
+	if (!row->keyed && from->opts.key && !record_find(&from->fields, name, strlen(name)))
 		return row_no_column(row->scan, row->record.offset, name);
 	return from_damaged(row->scan, row->record.offset,
 			    row->keyed ? "has a '%s', which samples before it lack" :

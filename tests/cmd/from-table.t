@@ -211,6 +211,43 @@ printf '{"key":"a"}\n{"a":2}\n' >"$tmp/t.jsonl"
 built "$tmp/t.jsonl"
 wrong "t.jsonl' at byte 12: has no 'key' for its key" "JSON: a line without a key"
 
+# ---- values of two types ----
+
+# mixed VALUE...: of x, each in a line
+mixed() {
+	printf '{"x":%s}\n' "$@" >"$tmp/t.jsonl"
+	built "$tmp/t.jsonl"
+}
+values() { stele ls --fields --json "$image" | jq -sc 'sort_by(.key) | map(.fields.x)'; }
+mixed '[]' '["a"]' '[]'
+is '0 x:utf8 ["[]","[\"a\"]","[]"]' "$status $(types) $(values)" \
+	"JSON: an empty list, then others" || diag "$err"
+mixed '{"a":1}' '[]'
+is '0 x:utf8 ["{\"a\":1}","[]"]' "$status $(types) $(values)" \
+	"JSON: an object, then an empty list"
+mixed '[]' '[1,2]' '[]'
+is '0 x:i64[null] [[0],[2],[0]]' "$status $(types) $(values)" \
+	"JSON: an empty list, then numbers"
+mixed '[]' '[]'
+is '0 x:i64[null] [[0],[0]]' "$status $(types) $(values)" "JSON: nothing but empty lists"
+while IFS='|' read -r one other words; do
+	mixed "$one" "$other"
+	wrong "t.jsonl' at byte [0-9]+: 'x' is $words in an earlier sample \(--type=x:text takes" \
+		"JSON: $one, then $other"
+	built --type=x:text "$tmp/t.jsonl"
+	is "0 x:utf8" "$status $(types)" "which is so" || diag "$err"
+done <<'END'
+1|"a"|text, but was a number
+"a"|1.5|a number, but was text
+[]|1|a number, but was a list
+[1]|["a"]|a list or an object, but was a list of numbers
+END
+printf '{"x y":1}\n{"x y":"a"}\n' >"$tmp/t.jsonl"
+built "$tmp/t.jsonl"
+wrong "'x y' is text, but was a number" "JSON: a name that no field has as it is"
+built --key='x y' "$tmp/t.jsonl"
+is 0 "$status" "as a key" || diag "$err"
+
 # ---- manifests ----
 
 mkdir "$tmp/files" && echo one >"$tmp/files/1" && echo two >"$tmp/files/2 ,"
@@ -222,6 +259,9 @@ is "two" "$(stele cat --field=data "$image" 'files/2 ,')" "and bytes those of th
 wanted=$(digest)
 printf '{"label":"cat","file":"files/1"}\n{"label":"dog","file":"%s/files/2 ,"}\n' "$tmp" \
 	>"$tmp/m.jsonl"
+echo '{"path":"files/1","data":"x"}' >"$tmp/d.jsonl"
+built --from=manifest "$tmp/d.jsonl"
+wrong "'data' is what the files become" "JSON: a member 'data'"
 built --from=manifest --payload=file --key=file "$tmp/m.jsonl"
 wrong "no path of a file" "a column that is key and path"
 printf '{"label":"cat","file":"files/1","id":7}\n{"label":"dog","file":"%s/files/2 ,","id":8}\n' \
