@@ -128,6 +128,17 @@ static int take_empty(struct row *row, const struct member *m)
 	return ret ? ret : row_value(row, m->name, m->size, RECORD_FAMILY_EMPTY, &value);
 }
 
+static bool has_large(json_t *array)
+{
+	size_t i;
+	json_t *value;
+
+	json_array_foreach(array, i, value)
+		if (json_is_integer(value) && record_is_large(json_integer_value(value)))
+			return true;
+	return false;
+}
+
 static int take_array(struct row *row, const struct member *m)
 {
 	enum record_kind kind;
@@ -153,6 +164,8 @@ static int take_array(struct row *row, const struct member *m)
 	}
 	ret = row_bytes(row, m->name, m->size, RECORD_FAMILY_LIST, kind, elements,
 			json_array_size(m->value) * sizeof(*elements));
+	if (!ret && has_large(m->value))
+		row_large(row, m->name, m->size);
 	free(elements);
 	return ret;
 }

@@ -309,7 +309,8 @@ static void see(struct record_field *field, const struct record_value *value)
 	}
 }
 
-static void resolve_list(struct record_field *field, bool all)
+/* Return: 0; -ERANGE. */
+static int resolve_list(struct record_field *field, bool all)
 {
 	struct stele_field *out = &field->field;
 	const bool same = all && field->least == field->most && field->most <= DIM_MAX;
@@ -317,12 +318,13 @@ static void resolve_list(struct record_field *field, bool all)
 	if (field->single && same && field->most == 1) {
 		out->type = field->dtype == STELE_DTYPE_I64 ? STELE_TYPE_I64 :
 							      STELE_TYPE_F64;
-		return;
+		return 0;
 	}
 	out->type = STELE_TYPE_TENSOR;
 	out->dtype = field->dtype ? field->dtype : STELE_DTYPE_I64;
 	out->rank = 1;
 	out->dims[0] = same ? (uint32_t)field->most : 0;
+	return out->dtype == STELE_DTYPE_F64 && field->large ? -ERANGE : 0;
 }
 
 /* Return: 0; -ERANGE. */
@@ -356,8 +358,7 @@ static int resolve(struct record_field *field, uint64_t samples)
 		return field->texts ? sort_names(field) : 0;
 	case RECORD_FAMILY_LIST:
 	case RECORD_FAMILY_EMPTY:
-		resolve_list(field, all);
-		return 0;
+		return resolve_list(field, all);
 	case RECORD_FAMILY_ROW:
 		*type = STELE_TYPE_TENSOR;
 		return 0;
@@ -380,6 +381,24 @@ int record_resolve(struct record_fields *fields, const char **name)
 
 /* ---- schema -------------------------------------------------------------- */
 
+/*
+ * Lists of one length fit where lengths differ, and integers reals: --type is not for lists.
+ * Without elements they fit any dtype.
+ */
+static void fit_list(struct record_field *field, const struct stele_field *base)
+{
+	struct stele_field *own = &field->field;
+
+	if ((field->family != RECORD_FAMILY_LIST && field->family != RECORD_FAMILY_EMPTY) ||
+	    own->type != STELE_TYPE_TENSOR || base->type != STELE_TYPE_TENSOR || base->rank != 1)
+		return;
+	if (!base->dims[0])
+		own->dims[0] = 0;
+	if (!field->dtype || (own->dtype == STELE_DTYPE_I64 && base->dtype == STELE_DTYPE_F64 &&
+			      !field->large))
+		own->dtype = base->dtype;
+}
+
 /* First those of the base, in its order; the library refuses what it lacks. */
 static void take_base(struct record_fields *fields, const struct stele_schema *base,
 		      bool taken[STELE_FIELDS_MAX])
@@ -395,6 +414,7 @@ static void take_base(struct record_fields *fields, const struct stele_schema *b
 		out->name_count = 0;
 		number = find(fields, out->name);
 		if (number >= 0) {
+			fit_list(&fields->list[number], out);
 			*out = fields->list[number].field;
 			fields->index[number] = fields->schema_count;
 			taken[number] = true;

@@ -161,6 +161,15 @@ int row_bytes(struct row *row, const char *name, size_t name_size,
 	return ret ? ret : row_value(row, name, name_size, family, &value);
 }
 
+void row_large(struct row *row, const char *name, size_t name_size)
+{
+	struct record_fields *fields = &row->scan->from->fields;
+	int field = record_field(fields, name, name_size, RECORD_FAMILY_LIST);
+
+	if (field >= 0)
+		fields->list[field].large = true;
+}
+
 /* Up to where it is shown: characters stay whole. */
 static int shown(const char *text, size_t size)
 {

@@ -62,6 +62,8 @@ int row_value(struct row *row, const char *name, size_t name_size,
 /* The same, of bytes that are copied to the store. */
 int row_bytes(struct row *row, const char *name, size_t name_size,
 	      enum record_family family, enum record_kind kind, const void *data, size_t size);
+/* The list that was just taken has integers that no f64 is. */
+void row_large(struct row *row, const char *name, size_t name_size);
 /* It is a sample, unless something was wrong. */
 int row_end(struct row *row);
 

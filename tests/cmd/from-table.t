@@ -195,6 +195,24 @@ is "0 $wanted" "$status $(digest)" "JSON, gzip in a pipe: the same, and detected
 printf '{"l":[1,2]}\n{"l":[0.5]}\n{}\n' >"$tmp/t.jsonl"
 built "$tmp/t.jsonl"
 is "l:f64[null]" "$(types)" "JSON: integers among reals"
+version=1
+for value in '[1.5,2]' '[]'; do
+	echo "{\"l\":$value}" >"$tmp/u.jsonl"
+	run stele append -q "$tmp/u.jsonl" "$image@v$((++version))"
+	is "0 " "$status $err" "append: lists of one length among others: $value"
+done
+echo '{"l":[1,2]}' >"$tmp/w.jsonl"
+run stele append -q "$tmp/w.jsonl" "$image@v4"
+is "0 1 2" "$status $(stele cat --field=l "$image@v4" w.jsonl/0000000000 |
+	od -An -t f8 | xargs)" "append: integers become reals, too" || diag "$err"
+echo '{"l":[9007199254740993]}' >"$tmp/w.jsonl"
+run stele append -q "$tmp/w.jsonl" "$image@v5"
+ok "append: not those that no f64 is" grep -q "field 'l' is i64\[?\] instead of f64\[?\]$" \
+	<<<"$err" || diag "$err"
+echo '{"l":[0.5]}' >>"$tmp/w.jsonl"
+built "$tmp/w.jsonl"
+wrong "field 'l': integers beyond 2\^53" "JSON: nor in a table"
+built "$tmp/t.jsonl"
 is "1 2" "$(stele cat --field=l "$image" t.jsonl/0000000000 | od -An -t f8 | xargs)" \
 	"become reals, too"
 printf '{"a":1}\n{"a":2,}\n{"a":"x"}\n{"b":9007199254740993}\n[1]\n{"a":3}\n' >"$tmp/t.jsonl"
@@ -392,7 +410,8 @@ while IFS='|' read -r line why; do
 	run stele append "$tmp/u.jsonl" "$image@v2"
 	is 1 "$status" "append: $why: fails"
 	ok "append: is said" grep -qF "that it is appended to: $why" <<<"$err" || diag "$err"
-	ok "append: with a hint" grep -q "^hint: .*--type=COLUMN:TYPE" <<<"$err" || diag "$err"
+	ok "append: with a hint" grep -q "^hint: .*--type=COLUMN:\(TYPE\|none.*--key\)" <<<"$err" ||
+		diag "$err"
 done <<'END'
 {"x":2,"l":[1,2],"s":"b"}|field 'x' is i64 instead of f64
 {"x":2.5,"l":[1.5,2,3],"s":"b"}|field 'l' is f64[3] instead of i64[2]
