@@ -199,6 +199,8 @@ static const struct {
 	 "another one, say with --label-from where its labels come from"},
 	{-EOPNOTSUPP, " append ", "labels would mean something else",
 	 "say it with --label-from"},
+	{-EOPNOTSUPP, " append ", "is not in the snapshot",
+	 "of a table, --type=COLUMN:none leaves a column out, and --key names that of the keys"},
 	{-EOPNOTSUPP, " append ", "the source has other fields",
 	 "of a table, --type=COLUMN:TYPE gives a column the type that it has in the snapshot"},
 	{-ENOTUNIQ, " repair ", NULL,

@@ -109,6 +109,7 @@ run stele export --to=webdataset "$tmp/a" "$tmp/d.tar"
 is "1 " "$status $(ls "$tmp/d.tar" 2>/dev/null)" "tensors: WebDataset has none"
 ok "says so" grep -q "field 'data' is a tensor, which WebDataset does not have" <<<"$err" ||
 	diag "$err"
+ok "and what has" grep -q "^hint: 'python3 -m stele.parquet export' writes all fields" <<<"$err"
 
 # ---- TFRecord ----
 
