@@ -65,6 +65,7 @@ struct exporting {
 	struct stele_reader *reader;
 	struct to to;
 	struct window windows[2];
+	uint64_t read; /* bytes of samples */
 	struct stele_cursor_entry held; /* that the window before had no room for */
 	bool is_held;
 
@@ -141,6 +142,7 @@ static int put_stream(struct exporting *e, const struct window *w, const struct 
 		error = stele_dataset_stream(e->job->ds, entry->id, put_piece, &piecewise);
 	if (!error && piecewise.left)
 		error = -EUCLEAN;
+	e->to.bytes += entry->size;
 	return error ? error : check_tar(e->job, tar_file_end(e->to.tar));
 }
 
@@ -207,7 +209,8 @@ static int put_sample(struct exporting *e, const struct window *w,
 		error = put_one(e, w, entry);
 	if (!error) {
 		job->done++;
-		job->bytes += entry->size;
+		job->bytes = e->to.bytes;
+		e->read += entry->size;
 	}
 	return error;
 }
@@ -467,7 +470,7 @@ static int write_window(struct exporting *e, struct window *w,
 		if (error)
 			complain(e, entry, error);
 		progress->samples_done = e->job->done + e->job->refused;
-		progress->bytes_done = e->job->bytes;
+		progress->bytes_done = e->read;
 		progress_update("exporting", progress);
 	}
 	if (!error && w->error) {

@@ -18,7 +18,7 @@ struct export {
 	struct to_file file; /* open */
 	enum to_format format;
 	bool quiet;
-	uint64_t done, bytes, refused; /* samples; of these; left out */
+	uint64_t done, bytes, refused; /* samples; of these, as written; left out */
 	int write_error;	       /* negative errno */
 };
 

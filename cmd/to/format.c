@@ -198,6 +198,11 @@ static int tar_put(const struct to *to, const struct to_sample *sample)
 
 int to_put(struct to *to, const struct to_sample *sample)
 {
+	uint64_t size = sample->size;
+
+	if (to->field)
+		to_bytes(to, sample, &size);
+	to->bytes += size;
 	switch (to->format) {
 	case TO_TAR:
 		return tar_put(to, sample);

@@ -41,6 +41,7 @@ struct to {
 	uint8_t *out;	 /* owned; of TFRecord: what is not written yet */
 	size_t held;
 	uint64_t size;	 /* of this file, with that */
+	uint64_t bytes;	 /* of all samples so far, or of the field that is taken */
 	uint8_t *buffer; /* owned; of an Example */
 	size_t example, room; /* bytes in it; for how many it has room */
 	char last[STELE_KEY_SIZE_MAX + 1]; /* key of WebDataset, terminated */

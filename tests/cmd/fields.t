@@ -82,6 +82,8 @@ for name in photo caption outline; do
 	is "0 " "$status $err" "extract --field=$name"
 	run stele export --field=$name "$t" "$tmp/$name.tar"
 	is "0 " "$status $err" "export --field=$name"
+	is "$(($(stele cat --field=$name "$t" rex tom | wc -c))) bytes" \
+		"$(cut -d, -f2 <<<"$out" | xargs)" "export: of that field alone"
 	for key in rex tom; do
 		stele cat --field=$name "$t" $key >"$tmp/wanted"
 		ok "extract: $name of $key" cmp "$tmp/$name/$key" "$tmp/wanted"
