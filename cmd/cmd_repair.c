@@ -98,6 +98,7 @@ static void summarize(const struct stele_repair_report *report, bool json)
 		object = json_object();
 		json_set_number(object, "branches", report->branches);
 		json_set_number(object, "wrong_copies", report->wrong_copies);
+		json_set_number(object, "wrong_catalogs", report->wrong_catalogs);
 		json_set_number(object, "generation", report->generation);
 		json_object_set_new(object, "changed",
 				    json_boolean(report->changed));
@@ -107,10 +108,13 @@ static void summarize(const struct stele_repair_report *report, bool json)
 		       report->generation);
 	} else if (report->branches) {
 		puts("choose a branch with --choose");
-	} else if (report->wrong_copies) {
-		printf("%s to be rewritten\n",
-		       text_counted(count, report->wrong_copies,
-				    "superblock"));
+	} else if (report->wrong_copies || report->wrong_catalogs) {
+		if (report->wrong_copies)
+			printf("%s to be rewritten\n",
+			       text_counted(count, report->wrong_copies, "superblock"));
+		if (report->wrong_catalogs)
+			printf("%s to be rewritten\n",
+			       text_counted(count, report->wrong_catalogs, "catalog"));
 	} else {
 		puts("nothing to repair");
 	}

@@ -23,7 +23,8 @@
 	X(incompat, 0, DELETED, "snapshots leave out samples of a segment")  \
 	X(incompat, 1, BOUNDARY, "no slot of a run crosses a boundary")      \
 	X(incompat, 2, TENSOR, "fields of type tensor")                      \
-	X(incompat, 3, UNDELETE, "deleted snapshots that can be undeleted")
+	X(incompat, 3, UNDELETE, "deleted snapshots that can be undeleted")  \
+	X(incompat, 4, MIRROR, "a second copy of the catalog")
 
 #define STELE_FEATURE_BIT(word, bit, name, text) \
 	STELE_FEATURE_##name = 1 << (bit),
@@ -32,7 +33,8 @@ enum stele_feature { STELE_FEATURES(STELE_FEATURE_BIT) };
 
 #define STELE_INCOMPAT_SUPPORTED \
 	((uint64_t)(STELE_FEATURE_DELETED | STELE_FEATURE_BOUNDARY | \
-		    STELE_FEATURE_TENSOR | STELE_FEATURE_UNDELETE))
+		    STELE_FEATURE_TENSOR | STELE_FEATURE_UNDELETE | \
+		    STELE_FEATURE_MIRROR))
 
 #define STELE_RO_COMPAT_SUPPORTED ((uint64_t)STELE_FEATURE_POSIX)
 

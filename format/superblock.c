@@ -95,6 +95,8 @@ static int check_mirror(const struct stele_superblock *sb, const char **why)
 		return sb->mirror_crc ?
 			       unclean(why, "superblock: checksum of no catalog mirror") :
 			       0;
+	if (!(sb->feature_incompat & STELE_FEATURE_MIRROR))
+		return unclean(why, "superblock: a catalog mirror without its feature");
 	if (sb->mirror_offset != places[0] && sb->mirror_offset != places[1])
 		return unclean(why, "superblock: offset of the catalog mirror out of range");
 	if (sb->catalog_size > STELE_CATALOG_MIRROR_SIZE)

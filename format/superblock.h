@@ -107,8 +107,8 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
  * IMAGE_SIZE_MAX), high_water (whole blocks, DATA_OFFSET to image_size),
  * catalog (unfinished: zeros, generation 0, nothing in use; ready: generation
  * neither 0 nor the last, whole
- * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX; its mirror at
- * one of its places, and no larger than that, or zeros), fence mode, reserved zero.
+ * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX; its mirror with
+ * the feature, at one of its places, and no larger than that, or zeros), fence mode, reserved zero.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EOPNOTSUPP (version, features);
  * -EUCLEAN.
  */

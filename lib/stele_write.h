@@ -335,10 +335,11 @@ struct stele_repair_report {
 	uint32_t wrong_copies; /* superblock copies that are outdated or damaged */
 	uint64_t generation;   /* of the image, afterwards */
 	bool changed;
+	uint32_t wrong_catalogs; /* that are damaged, or a mirror that is missing */
 };
 
 /**
- * stele_repair() - rewrite superblocks, and resolve a fork
+ * stele_repair() - rewrite superblocks and catalogs, and resolve a fork
  *
  * After two writers published at once, only what both branches share can be read, and
  * nothing written: everything else is -ENOTUNIQ. Where the catalog of the newest generation

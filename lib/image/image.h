@@ -99,6 +99,11 @@ void stele_image_log_empty(const struct stele_image *image, enum stele_log_level
 
 /* Number of copies that are not as they should be; 0: nothing to repair. */
 unsigned int stele_image_wrong_copies(const struct stele_image *image);
+/*
+ * Number of catalogs that are damaged, of this generation or the one before, or missing where
+ * there should be a mirror. It takes two commits to write both anew.
+ */
+unsigned int stele_image_wrong_catalogs(const struct stele_image *image);
 /* May it be changed? 0; -EOPNOTSUPP; -ENOTUNIQ (a fork; logged). */
 int stele_image_check_writable(const struct stele_image *image);
 

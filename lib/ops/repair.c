@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repair.c - superblock copies that are not what they should be, and branches
+ * repair.c - superblock copies and catalogs that are not what they should be, and branches
  *
  * All that is written is a commit, or what every writer does when it begins. So a
  * repair that is cut short is begun again, and nothing is lost that was there.
@@ -99,6 +99,8 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	}
 	report->branches = image.fork ? image.fork->count : 0;
 	report->wrong_copies = stele_image_wrong_copies(&image);
+	if (!image.fork)
+		report->wrong_catalogs = stele_image_wrong_catalogs(&image);
 	report->generation = image.sb.generation;
 	for (uint32_t i = 0; i < report->branches; i++)
 		show_branch(&image, i, opts);
@@ -115,8 +117,11 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 	int ret = stele_txn_begin_branch(&txn, target, opts->choose, dry,
 				       opts->backend, log);
 
-	if (ret == 0 &&
-	    (report->branches || stele_image_wrong_copies(txn.image)))
+	if (ret == 0 && (report->branches || stele_image_wrong_copies(txn.image) ||
+	     stele_image_wrong_catalogs(txn.image)))
+		ret = stele_txn_publish(&txn, opts->time);
+	/* Now the damaged one is that of the generation before. */
+	if (ret == 0 && !dry && !report->branches && stele_image_wrong_catalogs(txn.image))
 		ret = stele_txn_publish(&txn, opts->time);
 	if (ret == 0 && !dry) {
 		report->changed = true;
@@ -135,7 +140,8 @@ static int check_choice(const struct stele_repair_opts *opts,
 				     "only the other one has is given up");
 		return -ENOTUNIQ;
 	}
-	if (!report->branches && opts->choose && !report->wrong_copies) {
+	if (!report->branches && opts->choose && !report->wrong_copies &&
+	    !report->wrong_catalogs) {
 		stele_log_error(log, "there is nothing to choose: the image has one version");
 		return -ENOENT;
 	}
@@ -165,7 +171,8 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 		ret = look(target, &known, &log, &made);
 	if (!ret)
 		ret = check_choice(&known, &log, &made);
-	if (!ret && (made.branches ? known.choose > 0 : made.wrong_copies > 0))
+	if (!ret && (made.branches ? known.choose > 0 :
+				      made.wrong_copies || made.wrong_catalogs))
 		ret = put_right(target, &known, &log, &made);
 	stele_output_fill(report, &made, sizeof(made));
 	return ret;

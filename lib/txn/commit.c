@@ -20,6 +20,7 @@
 #include "format/run.h"
 #include "format/sections.h"
 #include "lib/device/name.h"
+#include "lib/image/catalog.h"
 #include "lib/image/copies.h"
 #include "lib/image/deleted.h"
 #include "lib/image/fork.h"
@@ -205,6 +206,38 @@ unsigned int stele_image_wrong_copies(const struct stele_image *image)
 	return wrong;
 }
 
+static bool is_wrong_place(const struct stele_image *image, const struct stele_superblock *sb)
+{
+	struct stele_catalog catalog;
+	const char *why;
+	void *blocks;
+	int ret = stele_catalog_load_place(image->dev, sb, &blocks, &catalog, &why);
+
+	free(blocks);
+	return ret < 0 && ret != -ENOMEM;
+}
+
+unsigned int stele_image_wrong_catalogs(const struct stele_image *image)
+{
+	const struct stele_copy *old = &image->copies.copy[!image->slot];
+	const struct stele_superblock *sb = &image->sb;
+	struct stele_superblock mirrored;
+	unsigned int wrong = 0;
+
+	if (sb->state != STELE_STATE_READY)
+		return 0;
+	wrong += is_wrong_place(image, sb);
+	if (stele_superblock_mirrored(sb, &mirrored))
+		wrong += is_wrong_place(image, &mirrored);
+	else
+		wrong += (sb->feature_incompat & STELE_FEATURE_MIRROR) &&
+			 sb->catalog_size <= STELE_CATALOG_MIRROR_SIZE;
+	if (old->error == 0 && old->sb.state == STELE_STATE_READY &&
+	    !memcmp(old->sb.uuid, sb->uuid, sizeof(sb->uuid)))
+		wrong += is_wrong_place(image, &old->sb);
+	return wrong;
+}
+
 /* Not over what is newer, and was passed over: that may be read again one day. */
 static int heal(struct stele_image *image)
 {
@@ -312,17 +345,7 @@ static void encode_catalog(const struct stele_catalog_draft *draft,
 	stele_catalog_end(blocks, counts, sb->catalog_offset, sb->generation);
 }
 
-/* Of the next generation: not over that of this one, which is there to be read. */
-static uint64_t mirror_place(const struct stele_image *image, uint64_t catalog_size)
-{
-	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
-
-	if (catalog_size > STELE_CATALOG_MIRROR_SIZE)
-		return 0;
-	return places[image->sb.mirror_offset == places[0]];
-}
-
-/* The superblock of the next generation, but for the checksums of the catalog. */
+/* The superblock of the next generation, but for the catalog's checksum, and its mirror. */
 static void next_superblock(const struct stele_image *image,
 			    const struct stele_catalog_draft *draft,
 			    uint64_t catalog_size, struct stele_superblock *next)
@@ -339,8 +362,7 @@ static void next_superblock(const struct stele_image *image,
 		next->image_size = draft->image_size;
 	next->catalog_offset = draft->catalog_offset;
 	next->catalog_size = catalog_size;
-	next->mirror_offset = mirror_place(image, catalog_size);
-	next->mirror_crc = 0;
+	next->mirror_offset = next->mirror_crc = 0; /* yet */
 	next->high_water = draft->high_water;
 	next->commit_time = draft->time;
 	next->fence_mode = image->dev->fence_mode;
@@ -373,53 +395,79 @@ static int log_mismatch(const struct stele_image *image, const char *what,
 	return error;
 }
 
-/* Its blocks say where they are; all else is the catalog's. */
-static void *make_mirror(const struct stele_image *image,
-			 const struct stele_catalog_draft *draft, const void *blocks,
-			 struct stele_superblock *sb)
+/* What is read back, and must be the same, goes into `seen`. */
+static int write_durably(const struct stele_image *image, uint64_t offset, uint64_t size,
+			 const void *blocks, void *seen)
 {
-	void *mirror = stele_device_alloc(image->dev, sb->catalog_size);
+	const uint32_t crc = stele_crc32c(0, blocks, size);
+	int ret = stele_device_write(image->dev, blocks, offset, size);
 
-	if (!mirror || !sb->mirror_offset)
-		return mirror;
-	memcpy(mirror, blocks, sb->catalog_size);
-	stele_catalog_end(mirror, &draft->counts, sb->mirror_offset, sb->generation);
-	sb->mirror_crc = stele_crc32c(0, mirror, sb->catalog_size);
-	return mirror;
-}
-
-static int read_back(const struct stele_image *image, uint64_t offset, uint64_t size,
-		     uint32_t crc, void *seen)
-{
-	int ret = stele_device_read(image->dev, seen, offset, size);
-
+	if (ret == 0)
+		ret = stele_device_flush(image->dev);
+	if (ret == 0)
+		ret = stele_device_read(image->dev, seen, offset, size);
 	if (ret == 0 && stele_crc32c(0, seen, size) != crc)
-		ret = log_mismatch(image, "the catalog", -EIO);
+		ret = -EILSEQ;
 	return ret;
 }
 
-/* To both places. What is read back goes into `mirror`. */
 static int write_catalog(const struct stele_image *image,
 			 const struct stele_superblock *sb, const void *blocks,
-			 void *mirror)
+			 void *scratch)
 {
-	const uint64_t size = sb->catalog_size;
-	struct stele_device *dev = image->dev;
-	int ret = 0;
+	int ret = write_durably(image, sb->catalog_offset, sb->catalog_size, blocks, scratch);
 
-	if (sb->mirror_offset)
-		ret = stele_device_write(dev, mirror, sb->mirror_offset, size);
-	if (ret == 0)
-		ret = stele_device_write(dev, blocks, sb->catalog_offset, size);
-	if (ret == 0)
-		ret = stele_device_flush(dev);
 	if (ret == -ENOSPC)
 		stele_log_error(&image->log, "cannot write the catalog: %s",
-				stele_device_strerror(dev, ret));
-	if (ret == 0 && sb->mirror_offset)
-		ret = read_back(image, sb->mirror_offset, size, sb->mirror_crc, mirror);
+				stele_device_strerror(image->dev, ret));
+	return ret == -EILSEQ ? log_mismatch(image, "the catalog", -EIO) : ret;
+}
+
+/*
+ * Not over that of this generation. It is a second chance, so that a place that cannot be
+ * written is no reason to fail; where all fail, the next write says so.
+ */
+static void write_mirror(const struct stele_image *image, const struct stele_catalog_draft *draft,
+			 const void *blocks, void *scratch, struct stele_superblock *sb)
+{
+	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
+	const uint64_t size = sb->catalog_size;
+	int ret = 0;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (places[i] == image->sb.mirror_offset || size > STELE_CATALOG_MIRROR_SIZE)
+			continue;
+		/* Its blocks say where they are; all else is the catalog's. */
+		memcpy(scratch, blocks, size);
+		stele_catalog_end(scratch, &draft->counts, places[i], sb->generation);
+		sb->mirror_crc = stele_crc32c(0, scratch, size);
+		ret = write_durably(image, places[i], size, scratch, scratch);
+		if (ret == 0) {
+			sb->mirror_offset = places[i];
+			sb->feature_incompat |= STELE_FEATURE_MIRROR;
+			return;
+		}
+	}
+	sb->mirror_crc = 0;
+	if (ret < 0)
+		stele_log_warning(&image->log,
+				  "the catalog is stored only once, for its mirror cannot be "
+				  "written: %s",
+				  ret == -EILSEQ ? "it does not read back as written" :
+						   stele_device_strerror(image->dev, ret));
+}
+
+/* To both places. */
+static int write_catalogs(const struct stele_image *image,
+			  const struct stele_catalog_draft *draft, const void *blocks,
+			  struct stele_superblock *sb)
+{
+	void *scratch = stele_device_alloc(image->dev, sb->catalog_size);
+	int ret = scratch ? write_catalog(image, sb, blocks, scratch) : -ENOMEM;
+
 	if (ret == 0)
-		ret = read_back(image, sb->catalog_offset, size, sb->catalog_crc, mirror);
+		write_mirror(image, draft, blocks, scratch, sb);
+	free(scratch);
 	return ret;
 }
 
@@ -461,7 +509,7 @@ int stele_image_commit(struct stele_image *image,
 	const uint64_t size = stele_image_commit_size(draft);
 	struct stele_superblock next;
 	struct stele_catalog catalog;
-	void *blocks, *mirror = NULL;
+	void *blocks;
 	int ret;
 
 	ret = stele_image_check_writable(image);
@@ -474,11 +522,8 @@ int stele_image_commit(struct stele_image *image,
 	if (!blocks)
 		return -ENOMEM;
 	ret = make_catalog(image, draft, &next, blocks, &catalog);
-	if (ret == 0) {
-		mirror = make_mirror(image, draft, blocks, &next);
-		ret = mirror ? write_catalog(image, &next, blocks, mirror) : -ENOMEM;
-	}
-	free(mirror);
+	if (ret == 0)
+		ret = write_catalogs(image, draft, blocks, &next);
 	if (ret == 0)
 		ret = check_named(image);
 	if (ret == 0) {
@@ -494,6 +539,7 @@ int stele_image_commit(struct stele_image *image,
 	free(image->catalog_blocks);
 	image->catalog_blocks = blocks;
 	image->catalog = catalog;
+	image->mirrored = false;
 	image->sb = next;
 	image->publishing = false;
 	image->slot = !image->slot;

@@ -350,16 +350,14 @@ static int find_place(struct stele_txn *txn, struct next *next)
 	return ret;
 }
 
-/* In a file: of this catalog and the next, so that nothing but data is left to run out. */
-static int reserve_mirrors(struct stele_txn *txn, uint64_t size)
+/* In a file, if there is room for it: a catalog without a mirror is better than none. */
+static void reserve_mirrors(struct stele_txn *txn, uint64_t size)
 {
 	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
-	int ret = 0;
 
-	for (unsigned int i = 0; ret == 0 && i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		if (size <= STELE_CATALOG_MIRROR_SIZE)
-			ret = stele_txn_reserve_blocks(txn, places[i], size);
-	return ret;
+			stele_device_reserve_file(txn->image->dev, places[i], size);
 }
 
 /*
@@ -388,7 +386,9 @@ static int leave_room(struct stele_txn *txn, const struct next *next)
 	}
 	if (ret == 0)
 		ret = stele_txn_reserve_blocks(txn, offset, next->most);
-	return ret < 0 ? ret : reserve_mirrors(txn, next->most);
+	if (ret == 0)
+		reserve_mirrors(txn, next->most);
+	return ret;
 }
 
 static int fill_free(struct stele_txn *txn, struct next *next)

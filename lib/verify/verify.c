@@ -174,8 +174,9 @@ static int check_catalog(struct stele_check *check, const struct stele_superbloc
 		free(blocks);
 	else if (mirror && is_late(check, at))
 		stele_check_report(check, 0, "catalog", at->catalog_offset, at->catalog_size,
-				   "generation %" PRIu64 ": its mirror was overwritten by a "
-				   "late writer; the next commit has another",
+				   "generation %" PRIu64 ": its mirror is one of another "
+				   "commit: the device lost a write, or a late writer made "
+				   "one; the next commit has another",
 				   at->generation);
 	else
 		stele_check_report(check, ret, "catalog", at->catalog_offset, at->catalog_size,

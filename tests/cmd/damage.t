@@ -290,10 +290,16 @@ run stele verify "$tmp/bad"
 is 3 "$status" "catalogs damaged: verify"
 is 2 "$(grep -c "^damaged catalog at" <<<"$out")" "catalogs damaged: says which"
 cp "$tmp/bad" "$tmp/healed"
-must stele snapshot create "$tmp/healed@more" -d s2 >"$tmp/log"
-must stele snapshot create "$tmp/healed@most" -d s3 >"$tmp/log"
+run stele repair -n "$tmp/healed"
+is "0 2 catalogs to be rewritten" "$status $out" "catalogs damaged: repair -n"
+run stele repair "$tmp/healed"
+is "0" "$status" "catalogs damaged: repair"
 run stele verify "$tmp/healed"
-is "0 " "$status $err" "catalogs damaged: two commits write new ones"
+is "0 " "$status $err" "catalogs damaged: and all is sound"
+is "$(stele snapshot list --json "$tmp/bad" 2>/dev/null)" \
+	"$(stele snapshot list --json "$tmp/healed")" "catalogs damaged: the snapshots are the same"
+run stele repair "$tmp/healed"
+is "0 nothing to repair" "$status $out" "catalogs damaged: once is enough"
 for field in $((4096 + 0xd0)) $((8192 + 0xd0)); do
 	at=$(od -An -tu8 -j $field -N 8 "$tmp/bad" | tr -d ' ')
 	flip_in "$tmp/bad" $((at + 100))

@@ -39,7 +39,7 @@ sub superblock {	# OFFSET
 	$s->{generation} = unpack 'Q<', substr $block, 24;
 	substr($block, 12, 12) = "\0" x 12;
 	$s->{compared} = $block;
-	check($s->{version} == 1 && ($s->{incompat} & ~15) == 0,
+	check($s->{version} == 1 && ($s->{incompat} & ~31) == 0,
 		'NEWER: version or features');
 	check($s->{state} <= 1 && $s->{fence_mode} <= 3, 'state or fence mode');
 	$s->{label} = text($s->{label}, 'label');
@@ -58,6 +58,7 @@ sub superblock {	# OFFSET
 		$size <= 64 << 20 && $at >= START && $at < LIMIT &&
 		$at + $size <= $s->{high_water}, 'place of the catalog');
 	my $mirror = $s->{mirror_offset};
+	check(!$mirror || $s->{incompat} & 16, 'MIRROR missing');
 	check($mirror ? ($mirror == 0x102000 || $mirror == 0x181000) && $size <= 0x7f000 :
 		!$s->{mirror_crc}, 'place of the mirror');
 	return $s;

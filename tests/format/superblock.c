@@ -73,14 +73,14 @@ static void test_golden(void)
 	static const uint8_t head[] = {
 		0x93, 'S',  'T',  'E',  'L',  'E',  '\r', '\n', /* magic */
 		0x01, 0x00, 0x00, 0x00,                         /* type */
-		0x1b, 0xd3, 0xf9, 0x3f,                         /* crc */
+		0x36, 0xb5, 0xaa, 0x0e,                         /* crc */
 		0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* offset */
 		0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* owner */
 		0x01, 0x00, 0x00, 0x00,                         /* version */
 		0x01, 0x00, 0x00, 0x00,                         /* state */
 		0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* compat */
 		0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* ro_compat */
-		0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* incompat */
+		0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* incompat */
 		0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, /* uuid */
 		0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f,
 		'c',  'a',  't',  's',  ' ',  'a',  'n',  'd', /* label */
@@ -135,6 +135,7 @@ static const char label[] = "superblock: label not zero-padded";
 static const char fence[] = "superblock: unknown fence mode";
 static const char mirror[] = "superblock: offset of the catalog mirror out of range";
 static const char mirror_size[] = "superblock: catalog too large for a mirror";
+static const char no_feature[] = "superblock: a catalog mirror without its feature";
 static const char no_mirror[] = "superblock: checksum of no catalog mirror";
 static const char reserved[] = "superblock: reserved bytes not zero";
 
@@ -160,11 +161,12 @@ static const struct corrupt_row rows[] = {
 	{ROW(feature_compat, NULL)},
 	{ROW(feature_ro_compat, NULL)},
 	{ROW(feature_incompat, feature),
-	 BUT({HOW_ZERO, NULL}, {HOW_ADD, NULL}, {HOW_SUB, NULL},
+	 BUT({HOW_ZERO, no_feature, -EUCLEAN}, {HOW_ADD, NULL}, {HOW_SUB, NULL},
 	     {HOW_LOW, NULL}),
 	 .error = -EOPNOTSUPP},
-	{ROW(feature_incompat, feature), SET_TO(16), .error = -EOPNOTSUPP},
-	{ROW(feature_incompat, NULL), SET_TO(15)},
+	{ROW(feature_incompat, feature), SET_TO(32), .error = -EOPNOTSUPP},
+	{ROW(feature_incompat, NULL), SET_TO(31)},
+	{ROW(feature_incompat, no_feature), SET_TO(15)},
 	{ROW(uuid, NULL)},
 	{ROW(label, label), BUT({HOW_ZERO, NULL}, {HOW_LOW, NULL})},
 	{ROW(image_size, image_size)},

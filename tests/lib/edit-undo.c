@@ -87,6 +87,31 @@ static void check(const char *what, uint64_t from, uint64_t to, bool grown)
 	stele_device_close(dev);
 }
 
+/* No place for a mirror is no reason to fail; there may be another one. */
+static void check_mirror(uint64_t from, uint64_t to, uint64_t second)
+{
+	struct stele_device *dev = make();
+	struct test_edit t;
+
+	if (test_edit_load(&t, dev) < 0)
+		bail("no image");
+	is_hex(STELE_CATALOG_MIRRORS_OFFSET, t.image.sb.mirror_offset, "a mirror");
+	break_device(dev, from, to);
+	is_int(0, stele_txn_publish(&t.edit, 2), "its next place cannot be written");
+	is_hex(0, t.image.sb.mirror_offset, "so it has none");
+	is_uint(1, stele_image_wrong_catalogs(&t.image), "which is not as it should be");
+	is_int(0, stele_txn_publish(&t.edit, 3), "the one after that");
+	is_hex(second, t.image.sb.mirror_offset, "has one where it can");
+	stele_fault_set_rules(dev, NULL, 0);
+	is_int(0, stele_txn_publish(&t.edit, 4), "the device was mended");
+	ok(t.image.sb.mirror_offset != 0, "a mirror");
+	is_uint(0, stele_image_wrong_catalogs(&t.image), "all is as it should be");
+	test_edit_end(&t);
+	is_int(0, test_edit_load(&t, dev), "and can be loaded");
+	test_edit_end(&t);
+	stele_device_close(dev);
+}
+
 static void check_resize(void)
 {
 	const struct stele_txn_opts change = {.time = 5};
@@ -133,7 +158,9 @@ int main(void)
 	plan_lazy();
 	samples = test_samples(4, 300, 5);
 	check("catalog", DATA, 2 * SIZE, false);
-	check("catalog's mirror", STELE_CATALOG_MIRRORS_OFFSET, DATA, false);
+	check_mirror(STELE_CATALOG_MIRRORS_OFFSET, DATA, 0);
+	check_mirror(STELE_CATALOG_MIRRORS_OFFSET + STELE_CATALOG_MIRROR_SIZE, DATA,
+		     STELE_CATALOG_MIRRORS_OFFSET);
 	check("superblock", 0, STELE_CATALOG_MIRRORS_OFFSET, true);
 	check_resize();
 	check_other_writer();

@@ -362,7 +362,7 @@ static void check_written(void)
 	       "nothing deleted");
 	is_uint(4, written(dev, STELE_OP_WRITE),
 		"writes a catalog, a superblock and their mirrors");
-	is_uint(2, written(dev, STELE_OP_FLUSH), "two flushes");
+	is_uint(3, written(dev, STELE_OP_FLUSH), "three flushes");
 	stele_fault_log_clear(dev);
 	is_int(0, test_change_create(&writer, &change, "v2", NULL, &ref, 1, NULL, NULL),
 	       "one deleted");
