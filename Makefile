@@ -253,9 +253,9 @@ $(addsuffix .fuzz,$(FUZZ)): %.fuzz: %.o $(O)/cmd.a $(O)/tests/tap.a $(O)/libstel
 
 # ---- tests ------------------------------------------------------------------
 
-# TSan needs a fixed address layout.
+# TSan needs a fixed address layout, and takes ten times as long.
 FIXED := $(if $(filter thread,$(SAN)),\
-	env TSAN_OPTIONS=suppressions=$(abspath tests/tsan.supp) setarch -R)
+	env TSAN_OPTIONS=suppressions=$(abspath tests/tsan.supp) MODEL_STEPS=4000 setarch -R)
 prove = $(Q)BUILD=$(abspath $(O)) CC='$(CC)' tests/ceph/run.sh $(FIXED) \
 	$(PROVE) $(PROVEFLAGS) --exec 'timeout -k 10 $(TEST_SECONDS)' $(1)
 CMD_TESTS := $(sort $(wildcard tests/cmd/*.t))
