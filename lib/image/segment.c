@@ -223,7 +223,7 @@ static bool is_damage(int error)
 	return error == -EBADMSG || error == -EUCLEAN || error == -EIO;
 }
 
-/* The same, but damaged names are left out. */
+/* Damaged names are left out. */
 static int load_sound_names(struct stele_image *image,
 			    struct stele_segment *segment,
 			    const struct stele_section *section,
@@ -243,24 +243,23 @@ static int load_sound_names(struct stele_image *image,
 				  segment->fields[section->field].name,
 				  held.last ? held.last : "impossible contents");
 		free(names->names);
-		*names = (struct stele_names){.damaged = true};
+		*names = (struct stele_names){.damage = ret};
 		ret = 0;
 	}
-	stele_log_end(&held, !names->damaged);
+	stele_log_end(&held, !names->damage);
 	return ret;
 }
 
 static bool has_damaged_names(const struct stele_names_set *names)
 {
 	for (uint32_t i = 0; i < names->count; i++)
-		if (names->field[i].damaged)
+		if (names->field[i].damage)
 			return true;
 	return false;
 }
 
 /* The digest of the schema proves the fields only together with all names. */
-static int load_schema(struct stele_image *image, struct stele_segment *segment,
-		       bool needs_names)
+int stele_segment_load_schema(struct stele_image *image, struct stele_segment *segment)
 {
 	struct stele_names_stream streams[STELE_FIELD_COUNT_MAX] = {0};
 	uint32_t count = 0;
@@ -274,24 +273,13 @@ static int load_schema(struct stele_image *image, struct stele_segment *segment,
 						  STELE_BLOCK_NAMES, i,
 						  &section) < 0)
 			continue;
-		ret = (needs_names ? load_names : load_sound_names)(
-			image, segment, &section, &streams[count++]);
+		ret = load_sound_names(image, segment, &section, &streams[count++]);
 	}
 	if (ret == 0 && !has_damaged_names(segment->names))
 		ret = check_schema(image, segment, streams, count);
-	if (ret == -EUCLEAN)
-		stele_log_error(&image->log,
-				"impossible class names of segment %" PRIx64,
-				segment->descriptor.id);
 	while (count > 0)
 		free((void *)streams[--count].blocks);
 	return ret;
-}
-
-int stele_segment_load_schema(struct stele_image *image,
-			      struct stele_segment *segment)
-{
-	return load_schema(image, segment, true);
 }
 
 static int load_deleted(struct stele_image *image,
@@ -368,7 +356,7 @@ int stele_segment_load_like(struct stele_image *image,
 	if (ret < 0)
 		return ret;
 	if (!share_schema(known, out))
-		ret = load_schema(image, out, false);
+		ret = stele_segment_load_schema(image, out);
 	if (ret == 0 && at->ref.deleted_count)
 		ret = load_deleted(image, &at->ref, out);
 	if (ret < 0) {
@@ -414,7 +402,7 @@ void stele_segment_field(const struct stele_segment *segment, uint32_t index,
 	out->type = field->type;
 	out->name_count = segment->names->field[index].count;
 	out->names = (const char *const *)segment->names->field[index].names;
-	out->names_damaged = segment->names->field[index].damaged;
+	out->names_damaged = segment->names->field[index].damage != 0;
 	out->dtype = field->dtype;
 	out->rank = field->rank;
 	memcpy(out->dims, field->dims, sizeof(out->dims));

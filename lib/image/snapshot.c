@@ -100,7 +100,7 @@ static int load_segments(struct stele_image *image, struct stele_snapshot *out)
 static bool names_extend(const struct stele_names *later,
 			 const struct stele_names *earlier)
 {
-	if (later->damaged || earlier->damaged) /* nobody knows */
+	if (later->damage || earlier->damage) /* nobody knows */
 		return true;
 	if (later->count < earlier->count)
 		return false;
@@ -164,7 +164,7 @@ int stele_snapshot_check_names(const struct stele_image *image,
 		const struct stele_segment *segment = &snapshot->segments[i];
 
 		for (uint32_t j = 0; segment->names && j < segment->names->count; j++) {
-			if (!segment->names->field[j].damaged)
+			if (!segment->names->field[j].damage)
 				continue;
 			stele_log_error(&image->log,
 					"class names of field '%s' in snapshot "

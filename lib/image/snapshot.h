@@ -17,7 +17,7 @@
 struct stele_names {
 	char **names; /* by value 0, 1, ...; each NUL-terminated */
 	uint32_t count;
-	bool damaged; /* it has some, which could not be read: see load_like() */
+	int damage; /* 0; errno: it has some, which could not be read: see load_like() */
 };
 
 /* By field. Segments of one snapshot that have the same schema share it. */
@@ -133,7 +133,10 @@ int stele_segment_load(struct stele_image *image,
 		       const struct stele_catalog_segment *where,
 		       struct stele_segment *out);
 void stele_segment_release(struct stele_segment *segment);
-/* In two steps, for verify: without names; then names and schema digest. */
+/*
+ * In two steps, for verify: without names; then names and the digest of the schema, which is
+ * not compared if names are damaged.
+ */
 int stele_segment_load_bare(struct stele_image *image,
 			    const struct stele_catalog_segment *where,
 			    struct stele_segment *out);

@@ -304,7 +304,7 @@ static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 	if (field >= count)
 		return -ERANGE;
 	names = &segment->names->field[field];
-	if (names->damaged) {
+	if (names->damage) {
 		/* The log was told when the dataset was opened. */
 		stele_log_error(&(struct stele_log){0},
 				"cannot read the class names of field '%s': "

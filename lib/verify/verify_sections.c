@@ -26,7 +26,8 @@
 
 /* ---- blocks ------------------------------------------------------------------ */
 
-static void check_block(struct stele_segment_check *sc,
+/* Return: is it sound? */
+static bool check_block(struct stele_segment_check *sc,
 			const struct stele_section *section,
 			struct stele_disk_block *block, uint64_t offset,
 			int error)
@@ -43,6 +44,21 @@ static void check_block(struct stele_segment_check *sc,
 		stele_check_report(sc->check, error,
 				   stele_section_name(section->type), offset,
 				   STELE_BLOCK_SIZE, "%s", why);
+	return error == 0;
+}
+
+/* Of sound blocks, which the schema was loaded from. */
+static void check_names(struct stele_segment_check *sc,
+			const struct stele_section *section)
+{
+	const int damage = sc->segment.names->field[section->field].damage;
+
+	if (damage)
+		stele_check_report(sc->check, damage, stele_section_name(section->type),
+				   sc->segment.descriptor.offset + section->offset,
+				   section->size, "%s",
+				   damage == -EUCLEAN ? "impossible contents" :
+							"could not be read at first");
 }
 
 static int check_blocks(struct stele_segment_check *sc,
@@ -51,6 +67,7 @@ static int check_blocks(struct stele_segment_check *sc,
 {
 	const uint64_t total = section->size / STELE_BLOCK_SIZE;
 	uint64_t offset = sc->segment.descriptor.offset + section->offset;
+	bool sound = true;
 	int ret = 0;
 
 	for (uint64_t i = 0; i < total && ret == 0; i += BLOCKS_PER_READ) {
@@ -61,12 +78,14 @@ static int check_blocks(struct stele_segment_check *sc,
 					     count * STELE_BLOCK_SIZE);
 
 		for (uint64_t j = 0; j < count; j++)
-			check_block(sc, section, &blocks[j],
-				    offset + j * STELE_BLOCK_SIZE, error);
+			sound &= check_block(sc, section, &blocks[j],
+					     offset + j * STELE_BLOCK_SIZE, error);
 		offset += count * STELE_BLOCK_SIZE;
 		ret = stele_check_progress(sc->check, count * STELE_BLOCK_SIZE,
 					   count, 0);
 	}
+	if (ret == 0 && sound && section->type == STELE_BLOCK_NAMES)
+		check_names(sc, section);
 	return ret;
 }
 

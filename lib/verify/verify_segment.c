@@ -102,7 +102,7 @@ static int load(struct stele_segment_check *sc, bool *sound)
 				   where->descriptor_size,
 				   ret == -EBADMSG ?
 					   "digest of fields and names differs" :
-					   "impossible names");
+					   "class names cannot be read");
 	}
 	return 0;
 }

@@ -169,6 +169,9 @@ damage_section 10 names 3 0
 cp "$tmp/labelled" "$tmp/bad"
 flip_in "$tmp/bad" $(($(block_of 10) + 40))
 digest=$(stele info --json "$tmp/labelled@v1" | jq -r .snapshot.digest)
+run stele verify "$tmp/bad"
+is "1 hint: DAMAGE in stele-verify(1) says how to go on" "$(grep -c ^damaged <<<"$out") $err" \
+	"names: verify says it once" || diag "$out"
 for command in "ls -l $tmp/bad" "cat $tmp/bad a/3" "ls --json $tmp/bad"; do
 	run stele $command
 	warned=$(grep -c "^stele: warning: class names of field 'label' are damaged: " <<<"$err")

@@ -3,15 +3,18 @@
  * names-damaged.c - without its class names a snapshot can be read, but neither copied nor proven
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/verify/verify.h"
 #include "tests/device/fault.h"
 #include "tests/fixture/dataset.h"
 #include "tests/tap.h"
 
 #define LABEL	1u /* index of the field */
 #define SAMPLES 6u
+#define HEARD_SIZE 1024
 
 static const char *const few[] = {"cat", "dog", NULL};
 static const char *const more[] = {"cat", "dog", "ant", NULL};
@@ -233,6 +236,59 @@ static void test_one_of_two(void)
 	stele_dataset_close(ds);
 }
 
+static void hear(void *user, const struct stele_damage *damage)
+{
+	char *text = user;
+	const size_t used = strlen(text);
+
+	snprintf(text + used, HEARD_SIZE - used, "%s: %s\n", damage->what, damage->detail);
+}
+
+static void is_reported(struct stele_device *dev, const char *wanted, const char *what)
+{
+	struct stele_verify_report report = {.size = sizeof(report)};
+	char heard[HEARD_SIZE] = "";
+	const struct stele_verify_opts opts = {
+		.size = sizeof(opts), .damage = hear, .damage_user = heard};
+	struct stele_image image;
+	struct test_log log;
+
+	test_log_init(&log);
+	if (stele_image_load(dev, &log.log, &image))
+		bail("image does not load");
+	stele_verify_image(&image, -1, &opts, &report);
+	is_string(wanted, heard, "%s: verify", what);
+	is_uint(0, log.errors, "%s: nothing but that", what);
+	image.dev = NULL;
+	stele_image_release(&image);
+}
+
+/* Of fields without their names nothing is known to be wrong. */
+static void test_verify(void)
+{
+	struct stele_fault_rule once = {.kind = STELE_FAULT_FAIL, .ops = 1u << STELE_OP_READ,
+					.error = EIO, .count = 1, .size = 1};
+	struct stele_disk_block *block;
+	struct stele_device *dev;
+	uint64_t offsets[2];
+
+	dev = make(few, few, offsets);
+	is_reported(dev, "", "sound");
+	flip(dev, offsets[1] + 100);
+	is_reported(dev, "names: block: checksum mismatch\n", "a flipped bit");
+	dev = make(few, few, offsets);
+	block = (struct stele_disk_block *)((uint8_t *)stele_device_memory(dev) + offsets[0]);
+	block->payload[0] = 0; /* a name of no length */
+	stele_block_seal(block, STELE_BLOCK_NAMES, offsets[0], places[0].id);
+	is_reported(dev, "names: impossible contents\n"
+		    "names: level 0: hash does not match the level above\n",
+		    "sealed all the same");
+	once.offset = offsets[0];
+	if (stele_device_open_fault(make(few, few, offsets), &once, 1, &dev))
+		bail("no device");
+	is_reported(dev, "names: could not be read at first\n", "unreadable once");
+}
+
 /* What a device says of a bad sector, and what it says of its own end. */
 static void test_unreadable(int error, int wanted)
 {
@@ -262,6 +318,7 @@ int main(void)
 	test_flipped(STELE_VERIFY_DIGEST);
 	test_forged();
 	test_one_of_two();
+	test_verify();
 	test_unreadable(EIO, 0);
 	test_unreadable(ENODATA, 0);
 	test_unreadable(ESTALE, -ESTALE);

@@ -19,8 +19,7 @@
 #include "lib/verify/verify.h"
 
 #define IMAGE_SIZE (UINT64_C(4) << 20)
-/* A block of names hurts itself and the schema's digest; no flip does more. */
-#define REPORTS_MAX 2u
+#define REPORTS_MAX 1u /* a flip damages one thing */
 
 static uint8_t *memory;
 static uint8_t *written; /* one for each byte that Stele wrote */
