@@ -290,7 +290,7 @@ static void test_verify(void)
 }
 
 /* What a device says of a bad sector, and what it says of its own end. */
-static void test_unreadable(int error, int wanted)
+static void test_unreadable(int error, bool revocable, int wanted)
 {
 	struct stele_fault_rule rule = {
 		.kind = STELE_FAULT_FAIL, .ops = 1u << STELE_OP_READ, .error = error};
@@ -304,8 +304,9 @@ static void test_unreadable(int error, int wanted)
 	rule.size = 1;
 	if (stele_device_open_fault(inner, &rule, 1, &dev))
 		bail("no device");
-	is_int(wanted, open_as(dev, NULL, 0, &log, &ds), "%s: open", strerror(error));
-	if (wanted)
+	dev->revocable = revocable;
+	if (!is_int(wanted, open_as(dev, NULL, 0, &log, &ds), "%s: open", strerror(error)) ||
+	    wanted)
 		return;
 	is_without(ds, &log, strerror(error));
 	stele_dataset_close(ds);
@@ -313,14 +314,20 @@ static void test_unreadable(int error, int wanted)
 
 int main(void)
 {
+	static const int of_blocks[] = {EIO, ENODATA, EILSEQ, EREMOTEIO, ETIMEDOUT, EBADE,
+					EUCLEAN};
+	static const int of_devices[] = {ENOMEM, ENODEV, ENXIO, ESTALE, ESHUTDOWN};
+
 	plan_lazy();
 	test_flipped(STELE_VERIFY_CRC);
 	test_flipped(STELE_VERIFY_DIGEST);
 	test_forged();
 	test_one_of_two();
 	test_verify();
-	test_unreadable(EIO, 0);
-	test_unreadable(ENODATA, 0);
-	test_unreadable(ESTALE, -ESTALE);
+	for (size_t i = 0; i < sizeof(of_blocks) / sizeof(*of_blocks); i++)
+		test_unreadable(of_blocks[i], false, 0);
+	for (size_t i = 0; i < sizeof(of_devices) / sizeof(*of_devices); i++)
+		test_unreadable(of_devices[i], false, -of_devices[i]);
+	test_unreadable(ETIMEDOUT, true, -ETIMEDOUT);
 	return done();
 }
