@@ -71,12 +71,15 @@ static bool is_split(const struct stele_field *field)
 
 void stele_relation_init(struct stele_relation *relation)
 {
+	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_field field = {.size = sizeof(field)};
 
+	stele_dataset_info(relation->ds, &info);
 	add(relation, STELE_RELATION_ID, "id", "");
 	add(relation, STELE_RELATION_KEY, "key", "");
 	add(relation, STELE_RELATION_SIZE, "size", "");
-	for (uint32_t i = 0; stele_dataset_field(relation->ds, i, &field) == 0; i++) {
+	for (uint32_t i = 0; i < info.field_count; i++) {
+		stele_dataset_field(relation->ds, i, &field);
 		if (field.type == STELE_TYPE_I64)
 			add_field(relation, &field, i,
 				  is_split(&field) ? STELE_RELATION_CLASS : STELE_RELATION_I64, "");
@@ -86,9 +89,11 @@ void stele_relation_init(struct stele_relation *relation)
 			add_field(relation, &field, i, STELE_RELATION_TEXT, "");
 	}
 	/* Behind all fields, which keep their names. */
-	for (uint32_t i = 0; stele_dataset_field(relation->ds, i, &field) == 0; i++)
+	for (uint32_t i = 0; i < info.field_count; i++) {
+		stele_dataset_field(relation->ds, i, &field);
 		if (has_names(&field) && !is_split(&field))
 			add_field(relation, &field, i, STELE_RELATION_CLASS, "_name");
+	}
 }
 
 static const char *type_of(const struct stele_relation_column *column)

@@ -47,6 +47,16 @@ static int failed(struct rows *rows, int error)
 	return error == -ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
 }
 
+/* Does it need class names that are damaged? 0; -EBADMSG: stele_errmsg() says of which field. */
+static int check_names(const struct rows *rows, const struct stele_relation_column *column)
+{
+	const char *name;
+
+	return column->kind == STELE_RELATION_CLASS && column->field.names_damaged ?
+		       stele_dataset_class_name(rows->relation->ds, column->index, 0, &name) :
+		       0;
+}
+
 int stele_rows_open(sqlite3_vtab *vtab, sqlite3_vtab_cursor **out)
 {
 	struct stele_relation *relation = ((struct stele_rows_vtab *)vtab)->relation;
@@ -121,7 +131,7 @@ static int add_classes(struct list *list, const struct stele_field *field, sqlit
 {
 	const int type = stele_sqlite.value_type(value); /* before it is converted */
 	const char *name = (const char *)stele_sqlite.value_text(value);
-	int ret = field->names_damaged ? -EBADMSG : 0;
+	int ret = 0;
 
 	if (type == SQLITE_NULL || type == SQLITE_BLOB)
 		return 0;
@@ -225,6 +235,9 @@ static int narrow(struct rows *rows, struct narrowing *n, const char *plan, int 
 			&rows->relation->columns[(unsigned char)plan[2 * i] - 1];
 		const char op = plan[2 * i + 1];
 
+		ret = check_names(rows, column);
+		if (ret < 0)
+			break;
 		if (column->kind == STELE_RELATION_ID)
 			bound(&n->ids, op, argv[i]);
 		else if (column->kind == STELE_RELATION_KEY)
@@ -331,10 +344,10 @@ static int give_scalar(struct rows *rows, sqlite3_context *context,
 {
 	uint64_t bits = 0;
 	double f64;
-	int ret = column->kind == STELE_RELATION_CLASS && column->field.names_damaged ?
-			  -EBADMSG :
-			  stele_scan_value(&rows->scan, column->index, rows->row, &bits);
+	int ret = check_names(rows, column);
 
+	if (ret == 0)
+		ret = stele_scan_value(&rows->scan, column->index, rows->row, &bits);
 	if (ret < 0)
 		return ret;
 	memcpy(&f64, &bits, sizeof(f64));

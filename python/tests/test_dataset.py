@@ -210,6 +210,8 @@ class Sequence(unittest.TestCase):
                 lambda: ds.classes,
                 lambda: ds.fields["label"].classes,
                 ds[5].class_name,
+                lambda: ds.select("label_name = 'class1'"),
+                lambda: list(stele.Loader(ds, batch_size=4, where="label_name = 'class1'")),
                 lambda: stele.Writer(str(images.DIRECTORY / "never.stele"), ds.fields),
             ):
                 with self.assertRaisesRegex(stele.ChecksumError, "class names of field 'label'"):
