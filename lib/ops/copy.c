@@ -235,10 +235,12 @@ static int send_segment(struct stele_copier *c,
 		return ret;
 	if (!c->staged)
 		stele_txn_keep_space(c->txn); /* for the copy that goes on */
-	if (c->txn->dry)
+	if (c->txn->dry) {
 		copy.sent_size = segment->descriptor.size;
-	else
+		c->txn->posix = false; /* of what is not sent no tree can be made */
+	} else {
 		ret = stele_segment_copy(&copy);
+	}
 	c->report->sent_size += copy.sent_size;
 	c->report->resumed_size += copy.resumed_size;
 	if (ret == 0)
