@@ -173,6 +173,7 @@ run stele verify "$tmp/bad"
 is "1 hint: DAMAGE in stele-verify(1) says how to go on" "$(grep -c ^damaged <<<"$out") $err" \
 	"names: verify says it once" || diag "$out"
 for command in "ls -l $tmp/bad" "cat $tmp/bad a/3" "ls --json $tmp/bad"; do
+	# shellcheck disable=SC2086 # words
 	run stele $command
 	warned=$(grep -c "^stele: warning: class names of field 'label' are damaged: " <<<"$err")
 	is "0 1" "$status $warned" "names: ${command%% *} warns once" || diag "$err"
@@ -191,6 +192,7 @@ must stele build -q "$tmp/src" "$tmp/held"
 for command in "copy $tmp/bad@v1 $tmp/never" "copy --force $tmp/bad@v1 $tmp/held" \
 	"compact $tmp/bad@v1 v2" "append $tmp/classes $tmp/bad@v2" \
 	"export --to=webdataset $tmp/bad@v1 $tmp/never.tar"; do
+	# shellcheck disable=SC2086 # words
 	run stele $command
 	said=$(grep -c "^stele: cannot .*class names of field 'label'.* damaged" <<<"$err")
 	is "3 1" "$status $said" "names: ${command%% *} refuses" || diag "$err"

@@ -94,8 +94,10 @@ run stele extract --field=photo --skip-existing "$t" "$tmp/photo"
 is "0 2 files skipped: there already" "$status $(tail -n 1 <<<"$out")" \
 	"extract --field --skip-existing: the size is that of the field"
 for verb in "extract" "export --to=tar" "export --to=tfrecord"; do
+	# shellcheck disable=SC2086 # words
 	run stele $verb --field=weight "$t" "$tmp/none"
 	is "2 stele: field 'weight' is a number, not bytes" "$status $err" "$verb: a number"
+	# shellcheck disable=SC2086 # words
 	run stele $verb --field=none "$t" "$tmp/none"
 	is "2 stele: no field 'none' (there are 'photo', 'caption', 'outline')" "$status $err" \
 		"$verb: no such field"
