@@ -79,16 +79,19 @@ static int append(struct extract *job, uint64_t id)
 	return 0;
 }
 
-/* All keys below the directory that `text` names. Return: count; errno. */
+/* All keys below the directory that `text` names, with a slash or without. Return: count; errno. */
 static int append_below(struct extract *job, const char *text)
 {
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;
 	uint64_t before = job->count;
+	size_t size = strlen(text);
 	char *prefix;
 	int got;
 
-	if (asprintf(&prefix, "%s/", text) < 0)
+	while (size > 1 && text[size - 1] == '/')
+		size--;
+	if (asprintf(&prefix, "%.*s/", (int)size, text) < 0)
 		return -ENOMEM;
 	got = stele_cursor_open(job->ds, prefix, strlen(prefix), &cursor);
 	free(prefix);

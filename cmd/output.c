@@ -69,9 +69,8 @@ static int check_new(char *beside)
 	return 0;
 }
 
-/* A block device, or a file with an image, even a damaged one. By its descriptor: a name may
- * hold an '@', or be one that was mapped. */
-static bool holds_image(const char *path)
+/* By its descriptor: a name may hold an '@', or be one that was mapped. */
+bool output_holds_image(const char *path)
 {
 	struct stele_image *image = NULL;
 	char name[32];
@@ -96,7 +95,7 @@ static bool holds_image(const char *path)
 
 int output_spare(const char *verb, const char *path)
 {
-	if (!holds_image(path))
+	if (!output_holds_image(path))
 		return 0;
 	cmd_message("cannot %s '%s': it is a block device, or holds an image", verb, path);
 	cmd_hint("give the file another name; an image that is not needed has to be removed "

@@ -333,8 +333,9 @@ static int take_header(struct csv *csv, const char *data)
 	int ret = 0;
 
 	if (csv->cell_count > COLUMNS_MAX)
-		return from_failed(csv->scan->from, -E2BIG, "'%s' has %zu columns",
-				   csv->scan->shard->name, csv->cell_count);
+		return from_failed(csv->scan->from, -E2BIG, "'%s' has %zu columns, and samples "
+				   "up to %d fields", csv->scan->shard->name,
+				   csv->cell_count, STELE_FIELDS_MAX);
 	for (size_t i = 0; i < csv->cell_count && !ret && csv->scan->damages == damages; i++) {
 		size_t size;
 		const char *name = cell_text(csv, data, &csv->cells[i], &size);

@@ -15,6 +15,7 @@
 #include "from/names.h"
 #include "from/read.h"
 #include "libarchive.h"
+#include "output.h"
 #include "parse.h"
 
 /* What may begin as several of them is the first that says so. */
@@ -95,9 +96,14 @@ static int unknown(struct from *from, const struct from_shard *shard)
 {
 	const char *format;
 
+	from->complained = true;
+	if (output_holds_image(shard->name)) {
+		cmd_message("'%s' holds an image, which is no source", shard->name);
+		cmd_hint("'stele copy SOURCE TARGET' copies a snapshot of one to another");
+		return -EMEDIUMTYPE;
+	}
 	cmd_message("cannot tell the format of '%s'; name it with --from: %s",
 		    shard->name, from_parse("", &format));
-	from->complained = true;
 	return -EMEDIUMTYPE;
 }
 

@@ -134,7 +134,7 @@ built --example "$tmp/t.csv"
 is 2 "$status" "--example is for TFRecords"
 table "$(seq -s , 70)\n"
 built "$tmp/t.csv"
-wrong "70 columns" "too many columns"
+wrong "70 columns, and samples up to 64 fields" "too many columns"
 
 # No cut goes unnoticed unless it is between rows, and nothing that is cut or flipped crashes.
 must python3 "$tmp/write-csv.py" "$tmp/x.csv" , 1 lf

@@ -26,6 +26,19 @@ says() {
 		"with force|or force|or FORCE|a grace period" <<<"$err"
 }
 
+says 1 "'stele copy SOURCE TARGET'" build image other
+
+# ---- a directory, as completion spells it ----
+
+mkdir -p nested/cats
+echo 1 >nested/cats/1
+must stele build -q nested nested.stele
+for name in cats cats/ cats//; do
+	must stele extract -q nested.stele out "$name"
+	is 1 "$(cat out/cats/1)" "extract: all below '$name'"
+	rm -r out
+done
+
 # ---- a key that looks like an id ----
 
 mkdir numbers
