@@ -130,9 +130,12 @@ ok "and the list is printed" grep -q "must be dir.*tar" <<<"$err" || diag "$err"
 built --from=dir "$tmp/x.tar"
 is 1 "$status" "a file is no directory"
 built "$tmp/wanted"
+is 1 "$status" "an image is no source"
+ok "and copy is named" grep -q "^hint: 'stele copy" <<<"$err"
+built "$src/train/cat/1.jpg"
 is 1 "$status" "a file of no known format fails"
 ok "and the list is printed" \
-	grep -q "cannot tell the format of .*wanted'.*--from: dir.*tar" <<<"$err"
+	grep -q "cannot tell the format of .*1.jpg'.*--from: dir.*tar" <<<"$err"
 built --from=tar "$src/train/cat/1.jpg"
 damaged "1.jpg' at byte 0: " "what is no archive"
 built - "$tmp/x.tar" </dev/null

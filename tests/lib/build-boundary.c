@@ -85,7 +85,7 @@ static void check_image(struct stele_device *dev, uint64_t boundary,
 	d = &snapshot.segments[0].descriptor;
 	is_uint(boundary, d->boundary, "%s: boundary", what);
 	is_uint(boundary ? STELE_FEATURE_BOUNDARY : 0,
-		image.sb.feature_incompat, "%s: feature", what);
+		image.sb.feature_incompat & ~(uint64_t)STELE_FEATURE_MIRROR, "%s: feature", what);
 	is_uint(report->slots_size - d->records_size, report->padding_size,
 		"%s: gaps count as padding", what);
 	check_places(&snapshot.segments[0], boundary, what);

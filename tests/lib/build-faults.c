@@ -61,6 +61,18 @@ static int state_of(struct stele_device *dev, const struct fake *fake)
 	return state;
 }
 
+/* Of the mirror, which a catalog can do without, and which has two places? */
+static bool is_mirror(const struct stele_fault_entry *log, size_t at)
+{
+	const struct stele_fault_entry *entry;
+
+	while (log[at].op == STELE_OP_FLUSH && at > 0)
+		at--;
+	entry = &log[at];
+	return entry->offset >= STELE_CATALOG_MIRRORS_OFFSET &&
+	       entry->offset < STELE_DATA_OFFSET;
+}
+
 /* Was the rule applied? Rules that have not come to it yet hit nothing. */
 static bool was_hit(struct stele_device *dev)
 {
@@ -68,7 +80,7 @@ static bool was_hit(struct stele_device *dev)
 	const struct stele_fault_entry *log = stele_fault_log(dev, &count);
 
 	for (size_t i = 0; i < count; i++)
-		if (log[i].fault == STELE_FAULT_FAIL)
+		if (log[i].fault == STELE_FAULT_FAIL && !is_mirror(log, i))
 			return true;
 	return false;
 }

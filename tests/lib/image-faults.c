@@ -117,21 +117,32 @@ static void set_fault(struct stele_device *dev, size_t way, uint64_t nth,
 		bail("no rule");
 }
 
+/* Of the mirror of a catalog, which a commit can do without? */
+static bool is_of_mirror(const struct stele_fault_entry *log, uint64_t nth)
+{
+	while (log[nth].op == STELE_OP_FLUSH && nth > 0)
+		nth--;
+	return log[nth].op == STELE_OP_WRITE &&
+	       log[nth].offset >= STELE_CATALOG_MIRRORS_OFFSET &&
+	       log[nth].offset < STELE_DATA_OFFSET;
+}
+
 /* Return: was it as it must be? *fired: did the fault happen? */
 static bool try_build(size_t way, uint64_t nth, bool sticky, bool *fired)
 {
 	struct stele_device *dev = open_fault();
 	unsigned int committed;
 	int64_t generation;
-	enum stele_op op;
+	const struct stele_fault_entry *log;
+	bool good, dispensable;
 	size_t count;
-	bool good;
 	int ret;
 
 	set_fault(dev, way, nth, sticky);
 	ret = build(dev, &committed);
 	*fired = stele_fault_count(dev) > nth;
-	op = *fired ? stele_fault_log(dev, &count)[nth].op : STELE_OP_READ;
+	log = stele_fault_log(dev, &count);
+	dispensable = *fired && (log[nth].op == STELE_OP_READ || is_of_mirror(log, nth));
 	stele_fault_set_rules(dev, NULL, 0);
 	generation = recover(dev);
 	good = ret == 0 ? committed == COMMITS : committed < COMMITS;
@@ -143,9 +154,9 @@ static bool try_build(size_t way, uint64_t nth, bool sticky, bool *fired)
 		good = good && committed == 0;
 	if (ways[way].kind == STELE_FAULT_FAIL)
 		good = good && (ret == 0 || ret == -ways[way].error);
-	/* Only a read is allowed to fail, where there is another copy to read. */
+	/* Only a read is allowed to fail, where there is another copy to read, or a mirror. */
 	if (ways[way].kind == STELE_FAULT_FAIL && ret == 0 && *fired)
-		good = good && op == STELE_OP_READ && !sticky;
+		good = good && dispensable && !sticky;
 	stele_device_close(dev);
 	return good;
 }
