@@ -54,7 +54,7 @@ class Field(NamedTuple):
     type: str
     """'bytes', 'str', 'tensor', 'int' or 'float'."""
     classes: tuple[str, ...]
-    """Names of the values 0, 1, ... of an int; empty: none."""
+    """Names of the values 0, 1, ... of an int; empty: none. None as an item: they are damaged."""
     dtype: str
     """Of a tensor's elements ('float32', ...), else ''."""
     shape: tuple[int | None, ...]
@@ -62,13 +62,23 @@ class Field(NamedTuple):
 
 
 class _Unnamed(Field):
-    """A field whose class names are damaged: whoever asks for them is told."""
+    """A field whose class names are damaged: whoever asks for them is told. Their item is None."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        items = {name: repr(value) for name, value in self._asdict().items()}
+        items["classes"] = "<damaged>"
+        return f"Field({', '.join(f'{name}={text}' for name, text in items.items())})"
 
     @property
     def classes(self) -> tuple[str, ...]:  # pyright: ignore
         raise ChecksumError(errno.EBADMSG, f"class names of field {self.name!r} are damaged")
+
+
+def field_of(items: tuple[Any, ...]) -> Field:
+    """A field of these items, in their order; classes of None are damaged."""
+    return (_Unnamed if items[2] is None else Field)._make(items)
 
 
 class Info(NamedTuple):
@@ -248,12 +258,14 @@ class Dataset(_stele.Dataset):
     def fields(self) -> dict[str, Field]:
         """Fields by name, in order; ``classes`` of one raises ChecksumError if damaged."""
         return {
-            name: (_Unnamed if classes is None else Field)(
-                name,
-                TYPES.get(type, str(type)),
-                classes or (),
-                DTYPES[dtype] if dtype < len(DTYPES) else str(dtype),
-                tuple(dim or None for dim in dims),
+            name: field_of(
+                (
+                    name,
+                    TYPES.get(type, str(type)),
+                    classes,
+                    DTYPES[dtype] if dtype < len(DTYPES) else str(dtype),
+                    tuple(dim or None for dim in dims),
+                )
             )
             for name, type, classes, dtype, dims in self._fields()
         }

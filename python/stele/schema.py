@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from . import _stele
-from .dataset import DTYPES, TYPES, Field
+from .dataset import DTYPES, TYPES, Field, field_of
 from .options import number
 
 Kind = type[bytes] | type[str] | type[int] | type[float] | Sequence[str] | Field
@@ -57,7 +57,7 @@ def fields_of(schema: Any) -> dict[str, Field]:
 
 def _field(name: str, kind: Any) -> Field:
     if isinstance(kind, Field):
-        return kind._replace(name=name)
+        return field_of(kind._replace(name=name))
     if isinstance(kind, type) and kind in _KINDS:
         return Field(name, _KINDS[kind], (), "", ())
     if isinstance(kind, Sequence) and not isinstance(kind, (str, bytes)):

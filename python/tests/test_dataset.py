@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import copy
 import errno
 import gc
 import io
@@ -218,6 +219,24 @@ class Sequence(unittest.TestCase):
                     names()
             with self.assertRaises(TypeError):
                 ds[5].class_name("data")
+
+    def test_damaged_class_names_are_not_lost(self):
+        """Whatever a field of damaged names becomes, it is not one without names."""
+        with stele.open(images.unnamed()) as ds:
+            field = ds.fields["label"]
+            bare = stele.Field(*field)
+            self.assertEqual(tuple(field), ("label", "int", None, "", ()))
+            self.assertIsNone(field._asdict()["classes"])
+            self.assertEqual(
+                repr(field), "Field(name='label', type='int', classes=<damaged>, dtype='', shape=())"
+            )
+            self.assertNotEqual(field, stele.Field("label", "int", (), "", ()))
+            target = images.DIRECTORY / "never.stele"
+            for same in (field, bare, copy.copy(field), field._replace(name="class"),
+                         stele.Field(**field._asdict()), pickle.loads(pickle.dumps(field))):  # fmt: skip
+                with self.assertRaisesRegex(stele.ChecksumError, "class names of field 'label'"):
+                    stele.Writer(str(target), {"data": bytes, "label": same})
+                self.assertFalse(target.exists())
 
     def test_what_it_is(self):
         info = self.ds.info
