@@ -241,6 +241,8 @@ static void show_field(struct view *view, uint32_t index)
 	if (field.name_count)
 		fprintf(view->to, "<p class=note>%s class%s</p>\n",
 			text_count(text, field.name_count), field.name_count == 1 ? "" : "es");
+	else if (field.names_damaged)
+		fputs("<p class=note>class names damaged</p>\n", view->to);
 	if (field.name_count && counted)
 		error = show_classes(view, index, &field);
 	else if ((field.type == STELE_TYPE_I64 || field.type == STELE_TYPE_F64) && counted)

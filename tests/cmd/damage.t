@@ -179,6 +179,8 @@ for command in "ls -l $tmp/bad" "cat $tmp/bad a/3" "ls --json $tmp/bad"; do
 	is "0 1" "$status $warned" "names: ${command%% *} warns once" || diag "$err"
 done
 ok "names: info says so" grep -q "label i64 (class names damaged)" < <(stele info "$tmp/bad" 2>&1)
+ok "names: a page says so" grep -q ">class names damaged<" \
+	< <(stele view --html=- "$tmp/bad" 2>"$tmp/log")
 is "true 0" "$(stele info --json "$tmp/bad@v1" 2>"$tmp/log" |
 	jq -r '.snapshot.fields[] | select(.name == "label") | "\(.names_damaged) \(.classes)"')" \
 	"names: in JSON"
