@@ -181,7 +181,7 @@ static int run(const char *target, char **names, bool keys_only,
 	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
 	int error, index, status = CMD_OK;
-	bool missing = false;
+	bool missing = false, written = false;
 
 	error = cmd_open_dataset(&log, verify, &ds);
 	if (error)
@@ -193,7 +193,10 @@ static int run(const char *target, char **names, bool keys_only,
 		error = copy(ds, *names, keys_only, index, range, &missing);
 		if (error && status != CMD_DAMAGED)
 			status = cmd_status_of(error);
+		written |= !error;
 	}
+	if (written && !field && fields_warn_joined(ds, "sample"))
+		cmd_hint("--field=NAME writes one");
 	if (missing)
 		remedy_print("cat", -ENOENT, "no such key", NULL);
 	if (status == CMD_DAMAGED)

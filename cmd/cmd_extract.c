@@ -121,7 +121,7 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 	status = error ? cmd_status_of(error) : CMD_FAILED;
 	job->root = error ? -1 : open_root(dir);
 	if (job->root >= 0) {
-		if (!field && !job->quiet && fields_warn_joined(job->ds))
+		if (!field && !job->quiet && fields_warn_joined(job->ds, "file"))
 			cmd_hint("--field=NAME writes one");
 		stop_catch();
 		status = extract_run(job, keys);

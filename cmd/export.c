@@ -556,7 +556,8 @@ int export_run(struct export *job)
 		to_release(&e.to);
 		return error;
 	}
-	if (job->format == TO_TAR && !job->field && !job->quiet && fields_warn_joined(job->ds))
+	if (job->format == TO_TAR && !job->field && !job->quiet &&
+	    fields_warn_joined(job->ds, "file"))
 		cmd_hint("--field=NAME takes one, --to=webdataset makes each a file");
 	error = allocate(&e);
 	if (!error)

@@ -153,7 +153,7 @@ int field_find(const struct stele_dataset *ds, const char *name, bool bytes)
 	return -EINVAL;
 }
 
-bool fields_warn_joined(const struct stele_dataset *ds)
+bool fields_warn_joined(const struct stele_dataset *ds, const char *what)
 {
 	struct stele_field field;
 	uint32_t count = 0;
@@ -164,8 +164,8 @@ bool fields_warn_joined(const struct stele_dataset *ds)
 	if (count < 2)
 		return false;
 	list = fields_list(ds, true);
-	cmd_message("warning: samples have several fields, %s: each file is all of them joined, "
-		    "with nothing in between", list ? list : "?");
+	cmd_message("warning: samples have several fields, %s: each %s is all of them joined, "
+		    "with nothing in between", list ? list : "?", what);
 	free(list);
 	return true;
 }

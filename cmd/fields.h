@@ -24,8 +24,8 @@ bool field_is_number(const struct stele_field *field);
 int field_find(const struct stele_dataset *ds, const char *name, bool bytes);
 /* 'a', 'b': all fields, or those of bytes, text and tensors. Owned; NULL: no memory. */
 char *fields_list(const struct stele_dataset *ds, bool bytes);
-/* A sample becomes one file: warn if that has several fields. Return: was there a warning? */
-bool fields_warn_joined(const struct stele_dataset *ds);
+/* `what` each sample becomes: warn if that has several fields. Return: was there a warning? */
+bool fields_warn_joined(const struct stele_dataset *ds, const char *what);
 
 /* ` name=value` for each field of a sample: sizes of bytes, shapes of tensors. */
 void fields_print(const struct stele_sample *sample);

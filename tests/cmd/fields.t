@@ -42,7 +42,13 @@ is '{"species":0,"weight":30.5} {"species":"dog"}' \
 	"ls --json: scalars"
 is "         1           14  cat        4.25  tom" "$(stele ls -l "$t" t)" "ls -l, too"
 
-is "JPEGJPG" "$(stele cat --field=photo "$t" rex tom)" "cat --field: bytes"
+run stele cat "$t" rex tom none
+is "1 1 1" "$status $(grep -c "^stele: warning: samples have several fields, 'photo', 'caption',\
+ 'outline': each sample is all of them joined" <<<"$err") $(grep -c '^hint: --field' <<<"$err")" \
+	"cat: joined fields are said once, with what to do" || diag "$err"
+ok "cat: not of what is not there" not grep -q warning < <(stele cat "$t" none 2>&1)
+run stele cat --field=photo "$t" rex tom
+is "0 JPEGJPG " "$status $out $err" "cat --field: bytes"
 is "Rex → ball" "$(stele cat -F caption "$t" rex)" "cat -F: a text"
 is "0 1" "$(stele cat -F species "$t" rex tom | paste -sd ' ')" "cat -F: i64"
 is "30.5" "$(stele cat -F weight "$t" '#0')" "cat -F: f64"
