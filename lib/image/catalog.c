@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "lib/image/copies.h"
 #include "lib/image/lists.h"
 
 int stele_catalog_load_place(struct stele_device *dev, const struct stele_superblock *sb,
@@ -37,7 +38,7 @@ int stele_catalog_load(struct stele_device *dev, const struct stele_superblock *
 	struct stele_superblock mirrored;
 	const char *mirror_why;
 
-	if (ret < 0 && ret != -ENOMEM && stele_superblock_mirrored(sb, &mirrored) &&
+	if (stele_error_of_blocks(dev, ret) && stele_superblock_mirrored(sb, &mirrored) &&
 	    stele_catalog_load_place(dev, &mirrored, blocks, out, &mirror_why) == 0)
 		ret = 0;
 	return ret;

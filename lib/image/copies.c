@@ -72,6 +72,25 @@ bool stele_error_of_content(int error)
 	       error == -EUCLEAN;
 }
 
+bool stele_error_of_blocks(const struct stele_device *dev, int error)
+{
+	switch (error) {
+	case -ENOMEM:
+	case -ENODATA:
+	case -ENODEV:
+	case -ENXIO:
+	case -ESTALE:
+	case -ESHUTDOWN:
+	case -EOWNERDEAD:
+	case -ECANCELED:
+		return false;
+	case -ETIMEDOUT:
+		return !dev->revocable;
+	default:
+		return error < 0;
+	}
+}
+
 bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
 		       unsigned int *a, unsigned int *b)
 {

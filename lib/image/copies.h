@@ -51,6 +51,11 @@ uint64_t stele_copies_missing(const struct stele_copies *copies, uint64_t target
 
 /* Is this error about the contents, rather than a failure to read or understand them? */
 bool stele_error_of_content(int error);
+/*
+ * Is it about the blocks that were read, of contents or of the medium, so that others may
+ * be sound? Not if the device is gone, cut off or fenced, or if a cluster does not answer.
+ */
+bool stele_error_of_blocks(const struct stele_device *dev, int error);
 
 /* Write one copy; not flushed. `block` is one block of memory. */
 int stele_copies_write(struct stele_device *dev, unsigned int index,

@@ -217,29 +217,6 @@ static void release_names(struct stele_names_set *names)
 	free(names);
 }
 
-/*
- * Is this about blocks of names, which says nothing of the samples? Not if the device is gone,
- * was cut off or fenced, or if a cluster does not answer.
- */
-static bool is_damage(const struct stele_image *image, int error)
-{
-	switch (error) {
-	case -ENOMEM:
-	case -ENODATA:
-	case -ENODEV:
-	case -ENXIO:
-	case -ESTALE:
-	case -ESHUTDOWN:
-	case -EOWNERDEAD:
-	case -ECANCELED:
-		return false;
-	case -ETIMEDOUT:
-		return !image->dev->revocable;
-	default:
-		return error < 0;
-	}
-}
-
 /* Damaged names are left out. */
 static int load_sound_names(struct stele_image *image,
 			    struct stele_segment *segment,
@@ -255,7 +232,7 @@ static int load_sound_names(struct stele_image *image,
 	image->log = held.log;
 	ret = load_names(image, segment, section, stream);
 	image->log = log;
-	if (is_damage(image, ret)) {
+	if (stele_error_of_blocks(image->dev, ret)) {
 		stele_log_warning(&log, "class names of field '%s' are damaged: %s",
 				  segment->fields[section->field].name,
 				  held.last ? held.last : "impossible contents");

@@ -214,7 +214,7 @@ static bool is_wrong_place(const struct stele_image *image, const struct stele_s
 	int ret = stele_catalog_load_place(image->dev, sb, &blocks, &catalog, &why);
 
 	free(blocks);
-	return ret < 0 && ret != -ENOMEM;
+	return stele_error_of_blocks(image->dev, ret);
 }
 
 unsigned int stele_image_wrong_catalogs(const struct stele_image *image)
@@ -362,7 +362,7 @@ static void next_superblock(const struct stele_image *image,
 		next->image_size = draft->image_size;
 	next->catalog_offset = draft->catalog_offset;
 	next->catalog_size = catalog_size;
-	next->mirror_offset = next->mirror_crc = 0; /* yet */
+	next->mirror_offset = next->mirror_crc = 0; /* until it is written */
 	next->high_water = draft->high_water;
 	next->commit_time = draft->time;
 	next->fence_mode = image->dev->fence_mode;
@@ -395,27 +395,26 @@ static int log_mismatch(const struct stele_image *image, const char *what,
 	return error;
 }
 
-/* What is read back, and must be the same, goes into `seen`. */
+/* Return: 0; -EILSEQ (what is read back, into `seen`, is something else); errno. */
 static int write_durably(const struct stele_image *image, uint64_t offset, uint64_t size,
 			 const void *blocks, void *seen)
 {
-	const uint32_t crc = stele_crc32c(0, blocks, size);
 	int ret = stele_device_write(image->dev, blocks, offset, size);
 
 	if (ret == 0)
 		ret = stele_device_flush(image->dev);
 	if (ret == 0)
 		ret = stele_device_read(image->dev, seen, offset, size);
-	if (ret == 0 && stele_crc32c(0, seen, size) != crc)
+	if (ret == 0 && memcmp(blocks, seen, size) != 0)
 		ret = -EILSEQ;
 	return ret;
 }
 
 static int write_catalog(const struct stele_image *image,
 			 const struct stele_superblock *sb, const void *blocks,
-			 void *scratch)
+			 void *seen)
 {
-	int ret = write_durably(image, sb->catalog_offset, sb->catalog_size, blocks, scratch);
+	int ret = write_durably(image, sb->catalog_offset, sb->catalog_size, blocks, seen);
 
 	if (ret == -ENOSPC)
 		stele_log_error(&image->log, "cannot write the catalog: %s",
@@ -424,11 +423,12 @@ static int write_catalog(const struct stele_image *image,
 }
 
 /*
- * Not over that of this generation. It is a second chance, so that a place that cannot be
- * written is no reason to fail; where all fail, the next write says so.
+ * Not over that of this generation. A place that cannot be written is no reason to fail; if
+ * the device takes no writes any more, the superblock's will fail.
  */
 static void write_mirror(const struct stele_image *image, const struct stele_catalog_draft *draft,
-			 const void *blocks, void *scratch, struct stele_superblock *sb)
+			 const void *blocks, void *mirror, void *seen,
+			 struct stele_superblock *sb)
 {
 	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
 	const uint64_t size = sb->catalog_size;
@@ -438,10 +438,10 @@ static void write_mirror(const struct stele_image *image, const struct stele_cat
 		if (places[i] == image->sb.mirror_offset || size > STELE_CATALOG_MIRROR_SIZE)
 			continue;
 		/* Its blocks say where they are; all else is the catalog's. */
-		memcpy(scratch, blocks, size);
-		stele_catalog_end(scratch, &draft->counts, places[i], sb->generation);
-		sb->mirror_crc = stele_crc32c(0, scratch, size);
-		ret = write_durably(image, places[i], size, scratch, scratch);
+		memcpy(mirror, blocks, size);
+		stele_catalog_end(mirror, &draft->counts, places[i], sb->generation);
+		sb->mirror_crc = stele_crc32c(0, mirror, size);
+		ret = write_durably(image, places[i], size, mirror, seen);
 		if (ret == 0) {
 			sb->mirror_offset = places[i];
 			sb->feature_incompat |= STELE_FEATURE_MIRROR;
@@ -462,12 +462,14 @@ static int write_catalogs(const struct stele_image *image,
 			  const struct stele_catalog_draft *draft, const void *blocks,
 			  struct stele_superblock *sb)
 {
-	void *scratch = stele_device_alloc(image->dev, sb->catalog_size);
-	int ret = scratch ? write_catalog(image, sb, blocks, scratch) : -ENOMEM;
+	void *mirror = stele_device_alloc(image->dev, sb->catalog_size);
+	void *seen = stele_device_alloc(image->dev, sb->catalog_size);
+	int ret = mirror && seen ? write_catalog(image, sb, blocks, seen) : -ENOMEM;
 
 	if (ret == 0)
-		write_mirror(image, draft, blocks, scratch, sb);
-	free(scratch);
+		write_mirror(image, draft, blocks, mirror, seen, sb);
+	free(mirror);
+	free(seen);
 	return ret;
 }
 

@@ -355,9 +355,10 @@ static void reserve_mirrors(struct stele_txn *txn, uint64_t size)
 {
 	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
 
+	if (size > STELE_CATALOG_MIRROR_SIZE)
+		return;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (size <= STELE_CATALOG_MIRROR_SIZE)
-			stele_device_reserve_file(txn->image->dev, places[i], size);
+		stele_device_reserve_file(txn->image->dev, places[i], size);
 }
 
 /*
