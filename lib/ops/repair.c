@@ -118,7 +118,7 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 				       opts->backend, log);
 
 	if (ret == 0 && (report->branches || stele_image_wrong_copies(txn.image) ||
-	     stele_image_wrong_catalogs(txn.image)))
+			 stele_image_wrong_catalogs(txn.image)))
 		ret = stele_txn_publish(&txn, opts->time);
 	/* Now the damaged one is that of the generation before. */
 	if (ret == 0 && !dry && !report->branches && stele_image_wrong_catalogs(txn.image))

@@ -187,6 +187,20 @@ is "0 " "$status $err" "an interrupted commit is silent"
 run stele append more halted.stele@v2 --quiet
 is "0 " "$status $err" "and is built on"
 
+# ---- a mirror of another commit ----
+
+cp image.stele late.stele
+copy_block v1.stele late.stele $((0x102000)) # generations 1 and 3 have it there
+run stele verify late.stele
+is "0 1" "$status $(grep -c "^note.*generation 3: its mirror is one of another commit" <<<"$out")" \
+	"a sound mirror of another commit is noted" || diag "$out"
+run stele repair -n late.stele
+is "0 1 catalog to be rewritten" "$status $out" "repair would write one"
+must stele repair late.stele >/dev/null
+run stele verify late.stele
+is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "and does"
+ok "all is there" cmp <(stele cat late.stele@v2 b) more/b
+
 for words in "" "--choose=0 image.stele" "--choose=5 image.stele" "a b"; do
 	# shellcheck disable=SC2086 # words
 	run stele repair $words

@@ -347,6 +347,49 @@ static void check_refused(struct stele_txn *writer)
 	is_uint(0, written(dev, STELE_OP_WRITE), "nothing was written");
 }
 
+static bool writes_mirror(struct stele_device *dev)
+{
+	const struct stele_fault_entry *log;
+	bool seen = false;
+	size_t count;
+
+	log = stele_fault_log(dev, &count);
+	for (size_t i = 0; i < count; i++)
+		seen |= log[i].op == STELE_OP_WRITE &&
+			log[i].offset >= STELE_CATALOG_MIRRORS_OFFSET &&
+			log[i].offset < STELE_DATA_OFFSET;
+	return seen;
+}
+
+/* More than a mirror has room for. */
+static void check_large(void)
+{
+	struct stele_device *dev = make_image(UINT64_C(8) << 20);
+	struct stele_txn_opts change = change_at(1700001000);
+	const size_t size = STELE_CATALOG_MIRROR_SIZE;
+	char *note = malloc(size + 1);
+	struct stele_txn writer;
+
+	if (!note)
+		bail("no memory");
+	memset(note, 'n', size);
+	note[size] = '\0';
+	open_writer(&writer, dev);
+	ok(writer.image->sb.mirror_offset != 0, "a catalog with a mirror");
+	stele_fault_log_clear(dev);
+	is_int(0, test_change_create(&writer, &change, "v1", NULL, NULL, 0, note, NULL),
+	       "one that is too large for a mirror");
+	is_uint(0, writer.image->sb.mirror_offset, "has none");
+	ok(!writes_mirror(dev), "nor is one written");
+	is_uint(0, stele_image_wrong_catalogs(writer.image), "and that is right");
+	test_txn_end(&writer);
+	open_writer(&writer, dev);
+	is_uint(0, messages.warnings, "it is found again");
+	test_txn_end(&writer);
+	stele_device_close(dev);
+	free(note);
+}
+
 static void check_written(void)
 {
 	struct stele_device *dev = make_image(UINT64_C(4) << 20);
@@ -430,6 +473,7 @@ int main(void)
 {
 	plan_lazy();
 	check_model();
+	check_large();
 	check_written();
 	check_faults();
 	return done();
