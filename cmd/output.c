@@ -79,8 +79,6 @@ bool output_holds_image(const char *path)
 
 	if (stat(path, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
 		return false;
-	if (S_ISBLK(st.st_mode))
-		return true;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -93,9 +91,16 @@ bool output_holds_image(const char *path)
 	       error == -ENOTUNIQ || error == -EOPNOTSUPP;
 }
 
+static bool is_block_device(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISBLK(st.st_mode);
+}
+
 int output_spare(const char *verb, const char *path)
 {
-	if (!output_holds_image(path))
+	if (!is_block_device(path) && !output_holds_image(path))
 		return 0;
 	cmd_message("cannot %s '%s': it is a block device, or holds an image", verb, path);
 	cmd_hint("give the file another name; an image that is not needed has to be removed "

@@ -21,7 +21,7 @@ int output_check(const char *path);
  * `verb`: what cannot be done with it. Return: 0; -EEXIST (said).
  */
 int output_spare(const char *verb, const char *path);
-/* Is it a block device, or a file with an image, even a damaged one? */
+/* Is it a file or a block device with an image, even a damaged one? */
 bool output_holds_image(const char *path);
 /* `put` returns whether all was written. Return: 0; negative errno (printed). */
 int output_write(const char *path, bool (*put)(FILE *to, const void *what),

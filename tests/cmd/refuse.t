@@ -268,4 +268,15 @@ done
 loop_new 2M
 refused "a device too small" "2097152" "$loop"
 
+# As a source a device is what is on it.
+run stele build "$loop" "$tmp/of-blank"
+is 1 "$status" "a blank device is no source"
+ok "nor called an image" grep -q "cannot tell the format of '$loop'" <<<"$err" || diag "$err"
+loop_new 16M
+builds "a source that is an image" "$loop"
+run stele build "$loop" "$tmp/of-image"
+is 1 "$status" "a device with an image is no source"
+ok "but called one" grep -q "'$loop' holds an image" <<<"$err" || diag "$err"
+ok "and nothing is made of either" test ! -e "$tmp/of-blank" -a ! -e "$tmp/of-image"
+
 done_testing
