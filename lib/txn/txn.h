@@ -12,7 +12,8 @@
  *  1. What a superblock leads to is durable, and has been read back, before that
  *     superblock is written (commit.c: write_catalog).
  *  2. New blocks go only where no superblock copy leads to, the copies of the older
- *     slot included (space.h), and where no other writer may still write (intent.h).
+ *     slot included (space.h), and where no other writer may still write (intent.h);
+ *     but for the mirror of a catalog, which is no part of the protocol (catalog.h).
  *  3. Space is handed out once. What a commit stops using is written over after
  *     the next commit at the earliest (stele_txn_refresh).
  *  4. A superblock goes over the slot that recovery would not select, copy and
