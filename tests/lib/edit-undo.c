@@ -112,6 +112,34 @@ static void check_mirror(uint64_t from, uint64_t to, uint64_t second)
 	stele_device_close(dev);
 }
 
+/* Writes that the device claims to have done: both catalogs are read back. */
+static void check_lost(void)
+{
+	struct stele_fault_rule rule = {
+		.kind = STELE_FAULT_LOSE, .ops = 1u << STELE_OP_WRITE, .offset = DATA,
+		.size = SIZE - DATA};
+	struct stele_device *dev = make();
+	struct test_edit t;
+
+	if (test_edit_load(&t, dev) < 0)
+		bail("no image");
+	stele_fault_set_rules(dev, &rule, 1);
+	is_int(-EIO, stele_txn_publish(&t.edit, 2), "a catalog that is lost");
+	stele_fault_set_rules(dev, NULL, 0);
+	test_edit_end(&t);
+	if (test_edit_load(&t, dev) < 0)
+		bail("no image");
+	is_uint(1, t.image.sb.generation, "is not published");
+	rule.offset = STELE_CATALOG_MIRRORS_OFFSET;
+	rule.size = DATA - STELE_CATALOG_MIRRORS_OFFSET;
+	stele_fault_set_rules(dev, &rule, 1);
+	is_int(0, stele_txn_publish(&t.edit, 2), "a mirror that is lost");
+	is_hex(0, t.image.sb.mirror_offset, "is not counted on");
+	stele_fault_set_rules(dev, NULL, 0);
+	test_edit_end(&t);
+	stele_device_close(dev);
+}
+
 static void check_resize(void)
 {
 	const struct stele_txn_opts change = {.time = 5};
@@ -161,6 +189,7 @@ int main(void)
 	check_mirror(STELE_CATALOG_MIRRORS_OFFSET, DATA, 0);
 	check_mirror(STELE_CATALOG_MIRRORS_OFFSET + STELE_CATALOG_MIRROR_SIZE, DATA,
 		     STELE_CATALOG_MIRRORS_OFFSET);
+	check_lost();
 	check("superblock", 0, STELE_CATALOG_MIRRORS_OFFSET, true);
 	check_resize();
 	check_other_writer();
