@@ -106,7 +106,7 @@ static void summarize(const struct stele_repair_report *report, bool json)
 	} else if (report->changed) {
 		printf("repaired, now generation %" PRIu64 "\n",
 		       report->generation);
-	} else if (report->branches) {
+	} else if (report->branches > 1) {
 		puts("choose a branch with --choose");
 	} else if (report->wrong_copies || report->wrong_catalogs) {
 		if (report->wrong_copies)

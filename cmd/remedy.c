@@ -206,7 +206,7 @@ static const struct {
 	{-ENOTUNIQ, " repair ", NULL,
 	 "run it again with --choose=BRANCH: the number of the one to keep"},
 	{-ENOTUNIQ, NULL, NULL,
-	 "'stele repair' shows both versions, and keeps the one you choose"},
+	 "'stele repair' shows each version, and keeps the one you choose"},
 	{-ETXTBSY, " build append ", NULL, LEAVE_OUT},
 	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},

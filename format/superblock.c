@@ -99,7 +99,7 @@ static int check_mirror(const struct stele_superblock *sb, const char **why)
 		return unclean(why, "superblock: a catalog mirror without its feature");
 	if (sb->mirror_offset != places[0] && sb->mirror_offset != places[1])
 		return unclean(why, "superblock: offset of the catalog mirror out of range");
-	if (sb->catalog_size > STELE_CATALOG_MIRROR_SIZE)
+	if (sb->catalog_size > STELE_CATALOG_MIRROR_SIZE && sb->mirror_crc)
 		return unclean(why, "superblock: catalog too large for a mirror");
 	return 0;
 }
@@ -170,7 +170,12 @@ bool stele_superblock_mirrored(const struct stele_superblock *sb,
 	*out = *sb;
 	out->catalog_offset = sb->mirror_offset;
 	out->catalog_crc = sb->mirror_crc;
-	return sb->mirror_offset != 0;
+	return sb->mirror_offset && sb->catalog_size <= STELE_CATALOG_MIRROR_SIZE;
+}
+
+uint64_t stele_superblock_witness(uint64_t mirror_offset)
+{
+	return mirror_offset + STELE_CATALOG_MIRROR_SIZE;
 }
 
 bool stele_superblock_same(const struct stele_superblock *a,

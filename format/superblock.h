@@ -4,7 +4,9 @@
  *
  * Two slots, each with a mirror far from it, at places that need no other
  * field to be found. A commit writes the slot that recovery did not select.
- * Catalogs have mirrors, too, at one of two places that nothing else uses.
+ * Catalogs have mirrors, too, at one of two places that nothing else uses; and
+ * there is a witness of each generation: its superblock, written before it is published,
+ * which shows that it was there if both copies in the slot are lost.
  * Everything lies in the first 512 bytes. stele-format(5), "Superblock".
  */
 #ifndef STELE_FORMAT_SUPERBLOCK_H
@@ -22,15 +24,17 @@
 	}
 #define STELE_DATA_OFFSET UINT64_C(0x200000) /* first segment or catalog */
 /*
- * Where the mirror of a catalog can be, and how large: between the superblocks' mirrors and
- * the data. Generations that follow each other use different ones.
+ * Where the mirror of a catalog can be, and how large; behind that, whatever its size, is the
+ * witness. Both places are between the superblocks' mirrors and the data. Generations that
+ * follow each other use different ones.
  */
 #define STELE_CATALOG_MIRRORS_OFFSET UINT64_C(0x102000)
-#define STELE_CATALOG_MIRROR_SIZE    UINT64_C(0x7f000)
-#define STELE_CATALOG_MIRRORS                                            \
-	{                                                                \
-		STELE_CATALOG_MIRRORS_OFFSET,                            \
-			STELE_CATALOG_MIRRORS_OFFSET + STELE_CATALOG_MIRROR_SIZE \
+#define STELE_CATALOG_MIRROR_SIZE    UINT64_C(0x7e000)
+#define STELE_CATALOG_MIRRORS                                                \
+	{                                                                    \
+		STELE_CATALOG_MIRRORS_OFFSET,                                \
+			STELE_CATALOG_MIRRORS_OFFSET +                       \
+				STELE_CATALOG_MIRROR_SIZE + STELE_BLOCK_SIZE \
 	}
 /* Offsets and sizes on a target stay below this: sums of two never wrap. */
 #define STELE_IMAGE_SIZE_MAX   (UINT64_C(1) << 62)
@@ -68,8 +72,8 @@ struct stele_disk_superblock {
 /*0b8*/	le64 fence_epoch;
 /*0c0*/	le64 create_time; /* seconds since 1970, two's complement */
 /*0c8*/	le64 commit_time;
-/*0d0*/	le64 mirror_offset; /* of the catalog; 0: it has none */
-/*0d8*/	le32 mirror_crc;    /* crc32c of its bytes: headers say where they are */
+/*0d0*/	le64 mirror_offset; /* of the catalog, before the witness; 0: neither */
+/*0d8*/	le32 mirror_crc;    /* crc32c of the catalog's bytes there; 0: it is too large */
 /*0dc*/	uint8_t reserved[STELE_BLOCK_SIZE - 0xdc]; /* zero */
 };
 STELE_CHECK_SIZE(struct stele_disk_superblock, 4096);
@@ -91,7 +95,7 @@ struct stele_superblock {
 	uint64_t catalog_offset, catalog_size;
 	uint32_t catalog_crc;
 	uint32_t mirror_crc;
-	uint64_t mirror_offset; /* one of STELE_CATALOG_MIRRORS, or 0: none */
+	uint64_t mirror_offset; /* one of STELE_CATALOG_MIRRORS, or 0: neither */
 	uint64_t fence_epoch;
 	int64_t create_time, commit_time;
 };
@@ -108,7 +112,8 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
  * catalog (unfinished: zeros, generation 0, nothing in use; ready: generation
  * neither 0 nor the last, whole
  * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX; its mirror with
- * the feature, at one of its places, and no larger than that, or zeros), fence mode, reserved zero.
+ * the feature, at one of its places, without a checksum if it is larger than that; or zeros),
+ * fence mode, reserved zero.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EOPNOTSUPP (version, features);
  * -EUCLEAN.
  */
@@ -122,6 +127,9 @@ int stele_superblock_decode(const struct stele_disk_superblock *disk,
  */
 bool stele_superblock_mirrored(const struct stele_superblock *sb,
 			       struct stele_superblock *out);
+
+/* Where the witness is in a place for mirrors. */
+uint64_t stele_superblock_witness(uint64_t mirror_offset);
 
 /* Do two copies say the same (everything but their place)? */
 bool stele_superblock_same(const struct stele_superblock *a,

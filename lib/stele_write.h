@@ -335,7 +335,7 @@ struct stele_repair_report {
 	uint32_t wrong_copies; /* superblock copies that are outdated or damaged */
 	uint64_t generation;   /* of the image, afterwards */
 	bool changed;
-	uint32_t wrong_catalogs; /* that are damaged, or a mirror that is missing */
+	uint32_t wrong_catalogs; /* that are damaged, or a mirror or witness that is missing */
 };
 
 /**
@@ -343,10 +343,11 @@ struct stele_repair_report {
  *
  * After two writers published at once, only what both branches share can be read, and
  * nothing written: everything else is -ENOTUNIQ. Where the catalog of the newest generation
- * is damaged, it and the one before, which is read instead, are the branches, and nothing is
- * written either. This shows the branches, and makes the
- * chosen one the image, by a commit; what only the others have is lost. If interrupted,
- * run it again. If nothing is wrong, it does nothing. @report may be NULL.
+ * is damaged, or both its superblocks are, it and the one before, which is read instead, are
+ * the branches, and nothing is written either. This shows the branches, and makes the
+ * chosen one the image, by a commit; what only the others have is lost. A single one needs
+ * no choice. If interrupted, run it again. If nothing is wrong, it does nothing. @report may
+ * be NULL.
  * Return: 0; -ENOTUNIQ (branches, and none chosen); -ENOENT (no such branch, or nothing to
  * choose; logged); the branch's error; errors of stele_image_open() and of writing.
  */

@@ -28,6 +28,44 @@ static void read_copy(struct stele_device *dev, uint64_t target_size,
 					      &copy->why);
 }
 
+static bool has_lost_slot(const struct stele_copies *copies)
+{
+	const struct stele_copy *copy = copies->copy;
+
+	return (copy[0].error && copy[2].error) || (copy[1].error && copy[3].error);
+}
+
+/* Of the same image as one that decodes: it is not what an earlier one left. */
+static bool is_known(const struct stele_copies *copies, const struct stele_superblock *sb)
+{
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+
+		if (!copy->error && copy->sb.create_time == sb->create_time &&
+		    !memcmp(copy->sb.uuid, sb->uuid, sizeof(sb->uuid)))
+			return true;
+	}
+	return false;
+}
+
+static void find_lost(struct stele_device *dev, uint64_t target_size, void *block,
+		      struct stele_copies *copies)
+{
+	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct stele_copy witness = {.offset = stele_superblock_witness(places[i])};
+
+		read_copy(dev, target_size, block, &witness);
+		if (witness.error || witness.sb.state != STELE_STATE_READY ||
+		    witness.sb.generation <= copies->generation_max ||
+		    !is_known(copies, &witness.sb))
+			continue;
+		copies->lost = witness.sb;
+		copies->generation_max = witness.sb.generation;
+	}
+}
+
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 {
 	uint64_t size;
@@ -52,6 +90,8 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 		if (copy->sb.generation > out->generation_max)
 			out->generation_max = copy->sb.generation;
 	}
+	if (out->good && has_lost_slot(out))
+		find_lost(dev, size, block, out);
 	free(block);
 	return 0;
 }
@@ -154,6 +194,19 @@ int stele_copies_write(struct stele_device *dev, unsigned int index,
 {
 	stele_superblock_encode(sb, offsets[index], block);
 	return stele_device_write(dev, block, offsets[index], STELE_BLOCK_SIZE);
+}
+
+int stele_copies_check_witness(struct stele_device *dev, const struct stele_superblock *sb,
+			       void *block)
+{
+	struct stele_copy witness = {.offset = stele_superblock_witness(sb->mirror_offset)};
+
+	if (!sb->mirror_offset)
+		return 0;
+	read_copy(dev, STELE_DATA_OFFSET, block, &witness);
+	if (witness.error == 0 && !stele_superblock_same(&witness.sb, sb))
+		witness.error = -EUCLEAN;
+	return witness.error;
 }
 
 int stele_copies_read_back(struct stele_device *dev, unsigned int slot,

@@ -4,6 +4,10 @@
  *
  * Copies 0 and 1 are the slots, 2 and 3 their mirrors: copy i belongs to slot
  * i % 2. Shared by recovery, begin, commit and verify.
+ *
+ * No crash leaves a slot without a copy that decodes, for they are written one after the
+ * other is durable. So such a slot was damaged, and if there is a witness of a generation that
+ * is newer than all copies, that one is lost.
  */
 #ifndef STELE_IMAGE_COPIES_H
 #define STELE_IMAGE_COPIES_H
@@ -22,12 +26,13 @@ struct stele_copy {
 struct stele_copies {
 	struct stele_copy copy[STELE_SUPERBLOCK_COPIES];
 	unsigned int good;	   /* that decode */
-	uint64_t generation_max;   /* of those */
+	uint64_t generation_max;   /* of those, and of what is lost */
+	struct stele_superblock lost; /* by its witness; generation 0: nothing is */
 };
 
 /*
- * Read and decode all four; one that cannot be read gets the device's error.
- * Return: 0; -ENOMEM; errno of the device's size.
+ * Read and decode all four, and the witnesses if one slot has none that decodes; one that cannot
+ * be read gets the device's error. Return: 0; -ENOMEM; errno of the device's size.
  */
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
 
@@ -60,6 +65,13 @@ bool stele_error_of_blocks(const struct stele_device *dev, int error);
 /* Write one copy; not flushed. `block` is one block of memory. */
 int stele_copies_write(struct stele_device *dev, unsigned int index,
 		       const struct stele_superblock *sb, void *block);
+/*
+ * Is the witness of this superblock as it was written? Return: 0 (also: it has none);
+ * -EMEDIUMTYPE (nothing of ours is there); -EBADMSG; -EUCLEAN (it is of another commit);
+ * errno of the device. `block` as above.
+ */
+int stele_copies_check_witness(struct stele_device *dev, const struct stele_superblock *sb,
+			       void *block);
 /* Do both copies of a slot read back as `sb`? 0; -EIO; errno of the device. */
 int stele_copies_read_back(struct stele_device *dev, unsigned int slot,
 			   const struct stele_superblock *sb, void *block);

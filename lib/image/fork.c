@@ -37,32 +37,54 @@ static bool is_known(const struct stele_fork *fork,
 	return false;
 }
 
+static int add_branch(struct stele_device *dev, const struct stele_superblock *sb,
+		      unsigned int slot, struct stele_fork *fork)
+{
+	struct stele_branch *branch = &fork->branches[fork->count];
+	uint64_t target_size;
+	int ret = stele_device_size(dev, &target_size);
+
+	if (ret < 0 || is_known(fork, sb))
+		return ret;
+	branch->slot = slot;
+	branch->sb = *sb;
+	fork->count++;
+	if (sb->image_size <= target_size)
+		return load_catalog(dev, branch);
+	branch->error = -ENODATA;
+	return 0;
+}
+
+/* What is lost was in the slot that nothing else is in. */
+static unsigned int lost_slot(const struct stele_copies *copies)
+{
+	return copies->copy[0].error && copies->copy[2].error ? 0 : 1;
+}
+
 /* Those of newer generations first. */
 static int load_branches(struct stele_device *dev,
 			 const struct stele_copies *copies, uint64_t generation,
 			 struct stele_fork *fork)
 {
-	uint64_t target_size;
-	int ret = stele_device_size(dev, &target_size);
+	int ret = 0;
 
+	if (copies->lost.generation)
+		ret = add_branch(dev, &copies->lost, lost_slot(copies), fork);
 	for (unsigned int n = 0; n < 2 * STELE_SUPERBLOCK_COPIES && ret == 0; n++) {
 		const bool newer = n < STELE_SUPERBLOCK_COPIES;
-		const struct stele_copy *copy = &copies->copy[n % STELE_SUPERBLOCK_COPIES];
-		struct stele_branch *branch = &fork->branches[fork->count];
+		const unsigned int i = n % STELE_SUPERBLOCK_COPIES;
+		const struct stele_superblock *sb = &copies->copy[i].sb;
 
-		if (copy->error < 0 || copy->sb.generation < generation ||
-		    newer != (copy->sb.generation > generation) ||
-		    is_known(fork, &copy->sb))
-			continue;
-		branch->copy = n % STELE_SUPERBLOCK_COPIES;
-		branch->sb = copy->sb;
-		fork->count++;
-		if (branch->sb.image_size > target_size)
-			branch->error = -ENODATA;
-		else
-			ret = load_catalog(dev, branch);
+		if (copies->copy[i].error == 0 && sb->state == STELE_STATE_READY &&
+		    sb->generation >= generation && newer == (sb->generation > generation))
+			ret = add_branch(dev, sb, i % 2, fork);
 	}
 	return ret;
+}
+
+const char *stele_fork_damage(const struct stele_fork *fork)
+{
+	return fork->witnessed ? "superblocks are" : "catalog is";
 }
 
 void stele_fork_free(struct stele_fork *fork)
@@ -301,7 +323,9 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 	unsigned int first = 0;
 	int ret = fork ? load_branches(dev, copies, generation, fork) : -ENOMEM;
 
-	while (ret == 0 && first < fork->count && fork->branches[first].error)
+	while (ret == 0 && first < fork->count &&
+	       (fork->branches[first].error ||
+		(generation && fork->branches[first].sb.generation > generation)))
 		first++;
 	if (ret == 0 && first == fork->count) {
 		stele_log_error(log, "and none of their catalogs is usable");
@@ -314,8 +338,9 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 		return ret;
 	}
 	image->sb = fork->branches[first].sb;
-	image->slot = fork->branches[first].copy % 2;
+	image->slot = fork->branches[first].slot;
 	image->fork = fork;
+	fork->witnessed = copies->lost.generation != 0;
 	if (copies->generation_max > generation)
 		fork->lost = copies->generation_max;
 	return 0;
@@ -334,7 +359,7 @@ int stele_fork_choose(struct stele_image *image, unsigned int branch)
 	image->catalog_blocks = chosen->blocks;
 	image->catalog = chosen->catalog;
 	image->sb = chosen->sb;
-	image->slot = chosen->copy % 2;
+	image->slot = chosen->slot;
 	chosen->blocks = NULL;
 	stele_fork_free(image->fork);
 	image->fork = NULL;

@@ -3,8 +3,9 @@
  * fork.h - an image of which there are several versions
  *
  * Two writers published at once: superblock copies of the same generation differ, and are
- * its branches. Or a generation was published, but its catalog is damaged since: then it and
- * the older generation are the branches. Only the image's owner can know which one is right. Until
+ * its branches. Or a generation was published, but its catalog is damaged since, or both its
+ * superblocks are (copies.h): then it and the older generation, if there is one, are the
+ * branches. Only the image's owner can know which one is right. Until
  * then, the image is what all branches with a sound catalog share: snapshots of the same id,
  * name, digest and place. Nobody writes to it, except to make one branch the image.
  */
@@ -14,7 +15,7 @@
 #include "lib/image/image.h"
 
 struct stele_branch {
-	unsigned int copy; /* index of the first copy of this branch */
+	unsigned int slot;
 	struct stele_superblock sb;
 	int error; /* why its catalog cannot be used, or 0 */
 	void *blocks; /* owned */
@@ -22,19 +23,22 @@ struct stele_branch {
 };
 
 struct stele_fork {
-	struct stele_branch branches[STELE_SUPERBLOCK_COPIES];
+	struct stele_branch branches[STELE_SUPERBLOCK_COPIES + 1];
 	unsigned int count;
-	uint64_t lost; /* generation that is newer than all sound branches; 0: none */
+	uint64_t lost; /* generation that was published, and is damaged since; 0: none */
+	bool witnessed; /* only by its witness is it known */
 };
 
 /*
- * For an image whose copies of this generation differ, or one that is newer has a damaged
- * catalog: fill in sb, slot, catalog and fork. Return: 0; -ENOTUNIQ (no branch is usable;
- * logged); -ENOMEM; errno.
+ * For an image whose copies of this generation (0: there is none) differ, or one that is
+ * newer is damaged: fill in sb, slot, catalog and fork. Return: 0; -ENOTUNIQ (no branch is
+ * usable; logged); -ENOMEM; errno.
  */
 int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 		    const struct stele_copies *copies, uint64_t generation,
 		    struct stele_image *image);
+/* What of the lost generation is damaged, in words, with its verb. */
+const char *stele_fork_damage(const struct stele_fork *fork);
 /* NULL is fine. */
 void stele_fork_free(struct stele_fork *fork);
 

@@ -131,7 +131,8 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 }
 
 /*
- * Where the newest generation is damaged, nobody may take the one before for it unawares.
+ * Where the newest generation is damaged, nobody may take the one before for it unawares;
+ * `generation` 0: there is none before.
  */
 static int load_fork(struct stele_device *dev, const struct stele_log *log,
 		     const struct stele_copies *copies, uint64_t generation,
@@ -142,12 +143,17 @@ static int load_fork(struct stele_device *dev, const struct stele_log *log,
 	free(image->catalog_blocks);
 	image->catalog_blocks = NULL;
 	ret = stele_fork_load(dev, log, copies, generation, image);
-	if (ret == 0 && image->fork->lost)
+	if (ret == 0 && image->fork->lost && generation)
 		stele_log_warning(log,
-				  "generation %" PRIu64 " was published, but its catalog is "
+				  "generation %" PRIu64 " was published, but its %s "
 				  "damaged: falling back to generation %" PRIu64 "; snapshots "
 				  "made since are missing ('stele repair' shows both)",
-				  image->fork->lost, generation);
+				  image->fork->lost, stele_fork_damage(image->fork), generation);
+	else if (ret == 0 && image->fork->lost)
+		stele_log_warning(log,
+				  "generation %" PRIu64 " was published, but its %s "
+				  "damaged ('stele repair' can restore them)",
+				  image->fork->lost, stele_fork_damage(image->fork));
 	return ret;
 }
 
@@ -275,7 +281,7 @@ void stele_image_log_empty(const struct stele_image *image, enum stele_log_level
 
 /*
  * Use the best ready copy whose catalog decodes. *passed: why a better one was
- * skipped, or 0. Unlike what an interrupted writer leaves, that one was published: its
+ * skipped or is lost, or 0. Unlike what an interrupted writer leaves, that one was published: its
  * catalog was durable before its superblock was written.
  */
 static int select_copy(struct stele_device *dev, const struct stele_log *log,
@@ -290,6 +296,8 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_device_size(dev, &target_size);
 	if (ret < 0)
 		return ret;
+	if (copies->lost.generation)
+		*passed = -EBADMSG;
 	stele_log_hold(&held, log);
 	for (i = best_below(copies, UINT64_MAX); i >= 0;
 	     i = best_below(copies, copies->copy[i].sb.generation)) {
@@ -310,6 +318,8 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	stele_log_end(&held, i < 0 || ret < 0);
 	if (i >= 0)
 		return ret;
+	if (copies->lost.generation)
+		return load_fork(dev, log, copies, 0, image);
 	if (!error)
 		return refuse_unfinished(dev, copies, target_size, log);
 	log_no_catalog(error, log);

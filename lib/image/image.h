@@ -6,10 +6,9 @@
  * generation whose catalog decodes wins. Two copies of one generation that
  * differ are a fork: only what both branches share is there, see fork.h. A commit
  * writes new blocks only where no copy refers to (see space.h; for mirrors of catalogs,
- * catalog.h), flushes, writes the
- * superblock of the slot that recovery did not select, then its mirror, flushes, and
- * reads both back. What
- * the next generation holds, and where, is a transaction's to know: lib/txn/txn.h.
+ * catalog.h), flushes, writes the superblock of the slot that recovery did not select, and,
+ * once that is durable, its mirror, and reads both back. What the next generation holds, and
+ * where, is a transaction's to know: lib/txn/txn.h.
  */
 #ifndef STELE_IMAGE_IMAGE_H
 #define STELE_IMAGE_IMAGE_H
@@ -102,7 +101,7 @@ void stele_image_log_empty(const struct stele_image *image, enum stele_log_level
 unsigned int stele_image_wrong_copies(const struct stele_image *image);
 /*
  * Number of catalogs that are damaged, of this generation or the one before, or missing where
- * there should be a mirror. It takes two commits to write both anew.
+ * there should be a mirror, or its witness. It takes two commits to write both anew.
  */
 unsigned int stele_image_wrong_catalogs(const struct stele_image *image);
 /* May it be changed? 0; -EOPNOTSUPP; -ENOTUNIQ (a fork; logged). */

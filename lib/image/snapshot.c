@@ -36,8 +36,9 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 	if (!image->fork || !stele_fork_has(image->fork, name, digest))
 		return -ENOENT;
 	stele_log_error(&image->log,
-			"two writers published at once, and %s%s%s is not "
-			"shared by both sides ('stele repair' shows them)",
+			"%s, and %s%s%s is not shared by both sides ('stele repair' shows them)",
+			image->fork->lost ? "the newest superblocks are damaged" :
+					    "two writers published at once",
 			name ? "snapshot '" : "this snapshot", name ? name : "",
 			name ? "'" : "");
 	return -ENOTUNIQ;

@@ -75,6 +75,12 @@ static void show_branch(struct stele_image *image, uint32_t number,
 	}
 }
 
+/* The only branch there is: of a lost generation that was the first one. */
+static bool is_clear(const struct stele_repair_report *report)
+{
+	return report->branches == 1;
+}
+
 /* What is there, read only. */
 static int look(const char *target, const struct stele_repair_opts *opts,
 		const struct stele_log *log, struct stele_repair_report *report)
@@ -135,7 +141,8 @@ static int check_choice(const struct stele_repair_opts *opts,
 			const struct stele_log *log,
 			const struct stele_repair_report *report)
 {
-	if (report->branches && !opts->choose && !(opts->flags & STELE_DRY_RUN)) {
+	if (report->branches && !opts->choose && !is_clear(report) &&
+	    !(opts->flags & STELE_DRY_RUN)) {
 		stele_log_error(log, "choose the branch that shall stay; what "
 				     "only the other one has is given up");
 		return -ENOTUNIQ;
@@ -171,6 +178,8 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 		ret = look(target, &known, &log, &made);
 	if (!ret)
 		ret = check_choice(&known, &log, &made);
+	if (!ret && is_clear(&made))
+		known.choose = 1;
 	if (!ret && (made.branches ? known.choose > 0 :
 				      made.wrong_copies || made.wrong_catalogs))
 		ret = put_right(target, &known, &log, &made);

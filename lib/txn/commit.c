@@ -5,9 +5,9 @@
  * Order is everything. What a superblock references is durable, and has been
  * read back, before that superblock is written; the superblock goes over the
  * slot that recovery would not select; and nobody is told before it is
- * durable. Both copies of a slot are written in one flush epoch: recovery
- * takes either, and until one of them is whole the other slot. Before each copy
- * all of them are read again: who finds others than he knows writes none.
+ * durable. The copies of a slot are written one after the other is durable: recovery
+ * takes either, and a crash never tears both, so a slot without one was damaged. Before each
+ * copy all of them are read again: who finds others than he knows writes none.
  */
 #include "lib/image/image.h"
 
@@ -59,32 +59,57 @@ static unsigned int newest_slot(const struct stele_copies *copies)
 	return 0;
 }
 
+/* Durably, unless somebody else has published or begun to write. */
+static int write_copy(struct stele_image *image, unsigned int index,
+		      const struct stele_superblock *sb, void *block)
+{
+	struct stele_copy *copy = &image->copies.copy[index];
+	struct stele_copies now;
+	int ret;
+
+	if (copy->error == 0 && stele_superblock_same(&copy->sb, sb))
+		return 0;
+	ret = stele_intent_confirm(image->dev);
+	if (ret == 0)
+		ret = stele_image_check_fresh(image, &now);
+	if (ret == 0)
+		ret = stele_copies_write(image->dev, index, sb, block);
+	if (ret == 0)
+		ret = stele_device_flush(image->dev);
+	if (ret == 0) {
+		copy->error = 0;
+		copy->sb = *sb;
+	}
+	return ret;
+}
+
 /*
- * Both copies of a slot, unless somebody else has published or begun to write. The
- * second look keeps a late writer from the mirror, where the other's superblock is.
+ * One that does not decode first, so that one always does. The second look keeps a late
+ * writer from the other copy, where the superblock of who replaced it is.
  */
 static int write_slot(struct stele_image *image, unsigned int slot,
 		      const struct stele_superblock *sb, void *block)
 {
-	struct stele_copies now;
+	const unsigned int first = image->copies.copy[slot + 2].error ? slot + 2 : slot;
 	int ret = stele_device_check(image->dev); /* still the one who may? */
 
-	for (unsigned int i = slot; ret == 0 && i < STELE_SUPERBLOCK_COPIES;
-	     i += 2) {
-		if (image->copies.copy[i].error == 0 &&
-		    stele_superblock_same(&image->copies.copy[i].sb, sb))
-			continue;
-		ret = stele_intent_confirm(image->dev);
-		if (ret == 0)
-			ret = stele_image_check_fresh(image, &now);
-		if (ret == 0)
-			ret = stele_copies_write(image->dev, i, sb, block);
-		if (ret < 0)
-			break;
-		image->copies.copy[i].error = 0;
-		image->copies.copy[i].sb = *sb;
-	}
-	return ret;
+	if (ret == 0)
+		ret = write_copy(image, first, sb, block);
+	return ret < 0 ? ret : write_copy(image, first ^ 2, sb, block);
+}
+
+/*
+ * Those of an older image: a reproducible one has the same UUID. Durable before there is
+ * a first commit, which must not fail where they cannot be written.
+ */
+static void forget_witnesses(struct stele_device *dev, void *block)
+{
+	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
+
+	memset(block, 0, STELE_BLOCK_SIZE);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		stele_device_write(dev, block, stele_superblock_witness(places[i]),
+				   STELE_BLOCK_SIZE);
 }
 
 /*
@@ -110,15 +135,13 @@ static int write_unfinished(struct stele_image *image)
 		return -ENOMEM;
 	ret = write_slot(image, !last, sb, block);
 	if (ret == 0)
-		ret = stele_device_flush(dev);
-	if (ret == 0)
 		ret = write_slot(image, last, sb, block);
-	if (ret == 0)
-		ret = stele_device_flush(dev);
 	if (ret == 0)
 		ret = stele_copies_read_back(dev, 0, sb, block);
 	if (ret == 0)
 		ret = stele_copies_read_back(dev, 1, sb, block);
+	if (ret == 0)
+		forget_witnesses(dev, block);
 	free(block);
 	return ret;
 }
@@ -161,10 +184,10 @@ int stele_image_check_writable(const struct stele_image *image)
 
 	if (image->fork && image->fork->lost) {
 		stele_log_error(&image->log,
-				"generation %" PRIu64 " was published, but its catalog is "
-				"damaged: nothing is changed before 'stele repair' has "
-				"chosen what to build on",
-				image->fork->lost);
+				"generation %" PRIu64 " was published, but its %s damaged: "
+				"nothing is changed before 'stele repair' has chosen what "
+				"to build on",
+				image->fork->lost, stele_fork_damage(image->fork));
 		return -ENOTUNIQ;
 	}
 	if (image->fork) {
@@ -217,6 +240,15 @@ static bool is_wrong_place(const struct stele_image *image, const struct stele_s
 	return stele_error_of_blocks(image->dev, ret);
 }
 
+static bool is_wrong_witness(const struct stele_image *image)
+{
+	void *block = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
+	int ret = block ? stele_copies_check_witness(image->dev, &image->sb, block) : -ENOMEM;
+
+	free(block);
+	return stele_error_of_blocks(image->dev, ret);
+}
+
 unsigned int stele_image_wrong_catalogs(const struct stele_image *image)
 {
 	const struct stele_copy *old = &image->copies.copy[!image->slot];
@@ -229,9 +261,9 @@ unsigned int stele_image_wrong_catalogs(const struct stele_image *image)
 	wrong += is_wrong_place(image, sb);
 	if (stele_superblock_mirrored(sb, &mirrored))
 		wrong += is_wrong_place(image, &mirrored);
-	else
-		wrong += (sb->feature_incompat & STELE_FEATURE_MIRROR) &&
-			 sb->catalog_size <= STELE_CATALOG_MIRROR_SIZE;
+	else if (!sb->mirror_offset)
+		wrong += (sb->feature_incompat & STELE_FEATURE_MIRROR) != 0;
+	wrong += is_wrong_witness(image);
 	if (old->error == 0 && old->sb.state == STELE_STATE_READY &&
 	    !memcmp(old->sb.uuid, sb->uuid, sizeof(sb->uuid)))
 		wrong += is_wrong_place(image, &old->sb);
@@ -251,8 +283,6 @@ static int heal(struct stele_image *image)
 	if (!block)
 		return -ENOMEM;
 	ret = write_slot(image, image->slot, &image->sb, block);
-	if (ret == 0)
-		ret = stele_device_flush(image->dev);
 	if (ret == 0)
 		ret = stele_copies_read_back(image->dev, image->slot,
 					     &image->sb, block);
@@ -395,7 +425,15 @@ static int log_mismatch(const struct stele_image *image, const char *what,
 	return error;
 }
 
-/* Return: 0; -EILSEQ (what is read back, into `seen`, is something else); errno. */
+/* `seen`: memory of that size. Return: 0; -EILSEQ (it is something else); errno. */
+static int read_back(const struct stele_image *image, uint64_t offset, uint64_t size,
+		     const void *blocks, void *seen)
+{
+	int ret = stele_device_read(image->dev, seen, offset, size);
+
+	return ret == 0 && memcmp(blocks, seen, size) != 0 ? -EILSEQ : ret;
+}
+
 static int write_durably(const struct stele_image *image, uint64_t offset, uint64_t size,
 			 const void *blocks, void *seen)
 {
@@ -403,11 +441,7 @@ static int write_durably(const struct stele_image *image, uint64_t offset, uint6
 
 	if (ret == 0)
 		ret = stele_device_flush(image->dev);
-	if (ret == 0)
-		ret = stele_device_read(image->dev, seen, offset, size);
-	if (ret == 0 && memcmp(blocks, seen, size) != 0)
-		ret = -EILSEQ;
-	return ret;
+	return ret < 0 ? ret : read_back(image, offset, size, blocks, seen);
 }
 
 static int write_catalog(const struct stele_image *image,
@@ -422,39 +456,63 @@ static int write_catalog(const struct stele_image *image,
 	return ret == -EILSEQ ? log_mismatch(image, "the catalog", -EIO) : ret;
 }
 
+/* What goes to a place for mirrors: the catalog, if there is room, and the witness. */
+struct mirror {
+	const void *catalog; /* as it was written where it belongs */
+	void *blocks; /* of its size and one more: for the mirror, the witness behind it */
+	void *seen; /* as large */
+	uint64_t size; /* of the mirror; 0: there is no room */
+};
+
+static int write_place(const struct stele_image *image, const struct stele_catalog_draft *draft,
+		       const struct mirror *m, uint64_t place, struct stele_superblock *sb)
+{
+	const uint64_t at = stele_superblock_witness(place);
+	void *witness = (uint8_t *)m->blocks + m->size;
+	int ret = 0;
+
+	sb->feature_incompat |= STELE_FEATURE_MIRROR;
+	sb->mirror_offset = place;
+	sb->mirror_crc = 0;
+	if (m->size) {
+		/* Its blocks say where they are; all else is the catalog's. */
+		memcpy(m->blocks, m->catalog, m->size);
+		stele_catalog_end(m->blocks, &draft->counts, place, sb->generation);
+		sb->mirror_crc = stele_crc32c(0, m->blocks, m->size);
+		ret = stele_device_write(image->dev, m->blocks, place, m->size);
+	}
+	stele_superblock_encode(sb, at, witness);
+	if (ret == 0)
+		ret = write_durably(image, at, STELE_BLOCK_SIZE, witness, m->seen);
+	return ret < 0 || !m->size ? ret : read_back(image, place, m->size, m->blocks, m->seen);
+}
+
 /*
- * Not over that of this generation. A place that cannot be written is no reason to fail; if
+ * Not over those of this generation. A place that cannot be written is no reason to fail; if
  * the device takes no writes any more, the superblock's will fail.
  */
 static void write_mirror(const struct stele_image *image, const struct stele_catalog_draft *draft,
-			 const void *blocks, void *mirror, void *seen,
-			 struct stele_superblock *sb)
+			 const struct mirror *m, struct stele_superblock *sb)
 {
 	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
-	const uint64_t size = sb->catalog_size;
 	int ret = 0;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (places[i] == image->sb.mirror_offset || size > STELE_CATALOG_MIRROR_SIZE)
+		struct stele_superblock with = *sb;
+
+		if (places[i] == image->sb.mirror_offset)
 			continue;
-		/* Its blocks say where they are; all else is the catalog's. */
-		memcpy(mirror, blocks, size);
-		stele_catalog_end(mirror, &draft->counts, places[i], sb->generation);
-		sb->mirror_crc = stele_crc32c(0, mirror, size);
-		ret = write_durably(image, places[i], size, mirror, seen);
+		ret = write_place(image, draft, m, places[i], &with);
 		if (ret == 0) {
-			sb->mirror_offset = places[i];
-			sb->feature_incompat |= STELE_FEATURE_MIRROR;
+			*sb = with;
 			return;
 		}
 	}
-	sb->mirror_crc = 0;
-	if (ret < 0)
-		stele_log_warning(&image->log,
-				  "the catalog is stored only once, for its mirror cannot be "
-				  "written: %s",
-				  ret == -EILSEQ ? "it does not read back as written" :
-						   stele_device_strerror(image->dev, ret));
+	stele_log_warning(&image->log,
+			  "the catalog is stored only once, for its mirror cannot be "
+			  "written: %s",
+			  ret == -EILSEQ ? "it does not read back as written" :
+					   stele_device_strerror(image->dev, ret));
 }
 
 /* To both places. */
@@ -462,14 +520,19 @@ static int write_catalogs(const struct stele_image *image,
 			  const struct stele_catalog_draft *draft, const void *blocks,
 			  struct stele_superblock *sb)
 {
-	void *mirror = stele_device_alloc(image->dev, sb->catalog_size);
-	void *seen = stele_device_alloc(image->dev, sb->catalog_size);
-	int ret = mirror && seen ? write_catalog(image, sb, blocks, seen) : -ENOMEM;
+	const uint64_t size = sb->catalog_size;
+	struct mirror m = {
+		.catalog = blocks,
+		.blocks = stele_device_alloc(image->dev, size + STELE_BLOCK_SIZE),
+		.seen = stele_device_alloc(image->dev, size + STELE_BLOCK_SIZE),
+		.size = size <= STELE_CATALOG_MIRROR_SIZE ? size : 0,
+	};
+	int ret = m.blocks && m.seen ? write_catalog(image, sb, blocks, m.seen) : -ENOMEM;
 
 	if (ret == 0)
-		write_mirror(image, draft, blocks, mirror, seen, sb);
-	free(mirror);
-	free(seen);
+		write_mirror(image, draft, &m, sb);
+	free(m.blocks);
+	free(m.seen);
 	return ret;
 }
 
@@ -483,8 +546,6 @@ static int publish(struct stele_image *image, const struct stele_superblock *sb)
 	if (!block)
 		return -ENOMEM;
 	ret = write_slot(image, slot, sb, block);
-	if (ret == 0)
-		ret = stele_device_flush(image->dev);
 	if (ret == 0) {
 		ret = stele_copies_read_back(image->dev, slot, sb, block);
 		if (ret == -EIO && stele_intent_confirm(image->dev) == -ESTALE)

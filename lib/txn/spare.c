@@ -4,8 +4,8 @@
  *
  * Recovery may come to take any ready copy that decodes, if those above it are
  * lost, and its catalog decodes; a slot whose mirror was not written may lead to
- * two generations. So all four are followed. A catalog of an older generation
- * that was read and is wrong can lead nowhere any more.
+ * two generations. So all four are followed, and what a witness says was there. A catalog of
+ * an older generation that was read and is wrong can lead nowhere any more.
  */
 #include "lib/txn/txn.h"
 
@@ -102,6 +102,8 @@ int stele_extents_add_copies(struct stele_extents *extents,
 	ret = stele_image_check_fresh(image, &copies);
 	if (ret == 0)
 		ret = check_readable(image, &copies);
+	if (ret == 0 && copies.lost.generation)
+		ret = add_copy(extents, image, &copies.lost);
 	for (unsigned int i = 0; ret == 0 && i < STELE_SUPERBLOCK_COPIES; i++) {
 		const struct stele_superblock *sb = &copies.copy[i].sb;
 

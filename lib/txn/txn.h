@@ -13,11 +13,14 @@
  *     superblock is written (commit.c: write_catalog).
  *  2. New blocks go only where no superblock copy leads to, the copies of the older
  *     slot included (space.h), and where no other writer may still write (intent.h);
- *     but for the mirror of a catalog, which is no part of the protocol (catalog.h).
+ *     but for the mirror of a catalog, which is no part of the protocol (catalog.h), and the
+ *     witness beside it.
  *  3. Space is handed out once. What a commit stops using is written over after
  *     the next commit at the earliest (stele_txn_refresh).
- *  4. A superblock goes over the slot that recovery would not select, copy and
- *     mirror in one flush epoch; then both are read back (commit.c: publish).
+ *  4. A superblock goes over the slot that recovery would not select, its mirror after
+ *     that is durable; then both are read back (commit.c: publish). So in each slot one copy
+ *     decodes whatever a crash leaves, and where none does, it was lost: then the witness,
+ *     durable before them, shows that they were there (copies.h).
  *  5. Before each copy is written, all copies are read again, and the turn is
  *     confirmed: who finds another writer's superblock writes none (write_slot).
  *  6. A catalog that recovery would refuse is never published (make_catalog).

@@ -95,13 +95,18 @@ static void check_copy(struct stele_check *check,
 		       const struct stele_copies *copies, unsigned int index)
 {
 	const struct stele_copy *copy = &copies->copy[index];
+	const struct stele_copy *mirror = &copies->copy[index ^ 2];
 	const char *why;
 	int error = 0;
 
 	if (copy->error < 0) {
+		const bool lost = copies->lost.generation && mirror->error;
+
 		stele_check_report(check, copy->error, "superblock",
-				   copy->offset, STELE_BLOCK_SIZE, "%s",
-				   copy->why);
+				   copy->offset, STELE_BLOCK_SIZE, "%s%s",
+				   copy->why,
+				   lost ? "; the newest generation is lost with it, and 'stele "
+					  "repair' can restore it" : "");
 		return;
 	}
 	if (copy->sb.generation == check->image->sb.generation &&
@@ -187,6 +192,28 @@ static int check_catalog(struct stele_check *check, const struct stele_superbloc
 				    at->catalog_size / STELE_BLOCK_SIZE, 0);
 }
 
+/* What another commit left is no damage; nor has an image of an older Stele one. */
+static int check_witness(struct stele_check *check)
+{
+	const struct stele_superblock *sb = &check->image->sb;
+	const uint64_t at = stele_superblock_witness(sb->mirror_offset);
+	void *block = stele_device_alloc(check->image->dev, STELE_BLOCK_SIZE);
+	int ret = block ? stele_copies_check_witness(check->image->dev, sb, block) : -ENOMEM;
+
+	free(block);
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret == -EMEDIUMTYPE || ret == -EUCLEAN)
+		stele_check_report(check, 0, "superblock", at, STELE_BLOCK_SIZE,
+				   "generation %" PRIu64 " has no witness; the next commit has "
+				   "one", sb->generation);
+	else if (ret < 0)
+		stele_check_report(check, ret, "superblock", at, STELE_BLOCK_SIZE,
+				   "witness of generation %" PRIu64 " cannot be used; 'stele "
+				   "repair' writes another", sb->generation);
+	return stele_check_progress(check, STELE_BLOCK_SIZE, 1, 0);
+}
+
 /* Of the image. */
 static int check_catalogs(struct stele_check *check)
 {
@@ -195,7 +222,7 @@ static int check_catalogs(struct stele_check *check)
 
 	if (ret == 0 && stele_superblock_mirrored(&check->image->sb, &mirrored))
 		ret = check_catalog(check, &mirrored);
-	return ret;
+	return ret == 0 && check->image->sb.mirror_offset ? check_witness(check) : ret;
 }
 
 static int check_superblocks(struct stele_check *check)
@@ -474,9 +501,14 @@ static void choose(struct stele_check *check, int64_t snapshot)
 {
 	const struct stele_image *image = check->image;
 	struct stele_catalog_segment where;
+	struct stele_superblock mirrored;
 
 	check->bytes_total = STELE_SUPERBLOCK_COPIES * STELE_BLOCK_SIZE +
-			     image->sb.catalog_size * (image->sb.mirror_offset ? 2 : 1);
+			     image->sb.catalog_size;
+	if (image->sb.mirror_offset)
+		check->bytes_total += STELE_BLOCK_SIZE;
+	if (stele_superblock_mirrored(&image->sb, &mirrored))
+		check->bytes_total += mirrored.catalog_size;
 	for (uint32_t i = 0; i < image->catalog.counts.segments; i++) {
 		struct stele_check_segment *segment = &check->segments[i];
 

@@ -67,6 +67,54 @@ for offset in $slot $slot3 $mirror $mirror3; do
 	is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "$offset: repaired"
 done
 
+# ---- both superblocks of the newest generation ----
+
+# lose IMAGE SLOT: both its copies
+lose() {
+	local at
+
+	for at in "$2" $(($2 + 0xff000)); do
+		dd if=/dev/zero of="$1" bs=4096 seek=$((at / 4096)) count=1 conv=notrunc \
+			status=none || bail "dd"
+	done
+}
+
+cp image.stele lost.stele
+lose lost.stele $slot3
+run stele info lost.stele
+is 0 "$status" "superblocks lost: what was there before can be read"
+ok "superblocks lost: with a warning" \
+	grep -q "^stele: warning: generation 3 was published, but its superblocks" <<<"$err"
+run stele ls lost.stele@v2
+is 1 "$status" "superblocks lost: a snapshot of that generation is not"
+ok "superblocks lost: and why" grep -q "newest superblocks are damaged, and snapshot 'v2'" <<<"$err"
+run stele append -q other lost.stele@v3
+is 1 "$status" "superblocks lost: nobody writes"
+run stele verify lost.stele
+is "3 2" "$status $(grep -c "newest generation is lost with it" <<<"$out")" \
+	"superblocks lost: verify finds it"
+cp lost.stele older.stele
+run stele repair -n lost.stele
+is "0 2" "$status $(grep -c '^branch' <<<"$out")" "superblocks lost: two branches"
+run stele repair --choose=1 lost.stele
+is 0 "$status" "superblocks lost: repaired" || diag "$err"
+run stele verify lost.stele@v2
+is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" "superblocks lost: and all is there"
+must stele append -q other lost.stele@v3
+must stele repair --choose=2 older.stele >/dev/null
+run stele snapshot list --json older.stele
+is "v1 old" "$(jq -rs 'map(.name) | join(" ")' <<<"$out")" "superblocks lost: or given up"
+must stele append -q other older.stele@v3
+must stele verify -q older.stele
+
+must stele build -q src first.stele@v1
+lose first.stele $slot3
+must stele ls first.stele@v1 >/dev/null
+must stele repair first.stele >/dev/null
+run stele verify first.stele
+is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" \
+	"of the only generation: there is nothing to choose"
+
 # ---- a fork ----
 
 cp v1.stele fork.stele

@@ -11,7 +11,7 @@
  * written, the generation before it. Block 0, if it shows an EROFS, shows that of the last
  * acknowledged generation or of the one in flight, once that is found; and the tree and all
  * samples are as they were, byte for byte. Its sector is never torn. What is found has its
- * catalog twice.
+ * catalog twice and its witness, and nothing is taken for lost.
  */
 #ifndef STELE_TESTS_CRASH_CRASH_H
 #define STELE_TESTS_CRASH_CRASH_H

@@ -5,10 +5,11 @@
  * Before each edit all four superblock copies are followed, by format/ alone,
  * to every block that they lead to. The log of the device then must not hold a
  * write to one of these, nor a superblock anywhere but in the slot that was
- * not selected, after all else was flushed. Each state is compared with a
+ * not selected, after all else was flushed, its other copy included. Each state is compared with a
  * model, and every snapshot is loaded, digest and all. Now and then a process "dies" in the
  * middle: what it wrote stays, what it did not commit is forgotten; or the
- * newest slot is lost, or half of it, and what is left has to be whole.
+ * newest slot is lost, or half of it, and what is left has to be whole; nor may it go
+ * unnoticed that all of it is.
  */
 #include "tests/fixture/edit.h"
 
@@ -20,6 +21,7 @@
 
 #include "format/sections.h"
 #include "lib/base/random.h"
+#include "lib/image/fork.h"
 #include "lib/image/snapshot.h"
 #include "tests/device/fault.h"
 #include "tests/tap.h"
@@ -127,7 +129,8 @@ static unsigned int check_log(void)
 		if (log[i].offset >= STELE_CATALOG_MIRRORS_OFFSET &&
 		    log[i].offset < STELE_DATA_OFFSET) {
 			dirty = true;
-			bad += log[i].offset == mirror;
+			bad += log[i].offset == mirror ||
+			       log[i].offset == stele_superblock_witness(mirror);
 			continue;
 		}
 		if (log[i].offset < STELE_DATA_OFFSET) {
@@ -137,6 +140,7 @@ static unsigned int check_log(void)
 				copy++;
 			bad += dirty || (int)copy % 2 == selected ||
 			       log[i].size != STELE_BLOCK_SIZE;
+			dirty = true;
 			continue;
 		}
 		dirty = true;
@@ -290,6 +294,23 @@ static bool run_edit(struct test_edit *t)
 	return true;
 }
 
+/* Both generations are whole; either may be gone on with, and fills both slots again. */
+static bool choose(struct stele_image *image)
+{
+	const unsigned int branch = random_below(2);
+	struct stele_txn edit = {0};
+	bool good = image->fork && image->fork->witnessed &&
+		    stele_fork_choose(image, branch) == 0;
+
+	if (branch)
+		now = before;
+	before = now;
+	good = good && is_sound(image, &now) && stele_txn_attach(image, &edit) == 0 &&
+	       stele_txn_publish(&edit, 1000) == 0 && stele_txn_publish(&edit, 1000) == 0;
+	stele_txn_release(&edit);
+	return good;
+}
+
 /*
  * The newest slot is gone; or one of its copies; or one of them never came to be,
  * and still is what it was.
@@ -310,13 +331,11 @@ static bool lose_slot(void)
 		copy = (unsigned int)selected + 2 * (way == 1);
 		memset(bytes + offsets[copy], 0xee, STELE_BLOCK_SIZE);
 	}
-	if (way == 2) {
+	if (way == 2)
 		memset(bytes + offsets[copy + 2], 0xee, STELE_BLOCK_SIZE);
-		now = before;
-	}
 	if (stele_image_load(dev, NULL, &image) < 0)
 		return false;
-	good = is_sound(&image, &now);
+	good = way == 2 ? choose(&image) : is_sound(&image, &now);
 	image.dev = NULL;
 	stele_image_release(&image);
 	return good;

@@ -187,7 +187,8 @@ int main(void)
 	samples = test_samples(4, 300, 5);
 	check("catalog", DATA, 2 * SIZE, false);
 	check_mirror(STELE_CATALOG_MIRRORS_OFFSET, DATA, 0);
-	check_mirror(STELE_CATALOG_MIRRORS_OFFSET + STELE_CATALOG_MIRROR_SIZE, DATA,
+	check_mirror(STELE_CATALOG_MIRRORS_OFFSET + STELE_CATALOG_MIRROR_SIZE +
+			     STELE_BLOCK_SIZE, DATA,
 		     STELE_CATALOG_MIRRORS_OFFSET);
 	check_lost();
 	check("superblock", 0, STELE_CATALOG_MIRRORS_OFFSET, true);

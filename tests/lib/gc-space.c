@@ -224,8 +224,8 @@ static void check_freed(void)
 	       "one of two is due");
 	is_uint(2, report.unused_count, "two are unused");
 	is_uint(1, report.freed_count, "one was freed");
-	is_uint(8, operations(writer.image->dev, STELE_OP_WRITE),
-		"two commits: each two catalogs and two superblocks");
+	is_uint(10, operations(writer.image->dev, STELE_OP_WRITE),
+		"two commits: each two catalogs and three superblocks");
 	is_uint(SEGMENTS - 1, writer.image->catalog.counts.segments,
 		"the catalog has forgotten it");
 	ok(report.free_size >= segment.size, "%ju bytes are free",
@@ -239,7 +239,7 @@ static void check_freed(void)
 			    &report),
 	       "again");
 	is_uint(0, report.freed_count, "nothing to free");
-	is_uint(8, operations(writer.image->dev, STELE_OP_WRITE),
+	is_uint(10, operations(writer.image->dev, STELE_OP_WRITE),
 		"and nothing is written");
 	close_image(&writer);
 }

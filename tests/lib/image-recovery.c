@@ -5,8 +5,10 @@
  * The image has two generations: copies 1 and 3 (slot 1) hold generation 1,
  * copies 0 and 2 hold generation 2, which is the image.
  */
+#include "format/decode.h"
 #include "lib/image/copies.h"
 #include "lib/image/fork.h"
+#include "lib/txn/intent.h"
 #include "lib/txn/txn.h"
 #include "tests/fixture/image.h"
 #include "tests/device/memory.h"
@@ -94,7 +96,7 @@ static void check_copies(void)
 		[0] = 2, [1] = 2, [2] = 2, [4] = 2, [8] = 2,
 		[1 | 2] = 2, [1 | 8] = 2, [2 | 4] = 2, [4 | 8] = 2,
 		[2 | 8] = 2, [2 | 8 | 1] = 2, [2 | 8 | 4] = 2,
-		/* Both of generation 2: what a crash may leave. */
+		/* Both of generation 2, which no crash leaves: see check_lost(). */
 		[1 | 4] = 1, [1 | 4 | 2] = 1, [1 | 4 | 8] = 1,
 		[15] = -EBADMSG,
 	};
@@ -223,6 +225,136 @@ static void check_passed_over(void)
 	is_int(1, recover(), "generation 1 is still there");
 }
 
+/* Both copies of a slot. */
+static void lose(unsigned int slot)
+{
+	memset(memory + offsets[slot], 0, 4096);
+	memset(memory + offsets[slot + 2], 0xee, 4096);
+}
+
+static struct stele_image load(void)
+{
+	struct stele_image image;
+
+	test_log_init(&messages);
+	if (stele_image_load(dev, &messages.log, &image) < 0)
+		bail("load");
+	return image;
+}
+
+static void release(struct stele_image *image)
+{
+	stele_intent_end(dev);
+	image->dev = NULL;
+	stele_image_release(image);
+}
+
+/* Its superblocks, of which the witness is left: the older generation is not taken for it. */
+static void check_lost(void)
+{
+	struct stele_image image;
+	struct stele_txn edit;
+
+	restore();
+	lose(0);
+	image = load();
+	is_uint(1, image.sb.generation, "superblocks of generation 2 lost: the one before");
+	ok(test_log_has(&messages, "generation 2 was published, but its superblocks are"),
+	   "which is said");
+	is_uint(1, image.catalog.counts.snapshots, "what both have can be read");
+	ok(!stele_image_changed(&image), "and nothing has changed since");
+	is_int(-ENOTUNIQ, stele_image_check_writable(&image), "nobody writes");
+	ok(image.fork && stele_fork_has(image.fork, "b", NULL), "and what is lost is known");
+	is_int(0, stele_fork_choose(&image, 0), "it can be chosen");
+	is_uint(2, image.catalog.counts.snapshots, "is whole");
+	is_int(0, stele_image_announce(&image), "a writer");
+	release(&image);
+	is_int(2, recover(), "puts it right");
+	is_uint(2, messages.size ? 0 : 2, "and nothing is wrong any more");
+
+	restore();
+	lose(0);
+	image = load();
+	is_int(0, stele_fork_choose(&image, 1), "so can the one before");
+	is_int(0, stele_txn_attach(&image, &edit), "an edit of it");
+	is_int(0, stele_txn_publish(&edit, 1), "commits");
+	is_uint(3, image.sb.generation, "under a number of its own");
+	stele_txn_release(&edit);
+	release(&image);
+	is_int(3, recover(), "and is found");
+}
+
+static void check_witnesses(void)
+{
+	struct stele_superblock sb;
+	struct stele_image image;
+	struct stele_txn edit;
+	uint8_t *witness;
+	uint64_t at;
+
+	restore();
+	stele_superblock_decode((void *)(memory + offsets[0]), offsets[0], &sb, NULL);
+	at = stele_superblock_witness(sb.mirror_offset);
+	is_hex(sb.mirror_offset + 0x7e000, at, "the witness lies behind the mirror");
+	witness = memory + at;
+	lose(1);
+	image = load();
+	ok(!image.fork && image.sb.generation == 2, "the older slot lost: nothing else is");
+	is_int(0, stele_image_check_writable(&image), "and who writes may go on");
+	release(&image);
+	restore();
+	lose(0);
+	witness[50] ^= 1;
+	image = load();
+	ok(!image.fork && image.sb.generation == 1, "with its witness a loss goes unnoticed");
+	release(&image);
+	sb.uuid[0] ^= 1;
+	stele_superblock_encode(&sb, at, (void *)witness);
+	image = load();
+	ok(!image.fork && image.sb.generation == 1, "one of another image witnesses nothing");
+	release(&image);
+	sb.uuid[0] ^= 1;
+	sb.generation = 7;
+	stele_superblock_encode(&sb, at, (void *)witness);
+	image = load();
+	is_uint(7, image.fork ? image.fork->lost : 0, "any newer generation may be lost");
+	is_int(-EUCLEAN, stele_fork_choose(&image, 0), "but not be chosen without its catalog");
+	is_int(0, stele_fork_choose(&image, 1), "the one before");
+	is_int(0, stele_txn_attach(&image, &edit), "can");
+	stele_txn_release(&edit);
+	release(&image);
+	memcpy(memory, saved, 0x102000);
+	is_int(2, recover(), "with both slots nobody asks a witness");
+}
+
+/* The first commit, of which the other slot says no more than that a build began. */
+static void check_lost_first(void)
+{
+	struct stele_image image;
+	struct stele_superblock sb;
+
+	restore();
+	stele_superblock_decode((void *)(memory + offsets[1]), offsets[1], &sb, NULL);
+	sb.state = STELE_STATE_UNFINISHED;
+	sb.generation = sb.catalog_offset = sb.catalog_size = sb.catalog_crc = 0;
+	sb.mirror_offset = sb.mirror_crc = 0;
+	sb.high_water = STELE_DATA_OFFSET;
+	for (unsigned int i = 0; i < 4; i += 2)
+		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
+	memset(memory + 0x1ff000, 0, 4096); /* there has been no second one */
+	is_int(1, recover(), "an image of one commit");
+	lose(1);
+	image = load();
+	ok(image.fork && image.fork->lost == 1, "of which both superblocks are lost");
+	is_uint(1, image.catalog.counts.snapshots, "can be read");
+	ok(messages.warnings && !messages.errors && test_log_has(&messages, "'stele repair'"),
+	   "with a word on that");
+	is_int(0, stele_fork_choose(&image, 0), "and be chosen");
+	is_int(0, stele_image_announce(&image), "by a writer");
+	release(&image);
+	is_int(1, recover(), "who puts it right");
+}
+
 static void check_forks(void)
 {
 	restore();
@@ -305,6 +437,8 @@ static void check_unfinished(void)
 	image.dev = NULL;
 	stele_image_release(&image);
 	is_int(-EINPROGRESS, recover(), "is unfinished");
+	ok(bytes_zero(memory + 0x180000, 4096) && bytes_zero(memory + 0x1ff000, 4096),
+	   "without a witness of what was there");
 	ok(test_log_has(&messages, "unfinished image"),
 	   "and says what to do");
 	for (unsigned int i = 0; i < 4; i++) {
@@ -392,6 +526,9 @@ int main(void)
 	check_copies();
 	check_catalogs();
 	check_passed_over();
+	check_lost();
+	check_witnesses();
+	check_lost_first();
 	check_forks();
 	check_sizes();
 	check_features();

@@ -113,8 +113,8 @@ static void check_open(void)
 	is_int(0, stele_txn_rename_snapshot(&writer, "v1", "v2"),
 	       "a change");
 	is_int(0, stele_txn_publish(&writer, 5), "committed");
-	is_uint(2 * 4096 + 2 * 4096 + 3 * 4096, writer.written_size,
-		"two catalogs and two superblocks were written, and the intent");
+	is_uint(2 * 4096 + 3 * 4096 + 3 * 4096, writer.written_size,
+		"two catalogs and three superblocks were written, and the intent");
 	is_int(-EBUSY, open_writer(&second, path), "no second writer");
 	snprintf(pid, sizeof(pid), "process %d (", getpid());
 	ok(test_log_has(&messages, pid) &&
