@@ -390,7 +390,7 @@ int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 	struct stele_append append = {0};
 	int ret = stele_txn_start(txn);
 
-	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
+	stele_builder_fit(builder, txn->image->dev);
 	builder->posix = txn->posix;
 	memcpy(builder->report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
 	if (!ret)

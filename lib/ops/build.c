@@ -221,9 +221,8 @@ static int parse(const struct stele_builder *builder, const char *text,
 				  0;
 }
 
-/* What layout suits what is there, if anything is? */
-static int look_at_target(struct stele_builder *builder,
-			  const struct stele_target *target)
+/* What layout suits what is there, if anything is? On RBD, for a start. */
+static int look_at_rbd(struct stele_builder *builder, const struct stele_target *target)
 {
 	const struct stele_build_opts *opts = &builder->opts;
 	const uint32_t object = opts->object_size ? opts->object_size :
@@ -245,29 +244,41 @@ static int look_at_target(struct stele_builder *builder,
 				target->path, stele_strerror(ret));
 		return ret;
 	}
-	stele_builder_prefer_boundary(builder, dev->limits.boundary);
+	stele_builder_fit(builder, dev);
 	stele_device_close(dev);
 	return 0;
 }
 
-/* The plan must know the boundary; a file or disk has none. */
-static bool needs_look(const struct stele_builder *builder,
-		       const struct stele_target *target)
+/*
+ * The plan must know the boundary, which a file or disk does not have, and how small blocks of
+ * files may be.
+ */
+static int look_at_target(struct stele_builder *builder, const struct stele_target *target)
 {
-	return !builder->opts.boundary && target->path &&
-	       stele_path_is_rbd(target->path);
+	const struct stele_log quiet = {0}; /* what is wrong there is for its claim to say */
+	struct stele_device *dev;
+
+	if (!target->path)
+		return 0;
+	if (stele_path_is_rbd(target->path))
+		return builder->opts.boundary ? 0 : look_at_rbd(builder, target);
+	if (builder->posix && !stele_device_open(target->path, NULL, 0, builder->opts.backend,
+						 &quiet, &dev)) {
+		stele_builder_fit(builder, dev);
+		stele_device_close(dev);
+	}
+	return 0;
 }
 
 static int run(struct stele_append *append, const struct stele_source *source,
 	       struct stele_builder *builder, const struct stele_target *target)
 {
 	struct stele_build_report *report = builder->report;
-	int ret = 0;
+	int ret;
 
 	snprintf(report->snapshot, sizeof(report->snapshot), "%s",
 		 target->snapshot ? target->snapshot : STELE_SNAPSHOT_DEFAULT);
-	if (needs_look(builder, target))
-		ret = look_at_target(builder, target);
+	ret = look_at_target(builder, target);
 	if (!ret)
 		ret = stele_append_prepare(append, builder, source, NULL);
 	if (ret)
@@ -459,7 +470,7 @@ int stele_build_on(struct stele_device *dev, const struct stele_source *source,
 	int ret = stele_builder_init(&builder, opts, STELE_BUILD_FLAGS,
 				     report);
 
-	stele_builder_prefer_boundary(&builder, dev->limits.boundary);
+	stele_builder_fit(&builder, dev);
 	if (!ret)
 		ret = stele_append_prepare(&append, &builder, source, NULL);
 	if (!ret)

@@ -56,7 +56,7 @@ static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
 	struct stele_append append;
 	int ret;
 
-	stele_builder_prefer_boundary(builder, txn->image->dev->limits.boundary);
+	stele_builder_fit(builder, txn->image->dev);
 	builder->posix = txn->posix;
 	ret = stele_append_prepare(&append, builder, source, NULL);
 	if (!ret)

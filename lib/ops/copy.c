@@ -33,14 +33,15 @@
 
 #define JOBS_PER_CORE 4
 
-/* Before anything is sent: can the target show it as files, if it shows any? */
-static int check_granules(const struct stele_copier *c)
+/* Can the target show it as files? */
+static int check_granules(const struct stele_snapshot *snapshot, const struct stele_device *to,
+			  const struct stele_log *log)
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; c->txn->posix && ret == 0 && i < c->snapshot->segment_count; i++)
-		ret = stele_posix_check_granule(&c->snapshot->segments[i].descriptor,
-						&c->txn->image->log);
+	for (uint32_t i = 0; ret == 0 && i < snapshot->segment_count; i++)
+		ret = stele_posix_check_granule(&snapshot->segments[i].descriptor,
+						stele_posix_block_min(to), log);
 	return ret;
 }
 
@@ -383,7 +384,8 @@ int stele_copy_on(struct stele_copier *c)
 		report->total_size += c->snapshot->segments[i].descriptor.size;
 	if (ret)
 		return ret < 0 ? ret : 0;
-	ret = check_granules(c);
+	if (c->txn->posix) /* before anything is sent */
+		ret = check_granules(c->snapshot, c->txn->image->dev, &c->txn->image->log);
 	if (ret == 0 && !c->staged)
 		ret = make_room(c);
 	if (ret == 0)
@@ -543,8 +545,14 @@ static int begin_image(const struct copy *c, const struct stele_claim *claim)
 	struct stele_catalog_segment tree;
 	int ret = stele_txn_on_new(&txn, claim->dev, &what, &c->log);
 
-	if (ret == 0 && stele_posix_find(&c->ds->image, &tree))
-		ret = stele_txn_set_posix(&txn, true);
+	if (ret == 0 && stele_posix_find(&c->ds->image, &tree)) {
+		if (check_granules(&c->ds->snapshot, claim->dev, NULL) == 0)
+			ret = stele_txn_set_posix(&txn, true);
+		else
+			stele_log_warning(&c->log,
+					  "the copy cannot be mounted as files, unlike its "
+					  "source: its device has blocks larger than the granule");
+	}
 	if (ret == 0)
 		ret = stele_txn_publish(&txn, c->opts.time);
 	stele_txn_release(&txn);

@@ -65,7 +65,7 @@ static int tables_fill(struct tables *t, const struct stele_catalog *catalog)
 
 int stele_posix_check(struct stele_image *image, uint64_t *differs)
 {
-	struct stele_posix_tree tree = {.image = image};
+	struct stele_posix_tree tree = {.image = image, .block_min = STELE_POSIX_GRANULE_MIN};
 	struct stele_catalog_segment where;
 	struct tables tables = {0};
 	int ret;

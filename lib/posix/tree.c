@@ -470,14 +470,24 @@ static int walk_all(struct stele_posix_tree *tree, struct writer *writer,
 
 /* ---- plan --------------------------------------------------------------------- */
 
-int stele_posix_check_granule(const struct stele_descriptor *d, const struct stele_log *log)
+uint32_t stele_posix_block_min(const struct stele_device *dev)
 {
-	if (d->granule >= UINT32_C(1) << STELE_EROFS_BITS_MIN)
+	const uint32_t block = dev->limits.logical_block;
+
+	return dev->resizable || block < STELE_POSIX_GRANULE_MIN ? STELE_POSIX_GRANULE_MIN :
+								   block;
+}
+
+int stele_posix_check_granule(const struct stele_descriptor *d, uint32_t block_min,
+			      const struct stele_log *log)
+{
+	if (d->granule >= block_min)
 		return 0;
 	stele_log_error(log,
 			"segment %" PRIx64 " has a granule of %u: only samples at multiples "
-			"of 512 can be files",
-			d->id, d->granule);
+			"of %u can be files%s",
+			d->id, d->granule, block_min,
+			block_min > STELE_POSIX_GRANULE_MIN ? " on this device" : "");
 	return -EOPNOTSUPP;
 }
 
@@ -489,7 +499,7 @@ static int look_at_segment(struct stele_posix_tree *tree, uint32_t index)
 
 	if (ret < 0)
 		return ret;
-	ret = stele_posix_check_granule(&segment.descriptor, &tree->image->log);
+	ret = stele_posix_check_granule(&segment.descriptor, tree->block_min, &tree->image->log);
 	if (ret == 0 && segment.descriptor.granule < block_size(tree))
 		tree->block_bits = STELE_EROFS_BITS_MIN;
 	part->nids = 1;

@@ -39,6 +39,7 @@ struct stele_posix_tree {
 	uint32_t segment_count;
 	const struct stele_posix_snapshot *snapshots;
 	uint32_t snapshot_count;
+	uint32_t block_min; /* of a filesystem on this device */
 
 	/* Of the plan. */
 	uint64_t size; /* bytes, whole blocks */
@@ -53,8 +54,18 @@ struct stele_posix_tree {
 	struct stele_posix_part *parts; /* owned, by segment */
 };
 
-/* Can its samples be files? Return: 0; -EOPNOTSUPP (a granule below 512; logged). */
-int stele_posix_check_granule(const struct stele_descriptor *d, const struct stele_log *log);
+#define STELE_POSIX_GRANULE_MIN (UINT32_C(1) << STELE_EROFS_BITS_MIN)
+/*
+ * A kernel mounts no block device with blocks of a filesystem that are smaller than its own;
+ * any other target is mounted through one whose blocks are not known here.
+ */
+uint32_t stele_posix_block_min(const struct stele_device *dev);
+/*
+ * Can its samples be files, with blocks of at least `block_min`? Return: 0; -EOPNOTSUPP (its
+ * granule is smaller; logged).
+ */
+int stele_posix_check_granule(const struct stele_descriptor *d, uint32_t block_min,
+			      const struct stele_log *log);
 /*
  * What will be written, and how large it is. Release in any case. Return: 0; -EOPNOTSUPP (a
  * granule below 512; logged); -EUCLEAN and errors of sections; -ENOMEM.

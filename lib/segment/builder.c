@@ -11,6 +11,7 @@
 #include "format/catalog.h"
 #include "lib/base/options.h"
 #include "lib/base/workers.h"
+#include "lib/posix/tree.h"
 #include "lib/txn/txn.h"
 
 /*
@@ -162,6 +163,12 @@ void stele_builder_prefer_boundary(struct stele_builder *builder,
 {
 	if (!builder->opts.boundary)
 		builder->boundary = boundary;
+}
+
+void stele_builder_fit(struct stele_builder *builder, const struct stele_device *dev)
+{
+	stele_builder_prefer_boundary(builder, dev->limits.boundary);
+	builder->block_min = stele_posix_block_min(dev);
 }
 
 int64_t stele_builder_source_time(const struct stele_builder *builder)

@@ -28,6 +28,7 @@ struct stele_builder {
 	struct stele_build_report *report; /* never NULL */
 	uint32_t boundary; /* that the layout keeps; 0: none */
 	bool posix; /* every sample can be a file: see lib/posix/ */
+	uint32_t block_min; /* of these; 0: the target is not known yet */
 	const char *temp_directory; /* NULL: see stele_temp_directory() */
 	struct stele_progress progress;
 	struct timespec told; /* when progress was told last */
@@ -58,11 +59,13 @@ int stele_builder_init(struct stele_builder *builder,
 struct stele_build_opts stele_builder_opts(const void *opts, size_t size);
 void stele_builder_release(struct stele_builder *builder);
 /*
- * What the target wants (its limits' boundary, or 0), before the plan is made:
- * holds unless the options say otherwise.
+ * What the target wants (a boundary, or 0), before the plan is made: holds unless the
+ * options say otherwise.
  */
 void stele_builder_prefer_boundary(struct stele_builder *builder,
 				   uint32_t boundary);
+/* The same by a device, which also says how small blocks of files may be. */
+void stele_builder_fit(struct stele_builder *builder, const struct stele_device *dev);
 
 /*
  * The time since when a source that is scanned now is as it is written: the

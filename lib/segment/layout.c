@@ -12,10 +12,10 @@
 
 #include "format/superblock.h"
 #include "lib/image/digest.h"
+#include "lib/posix/tree.h"
 #include "lib/segment/sort.h"
 
 #define GRANULES 4u
-#define GRANULES_POSIX 2u /* the first ones: blocks of a filesystem */
 #define TICK_EVERY 4096u
 
 static const uint32_t granules[GRANULES] = {4096, 512, 64, 16};
@@ -42,15 +42,26 @@ static int too_large(const struct stele_builder *builder)
 	return -EFBIG;
 }
 
+/* The smallest that will do. */
+static uint32_t granule_min(const struct stele_builder *builder)
+{
+	if (!builder->posix)
+		return STELE_GRANULE_MIN;
+	return builder->block_min > STELE_POSIX_GRANULE_MIN ? granules[0] :
+							      STELE_POSIX_GRANULE_MIN;
+}
+
 static int check_granule(const struct stele_builder *builder)
 {
 	const uint32_t granule = builder->opts.granule;
 
-	if (!builder->posix || !granule || granule >= granules[GRANULES_POSIX - 1])
+	if (!granule || granule >= granule_min(builder))
 		return 0;
 	stele_log_error(&builder->log,
-			"invalid granule %u: the image can be mounted, so it must be 512 or "
-			"4096", granule);
+			"invalid granule %u: the image can be mounted, so it must be %s", granule,
+			granule_min(builder) == STELE_POSIX_GRANULE_MIN ?
+				"512 or 4096" :
+				"4096, for the device has blocks of that size");
 	return -EINVAL;
 }
 
@@ -58,11 +69,13 @@ int stele_layout_granule(struct stele_plan *plan, struct stele_builder *builder)
 {
 	struct stele_descriptor *d = &plan->descriptor;
 	uint64_t slots[GRANULES] = {0};
-	uint32_t chosen = (builder->posix ? GRANULES_POSIX : GRANULES) - 1;
+	uint32_t chosen = GRANULES - 1;
 	int ret = check_granule(builder);
 
 	if (ret < 0)
 		return ret;
+	while (granules[chosen] < granule_min(builder))
+		chosen--;
 	for (uint64_t i = 0; i < plan->table.count; i++) {
 		struct stele_source_entry entry;
 		uint64_t size;

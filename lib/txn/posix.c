@@ -189,6 +189,9 @@ int stele_txn_prepare_tree(struct stele_txn *txn)
 	drop_unpublished(txn);
 	if (txn->posix && is_current(txn))
 		return 0;
+	/* One that has come with the image goes on, if only through FUSE. */
+	tree.block_min = txn->tree_id ? STELE_POSIX_GRANULE_MIN :
+					stele_posix_block_min(txn->image->dev);
 	txn->tree_id = 0;
 	if (!txn->posix)
 		return 0;

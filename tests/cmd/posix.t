@@ -102,6 +102,32 @@ live() {
 live 4096
 live 512
 
+# ---- a device with blocks of 4096 ------------------------------------------------
+
+loop_new 64M 4096
+fine=$tmp/fine.img
+must stele build -q --posix --granule 512 src/a "$fine"
+must stele build -q --posix src/c "$loop"
+whole "$loop" v1 src/c "blocks of 4096"
+must stele append -q src/a-b "$loop@v2"
+for name in v1 v2; do
+	ok "blocks of 4096: so is the granule of $name" \
+		grep -q "^slots *granule 4096" <<<"$(stele info "$loop@$name")"
+done
+run stele build -q -f --posix --granule 512 src "$loop"
+is 2 "$status" "blocks of 4096: a granule of 512 is refused"
+ok "blocks of 4096: and why" grep -q "the device has blocks of that size" <<<"$err" || diag "$err"
+ok "blocks of 4096: what was there stays" stele verify -q "$loop@v2"
+run stele copy "$fine" "$loop@fine"
+is 1 "$status" "blocks of 4096: so is a copy of one"
+ok "blocks of 4096: and what helps" grep -q "^hint: .*--granule=4096" <<<"$err" || diag "$err"
+run stele copy -f "$fine" "$loop"
+is 0 "$status" "blocks of 4096: a new copy of it"
+ok "blocks of 4096: is no files" grep -q "warning: .*cannot be mounted as files" <<<"$err"
+run stele posix on "$loop"
+is 1 "$status" "blocks of 4096: nor can it become some"
+ok "blocks of 4096: what would help" grep -q "^hint: .*--granule=4096" <<<"$err" || diag "$err"
+
 # ---- what is refused -------------------------------------------------------------
 
 must stele build -q --granule 16 src small

@@ -58,6 +58,7 @@ static int plan_tree(struct stele_image *image, struct stele_posix_tree *tree)
 	stele_catalog_segment(&image->catalog, 0, &segments[0]);
 	stele_catalog_ref(&image->catalog, 0, &ref);
 	*tree = (struct stele_posix_tree){
+		.block_min = STELE_POSIX_GRANULE_MIN,
 		.image = image, .segments = segments, .segment_count = 1,
 		.snapshots = &snapshot, .snapshot_count = 1,
 	};
