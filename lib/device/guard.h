@@ -60,6 +60,9 @@ int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,
 int stele_guard_overlaid(struct stele_device *dev, uint64_t end, const uint8_t *uuid,
 			 const struct stele_log *log);
 
+/* For a target that is no image: has it a partition table (logged), which one may be behind? */
+bool stele_guard_partitioned(struct stele_device *dev, const struct stele_log *log);
+
 /*
  * Erase every signature found, then the first 128 KiB but for [spare, spare_end), which
  * are whole blocks, and the last 128 KiB, flush, and probe again: nothing may be left. The

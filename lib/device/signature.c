@@ -254,6 +254,21 @@ int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,
 	return rc;
 }
 
+bool stele_guard_partitioned(struct stele_device *dev, const struct stele_log *log)
+{
+	const char *table = NULL;
+	struct prober prober;
+
+	if (prober_open(dev, O_RDONLY, NULL, &prober) == 0)
+		while (!table && prober_next(&prober) > 0)
+			table = prober_value(&prober, "PTTYPE", "PTTYPE", NULL);
+	if (table)
+		stele_log_error(log, "no Stele image there, but a partition table (%s): name the "
+				"partition that the image is on", table);
+	prober_close(&prober);
+	return table;
+}
+
 static bool lies_below(struct prober *prober, uint64_t end)
 {
 	const char *offset = prober_value(prober, "SBMAGIC_OFFSET",

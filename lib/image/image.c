@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "format/decode.h"
+#include "lib/device/guard.h"
 #include "lib/image/catalog.h"
 #include "lib/image/copies.h"
 #include "lib/image/fork.h"
@@ -453,6 +454,8 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 	int ret = stele_image_probe(dev, log, out);
 	uint64_t left = ret == -EMEDIUMTYPE ? stele_image_remains(dev) : 0;
 
+	if (ret == -EMEDIUMTYPE && !left)
+		stele_guard_partitioned(dev, log);
 	if (!left)
 		return ret;
 	if (stele_image_is_begun(dev)) {

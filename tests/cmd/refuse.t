@@ -89,6 +89,18 @@ done
 remains "damaged superblocks" "cannot be opened" "'stele verify' lists"
 builds "by force" "$tmp/short" --force
 
+# ---- a disk whose partition has the image ----
+
+truncate -s 8M "$tmp/disk"
+printf 'label: gpt\nstart=2048\n' | sfdisk -q "$tmp/disk" >/dev/null 2>&1 || bail "sfdisk"
+run stele info "$tmp/disk"
+is 1 "$status" "a partitioned disk is no image"
+ok "a partitioned disk: which is said" \
+	grep -q "no Stele image there, but a partition table (gpt)" <<<"$err" || diag "$err"
+ok "a partitioned disk: without a hint to build over it" not grep -q "stele build" <<<"$err"
+refused "a partitioned disk" "gpt (partition table)" "$tmp/disk"
+ok "a partitioned disk: the next step" grep -q "^hint: name one of its partitions" <<<"$err"
+
 echo "dear diary" >"$tmp/diary"
 refused "a file of somebody's" "not empty" "$tmp/diary"
 builds "a file of somebody's, by force" "$tmp/diary" --force
