@@ -33,7 +33,9 @@
 	X(H5Oopen) \
 	X(H5Pget_chunk) \
 	X(H5Pget_external_count) \
+	X(H5Pget_filter2) \
 	X(H5Pget_layout) \
+	X(H5Pget_nfilters) \
 	X(H5Pset_chunk_cache) \
 	X(H5Sclose) \
 	X(H5Screate_simple) \
@@ -56,6 +58,7 @@
 	X(H5Tset_order) \
 	X(H5Tset_strpad) \
 	X(H5Tvlen_create) \
+	X(H5Zfilter_avail) \
 	X(H5free_memory)
 
 struct libhdf5 {

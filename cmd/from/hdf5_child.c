@@ -27,6 +27,8 @@
 #define VALUES_COUNT 4096u
 #define READ_ONLY    0u /* H5F_ACC_RDONLY, which is a call */
 
+static const char no_memory[] = "there is no memory for its rows";
+
 struct dataset {
 	char path[PATH_SIZE];
 	struct hdf5_array array;
@@ -377,23 +379,24 @@ static void walk(struct child *child, hid_t group, char *path, size_t size, unsi
 /* ---- rows ------------------------------------------------------------------------ */
 
 /* `count` elements of each dimension. */
-static bool read_some(const struct dataset *d, hid_t id, const hsize_t *start,
-		      const hsize_t *count, void *data, bool keep)
+static const char *read_some(const struct dataset *d, hid_t id, const hsize_t *start,
+			     const hsize_t *count, void *data, bool keep)
 {
 	hid_t file = libhdf5.H5Dget_space(id), memory;
+	const char *wrong = NULL;
 	hsize_t size = 1;
-	bool ok;
 
 	for (int i = 0; i < d->rank; i++)
 		size *= count[i];
 	memory = libhdf5.H5Screate_simple(1, &size, NULL);
-	ok = file >= 0 && memory >= 0 &&
-	     libhdf5.H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
-	     (keep ? libhdf5.H5Dread(id, d->type, memory, file, 0, data) :
-		     libhdf5.H5Dvlen_reclaim(d->type, memory, 0, data)) >= 0;
+	if (file < 0 || memory < 0 ||
+	    libhdf5.H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+	    (keep ? libhdf5.H5Dread(id, d->type, memory, file, 0, data) :
+		    libhdf5.H5Dvlen_reclaim(d->type, memory, 0, data)) < 0)
+		wrong = why(); /* before another call forgets it */
 	libhdf5.H5Sclose(file);
 	libhdf5.H5Sclose(memory);
-	return ok;
+	return wrong;
 }
 
 /* What is read at once: some of one dimension, all of those behind it, one of those before. */
@@ -432,23 +435,23 @@ static uint64_t cache_size(const struct dataset *d, uint64_t band)
 	return d->chunked && size > band ? size : 0;
 }
 
-/* Return: false: it cannot be read. */
-static bool read_bands(const struct child *child, const struct dataset *d, hid_t id)
+/* Return: NULL; what is wrong. */
+static const char *read_bands(const struct child *child, const struct dataset *d, hid_t id)
 {
 	hsize_t start[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK];
 	uint64_t size;
 	int axis = find_band(d, count, &size);
 	const hsize_t step = count[axis];
 	uint8_t *data = malloc(size ? (size_t)size : 1);
-	bool ok = data;
+	const char *wrong = data ? NULL : no_memory;
 
-	while (ok && start[0] < d->dims[0]) {
+	while (!wrong && start[0] < d->dims[0]) {
 		const hsize_t left = d->dims[axis] - start[axis];
 		int i = axis;
 
 		count[axis] = left < step ? left : step;
-		ok = read_some(d, id, start, count, data, true);
-		if (ok)
+		wrong = read_some(d, id, start, count, data, true);
+		if (!wrong)
 			say_data(child, data, size / step * count[axis]);
 		start[axis] += count[axis];
 		while (i > 0 && start[i] >= d->dims[i]) {
@@ -457,7 +460,7 @@ static bool read_bands(const struct child *child, const struct dataset *d, hid_t
 		}
 	}
 	free(data);
-	return ok;
+	return wrong;
 }
 
 static void say_value(const struct child *child, const struct dataset *d, const hvl_t *value,
@@ -468,20 +471,20 @@ static void say_value(const struct child *child, const struct dataset *d, const 
 	say_data(child, value ? value->p : (const void *)text, *size);
 }
 
-static bool read_values(const struct child *child, const struct dataset *d, hid_t id)
+static const char *read_values(const struct child *child, const struct dataset *d, hid_t id)
 {
 	const bool text = d->array.npy.text == NPY_UTF8;
 	hvl_t *values = calloc(VALUES_COUNT, sizeof(*values));
 	uint64_t largest = VALUES_SIZE / 16;
-	bool ok = values;
+	const char *wrong = values ? NULL : no_memory;
 
-	for (hsize_t at = 0, count; ok && at < d->dims[0]; at += count) {
+	for (hsize_t at = 0, count; !wrong && at < d->dims[0]; at += count) {
 		count = VALUES_SIZE / largest;
 		count = !count ? 1 : count < VALUES_COUNT ? count : VALUES_COUNT;
 		count = count < d->dims[0] - at ? count : d->dims[0] - at;
-		ok = read_some(d, id, &at, &count, values, true);
+		wrong = read_some(d, id, &at, &count, values, true);
 		largest /= 2; /* unless there are such still */
-		for (hsize_t i = 0; ok && i < count; i++) {
+		for (hsize_t i = 0; !wrong && i < count; i++) {
 			uint64_t size;
 
 			say_value(child, d, text ? NULL : &values[i],
@@ -489,11 +492,32 @@ static bool read_values(const struct child *child, const struct dataset *d, hid_
 			largest = size > largest ? size : largest;
 		}
 		largest = largest ? largest : 1;
-		if (ok)
+		if (!wrong)
 			read_some(d, id, &at, &count, values, false);
 	}
 	free(values);
-	return ok;
+	return wrong;
+}
+
+/* What its chunks were made by, and was not found: "32000 (lzf)". False: all is there. */
+static bool lacks_filter(hid_t id, char *text, size_t size)
+{
+	hid_t list = libhdf5.H5Dget_create_plist(id);
+	const int count = list < 0 ? 0 : libhdf5.H5Pget_nfilters(list);
+
+	for (int i = 0; i < count; i++) {
+		char name[64] = "";
+		size_t values = 0;
+		unsigned int flags;
+		const int filter = libhdf5.H5Pget_filter2(list, (unsigned int)i, &flags, &values,
+							  NULL, sizeof(name), name, NULL);
+
+		if (filter < 0 || libhdf5.H5Zfilter_avail(filter) > 0)
+			continue;
+		snprintf(text, size, "%d (%.63s)", filter, name);
+		return true;
+	}
+	return false;
 }
 
 /* Again, with a cache that fits. */
@@ -502,7 +526,8 @@ static void read_dataset(const struct child *child, const struct dataset *d, hid
 	hid_t id = libhdf5.H5Dopen2(file, d->path, 0), list;
 	hsize_t count[H5S_MAX_RANK];
 	uint64_t band = 0, cache;
-	bool ok;
+	const char *wrong;
+	char filter[96];
 
 	find_band(d, count, &band);
 	cache = cache_size(d, band);
@@ -512,9 +537,14 @@ static void read_dataset(const struct child *child, const struct dataset *d, hid
 		libhdf5.H5Dclose(id);
 		id = libhdf5.H5Dopen2(file, d->path, list);
 	}
-	ok = id >= 0 && (d->array.varies ? read_values(child, d, id) : read_bands(child, d, id));
-	if (!ok)
-		say_text(child, HDF5_DAMAGE, "array '%s': %s", d->path, why());
+	wrong = id < 0 ? why() :
+		d->array.varies ? read_values(child, d, id) : read_bands(child, d, id);
+	if (wrong && id >= 0 && lacks_filter(id, filter, sizeof(filter)))
+		say_text(child, HDF5_DAMAGE,
+			 "array '%s' needs filter %s, which libhdf5 has no plugin for: write the "
+			 "file with gzip, or set HDF5_PLUGIN_PATH", d->path, filter);
+	else if (wrong)
+		say_text(child, HDF5_DAMAGE, "array '%s': %s", d->path, wrong);
 	if (id >= 0)
 		libhdf5.H5Dclose(id);
 }

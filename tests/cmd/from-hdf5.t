@@ -27,6 +27,9 @@
 #	for name, count in ("train", 4), ("test", 3):
 #	    f[name + "/x"] = np.arange(count * 2, dtype="f4").reshape(count, 2)
 #	    f[name + "/y"] = np.arange(count)
+# and lzf.h5.gz:
+#	f = h5py.File("lzf.h5", "w", libver="earliest")
+#	f.create_dataset("x", data=np.zeros((20, 30), "u1"), compression="lzf")
 . "${0%/*}/../tap.sh"
 . tests/cmd/from.sh
 
@@ -56,6 +59,11 @@ is "476f 77dd 441e 5e6b" "$(bytes 5 image | fold -w4 | paste -sd ' ')" "rows of 
 is 24 "$(stele cat --field=plain_rows "$image" arrays.h5/0000000003 | wc -c)" "rows that stay there"
 ok "a scalar is named" grep -q "array 'epoch' has no rows: it is left out" <<<"$err"
 ok "so is a link" grep -q "'linked' is a link: it is left out" <<<"$err"
+gzip -dc tests/fixture/from/lzf.h5.gz >"$tmp/lzf.h5"
+run stele build "$tmp/lzf.h5" "$tmp/lzf.stele"
+is 1 "$status" "a filter that is h5py's own"
+ok "is named" grep -q "array 'x' needs filter 32000 (lzf), which libhdf5 has no" <<<"$err" ||
+	diag "$err"
 run stele append -q "$h5" "$image@v2"
 is 0 "$status" "append" || diag "$err"
 
