@@ -216,8 +216,10 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 	if (directory->fd < 0) {
 		int ret = -errno;
 
-		stele_log_error(log, "cannot open source '%s': %s", path,
-				strerror(-ret));
+		stele_log_error(log, "cannot open source '%s': %s%s", path, strerror(-ret),
+				ret == -ENOTDIR ?
+					" (the program 'stele build' reads archives and other files)" :
+					"");
 		free(directory);
 		return ret;
 	}

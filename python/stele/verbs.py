@@ -66,7 +66,8 @@ def build(
     """Write a directory to a new image, and publish its first snapshot.
 
     Args:
-        source: a directory; each file is a sample, its path the key.
+        source: a directory; each file is a sample, its path the key. Archives, record files
+            and databases: `python -m stele build`, which has more options.
         target: PATH[@SNAPSHOT], 'v1' unless named; None: a dry run without one.
         label: of the image.
         uuid: of the image; None: random. With it and time, the same samples make the same
