@@ -35,9 +35,11 @@ static bool has_lost_slot(const struct stele_copies *copies)
 	return (copy[0].error && copy[2].error) || (copy[1].error && copy[3].error);
 }
 
-/* Of the same image as one that decodes: it is not what an earlier one left. */
+/* Of the same image as one that decodes, if any: it is not what an earlier one left. */
 static bool is_known(const struct stele_copies *copies, const struct stele_superblock *sb)
 {
+	if (!copies->good)
+		return true;
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
 		const struct stele_copy *copy = &copies->copy[i];
 
@@ -90,7 +92,7 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 		if (copy->sb.generation > out->generation_max)
 			out->generation_max = copy->sb.generation;
 	}
-	if (out->good && has_lost_slot(out))
+	if (has_lost_slot(out))
 		find_lost(dev, size, block, out);
 	free(block);
 	return 0;

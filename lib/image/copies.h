@@ -31,7 +31,7 @@ struct stele_copies {
 };
 
 /*
- * Read and decode all four, and the witnesses if one slot has none that decodes; one that cannot
+ * Read and decode all four, and the witnesses if a slot has none that decodes; one that cannot
  * be read gets the device's error. Return: 0; -ENOMEM; errno of the device's size.
  */
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out);

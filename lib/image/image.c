@@ -56,7 +56,8 @@ static void log_copies(const struct stele_copies *copies, bool refused,
 			stele_log_emit(log, level,
 				       "superblock copy %u at byte %" PRIu64
 				       " cannot be used%s: %s", i, copy->offset,
-				       refused ? "" : ", others can", copy->why);
+				       refused || !copies->good ? "" : ", others can",
+				       copy->why);
 	}
 }
 
@@ -82,7 +83,7 @@ static int judge_copies(const struct stele_copies *copies,
 	for (unsigned int slot = 0; slot < 2; slot++)
 		unreadable |= is_device_error(copy[slot].error) &&
 			      is_device_error(copy[slot + 2].error);
-	if (copies->good && !unreadable && error != -EOPNOTSUPP)
+	if ((copies->good || copies->lost.generation) && !unreadable && error != -EOPNOTSUPP)
 		error = 0;
 	if (error != -EMEDIUMTYPE)
 		log_copies(copies, error < 0, log);
@@ -353,8 +354,11 @@ bool stele_image_changed(const struct stele_image *image)
 	       copies.generation_max != image->generation_max;
 }
 
-/* Return: as load; -EAGAIN: the data read mixes two states of the image. */
-static int load_once(struct stele_device *dev, const struct stele_log *log,
+/*
+ * `alone`: a witness will do where no copy is left. Return: as load; -EAGAIN: the data read
+ * mixes two states of the image.
+ */
+static int load_once(struct stele_device *dev, const struct stele_log *log, bool alone,
 		     struct stele_image *out)
 {
 	struct stele_copies copies;
@@ -364,6 +368,8 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_copies_read(dev, &copies);
 	if (ret < 0)
 		return ret;
+	if (!copies.good && !alone)
+		copies.lost.generation = copies.generation_max = 0;
 	ret = judge_copies(&copies, log);
 	if (ret == 0)
 		ret = select_copy(dev, log, &copies, out, &passed);
@@ -384,8 +390,8 @@ static int load_once(struct stele_device *dev, const struct stele_log *log,
  * A catalog is not overwritten while a superblock refers to it. But a reader
  * with a superblock may be so late that two commits have passed.
  */
-int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
-		      struct stele_image *out)
+static int recover(struct stele_device *dev, const struct stele_log *log, bool alone,
+		   struct stele_image *out)
 {
 	int ret = -EAGAIN;
 
@@ -394,7 +400,7 @@ int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
 
 		memset(out, 0, sizeof(*out));
 		stele_log_hold(&held, log);
-		ret = load_once(dev, &held.log, out);
+		ret = load_once(dev, &held.log, alone, out);
 		stele_log_end(&held, ret != -EAGAIN || i == STELE_LOAD_TRIES);
 	}
 	if (ret == -EAGAIN)
@@ -407,6 +413,12 @@ int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
 	if (log)
 		out->log = *log;
 	return 0;
+}
+
+int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
+		      struct stele_image *out)
+{
+	return recover(dev, log, false, out);
 }
 
 static bool is_ours(struct stele_device *dev, void *block, uint64_t offset)
@@ -451,7 +463,7 @@ bool stele_image_is_begun(struct stele_device *dev)
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
-	int ret = stele_image_probe(dev, log, out);
+	int ret = recover(dev, log, true, out);
 	uint64_t left = ret == -EMEDIUMTYPE ? stele_image_remains(dev) : 0;
 
 	if (ret == -EMEDIUMTYPE && !left)

@@ -75,10 +75,13 @@ static void show_branch(struct stele_image *image, uint32_t number,
 	}
 }
 
-/* The only branch there is: of a lost generation that was the first one. */
+/*
+ * The only branch there is: of a lost generation that was the first one. Without any copy there
+ * may have been a newer one, whose witness is lost, too.
+ */
 static bool is_clear(const struct stele_repair_report *report)
 {
-	return report->branches == 1;
+	return report->branches == 1 && report->wrong_copies < STELE_SUPERBLOCK_COPIES;
 }
 
 /* What is there, read only. */
@@ -143,8 +146,11 @@ static int check_choice(const struct stele_repair_opts *opts,
 {
 	if (report->branches && !opts->choose && !is_clear(report) &&
 	    !(opts->flags & STELE_DRY_RUN)) {
-		stele_log_error(log, "choose the branch that shall stay; what "
-				     "only the other one has is given up");
+		stele_log_error(log, report->branches == 1 ?
+					"no superblock is left, so there may have been newer "
+					"snapshots than its witness shows: choose it nonetheless" :
+					"choose the branch that shall stay; what only the other "
+					"one has is given up");
 		return -ENOTUNIQ;
 	}
 	if (!report->branches && opts->choose && !report->wrong_copies &&

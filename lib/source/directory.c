@@ -218,7 +218,7 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 
 		stele_log_error(log, "cannot open source '%s': %s%s", path, strerror(-ret),
 				ret == -ENOTDIR ?
-					" (the program 'stele build' reads archives and other files)" :
+					" (the program 'stele build' reads archives and others)" :
 					"");
 		free(directory);
 		return ret;

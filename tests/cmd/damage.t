@@ -280,7 +280,7 @@ for cut in $((size - 4096)) $((size / 2)) 1500000 10000; do
 	run stele cat "$tmp/bad" s7
 	is "3 " "$status $out" "$cut bytes: cat: not read from"
 done
-flip 4200 8300 1048676 1052772
+flip 4200 8300 1048676 1052772 $((0x180064)) $((0x1ff064)) # and the witnesses
 lost 3 "write nothing there" 5 "all superblocks of the Stele image are damaged"
 cp "$tmp/good" "$tmp/bad"
 dd if=/dev/zero of="$tmp/bad" bs=4096 count=512 conv=notrunc status=none

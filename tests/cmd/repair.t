@@ -107,6 +107,21 @@ is "v1 old" "$(jq -rs 'map(.name) | join(" ")' <<<"$out")" "superblocks lost: or
 must stele append -q other older.stele@v3
 must stele verify -q older.stele
 
+cp image.stele none.stele
+lose none.stele $slot
+lose none.stele $slot3
+must stele ls none.stele@v2 >/dev/null
+run stele build -q src none.stele@v1
+is 1 "$status" "all superblocks lost: nothing is built over it"
+run stele repair none.stele
+is 1 "$status" "all superblocks lost: there may have been newer ones"
+ok "all superblocks lost: and what to do" grep -q "^hint: .*--choose" <<<"$err"
+must stele repair --choose=1 none.stele >/dev/null
+run stele verify none.stele
+is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" "all superblocks lost: all is back"
+is "$(stele snapshot list --json image.stele)" "$(stele snapshot list --json none.stele)" \
+	"all superblocks lost: and the same"
+
 must stele build -q src first.stele@v1
 lose first.stele $slot3
 must stele ls first.stele@v1 >/dev/null

@@ -99,8 +99,9 @@ static int read_with(struct test_dataset *t, uint64_t id,
 
 /* Damage or gone? The superblocks are asked, too. */
 #define COPIES STELE_SUPERBLOCK_COPIES
-/* And where none is one, the other blocks at known places. */
-#define PLACES 3
+/* And where none is one, their witnesses, and the other blocks at known places. */
+#define WITNESSES 2
+#define PLACES	  3
 
 static void expect_failure(struct test_dataset *t, struct stele_fault_rule rule,
 			   int wanted, size_t reads, const char *what)
@@ -146,16 +147,16 @@ static void test_faults(void)
 	ok(test_log_has(&t.log, "2 sample 7 at offset"), "that is a warning");
 	stele_sample_release(&sample);
 	flip.count = 0;
-	expect_failure(&t, flip, -EBADMSG, 2 + COPIES, "a bit is always wrong");
+	expect_failure(&t, flip, -EBADMSG, 2 + COPIES + WITNESSES, "a bit is always wrong");
 	ok(test_log_has(&t.log, "1 sample 7 at offset"), "that is an error");
 	ok(test_log_has(&t.log, "expected 0x"), "with both checksums");
 	expect_failure(&t,
 		       (struct stele_fault_rule){.kind =
 							 STELE_FAULT_MISDIRECT,
 						 .arg = 3 * 4096},
-		       -EBADMSG, 2 + COPIES + PLACES, "a misdirected read");
+		       -EBADMSG, 2 + COPIES + WITNESSES + PLACES, "a misdirected read");
 	expect_failure(&t, (struct stele_fault_rule){.kind = STELE_FAULT_LOSE},
-		       -EBADMSG, 2 + COPIES + PLACES, "a read that brings nothing");
+		       -EBADMSG, 2 + COPIES + WITNESSES + PLACES, "a read that brings nothing");
 	is_int(0,
 	       read_with(&t, 7,
 			 (struct stele_fault_rule){.kind = STELE_FAULT_SHORTEN,

@@ -57,6 +57,12 @@ static void restore(void)
 	memcpy(memory, saved, IMAGE_SIZE);
 }
 
+static void forget_witnesses(void)
+{
+	memset(memory + 0x180000, 0, 4096);
+	memset(memory + 0x1ff000, 0, 4096);
+}
+
 /* Generation that recovery finds, or its error. */
 static int64_t recover(void)
 {
@@ -98,7 +104,7 @@ static void check_copies(void)
 		[2 | 8] = 2, [2 | 8 | 1] = 2, [2 | 8 | 4] = 2,
 		/* Both of generation 2, which no crash leaves: see check_lost(). */
 		[1 | 4] = 1, [1 | 4 | 2] = 1, [1 | 4 | 8] = 1,
-		[15] = -EBADMSG,
+		[15] = 2,
 	};
 
 	for (unsigned int mask = 0; mask < 16; mask++) {
@@ -327,6 +333,34 @@ static void check_witnesses(void)
 	is_int(2, recover(), "with both slots nobody asks a witness");
 }
 
+/* No copy is left; but who is about to overwrite that does not ask for witnesses. */
+static void check_lost_all(void)
+{
+	struct stele_image image;
+
+	restore();
+	lose(0);
+	lose(1);
+	is_int(2, recover(), "no superblock is left, but witnesses are");
+	image = load();
+	ok(image.fork && image.fork->lost == 2, "the newest one is taken");
+	is_uint(2, image.catalog.counts.snapshots, "with all that is in it");
+	is_int(-ENOTUNIQ, stele_image_check_writable(&image), "nobody writes");
+	is_int(0, stele_fork_choose(&image, 0), "before it was chosen");
+	is_int(0, stele_image_announce(&image), "by a writer");
+	release(&image);
+	is_int(2, recover(), "who puts it right");
+	restore();
+	lose(0);
+	lose(1);
+	is_int(-EMEDIUMTYPE, stele_image_probe(dev, NULL, &image), "erased on purpose");
+	memory[0x1000] = memory[0x2000] = memory[0x101000] = 0x93;
+	memset(memory + 0x100000, 0, 4096);
+	forget_witnesses();
+	is_int(-EBADMSG, recover(), "without a witness there is nothing");
+	restore();
+}
+
 /* The first commit, of which the other slot says no more than that a build began. */
 static void check_lost_first(void)
 {
@@ -341,7 +375,7 @@ static void check_lost_first(void)
 	sb.high_water = STELE_DATA_OFFSET;
 	for (unsigned int i = 0; i < 4; i += 2)
 		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
-	memset(memory + 0x1ff000, 0, 4096); /* there has been no second one */
+	memset(memory + 0x1ff000, 0, 4096); /* there was no second one */
 	is_int(1, recover(), "an image of one commit");
 	lose(1);
 	image = load();
@@ -423,6 +457,7 @@ static void check_features(void)
 	restore();
 	for (unsigned int i = 0; i < 4; i++)
 		change(i, 0xd0, 1, true);
+	forget_witnesses();
 	is_int(-EUCLEAN, recover(), "reserved bytes that are not zero");
 }
 
@@ -528,6 +563,7 @@ int main(void)
 	check_passed_over();
 	check_lost();
 	check_witnesses();
+	check_lost_all();
 	check_lost_first();
 	check_forks();
 	check_sizes();
