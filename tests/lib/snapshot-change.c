@@ -389,6 +389,8 @@ static void check_large(void)
 	test_txn_end(&writer);
 	stele_device_close(dev);
 	free(note);
+	for (unsigned int i = 0; i < SEGMENTS; i++)
+		free(samples[i]);
 }
 
 static void check_written(void)
