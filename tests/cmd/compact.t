@@ -152,6 +152,20 @@ for key in dogs/20.jpg cats/new.jpg; do
 	is "v1 v2 v3" "$(snapshots "$tmp/damaged.stele")" "and nothing comes of it"
 done
 
+# Of a snapshot without samples only the names of classes are left, which no tree has.
+must stele build -q "$tmp/src" "$tmp/none.stele@v1"
+keys=()
+while read -r key; do keys+=(-d "$key"); done < <(stele ls "$tmp/none.stele")
+must stele snapshot create "${keys[@]}" "$tmp/none.stele@none" >/dev/null
+must stele compact -q "$tmp/none.stele@none" bare
+run stele copy -q "$tmp/none.stele@bare" "$tmp/bare.stele"
+is 0 "$status" "a snapshot without samples is copied" || diag "$err"
+is "cats dogs" "$(stele info "$tmp/bare.stele" | awk '/classes/ { on = 3 } on-- > 0 && NF == 2 { print $1 }' |
+	paste -sd ' ')" "with its classes"
+must stele append -q --base=bare "$tmp/src" "$tmp/none.stele@again"
+ok "so is what is built on it" stele copy -q "$tmp/none.stele@again" "$tmp/again.stele"
+ok "and sound" stele verify -q "$tmp/again.stele"
+
 # Of many threads the one with the error says it: those that it stops have none.
 mkdir "$tmp/many"
 for ((i = 0; i < 2000; i++)); do head -c 30000 /dev/urandom >"$tmp/many/$i"; done
