@@ -13,7 +13,6 @@
 #include "text.h"
 
 #define SIDES_MAX 4u
-#define COPIES	  4u /* of the superblock */
 
 static const struct option longopts[] = {
 	{"choose", required_argument, NULL, 'c'},
@@ -107,7 +106,7 @@ static void summarize(const struct stele_repair_report *report, bool json)
 	} else if (report->changed) {
 		printf("repaired, now generation %" PRIu64 "\n",
 		       report->generation);
-	} else if (report->branches > 1 || report->wrong_copies == COPIES) {
+	} else if (report->needs_choice) {
 		puts("choose a branch with --choose");
 	} else if (report->wrong_copies || report->wrong_catalogs) {
 		if (report->wrong_copies)

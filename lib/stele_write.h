@@ -336,6 +336,7 @@ struct stele_repair_report {
 	uint64_t generation;   /* of the image, afterwards */
 	bool changed;
 	uint32_t wrong_catalogs; /* that are damaged, or a mirror or witness that is missing */
+	bool needs_choice; /* not clear from what is left which branch is the image */
 };
 
 /**

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/decode.h"
+
 static const uint64_t offsets[] = STELE_SUPERBLOCK_OFFSETS;
 
 static void read_copy(struct stele_device *dev, uint64_t target_size,
@@ -50,15 +52,46 @@ static bool is_known(const struct stele_copies *copies, const struct stele_super
 	return false;
 }
 
+static const struct stele_superblock *newest_ready(const struct stele_copies *copies)
+{
+	const struct stele_superblock *newest = NULL;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+
+		if (!copy->error && copy->sb.state == STELE_STATE_READY &&
+		    (!newest || copy->sb.generation > newest->generation))
+			newest = &copy->sb;
+	}
+	return newest;
+}
+
+/*
+ * What has been read from a place shows whether the next generation of that image was there:
+ * a witness, or, after the first commit, the zeros of its beginning. In its own place there
+ * can be none.
+ */
+static bool tells_next(const struct stele_superblock *sb, uint64_t place,
+		       const struct stele_copy *witness, const void *block)
+{
+	return place == sb->mirror_offset || witness->error == 0 ||
+	       (sb->generation == 1 && bytes_zero(block, STELE_BLOCK_SIZE));
+}
+
 static void find_lost(struct stele_device *dev, uint64_t target_size, void *block,
 		      struct stele_copies *copies)
 {
 	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
+	const struct stele_superblock *newest = newest_ready(copies);
+	/* A build that is cut short has begun with slot 1, see commit.c. */
+	bool doubt = !newest && copies->good && copies->copy[1].error && copies->copy[3].error;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		struct stele_copy witness = {.offset = stele_superblock_witness(places[i])};
 
 		read_copy(dev, target_size, block, &witness);
+		if (newest && !tells_next(newest, places[i], &witness, block))
+			doubt = true;
 		if (witness.error || witness.sb.state != STELE_STATE_READY ||
 		    witness.sb.generation <= copies->generation_max ||
 		    !is_known(copies, &witness.sb))
@@ -66,6 +99,9 @@ static void find_lost(struct stele_device *dev, uint64_t target_size, void *bloc
 		copies->lost = witness.sb;
 		copies->generation_max = witness.sb.generation;
 	}
+	copies->doubt = doubt && !copies->lost.generation;
+	if (copies->doubt && newest)
+		copies->generation_max++;
 }
 
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out)

@@ -7,7 +7,8 @@
  *
  * No crash leaves a slot without a copy that decodes, for they are written one after the
  * other is durable. So such a slot was damaged, and if there is a witness of a generation that
- * is newer than all copies, that one is lost.
+ * is newer than all copies, that one is lost. If the witness of a next generation is damaged as
+ * well, one may be.
  */
 #ifndef STELE_IMAGE_COPIES_H
 #define STELE_IMAGE_COPIES_H
@@ -26,8 +27,9 @@ struct stele_copy {
 struct stele_copies {
 	struct stele_copy copy[STELE_SUPERBLOCK_COPIES];
 	unsigned int good;	   /* that decode */
-	uint64_t generation_max;   /* of those, and of what is lost */
+	uint64_t generation_max;   /* of those, and of what is or may be lost */
 	struct stele_superblock lost; /* by its witness; generation 0: nothing is */
+	bool doubt; /* one may be */
 };
 
 /*

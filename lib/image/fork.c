@@ -82,9 +82,12 @@ static int load_branches(struct stele_device *dev,
 	return ret;
 }
 
-const char *stele_fork_damage(const struct stele_fork *fork)
+const char *stele_fork_fate(const struct stele_fork *fork)
 {
-	return fork->witnessed ? "superblocks are" : "catalog is";
+	if (fork->doubt)
+		return "may have been published, but superblocks and witness are damaged";
+	return fork->witnessed ? "was published, but its superblocks are damaged" :
+				 "was published, but its catalog is damaged";
 }
 
 void stele_fork_free(struct stele_fork *fork)
@@ -341,6 +344,7 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 	image->slot = fork->branches[first].slot;
 	image->fork = fork;
 	fork->witnessed = copies->lost.generation != 0;
+	fork->doubt = copies->doubt;
 	if (copies->generation_max > generation)
 		fork->lost = copies->generation_max;
 	return 0;

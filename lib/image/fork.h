@@ -4,8 +4,8 @@
  *
  * Two writers published at once: superblock copies of the same generation differ, and are
  * its branches. Or a generation was published, but its catalog is damaged since, or both its
- * superblocks are (copies.h): then it and the older generation, if there is one, are the
- * branches. Only the image's owner can know which one is right. Until
+ * superblocks are (copies.h): then it and the older generation, as far as there is anything of
+ * them, are the branches. Only the image's owner can know which one is right. Until
  * then, the image is what all branches with a sound catalog share: snapshots of the same id,
  * name, digest and place. Nobody writes to it, except to make one branch the image.
  */
@@ -27,6 +27,7 @@ struct stele_fork {
 	unsigned int count;
 	uint64_t lost; /* generation that was published, and is damaged since; 0: none */
 	bool witnessed; /* only by its witness is it known */
+	bool doubt;	/* there may have been none */
 };
 
 /*
@@ -37,8 +38,8 @@ struct stele_fork {
 int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 		    const struct stele_copies *copies, uint64_t generation,
 		    struct stele_image *image);
-/* What of the lost generation is damaged, in words, with its verb. */
-const char *stele_fork_damage(const struct stele_fork *fork);
+/* What became of the lost generation, in words. */
+const char *stele_fork_fate(const struct stele_fork *fork);
 /* NULL is fine. */
 void stele_fork_free(struct stele_fork *fork);
 

@@ -147,15 +147,13 @@ static int load_fork(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_fork_load(dev, log, copies, generation, image);
 	if (ret == 0 && image->fork->lost && generation)
 		stele_log_warning(log,
-				  "generation %" PRIu64 " was published, but its %s "
-				  "damaged: falling back to generation %" PRIu64 "; snapshots "
-				  "made since are missing ('stele repair' shows both)",
-				  image->fork->lost, stele_fork_damage(image->fork), generation);
+				  "generation %" PRIu64 " %s: falling back to generation %" PRIu64
+				  "; snapshots made since are missing ('stele repair' shows %s)",
+				  image->fork->lost, stele_fork_fate(image->fork), generation,
+				  image->fork->doubt ? "what is left" : "both");
 	else if (ret == 0 && image->fork->lost)
-		stele_log_warning(log,
-				  "generation %" PRIu64 " was published, but its %s "
-				  "damaged ('stele repair' can restore them)",
-				  image->fork->lost, stele_fork_damage(image->fork));
+		stele_log_warning(log, "generation %" PRIu64 " %s ('stele repair' can restore them)",
+				  image->fork->lost, stele_fork_fate(image->fork));
 	return ret;
 }
 
@@ -298,7 +296,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_device_size(dev, &target_size);
 	if (ret < 0)
 		return ret;
-	if (copies->lost.generation)
+	if (copies->lost.generation || copies->doubt)
 		*passed = -EBADMSG;
 	stele_log_hold(&held, log);
 	for (i = best_below(copies, UINT64_MAX); i >= 0;
@@ -322,6 +320,11 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		return ret;
 	if (copies->lost.generation)
 		return load_fork(dev, log, copies, 0, image);
+	if (!error && copies->doubt) {
+		stele_log_error(log, "both superblocks in slot 1 are damaged: whether a build was "
+				     "interrupted or an image is lost cannot be told");
+		return -EBADMSG;
+	}
 	if (!error)
 		return refuse_unfinished(dev, copies, target_size, log);
 	log_no_catalog(error, log);

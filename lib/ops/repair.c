@@ -76,12 +76,14 @@ static void show_branch(struct stele_image *image, uint32_t number,
 }
 
 /*
- * The only branch there is: of a lost generation that was the first one. Without any copy there
- * may have been a newer one, whose witness is lost, too.
+ * Not of the first generation that is lost, of which there is but one version. But without any
+ * copy there may have been a newer one, whose witness is lost, too.
  */
-static bool is_clear(const struct stele_repair_report *report)
+static bool needs_choice(const struct stele_image *image)
 {
-	return report->branches == 1 && report->wrong_copies < STELE_SUPERBLOCK_COPIES;
+	const struct stele_fork *fork = image->fork;
+
+	return fork && (fork->count > 1 || fork->doubt || !image->copies.good);
 }
 
 /* What is there, read only. */
@@ -107,6 +109,7 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 		return ret;
 	}
 	report->branches = image.fork ? image.fork->count : 0;
+	report->needs_choice = needs_choice(&image);
 	report->wrong_copies = stele_image_wrong_copies(&image);
 	if (!image.fork)
 		report->wrong_catalogs = stele_image_wrong_catalogs(&image);
@@ -144,11 +147,10 @@ static int check_choice(const struct stele_repair_opts *opts,
 			const struct stele_log *log,
 			const struct stele_repair_report *report)
 {
-	if (report->branches && !opts->choose && !is_clear(report) &&
-	    !(opts->flags & STELE_DRY_RUN)) {
+	if (report->needs_choice && !opts->choose && !(opts->flags & STELE_DRY_RUN)) {
 		stele_log_error(log, report->branches == 1 ?
-					"no superblock is left, so there may have been newer "
-					"snapshots than its witness shows: choose it nonetheless" :
+					"there may have been newer snapshots than this branch has, "
+					"of which nothing is left: choose it to go on" :
 					"choose the branch that shall stay; what only the other "
 					"one has is given up");
 		return -ENOTUNIQ;
@@ -184,7 +186,7 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 		ret = look(target, &known, &log, &made);
 	if (!ret)
 		ret = check_choice(&known, &log, &made);
-	if (!ret && is_clear(&made))
+	if (!ret && made.branches && !made.needs_choice)
 		known.choose = 1;
 	if (!ret && (made.branches ? known.choose > 0 :
 				      made.wrong_copies || made.wrong_catalogs))

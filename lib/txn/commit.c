@@ -184,10 +184,9 @@ int stele_image_check_writable(const struct stele_image *image)
 
 	if (image->fork && image->fork->lost) {
 		stele_log_error(&image->log,
-				"generation %" PRIu64 " was published, but its %s damaged: "
-				"nothing is changed before 'stele repair' has chosen what "
-				"to build on",
-				image->fork->lost, stele_fork_damage(image->fork));
+				"generation %" PRIu64 " %s: nothing is changed before 'stele "
+				"repair' has chosen what to build on",
+				image->fork->lost, stele_fork_fate(image->fork));
 		return -ENOTUNIQ;
 	}
 	if (image->fork) {

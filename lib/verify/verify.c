@@ -100,13 +100,16 @@ static void check_copy(struct stele_check *check,
 	int error = 0;
 
 	if (copy->error < 0) {
-		const bool lost = copies->lost.generation && mirror->error;
+		const char *lost = !mirror->error ? "" :
+				   copies->doubt ? "; a newer generation may be lost with it" :
+				   copies->lost.generation ?
+						   "; the newest generation is lost with it, and "
+						   "'stele repair' can restore it" :
+						   "";
 
 		stele_check_report(check, copy->error, "superblock",
 				   copy->offset, STELE_BLOCK_SIZE, "%s%s",
-				   copy->why,
-				   lost ? "; the newest generation is lost with it, and 'stele "
-					  "repair' can restore it" : "");
+				   copy->why, lost);
 		return;
 	}
 	if (copy->sb.generation == check->image->sb.generation &&

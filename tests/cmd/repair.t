@@ -107,6 +107,37 @@ is "v1 old" "$(jq -rs 'map(.name) | join(" ")' <<<"$out")" "superblocks lost: or
 must stele append -q other older.stele@v3
 must stele verify -q older.stele
 
+# The witness, too: nothing shows what was there, but that something may have been.
+cp image.stele doubt.stele
+lose doubt.stele $slot3
+for at in $((0x180000)) $((0x1ff000)); do
+	dd if=/dev/zero of=doubt.stele bs=4096 seek=$((at / 4096)) count=1 conv=notrunc status=none
+done
+run stele snapshot list doubt.stele
+ok "superblocks and witness lost: a warning" \
+	grep -q "generation 3 may have been published, but superblocks and witness" <<<"$err"
+run stele append -q other doubt.stele@v3
+is 1 "$status" "superblocks and witness lost: nobody writes"
+run stele repair doubt.stele
+is 1 "$status" "superblocks and witness lost: nothing is repaired unasked"
+ok "superblocks and witness lost: but what to do is said" grep -q "^hint: .*--choose" <<<"$err"
+must stele repair --choose=1 doubt.stele >/dev/null
+must stele append -q other doubt.stele@v3
+ok "superblocks and witness lost: until it was told to" stele verify -q doubt.stele
+must stele build -q src young.stele@v1
+lose young.stele $slot3
+dd if=/dev/zero of=young.stele bs=4096 seek=$((0x180)) count=1 conv=notrunc status=none
+for verb in ls verify repair; do
+	run stele $verb young.stele
+	is 3 "$status" "nothing but the beginning left: $verb calls it damage" || diag "$err"
+	ok "nothing but the beginning left: $verb does not call for a build" \
+		not grep -qE "stele build|unfinished" <<<"$err"
+done
+run stele build -q src young.stele
+is 1 "$status" "nothing but the beginning left: nothing is built over it"
+ok "nothing but the beginning left: 'stele build' looks first" grep -q "^hint: 'stele verify'" <<<"$err" ||
+	diag "$err"
+
 cp image.stele none.stele
 lose none.stele $slot
 lose none.stele $slot3

@@ -290,6 +290,30 @@ static void check_lost(void)
 	is_int(3, recover(), "and is found");
 }
 
+/* Not even a witness is left of what may have been there. */
+static void check_doubt(void)
+{
+	struct stele_image image = load();
+	struct stele_txn edit;
+
+	ok(image.fork && image.fork->doubt && image.sb.generation == 1,
+	   "with the witness: something may be lost");
+	ok(test_log_has(&messages, "generation 2 may have been published"), "which is said");
+	is_int(-ENOTUNIQ, stele_image_check_writable(&image), "nobody writes");
+	is_int(0, stele_fork_choose(&image, 0), "before what is left was chosen");
+	is_int(0, stele_txn_attach(&image, &edit), "by one");
+	is_int(0, stele_txn_publish(&edit, 1), "who commits");
+	is_uint(3, image.sb.generation, "above what may have been there");
+	stele_txn_release(&edit);
+	release(&image);
+	is_int(3, recover(), "and is found");
+	is_uint(0, messages.warnings, "without doubt");
+	restore();
+	lose(0);
+	memory[0x180000 + 50] ^= 1;
+	memory[0x1ff000 + 50] ^= 1;
+}
+
 static void check_witnesses(void)
 {
 	struct stele_superblock sb;
@@ -311,9 +335,7 @@ static void check_witnesses(void)
 	restore();
 	lose(0);
 	witness[50] ^= 1;
-	image = load();
-	ok(!image.fork && image.sb.generation == 1, "with its witness a loss goes unnoticed");
-	release(&image);
+	check_doubt();
 	sb.uuid[0] ^= 1;
 	stele_superblock_encode(&sb, at, (void *)witness);
 	image = load();
@@ -377,6 +399,12 @@ static void check_lost_first(void)
 		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
 	memset(memory + 0x1ff000, 0, 4096); /* there was no second one */
 	is_int(1, recover(), "an image of one commit");
+	lose(0);
+	is_int(1, recover(), "whose beginning is lost");
+	image = load();
+	ok(!image.fork, "has lost nothing by that");
+	release(&image);
+	stele_superblock_encode(&sb, offsets[0], (void *)(memory + offsets[0]));
 	lose(1);
 	image = load();
 	ok(image.fork && image.fork->lost == 1, "of which both superblocks are lost");
@@ -463,6 +491,7 @@ static void check_features(void)
 
 static void check_unfinished(void)
 {
+	static uint8_t saved_slot[4096];
 	struct stele_superblock sb;
 	struct stele_image image;
 
@@ -487,6 +516,12 @@ static void check_unfinished(void)
 	}
 	memset(memory + offsets[0], 0, 4096);
 	is_int(-EINPROGRESS, recover(), "unfinished, one copy gone");
+	memcpy(saved_slot, memory + offsets[1], 4096);
+	lose(1);
+	is_int(-EBADMSG, recover(), "unfinished, but what is written first is damaged");
+	ok(test_log_has(&messages, "cannot be told"), "it may have been an image");
+	memcpy(memory + offsets[1], saved_slot, 4096);
+	is_int(-EINPROGRESS, recover(), "one copy of it will do");
 	sb.uuid[3] ^= 1;
 	stele_superblock_encode(&sb, offsets[0], (void *)(memory + offsets[0]));
 	sb.high_water = STELE_DATA_OFFSET;
