@@ -262,10 +262,20 @@ STELE_API void stele_reader_close(struct stele_reader *reader);
 
 struct stele_view;
 
+enum stele_view_flags {
+	/*
+	 * Samples are fetched by the view into memory of its own (userfaultfd), whole and
+	 * verified: from any target, RBD images as well. See "Fetched" below.
+	 */
+	STELE_VIEW_FETCH = 1 << 0,
+};
+
 struct stele_view_opts {
 	size_t size;
 	uint32_t verify; /* enum stele_verify */
-	uint32_t reserved;
+	uint32_t flags;	 /* enum stele_view_flags */
+	uint64_t memory_size; /* FETCH: bytes of samples that are kept at most; 0: 256 MiB, or
+				 what the largest sample needs */
 };
 
 /**
@@ -280,23 +290,34 @@ struct stele_view_opts {
  * one once gc has freed their space. The cache may also be older than a target
  * that another machine writes to: a sample that does not match is read around the cache, and
  * kept in memory until the view is closed, 256 MiB at most.
- * Return: 0; -EOPNOTSUPP (not a kernel block device or file); -EINVAL; -E2BIG;
- * -ENOMEM; errno of mmap(2).
+ *
+ * Fetched. A sample is read whole and verified when it is requested, touched or prefetched,
+ * and with it those that share pages with it. Above memory_size, those fetched first are
+ * dropped; their pointers stay valid: a touch brings them back, verified again. If that
+ * fails, it raises SIGBUS, and never shows zeros or other bytes; a system call gets an error.
+ * Samples that share a page with a damaged one are read around it, as above. A thread of
+ * the view may call the dataset's log function while others wait for what they
+ * touch. After fork() the child has no such memory (SIGSEGV), and calls on the view return
+ * -EOWNERDEAD: open another one.
+ * Return: 0; -EOPNOTSUPP (not a kernel block device or file; FETCH: no userfaultfd); -EPERM
+ * (FETCH: the kernel forbids it; the log names the sysctl); -EINVAL; -E2BIG; -ENOMEM; -EAGAIN
+ * (FETCH: no thread); errno of mmap(2).
  */
 STELE_API int stele_view_open(struct stele_dataset *ds,
 			      const struct stele_view_opts *opts,
 			      struct stele_view **out);
 /**
  * Pointer and length of a sample, valid until the view is closed; nothing to release. Any
- * thread, and a forked child. Return: 0; -ERANGE; -EBADMSG, -EUCLEAN; -ESTALE; -ENOBUFS
- * (over the 256 MiB, logged); -ENOMEM; device errno.
+ * thread, and unless it is fetched a forked child. Return: 0; -ERANGE; -EBADMSG, -EUCLEAN;
+ * -ESTALE; -ENOBUFS (over the 256 MiB, logged); -EOWNERDEAD; -ENOMEM; device errno.
  */
 STELE_API int stele_view_sample(struct stele_view *view, uint64_t id,
 				struct stele_sample *out);
 /**
  * stele_view_prefetch() - read samples into memory
- * Return: 0; -ERANGE; -EIO and others of madvise(2) (the first failure;
- * the rest is still tried).
+ * Fetched: many at once, verified; the first ones, if memory_size is less than all need.
+ * Return: 0; -ERANGE; -EIO and others of madvise(2), or errors of stele_view_sample() (the
+ * first failure; the rest is still tried).
  */
 STELE_API int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
 				  size_t count);

@@ -2,7 +2,8 @@
 /*
  * view.c - a snapshot through the page cache: samples by pointer
  *
- * One shared read-only mapping of the target up to the high-water mark (cached.h). What it
+ * Or in memory of the view's own, whose pages come on touch: fetched.h. What follows is of
+ * the page cache. One shared read-only mapping of the target up to the high-water mark (cached.h). What it
  * shows may be older than the device. So a sample that does not match is dropped from the
  * cache, and finally read around it, which also serves as the reread: fresh.h keeps it.
  *
@@ -23,6 +24,7 @@
 #include "lib/image/proof.h"
 #include "lib/read/check.h"
 #include "lib/read/sample.h"
+#include "lib/view/fetched.h"
 #include "lib/view/fresh.h"
 
 /* Samples requested ahead of those waited for. */
@@ -30,7 +32,9 @@
 
 struct stele_view {
 	struct stele_dataset *ds;
+	uint64_t size; /* of the target, as far as it is mapped */
 	struct stele_cached cached;
+	struct stele_fetched *fetched; /* NULL: by the page cache */
 	enum stele_verify verify;
 	struct stele_proof proof; /* for DIGEST, under the lock */
 	pthread_mutex_t lock;	  /* trylock only: a fork may have left it locked */
@@ -42,11 +46,31 @@ static int check_options(const struct stele_view_opts *opts,
 {
 	const struct stele_option limits[] = {
 		{"verify", opts->verify, STELE_VERIFY_DIGEST},
-		{"reserved", opts->reserved, 0},
+		{"memory_size", opts->memory_size,
+		 opts->flags & STELE_VIEW_FETCH ? UINT64_MAX : 0},
 	};
+	int err = stele_options_flags(opts->flags, STELE_VIEW_FETCH, log);
 
-	return stele_options_check(limits, sizeof(limits) / sizeof(*limits),
-				   log);
+	return err ? err :
+		     stele_options_check(limits, sizeof(limits) / sizeof(*limits), log);
+}
+
+/* Memory for samples, of either kind. */
+static int open_memory(struct stele_view *view, const struct stele_view_opts *opts)
+{
+	struct stele_dataset *ds = view->ds;
+	int err;
+
+	view->size = ds->image.sb.high_water;
+	if (opts->flags & STELE_VIEW_FETCH)
+		return stele_fetched_open(ds, view->size, view->verify,
+					  opts->memory_size, &view->fetched);
+	err = stele_cached_open(ds->image.dev, view->size, &view->cached);
+	if (err == -EOPNOTSUPP)
+		stele_log_error(&ds->image.log,
+				"the page cache has only block devices and files; "
+				"needs STELE_VIEW_FETCH");
+	return err;
 }
 
 static int view_open(struct stele_dataset *ds,
@@ -69,8 +93,7 @@ static int view_open(struct stele_dataset *ds,
 	stele_dataset_enter(ds);
 	view->verify = stele_dataset_verify(ds, known.verify);
 	pthread_mutex_init(&view->lock, NULL);
-	err = stele_cached_open(ds->image.dev, ds->image.sb.high_water,
-				&view->cached);
+	err = open_memory(view, &known);
 	if (!err && view->verify == STELE_VERIFY_DIGEST)
 		err = stele_proof_init(&view->proof, &ds->image,
 				       STELE_CHECKERS_MEMORY);
@@ -93,6 +116,7 @@ void stele_view_close(struct stele_view *view)
 {
 	if (!view)
 		return;
+	stele_fetched_close(view->fetched);
 	stele_cached_close(&view->cached);
 	stele_proof_release(&view->proof);
 	stele_fresh_release(&view->fresh);
@@ -106,7 +130,7 @@ static int locate(const struct stele_view *view, uint64_t id,
 {
 	int err = stele_slot_locate(view->ds, id, slot);
 
-	if (!err && !range_ok(slot->offset, slot->size, view->cached.size))
+	if (!err && !range_ok(slot->offset, slot->size, view->size))
 		err = -EUCLEAN;
 	return err;
 }
@@ -138,6 +162,14 @@ static int read_past(struct stele_view *view, const struct stele_slot *slot,
 	return err;
 }
 
+static int find_fetched(struct stele_view *view, const struct stele_slot *slot,
+			struct stele_proof *proof, struct stele_sample *out)
+{
+	int ret = stele_fetched_sample(view->fetched, slot, proof, out);
+
+	return ret > 0 ? read_past(view, slot, proof, out) : ret;
+}
+
 static int find(struct stele_view *view, const struct stele_slot *slot,
 		struct stele_proof *proof, struct stele_sample *out)
 {
@@ -145,6 +177,8 @@ static int find(struct stele_view *view, const struct stele_slot *slot,
 
 	if (stele_fresh_find(&view->fresh, slot->id, out))
 		return 0;
+	if (view->fetched)
+		return find_fetched(view, slot, proof, out);
 	err = decode(view, slot, proof, out);
 	if (err == -EBADMSG) {
 		stele_cached_drop(&view->cached, slot->offset, slot->size);
@@ -157,36 +191,47 @@ static int find(struct stele_view *view, const struct stele_slot *slot,
 	return stele_slot_judge(view->ds, slot, err);
 }
 
-static int find_proven(struct stele_view *view, const struct stele_slot *slot,
-		       struct stele_sample *out)
+/* The view's proof, or, if that is in use, *own. Return: 0; -ENOMEM. */
+static int take_proof(struct stele_view *view, struct stele_proof *own,
+		      struct stele_proof **proof)
 {
-	struct stele_proof own = {0};
-	int err;
+	*own = (struct stele_proof){0};
+	*proof = NULL;
+	if (view->verify != STELE_VERIFY_DIGEST)
+		return 0;
+	*proof = pthread_mutex_trylock(&view->lock) ? own : &view->proof;
+	return *proof == own ? stele_proof_init(own, &view->ds->image, 0) : 0;
+}
 
-	if (!pthread_mutex_trylock(&view->lock)) {
-		err = find(view, slot, &view->proof, out);
+static void give_proof(struct stele_view *view, struct stele_proof *own,
+		       const struct stele_proof *proof)
+{
+	if (proof == &view->proof)
 		pthread_mutex_unlock(&view->lock);
-		return err;
-	}
-	err = stele_proof_init(&own, &view->ds->image, 0);
-	if (!err)
-		err = find(view, slot, &own, out);
-	stele_proof_release(&own);
-	return err;
+	stele_proof_release(own);
+}
+
+/* Fetched samples stay with the process that has the thread. */
+static bool is_gone(const struct stele_view *view)
+{
+	return view->fetched && stele_fetched_is_forked(view->fetched);
 }
 
 static int view_sample(struct stele_view *view, uint64_t id,
 		       struct stele_sample *out)
 {
+	struct stele_proof own, *proof;
 	struct stele_slot slot;
 	int err;
 
 	*out = (struct stele_sample){.id = id};
-	err = locate(view, id, &slot);
-	if (!err)
-		err = view->verify == STELE_VERIFY_DIGEST ?
-			      find_proven(view, &slot, out) :
-			      find(view, &slot, NULL, out);
+	err = is_gone(view) ? -EOWNERDEAD : locate(view, id, &slot);
+	if (!err) {
+		err = take_proof(view, &own, &proof);
+		if (!err)
+			err = find(view, &slot, proof, out);
+		give_proof(view, &own, proof);
+	}
 	if (err)
 		*out = (struct stele_sample){.id = id, .status = err};
 	return err;
@@ -217,8 +262,21 @@ static int finish_sample(const struct stele_view *view, uint64_t id)
 	return err ? err : stele_cached_finish(&view->cached, slot.offset, slot.size);
 }
 
-static int view_prefetch(struct stele_view *view, const uint64_t *ids,
-			 size_t count)
+static int prefetch_fetched(struct stele_view *view, const uint64_t *ids,
+			    size_t count)
+{
+	struct stele_proof own, *proof;
+	int err = is_gone(view) ? -EOWNERDEAD : take_proof(view, &own, &proof);
+
+	if (err)
+		return err;
+	err = stele_fetched_prefetch(view->fetched, ids, count, proof);
+	give_proof(view, &own, proof);
+	return err;
+}
+
+static int prefetch_cached(struct stele_view *view, const uint64_t *ids,
+			   size_t count)
 {
 	size_t started = 0;
 	int err = 0;
@@ -239,6 +297,7 @@ static int view_prefetch(struct stele_view *view, const uint64_t *ids,
 int stele_view_prefetch(struct stele_view *view, const uint64_t *ids,
 			size_t count)
 {
-	return STELE_CALL(view_prefetch(view, ids, count),
+	return STELE_CALL(view->fetched ? prefetch_fetched(view, ids, count) :
+					  prefetch_cached(view, ids, count),
 			  "cannot prefetch");
 }

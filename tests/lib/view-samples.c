@@ -185,9 +185,9 @@ static void test_refusals(const struct test_dataset *t)
 			       &view),
 	       "no digests through a view");
 	is_int(-EINVAL,
-	       stele_view_open(ds, &STELE_OPTS(stele_view_opts, .reserved = 1),
+	       stele_view_open(ds, &STELE_OPTS(stele_view_opts, .flags = 1u << 31),
 			       &view),
-	       "reserved option");
+	       "unknown flag");
 	stele_view_close(NULL);
 	stele_dataset_close(ds);
 }
