@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-#include "lib/view/faults.h"
+#include "lib/device/faults.h"
 
 struct stele_resident_run;
 

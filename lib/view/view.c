@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * view.c - a snapshot through the page cache: samples by pointer
+ * view.c - a snapshot in memory: samples by pointer
  *
- * Or in memory of the view's own, whose pages come on touch: fetched.h. What follows is of
- * the page cache. One shared read-only mapping of the target up to the high-water mark (cached.h). What it
- * shows may be older than the device. So a sample that does not match is dropped from the
- * cache, and finally read around it, which also serves as the reread: fresh.h keeps it.
+ * Either all comes when it is touched, verified, into memory of the view's own: fetched.h.
+ * Or through the page cache, and the rest here is about that: one shared read-only
+ * mapping of the target up to the high-water mark (cached.h). What it shows may be older than
+ * the device. So a sample that does not match is dropped from the cache, and finally read
+ * around it, which also serves as the reread: fresh.h keeps it, as it does what of
+ * fetched ones has to be read apart.
  *
  * Any thread may request samples, also in a child after fork(). Proven digests
  * are cached for one thread at a time; a thread that finds them in use proves its own.

@@ -7,10 +7,10 @@
  * that were not put there. A child after fork() does not have the memory (SIGSEGV), as
  * userfaultfd does not follow there, and it would see zeros.
  *
- * Pages are filled in, poisoned and dropped by one thread at a time (resident.h).
+ * Pages are filled in, poisoned and dropped by one thread at a time (lib/view/resident.h).
  */
-#ifndef STELE_VIEW_FAULTS_H
-#define STELE_VIEW_FAULTS_H
+#ifndef STELE_DEVICE_FAULTS_H
+#define STELE_DEVICE_FAULTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
  * A poisoned page is a marker of the kernel's since Linux 6.6. Before, it is the page
  * behind the end of an empty file, mapped in its place.
  */
-#include "lib/view/faults.h"
+#include "lib/device/faults.h"
 
 #include <errno.h>
 #include <fcntl.h>
