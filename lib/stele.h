@@ -30,7 +30,7 @@
  * it. A reader, a cursor and a view's prefetch belong to one thread at a
  * time; for concurrency, use more readers. A reader can move to another thread only
  * while nothing is in flight. After fork() a dataset still works in
- * the child; a reader or transaction does not (-EOWNERDEAD): open a new one.
+ * the child; a reader, fetched view or transaction does not (-EOWNERDEAD): open a new one.
  *
  * Errors. Functions that can fail return 0 (or a count) or a negative errno;
  * they never set errno, print, or exit. Fixed meanings:

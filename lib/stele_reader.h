@@ -7,7 +7,7 @@
  * for the next. Buffers are its own, allocated when it is opened. It finds out by itself
  * how many reads the device wants in flight. It records latencies in *histograms*, which
  * programs can use for their own, too. A *view* has the kernel map the image
- * instead: samples are pointers into the page cache.
+ * instead, samples are pointers into the page cache; or it fetches samples when they are touched.
  *
  * Threads. A reader belongs to one thread at a time, and so does a view's prefetch. It can
  * move to another while nothing is in flight: no thread can wait for what another one

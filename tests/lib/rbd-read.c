@@ -4,11 +4,14 @@
  *
  * What is read is compared with the files that it was built from. Readers leave
  * neither watch nor lock, go on in a forked child, and when the RBD snapshot is
- * removed under them they say -ESTALE and never bring a wrong byte.
+ * removed under them they say -ESTALE and never bring a wrong byte. Under pointers of a
+ * fetched view it is SIGBUS.
  */
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +116,87 @@ static struct counts read_each(struct stele_dataset *ds)
 		stele_sample_release(&sample);
 	}
 	return counts;
+}
+
+/* ---- a view ------------------------------------------------------------------ */
+
+/* Room for two of them. */
+#define VIEW_MEMORY (3 * (uint64_t)SAMPLE_SIZE)
+
+static sigjmp_buf back;
+
+static void on_bus(int number)
+{
+	siglongjmp(back, number);
+}
+
+static struct stele_view *open_view(struct stele_dataset *ds)
+{
+	struct stele_view *view;
+
+	if (stele_view_open(ds, &STELE_OPTS(stele_view_opts,
+					    .flags = STELE_VIEW_FETCH,
+					    .memory_size = VIEW_MEMORY), &view))
+		bail("no view: %s", stele_errmsg());
+	return view;
+}
+
+static struct counts ask_all(struct stele_view *view, struct stele_sample *all)
+{
+	struct counts counts = {0};
+	struct stele_sample sample;
+
+	for (uint64_t id = 0; id < SAMPLES; id++) {
+		stele_view_sample(view, id, &sample);
+		count_sample(&counts, &sample);
+		if (!sample.status)
+			all[id] = sample;
+	}
+	return counts;
+}
+
+/* SIGBUS counts as stale. */
+static struct counts touch_all(const struct stele_sample *all)
+{
+	static struct counts counts; /* jumped over */
+	static uint64_t id;
+
+	counts = (struct counts){0};
+	signal(SIGBUS, on_bus);
+	for (id = 0; id < SAMPLES; id++) {
+		if (sigsetjmp(back, 1))
+			counts.stale++;
+		else
+			count_sample(&counts, &all[id]);
+	}
+	signal(SIGBUS, SIG_DFL);
+	return counts;
+}
+
+static void check_view(struct stele_view *view, struct stele_sample *all)
+{
+	const uint64_t ids[] = {7, 3};
+	struct counts counts = ask_all(view, all);
+
+	is_uint(SAMPLES, counts.right, "a fetched view: all right");
+	counts = touch_all(all);
+	is_uint(SAMPLES, counts.right, "and when they are touched again");
+	is_int(0, stele_view_prefetch(view, ids, 2), "prefetch");
+}
+
+/* What is in memory stays right; the rest is gone. */
+static void check_view_removed(struct stele_view *view, struct stele_sample *all)
+{
+	struct counts counts = touch_all(all);
+	const uint64_t ids[] = {20, 21, 22, 23};
+
+	is_uint(0, counts.wrong + counts.other, "a view removed: no wrong byte");
+	ok(counts.stale > SAMPLES / 2, "SIGBUS: %u", counts.stale);
+	counts = ask_all(view, all);
+	is_uint(0, counts.wrong + counts.other, "nor when asked for");
+	ok(counts.stale > SAMPLES / 2, "stale: %u", counts.stale);
+	is_int(-ESTALE, stele_view_prefetch(view, ids, 4), "prefetch says so");
+	stele_view_close(view);
 }
 
 static bool no_trace(const char *rbd)
@@ -266,6 +350,7 @@ int main(void)
 	struct stele_reader *reader, *careless;
 	struct stele_dataset_info info = {.size = sizeof(info)};
 	struct stele_view *view;
+	struct stele_sample seen[SAMPLES];
 	struct counts counts;
 	const char *rbd;
 	char at[4096];
@@ -286,7 +371,10 @@ int main(void)
 	counts = read_all(reader);
 	is_uint(SAMPLES, counts.right, "and the parent goes on");
 	check_unprotected(rbd, at);
-	is_int(-EOPNOTSUPP, stele_view_open(ds, NULL, &view), "no view");
+	is_int(-EOPNOTSUPP, stele_view_open(ds, NULL, &view),
+	       "no view by the page cache");
+	view = open_view(ds);
+	check_view(view, seen);
 	is_int(0, stele_dataset_open(
 			  at,
 			  &STELE_OPTS(stele_open_opts,
@@ -300,6 +388,7 @@ int main(void)
 	change_head(rbd, ds);
 	check_removed(ds, reader, "removed");
 	check_removed(unchecked, careless, "without checks");
+	check_view_removed(view, seen);
 	is_int(-ENOENT, stele_dataset_open(at, NULL, &late), "opens no more");
 	stele_reader_close(careless);
 	stele_reader_close(reader);
