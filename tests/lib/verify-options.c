@@ -85,19 +85,30 @@ static struct seen by_reader(struct stele_dataset *ds, uint32_t verify)
 	return seen;
 }
 
-static struct seen by_view(struct stele_dataset *ds, uint32_t verify)
+static struct seen by_view_of(struct stele_dataset *ds, uint32_t verify,
+			      uint32_t flags)
 {
 	struct stele_sample sample;
 	struct stele_view *view;
 	struct seen seen;
 
-	if (stele_view_open(ds, &STELE_OPTS(stele_view_opts, .verify = verify),
-			    &view))
+	if (stele_view_open(ds, &STELE_OPTS(stele_view_opts, .verify = verify,
+					    .flags = flags), &view))
 		bail("no view");
 	for (uint64_t id = 0; id < COUNT; id++)
 		seen.status[id] = stele_view_sample(view, id, &sample);
 	stele_view_close(view);
 	return seen;
+}
+
+static struct seen by_view(struct stele_dataset *ds, uint32_t verify)
+{
+	return by_view_of(ds, verify, 0);
+}
+
+static struct seen by_fetched(struct stele_dataset *ds, uint32_t verify)
+{
+	return by_view_of(ds, verify, STELE_VIEW_FETCH);
 }
 
 static struct seen by_loader(struct stele_dataset *ds, uint32_t verify)
@@ -130,6 +141,7 @@ static const struct way {
 	{"one-shot", by_dataset},
 	{"reader", by_reader},
 	{"view", by_view},
+	{"fetched view", by_fetched},
 	{"loader", by_loader},
 };
 

@@ -343,7 +343,8 @@ static void test_damage(const struct test_dataset *t)
 	const uint64_t bad = t->count / 2;
 	struct stele_view *view = open_view(t, least(t));
 	struct stele_sample *all = new_samples(t), sample;
-	const uint64_t ids[] = {bad, bad + 1, 0};
+	const uint64_t ids[] = {bad, bad + 1, 0}, around[] = {bad - 1, bad, bad + 1};
+	struct stele_view *large;
 	uint64_t wrong = 0;
 
 	ask_all(t, view, all);
@@ -360,6 +361,10 @@ static void test_damage(const struct test_dataset *t)
 	is_uint(0, wrong, "all others, also on its pages");
 	is_int(-EBADMSG, stele_view_prefetch(view, ids, 3), "prefetch");
 	is_int(0, stele_view_prefetch(view, ids + 1, 1), "of its neighbour");
+	large = open_view(t, 0);
+	is_int(-EBADMSG, stele_view_prefetch(large, around, 3), "of all three");
+	is_int(-EBADMSG, stele_view_sample(large, bad, &sample), "and when asked");
+	stele_view_close(large);
 	flip(t, bad);
 	is_int(0, stele_view_sample(view, bad, &sample), "intact again");
 	ok(test_is_sample(t, bad, &sample), "with all bytes");
