@@ -84,40 +84,36 @@ static int open_fd(const struct stele_log *log)
 	return err == EINVAL ? -EPERM : -err;
 }
 
-/* Pages of ours, whose faults come to us. */
-static int register_range(const struct stele_faults *faults, uint64_t offset, size_t size)
+/*
+ * Pages at `memory`, or anywhere, whose faults come to us. Not to be read before they do: that
+ * would show zeros, as would a process that has all its memory locked.
+ */
+static int map_pages(struct stele_faults *faults, char *memory, size_t size)
 {
-	struct uffdio_register range = {
-		.range = {(uintptr_t)faults->memory + offset, size},
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	struct uffdio_register range = {.range = {.len = size},
+					.mode = UFFDIO_REGISTER_MODE_MISSING};
+	void *mapped = mmap(memory, size, PROT_NONE, flags | (memory ? MAP_FIXED : 0),
+			    -1, 0);
 
-	if (madvise(faults->memory + offset, size, MADV_DONTFORK) ||
-	    ioctl(faults->fd, UFFDIO_REGISTER, &range))
+	if (mapped == MAP_FAILED)
+		return -errno;
+	if (!memory)
+		faults->memory = mapped;
+	range.range.start = (uintptr_t)mapped;
+	if (munlock(mapped, size) || madvise(mapped, size, MADV_DONTFORK) ||
+	    ioctl(faults->fd, UFFDIO_REGISTER, &range) ||
+	    mprotect(mapped, size, PROT_READ))
 		return -errno;
 	return 0;
-}
-
-static int open_memory(struct stele_faults *faults)
-{
-	struct uffdio_api api = {.api = UFFD_API};
-	void *memory;
-
-	if (ioctl(faults->fd, UFFDIO_API, &api))
-		return -errno;
-	memory = mmap(NULL, faults->size, PROT_READ,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	faults->memory = memory;
-	return register_range(faults, 0, faults->size);
 }
 
 int stele_faults_open(uint64_t size, const struct stele_log *log,
 		      struct stele_faults *out)
 {
 	const size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
-	int err;
+	struct uffdio_api api = {.api = UFFD_API};
+	int err = 0;
 
 	*out = (struct stele_faults){.fd = -1, .hole = -1, .page_size = page_size};
 	if (!checked_round_up(size, page_size, &size) || size > PTRDIFF_MAX)
@@ -129,7 +125,10 @@ int stele_faults_open(uint64_t size, const struct stele_log *log,
 		out->fd = -1;
 		return err;
 	}
-	err = open_memory(out);
+	if (ioctl(out->fd, UFFDIO_API, &api))
+		err = -errno;
+	if (!err)
+		err = map_pages(out, NULL, size);
 	if (err)
 		stele_faults_close(out, false);
 	return err;
@@ -233,22 +232,10 @@ int stele_faults_poison(struct stele_faults *faults, uint64_t offset)
 	return faults->hole < 0 ? 0 : map_hole(faults, offset);
 }
 
-int stele_faults_heal(const struct stele_faults *faults, uint64_t offset)
+int stele_faults_heal(struct stele_faults *faults, uint64_t offset)
 {
-	char *const page = faults->memory + offset;
-	int err;
-
-	if (faults->hole < 0) {
-		stele_faults_drop(faults, offset, faults->page_size);
-		return 0;
-	}
-	/* Not to be read before its faults come to us: that would show zeros. */
-	if (mmap(page, faults->page_size, PROT_NONE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-		 0) == MAP_FAILED)
-		return -errno;
-	err = register_range(faults, offset, faults->page_size);
-	if (!err && mprotect(page, faults->page_size, PROT_READ))
-		err = -errno;
-	return err;
+	if (faults->hole >= 0)
+		return map_pages(faults, faults->memory + offset, faults->page_size);
+	stele_faults_drop(faults, offset, faults->page_size);
+	return 0;
 }

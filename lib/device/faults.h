@@ -46,7 +46,7 @@ int stele_faults_fill(const struct stele_faults *faults, uint64_t offset,
 /* One page that is not there. Return: 0; errno. */
 int stele_faults_poison(struct stele_faults *faults, uint64_t offset);
 /* A poisoned page is one that is not there. Return: 0; errno. */
-int stele_faults_heal(const struct stele_faults *faults, uint64_t offset);
+int stele_faults_heal(struct stele_faults *faults, uint64_t offset);
 /* Filled pages are not there any more. */
 void stele_faults_drop(const struct stele_faults *faults, uint64_t offset, size_t size);
 /* Whoever waits for this page looks again. */

@@ -108,6 +108,11 @@ struct check {
 	int error;		  /* of those that were asked for: the first */
 };
 
+static bool is_wanted(const struct check *check, uint64_t id)
+{
+	return id >= check->group->id && id <= check->group->last;
+}
+
 static void mark_bad(struct check *check, const struct stele_slot *slot)
 {
 	uint64_t first, count;
@@ -143,9 +148,10 @@ static void keep(struct check *check, const struct stele_slot *slot,
 	check->out->tail = (const char *)sample->tail + move;
 }
 
-static bool is_worth_rereading(int err)
+/* Of a failed read of all, those that were asked for may still be read. */
+static bool is_worth_rereading(const struct check *check, uint64_t id, int err)
 {
-	return err == -EBADMSG || err == -EIO || err == -ENODATA;
+	return err == -EBADMSG || (check->status && is_wanted(check, id));
 }
 
 static int check_slot(void *user, const struct stele_slot *slot)
@@ -159,7 +165,7 @@ static int check_slot(void *user, const struct stele_slot *slot)
 	if (!err)
 		err = stele_sample_decode(ds, slot, data, check->f->verify,
 					  check->proof, STELE_LOG_INFO, &sample);
-	if (is_worth_rereading(err)) {
+	if (is_worth_rereading(check, slot->id, err)) {
 		const bool mismatch = err == -EBADMSG;
 
 		err = stele_sample_read(ds, slot, check->f->verify, check->proof,
@@ -172,8 +178,7 @@ static int check_slot(void *user, const struct stele_slot *slot)
 		mark_bad(check, slot);
 	else
 		keep(check, slot, data, &sample);
-	if (err && !check->error && slot->id >= check->group->id &&
-	    slot->id <= check->group->last)
+	if (err && !check->error && is_wanted(check, slot->id))
 		check->error = stele_slot_judge(ds, slot, err);
 	free(sample.buffer);
 	return 0;
@@ -224,6 +229,8 @@ static int fetch(struct check *check)
 
 	if (data) {
 		check->status = stele_device_read(dev, data, group->begin, size);
+		if (check->status == -EIO)
+			check->status = stele_device_read(dev, data, group->begin, size);
 		check->data = data;
 		ret = take(check);
 	}
@@ -280,24 +287,41 @@ static int take_first(void *user, const struct stele_slot *slot)
 	return 1;
 }
 
+/* A page that a sample is on. Return: 0; errno: it cannot be filled in. */
+static int serve_sample(struct stele_fetched *f, const struct stele_slot *slot,
+			uint64_t page)
+{
+	struct group group;
+	struct check check = {.f = f, .group = &group, .proof = &f->proof};
+	int ret;
+
+	if (!plan(f, slot, &group) || page < group.first ||
+	    page >= group.first + group.count)
+		return 0; /* another thread was faster */
+	ret = fetch(&check);
+	if (ret && check.bad && !check.bad[page - group.first])
+		ret = 0;
+	release(&check);
+	return ret > 0 ? -EBADMSG : ret;
+}
+
 static void serve(struct stele_fetched *f, uint64_t offset)
 {
-	const uint64_t page = offset / f->faults.page_size;
+	const uint64_t page_size = f->faults.page_size;
 	struct stele_slot slot;
-	struct group group = {0};
-	struct check check = {.f = f, .group = &group, .proof = &f->proof};
-	bool bad = true; /* nobody was given a pointer to where no sample is */
+	int err = -EFAULT; /* nobody was given a pointer to where no sample is */
 
-	if (stele_places_each(&f->places, offset, offset + f->faults.page_size,
-			      take_first, &slot) == 1)
-		bad = plan(f, &slot, &group) && page >= group.first &&
-		      page < group.first + group.count && fetch(&check) &&
-		      (!check.bad || check.bad[page - group.first]);
-	release(&check);
-	if (bad)
-		stele_resident_poison(&f->resident, page);
-	else
+	if (stele_places_each(&f->places, offset, offset + page_size, take_first,
+			      &slot) == 1)
+		err = serve_sample(f, &slot, offset / page_size);
+	if (!err) {
 		stele_faults_wake(&f->faults, offset);
+		return;
+	}
+	stele_log_error(&f->ds->image.log, "a view's page at offset %" PRIu64
+			" cannot be filled in, a touch raises SIGBUS: %s", offset,
+			stele_strerror(err));
+	stele_resident_poison(&f->resident, offset / page_size);
 }
 
 static void *serve_all(void *user)

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum state {
 	ABSENT, /* as it begins */
@@ -28,17 +29,24 @@ int stele_resident_init(struct stele_resident *r, struct stele_faults *faults,
 	*r = (struct stele_resident){.faults = faults, .pages_max = pages_max};
 	pthread_mutex_init(&r->lock, NULL);
 	r->capacity = pages_max < pages ? pages_max : pages;
-	/* Of both the kernel gives memory only to what is in use. */
-	r->states = calloc(pages + 1, sizeof(*r->states));
 	r->runs = calloc(r->capacity + 1, sizeof(*r->runs));
-	return r->states && r->runs ? 0 : -ENOMEM;
+	if (!r->runs)
+		return -ENOMEM;
+	/* A byte for 4 KiB of the target is much for large ones: memory only where in use. */
+	r->states = mmap(NULL, pages + 1, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (r->states != MAP_FAILED)
+		return 0;
+	r->states = NULL;
+	return -errno;
 }
 
 void stele_resident_release(struct stele_resident *r)
 {
 	if (r->faults)
 		pthread_mutex_destroy(&r->lock);
-	free(r->states);
+	if (r->states)
+		munmap(r->states, r->faults->size / r->faults->page_size + 1);
 	free(r->runs);
 	*r = (struct stele_resident){0};
 }

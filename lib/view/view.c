@@ -70,8 +70,8 @@ static int open_memory(struct stele_view *view, const struct stele_view_opts *op
 	err = stele_cached_open(ds->image.dev, view->size, &view->cached);
 	if (err == -EOPNOTSUPP)
 		stele_log_error(&ds->image.log,
-				"the page cache has only block devices and files; "
-				"needs STELE_VIEW_FETCH");
+				"only block devices and files can be mapped; any target "
+				"can be fetched (STELE_VIEW_FETCH)");
 	return err;
 }
 

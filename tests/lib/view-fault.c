@@ -385,12 +385,38 @@ static void fail_reads(const struct test_dataset *t, uint64_t id, uint64_t count
 	stele_fault_set_rules(t->dev, &rule, 1);
 }
 
+static struct test_read blocks_of(const struct test_dataset *t, uint64_t id)
+{
+	struct test_read reads[64], all;
+	unsigned int count = test_reads_of(t, id, reads, 64);
+
+	all = reads[0];
+	all.size = reads[count - 1].offset + reads[count - 1].size - all.offset;
+	return all;
+}
+
+/* Samples that have a byte in a block of this one. */
+static uint64_t lost_max(const struct test_dataset *t, uint64_t bad)
+{
+	const struct test_read read = blocks_of(t, bad);
+	uint64_t count = 0;
+
+	for (uint64_t id = 0; id < t->count; id++) {
+		const struct test_read other = blocks_of(t, id);
+
+		count += other.offset < read.offset + read.size &&
+			 read.offset < other.offset + other.size;
+	}
+	return count;
+}
+
 static void test_device(const struct test_dataset *t)
 {
 	const uint64_t bad = t->count / 3;
 	struct stele_view *view = open_view(t, least(t));
 	struct stele_sample *all = new_samples(t), sample;
 	const uint64_t ids[] = {bad, 0, t->count - 1};
+	uint64_t wrong = 0, lost = 0;
 
 	ask_all(t, view, all);
 	fail_reads(t, bad, 0);
@@ -399,9 +425,21 @@ static void test_device(const struct test_dataset *t)
 	is_int(SIGBUS, look(t, bad, &all[bad]), "a touch");
 	is_int(0, stele_view_sample(view, 0, &sample), "others can be read");
 	ok(test_is_sample(t, 0, &sample), "with all bytes");
+	for (uint64_t id = 0; id < t->count; id++) {
+		int err = stele_view_sample(view, id, &sample);
+
+		lost += err == -EIO;
+		wrong += err ? err != -EIO : !test_is_sample(t, id, &sample);
+	}
+	is_uint(0, wrong, "all of them, or they fail as well");
+	ok(lost <= lost_max(t, bad), "if they are in the same blocks: %ju", (uintmax_t)lost);
 	fail_reads(t, bad, 1);
 	is_int(0, stele_view_sample(view, bad, &sample), "it fails once");
 	ok(test_is_sample(t, bad, &sample), "with all bytes");
+	stele_view_sample(view, 0, &sample);
+	stele_view_sample(view, t->count - 1, &sample);
+	fail_reads(t, bad, 1);
+	is_int(0, look(t, bad, &all[bad]), "also while it is touched");
 	stele_fault_set_rules(t->dev, NULL, 0);
 	stele_view_close(view);
 	free(all);
@@ -600,6 +638,29 @@ static int run_unpoisoned(const struct test_dataset *none)
 	return look(&t, 30, &all[30]) == SIGBUS ? 0 : 5;
 }
 
+/* All memory of the process stays where it is; but not that of a view. */
+static int run_locked(const struct test_dataset *none)
+{
+	struct test_dataset t;
+	struct stele_view *view;
+	struct stele_sample *all;
+
+	(void)none;
+	open_small(&t);
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return 0; /* not allowed */
+	all = new_samples(&t);
+	view = open_view(&t, least(&t));
+	if (ask_all(&t, view, all))
+		return 1;
+	if (count_present(&t, all) > least(&t) / PAGE)
+		return 2;
+	for (uint64_t id = 0; id < t.count; id++)
+		if (look(&t, id, &all[id]))
+			return 3;
+	return 0;
+}
+
 /* ---- options ------------------------------------------------------------------------ */
 
 static void test_options(const struct test_dataset *t)
@@ -672,5 +733,6 @@ int main(void)
 	check_kernel("a kernel that forbids it", run_forbidden);
 	check_kernel("a kernel that serves user mode only", run_user_mode);
 	check_kernel("a kernel without UFFDIO_POISON", run_unpoisoned);
+	check_kernel("a program that has locked its memory", run_locked);
 	return done();
 }
