@@ -74,14 +74,16 @@ static int open_fd(const struct stele_log *log)
 		return fd;
 	}
 	err = errno;
-	if (err == ENOSYS)
+	if (err == ENOSYS) {
+		stele_log_error(log, "the kernel has no userfaultfd");
 		return -EOPNOTSUPP;
-	if (err == EPERM || err == EINVAL) /* it does not know the flag */
-		stele_log_error(log,
-				"the kernel forbids userfaultfd: needs sysctl "
-				"vm.unprivileged_userfaultfd=1, access to " DEVICE
-				" or CAP_SYS_PTRACE, and no filter of system calls");
-	return err == EINVAL ? -EPERM : -err;
+	}
+	if (err != EPERM && err != EINVAL) /* it does not know the flag */
+		return -err;
+	stele_log_error(log, "the kernel forbids userfaultfd: needs sysctl "
+			"vm.unprivileged_userfaultfd=1, access to " DEVICE
+			" or CAP_SYS_PTRACE, and no filter of system calls");
+	return -EPERM;
 }
 
 /*

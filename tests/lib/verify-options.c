@@ -111,6 +111,17 @@ static struct seen by_fetched(struct stele_dataset *ds, uint32_t verify)
 	return by_view_of(ds, verify, STELE_VIEW_FETCH);
 }
 
+/* Unless the kernel forbids it. */
+static bool can_fetch(struct stele_dataset *ds)
+{
+	struct stele_view *view = NULL;
+	int err = stele_view_open(ds, &STELE_OPTS(stele_view_opts,
+						  .flags = STELE_VIEW_FETCH), &view);
+
+	stele_view_close(view);
+	return err != -EPERM && err != -EOPNOTSUPP;
+}
+
 static struct seen by_loader(struct stele_dataset *ds, uint32_t verify)
 {
 	struct stele_loader_source source = {.ds = ds, .count = COUNT};
@@ -168,6 +179,10 @@ static void check(uint32_t of_dataset)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		uint32_t last = i ? STELE_VERIFY_DIGEST : STELE_VERIFY_DEFAULT;
 
+		if (ways[i].read == by_fetched && !can_fetch(ds)) {
+			skip_block(last + 1, "needs userfaultfd");
+			continue;
+		}
 		for (uint32_t v = STELE_VERIFY_DEFAULT; v <= last; v++)
 			is_checked_as(v ? v : fallback, ways[i].read(ds, v),
 				      ways[i].name, of_dataset, v);

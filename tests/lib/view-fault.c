@@ -38,6 +38,8 @@
 #define POISON	       0xc020aa08u /* UFFDIO_POISON */
 #define USER_MODE_ONLY 1u
 
+static bool user_mode_only; /* what the kernel allows, before we do anything */
+
 static struct stele_view *try_view(struct stele_dataset *ds, uint32_t verify,
 				   uint64_t memory)
 {
@@ -165,7 +167,7 @@ static void test_syscall(const struct test_dataset *t)
 	char *copy;
 
 	ask_all(t, view, all);
-	for (uint64_t id = 0; id < t->count; id++) {
+	for (uint64_t id = 0; id < t->count && !user_mode_only; id++) {
 		wanted = t->live[id].sample;
 		copy = malloc(wanted->size + 1);
 		wrong += pwrite(fd, all[id].data, all[id].size, 0) !=
@@ -174,7 +176,10 @@ static void test_syscall(const struct test_dataset *t)
 			 memcmp(copy, wanted->data, wanted->size) != 0;
 		free(copy);
 	}
-	is_uint(0, wrong, "system calls bring samples in");
+	if (user_mode_only)
+		skip_block(1, "needs userfaultfd for system calls");
+	else
+		is_uint(0, wrong, "system calls bring samples in");
 	close(fd);
 	stele_view_close(view);
 	free(all);
@@ -725,6 +730,7 @@ int main(void)
 	view = try_view(t.ds, STELE_VERIFY_DEFAULT, 0);
 	if (!view && strstr(stele_errmsg(), "userfaultfd"))
 		skip_all("needs userfaultfd");
+	user_mode_only = test_log_has(&t.log, "EFAULT");
 	stele_view_close(view);
 	test_dataset_close(&t);
 	plan_lazy();
