@@ -293,7 +293,8 @@ struct stele_view_opts {
  *
  * Fetched. A sample is read whole and verified when it is requested, touched or prefetched,
  * and with it those that share pages with it. Above memory_size, those fetched first are
- * dropped; their pointers stay valid: a touch brings them back, verified again. If that
+ * dropped; their pointers stay valid: a touch brings them back, verified again. So have room
+ * for all that threads look at simultaneously, or they drop each other's. If a touch
  * fails, it raises SIGBUS, and never shows zeros or other bytes; a system call gets an error.
  * Samples that share a page with a damaged one are read around it, as above. A thread of
  * the view may call the dataset's log function while others wait for what they
