@@ -207,8 +207,9 @@ static void check_unknown(void)
 
 int main(void)
 {
-	struct test_plan plan = {
-		.samples = 20, .size_max = 5000, .backend = "threads"};
+	/* Each on pages of its own: the one on a page with a damaged one is read apart. */
+	struct test_plan plan = {.samples = 20, .size_max = 5000, .granule = 4096,
+				 .backend = "threads"};
 
 	plan_lazy();
 	test_dataset_open(&image, &plan);
