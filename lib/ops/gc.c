@@ -269,6 +269,17 @@ static int discard_gap(struct stele_txn *txn, const struct stele_catalog_free *g
 	return ret;
 }
 
+/* Where a writer that was replaced may still write: what he publishes late has to be whole. */
+static int keep_avoided(const struct stele_txn *txn, struct stele_extents *used)
+{
+	const struct stele_extents *avoided = stele_intent_avoided(txn->image->dev);
+	int ret = 0;
+
+	for (uint32_t i = 0; avoided && i < avoided->count && ret == 0; i++)
+		ret = stele_extents_add(used, avoided->list[i].offset, avoided->list[i].size);
+	return ret;
+}
+
 static int discard_free(struct stele_txn *txn)
 {
 	struct stele_progress done = {.size = sizeof(done), .phase = STELE_PHASE_DISCARD};
@@ -277,6 +288,8 @@ static int discard_free(struct stele_txn *txn)
 
 	if (ret == 0)
 		ret = keep_next_place(txn, &used);
+	if (ret == 0)
+		ret = keep_avoided(txn, &used);
 	if (ret == 0)
 		ret = stele_extents_gaps(&used, txn->image->sb.image_size, &gaps);
 	for (uint32_t i = 0; i < gaps.count && ret == 0; i++)

@@ -5,7 +5,8 @@
  * Before any one of its operations, discards among them, the other one comes, takes
  * the turn, publishes, and is gone; then that operation is carried out. Whatever gc
  * says: what the other one has published is there, byte for byte; and gc fails when
- * it was overtaken, unless it had nothing more to do.
+ * it was overtaken, unless it had nothing more to do. Nor does it discard where one that
+ * it has replaced may still write.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,6 +30,8 @@ static struct test_sample *samples;
 static struct stele_device *disk;
 static uint8_t *base; /* bytes of the image before */
 static unsigned int done_before, overtaken_at, discards, told;
+static uint64_t kept; /* offset of a block that no discard may touch; 0: none */
+static unsigned int destroyed;
 static bool discarding; /* when it was overtaken */
 
 /* ---- the device of gc ------------------------------------------------------------ */
@@ -54,6 +57,7 @@ static ssize_t pass(struct stele_device *dev, enum stele_op op, void *data,
 		ret = stele_device_write(disk, data, offset, size);
 	else if (op == STELE_OP_DISCARD)
 		ret = stele_device_discard(disk, offset, size);
+	destroyed += op == STELE_OP_DISCARD && kept >= offset && kept < offset + size;
 	return ret ? ret : (ssize_t)size;
 }
 
@@ -187,6 +191,30 @@ static void check_all(void)
 	is_uint(0, silent, "and who is overtaken while he discards fails");
 }
 
+/* The other one has said where it writes, and stops. */
+static void check_avoided(void)
+{
+	struct stele_image image = {0};
+	struct stele_device dev;
+
+	memcpy(stele_device_memory(disk), base, IMAGE_SIZE);
+	stele_intent_pose(OTHER, 1);
+	init_device(&dev, &other_ops);
+	kept = IMAGE_SIZE / 2;
+	if (stele_image_load(&dev, NULL, &image) || stele_image_announce(&image) ||
+	    stele_intent_reserve(&dev, image.generation_max + 1, kept, STELE_BLOCK_SIZE))
+		bail("the other one fails");
+	stele_intent_forget(&dev);
+	image.dev = NULL;
+	stele_image_release(&image);
+	stele_intent_pose(0, 0);
+	memcpy(base, stele_device_memory(disk), IMAGE_SIZE);
+	is_int(0, collect(NEVER), "a gc that replaces a writer");
+	ok(discards > 4, "with %u discards", discards);
+	is_uint(0, destroyed, "none is where that one may still write");
+	ok(is_sound(false), "and the image is sound");
+}
+
 static void make_base(void)
 {
 	struct test_edit t;
@@ -215,6 +243,7 @@ int main(void)
 	samples = test_samples(SAMPLES, 3000, 7);
 	make_base();
 	check_all();
+	check_avoided();
 	free(base);
 	free(samples);
 	stele_device_close(disk);
