@@ -133,6 +133,9 @@ static int check_mount(struct guard *guard, char *line)
 	while (word && strcmp(word, "-"))
 		word = strtok_r(NULL, " \n", &save);
 	word = strtok_r(NULL, " \n", &save); /* type of the filesystem */
+	/* Whoever reads by FUSE learns what has changed, as any reader. */
+	if (word && !strcmp(word, "fuse.stele") && guard->mode != GUARD_ALL)
+		return 0;
 	view = word && !strcmp(word, "erofs");
 	if (view ? guard->mode == GUARD_BUT_READERS : guard->mode == GUARD_VIEWS)
 		return 0;

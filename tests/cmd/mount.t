@@ -215,6 +215,14 @@ ok "and says so" grep -q "cannot unmount 'mnt': in use" <<<"$err"
 ok "and how to find by whom" grep -q "^hint: 'fuser -vm mnt'" <<<"$err"
 exec 5<&-
 ok "append while it is mounted" stele append -q --update src small.stele@v3
+mkdir absolute
+must stele mount --via fuse "$tmp/small.stele" absolute
+run stele snapshot create "$tmp/small.stele@more"
+is 0 "$status" "nor does it hinder a writer by the name that it was mounted by" || diag "$err"
+must stele snapshot delete "$tmp/small.stele@more"
+run stele build -q -f src "$tmp/small.stele"
+is 1 "$status" "but it does who would overwrite all"
+must stele umount absolute
 is "v1 v2" "$(names)" "what is mounted stays"
 is "" "$(diff -r more mnt/v2 2>&1)" "as it was"
 must stele compact -q small.stele@v3 v4
