@@ -99,6 +99,7 @@ static void summarize(const struct stele_repair_report *report, bool json)
 		json_set_number(object, "branches", report->branches);
 		json_set_number(object, "wrong_copies", report->wrong_copies);
 		json_set_number(object, "wrong_catalogs", report->wrong_catalogs);
+		json_object_set_new(object, "needs_choice", json_boolean(report->needs_choice));
 		json_set_number(object, "generation", report->generation);
 		json_object_set_new(object, "changed",
 				    json_boolean(report->changed));

@@ -152,7 +152,8 @@ static int load_fork(struct stele_device *dev, const struct stele_log *log,
 				  image->fork->lost, stele_fork_fate(image->fork), generation,
 				  image->fork->doubt ? "what is left" : "both");
 	else if (ret == 0 && image->fork->lost)
-		stele_log_warning(log, "generation %" PRIu64 " %s ('stele repair' can restore them)",
+		stele_log_warning(log,
+				  "generation %" PRIu64 " %s ('stele repair' can restore them)",
 				  image->fork->lost, stele_fork_fate(image->fork));
 	return ret;
 }

@@ -86,6 +86,14 @@ static bool needs_choice(const struct stele_image *image)
 	return fork && (fork->count > 1 || fork->doubt || !image->copies.good);
 }
 
+static bool is_put_right(const struct stele_repair_report *report,
+			 const struct stele_repair_opts *opts)
+{
+	if (report->branches)
+		return opts->choose || !report->needs_choice;
+	return report->wrong_copies || report->wrong_catalogs;
+}
+
 /* What is there, read only. */
 static int look(const char *target, const struct stele_repair_opts *opts,
 		const struct stele_log *log, struct stele_repair_report *report)
@@ -100,11 +108,11 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	stele_target_release(&parsed);
 	if (ret < 0)
 		return ret;
-	/* Once a branch is chosen, the transaction says it again. */
+	/* A transaction that follows says it again. */
 	stele_log_hold(&held, log);
 	ret = stele_image_load(dev, &held.log, &image);
-	stele_log_end(&held, ret < 0 || !opts->choose);
 	if (ret < 0) {
+		stele_log_end(&held, true);
 		stele_device_close(dev);
 		return ret;
 	}
@@ -114,6 +122,7 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	if (!image.fork)
 		report->wrong_catalogs = stele_image_wrong_catalogs(&image);
 	report->generation = image.sb.generation;
+	stele_log_end(&held, !is_put_right(report, opts));
 	for (uint32_t i = 0; i < report->branches; i++)
 		show_branch(&image, i, opts);
 	stele_image_release(&image);
@@ -133,7 +142,7 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 			 stele_image_wrong_catalogs(txn.image)))
 		ret = stele_txn_publish(&txn, opts->time);
 	/* Now the damaged one is that of the generation before. */
-	if (ret == 0 && !dry && !report->branches && stele_image_wrong_catalogs(txn.image))
+	if (ret == 0 && !dry && stele_image_wrong_catalogs(txn.image))
 		ret = stele_txn_publish(&txn, opts->time);
 	if (ret == 0 && !dry) {
 		report->changed = true;
@@ -186,10 +195,9 @@ static int repair(const char *target, const struct stele_repair_opts *opts,
 		ret = look(target, &known, &log, &made);
 	if (!ret)
 		ret = check_choice(&known, &log, &made);
-	if (!ret && made.branches && !made.needs_choice)
-		known.choose = 1;
-	if (!ret && (made.branches ? known.choose > 0 :
-				      made.wrong_copies || made.wrong_catalogs))
+	if (!ret && made.branches && !known.choose)
+		known.choose = !made.needs_choice;
+	if (!ret && is_put_right(&made, &known))
 		ret = put_right(target, &known, &log, &made);
 	stele_output_fill(report, &made, sizeof(made));
 	return ret;

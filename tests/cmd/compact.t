@@ -160,8 +160,9 @@ must stele snapshot create "${keys[@]}" "$tmp/none.stele@none" >/dev/null
 must stele compact -q "$tmp/none.stele@none" bare
 run stele copy -q "$tmp/none.stele@bare" "$tmp/bare.stele"
 is 0 "$status" "a snapshot without samples is copied" || diag "$err"
-is "cats dogs" "$(stele info "$tmp/bare.stele" | awk '/classes/ { on = 3 } on-- > 0 && NF == 2 { print $1 }' |
-	paste -sd ' ')" "with its classes"
+is "cats dogs" "$(stele info "$tmp/bare.stele" |
+	awk '/classes/ { on = 3 } on-- > 0 && NF == 2 { print $1 }' | paste -sd ' ')" \
+	"with its classes"
 must stele append -q --base=bare "$tmp/src" "$tmp/none.stele@again"
 ok "so is what is built on it" stele copy -q "$tmp/none.stele@again" "$tmp/again.stele"
 ok "and sound" stele verify -q "$tmp/again.stele"

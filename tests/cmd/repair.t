@@ -107,6 +107,17 @@ is "v1 old" "$(jq -rs 'map(.name) | join(" ")' <<<"$out")" "superblocks lost: or
 must stele append -q other older.stele@v3
 must stele verify -q older.stele
 
+cp image.stele both.stele
+at=$(od -An -tu8 -j $((slot3 + 0xa0)) -N 8 both.stele)
+lose both.stele $slot3
+dd if=/dev/zero of=both.stele bs=4096 seek=$((at / 4096)) count=1 conv=notrunc status=none
+run stele repair --choose=1 both.stele
+is "0 1" "$status $(grep -c 'copy 1 at byte' <<<"$err")" \
+	"superblocks and catalog lost: repaired, and said once" || diag "$err"
+run stele verify both.stele
+is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" \
+	"superblocks and catalog lost: both are back" || diag "$out"
+
 # The witness, too: nothing shows what was there, but that something may have been.
 cp image.stele doubt.stele
 lose doubt.stele $slot3
@@ -135,8 +146,8 @@ for verb in ls verify repair; do
 done
 run stele build -q src young.stele
 is 1 "$status" "nothing but the beginning left: nothing is built over it"
-ok "nothing but the beginning left: 'stele build' looks first" grep -q "^hint: 'stele verify'" <<<"$err" ||
-	diag "$err"
+ok "nothing but the beginning left: look at it first" \
+	grep -q "^hint: 'stele verify'" <<<"$err" || diag "$err"
 
 cp image.stele none.stele
 lose none.stele $slot
