@@ -535,6 +535,19 @@ static int write_catalogs(const struct stele_image *image,
 	return ret;
 }
 
+/* Replaced after the first copy was written: whoever looks may find it. */
+static void log_replaced(const struct stele_image *image, unsigned int slot,
+			 const struct stele_superblock *sb)
+{
+	const struct stele_copy *copy = &image->copies.copy[slot];
+
+	if ((copy[0].error == 0 && stele_superblock_same(&copy[0].sb, sb)) ||
+	    (copy[2].error == 0 && stele_superblock_same(&copy[2].sb, sb)))
+		stele_log_error(&image->log,
+				"another writer has taken over while this was published: it may "
+				"have taken effect nonetheless, look before you try again");
+}
+
 static int publish(struct stele_image *image, const struct stele_superblock *sb)
 {
 	const unsigned int slot = !image->slot;
@@ -552,6 +565,8 @@ static int publish(struct stele_image *image, const struct stele_superblock *sb)
 		else if (ret < 0)
 			log_mismatch(image, "the superblock", ret);
 	}
+	if (ret == -ESTALE)
+		log_replaced(image, slot, sb);
 	free(block);
 	return ret;
 }

@@ -39,6 +39,7 @@ struct writer {
 	bool stopped, started, ended;
 	bool dead; /* whatever it does has no effect any more */
 	int result;
+	struct test_log log;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,7 +47,7 @@ static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
 static struct stele_device *disk;
 static uint8_t *base; /* bytes of the image before */
 static struct test_sample *samples;
-static uint64_t runs, bad, acknowledged, refused;
+static uint64_t runs, bad, acknowledged, refused, late;
 
 /* ---- a device that waits for its turn ---------------------------------------- */
 
@@ -134,7 +135,8 @@ static void *write_all(void *user)
 	int ret;
 
 	stele_intent_pose(w->machine % 10, w->machine / 10);
-	ret = stele_image_load(&w->base, NULL, &t.image);
+	test_log_init(&w->log);
+	ret = stele_image_load(&w->base, &w->log.log, &t.image);
 	if (ret == 0)
 		ret = stele_image_announce(&t.image);
 	if (ret == 0)
@@ -238,6 +240,26 @@ static bool is_good(const struct writer *w, unsigned int count, bool notes)
 	return good;
 }
 
+/* Whoever was replaced, and has published nonetheless, says that he may have. */
+static bool is_said(struct writer *w, unsigned int count)
+{
+	struct stele_image image;
+	bool good = true;
+
+	if (stele_image_load(disk, NULL, &image))
+		return false;
+	for (unsigned int i = 0; i < count; i++) {
+		if (!w[i].started || w[i].dead || w[i].result != -ESTALE ||
+		    !holds(&image, w[i].name))
+			continue;
+		late++;
+		good = good && test_log_has(&w[i].log, "may have taken effect nonetheless");
+	}
+	image.dev = NULL;
+	stele_image_release(&image);
+	return good;
+}
+
 /* EIO: a late superblock over one's own, before that was read back. */
 static bool has_failed_well(const struct writer *w)
 {
@@ -249,7 +271,7 @@ static void judge(struct writer *w, unsigned int count, const char *what,
 		  unsigned int i, unsigned int j)
 {
 	struct writer next;
-	bool good = is_good(w, count, true), after;
+	bool good = is_good(w, count, true) && is_said(w, count), after;
 
 	for (unsigned int k = 0; k < count; k++) {
 		good = good && has_failed_well(&w[k]);
@@ -374,6 +396,7 @@ int main(void)
 	explore("the second one dies", 1, 2, SECOND_DIES);
 	explore("the machine is started again", 1, 11, FIRST_DIES);
 	explore("one process", 0, 0, BOTH_GO_ON);
+	ok(late > 20, "%" PRIu64 " of those that were replaced have published", late);
 	free(base);
 	free(samples);
 	stele_device_close(disk);
