@@ -249,7 +249,10 @@ static void log_writer(struct stele_device *dev, const char *what, const char *o
 	free(writer);
 }
 
-/* There is no image yet; or -ENODATA: what a slot beyond the end said of it is cut off. */
+/*
+ * There is no image yet; or -ENODATA: what a slot beyond the end said of it is cut off; or
+ * -EBADMSG: what it said is damaged.
+ */
 static int refuse_unfinished(struct stele_device *dev,
 			     const struct stele_copies *copies,
 			     uint64_t target_size, const struct stele_log *log)
@@ -260,6 +263,11 @@ static int refuse_unfinished(struct stele_device *dev,
 		if (!copies->copy[i].error &&
 		    check_size(&copies->copy[i].sb, target_size, log))
 			return -ENODATA;
+	if (copies->doubt) {
+		stele_log_error(log, "both superblocks in slot 1 are damaged: whether a build was "
+				     "interrupted or an image is lost cannot be told");
+		return -EBADMSG;
+	}
 	log_lost(copies, what, STELE_LOG_ERROR, log);
 	log_writer(dev, what, "its build was interrupted", STELE_LOG_ERROR, log);
 	return -EINPROGRESS;
@@ -321,11 +329,6 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		return ret;
 	if (copies->lost.generation)
 		return load_fork(dev, log, copies, 0, image);
-	if (!error && copies->doubt) {
-		stele_log_error(log, "both superblocks in slot 1 are damaged: whether a build was "
-				     "interrupted or an image is lost cannot be told");
-		return -EBADMSG;
-	}
 	if (!error)
 		return refuse_unfinished(dev, copies, target_size, log);
 	log_no_catalog(error, log);

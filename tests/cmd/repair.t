@@ -289,6 +289,9 @@ copy_block v1.stele halted.stele $slot3
 copy_block v1.stele halted.stele $mirror3
 run stele snapshot list halted.stele
 is "0 " "$status $err" "an interrupted commit is silent"
+run stele verify halted.stele
+is "0 1" "$status $(grep -c "^note: .*generation 3 was about to be published" <<<"$out")" \
+	"but noted by verify, for older superblocks may have been written over it"
 run stele append more halted.stele@v2 --quiet
 is "0 " "$status $err" "and is built on"
 
