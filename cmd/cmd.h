@@ -99,7 +99,7 @@ const char *cmd_snapshot_of(const char *target);
 /* Does it select a snapshot, by name or digest? */
 bool cmd_names_snapshot(const char *target);
 /* Is it a whole image that the command is given? Return: -1: it is; the status to end with. */
-int cmd_check_whole(const struct cmd *cmd, const char *target);
+int cmd_check_whole(const char *name, const char *target);
 
 /*
  * Take --ceph-conf, --ceph-user, --timeout and --progress out of the arguments before "--".

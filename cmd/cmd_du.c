@@ -88,7 +88,7 @@ int cmd_du(const struct cmd *cmd, int argc, char **argv)
 	cmd_getopt(cmd, argc, argv, &json);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "du needs one TARGET");
-	if (cmd_check_whole(cmd, argv[optind]) >= 0)
+	if (cmd_check_whole(cmd->name, argv[optind]) >= 0)
 		return CMD_USAGE;
 	return run(argv[optind], json);
 }

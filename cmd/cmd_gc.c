@@ -256,7 +256,7 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "gc needs one TARGET");
-	if (cmd_check_whole(cmd, argv[optind]) >= 0)
+	if (cmd_check_whole(cmd->name, argv[optind]) >= 0)
 		return CMD_USAGE;
 	if ((collection.opts.flags & STELE_FORCE) &&
 	    collection.opts.grace)

@@ -41,7 +41,7 @@ int cmd_posix(const struct cmd *cmd, int argc, char **argv)
 	on = !strcmp(argv[optind], "on");
 	if (!on && strcmp(argv[optind], "off"))
 		return cmd_misuse(cmd, "posix needs on or off, and a TARGET");
-	if (cmd_check_whole(cmd, argv[optind + 1]) >= 0)
+	if (cmd_check_whole(cmd->name, argv[optind + 1]) >= 0)
 		return CMD_USAGE;
 	return run(argv[optind + 1], on, dry_run);
 }

@@ -163,7 +163,7 @@ int cmd_repair(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "repair needs one TARGET");
-	if (cmd_check_whole(cmd, argv[optind]) >= 0)
+	if (cmd_check_whole(cmd->name, argv[optind]) >= 0)
 		return CMD_USAGE;
 	return run(argv[optind], choose, dry, json);
 }

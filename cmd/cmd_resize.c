@@ -81,7 +81,7 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "resize needs one TARGET");
-	if (cmd_check_whole(cmd, argv[optind]) >= 0)
+	if (cmd_check_whole(cmd->name, argv[optind]) >= 0)
 		return CMD_USAGE;
 	return run(argv[optind], size, json, dry_run);
 }

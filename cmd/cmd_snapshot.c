@@ -331,7 +331,7 @@ static int check(const struct cmd *cmd, const struct verb *verb,
 	if (count < verb->words_min || count > verb->words_max)
 		return cmd_misuse(cmd, "snapshot %s needs %s", verb->name,
 				  verb->words);
-	if (verb->run == list && cmd_check_whole(cmd, words[0]) >= 0)
+	if (verb->run == list && cmd_check_whole("snapshot list", words[0]) >= 0)
 		return CMD_USAGE;
 	/* To delete the last snapshot takes force, whatever its readers get. */
 	if ((request->opts.flags & STELE_FORCE) && request->opts.grace &&

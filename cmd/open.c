@@ -44,12 +44,12 @@ bool cmd_names_snapshot(const char *target)
 	return cmd_snapshot_of(target);
 }
 
-int cmd_check_whole(const struct cmd *cmd, const char *target)
+int cmd_check_whole(const char *name, const char *target)
 {
 	if (!cmd_snapshot_of(target))
 		return -1;
 	cmd_message("'%s' names a snapshot: stele %s works on a whole image", target,
-		    cmd->name);
+		    name);
 	remedy_path(target);
 	return CMD_USAGE;
 }

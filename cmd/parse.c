@@ -235,7 +235,7 @@ const char *parse_time(const char *text, int64_t *out)
 
 const char *parse_duration(const char *text, uint64_t *out)
 {
-	static const char reason[] = "a duration, e.g. 90 (seconds), 10m, 2h or 7d";
+	static const char reason[] = "a duration above 0, e.g. 90 (seconds), 10m, 2h or 7d";
 	static const struct {
 		char unit;
 		uint64_t seconds;

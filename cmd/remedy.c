@@ -230,7 +230,7 @@ static const struct {
 	{-EINVAL, NULL, "it has several snapshots",
 	 "select one: TARGET@NAME"},
 	{-EISDIR, " from ", NULL,
-	 "--from names the format of a file: build a directory without it"},
+	 "a directory is a source by itself, without --from and without others"},
 	{-EBADMSG, NULL, "superblocks of a Stele image are gone", LOST_FRONT},
 	{-EBADMSG, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},
 	{-EUCLEAN, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},

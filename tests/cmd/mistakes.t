@@ -302,7 +302,7 @@ run stele ls deep.stele 'horses*'
 is "0  stele: no key matches 'horses*'" "$status $out $err" "ls: a pattern that matches nothing"
 run stele ls deep.stele horses
 is "0  stele: no key begins with 'horses'" "$status $out $err" "ls: a prefix that none has"
-says 1 "--from names the format of a file" build --from=tar src new.stele
+says 1 "a directory is a source by itself" build --from=tar src new.stele
 run stele build src 'named@r.stele'
 ok "an '@' in the name of a file: where it divides" \
 	grep -q "^hint: 'r.stele' is the name of the snapshot" <<<"$err"

@@ -94,8 +94,8 @@ wants accelerators 0 'max, or 1 to 256' bench a
 wants prometheus '' '1 to 4096 bytes' bench a
 wants svg '' '1 to 4096 bytes' tune a
 wants via nbd 'auto, krbd or librbd' map a
-wants grace soon 'a duration, e.g. 90 (seconds), 10m, 2h or 7d' gc a
-wants grace 0 'a duration, e.g. 90 (seconds), 10m, 2h or 7d' snapshot delete a@b
+wants grace soon 'a duration above 0, e.g. 90 (seconds), 10m, 2h or 7d' gc a
+wants grace 0 'a duration above 0, e.g. 90 (seconds), 10m, 2h or 7d' snapshot delete a@b
 wants size 1X 'a size from 1 to 4E, e.g. 4096, 64K or 1GiB' resize a
 wants jobs 1025 '1 to 1024' verify a
 wants jobs 1025 '1 to 1024' copy a b
