@@ -411,7 +411,8 @@ def open(
         backend: how to read; None: the best there is.
         mmap: samples are read-only views of the page cache: for data that is in memory
             already. Not for RBD. As with any mapping, a file that is truncated meanwhile ends
-            the process (SIGBUS).
+            the process (SIGBUS), and samples that are held show other bytes once gc has given
+            their space to others.
 
     Raises:
         stele.NotFound: no such target or snapshot.
