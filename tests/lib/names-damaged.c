@@ -276,6 +276,7 @@ static void test_verify(void)
 	is_reported(dev, "", "sound");
 	flip(dev, offsets[1] + 100);
 	is_reported(dev, "names: block: checksum mismatch\n", "a flipped bit");
+	stele_device_close(dev);
 	dev = make(few, few, offsets);
 	block = (struct stele_disk_block *)((uint8_t *)stele_device_memory(dev) + offsets[0]);
 	block->payload[0] = 0; /* a name of no length */
@@ -283,10 +284,12 @@ static void test_verify(void)
 	is_reported(dev, "names: impossible contents\n"
 		    "names: level 0: hash does not match the level above\n",
 		    "sealed all the same");
+	stele_device_close(dev);
 	once.offset = offsets[0];
 	if (stele_device_open_fault(make(few, few, offsets), &once, 1, &dev))
 		bail("no device");
 	is_reported(dev, "names: could not be read at first\n", "unreadable once");
+	stele_device_close(dev);
 }
 
 /* What a device says of a bad sector, and what it says of its own end. */
