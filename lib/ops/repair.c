@@ -141,8 +141,9 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 	if (ret == 0 && (report->branches || stele_image_wrong_copies(txn.image) ||
 			 stele_image_wrong_catalogs(txn.image)))
 		ret = stele_txn_publish(&txn, opts->time);
-	/* Now the damaged one is that of the generation before. */
-	if (ret == 0 && !dry && stele_image_wrong_catalogs(txn.image))
+	/* Now what is damaged is of the generation before. */
+	if (ret == 0 && !dry && (stele_image_wrong_copies(txn.image) ||
+				 stele_image_wrong_catalogs(txn.image)))
 		ret = stele_txn_publish(&txn, opts->time);
 	if (ret == 0 && !dry) {
 		report->changed = true;

@@ -20,15 +20,14 @@
 /* ---- superblocks and catalogs -------------------------------------------- */
 
 /*
- * What a copy shares with one of a later generation; images may grow. What the first commit
- * found in the other slot is the beginning of the same image, labelled with what that replaced.
+ * What a copy shares with one of a later generation; images may grow. One that is unfinished is
+ * the beginning of the same image, labelled with what that replaced.
  */
 static bool same_image(const struct stele_superblock *a,
 		       const struct stele_superblock *b)
 {
 	return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0 &&
-	       (strcmp(a->label, b->label) == 0 ||
-		(a->state == STELE_STATE_UNFINISHED && b->generation == 1)) &&
+	       (strcmp(a->label, b->label) == 0 || a->state == STELE_STATE_UNFINISHED) &&
 	       a->image_size <= b->image_size &&
 	       a->create_time == b->create_time;
 }

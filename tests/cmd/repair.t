@@ -118,6 +118,14 @@ run stele verify both.stele
 is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" \
 	"superblocks and catalog lost: both are back" || diag "$out"
 
+cp image.stele many.stele
+lose many.stele $slot3
+dd if=/dev/zero of=many.stele bs=4096 seek=$((slot / 4096)) count=1 conv=notrunc status=none
+must stele repair --choose=1 many.stele >/dev/null
+run stele verify many.stele
+is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" "three superblocks lost: all are back" ||
+	diag "$out"
+
 # The witness, too: nothing shows what was there, but that something may have been.
 cp image.stele doubt.stele
 lose doubt.stele $slot3
