@@ -108,6 +108,11 @@ int build_job_end(struct build_job *job, int error)
 		summary_print(&job->summary, &job->report, job->target, dry_run);
 	if (!error && options->who == BUILD_OPTIONS_BUILD && job->target)
 		explain_name(job->target);
+	if (!error && !options->quiet && !options->json && *job->report.base &&
+	    !job->report.created && job->report.sample_count &&
+	    !(options->opts.flags & STELE_APPEND_UPDATE))
+		cmd_hint("samples whose keys are there already are not compared: --update does "
+			 "that");
 	if (!job->report.sample_count && (error || options->quiet))
 		summary_explain(&job->summary, &job->report);
 	summary_release(&job->summary);

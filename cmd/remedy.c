@@ -32,8 +32,8 @@
 	"the samples can be read: 'stele extract' writes them to files, to be built again; " \
 	"or copy the snapshot from elsewhere"
 #define LOST_FRONT                                                           \
-	"write nothing there: restore the first 2 MiB if they were saved, " \
-	"else copy the image from elsewhere"
+	"write nothing there: restore the first 2 MiB as they were after the " \
+	"last change, if they were saved, else copy the image from elsewhere"
 #define LOST_CATALOG                                                         \
 	"without a catalog no snapshot can be found: copy the image from "  \
 	"elsewhere, or run 'stele build --force' again"
@@ -312,13 +312,19 @@ static void suggest_target(const char *target)
 	struct stele_image *image = NULL;
 	struct snapshots snapshots = {0};
 	struct suggest names = {.word = name ? name : ""};
+	bool there = false;
 
 	if (path && name && !stele_image_open(path, NULL, &image)) {
 		if (!snapshots_load(&snapshots, image))
-			for (uint32_t i = 0; i < snapshots.count; i++)
+			for (uint32_t i = 0; i < snapshots.count; i++) {
+				/* It is there: another one of those that were named is not. */
+				there |= !strcmp(name, snapshots.infos[i].name);
 				suggest_offer(&names, snapshots.infos[i].name,
 					      strlen(snapshots.infos[i].name));
-		if (was_deleted(&snapshots, name))
+			}
+		if (there)
+			;
+		else if (was_deleted(&snapshots, name))
 			cmd_hint("it was deleted; 'stele snapshot undelete %s' brings it back",
 				 target);
 		else

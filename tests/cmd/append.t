@@ -206,6 +206,7 @@ is v1 "$(stele snapshot list --json "$tmp/still" | jq -r .name)" "not there eith
 for try in "" --dry-run; do
 	run stele append $try "$tmp/src/train" "$tmp/still@v2"
 	ok "and it is said: $try" grep -q "^nothing has changed since 'v1': no snapshot" <<<"$out"
+	ok "and what was not asked: $try" grep -q "^hint: .*: --update does that" <<<"$err"
 done
 is "$before" "$(sha256sum <"$tmp/still")" "the image is as it was"
 run stele append -q --size=16M "$tmp/src/train" "$tmp/still@v2"
