@@ -203,15 +203,12 @@ static int compare(const struct stele_copy *before, const struct stele_copy *now
 		       -ESTALE;
 }
 
+/* 0: none but of an unfinished image. */
 static uint64_t newest(const struct stele_copies *copies)
 {
-	uint64_t generation = 0;
+	const struct stele_superblock *sb = newest_ready(copies);
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
-		if (!copies->copy[i].error &&
-		    copies->copy[i].sb.generation > generation)
-			generation = copies->copy[i].sb.generation;
-	return generation;
+	return sb ? sb->generation : 0;
 }
 
 int stele_copies_compare(const struct stele_copies *before,

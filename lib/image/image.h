@@ -4,7 +4,8 @@
  *
  * Recovery reads all four superblock copies; of those that decode, the highest
  * generation whose catalog decodes wins. Two copies of one generation that
- * differ are a fork: only what both branches share is there, see fork.h. A commit
+ * differ are a fork: only what both branches share is there, see fork.h. So it is if a slot
+ * was lost, and a generation with it (copies.h). A commit
  * writes new blocks only where no copy refers to (see space.h; for mirrors of catalogs,
  * catalog.h), flushes, writes the superblock of the slot that recovery did not select, and,
  * once that is durable, its mirror, and reads both back. What the next generation holds, and

@@ -578,8 +578,10 @@ static void check_missed(void)
 {
 	struct stele_copies before = {0}, now = {0};
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		before.copy[i].sb.state = now.copy[i].sb.state = STELE_STATE_READY;
 		before.copy[i].sb.generation = now.copy[i].sb.generation = 5;
+	}
 	before.copy[1].error = -EIO;
 	is_int(0, stele_copies_compare(&before, &now),
 	       "a copy that could not be read, and is no newer");
