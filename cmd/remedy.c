@@ -322,12 +322,10 @@ static void suggest_target(const char *target)
 				suggest_offer(&names, snapshots.infos[i].name,
 					      strlen(snapshots.infos[i].name));
 			}
-		if (there)
-			;
-		else if (was_deleted(&snapshots, name))
+		if (!there && was_deleted(&snapshots, name))
 			cmd_hint("it was deleted; 'stele snapshot undelete %s' brings it back",
 				 target);
-		else
+		else if (!there)
 			suggest_print(&names, "");
 		snapshots_release(&snapshots);
 		stele_image_close(image);
