@@ -69,15 +69,17 @@ done
 
 # ---- both superblocks of the newest generation ----
 
-# lose IMAGE SLOT: both its copies
-lose() {
+# zero IMAGE OFFSET...: a block at each of them
+zero() {
 	local at
 
-	for at in "$2" $(($2 + 0xff000)); do
+	for at in "${@:2}"; do
 		dd if=/dev/zero of="$1" bs=4096 seek=$((at / 4096)) count=1 conv=notrunc \
 			status=none || bail "dd"
 	done
 }
+# lose IMAGE SLOT: both its copies
+lose() { zero "$1" "$2" $(($2 + 0xff000)); }
 
 cp image.stele lost.stele
 lose lost.stele $slot3
@@ -110,7 +112,7 @@ must stele verify -q older.stele
 cp image.stele both.stele
 at=$(od -An -tu8 -j $((slot3 + 0xa0)) -N 8 both.stele)
 lose both.stele $slot3
-dd if=/dev/zero of=both.stele bs=4096 seek=$((at / 4096)) count=1 conv=notrunc status=none
+zero both.stele "$at"
 run stele repair --choose=1 both.stele
 is "0 1" "$status $(grep -c 'copy 1 at byte' <<<"$err")" \
 	"superblocks and catalog lost: repaired, and said once" || diag "$err"
@@ -120,7 +122,7 @@ is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" \
 
 cp image.stele many.stele
 lose many.stele $slot3
-dd if=/dev/zero of=many.stele bs=4096 seek=$((slot / 4096)) count=1 conv=notrunc status=none
+zero many.stele $slot
 must stele repair --choose=1 many.stele >/dev/null
 run stele verify many.stele
 is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" "three superblocks lost: all are back" ||
@@ -129,9 +131,7 @@ is "0 0" "$status $(grep -Ec 'note|damaged' <<<"$out")" "three superblocks lost:
 # The witness, too: nothing shows what was there, but that something may have been.
 cp image.stele doubt.stele
 lose doubt.stele $slot3
-for at in $((0x180000)) $((0x1ff000)); do
-	dd if=/dev/zero of=doubt.stele bs=4096 seek=$((at / 4096)) count=1 conv=notrunc status=none
-done
+zero doubt.stele $((0x180000)) $((0x1ff000))
 run stele snapshot list doubt.stele
 ok "superblocks and witness lost: a warning" \
 	grep -q "generation 3 may have been published, but superblocks and witness" <<<"$err"
@@ -145,7 +145,7 @@ must stele append -q other doubt.stele@v3
 ok "superblocks and witness lost: until it was told to" stele verify -q doubt.stele
 must stele build -q src young.stele@v1
 lose young.stele $slot3
-dd if=/dev/zero of=young.stele bs=4096 seek=$((0x180)) count=1 conv=notrunc status=none
+zero young.stele $((0x180000))
 for verb in ls verify repair; do
 	run stele $verb young.stele
 	is 3 "$status" "nothing but the beginning left: $verb calls it damage" || diag "$err"
