@@ -89,7 +89,7 @@ static void snapshot_json(void *user, const struct stele_fork_branch *branch,
 	json_line(object);
 }
 
-static void summarize(const struct stele_repair_report *report, bool json)
+static void summarize(const struct stele_repair_report *report, bool chosen, bool json)
 {
 	char count[TEXT_SIZE];
 	json_t *object;
@@ -107,7 +107,7 @@ static void summarize(const struct stele_repair_report *report, bool json)
 	} else if (report->changed) {
 		printf("repaired, now generation %" PRIu64 "\n",
 		       report->generation);
-	} else if (report->needs_choice) {
+	} else if (report->needs_choice && !chosen) {
 		puts("choose a branch with --choose");
 	} else if (report->wrong_copies || report->wrong_catalogs) {
 		if (report->wrong_copies)
@@ -135,7 +135,7 @@ static int run(const char *target, uint32_t choose, bool dry, bool json)
 		&report);
 
 	if (!error)
-		summarize(&report, json);
+		summarize(&report, choose > 0, json);
 	else
 		cmd_log_error(error, target);
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);

@@ -98,6 +98,10 @@ is "3 2" "$status $(grep -c "newest generation is lost with it" <<<"$out")" \
 cp lost.stele older.stele
 run stele repair -n lost.stele
 is "0 2" "$status $(grep -c '^branch' <<<"$out")" "superblocks lost: two branches"
+is "choose a branch with --choose" "$(tail -n 1 <<<"$out")" "superblocks lost: to choose from"
+run stele repair -n --choose=1 lost.stele
+is "0 2 superblocks to be rewritten" "$status $(tail -n 1 <<<"$out")" \
+	"superblocks lost: what a choice would do"
 run stele repair --choose=1 lost.stele
 is 0 "$status" "superblocks lost: repaired" || diag "$err"
 run stele verify lost.stele@v2
