@@ -61,6 +61,7 @@ static void run(const struct from_scan *scan, int pipe)
 	signal(SIGINT, SIG_IGN); /* the parent ends it */
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
+	signal(SIGPROF, SIG_DFL);
 	dup2(nowhere, STDERR_FILENO);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", scan->input.fd);
 	hdf5_child(path, scan->from->opts.arrays, pipe);
@@ -100,12 +101,12 @@ static int end(struct hdf5 *hdf5, bool complete)
 /* It says no more. Return: 0: skipped; negative errno (said). */
 static int died(struct hdf5 *hdf5)
 {
-	const int status = end(hdf5, false);
+	const int status = end(hdf5, false), by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
 	hdf5->arrays->count = 0; /* who knows what is missing? */
 	return from_damaged(hdf5->arrays->scan, 0, "libhdf5 %s%s%s%s%s",
-			    WIFSIGNALED(status) ? "crashed: " : "gave up",
-			    WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "",
+			    by == SIGPROF ? "finds no end" : by ? "crashed: " : "gave up",
+			    by && by != SIGPROF ? strsignal(by) : "",
 			    hdf5->name[0] ? " (array '" : "", hdf5->name,
 			    hdf5->name[0] ? "')" : "");
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "from/arrays.h"
@@ -65,10 +66,19 @@ static void put(const struct child *child, const void *data, size_t size)
 	}
 }
 
+/* From now on; time that a slow disk takes does not count. */
+static void limit_silence(void)
+{
+	const struct itimerval limit = {.it_value.tv_sec = HDF5_SILENCE_S};
+
+	setitimer(ITIMER_PROF, &limit, NULL);
+}
+
 static void say(const struct child *child, enum hdf5_kind kind, const void *data, size_t size)
 {
 	const struct hdf5_frame frame = {kind, (uint32_t)size};
 
+	limit_silence();
 	put(child, &frame, sizeof(frame));
 	put(child, data, size);
 }
@@ -559,6 +569,7 @@ void hdf5_child(const char *path, const char *chosen, int pipe)
 
 	child.pipe = pipe;
 	child.chosen = chosen;
+	limit_silence();
 	setenv("HDF5_USE_FILE_LOCKING", "BEST_EFFORT", 0);
 	libhdf5.H5Eset_auto2(0, NULL, NULL);
 	file = libhdf5.H5Fopen(path, READ_ONLY, 0);

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 
 #define HDF5_FRAME_MAX ((size_t)256 << 10)
+/* Processor time between two frames, after which SIGPROF ends it: it finds no end. */
+#define HDF5_SILENCE_S 60
 
 enum hdf5_kind {
 	HDF5_ARRAY,  /* struct hdf5_array */

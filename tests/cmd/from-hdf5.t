@@ -123,4 +123,12 @@ done
 is 0 "$odd" "flipped bits are no trouble, or named"
 ok "and some are noticed" [ "$seen" -gt 20 ] || diag "$seen"
 
+# What computes for long and says nothing: as if the time were over after three frames.
+ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o "$tmp/trace" \
+	-e inject=setitimer:signal=SIGPROF:when=4 \
+	"$BUILD/stele" build -q --from=hdf5 "$h5" "$tmp/endless.stele"
+is 1 "$status" "a libhdf5 that finds no end"
+ok "which is said" grep -q "arrays.h5'.*libhdf5 finds no end" <<<"$err" || diag "$err"
+is 4 "$(grep -c "setitimer(ITIMER_PROF, .*tv_sec=60" "$tmp/trace")" "after a minute for each frame"
+
 done_testing
