@@ -83,6 +83,8 @@ int stele_erofs_inode_decode(const void *data, uint64_t size,
 
 /* ---- superblock -------------------------------------------------------------- */
 
+#define UUID_BYTES_MIN 12u /* of 16, which are as they were */
+
 void stele_erofs_front_encode(const struct stele_erofs_super *super,
 			      const struct stele_erofs_inode *root,
 			      struct stele_disk_erofs_front *out)
@@ -138,7 +140,11 @@ int stele_erofs_front_decode(const struct stele_disk_erofs_front *front,
 bool stele_erofs_front_is_of(const struct stele_disk_erofs_front *front,
 			     const uint8_t uuid[16])
 {
-	return memcmp(front->super.uuid, uuid, sizeof(front->super.uuid)) == 0;
+	unsigned int same = 0;
+
+	for (size_t i = 0; i < sizeof(front->super.uuid); i++)
+		same += front->super.uuid[i] == uuid[i];
+	return same >= UUID_BYTES_MIN;
 }
 
 /* ---- directories --------------------------------------------------------------- */

@@ -150,8 +150,8 @@ int stele_erofs_front_decode(const struct stele_disk_erofs_front *disk,
 			     struct stele_erofs_inode *root, const char **why);
 
 /*
- * Was it once the front of the image with this UUID, whatever became of its other bytes?
- * Nobody else's EROFS has that UUID.
+ * Was it once the front of the image with this UUID, whatever became of its other bytes, and of
+ * a few of these? Nobody else's EROFS has most of that UUID.
  */
 bool stele_erofs_front_is_of(const struct stele_disk_erofs_front *front,
 			     const uint8_t uuid[16]);
