@@ -79,6 +79,8 @@ int cmd_finish(int status);
 struct cmd_log {
 	const char *target; /* or another name that the user gave */
 	bool quiet;	    /* no warnings */
+	unsigned int errors_max; /* lines of them, of which others are dropped; 0: no limit */
+	unsigned int errors;
 };
 void cmd_log_line(void *user, enum stele_log_level level, const char *line);
 /*

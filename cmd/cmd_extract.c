@@ -117,6 +117,7 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 	error = cmd_open_dataset(&log, verify, &job->ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
+	log.errors_max = EXTRACT_NAMED; /* each belongs to a sample that fails */
 	error = choose_field(field, job);
 	status = error ? cmd_status_of(error) : CMD_FAILED;
 	job->root = error ? -1 : open_root(dir);

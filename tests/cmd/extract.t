@@ -156,6 +156,13 @@ ok "the others are counted" grep -q "^stele: 190 more: cannot write: it exists" 
 ok "and all" grep -q "^stele: 200 samples failed" <<<"$err"
 is 12 "$(wc -l <<<"$err")" "in no more lines than that"
 
+LC_ALL=C sed 's/sample/simple/g' "$tmp/many.stele" >"$tmp/spoilt.stele"
+run stele extract "$tmp/spoilt.stele" "$tmp/spoilt"
+is "3 10" "$status $(grep -c "cannot read sample #" <<<"$err")" \
+	"of 200 damaged samples ten are named"
+ok "the others are counted, too" grep -q "^stele: 190 more: cannot read" <<<"$err"
+ok "and no more is said of them" test "$(wc -l <<<"$err")" -lt 30 || diag "$err"
+
 rm "$tmp/out/7" "$tmp/out/77"
 must touch -d 2001-01-01 "$tmp/out/8"
 echo longer than it was >"$tmp/out/9"
