@@ -85,6 +85,7 @@ static const struct {
 	{-EEXIST, " snapshot ", "no snapshot would be left",
 	 "use --force to delete it all the same"},
 	{-EEXIST, " snapshot ", "cannot undelete", "give it another name with --as=NAME"},
+	{-ENOENT, " repair ", "there is no branch", "'stele repair -n' shows those that there are"},
 	{-ENOENT, " snapshot ", "no deleted snapshot",
 	 "'stele snapshot list --deleted' shows those that can be undeleted"},
 	{-EEXIST, " append compact snapshot ", NULL,
