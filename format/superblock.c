@@ -27,6 +27,7 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
 	out->catalog_crc = le32_put(sb->catalog_crc);
 	out->mirror_offset = le64_put(sb->mirror_offset);
 	out->mirror_crc = le32_put(sb->mirror_crc);
+	out->parent = le64_put(sb->parent);
 	out->fence_mode = le32_put(sb->fence_mode);
 	out->fence_epoch = le64_put(sb->fence_epoch);
 	out->create_time = le64_put((uint64_t)sb->create_time);
@@ -42,6 +43,7 @@ static void superblock_read(const struct stele_disk_superblock *disk,
 
 	*out = (struct stele_superblock){
 		.generation = le64_get(block->owner),
+		.parent = le64_get(disk->parent),
 		.state = le32_get(disk->state),
 		.fence_mode = le32_get(disk->fence_mode),
 		.feature_compat = le64_get(disk->feature_compat),
@@ -77,7 +79,7 @@ static int check_sizes(const struct stele_superblock *sb, const char **why)
 
 static int check_unfinished(const struct stele_superblock *sb, const char **why)
 {
-	if (sb->generation != 0)
+	if (sb->generation != 0 || sb->parent != 0)
 		return unclean(why, "superblock: unfinished with a generation");
 	if (sb->catalog_offset || sb->catalog_size || sb->catalog_crc ||
 	    sb->mirror_offset || sb->mirror_crc)
@@ -109,6 +111,8 @@ static int check_ready(const struct stele_superblock *sb, const char **why)
 	/* The last one is STELE_OWNER_ANY, and leaves no next. */
 	if (sb->generation == 0 || sb->generation == UINT64_MAX)
 		return unclean(why, "superblock: generation out of range");
+	if (sb->parent >= sb->generation)
+		return unclean(why, "superblock: made from a newer generation");
 	if (!is_aligned(sb->catalog_size, STELE_BLOCK_SIZE) ||
 	    sb->catalog_size == 0 || sb->catalog_size > STELE_CATALOG_SIZE_MAX)
 		return unclean(why, "superblock: catalog size out of range");
@@ -159,7 +163,8 @@ int stele_superblock_decode(const struct stele_disk_superblock *disk,
 	ret = check_fields(out, why);
 	if (ret < 0)
 		return ret;
-	if (!bytes_zero(disk->reserved, sizeof(disk->reserved)))
+	if (!bytes_zero(disk->unused, sizeof(disk->unused)) ||
+	    !bytes_zero(disk->reserved, sizeof(disk->reserved)))
 		return unclean(why, "superblock: reserved bytes not zero");
 	return 0;
 }

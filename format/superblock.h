@@ -5,8 +5,8 @@
  * Two slots, each with a mirror far from it, at places that need no other
  * field to be found. A commit writes the slot that recovery did not select.
  * Catalogs have mirrors, too, at one of two places that nothing else uses; and
- * there is a witness of each generation: its superblock, written before it is published,
- * which shows that it was there if both copies in the slot are lost.
+ * there is a witness of each generation: its superblock, written before the slot is. It stands
+ * in for that generation until a copy does, and if both copies are lost.
  * Everything lies in the first 512 bytes. stele-format(5), "Superblock".
  */
 #ifndef STELE_FORMAT_SUPERBLOCK_H
@@ -74,17 +74,21 @@ struct stele_disk_superblock {
 /*0c8*/	le64 commit_time;
 /*0d0*/	le64 mirror_offset; /* of the catalog, before the witness; 0: neither */
 /*0d8*/	le32 mirror_crc;    /* crc32c of the catalog's bytes there; 0: it is too large */
-/*0dc*/	uint8_t reserved[STELE_BLOCK_SIZE - 0xdc]; /* zero */
+/*0dc*/	uint8_t unused[4]; /* zero */
+/*0e0*/	le64 parent; /* generation that this one was made from; 0: none */
+/*0e8*/	uint8_t reserved[STELE_BLOCK_SIZE - 0xe8]; /* zero */
 };
 STELE_CHECK_SIZE(struct stele_disk_superblock, 4096);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, uuid, 0x40);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, label, 0x50);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, catalog_offset, 0xa0);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, mirror_offset, 0xd0);
-STELE_CHECK_OFFSET(struct stele_disk_superblock, reserved, 0xdc);
+STELE_CHECK_OFFSET(struct stele_disk_superblock, parent, 0xe0);
+STELE_CHECK_OFFSET(struct stele_disk_superblock, reserved, 0xe8);
 
 struct stele_superblock {
 	uint64_t generation; /* 0 while unfinished, then 1, 2, ... */
+	uint64_t parent; /* an older one, which this one was made from */
 	uint32_t state;
 	uint32_t fence_mode;
 	uint64_t feature_compat, feature_ro_compat, feature_incompat;
@@ -110,7 +114,7 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
  * after its end), image_size (whole blocks, over DATA_OFFSET, at most
  * IMAGE_SIZE_MAX), high_water (whole blocks, DATA_OFFSET to image_size),
  * catalog (unfinished: zeros, generation 0, nothing in use; ready: generation
- * neither 0 nor the last, whole
+ * neither 0 nor the last, and above its parent, whole
  * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX; its mirror with
  * the feature, at one of its places, without a checksum if it is larger than that; or zeros),
  * fence mode, reserved zero.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copies.c - read, compare and write the four superblock copies
+ * copies.c - read, compare and write superblocks, see copies.h
  */
 #include "lib/image/copies.h"
 
@@ -11,6 +11,14 @@
 #include "format/decode.h"
 
 static const uint64_t offsets[] = STELE_SUPERBLOCK_OFFSETS;
+static const uint64_t places[STELE_WITNESSES] = STELE_CATALOG_MIRRORS;
+
+static uint64_t superblock_offset(unsigned int index)
+{
+	return index < STELE_SUPERBLOCK_COPIES ?
+		       offsets[index] :
+		       stele_superblock_witness(places[index - STELE_SUPERBLOCK_COPIES]);
+}
 
 static void read_copy(struct stele_device *dev, uint64_t target_size,
 		      void *block, struct stele_copy *copy)
@@ -30,11 +38,9 @@ static void read_copy(struct stele_device *dev, uint64_t target_size,
 					      &copy->why);
 }
 
-static bool has_lost_slot(const struct stele_copies *copies)
+static bool is_lost(const struct stele_copies *copies, unsigned int slot)
 {
-	const struct stele_copy *copy = copies->copy;
-
-	return (copy[0].error && copy[2].error) || (copy[1].error && copy[3].error);
+	return copies->copy[slot].error && copies->copy[slot + 2].error;
 }
 
 /* Of the same image as one that decodes, if any: it is not what an earlier one left. */
@@ -52,56 +58,149 @@ static bool is_known(const struct stele_copies *copies, const struct stele_super
 	return false;
 }
 
-static const struct stele_superblock *newest_ready(const struct stele_copies *copies)
+/* -1: none but of an unfinished image. */
+static int newest_ready(const struct stele_copies *copies)
 {
-	const struct stele_superblock *newest = NULL;
+	int newest = -1;
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++) {
 		const struct stele_copy *copy = &copies->copy[i];
 
 		if (!copy->error && copy->sb.state == STELE_STATE_READY &&
-		    (!newest || copy->sb.generation > newest->generation))
-			newest = &copy->sb;
+		    (newest < 0 || copy->sb.generation > copies->copy[newest].sb.generation))
+			newest = (int)i;
 	}
 	return newest;
 }
 
-/*
- * What has been read from a place shows whether the next generation of that image was there:
- * a witness, or, after the first commit, the zeros of its beginning. In its own place there
- * can be none.
- */
-static bool tells_next(const struct stele_superblock *sb, uint64_t place,
-		       const struct stele_copy *witness, const void *block)
+/* 0: of an unfinished image, or none. */
+static uint64_t slot_generation(const struct stele_copies *copies, unsigned int slot)
 {
-	return place == sb->mirror_offset || witness->error == 0 ||
-	       (sb->generation == 1 && bytes_zero(block, STELE_BLOCK_SIZE));
+	const struct stele_copy *a = &copies->copy[slot], *b = a + 2;
+	const uint64_t first = a->error ? 0 : a->sb.generation;
+
+	return b->error || b->sb.generation < first ? first : b->sb.generation;
 }
 
-static void find_lost(struct stele_device *dev, uint64_t target_size, void *block,
-		      struct stele_copies *copies)
+unsigned int stele_copies_slot(const struct stele_copies *copies, unsigned int index)
 {
-	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
-	const struct stele_superblock *newest = newest_ready(copies);
-	/* A build that is cut short has begun with slot 1, see commit.c. */
-	bool doubt = !newest && copies->good && copies->copy[1].error && copies->copy[3].error;
+	if (index < STELE_SUPERBLOCK_COPIES)
+		return index % 2;
+	if (is_lost(copies, 0) != is_lost(copies, 1))
+		return is_lost(copies, 1);
+	return slot_generation(copies, 0) >= slot_generation(copies, 1);
+}
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		struct stele_copy witness = {.offset = stele_superblock_witness(places[i])};
+static uint64_t newest_copy(const struct stele_copies *copies)
+{
+	const uint64_t a = slot_generation(copies, 0), b = slot_generation(copies, 1);
 
-		read_copy(dev, target_size, block, &witness);
-		if (newest && !tells_next(newest, places[i], &witness, block))
-			doubt = true;
-		if (witness.error || witness.sb.state != STELE_STATE_READY ||
-		    witness.sb.generation <= copies->generation_max ||
-		    !is_known(copies, &witness.sb))
+	return a > b ? a : b;
+}
+
+/*
+ * Is it of a generation that no copy shows, and that was not overtaken? Where an image has
+ * begun, only that of its first one.
+ */
+static bool counts(const struct stele_copies *copies, const struct stele_superblock *sb)
+{
+	const uint64_t newest = newest_copy(copies);
+
+	return sb->state == STELE_STATE_READY && sb->generation > newest && is_known(copies, sb) &&
+	       (copies->good && !newest ? !sb->parent : sb->parent >= newest);
+}
+
+void stele_copies_forget_witnesses(struct stele_copies *copies)
+{
+	for (unsigned int i = STELE_SUPERBLOCK_COPIES; i < STELE_SUPERBLOCKS; i++)
+		copies->copy[i].error = -EMEDIUMTYPE;
+	copies->generation_max = newest_copy(copies);
+	copies->doubt = false;
+}
+
+bool stele_copies_has_witness(const struct stele_copies *copies)
+{
+	bool has = false;
+
+	for (unsigned int i = STELE_SUPERBLOCK_COPIES; i < STELE_SUPERBLOCKS; i++)
+		has = has || !copies->copy[i].error;
+	return has;
+}
+
+unsigned int stele_copies_witness(uint64_t mirror_offset)
+{
+	return STELE_SUPERBLOCK_COPIES + (mirror_offset != places[0]);
+}
+
+/* What the places for witnesses have, whether it counts or not. */
+struct found {
+	uint64_t generation[STELE_WITNESSES]; /* 0: none */
+	bool blank[STELE_WITNESSES]; /* zeros, as before the first commit */
+};
+
+static void read_witnesses(struct stele_device *dev, uint64_t target_size, void *block,
+			   struct stele_copies *copies, struct found *found)
+{
+	for (unsigned int i = 0; i < STELE_WITNESSES; i++) {
+		struct stele_copy *copy = &copies->copy[STELE_SUPERBLOCK_COPIES + i];
+
+		copy->offset = superblock_offset(STELE_SUPERBLOCK_COPIES + i);
+		read_copy(dev, target_size, block, copy);
+		found->generation[i] = copy->error ? 0 : copy->sb.generation;
+		found->blank[i] = copy->error == -EMEDIUMTYPE &&
+				  bytes_zero(block, STELE_BLOCK_SIZE);
+		if (copy->error || counts(copies, &copy->sb))
 			continue;
-		copies->lost = witness.sb;
-		copies->generation_max = witness.sb.generation;
+		copy->error = -EMEDIUMTYPE;
+		copy->why = "superblock: of an older generation";
 	}
-	copies->doubt = doubt && !copies->lost.generation;
-	if (copies->doubt && newest)
-		copies->generation_max++;
+}
+
+/*
+ * Was there no generation after this one? Its witness would be in the other place, where
+ * there still is that of an older one, or nothing, before the second commit.
+ */
+static bool is_last(const struct stele_superblock *sb, const struct found *found)
+{
+	for (unsigned int i = 0; i < STELE_WITNESSES; i++) {
+		const uint64_t there = found->generation[i];
+
+		if (places[i] != sb->mirror_offset && !(there && there <= sb->generation) &&
+		    !(sb->generation == 1 && found->blank[i]))
+			return false;
+	}
+	return true;
+}
+
+/* A slot is lost, and what was in it may have been newer than all that is left. */
+static bool is_doubtful(const struct stele_copies *copies, const struct found *found)
+{
+	const int newest = newest_ready(copies);
+
+	/* A build that is cut short has begun with slot 1, see commit.c. */
+	if (newest < 0)
+		return copies->good && is_lost(copies, 1);
+	return is_lost(copies, !stele_copies_slot(copies, (unsigned int)newest)) &&
+	       !is_last(&copies->copy[newest].sb, found);
+}
+
+static void read_all(struct stele_device *dev, uint64_t target_size, void *block,
+		     struct stele_copies *out)
+{
+	struct found found;
+	int newest;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		out->copy[i].offset = superblock_offset(i);
+		read_copy(dev, target_size, block, &out->copy[i]);
+		out->good += !out->copy[i].error;
+	}
+	read_witnesses(dev, target_size, block, out, &found);
+	newest = newest_ready(out);
+	out->generation_max = newest < 0 ? 0 : out->copy[newest].sb.generation;
+	out->doubt = is_doubtful(out, &found);
+	if (out->doubt && newest >= 0)
+		out->generation_max++;
 }
 
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
@@ -117,19 +216,7 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 	block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
 	if (!block)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
-		struct stele_copy *copy = &out->copy[i];
-
-		copy->offset = offsets[i];
-		read_copy(dev, size, block, copy);
-		if (copy->error < 0)
-			continue;
-		out->good++;
-		if (copy->sb.generation > out->generation_max)
-			out->generation_max = copy->sb.generation;
-	}
-	if (has_lost_slot(out))
-		find_lost(dev, size, block, out);
+	read_all(dev, size, block, out);
 	free(block);
 	return 0;
 }
@@ -138,7 +225,7 @@ uint64_t stele_copies_missing(const struct stele_copies *copies, uint64_t target
 {
 	uint64_t size = target_size;
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++)
 		if (!copies->copy[i].error && copies->copy[i].sb.image_size > size)
 			size = copies->copy[i].sb.image_size;
 	return size - target_size;
@@ -203,23 +290,33 @@ static int compare(const struct stele_copy *before, const struct stele_copy *now
 		       -ESTALE;
 }
 
-/* 0: none but of an unfinished image. */
 static uint64_t newest(const struct stele_copies *copies)
 {
-	const struct stele_superblock *sb = newest_ready(copies);
+	const int index = newest_ready(copies);
 
-	return sb ? sb->generation : 0;
+	return index < 0 ? 0 : copies->copy[index].sb.generation;
+}
+
+/* One that was there before counts by now if the copies were overwritten. */
+static void leave_out_known(const struct stele_copies *before, struct stele_copies *now)
+{
+	for (unsigned int i = STELE_SUPERBLOCK_COPIES; i < STELE_SUPERBLOCKS; i++)
+		if (!now->copy[i].error &&
+		    stele_superblock_same(&before->copy[i].sb, &now->copy[i].sb))
+			now->copy[i].error = -EMEDIUMTYPE;
 }
 
 int stele_copies_compare(const struct stele_copies *before,
 			 const struct stele_copies *now)
 {
+	struct stele_copies others = *now;
 	int ret = 0;
 
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES && ret == 0; i++)
 		ret = compare(&before->copy[i], &now->copy[i]);
-	/* A copy with a transient read error may be the newest. */
-	if (ret == 0 && newest(now) > newest(before))
+	leave_out_known(before, &others);
+	/* A witness, or a copy with a transient read error, may be the newest. */
+	if (ret == 0 && newest(&others) > newest(before))
 		ret = -ESTALE;
 	return ret;
 }
@@ -227,8 +324,10 @@ int stele_copies_compare(const struct stele_copies *before,
 int stele_copies_write(struct stele_device *dev, unsigned int index,
 		       const struct stele_superblock *sb, void *block)
 {
-	stele_superblock_encode(sb, offsets[index], block);
-	return stele_device_write(dev, block, offsets[index], STELE_BLOCK_SIZE);
+	const uint64_t offset = superblock_offset(index);
+
+	stele_superblock_encode(sb, offset, block);
+	return stele_device_write(dev, block, offset, STELE_BLOCK_SIZE);
 }
 
 int stele_copies_check_witness(struct stele_device *dev, const struct stele_superblock *sb,

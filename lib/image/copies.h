@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copies.h - the four superblock copies of a target, as read
+ * copies.h - the superblocks of a target, as read: four copies, and witnesses
  *
  * Copies 0 and 1 are the slots, 2 and 3 their mirrors: copy i belongs to slot
  * i % 2. Shared by recovery, begin, commit and verify.
  *
+ * All that a witness leads to is durable before it is written, and the copies follow. So a
+ * generation that only its witness shows is whole: its writer was interrupted, or its copies
+ * are lost. It counts like one that has copies, unless it was made from an older generation
+ * than theirs: then another writer was faster.
+ *
  * No crash leaves a slot without a copy that decodes, for they are written one after the
- * other is durable. So such a slot was damaged, and if there is a witness of a generation that
- * is newer than all copies, that one is lost. If the witness of a next generation is damaged as
- * well, one may be.
+ * other is durable. So such a slot was damaged, and if nothing shows that the generation
+ * which belongs there is known, one may be lost.
  */
 #ifndef STELE_IMAGE_COPIES_H
 #define STELE_IMAGE_COPIES_H
@@ -24,19 +28,28 @@ struct stele_copy {
 	struct stele_superblock sb;
 };
 
+#define STELE_WITNESSES 2u
+#define STELE_SUPERBLOCKS (STELE_SUPERBLOCK_COPIES + STELE_WITNESSES)
+
 struct stele_copies {
-	struct stele_copy copy[STELE_SUPERBLOCK_COPIES];
-	unsigned int good;	   /* that decode */
-	uint64_t generation_max;   /* of those, and of what is or may be lost */
-	struct stele_superblock lost; /* by its witness; generation 0: nothing is */
-	bool doubt; /* one may be */
+	/* Behind the copies, the witnesses; of those that do not count, .error is set, too. */
+	struct stele_copy copy[STELE_SUPERBLOCKS];
+	unsigned int good;	   /* copies that decode */
+	uint64_t generation_max;   /* of copies and witnesses, and of what may be lost */
+	bool doubt;		   /* a generation may be */
 };
 
 /*
- * Read and decode all four, and the witnesses if a slot has none that decodes; one that cannot
- * be read gets the device's error. Return: 0; -ENOMEM; errno of the device's size.
+ * Read and decode all; one that cannot be read gets the device's error. Return: 0; -ENOMEM;
+ * errno of the device's size.
  */
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
+/* Leave out the witnesses. */
+void stele_copies_forget_witnesses(struct stele_copies *copies);
+bool stele_copies_has_witness(const struct stele_copies *copies);
+
+/* Of superblock `index`; a witness stands in for the slot that its copies belong to. */
+unsigned int stele_copies_slot(const struct stele_copies *copies, unsigned int index);
 
 /*
  * Do two copies have this generation (not 0) but differ?
@@ -64,9 +77,11 @@ bool stele_error_of_content(int error);
  */
 bool stele_error_of_blocks(const struct stele_device *dev, int error);
 
-/* Write one copy; not flushed. `block` is one block of memory. */
+/* Write superblock `index`; not flushed. `block` is one block of memory. */
 int stele_copies_write(struct stele_device *dev, unsigned int index,
 		       const struct stele_superblock *sb, void *block);
+/* Index of the witness in that place for mirrors. */
+unsigned int stele_copies_witness(uint64_t mirror_offset);
 /*
  * Is the witness of this superblock as it was written? Return: 0 (also: it has none);
  * -EMEDIUMTYPE (nothing of ours is there); -EBADMSG; -EUCLEAN (it is of another commit);

@@ -55,12 +55,6 @@ static int add_branch(struct stele_device *dev, const struct stele_superblock *s
 	return 0;
 }
 
-/* What is lost was in the slot that nothing else is in. */
-static unsigned int lost_slot(const struct stele_copies *copies)
-{
-	return copies->copy[0].error && copies->copy[2].error ? 0 : 1;
-}
-
 /* Those of newer generations first. */
 static int load_branches(struct stele_device *dev,
 			 const struct stele_copies *copies, uint64_t generation,
@@ -68,16 +62,14 @@ static int load_branches(struct stele_device *dev,
 {
 	int ret = 0;
 
-	if (copies->lost.generation)
-		ret = add_branch(dev, &copies->lost, lost_slot(copies), fork);
-	for (unsigned int n = 0; n < 2 * STELE_SUPERBLOCK_COPIES && ret == 0; n++) {
-		const bool newer = n < STELE_SUPERBLOCK_COPIES;
-		const unsigned int i = n % STELE_SUPERBLOCK_COPIES;
+	for (unsigned int n = 0; n < 2 * STELE_SUPERBLOCKS && ret == 0; n++) {
+		const bool newer = n < STELE_SUPERBLOCKS;
+		const unsigned int i = n % STELE_SUPERBLOCKS;
 		const struct stele_superblock *sb = &copies->copy[i].sb;
 
 		if (copies->copy[i].error == 0 && sb->state == STELE_STATE_READY &&
 		    sb->generation >= generation && newer == (sb->generation > generation))
-			ret = add_branch(dev, sb, i % 2, fork);
+			ret = add_branch(dev, sb, stele_copies_slot(copies, i), fork);
 	}
 	return ret;
 }
@@ -86,8 +78,7 @@ const char *stele_fork_fate(const struct stele_fork *fork)
 {
 	if (fork->doubt)
 		return "may have been published, but superblocks and witness are damaged";
-	return fork->witnessed ? "was published, but its superblocks are damaged" :
-				 "was published, but its catalog is damaged";
+	return "was published, but its catalog is damaged";
 }
 
 void stele_fork_free(struct stele_fork *fork)
@@ -328,7 +319,7 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 
 	while (ret == 0 && first < fork->count &&
 	       (fork->branches[first].error ||
-		(generation && fork->branches[first].sb.generation > generation)))
+		fork->branches[first].sb.generation > generation))
 		first++;
 	if (ret == 0 && first == fork->count) {
 		stele_log_error(log, "and none of their catalogs is usable");
@@ -343,7 +334,6 @@ int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 	image->sb = fork->branches[first].sb;
 	image->slot = fork->branches[first].slot;
 	image->fork = fork;
-	fork->witnessed = copies->lost.generation != 0;
 	fork->doubt = copies->doubt;
 	if (copies->generation_max > generation)
 		fork->lost = copies->generation_max;

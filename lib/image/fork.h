@@ -3,9 +3,9 @@
  * fork.h - an image of which there are several versions
  *
  * Two writers published at once: superblock copies of the same generation differ, and are
- * its branches. Or a generation was published, but its catalog is damaged since, or both its
- * superblocks are (copies.h): then it and the older generation, as far as there is anything of
- * them, are the branches. Only the image's owner can know which one is right. Until
+ * its branches. Or a generation was published, but its catalog is damaged since, or it may have
+ * been, but nothing is left of it (copies.h): then it and the older one, as far as there is
+ * anything of them, are the branches. Only the image's owner can know which one is right. Until
  * then, the image is what all branches with a sound catalog share: snapshots of the same id,
  * name, digest and place. Nobody writes to it, except to make one branch the image.
  */
@@ -23,17 +23,16 @@ struct stele_branch {
 };
 
 struct stele_fork {
-	struct stele_branch branches[STELE_SUPERBLOCK_COPIES + 1];
+	struct stele_branch branches[STELE_SUPERBLOCKS];
 	unsigned int count;
 	uint64_t lost; /* generation that was published, and is damaged since; 0: none */
-	bool witnessed; /* only by its witness is it known */
-	bool doubt;	/* there may have been none */
+	bool doubt;    /* there may have been none */
 };
 
 /*
- * For an image whose copies of this generation (0: there is none) differ, or one that is
- * newer is damaged: fill in sb, slot, catalog and fork. Return: 0; -ENOTUNIQ (no branch is
- * usable; logged); -ENOMEM; errno.
+ * For an image whose copies of this generation differ, or one that is newer is damaged: fill
+ * in sb, slot, catalog and fork. Return: 0; -ENOTUNIQ (no branch is usable; logged); -ENOMEM;
+ * errno.
  */
 int stele_fork_load(struct stele_device *dev, const struct stele_log *log,
 		    const struct stele_copies *copies, uint64_t generation,

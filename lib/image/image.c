@@ -3,8 +3,9 @@
  * image.c - recovery: which superblock and which catalog are the image
  *
  * Nothing is written here. A copy left by an older or newer Stele is judged
- * only by its contents; among the ready ones, the highest generation whose
- * catalog decodes wins. An unfinished copy only says that nothing is there yet.
+ * only by its contents; among the ready ones, and the witnesses of what has no copy, the
+ * highest generation whose catalog decodes wins. An unfinished copy only says that nothing is
+ * there yet.
  */
 #include "lib/image/image.h"
 
@@ -49,10 +50,10 @@ static void log_copies(const struct stele_copies *copies, bool refused,
 	enum stele_log_level level = refused ? STELE_LOG_ERROR :
 					       STELE_LOG_WARNING;
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++) {
 		const struct stele_copy *copy = &copies->copy[i];
 
-		if (copy->error < 0)
+		if (i < STELE_SUPERBLOCK_COPIES ? copy->error < 0 : copy->error == -EOPNOTSUPP)
 			stele_log_emit(log, level,
 				       "superblock copy %u at byte %" PRIu64
 				       " cannot be used%s: %s", i, copy->offset,
@@ -78,12 +79,14 @@ static int judge_copies(const struct stele_copies *copies,
 	bool unreadable = false;
 	int error = 0;
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
-		error = worse(error, copy[i].error);
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++)
+		if (i < STELE_SUPERBLOCK_COPIES || copy[i].error == -EOPNOTSUPP)
+			error = worse(error, copy[i].error);
 	for (unsigned int slot = 0; slot < 2; slot++)
 		unreadable |= is_device_error(copy[slot].error) &&
 			      is_device_error(copy[slot + 2].error);
-	if ((copies->good || copies->lost.generation) && !unreadable && error != -EOPNOTSUPP)
+	if ((copies->good || stele_copies_has_witness(copies)) && !unreadable &&
+	    error != -EOPNOTSUPP)
 		error = 0;
 	if (error != -EMEDIUMTYPE)
 		log_copies(copies, error < 0, log);
@@ -132,10 +135,7 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 	return ret == -EMEDIUMTYPE ? -EBADMSG : ret;
 }
 
-/*
- * Where the newest generation is damaged, nobody may take the one before for it unawares;
- * `generation` 0: there is none before.
- */
+/* Where the newest generation is damaged, nobody may take the one before for it unawares. */
 static int load_fork(struct stele_device *dev, const struct stele_log *log,
 		     const struct stele_copies *copies, uint64_t generation,
 		     struct stele_image *image)
@@ -145,26 +145,22 @@ static int load_fork(struct stele_device *dev, const struct stele_log *log,
 	free(image->catalog_blocks);
 	image->catalog_blocks = NULL;
 	ret = stele_fork_load(dev, log, copies, generation, image);
-	if (ret == 0 && image->fork->lost && generation)
+	if (ret == 0 && image->fork->lost)
 		stele_log_warning(log,
 				  "generation %" PRIu64 " %s: falling back to generation %" PRIu64
 				  "; snapshots made since are missing ('stele repair' shows %s)",
 				  image->fork->lost, stele_fork_fate(image->fork), generation,
 				  image->fork->doubt ? "what is left" : "both");
-	else if (ret == 0 && image->fork->lost)
-		stele_log_warning(log,
-				  "generation %" PRIu64 " %s ('stele repair' can restore them)",
-				  image->fork->lost, stele_fork_fate(image->fork));
 	return ret;
 }
 
-/* The best ready copy with a generation below `limit`, or -1. */
+/* The best ready superblock with a generation below `limit`, or -1. */
 static int best_below(const struct stele_copies *copies, uint64_t limit)
 {
 	uint64_t best = 0;
 	int index = -1;
 
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++) {
 		const struct stele_copy *copy = &copies->copy[i];
 
 		if (copy->error == 0 && copy->sb.generation > best &&
@@ -289,9 +285,9 @@ void stele_image_log_empty(const struct stele_image *image, enum stele_log_level
 }
 
 /*
- * Use the best ready copy whose catalog decodes. *passed: why a better one was
- * skipped or is lost, or 0. Unlike what an interrupted writer leaves, that one was published: its
- * catalog was durable before its superblock was written.
+ * Use the best ready superblock whose catalog decodes. *passed: why a better one was
+ * skipped or may be lost, or 0. That one was published: its catalog was durable before any
+ * superblock was written.
  */
 static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		       const struct stele_copies *copies,
@@ -305,7 +301,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	ret = stele_device_size(dev, &target_size);
 	if (ret < 0)
 		return ret;
-	if (copies->lost.generation || copies->doubt)
+	if (copies->doubt)
 		*passed = -EBADMSG;
 	stele_log_hold(&held, log);
 	for (i = best_below(copies, UINT64_MAX); i >= 0;
@@ -317,7 +313,7 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 		if (ret == 0)
 			ret = read_catalog(dev, log, &held.log, sb, image);
 		image->sb = *sb;
-		image->slot = (unsigned int)i % 2;
+		image->slot = stele_copies_slot(copies, (unsigned int)i);
 		if (ret == -ENOTUNIQ || (ret == 0 && *passed))
 			ret = load_fork(dev, log, copies, sb->generation, image);
 		if (ret == 0 || is_device_error(ret))
@@ -327,8 +323,6 @@ static int select_copy(struct stele_device *dev, const struct stele_log *log,
 	stele_log_end(&held, i < 0 || ret < 0);
 	if (i >= 0)
 		return ret;
-	if (copies->lost.generation)
-		return load_fork(dev, log, copies, 0, image);
 	if (!error)
 		return refuse_unfinished(dev, copies, target_size, log);
 	log_no_catalog(error, log);
@@ -345,7 +339,7 @@ static bool has_changed(struct stele_device *dev,
 
 	if (stele_copies_read(dev, &now) < 0)
 		return false;
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++)
 		if (now.copy[i].error != copies->copy[i].error ||
 		    now.copy[i].sb.generation != copies->copy[i].sb.generation ||
 		    now.copy[i].sb.catalog_crc != copies->copy[i].sb.catalog_crc)
@@ -376,7 +370,7 @@ static int load_once(struct stele_device *dev, const struct stele_log *log, bool
 	if (ret < 0)
 		return ret;
 	if (!copies.good && !alone)
-		copies.lost.generation = copies.generation_max = 0;
+		stele_copies_forget_witnesses(&copies);
 	ret = judge_copies(&copies, log);
 	if (ret == 0)
 		ret = select_copy(dev, log, &copies, out, &passed);

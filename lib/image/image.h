@@ -2,13 +2,14 @@
 /*
  * image.h - an image as recovery finds it, and how a commit changes it
  *
- * Recovery reads all four superblock copies; of those that decode, the highest
- * generation whose catalog decodes wins. Two copies of one generation that
- * differ are a fork: only what both branches share is there, see fork.h. So it is if a slot
- * was lost, and a generation with it (copies.h). A commit
+ * Recovery reads all four superblock copies and the witnesses; of those that decode, the
+ * highest generation whose catalog decodes wins. Two copies of one generation that
+ * differ are a fork: only what both branches share is there, see fork.h. So it is if a newer
+ * generation is damaged, or may be lost (copies.h). A commit
  * writes new blocks only where no copy refers to (see space.h; for mirrors of catalogs,
- * catalog.h), flushes, writes the superblock of the slot that recovery did not select, and,
- * once that is durable, its mirror, and reads both back. What the next generation holds, and
+ * catalog.h), flushes, writes the witness, from which on the new generation is there, then
+ * the superblock of the slot that recovery did not select, and, once that is durable, its
+ * mirror, and reads all back. What the next generation holds, and
  * where, is a transaction's to know: lib/txn/txn.h.
  */
 #ifndef STELE_IMAGE_IMAGE_H
@@ -28,11 +29,11 @@ struct stele_image {
 	struct stele_log log;
 	struct stele_superblock sb;
 	uint64_t feature_pending; /* of what a transaction added, not committed yet */
-	unsigned int slot;	  /* 0 or 1: where sb was found */
+	unsigned int slot;	  /* 0 or 1: where sb was found, or belongs */
 	unsigned int copies_good; /* that decode, of any generation */
-	uint64_t generation_max;  /* of any copy: a commit goes above it */
+	uint64_t generation_max;  /* of any superblock: a commit goes above it */
 	bool mirrored;	 /* the catalog was read from its mirror, being damaged itself */
-	bool publishing; /* a superblock may have been written: no way back */
+	bool publishing; /* a witness may have been written: no way back */
 	struct stele_copies copies; /* as found, and as written by us */
 	void *catalog_blocks;
 	struct stele_catalog catalog; /* none while sb.state is unfinished */
@@ -109,12 +110,16 @@ unsigned int stele_image_wrong_catalogs(const struct stele_image *image);
 int stele_image_check_writable(const struct stele_image *image);
 
 /*
- * Announce on the device that it will be changed, until stele_intent_end(); and rewrite the
- * superblock in its slot if it is missing there, as an interrupted writer leaves it.
+ * Announce on the device that it will be changed, until stele_intent_end().
  * Return: 0; -EBUSY (a process of this machine is writing; logged); -ESTALE (somebody
  * has published since the load); -EOPNOTSUPP; -ENOMEM; errno.
  */
 int stele_image_announce(struct stele_image *image);
+/*
+ * Write the superblock to its slot where it is missing, as an interrupted writer leaves it;
+ * before anything else is written. Return: 0; of check_writable; -ESTALE; -EIO; -ENOMEM; errno.
+ */
+int stele_image_heal(struct stele_image *image);
 
 /* What the next generation will hold, and where. Arrays are the caller's. */
 struct stele_catalog_draft {

@@ -75,15 +75,12 @@ static void show_branch(struct stele_image *image, uint32_t number,
 	}
 }
 
-/*
- * Not of the first generation that is lost, of which there is but one version. But without any
- * copy there may have been a newer one, whose witness is lost, too.
- */
+/* Between branches; or to go on with the only one, where there may have been another. */
 static bool needs_choice(const struct stele_image *image)
 {
 	const struct stele_fork *fork = image->fork;
 
-	return fork && (fork->count > 1 || fork->doubt || !image->copies.good);
+	return fork && (fork->count > 1 || fork->doubt);
 }
 
 static bool is_put_right(const struct stele_repair_report *report,

@@ -3,11 +3,12 @@
  * commit.c - how an image changes: begin, deleted lists, commit
  *
  * Order is everything. What a superblock references is durable, and has been
- * read back, before that superblock is written; the superblock goes over the
- * slot that recovery would not select; and nobody is told before it is
- * durable. The copies of a slot are written one after the other is durable: recovery
- * takes either, and a crash never tears both, so a slot without one was damaged. Before each
- * copy all of them are read again: who finds others than he knows writes none.
+ * read back, before that superblock is written; it is written first as a witness, where
+ * that of the image is not, and once that is durable, over the slot that recovery would not
+ * select; and nobody is told before it is durable there. From the witness on, the new
+ * generation is what recovery finds. The copies of a slot are written one after the other is
+ * durable: recovery takes either, and a crash never tears both, so a slot without one was
+ * damaged. Before each of them all are read again: who finds others than he knows writes none.
  */
 #include "lib/image/image.h"
 
@@ -49,29 +50,42 @@ static int check_begin(struct stele_device *dev, const struct stele_log *log,
 	return ret;
 }
 
-/* The slot that recovery would take, were it to look at what is there now. */
+/* The slot of the newest copy. */
 static unsigned int newest_slot(const struct stele_copies *copies)
 {
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
-		if (copies->copy[i].error == 0 &&
-		    copies->copy[i].sb.generation == copies->generation_max)
-			return i % 2;
-	return 0;
+	uint64_t newest = 0;
+	unsigned int slot = 0;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		if (copies->copy[i].error || copies->copy[i].sb.generation <= newest)
+			continue;
+		newest = copies->copy[i].sb.generation;
+		slot = i % 2;
+	}
+	return slot;
 }
 
-/* Durably, unless somebody else has published or begun to write. */
+/* May we still write, and has nobody else published or begun to? */
+static int check_turn(const struct stele_image *image)
+{
+	struct stele_copies now;
+	int ret = stele_device_check(image->dev);
+
+	if (ret == 0)
+		ret = stele_intent_confirm(image->dev);
+	return ret < 0 ? ret : stele_image_check_fresh(image, &now);
+}
+
+/* Durably. */
 static int write_copy(struct stele_image *image, unsigned int index,
 		      const struct stele_superblock *sb, void *block)
 {
 	struct stele_copy *copy = &image->copies.copy[index];
-	struct stele_copies now;
 	int ret;
 
 	if (copy->error == 0 && stele_superblock_same(&copy->sb, sb))
 		return 0;
-	ret = stele_intent_confirm(image->dev);
-	if (ret == 0)
-		ret = stele_image_check_fresh(image, &now);
+	ret = check_turn(image);
 	if (ret == 0)
 		ret = stele_copies_write(image->dev, index, sb, block);
 	if (ret == 0)
@@ -91,18 +105,16 @@ static int write_slot(struct stele_image *image, unsigned int slot,
 		      const struct stele_superblock *sb, void *block)
 {
 	const unsigned int first = image->copies.copy[slot + 2].error ? slot + 2 : slot;
-	int ret = stele_device_check(image->dev); /* still the one who may? */
+	int ret = write_copy(image, first, sb, block);
 
-	if (ret == 0)
-		ret = write_copy(image, first, sb, block);
 	return ret < 0 ? ret : write_copy(image, first ^ 2, sb, block);
 }
 
 /*
- * Those of an older image: a reproducible one has the same UUID. Durable before there is
- * a first commit, which must not fail where they cannot be written.
+ * Those of an older image: a reproducible one has the same UUID. Durable before anything
+ * that they lead to is overwritten; a place that cannot be written is no reason to fail.
  */
-static void forget_witnesses(struct stele_device *dev, void *block)
+static int forget_witnesses(struct stele_device *dev, void *block)
 {
 	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
 
@@ -110,6 +122,7 @@ static void forget_witnesses(struct stele_device *dev, void *block)
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		stele_device_write(dev, block, stele_superblock_witness(places[i]),
 				   STELE_BLOCK_SIZE);
+	return stele_device_flush(dev);
 }
 
 /*
@@ -141,7 +154,7 @@ static int write_unfinished(struct stele_image *image)
 	if (ret == 0)
 		ret = stele_copies_read_back(dev, 1, sb, block);
 	if (ret == 0)
-		forget_witnesses(dev, block);
+		ret = forget_witnesses(dev, block);
 	free(block);
 	return ret;
 }
@@ -270,18 +283,20 @@ unsigned int stele_image_wrong_catalogs(const struct stele_image *image)
 }
 
 /* Not over what is newer, and was passed over: that may be read again one day. */
-static int heal(struct stele_image *image)
+int stele_image_heal(struct stele_image *image)
 {
+	int ret = stele_image_check_writable(image);
 	void *block;
-	int ret;
 
-	if (image->copies.generation_max > image->sb.generation ||
+	if (ret < 0 || image->copies.generation_max > image->sb.generation ||
 	    (is_whole(image, image->slot) && is_whole(image, image->slot + 2)))
-		return 0;
+		return ret;
 	block = stele_device_alloc(image->dev, STELE_BLOCK_SIZE);
 	if (!block)
 		return -ENOMEM;
-	ret = write_slot(image, image->slot, &image->sb, block);
+	ret = stele_device_flush(image->dev); /* as in write_unfinished */
+	if (ret == 0)
+		ret = write_slot(image, image->slot, &image->sb, block);
 	if (ret == 0)
 		ret = stele_copies_read_back(image->dev, image->slot,
 					     &image->sb, block);
@@ -300,7 +315,7 @@ int stele_image_announce(struct stele_image *image)
 	floor = stele_intent_floor(image->dev);
 	if (image->generation_max < floor)
 		image->generation_max = floor;
-	return ret < 0 ? ret : heal(image);
+	return ret;
 }
 
 static void *alloc_zeroed(const struct stele_image *image, uint64_t size)
@@ -380,6 +395,7 @@ static void next_superblock(const struct stele_image *image,
 			    uint64_t catalog_size, struct stele_superblock *next)
 {
 	*next = image->sb;
+	next->parent = image->sb.generation;
 	next->generation = image->generation_max + 1;
 	next->state = STELE_STATE_READY;
 	next->feature_ro_compat = draft->feature_ro_compat;
@@ -455,94 +471,126 @@ static int write_catalog(const struct stele_image *image,
 	return ret == -EILSEQ ? log_mismatch(image, "the catalog", -EIO) : ret;
 }
 
-/* What goes to a place for mirrors: the catalog, if there is room, and the witness. */
+/* What nobody can open any more, or not all of it, is not published. */
+static int check_named(const struct stele_image *image)
+{
+	if (!stele_file_is_removed(image->dev))
+		return stele_file_check_whole(image->dev);
+	stele_log_error(&image->log, "the file was removed while it was being written");
+	return -ESTALE;
+}
+
+/* The mirror of a catalog, which is written to a place for it if there is room. */
 struct mirror {
 	const void *catalog; /* as it was written where it belongs */
-	void *blocks; /* of its size and one more: for the mirror, the witness behind it */
-	void *seen; /* as large */
-	uint64_t size; /* of the mirror; 0: there is no room */
+	void *blocks, *seen; /* of its size, and at least a block */
+	uint64_t size; /* 0: there is no room */
 };
 
-static int write_place(const struct stele_image *image, const struct stele_catalog_draft *draft,
-		       const struct mirror *m, uint64_t place, struct stele_superblock *sb)
+/* `sb` is that of the catalog, and is told of its mirror. */
+static int write_mirror(const struct stele_image *image, const struct stele_catalog_draft *draft,
+			const struct mirror *m, uint64_t place, struct stele_superblock *sb)
 {
-	const uint64_t at = stele_superblock_witness(place);
-	void *witness = (uint8_t *)m->blocks + m->size;
-	int ret = 0;
-
 	sb->feature_incompat |= STELE_FEATURE_MIRROR;
 	sb->mirror_offset = place;
-	sb->mirror_crc = 0;
-	if (m->size) {
-		/* Its blocks say where they are; all else is the catalog's. */
-		memcpy(m->blocks, m->catalog, m->size);
-		stele_catalog_end(m->blocks, &draft->counts, place, sb->generation);
-		sb->mirror_crc = stele_crc32c(0, m->blocks, m->size);
-		ret = stele_device_write(image->dev, m->blocks, place, m->size);
-	}
-	stele_superblock_encode(sb, at, witness);
+	if (!m->size)
+		return 0;
+	/* Its blocks say where they are; all else is the catalog's. */
+	memcpy(m->blocks, m->catalog, m->size);
+	stele_catalog_end(m->blocks, &draft->counts, place, sb->generation);
+	sb->mirror_crc = stele_crc32c(0, m->blocks, m->size);
+	return write_durably(image, place, m->size, m->blocks, m->seen);
+}
+
+/* From here on, recovery may find the next generation. */
+static int write_witness(struct stele_image *image, const struct stele_superblock *sb,
+			 const struct mirror *m)
+{
+	const unsigned int index = stele_copies_witness(sb->mirror_offset);
+	struct stele_copy *copy = &image->copies.copy[index];
+	int ret;
+
+	image->publishing = true;
+	copy->error = 0;
+	copy->sb = *sb;
+	ret = stele_copies_write(image->dev, index, sb, m->blocks);
 	if (ret == 0)
-		ret = write_durably(image, at, STELE_BLOCK_SIZE, witness, m->seen);
-	return ret < 0 || !m->size ? ret : read_back(image, place, m->size, m->blocks, m->seen);
+		ret = stele_device_flush(image->dev);
+	if (ret == 0)
+		ret = stele_copies_check_witness(image->dev, sb, m->seen);
+	return ret;
 }
 
 /*
  * Not over those of this generation. A place that cannot be written is no reason to fail; if
- * the device takes no writes any more, the superblock's will fail.
+ * the device takes no writes any more, the superblock's will fail. Return: 0; errno of
+ * check_turn.
  */
-static void write_mirror(const struct stele_image *image, const struct stele_catalog_draft *draft,
+static int announce_next(struct stele_image *image, const struct stele_catalog_draft *draft,
 			 const struct mirror *m, struct stele_superblock *sb)
 {
 	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
-	int ret = 0;
+	int error = 0;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		struct stele_superblock with = *sb;
+		int ret;
 
 		if (places[i] == image->sb.mirror_offset)
 			continue;
-		ret = write_place(image, draft, m, places[i], &with);
-		if (ret == 0) {
+		error = write_mirror(image, draft, m, places[i], &with);
+		if (error == 0) {
+			ret = check_turn(image);
+			if (ret < 0)
+				return ret;
+			error = write_witness(image, &with, m);
+		}
+		if (error == 0) {
 			*sb = with;
-			return;
+			return 0;
 		}
 	}
 	stele_log_warning(&image->log,
 			  "the catalog is stored only once, for its mirror cannot be "
 			  "written: %s",
-			  ret == -EILSEQ ? "it does not read back as written" :
-					   stele_device_strerror(image->dev, ret));
+			  error == -EILSEQ || stele_error_of_content(error) ?
+				  "it does not read back as written" :
+				  stele_device_strerror(image->dev, error));
+	return 0;
 }
 
-/* To both places. */
-static int write_catalogs(const struct stele_image *image,
+/* To both places, and the witness. */
+static int write_catalogs(struct stele_image *image,
 			  const struct stele_catalog_draft *draft, const void *blocks,
 			  struct stele_superblock *sb)
 {
 	const uint64_t size = sb->catalog_size;
 	struct mirror m = {
 		.catalog = blocks,
-		.blocks = stele_device_alloc(image->dev, size + STELE_BLOCK_SIZE),
-		.seen = stele_device_alloc(image->dev, size + STELE_BLOCK_SIZE),
+		.blocks = stele_device_alloc(image->dev, size),
+		.seen = stele_device_alloc(image->dev, size),
 		.size = size <= STELE_CATALOG_MIRROR_SIZE ? size : 0,
 	};
 	int ret = m.blocks && m.seen ? write_catalog(image, sb, blocks, m.seen) : -ENOMEM;
 
 	if (ret == 0)
-		write_mirror(image, draft, &m, sb);
+		ret = check_named(image);
+	if (ret == 0)
+		ret = announce_next(image, draft, &m, sb);
 	free(m.blocks);
 	free(m.seen);
 	return ret;
 }
 
-/* Replaced after the first copy was written: whoever looks may find it. */
-static void log_replaced(const struct stele_image *image, unsigned int slot,
-			 const struct stele_superblock *sb)
+/* Replaced after the first superblock was written: whoever looks may find it. */
+static void log_replaced(const struct stele_image *image, const struct stele_superblock *sb)
 {
-	const struct stele_copy *copy = &image->copies.copy[slot];
+	bool written = false;
 
-	if ((copy[0].error == 0 && stele_superblock_same(&copy[0].sb, sb)) ||
-	    (copy[2].error == 0 && stele_superblock_same(&copy[2].sb, sb)))
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++)
+		written = written || (image->copies.copy[i].error == 0 &&
+				      image->copies.copy[i].sb.generation == sb->generation);
+	if (written)
 		stele_log_error(&image->log,
 				"another writer has taken over while this was published: it may "
 				"have taken effect nonetheless, look before you try again");
@@ -566,18 +614,9 @@ static int publish(struct stele_image *image, const struct stele_superblock *sb)
 			log_mismatch(image, "the superblock", ret);
 	}
 	if (ret == -ESTALE)
-		log_replaced(image, slot, sb);
+		log_replaced(image, sb);
 	free(block);
 	return ret;
-}
-
-/* What nobody can open any more, or not all of it, is not published. */
-static int check_named(const struct stele_image *image)
-{
-	if (!stele_file_is_removed(image->dev))
-		return stele_file_check_whole(image->dev);
-	stele_log_error(&image->log, "the file was removed while it was being written");
-	return -ESTALE;
 }
 
 int stele_image_commit(struct stele_image *image,
@@ -601,8 +640,6 @@ int stele_image_commit(struct stele_image *image,
 	ret = make_catalog(image, draft, &next, blocks, &catalog);
 	if (ret == 0)
 		ret = write_catalogs(image, draft, blocks, &next);
-	if (ret == 0)
-		ret = check_named(image);
 	if (ret == 0) {
 		image->publishing = true;
 		ret = publish(image, &next);
@@ -621,6 +658,7 @@ int stele_image_commit(struct stele_image *image,
 	image->publishing = false;
 	image->slot = !image->slot;
 	image->generation_max = next.generation;
+	stele_copies_forget_witnesses(&image->copies);
 	stele_intent_settle(image->dev);
 	return 0;
 }

@@ -4,7 +4,7 @@
  *
  * Recovery may come to take any ready copy that decodes, if those above it are
  * lost, and its catalog decodes; a slot whose mirror was not written may lead to
- * two generations. So all four are followed, and what a witness says was there. A catalog of
+ * two generations. So all four are followed, and a witness of what no copy shows. A catalog of
  * an older generation that was read and is wrong can lead nowhere any more.
  */
 #include "lib/txn/txn.h"
@@ -102,9 +102,7 @@ int stele_extents_add_copies(struct stele_extents *extents,
 	ret = stele_image_check_fresh(image, &copies);
 	if (ret == 0)
 		ret = check_readable(image, &copies);
-	if (ret == 0 && copies.lost.generation)
-		ret = add_copy(extents, image, &copies.lost);
-	for (unsigned int i = 0; ret == 0 && i < STELE_SUPERBLOCK_COPIES; i++) {
+	for (unsigned int i = 0; ret == 0 && i < STELE_SUPERBLOCKS; i++) {
 		const struct stele_superblock *sb = &copies.copy[i].sb;
 
 		if (copies.copy[i].error || sb->state != STELE_STATE_READY)
@@ -145,7 +143,7 @@ int stele_image_kept_size(struct stele_image *image, uint64_t *size)
 	if (ret == 0)
 		ret = stele_extents_add_catalog(&own, &image->catalog,
 						&image->sb);
-	for (unsigned int i = 0; ret == 0 && i < STELE_SUPERBLOCK_COPIES; i++)
+	for (unsigned int i = 0; ret == 0 && i < STELE_SUPERBLOCKS; i++)
 		if (copies.copy[i].error == 0)
 			ret = stele_extents_add(&own,
 						copies.copy[i].sb.catalog_offset,

@@ -126,15 +126,19 @@ static int take_over(struct stele_txn *txn)
 	int ret = stele_image_announce(txn->image);
 
 	if (ret == 0)
+		ret = stele_image_heal(txn->image);
+	if (ret == 0)
 		ret = start(txn);
 	return ret < 0 ? ret : stele_rbd_complete(txn);
 }
 
 int stele_txn_attach(struct stele_image *image, struct stele_txn *txn)
 {
+	int ret = stele_image_heal(image);
+
 	*txn = (struct stele_txn){.image = image, .log = image->log,
 				  .fork_count = stele_fork_count()};
-	return start(txn);
+	return ret < 0 ? ret : start(txn);
 }
 
 /* Nobody is told, and nothing put right: another transaction has done so. */

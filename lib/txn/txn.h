@@ -17,12 +17,13 @@
  *     witness beside it.
  *  3. Space is handed out once. What a commit stops using is written over after
  *     the next commit at the earliest (stele_txn_refresh).
- *  4. A superblock goes over the slot that recovery would not select, its mirror after
- *     that is durable; then both are read back (commit.c: publish). So in each slot one copy
- *     decodes whatever a crash leaves, and where none does, it was lost: then the witness,
- *     durable before them, shows that they were there (copies.h).
- *  5. Before each copy is written, all copies are read again, and the turn is
- *     confirmed: who finds another writer's superblock writes none (write_slot).
+ *  4. A superblock is written as a witness first, where that of the image is not; from then on
+ *     recovery finds the new generation. Once it is durable, it goes over the slot that recovery
+ *     would not select, its mirror after that is durable; then both are read back (commit.c:
+ *     publish). So in each slot one copy decodes whatever a crash leaves, and where none does,
+ *     it was lost: then the witness stands in (copies.h).
+ *  5. Before each of them is written, all are read again, and the turn is
+ *     confirmed: who finds another writer's superblock writes none (check_turn).
  *  6. A catalog that recovery would refuse is never published (make_catalog).
  *  7. Nobody is told of a commit before it is durable. After an error while
  *     publishing, the old or the new generation is there, whole: the transaction

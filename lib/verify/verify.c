@@ -101,9 +101,9 @@ static void check_copy(struct stele_check *check,
 	if (copy->error < 0) {
 		const char *lost = !mirror->error ? "" :
 				   copies->doubt ? "; a newer generation may be lost with it" :
-				   copies->lost.generation ?
-						   "; the newest generation is lost with it, and "
-						   "'stele repair' can restore it" :
+				   stele_copies_has_witness(copies) ?
+						   "; the witness of the newest generation stands "
+						   "in, and 'stele repair' writes it there" :
 						   "";
 
 		stele_check_report(check, copy->error, "superblock",
@@ -216,32 +216,6 @@ static int check_witness(struct stele_check *check)
 	return stele_check_progress(check, STELE_BLOCK_SIZE, 1, 0);
 }
 
-/*
- * A writer that was interrupted leaves the witness of what it did not publish; it cannot be told
- * from one whose superblocks were overwritten by those that had been there before.
- */
-static void note_unpublished(struct stele_check *check)
-{
-	static const uint64_t places[] = STELE_CATALOG_MIRRORS;
-	const struct stele_superblock *sb = &check->image->sb;
-	void *block = stele_device_alloc(check->image->dev, STELE_BLOCK_SIZE);
-
-	for (size_t i = 0; block && i < sizeof(places) / sizeof(places[0]); i++) {
-		const uint64_t at = stele_superblock_witness(places[i]);
-		struct stele_superblock witness;
-
-		if (stele_device_read(check->image->dev, block, at, STELE_BLOCK_SIZE) ||
-		    stele_superblock_decode(block, at, &witness, NULL) ||
-		    witness.generation <= sb->generation || !same_image(sb, &witness))
-			continue;
-		stele_check_report(check, 0, "superblock", at, STELE_BLOCK_SIZE,
-				   "generation %" PRIu64 " was about to be published: left by an "
-				   "interrupted writer, or its superblocks were overwritten by "
-				   "older ones", witness.generation);
-	}
-	free(block);
-}
-
 /* Of the image. */
 static int check_catalogs(struct stele_check *check)
 {
@@ -271,8 +245,6 @@ static int check_superblocks(struct stele_check *check)
 				   STELE_SUPERBLOCK_COPIES, 0);
 	if (ret == 0)
 		ret = check_catalogs(check);
-	if (ret == 0 && !check->image->fork)
-		note_unpublished(check);
 	other = next_best(check, &copies);
 	if (ret == 0 && other->error == 0 && !is_of_another(check, other) &&
 	    other->sb.state == STELE_STATE_READY &&

@@ -35,7 +35,7 @@ sub superblock {	# OFFSET
 		incompat le64, uuid 16, label 64, size le64, high_water le64,
 		catalog_offset le64, catalog_size le64, catalog_crc le32,
 		fence_mode le32, fence_epoch le64, created i64, time i64,
-		mirror_offset le64, mirror_crc le32, zero 3876', $payload, 0, "superblock at $offset");
+		mirror_offset le64, mirror_crc le32, zero 4, parent le64, zero 3864', $payload, 0, "superblock at $offset");
 	$s->{generation} = unpack 'Q<', substr $block, 24;
 	substr($block, 12, 12) = "\0" x 12;
 	$s->{compared} = $block;
@@ -47,12 +47,13 @@ sub superblock {	# OFFSET
 	check(START <= $s->{high_water} && $s->{high_water} <= $s->{size} &&
 		START < $s->{size} && $s->{size} <= LIMIT, 'sizes');
 	if ($s->{state} == 0) {
-		check($s->{$_} == 0, "unfinished: $_") for qw(generation
+		check($s->{$_} == 0, "unfinished: $_") for qw(generation parent
 			catalog_offset catalog_size catalog_crc mirror_offset mirror_crc);
 		check($s->{high_water} == START, 'unfinished: high-water mark');
 		return $s;
 	}
 	check($s->{generation} && ~$s->{generation}, 'generation');
+	check($s->{parent} < $s->{generation}, 'parent');
 	my ($at, $size) = @$s{qw(catalog_offset catalog_size)};
 	check($at % BLOCK == 0 && $size % BLOCK == 0 && $size > 0 &&
 		$size <= 64 << 20 && $at >= START && $at < LIMIT &&
@@ -64,16 +65,28 @@ sub superblock {	# OFFSET
 	return $s;
 }
 
+# Of a witness: does it stand in for copies that are not there?
+sub counts {	# WITNESS COPIES...
+	my ($w, @good) = @_;
+	my ($newest) = sort { $b <=> $a } map { $_->{generation} } @good;
+	return $w->{state} if !@good;
+	return $w->{state} && $w->{generation} > $newest &&
+		($newest ? $w->{parent} >= $newest : !$w->{parent}) &&
+		grep { $_->{uuid} eq $w->{uuid} && $_->{created} == $w->{created} } @good;
+}
+
 sub recover {
-	my (@good, @notes, @reasons);
-	for my $offset (0x1000, 0x2000, 0x100000, 0x101000) {
+	my (@good, @notes, @reasons, @witnesses);
+	for my $offset (0x1000, 0x2000, 0x100000, 0x101000, 0x180000, 0x1ff000) {
 		my $s = eval { superblock($offset) };
 		my $why = $s ? ($s->{state} ? 'ready' : 'unfinished') .
 			" generation $s->{generation}" : $@ =~ s/\n//r;
-		push @notes, sprintf 'superblock at 0x%x: %s', $offset, $why;
-		check(0, $notes[-1]) if $why =~ /^NEWER/;
-		push @good, $s if $s;
+		check(0, sprintf 'superblock at 0x%x: %s', $offset, $why) if $why =~ /^NEWER/;
+		push @{$offset < 0x180000 ? \@good : \@witnesses}, $s if $s;
+		push @notes, sprintf 'superblock at 0x%x: %s', $offset, $why
+			if $offset < 0x180000;
 	}
+	push @good, grep { counts($_, @good) } @witnesses;
 	check(@good, join '; ', @notes);
 	my %of = map { join('|', @$_{qw(uuid label created)}) => 1 } @good;
 	push @reasons, "copies of several images\n" if %of > 1;

@@ -209,7 +209,7 @@ static bool is_mirrored(const struct stele_image *found)
 	       stele_crc32c(0, state + sb->mirror_offset, sb->catalog_size) == sb->mirror_crc;
 }
 
-/* No crash is taken for a loss, and each loss will be noticed. */
+/* No crash is taken for a loss, and each loss can be made good. */
 static bool is_witnessed(const struct stele_image *found)
 {
 	static _Alignas(STELE_BLOCK_SIZE) uint8_t block[STELE_BLOCK_SIZE];
@@ -262,49 +262,72 @@ static bool other_stays(const struct stele_copies *copies)
 	return false;
 }
 
-/*
- * Whatever is written before the next superblock: with the newest slot lost,
- * the generation before is whole, and what is lost is known; unless the mirror was not
- * written, and is older still: so a crash may leave it.
- */
-static void judge_older(const struct test_history *h, unsigned int floor)
+/* Superblocks, by their index in stele_copies, of which there is one generation. */
+static void wipe(const struct stele_copies *copies, unsigned int from, unsigned int end,
+		 uint64_t generation)
 {
-	static const uint64_t offsets[] = STELE_SUPERBLOCK_OFFSETS;
-	uint8_t kept[STELE_SUPERBLOCK_COPIES][STELE_BLOCK_SIZE];
+	for (unsigned int i = from; i < end; i++) {
+		uint8_t *block = state + copies->copy[i].offset;
+		struct stele_superblock sb;
+
+		if (!stele_superblock_decode((const void *)block, copies->copy[i].offset, &sb,
+					     NULL) &&
+		    sb.generation == generation)
+			memset(block, 0xee, STELE_BLOCK_SIZE);
+	}
+}
+
+/* Is what is found now as it was there, with nothing lost; or may the next be lost? */
+static void judge_loss(const struct test_history *h, unsigned int index, bool doubt, bool stays)
+{
 	struct stele_image image;
+	int ret = stele_image_load(replay, NULL, &image);
+	bool good = is_as(&h->expect[index], ret, &image);
+
+	good = good && (image.fork ? doubt && image.fork->doubt : !doubt || stays);
+	seen.states++;
+	if (!good && seen.bad++ < 5)
+		diag("%s: state %" PRIu64 ": load %d, and not %" PRIu64 "%s", seen.name,
+		     seen.states, ret, h->expect[index].generation,
+		     doubt ? " in doubt" : " by its witness");
+	if (ret == 0) {
+		image.dev = NULL;
+		stele_image_release(&image);
+	}
+}
+
+/*
+ * Whatever is written before the next superblock: with the newest slot lost, its witness
+ * stands in. With that lost, too, the generation before is whole, and that something may be
+ * lost is known; unless the mirror was not written, and is older still: so a crash may leave it.
+ */
+static void judge_lost(const struct test_history *h, unsigned int floor)
+{
+	uint8_t kept[STELE_SUPERBLOCKS][STELE_BLOCK_SIZE];
 	struct stele_copies copies;
-	bool stays, good;
-	int ret;
+	uint64_t newest = 0;
 
 	if (floor == 0 || h->expect[floor].kind != TEST_EXPECT_IMAGE ||
 	    h->expect[floor - 1].kind != TEST_EXPECT_IMAGE)
 		return;
 	if (stele_copies_read(replay, &copies) < 0)
 		bail("cannot read superblocks");
-	if (h->levels && !has_older(&copies))
+	/* A writer that was killed behind it: nobody has acknowledged that. */
+	if (stele_copies_has_witness(&copies))
 		return;
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
-		memcpy(kept[i], state + offsets[i], STELE_BLOCK_SIZE);
-		if (!copies.copy[i].error &&
-		    copies.copy[i].sb.generation == copies.generation_max)
-			memset(state + offsets[i], 0xee, STELE_BLOCK_SIZE);
-	}
-	stays = other_stays(&copies);
-	ret = stele_image_load(replay, NULL, &image);
-	good = is_as(&h->expect[floor - 1], ret, &image) &&
-	       (image.fork ? image.fork->lost == h->expect[floor].generation : stays);
-	seen.states++;
-	if (!good && seen.bad++ < 5)
-		diag("%s: state %" PRIu64 ": load %d, older than %" PRIu64
-		     " is not whole",
-		     seen.name, seen.states, ret,
-		     h->expect[floor].generation);
-	if (ret == 0) {
-		image.dev = NULL;
-		stele_image_release(&image);
-	}
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++)
+		memcpy(kept[i], state + copies.copy[i].offset, STELE_BLOCK_SIZE);
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
-		memcpy(state + offsets[i], kept[i], STELE_BLOCK_SIZE);
+		if (!copies.copy[i].error && copies.copy[i].sb.generation > newest)
+			newest = copies.copy[i].sb.generation;
+	wipe(&copies, 0, STELE_SUPERBLOCK_COPIES, newest);
+	judge_loss(h, floor, false, false);
+	if (!h->levels || has_older(&copies)) {
+		wipe(&copies, STELE_SUPERBLOCK_COPIES, STELE_SUPERBLOCKS, newest);
+		judge_loss(h, floor - 1, true, other_stays(&copies));
+	}
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++)
+		memcpy(state + copies.copy[i].offset, kept[i], STELE_BLOCK_SIZE);
 }
 
 /* ---- cutting --------------------------------------------------------------------- */
@@ -345,7 +368,7 @@ static void try_subset(const struct epoch *e, uint64_t mask)
 			put(e->writes[i], 0, e->writes[i]->size);
 	judge(e->h, e->floor);
 	if (e->count && !is_superblock(e->writes[0]))
-		judge_older(e->h, e->floor);
+		judge_lost(e->h, e->floor);
 	undo(e);
 }
 

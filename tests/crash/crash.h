@@ -7,8 +7,9 @@
  * writes, all subsets where they are few, else all but one, only one, and
  * random ones; superblocks torn at every eighth byte, from the front and from the
  * back. Each state must be the last acknowledged generation or the one in flight,
- * byte for byte; and with the newest slot wiped, while no superblock is being
- * written, the generation before it. Block 0, if it shows an EROFS, shows that of the last
+ * byte for byte. With the newest slot wiped, while no superblock is being written, it is
+ * that generation nonetheless, by its witness; with that wiped, too, the generation before it,
+ * in doubt. Block 0, if it shows an EROFS, shows that of the last
  * acknowledged generation or of the one in flight, once that is found; and the tree and all
  * samples are as they were, byte for byte. Its sector is never torn. What is found has its
  * catalog twice and its witness, and nothing is taken for lost.

@@ -34,6 +34,7 @@ static void test_same(void)
 	static const size_t offsets[] = {
 #define FIELD(name) offsetof(struct stele_superblock, name)
 		FIELD(generation),
+		FIELD(parent),
 		FIELD(state),
 		FIELD(fence_mode),
 		FIELD(feature_compat),
@@ -73,7 +74,7 @@ static void test_golden(void)
 	static const uint8_t head[] = {
 		0x93, 'S',  'T',  'E',  'L',  'E',  '\r', '\n', /* magic */
 		0x01, 0x00, 0x00, 0x00,                         /* type */
-		0x36, 0xb5, 0xaa, 0x0e,                         /* crc */
+		0xcf, 0xb7, 0x73, 0x15,                         /* crc */
 		0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* offset */
 		0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* owner */
 		0x01, 0x00, 0x00, 0x00,                         /* version */
@@ -97,6 +98,8 @@ static void test_golden(void)
 		0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* committed */
 		0x00, 0x20, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, /* mirror */
 		0x88, 0x77, 0x66, 0x55,                         /* its crc */
+		0x00, 0x00, 0x00, 0x00,
+		0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* parent */
 		0x00, 0x00, 0x00, 0x00,
 	};
 	struct stele_superblock sb;
@@ -128,6 +131,7 @@ static const char high_water[] = "superblock: high water out of range";
 static const char catalog_offset[] = "superblock: catalog offset out of range";
 static const char catalog_size[] = "superblock: catalog size out of range";
 static const char generation[] = "superblock: generation out of range";
+static const char parent[] = "superblock: made from a newer generation";
 static const char version[] = "superblock: unknown version";
 static const char feature[] = "superblock: unknown incompat feature";
 static const char state[] = "superblock: unknown state";
@@ -209,6 +213,11 @@ static const struct corrupt_row rows[] = {
 	{ROW(mirror_offset, mirror), SET_TO(0x180000)},
 	{ROW(mirror_offset, mirror), SET_TO(0x200000)},
 	{ROW(mirror_crc, NULL)},
+	{ROW(unused, reserved)},
+	{ROW(parent, parent), BUT({HOW_ZERO, NULL}, {HOW_ADD, NULL}, {HOW_SUB, NULL},
+				  {HOW_LOW, NULL})},
+	{ROW(parent, NULL), SET_TO(6)},
+	{ROW(parent, parent), SET_TO(7)},
 	{ROW(reserved, reserved)},
 };
 
@@ -219,6 +228,7 @@ static const struct corrupt_row unfinished_rows[] = {
 	 .position = 0x18,
 	 .size = 8,
 	 .why = "superblock: unfinished with a generation"},
+	{ROW(parent, "superblock: unfinished with a generation")},
 	{ROW(state, state), BUT({HOW_ADD, generation}, {HOW_LOW, generation})},
 	{ROW(catalog_offset, catalog)},
 	{ROW(catalog_size, catalog)},
@@ -262,7 +272,7 @@ static void test_corruptions(void)
 	corrupt_bits(&subject, sizeof(disk));
 
 	sb.state = STELE_STATE_UNFINISHED;
-	sb.generation = sb.catalog_offset = sb.catalog_size = 0;
+	sb.generation = sb.parent = sb.catalog_offset = sb.catalog_size = 0;
 	sb.catalog_crc = sb.mirror_offset = sb.mirror_crc = 0;
 	sb.high_water = STELE_DATA_OFFSET;
 	stele_superblock_encode(&sb, OFFSET, &disk);

@@ -12,6 +12,8 @@
 #include "tests/device/fault.h"
 #include "tests/tap.h"
 
+#define LAST_COMMITS 64u /* operations of them */
+
 /*
  * The n-th operation fails, and all that follow: then without faults it goes
  * on, and what units were sent whole before is not sent again.
@@ -72,7 +74,7 @@ static void check_exact_resume(const struct copies_source *s)
 	uint64_t operations;
 
 	copies_copy(s->dev, "v1", to, 1, &r);
-	operations = stele_fault_count(to) - 40; /* the last commits */
+	operations = stele_fault_count(to) - LAST_COMMITS;
 	stele_device_close(to);
 	for (uint64_t n = 40; n < operations; n += 3, runs++) {
 		const struct stele_fault_rule rule = {

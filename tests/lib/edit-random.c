@@ -112,6 +112,12 @@ static void follow_copies(void)
 	}
 }
 
+static bool is_witness(uint64_t offset)
+{
+	return offset == STELE_CATALOG_MIRRORS_OFFSET + STELE_CATALOG_MIRROR_SIZE ||
+	       offset == STELE_DATA_OFFSET - STELE_BLOCK_SIZE;
+}
+
 /* Return: number of writes that should not have been. */
 static unsigned int check_log(void)
 {
@@ -128,9 +134,11 @@ static unsigned int check_log(void)
 			continue;
 		if (log[i].offset >= STELE_CATALOG_MIRRORS_OFFSET &&
 		    log[i].offset < STELE_DATA_OFFSET) {
-			dirty = true;
+			/* The witness, when all that it leads to is durable. */
 			bad += log[i].offset == mirror ||
-			       log[i].offset == stele_superblock_witness(mirror);
+			       log[i].offset == stele_superblock_witness(mirror) ||
+			       (dirty && is_witness(log[i].offset));
+			dirty = true;
 			continue;
 		}
 		if (log[i].offset < STELE_DATA_OFFSET) {
@@ -294,17 +302,13 @@ static bool run_edit(struct test_edit *t)
 	return true;
 }
 
-/* Both generations are whole; either may be gone on with, and fills both slots again. */
-static bool choose(struct stele_image *image)
+/* The generation before is whole, and may be gone on with; that fills both slots again. */
+static bool go_back(struct stele_image *image)
 {
-	const unsigned int branch = random_below(2);
 	struct stele_txn edit = {0};
-	bool good = image->fork && image->fork->witnessed &&
-		    stele_fork_choose(image, branch) == 0;
+	bool good = image->fork && image->fork->doubt && stele_fork_choose(image, 0) == 0;
 
-	if (branch)
-		now = before;
-	before = now;
+	now = before;
 	good = good && is_sound(image, &now) && stele_txn_attach(image, &edit) == 0 &&
 	       stele_txn_publish(&edit, 1000) == 0 && stele_txn_publish(&edit, 1000) == 0;
 	stele_txn_release(&edit);
@@ -312,12 +316,12 @@ static bool choose(struct stele_image *image)
 }
 
 /*
- * The newest slot is gone; or one of its copies; or one of them never came to be,
- * and still is what it was.
+ * The newest slot is gone, perhaps with its witness; or one of its copies; or one of them
+ * never came to be, and still is what it was.
  */
 static bool lose_slot(void)
 {
-	unsigned int way = random_below(4), copy;
+	unsigned int way = random_below(5), copy;
 	struct stele_image image;
 	bool good;
 
@@ -331,11 +335,13 @@ static bool lose_slot(void)
 		copy = (unsigned int)selected + 2 * (way == 1);
 		memset(bytes + offsets[copy], 0xee, STELE_BLOCK_SIZE);
 	}
-	if (way == 2)
+	if (way == 2 || way == 4)
 		memset(bytes + offsets[copy + 2], 0xee, STELE_BLOCK_SIZE);
+	if (way == 4)
+		memset(bytes + stele_superblock_witness(mirror), 0xee, STELE_BLOCK_SIZE);
 	if (stele_image_load(dev, NULL, &image) < 0)
 		return false;
-	good = way == 2 ? choose(&image) : is_sound(&image, &now);
+	good = way == 4 ? go_back(&image) : !image.fork && is_sound(&image, &now);
 	image.dev = NULL;
 	stele_image_release(&image);
 	return good;

@@ -39,6 +39,14 @@ static void commit_once(struct stele_device *dev)
 	test_txn_end(&writer);
 }
 
+/* Or its mirror. */
+static bool is_catalog(uint64_t offset)
+{
+	return offset >= STELE_CATALOG_MIRRORS_OFFSET &&
+	       offset != stele_superblock_witness(STELE_CATALOG_MIRRORS_OFFSET) &&
+	       offset != STELE_DATA_OFFSET - STELE_BLOCK_SIZE;
+}
+
 static ssize_t race_transfer(struct stele_device *dev, enum stele_op op,
 			     void *data, uint64_t offset, size_t size)
 {
@@ -49,9 +57,9 @@ static ssize_t race_transfer(struct stele_device *dev, enum stele_op op,
 
 	if (op != STELE_OP_READ)
 		return -EROFS;
-	if (offset >= STELE_CATALOG_MIRRORS_OFFSET)
+	if (is_catalog(offset))
 		racing->reads++;
-	if (offset >= STELE_CATALOG_MIRRORS_OFFSET && racing->damage)
+	if (is_catalog(offset) && racing->damage)
 		memory[offset + 100] ^= 1;
 	if (offset >= STELE_DATA_OFFSET && racing->times) {
 		racing->times--;

@@ -102,8 +102,8 @@ static void check_copies(void)
 		[0] = 2, [1] = 2, [2] = 2, [4] = 2, [8] = 2,
 		[1 | 2] = 2, [1 | 8] = 2, [2 | 4] = 2, [4 | 8] = 2,
 		[2 | 8] = 2, [2 | 8 | 1] = 2, [2 | 8 | 4] = 2,
-		/* Both of generation 2, which no crash leaves: see check_lost(). */
-		[1 | 4] = 1, [1 | 4 | 2] = 1, [1 | 4 | 8] = 1,
+		/* Both of generation 2: by its witness, see check_lost(). */
+		[1 | 4] = 2, [1 | 4 | 2] = 2, [1 | 4 | 8] = 2,
 		[15] = 2,
 	};
 
@@ -120,7 +120,9 @@ static void check_copies(void)
 		for (unsigned int j = 0; j < 4; j++)
 			if (i != j)
 				memset(memory + offsets[j], 0, 4096);
-		is_int(i % 2 ? 1 : 2, recover(), "only copy %u is left", i);
+		is_int(2, recover(), "only copy %u is left", i);
+		forget_witnesses();
+		is_int(i % 2 ? 1 : 2, recover(), "only copy %u is left, and no witness", i);
 	}
 	restore();
 	memset(memory, 0, 0x10000);
@@ -228,6 +230,8 @@ static void check_passed_over(void)
 	is_int(3, recover(), "and is found");
 	memory[offsets[0]] ^= 1;
 	memory[offsets[2]] ^= 1;
+	is_int(3, recover(), "by its witness, too");
+	forget_witnesses();
 	is_int(1, recover(), "generation 1 is still there");
 }
 
@@ -255,6 +259,29 @@ static void release(struct stele_image *image)
 	stele_image_release(image);
 }
 
+static uint64_t witness_of(unsigned int copy, struct stele_superblock *sb)
+{
+	stele_superblock_decode((void *)(saved + offsets[copy]), offsets[copy], sb, NULL);
+	return stele_superblock_witness(sb->mirror_offset);
+}
+
+/* Generation 2 is found by its witness, and the next writer makes copies of it. */
+static void check_stands_in(const char *what)
+{
+	struct stele_image image = load();
+
+	ok(!image.fork && image.sb.generation == 2, "%s: its witness stands in", what);
+	is_uint(2, image.catalog.counts.snapshots, "%s: nothing is missing", what);
+	is_uint(2, stele_image_wrong_copies(&image), "%s: two superblocks are", what);
+	ok(!stele_image_changed(&image), "%s: and nothing has changed since", what);
+	is_int(0, stele_image_heal(&image), "%s: a writer", what);
+	is_uint(0, stele_image_wrong_copies(&image), "%s: knows what he has written", what);
+	release(&image);
+	forget_witnesses();
+	is_int(2, recover(), "%s: puts it right", what);
+	is_uint(0, messages.size, "%s: and nothing is wrong any more", what);
+}
+
 /* Its superblocks, of which the witness is left: the older generation is not taken for it. */
 static void check_lost(void)
 {
@@ -263,31 +290,69 @@ static void check_lost(void)
 
 	restore();
 	lose(0);
-	image = load();
-	is_uint(1, image.sb.generation, "superblocks of generation 2 lost: the one before");
-	ok(test_log_has(&messages, "generation 2 was published, but its superblocks are"),
-	   "which is said");
-	is_uint(1, image.catalog.counts.snapshots, "what both have can be read");
-	ok(!stele_image_changed(&image), "and nothing has changed since");
-	is_int(-ENOTUNIQ, stele_image_check_writable(&image), "nobody writes");
-	ok(image.fork && stele_fork_has(image.fork, "b", NULL), "and what is lost is known");
-	is_int(0, stele_fork_choose(&image, 0), "it can be chosen");
-	is_uint(2, image.catalog.counts.snapshots, "is whole");
-	is_int(0, stele_image_announce(&image), "a writer");
-	release(&image);
-	is_int(2, recover(), "puts it right");
-	is_uint(2, messages.size ? 0 : 2, "and nothing is wrong any more");
+	is_int(2, recover(), "superblocks of generation 2 lost");
+	is_uint(2, messages.warnings, "each of which is said");
+	check_stands_in("lost");
+
+	restore();
+	memcpy(memory + offsets[0], memory + offsets[1], 4096); /* not what belongs there */
+	memcpy(memory + offsets[2], memory + offsets[1], 4096);
+	check_stands_in("misplaced");
 
 	restore();
 	lose(0);
 	image = load();
-	is_int(0, stele_fork_choose(&image, 1), "so can the one before");
 	is_int(0, stele_txn_attach(&image, &edit), "an edit of it");
 	is_int(0, stele_txn_publish(&edit, 1), "commits");
-	is_uint(3, image.sb.generation, "under a number of its own");
+	is_uint(3, image.sb.generation, "the next one");
+	is_uint(2, image.sb.parent, "which says what it was made from");
+	is_uint(1, image.slot, "into the other slot");
 	stele_txn_release(&edit);
 	release(&image);
 	is_int(3, recover(), "and is found");
+}
+
+/* A lost write, or somebody who copied old blocks back. */
+static void check_outdated(void)
+{
+	struct stele_superblock begun, sb;
+
+	restore();
+	witness_of(1, &begun);
+	begun.state = STELE_STATE_UNFINISHED;
+	begun.generation = begun.catalog_offset = begun.catalog_size = begun.catalog_crc = 0;
+	begun.mirror_offset = begun.mirror_crc = 0;
+	begun.high_water = STELE_DATA_OFFSET;
+	for (unsigned int i = 0; i < 4; i += 2)
+		stele_superblock_encode(&begun, offsets[i], (void *)(memory + offsets[i]));
+	is_int(2, recover(), "a slot as it was before the newest commit");
+	is_uint(0, messages.size, "is what a crash leaves");
+	check_stands_in("outdated");
+
+	restore();
+	witness_of(0, &sb);
+	sb.parent = 0;
+	sb.generation = 3;
+	stele_superblock_encode(&sb, 0x180000, (void *)(memory + 0x180000));
+	is_int(2, recover(), "one that others have overtaken");
+	is_uint(0, messages.size, "does not count");
+	sb.parent = 1;
+	stele_superblock_encode(&sb, 0x180000, (void *)(memory + 0x180000));
+	is_int(2, recover(), "one made from the generation before");
+	is_uint(0, messages.size, "does not, either");
+	sb.parent = 2;
+	stele_superblock_encode(&sb, 0x180000, (void *)(memory + 0x180000));
+	is_int(2, recover(), "but one made from the newest counts, and its catalog is damaged");
+	ok(test_log_has(&messages, "generation 3 was published, but its catalog is damaged"),
+	   "which is said");
+	sb.uuid[0] ^= 1;
+	stele_superblock_encode(&sb, 0x180000, (void *)(memory + 0x180000));
+	is_int(2, recover(), "of another image nothing counts");
+	is_uint(0, messages.size, "and there is nothing to say about that");
+	memory[0x180000 + 0x39] = 0x80;
+	((struct stele_disk_block *)(memory + 0x180000))->crc =
+		le32_put(stele_block_crc((void *)(memory + 0x180000)));
+	is_int(-EOPNOTSUPP, recover(), "a newer Stele may have been at work");
 }
 
 /* Not even a witness is left of what may have been there. */
@@ -308,10 +373,6 @@ static void check_doubt(void)
 	release(&image);
 	is_int(3, recover(), "and is found");
 	is_uint(0, messages.warnings, "without doubt");
-	restore();
-	lose(0);
-	memory[0x180000 + 50] ^= 1;
-	memory[0x1ff000 + 50] ^= 1;
 }
 
 static void check_witnesses(void)
@@ -319,14 +380,11 @@ static void check_witnesses(void)
 	struct stele_superblock sb;
 	struct stele_image image;
 	struct stele_txn edit;
-	uint8_t *witness;
 	uint64_t at;
 
 	restore();
-	stele_superblock_decode((void *)(memory + offsets[0]), offsets[0], &sb, NULL);
-	at = stele_superblock_witness(sb.mirror_offset);
+	at = witness_of(0, &sb);
 	is_hex(sb.mirror_offset + 0x7e000, at, "the witness lies behind the mirror");
-	witness = memory + at;
 	lose(1);
 	image = load();
 	ok(!image.fork && image.sb.generation == 2, "the older slot lost: nothing else is");
@@ -334,16 +392,12 @@ static void check_witnesses(void)
 	release(&image);
 	restore();
 	lose(0);
-	witness[50] ^= 1;
+	memory[at + 50] ^= 1;
 	check_doubt();
-	sb.uuid[0] ^= 1;
-	stele_superblock_encode(&sb, at, (void *)witness);
-	image = load();
-	ok(!image.fork && image.sb.generation == 1, "one of another image witnesses nothing");
-	release(&image);
-	sb.uuid[0] ^= 1;
+	restore();
+	lose(0);
 	sb.generation = 7;
-	stele_superblock_encode(&sb, at, (void *)witness);
+	stele_superblock_encode(&sb, at, (void *)(memory + at));
 	image = load();
 	is_uint(7, image.fork ? image.fork->lost : 0, "any newer generation may be lost");
 	is_int(-EUCLEAN, stele_fork_choose(&image, 0), "but not be chosen without its catalog");
@@ -352,12 +406,13 @@ static void check_witnesses(void)
 	stele_txn_release(&edit);
 	release(&image);
 	memcpy(memory, saved, 0x102000);
-	is_int(2, recover(), "with both slots nobody asks a witness");
+	is_int(2, recover(), "with newer copies nobody asks a witness");
 }
 
 /* No copy is left; but who is about to overwrite that does not ask for witnesses. */
 static void check_lost_all(void)
 {
+	struct stele_superblock sb;
 	struct stele_image image;
 
 	restore();
@@ -365,13 +420,19 @@ static void check_lost_all(void)
 	lose(1);
 	is_int(2, recover(), "no superblock is left, but witnesses are");
 	image = load();
-	ok(image.fork && image.fork->lost == 2, "the newest one is taken");
-	is_uint(2, image.catalog.counts.snapshots, "with all that is in it");
-	is_int(-ENOTUNIQ, stele_image_check_writable(&image), "nobody writes");
-	is_int(0, stele_fork_choose(&image, 0), "before it was chosen");
-	is_int(0, stele_image_announce(&image), "by a writer");
+	ok(!image.fork && image.catalog.counts.snapshots == 2, "the newest one is taken");
+	is_int(0, stele_image_heal(&image), "by a writer, too");
 	release(&image);
 	is_int(2, recover(), "who puts it right");
+	restore();
+	lose(0);
+	lose(1);
+	memory[witness_of(1, &sb) + 50] ^= 1;
+	image = load();
+	ok(image.fork && image.fork->doubt && image.fork->lost == 3,
+	   "where the other witness was may have been a newer one");
+	is_uint(2, image.catalog.counts.snapshots, "what is left can be read");
+	release(&image);
 	restore();
 	lose(0);
 	lose(1);
@@ -390,13 +451,14 @@ static void check_lost_first(void)
 	struct stele_superblock sb;
 
 	restore();
-	stele_superblock_decode((void *)(memory + offsets[1]), offsets[1], &sb, NULL);
+	witness_of(1, &sb);
 	sb.state = STELE_STATE_UNFINISHED;
 	sb.generation = sb.catalog_offset = sb.catalog_size = sb.catalog_crc = 0;
 	sb.mirror_offset = sb.mirror_crc = 0;
 	sb.high_water = STELE_DATA_OFFSET;
 	for (unsigned int i = 0; i < 4; i += 2)
 		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
+	is_int(2, recover(), "what an interrupted second commit leaves");
 	memset(memory + 0x1ff000, 0, 4096); /* there was no second one */
 	is_int(1, recover(), "an image of one commit");
 	lose(0);
@@ -404,17 +466,26 @@ static void check_lost_first(void)
 	image = load();
 	ok(!image.fork, "has lost nothing by that");
 	release(&image);
-	stele_superblock_encode(&sb, offsets[0], (void *)(memory + offsets[0]));
+	for (unsigned int i = 0; i < 4; i++)
+		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
+	is_int(1, recover(), "what an interrupted first commit leaves");
+	is_uint(0, messages.size, "is one");
 	lose(1);
 	image = load();
-	ok(image.fork && image.fork->lost == 1, "of which both superblocks are lost");
+	ok(!image.fork && image.sb.generation == 1, "of which both superblocks are lost");
 	is_uint(1, image.catalog.counts.snapshots, "can be read");
-	ok(messages.warnings && !messages.errors && test_log_has(&messages, "'stele repair'"),
-	   "with a word on that");
-	is_int(0, stele_fork_choose(&image, 0), "and be chosen");
-	is_int(0, stele_image_announce(&image), "by a writer");
+	is_int(0, stele_image_heal(&image), "and written");
 	release(&image);
-	is_int(1, recover(), "who puts it right");
+	is_int(1, recover(), "by one who puts it right");
+	for (unsigned int i = 0; i < 4; i++)
+		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
+	memcpy(memory + offsets[1], saved + offsets[1], 4096);
+	memcpy(memory + 0x180000, saved + 0x180000, 4096);
+	is_int(0, stele_image_begin(dev, NULL, &sb, &image),
+	       "nor is its witness in the way of who begins the same anew");
+	image.dev = NULL;
+	stele_image_release(&image);
+	is_int(-EINPROGRESS, recover(), "and it is gone then");
 }
 
 static void check_forks(void)
@@ -599,6 +670,7 @@ int main(void)
 	check_catalogs();
 	check_passed_over();
 	check_lost();
+	check_outdated();
 	check_witnesses();
 	check_lost_all();
 	check_lost_first();

@@ -408,7 +408,7 @@ static void check_written(void)
 	       "nothing deleted");
 	is_uint(5, written(dev, STELE_OP_WRITE),
 		"writes a catalog, a superblock, their mirrors and the witness");
-	is_uint(4, written(dev, STELE_OP_FLUSH), "four flushes");
+	is_uint(5, written(dev, STELE_OP_FLUSH), "five flushes");
 	stele_fault_log_clear(dev);
 	is_int(0, test_change_create(&writer, &change, "v2", NULL, &ref, 1, NULL, NULL),
 	       "one deleted");

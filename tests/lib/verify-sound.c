@@ -275,6 +275,7 @@ static void put_late(struct stele_device *dev, unsigned int copy,
 	if (stele_superblock_decode(disk, at[copy], &sb, NULL))
 		bail("no superblock");
 	sb.generation = generation;
+	sb.parent = generation - 1;
 	sb.catalog_crc ^= 1;
 	sb.uuid[0] ^= other_image;
 	stele_superblock_encode(&sb, at[copy], disk);
