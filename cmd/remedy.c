@@ -27,6 +27,8 @@
 #define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
 #define FREE_BEHIND                                                          \
 	"free space behind the device: in its pool, or where the file of a loop device is"
+#define GIVE_BACK                                                            \
+	FREE_BEHIND "; blkdiscard(8) gives back what the unfinished image takes"
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
 #define KEEP_SAMPLES                                                         \
 	"the samples can be read: 'stele extract' writes them to files, to be built again; " \
@@ -129,7 +131,7 @@ static const struct {
 	 "free some space there first: whatever changes an image writes a little, deleting, too"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
 	{-ENOSPC, NULL, "storage behind the device is full", FREE_BEHIND},
-	{-ENOSPC, " build copy ", "left with an unfinished image", FREE_BEHIND},
+	{-ENOSPC, " build copy ", "left with an unfinished image", GIVE_BACK},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
 	{-ENOSPC, NULL, "; take a larger target", "enlarge the target, and run 'stele resize'"},
 	{-ENOSPC, NULL, "no space left: ",

@@ -182,6 +182,15 @@ const char *stele_device_strerror(const struct stele_device *dev, int error)
 				"the storage behind the device is full";
 }
 
+int stele_device_log_full(const struct stele_device *dev, const struct stele_log *log,
+			  const char *what, int error)
+{
+	if (error == -ENOSPC)
+		stele_log_error(log, "cannot write %s: %s", what,
+				stele_device_strerror(dev, error));
+	return error;
+}
+
 const char *stele_device_backend(const struct stele_device *dev)
 {
 	return dev->ops->name;

@@ -502,8 +502,9 @@ static int wipe(struct stele_claim *claim)
 	if (claim->size > back + STELE_GUARD_WIPE_SIZE)
 		back = claim->size - STELE_GUARD_WIPE_SIZE;
 	ret = announce(claim, back, claim->size);
-	return ret ? ret : stele_guard_wipe(claim->dev, STELE_BLOCK_SIZE,
-					    FRONT_END, &claim->log);
+	if (!ret)
+		ret = stele_guard_wipe(claim->dev, STELE_BLOCK_SIZE, FRONT_END, &claim->log);
+	return stele_device_log_full(claim->dev, &claim->log, "zeros to both its ends", ret);
 }
 
 /* What was asked about must still be what is there. */
@@ -697,8 +698,8 @@ static void log_lost(const struct stele_claim *claim)
 	/* Of a target that never held one, and got none. */
 	if (ret != -EMEDIUMTYPE)
 		stele_log_error(&claim->log,
-				"'%s' is left with an unfinished image: build again, "
-				"with force", claim->path);
+				"'%s' is left with an unfinished image: begin again, with "
+				"force", claim->path);
 }
 
 /* What was cut off holds nothing of ours; of anybody else's only what he has begun. */

@@ -355,7 +355,7 @@ int stele_image_write_deleted(struct stele_image *image, uint64_t offset,
 	ret = stele_device_write(image->dev, blocks, offset, size);
 	free(blocks);
 	if (ret < 0)
-		return ret;
+		return stele_device_log_full(image->dev, &image->log, "what is deleted", ret);
 	*out = (struct stele_catalog_list){offset, count, generation};
 	return 0;
 }
@@ -465,9 +465,7 @@ static int write_catalog(const struct stele_image *image,
 {
 	int ret = write_durably(image, sb->catalog_offset, sb->catalog_size, blocks, seen);
 
-	if (ret == -ENOSPC)
-		stele_log_error(&image->log, "cannot write the catalog: %s",
-				stele_device_strerror(image->dev, ret));
+	stele_device_log_full(image->dev, &image->log, "the catalog", ret);
 	return ret == -EILSEQ ? log_mismatch(image, "the catalog", -EIO) : ret;
 }
 

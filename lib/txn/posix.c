@@ -167,7 +167,8 @@ static int write_tree(struct stele_txn *txn, struct stele_posix_tree *tree)
 	if (ret == 0)
 		ret = stele_txn_allocate_again(txn, segment.size, &segment.offset);
 	if (ret == 0)
-		ret = stele_posix_tree_write(tree, segment.offset);
+		ret = stele_device_log_full(txn->image->dev, &txn->image->log, "the tree of files",
+					    stele_posix_tree_write(tree, segment.offset));
 	if (ret < 0)
 		return ret;
 	log_left_out(txn, tree);

@@ -92,6 +92,22 @@ for verb in build copy; do
 	ok "$verb: and what helps" grep -q "^hint: free space behind the device" <<<"$err" ||
 		diag "$err"
 done
+# Changes that write little.
+mkdir "$tmp/few" && for i in 1 2 3; do echo $i >"$tmp/few/$i"; done
+must truncate -s 100M "$tmp/thin/d"
+back=$(losetup -f --show "$tmp/thin/d") || bail "no loop device"
+must stele build -q --granule=512 "$tmp/few" "$back@v1"
+head -c 12M /dev/zero >"$tmp/thin/fill" 2>"$tmp/null"
+for words in "snapshot create TARGET@less --base=v1 -d 1" "posix on TARGET" \
+	"build -f $tmp/few TARGET"; do
+	# shellcheck disable=SC2086 # words
+	run stele ${words/TARGET/$back}
+	is 1 "$status" "$words: no room behind a device"
+	is 1 "$(grep -c '^stele: cannot write .*: the storage behind the device' <<<"$err")" \
+		"$words: what cannot be written, and why" || diag "$err"
+done
+losetup -d "$back"
+rm "$tmp/thin/"*
 mkdir "$tmp/tiny"
 head -c 4M /dev/urandom >"$tmp/tiny/a"
 must stele build -q "$tmp/tiny" "$tmp/thin/image"
