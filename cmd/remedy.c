@@ -40,6 +40,7 @@
 	"without a catalog no snapshot can be found: copy the image from "  \
 	"elsewhere, or run 'stele build --force' again"
 #define CHOOSE_OTHER "'stele repair -n' shows which branches can be chosen"
+#define ELSEWHERE "name the device that the image was built on; once that is given up, "
 #define LOOK_FIRST                                                           \
 	"'stele verify' lists the damage, 'stele repair' mends what it can; " \
 	"use --force to overwrite the image"
@@ -74,6 +75,7 @@ static const struct {
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
 	{-EEXIST, " build copy ", "larger than it",
 	 "give the target its full size again, or use --force to overwrite the image"},
+	{-EEXIST, " build copy ", "that begins elsewhere", ELSEWHERE "--force overwrites it"},
 	{-EEXIST, " build copy ", "lost its superblocks", LOOK_FIRST},
 	{-EEXIST, " build copy ", "cannot be opened", LOOK_FIRST},
 	{-EEXIST, " build copy ", "unfinished image",
@@ -237,6 +239,8 @@ static const struct {
 	{-EBADMSG, NULL, "superblocks of a Stele image are gone", LOST_FRONT},
 	{-EBADMSG, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},
 	{-EUCLEAN, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},
+	{-EUCLEAN, NULL, "that begins elsewhere",
+	 ELSEWHERE "--force of 'stele build' or 'stele copy' overwrites what is left of it"},
 	{-EBADMSG, NULL, "no sound catalog", LOST_CATALOG},
 	{-EUCLEAN, NULL, "no sound catalog", LOST_CATALOG},
 	{-EBADMSG, " repair ", "cannot be chosen", CHOOSE_OTHER},

@@ -36,6 +36,8 @@ static void read_copy(struct stele_device *dev, uint64_t target_size,
 	}
 	copy->error = stele_superblock_decode(block, copy->offset, &copy->sb,
 					      &copy->why);
+	copy->misplaced = copy->error == -EUCLEAN &&
+			  le64_get(((struct stele_disk_block *)block)->offset) != copy->offset;
 }
 
 static bool is_lost(const struct stele_copies *copies, unsigned int slot)
@@ -219,6 +221,15 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 	read_all(dev, size, block, out);
 	free(block);
 	return 0;
+}
+
+bool stele_copies_elsewhere(const struct stele_copies *copies)
+{
+	bool found = false;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		found = found || copies->copy[i].misplaced;
+	return found && !copies->good && !stele_copies_has_witness(copies);
 }
 
 uint64_t stele_copies_missing(const struct stele_copies *copies, uint64_t target_size)

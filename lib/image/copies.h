@@ -24,6 +24,7 @@
 struct stele_copy {
 	uint64_t offset;
 	int error;	 /* 0: sb is set; otherwise why not */
+	bool misplaced;	 /* a sound block, but of another place */
 	const char *why; /* the step that failed; static */
 	struct stele_superblock sb;
 };
@@ -65,6 +66,12 @@ bool stele_copies_fork(const struct stele_copies *copies, uint64_t generation,
  */
 int stele_copies_compare(const struct stele_copies *before,
 			 const struct stele_copies *now);
+
+/*
+ * Is there but what is left of an image that begins elsewhere: as where a partition was made
+ * on a disk that an image had as a whole?
+ */
+bool stele_copies_elsewhere(const struct stele_copies *copies);
 
 /* By how many bytes is the target smaller than its image? */
 uint64_t stele_copies_missing(const struct stele_copies *copies, uint64_t target_size);

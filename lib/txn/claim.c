@@ -218,8 +218,10 @@ static void refuse_damaged(const struct stele_claim *claim, int error)
 {
 	stele_log_emit(&claim->log,
 		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
-		       "'%s' holds a Stele image that cannot be opened%s: %s",
-		       claim->path,
+		       "'%s' holds %s%s: %s", claim->path,
+		       stele_copies_elsewhere(&claim->seen) ?
+			       "what is left of a Stele image that begins elsewhere" :
+			       "a Stele image that cannot be opened",
 		       claim->force ? ", and would be overwritten" : "",
 		       stele_strerror(error));
 }

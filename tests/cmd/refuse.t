@@ -101,6 +101,16 @@ ok "a partitioned disk: without a hint to build over it" not grep -q "stele buil
 refused "a partitioned disk" "gpt (partition table)" "$tmp/disk"
 ok "a partitioned disk: the next step" grep -q "^hint: name one of its partitions" <<<"$err"
 
+# The reverse: a partition, at the usual place, of a disk that an image had as a whole.
+must stele build -q "$tmp/src" "$tmp/was-whole"
+tail -c +1048577 "$tmp/was-whole" >"$tmp/part"
+refused "a partition of what was an image" "that begins elsewhere" "$tmp/part"
+ok "a partition of what was an image: the next step" \
+	grep -q "^hint: name the device that the image was built on" <<<"$err" || diag "$err"
+run stele info "$tmp/part"
+ok "a partition of what was an image: no call for the first 2 MiB" \
+	not grep -q "restore" <<<"$err"
+
 echo "dear diary" >"$tmp/diary"
 refused "a file of somebody's" "not empty" "$tmp/diary"
 builds "a file of somebody's, by force" "$tmp/diary" --force
