@@ -494,8 +494,10 @@ static int commit(struct stele_txn *txn, struct next *next)
 
 	txn->state = STELE_TXN_PUBLISHING;
 	ret = stele_image_commit(txn->image, &next->draft);
-	if (ret == 0)
+	if (ret == 0) {
+		stele_txn_keep_space(txn); /* whatever comes: it is in use */
 		ret = stele_txn_show_tree(txn);
+	}
 	if (ret < 0) {
 		txn->state = STELE_TXN_FAILED;
 		return ret;
@@ -504,7 +506,6 @@ static int commit(struct stele_txn *txn, struct next *next)
 	txn->state = STELE_TXN_CLEAN;
 	txn->stale = true;
 	txn->takes = false;
-	stele_txn_keep_space(txn);
 	return stele_rbd_complete(txn);
 }
 

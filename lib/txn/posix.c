@@ -256,6 +256,14 @@ int stele_txn_show_tree(struct stele_txn *txn)
 				  "anew, or drops it");
 		return 0;
 	}
+	/* Nor is it one to call a commit that is durable failed. */
+	if (ret < 0 && ret != -ESTALE && txn->state == STELE_TXN_PUBLISHING) {
+		stele_log_warning(&txn->image->log,
+				  "the change is made, but block 0 cannot show its tree of files, "
+				  "so it cannot be mounted: %s; the next change tries again",
+				  stele_strerror(ret));
+		return 0;
+	}
 	if (ret < 0)
 		stele_log_error(&txn->image->log,
 				"block 0 cannot show the tree of files: %s",

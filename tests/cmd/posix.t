@@ -180,6 +180,36 @@ done
 run stele posix on flipped.stele@w1
 is 2 "$status" "posix is of a whole image"
 
+# Nor is a commit undone whose block 0 cannot be written, nor one that fails in its last copy.
+# failing IMAGE OFFSET: append with EIO at the last write there
+failing() {
+	local pid nth
+
+	cp "$1" probe.stele
+	STELE_BACKEND=threads must strace -f -o trace -e trace=pwrite64 \
+		stele append -q odd.src probe.stele@v2
+	pid=$(grep ", 4096, $2) " trace | tail -n 1 | cut -d' ' -f1)
+	nth=$(grep "^$pid " trace | grep -n ", 4096, $2) " | tail -n 1 | cut -d: -f1)
+	STELE_BACKEND=threads ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o trace \
+		-e inject=pwrite64:error=EIO:when="$nth" stele append odd.src "$1@v2"
+	grep -q "INJECTED" trace || bail "no write at $2 failed"
+}
+must stele build -q --posix src front.stele@v1
+failing front.stele 0
+is 0 "$status" "block 0 cannot be written: the change is made all the same" || diag "$err"
+ok "which is said" grep -q "^stele: warning: .*block 0 cannot show" <<<"$err" || diag "$err"
+is "v1 v2" "$(stele snapshot list --json front.stele | jq -rs 'map(.name) | join(" ")')" \
+	"and there"
+ok "sound, but for block 0" grep -q "the next writer puts it right" <<<"$(
+	stele verify front.stele 2>&1)"
+must stele build -q --posix src copy.stele@v1
+failing copy.stele 1052672
+is 1 "$status" "a superblock cannot be written"
+ok "whoever is told so hears that it may be there" \
+	grep -q "may have taken effect nonetheless" <<<"$err" || diag "$err"
+is "v1 v2" "$(stele snapshot list --json copy.stele | jq -rs 'map(.name) | join(" ")')" "as it is"
+ok "sound" stele verify -q copy.stele
+
 # Nor does damage to the tree: in its front, beside that, in another block.
 must stele build -q --posix odd.src tree.stele
 must stele snapshot create --base=v1 tree.stele@v2

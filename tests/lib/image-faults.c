@@ -154,9 +154,12 @@ static bool try_build(size_t way, uint64_t nth, bool sticky, bool *fired)
 		good = good && committed == 0;
 	if (ways[way].kind == STELE_FAULT_FAIL)
 		good = good && (ret == 0 || ret == -ways[way].error);
-	/* Only a read is allowed to fail, where there is another copy to read, or a mirror. */
+	/*
+	 * Only a read is allowed to fail, where there is another copy to read, or a mirror;
+	 * and what block 0 shows, for good.
+	 */
 	if (ways[way].kind == STELE_FAULT_FAIL && ret == 0 && *fired)
-		good = good && dispensable && !sticky;
+		good = good && dispensable && (!sticky || log[nth].offset == 0);
 	stele_device_close(dev);
 	return good;
 }
