@@ -9,15 +9,21 @@
 #include "mount/mount.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "parse.h"
 #include "snapshots.h"
+
+#define EROFS_OFFSET 1024 /* of its superblock, which begins with the magic */
 
 enum { OPTION_VIA = 256, OPTION_FOREGROUND, OPTION_ALLOW };
 enum via { VIA_AUTO, VIA_EROFS, VIA_FUSE };
@@ -149,6 +155,19 @@ static bool check_dir(const char *name, char path[PATH_MAX])
 
 /* ---- which way --------------------------------------------------------------------- */
 
+/* Whoever may not read it is told by the kernel. */
+static bool shows_erofs(const char *path)
+{
+	uint32_t magic = htole32(EROFS_SUPER_MAGIC_V1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && pread(fd, &magic, sizeof(magic), EROFS_OFFSET) != (ssize_t)sizeof(magic))
+		magic = 0;
+	if (fd >= 0)
+		close(fd);
+	return le32toh(magic) == EROFS_SUPER_MAGIC_V1;
+}
+
 /* Why the kernel cannot, as far as that is known without trying; NULL: it may. */
 static const char *obstacle(const struct found *found)
 {
@@ -156,6 +175,8 @@ static const char *obstacle(const struct found *found)
 		return "the kernel mounts devices and files only";
 	if (!found->has_tree)
 		return "the image has no tree of files";
+	if (!shows_erofs(found->path))
+		return "block 0 does not show its tree of files";
 	return NULL;
 }
 

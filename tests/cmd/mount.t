@@ -313,6 +313,12 @@ refused "files in it" "the directory is not empty" photos,1.stele src
 refused "no such snapshot" "no such snapshot" photos,1.stele@none mnt
 refused "no image" "no Stele image" src/large mnt
 refused "no tree" "'stele posix on' makes it mountable" --via erofs small.stele mnt
+must cp photos,1.stele wiped.stele
+must dd if=/dev/zero of=wiped.stele bs=4096 count=1 conv=notrunc status=none
+refused "no front" "block 0 does not show its tree" --via erofs wiped.stele mnt
+must stele posix on wiped.stele
+must stele mount --via erofs wiped.stele mnt
+must stele umount mnt
 run stele umount mnt
 is "1 stele: cannot unmount 'mnt': nothing is mounted there
 hint: 'findmnt -t erofs,fuse.stele' lists what is mounted" "$status $err" "nothing to unmount"
