@@ -236,6 +236,9 @@ static const struct {
 	 "select one: TARGET@NAME"},
 	{-EISDIR, " from ", NULL,
 	 "a directory is a source by itself, without --from and without others"},
+	{-EIO, NULL, "cannot be judged",
+	 "'stele copy' what can be read to another device; or write zeros to that block, so that "
+	 "the device replaces its sector, and run 'stele repair'"},
 	{-EBADMSG, NULL, "superblocks of a Stele image are gone", LOST_FRONT},
 	{-EBADMSG, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},
 	{-EUCLEAN, NULL, "superblocks of the Stele image are damaged", LOST_FRONT},

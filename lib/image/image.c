@@ -91,8 +91,8 @@ static int judge_copies(const struct stele_copies *copies,
 	if (error != -EMEDIUMTYPE)
 		log_copies(copies, error < 0, log);
 	if (error == -EUCLEAN && stele_copies_elsewhere(copies))
-		stele_log_error(log, "these are blocks of a Stele image that begins elsewhere: on the "
-				     "whole disk, if this is a partition of it");
+		stele_log_error(log, "these are blocks of a Stele image that begins elsewhere: on "
+				     "the whole disk, if this is a partition of it");
 	else if (error == -EBADMSG || error == -EUCLEAN)
 		stele_log_error(log, "all superblocks of the Stele image are damaged");
 	return error;

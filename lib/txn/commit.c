@@ -111,8 +111,8 @@ static int write_slot(struct stele_image *image, unsigned int slot,
 }
 
 /*
- * Those of an older image: a reproducible one has the same UUID. Durable before anything
- * that they lead to is overwritten; a place that cannot be written is no reason to fail.
+ * Those of an older image: a reproducible one has the same UUID. Durable before the last
+ * copy of it goes; a place that cannot be written is no reason to fail.
  */
 static int forget_witnesses(struct stele_device *dev, void *block)
 {
@@ -125,9 +125,28 @@ static int forget_witnesses(struct stele_device *dev, void *block)
 	return stele_device_flush(dev);
 }
 
+/* A generation that only its witness shows gets its copies: it may be all that is left. */
+static int copy_witness(struct stele_image *image, void *block)
+{
+	const struct stele_copies *copies = &image->copies;
+	unsigned int newest = STELE_SUPERBLOCKS;
+	struct stele_superblock sb;
+
+	for (unsigned int i = STELE_SUPERBLOCK_COPIES; i < STELE_SUPERBLOCKS; i++)
+		if (!copies->copy[i].error &&
+		    (newest == STELE_SUPERBLOCKS ||
+		     copies->copy[i].sb.generation > copies->copy[newest].sb.generation))
+			newest = i;
+	if (newest == STELE_SUPERBLOCKS)
+		return 0;
+	sb = copies->copy[newest].sb;
+	return write_slot(image, stele_copies_slot(copies, newest), &sb, block);
+}
+
 /*
- * The older slot first: cut short, the older image is found at its newest
- * generation, or not at all. It may not be durable yet, see stele_txn_attach().
+ * The older slot first, then the witnesses, then the newest slot: cut short, the older image is
+ * found at its newest generation, or not at all. It may not be durable yet, see
+ * stele_txn_attach().
  */
 static int write_unfinished(struct stele_image *image)
 {
@@ -142,19 +161,21 @@ static int write_unfinished(struct stele_image *image)
 		ret = stele_copies_read(dev, &image->copies);
 	if (ret < 0)
 		return ret;
-	last = newest_slot(&image->copies);
 	block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
 	if (!block)
 		return -ENOMEM;
-	ret = write_slot(image, !last, sb, block);
+	ret = copy_witness(image, block);
+	last = newest_slot(&image->copies);
+	if (ret == 0)
+		ret = write_slot(image, !last, sb, block);
+	if (ret == 0)
+		ret = forget_witnesses(dev, block);
 	if (ret == 0)
 		ret = write_slot(image, last, sb, block);
 	if (ret == 0)
 		ret = stele_copies_read_back(dev, 0, sb, block);
 	if (ret == 0)
 		ret = stele_copies_read_back(dev, 1, sb, block);
-	if (ret == 0)
-		ret = forget_witnesses(dev, block);
 	free(block);
 	return ret;
 }
@@ -549,8 +570,8 @@ static int announce_next(struct stele_image *image, const struct stele_catalog_d
 		}
 	}
 	stele_log_warning(&image->log,
-			  "the catalog is stored only once, for its mirror cannot be "
-			  "written: %s",
+			  "the catalog is stored only once, and there is no generation to fall "
+			  "back on, for its mirror or witness cannot be written: %s",
 			  error == -EILSEQ || stele_error_of_content(error) ?
 				  "it does not read back as written" :
 				  stele_device_strerror(image->dev, error));
@@ -580,8 +601,9 @@ static int write_catalogs(struct stele_image *image,
 	return ret;
 }
 
-/* Replaced after the first superblock was written: whoever looks may find it. */
-static void log_replaced(const struct stele_image *image, const struct stele_superblock *sb)
+/* After the first superblock was written: whoever looks may find it. */
+static void log_effect(const struct stele_image *image, const struct stele_superblock *sb,
+		       int error)
 {
 	bool written = false;
 
@@ -590,8 +612,10 @@ static void log_replaced(const struct stele_image *image, const struct stele_sup
 				      image->copies.copy[i].sb.generation == sb->generation);
 	if (written)
 		stele_log_error(&image->log,
-				"another writer has taken over while this was published: it may "
-				"have taken effect nonetheless, look before you try again");
+				"%s while this was published: it may have taken effect "
+				"nonetheless, look before you try again",
+				error == -ESTALE ? "another writer has taken over" :
+						   stele_device_strerror(image->dev, error));
 }
 
 static int publish(struct stele_image *image, const struct stele_superblock *sb)
@@ -611,8 +635,8 @@ static int publish(struct stele_image *image, const struct stele_superblock *sb)
 		else if (ret < 0)
 			log_mismatch(image, "the superblock", ret);
 	}
-	if (ret == -ESTALE)
-		log_replaced(image, sb);
+	if (ret < 0)
+		log_effect(image, sb, ret);
 	free(block);
 	return ret;
 }
@@ -657,8 +681,11 @@ int stele_image_commit(struct stele_image *image,
 	image->slot = !image->slot;
 	image->generation_max = next.generation;
 	stele_copies_forget_witnesses(&image->copies);
+	/* Without a witness, the loss of its slot would pass unnoticed: so it is in both. */
+	if (!next.mirror_offset)
+		ret = stele_image_level(image);
 	stele_intent_settle(image->dev);
-	return 0;
+	return ret;
 }
 
 /* First the slot that is not selected; then its own, whose mirror may be older. */

@@ -219,12 +219,18 @@ static int check_witness(struct stele_check *check)
 /* Of the image. */
 static int check_catalogs(struct stele_check *check)
 {
+	const struct stele_superblock *sb = &check->image->sb;
 	struct stele_superblock mirrored;
-	int ret = check_catalog(check, &check->image->sb);
+	int ret = check_catalog(check, sb);
 
-	if (ret == 0 && stele_superblock_mirrored(&check->image->sb, &mirrored))
+	if (ret == 0 && stele_superblock_mirrored(sb, &mirrored))
 		ret = check_catalog(check, &mirrored);
-	return ret == 0 && check->image->sb.mirror_offset ? check_witness(check) : ret;
+	if (sb->feature_incompat & STELE_FEATURE_MIRROR && !sb->mirror_offset)
+		stele_check_report(check, 0, "catalog", sb->catalog_offset, sb->catalog_size,
+				   "generation %" PRIu64 " has neither mirror nor witness, which "
+				   "could not be written; the next commit tries again",
+				   sb->generation);
+	return ret == 0 && sb->mirror_offset ? check_witness(check) : ret;
 }
 
 static int check_superblocks(struct stele_check *check)

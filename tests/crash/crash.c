@@ -209,12 +209,24 @@ static bool is_mirrored(const struct stele_image *found)
 	       stele_crc32c(0, state + sb->mirror_offset, sb->catalog_size) == sb->mirror_crc;
 }
 
+/* By a new image, whose build has got no further than that. */
+static bool is_being_replaced(const struct stele_image *found)
+{
+	const struct stele_copy *copy = found->copies.copy;
+	bool begun = false;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
+		begun |= !copy[i].error && copy[i].sb.state == STELE_STATE_UNFINISHED;
+	return begun && found->sb.generation > 1;
+}
+
 /* No crash is taken for a loss, and each loss can be made good. */
 static bool is_witnessed(const struct stele_image *found)
 {
 	static _Alignas(STELE_BLOCK_SIZE) uint8_t block[STELE_BLOCK_SIZE];
 
-	return !found->fork && stele_copies_check_witness(replay, &found->sb, block) == 0;
+	return !found->fork && (is_being_replaced(found) ||
+				stele_copies_check_witness(replay, &found->sb, block) == 0);
 }
 
 /* The state at hand, when `floor` is what was acknowledged. */

@@ -11,6 +11,7 @@
 #include "lib/txn/intent.h"
 #include "lib/txn/txn.h"
 #include "tests/fixture/image.h"
+#include "tests/device/fault.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 
@@ -409,6 +410,40 @@ static void check_witnesses(void)
 	is_int(2, recover(), "with newer copies nobody asks a witness");
 }
 
+/* Its place cannot be written: the copies of both slots say what it would have shown. */
+static void check_unwitnessed(void)
+{
+	const struct stele_fault_rule rule = {
+		.kind = STELE_FAULT_FAIL, .ops = 1u << STELE_OP_WRITE, .offset = 0x180000,
+		.size = 4096, .error = EIO};
+	struct stele_device *inner = test_memory(IMAGE_SIZE, 512, 0), *bad;
+	struct stele_image image;
+	struct stele_txn edit;
+
+	memcpy(stele_device_memory(inner), saved, IMAGE_SIZE);
+	if (stele_device_open_fault(inner, &rule, 1, &bad) ||
+	    stele_image_load(bad, NULL, &image))
+		bail("no image");
+	is_int(0, stele_txn_attach(&image, &edit), "an edit where no witness can be written");
+	is_int(0, stele_txn_publish(&edit, 1), "commits");
+	is_uint(0, image.sb.mirror_offset, "without one");
+	stele_txn_release(&edit);
+	memcpy(memory, stele_device_memory(inner), IMAGE_SIZE);
+	image.dev = NULL;
+	stele_image_release(&image);
+	stele_device_close(bad);
+	for (unsigned int slot = 0; slot < 2; slot++) {
+		uint8_t kept[2][4096];
+
+		memcpy(kept[0], memory + offsets[slot], 4096);
+		memcpy(kept[1], memory + offsets[slot + 2], 4096);
+		lose(slot);
+		is_int(3, recover(), "slot %u lost: nothing else is", slot);
+		memcpy(memory + offsets[slot], kept[0], 4096);
+		memcpy(memory + offsets[slot + 2], kept[1], 4096);
+	}
+}
+
 /* No copy is left; but who is about to overwrite that does not ask for witnesses. */
 static void check_lost_all(void)
 {
@@ -672,6 +707,7 @@ int main(void)
 	check_lost();
 	check_outdated();
 	check_witnesses();
+	check_unwitnessed();
 	check_lost_all();
 	check_lost_first();
 	check_forks();
