@@ -677,13 +677,13 @@ int stele_image_commit(struct stele_image *image,
 	image->catalog = catalog;
 	image->mirrored = false;
 	image->sb = next;
-	image->publishing = false;
 	image->slot = !image->slot;
 	image->generation_max = next.generation;
 	stele_copies_forget_witnesses(&image->copies);
 	/* Without a witness, the loss of its slot would pass unnoticed: so it is in both. */
 	if (!next.mirror_offset)
 		ret = stele_image_level(image);
+	image->publishing = ret < 0; /* it is in use all the same */
 	stele_intent_settle(image->dev);
 	return ret;
 }
