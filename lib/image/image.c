@@ -258,8 +258,9 @@ static int refuse_unfinished(struct stele_device *dev,
 {
 	static const char what[] = "unfinished image";
 
+	/* Where all four say so, a build has cut the file to what it needs itself. */
 	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++)
-		if (!copies->copy[i].error &&
+		if (copies->good < STELE_SUPERBLOCK_COPIES && !copies->copy[i].error &&
 		    check_size(&copies->copy[i].sb, target_size, log))
 			return -ENODATA;
 	if (copies->doubt) {

@@ -636,6 +636,14 @@ static void check_unfinished(void)
 	sb.image_size = IMAGE_SIZE + 4096;
 	is_int(-ENOSPC, stele_image_begin(dev, NULL, &sb, &image),
 	       "an image larger than its target");
+	sb.state = STELE_STATE_UNFINISHED;
+	sb.generation = sb.parent = sb.catalog_offset = sb.catalog_size = sb.catalog_crc = 0;
+	sb.mirror_offset = sb.mirror_crc = 0;
+	for (unsigned int i = 0; i < 4; i++)
+		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
+	is_int(-EINPROGRESS, recover(), "unfinished, and cut to the size of what is built");
+	memset(memory + offsets[3], 0, 4096);
+	is_int(-ENODATA, recover(), "or cut short by somebody");
 	sb.image_size = 4097u << 9;
 	is_int(-EINVAL, stele_image_begin(dev, NULL, &sb, &image),
 	       "an image of half a block");
