@@ -121,6 +121,11 @@ struct py_lender {
 	unsigned int generation;
 	int fd;
 	uint64_t steps; /* of an epoch */
+	uint64_t step_size; /* in positions */
+	int fresh; /* with the lock: nothing was taken since it was placed */
+	/* Under py_lock: */
+	uint64_t taken, counted; /* numbers of the newest batches */
+	uint8_t place[STELE_LOADER_STATE_SIZE]; /* behind what was counted */
 	_Atomic(struct py_lent *) returned;
 	atomic_size_t lent; /* batches */
 };
@@ -132,6 +137,22 @@ void py_lender_ref(struct py_lender *lender);
 void py_lender_unref(struct py_lender *lender);
 /* With the lock: give back to the loader what nobody looks at any more. */
 void py_lender_collect(struct py_lender *lender);
+/*
+ * Batches are *taken* from the library, and *counted* once the caller has them: the state is
+ * that behind the newest one that was counted, so what fails in between comes again.
+ */
+struct py_taken {
+	uint64_t number;
+	uint8_t place[STELE_LOADER_STATE_SIZE]; /* behind it */
+};
+/* With the lock: it is taken. */
+void py_lender_take(struct py_lender *lender, struct py_taken *taken);
+/* Under py_lock: it is counted, with those before it, unless the loader was placed since. */
+void py_lender_count(struct py_lender *lender, const struct py_taken *taken);
+/* With the lock: all is counted, the loader is where it should be. */
+void py_lender_place(struct py_lender *lender);
+/* With the lock: place it there. Return: 0; negative errno of the library. */
+int py_lender_restore(struct py_lender *lender, const uint8_t *state);
 /* With the lock: a batch as a block, which keeps the lender. NULL: no memory; given back. */
 struct py_block *py_lender_lend(struct py_lender *lender, struct stele_batch *batch);
 

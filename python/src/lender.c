@@ -6,10 +6,14 @@
  * the loader belongs to one at a time. So that only pushes the batch on a list, which the
  * thread that has the lock empties. The loader is closed when its object and its last
  * batch are gone; what a batch points to, therefore, outlives it.
+ *
+ * The library counts a batch as it is taken; here it is counted later, when nothing can
+ * keep it from the caller any more. Counting never goes back but by a restore.
  */
 #include "core.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A batch in the caller's hands, or on its way back. */
 struct py_lent {
@@ -103,4 +107,43 @@ struct py_block *py_lender_lend(struct py_lender *l, struct stele_batch *batch)
 			.core = l->cores[batch->sources[i]],
 		};
 	return block;
+}
+
+void py_lender_take(struct py_lender *l, struct py_taken *taken)
+{
+	l->fresh = 0;
+	stele_loader_save(l->loader, taken->place);
+	pthread_mutex_lock(&py_lock);
+	taken->number = ++l->taken;
+	pthread_mutex_unlock(&py_lock);
+}
+
+void py_lender_count(struct py_lender *l, const struct py_taken *taken)
+{
+	if (taken->number <= l->counted)
+		return;
+	l->counted = taken->number;
+	memcpy(l->place, taken->place, sizeof(l->place));
+}
+
+void py_lender_place(struct py_lender *l)
+{
+	struct py_taken all;
+
+	py_lender_take(l, &all);
+	pthread_mutex_lock(&py_lock);
+	py_lender_count(l, &all);
+	pthread_mutex_unlock(&py_lock);
+	l->fresh = 1;
+}
+
+int py_lender_restore(struct py_lender *l, const uint8_t *state)
+{
+	int err;
+
+	py_lender_collect(l);
+	err = stele_loader_restore(l->loader, state);
+	if (!err)
+		py_lender_place(l);
+	return err;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.c - Loader: what goes through the library's loader, batch by batch
+ * loader.c - Loader: the library's loader, and where it is
  *
- * The rest of the class is in stele/loader.py. A loader's lock is taken without the GIL,
+ * The rest of the class is in stele/loader.py, batches come by batches.c. A loader's lock is taken without the GIL,
  * and may be held while taking the GIL: nobody waits for it with the GIL in hand.
  */
 #include "py.h"
 
-#include <poll.h>
 #include <stdlib.h>
 
 struct loader {
@@ -16,8 +15,7 @@ struct loader {
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-/* With a reference; NULL: closed, an exception is set. */
-static struct py_lender *enter(PyObject *self)
+struct py_lender *py_loader_enter(PyObject *self)
 {
 	struct loader *object = py_data(self);
 	struct py_lender *l;
@@ -38,11 +36,21 @@ static struct py_lender *enter(PyObject *self)
 	return l;
 }
 
-static void leave(struct py_lender *l)
+void py_loader_leave(struct py_lender *l)
 {
 	Py_BEGIN_ALLOW_THREADS
 	py_lender_unref(l);
 	Py_END_ALLOW_THREADS
+}
+
+void py_loader_count(PyObject *self, const struct py_taken *taken)
+{
+	struct loader *object = py_data(self);
+
+	pthread_mutex_lock(&py_lock);
+	if (object->lender)
+		py_lender_count(object->lender, taken);
+	pthread_mutex_unlock(&py_lock);
 }
 
 static void close_object(PyObject *self)
@@ -55,7 +63,7 @@ static void close_object(PyObject *self)
 	object->lender = NULL;
 	pthread_mutex_unlock(&py_lock);
 	if (l)
-		leave(l);
+		py_loader_leave(l);
 }
 
 static PyObject *loader_close(PyObject *self, PyObject *unused)
@@ -172,9 +180,13 @@ static int open_loader(struct py_lender *l, PyObject *list,
 	if (err)
 		return -1;
 	l->steps = stele_loader_remaining(l->loader);
+	l->step_size = (uint64_t)(opts->batch_size ? opts->batch_size : 1) *
+		       (opts->world ? opts->world : 1);
 	l->fd = stele_loader_fd(l->loader);
 	if (l->fd < 0)
 		py_raise(l->fd, NULL);
+	else
+		py_lender_place(l);
 	return l->fd < 0 ? -1 : 0;
 }
 
@@ -202,119 +214,28 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	return self;
 }
 
-/* ---- next --------------------------------------------------------------------------------- */
+/* ---- state ---------------------------------------------------------------------------------- */
 
-/* Wait for a batch, with the lock and without the GIL. Return: 0; -1 with an exception. */
-static int wait_for_batch(struct py_lender *l, PyThreadState **thread)
+/* Behind what was counted. Signal handlers may ask at any time: it waits for nobody. */
+static PyObject *loader_save(PyObject *self, PyObject *unused)
 {
-	struct pollfd fd = {.fd = l->fd, .events = POLLIN};
-	int ready;
-
-	while (!(ready = poll(&fd, 1, (int)(PY_WAIT_NS / 1000000))) ||
-	       (ready < 0 && errno == EINTR)) {
-		int interrupted;
-
-		PyEval_RestoreThread(*thread);
-		interrupted = PyErr_CheckSignals();
-		*thread = PyEval_SaveThread();
-		if (interrupted)
-			return -1;
-	}
-	return 0;
-}
-
-/* Which sample an error is about. */
-struct failed {
-	uint64_t id; /* PY_NO_ID: it is about none */
-	size_t key_size; /* 0: the key cannot be read */
-	char key[STELE_KEY_SIZE_MAX];
-};
-
-static void name_failed(struct py_lender *l, const struct stele_batch *batch,
-			struct failed *failed)
-{
-	failed->id = batch->failed_id;
-	failed->key_size = 0;
-	if (failed->id != PY_NO_ID &&
-	    stele_dataset_key(l->cores[batch->failed_source]->ds, failed->id,
-			      failed->key, &failed->key_size))
-		failed->key_size = 0;
-}
-
-static void raise_failed(int error, const struct failed *failed)
-{
-	PyObject *key = NULL;
-
-	if (failed->key_size)
-		key = PyBytes_FromStringAndSize(failed->key, (Py_ssize_t)failed->key_size);
-	if (failed->id == PY_NO_ID)
-		py_raise(error, NULL);
-	else if (key || !failed->key_size)
-		py_raise_sample(error, failed->id, key, NULL);
-	Py_XDECREF(key);
-}
-
-/*
- * With the lock. Return: 1, a block (NULL: no memory); 0: the epoch is over; negative errno,
- * *failed is set.
- */
-static int take(struct py_lender *l, struct py_block **block,
-		struct py_batch_info *info, struct failed *failed)
-{
-	struct stele_batch batch = {.size = sizeof(batch)};
-	int ret = stele_loader_next(l->loader, &batch);
-
-	if (ret < 0)
-		name_failed(l, &batch, failed);
-	if (ret <= 0)
-		return ret;
-	*info = (struct py_batch_info){
-		.epoch = batch.epoch,
-		.step = batch.index,
-		.padded = batch.padded,
-		.skipped = batch.skipped,
-	};
-	*block = py_lender_lend(l, &batch);
-	return 1;
-}
-
-/* A Batch, or None at the end of the epoch. */
-static PyObject *loader_next(PyObject *self, PyObject *unused)
-{
-	struct py_lender *l = enter(self);
-	struct py_batch_info info;
-	struct py_block *block = NULL;
-	struct failed failed;
-	PyThreadState *thread;
-	PyObject *out = NULL;
-	int ret = 0, interrupted;
+	struct py_lender *l = py_loader_enter(self);
+	uint8_t state[STELE_LOADER_STATE_SIZE];
 
 	(void)unused;
 	if (!l)
 		return NULL;
-	thread = PyEval_SaveThread();
-	pthread_mutex_lock(&l->lock);
-	py_lender_collect(l);
-	interrupted = wait_for_batch(l, &thread);
-	if (!interrupted)
-		ret = take(l, &block, &info, &failed);
-	pthread_mutex_unlock(&l->lock);
-	PyEval_RestoreThread(thread);
-	if (ret < 0)
-		raise_failed(ret, &failed);
-	else if (ret > 0)
-		out = block ? py_batch_new(l->state, block, &info) : PyErr_NoMemory();
-	else if (!interrupted)
-		out = Py_NewRef(Py_None);
-	leave(l);
-	return out;
+	pthread_mutex_lock(&py_lock);
+	memcpy(state, l->place, sizeof(state));
+	pthread_mutex_unlock(&py_lock);
+	py_loader_leave(l);
+	return PyBytes_FromStringAndSize((const char *)state, sizeof(state));
 }
 
-/* ---- state ---------------------------------------------------------------------------------- */
-
-static PyObject *loader_save(PyObject *self, PyObject *unused)
+/* Behind what was taken: what comes next. */
+static PyObject *loader_next_place(PyObject *self, PyObject *unused)
 {
-	struct py_lender *l = enter(self);
+	struct py_lender *l = py_loader_enter(self);
 	uint8_t state[STELE_LOADER_STATE_SIZE];
 
 	(void)unused;
@@ -325,13 +246,13 @@ static PyObject *loader_save(PyObject *self, PyObject *unused)
 	stele_loader_save(l->loader, state);
 	pthread_mutex_unlock(&l->lock);
 	Py_END_ALLOW_THREADS
-	leave(l);
+	py_loader_leave(l);
 	return PyBytes_FromStringAndSize((const char *)state, sizeof(state));
 }
 
 static PyObject *loader_restore(PyObject *self, PyObject *state)
 {
-	struct py_lender *l = enter(self);
+	struct py_lender *l = py_loader_enter(self);
 	int err = -EINVAL;
 
 	if (!l)
@@ -341,12 +262,11 @@ static PyObject *loader_restore(PyObject *self, PyObject *state)
 
 		Py_BEGIN_ALLOW_THREADS
 		pthread_mutex_lock(&l->lock);
-		py_lender_collect(l);
-		err = stele_loader_restore(l->loader, bytes);
+		err = py_lender_restore(l, bytes);
 		pthread_mutex_unlock(&l->lock);
 		Py_END_ALLOW_THREADS
 	}
-	leave(l);
+	py_loader_leave(l);
 	if (err == -EINVAL)
 		PyErr_SetString(PyExc_ValueError, "this is not the state of a loader");
 	else if (err)
@@ -356,7 +276,7 @@ static PyObject *loader_restore(PyObject *self, PyObject *state)
 
 static PyObject *loader_stats(PyObject *self, PyObject *unused)
 {
-	struct py_lender *l = enter(self);
+	struct py_lender *l = py_loader_enter(self);
 	struct stele_loader_stats stats = {.size = sizeof(stats)};
 	struct stele_reader_stats reader = {.size = sizeof(reader)};
 	PyObject *dict;
@@ -377,35 +297,46 @@ static PyObject *loader_stats(PyObject *self, PyObject *unused)
 		     py_report_u64(dict, "held_bytes", stats.held_size) ||
 		     py_report_u64(dict, "held_batches", atomic_load(&l->lent))))
 		Py_CLEAR(dict);
-	leave(l);
+	py_loader_leave(l);
 	return dict;
 }
 
+static PyObject *loader_iterate(PyObject *self, PyObject *transform)
+{
+	struct py_state *state = py_state();
+
+	return state ? py_batches_new(state, self, transform) : NULL;
+}
+
+enum figure { REMAINING, DESCRIPTOR, FRESH };
+
 static PyObject *loader_figure(PyObject *self, void *which)
 {
-	struct py_lender *l = enter(self);
-	uint64_t value;
+	struct py_lender *l = py_loader_enter(self);
+	uint64_t values[3];
 
 	if (!l)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	pthread_mutex_lock(&l->lock);
-	value = which ? (uint64_t)l->fd : stele_loader_remaining(l->loader);
+	values[REMAINING] = stele_loader_remaining(l->loader);
+	values[DESCRIPTOR] = (uint64_t)l->fd;
+	values[FRESH] = (uint64_t)l->fresh;
 	pthread_mutex_unlock(&l->lock);
 	Py_END_ALLOW_THREADS
-	leave(l);
-	return PyLong_FromUnsignedLongLong(value);
+	py_loader_leave(l);
+	return PyLong_FromUnsignedLongLong(values[(uintptr_t)which]);
 }
 
 static Py_ssize_t loader_length(PyObject *self)
 {
-	struct py_lender *l = enter(self);
+	struct py_lender *l = py_loader_enter(self);
 	Py_ssize_t steps;
 
 	if (!l)
 		return -1;
 	steps = (Py_ssize_t)l->steps;
-	leave(l);
+	py_loader_leave(l);
 	return steps;
 }
 
@@ -413,16 +344,19 @@ static PyMethodDef methods[] = {
 	{"close", loader_close, METH_NOARGS,
 	 "close($self, /)\n--\n\nStop reading ahead; the end of a with statement does it. "
 	 "Batches in hand stay valid."},
-	{"_next", loader_next, METH_NOARGS, NULL},
+	{"_iterate", loader_iterate, METH_O, NULL},
 	{"_save", loader_save, METH_NOARGS, NULL},
+	{"_next_place", loader_next_place, METH_NOARGS, NULL},
 	{"_restore", loader_restore, METH_O, NULL},
 	{"_stats", loader_stats, METH_NOARGS, NULL},
 	{0},
 };
 
 static PyGetSetDef members[] = {
-	{"remaining", loader_figure, NULL, "Batches left in this epoch.", NULL},
-	{"_fd", loader_figure, NULL, NULL, (void *)1},
+	{"remaining", loader_figure, NULL, "Batches left in this epoch.",
+	 (void *)REMAINING},
+	{"_fd", loader_figure, NULL, NULL, (void *)DESCRIPTOR},
+	{"_fresh", loader_figure, NULL, NULL, (void *)FRESH},
 	{0},
 };
 

@@ -59,11 +59,12 @@ static int fill(PyObject *module)
 	state->keys = add(module, &py_keys_spec);
 	state->loader = add(module, &py_loader_spec);
 	state->batch = add(module, &py_batch_spec);
+	state->batches = add(module, &py_batches_spec);
 	state->shuffle = add(module, &py_shuffle_spec);
 	state->writer = add(module, &py_writer_spec);
 	if (!state->dataset || !state->sample || !state->tensor || !state->keys ||
-	    !state->loader || !state->batch || !state->writer ||
-	    !state->shuffle)
+	    !state->loader || !state->batch || !state->batches ||
+	    !state->writer || !state->shuffle)
 		return -1;
 	return PyModule_AddStringConstant(module, "version", stele_version());
 }
@@ -78,6 +79,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->keys);
 	Py_VISIT(state->loader);
 	Py_VISIT(state->batch);
+	Py_VISIT(state->batches);
 	Py_VISIT(state->shuffle);
 	Py_VISIT(state->writer);
 	return 0;
@@ -93,6 +95,7 @@ static int clear(PyObject *module)
 	Py_CLEAR(state->keys);
 	Py_CLEAR(state->loader);
 	Py_CLEAR(state->batch);
+	Py_CLEAR(state->batches);
 	Py_CLEAR(state->shuffle);
 	Py_CLEAR(state->writer);
 	return 0;

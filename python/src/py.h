@@ -23,8 +23,8 @@
 
 /* Of one module: what its types need to make others. */
 struct py_state {
-	PyTypeObject *dataset, *sample, *tensor, *keys, *loader, *batch, *writer,
-		*shuffle;
+	PyTypeObject *dataset, *sample, *tensor, *keys, *loader, *batch,
+		*batches, *writer, *shuffle;
 };
 
 /* Of the module that is imported; NULL with an exception. */
@@ -42,8 +42,8 @@ PyObject *py_object_new(PyTypeObject *type);
 void py_object_free(PyObject *self);
 
 extern PyType_Spec py_dataset_spec, py_sample_spec, py_tensor_spec,
-	py_keys_spec, py_loader_spec, py_batch_spec, py_writer_spec,
-	py_shuffle_spec;
+	py_keys_spec, py_loader_spec, py_batch_spec, py_batches_spec,
+	py_writer_spec, py_shuffle_spec;
 
 /* ---- errors: error.c ----------------------------------------------------------- */
 
@@ -118,6 +118,17 @@ PyObject *py_piece_tensor(struct py_entry *piece, size_t size, uint32_t dtype,
 			  uint32_t rank, const uint64_t *dims);
 /* A field of all samples as one tensor: stack.c */
 PyObject *py_stack(struct py_block *block, PyObject *field);
+
+/* ---- loaders: loader.c, batches.c ---------------------------------------------- */
+
+/* With a reference; NULL: closed, an exception is set. */
+struct py_lender *py_loader_enter(PyObject *self);
+/* May let go of the GIL. */
+void py_loader_leave(struct py_lender *lender);
+/* Count a batch; the GIL stays. */
+void py_loader_count(PyObject *self, const struct py_taken *taken);
+/* What iterates over one epoch; `transform` may be None. */
+PyObject *py_batches_new(struct py_state *state, PyObject *loader, PyObject *transform);
 
 /* ---- selections: ids.c --------------------------------------------------------- */
 

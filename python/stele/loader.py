@@ -124,10 +124,11 @@ class Loader(_stele.Loader, Generic[T]):
     world_size * batch_size positions of it; so a state taken by 8 ranks can be loaded by
     6, at any batch size, and each sample of the epoch comes exactly once.
 
-    Iterating begins the next epoch, or goes on where a state that was just loaded says.
-    Reading ahead ends with close(), or with a with statement. One thread at a time may use
-    a loader. A child after fork() opens its own. It takes the place of PyTorch's
-    DataLoader; where that has to stay, give it stele.torch.Batches.
+    Iterating begins the next epoch, or goes on where a state that was just loaded says. An
+    exception ends no iterator: its next() goes on behind the batch that failed. Reading
+    ahead ends with close(), or with a with statement. One thread at a time may use a
+    loader. A child after fork() opens its own. It takes the place of PyTorch's DataLoader;
+    where that has to stay, give it stele.torch.Batches.
 
     Args:
         sources: a Dataset, or a mixture: a list of Datasets (an epoch is all samples of
@@ -214,32 +215,15 @@ class Loader(_stele.Loader, Generic[T]):
             number("block_count", block_count),
         )
         self._transform = transform
-        self._placed = True
         return self
 
     _transform: Callable[[_stele.Batch], Any] | None
-    _placed: bool  # iteration goes on where the loader is, instead of with the next epoch
-
-    def _begin(self) -> None:
-        if not self._placed:
-            self._seek(self.epoch + 1)
-        self._placed = False
 
     def __iter__(self) -> Iterator[T]:
-        self._begin()
-        while (batch := self._next()) is not None:
-            yield self._transform(batch) if self._transform else batch  # type: ignore[misc]
-        self._placed = True
+        return self._iterate(self._transform)
 
-    async def __aiter__(self) -> AsyncIterator[T]:
-        self._begin()
-        while True:
-            await self._ready()
-            batch = self._next()
-            if batch is None:
-                break
-            yield self._transform(batch) if self._transform else batch  # type: ignore[misc]
-        self._placed = True
+    def __aiter__(self) -> AsyncIterator[T]:
+        return _AsyncBatches(self)
 
     def __getitem__(self, index: object) -> NoReturn:
         """What PyTorch's DataLoader finds out too late to say it well."""
@@ -266,22 +250,31 @@ class Loader(_stele.Loader, Generic[T]):
     @property
     def epoch(self) -> int:
         """The epoch that the next batch is from."""
-        epoch: int = _STATE.unpack(self._save())[2]
+        epoch: int = _STATE.unpack(self._next_place())[2]
         return epoch
 
     def _seek(self, epoch: int) -> None:
         number("epoch", epoch, 64)
-        head, seed, _, _ = _STATE.unpack(self._save())
+        head, seed, _, _ = _STATE.unpack(self._next_place())
         self._restore(_STATE.pack(head, seed, epoch, 0))
 
     def set_epoch(self, epoch: int) -> None:
         """Iterate over this epoch next; where a state of it was loaded, over its rest."""
-        if not (self._placed and epoch == self.epoch):
+        if not (self._fresh and epoch == self.epoch):
             self._seek(epoch)
-        self._placed = True
 
     def state_dict(self) -> State:
-        """Where this loader is: after the last batch that it has handed out."""
+        """Where this loader is: after the last batch that next() has returned to the loop.
+
+        A batch for which next() raises is not counted: not where the transform fails or a
+        sample is damaged, nor on Ctrl-C, nor when any signal handler raises. Loaded elsewhere,
+        the state brings it again; a loop that goes on with the same iterator skips it, and
+        counts it with the next one. A signal handler may ask for the state at any time.
+
+        ``for`` and ``async for`` never lose a batch to a signal handler that raises. In
+        ``batch = next(batches)`` it may raise after next() has returned, and before there is
+        a ``batch``: a matter of nanoseconds, which ``for batch in batches: break`` has not.
+        """
         return {"stele": 1, "state": base64.b64encode(self._save()).decode("ascii")}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
@@ -312,7 +305,6 @@ class Loader(_stele.Loader, Generic[T]):
                 "the state belongs to a loader of other samples, or of another order "
                 "(shuffle, weights, epoch_size)",
             ) from error
-        self._placed = True
 
     def stats(self) -> dict[str, int | str]:
         """Figures: batches, skipped, wait_ns, held_bytes, held_batches, device_reads, ...
@@ -340,3 +332,19 @@ class Loader(_stele.Loader, Generic[T]):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class _AsyncBatches(AsyncIterator[T]):
+    """An epoch as `async for` takes it: only what needs no waiting is asked for."""
+
+    def __init__(self, loader: Loader[T]) -> None:
+        self._loader = loader
+        self._batches = loader._iterate(loader._transform)
+
+    async def __anext__(self) -> T:
+        self._batches._begin()
+        await self._loader._ready()
+        for batch in self._batches:  # not next(): no signal handler runs before the return
+            found: T = batch
+            return found
+        raise StopAsyncIteration

@@ -36,7 +36,9 @@ class Batches(BaseNode[Any]):
         self._batches = iter(self._loader)
 
     def next(self) -> Any:
-        return next(self._batches)
+        for batch in self._batches:  # not next(): no signal handler runs before the return
+            return batch
+        raise StopIteration
 
     def get_state(self) -> dict[str, Any]:
         return {self._KEY: self._loader.state_dict()}

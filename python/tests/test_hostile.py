@@ -139,7 +139,7 @@ class Callbacks(unittest.TestCase):
                 loader.load_state_dict(state)  # of another order
             with stele.Loader(ds, batch_size=10, shuffle=False) as loader:
                 loader.load_state_dict(state)
-                self.assertEqual(next(iter(loader)).ids.tolist(), list(range(20, 30)))
+                self.assertEqual(next(iter(loader)).ids.tolist(), list(range(10, 20)))
             gc.collect()
             self.assertEqual(ds.stats()["held_bytes"], 0)
 

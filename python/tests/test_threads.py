@@ -76,18 +76,19 @@ class Shared(unittest.TestCase):
         with stele.Loader(self.ds, batch_size=7, seed=5) as loader:
 
             tickets = [None] * len(loader)
+            batches = iter(loader)
 
             def use(i):
                 mine = []
                 with contextlib.suppress(IndexError):
                     while True:
                         tickets.pop()
-                        mine += loader._next().ids.tolist()
+                        mine += next(batches).ids.tolist()
                         loader.state_dict(), loader.stats(), loader.remaining
                 return mine
 
             ids = [i for part in together(use) for i in part]
-            self.assertIsNone(loader._next())
+            self.assertIsNone(next(batches, None))
         self.assertEqual(sorted(set(ids)), self.all)
         self.assertEqual(len(ids), 86 * 7)
 
@@ -108,15 +109,15 @@ class Shared(unittest.TestCase):
         for _ in range(20):
             ds = stele.open(images.plain())
             loader = stele.Loader(ds, batch_size=9)
-            keys = ds._keys("")
+            keys, batches = ds._keys(""), iter(loader)
 
-            def use(i, ds=ds, loader=loader, keys=keys):
+            def use(i, ds=ds, loader=loader, keys=keys, batches=batches):
                 if i == 0:
                     ds.close()
                     return loader.close()
                 try:
                     for k in range(50):
-                        ds[k], ds[k : k + 5], loader._next(), next(keys), ds.stats()
+                        ds[k], ds[k : k + 5], next(batches), next(keys), ds.stats()
                 except ValueError:
                     pass
 
