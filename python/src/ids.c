@@ -3,7 +3,8 @@
  * ids.c - what selects samples: an index, a slice, a list, an array, a mask
  *
  * Indices are those of a Dataset, which may be a part of its snapshot; ids are the
- * snapshot's. Every index is checked against the length before it becomes an id.
+ * snapshot's. Every index is checked against the length before it becomes an id. What is
+ * bool is never an index of several: it is part of a mask.
  */
 #include "py.h"
 
@@ -100,6 +101,15 @@ static long long integer_at(const char *data, char format, Py_ssize_t size)
 	return !is_signed && i64 < 0 ? INT64_MAX : i64;
 }
 
+static int check_mask(const struct py_selection *in, Py_ssize_t count)
+{
+	if ((uint64_t)count == in->count)
+		return 0;
+	PyErr_Format(PyExc_IndexError, "a mask of %zd for %llu samples", count,
+		     (unsigned long long)in->count);
+	return -1;
+}
+
 /* Those whose place in an array of bool is true. */
 static int pick_mask(const struct py_selection *in, const Py_buffer *mask,
 		     struct py_selection *out)
@@ -108,12 +118,8 @@ static int pick_mask(const struct py_selection *in, const Py_buffer *mask,
 	const Py_ssize_t step = mask->strides[0];
 	Py_ssize_t count = 0, n = 0;
 
-	if ((uint64_t)mask->len != in->count) {
-		PyErr_Format(PyExc_IndexError,
-			     "a mask of %zd for %llu samples", mask->len,
-			     (unsigned long long)in->count);
+	if (check_mask(in, mask->len))
 		return -1;
-	}
 	for (Py_ssize_t i = 0; i < mask->len; i++)
 		count += data[i * step] != 0;
 	if (make_room(out, count))
@@ -160,27 +166,79 @@ static int pick_buffer(const struct py_selection *in, PyObject *which,
 	return err;
 }
 
+/* A bool, or what NumPy, PyTorch, ... have as one: its dtype says so. */
+static int is_bool(PyObject *item)
+{
+	PyObject *dtype, *name;
+	const char *text;
+	int found;
+
+	if (PyLong_Check(item))
+		return PyBool_Check(item);
+	dtype = PyObject_GetAttrString(item, "dtype");
+	name = dtype ? PyObject_Str(dtype) : NULL;
+	text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	found = text && strstr(text, "bool") != NULL; /* "bool", "torch.bool" */
+	Py_XDECREF(dtype);
+	Py_XDECREF(name);
+	PyErr_Clear();
+	return found;
+}
+
+/* The id of an item, or of its place in a mask. Return: 1; 0: masked; -1. */
+static int pick_item(const struct py_selection *in, PyObject *item, Py_ssize_t place,
+		     int mask, uint64_t *id)
+{
+	int wanted;
+
+	if (PyUnicode_Check(item) || PyBytes_Check(item)) {
+		PyErr_Format(PyExc_TypeError,
+			     "several samples are selected by index, not by "
+			     "key: find(%R) has it", item);
+		return -1;
+	}
+	if (is_bool(item) != mask) {
+		PyErr_SetString(PyExc_TypeError, "samples are selected by int or by "
+						 "bool, not by some of each");
+		return -1;
+	}
+	if (!mask)
+		return py_selection_index(in, item, id) ? -1 : 1;
+	wanted = PyObject_IsTrue(item);
+	return wanted > 0 && map(in, place, id) ? -1 : wanted;
+}
+
+/* A sequence whose first item is bool is a mask. */
+static int starts_mask(const struct py_selection *in, PyObject *which, Py_ssize_t count)
+{
+	PyObject *first = count ? PySequence_GetItem(which, 0) : NULL;
+	int mask;
+
+	if (!first)
+		return count ? -1 : 0;
+	mask = is_bool(first);
+	Py_DECREF(first);
+	return mask && check_mask(in, count) ? -1 : mask;
+}
+
 static int pick_sequence(const struct py_selection *in, PyObject *which,
 			 struct py_selection *out)
 {
 	Py_ssize_t count = PySequence_Size(which);
-	int err = 0;
+	const int mask = count < 0 ? -1 : starts_mask(in, which, count);
+	int found = 0;
 
-	if (count < 0 || make_room(out, count))
+	if (mask < 0 || make_room(out, count))
 		return -1;
-	for (Py_ssize_t i = 0; !err && i < count; i++) {
+	out->count = 0;
+	for (Py_ssize_t i = 0; found >= 0 && i < count; i++) {
 		PyObject *item = PySequence_GetItem(which, i);
 
-		if (item && (PyUnicode_Check(item) || PyBytes_Check(item))) {
-			PyErr_Format(PyExc_TypeError,
-				     "several samples are selected by index, not by "
-				     "key: find(%R) has it", item);
-			Py_CLEAR(item);
-		}
-		err = item ? py_selection_index(in, item, &out->ids[i]) : -1;
+		found = item ? pick_item(in, item, i, mask, &out->ids[out->count]) : -1;
+		out->count += found > 0;
 		Py_XDECREF(item);
 	}
-	return err;
+	return found < 0 ? -1 : 0;
 }
 
 /* The id of the item at this place of a range. */

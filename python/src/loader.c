@@ -2,8 +2,9 @@
 /*
  * loader.c - Loader: the library's loader, and where it is
  *
- * The rest of the class is in stele/loader.py, batches come by batches.c. A loader's lock is taken without the GIL,
- * and may be held while taking the GIL: nobody waits for it with the GIL in hand.
+ * The rest of the class is in stele/loader.py, batches come by batches.c. A loader's lock
+ * is taken without the GIL, and may be held while taking the GIL: nobody waits for it with
+ * the GIL in hand.
  */
 #include "py.h"
 

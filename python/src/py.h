@@ -143,7 +143,8 @@ int py_selection_is_index(PyObject *which);
 /* Index to id, counted from the end if negative. Return: 0; -1, IndexError or TypeError. */
 int py_selection_index(const struct py_selection *in, PyObject *index, uint64_t *id);
 /*
- * Several: slice, range, any sequence of int, a 1-D buffer of integers. The result has
+ * Several: slice, range, any sequence of int, a 1-D buffer of integers, or as a mask a
+ * sequence or buffer of bool, as long as `in`. The result has
  * ids of its own, to be released. Return: 0; -1 with an exception.
  */
 int py_selection_pick(const struct py_selection *in, PyObject *which,

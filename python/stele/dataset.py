@@ -8,7 +8,7 @@ import html
 import itertools
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
@@ -107,6 +107,15 @@ class Info(NamedTuple):
     logical_block: int
 
 
+def listed(indices: Iterable[int]) -> list[int]:
+    """For what takes no masks: TypeError for a bool, which Python has as 0 or 1."""
+    found = list(indices)
+    for index in found:
+        if isinstance(index, bool) or "bool" in str(getattr(index, "dtype", "")):
+            raise TypeError("samples are selected by index, not by bool")
+    return found
+
+
 def split(target: str) -> tuple[str, str]:
     """A target without its snapshot, and the snapshot; '' if it names none."""
     rest = ""
@@ -170,7 +179,8 @@ class Dataset(_stele.Dataset):
 
     ``ds[i]``, ``ds[-1]``: one Sample; ``ds["key"]``, ``ds[b"key"]``: by key;
     ``ds[[3, 1]]``, ``ds[array]``, ``ds[10:20]``: a list, read in one submission; an
-    array of bool selects where it is true, as ``ds[ds.column("label") == 3]``.
+    array or list of bool, as long as the dataset, selects where it is true, as
+    ``ds[ds.column("label") == 3]``.
 
     Raises IndexError for an index out of range, stele.NotFound (a KeyError) for a key,
     stele.ChecksumError for damage, and other stele.Error.
@@ -230,7 +240,7 @@ class Dataset(_stele.Dataset):
 
         Args:
             which: indices of this dataset: a range, slice, list, or array of integers;
-                or an array of bool, as long as the dataset.
+                or an array or list of bool, as long as the dataset.
             prefix: instead, all samples whose key begins with it, in byte order of keys.
         """
         if (which is None) == (prefix is None):

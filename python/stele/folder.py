@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, overload
 import torch.utils.data
 
 from ._stele import Sample
-from .dataset import Dataset, Target, Verify
+from .dataset import Dataset, Target, Verify, listed
 from .dataset import open as open_target
 
 T = TypeVar("T")
@@ -259,7 +259,7 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
         return self._finish(self._whole[id], target)
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
-        where = [self._where(index) for index in indices]
+        where = [self._where(index) for index in listed(indices)]
         read = self._whole[[id for id, _ in where]]
         return [self._finish(s, target) for s, (_, target) in zip(read, where, strict=True)]
 

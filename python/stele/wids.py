@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _stele
-from .dataset import Dataset, Target
+from .dataset import Dataset, Target, listed
 from .rows import dataset
 
 
@@ -57,5 +57,6 @@ class ShardListDataset:
         return self._dict(index, self.data[index])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        read = self.data[list(indices)]
+        indices = listed(indices)
+        read = self.data[indices]
         return [self._dict(index, s) for index, s in zip(indices, read, strict=True)]

@@ -20,6 +20,7 @@ from pathlib import Path
 import images
 import numpy
 import stele
+import stele.wids
 
 
 def rss():
@@ -85,6 +86,41 @@ class Sequence(unittest.TestCase):
         for bad in ([n], numpy.array([0, n]), numpy.array([1 << 63], dtype="u8"), [-n - 1]):
             with self.assertRaises(IndexError):
                 self.ds[bad]
+
+    def test_lists_of_bool(self):
+        """They are masks, as arrays are; never ids 0 and 1."""
+        labels = self.ds.column("label")
+        mask = labels == 2
+        wanted = numpy.flatnonzero(mask).tolist()
+
+        class Tensor:  # as PyTorch's: a mask without a buffer
+            def __len__(self):
+                return len(mask)
+
+            def __getitem__(self, index):
+                return mask[index]
+
+        for which in (mask.tolist(), list(mask), [x == 2 for x in labels], tuple(mask.tolist()),
+                      Tensor()):  # fmt: skip
+            for read in (self.ds.__getitem__, self.ds.__getitems__, self.ds._getitems,
+                         self.ds.subset):  # fmt: skip
+                self.assertEqual([s.id for s in read(which)], wanted)
+        part = self.ds.subset([4, 9, 2])
+        self.assertEqual([s.id for s in part[[True, False, True]]], [4, 2])
+        self.assertEqual(part.subset([False] * 3)._ids(), b"")
+        self.assertEqual(len(part.subset([])), 0)
+        for bad in ([True], [False, True], [True] * 4, [False] * 600):
+            for read in (part.__getitem__, part.__getitems__, part.subset):
+                with self.assertRaisesRegex(IndexError, f"^a mask of {len(bad)} for 3 samples$"):
+                    read(bad)
+        for bad in ([True, 0, 1], [0, True, False], [0, True], [1, numpy.True_],
+                    [True, True, numpy.int64(1)], [True, False, None]):  # fmt: skip
+            with self.assertRaisesRegex(TypeError, "by int or by bool, not by some of each"):
+                part[bad]
+        self.assertEqual([s.id for s in part[[numpy.int64(1), 0, numpy.uint8(2)]]], [9, 4, 2])
+        for bad in ([True, False], [0, numpy.True_]):
+            with self.assertRaisesRegex(TypeError, "by index, not by bool"):
+                stele.wids.ShardListDataset(self.ds).__getitems__(bad)
 
     def test_key(self):
         key = images.key(77)
