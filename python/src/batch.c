@@ -325,7 +325,9 @@ static PyGetSetDef members[] = {
 	{"sizes", batch_sizes, NULL, "The bytes of each sample: len(self) int64.", NULL},
 	{"ids", batch_ids, NULL, "The id of each sample: len(self) int64.", NULL},
 	{"epoch", batch_figure, NULL, "Of the loader, from 0.", (void *)EPOCH},
-	{"step", batch_figure, NULL, "Its number in the epoch, from 0.", (void *)STEP},
+	{"step", batch_figure, NULL,
+	 "Its number in the epoch, from 0, also after a resume: how many whole steps of the\n"
+	 "loader, of world_size * batch_size, come before it.", (void *)STEP},
 	{"padded", batch_figure, NULL,
 	 "How many samples at the end repeat some of the epoch's to fill its last step.",
 	 (void *)PADDED},

@@ -198,7 +198,7 @@ static int take(struct py_lender *l, struct found *found)
 		return ret;
 	found->info = (struct py_batch_info){
 		.epoch = batch.epoch,
-		.step = batch.index,
+		.step = place_get(place, POSITION) / l->step_size,
 		.padded = batch.padded,
 		.skipped = batch.skipped,
 	};

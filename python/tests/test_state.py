@@ -197,6 +197,29 @@ class States(unittest.TestCase):
         other.load_state_dict(loader.state_dict())
         self.assertEqual((other.epoch, other.remaining), (5, 12))
 
+    def test_steps(self):
+        """A batch has the number that it has without a resume."""
+        loader = self.loader()
+        it = iter(loader)
+        self.assertEqual([next(it).step for _ in range(5)], [0, 1, 2, 3, 4])
+        state = loader.state_dict()
+        same = self.loader()
+        same.load_state_dict(state)
+        self.assertEqual([batch.step for batch in same], list(range(5, 12)))
+        self.assertEqual([batch.step for batch in same], list(range(12)))
+        for options, wanted in (
+            ({"batch_size": 25}, range(10, 24)),
+            ({"batch_size": 25, "world_size": 2, "rank": 1}, range(5, 12)),
+            ({"batch_size": 60}, range(4, 10)),  # from 250 on, in steps of 60
+            ({"batch_size": 90}, range(2, 6)),
+            ({"batch_size": 250, "drop_last": True}, range(1, 2)),
+        ):
+            other = self.loader(**options)
+            other.load_state_dict(state)
+            steps = [batch.step for batch in other]
+            self.assertEqual(steps, list(wanted))
+            self.assertLess(steps[-1], len(other))
+
     def test_async(self):
         wanted = ids(self.loader())
         transform, _ = self.failing(3)
