@@ -56,9 +56,10 @@ struct stele_append_opts {
  * contents differ (by digest) are replaced. With QUICK in addition, a file of
  * unchanged size is considered unchanged, without being read, if its last change
  * (mtime and ctime) precedes the last time that the base took over its whole source:
- * a build, or an append with UPDATE that found every sample of its base. This must
- * have been the same source. With DELETE_MISSING, samples that the source lacks are
- * dropped; more than half of them only with FORCE. If nothing changes, no snapshot is made
+ * a build, or an append with UPDATE that found every sample of its base; and so do the
+ * ctime of each directory that it lies in, or of that one's parent, and of each link on
+ * the way. This must have been the same source. With DELETE_MISSING, samples that the
+ * source lacks are dropped; more than half of them only with FORCE. If nothing changes, no snapshot is made
  * unless ALWAYS is set; it would have the base's digest, which is reported.
  * Classes without a name in the base are added after the existing ones. DRY_RUN
  * reports what would be done.

@@ -202,6 +202,23 @@ static const struct stele_source_ops directory_ops = {
 	.close = close_file,
 };
 
+/* Slashes at its end would lead on. */
+static int64_t turned(const char *path)
+{
+	char name[PATH_MAX];
+	size_t size = strlen(path);
+	struct stat st;
+
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	if (size >= sizeof(name))
+		return STELE_MOVED_NEVER;
+	memcpy(name, path, size);
+	name[size] = '\0';
+	return !lstat(name, &st) && S_ISLNK(st.st_mode) ? st.st_ctim.tv_sec :
+							   STELE_MOVED_NEVER;
+}
+
 int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 				uint64_t avoid_inode,
 				const struct stele_build_opts *opts,
@@ -212,6 +229,7 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 
 	if (!directory)
 		return -ENOMEM;
+	directory->turned = turned(path);
 	directory->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (directory->fd < 0) {
 		int ret = -errno;

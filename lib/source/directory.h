@@ -11,11 +11,14 @@
 
 #include "lib/source/labels.h"
 
+#define STELE_MOVED_NEVER INT64_MIN /* a time, for QUICK */
+
 struct stele_directory {
 	struct stele_log log;
 	int fd;
 	uint64_t avoid_dev, avoid_inode;
 	bool follow; /* symlinks */
+	int64_t turned; /* the link that was opened; seconds, or STELE_MOVED_NEVER: it is none */
 	struct stele_labels labels; /* directories since the scan, chosen with the schema */
 	struct stele_field fields[STELE_LABELS_FIELDS_MAX];
 };

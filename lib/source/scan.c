@@ -6,6 +6,11 @@
  * stays short. A directory is named by its path below the top and opened from
  * there, so a deep tree costs no descriptors. The sink is called under a lock
  * of its own; a scan is over when the stack is empty and nobody works.
+ *
+ * Renaming a directory changes no time of what lies below it: only its own ctime, and that
+ * of the directory that it comes to. So it cannot have been moved later than the earlier of
+ * these two says; and all below it may be what it is since then only. The second one keeps
+ * this from being said of each directory that gets a file.
  */
 #include "lib/source/directory.h"
 
@@ -34,6 +39,7 @@ struct pending {
 	struct seen *self;  /* once it is open */
 	struct stele_label_dir *dir; /* the nearest that is recorded; NULL: none */
 	uint32_t level; /* 0: the top */
+	int64_t moved;	/* at the latest: it, or what it lies in; seconds, or STELE_MOVED_NEVER */
 	size_t size;
 	char path[]; /* below the top, not terminated */
 };
@@ -71,6 +77,7 @@ static struct pending *pending_new(const struct pending *parent,
 	p->self = NULL;
 	p->dir = parent ? parent->dir : NULL;
 	p->level = parent ? parent->level + 1 : 0;
+	p->moved = parent ? parent->moved : STELE_MOVED_NEVER;
 	p->size = head + name_size;
 	if (head) {
 		memcpy(p->path, parent->path, parent->size);
@@ -92,13 +99,20 @@ static int record(struct scan *scan, struct pending *p,
 	return ret;
 }
 
-/* Without a parent it is the directory itself. */
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Without a parent it is the directory itself. `turned`: the link to it, if it is one. */
 static int push(struct scan *scan, const struct pending *parent,
-		const char *name)
+		const char *name, int64_t turned)
 {
 	struct pending *p = pending_new(parent, name);
 	int ret = p ? 0 : -ENOMEM;
 
+	if (p)
+		p->moved = later(p->moved, turned);
 	if (p && parent)
 		ret = record(scan, p, parent, name);
 	if (ret) {
@@ -184,14 +198,14 @@ static int tell_failed(struct scan *scan, const struct pending *what, int error)
 static int tell_entry(struct scan *scan, const struct pending *what,
 		      const struct statx *st)
 {
-	const int64_t mtime = st->stx_mtime.tv_sec, ctime = st->stx_ctime.tv_sec;
+	const int64_t own = later(st->stx_mtime.tv_sec, st->stx_ctime.tv_sec);
 	struct stele_directory *directory = scan->directory;
 	const struct stele_source_entry entry = {
 		.size = sizeof(entry),
 		.key = what->path,
 		.key_size = what->size,
 		.data_size = st->stx_size,
-		.changed = mtime > ctime ? mtime : ctime,
+		.changed = later(own, what->moved),
 	};
 	int ret;
 
@@ -221,12 +235,15 @@ static bool is_avoided(const struct stele_directory *directory,
 		       makedev(st->stx_dev_major, st->stx_dev_minor);
 }
 
-static bool is_link(const struct visit *visit, const char *name)
+/* When it was made or renamed, if it is a link: at the latest. */
+static bool is_link(const struct visit *visit, const char *name, int64_t *turned)
 {
 	struct stat st;
 
-	return !fstatat(visit->fd, name, &st, AT_SYMLINK_NOFOLLOW) &&
-	       S_ISLNK(st.st_mode);
+	if (fstatat(visit->fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISLNK(st.st_mode))
+		return false;
+	*turned = st.st_ctim.tv_sec;
+	return true;
 }
 
 static int cycle(struct scan *scan, const struct pending *where,
@@ -250,23 +267,24 @@ static int tell_link(struct scan *scan, const struct pending *what, int error)
 	return tell_failed(scan, what, error);
 }
 
-/* Something whose type only statx knows, or whose size is wanted. */
-static int visit_stat(struct visit *visit, const char *name,
-		      const struct pending *what)
+/* Something whose type only statx knows, or whose size is wanted. `follow`: if it is a link. */
+static int visit_stat(struct visit *visit, const char *name, bool follow,
+		      struct pending *what)
 {
 	struct scan *scan = visit->scan;
-	const int flags = AT_NO_AUTOMOUNT |
-			  (scan->directory->follow ? 0 : AT_SYMLINK_NOFOLLOW);
+	const int flags = AT_NO_AUTOMOUNT | (follow ? 0 : AT_SYMLINK_NOFOLLOW);
+	int64_t turned = STELE_MOVED_NEVER;
+	const bool link = follow && is_link(visit, name, &turned);
 	struct statx st;
 
 	if (statx(visit->fd, name, flags,
 		  STATX_TYPE | STATX_SIZE | STATX_INO | STATX_MTIME | STATX_CTIME,
 		  &st) < 0)
-		return scan->directory->follow && is_link(visit, name) ?
-			       tell_link(scan, what, -errno) :
-			       tell_failed(scan, what, -errno);
+		return link ? tell_link(scan, what, -errno) :
+			      tell_failed(scan, what, -errno);
+	what->moved = later(what->moved, turned);
 	if (S_ISDIR(st.stx_mode))
-		return push(scan, visit->where, name);
+		return push(scan, visit->where, name, turned);
 	if (S_ISLNK(st.stx_mode))
 		return tell_skip(scan, STELE_SKIP_SYMLINK, what, 0);
 	if (!S_ISREG(st.stx_mode))
@@ -278,6 +296,7 @@ static int visit_stat(struct visit *visit, const char *name,
 
 static int visit_entry(struct visit *visit, const struct dirent *entry)
 {
+	const bool follow = visit->scan->directory->follow;
 	const char *name = entry->d_name;
 	struct pending *what;
 	int ret;
@@ -285,35 +304,32 @@ static int visit_entry(struct visit *visit, const struct dirent *entry)
 	if (!strcmp(name, ".") || !strcmp(name, ".."))
 		return 0;
 	if (entry->d_type == DT_DIR)
-		return push(visit->scan, visit->where, name);
+		return push(visit->scan, visit->where, name, STELE_MOVED_NEVER);
 	what = pending_new(visit->where, name);
 	if (!what)
 		return -ENOMEM;
-	if (entry->d_type == DT_LNK && !visit->scan->directory->follow)
+	if (entry->d_type == DT_LNK && !follow)
 		ret = tell_skip(visit->scan, STELE_SKIP_SYMLINK, what, 0);
 	else
-		ret = visit_stat(visit, name, what);
+		ret = visit_stat(visit, name, follow && entry->d_type != DT_REG, what);
 	free(what);
 	return ret;
 }
 
 /* Where symlinks are followed: is it above itself? */
-static int meet(struct scan *scan, struct pending *where, int fd)
+static int meet(struct scan *scan, struct pending *where, const struct stat *st)
 {
 	struct seen *self;
-	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	for (const struct seen *s = where->above; s; s = s->above)
-		if (s->dev == st.st_dev && s->inode == st.st_ino)
+		if (s->dev == st->st_dev && s->inode == st->st_ino)
 			return cycle(scan, where, "is a symbolic link to a "
 				     "directory that it lies in");
 	self = malloc(sizeof(*self));
 	if (!self)
 		return -ENOMEM;
-	*self = (struct seen){.above = where->above, .dev = st.st_dev,
-			      .inode = st.st_ino};
+	*self = (struct seen){.above = where->above, .dev = st->st_dev,
+			      .inode = st->st_ino};
 	where->self = self;
 	pthread_mutex_lock(&scan->lock);
 	self->next = scan->seen;
@@ -322,19 +338,34 @@ static int meet(struct scan *scan, struct pending *where, int fd)
 	return 0;
 }
 
+/* What is known of a directory once it is open. */
+static int look(struct scan *scan, struct pending *where, int fd)
+{
+	struct stat st, parent;
+	int64_t moved = INT64_MAX; /* for all one knows */
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!fstatat(fd, "..", &parent, AT_NO_AUTOMOUNT))
+		moved = parent.st_ctim.tv_sec;
+	if (moved > st.st_ctim.tv_sec)
+		moved = st.st_ctim.tv_sec;
+	where->moved = later(where->moved, moved);
+	return scan->directory->follow ? meet(scan, where, &st) : 0;
+}
+
 static int visit_directory(struct scan *scan, struct pending *where)
 {
 	struct visit visit = {.scan = scan, .where = where};
 	DIR *dir;
-	int ret = 0;
+	int ret;
 
 	visit.fd = stele_directory_open_below(scan->directory, where->path,
 					      where->size,
 					      O_RDONLY | O_DIRECTORY);
 	if (visit.fd < 0)
 		return tell_failed(scan, where, visit.fd);
-	if (scan->directory->follow)
-		ret = meet(scan, where, visit.fd);
+	ret = look(scan, where, visit.fd);
 	dir = ret ? NULL : fdopendir(visit.fd);
 	if (!dir) {
 		close(visit.fd);
@@ -398,7 +429,7 @@ int stele_directory_scan(void *user, const struct stele_source_sink *sink)
 	pthread_mutex_init(&scan.lock, NULL);
 	pthread_mutex_init(&scan.sink_lock, NULL);
 	pthread_cond_init(&scan.changed, NULL);
-	ret = push(&scan, NULL, "");
+	ret = push(&scan, NULL, "", scan.directory->turned);
 	if (!ret)
 		ret = stele_workers_run("stele-scan", sink->jobs, scan_work,
 					scan_tick, &scan);

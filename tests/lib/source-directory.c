@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SEEN_MAX 4096
@@ -27,6 +28,7 @@ struct seen {
 	char *keys[SEEN_MAX];
 	size_t sizes[SEEN_MAX]; /* of keys */
 	uint64_t bytes[SEEN_MAX];
+	int64_t changed[SEEN_MAX];
 	unsigned int count;
 	char *skipped[SEEN_MAX];
 	enum stele_skip_reason reasons[SEEN_MAX];
@@ -60,6 +62,7 @@ static int on_entry(void *user, const struct stele_source_entry *entry)
 	enter(seen);
 	seen->keys[seen->count] = strndup(entry->key, entry->key_size);
 	seen->sizes[seen->count] = entry->key_size;
+	seen->changed[seen->count] = entry->changed;
 	seen->bytes[seen->count++] = entry->data_size;
 	leave(seen);
 	return seen->entry_return;
@@ -489,6 +492,76 @@ static void test_read(void)
 	free(path);
 }
 
+/* The beginning of a second: what is done from now on has no earlier time. */
+static int64_t next_second(void)
+{
+	const time_t now = time(NULL);
+
+	while (time(NULL) == now)
+		usleep(1000);
+	return now + 1;
+}
+
+/* Which files have not changed before `since`: the first letters of their keys, sorted. */
+static void is_changed(const char *path, int64_t since, const char *wanted, const char *what)
+{
+	char text[16] = "";
+	struct seen seen = {0};
+	size_t size = 0;
+
+	is_int(0, scan_path(path, &seen, 2), "%s: is scanned", what);
+	for (char c = 'a'; c <= 'z'; c++)
+		for (unsigned int i = 0; i < seen.count && size < sizeof(text) - 1; i++)
+			if (seen.keys[i][0] == c && seen.changed[i] >= since)
+				text[size++] = c;
+	is_string(wanted, text, "%s", what);
+	seen_release(&seen);
+}
+
+/* A rename of a directory leaves no trace on files; what else leaves one there says nothing. */
+static void test_moved(void)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	char *path = path_of("moved"), *aside = path_of("aside");
+	int top = top_dir("moved"), below[3], aside_fd;
+	int64_t since;
+
+	for (int i = 0; i < 3; i++) {
+		int dir = make_dir(top, names[i]);
+
+		below[i] = make_dir(dir, "in");
+		make_file(below[i], "1", "1");
+		make_file(dir, "1", "1");
+		close(dir);
+	}
+	since = next_second();
+	is_changed(path, since, "", "nothing was done");
+	make_file(below[0], "new", "1");
+	is_changed(path, since, "a", "a directory gets a file");
+	if (fchmod(below[0], 0700) || fchmodat(top, "b", 0700, 0))
+		sysbail("cannot change a mode");
+	is_changed(path, since, "a", "directories get a mode");
+	if (renameat(top, "c/in", top, "c/on"))
+		sysbail("cannot rename");
+	is_changed(path, since, "ac", "one is renamed: all below it");
+	since = next_second();
+	is_changed(path, since, "", "that was before");
+	if (renameat(top, "a", top, "d"))
+		sysbail("cannot rename");
+	make_file(below[1], "new", "1");
+	is_changed(path, since, "bddd", "one is renamed that has more below it");
+	since = next_second();
+	aside_fd = make_dir(AT_FDCWD, aside);
+	make_file(top, "e", "1");
+	is_changed(path, since, "bbbccddde", "the top may have been another");
+	close(aside_fd);
+	for (int i = 0; i < 3; i++)
+		close(below[i]);
+	close(top);
+	free(path);
+	free(aside);
+}
+
 static void test_quote(void)
 {
 	char text[STELE_QUOTE_SIZE], long_key[1000];
@@ -512,6 +585,7 @@ int main(void)
 	test_unreadable();
 	test_stops();
 	test_read();
+	test_moved();
 	test_quote();
 	return done();
 }
