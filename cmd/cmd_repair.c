@@ -134,11 +134,12 @@ static int run(const char *target, uint32_t choose, bool dry, bool json)
 			    .flags = dry ? STELE_DRY_RUN : 0),
 		&report);
 
-	if (!error)
-		summarize(&report, choose > 0, json);
-	else
+	if (error) {
 		cmd_log_error(error, target);
-	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+		return cmd_finish(cmd_status_of(error));
+	}
+	summarize(&report, choose > 0, json);
+	return cmd_finish(report.needs_choice && !choose ? CMD_FAILED : CMD_OK);
 }
 
 int cmd_repair(const struct cmd *cmd, int argc, char **argv)

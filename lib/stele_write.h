@@ -59,8 +59,9 @@ struct stele_append_opts {
  * a build, or an append with UPDATE that found every sample of its base; and so do the
  * ctime of each directory that it lies in, or of that one's parent, and of each link on
  * the way. This must have been the same source. With DELETE_MISSING, samples that the
- * source lacks are dropped; more than half of them only with FORCE. If nothing changes, no snapshot is made
- * unless ALWAYS is set; it would have the base's digest, which is reported.
+ * source lacks are dropped; more than half of them only with FORCE. If nothing changes,
+ * no snapshot is made unless ALWAYS is set; it would have the base's digest, which is
+ * reported.
  * Classes without a name in the base are added after the existing ones. DRY_RUN
  * reports what would be done.
  *

@@ -31,12 +31,13 @@ swap() { # PATH PATH
 }
 
 quick() { # WORDS COUNTS [OPTION...]
-	local words=$1 counts=$2
+	local words=$1 counts=$2 made
 	shift 2
 	run stele append --json --update --quick "$@" "$top/q" "$top/image@v2"
 	is "0 $counts" "$status $(counts "$out")" "$where: $words" || diag "$err"
 	rm -rf "$top/out"
-	must stele extract -q "$top/image@$(field "$out" 'if .created then "v2" else "v1" end')" "$top/out"
+	made=$(field "$out" 'if .created then "v2" else "v1" end')
+	must stele extract -q "$top/image@$made" "$top/out"
 	run diff -r "$top/q" "$top/out"
 	is "0 " "$status $out" "$where: $words: the snapshot is what the source is"
 }

@@ -103,14 +103,16 @@ for page in man/stele.1 man/stele-*.1; do
 			skip_block 1 "needs Ceph"
 			continue
 		fi
+		wanted=0
 		if [[ $line == "$ stele repair -n "* ]]; then
+			wanted=1 # a branch has to be chosen
 			"${states[0]}"
 			states=("${states[@]:1}")
 		fi
 		command=$(rbd_of "${line#??}")
 		command=${command//\/mnt/$tmp/$name/mnt}
 		eval "${command//\/dev\/nvme1n1/$loop}" >"$tmp/.out" 2>"$tmp/.err" 3<&-
-		is 0 $? "$name: $line" || diag "$(<"$tmp/.out")" "$(<"$tmp/.err")"
+		is $wanted $? "$name: $line" || diag "$(<"$tmp/.out")" "$(<"$tmp/.err")"
 	done 3<lines
 	cd "$top" || bail "no way back"
 	while read -r at; do

@@ -218,13 +218,17 @@ done
 run stele verify -q fork.stele
 is 3 "$status" "verify calls it damaged"
 run stele repair -n fork.stele
-is 0 "$status" "both branches are shown" || diag "$err"
+is 1 "$status" "both branches are shown, and one has to be chosen" || diag "$err"
 is 2 "$(grep -c "^branch [12]: generation 3" <<<"$out")" "each with its generation"
 ok "what they have in common" grep -q "^  v1 .*on all branches" <<<"$out"
 ok "and what they have not" grep -q "^  v3 .*only here$" <<<"$out"
 ok "and what cannot be opened" grep -q "^  v2 .*only here, " <<<"$out"
 is 4 "$(stele repair -n --json fork.stele 2>/dev/null |
 	jq -r 'select(.common) | .snapshot' | wc -l)" "as JSON, too"
+run stele repair -n --json fork.stele
+is "1 true" "$status $(tail -n 1 <<<"$out" | jq .needs_choice)" "with the same status"
+run stele repair -n --choose=2 fork.stele
+is 0 "$status" "a choice that could be made" || diag "$err"
 must stele repair --choose=1 fork.stele >/dev/null 2>&1
 run stele verify fork.stele
 is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "resolved, and sound"
@@ -286,6 +290,7 @@ is 1 "$(grep -c ^damaged <<<"$out")" "once"
 ok "and says what" \
 	grep -q "^damaged catalog at .*generation 3: .*made in it are missing" <<<"$out"
 run stele repair -n lost.stele
+is 1 "$status" "what has to be chosen is shown"
 ok "branch 1 cannot be chosen" \
 	grep -q "^branch 1: generation 3, .*, cannot be chosen: checksum" <<<"$out"
 ok "branch 2 can" grep -q "^branch 2: generation 2, .*2 snapshots" <<<"$out"
