@@ -23,6 +23,7 @@
 
 #include "cmd.h"
 #include "key.h"
+#include "output.h"
 #include "progress.h"
 #include "stop.h"
 #include "text.h"
@@ -234,7 +235,7 @@ static int finish(struct file *file)
 static unsigned int how(const struct extract *job, uint64_t size)
 {
 	if (job->replace)
-		return TREE_REPLACE;
+		return TREE_REPLACE | TREE_SPARE;
 	return job->skip || size > LOOK_SIZE ? TREE_LOOK : 0;
 }
 
@@ -266,6 +267,8 @@ static const char *file_reason(int error)
 		return "it exists with another size (--force replaces it)";
 	case -EISDIR:
 		return "a directory has that name ('stele cat' reads the sample)";
+	case -ETXTBSY:
+		return OUTPUT_SPARED;
 	case -ENOTDIR:
 		return "a file has the name of its directory ('stele cat' reads the sample)";
 	case -ELOOP:

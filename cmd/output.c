@@ -102,7 +102,7 @@ int output_spare(const char *verb, const char *path)
 {
 	if (!is_block_device(path) && !output_holds_image(path))
 		return 0;
-	cmd_message("cannot %s '%s': it is a block device, or holds an image", verb, path);
+	cmd_message("cannot %s '%s': " OUTPUT_SPARED, verb, path);
 	cmd_hint("give the file another name; an image that is not needed has to be removed "
 		 "first");
 	return -EEXIST;

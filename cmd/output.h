@@ -16,6 +16,7 @@
  * files alone. Return: 0; negative errno (said).
  */
 int output_check(const char *path);
+#define OUTPUT_SPARED "it is a block device, or holds an image"
 /*
  * What holds an image, even a damaged one, is replaced by no file, and neither is a block device.
  * `verb`: what cannot be done with it. Return: 0; -EEXIST (said).

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "output.h"
+
 static const char *component_refusal(const char *name, size_t size)
 {
 	if (size == 0)
@@ -157,6 +159,29 @@ static int create_nameless(struct tree_part *part)
 	return part->fd < 0 ? part->fd : 0;
 }
 
+#define IMAGE_SIZE_MIN (INT64_C(2) << 20) /* no image is smaller: they need no look */
+
+/* Is there something that no file replaces? */
+static bool is_spared(const struct tree *tree, const char *base)
+{
+	char name[32];
+	struct stat st;
+	bool image;
+	int fd;
+
+	if (fstatat(tree->dir, base, &st, AT_SYMLINK_NOFOLLOW))
+		return false;
+	if (!S_ISREG(st.st_mode) || st.st_size < IMAGE_SIZE_MIN)
+		return S_ISBLK(st.st_mode);
+	fd = open_beneath(tree->dir, base, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	image = output_holds_image(name);
+	close(fd);
+	return image;
+}
+
 int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 		     struct tree_part *part)
 {
@@ -168,6 +193,8 @@ int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 	if (!error && (how & TREE_LOOK) &&
 	    fstatat(tree->dir, part->base, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		error = -EEXIST;
+	if (!error && (how & TREE_SPARE) && is_spared(tree, part->base))
+		error = -ETXTBSY;
 	return error ? error : create_nameless(part);
 }
 

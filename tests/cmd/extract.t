@@ -68,6 +68,30 @@ ok "both are not there" test -f "$tmp/jail/dir/a" -o -f "$tmp/jail/dir/a/b" -o \
 extract --force
 is 1 "$status" "a key below another is a failure with --force"
 
+# What holds an image is replaced by nothing, least of all the one that is read.
+mkdir -p "$tmp/taken/image" "$tmp/self"
+for name in a image/other image/self large z; do echo "$name" >"$tmp/taken/$name"; done
+must stele build -q "$tmp/taken" "$tmp/other@v1"
+mkdir "$tmp/self/image"
+must stele build -q "$tmp/taken" "$tmp/self/image/self@v1"
+must cp "$tmp/other" "$tmp/self/image/other"
+head -c 3M /dev/zero >"$tmp/self/large"
+cp -a "$tmp/self" "$tmp/self.before"
+run stele extract --force "$tmp/self/image/self" "$tmp/self"
+is "1 3 samples" "$status ${out%%,*}" "images in the way: the others are extracted" || diag "$err"
+for name in other self; do
+	ok "image/$name: it is said" grep -q "^stele: cannot write 'image/$name': .*holds an image" \
+		<<<"$err" || diag "$err"
+	ok "image/$name: it stays" cmp "$tmp/self.before/image/$name" "$tmp/self/image/$name"
+done
+is "a large z" "$(cat "$tmp/self"/{a,large,z} | paste -sd ' ')" "images in the way: the others"
+if [ "$(id -u)" = 0 ]; then
+	rm "$tmp/self/z" && mknod "$tmp/self/z" b 7 0
+	run stele extract -q --force "$tmp/other" "$tmp/self" z
+	is 1 "$status" "nor is a block device"
+	ok "but it stays" test -b "$tmp/self/z"
+fi
+
 # A name longer than the filesystem takes, and a directory that is a file.
 rm -rf "$tmp/jail/dir"
 hostile "$(printf '%0300d' 0)" z
