@@ -44,7 +44,7 @@ static void print_table(const struct snapshots *snapshots, const uint64_t *alone
 		printf("%12s  %12s  %s\n", text_size(a, alone[i]),
 		       text_size(b, shared[i]), snapshots->infos[i].name);
 	if (unused)
-		printf("%12s  unused, freed by gc\n", text_size(a, unused));
+		printf("%12s  unused, gc would free it\n", text_size(a, unused));
 	layout_end();
 }
 

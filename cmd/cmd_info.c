@@ -39,7 +39,7 @@ static void print_image(const struct stele_image_info *info)
 	if (info->free_size)
 		printf(", %s of it reusable", text_size(a, info->free_size));
 	if (info->unused_size)
-		printf(", %s freed by gc", text_size(a, info->unused_size));
+		printf(", gc would free %s", text_size(a, info->unused_size));
 	putchar('\n');
 	if (info->tree_size)
 		printf(ROW "EROFS, %s of metadata\n", "mountable",

@@ -28,7 +28,7 @@ static const struct {
 	[TREE] = {"tree", "tree of files (EROFS)"},
 	[META] = {"meta", "catalog, lists of deletions"},
 	[FIXED] = {"fixed", "superblocks, reserved"},
-	[UNUSED] = {"unused", "used by no snapshot, freed by gc"},
+	[UNUSED] = {"unused", "used by no snapshot, gc would free it"},
 	[FREE] = {"free", "free, reusable"},
 	[NEVER] = {"never", "never used"},
 };
