@@ -149,6 +149,8 @@ int cmd_repair(const struct cmd *cmd, int argc, char **argv);
 int cmd_posix(const struct cmd *cmd, int argc, char **argv);
 int cmd_resize(const struct cmd *cmd, int argc, char **argv);
 int cmd_snapshot(const struct cmd *cmd, int argc, char **argv);
+/* Its verb that is likely meant by a word that is no command; NULL: none. */
+const char *cmd_snapshot_verb(const char *word);
 int cmd_tune(const struct cmd *cmd, int argc, char **argv);
 int cmd_umount(const struct cmd *cmd, int argc, char **argv);
 int cmd_unmap(const struct cmd *cmd, int argc, char **argv);

@@ -356,6 +356,17 @@ static const char *verb_for(const char *word)
 	return NULL;
 }
 
+/* Who wants one made or shown may mean another command. */
+const char *cmd_snapshot_verb(const char *word)
+{
+	const struct verb *verb = find_verb(word);
+	const char *meant = verb ? verb->name : verb_for(word);
+
+	if (!verb && meant && !strcmp(meant, "list"))
+		return NULL;
+	return meant && !strcmp(meant, "create") ? NULL : meant;
+}
+
 static int misuse_verb(const struct cmd *cmd, const char *word)
 {
 	struct suggest names = {.word = word};

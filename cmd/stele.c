@@ -443,6 +443,7 @@ static void overview(FILE *to)
 static const struct cmd *find(const char *name)
 {
 	struct suggest names = {.word = name};
+	const char *verb = cmd_snapshot_verb(name);
 
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (strcmp(commands[i].name, name) == 0)
@@ -451,7 +452,10 @@ static const struct cmd *find(const char *name)
 	cmd_message("'%s' is not a command; see 'stele --help'", name);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		suggest_offer(&names, commands[i].name, strlen(commands[i].name));
-	suggest_print(&names, "");
+	if (verb)
+		cmd_hint("did you mean 'stele snapshot %s'?", verb);
+	else
+		suggest_print(&names, "");
 	return NULL;
 }
 

@@ -158,6 +158,14 @@ fi
 says 2 "did you mean 'info'?" inof image
 says 2 "did you mean 'snapshot'?" snapshots list image
 says 2 "" frobnicate image
+for word in delete rm remove; do
+	says 2 "did you mean 'stele snapshot delete'?" $word image@first
+done
+says 2 "did you mean 'stele snapshot list'?" list image
+says 2 "did you mean 'stele snapshot rename'?" rename image@first third
+says 2 "did you mean 'stele snapshot rename'?" mv image@first third
+says 2 "did you mean 'stele snapshot undelete'?" undelete image@first
+says 2 "did you mean 'stele snapshot delete'?" help rm
 says 2 "did you mean '--json'?" info --jsno image
 says 2 "did you mean '--on-error'?" build --on-eror src x
 says 2 "did you mean '--grace'?" gc --grac3=1d image
