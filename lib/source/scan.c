@@ -235,17 +235,6 @@ static bool is_avoided(const struct stele_directory *directory,
 		       makedev(st->stx_dev_major, st->stx_dev_minor);
 }
 
-/* When it was made or renamed, if it is a link: at the latest. */
-static bool is_link(const struct visit *visit, const char *name, int64_t *turned)
-{
-	struct stat st;
-
-	if (fstatat(visit->fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISLNK(st.st_mode))
-		return false;
-	*turned = st.st_ctim.tv_sec;
-	return true;
-}
-
 static int cycle(struct scan *scan, const struct pending *where,
 		 const char *what)
 {
@@ -267,22 +256,33 @@ static int tell_link(struct scan *scan, const struct pending *what, int error)
 	return tell_failed(scan, what, error);
 }
 
-/* Something whose type only statx knows, or whose size is wanted. `follow`: if it is a link. */
-static int visit_stat(struct visit *visit, const char *name, bool follow,
+static int stat_entry(const struct visit *visit, const char *name, int flags,
+		      struct statx *st)
+{
+	const unsigned int wanted = STATX_TYPE | STATX_SIZE | STATX_INO | STATX_MTIME |
+				    STATX_CTIME;
+
+	return statx(visit->fd, name, flags | AT_NO_AUTOMOUNT, wanted, st) < 0 ? -errno : 0;
+}
+
+/* Something whose type only statx knows, or whose size is wanted. */
+static int visit_stat(struct visit *visit, const char *name,
 		      struct pending *what)
 {
 	struct scan *scan = visit->scan;
-	const int flags = AT_NO_AUTOMOUNT | (follow ? 0 : AT_SYMLINK_NOFOLLOW);
 	int64_t turned = STELE_MOVED_NEVER;
-	const bool link = follow && is_link(visit, name, &turned);
 	struct statx st;
+	int ret = stat_entry(visit, name, AT_SYMLINK_NOFOLLOW, &st);
 
-	if (statx(visit->fd, name, flags,
-		  STATX_TYPE | STATX_SIZE | STATX_INO | STATX_MTIME | STATX_CTIME,
-		  &st) < 0)
-		return link ? tell_link(scan, what, -errno) :
-			      tell_failed(scan, what, -errno);
-	what->moved = later(what->moved, turned);
+	if (ret)
+		return tell_failed(scan, what, ret);
+	if (S_ISLNK(st.stx_mode) && scan->directory->follow) {
+		turned = st.stx_ctime.tv_sec;
+		what->moved = later(what->moved, turned);
+		ret = stat_entry(visit, name, 0, &st);
+		if (ret)
+			return tell_link(scan, what, ret);
+	}
 	if (S_ISDIR(st.stx_mode))
 		return push(scan, visit->where, name, turned);
 	if (S_ISLNK(st.stx_mode))
@@ -296,7 +296,6 @@ static int visit_stat(struct visit *visit, const char *name, bool follow,
 
 static int visit_entry(struct visit *visit, const struct dirent *entry)
 {
-	const bool follow = visit->scan->directory->follow;
 	const char *name = entry->d_name;
 	struct pending *what;
 	int ret;
@@ -308,10 +307,10 @@ static int visit_entry(struct visit *visit, const struct dirent *entry)
 	what = pending_new(visit->where, name);
 	if (!what)
 		return -ENOMEM;
-	if (entry->d_type == DT_LNK && !follow)
+	if (entry->d_type == DT_LNK && !visit->scan->directory->follow)
 		ret = tell_skip(visit->scan, STELE_SKIP_SYMLINK, what, 0);
 	else
-		ret = visit_stat(visit, name, follow && entry->d_type != DT_REG, what);
+		ret = visit_stat(visit, name, what);
 	free(what);
 	return ret;
 }
