@@ -47,11 +47,11 @@ link() {
 	mkdir "$top/first" "$top/second"
 	printf '%-20s' one >"$top/first/1"
 	printf '%-20s' two >"$top/second/1"
-	ln -s "$top/first" "$top/q/linked"
+	ln -s "$top/first" "$top/q/eel/linked"
 }
 links() {
 	link
-	ln -s "$top/first/1" "$top/q/file"
+	ln -s "$top/first/1" "$top/q/eel/file"
 }
 
 all() { # DIRECTORY
@@ -86,11 +86,11 @@ all() { # DIRECTORY
 	rm -rf "$top/first" "$top/second"
 	fresh links
 	quick "links are as they were" "0 0 0 7" --follow
-	ln -sfn "$top/second" "$top/q/linked"
+	ln -sfn "$top/second" "$top/q/eel/linked"
 	quick "a link leads to another directory" "0 1 0 6" --follow
 	rm -rf "$top/first" "$top/second"
 	fresh links
-	ln -sf "$top/second/1" "$top/q/file"
+	ln -sf "$top/second/1" "$top/q/eel/file"
 	quick "a link leads to another file" "0 1 0 6" --follow
 	rm -rf "$top/first" "$top/second"
 	fresh link
