@@ -13,11 +13,15 @@ struct batch {
 	struct py_block *block;
 	struct py_batch_info info;
 	PyObject *buffer; /* a Tensor, once it was asked for; under py_lock */
+	atomic_int used;  /* somebody looked at it */
 };
 
 static struct batch *batch_of(PyObject *self)
 {
-	return py_data(self);
+	struct batch *batch = py_data(self);
+
+	atomic_store_explicit(&batch->used, 1, memory_order_relaxed);
+	return batch;
 }
 
 PyObject *py_batch_new(struct py_state *state, struct py_block *block,
@@ -26,20 +30,26 @@ PyObject *py_batch_new(struct py_state *state, struct py_block *block,
 	PyObject *self = (PyObject *)PyObject_New(PyObject, state->batch);
 
 	if (self)
-		*batch_of(self) = (struct batch){.state = state,
-						 .block = block,
-						 .info = *info};
+		*(struct batch *)py_data(self) = (struct batch){
+			.state = state, .block = block, .info = *info};
 	else
 		py_block_unref(block);
 	return self;
 }
 
+/*
+ * A signal handler may raise after next() has returned a batch, and before the caller has
+ * stored it: then it goes here, unseen, and with the exception on its way.
+ */
 static void batch_dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
+	struct batch *batch = py_data(self);
 
-	Py_XDECREF(batch_of(self)->buffer);
-	py_block_unref(batch_of(self)->block);
+	if (!atomic_load(&batch->used) && PyErr_Occurred())
+		py_lender_uncount(batch->block, batch->info.number);
+	Py_XDECREF(batch->buffer);
+	py_block_unref(batch->block);
 	PyObject_Free(self);
 	Py_DECREF(type);
 }

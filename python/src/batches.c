@@ -201,6 +201,7 @@ static int take(struct py_lender *l, struct found *found)
 		.step = place_get(place, POSITION) / l->step_size,
 		.padded = batch.padded,
 		.skipped = batch.skipped,
+		.number = found->taken.number,
 	};
 	found->block = py_lender_lend(l, &batch);
 	return 1;

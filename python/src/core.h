@@ -126,6 +126,7 @@ struct py_lender {
 	/* Under py_lock: */
 	uint64_t taken, counted; /* numbers of the newest batches */
 	uint8_t place[STELE_LOADER_STATE_SIZE]; /* behind what was counted */
+	uint8_t before[STELE_LOADER_STATE_SIZE]; /* without the newest of it */
 	_Atomic(struct py_lent *) returned;
 	atomic_size_t lent; /* batches */
 };
@@ -149,6 +150,8 @@ struct py_taken {
 void py_lender_take(struct py_lender *lender, struct py_taken *taken);
 /* Under py_lock: it is counted, with those before it, unless the loader was placed since. */
 void py_lender_count(struct py_lender *lender, const struct py_taken *taken);
+/* A batch was lost by who should have got it: if it is the newest, it does not count. */
+void py_lender_uncount(const struct py_block *block, uint64_t number);
 /* With the lock: all is counted, the loader is where it should be. */
 void py_lender_place(struct py_lender *lender);
 /* With the lock: place it there. Return: 0; negative errno of the library. */

@@ -8,7 +8,7 @@
  * batch are gone; what a batch points to, therefore, outlives it.
  *
  * The library counts a batch as it is taken; here it is counted later, when nothing can
- * keep it from the caller any more. Counting never goes back but by a restore.
+ * keep it from the caller any more. Only a restore goes back, or the loss of the newest.
  */
 #include "core.h"
 
@@ -123,7 +123,19 @@ void py_lender_count(struct py_lender *l, const struct py_taken *taken)
 	if (taken->number <= l->counted)
 		return;
 	l->counted = taken->number;
+	memcpy(l->before, l->place, sizeof(l->place));
 	memcpy(l->place, taken->place, sizeof(l->place));
+}
+
+void py_lender_uncount(const struct py_block *block, uint64_t number)
+{
+	struct py_lent *lent = block->owner;
+	struct py_lender *l = lent->lender;
+
+	pthread_mutex_lock(&py_lock);
+	if (number == l->counted)
+		memcpy(l->place, l->before, sizeof(l->place));
+	pthread_mutex_unlock(&py_lock);
 }
 
 void py_lender_place(struct py_lender *l)

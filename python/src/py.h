@@ -106,7 +106,7 @@ int py_dtype_fits(uint32_t dtype, const char *format, Py_ssize_t size);
 /* ---- batches ------------------------------------------------------------------- */
 
 struct py_batch_info {
-	uint64_t epoch, step, padded, skipped;
+	uint64_t epoch, step, padded, skipped, number; /* of struct py_taken */
 };
 /* Takes over the caller's reference of the block. */
 PyObject *py_batch_new(struct py_state *state, struct py_block *block,

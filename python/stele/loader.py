@@ -272,8 +272,9 @@ class Loader(_stele.Loader, Generic[T]):
         counts it with the next one. A signal handler may ask for the state at any time.
 
         ``for`` and ``async for`` never lose a batch to a signal handler that raises. In
-        ``batch = next(batches)`` it may raise after next() has returned, and before there is
-        a ``batch``: a matter of nanoseconds, which ``for batch in batches: break`` has not.
+        ``batch = next(batches)`` one may raise after next() has returned, but before there is
+        a ``batch``: within nanoseconds, which ``for batch in batches: break`` does not have.
+        A Batch that nobody saw comes again then; what a transform made of it is counted.
         """
         return {"stele": 1, "state": base64.b64encode(self._save()).decode("ascii")}
 

@@ -253,8 +253,9 @@ class _Indices(Iterator[int]):
             count = min(_CHUNK, self._length - self.handed_out)
             first = self._first + self.handed_out * self._step
             self._piece = memoryview(self._order.take(first, self._step, count)).cast("Q").tolist()
+        index = self._piece[place]
         self.handed_out += 1
-        return self._piece[place]
+        return index
 
 
 def tensors(batch: _stele.Batch, pin: bool | None = None) -> dict[str, torch.Tensor]:

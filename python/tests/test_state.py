@@ -188,6 +188,33 @@ class States(unittest.TestCase):
         self.assertEqual(seen[0], begin)
         self.assertEqual(seen[4:], [begin, seen[5], 12, 0])
 
+    def test_dropped(self):
+        """With an exception on its way, before anybody looked at it: as if not returned."""
+        wanted = ids(self.loader())
+        loader = self.loader()
+        it = iter(loader)
+        next(it)
+        state = loader.state_dict()
+        with self.assertRaises(TypeError):
+            next(map(ord, it))
+        self.assertEqual(loader.state_dict(), state)
+        next(it)  # what is dropped without one was there
+        self.assertEqual(self.resumed(loader.state_dict()), wanted[150:])
+        kept = next(it)
+        with self.assertRaises(TypeError):
+            next(map(ord, it))
+        with self.assertRaises(TypeError):
+            ord(kept)
+        del kept  # not the newest
+        self.assertEqual(self.resumed(loader.state_dict()), wanted[200:])
+        with self.assertRaises(TypeError):
+            next(map(ord, map(self.look, it)))
+        self.assertEqual(self.resumed(loader.state_dict()), wanted[300:])
+
+    def look(self, batch):
+        self.assertEqual(len(batch), 50)
+        return batch
+
     def test_placed_by_the_transform(self):
         """What it loads stays."""
         loader = self.loader(transform=lambda batch: loader.set_epoch(5) or batch)
