@@ -338,7 +338,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         self._epoch = number("epoch", epoch, 64)
 
     def state_dict(self) -> State:
-        """As stele.Loader's."""
+        """As stele.Loader's: what DataLoader took, even if its own collate_fn fails then."""
         return self._loader().state_dict()
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:

@@ -88,6 +88,8 @@ class Folders(unittest.TestCase):
             for sequence in (ours, ours.samples):
                 with self.assertRaisesRegex(IndexError, f"there are {len(ours)}$"):
                     sequence[len(ours)]
+            with self.assertRaisesRegex(TypeError, "by index, not by bool"):
+                ours.__getitems__([True, False])
             self.assertEqual(repr(ours).splitlines()[:2], repr(theirs).splitlines()[:2])
 
     def test_where(self):
