@@ -93,7 +93,7 @@ class Sequence(unittest.TestCase):
         mask = labels == 2
         wanted = numpy.flatnonzero(mask).tolist()
 
-        class Tensor:  # as PyTorch's: a mask without a buffer
+        class Sequence:  # neither a list nor a buffer
             def __len__(self):
                 return len(mask)
 
@@ -101,7 +101,7 @@ class Sequence(unittest.TestCase):
                 return mask[index]
 
         for which in (mask.tolist(), list(mask), [x == 2 for x in labels], tuple(mask.tolist()),
-                      Tensor()):  # fmt: skip
+                      Sequence()):  # fmt: skip
             for read in (self.ds.__getitem__, self.ds.__getitems__, self.ds._getitems,
                          self.ds.subset):  # fmt: skip
                 self.assertEqual([s.id for s in read(which)], wanted)
