@@ -58,7 +58,7 @@ class Selecting(unittest.TestCase):
         self.assertEqual(ids(numpy.array([-1, 2], "i1")), [images.COUNT - 1, 2])
         self.assertEqual(ids(numpy.arange(9)[::4]), [0, 4, 8])
         self.assertEqual(ids(numpy.array([1, 2], ">i4")), [1, 2])
-        self.assertEqual(ids([numpy.int64(3), Index(4), True]), [3, 4, 1])
+        self.assertEqual(ids([numpy.int64(3), Index(4), 1]), [3, 4, 1])
         self.assertEqual(len(self.ds[[0] * 50000]), 50000)
         self.assertEqual(self.ds[-(10**30) : 10**30][-1].id, images.COUNT - 1)
         for which, error in (
