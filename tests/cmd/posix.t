@@ -186,8 +186,8 @@ failing() {
 	local pid nth
 
 	cp "$1" probe.stele
-	STELE_BACKEND=threads ASAN_OPTIONS=detect_leaks=0 must strace -f -o trace -e trace=pwrite64 \
-		stele append -q odd.src probe.stele@v2
+	STELE_BACKEND=threads ASAN_OPTIONS=detect_leaks=0 must strace -f -o trace \
+		-e trace=pwrite64 stele append -q odd.src probe.stele@v2
 	pid=$(grep ", 4096, $2) " trace | tail -n 1 | cut -d' ' -f1)
 	nth=$(grep "^$pid " trace | grep -n ", 4096, $2) " | tail -n 1 | cut -d: -f1)
 	STELE_BACKEND=threads ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o trace \
