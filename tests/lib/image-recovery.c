@@ -266,6 +266,16 @@ static uint64_t witness_of(unsigned int copy, struct stele_superblock *sb)
 	return stele_superblock_witness(sb->mirror_offset);
 }
 
+/* As it was before the first commit of that image. */
+static void unfinish(struct stele_superblock *sb)
+{
+	sb->state = STELE_STATE_UNFINISHED;
+	sb->generation = sb->parent = 0;
+	sb->catalog_offset = sb->catalog_size = sb->catalog_crc = 0;
+	sb->mirror_offset = sb->mirror_crc = 0;
+	sb->high_water = STELE_DATA_OFFSET;
+}
+
 /* Generation 2 is found by its witness, and the next writer makes copies of it. */
 static void check_stands_in(const char *what)
 {
@@ -320,10 +330,7 @@ static void check_outdated(void)
 
 	restore();
 	witness_of(1, &begun);
-	begun.state = STELE_STATE_UNFINISHED;
-	begun.generation = begun.catalog_offset = begun.catalog_size = begun.catalog_crc = 0;
-	begun.mirror_offset = begun.mirror_crc = 0;
-	begun.high_water = STELE_DATA_OFFSET;
+	unfinish(&begun);
 	for (unsigned int i = 0; i < 4; i += 2)
 		stele_superblock_encode(&begun, offsets[i], (void *)(memory + offsets[i]));
 	is_int(2, recover(), "a slot as it was before the newest commit");
@@ -487,10 +494,7 @@ static void check_lost_first(void)
 
 	restore();
 	witness_of(1, &sb);
-	sb.state = STELE_STATE_UNFINISHED;
-	sb.generation = sb.catalog_offset = sb.catalog_size = sb.catalog_crc = 0;
-	sb.mirror_offset = sb.mirror_crc = 0;
-	sb.high_water = STELE_DATA_OFFSET;
+	unfinish(&sb);
 	for (unsigned int i = 0; i < 4; i += 2)
 		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
 	is_int(2, recover(), "what an interrupted second commit leaves");
@@ -636,9 +640,7 @@ static void check_unfinished(void)
 	sb.image_size = IMAGE_SIZE + 4096;
 	is_int(-ENOSPC, stele_image_begin(dev, NULL, &sb, &image),
 	       "an image larger than its target");
-	sb.state = STELE_STATE_UNFINISHED;
-	sb.generation = sb.parent = sb.catalog_offset = sb.catalog_size = sb.catalog_crc = 0;
-	sb.mirror_offset = sb.mirror_crc = 0;
+	unfinish(&sb);
 	for (unsigned int i = 0; i < 4; i++)
 		stele_superblock_encode(&sb, offsets[i], (void *)(memory + offsets[i]));
 	is_int(-EINPROGRESS, recover(), "unfinished, and cut to the size of what is built");
