@@ -220,6 +220,8 @@ is 3 "$status" "verify calls it damaged"
 run stele repair -n fork.stele
 is 1 "$status" "both branches are shown, and one has to be chosen" || diag "$err"
 is 2 "$(grep -c "^branch [12]: generation 3" <<<"$out")" "each with its generation"
+ok "who chooses a third is told how to see them" grep -q "^hint: 'stele repair -n' shows" <<<"$(
+	stele repair --choose=3 fork.stele 2>&1)"
 ok "what they have in common" grep -q "^  v1 .*on all branches" <<<"$out"
 ok "and what they have not" grep -q "^  v3 .*only here$" <<<"$out"
 ok "and what cannot be opened" grep -q "^  v2 .*only here, " <<<"$out"
