@@ -12,7 +12,7 @@
 #include "parse.h"
 #include "text.h"
 
-#define SIDES_MAX 6 /* superblocks of an image, witnesses included */
+#define SIDES_MAX 6u /* superblocks of an image, witnesses included */
 
 static const struct option longopts[] = {
 	{"choose", required_argument, NULL, 'c'},

@@ -336,7 +336,7 @@ run stele verify late.stele
 is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "and does"
 ok "all is there" cmp <(stele cat late.stele@v2 b) more/b
 
-for words in "" "--choose=0 image.stele" "--choose=5 image.stele" "a b"; do
+for words in "" "--choose=0 image.stele" "--choose=7 image.stele" "a b"; do
 	# shellcheck disable=SC2086 # words
 	run stele repair $words
 	is "2 " "$status $out" "repair $words: wrong usage"
