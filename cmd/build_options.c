@@ -29,6 +29,7 @@ static const struct {
 	{{"delete-missing", no_argument, NULL, 'D'}, A},
 	{{"dry-run", no_argument, NULL, 'n'}, A | B | C},
 	{{"example", no_argument, NULL, 'x'}, A | B},
+	{{"exclude", required_argument, NULL, 'X'}, A | B},
 	{{"follow", no_argument, NULL, 'F'}, A | B},
 	{{"force", no_argument, NULL, 'f'}, A | B},
 	{{"from", required_argument, NULL, 'r'}, A | B},
@@ -119,6 +120,17 @@ static const char *set_on_error(struct build_options *options, const char *text)
 	return reason;
 }
 
+static const char *add_exclude(struct build_options *options, const char *text)
+{
+	if (!text[strspn(text, "/")])
+		return "a pattern, such as '*.txt' or 'cache/'";
+	if (options->exclude_count == BUILD_EXCLUDE_MAX)
+		return "at most 256 of these";
+	options->exclude[options->exclude_count++] = text;
+	options->opts.exclude = options->exclude;
+	return NULL;
+}
+
 /* Options with a value. Return: NULL; what it wants to be. */
 static const char *set_value(struct build_options *options, int option,
 			     const char *text)
@@ -130,6 +142,8 @@ static const char *set_value(struct build_options *options, int option,
 		return parse_backend(text, &opts->backend);
 	case 'B':
 		return set_boundary(&opts->boundary, text);
+	case 'X':
+		return add_exclude(options, text);
 	case 'g':
 		return set_granule(&opts->granule, text);
 	case 'j':

@@ -16,11 +16,15 @@ enum build_options_who {
 	BUILD_OPTIONS_COMPACT = 1 << 2,
 };
 
+#define BUILD_EXCLUDE_MAX 256 /* patterns */
+
 struct build_options {
 	enum build_options_who who; /* whose options are known */
 	struct stele_build_opts opts;
 	uint8_t uuid[STELE_UUID_SIZE]; /* opts.uuid points here */
 	const char *base; /* of an append */
+	const char *exclude[BUILD_EXCLUDE_MAX + 1]; /* opts.exclude points here */
+	unsigned int exclude_count;
 	struct from_opts from;
 	bool json, quiet;
 };

@@ -23,6 +23,7 @@ static const struct {
 	[STELE_SKIP_VANISHED] = {"vanished", "vanished"},
 	[STELE_SKIP_CHANGED] = {"changed", "changed while it was read"},
 	[STELE_SKIP_TARGET] = {"target", "the target itself"},
+	[STELE_SKIP_EXCLUDED] = {"excluded", "excluded"},
 };
 
 void summary_skip(void *user, enum stele_skip_reason reason, const char *key,

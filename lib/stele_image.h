@@ -155,6 +155,7 @@ enum stele_skip_reason {
 	STELE_SKIP_VANISHED,   /* likewise */
 	STELE_SKIP_CHANGED,    /* likewise: its size changed while being read */
 	STELE_SKIP_TARGET,     /* the target itself is in the source */
+	STELE_SKIP_EXCLUDED,   /* file or directory that a pattern of `exclude` matches */
 };
 /* key is not terminated. From any thread of the build, one call at a time. */
 typedef void (*stele_build_skip_fn)(void *user, enum stele_skip_reason reason,
@@ -180,6 +181,12 @@ struct stele_build_opts {
 	uint32_t label_from;	/* enum stele_label_from */
 	stele_build_skip_fn skip;
 	void *skip_user;
+	/*
+	 * directory: files and directories to leave out, patterns of fnmatch(3) and NULL at
+	 * the end; NULL: none. One with a slash, but at its end, is of the path below the
+	 * source, others of a name at any depth.
+	 */
+	const char *const *exclude;
 	const char *backend;
 	const char *note;	/* of the snapshot; NULL: none */
 	const char *label;	/* of the image; NULL: "" */

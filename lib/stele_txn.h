@@ -102,7 +102,8 @@ struct stele_add_opts {
 	uint32_t boundary;
 	uint32_t label_from;
 	stele_build_skip_fn skip;
-	void *skip_user; /* ... up to here */
+	void *skip_user;
+	const char *const *exclude; /* ... up to here */
 };
 
 /**

@@ -40,7 +40,8 @@ struct stele_append_opts {
 	uint32_t boundary;
 	uint32_t label_from;
 	stele_build_skip_fn skip;
-	void *skip_user; /* ... up to here */
+	void *skip_user;
+	const char *const *exclude; /* ... up to here */
 	const char *backend;
 	const char *note;   /* of the snapshot; NULL: none */
 	const char *base;   /* a snapshot's name; NULL: the newest */

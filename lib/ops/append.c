@@ -26,6 +26,7 @@ int stele_origin_open(const struct stele_origin *origin, const char *target,
 		      const struct stele_log *log,
 		      struct stele_source *out)
 {
+	const char *what = NULL;
 	bool paths;
 	int ret;
 
@@ -36,9 +37,14 @@ int stele_origin_open(const struct stele_origin *origin, const char *target,
 	if (ret)
 		return ret;
 	paths = out->ops.flags & STELE_SOURCE_PATHS;
-	if ((opts->label_from && !paths) || opts->flags & STELE_BUILD_FOLLOW) {
-		stele_log_error(log, paths ? "symbolic links are a directory's" :
-				"labels and symbolic links are a directory's");
+	if (opts->label_from && !paths)
+		what = "labels";
+	if (opts->flags & STELE_BUILD_FOLLOW)
+		what = "symbolic links";
+	if (opts->exclude)
+		what = "patterns of what is left out";
+	if (what) {
+		stele_log_error(log, "%s are a directory's", what);
 		return -EINVAL;
 	}
 	return paths ? stele_source_label_paths(out, opts->label_from, log) : 0;

@@ -27,10 +27,10 @@
 		       "options begin the same")
 BEGINS_THE_SAME(stele_append_opts, memory_size);
 BEGINS_THE_SAME(stele_append_opts, boundary);
-BEGINS_THE_SAME(stele_append_opts, skip_user);
+BEGINS_THE_SAME(stele_append_opts, exclude);
 BEGINS_THE_SAME(stele_add_opts, memory_size);
 BEGINS_THE_SAME(stele_add_opts, boundary);
-BEGINS_THE_SAME(stele_add_opts, skip_user);
+BEGINS_THE_SAME(stele_add_opts, exclude);
 BEGINS_THE_SAME(stele_compact_opts, memory_size);
 BEGINS_THE_SAME(stele_compact_opts, boundary);
 
@@ -62,6 +62,15 @@ static bool is_label(const char *label)
 	return strlen(label) <= STELE_NAME_SIZE_MAX;
 }
 
+static bool are_patterns(const char *const *exclude)
+{
+	for (; exclude && *exclude; exclude++)
+		if (!(*exclude)[strspn(*exclude, "/")] ||
+		    strlen(*exclude) > STELE_PATTERN_SIZE_MAX)
+			return false;
+	return true;
+}
+
 static int check_options(const struct stele_builder *builder)
 {
 	const struct stele_build_opts *opts = &builder->opts;
@@ -76,6 +85,9 @@ static int check_options(const struct stele_builder *builder)
 	if (!is_boundary(opts->boundary))
 		return invalid(builder, "boundary is not a power of two of at "
 					"least 4096");
+	if (!are_patterns(opts->exclude))
+		return invalid(builder, "a pattern of what is left out is empty, or longer than "
+					"4096 bytes");
 	if (opts->order > STELE_ORDER_SOURCE)
 		return invalid(builder, "unknown order");
 	if (!is_label(opts->label))

@@ -247,6 +247,7 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 	directory->avoid_inode = avoid_inode;
 	directory->labels.from = opts->label_from;
 	directory->follow = opts->flags & STELE_BUILD_FOLLOW;
+	directory->exclude = opts->exclude;
 	*out = (struct stele_source){.ops = directory_ops,
 				     .user = directory,
 				     .release = directory_release};

@@ -18,6 +18,7 @@ struct stele_directory {
 	int fd;
 	uint64_t avoid_dev, avoid_inode;
 	bool follow; /* symlinks */
+	const char *const *exclude; /* see struct stele_build_opts; NULL: nothing */
 	int64_t turned; /* the link that was opened; seconds, or STELE_MOVED_NEVER: it is none */
 	struct stele_labels labels; /* directories since the scan, chosen with the schema */
 	struct stele_field fields[STELE_LABELS_FIELDS_MAX];

@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ struct pending {
 	uint32_t level; /* 0: the top */
 	int64_t moved;	/* at the latest: it, or what it lies in; seconds, or STELE_MOVED_NEVER */
 	size_t size;
-	char path[]; /* below the top, not terminated */
+	char path[]; /* below the top */
 };
 
 struct scan {
@@ -68,7 +69,7 @@ static struct pending *pending_new(const struct pending *parent,
 {
 	size_t name_size = strlen(name);
 	size_t head = parent && parent->size ? parent->size + 1 : 0;
-	struct pending *p = malloc(sizeof(*p) + head + name_size);
+	struct pending *p = malloc(sizeof(*p) + head + name_size + 1);
 
 	if (!p)
 		return NULL;
@@ -83,7 +84,7 @@ static struct pending *pending_new(const struct pending *parent,
 		memcpy(p->path, parent->path, parent->size);
 		p->path[parent->size] = '/';
 	}
-	memcpy(p->path + head, name, name_size);
+	memcpy(p->path + head, name, name_size + 1);
 	return p;
 }
 
@@ -294,6 +295,31 @@ static int visit_stat(struct visit *visit, const char *name,
 	return tell_entry(scan, what, &st);
 }
 
+/* A slash at the end is that of a directory's name, and says no more. */
+static bool matches(const char *pattern, const char *path, const char *name)
+{
+	char text[STELE_PATTERN_SIZE_MAX + 1];
+	const size_t size = strlen(pattern);
+
+	memcpy(text, pattern, size + 1);
+	if (text[size - 1] == '/')
+		text[size - 1] = '\0';
+	if (!strchr(text, '/'))
+		return !fnmatch(text, name, 0);
+	return !fnmatch(text + (text[0] == '/'), path, FNM_PATHNAME);
+}
+
+static bool is_excluded(const struct stele_directory *directory, const struct pending *what,
+			const char *name)
+{
+	const char *const *exclude = directory->exclude;
+
+	while (exclude && *exclude)
+		if (matches(*exclude++, what->path, name))
+			return true;
+	return false;
+}
+
 static int visit_entry(struct visit *visit, const struct dirent *entry)
 {
 	const char *name = entry->d_name;
@@ -302,12 +328,14 @@ static int visit_entry(struct visit *visit, const struct dirent *entry)
 
 	if (!strcmp(name, ".") || !strcmp(name, ".."))
 		return 0;
-	if (entry->d_type == DT_DIR)
-		return push(visit->scan, visit->where, name, STELE_MOVED_NEVER);
 	what = pending_new(visit->where, name);
 	if (!what)
 		return -ENOMEM;
-	if (entry->d_type == DT_LNK && !visit->scan->directory->follow)
+	if (is_excluded(visit->scan->directory, what, name))
+		ret = tell_skip(visit->scan, STELE_SKIP_EXCLUDED, what, 0);
+	else if (entry->d_type == DT_DIR)
+		ret = push(visit->scan, visit->where, name, STELE_MOVED_NEVER);
+	else if (entry->d_type == DT_LNK && !visit->scan->directory->follow)
 		ret = tell_skip(visit->scan, STELE_SKIP_SYMLINK, what, 0);
 	else
 		ret = visit_stat(visit, name, what);

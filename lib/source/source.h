@@ -53,11 +53,12 @@ int stele_source_check_entry(const struct stele_source_entry *entry,
 /* The label or split of a file that lies in no directory of one. */
 #define STELE_NO_CLASS INT64_C(-1)
 
+#define STELE_PATTERN_SIZE_MAX 4096 /* bytes of a pattern of what is left out */
 /*
  * A directory: every regular file below it is a sample, its key the path below
  * the directory in raw bytes. `avoid_dev` and `avoid_inode` (0: none) is a file
- * to leave out: the target. Of `opts` count label_from and FOLLOW. Appended to a
- * snapshot, it has the fields of that one.
+ * to leave out: the target. Of `opts` count label_from, FOLLOW and exclude, which
+ * must outlive it. Appended to a snapshot, it has the fields of that one.
  * Return: 0; errno of open(2) (logged).
  */
 int stele_source_open_directory(const char *path, uint64_t avoid_dev,

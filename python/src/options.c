@@ -12,6 +12,7 @@ enum kind {
 	U64,
 	I64,
 	TEXT, /* bytes without NUL */
+	TEXTS, /* a tuple of these */
 	UUID, /* 16 bytes */
 };
 
@@ -42,6 +43,7 @@ static const struct option options[] = {
 	{"base", TEXT, {APPEND(base)}},
 	{"boundary", U32, {LAYOUT(boundary)}},
 	{"directory", TEXT, {PUT(directory)}},
+	{"exclude", TEXTS, {BUILD(exclude), APPEND(exclude)}},
 	{"file_size", U64,
 	 {BUILD(file_size), APPEND(file_size), COPY(file_size), CREATE(file_size)}},
 	{"flags", U32, {LAYOUT(flags), COPY(flags), CHANGE(flags), CREATE(flags)}},
@@ -86,6 +88,31 @@ static int fill_number(void *to, enum kind kind, PyObject *value)
 	return 0;
 }
 
+/*
+ * An array of them, with NULL at its end. The dictionary then keeps it together with what it
+ * points to.
+ */
+static int fill_texts(const char ***to, PyObject *dict, PyObject *name, PyObject *tuple)
+{
+	const Py_ssize_t count = PyTuple_Size(tuple);
+	PyObject *array, *kept;
+	int ret = count < 0 ? -1 : 0;
+
+	array = ret ? NULL : PyBytes_FromStringAndSize(NULL, (count + 1) *
+							       (Py_ssize_t)sizeof(**to));
+	if (!array)
+		return -1;
+	*to = (const char **)PyBytes_AsString(array);
+	for (Py_ssize_t i = 0; !ret && i < count; i++)
+		ret = PyBytes_AsStringAndSize(PyTuple_GetItem(tuple, i), (char **)&(*to)[i], NULL);
+	(*to)[count] = NULL;
+	kept = ret ? NULL : PyTuple_Pack(2, tuple, array);
+	Py_DECREF(array);
+	ret = kept ? PyDict_SetItem(dict, name, kept) : -1;
+	Py_XDECREF(kept);
+	return ret;
+}
+
 static int fill(void *to, enum kind kind, PyObject *value)
 {
 	Py_ssize_t size;
@@ -126,6 +153,12 @@ int py_options_fill(void *to, enum py_options which, PyObject *dict)
 
 		if (!option)
 			return -1;
+		if (option->kind == TEXTS && value != Py_None) {
+			if (fill_texts((void *)((char *)to + option->offsets[which]), dict, name,
+				       value))
+				return -1;
+			continue;
+		}
 		if (value != Py_None && fill((char *)to + option->offsets[which],
 					     option->kind, value))
 			return -1;

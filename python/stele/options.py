@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
@@ -44,6 +45,9 @@ class Source(Layout, total=False):
     source), 'parent', 'none', or 'auto'."""
     follow: bool
     """Take what symlinks lead to."""
+    exclude: Sequence[str]
+    """Patterns of files and directories to leave out: of a name ('*.txt'), or, with a slash, of
+    a path below the source ('train/.cache')."""
     skip_changed: bool
     """Leave out files that change, vanish or cannot be read."""
     allow_empty: bool
@@ -110,6 +114,12 @@ def _label_from(value: LabelFrom) -> int:
     return value
 
 
+def _patterns(value: Sequence[str]) -> tuple[bytes, ...] | None:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"exclude is a list of patterns, not {value!r}")
+    return tuple(text("a pattern", pattern) for pattern in value) or None
+
+
 def known(options: Any, kind: Any) -> None:
     """TypeError: an option that is not of that kind, Layout or Source."""
     unknown = set(options) - set(kind.__annotations__)
@@ -129,6 +139,8 @@ def encode(**options: Any) -> dict[str, Any]:
             encoded[name] = _uuid(value)
         elif name == "order":
             encoded[name] = choice(name, value, _ORDERS)
+        elif name == "exclude":
+            encoded[name] = _patterns(value)
         elif name == "label_from":
             encoded[name] = _label_from(value)
         else:

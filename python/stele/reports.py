@@ -11,7 +11,8 @@ class Skipped(NamedTuple):
 
     key: str
     reason: str
-    """'symlink', 'special', 'unreadable', 'vanished', 'changed' or 'target'."""
+    """'symlink', 'special', 'unreadable', 'vanished', 'changed', 'target' or
+    'excluded'."""
     errno: int
 
 

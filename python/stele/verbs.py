@@ -39,6 +39,7 @@ _NO_ID = (1 << 64) - 1
 
 _REASONS = {
     1: "symlink", 2: "special", 3: "unreadable", 4: "vanished", 5: "changed", 6: "target",
+    7: "excluded",
 }  # fmt: skip
 
 
@@ -76,6 +77,8 @@ def build(
         label_from: which directory names a file's class, the field 'label': a level (1: right
             below the source), 'parent', 'none', or 'auto'.
         follow: take what symlinks lead to.
+        exclude: patterns of files and directories to leave out: of a name ('*.txt'), or, with
+            a slash, of a path below the source ('train/.cache').
         skip_changed: leave out files that change, vanish or cannot be read.
         allow_empty: a source without samples is no error.
         force: whatever the target holds is lost.

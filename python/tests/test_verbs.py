@@ -85,12 +85,21 @@ class Build(Case):
         for options in (
             {"order": "other"}, {"label_from": 0}, {"label_from": 256}, {"label_from": "x"},
             {"uuid": b"short"}, {"granule": -1}, {"granule": 1 << 32}, {"no_option": 1},
-            {"label": "with\0nul"},
+            {"label": "with\0nul"}, {"exclude": "*.txt"}, {"exclude": [1]}, {"exclude": ["a\0"]},
         ):  # fmt: skip
             with self.subTest(options=options):
                 with self.assertRaises((ValueError, TypeError, OverflowError)):
                     stele.build(self.source, self.target + "2", **options)
         self.assertFalse(os.path.exists(self.target + "2"))
+
+    def test_exclude(self):
+        report = stele.build(self.source, self.target, exclude=["no*", "dog/", "cat/1"])
+        self.assertEqual(report.sample_count, 1)
+        found = sorted((skipped.key, skipped.reason) for skipped in report.skipped)
+        self.assertEqual(found, [("cat/1", "excluded"), ("dog", "excluded")])
+        at = self.target + "@v2"
+        self.assertFalse(stele.append(self.source, at, exclude=("dog", "1")).created)
+        self.assertEqual(stele.append(self.source, at, exclude=[]).added, 2)
 
     def test_wrong_types(self):
         stele.build(self.source, self.target)

@@ -283,6 +283,67 @@ static void test_special(void)
 	free(path);
 }
 
+/* Keys that are left, without and with what was left out, sorted and joined. */
+static void is_left(const char *path, const char *pattern, const char *wanted, uint32_t out)
+{
+	const char *const exclude[] = {"nothing", pattern, NULL};
+	const struct stele_build_opts opts = {.exclude = exclude};
+	struct stele_source source;
+	struct seen seen = {0};
+	char text[256] = "";
+
+	is_int(0, stele_source_open_directory(path, 0, 0, &opts, NULL, &source), "open");
+	is_int(0, scan(&source, &seen, 2), "'%s': scan", pattern);
+	for (char c = '0'; c <= '9'; c++)
+		for (unsigned int i = 0; i < seen.count; i++)
+			if (seen.keys[i][seen.sizes[i] - 1] == c)
+				snprintf(text + strlen(text), 2, "%c", c);
+	is_string(wanted, text, "'%s' leaves %s", pattern, wanted);
+	is_uint(out, seen.skip_count, "and so many are named as left out");
+	for (unsigned int i = 0; i < seen.skip_count; i++)
+		ok(seen.reasons[i] == STELE_SKIP_EXCLUDED, "'%s' is excluded", seen.skipped[i]);
+	seen_release(&seen);
+	stele_source_close(&source);
+}
+
+static void test_exclude(void)
+{
+	char *path = path_of("exclude");
+	int top = top_dir("exclude"), a = make_dir(top, "a"), hidden = make_dir(a, ".git");
+	int cache = make_dir(top, "cache"), deep = make_dir(a, "cache");
+
+	make_file(top, "f0", "");
+	make_file(top, ".f1", "");
+	make_file(a, "f2", "");
+	make_file(a, "g3", "");
+	make_file(hidden, "f4", "");
+	make_file(cache, "f5", "");
+	make_file(deep, "f6", "");
+	if (symlinkat("f0", top, "link"))
+		sysbail("cannot make a link");
+	is_left(path, "link", "0123456", 1);
+	unlinkat(top, "link", 0);
+	is_left(path, "no?e", "0123456", 0);
+	is_left(path, ".*", "02356", 2);
+	is_left(path, "f*", "13", 5);
+	is_left(path, "*", "", 4);
+	is_left(path, "cache", "01234", 2);
+	is_left(path, "cache/", "01234", 2);
+	is_left(path, "/cache", "012346", 1);
+	is_left(path, "/cache/", "012346", 1);
+	is_left(path, "a/f2", "013456", 1);
+	is_left(path, "/a/[fg]?", "01456", 2);
+	is_left(path, "*/f*", "01346", 2);
+	is_left(path, "a/*/", "015", 4);
+	is_left(path, "f2/g3", "0123456", 0);
+	close(deep);
+	close(cache);
+	close(hidden);
+	close(a);
+	close(top);
+	free(path);
+}
+
 /* A chain of directories with names of `name_size`, and a file at its end. */
 static void make_deep(int top, unsigned int levels, size_t name_size,
 		      const char *file)
@@ -580,6 +641,7 @@ int main(void)
 	umask(022); /* nobody is to read, too */
 	test_names();
 	test_special();
+	test_exclude();
 	test_depth();
 	test_long_key();
 	test_unreadable();
