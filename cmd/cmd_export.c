@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "export.h"
@@ -131,6 +132,35 @@ static const char *data_file(const char *path, char **inside)
 	return *inside;
 }
 
+/* What a file is called says more than what is in it by default: a plain tar archive. */
+static int check_name(const struct cmd *cmd, const char *path)
+{
+	static const struct {
+		const char *ending, *instead;
+	} endings[] = {
+		{".tfrecord", "--to=tfrecord writes that"},
+		{".tfrecords", "--to=tfrecord writes that"},
+		{".lmdb", "--to=lmdb writes that"},
+		{".mdb", "--to=lmdb writes that"},
+		{".gz", "'-' for FILE, and '| gzip'"},
+		{".tgz", "'-' for FILE, and '| gzip'"},
+		{".zst", "'-' for FILE, and '| zstd'"},
+		{".xz", "'-' for FILE, and '| xz'"},
+		{".bz2", "'-' for FILE, and '| bzip2'"},
+		{".zip", "there are tar archives only"},
+	};
+	const size_t size = strlen(path);
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		const size_t end = strlen(endings[i].ending);
+
+		if (size > end && !strcasecmp(path + size - end, endings[i].ending))
+			return cmd_misuse(cmd, "'%s' would be a plain tar archive: %s (or give "
+					  "--to=tar)", path, endings[i].instead);
+	}
+	return -1;
+}
+
 /* Do these options go together? Return: -1: they do; CMD_USAGE. */
 static int check(const struct cmd *cmd, const struct export *job, bool example)
 {
@@ -153,7 +183,7 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 {
 	struct export job = {.prefix = ""};
 	uint32_t verify = STELE_VERIFY_DEFAULT;
-	bool example = false;
+	bool example = false, chosen = false;
 	char *inside = NULL;
 	int c, status;
 
@@ -180,6 +210,7 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 						    &job.file.shard_size));
 			break;
 		case OPTION_TO:
+			chosen = true;
 			cmd_option_value(cmd, longopts, c, to_parse(optarg, &job.format));
 			break;
 		case OPTION_VERIFY:
@@ -192,6 +223,8 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "export needs a TARGET and a FILE or -");
 	job.file.path = argv[optind + 1];
 	status = check(cmd, &job, example);
+	if (status < 0 && !chosen)
+		status = check_name(cmd, job.file.path);
 	if (status >= 0)
 		return status;
 	if (example)

@@ -225,6 +225,25 @@ done
 ok "short headers need no pax" test 512 = \
 	"$("$BUILD/tests/cmd/tar-header" "$(printf '%0155d/%0100d' 1 2)" 1 1 | wc -c)"
 
+# ---- names that say something else ----
+
+for name in x.tar.gz x.TGZ x.tar.zst x.zip x.tfrecord x.lmdb; do
+	run stele export "$tmp/empty-image" "$tmp/$name"
+	is 2 "$status" "'$name' is no plain tar archive" || diag "$err"
+	ok "and is not made" test ! -e "$tmp/$name"
+done
+ok "the message says how" grep -q -- "--to=lmdb" <<<"$err"
+mkdir "$tmp/nothing"
+must stele build -q --allow-empty "$tmp/nothing" "$tmp/empty-image"
+for name in x.tar gz; do
+	run stele export "$tmp/empty-image" "$tmp/$name"
+	is 0 "$status" "'$name' may be one" || diag "$err"
+done
+run stele export --to=tar "$tmp/empty-image" "$tmp/x.zip"
+is 0 "$status" "with --to=tar any" || diag "$err"
+run bash -c 'set -o pipefail; stele export "$1" - | gzip | tar -tz' - "$tmp/empty-image"
+is 0 "$status" "compressed on the way" || diag "$err"
+
 # ---- interrupted ----
 
 truncate -s 400M "$tmp/photos/larger"
