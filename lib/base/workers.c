@@ -60,7 +60,9 @@ static void work(struct workers *workers, unsigned int index)
 	int ret = workers->work(workers->user, index);
 
 	pthread_mutex_lock(&workers->lock);
-	if (ret < 0 && !workers->error) {
+	/* Of several that fail for the same reason any one may be the one that says so. */
+	if (ret < 0 && (!workers->error ||
+			(ret == workers->error && !workers->line.text[0]))) {
 		workers->error = ret;
 		stele_error_take(&workers->line);
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/base/error.h"
 #include "lib/base/workers.h"
 #include "tests/tap.h"
 
@@ -103,6 +104,55 @@ static void test_run(void)
 	       "an error of the caller's own share comes back");
 }
 
+struct telling {
+	unsigned int teller; /* of the first two: this one logs */
+	int second; /* what the second one returns */
+	atomic_bool ended;
+};
+
+/* The second ends after the first, which ends silently unless it is the one that logs. */
+static int tell(void *user, unsigned int index)
+{
+	struct telling *telling = user;
+	int ret = -ENOSPC;
+
+	if (index > 1)
+		return 0;
+	if (index == 1) {
+		while (!telling->ended)
+			sleep_ms(1);
+		sleep_ms(20); /* until its result was taken */
+		ret = telling->second;
+	}
+	if (index == telling->teller)
+		stele_error_note(index ? "cannot do the second" : "cannot do the first");
+	if (index == 0)
+		telling->ended = true;
+	return ret;
+}
+
+static void test_line(void)
+{
+	static const struct {
+		unsigned int teller;
+		int second;
+		const char *line, *what;
+	} cases[] = {
+		{0, -ENOSPC, "cannot do the first", "the one that failed first says why"},
+		{1, -ENOSPC, "cannot do the second", "another one that failed alike does"},
+		{1, -EIO, "cannot test: the target is too small", "no other error is its reason"},
+	};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct telling telling = {.teller = cases[i].teller, .second = cases[i].second};
+		int ret = STELE_CALL(stele_workers_run("stele-test", 3, tell, NULL, &telling),
+				     "cannot test");
+
+		is_int(-ENOSPC, ret, "the first error comes back");
+		is_string(cases[i].line, stele_errmsg(), "%s", cases[i].what);
+	}
+}
+
 /* As under taskset(1) or in a cpuset. */
 static void test_processors(void)
 {
@@ -128,6 +178,7 @@ int main(void)
 {
 	plan_lazy();
 	test_run();
+	test_line();
 	test_processors();
 	return done();
 }
