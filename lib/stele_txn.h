@@ -137,7 +137,8 @@ struct stele_put_opts {
  * @schema: copied; of a base with samples the same fields, and any class names
  *
  * Holds for all snapshots of the transaction. Return: 0; -EINVAL (a field; or samples were
- * put since the last snapshot); -EOPNOTSUPP (the base has other fields); all logged.
+ * put since the last snapshot); -EOPNOTSUPP (the base has other fields); errno of
+ * access(2) to the directory of @opts; all logged.
  */
 STELE_API int stele_txn_schema(struct stele_txn *txn,
 			       const struct stele_schema *schema,

@@ -557,6 +557,9 @@ int stele_spool_new(const struct stele_schema *schema,
 	spool->memory = memory;
 	spool->directory = strdup(stele_temp_directory(directory));
 	ret = spool->directory ? take_schema(spool, schema, base) : -ENOMEM;
+	/* Now, not when the memory is full. Any other default is not asked for. */
+	if (!ret && directory && access(directory, W_OK | X_OK) < 0)
+		ret = log_file(spool, "keep", -errno);
 	if (ret < 0) {
 		stele_spool_free(spool);
 		return ret;

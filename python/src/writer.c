@@ -256,7 +256,10 @@ static int put(const struct writer *w, PyObject *key, const struct py_row *row)
 	err = stele_txn_put(w->txn, data, (size_t)size, row->values, row->count);
 	Py_END_ALLOW_THREADS
 	Py_DECREF(bytes);
-	if (err)
+	/* What is not there is the directory of the temporary file. */
+	if (err == -ENOENT)
+		py_raise(err, NULL);
+	else if (err)
 		py_raise_key(err, key);
 	return err ? -1 : 0;
 }
@@ -343,8 +346,9 @@ static PyObject *writer_commit(PyObject *self, PyObject *args)
 	if (!w)
 		return NULL;
 	w->name = name;
-	w->note = note == Py_None ? NULL : PyBytes_AsString(note);
-	if (!PyErr_Occurred() && py_call(&w->call, run_commit, w, tell) >= 0)
+	w->note = NULL;
+	/* Without a size, bytes with NUL in them are refused. */
+	if ((note == Py_None || !PyBytes_AsStringAndSize(note, (char **)&w->note, NULL)) && py_call(&w->call, run_commit, w, tell) >= 0)
 		dict = PyDict_New();
 	if (dict && py_report(dict, &w->snapshot, py_snapshot_report))
 		Py_CLEAR(dict);

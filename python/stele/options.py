@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
+from .errors import short
+
 LabelFrom = int | Literal["auto", "parent", "none"]
 
 _ORDERS = {"size": 0, "source": 1}
@@ -78,6 +80,8 @@ def number(name: str, value: Any, bits: int = 32) -> int:
 def text(name: str, value: Any) -> bytes:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {value!r}")
+    if "\0" in value:
+        raise ValueError(f"{name} {short(value)} has a NUL in it")
     return value.encode("utf-8", "surrogateescape")
 
 

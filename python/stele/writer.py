@@ -15,7 +15,7 @@ from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
 from .options import Layout, encode, known, text_or_none
-from .progress import FORCE, Listener, Progress, Watch
+from .progress import Listener, Progress, Watch
 from .reports import Snapshot
 from .schema import Schema, columns, fields_of, guess
 
@@ -101,7 +101,7 @@ class Writer(_stele.Writer):
             )
         elif names and snapshot in names:
             taken = ExistsError(EEXIST, f"'{path}' has a snapshot '{snapshot}' already")
-            taken.add_note(f"choose another name; {FORCE}")
+            taken.add_note("choose another name")
             raise taken
         known(layout, Layout)
         text_or_none("note", note)
@@ -284,7 +284,7 @@ def _names(target: bytes, backend: str | None, append: bool | None) -> list[str]
         if append:
             raise
         return None
-    return [snapshot["name"] for snapshot in snapshots]
+    return [snapshot["name"] for snapshot in snapshots if not snapshot["deleted_time"]]
 
 
 def _of(key: Key, error: Exception) -> Exception:

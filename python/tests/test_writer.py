@@ -255,6 +255,8 @@ class Wrong(Case):
 
     def test_at_once(self):
         """What would else be found when all is put: names, notes, options."""
+        with self.assertRaisesRegex(ValueError, "note 'a.x00b' has a NUL in it"):
+            stele.Writer(self.target, note="a\0b")
         for name in ("a b", "-x", "n" * 64):
             with self.assertRaisesRegex(stele.Error, f"bad snapshot name '{name}'"):
                 stele.Writer(f"{self.target}@{name}", {"data": bytes})
@@ -387,11 +389,37 @@ class Versions(Case):
             stele.Writer(self.target + "@v1")
         with self.assertRaises(stele.ExistsError) as held:
             stele.Writer(self.target + "@v2", append=False)
-        for refused in taken, held:
-            self.assertIn("force=True", refused.exception.__notes__[0])
+        self.assertIn("force=True", held.exception.__notes__[0])
+        self.assertEqual(taken.exception.__notes__, ["choose another name"])
         with self.assertRaises(stele.NotFound):
             stele.Writer(self.target + "x@v2", append=True)
         self.assertEqual(digest(self.target), self.before)
+
+    def test_deleted(self):
+        """Snapshots that are deleted count neither as the newest nor as a name in use."""
+        self.write({"d": b"4"}, target=self.target + "@v2")
+        stele.snapshot_delete(self.target + "@v2")
+        self.write({"e": b"5"}, target=self.target + "@v3", append=True)
+        self.assertEqual(self.contents("v3"), {"a": b"1", "b": b"2", "c": b"3", "e": b"5"})
+        self.write({"f": b"6"}, target=self.target + "@v2", update=True)
+        self.assertEqual(sorted(self.contents("v2")), list("abcef"))
+        for name in "v1", "v2", "v3":
+            stele.snapshot_delete(f"{self.target}@{name}", force=True)
+        self.write({"g": 7}, target=self.target + "@v1")
+        with stele.open(self.target) as ds:
+            self.assertEqual([(key, ds[key]["data"]) for key in ds.keys()], [("g", 7)])
+
+    def test_temporary_file(self):
+        with self.assertRaisesRegex(stele.NotFound, "temporary file in '/nowhere': No such"):
+            with stele.Writer(self.target + "@v2", directory="/nowhere", progress=False):
+                pass
+        os.environ["TMPDIR"] = "/nowhere"
+        self.addCleanup(os.environ.pop, "TMPDIR")
+        with stele.Writer(self.target + "@v2", memory_size=1 << 20, progress=False) as w:
+            with self.assertRaisesRegex(stele.NotFound, "temporary file in '/nowhere': No such"):
+                for i in range(100):
+                    w.put(f"k{i}", bytes(100_000))
+        self.assertGreater(len(self.contents("v2")), 3)
 
     def test_force(self):
         self.write({"z": b"26"}, force=True)

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define COUNT 150u
@@ -681,11 +682,20 @@ static void test_file(void)
 	struct stele_txn *txn = create(path_of("spooled"), 0);
 	struct stele_snapshot_info info = {.size = sizeof(info)};
 
-	is_int(0, stele_txn_schema(txn, &plain, &opts), "no directory yet needed");
+	char *gone = strdup(path_of("gone"));
+
+	is_int(-ENOENT, stele_txn_schema(txn, &plain, &opts), "no such directory");
+	ok(strstr(stele_errmsg(), "'/nowhere/at/all'"), "names it: %s", stele_errmsg());
+	opts.directory = gone;
+	if (mkdir(gone, 0777))
+		sysbail("cannot make '%s'", gone);
+	is_int(0, stele_txn_schema(txn, &plain, &opts), "one that is there");
+	if (rmdir(gone))
+		sysbail("cannot remove '%s'", gone);
 	is_int(0, put_bytes(txn, 0, 1000), "in memory");
-	is_int(-ENOENT, put_bytes(txn, 1, 1 << 20), "too much for memory");
-	ok(strstr(stele_errmsg(), "'/nowhere/at/all'"), "names the directory: %s",
-	   stele_errmsg());
+	is_int(-ENOENT, put_bytes(txn, 1, 1 << 20), "too much for memory, and it is gone");
+	ok(strstr(stele_errmsg(), gone), "names it: %s", stele_errmsg());
+	free(gone);
 	is_int(0, put_bytes(txn, 1, 1000), "others may follow");
 	is_int(0, stele_txn_base(txn, NULL), "given up");
 	opts.directory = test_tmpdir();
