@@ -420,10 +420,10 @@ static int recover(struct stele_device *dev, const struct stele_log *log, bool a
 	return 0;
 }
 
-int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
+int stele_image_probe(struct stele_device *dev, const struct stele_log *log, bool alone,
 		      struct stele_image *out)
 {
-	return recover(dev, log, false, out);
+	return recover(dev, log, alone, out);
 }
 
 static bool is_ours(struct stele_device *dev, void *block, uint64_t offset)

@@ -52,10 +52,11 @@ struct stele_image {
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out);
 /*
- * The same for who is about to overwrite what is there, perhaps erased on purpose: where no
- * copy has our magic it is -EMEDIUMTYPE, whatever is left of an image.
+ * The same for who overwrites what is there: -EMEDIUMTYPE, whatever else is left of an image,
+ * where nothing says where one begins. `alone`: a witness says so, too; what a writer has
+ * erased itself it knows by the copies.
  */
-int stele_image_probe(struct stele_device *dev, const struct stele_log *log,
+int stele_image_probe(struct stele_device *dev, const struct stele_log *log, bool alone,
 		      struct stele_image *out);
 /* Of a target without superblocks: the offset of a block of ours that is left; 0: none. */
 uint64_t stele_image_remains(struct stele_device *dev);

@@ -243,10 +243,10 @@ static void refuse_unfinished(const struct stele_claim *claim)
 				"was interrupted; nothing of it can be read", claim->path);
 }
 
-/* A file is more often damaged than it is erased on purpose, as devices are. */
+/* Erased on purpose, or damaged? Who may have been told to restore it is asked. */
 static int check_remains(const struct stele_claim *claim)
 {
-	if ((claim->force && !claim->dry) || !claim->regular)
+	if (claim->force && !claim->dry)
 		return 0;
 	if (stele_copies_missing(&claim->seen, claim->size))
 		refuse_cut_short(claim);
@@ -267,8 +267,7 @@ static int check_remains(const struct stele_claim *claim)
 static int check_image(struct stele_claim *claim)
 {
 	struct stele_image image;
-	int ret = stele_image_probe(claim->dev,
-				    claim->force ? NULL : &claim->log, &image);
+	int ret = stele_image_probe(claim->dev, claim->force ? NULL : &claim->log, true, &image);
 
 	switch (ret) {
 	case 0:
@@ -689,7 +688,7 @@ static void give_back(struct stele_claim *claim, struct stele_permit *permit)
 static void log_lost(const struct stele_claim *claim)
 {
 	struct stele_image image;
-	int ret = stele_image_probe(claim->dev, NULL, &image);
+	int ret = stele_image_probe(claim->dev, NULL, false, &image);
 
 	image.dev = NULL; /* the claim's */
 	stele_image_release(&image);
@@ -712,7 +711,7 @@ static bool is_left_over(struct stele_claim *claim)
 
 	if (!stele_file_check_whole(claim->dev) || stele_intent_silent(claim->dev) < 0)
 		return false;
-	ret = stele_image_probe(claim->dev, NULL, &image);
+	ret = stele_image_probe(claim->dev, NULL, false, &image);
 	image.dev = NULL; /* the claim's */
 	stele_image_release(&image);
 	return ret == -EMEDIUMTYPE;

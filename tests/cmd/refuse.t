@@ -9,6 +9,8 @@
 # shellcheck source=tests/cmd/targets.sh
 . tests/cmd/targets.sh
 
+requires jq --version
+
 tree_photos "$tmp/src"
 
 # refused WHAT WORDS TARGET [OPTION...]: fails, says WORDS, changes nothing
@@ -84,6 +86,11 @@ dd if=/dev/zero of="$tmp/short" bs=4096 count=512 conv=notrunc status=none
 remains "an image without superblocks" "has lost its superblocks" "'stele verify' lists"
 cp "$file" "$tmp/short"
 for at in 4100 8200 1048580 1052680; do
+	printf XX | dd of="$tmp/short" bs=1 seek=$at conv=notrunc status=none
+done
+remains "superblocks that a witness stands in for" "label 'the cats', snapshots 'v1'" \
+	"use 'stele append'"
+for at in 1572868 2093060; do
 	printf XX | dd of="$tmp/short" bs=1 seek=$at conv=notrunc status=none
 done
 remains "damaged superblocks" "cannot be opened" "'stele verify' lists"
@@ -203,6 +210,20 @@ exec 7<"$loop"
 in_use "a device that somebody reads" "is open in process" "$loop"
 exec 7<&-
 builds "once nobody does" "$loop"
+
+# A device is refused as a file is, as long as anything says that there was an image.
+for block in 1 2 256 257; do
+	must dd if=/dev/zero of="$loop" bs=4096 seek=$block count=1 status=none
+done
+refused "a device whose superblocks are gone" "snapshots 'v1'" "$loop"
+is v1 "$(stele snapshot list --json "$loop" 2>/dev/null | jq -r .name)" \
+	"a device whose superblocks are gone: can be read"
+must dd if=/dev/zero of="$loop" bs=1M count=2 status=none
+refused "a device whose front is gone" "has lost its superblocks" "$loop"
+run stele copy "$file" "$loop@v1"
+is 1 "$status" "a device whose front is gone: to copy, too"
+must dd if=/dev/zero of="$loop" bs=4096 seek=512 count=1 status=none
+builds "a device that was wiped" "$loop"
 
 # ---- what was written over an image since ----
 

@@ -133,7 +133,8 @@ static void check_copies(void)
 	ok(messages.errors == 1 && test_log_has(&messages, "superblocks of a Stele image are gone"),
 	   "which is said, once");
 	messages.size = 0;
-	is_int(-EMEDIUMTYPE, stele_image_probe(dev, &messages.log, &image), "probed");
+	is_int(-EMEDIUMTYPE, stele_image_probe(dev, &messages.log, true, &image),
+	       "probed");
 	is_uint(0, messages.size, "who overwrites it need not hear that");
 	memset(memory + 0x200000, 0, 4096);
 	is_int(-EMEDIUMTYPE, recover(), "nor of the first segment");
@@ -478,7 +479,11 @@ static void check_lost_all(void)
 	restore();
 	lose(0);
 	lose(1);
-	is_int(-EMEDIUMTYPE, stele_image_probe(dev, NULL, &image), "erased on purpose");
+	is_int(-EMEDIUMTYPE, stele_image_probe(dev, NULL, false, &image),
+	       "erased by who writes there");
+	is_int(0, stele_image_probe(dev, NULL, true, &image), "an image to anybody else");
+	image.dev = NULL;
+	stele_image_release(&image);
 	memory[0x1000] = memory[0x2000] = memory[0x101000] = 0x93;
 	memset(memory + 0x100000, 0, 4096);
 	forget_witnesses();
