@@ -64,7 +64,8 @@ static void print_json(const struct stele_copy_report *report, bool dry_run)
 static void print_text(const struct stele_copy_report *report,
 		       const char *target, bool dry_run)
 {
-	const bool there = report->segment_count && !report->segments_sent;
+	const bool there = report->segment_count && !report->segments_sent &&
+			   !report->resumed_size;
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
 	printf("%s snapshot '%s', %s, %s '%s'\n",

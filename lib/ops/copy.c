@@ -250,16 +250,58 @@ static int send_segment(struct stele_copier *c,
 	return ret;
 }
 
+/*
+ * What an interrupted copy has left, but no snapshot has had, was checked when it was sent,
+ * and may have lain about since. What is damaged by now is sent again, elsewhere.
+ */
+static int check_left(struct stele_copier *c, const struct stele_segment *segment,
+		      const struct stele_catalog_segment *where)
+{
+	struct stele_segment_copy look = {
+		.image = c->image,
+		.segment = segment,
+		.to = c->txn->image->dev,
+		.to_offset = where->offset,
+		.jobs = c->jobs,
+		.only_look = true,
+		.progress = on_progress,
+		.progress_user = c,
+	};
+	int ret = stele_segment_copy(&look);
+
+	if (ret == 0)
+		c->report->resumed_size += look.resumed_size;
+	if (ret != -ENODATA)
+		return ret;
+	stele_log_warning(&c->txn->image->log,
+			  "segment %" PRIx64 " of an interrupted copy is damaged: it is sent "
+			  "again", segment->descriptor.id);
+	ret = stele_txn_drop_segment(c->txn, segment->descriptor.id);
+	return ret ? ret : send_segment(c, segment);
+}
+
+static int take_segment(struct stele_copier *c, const struct stele_segment *segment)
+{
+	const uint64_t id = segment->descriptor.id;
+	const struct stele_catalog_segment *where = stele_txn_segment(c->txn, id);
+	int ret;
+
+	if (!where)
+		return send_segment(c, segment);
+	ret = check_present(c, segment, where);
+	if (ret < 0 || c->staged || stele_txn_was_used(c->txn, id))
+		return ret;
+	return check_left(c, segment, where);
+}
+
 static int pass_segments(struct stele_copier *c)
 {
 	int ret = begin_progress(c);
 
 	for (uint32_t i = 0; ret == 0 && i < c->snapshot->segment_count; i++) {
 		const struct stele_segment *s = &c->snapshot->segments[i];
-		const struct stele_catalog_segment *where =
-			stele_txn_segment(c->txn, s->descriptor.id);
 
-		ret = where ? check_present(c, s, where) : send_segment(c, s);
+		ret = take_segment(c, s);
 		if (ret < 0)
 			break;
 		c->done.bytes_done += s->descriptor.size;
@@ -559,16 +601,26 @@ static int begin_image(const struct copy *c, const struct stele_claim *claim)
 	return ret;
 }
 
-/* What is gone on with may have been on its way to another name. */
-static int rename_resumed(struct copy *c)
+/*
+ * A copy that was interrupted may even have published a snapshot, perhaps by another name:
+ * nobody has used it, so all that is there is looked at again.
+ */
+static int take_back(struct copy *c)
 {
-	const struct stele_txn_snapshot *there = stele_txn_find(&c->txn, NULL);
-	int ret;
+	struct stele_txn *txn = &c->txn;
+	char name[STELE_NAME_SIZE_MAX + 1];
+	const struct stele_txn_snapshot *there;
+	int ret = 0;
 
-	if (!there || !strcmp(there->info.name, name_of(c)))
+	if (!txn->snapshot_count)
 		return 0;
-	ret = stele_txn_rename_snapshot(&c->txn, there->info.name, name_of(c));
-	return ret ? ret : stele_txn_publish(&c->txn, c->opts.time);
+	while (ret == 0 && (there = stele_txn_find(txn, NULL))) {
+		strcpy(name, there->info.name);
+		ret = stele_txn_remove_snapshot(txn, name);
+	}
+	while (ret == 0 && txn->deleted_count)
+		stele_txn_forget_snapshot(txn, 0);
+	return ret ? ret : stele_txn_publish(txn, c->opts.time);
 }
 
 /* On a device that nobody else could open: of a dry run, or of a file that has no name yet. */
@@ -580,12 +632,14 @@ static int begin_on(struct copy *c, struct stele_claim *claim)
 	stele_intent_end(dev);
 	claim->dev = NULL; /* the transaction's, also after an error */
 	ret = stele_txn_on_device(&c->txn, dev, &c->log);
-	if (ret < 0 || claim->dry)
+	if (ret < 0)
 		return ret;
-	claim->dev = dev;
-	c->txn.borrowed = true;
-	c->txn.claim = claim;
-	return rename_resumed(c);
+	if (!claim->dry) {
+		claim->dev = dev;
+		c->txn.borrowed = true;
+		c->txn.claim = claim;
+	}
+	return claim->resumed ? take_back(c) : 0;
 }
 
 static int make_image(struct copy *c, const char *target)

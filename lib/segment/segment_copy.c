@@ -129,7 +129,7 @@ static int work(void *user, unsigned int index)
 		if (look && ret == 0)
 			unit_missing(gang, unit.index);
 		if (ret == 0)
-			ret = send(w, &unit);
+			ret = gang->copy->only_look ? -ENODATA : send(w, &unit);
 		unit_done(gang, w, &unit, ret);
 	}
 	stele_copy_worker_release(w);
@@ -197,6 +197,8 @@ static int put_descriptor(struct stele_segment_copy *copy,
 		copy->resumed_size += size;
 		return 0;
 	}
+	if (ret == 0 && copy->only_look)
+		return -ENODATA;
 	ret = stele_device_write(copy->to, blocks, copy->to_offset + at, size);
 	if (ret < 0 && ret != -ESTALE) /* logged */
 		stele_log_error(&copy->image->log,

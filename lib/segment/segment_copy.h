@@ -25,6 +25,7 @@ struct stele_segment_copy {
 	struct stele_device *to;
 	uint64_t to_offset; /* whole blocks; a multiple of its boundary */
 	unsigned int jobs;  /* threads, 1 to STELE_COPY_JOBS_MAX */
+	bool only_look;	    /* send nothing: -ENODATA if it is not whole there */
 	/* From the calling thread, every STELE_PROGRESS_MS; nonzero: stop. */
 	int (*progress)(void *user, uint64_t bytes, uint64_t samples);
 	void *progress_user;
@@ -36,7 +37,7 @@ struct stele_segment_copy {
 
 /*
  * Copy, without a flush. Return: 0; -EBADMSG, -EUCLEAN (the source; logged);
- * -ECANCELED; -ENOMEM; errno of either device (logged).
+ * -ECANCELED; -ENOMEM; -ENODATA (only_look); errno of either device (logged).
  */
 int stele_segment_copy(struct stele_segment_copy *copy);
 

@@ -208,6 +208,14 @@ bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id)
 	return false;
 }
 
+bool stele_txn_was_used(const struct stele_txn *txn, uint64_t segment_id)
+{
+	for (uint32_t i = 0; i < txn->snapshot_count + txn->deleted_count; i++)
+		if (refers_to(&txn->snapshots[i], segment_id))
+			return true;
+	return false;
+}
+
 static int log_too_many(const struct stele_txn *txn, const char *what,
 			uint32_t most)
 {

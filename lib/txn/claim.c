@@ -640,7 +640,7 @@ int stele_claim_take(struct stele_claim *claim)
 }
 
 /* A build may have failed when all was there but the acknowledgement. */
-bool stele_claim_holds_image(const struct stele_claim *claim)
+static bool holds_image(const struct stele_claim *claim)
 {
 	struct stele_image image;
 
@@ -670,7 +670,7 @@ static int is_ours(struct stele_permit *permit)
 		return ret;
 	if (!claim->touched)
 		return check_unchanged(claim);
-	return claim->size && claim->regular && stele_claim_holds_image(claim) ? -EEXIST : 0;
+	return claim->size && claim->regular && holds_image(claim) ? -EEXIST : 0;
 }
 
 /* What says that we write lies at the front, and may have been a hole, too. */

@@ -99,8 +99,6 @@ bool stele_claim_wants_beside(const struct stele_claim *claim);
 int stele_claim_begin_beside(struct stele_claim *claim);
 /* Idempotent on a zeroed struct. */
 void stele_claim_release_beside(struct stele_claim *claim);
-/* Does what was opened hold an image that is whole? In claim.c. */
-bool stele_claim_holds_image(const struct stele_claim *claim);
 
 /* ---- claim_rbd.c: what is special on RBD --------------------------------- */
 

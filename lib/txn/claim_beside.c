@@ -17,6 +17,7 @@
 
 #include "lib/device/name.h"
 #include "lib/device/rehearsal.h"
+#include "lib/image/image.h"
 
 bool stele_claim_wants_beside(const struct stele_claim *claim)
 {
@@ -33,6 +34,20 @@ static uint32_t tag_of(const struct stele_claim *claim)
 			   (uint32_t)d[2] << 8 | d[3] : 0;
 }
 
+/* Can a transaction begin on it? */
+static bool is_whole(const struct stele_claim *claim)
+{
+	struct stele_image image;
+	bool whole;
+
+	if (stele_image_load(claim->dev, NULL, &image) < 0)
+		return false;
+	whole = !image.fork;
+	image.dev = NULL; /* the claim's */
+	stele_image_release(&image);
+	return whole;
+}
+
 /* Go on with what the same copy has left, if that is whole; else it is of no use. */
 static void resume(struct stele_claim *claim)
 {
@@ -43,7 +58,7 @@ static void resume(struct stele_claim *claim)
 				   claim->backend, &claim->log, &claim->beside,
 				   &claim->dev) < 0)
 		return;
-	claim->resumed = stele_claim_holds_image(claim);
+	claim->resumed = is_whole(claim);
 	if (claim->resumed)
 		return;
 	stele_device_close(claim->dev);

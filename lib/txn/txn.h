@@ -257,6 +257,8 @@ bool stele_txn_is_committed(const struct stele_txn *txn, uint64_t segment_id);
 int stele_txn_find_used(const struct stele_txn *txn, bool **used);
 /* Likewise, does one refer to it? */
 bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id);
+/* Likewise, does one that may be deleted? */
+bool stele_txn_was_used(const struct stele_txn *txn, uint64_t segment_id);
 /*
  * Forget a segment that neither a snapshot nor `work` uses, and the deleted snapshots
  * that refer to it: the commit lists its space as free, the one after the next may

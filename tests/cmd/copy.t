@@ -239,6 +239,26 @@ ok "and it is said how to resume" grep -q \
 head -c 1M /dev/urandom | dd of="$new" bs=4096 seek=1 conv=notrunc status=none
 must stele copy -q -f "$tmp/big.stele" "$tmp/over"
 sound "$tmp/over" "what is not whole is not gone on with"
+# The same of one that has all but its name: its segments, or superblocks and witnesses.
+for places in "$((0x280000))" "$((0x1000)) $((0x100000)) $((0x180000)) $((0x1ff000))" \
+	"$((0x2000)) $((0x101000)) $((0x180000)) $((0x1ff000))"; do
+	must cp "$tmp/kept" "$tmp/over"
+	must stele copy -q "$tmp/big.stele" "$new"
+	for place in $places; do
+		printf XXXXXXXX | dd of="$new" bs=8 seek=$((place / 8)) conv=notrunc status=none
+	done
+	run stele copy -n -f "$tmp/big.stele" "$tmp/over"
+	is 0 "$status" "damaged at $places: a dry run" || diag "$err"
+	run stele copy -q -f "$tmp/big.stele" "$tmp/over"
+	is 0 "$status" "damaged at $places: made good" || diag "$err"
+	sound "$tmp/over" "damaged at $places: the new image"
+	ok "and nothing is beside it" test ! -e "$new"
+done
+must cp "$tmp/kept" "$tmp/over"
+must stele copy -q "$tmp/kept" "$new@v1"
+run stele copy -q -f "$tmp/big.stele" "$tmp/over@v1"
+is "0 " "$status $err" "what is no copy of it, of the same name, is in nobody's way"
+is "" "$(stele diff "$tmp/big.stele" "$tmp/over@v1" 2>&1)" "nor comes with it"
 must cp "$tmp/kept" "$tmp/over"
 must cp "$tmp/kept" "$tmp/elsewhere"
 ln -s elsewhere "$new"

@@ -165,6 +165,76 @@ static void check_gap(const struct copies_source *s)
 	stele_device_close(to);
 }
 
+static int stop_at(void *user, const struct stele_progress *p)
+{
+	return p->bytes_done > *(const uint64_t *)user;
+}
+
+/* The place of the first segment that is there; *count: of how many. */
+static struct stele_catalog_segment find_segment(struct stele_device *dev, uint32_t *count)
+{
+	struct stele_catalog_segment segment = {0};
+	struct stele_image image;
+
+	if (stele_image_load(dev, NULL, &image))
+		bail("cannot load the copy");
+	*count = image.catalog.counts.segments;
+	if (!*count || *count == COPIES_SEGMENTS)
+		bail("%u segments", *count);
+	stele_catalog_segment(&image.catalog, 0, &segment);
+	image.dev = NULL;
+	stele_image_release(&image);
+	return segment;
+}
+
+/* A segment was sent and committed, the snapshot was not; then a byte of it went bad. */
+static void check_gone_bad(const struct copies_source *s)
+{
+	const unsigned int points = 29;
+	struct stele_copy_report first = {.size = sizeof(first)};
+	unsigned int wrong = 0, silent = 0;
+
+	for (unsigned int i = 0; i <= points; i++) {
+		struct stele_device *to = copies_target(4096);
+		struct stele_copy_report r = {.size = sizeof(r)};
+		struct stele_catalog_segment segment;
+		uint8_t *block = stele_device_alloc(to, STELE_BLOCK_SIZE);
+		uint64_t size, at;
+		uint32_t left;
+
+		if (copies_copy(s->dev, "v1", to, 1, &first))
+			bail("cannot copy");
+		size = first.total_size;
+		stele_device_close(to);
+		to = copies_target(4096);
+		copies_progress = stop_at;
+		copies_user = &size;
+		if (copies_copy(s->dev, "v3", to, 2, &r) != -ECANCELED)
+			bail("was not stopped");
+		copies_progress = NULL;
+		segment = find_segment(to, &left);
+		at = segment.offset + round_down((segment.size - 1) * i / points, 4096);
+		stele_device_read(to, block, at, STELE_BLOCK_SIZE);
+		block[i * 4095 / points] ^= i != points;
+		stele_device_write(to, block, at, STELE_BLOCK_SIZE);
+		copies_log.text[0] = copies_log.size = 0;
+		wrong += copies_copy(s->dev, "v3", to, 2, &r) || !copies_same(s->dev, to, "v3");
+		silent += test_log_has(&copies_log, "is damaged: it is sent again") !=
+			  (i != points);
+		if (i == points) {
+			is_uint(COPIES_SEGMENTS - left, r.segments_sent, "a sound segment is not sent again");
+			ok(r.resumed_size >= size, "but was looked at: %ju bytes",
+			   (uintmax_t)r.resumed_size);
+		} else if (r.segments_sent != COPIES_SEGMENTS - left + 1) {
+			wrong++;
+		}
+		free(block);
+		stele_device_close(to);
+	}
+	is_uint(0, wrong, "%u segments that went bad are sent again", points);
+	is_uint(0, silent, "which is said");
+}
+
 int main(void)
 {
 	struct copies_source small = {0};
@@ -174,6 +244,7 @@ int main(void)
 	copies_source(&small, 512);
 	check_progress(&small);
 	check_gap(&small);
+	check_gone_bad(&small);
 	check_exact_resume(&small);
 	check_resume(&small, STELE_FAULT_FAIL, 1, 11);
 	check_resume(&small, STELE_FAULT_FAIL, 4, 13);
