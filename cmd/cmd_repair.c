@@ -99,6 +99,7 @@ static void summarize(const struct stele_repair_report *report, bool chosen, boo
 		json_set_number(object, "branches", report->branches);
 		json_set_number(object, "wrong_copies", report->wrong_copies);
 		json_set_number(object, "wrong_catalogs", report->wrong_catalogs);
+		json_object_set_new(object, "wrong_front", json_boolean(report->wrong_front));
 		json_object_set_new(object, "needs_choice", json_boolean(report->needs_choice));
 		json_set_number(object, "generation", report->generation);
 		json_object_set_new(object, "changed",
@@ -109,13 +110,15 @@ static void summarize(const struct stele_repair_report *report, bool chosen, boo
 		       report->generation);
 	} else if (report->needs_choice && !chosen) {
 		puts("choose a branch with --choose");
-	} else if (report->wrong_copies || report->wrong_catalogs) {
+	} else if (report->wrong_copies || report->wrong_catalogs || report->wrong_front) {
 		if (report->wrong_copies)
 			printf("%s to be rewritten\n",
 			       text_counted(count, report->wrong_copies, "superblock"));
 		if (report->wrong_catalogs)
 			printf("%s to be rewritten\n",
 			       text_counted(count, report->wrong_catalogs, "catalog"));
+		if (report->wrong_front)
+			puts("block 0 to be rewritten, to show the tree of files");
 	} else {
 		puts("nothing to repair");
 	}

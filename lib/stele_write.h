@@ -340,6 +340,7 @@ struct stele_repair_report {
 	bool changed;
 	uint32_t wrong_catalogs; /* that are damaged, or a mirror or witness that is missing */
 	bool needs_choice; /* not clear from what is left which branch is the image */
+	bool wrong_front;  /* block 0 does not show the tree of files, or one that is gone */
 };
 
 /**

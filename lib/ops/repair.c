@@ -14,7 +14,7 @@
 #include "lib/image/fork.h"
 #include "lib/image/snapshot.h"
 #include "lib/node/open.h"
-#include "lib/txn/txn.h"
+#include "lib/txn/posix.h"
 
 /* Descriptors, deleted lists and digest: as far as opening it goes. */
 static int look_into(struct stele_image *view, uint32_t index)
@@ -88,7 +88,7 @@ static bool is_put_right(const struct stele_repair_report *report,
 {
 	if (report->branches)
 		return opts->choose || !report->needs_choice;
-	return report->wrong_copies || report->wrong_catalogs;
+	return report->wrong_copies || report->wrong_catalogs || report->wrong_front;
 }
 
 /* What is there, read only. */
@@ -116,8 +116,10 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	report->branches = image.fork ? image.fork->count : 0;
 	report->needs_choice = needs_choice(&image);
 	report->wrong_copies = stele_image_wrong_copies(&image);
-	if (!image.fork)
+	if (!image.fork) {
 		report->wrong_catalogs = stele_image_wrong_catalogs(&image);
+		report->wrong_front = !stele_txn_is_shown(&image);
+	}
 	report->generation = image.sb.generation;
 	stele_log_end(&held, !is_put_right(report, opts));
 	for (uint32_t i = 0; i < report->branches; i++)
@@ -132,6 +134,7 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 {
 	const bool dry = opts->flags & STELE_DRY_RUN;
 	struct stele_txn txn = {0};
+	/* Which writes block 0, too. */
 	int ret = stele_txn_begin_branch(&txn, target, opts->choose, dry,
 				       opts->backend, log);
 
@@ -162,8 +165,7 @@ static int check_choice(const struct stele_repair_opts *opts,
 					"one has is given up");
 		return -ENOTUNIQ;
 	}
-	if (!report->branches && opts->choose && !report->wrong_copies &&
-	    !report->wrong_catalogs) {
+	if (!report->branches && opts->choose && !is_put_right(report, opts)) {
 		stele_log_error(log, "there is nothing to choose: the image has one version");
 		return -ENOENT;
 	}

@@ -216,19 +216,36 @@ int stele_txn_prepare_tree(struct stele_txn *txn)
 
 /* ---- after the commit ------------------------------------------------------------- */
 
-static int show(struct stele_image *image)
+/* What block 0 shall have. Return: 1 it has something else; 0; errno. */
+static int compare_front(const struct stele_image *image, struct stele_disk_erofs_front *wanted)
 {
-	struct stele_disk_erofs_front now, wanted = {0};
+	struct stele_disk_erofs_front now;
 	struct stele_catalog_segment tree;
 	int ret = stele_front_read(image->dev, &now);
 
+	memset(wanted, 0, sizeof(*wanted));
 	if (ret < 0)
 		return ret;
 	if (stele_posix_find(image, &tree))
-		ret = stele_front_of_tree(image->dev, tree.offset, image->sb.uuid, &wanted);
+		ret = stele_front_of_tree(image->dev, tree.offset, image->sb.uuid, wanted);
 	else if (!stele_erofs_front_is_of(&now, image->sb.uuid))
 		return 0;
-	if (ret < 0 || !memcmp(&now, &wanted, sizeof(now)))
+	return ret < 0 ? ret : memcmp(&now, wanted, sizeof(now)) != 0;
+}
+
+bool stele_txn_is_shown(const struct stele_image *image)
+{
+	struct stele_disk_erofs_front wanted;
+
+	return compare_front(image, &wanted) <= 0;
+}
+
+static int show(struct stele_image *image)
+{
+	struct stele_disk_erofs_front wanted;
+	int ret = compare_front(image, &wanted);
+
+	if (ret <= 0)
 		return ret;
 	ret = stele_intent_confirm(image->dev);
 	return ret < 0 ? ret : stele_front_write(image->dev, &wanted);

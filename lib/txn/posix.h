@@ -30,6 +30,8 @@ int stele_txn_prepare_tree(struct stele_txn *txn);
  * warned of: the commit brings another one. Return: 0; errno (logged).
  */
 int stele_txn_show_tree(struct stele_txn *txn);
+/* False: that would write it. What cannot be read, or is damaged, is for others to say. */
+bool stele_txn_is_shown(const struct stele_image *image);
 /*
  * Of an older image, before a new one is written over it and all superblocks say so.
  * Return: 0; errno.

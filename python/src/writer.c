@@ -348,7 +348,8 @@ static PyObject *writer_commit(PyObject *self, PyObject *args)
 	w->name = name;
 	w->note = NULL;
 	/* Without a size, bytes with NUL in them are refused. */
-	if ((note == Py_None || !PyBytes_AsStringAndSize(note, (char **)&w->note, NULL)) && py_call(&w->call, run_commit, w, tell) >= 0)
+	if ((note == Py_None || !PyBytes_AsStringAndSize(note, (char **)&w->note, NULL)) &&
+	    py_call(&w->call, run_commit, w, tell) >= 0)
 		dict = PyDict_New();
 	if (dict && py_report(dict, &w->snapshot, py_snapshot_report))
 		Py_CLEAR(dict);

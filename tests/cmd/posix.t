@@ -165,18 +165,25 @@ run stele append -q src "$loop@v2"
 is 1 "$status" "one of somebody else's is"
 ok "and named" grep -q "carries erofs" <<<"$err"
 
-# Damage to its own is put right by the next writer, as verify says.
-for at in 1038 1075; do # the second in its UUID
-	must stele build -q -f --posix src flipped.stele
+# Damage to its own is put right by the next writer, as verify says, or by repair.
+for by in "snapshot rename flipped.stele@v1 w1" "repair flipped.stele"; do for at in 1038 1075; do
+	must stele build -q -f --posix src flipped.stele # the second in its UUID
 	byte=$(od -An -tu1 -j $at -N 1 flipped.stele)
 	printf '%b' "\\x$(printf %x $((byte ^ 255)))" |
 		dd of=flipped.stele bs=1 seek=$at conv=notrunc status=none
 	ok "$at: a flipped byte of block 0 is noted" grep -q "the next writer puts it right" <<<"$(
 		stele verify flipped.stele 2>&1)"
-	run stele snapshot rename flipped.stele@v1 w1
-	is 0 "$status" "$at: it hinders no writer" || diag "$err"
-	is "" "$(stele verify flipped.stele 2>&1 >"$tmp/null")" "$at: which has put it right"
-done
+	run stele repair -n flipped.stele
+	is "0 block 0 to be rewritten, to show the tree of files" "$status $out" \
+		"$at: repair -n says so, too"
+	# shellcheck disable=SC2086 # words
+	run stele $by
+	is 0 "$status" "$at: ${by%% *}: it hinders no writer" || diag "$err"
+	is "" "$(stele verify flipped.stele 2>&1 >"$tmp/null")" \
+		"$at: ${by%% *}: which has put it right"
+	run stele repair flipped.stele
+	is "0 nothing to repair" "$status $out" "$at: ${by%% *}: that was all"
+done; done
 run stele posix on flipped.stele@w1
 is 2 "$status" "posix is of a whole image"
 

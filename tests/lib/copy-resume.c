@@ -222,7 +222,8 @@ static void check_gone_bad(const struct copies_source *s)
 		silent += test_log_has(&copies_log, "is damaged: it is sent again") !=
 			  (i != points);
 		if (i == points) {
-			is_uint(COPIES_SEGMENTS - left, r.segments_sent, "a sound segment is not sent again");
+			is_uint(COPIES_SEGMENTS - left, r.segments_sent,
+				"a sound segment is not sent again");
 			ok(r.resumed_size >= size, "but was looked at: %ju bytes",
 			   (uintmax_t)r.resumed_size);
 		} else if (r.segments_sent != COPIES_SEGMENTS - left + 1) {
