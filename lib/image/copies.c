@@ -84,6 +84,17 @@ static uint64_t slot_generation(const struct stele_copies *copies, unsigned int 
 	return b->error || b->sb.generation < first ? first : b->sb.generation;
 }
 
+const char *stele_copies_lost(const struct stele_copies *copies)
+{
+	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+		const struct stele_superblock *sb = &copies->copy[i].sb;
+
+		if (!copies->copy[i].error && sb->state == STELE_STATE_UNFINISHED && *sb->label)
+			return sb->label;
+	}
+	return NULL;
+}
+
 unsigned int stele_copies_slot(const struct stele_copies *copies, unsigned int index)
 {
 	if (index < STELE_SUPERBLOCK_COPIES)

@@ -49,6 +49,9 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
 void stele_copies_forget_witnesses(struct stele_copies *copies);
 bool stele_copies_has_witness(const struct stele_copies *copies);
 
+/* What an unfinished image has overwritten, in words: see stele_new_image.lost; NULL: nothing. */
+const char *stele_copies_lost(const struct stele_copies *copies);
+
 /* Of superblock `index`; a witness stands in for the slot that its copies belong to. */
 unsigned int stele_copies_slot(const struct stele_copies *copies, unsigned int index);
 

@@ -207,19 +207,13 @@ static bool read_writer(struct stele_device *dev, uint64_t offset,
 	return found;
 }
 
-/* See stele_new_image.lost. */
 static void log_lost(const struct stele_copies *copies, const char *what,
 		     enum stele_log_level level, const struct stele_log *log)
 {
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
-		const struct stele_superblock *sb = &copies->copy[i].sb;
+	const char *lost = stele_copies_lost(copies);
 
-		if (copies->copy[i].error || sb->state != STELE_STATE_UNFINISHED ||
-		    !*sb->label)
-			continue;
-		stele_log_emit(log, level, "%s: it has overwritten %s", what, sb->label);
-		return;
-	}
+	if (lost)
+		stele_log_emit(log, level, "%s: it has overwritten %s", what, lost);
 }
 
 /* What became of who was writing the image, which is `what`; `otherwise`: nobody is known. */

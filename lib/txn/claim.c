@@ -181,6 +181,15 @@ static void list_snapshots(const struct stele_image *image,
 	}
 }
 
+/* By who came no further: it is lost all the same. */
+static void inherit_lost(struct stele_claim *claim)
+{
+	const char *lost = stele_copies_lost(&claim->seen);
+
+	if (lost)
+		snprintf(claim->lost, sizeof(claim->lost), "%s", lost);
+}
+
 /* What is lost if that image is overwritten, in the room that a label has. */
 static void tell_lost(struct stele_claim *claim, const struct stele_image *image)
 {
@@ -189,8 +198,10 @@ static void tell_lost(struct stele_claim *claim, const struct stele_image *image
 	const char *label = image->sb.label;
 	char names[NAMES_SIZE], text[NAMES_SIZE + STELE_NAME_SIZE_MAX + 16];
 
-	if (!image->catalog.counts.snapshots)
+	if (!image->catalog.counts.snapshots) {
+		inherit_lost(claim);
 		return;
+	}
 	list_snapshots(image, names);
 	snprintf(text, sizeof(text), "%s%s%s%s", *label ? "'" : "", label,
 		 *label ? "': " : "", names);
@@ -287,6 +298,7 @@ static int check_image(struct stele_claim *claim)
 			refuse_cut_short(claim);
 		return claim->force ? 1 : -EEXIST;
 	case -EINPROGRESS:
+		inherit_lost(claim);
 		refuse_unfinished(claim);
 		return claim->force ? 1 : -EEXIST;
 	case -ENOTUNIQ:

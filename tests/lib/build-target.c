@@ -201,6 +201,12 @@ static void test_taken(void)
 	is_string("'older': 'v1'", copies.copy[2].sb.label,
 		  "are sound, and say what was there");
 	stele_claim_drop(&claim, true);
+	if (stele_claim_open(&claim, target, &want, &quiet))
+		bail("cannot claim '%s' again", target);
+	is_int(0, stele_claim_take(&claim), "is taken once more");
+	is_int(0, stele_copies_read(claim.dev, &copies), "as it had come no further");
+	is_string("'older': 'v1'", copies.copy[2].sb.label, "it is not forgotten");
+	stele_claim_drop(&claim, true);
 	is_int(0, build(with_flags(STELE_FORCE), NULL), "built again");
 }
 
