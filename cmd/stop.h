@@ -2,8 +2,8 @@
 /*
  * stop.h - SIGINT, SIGTERM and SIGHUP as a request to end cleanly
  *
- * The first one is only recorded; working code polls stop_requested().
- * A second one terminates the program at once, as usual.
+ * The first one is only recorded; working code polls stop_requested(). One that comes half
+ * a second later or more terminates the program at once, as usual.
  */
 #ifndef STELE_CMD_STOP_H
 #define STELE_CMD_STOP_H

@@ -27,17 +27,20 @@ unfinished() {
 	done
 }
 
-# interrupted SIGNAL TARGET: sets status and err of a build that got it while
+# interrupted "SIGNAL..." TARGET: sets status and err of a build that got them while
 # writing. Shells start background jobs with SIGINT ignored.
 interrupted() {
-	local pid
+	local pid signal
 	env --default-signal=INT stele build --force "$tmp/huge" "$2" \
 		>"$tmp/out" 2>"$tmp/err" &
 	pid=$!
 	until [ -e "$2" ] && unfinished "$2"; do
 		kill -0 $pid 2>/dev/null || bail "the build ended: $(<"$tmp/err")"
 	done
-	kill "-$1" $pid
+	for signal in $1; do
+		kill "-$signal" $pid
+		read -rt 0.01 <> <(:) # it is no longer pending
+	done
 	wait $pid 2>/dev/null
 	status=$?
 	err=$(<"$tmp/err")
@@ -141,5 +144,15 @@ is "v1 over" \
 interrupted INT "$tmp/file"
 is 130 "$status" "a file: dies of the signal" || diag "$err"
 ok "a file that the build made is removed" test ! -e "$tmp/file"
+# timeout(1) sends one to the process, and one to its group.
+clean=0
+for ((try = 0; try < 10 && clean < 3; try++)); do
+	began=${EPOCHREALTIME/./}
+	interrupted "INT INT" "$tmp/file"
+	[ ! -e "$tmp/file" ] && clean=$((clean + 1)) && continue
+	[ $((${EPOCHREALTIME/./} - began)) -lt 400000 ] && break
+	rm "$tmp/file" # by bad luck they were further apart
+done
+is "130 3" "$status $clean" "two signals at once: dies of one, having cleaned up" || diag "$err"
 
 done_testing
