@@ -5,6 +5,13 @@
  * Files are opened without blocking, and read by offset: what was a file during the scan
  * may be a fifo now, of which that takes nothing. Reading asks for a byte more than there
  * were (reader.c), which tells of another size; large files are looked at before.
+ *
+ * What takes several reads could be of two versions, so its size and times are looked at
+ * before the first and after the last one. That does not tell of a second change within the
+ * tick of the kernel's clock in which the first one was made (1 to 10 ms; Linux 6.13 has finer
+ * times for who looks at them), or within the unit of coarser times, which some filesystems
+ * have; of stores to a mapped page that was dirty already; and of what comes during the only
+ * read of a small file, which most filesystems hold apart from writes by the page.
  */
 #include "lib/source/directory.h"
 
@@ -102,6 +109,8 @@ struct reader {
 	const struct stele_directory *directory;
 	int fd;
 	uint64_t asked; /* for bytes ahead, up to here */
+	bool watched;
+	struct stat before; /* if watched: as it was before its first byte was read */
 };
 
 static int reader_new(void *user, void **out)
@@ -115,12 +124,29 @@ static int reader_new(void *user, void **out)
 	return 0;
 }
 
-static bool is_file_of(int fd, uint64_t size)
+/* Return: 0; -ETXTBSY: it is no file of that size. */
+static int watch(struct reader *reader, uint64_t size)
 {
+	struct stat *st = &reader->before;
+
+	reader->watched = true;
+	return !fstat(reader->fd, st) && S_ISREG(st->st_mode) && (uint64_t)st->st_size == size ?
+		       0 : -ETXTBSY;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool has_changed(const struct reader *reader)
+{
+	const struct stat *before = &reader->before;
 	struct stat st;
 
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-	       (uint64_t)st.st_size == size;
+	return fstat(reader->fd, &st) || st.st_size != before->st_size ||
+	       !same_time(&st.st_mtim, &before->st_mtim) ||
+	       !same_time(&st.st_ctim, &before->st_ctim);
 }
 
 static int open_file(void *user, const struct stele_source_entry *entry,
@@ -137,14 +163,15 @@ static int open_file(void *user, const struct stele_source_entry *entry,
 		return -ENOENT;
 	if (fd < 0)
 		return fd;
+	reader->fd = fd;
+	reader->watched = false;
 	if (entry->data_size >= SEQUENTIAL_SIZE) {
-		if (!is_file_of(fd, entry->data_size)) {
+		if (watch(reader, entry->data_size)) {
 			close(fd);
 			return -ETXTBSY;
 		}
 		posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	}
-	reader->fd = fd;
 	reader->asked = entry->data_size >= AHEAD_SIZE ? 0 : UINT64_MAX;
 	stele_labels_values(&reader->directory->labels, entry, values);
 	return 0;
@@ -160,20 +187,38 @@ static void read_ahead(struct reader *reader, uint64_t at)
 	}
 }
 
-static int64_t read_file(void *user, const struct stele_source_entry *entry,
-			 uint64_t offset, void *data, size_t size)
+static int64_t read_at(const struct reader *reader, uint64_t offset, void *data, size_t size)
 {
-	struct reader *reader = user;
 	ssize_t ret;
 
-	(void)entry;
-	read_ahead(reader, offset);
 	do
 		ret = pread(reader->fd, data, size, (off_t)offset);
 	while (ret < 0 && errno == EINTR);
 	if (ret < 0 && (errno == ESPIPE || errno == EISDIR))
 		return -ETXTBSY;
 	return ret < 0 ? -errno : ret;
+}
+
+/* A first read that cannot be the only one, or was not, is of a file that is watched. */
+static int64_t read_file(void *user, const struct stele_source_entry *entry,
+			 uint64_t offset, void *data, size_t size)
+{
+	struct reader *reader = user;
+	const uint64_t left = entry->data_size - offset;
+	int64_t ret;
+
+	read_ahead(reader, offset);
+	ret = reader->watched || size >= left ? read_at(reader, offset, data, size) : 0;
+	if (!reader->watched && ret >= 0 && (uint64_t)ret < left) {
+		if (watch(reader, entry->data_size))
+			return -ETXTBSY;
+		ret = read_at(reader, offset, data, size);
+	}
+	/* Less than was asked for: that was the end, and the last read. */
+	if (reader->watched && ret >= 0 && (uint64_t)ret >= left && (size_t)ret < size &&
+	    has_changed(reader))
+		return -ETXTBSY;
+	return ret;
 }
 
 static void close_file(void *user)

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -182,6 +183,15 @@ static void make_file(int at, const char *name, const char *data)
 
 	if (fd < 0 || write(fd, data, strlen(data)) != (ssize_t)strlen(data))
 		sysbail("cannot write %s", name);
+	close(fd);
+}
+
+static void resize(int at, const char *name, size_t size)
+{
+	int fd = openat(at, name, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size))
+		sysbail("cannot resize %s", name);
 	close(fd);
 }
 
@@ -484,7 +494,7 @@ static int open_key(const struct stele_source *source, void *reader,
 static int take_key(const struct stele_source *source, void *reader,
 		    const char *key, uint64_t size)
 {
-	const struct stele_source_entry entry = {.size = sizeof(entry)};
+	const struct stele_source_entry entry = {.size = sizeof(entry), .data_size = size};
 	int64_t ret = open_key(source, reader, key, size);
 	char data[8192];
 
@@ -502,7 +512,7 @@ static void test_read(void)
 	char *path = path_of("read");
 	int top = top_dir("read");
 	struct stele_source source;
-	struct stele_source_entry entry = {.size = sizeof(entry)};
+	struct stele_source_entry entry = {.size = sizeof(entry), .data_size = 10};
 	const struct stele_source_ops *ops = &source.ops;
 	char data[16];
 	void *reader;
@@ -548,6 +558,112 @@ static void test_read(void)
 	       "of an empty file, too");
 	close(fifo);
 	ops->reader_free(reader);
+	stele_source_close(&source);
+	close(top);
+	free(path);
+}
+
+static size_t pread_max = SIZE_MAX; /* reads of more come back short */
+
+ssize_t pread(int fd, void *data, size_t size, off_t offset)
+{
+	return syscall(SYS_pread64, fd, data, size < pread_max ? size : pread_max, offset);
+}
+
+enum torn_how {
+	TORN_NOT,
+	TORN_WRITTEN,
+	TORN_BACKDATED, /* and has its old mtime again */
+};
+
+#define TORN_SMALL 10u
+#define TORN_LARGE (1u << 20)
+#define TICK_US	   20000 /* of the kernel's clock, at most */
+
+/* A file is overwritten, in its size, when `at` bytes of it were read by reads of `piece`. */
+static const struct torn {
+	const char *what;
+	size_t size, piece, at, short_read;
+	enum torn_how how;
+	int wanted;
+} torn[] = {
+	{"several reads", TORN_SMALL, 4, TORN_SMALL, 0, TORN_NOT, 0},
+	{"between two reads", TORN_SMALL, 4, 4, 0, TORN_WRITTEN, -ETXTBSY},
+	{"after the last byte, before the end was seen", TORN_SMALL, 5, 10, 0, TORN_WRITTEN,
+	 -ETXTBSY},
+	{"its mtime as it was", TORN_SMALL, 4, 4, 0, TORN_BACKDATED, -ETXTBSY},
+	{"before its only read", TORN_SMALL, 11, 0, 0, TORN_WRITTEN, 0},
+	{"behind a read that came back short", TORN_SMALL, 11, 3, 3, TORN_WRITTEN,
+	 -ETXTBSY},
+	{"large", TORN_LARGE, 65536, TORN_LARGE, 0, TORN_NOT, 0},
+	{"large, between two reads", TORN_LARGE, 65536, 65536, 0, TORN_WRITTEN, -ETXTBSY},
+	{"large, before its only read", TORN_LARGE, TORN_LARGE + 1, 0, 0, TORN_WRITTEN, -ETXTBSY},
+};
+
+static void overwrite(int top, enum torn_how how)
+{
+	int fd = openat(top, "file", O_WRONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (how == TORN_NOT) {
+		close(fd);
+		return;
+	}
+	if (fd < 0 || fstat(fd, &st) || pwrite(fd, "x", 1, 0) != 1 ||
+	    (how == TORN_BACKDATED &&
+	     futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim})))
+		sysbail("cannot overwrite the file");
+	close(fd);
+}
+
+/* As reader.c does: a byte more is asked for where the piece has room for it. */
+static int read_torn(const struct stele_source_ops *ops, void *reader, int top,
+		     const struct torn *t)
+{
+	const struct stele_source_entry entry = {.size = sizeof(entry), .data_size = t->size};
+	char *data = malloc(t->piece);
+	bool done = false;
+	int64_t got = 1;
+	size_t at = 0;
+
+	pread_max = t->short_read ? t->short_read : SIZE_MAX;
+	while (got > 0) {
+		const size_t want = t->size - at < t->piece ? t->size - at + 1 : t->piece;
+
+		if (at >= t->at && !done) {
+			overwrite(top, t->how);
+			done = true;
+		}
+		got = ops->read(reader, &entry, at, data, want);
+		at += got > 0 ? (size_t)got : 0;
+		if (at == t->size && got > 0 && (size_t)got < want)
+			break;
+	}
+	pread_max = SIZE_MAX;
+	free(data);
+	return got < 0 ? (int)got : at == t->size ? 0 : -ETXTBSY;
+}
+
+static void test_torn(void)
+{
+	char *path = path_of("torn");
+	int top = top_dir("torn");
+	struct stele_source source;
+	void *reader;
+
+	stele_source_open_directory(path, 0, 0, &(struct stele_build_opts){0}, NULL, &source);
+	is_int(0, source.ops.reader_new(source.user, &reader), "a reader");
+	for (size_t i = 0; i < sizeof(torn) / sizeof(*torn); i++) {
+		unlinkat(top, "file", 0);
+		make_file(top, "file", "0123456789");
+		resize(top, "file", torn[i].size);
+		usleep(TICK_US);
+		is_int(0, open_key(&source, reader, "file", torn[i].size), "open");
+		is_int(torn[i].wanted, read_torn(&source.ops, reader, top, &torn[i]),
+		       "overwritten: %s", torn[i].what);
+		source.ops.close(reader);
+	}
+	source.ops.reader_free(reader);
 	stele_source_close(&source);
 	close(top);
 	free(path);
@@ -647,6 +763,7 @@ int main(void)
 	test_unreadable();
 	test_stops();
 	test_read();
+	test_torn();
 	test_moved();
 	test_quote();
 	return done();
