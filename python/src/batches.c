@@ -6,6 +6,9 @@
  * transform, and signal handlers, which are looked for once more. Nothing of Python runs
  * between counting and the return. The other way round, what was not returned is not
  * counted, and whatever failed, the next call goes on behind it.
+ *
+ * A loader has one place, so it serves one iterator: the one that began last. Any other
+ * would take from an epoch that is not its own, and is told so.
  */
 #include "py.h"
 
@@ -14,8 +17,12 @@
 
 struct batches {
 	PyObject *loader, *transform; /* NULL: none */
-	atomic_int begun, over;
+	uint64_t turn; /* of the loader, with its lock; 0: not begun */
+	atomic_int over;
 };
+
+/* What an iterator may find, beside negative errno. */
+enum { END, TAKEN, OUTDATED };
 
 /* What the library's state has after the word of version and digest. */
 enum place { SEED = 8, EPOCH = 16, POSITION = 24 };
@@ -69,6 +76,11 @@ static void batches_dealloc(PyObject *self)
 
 /* ---- begin ------------------------------------------------------------------------------ */
 
+static int is_outdated(const struct batches *b, const struct py_lender *l)
+{
+	return b->turn != l->turn;
+}
+
 /*
  * With the lock: the next epoch, unless the loader was just placed. As long as nothing was
  * taken from it, whoever iterates again gets the same one.
@@ -79,7 +91,7 @@ static int begin(struct batches *b, struct py_lender *l)
 	uint64_t epoch;
 	int err = 0;
 
-	if (atomic_load(&b->begun))
+	if (b->turn)
 		return 0;
 	if (!l->fresh) {
 		stele_loader_save(l->loader, place);
@@ -91,42 +103,48 @@ static int begin(struct batches *b, struct py_lender *l)
 		err = py_lender_restore(l, place);
 	}
 	if (!err)
-		atomic_store(&b->begun, 1);
+		b->turn = ++l->turn;
 	return err;
 }
 
-/* For who waits by himself for what next() returns. */
+/* For who waits by himself for what next() returns: is there anything to wait for? */
 static PyObject *batches_begin(PyObject *self, PyObject *unused)
 {
 	struct batches *b = py_data(self);
-	struct py_lender *l = py_loader_enter(b->loader);
-	int err;
+	struct py_lender *l;
+	int outdated, err;
 
 	(void)unused;
+	if (atomic_load(&b->over))
+		return Py_NewRef(Py_False);
+	l = py_loader_enter(b->loader);
 	if (!l)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	pthread_mutex_lock(&l->lock);
 	err = begin(b, l);
+	outdated = is_outdated(b, l);
 	pthread_mutex_unlock(&l->lock);
 	Py_END_ALLOW_THREADS
 	py_loader_leave(l);
-	return err ? py_raise(err, NULL) : Py_NewRef(Py_None);
+	return err ? py_raise(err, NULL) : PyBool_FromLong(!outdated);
 }
 
 /* ---- take ------------------------------------------------------------------------------- */
 
 /*
  * Wait for a batch, with the lock and without the GIL; signal handlers run without the
- * lock, and may use the loader. Return: 0; -1 with an exception.
+ * lock, and may use the loader, even iterate. Return: 0; -1 with an exception.
  */
-static int wait_for_batch(struct py_lender *l, PyThreadState **thread)
+static int wait_for_batch(const struct batches *b, struct py_lender *l,
+			  PyThreadState **thread)
 {
 	struct pollfd fd = {.fd = l->fd, .events = POLLIN};
 	int ready;
 
-	while (!(ready = poll(&fd, 1, (int)(PY_WAIT_NS / 1000000))) ||
-	       (ready < 0 && errno == EINTR)) {
+	while (!is_outdated(b, l) &&
+	       (!(ready = poll(&fd, 1, (int)(PY_WAIT_NS / 1000000))) ||
+		(ready < 0 && errno == EINTR))) {
 		int interrupted;
 
 		pthread_mutex_unlock(&l->lock);
@@ -179,7 +197,7 @@ struct found {
 	struct failed failed;
 };
 
-/* With the lock. Return: 1; 0: the epoch is over; negative errno, `failed` is set. */
+/* With the lock. Return: TAKEN; END; negative errno, `failed` is set. */
 static int take(struct py_lender *l, struct found *found)
 {
 	struct stele_batch batch = {.size = sizeof(batch)};
@@ -204,7 +222,14 @@ static int take(struct py_lender *l, struct found *found)
 		.number = found->taken.number,
 	};
 	found->block = py_lender_lend(l, &batch);
-	return 1;
+	return TAKEN;
+}
+
+static void raise_outdated(void)
+{
+	PyErr_SetString(PyExc_RuntimeError,
+			"a later iteration of this Loader has begun, and it reads one epoch "
+			"at a time: open a Loader for each loop");
 }
 
 /* A Batch; NULL without an exception: the epoch is over. */
@@ -218,17 +243,19 @@ static PyObject *take_batch(struct batches *b, struct py_lender *l, struct py_ta
 	py_lender_collect(l);
 	ret = begin(b, l);
 	if (!ret) {
-		interrupted = wait_for_batch(l, &thread);
+		interrupted = wait_for_batch(b, l, &thread);
 		if (!interrupted)
-			ret = take(l, &found);
+			ret = is_outdated(b, l) ? OUTDATED : take(l, &found);
 	}
 	pthread_mutex_unlock(&l->lock);
 	PyEval_RestoreThread(thread);
 	if (ret < 0)
 		raise_failed(ret, &found.failed);
-	else if (!ret && !interrupted)
+	else if (ret == OUTDATED)
+		raise_outdated();
+	else if (ret == END && !interrupted)
 		atomic_store(&b->over, 1);
-	if (ret <= 0)
+	if (ret != TAKEN)
 		return NULL;
 	*taken = found.taken;
 	return found.block ? py_batch_new(l->state, found.block, &found.info) :

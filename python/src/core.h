@@ -123,6 +123,7 @@ struct py_lender {
 	uint64_t steps; /* of an epoch */
 	uint64_t step_size; /* in positions */
 	int fresh; /* with the lock: nothing was taken since it was placed */
+	uint64_t turn; /* with the lock: of the iterator that began last, from 1 */
 	/* Under py_lock: */
 	uint64_t taken, counted; /* numbers of the newest batches */
 	uint8_t place[STELE_LOADER_STATE_SIZE]; /* behind what was counted */

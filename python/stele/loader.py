@@ -124,7 +124,10 @@ class Loader(_stele.Loader, Generic[T]):
     world_size * batch_size positions of it; so a state taken by 8 ranks can be loaded by
     6, at any batch size, and each sample of the epoch comes exactly once.
 
-    Iterating begins the next epoch, or goes on where a state that was just loaded says. An
+    Iterating begins the next epoch, or goes on where a state that was just loaded says. A
+    Loader has one place, and serves the iteration that began last: an earlier one, going on
+    then, gets a RuntimeError. PyTorch's DataLoader makes a new independent iterator each
+    time; here ``zip(loader, loader)`` and nested loops take a Loader for each of them. An
     exception ends no iterator: its next() goes on behind the batch that failed. Reading
     ahead ends with close(), or with a with statement. One thread at a time may use a
     loader. A child after fork() opens its own. It takes the place of PyTorch's DataLoader;
@@ -238,12 +241,13 @@ class Loader(_stele.Loader, Generic[T]):
 
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
-        descriptor = self._fd
+        descriptor = os.dup(self._fd)  # a loop has one reader of each
         loop.add_reader(descriptor, ready.set)
         try:
             await ready.wait()
         finally:
             loop.remove_reader(descriptor)
+            os.close(descriptor)
 
     # ---- place
 
@@ -343,8 +347,8 @@ class _AsyncBatches(AsyncIterator[T]):
         self._batches = loader._iterate(loader._transform)
 
     async def __anext__(self) -> T:
-        self._batches._begin()
-        await self._loader._ready()
+        if self._batches._begin():
+            await self._loader._ready()
         for batch in self._batches:  # not next(): no signal handler runs before the return
             found: T = batch
             return found

@@ -50,6 +50,48 @@ class Loaders(unittest.TestCase):
         next(iter(loader))
         self.assertEqual({b.epoch for b in loader}, {3})
 
+    def test_one_iteration_at_a_time(self):
+        """The one that began last; no other takes from its epoch."""
+        outdated = self.assertRaisesRegex(RuntimeError, "a Loader for each loop")
+        loader = self.loader(batch_size=100)
+        pairs = []
+        with outdated:
+            for a, b in zip(loader, loader, strict=True):
+                pairs.append(((a.epoch, a.step), (b.epoch, b.step)))
+        self.assertEqual(pairs, [((0, 0), (1, 0))])
+        loader = self.loader(batch_size=100)
+        with outdated:
+            for outer in loader:
+                for inner in loader:
+                    self.assertEqual((outer.epoch, inner.epoch), (0, 1))
+                    break
+        first, second = iter(loader), iter(loader)
+        next(first)
+        next(second)
+        state = loader.state_dict()
+        for _ in range(2):
+            with outdated:
+                next(first)
+        self.assertEqual(loader.state_dict(), state)
+        self.assertEqual([(b.epoch, b.step) for b in second], [(3, i) for i in range(1, 6)])
+        with outdated:  # also once that one is over
+            next(first)
+        self.assertEqual({b.epoch for b in loader}, {4})
+        self.assertEqual(list(second), [])  # it had its end
+
+    def test_outdated_by_a_place(self):
+        """Not by what was placed, but by who iterates from there."""
+        loader = self.loader(batch_size=100)
+        it = iter(loader)
+        next(it)
+        loader.set_epoch(5)
+        unused = iter(loader)
+        self.assertEqual(next(it).epoch, 5)
+        loader.set_epoch(7)
+        self.assertEqual(next(unused).epoch, 7)
+        with self.assertRaises(RuntimeError):
+            next(it)
+
     def test_where(self):
         loader = self.loader(batch_size=10, where="label = 2 AND id > 20", drop_last=True)
         wanted = [i for i in self.ds.select("label = 2").tolist() if i > 20]
@@ -301,3 +343,33 @@ class Loaders(unittest.TestCase):
         seen, beats = asyncio.run(run())
         self.assertEqual(sorted(seen), self.all)
         self.assertGreater(beats, 1)
+
+    def test_async_one_at_a_time(self):
+        async def run():
+            loader = self.loader(batch_size=100)
+            first, second = aiter(loader), aiter(loader)
+            await anext(first)
+            await anext(second)
+            with self.assertRaisesRegex(RuntimeError, "a Loader for each loop"):
+                await anext(first)
+            self.assertEqual({batch.epoch async for batch in second}, {1})
+            third = aiter(loader)
+            await anext(third)
+            with self.assertRaises(StopAsyncIteration):
+                await anext(second)
+
+        asyncio.run(run())
+
+    def test_async_two_tasks(self):
+        """Whoever is too late is told, and does not wait for good."""
+
+        async def count(loader):
+            return len([batch async for batch in loader])
+
+        async def run(loader):
+            tasks = asyncio.gather(count(loader), count(loader), return_exceptions=True)
+            return await asyncio.wait_for(tasks, 60)
+
+        outdated, counted = asyncio.run(run(self.loader(batch_size=1)))
+        self.assertIsInstance(outdated, RuntimeError)
+        self.assertEqual(counted, len(self.all))

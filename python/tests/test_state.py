@@ -188,6 +188,32 @@ class States(unittest.TestCase):
         self.assertEqual(seen[0], begin)
         self.assertEqual(seen[4:], [begin, seen[5], 12, 0])
 
+    def test_iterated_while_waiting(self):
+        """By a signal handler: who waited gets nothing of that epoch."""
+        loader, inner = self.loader(), []
+
+        def iterate(*_):
+            os.write(loader._fd, (1).to_bytes(8, "little"))
+            inner.append(next(iter(loader)))
+
+        self.on_alarm(iterate)
+        it = iter(loader)
+        next(it)
+        select.select([loader._fd], [], [])
+        os.read(loader._fd, 8)  # as if nothing were there
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with self.assertRaises(RuntimeError):
+            next(it)
+        self.assertEqual([(batch.epoch, batch.step) for batch in inner], [(1, 0)])
+        self.on_alarm(stop)  # in the place of waiting for what it does not get
+        select.select([loader._fd], [], [])
+        os.read(loader._fd, 8)
+        signal.setitimer(signal.ITIMER_REAL, 5)
+        with self.assertRaises(RuntimeError):
+            next(it)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.assertIs(it._begin(), False)
+
     def test_dropped(self):
         """With an exception on its way, before anybody looked at it: as if not returned."""
         wanted = ids(self.loader())
