@@ -12,6 +12,7 @@
 struct dataset {
 	struct py_core *core; /* under py_lock; NULL: closed */
 	struct py_selection selection;
+	_Atomic(uint64_t *) sorted; /* its ids, once a key was looked for; NULL: none was */
 };
 
 static struct dataset *dataset_of(PyObject *self)
@@ -132,8 +133,13 @@ static PyObject *dataset_close(PyObject *self, PyObject *unused)
 
 static void dataset_dealloc(PyObject *self)
 {
+	struct dataset *dataset = dataset_of(self);
+	uint64_t *sorted = atomic_load(&dataset->sorted);
+
 	close_dataset(self);
-	py_selection_release(&dataset_of(self)->selection);
+	if (sorted != dataset->selection.ids)
+		free(sorted);
+	py_selection_release(&dataset->selection);
 	py_object_free(self);
 }
 
@@ -194,6 +200,25 @@ static PyObject *read_many(PyObject *self, struct py_core *core,
 	return list;
 }
 
+/* Without the GIL: is it one of the dataset? Return: 0; -ENOENT; -ENOMEM. */
+static int check_id(struct dataset *dataset, uint64_t id)
+{
+	const struct py_selection *selection = &dataset->selection;
+	uint64_t *sorted = atomic_load(&dataset->sorted), *found = NULL;
+
+	if (selection->ids && !sorted) {
+		sorted = py_selection_sort(selection);
+		if (!sorted)
+			return -ENOMEM;
+		if (!atomic_compare_exchange_strong(&dataset->sorted, &found, sorted)) {
+			if (sorted != selection->ids)
+				free(sorted);
+			sorted = found; /* of another thread */
+		}
+	}
+	return py_selection_has(selection, sorted, id) ? 0 : -ENOENT;
+}
+
 /* Return: 0; -1 with an exception. */
 static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *id)
 {
@@ -210,6 +235,8 @@ static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *i
 	err = size && size <= STELE_KEY_SIZE_MAX ?
 		      stele_dataset_lookup(core->ds, data, (size_t)size, id) :
 		      -ENOENT;
+	if (!err)
+		err = check_id(dataset_of(self), *id);
 	Py_END_ALLOW_THREADS
 	Py_DECREF(bytes);
 	if (err == -ENOENT)
@@ -293,6 +320,34 @@ static PyObject *dataset_ids(PyObject *self, PyObject *unused)
 					     (Py_ssize_t)(s->count * sizeof(*s->ids)));
 }
 
+/* Is this id of the snapshot one of the dataset? Also after close(). */
+static PyObject *dataset_has(PyObject *self, PyObject *id)
+{
+	const uint64_t number = PyLong_AsUnsignedLongLong(id);
+	int err;
+
+	if (PyErr_Occurred())
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = check_id(dataset_of(self), number);
+	Py_END_ALLOW_THREADS
+	return err == -ENOMEM ? PyErr_NoMemory() : PyBool_FromLong(!err);
+}
+
+static PyObject *dataset_is_whole(PyObject *self, PyObject *unused)
+{
+	const struct py_selection *s = &dataset_of(self)->selection;
+	struct py_core *core = py_dataset_enter(self);
+	int whole;
+
+	(void)unused;
+	if (!core)
+		return NULL;
+	whole = !s->ids && s->count == core->info.sample_count;
+	py_dataset_leave(core);
+	return PyBool_FromLong(whole);
+}
+
 static PyObject *dataset_keys(PyObject *self, PyObject *prefix)
 {
 	struct py_core *core = py_dataset_enter(self);
@@ -316,9 +371,12 @@ static PyMethodDef methods[] = {
 	{"_getitems", dataset_subscript, METH_O, "__getitems__ as Grain calls it."},
 	{"find", dataset_find, METH_O,
 	 "find($self, key, /)\n--\n\n"
-	 "The id of the sample with this key in the snapshot. stele.NotFound."},
+	 "The id, in the snapshot, of the sample with this key. stele.NotFound: there is none,\n"
+	 "or it is not of this subset."},
 	{"_select", dataset_select, METH_O, NULL},
 	{"_ids", dataset_ids, METH_NOARGS, NULL},
+	{"_has", dataset_has, METH_O, NULL},
+	{"_is_whole", dataset_is_whole, METH_NOARGS, NULL},
 	{"_keys", dataset_keys, METH_O, NULL},
 	{"_fields", py_dataset_fields, METH_NOARGS, NULL},
 	{"_info", py_dataset_info, METH_NOARGS, NULL},

@@ -4,7 +4,8 @@
  *
  * Indices are those of a Dataset, which may be a part of its snapshot; ids are the
  * snapshot's. Every index is checked against the length before it becomes an id. What is
- * bool is never an index of several: it is part of a mask.
+ * bool is never an index of several: it is part of a mask. Whether an id is selected is
+ * asked of a range, or of ids in ascending order.
  */
 #include "py.h"
 
@@ -15,6 +16,36 @@ void py_selection_release(struct py_selection *selection)
 {
 	free(selection->ids);
 	selection->ids = NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+uint64_t *py_selection_sort(const struct py_selection *in)
+{
+	uint64_t at = 1, *sorted;
+
+	while (at < in->count && in->ids[at - 1] <= in->ids[at])
+		at++;
+	if (at >= in->count)
+		return in->ids;
+	sorted = malloc(in->count * sizeof(*sorted));
+	if (!sorted)
+		return NULL;
+	memcpy(sorted, in->ids, in->count * sizeof(*sorted));
+	qsort(sorted, in->count, sizeof(*sorted), compare);
+	return sorted;
+}
+
+int py_selection_has(const struct py_selection *in, const uint64_t *sorted, uint64_t id)
+{
+	if (!in->ids)
+		return id >= in->first && id - in->first < in->count;
+	return bsearch(&id, sorted, in->count, sizeof(id), compare) != NULL;
 }
 
 static int map(const struct py_selection *in, long long index, uint64_t *id)

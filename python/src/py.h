@@ -150,6 +150,10 @@ int py_selection_index(const struct py_selection *in, PyObject *index, uint64_t 
 int py_selection_pick(const struct py_selection *in, PyObject *which,
 		      struct py_selection *out);
 void py_selection_release(struct py_selection *selection);
+/* The ids in ascending order: its own, or a copy to be freed. NULL: no memory. */
+uint64_t *py_selection_sort(const struct py_selection *in);
+/* Is this id selected? `sorted` as above, and not used for a range. */
+int py_selection_has(const struct py_selection *in, const uint64_t *sorted, uint64_t id);
 
 /* ---- datasets ------------------------------------------------------------------ */
 

@@ -37,6 +37,7 @@ DTYPES = (
     "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
 _CHUNK = 64  # samples read ahead by iteration
+_LOOKED_AT = 100_000  # keys of a snapshot, for those of a subset that are offered
 
 
 def verify_number(verify: str | None) -> int:
@@ -177,7 +178,8 @@ class Dataset(_stele.Dataset):
     fork() and, pickled, after spawn. Reads of all threads of a process go out together,
     through one reader, with the GIL released.
 
-    ``ds[i]``, ``ds[-1]``: one Sample; ``ds["key"]``, ``ds[b"key"]``: by key;
+    ``ds[i]``, ``ds[-1]``: one Sample; ``ds["key"]``, ``ds[b"key"]``: by key, of a subset
+    only one that is in it;
     ``ds[[3, 1]]``, ``ds[array]``, ``ds[10:20]``: a list, read in one submission; an
     array or list of bool, as long as the dataset, selects where it is true, as
     ``ds[ds.column("label") == 3]``.
@@ -212,7 +214,7 @@ class Dataset(_stele.Dataset):
             yield from self[first : first + _CHUNK]
 
     def __contains__(self, key: object) -> bool:
-        """Is there a sample with this key in the snapshot?"""
+        """Is there a sample with this key?"""
         if not isinstance(key, (str, bytes)):
             return False
         try:
@@ -222,21 +224,32 @@ class Dataset(_stele.Dataset):
         return True
 
     def keys(self, prefix: str | bytes = "") -> Iterator[str]:
-        """Keys of the snapshot that begin with prefix, in byte order, lazily."""
-        return (key for key, _ in self._keys(prefix))
+        """Keys that begin with prefix, in byte order, lazily; of a subset, those that are in it.
+
+        They are found among all of the snapshot that begin with prefix.
+        """
+        return (key for key, _ in self.items(prefix))
 
     def items(self, prefix: str | bytes = "") -> Iterator[tuple[str, int]]:
-        """Pairs of key and id, as keys()."""
-        return iter(self._keys(prefix))
+        """Pairs of key and id in the snapshot, as keys()."""
+        pairs = self._keys(prefix)
+        return iter(pairs) if self._is_whole() else filter(self._has_item, pairs)
+
+    def _has_item(self, pair: tuple[str, int]) -> bool:
+        return self._has(pair[1])
 
     def _ipython_key_completions_(self) -> list[str]:
         """What IPython offers in ds["...: the first keys."""
-        return list(itertools.islice(self.keys(), 1000))
+        some = itertools.islice(self._keys(""), _LOOKED_AT)
+        return [key for key, _ in itertools.islice(filter(self._has_item, some), 1000)]
 
     def subset(
         self, which: Indices | None = None, *, prefix: str | bytes | None = None
     ) -> Dataset:
         """Some of the samples, as a Dataset that shares everything with this one.
+
+        Other samples are out of its reach, by key too. The first look-up by key, where this
+        is no range and the ids are not ascending, sorts a copy of them: 8 bytes for each.
 
         Args:
             which: indices of this dataset: a range, slice, list, or array of integers;
@@ -249,7 +262,7 @@ class Dataset(_stele.Dataset):
             return self._select(which)
         ids = [id for _, id in self._keys(prefix)]
         part = self._ids()
-        if part == (0, self.info.sample_count):
+        if self._is_whole():
             return self._select(ids)
         if isinstance(part, tuple):
             first, count = part
@@ -312,7 +325,7 @@ class Dataset(_stele.Dataset):
         """Indices of the samples for which an expression is true, ascending."""
         ids = memoryview(self._where(where)).cast("Q")
         part = self._ids()
-        if part == (0, self.info.sample_count):
+        if self._is_whole():
             return ids
         if isinstance(part, tuple):
             first, count = part
@@ -354,7 +367,7 @@ class Dataset(_stele.Dataset):
         except ValueError:
             return "<stele.Dataset, closed>"
         name = pin(info.target, info.digest)
-        if len(self) == info.sample_count and self._ids() == (0, info.sample_count):
+        if self._is_whole():
             return f"stele.Dataset({name!r})"
         part = self._ids()
         if isinstance(part, tuple):
@@ -388,8 +401,7 @@ class Dataset(_stele.Dataset):
     def __reduce__(self) -> tuple[Any, ...]:
         info = self.info
         part = self._ids()
-        whole = part == (0, info.sample_count)
-        kept = None if whole else part if isinstance(part, tuple) else bytes(part)
+        kept = None if self._is_whole() else part if isinstance(part, tuple) else bytes(part)
         return _reopen, (type(self), info.target, info.digest, self._options, kept)
 
     def __enter__(self) -> Dataset:

@@ -125,7 +125,8 @@ def make(
     if isinstance(key, bytes):
         key = key.decode("utf-8", "surrogateescape")
     if errno == _errno.ENOENT and key is not None and id is None:
-        message = f"{short(key)}: no sample has this key"
+        of = "" if dataset is None or dataset._is_whole() else " of this subset"
+        message = f"{short(key)}: no sample{of} has this key"
     return _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
 
 

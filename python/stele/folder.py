@@ -45,7 +45,7 @@ def default_loader(file: Any) -> Any:
 def _open(root: Target | Dataset, verify: Verify | None) -> tuple[Dataset, str, str]:
     """A dataset, its name, and the prefix of keys that the end of root is."""
     if isinstance(root, Dataset):
-        if root._ids() != (0, root.info.sample_count):
+        if not root._is_whole():
             raise ValueError("a folder is made of a whole snapshot, not of a subset")
         return root, root.info.target, ""
     whole = os.fspath(root)

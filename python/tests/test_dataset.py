@@ -147,6 +147,38 @@ class Sequence(unittest.TestCase):
         self.assertEqual([self.ds[i].key for _, i in self.ds.items("class2/01")], wanted)
         self.assertEqual(list(self.ds.keys("zzz")), [])
 
+    def test_keys_of_a_subset(self):
+        """What is not in it is not found, however it was chosen."""
+        names = [s.key for s in self.ds]
+        shuffled = [i * 7 % 600 for i in range(300)]
+        for which in (range(100, 200), range(0), range(0, 600, 3), range(599, 300, -1), [],
+                      shuffled, shuffled + shuffled[:9], [5], [599, 0]):  # fmt: skip
+            part = self.ds.subset(which)
+            inside = set(which)
+            self.assertEqual(part.subset(slice(None))._ids(), part._ids())
+            for id, key in enumerate(names):
+                self.assertEqual(key in part, id in inside, (which, id))
+                if id in inside:
+                    self.assertEqual((part.find(key), part[key].id), (id, id))
+                    continue
+                for use in (part.find, part.__getitem__):
+                    with self.assertRaisesRegex(stele.NotFound, "no sample of this subset has"):
+                        use(key)
+            wanted = sorted((names[i], i) for i in inside)
+            self.assertEqual(list(part.items()), wanted)
+            self.assertEqual(list(part.keys("class2/")), [k for k, _ in wanted if "2/" in k])
+            self.assertEqual(part._ipython_key_completions_(), [k for k, _ in wanted])
+        train = self.ds.subset(prefix="class1/")
+        self.assertNotIn("class2/0002.bin", train)
+        self.assertIn("class1/0001.bin", train)
+        self.assertNotIn("class1/0001.bin", train.subset(range(1, len(train))))
+        again = pickle.loads(pickle.dumps(train))
+        self.addCleanup(again.close)
+        self.assertEqual(list(again.keys()), list(self.ds.keys("class1/")))
+        keys = train.items()
+        train.close()
+        self.assertEqual(len(list(keys)), 150)
+
     def test_column(self):
         labels = self.ds.column("label")
         self.assertEqual(labels.dtype, numpy.int64)

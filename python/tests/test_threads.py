@@ -67,6 +67,16 @@ class Shared(unittest.TestCase):
 
         together(use)
 
+    def test_first_look_up(self):
+        """Which sorts the ids of a subset: by all at once, for one of them."""
+        names = [s.key for s in self.ds]
+        for seed in range(20):
+            part = self.ds.subset(random.Random(seed).sample(self.all, 300))
+            wanted = sorted(s.key for s in part)
+            found = together(lambda _, part=part: [key for key in names if key in part])
+            for each in found:
+                self.assertEqual(sorted(each), wanted)
+
     def test_keys_come_once(self):
         keys = self.ds._keys("")
         seen = together(lambda _: list(keys))
