@@ -262,6 +262,8 @@ static PyObject *dataset_subscript(PyObject *self, PyObject *which)
 		if (!py_selection_index(&dataset_of(self)->selection, which, &id))
 			out = read_one(self, core, id, NULL);
 	} else if (!py_selection_pick(&dataset_of(self)->selection, which,
+				      "samples are selected by int, key, slice, or a "
+				      "sequence of int or bool",
 				      &picked)) {
 		out = read_many(self, core, &picked);
 		py_selection_release(&picked);
@@ -298,7 +300,9 @@ static PyObject *dataset_select(PyObject *self, PyObject *which)
 
 	if (!core)
 		return NULL;
-	if (!py_selection_pick(&dataset_of(self)->selection, which, &picked)) {
+	if (!py_selection_pick(&dataset_of(self)->selection, which,
+			       "subset() takes a slice, a sequence of int or bool, or "
+			       "prefix=", &picked)) {
 		part = dataset_make(Py_TYPE(self), core, &picked);
 		if (!part)
 			py_selection_release(&picked);

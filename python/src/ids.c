@@ -303,7 +303,7 @@ static int pick_range(const struct py_selection *in, PyObject *range,
 }
 
 int py_selection_pick(const struct py_selection *in, PyObject *which,
-		      struct py_selection *out)
+		      const char *wanted, struct py_selection *out)
 {
 	int err = 1;
 
@@ -311,10 +311,8 @@ int py_selection_pick(const struct py_selection *in, PyObject *which,
 	if (PySlice_Check(which))
 		return pick_slice(in, which, out);
 	if (PyBytes_Check(which) || PyUnicode_Check(which) ||
-	    !PySequence_Check(which)) {
-		PyErr_Format(PyExc_TypeError,
-			     "samples are selected by int, key, slice, or a "
-			     "sequence of int, not %R", Py_TYPE(which));
+	    !PySequence_Check(which) || py_selection_is_index(which)) {
+		PyErr_Format(PyExc_TypeError, "%s, not %R", wanted, Py_TYPE(which));
 		return -1;
 	}
 	if (Py_TYPE(which) == &PyRange_Type)

@@ -144,11 +144,12 @@ int py_selection_is_index(PyObject *which);
 int py_selection_index(const struct py_selection *in, PyObject *index, uint64_t *id);
 /*
  * Several: slice, range, any sequence of int, a 1-D buffer of integers, or as a mask a
- * sequence or buffer of bool, as long as `in`. The result has
- * ids of its own, to be released. Return: 0; -1 with an exception.
+ * sequence or buffer of bool, as long as `in`. `wanted` begins the message of a TypeError
+ * for anything else. The result has ids of its own, to be released. Return: 0; -1 with an
+ * exception.
  */
 int py_selection_pick(const struct py_selection *in, PyObject *which,
-		      struct py_selection *out);
+		      const char *wanted, struct py_selection *out);
 void py_selection_release(struct py_selection *selection);
 /* The ids in ascending order: its own, or a copy to be freed. NULL: no memory. */
 uint64_t *py_selection_sort(const struct py_selection *in);

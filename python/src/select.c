@@ -54,11 +54,16 @@ PyObject *py_dataset_where(PyObject *self, PyObject *where)
 		.progress_user = &s,
 	};
 	Py_ssize_t size;
-	const char *text = PyUnicode_AsUTF8AndSize(where, &size);
+	const char *text;
 	struct py_core *core;
 	PyObject *bytes = NULL;
 	int err;
 
+	if (!PyUnicode_Check(where))
+		return PyErr_Format(PyExc_TypeError,
+				    "where must be a str, such as 'label = 7', not %R",
+				    Py_TYPE(where));
+	text = PyUnicode_AsUTF8AndSize(where, &size);
 	if (text && strlen(text) != (size_t)size) {
 		PyErr_SetString(PyExc_ValueError, "embedded null character");
 		return NULL;

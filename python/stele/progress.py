@@ -99,6 +99,8 @@ class Listener:
         self._errors: list[str] = []
         self._next = 0.0
         self._watch: Callable[[Progress], object] | None = None
+        if not (watch is None or isinstance(watch, bool) or callable(watch)):
+            raise TypeError(f"progress must be callable, True, False or None, not {watch!r}")
         if watch is None:
             watch = sys.stderr is not None and sys.stderr.isatty()
         if callable(watch):

@@ -205,6 +205,7 @@ class Sequence(unittest.TestCase):
             ("key LIKE 'class2/01%'", sorted(i for _, i in self.ds.items("class2/01"))),
             (f"size = {largest}", [s.id for s in self.ds if len(s) == largest]),
             ("label > 99", []),
+            ("label = 'class3'", []),  # as the docstring warns
             ("NULL", []),
             ("1", numbers),
         ):
@@ -222,7 +223,7 @@ class Sequence(unittest.TestCase):
                 self.ds.select(bad)
         with self.assertRaisesRegex(ValueError, "no such column: labl .there are id, key"):
             self.ds.select("labl = 2")
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(TypeError, "^where must be a str, .*, not <class 'int'>$"):
             self.ds.select(7)
 
     def test_select_interrupted(self):
@@ -265,6 +266,13 @@ class Sequence(unittest.TestCase):
         self.assertNotEqual(repr(part), repr(self.ds))
         with self.assertRaises(TypeError):
             self.ds.subset()
+        for bad in (5, "class1", b"class1", 1.5, {1, 2}, numpy.int64(5), numpy.array(5)):
+            with self.assertRaisesRegex(
+                TypeError, r"^subset\(\) takes a slice, .*prefix=, not <class"
+            ):
+                self.ds.subset(bad)
+        with self.assertRaisesRegex(TypeError, "^samples are selected by int, key, .*'float'>$"):
+            self.ds[1.5]
 
     def test_damaged_class_names(self):
         with stele.open(images.unnamed()) as ds:

@@ -107,6 +107,8 @@ class Loaders(unittest.TestCase):
         self.assertEqual({s["label"] for b in loader for s in b}, {1})
         with self.assertRaisesRegex(ValueError, "no sample of .* matches 'label > 99'"):
             self.loader(where="label > 99")
+        with self.assertRaisesRegex(TypeError, "^where must be a str, .*, not <class 'int'>$"):
+            self.loader(where=5)
         with self.assertRaisesRegex(ValueError, "no such column"):
             self.loader(where="labl = 1")
         for wrong in ("label=0) or (label=1", "id<0) OR (1", "1 LIMIT 3"):

@@ -277,6 +277,16 @@ class Stopped(Case):
             stele.build(self.source, self.target, progress=stop)
         self.assertFalse(os.path.exists(self.target))
 
+    def test_progress_of_no_use(self):
+        for bad in (5, 0, "yes"):
+            for call in (
+                lambda progress: stele.build(self.source, self.target, progress=progress),
+                lambda progress: stele.Writer(self.target, {"data": bytes}, progress=progress),
+            ):
+                with self.assertRaisesRegex(TypeError, f"^progress must be .*, not {bad!r}$"):
+                    call(bad)
+        self.assertFalse(os.path.exists(self.target))
+
     def test_others_run(self):
         """The GIL is free meanwhile."""
         counted = 0
