@@ -340,7 +340,10 @@ class Dataset(_stele.Dataset):
         Args:
             where: what may follow WHERE in SQL (that of SQLite), of the columns id, key, size,
                 the int, float and str fields, and FIELD_name, the name of a class; see
-                stele-query(1). Only a str field has samples read.
+                stele-query(1). Only a str field has samples read. A label is a number, and its
+                class ``label_name``; ``split`` is a name itself. Without an error,
+                ``label = 'cat'`` matches nothing, and neither does ``split = 1``: say
+                ``label_name = 'cat'``, and ``split = 'val'``.
 
         Returns:
             An array of int64, ascending, for ``ds[...]`` or subset().

@@ -156,7 +156,8 @@ class Loader(_stele.Loader, Generic[T]):
         as_completed: samples of a batch in order of arrival.
         block_size, block_count: 'windowed': samples of a block, blocks of a window; 0: 64
             and 256.
-        where: only samples that match, as Dataset.select(); of each source.
+        where: only samples that match, as Dataset.select(); of each source. Of a class:
+            ``label_name = 'cat'``, as label is its number.
     """
 
     @overload
