@@ -77,7 +77,11 @@ static void explain(const struct build_job *job, int error)
 	if (error == -ECANCELED && stop_requested())
 		cmd_message("%s: stopped%s", strsignal(stop_requested()),
 			    whole ? "" : "; the image is as it was");
-	else if (!from_complained(job->from))
+	else if (from_complained(job->from))
+		return;
+	else if (error == -EOPNOTSUPP && from_has_types(job->from))
+		cmd_log_error_as("table", error, job->target);
+	else
 		cmd_log_error(error, job->target);
 }
 

@@ -272,14 +272,19 @@ void cmd_log_line(void *user, enum stele_log_level level, const char *line)
 	}
 }
 
-void cmd_log_error(int error, const char *target)
+void cmd_log_error_as(const char *verb, int error, const char *target)
 {
 	char line[LINE_SIZE_MAX];
 
 	snprintf(line, sizeof(line), "%s", stele_errmsg());
 	hold("", line);
 	cmd_message("%s", line);
-	remedy_print(current.cmd ? current.cmd->name : "", error, line, target);
+	remedy_print(verb, error, line, target);
+}
+
+void cmd_log_error(int error, const char *target)
+{
+	cmd_log_error_as(current.cmd ? current.cmd->name : "", error, target);
 }
 
 int cmd_status_of(int error)

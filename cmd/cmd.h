@@ -88,6 +88,8 @@ void cmd_log_line(void *user, enum stele_log_level level, const char *line);
  * `target`: what was named to it, or NULL.
  */
 void cmd_log_error(int error, const char *target);
+/* With the remedies of `verb`, which remedy.c knows, instead of the command's. */
+void cmd_log_error_as(const char *verb, int error, const char *target);
 
 /* CMD_DAMAGED for checksums and structures, CMD_USAGE for -EINVAL, else CMD_FAILED. */
 int cmd_status_of(int error);

@@ -57,6 +57,9 @@
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
 #define FILE_LIMIT "files may not be that large here: raise the limit with 'ulimit -f'"
+#define OTHER_FIELDS                                                         \
+	"append what the image was built from, as it is now; 'stele build' makes an image of " \
+	"its own of what has other fields"
 #define NOT_EVEN_ROOT                                                        \
 	"not even root may: see whether it is immutable (lsattr), or on an " \
 	"NFS that squashes root"
@@ -209,12 +212,17 @@ static const struct {
 	 "append the directory that the image was built from: only what is new in it is "
 	 "written; of a part of it, keys would differ, and samples be there twice: if it is "
 	 "another one, say with --label-from where its labels come from"},
+	{-EOPNOTSUPP, " append ", "the source has splits",
+	 "append what the image was built from, such as an archive that has its keys ('stele ls' "
+	 "lists them): of a directory within it, keys would differ, and samples be there twice: if "
+	 "it is another one, say with --label-from where its labels come from"},
 	{-EOPNOTSUPP, " append ", "labels would mean something else",
 	 "say it with --label-from"},
-	{-EOPNOTSUPP, " append ", "is not in the snapshot",
-	 "of a table, --type=COLUMN:none leaves a column out, and --key names that of the keys"},
-	{-EOPNOTSUPP, " append ", "the source has other fields",
-	 "of a table, --type=COLUMN:TYPE gives a column the type that it has in the snapshot"},
+	{-EOPNOTSUPP, " table ", "is not in the snapshot",
+	 "--type=COLUMN:none leaves a column out, and --key names that of the keys"},
+	{-EOPNOTSUPP, " table ", "the source has other fields",
+	 "--type=COLUMN:TYPE gives a column the type that it has in the snapshot"},
+	{-EOPNOTSUPP, " append ", "the source has other fields", OTHER_FIELDS},
 	{-ENOTUNIQ, " repair ", NULL,
 	 "run it again with --choose=BRANCH: the number of the one to keep"},
 	{-ENOTUNIQ, NULL, NULL,

@@ -404,6 +404,11 @@ void from_close(struct from *from)
 	free(from);
 }
 
+bool from_has_types(const struct from *from)
+{
+	return from && from->format->options & FROM_TYPES;
+}
+
 void from_progress(const struct from *from, struct stele_progress *progress)
 {
 	progress->bytes_done = __atomic_load_n(&from->done, __ATOMIC_RELAXED);

@@ -71,6 +71,8 @@ const struct stele_source_ops *from_ops(const struct from *from);
 
 /* Has it said itself why it failed? */
 bool from_complained(const struct from *from);
+/* Does --type go with it? NULL, a directory: no. */
+bool from_has_types(const struct from *from);
 /* During the scan: how many bytes of all shards are read. */
 void from_progress(const struct from *from, struct stele_progress *progress);
 

@@ -418,6 +418,16 @@ done <<'END'
 {"x":2.5,"l":[1,2],"s":[]}|field 's' is i64[?] instead of utf8
 {"x":2.5,"l":[1,2],"s":"b","new":true}|field 'new' (i64) is not in the snapshot
 END
+mkdir "$tmp/plain" && echo 1 >"$tmp/plain/1.cls"
+tar -C "$tmp/plain" -cf "$tmp/plain.tar" 1.cls
+for source in "$tmp/plain" "--from=tar $tmp/plain.tar" "--from=webdataset $tmp/plain.tar"; do
+	# shellcheck disable=SC2086 # an option and a file
+	run stele append $source "$image@v2"
+	is 1 "$status" "append: $source: fails"
+	ok "append: with a hint" grep -q "^hint: append what the image was built from" \
+		<<<"$err" || diag "$err"
+	ok "append: of no table" not grep -q -e "--type" <<<"$err" || diag "$err"
+done
 echo '{"x":2,"l":[1,2],"s":"b"}' >"$tmp/u.jsonl"
 run stele append -q --type=x:f64 "$tmp/u.jsonl" "$image@v2"
 is "0 " "$status $err" "append: the hint helps"
