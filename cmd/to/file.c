@@ -208,12 +208,13 @@ static int open_file(struct to_file *file)
 
 	file->name = file->shard_size ? shard_name(file->path, file->number) :
 					strdup(file->path);
-	if (file->name && is_strange(file->name)) {
+	/* First what no redirection may overwrite either. */
+	if (file->name && output_spare("replace", file->name)) {
+		error = -EEXIST;
+	} else if (file->name && is_strange(file->name)) {
 		cmd_message("'%s' is not a regular file; export to '-' and redirect the output",
 			    file->name);
 		error = -EINVAL;
-	} else if (file->name && output_spare("replace", file->name)) {
-		error = -EEXIST;
 	} else {
 		error = file->name ? create(file) : -ENOMEM;
 		if (error == -ENOENT)

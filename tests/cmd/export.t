@@ -129,6 +129,23 @@ for strange in fifo link a; do
 	is 1 "$status" "what is no regular file is refused: $strange"
 done
 ok "and stays" test -p "$tmp/fifo" -a -L "$tmp/link" -a -d "$tmp/a"
+
+# spared WHAT FILE
+spared() {
+	run stele export --force "$tmp/image" "$2"
+	is "1 stele: cannot replace '$2': it is a block device, or holds an image" \
+		"$status ${err%%$'\n'*}" "what no redirection may overwrite: $1"
+	ok "and none is advised" not grep -q redirect <<<"$err"
+}
+ln -s image "$tmp/to-image"
+spared "a link to an image" "$tmp/to-image"
+if [ "$(id -u)" = 0 ]; then
+	loop_new 1M
+	spared "a device" "$loop"
+else
+	skip_block 2 "needs root"
+fi
+
 run stele export "$tmp/image" "$tmp/none/x.tar"
 is 1 "$status" "no such directory"
 run script -qec "stele export $tmp/image -" /dev/null
