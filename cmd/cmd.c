@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "parse.h"
@@ -140,8 +141,26 @@ void cmd_hint(const char *format, ...)
 	fprintf(stderr, "hint: %s\n", message);
 }
 
+static struct {
+	const struct cmd *cmd;
+	char **argv; /* as getopt_long() gets it */
+} current;
+
+static const char *current_verb(void)
+{
+	return current.cmd ? current.cmd->name : "";
+}
+
+static bool is_link(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISLNK(st.st_mode);
+}
+
 void cmd_no_directory(const char *path)
 {
+	char line[MESSAGE_SIZE_MAX];
 	size_t size = strlen(path);
 	char *directory;
 
@@ -152,11 +171,16 @@ void cmd_no_directory(const char *path)
 		size--;
 	directory = strndup(size ? path : ".", size > 1 ? size - 1 : 1);
 	/* In some, such as /proc, no file can be made. */
-	cmd_message("cannot create '%s': %s '%s'", path,
-		    directory && access(directory, F_OK) == 0 ? "no file can be made in" :
-								"no directory",
-		    directory ? directory : "");
+	if (is_link(path))
+		snprintf(line, sizeof(line), "it is a symbolic link to what does not exist");
+	else
+		snprintf(line, sizeof(line), "%s '%s'",
+			 directory && access(directory, F_OK) == 0 ? "no file can be made in" :
+								     "no directory",
+			 directory ? directory : "");
 	free(directory);
+	cmd_message("cannot create '%s': %s", path, line);
+	remedy_print(current_verb(), -ENOENT, line, NULL);
 }
 
 void cmd_error(int error, const char *format, ...)
@@ -167,11 +191,6 @@ void cmd_error(int error, const char *format, ...)
 	say(stele_strerror(error), format, args);
 	va_end(args);
 }
-
-static struct {
-	const struct cmd *cmd;
-	char **argv; /* as getopt_long() gets it */
-} current;
 
 void cmd_begin(const struct cmd *cmd, char **argv)
 {
@@ -268,7 +287,7 @@ void cmd_log_line(void *user, enum stele_log_level level, const char *line)
 			hold(line, "");
 	} else if (level == STELE_LOG_WARNING && !log->quiet) {
 		cmd_message("warning: %s", line);
-		remedy_print(current.cmd ? current.cmd->name : "", 0, line, NULL);
+		remedy_print(current_verb(), 0, line, NULL);
 	}
 }
 
@@ -284,7 +303,7 @@ void cmd_log_error_as(const char *verb, int error, const char *target)
 
 void cmd_log_error(int error, const char *target)
 {
-	cmd_log_error_as(current.cmd ? current.cmd->name : "", error, target);
+	cmd_log_error_as(current_verb(), error, target);
 }
 
 int cmd_status_of(int error)

@@ -187,7 +187,7 @@ static const struct {
 	{-ENOENT, " build append ", "cannot open source", NULL},
 	{-ENOENT, " build append ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, " append ", "no such file, device or mapping", "'stele build' makes a new image"},
-	{-ENOENT, NULL, "no directory", NULL},
+	{-ENOENT, NULL, "no directory", "make that directory first"},
 	{-ENOENT, NULL, "no file can be made in", "choose another place"},
 	{-ENOENT, NULL, "that can be undeleted", UNDELETE},
 	{0, NULL, "that can be undeleted", UNDELETE},

@@ -340,8 +340,16 @@ says 1 "" snapshot delete image@nope
 ok "snapshot delete: says that it cannot delete" grep -q "cannot delete snapshot 'nope'" <<<"$err"
 says 1 "choose another place" build src /proc/x
 ok "a directory that takes no files is there" grep -q "no file can be made in '/proc'" <<<"$err"
-says 1 "" extract image@first /proc/x
+says 1 "choose another place" extract image@first /proc/x
 ok "extract: nor for it" grep -q "no file can be made in '/proc'" <<<"$err"
+ln -s nowhere dangling
+for words in "build src" "extract image@first" "copy image@first"; do
+	# shellcheck disable=SC2086 # words
+	says 1 "remove the link, or name what it leads to" $words dangling
+	ok "a link to nothing is called that: $words" \
+		grep -q "dangling': it is a symbolic link to what does not exist" <<<"$err"
+done
+ok "and stays" test -L dangling
 says 1 "'stele build' makes a new image" append src nothere
 says 1 "give TARGET a name" build src nothere/
 says 1 "name a block device" info .
@@ -352,7 +360,7 @@ says 1 "run 'stele unmap'" build -f src image
 says 1 "run 'stele unmap'" build -f src pets
 says 1 "run 'stele unmap'" snapshot delete -f image@first
 says 1 "'findmnt " umount src
-says 1 "" bench --iolog=nodir/x image@first
+says 1 "make that directory first" bench --iolog=nodir/x image@first
 ok "bench --iolog: the directory" grep -q "no directory 'nodir'" <<<"$err"
 
 # ---- what fails half way ----

@@ -67,7 +67,8 @@ for words in "build src none/there/image" "copy file2 none/there/image"; do
 	must stele build -q --force src file2
 	# shellcheck disable=SC2086 # words
 	run stele $words
-	is "1 stele: cannot create 'none/there/image': no directory 'none/there'" \
+	is "1 stele: cannot create 'none/there/image': no directory 'none/there'
+hint: make that directory first" \
 		"$status $err" "$words: the directory is named"
 done
 run stele export file2 none/there/x.tar
