@@ -41,7 +41,7 @@ static int check_granules(const struct stele_snapshot *snapshot, const struct st
 
 	for (uint32_t i = 0; ret == 0 && i < snapshot->segment_count; i++)
 		ret = stele_posix_check_granule(&snapshot->segments[i].descriptor,
-						stele_posix_block_min(to), log);
+						stele_posix_block_min(to), "", log);
 	return ret;
 }
 

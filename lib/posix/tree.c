@@ -22,6 +22,8 @@
 #define COMPACT_MAX    UINT64_C(0xffffffff) /* bytes of the file of a compact inode */
 #define LINK_BITS      16		    /* of what is known of a sample; its size above */
 #define DIRECTORY_NIDS 2u		    /* 64 bytes */
+#define USERS_NAMED    3u		    /* snapshots, in a message */
+#define USERS_SIZE     (USERS_NAMED * (STELE_NAME_SIZE_MAX + 8) + 32)
 
 /* The files of a segment. */
 struct stele_posix_part {
@@ -479,27 +481,56 @@ uint32_t stele_posix_block_min(const struct stele_device *dev)
 }
 
 int stele_posix_check_granule(const struct stele_descriptor *d, uint32_t block_min,
-			      const struct stele_log *log)
+			      const char *users, const struct stele_log *log)
 {
 	if (d->granule >= block_min)
 		return 0;
 	stele_log_error(log,
-			"segment %" PRIx64 " has a granule of %u: only samples at multiples "
+			"segment %" PRIx64 "%s has a granule of %u: only samples at multiples "
 			"of %u can be files%s",
-			d->id, d->granule, block_min,
+			d->id, users, d->granule, block_min,
 			block_min > STELE_POSIX_GRANULE_MIN ? " on this device" : "");
 	return -EOPNOTSUPP;
+}
+
+static bool has_segment(const struct stele_posix_snapshot *s, uint32_t segment)
+{
+	for (uint32_t i = 0; i < s->ref_count; i++)
+		if (s->refs[i].segment == segment)
+			return true;
+	return false;
+}
+
+/* " of 'v1', 'v2'": some of the snapshots that have it. */
+static void name_users(const struct stele_posix_tree *tree, uint32_t segment, char *text,
+		       size_t size)
+{
+	uint32_t count = 0;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < tree->snapshot_count; i++) {
+		if (!has_segment(&tree->snapshots[i], segment) || ++count > USERS_NAMED)
+			continue;
+		at += (size_t)snprintf(text + at, size - at, "%s'%s'", count > 1 ? ", " : " of ",
+				       tree->snapshots[i].name);
+	}
+	if (count > USERS_NAMED)
+		snprintf(text + at, size - at, " and %u more", count - USERS_NAMED);
 }
 
 static int look_at_segment(struct stele_posix_tree *tree, uint32_t index)
 {
 	struct stele_posix_part *part = &tree->parts[index];
 	struct stele_segment segment;
+	char users[USERS_SIZE] = "";
 	int ret = stele_segment_load_bare(tree->image, &tree->segments[index], &segment);
 
 	if (ret < 0)
 		return ret;
-	ret = stele_posix_check_granule(&segment.descriptor, tree->block_min, &tree->image->log);
+	if (segment.descriptor.granule < tree->block_min)
+		name_users(tree, index, users, sizeof(users));
+	ret = stele_posix_check_granule(&segment.descriptor, tree->block_min, users,
+					&tree->image->log);
 	if (ret == 0 && segment.descriptor.granule < block_size(tree))
 		tree->block_bits = STELE_EROFS_BITS_MIN;
 	part->nids = 1;

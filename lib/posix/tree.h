@@ -62,10 +62,10 @@ struct stele_posix_tree {
 uint32_t stele_posix_block_min(const struct stele_device *dev);
 /*
  * Can its samples be files, with blocks of at least `block_min`? Return: 0; -EOPNOTSUPP (its
- * granule is smaller; logged).
+ * granule is smaller; logged, with `users`, such as " of 'v1'", or "").
  */
 int stele_posix_check_granule(const struct stele_descriptor *d, uint32_t block_min,
-			      const struct stele_log *log);
+			      const char *users, const struct stele_log *log);
 /*
  * What will be written, and how large it is. Release in any case. Return: 0; -EOPNOTSUPP (a
  * granule below 512; logged); -EUCLEAN and errors of sections; -ENOMEM.

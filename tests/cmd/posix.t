@@ -133,8 +133,13 @@ ok "blocks of 4096: what would help" grep -q "^hint: .*--granule=4096" <<<"$err"
 must stele build -q --granule 16 src small
 run stele posix on small
 is 1 "$status" "a granule of 16 cannot be mounted"
-ok "and says so" grep -q "has a granule of 16" <<<"$err"
+ok "and says so" grep -q "of 'v1' has a granule of 16" <<<"$err" || diag "$err"
 ok "and what helps" grep -q "^hint: use 'stele compact --granule=512'" <<<"$err"
+must cp small shared
+for name in w1 w2 w3 w4; do must stele snapshot create --base=v1 shared@$name; done
+run stele posix on shared
+ok "by snapshots that share it" \
+	grep -qE "of 'v1', 'w1', 'w2' and 2 more has a granule of 16" <<<"$err" || diag "$err"
 run stele build -q --posix --granule 64 src none
 is 2 "$status" "nor is it built so"
 ok "nothing is left of that" test ! -e none
