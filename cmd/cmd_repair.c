@@ -89,7 +89,7 @@ static void snapshot_json(void *user, const struct stele_fork_branch *branch,
 	json_line(object);
 }
 
-static void summarize(const struct stele_repair_report *report, bool chosen, bool json)
+static void summarize(const struct stele_repair_report *report, bool json)
 {
 	char count[TEXT_SIZE];
 	json_t *object;
@@ -108,8 +108,6 @@ static void summarize(const struct stele_repair_report *report, bool chosen, boo
 	} else if (report->changed) {
 		printf("repaired, now generation %" PRIu64 "\n",
 		       report->generation);
-	} else if (report->needs_choice && !chosen) {
-		puts("choose a branch with --choose");
 	} else if (report->wrong_copies || report->wrong_catalogs || report->wrong_front) {
 		if (report->wrong_copies)
 			printf("%s to be rewritten\n",
@@ -137,12 +135,11 @@ static int run(const char *target, uint32_t choose, bool dry, bool json)
 			    .flags = dry ? STELE_DRY_RUN : 0),
 		&report);
 
-	if (error) {
+	if (!error || (error == -ENOTUNIQ && json))
+		summarize(&report, json);
+	if (error)
 		cmd_log_error(error, target);
-		return cmd_finish(cmd_status_of(error));
-	}
-	summarize(&report, choose > 0, json);
-	return cmd_finish(report.needs_choice && !choose ? CMD_FAILED : CMD_OK);
+	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 
 int cmd_repair(const struct cmd *cmd, int argc, char **argv)

@@ -353,8 +353,9 @@ struct stele_repair_report {
  * chosen one the image, by a commit; what only the others have is lost. A single one needs
  * no choice. If interrupted, run it again. If nothing is wrong, it does nothing. @report may
  * be NULL.
- * Return: 0; -ENOTUNIQ (branches, and none chosen); -ENOENT (no such branch, or nothing to
- * choose; logged); the branch's error; errors of stele_image_open() and of writing.
+ * Return: 0; -ENOTUNIQ (branches, and none chosen; @report is filled in); -ENOENT (no such
+ * branch, or nothing to choose; logged); the branch's error; errors of stele_image_open() and
+ * of writing.
  */
 STELE_API int stele_repair(const char *target,
 			   const struct stele_repair_opts *opts,

@@ -157,7 +157,7 @@ static int check_choice(const struct stele_repair_opts *opts,
 			const struct stele_log *log,
 			const struct stele_repair_report *report)
 {
-	if (report->needs_choice && !opts->choose && !(opts->flags & STELE_DRY_RUN)) {
+	if (report->needs_choice && !opts->choose) {
 		stele_log_error(log, report->branches == 1 ?
 					"there may have been newer snapshots than this branch has, "
 					"of which nothing is left: choose it to go on" :

@@ -227,8 +227,16 @@ ok "and what they have not" grep -q "^  v3 .*only here$" <<<"$out"
 ok "and what cannot be opened" grep -q "^  v2 .*only here, " <<<"$out"
 is 4 "$(stele repair -n --json fork.stele 2>/dev/null |
 	jq -r 'select(.common) | .snapshot' | wc -l)" "as JSON, too"
-run stele repair -n --json fork.stele
-is "1 true" "$status $(tail -n 1 <<<"$out" | jq .needs_choice)" "with the same status"
+run stele repair -n fork.stele
+looked="$status $out $err"
+run stele repair fork.stele
+is "$status $out $err" "$looked" "who only looks is told what who repairs is"
+ok "with what to do next" grep -q "^hint: .*--choose=BRANCH" <<<"$looked" || diag "$looked"
+for dry in -n ""; do
+	# shellcheck disable=SC2086 # an option or none
+	run stele repair $dry --json fork.stele
+	is "1 true" "$status $(tail -n 1 <<<"$out" | jq .needs_choice)" "as JSON, $dry: the last"
+done
 run stele repair -n --choose=2 fork.stele
 is 0 "$status" "a choice that could be made" || diag "$err"
 must stele repair --choose=1 fork.stele >/dev/null 2>&1

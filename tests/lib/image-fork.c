@@ -232,7 +232,7 @@ static void check_public(void)
 	memcpy(stele_device_memory(dev), forked, IMAGE_SIZE);
 	test_memory_save(dev, path);
 	stele_device_close(dev);
-	is_int(0, stele_repair(path, &STELE_OPTS(stele_repair_opts,
+	is_int(-ENOTUNIQ, stele_repair(path, &STELE_OPTS(stele_repair_opts,
 			.flags = STELE_DRY_RUN), &report), "a look");
 	is_uint(2, report.branches, "two branches");
 	is_int(-ENOTUNIQ, stele_repair(path, NULL, &report), "none chosen");
