@@ -102,15 +102,17 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	int ret = stele_target_open(target, true, opts->backend, log, &parsed,
 				    &dev);
 
-	stele_target_release(&parsed);
-	if (ret < 0)
+	if (ret < 0) {
+		stele_target_release(&parsed);
 		return ret;
+	}
 	/* A transaction that follows says it again. */
 	stele_log_hold(&held, log);
 	ret = stele_image_load(dev, &held.log, &image);
 	if (ret < 0) {
 		stele_log_end(&held, true);
 		stele_device_close(dev);
+		stele_target_release(&parsed);
 		return ret;
 	}
 	report->branches = image.fork ? image.fork->count : 0;
@@ -124,8 +126,11 @@ static int look(const char *target, const struct stele_repair_opts *opts,
 	stele_log_end(&held, !is_put_right(report, opts));
 	for (uint32_t i = 0; i < report->branches; i++)
 		show_branch(&image, i, opts);
+	/* Also where nothing is to be done: who was told to run this is told why he was. */
+	ret = stele_txn_check_overlaid(&image, parsed.path, log);
 	stele_image_release(&image);
-	return 0;
+	stele_target_release(&parsed);
+	return ret;
 }
 
 static int put_right(const char *target, const struct stele_repair_opts *opts,

@@ -161,16 +161,15 @@ int stele_txn_reload(struct stele_txn *txn, struct stele_device *dev,
 	return ret < 0 ? ret : start(txn);
 }
 
-/* The image can be read still, but no longer has the target to itself. */
-static int check_overlaid(const struct stele_txn *txn)
+int stele_txn_check_overlaid(struct stele_image *image, const char *path,
+			     const struct stele_log *log)
 {
-	int ret = stele_guard_overlaid(txn->image->dev, STELE_DATA_OFFSET,
-				       txn->image->sb.uuid, &txn->log);
+	int ret = stele_guard_overlaid(image->dev, STELE_DATA_OFFSET, image->sb.uuid, log);
 
 	if (ret == -EEXIST)
-		stele_log_error(&txn->log,
+		stele_log_error(log,
 				"cannot change '%s': something else was written over "
-				"its image", txn->target.path);
+				"its image", path);
 	return ret;
 }
 
@@ -183,7 +182,7 @@ int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 		txn->log = *log;
 	ret = load(txn, dev);
 	if (ret == 0 && txn->target.path)
-		ret = check_overlaid(txn);
+		ret = stele_txn_check_overlaid(txn->image, txn->target.path, &txn->log);
 	if (ret == 0 && txn->branch && txn->own.fork) {
 		ret = stele_fork_choose(&txn->own, txn->branch - 1);
 		if (ret < 0)

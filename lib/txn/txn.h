@@ -169,6 +169,12 @@ int stele_txn_look(struct stele_txn *txn, const char *text, const char *backend,
 int stele_txn_on_device(struct stele_txn *txn, struct stele_device *dev,
 			const struct stele_log *log);
 /*
+ * Can the image be read still, but no longer has the target `path` to itself? Whoever changes
+ * it asks. Return: 0; -EEXIST (logged).
+ */
+int stele_txn_check_overlaid(struct stele_image *image, const char *path,
+			     const struct stele_log *log);
+/*
  * A new image, that holds nothing, on a device that stays the caller's, and of which an
  * older one is lost from here on: see stele_image_begin(). Whole with the first commit.
  */

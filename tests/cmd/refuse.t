@@ -249,7 +249,8 @@ for kind in vfat gpt dos; do
 	*) must sfdisk -q --wipe never "$loop" <<<"label: $kind" ;;
 	esac
 	overlaid "$kind" "$kind ("
-	[ "$kind" = dos ] || fails 1 "$kind (" stele repair "$loop"
+	fails 1 "$kind (" stele repair "$loop"
+	fails 1 "$kind (" stele repair -n "$loop"
 	must wipefs -qa "$loop"
 	must stele repair "$loop" >/dev/null
 	must stele snapshot create "$loop@back" >/dev/null
