@@ -280,7 +280,7 @@ bool lmdb_holds(const struct lmdb *lmdb)
 {
 	MDB_envinfo info;
 
-	if (lmdb->locks)
+	if (lmdb->locks || !lmdb->txn)
 		return true;
 	liblmdb.mdb_env_info(lmdb->env, &info);
 	return info.me_last_txnid <= liblmdb.mdb_txn_id(lmdb->txn) + 1;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read.c - each thread's way to bytes of shards, of the store, and of files that are named
+ *
+ * A sample is of the version that was scanned: behind its last byte, the shard is looked at. A
+ * file that is named is of the version that it has when it is opened, and is looked at, too.
  */
 #include "from/read.h"
 
@@ -9,17 +12,17 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include "from/lmdb.h"
 
 /* One thread's: the shard that it read from last stays open. */
 struct reader {
 	struct from *from;
 	uint64_t index;
 	int fd;
+	bool touched; /* the sample has bytes of it; all of its shards are this one */
 	int file; /* that the sample names, or -1 */
+	struct version version; /* of that file */
+	char path[PATH_MAX];
 	/* Of a record. */
 	struct record_entry entry;
 	struct record_piece pieces[STELE_FIELDS_MAX];
@@ -59,7 +62,6 @@ static int lost(const struct reader *reader, const struct from_shard *shard, int
 static int reopen(struct reader *reader, uint64_t index)
 {
 	const struct from_shard *shard = &reader->from->shards[index];
-	struct stat st;
 
 	if (reader->fd >= 0)
 		close(reader->fd);
@@ -67,11 +69,7 @@ static int reopen(struct reader *reader, uint64_t index)
 	reader->fd = from_shard_descriptor(shard);
 	if (reader->fd < 0)
 		return lost(reader, shard, reader->fd);
-	if (fstat(reader->fd, &st) == 0 && st.st_dev == shard->dev &&
-	    st.st_ino == shard->inode &&
-	    (shard->lmdb || ((uint64_t)st.st_size == shard->size &&
-			     st.st_mtim.tv_sec == shard->modified.tv_sec &&
-			     st.st_mtim.tv_nsec == shard->modified.tv_nsec)))
+	if (from_shard_holds(shard, reader->fd))
 		return 0;
 	close(reader->fd);
 	reader->fd = -1;
@@ -93,8 +91,6 @@ static int64_t read_place(struct reader *reader, uint64_t place, void *data,
 {
 	const uint64_t index = place >> PLACE_SHARD_SHIFT;
 	const uint64_t offset = place & PLACE_OFFSET_MAX;
-	const struct from_shard *shard;
-	int64_t got;
 
 	if (index == PLACE_STORE)
 		return store_read(&reader->from->store, offset, data, size);
@@ -104,9 +100,31 @@ static int64_t read_place(struct reader *reader, uint64_t place, void *data,
 		if (ret)
 			return ret;
 	}
-	shard = &reader->from->shards[index];
-	got = read_at(reader->fd, offset, data, size);
-	return shard->lmdb && !lmdb_holds(shard->lmdb) ? lost(reader, shard, -ETXTBSY) : got;
+	reader->touched = true;
+	return read_at(reader->fd, offset, data, size);
+}
+
+/* All that a sample has was read. Return: 0; -ETXTBSY. */
+static int check_version(struct reader *reader)
+{
+	const struct from *from = reader->from;
+	const struct from_shard *shard = &from->shards[reader->index];
+
+	if (reader->file >= 0 && !version_holds(&reader->version, reader->file))
+		return from->opts.skip ? -ETXTBSY :
+					 from_failed(reader->from, -ETXTBSY, "cannot read '%s'",
+						     reader->path);
+	return !reader->touched || from_shard_holds(shard, reader->fd) ?
+		       0 : lost(reader, shard, -ETXTBSY);
+}
+
+/* Its bytes, or what says where they are, were read while the shard changed? */
+static int begin(struct reader *reader, uint64_t origin)
+{
+	const struct from_shard *shard = &reader->from->shards[origin >> PLACE_SHARD_SHIFT];
+
+	reader->touched = false;
+	return shard->torn ? lost(reader, shard, -ETXTBSY) : 0;
 }
 
 /* ---- one range of bytes ---------------------------------------------------- */
@@ -115,11 +133,26 @@ static int64_t read_blob(void *user, const struct stele_source_entry *entry,
 			 uint64_t offset, void *data, size_t size)
 {
 	const uint64_t left = entry->data_size - offset;
+	int64_t got;
+	int ret = 0;
 
 	if (!left)
 		return 0;
-	return read_place(user, entry->place + offset, data,
-			  size < left ? size : (size_t)left);
+	got = read_place(user, entry->place + offset, data, size < left ? size : (size_t)left);
+	if (got >= 0 && (uint64_t)got == left)
+		ret = check_version(user);
+	return ret ? ret : got;
+}
+
+static int open_blob(void *user, const struct stele_source_entry *entry,
+		     union stele_value *values)
+{
+	struct reader *reader = user;
+	uint64_t origin = 0;
+	int ret = reader->from->torn ? from_origin(reader->from, entry, &origin) : 0;
+
+	(void)values; /* one, as large as the sample */
+	return ret ? ret : begin(reader, origin);
 }
 
 static int blob_schema(void *user, const struct stele_schema *base, struct stele_schema *out)
@@ -138,6 +171,7 @@ static const struct stele_source_ops files = {
 	.scan = from_scan_all,
 	.reader_new = reader_new,
 	.reader_free = reader_free,
+	.open = open_blob,
 	.read = read_blob,
 	.describe = from_describe,
 };
@@ -148,6 +182,7 @@ static const struct stele_source_ops blobs = {
 	.schema = blob_schema,
 	.reader_new = reader_new,
 	.reader_free = reader_free,
+	.open = open_blob,
 	.read = read_blob,
 	.describe = from_describe,
 };
@@ -166,11 +201,11 @@ static int record_ops_schema(void *user, const struct stele_schema *base,
 /* A file that changes its size after the scan has another one than it was planned with. */
 static int open_file(struct reader *reader, const struct record_piece *piece)
 {
-	char path[PATH_MAX];
+	char *path = reader->path;
 	int64_t got = -ENAMETOOLONG;
 	struct stat st;
 
-	if (piece->path_size < sizeof(path))
+	if (piece->path_size < sizeof(reader->path))
 		got = read_place(reader, piece->place, path, (size_t)piece->path_size);
 	if (got != (int64_t)piece->path_size)
 		return got < 0 ? (int)got : -EIO;
@@ -183,6 +218,8 @@ static int open_file(struct reader *reader, const struct record_piece *piece)
 	else
 		got = S_ISREG(st.st_mode) && (uint64_t)st.st_size == piece->size ? 0 :
 										    -ETXTBSY;
+	if (!got)
+		version_take(&reader->version, &st);
 	if (got && !reader->from->opts.skip)
 		from_failed(reader->from, (int)got, "cannot read '%s'", path);
 	return (int)got;
@@ -204,6 +241,8 @@ static int open_record(void *user, const struct stele_source_entry *entry,
 	const struct from *from = reader->from;
 	int ret = record_load(&from->index, &from->fields, entry->place, &reader->entry);
 
+	if (!ret)
+		ret = begin(reader, reader->entry.origin);
 	if (ret)
 		return ret;
 	reader->piece = 0;
@@ -236,15 +275,11 @@ static int64_t convert(struct reader *reader, const struct record_piece *piece, 
 	return (int64_t)size;
 }
 
-static int64_t read_record(void *user, const struct stele_source_entry *entry,
-			   uint64_t offset, void *data, size_t size)
+static int64_t read_piece(struct reader *reader, uint64_t offset, void *data, size_t size)
 {
-	struct reader *reader = user;
 	const struct record_piece *piece = &reader->pieces[reader->piece];
 	uint64_t at, left;
 
-	if (offset >= entry->data_size)
-		return 0;
 	while (offset - reader->begin >= piece->size) {
 		reader->begin += piece->size;
 		reader->piece++;
@@ -258,6 +293,20 @@ static int64_t read_record(void *user, const struct stele_source_entry *entry,
 	if (piece->converts)
 		return convert(reader, piece, at, data, size);
 	return read_place(reader, piece->place + at, data, size);
+}
+
+static int64_t read_record(void *user, const struct stele_source_entry *entry,
+			   uint64_t offset, void *data, size_t size)
+{
+	int64_t got;
+	int ret = 0;
+
+	if (offset >= entry->data_size)
+		return 0;
+	got = read_piece(user, offset, data, size);
+	if (got >= 0 && (uint64_t)got == entry->data_size - offset)
+		ret = check_version(user);
+	return ret ? ret : got;
 }
 
 static const struct stele_source_ops records = {

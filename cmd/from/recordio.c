@@ -34,6 +34,7 @@ struct reader {
 	struct from_scan *scan;
 	FILE *index; /* NULL: none */
 	char *index_path;
+	struct version index_version;
 	uint64_t offset; /* of the record */
 	struct row row;	 /* its number is that of the record */
 	uint8_t *record; /* owned; one that is put together */
@@ -67,6 +68,7 @@ static int open_index(struct reader *r)
 {
 	const char *path = r->scan->shard->path;
 	const size_t size = strlen(path);
+	struct stat st = {0};
 
 	if (size <= 4 || strcmp(path + size - 4, ".rec") != 0)
 		return 0;
@@ -75,6 +77,8 @@ static int open_index(struct reader *r)
 		return -ENOMEM;
 	}
 	r->index = fopen(r->index_path, "re");
+	if (r->index && !fstat(fileno(r->index), &st))
+		version_take(&r->index_version, &st);
 	return 0;
 }
 
@@ -358,6 +362,8 @@ static int recordio_scan(struct from_scan *scan)
 		do
 			ret = next_record(&reader);
 		while (ret > 0 && ++reader.row.number);
+	if (!ret && reader.index && !version_holds(&reader.index_version, fileno(reader.index)))
+		ret = from_changed(scan, reader.index_path);
 	if (reader.index)
 		fclose(reader.index);
 	free(reader.index_path);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "from/lmdb.h"
 #include "from/row.h"
 #include "remedy.h"
 
@@ -90,6 +91,16 @@ int from_cannot_read(struct from_scan *scan, int error)
 	return from_shard_failed(scan->from, scan->shard, error);
 }
 
+int from_changed(struct from_scan *scan, const char *name)
+{
+	struct from *from = scan->from;
+
+	if (!from->opts.skip)
+		return from_failed(from, -ETXTBSY, "cannot read source '%s'", name);
+	from->shards[scan->index].torn = from->torn = true;
+	return 0;
+}
+
 static void place_text(const struct from_shard *shard, uint64_t offset, char *text,
 		       size_t size)
 {
@@ -108,6 +119,9 @@ int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ..
 	place_text(scan->shard, offset, place, sizeof(place));
 	snprintf(message, sizeof(message), "%s: %s", place, text);
 	if (!scan->from->opts.skip) {
+		/* What is no damage, but two versions, is called that. */
+		if (!from_shard_holds(scan->shard, scan->input.fd))
+			return from_changed(scan, scan->shard->name);
 		complain(scan->from, -EBADMSG, message);
 		return -EBADMSG;
 	}
@@ -244,12 +258,18 @@ void from_shard_seen(struct from_shard *shard, const struct stat *st)
 {
 	const int64_t status = st->st_ctim.tv_sec;
 
-	shard->dev = st->st_dev;
-	shard->inode = st->st_ino;
+	version_take(&shard->version, st);
 	shard->size = (uint64_t)st->st_size;
-	shard->modified = st->st_mtim;
 	shard->changed = st->st_mtim.tv_sec > status ? st->st_mtim.tv_sec :
 						       status;
+}
+
+/* An environment of LMDB may be written; a transaction keeps what was found there. */
+bool from_shard_holds(const struct from_shard *shard, int fd)
+{
+	if (shard->lmdb)
+		return version_is_of(&shard->version, fd) && lmdb_holds(shard->lmdb);
+	return !shard->watched || version_holds(&shard->version, fd);
 }
 
 /* A record of some size begins as gzip does. */
@@ -277,6 +297,8 @@ int from_shard_open(struct from *from, struct from_shard *shard, struct input *i
 	if (ret)
 		return ret;
 	if (!shard->seen) {
+		shard->watched = S_ISREG(st.st_mode);
+		version_take(&shard->version, &st);
 		shard->regular = can_read_again(input->fd, &st);
 		if (shard->regular)
 			from_shard_seen(shard, &st);
@@ -308,11 +330,15 @@ static int on_bytes(void *user, uint64_t bytes)
 	return tick(scan);
 }
 
+/* Also what was copied may be of two versions. */
 static int read_shard(struct from_scan *scan)
 {
 	int ret = input_open(&scan->input);
 
-	return ret ? from_input_failed(scan, ret) : scan->from->format->scan(scan);
+	ret = ret ? from_input_failed(scan, ret) : scan->from->format->scan(scan);
+	if (ret || from_shard_holds(scan->shard, scan->input.fd))
+		return ret;
+	return from_changed(scan, scan->shard->name);
 }
 
 static int scan_shard(struct from *from, size_t index,
@@ -395,22 +421,32 @@ int from_scan_all(void *user, const struct stele_source_sink *sink)
 	return ret ? ret : report_records(from, sink);
 }
 
+int from_origin(const struct from *from, const struct stele_source_entry *entry,
+		uint64_t *origin)
+{
+	const uint64_t at = (entry->place & PLACE_OFFSET_MAX) - sizeof(*origin);
+	int64_t got = sizeof(*origin);
+
+	*origin = entry->place;
+	if (entry->place >> PLACE_SHARD_SHIFT == PLACE_STORE)
+		got = store_read(&from->store, at, origin, sizeof(*origin));
+	return got == sizeof(*origin) ? 0 : got < 0 ? (int)got : -EIO;
+}
+
 void from_describe(void *user, const struct stele_source_entry *entry, char *text,
 		   size_t size)
 {
 	struct from *from = user;
-	uint64_t origin = entry->place;
+	uint64_t origin;
 
 	*text = '\0';
-	if (from->format->kind == FROM_RECORDS) {
+	if (from->format->kind != FROM_RECORDS) {
+		if (from_origin(from, entry, &origin))
+			return;
+	} else {
 		if (record_load(&from->index, &from->fields, entry->place, &from->entry))
 			return;
 		origin = from->entry.origin;
-	} else if (origin >> PLACE_SHARD_SHIFT == PLACE_STORE) {
-		const uint64_t at = (origin & PLACE_OFFSET_MAX) - sizeof(origin);
-
-		if (store_read(&from->store, at, &origin, sizeof(origin)) != sizeof(origin))
-			return;
 	}
 	place_text(&from->shards[origin >> PLACE_SHARD_SHIFT], origin & PLACE_OFFSET_MAX, text,
 		   size);

@@ -12,9 +12,8 @@
 #include "from/source.h"
 #include "from/input.h"
 #include "from/record.h"
+#include "from/version.h"
 #include "store.h"
-
-#include <sys/stat.h>
 
 struct from_shard {
 	char *path;
@@ -22,10 +21,10 @@ struct from_shard {
 	/* Since it was first looked at. */
 	bool seen, regular;
 	enum input_compression compression;
-	dev_t dev;
-	ino_t inode;
+	bool watched; /* it is a file: its version has to hold */
+	bool torn;    /* it changed while it was scanned: its samples are lost */
+	struct version version;
 	uint64_t size; /* 0 of a pipe */
-	struct timespec modified;
 	int64_t changed; /* seconds; 0: unknown */
 	struct lmdb *lmdb; /* owned; a snapshot that has to stay as it is, not the file */
 };
@@ -97,6 +96,7 @@ struct from {
 	const char *missing; /* column that an option names, as long as none has it; NULL: none */
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
+	bool torn;	      /* is any of the shards? */
 	dev_t target_dev;
 	ino_t target_inode; /* 0: it does not exist */
 };
@@ -146,7 +146,7 @@ int from_skip(struct from_scan *scan, enum stele_skip_reason reason,
 
 /*
  * Something is wrong with the shard at `offset`, of its bytes when they are decompressed.
- * Return: 0: it is skipped, and reported; -EBADMSG (said).
+ * Return: 0: it is skipped, and reported; -EBADMSG, or -ETXTBSY if it has changed (said).
  */
 int from_damaged(struct from_scan *scan, uint64_t offset, const char *format,
 		 ...) __attribute__((format(printf, 3, 4)));
@@ -154,6 +154,11 @@ int from_damaged(struct from_scan *scan, uint64_t offset, const char *format,
 void from_warn(struct from_scan *scan, uint64_t offset, const char *text);
 /* After a negative errno of the input. Return: as from_damaged(), or that errno (said). */
 int from_input_failed(struct from_scan *scan, int error);
+/*
+ * What `name` says is of two versions: the shard, or what goes with it. Return: 0: its samples
+ * will be skipped; -ETXTBSY (said).
+ */
+int from_changed(struct from_scan *scan, const char *name);
 /* The shard itself. Return: `error`. */
 int from_cannot_read(struct from_scan *scan, int error);
 /* It is not the shard's fault. Return: `error`. */
@@ -172,6 +177,11 @@ void from_shard_seen(struct from_shard *shard, const struct stat *st);
 /* `path` is a file of the source: is it the target? Return: 0; -EINVAL (said). */
 int from_spare(struct from *from, const char *path, const struct stat *st);
 int from_shard_descriptor(const struct from_shard *shard);
+/* Is what lies at the descriptor still what the scan began with? Of any thread. */
+bool from_shard_holds(const struct from_shard *shard, int fd);
+/* What a sample that is no record came from. Return: 0; negative errno. */
+int from_origin(const struct from *from, const struct stele_source_entry *entry,
+		uint64_t *origin);
 /* Return: `error`. */
 int from_shard_failed(struct from *from, const struct from_shard *shard, int error);
 /* Of stele_source_ops; `user` is the struct from. */
