@@ -21,7 +21,7 @@
 #include "parse.h"
 #include "text.h"
 
-#define PATTERN_CHARACTERS "*?[\\"
+#define WILD_CHARACTERS "*?["
 
 static const struct option longopts[] = {
 	{"fields", no_argument, NULL, 'F'},
@@ -99,13 +99,38 @@ static int print(struct stele_dataset *ds, struct listing *listing,
 	return error;
 }
 
+/* More than a prefix, in which a backslash takes the meaning from what follows it? */
+static bool is_pattern(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' && text[1])
+			text++;
+		else if (strchr(WILD_CHARACTERS, *text))
+			return true;
+	}
+	return false;
+}
+
+/* Without the backslashes that take a meaning away. Return: its size. */
+static size_t read_prefix(const char *text, char *prefix)
+{
+	size_t size = 0;
+
+	for (; *text; text++) {
+		if (*text == '\\' && text[1])
+			text++;
+		prefix[size++] = *text;
+	}
+	return size;
+}
+
 /* A '*' and a '?' match a slash, too: keys are names, not paths. */
 static bool matches(const char *pattern, const struct stele_cursor_entry *entry)
 {
 	char key[STELE_KEY_SIZE_MAX + 1];
 
-	if (!pattern[strcspn(pattern, PATTERN_CHARACTERS)])
-		return true; /* a mere prefix */
+	if (!is_pattern(pattern))
+		return true;
 	memcpy(key, entry->key, entry->key_size);
 	key[entry->key_size] = '\0';
 	return fnmatch(pattern, key, 0) == 0;
@@ -115,8 +140,7 @@ static void say_none(const char *prefix)
 {
 	char *text = text_escape(prefix, strlen(prefix));
 
-	cmd_message(prefix[strcspn(prefix, PATTERN_CHARACTERS)] ? "no key matches '%s'" :
-								   "no key begins with '%s'",
+	cmd_message(is_pattern(prefix) ? "no key matches '%s'" : "no key begins with '%s'",
 		    text ? text : prefix);
 	free(text);
 }
@@ -127,11 +151,17 @@ static int list(struct stele_dataset *ds, const char *prefix,
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;
 	uint64_t left = listing->limit ? listing->limit : UINT64_MAX;
+	char begin[STELE_KEY_SIZE_MAX + 1];
+	size_t size;
 	int got, error = 0;
 
 	/* What a pattern begins with narrows the search. */
-	got = stele_cursor_open(ds, prefix, strcspn(prefix, PATTERN_CHARACTERS),
-				&cursor);
+	if (is_pattern(prefix))
+		size = (size_t)snprintf(begin, sizeof(begin), "%.*s",
+					(int)strcspn(prefix, WILD_CHARACTERS "\\"), prefix);
+	else
+		size = read_prefix(prefix, begin);
+	got = stele_cursor_open(ds, begin, size, &cursor);
 	if (got < 0)
 		return got;
 	while (!error && left && (got = stele_cursor_next(cursor, &entry)) > 0 &&

@@ -310,6 +310,16 @@ run stele ls deep.stele 'horses*'
 is "0  stele: no key matches 'horses*'" "$status $out $err" "ls: a pattern that matches nothing"
 run stele ls deep.stele horses
 is "0  stele: no key begins with 'horses'" "$status $out $err" "ls: a prefix that none has"
+mkdir -p odd/'*star' odd/xstar
+for name in '*star/1' xstar/1 'back\slash' 'back\*'; do echo x >"odd/$name"; done
+must stele build -q odd odd.stele
+for line in '\*star/|*star/1' '\*star/?|*star/1' '*star/|' '*star/1|*star/1 xstar/1' '\x|xstar/1' \
+	'back\\|back\* back\slash' 'back\|back\* back\slash' 'back\\\*|back\*' \
+	'back\\[s]*|back\slash' 'back\s|' '\*\*|'; do
+	run stele ls odd.stele "${line%%|*}"
+	is "0 ${line#*|}" "$status $(paste -sd ' ' <<<"$out")" "ls: ${line%%|*}"
+done
+ok "ls: a prefix with a backslash is one" grep -q "no key begins with" <<<"$err" || diag "$err"
 says 1 "a directory is a source by itself" build --from=tar src new.stele
 run stele build src 'named@r.stele'
 ok "an '@' in the name of a file: where it divides" \
