@@ -104,7 +104,7 @@ def _pair(source: Any) -> tuple[Dataset, float]:
 
 
 def _matching(dataset: Dataset, where: str | None) -> Dataset:
-    if where is None:
+    if where is None or not hasattr(dataset, "_matching"):  # which the extension refuses
         return dataset
     matching: Dataset = dataset._select(dataset._matching(where))
     if not len(matching):

@@ -109,6 +109,10 @@ class Loaders(unittest.TestCase):
             self.loader(where="label > 99")
         with self.assertRaisesRegex(TypeError, "^where must be a str, .*, not <class 'int'>$"):
             self.loader(where=5)
+        for sources in [3], [(None, 1.0)]:
+            for where in None, "id = 1":
+                with self.assertRaisesRegex(TypeError, "^expected a Dataset, not <class"):
+                    stele.Loader(sources, batch_size=2, where=where)
         with self.assertRaisesRegex(ValueError, "no such column"):
             self.loader(where="labl = 1")
         for wrong in ("label=0) or (label=1", "id<0) OR (1", "1 LIMIT 3"):
