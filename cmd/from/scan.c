@@ -264,11 +264,14 @@ void from_shard_seen(struct from_shard *shard, const struct stat *st)
 						       status;
 }
 
-/* An environment of LMDB may be written; a transaction keeps what was found there. */
+/*
+ * An environment of LMDB may be written; a transaction keeps what was found there. LMDB makes no
+ * file smaller: who has overwritten it is somebody else. One as large is not told apart.
+ */
 bool from_shard_holds(const struct from_shard *shard, int fd)
 {
 	if (shard->lmdb)
-		return version_is_of(&shard->version, fd) && lmdb_holds(shard->lmdb);
+		return version_may_hold(&shard->version, fd) && lmdb_holds(shard->lmdb);
 	return !shard->watched || version_holds(&shard->version, fd);
 }
 

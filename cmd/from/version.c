@@ -23,11 +23,11 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-bool version_is_of(const struct version *version, int fd)
+bool version_may_hold(const struct version *version, int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && is_of(version, &st);
+	return fstat(fd, &st) == 0 && is_of(version, &st) && st.st_size >= version->size;
 }
 
 bool version_holds(const struct version *version, int fd)

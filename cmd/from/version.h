@@ -21,8 +21,8 @@ struct version {
 };
 
 void version_take(struct version *version, const struct stat *st);
-/* Is what lies at the descriptor the same file, whatever it holds? */
-bool version_is_of(const struct version *version, int fd);
+/* Is what lies at the descriptor the same file, and no smaller, whatever it holds? */
+bool version_may_hold(const struct version *version, int fd);
 bool version_holds(const struct version *version, int fd);
 
 #endif

@@ -165,4 +165,32 @@ is '' "$wrong" "skip: each with its bytes"
 left 1 "$tmp/store" s.tgz rest.tar
 is "0 1 " "$status $kept $wrong" "skip: a compressed file as a whole" || diag "$err"
 
+# ---- an environment of LMDB, which is overwritten by a smaller one ----
+
+# replaced WORDS
+replaced() {
+	local -x HALT_FILE=$image
+	halted 16 --on-error=skip env
+	cat smaller/data.mdb >env/data.mdb
+	resumed
+	is 0 "$status" "$1: a build that leaves out" || diag "$err"
+	rm -rf out
+	must stele extract -q "$image" out
+	is 1 "$(cat out/* | fold -w1 | sort -u | wc -l)" "$1: has values of the first one only"
+	kept=$(find out -type f | wc -l)
+	ok "$1: not all of them" test "$kept" -gt 0 -a "$kept" -lt 100 || diag "$kept"
+}
+if [ -x "$BUILD/tests/cmd/lmdb-writer" ]; then
+	for words in "a lock file" "no lock file"; do
+		rm -rf env smaller
+		mkdir env smaller
+		must "$BUILD/tests/cmd/lmdb-writer" env 100 30000 1
+		must "$BUILD/tests/cmd/lmdb-writer" smaller 10 30000 2
+		[ "$words" = "a lock file" ] || rm env/lock.mdb
+		replaced "$words"
+	done
+else
+	skip_block 6 "needs LMDB"
+fi
+
 done_testing
