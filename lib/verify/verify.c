@@ -117,12 +117,12 @@ static void check_copy(struct stele_check *check,
 		error = -ENOTUNIQ;
 	} else if (lags(check, copies, index)) {
 		why = "outdated, left by an interrupted writer; the next "
-		      "writer rewrites it";
+		      "change rewrites it";
 	} else if (is_of_another(check, copy)) {
 		why = copy->sb.state == STELE_STATE_UNFINISHED ?
 			      "left by an interrupted build over this image" :
 			      "belongs to an earlier image, left by a late "
-			      "writer; the next writer overwrites it";
+			      "writer; the next change overwrites it";
 	} else {
 		why = judge_copy(check, copies, index);
 		error = -EUCLEAN;

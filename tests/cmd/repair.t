@@ -129,6 +129,8 @@ done
 run stele verify outdated.stele
 is "0 2" "$status $(grep -c "outdated, left by an interrupted" <<<"$out")" \
 	"superblocks outdated: as an interrupted writer leaves them" || diag "$out"
+ok "the next change rewrites them, as the note says" \
+	grep -q "interrupted writer; the next change rewrites it" <<<"$out"
 as_before outdated.stele "superblocks outdated"
 cp image.stele outdated.stele
 for at in $slot $slot3 $mirror $mirror3; do
