@@ -79,7 +79,8 @@ static void explain(const struct build_job *job, int error)
 			    whole ? "" : "; the image is as it was");
 	else if (from_complained(job->from))
 		return;
-	else if (error == -EOPNOTSUPP && from_has_types(job->from))
+	else if (job->from && (error == -ENOENT ||
+			       (error == -EOPNOTSUPP && from_has_types(job->from))))
 		cmd_log_error_as("table", error, job->target);
 	else
 		cmd_log_error(error, job->target);

@@ -65,11 +65,12 @@ static void print_skipped(const struct summary *summary, int reason,
 		return;
 	printf(ROW "%s: %s\n", "skipped", text_count(number, count),
 	       reasons[reason].text);
+	/* A place in a shard begins with its name, in quotes of its own. */
 	for (unsigned int i = 0; i < named; i++) {
 		char *key = text_escape(summary->skipped[reason].keys[i],
 					summary->skipped[reason].sizes[i]);
 
-		printf(ROW "  '%s'\n", "", key ? key : "?");
+		printf(key && *key == '\'' ? ROW "  %s\n" : ROW "  '%s'\n", "", key ? key : "?");
 		free(key);
 	}
 	if (named && count > named)
@@ -88,7 +89,8 @@ void summary_explain(const struct summary *summary,
 		if (summary->skipped[i].count)
 			key = text_escape(summary->skipped[i].keys[0],
 					  summary->skipped[i].sizes[0]);
-		cmd_message("skipped: %s: %s, such as '%s'",
+		cmd_message(key && *key == '\'' ? "skipped: %s: %s, such as %s" :
+						  "skipped: %s: %s, such as '%s'",
 			    text_count(number, report->skipped[i]),
 			    reasons[i].text, key ? key : "?");
 		free(key);

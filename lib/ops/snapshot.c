@@ -156,12 +156,8 @@ static int begin_from(struct stele_txn *txn, const char *name)
 {
 	const struct stele_txn_snapshot *base = stele_txn_find(txn, name);
 
-	if (!base && name) {
-		stele_log_error(&txn->log,
-				"cannot start from '%s': no such snapshot",
-				name);
-		return -ENOENT;
-	}
+	if (!base && name)
+		return stele_snapshot_log_choice(txn->image, -ENOENT);
 	return stele_addition_begin(txn, base);
 }
 

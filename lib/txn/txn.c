@@ -40,8 +40,7 @@ static int log_refused(const struct stele_txn *txn, int error)
 		 stele_path_is_read_only(path) > 0)
 		stele_log_error(&txn->log,
 				"cannot change '%s': the device is set "
-				"read-only, as 'stele map --read-only' does: "
-				"unmap it, or set it writable",
+				"read-only, as 'stele map --read-only' does",
 				path);
 	else if (error == -ENOENT && !stele_path_is_rbd(path))
 		stele_log_error(&txn->log, "no such file, device or mapping");

@@ -128,7 +128,8 @@ run stele compact "$t@v3" v2
 is "1 stele: cannot compact '$t@v3': there is a snapshot 'v2' already" \
 	"$status ${err%%$'\n'*}" "a name that is taken"
 run stele compact "$t@v7" v9
-is "1 stele: cannot start from 'v7': no such snapshot" "$status ${err%%$'\n'*}" "no such snapshot"
+is "1 stele: cannot start from 'v7': no such snapshot (available: v1, v2, v3)" \
+	"$status ${err%%$'\n'*}" "no such snapshot, but these"
 run stele compact "$t@v3" ../x
 is 2 "$status" "a name that cannot be"
 run stele compact "$t@v3"

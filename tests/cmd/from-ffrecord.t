@@ -47,6 +47,9 @@ built --on-error=skip "$tmp/flip.ffr"
 is "0 4 1" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
 	"--on-error=skip leaves the sample out" || diag "$err"
 gzip -c "$tmp/flip.ffr" >"$tmp/z.ffr"
+run stele build -f --on-error=skip "$tmp/flip.ffr" "$image"
+ok "--on-error=skip: the place is in quotes once" grep -q "^  *'[^']*flip.ffr' at byte [^']*$" \
+	<<<"$out" || diag "$out"
 built --on-error=skip "$tmp/z.ffr"
 rm -rf "$tmp/got"
 must stele extract -q "$image" "$tmp/got"

@@ -209,7 +209,15 @@ must stele build -q split splits@v1
 says 1 "append the directory that the image was built from" append split/train splits@v2
 echo bad >maps/cats
 STELE_RUN_DIR=$tmp/maps says 3 "run 'stele unmap' and 'stele map' again" ls cats
-STELE_RUN_DIR=$tmp/none/x says 1 "set STELE_RUN_DIR" map image@first cats
+STELE_RUN_DIR=$tmp/none/x says 1 "make its directory first, or set STELE" map image@first cats
+: >none.csv
+echo key,x >header.csv
+for name in none header; do
+	says 1 "see whether it is the right file" build $name.csv header.stele
+done
+says 1 "see whether it is the right file" append none.csv image@more
+says 1 "'stele build' makes a new image" append header.csv nothere
+says 2 "the first digits of one" map image@sha256:zz
 must stele build -q src emptied@v1
 must stele snapshot delete -f emptied@v1
 for command in "ls emptied@v1" "compact emptied x" "compact -n emptied x" \

@@ -88,7 +88,7 @@ fails 1 "nor are 95 more" \
 	stele snapshot create --keys-from <(seq 100) "$image@x"
 is 6 "$(wc -l <<<"$err")" "and no more than that"
 fails 1 "there is a snapshot 'all' already" stele snapshot create "$image@all"
-fails 1 "cannot start from 'none': no such snapshot" \
+fails 1 "cannot start from 'none': no such snapshot (available: " \
 	stele snapshot create --base none "$image@x"
 fails 2 "names no snapshot" stele snapshot create "$image"
 fails 1 "cannot read 'nofile'" \
