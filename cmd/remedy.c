@@ -243,6 +243,8 @@ static const struct {
 	{-EISDIR, " build copy ", "cannot create", "give TARGET a name in that directory"},
 	{-ENOTBLK, " map ", "read-only",
 	 "map it without --read-only: 'chmod a-w' keeps others from writing to a file"},
+	{-ENOTBLK, " append build ", NULL,
+	 "SOURCE comes first, and then a block device, a regular file or an image in Ceph RBD"},
 	{-ENOTBLK, NULL, NULL, "name a block device, a regular file or an image in Ceph RBD"},
 	{-EINVAL, NULL, "bad digest in target",
 	 "the first digits of one, 0 to 9 and a to f, do as well: see 'stele info'"},
