@@ -22,6 +22,8 @@ int stele_file_sync_directory(const char *path);
 
 /* Does `path` lead to the file or block device that is open as `dev`? */
 bool stele_file_is(const struct stele_device *dev, const char *path);
+/* The same, or by loop devices: is what is written to `path` read from `dev`? */
+bool stele_file_shares(const struct stele_device *dev, const char *path);
 /*
  * Has the file lost its last name since it was opened? One that had none then, such as a
  * memfd, is its descriptor's owner's business.

@@ -61,6 +61,13 @@ int stele_stack_loop(const struct stele_stack *stack, bool writable, char *name)
  */
 bool stele_stack_backing(dev_t number, struct stat *st);
 
+/*
+ * Is what is written to `a` read from `b`? They are the same file or device, one is a loop
+ * device over the other, or both are over the same at the same offset; so far as that can be
+ * told.
+ */
+bool stele_stack_shares(const struct stat *a, const struct stat *b);
+
 /* The directory in sysfs: a partition's lies within its disk's. 0 or -errno. */
 int stele_stack_place(dev_t number, char place[PATH_MAX]);
 /*

@@ -531,7 +531,7 @@ static int parse_target(struct copy *c, const char *target)
 		free(c->to.snapshot);
 		c->to.snapshot = NULL;
 	}
-	if (ret == 0 && (stele_file_is(c->ds->image.dev, c->to.path) || is_same_image(c))) {
+	if (ret == 0 && (stele_file_shares(c->ds->image.dev, c->to.path) || is_same_image(c))) {
 		stele_log_error(&c->log, "'%s' is the source itself",
 				target);
 		ret = -EINVAL;

@@ -25,6 +25,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/device/stack.h"
+
 /* From here on it pays to tell the kernel that a file is read in order. */
 #define SEQUENTIAL_SIZE (UINT64_C(128) << 10)
 /*
@@ -308,6 +310,8 @@ int stele_source_open_beside(const char *path, const char *target,
 
 	if (target && stat(target, &st) < 0)
 		memset(&st, 0, sizeof(st));
+	while (S_ISBLK(st.st_mode) && stele_stack_backing(st.st_rdev, &st))
+		; /* what a loop device writes to may be a file of the directory */
 	return stele_source_open_directory(path, st.st_dev, st.st_ino, opts,
 					   log, out);
 }

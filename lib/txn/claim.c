@@ -342,7 +342,10 @@ static int check_erasable(struct stele_claim *claim)
 	return ret;
 }
 
-/* Force answers for what the target held, not for a sample. A file that is all hole is none. */
+/*
+ * Force answers for what the target held, not for a sample, also one that it is a loop device
+ * over. A file that is all hole is none.
+ */
 static int check_source(const struct stele_claim *claim)
 {
 	int ret;
@@ -350,7 +353,7 @@ static int check_source(const struct stele_claim *claim)
 	if (!claim->of_source || claim->ours)
 		return 0;
 	ret = stele_guard_signatures(claim->dev, NULL, NULL);
-	if (ret != -EEXIST)
+	if (ret != -EEXIST && claim->regular)
 		return 0;
 	stele_log_error(&claim->log, "'%s' is a file of the source, which the image would replace",
 			claim->path);

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/device/stack.h"
+
 #define TRIES 16
 
 /* ---- directories ----------------------------------------------------------- */
@@ -78,6 +80,15 @@ bool stele_file_is(const struct stele_device *dev, const char *path)
 	if (S_ISBLK(ours.st_mode) && S_ISBLK(named.st_mode))
 		return ours.st_rdev == named.st_rdev;
 	return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+bool stele_file_shares(const struct stele_device *dev, const char *path)
+{
+	const int fd = stele_device_fd(dev);
+	struct stat ours, named;
+
+	return fd >= 0 && !fstat(fd, &ours) && !stat(path, &named) &&
+	       stele_stack_shares(&named, &ours);
 }
 
 bool stele_file_is_removed(const struct stele_device *dev)
