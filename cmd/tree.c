@@ -133,26 +133,31 @@ static int enter(struct tree *tree, const char *path, const char **base)
 
 /* ---- files that get their name when they are whole ------------------------- */
 
+#define NAME_TRIES 100 /* others may have such names, too */
+
+static void next_name(struct tree_part *part)
+{
+	static unsigned int count;
+
+	snprintf(part->name, sizeof(part->name), ".stele-%ld-%u.part", (long)getpid(),
+		 __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
+}
+
 /*
- * Without a name at all, where a filesystem has that and nothing is to be replaced at once;
- * else by one that a sample may have: that one stays.
+ * Without a name at all, where a filesystem has that: who is killed leaves nothing. Else by
+ * one that a sample may have: that one stays.
  */
 static int create_nameless(struct tree_part *part)
 {
-	static unsigned int count;
 	const int dir = part->tree->dir;
-	int tries = 100;
+	int tries = NAME_TRIES;
 
 	part->name[0] = '\0';
-	part->fd = part->how & TREE_REPLACE ?
-			   -EOPNOTSUPP :
-			   open_beneath(dir, ".", O_WRONLY | O_TMPFILE, 0666);
+	part->fd = open_beneath(dir, ".", O_WRONLY | O_TMPFILE, 0666);
 	if (part->fd != -EOPNOTSUPP && part->fd != -EISDIR && part->fd != -EINVAL)
 		return part->fd < 0 ? part->fd : 0;
 	do {
-		snprintf(part->name, sizeof(part->name), ".stele-%ld-%u.part",
-			 (long)getpid(),
-			 __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
+		next_name(part);
 		part->fd = open_beneath(dir, part->name,
 					O_WRONLY | O_CREAT | O_EXCL, 0666);
 	} while (part->fd == -EEXIST && --tries);
@@ -199,28 +204,49 @@ int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 }
 
 /* Before Linux 6.10, ENOENT: by its descriptor only CAP_DAC_READ_SEARCH may link a file. */
-static int link_nameless(const struct tree_part *part)
+static int link_nameless(const struct tree_part *part, const char *name)
 {
 	const int dir = part->tree->dir;
 	char path[32];
 
-	if (linkat(part->fd, "", dir, part->base, AT_EMPTY_PATH) == 0)
+	if (linkat(part->fd, "", dir, name, AT_EMPTY_PATH) == 0)
 		return 0;
 	if (errno != ENOENT)
 		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", part->fd);
-	return linkat(AT_FDCWD, path, dir, part->base, AT_SYMLINK_FOLLOW) < 0 ?
+	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) < 0 ?
 		       -errno : 0;
 }
 
+/* What is to be replaced is there: that takes a name, but only now. */
+static int link_aside(struct tree_part *part)
+{
+	int tries = NAME_TRIES, error;
+
+	do {
+		next_name(part);
+		error = link_nameless(part, part->name);
+	} while (error == -EEXIST && --tries);
+	if (error)
+		part->name[0] = '\0'; /* somebody else's */
+	return error;
+}
+
 /* Not every filesystem can rename only if nothing is there. */
-static int give_name(const struct tree_part *part)
+static int give_name(struct tree_part *part)
 {
 	const bool replace = part->how & TREE_REPLACE;
 	const int dir = part->tree->dir;
+	int error;
 
-	if (!part->name[0])
-		return link_nameless(part);
+	if (!part->name[0]) {
+		error = link_nameless(part, part->base);
+		if (error != -EEXIST || !replace)
+			return error;
+		error = link_aside(part);
+		if (error)
+			return error;
+	}
 	if (renameat2(dir, part->name, dir, part->base,
 		      replace ? 0 : RENAME_NOREPLACE) == 0)
 		return 0;

@@ -122,6 +122,18 @@ is "137 " "$status $(find "$tmp/killed" -type f ! -size 40M)" "nor when it is ki
 run stele extract -q --skip-existing "$tmp/middle.stele" "$tmp/killed"
 is "0 " "$status $err" "and --skip-existing goes on"
 ok "to the end" diff -r "$tmp/middle" "$tmp/killed"
+# With --force, too: what is replaced stays until then.
+before=$(find "$tmp/killed" -type f -printf '%f %s\n' | sort)
+for ((try = 0; try < 20; try++)); do
+	stele extract -q -f "$tmp/middle.stele" "$tmp/killed" 2>"$tmp/err" &
+	pid=$!
+	read -rt "0.0$((try + 1))" <> <(:)
+	kill -KILL $pid 2>/dev/null
+	wait $pid 2>/dev/null
+done
+is "$before" "$(find "$tmp/killed" -type f -printf '%f %s\n' | sort)" \
+	"killed, --force leaves nothing of its own"
+ok "what it replaces is whole" diff -r "$tmp/middle" "$tmp/killed"
 rm -r "$tmp/middle" "$tmp/killed" "$tmp/middle.stele"
 
 # Blocks of zeros are holes, wherever they lie.
