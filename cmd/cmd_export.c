@@ -132,6 +132,8 @@ static const char *data_file(const char *path, char **inside)
 	return *inside;
 }
 
+#define OTHER_FORMATS "there are tar, webdataset, tfrecord and lmdb"
+
 /* What a file is called says more than what is in it by default: a plain tar archive. */
 static int check_name(const struct cmd *cmd, const char *path)
 {
@@ -147,7 +149,19 @@ static int check_name(const struct cmd *cmd, const char *path)
 		{".zst", "'-' for FILE, and '| zstd'"},
 		{".xz", "'-' for FILE, and '| xz'"},
 		{".bz2", "'-' for FILE, and '| bzip2'"},
-		{".zip", "there are tar archives only"},
+		{".zip", OTHER_FORMATS}, {".7z", OTHER_FORMATS}, {".rar", OTHER_FORMATS},
+		{".txz", "'-' for FILE, and '| xz'"}, {".lz4", "'-' for FILE, and '| lz4'"},
+		{".tbz", "'-' for FILE, and '| bzip2'"}, {".tbz2", "'-' for FILE, and '| bzip2'"},
+		{".tzst", "'-' for FILE, and '| zstd'"},
+		{".tfrec", "--to=tfrecord writes that"},
+		{".parquet", "'python -m stele.parquet' writes that"},
+		{".csv", "'stele query --csv' writes columns"},
+		{".json", "'stele query --json' writes columns"},
+		{".jsonl", "'stele query --json' writes columns"},
+		{".npy", OTHER_FORMATS}, {".npz", OTHER_FORMATS}, {".h5", OTHER_FORMATS},
+		{".hdf5", OTHER_FORMATS}, {".rec", OTHER_FORMATS}, {".arrow", OTHER_FORMATS},
+		{".sqlite", OTHER_FORMATS}, {".db", OTHER_FORMATS},
+		{".stele", "'stele copy' makes an image"},
 	};
 	const size_t size = strlen(path);
 

@@ -119,6 +119,9 @@ static const struct {
 	 "run 'stele build --force' or 'stele copy --force' again"},
 	{-ENODATA, NULL, "bytes, but its target only",
 	 "give the target its full size again, or copy the image anew"},
+	{-EOPNOTSUPP, " snapshot ", "has a granule of",
+	 "run 'stele posix off' first; before it is on again, 'stele compact --granule=512' makes "
+	 "a snapshot of it that can be files"},
 	{-EOPNOTSUPP, " posix ", "multiples of 4096",
 	 "use 'stele compact --granule=4096', then delete the snapshots that have it"},
 	{-EOPNOTSUPP, " posix ", "has a granule of",
@@ -217,9 +220,9 @@ static const struct {
 	 "written; of a part of it, keys would differ, and samples be there twice: if it is "
 	 "another one, say with --label-from where its labels come from"},
 	{-EOPNOTSUPP, " append ", "the source has splits",
-	 "append what the image was built from, such as an archive that has its keys ('stele ls' "
-	 "lists them): of a directory within it, keys would differ, and samples be there twice: if "
-	 "it is another one, say with --label-from where its labels come from"},
+	 "if the keys of SOURCE are those that 'stele ls' shows, or other samples are to be added, "
+	 "say with --label-from where labels come from; else samples would be there twice, under "
+	 "two keys"},
 	{-EOPNOTSUPP, " append ", "labels would mean something else",
 	 "say it with --label-from"},
 	{-EOPNOTSUPP, " table ", "is not in the snapshot",

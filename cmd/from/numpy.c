@@ -86,7 +86,7 @@ static int take_header(struct arrays *arrays, struct array *array)
 	const uint64_t at = scan->input.at;
 	int64_t got = read_full(arrays, arrays->buffer, NPY_FIRST_SIZE);
 	uint64_t size = got == NPY_FIRST_SIZE ? npy_header_size(arrays->buffer) : 0;
-	const char *why = "not an array of NumPy";
+	const char *why = "no header of NumPy";
 
 	if (got < 0)
 		return unreadable(arrays, (int)got);

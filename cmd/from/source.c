@@ -106,6 +106,7 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	}
 	cmd_message("cannot tell the format of '%s'; name it with --from: %s",
 		    shard->name, from_parse("", &format));
+	cmd_hint("of single files, such as pictures, name the directory; unpack what is a zip");
 	return -EMEDIUMTYPE;
 }
 

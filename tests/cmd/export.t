@@ -244,7 +244,7 @@ ok "short headers need no pax" test 512 = \
 
 # ---- names that say something else ----
 
-for name in x.tar.gz x.TGZ x.tar.zst x.zip x.tfrecord x.lmdb; do
+for name in x.tar.gz x.TGZ x.tar.zst x.zip x.parquet x.stele x.tfrec x.tfrecord x.lmdb; do
 	run stele export "$tmp/empty-image" "$tmp/$name"
 	is 2 "$status" "'$name' is no plain tar archive" || diag "$err"
 	ok "and is not made" test ! -e "$tmp/$name"

@@ -136,6 +136,7 @@ built "$src/train/cat/1.jpg"
 is 1 "$status" "a file of no known format fails"
 ok "and the list is printed" \
 	grep -q "cannot tell the format of .*1.jpg'.*--from: dir.*tar" <<<"$err"
+ok "and what a picture wants" grep -q "^hint: .*name the directory" <<<"$err"
 built --from=tar "$src/train/cat/1.jpg"
 damaged "1.jpg' at byte 0: " "what is no archive"
 built - "$tmp/x.tar" </dev/null

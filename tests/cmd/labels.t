@@ -108,7 +108,7 @@ must stele build -q "$tmp/flat" "$image"
 run stele append "$tmp/src" "$image@v2"
 is 1 "$status" "append: nor are splits taken for classes"
 ok "with the reason" grep -q "source has splits; say where" <<<"$err" || diag "$err"
-ok "and what doing so costs" grep -q "^hint: .*keys would differ, .*twice.*--label-from" \
+ok "and what doing so costs" grep -q "^hint: .*--label-from .*samples would be there twice" \
 	<<<"$err" || diag "$err"
 run stele append --label-from=2 "$tmp/src" "$image@v2"
 is "0 train/cat/1:label=0" "$status $(seen @v2 | grep -o 'train/cat/1[^ ]*')" "unless told"

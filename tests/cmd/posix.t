@@ -140,6 +140,16 @@ for name in w1 w2 w3 w4; do must stele snapshot create --base=v1 shared@$name; d
 run stele posix on shared
 ok "by snapshots that share it" \
 	grep -qE "of 'v1', 'w1', 'w2' and 2 more has a granule of 16" <<<"$err" || diag "$err"
+must stele build -q --granule=512 src mixed
+mkdir -p "$tmp/other" && echo x >"$tmp/other/x"
+must stele append -q --granule=16 --label-from=none "$tmp/other" mixed@v2
+must stele snapshot delete mixed@v2
+must stele posix on mixed
+run stele snapshot undelete mixed@v2
+is 1 "$status" "nor comes one back that has it"
+ok "and how it does" grep -q "^hint: run 'stele posix off' first" <<<"$err" || diag "$err"
+must stele posix off mixed
+must stele snapshot undelete mixed@v2
 run stele build -q --posix --granule 64 src none
 is 2 "$status" "nor is it built so"
 ok "nothing is left of that" test ! -e none
