@@ -241,7 +241,7 @@ static unsigned int go_down(const struct stat *st, struct below list[LEVELS_MAX]
 	return count;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+bool stele_stack_same(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) || S_ISBLK(b->st_mode))
 		return S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode) && a->st_rdev == b->st_rdev;
@@ -253,12 +253,12 @@ bool stele_stack_shares(const struct stat *a, const struct stat *b)
 	struct below over[LEVELS_MAX], under[LEVELS_MAX];
 	const unsigned int x = go_down(a, over), y = go_down(b, under);
 	bool shares = over[x - 1].offset == under[y - 1].offset &&
-		      is_same(&over[x - 1].st, &under[y - 1].st);
+		      stele_stack_same(&over[x - 1].st, &under[y - 1].st);
 
 	for (unsigned int i = 0; i < x; i++)
-		shares |= is_same(&over[i].st, b);
+		shares |= stele_stack_same(&over[i].st, b);
 	for (unsigned int i = 0; i < y; i++)
-		shares |= is_same(&under[i].st, a);
+		shares |= stele_stack_same(&under[i].st, a);
 	return shares;
 }
 

@@ -61,6 +61,8 @@ int stele_stack_loop(const struct stele_stack *stack, bool writable, char *name)
  */
 bool stele_stack_backing(dev_t number, struct stat *st);
 
+/* The same file, or the same device whatever its nodes are called? */
+bool stele_stack_same(const struct stat *a, const struct stat *b);
 /*
  * Is what is written to `a` read from `b`? They are the same file or device, one is a loop
  * device over the other, or both are over the same at the same offset; so far as that can be

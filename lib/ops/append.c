@@ -42,9 +42,9 @@ int stele_origin_open(const struct stele_origin *origin, const char *target,
 	if (opts->flags & STELE_BUILD_FOLLOW)
 		what = "symbolic links";
 	if (opts->exclude)
-		what = "patterns of what is left out";
+		what = "exclude patterns";
 	if (what) {
-		stele_log_error(log, "%s are a directory's", what);
+		stele_log_error(log, "%s go with a directory only", what);
 		return -EINVAL;
 	}
 	return paths ? stele_source_label_paths(out, opts->label_from, log) : 0;

@@ -86,8 +86,7 @@ static int check_options(const struct stele_builder *builder)
 		return invalid(builder, "boundary is not a power of two of at "
 					"least 4096");
 	if (!are_patterns(opts->exclude))
-		return invalid(builder, "a pattern of what is left out is empty, or longer than "
-					"4096 bytes");
+		return invalid(builder, "an exclude pattern is empty, or longer than 4096 bytes");
 	if (opts->order > STELE_ORDER_SOURCE)
 		return invalid(builder, "unknown order");
 	if (!is_label(opts->label))

@@ -53,7 +53,7 @@ int stele_source_check_entry(const struct stele_source_entry *entry,
 /* The label or split of a file that lies in no directory of one. */
 #define STELE_NO_CLASS INT64_C(-1)
 
-#define STELE_PATTERN_SIZE_MAX 4096 /* bytes of a pattern of what is left out */
+#define STELE_PATTERN_SIZE_MAX 4096 /* bytes of an exclude pattern */
 /*
  * A directory: every regular file below it is a sample, its key the path below
  * the directory in raw bytes. `avoid_dev` and `avoid_inode` (0: none) is a file

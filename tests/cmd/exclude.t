@@ -71,5 +71,5 @@ is "0 cache/3.jpg cat/1.jpg cat/cache/2.jpg" \
 tar -C "$src" -cf "$tmp/x.tar" cat
 run stele build -f --exclude='*.txt' "$tmp/x.tar" "$image"
 is 2 "$status" "an archive has none"
-ok "and says so" grep -q "patterns of what is left out are a directory's" <<<"$err"
+ok "and says so" grep -q "exclude patterns go with a directory only" <<<"$err"
 done_testing

@@ -75,11 +75,8 @@ bool stele_file_is(const struct stele_device *dev, const char *path)
 	const int fd = stele_device_fd(dev);
 	struct stat ours, named;
 
-	if (fd < 0 || fstat(fd, &ours) || stat(path, &named))
-		return false;
-	if (S_ISBLK(ours.st_mode) && S_ISBLK(named.st_mode))
-		return ours.st_rdev == named.st_rdev;
-	return ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+	return fd >= 0 && !fstat(fd, &ours) && !stat(path, &named) &&
+	       stele_stack_same(&ours, &named);
 }
 
 bool stele_file_shares(const struct stele_device *dev, const char *path)
