@@ -144,10 +144,10 @@ int stele_snapshot_find_keys(const struct stele_image *image,
 
 #define DEPTH 64u
 
-/* One segment's search: its key, if it has it, is in a page of [low, high). */
+/* One segment's search. */
 struct probe {
 	struct stele_section keys;
-	uint64_t low, high;
+	struct stele_fence_search search;
 	uint64_t page; /* that is being read */
 	bool ended;
 };
@@ -163,7 +163,8 @@ static void begin(const struct stele_image *image,
 					  &probe->keys) < 0 ||
 	    !probe->keys.size)
 		return;
-	probe->high = probe->keys.size / STELE_BLOCK_SIZE;
+	probe->search.high = probe->keys.size / STELE_BLOCK_SIZE;
+	probe->search.node = 1;
 	probe->ended = false;
 }
 
@@ -203,20 +204,17 @@ static int step(const struct stele_image *image,
 	if (stele_keys_open(&cursor, page, &why) < 0 ||
 	    stele_keys_next(&cursor, &why) <= 0)
 		return -EUCLEAN;
-	if (probe->high - probe->low == 1)
+	if (probe->search.high - probe->search.low == 1)
 		return look_into(&cursor, key, key_size, number);
-	if (stele_key_compare(cursor.key.key, cursor.key.key_size, key,
-			      key_size) > 0)
-		probe->high = probe->page;
-	else
-		probe->low = probe->page;
+	stele_fences_halve(&segment->fences, &probe->search, cursor.key.key,
+			   cursor.key.key_size, key, key_size);
 	return 1;
 }
 
 /* One page of each that goes on. Return: how many; errors of the queue. */
 static int read_round(const struct stele_segment *segments, uint32_t count,
-		      struct stele_queue *queue, struct probe *probes,
-		      struct stele_disk_block *pages,
+		      struct stele_queue *queue, struct probe *probes, const char *key,
+		      size_t key_size, struct stele_disk_block *pages,
 		      struct stele_request *requests)
 {
 	unsigned int n = 0;
@@ -227,7 +225,8 @@ static int read_round(const struct stele_segment *segments, uint32_t count,
 
 		if (probe->ended)
 			continue;
-		probe->page = probe->low + (probe->high - probe->low) / 2;
+		stele_fences_follow(&segments[i].fences, &probe->search, key, key_size);
+		probe->page = stele_fences_page(&probe->search);
 		requests[n++] = (struct stele_request){
 			.op = STELE_OP_READ,
 			.data = &pages[i],
@@ -262,8 +261,8 @@ int stele_segments_find_key(const struct stele_image *image,
 		hits[i].result = -ENOENT;
 	}
 	for (ret = ret < 0 ? ret : 1; ret > 0;) {
-		ret = read_round(segments, count, queue, probes, pages,
-				 requests);
+		ret = read_round(segments, count, queue, probes, key, key_size,
+				 pages, requests);
 		for (int i = 0; i < ret; i++) {
 			struct probe *probe = requests[i].user;
 			const uint32_t at = (uint32_t)(probe - probes);

@@ -2,8 +2,9 @@
 /*
  * keys.c - lookup in, and walk over, the keys section of one segment
  *
- * Both start at the last page whose first key is not above the wanted one:
- * a binary search that reads one block per step. A walk of all keys needs none.
+ * Both start at the last page whose first key is not above the wanted one: a binary
+ * search, which reads a block for each step that no fence leads past. A walk of all keys
+ * needs none.
  * A seeking walk advances in growing steps, then bisects the last of them. One that reads
  * as many pages at a time as it may has the next ones read meanwhile.
  */
@@ -181,21 +182,21 @@ static int compare_at(const struct stele_keys_walk *walk, const char *key,
 /* Move the cursor to the first key of the last page that begins at or below. */
 static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 {
-	uint64_t low = 0, high = page_count(walk);
-	int ret;
+	const struct stele_fences *fences = &walk->segment->fences;
+	const struct stele_key *first = &walk->cursor.key;
+	struct stele_fence_search search = {.high = page_count(walk), .node = 1};
 
-	while (size && high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
+	if (!size)
+		return open_page(walk, 0);
+	for (;;) {
+		int ret;
 
-		ret = open_page(walk, middle);
-		if (ret < 0)
+		stele_fences_follow(fences, &search, key, size);
+		ret = open_page(walk, stele_fences_page(&search));
+		if (ret < 0 || search.high - search.low <= 1)
 			return ret;
-		if (compare_at(walk, key, size) > 0)
-			high = middle;
-		else
-			low = middle;
+		stele_fences_halve(fences, &search, first->key, first->key_size, key, size);
 	}
-	return open_page(walk, low);
 }
 
 /* Advance to the next key, across pages. */

@@ -92,6 +92,8 @@ static int check_features(const struct stele_image *image,
 static int unpack_descriptor(struct stele_segment *segment)
 {
 	const struct stele_descriptor *d = &segment->descriptor;
+	struct stele_section keys;
+	int ret = 0;
 
 	segment->runs = calloc(d->run_count + 1, sizeof(*segment->runs));
 	segment->fields = calloc(d->field_count + 1, sizeof(*segment->fields));
@@ -102,8 +104,10 @@ static int unpack_descriptor(struct stele_segment *segment)
 	for (uint32_t i = 0; i < d->field_count; i++)
 		stele_descriptor_field(d, i, &segment->fields[i]);
 	stele_descriptor_shape(d, &segment->shape);
-	if (!d->filter_size)
-		return 0;
+	if (stele_descriptor_find_section(d, STELE_BLOCK_KEYS, STELE_NO_FIELD, &keys) == 0)
+		ret = stele_fences_init(&segment->fences, keys.size / STELE_BLOCK_SIZE);
+	if (ret < 0 || !d->filter_size)
+		return ret;
 	segment->filter = malloc(d->filter_size);
 	if (!segment->filter)
 		return -ENOMEM;
@@ -376,6 +380,7 @@ void stele_segment_release(struct stele_segment *segment)
 	free(segment->fields);
 	free(segment->runs);
 	free(segment->filter);
+	stele_fences_release(&segment->fences);
 	stele_deleted_release(&segment->deleted);
 	free(segment->blocks);
 	memset(segment, 0, sizeof(*segment));

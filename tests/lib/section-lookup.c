@@ -101,6 +101,25 @@ static void check_seek(uint64_t stride)
 	stele_keys_walk_release(&walk);
 }
 
+/* Each of these was looked up before. */
+static void check_later(struct stele_device *dev)
+{
+	const struct stele_fault_entry *entries;
+	uint64_t number, wrong = 0;
+	size_t count;
+
+	stele_fault_log_clear(dev);
+	for (uint64_t i = 0; i < COUNT; i += 101)
+		wrong += stele_segment_find_key(&image, segment, samples[i].key,
+						strlen(samples[i].key), &number, NULL) ||
+			 number != numbers[i];
+	entries = stele_fault_log(dev, &count);
+	for (size_t i = 0; i < count; i++)
+		wrong += entries[i].size != STELE_BLOCK_SIZE;
+	ok(!wrong && count == (COUNT + 100) / 101,
+	   "a look-up after others reads one page (%zu)", count);
+}
+
 /* Few pages are read to seek, and each page once to walk. Last: wraps the device. */
 static void check_pages(void)
 {
@@ -139,6 +158,7 @@ static void check_pages(void)
 	ok(pages > 60 && count < 20, "a seek to the end reads %zu of %" PRIu64
 	   " pages", count, pages);
 	stele_keys_walk_release(&walk);
+	check_later(dev);
 }
 
 static void check_digests(void)
