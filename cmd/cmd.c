@@ -164,12 +164,12 @@ void cmd_no_directory(const char *path)
 	size_t size = strlen(path);
 	char *directory;
 
-	/* Of "a/b/" it is "a". */
-	while (size > 1 && path[size - 1] == '/')
-		size--;
+	/* Of "a/b" it is "a", of "a/b/" it is "a/b". */
 	while (size && path[size - 1] != '/')
 		size--;
-	directory = strndup(size ? path : ".", size > 1 ? size - 1 : 1);
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	directory = strndup(size ? path : ".", size ? size : 1);
 	/* In some, such as /proc, no file can be made. */
 	if (is_link(path))
 		snprintf(line, sizeof(line), "it is a symbolic link to what does not exist");

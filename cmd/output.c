@@ -13,6 +13,9 @@
 
 #include "cmd.h"
 
+/* Where the mark of an earlier output is looked for, in bytes. */
+#define MARK_WITHIN 512
+
 static int told(const char *path, int err)
 {
 	if (err == -ENOENT)
@@ -108,12 +111,38 @@ int output_spare(const char *verb, const char *path)
 	return -EEXIST;
 }
 
-int output_check(const char *path)
+/* Is it a file with something in it that no earlier output has? */
+static bool is_foreign(const char *path, const char *mark)
+{
+	char head[MARK_WITHIN];
+	struct stat st;
+	ssize_t got;
+	int fd;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || !st.st_size)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+	if (fd >= 0)
+		close(fd);
+	return got < 0 || !memmem(head, (size_t)got, mark, strlen(mark));
+}
+
+static int spare_foreign(const char *path, const char *mark)
+{
+	if (!is_foreign(path, mark))
+		return 0;
+	cmd_message("cannot write '%s': it exists, and holds something else", path);
+	cmd_hint("give the output another name, or remove the file first");
+	return -EEXIST;
+}
+
+int output_check(const char *path, const char *mark)
 {
 	char *beside;
 	int err = find_beside(path, &beside);
 
-	if (!err && output_spare("write", path)) {
+	if (!err && (output_spare("write", path) || spare_foreign(path, mark))) {
 		free(beside);
 		return -EEXIST;
 	}

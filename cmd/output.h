@@ -13,9 +13,10 @@
 
 /*
  * Could it be written? For use before the measurement; creates nothing, and leaves existing
- * files alone. Return: 0; negative errno (said).
+ * files alone. What holds something other than an earlier output, which has `mark` among its
+ * first bytes, is not to be replaced. Return: 0; negative errno (said).
  */
-int output_check(const char *path);
+int output_check(const char *path, const char *mark);
 #define OUTPUT_SPARED "it is a block device, or holds an image"
 /*
  * What holds an image, even a damaged one, is replaced by no file, and neither is a block device.

@@ -166,7 +166,7 @@ static int measure(struct stele_dataset *ds, struct bench_config *config,
 	int err = set_positions(config, stele_dataset_count(ds));
 
 	if (!err && config->prometheus)
-		err = output_check(config->prometheus);
+		err = output_check(config->prometheus, "# HELP stele_");
 	if (!err && config->iolog)
 		err = bench_iolog_check(config);
 	if (err)

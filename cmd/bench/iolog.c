@@ -18,6 +18,7 @@
 #include "bench.h"
 #include "output.h"
 
+#define IOLOG_MARK    "fio version 3 iolog"
 #define ROOM_FIRST    65536u
 #define FIO_NAME_SIZE 256u
 
@@ -76,7 +77,7 @@ int bench_iolog_check(const struct bench_config *config)
 	char path[PATH_MAX];
 	int err = find_path(config, path);
 
-	return err ? err : output_check(config->iolog);
+	return err ? err : output_check(config->iolog, IOLOG_MARK);
 }
 
 /* The earliest of the reads that are left, of readers that each have theirs in order. */
@@ -124,7 +125,7 @@ static bool put_log(FILE *to, const void *what)
 
 	if (!done)
 		return false;
-	fprintf(to, "fio version 3 iolog\n0 %s add\n0 %s open\n", log->path, log->path);
+	fprintf(to, IOLOG_MARK "\n0 %s add\n0 %s open\n", log->path, log->path);
 	written = put_reads(to, log, done);
 	free(done);
 	return written;

@@ -212,8 +212,9 @@ static int open_file(struct to_file *file)
 	if (file->name && output_spare("replace", file->name)) {
 		error = -EEXIST;
 	} else if (file->name && is_strange(file->name)) {
-		cmd_message("'%s' is not a regular file; export to '-' and redirect the output",
-			    file->name);
+		cmd_message("'%s' is not a regular file", file->name);
+		cmd_hint("give the archive a name in a directory, or export to '-' and redirect "
+			 "the output; 'stele extract' writes a directory of files");
 		error = -EINVAL;
 	} else {
 		error = file->name ? create(file) : -ENOMEM;

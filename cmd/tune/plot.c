@@ -329,7 +329,7 @@ bool plot_svg(FILE *to, const struct plot *plot)
 	struct canvas canvas = {.to = to, .plot = plot};
 
 	fprintf(to,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+		PLOT_MARK " xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
 		"height=\"%d\" viewBox=\"0 0 %d %d\">\n"
 		"<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
 		WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT);

@@ -15,6 +15,7 @@
 
 #include "text.h"
 
+#define PLOT_MARK	"<svg" /* how each begins */
 #define PLOT_SERIES_MAX 16u /* what has letters and colours; more are left out */
 
 struct plot_axis {

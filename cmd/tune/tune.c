@@ -14,6 +14,7 @@
 
 #include "output.h"
 #include "parse.h"
+#include "plot.h"
 #include "progress.h"
 #include "stop.h"
 #include "tune.h"
@@ -141,7 +142,7 @@ static int run(const char *target, const struct options *options)
 	int error, drawn = 0;
 
 	/* Better than after a minute. */
-	if (options->svg && output_check(options->svg))
+	if (options->svg && output_check(options->svg, PLOT_MARK))
 		return cmd_finish(CMD_FAILED);
 	error = options->show ? show(&listener) : measure(options, &listener);
 	/* What took a minute to measure is not lost where it cannot be kept. */

@@ -110,7 +110,7 @@ static void head(const struct view *view)
 	      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 	      "img-src data:; style-src 'unsafe-inline'\">\n"
-	      "<meta name=\"generator\" content=\"stele\">\n<title>", view->to);
+	      PAGE_MARK "\n<title>", view->to);
 	put_name(view);
 	fprintf(view->to, " @ %s</title>\n<style>\n%s</style>\n</head>\n<body>\n",
 		view->info.snapshot, style);

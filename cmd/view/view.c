@@ -94,7 +94,7 @@ static int run(const char *target, const struct options *options)
 	struct text text = {0};
 	int error = 0;
 
-	if (!to_stdout && output_check(options->html))
+	if (!to_stdout && output_check(options->html, PAGE_MARK))
 		return cmd_finish(CMD_FAILED);
 	error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &view.ds);
 	if (!error)

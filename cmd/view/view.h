@@ -47,6 +47,8 @@ void page_text(FILE *to, const char *text);
 void page_bytes(FILE *to, const char *bytes, size_t size);
 /* A part: <section> with its heading; `note` below it, or NULL. </section> is the caller's. */
 void page_section(FILE *to, const char *heading, const char *note);
+/* What each page has at its head, and nothing else is likely to. */
+#define PAGE_MARK "<meta name=\"generator\" content=\"stele\">"
 /* The colour of a class, before its name. */
 #define PAGE_SWATCH(name) "<span class=\"swatch " name "\"></span>"
 /* A name and a value, of a list that is a <dl>. */

@@ -152,6 +152,11 @@ run stele bench --epochs=1 --prometheus="$tmp/none/metrics" "$tmp/image"
 is "1 " "$status $out" "--prometheus: a file that cannot be written: nothing is read"
 ok "--prometheus: is named" grep -qF \
 	"cannot create '$tmp/none/metrics': no directory '$tmp/none'" <<<"$err" || diag "$err"
+echo mine >"$tmp/mine"
+for option in --prometheus --iolog; do
+	run stele bench --epochs=1 "$option=$tmp/mine" "$tmp/image"
+	is "1 mine" "$status $(<"$tmp/mine")$out" "$option: what holds something else stays"
+done
 run stele bench --epochs=1 --prometheus="$tmp/src" "$tmp/image"
 is "1 " "$status $out" "--prometheus: nor is there one of a directory"
 run stele bench --epochs=1 --prometheus=/dev/full "$tmp/image"

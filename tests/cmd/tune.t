@@ -167,6 +167,10 @@ for drawing in "$tmp/none/plot.svg" "$tmp/file/plot.svg" "$tmp/src"; do
 	is "1 " "$status $out" "a drawing that has no place: nothing is measured"
 	ok "says so" grep -qxE "stele: cannot (write|create) '$drawing': .* directory.*" <<<"$err"
 done
+echo mine >"$tmp/file"
+run stele tune --quick "--svg=$tmp/file" "$image"
+is "1 mine" "$status $(<"$tmp/file")" "no drawing replaces what is none"
+: >"$tmp/file"
 STELE_STATE_DIR=$tmp/file run stele tune --quick --backend=threads "$image"
 is "2 " "$status $out" "a state directory that is none: nothing is measured"
 for place in /proc/none /dev/null/none "$tmp/$(printf '%0300d' 0)"; do
@@ -189,11 +193,11 @@ ok "and no snapshot is blamed" not grep -q "snapshot '\|no such snapshot\|cannot
 	diag "$err"
 mkdir "$tmp/empty"
 must stele build -q --allow-empty "$tmp/empty" "$tmp/empty.image"
-echo drawn >"$tmp/drawing"
+echo "<svg/>" >"$tmp/drawing"
 run stele tune --quick "--svg=$tmp/drawing" "$tmp/empty.image"
 is "1 " "$status $out" "an image without samples"
 is "stele: cannot tune '$tmp/empty.image': the snapshot has no samples" "$err" "says so"
-is "drawing drawn" "$(cd "$tmp" && echo drawing* "$(<drawing)")" \
+is "drawing <svg/>" "$(cd "$tmp" && echo drawing* "$(<drawing)")" \
 	"an older drawing stays, with nothing beside it"
 mkdir "$tmp/tiny"
 echo >"$tmp/tiny/one"

@@ -100,6 +100,19 @@ for file in image copy; do
 done
 run stele tune --quick --svg=image image@v2
 is 1 "$status" "nor does tune draw over one"
+echo mine >notes
+run stele view image@v2 --html=notes
+is "1 mine" "$status $(cat notes)" "a file of another kind stays"
+ok "that is said" grep -qxF "stele: cannot write 'notes': it exists, and holds something else" \
+	<<<"$err" || diag "$err"
+run stele view image@v1 --html=page.html
+is 0 "$status" "an earlier page is replaced" || diag "$err"
+: >notes
+run stele view image@v1 --html=notes
+is 0 "$status" "and an empty file" || diag "$err"
+run stele view image@v1 --html=none/
+ok "a directory that is not there" grep -qxF \
+	"stele: cannot create 'none/': no directory 'none'" <<<"$err" || diag "$err"
 run stele view image@v2 --html=none/page
 is 1 "$status" "no such directory"
 run stele view image@v2
