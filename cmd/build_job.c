@@ -97,6 +97,22 @@ static void explain_name(const char *target)
 			 "that name write '%s@'", name, target);
 }
 
+/* It may not be what was meant. */
+static void explain_success(const struct build_job *job)
+{
+	const struct build_options *options = job->options;
+	const struct stele_build_report *report = &job->report;
+
+	if (options->who == BUILD_OPTIONS_BUILD && job->target)
+		explain_name(job->target);
+	if (!options->quiet && !options->json && *report->base && !report->created &&
+	    report->sample_count && !(options->opts.flags & STELE_APPEND_UPDATE))
+		cmd_hint("samples whose keys are there already are not compared: --update does "
+			 "that");
+	if (options->exclude_count && !report->skipped[STELE_SKIP_EXCLUDED])
+		cmd_hint("--exclude left out nothing: no name there matches it");
+}
+
 int build_job_end(struct build_job *job, int error)
 {
 	const struct build_options *options = job->options;
@@ -111,13 +127,8 @@ int build_job_end(struct build_job *job, int error)
 		summary_json(&job->summary, &job->report, job->target, dry_run);
 	else if (!options->quiet)
 		summary_print(&job->summary, &job->report, job->target, dry_run);
-	if (!error && options->who == BUILD_OPTIONS_BUILD && job->target)
-		explain_name(job->target);
-	if (!error && !options->quiet && !options->json && *job->report.base &&
-	    !job->report.created && job->report.sample_count &&
-	    !(options->opts.flags & STELE_APPEND_UPDATE))
-		cmd_hint("samples whose keys are there already are not compared: --update does "
-			 "that");
+	if (!error)
+		explain_success(job);
 	if (!job->report.sample_count && (error || options->quiet))
 		summary_explain(&job->summary, &job->report);
 	summary_release(&job->summary);

@@ -79,7 +79,9 @@ static const struct {
 	{-EEXIST, " build copy ", "larger than it",
 	 "give the target its full size again, or use --force to overwrite the image"},
 	{-EEXIST, " build copy ", "that begins elsewhere", ELSEWHERE "--force overwrites it"},
-	{-EEXIST, " build copy ", "lost its superblocks", LOOK_FIRST},
+	{-EEXIST, " build copy ", "lost its superblocks",
+	 "'stele repair' mends it, or says why that cannot be done; use --force to overwrite the "
+	 "image"},
 	{-EEXIST, " build copy ", "cannot be opened", LOOK_FIRST},
 	{-EEXIST, " build copy ", "unfinished image",
 	 "use --force to overwrite it: unless a build is still running, on whatever "

@@ -295,18 +295,24 @@ static int visit_stat(struct visit *visit, const char *name,
 	return tell_entry(scan, what, &st);
 }
 
-/* A slash at the end is that of a directory's name, and says no more. */
+/*
+ * A slash at the end is that of a directory's name, and says no more; "./" in front is the
+ * source itself, as "/" is.
+ */
 static bool matches(const char *pattern, const char *path, const char *name)
 {
 	char text[STELE_PATTERN_SIZE_MAX + 1];
 	const size_t size = strlen(pattern);
+	const char *from = text;
 
 	memcpy(text, pattern, size + 1);
 	if (text[size - 1] == '/')
 		text[size - 1] = '\0';
 	if (!strchr(text, '/'))
 		return !fnmatch(text, name, 0);
-	return !fnmatch(text + (text[0] == '/'), path, FNM_PATHNAME);
+	from += from[0] == '.' && from[1] == '/';
+	from += from[0] == '/';
+	return !fnmatch(from, path, FNM_PATHNAME);
 }
 
 static bool is_excluded(const struct stele_directory *directory, const struct pending *what,

@@ -32,6 +32,15 @@ built "cat/1.jpg cat/cache/2.jpg dog/1.jpg" "a path from the top" \
 is 2 "$(stele info --json "$image" |
 	jq -r '.snapshot.fields[] | select(.name == "label").classes')" \
 	"a class less"
+built "cat/1.jpg cat/1.txt cat/cache/2.jpg dog/1.jpg" "or one that begins with a dot" \
+	--exclude='.*' --exclude='./*.txt' --exclude=./cache
+ok "no hint" not grep -q "left out nothing" <<<"$err"
+run stele build -f --exclude=none --exclude=./.* "$src" "$image"
+ok "nor where one of two leaves out" not grep -q "left out nothing" <<<"$err"
+run stele build -f --exclude=cat/none --exclude=jpg "$src" "$image"
+is 0 "$status" "what matches nothing"
+ok "is said" grep -qxF "hint: --exclude left out nothing: no name there matches it" <<<"$err" ||
+	diag "$err"
 mkdir -m 0 "$src/lost+found"
 built "cat/1.jpg dog/1.jpg" "a directory that may not be read" --exclude='.*' \
 	--exclude='*.txt' --exclude=cache --exclude='lost*'

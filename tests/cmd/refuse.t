@@ -83,7 +83,8 @@ head -c 1500000 "$file" >"$tmp/short"
 remains "an image of 1.5 MB" "larger than it" "give the target its full size"
 cp "$file" "$tmp/short"
 dd if=/dev/zero of="$tmp/short" bs=4096 count=512 conv=notrunc status=none
-remains "an image without superblocks" "has lost its superblocks" "'stele verify' lists"
+remains "an image without superblocks" "has lost its superblocks" \
+	"'stele repair' mends it, or says why"
 cp "$file" "$tmp/short"
 for at in 4100 8200 1048580 1052680; do
 	printf XX | dd of="$tmp/short" bs=1 seek=$at conv=notrunc status=none
