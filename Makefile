@@ -32,7 +32,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 O ?= build
 PROVE ?= prove
 PROVEFLAGS ?= --timer
-TEST_SECONDS ?= 600
+TEST_SECONDS ?= $(if $(filter thread,$(SAN)),1800,600)
 FUZZ_SECONDS ?= 30
 CLANG ?= clang
 
