@@ -79,7 +79,7 @@ static int check_options(const struct stele_builder *builder)
 		return invalid(builder, "unknown origin of labels");
 	if (opts->flags & STELE_APPEND_QUICK &&
 	    !(opts->flags & STELE_APPEND_UPDATE))
-		return invalid(builder, "QUICK requires UPDATE");
+		return invalid(builder, "quick takes effect with update alone");
 	if (!is_granule(opts->granule))
 		return invalid(builder, "granule must be 16, 64, 512 or 4096");
 	if (!is_boundary(opts->boundary))

@@ -47,7 +47,7 @@ class Source(Layout, total=False):
     source), 'parent', 'none', or 'auto'."""
     follow: bool
     """Take what symlinks lead to."""
-    exclude: Sequence[str]
+    exclude: Sequence[str] | None
     """Patterns of files and directories to leave out: of a name ('*.txt'), or, with a slash, of
     a path below the source ('train/.cache')."""
     skip_changed: bool
@@ -118,7 +118,9 @@ def _label_from(value: LabelFrom) -> int:
     return value
 
 
-def _patterns(value: Sequence[str]) -> tuple[bytes, ...] | None:
+def _patterns(value: Sequence[str] | None) -> tuple[bytes, ...] | None:
+    if value is None:
+        return None
     if isinstance(value, str | bytes):
         raise TypeError(f"exclude is a list of patterns, not {value!r}")
     return tuple(text("a pattern", pattern) for pattern in value) or None

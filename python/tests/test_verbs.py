@@ -100,6 +100,7 @@ class Build(Case):
         at = self.target + "@v2"
         self.assertFalse(stele.append(self.source, at, exclude=("dog", "1")).created)
         self.assertEqual(stele.append(self.source, at, exclude=[]).added, 2)
+        self.assertFalse(stele.append(self.source, f"{self.target}@v3", exclude=None).created)
 
     def test_wrong_types(self):
         stele.build(self.source, self.target)
