@@ -4,15 +4,14 @@
  */
 #include "lib/image/fences.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/keys.h"
 
 /*
- * Of a segment: 128 KiB of pointers, and 48 bytes for each that was read, of usual keys.
- * All of the pages of 3 M keys.
+ * Of a segment, once it was searched: 128 KiB of pointers, and 48 bytes for each page that
+ * was read, of usual keys. All pages of 3 M keys have their node.
  */
 #define NODES_MAX (1u << 14)
 /* What begins with a longer key is read again. */
@@ -23,40 +22,64 @@ struct stele_fence {
 	char key[];
 };
 
-int stele_fences_init(struct stele_fences *fences, uint64_t pages)
+/* A binary tree: its root at 1, what is below i at 2i and 2i + 1; 0 is not used. */
+struct stele_fences {
+	uint32_t count;
+	struct stele_fence **nodes; /* owned; NULL: no search yet, a node: its page was not read */
+};
+
+struct stele_fences *stele_fences_open(uint64_t pages)
 {
+	struct stele_fences *fences = calloc(1, sizeof(*fences));
 	uint32_t count = 1;
 
 	while (count < pages && count < NODES_MAX)
 		count *= 2;
-	fences->nodes = calloc(count, sizeof(struct stele_fence *));
-	fences->count = fences->nodes ? count : 0;
-	return fences->nodes ? 0 : -ENOMEM;
+	if (fences)
+		fences->count = count;
+	return fences;
 }
 
-void stele_fences_release(struct stele_fences *fences)
+void stele_fences_close(struct stele_fences *fences)
 {
-	for (uint32_t i = 0; i < fences->count; i++)
+	for (uint32_t i = 0; fences && fences->nodes && i < fences->count; i++)
 		free(fences->nodes[i]);
-	free(fences->nodes);
-	memset(fences, 0, sizeof(*fences));
+	if (fences)
+		free(fences->nodes);
+	free(fences);
 }
 
-/* Only a pointer is ever stored here, and only over NULL. */
-static void keep(const struct stele_fences *fences, uint64_t node, const char *key, size_t size)
+/* Only the first of several threads stores its own, here and below. */
+static struct stele_fence **get_nodes(struct stele_fences *fences)
 {
-	struct stele_fence *fence, *none = NULL;
+	struct stele_fence **nodes = __atomic_load_n(&fences->nodes, __ATOMIC_ACQUIRE);
+	struct stele_fence **made;
 
-	if (node >= fences->count || size > KEPT_SIZE_MAX)
+	if (nodes)
+		return nodes;
+	made = calloc(fences->count, sizeof(struct stele_fence *));
+	if (!made || __atomic_compare_exchange_n(&fences->nodes, &nodes, made, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return made;
+	free(made);
+	return nodes;
+}
+
+static void keep(struct stele_fences *fences, uint64_t node, const char *key, size_t size)
+{
+	struct stele_fence *fence, **nodes, *none = NULL;
+
+	if (!fences || node >= fences->count || size > KEPT_SIZE_MAX)
 		return;
-	fence = malloc(sizeof(*fence) + size);
+	nodes = get_nodes(fences);
+	fence = nodes ? malloc(sizeof(*fence) + size) : NULL;
 	if (!fence)
 		return;
 	fence->size = (uint32_t)size;
 	memcpy(fence->key, key, size);
-	if (!__atomic_compare_exchange_n(&fences->nodes[node], &none, fence, false,
-					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		free(fence); /* another thread was first */
+	if (!__atomic_compare_exchange_n(&nodes[node], &none, fence, false, __ATOMIC_RELEASE,
+					 __ATOMIC_RELAXED))
+		free(fence);
 }
 
 uint64_t stele_fences_page(const struct stele_fence_search *search)
@@ -81,9 +104,12 @@ static void halve(struct stele_fence_search *search, const char *first, size_t f
 void stele_fences_follow(const struct stele_fences *fences, struct stele_fence_search *search,
 			 const char *key, size_t key_size)
 {
-	while (search->high - search->low > 1 && search->node < fences->count) {
+	struct stele_fence **nodes =
+		fences ? __atomic_load_n(&fences->nodes, __ATOMIC_ACQUIRE) : NULL;
+
+	while (nodes && search->high - search->low > 1 && search->node < fences->count) {
 		const struct stele_fence *fence =
-			__atomic_load_n(&fences->nodes[search->node], __ATOMIC_ACQUIRE);
+			__atomic_load_n(&nodes[search->node], __ATOMIC_ACQUIRE);
 
 		if (!fence)
 			return;
@@ -91,7 +117,7 @@ void stele_fences_follow(const struct stele_fences *fences, struct stele_fence_s
 	}
 }
 
-void stele_fences_halve(const struct stele_fences *fences, struct stele_fence_search *search,
+void stele_fences_halve(struct stele_fences *fences, struct stele_fence_search *search,
 			const char *first, size_t first_size, const char *key, size_t key_size)
 {
 	keep(fences, search->node, first, first_size);

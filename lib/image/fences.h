@@ -5,7 +5,7 @@
  * A binary search asks for the same few pages first. The first key of each that a search
  * has read and checked is kept, for its upper levels, so that later ones go on from there:
  * one read instead of 13 among 1 M keys. A fence is published once and never changes, so
- * threads need no lock.
+ * threads need no lock. Before the first search they take no memory.
  */
 #ifndef STELE_IMAGE_FENCES_H
 #define STELE_IMAGE_FENCES_H
@@ -13,15 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A binary tree: its root at 1, what is below i at 2i and 2i + 1. Zeroed: keeps nothing. */
-struct stele_fences {
-	struct stele_fence **nodes; /* owned; NULL: not read yet */
-	uint32_t count;
-};
+struct stele_fences;
 
-/* Return: 0; -ENOMEM. Release in any case. */
-int stele_fences_init(struct stele_fences *fences, uint64_t pages);
-void stele_fences_release(struct stele_fences *fences);
+/* Return: NULL: no memory, so nothing is kept; every call here takes that. */
+struct stele_fences *stele_fences_open(uint64_t pages);
+void stele_fences_close(struct stele_fences *fences);
 
 /* The key, if there is one, is in [low, high). Begin with all pages, and `node` 1. */
 struct stele_fence_search {
@@ -35,7 +31,7 @@ uint64_t stele_fences_page(const struct stele_fence_search *search);
 void stele_fences_follow(const struct stele_fences *fences, struct stele_fence_search *search,
 			 const char *key, size_t key_size);
 /* The middle one was read, and begins with `first`. */
-void stele_fences_halve(const struct stele_fences *fences, struct stele_fence_search *search,
+void stele_fences_halve(struct stele_fences *fences, struct stele_fence_search *search,
 			const char *first, size_t first_size, const char *key, size_t key_size);
 
 #endif

@@ -206,7 +206,7 @@ static int step(const struct stele_image *image,
 		return -EUCLEAN;
 	if (probe->search.high - probe->search.low == 1)
 		return look_into(&cursor, key, key_size, number);
-	stele_fences_halve(&segment->fences, &probe->search, cursor.key.key,
+	stele_fences_halve(segment->fences, &probe->search, cursor.key.key,
 			   cursor.key.key_size, key, key_size);
 	return 1;
 }
@@ -225,7 +225,7 @@ static int read_round(const struct stele_segment *segments, uint32_t count,
 
 		if (probe->ended)
 			continue;
-		stele_fences_follow(&segments[i].fences, &probe->search, key, key_size);
+		stele_fences_follow(segments[i].fences, &probe->search, key, key_size);
 		probe->page = stele_fences_page(&probe->search);
 		requests[n++] = (struct stele_request){
 			.op = STELE_OP_READ,

@@ -182,7 +182,7 @@ static int compare_at(const struct stele_keys_walk *walk, const char *key,
 /* Move the cursor to the first key of the last page that begins at or below. */
 static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 {
-	const struct stele_fences *fences = &walk->segment->fences;
+	struct stele_fences *fences = walk->segment->fences;
 	const struct stele_key *first = &walk->cursor.key;
 	struct stele_fence_search search = {.high = page_count(walk), .node = 1};
 

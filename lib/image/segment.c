@@ -93,7 +93,6 @@ static int unpack_descriptor(struct stele_segment *segment)
 {
 	const struct stele_descriptor *d = &segment->descriptor;
 	struct stele_section keys;
-	int ret = 0;
 
 	segment->runs = calloc(d->run_count + 1, sizeof(*segment->runs));
 	segment->fields = calloc(d->field_count + 1, sizeof(*segment->fields));
@@ -105,9 +104,9 @@ static int unpack_descriptor(struct stele_segment *segment)
 		stele_descriptor_field(d, i, &segment->fields[i]);
 	stele_descriptor_shape(d, &segment->shape);
 	if (stele_descriptor_find_section(d, STELE_BLOCK_KEYS, STELE_NO_FIELD, &keys) == 0)
-		ret = stele_fences_init(&segment->fences, keys.size / STELE_BLOCK_SIZE);
-	if (ret < 0 || !d->filter_size)
-		return ret;
+		segment->fences = stele_fences_open(keys.size / STELE_BLOCK_SIZE);
+	if (!d->filter_size)
+		return 0;
 	segment->filter = malloc(d->filter_size);
 	if (!segment->filter)
 		return -ENOMEM;
@@ -380,7 +379,7 @@ void stele_segment_release(struct stele_segment *segment)
 	free(segment->fields);
 	free(segment->runs);
 	free(segment->filter);
-	stele_fences_release(&segment->fences);
+	stele_fences_close(segment->fences);
 	stele_deleted_release(&segment->deleted);
 	free(segment->blocks);
 	memset(segment, 0, sizeof(*segment));

@@ -22,7 +22,7 @@ static size_t write_key(char key[16], uint64_t number)
 }
 
 /* Search for a key among `pages`. Return: pages read; *page is where the key belongs. */
-static unsigned int search(const struct stele_fences *fences, uint64_t pages, const char *key,
+static unsigned int search(struct stele_fences *fences, uint64_t pages, const char *key,
 			   size_t size, uint64_t *page)
 {
 	struct stele_fence_search search = {.high = pages, .node = 1};
@@ -41,7 +41,7 @@ static unsigned int search(const struct stele_fences *fences, uint64_t pages, co
 }
 
 /* A random key: on a page's first one, between two, below all. Return: reads; 1000: wrong. */
-static unsigned int search_any(const struct stele_fences *fences, uint64_t pages,
+static unsigned int search_any(struct stele_fences *fences, uint64_t pages,
 			       uint64_t *random)
 {
 	const uint64_t number = stele_random_next(random) % (2 * pages);
@@ -58,55 +58,51 @@ static unsigned int search_any(const struct stele_fences *fences, uint64_t pages
 
 static void test_reads(uint64_t pages, unsigned int first, unsigned int later)
 {
-	struct stele_fences fences;
+	struct stele_fences *fences;
 	uint64_t random = 7, page;
 	unsigned int most = 0;
 	char key[16];
 
-	if (stele_fences_init(&fences, pages) < 0)
-		bail("no memory");
-	is_uint(first, search(&fences, pages, key, write_key(key, 2 * pages - 1), &page),
+	fences = stele_fences_open(pages);
+	is_uint(first, search(fences, pages, key, write_key(key, 2 * pages - 1), &page),
 		"among %u pages, at first", (unsigned int)pages);
 	is_uint(pages - 1, page, "the last one is found");
 	for (unsigned int i = 0; i < SEARCHES; i++)
-		search_any(&fences, pages, &random);
+		search_any(fences, pages, &random);
 	for (unsigned int i = 0; i < SEARCHES; i++) {
-		unsigned int reads = search_any(&fences, pages, &random);
+		unsigned int reads = search_any(fences, pages, &random);
 
 		most = reads > most ? reads : most;
 	}
 	ok(most <= later, "later %u reads, at most", most);
-	stele_fences_release(&fences);
-	stele_fences_release(&fences);
+	stele_fences_close(fences);
 }
 
 /* One too long to be kept is read each time; so is all without fences. */
 static void test_long(void)
 {
 	struct stele_fence_search first = {.high = 3, .node = 1}, again = first;
-	const struct stele_fences none = {0};
 	static char key[4000];
-	struct stele_fences fences;
+	struct stele_fences *fences;
 
 	memset(key, 'k', sizeof(key));
-	if (stele_fences_init(&fences, 3) < 0)
-		bail("no memory");
-	stele_fences_halve(&fences, &first, key, sizeof(key), "l", 1);
+	fences = stele_fences_open(3);
+	stele_fences_halve(fences, &first, key, sizeof(key), "l", 1);
 	ok(first.low == 1 && first.high == 3, "a long key halves");
-	stele_fences_follow(&fences, &again, "l", 1);
+	stele_fences_follow(fences, &again, "l", 1);
 	ok(again.low == 0 && again.high == 3, "it is not kept");
-	stele_fences_halve(&fences, &again, "k", 1, "l", 1);
+	stele_fences_halve(fences, &again, "k", 1, "l", 1);
 	again = (struct stele_fence_search){.high = 3, .node = 1};
-	stele_fences_follow(&fences, &again, "a", 1);
+	stele_fences_follow(fences, &again, "a", 1);
 	ok(again.low == 0 && again.high == 1, "a short one is");
 	first = (struct stele_fence_search){.high = 3, .node = 1};
-	stele_fences_halve(&none, &first, "k", 1, "l", 1);
-	stele_fences_follow(&none, &first, "l", 1);
+	stele_fences_halve(NULL, &first, "k", 1, "l", 1);
+	stele_fences_follow(NULL, &first, "l", 1);
 	ok(first.low == 1 && first.high == 3, "without fences nothing is");
-	stele_fences_release(&fences);
+	stele_fences_close(fences);
 }
 
-static struct stele_fences shared;
+static struct stele_fences *shared;
 
 static void *search_many(void *arg)
 {
@@ -114,7 +110,7 @@ static void *search_many(void *arg)
 	uintptr_t wrong = 0;
 
 	for (unsigned int i = 0; i < SEARCHES / 20; i++)
-		wrong += search_any(&shared, PAGES, &random) >= 1000;
+		wrong += search_any(shared, PAGES, &random) >= 1000;
 	return (void *)wrong;
 }
 
@@ -124,8 +120,7 @@ static void test_threads(void)
 	uintptr_t wrong = 0;
 	void *result;
 
-	if (stele_fences_init(&shared, PAGES) < 0)
-		bail("no memory");
+	shared = stele_fences_open(PAGES);
 	for (uintptr_t i = 0; i < 4; i++)
 		if (pthread_create(&threads[i], NULL, search_many, (void *)(i / 2 + 1)))
 			bail("no thread");
@@ -134,7 +129,7 @@ static void test_threads(void)
 		wrong += (uintptr_t)result;
 	}
 	is_uint(0, wrong, "four threads, two the same way, find each page");
-	stele_fences_release(&shared);
+	stele_fences_close(shared);
 }
 
 int main(void)
