@@ -7,6 +7,7 @@
 # are the host's checks; guest() is what each guest does.
 if [ -n "${GUEST-}" ]; then export TMPDIR=/dev/shm; fi
 . "${0%/*}/../tap.sh"
+. "${0%/*}/guests.sh"
 shared=${1-} me=${2-}
 
 # attached: numbers of krbd devices
@@ -41,6 +42,15 @@ guest_read() {
 	is 0 "$status" "verify" || diag "$out" "$err"
 	run stele info photos
 	is 0 "$status" "info" || diag "$err"
+}
+
+# The same device as a filesystem, by the kernel alone.
+guest_mount() {
+	mkdir "$tmp/view"
+	must mount -t erofs -o ro /dev/rbd0 "$tmp/view"
+	is v1 "$(ls "$tmp/view")" "mount -t erofs: a directory for the snapshot"
+	ok "the tree" diff -r "$shared/src" "$tmp/view/v1"
+	must umount "$tmp/view"
 }
 
 # Devices are shared, and go with the last name that needs them.
@@ -118,6 +128,7 @@ guest_removed() {
 if [ -n "${GUEST-}" ]; then
 	guest_map
 	guest_read
+	guest_mount
 	if [ "$me" = a ]; then
 		guest_share
 		guest_others
@@ -156,7 +167,7 @@ image() {
 		must on_ceph rbd snap protect "$name@$snap"
 	done
 }
-must stele build -q --size=16M --label photos "$shared/src" "$tmp/image@v1"
+must stele build -q --posix --size=16M --label photos "$shared/src" "$tmp/image@v1"
 must on_ceph rbd namespace create rbd/team
 image rbd/photos v1
 image rbd/team/ns-photos v1
@@ -177,17 +188,10 @@ if [ ! -d /sys/bus/rbd ]; then
 	must stele unmap photos
 fi
 
-pids=()
-end_guests() { [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null; }
-cleanup end_guests
-for me in a b; do
-	tests/vm/guest.sh -n -m rbd -s "$shared" -t 550 -- "$0" "$shared" $me \
-		>"$tmp/$me.out" 2>&1 &
-	pids+=($!)
-done
+boot_guests "a b" "$shared" -n -m rbd -m erofs -t 550
 for ((i = 0; i < 1200; i++)); do
 	[ -e "$shared/a.mapped" ] && [ -e "$shared/b.mapped" ] && break
-	kill -0 "${pids[@]}" 2>/dev/null || break
+	kill -0 "${guest_pids[@]}" 2>/dev/null || break
 	sleep 0.2
 done
 ok "both guests have the snapshot mapped" \
@@ -200,10 +204,5 @@ must on_ceph rbd snap rm --no-progress rbd/old@old
 on_ceph rbd bench --io-type write --io-size 1M --io-total 16M --io-pattern seq \
 	rbd/old >/dev/null 2>&1
 : >"$shared/removed"
-for me in a b; do
-	wait "${pids[0]}"
-	is 0 $? "guest $me"
-	pids=("${pids[@]:1}")
-	diag "$(<"$tmp/$me.out")"
-done
+join_guests
 done_testing

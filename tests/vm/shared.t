@@ -8,17 +8,9 @@
 # cache is full of what the disk held before.
 if [ -n "${GUEST-}" ]; then export TMPDIR=/dev/shm; fi
 . "${0%/*}/../tap.sh"
+. "${0%/*}/guests.sh"
 shared=${1-} me=${2-}
 disk=/dev/vm/shared
-
-await() { # NAME: what the other one leaves
-	local i
-	for ((i = 0; i < 1500; i++)); do
-		[ -e "$shared/$1" ] && return
-		sleep 0.2
-	done
-	bail "nobody left '$1'"
-}
 
 writer() {
 	run stele build -q "$shared/first" "$disk@v1"
@@ -81,20 +73,8 @@ done
 cp "$shared"/second/[4-7]* "$shared/third/"
 head -c 500000 /dev/urandom >"$shared/third/new"
 
-pids=()
-end_guests() { [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null; }
-cleanup end_guests
 truncate -s 128M "$tmp/disk"
-for me in writer reader; do
-	tests/vm/guest.sh -d "shared:file=$tmp/disk,block=4096,share=1" \
-		-s "$shared" -t 500 -- "$0" "$shared" $me >"$tmp/$me.out" 2>&1 &
-	pids+=($!)
-done
-for me in writer reader; do
-	wait "${pids[0]}"
-	is 0 $? "$me"
-	pids=("${pids[@]:1}")
-	diag "$(<"$tmp/$me.out")"
-done
+boot_guests "writer reader" "$shared" -d "shared:file=$tmp/disk,block=4096,share=1" -t 500
+join_guests
 ok "the disk, as the host sees it" stele verify -q "$tmp/disk"
 done_testing
