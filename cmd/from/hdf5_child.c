@@ -394,11 +394,9 @@ static const char *read_some(const struct dataset *d, hid_t id, const hsize_t *s
 {
 	hid_t file = libhdf5.H5Dget_space(id), memory;
 	const char *wrong = NULL;
-	hsize_t size = 1;
 
-	for (int i = 0; i < d->rank; i++)
-		size *= count[i];
-	memory = libhdf5.H5Screate_simple(1, &size, NULL);
+	/* Of the same shape: where that differs libhdf5 looks at each element by itself. */
+	memory = libhdf5.H5Screate_simple(d->rank, count, NULL);
 	if (file < 0 || memory < 0 ||
 	    libhdf5.H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
 	    (keep ? libhdf5.H5Dread(id, d->type, memory, file, 0, data) :
