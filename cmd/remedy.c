@@ -177,6 +177,8 @@ static const struct {
 	{-EROFS, " map unmap maps ", NULL, OWN_RUN_DIR},
 	{-EROFS, NULL, NULL,
 	 "choose another place, or mount its filesystem with 'mount -o remount,rw'"},
+	{-EPERM, NULL, "to its directory", "'chmod go-w' that directory, or " OWN_RUN_DIR},
+	{-EPERM, " map ", "cannot publish", OWN_RUN_DIR},
 	{-EPERM, NULL, "bad mapping '", MAP_AGAIN},
 	{-EBADMSG, NULL, "bad mapping '", MAP_AGAIN},
 	{-EUCLEAN, NULL, "bad mapping '", MAP_AGAIN},

@@ -45,6 +45,16 @@ static int file_path(const char *name, char *path)
 	return size < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* The directory of mappings, in which nobody but root or ourselves can write. */
+static int check_dir(int dir, const char **why)
+{
+	int err = stele_access_check(dir, why);
+
+	if (err == -EPERM)
+		*why = "others may write to its directory";
+	return err;
+}
+
 /* A file that nobody but root or ourselves can have put there. */
 static int open_file(const char *name, const char **why)
 {
@@ -60,11 +70,8 @@ static int open_file(const char *name, const char **why)
 				       -errno;
 	else
 		err = stele_access_check(fd, why);
-	if (!err) {
-		err = stele_access_check(dir, why);
-		if (err == -EPERM)
-			*why = "others may write to its directory";
-	}
+	if (!err)
+		err = check_dir(dir, why);
 	close(dir);
 	if (err && fd >= 0)
 		close(fd);
@@ -178,12 +185,25 @@ static int write_all(int fd, const char *text)
 	return 0;
 }
 
+/* What is put where others may write is believed by nobody: see open_file(). */
+static int make_dir(const char **why)
+{
+	int err = stele_node_dir_make(stele_mapping_dir());
+	int dir = err ? -1 : open(stele_mapping_dir(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (!err)
+		err = dir < 0 ? -errno : check_dir(dir, why);
+	if (dir >= 0)
+		close(dir);
+	return err;
+}
+
 /* By a link, which fails where a rename would replace: of two who map at once one is told. */
 static int publish(const char *name, const struct stele_access *access,
-		   const char *text)
+		   const char *text, const char **why)
 {
 	char path[PATH_MAX], beside[PATH_MAX];
-	int fd, err = stele_node_dir_make(stele_mapping_dir()), length;
+	int fd, err = make_dir(why), length;
 
 	if (!err)
 		err = file_path(name, path);
@@ -214,14 +234,15 @@ int stele_mapping_save(const struct stele_mapping *mapping,
 {
 	char *text = malloc(STELE_MAPPING_SIZE_MAX);
 	int err = text ? stele_mapping_encode(mapping, text) : -ENOMEM;
+	const char *why = NULL;
 
 	if (!err)
-		err = publish(mapping->info.name, &mapping->access, text);
+		err = publish(mapping->info.name, &mapping->access, text, &why);
 
 	if (err)
 		stele_log_error(log, "cannot publish '%s/%s': %s",
 				stele_mapping_dir(), mapping->info.name,
-				strerror(-err));
+				err == -EPERM && why ? why : strerror(-err));
 	free(text);
 	return err;
 }

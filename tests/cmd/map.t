@@ -107,6 +107,9 @@ ok "maps: one that others may write is passed over" not grep -q pets <<<"$out"
 chmod 644 run/pets image.stele
 chmod 777 run
 fails 1 "others may write to its directory" stele ls pets
+ok "and what to do" grep -q "^hint: 'chmod go-w' that directory" <<<"$err" || diag "$err"
+fails 1 "others may write to its directory" stele map image.stele@v1 other
+ok "nothing is put there" not test -e run/other
 chmod 755 run
 
 # ---- under another path ----
@@ -171,7 +174,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 mkdir full
-if mount -t tmpfs -o size=4k,nr_inodes=9 none full; then
+if mount -t tmpfs -o size=4k,nr_inodes=9,mode=755 none full; then
 	cleanup sh -c "umount '$tmp/full' 2>/dev/null"
 	head -c 4096 /dev/zero >full/zeros
 	STELE_RUN_DIR=$tmp/full fails 1 "cannot publish" stele map other.stele
