@@ -50,9 +50,7 @@ static void summarize(const struct export *job)
 	char *names = to_file_names(&job->file, job->file.number + 1);
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
-	if (job->refused)
-		cmd_message("%s refused",
-			    text_counted(count, job->refused, "key"));
+	tree_tell_refused(job->refused);
 	if (!job->quiet && names && strcmp(names, "-") != 0)
 		printf("%s, %s, in '%s'\n",
 		       text_counted(count, job->done, "sample"),

@@ -23,6 +23,7 @@
 #include "remedy.h"
 #include "stop.h"
 #include "text.h"
+#include "tree.h"
 
 enum { OPTION_VERIFY = 256, OPTION_FIELD, OPTION_SKIP };
 
@@ -77,9 +78,7 @@ static void summarize(const struct extract *job, const char *dir)
 			cmd_message("%s more: %s", text_count(count, job->kinds[i].count -
 							     EXTRACT_NAMED),
 				    job->kinds[i].text);
-	if (job->refused)
-		cmd_message("%s refused",
-			    text_counted(count, job->refused, "key"));
+	tree_tell_refused(job->refused);
 	if (job->failed)
 		cmd_message("%s failed",
 			    text_counted(count, job->failed, "sample"));

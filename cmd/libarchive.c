@@ -16,6 +16,13 @@ static const struct ondemand_call wanted[] = {
 #undef CALL
 };
 
+const char *libarchive_why(struct archive *archive)
+{
+	const char *why = libarchive.archive_error_string(archive);
+
+	return why && *why ? why : "it is damaged, or cut short";
+}
+
 bool libarchive_load(void)
 {
 	return ondemand_load(LIBRARY, wanted, sizeof(wanted) / sizeof(wanted[0]), &libarchive);

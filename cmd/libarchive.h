@@ -67,6 +67,8 @@ struct libarchive {
 };
 extern struct libarchive libarchive;
 
+/* What failed last: not all that libarchive refuses has words of its own. */
+const char *libarchive_why(struct archive *archive);
 /* Before any call. False: missing or incomplete; printed. */
 bool libarchive_load(void);
 

@@ -15,7 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cmd.h"
 #include "output.h"
+#include "text.h"
 
 static const char *component_refusal(const char *name, size_t size)
 {
@@ -47,6 +49,17 @@ const char *tree_refusal(const char *key, size_t size)
 		reason = component_refusal(key, (size_t)(slash - key));
 	}
 	return reason;
+}
+
+void tree_tell_refused(uint64_t count)
+{
+	char text[TEXT_SIZE];
+
+	if (!count)
+		return;
+	cmd_message("%s refused", text_counted(text, count, "key"));
+	cmd_hint("'stele cat' reads a sample of any key; who builds an image chooses the keys: a "
+		 "table has them in its column 'key'");
 }
 
 /* openat2(2), which glibc does not wrap. Return: fd; negative errno. */

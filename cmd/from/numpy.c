@@ -47,7 +47,7 @@ static int unreadable(struct arrays *arrays, int error)
 		return from_cannot_read(arrays->scan, input->error);
 	if (arrays->zip)
 		return from_damaged(arrays->scan, input->at, "%s",
-				    libarchive.archive_error_string(arrays->zip));
+				    libarchive_why(arrays->zip));
 	return from_input_failed(arrays->scan, error);
 }
 

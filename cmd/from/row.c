@@ -238,8 +238,11 @@ int row_payload(struct row *row, const char *path, size_t size)
 			     locate(scan, path, size, full) : -ENOENT;
 	int ret;
 
-	if (!row->keyed && length > 0)
-		row_key(row, path, size);
+	if (!row->keyed && length > 0) {
+		const char *key = from_below(full + ((size_t)length - size));
+
+		row_key(row, key, strlen(key));
+	}
 	if (length < 0 || stat(full, &st) < 0)
 		return from_damaged(scan, row->record.offset, "cannot read '%.*s': %s",
 				    (int)(size < PATH_MAX ? size : PATH_MAX), path,

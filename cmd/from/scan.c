@@ -158,6 +158,18 @@ uint64_t from_place(const struct from_scan *scan, uint64_t offset)
 	return scan->index << PLACE_SHARD_SHIFT | offset;
 }
 
+const char *from_below(const char *path)
+{
+	for (;;) {
+		if (path[0] == '/')
+			path++;
+		else if (path[0] == '.' && path[1] == '/')
+			path += 2;
+		else
+			return path;
+	}
+}
+
 int from_append(struct from_scan *scan, const void *data, size_t size)
 {
 	int ret = store_append(&scan->from->store, data, size);

@@ -126,6 +126,8 @@ uint64_t from_place(const struct from_scan *scan, uint64_t offset);
 int from_store(struct from_scan *scan, uint64_t offset, uint64_t *place);
 /* Append to the store. Return: 0; errors of it (said). */
 int from_append(struct from_scan *scan, const void *data, size_t size);
+/* As tar does: below where it is unpacked, without "/" and "./" in front. */
+const char *from_below(const char *path);
 
 /* A key that is the shard's name and a number. */
 #define FROM_NUMBER_KEY_MAX (STELE_KEY_SIZE_MAX + 32)

@@ -115,9 +115,8 @@ static int archive_damaged(struct from_scan *scan, uint64_t offset,
 		return from_cannot_read(scan, scan->input.error);
 	if (member)
 		return from_damaged(scan, offset, "'%s': %s", member->path,
-				    libarchive.archive_error_string(archive));
-	return from_damaged(scan, offset, "%s",
-			    libarchive.archive_error_string(archive));
+				    libarchive_why(archive));
+	return from_damaged(scan, offset, "%s", libarchive_why(archive));
 }
 
 /* Return: 0; ARCHIVE_FATAL and the like; -EILSEQ; negative errno (said). */
@@ -145,6 +144,21 @@ static int copy(struct from_scan *scan, uint8_t *data, bool text, int *said)
 	return got < 0 ? (int)got : rest ? -EILSEQ : 0;
 }
 
+/* libarchive hands out the holes between data, but not a file that is a single hole. */
+static int append_hole(struct from_scan *scan, uint8_t *data, uint64_t size)
+{
+	int said = 0;
+
+	memset(data, 0, COPY_SIZE);
+	while (size && !said) {
+		const size_t some = size < COPY_SIZE ? (size_t)size : COPY_SIZE;
+
+		said = from_append(scan, data, some);
+		size -= some;
+	}
+	return said;
+}
+
 int tar_member_copy(struct from_scan *scan, struct tar_member *member, bool text)
 {
 	struct store *store = &scan->from->store;
@@ -158,6 +172,8 @@ int tar_member_copy(struct from_scan *scan, struct tar_member *member, bool text
 	said = from_store(scan, member->offset, &member->place);
 	begin = store->size;
 	ret = said ? said : copy(scan, data, text, &said);
+	if (!ret && member->sparse && store->size == begin)
+		said = append_hole(scan, data, member->size);
 	free(data);
 	if (said || (!ret && store->size - begin == member->size))
 		return said;
@@ -189,19 +205,6 @@ int64_t tar_member_read(struct from_scan *scan, struct tar_member *member,
 
 /* ---- members --------------------------------------------------------------- */
 
-/* As tar does: below where it is unpacked. */
-static const char *below(const char *path)
-{
-	for (;;) {
-		if (path[0] == '/')
-			path++;
-		else if (path[0] == '.' && path[1] == '/')
-			path += 2;
-		else
-			return path;
-	}
-}
-
 static uint64_t position(const struct from_scan *scan)
 {
 	return (uint64_t)libarchive.archive_filter_bytes(scan->reader->archive, 0);
@@ -226,8 +229,8 @@ static int take_file(struct from_scan *scan, struct archive_entry *entry,
 		return from_damaged(scan, member->offset, "'%s' has no size",
 				    member->path);
 	member->size = (uint64_t)size;
-	if (!from_is_plain(scan) ||
-	    libarchive.archive_entry_sparse_count(entry))
+	member->sparse = libarchive.archive_entry_sparse_count(entry) > 0;
+	if (!from_is_plain(scan) || member->sparse)
 		return fn(scan, member);
 	if (begin > scan->shard->size || member->size > scan->shard->size - begin)
 		return from_damaged(scan, member->offset,
@@ -245,17 +248,17 @@ static int take_entry(struct from_scan *scan, struct archive_entry *entry,
 	const char *link = libarchive.archive_entry_hardlink(entry);
 	struct tar_member member = {.offset = header_position(scan)};
 
-	if (!path || !*below(path))
+	if (!path || !*from_below(path))
 		return libarchive.archive_entry_filetype(entry) == AE_IFDIR ?
 			       0 :
 			       from_damaged(scan, member.offset, "member without a name");
-	member.path = below(path);
+	member.path = from_below(path);
 	member.path_size = strlen(member.path);
 	if (link)
 		return from_damaged(scan, member.offset,
 				    "'%s' is a hard link to '%s', which has the bytes "
 				    "(tar --hard-dereference stores them with both)",
-				    member.path, below(link));
+				    member.path, from_below(link));
 	switch (libarchive.archive_entry_filetype(entry)) {
 	case AE_IFREG:
 		return take_file(scan, entry, &member, fn);

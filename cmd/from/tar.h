@@ -13,6 +13,7 @@ struct tar_member {
 	uint64_t offset; /* of the header, for messages */
 	uint64_t size;
 	uint64_t place; /* 0: its bytes can only be read now */
+	bool sparse;
 	bool lost;	/* they could not be, and that was reported */
 };
 

@@ -68,6 +68,13 @@ must tar -C "$src" -Scf "$tmp/y.tar" .
 built "$tmp/y.tar"
 ok "sparse: the bytes are those of the file" \
 	cmp "$src/train/dog/0.jpg" <(stele cat "$image" train/dog/0.jpg)
+truncate -s 300K "$src/train/dog/0.jpg"
+for format in gnu posix; do
+	must tar -C "$src" --format=$format -Scf "$tmp/y.tar" .
+	built "$tmp/y.tar"
+	ok "sparse, $format: a file that is one hole" \
+		cmp "$src/train/dog/0.jpg" <(stele cat "$image" train/dog/0.jpg)
+done
 : >"$src/train/dog/0.jpg"
 
 # ---- compressed, or through a pipe ----
