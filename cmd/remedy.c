@@ -71,7 +71,8 @@ static const struct {
 	const char *remedy; /* NULL: there is none */
 } remedies[] = {
 	{-EEXIST, NULL, "written over its image",
-	 "if the image shall stay, erase that with wipefs(8), then run 'stele repair'"},
+	 "if the image shall stay, erase that with 'wipefs -a' (of a file with its --force), then "
+	 "run 'stele repair'"},
 	{-EEXIST, NULL, "as well as a file", NULL},
 	{-EEXIST, " build append ", "has the key '", "keys are unique: rename one of the two"},
 	{-EEXIST, " build ", "holds a Stele image, ",

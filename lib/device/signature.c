@@ -147,15 +147,26 @@ static int prober_next(struct prober *prober)
 	return rc;
 }
 
-static const char *prober_value(struct prober *prober, const char *name,
-				const char *other, const char *fallback)
+static const char *prober_value(struct prober *prober, const char *name, const char *fallback)
 {
 	const char *value;
 
-	if (!blkid_probe_lookup_value(prober->probe, name, &value, NULL) ||
-	    !blkid_probe_lookup_value(prober->probe, other, &value, NULL))
-		return value;
-	return fallback;
+	return blkid_probe_lookup_value(prober->probe, name, &value, NULL) ? fallback : value;
+}
+
+/*
+ * Is it a partition table that was found (its type), or a superblock (NULL)? Values of the last
+ * superblock that libblkid knows, EROFS, are still there when it has gone on to the former.
+ */
+static const char *prober_table(struct prober *prober)
+{
+	return prober_value(prober, "PTTYPE", NULL);
+}
+
+static const char *prober_offset(struct prober *prober)
+{
+	return prober_value(prober, prober_table(prober) ? "PTMAGIC_OFFSET" : "SBMAGIC_OFFSET",
+			    NULL);
 }
 
 /* A label may hold anything, a message is one line of text. */
@@ -173,21 +184,19 @@ static void log_found(struct prober *prober, enum stele_log_level level)
 {
 	char buffer[256];
 
-	const char *table = prober_value(prober, "PTTYPE", "PTTYPE", NULL);
-	const char *type = prober_value(prober, "TYPE", "PTTYPE", "?");
-	const char *usage = prober_value(prober, "USAGE", "USAGE",
-					 table ? "partition table" : "?");
-	const char *label = prober_value(prober, "LABEL", "LABEL", NULL);
-	const char *uuid = prober_value(prober, "UUID", "PTUUID", NULL);
-	const char *offset = prober_value(prober, "SBMAGIC_OFFSET",
-					  "PTMAGIC_OFFSET", "?");
+	const char *table = prober_table(prober);
+	const char *type = table ? table : prober_value(prober, "TYPE", "?");
+	const char *usage = table ? "partition table" : prober_value(prober, "USAGE", "?");
+	const char *label = table ? NULL : prober_value(prober, "LABEL", NULL);
+	const char *uuid = prober_value(prober, table ? "PTUUID" : "UUID", NULL);
+	const char *offset = prober_offset(prober);
 
 	label = label ? printable(label, buffer, sizeof(buffer)) : NULL;
 	stele_log_emit(prober->log, level, "the target carries %s (%s)%s%s%s%s%s%s, at byte %s",
 		       type, usage, label ? ", label '" : "",
 		       label ? label : "", label ? "'" : "",
 		       uuid ? ", uuid '" : "", uuid ? uuid : "",
-		       uuid ? "'" : "", offset);
+		       uuid ? "'" : "", offset ? offset : "?");
 }
 
 /* Nothing but hole: a new file, or one that truncate(1) made. */
@@ -222,10 +231,10 @@ static int image_is_empty(struct stele_device *dev, const struct stele_log *log)
 /* The EROFS that the image of this UUID is, too (NULL: no image)? */
 static bool is_own(struct prober *prober, const uint8_t *uuid)
 {
-	const char *type = prober_value(prober, "TYPE", "TYPE", "");
+	const char *type = prober_value(prober, "TYPE", "");
 	struct stele_disk_erofs_front front;
 
-	return uuid && !strcmp(type, "erofs") &&
+	return uuid && !prober_table(prober) && !strcmp(type, "erofs") &&
 	       pread(prober->fd, &front, sizeof(front), STELE_EROFS_OFFSET) ==
 		       (ssize_t)sizeof(front) &&
 	       stele_erofs_front_is_of(&front, uuid);
@@ -261,7 +270,7 @@ bool stele_guard_partitioned(struct stele_device *dev, const struct stele_log *l
 
 	if (prober_open(dev, O_RDONLY, NULL, &prober) == 0)
 		while (!table && prober_next(&prober) > 0)
-			table = prober_value(&prober, "PTTYPE", "PTTYPE", NULL);
+			table = prober_table(&prober);
 	if (table)
 		stele_log_error(log, "no Stele image there, but a partition table (%s): name the "
 				"partition that the image is on", table);
@@ -271,8 +280,7 @@ bool stele_guard_partitioned(struct stele_device *dev, const struct stele_log *l
 
 static bool lies_below(struct prober *prober, uint64_t end)
 {
-	const char *offset = prober_value(prober, "SBMAGIC_OFFSET",
-					  "PTMAGIC_OFFSET", NULL);
+	const char *offset = prober_offset(prober);
 
 	return offset && strtoull(offset, NULL, 10) < end;
 }

@@ -243,13 +243,15 @@ overlaid() {
 
 mkdir "$tmp/more"
 echo more >"$tmp/more/1"
-for kind in vfat gpt dos; do
-	builds "a device for $kind" "$loop" --force
+for words in "vfat" "gpt" "dos" "vfat --posix" "gpt --posix" "dos --posix" "sun --posix"; do
+	kind=${words% *}
+	# shellcheck disable=SC2086 # words
+	builds "a device for $words" "$loop" --force ${words#"$kind"}
 	case $kind in
 	vfat) must mkfs.vfat -I "$loop" >/dev/null ;;
 	*) must sfdisk -q --wipe never "$loop" <<<"label: $kind" ;;
 	esac
-	overlaid "$kind" "$kind ("
+	overlaid "$words" "$kind ("
 	fails 1 "$kind (" stele repair "$loop"
 	fails 1 "$kind (" stele repair -n "$loop"
 	must wipefs -qa "$loop"
