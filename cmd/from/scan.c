@@ -263,7 +263,18 @@ int from_shard_descriptor(const struct from_shard *shard)
 /* A file that was redirected is read like one that is named, unless from its middle. */
 static bool can_read_again(int fd, const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && lseek(fd, 0, SEEK_CUR) == 0;
+	return (S_ISREG(st->st_mode) || S_ISBLK(st->st_mode)) && lseek(fd, 0, SEEK_CUR) == 0;
+}
+
+/* Of a block device fstat(2) does not say it. */
+static int find_size(int fd, struct stat *st)
+{
+	const off_t size = S_ISBLK(st->st_mode) ? lseek(fd, 0, SEEK_END) : st->st_size;
+
+	if (size < 0 || (S_ISBLK(st->st_mode) && lseek(fd, 0, SEEK_SET) < 0))
+		return -errno;
+	st->st_size = size;
+	return 0;
 }
 
 void from_shard_seen(struct from_shard *shard, const struct stat *st)
@@ -315,6 +326,9 @@ int from_shard_open(struct from *from, struct from_shard *shard, struct input *i
 		shard->watched = S_ISREG(st.st_mode);
 		version_take(&shard->version, &st);
 		shard->regular = can_read_again(input->fd, &st);
+		ret = shard->regular ? find_size(input->fd, &st) : 0;
+		if (ret)
+			return ret;
 		if (shard->regular)
 			from_shard_seen(shard, &st);
 	}

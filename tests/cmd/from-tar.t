@@ -77,6 +77,11 @@ for format in gnu posix; do
 done
 : >"$src/train/dog/0.jpg"
 
+loop_new 16M
+must dd if="$tmp/x.tar" of="$loop" conv=notrunc,fsync status=none
+built "$loop"
+is_src "a block device"
+
 # ---- compressed, or through a pipe ----
 
 gzip -kc "$tmp/x.tar" >"$tmp/y.gzip"
