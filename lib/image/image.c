@@ -434,12 +434,17 @@ uint64_t stele_image_remains(struct stele_device *dev)
 {
 	static const uint64_t places[] = {STELE_INTENT_TURN_OFFSET, STELE_INTENT_OFFSET,
 					  STELE_DATA_OFFSET};
+	static const uint64_t catalogs[] = STELE_CATALOG_MIRRORS;
+	const size_t count = sizeof(places) / sizeof(places[0]);
 	void *block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
 	uint64_t found = 0;
 
-	for (size_t i = 0; block && !found && i < sizeof(places) / sizeof(places[0]); i++)
-		if (is_ours(dev, block, places[i]))
-			found = places[i];
+	for (size_t i = 0; block && !found && i < count + STELE_WITNESSES; i++) {
+		const uint64_t at = i < count ? places[i] : catalogs[i - count];
+
+		if (is_ours(dev, block, at))
+			found = at;
+	}
 	free(block);
 	return found;
 }

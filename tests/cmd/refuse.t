@@ -219,6 +219,13 @@ done
 refused "a device whose superblocks are gone" "snapshots 'v1'" "$loop"
 is v1 "$(stele snapshot list --json "$loop" 2>/dev/null | jq -r .name)" \
 	"a device whose superblocks are gone: can be read"
+cp "$loop" "$tmp/whole"
+must dd if=/dev/zero of="$loop" bs=4096 count=258 status=none
+for block in 384 511 512; do # witnesses; what is behind the front
+	must dd if=/dev/zero of="$loop" bs=4096 seek=$block count=1 status=none
+done
+refused "a device with a catalog" "has lost its superblocks" "$loop"
+must dd if="$tmp/whole" of="$loop" bs=1M count=4 status=none
 must dd if=/dev/zero of="$loop" bs=1M count=2 status=none
 refused "a device whose front is gone" "has lost its superblocks" "$loop"
 run stele copy "$file" "$loop@v1"
