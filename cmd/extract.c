@@ -258,17 +258,18 @@ static int write_file(struct writer *w, const char *path, const void *data, uint
 	return error;
 }
 
-static const char *file_reason(int error)
+static const char *file_reason(const struct extract *job, int error)
 {
 	switch (error) {
-	case -EEXIST:
-		return "it exists (--force replaces it, --skip-existing keeps it)";
+	case -EEXIST: /* --skip-existing keeps files, and nothing else */
+		return job->skip ? "it exists, and is no regular file (--force replaces it)" :
+				   "it exists (--force replaces it, --skip-existing keeps it)";
 	case -EISNAM:
 		return "it exists with another size (--force replaces it)";
 	case -EISDIR:
 		return "a directory has that name ('stele cat' reads the sample)";
 	case -ETXTBSY:
-		return OUTPUT_SPARED;
+		return OUTPUT_SPARED " (remove it first, if it is not needed)";
 	case -ENOTDIR:
 		return "a file has the name of its directory ('stele cat' reads the sample)";
 	case -ELOOP:
@@ -352,7 +353,7 @@ static void count_failure(struct extracting *e, const char *path, int error)
 		error = -EISDIR;
 	if (!stop_requested())
 		complain(job, "cannot write", path, strlen(path),
-			 file_reason(error));
+			 file_reason(job, error));
 	job->failed++;
 	if (is_final(error)) {
 		job->stopped = error;

@@ -240,6 +240,7 @@ static const struct {
 	{-ENOTUNIQ, NULL, NULL,
 	 "'stele repair' shows each version, and keeps the one you choose"},
 	{-ETXTBSY, " build append ", NULL, LEAVE_OUT},
+	{-ETXTBSY, " from ", NULL, "run it again once nobody writes there"},
 	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
 	{-EMEDIUMTYPE, NULL, "a partition table", "'lsblk' lists the partitions of a disk"},
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},

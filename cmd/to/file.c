@@ -312,7 +312,9 @@ void to_file_drop(struct to_file *file)
 
 void to_file_complain(const struct to_file *file, int error)
 {
-	if (!file->said)
-		cmd_message("cannot write '%s': %s", file->name ? file->name : file->path,
-			    reason(error));
+	if (file->said)
+		return;
+	cmd_message("cannot write '%s': %s", file->name ? file->name : file->path, reason(error));
+	if (error == -ENOSPC || error == -EDQUOT)
+		cmd_hint("make room, or choose another place");
 }

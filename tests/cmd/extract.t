@@ -80,7 +80,8 @@ cp -a "$tmp/self" "$tmp/self.before"
 run stele extract --force "$tmp/self/image/self" "$tmp/self"
 is "1 3 samples" "$status ${out%%,*}" "images in the way: the others are extracted" || diag "$err"
 for name in other self; do
-	ok "image/$name: it is said" grep -q "cannot write 'image/$name': .*holds an image$" \
+	ok "image/$name: it is said" grep -q \
+		"cannot write 'image/$name': .*holds an image (remove it first" \
 		<<<"$err" || diag "$err"
 	ok "image/$name: it stays" cmp "$tmp/self.before/image/$name" "$tmp/self/image/$name"
 done
@@ -212,6 +213,12 @@ rm "$tmp/out/9"
 run stele extract -q --skip-existing "$tmp/many.stele" "$tmp/out"
 is "0 " "$status $out$err" "all there"
 ok "as they should be" diff -r "$tmp/many" "$tmp/out"
+rm "$tmp/out/9" && ln -s none "$tmp/out/9"
+run stele extract -q --skip-existing "$tmp/many.stele" "$tmp/out"
+is "1 none" "$status $(readlink "$tmp/out/9")" "a link is no file that is there"
+ok "and is not said to be kept" grep -qF \
+	"cannot write '9': it exists, and is no regular file (--force replaces it)" <<<"$err" ||
+	diag "$err"
 run stele extract --skip-existing --force "$tmp/many.stele" "$tmp/out"
 is "2 " "$status $out" "--skip-existing with --force is wrong usage"
 
