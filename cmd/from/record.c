@@ -458,6 +458,7 @@ struct head {
 
 #define FIXED_MAX (sizeof(struct head) + STELE_KEY_SIZE_MAX + \
 		   STELE_FIELDS_MAX * sizeof(struct record_value))
+#define FIXED_USUAL 512 /* bytes that are read at first */
 
 static bool is_scalar(uint32_t type)
 {
@@ -500,21 +501,35 @@ static uint64_t bytes_of(const struct record_field *field, const struct record_v
 	return value->kind == RECORD_FILE || empty ? (uint64_t)value->number.i64 : value->size;
 }
 
+/* Return: 0; -EIO (it is not all there); errors of the store. */
+static int read_fixed(const struct store *index, uint64_t offset, struct head *head,
+		      uint8_t data[FIXED_MAX])
+{
+	size_t size = sizeof(*head);
+	int64_t got = store_read(index, offset, data, FIXED_USUAL);
+
+	if (got < (int64_t)size)
+		return got < 0 ? (int)got : -EIO;
+	memcpy(head, data, size);
+	if (head->count > STELE_FIELDS_MAX || head->key_size > STELE_KEY_SIZE_MAX)
+		return -EIO;
+	size += head->count * sizeof(struct record_value) + head->key_size;
+	if ((size_t)got < size && got == FIXED_USUAL)
+		got = store_read(index, offset, data, size);
+	return got < 0 ? (int)got : (size_t)got < size ? -EIO : 0;
+}
+
 int record_load(const struct store *index, const struct record_fields *fields,
 		uint64_t offset, struct record_entry *out)
 {
 	struct record *record = &out->record;
 	uint8_t data[FIXED_MAX];
-	struct head head;
-	int64_t got = store_read(index, offset, data, sizeof(data));
+	struct head head = {0};
 	size_t at = sizeof(head);
+	int ret = read_fixed(index, offset, &head, data);
 
-	if (got < (int64_t)sizeof(head))
-		return got < 0 ? (int)got : -EIO;
-	memcpy(&head, data, sizeof(head));
-	if (head.count > STELE_FIELDS_MAX || head.key_size > STELE_KEY_SIZE_MAX ||
-	    (size_t)got < at + head.count * sizeof(*record->values) + head.key_size)
-		return -EIO;
+	if (ret)
+		return ret;
 	memcpy(record->values, data + at, head.count * sizeof(*record->values));
 	at += head.count * sizeof(*record->values);
 	memcpy(out->key, data + at, head.key_size);
