@@ -234,6 +234,19 @@ int cmd_misuse(const struct cmd *cmd, const char *format, ...)
 	return CMD_USAGE;
 }
 
+int cmd_refuse_target(const struct cmd *cmd, const char *target)
+{
+	const size_t scheme = strspn(target, "abcdefghijklmnopqrstuvwxyz0123456789+-");
+
+	if (!strcmp(target, "-"))
+		return cmd_misuse(cmd, "an image cannot be written to standard output; './-' is a "
+				       "file of that name");
+	if (scheme && !strncmp(target + scheme, "://", 3))
+		return cmd_misuse(cmd, "'%s' is no target: that is a block device, a regular file "
+				       "or an image in Ceph RBD, rbd:POOL/IMAGE", target);
+	return CMD_OK;
+}
+
 #define TARGET_SIZE_UNIT 4096u
 
 const char *cmd_parse_target_size(const char *text, uint64_t *out)

@@ -44,6 +44,8 @@ void cmd_hint(const char *format, ...) CMD_FORMAT(1);
  * option that may have been meant. Return: CMD_USAGE.
  */
 int cmd_misuse(const struct cmd *cmd, const char *format, ...) CMD_FORMAT(2);
+/* What is not made a file of that name: "-", a URL. Return: CMD_OK; CMD_USAGE (said). */
+int cmd_refuse_target(const struct cmd *cmd, const char *target);
 /*
  * For --size of a target: as parse_size(), rounded up to a multiple of 4096, which is said.
  */

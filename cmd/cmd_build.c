@@ -32,6 +32,8 @@ int cmd_build(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "build needs a SOURCE and a TARGET");
 	if (argc > 1)
 		job.target = argv[--argc];
+	if (job.target && cmd_refuse_target(cmd, job.target))
+		return CMD_USAGE;
 	status = build_job_sources(&job, argv, argc);
 	return status >= 0 ? status : run(&job);
 }

@@ -210,5 +210,7 @@ int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return cmd_misuse(cmd, "copy needs a SOURCE and a TARGET");
+	if (cmd_refuse_target(cmd, argv[optind + 1]))
+		return CMD_USAGE;
 	return run(argv[optind], argv[optind + 1], &job);
 }

@@ -139,7 +139,7 @@ static bool check_dir(const char *name, char path[PATH_MAX])
 		error = error ? error : -errno;
 		cmd_message("cannot mount on '%s': %s", name, strerror(-error));
 		if (error == -ENOENT)
-			cmd_hint("make the directory first: 'mkdir %s'", name);
+			cmd_hint("make the directory first: 'mkdir -p %s'", name);
 		if (error == -EACCES)
 			cmd_hint(MOUNT_OWN_DIR);
 		return false;

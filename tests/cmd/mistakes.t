@@ -56,6 +56,10 @@ is "0 small " "$status $out $err" "nor where the key is asked for"
 
 # ---- wrong usage ----
 
+says 2 "" build src -
+says 2 "" build src s3://bucket/image
+says 2 "" copy image@first -
+ok "no file is made of that" not test -e ./-
 says 2 "" append src image
 says 2 "" snapshot create image
 says 2 "" snapshot delete image
