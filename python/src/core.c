@@ -20,16 +20,19 @@ unsigned int py_generation = 1;
 static void before_fork(void)
 {
 	pthread_mutex_lock(&py_lock);
+	pthread_mutex_lock(&py_log_lock);
 }
 
 static void after_fork(void)
 {
+	pthread_mutex_unlock(&py_log_lock);
 	pthread_mutex_unlock(&py_lock);
 }
 
 static void in_child(void)
 {
 	py_generation++;
+	pthread_mutex_init(&py_log_lock, NULL);
 	pthread_mutex_init(&py_lock, NULL);
 }
 
@@ -51,6 +54,7 @@ static void core_free(struct py_core *core)
 {
 	stele_view_close(core->view);
 	stele_dataset_close(core->ds);
+	py_lines_free(core->log.first);
 	free(core->fields);
 	free(core->target);
 	free(core->backend);
@@ -76,8 +80,8 @@ static int load(struct py_core *core, int mmap)
 {
 	int err = stele_dataset_open(
 		core->target,
-		&STELE_OPTS(stele_open_opts, .backend = core->backend,
-			    .verify = core->verify),
+		&STELE_OPTS(stele_open_opts, .log = py_log_add, .log_user = &core->log,
+			    .backend = core->backend, .verify = core->verify),
 		&core->ds);
 
 	if (err)
@@ -96,8 +100,8 @@ int py_core_open(const char *target, uint32_t verify, const char *backend,
 		 int mmap, struct py_core **out)
 {
 	struct py_core *core = calloc(1, sizeof(*core));
-	int err;
 
+	*out = core;
 	if (!core)
 		return -ENOMEM;
 	atomic_init(&core->refs, 1);
@@ -105,14 +109,9 @@ int py_core_open(const char *target, uint32_t verify, const char *backend,
 	core->verify = verify;
 	core->target = strdup(target);
 	core->backend = backend ? strdup(backend) : NULL;
-	err = !core->target || (backend && !core->backend) ? -ENOMEM :
-							      load(core, mmap);
-	if (err) {
-		core_free(core);
-		return err;
-	}
-	*out = core;
-	return 0;
+	if (!core->target || (backend && !core->backend))
+		return -ENOMEM;
+	return load(core, mmap);
 }
 
 struct py_core *py_core_ref(struct py_core *core)

@@ -21,6 +21,28 @@
 
 #include <stele.h>
 
+/* ---- what the library says: log.c ------------------------------------------ */
+
+struct py_line {
+	struct py_line *next;
+	enum stele_log_level level;
+	char text[];
+};
+
+/* Of one handle of the library. Zeroed: nothing was said. */
+struct py_log {
+	struct py_line *first, *last; /* under py_log_lock */
+	atomic_uint count;
+};
+
+extern pthread_mutex_t py_log_lock;
+
+/* A callback for the library; `user` is the log. */
+void py_log_add(void *user, enum stele_log_level level, const char *line);
+/* All that waits, in order, to be freed. */
+struct py_line *py_log_take(struct py_log *log);
+void py_lines_free(struct py_line *lines);
+
 /* ---- what is open: core.c ------------------------------------------------- */
 
 struct py_service;
@@ -30,6 +52,7 @@ struct py_core {
 	atomic_size_t refs;    /* of objects, blocks, loaders */
 	atomic_size_t handles; /* of Datasets that are not closed */
 	struct py_state *state;
+	struct py_log log;
 	struct stele_dataset *ds;
 	struct stele_view *view; /* NULL: samples are read by the service */
 	struct stele_dataset_info info;
@@ -49,7 +72,10 @@ extern pthread_mutex_t py_lock;
 extern unsigned int py_generation; /* of this process: how many forks ago it began */
 
 void py_fork_watch(void);
-/* Return: 0; negative errno of the library. */
+/*
+ * Return: 0; negative errno of the library. The core, with one reference, is there even if it
+ * is not open, for its log; NULL: no memory.
+ */
 int py_core_open(const char *target, uint32_t verify, const char *backend,
 		 int mmap, struct py_core **out);
 struct py_core *py_core_ref(struct py_core *core);
@@ -115,6 +141,7 @@ struct py_lender {
 	atomic_size_t refs; /* of the object, and of batches that are out */
 	pthread_mutex_t lock; /* for the loader */
 	struct stele_loader *loader;
+	struct py_log log; /* of the loader; datasets have their own */
 	struct py_state *state;
 	struct py_core **cores; /* by source, kept */
 	uint32_t core_count;

@@ -40,6 +40,7 @@ struct py_core *py_dataset_enter(PyObject *self)
 
 void py_dataset_leave(struct py_core *core)
 {
+	py_log_tell(&core->log);
 	if (atomic_load(&core->handles) > 1) {
 		py_core_handle_close(core);
 		return;
@@ -101,12 +102,16 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	Py_BEGIN_ALLOW_THREADS
 	err = py_core_open(PyBytes_AsString(target), verify, backend, mmap, &core);
 	Py_END_ALLOW_THREADS
+	self = err ? py_raise(err, NULL) : NULL;
 	Py_DECREF(target);
-	if (err)
-		return py_raise(err, NULL);
-	core->state = state;
-	all.count = core->info.sample_count;
-	self = dataset_make(type, core, &all);
+	if (!core)
+		return NULL;
+	py_log_tell(&core->log);
+	if (!err) {
+		core->state = state;
+		all.count = core->info.sample_count;
+		self = dataset_make(type, core, &all);
+	}
 	py_core_unref(core);
 	return self;
 }

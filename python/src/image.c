@@ -74,6 +74,7 @@ PyObject *py_image(PyObject *module, PyObject *args)
 {
 	const char *target, *backend;
 	struct stele_image *image;
+	struct py_log log = {0};
 	PyObject *dict;
 	int err;
 
@@ -81,12 +82,14 @@ PyObject *py_image(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "yz:image", &target, &backend))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
-	err = stele_image_open(target, &STELE_OPTS(stele_open_opts, .backend = backend),
+	err = stele_image_open(target,
+			       &STELE_OPTS(stele_open_opts, .log = py_log_add,
+					   .log_user = &log, .backend = backend),
 			       &image);
 	Py_END_ALLOW_THREADS
-	if (err)
-		return py_raise(err, NULL);
-	dict = describe(image);
-	stele_image_close(image);
+	dict = err ? py_raise(err, NULL) : describe(image);
+	if (!err)
+		stele_image_close(image);
+	py_log_tell(&log);
 	return dict;
 }

@@ -180,6 +180,7 @@ static PyObject *keys_next(PyObject *self)
 	Py_BEGIN_ALLOW_THREADS
 	there = take(keys_of(self), text, &key, &error);
 	Py_END_ALLOW_THREADS
+	py_log_tell(&keys_of(self)->core->log);
 	if (there) {
 		PyObject *name = py_key_str(text, key.size);
 

@@ -63,6 +63,7 @@ void py_lender_unref(struct py_lender *l)
 		return;
 	py_lender_collect(l);
 	stele_loader_close(l->loader);
+	py_lines_free(l->log.first);
 	for (uint32_t i = 0; i < l->core_count; i++)
 		py_core_unref(l->cores[i]);
 	pthread_mutex_destroy(&l->lock);

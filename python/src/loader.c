@@ -39,6 +39,9 @@ struct py_lender *py_loader_enter(PyObject *self)
 
 void py_loader_leave(struct py_lender *l)
 {
+	py_log_tell(&l->log);
+	for (uint32_t i = 0; i < l->core_count; i++)
+		py_log_tell(&l->cores[i]->log);
 	Py_BEGIN_ALLOW_THREADS
 	py_lender_unref(l);
 	Py_END_ALLOW_THREADS
@@ -210,8 +213,12 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	}
 	l->state = state;
 	((struct loader *)py_data(self))->lender = l;
+	opts.log = py_log_add;
+	opts.log_user = &l->log;
 	if (open_loader(l, sources, &opts))
-		Py_CLEAR(self);
+		Py_CLEAR(self); /* tells what was said */
+	else
+		py_log_tell(&l->log);
 	return self;
 }
 

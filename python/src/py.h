@@ -265,6 +265,12 @@ int py_report_str(PyObject *dict, const char *name, const char *value);
 /* ---- calls that take long, and images: tell.c, verbs.c, image.c ---------------- */
 
 /*
+ * Hand what the library said to Python's logging, before anybody learns what came of it: an
+ * exception that is set stays set. What a handler raises is reported, and goes no further.
+ */
+void py_log_tell(struct py_log *log);
+
+/*
  * Run it in a thread of its own, and wait without the GIL. Meanwhile this thread hands
  * events to tell(kind, number, figures, texts) and looks for signals; an exception stops
  * the call. Return: what it returned; -1 with an exception.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tell.c - calls that take long, from Python
+ * tell.c - calls that take long, from Python, and what the library says
  *
  * The thread that calls hands events to Python, and looks for signals meanwhile. After an
  * exception, a KeyboardInterrupt among them, the library is told to stop, and the exception
@@ -49,6 +49,57 @@ static int tell_all(struct py_call *call, PyObject *tell)
 	py_events_free(events);
 	return err;
 }
+
+/* ---- logs ------------------------------------------------------------------------------ */
+
+static PyObject *logger(void)
+{
+	PyObject *module = PyImport_ImportModule("stele.progress"), *log = NULL;
+
+	if (module)
+		log = PyObject_GetAttrString(module, "log");
+	Py_XDECREF(module);
+	return log;
+}
+
+static void tell_line(PyObject *log, const struct py_line *line)
+{
+	PyObject *text = py_key_str(line->text, strlen(line->text)), *ret = NULL;
+
+	if (log && text)
+		ret = PyObject_CallFunction(log, "iO", (int)line->level, text);
+	Py_XDECREF(text);
+	Py_XDECREF(ret);
+	if (ret)
+		return;
+	if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+		PyErr_Clear();
+		PyErr_SetInterrupt(); /* for who called */
+	} else {
+		PyErr_WriteUnraisable(log);
+	}
+}
+
+void py_log_tell(struct py_log *log)
+{
+	PyObject *type, *value, *traceback, *to;
+	struct py_line *lines;
+
+	if (!atomic_load(&log->count))
+		return;
+	lines = py_log_take(log);
+	PyErr_Fetch(&type, &value, &traceback);
+	to = logger();
+	if (!to)
+		PyErr_Clear(); /* the interpreter ends */
+	for (const struct py_line *line = lines; to && line; line = line->next)
+		tell_line(to, line);
+	Py_XDECREF(to);
+	py_lines_free(lines);
+	PyErr_Restore(type, value, traceback);
+}
+
+/* ---- calls ----------------------------------------------------------------------------- */
 
 int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *tell)
 {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from . import _stele
 from .errors import ChecksumError, Error, NotFound, StaleError
+from .progress import once
 
 if TYPE_CHECKING:
     import numpy
@@ -143,6 +144,7 @@ def pin(target: str, digest: str) -> str:
     return choose(target, f"sha256:{digest}")
 
 
+@once()
 def _reopen(
     cls: type[Dataset],
     target: str,
@@ -427,6 +429,9 @@ def open(
     mmap: bool = False,
 ) -> Dataset:
     """Open one snapshot for reading.
+
+    If an older state of the image is read, because the newest is damaged, that is logged as
+    a warning, also before a stele.NotFound; see stele.Error.
 
     Args:
         target: path of a block device or file, ``rbd:POOL/IMAGE``, or a name that `stele

@@ -24,6 +24,13 @@ def short(key: object) -> str:
 class Error(OSError):
     """What Stele could not do, and why.
 
+    What is wrong and was not in the way goes to the logger 'stele' of Python's logging, as
+    a WARNING, which is shown on stderr unless you say otherwise: snapshots are missing
+    because what was written last is damaged; one of several copies is damaged; a sample was
+    whole only when it was read again. INFO and DEBUG explain more.
+
+        logging.getLogger("stele").addHandler(logging.FileHandler("stele.log"))
+
     Attributes:
         errno: a positive errno.
         strerror: the reason.

@@ -147,7 +147,8 @@ class Loader(_stele.Loader, Generic[T]):
             samples from the start of the epoch (batch.padded).
         transform: called with each Batch in the thread that iterates; what it returns is
             what the loop gets.
-        on_error: 'raise'; 'skip': the batch is shorter; 'substitute': another sample.
+        on_error: 'raise'; 'skip': the batch is shorter, and a warning logged that names
+            the sample; 'substitute': another sample.
         prefetch_bytes: of samples in memory, above which nothing more is read ahead; 0:
             256 MiB.
         epoch_size: draws of an epoch, all ranks; 0: all samples.

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TextIO, Union
 
 from . import _stele
@@ -21,6 +23,29 @@ _PHASES = (
     "", "scan", "compare", "hash", "write", "sections", "commit", "copy", "verify", "discard",
 )  # fmt: skip
 _INTERVAL = 0.1  # seconds
+
+_said: ContextVar[set[str] | None] = ContextVar("stele.said", default=None)
+
+
+@contextlib.contextmanager
+def once() -> Iterator[None]:
+    """For a call that opens an image more than once: what each of them says is logged once."""
+    token = _said.set(set())
+    try:
+        yield
+    finally:
+        _said.reset(token)
+
+
+def log(level: int, line: str) -> None:
+    """Have a line of the library logged; the extension calls it, too."""
+    said = _said.get()
+    if said is not None:
+        if line in said:
+            return
+        said.add(line)
+    logger.log(_LEVELS.get(level, logging.DEBUG), "%s", line)
+
 
 Event = tuple[int, int, tuple[int, ...], tuple[Union[str, None], ...]]
 
@@ -118,7 +143,7 @@ class Listener:
             line = texts[0] or ""
             if number == 1:
                 self._errors.append(line)
-            logger.log(_LEVELS.get(number, logging.DEBUG), "%s", line)
+            log(number, line)
         else:
             self.events.append((kind, number, figures, texts))
 

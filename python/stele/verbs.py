@@ -279,7 +279,10 @@ def diff(
 
 
 def image_info(target: Target, *, backend: str | None = None) -> ImageInfo:
-    """What an image is, and its snapshots; one that the target names is ignored."""
+    """What an image is, and its snapshots; one that the target names is ignored.
+
+    If newer ones are missing because of damage, that is logged; see stele.Error.
+    """
     info = _stele.image(os.fsencode(target), backend)
     found = [Snapshot(**snapshot) for snapshot in info.pop("snapshots")]
     return ImageInfo(

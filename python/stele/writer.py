@@ -15,7 +15,7 @@ from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
 from .options import Layout, encode, known, text_or_none
-from .progress import Listener, Progress, Watch
+from .progress import Listener, Progress, Watch, once
 from .reports import Snapshot
 from .schema import Schema, columns, fields_of, guess
 
@@ -70,6 +70,7 @@ class Writer(_stele.Writer):
     _total: int
     _committed: bool
 
+    @once()
     def __new__(
         cls,
         target: Target,
