@@ -87,6 +87,15 @@ static PyObject *writer_close(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+/* Not so in a child after fork(): it is the parent's. Waits for nobody, and asks nobody else. */
+static PyObject *writer_is_open(PyObject *self, PyObject *unused)
+{
+	const struct writer *w = writer_of(self);
+
+	(void)unused;
+	return PyBool_FromLong(w && w->generation == py_generation && w->txn);
+}
+
 static void writer_free(struct writer *w)
 {
 	close_writer(w);
@@ -361,6 +370,7 @@ static PyMethodDef methods[] = {
 	{"close", writer_close, METH_NOARGS,
 	 "close($self, /)\n--\n\n"
 	 "Give up what was not committed: the image is as it was, a new file is removed."},
+	{"_is_open", writer_is_open, METH_NOARGS, NULL},
 	{"_schema", writer_schema, METH_VARARGS, NULL},
 	{"_put", writer_put, METH_VARARGS, NULL},
 	{"_delete", writer_delete, METH_O, NULL},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterable, Mapping
 from errno import EEXIST
 from types import TracebackType
@@ -34,7 +35,9 @@ class Writer(_stele.Writer):
 
     All of it is published at once when the block ends; after an exception nothing is, an
     image is as it was, and a new file is removed. Samples wait in memory, then in a
-    temporary file, until then. Any number of threads may put.
+    temporary file, until then. Any number of threads may put. Without a with statement, call
+    commit(): what nobody commits is lost, and unless close() gave it up there is a
+    ResourceWarning, as of open files (python -X dev shows them).
 
     Args:
         target: PATH[@SNAPSHOT]. A new image begins with 'v1' unless named; an image that is
@@ -65,10 +68,11 @@ class Writer(_stele.Writer):
     _put_options: dict[str, Any]
     _listener: Listener
     _guessing: threading.Lock
-    _samples: int
+    _samples: int = 0
     _bytes: int
     _total: int
     _committed: bool
+    _deleted: bool = False
 
     @once()
     def __new__(
@@ -237,6 +241,7 @@ class Writer(_stele.Writer):
     def delete(self, key: Key) -> None:
         """Leave out a sample that is there, or was put. stele.NotFound."""
         self._delete(key)
+        self._deleted = True
 
     # ---- the end
 
@@ -273,6 +278,17 @@ class Writer(_stele.Writer):
             self.commit()
         self.close()
         self._listener.close()
+
+    def __del__(self) -> None:
+        if (self._samples or self._deleted) and self._is_open():
+            warnings.warn(
+                f"a Writer of '{self._path}@{self._snapshot}' was never committed: what was put "
+                f"is lost, {self._samples} samples; use it in a with statement, or call "
+                "commit(), or close() to give up",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
 
 
 def _names(target: bytes, backend: str | None, append: bool | None) -> list[str] | None:

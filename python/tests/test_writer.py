@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writer: samples of every type go in as they come out, or not at all."""
 
+import contextlib
+import gc
 import hashlib
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import unittest
 import uuid
+import warnings
 from pathlib import Path
 
 import images
@@ -443,6 +448,57 @@ class Versions(Case):
                 w.put("d", b"4")
                 raise RuntimeError
         self.assertFalse(os.path.exists(fresh))
+
+    def test_never_committed(self):
+        path = self.target + "-lost"
+        program = (
+            "import stele, sys\n"
+            "w = stele.Writer(sys.argv[1])\n"
+            "for i in range(10): w.put(str(i), b'x')\n"
+        )
+        result = subprocess.run(
+            [sys.executable, "-W", "always", "-c", program, path],
+            stderr=subprocess.PIPE, text=True, check=True,
+        )  # fmt: skip
+        self.assertRegex(result.stderr, "ResourceWarning: a Writer of '.*-lost@v1' was never")
+        self.assertIn("10 samples", result.stderr)
+        self.assertFalse(os.path.exists(path))
+        for change in (lambda w: w.put("d", b"4"), lambda w: w.delete("a")):
+            writer = stele.Writer(self.target + "@v2", progress=False)
+            change(writer)
+            with self.assertWarnsRegex(ResourceWarning, "never committed"):
+                del writer
+                gc.collect()
+        self.assertEqual(digest(self.target), self.before)
+
+    def test_nothing_is_lost(self):
+        def put(name):
+            writer = stele.Writer(f"{self.target}-{name}", progress=False)
+            writer.put("d", b"4")
+            return writer
+
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            put("committed").commit()
+            put("closed").close()
+            with contextlib.suppress(RuntimeError), put("raised"):
+                raise RuntimeError
+            with put("with"):
+                pass
+            stele.Writer(self.target + "-empty", progress=False)
+            with contextlib.suppress(stele.Error):
+                stele.Writer(self.target + "@v1")
+            kept = put("forked")
+            pid = os.fork()
+            if not pid:  # it is not the child's
+                del kept
+                gc.collect()
+                os._exit(len(given))
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+            kept.close()
+            del kept
+            gc.collect()
+        self.assertEqual([str(one.message) for one in given], [])
 
     def test_classes_grow(self):
         target = self.target + "-classes"
