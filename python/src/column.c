@@ -15,6 +15,16 @@ static int refuse(const struct py_column *column, const char *wanted, PyObject *
 	return -1;
 }
 
+/* Python's own word for an error of that kind names no field; any other error stays. */
+static int name_field(const struct py_column *column, PyObject *kind, const char *text)
+{
+	if (PyErr_ExceptionMatches(kind)) {
+		PyErr_Clear();
+		PyErr_Format(PyExc_ValueError, "field %R %s", column->name, text);
+	}
+	return -1;
+}
+
 /* Not strings: NumPy's array of a str would do, and be a surprise. */
 static int get_buffer(PyObject *object, Py_buffer *view)
 {
@@ -78,6 +88,65 @@ static int is_shape(const struct stele_field *field, const Py_buffer *view)
 	return 1;
 }
 
+/* What the elements of a buffer are called, even if no field has such. */
+static PyObject *elements_of(const Py_buffer *view)
+{
+	const char *format = view->format ? view->format : "B";
+	const char *name = py_dtype_name(format, view->itemsize);
+	const int big_endian = *format == '>' || *format == '!';
+
+	if (name)
+		return PyUnicode_FromString(name);
+	return PyUnicode_FromFormat("'%s' of %zd bytes%s", format, view->itemsize,
+				    big_endian ? ", which is big-endian" : "");
+}
+
+static void refuse_elements(const struct py_column *column, const Py_buffer *view)
+{
+	const uint32_t dtype = column->field.dtype;
+	const char *wanted = py_dtype(dtype)->name;
+	PyObject *found = elements_of(view);
+
+	if (found && dtype == STELE_DTYPE_BF16) /* which NumPy does not have */
+		PyErr_Format(PyExc_TypeError,
+			     "field %R takes elements of type bfloat16, or their bits as uint16, "
+			     "not %U", column->name, found);
+	else if (found)
+		PyErr_Format(PyExc_TypeError,
+			     "field %R takes elements of type %s, not %U: convert them, as with "
+			     "astype('%s')", column->name, wanted, found, wanted);
+	Py_XDECREF(found);
+}
+
+/* Dimensions, as NumPy shows them; None: any. */
+static PyObject *shape_of(const struct stele_field *field, const Py_buffer *view)
+{
+	const Py_ssize_t rank = view ? view->ndim : (Py_ssize_t)field->rank;
+	PyObject *tuple = PyTuple_New(rank);
+
+	for (Py_ssize_t i = 0; tuple && i < rank; i++) {
+		PyObject *dim = view	       ? PyLong_FromSsize_t(view->shape[i]) :
+				field->dims[i] ? PyLong_FromUnsignedLong(field->dims[i]) :
+						 Py_NewRef(Py_None);
+
+		if (!dim || PyTuple_SetItem(tuple, i, dim))
+			Py_CLEAR(tuple);
+	}
+	return tuple;
+}
+
+static void refuse_shape(const struct py_column *column, const Py_buffer *view)
+{
+	PyObject *wanted = shape_of(&column->field, NULL);
+	PyObject *found = wanted ? shape_of(&column->field, view) : NULL;
+
+	if (found)
+		PyErr_Format(PyExc_ValueError, "field %R takes an array of shape %R, not %R",
+			     column->name, wanted, found);
+	Py_XDECREF(wanted);
+	Py_XDECREF(found);
+}
+
 static int take_tensor(const struct py_column *column, PyObject *object,
 		       struct stele_txn_value *value, Py_buffer *view)
 {
@@ -87,15 +156,11 @@ static int take_tensor(const struct py_column *column, PyObject *object,
 		return -1;
 	if (!py_dtype_fits(field->dtype, view->format ? view->format : "B",
 			   view->itemsize)) {
-		PyErr_Format(PyExc_TypeError,
-			     "field %R: elements of another type: '%s' of %zd bytes",
-			     column->name, view->format ? view->format : "B",
-			     view->itemsize);
+		refuse_elements(column, view);
 		return -1;
 	}
 	if (!is_shape(field, view)) {
-		PyErr_Format(PyExc_ValueError, "field %R: an array of another shape",
-			     column->name);
+		refuse_shape(column, view);
 		return -1;
 	}
 	value->data = view->buf;
@@ -111,8 +176,11 @@ static int take_text(const struct py_column *column, PyObject *object,
 	if (!PyUnicode_Check(object))
 		return refuse(column, "a str", object);
 	value->data = PyUnicode_AsUTF8AndSize(object, &size);
+	if (!value->data)
+		return name_field(column, PyExc_UnicodeError,
+				  "takes no str with lone surrogates, which are not UTF-8");
 	value->size = (uint64_t)size;
-	return value->data ? 0 : -1;
+	return 0;
 }
 
 static int take_class(const struct py_column *column, PyObject *object,
@@ -159,7 +227,10 @@ static int take_int(const struct py_column *column, PyObject *object,
 		return -1;
 	value->i64 = PyLong_AsLongLong(number);
 	Py_DECREF(number);
-	return PyErr_Occurred() ? -1 : check_class(column, value->i64);
+	if (PyErr_Occurred())
+		return name_field(column, PyExc_OverflowError,
+				  "takes an int of 64 bits: this one is too large");
+	return check_class(column, value->i64);
 }
 
 static int take_float(const struct py_column *column, PyObject *object,
@@ -169,7 +240,8 @@ static int take_float(const struct py_column *column, PyObject *object,
 	if (!PyErr_Occurred())
 		return 0;
 	if (!PyErr_ExceptionMatches(PyExc_TypeError))
-		return -1;
+		return name_field(column, PyExc_OverflowError,
+				  "takes a float: this int is too large for one");
 	PyErr_Clear();
 	return refuse(column, "a float", object);
 }
@@ -200,8 +272,14 @@ int py_row_take(struct py_row *row, const struct py_column *columns, uint32_t co
 	for (uint32_t i = 0; i < count; i++) {
 		PyObject *object = PyObject_GetItem(sample, columns[i].name);
 
-		if (!object)
+		if (!object) {
+			/* Not of a lazy sample, which says itself what it lacks. */
+			if (PyErr_ExceptionMatches(PyExc_KeyError) &&
+			    !PyErr_ExceptionMatches(PyExc_OSError))
+				PyErr_Format(PyExc_ValueError, "field %R is missing",
+					     columns[i].name);
 			return -1;
+		}
 		row->objects[i] = object;
 		row->views[i].obj = NULL;
 		row->values[i] = (struct stele_txn_value){0};

@@ -53,6 +53,15 @@ static int code_of(const char *format)
 	return *format == '?' ? BOOL : -1;
 }
 
+/* The first one is it: what is 16 bits of bfloat16 is not known to be that. */
+const char *py_dtype_name(const char *format, Py_ssize_t size)
+{
+	for (uint32_t i = 1; i < sizeof(dtypes) / sizeof(*dtypes); i++)
+		if (py_dtype_fits(i, format, size))
+			return dtypes[i].name;
+	return NULL;
+}
+
 int py_dtype_fits(uint32_t dtype, const char *format, Py_ssize_t size)
 {
 	int code;

@@ -6,6 +6,23 @@
 
 #include <stdlib.h>
 
+/* KeyError, with what there is. */
+static void raise_no_field(const struct py_core *core, PyObject *name)
+{
+	PyObject *names = PyUnicode_FromString("");
+
+	for (uint32_t i = 0; names && i < core->field_count; i++) {
+		PyObject *more = PyUnicode_FromFormat("%U%s'%s'", names, i ? ", " : "",
+						      core->fields[i].name);
+
+		Py_DECREF(names);
+		names = more;
+	}
+	if (names)
+		PyErr_Format(PyExc_KeyError, "no field %R: there are %U", name, names);
+	Py_XDECREF(names);
+}
+
 int py_field_index(const struct py_core *core, PyObject *name)
 {
 	const char *text;
@@ -20,7 +37,7 @@ int py_field_index(const struct py_core *core, PyObject *name)
 	for (uint32_t i = 0; i < core->field_count; i++)
 		if (!strcmp(core->fields[i].name, text))
 			return (int)i;
-	PyErr_SetObject(PyExc_KeyError, name);
+	raise_no_field(core, name);
 	return -1;
 }
 

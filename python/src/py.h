@@ -102,6 +102,8 @@ struct py_dtype {
 const struct py_dtype *py_dtype(uint32_t dtype);
 /* Is this how such elements look in a buffer? */
 int py_dtype_fits(uint32_t dtype, const char *format, Py_ssize_t size);
+/* What such elements are called; NULL: there is no such type. */
+const char *py_dtype_name(const char *format, Py_ssize_t size);
 
 /* ---- batches ------------------------------------------------------------------- */
 

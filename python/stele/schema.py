@@ -26,6 +26,13 @@ _FORMATS = {
 }
 
 
+def _in_native_order(dtype: Any) -> str:
+    """What to do with NumPy's types of the other byte order; '': it is not one."""
+    if getattr(dtype, "isnative", True):
+        return ""
+    return f": big-endian, convert it with astype({dtype.newbyteorder('=').name!r})"
+
+
 def tensor(dtype: str, shape: Sequence[int | None]) -> Field:
     """The field of a schema that holds arrays.
 
@@ -34,7 +41,9 @@ def tensor(dtype: str, shape: Sequence[int | None]) -> Field:
         shape: up to 8 dimensions. The first may be None: it differs from sample to sample.
     """
     if dtype not in DTYPES[1:]:
-        raise ValueError(f"dtype is one of {', '.join(DTYPES[1:])}, not {dtype!r}")
+        raise ValueError(
+            f"dtype is one of {', '.join(DTYPES[1:])}, not {dtype!r}{_in_native_order(dtype)}"
+        )
     if isinstance(shape, str) or not hasattr(shape, "__iter__"):
         raise TypeError(f"shape must be a tuple of int and None, not {shape!r}")
     dims = tuple(None if dim is None else number("a dimension", dim) for dim in shape)
@@ -126,14 +135,15 @@ def _guess(name: str, value: Any) -> Field:
     kind = _scalar(value)
     if kind:
         return Field(name, kind, (), "", ())
-    what = f"{type(value)}"
+    what, hint = f"{type(value)}", ""
     try:
         if hasattr(value, "__array__"):
             value = value.__array__()
             what = f"an array of {value.dtype!r}, shape {value.shape}"
+            hint = _in_native_order(value.dtype)
         return _array(memoryview(value))._replace(name=name)
     except (TypeError, BufferError, ValueError):
-        raise TypeError(f"field {name!r}: no type of fields fits {what}") from None
+        raise TypeError(f"field {name!r}: no type of fields fits {what}{hint}") from None
 
 
 def guess(sample: Mapping[str, Any]) -> dict[str, Field]:

@@ -191,8 +191,6 @@ class Writer(_stele.Writer):
             size = self._put(key, values)
         except Error:
             raise  # names the sample
-        except KeyError as error:
-            raise ValueError(f"sample {short(key)}: field {error} is missing") from None
         except (TypeError, ValueError, OverflowError) as error:
             raise _of(key, error) from None
         self._samples += 1

@@ -328,9 +328,9 @@ class Sequence(unittest.TestCase):
         s = self.ds[0]
         self.assertEqual(s.class_name(), s.key.split("/")[0])
         self.assertEqual(s.class_name("label"), s.class_name())
-        with self.assertRaises(KeyError):
+        with self.assertRaisesRegex(KeyError, "no field 'none': there are 'data', 'label'"):
             s["none"]
-        with self.assertRaises(KeyError):
+        with self.assertRaisesRegex(KeyError, "there are 'data', 'label'"):
             s.class_name("none")
         with self.assertRaises(TypeError):
             s[0]
@@ -594,7 +594,7 @@ class Fields(unittest.TestCase):
             elif None in field.shape:
                 with self.assertRaises(ValueError):
                     batch.stack(field.name)
-        with self.assertRaises(KeyError):
+        with self.assertRaisesRegex(KeyError, "no field 'none': there are 'score', 'image', "):
             batch.stack("none")
 
     def test_dlpack_versions(self):
