@@ -36,8 +36,7 @@ class Writer(_stele.Writer):
     All of it is published at once when the block ends; after an exception nothing is, an
     image is as it was, and a new file is removed. Samples wait in memory, then in a
     temporary file, until then. Any number of threads may put. Without a with statement, call
-    commit(): what nobody commits is lost, and unless close() gave it up there is a
-    ResourceWarning, as of open files (python -X dev shows them).
+    commit(): what nobody commits is lost, with a RuntimeWarning unless close() gave it up.
 
     Args:
         target: PATH[@SNAPSHOT]. A new image begins with 'v1' unless named; an image that is
@@ -283,7 +282,7 @@ class Writer(_stele.Writer):
                 f"a Writer of '{self._path}@{self._snapshot}' was never committed: what was put "
                 f"is lost, {self._samples} samples; use it in a with statement, or call "
                 "commit(), or close() to give up",
-                ResourceWarning,
+                RuntimeWarning,
                 stacklevel=2,
                 source=self,
             )
