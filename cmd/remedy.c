@@ -140,6 +140,7 @@ static const struct {
 	 "free space there, or set TMPDIR to a directory that has more"},
 	{-ENOSPC, " snapshot gc repair posix ", "filesystem is full",
 	 "free some space there first: whatever changes an image writes a little, deleting, too"},
+	{-ENOSPC, NULL, "no inodes left", "remove files there, or choose another place"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
 	{-ENOSPC, NULL, "storage behind the device is full", FREE_BEHIND},
 	{-ENOSPC, " build copy ", "left with an unfinished image", GIVE_BACK},

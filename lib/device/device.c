@@ -5,6 +5,9 @@
  * A transfer of any size is cut into requests that obey transfer_max, one
  * after the other; request.c says what each raw result means. No state but a
  * thread's tally of its reads: safe from several threads wherever the backend is.
+ *
+ * -ENOSPC within a target, and of more of a file, is what lies below it that is full;
+ * behind its end it is the target's, and too small is what that means everywhere else.
  */
 #include "lib/device/device.h"
 
@@ -12,11 +15,28 @@
 #include <stdlib.h>
 
 #include "format/checked.h"
+#include "lib/base/error.h"
 #include "lib/device/backend.h"
 #include "lib/device/tally.h"
 
 /* Memory is cheap to map and register by the page. */
 #define MEMORY_ALIGN_MIN 4096
+
+int stele_device_explain(const struct stele_device *dev, int rc)
+{
+	if (rc == -ENOSPC && !dev->dry)
+		stele_error_explain(rc, stele_device_strerror(dev, rc));
+	return rc;
+}
+
+static void explain_request(struct stele_device *dev, const struct stele_request *request)
+{
+	uint64_t size;
+
+	if (request->status == -ENOSPC && !stele_device_size(dev, &size) &&
+	    range_ok(request->offset, request->size, size))
+		stele_device_explain(dev, request->status);
+}
 
 static int run(struct stele_device *dev, struct stele_request *request)
 {
@@ -37,6 +57,7 @@ static int run(struct stele_device *dev, struct stele_request *request)
 					 request->size - request->done);
 	} while (!stele_request_advance(dev, request, res));
 	stele_request_count(dev, request);
+	explain_request(dev, request);
 	if (request->op == STELE_OP_READ)
 		stele_tally_add(request->size, started - 1);
 	return request->status;
@@ -147,7 +168,7 @@ int stele_device_resize(struct stele_device *dev, uint64_t size)
 {
 	int rc = may_resize(dev, size);
 
-	return rc ? rc : dev->ops->resize(dev, size);
+	return rc ? rc : stele_device_explain(dev, dev->ops->resize(dev, size));
 }
 
 int stele_device_grow(struct stele_device *dev, uint64_t size)
@@ -159,8 +180,8 @@ int stele_device_grow(struct stele_device *dev, uint64_t size)
 		rc = stele_device_size(dev, &now);
 	if (rc || now >= size)
 		return rc;
-	return dev->ops->grow ? dev->ops->grow(dev, size) :
-				dev->ops->resize(dev, size);
+	rc = dev->ops->grow ? dev->ops->grow(dev, size) : dev->ops->resize(dev, size);
+	return stele_device_explain(dev, rc);
 }
 
 void stele_device_close(struct stele_device *dev)

@@ -303,6 +303,8 @@ int stele_device_open_file(const char *path, unsigned int flags,
 int stele_device_fd(const struct stele_device *dev);
 /* What an error of a write to it means: what is full is mostly not the device itself. */
 const char *stele_device_strerror(const struct stele_device *dev, int error);
+/* Of what the kernel says of it: that -ENOSPC has this meaning in error.h. Return: `rc`. */
+int stele_device_explain(const struct stele_device *dev, int rc);
 /* Of a write of `what` to it: if it is full, say what that means. Return: `error`. */
 int stele_device_log_full(const struct stele_device *dev, const struct stele_log *log,
 			  const char *what, int error);

@@ -19,6 +19,8 @@
 int stele_file_check_directory(const char *path);
 /* A new file's name is to be as durable as what is written to it. 0; -ENOMEM; errno. */
 int stele_file_sync_directory(const char *path);
+/* What a file at `path` could not be created for: explains -ENOSPC. Return: `rc`. */
+int stele_file_explain(const char *path, int rc);
 
 /* Does `path` lead to the file or block device that is open as `dev`? */
 bool stele_file_is(const struct stele_device *dev, const char *path);

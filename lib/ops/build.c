@@ -79,7 +79,7 @@ static int show_as_files(struct stele_txn *txn, int64_t time)
 		ret = stele_txn_publish(txn, time);
 	if (ret < 0)
 		stele_log_error(&txn->log, "the image is built, but cannot be mounted: %s",
-				stele_strerror(ret));
+				stele_error_describe(ret));
 	return ret;
 }
 

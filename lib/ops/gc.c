@@ -306,7 +306,7 @@ static int discard_free(struct stele_txn *txn)
 	if (ret < 0 && ret != -ECANCELED)
 		stele_log_error(&txn->log,
 				"the free space cannot be discarded: %s",
-				stele_strerror(ret));
+				stele_error_describe(ret));
 	return ret;
 }
 

@@ -14,6 +14,7 @@
 
 #include "format/block.h"
 #include "format/intent.h"
+#include "lib/base/error.h"
 #include "lib/device/guard.h"
 #include "lib/device/name.h"
 #include "lib/device/rehearsal.h"
@@ -129,7 +130,7 @@ static int open_file(struct stele_claim *claim, const char *backend,
 		stele_log_error(&claim->log, "cannot %s '%s': %s", verb,
 				claim->path,
 				ret == -ENODEV ? "no such device" :
-						 stele_strerror(ret));
+						 stele_error_describe(ret));
 		return ret;
 	}
 	if (claim->dev->dry)
@@ -551,12 +552,13 @@ static int take_turn(struct stele_claim *claim)
 	return ret;
 }
 
-/* `had`: bytes, before any were allocated; UINT64_MAX: not known. */
+/* `had`: bytes, before any were allocated; more than is needed: of no account. */
 static void log_full(const struct stele_claim *claim, int error, uint64_t had)
 {
 	char has[48] = "";
 
-	if (had != UINT64_MAX)
+	/* A filesystem may count as free what no file can get. */
+	if (had < claim->needed)
 		snprintf(has, sizeof(has), ", and has %" PRIu64, had);
 	if (error == -ENOSPC)
 		stele_log_error(&claim->log,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/device/name.h"
 #include "lib/device/rehearsal.h"
 #include "lib/image/image.h"
@@ -106,7 +107,7 @@ int stele_claim_begin_beside(struct stele_claim *claim)
 	if (ret < 0) {
 		stele_log_error(&claim->log,
 				"cannot create a file beside '%s', to take its place: %s",
-				claim->path, strerror(-ret));
+				claim->path, stele_error_describe(ret));
 		claim->dev = replaced;
 		return ret;
 	}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/posix/front.h"
 #include "lib/posix/shown.h"
 #include "lib/posix/tree.h"
@@ -278,12 +279,12 @@ int stele_txn_show_tree(struct stele_txn *txn)
 		stele_log_warning(&txn->image->log,
 				  "the change is made, but block 0 cannot show its tree of files, "
 				  "so it cannot be mounted: %s; the next change tries again",
-				  stele_strerror(ret));
+				  stele_error_describe(ret));
 		return 0;
 	}
 	if (ret < 0)
 		stele_log_error(&txn->image->log,
 				"block 0 cannot show the tree of files: %s",
-				stele_strerror(ret));
+				stele_error_describe(ret));
 	return ret;
 }

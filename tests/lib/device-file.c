@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
+#include "tests/device/fault.h"
 #include "tests/device/memory.h"
 #include "tests/tap.h"
 
@@ -206,6 +208,42 @@ static void check_resize(void)
 	free(seen);
 }
 
+/* What a call that failed by it, and logged nothing, has for a reason. */
+static const char *reason_of(int ret)
+{
+	stele_call_end(ret, "call");
+	return stele_errmsg();
+}
+
+/* -ENOSPC of the kernel is its filesystem's, that behind the end the target's. */
+static void check_full(void)
+{
+	const struct stele_fault_rule full = {.kind = STELE_FAULT_FAIL, .error = ENOSPC};
+	struct stele_device *dev = open_or_bail(in_tmpdir("new"), STELE_DEVICE_WRITE);
+	char *data = test_data(dev, 4096, 2);
+
+	stele_call_begin();
+	is_string("call: the target is too small",
+		  reason_of(stele_device_write(dev, data, SIZE, 4096)), "written behind the end");
+	if (stele_device_open_fault(dev, &full, 1, &dev))
+		bail("no faults");
+	stele_call_begin();
+	is_string("call: its filesystem is full",
+		  reason_of(stele_device_write(dev, data, SIZE - 4096, 4096)),
+		  "written within it");
+	stele_call_begin();
+	is_string("call: its filesystem is full", reason_of(stele_device_flush(dev)), "flushed");
+	stele_call_begin();
+	stele_device_write(dev, data, 0, 4096);
+	is_string("call: the storage or a quota on it is full", reason_of(-EDQUOT),
+		  "another error has a meaning of its own");
+	stele_call_begin();
+	is_string("call: the target is too small", reason_of(-ENOSPC),
+		  "what a call was told, the next one has not been");
+	stele_device_close(dev);
+	free(data);
+}
+
 /* Good for what was asked a moment ago, and no more. */
 static int grant(struct stele_permit *permit)
 {
@@ -313,6 +351,7 @@ int main(void)
 	check_read_only();
 	check_descriptor();
 	check_resize();
+	check_full();
 	check_permit();
 	check_odd_end();
 	check_cut_off();

@@ -107,6 +107,7 @@ static void test_run(void)
 struct telling {
 	unsigned int teller; /* of the first two: this one logs */
 	int second; /* what the second one returns */
+	const char *why; /* what the first explains; NULL: nothing */
 	atomic_bool ended;
 };
 
@@ -126,6 +127,8 @@ static int tell(void *user, unsigned int index)
 	}
 	if (index == telling->teller)
 		stele_error_note(index ? "cannot do the second" : "cannot do the first");
+	if (index == 0 && telling->why)
+		stele_error_explain(ret, telling->why);
 	if (index == 0)
 		telling->ended = true;
 	return ret;
@@ -136,15 +139,20 @@ static void test_line(void)
 	static const struct {
 		unsigned int teller;
 		int second;
-		const char *line, *what;
+		const char *line, *what, *why;
 	} cases[] = {
-		{0, -ENOSPC, "cannot do the first", "the one that failed first says why"},
-		{1, -ENOSPC, "cannot do the second", "another one that failed alike does"},
-		{1, -EIO, "cannot test: the target is too small", "no other error is its reason"},
+		{0, -ENOSPC, "cannot do the first", "the one that failed first says why", NULL},
+		{1, -ENOSPC, "cannot do the second", "another one that failed alike does",
+		 NULL},
+		{1, -EIO, "cannot test: the target is too small", "no other error is its reason",
+		 NULL},
+		{2, -EIO, "cannot test: it is full", "what it explained is", "it is full"},
 	};
 
-	for (unsigned int i = 0; i < 3; i++) {
-		struct telling telling = {.teller = cases[i].teller, .second = cases[i].second};
+	for (unsigned int i = 0; i < 4; i++) {
+		struct telling telling = {.teller = cases[i].teller,
+					  .second = cases[i].second,
+					  .why = cases[i].why};
 		int ret = STELE_CALL(stele_workers_run("stele-test", 3, tell, NULL, &telling),
 				     "cannot test");
 

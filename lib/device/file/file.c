@@ -220,7 +220,7 @@ int stele_device_reserve_file(struct stele_device *dev, uint64_t offset,
 		return dev->ops->reserve(dev, offset, size);
 	rc = stele_reserve(&((struct stele_file *)dev)->reserved, dev->fd,
 			   offset, size);
-	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : rc;
+	return rc == -EOPNOTSUPP || rc == -ENOSYS ? 0 : stele_device_explain(dev, rc);
 }
 
 int stele_device_unreserve_file(struct stele_device *dev, uint64_t from,
@@ -286,7 +286,8 @@ static int open_descriptor(const char *path, unsigned int flags)
 		fd = open(path, mode & ~O_EXCL, 0666);
 	}
 	if (fd < 0)
-		return -errno;
+		return flags & STELE_DEVICE_CREATE ? stele_file_explain(path, -errno) :
+						     -errno;
 	rc = flags & STELE_DEVICE_CREATE ? stele_file_sync_directory(path) : 0;
 	if (rc) {
 		close(fd);

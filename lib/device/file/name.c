@@ -16,8 +16,10 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
 #include "lib/device/stack.h"
 
 #define TRIES 16
@@ -65,6 +67,20 @@ int stele_file_sync_directory(const char *path)
 	if (fsync(fd) && errno != EINVAL && errno != EROFS)
 		rc = -errno;
 	close(fd);
+	return rc;
+}
+
+int stele_file_explain(const char *path, int rc)
+{
+	char *name = rc == -ENOSPC ? directory_of(path) : NULL;
+	struct statvfs fs;
+
+	/* With blocks left it is not for want of them; some that have no inodes count none. */
+	if (name && !statvfs(name, &fs) && fs.f_files && !fs.f_ffree && fs.f_bfree)
+		stele_error_explain(rc, "its filesystem has no inodes left");
+	else if (rc == -ENOSPC)
+		stele_error_explain(rc, "its filesystem is full");
+	free(name);
 	return rc;
 }
 

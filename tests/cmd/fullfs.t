@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# fullfs.t - files on filesystems that tell late, or otherwise, that they are full
+#
+# Where no blocks can be reserved, where overwriting takes some, and where inodes are gone:
+# none of that is a target that is too small, nor helped by gc or another size.
+. "${0%/*}/../tap.sh"
+. tests/cmd/targets.sh
+
+requires mkfs.ext2 -V
+requires_root
+
+mkdir "$tmp/src" "$tmp/big" "$tmp/mnt"
+head -c 1M /dev/urandom >"$tmp/src/a"
+head -c 3M /dev/urandom >"$tmp/big/b"
+must stele build -q "$tmp/big" "$tmp/other@o"
+image=$tmp/mnt/image
+free='free space there, or choose another place'
+some='free some space there first: whatever changes an image writes a little, deleting, too'
+remove='remove files there, or choose another place'
+
+# An image with something to collect, two snapshots, and space for more where it has a size.
+make() {
+	must stele build -q --granule=512 "$tmp/src" "$image@v1"
+	echo "$1" >"$tmp/src/n"
+	must stele append -q "$tmp/src" "$image@v2"
+	head -c 100K /dev/urandom >"$tmp/src/m"
+	must stele append -q "$tmp/src" "$image@v3"
+	run stele snapshot delete --force "$image@v3"
+	rm "$tmp/src/m" "$tmp/src/n"
+}
+
+fill() {
+	local size
+	for size in 1M 4K 1K 1K; do
+		dd if=/dev/zero of="$tmp/mnt/rest$RANDOM" bs=$size status=none 2>"$tmp/null"
+		sync -f "$tmp/mnt"
+	done
+}
+
+# says REASON HINT VERB ARG...
+says() {
+	local reason=$1 hint=$2
+	shift 2
+	run stele "$@"
+	is 1 "$status" "$fs: $1 fails" || diag "$out" "$err"
+	ok "$fs: $1: $reason" grep -q "its filesystem $reason" <<<"$err" || diag "$err"
+	is "hint: $hint" "$(grep ^hint: <<<"$err")" "$fs: $1: what helps"
+	ok "$fs: $1: nothing is too small" not grep -q 'too small\|No space' <<<"$err" ||
+		diag "$err"
+}
+
+# Its files, new or in the place of others.
+all_new() { # REASON HINT
+	says "$1" "$2" build "$tmp/src" "$tmp/mnt/new"
+	says "$1" "$2" build --force "$tmp/big" "$image"
+	says "$1" "$2" copy "$tmp/other" "$tmp/mnt/new"
+	says "$1" "$2" copy --force "$tmp/other" "$image"
+	ok "$fs: nothing new is left" test ! -e "$tmp/mnt/new"
+	is 0 "$(stele verify -q "$image" >&2; echo $?)" "$fs: the image is sound"
+}
+
+cleanup umount -q "$tmp/mnt"
+fs=ext2
+loop_new 20M
+must mkfs.ext2 -q "$loop"
+must mount "$loop" "$tmp/mnt"
+make $fs
+fill
+all_new "is full" "$free"
+says "is full" "$free" append "$tmp/big" "$image@v4"
+must umount "$tmp/mnt"
+
+fs=inodes
+must mount -t tmpfs -o size=40m,nr_inodes=3 none "$tmp/mnt"
+make $fs
+: >"$tmp/mnt/last"
+all_new "has no inodes left" "$remove"
+run stele append -q "$tmp/big" "$image@v4"
+is 0 "$status" "$fs: what needs none has room" || diag "$err"
+must umount "$tmp/mnt"
+
+# Where nothing is overwritten in place, not even what says who is writing can be written.
+fs=btrfs
+loop_new 120M
+if mkfs.btrfs -q "$loop" >"$tmp/null" 2>&1 && mount -t btrfs "$loop" "$tmp/mnt" 2>"$tmp/null"; then
+	make $fs
+	fill
+	all_new "is full" "$free"
+	says "is full" "$free" append "$tmp/big" "$image@v4"
+	says "is full" "$free" compact "$image@v2" v5
+	says "is full" "$free" resize --size=100M "$image"
+	says "is full" "$some" snapshot create "$image@v5" --base=v1 --delete=a
+	says "is full" "$some" snapshot rename "$image@v1" old
+	says "is full" "$some" snapshot delete --force "$image@v2"
+	says "is full" "$some" gc --apply --force "$image"
+	says "is full" "$some" posix on "$image"
+	run stele build "$tmp/src" "$tmp/mnt/new"
+	ok "$fs: what it has is less than what is needed, or not said" \
+		perl -ne 'exit 1 if /needs (\d+) bytes.*, and has (\d+)/ && $2 >= $1' <<<"$err" ||
+		diag "$err"
+	must umount "$tmp/mnt"
+else
+	skip_block 51 "needs mkfs.btrfs, and a kernel that mounts it"
+fi
+
+done_testing
