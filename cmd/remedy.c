@@ -29,6 +29,9 @@
 	"free space behind the device: in its pool, or where the file of a loop device is"
 #define GIVE_BACK                                                            \
 	FREE_BEHIND "; blkdiscard(8) gives back what the unfinished image takes"
+#define DISCARD                                                              \
+	FREE_BEHIND "; 'stele gc --apply --force --discard' gives back what was written, and all " \
+	"else that is unused"
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
 #define KEEP_SAMPLES                                                         \
 	"the samples can be read: 'stele extract' writes them to files, to be built again; " \
@@ -142,6 +145,7 @@ static const struct {
 	 "free some space there first: whatever changes an image writes a little, deleting, too"},
 	{-ENOSPC, NULL, "no inodes left", "remove files there, or choose another place"},
 	{-ENOSPC, NULL, "filesystem is full", "free space there, or choose another place"},
+	{-ENOSPC, " append compact table ", "storage behind the device is full", DISCARD},
 	{-ENOSPC, NULL, "storage behind the device is full", FREE_BEHIND},
 	{-ENOSPC, " build copy ", "left with an unfinished image", GIVE_BACK},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},

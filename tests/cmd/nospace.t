@@ -106,6 +106,21 @@ for words in "snapshot create TARGET@less --base=v1 -d 1" "posix on TARGET" \
 	is 1 "$(grep -c '^stele: cannot write .*: the storage behind the device' <<<"$err")" \
 		"$words: what cannot be written, and why" || diag "$err"
 done
+# What was written is free in the image, yet stays with the device: it can be given back.
+rm "$tmp/thin/fill"
+must blkdiscard "$back"
+must stele build -q "$tmp/few" "$back@v1"
+used=$(stat -c %b "$tmp/thin/d")
+mkdir "$tmp/new" && cp "$tmp/src/a" "$tmp/new/4"
+run stele append "$tmp/new" "$back@v2"
+is 1 "$status" "append: no room behind a device"
+ok "append: which has all by now" test "$(stat -c %b "$tmp/thin/d")" -gt $((used + 8192))
+words=$(perl -ne "/^hint: .*'stele (gc [^']*)'/ && print \$1" <<<"$err")
+# shellcheck disable=SC2086 # words
+run stele ${words:-gc} "$back"
+is 0 "$status" "append: what the hint names can be run" || diag "$err"
+ok "append: and gives it back: '$words'" \
+	test "$(stat -c %b "$tmp/thin/d")" -le $((used + 64))
 losetup -d "$back"
 rm "$tmp/thin/"*
 mkdir "$tmp/tiny"
