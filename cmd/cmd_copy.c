@@ -42,6 +42,7 @@ struct job {
 	struct stele_copy_opts opts;
 	uint8_t uuid[STELE_UUID_SIZE];
 	bool json, quiet;
+	bool was_file; /* the target, before */
 };
 
 static void print_json(const struct stele_copy_report *report, bool dry_run)
@@ -102,18 +103,39 @@ static bool is_file(const char *target)
 	return file;
 }
 
-/* What was copied is kept; but running it again gets past no damage. */
-static void explain_kept(const char *target, int error, bool force, uint64_t kept)
+/* Before the first byte is sent a target has an image that holds nothing, in its full size. */
+static bool is_empty_image(const char *target)
+{
+	struct stele_image_info info = {.size = sizeof(info)};
+	struct stele_image *image = NULL;
+	char *path = cmd_path_of(target);
+	const bool empty = path && !stele_image_open(path, NULL, &image) &&
+			   !stele_image_info(image, &info) && !info.snapshot_count &&
+			   !info.deleted_count;
+
+	stele_image_close(image);
+	free(path);
+	return empty;
+}
+
+/*
+ * What was copied is kept, be it only an image that holds nothing yet; but running it again
+ * gets past no damage. A file that was overwritten is as it was, and so is one beside it
+ * that got nothing: that is gone.
+ */
+static void explain_kept(const struct job *job, const char *target, int error, uint64_t kept)
 {
 	const bool damaged = error == -EBADMSG || error == -EUCLEAN;
-	const bool beside = force && is_file(target);
-	char size[TEXT_SIZE];
+	const bool force = job->opts.flags & STELE_FORCE;
+	const bool beside = force && job->was_file;
+	char size[TEXT_SIZE] = "";
 
-	if (beside && damaged)
+	if (beside && (damaged || !kept))
 		return;
-	cmd_message("%s'%s' keeps the %s copied so far%s%s",
+	cmd_message("%s'%s' keeps %s%s%s%s%s",
 		    beside ? "a new file beside " : "", target,
-		    text_size(size, kept),
+		    kept ? "the " : "an empty image",
+		    kept ? text_size(size, kept) : "", kept ? " copied so far" : "",
 		    damaged ? "" : "; run the same command to resume",
 		    force && !beside && !damaged ? ", without --force" : "");
 }
@@ -123,17 +145,20 @@ static void explain(const struct cmd_log *log, const char *source, int error,
 		    const struct stele_copy_report *report)
 {
 	const uint64_t kept = report->sent_size + report->resumed_size;
+	const bool stopped = error == -ECANCELED && stop_requested();
 
-	if (error == -ECANCELED && stop_requested())
+	if (stopped)
 		cmd_message("%s: stopped", strsignal(stop_requested()));
 	else
 		cmd_log_error(error, strstr(stele_errmsg(), source) ?
 					     source : log->target);
-	if (kept && !(job->opts.flags & STELE_DRY_RUN) &&
-	    !strstr(stele_errmsg(), "was removed") &&
-	    !strstr(stele_errmsg(), "was cut off") &&
-	    !strstr(stele_errmsg(), "the file was moved"))
-		explain_kept(log->target, error, job->opts.flags & STELE_FORCE, kept);
+	if (job->opts.flags & STELE_DRY_RUN || strstr(stele_errmsg(), "was removed") ||
+	    strstr(stele_errmsg(), "was cut off") ||
+	    strstr(stele_errmsg(), "the file was moved"))
+		return;
+	/* After an error that may be another writer's. */
+	if (kept || (stopped && is_empty_image(log->target)))
+		explain_kept(job, log->target, error, kept);
 }
 
 static int run(const char *source, const char *target, struct job *job)
@@ -148,6 +173,7 @@ static int run(const char *source, const char *target, struct job *job)
 	job->opts.progress = progress_show;
 	stop_catch();
 	progress_start(!job->quiet && !job->json);
+	job->was_file = is_file(target);
 	error = stele_copy(source, target, &job->opts, &report);
 	progress_end();
 	if (error)

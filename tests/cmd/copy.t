@@ -212,6 +212,39 @@ ok "and says how to resume" grep -q "run the same command to resume" "$tmp/err" 
 must stele copy -q "$tmp/big.stele" "$tmp/k"
 sound "$tmp/k" "as it does"
 
+# Before anything is sent there is an image that holds nothing, in a file of its full size.
+# at_once CMD...: stopped when it asks for space, before it begins to send
+at_once() {
+	ASAN_OPTIONS=detect_leaks=0 run env --default-signal=INT \
+		strace -f -qq -o "$tmp/trace" -e signal=none -e trace=fallocate \
+		-e inject=fallocate:signal=INT:when=1 "$@"
+}
+if strace -qq -e signal=none -e trace=fallocate true 2>/dev/null; then
+	for force in "" --force; do
+		# shellcheck disable=SC2086 # none, or one
+		at_once stele copy $force "$tmp/big.stele" "$tmp/at-once"
+		is 130 "$status" "stopped at once${force:+, with $force}" || diag "$out" "$err"
+		words="'$tmp/at-once' keeps an empty image; run the same command to resume"
+		is "stele: $words${force:+, without $force}" "$(tail -1 <<<"$err")" \
+			"and says what is there by now" || diag "$err"
+		must stele copy -q "$tmp/big.stele" "$tmp/at-once"
+		sound "$tmp/at-once" "as it does"
+		rm "$tmp/at-once"
+	done
+	must cp "$tmp/kept" "$tmp/over"
+	at_once stele copy --force "$tmp/big.stele" "$tmp/over"
+	is "130 $before" "$status $(sum "$tmp/over")" "stopped at once, over a file: it stays"
+	is "$tmp/over" "$(echo "$tmp/over"*)" "and nothing is beside it"
+	ok "nor said to be" not grep -q keeps <<<"$err" || diag "$err"
+	at_once stele copy "$tmp/big.stele" "$tmp/at-once"
+	at_once stele copy --force "$tmp/big.stele" "$tmp/at-once"
+	is 130 "$status" "stopped at once, over an empty image"
+	ok "nor is anything beside that" not grep -q keeps <<<"$err" || diag "$err"
+	rm "$tmp/at-once"
+else
+	skip_block 13 "needs strace"
+fi
+
 # Over a file: it stays until the copy is complete, and that is resumed beside it.
 must cp "$tmp/kept" "$tmp/over"
 new=$tmp/over.new-${digest:0:8}
