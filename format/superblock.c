@@ -20,6 +20,7 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
 	out->feature_incompat = le64_put(sb->feature_incompat);
 	memcpy(out->uuid, sb->uuid, sizeof(out->uuid));
 	text_put(out->label, sizeof(out->label), sb->label);
+	text_put(out->lost, sizeof(out->lost), sb->lost);
 	out->image_size = le64_put(sb->image_size);
 	out->high_water = le64_put(sb->high_water);
 	out->catalog_offset = le64_put(sb->catalog_offset);
@@ -62,6 +63,7 @@ static void superblock_read(const struct stele_disk_superblock *disk,
 	};
 	memcpy(out->uuid, disk->uuid, sizeof(out->uuid));
 	memcpy(out->label, disk->label, sizeof(out->label));
+	memcpy(out->lost, disk->lost, sizeof(out->lost));
 }
 
 static int check_sizes(const struct stele_superblock *sb, const char **why)
@@ -86,6 +88,8 @@ static int check_unfinished(const struct stele_superblock *sb, const char **why)
 		return unclean(why, "superblock: unfinished with a catalog");
 	if (sb->high_water != STELE_DATA_OFFSET)
 		return unclean(why, "superblock: unfinished with data");
+	if (!bytes_zero(sb->lost, sizeof(sb->lost)))
+		return unclean(why, "superblock: unfinished with a second label");
 	return 0;
 }
 
@@ -140,6 +144,8 @@ static int check_fields(const struct stele_superblock *sb, const char **why)
 		return ret;
 	if (sb->fence_mode > STELE_FENCE_RBD_LOCK)
 		return unclean(why, "superblock: unknown fence mode");
+	if (!text_ok(sb->lost, sizeof(sb->lost)))
+		return unclean(why, "superblock: what is lost not zero-padded");
 	return 0;
 }
 

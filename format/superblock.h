@@ -76,7 +76,8 @@ struct stele_disk_superblock {
 /*0d8*/	le32 mirror_crc;    /* crc32c of the catalog's bytes there; 0: it is too large */
 /*0dc*/	uint8_t unused[4]; /* zero */
 /*0e0*/	le64 parent; /* generation that this one was made from; 0: none */
-/*0e8*/	uint8_t reserved[STELE_BLOCK_SIZE - 0xe8]; /* zero */
+/*0e8*/	uint8_t lost[STELE_LABEL_SIZE]; /* while unfinished, the label says that */
+/*128*/	uint8_t reserved[STELE_BLOCK_SIZE - 0x128]; /* zero */
 };
 STELE_CHECK_SIZE(struct stele_disk_superblock, 4096);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, uuid, 0x40);
@@ -84,7 +85,8 @@ STELE_CHECK_OFFSET(struct stele_disk_superblock, label, 0x50);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, catalog_offset, 0xa0);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, mirror_offset, 0xd0);
 STELE_CHECK_OFFSET(struct stele_disk_superblock, parent, 0xe0);
-STELE_CHECK_OFFSET(struct stele_disk_superblock, reserved, 0xe8);
+STELE_CHECK_OFFSET(struct stele_disk_superblock, lost, 0xe8);
+STELE_CHECK_OFFSET(struct stele_disk_superblock, reserved, 0x128);
 
 struct stele_superblock {
 	uint64_t generation; /* 0 while unfinished, then 1, 2, ... */
@@ -102,6 +104,7 @@ struct stele_superblock {
 	uint64_t mirror_offset; /* one of STELE_CATALOG_MIRRORS, or 0: neither */
 	uint64_t fence_epoch;
 	int64_t create_time, commit_time;
+	char lost[STELE_LABEL_SIZE]; /* what it replaced, in words, until it has a snapshot */
 };
 
 /* `offset`: of the copy that is written. */
@@ -117,7 +120,7 @@ void stele_superblock_encode(const struct stele_superblock *sb, uint64_t offset,
  * neither 0 nor the last, and above its parent, whole
  * blocks in DATA_OFFSET to high_water, size in 1 to CATALOG_SIZE_MAX; its mirror with
  * the feature, at one of its places, without a checksum if it is larger than that; or zeros),
- * fence mode, reserved zero.
+ * fence mode, lost (as label; unfinished: zeros), reserved zero.
  * Return: 0; -EMEDIUMTYPE; -EBADMSG; -EOPNOTSUPP (version, features);
  * -EUCLEAN.
  */

@@ -86,13 +86,21 @@ static uint64_t slot_generation(const struct stele_copies *copies, unsigned int 
 
 const char *stele_copies_lost(const struct stele_copies *copies)
 {
-	for (unsigned int i = 0; i < STELE_SUPERBLOCK_COPIES; i++) {
+	const struct stele_superblock *newest = NULL;
+	const char *lost;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++) {
 		const struct stele_superblock *sb = &copies->copy[i].sb;
 
-		if (!copies->copy[i].error && sb->state == STELE_STATE_UNFINISHED && *sb->label)
-			return sb->label;
+		if (!copies->copy[i].error &&
+		    (!newest || sb->generation > newest->generation ||
+		     (sb->generation == newest->generation && !*newest->label)))
+			newest = sb;
 	}
-	return NULL;
+	if (!newest)
+		return NULL;
+	lost = newest->state == STELE_STATE_UNFINISHED ? newest->label : newest->lost;
+	return *lost ? lost : NULL;
 }
 
 unsigned int stele_copies_slot(const struct stele_copies *copies, unsigned int index)

@@ -49,7 +49,10 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
 void stele_copies_forget_witnesses(struct stele_copies *copies);
 bool stele_copies_has_witness(const struct stele_copies *copies);
 
-/* What an unfinished image has overwritten, in words: see stele_new_image.lost; NULL: nothing. */
+/*
+ * What an image has overwritten that is unfinished, or has no snapshot yet, in words: see
+ * stele_new_image.lost; NULL: nothing.
+ */
 const char *stele_copies_lost(const struct stele_copies *copies);
 
 /* Of superblock `index`; a witness stands in for the slot that its copies belong to. */

@@ -431,6 +431,9 @@ static void next_superblock(const struct stele_image *image,
 	next->mirror_offset = next->mirror_crc = 0; /* until it is written */
 	next->high_water = draft->high_water;
 	next->commit_time = draft->time;
+	/* Until it holds something itself: who is cut short before that leaves it said. */
+	if (draft->counts.snapshots)
+		memset(next->lost, 0, sizeof(next->lost));
 	next->fence_mode = image->dev->fence_mode;
 	next->fence_epoch += next->fence_mode != STELE_FENCE_LOCAL;
 }

@@ -226,6 +226,7 @@ int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 		ret = stele_image_begin(dev, log, &sb, &txn->own);
 	if (ret < 0)
 		return ret;
+	snprintf(txn->own.sb.lost, sizeof(txn->own.sb.lost), "%s", sb.label);
 	snprintf(txn->own.sb.label, sizeof(txn->own.sb.label), "%s", what->label);
 	txn->image = &txn->own;
 	txn->fork_count = stele_fork_count();

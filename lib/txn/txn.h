@@ -181,7 +181,7 @@ int stele_txn_check_overlaid(struct stele_image *image, const char *path,
 struct stele_new_image {
 	const uint8_t *uuid; /* NULL: random */
 	const char *label;
-	const char *lost; /* what it replaces, in words, while unfinished; NULL: nothing */
+	const char *lost; /* what it replaces, in words, until it has a snapshot; NULL: nothing */
 	uint64_t size; /* bytes of the device that it may use, whole blocks */
 	int64_t time;
 };

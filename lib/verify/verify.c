@@ -551,8 +551,12 @@ static int verify_tree(struct stele_check *check, uint32_t index)
 /* No damage, but nobody expects it. */
 static void note_empty(struct stele_check *check)
 {
+	const char *lost = stele_copies_lost(&check->image->copies);
 	struct stele_log_held held;
 
+	if (lost)
+		stele_check_report(check, 0, "image", 0, check->image->sb.image_size,
+				   "empty image: it has overwritten %s", lost);
 	stele_log_hold(&held, NULL);
 	stele_image_log_empty(check->image, STELE_LOG_WARNING, &held.log);
 	stele_check_report(check, 0, "image", 0, check->image->sb.image_size, "%s",

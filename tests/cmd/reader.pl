@@ -35,7 +35,7 @@ sub superblock {	# OFFSET
 		incompat le64, uuid 16, label 64, size le64, high_water le64,
 		catalog_offset le64, catalog_size le64, catalog_crc le32,
 		fence_mode le32, fence_epoch le64, created i64, time i64,
-		mirror_offset le64, mirror_crc le32, zero 4, parent le64, zero 3864', $payload, 0, "superblock at $offset");
+		mirror_offset le64, mirror_crc le32, zero 4, parent le64, lost 64, zero 3800', $payload, 0, "superblock at $offset");
 	$s->{generation} = unpack 'Q<', substr $block, 24;
 	substr($block, 12, 12) = "\0" x 12;
 	$s->{compared} = $block;
@@ -46,10 +46,12 @@ sub superblock {	# OFFSET
 	check($s->{$_} % BLOCK == 0, $_) for qw(size high_water);
 	check(START <= $s->{high_water} && $s->{high_water} <= $s->{size} &&
 		START < $s->{size} && $s->{size} <= LIMIT, 'sizes');
+	$s->{lost} = text($s->{lost}, 'lost');
 	if ($s->{state} == 0) {
 		check($s->{$_} == 0, "unfinished: $_") for qw(generation parent
 			catalog_offset catalog_size catalog_crc mirror_offset mirror_crc);
 		check($s->{high_water} == START, 'unfinished: high-water mark');
+		check($s->{lost} eq '', 'unfinished: lost');
 		return $s;
 	}
 	check($s->{generation} && ~$s->{generation}, 'generation');

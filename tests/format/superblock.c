@@ -52,6 +52,7 @@ static void test_same(void)
 		FIELD(fence_epoch),
 		FIELD(create_time),
 		FIELD(commit_time),
+		FIELD(lost),
 #undef FIELD
 	};
 	struct stele_superblock a, b;
@@ -74,7 +75,7 @@ static void test_golden(void)
 	static const uint8_t head[] = {
 		0x93, 'S',  'T',  'E',  'L',  'E',  '\r', '\n', /* magic */
 		0x01, 0x00, 0x00, 0x00,                         /* type */
-		0xcf, 0xb7, 0x73, 0x15,                         /* crc */
+		0xd5, 0xc8, 0x23, 0x4c,                         /* crc */
 		0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* offset */
 		0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* owner */
 		0x01, 0x00, 0x00, 0x00,                         /* version */
@@ -100,7 +101,7 @@ static void test_golden(void)
 		0x88, 0x77, 0x66, 0x55,                         /* its crc */
 		0x00, 0x00, 0x00, 0x00,
 		0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* parent */
-		0x00, 0x00, 0x00, 0x00,
+		'v',  '1',  0x00, 0x00,                         /* lost */
 	};
 	struct stele_superblock sb;
 	struct stele_disk_superblock disk;
@@ -108,6 +109,7 @@ static void test_golden(void)
 	specimen_superblock(&sb);
 	sb.catalog_crc = 0x11223344;
 	sb.mirror_crc = 0x55667788;
+	strcpy(sb.lost, "v1");
 	stele_superblock_encode(&sb, OFFSET, &disk);
 	is_blob(head, &disk, sizeof(head), "the first 88 bytes");
 	is_blob(tail, (uint8_t *)&disk + 0x90, sizeof(tail),
@@ -141,6 +143,7 @@ static const char mirror[] = "superblock: offset of the catalog mirror out of ra
 static const char mirror_size[] = "superblock: catalog too large for a mirror";
 static const char no_feature[] = "superblock: a catalog mirror without its feature";
 static const char no_mirror[] = "superblock: checksum of no catalog mirror";
+static const char lost[] = "superblock: what is lost not zero-padded";
 static const char reserved[] = "superblock: reserved bytes not zero";
 
 static const struct corrupt_row rows[] = {
@@ -218,6 +221,7 @@ static const struct corrupt_row rows[] = {
 				  {HOW_LOW, NULL})},
 	{ROW(parent, NULL), SET_TO(6)},
 	{ROW(parent, parent), SET_TO(7)},
+	{ROW(lost, lost), BUT({HOW_ZERO, NULL}, {HOW_LOW, NULL})},
 	{ROW(reserved, reserved)},
 };
 
@@ -238,6 +242,7 @@ static const struct corrupt_row unfinished_rows[] = {
 	{ROW(image_size, image_size)},
 	{ROW(high_water, high_water)},
 	{ROW(high_water, "superblock: unfinished with data"), SET_TO(0x201000)},
+	{ROW(lost, "superblock: unfinished with a second label"), BUT({HOW_ZERO, NULL})},
 };
 
 static void test_corruptions(void)
@@ -275,6 +280,7 @@ static void test_corruptions(void)
 	sb.generation = sb.parent = sb.catalog_offset = sb.catalog_size = 0;
 	sb.catalog_crc = sb.mirror_offset = sb.mirror_crc = 0;
 	sb.high_water = STELE_DATA_OFFSET;
+	sb.lost[0] = '\0';
 	stele_superblock_encode(&sb, OFFSET, &disk);
 	corrupt_run(&unfinished, CORRUPT_ROWS(unfinished_rows));
 }
