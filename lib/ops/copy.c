@@ -128,53 +128,7 @@ static int make_room(struct stele_copier *c)
 
 /* ---- segments -------------------------------------------------------------- */
 
-/* But for their places: is one descriptor what the other one is? */
-static bool same_descriptor(const struct stele_segment *a,
-			    const struct stele_segment *b)
-{
-	const size_t place = offsetof(struct stele_disk_descriptor, offset);
-	const struct stele_descriptor *x = &a->descriptor, *y = &b->descriptor;
-
-	if (x->block_count != y->block_count)
-		return false;
-	for (uint64_t i = 0; i < x->block_count; i++) {
-		struct stele_disk_block one = x->blocks[i];
-		struct stele_disk_block other = y->blocks[i];
-
-		if (i == 0) {
-			memset(one.payload + place, 0, sizeof(le64));
-			memset(other.payload + place, 0, sizeof(le64));
-		}
-		if (memcmp(one.payload, other.payload, sizeof(one.payload)))
-			return false;
-	}
-	return true;
-}
-
-/* The target has a segment of this id. Is it this one? */
-static int check_present(struct stele_copier *c,
-			 const struct stele_segment *segment,
-			 const struct stele_catalog_segment *where)
-{
-	struct stele_segment there;
-	int ret = stele_segment_load_bare(c->txn->image, where, &there);
-
-	if (ret < 0)
-		return ret;
-	if (!same_descriptor(segment, &there)) {
-		stele_log_error(&c->txn->image->log,
-				"the target has another segment of the id %" PRIx64
-				": delete the snapshots that use it, and free "
-				"it with gc",
-				segment->descriptor.id);
-		ret = -EEXIST;
-	}
-	stele_segment_release(&there);
-	return ret;
-}
-
-/* Of the segment that is being sent: so much. */
-static int on_progress(void *user, uint64_t bytes, uint64_t samples)
+int stele_copier_progress(void *user, uint64_t bytes, uint64_t samples)
 {
 	struct stele_copier *c = user;
 	struct stele_progress progress = c->done;
@@ -194,7 +148,7 @@ static int begin_progress(struct stele_copier *c)
 	for (uint32_t i = 0; i < c->snapshot->segment_count; i++)
 		c->done.samples_total +=
 			c->snapshot->segments[i].descriptor.sample_count;
-	return on_progress(c, 0, 0) ? -ECANCELED : 0;
+	return stele_copier_progress(c, 0, 0) ? -ECANCELED : 0;
 }
 
 static int commit_segment(struct stele_copier *c,
@@ -225,7 +179,7 @@ static int send_segment(struct stele_copier *c,
 		.segment = segment,
 		.to = c->txn->image->dev,
 		.jobs = c->jobs,
-		.progress = on_progress,
+		.progress = stele_copier_progress,
 		.progress_user = c,
 	};
 	int ret = stele_txn_allocate(c->txn, segment->descriptor.size,
@@ -250,48 +204,21 @@ static int send_segment(struct stele_copier *c,
 	return ret;
 }
 
-/*
- * What an interrupted copy has left, but no snapshot has had, was checked when it was sent,
- * and may have lain about since. What is damaged by now is sent again, elsewhere.
- */
-static int check_left(struct stele_copier *c, const struct stele_segment *segment,
-		      const struct stele_catalog_segment *where)
+static int take_segment(struct stele_copier *c, const struct stele_segment *segment)
 {
-	struct stele_segment_copy look = {
-		.image = c->image,
-		.segment = segment,
-		.to = c->txn->image->dev,
-		.to_offset = where->offset,
-		.jobs = c->jobs,
-		.only_look = true,
-		.progress = on_progress,
-		.progress_user = c,
-	};
-	int ret = stele_segment_copy(&look);
+	const uint64_t id = segment->descriptor.id;
+	int ret;
 
-	if (ret == 0)
-		c->report->resumed_size += look.resumed_size;
+	if (!stele_txn_segment(c->txn, id))
+		return send_segment(c, segment);
+	ret = stele_copier_check(c, segment);
 	if (ret != -ENODATA)
 		return ret;
 	stele_log_warning(&c->txn->image->log,
 			  "segment %" PRIx64 " of an interrupted copy is damaged: it is sent "
-			  "again", segment->descriptor.id);
-	ret = stele_txn_drop_segment(c->txn, segment->descriptor.id);
+			  "again", id);
+	ret = stele_txn_drop_segment(c->txn, id);
 	return ret ? ret : send_segment(c, segment);
-}
-
-static int take_segment(struct stele_copier *c, const struct stele_segment *segment)
-{
-	const uint64_t id = segment->descriptor.id;
-	const struct stele_catalog_segment *where = stele_txn_segment(c->txn, id);
-	int ret;
-
-	if (!where)
-		return send_segment(c, segment);
-	ret = check_present(c, segment, where);
-	if (ret < 0 || c->staged || stele_txn_was_used(c->txn, id))
-		return ret;
-	return check_left(c, segment, where);
 }
 
 static int pass_segments(struct stele_copier *c)
@@ -306,7 +233,7 @@ static int pass_segments(struct stele_copier *c)
 			break;
 		c->done.bytes_done += s->descriptor.size;
 		c->done.samples_done += s->descriptor.sample_count;
-		if (on_progress(c, 0, 0))
+		if (stele_copier_progress(c, 0, 0))
 			ret = -ECANCELED;
 	}
 	return ret;

@@ -41,4 +41,16 @@ unsigned int stele_copy_jobs(void);
  */
 int stele_copy_on(struct stele_copier *copier);
 
+/* ---- between copy.c and copy_there.c ---------------------------------------- */
+
+/* Of the segment at hand: so much. For stele_segment_copy.progress, of the copier. */
+int stele_copier_progress(void *user, uint64_t bytes, uint64_t samples);
+/*
+ * The target has a segment of this id: may a snapshot use it? Return: 0; -EEXIST (it is
+ * another one; logged); -ENODATA (an interrupted copy has left it, and it is damaged: drop
+ * it); -EBADMSG (so are samples that no snapshot has, of one that some use; logged); errors
+ * as of stele_segment_copy().
+ */
+int stele_copier_check(struct stele_copier *copier, const struct stele_segment *segment);
+
 #endif

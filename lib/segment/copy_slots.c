@@ -52,6 +52,12 @@ static struct stele_record_check check_of(const struct stele_copy_worker *w,
 	};
 }
 
+/* Is this one of those that are looked at? */
+static bool is_wanted(const struct stele_copy_worker *w, uint64_t number)
+{
+	return !w->copy->only || stele_deleted_has(w->copy->only, number, NULL);
+}
+
 /* By its key, if that can be read. */
 static int complain(struct stele_copy_worker *w, const struct stele_copy_side *side,
 		    int error, uint64_t number, uint64_t offset, const char *why)
@@ -60,6 +66,8 @@ static int complain(struct stele_copy_worker *w, const struct stele_copy_side *s
 	char what[NAME_SIZE];
 
 	snprintf(what, sizeof(what), "sample #%" PRIu64, number);
+	if (!side->is_source)
+		w->damaged = number;
 	if (side->is_source)
 		error = stele_image_judge(w->copy->image, w->copy->segment->descriptor.id,
 					  w->copy->segment->descriptor.offset, error);
@@ -125,6 +133,8 @@ static int check_slots(struct stele_copy_worker *w,
 		next = stele_copy_slot(w->copy->segment, number + 1, &unused);
 		if (next - base > size)
 			break;
+		if (!is_wanted(w, number))
+			continue;
 		ret = stele_record_check_slot(&check,
 					      w->buffer + (offset - base));
 		ret = judge(w, side, unit, &check, ret,
@@ -296,7 +306,8 @@ static int pass_slots(struct stele_copy_worker *w,
 	int ret = 0;
 
 	for (uint64_t i = 0; ret == 0 && i < unit->count; i++)
-		ret = pass_slot(w, side, unit, unit->first + i);
+		if (is_wanted(w, unit->first + i))
+			ret = pass_slot(w, side, unit, unit->first + i);
 	return ret;
 }
 
@@ -331,7 +342,7 @@ int stele_copy_find_slots(struct stele_copy_worker *w,
 					       find_small(w, unit);
 	if (ret == -EBADMSG || ret == -EUCLEAN)
 		return 0;
-	if (ret == 0)
+	if (ret == 0 && !w->copy->only)
 		ret = put_ends(w, unit);
 	return ret < 0 ? ret : 1;
 }

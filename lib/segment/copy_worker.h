@@ -31,6 +31,7 @@ struct stele_copy_worker {
 	atomic_bool *failed; /* of all workers, one says why */
 	struct stele_copy_side from, to;
 	uint64_t unit; /* at hand; UINT64_MAX: none; under the lock */
+	uint64_t damaged; /* number of the last sample that was, on the target */
 	struct stele_hash *hash;
 	uint8_t *buffer; /* a unit, and the blocks that it has parts of */
 	uint8_t *tail;	 /* of a slot that comes in pieces */

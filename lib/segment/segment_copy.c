@@ -76,16 +76,30 @@ static void unit_done(struct gang *gang, struct stele_copy_worker *w,
 	pthread_mutex_unlock(&gang->lock);
 }
 
-static void unit_missing(struct gang *gang, uint64_t index)
+static void unit_missing(struct gang *gang, const struct stele_copy_worker *w, uint64_t index)
 {
 	pthread_mutex_lock(&gang->lock);
-	if (index < gang->first_missing)
+	if (index < gang->first_missing) {
 		gang->first_missing = index;
+		gang->copy->damaged = w->damaged;
+	}
 	pthread_mutex_unlock(&gang->lock);
+}
+
+/* Has it any of the samples that are looked at? */
+static bool is_wanted(const struct stele_deleted *only, const struct stele_copy_unit *unit)
+{
+	uint64_t before, after;
+
+	stele_deleted_has(only, unit->first, &before);
+	stele_deleted_has(only, unit->first + unit->count, &after);
+	return unit->count && after > before;
 }
 
 static int find(struct stele_copy_worker *w, const struct stele_copy_unit *unit)
 {
+	if (w->copy->only && !is_wanted(w->copy->only, unit))
+		return 1;
 	switch (unit->kind) {
 	case STELE_COPY_ZEROS:
 		return stele_copy_find_zeros(w, unit);
@@ -127,7 +141,7 @@ static int work(void *user, unsigned int index)
 	while (ret >= 0 && take_unit(gang, w, &unit, &look)) {
 		ret = look ? find(w, &unit) : 0;
 		if (look && ret == 0)
-			unit_missing(gang, unit.index);
+			unit_missing(gang, w, unit.index);
 		if (ret == 0)
 			ret = gang->copy->only_look ? -ENODATA : send(w, &unit);
 		unit_done(gang, w, &unit, ret);
@@ -243,6 +257,7 @@ int stele_segment_copy(struct stele_segment_copy *copy)
 	int ret = stele_edges_init(&gang.edges, copy->to, copy->jobs);
 
 	copy->sent_size = copy->resumed_size = copy->sample_count = 0;
+	copy->damaged = UINT64_MAX;
 	if (ret < 0)
 		return ret;
 	pthread_mutex_init(&gang.lock, NULL);
@@ -251,5 +266,5 @@ int stele_segment_copy(struct stele_segment_copy *copy)
 	pthread_cond_destroy(&gang.done);
 	pthread_mutex_destroy(&gang.lock);
 	stele_edges_release(&gang.edges);
-	return ret < 0 ? ret : put_descriptors(copy);
+	return ret < 0 || copy->only ? ret : put_descriptors(copy);
 }

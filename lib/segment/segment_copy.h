@@ -26,6 +26,7 @@ struct stele_segment_copy {
 	uint64_t to_offset; /* whole blocks; a multiple of its boundary */
 	unsigned int jobs;  /* threads, 1 to STELE_COPY_JOBS_MAX */
 	bool only_look;	    /* send nothing: -ENODATA if it is not whole there */
+	const struct stele_deleted *only; /* of that, these samples alone; NULL: all of it */
 	/* From the calling thread, every STELE_PROGRESS_MS; nonzero: stop. */
 	int (*progress)(void *user, uint64_t bytes, uint64_t samples);
 	void *progress_user;
@@ -33,6 +34,7 @@ struct stele_segment_copy {
 	/* Bytes of the segment; together all of it when it went well. */
 	uint64_t sent_size, resumed_size;
 	uint64_t sample_count; /* of its samples, deleted ones too, those that are there */
+	uint64_t damaged; /* after -ENODATA with `only`: the number of one that is; UINT64_MAX: unreadable */
 };
 
 /*
