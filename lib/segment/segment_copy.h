@@ -34,7 +34,7 @@ struct stele_segment_copy {
 	/* Bytes of the segment; together all of it when it went well. */
 	uint64_t sent_size, resumed_size;
 	uint64_t sample_count; /* of its samples, deleted ones too, those that are there */
-	uint64_t damaged; /* after -ENODATA with `only`: the number of one that is; UINT64_MAX: unreadable */
+	uint64_t damaged; /* after -ENODATA with `only`: number of one; UINT64_MAX: unreadable */
 };
 
 /*

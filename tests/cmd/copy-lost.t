@@ -19,7 +19,8 @@ for i in 1 2 3; do
 done
 must cp "$tmp/good" "$tmp/damaged"
 perl -e 'local $/; open F, "+<", shift; my $all = <F>; open G, "<", shift;
-	my $at = index $all, substr <G>, 4096, 64; $at >= 0 or die; seek F, $at, 0; print F "X" x 64' \
+	my $at = index $all, substr <G>, 4096, 64; $at >= 0 or die;
+	seek F, $at, 0; print F "X" x 64' \
 	"$tmp/damaged" "$tmp/s/3"
 
 loop_new 64M
