@@ -581,7 +581,7 @@ static int make_image(struct copy *c, const char *target)
 		.force = c->opts.flags & STELE_FORCE,
 		.dry = c->opts.flags & STELE_DRY_RUN,
 		.replace = true,
-		.copy_of = c->ds->snapshot.digest,
+		.copy_of = &c->ds->snapshot,
 	};
 	int ret = claim ? stele_claim_open(claim, c->to.path, &want, &c->log) :
 			  -ENOMEM;
@@ -613,6 +613,8 @@ static int finish_beside(struct copy *c, int ret)
 	claim->keep = claim->copy_of && ret != -EBADMSG && ret != -EUCLEAN &&
 		      !stele_file_check_whole(claim->dev) &&
 		      (claim->resumed || c->report->sent_size);
+	if (!claim->keep) /* nobody shall be told that it can be resumed */
+		c->report->sent_size = c->report->resumed_size = 0;
 	return ret;
 }
 

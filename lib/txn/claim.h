@@ -13,6 +13,7 @@
 #include "format/superblock.h"
 #include "lib/device/snaps.h"
 #include "lib/image/copies.h"
+#include "lib/image/snapshot.h"
 
 /* Zero means the default. */
 struct stele_claim_opts {
@@ -29,7 +30,7 @@ struct stele_claim_opts {
 	 * What will be a copy of this: with replace, one that was cut short is gone on with;
 	 * without force, that an image is there is for the caller to say.
 	 */
-	const uint8_t *copy_of; /* STELE_DIGEST_SIZE bytes; NULL: begin anew */
+	const struct stele_snapshot *copy_of; /* NULL: begin anew */
 };
 
 struct stele_claim {
@@ -54,7 +55,7 @@ struct stele_claim {
 	const char *backend; /* the caller's */
 	bool replace;
 	bool of_source;
-	const uint8_t *copy_of;
+	const struct stele_snapshot *copy_of;
 	bool resumed; /* `dev` holds an image, to which a copy that was cut short belongs */
 	bool keep; /* the new file, even if this fails: another claim with that copy_of finds it */
 	struct stele_device *replaced; /* the old file; NULL: none */

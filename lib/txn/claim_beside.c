@@ -6,8 +6,9 @@
  * name of the old one. That stays open, and locked, until then: no other writer comes
  * between; one whom no lock holds off, on another machine, is noticed before. Its readers
  * keep what they have open. If anything fails the new file goes, unless it is an unfinished
- * copy: that has a name which the same copy finds again. Other names (hard links) of the
- * old file keep its content; a symlink keeps leading to the name.
+ * copy: that has a name which the same copy finds again. What else has that name is left
+ * alone, and is in nobody's way. Other names (hard links) of the old file keep its content; a
+ * symlink keeps leading to the name.
  */
 #include "lib/txn/claim.h"
 
@@ -15,10 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/block.h"
 #include "lib/base/error.h"
+#include "lib/device/guard.h"
 #include "lib/device/name.h"
 #include "lib/device/rehearsal.h"
 #include "lib/image/image.h"
+
+#define TRACES_SIZE (UINT64_C(8) << 20) /* of what was written first, to look for them */
 
 bool stele_claim_wants_beside(const struct stele_claim *claim)
 {
@@ -29,46 +34,123 @@ bool stele_claim_wants_beside(const struct stele_claim *claim)
 /* Of what it is a copy; 0: it is none. */
 static uint32_t tag_of(const struct stele_claim *claim)
 {
-	const uint8_t *d = claim->copy_of;
+	const uint8_t *d = claim->copy_of ? claim->copy_of->digest : NULL;
 
 	return d ? (uint32_t)d[0] << 24 | (uint32_t)d[1] << 16 |
 			   (uint32_t)d[2] << 8 | d[3] : 0;
 }
 
-/* Can a transaction begin on it? */
-static bool is_whole(const struct stele_claim *claim)
+/* ---- what has the name of an unfinished copy -------------------------------- */
+
+enum left {
+	LEFT_OTHER,   /* not known to be one */
+	LEFT_DAMAGED, /* one that nobody can go on with, or there is nothing yet */
+	LEFT_WHOLE,
+};
+
+static bool is_of_copy(const struct stele_claim *claim, uint64_t segment_id)
+{
+	const struct stele_snapshot *snapshot = claim->copy_of;
+
+	for (uint32_t i = 0; i < snapshot->segment_count; i++)
+		if (snapshot->segments[i].descriptor.id == segment_id)
+			return true;
+	return false;
+}
+
+/* An unfinished copy has segments of its source, and perhaps the snapshot, by any name. */
+static bool holds_other(const struct stele_claim *claim, const struct stele_catalog *catalog)
+{
+	struct stele_catalog_snapshot snapshot;
+	struct stele_catalog_segment segment;
+
+	for (uint32_t i = 0; i < catalog->counts.snapshots + catalog->counts.deleted; i++) {
+		stele_catalog_snapshot(catalog, i, &snapshot);
+		if (memcmp(snapshot.digest, claim->copy_of->digest, STELE_DIGEST_SIZE))
+			return true;
+	}
+	for (uint32_t i = 0; i < catalog->counts.segments; i++) {
+		stele_catalog_segment(catalog, i, &segment);
+		if (!stele_catalog_is_tree(&segment) && !is_of_copy(claim, segment.id))
+			return true;
+	}
+	return false;
+}
+
+/* Where no catalog tells: is a block there that only a segment of the source has? */
+static bool has_traces(const struct stele_claim *claim)
+{
+	const uint64_t end = STELE_DATA_OFFSET + TRACES_SIZE;
+	struct stele_disk_block *block = stele_device_alloc(claim->dev, STELE_BLOCK_SIZE);
+	bool found = false;
+
+	for (uint64_t at = STELE_DATA_OFFSET; block && !found && at < end;
+	     at += STELE_BLOCK_SIZE) {
+		if (stele_device_read(claim->dev, block, at, STELE_BLOCK_SIZE) < 0)
+			break;
+		found = le32_get(block->type) >= STELE_BLOCK_DESCRIPTOR &&
+			le32_get(block->type) <= STELE_BLOCK_NAMES &&
+			is_of_copy(claim, le64_get(block->owner)) &&
+			!stele_block_check(block, le32_get(block->type), at,
+					   le64_get(block->owner), NULL);
+	}
+	free(block);
+	return found;
+}
+
+static enum left judge(const struct stele_claim *claim)
 {
 	struct stele_image image;
-	bool whole;
+	bool other, whole;
+	int ret = stele_image_load(claim->dev, NULL, &image);
 
-	if (stele_image_load(claim->dev, NULL, &image) < 0)
-		return false;
+	if (ret == -EINPROGRESS)
+		return LEFT_DAMAGED;
+	if (ret == -EMEDIUMTYPE) /* a file that is all hole holds nothing */
+		return stele_guard_signatures(claim->dev, NULL, NULL) ? LEFT_OTHER :
+									LEFT_DAMAGED;
+	if (ret < 0)
+		return has_traces(claim) ? LEFT_DAMAGED : LEFT_OTHER;
+	other = holds_other(claim, &image.catalog);
 	whole = !image.fork;
 	image.dev = NULL; /* the claim's */
 	stele_image_release(&image);
-	return whole;
+	if (other)
+		return LEFT_OTHER;
+	return whole ? LEFT_WHOLE : has_traces(claim) ? LEFT_DAMAGED : LEFT_OTHER;
 }
 
-/* Go on with what the same copy has left, if that is whole; else it is of no use. */
-static void resume(struct stele_claim *claim)
+/*
+ * Go on with what the same copy has left, if that is whole; a damaged one is of no use. *left:
+ * what is there of that name, and is not gone on with.
+ */
+static void resume(struct stele_claim *claim, char **left)
 {
 	struct stele_device *const replaced = claim->dev;
+	enum left found;
 
 	if (!tag_of(claim) ||
 	    stele_file_open_beside(claim->real, tag_of(claim), !claim->dry,
 				   claim->backend, &claim->log, &claim->beside,
 				   &claim->dev) < 0)
 		return;
-	claim->resumed = is_whole(claim);
+	found = judge(claim);
+	claim->resumed = found == LEFT_WHOLE;
 	if (claim->resumed)
 		return;
 	stele_device_close(claim->dev);
 	claim->dev = replaced;
-	if (!claim->dry)
-		stele_device_destroy(claim->beside, &claim->log);
-	free(claim->beside);
+	*left = claim->beside;
 	claim->beside = NULL;
+	if (found == LEFT_OTHER)
+		stele_log_warning(&claim->log,
+				  "'%s' is no unfinished copy of this snapshot: it is left alone, "
+				  "and the new file gets another name", *left);
+	else if (!claim->dry)
+		stele_device_destroy(*left, &claim->log);
 }
+
+/* ---- the new file ------------------------------------------------------------ */
 
 static int create(struct stele_claim *claim)
 {
@@ -89,11 +171,14 @@ static int create(struct stele_claim *claim)
 /* Sets claim->dev, unless it fails. */
 static int open_beside(struct stele_claim *claim)
 {
+	char *left = NULL;
+
 	claim->real = realpath(claim->path, NULL);
 	if (!claim->real)
 		return -errno;
-	resume(claim);
-	stele_file_warn_beside(claim->real, claim->path, claim->beside, &claim->log);
+	resume(claim, &left);
+	stele_file_warn_beside(claim->real, claim->path, left ? left : claim->beside, &claim->log);
+	free(left);
 	if (!claim->resumed)
 		return create(claim);
 	return claim->dry ? stele_rehearsal_open(claim->dev, &claim->dev) : 0;

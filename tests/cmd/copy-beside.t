@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# copy-beside.t - what has the name of an unfinished copy, and is none, stays as it is
+. "${0%/*}/../tap.sh"
+
+requires jq --version
+
+# source_of DIRECTORY: DIRECTORY.good with two segments, and DIRECTORY.damaged, of which a copy
+# ends after the first
+source_of() {
+	mkdir "$1"
+	head -c 100K /dev/urandom >"$1/1"
+	must stele build -q "$1" "$1.good@v1"
+	head -c 100K /dev/urandom >"$1/2"
+	must stele append -q "$1" "$1.good@v2"
+	must cp "$1.good" "$1.damaged"
+	perl -e 'local $/; open F, "+<", shift; my $all = <F>; open G, "<", shift;
+		my $at = index $all, substr <G>, 4096, 64; $at >= 0 or die;
+		seek F, $at, 0; print F "X" x 64' "$1.damaged" "$1/2"
+}
+source_of "$tmp/s"
+source_of "$tmp/else"
+mkdir "$tmp/o" "$tmp/w"
+head -c 10K /dev/urandom >"$tmp/o/mine"
+must stele build -q "$tmp/o" "$tmp/other@mine"
+must stele build -q "$tmp/o" "$tmp/old@t1"
+digest=$(stele info --json "$tmp/s.good@v2" | jq -r .snapshot.digest)
+over=$tmp/w/t
+new=$over.new-${digest:0:8}
+
+begin() { # WORDS
+	what=$1
+	rm -f "$tmp/w/"*
+	must cp "$tmp/old" "$over"
+}
+copied() {
+	is 0 "$status" "$what: copied" || diag "$err"
+	is "v2" "$(stele snapshot list --json "$over" | jq -r .name)" "$what: with its snapshot"
+	is "" "$(stele diff "$tmp/s.good@v2" "$over@v2" 2>&1)" "$what: the same"
+	ok "$what: sound" stele verify -q "$over"
+}
+left_alone() {
+	local before
+	before=$(sum <"$new")
+	local words="^stele: warning: '$new' is no unfinished copy of this snapshot: it is left alone"
+	run stele copy -n -f "$tmp/s.good@v2" "$over"
+	is 0 "$status" "$what: a dry run"
+	ok "$what: says what stays" grep -q "$words" <<<"$err" || diag "$err"
+	run stele copy -q -f "$tmp/s.damaged@v2" "$over"
+	is "3 $(sum <"$tmp/old")" "$status $(sum <"$over")" "$what: a copy that fails"
+	is "t ${new##*/}" "$(find "$tmp/w" -type f -printf '%f\n' | sort | paste -sd ' ')" \
+		"$what: leaves nothing"
+	run stele copy -f "$tmp/s.good@v2" "$over"
+	said=$err
+	copied
+	is "$before" "$(sum <"$new" 2>&1)" "$what: it is there as it was"
+	ok "$what: that is said" grep -q "$words" <<<"$said" || diag "$said"
+	is 1 "$(grep -c "$new" <<<"$said")" "$what: once"
+}
+taken() {
+	run stele copy -f "$tmp/s.good@v2" "$over"
+	said=$err
+	copied
+	is "" "$said" "$what: without a word"
+	ok "$what: nothing is beside it" test ! -e "$new"
+}
+part() {
+	run stele copy -q "$tmp/s.damaged@v2" "$new"
+	is "3 1" "$status $(stele info --json "$new" 2>/dev/null | jq .image.segments)" \
+		"$what: begun with a segment"
+}
+
+begin "an image with a snapshot of its own"
+must cp "$tmp/other" "$new"
+left_alone
+begin "a damaged one"
+must cp "$tmp/other" "$new"
+for place in 0x1000 0x2000 0x100000 0x101000 0x180000 0x1ff000; do
+	printf XXXXXXXX | dd of="$new" bs=8 seek=$((place / 8)) conv=notrunc status=none
+done
+left_alone
+begin "a text file"
+echo "my notes" >"$new"
+left_alone
+begin "a large file of something else"
+head -c 4M /dev/urandom >"$new"
+left_alone
+begin "an unfinished copy to which something was added"
+part
+must stele append -q "$tmp/o" "$new@mine"
+left_alone
+begin "one from which that was deleted"
+part
+must stele append -q "$tmp/o" "$new@mine"
+must stele snapshot delete -f "$new@mine"
+left_alone
+begin "a complete copy to which something was added"
+must stele copy -q "$tmp/s.good@v2" "$new"
+must stele append -q "$tmp/o" "$new@mine"
+left_alone
+begin "the unfinished copy of something else"
+run stele copy -q "$tmp/else.damaged@v2" "$new"
+is 3 "$status" "$what: begun"
+left_alone
+begin "a complete one, with something that was deleted"
+must stele copy -q "$tmp/other" "$new"
+must stele copy -q "$tmp/s.good@v2" "$new"
+must stele snapshot delete -f "$new@mine"
+left_alone
+
+begin "an unfinished copy"
+part
+taken
+begin "a complete one"
+must stele copy -q "$tmp/s.good@v2" "$new@other"
+taken
+begin "an empty file"
+: >"$new"
+taken
+begin "a hole"
+truncate -s 3M "$new"
+taken
+begin "one without superblocks"
+part
+for place in 0x1000 0x2000 0x100000 0x101000 0x180000 0x1ff000; do
+	printf XXXXXXXX | dd of="$new" bs=8 seek=$((place / 8)) conv=notrunc status=none
+done
+taken
+
+done_testing
