@@ -68,8 +68,10 @@ int from_misuse(struct from *from, const char *format, ...)
 
 int from_spare(struct from *from, const char *path, const struct stat *st)
 {
-	if (!from->target_inode || st->st_dev != from->target_dev ||
-	    st->st_ino != from->target_inode)
+	struct from_span span;
+
+	from_span_find(st, &span);
+	if (!from_span_overlaps(&span, &from->target))
 		return 0;
 	return from_misuse(from, "'%s' is a file of the source, which the image would replace",
 			   path);

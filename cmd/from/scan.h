@@ -12,6 +12,7 @@
 #include "from/source.h"
 #include "from/input.h"
 #include "from/record.h"
+#include "from/span.h"
 #include "from/version.h"
 #include "store.h"
 
@@ -97,8 +98,7 @@ struct from {
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
 	bool torn;	      /* is any of the shards? */
-	dev_t target_dev;
-	ino_t target_inode; /* 0: it does not exist */
+	struct from_span target;
 };
 
 /* One shard, while it is read. */

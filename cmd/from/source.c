@@ -5,12 +5,10 @@
 #include "from/source.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "cmd.h"
 #include "from/lmdb.h"
@@ -313,29 +311,6 @@ static bool is_directory(const struct names *names, const struct from_opts *opts
 	       (stat(names->list[0], &st) < 0 || S_ISDIR(st.st_mode));
 }
 
-/* What a loop device writes to may be a shard. False: it cannot be told. */
-static bool find_backing(struct stat *st)
-{
-	char path[64], backing[PATH_MAX];
-	size_t size;
-	FILE *file;
-
-	while (S_ISBLK(st->st_mode)) {
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/loop/backing_file",
-			 major(st->st_rdev), minor(st->st_rdev));
-		file = fopen(path, "re");
-		if (!file)
-			return true;
-		size = fread(backing, 1, sizeof(backing) - 1, file);
-		fclose(file);
-		backing[size] = '\0';
-		backing[strcspn(backing, "\n")] = '\0';
-		if (stat(backing, st))
-			return false;
-	}
-	return true;
-}
-
 /* A snapshot of it may be named. */
 static int find_target(struct from *from)
 {
@@ -348,10 +323,8 @@ static int find_target(struct from *from)
 	path = cmd_path_of(target);
 	if (!path)
 		return -ENOMEM;
-	if (stat(path, &st) == 0 && find_backing(&st)) {
-		from->target_dev = st.st_dev;
-		from->target_inode = st.st_ino;
-	}
+	if (stat(path, &st) == 0)
+		from_span_find(&st, &from->target);
 	free(path);
 	return 0;
 }

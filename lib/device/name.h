@@ -24,7 +24,7 @@ int stele_file_explain(const char *path, int rc);
 
 /* Does `path` lead to the file or block device that is open as `dev`? */
 bool stele_file_is(const struct stele_device *dev, const char *path);
-/* The same, or by loop devices: is what is written to `path` read from `dev`? */
+/* Is any of what is written to `path` read from `dev`, by loop devices and partitions, too? */
 bool stele_file_shares(const struct stele_device *dev, const char *path);
 /*
  * Has the file lost its last name since it was opened? One that had none then, such as a

@@ -216,50 +216,11 @@ bool stele_stack_backing(dev_t number, struct stat *st)
 	       loop_backing(last_part(place), st);
 }
 
-#define LEVELS_MAX 5u /* of loop devices over each other */
-
-/* A file or device, and where in it what is above it begins. */
-struct below {
-	struct stat st;
-	uint64_t offset;
-};
-
-/* Downwards, from the thing itself. Return: how many. */
-static unsigned int go_down(const struct stat *st, struct below list[LEVELS_MAX])
-{
-	unsigned int count = 1;
-	uint64_t offset;
-
-	list[0] = (struct below){.st = *st};
-	while (count < LEVELS_MAX && S_ISBLK(list[count - 1].st.st_mode) &&
-	       stele_stack_backing(list[count - 1].st.st_rdev, &list[count].st)) {
-		if (stele_stack_attribute(list[count - 1].st.st_rdev, "loop/offset", &offset))
-			offset = 0;
-		list[count].offset = list[count - 1].offset + offset;
-		count++;
-	}
-	return count;
-}
-
 bool stele_stack_same(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) || S_ISBLK(b->st_mode))
 		return S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode) && a->st_rdev == b->st_rdev;
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-bool stele_stack_shares(const struct stat *a, const struct stat *b)
-{
-	struct below over[LEVELS_MAX], under[LEVELS_MAX];
-	const unsigned int x = go_down(a, over), y = go_down(b, under);
-	bool shares = over[x - 1].offset == under[y - 1].offset &&
-		      stele_stack_same(&over[x - 1].st, &under[y - 1].st);
-
-	for (unsigned int i = 0; i < x; i++)
-		shares |= stele_stack_same(&over[i].st, b);
-	for (unsigned int i = 0; i < y; i++)
-		shares |= stele_stack_same(&under[i].st, a);
-	return shares;
 }
 
 /* It cannot be written to, so nor can what it is over be by it. */

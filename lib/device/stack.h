@@ -63,12 +63,6 @@ bool stele_stack_backing(dev_t number, struct stat *st);
 
 /* The same file, or the same device whatever its nodes are called? */
 bool stele_stack_same(const struct stat *a, const struct stat *b);
-/*
- * Is what is written to `a` read from `b`? They are the same file or device, one is a loop
- * device over the other, or both are over the same at the same offset; so far as that can be
- * told.
- */
-bool stele_stack_shares(const struct stat *a, const struct stat *b);
 
 /* The directory in sysfs: a partition's lies within its disk's. 0 or -errno. */
 int stele_stack_place(dev_t number, char place[PATH_MAX]);

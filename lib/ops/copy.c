@@ -459,8 +459,10 @@ static int parse_target(struct copy *c, const char *target)
 		c->to.snapshot = NULL;
 	}
 	if (ret == 0 && (stele_file_shares(c->ds->image.dev, c->to.path) || is_same_image(c))) {
-		stele_log_error(&c->log, "'%s' is the source itself",
-				target);
+		stele_log_error(&c->log, "'%s' is the source itself%s", target,
+				stele_file_is(c->ds->image.dev, c->to.path) ||
+						stele_path_is_rbd(c->to.path) ?
+					"" : ", or overlaps it");
 		ret = -EINVAL;
 	}
 	return ret;

@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/device/stack.h"
+#include "lib/device/span.h"
 
 /* From here on it pays to tell the kernel that a file is read in order. */
 #define SEQUENTIAL_SIZE (UINT64_C(128) << 10)
@@ -306,12 +306,14 @@ int stele_source_open_beside(const char *path, const char *target,
 			     const struct stele_log *log,
 			     struct stele_source *out)
 {
+	struct stele_span span;
 	struct stat st = {0};
 
 	if (target && stat(target, &st) < 0)
 		memset(&st, 0, sizeof(st));
-	while (S_ISBLK(st.st_mode) && stele_stack_backing(st.st_rdev, &st))
-		; /* what a loop device writes to may be a file of the directory */
+	/* What a loop device writes to may be a file of the directory. */
+	stele_span_find(&st, &span);
+	st = span.levels[span.count - 1].st;
 	return stele_source_open_directory(path, st.st_dev, st.st_ino, opts,
 					   log, out);
 }

@@ -48,6 +48,71 @@ run stele copy -q "$one" "$other"
 is "0 " "$status $err" "from one part of a disk to another"
 is "" "$(stele diff "$one" "$other" 2>&1)" "they are the same"
 
+# Parts that overlap: as they are, or by a disk and its partitions.
+cut=$(over "$tmp/disk" -o 10M --sizelimit 24M) && cleanup losetup -d "$cut"
+for force in "" -f; do
+	refused "is the source itself, or overlaps it" "$tmp/disk" copy $force "$one" "$cut"
+	refused "is the source itself, or overlaps it" "$tmp/disk" copy $force "$other" "$cut"
+	refused "is the source itself, or overlaps it" "$tmp/disk" copy $force "$one" "$tmp/disk"
+done
+run stele verify "$one"
+is 0 "$status" "the first part is sound"
+
+# device_of NAME: its node, made where nobody does that
+device_of() {
+	local number
+	number=$(cat "/sys/class/block/$1/dev" 2>/dev/null) || return 1
+	if [ ! -b "/dev/$1" ]; then
+		mknod -m 600 "$tmp/$1" b "${number%:*}" "${number#*:}" || return 1
+		echo "$tmp/$1"
+		return
+	fi
+	echo "/dev/$1"
+}
+
+truncate -s 60M "$tmp/parted"
+whole=$(over "$tmp/parted") && cleanup losetup -d "$whole"
+if addpart "$whole" 1 8192 40960 && addpart "$whole" 2 49152 40960; then
+	cleanup delpart "$whole" 1
+	cleanup delpart "$whole" 2
+	first=$(device_of "${whole##*/}p1") || bail "no node of a partition"
+	second=$(device_of "${whole##*/}p2") || bail "no node of a partition"
+	range=$(over "$tmp/parted" -o 4M --sizelimit 20M) && cleanup losetup -d "$range"
+	twin=$(over "$tmp/parted") && cleanup losetup -d "$twin"
+	must stele build -q "$tmp/src" "$first"
+	for target in "$whole" "$twin" "$range" "$tmp/parted"; do
+		refused "is the source itself, or overlaps it" "$tmp/parted" \
+			copy -f "$first" "$target"
+	done
+	for target in "$whole" "$twin" "$first" "$tmp/parted"; do
+		refused "is the source itself, or overlaps it" "$tmp/parted" \
+			copy -f "$range" "$target"
+	done
+	run stele copy -q "$first" "$second"
+	is "0 " "$status $err" "from partition to partition"
+	is "" "$(stele diff "$first" "$second" 2>&1)" "they are the same"
+	run stele copy -q -f "$range" "$second"
+	is "0 " "$status $err" "from a loop device over one to another"
+	must stele build -q -f "$tmp/src" "$whole"
+	for target in "$first" "$second" "$range"; do
+		refused "is the source itself, or overlaps it" "$tmp/parted" \
+			copy -f "$whole" "$target"
+	done
+	run stele verify "$whole"
+	is 0 "$status" "the whole is sound"
+	# An archive on one of them.
+	must tar -C "$tmp/src" -cf "$first" train/cats/1.jpg train/dogs/1.jpg
+	for target in "$first" "$whole" "$twin" "$range"; do
+		refused "is a file of the source" "$tmp/parted" \
+			build -f --from=tar "$first" "$target"
+	done
+	refused "is a file of the source" "$tmp/parted" build -f --from=tar "$range" "$first"
+	run stele build -q -f --from=tar "$first" "$second"
+	is 0 "$status" "built from one on the other" || diag "$err"
+else
+	skip_block 1 "needs partitions on loop devices"
+fi
+
 # An archive, and a directory that has it.
 mkdir "$tmp/dir"
 echo other >"$tmp/dir/other"
@@ -58,4 +123,15 @@ for force in "" -f; do
 	refused "is a file of the source" "$tmp/dir/x.tar" build $force "$tmp/dir/x.tar" "$tar"
 	refused "is a file of the source" "$tmp/dir/x.tar" build $force "$tmp/dir" "$tar"
 done
+
+# A partition of a loop device over it, as well.
+if addpart "$tar" 1 8 32768; then
+	cleanup delpart "$tar" 1
+	part=$(device_of "${tar##*/}p1") || bail "no node of a partition"
+	refused "is a file of the source" "$tmp/dir/x.tar" build -f "$tmp/dir/x.tar" "$part"
+	refused "is a file of the source" "$tmp/dir/x.tar" build -f "$tmp/dir" "$part"
+else
+	skip_block 1 "needs partitions on loop devices"
+fi
+
 done_testing

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/device/span.h"
 #include "lib/device/stack.h"
 
 #define TRIES 16
@@ -98,10 +99,14 @@ bool stele_file_is(const struct stele_device *dev, const char *path)
 bool stele_file_shares(const struct stele_device *dev, const char *path)
 {
 	const int fd = stele_device_fd(dev);
+	struct stele_span over, under;
 	struct stat ours, named;
 
-	return fd >= 0 && !fstat(fd, &ours) && !stat(path, &named) &&
-	       stele_stack_shares(&named, &ours);
+	if (fd < 0 || fstat(fd, &ours) || stat(path, &named))
+		return false;
+	stele_span_find(&named, &over);
+	stele_span_find(&ours, &under);
+	return stele_span_overlaps(&over, &under);
 }
 
 bool stele_file_is_removed(const struct stele_device *dev)
