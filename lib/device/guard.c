@@ -5,14 +5,18 @@
  * Asked before the target is opened for writing, because an exclusive open
  * says no more than EBUSY, and nothing at all of swap files, of loop devices
  * or of plain openers. What it cannot see (other mount and process
- * namespaces) the exclusive open still refuses. Only reads /proc and /sys.
+ * namespaces) the exclusive open still refuses. Only reads /proc and /sys, and
+ * for a moment opens other devices over the target's bytes: exclusively, for
+ * that is what tells whether somebody else has.
  */
 #include "lib/device/guard.h"
+#include "lib/device/span.h"
 #include "lib/device/stack.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +43,7 @@ struct guard {
 	const struct stele_log *log;
 	enum mode mode;
 	struct stele_stack stack;
+	struct stele_span span;
 };
 
 /* "'/dev/vdb': partition 'vdb1' is ...": which of the nodes it is about. */
@@ -53,6 +58,35 @@ static int refuse(const struct guard *guard, const struct stele_stack_node *node
 	else
 		stele_log_error(guard->log, "'%s' is in use: its %s '%s' is %s%s",
 				guard->path, kind, node->name, what, by);
+	return -EBUSY;
+}
+
+/*
+ * Refused if it is the target or a part of it or, where `sharing` counts, has bytes of the
+ * target by another name: what is written to one is read from the other.
+ */
+static int refuse_if(const struct guard *guard, const struct stat *st, bool sharing,
+		     const char *what, const char *by)
+{
+	const struct stele_stack_node *node;
+	struct stele_span span;
+	char place[PATH_MAX];
+
+	if (stele_stack_is(&guard->stack, st, &node))
+		return refuse(guard, node, what, by);
+	/* What has the major number 0 is no device, but a filesystem without one. */
+	if (!sharing || (S_ISBLK(st->st_mode) && !major(st->st_rdev)))
+		return 0;
+	stele_span_find(st, &span);
+	if (!stele_span_overlaps(&span, &guard->span))
+		return 0;
+	if (S_ISBLK(st->st_mode) && !stele_stack_place(st->st_rdev, place))
+		stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', "
+				"which is %s%s",
+				guard->path, strrchr(place, '/') + 1, what, by);
+	else
+		stele_log_error(guard->log, "'%s' is in use: it is over a file that is %s%s",
+				guard->path, what, by);
 	return -EBUSY;
 }
 
@@ -116,11 +150,11 @@ bool stele_guard_is_erofs(const char *path)
  */
 static int check_mount(struct guard *guard, char *line)
 {
-	const struct stele_stack_node *node;
 	char *save, *word, *point = NULL;
 	unsigned int high = 0, low = 0;
+	bool view, sharing;
 	struct stat st;
-	bool view;
+	int err;
 
 	for (int i = 0; i < 5; i++) {
 		word = strtok_r(i ? NULL : line, " \n", &save);
@@ -139,34 +173,29 @@ static int check_mount(struct guard *guard, char *line)
 	view = word && !strcmp(word, "erofs");
 	if (view ? guard->mode == GUARD_BUT_READERS : guard->mode == GUARD_VIEWS)
 		return 0;
-	node = stele_stack_find(&guard->stack, makedev(high, low));
-	if (node)
-		return refuse(guard, node, "mounted on ", point);
-	if (view && stele_stack_backing(makedev(high, low), &st) &&
-	    stele_stack_is(&guard->stack, &st, &node))
-		return refuse(guard, node, "mounted, by a loop device, on ", point);
+	/* A file under a loop device is refused anyway, but of those that view it. */
+	sharing = view || S_ISBLK(guard->stack.target.st_mode);
+	st = (struct stat){.st_mode = S_IFBLK, .st_rdev = makedev(high, low)};
+	err = refuse_if(guard, &st, sharing, "mounted on ", point);
 	word = strtok_r(NULL, " \n", &save);
-	if (!word)
-		return 0;
+	if (err || !word)
+		return err;
 	unescape(word);
-	if (word[0] == '/' && !stat(word, &st) && !S_ISDIR(st.st_mode) &&
-	    stele_stack_is(&guard->stack, &st, &node))
-		return refuse(guard, node, "mounted on ", point);
-	return 0;
+	if (word[0] != '/' || stat(word, &st) || S_ISDIR(st.st_mode))
+		return 0;
+	return refuse_if(guard, &st, sharing, "mounted on ", point);
 }
 
 /* One line of /proc/swaps; the heading names no file. */
 static int check_swap(struct guard *guard, char *line)
 {
-	const struct stele_stack_node *node;
 	struct stat st;
 
 	line[strcspn(line, " \t\n")] = '\0';
 	unescape(line);
-	if (line[0] == '/' && !stat(line, &st) &&
-	    stele_stack_is(&guard->stack, &st, &node))
-		return refuse(guard, node, "swap", "");
-	return 0;
+	if (line[0] != '/' || stat(line, &st))
+		return 0;
+	return refuse_if(guard, &st, S_ISBLK(guard->stack.target.st_mode), "swap", "");
 }
 
 static int each_line(struct guard *guard, const char *path,
@@ -214,6 +243,84 @@ static int check_holders(struct guard *guard)
 	if (rc > 0)
 		return refuse(guard, NULL, "under loop device ", name);
 	return rc;
+}
+
+/* ---- other devices over the same bytes --------------------------------------- */
+
+static bool is_refused(dev_t number, const char *name)
+{
+	char path[STELE_STACK_NAME_SIZE + 8], *at;
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/%s", name);
+	while ((at = strchr(path, '!'))) /* so sysfs has it */
+		*at = '/';
+	if (stat(path, &st) || !S_ISBLK(st.st_mode) || st.st_rdev != number)
+		return false;
+	fd = open(path, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EBUSY;
+	close(fd);
+	return false;
+}
+
+/* Open exclusively? A disk is not, where a part of it is that leaves another free. */
+static bool is_exclusive(const struct stele_stack_node *nodes, size_t count)
+{
+	bool refused = is_refused(nodes->number, nodes->name);
+
+	for (size_t i = 1; i < count && refused; i++)
+		refused = nodes[i].whole || is_refused(nodes[i].number, nodes[i].name);
+	return refused;
+}
+
+static int check_exclusive(struct guard *guard, const struct stele_stack *other)
+{
+	const struct timespec wait = {.tv_nsec = OPENER_WAIT_NS};
+
+	for (int i = 0; i < OPENER_TRIES; i++) {
+		if (i)
+			nanosleep(&wait, NULL);
+		if (!is_exclusive(other->nodes, other->count))
+			return 0;
+	}
+	stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', which somebody "
+			"has open exclusively",
+			guard->path, other->nodes->name);
+	return -EBUSY;
+}
+
+/*
+ * One that is merely there does no harm. Two that change an image through both of them see each
+ * other's intents, so openers count only where all is overwritten.
+ */
+static int check_other(dev_t number, void *user)
+{
+	const struct stat st = {.st_mode = S_IFBLK, .st_rdev = number};
+	struct guard *guard = user;
+	struct stele_stack *other;
+	char name[STELE_STACK_NAME_SIZE];
+	int rc;
+
+	if (stele_stack_find(&guard->stack, number))
+		return 0;
+	other = malloc(sizeof(*other));
+	if (!other)
+		return -ENOMEM;
+	rc = stele_stack_load(&st, other);
+	if (!rc)
+		rc = stele_stack_holder(other->nodes, name);
+	if (rc > 0) {
+		stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', which "
+				"is held by %s",
+				guard->path, other->nodes->name, name);
+		rc = -EBUSY;
+	}
+	if (!rc && guard->mode == GUARD_ALL)
+		rc = check_exclusive(guard, other);
+	free(other);
+	return rc == -ENOENT ? 0 : rc; /* gone in between */
 }
 
 /* ---- openers --------------------------------------------------------------- */
@@ -340,6 +447,7 @@ static int guard_target(const char *path, enum mode mode, const struct stele_log
 	err = stele_stack_load(&st, &guard->stack);
 	if (err)
 		goto out;
+	stele_span_find(&st, &guard->span);
 	err = each_line(guard, "/proc/self/mountinfo", check_mount);
 	if (err || mode == GUARD_VIEWS)
 		goto out;
@@ -347,6 +455,8 @@ static int guard_target(const char *path, enum mode mode, const struct stele_log
 	if (err)
 		goto out;
 	err = check_holders(guard);
+	if (!err && S_ISBLK(st.st_mode))
+		err = stele_span_each(&guard->span, check_other, guard);
 	if (err || mode != GUARD_ALL)
 		goto out;
 	err = check_openers(guard);

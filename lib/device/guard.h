@@ -13,7 +13,9 @@
 
 /*
  * Is the target mounted (it or a partition of it), swap, held (dm, md, loop
- * over it), or open in another process? A path that does not exist is not.
+ * over it), or open in another process? Or is another device over the same
+ * bytes (a loop device over the same file, its partitions) mounted, swap, held
+ * or open exclusively? A path that does not exist is not.
  * Never overridden by force.
  * Return: 0; -EBUSY (logged: by what, where); errno.
  */
@@ -26,8 +28,8 @@ int stele_guard_in_use(const char *path, const struct stele_log *log);
 int stele_guard_claimed(const char *path, const struct stele_log *log);
 
 /*
- * Is the target mounted as EROFS: itself, or a loop device over it? For who is to free what a
- * mount may show. Return: as above.
+ * Is the target mounted as EROFS: itself, or by another device over its bytes? For who is to
+ * free what a mount may show. Return: as above.
  */
 int stele_guard_viewed(const char *path, const struct stele_log *log);
 

@@ -4,6 +4,8 @@
  */
 #include "lib/device/span.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -83,4 +85,28 @@ bool stele_span_overlaps(const struct stele_span *a, const struct stele_span *b)
 				return true;
 		}
 	return false;
+}
+
+int stele_span_each(const struct stele_span *span, int (*fn)(dev_t number, void *user),
+		      void *user)
+{
+	DIR *dir = opendir("/sys/dev/block");
+	struct stat st = {.st_mode = S_IFBLK};
+	struct stele_span other;
+	unsigned int high, low;
+	struct dirent *entry;
+	int ret = 0;
+
+	if (!dir)
+		return -errno;
+	while (!ret && (entry = readdir(dir))) {
+		if (sscanf(entry->d_name, "%u:%u", &high, &low) != 2)
+			continue;
+		st.st_rdev = makedev(high, low);
+		stele_span_find(&st, &other);
+		if (stele_span_overlaps(span, &other))
+			ret = fn(st.st_rdev, user);
+	}
+	closedir(dir);
+	return ret;
 }

@@ -30,4 +30,11 @@ void stele_span_find(const struct stat *st, struct stele_span *out);
 /* Is what is written to one read from the other? A file has all that ever lies in it. */
 bool stele_span_overlaps(const struct stele_span *a, const struct stele_span *b);
 
+/*
+ * Call `fn` for each block device that has bytes of the span, until it returns something.
+ * Return: that, or 0; errno of sysfs.
+ */
+int stele_span_each(const struct stele_span *span, int (*fn)(dev_t number, void *user),
+		      void *user);
+
 #endif

@@ -134,4 +134,30 @@ else
 	skip_block 1 "needs partitions on loop devices"
 fi
 
+# What is mounted, or held, by another device over the same bytes is in use.
+must mkfs.ext4 -q "$tmp/fs" 64M
+mounted=$(over "$tmp/fs") && cleanup losetup -d "$mounted"
+beside=$(over "$tmp/fs") && cleanup losetup -d "$beside"
+mkdir "$tmp/mnt"
+if mount "$mounted" "$tmp/mnt" 2>/dev/null; then
+	cleanup umount -q "$tmp/mnt"
+	must cp -r "$tmp/src/train/cats" "$tmp/mnt/s"
+	sync
+	refused "'${mounted##*/}', which is mounted on $tmp/mnt" "$tmp/fs" \
+		build -f "$tmp/mnt/s" "$beside"
+	refused "'${mounted##*/}', which is mounted on $tmp/mnt" "$tmp/fs" \
+		copy -f "$image" "$beside"
+	umount "$tmp/mnt"
+	run stele build -q -f "$tmp/src" "$beside"
+	is 0 "$status" "mounted no more: builds" || diag "$err"
+else
+	skip_block 1 "needs ext4"
+fi
+must stele build -q -f "$tmp/src" "$beside"
+for target in "$mounted@v2" "$beside@v3"; do
+	head -c 5000 /dev/urandom >"$tmp/src/train/cats/${target#*@}.jpg"
+	must stele append -q --update "$tmp/src" "$target"
+done
+run stele verify "$beside"
+is 0 "$status" "appended to through both: it is sound"
 done_testing

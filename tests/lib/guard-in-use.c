@@ -136,6 +136,48 @@ static void check_loops(void)
 	loop_detach(node);
 }
 
+/* Two over the same file: only what is done with the other counts. */
+static void check_twins(void)
+{
+	char path[PATH_MAX], point[PATH_MAX], words[96], node[LOOP_NODE_SIZE],
+		twin[LOOP_NODE_SIZE], upper[LOOP_NODE_SIZE];
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s", file_new("twins", 8 * MIB));
+	snprintf(point, sizeof(point), "%s/twin", test_tmpdir());
+	mkdir(point, 0755);
+	if (!loop_attach(path, 512, node) || !loop_attach(path, 512, twin) ||
+	    !loop_attach(twin, 512, upper))
+		bail("no loop device");
+	is_free(node, "a device whose bytes another has, too");
+	pid = opener_start(twin, O_RDONLY);
+	is_free(node, "a device with a reader of another");
+	opener_stop(pid);
+	snprintf(words, sizeof(words), "shares bytes with '%s', which somebody",
+		 twin + strlen("/dev/"));
+	pid = opener_start(twin, O_RDWR | O_EXCL);
+	is_used(node, words, "a device whose other is held exclusively");
+	is_used(upper, words, "a device over one that is");
+	is_int(0, stele_guard_claimed(node, NULL), "who changes an image has intents for that");
+	opener_stop(pid);
+	is_free(node, "a device whose other is held no more");
+	if (!command("mkfs.ext4 -q %s", twin) || mount(twin, point, "ext4", MS_RDONLY, NULL)) {
+		skip_block(8, "needs mkfs.ext4 and its driver");
+	} else {
+		snprintf(words, sizeof(words), "shares bytes with '%s', which is mounted on",
+			 twin + strlen("/dev/"));
+		is_used(node, words, "a device whose other is mounted");
+		is_used(upper, words, "a device over one that is");
+		is_int(-EBUSY, stele_guard_claimed(node, NULL), "nor is an image changed there");
+		is_int(0, stele_guard_viewed(node, NULL), "which is no view of one");
+		umount(point);
+		is_free(node, "a device whose other is mounted no more");
+	}
+	loop_detach(upper);
+	loop_detach(twin);
+	loop_detach(node);
+}
+
 static void check_deleted_file(void)
 {
 	char path[PATH_MAX], other[PATH_MAX + 8], node[LOOP_NODE_SIZE];
@@ -225,12 +267,14 @@ static void check_swap(void)
 static void check_partitions(void)
 {
 	char node[LOOP_NODE_SIZE], first[LOOP_NODE_SIZE + 4],
-		second[LOOP_NODE_SIZE + 4], point[PATH_MAX];
+		second[LOOP_NODE_SIZE + 4], twin[LOOP_NODE_SIZE], half[LOOP_NODE_SIZE],
+		point[PATH_MAX], path[PATH_MAX];
 	pid_t pid;
 
 	snprintf(point, sizeof(point), "%s/partition", test_tmpdir());
 	mkdir(point, 0755);
-	if (!loop_attach(file_new("table", 64 * MIB), 512, node))
+	snprintf(path, sizeof(path), "%s", file_new("table", 64 * MIB));
+	if (!loop_attach(path, 512, node))
 		bail("no loop device");
 	snprintf(first, sizeof(first), "%sp1", node);
 	snprintf(second, sizeof(second), "%sp2", node);
@@ -239,12 +283,18 @@ static void check_partitions(void)
 	    !command("test -b %s || partx -a %s", first, node) ||
 	    !command("mkfs.ext4 -q %s", first) ||
 	    mount(first, point, "ext4", MS_RDONLY, NULL)) {
-		skip_block(14, "needs sfdisk, mkfs.ext4 and partitions on loop devices");
+		skip_block(18, "needs sfdisk, mkfs.ext4 and partitions on loop devices");
 		goto out;
 	}
 	is_used(first, "mounted on", "a mounted partition");
 	is_used(node, strrchr(first, '/') + 1, "its disk");
 	is_free(second, "the partition beside it");
+	if (!loop_attach(path, 512, twin) || !loop_attach(second, 512, half))
+		bail("no loop device");
+	is_used(twin, strrchr(first, '/') + 1, "another device over the disk");
+	is_free(half, "one over the partition beside it");
+	loop_detach(half);
+	loop_detach(twin);
 	umount(point);
 	is_free(node, "the disk afterwards");
 
@@ -285,6 +335,7 @@ int main(void)
 		return done();
 	}
 	check_loops();
+	check_twins();
 	check_deleted_file();
 	check_mounted("ext4", "-q", 8 * MIB);
 	check_mounted("btrfs", "-q", 128 * MIB);
