@@ -101,7 +101,7 @@ static int read_with(struct test_dataset *t, uint64_t id,
 #define COPIES STELE_SUPERBLOCK_COPIES
 /* And where none is one, their witnesses, and the other blocks at known places. */
 #define WITNESSES 2
-#define PLACES	  3
+#define PLACES	  5
 
 static void expect_failure(struct test_dataset *t, struct stele_fault_rule rule,
 			   int wanted, size_t reads, const char *what)
