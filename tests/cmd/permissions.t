@@ -32,7 +32,7 @@ user() { # GROUP CMD...
 	run setpriv --reuid=65534 --regid="$group" --clear-groups \
 		env STELE_RUN_DIR="$tmp/own" STELE_STATE_DIR="$tmp/state" "$@"
 }
-mkdir -m 777 "$tmp/own" "$tmp/state"
+mkdir "$tmp/own" "$tmp/state"
 chown 65534 "$tmp/own" "$tmp/state"
 stele=$BUILD/stele
 
