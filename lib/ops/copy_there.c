@@ -121,6 +121,7 @@ static int narrow(const struct stele_copier *c, const struct stele_txn_ref *ref,
 		stele_log_error(&c->txn->image->log,
 				"a deleted list of the target, of segment %" PRIx64 ": %s",
 				ref->segment_id, why);
+		stele_deleted_release(&there);
 		return ret;
 	}
 	if (first) {
