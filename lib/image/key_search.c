@@ -147,7 +147,7 @@ int stele_snapshot_find_keys(const struct stele_image *image,
 /* One segment's search. */
 struct probe {
 	struct stele_section keys;
-	struct stele_fence_search search;
+	struct stele_pivot_search search;
 	uint64_t page; /* that is being read */
 	bool ended;
 };
@@ -206,7 +206,7 @@ static int step(const struct stele_image *image,
 		return -EUCLEAN;
 	if (probe->search.high - probe->search.low == 1)
 		return look_into(&cursor, key, key_size, number);
-	stele_fences_halve(segment->fences, &probe->search, cursor.key.key,
+	stele_pivots_halve(segment->pivots, &probe->search, cursor.key.key,
 			   cursor.key.key_size, key, key_size);
 	return 1;
 }
@@ -225,8 +225,8 @@ static int read_round(const struct stele_segment *segments, uint32_t count,
 
 		if (probe->ended)
 			continue;
-		stele_fences_follow(segments[i].fences, &probe->search, key, key_size);
-		probe->page = stele_fences_page(&probe->search);
+		stele_pivots_follow(segments[i].pivots, &probe->search, key, key_size);
+		probe->page = stele_pivots_page(&probe->search);
 		requests[n++] = (struct stele_request){
 			.op = STELE_OP_READ,
 			.data = &pages[i],

@@ -3,7 +3,7 @@
  * keys.c - lookup in, and walk over, the keys section of one segment
  *
  * Both start at the last page whose first key is not above the wanted one: a binary
- * search, which reads a block for each step that no fence leads past. A walk of all keys
+ * search, which reads a block for each step that no pivot leads past. A walk of all keys
  * needs none.
  * A seeking walk advances in growing steps, then bisects the last of them. One that reads
  * as many pages at a time as it may has the next ones read meanwhile.
@@ -182,20 +182,20 @@ static int compare_at(const struct stele_keys_walk *walk, const char *key,
 /* Move the cursor to the first key of the last page that begins at or below. */
 static int seek_page(struct stele_keys_walk *walk, const char *key, size_t size)
 {
-	struct stele_fences *fences = walk->segment->fences;
+	struct stele_pivots *pivots = walk->segment->pivots;
 	const struct stele_key *first = &walk->cursor.key;
-	struct stele_fence_search search = {.high = page_count(walk), .node = 1};
+	struct stele_pivot_search search = {.high = page_count(walk), .node = 1};
 
 	if (!size)
 		return open_page(walk, 0);
 	for (;;) {
 		int ret;
 
-		stele_fences_follow(fences, &search, key, size);
-		ret = open_page(walk, stele_fences_page(&search));
+		stele_pivots_follow(pivots, &search, key, size);
+		ret = open_page(walk, stele_pivots_page(&search));
 		if (ret < 0 || search.high - search.low <= 1)
 			return ret;
-		stele_fences_halve(fences, &search, first->key, first->key_size, key, size);
+		stele_pivots_halve(pivots, &search, first->key, first->key_size, key, size);
 	}
 }
 

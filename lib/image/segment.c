@@ -104,7 +104,7 @@ static int unpack_descriptor(struct stele_segment *segment)
 		stele_descriptor_field(d, i, &segment->fields[i]);
 	stele_descriptor_shape(d, &segment->shape);
 	if (stele_descriptor_find_section(d, STELE_BLOCK_KEYS, STELE_NO_FIELD, &keys) == 0)
-		segment->fences = stele_fences_open(keys.size / STELE_BLOCK_SIZE);
+		segment->pivots = stele_pivots_open(keys.size / STELE_BLOCK_SIZE);
 	if (!d->filter_size)
 		return 0;
 	segment->filter = malloc(d->filter_size);
@@ -379,7 +379,7 @@ void stele_segment_release(struct stele_segment *segment)
 	free(segment->fields);
 	free(segment->runs);
 	free(segment->filter);
-	stele_fences_close(segment->fences);
+	stele_pivots_close(segment->pivots);
 	stele_deleted_release(&segment->deleted);
 	free(segment->blocks);
 	memset(segment, 0, sizeof(*segment));

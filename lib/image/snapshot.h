@@ -12,8 +12,8 @@
 
 #include "format/segment.h"
 #include "lib/image/deleted.h"
-#include "lib/image/fences.h"
 #include "lib/image/image.h"
+#include "lib/image/pivots.h"
 
 struct stele_names {
 	char **names; /* by value 0, 1, ...; each NUL-terminated */
@@ -34,7 +34,7 @@ struct stele_segment {
 	struct stele_descriptor_field *fields;
 	struct stele_names_set *names; /* NULL: it was loaded without */
 	uint8_t *filter; /* of its keys: descriptor.filter_size bytes; NULL: none */
-	struct stele_fences *fences; /* of its keys, too: what searches have learnt */
+	struct stele_pivots *pivots; /* of its keys, too: what searches have learnt */
 	struct stele_record_shape shape;
 	struct stele_deleted deleted;
 	const uint8_t *deleted_digest; /* of these; NULL: not computed yet */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * key-fences.c - searches go past pages that were read, to the page that they went to before
+ * key-pivots.c - searches go past pages that were read, to the page that they went to before
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "lib/base/random.h"
-#include "lib/image/fences.h"
+#include "lib/image/pivots.h"
 #include "tests/tap.h"
 
-#define PAGES	 40000u /* more than fences are kept for */
+#define PAGES	 40000u /* more than pivots are kept for */
 #define LEVELS	 16u	/* of a search through them; the upper 14 are kept */
 #define SEARCHES 200000u
 
@@ -22,26 +22,26 @@ static size_t write_key(char key[16], uint64_t number)
 }
 
 /* Search for a key among `pages`. Return: pages read; *page is where the key belongs. */
-static unsigned int search(struct stele_fences *fences, uint64_t pages, const char *key,
+static unsigned int search(struct stele_pivots *pivots, uint64_t pages, const char *key,
 			   size_t size, uint64_t *page)
 {
-	struct stele_fence_search search = {.high = pages, .node = 1};
+	struct stele_pivot_search search = {.high = pages, .node = 1};
 	unsigned int reads = 0;
 
 	for (;;) {
 		char first[16];
 
-		stele_fences_follow(fences, &search, key, size);
-		*page = stele_fences_page(&search);
+		stele_pivots_follow(pivots, &search, key, size);
+		*page = stele_pivots_page(&search);
 		reads++;
 		if (search.high - search.low <= 1)
 			return reads;
-		stele_fences_halve(fences, &search, first, write_key(first, 2 * *page), key, size);
+		stele_pivots_halve(pivots, &search, first, write_key(first, 2 * *page), key, size);
 	}
 }
 
 /* A random key: on a page's first one, between two, below all. Return: reads; 1000: wrong. */
-static unsigned int search_any(struct stele_fences *fences, uint64_t pages,
+static unsigned int search_any(struct stele_pivots *pivots, uint64_t pages,
 			       uint64_t *random)
 {
 	const uint64_t number = stele_random_next(random) % (2 * pages);
@@ -49,60 +49,60 @@ static unsigned int search_any(struct stele_fences *fences, uint64_t pages,
 	char key[16];
 	unsigned int reads;
 
-	reads = search(fences, pages, key, write_key(key, number), &page);
+	reads = search(pivots, pages, key, write_key(key, number), &page);
 	if (page != number / 2)
 		return 1000;
-	(void)search(fences, pages, "", 0, &page);
+	(void)search(pivots, pages, "", 0, &page);
 	return page ? 1000 : reads;
 }
 
 static void test_reads(uint64_t pages, unsigned int first, unsigned int later)
 {
-	struct stele_fences *fences;
+	struct stele_pivots *pivots;
 	uint64_t random = 7, page;
 	unsigned int most = 0;
 	char key[16];
 
-	fences = stele_fences_open(pages);
-	is_uint(first, search(fences, pages, key, write_key(key, 2 * pages - 1), &page),
+	pivots = stele_pivots_open(pages);
+	is_uint(first, search(pivots, pages, key, write_key(key, 2 * pages - 1), &page),
 		"among %u pages, at first", (unsigned int)pages);
 	is_uint(pages - 1, page, "the last one is found");
 	for (unsigned int i = 0; i < SEARCHES; i++)
-		search_any(fences, pages, &random);
+		search_any(pivots, pages, &random);
 	for (unsigned int i = 0; i < SEARCHES; i++) {
-		unsigned int reads = search_any(fences, pages, &random);
+		unsigned int reads = search_any(pivots, pages, &random);
 
 		most = reads > most ? reads : most;
 	}
 	ok(most <= later, "later %u reads, at most", most);
-	stele_fences_close(fences);
+	stele_pivots_close(pivots);
 }
 
-/* One too long to be kept is read each time; so is all without fences. */
+/* One too long to be kept is read each time; so is all without pivots. */
 static void test_long(void)
 {
-	struct stele_fence_search first = {.high = 3, .node = 1}, again = first;
+	struct stele_pivot_search first = {.high = 3, .node = 1}, again = first;
 	static char key[4000];
-	struct stele_fences *fences;
+	struct stele_pivots *pivots;
 
 	memset(key, 'k', sizeof(key));
-	fences = stele_fences_open(3);
-	stele_fences_halve(fences, &first, key, sizeof(key), "l", 1);
+	pivots = stele_pivots_open(3);
+	stele_pivots_halve(pivots, &first, key, sizeof(key), "l", 1);
 	ok(first.low == 1 && first.high == 3, "a long key halves");
-	stele_fences_follow(fences, &again, "l", 1);
+	stele_pivots_follow(pivots, &again, "l", 1);
 	ok(again.low == 0 && again.high == 3, "it is not kept");
-	stele_fences_halve(fences, &again, "k", 1, "l", 1);
-	again = (struct stele_fence_search){.high = 3, .node = 1};
-	stele_fences_follow(fences, &again, "a", 1);
+	stele_pivots_halve(pivots, &again, "k", 1, "l", 1);
+	again = (struct stele_pivot_search){.high = 3, .node = 1};
+	stele_pivots_follow(pivots, &again, "a", 1);
 	ok(again.low == 0 && again.high == 1, "a short one is");
-	first = (struct stele_fence_search){.high = 3, .node = 1};
-	stele_fences_halve(NULL, &first, "k", 1, "l", 1);
-	stele_fences_follow(NULL, &first, "l", 1);
-	ok(first.low == 1 && first.high == 3, "without fences nothing is");
-	stele_fences_close(fences);
+	first = (struct stele_pivot_search){.high = 3, .node = 1};
+	stele_pivots_halve(NULL, &first, "k", 1, "l", 1);
+	stele_pivots_follow(NULL, &first, "l", 1);
+	ok(first.low == 1 && first.high == 3, "without pivots nothing is");
+	stele_pivots_close(pivots);
 }
 
-static struct stele_fences *shared;
+static struct stele_pivots *shared;
 
 static void *search_many(void *arg)
 {
@@ -120,7 +120,7 @@ static void test_threads(void)
 	uintptr_t wrong = 0;
 	void *result;
 
-	shared = stele_fences_open(PAGES);
+	shared = stele_pivots_open(PAGES);
 	for (uintptr_t i = 0; i < 4; i++)
 		if (pthread_create(&threads[i], NULL, search_many, (void *)(i / 2 + 1)))
 			bail("no thread");
@@ -129,7 +129,7 @@ static void test_threads(void)
 		wrong += (uintptr_t)result;
 	}
 	is_uint(0, wrong, "four threads, two the same way, find each page");
-	stele_fences_close(shared);
+	stele_pivots_close(shared);
 }
 
 int main(void)
