@@ -141,7 +141,7 @@ def epoch(loader, job, words):
     run = Run(loader, job, words['seconds'], words.get('disks', ()))
     begin = time.perf_counter()
     with forgetting(job.path) if words.get('forget') else contextlib.nullcontext():
-        for number in range(EPOCHS_MAX):
+        for number in range(words.get('epochs', EPOCHS_MAX)):
             run.epoch(number)
             gc.collect()
             if run.steady_time >= words['seconds'] * 0.8 or \

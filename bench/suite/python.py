@@ -25,6 +25,9 @@ SLOW = ('Lance',)  # to begin: its workers are spawned, and import all packages
 MANY = 32  # workers, whose first batch is waited for
 DEPTH = 128
 C_LOADER = 'C loader (stele bench --loader)'
+FILES = 'torchvision ImageFolder'
+TREE = 'the tree itself'
+VIEWS = {'erofs': 'EROFS view', 'fuse': 'FUSE view'}  # by what --via says
 SYNTHETIC = {'1 M': 1000000, '100 M': 100000000, '813 M': 813000000}
 
 
@@ -64,8 +67,9 @@ def all_sets(settings):
         'small': made(sets.Set, 'small', 'fixed:20480', 20480, 10000),
         'tiny': made(sets.Set, 'tiny', 'fixed:1024', 1024, 60000),
         'pictures': made(Pictures, 'pictures', 'jpeg', 105000, 1000),
-        # Read by Stele alone, and so larger.
+        # Read by few, and so larger.
         'limit large': made(sets.Set, 'limit-large', 'split:' + MIX, 76780, 13000),
+        'views': made(sets.Set, 'views', 'split:' + MIX, 76780, 13000),
         'limit small': made(sets.Set, 'limit-small', 'fixed:20480', 20480, 60000),
     }
 
@@ -204,6 +208,47 @@ def c_reader(bench, name, path, *options, **how):
     return made
 
 
+def view_reader(bench, found, via, name, **words):
+    """The image is mounted for each run: what serves a view has caches of its own."""
+    place = bench.settings.dir / 'mounts' / via
+    place.mkdir(parents=True, exist_ok=True)
+    made = bench.reader(name, 'epoch', FILES, path=place, **words)
+    plain = made.read
+
+    def read(seed):
+        machine.forget(found.path('posix'))
+        process.run(bench.settings.build / 'stele', 'mount', f'--via={via}',
+                    f"{found.path('posix')}@v1", place, env=bench.environment())
+        unmount = process.later('umount', place)
+        try:
+            return plain(seed)
+        finally:
+            process.undo(unmount)
+
+    made.read = read
+    return made
+
+
+def views(bench):
+    """A program that reads files: the tree on the disk's own filesystem, and an image's views."""
+    if not bench.wanted('views'):
+        return
+    found, chosen = bench.sets['views'], []
+    tree = found.tree()
+    with found.making('posix') as path:
+        if path:
+            process.run(bench.settings.build / 'stele', 'build', '-q', '--posix',
+                        '--granule=512', '--label-from=none', tree, path, timeout=900)
+    for mode in loaders.ALL[FILES].modes:
+        words = {'mode': mode, 'batch': 64, 'seconds': bench.settings.seconds, 'epochs': 1,
+                 'from_disk': True}
+        chosen.append(bench.reader(f'{FILES}, {TREE}, {MODES[mode]}', 'epoch', FILES, path=tree,
+                                   **words))
+        chosen += [view_reader(bench, found, via, f'{FILES}, {name}, {MODES[mode]}', **words)
+                   for via, name in VIEWS.items()]
+    bench.run('views', chosen)
+
+
 def limit_block(kind):
     """Loader against the C loader: nothing else reads this."""
     block = f'limit {kind.name}'
@@ -329,7 +374,7 @@ def blocks():
     for name, kind in KINDS.items():
         parts = [epoch_block(kind, False), epoch_block(kind, True), *extra[name]]
         listed += [(*part, None) for part in parts[:-1]] + [(*parts[-1], name)]
-    return [*listed, ('synthetic', synthetic, None)]
+    return [*listed, ('views', views, 'views'), ('synthetic', synthetic, None)]
 
 
 def forms_only(bench):

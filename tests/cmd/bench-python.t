@@ -47,6 +47,20 @@ print(f"{one['spread']['median']:.2f} {one['reached']}, {other['spread']['median
       f"{other['reached']}, {one['note']}")
 EOT
 
+says "EROFS view 1.50 1.50 - 1.50, FUSE view 0.50 0.50 - 0.50" \
+	"views of an image beside the tree, within rounds" <<'EOT'
+from suite import python_report
+from suite.rounds import Log
+log = Log()
+for n in range(3):
+    log.rounds.append({'block': 'views', 'round': n, 'noise': []})
+    for name, rate in (('the tree itself', 2), ('EROFS view', 3), ('FUSE view', 1)):
+        log.points.append({'block': 'views', 'round': n, 'samples_per_second': rate * (n + 1),
+                           'reader': f'torchvision ImageFolder, {name}, 4 workers'})
+rows = [r.split(' | ') for r in python_report.views_part(log).split('\n') if ' view |' in r]
+print(', '.join(f"{r[0].strip('| ')} {r[3]} {r[4]}" for r in rows))
+EOT
+
 if [ "$(id -u)" = 0 ]; then
 	sets=$tmp/sets
 	run env BUILD="$BUILD" BENCH_OUT="$tmp/out" BENCH_DIR="$sets" BENCH_QUICK=1 BENCH_ROUNDS=1 \
