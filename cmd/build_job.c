@@ -79,6 +79,8 @@ static void explain(const struct build_job *job, int error)
 			    whole ? "" : "; the image is as it was");
 	else if (from_complained(job->from))
 		return;
+	else if (error == -EEXIST && from_groups(job->from))
+		cmd_log_error_as("webdataset", error, job->target);
 	else if (job->from && (error == -ENOENT ||
 			       (error == -EOPNOTSUPP && from_has_types(job->from))))
 		cmd_log_error_as("table", error, job->target);
@@ -105,6 +107,8 @@ static void explain_success(const struct build_job *job)
 
 	if (options->who == BUILD_OPTIONS_BUILD && job->target)
 		explain_name(job->target);
+	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)
+		from_hint(job->from);
 	if (!options->quiet && !options->json && *report->base && !report->created &&
 	    report->sample_count && !(options->opts.flags & STELE_APPEND_UPDATE))
 		cmd_hint("samples whose keys are there already are not compared: --update does "

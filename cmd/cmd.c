@@ -198,6 +198,11 @@ void cmd_begin(const struct cmd *cmd, char **argv)
 	current.argv = argv;
 }
 
+char *const *cmd_arguments(void)
+{
+	return current.argv + optind;
+}
+
 /* The option closest to the unknown one that getopt_long() ended with. */
 static void suggest_option(const struct cmd *cmd)
 {

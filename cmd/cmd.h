@@ -30,6 +30,8 @@ struct cmd {
 
 /* Before `cmd` runs with these words: whose messages and remedies these are. */
 void cmd_begin(const struct cmd *cmd, char **argv);
+/* What stands behind the options, once they are read; ends with NULL. */
+char *const *cmd_arguments(void);
 
 #define CMD_FORMAT(n) __attribute__((format(printf, n, (n) + 1)))
 

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "fields.h"
 #include "key.h"
@@ -176,17 +175,6 @@ static int copy(struct stele_dataset *ds, const char *text, bool keys_only,
 	return error < 0 ? error : 0;
 }
 
-/* cp(1) and others have the other order. */
-static void explain_order(const char *target, const char *name)
-{
-	const char *snapshot = name ? cmd_snapshot_of(name) : NULL;
-	char *path = snapshot ? strndup(name, (size_t)(snapshot - 1 - name)) : NULL;
-
-	if (path && access(target, F_OK) < 0 && access(path, F_OK) == 0)
-		cmd_hint("TARGET comes first: 'stele cat %s %s'", name, target);
-	free(path);
-}
-
 static int run(const char *target, char **names, bool keys_only,
 	       const char *field, const struct range *range, uint32_t verify)
 {
@@ -196,8 +184,6 @@ static int run(const char *target, char **names, bool keys_only,
 	bool missing = false, written = false;
 
 	error = cmd_open_dataset(&log, verify, &ds);
-	if (error == -ENOENT)
-		explain_order(target, *names);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	index = field ? field_find(ds, field, false) : -1;

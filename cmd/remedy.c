@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
+#include "output.h"
 #include "snapshots.h"
 #include "suggest.h"
 
@@ -77,6 +79,8 @@ static const struct {
 	 "if the image shall stay, erase that with 'wipefs -a' (of a file with its --force), then "
 	 "run 'stele repair'"},
 	{-EEXIST, NULL, "as well as a file", NULL},
+	{-EEXIST, " webdataset ", "has the key '",
+	 "members of one sample have to follow each other: 'tar --sort=name' puts them so"},
 	{-EEXIST, " build append ", "has the key '", "keys are unique: rename one of the two"},
 	{-EEXIST, " build ", "holds a Stele image, ",
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
@@ -375,6 +379,39 @@ static void suggest_target(const char *target)
 	free(path);
 }
 
+static bool names_image(const char *target)
+{
+	char *path = cmd_path_of(target);
+	const bool holds = path && output_holds_image(path);
+
+	free(path);
+	return holds;
+}
+
+/* Of two arguments in the wrong order the other one is what the command looks for. */
+static bool suggest_order(const char *verb, int error, const char *target)
+{
+	const bool wrong = error == -ENOENT || error == -EMEDIUMTYPE || error == -ENOTBLK;
+	char *const *argument = wrong ? cmd_arguments() : NULL;
+	struct stat st;
+
+	if (!argument || !*argument || !argument[1])
+		return false;
+	if (has_verb(" build append ", verb) && error == -ENOENT &&
+	    stat(argument[0], &st) < 0 && stat(argument[1], &st) == 0 && S_ISDIR(st.st_mode)) {
+		cmd_hint("SOURCE comes first, and then TARGET: '%s' is a directory", argument[1]);
+		return true;
+	}
+	if (!has_verb(" cat export extract ls map mount query ", verb) ||
+	    strcmp(argument[0], target) != 0 || names_image(target))
+		return false;
+	while (*++argument && !names_image(*argument))
+		;
+	if (*argument)
+		cmd_hint("TARGET comes first: '%s' holds an image", *argument);
+	return *argument;
+}
+
 void remedy_path(const char *target)
 {
 	if (strchr(target, '@') && access(target, F_OK) == 0)
@@ -400,6 +437,8 @@ void remedy_print(const char *verb, int error, const char *line,
 		remedy = remedies[i].remedy;
 	if (error == -ENOENT && target)
 		remedy_path(target);
+	if (target && suggest_order(verb, error, target))
+		return;
 	if (remedy && !geteuid() && !strncmp(remedy, RUN_AS, strlen(RUN_AS)))
 		remedy = NOT_EVEN_ROOT;
 	if (remedy && !strcmp(remedy, FILE_LIMIT) && !files_are_limited())

@@ -7,6 +7,7 @@
 #include "from/csv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ struct csv {
 	size_t cell_count;
 	struct column columns[COLUMNS_MAX];
 	size_t column_count;
+	bool warned; /* of a name that is hardly meant */
 	char *text; /* of a cell whose quotes are doubled */
 	size_t text_room;
 	struct row row;
@@ -211,6 +213,7 @@ static int take_cell(struct csv *csv, const struct column *column, const struct 
 		return row_class(&csv->row, column->name, column->size, text, size);
 	if (column->role == ROW_NAMES)
 		return row_names(&csv->row, column->name, column->size, text, size);
+	row_text(&csv->row, column->name, column->size, text, size);
 	ret = place_cell(csv, cell, text, &value);
 	if (column->role == ROW_TEXT)
 		value.kind = RECORD_CELL;
@@ -277,6 +280,26 @@ static char find_separator(const char *data, size_t size)
 	return ',';
 }
 
+/* In "path, label" the blank is part of the name; rows may begin without a header. */
+static void warn_of_name(struct csv *csv, const char *name, size_t size)
+{
+	char text[STELE_NAME_SIZE_MAX + 96];
+	int64_t i64;
+	double f64;
+
+	if (name[0] == ' ' || name[size - 1] == ' ')
+		snprintf(text, sizeof(text), "the name of column '%s' begins or ends with a blank",
+			 name);
+	else if (record_number(name, size, &i64, &f64))
+		snprintf(text, sizeof(text),
+			 "the first row, where '%s' is the name of a column, is taken for the "
+			 "header", name);
+	else
+		return;
+	csv->warned = true;
+	from_warn(csv->scan, 0, text);
+}
+
 /* Columns have the order of the header, and so have fields. */
 static int take_column(struct csv *csv, const char *name, size_t size)
 {
@@ -288,6 +311,8 @@ static int take_column(struct csv *csv, const char *name, size_t size)
 				    csv->column_count + 1);
 	memcpy(column->name, name, size);
 	column->name[size] = '\0';
+	if (!csv->scan->index && !csv->warned)
+		warn_of_name(csv, column->name, size);
 	column->size = size;
 	column->role = row_role(from, name, size);
 	for (size_t i = 0; i < csv->column_count; i++)

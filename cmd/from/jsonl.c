@@ -208,9 +208,12 @@ static int take_member(struct row *row, const struct member *m, enum row_role ro
 		return take_array(row, m);
 	if (role == ROW_CLASS)
 		return take_class(row, m, role);
-	if (json_is_string(m->value))
+	if (json_is_string(m->value)) {
+		row_text(row, m->name, m->size, json_string_value(m->value),
+			 json_string_length(m->value));
 		return row_bytes(row, m->name, m->size, RECORD_FAMILY_TEXT, RECORD_TEXT,
 				 json_string_value(m->value), json_string_length(m->value));
+	}
 	return take_number(row, m);
 }
 

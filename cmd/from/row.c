@@ -228,6 +228,23 @@ static int locate(const struct from_scan *scan, const char *path, size_t size,
 	return length < PATH_MAX ? length : -ENAMETOOLONG;
 }
 
+void row_text(struct row *row, const char *name, size_t name_size, const char *text,
+	      size_t size)
+{
+	struct from *from = row->scan->from;
+	char full[PATH_MAX];
+	struct stat st;
+
+	if (row->number || row->scan->index || *from->paths || row_of_manifest(from) ||
+	    name_size > STELE_NAME_SIZE_MAX || size >= PATH_MAX ||
+	    !(memchr(text, '.', size) || memchr(text, '/', size)) ||
+	    memchr(text, '\0', size) || locate(row->scan, text, size, full) < 0 ||
+	    stat(full, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	memcpy(from->paths, name, name_size);
+	from->paths[name_size] = '\0';
+}
+
 int row_payload(struct row *row, const char *path, size_t size)
 {
 	struct from_scan *scan = row->scan;

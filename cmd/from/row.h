@@ -56,6 +56,12 @@ int row_class(struct row *row, const char *name, size_t name_size, const char *t
 /* The same, of ROW_NAMES. */
 int row_names(struct row *row, const char *name, size_t name_size, const char *text,
 	      size_t size);
+/*
+ * Note that the column names files, if this value of the first row does: then the table may be
+ * meant to be a manifest.
+ */
+void row_text(struct row *row, const char *name, size_t name_size, const char *text,
+	      size_t size);
 /* value->field is set here. */
 int row_value(struct row *row, const char *name, size_t name_size,
 	      enum record_family family, const struct record_value *value);

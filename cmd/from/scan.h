@@ -99,6 +99,8 @@ struct from {
 	bool complained;      /* atomic */
 	bool torn;	      /* is any of the shards? */
 	struct from_span target;
+	bool members_share; /* of a tar: many have a name in common, as WebDataset's have */
+	char paths[STELE_NAME_SIZE_MAX + 1]; /* a column that names files; "": none */
 };
 
 /* One shard, while it is read. */

@@ -99,7 +99,8 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	from->complained = true;
 	if (output_holds_image(shard->name)) {
 		cmd_message("'%s' holds an image, which is no source", shard->name);
-		cmd_hint("'stele copy SOURCE TARGET' copies a snapshot of one to another");
+		cmd_hint("'stele copy SOURCE TARGET' copies a snapshot of one to another; to add "
+			 "samples to it, name it last, behind what they come from");
 		return -EMEDIUMTYPE;
 	}
 	cmd_message("cannot tell the format of '%s'; name it with --from: %s",
@@ -401,6 +402,27 @@ void from_close(struct from *from)
 	store_release(&from->index);
 	record_fields_release(&from->fields);
 	free(from);
+}
+
+bool from_groups(const struct from *from)
+{
+	return from && from->format == &from_webdataset;
+}
+
+void from_hint(const struct from *from)
+{
+	const char *paths = from ? from->paths : "";
+	const bool payload = strcmp(paths, FROM_PAYLOAD_COLUMN) != 0;
+
+	if (!from || from->opts.format)
+		return;
+	if (from->members_share)
+		cmd_hint("each member is a sample by itself: --from=webdataset makes one sample of "
+			 "those that have a name in common");
+	if (*paths)
+		cmd_hint("the column '%s' names files, and the samples are only rows: "
+			 "--from=manifest%s%s takes the files", paths,
+			 payload ? " --payload=" : "", payload ? paths : "");
 }
 
 bool from_has_types(const struct from *from)

@@ -71,6 +71,10 @@ const struct stele_source_ops *from_ops(const struct from *from);
 
 /* Has it said itself why it failed? */
 bool from_complained(const struct from *from);
+/* Are its samples put together of members of one name? NULL: no. */
+bool from_groups(const struct from *from);
+/* Hint at another format, if what was detected may not be what was meant. NULL is fine. */
+void from_hint(const struct from *from);
 /* Does --type go with it? NULL, a directory: no. */
 bool from_has_types(const struct from *from);
 /* During the scan: how many bytes of all shards are read. */

@@ -50,6 +50,8 @@ struct tar_reader {
 	uint8_t *buffer;
 	uint64_t at;  /* bytes that were handed over or skipped */
 	size_t given; /* of the buffer */
+	uint64_t stem; /* hash of the last member's path without its endings */
+	uint64_t members, shared; /* how many; those that have the last one's */
 };
 
 static la_ssize_t read_block(struct archive *archive, void *user,
@@ -371,10 +373,33 @@ int from_tar_members(struct from_scan *scan, tar_member_fn fn)
 
 /* ---- a member is a sample -------------------------------------------------- */
 
+/* FNV-1a of what WebDataset takes for the key. */
+static uint64_t hash_stem(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *end = strchrnul(slash ? slash + 1 : path, '.');
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (const char *at = path; at < end; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* A third of them: each sample has two members or more. */
+static void count_shared(struct from *from, struct tar_reader *tar, const char *path)
+{
+	const uint64_t stem = hash_stem(path);
+
+	tar->shared += tar->members++ && stem == tar->stem;
+	tar->stem = stem;
+	from->members_share = tar->shared * 3 >= tar->members;
+}
+
 static int take_sample(struct from_scan *scan, struct tar_member *member)
 {
 	int ret = tar_member_keep(scan, member);
 
+	count_shared(scan->from, scan->reader, member->path);
 	return ret || member->lost ? ret :
 				     from_sample(scan, member->path,
 						 member->path_size, member->size,

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "output.h"
 #include "parse.h"
 #include "snapshots.h"
 
@@ -142,6 +143,8 @@ static bool check_dir(const char *name, char path[PATH_MAX])
 			cmd_hint("make the directory first: 'mkdir -p %s'", name);
 		if (error == -EACCES)
 			cmd_hint(MOUNT_OWN_DIR);
+		if (error == -ENOTDIR && output_holds_image(path))
+			cmd_hint("TARGET comes first, and then the directory");
 		return false;
 	}
 	empty = is_empty(dir);

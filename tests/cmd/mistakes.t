@@ -312,7 +312,7 @@ mkdir -p deep/cats deep/dogs
 for name in 1 2 '#1'; do echo "$name" | tee "deep/cats/$name" >deep/dogs/$name; done
 must stele build -q deep deep.stele
 says 1 "keys begin with it" cat deep.stele cats
-says 1 "TARGET comes first: 'stele cat deep.stele@" cat cats "deep.stele@x"
+says 1 "TARGET comes first: 'deep.stele@x' holds an image" cat cats "deep.stele@x"
 says 1 "for the sample with that id write '#3'" cat deep.stele 3
 says 1 "'stele ls' lists the keys" cat deep.stele 99
 mkdir plain

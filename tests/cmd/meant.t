@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# meant.t - what works, or fails, but was hardly meant: arguments in another order, formats that
+# are detected where another one is likely, headers that are none
+. "${0%/*}/../tap.sh"
+
+cd "$tmp" || bail "cd"
+mkdir src empty
+for name in a b c; do echo "$name" >"src/$name.jpg"; done
+must stele build -q src image.stele
+
+# hints WANTED DESCRIPTION COMMAND...: this, and nothing else, is hinted at
+hints() {
+	local wanted=$1 what=$2
+	shift 2
+	run stele "$@"
+	is "$wanted" "$(sed -n 's/^hint: //p' <<<"$err")" "$what" || diag "$err"
+}
+
+# ---- the order of arguments ----
+
+first="TARGET comes first: 'image.stele@v1' holds an image"
+hints "$first" "extract: to a new directory" extract out image.stele@v1
+hints "$first" "extract: to a directory" extract empty image.stele@v1
+hints "$first" "ls: of a file" ls src/a.jpg image.stele@v1
+hints "$first" "cat: of a key" cat a.jpg image.stele@v1
+hints "$first" "query: a selection" query 'SELECT key FROM samples' image.stele@v1
+hints "did you mean 'v1'?" "not of another image" ls image.stele@v2 image.stele
+hints "TARGET comes first, and then the directory" "mount" mount image.stele image.stele
+second="SOURCE comes first, and then TARGET: 'src' is a directory"
+hints "$second" "build" build new.stele src
+hints "'stele copy SOURCE TARGET' copies a snapshot of one to another; to add samples to it, name \
+it last, behind what they come from" "append" append image.stele src
+hints "" "copy: another image is no place to be overwritten" copy new.stele image.stele
+ok "and nothing was made" test ! -e new.stele -a ! -e out
+
+# ---- a table that is a manifest ----
+
+printf 'path,label\nsrc/a.jpg,cat\nsrc/b.jpg,dog\n' >m.csv
+hints "the column 'path' names files, and the samples are only rows: --from=manifest takes the files" \
+	"a CSV whose column names files" build m.csv m1.stele
+is "0 2" "$status $(stele ls m1.stele | wc -l)" "it is built all the same"
+hints "" "not if its format is given" build --from=csv m.csv m2.stele
+hints "" "nor of a manifest" build --from=manifest m.csv m3.stele
+hints "" "nor if it shall be quiet" build -q m.csv m4.stele
+hints "" "nor by append" append --update m.csv m1.stele@v2
+printf '{"n":1.5,"image":"src/c.jpg"}\n' >m.jsonl
+hints "the column 'image' names files, and the samples are only rows: --from=manifest \
+--payload=image takes the files" "lines of JSON" build m.jsonl m5.stele
+stele build -q --from=manifest --payload=image m.jsonl m6.stele
+is "src/c.jpg" "$(stele ls m6.stele)" "what is said does it"
+printf 'text,n\nsrc,1\nno/such.jpg,2\n' >t.csv
+hints "" "text that names no file" build t.csv t.stele
+
+# ---- a header ----
+
+# warns WANTED DESCRIPTION CSV
+warns() {
+	printf '%s' "$3" >h.csv
+	run stele build -q -f h.csv h.stele
+	is "0 ${1:+stele: warning: 'h.csv' at byte 0: $1}" "$status $err" "$2"
+}
+warns "the name of column ' label' begins or ends with a blank" "blanks" $'text, label\na, cat\n'
+warns "the first row, where '7' is the name of a column, is taken for the header" \
+	"rows without a header" $'a,7,1.5\nb,8,2\n'
+warns "" "a header" $'text,n7\na,7\n'
+
+# ---- an archive whose members belong together ----
+
+mkdir wds
+for n in 1 2 3; do
+	echo "$n" >"wds/00$n.jpg"
+	echo 0 >"wds/00$n.cls"
+done
+tar cf wds.tar --sort=name -C wds .
+hints "each member is a sample by itself: --from=webdataset makes one sample of those that have a \
+name in common" "a tar whose members have a name in common" build wds.tar w1.stele
+is "0 6" "$status $(stele ls w1.stele | wc -l)" "it is built all the same"
+hints "" "not if it is given" build --from=tar wds.tar w2.stele
+hints "" "nor of WebDataset" build --from=webdataset wds.tar w3.stele
+is 3 "$(stele ls w3.stele | wc -l)" "what is said does it"
+tar cf mixed.tar -C wds 001.jpg 002.jpg 001.cls 002.cls
+hints "members of one sample have to follow each other: 'tar --sort=name' puts them so" \
+	"members that are not next to each other" build --from=webdataset mixed.tar w5.stele
+is 1 "$status" "are refused"
+tar cf plain.tar src/a.jpg src/b.jpg wds/001.cls wds/001.jpg src/c.jpg wds/002.jpg wds/003.jpg
+hints "" "nor where a pair is the exception" build plain.tar w4.stele
+
+done_testing
