@@ -24,6 +24,17 @@ static void pass_errors(void *user, enum stele_log_level level,
 		stele_log_error(log, "%s", line);
 }
 
+/* Where nothing is verified, nothing is reported; it may be why a snapshot is not there. */
+static void warn_of_load(struct stele_device *dev, const struct stele_log *log)
+{
+	struct stele_image image;
+
+	if (stele_image_load(dev, log, &image))
+		return;
+	image.dev = NULL; /* the caller's */
+	stele_image_release(&image);
+}
+
 static int find_snapshot(const struct stele_image *image,
 			 const struct stele_target *target,
 			 const struct stele_log *log, uint32_t *index)
@@ -33,6 +44,8 @@ static int find_snapshot(const struct stele_image *image,
 
 	if (ret == -ENOENT && target->mapped)
 		return stele_target_gone(target, log);
+	if (ret == -ENOENT)
+		warn_of_load(image->dev, log);
 	return ret < 0 ? stele_snapshot_log_choice(image, ret) : 0;
 }
 
@@ -56,7 +69,7 @@ static int load(struct stele_device *dev, const struct stele_log *log,
 /* Return: as stele_verify(); -EAGAIN: somebody has committed meanwhile. */
 static int verify_once(struct stele_device *dev,
 		       const struct stele_target *target,
-		       const struct stele_log *log,
+		       const struct stele_log *log, const struct stele_log *errors,
 		       const struct stele_verify_opts *opts,
 		       struct stele_verify_report *report)
 {
@@ -66,7 +79,7 @@ static int verify_once(struct stele_device *dev,
 	int ret;
 
 	memset(report, 0, sizeof(*report));
-	ret = load(dev, log, opts, &image, report);
+	ret = load(dev, errors, opts, &image, report);
 	if (ret)
 		return ret;
 	if (one)
@@ -89,7 +102,7 @@ static int verify_device(struct stele_device *dev,
 	int ret = -EAGAIN;
 
 	for (unsigned int i = 0; i < STELE_LOAD_TRIES && ret == -EAGAIN; i++)
-		ret = verify_once(dev, target, &errors, opts, report);
+		ret = verify_once(dev, target, log, &errors, opts, report);
 	if (ret == -EAGAIN) {
 		stele_log_error(log, "the image is changed faster than it can "
 				     "be checked");

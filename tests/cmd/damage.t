@@ -315,4 +315,19 @@ for field in $((4096 + 0xd0)) $((8192 + 0xd0)); do
 done
 lost 3 "without a catalog" 3 "no sound catalog"
 
+# ---- a snapshot that an older generation does not have ----
+
+cp "$tmp/good" "$tmp/older"
+must stele snapshot create "$tmp/older@v2" --base=v1
+for block in 1 256 511; do # both copies of slot 0, and the witness
+	dd if=/dev/zero of="$tmp/older" bs=4096 seek=$block count=1 conv=notrunc status=none
+done
+for verb in verify ls; do
+	run stele $verb "$tmp/older@v2"
+	is "1 2" "$status $(grep -c "warning: superblock copy [02] .* cannot be used" <<<"$err")" \
+		"$verb: what is wrong with the newer generation is said" || diag "$err"
+	ok "$verb: and that the snapshot is not there" \
+		grep -q "no such snapshot (available: v1)" <<<"$err"
+done
+
 done_testing
