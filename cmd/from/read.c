@@ -108,14 +108,16 @@ static int64_t read_place(struct reader *reader, uint64_t place, void *data,
 static int check_version(struct reader *reader)
 {
 	const struct from *from = reader->from;
-	const struct from_shard *shard = &from->shards[reader->index];
+	const struct from_shard *shard;
 
 	if (reader->file >= 0 && !version_holds(&reader->version, reader->file))
 		return from->opts.skip ? -ETXTBSY :
 					 from_failed(reader->from, -ETXTBSY, "cannot read '%s'",
 						     reader->path);
-	return !reader->touched || from_shard_holds(shard, reader->fd) ?
-		       0 : lost(reader, shard, -ETXTBSY);
+	if (!reader->touched)
+		return 0;
+	shard = &from->shards[reader->index];
+	return from_shard_holds(shard, reader->fd) ? 0 : lost(reader, shard, -ETXTBSY);
 }
 
 /* Its bytes, or what says where they are, were read while the shard changed? */

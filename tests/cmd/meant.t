@@ -38,8 +38,8 @@ ok "and nothing was made" test ! -e new.stele -a ! -e out
 # ---- a table that is a manifest ----
 
 printf 'path,label\nsrc/a.jpg,cat\nsrc/b.jpg,dog\n' >m.csv
-hints "the column 'path' names files, and the samples are only rows: --from=manifest takes the files" \
-	"a CSV whose column names files" build m.csv m1.stele
+hints "the column 'path' names files, and the samples are only rows: --from=manifest takes the \
+files" "a CSV whose column names files" build m.csv m1.stele
 is "0 2" "$status $(stele ls m1.stele | wc -l)" "it is built all the same"
 hints "" "not if its format is given" build --from=csv m.csv m2.stele
 hints "" "nor of a manifest" build --from=manifest m.csv m3.stele

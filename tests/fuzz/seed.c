@@ -268,6 +268,7 @@ static void write_sources(void)
 		"{'descr': '<f2', 'fortran_order': False, 'shape': (8,), }"};
 
 	write_family("csv", 'k', (uint8_t *)csv + 1, strlen(csv) - 1, 0, 3);
+	write_seed("csv", "copied", 'a', "\n\"b\"\"c\"\n", 9); /* nothing is read again */
 	write_family("recordio", rec[0], rec + 1, sizeof(rec) - 2, 3, 5);
 	write_family("ffrecord", ffr[0], ffr + 1, sizeof(ffr) - 2, 3, 2);
 	write_family("jsonl", '{', (uint8_t *)json + 1, strlen(json) - 1, 0, 5);
