@@ -53,6 +53,20 @@ static int source_tick(void *user)
 	return 0;
 }
 
+/* As the library hands them to open(). */
+static void source_begin(const struct stele_schema *schema, uint64_t size,
+			 union stele_value *values)
+{
+	uint32_t i = 0;
+
+	memset(values, 0, STELE_FIELDS_MAX * sizeof(*values));
+	while (i < schema->count && (schema->fields[i].type == STELE_TYPE_I64 ||
+				     schema->fields[i].type == STELE_TYPE_F64))
+		i++;
+	if (i < schema->count)
+		values[i].size = size;
+}
+
 /* Sizes are those of the fields. */
 static void source_read(const struct stele_source_ops *ops, struct from *from,
 			const struct stele_schema *schema, const struct source_seen *seen)
@@ -68,6 +82,7 @@ static void source_read(const struct stele_source_ops *ops, struct from *from,
 		uint64_t at = 0, sum = 0;
 		int64_t got = 1;
 
+		source_begin(schema, entry->data_size, values);
 		if (ops->open && ops->open(reader, entry, values))
 			continue;
 		for (uint32_t k = 0; ops->open && k < schema->count; k++)
