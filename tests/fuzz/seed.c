@@ -255,7 +255,8 @@ static void write_sources(void)
 		"\0\0\0\0\0\0\0\0\0\0\0\x3f""data\x0a\x23\xd7\xce\x1c\0\0\x20\0\0\0\0"
 		"\0\0\0\x40\x09\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0headdata"
 		"\x0a\x23\xd7\xce\5\0\0\x60tailx\0\0\0";
-	static uint8_t ffr[] = "\0\0\0\0\2\0\0\0\0\0\0\0\xa3\x82\x82\xed\0\0\0\0"
+	/* The target itself computes the header's checksum. */
+	static uint8_t ffr[] = "\0\0\0\0\2\0\0\0\0\0\0\0\xc2\x41\x24\x35\x61\xe1\xc4\x0c"
 			       "\x24\0\0\0\0\0\0\0\x27\0\0\0\0\0\0\0abcdef";
 	static char json[] =
 		"{\"key\": \"a\", \"n\": 1, \"l\": [1, 2.5], \"label\": \"x\", \"o\": {}}\n"
