@@ -46,7 +46,7 @@ int arrays_found(struct arrays *arrays, uint64_t chosen)
 		const size_t size = strcspn(at, ",");
 
 		if (!(chosen & bit))
-			return from_misuse(arrays->scan->from, "no array '%.*s' in '%s'",
+			return from_refused(arrays->scan->from, -EINVAL, "no array '%.*s' in '%s'",
 					   (int)size, at, arrays->scan->shard->name);
 		at = at[size] ? at + size + 1 : NULL;
 	}

@@ -156,7 +156,7 @@ static int guarded(struct lmdb *lmdb, lmdb_fn fn)
 static int failed(struct from_scan *scan, uint64_t offset, int error)
 {
 	if (error == MDB_NOTFOUND)
-		return from_misuse(scan->from, "no database '%s' in '%s'",
+		return from_refused(scan->from, -EINVAL, "no database '%s' in '%s'",
 				   scan->from->opts.database, scan->shard->name);
 	if (error > 0)
 		return from_cannot_read(scan, -error);

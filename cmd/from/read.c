@@ -195,8 +195,15 @@ static int record_ops_schema(void *user, const struct stele_schema *base,
 			     struct stele_schema *out)
 {
 	struct from *from = user;
-	int ret = record_schema(&from->fields, base, out);
+	const char *name = "";
+	int ret = record_schema(&from->fields, base, from_groups(from), out, &name);
 
+	if (ret == -ENOENT)
+		return from_refused(from, -EOPNOTSUPP, "field '%s' of the snapshot is not in the "
+				    "source", name);
+	if (ret == -EOPNOTSUPP)
+		return from_refused(from, ret, "field '%s' has numbers in the source, and class "
+				    "names in the snapshot: they would mean something else", name);
 	return ret ? from_failed(from, ret, "cannot take the fields") : 0;
 }
 

@@ -399,37 +399,62 @@ static void fit_list(struct record_field *field, const struct stele_field *base)
 		own->dtype = base->dtype;
 }
 
+/* Where the base has names, numbers are names, too: not those of its classes. */
+static int fit_class(struct record_field *field, const struct stele_field *base)
+{
+	if (!base->name_count || field->texts)
+		return 0;
+	if (field->family != RECORD_FAMILY_CLASS)
+		return -EOPNOTSUPP;
+	if (field->names_lost)
+		return -EOVERFLOW;
+	field->texts = true;
+	field->field.type = STELE_TYPE_I64;
+	return field->name_count ? sort_names(field) : 0;
+}
+
 /* First those of the base, in its order; the library refuses what it lacks. */
-static void take_base(struct record_fields *fields, const struct stele_schema *base,
-		      bool taken[STELE_FIELDS_MAX])
+static int take_base(struct record_fields *fields, const struct stele_schema *base, bool lacks,
+		     bool taken[STELE_FIELDS_MAX], const char **name)
 {
 	const char *at = base ? (const char *)base->fields : NULL;
 
 	for (uint32_t i = 0; at && i < base->count && i < STELE_FIELDS_MAX; i++) {
 		struct stele_field *out = &fields->schema[fields->schema_count];
-		int number;
+		int number, ret;
 
 		memcpy(out, at + i * base->fields->size, sizeof(*out));
-		out->names = NULL;
-		out->name_count = 0;
 		number = find(fields, out->name);
+		*name = out->name;
+		if (number < 0 && !lacks)
+			return -ENOENT;
 		if (number >= 0) {
 			fit_list(&fields->list[number], out);
+			ret = fit_class(&fields->list[number], out);
+			if (ret)
+				return ret;
 			*out = fields->list[number].field;
 			fields->index[number] = fields->schema_count;
 			taken[number] = true;
+		} else {
+			out->names = NULL;
+			out->name_count = 0;
 		}
 		fields->schema_count++;
 	}
+	return 0;
 }
 
-int record_schema(struct record_fields *fields, const struct stele_schema *base,
-		  struct stele_schema *out)
+int record_schema(struct record_fields *fields, const struct stele_schema *base, bool lacks,
+		  struct stele_schema *out, const char **name)
 {
 	bool taken[STELE_FIELDS_MAX] = {false};
+	int ret;
 
 	fields->schema_count = 0;
-	take_base(fields, base, taken);
+	ret = take_base(fields, base, lacks || !fields->samples, taken, name);
+	if (ret)
+		return ret;
 	for (uint32_t i = 0; i < fields->count; i++) {
 		if (taken[i])
 			continue;

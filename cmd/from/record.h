@@ -158,8 +158,12 @@ int record_load(const struct store *index, const struct record_fields *fields,
 /* For open() and read(): values by the schema, and where the bytes are, in its order. */
 void record_values(const struct record_fields *fields, const struct record *record,
 		   union stele_value *values, struct record_piece pieces[STELE_FIELDS_MAX]);
-/* As the source's schema(). Return: 0; -EOVERFLOW. */
-int record_schema(struct record_fields *fields, const struct stele_schema *base,
-		  struct stele_schema *out);
+/*
+ * As the source's schema(). `lacks`: samples may all lack a field that the base has. Return: 0;
+ * -ENOMEM; -EOVERFLOW; of the field *name -ENOENT: it is in the base, but in no sample;
+ * -EOPNOTSUPP: it has numbers, but the base class names.
+ */
+int record_schema(struct record_fields *fields, const struct stele_schema *base, bool lacks,
+		  struct stele_schema *out, const char **name);
 
 #endif

@@ -64,7 +64,8 @@ static int misuse_column(struct from *from, const char *name)
 	char list[512];
 
 	list_columns(from, list, sizeof(list));
-	return from_misuse(from, "no column '%s' in '%s'%s", name, from->shards[0].name, list);
+	return from_refused(from, -EINVAL, "no column '%s' in '%s'%s", name,
+			    from->shards[0].name, list);
 }
 
 int row_no_column(struct from_scan *scan, uint64_t offset, const char *name)

@@ -54,7 +54,7 @@ int from_failed(struct from *from, int error, const char *format, ...)
 	return error;
 }
 
-int from_misuse(struct from *from, const char *format, ...)
+int from_refused(struct from *from, int error, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -62,8 +62,8 @@ int from_misuse(struct from *from, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	complain(from, -EINVAL, text);
-	return -EINVAL;
+	complain(from, error, text);
+	return error;
 }
 
 int from_spare(struct from *from, const char *path, const struct stat *st)
@@ -73,8 +73,8 @@ int from_spare(struct from *from, const char *path, const struct stat *st)
 	from_span_find(st, &span);
 	if (!from_span_overlaps(&span, &from->target))
 		return 0;
-	return from_misuse(from, "'%s' is a file of the source, which the image would replace",
-			   path);
+	return from_refused(from, -EINVAL,
+			    "'%s' is a file of the source, which the image would replace", path);
 }
 
 static int cannot_keep(struct from *from, int error)

@@ -169,9 +169,12 @@ int from_cannot_read(struct from_scan *scan, int error);
 int from_failed(struct from *from, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* It is an option that names what the source does not have. Return: -EINVAL (said). */
-int from_misuse(struct from *from, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/*
+ * What it has is not what an option names (-EINVAL), or does not fit what it is appended to.
+ * Return: `error`.
+ */
+int from_refused(struct from *from, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* ---- for the source -------------------------------------------------------- */
 

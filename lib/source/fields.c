@@ -180,6 +180,11 @@ static int take_names(struct taking *t, uint32_t index,
 
 	if (!most)
 		return 0;
+	if (known && !known->count) {
+		stele_log_error(t->log, "field '%s' has numbers in the snapshot, and class names "
+				"in the source: they would mean something else", field->name);
+		return -EOPNOTSUPP;
+	}
 	if (most > STELE_NAMES_SIZE_MAX) {
 		stele_log_error(t->log, "class names take more than 16 MiB");
 		return -EOVERFLOW;
