@@ -156,8 +156,18 @@ unsigned int stele_copies_witness(uint64_t mirror_offset)
 /* What the places for witnesses have, whether it counts or not. */
 struct found {
 	uint64_t generation[STELE_WITNESSES]; /* 0: none */
-	bool blank[STELE_WITNESSES]; /* zeros, as before the first commit */
+	bool blank[STELE_WITNESSES]; /* zeros, as before the second commit */
 };
+
+/* The second commit has a mirror of its catalog written there, before its witness. */
+static bool has_catalog(struct stele_device *dev, uint64_t target_size, uint64_t place,
+			struct stele_disk_block *block)
+{
+	return range_ok(place, STELE_BLOCK_SIZE, target_size) &&
+	       stele_device_read(dev, block, place, STELE_BLOCK_SIZE) == 0 &&
+	       !stele_block_check(block, STELE_BLOCK_CATALOG, place, STELE_OWNER_ANY, NULL) &&
+	       le64_get(block->owner) > 1;
+}
 
 static void read_witnesses(struct stele_device *dev, uint64_t target_size, void *block,
 			   struct stele_copies *copies, struct found *found)
@@ -169,7 +179,9 @@ static void read_witnesses(struct stele_device *dev, uint64_t target_size, void 
 		read_copy(dev, target_size, block, copy);
 		found->generation[i] = copy->error ? 0 : copy->sb.generation;
 		found->blank[i] = copy->error == -EMEDIUMTYPE &&
-				  bytes_zero(block, STELE_BLOCK_SIZE);
+				  bytes_zero(block, STELE_BLOCK_SIZE) &&
+				  !((is_lost(copies, 0) || is_lost(copies, 1)) &&
+				    has_catalog(dev, target_size, places[i], block));
 		if (copy->error || counts(copies, &copy->sb))
 			continue;
 		copy->error = -EMEDIUMTYPE;

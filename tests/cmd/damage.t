@@ -330,4 +330,16 @@ for verb in verify ls; do
 		grep -q "no such snapshot (available: v1)" <<<"$err"
 done
 
+run stele append -q "$tmp/src" "$tmp/older@v3"
+is 1 "$status" "no writer goes on from there"
+ok "for a generation may be lost" grep -q "generation 2 may have been published" <<<"$err" ||
+	diag "$err"
+ok "though its witness is gone, too" stele repair --choose=1 "$tmp/older"
+cp "$tmp/good" "$tmp/first"
+for block in 1 256; do
+	dd if=/dev/zero of="$tmp/first" bs=4096 seek=$block count=1 conv=notrunc status=none
+done
+run stele snapshot create "$tmp/first@v2" --base=v1
+is 0 "$status" "of a first generation nothing is lost" || diag "$err"
+
 done_testing
