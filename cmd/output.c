@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "loops.h"
 
 /* Where the mark of an earlier output is looked for, in bytes. */
 #define MARK_WITHIN 512
@@ -101,10 +102,23 @@ static bool is_block_device(const char *path)
 	return stat(path, &st) == 0 && S_ISBLK(st.st_mode);
 }
 
+static int spare_backing(const char *verb, const char *path)
+{
+	struct stat st;
+	const char *loop = stat(path, &st) < 0 ? NULL : loops_over(&st);
+
+	if (!loop)
+		return 0;
+	cmd_message("cannot %s '%s': it is under loop device '%s'", verb, path, loop);
+	cmd_hint("give the file another name; one that is not needed is to be unmounted, and "
+		 "detached with 'losetup -d', first");
+	return -EEXIST;
+}
+
 int output_spare(const char *verb, const char *path)
 {
 	if (!is_block_device(path) && !output_holds_image(path))
-		return 0;
+		return spare_backing(verb, path);
 	cmd_message("cannot %s '%s': " OUTPUT_SPARED, verb, path);
 	cmd_hint("give the file another name; an image that is not needed has to be removed "
 		 "first");

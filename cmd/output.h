@@ -19,7 +19,8 @@
 int output_check(const char *path, const char *mark);
 #define OUTPUT_SPARED "it is a block device, or holds an image"
 /*
- * What holds an image, even a damaged one, is replaced by no file, and neither is a block device.
+ * What holds an image, even a damaged one, is replaced by no file, and neither is a block device,
+ * nor a file that a loop device is over: what is read may lie there, or what is mounted.
  * `verb`: what cannot be done with it. Return: 0; -EEXIST (said).
  */
 int output_spare(const char *verb, const char *path);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "loops.h"
 #include "output.h"
 #include "text.h"
 
@@ -179,8 +180,8 @@ static int create_nameless(struct tree_part *part)
 
 #define IMAGE_SIZE_MIN (INT64_C(2) << 20) /* no image is smaller: they need no look */
 
-/* Is there something that no file replaces? */
-static bool is_spared(const struct tree *tree, const char *base)
+/* Is there something that no file replaces? Return: 0; -ETXTBSY; -EBUSY. */
+static int check_spared(const struct tree *tree, const char *base)
 {
 	char name[32];
 	struct stat st;
@@ -188,16 +189,18 @@ static bool is_spared(const struct tree *tree, const char *base)
 	int fd;
 
 	if (fstatat(tree->dir, base, &st, AT_SYMLINK_NOFOLLOW))
-		return false;
+		return 0;
+	if (S_ISREG(st.st_mode) && loops_over(&st))
+		return -EBUSY;
 	if (!S_ISREG(st.st_mode) || st.st_size < IMAGE_SIZE_MIN)
-		return S_ISBLK(st.st_mode);
+		return S_ISBLK(st.st_mode) ? -ETXTBSY : 0;
 	fd = open_beneath(tree->dir, base, O_RDONLY | O_NONBLOCK, 0);
 	if (fd < 0)
-		return false;
+		return 0;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	image = output_holds_image(name);
 	close(fd);
-	return image;
+	return image ? -ETXTBSY : 0;
 }
 
 int tree_part_create(struct tree *tree, const char *path, unsigned int how,
@@ -211,8 +214,8 @@ int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 	if (!error && (how & TREE_LOOK) &&
 	    fstatat(tree->dir, part->base, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		error = -EEXIST;
-	if (!error && (how & TREE_SPARE) && is_spared(tree, part->base))
-		error = -ETXTBSY;
+	if (!error && (how & TREE_SPARE))
+		error = check_spared(tree, part->base);
 	return error ? error : create_nameless(part);
 }
 

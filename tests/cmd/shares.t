@@ -160,4 +160,27 @@ for target in "$mounted@v2" "$beside@v3"; do
 done
 run stele verify "$beside"
 is 0 "$status" "appended to through both: it is sound"
+
+# What an export or extraction replaces may be the file that it is read from, or that is mounted.
+mkdir "$tmp/here" "$tmp/disks"
+truncate -s 12M "$tmp/here/disk.img"
+head -c 3M /dev/urandom >"$tmp/disks/disk.img"
+echo other >"$tmp/disks/other"
+under=$(over "$tmp/here/disk.img" -o 2M) && cleanup losetup -d "$under"
+must stele build -q "$tmp/disks" "$under"
+before=$(sum "$tmp/here/disk.img")
+run stele export -f "$under" "$tmp/here/disk.img"
+is "1 stele: cannot replace '$tmp/here/disk.img': it is under loop device '${under##*/}'" \
+	"$status $(sed -n 1p <<<"$err")" "export -f: what it reads from stays"
+run stele export -f --to=tfrecord "$image" "$tmp/here/disk.img"
+is 1 "$status" "whatever it reads, and writes"
+run stele extract -f "$under" "$tmp/here"
+is 1 "$status" "extract -f: likewise"
+ok "and says why" grep -q "'disk.img': it is in use: a loop device is over it" <<<"$err" ||
+	diag "$err"
+is other "$(cat "$tmp/here/other")" "the others are written"
+is "$before" "$(sum "$tmp/here/disk.img")" "the file is as it was"
+must losetup -d "$under"
+run stele export -q -f "$image" "$tmp/here/disk.img"
+is 0 "$status" "detached, the file is replaced" || diag "$err"
 done_testing
