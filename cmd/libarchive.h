@@ -27,10 +27,13 @@
 	X(archive_entry_size) \
 	X(archive_entry_size_is_set) \
 	X(archive_entry_sparse_count) \
+	X(archive_entry_sparse_next) \
+	X(archive_entry_sparse_reset) \
 	X(archive_errno) \
 	X(archive_error_string) \
 	X(archive_filter_bytes) \
 	X(archive_read_data) \
+	X(archive_read_data_block) \
 	X(archive_read_free) \
 	X(archive_read_header_position) \
 	X(archive_read_new) \

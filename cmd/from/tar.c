@@ -6,7 +6,7 @@
  * what is decomposed on the way; in that of "C", which knows ASCII alone, it gives up and
  * leaves the bytes as they are. What lies behind the header of a member in a plain archive is
  * noted, not read; only of a sparse member, which has other bytes than it says, is everything
- * copied.
+ * copied. Its map says where they belong; libarchive makes a hole of what they do not reach.
  */
 #include "from/tar.h"
 
@@ -42,6 +42,16 @@ bool from_tar_detect(const uint8_t *data, size_t size)
 	return sum == said;
 }
 
+/* Where in a sparse member its reader is. */
+struct sparse {
+	const uint8_t *data; /* of the extent that was handed over last */
+	size_t left;	     /* of it */
+	uint64_t at, next;   /* read so far; where `data` belongs */
+	uint64_t size;	     /* of the member */
+	uint64_t missing;    /* bytes of the map that were not handed over yet */
+	bool end;
+};
+
 /* libarchive's reader of tar, over bytes that are decompressed. */
 struct tar_reader {
 	struct input *input;
@@ -50,6 +60,8 @@ struct tar_reader {
 	uint8_t *buffer;
 	uint64_t at;  /* bytes that were handed over or skipped */
 	size_t given; /* of the buffer */
+	struct sparse sparse; /* of the current member, if it is */
+	uint64_t begin, end; /* of the last member: its header; the next one (0: unknown) */
 	uint64_t stem; /* hash of the last member's path without its endings */
 	uint64_t members, shared; /* how many; those that have the last one's */
 };
@@ -121,14 +133,91 @@ static int archive_damaged(struct from_scan *scan, uint64_t offset,
 	return from_damaged(scan, offset, "%s", libarchive_why(archive));
 }
 
+static int refuse_map(struct archive *archive, const char *why)
+{
+	libarchive.archive_set_error(archive, EIO, "%s", why);
+	return ARCHIVE_FAILED;
+}
+
+/* The map, as far as libarchive understands it: what is stored has these bytes at least. */
+static void begin_sparse(struct sparse *sparse, struct archive_entry *entry, uint64_t size)
+{
+	la_int64_t offset, extent;
+
+	*sparse = (struct sparse){.size = size};
+	libarchive.archive_entry_sparse_reset(entry);
+	while (libarchive.archive_entry_sparse_next(entry, &offset, &extent) == ARCHIVE_OK)
+		sparse->missing += (uint64_t)extent;
+}
+
+/* Return: ARCHIVE_OK, also at the end; ARCHIVE_FATAL and the like. */
+static int next_extent(struct archive *archive, struct sparse *sparse)
+{
+	const void *data;
+	la_int64_t offset;
+	int ret = libarchive.archive_read_data_block(archive, &data, &sparse->left, &offset);
+
+	if (ret == ARCHIVE_EOF) {
+		sparse->end = true;
+		sparse->next = sparse->size;
+		sparse->left = 0;
+		return sparse->missing ? refuse_map(archive, "fewer bytes are stored than its "
+							     "map of holes says") : ARCHIVE_OK;
+	}
+	if (ret != ARCHIVE_OK)
+		return ret;
+	if (offset < 0 || (uint64_t)offset < sparse->at || (uint64_t)offset > sparse->size ||
+	    sparse->left > sparse->size - (uint64_t)offset)
+		return refuse_map(archive, "its map of holes is out of order");
+	sparse->data = data;
+	sparse->next = (uint64_t)offset;
+	sparse->missing -= sparse->left < sparse->missing ? sparse->left : sparse->missing;
+	return ARCHIVE_OK;
+}
+
+/* Like archive_read_data(), which fills in what is not there, and no hole at the end. */
+static la_ssize_t read_sparse(struct archive *archive, struct sparse *sparse, void *data,
+			      size_t size)
+{
+	uint64_t hole;
+	int ret = ARCHIVE_OK;
+
+	while (ret == ARCHIVE_OK && !sparse->left && sparse->at == sparse->next && !sparse->end)
+		ret = next_extent(archive, sparse);
+	if (ret != ARCHIVE_OK)
+		return ret;
+	hole = sparse->next - sparse->at;
+	if (hole) {
+		size = hole < size ? (size_t)hole : size;
+		memset(data, 0, size);
+	} else {
+		size = sparse->left < size ? sparse->left : size;
+		memcpy(data, sparse->data, size);
+		sparse->data += size;
+		sparse->left -= size;
+		sparse->next += size;
+	}
+	sparse->at += size;
+	return (la_ssize_t)size;
+}
+
+static la_ssize_t read_data(struct from_scan *scan, const struct tar_member *member, void *data,
+			    size_t size)
+{
+	struct tar_reader *tar = scan->reader;
+
+	return member->sparse ? read_sparse(tar->archive, &tar->sparse, data, size) :
+				libarchive.archive_read_data(tar->archive, data, size);
+}
+
 /* Return: 0; ARCHIVE_FATAL and the like; -EILSEQ; negative errno (said). */
-static int copy(struct from_scan *scan, uint8_t *data, bool text, int *said)
+static int copy(struct from_scan *scan, const struct tar_member *member, uint8_t *data,
+		bool text, int *said)
 {
 	size_t rest = 0; /* of a character */
 	la_ssize_t got;
 
-	while ((got = libarchive.archive_read_data(scan->reader->archive, data + rest,
-						   COPY_SIZE - rest)) > 0) {
+	while ((got = read_data(scan, member, data + rest, COPY_SIZE - rest)) > 0) {
 		const size_t size = rest + (size_t)got;
 		size_t valid;
 
@@ -146,21 +235,6 @@ static int copy(struct from_scan *scan, uint8_t *data, bool text, int *said)
 	return got < 0 ? (int)got : rest ? -EILSEQ : 0;
 }
 
-/* libarchive hands out the holes between data, but not a file that is a single hole. */
-static int append_hole(struct from_scan *scan, uint8_t *data, uint64_t size)
-{
-	int said = 0;
-
-	memset(data, 0, COPY_SIZE);
-	while (size && !said) {
-		const size_t some = size < COPY_SIZE ? (size_t)size : COPY_SIZE;
-
-		said = from_append(scan, data, some);
-		size -= some;
-	}
-	return said;
-}
-
 int tar_member_copy(struct from_scan *scan, struct tar_member *member, bool text)
 {
 	struct store *store = &scan->from->store;
@@ -173,9 +247,7 @@ int tar_member_copy(struct from_scan *scan, struct tar_member *member, bool text
 		return -ENOMEM;
 	said = from_store(scan, member->offset, &member->place);
 	begin = store->size;
-	ret = said ? said : copy(scan, data, text, &said);
-	if (!ret && member->sparse && store->size == begin)
-		said = append_hole(scan, data, member->size);
+	ret = said ? said : copy(scan, member, data, text, &said);
 	free(data);
 	if (said || (!ret && store->size - begin == member->size))
 		return said;
@@ -194,8 +266,7 @@ int tar_member_keep(struct from_scan *scan, struct tar_member *member)
 int64_t tar_member_read(struct from_scan *scan, struct tar_member *member,
 			void *data, size_t size)
 {
-	la_ssize_t got = libarchive.archive_read_data(scan->reader->archive, data,
-						      size);
+	la_ssize_t got = read_data(scan, member, data, size);
 	int ret;
 
 	if (got >= 0)
@@ -232,6 +303,8 @@ static int take_file(struct from_scan *scan, struct archive_entry *entry,
 				    member->path);
 	member->size = (uint64_t)size;
 	member->sparse = libarchive.archive_entry_sparse_count(entry) > 0;
+	if (member->sparse)
+		begin_sparse(&scan->reader->sparse, entry, member->size);
 	if (!from_is_plain(scan) || member->sparse)
 		return fn(scan, member);
 	if (begin > scan->shard->size || member->size > scan->shard->size - begin)
@@ -240,6 +313,8 @@ static int take_file(struct from_scan *scan, struct archive_entry *entry,
 				    " bytes, and not all of them are there",
 				    member->path, member->size);
 	member->place = from_place(scan, begin);
+	scan->reader->begin = member->offset;
+	scan->reader->end = begin + (member->size + BLOCK_SIZE - 1) / BLOCK_SIZE * BLOCK_SIZE;
 	return fn(scan, member);
 }
 
@@ -327,6 +402,22 @@ static bool is_malformed(struct archive *archive)
 	return why && strcasestr(why, "malformed");
 }
 
+/*
+ * A sparse member whose map is a single extent, all of it, looks like any other, and may be
+ * stored as less. Its sample was handed on, and cannot be left out.
+ */
+static int check_stored(struct from_scan *scan, uint64_t offset)
+{
+	struct tar_reader *tar = scan->reader;
+	const uint64_t end = tar->end;
+
+	tar->end = 0;
+	if (!end || offset == end)
+		return 0;
+	return from_failed(scan->from, -EBADMSG, "'%s' at byte %" PRIu64 ": the member does not "
+			   "end where its size says", scan->shard->name, tar->begin);
+}
+
 static int read_members(struct from_scan *scan, tar_member_fn fn)
 {
 	struct archive *archive = scan->reader->archive;
@@ -338,6 +429,9 @@ static int read_members(struct from_scan *scan, tar_member_fn fn)
 		int got = libarchive.archive_read_next_header(archive, &entry);
 
 		offset = header_position(scan);
+		ret = got == ARCHIVE_FATAL ? 0 : check_stored(scan, offset);
+		if (ret)
+			break;
 		if (got == ARCHIVE_EOF)
 			return check_end(scan);
 		if (got == ARCHIVE_OK || (got == ARCHIVE_WARN && !is_malformed(archive))) {

@@ -77,6 +77,75 @@ for format in gnu posix; do
 done
 : >"$src/train/dog/0.jpg"
 
+# lowered BYTES: the first member with data of y.tar is stored as so much less, as its header says
+lowered() {
+	python3 - "$tmp/y.tar" "$1" <<'END'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = 0
+while data[at + 156:at + 157] in b"xgL": # with bytes of their own
+    at += 512 + (int(data[at + 124:at + 135], 8) + 511) // 512 * 512
+size = int(data[at + 124:at + 135], 8) - int(sys.argv[2])
+data[at + 124:at + 136] = b"%011o\0" % size
+data[at + 148:at + 156] = b" " * 8
+data[at + 148:at + 156] = b"%06o\0 " % sum(data[at:at + 512])
+open(sys.argv[1], "wb").write(data)
+END
+}
+mkdir "$tmp/holes"
+for ((i = 0; i < 4; i++)); do
+	head -c 4096 /dev/zero | tr '\0' "$i" |
+		dd of="$tmp/holes/x" bs=4096 seek=$((i * 16)) conv=notrunc status=none
+done
+truncate -s 300K "$tmp/holes/x"
+for format in gnu pax/0.0 pax/0.1 pax/1.0; do
+	version=${format#gnu}
+	for less in 0 100 4096; do
+		must tar -C "$tmp/holes" --format="${format%/*}" \
+			${version:+"--sparse-version=${version#pax/}"} -Scf "$tmp/y.tar" x
+		must lowered $less
+		built "$tmp/y.tar"
+		[ $less = 0 ] || damaged "'x': fewer bytes are stored than its map of holes says" \
+			"sparse, $format, $less bytes less"
+		[ $less != 0 ] || ok "sparse, $format: with a hole at its end" \
+			cmp "$tmp/holes/x" <(stele cat "$image" x)
+	done
+done
+# mapped STORED SIZE [OFFSET BYTES]...: y.tar has x, so large, with this map, and y
+mapped() {
+	must python3 - "$tmp/y.tar" "$@" <<'END'
+import sys
+def header(name, size, kind, real=0, extents=()):
+    h = bytearray(512)
+    h[:1], h[100:108], h[156:157], h[257:265] = name, b"0000644\0", kind, b"ustar  \0"
+    h[124:136], h[136:148] = b"%011o\0" % size, b"%011o\0" % 0
+    for i, number in enumerate(extents):
+        h[386 + i * 12:398 + i * 12] = b"%011o\0" % number
+    if real:
+        h[483:495] = b"%011o\0" % real
+    h[148:156] = b" " * 8
+    h[148:156] = b"%06o\0 " % sum(h)
+    return bytes(h)
+stored, size, *extents = map(int, sys.argv[2:])
+open(sys.argv[1], "wb").write(header(b"x", stored, b"S", size, extents) + b"A" * stored +
+                              header(b"y", 4096, b"0") + b"B" * 4096 + bytes(1024))
+END
+}
+mapped 8192 16384 0 4096 8192 4096
+built "$tmp/y.tar"
+is "0 8192" "$status $(stele cat "$image" x | tr -d '\0' | wc -c)" "sparse, by hand: is built"
+mapped 8192 16384 8192 4096 0 4096
+built "$tmp/y.tar"
+damaged "'x': its map of holes is out of order" "sparse, backwards"
+mapped 8192 8192 0 4096 6144 4096
+built "$tmp/y.tar"
+damaged "'x': its map of holes is out of order" "sparse, beyond its end"
+mapped 4096 8192 0 8192
+for option in "" --on-error=skip; do # it looks like one without holes, and was handed on
+	built $option "$tmp/y.tar"
+	damaged "at byte 0: the member does not end where its size says" "sparse, no hole $option"
+done
+
 loop_new 16M
 must dd if="$tmp/x.tar" of="$loop" conv=notrunc,fsync status=none
 built "$loop"
