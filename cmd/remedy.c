@@ -44,6 +44,7 @@
 #define LOST_CATALOG                                                         \
 	"without a catalog no snapshot can be found: copy the image from "  \
 	"elsewhere, or run 'stele build --force' again"
+#define OTHER_BYTES  "choose another target: 'losetup -l' and 'lsblk' show what devices are over"
 #define CHOOSE_OTHER "'stele repair -n' shows which branches can be chosen"
 #define ELSEWHERE "name the device that the image was built on; once that is given up, "
 #define LOOK_FIRST                                                           \
@@ -260,6 +261,8 @@ static const struct {
 	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
 	{-EMEDIUMTYPE, NULL, "a partition table", "'lsblk' lists the partitions of a disk"},
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},
+	{-EINVAL, " copy ", "itself, or overlaps it", OTHER_BYTES},
+	{-EINVAL, " build append from ", "shares bytes with ", OTHER_BYTES},
 	{-EINVAL, " copy ", "is the source itself",
 	 "'stele snapshot create TARGET@NEW --base=OLD' names the samples of a snapshot anew"},
 	{-EINVAL, " build from ", "is a file of the source", "give the image a name of its own"},

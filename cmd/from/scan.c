@@ -73,6 +73,9 @@ int from_spare(struct from *from, const char *path, const struct stat *st)
 	from_span_find(st, &span);
 	if (!from_span_overlaps(&span, &from->target))
 		return 0;
+	if (S_ISBLK(st->st_mode) || S_ISBLK(from->target.levels[0].st.st_mode))
+		return from_refused(from, -EINVAL, "'%s' is of the source, and shares bytes with "
+				    "'%s', which would be written to", path, from->opts.target);
 	return from_refused(from, -EINVAL,
 			    "'%s' is a file of the source, which the image would replace", path);
 }

@@ -356,8 +356,9 @@ static int check_source(const struct stele_claim *claim)
 	ret = stele_guard_signatures(claim->dev, NULL, NULL);
 	if (ret != -EEXIST && claim->regular)
 		return 0;
-	stele_log_error(&claim->log, "'%s' is a file of the source, which the image would replace",
-			claim->path);
+	stele_log_error(&claim->log, "'%s' %s a file of the source, which the image would %s",
+			claim->path, claim->regular ? "is" : "shares bytes with",
+			claim->regular ? "replace" : "overwrite");
 	return -EINVAL;
 }
 

@@ -55,6 +55,7 @@ for force in "" -f; do
 	refused "is the source itself, or overlaps it" "$tmp/disk" copy $force "$other" "$cut"
 	refused "is the source itself, or overlaps it" "$tmp/disk" copy $force "$one" "$tmp/disk"
 done
+ok "what helps" grep -q "^hint: choose another target" <<<"$err" || diag "$err"
 run stele verify "$one"
 is 0 "$status" "the first part is sound"
 
@@ -103,10 +104,14 @@ if addpart "$whole" 1 8192 40960 && addpart "$whole" 2 49152 40960; then
 	# An archive on one of them.
 	must tar -C "$tmp/src" -cf "$first" train/cats/1.jpg train/dogs/1.jpg
 	for target in "$first" "$whole" "$twin" "$range"; do
-		refused "is a file of the source" "$tmp/parted" \
+		refused "'$first' is of the source, and shares bytes with '$target'" "$tmp/parted" \
 			build -f --from=tar "$first" "$target"
+		ok "$target: what helps" grep -q "^hint: choose another target" <<<"$err"
 	done
-	refused "is a file of the source" "$tmp/parted" build -f --from=tar "$range" "$first"
+	refused "shares bytes with '$first'" "$tmp/parted" build -f --from=tar "$range" "$first"
+	run stele append --from=tar "$range" "$first@v2"
+	is "2 stele: '$range' is of the source, and shares bytes with '$first@v2', which would be "`
+		`"written to" "$status $(sed -n 1p <<<"$err")" "nor is it appended to" || diag "$err"
 	run stele build -q -f --from=tar "$first" "$second"
 	is 0 "$status" "built from one on the other" || diag "$err"
 else
@@ -120,16 +125,19 @@ tar -C "$tmp/src" -cf "$tmp/dir/x.tar" .
 truncate -s 24M "$tmp/dir/x.tar"
 tar=$(over "$tmp/dir/x.tar") && cleanup losetup -d "$tar"
 for force in "" -f; do
-	refused "is a file of the source" "$tmp/dir/x.tar" build $force "$tmp/dir/x.tar" "$tar"
-	refused "is a file of the source" "$tmp/dir/x.tar" build $force "$tmp/dir" "$tar"
+	refused "shares bytes with '$tar'" "$tmp/dir/x.tar" build $force "$tmp/dir/x.tar" "$tar"
+	refused "shares bytes with a file of the source" "$tmp/dir/x.tar" \
+		build $force "$tmp/dir" "$tar"
+	ok "$force: what helps" grep -q "^hint: choose another target" <<<"$err" || diag "$err"
 done
 
 # A partition of a loop device over it, as well.
 if addpart "$tar" 1 8 32768; then
 	cleanup delpart "$tar" 1
 	part=$(device_of "${tar##*/}p1") || bail "no node of a partition"
-	refused "is a file of the source" "$tmp/dir/x.tar" build -f "$tmp/dir/x.tar" "$part"
-	refused "is a file of the source" "$tmp/dir/x.tar" build -f "$tmp/dir" "$part"
+	refused "shares bytes with '$part'" "$tmp/dir/x.tar" build -f "$tmp/dir/x.tar" "$part"
+	refused "shares bytes with a file of the source" "$tmp/dir/x.tar" \
+		build -f "$tmp/dir" "$part"
 else
 	skip_block 1 "needs partitions on loop devices"
 fi
