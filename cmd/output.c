@@ -73,10 +73,20 @@ static int check_new(char *beside)
 	return 0;
 }
 
+/* The library says so of a disk; no function of it tells. */
+static void note_partition(void *user, enum stele_log_level level, const char *line)
+{
+	bool *found = user;
+
+	(void)level;
+	*found |= strstr(line, "an image in the partition") != NULL;
+}
+
 /* By its descriptor: a name may hold an '@', or be one that was mapped. */
 bool output_holds_image(const char *path)
 {
 	struct stele_image *image = NULL;
+	bool on_partition = false;
 	char name[32];
 	struct stat st;
 	int fd, error;
@@ -87,12 +97,13 @@ bool output_holds_image(const char *path)
 	if (fd < 0)
 		return false;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	error = stele_image_open(name, NULL, &image);
+	error = stele_image_open(name, &STELE_OPTS(stele_open_opts, .log = note_partition,
+						   .log_user = &on_partition), &image);
 	stele_image_close(image);
 	close(fd);
 	return error == 0 || error == -ENODATA || error == -EINPROGRESS ||
 	       error == -EBADMSG || error == -EUCLEAN ||
-	       error == -ENOTUNIQ || error == -EOPNOTSUPP;
+	       error == -ENOTUNIQ || error == -EOPNOTSUPP || on_partition;
 }
 
 static bool is_block_device(const char *path)

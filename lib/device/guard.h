@@ -62,8 +62,13 @@ int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,
 int stele_guard_overlaid(struct stele_device *dev, uint64_t end, const uint8_t *uuid,
 			 const struct stele_log *log);
 
-/* For a target that is no image: has it a partition table (logged), which one may be behind? */
-bool stele_guard_partitioned(struct stele_device *dev, const struct stele_log *log);
+/*
+ * Where the partitions of its partition table begin, in bytes. *table: its type; lasts.
+ * Return: how many, of `most` at most; 0: it has none, or that cannot be told.
+ */
+#define STELE_GUARD_TABLE_SIZE 16u
+unsigned int stele_guard_partitions(struct stele_device *dev, uint64_t *begins,
+				    unsigned int most, char table[STELE_GUARD_TABLE_SIZE]);
 
 /*
  * Erase every signature found, then the first 128 KiB but for [spare, spare_end), which

@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SECTOR_SIZE 512u /* of libblkid, whatever the device has */
 #define WIPE_SIZE STELE_GUARD_WIPE_SIZE
 #define ENDS_SIZE (UINT64_C(4) << 20)	/* of either end, where no descriptor is */
 /* More signatures than anything can carry: what is found still is not erased. */
@@ -263,19 +264,33 @@ int stele_guard_signatures(struct stele_device *dev, const uint8_t *uuid,
 	return rc;
 }
 
-bool stele_guard_partitioned(struct stele_device *dev, const struct stele_log *log)
+unsigned int stele_guard_partitions(struct stele_device *dev, uint64_t *begins,
+				    unsigned int most, char table[STELE_GUARD_TABLE_SIZE])
 {
-	const char *table = NULL;
+	blkid_partlist list = NULL;
+	blkid_parttable found;
 	struct prober prober;
+	int count = 0;
 
+	*table = '\0';
 	if (prober_open(dev, O_RDONLY, NULL, &prober) == 0)
-		while (!table && prober_next(&prober) > 0)
-			table = prober_table(&prober);
-	if (table)
-		stele_log_error(log, "no Stele image there, but a partition table (%s): name the "
-				"partition that the image is on", table);
+		list = blkid_probe_get_partitions(prober.probe);
+	found = list ? blkid_partlist_get_table(list) : NULL;
+	if (found)
+		snprintf(table, STELE_GUARD_TABLE_SIZE, "%s", blkid_parttable_get_type(found));
+	if (found)
+		count = blkid_partlist_numof_partitions(list);
+	if (count < 0 || (unsigned int)count > most)
+		count = count < 0 ? 0 : (int)most;
+	for (int i = 0; i < count; i++) {
+		const blkid_loff_t start = blkid_partition_get_start(
+			blkid_partlist_get_partition(list, i));
+
+		if (start < 0 || !checked_mul((uint64_t)start, SECTOR_SIZE, &begins[i]))
+			begins[i] = UINT64_MAX;
+	}
 	prober_close(&prober);
-	return table;
+	return (unsigned int)count;
 }
 
 static bool lies_below(struct prober *prober, uint64_t end)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/decode.h"
+#include "lib/device/guard.h"
 
 static const uint64_t offsets[] = STELE_SUPERBLOCK_OFFSETS;
 static const uint64_t places[STELE_WITNESSES] = STELE_CATALOG_MIRRORS;
@@ -23,6 +24,8 @@ static uint64_t superblock_offset(unsigned int index)
 static void read_copy(struct stele_device *dev, uint64_t target_size,
 		      void *block, struct stele_copy *copy)
 {
+	uint64_t said;
+
 	if (!range_ok(copy->offset, STELE_BLOCK_SIZE, target_size)) {
 		copy->error = -EMEDIUMTYPE;
 		copy->why = "superblock: beyond the end of the target";
@@ -36,8 +39,9 @@ static void read_copy(struct stele_device *dev, uint64_t target_size,
 	}
 	copy->error = stele_superblock_decode(block, copy->offset, &copy->sb,
 					      &copy->why);
-	copy->misplaced = copy->error == -EUCLEAN &&
-			  le64_get(((struct stele_disk_block *)block)->offset) != copy->offset;
+	said = le64_get(((struct stele_disk_block *)block)->offset);
+	copy->misplaced = copy->error == -EUCLEAN && said != copy->offset;
+	copy->begin = said < copy->offset ? copy->offset - said : UINT64_MAX;
 }
 
 static bool is_lost(const struct stele_copies *copies, unsigned int slot)
@@ -236,6 +240,53 @@ static void read_all(struct stele_device *dev, uint64_t target_size, void *block
 		out->generation_max++;
 }
 
+static bool begins_one(const uint64_t *begins, unsigned int count, uint64_t begin)
+{
+	while (count && begins[count - 1] != begin)
+		count--;
+	return count;
+}
+
+/* The superblocks of a partition's image lie among the places for those of the disk's. */
+static void leave_partitions(struct stele_device *dev, struct stele_copies *copies)
+{
+	uint64_t begins[STELE_PARTITIONS_MAX];
+	char table[STELE_GUARD_TABLE_SIZE];
+	unsigned int count;
+
+	if (!stele_copies_elsewhere(copies))
+		return;
+	count = stele_guard_partitions(dev, begins, STELE_PARTITIONS_MAX, table);
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++) {
+		struct stele_copy *copy = &copies->copy[i];
+
+		if (!copy->misplaced || !begins_one(begins, count, copy->begin))
+			continue;
+		copy->misplaced = false;
+		copy->error = -EMEDIUMTYPE;
+		copy->why = "superblock: of an image on a partition";
+	}
+}
+
+unsigned int stele_copies_find_partition(struct stele_device *dev, const uint64_t *begins,
+					 unsigned int count)
+{
+	void *block = stele_device_alloc(dev, STELE_BLOCK_SIZE);
+	struct stele_superblock *sb = malloc(sizeof(*sb));
+	bool found = false;
+	unsigned int i = 0;
+
+	for (; block && sb && !found && i < count; i++)
+		for (unsigned int k = 0; k < STELE_SUPERBLOCK_COPIES && !found; k++)
+			found = begins[i] < STELE_IMAGE_SIZE_MAX &&
+				!stele_device_read(dev, block, begins[i] + offsets[k],
+						   STELE_BLOCK_SIZE) &&
+				!stele_superblock_decode(block, offsets[k], sb, NULL);
+	free(sb);
+	free(block);
+	return found ? i - 1 : count;
+}
+
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 {
 	uint64_t size;
@@ -250,6 +301,7 @@ int stele_copies_read(struct stele_device *dev, struct stele_copies *out)
 	if (!block)
 		return -ENOMEM;
 	read_all(dev, size, block, out);
+	leave_partitions(dev, out);
 	free(block);
 	return 0;
 }

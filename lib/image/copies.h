@@ -25,6 +25,7 @@ struct stele_copy {
 	uint64_t offset;
 	int error;	 /* 0: sb is set; otherwise why not */
 	bool misplaced;	 /* a sound block, but of another place */
+	uint64_t begin;	 /* of its image, then; UINT64_MAX: before the target */
 	const char *why; /* the step that failed; static */
 	struct stele_superblock sb;
 };
@@ -41,8 +42,8 @@ struct stele_copies {
 };
 
 /*
- * Read and decode all; one that cannot be read gets the device's error. Return: 0; -ENOMEM;
- * errno of the device's size.
+ * Read and decode all; one that cannot be read gets the device's error, and none is seen in
+ * what belongs to the image on a partition. Return: 0; -ENOMEM; errno of the device's size.
  */
 int stele_copies_read(struct stele_device *dev, struct stele_copies *out);
 /* Leave out the witnesses. */
@@ -78,6 +79,12 @@ int stele_copies_compare(const struct stele_copies *before,
  * on a disk that an image had as a whole?
  */
 bool stele_copies_elsewhere(const struct stele_copies *copies);
+
+/* Of a disk's partitions, of which so many at most are looked at. */
+#define STELE_PARTITIONS_MAX 128u
+/* Which of those that begin there has a superblock of an image? `count`: none. */
+unsigned int stele_copies_find_partition(struct stele_device *dev, const uint64_t *begins,
+					 unsigned int count);
 
 /* By how many bytes is the target smaller than its image? */
 uint64_t stele_copies_missing(const struct stele_copies *copies, uint64_t target_size);

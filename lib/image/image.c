@@ -464,6 +464,23 @@ bool stele_image_is_begun(struct stele_device *dev)
 	return found;
 }
 
+/* A table that the image may be behind. */
+static void log_partitions(struct stele_device *dev, const struct stele_log *log)
+{
+	uint64_t begins[STELE_PARTITIONS_MAX];
+	char table[STELE_GUARD_TABLE_SIZE];
+	unsigned int count = stele_guard_partitions(dev, begins, STELE_PARTITIONS_MAX, table);
+	const unsigned int found = stele_copies_find_partition(dev, begins, count);
+
+	if (found < count)
+		stele_log_error(log, "no Stele image there, but a partition table (%s), and an image "
+				"in the partition that begins at byte %" PRIu64 ": name that",
+				table, begins[found]);
+	else if (*table)
+		stele_log_error(log, "no Stele image there, but a partition table (%s): name the "
+				"partition that the image is on", table);
+}
+
 int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		     struct stele_image *out)
 {
@@ -471,7 +488,7 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 	uint64_t left = ret == -EMEDIUMTYPE ? stele_image_remains(dev) : 0;
 
 	if (ret == -EMEDIUMTYPE && !left)
-		stele_guard_partitioned(dev, log);
+		log_partitions(dev, log);
 	if (!left)
 		return ret;
 	if (stele_image_is_begun(dev)) {

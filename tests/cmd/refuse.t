@@ -109,6 +109,37 @@ ok "a partitioned disk: without a hint to build over it" not grep -q "stele buil
 refused "a partitioned disk" "gpt (partition table)" "$tmp/disk"
 ok "a partitioned disk: the next step" grep -q "^hint: name one of its partitions" <<<"$err"
 
+# Where the superblocks of the partition's image are is where those of the disk's would be.
+must stele build -q "$tmp/src" "$tmp/in-part"
+for label in gpt dos; do
+	for start in 2048 4096; do
+		what="$label, an image in the partition at sector $start"
+		rm -f "$tmp/disk"
+		truncate -s 24M "$tmp/disk"
+		printf 'label: %s\nstart=%s, size=16M\n' $label $start |
+			sfdisk -q "$tmp/disk" >/dev/null 2>&1 || bail "sfdisk"
+		must dd if="$tmp/in-part" of="$tmp/disk" bs=512 seek=$start conv=notrunc status=none
+		for verb in info "repair -n" verify "append -n $tmp/src"; do
+			# shellcheck disable=SC2086 # words
+			run stele $verb "$tmp/disk"
+			is 1 "$status" "$what: ${verb%% *} has none"
+			ok "$what: ${verb%% *} says where it is" grep -q "but a partition table `
+				`($label), and an image in the partition that begins at byte `
+				`$((start * 512)): name that" <<<"$err" || diag "$err"
+			ok "$what: ${verb%% *} does not call it the rest of another" \
+				not grep -qE "elsewhere|--force" <<<"$err" || diag "$err"
+		done
+		refused "$what" "$label (partition table)" "$tmp/disk"
+		run stele build -n -f "$tmp/src" "$tmp/disk"
+		ok "$what: a dry run warns of the table" \
+			grep -q "would be overwritten: the target carries $label" <<<"$err"
+		ok "$what: and of the image" grep -q "would be overwritten: a Stele image is in the `
+			`partition that begins at byte $((start * 512))" <<<"$err" || diag "$err"
+		run stele export -f "$tmp/in-part" "$tmp/disk"
+		is 1 "$status" "$what: it is replaced by no export"
+	done
+done
+
 # The reverse: a partition, at the usual place, of a disk that an image had as a whole.
 must stele build -q "$tmp/src" "$tmp/was-whole"
 tail -c +1048577 "$tmp/was-whole" >"$tmp/part"
