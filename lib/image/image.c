@@ -216,9 +216,12 @@ static void log_lost(const struct stele_copies *copies, const char *what,
 		stele_log_emit(log, level, "%s: it has overwritten %s", what, lost);
 }
 
-/* What became of who was writing the image, which is `what`; `otherwise`: nobody is known. */
+/*
+ * What became of who was writing the image, which is `what`; `otherwise`: nobody is known, or
+ * he is gone, and that (`over`) explains nothing.
+ */
 static void log_writer(struct stele_device *dev, const char *what, const char *otherwise,
-		       enum stele_log_level level, const struct stele_log *log)
+		       bool over, enum stele_log_level level, const struct stele_log *log)
 {
 	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
 	char by[256];
@@ -234,7 +237,10 @@ static void log_writer(struct stele_device *dev, const char *what, const char *o
 			stele_log_emit(log, level, "%s: %s may still be writing it", what, by);
 			break;
 		default:
-			stele_log_emit(log, level, "%s: %s was interrupted", what, by);
+			if (over)
+				stele_log_emit(log, level, "%s: %s", what, otherwise);
+			else
+				stele_log_emit(log, level, "%s: %s was interrupted", what, by);
 		}
 	} else {
 		stele_log_emit(log, level, "%s: %s", what, otherwise);
@@ -263,7 +269,7 @@ static int refuse_unfinished(struct stele_device *dev,
 		return -EBADMSG;
 	}
 	log_lost(copies, what, STELE_LOG_ERROR, log);
-	log_writer(dev, what, "its build was interrupted", STELE_LOG_ERROR, log);
+	log_writer(dev, what, "its build was interrupted", false, STELE_LOG_ERROR, log);
 	return -EINPROGRESS;
 }
 
@@ -271,15 +277,15 @@ void stele_image_log_empty(const struct stele_image *image, enum stele_log_level
 			   const struct stele_log *log)
 {
 	static const char what[] = "empty image";
-	const char *none = image->catalog.counts.deleted ?
-				   "it has no snapshots but those that can be undeleted" :
-				   "it has no snapshots";
+	const bool deleted = image->catalog.counts.deleted;
+	const char *none = deleted ? "it has no snapshots but those that can be undeleted" :
+				     "it has no snapshots";
 
 	log_lost(&image->copies, what, level, log);
 	if (image->dev->writable) /* the writer is this one */
 		stele_log_emit(log, level, "%s: %s", what, none);
 	else
-		log_writer(image->dev, what, none, level, log);
+		log_writer(image->dev, what, none, deleted, level, log);
 }
 
 /*
@@ -464,18 +470,28 @@ bool stele_image_is_begun(struct stele_device *dev)
 	return found;
 }
 
-/* A table that the image may be behind. */
-static void log_partitions(struct stele_device *dev, const struct stele_log *log)
+bool stele_image_on_partition(struct stele_device *dev, uint64_t *begin,
+			      char table[STELE_GUARD_TABLE_SIZE])
 {
 	uint64_t begins[STELE_PARTITIONS_MAX];
-	char table[STELE_GUARD_TABLE_SIZE];
 	unsigned int count = stele_guard_partitions(dev, begins, STELE_PARTITIONS_MAX, table);
 	const unsigned int found = stele_copies_find_partition(dev, begins, count);
 
 	if (found < count)
+		*begin = begins[found];
+	return found < count;
+}
+
+/* A table that the image may be behind. */
+static void log_partitions(struct stele_device *dev, const struct stele_log *log)
+{
+	char table[STELE_GUARD_TABLE_SIZE];
+	uint64_t begin;
+
+	if (stele_image_on_partition(dev, &begin, table))
 		stele_log_error(log, "no Stele image there, but a partition table (%s), and an image "
 				"in the partition that begins at byte %" PRIu64 ": name that",
-				table, begins[found]);
+				table, begin);
 	else if (*table)
 		stele_log_error(log, "no Stele image there, but a partition table (%s): name the "
 				"partition that the image is on", table);
@@ -493,7 +509,7 @@ int stele_image_load(struct stele_device *dev, const struct stele_log *log,
 		return ret;
 	if (stele_image_is_begun(dev)) {
 		log_writer(dev, "unfinished image", "its build was interrupted",
-			   STELE_LOG_ERROR, log);
+			   false, STELE_LOG_ERROR, log);
 		return -EINPROGRESS;
 	}
 	stele_log_error(log,

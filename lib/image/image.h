@@ -19,6 +19,7 @@
 
 #include "format/catalog.h"
 #include "lib/device/device.h"
+#include "lib/device/guard.h"
 #include "lib/image/copies.h"
 
 struct stele_deleted;
@@ -65,6 +66,12 @@ uint64_t stele_image_remains(struct stele_device *dev);
  * or copy ended before it wrote its superblocks, or is about to write them.
  */
 bool stele_image_is_begun(struct stele_device *dev);
+/*
+ * Has it a partition table (its type; "": none) with an image in a partition that begins at
+ * *begin?
+ */
+bool stele_image_on_partition(struct stele_device *dev, uint64_t *begin,
+			      char table[STELE_GUARD_TABLE_SIZE]);
 /*
  * Max retries when a concurrent commit overwrites what the superblock being read
  * refers to; then -EBUSY.

@@ -325,21 +325,6 @@ static void warn(void *user, enum stele_log_level level, const char *line)
 			  claim->path, line);
 }
 
-/* Its image is not seen as one of the disk. */
-static void warn_partition(const struct stele_claim *claim)
-{
-	uint64_t begins[STELE_PARTITIONS_MAX];
-	char table[STELE_GUARD_TABLE_SIZE];
-	const unsigned int count = stele_guard_partitions(claim->dev, begins,
-							  STELE_PARTITIONS_MAX, table);
-	const unsigned int found = stele_copies_find_partition(claim->dev, begins, count);
-
-	if (found < count)
-		stele_log_warning(&claim->log, "'%s' would be overwritten: a Stele image is in the "
-				  "partition that begins at byte %" PRIu64, claim->path,
-				  begins[found]);
-}
-
 /*
  * What force erases; a dry run says so. What libblkid cannot read it cannot erase, either,
  * and would say so when the old image is gone: it is asked before anything is written.
@@ -347,11 +332,16 @@ static void warn_partition(const struct stele_claim *claim)
 static int check_erasable(struct stele_claim *claim)
 {
 	const struct stele_log log = {.fn = warn, .user = claim};
+	char table[STELE_GUARD_TABLE_SIZE];
+	uint64_t begin;
 	int ret = stele_guard_signatures(claim->dev, claim->old.uuid, NULL);
 
 	if (ret == -EEXIST && claim->dry && !claim->ours) {
 		stele_guard_signatures(claim->dev, NULL, &log);
-		warn_partition(claim);
+		if (stele_image_on_partition(claim->dev, &begin, table))
+			stele_log_warning(&claim->log, "'%s' would be overwritten: a Stele image is "
+					  "in the partition that begins at byte %" PRIu64,
+					  claim->path, begin);
 	}
 	if (ret >= 0 || ret == -EEXIST || claim->rbd || stele_claim_wants_beside(claim))
 		return 0;

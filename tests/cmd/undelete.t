@@ -6,7 +6,8 @@
 # shellcheck source=tests/cmd/targets.sh
 . tests/cmd/targets.sh
 
-reader=$PWD/tests/cmd/reader.pl
+top=$PWD
+reader=$top/tests/cmd/reader.pl
 cd "$tmp" || bail "cd"
 mkdir -p one two
 for i in 1 2 3; do
@@ -124,6 +125,50 @@ ok "so does du" grep -qE '^ +[0-9.]+ [KM]iB  unused, gc would free it$' <<<"$(st
 run "$reader" "$image"
 is 0 "$status" "a reader made from the page takes it for sound" || diag "$err"
 ok "and knows them" grep -q "^deleted snapshot other " <<<"$out"
+
+# ---- killed behind its commit ----
+
+halt=$tmp/halt.so
+mkdir -p "$tmp/alone"
+head -c 5000 /dev/urandom >"$tmp/alone/x"
+must stele build -q "$tmp/alone" base.stele@only
+mkfifo told go
+# behind OPTION...: before each of its operations in turn the deletion of the only snapshot is killed
+behind() {
+	local n stopped writer wrong='' seen=0
+	for ((n = 1; n < 40; n++)); do
+		must cp base.stele killed.stele
+		(
+			HALT_AT=$n LD_PRELOAD=$halt STELE_BACKEND=threads \
+				HALT_FILE=$PWD/killed.stele HALT_TOLD=told HALT_GO=go \
+				stele snapshot delete -f killed.stele@only >out 2>&1 &
+			echo $! >writer
+			wait $!
+			echo ended >told
+		) 2>/dev/null &
+		read -r stopped <told
+		[ "$stopped" = stopped ] || break
+		writer=$(<writer)
+		kill -KILL "$writer"
+		read -r stopped <told
+		wait
+		[ -z "$1" ] || stele repair -q killed.stele >/dev/null 2>&1
+		run stele info killed.stele@only
+		[ "$status" != 0 ] || continue
+		seen=$((seen + 1))
+		grep -q "^hint: 'stele snapshot undelete" <<<"$err" || wrong+=" $n: $err"
+	done
+	wait
+	ok "killed$1: seen behind its commit" test $seen -gt 0
+	is "" "$wrong" "killed$1: what brings it back is said"
+}
+if ldd "$BUILD/stele" | grep -qE 'lib[at]san' ||
+	! "${CC:-cc}" -shared -fPIC -O1 -o "$halt" "$top/tests/cmd/halt/halt.c"; then
+	skip_block 4 "needs a compiler, and the calls of its own"
+else
+	behind ""
+	behind ", repaired"
+fi
 
 # A copy has none of them; nor are they in the way of a build from nothing.
 must stele copy -q "$image@v1" copy.stele
