@@ -14,7 +14,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "format/checked.h"
@@ -232,52 +234,59 @@ static int resize(struct stele_device *dev, uint64_t size)
 
 /* ---- room in a filesystem ------------------------------------------------------ */
 
-/* What was asked for before is not counted again. */
-static int hold(struct rehearsal *r, uint64_t offset, uint64_t size)
+/* How much of it was not asked for before; with `take` it is from now on. */
+static int64_t hold(struct rehearsal *r, const struct stele_hole *hole, bool take)
 {
-	int ret = 0;
+	const uint64_t end = hole->offset + hole->size;
+	int64_t more = 0;
+	size_t part;
 
-	while (size && ret == 0) {
-		size_t part = size;
-
-		if (!look(&r->held, offset, &part)) {
-			ret = insert(&r->held, &(struct piece){offset, part, offset});
-			r->held_size += part;
-		}
-		offset += part;
-		size -= part;
+	for (uint64_t at = hole->offset; at < end; at += part) {
+		part = end - at;
+		if (look(&r->held, at, &part))
+			continue;
+		if (take && insert(&r->held, &(struct piece){at, part, at}))
+			return -ENOMEM;
+		more += (int64_t)part;
 	}
-	return ret;
+	return more;
 }
 
-static int hold_holes(struct rehearsal *r, uint64_t offset, uint64_t size)
+/* Who is refused looks for another place: that one is not held. */
+static int hold_all(struct rehearsal *r, const struct stele_reserved *holes)
 {
-	struct stele_reserved holes = {0};
-	int ret;
+	uint64_t left, more = 0;
+	int64_t got = 0;
+	int ret = stele_reserve_free(r->space, &left);
 
-	if (!r->target)
-		return hold(r, offset, size);
-	ret = stele_reserve_look(&holes, r->base.fd, offset, size);
-	for (size_t i = 0; i < holes.count && ret == 0; i++)
-		ret = hold(r, holes.list[i].offset, holes.list[i].size);
-	stele_reserved_release(&holes);
-	return ret == -ENOMEM ? ret : 0; /* else it is not known */
+	for (size_t i = 0; i < holes->count; i++)
+		more += (uint64_t)hold(r, &holes->list[i], false);
+	if (ret == 0 && r->held_size + more > left)
+		ret = -ENOSPC;
+	for (size_t i = 0; ret == 0 && got >= 0 && i < holes->count; i++)
+		got = hold(r, &holes->list[i], true);
+	if (ret == 0 && got >= 0)
+		r->held_size += more;
+	return ret ? ret : got < 0 ? (int)got : 0;
 }
 
 static int reserve(struct stele_device *dev, uint64_t offset, uint64_t size)
 {
 	struct rehearsal *r = (struct rehearsal *)dev;
-	uint64_t left;
+	struct stele_hole all = {offset, size};
+	struct stele_reserved holes = {.list = &all, .count = 1};
 	int ret;
 
 	if (r->space < 0)
 		return -EOPNOTSUPP;
-	ret = hold_holes(r, offset, size);
-	if (ret == 0)
-		ret = stele_reserve_free(r->space, &left);
-	if (ret < 0)
-		return ret;
-	return r->held_size > left ? -ENOSPC : 0;
+	if (!r->target)
+		return hold_all(r, &holes);
+	holes = (struct stele_reserved){0};
+	ret = stele_reserve_look(&holes, r->base.fd, offset, size);
+	if (ret != -ENOMEM) /* else it is not known */
+		ret = hold_all(r, &holes);
+	stele_reserved_release(&holes);
+	return ret;
 }
 
 /* ---- RBD snapshots ------------------------------------------------------------- */
@@ -371,6 +380,9 @@ static struct rehearsal *new_rehearsal(const struct stele_limits *limits,
 	if (log)
 		r->base.log = *log;
 	r->file = stele_temp_open(stele_temp_directory(NULL));
+	/* A real run makes no such file: what it may lack is no reason to refuse one. */
+	if (r->file == -ENOSPC || r->file == -EDQUOT)
+		r->file = memfd_create("stele", MFD_CLOEXEC);
 	return r;
 }
 
@@ -425,21 +437,22 @@ int stele_rehearsal_open(struct stele_device *target, struct stele_device **out)
 static int open_parent(const char *path)
 {
 	char *copy = strdup(path), *parent;
-	int fd;
+	struct statvfs fs;
+	int fd, error = 0;
 
 	if (!copy)
 		return -ENOMEM;
 	parent = dirname(copy);
 	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS)) {
-		int error = -errno;
-
-		if (fd >= 0)
-			close(fd);
-		fd = error;
-	}
+	if (fd < 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS))
+		error = -errno;
+	/* Some filesystems that have no inodes count none. */
+	else if (!fstatvfs(fd, &fs) && fs.f_files && !fs.f_ffree)
+		error = stele_file_explain(path, -ENOSPC);
+	if (error && fd >= 0)
+		close(fd);
 	free(copy);
-	return fd;
+	return error ? error : fd;
 }
 
 int stele_rehearsal_create(const char *path, uint64_t size, uint32_t object_size,

@@ -77,8 +77,37 @@ must mount -t tmpfs -o size=40m,nr_inodes=3 none "$tmp/mnt"
 make $fs
 : >"$tmp/mnt/last"
 all_new "has no inodes left" "$remove"
+for verb in "build $tmp/src" "copy $tmp/other"; do
+	# shellcheck disable=SC2086 # words
+	says "has no inodes left" "$remove" $verb -n "$tmp/mnt/new"
+done
+TMPDIR=$tmp/mnt run stele build -n "$tmp/src" "$tmp/elsewhere"
+is "0 " "$status $err" "$fs: a rehearsal needs none of TMPDIR"
+rm "$tmp/mnt/last"
+# Of samples that are kept there a real run makes a file: that is all.
+tar -C "$tmp/src" -czf "$tmp/src.tar.gz" .
+TMPDIR=$tmp/mnt run stele build -n "$tmp/src.tar.gz" "$tmp/elsewhere"
+is "0 " "$status $err" "$fs: nor more than a real run"
+: >"$tmp/mnt/last"
 run stele append -q "$tmp/big" "$image@v4"
 is 0 "$status" "$fs: what needs none has room" || diag "$err"
+must umount "$tmp/mnt"
+
+# Where the next place is a hole, and another one is not.
+fs=tmpfs
+must stele build -q "$tmp/src" "$tmp/dense@v1"
+head -c 100K /dev/urandom >"$tmp/src/m"
+must stele append -q "$tmp/src" "$tmp/dense@v2"
+rm "$tmp/src/m"
+must mount -t tmpfs -o size=8m none "$tmp/mnt"
+must cp --sparse=never "$tmp/dense" "$image"
+cat /dev/zero >"$tmp/mnt/rest" 2>"$tmp/null"
+for dry in -n ""; do
+	run stele snapshot rename $dry "$image@v1" w
+	is 0 "$status" "$fs: rename $dry" || diag "$err"
+	run stele snapshot delete $dry "$image@v2"
+	is 0 "$status" "$fs: delete $dry" || diag "$err"
+done
 must umount "$tmp/mnt"
 
 # Where nothing is overwritten in place, not even what says who is writing can be written.
