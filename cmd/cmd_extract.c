@@ -19,6 +19,7 @@
 
 #include "extract.h"
 #include "fields.h"
+#include "output.h"
 #include "parse.h"
 #include "remedy.h"
 #include "stop.h"
@@ -48,10 +49,15 @@ static int open_root(const char *path)
 	if (fd >= 0)
 		return fd;
 	error = error ? error : -errno;
-	if (error == -ENOENT)
+	if (error == -ENOENT) {
 		cmd_no_directory(path);
-	else
-		cmd_message("cannot open directory '%s': %s", path, strerror(-error));
+		return error;
+	}
+	fd = output_directory(path);
+	cmd_message("cannot open directory '%s': %s", path, output_why(fd, error));
+	output_hint_room(fd, error, "DIR");
+	if (fd >= 0)
+		close(fd);
 	return error;
 }
 
@@ -86,7 +92,7 @@ static void summarize(const struct extract *job, const char *dir)
 		cmd_message("stopped after %s of %s",
 			    text_counted(count, job->done, "sample"),
 			    text_count(size, job->count));
-		cmd_hint("make room, or choose another DIR");
+		output_hint_room(job->root, job->stopped, "DIR");
 		hint_resume(job);
 	}
 	if (job->damaged)

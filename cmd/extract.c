@@ -278,7 +278,7 @@ static const char *file_reason(const struct extract *job, int error)
 	case -EXDEV:
 		return "a symlink is in the way";
 	default:
-		return strerror(-error);
+		return output_why(job->root, error);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -16,6 +17,43 @@
 
 /* Where the mark of an earlier output is looked for, in bytes. */
 #define MARK_WITHIN 512
+
+/* With blocks left it is not for want of them; some that have no inodes count none. */
+static bool lacks_inodes(int fd, int error)
+{
+	struct statvfs fs;
+
+	return error == -ENOSPC && fd >= 0 && !fstatvfs(fd, &fs) && fs.f_files &&
+	       !fs.f_ffree && fs.f_bfree;
+}
+
+const char *output_why(int fd, int error)
+{
+	return lacks_inodes(fd, error) ? "its filesystem has no inodes left" : strerror(-error);
+}
+
+void output_hint_room(int fd, int error, const char *place)
+{
+	if (error == -ENOSPC || error == -EDQUOT)
+		cmd_hint("%s, or choose another %s",
+			 lacks_inodes(fd, error) ? "remove files there" : "make room", place);
+}
+
+int output_directory(const char *path)
+{
+	const char *end = path + strlen(path);
+	char *name;
+	int fd;
+
+	while (end > path && end[-1] == '/')
+		end--;
+	while (end > path && end[-1] != '/')
+		end--;
+	name = end > path ? strndup(path, (size_t)(end - path)) : strdup(".");
+	fd = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	free(name);
+	return fd;
+}
 
 static int told(const char *path, int err)
 {

@@ -19,6 +19,17 @@
 int output_check(const char *path, const char *mark);
 #define OUTPUT_SPARED "it is a block device, or holds an image"
 /*
+ * Why a file could not be made or written in that filesystem: in words, which tell a lack of
+ * inodes from one of space. `fd`: of any file of it, or a directory; -1: not known.
+ */
+const char *output_why(int fd, int error);
+/* Likewise: what helps is said, if it is want of either. `place`: what another
+ * one is given for. */
+void output_hint_room(int fd, int error, const char *place);
+/* A descriptor of the directory that `path` lies in, for these two; -1. */
+int output_directory(const char *path);
+
+/*
  * What holds an image, even a damaged one, is replaced by no file, and neither is a block device,
  * nor a file that a loop device is over: what is read may lie there, or what is mounted.
  * `verb`: what cannot be done with it. Return: 0; -EEXIST (said).

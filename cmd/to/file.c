@@ -18,11 +18,22 @@
 #include "cmd.h"
 #include "output.h"
 
-static const char *reason(int error)
+static const char *reason(int fd, int error)
 {
 	if (error == -EEXIST)
 		return "it exists (use --force to replace it)";
-	return strerror(-error);
+	return output_why(fd, error);
+}
+
+/* What could not be done with the file `name`. */
+static void complain(const char *what, const char *name, int error)
+{
+	const int dir = output_directory(name);
+
+	cmd_message("cannot %s '%s': %s", what, name, reason(dir, error));
+	output_hint_room(dir, error, "place");
+	if (dir >= 0)
+		close(dir);
 }
 
 static const char *base_of(const char *path)
@@ -221,8 +232,7 @@ static int open_file(struct to_file *file)
 		if (error == -ENOENT)
 			cmd_no_directory(file->path);
 		else if (error)
-			cmd_message("cannot create '%s': %s",
-				    file->name ? file->name : file->path, reason(error));
+			complain("create", file->name ? file->name : file->path, error);
 	}
 	if (!error)
 		return 0;
@@ -251,7 +261,7 @@ int to_file_open(struct to_file *file)
 	if (file->replace || !there.count)
 		return open_file(file);
 	name = shard_name(file->path, there.first);
-	cmd_message("cannot create '%s': %s", name ? name : file->path, reason(-EEXIST));
+	complain("create", name ? name : file->path, -EEXIST);
 	free(name);
 	return -EEXIST;
 }
@@ -314,7 +324,5 @@ void to_file_complain(const struct to_file *file, int error)
 {
 	if (file->said)
 		return;
-	cmd_message("cannot write '%s': %s", file->name ? file->name : file->path, reason(error));
-	if (error == -ENOSPC || error == -EDQUOT)
-		cmd_hint("make room, or choose another place");
+	complain("write", file->name ? file->name : file->path, error);
 }

@@ -17,6 +17,7 @@
 
 #include "cmd.h"
 #include "liblmdb.h"
+#include "output.h"
 #include "stop.h"
 #include "text.h"
 
@@ -28,6 +29,7 @@
 #define NODE_NUMBER    8u /* in the place of a value that has pages of its own */
 #define BATCH_PAGES    32u /* that a transaction copies at most: ways to leaves, free lists */
 #define SPARE_PAGES    256u
+#define PAGES_TRIED    1024u /* after a write that was cut short */
 
 struct to_lmdb {
 	MDB_env *env;
@@ -135,13 +137,20 @@ static int begin(struct to_lmdb *lmdb)
 	return failed(error);
 }
 
-/* Of a write that was cut short LMDB says EIO: the next one says why. The file is lost anyway. */
+/*
+ * Of a write that was cut short LMDB says EIO: a next one says why, though a page or some may
+ * still find room. The file is lost anyway.
+ */
 static int write_failed(const struct to_lmdb *lmdb)
 {
 	const char page[4096] = "";
-	const off_t end = lseek(lmdb->fd, 0, SEEK_END);
+	off_t end = lseek(lmdb->fd, 0, SEEK_END);
+	unsigned int i = 0;
 
-	return end >= 0 && pwrite(lmdb->fd, page, sizeof(page), end) < 0 ? -errno : -EIO;
+	for (; end >= 0 && i < PAGES_TRIED; i++, end += (off_t)sizeof(page))
+		if (pwrite(lmdb->fd, page, sizeof(page), end) < 0)
+			return -errno;
+	return i && fsync(lmdb->fd) < 0 ? -errno : -EIO;
 }
 
 static int commit(struct to_lmdb *lmdb)
@@ -164,8 +173,10 @@ static int open_environment(struct to_lmdb *lmdb, int fd, uint64_t size)
 	if (!error)
 		error = liblmdb.mdb_env_open(lmdb->env, path,
 					     MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC, 0666);
-	if (error)
+	if (error) {
 		cmd_message("cannot make an LMDB environment: %s", liblmdb.mdb_strerror(error));
+		output_hint_room(fd, failed(error), "place");
+	}
 	return failed(error);
 }
 

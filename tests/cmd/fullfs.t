@@ -89,9 +89,41 @@ tar -C "$tmp/src" -czf "$tmp/src.tar.gz" .
 TMPDIR=$tmp/mnt run stele build -n "$tmp/src.tar.gz" "$tmp/elsewhere"
 is "0 " "$status $err" "$fs: nor more than a real run"
 : >"$tmp/mnt/last"
+says "has no inodes left" "$remove" export "$tmp/other" "$tmp/mnt/new.tar"
+says "has no inodes left" "$remove" export --to=tfrecord "$tmp/other" "$tmp/mnt/new"
+says "has no inodes left" "$remove" export --to=lmdb "$tmp/other" "$tmp/mnt/new.lmdb"
+says "has no inodes left" "${remove%place}DIR" extract "$tmp/other" "$tmp/mnt/new"
+says "has no inodes left" "${remove%place}DIR" extract "$tmp/other" "$tmp/mnt"
 run stele append -q "$tmp/big" "$image@v4"
 is 0 "$status" "$fs: what needs none has room" || diag "$err"
 must umount "$tmp/mnt"
+
+# What LMDB calls an error of input or output, or nothing that has a way out.
+fs="an export"
+room='make room, or choose another place'
+lmdb() { # WHERE
+	run stele export --to=lmdb "$tmp/other" "$tmp/mnt/x.lmdb"
+	is 1 "$status" "$fs to LMDB on $1"
+	ok "$fs to LMDB on $1: why" grep -q "No space left on device" <<<"$err" || diag "$err"
+	is "hint: $room" "$(grep ^hint: <<<"$err")" "$fs to LMDB on $1: what helps"
+}
+for left in 0 100000 1500000; do
+	loop_new 20M
+	must mkfs.ext4 -q -m 0 "$loop"
+	must mount "$loop" "$tmp/mnt"
+	head -c $((left + 1)) /dev/zero >"$tmp/mnt/left"
+	fill
+	rm "$tmp/mnt/left"
+	sync -f "$tmp/mnt"
+	lmdb "ext4, $left bytes left"
+	must umount "$tmp/mnt"
+	must mount -t tmpfs -o size=4m none "$tmp/mnt"
+	head -c $((left + 1)) /dev/zero >"$tmp/mnt/left"
+	cat /dev/zero >"$tmp/mnt/rest" 2>"$tmp/null"
+	rm "$tmp/mnt/left"
+	lmdb "tmpfs, $left bytes left"
+	must umount "$tmp/mnt"
+done
 
 # Where the next place is a hole, and another one is not.
 fs=tmpfs
