@@ -154,10 +154,12 @@ static const struct {
 	{-ENOSPC, NULL, "storage behind the device is full", FREE_BEHIND},
 	{-ENOSPC, " build copy ", "left with an unfinished image", GIVE_BACK},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
+	{-ENOSPC, NULL, "; free some with gc",
+	 "free space with 'stele gc', or enlarge the target and run 'stele resize'"},
+	{-ENOSPC, NULL, "or delete snapshots",
+	 "enlarge the target, and run 'stele resize'; or 'stele du' shows what 'stele gc' gives "
+	 "back once a snapshot is deleted"},
 	{-ENOSPC, NULL, "; take a larger target", "enlarge the target, and run 'stele resize'"},
-	{-ENOSPC, NULL, "no space left: ",
-	 "free space with 'stele snapshot delete' and 'stele gc', or enlarge the "
-	 "target and run 'stele resize'"},
 	{-ENOSPC, NULL, ", the image needs ",
 	 "use a larger target, or a larger --size of a file or RBD image"},
 	{-ENOSPC, " build ", NULL,

@@ -61,12 +61,12 @@ static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
 	ret = stele_append_prepare(&append, builder, source, NULL);
 	if (!ret)
 		ret = stele_addition_begin(txn, NULL);
-	if (!ret)
-		ret = stele_append_write(&append, txn->work);
 	if (!ret) {
 		txn->work->parent = old->info.id;
-		txn->work->source_time = old->info.source_time;
+		ret = stele_append_write(&append, txn->work);
 	}
+	if (!ret)
+		txn->work->source_time = old->info.source_time;
 	stele_append_release(&append);
 	return ret;
 }

@@ -56,39 +56,6 @@ int stele_txn_search(struct stele_txn *txn,
 	return ret < 0 ? ret : look(txn, user);
 }
 
-/* Is there anything that it would give back, as the image is on the device? */
-static bool gc_helps(const struct stele_txn *txn)
-{
-	uint64_t kept = 0;
-
-	for (uint32_t i = 0; i < txn->segment_count; i++)
-		if (txn->segments[i].unused_since)
-			return true;
-	return txn->image->sb.state == STELE_STATE_READY &&
-	       stele_image_kept_size(txn->image, &kept) == 0 && kept;
-}
-
-int stele_txn_log_no_space(const struct stele_txn *txn, uint64_t size)
-{
-	const char *advice = "take a larger target";
-	uint64_t target_size = 0;
-
-	if (!txn->image->dev->resizable)
-		stele_device_size(txn->image->dev, &target_size);
-	if (target_size >= txn->image_size + size)
-		advice = "its target has more: resize it";
-	else if (gc_helps(txn))
-		advice = "free some with gc, or take a larger target";
-	else if (txn->snapshot_count)
-		advice = "delete snapshots and free their space with gc, or "
-			 "take a larger target";
-	stele_log_error(&txn->image->log,
-			"no space left: %" PRIu64 " bytes in one piece are "
-			"needed, the image has %" PRIu64 "; %s",
-			size, txn->image_size, advice);
-	return -ENOSPC;
-}
-
 /* ---- the target ------------------------------------------------------------ */
 
 int stele_txn_enlarge(struct stele_txn *txn, uint64_t target_size)

@@ -349,7 +349,7 @@ int stele_txn_publish(struct stele_txn *txn, int64_t time);
  */
 int stele_txn_rehearse(struct stele_txn *txn, struct stele_txn *out);
 
-/* ---- between txn.c, catalog.c, allocate.c, next.c and places.c ------------------------- */
+/* ---- between txn.c, catalog.c, allocate.c, full.c, next.c and places.c ----------------- */
 
 /* From the image's catalog, into a transaction without one. 0; -ENOMEM. */
 int stele_txn_load_catalog(struct stele_txn *txn);
@@ -395,7 +395,7 @@ int stele_txn_reserve(struct stele_txn *txn, uint64_t offset, uint64_t size);
 int stele_txn_reserve_blocks(struct stele_txn *txn, uint64_t offset, uint64_t size);
 /* Undo what was done to the target, unless a commit may have been made. */
 void stele_txn_give_back(struct stele_txn *txn);
-/* Return: -ENOSPC. */
+/* Say how much, and what would help, see full.c. Return: -ENOSPC. */
 int stele_txn_log_no_space(const struct stele_txn *txn, uint64_t size);
 
 #endif

@@ -46,7 +46,11 @@ mkdir "$tmp/less"
 head -c 23M /dev/urandom >"$tmp/less/c"
 run stele append "$tmp/less" "$loop@v2"
 is 1 "$status" "no room for more"
-ok "which is said" grep -q "delete snapshots" <<<"$err" || diag "$err"
+ok "which is said" grep -q "; take a larger target" <<<"$err" || diag "$err"
+ok "the only snapshot is to stay" not grep -q delete <<<"$err" || diag "$err"
+run stele compact "$loop@v1" c
+is 1 "$status" "nor for it once more"
+ok "compact: the only snapshot is to stay" not grep -q delete <<<"$err" || diag "$err"
 ok "--size is for files" not grep -qe --size <<<"$err" || diag "$err"
 run stele snapshot rename "$loop@v1" old
 is 0 "$status" "a rename has room" || diag "$err"
@@ -63,6 +67,47 @@ run stele copy -q "$tmp/other" "$loop@v2"
 is 0 "$status" "there is room for another one" || diag "$err"
 run stele verify -q "$loop"
 is "0 " "$status $out$err" "which is sound"
+
+# What is to be given up has to help: behind 3 MB of one snapshot there is 1 of another.
+advice() { # TEXT DESCRIPTION
+	is 1 "$status" "$2: no room"
+	is "$1" "$(grep -oE '; (free|take).*' <<<"$err")" "$2: advice" || diag "$err"
+}
+for size in 1 2 3 4; do
+	mkdir "$tmp/$size"
+	head -c "${size}M" /dev/urandom >"$tmp/$size/$size"
+done
+loop_new 8M
+head -c 90000 /dev/urandom >"$tmp/3/rest"
+must stele build -q "$tmp/3" "$loop@big"
+must stele snapshot create -d rest "$loop@cut" >/dev/null
+must stele build -q "$tmp/1" "$tmp/one.stele@one"
+must stele copy -q "$tmp/one.stele" "$loop"
+larger='; take a larger target'
+others="$larger, or delete snapshots that are not needed any more, and free their space with gc"
+run stele append -q "$tmp/4" "$loop@more"
+advice "$larger" "more than there would be without the other one"
+run stele append -q "$tmp/2" "$loop@more"
+advice "$others" "as much"
+ok "the hint says where to look" grep -q "^hint:.*'stele du'" <<<"$err" || diag "$err"
+mkdir "$tmp/wide"
+head -c 3050000 /dev/urandom >"$tmp/wide/w"
+run stele append -q "$tmp/wide" "$loop@more"
+advice "$others" "what just fits where the large one is"
+run stele append -q --base=big "$tmp/wide" "$loop@more"
+advice "$larger" "that on the large one, which has to stay"
+run stele compact "$loop@cut" less
+advice "$larger" "compact of what has the same segment, which has to stay"
+run stele append -q "$tmp/2" "$loop@more"
+advice "$others" "again"
+must stele snapshot delete "$loop@big" "$loop@cut" 2>/dev/null
+run stele append -q "$tmp/4" "$loop@more"
+advice "$larger" "gc would not help"
+run stele append -q "$tmp/2" "$loop@more"
+advice "; free some with gc, or take a larger target" "gc would help"
+must stele gc --apply --force "$loop" >/dev/null
+run stele append -q "$tmp/2" "$loop@more"
+is 0 "$status" "so it did" || diag "$err"
 
 # Where samples wait that come through a pipe.
 mkdir "$tmp/small"

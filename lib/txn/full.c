@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * full.c - what helps where an image is full
+ *
+ * Nobody is told to give up what would not make room: gc is named where it does, deleting
+ * snapshots only where those make room that are neither the base nor the newest. What is
+ * found is an estimate from below: two catalogs are to fit besides, in the same piece.
+ */
+#include "lib/txn/txn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "lib/txn/addition.h"
+
+#define CATALOGS 2u /* of the commit, and of the next one */
+
+/* The one that has to stay. NULL: there is none. */
+static const struct stele_txn_snapshot *base_of(const struct stele_txn *txn)
+{
+	for (uint32_t i = 0; txn->work && i < txn->snapshot_count; i++)
+		if (txn->snapshots[i].info.id == txn->work->parent)
+			return &txn->snapshots[i];
+	return txn->snapshot_count ? &txn->snapshots[txn->snapshot_count - 1] : NULL;
+}
+
+static bool has(const struct stele_txn_snapshot *snapshot, uint64_t segment_id)
+{
+	for (uint32_t i = 0; snapshot && i < snapshot->info.ref_count; i++)
+		if (snapshot->refs[i].segment_id == segment_id)
+			return true;
+	return false;
+}
+
+/*
+ * Does gc free it? `others`: after the snapshots were deleted that need not stay. What this
+ * transaction has added is not unused yet, and no snapshot has it.
+ */
+static bool goes(const struct stele_txn *txn, uint32_t index, const bool *used, bool others)
+{
+	const struct stele_catalog_segment *segment = &txn->segments[index];
+
+	if (stele_addition_refers(txn->work, segment->id) || segment->id == txn->tree_id)
+		return false;
+	if (segment->unused_since)
+		return true;
+	return others && used[index] && !has(base_of(txn), segment->id);
+}
+
+/* Is there a piece of so many bytes once that is done? */
+static bool fits(const struct stele_txn *txn, uint64_t size, bool others)
+{
+	const struct stele_superblock *sb = &txn->image->sb;
+	struct stele_extents left = {0};
+	uint64_t catalog, offset;
+	bool *used = NULL;
+	int ret = stele_txn_commit_size(txn, &catalog);
+
+	if (ret == 0)
+		ret = stele_txn_find_used(txn, &used);
+	if (ret == 0 && sb->state == STELE_STATE_READY)
+		ret = stele_extents_add(&left, sb->catalog_offset, sb->catalog_size);
+	for (uint32_t i = 0; ret == 0 && i < txn->segment_count; i++)
+		if (!goes(txn, i, used, others))
+			ret = stele_extents_add(&left, txn->segments[i].offset,
+						txn->segments[i].size);
+	if (ret == 0 && !checked_add(size, CATALOGS * catalog, &size))
+		ret = -EOVERFLOW;
+	if (ret == 0)
+		ret = stele_extents_find(&left, size, STELE_BLOCK_SIZE, txn->image_size,
+					 &offset);
+	stele_extents_release(&left);
+	free(used);
+	return ret == 0;
+}
+
+int stele_txn_log_no_space(const struct stele_txn *txn, uint64_t size)
+{
+	const char *advice = "take a larger target";
+	uint64_t target_size = 0;
+
+	if (!txn->image->dev->resizable)
+		stele_device_size(txn->image->dev, &target_size);
+	if (target_size >= txn->image_size + size)
+		advice = "its target has more: resize it";
+	else if (fits(txn, size, false))
+		advice = "free some with gc, or take a larger target";
+	else if (txn->snapshot_count > 1 && fits(txn, size, true))
+		advice = "take a larger target, or delete snapshots that are not needed any "
+			 "more, and free their space with gc";
+	stele_log_error(&txn->image->log,
+			"no space left: %" PRIu64 " bytes in one piece are "
+			"needed, the image has %" PRIu64 "; %s",
+			size, txn->image_size, advice);
+	return -ENOSPC;
+}
