@@ -36,6 +36,7 @@ static const struct option longopts[] = {
 struct collection {
 	struct stele_txn_opts opts;
 	const char *target;
+	uint32_t forgotten; /* deleted snapshots that are due */
 	int64_t future; /* from when on something that is not due is unused; 0: none is so late */
 	bool json, dry_run;
 };
@@ -128,6 +129,7 @@ static void print_item(void *user, const struct stele_gc_item *item)
 	if (!item->due && !tombstoned && item->unused_since > collection->future &&
 	    is_future(item, collection->opts.time))
 		collection->future = item->unused_since;
+	collection->forgotten += item->deleted && item->due;
 	if (collection->json) {
 		print_item_json(item);
 		return;
@@ -169,6 +171,11 @@ static void print_report(const struct collection *collection,
 		printf(apply ? "%s that only older superblocks led to: freed\n" :
 			       "%s to free, that only older superblocks lead to\n",
 		       text_size(a, report->finished_size));
+	if (collection->forgotten)
+		printf(apply ? "%s freed, which can no longer be undeleted\n" :
+			       "%s to free, which can be undeleted until then%s\n",
+		       text_counted(a, collection->forgotten, "deleted snapshot"),
+		       report->unused_count ? "" : "; dry run, use --apply to free");
 	if (!report->unused_count) {
 		printf("no unused space\n");
 		return;

@@ -83,6 +83,9 @@ static const struct {
 	{-EEXIST, " webdataset ", "has the key '",
 	 "members of one sample have to follow each other: 'tar --sort=name' puts them so"},
 	{-EEXIST, " build append ", "has the key '", "keys are unique: rename one of the two"},
+	{-EEXIST, " build ", "that can be undeleted",
+	 "use 'stele append' to add a snapshot to it, or 'stele snapshot undelete' to have one "
+	 "back; --force overwrites the image, and none can be undeleted then"},
 	{-EEXIST, " build ", "holds a Stele image, ",
 	 "use 'stele append' to add a snapshot to it, or --force to overwrite it"},
 	{-EEXIST, " build copy ", "larger than it",
@@ -95,6 +98,9 @@ static const struct {
 	{-EEXIST, " build copy ", "unfinished image",
 	 "use --force to overwrite it: unless a build is still running, on whatever "
 	 "machine, nothing is lost"},
+	{-EEXIST, " copy ", "has another snapshot '",
+	 "copy it to another TARGET@NAME, or first delete that snapshot with 'stele snapshot "
+	 "delete'; --force overwrites the whole image, and all that it holds"},
 	{-EEXIST, " build copy ", "snapshot '",
 	 "use --force to overwrite the image, or another TARGET@NAME"},
 	{-EEXIST, " build copy ", "(partition table)",

@@ -323,13 +323,16 @@ static int find_snapshot(const struct stele_copier *c)
 {
 	const struct stele_txn_snapshot *there =
 		stele_txn_find(c->txn, c->name);
+	char text[STELE_CLAIM_TEXT_SIZE];
 
 	if (!there)
 		return 0;
 	if (!memcmp(there->info.digest, c->snapshot->digest, STELE_DIGEST_SIZE))
 		return 1;
+	stele_claim_describe(c->txn->image, text);
 	stele_log_error(&c->txn->image->log,
-			"the target has another snapshot '%s'", c->name);
+			"the target has another snapshot '%s'; it holds %s", c->name,
+			text);
 	return -EEXIST;
 }
 

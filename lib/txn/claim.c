@@ -24,7 +24,7 @@
 #include "lib/node/mapping.h"
 #include "lib/txn/intent.h"
 
-#define NAMES_SIZE 512u
+#define NAMES_SIZE (STELE_CLAIM_TEXT_SIZE / 2 - 32)
 #define FRONT_END  (STELE_INTENT_OFFSET + STELE_BLOCK_SIZE) /* of what no wipe erases */
 
 static int check_mapped(const struct stele_claim *claim)
@@ -163,17 +163,20 @@ static int open_target(struct stele_claim *claim,
 	return ret ? ret : open_file(claim, opts->backend, &asked);
 }
 
-/* "'v1', 'v2'", cut when there are too many. */
-static void list_snapshots(const struct stele_image *image,
+/* "'v1', 'v2'": those that are there, or the deleted ones; cut when there are too many. */
+static void list_snapshots(const struct stele_image *image, bool deleted,
 			   char names[NAMES_SIZE])
 {
+	const struct stele_catalog_counts *counts = &image->catalog.counts;
+	const uint32_t first = deleted ? counts->snapshots : 0;
+	const uint32_t count = deleted ? counts->deleted : counts->snapshots;
 	size_t at = 0;
 
 	names[0] = '\0';
-	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct stele_catalog_snapshot snapshot;
 
-		stele_catalog_snapshot(&image->catalog, i, &snapshot);
+		stele_catalog_snapshot(&image->catalog, first + i, &snapshot);
 		if (at + strlen(snapshot.name) + 16 > NAMES_SIZE) {
 			memcpy(names + at, ", ...", 6);
 			return;
@@ -181,6 +184,18 @@ static void list_snapshots(const struct stele_image *image,
 		at += (size_t)sprintf(names + at, "%s'%s'", i ? ", " : "",
 				      snapshot.name);
 	}
+}
+
+void stele_claim_describe(const struct stele_image *image, char text[STELE_CLAIM_TEXT_SIZE])
+{
+	char there[NAMES_SIZE], deleted[NAMES_SIZE];
+
+	list_snapshots(image, false, there);
+	list_snapshots(image, true, deleted);
+	snprintf(text, STELE_CLAIM_TEXT_SIZE, "%s%s%s%s%s",
+		 *there ? "snapshots " : "without snapshots", there,
+		 !*deleted ? "" : *there ? ", and " : " but ", deleted,
+		 *deleted ? ", deleted, that can be undeleted" : "");
 }
 
 /* By who came no further: it is lost all the same. */
@@ -204,7 +219,7 @@ static void tell_lost(struct stele_claim *claim, const struct stele_image *image
 		inherit_lost(claim);
 		return;
 	}
-	list_snapshots(image, names);
+	list_snapshots(image, false, names);
 	snprintf(text, sizeof(text), "%s%s%s%s", *label ? "'" : "", label,
 		 *label ? "': " : "", names);
 	memcpy(claim->lost, text, size - 1);
@@ -215,14 +230,13 @@ static void tell_lost(struct stele_claim *claim, const struct stele_image *image
 /* Refused without force; a dry run says what force would overwrite. */
 static int refuse_image(struct stele_claim *claim, struct stele_image *image)
 {
-	char names[NAMES_SIZE];
+	char text[STELE_CLAIM_TEXT_SIZE];
 
-	list_snapshots(image, names);
+	stele_claim_describe(image, text);
 	stele_log_emit(&claim->log,
 		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
-		       "'%s' holds a Stele image, label '%s', %s%s%s",
-		       claim->path, image->sb.label,
-		       *names ? "snapshots " : "without snapshots", names,
+		       "'%s' holds a Stele image, label '%s', %s%s",
+		       claim->path, image->sb.label, text,
 		       claim->force ? ", which would be overwritten" : "");
 	return claim->force ? 0 : -EEXIST;
 }

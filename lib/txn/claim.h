@@ -33,6 +33,11 @@ struct stele_claim_opts {
 	const struct stele_snapshot *copy_of; /* NULL: begin anew */
 };
 
+#define STELE_CLAIM_TEXT_SIZE 800u
+
+/* What would be lost with it: "snapshots 'v1', 'v2', and 'v0', deleted, that can be undeleted". */
+void stele_claim_describe(const struct stele_image *image, char text[STELE_CLAIM_TEXT_SIZE]);
+
 struct stele_claim {
 	const char *path;  /* the caller's */
 	struct stele_log log;

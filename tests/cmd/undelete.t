@@ -170,6 +170,41 @@ else
 	behind ", repaired"
 fi
 
+# ---- for good ----
+
+must stele build -q one lost.stele@v1
+must stele append -qf --delete-missing two lost.stele@v2
+must stele snapshot delete lost.stele@v1 2>/dev/null
+fails 1 "snapshots 'v2', and 'v1', deleted, that can be undeleted" \
+	stele build one lost.stele
+ok "build: the harmless ways come first" grep -qE "^hint: .*append.*undelete.*; --force " <<<"$err"
+run stele build -nf one lost.stele
+ok "a dry run with force says so, too" grep -q "and 'v1', deleted, that can" <<<"$err" || diag "$err"
+fails 1 "the target has another snapshot 'v2'; it holds snapshots 'v2', and 'v1', deleted" \
+	stele copy "$image@v1" lost.stele@v2
+ok "copy: the harmless ways come first" \
+	grep -qE "^hint: copy it to another TARGET@NAME, or .*delete'; --force .* whole" <<<"$err"
+is "$(list --deleted lost.stele | jq -r .name) $(list lost.stele | jq -r .name)" "v1 v2" \
+	"nothing is lost by asking"
+must stele snapshot create --base=v2 -d "$(stele ls lost.stele@v2 | head -n 1)" lost.stele@v3 \
+	>/dev/null
+must stele snapshot delete lost.stele@v3 2>/dev/null
+run stele gc -nf lost.stele
+ok "gc says what it would free" grep -qE \
+	"^2 deleted snapshots to free, which can be undeleted until then$" <<<"$out" || diag "$out"
+run stele gc --apply --force lost.stele
+ok "then that they are gone" grep -qE \
+	"^2 deleted snapshots freed, which can no longer be undeleted$" <<<"$out" || diag "$out"
+must stele snapshot create --base=v2 -d "$(stele ls lost.stele@v2 | head -n 1)" lost.stele@v3 \
+	>/dev/null
+must stele snapshot delete lost.stele@v3 2>/dev/null
+run stele gc -nf lost.stele
+ok "without any space, too" grep -qE \
+	"^1 deleted snapshot to free, which .* then; dry run, use --apply" <<<"$out" || diag "$out"
+must stele snapshot delete --force lost.stele@v2 2>/dev/null
+fails 1 "without snapshots but 'v2', 'v3', deleted, that can be undeleted" \
+	stele build one lost.stele
+
 # A copy has none of them; nor are they in the way of a build from nothing.
 must stele copy -q "$image@v1" copy.stele
 is "" "$(list --deleted copy.stele)" "a copy has no deleted snapshots"
