@@ -129,6 +129,8 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 	if (job->root >= 0) {
 		if (!field && !job->quiet && fields_warn_joined(job->ds, "file"))
 			cmd_hint("--field=NAME writes one");
+		if (!field && !job->quiet)
+			fields_warn_left(job->ds, "file");
 		stop_catch();
 		status = extract_run(job, keys);
 		if (stop_requested() && is_left(job)) {

@@ -559,6 +559,8 @@ int export_run(struct export *job)
 	if (job->format == TO_TAR && !job->field && !job->quiet &&
 	    fields_warn_joined(job->ds, "file"))
 		cmd_hint("--field=NAME takes one, --to=webdataset makes each a file");
+	if (job->format == TO_TAR && !job->field && !job->quiet)
+		fields_warn_left(job->ds, "file");
 	error = allocate(&e);
 	if (!error)
 		error = stele_cursor_open(job->ds, NULL, 0, &e.cursor);

@@ -170,6 +170,70 @@ bool fields_warn_joined(const struct stele_dataset *ds, const char *what)
 	return true;
 }
 
+/* Is the class one of the directories that the key begins with, or several in a row? */
+static bool is_below(const char *key, size_t size, const char *class)
+{
+	const size_t length = strlen(class);
+
+	for (size_t at = 0; length && at + length < size; at++)
+		if ((!at || key[at - 1] == '/') && key[at + length] == '/' &&
+		    !memcmp(key + at, class, length))
+			return true;
+	return false;
+}
+
+/* By the first sample, the last one, and one between. Of none of the classes there is no word. */
+static bool is_in_keys(struct stele_dataset *ds, uint32_t index, const struct stele_field *field)
+{
+	const uint64_t count = stele_dataset_count(ds);
+	const uint64_t ids[] = {0, count / 2, count - 1};
+	char key[STELE_KEY_SIZE_MAX];
+	int64_t value;
+	size_t size;
+
+	if (field->type != STELE_TYPE_I64 || !field->name_count || !count)
+		return false;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		if (stele_dataset_column(ds, index, ids[i], 1, &value))
+			return false;
+		if (value < 0 || value >= field->name_count)
+			continue;
+		if (stele_dataset_key(ds, ids[i], key, &size) ||
+		    !is_below(key, size, field->names[value]))
+			return false;
+	}
+	return true;
+}
+
+void fields_warn_left(struct stele_dataset *ds, const char *what)
+{
+	struct stele_field field;
+	uint32_t count = 0;
+	bool tensors = false;
+	char *text = NULL, *name;
+	size_t size;
+	FILE *list = open_memstream(&text, &size);
+
+	for (uint32_t i = 0; list && next_field(ds, i, &field); i++) {
+		tensors |= field.type == STELE_TYPE_TENSOR;
+		if (!field_is_number(&field) || is_in_keys(ds, i, &field))
+			continue;
+		name = text_escape(field.name, strlen(field.name));
+		fprintf(list, "%s'%s'", count++ ? ", " : "", name ? name : "?");
+		free(name);
+	}
+	if (list)
+		fclose(list);
+	if (count) {
+		cmd_message("warning: %s %s %s not written: each %s is the bytes of a sample alone",
+			    count > 1 ? "fields" : "field", text ? text : "?",
+			    count > 1 ? "are" : "is", what);
+		cmd_hint("'%s' writes all fields", tensors ? "python3 -m stele.parquet export" :
+							     "stele export --to=webdataset");
+	}
+	free(text);
+}
+
 /* ---- values -------------------------------------------------------------------- */
 
 static void print_text(const char *data, uint64_t size)

@@ -26,6 +26,11 @@ int field_find(const struct stele_dataset *ds, const char *name, bool bytes);
 char *fields_list(const struct stele_dataset *ds, bool bytes);
 /* `what` each sample becomes: warn if that has several fields. Return: was there a warning? */
 bool fields_warn_joined(const struct stele_dataset *ds, const char *what);
+/*
+ * `what` each sample becomes: warn of the numbers that are left out, unless they are classes that
+ * paths show, and say what writes them.
+ */
+void fields_warn_left(struct stele_dataset *ds, const char *what);
 
 /* ` name=value` for each field of a sample: sizes of bytes, shapes of tensors. */
 void fields_print(const struct stele_sample *sample);

@@ -36,8 +36,8 @@
 	"else that is unused"
 #define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
 #define KEEP_SAMPLES                                                         \
-	"the samples can be read: 'stele extract' writes them to files, to be built again; " \
-	"or copy the snapshot from elsewhere"
+	"copy the snapshot from elsewhere; or a few lines of Python write its samples anew, with " \
+	"keys and all fields: " DAMAGE
 #define LOST_FRONT                                                           \
 	"write nothing there: restore the first 2 MiB as they were after the " \
 	"last change, if they were saved, else copy the image from elsewhere"

@@ -198,7 +198,7 @@ for command in "copy $tmp/bad@v1 $tmp/never" "copy --force $tmp/bad@v1 $tmp/held
 	run stele $command
 	said=$(grep -c "^stele: cannot .*class names of field 'label'.* damaged" <<<"$err")
 	is "3 1" "$status $said" "names: ${command%% *} refuses" || diag "$err"
-	ok "names: ${command%% *} says how to go on" grep -q "^hint: .*'stele extract'" <<<"$err"
+	ok "names: ${command%% *} says how to go on" grep -q "^hint: .*Python.*DAMAGE" <<<"$err"
 done
 is "$sum" "$(sha256sum <"$tmp/bad")" "names: the image is as it was"
 ok "names: and so is the target of a copy" stele verify -q "$tmp/held"

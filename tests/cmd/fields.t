@@ -83,6 +83,56 @@ run stele export "$t" "$tmp/joined.tar"
 is "0 1 1" "$status $(grep -cF "$joined" <<<"$err") $(grep -c '^hint: --field=NAME.*webdataset' \
 	<<<"$err")" "export to tar: the same" || diag "$err"
 ok "all bytes" cmp <(tar -xOf "$tmp/joined.tar" rex) <(stele cat "$t" rex)
+left="warning: fields 'species', 'weight' are not written: each file is the bytes of a sample"
+run stele extract -f "$t" "$tmp/joined"
+is "1 1" "$(grep -cF "$left" <<<"$err") $(grep -c "^hint: 'python3 -m stele.parq" <<<"$err")" \
+	"extract: nor are numbers there, which is said once" || diag "$err"
+run stele export -f "$t" "$tmp/joined.tar"
+is "1 1" "$(grep -cF "$left" <<<"$err") $(grep -c "^hint: 'python3 -m stele.parq" <<<"$err")" \
+	"export: nor are numbers there, which is said once" || diag "$err"
+for way in "extract -qf $t $tmp/joined" "export -qf $t $tmp/joined.tar"; do
+	# shellcheck disable=SC2086 # words
+	run stele $way
+	is "0 " "$status $err" "${way%% /*}: no warning"
+done
+# left SOURCE FIELDS DESCRIPTION: of its image
+left() {
+	must stele build -qf ${4:+--from="$4"} "$1" "$tmp/left"
+	run stele extract -f "$tmp/left" "$tmp/left.d"
+	is "0 $2" "$status $(sed -n "s/^stele: warning: \(fields*\) \(.*\) \(is\|are\) not w.*/\2 \3/p" \
+		<<<"$err")" "extract: $3" || diag "$err"
+	run stele export -f "$tmp/left" "$tmp/left.tar"
+	is "0 $2" "$status $(sed -n "s/^stele: warning: \(fields*\) \(.*\) \(is\|are\) not w.*/\2 \3/p" \
+		<<<"$err")" "export: $3" || diag "$err"
+}
+mkdir -p "$tmp/shown/train/"{cat,dog} "$tmp/shown/val/cat"
+for file in train/cat/1 train/dog/2 train/dog/3 val/cat/4; do
+	echo "$file" >"$tmp/shown/$file"
+done
+left "$tmp/shown" "" "classes that paths show need no word"
+left "$tmp/shown/train" "" "nor without splits"
+# manifest LABEL...: of train/cat/1, train/dog/2, train/dog/3
+manifest() {
+	printf 'path,label%s\n' "${5-}"
+	printf 'shown/train/cat/1,%s%s\nshown/train/dog/2,%s%s\nshown/train/dog/3,%s%s\n' \
+		"$1" "${4-}" "$2" "${4-}" "$3" "${4-}"
+}
+for labels in "x dog dog" "cat x dog" "cat dog x" "at dog dog" "ca dog dog" "1 dog dog"; do
+	# shellcheck disable=SC2086 # words
+	manifest $labels >"$tmp/labels.csv"
+	left "$tmp/labels.csv" "'label' is" "labels $labels" manifest
+done
+manifest cat dog dog >"$tmp/labels.csv"
+left "$tmp/labels.csv" "" "a manifest with those that paths show" manifest
+manifest train/cat dog train/dog >"$tmp/labels.csv"
+left "$tmp/labels.csv" "" "two directories" manifest
+manifest cat dog dog ,5 ,width >"$tmp/labels.csv"
+left "$tmp/labels.csv" "'width' is" "and another column" manifest
+manifest a b c ,5 ,width >"$tmp/labels.csv"
+left "$tmp/labels.csv" "'label', 'width' are" "both" manifest
+ok "and says what writes them" grep -q "^hint: 'stele export --to=webdataset' writes all" <<<"$err"
+run stele export -f --to=webdataset "$tmp/left" "$tmp/left.tar"
+is "0 " "$status $err" "so it does, without a warning"
 for name in photo caption outline; do
 	run stele extract --field=$name "$t" "$tmp/$name"
 	is "0 " "$status $err" "extract --field=$name"
