@@ -233,6 +233,8 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return cmd_misuse(cmd, "export needs a TARGET and a FILE or -");
+	if (!*argv[optind + 1])
+		return cmd_misuse(cmd, "the name of FILE is empty");
 	job.file.path = argv[optind + 1];
 	status = check(cmd, &job, example);
 	if (status < 0 && !chosen)

@@ -176,5 +176,7 @@ int cmd_extract(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "--force goes without --skip-existing");
 	if (argc - optind < 2)
 		return cmd_misuse(cmd, "extract needs a TARGET and a DIR");
+	if (!*argv[optind + 1])
+		return cmd_misuse(cmd, "the name of DIR is empty: '.' is this directory");
 	return run(argv[optind], argv[optind + 1], argv + optind + 2, field, verify, &job);
 }

@@ -136,6 +136,18 @@ static void print_made(const struct request *request,
 	       text_hex(digest, made->digest, sizeof(made->digest)));
 }
 
+/* As in a list that was written on Windows. */
+static bool ends_in_return(const struct keys *keys)
+{
+	for (size_t i = 0; i < keys->count; i++) {
+		const struct stele_key_ref *key = &keys->refs[i];
+
+		if (key->size && key->data[key->size - 1] == '\r')
+			return true;
+	}
+	return false;
+}
+
 static int create(struct request *request, int count, char **words)
 {
 	struct cmd_log log = {.target = words[0]};
@@ -158,6 +170,9 @@ static int create(struct request *request, int count, char **words)
 		print_made(request, &made);
 	else
 		cmd_log_error(error, NULL);
+	if (error == -ENOENT && request->file_count && ends_in_return(&request->keys))
+		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken as "
+			 "part of the key: 'tr -d \"\\r\"' removes it");
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 

@@ -108,7 +108,7 @@ static const struct {
 	{-EEXIST, " build copy ", NULL, "use --force to overwrite it"},
 	{-EEXIST, " snapshot ", "no snapshot would be left",
 	 "use --force to delete it all the same"},
-	{-EEXIST, " snapshot ", "cannot undelete", "give it another name with --as=NAME"},
+	{-EEXIST, " snapshot ", "cannot undelete", "--as=NAME gives it a name that no snapshot has"},
 	{-ENOENT, " repair ", "there is no branch", "'stele repair -n' shows those that there are"},
 	{-ENOENT, " snapshot ", "no deleted snapshot",
 	 "'stele snapshot list --deleted' shows those that can be undeleted"},

@@ -54,6 +54,7 @@
  *	-EDQUOT		the storage behind the target is full, or a quota on it
  *	-ETIMEDOUT	the storage did not answer in time
  *	-ESHUTDOWN	the storage has fenced this client (a writer)
+ *	-EOVERFLOW	more than an image can hold: of fields, names, snapshots, segments
  *	-ERANGE		id, field or buffer out of range
  *	-ESTALE		a mapping or snapshot is not what it was when it was opened; for a
  *			writer: another one has changed the image meanwhile, or has

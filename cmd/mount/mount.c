@@ -253,6 +253,8 @@ int cmd_mount(const struct cmd *cmd, int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return cmd_misuse(cmd, "mount needs a TARGET and a DIR");
+	if (!*argv[optind + 1])
+		return cmd_misuse(cmd, "the name of DIR is empty");
 	mounting.target = argv[optind];
 	mounting.dir = argv[optind + 1];
 	if (!check_dir(mounting.dir, path))

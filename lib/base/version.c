@@ -34,6 +34,7 @@ static const struct {
 	{EDQUOT, "the storage or a quota on it is full"},
 	{ETIMEDOUT, "the storage did not answer in time"},
 	{ESHUTDOWN, "the storage has fenced this client"},
+	{EOVERFLOW, "more than an image can hold"},
 	{ERANGE, "id, field or buffer out of range"},
 	{ESTALE, "changed since it was opened"},
 	{EOWNERDEAD, "the handle was made before a fork"},

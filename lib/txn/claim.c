@@ -127,6 +127,8 @@ static int open_file(struct stele_claim *claim, const char *backend,
 				claim->path);
 		return ret;
 	}
+	if (ret == -EOPNOTSUPP) /* a backend says itself why */
+		return ret;
 	if (ret < 0) {
 		stele_log_error(&claim->log, "cannot %s '%s': %s", verb,
 				claim->path,

@@ -42,6 +42,8 @@ static int log_refused(const struct stele_txn *txn, int error)
 				"cannot change '%s': the device is set "
 				"read-only, as 'stele map --read-only' does",
 				path);
+	else if (error == -EOPNOTSUPP && !stele_path_is_rbd(path))
+		return error; /* a backend says itself why */
 	else if (error == -ENOENT && !stele_path_is_rbd(path))
 		stele_log_error(&txn->log, "no such file, device or mapping");
 	else if (error == -ENOTBLK)

@@ -42,5 +42,15 @@ for name in STELE_BACKEND STELE_TIMEOUT SOURCE_DATE_EPOCH STELE_RUN_DIR STELE_ST
 done
 STELE_BACKEND=threads run stele cat "$image" key
 is "0 needle" "$status $out" "a backend by the environment"
+must mkdir "$tmp/source"
+must touch "$tmp/source/file"
+for words in "append $tmp/source $image@v2" "build $tmp/source $tmp/new"; do
+	# shellcheck disable=SC2086 # words
+	STELE_BACKEND=hybrid run stele $words
+	is "1 1" "$status $(wc -l <<<"$err")" "${words%% *}: one line on a backend that only reads" ||
+		diag "$err"
+	ok "${words%% *}: which says so" grep -q "it only reads, and this is opened to" <<<"$err"
+done
+ok "and nothing is left" test ! -e "$tmp/new"
 
 done_testing

@@ -75,6 +75,12 @@ run stele export file2 none/there/x.tar
 ok "export, too" grep -q "no directory 'none/there'" <<<"$err" || diag "$err"
 run stele extract file2 none/there/x
 ok "extract, too" grep -q "no directory 'none/there'" <<<"$err" || diag "$err"
+for command in extract export mount; do
+	run stele $command file2 ""
+	is 2 "$status" "$command: an empty name is wrong usage"
+	ok "$command: and called that" grep -qE "^stele: the name of (DIR|FILE) is empty" <<<"$err" ||
+		diag "$err"
+done
 
 # ---- what is full ----
 
