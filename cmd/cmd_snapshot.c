@@ -171,8 +171,8 @@ static int create(struct request *request, int count, char **words)
 	else
 		cmd_log_error(error, NULL);
 	if (error == -ENOENT && request->file_count && ends_in_return(&request->keys))
-		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken as "
-			 "part of the key: 'tr -d \"\\r\"' removes it");
+		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken "
+			 "as part of the key: 'tr -d \"\\r\"' removes it");
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 

@@ -47,8 +47,8 @@ must touch "$tmp/source/file"
 for words in "append $tmp/source $image@v2" "build $tmp/source $tmp/new"; do
 	# shellcheck disable=SC2086 # words
 	STELE_BACKEND=hybrid run stele $words
-	is "1 1" "$status $(wc -l <<<"$err")" "${words%% *}: one line on a backend that only reads" ||
-		diag "$err"
+	is "1 1" "$status $(wc -l <<<"$err")" \
+		"${words%% *}: one line on a backend that only reads" || diag "$err"
 	ok "${words%% *}: which says so" grep -q "it only reads, and this is opened to" <<<"$err"
 done
 ok "and nothing is left" test ! -e "$tmp/new"

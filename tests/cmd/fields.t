@@ -95,15 +95,14 @@ for way in "extract -qf $t $tmp/joined" "export -qf $t $tmp/joined.tar"; do
 	run stele $way
 	is "0 " "$status $err" "${way%% /*}: no warning"
 done
-# left SOURCE FIELDS DESCRIPTION: of its image
+# left SOURCE FIELDS DESCRIPTION [FORMAT]: of its image
+said() { sed -nE "s/^stele: warning: fields? (.* (is|are)) not written: .*/\1/p" <<<"$err"; }
 left() {
 	must stele build -qf ${4:+--from="$4"} "$1" "$tmp/left"
 	run stele extract -f "$tmp/left" "$tmp/left.d"
-	is "0 $2" "$status $(sed -n "s/^stele: warning: \(fields*\) \(.*\) \(is\|are\) not w.*/\2 \3/p" \
-		<<<"$err")" "extract: $3" || diag "$err"
+	is "0 $2" "$status $(said)" "extract: $3" || diag "$err"
 	run stele export -f "$tmp/left" "$tmp/left.tar"
-	is "0 $2" "$status $(sed -n "s/^stele: warning: \(fields*\) \(.*\) \(is\|are\) not w.*/\2 \3/p" \
-		<<<"$err")" "export: $3" || diag "$err"
+	is "0 $2" "$status $(said)" "export: $3" || diag "$err"
 }
 mkdir -p "$tmp/shown/train/"{cat,dog} "$tmp/shown/val/cat"
 for file in train/cat/1 train/dog/2 train/dog/3 val/cat/4; do

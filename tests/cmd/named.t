@@ -78,8 +78,8 @@ ok "extract, too" grep -q "no directory 'none/there'" <<<"$err" || diag "$err"
 for command in extract export mount; do
 	run stele $command file2 ""
 	is 2 "$status" "$command: an empty name is wrong usage"
-	ok "$command: and called that" grep -qE "^stele: the name of (DIR|FILE) is empty" <<<"$err" ||
-		diag "$err"
+	ok "$command: and called that" \
+		grep -qE "^stele: the name of (DIR|FILE) is empty" <<<"$err" || diag "$err"
 done
 
 # ---- what is full ----
