@@ -465,13 +465,6 @@ says 3 "'stele verify' lists all damage" compact sections.stele@v1 v2
 ok "compact: the damaged section is named" grep -q "^stele: digests of segment" <<<"$err"
 ok "compact: no sound record is blamed" not grep -q "record at\|cannot read" <<<"$err"
 
-# ---- too much of it ----
-
-seq -f '"k%g":1' 100 | paste -sd , | sed 's/.*/{&}/' >wide.jsonl
-run stele build wide.jsonl wide
-is "1 stele: 'wide.jsonl' has more than 64 fields: more than an image can hold" "$status $err" \
-	"too many fields, in words of an image"
-
 # ---- nothing is left of the superblocks ----
 
 cp image erased
