@@ -13,6 +13,7 @@
 
 #include "cmd.h"
 #include "json.h"
+#include "remedy.h"
 #include "text.h"
 
 #define TEXT_MAX 64 /* bytes of a text in a list */
@@ -182,41 +183,60 @@ static bool is_below(const char *key, size_t size, const char *class)
 	return false;
 }
 
-/* By the first sample, the last one, and one between. Of none of the classes there is no word. */
-static bool is_in_keys(struct stele_dataset *ds, uint32_t index, const struct stele_field *field)
+/*
+ * By the first sample, the last one, and one between. Of none of the classes there is no word.
+ * Return: 1 it is; 0 it is not; negative errno: that cannot be told.
+ */
+static int is_in_keys(struct stele_dataset *ds, uint32_t index, const struct stele_field *field)
 {
 	const uint64_t count = stele_dataset_count(ds);
 	const uint64_t ids[] = {0, count / 2, count - 1};
 	char key[STELE_KEY_SIZE_MAX];
 	int64_t value;
 	size_t size;
+	int error;
 
+	if (field->names_damaged)
+		return -EBADMSG;
 	if (field->type != STELE_TYPE_I64 || !field->name_count || !count)
-		return false;
+		return 0;
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		if (stele_dataset_column(ds, index, ids[i], 1, &value))
-			return false;
-		if (value < 0 || value >= field->name_count)
+		error = stele_dataset_column(ds, index, ids[i], 1, &value);
+		if (!error && (value < 0 || value >= field->name_count))
 			continue;
-		if (stele_dataset_key(ds, ids[i], key, &size) ||
-		    !is_below(key, size, field->names[value]))
-			return false;
+		if (!error)
+			error = stele_dataset_key(ds, ids[i], key, &size);
+		if (error || !is_below(key, size, field->names[value]))
+			return error;
 	}
-	return true;
+	return 1;
+}
+
+/* Of what is damaged not every command can write all fields. */
+static void hint_all_fields(bool tensors, bool damaged)
+{
+	if (damaged)
+		remedy_print("extract", -EBADMSG, "", NULL);
+	else
+		cmd_hint("'%s' writes all fields", tensors ? "python3 -m stele.parquet export" :
+							     "stele export --to=webdataset");
 }
 
 void fields_warn_left(struct stele_dataset *ds, const char *what)
 {
 	struct stele_field field;
 	uint32_t count = 0;
-	bool tensors = false;
+	bool tensors = false, damaged = false;
 	char *text = NULL, *name;
 	size_t size;
 	FILE *list = open_memstream(&text, &size);
+	int shown;
 
 	for (uint32_t i = 0; list && next_field(ds, i, &field); i++) {
 		tensors |= field.type == STELE_TYPE_TENSOR;
-		if (!field_is_number(&field) || is_in_keys(ds, i, &field))
+		shown = field_is_number(&field) ? is_in_keys(ds, i, &field) : 1;
+		damaged |= shown < 0;
+		if (shown > 0)
 			continue;
 		name = text_escape(field.name, strlen(field.name));
 		fprintf(list, "%s'%s'", count++ ? ", " : "", name ? name : "?");
@@ -228,8 +248,7 @@ void fields_warn_left(struct stele_dataset *ds, const char *what)
 		cmd_message("warning: %s %s %s not written: each %s is the bytes of a sample alone",
 			    count > 1 ? "fields" : "field", text ? text : "?",
 			    count > 1 ? "are" : "is", what);
-		cmd_hint("'%s' writes all fields", tensors ? "python3 -m stele.parquet export" :
-							     "stele export --to=webdataset");
+		hint_all_fields(tensors, damaged);
 	}
 	free(text);
 }

@@ -158,12 +158,23 @@ damage_section() {
 	is "$3" $? "$2: compact"
 	[ "$3" != 0 ] || ok "$2: what it writes is sound" stele verify -q "$tmp/bad@sound"
 }
+# unsure NAME: what extract says of labels that it does not write
+unsure() {
+	run stele extract -f "$tmp/bad@v1" "$tmp/copy"
+	is "0 hint: 'stele verify' lists all damage" "$status $(tail -n 1 <<<"${err%%;*}")" \
+		"$1: extract warns, as paths cannot be looked at"
+	ok "$1: extract says of what" grep -q "^stele: warning: field 'label' is not written" <<<"$err"
+}
 damage_section 5 keys 3 0
+unsure keys
 damage_section 6 order 0 0
 damage_section 7 column 0 0
 damage_section 8 digests 3 0
 damage_section 9 tree 3 0
 damage_section 10 names 3 0
+unsure names
+run stele extract "$tmp/labelled@v1" "$tmp/whole"
+is "0 " "$status $err" "nothing damaged: no warning"
 
 # Without class names labels are numbers; whatever would lose the names refuses.
 cp "$tmp/labelled" "$tmp/bad"
