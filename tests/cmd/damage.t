@@ -163,7 +163,8 @@ unsure() {
 	run stele extract -f "$tmp/bad@v1" "$tmp/copy"
 	is "0 hint: 'stele verify' lists all damage" "$status $(tail -n 1 <<<"${err%%;*}")" \
 		"$1: extract warns, as paths cannot be looked at"
-	ok "$1: extract says of what" grep -q "^stele: warning: field 'label' is not written" <<<"$err"
+	ok "$1: extract says of what" \
+		grep -q "^stele: warning: field 'label' is not written" <<<"$err"
 }
 damage_section 5 keys 3 0
 unsure keys
