@@ -42,7 +42,10 @@ static void print_image(const struct stele_image_info *info)
 		printf(", gc would free %s", text_size(a, info->unused_size));
 	putchar('\n');
 	if (info->tree_size)
-		printf(ROW "EROFS, %s of metadata\n", "mountable",
+		printf(ROW "%sEROFS, %s of metadata\n", "mountable",
+		       info->tree_mountable ?
+			       "" :
+			       "not here, its blocks are smaller than the device's: ",
 		       text_size(a, info->tree_size));
 	free(label);
 }
@@ -103,6 +106,7 @@ static json_t *json_image(const struct stele_image *image,
 	json_set_number(object, "unused_size", info.unused_size);
 	json_set_number(object, "deleted_snapshots", info.deleted_count);
 	json_set_number(object, "tree_size", info.tree_size);
+	json_set(object, "tree_mountable", json_boolean(info.tree_mountable));
 	json_set_number(object, "segments", info.segment_count);
 	for (uint32_t i = 0; i < snapshots->count; i++)
 		json_add(list, snapshots_json(snapshots, i));

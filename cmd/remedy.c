@@ -137,6 +137,9 @@ static const struct {
 	 "run 'stele build --force' or 'stele copy --force' again"},
 	{-ENODATA, NULL, "bytes, but its target only",
 	 "give the target its full size again, or copy the image anew"},
+	{-EOPNOTSUPP, " snapshot ", "multiples of 4096",
+	 "run 'stele posix off' first; before it is on again, 'stele compact --granule=4096' makes "
+	 "a snapshot of it that can be files"},
 	{-EOPNOTSUPP, " snapshot ", "has a granule of",
 	 "run 'stele posix off' first; before it is on again, 'stele compact --granule=512' makes "
 	 "a snapshot of it that can be files"},
@@ -220,6 +223,9 @@ static const struct {
 	 "'stele build' makes a new image"},
 	{-ENOENT, NULL, "no directory", "make that directory first"},
 	{-ENOENT, NULL, "no file can be made in", "choose another place"},
+	{0, NULL, "no EROFS any more",
+	 "'stele posix on' says which snapshots to compact, to mount it here; 'stele mount "
+	 "--via=fuse' needs no EROFS"},
 	{-ENOENT, NULL, "that can be undeleted", UNDELETE},
 	{0, NULL, "that can be undeleted", UNDELETE},
 	{-ENOENT, NULL, "empty image", FILL},

@@ -33,6 +33,7 @@ struct stele_image_info {
 	uint32_t deleted_count;	   /* snapshots that can be undeleted; see stele_image_snapshot() */
 	uint64_t unused_size;	   /* of used_size, what no snapshot uses: gc frees it */
 	uint64_t tree_size;	   /* of the tree of files; 0: none, see stele_posix() */
+	bool tree_mountable; /* the device has no larger blocks than it, as a kernel wants */
 };
 
 struct stele_snapshot_info {

@@ -43,7 +43,7 @@ static const struct option longopts[] = {
 struct found {
 	char path[4096]; /* of a device or file; "": it is none */
 	char snapshot[STELE_NAME_SIZE_MAX + 1]; /* "": a directory for each */
-	bool pinned, has_tree;
+	bool pinned, has_tree, fits;
 };
 
 /* ---- the target ------------------------------------------------------------------- */
@@ -103,6 +103,7 @@ static int look_at(const char *target, struct found *found)
 	stele_image_info(image, &info);
 	stele_image_close(image);
 	found->has_tree = info.tree_size;
+	found->fits = info.tree_mountable;
 	find_path(target, found);
 	return cmd_names_snapshot(target) || found->snapshot[0] ? check_snapshot(target, found) :
 								  0;
@@ -180,6 +181,8 @@ static const char *obstacle(const struct found *found)
 		return "the image has no tree of files";
 	if (!shows_erofs(found->path))
 		return "block 0 does not show its tree of files";
+	if (!found->fits)
+		return "the blocks of its tree of files are smaller than the device's";
 	return NULL;
 }
 
@@ -187,6 +190,8 @@ static const char *remedy(const struct found *found, int error)
 {
 	if (!error && !found->path[0])
 		return "use --via=fuse";
+	if (!error && found->has_tree && !found->fits)
+		return "use --via=fuse; 'stele posix on' says what makes it mountable here";
 	if (!error)
 		return "'stele posix on' makes it mountable, or use --via=fuse";
 	if (error == -EPERM || error == -EACCES)

@@ -156,7 +156,7 @@ void view_head(struct view *view)
 	page_item(view->to, "Snapshots", text_count(a, view->snapshots.count));
 	page_item(view->to, "Generation", text_count(a, view->about.generation));
 	page_item(view->to, "Mountable as EROFS",
-		  view->about.tree_size ? "yes" : "no");
+		  view->about.tree_mountable ? "yes" : "no");
 	fputs("</dl>\n</header>\n", view->to);
 }
 

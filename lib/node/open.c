@@ -415,6 +415,7 @@ static int image_info(const struct stele_image *image,
 		.deleted_count = image->catalog.counts.deleted,
 		.unused_size = unused_size(image),
 		.tree_size = stele_posix_find(image, &tree) ? tree.size : 0,
+		.tree_mountable = stele_posix_fits(image),
 	};
 	memcpy(info.uuid, sb->uuid, sizeof(info.uuid));
 	memcpy(info.label, sb->label, sizeof(info.label) - 1);

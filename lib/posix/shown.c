@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "lib/posix/front.h"
 #include "lib/posix/tree.h"
 
 /* A catalog's tables, as a tree wants them. All owned. */
@@ -25,6 +26,19 @@ bool stele_posix_find(const struct stele_image *image, struct stele_catalog_segm
 			return true;
 	}
 	return false;
+}
+
+bool stele_posix_fits(const struct stele_image *image)
+{
+	const uint32_t block_min = stele_posix_block_min(image->dev);
+	struct stele_disk_erofs_front front;
+	struct stele_catalog_segment tree;
+
+	if (!stele_posix_find(image, &tree))
+		return false;
+	return block_min <= STELE_POSIX_GRANULE_MIN ||
+	       (stele_front_of_tree(image->dev, tree.offset, image->sb.uuid, &front) == 0 &&
+		UINT32_C(1) << front.super.block_bits >= block_min);
 }
 
 static void tables_release(struct tables *t)

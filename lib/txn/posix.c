@@ -15,11 +15,12 @@
 #include "lib/posix/tree.h"
 #include "lib/txn/intent.h"
 
-/* Asked for a tree that it has: one that is damaged is written anew. */
-static int renew_damaged(struct stele_txn *txn)
+/* Asked for a tree that it has: one that is damaged, or of no use here, is written anew. */
+static int renew(struct stele_txn *txn)
 {
 	uint64_t differs;
-	int ret = stele_posix_check(txn->image, &differs);
+	int ret = stele_posix_fits(txn->image) ? stele_posix_check(txn->image, &differs) :
+						 -EOPNOTSUPP;
 
 	if (ret == 0 || ret == -ENOMEM)
 		return ret;
@@ -30,7 +31,7 @@ static int renew_damaged(struct stele_txn *txn)
 
 int stele_txn_set_posix(struct stele_txn *txn, bool on)
 {
-	int ret = on && txn->tree_id ? renew_damaged(txn) : 0;
+	int ret = on && txn->tree_id ? renew(txn) : 0;
 
 	if (ret < 0)
 		return ret;
@@ -159,11 +160,28 @@ static uint64_t tree_id(const struct stele_txn *txn)
 	return id;
 }
 
+/* One that came with the image, to a device that no kernel can mount it on. */
+static bool is_left_out(struct stele_txn *txn, const struct stele_posix_tree *tree)
+{
+	const uint32_t block = UINT32_C(1) << tree->block_bits;
+	const uint32_t block_min = stele_posix_block_min(txn->image->dev);
+
+	if (block >= block_min)
+		return false;
+	stele_log_warning(&txn->image->log,
+			  "the image is no EROFS any more: no kernel can mount one with blocks of "
+			  "%u bytes on this device, which has %u", block, block_min);
+	txn->posix = false;
+	return true;
+}
+
 static int write_tree(struct stele_txn *txn, struct stele_posix_tree *tree)
 {
 	struct stele_catalog_segment segment = {0};
 	int ret = stele_posix_tree_plan(tree);
 
+	if (ret == 0 && is_left_out(txn, tree))
+		return 0;
 	segment.size = tree->size;
 	if (ret == 0)
 		ret = stele_txn_allocate_again(txn, segment.size, &segment.offset);
@@ -191,9 +209,10 @@ int stele_txn_prepare_tree(struct stele_txn *txn)
 	drop_unpublished(txn);
 	if (txn->posix && is_current(txn))
 		return 0;
-	/* One that has come with the image goes on, if only through FUSE. */
-	tree.block_min = txn->tree_id ? STELE_POSIX_GRANULE_MIN :
-					stele_posix_block_min(txn->image->dev);
+	/* Of one that came with the image: nothing is refused that the user did not ask for. */
+	tree.block_min = txn->tree_id && !stele_posix_fits(txn->image) ?
+				 STELE_POSIX_GRANULE_MIN :
+				 stele_posix_block_min(txn->image->dev);
 	txn->tree_id = 0;
 	if (!txn->posix)
 		return 0;

@@ -128,6 +128,39 @@ run stele posix on "$loop"
 is 1 "$status" "blocks of 4096: nor can it become some"
 ok "blocks of 4096: what would help" grep -q "^hint: .*--granule=4096" <<<"$err" || diag "$err"
 
+must stele compact -q --granule 4096 "$loop" big
+must stele snapshot delete "$loop@v1"
+must stele posix on "$loop"
+whole "$loop" big src/a "blocks of 4096, compacted"
+run stele snapshot undelete "$loop@v1"
+is 1 "$status" "blocks of 4096: nor does a granule of 512 come back"
+ok "blocks of 4096: and how it would" \
+	grep -q "^hint: run 'stele posix off' first.*--granule=4096" <<<"$err" || diag "$err"
+whole "$loop" big src/a "blocks of 4096, as before"
+
+# An image that was made elsewhere.
+must stele build -q --size 32M --posix --granule 512 src/a moved
+loop=$(losetup -b 4096 -f --show moved) || bail "losetup"
+cleanup losetup -d "$loop"
+ok "moved to blocks of 4096: info says that it cannot be mounted" \
+	grep -q "mountable *not here" <<<"$(stele info "$loop")"
+is false "$(stele info --json "$loop" | jq .image.tree_mountable)" "moved: as JSON"
+run stele mount --via erofs "$loop" mnt
+is 1 "$status" "moved: nor is it"
+ok "moved: it is told what would help" \
+	grep -q "^hint: use --via=fuse; 'stele posix on'" <<<"$err" || diag "$err"
+run stele posix on "$loop"
+is 1 "$status" "moved: 'on' is refused"
+ok "moved: with what helps" grep -q "^hint: use 'stele compact --granule=4096'" <<<"$err"
+run stele compact --granule 4096 "$loop" big
+is 0 "$status" "moved: that is possible"
+ok "moved: the tree is given up" grep -q "warning: .* is no EROFS any more" <<<"$err"
+ok "moved: as info says" test "$(stele info "$loop" | grep -c mountable)" = 0
+must stele snapshot delete "$loop@v1"
+must stele posix on "$loop"
+whole "$loop" big src/a "moved to blocks of 4096, compacted"
+ok "moved: info says so" grep -q "mountable *EROFS" <<<"$(stele info "$loop")"
+
 # ---- what is refused -------------------------------------------------------------
 
 must stele build -q --granule 16 src small
