@@ -255,8 +255,13 @@ static const struct verb {
 static const char *add_key(struct request *request, const char *text)
 {
 	const char *key, *wanted = parse_text(text, 1, STELE_KEY_SIZE_MAX, &key);
+	uint64_t id;
 
-	if (!wanted && !request->error)
+	if (wanted || request->error)
+		return wanted;
+	if (*key == '#' && !parse_number(key + 1, 0, UINT64_MAX, &id))
+		request->error = keys_add_id(&request->keys, id);
+	else
 		request->error = keys_add(&request->keys, key, strlen(key));
 	return wanted;
 }

@@ -27,6 +27,17 @@ int keys_add(struct keys *keys, const char *key, size_t size)
 	return 0;
 }
 
+int keys_add_id(struct keys *keys, uint64_t id)
+{
+	uint64_t *ids = reallocarray(keys->ids, keys->id_count + 1, sizeof(*ids));
+
+	if (!ids)
+		return -ENOMEM;
+	keys->ids = ids;
+	keys->ids[keys->id_count++] = id;
+	return 0;
+}
+
 static int read_all(FILE *from, char **text, size_t *size)
 {
 	size_t capacity = 0, got;
@@ -128,5 +139,6 @@ void keys_release(struct keys *keys)
 		free(keys->texts[i]);
 	free(keys->texts);
 	free(keys->refs);
+	free(keys->ids);
 	memset(keys, 0, sizeof(*keys));
 }

@@ -321,7 +321,7 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "create:\n"
 	 "      --base=NAME         snapshot to start from (default: the newest)\n"
-	 "  -d, --delete=KEY        drop a sample; may be repeated\n"
+	 "  -d, --delete=KEY|#ID    drop a sample; may be repeated\n"
 	 "      --keys-from=FILE    drop the keys in FILE, one per line; - is stdin\n"
 	 "      --note=TEXT         note, shown by list\n"
 	 "  -0, --null              keys in files end with a NUL byte\n"

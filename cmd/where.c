@@ -5,6 +5,7 @@
 #include "where.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "cmd.h"
 #include "progress.h"
 #include "snapshots.h"
+#include "text.h"
 
 /* PATH@NAME, with another name or none; malloced. */
 static char *with_name(const char *target, const char *name)
@@ -124,6 +126,59 @@ static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_l
 	return error;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Each `#ID` names one sample that there is, and nothing else. Return: 0; errno (said). */
+static int check_ids(const struct keys *keys, struct stele_dataset *ds, const char *target)
+{
+	char text[32], count[TEXT_SIZE];
+	uint64_t other;
+
+	for (size_t i = 0; i < keys->id_count; i++) {
+		const uint64_t id = keys->ids[i];
+
+		snprintf(text, sizeof(text), "#%" PRIu64, id);
+		if (id >= stele_dataset_count(ds)) {
+			cmd_message("'%s' is not in '%s': it has %s", text, target,
+				    text_counted(count, stele_dataset_count(ds), "sample"));
+			return -ENOENT;
+		}
+		if (!stele_dataset_lookup(ds, text, strlen(text), &other) && other != id) {
+			cmd_message("'%s' is also the key of another sample", text);
+			cmd_hint("name them by their keys: --keys-from takes nothing else");
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* One walk over the keys, however many ids there are. */
+static int find_ids(struct keys *keys, struct stele_dataset *ds, struct cmd_log *log)
+{
+	struct stele_cursor_entry entry;
+	struct stele_cursor *cursor = NULL;
+	int ret = check_ids(keys, ds, log->target);
+
+	if (ret)
+		return ret;
+	qsort(keys->ids, keys->id_count, sizeof(*keys->ids), by_number);
+	ret = stele_cursor_open(ds, NULL, 0, &cursor);
+	while (!ret && (ret = stele_cursor_next(cursor, &entry)) > 0)
+		ret = bsearch(&entry.id, keys->ids, keys->id_count, sizeof(*keys->ids),
+			      by_number) ?
+			      keys_copy(keys, entry.key, entry.key_size) :
+			      0;
+	stele_cursor_close(cursor);
+	if (ret)
+		cmd_log_error(ret, log->target);
+	return ret;
+}
+
 int where_add(struct where *where, struct keys *keys)
 {
 	struct cmd_log log = {0};
@@ -132,7 +187,7 @@ int where_add(struct where *where, struct keys *keys)
 	int error = 0;
 
 	/* Without a name of its own there will be no snapshot, and the library says so. */
-	if (!where->expression || !cmd_snapshot_of(where->target))
+	if ((!where->expression && !keys->id_count) || !cmd_snapshot_of(where->target))
 		return 0;
 	if (!*where->base)
 		error = find_newest(where);
@@ -144,7 +199,9 @@ int where_add(struct where *where, struct keys *keys)
 	log.target = target;
 	error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);
 	if (!error) {
-		error = ask(where, ds, &log, keys);
+		error = keys->id_count ? find_ids(keys, ds, &log) : 0;
+		if (!error && where->expression)
+			error = ask(where, ds, &log, keys);
 		stele_dataset_close(ds);
 	}
 	free(target);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * where.h - the samples of a snapshot that an expression leaves out, as keys
+ * where.h - the samples of a snapshot that are left out, as keys: by an expression, by #ID
  *
- * For a new snapshot of those for which it is true: the others are deleted.
+ * For a new snapshot of those for which an expression is true: the others are deleted.
  */
 #ifndef STELE_CMD_WHERE_H
 #define STELE_CMD_WHERE_H
@@ -16,8 +16,9 @@ struct where {
 };
 
 /*
- * Add the keys of all samples for which it is false or NULL. Return: 0; negative errno
- * (said); -ENOENT also if it is true for none.
+ * Add the keys of all samples for which it is false or NULL, and of those that `keys` has by
+ * id. Return: 0; negative errno (said); -ENOENT also if the expression is true for none;
+ * -EINVAL if an #ID is a key, too.
  */
 int where_add(struct where *where, struct keys *keys);
 

@@ -106,11 +106,12 @@ done < <(sed -n "s/^damaged record '\(.*\)' \(#.*\) of \(.*\) at.*/\1 \2 \3/p" <
 is "s33 v1
 s40 less" "$(sed -n "s/^damaged record '\(.*\)' #.* of '\(.*\)' at.*/\1 \2/p" <<<"$out" |
 	sort)" "of the newest snapshot that has it"
+id=$(sed -n "s/^damaged record 's40' \(#[0-9]*\) of 'less' at.*/\1/p" <<<"$out")
 run stele copy "$tmp/bad@less" "$tmp/rescued"
 is 3 "$status" "damage: copy refuses"
 ok "damage: where to read of it" grep -q "^hint: .*DAMAGE in stele-verify(1)" <<<"$err"
 ok "damage: and does not advise to run it again" not grep -q resume <<<"$err"
-must stele snapshot create "$tmp/bad@rest" --base=less -d s40 >"$tmp/log"
+must stele snapshot create "$tmp/bad@rest" --base=less -d "$id" >"$tmp/log" # as the page says
 must stele compact -q "$tmp/bad@rest" sound
 run stele copy -q "$tmp/bad@sound" "$tmp/rescued"
 is "0 " "$status $err" "damage: without it, and compacted, it can be copied"

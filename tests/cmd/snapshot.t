@@ -79,6 +79,33 @@ is "same n 41" "$(field "$out" '"\(.name) \(.note) \(.samples)"')" "create --jso
 is "$(stele info --json "$image@all" | jq -r .snapshot.digest)" \
 	"$(field "$out" .digest)" "nothing deleted: the same digest"
 
+# ---- by id ----
+
+must stele build -q --label-from none src ids@v1
+id_of() { stele ls -l "ids@$1" | awk -v key="$2" '$NF == key { print $1 }'; }
+must stele snapshot create -d train/cats/1.jpg ids@one >/dev/null
+run stele snapshot create -d "#$(id_of one train/cats/2.jpg)" -d "#0" -d "#0" ids@two
+is "0 " "$status $err" "by id: of the newest" || diag "$err"
+is "$(stele ls -l ids@one | awk '$1 != 0 && $NF != "train/cats/2.jpg" { print $NF }')" \
+	"$(stele ls ids@two)" "by id: those, and no others"
+run stele snapshot create --base v1 -d "#$(id_of v1 train/cats/3.jpg)" -d train/cats/4.jpg \
+	--where "key LIKE '%cats%'" ids@three
+is "0 $(stele ls ids@v1 | grep cats | grep -v '/[34].jpg')" "$status $(stele ls ids@three)" \
+	"by id: of the base, by key, and by expression"
+before=$(sum ids)
+fails 1 "'#41' is not in 'ids@v1': it has 41 samples" \
+	stele snapshot create --base v1 -d "#41" ids@x
+fails 1 "'#x' is not in snapshot 'v1'" stele snapshot create --base v1 -d "#x" ids@x
+is "$before" "$(sum ids)" "by id: nothing was written"
+mkdir hashes
+for name in "#1" "#2"; do echo "$name" >"hashes/$name"; done
+must stele build -q --order source --label-from none hashes hashes.stele
+fails 2 "'#1' is also the key of another sample" \
+	stele snapshot create -d "#1" hashes.stele@x
+ok "by id: how to name that" grep -q "^hint: .*--keys-from" <<<"$err"
+must stele snapshot create --keys-from <(echo "#1") hashes.stele@x >/dev/null
+is "#2" "$(stele ls hashes.stele@x | xargs)" "by id: a file has keys only"
+
 # ---- what is refused ----
 
 before=$(sum "$image")
