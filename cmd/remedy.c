@@ -34,7 +34,7 @@
 #define DISCARD                                                              \
 	FREE_BEHIND "; 'stele gc --apply --force --discard' gives back what was written, and all " \
 	"else that is unused"
-#define DAMAGE	    "DAMAGE in stele-verify(1) says how to go on"
+#define DAMAGE	    "'stele help damage' and DAMAGE in stele-verify(1) say how to go on"
 #define KEEP_SAMPLES                                                         \
 	"copy the snapshot from elsewhere; or a few lines of Python write its samples anew, with " \
 	"keys and all fields: " DAMAGE

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "complete.h"
+#include "damage.h"
 #include "suggest.h"
 
 #define VERIFY_OPTION \
@@ -220,7 +221,8 @@ static const struct cmd commands[] = {
 	 "verify [options] TARGET[@SNAPSHOT]\n"
 	 "\n"
 	 "Read everything in the image or the snapshot, and print a line for each\n"
-	 "damaged item. Exits with status 3 if there is any.\n"
+	 "damaged item. Exits with status 3 if there is any: 'stele help damage' says\n"
+	 "how to go on then.\n"
 	 "\n"
 	 "  -j, --jobs=N            threads (default: one per core)\n"
 	 "      --json              print one JSON object per item, and a final one\n"
@@ -439,7 +441,8 @@ static void overview(FILE *to)
 	      "@sha256:HEX to pin one. For RBD, all commands take --ceph-conf=FILE,\n"
 	      "--ceph-user=ID and --timeout=SECONDS; with --progress, those that read or\n"
 	      "write samples say how far they are even where stderr is no terminal.\n"
-	      "See 'stele help COMMAND' for options, 'man stele' for everything else.\n",
+	      "See 'stele help COMMAND' for options, 'stele help damage' for what to do about\n"
+	      "damage, 'man stele' for everything else.\n",
 	      to);
 }
 
@@ -464,11 +467,14 @@ static const struct cmd *find(const char *name)
 
 static int help(const char *name)
 {
-	const struct cmd *cmd = name ? find(name) : NULL;
+	const bool damage = name && !strcmp(name, "damage");
+	const struct cmd *cmd = name && !damage ? find(name) : NULL;
 
-	if (name && !cmd)
+	if (name && !cmd && !damage)
 		return CMD_USAGE;
-	if (cmd)
+	if (damage)
+		damage_help();
+	else if (cmd)
 		printf("usage: stele %s", cmd->usage);
 	else
 		overview(stdout);

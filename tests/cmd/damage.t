@@ -37,7 +37,8 @@ flip $((at + 3))
 run stele verify "$tmp/bad"
 is 3 "$status" "a record: verify finds it"
 is 1 "$(grep -c '^damaged' <<<"$out")" "a record: one line" || diag "$out"
-is "hint: DAMAGE in stele-verify(1) says how to go on" "$err" "a record: what helps"
+hint="hint: 'stele help damage' and DAMAGE in stele-verify(1) say how to go on"
+is "$hint" "$err" "a record: what helps"
 is "$out"$'\n'"$err" "$(stele verify "$tmp/bad" 2>&1)" "a record: that comes last in a pipe, too"
 ok "a record: with key, id and offset" \
 	grep -qE "^damaged record 's33' #$id of 'v1' at $at\+[0-9]+: .*0x.*0x" <<<"$out" ||
@@ -118,6 +119,15 @@ is "0 " "$status $err" "damage: without it, and compacted, it can be copied"
 is "$(stele ls "$tmp/good" | grep -vx 's33\|s1\|s40')" "$(stele ls "$tmp/rescued@sound")" \
 	"damage: all that is left is there"
 
+# What the hint names is there, for who has no manual pages, too.
+run stele help damage
+is "0 " "$status $err" "help damage"
+for item in superblock catalog image descriptor order column tree keys digests 'deleted list' \
+	names schema; do
+	ok "help damage: of $item" grep -qE "^  ([a-z ,]+, )?$item[ ,]" <<<"$out"
+done
+ok "help verify names it" grep -q "'stele help damage'" <<<"$(stele help verify)"
+
 # A build in place of another was not interrupted.
 if [ "$(id -u)" = 0 ]; then
 	loop_new 16M
@@ -183,7 +193,7 @@ cp "$tmp/labelled" "$tmp/bad"
 flip_in "$tmp/bad" $(($(block_of 10) + 40))
 digest=$(stele info --json "$tmp/labelled@v1" | jq -r .snapshot.digest)
 run stele verify "$tmp/bad"
-is "1 hint: DAMAGE in stele-verify(1) says how to go on" "$(grep -c ^damaged <<<"$out") $err" \
+is "1 $hint" "$(grep -c ^damaged <<<"$out") $err" \
 	"names: verify says it once" || diag "$out"
 for command in "ls -l $tmp/bad" "cat $tmp/bad a/3" "ls --json $tmp/bad"; do
 	# shellcheck disable=SC2086 # words
