@@ -7,6 +7,7 @@
  * list: the work per reference must be no more than visiting it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,9 @@
 #include "lib/verify/check.h"
 #include "lib/image/deleted.h"
 #include "lib/image/digest.h"
+
+#define USERS_NAMED 3u /* snapshots that have a damaged list */
+#define USERS_SIZE  (USERS_NAMED * (STELE_NAME_SIZE_MAX + 8) + 48)
 
 /* ---- references by segment ----------------------------------------------------- */
 
@@ -190,12 +194,39 @@ int stele_check_list_load(struct stele_check *check,
 	return list->error;
 }
 
+/* "; 'v1', 'v2' cannot be opened": some of the snapshots that it belongs to. */
+static void name_users(const struct stele_check *check, const struct stele_check_list *list,
+		       char text[USERS_SIZE])
+{
+	const uint32_t refs = count_refs(&check->image->catalog);
+	struct stele_catalog_snapshot info;
+	uint32_t count = 0;
+	size_t at = 0;
+
+	*text = '\0';
+	for (uint32_t i = 0; i < refs; i++) {
+		const struct stele_check_list *used = check->refs[i].list;
+
+		if (!used || (used != list && used->first != list) || ++count > USERS_NAMED)
+			continue;
+		stele_catalog_snapshot(&check->image->catalog, check->refs[i].snapshot, &info);
+		at += (size_t)snprintf(text + at, USERS_SIZE - at, "%s '%s'",
+				       count > 1 ? "," : ";", info.name);
+	}
+	if (count > USERS_NAMED)
+		at += (size_t)snprintf(text + at, USERS_SIZE - at, " and %u more",
+				       count - USERS_NAMED);
+	if (count)
+		snprintf(text + at, USERS_SIZE - at, " cannot be opened");
+}
+
 int stele_check_list_report(struct stele_check *check,
 			    struct stele_check_list *list)
 {
 	const struct stele_catalog_list *at = &list->known->at;
 	const uint64_t blocks = stele_deleted_blocks(at->count);
 	int ret = list->first ? stele_check_list_report(check, list->first) : 0;
+	char users[USERS_SIZE];
 
 	if (ret < 0)
 		return ret;
@@ -203,9 +234,11 @@ int stele_check_list_report(struct stele_check *check,
 	if (list->reported || ret == -ENOMEM)
 		return ret == -ENOMEM ? ret : 0;
 	list->reported = true;
-	if (ret < 0)
+	if (ret < 0) {
+		name_users(check, list, users);
 		stele_check_report(check, ret, "deleted list", at->offset,
-				   blocks * STELE_BLOCK_SIZE, "%s", list->why);
+				   blocks * STELE_BLOCK_SIZE, "%s%s", list->why, users);
+	}
 	return stele_check_progress(check, blocks * STELE_BLOCK_SIZE, blocks,
 				    0);
 }

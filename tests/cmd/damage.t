@@ -243,6 +243,26 @@ else
 	skip_block 7 "no SQLite"
 fi
 
+# A deleted list: who cannot be opened is named.
+must cp "$tmp/labelled" "$tmp/keep"
+must stele snapshot create --base v1 -d a/1 "$tmp/labelled@s1" >"$tmp/log"
+at=$(block_of 3)
+must stele snapshot create --base v1 -d a/2 "$tmp/labelled@other" >"$tmp/log"
+for name in s2 s3 s4 s5; do
+	must stele snapshot create --base s1 "$tmp/labelled@$name" >"$tmp/log"
+done
+cp "$tmp/labelled" "$tmp/bad"
+flip_in "$tmp/bad" $((at + 40))
+run stele verify "$tmp/bad"
+is "3 1" "$status $(grep -c \
+	"^damaged deleted list at .*; 's1', 's2', 's3' and 2 more cannot be opened)" <<<"$out")" \
+	"deleted list: verify says whose" || diag "$out"
+for name in v1=0 other=0 s1=3 s5=3; do
+	run stele ls "$tmp/bad@${name%=*}"
+	is "${name#*=}" "$status" "deleted list: ${name%=*}"
+done
+must mv "$tmp/keep" "$tmp/labelled"
+
 # The first byte of a block is that of the magic, and the image is ours all the same.
 for type in 5 6 7 8 9; do
 	cp "$tmp/labelled" "$tmp/bad"
