@@ -24,6 +24,7 @@ static const struct {
 	[STELE_SKIP_CHANGED] = {"changed", "changed while it was read"},
 	[STELE_SKIP_TARGET] = {"target", "the target itself"},
 	[STELE_SKIP_EXCLUDED] = {"excluded", "excluded"},
+	[STELE_SKIP_NO_SAMPLE] = {"no_sample", "part of no sample"},
 };
 
 void summary_skip(void *user, enum stele_skip_reason reason, const char *key,

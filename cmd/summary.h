@@ -7,7 +7,7 @@
 
 #include "stele.h"
 
-#define SUMMARY_REASONS	   8  /* as report.skipped */
+#define SUMMARY_REASONS	   16 /* as report.skipped */
 #define SUMMARY_KEYS_MAX   10 /* named per reason */
 
 /* The first skipped entries of each reason. Zeroed at first. */

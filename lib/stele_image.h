@@ -157,6 +157,7 @@ enum stele_skip_reason {
 	STELE_SKIP_CHANGED,    /* likewise: its size changed while being read */
 	STELE_SKIP_TARGET,     /* the target itself is in the source */
 	STELE_SKIP_EXCLUDED,   /* file or directory that a pattern of `exclude` matches */
+	STELE_SKIP_NO_SAMPLE,  /* of an archive of samples: a file whose name is part of none */
 };
 /* key is not terminated. From any thread of the build, one call at a time. */
 typedef void (*stele_build_skip_fn)(void *user, enum stele_skip_reason reason,
@@ -221,7 +222,7 @@ struct stele_build_report {
 	 */
 	uint64_t image_end;
 	uint64_t target_size; /* 0 without a target */
-	uint64_t skipped[8];  /* by enum stele_skip_reason */
+	uint64_t skipped[16]; /* by enum stele_skip_reason */
 	uint32_t run_count;
 	uint32_t granule;
 	uint32_t class_count; /* of labels; 0: no label field */

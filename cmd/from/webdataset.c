@@ -148,7 +148,7 @@ static int take_member(struct from_scan *scan, struct tar_member *member)
 	int field, ret;
 
 	if (!split(member->path, &parts))
-		return from_skip(scan, STELE_SKIP_SPECIAL, member->path,
+		return from_skip(scan, STELE_SKIP_NO_SAMPLE, member->path,
 				 member->path_size);
 	family = family_of(parts.field);
 	ret = begin_sample(scan, g, member, parts.key_size);

@@ -64,8 +64,10 @@ built --from=webdataset "$tmp/a.tar"
 is '["x/1",{"jpg":3,"seg.png":3,"cls":7}] ["y.d/2",{"jpg":5,"seg.png":0,"cls":-1}] '\
 '["y.d/3",{"jpg":0,"seg.png":0,"cls":8}]' "$(fields)" "keys end at the first dot"
 is ".hidden __meta__.json readme" \
-	"$(field "$out" '[.skipped.special.first[].key] | sort | join(" ")')" \
+	"$(field "$out" '[.skipped.no_sample.first[].key] | sort | join(" ")')" \
 	"what is no part of a sample is named"
+ok "and not called a device" grep -qx "skipped *3: part of no sample" \
+	<<<"$(stele build -f --from=webdataset "$tmp/a.tar" "$tmp/again")"
 shard "$tmp/b.tar" 1.cls=dog 1.jpg=x 2.cls=cat 3.cls=dog 4.cls=ant
 built --from=webdataset "$tmp/b.tar"
 is '["1",2] ["2",1] ["3",2] ["4",0]' \
