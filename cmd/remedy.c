@@ -217,6 +217,8 @@ static const struct {
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-ENOENT, " cat ", "no such key", "'stele ls' lists the keys"},
+	{-ENOTDIR, " build append ", "Not a directory (of archives",
+	 "leave --from=dir out: what an archive or another file holds is seen then"},
 	{-ENOENT, " build append table ", "cannot open source", NULL},
 	{-ENOENT, " build append table ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, " append table ", "no such file, device or mapping",
@@ -289,6 +291,8 @@ static const struct {
 	{-ENOTBLK, " append build ", NULL,
 	 "SOURCE comes first, and then a block device, a regular file or an image in Ceph RBD"},
 	{-ENOTBLK, NULL, NULL, "name a block device, a regular file or an image in Ceph RBD"},
+	{-EINVAL, " append build compact ", "bad digest in target",
+	 "a snapshot that is to be made cannot be pinned: TARGET@NAME names it"},
 	{-EINVAL, NULL, "bad digest in target",
 	 "the first digits of one, 0 to 9 and a to f, do as well: see 'stele info'"},
 	{-EINVAL, NULL, "it has several snapshots",
@@ -444,6 +448,42 @@ void remedy_path(const char *target)
 			 target, target);
 }
 
+/* Of a command that was to replace a file: "x.new-0123abcd", which is not the file itself. */
+static bool suggest_beside(int error, const char *line, const char *target)
+{
+	static const char mark[] = ".new-";
+	const size_t digits = 8, size = strlen(target);
+	const char *end = size > digits + strlen(mark) ? target + size - digits : NULL;
+
+	if (error != -EINPROGRESS || !strstr(line, "was interrupted") || !end ||
+	    strspn(end, "0123456789abcdef") != digits ||
+	    strncmp(end - strlen(mark), mark, strlen(mark)) != 0)
+		return false;
+	cmd_hint("it was to take the place of '%.*s', which is as it was: a copy goes on with it "
+		 "if it is run again; of anything else, remove it",
+		 (int)(end - strlen(mark) - target), target);
+	return true;
+}
+
+/* "SOURCE IMAGE NAME" for "SOURCE IMAGE@NAME". */
+static bool suggest_snapshot(const char *verb)
+{
+	char *const *argument = cmd_arguments();
+	size_t count = 0;
+
+	if (!has_verb(" append build from table webdataset ", verb) || !argument)
+		return false;
+	while (argument[count])
+		count++;
+	if (count < 3 || strpbrk(argument[count - 1], "/@:") ||
+	    access(argument[count - 1], F_OK) == 0 || strchr(argument[count - 2], '@') ||
+	    !names_image(argument[count - 2]))
+		return false;
+	cmd_hint("did you mean '%s@%s'? '%s' holds an image, and is a source here",
+		 argument[count - 2], argument[count - 1], argument[count - 2]);
+	return true;
+}
+
 /* Other sizes that are refused are those of the format. */
 static bool files_are_limited(void)
 {
@@ -462,7 +502,9 @@ void remedy_print(const char *verb, int error, const char *line,
 		remedy = remedies[i].remedy;
 	if (error == -ENOENT && target)
 		remedy_path(target);
-	if (target && suggest_order(verb, error, target))
+	if (target && (suggest_order(verb, error, target) || suggest_beside(error, line, target)))
+		return;
+	if (error && suggest_snapshot(verb))
 		return;
 	if (remedy && !geteuid() && !strncmp(remedy, RUN_AS, strlen(RUN_AS)))
 		remedy = NOT_EVEN_ROOT;

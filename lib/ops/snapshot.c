@@ -429,7 +429,11 @@ static int drop_by_target(struct stele_txn *txn, const char *text)
 
 	if (ret < 0)
 		return ret;
-	if (!target.snapshot || strcmp(target.path, txn->target.path) != 0) {
+	if (!target.snapshot && stele_txn_find(txn, target.path)) {
+		stele_log_error(&txn->log, "'%s' is not a target: write '%s@%s'", text,
+				txn->target.path, target.path);
+		ret = -EINVAL;
+	} else if (!target.snapshot || strcmp(target.path, txn->target.path) != 0) {
 		stele_log_error(&txn->log, "'%s' is not a snapshot of '%s'",
 				text, txn->target.path);
 		ret = -EINVAL;

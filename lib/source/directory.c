@@ -282,8 +282,9 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 		int ret = -errno;
 
 		stele_log_error(log, "cannot open source '%s': %s%s", path, strerror(-ret),
-				ret == -ENOTDIR ?
-					" (the program 'stele build' reads archives and others)" :
+				ret == -ENOTDIR && access(path, F_OK) == 0 ?
+					" (of archives and others the program 'stele build' makes "
+					"images, too)" :
 					"");
 		free(directory);
 		return ret;

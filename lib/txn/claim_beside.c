@@ -201,6 +201,7 @@ int stele_claim_begin_beside(struct stele_claim *claim)
 	claim->created = true;
 	claim->ours = false;
 	claim->size = 0;
+	*claim->lost = '\0'; /* nothing is, until this takes its place, whole */
 	return stele_copies_read(claim->dev, &claim->seen);
 }
 

@@ -114,7 +114,7 @@ for signal in INT KILL; do
 	env --default-signal=INT stele build --force "$tmp/huge" "$tmp/over.sym@v2" \
 		>"$tmp/out" 2>"$tmp/err" &
 	pid=$!
-	until [ "$(beside)" -gt 3 ]; do
+	until head -c 12288 "$tmp"/over.new-* 2>/dev/null | grep -qaF STELE; do
 		kill -0 $pid 2>/dev/null || bail "the build ended: $(<"$tmp/err")"
 	done
 	kill -$signal $pid
@@ -125,6 +125,10 @@ for signal in INT KILL; do
 	[ $signal = KILL ] || is 3 "$(beside)" "a file, $signal: nothing is left beside it"
 done
 stale=$(echo "$tmp"/over.new-*)
+run stele info "$stale"
+is "1 0 1" "$status $(grep -c "has overwritten" <<<"$err") $(
+	grep -cF "hint: it was to take the place of '$tmp/over', which is as it was" <<<"$err")" \
+	"what a killed build has left beside a file has overwritten nothing" || diag "$err"
 said() { grep -cF "'$stale' was left by an interrupted build" <<<"$err$out"; }
 run flock -x "$stale" "$BUILD/stele" build --force "$tmp/photos" "$tmp/over@v1"
 is "0 0" "$status $(said)" "what somebody holds is not called left"

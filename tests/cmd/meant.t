@@ -35,6 +35,32 @@ it last, behind what they come from" "append" append image.stele src
 hints "" "copy: another image is no place to be overwritten" copy new.stele image.stele
 ok "and nothing was made" test ! -e new.stele -a ! -e out
 
+# ---- a snapshot without its image ----
+
+fits="did you mean 'image.stele@v3'? 'image.stele' holds an image, and is a source here"
+hints "$fits" "append: a directory" append src image.stele v3
+tar cf a.tar src
+hints "$fits" "append: an archive" append a.tar image.stele v3
+hints "a directory is a source by itself, without --from and without others" \
+	"append: of two sources" append src a.tar image.stele
+must cp image.stele two.stele
+must stele snapshot create two.stele@v2
+run stele snapshot delete two.stele@v1 v2
+is "2 stele: 'v2' is not a target: write 'two.stele@v2'" "$status $err" "delete: of two"
+run stele snapshot delete two.stele@v1 image.stele@v1
+is "2 stele: 'image.stele@v1' is not a snapshot of 'two.stele'" "$status $err" \
+	"delete: of two images"
+must stele snapshot delete two.stele@v1
+hints "a snapshot that is to be made cannot be pinned: TARGET@NAME names it" "build: pinned" \
+	build src new.stele@sha256:1234567890
+is 2 "$status" "which is refused"
+hints "the first digits of one, 0 to 9 and a to f, do as well: see 'stele info'" "none: pinned" \
+	info new.stele@sha256:1234567890
+hints "leave --from=dir out: what an archive or another file holds is seen then" \
+	"build: an archive as a directory" build --from=dir a.tar new.stele
+hints "" "build: a file within a file" build --from=dir a.tar/x new.stele
+ok "nor was any of them made" test ! -e new.stele -a ! -e v3
+
 # ---- a table that is a manifest ----
 
 printf 'path,label\nsrc/a.jpg,cat\nsrc/b.jpg,dog\n' >m.csv

@@ -124,7 +124,8 @@ is "" "$(grep -ohE '(^    |`)make [a-z-]+' ./*.md | sed 's/.* //' |
 	"make has the targets that they name"
 is "" "$(grep -hE '^[$#] stele' README.md docs/*.md docs/*/*.md | grep -oE '\<stele [a-z]+' |
 	sed 's/stele //' | sort -u | while read -r name; do
-	[ "$name" = help ] || [ -f "cmd/cmd_$name.c" ] || [ -f "cmd/$name/$name.c" ] || echo "$name"; done)" \
+	[ "$name" = help ] || [ -f "cmd/cmd_$name.c" ] || [ -f "cmd/$name/$name.c" ] ||
+		echo "$name"; done)" \
 	"stele has the commands that README and docs/ show"
 is "$version" "$(sed -n 's/^## \([0-9.]*\).*/\1/p' NEWS.md | head -n 1)" \
 	"NEWS begins with this version"
