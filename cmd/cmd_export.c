@@ -50,7 +50,10 @@ static void summarize(const struct export *job)
 	char *names = to_file_names(&job->file, job->file.number + 1);
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
-	tree_tell_refused(job->refused);
+	tree_tell_refused(job->refused,
+			  job->format == TO_WEBDATASET ?
+				  "--to=tar takes such keys: each sample is a file of its own" :
+				  NULL);
 	if (!job->quiet && names && strcmp(names, "-") != 0)
 		printf("%s, %s, in '%s'\n",
 		       text_counted(count, job->done, "sample"),

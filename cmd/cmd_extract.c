@@ -84,7 +84,7 @@ static void summarize(const struct extract *job, const char *dir)
 			cmd_message("%s more: %s", text_count(count, job->kinds[i].count -
 							     EXTRACT_NAMED),
 				    job->kinds[i].text);
-	tree_tell_refused(job->refused);
+	tree_tell_refused(job->refused, NULL);
 	if (job->failed)
 		cmd_message("%s failed",
 			    text_counted(count, job->failed, "sample"));

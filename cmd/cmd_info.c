@@ -193,6 +193,13 @@ static bool can_do_without(const char *target, int error, uint32_t count)
 		!cmd_names_snapshot(target));
 }
 
+/* Of a segment that is not the last one, too: nothing that is printed shows it. */
+static void log_names(void *user, enum stele_log_level level, const char *line)
+{
+	if (level == STELE_LOG_WARNING && strstr(line, "class names of field"))
+		cmd_log_line(user, level, line);
+}
+
 /*
  * Of the one snapshot that there was a writer may have made several meanwhile: then the
  * image is looked at once more. Return: of the image; *error: of the dataset, not logged.
@@ -210,7 +217,9 @@ static int open_both(struct cmd_log *log, struct stele_image **image,
 		if (ret)
 			return ret;
 		stele_image_info(*image, info);
-		*error = stele_dataset_open(log->target, NULL, ds);
+		*error = stele_dataset_open(log->target,
+					    &STELE_OPTS(stele_open_opts, .log = log_names,
+							.log_user = log), ds);
 		if (*error != -EINVAL || info->snapshot_count != 1)
 			break;
 	}

@@ -32,7 +32,7 @@ static const char *check_time(const char *text)
 {
 	uint64_t seconds;
 
-	return parse_number(text, 0, INT64_MAX, &seconds);
+	return parse_number(text, 0, PARSE_TIME_MAX, &seconds);
 }
 
 /* One that is not there may be made; why one cannot be used is told then. */

@@ -206,7 +206,7 @@ static bool seconds_of(const char *text, int64_t *out)
 	uint64_t seconds;
 	int64_t zone;
 
-	if (!parse_number(text + (*text == '@'), 1, INT64_MAX, &seconds)) {
+	if (!parse_number(text + (*text == '@'), 1, PARSE_TIME_MAX, &seconds)) {
 		*out = (int64_t)seconds;
 		return true;
 	}
@@ -228,7 +228,8 @@ const char *parse_time(const char *text, int64_t *out)
 	int64_t seconds = 0;
 
 	if (!seconds_of(text, &seconds))
-		return "seconds since 1970, or a time like 2026-11-21T06:45Z";
+		return "seconds since 1970, at least 1 and before the year 10000, or a time like "
+		       "2026-11-21T06:45Z";
 	*out = seconds;
 	return NULL;
 }

@@ -15,6 +15,7 @@
 /* Decimal digits, nothing else. */
 const char *parse_number(const char *text, uint64_t min, uint64_t max,
 			 uint64_t *out);
+#define PARSE_TIME_MAX INT64_C(253402300799) /* the end of the year 9999 */
 /* The same, from 1. */
 const char *parse_count(const char *text, uint32_t max, uint32_t *out);
 #define PARSE_JOBS_MAX	  1024	/* of the library */

@@ -19,6 +19,7 @@
 #include "output.h"
 #include "snapshots.h"
 #include "suggest.h"
+#include "text.h"
 
 #define RUN_AS "run it as "
 #define READ_PERMISSION                                                      \
@@ -326,7 +327,8 @@ static const struct {
 	{-ESTALE, NULL, "map", MAP_AGAIN},
 };
 
-#define REMEDIES (sizeof(remedies) / sizeof(remedies[0]))
+#define DIGITS_MIN 7 /* that are hardly meant as a name */
+#define REMEDIES   (sizeof(remedies) / sizeof(remedies[0]))
 
 /* Is the command among `verbs`? */
 static bool has_verb(const char *verbs, const char *verb)
@@ -377,6 +379,28 @@ static bool was_deleted(const struct snapshots *snapshots, const char *name)
 	return false;
 }
 
+/* Digits of a digest, as 'snapshot list' shows them, are none without what says so. */
+static bool suggest_digest(const char *path, const char *name, const struct snapshots *snapshots)
+{
+	const size_t size = strlen(name);
+	char digest[TEXT_HEX_SIZE];
+
+	if (size < DIGITS_MIN || size >= TEXT_HEX_SIZE ||
+	    strspn(name, "0123456789abcdef") != size)
+		return false;
+	for (uint32_t i = 0; i < snapshots->count; i++) {
+		const struct stele_snapshot_info *info = &snapshots->infos[i];
+
+		text_hex(digest, info->digest, sizeof(info->digest));
+		if (strncmp(digest, name, size) != 0)
+			continue;
+		cmd_hint("these are digits of the digest of '%s': '%s@sha256:%s' pins it",
+			 info->name, path, name);
+		return true;
+	}
+	return false;
+}
+
 /* The closest snapshot of the image, if it can be opened, else mapped name. */
 static void suggest_target(const char *target)
 {
@@ -398,7 +422,7 @@ static void suggest_target(const char *target)
 		if (!there && was_deleted(&snapshots, name))
 			cmd_hint("it was deleted; 'stele snapshot undelete %s' brings it back",
 				 target);
-		else if (!there)
+		else if (!there && !suggest_digest(path, name, &snapshots))
 			suggest_print(&names, "");
 		snapshots_release(&snapshots);
 		stele_image_close(image);
@@ -417,6 +441,27 @@ static bool names_image(const char *target)
 	return holds;
 }
 
+/* "IMAGE@v1 v2" for "IMAGE@v1 IMAGE@v2". */
+static bool suggest_second(const char *first, const char *name)
+{
+	char *path = cmd_path_of(first);
+	struct stele_image *image = NULL;
+	struct snapshots snapshots = {0};
+	bool found = false;
+
+	if (path && !stele_image_open(path, NULL, &image)) {
+		if (!snapshots_load(&snapshots, image))
+			for (uint32_t i = 0; i < snapshots.count; i++)
+				found |= !strcmp(snapshots.infos[i].name, name);
+		snapshots_release(&snapshots);
+		stele_image_close(image);
+	}
+	if (found)
+		cmd_hint("did you mean '%s@%s'?", path, name);
+	free(path);
+	return found;
+}
+
 /* Of two arguments in the wrong order the other one is what the command looks for. */
 static bool suggest_order(const char *verb, int error, const char *target)
 {
@@ -431,6 +476,8 @@ static bool suggest_order(const char *verb, int error, const char *target)
 		cmd_hint("SOURCE comes first, and then TARGET: '%s' is a directory", argument[1]);
 		return true;
 	}
+	if (has_verb(" diff ", verb) && error == -ENOENT && !strcmp(argument[1], target))
+		return suggest_second(argument[0], target);
 	if (!has_verb(" cat export extract ls map mount query ", verb) ||
 	    strcmp(argument[0], target) != 0 || names_image(target))
 		return false;

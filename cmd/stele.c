@@ -446,6 +446,24 @@ static void overview(FILE *to)
 	      to);
 }
 
+/* What others call it; NULL: none of these. */
+static const char *command_for(const char *word)
+{
+	static const char *const words[][2] = {
+		{"create", "build"}, {"mkfs", "build"}, {"make", "build"}, {"pack", "build"},
+		{"fsck", "verify"}, {"check", "verify"}, {"scrub", "verify"},
+		{"fix", "repair"}, {"list", "ls"}, {"get", "cat"}, {"show", "info"},
+		{"stat", "info"}, {"unpack", "extract"}, {"add", "append"}, {"cp", "copy"},
+		{"clone", "copy"}, {"trim", "gc"}, {"prune", "gc"}, {"defrag", "compact"},
+		{"grow", "resize"}, {"unmount", "umount"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i][0], word))
+			return words[i][1];
+	return NULL;
+}
+
 static const struct cmd *find(const char *name)
 {
 	struct suggest names = {.word = name};
@@ -458,7 +476,9 @@ static const struct cmd *find(const char *name)
 	cmd_message("'%s' is not a command; see 'stele --help'", name);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		suggest_offer(&names, commands[i].name, strlen(commands[i].name));
-	if (verb)
+	if (command_for(name))
+		cmd_hint("did you mean '%s'?", command_for(name));
+	else if (verb)
 		cmd_hint("did you mean 'stele snapshot %s'?", verb);
 	else
 		suggest_print(&names, "");

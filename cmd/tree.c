@@ -52,15 +52,16 @@ const char *tree_refusal(const char *key, size_t size)
 	return reason;
 }
 
-void tree_tell_refused(uint64_t count)
+void tree_tell_refused(uint64_t count, const char *hint)
 {
 	char text[TEXT_SIZE];
 
 	if (!count)
 		return;
 	cmd_message("%s refused", text_counted(text, count, "key"));
-	cmd_hint("'stele cat' reads a sample of any key; who builds an image chooses the keys: a "
-		 "table has them in its column 'key'");
+	cmd_hint("%s", hint ? hint :
+			      "'stele cat' reads a sample of any key; who builds an image chooses "
+			      "the keys: a table has them in its column 'key'");
 }
 
 /* openat2(2), which glibc does not wrap. Return: fd; negative errno. */

@@ -17,7 +17,7 @@
 /* Why a key cannot name a file; NULL: it can. */
 const char *tree_refusal(const char *key, size_t size);
 /* How many were refused, if any were, and what can be done. */
-void tree_tell_refused(uint64_t count);
+void tree_tell_refused(uint64_t count, const char *hint);
 
 /*
  * Of the files below `root`, most lie where the one before does: that directory stays open.

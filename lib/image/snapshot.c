@@ -45,6 +45,7 @@ int stele_snapshot_find(const struct stele_image *image, const char *name,
 }
 
 #define NAMES_SIZE 512 /* of a list of snapshots in a message */
+#define NAMES_MAX  12u
 
 int stele_snapshot_log_choice(const struct stele_image *image, int error)
 {
@@ -54,8 +55,10 @@ int stele_snapshot_log_choice(const struct stele_image *image, int error)
 
 	for (uint32_t i = 0; i < image->catalog.counts.snapshots; i++) {
 		stele_catalog_snapshot(&image->catalog, i, &info);
-		if (used + strlen(info.name) + sizeof(", , ...") > NAMES_SIZE) {
-			strcpy(names + used, ", ...");
+		if (i == NAMES_MAX ||
+		    used + strlen(info.name) + sizeof(", , and 4294967295 more") > NAMES_SIZE) {
+			sprintf(names + used, " and %u more",
+				image->catalog.counts.snapshots - i);
 			break;
 		}
 		used += (size_t)sprintf(names + used, "%s%s", used ? ", " : "",

@@ -186,7 +186,9 @@ static int open_device(struct attempt *attempt,
 	if (!attempt->mapping.target) {
 		const int err = -errno;
 
-		stele_log_error(log, "cannot open '%s': %s", path, strerror(-err));
+		stele_log_error(log, "cannot open '%s': %s", path,
+				err == -ENOENT ? "no such file, device or mapping" :
+						 strerror(-err));
 		return err;
 	}
 	return stele_device_open(attempt->mapping.target, NULL, 0,

@@ -147,7 +147,7 @@ class Loader(_stele.Loader, Generic[T]):
             samples from the start of the epoch (batch.padded).
         transform: called with each Batch in the thread that iterates; what it returns is
             what the loop gets.
-        on_error: 'raise'; 'skip': the batch is shorter, and a warning logged that names
+        on_error: 'raise'; 'skip': the batch is shorter, and a warning logged with the id of
             the sample; 'substitute': another sample.
         prefetch_bytes: of samples in memory, above which nothing more is read ahead; 0:
             256 MiB.

@@ -243,6 +243,17 @@ else
 	skip_block 7 "no SQLite"
 fi
 
+# Those of another segment than the last one are missed by who would copy all of them.
+mkdir "$tmp/classes/c"
+echo x >"$tmp/classes/c/x"
+cp "$tmp/labelled" "$tmp/bad"
+must stele append -q "$tmp/classes" "$tmp/bad@v2"
+flip_in "$tmp/bad" $(($(block_of 10) + 40))
+run stele info "$tmp/bad@v2"
+is "0 1" "$status $(grep -c "^stele: warning: class names of field 'label' are damaged: " <<<"$err")" \
+	"names of the first segment: info says so" || diag "$out$err"
+rm -r "$tmp/classes/c"
+
 # A deleted list: who cannot be opened is named.
 must cp "$tmp/labelled" "$tmp/keep"
 must stele snapshot create --base v1 -d a/1 "$tmp/labelled@s1" >"$tmp/log"

@@ -91,6 +91,7 @@ run stele export --to=webdataset "$tmp/a" "$tmp/c.tar"
 is 1 "$status" "keys that WebDataset does not tell apart"
 ok "are refused" grep -q "refused 'cats/1.png': the sample before it has the same name" <<<"$err" ||
 	diag "$err"
+ok "and tar is there for them" grep -q "^hint: --to=tar takes such keys" <<<"$err" || diag "$err"
 ok "and so are those that it ignores" grep -q "refused '.hidden': WebDataset ignores" <<<"$err"
 
 # Larger than what is read ahead.

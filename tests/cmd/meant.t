@@ -61,6 +61,33 @@ hints "leave --from=dir out: what an archive or another file holds is seen then"
 hints "" "build: a file within a file" build --from=dir a.tar/x new.stele
 ok "nor was any of them made" test ! -e new.stele -a ! -e v3
 
+digits=$(stele info --json image.stele@v1 | jq -r '.snapshot.digest[:12]')
+hints "these are digits of the digest of 'v1': 'image.stele@sha256:$digits' pins it" \
+	"digits as 'snapshot list' has them" ls "image.stele@$digits"
+hints "" "digits of another" ls image.stele@0123456789ab
+must cp image.stele many.stele
+must stele snapshot create many.stele@v2
+hints "did you mean 'many.stele@v2'?" "diff: of two" diff many.stele@v1 v2
+hints "" "diff: with what is none" diff many.stele@v1 v3
+for ((i = 1; i <= 20; i++)); do must stele snapshot create "many.stele@x$i"; done
+run stele ls many.stele@nothing
+ok "many snapshots: some are named" grep -q "(available: v1, v2, x1, .*, x10 and 10 more)$" <<<"$err" ||
+	diag "$err"
+run stele map nosuch
+is "1 stele: cannot open 'nosuch': no such file, device or mapping" "$status $err" "map"
+
+# ---- a command by another name ----
+
+while read -r word meant; do
+	hints "did you mean '$meant'?" "$word" "$word" image.stele
+done <<-EOF
+	create build
+	fsck verify
+	unmount umount
+	rm stele snapshot delete
+	buidl build
+EOF
+
 # ---- a table that is a manifest ----
 
 printf 'path,label\nsrc/a.jpg,cat\nsrc/b.jpg,dog\n' >m.csv
