@@ -67,6 +67,24 @@ static bool is_device_error(int error)
 	return error_rank(error) == 4;
 }
 
+/* The best ready superblock with a generation below `limit`, or -1. */
+static int best_below(const struct stele_copies *copies, uint64_t limit)
+{
+	uint64_t best = 0;
+	int index = -1;
+
+	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++) {
+		const struct stele_copy *copy = &copies->copy[i];
+
+		if (copy->error == 0 && copy->sb.generation > best &&
+		    copy->sb.generation < limit) {
+			best = copy->sb.generation;
+			index = (int)i;
+		}
+	}
+	return index;
+}
+
 /*
  * Return: 0 if one of them may be used. A damaged slot may result from a crash;
  * one that the device cannot read, or that a newer Stele wrote, may hold
@@ -88,7 +106,9 @@ static int judge_copies(const struct stele_copies *copies,
 	if ((copies->good || stele_copies_has_witness(copies)) && !unreadable &&
 	    error != -EOPNOTSUPP)
 		error = 0;
-	if (error != -EMEDIUMTYPE)
+	/* Of an image that is still being made some are not there yet. */
+	if (error != -EMEDIUMTYPE &&
+	    (error || copies->doubt || best_below(copies, UINT64_MAX) >= 0))
 		log_copies(copies, error < 0, log);
 	if (error == -EUCLEAN && stele_copies_elsewhere(copies))
 		stele_log_error(log, "these are blocks of a Stele image that begins elsewhere: on "
@@ -155,24 +175,6 @@ static int load_fork(struct stele_device *dev, const struct stele_log *log,
 				  image->fork->lost, stele_fork_fate(image->fork), generation,
 				  image->fork->doubt ? "what is left" : "both");
 	return ret;
-}
-
-/* The best ready superblock with a generation below `limit`, or -1. */
-static int best_below(const struct stele_copies *copies, uint64_t limit)
-{
-	uint64_t best = 0;
-	int index = -1;
-
-	for (unsigned int i = 0; i < STELE_SUPERBLOCKS; i++) {
-		const struct stele_copy *copy = &copies->copy[i];
-
-		if (copy->error == 0 && copy->sb.generation > best &&
-		    copy->sb.generation < limit) {
-			best = copy->sb.generation;
-			index = (int)i;
-		}
-	}
-	return index;
 }
 
 /* Of every generation that was published. */

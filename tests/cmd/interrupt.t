@@ -129,6 +129,12 @@ run stele info "$stale"
 is "1 0 1" "$status $(grep -c "has overwritten" <<<"$err") $(
 	grep -cF "hint: it was to take the place of '$tmp/over', which is as it was" <<<"$err")" \
 	"what a killed build has left beside a file has overwritten nothing" || diag "$err"
+head -c 2M "$stale" >"$tmp/early"
+must truncate -r "$stale" "$tmp/early"
+dd if=/dev/zero of="$tmp/early" bs=4096 seek=1 count=1 conv=notrunc status=none
+run stele info "$tmp/early"
+is "1 0" "$status $(grep -c "superblock copy" <<<"$err")" \
+	"nor is a superblock missed that was still to come" || diag "$err"
 said() { grep -cF "'$stale' was left by an interrupted build" <<<"$err$out"; }
 run flock -x "$stale" "$BUILD/stele" build --force "$tmp/photos" "$tmp/over@v1"
 is "0 0" "$status $(said)" "what somebody holds is not called left"

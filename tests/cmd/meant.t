@@ -71,8 +71,8 @@ hints "did you mean 'many.stele@v2'?" "diff: of two" diff many.stele@v1 v2
 hints "" "diff: with what is none" diff many.stele@v1 v3
 for ((i = 1; i <= 20; i++)); do must stele snapshot create "many.stele@x$i"; done
 run stele ls many.stele@nothing
-ok "many snapshots: some are named" grep -q "(available: v1, v2, x1, .*, x10 and 10 more)$" <<<"$err" ||
-	diag "$err"
+ok "many snapshots: some are named" \
+	grep -q "(available: v1, v2, x1, .*, x10 and 10 more)$" <<<"$err" || diag "$err"
 run stele map nosuch
 is "1 stele: cannot open 'nosuch': no such file, device or mapping" "$status $err" "map"
 

@@ -111,8 +111,8 @@ for command in 'build a b' 'append a b@c' 'compact a@b c'; do
 		wants boundary 1000 'none, or a power of two from 4K to 2G' $command
 		wants jobs 0 '1 to 1024' $command
 		wants memory 1000K 'a size from 1M to 4E, e.g. 4096, 64K or 1GiB' $command
-		wants time noon 'seconds since 1970, at least 1 and before the year 10000, or a time '\
-'like 2026-11-21T06:45Z' $command
+		wants time noon 'seconds since 1970, at least 1 and before the year 10000, or '\
+'a time like 2026-11-21T06:45Z' $command
 	}
 done
 wants object-size 64M 'a power of two from 4K to 32M' build a b
