@@ -46,9 +46,10 @@ int from_failed(struct from *from, int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	/* Others are the system's. */
 	snprintf(message, sizeof(message), "%s: %s", text,
-		 error == -ETXTBSY || error == -EBADMSG ? stele_strerror(error) :
-							  strerror(-error));
+		 error == -ETXTBSY || error == -EBADMSG || error == -EOVERFLOW ?
+			 stele_strerror(error) : strerror(-error));
 	if (error != -ECANCELED)
 		complain(from, error, message);
 	return error;
