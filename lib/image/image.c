@@ -491,9 +491,9 @@ static void log_partitions(struct stele_device *dev, const struct stele_log *log
 	uint64_t begin;
 
 	if (stele_image_on_partition(dev, &begin, table))
-		stele_log_error(log, "no Stele image there, but a partition table (%s), and an image "
-				"in the partition that begins at byte %" PRIu64 ": name that",
-				table, begin);
+		stele_log_error(log, "no Stele image there, but a partition table (%s), and "
+				"an image in the partition that begins at byte %" PRIu64
+				": name that", table, begin);
 	else if (*table)
 		stele_log_error(log, "no Stele image there, but a partition table (%s): name the "
 				"partition that the image is on", table);

@@ -356,8 +356,8 @@ static int check_erasable(struct stele_claim *claim)
 	if (ret == -EEXIST && claim->dry && !claim->ours) {
 		stele_guard_signatures(claim->dev, NULL, &log);
 		if (stele_image_on_partition(claim->dev, &begin, table))
-			stele_log_warning(&claim->log, "'%s' would be overwritten: a Stele image is "
-					  "in the partition that begins at byte %" PRIu64,
+			stele_log_warning(&claim->log, "'%s' would be overwritten: a Stele image "
+					  "is in the partition that begins at byte %" PRIu64,
 					  claim->path, begin);
 	}
 	if (ret >= 0 || ret == -EEXIST || claim->rbd || stele_claim_wants_beside(claim))

@@ -133,8 +133,8 @@ for label in gpt dos; do
 		run stele build -n -f "$tmp/src" "$tmp/disk"
 		ok "$what: a dry run warns of the table" \
 			grep -q "would be overwritten: the target carries $label" <<<"$err"
-		ok "$what: and of the image" grep -q "would be overwritten: a Stele image is in the `
-			`partition that begins at byte $((start * 512))" <<<"$err" || diag "$err"
+		ok "$what: and of the image" grep -q "a Stele image is in the partition `
+			`that begins at byte $((start * 512))" <<<"$err" || diag "$err"
 		run stele export -f "$tmp/in-part" "$tmp/disk"
 		is 1 "$status" "$what: it is replaced by no export"
 	done

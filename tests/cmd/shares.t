@@ -110,8 +110,8 @@ if addpart "$whole" 1 8192 40960 && addpart "$whole" 2 49152 40960; then
 	done
 	refused "shares bytes with '$first'" "$tmp/parted" build -f --from=tar "$range" "$first"
 	run stele append --from=tar "$range" "$first@v2"
-	is "2 stele: '$range' is of the source, and shares bytes with '$first@v2', which would be "`
-		`"written to" "$status $(sed -n 1p <<<"$err")" "nor is it appended to" || diag "$err"
+	is "2 stele: '$range' is of the source, and shares bytes with '$first@v2', which would "`
+		`"be written to" "$status ${err%%$'\n'*}" "nor is it appended to" || diag "$err"
 	run stele build -q -f --from=tar "$first" "$second"
 	is 0 "$status" "built from one on the other" || diag "$err"
 else

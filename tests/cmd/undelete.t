@@ -135,7 +135,8 @@ mkdir -p "$tmp/alone"
 head -c 5000 /dev/urandom >"$tmp/alone/x"
 must stele build -q "$tmp/alone" base.stele@only
 mkfifo told go
-# behind OPTION...: before each of its operations in turn the deletion of the only snapshot is killed
+# behind [WORDS]: the deletion of the only snapshot is killed before each of its operations in turn;
+# with WORDS, the image is repaired then
 behind() {
 	local n stopped writer wrong='' seen=0
 	for ((n = 1; n < 40; n++)); do
