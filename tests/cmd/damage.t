@@ -124,7 +124,7 @@ run stele help damage
 is "0 " "$status $err" "help damage"
 for item in superblock catalog image descriptor order column tree keys digests 'deleted list' \
 	names schema; do
-	ok "help damage: of $item" grep -qE "^  ([a-z ,]+, )?$item[ ,]" <<<"$out"
+	ok "help damage: of $item" grep -qE "^  ([a-z ,]+, )?${item}[ ,]" <<<"$out"
 done
 ok "help verify names it" grep -q "'stele help damage'" <<<"$(stele help verify)"
 
