@@ -173,7 +173,8 @@ $(O)/stele.pc: lib/stele.pc.in FORCE
 # setup.py compiles; here is where it finds the library and what that needs.
 PYTHON ?= python3
 VENV := $(O)/venv
-PY_SOURCES := $(sort $(wildcard python/src/*.[ch] python/stele/*)) python/setup.py \
+PY_SOURCES := $(sort $(wildcard python/src/*.[ch] python/stele/*.* \
+	python/stele/sources/*.py)) python/setup.py \
 	python/stele_command.py
 
 $(O)/python.libs: $(O)/settings
@@ -188,11 +189,12 @@ $(VENV)/done: python/tests/requirements.txt
 $(O)/python/done: $(PY_SOURCES) $(HEADERS) $(O)/libstele.a $(O)/stele $(O)/python.libs \
 		$(VENV)/done
 	$(call say,PY,$(@D))
-	$(Q)mkdir -p $(@D)/stele
+	$(Q)mkdir -p $(@D)/stele/sources
 	$(Q)cd python && CC="$(CC)" CFLAGS="$(CFLAGS) $(if $(WERROR),-Werror)" \
 		STELE_BUILD=$(abspath $(O)) $(abspath $(VENV))/bin/python setup.py -q \
 		build_ext --build-lib $(abspath $(@D)) --build-temp $(abspath $(@D))/tmp
-	$(Q)cp -u python/stele/* $(@D)/stele/
+	$(Q)cp -u python/stele/*.* $(@D)/stele/
+	$(Q)cp -u python/stele/sources/*.py $(@D)/stele/sources/
 	$(Q)cp -u python/stele_command.py $(@D)/
 	$(Q)touch $@
 

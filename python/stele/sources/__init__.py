@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of what other formats hold: Parquet, Arrow, Hugging Face, MDS, LitData, Lance, array_record.
+
+    stele.sources.build("data/*.parquet", "/dev/vdb@v1")
+
+`python3 -m stele.sources build SOURCE... TARGET[@NAME]` does the same. Rows pass through one by
+one, so that memory does not grow with the source, and are published at once in the end.
+
+What a source is shows in its name and in how it begins; `format` says it where that is not so:
+
+- `parquet`, `arrow` (IPC files, streams, Feather): files, directories and patterns; pyarrow reads
+  them. Directories that are named COLUMN=VALUE, of Parquet, are columns.
+- `huggingface`: what `save_to_disk()` wrote. The splits of a DatasetDict are the classes of a field
+  'split'. It takes pyarrow, not datasets.
+- `mds`, `litdata`: directories with an index.json. They take NumPy alone; pyarrow, if compressed.
+- `lance`: directories, their newest version (pylance).
+- `array_record`: files and directories; records are the field 'data' (array-record).
+
+Integers, booleans, dates and times (as numbers of their unit) become int, floats float, text str,
+and binary, pictures and sound bytes, as they are stored. Lists of numbers are tensors, whose first
+dimension may differ unless the type says how many there are; unsigned integers of 64 bits that no
+int holds are tensors without dimensions. Names of classes stay (ClassLabel). Decimals are text, and
+so are, as JSON, structs, maps and other lists. In the place of a null is '' or b'', nan, or for a
+class -1; where integers have nulls, they become float.
+
+Keys are the column `key`, or else FILE/NUMBER with ten digits, as of `stele build`: files by their
+names below the directory, splits of Hugging Face and datasets of Lance by theirs.
+
+Damage is an error that names file and place; `on_error="skip"` leaves out what cannot be read.
+What has no checksum, though, may be damaged and still be read: Parquet has them if it was written
+so, MDS if hashes were asked for, array_record has, and Arrow, LitData and Lance have none.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..dataset import Field, Target
+from ..errors import Error, short
+from ..progress import Watch
+from ..reports import Snapshot
+from ..writer import Writer
+from .detect import FORMATS, detect
+from .source import Lost, Row, Source, SourceError, describe
+
+__all__ = ["Lost", "Report", "SourceError", "build"]
+
+_LOST = 1000  # of them are listed
+Path = str | os.PathLike[str]
+
+
+class Report(NamedTuple):
+    """What was built of a source."""
+
+    snapshot: Snapshot
+    samples: int
+    """That were put; the snapshot may have others, too."""
+    bytes: int
+    skipped: tuple[Lost, ...]
+    """The first 1000 parts that were left out."""
+    skipped_parts: int
+    skipped_samples: int
+    """As far as anybody knows."""
+    seconds: float
+
+
+def _paths(source: Path | Iterable[Path]) -> list[str]:
+    """What is there, and what patterns match."""
+    several = not isinstance(source, (str, os.PathLike))
+    names = [os.fspath(path) for path in (source if several else [source])]  # type: ignore[union-attr,list-item]
+    found: list[str] = []
+    for name in names:
+        matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
+        if not matches:
+            what = "no file matches" if glob.has_magic(name) else "there is no"
+            raise SourceError(f"{what} '{name}'")
+        found += matches
+    if not found:
+        raise SourceError("no source is given", usage=True)
+    return found
+
+
+def _open(source: Path | Iterable[Path], format: str | None) -> Source:
+    if format is not None and format not in FORMATS:
+        raise SourceError(
+            f"format is one of {', '.join(FORMATS)}, not {format!r}", usage=True
+        )
+    paths = _paths(source)
+    format = format or detect(paths)
+    module, name, needs = FORMATS[format]
+    try:
+        opened = getattr(importlib.import_module(f".{module}", __name__), name)(paths)
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in needs:
+            raise
+        raise SourceError(f"cannot import {missing}", f"pip install {missing}") from None
+    assert isinstance(opened, Source)
+    return opened
+
+
+def _choose(source: Source, key: str | None, columns: Sequence[str] | None) -> tuple[list[str], str | None]:  # fmt: skip
+    """Columns that become fields, and that of the keys."""
+    kinds = source.kinds
+    for name in [*(columns or ()), *([key] if key is not None else ())]:
+        if name not in kinds:
+            raise SourceError(
+                f"there is no column '{name}': there are {', '.join(map(repr, kinds))}", usage=True
+            )
+    keys = ("str", "bytes", "int")
+    if key is None and "key" in kinds and kinds["key"].type in keys and not kinds["key"].classes:
+        key = "key"
+    elif key is not None and kinds[key].type not in keys:
+        raise SourceError(
+            f"column '{key}' cannot be keys: it is {describe(kinds[key])}, not str, bytes or int",
+            usage=True,
+        )
+    names = [name for name in (columns if columns is not None else kinds) if name != key]
+    if not names:
+        raise SourceError("there is no column but that of the keys", usage=columns is not None)
+    if len(set(names)) != len(names):
+        raise SourceError("a column is named twice", usage=True)
+    return names, key
+
+
+def _fitting(mine: Field, theirs: Field) -> bool:
+    """Can values of a column be those of a field that is there?"""
+    if mine == theirs or mine.type == "int" and (mine.type, theirs.type) == ("int", "float"):
+        return not mine.classes or mine == theirs
+    if mine.type == theirs.type == "int":
+        return not mine.classes
+    if mine.type == "int" and theirs.type == "tensor":
+        return theirs.dtype == "uint64" and not theirs.shape
+    return (
+        mine.type == theirs.type == "tensor"
+        and (mine.dtype, mine.shape[1:]) == (theirs.dtype, theirs.shape[1:])
+        and theirs.shape[:1] == (None,)
+    )
+
+
+def _as_base(found: Mapping[str, Field], base: Mapping[str, Field]) -> dict[str, Field]:
+    """The fields of an image that is there, which a snapshot more has to have."""
+    if set(found) != set(base):
+        for name in base:
+            if name not in found:
+                raise SourceError(f"the image has a field '{name}', and the source no such column")
+        name = next(name for name in found if name not in base)
+        raise SourceError(
+            f"the image has no field '{name}', which is a column of the source",
+            f"--columns={','.join(base)} leaves it out",
+        )
+    for name, mine in found.items():
+        if not _fitting(mine, base[name]):
+            raise SourceError(
+                f"column '{name}' is {describe(mine)}, and the field of the image "
+                f"{describe(base[name])}", "--columns leaves out columns",
+            )  # fmt: skip
+    return {**base}
+
+
+def _declare(writer: Writer, fields: dict[str, Field]) -> None:
+    try:
+        writer._take(fields)
+    except (Error, ValueError) as error:
+        for field in fields.values():
+            if f"'{field.name}'" in str(error):
+                raise SourceError(
+                    f"column '{field.name}' cannot be a field: {error}",
+                    "--columns=A,B takes only the columns that are named",
+                ) from None
+        raise
+
+
+def _key(row: Row, key: str | None, column: Any) -> str | bytes:
+    if key is None:
+        return f"{row.name}/{row.number:010}"
+    if column is None or column == "" or column == b"":
+        raise SourceError(f"'{row.name}' row {row.number}: column '{key}' has no key there")
+    return column if isinstance(column, (str, bytes)) else str(column)
+
+
+class _Build:
+    """Rows on their way into a Writer."""
+
+    def __init__(self, source: Source, key: str | None, skip: bool) -> None:
+        self.source, self.key, self.skip = source, key, skip
+        self.lost: list[Lost] = []
+        self.parts = self.samples = 0
+
+    def leave(self, lost: Lost) -> None:
+        if not self.skip:
+            raise SourceError(
+                f"cannot read {lost.place}: {lost.reason}",
+                "--on-error=skip leaves out what cannot be read",
+            )
+        self.parts += 1
+        self.samples += max(lost.rows, 0)
+        if len(self.lost) < _LOST:
+            self.lost.append(lost)
+
+    def run(self, writer: Writer, fields: Mapping[str, Field]) -> None:
+        field = self.key is not None and self.key in fields
+        for item in self.source.rows(fields, self.key):
+            if isinstance(item, Lost):
+                self.leave(item)
+                continue
+            row = item.values
+            column = None
+            if self.key is not None:
+                column = row[self.key] if field else row.pop(self.key)
+            key = _key(item, self.key, column)
+            try:
+                writer.put(key, row)
+            except (TypeError, ValueError, OverflowError) as error:
+                self.leave(Lost(f"'{item.name}' row {item.number}", 1, str(error)))
+
+
+def build(
+    source: Path | Iterable[Path],
+    target: Target,
+    *,
+    format: str | None = None,
+    key: str | None = None,
+    columns: Sequence[str] | None = None,
+    on_error: str = "fail",
+    progress: Watch = None,
+    **options: Any,
+) -> Report:
+    """Write the rows of a source as a new image, or as a new snapshot of one that is there.
+
+    Args:
+        source: files, directories or patterns, of the same format.
+        target: PATH[@SNAPSHOT], as of stele.Writer.
+        format: see above; None: it is detected.
+        key: the column of keys, of str, bytes or int, which is then no field. None: 'key', if
+            there is such a column, else FILE/NUMBER.
+        columns: those that become fields; None: all but that of the keys.
+        on_error: 'fail', or 'skip' to leave out what cannot be read.
+        progress: see stele.Progress.
+        options: those of stele.Writer: append, update, force, label, note, time, ...
+
+    Raises:
+        SourceError: the source cannot be read, or become samples; ImportError is one, too.
+        stele.Error: the target cannot be written.
+    """
+    if on_error not in ("fail", "skip"):
+        raise SourceError(f"on_error is 'fail' or 'skip', not {on_error!r}", usage=True)
+    start = time.monotonic()
+    opened = _open(source, format)
+    try:
+        names, key = _choose(opened, key, columns)
+        work = _Build(opened, key, on_error == "skip")
+        with Writer(target, None, progress=progress, **options) as writer:
+            base = writer.fields
+            fields = opened.fields(names, base or {})
+            if base is not None:
+                fields = _as_base(fields, base)
+            else:
+                _declare(writer, fields)
+            writer._total = opened.total
+            work.run(writer, fields)
+            if not writer._samples:
+                raise SourceError("there are no samples in the source")
+            snapshot = writer.commit()
+    finally:
+        opened.close()
+    return Report(
+        snapshot, writer._samples, writer._bytes, tuple(work.lost), work.parts, work.samples,
+        time.monotonic() - start,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""array_record: records are bytes. What is lost is a group of records, whose checksum fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..dataset import Field
+from .source import BATCH_ROWS, BATCH_SIZE, Item, Lost, Row, Source, SourceError, files_of, why
+from .source import package
+
+ENDINGS = (".array_record", ".arrayrecord")
+_OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
+DATA = "data"
+
+
+class ArrayRecord(Source):
+    """Files, and directories of them."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.module = package("array_record.python.array_record_module", "array-record")
+        self.kinds = {DATA: Field(DATA, "bytes", (), "", ())}
+        self.files = files_of(paths, ENDINGS)
+
+    def _open(self, path: str) -> Any:
+        with open(path, "rb"):  # its own message is long
+            pass
+        reader = self.module.ArrayRecordReader(path, _OPTIONS)
+        if not reader.ok():
+            reader.close()  # tells why
+            raise ValueError("it is damaged")
+        return reader
+
+    def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
+        del fields, key
+        for path, name in self.files:
+            try:
+                reader = self._open(path)
+                count = reader.num_records()
+                options = reader.writer_options_string() or ""
+                reader.close()
+            except (OSError, ValueError, RuntimeError, IndexError) as error:
+                yield Lost(f"'{path}'", -1, why(error))
+                continue
+            found = re.search(r"group_size:(\d+)", options)
+            group = max(1, int(found[1])) if found else 1
+            step = max(group, BATCH_ROWS // group * group)
+            for first in range(0, count, step):
+                yield from self._span(path, name, first, min(first + step, count), group)
+
+    def _span(self, path: str, name: str, first: int, end: int, group: int) -> Iterator[Item]:
+        """These records; where they cannot be read, group by group."""
+        try:
+            reader = self._open(path)
+            records = reader.read(first, end)
+            if len(records) != end - first:
+                raise ValueError(f"it has {len(records):,} records, and not {end - first:,}")
+            reader.close()
+        except (OSError, ValueError, RuntimeError, IndexError) as error:
+            if end - first <= group:
+                yield Lost(f"'{path}' record {first}", end - first, why(error))
+                return
+            for at in range(first, end, group):
+                yield from self._span(path, name, at, min(at + group, end), group)
+            return
+        for number, record in enumerate(records, first):
+            yield Row(name, number, {DATA: record})

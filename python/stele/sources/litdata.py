@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LitData: its chunks; pictures and files stay as they are stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy
+
+from ..dataset import Field
+from .shards import Buffer, Leaf, Shard, Shards, array, index_of, mapped, number, offsets, take
+from .shards import text, unzip
+from .source import SourceError, agree, directories_of, package
+
+_BYTES = {
+    "bytes", "jpeg", "pil", "image", "file", "tifffile", "tiff", "video", "audio", "nifti", "mesh",
+    "pdf", "jpeg_array",
+}  # fmt: skip
+_TORCH = (
+    "f4", "f4", "f8", "f8", "c8", "c8", "c16", "c16", "f2", "f2", "", "u1", "i1", "i2", "i2", "i4",
+    "i4", "i8", "i8", "?", "u2",
+)  # fmt: skip
+_NUMPY = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "", "c8", "c16", "", "?")
+_FRAMED = b"LDFZ01\0\0"
+
+
+def _dtype(table: Sequence[str], index: int) -> str:
+    if not table[index]:
+        raise ValueError(f"its arrays are of type {index}, which is not read")
+    return table[index]
+
+
+def _array(table: Sequence[str], order: str, data: bytes) -> Any:
+    """dtype, rank, shape, values."""
+    index, rank = struct.unpack_from(f"{order}II", data)
+    shape = struct.unpack_from(f"{order}{rank}I", data, 8)
+    return array(data[8 + 4 * rank :], _dtype(table, index), shape)
+
+
+def _flat(table: Sequence[str], format: str) -> Any:
+    dtype = _dtype(table, int(format.partition(":")[2]))
+    return lambda data: numpy.frombuffer(data, dtype)
+
+
+def _nested(data: bytes) -> str:
+    litdata = package("litdata.streaming.serializers", "litdata")
+    return json.dumps(litdata.JsonSerializer().deserialize(data), ensure_ascii=False)
+
+
+def _leaf(name: str, format: str) -> Leaf:
+    def field(type: str) -> Field:
+        return Field(name, type, (), "", ())
+
+    head = format.partition(":")[0]
+    if head in _BYTES:
+        return Leaf(name, field("bytes"), bytes)
+    if head in ("no_header_tensor", "no_header_numpy"):
+        table = _TORCH if head.endswith("tensor") else _NUMPY
+        kind = numpy.dtype(_dtype(table, int(format.partition(":")[2]))).name
+        return Leaf(name, Field(name, "tensor", (), kind, (None,)), _flat(table, format))
+    known = {
+        "str": ("str", text), "text": ("str", text), "json": ("str", _nested),
+        "int": ("int", number("<q")), "float": ("float", number("<d")),
+        "bool": ("int", lambda data: int(data[0] != 0)),
+        "tensor": ("tensor", lambda data: _array(_TORCH, ">", data)),
+        "numpy": ("tensor", lambda data: _array(_NUMPY, "<", data)),
+    }  # fmt: skip
+    if head in known:
+        return Leaf(name, field(known[head][0]), known[head][1])
+    return Leaf(name, None, bytes, 0, f"is stored as '{format}', which is not read")
+
+
+def _names(spec: Any, path: str = "") -> list[str]:
+    """Of the leaves of a tree: what leads to them."""
+    children = spec["children_spec"]
+    if not children and spec["type"] is None:
+        return [path or "data"]
+    keys = json.loads(spec["context"]) if isinstance(spec["context"], str) else None
+    if not isinstance(keys, list):
+        keys = range(len(children))
+    above = f"{path}." if path else ""
+    return [n for key, c in zip(keys, children, strict=True) for n in _names(c, f"{above}{key}")]
+
+
+class LitData(Shards):
+    """Directories with an index.json."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.shards, self.leaves = [], []
+        first = ""
+        for path, above in directories_of(paths):
+            index = index_of(path, "chunks")
+            try:
+                leaves = self._add(path, above, index["config"], index["chunks"])
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                if isinstance(error, SourceError):
+                    raise
+                raise SourceError(f"'{path}/index.json' is damaged: {error!r}") from None
+            if first and [leaf[:2] for leaf in leaves] != [leaf[:2] for leaf in self.leaves]:
+                one, two = ({e.name: e.field for e in x if e.field} for x in (self.leaves, leaves))
+                agree(one, two, first, path)
+            first, self.leaves = first or path, leaves
+        self.kinds = {e.name: e.field or Field(e.name, "", (), "", ()) for e in self.leaves}
+        self.total = sum(shard.rows for shard in self.shards)
+
+    def _add(self, path: str, above: str, config: Any, chunks: Any) -> list[Leaf]:
+        if config.get("encryption"):
+            raise SourceError(f"'{path}' is encrypted")
+        if config.get("item_loader") == "TokensLoader":
+            raise SourceError(f"'{path}' is tokens without samples (TokensLoader)")
+        formats = config["data_format"]
+        found = json.loads(config["data_spec"])
+        names = _names(found[1] if isinstance(found, list) else found)
+        for about in chunks:
+            name = os.path.basename(about["filename"])
+            rows = int(about["chunk_size"])
+            shard = Shard(os.path.join(path, name), above + name, rows, {**config, **about})
+            self.shards.append(shard)
+        return [_leaf(n, f) for n, f in zip(names, formats, strict=True)]
+
+    def open(self, shard: Shard) -> Any:
+        data = mapped(shard.path)
+        packed = shard.about.get("compression")
+        if packed and shard.about.get("compression_level") in (None, "chunk"):
+            return unzip(bytes(data), "zstd")
+        return data
+
+    def samples(self, shard: Shard, data: Any) -> Iterator[Buffer]:
+        if bytes(data[:8]) == _FRAMED:
+            yield from self._framed(shard, data)
+            return
+        (count,) = struct.unpack("<I", take(data, 4, "the chunk"))
+        if count != shard.rows:
+            raise ValueError(f"it has {count:,} samples, and not {shard.rows:,}")
+        packed = shard.about.get("compression") and shard.about.get("compression_level") == "sample"
+        ends = offsets(data, 4, count, len(data))
+        view = memoryview(data)
+        for begin, end in zip(ends, ends[1:], strict=False):
+            yield unzip(bytes(view[begin:end]), "zstd") if packed else view[begin:end]
+
+    def _framed(self, shard: Shard, data: Any) -> Iterator[Buffer]:
+        """Frames of zstd, of some samples each."""
+        _, version, _, count, _, frames = struct.unpack("<8sHHIII", take(data, 24, "the chunk"))
+        if version != 1 or count != shard.rows:
+            raise ValueError("its header is damaged")
+        ends = offsets(data, 24, count, 1 << 32)
+        at, next_ = 24 + 4 * (count + 1), 0
+        for frame in range(frames):
+            table = take(data, at + 24 * (frame + 1), "the table of frames")
+            first, items, offset, size, whole = struct.unpack_from("<IIQII", table, at + 24 * frame)
+            if first != next_ or first + items > count:
+                raise ValueError("the table of frames is damaged")
+            next_ = first + items
+            view = memoryview(unzip(bytes(take(data, offset + size, "the chunk")[offset:]), "zstd", whole))
+            for i in range(first, next_):
+                yield take(view, ends[i + 1] - ends[first], "a frame")[ends[i] - ends[first] :]
+
+    def values(self, data: Buffer) -> Sequence[memoryview]:
+        view, count = memoryview(data), len(self.leaves)
+        sizes = struct.unpack_from(f"<{count}I", view)
+        at = 4 * count
+        if at + sum(sizes) != len(view):
+            raise ValueError("sizes of its columns are damaged")
+        found = []
+        for size in sizes:
+            found.append(view[at : at + size])
+            at += size
+        return found
+

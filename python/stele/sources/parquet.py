@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet: row groups. Checksums of pages are checked where they were written."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from ..dataset import Field
+from .source import SourceError, agree, files_of, why
+from .tables import Part, Tables, batch_rows, broken
+from .values import kinds_of
+
+ENDINGS = (".parquet", ".parq", ".pq")
+_BUFFER = 1 << 20  # bytes that are read of a column at once
+
+
+def _open(path: str) -> Any:
+    return pyarrow.parquet.ParquetFile(
+        path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
+    )
+
+
+def _hive(name: str) -> dict[str, str]:
+    """Columns that directories are named after: COLUMN=VALUE."""
+    pairs = [part.split("=", 1) for part in name.split("/")[:-1] if "=" in part]
+    return {
+        column: "" if value == "__HIVE_DEFAULT_PARTITION__" else urllib.parse.unquote(value)
+        for column, value in pairs
+    }
+
+
+class Parquet(Tables):
+    """Files, and directories of them, also those that are named COLUMN=VALUE."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.files: list[tuple[str, str, str]] = []  # path, name, or why it is lost
+        self.constants: dict[str, dict[str, Any]] = {}
+        first, nullable = "", set()
+        for path, name in files_of(paths, ENDINGS):
+            try:
+                with _open(path) as file:
+                    schema, rows = file.schema_arrow, file.metadata.num_rows
+            except (OSError, ValueError, pyarrow.ArrowException) as error:
+                self.files.append((path, name, why(error)))
+                continue
+            self.files.append((path, name, ""))
+            self.total += rows
+            kinds = kinds_of(schema)
+            self.constants[name] = {k: v for k, v in _hive(name).items() if k not in kinds}
+            kinds |= {k: Field(k, "str", (), "", ()) for k in self.constants[name]}
+            if first:
+                agree(self.kinds, kinds, first, path)
+            else:
+                first, self.kinds = path, kinds
+                self.types = dict(zip(schema.names, schema.types, strict=True))
+            nullable |= {field.name for field in schema if field.nullable}
+        if not first:
+            path, _, reason = self.files[0]
+            raise SourceError(f"cannot read '{path}': {reason}")
+        self.nullable = frozenset(nullable)
+
+    def parts(self) -> Iterator[Part]:
+        for path, name, reason in self.files:
+            if reason:
+                yield broken(f"'{path}'", name, ValueError(reason))
+                continue
+            try:
+                file = _open(path)
+            except (OSError, ValueError, pyarrow.ArrowException) as error:
+                yield broken(f"'{path}'", name, error)
+                continue
+            with file:
+                for group in range(file.metadata.num_row_groups):
+                    rows = file.metadata.row_group(group).num_rows
+                    yield Part(
+                        f"'{path}' row group {group}", name, rows,
+                        _reader(file, group), self.constants[name],
+                    )  # fmt: skip
+
+
+def _reader(file: Any, group: int) -> Any:
+    def read(columns: list[str]) -> Iterator[Any]:
+        about = file.metadata.row_group(group)
+        # A dot would be part of a path into a struct.
+        some = columns if not any("." in name for name in columns) else None
+        rows = batch_rows(about.total_byte_size, about.num_rows)
+        yield from file.iter_batches(rows, row_groups=[group], columns=some, use_threads=False)
+
+    return read

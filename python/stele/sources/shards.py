@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shards that begin with a table of offsets, which MDS and LitData have: read without their packages.
+
+Nothing in them is run: what is pickled is no column.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy
+
+from ..dataset import Field
+from .source import Item, Lost, Row, Source, SourceError, package, why
+
+Decode = Callable[[bytes], Any]
+Buffer = Any  # bytes, or what shows them
+
+
+class Leaf(NamedTuple):
+    """A column, as it is stored."""
+
+    name: str
+    field: Field | None
+    """None: it can be no field, because of what `why` says."""
+    decode: Decode
+    size: int = 0
+    """Bytes; 0: stored with each value."""
+    why: str = ""
+
+
+def take(data: Buffer, count: int, what: str) -> memoryview:
+    """The first bytes, which have to be there."""
+    view = memoryview(data)
+    if len(view) < count:
+        raise ValueError(f"{what} ends at byte {len(view):,} of {count:,}")
+    return view[:count]
+
+
+def offsets(data: Buffer, at: int, count: int, end: int) -> list[int]:
+    """count + 1 of them, each of 4 bytes, which ascend, up to end."""
+    table = take(data, at + 4 * (count + 1), "the table of offsets")
+    found = struct.unpack_from(f"<{count + 1}I", table, at)
+    if any(a > b for a, b in zip(found, found[1:], strict=False)) or found[-1] > end:
+        raise ValueError("the table of offsets is damaged")
+    return list(found)
+
+
+def index_of(path: str, entry: str) -> dict[str, Any]:
+    """index.json, with its list of shards."""
+    path = os.path.join(path, "index.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        if not isinstance(found, dict) or not isinstance(found.get(entry), list):
+            raise ValueError(f"it has no list '{entry}'")
+    except (OSError, ValueError) as error:
+        raise SourceError(f"cannot read '{path}': {why(error)}") from None
+    return found
+
+
+def number(format: str) -> Decode:
+    """A number of this format of struct."""
+    return lambda data: struct.unpack(format, data)[0]
+
+
+def text(data: bytes) -> str:
+    return data.decode()
+
+
+def unzip(data: Any, codec: str, size: int = 0) -> bytes:
+    """What was compressed; size: how much that was."""
+    pyarrow = package("pyarrow")
+    if size:
+        return bytes(pyarrow.decompress(data, size, codec, asbytes=True))
+    with pyarrow.CompressedInputStream(pyarrow.BufferReader(data), codec) as stream:
+        return bytes(stream.read())
+
+
+def check_hashes(data: Buffer, hashes: Mapping[str, str]) -> None:
+    """Compare with one of them that this machine can compute."""
+    for name, wanted in hashes.items():
+        if name in hashlib.algorithms_available:
+            seen = hashlib.new(name, data, usedforsecurity=False).hexdigest()
+        elif name.startswith("xx"):
+            try:
+                seen = getattr(package("xxhash"), name)(data).hexdigest()
+            except (SourceError, AttributeError):
+                continue
+        else:
+            continue
+        if seen != wanted:
+            raise ValueError(f"its {name} is {seen}, and not {wanted}")
+        return
+
+
+def mapped(path: str) -> Any:
+    """The bytes of a file."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+class Shard(NamedTuple):
+    path: str
+    name: str
+    rows: int
+    about: Mapping[str, Any]
+
+
+class Shards(Source):
+    """Rows of shards, one after the other."""
+
+    leaves: list[Leaf]
+    shards: list[Shard]
+
+    def open(self, shard: Shard) -> Any:
+        """Its bytes, as they were before compression."""
+        raise NotImplementedError
+
+    def samples(self, shard: Shard, data: Any) -> Iterator[Buffer]:
+        """Each sample."""
+        raise NotImplementedError
+
+    def values(self, data: Buffer) -> Sequence[memoryview]:
+        """Those of one sample, in the order of leaves."""
+        raise NotImplementedError
+
+    def fields(self, names: Sequence[str], base: Mapping[str, Field]) -> dict[str, Field]:
+        del base
+        by_name = {leaf.name: leaf for leaf in self.leaves}
+        found = {}
+        for name in names:
+            leaf = by_name[name]
+            if leaf.field is None:
+                raise SourceError(f"column '{name}' {leaf.why}", "--columns leaves it out")
+            found[name] = leaf.field
+        unknown = {n: f for n, f in found.items() if f.type == "tensor" and not f.dtype}
+        return found | (self._look(unknown) if unknown else {})
+
+    def _look(self, unknown: Mapping[str, Field]) -> dict[str, Field]:
+        """Tensors whose dtype and shape the first sample tells; a shape that differs is one."""
+        shapes: dict[str, tuple[str, tuple[int, ...], bool]] = {}
+        for item in self.rows(unknown, None):
+            if isinstance(item, Lost):
+                continue
+            for name, value in item.values.items():
+                dtype, shape, same = shapes.get(name, (value.dtype.name, value.shape, True))
+                if value.dtype.name != dtype or value.shape[1:] != shape[1:]:
+                    raise SourceError(
+                        f"column '{name}' has arrays of {dtype}{list(shape)} and of "
+                        f"{value.dtype.name}{list(value.shape)}", "--columns leaves it out",
+                    )  # fmt: skip
+                shapes[name] = dtype, shape, same and value.shape == shape
+        return {
+            name: Field(name, "tensor", (), dtype, shape if same and 0 not in shape else (None, *shape[1:]))
+            for name, (dtype, shape, same) in shapes.items()
+        }  # fmt: skip
+
+    def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
+        wanted = [
+            (i, leaf.name, leaf.decode) for i, leaf in enumerate(self.leaves)
+            if leaf.name in fields or leaf.name == key
+        ]  # fmt: skip
+        for shard in self.shards:
+            done = 0
+            try:
+                data = self.open(shard)
+                for sample in self.samples(shard, data):
+                    stored = self.values(sample)
+                    row = {name: decode(bytes(stored[i])) for i, name, decode in wanted}
+                    yield Row(shard.name, done, row)
+                    done += 1
+                if done != shard.rows:
+                    raise ValueError(f"it has {done:,} samples, and not {shard.rows:,}")
+            except SourceError:
+                raise
+            except Exception as error:
+                at = f"'{shard.path}', sample {done}" if done else f"'{shard.path}'"
+                yield Lost(at, shard.rows - done, why(error))
+
+
+def array(data: Buffer, dtype: Any, shape: Sequence[int]) -> Any:
+    """An array, all of the bytes."""
+    return numpy.frombuffer(data, dtype).reshape(shape)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sources that come as record batches of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+
+from ..dataset import Field
+from . import values
+from .source import BATCH_ROWS, BATCH_SIZE, Item, Lost, Row, Source, SourceError, is_panic, why
+
+
+class Part(NamedTuple):
+    """What is lost as a whole: a row group, a record batch, a fragment."""
+
+    place: str
+    name: str
+    """What keys begin with."""
+    rows: int
+    read: Callable[[list[str]], Iterator[Any]]
+    """Record batches of these columns."""
+    constants: dict[str, Any] = {}  # noqa: RUF012
+    """Values of columns that are not in the batches."""
+
+
+def broken(place: str, name: str, error: BaseException) -> Part:
+    """Of which nothing can be read, nor how many rows it has."""
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        del columns
+        raise error
+
+    return Part(place, name, -1, read)
+
+
+def batch_rows(size: int, rows: int) -> int:
+    """How many rows of a part are read at once."""
+    return max(1, min(BATCH_ROWS, BATCH_SIZE * rows // max(size, 1)))
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    """Parts of a batch that are small enough for memory."""
+    step = batch_rows(batch.nbytes, batch.num_rows)
+    for first in range(0, batch.num_rows, step):
+        yield batch.slice(first, step)
+
+
+def _largest(array: Any) -> int:
+    """The largest absolute value of integers; 0: there are none."""
+    if pyarrow.types.is_boolean(array.type):
+        return 1
+    found = pyarrow.compute.min_max(values._ints(array)).as_py()
+    return max((abs(v) for v in found.values() if v is not None), default=0)
+
+
+class Tables(Source):
+    """Rows of parts, one after the other."""
+
+    types: Mapping[str, Any]
+    """Of Arrow, of each column; one that has no nulls is not nullable."""
+    nullable: frozenset[str] = frozenset()
+
+    def parts(self) -> Iterator[Part]:
+        """What there is, in order."""
+        raise NotImplementedError
+
+    def fields(self, names: Sequence[str], base: Mapping[str, Field]) -> dict[str, Field]:
+        found = {name: self.kinds[name] for name in names}
+        wanted = [
+            name for name in names
+            if name not in base and name in self.types and not self.kinds[name].classes
+            and self.kinds[name].type == "int"
+            and (name in self.nullable or pyarrow.types.is_uint64(values.plain(self.types[name])))
+        ]  # fmt: skip
+        return values.adapt(found, self.scan(wanted)) if wanted else found
+
+    def scan(self, names: list[str]) -> dict[str, tuple[int, int]]:
+        """Of columns of integers: how many are null, and the largest. Damage shows later."""
+        found = dict.fromkeys(names, (0, 0))
+        for part in self.parts():
+            try:
+                for batch in part.read(names):
+                    for name in set(names) & set(batch.schema.names):
+                        array = values._storage(batch.column(name))
+                        nulls, largest = found[name]
+                        nulls += array.null_count
+                        found[name] = nulls, max(largest, _largest(array))
+            except SourceError:
+                raise
+            except BaseException as error:
+                if not is_panic(error):
+                    raise
+        return found
+
+    def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
+        converts = {name: values.converter(field) for name, field in fields.items()}
+        if key is not None:
+            converts[key] = values.converter(self.kinds[key])
+        numbers: dict[str, int] = {}  # the next one; -1: nobody knows
+        for part in self.parts():
+            first = numbers.get(part.name, 0)
+            if first < 0 and key is None:
+                yield Lost(part.place, part.rows, "damage before it leaves its rows unnumbered")
+                continue
+            yield from self._part(part, first, converts)
+            numbers[part.name] = first + part.rows if min(first, part.rows) >= 0 else -1
+
+    def _part(self, part: Part, first: int, converts: dict[str, values.Convert]) -> Iterator[Item]:
+        done = 0
+        wanted = [name for name in converts if name not in part.constants]
+        fixed = {name: part.constants[name] for name in converts if name in part.constants}
+        try:
+            for batch in part.read(wanted):
+                batch.validate(full=True)
+                for rows in _slices(batch):
+                    columns = [converts[name](rows.column(name)) for name in wanted]
+                    for row in zip(*columns, strict=True):
+                        named = dict(zip(wanted, row, strict=True))
+                        yield Row(part.name, first + done, named | fixed)
+                        done += 1
+            if part.rows >= 0 and done != part.rows:
+                raise ValueError(f"it has {done:,} rows, and not {part.rows:,}")
+        except SourceError as error:
+            raise _at(error, part.place, done) from None
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            at = f"{part.place}, row {done}" if done else part.place
+            yield Lost(at, max(part.rows - done, 0) if part.rows >= 0 else -1, why(error))
+
+
+def _at(error: SourceError, place: str, row: int) -> SourceError:
+    """The same error, with its place."""
+    found = SourceError(f"{place}, row {row} or after it: {error}")
+    for note in getattr(error, "__notes__", []):
+        found.add_note(note)
+    return found
