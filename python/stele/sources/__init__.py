@@ -41,7 +41,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..dataset import Field, Target
-from ..errors import Error, short
+from ..errors import Error
 from ..progress import Watch
 from ..reports import Snapshot
 from ..writer import Writer
@@ -120,9 +120,9 @@ def _choose(source: Source, key: str | None, columns: Sequence[str] | None) -> t
             f"column '{key}' cannot be keys: it is {describe(kinds[key])}, not str, bytes or int",
             usage=True,
         )
-    names = [name for name in (columns if columns is not None else kinds) if name != key]
+    names = [*columns] if columns is not None else [name for name in kinds if name != key]
     if not names:
-        raise SourceError("there is no column but that of the keys", usage=columns is not None)
+        raise SourceError("there is no column but that of the keys")
     if len(set(names)) != len(names):
         raise SourceError("a column is named twice", usage=True)
     return names, key
@@ -239,7 +239,7 @@ def build(
         format: see above; None: it is detected.
         key: the column of keys, of str, bytes or int, which is then no field. None: 'key', if
             there is such a column, else FILE/NUMBER.
-        columns: those that become fields; None: all but that of the keys.
+        columns: those that become fields, also that of the keys; None: all others.
         on_error: 'fail', or 'skip' to leave out what cannot be read.
         progress: see stele.Progress.
         options: those of stele.Writer: append, update, force, label, note, time, ...

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..dataset import Field
-from .source import BATCH_ROWS, BATCH_SIZE, Item, Lost, Row, Source, SourceError, files_of, why
-from .source import package
+from .source import Item, Lost, Row, Source, batch_rows, files_of, package, why
 
 ENDINGS = (".array_record", ".arrayrecord")
 _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
@@ -46,7 +46,7 @@ class ArrayRecord(Source):
                 continue
             found = re.search(r"group_size:(\d+)", options)
             group = max(1, int(found[1])) if found else 1
-            step = max(group, BATCH_ROWS // group * group)
+            step = max(group, batch_rows(os.path.getsize(path), count) // group * group)
             for first in range(0, count, step):
                 yield from self._span(path, name, first, min(first + step, count), group)
 

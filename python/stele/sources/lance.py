@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .source import SourceError, agree, is_panic, package, why
-from .tables import Part, Tables, batch_rows, broken
+from .source import SourceError, agree, batch_rows, is_panic, package, why
+from .tables import Part, Tables, broken
 from .values import kinds_of
 
 

@@ -11,8 +11,8 @@ import pyarrow
 import pyarrow.parquet
 
 from ..dataset import Field
-from .source import SourceError, agree, files_of, why
-from .tables import Part, Tables, batch_rows, broken
+from .source import SourceError, agree, batch_rows, files_of, why
+from .tables import Part, Tables, broken
 from .values import kinds_of
 
 ENDINGS = (".parquet", ".parq", ".pq")

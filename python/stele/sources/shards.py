@@ -159,10 +159,13 @@ class Shards(Source):
                         f"{value.dtype.name}{list(value.shape)}", "--columns leaves it out",
                     )  # fmt: skip
                 shapes[name] = dtype, shape, same and value.shape == shape
-        return {
-            name: Field(name, "tensor", (), dtype, shape if same and 0 not in shape else (None, *shape[1:]))
-            for name, (dtype, shape, same) in shapes.items()
-        }  # fmt: skip
+        found: dict[str, Field] = {}
+        for name, (dtype, shape, same) in shapes.items():
+            dims: tuple[int | None, ...] = shape
+            if not same or 0 in shape:
+                dims = (None, *shape[1:])
+            found[name] = Field(name, "tensor", (), dtype, dims)
+        return found
 
     def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
         wanted = [

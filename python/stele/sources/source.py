@@ -12,7 +12,11 @@ from ..dataset import Field
 
 BATCH_ROWS = 256
 BATCH_SIZE = 16 << 20  # bytes, as rows are on average
-MMAP_SIZE = 1 << 20  # of a shard that is mapped rather than read
+
+
+def batch_rows(size: int, rows: int) -> int:
+    """How many rows of a part are read at once."""
+    return max(1, min(BATCH_ROWS, BATCH_SIZE * rows // max(size, 1)))
 
 
 class SourceError(ValueError):

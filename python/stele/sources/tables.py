@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from ..dataset import Field
 from . import values
-from .source import BATCH_ROWS, BATCH_SIZE, Item, Lost, Row, Source, SourceError, is_panic, why
+from .source import Item, Lost, Row, Source, SourceError, batch_rows, is_panic, why
 
 
 class Part(NamedTuple):
@@ -35,11 +35,6 @@ def broken(place: str, name: str, error: BaseException) -> Part:
         raise error
 
     return Part(place, name, -1, read)
-
-
-def batch_rows(size: int, rows: int) -> int:
-    """How many rows of a part are read at once."""
-    return max(1, min(BATCH_ROWS, BATCH_SIZE * rows // max(size, 1)))
 
 
 def _slices(batch: Any) -> Iterator[Any]:

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stele.sources without the packages of its formats: MDS, detection, arguments, the command."""
+
+import json
+import signal
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+import images
+import stele
+import stele.sources
+from stele.sources.detect import detect
+
+ENCODINGS = {"name": ("str", None), "image": ("jpeg", None), "n": ("int", 8), "box": ("ndarray:int16:2", 4)}
+NO_PYARROW = "import sys; sys.modules['pyarrow'] = sys.modules['lance'] = None\n"
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = images.DIRECTORY / self.id()
+        self.directory.mkdir(parents=True)
+        self.target = str(self.directory / "image.stele")
+
+    def mds(self, name="mds", shards=3, rows=10, first=0, **hashes):
+        """As MDSWriter writes it."""
+        top = self.directory / name
+        top.mkdir(exist_ok=True)
+        index = []
+        for shard in range(shards):
+            samples = []
+            for n in range(first + shard * rows, first + (shard + 1) * rows):
+                text, image = f"é{n}".encode(), b"\xff\xd8" * n
+                values = text + image + struct.pack("<q2h", -n, n, n + 1)
+                samples.append(struct.pack("<II", len(text), len(image)) + values)
+            at = 4 + 4 * (rows + 1)
+            ends = [at]
+            for sample in samples:
+                ends.append(ends[-1] + len(sample))
+            data = struct.pack(f"<{rows + 2}I", rows, *ends) + b"".join(samples)
+            base = f"shard.{shard:05}.mds"
+            (top / base).write_bytes(data)
+            index.append({
+                "column_encodings": [e for e, _ in ENCODINGS.values()], "column_names": list(ENCODINGS),
+                "column_sizes": [s for _, s in ENCODINGS.values()], "compression": None, "format": "mds",
+                "hashes": [], "raw_data": {"basename": base, "bytes": len(data), "hashes": {}},
+                "samples": rows, "size_limit": 1 << 26, "version": 2, "zip_data": None,
+            })  # fmt: skip
+        (top / "index.json").write_text(json.dumps({"shards": index, "version": 2}))
+        return top
+
+    def command(self, *arguments, code=""):
+        """Status, output and messages of stele.sources build."""
+        run = [sys.executable, "-m", "stele.sources", "build"]
+        if code:
+            code += "from stele.sources.__main__ import main; sys.exit(main(['build', *sys.argv[1:]]))"
+            run = [sys.executable, "-c", code]
+        done = subprocess.run([*run, *map(str, arguments)], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+
+class Mds(Case):
+    def test_rows(self):
+        shown = []
+        report = stele.sources.build(self.mds(), self.target, label="pets", progress=shown.append)
+        self.assertEqual((report.samples, report.skipped, report.snapshot.name), (30, (), "v1"))
+        self.assertEqual(stele.image_info(self.target).label, "pets")
+        self.assertEqual({p.samples_total for p in shown if p.phase == "put"}, {30})
+        with stele.open(self.target) as ds:
+            self.assertEqual([f.type for f in ds.fields.values()], ["str", "bytes", "int", "tensor"])
+            for n in range(30):
+                row = ds[f"shard.{n // 10:05}.mds/{n % 10:010}"]
+                self.assertEqual((row["name"], row["n"], bytes(row["image"])), (f"é{n}", -n, b"\xff\xd8" * n))
+                self.assertEqual(row["box"].numpy().tolist(), [n, n + 1])
+
+    def test_append(self):
+        stele.sources.build(self.mds(), self.target)
+        with self.assertRaisesRegex(ValueError, "name the new snapshot"):
+            stele.sources.build(self.mds(), self.target)
+        with self.assertRaises(stele.ExistsError):
+            stele.sources.build(self.mds(shards=4), self.target + "@v2", append=True)
+        stele.sources.build(self.mds(shards=4), self.target + "@v2", append=True, update=True)
+        stele.sources.build(self.mds(first=7), self.target + "@v3", key="name", append=True, columns=["image", "n", "box", "name"])
+        with stele.open(self.target + "@v3") as ds:
+            self.assertEqual((len(ds), ds["é7"]["n"], ds["é7"]["name"]), (70, -7, "é7"))
+
+    def test_damage(self):
+        top = self.mds()
+        path = top / "shard.00001.mds"
+        whole = path.read_bytes()
+        for size in range(len(whole)):
+            path.write_bytes(whole[:size])
+            with self.assertRaisesRegex(stele.sources.SourceError, "^cannot read '.*shard.00001.mds': it has"):
+                stele.sources.build(top, self.target)
+        for at in range(4 * 12):  # the table of offsets
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1:])
+            with self.assertRaisesRegex(stele.sources.SourceError, "^cannot read '.*shard.00001.mds'"):
+                stele.sources.build(top, self.target)
+        self.assertEqual(list(self.directory.iterdir()), [top])
+        end = struct.unpack_from("<I", whole, 4 + 4 * 5)[0]
+        path.write_bytes(whole[:end] + b"\xff" + whole[end + 1:])  # the size of a column
+        with self.assertRaisesRegex(stele.sources.SourceError, "00001.mds', sample 5: sizes of its columns"):
+            stele.sources.build(top, self.target)
+        report = stele.sources.build(top, self.target, on_error="skip")
+        self.assertEqual((report.samples, report.skipped_parts, report.skipped_samples), (25, 1, 5))
+        self.assertEqual(report.skipped[0].rows, 5)
+
+    def test_hashes(self):
+        top = self.mds()
+        index = json.loads((top / "index.json").read_text())
+        index["shards"][1]["raw_data"]["hashes"] = {"unheard-of": "1", "sha1": "00"}
+        (top / "index.json").write_text(json.dumps(index))
+        with self.assertRaisesRegex(stele.sources.SourceError, "00001.mds': its sha1 is [0-9a-f]{40}, and not 00"):
+            stele.sources.build(top, self.target)
+
+    def test_index(self):
+        top = self.mds()
+        whole = (top / "index.json").read_text()
+        for old, new, why in (
+            ('"jpeg"', '"pkl"', "column 'image' is stored as 'pkl'"),
+            ('"version": 2, "zip', '"version": 3, "zip', "format mds 3, not MDS 2"),
+            ('"samples": 10', '"samples": "x"', "index.json' is damaged"),
+            ('"column_sizes"', '"column_sices"', "index.json' is damaged"),
+            ('"samples": 10', '"samples": 11', "it has 10 samples, and not 11"),
+            ('"shards": [', '"shards": [}', "cannot read '.*index.json'"),
+            ('"box"', '"a box"', "column 'a box' cannot be a field"),
+            ('shard.00001', '../../shard.00001', "No such file"),
+        ):  # fmt: skip
+            (top / "index.json").write_text(whole.replace(old, new))
+            with self.subTest(new), self.assertRaisesRegex(stele.sources.SourceError, why):
+                stele.sources.build(top, self.target)
+        self.assertEqual(list(self.directory.iterdir()), [top])
+
+
+class Detect(Case):
+    def test_detect(self):
+        top = self.directory
+        for name, content, wanted in (
+            ("a.bin", b"PAR1....", "parquet"), ("b.bin", b"ARROW1\0\0", "arrow"), ("c.bin", b"FEA1", "arrow"),
+            ("d.parquet", b"", "parquet"), ("e.FEATHER", b"", "arrow"), ("f.array_record", b"x", "array_record"),
+            ("g.arrayrecord", b"x", "array_record"), ("h.arrow", b"\xff\xff\xff\xff", "arrow"),
+            ("i/index.json", b'{"shards": []}', "mds"), ("j/index.json", b'{"chunks": []}', "litdata"),
+            ("k/state.json", b"{}", "huggingface"), ("l/dataset_dict.json", b"{}", "huggingface"),
+            ("m/_versions/1.manifest", b"", "lance"), ("n/sub/x.parquet", b"", "parquet"),
+            ("o/_x.parquet", b"", ""), ("p/index.json", b"{}", ""), ("q.txt", b"text", ""),
+        ):  # fmt: skip
+            path = top / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            source = str(top / name.split("/")[0])
+            with self.subTest(name):
+                if wanted:
+                    self.assertEqual(detect([source]), wanted)
+                else:
+                    with self.assertRaisesRegex(stele.sources.SourceError, "cannot tell the format"):
+                        detect([source])
+        with self.assertRaisesRegex(stele.sources.SourceError, "is parquet, and '.*b.bin' arrow"):
+            detect([str(top / "a.bin"), str(top / "b.bin")])
+
+
+class Command(Case):
+    def test_summary(self):
+        status, out, err = self.command(self.mds(), self.target + "@first")
+        self.assertEqual((status, err), (0, ""))
+        digest = stele.snapshots(self.target)[0].digest
+        self.assertRegex(
+            out, rf"\Asamples     30, [0-9.]+ KB\nsnapshot    first on '{self.target}'\n"
+            rf"digest      sha256:{digest}\ndone in     0.\d s: .*/s\n\Z",
+        )  # fmt: skip
+        path = self.mds() / "shard.00001.mds"
+        path.write_bytes(path.read_bytes()[:-1])
+        status, out, err = self.command("-f", "--on-error=skip", self.directory / "mds", self.target)
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"(?m)^skipped     1: cannot be read, 10 samples\n {14}'.*00001.mds': it has ")
+        self.assertEqual(self.command("-f", "-q", "--on-error=skip", self.directory / "mds", self.target), (0, "", ""))
+
+    def test_refuses(self):
+        top = self.mds()
+        for arguments, status, err in (
+            ((top, self.target, "--key=x"), 2, "there is no column 'x': there are 'name', 'image', 'n', 'box'\n"),
+            ((top, self.target, "--columns=n,x"), 2, "there is no column 'x': .*\n"),
+            ((top, self.target, "--columns=n,n"), 2, "a column is named twice\n"),
+            ((top, self.target, "--key=box"), 2, "column 'box' cannot be keys: it is int16\\[2\\], .*\n"),
+            ((self.directory / "no", self.target), 1, "there is no '.*/no'\n"),
+            ((self.directory / "no*", self.target), 1, "no file matches '.*/no\\*'\n"),
+            ((top, self.target, "--append"), 1, ".*image.stele.*\n"),
+            ((top, self.directory / "no/image"), 1, "cannot create '.*/no/image': no directory .*\n"),
+            ((top, self.target + "@a b"), 2, ".*name.*\n"),
+            ((top, self.target, "--append", "--force"), 2, "--append does not go with --force\n"),
+            ((__file__, self.target), 1, "cannot tell the format of '.*'\nhint: --from names it: parquet, .*\n"),
+        ):  # fmt: skip
+            with self.subTest(arguments):
+                got = self.command(*arguments)
+                self.assertEqual(got[:2], (status, ""), got)
+                self.assertRegex(got[2], rf"\Astele.sources: {err}\Z")
+        self.assertEqual(self.command(top, self.target, "--from=no")[0], 2)
+        self.assertEqual(self.command(top)[0], 2)
+        self.assertEqual(list(self.directory.iterdir()), [top])
+
+    def test_exists(self):
+        top = self.mds()
+        self.command(top, self.target)
+        text = self.directory / "text"
+        text.write_bytes(b"text" * 3000)
+        got = self.command(top, text)
+        self.assertEqual((got[0], got[2].count("hint: --force overwrites")), (1, 1), got)
+        self.assertEqual(text.read_bytes(), b"text" * 3000)
+        self.assertEqual(self.command("-f", top, text)[0], 0)
+        damaged = bytearray((self.directory / "image.stele").read_bytes())
+        for at in range(0, len(damaged), 512):
+            damaged[at + 20] ^= 1
+        text.write_bytes(damaged)
+        self.assertEqual(self.command("--append", top, f"{text}@v2")[0], 3)
+
+    def test_damage(self):
+        top = self.mds()
+        path = top / "shard.00002.mds"
+        path.write_bytes(path.read_bytes()[:-1])
+        status, out, err = self.command(top, self.target)
+        self.assertEqual((status, out), (1, ""))
+        self.assertRegex(
+            err, r"\Astele.sources: cannot read '.*00002.mds': it has [0-9,]+ bytes, and not [0-9,]+\n"
+            "hint: --on-error=skip leaves out what cannot be read\n\\Z",
+        )  # fmt: skip
+        self.assertEqual(list(self.directory.iterdir()), [top])
+
+    def test_missing(self):
+        path = self.directory / "a.parquet"
+        path.write_bytes(b"PAR1")
+        for format, name, install in (
+            ("parquet", "pyarrow", "pyarrow"), ("arrow", "pyarrow", "pyarrow"), ("lance", "pyarrow", "pyarrow"),
+            ("huggingface", "pyarrow", "pyarrow"), ("array_record", "array_record", "array-record"),
+        ):  # fmt: skip
+            code = NO_PYARROW + "sys.modules['array_record'] = None\n"
+            got = self.command(f"--from={format}", path, self.target, code=code)
+            self.assertEqual(got, (1, "", f"stele.sources: cannot import {name}\nhint: pip install {install}\n"))
+
+    def test_stopped(self):
+        """A signal leaves nothing, and is died of."""
+        top = self.mds(rows=4000)
+        code = ("import sys, time, runpy\nimport stele.writer as w\nput = w.Writer.put\n"
+                "def slow(self, *a):\n    put(self, *a)\n    if self._samples == 50:\n        print('on', flush=True)\n"
+                "    time.sleep(0.001)\n"
+                "w.Writer.put = slow\nsys.argv[1:1] = ['build']\nrunpy.run_module('stele.sources', run_name='__main__')")  # fmt: skip
+        for number in (signal.SIGINT, signal.SIGTERM):
+            run = subprocess.Popen(
+                [sys.executable, "-c", code, top, self.target], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+            self.assertEqual(run.stdout.readline(), "on\n")
+            time.sleep(0.05)
+            run.send_signal(number)
+            _, err = run.communicate(timeout=20)
+            self.assertEqual(run.returncode, -number, err)
+            self.assertEqual(err, f"stele.sources: {signal.strsignal(number)}: stopped\n")
+            self.assertEqual(list(self.directory.iterdir()), [top])
+
+
+if __name__ == "__main__":
+    unittest.main()
