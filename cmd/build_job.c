@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "from/foreign.h"
 #include "from/source.h"
 #include "progress.h"
 #include "stop.h"
@@ -99,6 +100,18 @@ static void explain_name(const char *target)
 			 "that name write '%s@'", name, target);
 }
 
+/* A directory of shards may have been meant for what is in them. */
+static void explain_shards(const struct build_job *job)
+{
+	const char *what = job->from || job->options->from.format ? NULL :
+								    foreign_directory(job->source);
+
+	if (what)
+		cmd_hint("'%s' is a dataset of %s, and the samples are its files: 'python3 -m "
+			 "stele.sources build SOURCE TARGET' takes what is in them", job->source,
+			 what);
+}
+
 /* It may not be what was meant. */
 static void explain_success(const struct build_job *job)
 {
@@ -109,6 +122,8 @@ static void explain_success(const struct build_job *job)
 		explain_name(job->target);
 	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)
 		from_hint(job->from);
+	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)
+		explain_shards(job);
 	if (!options->quiet && !options->json && *report->base && !report->created &&
 	    report->sample_count && !(options->opts.flags & STELE_APPEND_UPDATE))
 		cmd_hint("samples whose keys are there already are not compared: --update does "

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "cmd.h"
+#include "from/foreign.h"
 #include "from/lmdb.h"
 #include "from/names.h"
 #include "from/read.h"
@@ -101,6 +102,13 @@ static int unknown(struct from *from, const struct from_shard *shard)
 		cmd_message("'%s' holds an image, which is no source", shard->name);
 		cmd_hint("'stele copy SOURCE TARGET' copies a snapshot of one to another; to add "
 			 "samples to it, name it last, behind what they come from");
+		return -EMEDIUMTYPE;
+	}
+	format = foreign_file(shard->path);
+	if (format) {
+		cmd_message("'%s' is %s, which the command does not read", shard->name, format);
+		cmd_hint("'python3 -m stele.sources build SOURCE... TARGET' does, of the package for "
+			 "Python");
 		return -EMEDIUMTYPE;
 	}
 	cmd_message("cannot tell the format of '%s'; name it with --from: %s",

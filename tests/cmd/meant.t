@@ -140,4 +140,43 @@ is 1 "$status" "are refused"
 tar cf plain.tar src/a.jpg src/b.jpg wds/001.cls wds/001.jpg src/c.jpg wds/002.jpg wds/003.jpg
 hints "" "nor where a pair is the exception" build plain.tar w4.stele
 
+# ---- what only the Python package reads ----
+
+elsewhere="'python3 -m stele.sources build SOURCE... TARGET' does, of the package for Python"
+printf 'PAR1\0\0\0\0PAR1' >parquet.bin
+printf 'ARROW1\0\0' >arrow.bin
+printf '\377\377\377\377' >stream.arrow
+printf 'x' >r.array_record
+for name in parquet.bin arrow.bin stream.arrow r.array_record; do
+	hints "$elsewhere" "$name" build "$name" none.stele
+	is 1 "$status" "is refused"
+done
+is "stele: 'parquet.bin' is Parquet, which the command does not read" "$(stele build parquet.bin \
+	none.stele 2>&1 | head -n 1)" "and said what it is"
+printf 'text' >other.bin
+hints "of single files, such as pictures, name the directory; unpack what is a zip" \
+	"no other file" build other.bin none.stele
+
+mkdir -p mds lit hf hfd l.lance/_versions l.lance/data none
+echo '{"shards": [{"column_encodings": ["str"]}], "version": 2}' >mds/index.json
+echo '{"chunks": [], "config": {}}' >lit/index.json
+echo '{"_data_files": []}' >hf/state.json
+echo '{"splits": ["train"]}' >hfd/dataset_dict.json
+echo manifest >l.lance/_versions/1.manifest
+echo '{"shards": 3}' >none/index.json
+# dataset DIRECTORY WHAT
+dataset() {
+	hints "'$1' is a dataset of $2, and the samples are its files: 'python3 -m stele.sources build \
+SOURCE TARGET' takes what is in them" "a dataset of $2" build "$1" "$1.stele"
+	is 0 "$status" "it is built all the same"
+}
+dataset mds MDS
+dataset lit LitData
+dataset hf "Hugging Face"
+dataset hfd "Hugging Face"
+dataset l.lance Lance
+hints "" "no other index" build none n1.stele
+hints "" "not if it is given" build --from=dir mds n2.stele
+hints "" "nor if it shall be quiet" build -q mds n3.stele
+
 done_testing
