@@ -24,7 +24,7 @@ CORE = (
 )
 OPTIONS = ("Layout", "Source")  # of verbs, which users never name
 ADAPTERS = ("torch", "folder", "nodes", "grain", "huggingface", "ray", "tf", "spdl", "wids",
-            "dali", "dlio", "parquet")  # fmt: skip
+            "dali", "dlio", "parquet", "sources")  # fmt: skip
 HEAD = """# Reference
 
 *Written by `docs/reference.py` from the docstrings; the tests of the package check that it is up to date.*
@@ -167,8 +167,22 @@ def compiled(level, name, stub):
     return out
 
 
+def parsed(name):
+    """A module, or a package and what it takes from others of its own."""
+    package = HERE / name / "__init__.py"
+    if not package.exists():
+        return ast.parse((HERE / f"{name}.py").read_text())
+    tree = ast.parse(package.read_text())
+    for node in list(tree.body):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            names = {alias.name for alias in node.names}
+            own = ast.parse((HERE / name / f"{node.module}.py").read_text()).body
+            tree.body += [item for item in own if getattr(item, "name", "") in names]
+    return tree
+
+
 def module(level, name, public, prefix):
-    tree = ast.parse((HERE / f"{name}.py").read_text())
+    tree = parsed(name)
     out = ""
     for node in tree.body:
         wanted = getattr(node, "name", "_")
@@ -183,9 +197,13 @@ def module(level, name, public, prefix):
 
 
 def adapter(name):
-    tree = ast.parse((HERE / f"{name}.py").read_text())
+    tree = parsed(name)
+    public = ast.literal_eval(next(
+        (node.value for node in tree.body if isinstance(node, ast.Assign)
+         and ast.unparse(node.targets[0]) == "__all__"), ast.Constant(None),
+    ))  # fmt: skip
     out = f"## stele.{name}\n\n{text(docs(tree))}\n"
-    return out + module(3, name, None, f"stele.{name}")
+    return out + module(3, name, public, f"stele.{name}")
 
 
 def page():

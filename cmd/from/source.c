@@ -107,8 +107,8 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	format = foreign_file(shard->path);
 	if (format) {
 		cmd_message("'%s' is %s, which the command does not read", shard->name, format);
-		cmd_hint("'python3 -m stele.sources build SOURCE... TARGET' does, of the package for "
-			 "Python");
+		cmd_hint("'python3 -m stele.sources build SOURCE... TARGET' does, of the package "
+			 "for Python");
 		return -EMEDIUMTYPE;
 	}
 	cmd_message("cannot tell the format of '%s'; name it with --from: %s",

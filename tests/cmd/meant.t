@@ -166,8 +166,8 @@ echo manifest >l.lance/_versions/1.manifest
 echo '{"shards": 3}' >none/index.json
 # dataset DIRECTORY WHAT
 dataset() {
-	hints "'$1' is a dataset of $2, and the samples are its files: 'python3 -m stele.sources build \
-SOURCE TARGET' takes what is in them" "a dataset of $2" build "$1" "$1.stele"
+	hints "'$1' is a dataset of $2, and the samples are its files: 'python3 -m stele.sources \
+build SOURCE TARGET' takes what is in them" "a dataset of $2" build "$1" "$1.stele"
 	is 0 "$status" "it is built all the same"
 }
 dataset mds MDS

@@ -46,7 +46,7 @@ from ..progress import Watch
 from ..reports import Snapshot
 from ..writer import Writer
 from .detect import FORMATS, detect
-from .source import Lost, Row, Source, SourceError, describe
+from .source import Lost, Reader, Row, SourceError, describe
 
 __all__ = ["Lost", "Report", "SourceError", "build"]
 
@@ -85,7 +85,7 @@ def _paths(source: Path | Iterable[Path]) -> list[str]:
     return found
 
 
-def _open(source: Path | Iterable[Path], format: str | None) -> Source:
+def _open(source: Path | Iterable[Path], format: str | None) -> Reader:
     if format is not None and format not in FORMATS:
         raise SourceError(
             f"format is one of {', '.join(FORMATS)}, not {format!r}", usage=True
@@ -100,11 +100,11 @@ def _open(source: Path | Iterable[Path], format: str | None) -> Source:
         if missing not in needs:
             raise
         raise SourceError(f"cannot import {missing}", f"pip install {missing}") from None
-    assert isinstance(opened, Source)
+    assert isinstance(opened, Reader)
     return opened
 
 
-def _choose(source: Source, key: str | None, columns: Sequence[str] | None) -> tuple[list[str], str | None]:  # fmt: skip
+def _choose(source: Reader, key: str | None, columns: Sequence[str] | None) -> tuple[list[str], str | None]:  # fmt: skip
     """Columns that become fields, and that of the keys."""
     kinds = source.kinds
     for name in [*(columns or ()), *([key] if key is not None else ())]:
@@ -187,7 +187,7 @@ def _key(row: Row, key: str | None, column: Any) -> str | bytes:
 class _Build:
     """Rows on their way into a Writer."""
 
-    def __init__(self, source: Source, key: str | None, skip: bool) -> None:
+    def __init__(self, source: Reader, key: str | None, skip: bool) -> None:
         self.source, self.key, self.skip = source, key, skip
         self.lost: list[Lost] = []
         self.parts = self.samples = 0

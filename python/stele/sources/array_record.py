@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..dataset import Field
-from .source import Item, Lost, Row, Source, batch_rows, files_of, package, why
+from .source import Item, Lost, Reader, Row, batch_rows, files_of, package, why
 
 ENDINGS = (".array_record", ".arrayrecord")
 _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
 DATA = "data"
 
 
-class ArrayRecord(Source):
+class ArrayRecord(Reader):
     """Files, and directories of them."""
 
     def __init__(self, paths: Iterable[str]) -> None:

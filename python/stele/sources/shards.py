@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..dataset import Field
-from .source import Item, Lost, Row, Source, SourceError, package, why
+from .source import Item, Lost, Reader, Row, SourceError, package, why
 
 Decode = Callable[[bytes], Any]
 Buffer = Any  # bytes, or what shows them
@@ -115,7 +115,7 @@ class Shard(NamedTuple):
     about: Mapping[str, Any]
 
 
-class Shards(Source):
+class Shards(Reader):
     """Rows of shards, one after the other."""
 
     leaves: list[Leaf]

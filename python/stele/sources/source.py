@@ -58,7 +58,7 @@ class Row(NamedTuple):
 Item = Row | Lost
 
 
-class Source:
+class Reader:
     """Rows of files. What cannot be read comes as Lost, in the place of its rows."""
 
     kinds: Mapping[str, Field]

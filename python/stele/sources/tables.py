@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from ..dataset import Field
 from . import values
-from .source import Item, Lost, Row, Source, SourceError, batch_rows, is_panic, why
+from .source import Item, Lost, Reader, Row, SourceError, batch_rows, is_panic, why
 
 
 class Part(NamedTuple):
@@ -52,7 +52,7 @@ def _largest(array: Any) -> int:
     return max((abs(v) for v in found.values() if v is not None), default=0)
 
 
-class Tables(Source):
+class Tables(Reader):
     """Rows of parts, one after the other."""
 
     types: Mapping[str, Any]
