@@ -51,7 +51,7 @@ def batches(path: str, name: str, constants: dict[str, Any]) -> Iterator[Part]:
             yield from (_of_file if one else _of_stream)(source, path, name, constants)
     except SourceError:
         raise
-    except (OSError, ValueError, pyarrow.ArrowException) as error:
+    except Exception as error:
         yield broken(f"'{path}'", name, error)
 
 
@@ -76,7 +76,7 @@ def _length(reader: Any, index: int) -> int:
     """Of a record batch; -1: it is damaged."""
     try:
         return int(reader.get_batch(index).num_rows)
-    except (OSError, ValueError, pyarrow.ArrowException):
+    except Exception:
         return -1
 
 
@@ -109,12 +109,12 @@ class Arrow(Tables):
         for path, _ in self.files:
             try:
                 schema = schema_of(path)
+                kinds = kinds_of(schema)
             except SourceError:
                 raise
-            except (OSError, ValueError, pyarrow.ArrowException) as error:
+            except Exception as error:  # also of names that are no text
                 reason = reason or f"cannot read '{path}': {why(error)}"
                 continue
-            kinds = kinds_of(schema)
             if first:
                 agree(self.kinds, kinds, first, path)
             else:

@@ -8,8 +8,6 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pyarrow
-
 from ..dataset import Field
 from . import arrow
 from .source import SourceError, agree, directories_of, why
@@ -76,10 +74,12 @@ class HuggingFace(Tables):
         for path, _, _ in self.files:
             try:
                 schema = arrow.schema_of(path)
-            except (OSError, ValueError, pyarrow.ArrowException) as error:
+                kinds = kinds_of(schema)
+            except SourceError:
+                raise
+            except Exception as error:  # also of names that are no text
                 reason = f"cannot read '{path}': {why(error)}"
                 continue
-            kinds = kinds_of(schema)
             if first:
                 agree(self.kinds, kinds, first, path)
             else:

@@ -45,12 +45,14 @@ class Parquet(Tables):
             try:
                 with _open(path) as file:
                     schema, rows = file.schema_arrow, file.metadata.num_rows
-            except (OSError, ValueError, pyarrow.ArrowException) as error:
+                kinds = kinds_of(schema)
+            except SourceError:
+                raise
+            except Exception as error:  # also of names that are no text
                 self.files.append((path, name, why(error)))
                 continue
             self.files.append((path, name, ""))
             self.total += rows
-            kinds = kinds_of(schema)
             self.constants[name] = {k: v for k, v in _hive(name).items() if k not in kinds}
             kinds |= {k: Field(k, "str", (), "", ()) for k in self.constants[name]}
             if first:

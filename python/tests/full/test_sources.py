@@ -290,12 +290,13 @@ class Parquet(Case):
         rows = 2000
         data = numpy.random.default_rng(1).bytes(100_000)
         blob = pyarrow.array([data[n:] + data[:n] for n in range(rows)], pyarrow.binary())
-        path = self.write(pyarrow.table({"data": blob}), "big.parquet", row_group_size=rows, compression="none", use_dictionary=False)
+        path = self.write(pyarrow.table({"data": blob}), "big.parquet", row_group_size=rows, compression="none", use_dictionary=False, write_batch_size=8)
         del blob
-        code = ("import resource, sys, stele.sources as s\n"
-                "low = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        code = ("import sys, stele.sources as s, stele.sources.parquet\n"
+                "most = lambda: int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])\n"
+                "low = most()\n"
                 "s.build(sys.argv[1], sys.argv[2], progress=False, memory_size=16 << 20)\n"
-                "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - low)")
+                "print(most() - low)")
         done = subprocess.run([sys.executable, "-c", code, str(path), self.target], check=True, capture_output=True, text=True)
         self.assertLess(int(done.stdout) << 10, 150 << 20)
 
