@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ import numpy
 from ..dataset import Field
 from .shards import Buffer, Leaf, Shard, Shards, array, index_of, mapped, number, offsets, take
 from .shards import text, unzip
-from .source import SourceError, agree, directories_of, package
+from .source import SourceError, agree, batch_rows, directories_of, package
 
 _BYTES = {
     "bytes", "jpeg", "pil", "image", "file", "tifffile", "tiff", "video", "audio", "nifti", "mesh",
@@ -26,6 +27,7 @@ _TORCH = (
 )  # fmt: skip
 _NUMPY = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "", "c8", "c16", "", "?")
 _FRAMED = b"LDFZ01\0\0"
+_ARROW = b"LDARW01\0"  # the end of rows that are a file of Arrow
 
 
 def _dtype(table: Sequence[str], index: int) -> str:
@@ -74,16 +76,43 @@ def _leaf(name: str, format: str) -> Leaf:
     return Leaf(name, None, bytes, 0, f"is stored as '{format}', which is not read")
 
 
-def _names(spec: Any, path: str = "") -> list[str]:
+def _paths(spec: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Of the leaves of a tree: what leads to them."""
     children = spec["children_spec"]
     if not children and spec["type"] is None:
-        return [path or "data"]
+        return [path or ("data",)]
     keys = json.loads(spec["context"]) if isinstance(spec["context"], str) else None
     if not isinstance(keys, list):
         keys = range(len(children))
-    above = f"{path}." if path else ""
-    return [n for key, c in zip(keys, children, strict=True) for n in _names(c, f"{above}{key}")]
+    pairs = zip(keys, children, strict=True)
+    return [found for key, child in pairs for found in _paths(child, (*path, str(key)))]
+
+
+def _table(data: Any) -> Any:
+    """The rows of a chunk that has nothing but them, as a file of Arrow; None: it has samples."""
+    if len(data) < 20 or bytes(data[-8:]) != _ARROW:
+        return None
+    (count,) = struct.unpack_from("<I", data)
+    ends = offsets(data, 4, count, len(data))
+    (size,) = struct.unpack("<I", data[-12:-8])
+    if ends[0] != ends[-1] or ends[-1] + size + 12 != len(data):
+        return None
+    return memoryview(data)[ends[-1] : ends[-1] + size]
+
+
+def _at(row: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        row = row[name]
+    return row
+
+
+def _value(type: str, value: Any) -> Any:
+    """Of a field, as a column of Arrow has it."""
+    if value is None:
+        return {"str": "", "bytes": b"", "float": math.nan}.get(type)
+    if type == "str" and not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return int(value) if type == "int" else value
 
 
 class LitData(Shards):
@@ -114,13 +143,13 @@ class LitData(Shards):
             raise SourceError(f"'{path}' is tokens without samples (TokensLoader)")
         formats = config["data_format"]
         found = json.loads(config["data_spec"])
-        names = _names(found[1] if isinstance(found, list) else found)
+        self.paths = _paths(found[1] if isinstance(found, list) else found)
         for about in chunks:
             name = os.path.basename(about["filename"])
             rows = int(about["chunk_size"])
             shard = Shard(os.path.join(path, name), above + name, rows, {**config, **about})
             self.shards.append(shard)
-        return [_leaf(n, f) for n, f in zip(names, formats, strict=True)]
+        return [_leaf(".".join(p), f) for p, f in zip(self.paths, formats, strict=True)]
 
     def open(self, shard: Shard) -> Any:
         data = mapped(shard.path)
@@ -128,6 +157,25 @@ class LitData(Shards):
         if packed and shard.about.get("compression_level") in (None, "chunk"):
             return unzip(bytes(data), "zstd")
         return data
+
+    def decoded(self, shard: Shard, wanted: Sequence[int]) -> Iterator[dict[str, Any]]:
+        table = _table(self.open(shard))
+        if table is None:
+            yield from super().decoded(shard, wanted)
+            return
+        pyarrow = package("pyarrow")
+        reader = package("pyarrow.ipc").open_file(pyarrow.py_buffer(table))
+        leaves = [(self.leaves[i], self.paths[i]) for i in wanted]
+        for index in range(reader.num_record_batches):
+            batch = reader.get_batch(index)
+            batch.validate(full=True)
+            step = batch_rows(batch.nbytes, batch.num_rows)
+            for first in range(0, batch.num_rows, step):
+                for row in batch.slice(first, step).to_pylist():
+                    yield {
+                        leaf.name: _value(leaf.field.type if leaf.field else "", _at(row, path))
+                        for leaf, path in leaves
+                    }
 
     def samples(self, shard: Shard, data: Any) -> Iterator[Buffer]:
         if bytes(data[:8]) == _FRAMED:

@@ -133,6 +133,13 @@ class Shards(Reader):
         """Those of one sample, in the order of leaves."""
         raise NotImplementedError
 
+    def decoded(self, shard: Shard, wanted: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Each sample, of these leaves."""
+        leaves = [(i, self.leaves[i].name, self.leaves[i].decode) for i in wanted]
+        for sample in self.samples(shard, self.open(shard)):
+            stored = self.values(sample)
+            yield {name: decode(bytes(stored[i])) for i, name, decode in leaves}
+
     def fields(self, names: Sequence[str], base: Mapping[str, Field]) -> dict[str, Field]:
         del base
         by_name = {leaf.name: leaf for leaf in self.leaves}
@@ -168,17 +175,11 @@ class Shards(Reader):
         return found
 
     def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
-        wanted = [
-            (i, leaf.name, leaf.decode) for i, leaf in enumerate(self.leaves)
-            if leaf.name in fields or leaf.name == key
-        ]  # fmt: skip
+        wanted = [i for i, leaf in enumerate(self.leaves) if leaf.name in fields or leaf.name == key]
         for shard in self.shards:
             done = 0
             try:
-                data = self.open(shard)
-                for sample in self.samples(shard, data):
-                    stored = self.values(sample)
-                    row = {name: decode(bytes(stored[i])) for i, name, decode in wanted}
+                for row in self.decoded(shard, wanted):
                     yield Row(shard.name, done, row)
                     done += 1
                 if done != shard.rows:

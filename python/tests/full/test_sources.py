@@ -584,6 +584,9 @@ def one(n):
 def two(n):
     return n, "x%d" % n
 
+def rows(n):
+    return {"n": n, "raw": b"r" * n, "name": "\\u00e9%d" % n, "score": n / 3, "flag": n % 2 == 0, "deep": {"a": n, "b": [1, n]}}
+
 def three(n):
     return {"n": n, "bad": {n}}
 
@@ -627,16 +630,27 @@ class LitData(Case):
         self.build(self.write("two", "two"))
         with stele.open(self.target) as ds:
             self.assertEqual(([*ds.fields], ds[5]["0"], ds[5]["1"]), (["0", "1"], 5, "x5"))
+        for i, options in enumerate(("{}", "dict(compression='zstd')")):  # of Arrow, as it happens
+            out = self.write(f"rows{i}", "rows", options)
+            self.build(out)
+            self.assertIn(b"LDARW01", (out / "chunk-0-0.bin").read_bytes())
+            with stele.open(self.target) as ds:
+                for n in range(90):
+                    row = ds[f"chunk-0-{n // 30}.bin/{n % 30:010}"]
+                    self.assertEqual((row["n"], bytes(row["raw"]), row["name"]), (n, b"r" * n, f"é{n}"))
+                    self.assertEqual((row["score"], row["flag"], row["deep.a"]), (n / 3, n % 2 == 0, n))
+                    self.assertEqual(json.loads(row["deep.b"]), [1, n])
+                del row
         self.refuses(self.write("three", "three"), "column 'bad' is stored as 'pickle'")
         self.build(self.tmp / "three", columns=["n"])
 
     def test_damage(self):
-        some = ["raw", "name", "n", "matrix"]
-        for options in ("{}", "dict(compression='zstd')"):
-            out = self.write("l", options=options)
+        for what, options in (("one", "{}"), ("one", "dict(compression='zstd')"), ("rows", "{}")):
+            out = self.write("l", what, options)
+            some = ["raw", "name", "n", "matrix"] if what == "one" else ["raw", "name", "deep.a"]
             path = out / "chunk-0-1.bin"
-            self.cuts(path, lambda out=out: self.build(out, columns=some))
-            self.flips(path, lambda out=out: self.build(out, columns=some), 40)
+            self.cuts(path, lambda out=out, some=some: self.build(out, columns=some))
+            self.flips(path, lambda out=out, some=some: self.build(out, columns=some), 40)
             path.write_bytes(path.read_bytes()[:1000])
             report = self.build(out, columns=some, on_error="skip")
             self.assertEqual((report.skipped_parts, report.samples + report.skipped_samples), (1, 90))
