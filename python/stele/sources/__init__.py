@@ -4,7 +4,8 @@
     stele.sources.build("data/*.parquet", "/dev/vdb@v1")
 
 `python3 -m stele.sources build SOURCE... TARGET[@NAME]` does the same. Rows pass through one by
-one, so that memory does not grow with the source, and are published at once in the end.
+one, so that memory does not grow with the source, and are published at once in the end. A page of
+Parquet, though, and a record batch or shard that is compressed is held as a whole.
 
 What a source is shows in its name and in how it begins; `format` says it where that is not so:
 
@@ -12,7 +13,8 @@ What a source is shows in its name and in how it begins; `format` says it where 
   them. Directories that are named COLUMN=VALUE, of Parquet, are columns.
 - `huggingface`: what `save_to_disk()` wrote. The splits of a DatasetDict are the classes of a field
   'split'. It takes pyarrow, not datasets.
-- `mds`, `litdata`: directories with an index.json. They take NumPy alone; pyarrow, if compressed.
+- `mds`, `litdata`: directories with an index.json. They take NumPy alone; pyarrow, if
+  chunks are compressed, or rows of Arrow, as LitData makes them of plain values.
 - `lance`: directories, their newest version (pylance).
 - `array_record`: files and directories; records are the field 'data' (array-record).
 
