@@ -406,6 +406,8 @@ class Arrow(Case):
         self.assertEqual((report.skipped_parts, report.skipped_samples), (1, 30))
         self.same({"i8", "text"}, key="a.arrow/{:010}", left=range(30 * lost, 30 * lost + 30))
         path = self.write(table, stream=True)
+        path.write_bytes(path.read_bytes()[:-8])  # between two messages
+        self.refuses(path, "a.arrow' record batch 7: the end of the stream is missing")
         path.write_bytes(path.read_bytes()[:-2000])
         report = self.build(path, on_error="skip")
         self.assertEqual(report.skipped_parts, 1)
