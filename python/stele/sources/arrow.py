@@ -17,7 +17,7 @@ from .values import kinds_of
 ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
 _FILE = b"ARROW1"
 _FEATHER = b"FEA1"
-_END = (b"\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0")  # of a stream; before Arrow 0.15
+_MARK, _LENGTH = b"\xff\xff\xff\xff", b"\0\0\0\0"  # the end of a stream; no mark before Arrow 0.15
 
 
 def _options(schema: Any, columns: list[str] | None) -> Any:
@@ -91,8 +91,10 @@ def _of_stream(source: Any, path: str, name: str, constants: Any) -> Iterator[Pa
 
             yield Part(f"'{path}' record batch {index}", name, batch.num_rows, read, constants)
             index += 1
+        source.seek(0)
+        end = (_MARK if source.read(4) == _MARK else b"") + _LENGTH
         source.seek(max(source.size() - 8, 0))
-        if not source.read().endswith(_END):
+        if not source.read().endswith(end):
             raise ValueError("the end of the stream is missing")
     except BaseException as error:
         if not is_panic(error):
