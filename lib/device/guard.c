@@ -8,8 +8,14 @@
  * namespaces) the exclusive open still refuses. Only reads /proc and /sys, and
  * for a moment opens other devices over the target's bytes: exclusively, for
  * that is what tells whether somebody else has.
+ *
+ * An EROFS that begins with the target's first byte is the image itself, a view of it; any
+ * other that shares bytes with the target is somebody else's.
  */
 #include "lib/device/guard.h"
+
+#include "format/erofs.h"
+#include "lib/device/mounts.h"
 #include "lib/device/span.h"
 #include "lib/device/stack.h"
 
@@ -31,17 +37,19 @@
 #define OPENER_TRIES   20
 #define OPENER_WAIT_NS 50000000
 
-/* Mounts as EROFS are readers. */
 enum mode {
 	GUARD_ALL,
-	GUARD_BUT_READERS,
-	GUARD_VIEWS, /* these alone */
+	GUARD_BUT_READERS, /* and views */
+	GUARD_VIEWS,	   /* these alone */
 };
 
 struct guard {
 	const char *path;
 	const struct stele_log *log;
 	enum mode mode;
+	const uint8_t *uuid; /* of the image, if that is known */
+	dev_t *held;	     /* devices of which it is known who has them alone */
+	size_t held_count;
 	struct stele_stack stack;
 	struct stele_span span;
 };
@@ -61,25 +69,12 @@ static int refuse(const struct guard *guard, const struct stele_stack_node *node
 	return -EBUSY;
 }
 
-/*
- * Refused if it is the target or a part of it or, where `sharing` counts, has bytes of the
- * target by another name: what is written to one is read from the other.
- */
-static int refuse_if(const struct guard *guard, const struct stat *st, bool sharing,
-		     const char *what, const char *by)
+/* By another name: what is written to one is read from the other. */
+static int refuse_sharing(const struct guard *guard, const struct stat *st, const char *what,
+			  const char *by)
 {
-	const struct stele_stack_node *node;
-	struct stele_span span;
 	char place[PATH_MAX];
 
-	if (stele_stack_is(&guard->stack, st, &node))
-		return refuse(guard, node, what, by);
-	/* What has the major number 0 is no device, but a filesystem without one. */
-	if (!sharing || (S_ISBLK(st->st_mode) && !major(st->st_rdev)))
-		return 0;
-	stele_span_find(st, &span);
-	if (!stele_span_overlaps(&span, &guard->span))
-		return 0;
 	if (S_ISBLK(st->st_mode) && !stele_stack_place(st->st_rdev, place))
 		stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', "
 				"which is %s%s",
@@ -90,132 +85,183 @@ static int refuse_if(const struct guard *guard, const struct stat *st, bool shar
 	return -EBUSY;
 }
 
-/* Undo the kernel's "\040" in place. */
-static void unescape(char *text)
+static int keep_held(struct guard *guard, dev_t number)
 {
-	char *out = text;
+	dev_t *held = reallocarray(guard->held, guard->held_count + 1, sizeof(*held));
 
-	for (; *text; out++) {
-		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' &&
-		    text[2] >= '0' && text[2] <= '7' && text[3] >= '0' &&
-		    text[3] <= '7') {
-			*out = (char)((text[1] - '0') << 6 |
-				      (text[2] - '0') << 3 | (text[3] - '0'));
-			text += 4;
-		} else {
-			*out = *text++;
-		}
-	}
-	*out = '\0';
+	if (!held)
+		return -ENOMEM;
+	held[guard->held_count++] = number;
+	guard->held = held;
+	return 0;
 }
 
 /* ---- mounts and swap ------------------------------------------------------- */
 
-/* Of a line of mountinfo, as below: its device and type. */
-static bool parse_mount(const char *line, dev_t *number, char type[32])
-{
-	const char *rest = strstr(line, " - ");
-	unsigned int high, low;
-
-	if (!rest || sscanf(line, "%*s %*s %u:%u", &high, &low) != 2 ||
-	    sscanf(rest, " - %31s", type) != 1)
-		return false;
-	*number = makedev(high, low);
-	return true;
-}
-
 bool stele_guard_is_erofs(const char *path)
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL, type[32];
-	bool found = false;
-	size_t size = 0;
 	struct stat st;
-	dev_t number;
 
-	if (file && !stat(path, &st) && S_ISBLK(st.st_mode))
-		while (!found && getline(&line, &size, file) >= 0)
-			found = parse_mount(line, &number, type) &&
-				number == st.st_rdev && !strcmp(type, "erofs");
-	free(line);
-	if (file)
-		fclose(file);
+	return !stat(path, &st) && S_ISBLK(st.st_mode) && stele_mounts_is_erofs(st.st_rdev);
+}
+
+static bool is_erofs(const struct stele_mount *mount)
+{
+	return !strcmp(mount->type, "erofs");
+}
+
+/* "/mnt", and where that is. */
+static const char *describe(const struct stele_mount *mount, char text[PATH_MAX + 64])
+{
+	if (!mount->pid)
+		return mount->point;
+	snprintf(text, PATH_MAX + 64, "%.*s, as process %.32s sees it", PATH_MAX - 1, mount->point,
+		 mount->pid);
+	return text;
+}
+
+/* `st`: what it is mounted from. */
+static int check_mounted(const struct guard *guard, const struct stele_mount *mount,
+			 const struct stat *st)
+{
+	const struct stele_stack_node *node;
+	char text[PATH_MAX + 64];
+	struct stele_span span;
+	bool view;
+
+	/* What has the major number 0 is no device, but a filesystem without one. */
+	if (S_ISDIR(st->st_mode) || (S_ISBLK(st->st_mode) && !major(st->st_rdev)))
+		return 0;
+	stele_span_find(st, &span);
+	stele_span_skip(&span, mount->offset);
+	view = is_erofs(mount) && stele_span_begins_with(&span, &guard->span);
+	if (view ? guard->mode == GUARD_BUT_READERS : guard->mode == GUARD_VIEWS)
+		return 0;
+	if (stele_stack_is(&guard->stack, st, &node))
+		return refuse(guard, node, "mounted on ", describe(mount, text));
+	/* Then a file under any loop device is refused, whatever becomes of that. */
+	if (guard->mode == GUARD_ALL && !is_erofs(mount) && S_ISREG(guard->stack.target.st_mode))
+		return 0;
+	if (!stele_span_overlaps(&span, &guard->span))
+		return 0;
+	return refuse_sharing(guard, st, "mounted on ", describe(mount, text));
+}
+
+/* Of the EROFS that begins there. */
+static bool read_uuid(const char *path, uint64_t offset, uint8_t uuid[STELE_MOUNT_UUID_SIZE])
+{
+	struct stele_disk_erofs_super super;
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	bool found;
+
+	found = fd >= 0 && offset <= INT64_MAX - STELE_EROFS_OFFSET &&
+		pread(fd, &super, sizeof(super), (off_t)(offset + STELE_EROFS_OFFSET)) ==
+			sizeof(super) &&
+		le32_get(super.magic) == STELE_EROFS_MAGIC;
+	if (found)
+		memcpy(uuid, super.uuid, STELE_MOUNT_UUID_SIZE);
+	if (fd >= 0)
+		close(fd);
 	return found;
 }
 
 /*
- * One line of mountinfo: "36 35 98:0 /root /mnt rw shared:1 - ext4 /dev/sda1 rw".
- * btrfs and its like number themselves, so the source is asked, too; it is a file where
- * EROFS is mounted from one. The mount point stays escaped: it goes into one line of text.
+ * An EROFS from a file whose name leads elsewhere by now, or nowhere: nothing but the UUID
+ * tells of what it is one. `source`: what has the name; if that has the UUID as well, it is
+ * taken for a copy, which is what is mounted.
  */
-static int check_mount(struct guard *guard, char *line)
+static int check_renamed(const struct guard *guard, const struct stele_mount *mount, int source)
 {
-	char *save, *word, *point = NULL;
-	unsigned int high = 0, low = 0;
-	bool view, sharing;
+	uint8_t mounted[STELE_MOUNT_UUID_SIZE], own[STELE_MOUNT_UUID_SIZE];
+	char path[64], text[PATH_MAX + 64];
+
+	if (guard->mode == GUARD_BUT_READERS || !stele_mount_uuid(mount, mounted))
+		return 0;
+	if (guard->uuid)
+		memcpy(own, guard->uuid, sizeof(own));
+	else if (!read_uuid(guard->path, 0, own))
+		return 0;
+	if (memcmp(own, mounted, sizeof(own)))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", source);
+	if (source >= 0 && read_uuid(path, mount->offset, mounted) &&
+	    !memcmp(own, mounted, sizeof(own)))
+		return 0;
+	stele_log_error(guard->log, "'%s' is in use: an image with its UUID is mounted on %s, from "
+			"a file that is not '%s' any more", guard->path, describe(mount, text),
+			mount->source);
+	return -EBUSY;
+}
+
+/* It is a file where EROFS is mounted from one; btrfs and its like number themselves. */
+static int check_source(const struct guard *guard, const struct stele_mount *mount)
+{
+	const bool from_file = is_erofs(mount) && !major(mount->number);
 	struct stat st;
+	int fd, err = 0;
+
+	if (mount->pid && !from_file)
+		return 0;
+	fd = stele_mount_open_source(mount);
+	if (fd >= 0 && !fstat(fd, &st))
+		err = check_mounted(guard, mount, &st);
+	/* That it is the same says all. */
+	if (!err && from_file && (fd < 0 || !stele_stack_same(&st, &guard->stack.target)))
+		err = check_renamed(guard, mount, fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int check_mount(const struct stele_mount *mount, void *user)
+{
+	const struct stat st = {.st_mode = S_IFBLK, .st_rdev = mount->number};
+	struct guard *guard = user;
 	int err;
 
-	for (int i = 0; i < 5; i++) {
-		word = strtok_r(i ? NULL : line, " \n", &save);
-		if (!word)
-			return 0;
-		if (i == 2 && sscanf(word, "%u:%u", &high, &low) != 2)
-			return 0;
-		point = word;
-	}
-	while (word && strcmp(word, "-"))
-		word = strtok_r(NULL, " \n", &save);
-	word = strtok_r(NULL, " \n", &save); /* type of the filesystem */
 	/* Whoever reads by FUSE learns what has changed, as any reader. */
-	if (word && !strcmp(word, "fuse.stele") && guard->mode != GUARD_ALL)
+	if (!strcmp(mount->type, "fuse.stele") && guard->mode != GUARD_ALL)
 		return 0;
-	view = word && !strcmp(word, "erofs");
-	if (view ? guard->mode == GUARD_BUT_READERS : guard->mode == GUARD_VIEWS)
+	if (guard->mode == GUARD_VIEWS && !is_erofs(mount))
 		return 0;
-	/* A file under a loop device is refused anyway, but of those that view it. */
-	sharing = view || S_ISBLK(guard->stack.target.st_mode);
-	st = (struct stat){.st_mode = S_IFBLK, .st_rdev = makedev(high, low)};
-	err = refuse_if(guard, &st, sharing, "mounted on ", point);
-	word = strtok_r(NULL, " \n", &save);
-	if (err || !word)
-		return err;
-	unescape(word);
-	if (word[0] != '/' || stat(word, &st) || S_ISDIR(st.st_mode))
-		return 0;
-	return refuse_if(guard, &st, sharing, "mounted on ", point);
+	err = major(mount->number) ? keep_held(guard, mount->number) : 0;
+	if (!err)
+		err = check_mounted(guard, mount, &st);
+	return err ? err : check_source(guard, mount);
 }
 
 /* One line of /proc/swaps; the heading names no file. */
 static int check_swap(struct guard *guard, char *line)
 {
+	const struct stele_stack_node *node;
+	struct stele_span span;
 	struct stat st;
 
 	line[strcspn(line, " \t\n")] = '\0';
-	unescape(line);
+	stele_mounts_unescape(line);
 	if (line[0] != '/' || stat(line, &st))
 		return 0;
-	return refuse_if(guard, &st, S_ISBLK(guard->stack.target.st_mode), "swap", "");
+	if (stele_stack_is(&guard->stack, &st, &node))
+		return refuse(guard, node, "swap", "");
+	stele_span_find(&st, &span);
+	if (S_ISBLK(guard->stack.target.st_mode) && stele_span_overlaps(&span, &guard->span))
+		return refuse_sharing(guard, &st, "swap", "");
+	return S_ISBLK(st.st_mode) ? keep_held(guard, st.st_rdev) : 0;
 }
 
-static int each_line(struct guard *guard, const char *path,
-		     int (*check)(struct guard *guard, char *line))
+static int check_swaps(struct guard *guard)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file = fopen("/proc/swaps", "re");
 	size_t size = 0;
 	char *line = NULL;
 	int err = 0;
 
 	if (!file && errno == ENOENT && !access("/proc/self", F_OK))
 		return 0; /* a kernel without swap */
-	if (!file) {
-		err = -errno;
-		stele_log_error(guard->log, "cannot open '%s': %s", path,
-				strerror(errno));
-		return err;
-	}
+	if (!file)
+		return -errno;
 	while (!err && getline(&line, &size, file) >= 0)
-		err = check(guard, line);
+		err = check_swap(guard, line);
 	if (!err && ferror(file))
 		err = -EIO;
 	free(line);
@@ -239,10 +285,7 @@ static int check_holders(struct guard *guard)
 		if (rc < 0)
 			return rc;
 	}
-	rc = stele_stack_loop(&guard->stack, guard->mode != GUARD_ALL, name);
-	if (rc > 0)
-		return refuse(guard, NULL, "under loop device ", name);
-	return rc;
+	return 0;
 }
 
 /* ---- other devices over the same bytes --------------------------------------- */
@@ -265,62 +308,111 @@ static bool is_refused(dev_t number, const char *name)
 	return false;
 }
 
-/* Open exclusively? A disk is not, where a part of it is that leaves another free. */
-static bool is_exclusive(const struct stele_stack_node *nodes, size_t count)
+static bool is_known(const struct guard *guard, const struct stele_stack_node *node)
+{
+	char name[STELE_STACK_NAME_SIZE];
+
+	for (size_t i = 0; i < guard->held_count; i++)
+		if (guard->held[i] == node->number)
+			return true;
+	return stele_mounts_is_erofs(node->number) || stele_stack_holder(node, name) > 0;
+}
+
+/*
+ * Open exclusively? A disk is not, where a part of it is that leaves another free, or of which
+ * it is known who has it.
+ */
+static bool is_exclusive(const struct guard *guard, const struct stele_stack_node *nodes,
+			 size_t count)
 {
 	bool refused = is_refused(nodes->number, nodes->name);
 
 	for (size_t i = 1; i < count && refused; i++)
-		refused = nodes[i].whole || is_refused(nodes[i].number, nodes[i].name);
+		refused = nodes[i].whole || (is_refused(nodes[i].number, nodes[i].name) &&
+					     !is_known(guard, &nodes[i]));
 	return refused;
 }
 
-static int check_exclusive(struct guard *guard, const struct stele_stack *other)
+static int check_exclusive(const struct guard *guard, const struct stele_stack *other)
 {
 	const struct timespec wait = {.tv_nsec = OPENER_WAIT_NS};
+	char path[STELE_STACK_NAME_SIZE + 8], by[64];
 
 	for (int i = 0; i < OPENER_TRIES; i++) {
 		if (i)
 			nanosleep(&wait, NULL);
-		if (!is_exclusive(other->nodes, other->count))
+		if (!is_exclusive(guard, other->nodes, other->count))
 			return 0;
 	}
-	stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', which somebody "
-			"has open exclusively",
-			guard->path, other->nodes->name);
+	snprintf(path, sizeof(path), "/dev/%s", other->nodes->name);
+	if (stele_guard_writer(path, by, sizeof(by)))
+		stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', which %s "
+				"is writing to",
+				guard->path, other->nodes->name, by);
+	else
+		stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', which "
+				"somebody has open exclusively",
+				guard->path, other->nodes->name);
 	return -EBUSY;
 }
 
-/*
- * One that is merely there does no harm. Two that change an image through both of them see each
- * other's intents, so openers count only where all is overwritten.
- */
-static int check_other(dev_t number, void *user)
+/* One that is merely there does no harm. */
+static int check_other(const struct guard *guard, dev_t number)
 {
 	const struct stat st = {.st_mode = S_IFBLK, .st_rdev = number};
-	struct guard *guard = user;
-	struct stele_stack *other;
+	struct stele_stack *other = malloc(sizeof(*other));
 	char name[STELE_STACK_NAME_SIZE];
 	int rc;
 
-	if (stele_stack_find(&guard->stack, number))
-		return 0;
-	other = malloc(sizeof(*other));
 	if (!other)
 		return -ENOMEM;
 	rc = stele_stack_load(&st, other);
 	if (!rc)
 		rc = stele_stack_holder(other->nodes, name);
-	if (rc > 0) {
-		stele_log_error(guard->log, "'%s' is in use: it shares bytes with '%s', which "
-				"is held by %s",
-				guard->path, other->nodes->name, name);
-		rc = -EBUSY;
-	}
-	if (!rc && guard->mode == GUARD_ALL)
+	if (rc > 0)
+		rc = refuse_sharing(guard, &st, "held by ", name);
+	else if (!rc)
 		rc = check_exclusive(guard, other);
 	free(other);
 	return rc == -ENOENT ? 0 : rc; /* gone in between */
+}
+
+/*
+ * Is it a loop device over the target, or over the disk or a part of it? One that cannot be
+ * written to does not hinder who changes an image.
+ */
+static bool is_loop_over(const struct guard *guard, dev_t number)
+{
+	const struct stele_stack_node *node;
+	uint64_t read_only;
+	struct stat st;
+
+	return stele_stack_backing(number, &st) && stele_stack_is(&guard->stack, &st, &node) &&
+	       (guard->mode == GUARD_ALL || stele_stack_attribute(number, "ro", &read_only) ||
+		!read_only);
+}
+
+/* Of all block devices that have bytes of the target, also itself. */
+static int check_device(dev_t number, const struct stele_span *has, void *user)
+{
+	const struct stat st = {.st_mode = S_IFBLK, .st_rdev = number};
+	const struct guard *guard = user;
+	const struct stele_stack_node *node = stele_stack_find(&guard->stack, number);
+	char place[PATH_MAX];
+	bool view;
+
+	if (guard->mode != GUARD_VIEWS && is_loop_over(guard, number))
+		return stele_stack_place(number, place) ?
+			       0 : refuse(guard, NULL, "under loop device ",
+					  strrchr(place, '/') + 1);
+	view = stele_span_begins_with(has, &guard->span) && stele_mounts_is_erofs(number);
+	/* By mountinfo it would have been found, where that has it. */
+	if (view && guard->mode == GUARD_VIEWS)
+		return node ? refuse(guard, node, "mounted", " in another mount namespace") :
+			      refuse_sharing(guard, &st, "mounted", " in another mount namespace");
+	if (node || view || guard->mode == GUARD_VIEWS)
+		return 0;
+	return check_other(guard, number);
 }
 
 /* ---- openers --------------------------------------------------------------- */
@@ -430,7 +522,23 @@ static int check_openers(struct guard *guard)
 	return refuse(guard, node, "open in process ", by);
 }
 
-static int guard_target(const char *path, enum mode mode, const struct stele_log *log)
+static int check(struct guard *guard)
+{
+	int err = stele_mounts_each(check_mount, guard);
+
+	if (!err && guard->mode != GUARD_VIEWS)
+		err = check_swaps(guard);
+	if (!err && guard->mode != GUARD_VIEWS)
+		err = check_holders(guard);
+	if (!err)
+		err = stele_span_each(&guard->span, check_device, guard);
+	if (!err && guard->mode == GUARD_ALL)
+		err = check_openers(guard);
+	return err;
+}
+
+static int guard_target(const char *path, enum mode mode, const uint8_t *uuid,
+			const struct stele_log *log)
 {
 	struct guard *guard;
 	struct stat st;
@@ -444,41 +552,31 @@ static int guard_target(const char *path, enum mode mode, const struct stele_log
 	guard->path = path;
 	guard->log = log;
 	guard->mode = mode;
+	guard->uuid = uuid;
 	err = stele_stack_load(&st, &guard->stack);
-	if (err)
-		goto out;
-	stele_span_find(&st, &guard->span);
-	err = each_line(guard, "/proc/self/mountinfo", check_mount);
-	if (err || mode == GUARD_VIEWS)
-		goto out;
-	err = each_line(guard, "/proc/swaps", check_swap);
-	if (err)
-		goto out;
-	err = check_holders(guard);
-	if (!err && S_ISBLK(st.st_mode))
-		err = stele_span_each(&guard->span, check_other, guard);
-	if (err || mode != GUARD_ALL)
-		goto out;
-	err = check_openers(guard);
-out:
+	if (!err) {
+		stele_span_find(&st, &guard->span);
+		err = check(guard);
+	}
 	if (err && err != -EBUSY)
 		stele_log_error(log, "cannot tell whether '%s' is in use: %s",
 				path, strerror(-err));
+	free(guard->held);
 	free(guard);
 	return err;
 }
 
 int stele_guard_in_use(const char *path, const struct stele_log *log)
 {
-	return guard_target(path, GUARD_ALL, log);
+	return guard_target(path, GUARD_ALL, NULL, log);
 }
 
 int stele_guard_claimed(const char *path, const struct stele_log *log)
 {
-	return guard_target(path, GUARD_BUT_READERS, log);
+	return guard_target(path, GUARD_BUT_READERS, NULL, log);
 }
 
-int stele_guard_viewed(const char *path, const struct stele_log *log)
+int stele_guard_viewed(const char *path, const uint8_t *uuid, const struct stele_log *log)
 {
-	return guard_target(path, GUARD_VIEWS, log);
+	return guard_target(path, GUARD_VIEWS, uuid, log);
 }

@@ -22,18 +22,20 @@
 int stele_guard_in_use(const char *path, const struct stele_log *log);
 
 /*
- * The same without those who only read: plain openers, and mounts as EROFS; for who changes
- * an image beside its readers.
+ * The same without those who only read: plain openers, read-only loop devices, and mounts of
+ * the image as EROFS, by whatever device: those that begin where it begins. For who changes an
+ * image beside its readers.
  */
 int stele_guard_claimed(const char *path, const struct stele_log *log);
 
 /*
- * Is the target mounted as EROFS: itself, or by another device over its bytes? For who is to
- * free what a mount may show. Return: as above.
+ * Is the image on the target mounted as EROFS: the target, another device over its bytes, or
+ * what was mounted from a file that has another name by now, which its UUID tells? For who is
+ * to free what a mount may show. Return: as above.
  */
-int stele_guard_viewed(const char *path, const struct stele_log *log);
+int stele_guard_viewed(const char *path, const uint8_t *uuid, const struct stele_log *log);
 
-/* Is this block device mounted as a read-only EROFS? False also if that cannot be seen. */
+/* Is this block device mounted as EROFS, by anybody? False also if that cannot be seen. */
 bool stele_guard_is_erofs(const char *path);
 
 /*

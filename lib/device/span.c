@@ -87,8 +87,24 @@ bool stele_span_overlaps(const struct stele_span *a, const struct stele_span *b)
 	return false;
 }
 
-int stele_span_each(const struct stele_span *span, int (*fn)(dev_t number, void *user),
-		      void *user)
+bool stele_span_begins_with(const struct stele_span *a, const struct stele_span *b)
+{
+	for (unsigned int i = 0; i < a->count; i++)
+		for (unsigned int k = 0; k < b->count; k++)
+			if (stele_stack_same(&a->levels[i].st, &b->levels[k].st) &&
+			    a->levels[i].begin == b->levels[k].begin)
+				return true;
+	return false;
+}
+
+void stele_span_skip(struct stele_span *span, uint64_t size)
+{
+	for (unsigned int i = 0; i < span->count; i++)
+		span->levels[i].begin = add(span->levels[i].begin, size);
+}
+
+int stele_span_each(const struct stele_span *span,
+		    int (*fn)(dev_t number, const struct stele_span *has, void *user), void *user)
 {
 	DIR *dir = opendir("/sys/dev/block");
 	struct stat st = {.st_mode = S_IFBLK};
@@ -105,7 +121,7 @@ int stele_span_each(const struct stele_span *span, int (*fn)(dev_t number, void 
 		st.st_rdev = makedev(high, low);
 		stele_span_find(&st, &other);
 		if (stele_span_overlaps(span, &other))
-			ret = fn(st.st_rdev, user);
+			ret = fn(st.st_rdev, &other, user);
 	}
 	closedir(dir);
 	return ret;

@@ -30,11 +30,18 @@ void stele_span_find(const struct stat *st, struct stele_span *out);
 /* Is what is written to one read from the other? A file has all that ever lies in it. */
 bool stele_span_overlaps(const struct stele_span *a, const struct stele_span *b);
 
+/* Do both begin with the same byte? */
+bool stele_span_begins_with(const struct stele_span *a, const struct stele_span *b);
+
+/* Of it what begins there. */
+void stele_span_skip(struct stele_span *span, uint64_t size);
+
 /*
- * Call `fn` for each block device that has bytes of the span, until it returns something.
+ * Call `fn` for each block device that has bytes of the span, also with its own span, until
+ * it returns something.
  * Return: that, or 0; errno of sysfs.
  */
-int stele_span_each(const struct stele_span *span, int (*fn)(dev_t number, void *user),
-		      void *user);
+int stele_span_each(const struct stele_span *span,
+		    int (*fn)(dev_t number, const struct stele_span *has, void *user), void *user);
 
 #endif

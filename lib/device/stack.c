@@ -223,43 +223,6 @@ bool stele_stack_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* It cannot be written to, so nor can what it is over be by it. */
-static bool is_read_only(const char *device)
-{
-	char path[PATH_SIZE], line[8];
-
-	snprintf(path, sizeof(path), "/sys/block/%.200s/ro", device);
-	return !read_line(path, line, sizeof(line)) && !strcmp(line, "1");
-}
-
-int stele_stack_loop(const struct stele_stack *stack, bool writable, char *name)
-{
-	const struct stele_stack_node *node;
-	char path[PATH_SIZE];
-	struct dirent *entry;
-	struct stat st;
-	int found = 0;
-	DIR *dir = opendir("/sys/block");
-
-	if (!dir)
-		return -errno;
-	while (!found && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/sys/block/%.200s/loop",
-			 entry->d_name);
-		if (access(path, F_OK)) /* there only while it is attached */
-			continue;
-		if (!loop_backing(entry->d_name, &st) ||
-		    !stele_stack_is(stack, &st, &node) ||
-		    (writable && is_read_only(entry->d_name)))
-			continue;
-		snprintf(name, STELE_STACK_NAME_SIZE, "%.*s",
-			 STELE_STACK_NAME_SIZE - 1, entry->d_name);
-		found = 1;
-	}
-	closedir(dir);
-	return found;
-}
-
 int stele_stack_text(dev_t number, const char *attribute, char *text,
 		     size_t size)
 {

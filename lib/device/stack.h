@@ -52,8 +52,6 @@ const struct stele_stack_node *stele_stack_find(const struct stele_stack *stack,
  * Return: 0 nothing; 1 yes; errno.
  */
 int stele_stack_holder(const struct stele_stack_node *node, char *name);
-/* Is there a (writable) loop device over the target or a node of it? Return as above. */
-int stele_stack_loop(const struct stele_stack *stack, bool writable, char *name);
 
 /*
  * The file or device under a loop device: type, and dev and inode or rdev of *st are set.

@@ -346,7 +346,26 @@ int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 	if (ret == 0)
 		ret = look_at_tombstones(&c);
 	c.report->free_size = sum_free(txn);
+	txn->freed_size += c.report->freed_size;
 	return ret;
+}
+
+int stele_gc_check(const struct stele_txn *txn)
+{
+	const char *path = txn->target.path;
+	uint64_t kept = 0;
+	int ret = 0;
+
+	/* Merely listed, none of it goes. */
+	if (!txn->frees || !path || stele_path_is_rbd(path) ||
+	    (txn->dry && !txn->grace && !txn->revoke))
+		return 0;
+	if (!txn->freed_size)
+		ret = stele_image_kept_size(txn->image, &kept);
+	if (ret < 0 || (!txn->freed_size && !kept))
+		return ret;
+	/* What is mounted may be of any generation. */
+	return stele_guard_viewed(path, txn->image->sb.uuid, &txn->log);
 }
 
 int stele_gc_finish(struct stele_txn *txn, struct stele_gc_report *report)
@@ -364,6 +383,8 @@ int stele_gc_finish(struct stele_txn *txn, struct stele_gc_report *report)
 		ret = remove_tombstones(txn);
 	if (ret == 0 && txn->discard)
 		ret = discard_free(txn);
+	if (ret == 0)
+		txn->freed_size = 0;
 	if (report)
 		report->free_size = sum_free(txn);
 	return ret;
@@ -389,9 +410,8 @@ static int gc(const char *target, const struct stele_txn_opts *opts,
 	}
 	if (ret == 0)
 		ret = stele_gc_stage(&txn, fn, user, &made);
-	/* What is mounted may be of any generation. */
-	if (ret == 0 && made.freed_size && !txn.dry && !stele_path_is_rbd(txn.target.path))
-		ret = stele_guard_viewed(txn.target.path, &txn.log);
+	if (ret == 0)
+		ret = stele_gc_check(&txn);
 	if (ret == 0)
 		ret = stele_gc_finish(&txn, &made);
 	stele_output_fill(report, &made, sizeof(made));

@@ -18,6 +18,11 @@
 int stele_gc_stage(struct stele_txn *txn, stele_gc_fn fn, void *user,
 		   struct stele_gc_report *report);
 /*
+ * Before the commit: may it be freed? No mount of the image as EROFS may have it. Return: 0;
+ * -EBUSY (logged); errno.
+ */
+int stele_gc_check(const struct stele_txn *txn);
+/*
  * Commit, and make the space good for the next writer; remove tombstones; discard, if
  * txn->discard. `report` may be NULL.
  */

@@ -40,6 +40,7 @@ static int copy_changes(const struct stele_txn *from, struct stele_txn *to)
 	to->stale = from->stale;
 	to->state = from->state;
 	to->frees = from->frees;
+	to->freed_size = from->freed_size;
 	if (ret == 0)
 		ret = stele_rbd_snaps_copy(&to->tombstones, &from->tombstones);
 	if (ret == 0)

@@ -302,7 +302,7 @@ static void drop_changes(struct stele_txn *txn)
 	stele_extents_release(&txn->used);
 	if (txn->image && txn->image->dev)
 		stele_txn_give_back(txn);
-	txn->old_target_size = 0;
+	txn->freed_size = txn->old_target_size = 0;
 	txn->reserved = txn->takes = false;
 }
 

@@ -134,6 +134,7 @@ struct stele_txn {
 
 	/* Of gc: what is to be done behind the commit. */
 	bool frees;
+	uint64_t freed_size;		 /* of segments that it drops */
 	struct stele_rbd_snaps tombstones; /* their time has come */
 
 	struct stele_extents used; /* by any superblock copy, or handed out */

@@ -158,7 +158,8 @@ static void check_twins(void)
 	pid = opener_start(twin, O_RDWR | O_EXCL);
 	is_used(node, words, "a device whose other is held exclusively");
 	is_used(upper, words, "a device over one that is");
-	is_int(0, stele_guard_claimed(node, NULL), "who changes an image has intents for that");
+	is_int(-EBUSY, stele_guard_claimed(node, NULL), "nor is an image changed there");
+	is_int(0, stele_guard_viewed(node, NULL, NULL), "which is no view of one");
 	opener_stop(pid);
 	is_free(node, "a device whose other is held no more");
 	if (!command("mkfs.ext4 -q %s", twin) || mount(twin, point, "ext4", MS_RDONLY, NULL)) {
@@ -169,7 +170,7 @@ static void check_twins(void)
 		is_used(node, words, "a device whose other is mounted");
 		is_used(upper, words, "a device over one that is");
 		is_int(-EBUSY, stele_guard_claimed(node, NULL), "nor is an image changed there");
-		is_int(0, stele_guard_viewed(node, NULL), "which is no view of one");
+		is_int(0, stele_guard_viewed(node, NULL, NULL), "which is no view of one");
 		umount(point);
 		is_free(node, "a device whose other is mounted no more");
 	}
