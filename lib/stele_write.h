@@ -260,7 +260,8 @@ struct stele_gc_report {
  * FORCE. A reader that is too late gets -ESTALE, never wrong bytes. What was freed stays
  * free if the discarding of it is cancelled; the next gc with DISCARD does all of it.
  * Return: 0; -EBUSY (neither grace nor FORCE, or this machine has the image mounted as
- * EROFS, for DRY_RUN too if one of them is given; logged); -ECANCELED; errors of stele_image_open() and of writing.
+ * EROFS, for DRY_RUN too if one of them is given; logged); -ECANCELED; errors of
+ * stele_image_open() and of writing.
  */
 STELE_API int stele_gc(const char *target, const struct stele_txn_opts *opts,
 		       stele_gc_fn fn, void *user,

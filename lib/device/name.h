@@ -56,7 +56,7 @@ int stele_file_create_beside(const char *path, uint32_t tag, const char *backend
 			     struct stele_device **out);
 /*
  * One that was created by that tag; nobody else may have put it there. `alone`: for writing.
- * Return: as above; -EPERM (it is not ours).
+ * Return: as above; -ENOENT; -EPERM (it is not ours, or no file with one name; *name is set).
  */
 int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
 			   const char *backend, const struct stele_log *log,

@@ -127,18 +127,22 @@ static enum left judge(const struct stele_claim *claim)
 static void resume(struct stele_claim *claim, char **left)
 {
 	struct stele_device *const replaced = claim->dev;
-	enum left found;
+	enum left found = LEFT_OTHER;
+	int ret;
 
-	if (!tag_of(claim) ||
-	    stele_file_open_beside(claim->real, tag_of(claim), !claim->dry,
-				   claim->backend, &claim->log, &claim->beside,
-				   &claim->dev) < 0)
+	if (!tag_of(claim))
 		return;
-	found = judge(claim);
-	claim->resumed = found == LEFT_WHOLE;
-	if (claim->resumed)
+	ret = stele_file_open_beside(claim->real, tag_of(claim), !claim->dry, claim->backend,
+				     &claim->log, &claim->beside, &claim->dev);
+	if (ret < 0 && ret != -EPERM)
 		return;
-	stele_device_close(claim->dev);
+	if (ret == 0) {
+		found = judge(claim);
+		claim->resumed = found == LEFT_WHOLE;
+		if (claim->resumed)
+			return;
+		stele_device_close(claim->dev);
+	}
 	claim->dev = replaced;
 	*left = claim->beside;
 	claim->beside = NULL;

@@ -109,6 +109,52 @@ must stele copy -q "$tmp/s.good@v2" "$new"
 must stele snapshot delete -f "$new@mine"
 left_alone
 
+# no_file WORDS COMMAND...: what is no file of that name stays, which is said
+no_file() {
+	begin "$1"
+	must "${@:2}"
+	before=$(stat -c '%F %i %h' "$new")
+	words="'$new' is no unfinished copy of this snapshot: it is left alone"
+	for dry in -n ""; do
+		# shellcheck disable=SC2086 # an option or none
+		run timeout 20 stele copy $dry -f "$tmp/s.good@v2" "$over"
+		ok "$what: that is said $dry" grep -q "$words" <<<"$err" || diag "$err"
+		is 1 "$(grep -c "$new" <<<"$err")" "$what: once $dry" || diag "$err"
+		is "$before" "$(stat -c '%F %i %h' "$new")" "$what: is there as it was $dry"
+	done
+	copied
+	is "$(sum <"$tmp/other")" "$(sum <"$tmp/mine")" "$what: nor is the user's own image changed"
+}
+must cp "$tmp/other" "$tmp/mine"
+no_file "a directory" mkdir "$new"
+rmdir "$new"
+no_file "a fifo" mkfifo "$new"
+no_file "a dangling symlink" ln -s "$tmp/none" "$new"
+no_file "a symlink to an image" ln -s "$tmp/mine" "$new"
+no_file "a hard link to an image" ln "$tmp/mine" "$new"
+
+# By other names of that kind, of a build.
+for name in directory fifo dangling symlink link short other; do
+	begin "another name, a $name"
+	also=$over.new-0123abcd
+	case $name in
+	directory) must mkdir "$also" ;;
+	fifo) must mkfifo "$also" ;;
+	dangling) must ln -s "$tmp/none" "$also" ;;
+	symlink) must ln -s "$tmp/mine" "$also" ;;
+	link) must ln "$tmp/mine" "$also" ;;
+	short) must cp "$tmp/mine" "$over.new-backup" ;;
+	other) must cp "$tmp/mine" "$also.bak" ;;
+	esac
+	run timeout 20 stele build -f "$tmp/o" "$over"
+	is "0 " "$status $(grep interrupted <<<"$err")" "$what: is none that a build has left"
+	rm -rf "$also"
+done
+begin "what a build has left"
+must cp "$tmp/mine" "$over.new-0123abcd"
+run stele build -f "$tmp/o" "$over"
+ok "$what: is named" grep -q "new-0123abcd' was left by an interrupted build" <<<"$err"
+
 begin "an unfinished copy"
 part
 taken

@@ -46,7 +46,7 @@ each() {
 }
 # refused COMMAND...: with -n and without; the bytes of $file stay, words are said
 refused() {
-	local before dry
+	local before dry name
 	before=$(sum <"$file")
 	for dry in -n ""; do
 		# shellcheck disable=SC2086 # an option or none
@@ -55,10 +55,11 @@ refused() {
 		else
 			run stele "$1" $dry "${@:2}"
 		fi
-		ok "$what: $1 ${2##/*} $dry: refused" test "$status" = 1 || diag "$status $err"
-		ok "$what: $1 ${2##/*} $dry: says '$words'" grep -qE "$words" <<<"$err" || diag "$err"
+		name="$what: $1 ${2##/*}"
+		ok "$name $dry: refused" test "$status" = 1 || diag "$status $err"
+		ok "$name $dry: says '$words'" grep -qE "$words" <<<"$err" || diag "$err"
 	done
-	is "$before" "$(sum <"$file")" "$what: $1 ${2##/*}: nothing changed"
+	is "$before" "$(sum <"$file")" "$name: nothing changed"
 }
 goes() {
 	run stele "$@"

@@ -25,6 +25,10 @@
 
 #define TRIES 16
 
+/* For glob(3): the 8 digits of a name beside another. */
+#define TAG_PATTERN DIGIT DIGIT DIGIT DIGIT DIGIT DIGIT DIGIT DIGIT
+#define DIGIT	    "[0-9a-f]"
+
 /* ---- directories ----------------------------------------------------------- */
 
 /* Owned by the caller; NULL: no memory. */
@@ -177,13 +181,19 @@ int stele_file_create_beside(const char *path, uint32_t tag, const char *backend
 	return rc;
 }
 
-/* What one may replace by name before it is opened has to be the same afterwards. */
-static bool is_own(const char *path, const struct stele_device *dev)
+/*
+ * What one may replace by name before it is opened has to be the same afterwards. Return: 0;
+ * -EPERM: it is not ours; -ENOENT; errno.
+ */
+static int check_own(const char *path, const struct stele_device *dev)
 {
 	struct stat st;
 
-	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	       st.st_nlink == 1 && (!dev || stele_file_is(dev, path));
+	if (lstat(path, &st))
+		return -errno;
+	return S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1 &&
+			       (!dev || stele_file_is(dev, path)) ?
+		       0 : -EPERM;
 }
 
 int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
@@ -192,17 +202,17 @@ int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
 {
 	const unsigned int flags = alone ? STELE_DEVICE_WRITE | STELE_DEVICE_EXCL : 0;
 	char *beside = name_beside(path, tag);
-	int rc = beside ? 0 : -ENOMEM;
+	int rc = beside ? check_own(beside, NULL) : -ENOMEM;
 
-	if (!rc && !is_own(beside, NULL))
-		rc = -EPERM;
-	if (!rc)
+	if (!rc) {
 		rc = stele_device_open_patiently(beside, flags, backend, log, out);
-	if (!rc && !is_own(beside, *out)) {
-		stele_device_close(*out);
-		rc = -EPERM;
+		if (!rc) {
+			rc = check_own(beside, *out);
+			if (rc)
+				stele_device_close(*out);
+		}
 	}
-	if (rc)
+	if (rc && rc != -EPERM)
 		free(beside);
 	else
 		*name = beside;
@@ -220,6 +230,14 @@ static bool is_held(const char *path)
 	return false;
 }
 
+/* They leave files that have one name. */
+static bool is_left(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1;
+}
+
 /* What a build or copy that was killed has left there may be of use yet. */
 void stele_file_warn_beside(const char *path, const char *shown, const char *but,
 			    const struct stele_log *log)
@@ -228,12 +246,12 @@ void stele_file_warn_beside(const char *path, const char *shown, const char *but
 	char *pattern;
 
 	if (strpbrk(path, "*?[\\") ||
-	    asprintf(&pattern, "%s.new-[0-9a-f]*", path) < 0)
+	    asprintf(&pattern, "%s.new-" TAG_PATTERN, path) < 0)
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc; i++)
 			if ((!but || strcmp(found.gl_pathv[i], but)) &&
-			    !is_held(found.gl_pathv[i]))
+			    is_left(found.gl_pathv[i]) && !is_held(found.gl_pathv[i]))
 				stele_log_warning(log,
 						  "'%s' was left by an interrupted build or "
 						  "copy over '%s': remove it, unless that "
