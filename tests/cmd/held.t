@@ -195,9 +195,14 @@ for device in "$a" "$twin" "$first"; do
 		refused build -q -f "$tmp/src" "$a"
 		run stele gc "$a"
 		is 0 "$status" "$what: gc lists" || diag "$err"
+		before=$(sum <"$file")
+		run "$BUILD/tests/cmd/txn-free" "$a"
+		is "-16 -16" "$out" "$what: nor does a transaction free" || diag "$err"
+		is "$before" "$(sum <"$file")" "$what: which changes nothing"
 		if [ $how = here ]; then umount "$tmp/mnt"; else let_go; fi
 	done
-	goes gc --apply -f "$a"
+	run "$BUILD/tests/cmd/txn-free" "$a"
+	is "0 0" "$out" "${device#/dev/} mounted no more: a transaction frees" || diag "$err"
 done
 
 # Where an EROFS begins may be said by its mount.
