@@ -452,7 +452,7 @@ static const char *command_for(const char *word)
 	static const char *const words[][2] = {
 		{"create", "build"}, {"mkfs", "build"}, {"make", "build"}, {"pack", "build"},
 		{"fsck", "verify"}, {"check", "verify"}, {"scrub", "verify"},
-		{"fix", "repair"}, {"list", "ls"}, {"get", "cat"}, {"show", "info"},
+		{"fix", "repair"}, {"get", "cat"}, {"show", "info"},
 		{"stat", "info"}, {"unpack", "extract"}, {"add", "append"}, {"cp", "copy"},
 		{"clone", "copy"}, {"trim", "gc"}, {"prune", "gc"}, {"defrag", "compact"},
 		{"grow", "resize"}, {"unmount", "umount"},

@@ -24,7 +24,6 @@
 #include "lib/node/mapping.h"
 #include "lib/txn/intent.h"
 
-#define NAMES_SIZE (STELE_CLAIM_TEXT_SIZE / 2 - 32)
 #define FRONT_END  (STELE_INTENT_OFFSET + STELE_BLOCK_SIZE) /* of what no wipe erases */
 
 static int check_mapped(const struct stele_claim *claim)
@@ -165,41 +164,6 @@ static int open_target(struct stele_claim *claim,
 	return ret ? ret : open_file(claim, opts->backend, &asked);
 }
 
-/* "'v1', 'v2'": those that are there, or the deleted ones; cut when there are too many. */
-static void list_snapshots(const struct stele_image *image, bool deleted,
-			   char names[NAMES_SIZE])
-{
-	const struct stele_catalog_counts *counts = &image->catalog.counts;
-	const uint32_t first = deleted ? counts->snapshots : 0;
-	const uint32_t count = deleted ? counts->deleted : counts->snapshots;
-	size_t at = 0;
-
-	names[0] = '\0';
-	for (uint32_t i = 0; i < count; i++) {
-		struct stele_catalog_snapshot snapshot;
-
-		stele_catalog_snapshot(&image->catalog, first + i, &snapshot);
-		if (at + strlen(snapshot.name) + 16 > NAMES_SIZE) {
-			memcpy(names + at, ", ...", 6);
-			return;
-		}
-		at += (size_t)sprintf(names + at, "%s'%s'", i ? ", " : "",
-				      snapshot.name);
-	}
-}
-
-void stele_claim_describe(const struct stele_image *image, char text[STELE_CLAIM_TEXT_SIZE])
-{
-	char there[NAMES_SIZE], deleted[NAMES_SIZE];
-
-	list_snapshots(image, false, there);
-	list_snapshots(image, true, deleted);
-	snprintf(text, STELE_CLAIM_TEXT_SIZE, "%s%s%s%s%s",
-		 *there ? "snapshots " : "without snapshots", there,
-		 !*deleted ? "" : *there ? ", and " : " but ", deleted,
-		 *deleted ? ", deleted, that can be undeleted" : "");
-}
-
 /* By who came no further: it is lost all the same. */
 static void inherit_lost(struct stele_claim *claim)
 {
@@ -207,26 +171,6 @@ static void inherit_lost(struct stele_claim *claim)
 
 	if (lost)
 		snprintf(claim->lost, sizeof(claim->lost), "%s", lost);
-}
-
-/* What is lost if that image is overwritten, in the room that a label has. */
-static void tell_lost(struct stele_claim *claim, const struct stele_image *image)
-{
-	static const char more[] = "...";
-	const size_t size = sizeof(claim->lost);
-	const char *label = image->sb.label;
-	char names[NAMES_SIZE], text[NAMES_SIZE + STELE_NAME_SIZE_MAX + 16];
-
-	if (!image->catalog.counts.snapshots) {
-		inherit_lost(claim);
-		return;
-	}
-	list_snapshots(image, false, names);
-	snprintf(text, sizeof(text), "%s%s%s%s", *label ? "'" : "", label,
-		 *label ? "': " : "", names);
-	memcpy(claim->lost, text, size - 1);
-	if (strlen(text) >= size)
-		memcpy(claim->lost + size - sizeof(more), more, sizeof(more));
 }
 
 /* Refused without force; a dry run says what force would overwrite. */
@@ -301,7 +245,10 @@ static int check_image(struct stele_claim *claim)
 	switch (ret) {
 	case 0:
 		claim->old = image.sb;
-		tell_lost(claim, &image);
+		if (image.catalog.counts.snapshots)
+			stele_claim_tell_lost(claim, &image);
+		else
+			inherit_lost(claim);
 		if (claim->copy_of && !claim->force)
 			ret = -EEXIST; /* made since the copy looked: it goes on with it */
 		else if (!claim->force || claim->dry)

@@ -35,9 +35,6 @@ struct stele_claim_opts {
 
 #define STELE_CLAIM_TEXT_SIZE 800u
 
-/* What would be lost with it: "snapshots 'v1', 'v2', and 'v0', deleted, that can be undeleted". */
-void stele_claim_describe(const struct stele_image *image, char text[STELE_CLAIM_TEXT_SIZE]);
-
 struct stele_claim {
 	const char *path;  /* the caller's */
 	struct stele_log log;
@@ -97,6 +94,13 @@ int stele_claim_finish(struct stele_claim *claim);
  * is now; but what somebody else has taken over stays as it is. Idempotent on a zeroed struct.
  */
 void stele_claim_drop(struct stele_claim *claim, bool failed);
+
+/* ---- claim_describe.c: what an image holds, in words --------------------------- */
+
+/* What would be lost with it: "snapshots 'v1', 'v2', and 'v0', deleted, that can be undeleted". */
+void stele_claim_describe(const struct stele_image *image, char text[STELE_CLAIM_TEXT_SIZE]);
+/* Note it, in the room that claim->lost has: the label, and the snapshots, at least one. */
+void stele_claim_tell_lost(struct stele_claim *claim, const struct stele_image *image);
 
 /* ---- claim_beside.c: a file that keeps its content until the end ------------- */
 

@@ -349,7 +349,7 @@ ok "an empty name is no v1" [ ! -e new2.stele ]
 ok "which is said" grep -q "empty snapshot name in target 'new2.stele@'" <<<"$err"
 says 2 "" snapshot create "image@" --base=first
 says 1 "" map missing.stele cats
-ok "map: names what is missing" grep -q "cannot open 'missing.stele': No such file" <<<"$err"
+ok "map: names what is missing" grep -q "cannot open 'missing.stele': no such file" <<<"$err"
 run stele unmap .x
 is 2 "$status" "unmap: a name that nothing can have is wrong usage, as map says" || diag "$err"
 mkdir "$tmp/limited"
