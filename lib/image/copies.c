@@ -184,7 +184,7 @@ static void read_witnesses(struct stele_device *dev, uint64_t target_size, void 
 		found->generation[i] = copy->error ? 0 : copy->sb.generation;
 		found->blank[i] = copy->error == -EMEDIUMTYPE &&
 				  bytes_zero(block, STELE_BLOCK_SIZE) &&
-				  !((is_lost(copies, 0) || is_lost(copies, 1)) &&
+				  !(copies->good && (is_lost(copies, 0) || is_lost(copies, 1)) &&
 				    has_catalog(dev, target_size, places[i], block));
 		if (copy->error || counts(copies, &copy->sb))
 			continue;
