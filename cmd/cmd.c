@@ -200,7 +200,9 @@ void cmd_begin(const struct cmd *cmd, char **argv)
 
 char *const *cmd_arguments(void)
 {
-	return current.argv + optind;
+	static char *const none[] = {NULL};
+
+	return current.argv ? current.argv + optind : none;
 }
 
 /* The option closest to the unknown one that getopt_long() ended with. */

@@ -30,7 +30,7 @@ struct cmd {
 
 /* Before `cmd` runs with these words: whose messages and remedies these are. */
 void cmd_begin(const struct cmd *cmd, char **argv);
-/* What stands behind the options, once they are read; ends with NULL. */
+/* What stands behind the options, once they are read; ends with NULL. Before cmd_begin(): none. */
 char *const *cmd_arguments(void);
 
 #define CMD_FORMAT(n) __attribute__((format(printf, n, (n) + 1)))
