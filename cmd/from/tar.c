@@ -190,6 +190,8 @@ static la_ssize_t read_sparse(struct archive *archive, struct sparse *sparse, vo
 	if (hole) {
 		size = hole < size ? (size_t)hole : size;
 		memset(data, 0, size);
+	} else if (!sparse->left) {
+		return 0; /* the end, and nothing may have been handed over */
 	} else {
 		size = sparse->left < size ? sparse->left : size;
 		memcpy(data, sparse->data, size);
