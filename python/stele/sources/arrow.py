@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow
 import pyarrow.ipc
 
-from .source import SourceError, agree, files_of, is_panic, why
+from .source import SourceError, files_of, is_panic
 from .tables import Part, Tables, broken
-from .values import kinds_of
 
 ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
 _FILE = b"ARROW1"
@@ -107,24 +106,7 @@ class Arrow(Tables):
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.files = files_of(paths, ENDINGS)
-        first, reason = "", ""
-        for path, _ in self.files:
-            try:
-                schema = schema_of(path)
-                kinds = kinds_of(schema)
-            except SourceError:
-                raise
-            except Exception as error:  # also of names that are no text
-                reason = reason or f"cannot read '{path}': {why(error)}"
-                continue
-            if first:
-                agree(self.kinds, kinds, first, path)
-            else:
-                first, self.kinds = path, kinds
-                self.types = dict(zip(schema.names, schema.types, strict=True))
-            self.nullable |= {field.name for field in schema if field.nullable}
-        if not first:
-            raise SourceError(reason)
+        self.take_schemas((path for path, _ in self.files), schema_of)
 
     def parts(self) -> Iterator[Part]:
         for path, name in self.files:

@@ -10,9 +10,8 @@ from typing import Any
 
 from ..dataset import Field
 from . import arrow
-from .source import SourceError, agree, directories_of, why
+from .source import SourceError, directories_of, why
 from .tables import Part, Tables
-from .values import kinds_of
 
 STATE, DICT = "state.json", "dataset_dict.json"
 SPLIT = "split"
@@ -62,32 +61,12 @@ class HuggingFace(Tables):
             else:
                 name = os.path.basename(os.path.abspath(path))
                 self.files += [(file, name, "") for file in _files(path)]
-        self._schemas()
+        self.take_schemas((path for path, _, _ in self.files), arrow.schema_of)
         self.split = bool(splits) and SPLIT not in self.kinds
         if self.split:
             if not all(split for _, _, split in self.files):
                 raise SourceError("a Dataset cannot be combined with a DatasetDict")
             self.kinds = {**self.kinds, SPLIT: Field(SPLIT, "int", tuple(splits), "", ())}
-
-    def _schemas(self) -> None:
-        first, reason = "", "there are no files of data"
-        for path, _, _ in self.files:
-            try:
-                schema = arrow.schema_of(path)
-                kinds = kinds_of(schema)
-            except SourceError:
-                raise
-            except Exception as error:  # also of names that are no text
-                reason = f"cannot read '{path}': {why(error)}"
-                continue
-            if first:
-                agree(self.kinds, kinds, first, path)
-            else:
-                first, self.kinds = path, kinds
-                self.types = dict(zip(schema.names, schema.types, strict=True))
-            self.nullable |= {field.name for field in schema if field.nullable}
-        if not first:
-            raise SourceError(reason)
 
     def parts(self) -> Iterator[Part]:
         for path, name, split in self.files:

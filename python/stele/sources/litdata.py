@@ -14,7 +14,7 @@ import numpy
 
 from ..dataset import Field
 from .shards import Buffer, Leaf, Shard, Shards, array, index_of, mapped, number, offsets, take
-from .shards import text, unzip
+from .shards import cut, text, unzip
 from .source import SourceError, agree, batch_rows, directories_of, package
 
 _BYTES = {
@@ -211,11 +211,5 @@ class LitData(Shards):
         view, count = memoryview(data), len(self.leaves)
         sizes = struct.unpack_from(f"<{count}I", view)
         at = 4 * count
-        if at + sum(sizes) != len(view):
-            raise ValueError("sizes of its columns are damaged")
-        found = []
-        for size in sizes:
-            found.append(view[at : at + size])
-            at += size
-        return found
+        return cut(view[at:], sizes)
 

@@ -14,7 +14,7 @@ import numpy
 
 from ..dataset import Field
 from .shards import Buffer, Leaf, Shard, Shards, array, check_hashes, index_of, mapped, number
-from .shards import offsets, take, text, unzip
+from .shards import cut, offsets, take, text, unzip
 from .source import SourceError, agree, directories_of
 
 _NUMBERS = {
@@ -150,10 +150,4 @@ class Mds(Shards):
         for leaf in self.leaves:
             sizes.append(leaf.size or struct.unpack_from("<I", view, at)[0])
             at += 0 if leaf.size else 4
-        if at + sum(sizes) != len(view):
-            raise ValueError("sizes of its columns are damaged")
-        found = []
-        for size in sizes:
-            found.append(view[at : at + size])
-            at += size
-        return found
+        return cut(view[at:], sizes)

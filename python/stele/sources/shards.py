@@ -43,6 +43,17 @@ def take(data: Buffer, count: int, what: str) -> memoryview:
     return view[:count]
 
 
+def cut(view: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    """A sample's columns, which lie behind each other and are all of it."""
+    if sum(sizes) != len(view):
+        raise ValueError("sizes of its columns are damaged")
+    found, at = [], 0
+    for size in sizes:
+        found.append(view[at : at + size])
+        at += size
+    return found
+
+
 def offsets(data: Buffer, at: int, count: int, end: int) -> list[int]:
     """count + 1 of them, each of 4 bytes, which ascend, up to end."""
     table = take(data, at + 4 * (count + 1), "the table of offsets")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from ..dataset import Field
 from . import values
-from .source import Item, Lost, Reader, Row, SourceError, batch_rows, is_panic, why
+from .source import Item, Lost, Reader, Row, SourceError, agree, batch_rows, is_panic, why
 
 
 class Part(NamedTuple):
@@ -58,6 +58,27 @@ class Tables(Reader):
     types: Mapping[str, Any]
     """Of Arrow, of each column; one that has no nulls is not nullable."""
     nullable: frozenset[str] = frozenset()
+
+    def take_schemas(self, paths: Iterable[str], schema_of: Callable[[str], Any]) -> None:
+        """Columns, which all files have that can be read: one of them has to be."""
+        first, reason = "", "there are no files of data"
+        for path in paths:
+            try:
+                schema = schema_of(path)
+                kinds = values.kinds_of(schema)
+            except SourceError:
+                raise
+            except Exception as error:  # also of names that are no text
+                reason = f"cannot read '{path}': {why(error)}"
+                continue
+            if first:
+                agree(self.kinds, kinds, first, path)
+            else:
+                first, self.kinds = path, kinds
+                self.types = dict(zip(schema.names, schema.types, strict=True))
+            self.nullable |= {field.name for field in schema if field.nullable}
+        if not first:
+            raise SourceError(reason)
 
     def parts(self) -> Iterator[Part]:
         """What there is, in order."""
