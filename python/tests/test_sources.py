@@ -160,6 +160,19 @@ class Detect(Case):
             detect([str(top / "a.bin"), str(top / "b.bin")])
 
 
+class Cut(unittest.TestCase):
+    """A sample of MDS or LitData is its columns, and nothing else."""
+
+    def test_sizes(self):
+        from stele.sources import shards
+
+        view = memoryview(b"abcde")
+        self.assertEqual([bytes(part) for part in shards.cut(view, [2, 0, 3])], [b"ab", b"", b"cde"])
+        for sizes in ([2, 2], [2, 4], []):
+            with self.assertRaisesRegex(ValueError, "sizes of its columns are damaged"):
+                shards.cut(view, sizes)
+
+
 class Command(Case):
     def test_summary(self):
         status, out, err = self.command(self.mds(), self.target + "@first")
