@@ -27,6 +27,7 @@
 #define OWN_RUN_DIR "set STELE_RUN_DIR to a directory of your own"
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
 #define LEAVE_OUT   "use --on-error=skip to leave such files out"
+#define WHEN_QUIET  "run it again once nobody writes there"
 #define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
 #define FREE_BEHIND                                                          \
 	"free space behind the device: in its pool, or where the file of a loop device is"
@@ -81,6 +82,7 @@ static const struct {
 	 "if the image shall stay, erase that with 'wipefs -a' (of a file with its --force), then "
 	 "run 'stele repair'"},
 	{-EEXIST, NULL, "as well as a file", NULL},
+	{-EEXIST, " build append ", "changed while it was read", WHEN_QUIET},
 	{-EEXIST, " webdataset ", "has the key '",
 	 "members of one sample have to follow each other: 'tar --sort=name' puts them so"},
 	{-EEXIST, " build append ", "has the key '", "keys are unique: rename one of the two"},
@@ -275,7 +277,7 @@ static const struct {
 	{-ENOTUNIQ, NULL, NULL,
 	 "'stele repair' shows each version, and keeps the one you choose"},
 	{-ETXTBSY, " build append ", NULL, LEAVE_OUT},
-	{-ETXTBSY, " from ", NULL, "run it again once nobody writes there"},
+	{-ETXTBSY, " from ", NULL, WHEN_QUIET},
 	{-ETIMEDOUT, NULL, NULL, "use --timeout=SECONDS to wait longer"},
 	{-EMEDIUMTYPE, NULL, "a partition table", "'lsblk' lists the partitions of a disk"},
 	{-EMEDIUMTYPE, NULL, NULL, "'stele build' makes an image"},

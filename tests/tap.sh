@@ -44,6 +44,13 @@ bail() {
 	exit 255
 }
 
+# A check whose name is mistyped checks nothing. (Bash runs this in a subshell, so that the test
+# goes on, and its plan fails.)
+command_not_found_handle() {
+	printf 'not ok - no such command: %s\n' "$1"
+	return 127
+}
+
 # must CMD...: a step that the test stands on
 must() { "$@" >&2 || bail "$* (status $?)"; }
 

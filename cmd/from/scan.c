@@ -110,8 +110,9 @@ int from_changed(struct from_scan *scan, const char *name)
 static void place_text(const struct from_shard *shard, uint64_t offset, char *text,
 		       size_t size)
 {
-	snprintf(text, size, "'%s' at byte %" PRIu64 "%s", shard->name, offset,
-		 shard->compression ? ", decompressed" : "");
+	snprintf(text, size, "'%s' at byte %" PRIu64 "%s%s", shard->name, offset,
+		 shard->compression ? ", decompressed" : "",
+		 shard->torn ? ", which changed while it was read" : "");
 }
 
 int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ...)

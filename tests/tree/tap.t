@@ -37,6 +37,8 @@ script 'ok good true' done_testing
 is_verdict green "sh: what holds"
 script 'ok good true' 'ok bad false' done_testing
 is_verdict red "sh: a check that fails"
+script 'ok good true' 'lik a b' done_testing
+is_verdict red "sh: a check that there is not"
 script 'is 1 2 bad' done_testing
 is_verdict red "sh: another number"
 script 'ok good true'
