@@ -18,7 +18,8 @@
 #include "lib/image/key_list.h"
 #include "lib/segment/segment_copy.h"
 
-#define NAME_SIZE 256 /* of a sample in a message; keys may be longer */
+#define NAME_SIZE  256 /* of a sample in a message; keys may be longer */
+#define USERS_SIZE 512 /* of names of snapshots in a message */
 
 /* But for their places: is one descriptor what the other one is? */
 static bool same_descriptor(const struct stele_segment *a,
@@ -43,22 +44,53 @@ static bool same_descriptor(const struct stele_segment *a,
 	return true;
 }
 
+static const struct stele_txn_ref *find_ref(const struct stele_txn_snapshot *snapshot,
+					    uint64_t id)
+{
+	for (uint32_t i = 0; i < snapshot->info.ref_count; i++)
+		if (snapshot->refs[i].segment_id == id)
+			return &snapshot->refs[i];
+	return NULL;
+}
+
+/* "'v1', 'v2' (deleted)": the target's snapshots that use a segment, if there is room. */
+static void name_users(const struct stele_txn *txn, uint64_t id, char text[USERS_SIZE])
+{
+	const uint32_t count = txn->snapshot_count + txn->deleted_count;
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < count; i++) {
+		const char *name = txn->snapshots[i].info.name;
+
+		if (!find_ref(&txn->snapshots[i], id))
+			continue;
+		if (at + strlen(name) + sizeof(", '' (deleted), ...") > USERS_SIZE) {
+			memcpy(text + at, ", ...", sizeof(", ..."));
+			return;
+		}
+		at += (size_t)sprintf(text + at, "%s'%s'%s", at ? ", " : "", name,
+				      i < txn->snapshot_count ? "" : " (deleted)");
+	}
+}
+
 /* The target has a segment of this id. Is it this one? */
 static int check_present(struct stele_copier *c,
 			 const struct stele_segment *segment,
 			 const struct stele_catalog_segment *where)
 {
+	const uint64_t id = segment->descriptor.id;
 	struct stele_segment there;
+	char users[USERS_SIZE];
 	int ret = stele_segment_load_bare(c->txn->image, where, &there);
 
 	if (ret < 0)
 		return ret;
 	if (!same_descriptor(segment, &there)) {
+		name_users(c->txn, id, users);
 		stele_log_error(&c->txn->image->log,
-				"the target has another segment of the id %" PRIx64
-				": delete the snapshots that use it, and free "
-				"it with gc",
-				segment->descriptor.id);
+				"the target has another segment of the id %" PRIx64 ": delete "
+				"those that use it (%s), and free it with gc", id, users);
 		ret = -EEXIST;
 	}
 	stele_segment_release(&there);
@@ -99,15 +131,6 @@ static int check_left(struct stele_copier *c, const struct stele_segment *segmen
 }
 
 /* ---- deleted in all snapshots ---------------------------------------------- */
-
-static const struct stele_txn_ref *find_ref(const struct stele_txn_snapshot *snapshot,
-					    uint64_t id)
-{
-	for (uint32_t i = 0; i < snapshot->info.ref_count; i++)
-		if (snapshot->refs[i].segment_id == id)
-			return &snapshot->refs[i];
-	return NULL;
-}
 
 /* What of *all is deleted there, too; of the first one, all that is. */
 static int narrow(const struct stele_copier *c, const struct stele_txn_ref *ref,
@@ -182,17 +205,18 @@ static int refuse_damaged(const struct stele_copier *c, const struct stele_segme
 			  uint64_t number)
 {
 	struct stele_key_list keys = {0};
-	char what[NAME_SIZE];
+	char what[NAME_SIZE], users[USERS_SIZE];
 
 	snprintf(what, sizeof(what), "sample #%" PRIu64, number);
 	if (!stele_key_list_load(c->image, segment, &number, 1, &keys) && keys.count)
 		snprintf(what, sizeof(what), "sample '%.*s'", (int)keys.entries[0].key_size,
 			 keys.entries[0].key);
 	stele_key_list_release(&keys);
+	name_users(c->txn, segment->descriptor.id, users);
 	stele_log_error(&c->txn->image->log,
 			"%s is damaged on the target, whose snapshots have it deleted: delete "
-			"those that use segment %" PRIx64 ", free it with gc, and copy again",
-			what, segment->descriptor.id);
+			"those that use its segment (%s), free it with gc, and copy again",
+			what, users);
 	return -EBADMSG;
 }
 

@@ -30,15 +30,15 @@ copied() {
 	is "" "$(stele diff "$tmp/q@$1" "$tmp/t@$1" 2>&1)" "$2: the same"
 }
 
-# refused NAME KEY WORDS: that sample is damaged
+# refused NAME KEY WORDS USERS: that sample is damaged; these of the target use its segment
 refused() {
 	run stele copy -n "$tmp/q@$1" "$tmp/t"
 	is 3 "$status" "$3: a dry run is refused"
 	run stele copy "$tmp/q@$1" "$tmp/t"
 	is 3 "$status" "$3: the copy is refused"
-	ok "$3: by the sample's name" grep -q "sample '$2' is damaged on the target, whose \
-snapshots have it deleted: delete those that use segment .*, free it with gc, and copy again" \
-		<<<"$err" || diag "$err"
+	ok "$3: by the sample's name" grep -qF "sample '$2' is damaged on the target, whose \
+snapshots have it deleted: delete those that use its segment ($4), free it with gc, and copy \
+again" <<<"$err" || diag "$err"
 	ok "$3: it is not there" not grep -qx "$1" <<<"$(stele snapshot list --json "$tmp/t" |
 		jq -r .name)"
 }
@@ -51,11 +51,11 @@ for key in f1 f2 large; do
 	rm "$tmp/t"
 	must stele copy -q "$tmp/q@least" "$tmp/t"
 	flip "$tmp/t" "$tmp/s/$key"
-	refused all $key "$key"
+	refused all $key "$key" "'least'"
 	if [ $key = f1 ]; then
 		copied less "$key, deleted there, too"
 	else
-		refused less $key "$key, with less"
+		refused less $key "$key, with less" "'least'"
 	fi
 done
 
@@ -63,6 +63,7 @@ done
 must stele snapshot delete -f "$tmp/t@least"
 run stele copy "$tmp/q@all" "$tmp/t"
 is 3 "$status" "deleted, and to be undeleted: refused"
+ok "deleted: which is said" grep -qF "segment ('least' (deleted))" <<<"$err" || diag "$err"
 must stele gc --apply -f "$tmp/t"
 run stele copy "$tmp/q@all" "$tmp/t"
 is "0 " "$status $err" "then freed: copied"
@@ -80,6 +81,6 @@ rm "$tmp/t"
 must stele copy -q "$tmp/q@least" "$tmp/t"
 must stele copy -q "$tmp/q@less" "$tmp/t"
 flip "$tmp/t" "$tmp/s/f1"
-refused all f1 "what neither of two has"
+refused all f1 "what neither of two has" "'least', 'less'"
 
 done_testing
