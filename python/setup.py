@@ -82,6 +82,7 @@ extension = Extension(
 
 setup(
     version=version(),
+    license="Apache-2.0",
     ext_modules=[extension],
     cmdclass={"build_ext": Build},
     # Distributions have the command itself under this name.
