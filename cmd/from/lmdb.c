@@ -29,6 +29,9 @@
 #define META_OFFSET 16u /* of the header of a page */
 #define META_MAGIC  0xbeefc0deu
 #define META_FLAG   8u
+#define META_COUNT  2u /* of pages, which transactions write by turns */
+#define META_SIZE   (META_OFFSET + 136u)
+#define META_TXNID  (META_OFFSET + 128u) /* of the transaction that wrote it */
 #define DATABASE_SIZE 48u /* of a value that is a named database */
 
 struct lmdb {
@@ -41,6 +44,8 @@ struct lmdb {
 	unsigned int flags;   /* of it */
 	const uint8_t *map;   /* NULL: not known yet */
 	uint64_t left;	      /* entries */
+	MDB_envinfo info;
+	MDB_stat stat; /* info and stat: as of the snapshot */
 	MDB_val key, value;
 };
 
@@ -225,25 +230,31 @@ static int open_environment(struct lmdb *lmdb, const char *path)
 	return ret;
 }
 
+static int begin(struct lmdb *lmdb)
+{
+	int ret = liblmdb.mdb_txn_begin(lmdb->env, NULL, MDB_RDONLY, &lmdb->txn);
+
+	if (!ret)
+		ret = liblmdb.mdb_env_info(lmdb->env, &lmdb->info);
+	return ret ? ret : liblmdb.mdb_env_stat(lmdb->env, &lmdb->stat);
+}
+
 /* Whole pages that the file lacks would be found by signal only. */
-static int check_size(struct from_scan *scan, struct lmdb *lmdb)
+static int check_size(struct from_scan *scan, const struct lmdb *lmdb)
 {
 	struct from_shard *shard = &scan->from->shards[scan->index];
+	const size_t last = lmdb->info.me_last_pgno;
 	struct stat st;
-	MDB_envinfo info;
-	MDB_stat stat;
 
-	liblmdb.mdb_env_info(lmdb->env, &info);
-	liblmdb.mdb_env_stat(lmdb->env, &stat);
 	if (fstat(scan->input.fd, &st) < 0)
 		return from_cannot_read(scan, -errno);
 	from_shard_seen(shard, &st); /* again, as of the snapshot */
 	if (shard->size > PLACE_OFFSET_MAX)
 		return from_cannot_read(scan, -EFBIG);
-	if (info.me_last_pgno < shard->size / stat.ms_psize)
+	if (last < shard->size / lmdb->stat.ms_psize)
 		return 1;
 	return from_damaged(scan, shard->size, "cut short: the environment has %zu pages of "
-			    "%u bytes", info.me_last_pgno + 1, stat.ms_psize);
+			    "%u bytes", last + 1, lmdb->stat.ms_psize);
 }
 
 static int open_cursor(struct lmdb *lmdb)
@@ -275,15 +286,38 @@ void lmdb_release(struct lmdb *lmdb)
 	free(lmdb);
 }
 
-/* The pages of a snapshot are taken again by the third transaction after it. */
-bool lmdb_holds(const struct lmdb *lmdb)
+/* Of the last transaction, by the file: in the map a page may be gone, which is a signal. */
+static bool find_newest(const struct lmdb *lmdb, int fd, uint64_t *newest)
 {
-	MDB_envinfo info;
+	uint8_t meta[META_SIZE];
 
-	if (lmdb->locks || !lmdb->txn)
+	*newest = 0;
+	for (unsigned int i = 0; i < META_COUNT; i++) {
+		const off_t offset = (off_t)i * lmdb->stat.ms_psize;
+		uint64_t id;
+
+		if (pread(fd, meta, sizeof(meta), offset) != (ssize_t)sizeof(meta) ||
+		    !detect(meta, sizeof(meta)))
+			return false;
+		memcpy(&id, meta + META_TXNID, sizeof(id)); /* in this machine's order */
+		*newest = id > *newest ? id : *newest;
+	}
+	return true;
+}
+
+/*
+ * Where no lock file tells of the snapshot, its pages are taken again by the third transaction
+ * after it. A file of fewer ones is another.
+ */
+bool lmdb_holds(const struct lmdb *lmdb, int fd)
+{
+	uint64_t id, newest;
+
+	if (!lmdb->txn)
 		return true;
-	liblmdb.mdb_env_info(lmdb->env, &info);
-	return info.me_last_txnid <= liblmdb.mdb_txn_id(lmdb->txn) + 1;
+	id = liblmdb.mdb_txn_id(lmdb->txn);
+	return find_newest(lmdb, fd, &newest) && newest >= id &&
+	       (lmdb->locks || newest <= id + 1);
 }
 
 /* ---- entries ------------------------------------------------------------------ */
@@ -386,23 +420,31 @@ static int take_entries(struct from_scan *scan, struct lmdb *lmdb)
 
 /* ---- shards ------------------------------------------------------------------- */
 
-static int scan_with(struct from_scan *scan, struct lmdb *lmdb)
+static int scan_snapshot(struct from_scan *scan, struct lmdb *lmdb)
 {
-	struct sigaction before[SIGNALS];
-	int error = scan->shard->size ? open_environment(lmdb, scan->shard->path) : MDB_INVALID;
+	int error = guarded(lmdb, begin);
 	int ret;
 
-	if (!error)
-		error = liblmdb.mdb_txn_begin(lmdb->env, NULL, MDB_RDONLY, &lmdb->txn);
 	if (error)
 		return failed(scan, 0, error);
 	ret = check_size(scan, lmdb);
 	if (ret <= 0)
 		return ret;
 	lmdb->database = scan->from->opts.database;
-	catch_signals(before);
 	error = guarded(lmdb, open_cursor);
-	ret = error ? failed(scan, 0, error) : take_entries(scan, lmdb);
+	return error ? failed(scan, 0, error) : take_entries(scan, lmdb);
+}
+
+static int scan_with(struct from_scan *scan, struct lmdb *lmdb)
+{
+	struct sigaction before[SIGNALS];
+	int error = scan->shard->size ? open_environment(lmdb, scan->shard->path) : MDB_INVALID;
+	int ret;
+
+	if (error)
+		return failed(scan, 0, error);
+	catch_signals(before);
+	ret = scan_snapshot(scan, lmdb);
 	restore_signals(before);
 	if (lmdb->cursor)
 		liblmdb.mdb_cursor_close(lmdb->cursor);

@@ -15,8 +15,8 @@ struct lmdb;
 char *lmdb_data_file(const char *directory);
 /* NULL is fine. */
 void lmdb_release(struct lmdb *lmdb);
-/* Is what was read from its data file still what the snapshot has? Of any thread. */
-bool lmdb_holds(const struct lmdb *lmdb);
+/* Is what was read from fd, its data file, still what the snapshot has? Of any thread. */
+bool lmdb_holds(const struct lmdb *lmdb, int fd);
 #else
 static inline char *lmdb_data_file(const char *directory)
 {
@@ -29,9 +29,10 @@ static inline void lmdb_release(struct lmdb *lmdb)
 	(void)lmdb;
 }
 
-static inline bool lmdb_holds(const struct lmdb *lmdb)
+static inline bool lmdb_holds(const struct lmdb *lmdb, int fd)
 {
 	(void)lmdb;
+	(void)fd;
 	return true;
 }
 #endif

@@ -301,7 +301,7 @@ void from_shard_seen(struct from_shard *shard, const struct stat *st)
 bool from_shard_holds(const struct from_shard *shard, int fd)
 {
 	if (shard->lmdb)
-		return version_may_hold(&shard->version, fd) && lmdb_holds(shard->lmdb);
+		return version_may_hold(&shard->version, fd) && lmdb_holds(shard->lmdb, fd);
 	return !shard->watched || version_holds(&shard->version, fd);
 }
 

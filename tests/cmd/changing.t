@@ -190,13 +190,14 @@ ok "skip: and says why" grep -q "twice: 's.tgz' .*, which changed while it was r
 	diag "$err"
 ok "skip: and what to do" grep -q "hint: run it again once nobody writes there" <<<"$err"
 
-# ---- an environment of LMDB, which is overwritten by a smaller one ----
+# ---- an environment of LMDB, which is overwritten by another one, or cut off ----
 
-# replaced WORDS
+# replaced WORDS FILE: by that file
 replaced() {
 	local -x HALT_FILE=$image
 	halted 16 --on-error=skip env
-	cat smaller/data.mdb >env/data.mdb
+	[ "$2" = larger/data.mdb ] || : >env/data.mdb
+	cat "$2" 1<>env/data.mdb
 	resumed
 	is 0 "$status" "$1: a build that leaves out" || diag "$err"
 	rm -rf out
@@ -206,16 +207,20 @@ replaced() {
 	ok "$1: not all of them" test "$kept" -gt 0 -a "$kept" -lt 100 || diag "$kept"
 }
 if [ -x "$BUILD/tests/cmd/lmdb-writer" ]; then
+	mkdir smaller larger
+	must "$BUILD/tests/cmd/lmdb-writer" smaller 10 30000 4
+	must "$BUILD/tests/cmd/lmdb-writer" larger 400 30000 1
 	for words in "a lock file" "no lock file"; do
-		rm -rf env smaller
-		mkdir env smaller
-		must "$BUILD/tests/cmd/lmdb-writer" env 100 30000 1
-		must "$BUILD/tests/cmd/lmdb-writer" smaller 10 30000 2
-		[ "$words" = "a lock file" ] || rm env/lock.mdb
-		replaced "$words"
+		for file in smaller/data.mdb larger/data.mdb /dev/null; do
+			rm -rf env
+			mkdir env
+			must "$BUILD/tests/cmd/lmdb-writer" env 100 30000 3
+			[ "$words" = "a lock file" ] || rm env/lock.mdb
+			replaced "$words, $file" "$file"
+		done
 	done
 else
-	skip_block 6 "needs LMDB"
+	skip_block 18 "needs LMDB"
 fi
 
 done_testing
