@@ -44,12 +44,13 @@ def _slices(batch: Any) -> Iterator[Any]:
         yield batch.slice(first, step)
 
 
-def _largest(array: Any) -> int:
-    """The largest absolute value of integers; 0: there are none."""
-    if pyarrow.types.is_boolean(array.type):
-        return 1
+def _widened(seen: values.Span, array: Any) -> values.Span:
+    """With the nulls of integers, and the least and the largest of them."""
+    nulls = seen.nulls + array.null_count
+    if len(array) == array.null_count or pyarrow.types.is_boolean(array.type):
+        return seen._replace(nulls=nulls)
     found = pyarrow.compute.min_max(values._ints(array)).as_py()
-    return max((abs(v) for v in found.values() if v is not None), default=0)
+    return values.Span(nulls, min(seen.least, found["min"]), max(seen.largest, found["max"]))
 
 
 class Tables(Reader):
@@ -94,17 +95,15 @@ class Tables(Reader):
         ]  # fmt: skip
         return values.adapt(found, self.scan(wanted)) if wanted else found
 
-    def scan(self, names: list[str]) -> dict[str, tuple[int, int]]:
-        """Of columns of integers: how many are null, and the largest. Damage shows later."""
-        found = dict.fromkeys(names, (0, 0))
+    def scan(self, names: list[str]) -> dict[str, values.Span]:
+        """Of columns of integers. Damage shows later."""
+        found = dict.fromkeys(names, values.Span())
         for part in self.parts():
             try:
                 for batch in part.read(names):
                     for name in set(names) & set(batch.schema.names):
                         array = values._storage(batch.column(name))
-                        nulls, largest = found[name]
-                        nulls += array.null_count
-                        found[name] = nulls, max(largest, _largest(array))
+                        found[name] = _widened(found[name], array)
             except SourceError:
                 raise
             except BaseException as error:

@@ -7,7 +7,7 @@ import base64
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pyarrow
@@ -310,18 +310,26 @@ def converter(field: Field) -> Convert:
     }[field.type]
 
 
-def adapt(kinds: Mapping[str, Field], scans: Mapping[str, tuple[int, int]]) -> dict[str, Field]:
-    """Types that hold all values: of integers, how many are null, and the largest one."""
+class Span(NamedTuple):
+    """Of a column of integers: how many are null, the others and 0 are from ... to."""
+
+    nulls: int = 0
+    least: int = 0
+    largest: int = 0
+
+
+def adapt(kinds: Mapping[str, Field], scans: Mapping[str, Span]) -> dict[str, Field]:
+    """Types that hold all values of columns of integers."""
     found = dict(kinds)
-    for name, (nulls, largest) in scans.items():
-        if nulls and largest > 1 << 53:
+    for name, span in scans.items():
+        if span.nulls and max(span.largest, -span.least) > 1 << 53:
             raise SourceError(
-                f"column '{name}' has {nulls:,} nulls, and integers beyond 2^53, which no float "
-                "holds",
+                f"column '{name}' has {span.nulls:,} nulls, and integers beyond 2^53, which no "
+                "float holds",
                 LEAVE,
             )
-        if nulls:
+        if span.nulls:
             found[name] = found[name]._replace(type="float")
-        elif largest >= 1 << 63:
+        elif span.largest >= 1 << 63:
             found[name] = Field(name, "tensor", (), "uint64", ())
     return found

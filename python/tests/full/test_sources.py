@@ -39,7 +39,7 @@ def columns(rows=ROWS):
     table = {
         "i8": (pyarrow.array([n % 100 - 50 for n in numbers], "int8"), int, [n % 100 - 50 for n in numbers]),
         "u32": (pyarrow.array(numbers, "uint32"), int, numbers),
-        "i64": (pyarrow.array([n - 2**62 for n in numbers], "int64"), int, [n - 2**62 for n in numbers]),
+        "i64": (pyarrow.array([n - 2**63 for n in numbers], "int64"), int, [n - 2**63 for n in numbers]),
         "u64": (pyarrow.array([2**64 - 1 - n for n in numbers], "uint64"),
                 stele.tensor("uint64", ()), [2**64 - 1 - n for n in numbers]),
         "small64": (pyarrow.array(numbers, "uint64"), int, numbers),
