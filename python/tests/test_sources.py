@@ -237,6 +237,14 @@ class Command(Case):
             err, r"\Astele.sources: cannot read '.*00002.mds': it has [0-9,]+ bytes, and not [0-9,]+\n"
             "hint: --on-error=skip leaves out what cannot be read\n\\Z",
         )  # fmt: skip
+        for path in top.glob("*.mds"):
+            path.write_bytes(path.read_bytes()[:20])
+        status, out, err = self.command("--on-error=skip", top, self.target)
+        self.assertEqual((status, out), (1, ""))
+        self.assertRegex(
+            err, r"\Astele.sources: nothing of the source can be read: '.*00000.mds': it has .*, "
+            r"and 2 parts more\n\Z",
+        )  # fmt: skip
         self.assertEqual(list(self.directory.iterdir()), [top])
 
     def test_missing(self):

@@ -205,6 +205,14 @@ class _Build:
         if len(self.lost) < _LOST:
             self.lost.append(lost)
 
+    def nothing(self) -> SourceError:
+        """There are no samples, or none that can be read."""
+        if not self.lost:
+            return SourceError("there are no samples in the source")
+        first = self.lost[0]
+        more = f", and {self.parts - 1:,} parts more" if self.parts > 1 else ""
+        return SourceError(f"nothing of the source can be read: {first.place}: {first.reason}{more}")
+
     def run(self, writer: Writer, fields: Mapping[str, Field]) -> None:
         field = self.key is not None and self.key in fields
         for item in self.source.rows(fields, self.key):
@@ -267,7 +275,7 @@ def build(
             writer._total = opened.total
             work.run(writer, fields)
             if not writer._samples:
-                raise SourceError("there are no samples in the source")
+                raise work.nothing()
             snapshot = writer.commit()
     finally:
         opened.close()
