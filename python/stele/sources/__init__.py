@@ -25,6 +25,8 @@ int holds are tensors without dimensions. Names of classes stay (ClassLabel). De
 so are, as JSON, structs, maps and other lists. In the place of a null is '' or b'', nan, or for a
 class -1; where integers have nulls, they become float.
 
+Fields have the names of their columns; what is no letter or digit of ASCII, '.' or '-' becomes '_'.
+
 Keys are the column `key`, or else FILE/NUMBER with ten digits, as of `stele build`: files by their
 names below the directory, splits of Hugging Face and datasets of Lance by theirs.
 
@@ -53,6 +55,7 @@ from .source import Lost, Reader, Row, SourceError, describe
 __all__ = ["Lost", "Report", "SourceError", "build"]
 
 _LOST = 1000  # of them are listed
+_SOME = "--columns=A,B takes only the columns that are named"
 Path = str | os.PathLike[str]
 
 
@@ -130,6 +133,23 @@ def _choose(source: Reader, key: str | None, columns: Sequence[str] | None) -> t
     return names, key
 
 
+def _field_names(columns: Sequence[str]) -> dict[str, str]:
+    """Of each column that of its field, as of `stele build`: other bytes become '_'."""
+    found: dict[str, str] = {}
+    for column in columns:
+        name = "".join(
+            chr(byte) if byte < 128 and chr(byte).isalnum() or at and byte in b".-" else "_"
+            for at, byte in enumerate(column.encode())
+        )
+        for other, taken in found.items():
+            if name == taken:
+                raise SourceError(
+                    f"columns '{other}' and '{column}' would both be the field '{name}'", _SOME
+                )
+        found[column] = name
+    return found
+
+
 def _fitting(mine: Field, theirs: Field) -> bool:
     """Can values of a column be those of a field that is there?"""
     if mine == theirs or mine.type == "int" and (mine.type, theirs.type) == ("int", "float"):
@@ -172,8 +192,7 @@ def _declare(writer: Writer, fields: dict[str, Field]) -> None:
         for field in fields.values():
             if f"'{field.name}'" in str(error):
                 raise SourceError(
-                    f"column '{field.name}' cannot be a field: {error}",
-                    "--columns=A,B takes only the columns that are named",
+                    f"column '{field.name}' cannot be a field: {error}", _SOME
                 ) from None
         raise
 
@@ -189,8 +208,10 @@ def _key(row: Row, key: str | None, column: Any) -> str | bytes:
 class _Build:
     """Rows on their way into a Writer."""
 
-    def __init__(self, source: Reader, key: str | None, skip: bool) -> None:
+    def __init__(self, source: Reader, columns: Sequence[str], key: str | None, skip: bool) -> None:
         self.source, self.key, self.skip = source, key, skip
+        self.names = _field_names(columns)
+        self.renamed = any(column != name for column, name in self.names.items())
         self.lost: list[Lost] = []
         self.parts = self.samples = 0
 
@@ -213,6 +234,18 @@ class _Build:
         more = f", and {self.parts - 1:,} parts more" if self.parts > 1 else ""
         return SourceError(f"nothing of the source can be read: {first.place}: {first.reason}{more}")
 
+    def fields(self, writer: Writer) -> dict[str, Field]:
+        """What columns become, by their names, which the writer takes."""
+        base = writer.fields
+        known = {c: base[name] for c, name in self.names.items() if name in base} if base else {}
+        found = self.source.fields([*self.names], known)
+        named = {name: found[c]._replace(name=name) for c, name in self.names.items()}
+        if base is not None:
+            named = _as_base(named, base)
+        else:
+            _declare(writer, named)
+        return {c: named[name] for c, name in self.names.items()}
+
     def run(self, writer: Writer, fields: Mapping[str, Field]) -> None:
         field = self.key is not None and self.key in fields
         for item in self.source.rows(fields, self.key):
@@ -224,6 +257,8 @@ class _Build:
             if self.key is not None:
                 column = row[self.key] if field else row.pop(self.key)
             key = _key(item, self.key, column)
+            if self.renamed:
+                row = {name: row[c] for c, name in self.names.items()}
             try:
                 writer.put(key, row)
             except (TypeError, ValueError, OverflowError) as error:
@@ -264,14 +299,9 @@ def build(
     opened = _open(source, format)
     try:
         names, key = _choose(opened, key, columns)
-        work = _Build(opened, key, on_error == "skip")
+        work = _Build(opened, names, key, on_error == "skip")
         with Writer(target, None, progress=progress, **options) as writer:
-            base = writer.fields
-            fields = opened.fields(names, base or {})
-            if base is not None:
-                fields = _as_base(fields, base)
-            else:
-                _declare(writer, fields)
+            fields = work.fields(writer)
             writer._total = opened.total
             work.run(writer, fields)
             if not writer._samples:

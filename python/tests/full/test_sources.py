@@ -277,9 +277,17 @@ class Parquet(Case):
             self.assertIn("--columns", self.refuses(path, "column 'big' has 1 nulls, and integers beyond"))
         path = self.write(pyarrow.table({"big": [2**60, 1]}))
         self.build(path)
-        path = self.write(pyarrow.table({"a b": [1], "c": [1]}))
-        self.assertIn("--columns", self.refuses(path, "column 'a b' cannot be a field"))
+        path = self.write(pyarrow.table({"a" * 64: [1], "c": [1]}))
+        self.assertIn("--columns", self.refuses(path, "column 'a*' cannot be a field"))
         self.build(path, columns=["c"])
+        path = self.write(pyarrow.table({"a b": [1], "é": [2], ".x-y": [3], "c": [4], "a_b": [5]}))
+        self.assertIn("--columns", self.refuses(path, "columns 'a b' and 'a_b' would both be the field 'a_b'"))
+        wanted = ["a b", "é", ".x-y", "c"]
+        for options in {"key": "a b"}, {"key": "a b", "append": True, "update": True}:
+            self.build(path, columns=wanted, **options)
+            with stele.open(self.target) as ds:
+                self.assertEqual([*ds.fields], ["a_b", "__", "_x-y", "c"])
+                self.assertEqual([[ds["1"][name] for name in ds.fields], len(ds)], [[1, 2, 3, 4], 1])
         path = self.write(pyarrow.table({"l": pyarrow.array([[1, None]], pyarrow.list_(pyarrow.int64()))}))
         self.refuses(path, "column 'l' has nulls among the numbers")
         path = self.write(pyarrow.table({"c": pyarrow.array([], "int8")}))
