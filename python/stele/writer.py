@@ -16,7 +16,7 @@ from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
 from .options import Layout, encode, known, text_or_none
-from .progress import Listener, Progress, Watch, once
+from .progress import FORCE, Listener, Progress, Watch, once
 from .reports import Snapshot
 from .schema import Schema, columns, fields_of, guess
 
@@ -100,9 +100,9 @@ class Writer(_stele.Writer):
         if newest is None:
             snapshot = snapshot or "v1"
         elif not snapshot:
-            raise ValueError(
-                f"'{path}' is an image: name the new snapshot, PATH@NAME, or give force=True"
-            )
+            unnamed = ValueError(f"'{path}' is an image: name the new snapshot, PATH@NAME")
+            unnamed.add_note(FORCE)
+            raise unnamed
         elif names and snapshot in names:
             taken = ExistsError(EEXIST, f"'{path}' has a snapshot '{snapshot}' already")
             taken.add_note("choose another name")

@@ -198,6 +198,8 @@ class Command(Case):
             ((top, self.target, "--key=box"), 2, "column 'box' cannot be keys: it is int16\\[2\\], .*\n"),
             ((self.directory / "no", self.target), 1, "there is no '.*/no'\n"),
             ((self.directory / "no*", self.target), 1, "no file matches '.*/no\\*'\n"),
+            ((self.target, top), 1, "there is no '.*'\nhint: the source comes first, then the target\n"),
+            (("s3://a/b", self.target), 1, "'s3://a/b' is no file or directory\nhint: copy what is .* first\n"),
             ((top, self.target, "--append"), 1, ".*image.stele.*\n"),
             ((top, self.directory / "no/image"), 1, "cannot create '.*/no/image': no directory .*\n"),
             ((top, self.target + "@a b"), 2, ".*name.*\n"),
@@ -215,6 +217,13 @@ class Command(Case):
     def test_exists(self):
         top = self.mds()
         self.command(top, self.target)
+        force = "hint: --force overwrites what the target holds\n"
+        named = f"stele.sources: '{self.target}' is an image: name the new snapshot, PATH@NAME\n"
+        self.assertEqual(self.command(top, self.target), (2, "", named + force))
+        status, _, err = self.command(top, self.target + "@v2")
+        self.assertRegex(err, "is there already\nhint: --update takes the place of samples with the same keys\n\\Z")
+        self.assertEqual(status, 1)
+        self.assertEqual(self.command("-q", "--update", top, self.target + "@v2"), (0, "", ""))
         text = self.directory / "text"
         text.write_bytes(b"text" * 3000)
         got = self.command(top, text)

@@ -44,8 +44,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..dataset import Field, Target
-from ..errors import Error
+from ..dataset import Field, Target, split
+from ..errors import Error, ExistsError
 from ..progress import Watch
 from ..reports import Snapshot
 from ..writer import Writer
@@ -54,6 +54,7 @@ from .source import Lost, Reader, Row, SourceError, describe
 
 __all__ = ["Lost", "Report", "SourceError", "build"]
 
+UPDATE = "update=True takes the place of samples with the same keys"
 _LOST = 1000  # of them are listed
 _SOME = "--columns=A,B takes only the columns that are named"
 Path = str | os.PathLike[str]
@@ -81,6 +82,8 @@ def _paths(source: Path | Iterable[Path]) -> list[str]:
     found: list[str] = []
     for name in names:
         matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
+        if not matches and "://" in name:
+            raise SourceError(f"'{name}' is no file or directory", "copy what is elsewhere first")
         if not matches:
             what = "no file matches" if glob.has_magic(name) else "there is no"
             raise SourceError(f"{what} '{name}'")
@@ -90,12 +93,18 @@ def _paths(source: Path | Iterable[Path]) -> list[str]:
     return found
 
 
-def _open(source: Path | Iterable[Path], format: str | None) -> Reader:
+def _is_source(path: str) -> bool:
+    try:
+        return bool(detect([path]))
+    except SourceError:
+        return False
+
+
+def _open(paths: Sequence[str], format: str | None) -> Reader:
     if format is not None and format not in FORMATS:
         raise SourceError(
             f"format is one of {', '.join(FORMATS)}, not {format!r}", usage=True
         )
-    paths = _paths(source)
     format = format or detect(paths)
     module, name, needs = FORMATS[format]
     try:
@@ -296,7 +305,12 @@ def build(
     if on_error not in ("fail", "skip"):
         raise SourceError(f"on_error is 'fail' or 'skip', not {on_error!r}", usage=True)
     start = time.monotonic()
-    opened = _open(source, format)
+    try:
+        opened = _open(_paths(source), format)
+    except SourceError as error:
+        if _is_source(split(os.fspath(target))[0]):
+            error.add_note("the source comes first, then the target")
+        raise
     try:
         names, key = _choose(opened, key, columns)
         work = _Build(opened, names, key, on_error == "skip")
@@ -307,6 +321,10 @@ def build(
             if not writer._samples:
                 raise work.nothing()
             snapshot = writer.commit()
+    except ExistsError as error:
+        if "is there already" in str(error):
+            error.add_note(UPDATE)
+        raise
     finally:
         opened.close()
     return Report(

@@ -13,13 +13,14 @@ from typing import Any, NoReturn
 
 from ..errors import CorruptError, ChecksumError, Error
 from ..progress import FORCE, human
-from . import Report, SourceError, build
+from . import UPDATE, Report, SourceError, build
 from .detect import FORMATS
 
 _NAME = "stele.sources"
 _FAILED, _USAGE, _DAMAGED = 1, 2, 3
 _HINTS = {
     FORCE: "--force overwrites what the target holds",
+    UPDATE: "--update takes the place of samples with the same keys",
     "choose another name": "choose another name",
 }
 
