@@ -17,7 +17,6 @@
 #include "show.h"
 #include "snapshots.h"
 #include "text.h"
-#include "tune/tune.h"
 
 #define LOOKS_MAX 10u
 
@@ -53,8 +52,7 @@ static void print_image(const struct stele_image_info *info)
 static void print_dataset(struct stele_dataset *ds, int *error)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
-	struct stele_profile profile = {.size = sizeof(profile)};
-	char text[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE], summary[160];
+	char text[TEXT_HEX_SIZE] = "", a[TEXT_SIZE], b[TEXT_SIZE];
 
 	stele_dataset_info(ds, &info);
 	printf("\n" ROW "%s, %s\n", "snapshot", info.snapshot,
@@ -78,8 +76,6 @@ static void print_dataset(struct stele_dataset *ds, int *error)
 	printf(ROW "%s, logical blocks of %u, reads of up to %s\n", "device",
 	       info.backend, info.logical_block,
 	       text_size(a, info.transfer_max));
-	if (!stele_dataset_profile(ds, &profile))
-		printf(ROW "%s\n", "profile", tune_summary(summary, &profile));
 }
 
 static json_t *json_image(const struct stele_image *image,

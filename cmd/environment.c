@@ -53,7 +53,6 @@ static const struct {
 	{"SOURCE_DATE_EPOCH", check_time},
 	{"STELE_BACKEND", check_backend},
 	{"STELE_RUN_DIR", check_directory},
-	{"STELE_STATE_DIR", check_directory},
 	{"STELE_TIMEOUT", check_timeout},
 };
 

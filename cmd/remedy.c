@@ -56,8 +56,6 @@
 #define SET_RW                                                               \
 	"unmap it, or set it writable with 'blockdev --setrw'; a loop device " \
 	"of 'losetup -r': attach it again without -r"
-#define OTHER_STATE_DIR                                                      \
-	"use --no-save, or set STELE_STATE_DIR to a directory of your own"
 #define UNDELETE                                                             \
 	"'stele snapshot undelete TARGET@NAME' brings one back: see 'stele " \
 	"snapshot list --deleted TARGET'"
@@ -120,7 +118,6 @@ static const struct {
 	 "choose another name, or first delete that snapshot with 'stele snapshot delete'"},
 	{-EEXIST, " map ", NULL,
 	 "choose another NAME, or first remove this one with 'stele unmap'"},
-	{-EEXIST, " tune ", NULL, "use --force to replace it, or --no-save to keep it"},
 	{-EBUSY, " snapshot ", "may still have readers",
 	 "use --grace=DURATION to let them finish, or --force"},
 	{-EBUSY, NULL, "unmap it", UNMAP},
@@ -190,10 +187,6 @@ static const struct {
 	{-EACCES, NULL, "set read-only", SET_RW},
 	{-EPERM, NULL, "set read-only", SET_RW},
 	{-EROFS, " build copy ", "cannot open '/dev/", SET_RW},
-	{-EACCES, " tune ", "profile", OTHER_STATE_DIR},
-	{-EROFS, " tune ", "profile", OTHER_STATE_DIR},
-	{-ENOENT, " tune ", "profile", OTHER_STATE_DIR},
-	{-ENOTDIR, " tune ", "profile", OTHER_STATE_DIR},
 	{-EACCES, NULL, "mapping '", OWN_RUN_DIR},
 	{-EACCES, " map ", "cannot publish", OWN_RUN_DIR},
 	{-ENOENT, " map ", "cannot publish", "make its directory first, or " OWN_RUN_DIR},

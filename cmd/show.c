@@ -14,7 +14,6 @@
 #include "fields.h"
 #include "json.h"
 #include "text.h"
-#include "tune/tune.h"
 
 #define CLASSES_MAX 20u /* of a field that people are shown */
 
@@ -130,7 +129,6 @@ static json_t *json_fields(struct stele_dataset *ds, uint32_t count, int *error)
 json_t *show_dataset_json(struct stele_dataset *ds, int *error)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
-	struct stele_profile profile = {.size = sizeof(profile)};
 	json_t *object = json_make();
 
 	stele_dataset_info(ds, &info);
@@ -150,9 +148,6 @@ json_t *show_dataset_json(struct stele_dataset *ds, int *error)
 	json_set_number(object, "logical_block", info.logical_block);
 	json_set_number(object, "transfer_max", info.transfer_max);
 	json_set_text(object, "backend", info.backend);
-	if (!stele_dataset_profile(ds, &profile))
-		json_set(object, "profile",
-				    tune_profile_json(&profile));
 	json_set(object, "fields",
 			    json_fields(ds, info.field_count, error));
 	return object;

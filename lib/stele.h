@@ -225,8 +225,8 @@ struct stele_open_opts {
 	stele_log_fn log;
 	void *log_user;
 	/*
-	 * NULL: $STELE_BACKEND, else the best of "uring", "threads". Only by name, or
-	 * if a profile found them better: "iopoll", "hybrid", "sqpoll", "passthrough".
+	 * NULL: $STELE_BACKEND, else the best of "uring", "threads". Only by name: "iopoll",
+	 * "hybrid", "sqpoll", "passthrough".
 	 */
 	const char *backend;
 	uint32_t verify;     /* enum stele_verify: of one-shot reads, and default for all others */
@@ -588,6 +588,6 @@ STELE_API int stele_directory_lookup(struct stele_dataset *ds, const char *path,
 #include "stele_mapping.h"  /* names of this machine */
 #include "stele_loader.h"   /* batches in a random order */
 #include "stele_query.h"    /* samples found by their fields, in SQL */
-#include "stele_tune.h"     /* profiles of devices */
+#include "stele_tune.h"     /* how deep a queue, by which backend */
 
 #endif

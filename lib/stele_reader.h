@@ -41,7 +41,7 @@ struct stele_reader_opts {
 	uint64_t arena_size; /* bytes of buffers; 0: 64 MiB, or what the
 				largest sample needs, within a limit */
 	uint32_t depth;	     /* device reads in flight, up to 4096, fixed;
-				0: adapted while reading, starting from the profile */
+				0: adapted while reading */
 	uint32_t verify;     /* enum stele_verify */
 	uint32_t check_threads; /* to compute checksums and digests, up to 64; 0:
 				   the caller, and for digests one per core */

@@ -178,7 +178,7 @@ tmp=$(mktemp -d "$TMPDIR/$(basename "$0" .t).XXXXXX") || exit 1
 cleanup rm -rf "$tmp"
 tap_log=$tmp.log # not in $tmp, which may be a source
 exec 2>>"$tap_log"
-export STELE_RUN_DIR=$tmp/run STELE_STATE_DIR=$tmp/state # never the machine's own
+export STELE_RUN_DIR=$tmp/run # never the machine's own
 
 # loop_new SIZE [SECTOR_SIZE]: sets loop (its node) and loop_file
 loop_new() {

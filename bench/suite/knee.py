@@ -40,7 +40,6 @@ FIO = 2  # seconds
 THROTTLES = (400e6, 200e6, 400e6)
 PHASE = 2.5
 DEPTHS_THROTTLED = (2, 4, 8)
-PROFILED = AUTOMATIC + ' with a profile'
 
 
 class Bench(rounds.Sliced):
@@ -165,23 +164,6 @@ def batches(bench):
     bench.run('batches', [dataclasses.replace(made, prepares=True)])
 
 
-def profiles(bench, device):
-    """The first second, with what `stele tune` found, and without."""
-    state = {'STELE_STATE_DIR': str(bench.settings.dir / 'tuned')}
-    run(bench.settings.build / 'stele', 'tune', '--quick', '--force',
-        bench.target(device, '75 KiB mix'), env={**os.environ, **state})
-    for name, block in zip(CASES, profiled(device)):
-        target = bench.target(device, name)
-
-        def made(title, more, at=target):
-            env = {**machine.clean_environment(bench.settings), **more}
-            return readers.Reader(title, lambda seed: argv(bench, at, 0, False, WARM, seed, 0),
-                                  lambda text: parse(text, 0), from_disk=False, prepares=True,
-                                  env=env)
-
-        bench.run(block, [made(AUTOMATIC, {}), made(PROFILED, state)])
-
-
 @contextlib.contextmanager
 def throttled(node):
     """Yields (what sets bytes/s, what puts a process below it): a group of blkio, version 1."""
@@ -229,30 +211,25 @@ def change(bench):
     bench.run('change', [changing(bench, node, depth) for depth in (0, *DEPTHS_THROTTLED)])
 
 
-def profiled(device):
-    return [f'profile, {device}, {name}' for name in CASES]
-
-
 def steps():
-    """In order: (blocks, the function that runs them, its arguments)."""
+    """In order: (block, the function that runs it, its arguments)."""
     listed = []
     for device in DEVICES:
-        listed += [([block_of(device, name)], case, (device, name)) for name in CASES]
-        listed += [([f'neighbour, {device}'], neighbours, (device,)),
-                   (profiled(device), profiles, (device,))]
-    return [*listed, (['batches'], batches, ()), (['change'], change, ())]
+        listed += [(block_of(device, name), case, (device, name)) for name in CASES]
+        listed.append((f'neighbour, {device}', neighbours, (device,)))
+    return [*listed, ('batches', batches, ()), ('change', change, ())]
 
 
 def run_all(bench):
-    for blocks, function, arguments in steps():
-        if not any(bench.wanted(block) for block in blocks):
+    for block, function, arguments in steps():
+        if not bench.wanted(block):
             continue
-        say(f'bench: {blocks[0]}')
+        say(f'bench: {block}')
         machine.drop_caches()  # and what others wrote is on the disk
         try:
             function(bench, *arguments)
         except Failed as error:
-            bench.log.skip(blocks[0], error)
+            bench.log.skip(block, error)
 
 
 # ---- figures ----
@@ -352,17 +329,4 @@ def other_figures(log):
                   figures.spread([p['p99_us'] / p['p50_us'] for p in log.of('batches')])))
     found += [(f'seconds to settle when a throttled loop device has {factor:g} of its rate, '
                f'knee {at} (wanted: <= 2)', seen) for factor, at, seen in change_figures(log)]
-    return [(what, seen) for what, seen in [*found, *profile_figures(log)] if seen]
-
-
-def profile_figures(log):
-    """(what, spread) of the rate in a reader's first second, with a profile by without."""
-    found = []
-    for device in DEVICES:
-        for block in profiled(device):
-            counted, _ = figures.counting_rounds(log.rounds_of(block))
-            found.append((f"{block}: rate of the first second, by that without",
-                          figures.spread(figures.ratios(log.of(block), PROFILED, AUTOMATIC,
-                                                        'bytes_per_second', counted))))
-    return found
-
+    return [(what, seen) for what, seen in found if seen]

@@ -106,10 +106,9 @@ def forget(path):
 
 
 def clean_environment(settings):
-    """Without profiles of earlier runs and settings of the user's."""
+    """Without settings of the user's."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith('STELE_')}
-    return {**kept, 'STELE_STATE_DIR': str(settings.dir / 'state'),
-            'STELE_RUN_DIR': str(settings.dir / 'run')}
+    return {**kept, 'STELE_RUN_DIR': str(settings.dir / 'run')}
 
 
 # ---- huge pages for fio ----

@@ -21,9 +21,9 @@ struct drawing {
 	struct plot_series series[PLOT_SERIES_MAX];
 	struct plot_mark marks[PLOT_SERIES_MAX];
 	char names[PLOT_SERIES_MAX][TEXT_SIZE];
-	char where[192], device[192];
-	double x[STELE_PROFILE_POINTS_MAX], y[STELE_PROFILE_POINTS_MAX];
-	uint32_t tags[STELE_PROFILE_POINTS_MAX];
+	char where[192], backend[64];
+	double x[STELE_TUNE_POINTS_MAX], y[STELE_TUNE_POINTS_MAX];
+	uint32_t tags[STELE_TUNE_POINTS_MAX];
 };
 
 /* "512.0 MiB" to "512 MiB": ticks are round. */
@@ -59,11 +59,11 @@ static void mark_knee(struct plot *plot, const struct plot_series *series, size_
 				series->x[i], series->y[i], index};
 }
 
-static void add_row(struct drawing *drawing, const struct stele_profile *profile,
+static void add_row(struct drawing *drawing, const struct stele_tuning *tuning,
 		    size_t first, size_t count)
 {
 	struct plot *plot = &drawing->plot;
-	uint32_t size = profile->points[first].size;
+	uint32_t size = tuning->points[first].size;
 	size_t index = plot->series_count++;
 
 	if (size)
@@ -73,23 +73,23 @@ static void add_row(struct drawing *drawing, const struct stele_profile *profile
 	drawing->series[index] = (struct plot_series){
 		drawing->names[index], drawing->x + first, drawing->y + first,
 		drawing->tags + first, count};
-	mark_knee(plot, &drawing->series[index], index, stele_profile_depth(profile, size),
+	mark_knee(plot, &drawing->series[index], index, stele_tuning_depth(tuning, size),
 		  drawing->marks);
 }
 
-static void prepare(struct drawing *drawing, const struct stele_profile *profile)
+static void prepare(struct drawing *drawing, const struct tune_report *report)
 {
-	const struct stele_tune_point *points = profile->points;
+	const struct stele_tuning *tuning = &report->tuning;
+	const struct stele_tune_point *points = tuning->points;
 	char time[TEXT_SIZE];
 	size_t end;
 
 	memset(drawing, 0, sizeof(*drawing));
-	snprintf(drawing->where, sizeof(drawing->where), "on host '%s', %s", profile->host,
-		 text_time(time, profile->time));
-	snprintf(drawing->device, sizeof(drawing->device), "%s, by '%s'",
-		 *profile->device ? profile->device : "unknown device", profile->backend);
+	snprintf(drawing->where, sizeof(drawing->where), "on host '%s', %s", report->host,
+		 text_time(time, report->time));
+	snprintf(drawing->backend, sizeof(drawing->backend), "read by '%s'", tuning->backend);
 	drawing->plot = (struct plot){
-		.titles = {profile->target, drawing->where, drawing->device},
+		.titles = {report->target, drawing->where, drawing->backend},
 		.x = {"throughput", true, true, format_rate},
 		.y = {"median latency of a read", true, false, format_latency},
 		.tags = "numbers: depth",
@@ -97,8 +97,8 @@ static void prepare(struct drawing *drawing, const struct stele_profile *profile
 		.marks = drawing->marks,
 		.mark_name = "knee",
 	};
-	for (size_t i = 0; i < profile->point_count; i = end) {
-		for (end = i; end < profile->point_count &&
+	for (size_t i = 0; i < tuning->point_count; i = end) {
+		for (end = i; end < tuning->point_count &&
 			      points[end].size == points[i].size;
 		     end++) {
 			drawing->x[end] = points[end].bytes_per_second;
@@ -106,7 +106,7 @@ static void prepare(struct drawing *drawing, const struct stele_profile *profile
 			drawing->tags[end] = points[end].depth;
 		}
 		if (drawing->plot.series_count < PLOT_SERIES_MAX)
-			add_row(drawing, profile, i, end - i);
+			add_row(drawing, tuning, i, end - i);
 	}
 }
 
@@ -121,7 +121,7 @@ void tune_plot_text(const struct tune_report *report)
 {
 	struct drawing drawing;
 
-	prepare(&drawing, &report->profile);
+	prepare(&drawing, report);
 	plot_text(stdout, &drawing.plot, COLUMNS, ROWS, is_utf8_terminal());
 }
 
@@ -134,6 +134,6 @@ int tune_plot_svg(const struct tune_report *report, const char *path)
 {
 	struct drawing drawing;
 
-	prepare(&drawing, &report->profile);
+	prepare(&drawing, report);
 	return output_write(path, put_svg, &drawing.plot);
 }

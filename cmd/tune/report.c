@@ -19,34 +19,20 @@
 #define SLOW_NS	   100000000 /* then milliseconds are told */
 
 static const struct stele_tune_point *
-find_point(const struct stele_profile *profile, uint32_t size, uint32_t depth)
+find_point(const struct stele_tuning *tuning, uint32_t size, uint32_t depth)
 {
-	for (uint32_t i = 0; i < profile->point_count; i++)
-		if (profile->points[i].size == size &&
-		    profile->points[i].depth == depth)
-			return &profile->points[i];
+	for (uint32_t i = 0; i < tuning->point_count; i++)
+		if (tuning->points[i].size == size &&
+		    tuning->points[i].depth == depth)
+			return &tuning->points[i];
 	return NULL;
 }
 
-/* Where the snapshot's own sizes were read at the depth of the profile. */
+/* Where the snapshot's own sizes were read at the knee. */
 static const struct stele_tune_point *
-knee_point(const struct stele_profile *profile)
+knee_point(const struct stele_tuning *tuning)
 {
-	return find_point(profile, 0, profile->depth);
-}
-
-char *tune_summary(char buffer[160], const struct stele_profile *profile)
-{
-	const struct stele_tune_point *point = knee_point(profile);
-	char a[TEXT_SIZE], b[TEXT_SIZE];
-	int length = snprintf(buffer, 160, "depth %u by '%s'", profile->depth,
-			      profile->backend);
-
-	if (point)
-		snprintf(buffer + length, 160 - (size_t)length, ", %s/s, p99 %s there",
-			 text_size(a, (uint64_t)point->bytes_per_second),
-			 text_latency(b, point->p99_ns));
-	return buffer;
+	return find_point(tuning, 0, tuning->depth);
 }
 
 /* The size of each row, "mix" for the snapshot's own. */
@@ -58,31 +44,31 @@ static const char *size_name(char buffer[TEXT_SIZE], uint32_t size)
 	return buffer;
 }
 
-static size_t list_sizes(const struct stele_profile *profile,
+static size_t list_sizes(const struct stele_tuning *tuning,
 			 uint32_t sizes[SIZES_MAX])
 {
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < profile->point_count && count < SIZES_MAX; i++)
-		if (!count || profile->points[i].size != sizes[count - 1])
-			sizes[count++] = profile->points[i].size;
+	for (uint32_t i = 0; i < tuning->point_count && count < SIZES_MAX; i++)
+		if (!count || tuning->points[i].size != sizes[count - 1])
+			sizes[count++] = tuning->points[i].size;
 	return count;
 }
 
-void tune_print_profile(const struct tune_report *report)
+void tune_print_knee(const struct tune_report *report)
 {
-	const struct stele_profile *p = &report->profile;
-	char a[TEXT_SIZE], summary[160];
+	const struct stele_tuning *tuning = &report->tuning;
+	const struct stele_tune_point *point = knee_point(tuning);
+	char a[TEXT_SIZE], b[TEXT_SIZE];
 
-	printf(ROW "%s\n", "device", *p->device ? p->device : "unknown");
-	printf(ROW "%s\n", "settings", tune_summary(summary, p));
-	printf(ROW "%s, on host '%s'\n", "measured", text_time(a, p->time), p->host);
-	printf(ROW "'%s', %s of samples\n", "on", p->target,
-	       text_size(a, p->slots_size));
-	if (report->saved)
-		printf(ROW "%s\n", "kept in", report->path);
-	else
-		printf(ROW "no: readers do not know it\n", "kept");
+	printf(ROW "depth %u by '%s'", "knee", tuning->depth, tuning->backend);
+	if (point)
+		printf(", %s/s, p99 %s there", text_size(a, (uint64_t)point->bytes_per_second),
+		       text_latency(b, point->p99_ns));
+	printf("\n" ROW "%s, on host '%s'\n", "measured", text_time(a, report->time),
+	       report->host);
+	printf(ROW "'%s', %s of samples\n", "on", report->target,
+	       text_size(a, tuning->slots_size));
 }
 
 /* ---- cells ------------------------------------------------------------------- */
@@ -111,16 +97,16 @@ static void latency_cell(char *text, size_t size,
 		 slow && p99 < 99.5, p99);
 }
 
-static void print_table(const struct stele_profile *profile, const char *title,
+static void print_table(const struct stele_tuning *tuning, const char *title,
 			const uint32_t *sizes, size_t count, cell_fn cell,
 			bool slow)
 {
 	uint32_t depth_max = 0;
 	char text[TEXT_SIZE];
 
-	for (uint32_t i = 0; i < profile->point_count; i++)
-		if (profile->points[i].depth > depth_max)
-			depth_max = profile->points[i].depth;
+	for (uint32_t i = 0; i < tuning->point_count; i++)
+		if (tuning->points[i].depth > depth_max)
+			depth_max = tuning->points[i].depth;
 	printf("\n%s\n%5s", title, "depth");
 	for (size_t i = 0; i < count; i++)
 		printf(" %*s", CELL, size_name(text, sizes[i]));
@@ -131,14 +117,14 @@ static void print_table(const struct stele_profile *profile, const char *title,
 		printf("%5u", depth);
 		for (size_t i = 0; i < count; i++) {
 			const struct stele_tune_point *point =
-				find_point(profile, sizes[i], depth);
+				find_point(tuning, sizes[i], depth);
 
 			gap += CELL + 1;
 			if (!point)
 				continue;
 			*text = '*';
 			cell(text + 1, sizeof(text) - 1, point, slow);
-			printf("%*s", gap, text + (depth != stele_profile_depth(profile,
+			printf("%*s", gap, text + (depth != stele_tuning_depth(tuning,
 										sizes[i])));
 			gap = 0;
 		}
@@ -166,35 +152,35 @@ static void print_note(const char *note)
 	printf("%s%s\n", indent, note);
 }
 
-static void print_tables(const struct stele_profile *profile, const char *title,
+static void print_tables(const struct stele_tuning *tuning, const char *title,
 			 cell_fn cell, bool slow)
 {
 	uint32_t sizes[SIZES_MAX];
-	size_t count = list_sizes(profile, sizes), wide;
+	size_t count = list_sizes(tuning, sizes), wide;
 	const size_t blocks = (count + BLOCK_MAX - 1) / BLOCK_MAX;
 
 	for (size_t i = 0; i < count; i += wide) {
 		wide = (count + blocks - 1) / blocks;
 		if (wide > count - i)
 			wide = count - i;
-		print_table(profile, title, sizes + i, wide, cell, slow);
+		print_table(tuning, title, sizes + i, wide, cell, slow);
 	}
 }
 
 void tune_print_cells(const struct tune_report *report)
 {
-	const struct stele_profile *profile = &report->profile;
+	const struct stele_tuning *tuning = &report->tuning;
 	bool noisy = false, slow = false;
 
-	for (uint32_t i = 0; i < profile->point_count; i++) {
-		slow |= profile->points[i].p99_ns >= SLOW_NS;
-		noisy |= profile->points[i].noisy;
+	for (uint32_t i = 0; i < tuning->point_count; i++) {
+		slow |= tuning->points[i].p99_ns >= SLOW_NS;
+		noisy |= tuning->points[i].noisy;
 	}
-	print_tables(profile,
+	print_tables(tuning,
 		     noisy ? "throughput, MiB/s (*: knee, ~: noisy, over 3 %)" :
 			     "throughput, MiB/s (*: knee)",
 		     throughput_cell, false);
-	print_tables(profile, slow ? "latency, ms: p50/p99" : "latency, us: p50/p99",
+	print_tables(tuning, slow ? "latency, ms: p50/p99" : "latency, us: p50/p99",
 		     latency_cell, slow);
 	putchar('\n');
 	for (size_t i = 0; i < report->note_count; i++)
@@ -228,18 +214,18 @@ void tune_report_release(struct tune_report *report)
 
 /* ---- JSON -------------------------------------------------------------------- */
 
-json_t *tune_profile_json(const struct stele_profile *profile)
+/* The knee and what it was measured on, without the table. */
+static json_t *knee_json(const struct tune_report *report)
 {
+	const struct stele_tuning *tuning = &report->tuning;
 	json_t *object = json_make();
 
-	json_set_text(object, "device", profile->device);
-	json_set_text(object, "backend", profile->backend);
-	json_set_number(object, "depth", profile->depth);
-	json_set_text(object, "host", profile->host);
-	json_set_text(object, "target", profile->target);
-	json_set_number(object, "slots_size", profile->slots_size);
-	json_set_number(object, "mean_size", profile->mean_size);
-	json_set_time(object, "time", profile->time);
+	json_set_text(object, "backend", tuning->backend);
+	json_set_number(object, "depth", tuning->depth);
+	json_set_text(object, "host", report->host);
+	json_set_number(object, "slots_size", tuning->slots_size);
+	json_set_number(object, "mean_size", tuning->mean_size);
+	json_set_time(object, "time", report->time);
 	return object;
 }
 
@@ -264,12 +250,9 @@ void tune_print_json(const struct tune_report *report)
 	       *notes = json_make_list();
 
 	json_set_text(object, "target", report->target);
-	json_set(object, "profile", tune_profile_json(&report->profile));
-	if (*report->path)
-		json_set_text(object, "path", report->path);
-	json_set(object, "saved", json_boolean(report->saved));
-	for (uint32_t i = 0; i < report->profile.point_count; i++)
-		json_add(points, point_json(&report->profile.points[i]));
+	json_set(object, "knee", knee_json(report));
+	for (uint32_t i = 0; i < report->tuning.point_count; i++)
+		json_add(points, point_json(&report->tuning.points[i]));
 	json_set(object, "points", points);
 	for (size_t i = 0; i < report->note_count; i++)
 		json_add(notes, json_text(report->notes[i]));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tune.c - stele tune: measure a device, and let readers know
+ * tune.c - stele tune: measure a device
  *
  * What the library notes besides is printed after the tables, warnings at
- * once. A signal ends it after the next cell; nothing is kept then.
+ * once. A signal ends it after the next cell.
  */
 #include "cmd.h"
 
@@ -11,6 +11,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "output.h"
 #include "parse.h"
@@ -21,7 +23,7 @@
 
 struct options {
 	const char *backend, *svg;
-	bool json, quick, no_save, force, show;
+	bool json, quick;
 };
 
 struct listener {
@@ -58,19 +60,11 @@ static int take_point(void *user, const struct stele_tune_point *point,
 	return stop_requested();
 }
 
-static void set_path(struct tune_report *report)
-{
-	if (stele_profile_path(&report->profile, report->path,
-			       sizeof(report->path)))
-		report->path[0] = '\0';
-}
-
-/* A signal, and what could not be measured or kept, and what helps. */
+/* A signal, or what could not be measured, and what helps. */
 static void print_error(int error, const char *target)
 {
 	if (error == -ECANCELED && stop_requested())
-		cmd_message("%s: stopped, nothing is kept",
-			    strsignal(stop_requested()));
+		cmd_message("%s: stopped", strsignal(stop_requested()));
 	else
 		cmd_log_error(error, target);
 }
@@ -78,9 +72,6 @@ static void print_error(int error, const char *target)
 static int measure(const struct options *options, struct listener *listener)
 {
 	struct tune_report *report = listener->report;
-	const uint32_t flags = (options->quick ? STELE_TUNE_QUICK : 0) |
-			       (options->no_save ? STELE_TUNE_NO_SAVE : 0) |
-			       (options->force ? STELE_FORCE : 0);
 	int error;
 
 	snprintf(listener->doing, sizeof(listener->doing), "opening");
@@ -93,31 +84,13 @@ static int measure(const struct options *options, struct listener *listener)
 				       .backend = options->backend,
 				       .point = take_point,
 				       .point_user = listener,
-				       .flags = flags),
-			   &report->profile);
+				       .flags = options->quick ? STELE_TUNE_QUICK : 0),
+			   &report->tuning);
 	progress_end();
 	if (error)
 		print_error(error, report->target);
-	set_path(report);
-	report->saved = !error && !options->no_save && *report->path;
-	return error;
-}
-
-static int show(struct listener *listener)
-{
-	struct tune_report *report = listener->report;
-	struct stele_dataset *ds;
-	int error = cmd_open_dataset(&listener->log, STELE_VERIFY_DEFAULT, &ds);
-
-	if (error)
-		return error;
-	error = stele_dataset_profile(ds, &report->profile);
-	stele_dataset_close(ds);
-	if (error)
-		cmd_message("no profile of the device of '%s' is kept here "
-			    "(run 'stele tune')", report->target);
-	set_path(report);
-	report->saved = !error && *report->path;
+	gethostname(report->host, sizeof(report->host) - 1);
+	report->time = time(NULL);
 	return error;
 }
 
@@ -129,13 +102,13 @@ static void print(const struct tune_report *report, const struct options *option
 	}
 	tune_plot_text(report);
 	tune_print_cells(report);
-	tune_print_profile(report);
+	tune_print_knee(report);
 }
 
 static int run(const char *target, const struct options *options)
 {
 	struct tune_report report = {
-		.target = target, .profile.size = sizeof(report.profile)};
+		.target = target, .tuning.size = sizeof(report.tuning)};
 	struct listener listener = {.log = {.target = target},
 				    .report = &report,
 				    .json = options->json};
@@ -144,11 +117,10 @@ static int run(const char *target, const struct options *options)
 	/* Better than after a minute. */
 	if (options->svg && output_check(options->svg, PLOT_MARK))
 		return cmd_finish(CMD_FAILED);
-	error = options->show ? show(&listener) : measure(options, &listener);
-	/* What took a minute to measure is not lost where it cannot be kept. */
-	if (report.profile.depth)
+	error = measure(options, &listener);
+	if (!error)
 		print(&report, options);
-	if (report.profile.depth && options->svg)
+	if (!error && options->svg)
 		drawn = tune_plot_svg(&report, options->svg);
 	tune_report_release(&report);
 	if (error == -ECANCELED && stop_requested())
@@ -163,11 +135,8 @@ static void parse(const struct cmd *cmd, int argc, char **argv,
 {
 	static const struct option longopts[] = {
 		{"backend", required_argument, NULL, 'b'},
-		{"force", no_argument, NULL, 'f'},
 		{"json", no_argument, NULL, 'J'},
-		{"no-save", no_argument, NULL, 'n'},
 		{"quick", no_argument, NULL, 'q'},
-		{"show", no_argument, NULL, 's'},
 		{"svg", required_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -178,11 +147,8 @@ static void parse(const struct cmd *cmd, int argc, char **argv,
 	while ((c = cmd_option(cmd, argc, argv, "h", longopts)) != -1) {
 		switch (c) {
 		case 'b': wanted = parse_backend(optarg, &options->backend); break;
-		case 'f': options->force = true; break;
 		case 'J': options->json = true; break;
-		case 'n': options->no_save = true; break;
 		case 'q': options->quick = true; break;
-		case 's': options->show = true; break;
 		case 'v': wanted = parse_text(optarg, 1, PATH_MAX, &options->svg); break;
 		}
 		cmd_option_value(cmd, longopts, c, wanted);
@@ -196,9 +162,5 @@ int cmd_tune(const struct cmd *cmd, int argc, char **argv)
 	parse(cmd, argc, argv, &options);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "tune needs one TARGET");
-	if (options.show && (options.backend || options.no_save || options.force ||
-			     options.quick))
-		return cmd_misuse(cmd, "--show measures nothing: it goes with --json "
-				       "and --svg only");
 	return run(argv[optind], &options);
 }

@@ -11,7 +11,6 @@
 #include "lib/base/options.h"
 #include "lib/image/snapshot_device.h"
 #include "lib/image/snapshot.h"
-#include "lib/node/profile.h"
 #include "lib/posix/shown.h"
 #include "lib/read/dataset.h"
 
@@ -178,89 +177,7 @@ int stele_target_open(const char *text, bool whole, const char *backend,
 
 /* ---- datasets -------------------------------------------------------------- */
 
-struct known_profile {
-	struct stele_profile profile;
-	bool found;
-};
-
-/*
- * What tuning found of the device. It is wanted before the device is opened, as
- * it may say by which backend; only RBD has to be asked what it is (`dev`, else
- * NULL).
- */
-static void look_up(const struct stele_target *target,
-		    struct stele_device *dev, const struct stele_log *log,
-		    struct known_profile *known)
-{
-	struct stele_profile_source source;
-	int err;
-
-	if (!stele_profile_any() ||
-	    (!dev && stele_path_is_rbd(target->path)))
-		return;
-	err = dev ? stele_profile_source_of_device(dev, &source) :
-		    stele_profile_source_of_path(target->path, &source);
-	if (!err)
-		err = stele_profile_load(&source, log, &known->profile);
-	known->found = !err;
-}
-
-/* NULL: there is nothing to prefer. */
-static const char *preferred_backend(const struct known_profile *known,
-				     const char *named)
-{
-	const char *given = named && *named ? named : getenv(STELE_BACKEND_ENV);
-
-	if ((given && *given) || !known->found ||
-	    !strcmp(known->profile.backend, STELE_BACKEND_URING))
-		return NULL;
-	return known->profile.backend;
-}
-
-/* What was best when it was measured may be forbidden or gone by now. */
-static int open_preferred(struct stele_target *target,
-			  const struct stele_mapping *mapping,
-			  const char *preferred, const char *backend,
-			  const struct stele_log *log,
-			  struct stele_device **dev)
-{
-	struct stele_log_held held;
-	int err;
-
-	if (!preferred)
-		return open_plain(target, false, mapping, backend, log, dev);
-	stele_log_hold(&held, log);
-	err = open_plain(target, false, mapping, preferred, &held.log, dev);
-	stele_log_end(&held, !err);
-	if (!err) {
-		(*dev)->log = *log;
-		return 0;
-	}
-	stele_log_info(log, "cannot open '%s' by '%s', as its profile says: %s; the default serves",
-		       target->path, preferred, stele_strerror(err));
-	return open_plain(target, false, mapping, backend, log, dev);
-}
-
-/* known NULL: nothing is looked up. */
-static int open_device(struct stele_target *target,
-		       const struct stele_mapping *mapping,
-		       const char *backend, const struct stele_log *log,
-		       struct known_profile *known, struct stele_device **dev)
-{
-	int err;
-
-	if (!known)
-		return open_plain(target, false, mapping, backend, log, dev);
-	look_up(target, NULL, log, known);
-	err = open_preferred(target, mapping, preferred_backend(known, backend),
-			     backend, log, dev);
-	if (!err && stele_path_is_rbd(target->path))
-		look_up(target, *dev, log, known);
-	return err;
-}
-
-static int open_dataset(const char *text, const struct stele_open_opts *opts,
-			struct known_profile *profile,
+static int dataset_open(const char *text, const struct stele_open_opts *opts,
 			struct stele_dataset **out)
 {
 	struct stele_mapping mapping = {0};
@@ -278,23 +195,11 @@ static int open_dataset(const char *text, const struct stele_open_opts *opts,
 	if (!err)
 		err = stele_target_resolve(&target, &log, &mapping);
 	if (!err)
-		err = open_device(&target, &mapping, known.backend, &log,
-				  profile, &dev);
+		err = open_plain(&target, false, &mapping, known.backend, &log, &dev);
 	if (!err)
 		err = stele_dataset_create(dev, &target, opts, out);
 	stele_mapping_release(&mapping);
 	stele_target_release(&target);
-	return err;
-}
-
-static int dataset_open(const char *text, const struct stele_open_opts *opts,
-			struct stele_dataset **out)
-{
-	struct known_profile profile = {.found = false};
-	int err = open_dataset(text, opts, &profile, out);
-
-	if (!err && profile.found)
-		stele_dataset_adopt(*out, &profile.profile);
 	return err;
 }
 
@@ -303,13 +208,6 @@ int stele_dataset_open(const char *text, const struct stele_open_opts *opts,
 {
 	return STELE_CALL(dataset_open(text, opts, out),
 			  "cannot open '%s'", text);
-}
-
-int stele_dataset_open_fresh(const char *text,
-			     const struct stele_open_opts *opts,
-			     struct stele_dataset **out)
-{
-	return open_dataset(text, opts, NULL, out);
 }
 
 /* ---- images ---------------------------------------------------------------- */

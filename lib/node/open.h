@@ -42,9 +42,4 @@ int stele_target_open(const char *text, bool whole, const char *backend,
 		      const struct stele_log *log, struct stele_target *target,
 		      struct stele_device **dev);
 
-/* As stele_dataset_open(), as if nothing was known of the device. */
-int stele_dataset_open_fresh(const char *text,
-			     const struct stele_open_opts *opts,
-			     struct stele_dataset **out);
-
 #endif

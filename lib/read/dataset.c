@@ -131,14 +131,6 @@ int stele_dataset_create(struct stele_device *dev,
 	return 0;
 }
 
-void stele_dataset_adopt(struct stele_dataset *ds,
-			 const struct stele_profile *profile)
-{
-	ds->profile = malloc(sizeof(*profile));
-	if (ds->profile)
-		*ds->profile = *profile;
-}
-
 void stele_dataset_enter(struct stele_dataset *ds)
 {
 	atomic_fetch_add_explicit(&ds->users, 1, memory_order_relaxed);
@@ -165,7 +157,6 @@ static int dataset_close(struct stele_dataset *ds)
 	}
 	stele_snapshot_release(&ds->snapshot);
 	stele_image_release(&ds->image);
-	free(ds->profile);
 	free(ds);
 	return 0;
 }

@@ -18,7 +18,6 @@ struct stele_dataset {
 	struct stele_snapshot snapshot;
 	enum stele_verify verify; /* not DEFAULT */
 	uint64_t slot_size_max; /* over all runs */
-	struct stele_profile *profile; /* of its device; NULL: none is known */
 	_Atomic uint32_t users; /* readers, cursors, views: it stays open under them */
 };
 
@@ -38,10 +37,6 @@ int stele_dataset_create(struct stele_device *dev,
 /* Of options that opened it. Return: 0; -EINVAL (logged). */
 int stele_dataset_check(const struct stele_open_opts *opts,
 			const struct stele_log *log);
-
-/* Before anybody else has the handle. Copies; without memory there is no profile. */
-void stele_dataset_adopt(struct stele_dataset *ds,
-			 const struct stele_profile *profile);
 
 /*
  * How much has to be checked where so much is wanted; never DEFAULT. Checksums, where

@@ -105,8 +105,7 @@ static uint32_t page_size(const struct stele_limits *limits)
 static struct stele_depth_config depth_config(const struct stele_reader *r,
 					      uint32_t wanted)
 {
-	const struct stele_dataset *ds = r->ds;
-	uint32_t most = ds->image.dev->limits.depth_max;
+	uint32_t most = r->ds->image.dev->limits.depth_max;
 	double start;
 
 	if (!most || most > DEPTH_MAX_DEFAULT)
@@ -115,9 +114,7 @@ static struct stele_depth_config depth_config(const struct stele_reader *r,
 		most = (uint32_t)(most * r->share);
 	else if (most > DEPTH_MIN_SHARED)
 		most = DEPTH_MIN_SHARED;
-	start = (ds->profile && ds->profile->depth ? ds->profile->depth :
-						    STELE_DEPTH_DEFAULT) *
-		r->share;
+	start = STELE_DEPTH_DEFAULT * r->share;
 	return (struct stele_depth_config){
 		.start = start > 1 ? (uint32_t)start : 1,
 		.pinned = wanted,

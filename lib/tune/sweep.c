@@ -37,7 +37,7 @@ struct sweep {
 	struct stele_tune_time time;
 	struct stele_tune_space space;
 	struct stele_tune_meter meter;
-	struct stele_profile *profile; /* that is being made */
+	struct stele_tuning *tuning; /* that is being made */
 	double began;
 };
 
@@ -101,7 +101,7 @@ static bool share_time(const struct sweep *sweep,
 				    1;
 	double share = fmax(left, 0) / (rest + row->rows_left * row->expected);
 
-	if (left <= 0 && sweep->profile->point_count)
+	if (left <= 0 && sweep->tuning->point_count)
 		return false;
 	cell->seconds_min = fmin(share, sweep->time.cell);
 	cell->seconds_max = fmin(1.5 * share, PATIENCE * sweep->time.cell);
@@ -179,16 +179,16 @@ static unsigned int doublings(uint32_t depth)
 
 static int run_row(struct sweep *sweep, struct row *row)
 {
-	struct stele_profile *profile = sweep->profile;
+	struct stele_tuning *tuning = sweep->tuning;
 	struct stele_tune_cell cell = {.size = row->size};
 	struct stele_tune_result result;
 	int err;
 
 	if (!row->expected) /* the first */
 		row->expected = doublings(row->depth_max);
-	row->points = &profile->points[profile->point_count];
+	row->points = &tuning->points[tuning->point_count];
 	for (cell.depth = 1; cell.depth <= row->depth_max &&
-			     profile->point_count < STELE_PROFILE_POINTS_MAX;
+			     tuning->point_count < STELE_TUNE_POINTS_MAX;
 	     cell.depth *= 2) {
 		if (!share_time(sweep, row, &cell) || is_too_slow(row, &cell))
 			break;
@@ -200,7 +200,7 @@ static int run_row(struct sweep *sweep, struct row *row)
 			err = tell(sweep, &result.point);
 		if (err)
 			return err;
-		profile->points[profile->point_count++] = result.point;
+		tuning->points[tuning->point_count++] = result.point;
 		row->cells++;
 		if (is_done(row))
 			break;
@@ -390,14 +390,14 @@ static void choose(const struct sweep *sweep,
 			continue;
 		best_rate = rate;
 		best_cpu = cpu;
-		snprintf(sweep->profile->backend, sizeof(sweep->profile->backend),
+		snprintf(sweep->tuning->backend, sizeof(sweep->tuning->backend),
 			 "%s", one->name);
 	}
 }
 
 static int compare_backends(struct sweep *sweep)
 {
-	struct stele_tune_cell cell = {.depth = sweep->profile->depth};
+	struct stele_tune_cell cell = {.depth = sweep->tuning->depth};
 	struct contender contenders[NAMES] = {0};
 	unsigned int count = 0;
 	int err = 0;
@@ -514,10 +514,10 @@ static void note_all(const struct sweep *sweep)
 	else
 		stele_log_info(log, "up to %u requests are in flight",
 			       dev->limits.depth_max);
-	if (sweep->profile->slots_size < STELE_TUNE_SIZE_MIN)
+	if (sweep->tuning->slots_size < STELE_TUNE_SIZE_MIN)
 		stele_log_warning(log, "the samples take up only %.1f MiB: "
 				       "caches may have answered for the device",
-				  (double)sweep->profile->slots_size / (1 << 20));
+				  (double)sweep->tuning->slots_size / (1 << 20));
 	if (workers > WORKERS_MAX)
 		stele_log_warning(log, "%u kernel threads (iou-wrk) wait on behalf of "
 				       "io_uring, which costs more than the reads",
@@ -526,7 +526,7 @@ static void note_all(const struct sweep *sweep)
 
 /* ---- all of it ---------------------------------------------------------------- */
 
-uint64_t stele_tune_slots_size(const struct stele_dataset *ds)
+static uint64_t slots_size(const struct stele_dataset *ds)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
 
@@ -536,17 +536,17 @@ uint64_t stele_tune_slots_size(const struct stele_dataset *ds)
 
 static int measure(struct sweep *sweep, bool compare)
 {
-	struct stele_profile *profile = sweep->profile;
+	struct stele_tuning *tuning = sweep->tuning;
 	int err = run_sweep(sweep);
 
 	if (err == -ENOENT)
 		stele_log_error(&sweep->log, "the snapshot has too few bytes to measure");
 	if (err)
 		return err;
-	profile->mean_size = (uint64_t)(stele_tune_meter_mix(&sweep->meter) + 0.5);
-	profile->depth = stele_profile_depth(profile, 0);
-	strncpy(profile->backend, stele_device_backend(sweep->ds->image.dev),
-		sizeof(profile->backend) - 1);
+	tuning->mean_size = (uint64_t)(stele_tune_meter_mix(&sweep->meter) + 0.5);
+	tuning->depth = stele_tuning_depth(tuning, 0);
+	strncpy(tuning->backend, stele_device_backend(sweep->ds->image.dev),
+		sizeof(tuning->backend) - 1);
 	if (compare)
 		err = compare_backends(sweep);
 	if (!err)
@@ -563,20 +563,20 @@ static unsigned int depth_max(const struct stele_device *dev)
 int stele_tune_dataset(struct stele_dataset *ds,
 		       const struct stele_tune_opts *opts,
 		       const struct stele_tune_time *time, bool compare,
-		       struct stele_profile *out)
+		       struct stele_tuning *out)
 {
 	struct sweep sweep = {
 		.ds = ds,
 		.log = {opts->log, opts->log_user},
 		.opts = opts,
 		.time = *time,
-		.profile = out,
+		.tuning = out,
 		.began = stele_tune_clock(),
 	};
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	out->slots_size = stele_tune_slots_size(ds);
+	out->slots_size = slots_size(ds);
 	err = out->slots_size ? stele_tune_space_init(&sweep.space, ds) : -ENOENT;
 	if (err == -ENOENT)
 		stele_log_error(&sweep.log, "the snapshot has no samples");

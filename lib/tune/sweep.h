@@ -13,16 +13,10 @@ struct stele_tune_time {
 	uint64_t reads;	/* of one, at least, if there is time */
 };
 
-/* Bytes that the samples take up; 0: there are none. */
-uint64_t stele_tune_slots_size(const struct stele_dataset *ds);
-
-/*
- * stele_tune() of an open dataset, in that time, without saving. `compare`: also
- * look at other backends. Who measured where and when is left out of *out.
- */
+/* stele_tune() of an open dataset, in that time. `compare`: also look at other backends. */
 int stele_tune_dataset(struct stele_dataset *ds,
 		       const struct stele_tune_opts *opts,
 		       const struct stele_tune_time *time, bool compare,
-		       struct stele_profile *out);
+		       struct stele_tuning *out);
 
 #endif

@@ -174,7 +174,7 @@ def case(full):
                     [sys.executable, "-W", "ignore", __file__, page, "full" if full else ""],
                     cwd=top, capture_output=True, text=True, timeout=400,
                     env={**os.environ, "HOME": top, "STELE_BUILD": os.environ["BUILD"],
-                         "STELE_RUN_DIR": f"{top}/.run", "STELE_STATE_DIR": f"{top}/.state",
+                         "STELE_RUN_DIR": f"{top}/.run",
                          "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
                 )  # fmt: skip
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -30,10 +30,10 @@ user() { # GROUP CMD...
 	local group=$1
 	shift
 	run setpriv --reuid=65534 --regid="$group" --clear-groups \
-		env STELE_RUN_DIR="$tmp/own" STELE_STATE_DIR="$tmp/state" "$@"
+		env STELE_RUN_DIR="$tmp/own" "$@"
 }
-mkdir "$tmp/own" "$tmp/state"
-chown 65534 "$tmp/own" "$tmp/state"
+mkdir "$tmp/own"
+chown 65534 "$tmp/own"
 stele=$BUILD/stele
 
 user 65534 "$stele" ls "$loop"

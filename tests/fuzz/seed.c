@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #include "lib/node/mapping.h"
-#include "lib/node/profile.h"
 #include "lib/stele.h"
 #include "tests/fuzz/input.h"
 #include "tests/fixture/specimen.h"
@@ -200,47 +199,6 @@ static void write_mapping(void)
 	write_seed("mapping", "file", 0, text, strlen(text));
 }
 
-/* Once more with the least and the most that numbers may be. */
-static void write_profile(void)
-{
-	const struct stele_profile_facts facts = {.kernel = "6.18.5-test",
-						  .scheduler = "none",
-						  .max_sectors_kb = 1280,
-						  .nr_requests = 1023};
-	struct stele_profile profile = {
-		.device = "Example SSD 9 (v/2) eui.0123",
-		.backend = "uring",
-		.depth = 22,
-		.host = "node7",
-		.target = "/dev/nvme0n1@v1",
-		.time = 1795000000,
-		.slots_size = UINT64_C(5) << 30,
-		.mean_size = 75000,
-		.point_count = 3,
-		.points = {{4096, 1, 12000, 49152000, 81250, 95000, false},
-			   {4096, 2, 22000, 90112000, 83000, 99000, true},
-			   {0, 32, 6553, 491520000, 182500, 412345, false}},
-	};
-	char text[STELE_PROFILE_SIZE_MAX];
-
-	stele_profile_encode(&profile, &facts, text);
-	write_seed("profile", "sealed", 0, text, strlen(text));
-	write_family("profile", 1, (uint8_t *)text, strlen(text), 6, 19);
-	profile.depth = 1;
-	profile.slots_size = profile.mean_size = UINT64_C(1) << 60;
-	profile.time = INT64_C(253402300799);
-	profile.points[2].p50_ns = profile.points[2].p99_ns = UINT64_C(1) << 60;
-	profile.points[2].bytes_per_second = 0x1p59;
-	stele_profile_encode(&profile, &facts, text);
-	write_seed("profile", "extreme", 1, text, strlen(text));
-	profile.depth = STELE_QUEUE_DEPTH_MAX;
-	profile.slots_size = profile.point_count = 0;
-	profile.time = 0;
-	profile.mean_size = 1;
-	stele_profile_encode(&profile, &facts, text);
-	write_seed("profile", "opposite", 1, text, strlen(text));
-}
-
 /* Sources; their first byte is part of the file, except of TFRecords. */
 static void write_sources(void)
 {
@@ -350,7 +308,6 @@ int main(void)
 	write_descriptor();
 	write_record();
 	write_mapping();
-	write_profile();
 	write_sources();
 	write_npz();
 	write_mindrecord();

@@ -3,7 +3,7 @@
  * depth-changes.c - what the window does when device or caller change
  *
  * In simulated time. A device that becomes slower or faster, errors of the
- * transport, a caller who wants little, limits, a pinned depth, a profile that is
+ * transport, a caller who wants little, limits, a pinned depth, a beginning that is
  * right, wrong or nonsense.
  */
 #include <errno.h>
@@ -248,7 +248,7 @@ static void check_history(void)
 	is_blob(&rounds[253], &rounds[10], 3 * sizeof(*rounds), "the newest");
 }
 
-/* ---- profiles ------------------------------------------------------------ */
+/* ---- where it begins ------------------------------------------------------- */
 
 static void check_start(void)
 {
@@ -260,7 +260,7 @@ static void check_start(void)
 
 		config.start = starts[i];
 		simulated_open(&s, &nvme, &greedy, &config);
-		is_uint(wanted, stele_depth_window(&s.depth), "a profile says %u", starts[i]);
+		is_uint(wanted, stele_depth_window(&s.depth), "it begins at %u", starts[i]);
 		simulated_run(&s, nvme.latency * 0.9 * (double)SECOND);
 		ok(wanted > 500 || /* more than come before the first is back */
 			   (s.peak + 1 >= wanted  && s.peak <= wanted + 1),

@@ -49,7 +49,7 @@ static int see(void *user, const struct stele_tune_point *point, double done)
 }
 
 static int tune(struct test_dataset *t, const struct stele_tune_time *time,
-		struct seen *seen, struct stele_profile *profile)
+		struct seen *seen, struct stele_tuning *tuning)
 {
 	const struct stele_tune_opts opts = {
 		.size = sizeof(opts), .log = t->log.log.fn,
@@ -58,7 +58,7 @@ static int tune(struct test_dataset *t, const struct stele_tune_time *time,
 
 	seen->in_order = seen->sound = true;
 	stele_fault_log_clear(t->dev);
-	return stele_tune_dataset(t->ds, &opts, time, false, profile);
+	return stele_tune_dataset(t->ds, &opts, time, false, tuning);
 }
 
 /* ---- which reads are issued --------------------------------------------------- */
@@ -139,29 +139,29 @@ static void check_issued(struct test_dataset *t, uint64_t boundary,
 
 static void check_plan(const struct test_plan *plan, const char *what)
 {
-	struct stele_profile profile = {.size = sizeof(profile)};
+	struct stele_tuning tuning = {.size = sizeof(tuning)};
 	struct seen seen = {0};
 	struct test_dataset t;
 	uint32_t mixes;
 
 	test_dataset_open(&t, plan);
-	is_int(0, tune(&t, &brief, &seen, &profile), "%s: tunes", what);
+	is_int(0, tune(&t, &brief, &seen, &tuning), "%s: tunes", what);
 	ok(seen.cells > 5 && seen.in_order, "%s: %u cells, in order", what,
 	   seen.cells);
 	ok(seen.mixes > 1 && !seen.size, "%s: %u of the image's own mix at the end", what,
 	   seen.mixes);
 	ok(seen.sound, "%s: sound points", what);
 	mixes = seen.mixes / 3;
-	is_uint(seen.cells, profile.point_count + 2 * mixes,
+	is_uint(seen.cells, tuning.point_count + 2 * mixes,
 		"%s: all of them are kept, the best of three of the mix", what);
-	ok(!memcmp(&profile.points[profile.point_count - 1], &seen.last, sizeof(seen.last)),
+	ok(!memcmp(&tuning.points[tuning.point_count - 1], &seen.last, sizeof(seen.last)),
 	   "%s: as they were told", what);
-	ok(profile.depth && profile.depth <= seen.depth &&
-		   profile.depth == stele_profile_depth(&profile, 0),
-	   "%s: depth %u is the knee of the mix", what, profile.depth);
-	ok(profile.slots_size && profile.mean_size && *profile.backend &&
-		   stele_profile_depth(&profile, 4096) >= 1,
-	   "%s: a sound profile", what);
+	ok(tuning.depth && tuning.depth <= seen.depth &&
+		   tuning.depth == stele_tuning_depth(&tuning, 0),
+	   "%s: depth %u is the knee of the mix", what, tuning.depth);
+	ok(tuning.slots_size && tuning.mean_size && *tuning.backend &&
+		   stele_tuning_depth(&tuning, 4096) >= 1,
+	   "%s: a sound tuning", what);
 	is_uint(plan->logical_block ? plan->logical_block : 512,
 		t.ds->image.dev->limits.logical_block, "%s: blocks", what);
 	check_issued(&t, plan->boundary, what);
@@ -196,19 +196,19 @@ static void check_stops(void)
 		.first = 500, .error = EILSEQ,
 	};
 	struct test_plan plan = {.samples = 400, .size_max = 9000};
-	struct stele_profile profile = {.size = sizeof(profile)};
+	struct stele_tuning tuning = {.size = sizeof(tuning)};
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);
 	for (unsigned int at = 1; at < 9; at += 7) {
 		struct seen seen = {.cancel_at = at};
 
-		is_int(-ECANCELED, tune(&t, &brief, &seen, &profile),
+		is_int(-ECANCELED, tune(&t, &brief, &seen, &tuning),
 		       "stops behind cell %u", at);
 		is_uint(at, seen.cells, "and there");
 	}
 	stele_fault_set_rules(t.dev, &bad, 1);
-	is_int(-EILSEQ, tune(&t, &brief, &(struct seen){0}, &profile),
+	is_int(-EILSEQ, tune(&t, &brief, &(struct seen){0}, &tuning),
 	       "a read that fails is an error");
 	ok(test_log_has(&t.log, "cannot read"), "which is said, with its place");
 	test_dataset_close(&t);
@@ -219,12 +219,12 @@ static void check_hurry(void)
 {
 	const struct stele_tune_time none = {0.01, 0.5, 1000000};
 	struct test_plan plan = {.samples = 400, .size_max = 9000};
-	struct stele_profile profile = {.size = sizeof(profile)};
+	struct stele_tuning tuning = {.size = sizeof(tuning)};
 	struct seen seen = {0};
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);
-	is_int(0, tune(&t, &none, &seen, &profile), "hardly any time: tunes");
+	is_int(0, tune(&t, &none, &seen, &tuning), "hardly any time: tunes");
 	ok(seen.cells >= 2 && seen.sound, "%u cells", seen.cells);
 	test_dataset_close(&t);
 }
@@ -232,11 +232,11 @@ static void check_hurry(void)
 static void check_little(void)
 {
 	struct test_plan plan = {.samples = 3, .size_max = 900};
-	struct stele_profile profile = {.size = sizeof(profile)};
+	struct stele_tuning tuning = {.size = sizeof(tuning)};
 	struct test_dataset t;
 
 	test_dataset_open(&t, &plan);
-	is_int(-ENOENT, tune(&t, &brief, &(struct seen){0}, &profile),
+	is_int(-ENOENT, tune(&t, &brief, &(struct seen){0}, &tuning),
 	       "three small samples: nothing to measure");
 	ok(test_log_has(&t.log, "too few"), "said");
 	test_dataset_close(&t);
@@ -273,7 +273,7 @@ static void check_memory(void)
 /* Which depth is good enough, of what was measured. */
 static void check_knee(void)
 {
-	struct stele_profile profile = {
+	struct stele_tuning tuning = {
 		.point_count = 9,
 		.points = {{4096, 1, 1, 100, 1, 1, false}, {4096, 2, 1, 194, 1, 1, false},
 			   {4096, 4, 1, 200, 1, 1, false}, {65536, 1, 1, 100, 1, 1, false},
@@ -282,10 +282,10 @@ static void check_knee(void)
 			   {0, 4, 1, 200, 1, 1, false}},
 	};
 
-	is_uint(2, stele_profile_depth(&profile, 4096), "97 %% of the best");
-	is_uint(2, stele_profile_depth(&profile, 65536), "the best, where more is less");
-	is_uint(4, stele_profile_depth(&profile, 0), "less is not enough");
-	is_uint(0, stele_profile_depth(&profile, 16384), "a size that was not measured");
+	is_uint(2, stele_tuning_depth(&tuning, 4096), "97 %% of the best");
+	is_uint(2, stele_tuning_depth(&tuning, 65536), "the best, where more is less");
+	is_uint(4, stele_tuning_depth(&tuning, 0), "less is not enough");
+	is_uint(0, stele_tuning_depth(&tuning, 16384), "a size that was not measured");
 }
 
 int main(void)
