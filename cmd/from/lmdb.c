@@ -307,13 +307,13 @@ static bool find_newest(const struct lmdb *lmdb, int fd, uint64_t *newest)
 
 /*
  * Where no lock file tells of the snapshot, its pages are taken again by the third transaction
- * after it. A file of fewer ones is another.
+ * after it, which times need not show: it may write through a map. A file of fewer ones is another.
  */
-bool lmdb_holds(const struct lmdb *lmdb, int fd)
+bool lmdb_holds(const struct lmdb *lmdb, int fd, bool same)
 {
 	uint64_t id, newest;
 
-	if (!lmdb->txn)
+	if (!lmdb->txn || (lmdb->locks && same))
 		return true;
 	id = liblmdb.mdb_txn_id(lmdb->txn);
 	return find_newest(lmdb, fd, &newest) && newest >= id &&

@@ -15,8 +15,11 @@ struct lmdb;
 char *lmdb_data_file(const char *directory);
 /* NULL is fine. */
 void lmdb_release(struct lmdb *lmdb);
-/* Is what was read from fd, its data file, still what the snapshot has? Of any thread. */
-bool lmdb_holds(const struct lmdb *lmdb, int fd);
+/*
+ * Is what was read from fd, its data file, still what the snapshot has? `same`: it is, by its
+ * times. Of any thread.
+ */
+bool lmdb_holds(const struct lmdb *lmdb, int fd, bool same);
 #else
 static inline char *lmdb_data_file(const char *directory)
 {
@@ -29,10 +32,11 @@ static inline void lmdb_release(struct lmdb *lmdb)
 	(void)lmdb;
 }
 
-static inline bool lmdb_holds(const struct lmdb *lmdb, int fd)
+static inline bool lmdb_holds(const struct lmdb *lmdb, int fd, bool same)
 {
 	(void)lmdb;
 	(void)fd;
+	(void)same;
 	return true;
 }
 #endif

@@ -296,13 +296,20 @@ void from_shard_seen(struct from_shard *shard, const struct stat *st)
 
 /*
  * An environment of LMDB may be written; a transaction keeps what was found there. LMDB makes no
- * file smaller: who has overwritten it is somebody else. One as large is not told apart.
+ * file smaller: who has overwritten it is somebody else. One as large, of as many transactions, is
+ * not told apart.
  */
 bool from_shard_holds(const struct from_shard *shard, int fd)
 {
-	if (shard->lmdb)
-		return version_may_hold(&shard->version, fd) && lmdb_holds(shard->lmdb, fd);
-	return !shard->watched || version_holds(&shard->version, fd);
+	bool same;
+
+	if (!shard->watched)
+		return true;
+	same = version_holds(&shard->version, fd);
+	if (!shard->lmdb)
+		return same;
+	return (same || version_may_hold(&shard->version, fd)) &&
+	       lmdb_holds(shard->lmdb, fd, same);
 }
 
 /* A record of some size begins as gzip does. */
