@@ -4,7 +4,7 @@
  *
  * Nobody is told to give up what would not make room: gc is named where it does, deleting
  * snapshots only where those make room that are neither the base nor the newest. What is
- * found is an estimate from below: two catalogs are to fit besides, in the same piece.
+ * found is an estimate: `size` bytes and three catalogs are to fit, in a piece each.
  */
 #include "lib/txn/txn.h"
 
@@ -14,7 +14,8 @@
 
 #include "lib/txn/addition.h"
 
-#define CATALOGS 2u /* of the commit, and of the next one */
+/* Of the commit that makes room, of this one, and of the next one, which is reserved then. */
+#define CATALOGS 3u
 
 /* The one that has to stay. NULL: there is none. */
 static const struct stele_txn_snapshot *base_of(const struct stele_txn *txn)
@@ -48,12 +49,21 @@ static bool goes(const struct stele_txn *txn, uint32_t index, const bool *used, 
 	return others && used[index] && !has(base_of(txn), segment->id);
 }
 
-/* Is there a piece of so many bytes once that is done? */
+/* Is there a piece of so many bytes? Then it is none any more. */
+static int take(struct stele_extents *left, uint64_t size, uint64_t end)
+{
+	uint64_t offset;
+	int ret = stele_extents_find(left, size, STELE_BLOCK_SIZE, end, &offset);
+
+	return ret < 0 ? ret : stele_extents_add(left, offset, size);
+}
+
+/* Do so many bytes fit once that is done? */
 static bool fits(const struct stele_txn *txn, uint64_t size, bool others)
 {
 	const struct stele_superblock *sb = &txn->image->sb;
 	struct stele_extents left = {0};
-	uint64_t catalog, offset;
+	uint64_t catalog;
 	bool *used = NULL;
 	int ret = stele_txn_commit_size(txn, &catalog);
 
@@ -65,11 +75,10 @@ static bool fits(const struct stele_txn *txn, uint64_t size, bool others)
 		if (!goes(txn, i, used, others))
 			ret = stele_extents_add(&left, txn->segments[i].offset,
 						txn->segments[i].size);
-	if (ret == 0 && !checked_add(size, CATALOGS * catalog, &size))
-		ret = -EOVERFLOW;
 	if (ret == 0)
-		ret = stele_extents_find(&left, size, STELE_BLOCK_SIZE, txn->image_size,
-					 &offset);
+		ret = take(&left, size, txn->image_size);
+	for (uint32_t i = 0; ret == 0 && i < CATALOGS; i++)
+		ret = take(&left, catalog, txn->image_size);
 	stele_extents_release(&left);
 	free(used);
 	return ret == 0;

@@ -109,6 +109,21 @@ must stele gc --apply --force "$loop" >/dev/null
 run stele append -q "$tmp/2" "$loop@more"
 is 0 "$status" "so it did" || diag "$err"
 
+# Deleted snapshots are not given up for what the commits would take: gc is named where it helps.
+must stele build -q "$tmp/1" "$tmp/tight.stele@v1"
+end=$(stat -c %s "$tmp/tight.stele")
+for more in 8192 12288; do
+	loop_new $((end + more))
+	must stele build -q "$tmp/1" "$loop@v1"
+	must stele snapshot create --base=v1 -d 1 "$loop@gone" >/dev/null
+	must stele snapshot delete "$loop@gone" 2>/dev/null
+	run stele snapshot create --base=v1 -d 1 "$loop@again"
+	named=$(grep -c "free some with gc" <<<"$err")
+	must stele gc --apply --force "$loop" >/dev/null
+	run stele snapshot create --base=v1 -d 1 "$loop@again"
+	is "$((1 - status))" "$named" "$more bytes to spare: gc is named if it helps" || diag "$err"
+done
+
 # Where samples wait that come through a pipe.
 mkdir "$tmp/small"
 must mount -t tmpfs -o size=64k none "$tmp/small"
