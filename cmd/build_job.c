@@ -10,6 +10,7 @@
 #include "from/foreign.h"
 #include "from/source.h"
 #include "progress.h"
+#include "remedy.h"
 #include "stop.h"
 
 /* What is skipped may be a sample of the base; of a directory, it is known by its key. */
@@ -75,18 +76,21 @@ static void explain(const struct build_job *job, int error)
 {
 	const bool whole = job->options->who == BUILD_OPTIONS_BUILD;
 
-	if (error == -ECANCELED && stop_requested())
+	if (error == -ECANCELED && stop_requested()) {
 		cmd_message("%s: stopped%s", strsignal(stop_requested()),
 			    whole ? "" : "; the image is as it was");
-	else if (from_complained(job->from))
+		remedy_print(whole ? "build" : "append", error, stele_errmsg(),
+			     job->target);
+	} else if (from_complained(job->from)) {
 		return;
-	else if (error == -EEXIST && from_groups(job->from))
+	} else if (error == -EEXIST && from_groups(job->from)) {
 		cmd_log_error_as("webdataset", error, job->target);
-	else if (job->from && (error == -ENOENT ||
-			       (error == -EOPNOTSUPP && from_has_types(job->from))))
+	} else if (job->from && (error == -ENOENT ||
+				 (error == -EOPNOTSUPP && from_has_types(job->from)))) {
 		cmd_log_error_as("table", error, job->target);
-	else
+	} else {
 		cmd_log_error(error, job->target);
+	}
 }
 
 /* Who names a snapshot like a file may have meant one. */

@@ -163,6 +163,8 @@ static const struct {
 	{-ENOSPC, " append compact table ", "storage behind the device is full", DISCARD},
 	{-ENOSPC, NULL, "storage behind the device is full", FREE_BEHIND},
 	{-ENOSPC, " build copy ", "left with an unfinished image", GIVE_BACK},
+	{-ECANCELED, " build ", "left with an unfinished image",
+	 "run it again, with --force to overwrite that"},
 	{-ENOSPC, NULL, "its target has more", "run 'stele resize'"},
 	{-ENOSPC, NULL, "; free some with gc",
 	 "free space with 'stele gc', or enlarge the target and run 'stele resize'"},

@@ -688,8 +688,7 @@ static void log_lost(const struct stele_claim *claim)
 	/* Of a target that never held one, and got none. */
 	if (ret != -EMEDIUMTYPE)
 		stele_log_error(&claim->log,
-				"'%s' is left with an unfinished image: begin again, with "
-				"force", claim->path);
+				"'%s' is left with an unfinished image", claim->path);
 }
 
 /* What was cut off holds nothing of ours; of anybody else's only what he has begun. */

@@ -59,7 +59,7 @@ for signal in KILL INT TERM; do
 	interrupted $signal "$loop"
 	is $((128 + $(kill -l $signal))) "$status" "$signal: dies of it"
 	[ $signal = KILL ] ||
-		ok "$signal: says what to do" grep -q "with force" <<<"$err" || diag "$err"
+		ok "$signal: says what to do" grep -q "^hint: .*--force" <<<"$err" || diag "$err"
 	[ $signal = KILL ] ||
 		ok "$signal: and what was lost" \
 			grep -q "lost the image that it held: '$held'" <<<"$err"
