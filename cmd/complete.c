@@ -146,10 +146,13 @@ static void offer_arguments(const struct cmd *cmd, char **words, unsigned int nu
 			    const char *target)
 {
 	static const char *const verbs[] = {"create", "list", "rename", "delete", "undelete", NULL};
+	static const char *const states[] = {"on", "off", NULL};
 	const char *word = *words;
 
 	if (!strcmp(cmd->name, "snapshot") && number == 0)
 		offer_all(word, verbs);
+	else if (!strcmp(cmd->name, "posix") && number == 0)
+		offer_all(word, states);
 	else if (!strcmp(cmd->name, "unmap"))
 		stele_map_list(offer_mapping, (void *)word);
 	else if (target && number >= first_key(cmd->name))

@@ -40,6 +40,9 @@
 #define KEEP_SAMPLES                                                         \
 	"copy the snapshot from elsewhere; or a few lines of Python write its samples anew, with " \
 	"keys and all fields: " DAMAGE
+#define OLDER_BASE                                                           \
+	"--base=NAME starts from another snapshot, which may be sound: 'stele verify' lists " \
+	"all damage; " DAMAGE
 #define LOST_FRONT                                                           \
 	"write nothing there: restore the first 2 MiB as they were after the " \
 	"last change, if they were saved, else copy the image from elsewhere"
@@ -310,6 +313,8 @@ static const struct {
 	{-EBADMSG, " repair ", "cannot be chosen", CHOOSE_OTHER},
 	{-EUCLEAN, " repair ", "cannot be chosen", CHOOSE_OTHER},
 	{-EBADMSG, NULL, "class names of field '", KEEP_SAMPLES},
+	{-EBADMSG, " append snapshot ", "cannot start from '", OLDER_BASE},
+	{-EUCLEAN, " append snapshot ", "cannot start from '", OLDER_BASE},
 	{-EBADMSG, " build from ", NULL, NULL},
 	{-EUCLEAN, " build from ", NULL, NULL},
 	{-EBADMSG, " verify ", NULL, DAMAGE},

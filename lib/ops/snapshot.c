@@ -175,10 +175,17 @@ static int txn_base(struct stele_txn *txn, const char *name)
 	return ret;
 }
 
+static const char *base_name(struct stele_txn *txn, const char *name)
+{
+	const struct stele_txn_snapshot *newest = name ? NULL : stele_txn_find(txn, NULL);
+
+	return newest ? newest->info.name : name ? name : "";
+}
+
 int stele_txn_base(struct stele_txn *txn, const char *name)
 {
 	return STELE_TXN_CALL(txn, txn_base(txn, name),
-			  "cannot start from '%s'", name ? name : "the newest");
+			  "cannot start from '%s'", base_name(txn, name));
 }
 
 struct search {

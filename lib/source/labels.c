@@ -172,7 +172,7 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 		return 0;
 	if (splits && tops->classes && !labels->has_split)
 		return refuse(log, "the source has splits");
-	if (labels->has_split && tops->any && !splits)
+	if (labels->has_split && (tops->any || labels->at_top) && !splits)
 		return refuse(log, "the source has no splits");
 	if (labels->has_split)
 		labels->level = CLASS_LEVEL_IN_SPLIT;

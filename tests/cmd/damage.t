@@ -153,6 +153,26 @@ block_of() {
 		print($at), exit if substr($b, 0, 12) eq "\x93STELE\r\n" . pack "V", $ARGV[0]
 	}' "$tmp/labelled" "$1"
 }
+
+# Both descriptors of what v2 added: an append from v2 says so, and one from v1 works.
+cp "$tmp/labelled" "$tmp/bad"
+echo new >"$tmp/classes/a/new"
+must stele append -q "$tmp/classes" "$tmp/bad@v2"
+for at in $(perl -e 'open F, "<", shift or die;
+	for (my $at = 0; sysread F, my $b, 4096; $at += 4096) {
+		print("$at\n") if substr($b, 0, 12) eq "\x93STELE\r\n" . pack "V", 4
+	}' "$tmp/bad" | tail -n 2); do
+	flip_in "$tmp/bad" "$((at + 40))"
+done
+run stele append "$tmp/classes" "$tmp/bad@v3"
+ok "append: names the snapshot that it cannot start from" \
+	grep -q "cannot start from 'v2': descriptor of segment" <<<"$err" || diag "$err"
+ok "append: and the way out" grep -q "^hint: --base=NAME starts from another" <<<"$err" ||
+	diag "$err"
+run stele append -q --base=v1 "$tmp/classes" "$tmp/bad@v3"
+is "0 " "$status $err" "append: which works"
+rm "$tmp/classes/a/new"
+
 # damage_section TYPE NAME COMPACT EXTRACT: whether these work
 damage_section() {
 	cp "$tmp/labelled" "$tmp/bad"
