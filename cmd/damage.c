@@ -41,7 +41,7 @@ void damage_help(void)
 	      "                       sound, with their keys and fields, to another image:\n"
 	      "\n"
 	      "    ds = stele.open(\"IMAGE@v2\")\n"
-	      "    names = {}  # that are damaged, as they were: {\"label\": [\"cats\", \"dogs\"]}\n"
+	      "    names = {}  # that are damaged: {\"label\": [\"cats\", \"dogs\"]}\n"
 	      "    with stele.Writer(\"OTHER\", {**ds.fields, **names}) as writer:\n"
 	      "        for i in range(len(ds)):\n"
 	      "            try:\n"
