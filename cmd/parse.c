@@ -154,7 +154,7 @@ const char *parse_size(const char *text, uint64_t min, uint64_t max,
 	uint64_t size;
 
 	if (!bytes(text, &size) || !size || size < min || size > max)
-		return wanted("a size from %s to %s, e.g. 4096, 64K or 1GiB",
+		return wanted("a size from %s to %s, e.g. 64M or 1GiB",
 			      as_size(least, min), as_size(most, max));
 	*out = size;
 	return NULL;

@@ -90,14 +90,14 @@ wants depth 4097 '1 to 4096' bench a
 wants depth -1 '1 to 4096' bench a
 wants seed 1e3 '0 to 18446744073709551615' bench a
 wants time 0 '0.001 to 10000000 seconds' bench a
-wants memory 4K 'a size from 64K to 8T, e.g. 4096, 64K or 1GiB' bench a
+wants memory 4K 'a size from 64K to 8T, e.g. 64M or 1GiB' bench a
 wants accelerators 0 'max, or 1 to 256' bench a
 wants prometheus '' '1 to 4096 bytes' bench a
 wants svg '' '1 to 4096 bytes' tune a
 wants via nbd 'auto, krbd or librbd' map a
 wants grace soon 'a duration above 0, e.g. 90 (seconds), 10m, 2h or 7d' gc a
 wants grace 0 'a duration above 0, e.g. 90 (seconds), 10m, 2h or 7d' snapshot delete a@b
-wants size 1X 'a size from 1 to 4E, e.g. 4096, 64K or 1GiB' resize a
+wants size 1X 'a size from 1 to 4E, e.g. 64M or 1GiB' resize a
 wants jobs 1025 '1 to 1024' verify a
 wants jobs 1025 '1 to 1024' copy a b
 wants prefix ../x "a relative path without '.', '..' or empty names" export a b
@@ -110,7 +110,7 @@ for command in 'build a b' 'append a b@c' 'compact a@b c'; do
 		wants granule 32 '16, 64, 512 or 4096' $command
 		wants boundary 1000 'none, or a power of two from 4K to 2G' $command
 		wants jobs 0 '1 to 1024' $command
-		wants memory 1000K 'a size from 1M to 4E, e.g. 4096, 64K or 1GiB' $command
+		wants memory 1000K 'a size from 1M to 4E, e.g. 64M or 1GiB' $command
 		wants time noon 'seconds since 1970, at least 1 and before the year 10000, or '\
 'a time like 2026-11-21T06:45Z' $command
 	}
