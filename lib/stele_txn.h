@@ -61,16 +61,21 @@ struct stele_create_opts {
 	int64_t time;	     /* of the image and its snapshots; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t flags;	     /* STELE_FORCE: whatever the target holds is lost */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
+	/* Paths, up to NULL, of what is read: see stele_txn_create(). NULL: of nothing. */
+	const char *const *sources;
 };
 
 /**
  * stele_txn_create() - begin a new image, which holds nothing yet
  * @target: PATH[@NAME]; NAME is ignored
  *
- * Refuses what stele_build() refuses. A regular file that is overwritten keeps what it holds
- * until the first commit, and if closed before that. Any other target is an unfinished image
- * from here on, and an older one on it is lost; with the first commit it is whole. Closed
- * before that, a file or RBD image that was not there is removed. Return: as stele_build().
+ * Refuses what stele_build() refuses, and, whatever the flags, a target that is one of the
+ * sources, or shares bytes with one, as a loop device does with its file (-EINVAL; logged):
+ * what is put would be read from what is overwritten. A regular file that is overwritten
+ * keeps what it holds until the first commit, and if closed before that. Any other target is
+ * an unfinished image from here on, and an older one on it is lost; with the first commit it
+ * is whole. Closed before that, a file or RBD image that was not there is removed. Return: as
+ * stele_build().
  */
 STELE_API int stele_txn_create(const char *target,
 			       const struct stele_create_opts *opts,

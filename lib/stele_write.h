@@ -131,6 +131,8 @@ struct stele_txn_opts {
 	uint64_t grace;	  /* seconds granted to unseen readers; 0: not given */
 	uint32_t flags;	  /* enum stele_txn_flags */
 	uint32_t reserved;
+	/* Paths, up to NULL, of what is read: see stele_txn_create(). NULL: of nothing. */
+	const char *const *sources;
 };
 
 struct stele_key_ref {

@@ -27,6 +27,12 @@ bool stele_file_is(const struct stele_device *dev, const char *path);
 /* Is any of what is written to `path` read from `dev`, by loop devices and partitions, too? */
 bool stele_file_shares(const struct stele_device *dev, const char *path);
 /*
+ * Does `dev`, which `target` led to and which is to be written, share bytes with one of these
+ * paths (up to NULL, or none at all), which are read? Return: 0; -EINVAL (it does; logged).
+ */
+int stele_file_check_sources(const struct stele_device *dev, const char *target,
+			     const char *const *sources, const struct stele_log *log);
+/*
  * Has the file lost its last name since it was opened? One that had none then, such as a
  * memfd, is its descriptor's owner's business.
  */

@@ -359,12 +359,13 @@ static uint64_t size_of_empty(void)
 
 /* The transaction gets claim and target, whatever comes of it. */
 static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
-		     struct stele_target *target,
+		     struct stele_target *target, const char *const *sources,
 		     const struct stele_builder *builder)
 {
 	const struct stele_build_opts *opts = &builder->opts;
 	const struct stele_claim_opts want = {
 		.backend = opts->backend,
+		.sources = sources,
 		.needed = size_of_empty(),
 		.file_size = opts->file_size,
 		.object_size = opts->object_size,
@@ -397,7 +398,7 @@ static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
 }
 
 static int create(const char *text, const struct stele_build_opts *opts,
-		  struct stele_txn **out)
+		  const char *const *sources, struct stele_txn **out)
 {
 	struct stele_txn *txn = calloc(1, sizeof(*txn));
 	struct stele_claim *claim = calloc(1, sizeof(*claim));
@@ -413,7 +414,7 @@ static int create(const char *text, const struct stele_build_opts *opts,
 	if (ret) {
 		free(claim);
 	} else {
-		ret = begin_new(txn, claim, &target, &builder);
+		ret = begin_new(txn, claim, &target, sources, &builder);
 		if (ret)
 			stele_txn_release(txn);
 	}
@@ -449,7 +450,7 @@ static int txn_create(const char *target, const struct stele_create_opts *given,
 	opts.time = known.time;
 	opts.flags = known.flags;
 	opts.object_size = known.object_size;
-	return create(target, &opts, out);
+	return create(target, &opts, known.sources, out);
 }
 
 int stele_txn_create(const char *target, const struct stele_create_opts *opts,

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "lib/base/options.h"
+#include "lib/device/name.h"
 
 static int check_options(const struct stele_txn_opts *opts, uint32_t flags,
 			 const struct stele_log *log)
@@ -60,6 +61,9 @@ int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
 		ret = stele_txn_begin(txn, target,
 				      known.flags & STELE_DRY_RUN,
 				      known.backend, &log);
+	if (ret == 0)
+		ret = stele_file_check_sources(txn->image->dev, txn->target.path, known.sources,
+					       &log);
 	if (ret < 0)
 		return ret;
 	txn->time = known.time;

@@ -431,6 +431,8 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 				      .copy_of = opts->copy_of,
 				      .force = opts->force};
 	ret = open_target(claim, opts);
+	if (!ret && !claim->created)
+		ret = stele_file_check_sources(claim->dev, path, opts->sources, log);
 	if (!ret)
 		ret = check_content(claim);
 	if (!ret && claim->rbd)

@@ -25,6 +25,7 @@ struct stele_claim_opts {
 	bool force;
 	bool dry; /* refuse what would be refused, and write nothing: see rehearsal.h */
 	bool replace;	      /* a regular file with content keeps it until claim_finish() */
+	const char *const *sources; /* up to NULL: what is read, and no target; or NULL */
 	bool of_source;	      /* it is a file of the source: only an image is overwritten */
 	/*
 	 * What will be a copy of this: with replace, one that was cut short is gone on with;

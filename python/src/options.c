@@ -57,6 +57,7 @@ static const struct option options[] = {
 	{"object_size", U32,
 	 {BUILD(object_size), COPY(object_size), CREATE(object_size)}},
 	{"order", U32, {LAYOUT(order)}},
+	{"sources", TEXTS, {CHANGE(sources), CREATE(sources)}},
 	{"size", U64, {[PY_CHANGE] = offsetof(struct py_change, size)}},
 	{"time", I64,
 	 {BUILD(time), APPEND(time), COMPACT(time), COPY(time), CHANGE(time),

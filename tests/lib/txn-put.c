@@ -424,6 +424,52 @@ static void test_lost(void)
 	loop_detach(node);
 }
 
+/* What is read is no target, by whatever name, before anything is written. */
+static void refuses_source(const char *target, const char *const *sources, const char *words)
+{
+	const struct stele_create_opts opts = {.size = sizeof(opts), .log = messages.log.fn,
+					       .log_user = messages.log.user,
+					       .flags = STELE_FORCE, .sources = sources};
+	struct stele_txn *txn;
+
+	test_log_init(&messages);
+	is_int(-EINVAL, stele_txn_create(target, &opts, &txn), "over what is read");
+	ok(test_log_has(&messages, words), "says so: %s", stele_errmsg());
+	is_sound(path_of("read"), "what is read");
+}
+
+static void test_sources(void)
+{
+	char *read = strdup(path_of("read")), *alias = strdup(path_of("alias"));
+	const char *const sources[] = {"/nowhere", read, NULL}, *const none[] = {"/nowhere", NULL};
+	struct stele_txn_opts change = {.size = sizeof(change), .sources = sources};
+	struct stele_create_opts fresh = {.size = sizeof(fresh), .sources = none};
+	struct stele_txn *txn;
+	char node[LOOP_NODE_SIZE];
+
+	copy_file(path_of("image"), read);
+	if (link(read, alias))
+		sysbail("cannot link '%s'", alias);
+	refuses_source(read, sources, "is a file of the source, which the image would replace");
+	refuses_source(alias, sources, "is a file of the source, which the image would replace");
+	is_int(-EINVAL, stele_txn_open(read, &change, &txn), "nor is it changed");
+	change.sources = none;
+	is_int(0, stele_txn_open(read, &change, &txn), "one that is not read is");
+	stele_txn_close(txn);
+	is_int(0, stele_txn_create(path_of("fresh"), &fresh, &txn), "a new one is made");
+	stele_txn_close(txn);
+	if (loop_usable() && loop_attach(read, 512, node)) {
+		refuses_source(node, sources, "is of the source, and shares bytes with");
+		change.sources = sources;
+		is_int(-EINVAL, stele_txn_open(node, &change, &txn), "nor is that changed");
+		loop_detach(node);
+	} else {
+		skip_block(3, "needs a loop device");
+	}
+	free(read);
+	free(alias);
+}
+
 /* ---- rules, on a device in memory --------------------------------------- */
 
 enum { DATA, TEXT, GRID, CLASS, SCORE, FIELDS };
@@ -742,6 +788,7 @@ int main(void)
 	test_replace();
 	test_replaced();
 	test_lost();
+	test_sources();
 	test_rules();
 	test_order();
 	test_file();

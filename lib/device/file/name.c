@@ -113,6 +113,33 @@ bool stele_file_shares(const struct stele_device *dev, const char *path)
 	return stele_span_overlaps(&over, &under);
 }
 
+int stele_file_check_sources(const struct stele_device *dev, const char *target,
+			     const char *const *sources, const struct stele_log *log)
+{
+	const int fd = stele_device_fd(dev);
+	struct stele_span over, under;
+	struct stat ours, named;
+
+	if (!sources || fd < 0 || fstat(fd, &ours))
+		return 0;
+	stele_span_find(&ours, &under);
+	for (; *sources; sources++) {
+		if (stat(*sources, &named))
+			continue;
+		stele_span_find(&named, &over);
+		if (!stele_span_overlaps(&over, &under))
+			continue;
+		if (S_ISREG(ours.st_mode) && stele_stack_same(&ours, &named))
+			stele_log_error(log, "'%s' is a file of the source, which the image would "
+					"replace", *sources);
+		else
+			stele_log_error(log, "'%s' is of the source, and shares bytes with '%s', "
+					"which would be written to", *sources, target);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 bool stele_file_is_removed(const struct stele_device *dev)
 {
 	const int fd = stele_device_fd(dev);
