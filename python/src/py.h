@@ -278,6 +278,8 @@ void py_log_tell(struct py_log *log);
  * the call. Return: what it returned; -1 with an exception.
  */
 int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *tell);
+/* Hand over what was said since the last one. Return: 0; -1 with an exception. */
+int py_call_tell(struct py_call *call, PyObject *tell);
 /* run(verb, arguments, options, tell) */
 PyObject *py_run(PyObject *module, PyObject *args);
 /* image(target, backend) */

@@ -50,6 +50,11 @@ static int tell_all(struct py_call *call, PyObject *tell)
 	return err;
 }
 
+int py_call_tell(struct py_call *call, PyObject *tell)
+{
+	return tell_all(call, tell);
+}
+
 /* ---- logs ------------------------------------------------------------------------------ */
 
 static PyObject *logger(void)

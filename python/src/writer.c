@@ -113,6 +113,14 @@ static void writer_dealloc(PyObject *self)
 	py_object_free(self);
 }
 
+/* _tell(tell): what was said outside of calls that take long, such as by close(). */
+static PyObject *writer_tell(PyObject *self, PyObject *tell)
+{
+	if (py_call_tell(&writer_of(self)->call, tell))
+		return NULL;
+	Py_RETURN_NONE;
+}
+
 /* ---- open ------------------------------------------------------------------------------ */
 
 static int run_create(void *arg)
@@ -371,6 +379,7 @@ static PyMethodDef methods[] = {
 	 "close($self, /)\n--\n\n"
 	 "Give up what was not committed: the image is as it was, a new file is removed."},
 	{"_is_open", writer_is_open, METH_NOARGS, NULL},
+	{"_tell", writer_tell, METH_O, NULL},
 	{"_schema", writer_schema, METH_VARARGS, NULL},
 	{"_put", writer_put, METH_VARARGS, NULL},
 	{"_delete", writer_delete, METH_O, NULL},

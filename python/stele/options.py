@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
@@ -126,6 +127,12 @@ def _patterns(value: Sequence[str] | None) -> tuple[bytes, ...] | None:
     return tuple(text("a pattern", pattern) for pattern in value) or None
 
 
+def _sources(value: Iterable[str | os.PathLike[str]] | None) -> tuple[bytes, ...] | None:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"sources is a list of paths, not {value!r}")
+    return None if value is None else tuple(os.fsencode(path) for path in value)
+
+
 def known(options: Any, kind: Any) -> None:
     """TypeError: an option that is not of that kind, Layout or Source."""
     unknown = set(options) - set(kind.__annotations__)
@@ -147,6 +154,8 @@ def encode(**options: Any) -> dict[str, Any]:
             encoded[name] = choice(name, value, _ORDERS)
         elif name == "exclude":
             encoded[name] = _patterns(value)
+        elif name == "sources":
+            encoded[name] = _sources(value)
         elif name == "label_from":
             encoded[name] = _label_from(value)
         else:

@@ -161,12 +161,12 @@ class Listener:
         self._next = now + _INTERVAL
         return True
 
-    def explain(self, error: Error, force: bool = False) -> None:
+    def explain(self, error: BaseException, force: bool = False) -> None:
         """Add what else was logged as an error, as notes; and what force=True would do."""
         if force and isinstance(error, ExistsError) and "has the key" not in str(error):
             error.add_note(FORCE)
         for line in self._errors:
-            if line not in str(error):
+            if line not in str(error) and line not in getattr(error, "__notes__", ()):
                 error.add_note(line)
         self._errors.clear()
 

@@ -34,7 +34,7 @@ class Writer(_stele.Writer):
             w.extend((key, values) for key, values in more)
 
     All of it is published at once when the block ends; after an exception nothing is, an
-    image is as it was, and a new file is removed. Samples wait in memory, then in a
+    image is as it was, unless it was on a device and force was given, and a new file is removed. Samples wait in memory, then in a
     temporary file, until then. Any number of threads may put. Without a with statement, call
     commit(): what nobody commits is lost, with a RuntimeWarning unless close() gave it up.
 
@@ -50,7 +50,10 @@ class Writer(_stele.Writer):
             error.
         label, uuid, file_size, object_size: of a new image; see stele.build().
         note: of the snapshot.
-        force: a new image, whatever the target holds.
+        force: a new image, whatever the target holds. Of a file that is lost when the new image
+            is whole, of a device at once.
+        sources: paths of files that samples are read from: a target that is one of them, or
+            shares bytes with one, as a loop device does with its file, is refused.
         directory: of the temporary file; None: $TMPDIR, or /var/tmp.
         progress: see stele.Progress; None: a line on stderr if that is a terminal.
         layout: memory_size, granule, order, jobs, boundary; see stele.build().
@@ -88,6 +91,7 @@ class Writer(_stele.Writer):
         note: str | None = None,
         time: int = 0,
         force: bool = False,
+        sources: Iterable[str | os.PathLike[str]] | None = None,
         backend: str | None = None,
         directory: str | os.PathLike[str] | None = None,
         progress: Watch = None,
@@ -109,7 +113,7 @@ class Writer(_stele.Writer):
             raise taken
         known(layout, Layout)
         text_or_none("note", note)
-        options = encode(backend=backend, time=time)
+        options = encode(backend=backend, time=time, sources=sources)
         if newest is None:
             options |= encode(
                 label=label,
@@ -254,7 +258,8 @@ class Writer(_stele.Writer):
                 os.fsencode(self._snapshot), text_or_none("note", self._note), self._listener.tell
             )
         except Error as error:
-            self._listener.explain(error)
+            self.close()
+            self._explain(error)
             raise
         finally:
             self.close()
@@ -275,6 +280,13 @@ class Writer(_stele.Writer):
             self.commit()
         self.close()
         self._listener.close()
+        if value is not None:
+            self._explain(value)
+
+    def _explain(self, error: BaseException) -> None:
+        """Add what was said of the end, such as that an older image is lost."""
+        self._tell(self._listener.tell)
+        self._listener.explain(error)
 
     def __del__(self) -> None:
         if (self._samples or self._deleted) and self._is_open():

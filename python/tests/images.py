@@ -72,3 +72,16 @@ def damaged():
 
 def copy(target, name):
     return shutil.copy(target, DIRECTORY / name)
+
+
+def loop(case, path):
+    """A loop device over a file, as long as the test runs; without one it is skipped."""
+    try:
+        made = subprocess.run(["losetup", "-f", "--show", path], capture_output=True, text=True)
+    except OSError as error:
+        made = subprocess.CompletedProcess([], 1, "", str(error))
+    if made.returncode:
+        case.skipTest(f"no loop device: {made.stderr.strip()}")
+    node = made.stdout.strip()
+    case.addCleanup(subprocess.run, ["losetup", "-d", node], check=False)
+    return node

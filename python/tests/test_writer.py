@@ -2,6 +2,7 @@
 """Writer: samples of every type go in as they come out, or not at all."""
 
 import contextlib
+import errno
 import gc
 import hashlib
 import os
@@ -440,6 +441,42 @@ class Versions(Case):
     def test_force(self):
         self.write({"z": b"26"}, force=True)
         self.assertEqual(self.contents("v1"), {"z": b"26"})
+
+    def test_sources(self):
+        """What is read is no target."""
+        path = images.DIRECTORY / f"{self.id()}.read"
+        path.write_bytes(b"read" * 9000)
+        before = digest(path)
+        with self.assertRaisesRegex(TypeError, "sources is a list of paths"):
+            stele.Writer(f"{path}.new", sources=str(path))
+        self.write({"a": b"1"}, target=f"{path}.new", sources=[path])
+        with self.assertRaisesRegex(stele.Error, "is a file of the source"):
+            self.write({"b": b"1"}, target=f"{self.target}@other", sources=[self.target])
+        for target in (str, lambda path: images.loop(self, path)):
+            with self.assertRaisesRegex(stele.Error, "of the source") as caught:
+                stele.Writer(target(path), force=True, sources=["/nowhere", path])
+            self.assertEqual((caught.exception.errno, digest(path)), (errno.EINVAL, before))
+
+    def test_lost(self):
+        """Who overwrites a device is told what is gone, and what to do."""
+        path = images.DIRECTORY / f"{self.id()}.disk"
+        with open(path, "wb") as file:
+            file.truncate(16 << 20)
+        node = images.loop(self, path)
+        self.write({"a": b"1"}, target=node, label="precious")
+        for keys in ("b", "cc"):  # an exception of the block, and one of commit()
+            with self.assertRaises((ZeroDivisionError, stele.ExistsError)) as caught:
+                with stele.Writer(node, progress=False, force=True) as w:
+                    for key in keys:
+                        w.put(key, b"2")
+                    if keys == "b":
+                        raise ZeroDivisionError
+            notes = caught.exception.__notes__
+            self.assertEqual(notes[-2:], [
+                f"'{node}' has lost the image that it held: 'precious': 'v1'",
+                f"'{node}' is left with an unfinished image: begin again, with force",
+            ])  # fmt: skip
+            self.assertEqual(len(set(notes)), len(notes))
 
     def test_other_fields(self):
         with self.assertRaisesRegex(stele.Error, "field"):
