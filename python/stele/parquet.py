@@ -13,9 +13,15 @@ without dimensions scalars of their dtype.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import fcntl
+import glob
 import json
 import os
 import secrets
+import stat
+import struct
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -26,10 +32,15 @@ import pyarrow.parquet
 
 from . import _stele
 from .dataset import Dataset, Field, Target
-from .errors import Error
+from .errors import Error, ExistsError
 from .rows import dataset
 
 _READ = 4 << 20  # bytes of one submission, as samples are on average
+_LOOP_GET_STATUS64 = 0x4C05
+# What opening says of an image that cannot be read, but is one.
+_IMAGES = {
+    errno.ENODATA, errno.EINPROGRESS, errno.EBADMSG, errno.EUCLEAN, errno.ENOTUNIQ, errno.EOPNOTSUPP,
+}  # fmt: skip
 _SCALARS = {
     "bytes": pyarrow.binary(),
     "str": pyarrow.string(),
@@ -139,6 +150,71 @@ class _Rows:
                 batches, held = [], 0
 
 
+def _holds_image(fd: int) -> bool:
+    """Also a damaged one. By the descriptor: a name may have an '@'."""
+    try:
+        _stele.image(os.fsencode(f"/proc/self/fd/{fd}"), None)
+    except Error as error:
+        return error.errno in _IMAGES
+    return True
+
+
+def _loop_over(found: os.stat_result) -> str:
+    """The loop device that is over a file; '': none, as far as that can be told."""
+    for name in glob.glob("/sys/block/loop*/loop/backing_file"):
+        loop = name.split("/")[3]
+        with contextlib.suppress(OSError):
+            with open(name, encoding="utf-8", errors="surrogateescape") as file:
+                backing = file.read().rstrip("\n")
+            try:
+                with open(f"/dev/{loop}", "rb", buffering=0) as device:
+                    about = fcntl.ioctl(device, _LOOP_GET_STATUS64, bytes(232))
+                under = struct.unpack_from("=QQ", about)
+            except OSError:  # who may not open it asks for the name, which may be of another file
+                st = os.stat(backing)
+                under = st.st_dev, st.st_ino
+            if under == (found.st_dev, found.st_ino):
+                return loop
+    return ""
+
+
+def _spare(path: str) -> None:
+    """What may be read from there, or is mounted, is replaced by no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    why = ""
+    if stat.S_ISBLK(found.st_mode):
+        why = "it is a block device"
+    elif stat.S_ISREG(found.st_mode):
+        with open(path, "rb") as file:
+            if _holds_image(file.fileno()):
+                why = "it holds an image"
+        loop = "" if why else _loop_over(found)
+        if loop:
+            why = f"it is under loop device '{loop}'"
+    if why:
+        error = ExistsError(errno.EEXIST, f"cannot replace '{path}': {why}")
+        error.add_note("give the file another name")
+        raise error
+
+
+def _sync(directory: str) -> None:
+    """A new name is to be as durable as what is written; one that cannot be read has to do."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EROFS):
+            raise
+    finally:
+        os.close(fd)
+
+
 def export(
     source: Target | Dataset,
     path: str | os.PathLike[str],
@@ -158,7 +234,8 @@ def export(
         How many rows there are.
 
     Raises:
-        FileExistsError: path exists, and force is false.
+        FileExistsError: path exists, and force is false; stele.ExistsError: it is a block device,
+            holds an image, or is under a loop device, which no force replaces.
         ValueError: a field or key that Parquet cannot have.
     """
     path = os.fspath(path)
@@ -166,6 +243,7 @@ def export(
     rows = _Rows(data)
     if not force and os.path.lexists(path):
         raise FileExistsError(17, os.strerror(17), path)
+    _spare(path)
     part = f"{path}.{secrets.token_hex(4)}.part"
     try:
         with open(part, "xb") as file:
@@ -174,9 +252,11 @@ def export(
             file.flush()
             os.fsync(file.fileno())
         if force:
+            _spare(path)
             os.replace(part, path)
         else:
             os.link(part, path)
+        _sync(os.path.dirname(path) or ".")
     finally:
         if os.path.exists(part):
             os.unlink(part)
@@ -195,6 +275,8 @@ def main() -> int:
         count = export(options.target, options.file, force=options.force)
     except (Error, OSError, ValueError) as error:
         print(f"stele.parquet: {error}", file=sys.stderr)
+        for note in getattr(error, "__notes__", []):
+            print(f"hint: {note}", file=sys.stderr)
         return 1
     print(f"{count:,} samples in '{options.file}'")
     return 0

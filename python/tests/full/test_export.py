@@ -53,6 +53,41 @@ class Export(unittest.TestCase):
             for i in range(COUNT):
                 writer.put(f"{i:06}/\u00e9", sample(i))
 
+    def test_spares(self):
+        """No file takes the place of an image, nor of what a loop device is over."""
+        import stele.parquet
+
+        disk = self.tmp / "disk"
+        disk.write_bytes(b"x" * 65536)
+        done = subprocess.run(["losetup", "-f", "--show", disk], capture_output=True, text=True)
+        node = done.stdout.strip()
+        if node:
+            self.addCleanup(subprocess.run, ["losetup", "-d", node], check=True)
+        link = self.tmp / "link"
+        link.symlink_to(self.target)
+        damaged = self.tmp / "d@v1"
+        damaged.write_bytes(Path(self.target).read_bytes()[:-4096])
+        for path, why in (
+            (self.target, "it holds an image"), (link, "it holds an image"), (damaged, "it holds an image"),
+            (node, "it is a block device"), (disk, f"it is under loop device '{Path(node).name}'"),
+        ):  # fmt: skip
+            if not node and path in (node, disk):
+                continue
+            before = Path(path).read_bytes()
+            with self.subTest(path), self.assertRaisesRegex(stele.ExistsError, f"cannot replace '{path}': {why}"):
+                stele.parquet.export(self.target, path, force=True)
+            self.assertEqual(Path(path).read_bytes(), before)
+            self.assertEqual(list(self.tmp.glob("*.part")), [])
+        done = subprocess.run(
+            [sys.executable, "-m", "stele.parquet", "export", "-f", self.target, self.target],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Astele.parquet: cannot replace '.*': it holds an image\nhint: give .*\n\Z")
+        other = self.tmp / "other"
+        other.write_text("text")
+        self.assertEqual(stele.parquet.export(self.target, other, force=True), COUNT)
+
     def same(self, table):
         self.assertEqual(table.num_rows, COUNT)
         rows = table.to_pylist()
