@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unittest
+from unittest import mock
 
 import images
 import stele
@@ -132,6 +133,125 @@ class Mds(Case):
             with self.subTest(new), self.assertRaisesRegex(stele.sources.SourceError, why):
                 stele.sources.build(top, self.target)
         self.assertEqual(list(self.directory.iterdir()), [top])
+
+
+class Target(Case):
+    """What is read is never written to; what a device held is lost for an image alone."""
+
+    def disk(self):
+        """A loop device with an image."""
+        path = self.directory / "disk"
+        with open(path, "wb") as file:
+            file.truncate(16 << 20)
+        node = images.loop(self, path)
+        with stele.Writer(node, progress=False, label="precious") as writer:
+            writer.put("a", b"1")
+        return node
+
+    def refused(self, source, target, file, why):
+        before = file.read_bytes()
+        for force in ([], ["-f"]):
+            status, out, err = self.command(*force, source, target)
+            self.assertEqual((status, out), (2, ""), err)
+            self.assertRegex(err, rf"\Astele.sources: '{file}' {why}\nhint: give the image a name of its own")
+        self.assertEqual(file.read_bytes(), before)
+
+    def test_is_the_source(self):
+        top = self.mds()
+        for name in ("shard.00001.mds", "index.json"):
+            self.refused(top, top / name, top / name, "is a file of the source, which the image would replace")
+        (self.directory / "link").symlink_to(top / "shard.00000.mds")
+        path = top / "shard.00000.mds"
+        self.refused(top, self.directory / "link", path, "is a file of the source, .*")
+
+    def test_is_over_the_source(self):
+        top = self.mds(shards=1, rows=400)
+        path = top / "shard.00000.mds"
+        node = images.loop(self, path)
+        self.refused(top, node, path, f"is of the source, and shares bytes with '{node}', which would be written to")
+
+    def test_nothing_to_replace_it(self):
+        """A source that has no sample, or none that fits, costs no image."""
+        top, node = self.mds(), self.disk()
+        whole = (top / "index.json").read_text()
+        for index, options, why in (
+            (whole.replace("00000.mds", "x.mds"), (), "No such file"),
+            (whole.replace('"box"', '"' + "b" * 64 + '"'), (), "cannot be a field"),
+            (whole.replace('"samples": 10', '"samples": 11'), ("--on-error=skip",), "nothing of the source can be read"),
+            (whole, ("--key=name", "--columns=n", "--directory=/nowhere"), "nowhere"),
+        ):  # fmt: skip
+            (top / "index.json").write_text(index)
+            status, _, err = self.command("-f", *options, top, node)
+            self.assertEqual(status, 1, err)
+            self.assertRegex(err, why)
+            self.assertNotIn("has lost", err)
+            self.assertEqual(stele.image_info(node).label, "precious")
+
+    def test_lost(self):
+        """Damage that shows later: what was lost is said."""
+        top, node = self.mds(), self.disk()
+        path = top / "shard.00002.mds"
+        path.write_bytes(path.read_bytes()[:-1])
+        status, _, err = self.command("-f", top, node)
+        self.assertEqual(status, 1)
+        self.assertRegex(
+            err, r"\Astele.sources: cannot read '.*00002.mds': .*\nhint: --on-error=skip .*\n"
+            rf"stele.sources: '{node}' has lost the image that it held: 'precious': 'v1'\n"
+            rf"stele.sources: '{node}' is left with an unfinished image: begin again, with force\n\Z",
+        )  # fmt: skip
+
+
+class Versions(Case):
+    def test_changed(self):
+        """Two versions of a file are neither of them."""
+        for change in ("in place", "another", "index.json"):
+            top = self.mds()
+            path = top / ("shard.00001.mds" if change != "index.json" else change)
+            put, data = stele.Writer.put, path.read_bytes()
+
+            def and_write(writer, *arguments, path=path, data=data, put=put):
+                put(writer, *arguments)
+                if writer._samples == 15 and change == "another":
+                    path.with_name("new").write_bytes(data)
+                    path.with_name("new").rename(path)
+                elif writer._samples == 15:
+                    with open(path, "r+b") as file:
+                        file.write(data)
+
+            for options in ({}, {"on_error": "skip"}):
+                with self.subTest(change), mock.patch.object(stele.Writer, "put", and_write):
+                    with self.assertRaisesRegex(stele.sources.SourceError, f"'{path}' changed while it was read"):
+                        stele.sources.build(top, self.target, **options)
+            self.assertEqual(list(self.directory.iterdir()), [top])
+
+    def test_encodings(self):
+        """Each shard is read as it is stored."""
+        def one(name, columns):
+            top = self.directory / name
+            top.mkdir()
+            values = b"".join(struct.pack(format, value) for _, format, value in columns.values())
+            data = struct.pack("<III", 1, 12, 12 + len(values)) + values
+            (top / "s.mds").write_bytes(data)
+            (top / "index.json").write_text(json.dumps({"shards": [{
+                "column_encodings": [c[0] for c in columns.values()], "column_names": list(columns),
+                "column_sizes": [struct.calcsize(c[1]) for c in columns.values()], "format": "mds",
+                "raw_data": {"basename": "s.mds", "bytes": len(data)}, "samples": 1, "version": 2,
+            }]}))  # fmt: skip
+            return top
+
+        tops = [
+            one("a", {"n": ("int32", "<i", -5), "x": ("float64", "<d", 1.5)}),
+            one("b", {"n": ("uint32", "<I", 4000000000), "x": ("float32", "<f", 2.5)}),
+            one("c", {"x": ("float32", "<f", 3.5), "n": ("int8", "<b", -1)}),
+        ]
+        stele.sources.build(tops, self.target)
+        with stele.open(self.target) as ds:
+            rows = [ds[f"{top.name}/s.mds/0000000000"] for top in tops]
+            self.assertEqual([(r["n"], r["x"]) for r in rows], [(-5, 1.5), (4000000000, 2.5), (-1, 3.5)])
+        tops.append(one("d", {"n": ("float64", "<d", 0), "x": ("float32", "<f", 3.5)}))
+        with self.assertRaisesRegex(stele.sources.SourceError, "'n' is int in '.*/a', and float in '.*/d'"):
+            stele.sources.build(tops, self.target + "2")
+        stele.sources.build(tops, self.target + "2", columns=["x"])
 
 
 class Detect(Case):

@@ -37,24 +37,31 @@ so, MDS if hashes were asked for, array_record has, and Arrow, LitData and Lance
 
 from __future__ import annotations
 
+import errno
 import glob
 import importlib
 import os
+import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..dataset import Field, Target, split
 from ..errors import Error, ExistsError
 from ..progress import Watch
 from ..reports import Snapshot
+from ..options import Layout
 from ..writer import Writer
+from ..writer import _names as image_names
 from .detect import FORMATS, detect
-from .source import Lost, Reader, Row, SourceError, describe
+from .source import Lost, Reader, Row, SourceError, classes_differ, describe
 
 __all__ = ["Lost", "Report", "SourceError", "build"]
 
 UPDATE = "update=True takes the place of samples with the same keys"
+OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
+_REHEARSED = {*Layout.__annotations__, "directory"}  # options of samples
 _LOST = 1000  # of them are listed
 _SOME = "--columns=A,B takes only the columns that are named"
 Path = str | os.PathLike[str]
@@ -100,7 +107,7 @@ def _is_source(path: str) -> bool:
         return False
 
 
-def _open(paths: Sequence[str], format: str | None) -> Reader:
+def _open(paths: Sequence[str], format: str | None, only: Collection[str] | None) -> Reader:
     if format is not None and format not in FORMATS:
         raise SourceError(
             f"format is one of {', '.join(FORMATS)}, not {format!r}", usage=True
@@ -108,7 +115,7 @@ def _open(paths: Sequence[str], format: str | None) -> Reader:
     format = format or detect(paths)
     module, name, needs = FORMATS[format]
     try:
-        opened = getattr(importlib.import_module(f".{module}", __name__), name)(paths)
+        opened = getattr(importlib.import_module(f".{module}", __name__), name)(paths, only)
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in needs:
@@ -189,7 +196,8 @@ def _as_base(found: Mapping[str, Field], base: Mapping[str, Field]) -> dict[str,
         if not _fitting(mine, base[name]):
             raise SourceError(
                 f"column '{name}' is {describe(mine)}, and the field of the image "
-                f"{describe(base[name])}", "--columns leaves out columns",
+                f"{describe(base[name])}{classes_differ(mine, base[name])}",
+                "--columns leaves out columns",
             )  # fmt: skip
     return {**base}
 
@@ -214,6 +222,10 @@ def _key(row: Row, key: str | None, column: Any) -> str | bytes:
     return column if isinstance(column, (str, bytes)) else str(column)
 
 
+def _lost(row: Row, error: Exception) -> Lost:
+    return Lost(f"'{row.name}' row {row.number}", 1, str(error))
+
+
 class _Build:
     """Rows on their way into a Writer."""
 
@@ -226,6 +238,7 @@ class _Build:
 
     def leave(self, lost: Lost) -> None:
         if not self.skip:
+            self.source.seen.check()  # what is no damage, but two versions, is called that
             raise SourceError(
                 f"cannot read {lost.place}: {lost.reason}",
                 "--on-error=skip leaves out what cannot be read",
@@ -243,19 +256,16 @@ class _Build:
         more = f", and {self.parts - 1:,} parts more" if self.parts > 1 else ""
         return SourceError(f"nothing of the source can be read: {first.place}: {first.reason}{more}")
 
-    def fields(self, writer: Writer) -> dict[str, Field]:
-        """What columns become, by their names, which the writer takes."""
-        base = writer.fields
+    def begin(self, base: Mapping[str, Field] | None) -> None:
+        """Find what columns become; base: the fields of an image that is there."""
         known = {c: base[name] for c, name in self.names.items() if name in base} if base else {}
         found = self.source.fields([*self.names], known)
-        named = {name: found[c]._replace(name=name) for c, name in self.names.items()}
+        self.fields = {name: found[c]._replace(name=name) for c, name in self.names.items()}
         if base is not None:
-            named = _as_base(named, base)
-        else:
-            _declare(writer, named)
-        return {c: named[name] for c, name in self.names.items()}
+            self.fields = _as_base(self.fields, base)
+        self.rows = self._read({c: self.fields[name] for c, name in self.names.items()})
 
-    def run(self, writer: Writer, fields: Mapping[str, Field]) -> None:
+    def _read(self, fields: Mapping[str, Field]) -> Iterator[tuple[Row, str | bytes, dict[str, Any]]]:
         field = self.key is not None and self.key in fields
         for item in self.source.rows(fields, self.key):
             if isinstance(item, Lost):
@@ -268,10 +278,47 @@ class _Build:
             key = _key(item, self.key, column)
             if self.renamed:
                 row = {name: row[c] for c, name in self.names.items()}
+            yield item, key, row
+
+    def peek(self) -> tuple[Row, str | bytes, dict[str, Any]]:
+        """The first sample, before anything is written for it."""
+        first = next(self.rows, None)
+        if first is None:
+            raise self.nothing()
+        self.rows = chain([first], self.rows)
+        return first
+
+    def rehearse(self, **options: Any) -> None:
+        """See that there is an image that takes it: what the target holds is lost for it."""
+        first = self.peek()
+        with tempfile.TemporaryDirectory(prefix="stele-", dir=options.get("directory")) as top:
+            writer = Writer(os.path.join(top, "image"), None, progress=False, **options)
+            try:
+                _declare(writer, self.fields)
+                writer.put(*first[1:])
+            except SourceError:
+                raise
+            except (TypeError, ValueError, OverflowError) as error:
+                if not self.skip:
+                    self.leave(_lost(first[0], error))
+            finally:
+                writer.close()
+
+    def run(self, writer: Writer) -> None:
+        for item, key, row in self.rows:
             try:
                 writer.put(key, row)
             except (TypeError, ValueError, OverflowError) as error:
-                self.leave(Lost(f"'{item.name}' row {item.number}", 1, str(error)))
+                self.leave(_lost(item, error))
+        self.source.seen.check()
+
+
+def _is_new(target: Target, options: Mapping[str, Any]) -> bool:
+    """Not a snapshot of an image that is there."""
+    if options.get("force"):
+        return True
+    name = os.fsencode(os.fspath(target))
+    return not image_names(name, options.get("backend"), options.get("append"))
 
 
 def build(
@@ -306,7 +353,8 @@ def build(
         raise SourceError(f"on_error is 'fail' or 'skip', not {on_error!r}", usage=True)
     start = time.monotonic()
     try:
-        opened = _open(_paths(source), format)
+        only = None if columns is None else {*columns, "key" if key is None else key}
+        opened = _open(_paths(source), format, only)
     except SourceError as error:
         if _is_source(split(os.fspath(target))[0]):
             error.add_note("the source comes first, then the target")
@@ -314,16 +362,32 @@ def build(
     try:
         names, key = _choose(opened, key, columns)
         work = _Build(opened, names, key, on_error == "skip")
-        with Writer(target, None, progress=progress, **options) as writer:
-            fields = work.fields(writer)
+        new = _is_new(target, options)
+        if new:
+            work.begin(None)
+            work.peek()
+        if options.get("force"):
+            work.rehearse(**{k: v for k, v in options.items() if k in _REHEARSED})
+        with Writer(
+            target, None, progress=progress,
+            **options | {"sources": [*opened.seen, *(options.get("sources") or ())]},
+        ) as writer:  # fmt: skip
+            if not new or writer.fields is not None:
+                work.begin(writer.fields)
+            if writer.fields is None:
+                _declare(writer, work.fields)
             writer._total = opened.total
-            work.run(writer, fields)
+            work.run(writer)
             if not writer._samples:
                 raise work.nothing()
             snapshot = writer.commit()
     except ExistsError as error:
         if "is there already" in str(error):
             error.add_note(UPDATE)
+        raise
+    except Error as error:
+        if error.errno == errno.EINVAL and " of the source, " in str(error):
+            error.add_note(OTHER)
         raise
     finally:
         opened.close()

@@ -73,7 +73,9 @@ def _say(error: BaseException) -> None:
         text = f"'{error.filename}': {error.strerror}" if error.filename else error.strerror
     print(f"{_NAME}: {text}", file=sys.stderr)
     for note in getattr(error, "__notes__", []):
-        print(f"hint: {_HINTS.get(note, note)}", file=sys.stderr)
+        # The library's own lines begin with what they are about.
+        said = note.startswith("'")
+        print(f"{_NAME}: {note}" if said else f"hint: {_HINTS.get(note, note)}", file=sys.stderr)
 
 
 def _status(error: BaseException, append: bool) -> int:
@@ -141,6 +143,8 @@ def _run() -> int:
     except _Stopped as stopped:
         number = stopped.args[0]
         print(f"{_NAME}: {signal.strsignal(number)}: stopped", file=sys.stderr)
+        for note in getattr(stopped, "__notes__", []):
+            print(f"{_NAME}: {note}", file=sys.stderr)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         return 128 + int(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..dataset import Field
@@ -19,10 +19,13 @@ DATA = "data"
 class ArrayRecord(Reader):
     """Files, and directories of them."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
+        super().__init__(only)
         self.module = package("array_record.python.array_record_module", "array-record")
         self.kinds = {DATA: Field(DATA, "bytes", (), "", ())}
         self.files = files_of(paths, ENDINGS)
+        for path, _ in self.files:
+            self.seen.add(path)
 
     def _open(self, path: str) -> Any:
         with open(path, "rb"):  # its own message is long
@@ -49,6 +52,7 @@ class ArrayRecord(Reader):
             step = max(group, batch_rows(os.path.getsize(path), count) // group * group)
             for first in range(0, count, step):
                 yield from self._span(path, name, first, min(first + step, count), group)
+            self.seen.check(path)
 
     def _span(self, path: str, name: str, first: int, end: int, group: int) -> Iterator[Item]:
         """These records; where they cannot be read, group by group."""

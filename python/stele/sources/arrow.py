@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -104,12 +104,14 @@ def _of_stream(source: Any, path: str, name: str, constants: Any) -> Iterator[Pa
 class Arrow(Tables):
     """Files, and directories of them."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
+        super().__init__(only)
         self.files = files_of(paths, ENDINGS)
         self.take_schemas((path for path, _ in self.files), schema_of)
 
     def parts(self) -> Iterator[Part]:
         for path, name in self.files:
             yield from batches(path, name, {})
+            self.seen.check(path)
 
 

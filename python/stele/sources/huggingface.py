@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from ..dataset import Field
@@ -49,16 +49,19 @@ def _splits(path: str) -> list[str]:
 class HuggingFace(Tables):
     """A Dataset, or the splits of a DatasetDict, which become the classes of a field."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
+        super().__init__(only)
         self.files: list[tuple[str, str, str]] = []  # path, name, split
         splits: list[str] = []
         for path, above in directories_of(paths):
-            if os.path.exists(os.path.join(path, DICT)):
+            if os.path.exists(self.seen.add(os.path.join(path, DICT))):
                 for split in _splits(path):
+                    self.seen.add(os.path.join(path, split, STATE))
                     splits += [split] if split not in splits else []
                     files = _files(os.path.join(path, split))
                     self.files += [(file, above + split, split) for file in files]
             else:
+                self.seen.add(os.path.join(path, STATE))
                 name = os.path.basename(os.path.abspath(path))
                 self.files += [(file, name, "") for file in _files(path)]
         self.take_schemas((path for path, _, _ in self.files), arrow.schema_of)
@@ -72,3 +75,4 @@ class HuggingFace(Tables):
         for path, name, split in self.files:
             constants = {SPLIT: split} if self.split else {}
             yield from arrow.batches(path, name, constants)
+            self.seen.check(path)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from .source import SourceError, agree, batch_rows, is_panic, package, why
+from .source import SourceError, batch_rows, is_panic, package, why
 from .tables import Part, Tables, broken
 from .values import kinds_of
 
@@ -15,10 +15,12 @@ from .values import kinds_of
 class Lance(Tables):
     """Datasets: their newest version."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
+        super().__init__(only)
         lance = package("lance", "pylance")
         self.datasets: list[tuple[str, Any]] = []
         for path in paths:
+            self.seen.add_all(path)
             try:
                 data = lance.dataset(path)
                 kinds = kinds_of(data.schema)
@@ -27,12 +29,8 @@ class Lance(Tables):
                 if isinstance(error, SourceError) or not is_panic(error):
                     raise
                 raise SourceError(f"cannot read '{path}': {why(error)}") from None
-            if self.datasets:
-                agree(self.kinds, kinds, self.datasets[0][0], path)
+            self.take_schema(path, data.schema, kinds)
             self.datasets.append((path, data))
-            self.kinds = kinds
-            self.types = dict(zip(data.schema.names, data.schema.types, strict=True))
-            self.nullable |= {field.name for field in data.schema if field.nullable}
 
     def parts(self) -> Iterator[Part]:
         for path, data in self.datasets:

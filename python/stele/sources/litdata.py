@@ -7,7 +7,7 @@ import json
 import math
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -15,7 +15,7 @@ import numpy
 from ..dataset import Field
 from .shards import Buffer, Leaf, Shard, Shards, array, index_of, mapped, number, offsets, take
 from .shards import cut, text, unzip
-from .source import SourceError, agree, batch_rows, directories_of, package
+from .source import SourceError, batch_rows, directories_of, package
 
 _BYTES = {
     "bytes", "jpeg", "pil", "image", "file", "tifffile", "tiff", "video", "audio", "nifti", "mesh",
@@ -118,10 +118,10 @@ def _value(type: str, value: Any) -> Any:
 class LitData(Shards):
     """Directories with an index.json."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        self.shards, self.leaves = [], []
-        first = ""
+    def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
+        super().__init__(only)
         for path, above in directories_of(paths):
+            self.seen.add(os.path.join(path, "index.json"))
             index = index_of(path, "chunks")
             try:
                 leaves = self._add(path, above, index["config"], index["chunks"])
@@ -129,12 +129,7 @@ class LitData(Shards):
                 if isinstance(error, SourceError):
                     raise
                 raise SourceError(f"'{path}/index.json' is damaged: {error!r}") from None
-            if first and [leaf[:2] for leaf in leaves] != [leaf[:2] for leaf in self.leaves]:
-                one, two = ({e.name: e.field for e in x if e.field} for x in (self.leaves, leaves))
-                agree(one, two, first, path)
-            first, self.leaves = first or path, leaves
-        self.kinds = {e.name: e.field or Field(e.name, "", (), "", ()) for e in self.leaves}
-        self.total = sum(shard.rows for shard in self.shards)
+            self.take_leaves(path, leaves)
 
     def _add(self, path: str, above: str, config: Any, chunks: Any) -> list[Leaf]:
         if config.get("encryption"):
@@ -143,13 +138,15 @@ class LitData(Shards):
             raise SourceError(f"'{path}' is tokens without samples (TokensLoader)")
         formats = config["data_format"]
         found = json.loads(config["data_spec"])
-        self.paths = _paths(found[1] if isinstance(found, list) else found)
+        paths = _paths(found[1] if isinstance(found, list) else found)
+        pairs = zip(paths, formats, strict=True)
+        leaves = [_leaf(".".join(p), f)._replace(path=p) for p, f in pairs]
         for about in chunks:
             name = os.path.basename(about["filename"])
             rows = int(about["chunk_size"])
-            shard = Shard(os.path.join(path, name), above + name, rows, {**config, **about})
-            self.shards.append(shard)
-        return [_leaf(".".join(p), f) for p, f in zip(self.paths, formats, strict=True)]
+            about = {**config, **about}
+            self.take_shard(Shard(os.path.join(path, name), above + name, rows, about, leaves))
+        return leaves
 
     def open(self, shard: Shard) -> Any:
         data = mapped(shard.path)
@@ -158,14 +155,14 @@ class LitData(Shards):
             return unzip(bytes(data), "zstd")
         return data
 
-    def decoded(self, shard: Shard, wanted: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def decoded(self, shard: Shard, wanted: Collection[str]) -> Iterator[dict[str, Any]]:
         table = _table(self.open(shard))
         if table is None:
             yield from super().decoded(shard, wanted)
             return
         pyarrow = package("pyarrow")
         reader = package("pyarrow.ipc").open_file(pyarrow.py_buffer(table))
-        leaves = [(self.leaves[i], self.paths[i]) for i in wanted]
+        leaves = [leaf for leaf in shard.leaves if leaf.name in wanted]
         for index in range(reader.num_record_batches):
             batch = reader.get_batch(index)
             batch.validate(full=True)
@@ -173,8 +170,8 @@ class LitData(Shards):
             for first in range(0, batch.num_rows, step):
                 for row in batch.slice(first, step).to_pylist():
                     yield {
-                        leaf.name: _value(leaf.field.type if leaf.field else "", _at(row, path))
-                        for leaf, path in leaves
+                        leaf.name: _value(leaf.field.type if leaf.field else "", _at(row, leaf.path))
+                        for leaf in leaves
                     }
 
     def samples(self, shard: Shard, data: Any) -> Iterator[Buffer]:
@@ -207,8 +204,8 @@ class LitData(Shards):
             for i in range(first, next_):
                 yield take(view, ends[i + 1] - ends[first], "a frame")[ends[i] - ends[first] :]
 
-    def values(self, data: Buffer) -> Sequence[memoryview]:
-        view, count = memoryview(data), len(self.leaves)
+    def values(self, shard: Shard, data: Buffer) -> Sequence[memoryview]:
+        view, count = memoryview(data), len(shard.leaves)
         sizes = struct.unpack_from(f"<{count}I", view)
         at = 4 * count
         return cut(view[at:], sizes)

@@ -7,7 +7,7 @@ import bz2
 import json
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -15,7 +15,7 @@ import numpy
 from ..dataset import Field
 from .shards import Buffer, Leaf, Shard, Shards, array, check_hashes, index_of, mapped, number
 from .shards import cut, offsets, take, text, unzip
-from .source import SourceError, agree, directories_of
+from .source import SourceError, directories_of
 
 _NUMBERS = {
     "int": "q", "int8": "b", "int16": "h", "int32": "i", "int64": "q",
@@ -88,24 +88,18 @@ def _leaf(name: str, encoding: str, size: int) -> Leaf:
 class Mds(Shards):
     """Directories with an index.json."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        self.shards, self.leaves = [], []
-        first = ""
+    def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
+        super().__init__(only)
         for path, above in directories_of(paths):
+            self.seen.add(os.path.join(path, "index.json"))
             for about in index_of(path, "shards")["shards"]:
                 try:
                     leaves = self._add(path, above, about)
                 except (KeyError, TypeError, ValueError) as error:
                     raise SourceError(f"'{path}/index.json' is damaged: {error!r}") from None
-                if not first:
-                    first, self.leaves = path, leaves
-                elif [leaf[:2] for leaf in leaves] != [leaf[:2] for leaf in self.leaves]:
-                    one, two = ({e.name: e.field for e in x if e.field} for x in (self.leaves, leaves))
-                    agree(one, two, first, path)
-        if not first:
+                self.take_leaves(path, leaves)
+        if not self.first:
             raise SourceError(f"'{path}/index.json' lists no shards")
-        self.kinds = {e.name: e.field or Field(e.name, "", (), "", ()) for e in self.leaves}
-        self.total = sum(shard.rows for shard in self.shards)
 
     def _add(self, path: str, above: str, about: Any) -> list[Leaf]:
         if about["format"] != "mds" or about["version"] != 2:
@@ -114,11 +108,20 @@ class Mds(Shards):
             )
         base = about["raw_data"]["basename"]
         rows = int(about["samples"])
-        self.shards.append(Shard(os.path.join(path, base), above + base, rows, about))
         names, encodings = about["column_names"], about["column_encodings"]
-        return [
+        leaves = [
             _leaf(name, encoding, size or 0)
             for name, encoding, size in zip(names, encodings, about["column_sizes"], strict=True)
+        ]
+        self.take_shard(Shard(os.path.join(path, base), above + base, rows, about, leaves))
+        return leaves
+
+    def files_of(self, shard: Shard) -> list[str]:
+        packed = shard.about.get("zip_data")
+        top = os.path.dirname(shard.path)
+        return [
+            shard.path,
+            *([os.path.join(top, os.path.basename(packed["basename"]))] if packed else []),
         ]
 
     def open(self, shard: Shard) -> Any:
@@ -126,8 +129,7 @@ class Mds(Shards):
         if os.path.exists(shard.path) or not packed:
             data = mapped(shard.path)
         else:
-            file = os.path.join(os.path.dirname(shard.path), os.path.basename(packed["basename"]))
-            data = mapped(file)
+            data = mapped(self.files_of(shard)[1])
             check_hashes(data, packed.get("hashes") or {})
             data = _unzip(data, str(shard.about["compression"]), raw["bytes"])
         if len(data) != raw["bytes"]:
@@ -144,10 +146,10 @@ class Mds(Shards):
         for begin, end in zip(ends, ends[1:], strict=False):
             yield view[begin:end]
 
-    def values(self, data: Buffer) -> Sequence[memoryview]:
+    def values(self, shard: Shard, data: Buffer) -> Sequence[memoryview]:
         view, at = memoryview(data), 0
         sizes = []
-        for leaf in self.leaves:
+        for leaf in shard.leaves:
             sizes.append(leaf.size or struct.unpack_from("<I", view, at)[0])
             at += 0 if leaf.size else 4
         return cut(view[at:], sizes)

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 
 from ..dataset import Field
-from .source import SourceError, agree, batch_rows, files_of, why
+from .source import SourceError, batch_rows, files_of, why
 from .tables import Part, Tables, broken
 from .values import kinds_of
 
@@ -37,13 +37,13 @@ def _hive(name: str) -> dict[str, str]:
 class Parquet(Tables):
     """Files, and directories of them, also those that are named COLUMN=VALUE."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
+        super().__init__(only)
         self.files: list[tuple[str, str, str]] = []  # path, name, or why it is lost
         self.constants: dict[str, dict[str, Any]] = {}
-        first, nullable = "", set()
         for path, name in files_of(paths, ENDINGS):
             try:
-                with _open(path) as file:
+                with _open(self.seen.add(path)) as file:
                     schema, rows = file.schema_arrow, file.metadata.num_rows
                 kinds = kinds_of(schema)
             except SourceError:
@@ -55,16 +55,10 @@ class Parquet(Tables):
             self.total += rows
             self.constants[name] = {k: v for k, v in _hive(name).items() if k not in kinds}
             kinds |= {k: Field(k, "str", (), "", ()) for k in self.constants[name]}
-            if first:
-                agree(self.kinds, kinds, first, path)
-            else:
-                first, self.kinds = path, kinds
-                self.types = dict(zip(schema.names, schema.types, strict=True))
-            nullable |= {field.name for field in schema if field.nullable}
-        if not first:
+            self.take_schema(path, schema, kinds)
+        if not self.first:
             path, _, reason = self.files[0]
             raise SourceError(f"cannot read '{path}': {reason}")
-        self.nullable = frozenset(nullable)
 
     def parts(self) -> Iterator[Part]:
         for path, name, reason in self.files:
@@ -83,6 +77,7 @@ class Parquet(Tables):
                         f"'{path}' row group {group}", name, rows,
                         _reader(file, group), self.constants[name],
                     )  # fmt: skip
+            self.seen.check(path)
 
 
 def _reader(file: Any, group: int) -> Any:

@@ -11,7 +11,7 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy
@@ -33,6 +33,8 @@ class Leaf(NamedTuple):
     size: int = 0
     """Bytes; 0: stored with each value."""
     why: str = ""
+    path: Sequence[str] = ()
+    """What leads to it in a tree."""
 
 
 def take(data: Buffer, count: int, what: str) -> memoryview:
@@ -124,13 +126,37 @@ class Shard(NamedTuple):
     name: str
     rows: int
     about: Mapping[str, Any]
+    leaves: Sequence[Leaf]
+    """Its own: the same field may be stored in another way elsewhere."""
 
 
 class Shards(Reader):
     """Rows of shards, one after the other."""
 
-    leaves: list[Leaf]
-    shards: list[Shard]
+    leaves: Sequence[Leaf] = ()
+    """Of the first; all have the same fields."""
+
+    def __init__(self, only: Collection[str] | None = None) -> None:
+        super().__init__(only)
+        self.shards: list[Shard] = []
+
+    def take_leaves(self, path: str, leaves: Sequence[Leaf]) -> None:
+        """Columns of one more directory."""
+        kinds = {e.name: e.field or Field(e.name, "", (), "", ()) for e in leaves}
+        if not self.first:
+            self.first, self.kinds, self.leaves = path, kinds, leaves
+        elif kinds != self.kinds:
+            self.agree(kinds, path)
+
+    def files_of(self, shard: Shard) -> list[str]:
+        """What its bytes may be read from."""
+        return [shard.path]
+
+    def take_shard(self, shard: Shard) -> None:
+        self.shards.append(shard)
+        self.total += shard.rows
+        for file in self.files_of(shard):
+            self.seen.add(file)
 
     def open(self, shard: Shard) -> Any:
         """Its bytes, as they were before compression."""
@@ -140,15 +166,15 @@ class Shards(Reader):
         """Each sample."""
         raise NotImplementedError
 
-    def values(self, data: Buffer) -> Sequence[memoryview]:
-        """Those of one sample, in the order of leaves."""
+    def values(self, shard: Shard, data: Buffer) -> Sequence[memoryview]:
+        """Those of one sample, in the order of the shard's leaves."""
         raise NotImplementedError
 
-    def decoded(self, shard: Shard, wanted: Sequence[int]) -> Iterator[dict[str, Any]]:
+    def decoded(self, shard: Shard, wanted: Collection[str]) -> Iterator[dict[str, Any]]:
         """Each sample, of these leaves."""
-        leaves = [(i, self.leaves[i].name, self.leaves[i].decode) for i in wanted]
+        leaves = [(i, e.name, e.decode) for i, e in enumerate(shard.leaves) if e.name in wanted]
         for sample in self.samples(shard, self.open(shard)):
-            stored = self.values(sample)
+            stored = self.values(shard, sample)
             yield {name: decode(bytes(stored[i])) for i, name, decode in leaves}
 
     def fields(self, names: Sequence[str], base: Mapping[str, Field]) -> dict[str, Field]:
@@ -186,7 +212,7 @@ class Shards(Reader):
         return found
 
     def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
-        wanted = [i for i, leaf in enumerate(self.leaves) if leaf.name in fields or leaf.name == key]
+        wanted = {*fields, *([key] if key is not None else ())}
         for shard in self.shards:
             done = 0
             try:
@@ -200,6 +226,7 @@ class Shards(Reader):
             except Exception as error:
                 at = f"'{shard.path}', sample {done}" if done else f"'{shard.path}'"
                 yield Lost(at, shard.rows - done, why(error))
+            self.seen.check(*self.files_of(shard))
 
 
 def array(data: Buffer, dtype: Any, shape: Sequence[int]) -> Any:

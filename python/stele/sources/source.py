@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..dataset import Field
 
+QUIET = "run it again once nobody writes there"
 BATCH_ROWS = 256
 BATCH_SIZE = 16 << 20  # bytes, as rows are on average
 
@@ -58,13 +60,74 @@ class Row(NamedTuple):
 Item = Row | Lost
 
 
+def _state(path: str) -> tuple[int, ...] | None:
+    """What no file keeps that is written to, or that another one takes the place of."""
+    try:
+        st = os.stat(path)
+    except OSError:
+        return None
+    return st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns
+
+
+class Files:
+    """What is read of a source, and what it was when that began."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, ...] | None] = {}
+
+    def add(self, path: str) -> str:
+        """Before it is opened for the first time."""
+        if path not in self._known:
+            self._known[path] = _state(path)
+        return path
+
+    def add_all(self, directory: str) -> None:
+        """All that there is below a directory."""
+        for top, _, names in os.walk(directory):
+            for name in sorted(names):
+                self.add(os.path.join(top, name))
+
+    def check(self, *paths: str) -> None:
+        """What was read of two versions is neither: all files, or these, are as they were."""
+        for path in paths or self._known:
+            if _state(path) != self._known[path]:
+                raise SourceError(f"'{path}' changed while it was read", QUIET)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+
 class Reader:
     """Rows of files. What cannot be read comes as Lost, in the place of its rows."""
+
+    seen: Files
+    """All that is read, each one added before it is opened."""
 
     kinds: Mapping[str, Field]
     """All columns, with that of the keys; what a field of no type can have is not there."""
     total: int = 0
     """Rows, damaged ones with them; 0: not known."""
+    only: Collection[str] | None
+    """Columns that are wanted, with that of the keys; None: all. Others may differ."""
+    first: str = ""
+    """The file or directory whose columns these are; '': none yet."""
+
+    def __init__(self, only: Collection[str] | None = None) -> None:
+        self.seen, self.only = Files(), only
+
+    def agree(self, more: Mapping[str, Field], other: str) -> None:
+        """All files have the same columns, or it is an error."""
+        for name in [*self.kinds, *more]:
+            one, two = self.kinds.get(name), more.get(name)
+            if one != two and (self.only is None or name in self.only):
+                raise self.differ(name, describe(one), other, describe(two), classes_differ(one, two))
+
+    def differ(self, name: str, one: str, other: str, two: str, more: str = "") -> SourceError:
+        """A column is one thing in the first file, and another in another."""
+        return SourceError(
+            f"column '{name}' is {one} in '{self.first}', and {two} in '{other}'{more}",
+            "--columns=A,B takes only the columns that are named",
+        )
 
     def fields(self, names: Sequence[str], base: Mapping[str, Field]) -> dict[str, Field]:
         """What these columns become; base: fields of the image, whose types count."""
@@ -131,16 +194,15 @@ def directories_of(paths: Iterable[str]) -> list[tuple[str, str]]:
     return [(p, os.path.basename(os.path.abspath(p)) + "/" if several else "") for p in paths]
 
 
-def agree(kinds: Mapping[str, Field], more: Mapping[str, Field], first: str, other: str) -> None:
-    """All files have the same columns, or it is an error."""
-    for name in [*kinds, *more]:
-        if kinds.get(name) == more.get(name):
-            continue
-        one, two = (describe(k.get(name)) for k in (kinds, more))
-        raise SourceError(
-            f"column '{name}' is {one} in '{first}', and {two} in '{other}'",
-            "--columns leaves out columns that differ",
-        )
+def classes_differ(one: Field | None, two: Field | None) -> str:
+    """The first class that differs, for the end of a message; '': that is not it."""
+    if not one or not two or not one.classes or not two.classes:
+        return ""
+    for number, names in enumerate(zip_longest(one.classes, two.classes)):
+        a, b = (f"'{name}'" if name is not None else "none" for name in names)
+        if a != b:
+            return f": class {number} is {a}, and {b}"
+    return ""
 
 
 def describe(field: Field | None) -> str:

@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from ..dataset import Field
 from . import values
-from .source import Item, Lost, Reader, Row, SourceError, agree, batch_rows, is_panic, why
+from .source import Item, Lost, Reader, Row, SourceError, batch_rows, describe, is_panic, why
 
 
 class Part(NamedTuple):
@@ -58,27 +58,37 @@ class Tables(Reader):
 
     types: Mapping[str, Any]
     """Of Arrow, of each column; one that has no nulls is not nullable."""
+    units: Mapping[str, str]
+    """Of dates and times, which are numbers of them."""
     nullable: frozenset[str] = frozenset()
+
+    def take_schema(self, path: str, schema: Any, kinds: Mapping[str, Field]) -> None:
+        """Columns of one more file: numbers of one column count in the same unit."""
+        units = values.units_of(schema)
+        if not self.first:
+            self.first, self.kinds, self.units = path, kinds, units
+            self.types = dict(zip(schema.names, schema.types, strict=True))
+        self.agree(kinds, path)
+        for name in [*self.units, *units]:
+            one, two = (u.get(name) or describe(kinds.get(name)) for u in (self.units, units))
+            if one != two and (self.only is None or name in self.only):
+                raise self.differ(name, one, path, two)
+        self.nullable |= {field.name for field in schema if field.nullable}
 
     def take_schemas(self, paths: Iterable[str], schema_of: Callable[[str], Any]) -> None:
         """Columns, which all files have that can be read: one of them has to be."""
-        first, reason = "", "there are no files of data"
+        reason = "there are no files of data"
         for path in paths:
             try:
-                schema = schema_of(path)
+                schema = schema_of(self.seen.add(path))
                 kinds = values.kinds_of(schema)
             except SourceError:
                 raise
             except Exception as error:  # also of names that are no text
                 reason = f"cannot read '{path}': {why(error)}"
                 continue
-            if first:
-                agree(self.kinds, kinds, first, path)
-            else:
-                first, self.kinds = path, kinds
-                self.types = dict(zip(schema.names, schema.types, strict=True))
-            self.nullable |= {field.name for field in schema if field.nullable}
-        if not first:
+            self.take_schema(path, schema, kinds)
+        if not self.first:
             raise SourceError(reason)
 
     def parts(self) -> Iterator[Part]:

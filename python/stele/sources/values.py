@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import pyarrow
 import pyarrow.types as kind
 
 from ..dataset import DTYPES, Field
-from .source import SourceError
+from .source import QUIET, SourceError
 
 Convert = Callable[[Any], Any]
 """Of an array, a sequence of values."""
@@ -39,6 +40,16 @@ def kinds_of(schema: Any) -> dict[str, Field]:
         if names.count(name) > 1:
             raise SourceError(f"there are {names.count(name)} columns with the name '{name}'")
     return {f.name: _field(f, features.get(f.name)) for f in schema}
+
+
+def units_of(schema: Any) -> dict[str, str]:
+    """What columns of dates and times count in."""
+    found = {field.name: plain(field.type) for field in schema}
+    return {
+        name: f"timestamp[{type.unit}]" if kind.is_timestamp(type) else str(type)
+        for name, type in found.items()
+        if kind.is_temporal(type) and is_int(type)
+    }
 
 
 def _feature(feature: Any) -> str:
@@ -229,7 +240,12 @@ def _file(value: Any) -> bytes:
     if not value.get("path"):
         return b""
     with open(value["path"], "rb") as file:
-        return file.read()
+        seen = os.fstat(file.fileno())
+        found = file.read()
+        now = os.fstat(file.fileno())
+    if (seen.st_size, seen.st_mtime_ns) != (now.st_size, now.st_mtime_ns):
+        raise SourceError(f"'{value['path']}' changed while it was read", QUIET)
+    return found
 
 
 def _to_bytes(array: Any) -> Any:

@@ -14,6 +14,7 @@ import tempfile
 import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import numpy
 import pyarrow
@@ -270,6 +271,67 @@ class Parquet(Case):
             self.assertEqual(ds["year=2026/a.parquet/0000000000"]["year"], "2026")
         self.write(table_of({"text"}).drop(["key"]), "in/year=2026/b.parquet")
         self.refuses(self.tmp / "in", "column 'i8' is int in '.*a.parquet', and missing in '.*b.parquet'")
+
+    def test_units(self):
+        """Dates and times are numbers of one unit, in all files."""
+        when = datetime.datetime(2020, 1, 1)
+        one = self.write(pyarrow.table({"t": pyarrow.array([when], pyarrow.timestamp("ms")), "n": [1]}))
+        for name, array in (
+            ("timestamp[us]", pyarrow.array([when], pyarrow.timestamp("us"))),
+            ("date32[day]", pyarrow.array([when.date()])), ("int", pyarrow.array([5])),
+            ("duration[ms]", pyarrow.array([5], pyarrow.duration("ms"))),
+        ):  # fmt: skip
+            two = self.write(pyarrow.table({"t": array, "n": [2]}), "b.parquet")
+            name = name.replace("[", "\\[").replace("]", "\\]")
+            why = f"column 't' is timestamp\\[ms\\] in '{one}', and {name} in '{two}'$"
+            self.assertIn("--columns", self.refuses([one, two], why))
+            self.assertEqual(self.build([one, two], columns=["n"]).samples, 2)
+        array = pyarrow.array([when], pyarrow.timestamp("ms", "UTC"))
+        two = self.write(pyarrow.table({"t": array, "n": [2]}), "b.parquet")
+        self.assertEqual(self.build([one, two]).samples, 2)
+
+    def test_classes_that_differ(self):
+        def one(name, *classes):
+            names = {"stele:classes": json.dumps(classes)}
+            schema = pyarrow.schema([pyarrow.field("c", pyarrow.int64(), metadata=names)])
+            return self.write(pyarrow.table({"c": [0]}, schema=schema), name)
+
+        path = one("a.parquet", "cat", "dog")
+        self.build(path)
+        for other, number, here in ((("cat", "cow"), 1, "'cow'"), (("cat",), 1, "none")):
+            two = one("b.parquet", *other)
+            theirs = f"class {number} is 'dog', and {here}$"
+            self.refuses([path, two], f"classes in '{path}', and one of {len(other)} classes in '{two}': {theirs}")
+            with self.assertRaisesRegex(stele.sources.SourceError, f"class {number} is {here}, and 'dog'$"):
+                self.build(two, "v2", append=True)
+
+    def test_changed(self):
+        """Of two versions neither is taken."""
+        table = pyarrow.table({"n": list(range(ROWS))})
+        for name in ("c.parquet", "c.arrow", "c.arrows"):
+            path = self.tmp / name
+            if name == "c.parquet":
+                self.write(table, name)
+            else:
+                Arrow.write(self, table, name, name == "c.arrows")
+            put, data = stele.Writer.put, path.read_bytes()
+
+            def and_write(writer, *arguments, path=path, data=data, put=put):
+                put(writer, *arguments)
+                if writer._samples == ROWS // 2:
+                    with open(path, "r+b") as file:
+                        file.write(data)
+
+            with self.subTest(name), mock.patch.object(stele.Writer, "put", and_write):
+                self.refuses(path, f"'{path}' changed while it was read")
+
+    def test_target(self):
+        path = self.write(pyarrow.table({"n": [1]}), "in/a.parquet")
+        before = path.read_bytes()
+        for source in (path, path.parent):
+            with self.assertRaisesRegex(stele.Error, "is a file of the source, which the image would replace"):
+                stele.sources.build(source, path, force=True, progress=False)
+        self.assertEqual(path.read_bytes(), before)
 
     def test_numbers_that_fit_nothing(self):
         for value in (2**60, -(2**60)):
