@@ -18,9 +18,9 @@ What a source is shows in its name and in how it begins; `format` says it where 
 - `lance`: directories, their newest version (pylance).
 - `array_record`: files and directories; records are the field 'data' (array-record).
 
-Integers, booleans, dates and times (as numbers of their unit) become int, floats float, text str,
-and binary, pictures and sound bytes, as they are stored. Lists of numbers are tensors, whose first
-dimension may differ unless the type says how many there are; unsigned integers of 64 bits that no
+Integers, booleans, dates and times (as numbers of their unit, which all files have to share)
+become int, floats float, text str, and binary, pictures and sound bytes, as they are stored. Lists
+of numbers are tensors, whose first dimension may differ unless the type says how many there are; unsigned integers of 64 bits that no
 int holds are tensors without dimensions. Names of classes stay (ClassLabel). Decimals are text, and
 so are, as JSON, structs, maps and other lists. In the place of a null is '' or b'', nan, or for a
 class -1; where integers have nulls, they become float.
@@ -33,6 +33,10 @@ names below the directory, splits of Hugging Face and datasets of Lance by their
 Damage is an error that names file and place; `on_error="skip"` leaves out what cannot be read.
 What has no checksum, though, may be damaged and still be read: Parquet has them if it was written
 so, MDS if hashes were asked for, array_record has, and Arrow, LitData and Lance have none.
+
+A file that is written to or replaced while it is read is an error, whatever `on_error` says. The
+target is none of the files that are read, nor does it share bytes with one, whatever `force` says;
+and what it holds is lost for a source alone that has a sample.
 """
 
 from __future__ import annotations
@@ -49,9 +53,9 @@ from typing import Any, NamedTuple
 
 from ..dataset import Field, Target, split
 from ..errors import Error, ExistsError
+from ..options import Layout
 from ..progress import Watch
 from ..reports import Snapshot
-from ..options import Layout
 from ..writer import Writer
 from ..writer import _names as image_names
 from .detect import FORMATS, detect
