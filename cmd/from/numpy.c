@@ -39,23 +39,47 @@ static int64_t read_full(struct arrays *arrays, uint8_t *data, size_t size)
 	return (int64_t)done;
 }
 
-static int unreadable(struct arrays *arrays, int error)
+/* Where the array begins in a zip, for messages. */
+static uint64_t place(const struct arrays *arrays)
+{
+	la_int64_t at = arrays->zip ? libarchive.archive_read_header_position(arrays->zip) :
+				      (la_int64_t)arrays->scan->input.at;
+
+	return at > 0 ? (uint64_t)at : 0;
+}
+
+/* `array`: that was read; NULL: none. */
+static int unreadable(struct arrays *arrays, const struct array *array, int error)
 {
 	struct input *input = &arrays->scan->input;
 
 	if (input->error && input->error != -EBADMSG)
 		return from_cannot_read(arrays->scan, input->error);
+	if (arrays->zip && array)
+		return from_damaged(arrays->scan, place(arrays), "array '%s': %s", array->name,
+				    libarchive_why(arrays->zip));
 	if (arrays->zip)
-		return from_damaged(arrays->scan, input->at, "%s",
+		return from_damaged(arrays->scan, place(arrays), "%s",
 				    libarchive_why(arrays->zip));
 	return from_input_failed(arrays->scan, error);
 }
 
 static int cut_short(struct arrays *arrays, const struct array *array)
 {
-	return from_damaged(arrays->scan, arrays->scan->input.at,
+	return from_damaged(arrays->scan, place(arrays),
 			    "array '%s' is cut short: it has %" PRIu64 " rows", array->name,
 			    array->npy.dims[0]);
+}
+
+/* The checksum of a member is looked at by who reads its end, behind its last byte. */
+static int end_member(struct arrays *arrays, const struct array *array)
+{
+	int64_t got = read_full(arrays, arrays->buffer, 1);
+
+	if (got < 0)
+		return unreadable(arrays, array, (int)got);
+	return got ? from_damaged(arrays->scan, place(arrays), "array '%s' has bytes behind its "
+				  "%" PRIu64 " rows", array->name, array->npy.dims[0]) : 0;
 }
 
 static int copy(struct arrays *arrays, struct array *array)
@@ -68,13 +92,13 @@ static int copy(struct arrays *arrays, struct array *array)
 		int64_t got = read_full(arrays, arrays->buffer, want);
 
 		if (got < 0)
-			return unreadable(arrays, (int)got);
+			return unreadable(arrays, array, (int)got);
 		ret = from_append(arrays->scan, arrays->buffer, (size_t)got);
 		if (!ret && (size_t)got < want)
 			return cut_short(arrays, array);
 		left -= want;
 	}
-	return ret;
+	return ret || !arrays->zip ? ret : end_member(arrays, array);
 }
 
 /* ---- arrays -------------------------------------------------------------------- */
@@ -83,18 +107,18 @@ static int copy(struct arrays *arrays, struct array *array)
 static int take_header(struct arrays *arrays, struct array *array)
 {
 	struct from_scan *scan = arrays->scan;
-	const uint64_t at = scan->input.at;
+	const uint64_t at = place(arrays);
 	int64_t got = read_full(arrays, arrays->buffer, NPY_FIRST_SIZE);
 	uint64_t size = got == NPY_FIRST_SIZE ? npy_header_size(arrays->buffer) : 0;
 	const char *why = "no header of NumPy";
 
 	if (got < 0)
-		return unreadable(arrays, (int)got);
+		return unreadable(arrays, array, (int)got);
 	if (size >= NPY_FIRST_SIZE && size <= NPY_HEADER_MAX) {
 		got = read_full(arrays, arrays->buffer + NPY_FIRST_SIZE,
 				(size_t)size - NPY_FIRST_SIZE);
 		if (got < 0)
-			return unreadable(arrays, (int)got);
+			return unreadable(arrays, array, (int)got);
 		why = (uint64_t)got + NPY_FIRST_SIZE < size ?
 			      "a header that is cut short" :
 			      npy_parse(arrays->buffer, (size_t)size, &array->npy);
@@ -173,7 +197,7 @@ static int take_member(struct arrays *arrays, struct archive_entry *entry,
 		return from_failed(arrays->scan->from, -EOVERFLOW, "'%s' has more than %d arrays",
 				   arrays->scan->shard->name, STELE_FIELDS_MAX);
 	if (size <= 4 || strcmp(path + size - 4, ".npy") != 0 || size - 4 >= sizeof(array->name))
-		return from_damaged(arrays->scan, arrays->scan->input.at,
+		return from_damaged(arrays->scan, place(arrays),
 				    "'%s' is not the name of an array", path ? path : "");
 	memcpy(array->name, path, size - 4);
 	array->name[size - 4] = '\0';
@@ -200,7 +224,7 @@ static int take_members(struct arrays *arrays)
 		return ret;
 	if (got != ARCHIVE_EOF) {
 		arrays->count = 0; /* who knows what is missing? */
-		return unreadable(arrays, -EBADMSG);
+		return unreadable(arrays, NULL, -EBADMSG);
 	}
 	return arrays_found(arrays, chosen);
 }

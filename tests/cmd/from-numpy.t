@@ -87,4 +87,40 @@ for ((i = 0; i < size; i += 97)); do
 done
 is 0 "$quiet" ".npz: cut and flipped"
 
+# A zip of stored members, as np.savez() writes it: what changed shows in its checksums alone.
+# zip_of NAME FILE...: to standard output; their checksums are those of the file ZIPSUM, if set
+zip_of() {
+	perl -e '
+		sub bytes { open my $file, $_[0] or die; binmode $file; local $/; <$file> }
+		sub crc { substr bytes("gzip -c $_[0] |"), -8, 4 }
+		while (my ($name, $path) = splice @ARGV, 0, 2) {
+			my $data = bytes($path);
+			my $head = pack "v5 a4 V2 v2", 20, 0, 0, 0, 0x21, crc($ENV{ZIPSUM} // $path),
+				length $data, length $data, length $name, 0;
+			$list .= "PK\1\2" . pack("v", 20) . $head . pack("v3 V2", 0, 0, 0, 0, length $out) .
+				$name;
+			$out .= "PK\3\4$head$name$data";
+			$count++;
+		}
+		print $out, $list, "PK\5\6", pack "v4 V2 v", 0, 0, $count, $count, length $list,
+			length $out, 0;' "$@"
+}
+zip_of a.npy "$rows" b.npy "$rows" >"$tmp/stored.npz"
+built "$tmp/stored.npz"
+is "0 5 a:f32[2,3] b:f32[2,3]" "$status $(field "$out" .samples) $(types)" ".npz: stored" ||
+	diag "$err"
+size=$(stat -c %s "$rows") quiet=0
+for ((i = size - 120; i < size; i += 17)); do
+	I=$i perl -0777 -pe 'vec($_, 8 * $ENV{I} + 3, 1) ^= 1' "$rows" >"$tmp/flip"
+	ZIPSUM=$rows zip_of a.npy "$rows" b.npy "$tmp/flip" >"$tmp/flip.npz"
+	built "$tmp/flip.npz"
+	[ "$status" = 1 ] && grep -q "flip.npz' at byte 283: array 'b': ZIP bad CRC" <<<"$err" ||
+		quiet=$((quiet + 1))
+done
+is 0 "$quiet" ".npz: no byte of a member can be changed" || diag "$err"
+(cat "$rows" && echo) >"$tmp/more"
+zip_of a.npy "$tmp/more" >"$tmp/more.npz"
+built "$tmp/more.npz"
+wrong "more.npz' at byte 0: array 'a' has bytes behind its 5 rows" ".npz: a member that goes on"
+
 done_testing
