@@ -62,7 +62,7 @@ int arrays_check(struct arrays *arrays, const struct array *array)
 				    array->name, TEXT_MAX);
 	if (!arrays->count || array->npy.dims[0] == arrays->rows)
 		return 1;
-	return from_damaged(scan, scan->input.at,
+	return from_damaged(scan, scan->input.offset,
 			    "array '%s' has %" PRIu64 " rows, and '%s' %" PRIu64
 			    " (--arrays takes some)", array->name, array->npy.dims[0],
 			    arrays->list[0].name, arrays->rows);

@@ -131,7 +131,9 @@ static int open_filter(struct input *input)
 	    libarchive.archive_read_next_header(input->filter, &entry) ==
 		    ARCHIVE_OK)
 		return 0;
-	return input->error ? input->error : -EBADMSG;
+	if (!input->error)
+		input->error = -EBADMSG;
+	return input->error;
 }
 
 int input_open(struct input *input)

@@ -17,9 +17,19 @@
 
 static int64_t read_some(struct arrays *arrays, void *data, size_t size)
 {
+	struct input *input = &arrays->scan->input;
+	const uint8_t *bytes;
+	int64_t got;
+
 	if (arrays->zip)
 		return libarchive.archive_read_data(arrays->zip, data, size);
-	return input_read(&arrays->scan->input, data, size);
+	got = input_look(input, 1, &bytes);
+	if (got <= 0)
+		return got;
+	size = (uint64_t)got < size ? (size_t)got : size;
+	memcpy(data, bytes, size);
+	input_skip(input, size);
+	return (int64_t)size;
 }
 
 /* Return: how many; fewer at the end; negative errno, -EBADMSG. */
@@ -43,7 +53,7 @@ static int64_t read_full(struct arrays *arrays, uint8_t *data, size_t size)
 static uint64_t place(const struct arrays *arrays)
 {
 	la_int64_t at = arrays->zip ? libarchive.archive_read_header_position(arrays->zip) :
-				      (la_int64_t)arrays->scan->input.at;
+				      (la_int64_t)arrays->scan->input.offset;
 
 	return at > 0 ? (uint64_t)at : 0;
 }
@@ -141,9 +151,11 @@ static int take_array(struct arrays *arrays, struct array *array)
 	if (arrays->zip || !from_is_plain(scan)) {
 		ret = copy(arrays, array);
 	} else {
-		array->place = from_place(scan, scan->input.at);
-		if (array->npy.data_size > scan->shard->size - scan->input.at)
+		array->place = from_place(scan, scan->input.offset);
+		if (array->npy.data_size > scan->shard->size - scan->input.offset)
 			ret = cut_short(arrays, array);
+		else
+			ret = input_skip(&scan->input, array->npy.data_size);
 	}
 	if (ret || scan->damages != damages)
 		return ret;
@@ -151,14 +163,27 @@ static int take_array(struct arrays *arrays, struct array *array)
 	return 0;
 }
 
+/* As NumPy leaves it: np.save() may write several arrays to one file. */
 static int take_npy(struct arrays *arrays)
 {
+	struct from_scan *scan = arrays->scan;
+	const uint8_t *data;
+	int64_t got;
+	int ret;
+
 	strcpy(arrays->list[0].name, "data");
-	return take_array(arrays, &arrays->list[0]);
+	ret = take_array(arrays, &arrays->list[0]);
+	if (ret || !arrays->count)
+		return ret;
+	got = input_look(&scan->input, 1, &data);
+	if (got > 0)
+		from_warn(scan, scan->input.offset, "what is behind the array is ignored");
+	return got < 0 ? from_input_failed(scan, (int)got) : 0;
 }
 
 static int npy_scan(struct from_scan *scan)
 {
+	scan->input.small = from_is_plain(scan);
 	return arrays_scan(scan, take_npy);
 }
 

@@ -373,12 +373,31 @@ static int on_bytes(void *user, uint64_t bytes)
 	return tick(scan);
 }
 
+/* Checksums of what is compressed are at its end, which a format need not come to. */
+static int read_rest(struct from_scan *scan)
+{
+	struct input *input = &scan->input;
+	const uint8_t *data;
+	int64_t got;
+
+	if (!input->compression || input->error)
+		return 0;
+	while ((got = input_look(input, 1, &data)) > 0)
+		input_skip(input, (uint64_t)got);
+	return got < 0 ? from_input_failed(scan, (int)got) : 0;
+}
+
 /* Also what was copied may be of two versions. */
 static int read_shard(struct from_scan *scan)
 {
 	int ret = input_open(&scan->input);
 
-	ret = ret ? from_input_failed(scan, ret) : scan->from->format->scan(scan);
+	if (ret)
+		ret = from_input_failed(scan, ret);
+	else
+		ret = scan->from->format->scan(scan);
+	if (!ret)
+		ret = read_rest(scan);
 	if (ret || from_shard_holds(scan->shard, scan->input.fd))
 		return ret;
 	return from_changed(scan, scan->shard->name);

@@ -72,6 +72,23 @@ for header in "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}" \
 	built "$tmp/rows.npy"
 	wrong "rows.npy' at byte (0|10|12): array 'data' has " ".npy: $header"
 done
+# Its rows are complete before the checksum behind them is read.
+for filter in gzip bzip2 xz zstd lz4; do
+	$filter -c <"$rows" 2>"$tmp/null" >"$tmp/rows.npy" || continue
+	built "$tmp/rows.npy"
+	is "0 5" "$status $(field "$out" .samples)" ".npy, $filter" || diag "$err"
+	perl -0777 -pi -e 'substr($_, -6, 1) ^= "\1"' "$tmp/rows.npy"
+	built --from=npy "$tmp/rows.npy"
+	wrong "rows.npy' at byte [0-9]+, decompressed: " ".npy, $filter: a wrong checksum"
+done
+cat "$rows" "$rows" >"$tmp/rows.npy"
+for form in cat gzip; do
+	$form <"$tmp/rows.npy" >"$tmp/two.npy"
+	built "$tmp/two.npy"
+	is "0 5" "$status $(field "$out" .samples)" ".npy, two of them, $form: the first"
+	ok ".npy, two of them, $form: a warning" grep -q "two.npy' at byte 248.*: what is behind the" \
+		<<<"$err" || diag "$err"
+done
 # Up to the directory at the end, which is not read. Some bits, as of times, mean nothing here.
 built "$arrays"
 wanted=$(digest)
@@ -91,19 +108,20 @@ is 0 "$quiet" ".npz: cut and flipped"
 # zip_of NAME FILE...: to standard output; their checksums are those of the file ZIPSUM, if set
 zip_of() {
 	perl -e '
-		sub bytes { open my $file, $_[0] or die; binmode $file; local $/; <$file> }
+		local $/;
+		sub bytes { open my $file, $_[0] or die; binmode $file; <$file> }
 		sub crc { substr bytes("gzip -c $_[0] |"), -8, 4 }
 		while (my ($name, $path) = splice @ARGV, 0, 2) {
 			my $data = bytes($path);
 			my $head = pack "v5 a4 V2 v2", 20, 0, 0, 0, 0x21, crc($ENV{ZIPSUM} // $path),
 				length $data, length $data, length $name, 0;
-			$list .= "PK\1\2" . pack("v", 20) . $head . pack("v3 V2", 0, 0, 0, 0, length $out) .
-				$name;
+			$list .= "PK\1\2" . pack("v", 20) . $head .
+				pack("v3 V2", 0, 0, 0, 0, length $out) . $name;
 			$out .= "PK\3\4$head$name$data";
 			$count++;
 		}
-		print $out, $list, "PK\5\6", pack "v4 V2 v", 0, 0, $count, $count, length $list,
-			length $out, 0;' "$@"
+		print $out, $list, "PK\5\6", pack "v4 V2 v", 0, 0, $count, $count,
+			length $list, length $out, 0;' "$@"
 }
 zip_of a.npy "$rows" b.npy "$rows" >"$tmp/stored.npz"
 built "$tmp/stored.npz"
