@@ -111,6 +111,8 @@ static la_ssize_t read_filtered(struct archive *archive, void *user,
 	int64_t got = read_some(input, input->buffer, BUFFER_SIZE);
 
 	*data = input->buffer;
+	if (got > 0)
+		input->given = (size_t)got;
 	if (got < 0)
 		libarchive.archive_set_error(archive, (int)-got, "%s",
 					     strerror((int)-got));
@@ -162,6 +164,8 @@ const char *input_why(const struct input *input)
 {
 	const char *why = NULL;
 
+	if (input->trails)
+		return "what follows is not compressed as what is before it";
 	if (input->gunzip)
 		return gunzip_why(input->gunzip);
 	if (input->filter)
@@ -171,6 +175,38 @@ const char *input_why(const struct input *input)
 
 /* ---- bytes --------------------------------------------------------------- */
 
+bool input_is_zero(const uint8_t *data, size_t size)
+{
+	return !size || (!data[0] && !memcmp(data, data + 1, size - 1));
+}
+
+/*
+ * Streams may follow each other, and then zeros, as tar fills up blocks. For libarchive, what
+ * does not begin as a stream of bzip2 or lz4 is the end: so may be the next one, damaged.
+ */
+static int64_t check_end(struct input *input)
+{
+	const uint64_t taken = (uint64_t)libarchive.archive_filter_bytes(input->filter, -1);
+	const uint64_t left = input->at - taken;
+	int64_t got = (int64_t)left;
+
+	if (input->whole)
+		return 0;
+	input->trails = left > input->given ||
+			!input_is_zero(input->buffer + (input->given - left), (size_t)left);
+	while (!input->trails && (got = read_some(input, input->buffer, BUFFER_SIZE)) > 0)
+		input->trails = !input_is_zero(input->buffer, (size_t)got);
+	input->whole = !got;
+	return input->trails ? -EBADMSG : got;
+}
+
+static int64_t read_filter(struct input *input, void *data, size_t size)
+{
+	const int64_t got = libarchive.archive_read_data(input->filter, data, size);
+
+	return got || !size ? got : check_end(input);
+}
+
 int64_t input_read(struct input *input, void *data, size_t size)
 {
 	int64_t got;
@@ -178,7 +214,7 @@ int64_t input_read(struct input *input, void *data, size_t size)
 	if (input->gunzip)
 		got = gunzip_read(input->gunzip, data, size);
 	else if (input->filter)
-		got = libarchive.archive_read_data(input->filter, data, size);
+		got = read_filter(input, data, size);
 	else
 		return read_some(input, data, size);
 	if (got < 0 && !input->error)

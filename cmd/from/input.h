@@ -47,6 +47,8 @@ struct input {
 	struct gunzip *gunzip;
 	struct archive *filter;
 	uint8_t *buffer; /* of the filter */
+	size_t given;	 /* of it */
+	bool whole, trails; /* behind the filter's end: it is all, or something else follows */
 	uint64_t at;	 /* the next byte of the file */
 	int error;	 /* of a read, of the tick, -EBADMSG */
 
@@ -76,6 +78,7 @@ int input_seek(struct input *input, uint64_t size);
 int64_t input_look(struct input *input, size_t size, const uint8_t **data);
 /* Go on, by no more than are left (a regular file: no more than it has). */
 int input_skip(struct input *input, uint64_t size);
+bool input_is_zero(const uint8_t *data, size_t size);
 /* What is wrong, after -EBADMSG. */
 const char *input_why(const struct input *input);
 

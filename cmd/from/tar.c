@@ -352,11 +352,6 @@ static int take_entry(struct from_scan *scan, struct archive_entry *entry,
 	}
 }
 
-static bool is_zero(const uint8_t *data, size_t size)
-{
-	return !size || (!data[0] && !memcmp(data, data + 1, size - 1));
-}
-
 /*
  * Behind the end is padding. Of anything else, such as another archive, nothing is taken.
  * What is compressed is read to its end, where its checksum is.
@@ -366,13 +361,13 @@ static int check_rest(struct from_scan *scan, uint64_t end)
 	struct tar_reader *tar = scan->reader;
 	const uint64_t left = tar->at > end ? tar->at - end : 0;
 	const size_t rest = left < tar->given ? (size_t)left : tar->given;
-	bool padding = is_zero(tar->buffer + tar->given - rest, rest);
+	bool padding = input_is_zero(tar->buffer + tar->given - rest, rest);
 	int64_t got = 1;
 
 	while (got > 0 && (padding || !input_seeks(&scan->input))) {
 		got = input_read(&scan->input, tar->buffer, tar->block);
 		if (got > 0 && padding)
-			padding = is_zero(tar->buffer, (size_t)got);
+			padding = input_is_zero(tar->buffer, (size_t)got);
 	}
 	if (!padding)
 		from_warn(scan, end, "what is behind the end of the archive is ignored");

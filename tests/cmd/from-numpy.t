@@ -86,8 +86,8 @@ for form in cat gzip; do
 	$form <"$tmp/rows.npy" >"$tmp/two.npy"
 	built "$tmp/two.npy"
 	is "0 5" "$status $(field "$out" .samples)" ".npy, two of them, $form: the first"
-	ok ".npy, two of them, $form: a warning" grep -q "two.npy' at byte 248.*: what is behind the" \
-		<<<"$err" || diag "$err"
+	ok ".npy, two of them, $form: a warning" \
+		grep -q "two.npy' at byte 248.*: what is behind the" <<<"$err" || diag "$err"
 done
 # Up to the directory at the end, which is not read. Some bits, as of times, mean nothing here.
 built "$arrays"
@@ -105,7 +105,7 @@ done
 is 0 "$quiet" ".npz: cut and flipped"
 
 # A zip of stored members, as np.savez() writes it: what changed shows in its checksums alone.
-# zip_of NAME FILE...: to standard output; their checksums are those of the file ZIPSUM, if set
+# zip_of NAME FILE...: to standard output; the checksums are those of the file ZIPSUM, if set
 zip_of() {
 	perl -e '
 		local $/;
@@ -113,8 +113,9 @@ zip_of() {
 		sub crc { substr bytes("gzip -c $_[0] |"), -8, 4 }
 		while (my ($name, $path) = splice @ARGV, 0, 2) {
 			my $data = bytes($path);
-			my $head = pack "v5 a4 V2 v2", 20, 0, 0, 0, 0x21, crc($ENV{ZIPSUM} // $path),
-				length $data, length $data, length $name, 0;
+			my $head = pack "v5 a4 V2 v2", 20, 0, 0, 0, 0x21,
+				crc($ENV{ZIPSUM} // $path), length $data, length $data,
+				length $name, 0;
 			$list .= "PK\1\2" . pack("v", 20) . $head .
 				pack("v3 V2", 0, 0, 0, 0, length $out) . $name;
 			$out .= "PK\3\4$head$name$data";

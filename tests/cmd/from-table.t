@@ -497,4 +497,27 @@ wrong "t.txt' at byte 2: the line is not UTF-8" "a line that is no text"
 built --from=text --on-error=skip "$tmp/t.txt"
 is "0 2" "$status $(field "$out" .samples)" "--on-error=skip leaves it out"
 
+# Several streams are one; of a next one that is damaged nothing may show but that.
+for filter in gzip bzip2 xz zstd lz4; do
+	$filter -c <<<one 2>"$tmp/null" >"$tmp/first" || continue
+	(cat "$tmp/first" && echo two | $filter -c) >"$tmp/t.txt"
+	built --from=text "$tmp/t.txt"
+	is "0 2" "$status $(field "$out" .samples)" "$filter, two streams" || diag "$err"
+	I=$(stat -c %s "$tmp/first") perl -0777 -pi -e 'substr($_, $ENV{I} + 1, 1) ^= "\1"' \
+		"$tmp/t.txt"
+	for source in "$tmp/t.txt" -; do
+		built --from=text "$source" <"$tmp/t.txt"
+		wrong "' at byte [04], decompressed: " "$filter, the second one damaged"
+	done
+	[ "$filter" != zstd ] || continue
+	(cat "$tmp/first" && head -c 300000 /dev/zero) >"$tmp/t.txt"
+	built --from=text "$tmp/t.txt"
+	is "0 1" "$status $(field "$out" .samples)" "$filter, filled up with zeros" || diag "$err"
+	built --from=text - < <(cat "$tmp/t.txt")
+	is "0 1" "$status $(field "$out" .samples)" "$filter, a pipe with zeros" || diag "$err"
+	echo >>"$tmp/t.txt"
+	built --from=text "$tmp/t.txt"
+	wrong "' at byte [04], decompressed: " "$filter, zeros and more"
+done
+
 done_testing
