@@ -348,6 +348,8 @@ int from_shard_open(struct from *from, struct from_shard *shard, struct input *i
 	}
 	input->regular = shard->regular;
 	input->first = shard->regular ? NULL : &from->first;
+	if (input->first && !shard->seen)
+		from->first.size = 0; /* another pipe's */
 	if (!shard->seen) {
 		struct input plain = *input;
 

@@ -497,6 +497,11 @@ wrong "t.txt' at byte 2: the line is not UTF-8" "a line that is no text"
 built --from=text --on-error=skip "$tmp/t.txt"
 is "0 2" "$status $(field "$out" .samples)" "--on-error=skip leaves it out"
 
+built --from=text <(echo a) <(echo b)
+is "0 2 a b" "$status $(field "$out" .samples) $(stele ls "$image" | sort |
+	while read -r key; do stele cat "$image" "$key" && echo; done | sort | paste -sd ' ')" \
+	"two pipes" || diag "$err"
+
 # Several streams are one; of a next one that is damaged nothing may show but that.
 for filter in gzip bzip2 xz zstd lz4; do
 	$filter -c <<<one 2>"$tmp/null" >"$tmp/first" || continue
