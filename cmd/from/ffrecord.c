@@ -197,4 +197,5 @@ const struct from_format from_ffrecord = {
 	.name = "ffrecord",
 	.scan = ffrecord_scan,
 	.kind = FROM_BLOBS,
+	.verifies = true,
 };

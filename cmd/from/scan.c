@@ -115,17 +115,27 @@ static void place_text(const struct from_shard *shard, uint64_t offset, char *te
 		 shard->torn ? ", which changed while it was read" : "");
 }
 
+/* What was decompressed before was handed on, and may be as wrong. */
+static bool is_late(const struct from_scan *scan)
+{
+	return scan->shard->compression && scan->input.error == -EBADMSG &&
+	       !scan->from->format->verifies;
+}
+
 int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ...)
 {
-	char place[1024], text[1024], message[2100];
+	const bool late = is_late(scan);
+	char place[1024], text[1024], message[2200];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	place_text(scan->shard, offset, place, sizeof(place));
-	snprintf(message, sizeof(message), "%s: %s", place, text);
-	if (!scan->from->opts.skip) {
+	snprintf(message, sizeof(message), "%s: %s%s", place, text,
+		 scan->from->opts.skip && late && !scan->shard->regular ?
+			 ": it comes through a pipe, of which nothing is left out then" : "");
+	if (!scan->from->opts.skip || late) {
 		/* What is no damage, but two versions, is called that. */
 		if (!from_shard_holds(scan->shard, scan->input.fd))
 			return from_changed(scan, scan->shard->name);
@@ -375,6 +385,34 @@ static int on_bytes(void *user, uint64_t bytes)
 	return tick(scan);
 }
 
+/*
+ * Damage may be left out, but what is compressed shows it behind bytes that are wrong already, at
+ * worst at its end. So all of it is read before anything is taken. A pipe cannot be.
+ * Return: 1: it is sound, or not to be left out; 0: it was skipped; negative errno (said).
+ */
+static int look_through(struct from_scan *scan)
+{
+	struct input input = scan->input;
+	const uint8_t *data;
+	int64_t got;
+
+	if (!scan->from->opts.skip || !scan->shard->compression || !scan->shard->regular ||
+	    scan->from->format->verifies)
+		return 1;
+	__atomic_fetch_add(&scan->from->total, scan->shard->size, __ATOMIC_RELAXED);
+	got = input_open(&input);
+	while (!got && (got = input_look(&input, 1, &data)) > 0)
+		got = input_skip(&input, (uint64_t)got);
+	if (got == -EBADMSG)
+		got = from_damaged(scan, input.offset, "%s: nothing of the file can be trusted",
+				   input_why(&input));
+	else
+		got = got ? from_cannot_read(scan, (int)got) : 1;
+	input.fd = -1; /* it stays open */
+	input_close(&input);
+	return (int)got;
+}
+
 /* Checksums of what is compressed are at its end, which a format need not come to. */
 static int read_rest(struct from_scan *scan)
 {
@@ -392,12 +430,12 @@ static int read_rest(struct from_scan *scan)
 /* Also what was copied may be of two versions. */
 static int read_shard(struct from_scan *scan)
 {
-	int ret = input_open(&scan->input);
+	int ret = look_through(scan);
 
-	if (ret)
-		ret = from_input_failed(scan, ret);
-	else
-		ret = scan->from->format->scan(scan);
+	if (ret <= 0)
+		return ret;
+	ret = input_open(&scan->input);
+	ret = ret ? from_input_failed(scan, ret) : scan->from->format->scan(scan);
 	if (!ret)
 		ret = read_rest(scan);
 	if (ret || from_shard_holds(scan->shard, scan->input.fd))

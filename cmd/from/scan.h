@@ -56,6 +56,7 @@ struct from_format {
 	/* Report the samples of one shard. Return: 0; negative errno (said). */
 	int (*scan)(struct from_scan *scan);
 	enum from_kind kind;
+	bool verifies; /* samples, each by a checksum of its own: those before damage are sound */
 	uint32_t options; /* enum from_options: those that mean something */
 };
 #define FROM_HEAD_SIZE 4096u

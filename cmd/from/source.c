@@ -119,7 +119,7 @@ static int unknown(struct from *from, const struct from_shard *shard)
 
 /* By how the first shard begins. That is also where bad compression shows. */
 static int detect(struct from *from, const struct from_shard *shard,
-		  struct input *input)
+		  struct input *input, bool left_out)
 {
 	const uint8_t *data;
 	int64_t got;
@@ -131,7 +131,7 @@ static int detect(struct from *from, const struct from_shard *shard,
 	for (size_t i = 0; i < FORMATS && got > 0 && !from->format; i++)
 		if (formats[i]->detect && formats[i]->detect(data, (size_t)got))
 			from->format = formats[i];
-	if (got != -EBADMSG)
+	if (got != -EBADMSG || left_out)
 		return got < 0 ? (int)got : 0;
 	cmd_message("'%s' at byte 0, decompressed: %s", shard->name, input_why(input));
 	from->complained = true;
@@ -220,17 +220,30 @@ static const struct from_format *format_by_name(const char *path)
 	return NULL;
 }
 
-static int look_at_first(struct from *from)
+static int look_at(struct from *from, struct from_shard *shard, bool left_out)
 {
-	struct from_shard *shard = &from->shards[0];
 	struct input input = {.fd = -1};
 	int ret = from_shard_open(from, shard, &input);
 
 	if (!ret && from->opts.format)
 		from->format = find_format(from->opts.format);
 	else if (!ret)
-		ret = detect(from, shard, &input);
+		ret = detect(from, shard, &input, left_out && shard->regular);
 	input_close(&input);
+	return ret;
+}
+
+/* Or the next one, if that may be damaged, and will be left out then. */
+static int look_at_first(struct from *from)
+{
+	struct from_shard *shard = from->shards, *last = shard + from->shard_count - 1;
+	int ret = look_at(from, shard, from->opts.skip && shard < last);
+
+	while (from->opts.skip && shard->compression && shard->regular && shard < last &&
+	       (ret == -EBADMSG || (!ret && !from->format))) {
+		shard++;
+		ret = look_at(from, shard, shard < last);
+	}
 	if (ret)
 		return from_shard_failed(from, shard, ret);
 	if (!from->format)
@@ -441,7 +454,7 @@ bool from_has_types(const struct from *from)
 void from_progress(const struct from *from, struct stele_progress *progress)
 {
 	progress->bytes_done = __atomic_load_n(&from->done, __ATOMIC_RELAXED);
-	progress->bytes_total = from->total;
+	progress->bytes_total = __atomic_load_n(&from->total, __ATOMIC_RELAXED);
 }
 
 const struct stele_source_ops *from_ops(const struct from *from)

@@ -232,6 +232,7 @@ const struct from_format from_tfrecord = {
 	.detect = detect,
 	.scan = scan_records,
 	.kind = FROM_BLOBS,
+	.verifies = true,
 };
 
 /* The same, with fields. */
@@ -239,5 +240,6 @@ const struct from_format from_example = {
 	.name = "tfrecord",
 	.scan = scan_records,
 	.kind = FROM_RECORDS,
+	.verifies = true,
 	.options = FROM_KEY | FROM_EXAMPLE,
 };

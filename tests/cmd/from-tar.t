@@ -308,6 +308,37 @@ for filter in gzip bzip2 xz lz4; do
 	built "$tmp/flip"
 	damaged "flip' at byte [0-9]+, decompressed: " "$filter, overwritten"
 done
+
+# Random bytes are stored as they are: what changes among them shows behind them alone.
+mkdir "$tmp/random" "$tmp/random/a" "$tmp/random/b"
+for i in {0..39}; do head -c 20000 /dev/urandom >"$tmp/random/a/$i"; done
+cp "$tmp/random/a/0" "$tmp/random/b/"
+must tar -C "$tmp/random" -cf "$tmp/a.tar" a
+must tar -C "$tmp/random" -cf "$tmp/b.tar" b
+digest() { stele info --json "$image" | jq -r .snapshot.digest; }
+built --label-from=none "$tmp/b.tar"
+wanted=$(digest)
+for filter in gzip bzip2 xz zstd lz4; do
+	$filter -c "$tmp/a.tar" 2>"$tmp/null" >"$tmp/flip" || continue
+	$filter -c "$tmp/b.tar" >"$tmp/sound"
+	I=$(($(stat -c %s "$tmp/flip") / 2)) perl -0777 -pi -e \
+		'substr($_, $ENV{I}, 1) ^= "\1"' "$tmp/flip"
+	built --from=tar "$tmp/flip"
+	damaged "flip' at byte [0-9]+, decompressed: " "$filter, one bit"
+	for shards in "flip sound" "sound flip"; do
+		run stele build --json -f "${same[@]}" --on-error=skip --label-from=none \
+			"$tmp/${shards% *}" "$tmp/${shards#* }" "$image"
+		is "0 1 $wanted" "$status $(field "$out" .skipped.unreadable.count) $(digest)" \
+			"$filter: --on-error=skip takes nothing of $shards" || diag "$err"
+		ok "$filter: --on-error=skip says why" \
+			grep -q ': nothing of the file can be trusted' <<<"$out" || diag "$out"
+	done
+	rm "$image"
+	built --on-error=skip --from=tar "$tmp/flip"
+	damaged "source has no samples" "$filter: --on-error=skip, and nothing else"
+	built --on-error=skip --from=tar - < <(cat "$tmp/flip")
+	damaged "input' at byte .* through a pipe, of which nothing is left out" "$filter: a pipe"
+done
 TMPDIR=/nonexistent built "$tmp/y.gzip"
 damaged "temporary file in '/nonexistent': No such file" "no place for a temporary file"
 
