@@ -4,6 +4,9 @@
  */
 #include "libarchive.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "ondemand.h"
 
 #define LIBRARY "libarchive.so.13"
@@ -16,11 +19,15 @@ static const struct ondemand_call wanted[] = {
 #undef CALL
 };
 
+/* Some of its texts end in a newline. */
 const char *libarchive_why(struct archive *archive)
 {
+	static char text[512];
 	const char *why = libarchive.archive_error_string(archive);
 
-	return why && *why ? why : "it is damaged, or cut short";
+	snprintf(text, sizeof(text), "%s", why ? why : "");
+	text[strcspn(text, "\n")] = '\0';
+	return *text ? text : "it is damaged, or cut short";
 }
 
 bool libarchive_load(void)

@@ -334,7 +334,9 @@ static int take_rows(struct arrays *arrays)
 
 int arrays_scan(struct from_scan *scan, int (*fn)(struct arrays *arrays))
 {
+	struct store *store = &scan->from->store;
 	struct arrays *arrays = calloc(1, sizeof(*arrays));
+	const uint64_t damages = scan->damages, stored = store->size;
 	int ret = arrays ? 0 : -ENOMEM;
 
 	if (!ret) {
@@ -342,8 +344,11 @@ int arrays_scan(struct from_scan *scan, int (*fn)(struct arrays *arrays))
 		arrays->buffer = malloc(TEXT_MAX);
 		ret = arrays->buffer ? fn(arrays) : -ENOMEM;
 	}
-	if (!ret)
+	/* Without one of its fields a row is not what the file says: none is taken. */
+	if (!ret && scan->damages == damages)
 		ret = take_rows(arrays);
+	else
+		store_truncate(store, stored);
 	for (uint32_t i = 0; arrays && i < STELE_FIELDS_MAX; i++)
 		free(arrays->list[i].window);
 	if (arrays)

@@ -47,7 +47,7 @@ int arrays_check(struct arrays *arrays, const struct array *array);
 /* The next in the list is complete; data_size is set if it varies. */
 void arrays_add(struct arrays *arrays);
 
-/* Find arrays by fn(), and take their rows. Return: 0; negative errno (said). */
+/* Find arrays by fn(), and take their rows, unless one is damaged. Return: 0; errno (said). */
 int arrays_scan(struct from_scan *scan, int (*fn)(struct arrays *arrays));
 
 #endif

@@ -108,6 +108,18 @@ for ((i = 8; i < size; i += i < 16000 ? 397 : 9973)); do
 done
 is 0 "$odd" "no end can be cut off" || diag "$err"
 
+# A chunk of what has checksums: without one of its fields no row is taken.
+I=$(perl -0777 -ne 'print index $_, "\x78\x5e", 4000' "$h5") perl -0777 -pe \
+	'substr($_, $ENV{I} + 9, 1) ^= "\1"' "$h5" >"$tmp/flip.h5"
+built "$tmp/flip.h5"
+wrong "flip.h5' at byte 0: array 'image': " "a chunk that is damaged"
+built --on-error=skip "$tmp/flip.h5"
+wrong "source has no samples" "a chunk that is damaged, --on-error=skip"
+built --on-error=skip --key=word "$h5" "$tmp/flip.h5"
+is "0 5" "$status $(field "$out" .samples)" "but that of others" || diag "$err"
+built --on-error=skip "$tmp/splits.h5"
+wrong "source has no samples" "groups of different size, --on-error=skip"
+
 # Metadata has no checksums in this version of the format; the chunks of images have.
 odd=0 seen=0
 for ((i = 0; i < 16000; i += 37)); do

@@ -93,16 +93,18 @@ done
 built "$arrays"
 wanted=$(digest)
 size=$(perl -0777 -ne 'print index $_, "PK\1\2"' "$arrays")
-quiet=0
+quiet=0 odd=0
 for ((i = 0; i < size; i += 97)); do
 	I=$i perl -0777 -pe 'vec($_, 8 * $ENV{I} + 5, 1) ^= 1' "$arrays" >"$tmp/arrays.npz"
 	built --from=npz "$tmp/arrays.npz"
 	[ "$status" = 1 ] || [ "$status $(digest)" = "0 $wanted" ] || quiet=$((quiet + 1))
+	[ -z "$err" ] || not grep -q '^$' <<<"$err" || odd=$((odd + 1))
 	head -c "$i" "$arrays" >"$tmp/arrays.npz"
 	built --from=npz "$tmp/arrays.npz"
 	[ "$status" = 1 ] || quiet=$((quiet + 1))
 done
 is 0 "$quiet" ".npz: cut and flipped"
+is 0 "$odd" ".npz: messages are a line each"
 
 # A zip of stored members, as np.savez() writes it: what changed shows in its checksums alone.
 # zip_of NAME FILE...: to standard output; the checksums are those of the file ZIPSUM, if set
@@ -137,6 +139,17 @@ for ((i = size - 120; i < size; i += 17)); do
 		quiet=$((quiet + 1))
 done
 is 0 "$quiet" ".npz: no byte of a member can be changed" || diag "$err"
+built --on-error=skip --allow-empty "$tmp/flip.npz"
+is "0 0 1" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
+	".npz: --on-error=skip has no rows without a field" || diag "$err"
+built --on-error=skip "$tmp/flip.npz"
+wrong "source has no samples" ".npz: --on-error=skip, and nothing else"
+built --on-error=skip "$tmp/stored.npz" "$tmp/flip.npz"
+is "0 5 a:f32[2,3] b:f32[2,3]" "$status $(field "$out" .samples) $(types)" \
+	".npz: --on-error=skip takes those of others" || diag "$err"
+built --on-error=skip --arrays=a "$tmp/flip.npz"
+is "0 5 a:f32[2,3]" "$status $(field "$out" .samples) $(types)" ".npz: --arrays does without it" ||
+	diag "$err"
 (cat "$rows" && echo) >"$tmp/more"
 zip_of a.npy "$tmp/more" >"$tmp/more.npz"
 built "$tmp/more.npz"
