@@ -289,6 +289,15 @@ static int reserve(struct stele_device *dev, uint64_t offset, uint64_t size)
 	return ret;
 }
 
+/* As file.c does it: by the last block, which has to have room. */
+static int grow(struct stele_device *dev, uint64_t size)
+{
+	const uint64_t last = round_down(size - 1, STELE_GROW_BLOCK);
+	int ret = reserve(dev, last, size - last);
+
+	return ret && ret != -EOPNOTSUPP ? ret : resize(dev, size);
+}
+
 /* ---- RBD snapshots ------------------------------------------------------------- */
 
 static int snaps_list(struct stele_device *dev, struct stele_rbd_snaps *out)
@@ -353,6 +362,7 @@ static int identify(struct stele_device *dev, struct stele_storage_id *id)
 #define OPS                                            \
 	.name = "dry run", .transfer = transfer,       \
 	.size = get_size, .resize = resize,            \
+	.grow = grow,                                  \
 	.queue_open = stele_threads_open_queue,        \
 	.close = close_rehearsal, .identify = identify, \
 	.reserve = reserve

@@ -12,6 +12,9 @@
 
 #include "lib/device/device.h"
 
+/* Of a file that grows the last one is allocated: what a filesystem has at least, mostly. */
+#define STELE_GROW_BLOCK UINT64_C(4096)
+
 struct stele_hole {
 	uint64_t offset, size;
 };

@@ -139,6 +139,13 @@ for dry in -n ""; do
 	is 0 "$status" "$fs: rename $dry" || diag "$err"
 	run stele snapshot delete $dry "$image@v2"
 	is 0 "$status" "$fs: delete $dry" || diag "$err"
+	# shellcheck disable=SC2086 # nothing
+	says "is full" "$free" resize $dry --size=20M "$image"
+done
+rm "$tmp/mnt/rest"
+for dry in -n ""; do
+	run stele resize $dry --size=20M "$image"
+	is "0 " "$status $err" "$fs: resize $dry, with room for its end"
 done
 must umount "$tmp/mnt"
 

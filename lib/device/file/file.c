@@ -35,9 +35,6 @@
 /* The byte that writers lock: beyond all that a file or device can hold. */
 #define WRITER_BYTE (INT64_MAX - 1)
 
-/* What a filesystem allocates at least, mostly. */
-#define GROW_BLOCK UINT64_C(4096)
-
 /* ---- transfers ----------------------------------------------------------- */
 
 ssize_t stele_file_room(struct stele_file *file, uint64_t offset, size_t size)
@@ -131,7 +128,7 @@ static int file_resize(struct stele_device *dev, uint64_t size)
  */
 static int file_grow(struct stele_device *dev, uint64_t size)
 {
-	const uint64_t last = round_down(size - 1, GROW_BLOCK);
+	const uint64_t last = round_down(size - 1, STELE_GROW_BLOCK);
 	struct stele_file *file = (struct stele_file *)dev;
 	uint64_t now;
 	int rc = stele_file_check_whole(dev);
