@@ -42,6 +42,8 @@ int arrays_found(struct arrays *arrays, uint64_t chosen)
 	const char *list = arrays->scan->from->opts.arrays;
 	uint64_t bit = 1;
 
+	if (arrays->scan->damages != arrays->damages)
+		return 0;
 	for (const char *at = list; at; bit <<= 1) {
 		const size_t size = strcspn(at, ",");
 
@@ -336,16 +338,17 @@ int arrays_scan(struct from_scan *scan, int (*fn)(struct arrays *arrays))
 {
 	struct store *store = &scan->from->store;
 	struct arrays *arrays = calloc(1, sizeof(*arrays));
-	const uint64_t damages = scan->damages, stored = store->size;
+	const uint64_t stored = store->size;
 	int ret = arrays ? 0 : -ENOMEM;
 
 	if (!ret) {
 		arrays->scan = arrays->row.scan = scan;
+		arrays->damages = scan->damages;
 		arrays->buffer = malloc(TEXT_MAX);
 		ret = arrays->buffer ? fn(arrays) : -ENOMEM;
 	}
 	/* Without one of its fields a row is not what the file says: none is taken. */
-	if (!ret && scan->damages == damages)
+	if (!ret && scan->damages == arrays->damages)
 		ret = take_rows(arrays);
 	else
 		store_truncate(store, stored);

@@ -26,7 +26,10 @@ struct array {
 
 struct arrays {
 	struct from_scan *scan;
+	uint64_t damages; /* of the shard, before it was scanned */
 	struct archive *zip;  /* of a format */
+	uint8_t zip_end[22];  /* its last bytes so far */
+	uint32_t zip_members; /* so far */
 	uint8_t *buffer;      /* 64 KiB */
 	struct array list[STELE_FIELDS_MAX];
 	uint32_t count;
@@ -39,7 +42,10 @@ struct arrays {
  * collects a bit for each name of the list. Return: its name, in that group; NULL: no.
  */
 const char *arrays_choose(const char *list, const char *name, uint64_t *chosen);
-/* Is there any, and each of the list? Return: 0, also if that is damage; negative errno (said). */
+/*
+ * Is there any, and each of the list, if all is sound so far? Return: 0, also if that is damage;
+ * negative errno (said).
+ */
 int arrays_found(struct arrays *arrays, uint64_t chosen);
 
 /* May that be the next one? Return: 1; 0: damage that is skipped; negative errno (said). */

@@ -194,6 +194,14 @@ const struct from_format from_npy = {
 	.kind = FROM_RECORDS,
 };
 
+static void keep_end(struct arrays *arrays, const uint8_t *data, size_t size)
+{
+	const size_t all = sizeof(arrays->zip_end), new = size < all ? size : all;
+
+	memmove(arrays->zip_end, arrays->zip_end + new, all - new);
+	memcpy(arrays->zip_end + (all - new), data + (size - new), new);
+}
+
 static la_ssize_t read_zip(struct archive *archive, void *user, const void **data)
 {
 	struct arrays *arrays = user;
@@ -201,8 +209,10 @@ static la_ssize_t read_zip(struct archive *archive, void *user, const void **dat
 	int64_t got = input_look(&arrays->scan->input, 1, &bytes);
 
 	*data = bytes;
-	if (got > 0)
+	if (got > 0) {
+		keep_end(arrays, bytes, (size_t)got);
 		input_skip(&arrays->scan->input, (uint64_t)got);
+	}
 	if (got < 0)
 		libarchive.archive_set_error(archive, EIO, "%s",
 					     got == -EBADMSG ? input_why(&arrays->scan->input) :
@@ -231,6 +241,29 @@ static int take_member(struct arrays *arrays, struct archive_entry *entry,
 	return take_array(arrays, array);
 }
 
+/*
+ * libarchive goes on at the next header that it knows: one that is damaged is passed over. How
+ * many there are is said at the end, unless that is a comment.
+ */
+static int check_count(struct arrays *arrays)
+{
+	const uint8_t *end = arrays->zip_end;
+	const void *data;
+	la_ssize_t got;
+	uint32_t said;
+
+	do
+		got = read_zip(arrays->zip, arrays, &data);
+	while (got > 0);
+	if (got < 0)
+		return unreadable(arrays, NULL, (int)got);
+	said = end[10] | (uint32_t)end[11] << 8;
+	if (memcmp(end, "PK\5\6", 4) != 0 || said == (arrays->zip_members & 0xffff))
+		return 0;
+	return from_damaged(arrays->scan, arrays->scan->input.offset, "there are %" PRIu32
+			    " members, and the zip says %" PRIu32, arrays->zip_members, said);
+}
+
 static int take_members(struct arrays *arrays)
 {
 	struct archive_entry *entry;
@@ -242,8 +275,10 @@ static int take_members(struct arrays *arrays)
 	got = libarchive.archive_read_open2(arrays->zip, arrays, NULL, read_zip, NULL, NULL);
 	while (!ret && got == ARCHIVE_OK) {
 		got = libarchive.archive_read_next_header(arrays->zip, &entry);
-		if (got == ARCHIVE_OK)
+		if (got == ARCHIVE_OK) {
+			arrays->zip_members++;
 			ret = take_member(arrays, entry, &chosen);
+		}
 	}
 	if (ret)
 		return ret;
@@ -251,7 +286,8 @@ static int take_members(struct arrays *arrays)
 		arrays->count = 0; /* who knows what is missing? */
 		return unreadable(arrays, NULL, -EBADMSG);
 	}
-	return arrays_found(arrays, chosen);
+	ret = check_count(arrays);
+	return ret ? ret : arrays_found(arrays, chosen);
 }
 
 static int take_npz(struct arrays *arrays)

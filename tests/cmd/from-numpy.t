@@ -150,6 +150,11 @@ is "0 5 a:f32[2,3] b:f32[2,3]" "$status $(field "$out" .samples) $(types)" \
 built --on-error=skip --arrays=a "$tmp/flip.npz"
 is "0 5 a:f32[2,3]" "$status $(field "$out" .samples) $(types)" ".npz: --arrays does without it" ||
 	diag "$err"
+for byte in 283 284 285; do
+	I=$byte perl -0777 -pe 'substr($_, $ENV{I}, 1) ^= "\1"' "$tmp/stored.npz" >"$tmp/flip.npz"
+	built "$tmp/flip.npz"
+	wrong "flip.npz' at byte " ".npz: a header that is damaged, at $byte"
+done
 (cat "$rows" && echo) >"$tmp/more"
 zip_of a.npy "$tmp/more" >"$tmp/more.npz"
 built "$tmp/more.npz"
