@@ -587,6 +587,7 @@ static int make_image(struct copy *c, const char *target)
 		.dry = c->opts.flags & STELE_DRY_RUN,
 		.replace = true,
 		.copy_of = &c->ds->snapshot,
+		.copy_from = c->ds->image.dev,
 	};
 	int ret = claim ? stele_claim_open(claim, c->to.path, &want, &c->log) :
 			  -ENOMEM;

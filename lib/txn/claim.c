@@ -429,6 +429,7 @@ int stele_claim_open(struct stele_claim *claim, const char *path,
 				      .replace = opts->replace,
 				      .of_source = opts->of_source,
 				      .copy_of = opts->copy_of,
+				      .copy_from = opts->copy_from,
 				      .force = opts->force};
 	ret = open_target(claim, opts);
 	if (!ret && !claim->created)

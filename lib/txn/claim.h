@@ -32,6 +32,7 @@ struct stele_claim_opts {
 	 * without force, that an image is there is for the caller to say.
 	 */
 	const struct stele_snapshot *copy_of; /* NULL: begin anew */
+	const struct stele_device *copy_from; /* where that is read */
 };
 
 #define STELE_CLAIM_TEXT_SIZE 800u
@@ -59,6 +60,7 @@ struct stele_claim {
 	bool replace;
 	bool of_source;
 	const struct stele_snapshot *copy_of;
+	const struct stele_device *copy_from;
 	bool resumed; /* `dev` holds an image, to which a copy that was cut short belongs */
 	bool keep; /* the new file, even if this fails: another claim with that copy_of finds it */
 	struct stele_device *replaced; /* the old file; NULL: none */

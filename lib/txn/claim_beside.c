@@ -7,8 +7,8 @@
  * between; one whom no lock holds off, on another machine, is noticed before. Its readers
  * keep what they have open. If anything fails the new file goes, unless it is an unfinished
  * copy: that has a name which the same copy finds again. What else has that name is left
- * alone, and is in nobody's way. Other names (hard links) of the old file keep its content; a
- * symlink keeps leading to the name.
+ * alone, and is in nobody's way; likewise what is the source, or in use, by another name. Other
+ * names (hard links) of the old file keep its content; a symlink keeps leading to the name.
  */
 #include "lib/txn/claim.h"
 
@@ -120,6 +120,29 @@ static enum left judge(const struct stele_claim *claim)
 	return whole ? LEFT_WHOLE : has_traces(claim) ? LEFT_DAMAGED : LEFT_OTHER;
 }
 
+#define LEFT_ALONE "it is left alone, and the new file gets another name"
+
+/*
+ * Is the source read from it, or does anybody use it, be it by a loop device? Then it is not
+ * ours to write to, rename or remove, whatever it holds. Said.
+ */
+static bool is_in_use(const struct stele_claim *claim, const char *name)
+{
+	struct stele_log_held held;
+	bool used;
+
+	stele_log_hold(&held, &claim->log);
+	used = stele_guard_in_use(name, &held.log) < 0;
+	if (used)
+		stele_log_warning(&claim->log, "%s; " LEFT_ALONE, held.last ? held.last : name);
+	stele_log_end(&held, false);
+	if (used || !claim->copy_from || !stele_file_shares(claim->copy_from, name))
+		return used;
+	stele_log_warning(&claim->log, "'%s' is the source itself, or overlaps it; " LEFT_ALONE,
+			  name);
+	return true;
+}
+
 /*
  * Go on with what the same copy has left, if that is whole; a damaged one is of no use. *left:
  * what is there of that name, and is not gone on with.
@@ -128,10 +151,17 @@ static void resume(struct stele_claim *claim, char **left)
 {
 	struct stele_device *const replaced = claim->dev;
 	enum left found = LEFT_OTHER;
+	char *name;
 	int ret;
 
 	if (!tag_of(claim))
 		return;
+	name = stele_file_name_beside(claim->real, tag_of(claim));
+	if (!name || is_in_use(claim, name)) {
+		*left = name;
+		return;
+	}
+	free(name);
 	ret = stele_file_open_beside(claim->real, tag_of(claim), !claim->dry, claim->backend,
 				     &claim->log, &claim->beside, &claim->dev);
 	if (ret < 0 && ret != -EPERM)
@@ -148,8 +178,8 @@ static void resume(struct stele_claim *claim, char **left)
 	claim->beside = NULL;
 	if (found == LEFT_OTHER)
 		stele_log_warning(&claim->log,
-				  "'%s' is no unfinished copy of this snapshot: it is left alone, "
-				  "and the new file gets another name", *left);
+				  "'%s' is no unfinished copy of this snapshot: " LEFT_ALONE,
+				  *left);
 	else if (!claim->dry)
 		stele_device_destroy(*left, &claim->log);
 }

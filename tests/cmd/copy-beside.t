@@ -133,6 +133,86 @@ no_file "a dangling symlink" ln -s "$tmp/none" "$new"
 no_file "a symlink to an image" ln -s "$tmp/mine" "$new"
 no_file "a hard link to an image" ln "$tmp/mine" "$new"
 
+# in_use SOURCE WORDS: what somebody has at the other end of it stays as it is, name and all
+in_use() {
+	local before dry
+	before="$(stat -c '%i %h' "$new") $(sum <"$new")"
+	for dry in -n ""; do
+		# shellcheck disable=SC2086 # an option or none
+		run stele copy $dry -f "$1" "$over"
+		ok "$what: that is said $dry" grep -q "'$new' is $2.*; it is left alone" <<<"$err" || diag "$err"
+		is 1 "$(grep -c "$new" <<<"$err")" "$what: once $dry" || diag "$err"
+		is "$before" "$(stat -c '%i %h' "$new") $(sum <"$new")" "$what: it is as it was $dry"
+	done
+	copied
+	run stele copy -q "$1" "$over"
+	is 0 "$status" "$what: the target is in nobody's use" || diag "$err"
+	must cp "$tmp/old" "$over"
+	run stele copy -q -f "$tmp/s.damaged@v2" "$over"
+	is "3 $before" "$status $(stat -c '%i %h' "$new") $(sum <"$new")" \
+		"$what: nor does a copy that fails touch it"
+}
+begin "the source"
+must cp "$tmp/s.good" "$new"
+in_use "$new@v2" "the source itself"
+
+if [ "$(id -u)" = 0 ] && loop=$(losetup -f --show "$tmp/other" 2>/dev/null); then
+	losetup -d "$loop"
+	for source in good damaged; do
+		begin "the $source source, under a loop device"
+		must cp "$tmp/s.$source" "$new"
+		loop=$(losetup -f --show "$new") || bail "no loop device"
+		cleanup losetup -d "$loop"
+		if [ $source = good ]; then
+			in_use "$loop@v2" "in use: it is under loop device ${loop##*/}"
+		else
+			before=$(sum <"$new")
+			run stele copy -q -f "$loop@v2" "$over"
+			is "3 $before" "$status $(sum <"$new" 2>&1)" "$what: it stays" || diag "$err"
+		fi
+		losetup -d "$loop"
+	done
+	begin "an unfinished copy, under a loop device"
+	part
+	loop=$(losetup -f --show "$new") && cleanup losetup -d "$loop"
+	in_use "$tmp/s.good@v2" "in use: it is under loop device ${loop##*/}"
+	losetup -d "$loop"
+	begin "by another number, under a loop device"
+	must cp "$tmp/mine" "$over.new-0123abcd"
+	loop=$(losetup -f --show "$over.new-0123abcd") && cleanup losetup -d "$loop"
+	run stele copy -f "$tmp/s.good@v2" "$over"
+	is "0 " "$status $(grep interrupted <<<"$err")" "$what: is not to be removed"
+	losetup -d "$loop"
+else
+	skip_block 1 "needs loop devices"
+fi
+
+mounts='import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(sys.argv[1].encode(), sys.argv[2].encode(), b"erofs", 1, b""):
+	print(os.strerror(ctypes.get_errno())); sys.exit(1)
+print("ready", flush=True); sys.stdin.readline()'
+mkdir "$tmp/mnt"
+cleanup umount -q "$tmp/mnt"
+for space in "" "unshare -m"; do
+	begin "a complete copy that is mounted, ${space:-here}"
+	must stele copy -q "$tmp/s.good@v2" "$new"
+	must stele posix on "$new"
+	# shellcheck disable=SC2086 # words
+	coproc holder { $space python3 -c "$mounts" "$new" "$tmp/mnt" 2>&1; }
+	# shellcheck disable=SC2154 # bash sets it
+	pid=$holder_PID
+	read -r ready <&"${holder[0]}" || ready=
+	if [ "$ready" != ready ]; then
+		skip_block 1 "needs a kernel that mounts EROFS from files"
+		break
+	fi
+	in_use "$tmp/s.good@v2" "in use: it is mounted on $tmp/mnt"
+	echo >&"${holder[1]}"
+	wait "$pid"
+	umount -q "$tmp/mnt"
+done
+
 # By other names of that kind, of a build.
 for name in directory fifo dangling symlink link short other; do
 	begin "another name, a $name"

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/device/guard.h"
 #include "lib/device/span.h"
 #include "lib/device/stack.h"
 
@@ -177,7 +178,7 @@ bool stele_file_is_mounted_on(const struct stele_device *dev)
 	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-static char *name_beside(const char *path, uint32_t tag)
+char *stele_file_name_beside(const char *path, uint32_t tag)
 {
 	char *name;
 
@@ -196,7 +197,7 @@ int stele_file_create_beside(const char *path, uint32_t tag, const char *backend
 	for (int i = 0; i < (tag ? 1 : TRIES) && rc == -EEXIST; i++) {
 		if (!tag && getrandom(&number, sizeof(number), 0) != sizeof(number))
 			return -EIO;
-		*name = name_beside(path, number);
+		*name = stele_file_name_beside(path, number);
 		if (!*name)
 			return -ENOMEM;
 		rc = stele_device_open_file(*name, flags, backend, log, out);
@@ -228,7 +229,7 @@ int stele_file_open_beside(const char *path, uint32_t tag, bool alone,
 			   char **name, struct stele_device **out)
 {
 	const unsigned int flags = alone ? STELE_DEVICE_WRITE | STELE_DEVICE_EXCL : 0;
-	char *beside = name_beside(path, tag);
+	char *beside = stele_file_name_beside(path, tag);
 	int rc = beside ? check_own(beside, NULL) : -ENOMEM;
 
 	if (!rc) {
@@ -257,12 +258,13 @@ static bool is_held(const char *path)
 	return false;
 }
 
-/* They leave files that have one name. */
+/* They leave files that have one name, and that nobody uses. */
 static bool is_left(const char *path)
 {
 	struct stat st;
 
-	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1;
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       !stele_guard_in_use(path, NULL);
 }
 
 /* What a build or copy that was killed has left there may be of use yet. */
