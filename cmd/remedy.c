@@ -9,6 +9,7 @@
 #include "remedy.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -514,6 +515,53 @@ static bool suggest_beside(int error, const char *line, const char *target)
 	return true;
 }
 
+/* What sysfs says of a loop device. */
+static bool is_zero(const char *loop, const char *attribute)
+{
+	unsigned long long number = 1;
+	char path[96];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/block/%.32s/%s", loop, attribute);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%llu", &number) != 1)
+		number = 1;
+	if (file)
+		fclose(file);
+	return !number;
+}
+
+/* Can it be written to in place of the file that it is over? */
+static bool stands_for(const char *loop, const char *target)
+{
+	char *path = cmd_path_of(target);
+	struct stat st;
+	const bool file = path && !stat(path, &st) && S_ISREG(st.st_mode);
+
+	free(path);
+	return file && is_zero(loop, "loop/offset") && is_zero(loop, "loop/sizelimit") &&
+	       is_zero(loop, "ro");
+}
+
+/* "'x' is in use: it is under loop device loop5", which nobody lets go of by waiting. */
+static bool suggest_loop(int error, const char *line, const char *target)
+{
+	static const char mark[] = "is in use: it is under loop device ";
+	const char *at = error == -EBUSY ? strstr(line, mark) : NULL;
+	char loop[32];
+
+	if (!at)
+		return false;
+	at += strlen(mark);
+	snprintf(loop, sizeof(loop), "%.*s", (int)strspn(at, "loop0123456789"), at);
+	if (stands_for(loop, target))
+		cmd_hint("name '/dev/%s' instead, or detach it with 'losetup -d /dev/%s' first",
+			 loop, loop);
+	else
+		cmd_hint("detach it with 'losetup -d /dev/%s' first", loop);
+	return true;
+}
+
 /* "SOURCE IMAGE NAME" for "SOURCE IMAGE@NAME". */
 static bool suggest_snapshot(const char *verb)
 {
@@ -551,7 +599,8 @@ void remedy_print(const char *verb, int error, const char *line,
 		remedy = remedies[i].remedy;
 	if (error == -ENOENT && target)
 		remedy_path(target);
-	if (target && (suggest_order(verb, error, target) || suggest_beside(error, line, target)))
+	if (target && (suggest_order(verb, error, target) || suggest_beside(error, line, target) ||
+		       suggest_loop(error, line, target)))
 		return;
 	if (error && suggest_snapshot(verb))
 		return;

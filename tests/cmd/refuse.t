@@ -210,12 +210,20 @@ if mount -o ro "$loop" "$tmp/mnt" 2>/dev/null; then
 	cleanup umount -q "$tmp/mnt"
 	in_use "mounted ext4" "mounted on $tmp/mnt" "$loop"
 	in_use "a file under a loop device" "under loop device" "$loop_file"
+	ok "says what can be named instead" grep -qx "hint: name '$loop' instead, or detach it `
+		`with 'losetup -d $loop' first" <<<"$err" || diag "$err"
 	umount "$tmp/mnt"
 else
 	skip_block 12 "needs ext4"
 fi
 builds "ext4, by force" "$loop" --force
 ok "ext4, by force: blkid finds nothing" not blkid -p "$loop"
+
+must truncate -s 16M "$tmp/apart"
+part=$(losetup -f --show -o 1M "$tmp/apart") && cleanup losetup -d "$part"
+in_use "one that a loop device begins within" "under loop device ${part#/dev/}" "$tmp/apart"
+ok "which is not what to name" grep -qx "hint: detach it with 'losetup -d $part' first" \
+	<<<"$err" || diag "$err"
 
 must mkswap -q "$loop"
 refused "swap space over an image" "swap (other)" "$loop"
