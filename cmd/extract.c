@@ -271,7 +271,8 @@ static const char *file_reason(const struct extract *job, int error)
 	case -ETXTBSY:
 		return OUTPUT_SPARED " (remove it first, if it is not needed)";
 	case -EBUSY:
-		return "it is in use: a loop device is over it, or something is mounted on it";
+		return "it is in use: a loop device is over it, or a filesystem is mounted from it "
+		       "or on it";
 	case -ENOTDIR:
 		return "a file has the name of its directory ('stele cat' reads the sample)";
 	case -ELOOP:

@@ -14,6 +14,7 @@
 
 #include "cmd.h"
 #include "loops.h"
+#include "mounts.h"
 
 /* Where the mark of an earlier output is looked for, in bytes. */
 #define MARK_WITHIN 512
@@ -154,8 +155,15 @@ static bool is_block_device(const char *path)
 static int spare_backing(const char *verb, const char *path)
 {
 	struct stat st;
-	const char *loop = stat(path, &st) < 0 ? NULL : loops_over(&st);
+	const bool there = stat(path, &st) == 0;
+	const char *loop = there ? loops_over(&st) : NULL;
+	const char *point = there && !loop ? mounts_of(&st) : NULL;
 
+	if (point) {
+		cmd_message("cannot %s '%s': it is mounted on '%s'", verb, path, point);
+		cmd_hint("give the file another name, or unmount it first");
+		return -EEXIST;
+	}
 	if (!loop)
 		return 0;
 	cmd_message("cannot %s '%s': it is under loop device '%s'", verb, path, loop);

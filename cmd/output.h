@@ -31,7 +31,8 @@ int output_directory(const char *path);
 
 /*
  * What holds an image, even a damaged one, is replaced by no file, and neither is a block device,
- * nor a file that a loop device is over: what is read may lie there, or what is mounted.
+ * nor a file that a loop device is over, or from which a filesystem is mounted: what is read
+ * may lie there.
  * `verb`: what cannot be done with it. Return: 0; -EEXIST (said).
  */
 int output_spare(const char *verb, const char *path);

@@ -17,6 +17,7 @@
 
 #include "cmd.h"
 #include "loops.h"
+#include "mounts.h"
 #include "output.h"
 #include "text.h"
 
@@ -191,7 +192,7 @@ static int check_spared(const struct tree *tree, const char *base)
 
 	if (fstatat(tree->dir, base, &st, AT_SYMLINK_NOFOLLOW))
 		return 0;
-	if (S_ISREG(st.st_mode) && loops_over(&st))
+	if (S_ISREG(st.st_mode) && (loops_over(&st) || mounts_of(&st)))
 		return -EBUSY;
 	if (!S_ISREG(st.st_mode) || st.st_size < IMAGE_SIZE_MIN)
 		return S_ISBLK(st.st_mode) ? -ETXTBSY : 0;

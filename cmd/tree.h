@@ -50,7 +50,7 @@ struct tree_part {
  * Begin the file `path` below tree->root, in directories that are made if need be. Ends with
  * keep or drop, unless it fails, and before the next one; `path` lasts until then.
  * @how: enum tree_how. Return: 0; negative errno (-EEXIST: something is there; -ETXTBSY: it
- * is spared; -EBUSY: as it is under a loop device).
+ * is spared; -EBUSY: as it is under a loop device, or mounted).
  */
 int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 		     struct tree_part *part);

@@ -191,4 +191,45 @@ is "$before" "$(sum "$tmp/here/disk.img")" "the file is as it was"
 must losetup -d "$under"
 run stele export -q -f "$image" "$tmp/here/disk.img"
 is 0 "$status" "detached, the file is replaced" || diag "$err"
+
+# From a file a filesystem may be mounted as it is.
+mounts='import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(sys.argv[1].encode(), sys.argv[2].encode(), b"erofs", 1, b""):
+	print(os.strerror(ctypes.get_errno())); sys.exit(1)
+print("ready", flush=True); sys.stdin.readline()'
+mkdir "$tmp/s p"
+cleanup umount -q "$tmp/mnt"
+for space in "" "unshare -m"; do
+	rm -f "$tmp/here/disk.img" "$tmp/here/other"
+	mkfs.erofs "$tmp/here/disk.img" "$tmp/src" >&2 || skip_block 1 "needs mkfs.erofs"
+	[ "$space" ] || mv "$tmp/here/disk.img" "$tmp/s p/disk.img"
+	[ "$space" ] || ln -s "$tmp/s p/disk.img" "$tmp/here/disk.img"
+	file=$(realpath "$tmp/here/disk.img")
+	# shellcheck disable=SC2086 # words
+	coproc holder { $space python3 -c "$mounts" "$tmp/here/disk.img" "$tmp/mnt" 2>&1; }
+	# shellcheck disable=SC2154 # bash sets it
+	pid=$holder_PID
+	read -r ready <&"${holder[0]}" || ready=
+	if [ "$ready" != ready ]; then
+		skip_block 1 "needs a kernel that mounts EROFS from files"
+		break
+	fi
+	before=$(stat -c %i "$file")
+	run stele export -f "$image" "$file"
+	is "1 stele: cannot replace '$file': it is mounted on '$tmp/mnt'" \
+		"$status $(sed -n 1p <<<"$err")" "export -f: what is mounted stays, ${space:-here}"
+	ok "and what helps" grep -q "^hint: .*unmount it" <<<"$err" || diag "$err"
+	must stele build -q -f "$tmp/disks" "$tmp/disks.stele"
+	run stele extract -f "$tmp/disks.stele" "${file%/*}"
+	is 1 "$status" "extract -f: likewise, ${space:-here}"
+	ok "and says why" grep -q "'disk.img': it is in use: .*a filesystem is mounted from it" \
+		<<<"$err" || diag "$err"
+	is "other $before" "$(cat "${file%/*}/other") $(stat -c %i "$file")" "the others are written"
+	echo >&"${holder[1]}"
+	wait "$pid"
+	umount -q "$tmp/mnt"
+	run stele export -q -f "$image" "$file"
+	is 0 "$status" "unmounted, it is replaced, ${space:-here}" || diag "$err"
+done
 done_testing
