@@ -248,6 +248,7 @@ int cmd_export(const struct cmd *cmd, int argc, char **argv)
 		job.format = TO_EXAMPLE;
 	if (job.format == TO_LMDB)
 		job.file.path = data_file(job.file.path, &inside);
+	job.file.lmdb = job.format == TO_LMDB;
 	status = job.file.path ? run(argv[optind], verify, &job) : CMD_FAILED;
 	free(inside);
 	return status;

@@ -17,6 +17,7 @@
 
 #include "cmd.h"
 #include "output.h"
+#include "to/environment.h"
 
 static const char *reason(int fd, int error)
 {
@@ -191,6 +192,33 @@ static bool is_strange(const char *path)
 	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* Whoever has an environment open would go on with a file that has no name any more. */
+static int enter(struct to_file *file, struct environment *env)
+{
+	const int error = environment_enter(env, file->name);
+
+	if (!error)
+		return 0;
+	file->said = true;
+	cmd_message("cannot replace '%s': %s", file->name,
+		    error == -EBUSY ? "a process has that environment open" :
+				      "cannot tell whether a process has that environment open");
+	cmd_hint(error == -EBUSY ? "export to another FILE, or again once nobody uses it" :
+				   "run it as a user who may write to the lock file beside it");
+	return error;
+}
+
+/* Before all the work is done. */
+static int check_environment(struct to_file *file)
+{
+	struct environment env;
+	const int error = enter(file, &env);
+
+	if (!error)
+		environment_leave(&env);
+	return error;
+}
+
 static int create(struct to_file *file)
 {
 	const char *base = base_of(file->name);
@@ -215,7 +243,7 @@ static int create(struct to_file *file)
 
 static int open_file(struct to_file *file)
 {
-	int error;
+	int error = 0;
 
 	file->name = file->shard_size ? shard_name(file->path, file->number) :
 					strdup(file->path);
@@ -227,7 +255,10 @@ static int open_file(struct to_file *file)
 		cmd_hint("give the archive a name in a directory, or export to '-' and redirect "
 			 "the output; 'stele extract' writes a directory of files");
 		error = -EINVAL;
-	} else {
+	} else if (file->name && file->lmdb && file->replace) {
+		error = check_environment(file);
+	}
+	if (!error) {
 		error = file->name ? create(file) : -ENOMEM;
 		if (error == -ENOENT)
 			cmd_no_directory(file->path);
@@ -266,6 +297,21 @@ int to_file_open(struct to_file *file)
 	return -EEXIST;
 }
 
+static int keep_environment(struct to_file *file)
+{
+	struct environment env;
+	int error = enter(file, &env);
+
+	if (!error)
+		error = environment_renew(&env);
+	if (error)
+		tree_part_drop(&file->part);
+	else
+		error = tree_part_keep(&file->part);
+	environment_leave(&env);
+	return error;
+}
+
 /* The name only stands for bytes that would survive a crash. */
 static int keep(struct to_file *file)
 {
@@ -273,6 +319,8 @@ static int keep(struct to_file *file)
 
 	if (error)
 		tree_part_drop(&file->part);
+	else if (file->lmdb)
+		error = keep_environment(file);
 	else
 		error = tree_part_keep(&file->part);
 	tree_release(&file->tree);

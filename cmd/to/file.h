@@ -17,6 +17,7 @@ struct to_file {
 	const char *path;    /* "-": stdout; of shards a pattern, such as out-%06d.tar */
 	uint64_t shard_size; /* a shard ends with the sample that reaches it; 0: one file */
 	bool replace;	     /* files that exist */
+	bool lmdb;	     /* it is the data file of an environment: see environment.h */
 	int fd;		     /* to write to; set by to_file_open() */
 	/* private */
 	bool said;	/* what went wrong */

@@ -178,7 +178,34 @@ if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep
 		"LMDB: is not left"
 	run stele export --to=lmdb "$tmp/a" -
 	is 2 "$status" "LMDB: not to stdout"
-	rm -r "$tmp/photos" "$tmp/env"
+	rm -r "$tmp/photos"
+
+	# What a process has open is not replaced under it, nor found with what it has left.
+	for env in "$tmp/env" "$tmp/env/data.mdb"; do
+		"$BUILD/tests/cmd/lmdb-writer" "$tmp/env" 1 10 1000000 &
+		writer=$!
+		for ((i = 0; i < 500; i++)); do
+			[ ! -s "$tmp/env/lock.mdb" ] || break
+			sleep 0.01
+		done
+		before=$(stat -c %i "$tmp/env/data.mdb")
+		run stele export -f --to=lmdb "$tmp/a" "$env"
+		is "1 stele: cannot replace '$tmp/env/data.mdb': a process has that environment open" \
+			"$status ${err%%$'\n'*}" "LMDB: an environment that is open"
+		ok "LMDB: and what helps" grep -q "^hint: export to another FILE" <<<"$err"
+		is "$before" "$(stat -c %i "$tmp/env/data.mdb")" "LMDB: it is as it was"
+		kill -9 "$writer"
+		wait "$writer"
+	done 2>/dev/null
+	run stele export -q -f --to=lmdb "$tmp/a" "$tmp/env"
+	is "0  0" "$status $err $(stat -c %s "$tmp/env/lock.mdb")" "LMDB: closed, it is replaced"
+	ok "LMDB: which is the new one" cmp "$tmp/a.lmdb" "$tmp/env/data.mdb"
+	must "$BUILD/tests/cmd/lmdb-writer" "$tmp/env" 1 10 1
+	run stele build -n "$tmp/env"
+	is "0 $(($(stele info --json "$tmp/a" | jq .snapshot.samples) + 1))" \
+		"$status $(sed -n 's/^samples *\([0-9]*\),.*/\1/p' <<<"$out")" \
+		"LMDB: whoever opens it has all of it" || diag "$out" "$err"
+	rm -r "$tmp/env"
 
 	# A third of each page stays empty: the map has to be that much larger.
 	perl -e 'printf "%01400d\n", $_ for 1 .. 8000' >"$tmp/lines"
