@@ -140,9 +140,11 @@ in_use() {
 	for dry in -n ""; do
 		# shellcheck disable=SC2086 # an option or none
 		run stele copy $dry -f "$1" "$over"
-		ok "$what: that is said $dry" grep -q "'$new' is $2.*; it is left alone" <<<"$err" || diag "$err"
+		ok "$what: that is said $dry" grep -q "'$new' is $2.*; it is left alone" \
+			<<<"$err" || diag "$err"
 		is 1 "$(grep -c "$new" <<<"$err")" "$what: once $dry" || diag "$err"
-		is "$before" "$(stat -c '%i %h' "$new") $(sum <"$new")" "$what: it is as it was $dry"
+		is "$before" "$(stat -c '%i %h' "$new") $(sum <"$new")" \
+			"$what: it is as it was $dry"
 	done
 	copied
 	run stele copy -q "$1" "$over"
@@ -168,7 +170,8 @@ if [ "$(id -u)" = 0 ] && loop=$(losetup -f --show "$tmp/other" 2>/dev/null); the
 		else
 			before=$(sum <"$new")
 			run stele copy -q -f "$loop@v2" "$over"
-			is "3 $before" "$status $(sum <"$new" 2>&1)" "$what: it stays" || diag "$err"
+			is "3 $before" "$status $(sum <"$new" 2>&1)" "$what: it stays" ||
+				diag "$err"
 		fi
 		losetup -d "$loop"
 	done

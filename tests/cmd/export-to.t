@@ -190,8 +190,8 @@ if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep
 		done
 		before=$(stat -c %i "$tmp/env/data.mdb")
 		run stele export -f --to=lmdb "$tmp/a" "$env"
-		is "1 stele: cannot replace '$tmp/env/data.mdb': a process has that environment open" \
-			"$status ${err%%$'\n'*}" "LMDB: an environment that is open"
+		is "1 stele: cannot replace '$tmp/env/data.mdb': a process has that environment `
+			`open" "$status ${err%%$'\n'*}" "LMDB: an environment that is open"
 		ok "LMDB: and what helps" grep -q "^hint: export to another FILE" <<<"$err"
 		is "$before" "$(stat -c %i "$tmp/env/data.mdb")" "LMDB: it is as it was"
 		kill -9 "$writer"

@@ -225,7 +225,8 @@ for space in "" "unshare -m"; do
 	is 1 "$status" "extract -f: likewise, ${space:-here}"
 	ok "and says why" grep -q "'disk.img': it is in use: .*a filesystem is mounted from it" \
 		<<<"$err" || diag "$err"
-	is "other $before" "$(cat "${file%/*}/other") $(stat -c %i "$file")" "the others are written"
+	is "other $before" "$(cat "${file%/*}/other") $(stat -c %i "$file")" \
+		"the others are written"
 	echo >&"${holder[1]}"
 	wait "$pid"
 	umount -q "$tmp/mnt"
