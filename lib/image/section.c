@@ -29,7 +29,16 @@ const char *stele_section_name(uint32_t type)
 	return "section";
 }
 
-/* Log which blocks are damaged. Return: the first error. */
+static int judge(const struct stele_image *image,
+		 const struct stele_segment *segment, int error)
+{
+	if (error == -EMEDIUMTYPE) /* the image is ours, its block was */
+		error = -EBADMSG;
+	return stele_image_judge(image, segment->descriptor.id,
+				 segment->descriptor.offset, error);
+}
+
+/* Log which blocks are damaged, unless the snapshot is gone. Return: the first error. */
 static int check_blocks(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section,
@@ -43,6 +52,8 @@ static int check_blocks(const struct stele_image *image,
 		ret = stele_block_check(&blocks[i], section->type, offset,
 					segment->descriptor.id, &why);
 		if (ret < 0)
+			ret = judge(image, segment, ret);
+		if (ret < 0 && ret != -ESTALE)
 			stele_log_error(&image->log,
 					"%s of segment %" PRIx64 " at %" PRIu64 ": %s",
 					stele_section_name(section->type),
@@ -59,24 +70,13 @@ static uint64_t offset_of(const struct stele_segment *segment,
 	       index * STELE_BLOCK_SIZE;
 }
 
-static int judge(const struct stele_image *image,
-		 const struct stele_segment *segment, int error)
-{
-	return stele_image_judge(image, segment->descriptor.id,
-				 segment->descriptor.offset, error);
-}
-
 int stele_section_examine(const struct stele_image *image,
 			  const struct stele_segment *segment,
 			  const struct stele_section *section, uint64_t index,
 			  uint64_t count, const struct stele_disk_block *blocks)
 {
-	int ret = check_blocks(image, segment, section, blocks, count,
-			       offset_of(segment, section, index));
-
-	if (ret == -EMEDIUMTYPE) /* the image is ours, its block was */
-		ret = -EBADMSG;
-	return judge(image, segment, ret);
+	return check_blocks(image, segment, section, blocks, count,
+			    offset_of(segment, section, index));
 }
 
 int stele_section_fetch(const struct stele_image *image,

@@ -118,14 +118,14 @@ static void check(struct stele_checker *c, struct stele_ticket *ticket)
 		status = read_alone(c, ticket);
 	if (!status) {
 		status = decode(c, ticket);
-		if (status == -EBADMSG && !ticket->verdict.first &&
-		    ask_again(c, ticket))
-			return;
+		if (status == -EBADMSG && !ticket->verdict.first) {
+			if (ask_again(c, ticket))
+				return;
+			status = stele_slot_judge(c->ds, &ticket->slot, status);
+		}
 	}
 	if (ticket->verdict.first)
 		status = bring_back(c, ticket, status);
-	if (status)
-		status = stele_slot_judge(c->ds, &ticket->slot, status);
 	ticket->status = status;
 }
 

@@ -57,6 +57,28 @@ int stele_slot_judge(const struct stele_dataset *ds,
 				 segment->descriptor.offset, error);
 }
 
+/*
+ * What is final is no damage where the snapshot is gone: that is said once, and not of each
+ * sample. Return: `err`; -ESTALE.
+ */
+static int complain(const struct stele_dataset *ds, const struct stele_slot *slot,
+		    int err, enum stele_log_level level, const char *why)
+{
+	if (level == STELE_LOG_ERROR)
+		err = stele_slot_judge(ds, slot, err);
+	if (err != -ESTALE && *why)
+		stele_slot_log_damage(ds, slot, level, why);
+	return err;
+}
+
+void stele_slot_log_damage(const struct stele_dataset *ds, const struct stele_slot *slot,
+			   enum stele_log_level level, const char *why)
+{
+	stele_log_emit(&ds->image.log, level,
+		       "sample %" PRIu64 " at offset %" PRIu64 ", %" PRIu64 " bytes: %s",
+		       slot->id, slot->offset, slot->size, why);
+}
+
 int stele_sample_decode(const struct stele_dataset *ds,
 			const struct stele_slot *slot, const void *data,
 			enum stele_verify verify, struct stele_proof *proof,
@@ -75,14 +97,12 @@ int stele_sample_decode(const struct stele_dataset *ds,
 	check.hash = verify == STELE_VERIFY_DIGEST ? proof->hash : NULL;
 	check.fields = NULL;
 	err = stele_record_check_slot(&check, data);
-	if (err)
-		stele_log_emit(&ds->image.log, err == -EBADMSG ? level : STELE_LOG_ERROR,
-			       "sample %" PRIu64 " at offset %" PRIu64
-			       ", %" PRIu64 " bytes: %s",
-			       slot->id, slot->offset, slot->size, check.why);
-	else if (check.hash)
+	if (!err && check.hash)
 		err = stele_proof_check(proof, slot->segment, slot->number,
 					check.digest);
+	if (err) /* only a checksum may be right the next time */
+		err = complain(ds, slot, err, err == -EBADMSG ? level : STELE_LOG_ERROR,
+			       check.why);
 
 	*sample = (struct stele_sample){
 		.id = slot->id,
@@ -307,14 +327,14 @@ static int read_checked(struct stele_dataset *ds, const struct stele_slot *slot,
 	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_INFO,
 				sample);
 	if (err != -EBADMSG)
-		return stele_slot_judge(ds, slot, err);
+		return err;
 	bad = sample->buffer;
 	err = stele_sample_read(ds, slot, ds->verify, proof, STELE_LOG_ERROR,
 				sample);
 	free(bad); /* last: the second one must land in other memory */
 	if (!err)
 		stele_slot_log_again(ds, slot);
-	return stele_slot_judge(ds, slot, err);
+	return err;
 }
 
 static int dataset_read(struct stele_dataset *ds, uint64_t id,

@@ -40,8 +40,8 @@ int stele_slot_judge(const struct stele_dataset *ds,
  * says; `proof` is needed for DIGEST only. Sets every member of *sample but tag
  * and buffer; on an error data, key and tail are NULL. A checksum that
  * does not match is logged at `level`: INFO by who reads it again; other damage as an error.
- * Return, and sample->status: 0; -EBADMSG; -EUCLEAN; for DIGEST errors of
- * reading the digests section.
+ * Return, and sample->status: 0; -EBADMSG; -EUCLEAN; -ESTALE (in place of either, of what is not
+ * read again; see stele_image_judge()); for DIGEST errors of reading the digests section.
  */
 int stele_sample_decode(const struct stele_dataset *ds,
 			const struct stele_slot *slot, const void *data,
@@ -49,6 +49,9 @@ int stele_sample_decode(const struct stele_dataset *ds,
 			enum stele_log_level level,
 			struct stele_sample *sample);
 
+/* What is wrong with its record, and where. */
+void stele_slot_log_damage(const struct stele_dataset *ds, const struct stele_slot *slot,
+			   enum stele_log_level level, const char *why);
 /* After a read that followed one with a wrong checksum, which is worth a warning. */
 void stele_slot_log_again(const struct stele_dataset *ds,
 			  const struct stele_slot *slot);

@@ -54,15 +54,12 @@ static int stream_pieces(struct stele_dataset *ds, const struct stele_slot *slot
 		if (ret)
 			return ret;
 	}
-	if (ret < 0 && *stream->check.why)
-		stele_log_error(&ds->image.log,
-				"sample %" PRIu64 " at offset %" PRIu64
-				", %" PRIu64 " bytes: %s",
-				slot->id, slot->offset, slot->size,
-				stream->check.why);
 	if (ret == 0 && proof->hash)
 		ret = stele_proof_check(proof, slot->segment, slot->number,
 					stream->check.digest);
+	ret = stele_slot_judge(ds, slot, ret);
+	if (ret < 0 && ret != -ESTALE && *stream->check.why)
+		stele_slot_log_damage(ds, slot, STELE_LOG_ERROR, stream->check.why);
 	return ret;
 }
 
@@ -86,8 +83,6 @@ static int dataset_stream(struct stele_dataset *ds, uint64_t id,
 					       MEMORY_SIZE);
 	if (ret == 0)
 		ret = stream_pieces(ds, &slot, &stream, &proof, fn, user);
-	if (ret < 0)
-		ret = stele_slot_judge(ds, &slot, ret);
 	stele_record_stream_close(&stream);
 	stele_proof_release(&proof);
 	return ret;

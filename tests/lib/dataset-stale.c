@@ -17,11 +17,13 @@
 
 #define SAMPLES 200
 
-static unsigned int told; /* lines that say it */
+static unsigned int told;   /* lines that say it */
+static unsigned int errors; /* with all others */
 
 static void count_line(void *user, enum stele_log_level level, const char *line)
 {
 	(void)user;
+	errors += level == STELE_LOG_ERROR;
 	told += level == STELE_LOG_ERROR && strstr(line, "snapshot was deleted");
 }
 
@@ -117,7 +119,7 @@ static void check_deleted(void)
 	struct stele_catalog_segment where;
 	struct test_dataset t;
 
-	told = 0;
+	told = errors = 0;
 	test_dataset_open(&t, &plan);
 	t.ds->image.log = (struct stele_log){.fn = count_line};
 	check_ways(&t, 0);
@@ -127,6 +129,7 @@ static void check_deleted(void)
 	ok(write_anew(t.dev, &where), "its space is handed out again");
 	check_ways(&t, -ESTALE);
 	is_uint(1, told, "told once");
+	is_uint(1, errors, "and of no damage");
 	test_dataset_close(&t);
 }
 
@@ -138,7 +141,7 @@ static void check_damaged(void)
 	struct test_dataset t;
 	void *junk;
 
-	told = 0;
+	told = errors = 0;
 	test_dataset_open(&t, &plan);
 	t.ds->image.log = (struct stele_log){.fn = count_line};
 	stele_catalog_segment(&t.ds->image.catalog, 0, &where);
@@ -147,6 +150,7 @@ static void check_damaged(void)
 	must(stele_device_write(t.dev, junk, where.offset, where.size), "write");
 	check_ways(&t, -EBADMSG);
 	is_uint(0, told, "nobody was told");
+	ok(errors >= 4, "but of each damage");
 	free(junk);
 	test_dataset_close(&t);
 }
