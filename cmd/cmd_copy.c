@@ -58,8 +58,23 @@ static void print_json(const struct stele_copy_report *report, bool dry_run)
 	json_set_number(object, "size", report->total_size);
 	json_set_number(object, "sent_size", report->sent_size);
 	json_set_number(object, "resumed_size", report->resumed_size);
+	json_set_number(object, "segments_unread", report->unread_count);
+	json_set_number(object, "unread_size", report->unread_size);
 	json_set_seconds(object, "seconds", report->seconds);
 	json_line(object);
+}
+
+/* What was there may be damaged: nobody should give up the source for it yet. */
+static void print_unread(const struct stele_copy_report *report, const char *target)
+{
+	char *path = cmd_path_of(target);
+	char a[TEXT_SIZE], b[TEXT_SIZE];
+
+	if (report->unread_count && path)
+		printf("  not read  %s, %s, that snapshots there have: 'stele verify %s@%s' "
+		       "reads all\n", text_counted(a, report->unread_count, "segment"),
+		       text_size(b, report->unread_size), path, report->snapshot);
+	free(path);
 }
 
 static void print_text(const struct stele_copy_report *report,
@@ -84,6 +99,7 @@ static void print_text(const struct stele_copy_report *report,
 	if (report->resumed_size)
 		printf("  resumed   %s already there\n",
 		       text_size(a, report->resumed_size));
+	print_unread(report, target);
 	printf("  digest    sha256:%s\n",
 	       text_hex(hex, report->digest, sizeof(report->digest)));
 	if (dry_run)

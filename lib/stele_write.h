@@ -392,6 +392,8 @@ struct stele_copy_report {
 	uint64_t sent_size;    /* of these, written now */
 	uint64_t resumed_size; /* found intact, from an interrupted copy */
 	double seconds;
+	/* Of segments that snapshots there have: were used as they are, and not read. */
+	uint64_t unread_count, unread_size;
 };
 
 /**
@@ -405,7 +407,9 @@ struct stele_copy_report {
  * interruption, the next copy resumes; FORCE replaces a regular file only once the new
  * image is durable, and leaves it alone if the copy fails. If the snapshot is already
  * there, with the same digest, the copy succeeds. DRY_RUN checks all but the samples, and
- * reports what would be sent if nothing was left by an interrupted copy.
+ * reports what would be sent if nothing was left by an interrupted copy. Of segments that
+ * snapshots of the target have, only descriptors and ends of sections are read: that they are
+ * sound is for stele_verify() to say.
  * Return: as for stele_build() and stele_dataset_open(); -EEXIST (another snapshot
  * has that name, or another segment that id; logged).
  */

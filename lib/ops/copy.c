@@ -354,6 +354,8 @@ int stele_copy_on(struct stele_copier *c)
 	report->segment_count = c->snapshot->segment_count;
 	for (uint32_t i = 0; i < report->segment_count; i++)
 		report->total_size += c->snapshot->segments[i].descriptor.size;
+	for (uint32_t i = 0; ret > 0 && i < report->segment_count; i++)
+		stele_copier_unread(c, &c->snapshot->segments[i]);
 	if (ret)
 		return ret < 0 ? ret : 0;
 	if (c->txn->posix) /* before anything is sent */

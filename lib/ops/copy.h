@@ -45,6 +45,8 @@ int stele_copy_on(struct stele_copier *copier);
 
 /* Of the segment at hand: so much. For stele_segment_copy.progress, of the copier. */
 int stele_copier_progress(void *user, uint64_t bytes, uint64_t samples);
+/* Snapshots there have it, and that is all that is known of it. */
+void stele_copier_unread(struct stele_copier *copier, const struct stele_segment *segment);
 /*
  * The target has a segment of this id: may a snapshot use it? Return: 0; -EEXIST (it is
  * another one; logged); -ENODATA (an interrupted copy has left it, and it is damaged: drop

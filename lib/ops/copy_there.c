@@ -16,6 +16,7 @@
 
 #include "format/sections.h"
 #include "lib/image/key_list.h"
+#include "lib/image/section.h"
 #include "lib/segment/segment_copy.h"
 
 #define NAME_SIZE  256 /* of a sample in a message; keys may be longer */
@@ -236,6 +237,58 @@ static int check_unused(struct stele_copier *c, const struct stele_segment *segm
 	return ret;
 }
 
+/* ---- used by snapshots there ------------------------------------------------ */
+
+static int check_ends_of(struct stele_copier *c, const struct stele_segment *there,
+			 struct stele_disk_block *block)
+{
+	const struct stele_descriptor *d = &there->descriptor;
+	struct stele_section section;
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < d->section_count; i++) {
+		uint64_t last;
+
+		stele_descriptor_section(d, i, &section);
+		last = section.size / STELE_BLOCK_SIZE;
+		if (!last)
+			continue;
+		ret = stele_section_read(c->txn->image, there, &section, 0, 1, block);
+		if (ret == 0 && last > 1)
+			ret = stele_section_read(c->txn->image, there, &section, last - 1, 1,
+						 block);
+	}
+	return ret;
+}
+
+/*
+ * All of it is read when a snapshot is verified: the price of a copy is that of what is new. The
+ * first and last block of each section, the root of the digests among them, tell of a segment
+ * that was overwritten or torn.
+ */
+static int check_ends(struct stele_copier *c, const struct stele_segment *segment)
+{
+	struct stele_disk_block *block = stele_device_alloc(c->txn->image->dev, STELE_BLOCK_SIZE);
+	struct stele_segment there;
+	int ret = block ? stele_segment_load_bare(c->txn->image,
+						  stele_txn_segment(c->txn,
+								    segment->descriptor.id),
+						  &there) : -ENOMEM;
+
+	if (ret == 0) {
+		ret = check_ends_of(c, &there, block);
+		stele_segment_release(&there);
+	}
+	free(block);
+	return ret;
+}
+
+void stele_copier_unread(struct stele_copier *c, const struct stele_segment *segment)
+{
+	c->report->unread_count++;
+	c->report->unread_size += segment->descriptor.size;
+}
+
 int stele_copier_check(struct stele_copier *c, const struct stele_segment *segment)
 {
 	const uint64_t id = segment->descriptor.id;
@@ -243,6 +296,12 @@ int stele_copier_check(struct stele_copier *c, const struct stele_segment *segme
 
 	if (ret < 0 || !stele_txn_is_committed(c->txn, id))
 		return ret; /* what came with this transaction was looked at */
-	return stele_txn_was_used(c->txn, id) ? check_unused(c, segment) :
-						check_left(c, segment);
+	if (!stele_txn_was_used(c->txn, id))
+		return check_left(c, segment);
+	ret = check_ends(c, segment);
+	if (ret == 0)
+		ret = check_unused(c, segment);
+	if (ret == 0)
+		stele_copier_unread(c, segment);
+	return ret;
 }

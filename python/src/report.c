@@ -109,6 +109,7 @@ const struct py_member py_copy_report[] = {
 	MEMBER(U32, segments_sent), MEMBER(U64, total_size),
 	MEMBER(U64, sent_size), MEMBER(U64, resumed_size),
 	MEMBER(F64, seconds),
+	MEMBER(U64, unread_count), MEMBER(U64, unread_size),
 	{0},
 #undef MEMBER
 };

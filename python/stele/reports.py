@@ -69,6 +69,10 @@ class CopyReport(NamedTuple):
     resumed_size: int
     """Found intact, from an interrupted copy."""
     seconds: float
+    unread_count: int
+    """Segments that snapshots there have: used as they are, and not read."""
+    unread_size: int
+    """Their bytes."""
 
 
 class Damage(NamedTuple):

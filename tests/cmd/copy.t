@@ -438,4 +438,42 @@ wait $pid
 is 0 $? "the first one goes on" || diag "$(<"$tmp/err1")"
 rm -rf "$tmp/slow" "$tmp/slow.stele" "$tmp/twin"
 
+# ---- what snapshots there have ----
+
+mkdir "$tmp/few"
+for i in 1 2 3; do head -c 30000 /dev/urandom >"$tmp/few/$i"; done
+must stele build -q "$tmp/few" "$tmp/few.stele@v1"
+must stele copy -q "$tmp/few.stele@v1" "$tmp/many.stele"
+echo new >"$tmp/few/4"
+must stele append -q "$tmp/few" "$tmp/few.stele@v2"
+run stele copy "$tmp/few.stele@v2" "$tmp/many.stele@also"
+is 0 "$status" "a segment that is there: is not read" || diag "$err"
+ok "a segment that is there: that is said" grep -qE "^  not read  1 segment, .* that snapshots `
+	`there have: 'stele verify $tmp/many.stele@also' reads all$" <<<"$out" || diag "$out"
+run stele copy --json "$tmp/few.stele@v2" "$tmp/many.stele@also"
+is "2 true" "$(jq -r '"\(.segments_unread) \(.unread_size == .size)"' <<<"$out")" \
+	"there already: nor is it then" || diag "$out"
+run stele copy --json "$tmp/few.stele@v2" "$tmp/new.stele"
+is "0 0" "$(jq -r '"\(.segments_unread) \(.unread_size)"' <<<"$out")" \
+	"a new image: all of it was" || diag "$out"
+# The ends of its sections are.
+must stele copy -q "$tmp/few.stele@v1" "$tmp/torn.stele"
+must perl -e 'open F, "+<", shift; my ($at, $found) = (0, 0);
+	while (read F, my $block, 4096) {
+		my ($magic, $type) = unpack "a8V", $block;
+		if ($magic =~ /^.STELE/s && $type == 8) {
+			seek F, $at + 100, 0; print F "XXXX"; seek F, $at + 4096, 0; $found++;
+		}
+		$at += 4096;
+	}
+	exit !$found' "$tmp/torn.stele"
+for dry in -n ""; do
+	# shellcheck disable=SC2086 # an option or none
+	run stele copy $dry "$tmp/few.stele@v2" "$tmp/torn.stele"
+	is 3 "$status" "a segment there whose digests are damaged: no snapshot uses it $dry"
+	ok "that is said $dry" grep -q "digests of segment" <<<"$err" || diag "$err"
+	is v1 "$(stele snapshot list --json "$tmp/torn.stele" | jq -r .name)" "nor is there one"
+done
+rm -rf "$tmp/few" "$tmp/few.stele" "$tmp/many.stele" "$tmp/new.stele" "$tmp/torn.stele"
+
 done_testing
