@@ -5,6 +5,7 @@
 #include "lib/segment/edge.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,10 @@ int stele_edges_put(struct stele_edges *edges, uint64_t offset,
 	if (edge->wanted)
 		ret = stele_device_write(edges->dev, edge->block, block,
 					 STELE_BLOCK_SIZE);
+	if (ret < 0 && ret != -ESTALE) /* logged */
+		stele_log_error(&edges->dev->log, "cannot write the block at %" PRIu64
+				" of the target: %s", block,
+				stele_device_strerror(edges->dev, ret));
 	pthread_mutex_lock(&edges->lock);
 	edge->offset = 0;
 	edge->filled = 0;

@@ -143,6 +143,21 @@ static int copy_witness(struct stele_image *image, void *block)
 	return write_slot(image, stele_copies_slot(copies, newest), &sb, block);
 }
 
+static int log_mismatch(const struct stele_image *image, const char *what,
+			int error)
+{
+	stele_log_error(&image->log, "%s does not read back as written", what);
+	return error;
+}
+
+/* What else it fails with, the device or its caller says. */
+static int read_back_slot(const struct stele_image *image, unsigned int slot, void *block)
+{
+	const int ret = stele_copies_read_back(image->dev, slot, &image->sb, block);
+
+	return ret == -EIO ? log_mismatch(image, "a superblock", ret) : ret;
+}
+
 /*
  * The older slot first, then the witnesses, then the newest slot: cut short, the older image is
  * found at its newest generation, or not at all. It may not be durable yet, see
@@ -173,9 +188,9 @@ static int write_unfinished(struct stele_image *image)
 	if (ret == 0)
 		ret = write_slot(image, last, sb, block);
 	if (ret == 0)
-		ret = stele_copies_read_back(dev, 0, sb, block);
+		ret = read_back_slot(image, 0, block);
 	if (ret == 0)
-		ret = stele_copies_read_back(dev, 1, sb, block);
+		ret = read_back_slot(image, 1, block);
 	free(block);
 	return ret;
 }
@@ -319,8 +334,7 @@ int stele_image_heal(struct stele_image *image)
 	if (ret == 0)
 		ret = write_slot(image, image->slot, &image->sb, block);
 	if (ret == 0)
-		ret = stele_copies_read_back(image->dev, image->slot,
-					     &image->sb, block);
+		ret = read_back_slot(image, image->slot, block);
 	free(block);
 	return ret;
 }
@@ -455,13 +469,6 @@ static int make_catalog(const struct stele_image *image,
 		return ret;
 	stele_log_error(&image->log, "this catalog would be refused: %s", why);
 	return -EINVAL;
-}
-
-static int log_mismatch(const struct stele_image *image, const char *what,
-			int error)
-{
-	stele_log_error(&image->log, "%s does not read back as written", what);
-	return error;
 }
 
 /* `seen`: memory of that size. Return: 0; -EILSEQ (it is something else); errno. */
