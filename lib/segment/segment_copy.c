@@ -211,8 +211,8 @@ static int put_descriptor(struct stele_segment_copy *copy,
 		copy->resumed_size += size;
 		return 0;
 	}
-	if (ret == 0 && copy->only_look)
-		return -ENODATA;
+	if (copy->only_look) /* also where it cannot be read: nothing is written */
+		return ret == 0 || ret == -EIO ? -ENODATA : ret;
 	ret = stele_device_write(copy->to, blocks, copy->to_offset + at, size);
 	if (ret < 0 && ret != -ESTALE) /* logged */
 		stele_log_error(&copy->image->log,
