@@ -110,19 +110,26 @@ void stele_catalog_segment(const struct stele_catalog *catalog, uint32_t index,
 			   struct stele_catalog_segment *out)
 {
 	struct stele_disk_catalog_segment disk;
+	uint64_t count;
 
 	stele_catalog_get(catalog,
 			  catalog_layout(&catalog->counts).segments +
 				  index * sizeof(disk),
 			  &disk, sizeof(disk));
+	count = le64_get(disk.count);
 	*out = (struct stele_catalog_segment){
 		.id = le64_get(disk.id),
 		.offset = le64_get(disk.offset),
 		.size = le64_get(disk.size),
 		.descriptor_size = le64_get(disk.descriptor_size),
-		.sample_count = le64_get(disk.sample_count),
 		.unused_since = (int64_t)le64_get(disk.unused_since),
+		.of = le64_get(disk.of),
+		.part = le32_get(disk.part),
 	};
+	if (stele_catalog_is_tree(out))
+		out->inode_count = count;
+	else
+		out->sample_count = count;
 }
 
 void stele_catalog_snapshot(const struct stele_catalog *catalog, uint32_t index,

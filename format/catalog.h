@@ -46,13 +46,16 @@ struct stele_disk_catalog_segment {
 /*00*/	le64 id; /* never 0 */
 /*08*/	le64 offset;
 /*10*/	le64 size;	      /* bytes, whole blocks */
-/*18*/	le64 descriptor_size; /* bytes of one copy, whole blocks; 0: a tree of files */
-/*20*/	le64 sample_count;
+/*18*/	le64 descriptor_size; /* bytes of one copy, whole blocks; 0: a part of a tree */
+/*20*/	le64 count;	      /* of samples; of a part: of inodes */
 /*28*/	le64 unused_since; /* two's complement; 0 while a snapshot or block 0 refers to it */
-/*30*/	uint8_t reserved[16];
+/*30*/	le64 of;   /* of a part: id of the segment or snapshot; else 0 */
+/*38*/	le32 part; /* enum stele_catalog_part */
+/*3c*/	uint8_t reserved[4];
 };
 STELE_CHECK_SIZE(struct stele_disk_catalog_segment, 64);
 STELE_CHECK_OFFSET(struct stele_disk_catalog_segment, unused_since, 0x28);
+STELE_CHECK_OFFSET(struct stele_disk_catalog_segment, part, 0x38);
 
 /*
  * Ascending by id; names are unique. After them the deleted ones, ascending by id, too, with
@@ -119,12 +122,24 @@ struct stele_disk_signature {
 };
 STELE_CHECK_SIZE(struct stele_disk_signature, STELE_SIGNATURE_SIZE);
 
+/* Of a tree of files, see erofs.h: what a segment without samples has. */
+enum stele_catalog_part {
+	STELE_PART_NONE,	/* samples */
+	STELE_PART_FILES,	/* inodes of a segment's samples */
+	STELE_PART_DIRECTORIES, /* of a snapshot */
+	STELE_PART_ROOT,	/* what leads to them, of all */
+};
+
 struct stele_catalog_segment {
 	uint64_t id, offset, size, descriptor_size, sample_count;
 	int64_t unused_since; /* seconds since 1970; 0: in use */
+	/* Of a part, which has neither descriptor nor samples. */
+	enum stele_catalog_part part;
+	uint64_t of; /* id of the segment or snapshot; 0: of all */
+	uint64_t inode_count;
 };
 
-/* It is none of samples, but of files' metadata: see erofs.h. */
+/* It is none of samples, but a part of a tree. */
 static inline bool stele_catalog_is_tree(const struct stele_catalog_segment *segment)
 {
 	return !segment->descriptor_size;
@@ -177,7 +192,8 @@ struct stele_catalog {
  * lists with these, but not with each other: that is lib/image/lists.h), names
  * (stele_name_ok, unique), references, sums, reserved fields; a segment has a
  * time since which it is unused just when no snapshot refers to it, deleted ones
- * aside. Deleted lists and deleted snapshots need the superblock's feature bits.
+ * aside. Parts in use are a whole tree: one of each segment in use, one of each snapshot, one
+ * root; or there is none. Deleted lists and deleted snapshots need the superblock's feature bits.
  * Return: 0; -EBADMSG; -EMEDIUMTYPE; -EUCLEAN.
  */
 int stele_catalog_decode(const void *blocks, uint64_t size,

@@ -52,8 +52,11 @@ void stele_catalog_put_segment(struct stele_disk_block *blocks,
 		.offset = le64_put(segment->offset),
 		.size = le64_put(segment->size),
 		.descriptor_size = le64_put(segment->descriptor_size),
-		.sample_count = le64_put(segment->sample_count),
+		.count = le64_put(stele_catalog_is_tree(segment) ? segment->inode_count :
+								   segment->sample_count),
 		.unused_since = le64_put((uint64_t)segment->unused_since),
+		.of = le64_put(segment->of),
+		.part = le32_put(segment->part),
 	};
 
 	put(blocks, counts,

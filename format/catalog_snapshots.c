@@ -267,19 +267,15 @@ static int check_snapshot(const struct stele_catalog *catalog,
 static int check_unused(const struct stele_catalog *catalog,
 			struct progress *progress, const char **why)
 {
-	bool shown = false; /* is there a tree in use? */
-
 	for (uint32_t i = 0; i < catalog->counts.segments; i++) {
 		struct stele_catalog_segment segment;
 
 		stele_catalog_segment(catalog, i, &segment);
 		if (segment.unused_since < 0)
 			return unclean(why, "catalog: unused before 1970");
-		if (stele_catalog_is_tree(&segment)) {
-			if (!segment.unused_since && shown)
-				return unclean(why, "catalog: two trees in use");
-			shown |= !segment.unused_since;
-		} else if (see(&progress->used, i)) {
+		if (stele_catalog_is_tree(&segment))
+			continue;
+		if (see(&progress->used, i)) {
 			if (!segment.unused_since)
 				return unclean(why,
 					       "catalog: unused, but no time since");
@@ -314,5 +310,6 @@ int stele_catalog_check_snapshots(const struct stele_catalog *catalog,
 		return unclean(why, "catalog: signatures of no snapshot");
 	if (!stele_catalog_names_unique(catalog))
 		return unclean(why, "catalog: duplicate snapshot name");
-	return check_unused(catalog, &progress, why);
+	ret = check_unused(catalog, &progress, why);
+	return ret < 0 ? ret : stele_catalog_check_parts(catalog, why);
 }

@@ -10,12 +10,8 @@
 
 #include "format/decode.h"
 
-#define ENTRIES_MAX STELE_SEGMENTS_MAX
-_Static_assert(STELE_SNAPSHOTS_MAX <= ENTRIES_MAX && ENTRIES_MAX <= 65536,
+_Static_assert(STELE_SNAPSHOTS_MAX <= STELE_SEGMENTS_MAX && STELE_SEGMENTS_MAX <= 65536,
 	       "indices must fit the array, and 16 bits");
-
-typedef int compare_fn(const struct stele_catalog *catalog, uint32_t a,
-		       uint32_t b);
 
 static int compare_names(const struct stele_catalog *catalog, uint32_t a,
 			 uint32_t b)
@@ -54,7 +50,8 @@ static int compare_ends(const struct stele_catalog *catalog, uint32_t a,
 }
 
 static void sift_down(const struct stele_catalog *catalog, uint16_t *heap,
-		      uint32_t root, uint32_t count, compare_fn *compare)
+		      uint32_t root, uint32_t count,
+		      stele_catalog_compare_fn *compare)
 {
 	for (;;) {
 		uint32_t child = 2 * root + 1;
@@ -74,15 +71,9 @@ static void sift_down(const struct stele_catalog *catalog, uint16_t *heap,
 	}
 }
 
-struct heap {
-	const struct stele_catalog *catalog;
-	compare_fn *compare;
-	uint32_t left;
-	uint16_t list[ENTRIES_MAX];
-};
-
-static void heap_fill(struct heap *heap, const struct stele_catalog *catalog,
-		      uint32_t count, compare_fn *compare)
+void stele_catalog_heap_fill(struct stele_catalog_heap *heap,
+			     const struct stele_catalog *catalog, uint32_t count,
+			     stele_catalog_compare_fn *compare)
 {
 	heap->catalog = catalog;
 	heap->compare = compare;
@@ -93,8 +84,7 @@ static void heap_fill(struct heap *heap, const struct stele_catalog *catalog,
 		sift_down(catalog, heap->list, i, count, compare);
 }
 
-/* In descending order, while some are left: equal ones come together. */
-static uint32_t heap_take(struct heap *heap)
+uint32_t stele_catalog_heap_take(struct stele_catalog_heap *heap)
 {
 	const uint16_t top = heap->list[0];
 
@@ -104,13 +94,13 @@ static uint32_t heap_take(struct heap *heap)
 }
 
 static bool all_differ(const struct stele_catalog *catalog, uint32_t count,
-		       compare_fn *compare)
+		       stele_catalog_compare_fn *compare)
 {
-	struct heap heap;
+	struct stele_catalog_heap heap;
 
-	heap_fill(&heap, catalog, count, compare);
+	stele_catalog_heap_fill(&heap, catalog, count, compare);
 	while (heap.left > 1) {
-		uint32_t top = heap_take(&heap);
+		uint32_t top = stele_catalog_heap_take(&heap);
 
 		if (compare(catalog, top, heap.list[0]) == 0)
 			return false;
@@ -133,12 +123,12 @@ bool stele_catalog_refs_used(const struct stele_catalog *catalog)
 {
 	uint32_t lowest = catalog->counts.refs;
 	struct stele_catalog_snapshot snapshot;
-	struct heap heap;
+	struct stele_catalog_heap heap;
 
-	heap_fill(&heap, catalog,
+	stele_catalog_heap_fill(&heap, catalog,
 		  catalog->counts.snapshots + catalog->counts.deleted, compare_ends);
 	while (heap.left) {
-		stele_catalog_snapshot(catalog, heap_take(&heap), &snapshot);
+		stele_catalog_snapshot(catalog, stele_catalog_heap_take(&heap), &snapshot);
 		if (end_of(&snapshot) < lowest)
 			return false;
 		if (snapshot.first_ref < lowest)

@@ -9,6 +9,7 @@
 #include "format/catalog_check.h"
 #include "format/catalog_layout.h"
 #include "format/decode.h"
+#include "format/erofs.h"
 #include "format/segment.h"
 
 struct extent {
@@ -82,13 +83,17 @@ bool stele_catalog_extent_apart(const struct stele_catalog *catalog,
 			      extent);
 }
 
-static int check_tree(const struct stele_catalog_segment *tree,
+static int check_part(const struct stele_catalog_segment *part,
 		      const struct stele_superblock *sb, const char **why)
 {
 	if (!(sb->feature_ro_compat & STELE_FEATURE_POSIX))
 		return unclean(why, "catalog: tree without the feature");
-	if (tree->sample_count)
-		return unclean(why, "catalog: tree with samples");
+	if (part->part < STELE_PART_FILES || part->part > STELE_PART_ROOT)
+		return unclean(why, "catalog: unknown part of a tree");
+	if (!part->of != (part->part == STELE_PART_ROOT))
+		return unclean(why, "catalog: part of a tree of nothing");
+	if (part->inode_count > part->size / STELE_EROFS_NID_SIZE)
+		return unclean(why, "catalog: more inodes than fit a part");
 	return 0;
 }
 
@@ -100,7 +105,9 @@ static int check_segment(const struct stele_catalog_segment *segment,
 	if (!stele_catalog_extent_ok(segment->offset, segment->size, sb))
 		return unclean(why, "catalog: segment out of bounds");
 	if (stele_catalog_is_tree(segment))
-		return check_tree(segment, sb, why);
+		return check_part(segment, sb, why);
+	if (segment->part != STELE_PART_NONE || segment->of)
+		return unclean(why, "catalog: samples as a part of a tree");
 	if (!is_aligned(segment->descriptor_size, STELE_BLOCK_SIZE) ||
 	    segment->descriptor_size > STELE_DESCRIPTOR_SIZE_MAX ||
 	    segment->descriptor_size > segment->size / 2)

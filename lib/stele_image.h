@@ -103,7 +103,7 @@ struct stele_region {
 	const uint32_t *snapshots; /* their indices, ascending; valid during the callback */
 	uint64_t offset, region_size;
 	uint64_t segment_id, sample_count; /* of a segment, with those deleted since; else 0 */
-	bool unused; /* a segment or tree that gc will free */
+	bool unused; /* a segment or part of a tree that gc will free */
 };
 /* Nonzero ends the walk; it is then the return value. */
 typedef int (*stele_region_fn)(void *user, const struct stele_region *region);

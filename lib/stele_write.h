@@ -236,7 +236,7 @@ struct stele_gc_item {
 	int64_t unused_since; /* seconds since 1970; for a tombstoned one, when it expires */
 	bool due;	      /* can be freed */
 	bool deleted;	      /* a snapshot that was deleted, and not a tombstoned RBD snapshot */
-	bool tree;	      /* a tree of files, see stele_posix(), by segment_id */
+	bool tree; /* a part of a tree of files, see stele_posix(), by segment_id */
 };
 typedef void (*stele_gc_fn)(void *user, const struct stele_gc_item *item);
 

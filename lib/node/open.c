@@ -284,6 +284,20 @@ static uint64_t unused_size(const struct stele_image *image)
 	return size;
 }
 
+/* Without parts of trees. */
+static uint32_t count_segments(const struct stele_image *image)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < image->catalog.counts.segments; i++) {
+		struct stele_catalog_segment segment;
+
+		stele_catalog_segment(&image->catalog, i, &segment);
+		count += !stele_catalog_is_tree(&segment);
+	}
+	return count;
+}
+
 /* Snapshots, deleted ones included. */
 static uint32_t count_all(const struct stele_image *image)
 {
@@ -294,11 +308,10 @@ static int image_info(const struct stele_image *image,
 		      struct stele_image_info *out)
 {
 	const struct stele_superblock *sb = &image->sb;
-	struct stele_catalog_segment tree;
 	struct stele_image_info info = {
 		.version = STELE_FORMAT_VERSION,
 		.snapshot_count = image->catalog.counts.snapshots,
-		.segment_count = image->catalog.counts.segments,
+		.segment_count = count_segments(image),
 		.fence_mode = sb->fence_mode,
 		.feature_compat = sb->feature_compat,
 		.feature_ro_compat = sb->feature_ro_compat,
@@ -312,7 +325,7 @@ static int image_info(const struct stele_image *image,
 		.superblocks_good = image->copies_good,
 		.deleted_count = image->catalog.counts.deleted,
 		.unused_size = unused_size(image),
-		.tree_size = stele_posix_find(image, &tree) ? tree.size : 0,
+		.tree_size = stele_posix_size(image),
 		.tree_mountable = stele_posix_fits(image),
 	};
 	memcpy(info.uuid, sb->uuid, sizeof(info.uuid));

@@ -57,25 +57,25 @@ static int compare(const void *a, const void *b, void *user)
 	if (x->name_size != y->name_size)
 		return x->name_size < y->name_size ? -1 : 1;
 	/* Of one name, the directory comes last. */
-	return (x->segment > y->segment) - (x->segment < y->segment);
+	return (x->type > y->type) - (x->type < y->type);
 }
 
-int stele_posix_directory_begin(struct stele_posix_directory *directory, uint64_t place,
+int stele_posix_directory_begin(struct stele_posix_directory *directory, uint64_t nid,
 				uint64_t parent)
 {
 	int ret;
 
-	directory->place = place;
+	directory->nid = nid;
 	directory->count = directory->names_size = 0;
 	directory->unsorted = false;
-	ret = stele_posix_directory_add(directory, ".", 1, STELE_POSIX_DIRECTORY, place);
+	ret = stele_posix_directory_add(directory, ".", 1, STELE_EROFS_DIRECTORY, nid);
 	return ret < 0 ? ret :
 			 stele_posix_directory_add(directory, "..", 2,
-						   STELE_POSIX_DIRECTORY, parent);
+						   STELE_EROFS_DIRECTORY, parent);
 }
 
 int stele_posix_directory_add(struct stele_posix_directory *directory, const char *name,
-			      uint32_t name_size, uint32_t segment, uint64_t number)
+			      uint32_t name_size, enum stele_erofs_type type, uint64_t nid)
 {
 	struct stele_posix_entry *entry;
 	void *entries = directory->entries, *names = directory->names;
@@ -90,8 +90,7 @@ int stele_posix_directory_add(struct stele_posix_directory *directory, const cha
 	if (ret < 0)
 		return ret;
 	entry = &directory->entries[directory->count++];
-	*entry = (struct stele_posix_entry){number, directory->names_size, name_size,
-					    segment};
+	*entry = (struct stele_posix_entry){nid, directory->names_size, name_size, type};
 	memcpy(directory->names + directory->names_size, name, name_size);
 	directory->names_size += name_size;
 	if (directory->count > 1 && compare(entry - 1, entry, directory->names) >= 0)
@@ -128,8 +127,9 @@ uint64_t stele_posix_directory_end(struct stele_posix_directory *directory)
 	return count - kept;
 }
 
-uint32_t stele_posix_directory_fit(const struct stele_posix_directory *directory,
-				   uint64_t first, uint32_t block_size, uint32_t *used)
+/* How many of the entries from `first` on a block takes, at least one. */
+static uint32_t fit(const struct stele_posix_directory *directory, uint64_t first,
+		    uint32_t block_size, uint32_t *used)
 {
 	uint32_t count = 0;
 
@@ -143,6 +143,60 @@ uint32_t stele_posix_directory_fit(const struct stele_posix_directory *directory
 		count++;
 	}
 	return count;
+}
+
+uint64_t stele_posix_directory_size(const struct stele_posix_directory *directory,
+				    uint32_t block_size)
+{
+	uint64_t size = 0;
+	uint32_t used;
+
+	for (uint64_t i = 0; i < directory->count; size += block_size)
+		i += fit(directory, i, block_size, &used);
+	return size;
+}
+
+/* And count the directories that it leads to. */
+static void put_block(const struct stele_posix_directory *directory, uint64_t first,
+		      uint32_t count, uint8_t *block, uint32_t *links)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct stele_posix_entry *e = &directory->entries[first + i];
+		const struct stele_erofs_dirent entry = {
+			.nid = e->nid,
+			.type = e->type,
+			.name = directory->names + e->name,
+			.name_size = e->name_size,
+		};
+
+		stele_erofs_dirent_put(block, i, count, at, &entry);
+		at += e->name_size;
+		*links += e->type == STELE_EROFS_DIRECTORY;
+	}
+}
+
+int stele_posix_directory_put(const struct stele_posix_directory *directory,
+			      uint32_t block_size, struct stele_posix_area *area,
+			      struct stele_erofs_inode *inode)
+{
+	uint32_t count, used = 0;
+	int ret = 0;
+
+	*inode = (struct stele_erofs_inode){.type = STELE_EROFS_DIRECTORY, .extended = true};
+	for (uint64_t i = 0; i < directory->count; i += count) {
+		uint8_t *block = stele_posix_area_take(area, block_size, &ret);
+
+		if (!block)
+			return ret;
+		if (i == 0)
+			inode->block = (uint32_t)(stele_posix_area_at(area, block) / block_size);
+		count = fit(directory, i, block_size, &used);
+		put_block(directory, i, count, block, &inode->link_count);
+		inode->size += i + count < directory->count ? block_size : used;
+	}
+	return 0;
 }
 
 void stele_posix_directory_release(struct stele_posix_directory *directory)

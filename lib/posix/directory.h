@@ -10,20 +10,17 @@
 #define STELE_POSIX_DIRECTORY_H
 
 #include "format/erofs.h"
-
-/* A file is a segment's sample; a directory is known by its place among all. */
-#define STELE_POSIX_DIRECTORY UINT32_MAX
-#define STELE_POSIX_ROOT      UINT64_MAX /* place of the root, which has none */
+#include "lib/posix/area.h"
 
 struct stele_posix_entry {
-	uint64_t number; /* of the sample in its segment; place of the directory */
-	uint64_t name;	 /* index into names */
+	uint64_t nid;
+	uint64_t name; /* index into names */
 	uint32_t name_size;
-	uint32_t segment; /* index; STELE_POSIX_DIRECTORY */
+	enum stele_erofs_type type;
 };
 
 struct stele_posix_directory {
-	uint64_t place;
+	uint64_t nid;
 	struct stele_posix_entry *entries; /* owned */
 	uint64_t count, capacity;
 	char *names; /* owned */
@@ -35,19 +32,26 @@ struct stele_posix_directory {
 bool stele_posix_key_ok(const char *key, size_t size);
 
 /* Begin one anew, with the entries . and ..; what it owns is used again. 0; -ENOMEM. */
-int stele_posix_directory_begin(struct stele_posix_directory *directory, uint64_t place,
+int stele_posix_directory_begin(struct stele_posix_directory *directory, uint64_t nid,
 				uint64_t parent);
 /* Return: 0; -ENOMEM. */
 int stele_posix_directory_add(struct stele_posix_directory *directory, const char *name,
-			      uint32_t name_size, uint32_t segment, uint64_t number);
+			      uint32_t name_size, enum stele_erofs_type type, uint64_t nid);
 /*
  * Sort, and leave out files whose names are directories', too. Return: how many; they stand
  * behind `count` entries.
  */
 uint64_t stele_posix_directory_end(struct stele_posix_directory *directory);
-/* How many of the entries from `first` on a block of this size takes, at least one. */
-uint32_t stele_posix_directory_fit(const struct stele_posix_directory *directory,
-				   uint64_t first, uint32_t block_size, uint32_t *used);
+/* Bytes of its blocks: in each as many entries as fit. */
+uint64_t stele_posix_directory_size(const struct stele_posix_directory *directory,
+				    uint32_t block_size);
+/*
+ * Put them to the area, and fill in the inode but for its time. Return: 0; as of
+ * stele_posix_area_take().
+ */
+int stele_posix_directory_put(const struct stele_posix_directory *directory,
+			      uint32_t block_size, struct stele_posix_area *area,
+			      struct stele_erofs_inode *inode);
 /* Idempotent on a zeroed struct. */
 void stele_posix_directory_release(struct stele_posix_directory *directory);
 

@@ -287,15 +287,16 @@ int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
 	return txn->image->dev->resizable ? 0 : leave_room(txn);
 }
 
-int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t *offset)
+int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t next,
+			     uint64_t *offset)
 {
-	struct wanted next = {size, STELE_BLOCK_SIZE, 0};
+	struct wanted wanted = {next, STELE_BLOCK_SIZE, 0};
 	int ret = allocate(txn, size, 0, offset);
 
-	if (ret < 0 || !txn->takes || txn->image->dev->resizable)
+	if (ret < 0 || !next || !txn->takes || txn->image->dev->resizable)
 		return ret;
-	ret = look_for_extent(txn, &next);
-	return ret == -ENOSPC ? stele_txn_log_no_space(txn, size) : ret;
+	ret = look_for_extent(txn, &wanted);
+	return ret == -ENOSPC ? stele_txn_log_no_space(txn, next) : ret;
 }
 
 int stele_txn_grow(struct stele_txn *txn, uint64_t image_size)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "lib/posix/shown.h"
 #include "lib/txn/addition.h"
 #include "lib/txn/rbd.h"
 
@@ -67,15 +68,14 @@ int stele_txn_load_catalog(struct stele_txn *txn)
 				sizeof(*txn->snapshots));
 	if (!txn->segments || !txn->snapshots)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < counts->segments; i++) {
-		const struct stele_catalog_segment *s = &txn->segments[i];
-
+	for (uint32_t i = 0; i < counts->segments; i++)
 		stele_catalog_segment(catalog, i, &txn->segments[i]);
-		if (stele_catalog_is_tree(s) && !s->unused_since)
-			txn->tree_id = s->id;
-	}
-	txn->posix = txn->tree_id;
 	txn->segment_count = counts->segments;
+	ret = stele_txn_room_for_parts(txn);
+	if (ret == 0)
+		stele_txn_load_parts(txn);
+	txn->posix = txn->part_count;
+	txn->renew = false;
 	for (uint32_t i = 0; ret == 0 && i < counts->snapshots + counts->deleted; i++)
 		ret = load_snapshot(txn, i);
 	return ret;
@@ -87,8 +87,11 @@ void stele_txn_release_catalog(struct stele_txn *txn)
 		snapshot_release(&txn->snapshots[i]);
 	free(txn->snapshots);
 	free(txn->segments);
+	free(txn->parts);
 	txn->snapshots = NULL;
 	txn->segments = NULL;
+	txn->parts = NULL;
+	txn->part_count = 0;
 	txn->snapshot_count = txn->deleted_count = txn->segment_count = 0;
 }
 
@@ -184,8 +187,9 @@ int stele_txn_find_used(const struct stele_txn *txn, bool **used)
 					       s->refs[j].segment_id, &index))
 				(*used)[index] = true;
 	}
-	if (ret == 0 && stele_txn_index_of(txn, by_id, txn->tree_id, &index))
-		(*used)[index] = true;
+	for (uint32_t i = 0; ret == 0 && i < txn->part_count; i++)
+		if (stele_txn_index_of(txn, by_id, txn->parts[i], &index))
+			(*used)[index] = true;
 	free(by_id);
 	return ret;
 }
@@ -200,7 +204,7 @@ static bool refers_to(const struct stele_txn_snapshot *snapshot, uint64_t segmen
 
 bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id)
 {
-	if (segment_id == txn->tree_id)
+	if (stele_txn_has_part(txn, segment_id))
 		return true;
 	for (uint32_t i = 0; i < txn->snapshot_count; i++)
 		if (refers_to(&txn->snapshots[i], segment_id))
@@ -234,7 +238,8 @@ int stele_txn_add_segment(struct stele_txn *txn,
 	if (stele_txn_segment(txn, segment->id))
 		return -EEXIST;
 	if (txn->segment_count == STELE_SEGMENTS_MAX)
-		return log_too_many(txn, "segments", STELE_SEGMENTS_MAX);
+		return log_too_many(txn, txn->posix ? "segments and parts of trees of files" :
+						      "segments", STELE_SEGMENTS_MAX);
 	all = realloc(txn->segments,
 		      ((size_t)txn->segment_count + 1) * sizeof(*all));
 	if (!all)
@@ -270,6 +275,47 @@ int stele_txn_drop_segment(struct stele_txn *txn, uint64_t id)
 	memmove(txn->segments + at, txn->segments + at + 1,
 		(txn->segment_count - at) * sizeof(*txn->segments));
 	return 0;
+}
+
+/* ---- parts of the tree ------------------------------------------------------ */
+
+bool stele_txn_has_part(const struct stele_txn *txn, uint64_t segment_id)
+{
+	for (uint32_t i = 0; i < txn->part_count; i++)
+		if (txn->parts[i] == segment_id)
+			return true;
+	return false;
+}
+
+int stele_txn_room_for_parts(struct stele_txn *txn)
+{
+	/* One of each segment and snapshot, and the root. */
+	const size_t count = (size_t)txn->image->catalog.counts.segments + txn->segment_count +
+			     txn->snapshot_count + 1;
+	uint64_t *parts = realloc(txn->parts, count * sizeof(*parts));
+
+	if (!parts)
+		return -ENOMEM;
+	txn->parts = parts;
+	return 0;
+}
+
+void stele_txn_add_part(struct stele_txn *txn, uint64_t segment_id)
+{
+	txn->parts[txn->part_count++] = segment_id;
+}
+
+void stele_txn_load_parts(struct stele_txn *txn)
+{
+	const struct stele_catalog *catalog = &txn->image->catalog;
+	struct stele_catalog_segment segment;
+
+	txn->part_count = 0;
+	for (uint32_t i = 0; i < catalog->counts.segments; i++) {
+		stele_catalog_segment(catalog, i, &segment);
+		if (stele_posix_is_part(&segment))
+			stele_txn_add_part(txn, segment.id);
+	}
 }
 
 /* ---- snapshots ------------------------------------------------------------- */
@@ -421,6 +467,9 @@ int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to)
 		return -ENOMEM;
 	memcpy(to->segments, from->segments, count * sizeof(*to->segments));
 	to->segment_count = from->segment_count;
+	ret = stele_txn_room_for_parts(to);
+	for (uint32_t i = 0; ret == 0 && i < from->part_count; i++)
+		stele_txn_add_part(to, from->parts[i]);
 	for (uint32_t i = 0; ret == 0 && i < from->snapshot_count + from->deleted_count; i++) {
 		ret = insert(to, i, &from->snapshots[i]);
 		if (ret == 0 && i < from->snapshot_count)

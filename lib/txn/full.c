@@ -42,7 +42,8 @@ static bool goes(const struct stele_txn *txn, uint32_t index, const bool *used, 
 {
 	const struct stele_catalog_segment *segment = &txn->segments[index];
 
-	if (stele_addition_refers(txn->work, segment->id) || segment->id == txn->tree_id)
+	if (stele_addition_refers(txn->work, segment->id) ||
+	    stele_txn_has_part(txn, segment->id))
 		return false;
 	if (segment->unused_since)
 		return true;

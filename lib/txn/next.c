@@ -19,6 +19,7 @@
 #include "lib/image/deleted.h"
 #include "lib/txn/posix.h"
 #include "lib/txn/rbd.h"
+#include "lib/txn/tree.h"
 
 /* Those of a delete and of the first commit of a gc; then old ones are free. */
 #define CATALOGS_AHEAD 2u
@@ -505,7 +506,7 @@ static int commit(struct stele_txn *txn, struct next *next)
 	take_next_place(txn, next);
 	txn->state = STELE_TXN_CLEAN;
 	txn->stale = true;
-	txn->takes = false;
+	txn->takes = txn->renew = false;
 	return stele_rbd_complete(txn);
 }
 
@@ -534,6 +535,8 @@ int stele_txn_publish(struct stele_txn *txn, int64_t time)
 	if (ret == 0 && !txn->borrowed)
 		ret = stele_file_check_place(txn->image->dev);
 	next_release(&next);
+	if (ret < 0 && txn->state != STELE_TXN_FAILED)
+		stele_txn_undo_tree(txn);
 	txn->written_size = txn->image->dev->written;
 	return ret;
 }

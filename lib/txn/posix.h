@@ -2,8 +2,8 @@
 /*
  * posix.h - the image as an EROFS, kept current by each commit
  *
- * The tree of files is an extent of the catalog, like a segment, see tree.h: it is written
- * before the commit, whole, and what it replaces stays until gc, for whoever has it mounted.
+ * The tree of files is made of extents of the catalog, see tree.h, that are written before the
+ * commit; what they replace stays until gc, for whoever has it mounted.
  * Block 0 leads to it, by a front, see front.h, which is written after the commit. So it
  * always shows the tree of the selected generation or, cut short in between, that of the one
  * before, which the other slot still leads to; the next writer puts it right before it
@@ -19,12 +19,6 @@
  * Return: 0; -ENOMEM.
  */
 int stele_txn_set_posix(struct stele_txn *txn, bool on);
-/*
- * Write a tree of what the next generation has, unless the one that is there shows that.
- * Return: 0; -EOPNOTSUPP (a granule below 512; logged); errors of stele_txn_allocate_again() and
- * stele_posix_tree_write().
- */
-int stele_txn_prepare_tree(struct stele_txn *txn);
 /*
  * Let block 0 show what the selected generation has. Before a commit, a damaged tree is but
  * warned of: the commit brings another one. Return: 0; errno (logged).

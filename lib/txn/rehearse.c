@@ -30,7 +30,7 @@ static int copy_changes(const struct stele_txn *from, struct stele_txn *to)
 
 	to->feature_incompat = from->feature_incompat;
 	to->posix = from->posix;
-	to->tree_id = from->tree_id;
+	to->renew = from->renew;
 	to->image_size = from->image_size;
 	to->time = from->time;
 	to->force = from->force;

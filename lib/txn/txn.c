@@ -106,7 +106,6 @@ static int start(struct stele_txn *txn)
 	txn->feature_incompat = image->sb.feature_incompat;
 	txn->image_size = image->sb.image_size;
 	txn->stale = true;
-	txn->tree_id = 0;
 	if (ret == 0)
 		ret = stele_device_flush(image->dev);
 	stele_intent_settle(image->dev); /* one before us was given up */

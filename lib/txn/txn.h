@@ -39,9 +39,10 @@
  *     the catalog, and completes its RBD snapshot (rbd.h).
  * 11. Block 0, if it shows an EROFS of the image's, shows the tree of the selected generation
  *     or of the one before. Both are led to, so what is read through it is whole, whatever a
- *     crash leaves: the tree is durable before the commit, block 0 is written after it in
- *     one sector, and put right before a writer writes anything else (posix.h). A tree that
- *     is replaced stays, like a segment that is not used any more, until gc.
+ *     crash leaves: its parts are durable before the commit, block 0 is written after it in
+ *     one sector, and put right before a writer writes anything else (posix.h). Parts are
+ *     never written over while a catalog has them: one that is not used any more stays, like
+ *     a segment, until gc.
  *
  * States, and the functions that lead from one to the next:
  *
@@ -122,8 +123,10 @@ struct stele_txn {
 	 */
 	uint64_t feature_incompat;
 	/* See posix.h. */
-	bool posix;	  /* the next generation shall be an EROFS, too */
-	uint64_t tree_id; /* of the segment that is its tree; 0: none */
+	bool posix;	 /* the next generation shall be an EROFS, too */
+	bool renew;	 /* no part of its tree stays */
+	uint64_t *parts; /* owned: ids of those of its tree; of this generation's until publish */
+	uint32_t part_count;
 
 	struct stele_addition *work; /* owned: the snapshot that is put together, see addition.h */
 	struct stele_spool *spool;   /* owned: samples for it that are not written yet */
@@ -223,10 +226,11 @@ void stele_txn_release(struct stele_txn *txn);
 int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
 			uint64_t *offset);
 /*
- * The same for what each generation has anew, of at most that size if it only gives
- * back: then it needs no more room. One that takes space leaves that for the next one.
+ * The same for what follows from the rest: for a generation that only gives back it needs no
+ * more room. One that takes space leaves `next` bytes for what the next one has anew.
  */
-int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t *offset);
+int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t next,
+			     uint64_t *offset);
 /*
  * Make the target so large, if it is smaller; the image stays. Return: 0; errno of
  * the device.
@@ -258,11 +262,12 @@ stele_txn_segment(const struct stele_txn *txn, uint64_t id);
 /* Is it one that the device's catalog has? */
 bool stele_txn_is_committed(const struct stele_txn *txn, uint64_t segment_id);
 /*
- * Which ones does a snapshot refer to that is not deleted? By index, malloced.
+ * Which ones are parts of its tree, or does a snapshot refer to that is not deleted? By index,
+ * malloced.
  * 0; -ENOMEM; -EINVAL.
  */
 int stele_txn_find_used(const struct stele_txn *txn, bool **used);
-/* Likewise, does one refer to it? */
+/* Likewise, is it one? */
 bool stele_txn_in_use(const struct stele_txn *txn, uint64_t segment_id);
 /* Likewise, does one that may be deleted? */
 bool stele_txn_was_used(const struct stele_txn *txn, uint64_t segment_id);
@@ -355,6 +360,14 @@ int stele_txn_rehearse(struct stele_txn *txn, struct stele_txn *out);
 /* From the image's catalog, into a transaction without one. 0; -ENOMEM. */
 int stele_txn_load_catalog(struct stele_txn *txn);
 void stele_txn_release_catalog(struct stele_txn *txn);
+/* Is it one of the tree's? */
+bool stele_txn_has_part(const struct stele_txn *txn, uint64_t segment_id);
+/* Room for those of this generation, and of the next one as it is now. 0; -ENOMEM. */
+int stele_txn_room_for_parts(struct stele_txn *txn);
+/* Within that. */
+void stele_txn_add_part(struct stele_txn *txn, uint64_t segment_id);
+/* Those of the device's catalog that are in use, in place of its own. Within that, too. */
+void stele_txn_load_parts(struct stele_txn *txn);
 /* In place of its own. 0; -ENOMEM. */
 int stele_txn_copy_catalog(const struct stele_txn *from, struct stele_txn *to);
 /*

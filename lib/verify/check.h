@@ -186,7 +186,7 @@ void stele_check_snapshot_free(struct stele_snapshot *snapshot);
 int stele_verify_segment(struct stele_check *check, uint32_t index,
 			 int64_t snapshot);
 /* verify_posix.c: once all segments were looked at. */
-int stele_verify_posix(struct stele_check *check, const struct stele_catalog_segment *tree);
+int stele_verify_posix(struct stele_check *check);
 /* verify_sections.c: blocks of all sections; order; columns; then the tree. */
 int stele_verify_sections(struct stele_segment_check *sc);
 /* verify_tree.c: digests, tree, root. */

@@ -540,14 +540,6 @@ static bool is_tree(const struct stele_check *check, uint32_t index)
 	return stele_catalog_is_tree(&where);
 }
 
-static int verify_tree(struct stele_check *check, uint32_t index)
-{
-	struct stele_catalog_segment where;
-
-	stele_catalog_segment(&check->image->catalog, index, &where);
-	return check->image->fork ? 0 : stele_verify_posix(check, &where);
-}
-
 /* No damage, but nobody expects it. */
 static void note_empty(struct stele_check *check)
 {
@@ -585,9 +577,8 @@ static int verify_all(struct stele_check *check, int64_t snapshot)
 	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
 		if (check->segments[i].wanted && !is_tree(check, i))
 			ret = stele_verify_segment(check, i, snapshot);
-	for (uint32_t i = 0; i < counts->segments && ret == 0; i++)
-		if (check->segments[i].wanted && is_tree(check, i))
-			ret = verify_tree(check, i);
+	if (ret == 0 && snapshot < 0 && !check->image->fork)
+		ret = stele_verify_posix(check);
 	if (ret == 0)
 		ret = check_snapshots(check, snapshot);
 	return ret == 0 ? check->stopped : ret;

@@ -52,7 +52,7 @@ static void add(struct test_expect *e, uint64_t offset, uint64_t size)
 		bail("no memory");
 }
 
-/* The tree, and all segments that a snapshot refers to: a tree leads to each slot of them. */
+/* The tree's parts, and all segments that a snapshot refers to: it leads to each slot of them. */
 static void expect_shown(struct test_history *h, struct test_expect *e)
 {
 	struct stele_catalog_segment where;
@@ -63,14 +63,12 @@ static void expect_shown(struct test_history *h, struct test_expect *e)
 		bail("what was acknowledged cannot be loaded");
 	if (stele_posix_check(&image, &differs) < 0)
 		bail("the tree is wrong at %" PRIu64, differs);
-	if (stele_posix_find(&image, &where)) {
-		add(e, where.offset, where.size);
+	if (stele_posix_find(&image, &where))
 		for (uint32_t i = 0; i < image.catalog.counts.segments; i++) {
 			stele_catalog_segment(&image.catalog, i, &where);
-			if (!where.unused_since && !stele_catalog_is_tree(&where))
+			if (!where.unused_since)
 				add(e, where.offset, where.size);
 		}
-	}
 	image.dev = NULL;
 	stele_image_release(&image);
 }

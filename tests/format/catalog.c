@@ -63,7 +63,7 @@ static void test_deleted(void)
 	const struct stele_catalog_counts two = {
 		.segments = 1, .snapshots = 1, .deleted = 2, .refs = 1, .notes_size = 6};
 	const struct stele_catalog_segment segment = {
-		0x1234, 0x201000, 0x4000, 0x1000, 1, 0};
+		0x1234, 0x201000, 0x4000, 0x1000, 1, 0, 0, 0, 0};
 	const struct stele_catalog_ref ref = {0};
 	struct stele_superblock sb = {
 		.generation = 1,
@@ -257,7 +257,7 @@ static void test_unused(void)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct stele_catalog_segment segment = {
-			0x1234, 0x201000, 0x4000, 0x1000, 1, cases[i].since};
+			0x1234, 0x201000, 0x4000, 0x1000, 1, cases[i].since, 0, 0, 0};
 		struct stele_superblock unused = {
 			.generation = 1,
 			.high_water = 0x205000,

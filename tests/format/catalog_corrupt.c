@@ -65,6 +65,7 @@ static const char segment_order[] = "catalog: segments out of order";
 static const char descriptor[] = "catalog: descriptor size out of range";
 static const char tree[] = "catalog: tree without the feature";
 static const char samples[] = "catalog: more samples than fit a segment";
+static const char as_part[] = "catalog: samples as a part of a tree";
 static const char before[] = "catalog: unused before 1970";
 static const char own_segment[] = "catalog: lies in a segment";
 static const char own_free[] = "catalog: lies in a free extent";
@@ -161,13 +162,15 @@ static const struct corrupt_row segment_rows[] = {
 	{G(1, descriptor_size, descriptor), BUT({HOW_ZERO, tree})},
 	{G(1, descriptor_size, NULL), SET(0x100000)},
 	{G(1, descriptor_size, descriptor), SET(0x101000)},
-	{G(1, sample_count, samples),
+	{G(1, count, samples),
 	 BUT({HOW_ZERO, del_size}, {HOW_ADD, count}, {HOW_SUB, count},
 	     {HOW_LOW, count})},
-	{G(1, sample_count, count), SET(0x200000 / 16)},
-	{G(1, sample_count, samples), SET(0x200000 / 16 + 1)},
+	{G(1, count, count), SET(0x200000 / 16)},
+	{G(1, count, samples), SET(0x200000 / 16 + 1)},
 	{G(1, unused_since, "catalog: unused, but referred to"),
 	 BUT({HOW_ONES, before}, {HOW_HIGH, before}, {HOW_SUB, before})},
+	{G(1, of, as_part)},
+	{G(1, part, as_part)},
 	{G(1, reserved, "catalog: segment's reserved bytes")},
 };
 
