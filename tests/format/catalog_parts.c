@@ -5,65 +5,20 @@
 #include <errno.h>
 #include <string.h>
 
-#include "format/catalog.h"
 #include "format/crc32c.h"
 #include "tests/fixture/corrupt.h"
+#include "tests/fixture/specimen.h"
 #include "tests/tap.h"
 
-#define OFFSET 0x200000u
-#define END    0x220000u
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
-
-/* Of two snapshots; the first parts of a deleted one, and the root before. */
-enum {
-	SEGMENT_A, SEGMENT_B, FILES_A, FILES_B, DIRECTORIES_1, DIRECTORIES_4, ROOT, OLD_FILES,
-	OLD_ROOT,
-};
-static const struct stele_catalog_segment segments[] = {
-	[SEGMENT_A] = {0xa, 0x201000, 0x4000, 0x1000, 200, 0, 0, 0, 0},
-	[SEGMENT_B] = {0xb, 0x205000, 0x4000, 0x1000, 10, 0, 0, 0, 0},
-	[FILES_A] = {.id = 0x52, .offset = 0x209000, .size = 0x2000, .part = STELE_PART_FILES,
-		     .of = 0xa, .inode_count = 200},
-	[FILES_B] = {.id = 0x55, .offset = 0x20b000, .size = 0x1000, .part = STELE_PART_FILES,
-		     .of = 0xb, .inode_count = 10},
-	[DIRECTORIES_1] = {.id = 3, .offset = 0x20c000, .size = 0x2000,
-			   .part = STELE_PART_DIRECTORIES, .of = 1, .inode_count = 2},
-	[DIRECTORIES_4] = {.id = 4, .offset = 0x20e000, .size = 0x2000,
-			   .part = STELE_PART_DIRECTORIES, .of = 4, .inode_count = 1},
-	[ROOT] = {.id = 5, .offset = 0x210000, .size = 0x2000, .part = STELE_PART_ROOT,
-		  .inode_count = 1},
-	[OLD_FILES] = {.id = 6, .offset = 0x212000, .size = 0x1000, .unused_since = 9,
-		       .part = STELE_PART_FILES, .of = 0xdead, .inode_count = 7},
-	[OLD_ROOT] = {.id = 7, .offset = 0x213000, .size = 0x2000, .unused_since = 9,
-		      .part = STELE_PART_ROOT, .inode_count = 1},
-};
-
-static const struct stele_catalog_snapshot snapshots[] = {
-	{.name = "v1", .id = 1, .ref_count = 1, .sample_count = 200},
-	{.name = "v2", .id = 4, .ref_count = 2, .sample_count = 210},
-	{.name = "v3", .id = 5, .deleted_time = 9},
-};
-
-static const struct stele_catalog_counts counts = {
-	.segments = COUNT(segments), .snapshots = 2, .deleted = 1, .refs = 2,
-};
+#define OFFSET SPECIMEN_TREE_OFFSET
+#define END    (OFFSET + 0x20000u)
 
 static uint64_t feature;
 static uint32_t crc;
 
 static void put(struct stele_disk_block *block)
 {
-	const struct stele_catalog_ref refs[] = {{.segment = SEGMENT_A}, {.segment = SEGMENT_B}};
-
-	memset(block, 0, sizeof(*block));
-	stele_catalog_begin(block, &counts, 6);
-	for (uint32_t i = 0; i < counts.segments; i++)
-		stele_catalog_put_segment(block, &counts, i, &segments[i]);
-	for (uint32_t i = 0; i < COUNT(snapshots); i++)
-		stele_catalog_put_snapshot(block, &counts, i, &snapshots[i]);
-	for (uint32_t i = 0; i < counts.refs; i++)
-		stele_catalog_put_ref(block, &counts, i, &refs[i]);
-	stele_catalog_end(block, &counts, OFFSET, 1);
+	specimen_tree(block, OFFSET, 1);
 	crc = stele_crc32c(0, block, sizeof(*block));
 }
 
@@ -216,7 +171,8 @@ static void test_round_trip(void)
 {
 	struct stele_disk_block block;
 	const uint8_t *bytes = (const uint8_t *)&block + SEGMENT(FILES_A);
-	struct stele_catalog c = {.blocks = &block, .block_count = 1, .counts = counts};
+	struct stele_catalog c = {.blocks = &block, .block_count = 1,
+				  .counts = specimen_tree_counts};
 	struct stele_catalog_segment s;
 
 	put(&block);

@@ -2,7 +2,7 @@
 /*
  * catalog.c - fuzz target: any bytes as a catalog
  *
- * Bits 1 to 3: the superblock has the features DELETED, SIGNATURES and UNDELETE.
+ * Bits 1 to 4: the superblock has the features DELETED, SIGNATURES, UNDELETE and POSIX.
  */
 #include "format/catalog.h"
 #include "format/crc32c.h"
@@ -14,6 +14,7 @@ static void use(const struct stele_catalog *c)
 	struct stele_catalog_segment segment;
 	struct stele_catalog_free extent;
 	struct stele_catalog_ref ref;
+	uint32_t directories = 0, roots = 0;
 
 	for (uint32_t i = 0; i < c->counts.snapshots + c->counts.deleted; i++) {
 		char *note;
@@ -31,6 +32,13 @@ static void use(const struct stele_catalog *c)
 		stele_catalog_segment(c, ref.segment, &segment);
 		input_assert(ref.deleted_count <= segment.sample_count);
 	}
+	for (uint32_t i = 0; i < c->counts.segments; i++) {
+		stele_catalog_segment(c, i, &segment);
+		input_assert(!segment.part == !stele_catalog_is_tree(&segment));
+		directories += segment.part == STELE_PART_DIRECTORIES && !segment.unused_since;
+		roots += segment.part == STELE_PART_ROOT && !segment.unused_since;
+	}
+	input_assert(directories == (roots ? c->counts.snapshots : 0) && roots <= 1);
 	for (uint32_t i = 0; i < c->counts.free; i++) {
 		stele_catalog_free(c, i, &extent);
 		input_assert(extent.offset + extent.size <= 0x4000000);
@@ -55,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sb.feature_incompat = data[0] & 2 ? STELE_FEATURE_DELETED : 0;
 	sb.feature_incompat |= data[0] & 8 ? STELE_FEATURE_UNDELETE : 0;
 	sb.feature_compat = data[0] & 4 ? STELE_FEATURE_SIGNATURES : 0;
+	sb.feature_ro_compat = data[0] & 16 ? STELE_FEATURE_POSIX : 0;
 	sb.catalog_size = count * STELE_BLOCK_SIZE;
 	sb.catalog_crc = stele_crc32c(0, blocks, sb.catalog_size);
 	if (stele_catalog_decode(blocks, sb.catalog_size, &sb, &c, &why) == 0)

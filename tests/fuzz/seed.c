@@ -73,7 +73,7 @@ static void write_deleted(struct stele_disk_block *block,
 			  const struct stele_catalog_counts *counts)
 {
 	const struct stele_catalog_segment unused = {0x1111, 0x600000, 0x100000,
-						     0x1000, 10, 1700000009};
+						     0x1000, 10, 1700000009, 0, 0, 0};
 	struct stele_catalog_counts less = *counts;
 	struct stele_catalog c = {block, 1, *counts, 0};
 	struct stele_catalog_snapshot last;
@@ -95,7 +95,7 @@ static void write_catalog(void)
 	static const struct stele_catalog_counts none = {0};
 	const struct stele_catalog_segment moved = {SPECIMEN_SEGMENT_ID,
 						    0x500000, 0x100000, 0x2000,
-						    2000, 0};
+						    2000, 0, 0, 0, 0};
 	const struct stele_catalog_counts three = {.segments = 3,
 						   .snapshots = 3,
 						   .refs = 4,
@@ -113,6 +113,8 @@ static void write_catalog(void)
 	write_seed("catalog", "sealed", 6, &block, sizeof(block));
 	write_family("catalog", 7, (uint8_t *)&block, 1500, 0x20, 61);
 	write_deleted(&block, &three);
+	specimen_tree(&block, INPUT_OFFSET, INPUT_OWNER);
+	write_seed("catalog", "tree", 24, &block, sizeof(block));
 }
 
 static void write_descriptor(void)
