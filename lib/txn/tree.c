@@ -24,13 +24,34 @@ struct next_tree {
 
 /* ---- what is there ------------------------------------------------------------ */
 
+/* Does the device's catalog have it, at the same place? */
+static bool is_there(const struct stele_txn *txn, const struct stele_catalog_segment *segment)
+{
+	const struct stele_catalog *catalog = &txn->image->catalog;
+	struct stele_catalog_segment then;
+	uint32_t low = 0, high = catalog->counts.segments;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+
+		stele_catalog_segment(catalog, middle, &then);
+		if (then.offset == segment->offset)
+			return then.id == segment->id;
+		if (then.offset < segment->offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
 void stele_txn_undo_tree(struct stele_txn *txn)
 {
 	txn->part_count = 0;
 	for (uint32_t i = txn->segment_count; i-- > 0;) {
 		const struct stele_catalog_segment *s = &txn->segments[i];
 
-		if (stele_catalog_is_tree(s) && !stele_txn_is_committed(txn, s->id))
+		if (stele_catalog_is_tree(s) && !is_there(txn, s))
 			stele_txn_drop_segment(txn, s->id);
 	}
 	stele_txn_load_parts(txn);
@@ -153,28 +174,6 @@ static void release(struct next_tree *next)
 
 /* ---- parts that stay ------------------------------------------------------------- */
 
-/* One that was dropped, and is there again, may be elsewhere. */
-static bool has_moved(const struct next_tree *next, uint32_t segment)
-{
-	const struct stele_catalog *catalog = &next->txn->image->catalog;
-	const struct stele_catalog_segment *now = &next->tree.segments[segment];
-	struct stele_catalog_segment then = {0};
-	uint32_t low = 0, high = catalog->counts.segments;
-
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		stele_catalog_segment(catalog, middle, &then);
-		if (then.offset == now->offset)
-			return then.id != now->id;
-		if (then.offset < now->offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return true;
-}
-
 /* The index-th one, with all files that it leads to? */
 static bool stays(const struct next_tree *next, uint32_t index,
 		  const struct stele_catalog_snapshot *then)
@@ -213,8 +212,9 @@ static bool is_right(const struct next_tree *next, const struct stele_catalog_se
 
 	if (!stele_posix_tree_find(&next->tree, part, &index))
 		return false;
+	/* A segment that was dropped, and is there again, may be elsewhere. */
 	if (part->part == STELE_PART_FILES)
-		return !has_moved(next, index);
+		return is_there(next->txn, &next->tree.segments[index]);
 	find_then(&next->txn->image->catalog, part->of, &then);
 	return stays(next, index, &then);
 }

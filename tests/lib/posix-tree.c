@@ -189,6 +189,31 @@ static uint64_t written_to(struct stele_device *dev, const struct stele_catalog_
 	return size;
 }
 
+/* What the front counts: the inodes of all parts, blocks up to the end of what it leads to. */
+static void check_counts(struct test_edit *t, const struct parts *parts, const char *what)
+{
+	struct stele_disk_erofs_front front;
+	struct stele_erofs_super super = {0};
+	struct stele_catalog_segment s;
+	struct stele_erofs_inode root;
+	uint64_t inodes = 0, end = 0;
+
+	if (!parts->count)
+		return;
+	for (uint32_t i = 0; i < parts->count; i++)
+		inodes += parts->list[i].inode_count;
+	for (uint32_t i = 0; i < t->image.catalog.counts.segments; i++) {
+		stele_catalog_segment(&t->image.catalog, i, &s);
+		if (!s.unused_since)
+			end = s.offset + s.size;
+	}
+	if (stele_front_read(t->image.dev, &front) < 0 ||
+	    stele_erofs_front_decode(&front, &super, &root, NULL) < 0)
+		bail("no front");
+	is_uint(inodes, super.inode_count, "%s: inodes", what);
+	is_uint(end >> super.block_bits, super.block_count, "%s: blocks", what);
+}
+
 /* One commit: of each kind so many parts are new, and of all others not a byte is written. */
 static void commit_parts(struct test_edit *t, struct stele_device *dev, const char *what,
 			 const unsigned int wanted[KINDS])
@@ -216,6 +241,7 @@ static void commit_parts(struct test_edit *t, struct stele_device *dev, const ch
 	for (unsigned int i = STELE_PART_FILES; i < KINDS; i++)
 		is_uint(wanted[i], made[i], "%s: new parts of kind %u", what, i);
 	is_int(0, stele_posix_check(&t->image, &differs), "%s: all are right", what);
+	check_counts(t, &after, what);
 }
 
 static uint32_t count_parts(const struct stele_image *image, bool in_use)
@@ -250,6 +276,8 @@ static void test_changes(struct test_edit *t, struct stele_device *dev, uint64_t
 	is_uint(4, count_parts(&t->image, true), "left: files, two directories, root");
 	is_int(0, stele_txn_undelete_snapshot(&t->edit, "v2", NULL), "undeleted");
 	commit_parts(t, dev, "undelete", (unsigned int[KINDS]){0, 1, 1, 1});
+	stele_txn_find(&t->edit, "v3")->info.time += 7;
+	commit_parts(t, dev, "another time", (unsigned int[KINDS]){0, 0, 1, 1});
 	is_int(0, stele_txn_grow(&t->edit, t->image.sb.image_size), "nothing that is shown");
 	commit_parts(t, dev, "another change", (unsigned int[KINDS]){0, 0, 0, 0});
 	free(more);
