@@ -236,7 +236,7 @@ static void keep(struct next_tree *next, enum stele_catalog_part kind)
 
 /* ---- parts that are written ---------------------------------------------------------- */
 
-/* By the generation that it is of, and those before it: same image, same bytes. */
+/* By the generation, and the order in which they are written: same image, same bytes. */
 static uint64_t next_id(struct next_tree *next)
 {
 	uint64_t id = next->id ? next->id + (UINT64_C(1) << 32) :
@@ -253,7 +253,7 @@ static int write_part(struct next_tree *next, enum stele_catalog_part kind, uint
 	struct stele_txn *txn = next->txn;
 	int ret = stele_posix_part_plan(&next->tree, kind, index, part);
 
-	/* But for the root, what a next generation has anew is more than this one has. */
+	/* A next generation that only gives back has but the root anew. */
 	if (ret == 0)
 		ret = stele_txn_allocate_again(txn, part->size,
 					       kind == STELE_PART_ROOT ? part->size : 0,
