@@ -397,7 +397,7 @@ sound "$tmp/mnt/image@v1" "then"
 # ---- two of the same at once ----
 
 mkdir "$tmp/slow"
-head -c 150M /dev/zero >"$tmp/slow/zeros"
+head -c 40M /dev/zero >"$tmp/slow/zeros"
 must stele build -q "$tmp/slow" "$tmp/slow.stele@v1"
 # twins: its status and that of a second one, that begins a moment later
 twins() {
