@@ -41,6 +41,9 @@
 #define KEEP_SAMPLES                                                         \
 	"copy the snapshot from elsewhere; or a few lines of Python write its samples anew, with " \
 	"keys and all fields: " DAMAGE
+#define NO_TREE                                                              \
+	"delete the snapshots that 'stele verify' names, which cannot be files, or run 'stele " \
+	"posix off': " DAMAGE
 #define OLDER_BASE                                                           \
 	"--base=NAME starts from another snapshot, which may be sound: 'stele verify' lists " \
 	"all damage; " DAMAGE
@@ -318,6 +321,8 @@ static const struct {
 	{-EUCLEAN, " append snapshot ", "cannot start from '", OLDER_BASE},
 	{-EBADMSG, " build from ", NULL, NULL},
 	{-EUCLEAN, " build from ", NULL, NULL},
+	{-EBADMSG, " posix ", NULL, NO_TREE},
+	{-EUCLEAN, " posix ", NULL, NO_TREE},
 	{-EBADMSG, " verify ", NULL, DAMAGE},
 	{-EUCLEAN, " verify ", NULL, DAMAGE},
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},

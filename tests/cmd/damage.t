@@ -293,6 +293,29 @@ for name in v1=0 other=0 s1=3 s5=3; do
 	run stele ls "$tmp/bad@${name%=*}"
 	is "${name#*=}" "$status" "deleted list: ${name%=*}"
 done
+
+# It hinders no change of an image with a tree, but that all of the tree is made anew.
+must stele build -q --posix "$tmp/src" "$tmp/tree@v1"
+must stele snapshot create --base=v1 -d s1 "$tmp/tree@v2" >"$tmp/log"
+must stele snapshot create --base=v1 -d s2 "$tmp/tree@v3" >"$tmp/log"
+at=$(perl -e 'open F, "<", shift or die; for (my $at = 0; sysread F, my $b, 4096; $at += 4096) {
+		print("$at\n") if substr($b, 0, 12) eq "\x93STELE\r\n" . pack "V", 3
+	}' "$tmp/tree" | tail -n 1)
+flip_in "$tmp/tree" "$((at + 40))"
+run stele verify "$tmp/tree"
+bad=$(sed -n "s/^damaged deleted list.*; '\(v[23]\)' cannot.*/\1/p" <<<"$out")
+ok "a tree: one snapshot is damaged" test -n "$bad" || diag "$out"
+run stele snapshot rename "$tmp/tree@v1" first
+is "0 " "$status $err" "a tree: a rename"
+run stele append -q --base=first "$tmp/classes" "$tmp/tree@more"
+is "0 " "$status $err" "a tree: an append"
+run stele posix on "$tmp/tree"
+is 3 "$status" "a tree: not all of it can be made"
+ok "a tree: what to do" grep -q "^hint: delete the snapshots that 'stele verify' names" <<<"$err" ||
+	diag "$err"
+must stele snapshot delete "$tmp/tree@$bad" 2>"$tmp/log"
+run stele posix on "$tmp/tree"
+is "0 " "$status $err" "a tree: without that snapshot it can"
 must mv "$tmp/keep" "$tmp/labelled"
 
 # The first byte of a block is that of the magic, and the image is ours all the same.
