@@ -25,7 +25,7 @@ allocated() { stat -c %b "$1"; }
 interrupted() {
 	local pid before
 	before=$(allocated "$3")
-	env --default-signal=INT stele append "$tmp/huge" "$2" \
+	env --default-signal=INT stele append --label-from=none "$tmp/huge" "$2" \
 		>"$tmp/out" 2>"$tmp/err" &
 	pid=$!
 	until [ $(($(allocated "$3") - before)) -gt 4096 ]; do
@@ -36,7 +36,7 @@ interrupted() {
 	rm -rf "$tmp/during"
 	run stele extract -q "${2%@*}@v1" "$tmp/during"
 	is "0 " "$status $err" "$1: the old one is read meanwhile"
-	run stele append "$tmp/more" "${2%@*}@other"
+	run stele append --label-from=none "$tmp/more" "${2%@*}@other"
 	is 1 "$status" "$1: a second writer is refused"
 	kill "-$1" $pid
 	wait $pid 2>/dev/null
@@ -72,7 +72,7 @@ for target in "$loop" "$tmp/file"; do
 		as_before "$target" "$what"
 		fallocate -p -o 64M -l 47G "$file" # give the space back
 	done
-	run stele append --json "$tmp/more" "$target@v2"
+	run stele append --json --label-from=none "$tmp/more" "$target@v2"
 	is 0 "$status" "$what: the next one succeeds" || diag "$err"
 	ok "$what: in the space of the one that failed" \
 		test "$(field "$out" .image_end)" -lt $((end + 200000))
@@ -88,12 +88,12 @@ list=$(stele snapshot list --json "$loop")
 mkdir "$tmp/big"
 head -c 8M /dev/urandom >"$tmp/big/a"
 before=$(sum "$loop")
-run stele append "$tmp/big" "$loop@v2"
+run stele append --label-from=none "$tmp/big" "$loop@v2"
 is "1 " "$status $out" "a device that is too small"
 ok "which is said" grep -q "no space left" <<<"$err" || diag "$err"
 is "$before" "$(sum "$loop")" "not a byte has changed"
 as_before "$loop" "too small"
-run stele append -q "$tmp/more" "$loop@v2"
+run stele append -q --label-from=none "$tmp/more" "$loop@v2"
 is 0 "$status" "what fits still goes" || diag "$err"
 run stele verify -q "$loop"
 is "0 " "$status $out$err" "and is sound"

@@ -35,8 +35,8 @@ forked() {
 	head -c 500000 /dev/urandom >one/1
 	head -c 5000 /dev/urandom >two/2
 	cp photos.stele first
-	must stele append -q one first@v2a
-	must stele append -q two photos.stele@v2b
+	must stele append -q --label-from=none one first@v2a
+	must stele append -q --label-from=none two photos.stele@v2b
 	truncate -s "$(stat -c %s first)" photos.stele
 	for at in $((0x100000)) "$(od -An -t u8 -j $((0x1000 + 0xa0)) -N 8 first)"; do
 		dd if=first of=photos.stele bs=4096 skip=$((at / 4096)) seek=$((at / 4096)) \
