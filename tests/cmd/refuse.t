@@ -316,7 +316,7 @@ mkdir "$tmp/disks"
 must mkfs.ext4 -q "$tmp/disks/1" 8M
 must mkfs.vfat -C "$tmp/disks/2" 4096 >/dev/null
 builds "filesystems as samples" "$tmp/nested"
-must stele append -q "$tmp/disks" "$tmp/nested@v2"
+must stele append -q --label-from=none "$tmp/disks" "$tmp/nested@v2"
 must stele snapshot create "$tmp/nested@v3" >/dev/null
 
 must blockdev --setro "$loop"
