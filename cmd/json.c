@@ -156,11 +156,11 @@ static void put_escaped(FILE *to, uint32_t point)
 	fprintf(to, "\\u%04" PRIx32, point);
 }
 
-/* Of valid UTF-8. */
-static void put_string(FILE *to, const char *text)
+/* Of valid UTF-8, which may have zeros. */
+static void put_string(FILE *to, const char *text, size_t left)
 {
 	static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* byte, letter */
-	size_t left = strlen(text), length;
+	size_t length;
 
 	putc('"', to);
 	for (; left; text += length, left -= length) {
@@ -189,7 +189,7 @@ static void put_object(FILE *to, json_t *object)
 	putc('{', to);
 	json_object_foreach(object, name, value) {
 		fputs(between, to);
-		put_string(to, name);
+		put_string(to, name, strlen(name));
 		putc(':', to);
 		put_value(to, value);
 		between = ",";
@@ -223,7 +223,7 @@ static void put_value(FILE *to, json_t *value)
 	} else if (text && *text == LARGE) {
 		fputs(text + 1, to);
 	} else if (text) {
-		put_string(to, text);
+		put_string(to, text, json_string_length(value));
 	} else if (json_is_real(value)) {
 		fputs(text_real(real, json_real_value(value)), to);
 	} else {
