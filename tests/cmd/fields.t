@@ -198,6 +198,7 @@ is 3 "$status" "ls -F: a damaged sample is status 3"
 # Text may have zeros.
 printf '{"a":"x\\u0000y"}\n' >"$tmp/zero.jsonl"
 must stele build -q "$tmp/zero.jsonl" "$tmp/zero"
-is '"x\u0000y"' "$(stele ls --fields --json "$tmp/zero" | jq -c .fields.a)" "ls --json: a zero in a text"
+is '"x\u0000y"' "$(stele ls --fields --json "$tmp/zero" | jq -c .fields.a)" \
+	"ls --json: a zero in a text"
 
 done_testing
