@@ -4,7 +4,7 @@
  *
  * Schemas that the builder does not write yet: several bytes fields divided by
  * ends, scalars between them. The record is put together by format/, the
- * dataset is a schema and nothing else. In a view its bytes may change at any time,
+ * dataset is a schema and a device without an image. In a view its bytes may change at any time,
  * before a sample is made of them and after: no pointer leads out of the slot.
  */
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/read/sample.h"
+#include "tests/device/memory.h"
 #include "tests/tap.h"
 
 #define SLOT 256u
@@ -42,6 +43,8 @@ static void seal(struct fixture *f)
 	memcpy(f->slot + SLOT - sizeof(crc), &crc, sizeof(crc));
 }
 
+static struct stele_device *dev; /* has nothing, and does not say that anything is gone */
+
 static void init(struct fixture *f)
 {
 	const uint64_t ends[] = {5, 12, 12};
@@ -50,6 +53,7 @@ static void init(struct fixture *f)
 
 	memset(f, 0, sizeof(*f));
 	memcpy(&scalars[1], &score, sizeof(score));
+	f->ds.image.dev = dev;
 	f->segment.descriptor.id = 42;
 	f->segment.descriptor.granule = SLOT;
 	f->segment.descriptor.field_count = 6;
@@ -287,11 +291,14 @@ int main(void)
 	struct fixture f;
 
 	plan_lazy();
+	dev = test_memory(UINT64_C(1) << 20, 512, 0);
+	dev->revocable = true;
 	init(&f);
 	test_types(&f);
 	test_seed(&f);
 	test_hostile();
 	test_changed(&f);
 	test_scribe(&f);
+	stele_device_close(dev);
 	return done();
 }
