@@ -19,10 +19,10 @@ static const struct ondemand_call wanted[] = {
 #undef CALL
 };
 
-/* Some of its texts end in a newline. */
+/* Until the next one of this thread. Some of its texts end in a newline. */
 const char *libarchive_why(struct archive *archive)
 {
-	static char text[512];
+	static _Thread_local char text[512];
 	const char *why = libarchive.archive_error_string(archive);
 
 	snprintf(text, sizeof(text), "%s", why ? why : "");
