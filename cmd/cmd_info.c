@@ -20,6 +20,18 @@
 
 #define LOOKS_MAX 10u
 
+static void print_tree(const struct stele_image_info *info)
+{
+	char size[TEXT_SIZE];
+
+	printf(ROW "EROFS, %s of metadata\n", "mountable", text_size(size, info->tree_size));
+	if (!info->tree_block_size)
+		return;
+	printf(ROW "blocks of %u bytes%s\n", "", info->tree_block_size,
+	       !info->tree_mountable ? ": not here, the device's are larger" :
+	       info->tree_block_size == 512 ? ", Linux 6.4 or newer" : "");
+}
+
 static void print_image(const struct stele_image_info *info)
 {
 	char text[TEXT_HEX_SIZE], a[TEXT_SIZE], b[TEXT_SIZE];
@@ -41,11 +53,7 @@ static void print_image(const struct stele_image_info *info)
 		printf(", gc would free %s", text_size(a, info->unused_size));
 	putchar('\n');
 	if (info->tree_size)
-		printf(ROW "%sEROFS, %s of metadata\n", "mountable",
-		       info->tree_mountable ?
-			       "" :
-			       "not here, its blocks are smaller than the device's: ",
-		       text_size(a, info->tree_size));
+		print_tree(info);
 	free(label);
 }
 
@@ -103,6 +111,7 @@ static json_t *json_image(const struct stele_image *image,
 	json_set_number(object, "deleted_snapshots", info.deleted_count);
 	json_set_number(object, "tree_size", info.tree_size);
 	json_set(object, "tree_mountable", json_boolean(info.tree_mountable));
+	json_set_number(object, "tree_block_size", info.tree_block_size);
 	json_set_number(object, "segments", info.segment_count);
 	for (uint32_t i = 0; i < snapshots->count; i++)
 		json_add(list, snapshots_json(snapshots, i));

@@ -34,6 +34,7 @@ struct stele_image_info {
 	uint64_t unused_size;	   /* of used_size, what no snapshot uses: gc frees it */
 	uint64_t tree_size;	   /* of the tree of files; 0: none, see stele_posix() */
 	bool tree_mountable; /* the device has no larger blocks than it, as a kernel wants */
+	uint32_t tree_block_size; /* 4096, or 512: Linux 6.4; 0: none, or damaged */
 };
 
 struct stele_snapshot_info {
@@ -172,7 +173,8 @@ struct stele_build_opts {
 	void *progress_user;
 	uint64_t memory_size;	/* 0: 256 MiB */
 	uint32_t flags;		/* enum stele_build_flags */
-	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 % */
+	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 %, of
+				   files 25 % */
 	uint32_t order;		/* enum stele_order */
 	uint32_t jobs;		/* threads; 0: 8 per core, at most 32 */
 	/*

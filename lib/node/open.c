@@ -327,6 +327,7 @@ static int image_info(const struct stele_image *image,
 		.unused_size = unused_size(image),
 		.tree_size = stele_posix_size(image),
 		.tree_mountable = stele_posix_fits(image),
+		.tree_block_size = stele_posix_shown_block(image),
 	};
 	memcpy(info.uuid, sb->uuid, sizeof(info.uuid));
 	memcpy(info.label, sb->label, sizeof(info.label) - 1);

@@ -18,6 +18,7 @@
 #include "lib/image/section.h"
 #include "lib/ops/change.h"
 #include "lib/ops/put.h"
+#include "lib/posix/shown.h"
 #include "lib/segment/content_id.h"
 #include "lib/segment/sort.h"
 
@@ -390,14 +391,20 @@ static int prepare_on(struct stele_txn *txn, struct stele_append *append,
 				&append->plan.descriptor.id);
 }
 
+void stele_append_fit(struct stele_builder *builder, const struct stele_txn *txn)
+{
+	stele_builder_fit(builder, txn->image->dev);
+	builder->posix = txn->posix;
+	builder->block_kept = txn->posix ? stele_posix_shown_block(txn->image) : 0;
+}
+
 int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 		    const struct stele_source *source)
 {
 	struct stele_append append = {0};
 	int ret = stele_txn_start(txn);
 
-	stele_builder_fit(builder, txn->image->dev);
-	builder->posix = txn->posix;
+	stele_append_fit(builder, txn);
 	memcpy(builder->report->uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
 	if (!ret)
 		ret = stele_addition_load(txn->work);

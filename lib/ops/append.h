@@ -65,6 +65,11 @@ int stele_append_init(struct stele_builder *builder,
 		      const struct stele_append_opts *opts, const char **base,
 		      struct stele_build_report *report);
 /*
+ * What the target wants of a segment: boundaries, and blocks no smaller than those of the
+ * tree of files that is there, unless the caller chose a granule.
+ */
+void stele_append_fit(struct stele_builder *builder, const struct stele_txn *txn);
+/*
  * Both, onto what the transaction puts together: without one, the newest snapshot.
  * Return: as above; -ENOENT (there is none; logged).
  */

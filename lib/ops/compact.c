@@ -56,8 +56,7 @@ static int lay_out(struct stele_txn *txn, struct stele_builder *builder,
 	struct stele_append append;
 	int ret;
 
-	stele_builder_fit(builder, txn->image->dev);
-	builder->posix = txn->posix;
+	stele_append_fit(builder, txn);
 	ret = stele_append_prepare(&append, builder, source, NULL);
 	if (!ret)
 		ret = stele_addition_begin(txn, NULL);

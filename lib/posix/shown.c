@@ -52,7 +52,7 @@ bool stele_posix_fits(const struct stele_image *image)
 	if (!stele_posix_find(image, &root))
 		return false;
 	return block_min <= STELE_POSIX_GRANULE_MIN ||
-	       UINT32_C(1) << stele_posix_block_bits(image) >= block_min;
+	       stele_posix_shown_block(image) >= block_min;
 }
 
 /* ---- compared with what it should be ------------------------------------------------ */

@@ -18,6 +18,13 @@ bool stele_posix_find(const struct stele_image *image, struct stele_catalog_segm
 uint64_t stele_posix_size(const struct stele_image *image);
 /* Of its front. 0: there is no tree, or its front is damaged or cannot be read. */
 uint32_t stele_posix_block_bits(const struct stele_image *image);
+/* The same in bytes. */
+static inline uint32_t stele_posix_shown_block(const struct stele_image *image)
+{
+	const uint32_t bits = stele_posix_block_bits(image);
+
+	return bits ? UINT32_C(1) << bits : 0;
+}
 /*
  * Are its blocks as large as those of the device, as a kernel wants them? False: they are
  * not, or cannot be read, or there is no tree. One that came with its image may be so.

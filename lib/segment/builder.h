@@ -29,6 +29,7 @@ struct stele_builder {
 	uint32_t boundary; /* that the layout keeps; 0: none */
 	bool posix; /* every sample can be a file: see lib/posix/ */
 	uint32_t block_min; /* of these; 0: the target is not known yet */
+	uint32_t block_kept; /* of a tree that is there: a granule is not chosen below it */
 	const char *temp_directory; /* NULL: see stele_temp_directory() */
 	struct stele_progress progress;
 	struct timespec told; /* when progress was told last */

@@ -65,18 +65,14 @@ static int check_granule(const struct stele_builder *builder)
 	return -EINVAL;
 }
 
-int stele_layout_granule(struct stele_plan *plan, struct stele_builder *builder)
+/* What slots of each granule take; records_size, too. */
+static int sum_slots(struct stele_plan *plan, struct stele_builder *builder,
+		     uint64_t slots[GRANULES])
 {
 	struct stele_descriptor *d = &plan->descriptor;
-	uint64_t slots[GRANULES] = {0};
-	uint32_t chosen = GRANULES - 1;
-	int ret = check_granule(builder);
+	int ret = 0;
 
-	if (ret < 0)
-		return ret;
-	while (granules[chosen] < granule_min(builder))
-		chosen--;
-	for (uint64_t i = 0; i < plan->table.count; i++) {
+	for (uint64_t i = 0; ret == 0 && i < plan->table.count; i++) {
 		struct stele_source_entry entry;
 		uint64_t size;
 
@@ -90,15 +86,40 @@ int stele_layout_granule(struct stele_plan *plan, struct stele_builder *builder)
 			    slots[g] > STELE_IMAGE_SIZE_MAX)
 				return too_large(builder);
 		ret = now_and_then(builder, i);
-		if (ret < 0)
-			return ret;
 	}
-	while (chosen > 0 &&
-	       slots[chosen - 1] - d->records_size <=
-		       d->records_size / (100 / STELE_PADDING_PERCENT))
+	return ret;
+}
+
+/* The largest one that is cheap enough, or else the smallest that will do. */
+static uint32_t choose_granule(const struct stele_builder *builder,
+			       const uint64_t slots[GRANULES], uint64_t records_size)
+{
+	const uint32_t percent = builder->posix ? STELE_POSIX_PADDING_PERCENT :
+						  STELE_PADDING_PERCENT;
+	uint32_t chosen = GRANULES - 1;
+
+	while (granules[chosen] < granule_min(builder) ||
+	       granules[chosen] < builder->block_kept)
 		chosen--;
-	d->granule = builder->opts.granule ? builder->opts.granule :
-					     granules[chosen];
+	while (chosen > 0 &&
+	       slots[chosen - 1] - records_size <= records_size / (100 / percent))
+		chosen--;
+	return granules[chosen];
+}
+
+int stele_layout_granule(struct stele_plan *plan, struct stele_builder *builder)
+{
+	struct stele_descriptor *d = &plan->descriptor;
+	uint64_t slots[GRANULES] = {0};
+	int ret = check_granule(builder);
+
+	if (ret == 0)
+		ret = sum_slots(plan, builder, slots);
+	if (ret < 0)
+		return ret;
+	d->granule = builder->opts.granule ?
+			     builder->opts.granule :
+			     choose_granule(builder, slots, d->records_size);
 	d->order = builder->opts.order;
 	d->sample_count = plan->table.count;
 	d->payload_size = plan->table.payload_size;

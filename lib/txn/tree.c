@@ -324,6 +324,14 @@ static bool is_left_out(struct stele_txn *txn, const struct stele_posix_tree *tr
 	return true;
 }
 
+static void log_smaller(const struct stele_txn *txn, const struct stele_posix_tree *tree)
+{
+	stele_log_warning(&txn->image->log,
+			  "a granule of %u comes to the tree of files, so all of it is written "
+			  "anew with blocks of %u bytes, which Linux mounts since 6.4",
+			  UINT32_C(1) << tree->block_bits, UINT32_C(1) << tree->block_bits);
+}
+
 static int make(struct next_tree *next)
 {
 	const uint32_t bits = next->tree.block_bits;
@@ -334,6 +342,8 @@ static int make(struct next_tree *next)
 	if (next->tree.block_bits == bits) {
 		keep(next, STELE_PART_FILES);
 		keep(next, STELE_PART_DIRECTORIES);
+	} else if (bits) {
+		log_smaller(next->txn, &next->tree);
 	}
 	ret = write_parts(next);
 	if (ret < 0)

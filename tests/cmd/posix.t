@@ -179,7 +179,7 @@ must stele build -q --size 32M --posix --granule 512 src/a moved
 loop=$(losetup -b 4096 -f --show moved) || bail "losetup"
 cleanup losetup -d "$loop"
 ok "moved to blocks of 4096: info says that it cannot be mounted" \
-	grep -q "mountable *not here" <<<"$(stele info "$loop")"
+	grep -q "blocks of 512 bytes: not here" <<<"$(stele info "$loop")"
 is false "$(stele info --json "$loop" | jq .image.tree_mountable)" "moved: as JSON"
 run stele mount --via erofs "$loop" mnt
 is 1 "$status" "moved: nor is it"
@@ -196,6 +196,26 @@ must stele snapshot delete "$loop@v1"
 must stele posix on "$loop"
 whole "$loop" big src/a "moved to blocks of 4096, compacted"
 ok "moved: info says so" grep -q "mountable *EROFS" <<<"$(stele info "$loop")"
+
+# ---- the size of blocks ------------------------------------------------------------
+
+# Small samples would be cheaper with 512, which fewer kernels mount.
+mkdir tiny && for i in 1 2 3 4; do echo "$i" >"tiny/$i"; done
+must stele build -q --posix src/a blocks
+is 4096 "$(stele info --json blocks | jq .image.tree_block_size)" "large samples: blocks of 4096"
+run stele append -q --label-from=none tiny blocks@small
+is "0 " "$status $err" "small ones come to it"
+must stele compact -q blocks@small packed
+is "4096 4096 4096" "$(stele info --json blocks | jq .image.tree_block_size) $(
+	for name in small packed; do stele info --json "blocks@$name" | jq .snapshot.granule; done | xargs)" \
+	"and get as large ones, also compacted"
+whole blocks v1 src/a "with small ones"
+echo 5 >tiny/5
+run stele append --granule=512 --label-from=none tiny blocks@fine
+is "0 512" "$status $(stele info --json blocks | jq .image.tree_block_size)" "unless asked for"
+ok "which is said" grep -q "warning: a granule of 512 .* Linux mounts since 6.4" <<<"$err" ||
+	diag "$err"
+ok "info says so, too" grep -q "blocks of 512 bytes, Linux 6.4" <<<"$(stele info blocks)"
 
 # ---- what is refused -------------------------------------------------------------
 
@@ -375,7 +395,7 @@ for at in 2 700 5000; do
 done
 
 # Room for the samples, and not for the tree: what is built stays.
-must stele build -q src lacks.stele
+must stele build -q --granule=4096 src lacks.stele
 loop_new "$(stat -c %s lacks.stele)"
 must stele build -q odd.src "$loop@old"
 run stele build -q --posix --force src "$loop@new"

@@ -146,6 +146,29 @@ static void test_border(void)
 	fake_release(&fake);
 }
 
+/* Files: what a filesystem would cost is worth a granule that all kernels mount. */
+static void test_files(void)
+{
+	const struct stele_build_opts opts = {.size = sizeof(opts), .flags = STELE_BUILD_POSIX};
+	const struct {
+		uint64_t record;
+		uint32_t granule;
+	} rows[] = {{3277, 4096}, {3276, 512}, {40, 512}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct planned p = {0};
+		struct fake fake;
+
+		fake_init(&fake);
+		fake_add(&fake, "k", rows[i].record - 17);
+		make(&p, &fake, &opts);
+		is_uint(rows[i].granule, p.report.granule, "files of %u bytes",
+			(unsigned int)rows[i].record);
+		release(&p);
+		fake_release(&fake);
+	}
+}
+
 static void test_source_order(void)
 {
 	const struct stele_build_opts opts = {
@@ -330,6 +353,7 @@ int main(void)
 	test_sizes("some tens of KB", 2000, 60000, 512);
 	test_sizes("some hundreds of KB", 2000, 900000, 4096);
 	test_border();
+	test_files();
 	test_source_order();
 	test_shuffled();
 	test_same();
