@@ -302,8 +302,10 @@ void cmd_log_line(void *user, enum stele_log_level level, const char *line)
 	struct cmd_log *log = user;
 
 	if (level == STELE_LOG_ERROR) {
-		if (!log->errors_max ||
-		    __atomic_fetch_add(&log->errors, 1, __ATOMIC_RELAXED) < log->errors_max)
+		const unsigned int before =
+			__atomic_fetch_add(&log->errors, 1, __ATOMIC_RELAXED);
+
+		if (!log->errors_max || before < log->errors_max)
 			hold(line, "");
 	} else if (level == STELE_LOG_WARNING && !log->quiet) {
 		cmd_message("warning: %s", line);

@@ -35,6 +35,9 @@ static void print_row(void *user, const struct stele_mapping_info *info)
 
 int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 {
+	struct cmd_log log = {0};
+	const struct stele_map_opts opts = {
+		.size = sizeof(opts), .log = cmd_log_line, .log_user = &log};
 	bool json = false;
 	int count;
 
@@ -44,8 +47,8 @@ int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 	if (!json)
 		printf("%-16s %14s  %-23s  %-6s  %s\n", "NAME", "SAMPLES",
 		       "SINCE", "VIA", "TARGET");
-	count = stele_map_list(json ? print_json : print_row, NULL);
+	count = stele_map_list(json ? print_json : print_row, NULL, &opts);
 	if (count < 0)
 		cmd_error(count, "cannot list mappings");
-	return cmd_finish(count < 0 ? CMD_FAILED : CMD_OK);
+	return cmd_finish(count < 0 ? CMD_FAILED : log.errors ? CMD_DAMAGED : CMD_OK);
 }

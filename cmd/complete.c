@@ -69,7 +69,7 @@ static void offer_targets(const char *word, bool deleted)
 	char *path;
 
 	if (!at || at == word) {
-		stele_map_list(offer_mapping, (void *)word);
+		stele_map_list(offer_mapping, (void *)word, NULL);
 		puts(":files");
 		return;
 	}
@@ -154,7 +154,7 @@ static void offer_arguments(const struct cmd *cmd, char **words, unsigned int nu
 	else if (!strcmp(cmd->name, "posix") && number == 0)
 		offer_all(word, states);
 	else if (!strcmp(cmd->name, "unmap"))
-		stele_map_list(offer_mapping, (void *)word);
+		stele_map_list(offer_mapping, (void *)word, NULL);
 	else if (target && number >= first_key(cmd->name))
 		offer_keys(target, word);
 	else if (!strcmp(cmd->name, "query") && number == 1)

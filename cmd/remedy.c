@@ -375,7 +375,7 @@ static void suggest_mapped(const char *word)
 {
 	struct suggest names = {.word = word};
 
-	if (!strchr(word, '/') && stele_map_list(offer_mapped, &names) > 0)
+	if (!strchr(word, '/') && stele_map_list(offer_mapped, &names, NULL) > 0)
 		suggest_print(&names, "");
 }
 

@@ -92,12 +92,12 @@ STELE_API int stele_map(const char *target, const char *name,
  */
 STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
 /**
- * Calls fn for each sound mapping, by name. Return: count; errno of the
- * directory.
+ * Calls fn for each sound mapping, by name; the others are logged, through opts->log.
+ * Return: count; -EINVAL; errno of the directory.
  */
 STELE_API int stele_map_list(void (*fn)(void *user,
 				    const struct stele_mapping_info *info),
-			 void *user);
+			 void *user, const struct stele_map_opts *opts);
 
 #ifdef __cplusplus
 }

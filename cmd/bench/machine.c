@@ -44,7 +44,7 @@ bool bench_machine_file(const char *target, char path[PATH_MAX])
 
 	path[0] = '\0';
 	if (!strchr(target, '/'))
-		stele_map_list(match, &search);
+		stele_map_list(match, &search, NULL);
 	if (!path[0])
 		snprintf(path, PATH_MAX, "%s", target);
 	if (cmd_is_rbd(path))

@@ -71,7 +71,7 @@ static void find_path(const char *target, struct found *found)
 		strcpy(found->path, path);
 	free(path);
 	if (!name && !strchr(target, '/'))
-		stele_map_list(take_mapping, found);
+		stele_map_list(take_mapping, found, NULL);
 }
 
 /* Open the snapshot once: it is there, and whole. Return: 0; negative errno (said). */

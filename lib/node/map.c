@@ -65,7 +65,7 @@ static int find_others(const struct stele_mapping *than, struct others *others)
 	int rc;
 
 	*others = (struct others){.than = than};
-	rc = stele_mapping_each(find_other, others);
+	rc = stele_mapping_each(find_other, others, NULL);
 	return rc < 0 ? rc : 0;
 }
 
@@ -426,17 +426,21 @@ static int list_one(void *user, const struct stele_mapping *mapping)
 }
 
 static int maps(void (*fn)(void *user, const struct stele_mapping_info *info),
-		void *user)
+		void *user, const struct stele_map_opts *opts)
 {
 	struct list list = {.fn = fn, .user = user};
-	int rc = stele_mapping_each(list_one, &list);
+	struct stele_map_opts known;
+	struct stele_log log;
+	int rc = get_options(opts, &known, &log);
 
+	if (!rc)
+		rc = stele_mapping_each(list_one, &list, &log);
 	return rc < 0 ? rc : list.count;
 }
 
 int stele_map_list(void (*fn)(void *user, const struct stele_mapping_info *info),
-	       void *user)
+		   void *user, const struct stele_map_opts *opts)
 {
-	return STELE_CALL(maps(fn, user),
+	return STELE_CALL(maps(fn, user, opts),
 			  "cannot list mappings");
 }

@@ -54,7 +54,7 @@ static int find_sharers(const struct stele_mapping *than,
 	int rc;
 
 	*sharers = (struct sharers){.than = than};
-	rc = stele_mapping_each(find_sharer, sharers);
+	rc = stele_mapping_each(find_sharer, sharers, NULL);
 	return rc < 0 ? rc : 0;
 }
 

@@ -280,7 +280,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 
 int stele_mapping_each(int (*fn)(void *user,
 				 const struct stele_mapping *mapping),
-		       void *user)
+		       void *user, const struct stele_log *log)
 {
 	struct stele_mapping mapping;
 	struct dirent **entries;
@@ -292,7 +292,7 @@ int stele_mapping_each(int (*fn)(void *user,
 		return errno == ENOENT ? 0 : -errno;
 	for (int i = 0; i < count; i++) {
 		if (!rc &&
-		    !stele_mapping_load(entries[i]->d_name, NULL, &mapping)) {
+		    !stele_mapping_load(entries[i]->d_name, log, &mapping)) {
 			mapping.info.stale = stele_mapping_is_stale(&mapping);
 			rc = fn(user, &mapping);
 			stele_mapping_release(&mapping);
@@ -326,7 +326,7 @@ int stele_mapping_of(const char *path, char *name)
 
 	if (err == -ENOENT || err == -ENOTBLK)
 		return 0;
-	return err ? err : stele_mapping_each(compare, &search);
+	return err ? err : stele_mapping_each(compare, &search, NULL);
 }
 
 /* ---- the target ------------------------------------------------------------ */

@@ -98,12 +98,12 @@ int stele_mapping_check_removable(const char *name, const struct stele_log *log)
 int stele_mapping_remove(const char *name);
 
 /*
- * Calls fn for every sound mapping, by name, until it returns nonzero.
+ * Calls fn for every sound mapping, by name, until it returns nonzero. Others are logged.
  * Return: what fn returned last; errno of the directory (none: 0).
  */
 int stele_mapping_each(int (*fn)(void *user,
 				 const struct stele_mapping *mapping),
-		       void *user);
+		       void *user, const struct stele_log *log);
 
 /*
  * Is the thing at `path` published under some name? That name in `name` (64

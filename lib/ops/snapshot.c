@@ -59,7 +59,7 @@ static int check_mapped(const struct stele_txn *txn, const char *snapshot)
 		return 0;
 	ret = stele_identity_of_device(txn->image->dev, &mapped.target);
 	if (ret == 0)
-		ret = stele_mapping_each(find_mapped, &mapped);
+		ret = stele_mapping_each(find_mapped, &mapped, NULL);
 	if (ret <= 0)
 		return ret;
 	stele_log_error(&txn->log,

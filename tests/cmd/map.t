@@ -158,7 +158,8 @@ fails 1 "pets" stele ls pets
 echo garbage >run/photos
 fails 3 "bad mapping" stele ls photos
 run stele maps
-is 0 "$status" "maps: a damaged one is passed over"
+is 3 "$status" "maps: a damaged one"
+ok "is named" grep -q "bad mapping '$tmp/run/photos'" <<<"$err" || diag "$err"
 run stele unmap photos
 is 0 "$status" "unmap: a damaged one"
 is "" "$(ls -A run)" "nothing is left"

@@ -195,7 +195,7 @@ static void check_map(void)
 	struct stele_mapping_info again = {.size = sizeof(again)};
 	struct stele_image *opened;
 
-	is_int(0, stele_map_list(NULL, NULL), "no mappings, no directory");
+	is_int(0, stele_map_list(NULL, NULL, NULL), "no mappings, no directory");
 	is_int(-EINVAL, map_it("cats.stele", "cats", 0, &info),
 	       "which snapshot?");
 	is_int(-ENOENT, map_it("cats.stele@v3", "cats", 0, &info),
@@ -207,7 +207,7 @@ static void check_map(void)
 	is_int(-ENOTBLK,
 	       map_it("cats.stele@v1", "cats", STELE_MAP_READ_ONLY, &info),
 	       "a file is no device to set read-only");
-	is_int(0, stele_map_list(NULL, NULL), "none of that published anything");
+	is_int(0, stele_map_list(NULL, NULL, NULL), "none of that published anything");
 
 	is_int(0, map_it("cats.stele@v1", "cats", 0, &info), "mapped");
 	is_string("cats", info.name, "name");
@@ -260,12 +260,15 @@ static void see(void *user, const struct stele_mapping_info *info)
 
 static void check_list(void)
 {
+	const struct stele_map_opts opts = STELE_OPTS(stele_map_opts, .log = log_.log.fn,
+						      .log_user = log_.log.user);
 	struct seen seen = {0};
 	char name[64] = "";
 
 	map_it("cats.stele@v2", "aa", 0, NULL);
 	command("echo damaged >run/damaged; echo hidden >run/.hidden");
-	is_int(3, stele_map_list(see, &seen), "three are mapped");
+	is_int(3, stele_map_list(see, &seen, &opts), "three are mapped");
+	ok(test_log_has(&log_, "/damaged': "), "the damaged one is named");
 	is_string("aa", seen.names[0], "by name");
 	is_string("cats", seen.names[1], "by name");
 	is_string("test", seen.names[2], "by name");
