@@ -32,6 +32,7 @@
 	X(archive_errno) \
 	X(archive_error_string) \
 	X(archive_filter_bytes) \
+	X(archive_filter_code) \
 	X(archive_read_data) \
 	X(archive_read_data_block) \
 	X(archive_read_free) \
@@ -45,6 +46,7 @@
 	X(archive_read_support_filter_lz4) \
 	X(archive_read_support_filter_xz) \
 	X(archive_read_support_filter_zstd) \
+	X(archive_read_support_format_empty) \
 	X(archive_read_support_format_raw) \
 	X(archive_read_support_format_tar) \
 	X(archive_read_support_format_zip_streamable) \

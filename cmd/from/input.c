@@ -67,6 +67,12 @@ static int64_t read_some(struct input *input, void *data, size_t size)
 
 /* ---- compression --------------------------------------------------------- */
 
+/* RFC 8878, 3.1.2, which lz4 shares. */
+static bool is_skippable(const uint8_t *data)
+{
+	return (data[0] & 0xf0) == 0x50 && !memcmp(data + 1, "\x2a\x4d\x18", 3);
+}
+
 enum input_compression input_compression(const uint8_t *data, size_t size)
 {
 	static const struct {
@@ -77,8 +83,11 @@ enum input_compression input_compression(const uint8_t *data, size_t size)
 		{"\xfd\x37zXZ\0", 6},
 		{"\x28\xb5\x2f\xfd", 4}, /* zstd */
 		{"\x04\x22\x4d\x18", 4}, /* lz4 */
+		{"\x02\x21\x4c\x18", 4}, /* lz4 -l */
 	};
 
+	if (size >= 4 && is_skippable(data))
+		return INPUT_FILTER;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (size >= known[i].size &&
 		    !memcmp(data, known[i].magic, known[i].size))
@@ -108,9 +117,14 @@ static la_ssize_t read_filtered(struct archive *archive, void *user,
 				const void **data)
 {
 	struct input *input = user;
-	int64_t got = read_some(input, input->buffer, BUFFER_SIZE);
+	const size_t had = input->head_size;
+	int64_t got = read_some(input, input->buffer + had, BUFFER_SIZE - had);
 
 	*data = input->buffer;
+	memcpy(input->buffer, input->head, had);
+	input->head_size = 0;
+	if (got >= 0)
+		got += (int64_t)had;
 	if (got > 0)
 		input->given = (size_t)got;
 	if (got < 0)
@@ -119,23 +133,78 @@ static la_ssize_t read_filtered(struct archive *archive, void *user,
 	return got;
 }
 
-static int open_filter(struct input *input)
+/* Return: how many, fewer at the end; negative errno. */
+static int64_t read_raw_full(struct input *input, uint8_t *data, size_t size)
+{
+	size_t done = 0;
+	int64_t got = 1;
+
+	while (done < size && (got = read_some(input, data + done, size - done)) > 0)
+		done += (size_t)got;
+	return got < 0 ? got : (int64_t)done;
+}
+
+/* What pzstd begins with: libarchive knows such frames behind others only. */
+static int skip_frames(struct input *input)
+{
+	int64_t got;
+
+	while ((got = read_raw_full(input, input->head, FRAME_HEAD)) == FRAME_HEAD &&
+	       is_skippable(input->head)) {
+		const uint8_t *size = input->head + 4;
+		uint64_t left = size[0] | size[1] << 8 | size[2] << 16 | (uint64_t)size[3] << 24;
+
+		while (left && got > 0) {
+			got = read_some(input, input->buffer,
+					left < BUFFER_SIZE ? (size_t)left : BUFFER_SIZE);
+			left -= got > 0 ? (uint64_t)got : 0;
+		}
+		if (got <= 0)
+			return got < 0 ? (int)got : -EBADMSG;
+		input->skipped = input->at;
+	}
+	input->head_size = got > 0 ? (size_t)got : 0;
+	return got < 0 ? (int)got : 0;
+}
+
+/*
+ * Begins it as one of them, by more than the bytes of input_compression()? Or libarchive would
+ * give what is compressed as it is.
+ */
+static bool is_filtered(const struct input *input)
+{
+	return libarchive.archive_filter_code(input->filter, 0) != ARCHIVE_FILTER_NONE;
+}
+
+static int begin_filter(struct input *input)
 {
 	struct archive_entry *entry;
+	int got = libarchive.archive_read_open2(input->filter, input, NULL, read_filtered, NULL,
+						NULL);
+
+	if (got < ARCHIVE_WARN || !is_filtered(input))
+		return -EBADMSG;
+	got = libarchive.archive_read_next_header(input->filter, &entry);
+	input->empty = got == ARCHIVE_EOF && !libarchive.archive_error_string(input->filter);
+	return got == ARCHIVE_OK || input->empty ? 0 : -EBADMSG;
+}
+
+static int open_filter(struct input *input)
+{
+	int ret;
 
 	input->filter = libarchive.archive_read_new();
 	input->buffer = malloc(BUFFER_SIZE);
 	if (!input->filter || !input->buffer || add_filters(input->filter) ||
-	    libarchive.archive_read_support_format_raw(input->filter))
+	    libarchive.archive_read_support_format_raw(input->filter) ||
+	    libarchive.archive_read_support_format_empty(input->filter))
 		return -ENOMEM;
-	if (libarchive.archive_read_open2(input->filter, input, NULL,
-					  read_filtered, NULL, NULL) >= ARCHIVE_WARN &&
-	    libarchive.archive_read_next_header(input->filter, &entry) ==
-		    ARCHIVE_OK)
-		return 0;
-	if (!input->error)
-		input->error = -EBADMSG;
-	return input->error;
+	ret = skip_frames(input);
+	if (!ret)
+		ret = begin_filter(input);
+	if (ret && !input->error)
+		input->error = ret;
+	return ret ? input->error : 0;
 }
 
 int input_open(struct input *input)
@@ -187,7 +256,7 @@ bool input_is_zero(const uint8_t *data, size_t size)
 static int64_t check_end(struct input *input)
 {
 	const uint64_t taken = (uint64_t)libarchive.archive_filter_bytes(input->filter, -1);
-	const uint64_t left = input->at - taken;
+	const uint64_t left = input->at - input->skipped - taken;
 	int64_t got = (int64_t)left;
 
 	if (input->whole)
@@ -202,7 +271,8 @@ static int64_t check_end(struct input *input)
 
 static int64_t read_filter(struct input *input, void *data, size_t size)
 {
-	const int64_t got = libarchive.archive_read_data(input->filter, data, size);
+	const int64_t got =
+		input->empty ? 0 : libarchive.archive_read_data(input->filter, data, size);
 
 	return got || !size ? got : check_end(input);
 }

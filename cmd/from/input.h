@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #define INPUT_SMALL_SIZE ((size_t)8 << 10)
+#define FRAME_HEAD 8 /* of a skippable frame */
 
 struct archive;
 struct gunzip;
@@ -48,6 +49,10 @@ struct input {
 	struct archive *filter;
 	uint8_t *buffer; /* of the filter */
 	size_t given;	 /* of it */
+	uint8_t head[FRAME_HEAD]; /* the filter is given these first */
+	size_t head_size;
+	uint64_t skipped;   /* bytes of the file that it is not given */
+	bool empty;	    /* what it makes of its first streams */
 	bool whole, trails; /* behind the filter's end: it is all, or something else follows */
 	uint64_t at;	 /* the next byte of the file */
 	int error;	 /* of a read, of the tick, -EBADMSG */

@@ -514,6 +514,20 @@ for filter in gzip bzip2 xz zstd lz4; do
 		built --from=text "$source" <"$tmp/t.txt"
 		wrong "' at byte [04], decompressed: " "$filter, the second one damaged"
 	done
+	# Not as a file of this kind begins, and not as bytes that are not compressed either.
+	case $filter in bzip2) at=4 ;; lz4) at=5 ;; gzip) at=12 ;; *) at=7 ;; esac
+	(I=$at perl -0777 -pe 'substr($_, $ENV{I}, 1) ^= "\x08"' "$tmp/first") >"$tmp/t.txt"
+	for skip in "" --on-error=skip; do
+		built --from=text $skip "$tmp/t.txt"
+		wrong "" "$filter, its head damaged $skip"
+	done
+	head -c 9 "$tmp/first" >"$tmp/t.txt"
+	built --from=text "$tmp/t.txt"
+	wrong "' at byte [04], decompressed: " "$filter, cut"
+	$filter -c <"$tmp/null" >"$tmp/t.txt"
+	echo one >"$tmp/one"
+	built --from=text "$tmp/t.txt" "$tmp/one"
+	is "0 1" "$status $(field "$out" .samples)" "$filter, nothing" || diag "$err"
 	[ "$filter" != zstd ] || continue
 	(cat "$tmp/first" && head -c 300000 /dev/zero) >"$tmp/t.txt"
 	built --from=text "$tmp/t.txt"
@@ -524,5 +538,23 @@ for filter in gzip bzip2 xz zstd lz4; do
 	built --from=text "$tmp/t.txt"
 	wrong "' at byte [04], decompressed: " "$filter, zeros and more"
 done
+
+# Frames without data may come first, as of pzstd.
+if zstd -c <<<one 2>"$tmp/null" >"$tmp/first"; then
+	(printf '\x50\x2a\x4d\x18\x04\0\0\0abcd\x5f\x2a\x4d\x18\0\0\0\0' && cat "$tmp/first") \
+		>"$tmp/t.txt"
+	for source in "$tmp/t.txt" -; do
+		built --from=text "$source" <"$tmp/t.txt"
+		is "0 1" "$status $(field "$out" .samples)" "zstd behind frames without data" ||
+			diag "$err"
+	done
+	head -c 10 "$tmp/t.txt" >"$tmp/cut"
+	built --from=text "$tmp/cut"
+	wrong "' at byte 0, decompressed: " "cut within one"
+fi
+if lz4 -l -c <<<one 2>"$tmp/null" >"$tmp/t.txt"; then
+	built --from=text "$tmp/t.txt"
+	is "0 1" "$status $(field "$out" .samples)" "lz4, its older format" || diag "$err"
+fi
 
 done_testing
