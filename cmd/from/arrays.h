@@ -12,6 +12,7 @@
 #include "from/row.h"
 
 struct archive;
+struct zip_end;
 
 struct array {
 	char name[STELE_NAME_SIZE_MAX + 1];
@@ -28,8 +29,7 @@ struct arrays {
 	struct from_scan *scan;
 	uint64_t damages; /* of the shard, before it was scanned */
 	struct archive *zip;  /* of a format */
-	uint8_t zip_end[22];  /* its last bytes so far */
-	uint32_t zip_members; /* so far */
+	struct zip_end *zip_end;
 	uint8_t *buffer;      /* 64 KiB */
 	struct array list[STELE_FIELDS_MAX];
 	uint32_t count;

@@ -6,9 +6,11 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "from/arrays.h"
+#include "from/zip_end.h"
 #include "libarchive.h"
 
 #define COPY_SIZE ((size_t)64 << 10)
@@ -194,14 +196,6 @@ const struct from_format from_npy = {
 	.kind = FROM_RECORDS,
 };
 
-static void keep_end(struct arrays *arrays, const uint8_t *data, size_t size)
-{
-	const size_t all = sizeof(arrays->zip_end), new = size < all ? size : all;
-
-	memmove(arrays->zip_end, arrays->zip_end + new, all - new);
-	memcpy(arrays->zip_end + (all - new), data + (size - new), new);
-}
-
 static la_ssize_t read_zip(struct archive *archive, void *user, const void **data)
 {
 	struct arrays *arrays = user;
@@ -210,7 +204,7 @@ static la_ssize_t read_zip(struct archive *archive, void *user, const void **dat
 
 	*data = bytes;
 	if (got > 0) {
-		keep_end(arrays, bytes, (size_t)got);
+		zip_end_take(arrays->zip_end, bytes, (size_t)got);
 		input_skip(&arrays->scan->input, (uint64_t)got);
 	}
 	if (got < 0)
@@ -220,20 +214,27 @@ static la_ssize_t read_zip(struct archive *archive, void *user, const void **dat
 	return got;
 }
 
+static const char *member_name(struct archive_entry *entry)
+{
+	const char *path = libarchive.archive_entry_pathname(entry);
+
+	return path ? path : "";
+}
+
 /* A member x.npy is the array x. */
 static int take_member(struct arrays *arrays, struct archive_entry *entry,
 		       uint64_t *chosen)
 {
 	struct array *array = &arrays->list[arrays->count];
-	const char *path = libarchive.archive_entry_pathname(entry);
-	const size_t size = path ? strlen(path) : 0;
+	const char *path = member_name(entry);
+	const size_t size = strlen(path);
 
 	if (arrays->count == STELE_FIELDS_MAX)
 		return from_failed(arrays->scan->from, -EOVERFLOW, "'%s' has more than %d arrays",
 				   arrays->scan->shard->name, STELE_FIELDS_MAX);
 	if (size <= 4 || strcmp(path + size - 4, ".npy") != 0 || size - 4 >= sizeof(array->name))
 		return from_damaged(arrays->scan, place(arrays),
-				    "'%s' is not the name of an array", path ? path : "");
+				    "'%s' is not the name of an array", path);
 	memcpy(array->name, path, size - 4);
 	array->name[size - 4] = '\0';
 	if (!arrays_choose(arrays->scan->from->opts.arrays, array->name, chosen))
@@ -241,27 +242,21 @@ static int take_member(struct arrays *arrays, struct archive_entry *entry,
 	return take_array(arrays, array);
 }
 
-/*
- * libarchive goes on at the next header that it knows: one that is damaged is passed over. How
- * many there are is said at the end, unless that is a comment.
- */
-static int check_count(struct arrays *arrays)
+/* libarchive goes on at the next header that it knows. */
+static int check_members(struct arrays *arrays)
 {
-	const uint8_t *end = arrays->zip_end;
+	char why[ZIP_WHY_SIZE];
 	const void *data;
 	la_ssize_t got;
-	uint32_t said;
 
 	do
 		got = read_zip(arrays->zip, arrays, &data);
 	while (got > 0);
 	if (got < 0)
 		return unreadable(arrays, NULL, (int)got);
-	said = end[10] | (uint32_t)end[11] << 8;
-	if (memcmp(end, "PK\5\6", 4) != 0 || said == (arrays->zip_members & 0xffff))
-		return 0;
-	return from_damaged(arrays->scan, arrays->scan->input.offset, "there are %" PRIu32
-			    " members, and the zip says %" PRIu32, arrays->zip_members, said);
+	return zip_end_check(arrays->zip_end, why) ?
+		       0 :
+		       from_damaged(arrays->scan, arrays->scan->input.offset, "%s", why);
 }
 
 static int take_members(struct arrays *arrays)
@@ -276,7 +271,7 @@ static int take_members(struct arrays *arrays)
 	while (!ret && got == ARCHIVE_OK) {
 		got = libarchive.archive_read_next_header(arrays->zip, &entry);
 		if (got == ARCHIVE_OK) {
-			arrays->zip_members++;
+			zip_end_add(arrays->zip_end, member_name(entry));
 			ret = take_member(arrays, entry, &chosen);
 		}
 	}
@@ -286,19 +281,21 @@ static int take_members(struct arrays *arrays)
 		arrays->count = 0; /* who knows what is missing? */
 		return unreadable(arrays, NULL, -EBADMSG);
 	}
-	ret = check_count(arrays);
+	ret = check_members(arrays);
 	return ret ? ret : arrays_found(arrays, chosen);
 }
 
 static int take_npz(struct arrays *arrays)
 {
-	int ret;
+	int ret = -ENOMEM;
 
 	arrays->zip = libarchive.archive_read_new();
-	if (!arrays->zip)
-		return -ENOMEM;
-	ret = take_members(arrays);
-	libarchive.archive_read_free(arrays->zip);
+	arrays->zip_end = calloc(1, sizeof(*arrays->zip_end));
+	if (arrays->zip && arrays->zip_end)
+		ret = take_members(arrays);
+	if (arrays->zip)
+		libarchive.archive_read_free(arrays->zip);
+	free(arrays->zip_end);
 	return ret;
 }
 

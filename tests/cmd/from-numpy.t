@@ -155,6 +155,33 @@ for byte in 283 284 285; do
 	built "$tmp/flip.npz"
 	wrong "flip.npz' at byte " ".npz: a header that is damaged, at $byte"
 done
+# A name stands in front of the member and in the directory.
+name=$(LC_ALL=C grep -obUaF b.npy "$tmp/stored.npz" | head -n 1 | cut -d : -f 1)
+I=$name perl -0777 -pe 'substr($_, $ENV{I}, 1) = "c"' "$tmp/stored.npz" >"$tmp/flip.npz"
+built "$tmp/flip.npz"
+wrong "flip.npz' at byte [0-9]*: a member has not the name that the zip's directory says" \
+	".npz: a name that is damaged"
+built --on-error=skip "$tmp/stored.npz" "$tmp/flip.npz"
+is "0 5 a:f32[2,3] b:f32[2,3] 1" "$status $(field "$out" .samples) $(types) $(
+	field "$out" .skipped.unreadable.count)" ".npz: --on-error=skip takes none of it" ||
+	diag "$err"
+# The directory is found whatever is behind it: a comment, as its end says, or other bytes.
+(head -c -2 "$tmp/stored.npz" && printf '\007\0comment') >"$tmp/comment.npz"
+(cat "$tmp/stored.npz" && echo more) >"$tmp/behind.npz"
+for file in comment behind; do
+	built "$tmp/$file.npz"
+	is "0 5" "$status $(field "$out" .samples)" ".npz: $file" || diag "$err"
+	perl -0777 -pe 'substr($_, 283, 1) = "Q"' "$tmp/$file.npz" >"$tmp/flip.npz"
+	built "$tmp/flip.npz"
+	wrong "there are 1 members, and the zip says 2" ".npz: $file, a header damaged"
+done
+for ((size = $(stat -c %s "$tmp/stored.npz") - 1; size > 100; size -= 7)); do
+	head -c "$size" "$tmp/stored.npz" >"$tmp/flip.npz"
+	built "$tmp/flip.npz"
+	[ "$status" = 1 ] || break
+done
+ok ".npz: cut in its directory" test "$size" -le 100 || diag "$size"
+
 (cat "$rows" && echo) >"$tmp/more"
 zip_of a.npy "$tmp/more" >"$tmp/more.npz"
 built "$tmp/more.npz"
