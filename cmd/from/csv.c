@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "from/lines.h"
 #include "from/row.h"
 #include "text.h"
 
 #define COLUMNS_MAX (STELE_FIELDS_MAX + 2u) /* and key and path */
 #define SEPARATORS  ",\t;"
-#define BOM	    "\xef\xbb\xbf"
 
 /* Bytes of a row, without quotes around it. */
 struct cell {
@@ -474,9 +474,11 @@ int csv_scan(struct from_scan *scan)
 	if (!csv)
 		return -ENOMEM;
 	csv->scan = csv->row.scan = scan;
-	got = input_look(&scan->input, strlen(BOM), &data);
-	if (got >= (int64_t)strlen(BOM) && !memcmp(data, BOM, strlen(BOM)))
-		input_skip(&scan->input, strlen(BOM));
+	got = input_look(&scan->input, LINES_BOM_SIZE, &data);
+	if (got < 0)
+		ret = from_input_failed(scan, (int)got);
+	else
+		input_skip(&scan->input, lines_bom_size(data, (size_t)got));
 	while (ret > 0)
 		ret = next_row(csv);
 	free(csv->text);

@@ -355,9 +355,9 @@ static int jsonl_scan(struct from_scan *scan)
 
 static bool detect(const uint8_t *data, size_t size)
 {
-	size_t at = 0;
+	size_t at = lines_bom_size(data, size);
 
-	if (!size || data[at++] != '{')
+	if (at >= size || data[at++] != '{')
 		return false;
 	while (at < size && data[at] == ' ')
 		at++;
@@ -375,13 +375,15 @@ const struct from_format from_jsonl = {
 static int manifest_scan(struct from_scan *scan)
 {
 	const uint8_t *data;
-	int64_t got = input_look(&scan->input, 1, &data);
+	int64_t got = input_look(&scan->input, LINES_BOM_SIZE + 1, &data);
+	size_t bom;
 
 	if (got < 0)
 		return from_input_failed(scan, (int)got);
+	bom = lines_bom_size(data, (size_t)got);
 	/* The files come first, wherever their column is. */
 	record_field(&scan->from->fields, "data", 4, RECORD_FAMILY_BYTES);
-	return got && *data == '{' ? jsonl_scan(scan) : csv_scan(scan);
+	return (size_t)got > bom && data[bom] == '{' ? jsonl_scan(scan) : csv_scan(scan);
 }
 
 const struct from_format from_manifest = {

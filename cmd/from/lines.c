@@ -44,11 +44,22 @@ static int next_line(struct from_scan *scan, struct line *line)
 	}
 }
 
+size_t lines_bom_size(const uint8_t *data, size_t size)
+{
+	return size >= LINES_BOM_SIZE && !memcmp(data, "\xef\xbb\xbf", LINES_BOM_SIZE) ?
+		       LINES_BOM_SIZE : 0;
+}
+
 int lines_scan(struct from_scan *scan, line_fn fn, void *user)
 {
 	struct line line = {.number = 0};
+	const uint8_t *data;
+	int64_t got = input_look(&scan->input, LINES_BOM_SIZE, &data);
 	int ret;
 
+	if (got < 0)
+		return from_input_failed(scan, (int)got);
+	input_skip(&scan->input, lines_bom_size(data, (size_t)got));
 	while ((ret = next_line(scan, &line)) > 0) {
 		ret = fn(scan, &line, user);
 		if (ret)

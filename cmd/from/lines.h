@@ -16,7 +16,11 @@ struct line {
 
 typedef int (*line_fn)(struct from_scan *scan, const struct line *line, void *user);
 
-/* Return: 0; what `fn` returned; negative errno (said). */
+/* Of a mark at the begin of UTF-8, as some programs write it, or 0. */
+#define LINES_BOM_SIZE 3u
+size_t lines_bom_size(const uint8_t *data, size_t size);
+
+/* Behind such a mark. Return: 0; what `fn` returned; negative errno (said). */
 int lines_scan(struct from_scan *scan, line_fn fn, void *user);
 
 #endif

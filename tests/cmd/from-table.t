@@ -469,6 +469,32 @@ for number in inf -inf nan 0e999 0e-999 5e-324 1.7976931348623157e308; do
 	is "0 x:f64" "$status $(types)" "$number is f64"
 done
 
+# ---- marks at the begin ----
+
+bom=$(printf '\xef\xbb\xbf')
+for line in '{"key":"a","x":1}'; do
+	echo "$line" >"$tmp/t.jsonl"
+	built "$tmp/t.jsonl"
+	wanted=$(digest)
+	echo "$bom$line" >"$tmp/t.jsonl"
+	built "$tmp/t.jsonl"
+	is "0 $wanted" "$status $(digest)" "JSON, a mark at the begin: the same" || diag "$err"
+	gzip -c "$tmp/t.jsonl" >"$tmp/t.jsonl.gz"
+	built "$tmp/t.jsonl.gz"
+	is "0 $wanted" "$status $(digest)" "JSON, a mark, gzip: the same" || diag "$err"
+done
+printf '%s{"path":"t.csv"}\n' "$bom" >"$tmp/m.jsonl"
+echo one >"$tmp/t.csv"
+built --from=manifest "$tmp/m.jsonl"
+is '0 ["t.csv",{"data":4}]' "$status $(fields)" "a manifest, a mark: is JSON" || diag "$err"
+printf '%skey,x\na,1\n' "$bom" >"$tmp/t.csv"
+built "$tmp/t.csv"
+is '0 ["a",{"x":1}]' "$status $(fields)" "CSV, a mark: is no part of the name"
+printf '%sone\n%stwo\n' "$bom" "$bom" >"$tmp/t.txt"
+built --from=text "$tmp/t.txt"
+is "0 one ${bom}two" "$status $(for i in 0 1; do stele cat "$image" "t.txt/000000000$i"; echo
+done | xargs)" "text, a mark: only at the begin" || diag "$err"
+
 # ---- nothing ----
 
 : >"$tmp/nothing.csv"
