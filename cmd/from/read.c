@@ -271,13 +271,13 @@ static int64_t convert(struct reader *reader, const struct record_piece *piece, 
 {
 	const uint64_t inner = at % 8;
 	uint8_t element[8];
-	int64_t number;
+	uint64_t number;
 	double real;
 
 	if (read_place(reader, piece->place + at - inner, element, 8) != 8)
 		return -EIO;
 	memcpy(&number, element, 8);
-	real = (double)number;
+	real = piece->is_unsigned ? (double)number : (double)(int64_t)number;
 	memcpy(element, &real, 8);
 	size = size < 8 - inner ? size : (size_t)(8 - inner);
 	memcpy(data, element + inner, size);
@@ -297,6 +297,10 @@ static int64_t read_piece(struct reader *reader, uint64_t offset, void *data, si
 	at = offset - reader->begin;
 	left = piece->size - at;
 	size = size < left ? size : (size_t)left;
+	if (piece->held) {
+		memcpy(data, (const uint8_t *)&piece->number + at, size);
+		return (int64_t)size;
+	}
 	if (piece->path_size)
 		return read_at(reader->file, at, data, size);
 	if (piece->converts)

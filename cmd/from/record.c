@@ -17,7 +17,6 @@
 #include "store.h"
 
 #define NAMES_SIZE_MAX (UINT64_C(16) << 20) /* of the image */
-#define F64_EXACT_MAX  (INT64_C(1) << 53)
 #define DIM_MAX	       ((UINT64_C(1) << 31) - 1) /* of the image */
 #define NUMBER_MAX     64u /* bytes of one that is written out */
 
@@ -123,7 +122,7 @@ void record_fields_release(struct record_fields *fields)
 /* Decimal, or one of the ways in which programs write those that are none. */
 static bool is_real(const char *text)
 {
-	static const char *const others[] = {"nan", "inf", "-inf", NULL};
+	static const char *const others[] = {"nan", "inf", "-inf", "infinity", "-infinity", NULL};
 
 	for (size_t i = 0; others[i]; i++)
 		if (!strcasecmp(text, others[i]))
@@ -266,24 +265,42 @@ static int sort_names(struct record_field *field)
 
 bool record_is_large(int64_t value)
 {
-	return value > F64_EXACT_MAX || value < -F64_EXACT_MAX;
+	const double f64 = (double)value;
+
+	return f64 >= 0x1p63 || (int64_t)f64 != value;
+}
+
+bool record_is_large_u64(uint64_t value)
+{
+	const double f64 = (double)value;
+
+	return f64 >= 0x1p64 || (uint64_t)f64 != value;
+}
+
+void record_note_large(struct record_field *field, uint64_t origin)
+{
+	if (!field->large)
+		field->large_at = origin;
+	field->large = true;
 }
 
 static void see_list(struct record_field *field, const struct record_value *value)
 {
 	static const uint8_t dtypes[] = {[RECORD_LIST_I64] = STELE_DTYPE_I64,
+					 [RECORD_LIST_U64] = STELE_DTYPE_U64,
 					 [RECORD_LIST_F32] = STELE_DTYPE_F32,
 					 [RECORD_LIST_F64] = STELE_DTYPE_F64};
 	const uint64_t count = value->size / (value->kind == RECORD_LIST_F32 ? 4 : 8);
 
-	if (value->kind != RECORD_LIST_EMPTY && field->dtype != STELE_DTYPE_F64)
+	if (value->kind != RECORD_LIST_EMPTY && field->dtype != STELE_DTYPE_F64 &&
+	    (value->kind != RECORD_LIST_I64 || field->dtype != STELE_DTYPE_U64))
 		field->dtype = dtypes[value->kind];
 	field->least = count < field->least ? count : field->least;
 	field->most = count > field->most ? count : field->most;
 }
 
 /* A sample has it: what follows for its type? */
-static void see(struct record_field *field, const struct record_value *value)
+static void see(struct record_field *field, const struct record_value *value, uint64_t origin)
 {
 	field->count++;
 	switch (value->kind) {
@@ -298,10 +315,18 @@ static void see(struct record_field *field, const struct record_value *value)
 		break;
 	case RECORD_I64:
 	case RECORD_CELL_I64:
-		field->large |= record_is_large(value->number.i64);
+		if (record_is_large(value->number.i64))
+			record_note_large(field, origin);
+		field->negative |= value->number.i64 < 0;
+		break;
+	case RECORD_U64:
+		if (record_is_large_u64(value->number.u64))
+			record_note_large(field, origin);
+		field->huge = true;
 		break;
 	case RECORD_LIST_EMPTY:
 	case RECORD_LIST_I64:
+	case RECORD_LIST_U64:
 	case RECORD_LIST_F32:
 	case RECORD_LIST_F64:
 		see_list(field, value);
@@ -320,6 +345,8 @@ static int resolve_list(struct record_field *field, bool all)
 							      STELE_TYPE_F64;
 		return 0;
 	}
+	if (field->dtype == STELE_DTYPE_U64 && field->negative)
+		field->dtype = STELE_DTYPE_F64;
 	out->type = STELE_TYPE_TENSOR;
 	out->dtype = field->dtype ? field->dtype : STELE_DTYPE_I64;
 	out->rank = 1;
@@ -327,12 +354,22 @@ static int resolve_list(struct record_field *field, bool all)
 	return out->dtype == STELE_DTYPE_F64 && field->large ? -ERANGE : 0;
 }
 
+static void make_u64(struct stele_field *field)
+{
+	field->type = STELE_TYPE_TENSOR;
+	field->dtype = STELE_DTYPE_U64;
+	field->rank = 0;
+}
+
 /* Return: 0; -ERANGE. */
 static int resolve_numbers(struct record_field *field, bool all)
 {
-	const bool f64 = field->reals || !all;
+	const bool f64 = field->reals || !all || (field->huge && field->negative);
 
-	field->field.type = f64 ? STELE_TYPE_F64 : STELE_TYPE_I64;
+	if (field->huge && !f64)
+		make_u64(&field->field);
+	else
+		field->field.type = f64 ? STELE_TYPE_F64 : STELE_TYPE_I64;
 	return f64 && field->large ? -ERANGE : 0;
 }
 
@@ -368,18 +405,23 @@ static int resolve(struct record_field *field, uint64_t samples)
 	}
 }
 
-int record_resolve(struct record_fields *fields, const char **name)
+int record_resolve(struct record_fields *fields, const struct record_field **field)
 {
 	int ret = 0;
 
 	for (uint32_t i = 0; i < fields->count && !ret; i++) {
-		*name = fields->list[i].field.name;
+		*field = &fields->list[i];
 		ret = resolve(&fields->list[i], fields->samples);
 	}
 	return ret;
 }
 
 /* ---- schema -------------------------------------------------------------- */
+
+static bool is_integer(uint32_t dtype)
+{
+	return dtype == STELE_DTYPE_I64 || dtype == STELE_DTYPE_U64;
+}
 
 /*
  * Lists of one length fit where lengths differ, and integers reals: --type is not for lists.
@@ -394,8 +436,9 @@ static void fit_list(struct record_field *field, const struct stele_field *base)
 		return;
 	if (!base->dims[0])
 		own->dims[0] = 0;
-	if (!field->dtype || (own->dtype == STELE_DTYPE_I64 && base->dtype == STELE_DTYPE_F64 &&
-			      !field->large))
+	if (!field->dtype || (is_integer(own->dtype) && base->dtype == STELE_DTYPE_F64 &&
+			      !field->large) ||
+	    (own->dtype == STELE_DTYPE_I64 && base->dtype == STELE_DTYPE_U64 && !field->negative))
 		own->dtype = base->dtype;
 }
 
@@ -515,14 +558,22 @@ int record_keep(struct store *index, struct record_fields *fields,
 		return ret;
 	fields->samples++;
 	for (uint32_t i = 0; i < record->count; i++)
-		see(&fields->list[record->values[i].field], &record->values[i]);
+		see(&fields->list[record->values[i].field], &record->values[i], origin);
 	return 0;
+}
+
+/* Also one that becomes a tensor. */
+static bool is_number(const struct record_value *value)
+{
+	return value->kind == RECORD_I64 || value->kind == RECORD_U64;
 }
 
 static uint64_t bytes_of(const struct record_field *field, const struct record_value *value)
 {
 	const bool empty = value->kind == RECORD_LIST_EMPTY && field->family == RECORD_FAMILY_JSON;
 
+	if (is_number(value))
+		return sizeof(value->number);
 	return value->kind == RECORD_FILE || empty ? (uint64_t)value->number.i64 : value->size;
 }
 
@@ -585,7 +636,9 @@ static void set_number(const struct record_field *field, const struct record_val
 	else if (field->field.type == STELE_TYPE_I64)
 		out->i64 = value->number.i64;
 	else
-		out->f64 = integer ? (double)value->number.i64 : value->number.f64;
+		out->f64 = integer ? (double)value->number.i64 :
+			   value->kind == RECORD_U64 ? (double)value->number.u64 :
+						       value->number.f64;
 }
 
 void record_values(const struct record_fields *fields, const struct record *record,
@@ -612,7 +665,10 @@ void record_values(const struct record_fields *fields, const struct record *reco
 		pieces[at] = (struct record_piece){
 			.place = value->place, .size = values[at].size,
 			.path_size = value->kind == RECORD_FILE ? value->size : 0,
-			.converts = value->kind == RECORD_LIST_I64 &&
-				    field->field.dtype == STELE_DTYPE_F64};
+			.held = is_number(value), .number = value->number.u64,
+			.converts = (value->kind == RECORD_LIST_I64 ||
+				     value->kind == RECORD_LIST_U64) &&
+				    field->field.dtype == STELE_DTYPE_F64,
+			.is_unsigned = value->kind == RECORD_LIST_U64};
 	}
 }

@@ -9,6 +9,7 @@
  *
  * Of a field that a sample lacks, bytes, text and lists are empty, and an f64 is NaN; so
  * numbers of which some are missing are f64, except classes, of which a missing one is -1.
+ * Integers beyond i64 make the field a tensor of u64, without dimensions, or f64.
  */
 #ifndef STELE_CMD_FROM_RECORD_H
 #define STELE_CMD_FROM_RECORD_H
@@ -41,12 +42,14 @@ enum record_kind {
 	RECORD_CELL_I64, /* and the number that it is */
 	RECORD_CELL_F64,
 	RECORD_I64,
+	RECORD_U64, /* that is no i64 */
 	RECORD_F64,
 	RECORD_CLASS,	  /* `place`: number of its name */
 	RECORD_CLASS_I64, /* and the number that this is */
 	RECORD_CLASS_F64,
 	RECORD_LIST_EMPTY, /* of whatever; at `place` is how JSON writes it, of `number` bytes */
 	RECORD_LIST_I64,   /* the number is the first element */
+	RECORD_LIST_U64,   /* some are no i64 */
 	RECORD_LIST_F32,
 	RECORD_LIST_F64,
 	RECORD_ROW, /* of the shape that the field has */
@@ -58,6 +61,7 @@ struct record_value {
 	uint64_t place, size;
 	union {
 		int64_t i64;
+		uint64_t u64;
 		double f64;
 	} number;
 };
@@ -73,7 +77,10 @@ struct record {
 struct record_piece {
 	uint64_t place, size;
 	uint64_t path_size; /* a file, whose path is at `place` */
+	bool held;	    /* there are none: they are those of `number` */
 	bool converts;	    /* from i64 to f64 */
+	bool is_unsigned;   /* from u64 */
+	uint64_t number;
 };
 
 struct record_field {
@@ -82,7 +89,10 @@ struct record_field {
 	bool single;	/* lists of one element each are numbers */
 	uint64_t count; /* of samples that have it */
 	bool texts, reals; /* were seen among numbers */
-	bool large;	   /* so were integers that no f64 is */
+	bool negative;	   /* so were integers below 0 */
+	bool huge;	   /* beyond i64 */
+	bool large;	   /* that no f64 is */
+	uint64_t large_at; /* the origin of the first of these */
 	uint32_t dtype;	   /* of a list; 0: all were empty */
 	uint64_t least, most; /* elements of lists */
 	char **names; /* owned; of classes, in the order in which they came */
@@ -116,8 +126,10 @@ void record_fields_release(struct record_fields *fields);
 
 /* 0: no number, 1: *i64, as it would be printed; 2: *f64. */
 int record_number(const char *text, size_t size, int64_t *i64, double *f64);
-/* An integer that may be none of an f64's? */
+/* An integer that no f64 is? */
 bool record_is_large(int64_t value);
+bool record_is_large_u64(uint64_t value);
+void record_note_large(struct record_field *field, uint64_t origin);
 /*
  * The class that a text names: a number, or a name. Return: 0; -ENOMEM; -EINVAL (it cannot
  * be a name); -EOVERFLOW (more names than an image holds).
@@ -136,11 +148,10 @@ int record_keep(struct store *index, struct record_fields *fields,
 		uint64_t origin);
 
 /*
- * When there are no more: types from what was seen. Return: 0; -ENOMEM; -ERANGE: the field
- * *name has integers that no f64 is, of which some are missing; -EOVERFLOW: more names than
- * an image holds.
+ * When there are no more: types from what was seen. Return: 0; of *field -ENOMEM; -ERANGE: it has
+ * integers that no f64 is, while it has to be f64; -EOVERFLOW: more names than an image holds.
  */
-int record_resolve(struct record_fields *fields, const char **name);
+int record_resolve(struct record_fields *fields, const struct record_field **field);
 
 /* A sample of the index. */
 struct record_entry {

@@ -162,13 +162,26 @@ int row_bytes(struct row *row, const char *name, size_t name_size,
 	return ret ? ret : row_value(row, name, name_size, family, &value);
 }
 
-void row_large(struct row *row, const char *name, size_t name_size)
+void row_list_see(struct row_list *list, int64_t element)
+{
+	list->large |= record_is_large(element);
+	list->negative |= element < 0;
+}
+
+int row_list(struct row *row, const char *name, size_t name_size, const struct row_list *list)
 {
 	struct record_fields *fields = &row->scan->from->fields;
+	int ret = row_bytes(row, name, name_size, RECORD_FAMILY_LIST, list->kind, list->elements,
+			    list->count * 8);
 	int field = record_field(fields, name, name_size, RECORD_FAMILY_LIST);
 
-	if (field >= 0)
-		fields->list[field].large = true;
+	if (ret || field < 0)
+		return ret;
+	if (list->large)
+		record_note_large(&fields->list[field],
+				  from_place(row->scan, row->record.offset));
+	fields->list[field].negative |= list->negative;
+	return 0;
 }
 
 /* Up to where it is shown: characters stay whole. */

@@ -68,8 +68,16 @@ int row_value(struct row *row, const char *name, size_t name_size,
 /* The same, of bytes that are copied to the store. */
 int row_bytes(struct row *row, const char *name, size_t name_size,
 	      enum record_family family, enum record_kind kind, const void *data, size_t size);
-/* The list that was just taken has integers that no f64 is. */
-void row_large(struct row *row, const char *name, size_t name_size);
+/* A list of integers or reals, which row_list() copies. */
+struct row_list {
+	enum record_kind kind;
+	const void *elements; /* of 8 bytes */
+	size_t count;
+	bool large, negative; /* are there integers that no f64 is; below 0? */
+};
+/* One of its integers. */
+void row_list_see(struct row_list *list, int64_t element);
+int row_list(struct row *row, const char *name, size_t name_size, const struct row_list *list);
 /* It is a sample, unless something was wrong. */
 int row_end(struct row *row);
 

@@ -468,15 +468,30 @@ static int scan_shard(struct from *from, size_t index,
 
 /* ---- all --------------------------------------------------------------------- */
 
+/* An f64, because of others, would be another number. */
+static int refuse_large(struct from *from, const struct record_field *field)
+{
+	const char *name = field->field.name;
+	char place[1024], types[2 * STELE_NAME_SIZE_MAX + 96] = "";
+
+	place_text(&from->shards[field->large_at >> PLACE_SHARD_SHIFT],
+		   field->large_at & PLACE_OFFSET_MAX, place, sizeof(place));
+	if (from->format->options & FROM_TYPES)
+		snprintf(types, sizeof(types), " (--type=%s:text takes all as text, --type=%s:none "
+			 "leaves the column out)", name, name);
+	return from_refused(from, -ERANGE, "%s: '%s' has an integer that no f64 is, while others "
+			    "are missing, have a fraction or another sign%s", place, name, types);
+}
+
 static int resolve(struct from *from)
 {
-	const char *name = "";
-	int ret = record_resolve(&from->fields, &name);
+	const struct record_field *field = NULL;
+	int ret = record_resolve(&from->fields, &field);
 
 	if (ret == -ERANGE)
-		return from_failed(from, ret, "field '%s': integers beyond 2^53, among which "
-				   "some are missing or have a fraction", name);
-	return ret ? from_failed(from, ret, "cannot take the classes of field '%s'", name) : 0;
+		return refuse_large(from, field);
+	return ret ? from_failed(from, ret, "cannot take the classes of field '%s'",
+				 field->field.name) : 0;
 }
 
 static int report_records(struct from *from, const struct stele_source_sink *sink)
