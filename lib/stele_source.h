@@ -118,6 +118,13 @@ struct stele_source_ops {
 	 */
 	void (*describe)(void *user, const struct stele_source_entry *entry, char *text,
 			 size_t size);
+	/*
+	 * May be NULL, and has to be with REPEATS. After scan(): a key was reported again.
+	 * Return: 1: @later, which may be given another place and data_size, stands for both;
+	 * 0: it is an error; negative errno.
+	 */
+	int (*replace)(void *user, const struct stele_source_entry *earlier,
+		       struct stele_source_entry *later);
 };
 
 /**

@@ -140,7 +140,10 @@ static int sort_table(struct stele_plan *plan, struct stele_builder *builder,
 		stele_table_drop_repeated(&plan->table);
 		return 0;
 	}
-	return refuse_repeated(plan, builder, source, repeated);
+	if (source->ops.replace)
+		ret = stele_table_replace(&plan->table, source, &repeated);
+	return ret || repeated == plan->table.count ?
+		       ret : refuse_repeated(plan, builder, source, repeated);
 }
 
 static int scan(struct stele_plan *plan, struct stele_builder *builder,

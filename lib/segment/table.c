@@ -199,6 +199,51 @@ void stele_table_drop_repeated(struct stele_table *table)
 	table->count = kept;
 }
 
+static int change(struct stele_table *table, uint64_t ordinal,
+		  const struct stele_source_entry *to)
+{
+	struct table_entry *entry = (struct table_entry *)table->entries.data + ordinal;
+	const bool placed = stele_table_marked(table, ordinal, STELE_MARK_PLACE);
+
+	if ((to->place && !placed) || to->data_size > STELE_SAMPLE_SIZE_MAX)
+		return -EINVAL;
+	if (placed)
+		memcpy((char *)table->keys.data + entry->key_offset - sizeof(to->place),
+		       &to->place, sizeof(to->place));
+	table->payload_size += to->data_size - sample_size(entry);
+	entry->sizes &= ~(SIZE_MASK << KEY_SIZE_BITS);
+	entry->sizes |= to->data_size << KEY_SIZE_BITS;
+	return 0;
+}
+
+int stele_table_replace(struct stele_table *table, const struct stele_source *source,
+			uint64_t *repeated)
+{
+	const struct table_entry *entries = table->entries.data;
+	struct sorting sorting = {.table = table};
+
+	for (uint64_t i = *repeated; i < table->count; i++) {
+		struct stele_source_entry earlier, later;
+		int ret;
+
+		if (compare(&entries[i - 1], &entries[i], &sorting))
+			continue;
+		stele_table_get(table, i - 1, &earlier);
+		stele_table_get(table, i, &later);
+		ret = source->ops.replace(source->user, &earlier, &later);
+		*repeated = i;
+		if (ret <= 0)
+			return ret;
+		ret = change(table, i, &later);
+		if (ret)
+			return ret;
+		stele_table_mark(table, i - 1, STELE_MARK_KNOWN);
+	}
+	stele_table_filter(table);
+	*repeated = table->count;
+	return 0;
+}
+
 int stele_table_sort(struct stele_table *table, int (*ask)(void *user),
 		     void *user, uint64_t *repeated)
 {

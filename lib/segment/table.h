@@ -45,6 +45,13 @@ int stele_table_sort(struct stele_table *table, int (*tick)(void *user),
 /* Drop all but the first one of each key of a sorted table. */
 void stele_table_drop_repeated(struct stele_table *table);
 /*
+ * Of a sorted table, from *repeated on, drop all but the last one of each key, as the source's
+ * replace() says. *repeated: the ordinal of one that it does not take, or the count. Return: 0;
+ * what replace() returned; -EINVAL (what it changed cannot be).
+ */
+int stele_table_replace(struct stele_table *table, const struct stele_source *source,
+			uint64_t *repeated);
+/*
  * `ordinal` < count; the key lives as long as nothing is added. Does not set
  * entry->changed.
  */

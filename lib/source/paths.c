@@ -231,6 +231,14 @@ static void describe_sample(void *user, const struct stele_source_entry *entry,
 	paths->source.ops.describe(paths->source.user, entry, text, size);
 }
 
+static int replace_sample(void *user, const struct stele_source_entry *earlier,
+			  struct stele_source_entry *later)
+{
+	const struct paths *paths = user;
+
+	return paths->source.ops.replace(paths->source.user, earlier, later);
+}
+
 /* ---- the source ------------------------------------------------------------ */
 
 static void paths_release(void *user)
@@ -268,6 +276,7 @@ int stele_source_label_paths(struct stele_source *source, uint32_t from,
 			.read = read_sample,
 			.close = close_sample,
 			.describe = paths->source.ops.describe ? describe_sample : NULL,
+			.replace = paths->source.ops.replace ? replace_sample : NULL,
 		},
 		.user = paths,
 		.release = paths_release,

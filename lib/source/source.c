@@ -38,6 +38,8 @@ int stele_source_from(const struct stele_source_ops *ops, void *user,
 		return invalid(log, "a source without scan() or read()");
 	if (out->ops.flags & STELE_SOURCE_PATHS && out->ops.schema)
 		return invalid(log, "a source of paths with a schema()");
+	if (out->ops.flags & STELE_SOURCE_REPEATS && out->ops.replace)
+		return invalid(log, "a source that repeats keys, with a replace()");
 	if (!out->ops.reader_new != !out->ops.reader_free)
 		return invalid(log, "a source with only one of reader_new() "
 				    "and reader_free()");

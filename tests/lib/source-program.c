@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COUNT 120u
 #define MORE  40u
@@ -386,6 +387,63 @@ static void test_plain(void)
 	stele_dataset_close(ds);
 }
 
+#define MOVED 1000u /* by so much is the place of what replaces another */
+
+static int plain_replace(void *user, const struct stele_source_entry *earlier,
+			 struct stele_source_entry *later)
+{
+	const uint64_t *most = user;
+
+	if (earlier->place % MOVED >= later->place || later->place > *most)
+		return 0;
+	later->place += MOVED;
+	later->data_size = 4;
+	return 1;
+}
+
+static int64_t replaced_read(void *reader, const struct stele_source_entry *entry,
+			     uint64_t offset, void *data, size_t size)
+{
+	const uint64_t left = entry->data_size - offset;
+
+	return plain_read(reader, entry, offset, data, size < left ? size : (size_t)left);
+}
+
+/* Later ones stand for earlier ones. */
+static void test_replace(void)
+{
+	uint64_t most = UINT64_MAX, place = 0;
+	struct stele_source_ops ops = {.size = sizeof(ops), .scan = plain_scan,
+				       .read = replaced_read, .replace = plain_replace};
+	struct stele_build_report report = {.size = sizeof(report)};
+	struct stele_sample sample;
+	struct stele_dataset *ds;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/replaced", test_tmpdir());
+	ops.flags = STELE_SOURCE_REPEATS;
+	is_int(-EINVAL, stele_build_from(&ops, &most, path, NULL, NULL),
+	       "replace: not with REPEATS");
+	ops.flags = 0;
+	is_int(0, stele_build_from(&ops, &most, path, NULL, &report), "replace");
+	is_uint(3, report.sample_count, "replace: samples");
+	is_uint(12, report.payload_size, "replace: their bytes");
+	is_int(0, stele_verify(path, NULL, NULL), "replace: sound");
+	ds = open_dataset(path);
+	for (uint64_t i = 0; i < 3; i++) {
+		if (stele_dataset_read(ds, i, &sample) < 0)
+			bail("cannot read");
+		memcpy(&place, sample.data, sample.size < 8 ? sample.size : 8);
+		is_uint(MOVED + 298 + (uint64_t)(sample.key[0] - 'A'), place,
+			"replace: the last one, where it was moved to");
+		stele_sample_release(&sample);
+	}
+	stele_dataset_close(ds);
+	most = 4;
+	unlink(path);
+	is_int(-EEXIST, stele_build_from(&ops, &most, path, NULL, NULL), "replace: refused");
+}
+
 static int wide_schema(void *user, const struct stele_schema *base,
 		       struct stele_schema *out)
 {
@@ -491,6 +549,7 @@ int main(void)
 	test_append();
 	test_others();
 	test_plain();
+	test_replace();
 	test_wide();
 	return done();
 }
