@@ -5,6 +5,7 @@
 #include "build_job.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "from/foreign.h"
@@ -124,6 +125,10 @@ static void explain_success(const struct build_job *job)
 
 	if (options->who == BUILD_OPTIONS_BUILD && job->target)
 		explain_name(job->target);
+	if (!options->quiet && from_replaced(job->from))
+		cmd_message("%" PRIu64 " member%s replaced by later ones of the same name",
+			    from_replaced(job->from),
+			    from_replaced(job->from) == 1 ? " was" : "s were");
 	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)
 		from_hint(job->from);
 	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)

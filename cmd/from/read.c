@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "from/later.h"
+
 /* One thread's: the shard that it read from last stays open. */
 struct reader {
 	struct from *from;
@@ -176,6 +178,7 @@ static const struct stele_source_ops files = {
 	.open = open_blob,
 	.read = read_blob,
 	.describe = from_describe,
+	.replace = later_file,
 };
 
 static const struct stele_source_ops blobs = {
@@ -332,6 +335,7 @@ static const struct stele_source_ops records = {
 	.read = read_record,
 	.close = close_record,
 	.describe = from_describe,
+	.replace = later_record,
 };
 
 const struct stele_source_ops *const from_read_ops[] = {

@@ -541,9 +541,8 @@ bool record_has(const struct record *record, uint32_t field)
 	return false;
 }
 
-int record_keep(struct store *index, struct record_fields *fields,
-		const struct record *record, const char *key, size_t key_size,
-		uint64_t origin)
+int record_append(struct store *index, const struct record *record, const char *key,
+		  size_t key_size, uint64_t origin)
 {
 	const struct head head = {record->count, (uint32_t)key_size, origin,
 				  record->changed};
@@ -552,8 +551,15 @@ int record_keep(struct store *index, struct record_fields *fields,
 	if (!ret)
 		ret = store_append(index, record->values,
 				   record->count * sizeof(*record->values));
-	if (!ret)
-		ret = store_append(index, key, key_size);
+	return ret ? ret : store_append(index, key, key_size);
+}
+
+int record_keep(struct store *index, struct record_fields *fields,
+		const struct record *record, const char *key, size_t key_size,
+		uint64_t origin)
+{
+	int ret = record_append(index, record, key, key_size, origin);
+
 	if (ret)
 		return ret;
 	fields->samples++;

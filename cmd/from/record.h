@@ -143,6 +143,9 @@ const char *record_family_words(enum record_family family);
 /* Is there a value of the field yet? */
 bool record_has(const struct record *record, uint32_t field);
 /* Append it to the index. Return: 0; errors of the store. */
+int record_append(struct store *index, const struct record *record, const char *key,
+		  size_t key_size, uint64_t origin);
+/* The same, of one more sample. */
 int record_keep(struct store *index, struct record_fields *fields,
 		const struct record *record, const char *key, size_t key_size,
 		uint64_t origin);

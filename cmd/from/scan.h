@@ -100,6 +100,7 @@ struct from {
 	bool complained;      /* atomic */
 	bool torn;	      /* is any of the shards? */
 	struct from_span target;
+	uint64_t replaced;  /* members of archives, by later ones */
 	bool members_share; /* of a tar: many have a name in common, as WebDataset's have */
 	char paths[STELE_NAME_SIZE_MAX + 1]; /* a column that names files; "": none */
 };

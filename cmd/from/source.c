@@ -430,6 +430,11 @@ bool from_groups(const struct from *from)
 	return from && from->format == &from_webdataset;
 }
 
+uint64_t from_replaced(const struct from *from)
+{
+	return from ? from->replaced : 0;
+}
+
 void from_hint(const struct from *from)
 {
 	const char *paths = from ? from->paths : "";

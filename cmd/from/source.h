@@ -73,6 +73,8 @@ const struct stele_source_ops *from_ops(const struct from *from);
 bool from_complained(const struct from *from);
 /* Are its samples put together of members of one name? NULL: no. */
 bool from_groups(const struct from *from);
+/* Members of archives for which later ones of the same name stand. NULL: none. */
+uint64_t from_replaced(const struct from *from);
 /* Hint at another format, if what was detected may not be what was meant. NULL is fine. */
 void from_hint(const struct from *from);
 /* Does --type go with it? NULL, a directory: no. */

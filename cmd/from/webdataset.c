@@ -13,12 +13,15 @@
 
 #include "from/tar.h"
 
+#define FIELD_SIZE 64u
+
 /* The sample that members are being added to. */
 struct grouping {
 	char key[STELE_KEY_SIZE_MAX];
 	size_t key_size; /* 0: none */
 	uint64_t damages; /* of the shard, when it began */
 	struct record record;
+	char endings[STELE_FIELDS_MAX][FIELD_SIZE]; /* of the members that values are from */
 };
 
 #define TEXT_MAX 4096u /* bytes of a class */
@@ -44,7 +47,8 @@ static enum record_family family_of(const char *name)
 
 struct parts {
 	size_t key_size;
-	char field[64];
+	const char *ending; /* as it is in the path */
+	char field[FIELD_SIZE];
 };
 
 /* Return: false: no part of a sample. */
@@ -60,6 +64,7 @@ static bool split(const char *path, struct parts *parts)
 	if (!strncmp(base, "__", 2) && strstr(base + 2, "__"))
 		return false;
 	parts->key_size = (size_t)(dot - path);
+	parts->ending = dot + 1;
 	for (dot++; *dot && size < sizeof(parts->field) - 1; dot++)
 		parts->field[size++] = (char)tolower((unsigned char)*dot);
 	parts->field[size] = '\0';
@@ -119,53 +124,66 @@ static int take_class(struct from_scan *scan, struct tar_member *member,
 	return ret ? from_failed(scan->from, ret, "class names") : 0;
 }
 
-static int take_value(struct from_scan *scan, struct tar_member *member,
-		      struct grouping *g, uint32_t field, enum record_family family)
+static int take_value(struct from_scan *scan, struct tar_member *member, uint32_t field,
+		      enum record_family family, struct record_value *value)
 {
 	const bool text = family == RECORD_FAMILY_TEXT;
-	struct record_value *value = &g->record.values[g->record.count];
 	int ret;
 
-	if (family == RECORD_FAMILY_CLASS) {
-		ret = take_class(scan, member, field, value);
-	} else {
-		ret = text ? tar_member_copy(scan, member, true) :
-			     tar_member_keep(scan, member);
-		*value = (struct record_value){
-			.field = field, .kind = text ? RECORD_TEXT : RECORD_BYTES,
-			.place = member->place, .size = member->size};
-	}
-	if (!ret && !member->lost)
-		g->record.count++;
+	if (family == RECORD_FAMILY_CLASS)
+		return take_class(scan, member, field, value);
+	ret = text ? tar_member_copy(scan, member, true) : tar_member_keep(scan, member);
+	*value = (struct record_value){
+		.field = field, .kind = text ? RECORD_TEXT : RECORD_BYTES,
+		.place = member->place, .size = member->size};
 	return ret;
+}
+
+/* A later member of the same name stands for the earlier one, as when they are unpacked. */
+static int add_value(struct from_scan *scan, struct tar_member *member, struct grouping *g,
+		     const struct parts *parts, uint32_t field)
+{
+	struct record_value value = {0};
+	uint32_t at = 0;
+	int ret;
+
+	while (at < g->record.count && g->record.values[at].field != field)
+		at++;
+	if (at < g->record.count && strcmp(g->endings[at], parts->ending) != 0)
+		return from_damaged(scan, member->offset, "'%s' is there twice",
+				    member->path);
+	/* The path is gone after it. */
+	strcpy(g->endings[at], parts->ending);
+	ret = take_value(scan, member, field, family_of(parts->field), &value);
+	if (ret || member->lost)
+		return ret;
+	scan->from->replaced += at < g->record.count;
+	g->record.count += at == g->record.count;
+	g->record.values[at] = value;
+	return 0;
 }
 
 static int take_member(struct from_scan *scan, struct tar_member *member)
 {
 	struct grouping *g = scan->user;
 	struct parts parts;
-	enum record_family family;
 	int field, ret;
 
 	if (!split(member->path, &parts))
 		return from_skip(scan, STELE_SKIP_NO_SAMPLE, member->path,
 				 member->path_size);
-	family = family_of(parts.field);
 	ret = begin_sample(scan, g, member, parts.key_size);
 	if (ret || !g->key_size)
 		return ret;
 	field = record_field(&scan->from->fields, parts.field,
-			     strlen(parts.field), family);
+			     strlen(parts.field), family_of(parts.field));
 	if (field == -EINVAL)
 		return from_damaged(scan, member->offset,
 				    "'%s': not a valid name of a field", member->path);
 	if (field < 0)
 		return from_failed(scan->from, field, "'%s' has more than %d fields",
 				   scan->shard->name, STELE_FIELDS_MAX);
-	if (record_has(&g->record, (uint32_t)field))
-		return from_damaged(scan, member->offset, "'%s' is there twice",
-				    member->path);
-	return take_value(scan, member, g, (uint32_t)field, family);
+	return add_value(scan, member, g, &parts, (uint32_t)field);
 }
 
 static int webdataset_scan(struct from_scan *scan)

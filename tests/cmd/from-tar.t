@@ -247,16 +247,31 @@ damaged "is a hard link to 'file'|is a hard link to 'hard'" "a hard link"
 must tar -C "$tmp/odd" --hard-dereference -cf "$tmp/odd.tar" .
 built "$tmp/odd.tar"
 is "file hard" "$(stele ls "$image" | paste -sd ' ')" "--hard-dereference"
-must tar -C "$tmp/odd" -rf "$tmp/odd.tar" ./file
-built "$tmp/odd.tar"
-is 1 "$status" "a path that is there twice"
-ok "is named, with both places" \
-	grep -qE "the key 'file' twice: '.*odd.tar' at byte 1?[0-9]{3,4}, '.*odd.tar' at byte" \
-	<<<"$err" || diag "$err"
+must cp "$tmp/odd.tar" "$tmp/before.tar"
+for text in later latest; do
+	echo $text >"$tmp/odd/file"
+	must tar -C "$tmp/odd" -rf "$tmp/odd.tar" ./file
+done
 gzip -c "$tmp/odd.tar" >"$tmp/odd.tgz"
-built "$tmp/odd.tgz"
-ok "compressed, too" grep -qE "twice: '.*odd.tgz' at byte [0-9]+, decompressed, '" <<<"$err" ||
-	diag "$err"
+for source in "$tmp/odd.tar" "$tmp/odd.tgz" -; do
+	built --from=tar "$source" < <(cat "$tmp/odd.tar")
+	is "0 file hard latest" "$status $(stele ls "$image" | xargs) $(stele cat "$image" file)" \
+		"a path that is there again: the last one, ${source##*/}" || diag "$err"
+	run stele build -n "$source" < <(cat "$tmp/odd.tar")
+	is 1 "$(grep -c "^stele: 2 members were replaced by later ones of the same" <<<"$err")" \
+		"is said once" || diag "$err"
+done
+built "$tmp/before.tar"
+for n in 2 3; do
+	run stele append --json --update "$tmp/odd.tar" "$image@v$n"
+	is "0 $((n == 2)) latest" "$status $(field "$out" .updated) $(stele cat "$image@v2" file)" \
+		"append --update to v$n" || diag "$err"
+done
+built "$tmp/before.tar" "$tmp/odd.tgz"
+is 1 "$status" "a path that two archives have"
+ok "is named, with both places" grep -qE \
+	"the key 'file' twice: '.*before.tar' at byte [0-9]+, '.*odd.tgz' at byte [0-9]+, decom" \
+	<<<"$err" || diag "$err"
 cat "$tmp/x.tar" "$tmp/odd.tar" >"$tmp/two.tar"
 built "$tmp/two.tar"
 is 0 "$status" "an archive behind another one"

@@ -92,7 +92,24 @@ is 1 "$status" "one that the base lacks is refused"
 
 shard "$tmp/d.tar" 1.jpg=a 1.cls=1 1.jpg=b 2.jpg=c 2.cls=2
 built --from=webdataset "$tmp/d.tar"
-wrong "d.tar' at byte 2048: '1.jpg' is there twice" "a field twice"
+is "0 bc" "$status $(for i in 1 2; do stele cat --field=jpg "$image" $i; done | xargs)" \
+	"a member that is there again: the last one" || diag "$err"
+is "stele: 1 member was replaced by later ones of the same name" "$err" "is said"
+shard "$tmp/d.tar" 1.jpg=a 1.cls=1 2.jpg=c 2.cls=2 1.jpg=long 1.cls=3 2.jpg=d 1.jpg=longer
+for source in "$tmp/d.tar" -; do
+	built --from=webdataset "$source" < <(cat "$tmp/d.tar")
+	is '0 ["1",{"jpg":6,"cls":3}] ["2",{"jpg":1,"cls":2}]' "$status $(fields)" \
+		"some that do not follow each other: the same, $source" || diag "$err"
+	is "longerd" "$(for i in 1 2; do stele cat --field=jpg "$image" $i; done | xargs)" \
+		"with their bytes"
+	is "stele: 4 members were replaced by later ones of the same name" "$err" "are counted"
+done
+shard "$tmp/e.tar" 1.jpg=e
+built --from=webdataset "$tmp/d.tar" "$tmp/e.tar"
+is 1 "$status" "not one of another shard"
+shard "$tmp/d.tar" 1.jpg=a 1.cls=1 1.JPG=b 2.jpg=c 2.cls=2
+built --from=webdataset "$tmp/d.tar"
+wrong "d.tar' at byte 2048: '1.JPG' is there twice" "a field twice"
 built --from=webdataset --on-error=skip "$tmp/d.tar"
 is "0 2" "$status $(stele ls "$image" | paste -sd ' ')" "--on-error=skip leaves the sample out"
 is 1 "$(field "$out" .skipped.unreadable.count)" "and names it"
