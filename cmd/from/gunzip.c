@@ -14,6 +14,7 @@ struct gunzip {
 	gunzip_read_fn read;
 	void *user;
 	bool ended; /* there is nothing more to read */
+	int error;  /* of the stream, behind what was handed over before */
 	const char *why;
 	struct inflate_state state;
 	uint8_t input[INPUT_SIZE];
@@ -124,6 +125,8 @@ int64_t gunzip_read(struct gunzip *gunzip, void *data, size_t size)
 	struct inflate_state *state = &gunzip->state;
 	const uint32_t room = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
 
+	if (gunzip->error)
+		return gunzip->error;
 	state->next_out = data;
 	state->avail_out = room;
 	while (state->avail_out == room) {
@@ -138,7 +141,9 @@ int64_t gunzip_read(struct gunzip *gunzip, void *data, size_t size)
 			state->avail_out = room;
 		}
 		ret = inflate_some(gunzip);
-		if (ret)
+		if (ret == -EBADMSG)
+			gunzip->error = ret;
+		if (ret && (ret != -EBADMSG || state->avail_out == room))
 			return ret;
 		if (dry && state->avail_out == room &&
 		    state->block_state != ISAL_BLOCK_FINISH)

@@ -22,7 +22,10 @@ bool gunzip_detect(const uint8_t *data, size_t size);
 struct gunzip *gunzip_new(gunzip_read_fn read, void *user);
 /* NULL is fine. */
 void gunzip_free(struct gunzip *gunzip);
-/* Return: how many bytes; 0: the end; -EBADMSG (see gunzip_why()); errors of `read`. */
+/*
+ * What is before damage comes first, as far as it can be told. Return: how many bytes; 0: the end;
+ * -EBADMSG (see gunzip_why()); errors of `read`.
+ */
 int64_t gunzip_read(struct gunzip *gunzip, void *data, size_t size);
 const char *gunzip_why(const struct gunzip *gunzip);
 

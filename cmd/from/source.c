@@ -117,7 +117,17 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	return -EMEDIUMTYPE;
 }
 
-/* By how the first shard begins. That is also where bad compression shows. */
+static void find_by_begin(struct from *from, const uint8_t *data, int64_t size)
+{
+	for (size_t i = 0; i < FORMATS && size > 0 && !from->format; i++)
+		if (formats[i]->detect && formats[i]->detect(data, (size_t)size))
+			from->format = formats[i];
+}
+
+/*
+ * By how the first shard begins. That is also where bad compression shows; of a format that
+ * verifies its samples, there may be some before it.
+ */
 static int detect(struct from *from, const struct from_shard *shard,
 		  struct input *input, bool left_out)
 {
@@ -128,9 +138,15 @@ static int detect(struct from *from, const struct from_shard *shard,
 	input->rewinds = true;
 	ret = input_open(input);
 	got = ret ? ret : input_look(input, FROM_HEAD_SIZE, &data);
-	for (size_t i = 0; i < FORMATS && got > 0 && !from->format; i++)
-		if (formats[i]->detect && formats[i]->detect(data, (size_t)got))
-			from->format = formats[i];
+	find_by_begin(from, data, got);
+	if (!ret && got == -EBADMSG) {
+		const int64_t before = input_look(input, 1, &data);
+
+		find_by_begin(from, data, before);
+		if (from->format && from->format->verifies)
+			return 0;
+		from->format = NULL;
+	}
 	if (got != -EBADMSG || left_out)
 		return got < 0 ? (int)got : 0;
 	cmd_message("'%s' at byte 0, decompressed: %s", shard->name, input_why(input));

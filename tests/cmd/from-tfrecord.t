@@ -127,6 +127,44 @@ for file in "$tmp/some/cut.gz"/*; do
 done
 is "0 1" "$odd $((kept >= 5))" "what is there is right"
 
+# A byte in the middle of it, however small it is.
+python3 - "$tmp/small.tfrecord" <<'END' || bail "python3"
+import random, struct, sys
+random.seed(3)
+def crc(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    crc ^= 0xffffffff
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
+with open(sys.argv[1], "wb") as f:
+    for i in range(40):
+        size, data = struct.pack("<Q", 30), bytes(random.choices(b"abcd", k=30))
+        f.write(size + crc(size) + data + crc(data))
+END
+built "$tmp/small.tfrecord"
+must stele extract -q "$image" "$tmp/all"
+gzip -c "$tmp/small.tfrecord" >"$tmp/small.gz"
+size=$(stat -c %s "$tmp/small.gz")
+odd=0 failed=0 kept=''
+for percent in 50 70 90; do
+	I=$((size * percent / 100)) perl -0777 -pe 'substr($_, $ENV{I}, 1) ^= "\xff"' \
+		"$tmp/small.gz" >"$tmp/small.tfrecord"
+	built --on-error=skip "$tmp/small.tfrecord"
+	[ "$status $(field "$out" '.skipped.unreadable.count > 0')" = "0 true" ] ||
+		{ failed=$((failed + 1)) && diag "$err"; }
+	rm -rf "$tmp/some" && must stele extract -q "$image" "$tmp/some"
+	for file in "$tmp"/some/*/*; do
+		cmp "$file" "$tmp/all/small.tfrecord/${file##*/}" || odd=$((odd + 1))
+	done
+	kept+=" $(field "$out" ".samples * 100 / 40 > $percent - 35")"
+done
+is "0 0 true true true" "$failed $odd$kept" "in gzip that is damaged: all before it"
+built "$tmp/small.tfrecord"
+wrong "small.tfrecord' at byte [0-9]*, decompressed: " "in gzip that is damaged"
+
 # ---- Examples ----
 
 examples=$PWD/tests/fixture/from/examples.tfrecord
