@@ -32,6 +32,9 @@
 #define META_COUNT  2u /* of pages, which transactions write by turns */
 #define META_SIZE   (META_OFFSET + 136u)
 #define META_TXNID  (META_OFFSET + 128u) /* of the transaction that wrote it */
+#define META_PAGE   (META_OFFSET + 24u)  /* the size of pages */
+#define PAGE_SIZE_MIN 256u
+#define PAGE_SIZE_MAX 65536u
 #define DATABASE_SIZE 48u /* of a value that is a named database */
 
 struct lmdb {
@@ -163,8 +166,10 @@ static int failed(struct from_scan *scan, uint64_t offset, int error)
 	if (error == MDB_NOTFOUND)
 		return from_refused(scan->from, -EINVAL, "no database '%s' in '%s'",
 				   scan->from->opts.database, scan->shard->name);
-	if (error > 0)
+	if (error > 0 && error != EINVAL)
 		return from_cannot_read(scan, -error);
+	if (error == EINVAL) /* of a map whose size was read */
+		error = MDB_INVALID;
 	return from_damaged(scan, offset, "%s: what follows is lost",
 			    liblmdb.mdb_strerror(error));
 }
@@ -237,6 +242,30 @@ static int begin(struct lmdb *lmdb)
 	if (!ret)
 		ret = liblmdb.mdb_env_info(lmdb->env, &lmdb->info);
 	return ret ? ret : liblmdb.mdb_env_stat(lmdb->env, &lmdb->stat);
+}
+
+/* LMDB divides by it. Return: 1; 0: damage that is skipped; negative errno (said). */
+static int check_page_size(struct from_scan *scan)
+{
+	uint8_t meta[META_SIZE];
+	uint32_t first = 0;
+
+	for (unsigned int i = 0; i < META_COUNT; i++) {
+		const uint64_t offset = (uint64_t)i * first;
+		uint32_t size;
+
+		if (pread(scan->input.fd, meta, sizeof(meta), (off_t)offset) !=
+			    (ssize_t)sizeof(meta) || !detect(meta, sizeof(meta)))
+			return 1; /* which it finds out */
+		size = get32(meta + META_PAGE);
+		first = i ? first : size;
+		if (size != first || size < PAGE_SIZE_MIN || size > PAGE_SIZE_MAX ||
+		    size & (size - 1))
+			return from_damaged(scan, offset + META_PAGE, "pages of %" PRIu32
+					    " bytes, which LMDB does not have: what follows is "
+					    "lost", size);
+	}
+	return 1;
 }
 
 /* Whole pages that the file lacks would be found by signal only. */
@@ -438,9 +467,12 @@ static int scan_snapshot(struct from_scan *scan, struct lmdb *lmdb)
 static int scan_with(struct from_scan *scan, struct lmdb *lmdb)
 {
 	struct sigaction before[SIGNALS];
-	int error = scan->shard->size ? open_environment(lmdb, scan->shard->path) : MDB_INVALID;
-	int ret;
+	int ret = check_page_size(scan);
+	int error;
 
+	if (ret <= 0)
+		return ret;
+	error = scan->shard->size ? open_environment(lmdb, scan->shard->path) : MDB_INVALID;
 	if (error)
 		return failed(scan, 0, error);
 	catch_signals(before);

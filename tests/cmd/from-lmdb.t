@@ -127,6 +127,19 @@ for ((i = 0; i < size; i += 4096)); do
 done
 is "0 0" "$wrong $unnamed" "no page can be cut off unnoticed" || diag "$err"
 
+# Of the first page of facts, or both: its size of pages, of the map, and all behind the magic.
+for zeros in '40 4' '24 24' '24 136' '16 144'; do
+	for pages in 1 2; do
+		cp "$tmp/single.lmdb" "$tmp/zero.lmdb"
+		for ((i = 0; i < pages; i++)); do
+			must dd if=/dev/zero of="$tmp/zero.lmdb" bs=1 count="${zeros#* }" \
+				seek=$((i * 4096 + ${zeros% *})) conv=notrunc status=none
+		done
+		built --from=lmdb "$tmp/zero.lmdb"
+		wrong "zero.lmdb' at byte [0-9]*: .*: what follows is lost" "zeros, $zeros, $pages"
+	done
+done
+
 # Bits of what LMDB walks: headers and nodes of pages, not values. Without its last page of facts,
 # an environment is as before its last transaction: empty.
 perl -0777 -ne 'for (my $at = 0; $at < length; $at += 4096) {
