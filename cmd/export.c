@@ -549,7 +549,7 @@ int export_run(struct export *job)
 	struct exporting e = {
 		.job = job,
 		.to = {.format = job->format, .prefix = job->prefix, .field = job->field,
-		       .fd = job->file.fd, .write = put, .user = job}};
+		       .quiet = job->quiet, .fd = job->file.fd, .write = put, .user = job}};
 	int error = to_open(&e.to, job->ds);
 
 	if (error) {

@@ -11,6 +11,7 @@
 #include "cmd.h"
 #include "fields.h"
 #include "parse.h"
+#include "to/npy.h"
 #include "tree.h"
 
 const char *const to_words[] = {
@@ -31,13 +32,27 @@ const char *to_parse(const char *text, enum to_format *format)
 
 /* ---- fields ------------------------------------------------------------------ */
 
+/* As an .npy file. */
+static const char *tensor_refusal(const struct to *to, const struct stele_field *field)
+{
+	char name[WEBDATASET_NPY_MAX];
+
+	if (!to_npy_has(field))
+		return "is a tensor of a type that NumPy does not have";
+	webdataset_npy(field, name);
+	for (uint32_t i = 0; i < to->field_count; i++)
+		if (&to->fields[i] != field && !strcmp(to->fields[i].name, name))
+			return "is a tensor, and another field has the name of its .npy file";
+	return NULL;
+}
+
 static const char *field_refusal(const struct to *to, const struct stele_field *field)
 {
 	const bool tensor = field->type == STELE_TYPE_TENSOR;
 
 	switch (to->format) {
 	case TO_WEBDATASET:
-		return tensor ? "is a tensor, which WebDataset does not have" : NULL;
+		return tensor ? tensor_refusal(to, field) : NULL;
 	case TO_EXAMPLE:
 		if (!strcmp(field->name, "key"))
 			return "has the name of the key";
@@ -79,12 +94,14 @@ static int read_fields(struct to *to, const struct stele_dataset *ds, uint32_t c
 {
 	to->field_count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		struct stele_field *field = &to->fields[i];
+		to->fields[i].size = sizeof(to->fields[i]);
+		if (stele_dataset_field(ds, i, &to->fields[i]))
+			return -EOPNOTSUPP;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct stele_field *field = &to->fields[i];
 		const char *why;
 
-		field->size = sizeof(*field);
-		if (stele_dataset_field(ds, i, field))
-			return -EOPNOTSUPP;
 		if (field->names_damaged && to->format == TO_WEBDATASET) {
 			cmd_log_error(stele_dataset_class_name(ds, i, 0, &why), NULL);
 			return -EBADMSG;

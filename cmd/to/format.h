@@ -29,6 +29,7 @@ struct to {
 	const char *field;  /* of records of bytes, and files: the one that is taken; NULL: the
 			     * only one; of a tar archive all */
 	int64_t time; /* of files */
+	bool quiet;   /* no warnings */
 	/* Bytes go here; of a tar archive through that. */
 	tar_write_fn write;
 	void *user;
@@ -44,6 +45,7 @@ struct to {
 	uint64_t bytes;	 /* of all samples so far, or of the field that is taken */
 	uint8_t *buffer; /* owned; of an Example */
 	size_t example, room; /* bytes in it; for how many it has room */
+	uint64_t rounded;     /* fields of it that lost something: a bit each */
 	char last[STELE_KEY_SIZE_MAX + 1]; /* key of WebDataset, terminated */
 };
 
@@ -82,6 +84,9 @@ int to_end(struct to *to);
 
 /* The place of its first dot in the last component; NULL: none, or it is no key. */
 const char *webdataset_dot(const char *path);
+/* What a tensor's member is called, behind the key. Returns `name`. */
+#define WEBDATASET_NPY_MAX (STELE_NAME_SIZE_MAX + 5)
+const char *webdataset_npy(const struct stele_field *field, char name[WEBDATASET_NPY_MAX]);
 int webdataset_put(struct to *to, const struct to_sample *sample);
 int tfrecord_put(struct to *to, const struct to_sample *sample);
 int tfrecord_end(struct to *to);

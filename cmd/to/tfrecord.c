@@ -7,9 +7,11 @@
 #include "to/format.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "from/tfrecord.h"
 
 #define VARINT_MAX 10u
@@ -163,15 +165,31 @@ static int add_feature(struct to *to, const char *name, enum list list, const vo
 	return 0;
 }
 
+/* Once a field, where it loses something. */
+static float take_real(struct to *to, const struct stele_field *field, double value)
+{
+	const uint64_t bit = UINT64_C(1) << (field - to->fields);
+	const float real = (float)value;
+
+	if (to->rounded & bit || isnan(value) || (double)real == value)
+		return real;
+	to->rounded |= bit;
+	if (!to->quiet)
+		cmd_message("warning: field '%s' is f64, and floats of an Example have 32 bits: "
+			    "values are rounded", field->name);
+	return real;
+}
+
 static int add_field(struct to *to, const struct stele_field *field, union stele_value value,
 		     const uint8_t *data)
 {
-	const float real = field->type == STELE_TYPE_F64 ? (float)value.f64 : 0;
+	float real;
 
 	switch (field->type) {
 	case STELE_TYPE_I64:
 		return add_feature(to, field->name, LIST_INT64, &value.i64, sizeof(value.i64));
 	case STELE_TYPE_F64:
+		real = take_real(to, field, value.f64);
 		return add_feature(to, field->name, LIST_FLOAT, &real, sizeof(real));
 	case STELE_TYPE_TENSOR:
 		return add_feature(to, field->name,

@@ -2,8 +2,9 @@
 /*
  * webdataset.c - the fields of a sample as members of one name
  *
- * A field is KEY.FIELD, and `label` KEY.cls, as WebDataset calls it. Of a key that has an
- * extension, such as the path of a file, that is the name of `data`.
+ * A field is KEY.FIELD, and `label` KEY.cls, as WebDataset calls it; a tensor is KEY.FIELD.npy,
+ * of a field called npy KEY.npy. Of a key that has an extension, such as the path of a file, that
+ * is the name of `data`.
  */
 #include "to/format.h"
 
@@ -12,7 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "to/npy.h"
+
+#define NPY_ENDING  ".npy"
 #define NUMBER_SIZE 40u
+#define MEMBER_MAX  (TAR_PATH_MAX + WEBDATASET_NPY_MAX + 2)
 
 const char *webdataset_dot(const char *path)
 {
@@ -40,18 +45,51 @@ static int number_text(const struct stele_field *field, union stele_value value,
 		       0 : snprintf(text, NUMBER_SIZE, "%" PRIi64, value.i64);
 }
 
-static int put_member(struct to *to, const char *path, const char *name, const void *data,
-		      uint64_t size)
+static void name_member(const struct to *to, const char *path, const char *name,
+			char member[MEMBER_MAX])
 {
 	const char *dot = webdataset_dot(path);
-	char member[TAR_PATH_MAX + STELE_NAME_SIZE_MAX + 2];
 
 	if (!strcmp(name, "label") && !has_field(to, "cls"))
 		name = "cls";
-	snprintf(member, sizeof(member), "%.*s%s%s",
+	snprintf(member, MEMBER_MAX, "%.*s%s%s",
 		 dot && strcmp(name, "data") != 0 ? (int)(dot - path) : (int)strlen(path), path,
 		 dot && !strcmp(name, "data") ? "" : ".", dot && !strcmp(name, "data") ? "" : name);
+}
+
+static int put_member(struct to *to, const char *path, const char *name, const void *data,
+		      uint64_t size)
+{
+	char member[MEMBER_MAX];
+
+	name_member(to, path, name, member);
 	return tar_whole(to->tar, member, data, size, to->time);
+}
+
+const char *webdataset_npy(const struct stele_field *field, char name[WEBDATASET_NPY_MAX])
+{
+	const size_t size = strlen(field->name), end = strlen(NPY_ENDING);
+	const bool has = !strcmp(field->name, NPY_ENDING + 1) ||
+			 (size > end && !strcmp(field->name + size - end, NPY_ENDING));
+
+	snprintf(name, WEBDATASET_NPY_MAX, "%s%s", field->name, has ? "" : NPY_ENDING);
+	return name;
+}
+
+static int put_tensor(struct to *to, const char *path, const struct stele_field *field,
+		      const void *data, uint64_t size)
+{
+	char member[MEMBER_MAX], name[WEBDATASET_NPY_MAX], head[TO_NPY_HEAD_MAX];
+	const size_t head_size = to_npy_head(field, size, head);
+	int error;
+
+	name_member(to, path, webdataset_npy(field, name), member);
+	error = tar_file(to->tar, member, head_size + size, to->time);
+	if (!error)
+		error = tar_data(to->tar, head, head_size);
+	if (!error)
+		error = tar_data(to->tar, data, (size_t)size);
+	return error ? error : tar_file_end(to->tar);
 }
 
 int webdataset_put(struct to *to, const struct to_sample *sample)
@@ -67,7 +105,10 @@ int webdataset_put(struct to *to, const struct to_sample *sample)
 		uint64_t size;
 
 		if (field->type != STELE_TYPE_I64 && field->type != STELE_TYPE_F64) {
-			error = put_member(to, sample->path, field->name, data, value.size);
+			error = field->type == STELE_TYPE_TENSOR ?
+					put_tensor(to, sample->path, field, data, value.size) :
+					put_member(to, sample->path, field->name, data,
+						   value.size);
 			data += value.size;
 			continue;
 		}

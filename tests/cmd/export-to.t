@@ -107,8 +107,48 @@ rm -r "$tmp/large"
 rm "$tmp/a"
 must stele build -q "$fixtures/rows.npy" "$tmp/a"
 run stele export --to=webdataset "$tmp/a" "$tmp/d.tar"
-is "1 " "$status $(ls "$tmp/d.tar" 2>/dev/null)" "tensors: WebDataset has none"
-ok "says so" grep -q "field 'data' is a tensor, which WebDataset does not have" <<<"$err" ||
+is 0 "$status" "tensors: WebDataset has .npy files" || diag "$err"
+mkdir "$tmp/rows"
+cat >"$tmp/npy.py" <<'END'
+import ast, struct, sys
+def load(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<H", data[8:10])[0]
+    assert data[:8] == b"\x93NUMPY\1\0" and (size + 10) % 64 == 0 and data[9 + size:][:1] == b"\n"
+    return ast.literal_eval(data[10:10 + size].decode()), data[10 + size:]
+if len(sys.argv) == 2:
+    print(load(sys.argv[1])[0])
+else:
+    head, rows = load(sys.argv[1])
+    for path in sys.argv[2:]:
+        row = load(path)
+        assert row[0]["descr"] == head["descr"] and row[0]["shape"] == head["shape"][1:], row[0]
+        assert rows.startswith(row[1]) and row[1]
+        rows = rows[len(row[1]):]
+    assert not rows
+END
+must tar -C "$tmp/rows" -xf "$tmp/d.tar"
+ok "which are the rows of the array" python3 "$tmp/npy.py" "$fixtures/rows.npy" "$tmp"/rows/*/*.npy
+printf '{"key":"a","l":[1,2],"m":[0.5],"t.npy":[3]}\n{"key":"b","l":[7,8],"m":[],"t.npy":[4]}\n' \
+	>"$tmp/lists.jsonl"
+rm "$tmp/a"
+must stele build -q "$tmp/lists.jsonl" "$tmp/a"
+must stele export --to=webdataset "$tmp/a" "$tmp/l.tar"
+is "a.l.npy a.m.npy a.t.npy b.l.npy b.m.npy b.t.npy" "$(tar -tf "$tmp/l.tar" | sort | xargs)" \
+	"tensors: names of members"
+must tar -C "$tmp/rows" -xf "$tmp/l.tar"
+heads() { for name; do python3 "$tmp/npy.py" "$tmp/rows/$name.npy"; done; }
+is "{'descr': '<i8', 'fortran_order': False, 'shape': (2,)}
+{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}
+{'descr': '<f8', 'fortran_order': False, 'shape': (0,)}" "$(heads a.l a.m b.m)" \
+	"tensors: their shapes"
+is "7 8" "$(tail -c 16 "$tmp/rows/b.l.npy" | od -An -t d8 | xargs)" "tensors: their bytes"
+printf '{"x":[1],"x.npy":"text"}\n' >"$tmp/lists.jsonl"
+rm "$tmp/a"
+must stele build -q "$tmp/lists.jsonl" "$tmp/a"
+run stele export --to=webdataset "$tmp/a" "$tmp/n.tar"
+is "1 " "$status $(ls "$tmp/n.tar" 2>/dev/null)" "tensors: not over another field"
+ok "says so" grep -q "field 'x' is a tensor, and another field has the name" <<<"$err" ||
 	diag "$err"
 ok "and what has" grep -q "^hint: 'python3 -m stele.parquet export' writes all fields" <<<"$err"
 
@@ -125,6 +165,14 @@ must stele build -q --example --key=image/name "$fixtures/examples.tfrecord" "$t
 to=(--to=tfrecord --example)
 again examples.tfrecord --example
 same "Examples"
+printf '%s\n' '{"x":0.1,"y":0.5,"z":1e300}' '{"x":0.3,"y":NaN,"z":1}' >"$tmp/reals.jsonl"
+rm "$tmp/b"
+must stele build -q "$tmp/reals.jsonl" "$tmp/b"
+run stele export --to=tfrecord --example "$tmp/b" "$tmp/r.tfrecord"
+is "0 2 x z" "$status $(wc -l <<<"$err") $(sed -n "s/.*warning: field '\(.\)' is f64.*/\1/p" \
+	<<<"$err" | xargs)" "Examples: what is rounded is said once a field" || diag "$err"
+run stele export -fq --to=tfrecord --example "$tmp/b" "$tmp/r.tfrecord"
+is "0 " "$status $err" "not with -q"
 run stele export --to=tfrecord "$tmp/a" "$tmp/e.tfrecord"
 is 1 "$status" "several fields want --example"
 ok "says so" grep -q "samples have the fields '.*', '.*' (--field takes one, --example all)" \
