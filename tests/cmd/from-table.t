@@ -514,7 +514,8 @@ is "0 7" "$status $(stele cat --field=x "$image@v2" u.jsonl/0000000000 | od -An 
 	"append: to these" || diag "$err"
 echo '{"x":[-7]}' >"$tmp/w.jsonl"
 run stele append -q "$tmp/w.jsonl" "$image@v3"
-ok "append: none below 0" grep -q "field 'x' is i64\[?\] instead of u64\[?\]" <<<"$err" || diag "$err"
+ok "append: none below 0" grep -q "field 'x' is i64\[?\] instead of u64\[?\]" <<<"$err" ||
+	diag "$err"
 for values in '[-1] [9223372036854775808]' '[-1,9223372036854775808] [0]' \
 	'[0.5] [9223372036854775808]' '[-9223372036854775808,1e3] [18446744073709551616]'; do
 	# shellcheck disable=SC2086 # words
@@ -552,7 +553,8 @@ for value in 18446744073709551617 -9223372036854775809 "1$(printf '%0400d' 0)" \
 	is "0 1 1" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
 		"--on-error=skip leaves it out"
 	built --type=x:text "$tmp/t.jsonl"
-	is "0 [\"1.50\",\"$value\"]" "$status $(values)" "--type=x:text takes its text" || diag "$err"
+	is "0 [\"1.50\",\"$value\"]" "$status $(values)" "--type=x:text takes its text" ||
+		diag "$err"
 	sed 's/}/,"y":1}/' "$tmp/t.jsonl" >"$tmp/u.jsonl"
 	built --type=x:none "$tmp/u.jsonl"
 	is "0 y:i64" "$status $(types)" "--type=x:none leaves it out" || diag "$err"
