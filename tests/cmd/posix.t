@@ -207,7 +207,9 @@ run stele append -q --label-from=none tiny blocks@small
 is "0 " "$status $err" "small ones come to it"
 must stele compact -q blocks@small packed
 is "4096 4096 4096" "$(stele info --json blocks | jq .image.tree_block_size) $(
-	for name in small packed; do stele info --json "blocks@$name" | jq .snapshot.granule; done | xargs)" \
+	for name in small packed; do
+		stele info --json "blocks@$name" | jq .snapshot.granule
+	done | xargs)" \
 	"and get as large ones, also compacted"
 whole blocks v1 src/a "with small ones"
 echo 5 >tiny/5
