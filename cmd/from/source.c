@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "from/foreign.h"
@@ -349,6 +350,12 @@ static bool is_directory(const struct names *names, const struct from_opts *opts
 	       (stat(names->list[0], &st) < 0 || S_ISDIR(st.st_mode));
 }
 
+/* Nor does an option go wrong with it. */
+static bool is_there(const struct names *names, const struct from_opts *opts)
+{
+	return opts->format || access(names->list[0], F_OK) == 0;
+}
+
 /* A snapshot of it may be named. */
 static int find_target(struct from *from)
 {
@@ -410,7 +417,7 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 		ret = check_names(&names);
 		if (!ret)
 			ret = make(&names, opts, out);
-	} else if (!ret) {
+	} else if (!ret && is_there(&names, opts)) {
 		ret = check_options(opts, NULL);
 	}
 	if (!ret && !*out && count > 1) {

@@ -299,4 +299,12 @@ rm "$tmp/dry"
 run stele build --size=64M "$tmp/photos" "$tmp/dry"
 is "0 $((64 << 20))" "$status $(stat -c %s "$tmp/dry")" "--size sets it"
 
+# What is not there is no directory either, for any option that goes with files only.
+for option in --example --datum --key=x --type=x:text --arrays=x; do
+	build "$option" "$tmp/nowhere"
+	is 1 "$status" "no source, and $option"
+	ok "no source, and $option: is said" \
+		grep -q "'$tmp/nowhere': No such file or directory" <<<"$err" || diag "$err"
+done
+
 done_testing
