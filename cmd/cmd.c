@@ -72,12 +72,12 @@ static void flush_output(void)
 
 static void emit(const char *reason, const char *format, va_list args)
 {
-	char message[MESSAGE_SIZE_MAX];
+	char message[MESSAGE_SIZE_MAX], shown[MESSAGE_SIZE_MAX];
 
 	vsnprintf(message, sizeof(message), format, args);
-	text_sanitize(message);
+	text_show(shown, sizeof(shown), message);
 	flush_output();
-	progress_message(message, reason);
+	progress_message(shown, reason);
 }
 
 static void emit_line(const char *format, ...)
@@ -129,16 +129,16 @@ void cmd_message(const char *format, ...)
 
 void cmd_hint(const char *format, ...)
 {
-	char message[MESSAGE_SIZE_MAX];
+	char message[MESSAGE_SIZE_MAX], shown[MESSAGE_SIZE_MAX];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
-	text_sanitize(message);
+	text_show(shown, sizeof(shown), message);
 	flush_output();
 	progress_hide();
-	fprintf(stderr, "hint: %s\n", message);
+	fprintf(stderr, "hint: %s\n", shown);
 }
 
 static struct {

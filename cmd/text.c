@@ -188,6 +188,8 @@ size_t text_valid(const char *text, size_t size)
 	return at;
 }
 
+#define ESCAPED_MAX 4u /* also of a sequence of UTF-8 */
+
 static char *escape_byte(char *to, unsigned char byte)
 {
 	static const char named[] = "\\\\\nn\tt\rr"; /* byte, letter */
@@ -287,17 +289,25 @@ char *text_replace(const char *key, size_t size, bool *exact)
 	return out;
 }
 
-void text_sanitize(char *text)
+void text_show(char *out, size_t room, const char *text)
 {
-	size_t left = strlen(text), length;
+	char *const end = out + room - ESCAPED_MAX - 1;
+	size_t left = strlen(text);
 
-	for (; left; text += length, left -= length) {
-		length = text_utf8(text, left);
-		if (!length || !text_shows(text, length)) {
-			*text = '?';
+	while (left && out < end) {
+		size_t length = text_utf8(text, left);
+
+		if (length && text_shows(text, length)) {
+			memcpy(out, text, length);
+			out += length;
+		} else {
 			length = 1;
+			out = escape_byte(out, (unsigned char)*text);
 		}
+		text += length;
+		left -= length;
 	}
+	*out = '\0';
 }
 
 char *text_base64(const char *bytes, size_t size)

@@ -60,7 +60,7 @@ char *text_escape(const char *key, size_t size);
 char *text_replace(const char *key, size_t size, bool *exact);
 /* Malloc'ed; NULL: no memory. */
 char *text_base64(const char *bytes, size_t size);
-/* Whatever text_escape() would escape, except backslashes, becomes '?', in place. */
-void text_sanitize(char *text);
+/* The same but for backslashes, as much as `room` has, at least 6 bytes. */
+void text_show(char *out, size_t room, const char *text);
 
 #endif

@@ -116,9 +116,12 @@ fails 1 "nor are 95 more" \
 is 6 "$(wc -l <<<"$err")" "and no more than that"
 printf 'train/cats/1.jpg\r\ntrain/cats/2.jpg\r\n' >"$tmp/crlf"
 fails 1 "is not in snapshot" stele snapshot create --keys-from "$tmp/crlf" "$image@x"
+ok "which shows" grep -qF "'train/cats/1.jpg\r' is not in" <<<"$err" || diag "$err"
 ok "ends of lines are why" grep -qF "hint: a list of keys has lines that end in \r\n" <<<"$err"
 run stele snapshot create -d none --keys-from <(tr -d '\r' <"$tmp/crlf") "$image@x"
 ok "others are not" not grep -q "^hint" <<<"$err"
+run stele snapshot create -d $'x\ny\xff' "$image@x"
+ok "other bytes show, too" grep -qF "'x\ny\xff' is not in" <<<"$err" || diag "$err"
 fails 1 "there is a snapshot 'all' already" stele snapshot create "$image@all"
 fails 1 "cannot start from 'none': no such snapshot (available: " \
 	stele snapshot create --base none "$image@x"
