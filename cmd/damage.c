@@ -55,6 +55,9 @@ void damage_help(void)
 	      "                       elsewhere, or have the program write it with the names.\n"
 	      "  schema               Nothing: copy it from elsewhere, or build it again.\n"
 	      "\n"
+	      "What any snapshot lacks may keep all from being changed as long as the image can\n"
+	      "be mounted: then run 'stele posix off' first.\n"
+	      "\n"
 	      "More in DAMAGE of stele-verify(1).\n",
 	      stdout);
 }

@@ -42,8 +42,8 @@
 	"copy the snapshot from elsewhere; or a few lines of Python write its samples anew, with " \
 	"keys and all fields: " DAMAGE
 #define NO_TREE                                                              \
-	"delete the snapshots that 'stele verify' names, which cannot be files, or run 'stele " \
-	"posix off': " DAMAGE
+	"run 'stele posix off', or delete all snapshots that 'stele verify' names, in one " \
+	"command: " DAMAGE
 #define OLDER_BASE                                                           \
 	"--base=NAME starts from another snapshot, which may be sound: 'stele verify' lists " \
 	"all damage; " DAMAGE
@@ -323,6 +323,8 @@ static const struct {
 	{-EUCLEAN, " build from ", NULL, NULL},
 	{-EBADMSG, " posix ", NULL, NO_TREE},
 	{-EUCLEAN, " posix ", NULL, NO_TREE},
+	{-EBADMSG, NULL, "tree of files cannot be made", NO_TREE},
+	{-EUCLEAN, NULL, "tree of files cannot be made", NO_TREE},
 	{-EBADMSG, " verify ", NULL, DAMAGE},
 	{-EUCLEAN, " verify ", NULL, DAMAGE},
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},

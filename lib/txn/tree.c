@@ -373,6 +373,10 @@ int stele_txn_prepare_tree(struct stele_txn *txn)
 	ret = fill(&next);
 	if (ret == 0)
 		ret = make(&next);
+	/* Of any snapshot, perhaps not of those that the change is about. */
+	if (ret == -EBADMSG || ret == -EUCLEAN)
+		stele_log_error(&txn->image->log,
+				"without what is damaged, the tree of files cannot be made");
 	release(&next);
 	return ret;
 }

@@ -295,7 +295,7 @@ for name in v1=0 other=0 s1=3 s5=3; do
 done
 
 # It hinders no change of an image with a tree, but that all of the tree is made anew.
-must stele build -q --posix "$tmp/src" "$tmp/tree@v1"
+must stele build -q --posix --granule=4096 "$tmp/src" "$tmp/tree@v1"
 must stele snapshot create --base=v1 -d s1 "$tmp/tree@v2" >"$tmp/log"
 must stele snapshot create --base=v1 -d s2 "$tmp/tree@v3" >"$tmp/log"
 at=$(perl -e 'open F, "<", shift or die; for (my $at = 0; sysread F, my $b, 4096; $at += 4096) {
@@ -311,8 +311,20 @@ run stele append -q --base=first "$tmp/classes" "$tmp/tree@more"
 is "0 " "$status $err" "a tree: an append"
 run stele posix on "$tmp/tree"
 is 3 "$status" "a tree: not all of it can be made"
-ok "a tree: what to do" grep -q "^hint: delete the snapshots that 'stele verify' names" <<<"$err" ||
+ok "a tree: what to do" grep -q "^hint: run 'stele posix off', or delete all snapshots" <<<"$err" ||
 	diag "$err"
+# Blocks of another size, too, need all of it.
+mkdir "$tmp/fine" && echo fine >"$tmp/fine/fine"
+cp "$tmp/tree" "$tmp/tree2"
+fine() { run stele append -q --granule=512 --base=first "$tmp/fine" "$tmp/tree2@fine"; }
+fine
+is 3 "$status" "a tree: an append with a smaller granule"
+ok "a tree: is told why" grep -q "without what is damaged, the tree of files cannot be made" \
+	<<<"$err" || diag "$err"
+ok "a tree: and what to do" grep -q "^hint: run 'stele posix off', or delete" <<<"$err"
+must stele posix off "$tmp/tree2"
+fine
+is "0 " "$status $err" "a tree: which helps"
 must stele snapshot delete "$tmp/tree@$bad" 2>"$tmp/log"
 run stele posix on "$tmp/tree"
 is "0 " "$status $err" "a tree: without that snapshot it can"
