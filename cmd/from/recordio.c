@@ -9,6 +9,7 @@
  * out: so each magic begins a record or a part, also after damage. The index, x.idx next to x.rec,
  * has a line for each record, in their order: its key, a tab, its offset.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,19 +91,52 @@ static int wrong_index(struct reader *r)
 	return -EBADMSG;
 }
 
+/* Return: 1: a line; 0: the end; -EBADMSG: it is none. */
+static int read_line(struct reader *r, uint64_t *key, uint64_t *offset)
+{
+	char line[128], *end = line;
+
+	if (!fgets(line, sizeof(line), r->index))
+		return ferror(r->index) ? -EBADMSG : 0;
+	errno = 0;
+	if (!isdigit((unsigned char)*end))
+		return -EBADMSG;
+	*key = strtoull(end, &end, 10);
+	if (!isblank((unsigned char)*end))
+		return -EBADMSG;
+	end += strspn(end, " \t");
+	if (!isdigit((unsigned char)*end))
+		return -EBADMSG;
+	*offset = strtoull(end, &end, 10);
+	end += strspn(end, " \t\r");
+	if (errno || strcmp(end, "\n") != 0)
+		return !errno && !*end && feof(r->index) ? 1 : -EBADMSG;
+	return 1;
+}
+
 /* Lines of records that were skipped are passed over. Return: 0; -EBADMSG (said). */
 static int read_index(struct reader *r, uint64_t *number)
 {
-	unsigned long long key, offset = 0;
-	char line[128];
+	uint64_t offset;
 
 	do {
-		if (!fgets(line, sizeof(line), r->index) ||
-		    sscanf(line, "%llu\t%llu", &key, &offset) != 2)
+		if (read_line(r, number, &offset) <= 0)
 			return wrong_index(r);
 	} while (offset < r->offset);
-	*number = key;
 	return offset == r->offset ? 0 : wrong_index(r);
+}
+
+/* Behind the last record: are there any that the index has? Return: 0; negative errno (said). */
+static int check_rest(struct reader *r)
+{
+	const uint64_t end = r->scan->input.offset;
+	uint64_t key, offset = 0;
+	int ret;
+
+	do
+		ret = read_line(r, &key, &offset);
+	while (ret > 0 && offset < end);
+	return ret ? from_damaged(r->scan, end, "'%s' has more records", r->index_path) : 0;
 }
 
 /* ---- records ------------------------------------------------------------------- */
@@ -362,6 +396,8 @@ static int recordio_scan(struct from_scan *scan)
 		do
 			ret = next_record(&reader);
 		while (ret > 0 && ++reader.row.number);
+	if (!ret && reader.index)
+		ret = check_rest(&reader);
 	if (!ret && reader.index && !version_holds(&reader.index_version, fileno(reader.index)))
 		ret = from_changed(scan, reader.index_path);
 	if (reader.index)

@@ -51,6 +51,25 @@ printf '0\t0\n2\t32\n' >"$tmp/images.idx"
 built "$tmp/images.rec"
 is 1 "$status" "an index that lacks records"
 ok "says so" grep -q "images.idx' has no key of the record at byte 92" <<<"$err" || diag "$err"
+head -n 4 tests/fixture/from/images.idx >"$tmp/images.idx"
+head -c 224 "$tmp/images.rec" >"$tmp/short.rec"
+cp tests/fixture/from/images.idx "$tmp/short.idx"
+built "$tmp/short.rec"
+is 1 "$status" "a file that is cut behind a record, whose index is whole"
+ok "says so" grep -q "short.rec' at byte 224: '.*short.idx' has more records" <<<"$err" ||
+	diag "$err"
+built --on-error=skip "$tmp/short.rec"
+is "0 $(wc -l <"$tmp/images.idx") 1" "$status $(field "$out" \
+	'"\(.samples) \(.skipped.unreadable.count)"')" "--on-error=skip: the others" || diag "$err"
+for line in '-0\t0' '0\t0x' '18446744073709551616\t0' '0\t-0' ' 0\t0' '0' '0\t0\0\n'; do
+	printf -- "$line\n%s" "$(tail -n +2 tests/fixture/from/images.idx)" >"$tmp/images.idx"
+	built "$tmp/images.rec"
+	is 1 "$status" "an index with a line '$line'"
+done
+sed 's/\t/ /; s/$/\r/' tests/fixture/from/images.idx >"$tmp/images.idx"
+built "$tmp/images.rec"
+is "0 images.rec/0000000010" "$status $(keys | tail -c 22)" "with blanks, and ends of DOS" ||
+	diag "$err"
 rm "$tmp/images.idx"
 
 rec=$tmp/images.rec size=$(stat -c %s "$tmp/images.rec")
