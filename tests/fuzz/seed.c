@@ -215,6 +215,7 @@ static void write_sources(void)
 		"\0\0\0\0\0\0\0\0\0\0\0\x3f""data\x0a\x23\xd7\xce\x1c\0\0\x20\0\0\0\0"
 		"\0\0\0\x40\x09\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0headdata"
 		"\x0a\x23\xd7\xce\5\0\0\x60tailx\0\0\0";
+	static uint8_t idx[] = "0\t0\n12\t36\n7\t72\n";
 	/* The target itself computes the header's checksum. */
 	static uint8_t ffr[] = "\0\0\0\0\2\0\0\0\0\0\0\0\xc2\x41\x24\x35\x61\xe1\xc4\x0c"
 			       "\x24\0\0\0\0\0\0\0\x27\0\0\0\0\0\0\0abcdef";
@@ -233,6 +234,10 @@ static void write_sources(void)
 	write_family("recordio", rec[0], rec + 1, sizeof(rec) - 2, 3, 5);
 	write_family("ffrecord", ffr[0], ffr + 1, sizeof(ffr) - 2, 3, 2);
 	write_family("jsonl", '{', (uint8_t *)json + 1, strlen(json) - 1, 0, 5);
+	/* The first byte chooses what the file lacks. */
+	write_family("recordio_idx", 0, idx, sizeof(idx) - 1, 0, 1);
+	write_seed("recordio_idx", "fewer", 1, idx, sizeof(idx) - 1);
+	write_seed("recordio_idx", "broken", 2, idx, sizeof(idx) - 1);
 	write_family("datum", 8, datum + 1, sizeof(datum) - 2, 0, 1);
 	write_family("tfrecord", 1, example, sizeof(example) - 1, 0, 2);
 	for (unsigned int i = 0; i < 3; i++) {
@@ -254,6 +259,42 @@ static void write_sources(void)
 		strcpy(head + 512, "cat");
 	}
 	write_family("webdataset", '1', tar + 1, sizeof(tar) - 1, 0, 67);
+}
+
+/* "stele" twenty times, and the bytes 0 to 39. The first byte is of the target, and sizes of reads. */
+static void write_compressed(void)
+{
+	static uint8_t gz[] =
+		"\1\37\213\10\0\0\0\0\0\2\3+.I\315I-\246-\301\300\310\304\314\302\312\306"
+		"\316\301\311\305\315\303\313\307/ ($,\42*&.!)%-#+'\257\240\250\244\254\242"
+		"\252\246\16\0\277\364\375O\214\0\0\0";
+	static uint8_t bzip2[] =
+		"\1BZh91AY&SY\252\232\314\30\0\0;\361\200\177\377\377\377\377\200\2\4\14\0 "
+		"\0H\204\200i\246\215\15\15\3#@\0304\240\32\0h\0\14\214 \364\220C\24rK1g5\7"
+		"\246\244We\251\272\374\25\216Y\351\252\331\266\355\343\236\273\363\347\0"
+		"\10\20D\7\204D\7\277\0C\361w$S\205\11\12\251\254\301\200";
+	static uint8_t xz[] =
+		"\1\3757zXZ\0\0\1i\42\3366\2\0!\1\14\0\0\0\217\230A\234\340\0\213\0002]\09"
+		"\235\10\316h\354\337R\351\200s\375\240=N\257\6\350\370\24S\260\362\357\14%"
+		"S\3449\276\23\235\240\12\311\205\177\266z\12\230\23\374'\233>w}\31#\0\0\0"
+		"\277\364\375O\0\1J\214\1\0\0\0!\307<\241>0\15\213\2\0\0\0\0\1YZ";
+	static uint8_t zstd[] =
+		"\1(\265/\375\4h\255\1\0\324\2stele\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17"
+		"\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37 !\42#$%&'\1\0\214\251h\1"
+		"\42L\301\216";
+	static uint8_t lz4[] =
+		"\1\4\42M\30d@\2473\0\0\0_stele\5\0L\360\31\0\1\2\3\4\5\6\7\10\11\12\13\14"
+		"\15\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37 !\42#$%&'\0\0\0"
+		"\0l\366zm";
+	static uint8_t changed[] = "\x50\x20\0\1stele stele stele stele";
+
+	write_family("compressed", 3, gz, sizeof(gz) - 1, 1, 3);
+	write_seed("compressed", "bzip2", 3, bzip2, sizeof(bzip2) - 1);
+	write_seed("compressed", "xz", 3, xz, sizeof(xz) - 1);
+	write_seed("compressed", "zstd", 3, zstd, sizeof(zstd) - 1);
+	write_seed("compressed", "lz4", 3, lz4, sizeof(lz4) - 1);
+	write_family("gunzip", 0, gz, sizeof(gz) - 1, 1, 3);
+	write_family("gunzip", 1, changed, sizeof(changed) - 1, 0, 1);
 }
 
 /* A zip with one member that is stored, an array. */
@@ -311,6 +352,7 @@ int main(void)
 	write_record();
 	write_mapping();
 	write_sources();
+	write_compressed();
 	write_npz();
 	write_mindrecord();
 	specimen_keys(&block);

@@ -3,7 +3,7 @@
  * source.h - a fuzz target of a format of cmd/from: all of it, from a file to samples
  *
  * The input is a file, of which every sample that is found is read, once as it is and once
- * with damage left out.
+ * with damage left out. A target that knows what they have to be says it in source_check.
  */
 #ifndef STELE_TESTS_FUZZ_SOURCE_H
 #define STELE_TESTS_FUZZ_SOURCE_H
@@ -21,6 +21,9 @@ struct source_seen {
 	char keys[64][STELE_KEY_SIZE_MAX];
 	unsigned int count;
 };
+
+/* Of all samples, once they are read; `skip`: without damage. NULL: any will do. */
+static void (*source_check)(const struct source_seen *seen, bool skip);
 
 static int source_entry(void *user, const struct stele_source_entry *entry)
 {
@@ -103,7 +106,7 @@ static void source_read(const struct stele_source_ops *ops, struct from *from,
 	ops->reader_free(reader);
 }
 
-static void source_scan(struct from *from)
+static void source_scan(struct from *from, bool skip)
 {
 	static struct source_seen seen;
 	const struct stele_source_sink sink = {.size = sizeof(sink), .user = &seen,
@@ -119,34 +122,42 @@ static void source_scan(struct from *from)
 		source_read(ops, from, &schema, &seen);
 		for (unsigned int i = 0; i < seen.count; i++)
 			ops->describe(from, &seen.entries[i], text, sizeof(text));
+		if (source_check)
+			source_check(&seen, skip);
 	}
 	from_close(from);
 }
 
 /* Messages go nowhere. */
-static int source_fuzz(const char *format, bool example, const uint8_t *data, size_t size)
+static void source_fuzz_path(const char *format, bool example, char *path)
 {
 	struct from_opts opts = {.format = format, .example = example};
-	char path[64], *paths[] = {path};
 	static FILE *nowhere;
 	FILE *kept = stderr;
-	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
 	if (!nowhere)
 		nowhere = fopen("/dev/null", "we");
 	stderr = nowhere;
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-		abort();
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	for (unsigned int pass = 0; pass < 2; pass++) {
 		struct from *from = NULL;
 
 		opts.skip = pass;
-		if (!from_open(paths, 1, &opts, &from) && from)
-			source_scan(from);
+		if (!from_open(&path, 1, &opts, &from) && from)
+			source_scan(from, pass);
 	}
-	close(fd);
 	stderr = kept;
+}
+
+static inline int source_fuzz(const char *format, bool example, const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	char path[64];
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	source_fuzz_path(format, example, path);
+	close(fd);
 	return 0;
 }
 
