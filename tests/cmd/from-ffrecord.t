@@ -3,7 +3,11 @@
 #
 # from-ffrecord.t - FFRecord files, and each way to damage them
 #
-# tests/fixture/from/samples.ffr has what FileWriter of FFRecord writes, by its source:
+# tests/fixture/from/samples.ffr was written by FileWriter of FFRecord 1.4.0:
+#	w = FileWriter("samples.ffr", 5)
+#	for i in range(5): w.write_one(bytes(range(i * 7)))
+#	w.close()
+# which is the same as:
 #	samples, n = [bytes(range(i * 7)) for i in range(5)], 5
 #	at = list(accumulate(map(len, samples[:-1]), initial=12 + 12 * n))
 #	head = struct.pack("<q5I5q", n, *map(zlib.crc32, samples), *at)
