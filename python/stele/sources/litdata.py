@@ -13,8 +13,8 @@ from typing import Any
 import numpy
 
 from ..dataset import Field
-from .shards import Buffer, Leaf, Shard, Shards, array, index_of, mapped, number, offsets, take
-from .shards import cut, text, unzip
+from .shards import DAMAGED, Buffer, Leaf, Shard, Shards, array, checked, count_of, cut, index_of
+from .shards import mapped, number, offsets, take, text, unzip
 from .source import SourceError, batch_rows, directories_of, package
 
 _BYTES = {
@@ -31,7 +31,7 @@ _ARROW = b"LDARW01\0"  # the end of rows that are a file of Arrow
 
 
 def _dtype(table: Sequence[str], index: int) -> str:
-    if not table[index]:
+    if index < 0 or not table[index]:
         raise ValueError(f"its arrays are of type {index}, which is not read")
     return table[index]
 
@@ -125,13 +125,13 @@ class LitData(Shards):
             index = index_of(path, "chunks")
             try:
                 leaves = self._add(path, above, index["config"], index["chunks"])
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                if isinstance(error, SourceError):
-                    raise
+            except SourceError:
+                raise
+            except DAMAGED as error:
                 raise SourceError(f"'{path}/index.json' is damaged: {error!r}") from None
             self.take_leaves(path, leaves)
 
-    def _add(self, path: str, above: str, config: Any, chunks: Any) -> list[Leaf]:
+    def _add(self, path: str, above: str, config: Any, chunks: Any) -> Sequence[Leaf]:
         if config.get("encryption"):
             raise SourceError(f"'{path}' is encrypted")
         if config.get("item_loader") == "TokensLoader":
@@ -140,10 +140,10 @@ class LitData(Shards):
         found = json.loads(config["data_spec"])
         paths = _paths(found[1] if isinstance(found, list) else found)
         pairs = zip(paths, formats, strict=True)
-        leaves = [_leaf(".".join(p), f)._replace(path=p) for p, f in pairs]
+        leaves = checked([_leaf(".".join(p), f)._replace(path=p) for p, f in pairs])
         for about in chunks:
             name = os.path.basename(about["filename"])
-            rows = int(about["chunk_size"])
+            rows = count_of(about["chunk_size"])
             about = {**config, **about}
             self.take_shard(Shard(os.path.join(path, name), above + name, rows, about, leaves))
         return leaves

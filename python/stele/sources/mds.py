@@ -13,8 +13,8 @@ from typing import Any
 import numpy
 
 from ..dataset import Field
-from .shards import Buffer, Leaf, Shard, Shards, array, check_hashes, index_of, mapped, number
-from .shards import cut, offsets, take, text, unzip
+from .shards import DAMAGED, Buffer, Leaf, Shard, Shards, array, check_hashes, checked, count_of
+from .shards import cut, index_of, mapped, number, offsets, take, text, unzip
 from .source import SourceError, directories_of
 
 _NUMBERS = {
@@ -31,7 +31,10 @@ _BYTES = {"bytes", "jpeg", "png", "pil", "jpeg_array", "jpegarray", "list[jpeg]"
 
 def _ndarray(spec: str) -> tuple[str, tuple[int, ...] | None]:
     dtype, _, dims = spec.partition(":")
-    return dtype, tuple(map(int, dims.split(","))) if dims else None
+    shape = tuple(map(int, dims.split(","))) if dims else None
+    if dtype and dtype not in _DTYPES.values() or shape and min(shape) < 0:
+        raise ValueError(f"there are no arrays '{spec}'")
+    return dtype, shape
 
 
 def _decode_array(dtype: str, shape: tuple[int, ...] | None, data: bytes) -> Any:
@@ -95,24 +98,24 @@ class Mds(Shards):
             for about in index_of(path, "shards")["shards"]:
                 try:
                     leaves = self._add(path, above, about)
-                except (KeyError, TypeError, ValueError) as error:
+                except SourceError:
+                    raise
+                except DAMAGED as error:
                     raise SourceError(f"'{path}/index.json' is damaged: {error!r}") from None
                 self.take_leaves(path, leaves)
         if not self.first:
             raise SourceError(f"'{path}/index.json' lists no shards")
 
-    def _add(self, path: str, above: str, about: Any) -> list[Leaf]:
+    def _add(self, path: str, above: str, about: Any) -> Sequence[Leaf]:
         if about["format"] != "mds" or about["version"] != 2:
             raise SourceError(
                 f"'{path}' has shards of format {about['format']} {about['version']}, not MDS 2"
             )
         base = about["raw_data"]["basename"]
-        rows = int(about["samples"])
+        rows = count_of(about["samples"])
         names, encodings = about["column_names"], about["column_encodings"]
-        leaves = [
-            _leaf(name, encoding, size or 0)
-            for name, encoding, size in zip(names, encodings, about["column_sizes"], strict=True)
-        ]
+        columns = zip(names, encodings, about["column_sizes"], strict=True)
+        leaves = checked([_leaf(name, encoding, size or 0) for name, encoding, size in columns])
         self.take_shard(Shard(os.path.join(path, base), above + base, rows, about, leaves))
         return leaves
 

@@ -23,6 +23,10 @@ Decode = Callable[[bytes], Any]
 Buffer = Any  # bytes, or what shows them
 
 
+# What JSON that is not what it has to be comes to.
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
 class Leaf(NamedTuple):
     """A column, as it is stored."""
 
@@ -73,9 +77,27 @@ def index_of(path: str, entry: str) -> dict[str, Any]:
             found = json.load(file)
         if not isinstance(found, dict) or not isinstance(found.get(entry), list):
             raise ValueError(f"it has no list '{entry}'")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SourceError(f"cannot read '{path}': {why(error)}") from None
     return found
+
+
+def count_of(value: Any) -> int:
+    """A number of samples."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no number of samples")
+    return value
+
+
+def checked(leaves: Sequence[Leaf]) -> Sequence[Leaf]:
+    """Columns that an index has, as it may have them."""
+    for leaf in leaves:
+        leaf.name.encode()  # what cannot be is a ValueError
+        if type(leaf.size) is not int or leaf.size < 0:
+            raise ValueError(f"{leaf.size!r} is no size of column '{leaf.name}'")
+    if len({leaf.name for leaf in leaves}) < len(leaves):
+        raise ValueError("a column is there twice")
+    return leaves
 
 
 def number(format: str) -> Decode:
