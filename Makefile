@@ -291,9 +291,15 @@ $(VENV)-full/done: python/tests/full/requirements.txt
 		-r $(<D)/alone.txt
 	$(Q)touch $@
 
+$(VENV)-mxnet/done: python/tests/full/mxnet.txt
+	$(call say,VENV,$(@D))
+	$(Q)$(PYTHON) -m venv --clear $(@D)
+	$(Q)$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	$(Q)touch $@
+
 check-python-full: deps ## it with PyTorch and all that it has adapters for, which pip installs
 	$(Q)$(MAKE) check-python-full-here
-check-python-full-here: all python $(VENV)-full/done
+check-python-full-here: all python $(VENV)-full/done $(VENV)-mxnet/done
 	$(call prove,python/tests/full/full.t)
 
 check-vm: DEPS += dmsetup

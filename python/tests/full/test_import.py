@@ -86,6 +86,73 @@ class Import(unittest.TestCase):
         self.assertEqual(made.returncode, 1)
         self.assertIn("array 'x' needs filter 32000 (lzf)", made.stderr)
 
+    def build(self, *arguments):
+        """The path of an image."""
+        target = str(self.tmp / f"{len(os.listdir(self.tmp))}.stele")
+        command = [sys.executable, "-m", "stele", "build", "-q", "-f", *map(str, arguments), target]
+        subprocess.run(command, check=True)
+        return target
+
+    def test_tfrecord(self):
+        """TensorFlow's own writer, with and without compression: Examples, and records as they are."""
+        import tensorflow as tf
+
+        def example(n):
+            features = {
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[n - 5])),
+                "raw": tf.train.Feature(bytes_list=tf.train.BytesList(value=[bytes(range(n))])),
+                "box": tf.train.Feature(float_list=tf.train.FloatList(value=[n, n / 2, 0, 1])),
+                "ids": tf.train.Feature(int64_list=tf.train.Int64List(value=range(n % 4))),
+            }
+            return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+        for compression in ("", "GZIP"):
+            path = self.tmp / f"a{compression}.tfrecord"
+            with tf.io.TFRecordWriter(str(path), compression) as writer:
+                for n in range(ROWS):
+                    writer.write(example(n))
+            with stele.open(self.build("--example", path)) as ds:
+                self.assertEqual(len(ds), ROWS)
+                for n in range(ROWS):
+                    sample = ds[f"{path.name}/{n:010}"]
+                    self.assertEqual((sample["label"], bytes(sample["raw"])), (n - 5, bytes(range(n))))
+                    self.same(sample["box"], numpy.array([n, n / 2, 0, 1], "f4"))
+                    self.same(sample["ids"], numpy.arange(n % 4))
+            with stele.open(self.build(path)) as ds:
+                self.assertEqual([bytes(ds[f"{path.name}/{n:010}"]) for n in range(ROWS)], [*map(example, range(ROWS))])
+
+    def test_recordio(self):
+        """MXNet's own writer, in its own environment."""
+        script = """if True:
+            import struct, sys
+            from mxnet import recordio
+            magic = struct.pack("<I", 0xced7230a)
+            one = recordio.MXIndexedRecordIO(sys.argv[1] + ".idx", sys.argv[1] + ".rec", "w")
+            for n in range(int(sys.argv[2])):
+                data = bytes(range(n)) + magic * (n % 4)
+                one.write_idx(3 * n, recordio.pack(recordio.IRHeader(0, float(n % 7), 10**12 + n, 0), data))
+            one.close()
+            many = recordio.MXRecordIO(sys.argv[1] + "-many.rec", "w")
+            for n in range(int(sys.argv[2])):
+                many.write(recordio.pack(recordio.IRHeader(0, [n + 0.5] * (n % 3 + 1), n, 0), b"d" * n))
+            many.close()
+        """
+        python = Path(os.environ["BUILD"]) / "venv-mxnet/bin/python"
+        clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        subprocess.run([python, "-c", script, self.tmp / "a", str(ROWS)], check=True, env=clean)
+        with stele.open(self.build(self.tmp / "a.rec")) as ds:
+            self.assertEqual(len(ds), ROWS)
+            for n in range(ROWS):
+                sample = ds[f"a.rec/{3 * n:010}"]
+                self.assertEqual((sample["label"], sample["id"]), (n % 7, 10**12 + n))
+                magic = (0xCED7230A).to_bytes(4, "little")
+                self.assertEqual(bytes(sample["data"]), bytes(range(n)) + magic * (n % 4))
+        with stele.open(self.build(self.tmp / "a-many.rec")) as ds:
+            for n in range(ROWS):
+                sample = ds[f"a-many.rec/{n:010}"]
+                self.same(sample["label"], numpy.full(n % 3 + 1, n + 0.5, "f4"))
+                self.assertEqual((sample["id"], bytes(sample["data"])), (n, b"d" * n))
+
     def same(self, got, wanted):
         if not isinstance(wanted, numpy.ndarray):
             self.assertEqual(got, wanted)
