@@ -261,7 +261,7 @@ static void write_sources(void)
 	write_family("webdataset", '1', tar + 1, sizeof(tar) - 1, 0, 67);
 }
 
-/* "stele" twenty times, and the bytes 0 to 39. The first byte is of the target, and sizes of reads. */
+/* "stele" twenty times, and bytes 0 to 39; before them, what the target chooses by. */
 static void write_compressed(void)
 {
 	static uint8_t gz[] =
