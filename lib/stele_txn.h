@@ -59,7 +59,7 @@ struct stele_create_opts {
 	const uint8_t *uuid; /* 16 bytes; NULL: random. Given, the same puts are the same bytes */
 	uint64_t file_size;  /* of a file or RBD image, a multiple of 4096; 0: to fit */
 	int64_t time;	     /* of the image and its snapshots; 0: now, or $SOURCE_DATE_EPOCH */
-	uint32_t flags;	     /* STELE_FORCE: whatever the target holds is lost */
+	uint32_t flags;	     /* STELE_FORCE: whatever the target holds is lost; STELE_DRY_RUN */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
 	/* Paths, up to NULL, of what is read: see stele_txn_create(). NULL: of nothing. */
 	const char *const *sources;
@@ -74,8 +74,9 @@ struct stele_create_opts {
  * what is put would be read from what is overwritten. A regular file that is overwritten
  * keeps what it holds until the first commit, and if closed before that. Any other target is
  * an unfinished image from here on, and an older one on it is lost; with the first commit it
- * is whole. Closed before that, a file or RBD image that was not there is removed. Return: as
- * stele_build().
+ * is whole. Closed before that, a file or RBD image that was not there is removed. A dry run
+ * refuses what a real one would refuse, warns of what FORCE would overwrite, and touches
+ * nothing; see stele_txn_open(). Return: as stele_build().
  */
 STELE_API int stele_txn_create(const char *target,
 			       const struct stele_create_opts *opts,

@@ -370,6 +370,7 @@ static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
 		.file_size = opts->file_size,
 		.object_size = opts->object_size,
 		.force = opts->flags & STELE_FORCE,
+		.dry = opts->flags & STELE_DRY_RUN,
 		.replace = true,
 	};
 	struct stele_new_image what = {
@@ -405,7 +406,7 @@ static int create(const char *text, const struct stele_build_opts *opts,
 	struct stele_target target = {0};
 	struct stele_build_report report;
 	struct stele_builder builder;
-	int ret = stele_builder_init(&builder, opts, STELE_FORCE, &report);
+	int ret = stele_builder_init(&builder, opts, STELE_FORCE | STELE_DRY_RUN, &report);
 
 	if (!ret && (!txn || !claim))
 		ret = -ENOMEM;
@@ -436,7 +437,7 @@ static int txn_create(const char *target, const struct stele_create_opts *given,
 	int ret = stele_options_get(given, &known, sizeof(known), &log);
 
 	if (!ret)
-		ret = stele_options_flags(known.flags, STELE_FORCE, &log);
+		ret = stele_options_flags(known.flags, STELE_FORCE | STELE_DRY_RUN, &log);
 	if (ret)
 		return ret;
 	opts.log = known.log;
