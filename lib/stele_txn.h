@@ -123,13 +123,16 @@ STELE_API int stele_txn_add(struct stele_txn *txn, const char *source,
 
 enum stele_put_flags {
 	STELE_PUT_REPLACE = 1 << 0, /* a key that the base has gets the new sample */
+	STELE_PUT_KEEP = 1 << 2, /* without REPLACE: it keeps the one that it has */
+	STELE_PUT_DELETE_MISSING = 1 << 3, /* drop samples of the base that were not put, ... */
+	/* STELE_FORCE: ... also if these are more than half of them */
 };
 
 struct stele_put_opts {
 	size_t size;
 	const char *directory; /* of the temporary file; NULL: $TMPDIR, else /var/tmp */
 	uint64_t memory_size;  /* of samples, and to write them; 0: 256 MiB */
-	uint32_t flags;	       /* enum stele_put_flags */
+	uint32_t flags;	       /* enum stele_put_flags, STELE_FORCE */
 	/* As of struct stele_build_opts. */
 	uint32_t granule;
 	uint32_t order;
@@ -165,9 +168,11 @@ struct stele_txn_value {
  *
  * All of it is copied: into memory, as long as samples fit into half of memory_size, then
  * into a temporary file; the log says which (INFO), once they are written. The target is
- * written by the next of stele_txn_snapshot(), stele_txn_add() and stele_txn_delete(), which
- * also sees that no key was put twice, or is in the base without REPLACE (-EEXIST): all
- * puts then wait on, until they are given up by stele_txn_base() or the end.
+ * written by the next of stele_txn_flush(), stele_txn_snapshot(), stele_txn_add() and
+ * stele_txn_delete(), which also sees that no key was put twice, or is in the base without
+ * REPLACE or KEEP (-EEXIST), and that DELETE_MISSING drops not too many (-EPERM; both logged):
+ * all puts then wait on, until they are given up by stele_txn_base() or the end. Missing is
+ * what was not put since the last of these calls; where nothing was, nothing is dropped.
  *
  * Return: 0; -EINVAL (no schema; a value that does not fit its field), -ENAMETOOLONG (the
  * key), -EFBIG; -ENOSPC and errno of the temporary file; all logged. Then nothing was put,
@@ -177,6 +182,16 @@ STELE_API int stele_txn_put(struct stele_txn *txn, const char *key,
 			    size_t key_size,
 			    const struct stele_txn_value *values,
 			    uint32_t count);
+
+/**
+ * stele_txn_flush() - write what was put, and say what has changed
+ * @report: may be NULL; `created`: the next snapshot would not be the same as `base`, by all
+ * that was added, put and deleted; the other members are of what this call wrote. The snapshot,
+ * its digest, image_end, target_size and total_seconds are not known yet, and 0.
+ *
+ * Return: as stele_txn_snapshot() of what was put.
+ */
+STELE_API int stele_txn_flush(struct stele_txn *txn, struct stele_build_report *report);
 
 /**
  * stele_txn_delete() - leave samples out, by key: any order, repeats allowed

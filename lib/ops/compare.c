@@ -22,7 +22,7 @@ struct comparing {
 	const struct stele_base *base;
 	struct stele_candidates candidates;
 	uint32_t flags; /* of the options */
-	bool puts;	/* see struct stele_source */
+	bool refuses;	/* a key that is there, see struct stele_source */
 
 	/* The segment at hand. */
 	const struct stele_segment *segment;
@@ -92,7 +92,7 @@ static int match(struct comparing *c, uint64_t ordinal,
 {
 	const struct stele_key *key = &c->walk.cursor.key;
 
-	if (c->puts && !(c->flags & STELE_APPEND_UPDATE))
+	if (c->refuses)
 		return refuse(c, entry);
 	if (c->flags & STELE_APPEND_UPDATE && entry->data_size != key->size)
 		return replace(c, ordinal, key->number, key->size);
@@ -248,7 +248,7 @@ int stele_compare(struct stele_comparison *comparison,
 	c->unread = &plan->unread;
 	c->base = base;
 	c->flags = builder->opts.flags;
-	c->puts = source->puts;
+	c->refuses = source->puts && !source->keeps && !(c->flags & STELE_APPEND_UPDATE);
 	ret = stele_builder_phase(builder, STELE_PHASE_COMPARE,
 				  plan->table.count, 0);
 	if (!ret && c->flags & STELE_APPEND_UPDATE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * put.c - stele_txn_schema(), stele_txn_put(): a program hands samples over
+ * put.c - stele_txn_schema(), stele_txn_put(), stele_txn_flush(): a program hands samples over
  *
  * They are spooled, and are a source like any other when all are there. Half of the
  * memory is the spool's; the other half, and what the spool does not take, is for
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/options.h"
@@ -17,10 +18,17 @@
 #include "lib/ops/change.h"
 #include "lib/source/spool.h"
 
-/* How what is put will be written; `directory` is the caller's. */
+static uint32_t append_flags(uint32_t put)
+{
+	return STELE_BUILD_ALLOW_EMPTY | (put & STELE_FORCE) |
+	       (put & STELE_PUT_REPLACE ? STELE_APPEND_UPDATE : 0) |
+	       (put & STELE_PUT_DELETE_MISSING ? STELE_APPEND_DELETE_MISSING : 0);
+}
+
+/* How what is put will be written, and may wait; `directory` is the caller's. */
 static int take_options(const struct stele_txn *txn,
 			const struct stele_put_opts *given,
-			struct stele_build_opts *out, const char **directory)
+			struct stele_build_opts *out, const char **directory, bool *keeps)
 {
 	struct stele_put_opts opts = {0};
 	int ret = given ? stele_options_copy(given, &opts, sizeof(opts),
@@ -28,13 +36,16 @@ static int take_options(const struct stele_txn *txn,
 			  0;
 
 	if (!ret)
-		ret = stele_options_flags(opts.flags, STELE_PUT_REPLACE,
+		ret = stele_options_flags(opts.flags,
+					  STELE_PUT_REPLACE | STELE_PUT_KEEP |
+						  STELE_PUT_DELETE_MISSING | STELE_FORCE,
 					  &txn->log);
 	if (!ret && opts.reserved) {
 		stele_log_error(&txn->log, "reserved bytes of options are not zero");
 		ret = -EINVAL;
 	}
 	*directory = opts.directory;
+	*keeps = opts.flags & STELE_PUT_KEEP;
 	*out = (struct stele_build_opts){
 		.size = sizeof(*out),
 		.log = txn->log.fn,
@@ -44,8 +55,7 @@ static int take_options(const struct stele_txn *txn,
 		.memory_size = opts.memory_size ? opts.memory_size :
 						  STELE_MEMORY_DEFAULT,
 		.time = txn->time,
-		.flags = STELE_BUILD_ALLOW_EMPTY |
-			 (opts.flags & STELE_PUT_REPLACE ? STELE_APPEND_UPDATE : 0),
+		.flags = append_flags(opts.flags),
 		.granule = opts.granule,
 		.order = opts.order,
 		.jobs = opts.jobs,
@@ -73,7 +83,8 @@ static int txn_schema(struct stele_txn *txn, const struct stele_schema *given,
 	struct stele_spool *spool;
 	const struct stele_snapshot *base;
 	const char *directory;
-	int ret = take_options(txn, given_opts, &opts, &directory);
+	bool keeps;
+	int ret = take_options(txn, given_opts, &opts, &directory, &keeps);
 
 	if (!ret)
 		ret = check_options(&opts);
@@ -99,6 +110,7 @@ static int txn_schema(struct stele_txn *txn, const struct stele_schema *given,
 			      opts.memory_size / 2, directory, &txn->log, &spool);
 	if (ret < 0)
 		return ret;
+	spool->source.keeps = keeps;
 	stele_spool_free(txn->spool);
 	txn->spool = spool;
 	txn->put_opts = opts;
@@ -155,15 +167,14 @@ static uint64_t memory_left(const struct stele_txn *txn)
 	return left < STELE_MEMORY_MIN ? STELE_MEMORY_MIN : left;
 }
 
-static int write_puts(struct stele_txn *txn)
+static int write_puts(struct stele_txn *txn, struct stele_build_report *report)
 {
-	struct stele_build_report report;
 	struct stele_build_opts opts = txn->put_opts;
 	struct stele_builder builder;
 	int ret;
 
 	opts.memory_size = memory_left(txn);
-	ret = stele_builder_init(&builder, &opts, STELE_ADD_FLAGS, &report);
+	ret = stele_builder_init(&builder, &opts, STELE_ADD_FLAGS, report);
 	builder.temp_directory = txn->spool->directory;
 	if (!ret)
 		ret = stele_append_on(txn, &builder, &txn->spool->source);
@@ -172,7 +183,7 @@ static int write_puts(struct stele_txn *txn)
 }
 
 /* A new image gets its fields even if nothing was put. */
-int stele_put_flush(struct stele_txn *txn)
+static int flush(struct stele_txn *txn, struct stele_build_report *report)
 {
 	int ret;
 
@@ -181,10 +192,52 @@ int stele_put_flush(struct stele_txn *txn)
 	ret = stele_txn_start(txn);
 	if (ret < 0 || (!txn->spool->count && txn->work->snapshot.segment_count))
 		return ret;
-	ret = write_puts(txn);
+	ret = write_puts(txn, report);
 	if (ret < 0)
 		return ret;
 	tell(txn);
 	stele_spool_empty(txn->spool);
 	return 0;
+}
+
+int stele_put_flush(struct stele_txn *txn)
+{
+	struct stele_build_report unwanted;
+
+	return flush(txn, &unwanted);
+}
+
+/* By all that it was told, not by what is written now. */
+static void describe(const struct stele_addition *work, struct stele_build_report *report)
+{
+	const struct stele_catalog_snapshot *base = &work->snapshot.info;
+
+	snprintf(report->base, sizeof(report->base), "%s", base->name);
+	report->sample_count = work->snapshot.sample_count;
+	report->unchanged = report->sample_count - report->added - report->updated;
+	report->created = stele_addition_changed(work);
+}
+
+static int txn_flush(struct stele_txn *txn, struct stele_build_report *report)
+{
+	struct stele_build_report made = {0};
+	int ret = stele_output_check(report, backend, &txn->log);
+
+	if (!ret)
+		ret = flush(txn, &made);
+	if (!ret)
+		ret = stele_txn_start(txn);
+	if (!ret) {
+		describe(txn->work, &made);
+		memcpy(made.uuid, txn->image->sb.uuid, STELE_UUID_SIZE);
+		snprintf(made.backend, sizeof(made.backend), "%s",
+			 stele_device_backend(txn->image->dev));
+	}
+	stele_output_fill(report, &made, sizeof(made));
+	return ret;
+}
+
+int stele_txn_flush(struct stele_txn *txn, struct stele_build_report *report)
+{
+	return STELE_TXN_CALL(txn, txn_flush(txn, report), "cannot write what was put");
 }

@@ -30,6 +30,7 @@ struct stele_source {
 	 * that the base has when there is nothing to update, is -EEXIST.
 	 */
 	bool puts;
+	bool keeps; /* but the base keeps its sample of such a key */
 };
 
 /* Of a program. Return: 0; -EINVAL, -E2BIG (logged). */

@@ -127,6 +127,15 @@ int stele_addition_append(struct stele_addition *a,
 	return 0;
 }
 
+bool stele_addition_changed(const struct stele_addition *a)
+{
+	bool changed = !a->parent || a->snapshot.segment_count != a->snapshot.info.ref_count;
+
+	for (uint32_t i = 0; i < a->snapshot.segment_count; i++)
+		changed |= a->parts[i].changed;
+	return changed;
+}
+
 bool stele_addition_refers(const struct stele_addition *a, uint64_t segment_id)
 {
 	for (uint32_t i = 0; a && i < a->snapshot.segment_count; i++)

@@ -54,6 +54,8 @@ int stele_addition_load(struct stele_addition *addition);
 int stele_addition_delete(struct stele_addition *addition, uint32_t segment,
 			  const uint64_t *numbers, uint64_t count,
 			  uint64_t payload_size);
+/* Is it not what it began with any more? */
+bool stele_addition_changed(const struct stele_addition *addition);
 /* Is the segment one of those that it has so far? NULL: has none. */
 bool stele_addition_refers(const struct stele_addition *addition, uint64_t segment_id);
 /*

@@ -94,6 +94,101 @@ static void test_dry(void)
 	ok(!system(command), "and nothing is written");
 }
 
+/* ---- what a flush says ---------------------------------------------------- */
+
+struct change {
+	const char *what;
+	uint32_t flags;
+	uint64_t first, count; /* of what is put */
+	uint32_t version;
+	uint64_t added, updated, deleted, unchanged;
+	bool created;
+};
+
+#define KEEP	STELE_PUT_KEEP
+#define REPLACE STELE_PUT_REPLACE
+#define MISSING STELE_PUT_DELETE_MISSING
+
+/* Of 60. */
+static const struct change changes[] = {
+	{"kept", KEEP, 0, 60, 1, 0, 0, 0, 60, false},
+	{"kept, and more", KEEP, 50, 20, 1, 10, 0, 0, 60, true},
+	{"the same", REPLACE, 0, 60, 0, 0, 0, 0, 60, false},
+	{"replaced, not kept", REPLACE | KEEP, 0, 7, 1, 0, 7, 0, 53, true},
+	{"missing", KEEP | MISSING, 10, 50, 0, 0, 0, 10, 50, true},
+	{"half of them", KEEP | MISSING, 30, 40, 0, 10, 0, 30, 30, true},
+	{"most of them", KEEP | MISSING | STELE_FORCE, 40, 20, 0, 0, 0, 40, 20, true},
+	{"nothing put", MISSING, 0, 0, 0, 0, 0, 0, 60, false},
+};
+
+static void flush(struct stele_txn *txn, const struct change *c)
+{
+	const struct stele_put_opts opts = {.size = sizeof(opts), .flags = c->flags};
+	struct stele_build_report made = {.size = sizeof(made)};
+
+	is_int(0, stele_txn_base(txn, "v1"), "%s: from v1", c->what);
+	is_int(0, put_some(txn, c->first, c->count, c->version, &opts), "%s: put", c->what);
+	is_int(0, stele_txn_flush(txn, &made), "%s: written", c->what);
+	is_string("v1", made.base, "%s: the base", c->what);
+	is_uint(c->added, made.added, "%s: added", c->what);
+	is_uint(c->updated, made.updated, "%s: updated", c->what);
+	is_uint(c->deleted, made.deleted, "%s: deleted", c->what);
+	is_uint(c->unchanged, made.unchanged, "%s: as they were", c->what);
+	is_uint(c->unchanged + c->updated + c->added, made.sample_count, "%s: all", c->what);
+	is_uint(c->created, made.created, "%s: another snapshot?", c->what);
+	is_uint(c->added + c->updated, made.written_count, "%s: in a segment", c->what);
+}
+
+/* Too many to be dropped: they wait on, as after any refusal. */
+static void test_refused(struct stele_txn *txn)
+{
+	const struct stele_put_opts opts = {.size = sizeof(opts), .flags = KEEP | MISSING};
+	const struct stele_put_opts unknown = {.size = sizeof(unknown), .flags = 1 << 4};
+
+	is_int(0, stele_txn_base(txn, "v1"), "from v1");
+	is_int(-EINVAL, put_some(txn, 0, 1, 0, &unknown), "an unknown flag");
+	is_int(0, put_some(txn, 0, 29, 0, &opts), "less than half");
+	is_int(-EPERM, stele_txn_flush(txn, NULL), "is refused");
+	ok(strstr(stele_errmsg(), "the source lacks 31 of the 60 samples of 'v1'"),
+	   "says why: %s", stele_errmsg());
+	is_int(-EPERM, stele_txn_snapshot(txn, "v2", NULL, NULL), "by a snapshot, too");
+}
+
+static void test_deletion(struct stele_txn *txn)
+{
+	const struct stele_key_ref key = {"000", 3};
+	struct stele_build_report made = {.size = sizeof(made)};
+
+	is_int(0, stele_txn_base(txn, NULL), "from the newest");
+	is_int(0, stele_txn_flush(txn, &made), "nothing to write");
+	is_uint(0, made.created, "nothing has changed");
+	is_int(0, stele_txn_delete(txn, &key, 1), "one is deleted");
+	is_int(0, stele_txn_flush(txn, &made), "nothing to write");
+	is_uint(1, made.created, "yet it has");
+	is_uint(59, made.unchanged, "the others are as they were");
+	is_int(0, stele_txn_base(txn, NULL), "given up");
+}
+
+static void test_flush(void)
+{
+	struct stele_image_info info = {.size = sizeof(info)};
+	struct stele_image *opened;
+	struct stele_txn *txn;
+
+	if (stele_txn_open(image, NULL, &txn))
+		bail("cannot open: %s", stele_errmsg());
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		flush(txn, &changes[i]);
+	test_refused(txn);
+	test_deletion(txn);
+	is_int(0, stele_txn_commit(txn), "a commit without a snapshot");
+	stele_txn_close(txn);
+	is_int(0, stele_image_open(image, NULL, &opened), "open");
+	stele_image_info(opened, &info);
+	stele_image_close(opened);
+	is_uint(1, info.snapshot_count, "makes none");
+}
+
 int main(void)
 {
 	struct stele_txn *txn;
@@ -107,6 +202,7 @@ int main(void)
 	commit(txn);
 	stele_txn_close(txn);
 	test_dry();
+	test_flush();
 	is_sound(image);
 	return done();
 }
