@@ -23,6 +23,7 @@ _PHASES = (
     "", "scan", "compare", "hash", "write", "sections", "commit", "copy", "verify", "discard",
 )  # fmt: skip
 _INTERVAL = 0.1  # seconds
+_LINES = 1.0  # those between lines of a log
 
 _said: ContextVar[set[str] | None] = ContextVar("stele.said", default=None)
 
@@ -65,7 +66,8 @@ class Progress(NamedTuple):
 Watch = Callable[[Progress], object] | bool | None
 """A callable: is told, at each phase and about ten times a second. What it raises stops the
 call, unless that was over by then.
-True: a line on stderr; None: that, if stderr is a terminal; False: nothing."""
+True: a line on stderr, or one a second if that is no terminal; None: a line, if it is; False:
+nothing."""
 
 
 def human(size: float) -> str:
@@ -78,14 +80,19 @@ def human(size: float) -> str:
 
 
 class Line:
-    """Progress as one line of a terminal, which is gone in the end."""
+    """Progress as one line of a terminal, which is gone in the end; elsewhere as some lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._width = 0
+        self._lines = not stream.isatty()
         self._start = time.monotonic()
+        self._next = self._start + _LINES
 
     def __call__(self, progress: Progress) -> None:
+        if self._lines and time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _LINES
         phase, samples, samples_total, done, total = progress
         parts: list[str] = []
         if samples or samples_total:
@@ -101,6 +108,9 @@ class Line:
         self._show(f"{phase}:{bar} {', '.join(parts)} {seconds // 60}:{seconds % 60:02}")
 
     def _show(self, text: str) -> None:
+        if self._lines:
+            print(text, file=self._stream, flush=True)
+            return
         self._stream.write(f"\r{text:<{self._width}}")
         self._stream.flush()
         self._width = len(text)
@@ -114,6 +124,8 @@ class Line:
 
 
 FORCE = "force=True overwrites what the target holds"
+UNFINISHED = " is left with an unfinished image"  # as the library says it
+AGAIN = "run it again, with force=True to overwrite that"
 
 
 class Listener:

@@ -8,6 +8,7 @@ import threading
 import time
 import unittest
 import uuid
+from unittest import mock
 
 import images
 import stele
@@ -312,9 +313,26 @@ class Terminal(unittest.TestCase):
         from stele.progress import Line
 
         stream = io.StringIO()
+        stream.isatty = lambda: True
         line = Line(stream)
         line(stele.Progress("write", 5, 10, 500, 1000))
         line(stele.Progress("commit", 0, 0, 0, 0))
         line.close()
         self.assertIn("write: [##########..........]  50% 5/10, 500 B/1 KB", stream.getvalue())
         self.assertTrue(stream.getvalue().endswith(" \r"))
+
+    def test_lines(self):
+        """Where there is no terminal, one a second."""
+        from stele.progress import Line
+
+        stream = io.StringIO()
+        with mock.patch("stele.progress.time.monotonic") as clock:
+            clock.return_value = 100.0
+            line = Line(stream)
+            for tenth in range(25):
+                clock.return_value = 100 + tenth / 10
+                line(stele.Progress("write", tenth, 30, 0, 0))
+            line.close()
+        self.assertRegex(
+            stream.getvalue(), r"\Awrite: \[.*\]  33% 10/30 0:01\nwrite: .* 20/30 0:02\n\Z"
+        )
