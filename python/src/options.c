@@ -30,7 +30,7 @@ struct option {
 #define VERIFY(name)  [PY_VERIFY] = offsetof(struct stele_verify_opts, name)
 #define OPEN(name)    [PY_OPEN] = offsetof(struct stele_open_opts, name)
 #define CHANGE(name)  [PY_CHANGE] = offsetof(struct py_change, opts.name)
-#define CREATE(name)  [PY_CREATE] = offsetof(struct stele_create_opts, name)
+#define CREATE(name)  [PY_CREATE] = offsetof(struct py_create, opts.name)
 #define PUT(name)     [PY_PUT] = offsetof(struct stele_put_opts, name)
 
 /* Of all that lay out samples. */
@@ -57,6 +57,7 @@ static const struct option options[] = {
 	{"object_size", U32,
 	 {BUILD(object_size), COPY(object_size), CREATE(object_size)}},
 	{"order", U32, {LAYOUT(order)}},
+	{"posix", U32, {[PY_CREATE] = offsetof(struct py_create, posix)}},
 	{"sources", TEXTS, {CHANGE(sources), CREATE(sources)}},
 	{"size", U64, {[PY_CHANGE] = offsetof(struct py_change, size)}},
 	{"time", I64,

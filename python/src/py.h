@@ -221,10 +221,16 @@ void py_row_release(struct py_row *row);
 
 /* ---- options of the library, by name: options.c -------------------------------- */
 
-/* What snapshot_create() and resize() take beside the options. */
+/* What snapshot_create(), resize() and a Writer take beside the options. */
 struct py_change {
 	struct stele_txn_opts opts;
 	uint64_t size;
+};
+
+/* And what a Writer takes beside those of a new image. */
+struct py_create {
+	struct stele_create_opts opts;
+	uint32_t posix;
 };
 
 enum py_options {
@@ -235,7 +241,7 @@ enum py_options {
 	PY_VERIFY,
 	PY_OPEN,
 	PY_CHANGE, /* struct py_change */
-	PY_CREATE,
+	PY_CREATE, /* struct py_create */
 	PY_PUT,
 	PY_OPTIONS_COUNT,
 };

@@ -21,9 +21,11 @@ struct writer {
 	struct py_column columns[STELE_FIELDS_MAX];
 	/* For the thread that runs a call: */
 	const char *target, *name, *note;
+	int always;
 	struct py_change open_opts;
-	struct stele_create_opts create_opts;
+	struct py_create create_opts;
 	struct stele_put_opts put_opts;
+	struct stele_build_report report;
 	struct stele_snapshot_info snapshot;
 };
 
@@ -126,15 +128,18 @@ static PyObject *writer_tell(PyObject *self, PyObject *tell)
 static int run_create(void *arg)
 {
 	struct writer *w = arg;
+	int err = stele_txn_create(w->target, &w->create_opts.opts, &w->txn);
 
-	return stele_txn_create(w->target, &w->create_opts, &w->txn);
+	return err || !w->create_opts.posix ? err : stele_txn_posix(w->txn, true);
 }
 
 static int run_open(void *arg)
 {
 	struct writer *w = arg;
+	const uint64_t size = w->open_opts.size;
+	int err = stele_txn_open(w->target, &w->open_opts.opts, &w->txn);
 
-	return stele_txn_open(w->target, &w->open_opts.opts, &w->txn);
+	return err || !size ? err : stele_txn_resize(w->txn, size, NULL);
 }
 
 static struct writer *make_writer(void)
@@ -152,7 +157,7 @@ static struct writer *make_writer(void)
 	pthread_mutexattr_destroy(&attributes);
 	py_call_init(&w->call);
 	w->generation = py_generation;
-	PY_CALL_LISTEN(&w->create_opts, &w->call);
+	PY_CALL_LISTEN(&w->create_opts.opts, &w->call);
 	PY_CALL_LISTEN(&w->open_opts.opts, &w->call);
 	w->put_opts.size = sizeof(w->put_opts);
 	return w;
@@ -345,33 +350,50 @@ static int run_commit(void *arg)
 	struct writer *w = arg;
 	int err;
 
+	w->report = (struct stele_build_report){.size = sizeof(w->report)};
 	w->snapshot.size = sizeof(w->snapshot);
-	err = stele_txn_snapshot(w->txn, w->name, w->note, &w->snapshot);
+	err = stele_txn_flush(w->txn, &w->report);
+	w->report.created |= w->always;
+	if (!err && w->report.created)
+		err = stele_txn_snapshot(w->txn, w->name, w->note, &w->snapshot);
 	return err ? err : stele_txn_commit(w->txn);
 }
 
-/* _commit(name, note, tell) -> snapshot */
+/* As two dictionaries, of which the first means nothing unless something was created. */
+static PyObject *commit_report(const struct writer *w)
+{
+	PyObject *snapshot = PyDict_New(), *report = PyDict_New(), *both = NULL;
+
+	if (snapshot && report && !py_report(snapshot, &w->snapshot, py_snapshot_report) &&
+	    !py_report(report, &w->report, py_build_report))
+		both = PyTuple_Pack(2, snapshot, report);
+	Py_XDECREF(snapshot);
+	Py_XDECREF(report);
+	return both;
+}
+
+/* _commit(name, note, always, tell) -> (snapshot, report) */
 static PyObject *writer_commit(PyObject *self, PyObject *args)
 {
-	PyObject *tell, *note, *dict = NULL;
+	PyObject *tell, *note, *both = NULL;
 	const char *name;
 	struct writer *w;
+	int always;
 
-	if (!PyArg_ParseTuple(args, "yOO:_commit", &name, &note, &tell))
+	if (!PyArg_ParseTuple(args, "yOpO:_commit", &name, &note, &always, &tell))
 		return NULL;
 	w = enter(self);
 	if (!w)
 		return NULL;
 	w->name = name;
 	w->note = NULL;
+	w->always = always;
 	/* Without a size, bytes with NUL in them are refused. */
 	if ((note == Py_None || !PyBytes_AsStringAndSize(note, (char **)&w->note, NULL)) &&
 	    py_call(&w->call, run_commit, w, tell) >= 0)
-		dict = PyDict_New();
-	if (dict && py_report(dict, &w->snapshot, py_snapshot_report))
-		Py_CLEAR(dict);
+		both = commit_report(w);
 	leave(w);
-	return dict;
+	return both;
 }
 
 static PyMethodDef methods[] = {

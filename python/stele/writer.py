@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from errno import EEXIST
+from time import monotonic
 from types import TracebackType
 from typing import Any, Unpack, cast
 from uuid import UUID
@@ -16,14 +17,15 @@ from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
 from .options import Layout, encode, known, text_or_none
-from .progress import FORCE, Listener, Progress, Watch, once
-from .reports import Snapshot
+from .progress import AGAIN, FORCE, UNFINISHED, Listener, Progress, Watch, once
+from .reports import BuildReport, Snapshot
 from .schema import Schema, columns, fields_of, guess
 
 Key = str | bytes
 Pairs = Iterable[tuple[Key, Any]] | Iterable[Mapping[str, Any]] | Mapping[str, Any]
 
-_REPLACE = 1
+_DRY_RUN = 1
+_PUT_FLAGS = {"update": 1, "force": 2, "keep": 4, "delete_missing": 8}
 
 
 class Writer(_stele.Writer):
@@ -48,10 +50,20 @@ class Writer(_stele.Writer):
         append: True: the image is there; False: it is not; None: either.
         update: a sample whose key is there already takes its place, instead of being an
             error.
-        label, uuid, file_size, object_size: of a new image; see stele.build().
+        keep: without update, such a sample is passed over: the one that is there stays.
+        delete_missing: leave out what is there and was not put, unless nothing was. Of more than
+            half of all samples it takes force, and append=True.
+        always: False: where nothing has changed, no snapshot is made, and commit() returns the
+            one that is there.
+        label, uuid, object_size: of a new image; see stele.build().
+        posix: a new image can be mounted, too: it is a read-only EROFS, with a granule of 512 or
+            4096.
+        file_size: of a new file or RBD image, bytes; one that is there first grows to it.
         note: of the snapshot.
-        force: a new image, whatever the target holds. Of a file that is lost when the new image
-            is whole, of a device at once.
+        force: a new image, whatever the target holds, unless append is True. Of a file that is
+            lost when the new image is whole; of a device at once, after target, schema and
+            options were checked.
+        dry_run: check everything, write nothing but the temporary file; digests are zero.
         sources: paths of files that samples are read from: a target that is one of them, or
             shares bytes with one, as a loop device does with its file, is refused.
         directory: of the temporary file; None: $TMPDIR, or /var/tmp.
@@ -65,6 +77,10 @@ class Writer(_stele.Writer):
 
     _path: str
     _snapshot: str
+    _backend: str | None
+    _always: bool
+    _began: float
+    _made: BuildReport | None = None
     _note: str | None
     _fields: dict[str, Field] | None
     _put_options: dict[str, Any]
@@ -75,6 +91,8 @@ class Writer(_stele.Writer):
     _total: int
     _committed: bool
     _deleted: bool = False
+    _dry_run: bool
+    _delete_missing: bool
 
     @once()
     def __new__(
@@ -84,13 +102,18 @@ class Writer(_stele.Writer):
         *,
         append: bool | None = None,
         update: bool = False,
+        keep: bool = False,
+        delete_missing: bool = False,
+        always: bool = True,
         label: str | None = None,
         uuid: UUID | bytes | None = None,
         file_size: int = 0,
         object_size: int = 0,
+        posix: bool = False,
         note: str | None = None,
         time: int = 0,
         force: bool = False,
+        dry_run: bool = False,
         sources: Iterable[str | os.PathLike[str]] | None = None,
         backend: str | None = None,
         directory: str | os.PathLike[str] | None = None,
@@ -99,13 +122,17 @@ class Writer(_stele.Writer):
     ) -> Writer:
         target = os.fspath(target)
         path, snapshot = split(target)
-        names = None if force else _names(os.fsencode(target), backend, append)
+        if append and force and not delete_missing:
+            raise ValueError("force goes with delete_missing, or with a new image")
+        over = force and not append
+        names = None if over else _names(os.fsencode(target), backend, append)
         newest = None if names is None else names[-1] if names else ""
         if newest is None:
             snapshot = snapshot or "v1"
         elif not snapshot:
             unnamed = ValueError(f"'{path}' is an image: name the new snapshot, PATH@NAME")
-            unnamed.add_note(FORCE)
+            if not append:
+                unnamed.add_note(FORCE)
             raise unnamed
         elif names and snapshot in names:
             taken = ExistsError(EEXIST, f"'{path}' has a snapshot '{snapshot}' already")
@@ -113,34 +140,39 @@ class Writer(_stele.Writer):
             raise taken
         known(layout, Layout)
         text_or_none("note", note)
-        options = encode(backend=backend, time=time, sources=sources)
-        if newest is None:
+        new = newest is None
+        options = encode(backend=backend, time=time, sources=sources, dry_run=dry_run)
+        if new:
             options |= encode(
                 label=label,
                 uuid=uuid,
                 file_size=file_size,
                 object_size=object_size,
+                posix=posix,
+                dry_run=dry_run,
                 force=force,
             )
+        else:
+            options |= encode(size=file_size)
         listener = Listener(progress)
         fields = fields_of(schema) if schema is not None else None
+        flags = {"update": update, "keep": keep, "delete_missing": delete_missing, "force": force}
         put_options = {
             **encode(**layout),
             "directory": None if directory is None else os.fsencode(directory),
-            "flags": _REPLACE if update else 0,
+            "flags": sum(_PUT_FLAGS[name] for name, given in flags.items() if given),
         }
+        name = os.fsencode(choose(target, snapshot))  # which is checked at once
+        if over and not dry_run:
+            _rehearse(name, options, fields or fields_of({"data": bytes}), put_options)
         try:
-            self: Writer = super().__new__(
-                cls,
-                os.fsencode(choose(target, snapshot)),  # whose name is checked at once
-                newest is None,
-                options,
-                listener.tell,
-            )
+            self: Writer = super().__new__(cls, name, new, options, listener.tell)
         except Error as error:
-            listener.explain(error, newest is None)
+            listener.explain(error, new)
             raise
         self._path, self._snapshot, self._note = path, snapshot, note
+        self._backend, self._always, self._began = backend, always, monotonic()
+        self._dry_run, self._delete_missing = dry_run, delete_missing
         self._put_options, self._listener = put_options, listener
         self._guessing = threading.Lock()
         self._samples = self._bytes = self._total = 0
@@ -152,8 +184,9 @@ class Writer(_stele.Writer):
                     fields = base.fields
             if fields is not None:
                 self._take(fields)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            self._explain(error)
             raise
         return self
 
@@ -165,6 +198,12 @@ class Writer(_stele.Writer):
     def fields(self) -> dict[str, Field] | None:
         """Fields by name; None: not known before the first sample."""
         return self._fields
+
+    @property
+    def report(self) -> BuildReport | None:
+        """What commit() has written, and what that changes; the size of all the image is not
+        counted. None: before."""
+        return self._made
 
     # ---- samples
 
@@ -240,7 +279,12 @@ class Writer(_stele.Writer):
             self.put(sample.pop("__key__"), sample)
 
     def delete(self, key: Key) -> None:
-        """Leave out a sample that is there, or was put. stele.NotFound."""
+        """Leave out a sample that is there, or was put. stele.NotFound.
+
+        Not of a Writer that has delete_missing.
+        """
+        if self._delete_missing:
+            raise ValueError("delete_missing leaves out what is not put: delete() does not go with it")
         self._delete(key)
         self._deleted = True
 
@@ -249,15 +293,20 @@ class Writer(_stele.Writer):
     def commit(self) -> Snapshot:
         """Publish what was put, durably, and close; the end of a with statement does it.
 
+        Of a dry run: see that it could be published.
+
         Raises:
             stele.ExistsError: a key was put twice, or is there and update is not given; or
                 the snapshot's name is taken.
         """
         try:
-            report = self._commit(
-                os.fsencode(self._snapshot), text_or_none("note", self._note), self._listener.tell
+            made, report = self._commit(
+                os.fsencode(self._snapshot),
+                text_or_none("note", self._note),
+                self._always,
+                self._listener.tell,
             )
-        except Error as error:
+        except BaseException as error:
             self.close()
             self._explain(error)
             raise
@@ -265,7 +314,24 @@ class Writer(_stele.Writer):
             self.close()
             self._listener.close()
         self._committed = True
-        return Snapshot(**report, note=self._note or "")
+        return self._end(Snapshot(**made, note=self._note or ""), report)
+
+    def _end(self, made: Snapshot, report: dict[str, Any]) -> Snapshot:
+        if not report["created"]:
+            made = self._find(report["base"])
+        report |= {
+            "snapshot": made.name if report["created"] else "",
+            "digest": made.digest,
+            "created": bool(report["created"]),
+            "total_seconds": monotonic() - self._began,
+        }
+        self._made = BuildReport(**report, skipped=())
+        return made
+
+    def _find(self, name: str) -> Snapshot:
+        """A snapshot that is there."""
+        found = _stele.image(os.fsencode(self._path), self._backend)["snapshots"]
+        return next(Snapshot(**s) for s in found if s["name"] == name and not s["deleted_time"])
 
     def __enter__(self) -> Writer:
         return self
@@ -287,9 +353,12 @@ class Writer(_stele.Writer):
         """Add what was said of the end, such as that an older image is lost."""
         self._tell(self._listener.tell)
         self._listener.explain(error)
+        notes = getattr(error, "__notes__", ())
+        if AGAIN not in notes and any(note.endswith(UNFINISHED) for note in notes):
+            error.add_note(AGAIN)
 
     def __del__(self) -> None:
-        if (self._samples or self._deleted) and self._is_open():
+        if (self._samples or self._deleted) and not self._dry_run and self._is_open():
             warnings.warn(
                 f"a Writer of '{self._path}@{self._snapshot}' was never committed: what was put "
                 f"is lost, {self._samples} samples; use it in a with statement, or call "
@@ -298,6 +367,25 @@ class Writer(_stele.Writer):
                 stacklevel=2,
                 source=self,
             )
+
+
+def _ignore(*event: object) -> None:
+    """Of a dry run, which would warn of what is about to be done on purpose."""
+
+
+def _rehearse(
+    target: bytes, options: dict[str, Any], fields: dict[str, Field], put: dict[str, Any]
+) -> None:
+    """See that a schema and options are taken, before what the target holds is lost for them."""
+    options = {**options, "flags": options["flags"] | _DRY_RUN}
+    try:
+        trial = _stele.Writer(target, True, options, _ignore)
+    except Error:
+        return  # as it is about to be told, by what writes
+    try:
+        trial._schema(columns(fields), put)
+    finally:
+        trial.close()
 
 
 def _names(target: bytes, backend: str | None, append: bool | None) -> list[str] | None:

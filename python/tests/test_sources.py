@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stele.sources without the packages of its formats: MDS, detection, arguments, the command."""
 
+import contextlib
 import json
 import signal
 import struct
@@ -202,7 +203,8 @@ class Target(Case):
         self.assertRegex(
             err, r"\Astele.sources: cannot read '.*00002.mds': .*\nhint: --on-error=skip .*\n"
             rf"stele.sources: '{node}' has lost the image that it held: 'precious': 'v1'\n"
-            rf"stele.sources: '{node}' is left with an unfinished image\n\Z",
+            rf"stele.sources: '{node}' is left with an unfinished image\n"
+            r"hint: run it again, with --force to overwrite that\n\Z",
         )  # fmt: skip
 
 
@@ -392,24 +394,46 @@ class Command(Case):
             got = self.command(f"--from={format}", path, self.target, code=code)
             self.assertEqual(got, (1, "", f"stele.sources: cannot import {name}\nhint: pip install {install}\n"))
 
-    def test_stopped(self):
-        """A signal leaves nothing, and is died of."""
-        top = self.mds(rows=4000)
+    @contextlib.contextmanager
+    def slow(self, *arguments):
+        """A build that has put some samples, and takes its time."""
         code = ("import sys, time, runpy\nimport stele.writer as w\nput = w.Writer.put\n"
                 "def slow(self, *a):\n    put(self, *a)\n    if self._samples == 50:\n        print('on', flush=True)\n"
                 "    time.sleep(0.001)\n"
                 "w.Writer.put = slow\nsys.argv[1:1] = ['build']\nrunpy.run_module('stele.sources', run_name='__main__')")  # fmt: skip
+        run = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.assertEqual(run.stdout.readline(), "on\n")
+        time.sleep(0.05)
+        yield run
+
+    def test_stopped(self):
+        """A signal leaves nothing, and is died of."""
+        top = self.mds(rows=4000)
         for number in (signal.SIGINT, signal.SIGTERM):
-            run = subprocess.Popen(
-                [sys.executable, "-c", code, top, self.target], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-            )
-            self.assertEqual(run.stdout.readline(), "on\n")
-            time.sleep(0.05)
-            run.send_signal(number)
-            _, err = run.communicate(timeout=20)
+            with self.slow(top, self.target) as run:
+                run.send_signal(number)
+                _, err = run.communicate(timeout=20)
             self.assertEqual(run.returncode, -number, err)
             self.assertEqual(err, f"stele.sources: {signal.strsignal(number)}: stopped\n")
             self.assertEqual(list(self.directory.iterdir()), [top])
+
+    def test_stopped_on_a_device(self):
+        """What is left there is said, and what to do."""
+        disk = self.directory / "disk"
+        with open(disk, "wb") as file:
+            file.truncate(16 << 20)
+        node = images.loop(self, disk)
+        with self.slow(self.mds(rows=4000), node) as run:
+            run.send_signal(signal.SIGTERM)
+            _, err = run.communicate(timeout=20)
+        self.assertEqual(run.returncode, -signal.SIGTERM, err)
+        self.assertEqual(
+            err, f"stele.sources: Terminated: stopped\nstele.sources: '{node}' is left with an unfinished image\n"
+            "hint: run it again, with --force to overwrite that\n",
+        )  # fmt: skip
+        self.assertEqual(self.command("-q", "-f", self.mds(), node), (0, "", ""))
 
 
 if __name__ == "__main__":

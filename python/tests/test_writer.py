@@ -472,11 +472,107 @@ class Versions(Case):
                     if keys == "b":
                         raise ZeroDivisionError
             notes = caught.exception.__notes__
-            self.assertEqual(notes[-2:], [
+            self.assertEqual(notes[-3:], [
                 f"'{node}' has lost the image that it held: 'precious': 'v1'",
                 f"'{node}' is left with an unfinished image",
+                "run it again, with force=True to overwrite that",
             ])  # fmt: skip
             self.assertEqual(len(set(notes)), len(notes))
+
+    def test_checked_first(self):
+        """What a device holds is not lost for what no image can have."""
+        path = images.DIRECTORY / f"{self.id()}.disk"
+        with open(path, "wb") as file:
+            file.truncate(16 << 20)
+        node = images.loop(self, path)
+        self.write({"a": b"1"}, target=node, label="precious")
+        for schema, options in (
+            ({"x" * 64: int}, {}),
+            ({"n": ["cat", "cat"]}, {}),
+            (None, {"granule": 7}),
+            ({"n": int}, {"directory": "/nowhere"}),
+        ):
+            with self.assertRaises((ValueError, stele.Error)) as caught:
+                stele.Writer(node, schema, progress=False, force=True, **options).put("b", 2)
+            self.assertEqual(getattr(caught.exception, "__notes__", []), [])
+            self.assertEqual(stele.image_info(node).label, "precious")
+        with stele.Writer(node, {"n": int}, progress=False, force=True) as w:
+            w.put("b", 2)
+        self.assertEqual(stele.image_info(node).label, "")
+
+    def test_keep(self):
+        with stele.Writer(self.target + "@v2", keep=True, progress=False) as w:
+            w.extend({"a": b"9", "d": b"4"})
+        self.assertEqual(self.contents("v2"), {"a": b"1", "b": b"2", "c": b"3", "d": b"4"})
+        report = w.report
+        self.assertEqual((report.base, report.snapshot, report.created), ("v1", "v2", True))
+        self.assertEqual((report.added, report.updated, report.unchanged), (1, 0, 3))
+        self.assertEqual(report.digest, stele.snapshots(self.target)[-1].digest)
+
+    def test_always(self):
+        for options in {"keep": True}, {"update": True}:
+            w = stele.Writer(self.target + "@v2", always=False, progress=False, **options)
+            w.put("a", b"1")
+            self.assertEqual(w.commit(), stele.snapshots(self.target)[0])
+            self.assertEqual((w.report.created, w.report.snapshot, w.report.unchanged), (False, "", 3))
+            self.assertEqual(digest(self.target), self.before)
+        with stele.Writer(self.target + "@v2", always=False, progress=False) as w:
+            w.delete("a")
+        self.assertEqual(sorted(self.contents("v2")), ["b", "c"])
+        self.write({"b": b"2"}, target=self.target + "@v3", update=True)
+        self.assertEqual([s.name for s in stele.snapshots(self.target)], ["v1", "v2", "v3"])
+
+    def test_delete_missing(self):
+        options = {"target": self.target + "@v2", "delete_missing": True, "append": True}
+        with self.assertRaisesRegex(stele.Error, "lacks 2 of the 3 samples"):
+            self.write({"a": b"1"}, keep=True, **options)
+        self.assertEqual(digest(self.target), self.before)
+        self.write({"a": b"1", "c": b"9", "d": b"4"}, update=True, **options)
+        self.assertEqual(self.contents("v2"), {"a": b"1", "c": b"9", "d": b"4"})
+        options["target"] = self.target + "@v3"
+        self.write({"a": b"1"}, keep=True, force=True, **options)
+        self.assertEqual(self.contents("v3"), {"a": b"1"})
+        self.assertEqual(len(stele.snapshots(self.target)), 3)
+        with stele.Writer(self.target + "@v4", delete_missing=True, progress=False) as w:
+            with self.assertRaisesRegex(ValueError, "does not go with it"):
+                w.delete("a")
+        self.assertEqual(self.contents("v4"), {"a": b"1"})
+        with self.assertRaisesRegex(ValueError, "force goes with delete_missing"):
+            stele.Writer(self.target + "@v5", append=True, force=True)
+
+    def test_dry_run(self):
+        def plan(name, **options):
+            with stele.Writer(self.target + name, dry_run=True, progress=False, **options) as w:
+                w.extend({"d": b"4" * 1000, "e": b"5"})
+            self.assertEqual((w.report.written_count, w.report.payload_size), (2, 1001))
+            self.assertEqual(w.report.digest, "0" * 64)
+
+        plan("@v2")
+        plan("-new")
+        with self.assertLogs("stele", "WARNING") as logged:
+            plan("", force=True)
+        self.assertIn("which would be overwritten", logged.output[0])
+        with self.assertRaisesRegex(stele.ExistsError, "is there already"):
+            self.write({"a": b"9"}, target=self.target + "@v2", dry_run=True)
+        self.assertEqual(digest(self.target), self.before)
+        self.assertFalse(os.path.exists(self.target + "-new"))
+
+    def test_posix(self):
+        target = self.target + "-posix"
+        self.write({"dir/a": b"1"}, target=target, posix=True)
+        data = Path(target).read_bytes()
+        self.assertEqual(data[1024:1028], b"\xe2\xe1\xf5\xe0")  # an EROFS
+        self.assertIn(stele.open(target).info.granule, (512, 4096))
+        self.assertTrue(stele.verify(target).sound)
+
+    def test_file_size(self):
+        target = self.target + "-size"
+        self.write({"a": b"1"}, target=target, file_size=3 << 20)
+        self.assertEqual(os.path.getsize(target), 3 << 20)
+        self.write({"b": b"2"}, target=target + "@v2", file_size=4 << 20)
+        self.assertEqual((os.path.getsize(target), stele.image_info(target).image_size), (4 << 20,) * 2)
+        with self.assertRaisesRegex(stele.Error, "shrink"):
+            self.write({"c": b"3"}, target=target + "@v3", file_size=3 << 20)
 
     def test_other_fields(self):
         with self.assertRaisesRegex(stele.Error, "field"):

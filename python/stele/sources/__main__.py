@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from ..errors import CorruptError, ChecksumError, Error
-from ..progress import FORCE, human
+from ..progress import AGAIN, FORCE, human
 from . import UPDATE, Report, SourceError, build
 from .detect import FORMATS
 
@@ -20,6 +20,7 @@ _NAME = "stele.sources"
 _FAILED, _USAGE, _DAMAGED = 1, 2, 3
 _HINTS = {
     FORCE: "--force overwrites what the target holds",
+    AGAIN: "run it again, with --force to overwrite that",
     UPDATE: "--update takes the place of samples with the same keys",
     "choose another name": "choose another name",
 }
@@ -72,6 +73,10 @@ def _say(error: BaseException) -> None:
     if isinstance(error, OSError) and not isinstance(error, Error) and error.strerror:
         text = f"'{error.filename}': {error.strerror}" if error.filename else error.strerror
     print(f"{_NAME}: {text}", file=sys.stderr)
+    _say_notes(error)
+
+
+def _say_notes(error: BaseException) -> None:
     for note in getattr(error, "__notes__", []):
         # The library's own lines begin with what they are about.
         said = note.startswith("'")
@@ -143,8 +148,7 @@ def _run() -> int:
     except _Stopped as stopped:
         number = stopped.args[0]
         print(f"{_NAME}: {signal.strsignal(number)}: stopped", file=sys.stderr)
-        for note in getattr(stopped, "__notes__", []):
-            print(f"{_NAME}: {note}", file=sys.stderr)
+        _say_notes(stopped)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         return 128 + int(number)
