@@ -2,6 +2,7 @@
 """stele.sources without the packages of its formats: MDS, detection, arguments, the command."""
 
 import contextlib
+import io
 import json
 import signal
 import struct
@@ -53,9 +54,9 @@ class Case(unittest.TestCase):
         (top / "index.json").write_text(json.dumps({"shards": index, "version": 2}))
         return top
 
-    def command(self, *arguments, code=""):
-        """Status, output and messages of stele.sources build."""
-        run = [sys.executable, "-m", "stele.sources", "build"]
+    def command(self, *arguments, code="", verb="build"):
+        """Status, output and messages of stele.sources."""
+        run = [sys.executable, "-m", "stele.sources", verb]
         if code:
             code += "from stele.sources.__main__ import main; sys.exit(main(['build', *sys.argv[1:]]))"
             run = [sys.executable, "-c", code]
@@ -80,11 +81,13 @@ class Mds(Case):
     def test_append(self):
         stele.sources.build(self.mds(), self.target)
         with self.assertRaisesRegex(ValueError, "name the new snapshot"):
-            stele.sources.build(self.mds(), self.target)
-        with self.assertRaises(stele.ExistsError):
-            stele.sources.build(self.mds(shards=4), self.target + "@v2", append=True)
-        stele.sources.build(self.mds(shards=4), self.target + "@v2", append=True, update=True)
-        stele.sources.build(self.mds(first=7), self.target + "@v3", key="name", append=True, columns=["image", "n", "box", "name"])
+            stele.sources.append(self.mds(), self.target)
+        with self.assertRaises(stele.ExistsError) as caught:
+            stele.sources.build(self.mds(), self.target + "@v2")
+        self.assertIn(stele.sources.APPEND, caught.exception.__notes__)
+        report = stele.sources.append(self.mds(shards=4), self.target + "@v2")
+        self.assertEqual((report.written.added, report.written.unchanged, report.samples), (10, 30, 40))
+        stele.sources.append(self.mds(first=7), self.target + "@v3", key="name", columns=["image", "n", "box", "name"])
         with stele.open(self.target + "@v3") as ds:
             self.assertEqual((len(ds), ds["é7"]["n"], ds["é7"]["name"]), (70, -7, "é7"))
 
@@ -307,7 +310,7 @@ class Command(Case):
         digest = stele.snapshots(self.target)[0].digest
         self.assertRegex(
             out, rf"\Asamples     30, [0-9.]+ KB\nsnapshot    first on '{self.target}'\n"
-            rf"digest      sha256:{digest}\ndone in     0.\d s: .*/s\n\Z",
+            rf"digest      sha256:{digest}\nruns .*\nslots .*\ndone in     \d+\.\d s: .*/s\n\Z",
         )  # fmt: skip
         path = self.mds() / "shard.00001.mds"
         path.write_bytes(path.read_bytes()[:-1])
@@ -327,10 +330,8 @@ class Command(Case):
             ((self.directory / "no*", self.target), 1, "no file matches '.*/no\\*'\n"),
             ((self.target, top), 1, "there is no '.*'\nhint: the source comes first, then the target\n"),
             (("s3://a/b", self.target), 1, "'s3://a/b' is no file or directory\nhint: copy what is .* first\n"),
-            ((top, self.target, "--append"), 1, ".*image.stele.*\n"),
             ((top, self.directory / "no/image"), 1, "cannot create '.*/no/image': no directory .*\n"),
             ((top, self.target + "@a b"), 2, ".*name.*\n"),
-            ((top, self.target, "--append", "--force"), 2, "--append does not go with --force\n"),
             ((__file__, self.target), 1, "cannot tell the format of '.*'\nhint: --from names it: parquet, .*\n"),
         ):  # fmt: skip
             with self.subTest(arguments):
@@ -345,12 +346,10 @@ class Command(Case):
         top = self.mds()
         self.command(top, self.target)
         force = "hint: --force overwrites what the target holds\n"
-        named = f"stele.sources: '{self.target}' is an image: name the new snapshot, PATH@NAME\n"
-        self.assertEqual(self.command(top, self.target), (2, "", named + force))
-        status, _, err = self.command(top, self.target + "@v2")
-        self.assertRegex(err, "is there already\nhint: --update takes the place of samples with the same keys\n\\Z")
-        self.assertEqual(status, 1)
-        self.assertEqual(self.command("-q", "--update", top, self.target + "@v2"), (0, "", ""))
+        held = f"stele.sources: '{self.target}' holds a Stele image, .*\n"
+        status, out, err = self.command(top, self.target)
+        self.assertRegex(err, rf"\A{held}{force}hint: 'append' adds a snapshot to it\n\Z")
+        self.assertEqual((status, out), (1, ""))
         text = self.directory / "text"
         text.write_bytes(b"text" * 3000)
         got = self.command(top, text)
@@ -361,7 +360,7 @@ class Command(Case):
         for at in range(0, len(damaged), 512):
             damaged[at + 20] ^= 1
         text.write_bytes(damaged)
-        self.assertEqual(self.command("--append", top, f"{text}@v2")[0], 3)
+        self.assertEqual(self.command(top, f"{text}@v2", verb="append")[0], 3)
 
     def test_damage(self):
         top = self.mds()
@@ -393,6 +392,121 @@ class Command(Case):
             code = NO_PYARROW + "sys.modules['array_record'] = None\n"
             got = self.command(f"--from={format}", path, self.target, code=code)
             self.assertEqual(got, (1, "", f"stele.sources: cannot import {name}\nhint: pip install {install}\n"))
+
+    def test_append(self):
+        """As stele append: words, figures and exit statuses."""
+        self.command(self.mds(rows=4), self.target)
+        same = "nothing has changed since 'v1': no snapshot was made\nbase        v1\n" \
+            "samples     12: 0 added, 0 updated, 12 unchanged; 0 deleted\n"
+        for options in [], ["--update"], ["--update", "--delete-missing"]:
+            status, out, err = self.command(*options, self.mds(rows=4), self.target + "@v2", verb="append")
+            self.assertEqual((status, out[:len(same)], err), (0, same, ""))
+        self.assertEqual(self.command("-q", self.mds(rows=4), self.target + "@v2", verb="append"), (0, "", ""))
+        self.assertEqual([s.name for s in stele.snapshots(self.target)], ["v1"])
+        self.assertEqual(self.command("--always", "-q", self.mds(rows=4), self.target + "@v2", verb="append")[0], 0)
+        first, second = stele.snapshots(self.target)
+        self.assertEqual(first.digest, second.digest)
+        fewer = self.mds(rows=4, shards=1), self.target + "@v3"
+        got = self.command("--delete-missing", *fewer, verb="append")
+        self.assertEqual(got[:2], (1, ""))
+        self.assertRegex(
+            got[2], r"\Astele.sources: .*the source lacks 8 of the 12 samples of 'v2': deleting more than half "
+            r"has to be forced\nhint: if SOURCE is the right one, and whole, use --force\n\Z",
+        )  # fmt: skip
+        got = self.command("--delete-missing", "-f", *fewer, verb="append")
+        self.assertRegex(got[1], r"\Abase        v2\nsamples     4: 0 added, 0 updated, 4 unchanged; 8 deleted\nsnapshot    v3")
+        for options, why in (
+            (["--force"], "--force goes with --delete-missing"),
+            (["--delete-missing", "--on-error=skip"], "--delete-missing needs a source without damage: it does not go with --on-error=skip"),
+        ):  # fmt: skip
+            self.assertEqual(self.command(*options, *fewer, verb="append"), (2, "", f"stele.sources: {why}\n"))
+        with self.assertRaisesRegex(stele.sources.SourceError, "does not go with"):
+            stele.sources.append(*fewer, delete_missing=True, on_error="skip")
+        status, _, err = self.command(fewer[0], self.directory / "no@v2", verb="append")
+        self.assertEqual(status, 1, err)
+
+    def test_dry_run(self):
+        top = self.mds()
+        status, out, err = self.command("-n", top, self.target)
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"\Asamples     30, .*\nruns .*\nslots       granule .*\ndry run: nothing was written\n\Z")
+        self.assertEqual(list(self.directory.iterdir()), [top])
+        self.assertEqual(self.command("-n", top, self.directory / "no/x")[0], 1)
+        self.command("-q", "--label=precious", top, self.target)
+        before = (self.directory / "image.stele").read_bytes()
+        self.assertEqual(self.command("-n", top, self.target)[0], 1)
+        status, out, err = self.command("-n", "-f", top, self.target)
+        self.assertEqual(status, 0)
+        self.assertRegex(err, r"\Astele.sources: '.*image.stele' holds a Stele image, label 'precious', .* would be overwritten\n\Z")
+        status, out, err = self.command("-n", self.mds(shards=4), self.target + "@v2", verb="append")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"\Abase        v1\nsamples     40: 10 added, .*\nruns .*\nslots .*\ndry run: nothing was written\n\Z")
+        status, out, err = self.command("-n", self.mds(), self.target + "@v2", verb="append")
+        self.assertTrue(out.startswith("nothing has changed since 'v1': no snapshot\n"), out)
+        self.assertEqual((self.directory / "image.stele").read_bytes(), before)
+
+    def test_json(self):
+        """Members are those of stele build and append."""
+        def run(*arguments, verb="build"):
+            status, out, err = self.command("--json", *arguments, verb=verb)
+            self.assertEqual((status, err), (0, ""))
+            return json.loads(out)
+
+        def of_stele(*arguments):
+            ran = subprocess.run(["stele", *arguments], capture_output=True, text=True, check=True)
+            return json.loads(ran.stdout)
+
+        files = self.directory / "files"
+        files.mkdir()
+        (files / "a").write_bytes(b"1")
+        built, stele_built = run(self.mds(), self.target), of_stele("build", "--json", files, self.target + "2")
+        self.assertEqual((built["samples"], built["snapshot"], built["dry_run"]), (30, "v1", False))
+        self.assertEqual(built["digest"], stele.snapshots(self.target)[0].digest)
+        self.assertLessEqual(built.keys(), stele_built.keys())
+        added = run(self.mds(shards=4), self.target + "@v2", verb="append")
+        (files / "b").write_bytes(b"2")
+        stele_added = of_stele("append", "--json", files, self.target + "2@v2")
+        self.assertEqual((added["samples"], added["added"], added["created"]), (40, 10, True))
+        self.assertLessEqual(added.keys(), stele_added.keys())
+        same = run(self.mds(), self.target + "@v3", verb="append")
+        self.assertEqual((same["created"], same["snapshot"], same["digest"]), (False, "", added["digest"]))
+        for report, other in (built, stele_built), (added, stele_added):
+            self.assertEqual({k: type(v) for k, v in report.items()}, {k: type(other[k]) for k in report})
+        self.assertEqual(same["skipped"], {})
+        path = self.mds() / "shard.00001.mds"
+        path.write_bytes(path.read_bytes()[:-1])
+        skipped = run("-n", "--on-error=skip", path.parent, self.target + "3")["skipped"]["unreadable"]
+        self.assertEqual(skipped["count"], 1)
+        self.assertRegex(skipped["first"][0]["key"], "^'.*00001.mds': it has ")
+
+    def test_layout(self):
+        self.command("-q", "--granule=512", "--size=3M", self.mds(), self.target)
+        path = self.directory / "image.stele"
+        self.assertEqual((stele.open(self.target).info.granule, path.stat().st_size), (512, 3 << 20))
+        status, out, err = self.command("--size=4000001", self.mds(shards=4), self.target + "@v2", verb="append")
+        self.assertEqual(err, "stele.sources: --size=4000001 is rounded up to 4001792 bytes, a multiple of 4096\n")
+        self.assertEqual((status, path.stat().st_size), (0, 4001792))
+        self.assertEqual(self.command("-q", "-f", "--posix", "--size=4MiB", self.mds(), self.target)[0], 0)
+        self.assertEqual(path.read_bytes()[1024:1028], b"\xe2\xe1\xf5\xe0")
+        for wrong in ("--granule=7", "--size=0", "--size=x", "--size=4Q", "--size=1.5G", "--size=K", "--size=4KBB"):
+            self.assertEqual(self.command(wrong, self.mds(), self.target)[0], 2)
+        self.assertEqual(self.command("--posix", self.mds(), self.target + "@v2", verb="append")[0], 2)
+
+    def test_sizes(self):
+        from stele.sources.__main__ import _size
+
+        for text, size in (("4096", 4096), ("1K", 4096), ("1MiB", 1 << 20), ("64KB", 65536), ("2g", 2 << 30), ("1TB", 10**12)):
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(_size(text), size)
+
+    def test_progress(self):
+        """One line a second where there is no terminal, and only if asked for."""
+        code = ("import stele.progress as p, stele.writer as w\np._LINES = p._INTERVAL = 0.01\nput = w.Writer.put\n"
+                "def slow(self, *a):\n    put(self, *a)\n    time.sleep(0.01)\nimport time, sys\nw.Writer.put = slow\n")  # fmt: skip
+        for options, some in ((), False), (("--progress",), True), (("--progress", "--json"), True), (("--json",), False):
+            status, _, err = self.command(*options, "-f", self.mds(), self.target, code=code)
+            self.assertEqual((status, "put: " in err), (0, some), err)
+            self.assertNotIn("\r", err)
 
     @contextlib.contextmanager
     def slow(self, *arguments):

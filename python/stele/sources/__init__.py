@@ -2,8 +2,10 @@
 """Images of what other formats hold: Parquet, Arrow, Hugging Face, MDS, LitData, Lance, array_record.
 
     stele.sources.build("data/*.parquet", "/dev/vdb@v1")
+    stele.sources.append("data/*.parquet", "/dev/vdb@v2", update=True)
 
-`python3 -m stele.sources build SOURCE... TARGET[@NAME]` does the same. Rows pass through one by
+`python3 -m stele.sources build SOURCE... TARGET[@NAME]` and `append SOURCE... TARGET@NEW` do the
+same, with the options and exit statuses of `stele build` and `stele append`. Rows pass through one by
 one, so that memory does not grow with the source, and are published at once in the end. A page of
 Parquet, though, and a record batch or shard that is compressed is held as a whole.
 
@@ -55,15 +57,15 @@ from ..dataset import Field, Target, split
 from ..errors import Error, ExistsError
 from ..options import Layout
 from ..progress import Watch
-from ..reports import Snapshot
+from ..reports import BuildReport, Snapshot
 from ..writer import Writer
-from ..writer import _names as image_names
 from .detect import FORMATS, detect
 from .source import Lost, Reader, Row, SourceError, classes_differ, describe
 
-__all__ = ["Lost", "Report", "SourceError", "build"]
+__all__ = ["Lost", "Report", "SourceError", "append", "build"]
 
-UPDATE = "update=True takes the place of samples with the same keys"
+APPEND = "stele.sources.append() adds a snapshot to it"
+WHOLE = "if the source is the right one, and whole, use force=True"
 OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
 _REHEARSED = {*Layout.__annotations__, "directory"}  # options of samples
 _LOST = 1000  # of them are listed
@@ -72,11 +74,14 @@ Path = str | os.PathLike[str]
 
 
 class Report(NamedTuple):
-    """What was built of a source."""
+    """What became of a source."""
 
     snapshot: Snapshot
+    """That was made; if nothing has changed, the one that is there."""
+    written: BuildReport
+    """What is new in the image. Bytes of all of it are not counted."""
     samples: int
-    """That were put; the snapshot may have others, too."""
+    """Of the source."""
     bytes: int
     skipped: tuple[Lost, ...]
     """The first 1000 parts that were left out."""
@@ -317,42 +322,15 @@ class _Build:
         self.source.seen.check()
 
 
-def _is_new(target: Target, options: Mapping[str, Any]) -> bool:
-    """Not a snapshot of an image that is there."""
-    if options.get("force"):
-        return True
-    name = os.fsencode(os.fspath(target))
-    return not image_names(name, options.get("backend"), options.get("append"))
-
-
-def build(
+def _import(
     source: Path | Iterable[Path],
     target: Target,
-    *,
-    format: str | None = None,
-    key: str | None = None,
-    columns: Sequence[str] | None = None,
-    on_error: str = "fail",
-    progress: Watch = None,
+    format: str | None,
+    key: str | None,
+    columns: Sequence[str] | None,
+    on_error: str,
     **options: Any,
 ) -> Report:
-    """Write the rows of a source as a new image, or as a new snapshot of one that is there.
-
-    Args:
-        source: files, directories or patterns, of the same format.
-        target: PATH[@SNAPSHOT], as of stele.Writer.
-        format: see above; None: it is detected.
-        key: the column of keys, of str, bytes or int, which is then no field. None: 'key', if
-            there is such a column, else FILE/NUMBER.
-        columns: those that become fields, also that of the keys; None: all others.
-        on_error: 'fail', or 'skip' to leave out what cannot be read.
-        progress: see stele.Progress.
-        options: those of stele.Writer: append, update, force, label, note, time, ...
-
-    Raises:
-        SourceError: the source cannot be read, or become samples; ImportError is one, too.
-        stele.Error: the target cannot be written.
-    """
     if on_error not in ("fail", "skip"):
         raise SourceError(f"on_error is 'fail' or 'skip', not {on_error!r}", usage=True)
     start = time.monotonic()
@@ -366,36 +344,113 @@ def build(
     try:
         names, key = _choose(opened, key, columns)
         work = _Build(opened, names, key, on_error == "skip")
-        new = _is_new(target, options)
-        if new:
-            work.begin(None)
-            work.peek()
-        if options.get("force"):
-            work.rehearse(**{k: v for k, v in options.items() if k in _REHEARSED})
-        with Writer(
-            target, None, progress=progress,
-            **options | {"sources": [*opened.seen, *(options.get("sources") or ())]},
-        ) as writer:  # fmt: skip
-            if not new or writer.fields is not None:
-                work.begin(writer.fields)
-            if writer.fields is None:
-                _declare(writer, work.fields)
-            writer._total = opened.total
-            work.run(writer)
-            if not writer._samples:
-                raise work.nothing()
-            snapshot = writer.commit()
+        writer, snapshot = _write(work, target, options)
     except ExistsError as error:
-        if "is there already" in str(error):
-            error.add_note(UPDATE)
+        if not options["append"] and "holds a Stele image" in str(error):
+            error.add_note(APPEND)
         raise
     except Error as error:
         if error.errno == errno.EINVAL and " of the source, " in str(error):
             error.add_note(OTHER)
+        if error.errno == errno.EPERM and "has to be forced" in str(error):
+            error.add_note(WHOLE)
         raise
     finally:
         opened.close()
+    assert writer.report is not None
     return Report(
-        snapshot, writer._samples, writer._bytes, tuple(work.lost), work.parts, work.samples,
-        time.monotonic() - start,
+        snapshot, writer.report, writer._samples, writer._bytes, tuple(work.lost), work.parts,
+        work.samples, time.monotonic() - start,
+    )  # fmt: skip
+
+
+def _write(work: _Build, target: Target, options: dict[str, Any]) -> tuple[Writer, Snapshot]:
+    read = [*work.source.seen, *(options.get("sources") or ())]
+    if not options["append"]:
+        work.begin(None)
+        work.peek()
+        if options.get("force"):
+            work.rehearse(**{k: v for k, v in options.items() if k in _REHEARSED})
+    with Writer(target, None, **options | {"sources": read}) as writer:
+        if options["append"]:
+            work.begin(writer.fields)
+        if writer.fields is None:
+            _declare(writer, work.fields)
+        writer._total = work.source.total
+        work.run(writer)
+        if not writer._samples:
+            raise work.nothing()
+        return writer, writer.commit()
+
+
+def build(
+    source: Path | Iterable[Path],
+    target: Target,
+    *,
+    format: str | None = None,
+    key: str | None = None,
+    columns: Sequence[str] | None = None,
+    on_error: str = "fail",
+    progress: Watch = None,
+    **options: Any,
+) -> Report:
+    """Write the rows of a source as a new image.
+
+    Args:
+        source: files, directories or patterns, of the same format.
+        target: PATH[@SNAPSHOT], 'v1' unless named.
+        format: see above; None: it is detected.
+        key: the column of keys, of str, bytes or int, which is then no field. None: 'key', if
+            there is such a column, else FILE/NUMBER.
+        columns: those that become fields, also that of the keys; None: all others.
+        on_error: 'fail', or 'skip' to leave out what cannot be read.
+        progress: see stele.Progress.
+        options: those of stele.Writer: force, label, note, posix, file_size, dry_run, ...
+
+    Raises:
+        SourceError: the source cannot be read, or become samples; ImportError is one, too.
+        stele.Error: the target cannot be written.
+    """
+    return _import(
+        source, target, format, key, columns, on_error, append=False, progress=progress, **options
+    )
+
+
+def append(
+    source: Path | Iterable[Path],
+    target: Target,
+    *,
+    format: str | None = None,
+    key: str | None = None,
+    columns: Sequence[str] | None = None,
+    on_error: str = "fail",
+    update: bool = False,
+    delete_missing: bool = False,
+    always: bool = False,
+    force: bool = False,
+    progress: Watch = None,
+    **options: Any,
+) -> Report:
+    """Write what a source has more than the newest snapshot of an image, as a new one.
+
+    Args:
+        target: PATH@NAME, a name that the image does not have yet.
+        update: also replace samples whose contents have changed; without it those that are
+            there stay.
+        delete_missing: drop samples that the source lacks. It does not go with
+            on_error='skip': what cannot be read may be one of them.
+        always: make a snapshot even if nothing has changed.
+        force: with delete_missing, also if that drops more than half of them.
+        options: those of stele.Writer: note, time, granule, file_size, dry_run, ...
+
+    The other arguments are those of build().
+    """
+    if delete_missing and on_error == "skip":
+        raise SourceError(
+            "delete_missing needs a source without damage: it does not go with on_error='skip'",
+            usage=True,
+        )
+    return _import(
+        source, target, format, key, columns, on_error, append=True, update=update, keep=True,
+        delete_missing=delete_missing, always=always, force=force, progress=progress, **options,
     )  # fmt: skip

@@ -1,29 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command: python3 -m stele.sources build."""
+"""The command: python3 -m stele.sources build, and append."""
 
 from __future__ import annotations
 
 import argparse
 import errno
+import json
+import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
+from uuid import UUID
 
+from ..dataset import split
 from ..errors import CorruptError, ChecksumError, Error
 from ..progress import AGAIN, FORCE, human
-from . import UPDATE, Report, SourceError, build
+from ..reports import BuildReport
+from . import APPEND, WHOLE, Report, SourceError, append, build
 from .detect import FORMATS
 
 _NAME = "stele.sources"
 _FAILED, _USAGE, _DAMAGED = 1, 2, 3
+_NAMED = 10  # of what was skipped
 _HINTS = {
     FORCE: "--force overwrites what the target holds",
     AGAIN: "run it again, with --force to overwrite that",
-    UPDATE: "--update takes the place of samples with the same keys",
+    APPEND: "'append' adds a snapshot to it",
+    WHOLE: "if SOURCE is the right one, and whole, use --force",
     "choose another name": "choose another name",
 }
+_UNITS: dict[str, int] = {
+    f"{letter}{unit}": base**power
+    for power, letter in enumerate("KMGTPE", 1)
+    for unit, base in (("", 1024), ("iB", 1024), ("B", 1000))
+} | {"": 1, "B": 1}
+_BLOCK = 4096  # of which a target is a multiple
 
 
 class _Stopped(BaseException):
@@ -39,16 +53,21 @@ def _columns(text: str) -> list[str]:
     return text.split(",")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"python3 -m {_NAME}", allow_abbrev=False)
-    verbs = parser.add_subparsers(required=True, metavar="build")
-    verb = verbs.add_parser(
-        "build", help="write the rows of SOURCE to TARGET", allow_abbrev=False,
-        description="Write the rows of SOURCE, files, directories or patterns, to TARGET, and "
-        "publish them as a snapshot: the first (default name: v1), or one more.",
-    )  # fmt: skip
-    verb.add_argument("sources", metavar="SOURCE", nargs="+")
-    verb.add_argument("target", metavar="TARGET[@SNAPSHOT]")
+def _size(text: str) -> int:
+    """As of stele: a number of bytes, or one with a unit; rounded up, which is said."""
+    number = text.rstrip("KMGTPEkmgtpeiB")
+    letters = text[len(number) :]
+    unit = _UNITS.get(letters[:1].upper() + letters[1:], 0)
+    if not (number.isascii() and number.isdigit()) or not unit or not int(number):
+        raise argparse.ArgumentTypeError(f"'{text}' is no size, such as 64M or 1GiB")
+    size = int(number) * unit
+    if size % _BLOCK:
+        size += _BLOCK - size % _BLOCK
+        print(f"{_NAME}: --size={text} is rounded up to {size} bytes, a multiple of {_BLOCK}", file=sys.stderr)  # fmt: skip
+    return size
+
+
+def _add_common(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument
     add("--from", dest="format", metavar="FORMAT", choices=[*FORMATS],
         help=f"{', '.join(FORMATS)} (default: detected)")  # fmt: skip
@@ -56,14 +75,53 @@ def _parser() -> argparse.ArgumentParser:
     add("--columns", metavar="A,B", type=_columns, help="that become fields (default: all)")
     add("--on-error", choices=["fail", "skip"], default="fail",
         help="what cannot be read: fail (default) or skip")  # fmt: skip
-    add("--append", action="store_true", help="to an image that is there")
-    add("--update", action="store_true", help="take the place of samples with the same keys")
-    add("-f", "--force", action="store_true", help="overwrite existing contents of TARGET")
-    add("--label", metavar="TEXT", help="name of the image")
+    add("-n", "--dry-run", action="store_true",
+        help="read SOURCE, check everything, print what would be done, and write nothing")  # fmt: skip
+    add("--granule", metavar="N", type=int, choices=[16, 64, 512, 4096], default=0,
+        help="slots are multiples of N bytes: 16, 64, 512 or 4096")  # fmt: skip
     add("--note", metavar="TEXT", help="note to store with the snapshot")
     add("--time", metavar="SECONDS", type=int, default=0, help="of the snapshot, since 1970")
     add("--directory", metavar="DIR", help="of the temporary file (default: $TMPDIR, or /var/tmp)")
+    add("--json", action="store_true", help="print the summary as a JSON object")
+    add("--progress", action="store_true",
+        help="print progress, too, if standard error is not a terminal: one line a second")  # fmt: skip
     add("-q", "--quiet", action="store_true", help="print only errors")
+
+
+def _add_build(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument
+    add("target", metavar="TARGET[@SNAPSHOT]")
+    add("-f", "--force", action="store_true", help="overwrite existing contents of TARGET")
+    add("--label", metavar="TEXT", help="name of the image")
+    add("--posix", action="store_true", help="make it a read-only EROFS, too, see stele-posix(1)")
+    add("--size", metavar="SIZE", type=_size, default=0, help="of a file or RBD image")
+
+
+def _add_append(verb: argparse.ArgumentParser) -> None:
+    add = verb.add_argument
+    add("target", metavar="TARGET@NEW")
+    add("--update", action="store_true", help="replace samples whose contents have changed")
+    add("--delete-missing", action="store_true", help="drop samples that SOURCE lacks")
+    add("-f", "--force", action="store_true",
+        help="with --delete-missing: also if more than half of the samples would be deleted")  # fmt: skip
+    add("--always", action="store_true", help="create NEW even if nothing has changed")
+    add("--size", metavar="SIZE", type=_size, default=0, help="grow a file or RBD image to it first")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python3 -m {_NAME}", allow_abbrev=False)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|append")
+    for name, about, options in (
+        ("build", "write the rows of SOURCE to a new image", _add_build),
+        ("append", "write what SOURCE has more as a new snapshot of an image", _add_append),
+    ):
+        verb = verbs.add_parser(
+            name, help=about, allow_abbrev=False,
+            description=f"{about[0].upper()}{about[1:]}. SOURCE is files, directories or patterns.",
+        )  # fmt: skip
+        verb.add_argument("sources", metavar="SOURCE", nargs="+")
+        options(verb)
+        _add_common(verb)
     return parser
 
 
@@ -93,52 +151,143 @@ def _status(error: BaseException, append: bool) -> int:
     return _USAGE if isinstance(error, (ValueError, TypeError)) else _FAILED
 
 
-def _summary(report: Report, target: str) -> None:
-    name = report.snapshot.name
-    image = target.rpartition("@")[0] if target.endswith(f"@{name}") else target.rstrip("@")
+def _print_changes(report: Report, line: Callable[[str, str], None]) -> None:
+    made = report.written
+    line("base", made.base)
+    line(
+        "samples", f"{made.sample_count:,}: {made.added:,} added, {made.updated:,} updated, "
+        f"{made.unchanged:,} unchanged; {made.deleted:,} deleted",
+    )  # fmt: skip
+
+
+def _print_layout(made: BuildReport, line: Callable[[str, str], None]) -> None:
+    share = made.padding_size / made.slots_size if made.slots_size else 0
+    line("runs", f"{made.run_count:,}")
+    line(
+        "slots", f"granule {made.granule}: {human(made.slots_size)}, "
+        f"{human(made.padding_size)} of them padding ({share:.1%})",
+    )  # fmt: skip
+
+
+def _print_skipped(report: Report, line: Callable[[str, str], None]) -> None:
+    samples = f", {report.skipped_samples:,} samples" if report.skipped_samples else ""
+    line("skipped", f"{report.skipped_parts:,}: cannot be read{samples}")
+    for lost in report.skipped[:_NAMED]:
+        line("", f"  {lost.place}: {lost.reason}")
+    if report.skipped_parts > _NAMED:
+        line("", f"  and {report.skipped_parts - _NAMED:,} more")
+
+
+def _summary(report: Report, target: str, dry_run: bool) -> None:
+    made = report.written
+    image = split(target)[0]
     speed = report.bytes / report.seconds if report.seconds else 0
 
     def line(what: str, text: str) -> None:
         print(f"{what:<12}{text}")
 
-    line("samples", f"{report.samples:,}, {human(report.bytes)}")
-    line("snapshot", f"{name} on '{image}'")
-    line("digest", f"sha256:{report.snapshot.digest}")
+    if not made.created:
+        was = "" if dry_run else " was made"
+        print(f"nothing has changed since '{made.base}': no snapshot{was}")
+    if made.base:
+        _print_changes(report, line)
+    else:
+        line("samples", f"{report.samples:,}, {human(report.bytes)}")
+    if made.created and not dry_run:
+        line("snapshot", f"{made.snapshot} on '{image}'")
+        line("digest", f"sha256:{made.digest}")
+    if made.created:
+        _print_layout(made, line)
     if report.skipped_parts:
-        samples = report.skipped_samples
-        line("skipped", f"{report.skipped_parts:,}: cannot be read" + (f", {samples:,} samples" if samples else ""))  # fmt: skip
-        for lost in report.skipped[:10]:
-            line("", f"  {lost.place}: {lost.reason}")
-        if report.skipped_parts > 10:
-            line("", f"  and {report.skipped_parts - 10:,} more")
-    line("done in", f"{report.seconds:.1f} s: {human(speed)}/s")
+        _print_skipped(report, line)
+    if dry_run:
+        print("dry run: nothing was written")
+    else:
+        line("done in", f"{report.seconds:.1f} s: {human(speed)}/s")
+
+
+def _skipped(report: Report) -> dict[str, Any]:
+    if not report.skipped_parts:
+        return {}
+    first = [{"key": f"{lost.place}: {lost.reason}"} for lost in report.skipped[:_NAMED]]
+    return {"unreadable": {"count": report.skipped_parts, "first": first}}
+
+
+def _json(report: Report, target: str, dry_run: bool) -> None:
+    """Members have the names that those of stele build and append have."""
+    made = report.written
+    members: dict[str, Any] = {"target": target}
+    if not dry_run:
+        members |= {
+            "snapshot": made.snapshot, "uuid": str(UUID(made.uuid)),
+            "digest": report.snapshot.digest,
+        }  # fmt: skip
+    members["dry_run"] = dry_run
+    if made.base:
+        members |= {
+            "base": made.base, "samples": made.sample_count, "added": made.added,
+            "updated": made.updated, "deleted": made.deleted, "unchanged": made.unchanged,
+            "written_size": made.written_size, "created": made.created,
+        }  # fmt: skip
+    members["segment_samples" if made.base else "samples"] = made.written_count
+    members |= {
+        "payload_size": made.payload_size, "runs": made.run_count, "granule": made.granule,
+        "slots_size": made.slots_size, "padding_size": made.padding_size,
+        "skipped": _skipped(report),
+    }  # fmt: skip
+    if not dry_run:
+        members["total_seconds"] = round(report.seconds, 6)
+    print(json.dumps(members))
+
+
+def _misused(given: argparse.Namespace) -> str:
+    """What does not go together; '': all does."""
+    if given.verb == "build" or not given.delete_missing and not given.force:
+        return ""
+    if not given.delete_missing:
+        return "--force goes with --delete-missing"
+    if given.on_error == "skip":
+        return (
+            "--delete-missing needs a source without damage: it does not go with --on-error=skip"
+        )
+    return ""
+
+
+def _options(given: argparse.Namespace) -> dict[str, Any]:
+    """As build() and append() take them."""
+    options = {
+        name: getattr(given, name)
+        for name in ("format", "key", "columns", "on_error", "dry_run", "granule", "note", "time",
+                     "directory", "force")
+    }  # fmt: skip
+    options["file_size"] = given.size
+    names = ("label", "posix") if given.verb == "build" else ("update", "delete_missing", "always")
+    options |= {name: getattr(given, name) for name in names}
+    options["progress"] = given.progress or (False if given.quiet or given.json else None)
+    return options
 
 
 def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    options: dict[str, Any] = {
-        "append": True if given.append else None, "update": given.update, "force": given.force,
-        "note": given.note, "time": given.time, "directory": given.directory,
-    }  # fmt: skip
-    if given.label is not None:
-        options["label"] = given.label
-    if given.append and given.force:
-        print(f"{_NAME}: --append does not go with --force", file=sys.stderr)
+    misuse = _misused(given)
+    if misuse:
+        print(f"{_NAME}: {misuse}", file=sys.stderr)
         return _USAGE
+    verb = build if given.verb == "build" else append
     try:
-        report = build(
-            given.sources, given.target, format=given.format, key=given.key, columns=given.columns,
-            on_error=given.on_error, progress=False if given.quiet else None, **options,
-        )  # fmt: skip
+        report = verb(given.sources, given.target, **_options(given))
     except (Error, SourceError, OSError, ValueError, TypeError) as error:
         _say(error)
-        return _status(error, given.append)
-    if not given.quiet:
-        _summary(report, given.target)
+        return _status(error, given.verb == "append")
+    if given.json:
+        _json(report, given.target, given.dry_run)
+    elif not given.quiet:
+        _summary(report, given.target, given.dry_run)
     return 0
 
 
 def _run() -> int:
+    logging.basicConfig(format=f"{_NAME}: %(message)s")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:

@@ -111,6 +111,9 @@ class Case(unittest.TestCase):
         options.setdefault("order", "source")
         return stele.sources.build(source, f"{self.target}@{name}", progress=False, **options)
 
+    def append(self, source, name, **options):
+        return stele.sources.append(source, f"{self.target}@{name}", progress=False, order="source", **options)
+
     def keys(self, name="v1"):
         with stele.open(f"{self.target}@{name}") as ds:
             return [sample.key for sample in ds]
@@ -243,13 +246,13 @@ class Parquet(Case):
         self.build(path)
         path = self.write(table_of({"i8", "text", "tokens", "null_int"}, ROWS + 50))
         with self.assertRaises(stele.ExistsError):
-            self.build(path, "v2", append=True)
-        self.build(path, "v2", append=True, update=True)
+            self.build(path, "v2")
+        self.append(path, "v2")
         self.assertEqual(len(self.keys("v2")), ROWS + 50)
         self.assertEqual(len(self.keys("v1")), ROWS)
         # without nulls it is int, but float in the image
         more = table_of({"i8", "text", "tokens"}, 5).append_column("null_int", pyarrow.array(range(5), "int32"))
-        self.build(self.write(more), "v3", append=True, update=True)
+        self.append(self.write(more), "v3", update=True)
         with stele.open(f"{self.target}@v3") as ds:
             self.assertEqual([ds["k0000"]["null_int"], ds.fields["null_int"].type], [0.0, "float"])
         for wrong, why in (
@@ -260,7 +263,7 @@ class Parquet(Case):
         ):
             before = Path(self.target).read_bytes()
             with self.assertRaisesRegex(stele.sources.SourceError, why):
-                self.build(self.write(wrong), "v4", append=True, update=True)
+                self.append(self.write(wrong), "v4", update=True)
             self.assertEqual(Path(self.target).read_bytes(), before)
 
     def test_hive_and_files_that_differ(self):
@@ -303,7 +306,7 @@ class Parquet(Case):
             theirs = f"class {number} is 'dog', and {here}$"
             self.refuses([path, two], f"classes in '{path}', and one of {len(other)} classes in '{two}': {theirs}")
             with self.assertRaisesRegex(stele.sources.SourceError, f"class {number} is {here}, and 'dog'$"):
-                self.build(two, "v2", append=True)
+                self.append(two, "v2")
 
     def test_changed(self):
         """Of two versions neither is taken."""
@@ -345,9 +348,10 @@ class Parquet(Case):
         path = self.write(pyarrow.table({"a b": [1], "é": [2], ".x-y": [3], "c": [4], "a_b": [5]}))
         self.assertIn("--columns", self.refuses(path, "columns 'a b' and 'a_b' would both be the field 'a_b'"))
         wanted = ["a b", "é", ".x-y", "c"]
-        for options in {"key": "a b"}, {"key": "a b", "append": True, "update": True}:
-            self.build(path, columns=wanted, **options)
-            with stele.open(self.target) as ds:
+        self.build(path, columns=wanted, key="a b")
+        self.append(path, "v2", columns=wanted, key="a b", update=True, always=True)
+        for name in "v1", "v2":
+            with stele.open(f"{self.target}@{name}") as ds:
                 self.assertEqual([*ds.fields], ["a_b", "__", "_x-y", "c"])
                 self.assertEqual([[ds["1"][name] for name in ds.fields], len(ds)], [[1, 2, 3, 4], 1])
         path = self.write(pyarrow.table({"l": pyarrow.array([[1, None]], pyarrow.list_(pyarrow.int64()))}))
@@ -797,9 +801,9 @@ class ArrayRecord(Case):
 
 
 class Command(Case):
-    def run_command(self, *arguments):
+    def run_command(self, *arguments, verb="build"):
         return subprocess.run(
-            [sys.executable, "-m", "stele.sources", "build", *map(str, arguments)], capture_output=True, text=True
+            [sys.executable, "-m", "stele.sources", verb, *map(str, arguments)], capture_output=True, text=True
         )
 
     def test_build(self):
@@ -807,10 +811,10 @@ class Command(Case):
         pyarrow.parquet.write_table(table_of({"i8", "data"}), path)
         done = self.run_command(path, f"{self.target}@v1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertRegex(done.stdout, rf"^samples     200, .*\nsnapshot    v1 on '{self.target}'\ndigest      sha256:.*\ndone in ")
-        self.assertEqual(self.run_command("-q", "--append", "--update", path, f"{self.target}@v2").stdout, "")
+        self.assertRegex(done.stdout, rf"^samples     200, .*\nsnapshot    v1 on '{self.target}'\ndigest      sha256:.*\nruns .*\nslots .*\ndone in ")
+        self.assertEqual(self.run_command("-q", "--update", path, f"{self.target}@v2", verb="append").stdout, "")
         self.assertEqual(self.run_command("-q", path, f"{self.target}@v2").returncode, 1)
-        done = self.run_command("--append", "--columns=data", path, f"{self.target}@v3")
+        done = self.run_command("--columns=data", path, f"{self.target}@v3", verb="append")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertEqual(self.run_command("--columns=no", path, f"{self.target}@v3").returncode, 2)
         path.write_bytes(path.read_bytes()[:500])
