@@ -195,6 +195,22 @@ class Target(Case):
             self.assertRegex(err, why)
             self.assertNotIn("has lost", err)
             self.assertEqual(stele.image_info(node).label, "precious")
+        (top / "index.json").write_text(whole)
+        for odd, status in ("True", 1), ("key[-1] != '9'", 0):
+            code = f"""import sys, stele.sources
+class Writer(stele.sources.Writer):
+    def put(self, key, row):
+        if {odd}:
+            raise ValueError("odd")
+        super().put(key, row)
+stele.sources.Writer = Writer
+"""
+            seen, _, err = self.command("-f", "--on-error=skip", top, node, code=code)
+            self.assertEqual(seen, status, err)
+            self.assertNotIn("has lost", err)
+            self.assertEqual(stele.image_info(node).label, "precious" if status else "")
+            if status:
+                self.assertRegex(err, "nothing of the source can be read: .*: odd, and 29 parts more\n")
 
     def test_lost(self):
         """Damage that shows later: what was lost is said."""

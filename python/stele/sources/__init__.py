@@ -298,20 +298,28 @@ class _Build:
         return first
 
     def rehearse(self, **options: Any) -> None:
-        """See that there is an image that takes it: what the target holds is lost for it."""
-        first = self.peek()
+        """See that an image takes one of the samples: what the target holds is lost for it."""
         with tempfile.TemporaryDirectory(prefix="stele-", dir=options.get("directory")) as top:
             writer = Writer(os.path.join(top, "image"), None, progress=False, **options)
             try:
                 _declare(writer, self.fields)
-                writer.put(*first[1:])
-            except SourceError:
-                raise
-            except (TypeError, ValueError, OverflowError) as error:
-                if not self.skip:
-                    self.leave(_lost(first[0], error))
+                while not self._takes(writer):
+                    pass
             finally:
                 writer.close()
+
+    def _takes(self, writer: Writer) -> bool:
+        """Does it take the first sample? One that it does not is left out."""
+        item, key, row = self.peek()
+        try:
+            writer.put(key, row)
+        except SourceError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            next(self.rows)
+            self.leave(_lost(item, error))
+            return False
+        return True
 
     def run(self, writer: Writer) -> None:
         for item, key, row in self.rows:
