@@ -211,6 +211,12 @@ ok "differs where samples do" \
 is "$(value digest mnt/v1/a/1.bin)" "$(value digest mnt/v2/a/1.bin)" "and else not"
 is "user.stele.digest user.stele.field.data user.stele.field.label user.stele.id" \
 	"$(getfattr mnt/v1/a/b/x | grep -v '^#' | sort | xargs)" "all of them"
+# ls asks each file for an ACL, unless it hears from the first that there are none.
+for name in system.posix_acl_access security.selinux; do
+	ok "there is no $name" \
+		grep -q "not supported" <<<"$(getfattr -n "$name" mnt/v1/a/b/x 2>&1)"
+done
+ok "of users there may be" grep -q "No such attribute" <<<"$(getfattr -n user.x mnt/v1/a/b/x 2>&1)"
 is 1 "$(value none mnt/v1/a/b/x | grep -c 'No such attribute')" "no others"
 ok "nothing is written" not touch mnt/v1/a/b/x
 

@@ -119,7 +119,8 @@ void xattr_get(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 	int error;
 
 	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0) {
-		fuse.fuse_reply_err(req, ENODATA);
+		/* Who hears that there are no lists of access asks for none of the next file. */
+		fuse.fuse_reply_err(req, strncmp(name, "user.", 5) ? EOPNOTSUPP : ENODATA);
 		return;
 	}
 	if (node) {
