@@ -174,7 +174,7 @@ struct stele_build_opts {
 	uint64_t memory_size;	/* 0: 256 MiB */
 	uint32_t flags;		/* enum stele_build_flags */
 	uint32_t granule;	/* 16, 64, 512, 4096; 0: the largest with padding <= 2 %, of
-				   files 25 % */
+				   files 10 % */
 	uint32_t order;		/* enum stele_order */
 	uint32_t jobs;		/* threads; 0: 8 per core, at most 32 */
 	/*

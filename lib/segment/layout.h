@@ -11,8 +11,8 @@
 
 /* Padding, in hundredths of the records, that a granule may cost. */
 #define STELE_PADDING_PERCENT 2u
-/* Of files: 4096 is what filesystems cost, too, and what kernels before 6.4 mount. */
-#define STELE_POSIX_PADDING_PERCENT 25u
+/* Of files, for 4096, which kernels before 6.4 mount, too: padding is read with its sample. */
+#define STELE_POSIX_PADDING_PERCENT 10u
 
 /*
  * Choose the granule and sum up. Return: 0; -EFBIG.
