@@ -107,8 +107,8 @@ static const struct {
 	 "use --force to overwrite it: unless a build is still running, on whatever "
 	 "machine, nothing is lost"},
 	{-EEXIST, " copy ", "has another snapshot '",
-	 "copy it to another TARGET@NAME, or first delete that snapshot with 'stele snapshot "
-	 "delete'; --force overwrites the whole image, and all that it holds"},
+	 "copy it to another TARGET@NAME, or first give that snapshot another name with 'stele "
+	 "snapshot rename'; --force overwrites the whole image, and all that it holds"},
 	{-EEXIST, " build copy ", "snapshot '",
 	 "use --force to overwrite the image, or another TARGET@NAME"},
 	{-EEXIST, " build copy ", "(partition table)",
@@ -122,7 +122,8 @@ static const struct {
 	{-ENOENT, " snapshot ", "no deleted snapshot",
 	 "'stele snapshot list --deleted' shows those that can be undeleted"},
 	{-EEXIST, " append compact snapshot ", NULL,
-	 "choose another name, or first delete that snapshot with 'stele snapshot delete'"},
+	 "choose another name, or first give that snapshot another one with 'stele snapshot "
+	 "rename'"},
 	{-EEXIST, " map ", NULL,
 	 "choose another NAME, or first remove this one with 'stele unmap'"},
 	{-EBUSY, " snapshot ", "may still have readers",

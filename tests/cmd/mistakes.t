@@ -192,8 +192,12 @@ says 1 "use 'stele append' to add a snapshot to it, or --force to overwrite it" 
 echo "dear diary" >diary
 says 1 "use --force to overwrite it" build src diary
 says 1 "use --force to overwrite it" copy image@first diary
-says 1 "choose another name, or first delete that snapshot" append src image@first
-says 1 "choose another name, or first delete that snapshot" snapshot create image@first
+says 1 "choose another name, or first give that snapshot another one" append src image@first
+says 1 "choose another name, or first give that snapshot another one" snapshot create image@first
+must cp image renamed
+must stele snapshot rename renamed@first older
+must stele snapshot create renamed@first >"$tmp/log"
+rm renamed
 says 1 "choose another NAME, or first remove this one with 'stele unmap'" \
 	map image@second pets
 says 1 "'stele build' makes an image" ls diary

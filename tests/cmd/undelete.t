@@ -186,7 +186,7 @@ ok "so does a dry run with force" grep -q "'v1', deleted, that can" <<<"$err" ||
 fails 1 "the target has another snapshot 'v2'; it holds snapshots 'v2', and 'v1', deleted" \
 	stele copy "$image@v1" lost.stele@v2
 ok "copy: the harmless ways come first" \
-	grep -qE "^hint: copy it to another TARGET@NAME, or .*delete'; --force .* whole" <<<"$err"
+	grep -qE "^hint: copy it to another TARGET@NAME, or .*rename'; --force .* whole" <<<"$err"
 is "$(list --deleted lost.stele | jq -r .name) $(list lost.stele | jq -r .name)" "v1 v2" \
 	"nothing is lost by asking"
 must stele snapshot create --base=v2 -d "$(stele ls lost.stele@v2 | head -n 1)" lost.stele@v3 \
