@@ -158,6 +158,8 @@ static int create(struct request *request, int count, char **words)
 	(void)count;
 	if (error)
 		return CMD_FAILED;
+	if (request->file_count && !request->keys.count && !request->keys.id_count)
+		cmd_message("warning: there are no keys in '%s'", request->files[0]);
 	snprintf(where.base, sizeof(where.base), "%s", request->base ? request->base : "");
 	error = where_add(&where, &request->keys);
 	if (error)

@@ -106,6 +106,10 @@ ok "by id: how to name that" grep -q "^hint: .*--keys-from" <<<"$err"
 must stele snapshot create --keys-from <(echo "#1") hashes.stele@x >/dev/null
 is "#2" "$(stele ls hashes.stele@x | xargs)" "by id: a file has keys only"
 
+# A list that came out empty, as of a search that finds nothing, leaves out nothing.
+run stele snapshot create -n --keys-from - hashes.stele@y </dev/null
+is "0 stele: warning: there are no keys in '-'" "$status $err" "an empty list is said"
+
 # ---- what is refused ----
 
 before=$(sum "$image")
