@@ -134,6 +134,36 @@ static void offer_exports(const char *prefix)
 			printf(TO_OPTION "%s\n", *word);
 }
 
+/* Options that take one of a few words. False: not this one. */
+static bool offer_words(const char *command, const char *word)
+{
+	static const struct {
+		const char *command, *option, *words[4];
+	} known[] = {
+		{"append", "--on-error=", {"fail", "skip"}},
+		{"append", "--order=", {"size", "source"}},
+		{"bench", "--order=", {"random", "windowed", "sequential"}},
+		{"build", "--on-error=", {"fail", "skip"}},
+		{"build", "--order=", {"size", "source"}},
+		{"compact", "--order=", {"size", "source"}},
+		{"map", "--via=", {"auto", "krbd", "librbd"}},
+		{"mount", "--via=", {"auto", "erofs", "fuse"}},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		const size_t size = strlen(known[i].option);
+
+		if (strncmp(word, known[i].option, size) != 0 ||
+		    strcmp(command, known[i].command) != 0)
+			continue;
+		for (const char *const *w = known[i].words; *w; w++)
+			if (!strncmp(*w, word + size, strlen(word + size)))
+				printf("%s%s\n", known[i].option, *w);
+		return true;
+	}
+	return false;
+}
+
 /* `number`: which argument it is, from 0; the first one that is a key, or never. */
 static unsigned int first_key(const char *name)
 {
@@ -186,6 +216,8 @@ int complete_words(const struct cmd *commands, size_t count, char **words)
 	for (size_t i = 0; *words && i < count; i++)
 		if (!strcmp(commands[i].name, *words))
 			cmd = &commands[i];
+	if (*words && words[1] && !strcmp(*words, "help"))
+		offer(words[1], "damage", strlen("damage"), "");
 	if (!*words || !words[1] || !strcmp(*words, "help")) {
 		offer_commands(commands, count, *words ? words[words[1] != NULL] : "");
 		return cmd_finish(CMD_OK);
@@ -200,8 +232,10 @@ int complete_words(const struct cmd *commands, size_t count, char **words)
 		from_each(offer_format, *at + strlen(FROM_OPTION));
 	else if (cmd && !strncmp(*at, TO_OPTION, strlen(TO_OPTION)))
 		offer_exports(*at + strlen(TO_OPTION));
-	else if (cmd && **at == '-' && strchr(*at, '='))
-		puts(":files");
+	else if (cmd && **at == '-' && strchr(*at, '=')) {
+		if (!offer_words(cmd->name, *at))
+			puts(":files");
+	}
 	else if (cmd && **at == '-')
 		offer_options(*at, cmd->usage);
 	else if (cmd)
