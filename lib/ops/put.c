@@ -16,6 +16,7 @@
 #include "lib/base/options.h"
 #include "lib/ops/append.h"
 #include "lib/ops/change.h"
+#include "lib/segment/layout.h"
 #include "lib/source/spool.h"
 
 static uint32_t append_flags(uint32_t put)
@@ -65,12 +66,16 @@ static int take_options(const struct stele_txn *txn,
 }
 
 /* So that what is wrong is told before the first put. */
-static int check_options(const struct stele_build_opts *opts)
+static int check_options(const struct stele_txn *txn, const struct stele_build_opts *opts)
 {
 	struct stele_build_report report;
 	struct stele_builder builder;
 	int ret = stele_builder_init(&builder, opts, STELE_ADD_FLAGS, &report);
 
+	if (!ret) {
+		stele_append_fit(&builder, txn);
+		ret = stele_layout_check_granule(&builder);
+	}
 	stele_builder_release(&builder);
 	return ret;
 }
@@ -87,7 +92,7 @@ static int txn_schema(struct stele_txn *txn, const struct stele_schema *given,
 	int ret = take_options(txn, given_opts, &opts, &directory, &keeps);
 
 	if (!ret)
-		ret = check_options(&opts);
+		ret = check_options(txn, &opts);
 	if (!ret && txn->spool && txn->spool->count) {
 		stele_log_error(&txn->log, "samples of another schema are in no snapshot yet");
 		ret = -EINVAL;

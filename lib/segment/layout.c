@@ -51,7 +51,7 @@ static uint32_t granule_min(const struct stele_builder *builder)
 							      STELE_POSIX_GRANULE_MIN;
 }
 
-static int check_granule(const struct stele_builder *builder)
+int stele_layout_check_granule(const struct stele_builder *builder)
 {
 	const uint32_t granule = builder->opts.granule;
 
@@ -111,7 +111,7 @@ int stele_layout_granule(struct stele_plan *plan, struct stele_builder *builder)
 {
 	struct stele_descriptor *d = &plan->descriptor;
 	uint64_t slots[GRANULES] = {0};
-	int ret = check_granule(builder);
+	int ret = stele_layout_check_granule(builder);
 
 	if (ret == 0)
 		ret = sum_slots(plan, builder, slots);

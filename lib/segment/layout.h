@@ -14,8 +14,10 @@
 /* Of files, for 4096, which kernels before 6.4 mount, too: padding is read with its sample. */
 #define STELE_POSIX_PADDING_PERCENT 10u
 
+/* Does the one that was asked for suit the target? Return: 0; -EINVAL (logged). */
+int stele_layout_check_granule(const struct stele_builder *builder);
 /*
- * Choose the granule and sum up. Return: 0; -EFBIG.
+ * Choose the granule and sum up. Return: 0; -EINVAL, as above; -EFBIG.
  */
 int stele_layout_granule(struct stele_plan *plan,
 			 struct stele_builder *builder);

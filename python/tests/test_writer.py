@@ -490,6 +490,7 @@ class Versions(Case):
             ({"x" * 64: int}, {}),
             ({"n": ["cat", "cat"]}, {}),
             (None, {"granule": 7}),
+            (None, {"granule": 64, "posix": True}),
             ({"n": int}, {"directory": "/nowhere"}),
         ):
             with self.assertRaises((ValueError, stele.Error)) as caught:
@@ -518,14 +519,19 @@ class Versions(Case):
             self.assertEqual(digest(self.target), self.before)
         with stele.Writer(self.target + "@v2", always=False, progress=False) as w:
             w.delete("a")
+        self.assertIsNone(w.report)
         self.assertEqual(sorted(self.contents("v2")), ["b", "c"])
         self.write({"b": b"2"}, target=self.target + "@v3", update=True)
         self.assertEqual([s.name for s in stele.snapshots(self.target)], ["v1", "v2", "v3"])
 
     def test_delete_missing(self):
         options = {"target": self.target + "@v2", "delete_missing": True, "append": True}
-        with self.assertRaisesRegex(stele.Error, "lacks 2 of the 3 samples"):
+        with self.assertRaisesRegex(stele.Error, "lacks 2 of the 3 samples") as caught:
             self.write({"a": b"1"}, keep=True, **options)
+        self.assertEqual(caught.exception.__notes__, ["if that is all that shall be there, use force=True, with append=True"])
+        for other in ("update", "keep", "delete_missing"):  # without it, force would make a new image
+            with self.assertRaisesRegex(ValueError, "it needs append=True"):
+                self.write({"a": b"1"}, target=self.target + "@v2", force=True, **{other: True})
         self.assertEqual(digest(self.target), self.before)
         self.write({"a": b"1", "c": b"9", "d": b"4"}, update=True, **options)
         self.assertEqual(self.contents("v2"), {"a": b"1", "c": b"9", "d": b"4"})
@@ -539,6 +545,9 @@ class Versions(Case):
         self.assertEqual(self.contents("v4"), {"a": b"1"})
         with self.assertRaisesRegex(ValueError, "force goes with delete_missing"):
             stele.Writer(self.target + "@v5", append=True, force=True)
+        for append in (None, True, False):
+            with self.assertRaisesRegex((ValueError, stele.Error), "name"):
+                stele.Writer(self.target + "@", append=append, force=append is False)
 
     def test_dry_run(self):
         def plan(name, **options):
