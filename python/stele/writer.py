@@ -7,7 +7,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
-from errno import EEXIST
+from errno import EEXIST, ENOSPC
 from time import monotonic
 from types import TracebackType
 from typing import Any, Unpack, cast
@@ -17,7 +17,7 @@ from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
 from .options import Layout, encode, known, text_or_none
-from .progress import AGAIN, FORCE, UNFINISHED, Listener, Progress, Watch, once
+from .progress import AGAIN, FORCE, UNFINISHED, WHOLE, Listener, Progress, Watch, once
 from .reports import BuildReport, Snapshot
 from .schema import Schema, columns, fields_of, guess
 
@@ -62,7 +62,8 @@ class Writer(_stele.Writer):
         note: of the snapshot.
         force: a new image, whatever the target holds, unless append is True. Of a file that is
             lost when the new image is whole; of a device at once, after target, schema and
-            options were checked.
+            options were checked. What only the samples show, such as that there is no room for
+            them or a key was put twice, shows after that; dry_run shows it before.
         dry_run: check everything, write nothing but the temporary file; digests are zero.
         sources: paths of files that samples are read from: a target that is one of them, or
             shares bytes with one, as a loop device does with its file, is refused.
@@ -122,8 +123,14 @@ class Writer(_stele.Writer):
     ) -> Writer:
         target = os.fspath(target)
         path, snapshot = split(target)
+        if not snapshot and path != target:
+            raise ValueError(f"'{target}' has no name after the '@'")
         if append and force and not delete_missing:
             raise ValueError("force goes with delete_missing, or with a new image")
+        if force and not append and (update or keep or delete_missing):
+            raise ValueError(
+                "force makes a new image: with update, keep or delete_missing it needs append=True"
+            )
         over = force and not append
         names = None if over else _names(os.fsencode(target), backend, append)
         newest = None if names is None else names[-1] if names else ""
@@ -202,7 +209,7 @@ class Writer(_stele.Writer):
     @property
     def report(self) -> BuildReport | None:
         """What commit() has written, and what that changes; the size of all the image is not
-        counted. None: before."""
+        counted. None: before, and where delete() was called: stele.diff() tells the changes."""
         return self._made
 
     # ---- samples
@@ -325,7 +332,8 @@ class Writer(_stele.Writer):
             "created": bool(report["created"]),
             "total_seconds": monotonic() - self._began,
         }
-        self._made = BuildReport(**report, skipped=())
+        if not self._deleted:
+            self._made = BuildReport(**report, skipped=())
         return made
 
     def _find(self, name: str) -> Snapshot:
@@ -354,8 +362,11 @@ class Writer(_stele.Writer):
         self._tell(self._listener.tell)
         self._listener.explain(error)
         notes = getattr(error, "__notes__", ())
-        if AGAIN not in notes and any(note.endswith(UNFINISHED) for note in notes):
+        unfinished = any(note.endswith(UNFINISHED) for note in notes)
+        if AGAIN not in notes and unfinished and getattr(error, "errno", 0) != ENOSPC:
             error.add_note(AGAIN)
+        if WHOLE not in notes and "has to be forced" in str(error):
+            error.add_note(WHOLE)
 
     def __del__(self) -> None:
         if (self._samples or self._deleted) and not self._dry_run and self._is_open():

@@ -4,6 +4,7 @@
 import contextlib
 import io
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -440,6 +441,31 @@ class Command(Case):
             stele.sources.append(*fewer, delete_missing=True, on_error="skip")
         status, _, err = self.command(fewer[0], self.directory / "no@v2", verb="append")
         self.assertEqual(status, 1, err)
+
+    def test_odd_files(self):
+        """What is no file is passed over in a directory, and else refused; no one waits for it."""
+        top = self.directory / "odd"
+        top.mkdir()
+        os.mkfifo(top / "pipe.parquet")
+        for source, why in (top, "no file|cannot import"), (top / "pipe.parquet", "neither a file nor a directory"):
+            status, _, err = self.command("-n", source, self.target)
+            self.assertEqual(status, 1)
+            self.assertRegex(err, why)
+
+    def test_standard_output(self):
+        for where, why in ("/dev/full", "stele.sources: cannot write to stdout: No space left on device\n"), (None, ""):
+            read, write = os.pipe()
+            os.close(read)
+            with open(where, "w") if where else os.fdopen(write, "w") as out:
+                done = subprocess.run(
+                    [sys.executable, "-m", "stele.sources", "build", "-f", "--json", self.mds(), self.target],
+                    stdout=out, stderr=subprocess.PIPE, text=True,
+                )  # fmt: skip
+            self.assertEqual((done.returncode, done.stderr), (1, why))
+
+    def test_no_name(self):
+        status, _, err = self.command(self.mds(), f"{self.target}@")
+        self.assertEqual((status, err), (2, f"stele.sources: '{self.target}@' has no name after the '@'\n"))
 
     def test_dry_run(self):
         top = self.mds()

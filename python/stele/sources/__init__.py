@@ -5,7 +5,7 @@
     stele.sources.append("data/*.parquet", "/dev/vdb@v2", update=True)
 
 `python3 -m stele.sources build SOURCE... TARGET[@NAME]` and `append SOURCE... TARGET@NEW` do the
-same, with the options and exit statuses of `stele build` and `stele append`. Rows pass through one by
+same, with most options and the exit statuses of `stele build` and `stele append`. Rows pass through one by
 one, so that memory does not grow with the source, and are published at once in the end. A page of
 Parquet, though, and a record batch or shard that is compressed is held as a whole.
 
@@ -65,7 +65,6 @@ from .source import Lost, Reader, Row, SourceError, classes_differ, describe
 __all__ = ["Lost", "Report", "SourceError", "append", "build"]
 
 APPEND = "stele.sources.append() adds a snapshot to it"
-WHOLE = "if the source is the right one, and whole, use force=True"
 OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
 _REHEARSED = {*Layout.__annotations__, "directory"}  # options of samples
 _LOST = 1000  # of them are listed
@@ -104,6 +103,9 @@ def _paths(source: Path | Iterable[Path]) -> list[str]:
             what = "no file matches" if glob.has_magic(name) else "there is no"
             raise SourceError(f"{what} '{name}'")
         found += matches
+    for path in found:
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise SourceError(f"'{path}' is neither a file nor a directory", "make it a file first")
     if not found:
         raise SourceError("no source is given", usage=True)
     return found
@@ -360,8 +362,6 @@ def _import(
     except Error as error:
         if error.errno == errno.EINVAL and " of the source, " in str(error):
             error.add_note(OTHER)
-        if error.errno == errno.EPERM and "has to be forced" in str(error):
-            error.add_note(WHOLE)
         raise
     finally:
         opened.close()

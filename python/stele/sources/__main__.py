@@ -17,9 +17,9 @@ from uuid import UUID
 
 from ..dataset import split
 from ..errors import CorruptError, ChecksumError, Error
-from ..progress import AGAIN, FORCE, human
+from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
-from . import APPEND, WHOLE, Report, SourceError, append, build
+from . import APPEND, Report, SourceError, append, build
 from .detect import FORMATS
 
 _NAME = "stele.sources"
@@ -286,14 +286,25 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _print_all(function: Callable[[], int]) -> int:
+    """Its status, unless not all that it prints can be written."""
+    try:
+        status = function()
+        sys.stdout.flush()
+        return status
+    except OSError as error:  # what else fails main() says
+        if error.errno != errno.EPIPE:  # who closed the pipe knows
+            print(f"{_NAME}: cannot write to stdout: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is flushed at the end
+        return _FAILED
+
+
 def _run() -> int:
     logging.basicConfig(format=f"{_NAME}: %(message)s")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:
-        status = main()
-        sys.stdout.flush()
-        return status
+        return _print_all(main)
     except _Stopped as stopped:
         number = stopped.args[0]
         print(f"{_NAME}: {signal.strsignal(number)}: stopped", file=sys.stderr)

@@ -179,8 +179,8 @@ def files_of(paths: Iterable[str], endings: tuple[str, ...]) -> list[tuple[str, 
         for top, directories, names in os.walk(path):
             directories[:] = sorted(d for d in directories if d[0] not in "._")
             for name in sorted(names):
-                if name[0] not in "._" and name.endswith(endings):
-                    file = os.path.join(top, name)
+                file = os.path.join(top, name)
+                if name[0] not in "._" and name.endswith(endings) and os.path.isfile(file):
                     found.append((file, above + os.path.relpath(file, path)))
         if len(found) == before:
             raise SourceError(f"no file in '{path}' ends in {' or '.join(endings)}")
