@@ -336,7 +336,8 @@ wanted=$(digest)
 for filter in gzip bzip2 xz zstd lz4; do
 	$filter -c "$tmp/a.tar" 2>"$tmp/null" >"$tmp/flip" || continue
 	$filter -c "$tmp/b.tar" >"$tmp/sound"
-	I=$(($(stat -c %s "$tmp/flip") / 2)) perl -0777 -pi -e \
+	# Within a file: between two, where lz4 copies zeros, it may copy others for the same.
+	I=$(($(stat -c %s "$tmp/flip") / 2 + 9000)) perl -0777 -pi -e \
 		'substr($_, $ENV{I}, 1) ^= "\1"' "$tmp/flip"
 	built --from=tar "$tmp/flip"
 	damaged "flip' at byte [0-9]+, decompressed: " "$filter, one bit"
