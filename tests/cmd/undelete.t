@@ -142,10 +142,12 @@ behind() {
 	for ((n = 1; n < 40; n++)); do
 		must cp base.stele killed.stele
 		(
-			HALT_AT=$n LD_PRELOAD=$halt STELE_BACKEND=threads \
-				HALT_FILE=$PWD/killed.stele HALT_TOLD=told HALT_GO=go \
-				stele snapshot delete -f killed.stele@only >out 2>&1 &
-			echo $! >writer
+			(
+				echo "$BASHPID" >writer
+				HALT_AT=$n LD_PRELOAD=$halt STELE_BACKEND=threads \
+					HALT_FILE=$PWD/killed.stele HALT_TOLD=told HALT_GO=go \
+					exec "$BUILD/stele" snapshot delete -f killed.stele@only
+			) >out 2>&1 &
 			wait $!
 			echo ended >told
 		) 2>/dev/null &
@@ -153,7 +155,8 @@ behind() {
 		[ "$stopped" = stopped ] || break
 		writer=$(<writer)
 		kill -KILL "$writer"
-		read -r stopped <told
+		# The one that is killed may have it open still.
+		until read -r stopped <told; do :; done
 		wait
 		[ -z "$1" ] || stele repair -q killed.stele >/dev/null 2>&1
 		run stele info killed.stele@only
