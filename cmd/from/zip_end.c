@@ -48,9 +48,12 @@ void zip_end_add(struct zip_end *end, const char *name)
 /* Where the record of the end is, whose comment ends the file, or is followed by others. */
 static const uint8_t *find_end(const uint8_t *begin, const uint8_t *stop)
 {
-	for (const uint8_t *at = stop - END_SIZE; at >= begin; at--)
+	for (size_t i = (size_t)(stop - begin) - END_SIZE + 1; i-- > 0;) {
+		const uint8_t *at = begin + i;
+
 		if (!memcmp(at, "PK\5\6", 4) && get16(at + 20) <= (size_t)(stop - at) - END_SIZE)
 			return at;
+	}
 	return NULL;
 }
 
