@@ -39,7 +39,7 @@ int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 	const struct stele_map_opts opts = {
 		.size = sizeof(opts), .log = cmd_log_line, .log_user = &log};
 	bool json = false;
-	int count;
+	int count, status;
 
 	cmd_getopt(cmd, argc, argv, &json);
 	if (optind != argc)
@@ -50,5 +50,9 @@ int cmd_maps(const struct cmd *cmd, int argc, char **argv)
 	count = stele_map_list(json ? print_json : print_row, NULL, &opts);
 	if (count < 0)
 		cmd_error(count, "cannot list mappings");
-	return cmd_finish(count < 0 ? CMD_FAILED : log.errors ? CMD_DAMAGED : CMD_OK);
+	/* Which says the last of the errors. */
+	status = cmd_finish(count < 0 ? CMD_FAILED : log.errors ? CMD_DAMAGED : CMD_OK);
+	if (log.errors)
+		cmd_hint("'stele unmap NAME' removes a mapping that is damaged");
+	return status;
 }

@@ -160,6 +160,7 @@ fails 3 "bad mapping" stele ls photos
 run stele maps
 is 3 "$status" "maps: a damaged one"
 ok "is named" grep -q "bad mapping '$tmp/run/photos'" <<<"$err" || diag "$err"
+ok "with what helps" grep -q "^hint: 'stele unmap NAME' removes" <<<"$err" || diag "$err"
 run stele unmap photos
 is 0 "$status" "unmap: a damaged one"
 is "" "$(ls -A run)" "nothing is left"
