@@ -208,7 +208,8 @@ int stele_reader_open_share(struct stele_dataset *ds,
 	r->serial = take_serial();
 	verify = stele_dataset_verify(ds, known.verify);
 	err = open_checkers(r, verify, known.check_threads);
-	if (!err && !r->checkers)
+	r->shares = r->checkers && verify != STELE_VERIFY_DIGEST;
+	if (!err && (!r->checkers || r->shares))
 		err = stele_checker_init(&r->checker, ds, verify, 1);
 	if (!err)
 		err = allocate(r, group, arena_size(ds, known.arena_size),

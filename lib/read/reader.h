@@ -8,7 +8,8 @@
  *	              ^----------------- again -'
  *
  * Checked by the reader's own thread, as it hands samples out, or by threads of
- * checkers.h, in which case the checked ones wait in `checked`.
+ * checkers.h, in which case the checked ones wait in `checked`. Of checksums the reader's
+ * thread then still does as much as it takes to wake one of those.
  */
 #ifndef STELE_READ_READER_H
 #define STELE_READ_READER_H
@@ -24,7 +25,8 @@ struct stele_reader {
 	struct stele_pages large; /* of the sample that no arena could hold */
 	struct stele_fetch fetch;
 	struct stele_checker checker;
-	struct stele_checkers *checkers; /* NULL: checker does it */
+	struct stele_checkers *checkers; /* NULL: checker does it all */
+	bool shares; /* with checkers: checker, too, has its share */
 	struct stele_ticket *tickets;
 	unsigned int ticket_count;
 	unsigned int tickets_used; /* of them that ever were */

@@ -7,8 +7,10 @@
  * Digests are not read by the thread that collects. Poll, close and fork are right
  * while checkers have work.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -210,6 +212,72 @@ static void test_fork(struct test_dataset *t)
 	is_int(5, right, "its parent goes on");
 }
 
+/* How often a thread slept, if it is a checker; 0: it is none. -1: it does not sleep now. */
+static long slept_of(const char *id)
+{
+	char path[64], line[128], state = 0;
+	bool checker = false;
+	long count = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", id);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file)) {
+		checker |= !strcmp(line, "Name:\tstele-check\n");
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+	}
+	if (file)
+		fclose(file);
+	if (!checker)
+		return 0;
+	return state == 'S' ? count : -1;
+}
+
+/* Of all checkers, once they all sleep. */
+static long slept(void)
+{
+	long sum, count;
+
+	do {
+		DIR *dir = opendir("/proc/self/task");
+		struct dirent *entry;
+
+		if (!dir)
+			bail("no threads to look at");
+		for (sum = count = 0; count >= 0 && (entry = readdir(dir)); sum += count)
+			count = slept_of(entry->d_name);
+		closedir(dir);
+	} while (count < 0);
+	return sum;
+}
+
+/* To wake a thread takes as long as a few checksums do. */
+static void test_share(struct test_dataset *t)
+{
+	struct stele_reader *reader = open_reader(t, STELE_VERIFY_CRC, 2);
+	struct stele_sample samples[BATCH];
+	long before = slept();
+	unsigned int wrong = 0;
+
+	for (unsigned int i = 0; i < 20; i++) {
+		int n = fill(reader) == BATCH ?
+				stele_reader_collect(reader, samples, BATCH, BATCH) :
+				-1;
+
+		wrong += n != BATCH;
+		for (int k = 0; k < n; k++)
+			stele_reader_release(reader, &samples[k]);
+	}
+	is_uint(0, wrong, "collected");
+	is_int(before, slept(), "no thread was woken for a few");
+	fill(reader);
+	for (unsigned int n = 0; n < BATCH;)
+		n += (unsigned int)stele_reader_collect(reader, samples, BATCH, 0);
+	ok(slept() > before, "but while the collecting thread does not wait");
+	stele_reader_close(reader);
+}
+
 static void test_options(struct test_dataset *t)
 {
 	struct stele_reader *reader;
@@ -241,6 +309,7 @@ static void check(const char *backend)
 	test_dataset_open(&t, &plan);
 	test_same(&t, STELE_VERIFY_CRC, "checksums");
 	test_same(&t, STELE_VERIFY_DIGEST, "digests");
+	test_share(&t);
 	test_close(&t);
 	test_fork(&t);
 	test_options(&t);
