@@ -72,9 +72,12 @@ struct stele_create_opts {
  * Refuses what stele_build() refuses, and, whatever the flags, a target that is one of the
  * sources, or shares bytes with one, as a loop device does with its file (-EINVAL; logged):
  * what is put would be read from what is overwritten. A regular file that is overwritten
- * keeps what it holds until the first commit, and if closed before that. Any other target is
- * an unfinished image from here on, and an older one on it is lost; with the first commit it
- * is whole. Closed before that, a file or RBD image that was not there is removed. A dry run
+ * keeps what it holds until the first commit, and if closed before that. Any other target
+ * keeps it until the first call that writes there: one that flushes what was put, adds,
+ * imports, resizes or commits, and has found nothing against it, such as a key that comes
+ * twice, or too little room. From then on it is an unfinished image, and an older one on it is
+ * lost; with the first commit it is whole. Closed before that, a file or RBD image that was not
+ * there is removed. A dry run
  * refuses what a real one would refuse, warns of what FORCE would overwrite, and touches
  * nothing; see stele_txn_open(). Return: as stele_build().
  */

@@ -391,6 +391,18 @@ static int prepare_on(struct stele_txn *txn, struct stele_append *append,
 				&append->plan.descriptor.id);
 }
 
+/* Not for samples that there is no room for. */
+static int overwrite(struct stele_txn *txn, const struct stele_append *append)
+{
+	const struct stele_descriptor *d = &append->plan.descriptor;
+	uint64_t unused;
+	int ret = txn->trial && d->size ?
+			  stele_txn_allocate(txn, d->size, d->boundary, &unused) :
+			  0;
+
+	return ret ? ret : stele_txn_overwrite(txn);
+}
+
 void stele_append_fit(struct stele_builder *builder, const struct stele_txn *txn)
 {
 	stele_builder_fit(builder, txn->image->dev);
@@ -416,6 +428,8 @@ int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 		ret = check_deletions(&append);
 	if (!ret)
 		builder->report->written_size = size_to_write(&append);
+	if (!ret)
+		ret = overwrite(txn, &append);
 	if (!ret)
 		ret = stele_append_write(&append, txn->work);
 	stele_append_release(&append);

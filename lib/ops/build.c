@@ -373,23 +373,17 @@ static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
 		.dry = opts->flags & STELE_DRY_RUN,
 		.replace = true,
 	};
-	struct stele_new_image what = {
+	const struct stele_new_image what = {
 		.uuid = builder->uuid,
 		.label = opts->label,
 		.time = opts->time,
 	};
 	int ret = stele_claim_open(claim, target->path, &want, &builder->log);
 
-	if (!ret)
-		ret = stele_claim_take(claim);
-	what.size = claim->image_size;
-	what.lost = claim->lost;
-	if (!ret)
-		ret = stele_txn_on_new(txn, claim->dev, &what, &builder->log);
-	if (!ret)
-		ret = stele_prover_new(&txn->own, &txn->own.prover);
-	txn->borrowed = true;
-	txn->claim = claim;
+	if (ret)
+		txn->claim = claim;
+	else
+		ret = stele_txn_on_claim(txn, claim, &what, &builder->log);
 	txn->target = *target;
 	txn->reproducible = opts->uuid;
 	txn->progress = opts->progress;

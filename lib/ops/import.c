@@ -34,14 +34,17 @@ static int drop_unused(struct stele_txn *txn, const struct stele_snapshot *from)
 static int import_from(struct stele_txn *txn, struct stele_dataset *ds, const char *name,
 		       struct stele_copy_report *report)
 {
-	const enum stele_txn_state state = txn->state;
+	enum stele_txn_state state;
 	struct stele_addition *waiting;
 	int ret = stele_txn_check_name(name, &txn->log);
 
 	if (ret == 0)
 		ret = stele_snapshot_check_names(&ds->image, &ds->snapshot);
+	if (ret == 0)
+		ret = stele_txn_overwrite(txn);
 	if (ret < 0)
 		return ret;
+	state = txn->state;
 	waiting = stele_addition_take(txn);
 	ret = stele_copy_on(&(struct stele_copier){
 		.image = &ds->image,

@@ -61,7 +61,10 @@ static int txn_resize(struct stele_txn *txn, uint64_t size,
 		return refuse(txn, "not a multiple of 4096", size, now);
 	if (size < now)
 		return refuse(txn, "an image cannot shrink", size, now);
-	ret = grow_target(txn, size, target_size);
+	if (size > now)
+		ret = stele_txn_overwrite(txn);
+	if (ret == 0)
+		ret = grow_target(txn, size, target_size);
 	if (ret < 0 || size == now)
 		return ret;
 	ret = stele_txn_grow(txn, size);

@@ -67,6 +67,8 @@ static int txn_commit(struct stele_txn *txn)
 	ret = stele_change_check(txn);
 	if (ret == 0)
 		ret = stele_gc_check(txn);
+	if (ret == 0)
+		ret = stele_txn_overwrite(txn);
 	if (ret == 0 && (txn->state == STELE_TXN_DIRTY ||
 			 txn->image->sb.state != STELE_STATE_READY))
 		ret = stele_txn_publish(txn, txn->time);

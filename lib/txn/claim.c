@@ -617,7 +617,7 @@ int stele_claim_take(struct stele_claim *claim)
 	if (!ret)
 		ret = take_space(claim);
 	if (!ret)
-		ret = stele_claim_remove_snaps(claim);
+		ret = stele_claim_remove_snaps(claim, claim->dev);
 	if (!ret) {
 		claim->touched = true;
 		ret = prepare(claim);

@@ -123,8 +123,8 @@ int stele_claim_open_rbd(struct stele_claim *claim,
  * made will go, others stay. Return: 0; -EEXIST (logged); errno.
  */
 int stele_claim_check_snaps(struct stele_claim *claim, const char *snapshot);
-/* Remove those of ours: all, or none. 0; -EBUSY (mapped, cloned; logged). */
-int stele_claim_remove_snaps(struct stele_claim *claim);
+/* Remove those of ours from its device: all, or none. 0; -EBUSY (mapped, cloned; logged). */
+int stele_claim_remove_snaps(const struct stele_claim *claim, struct stele_device *dev);
 /* Give back all that was ever written, and have that size. */
 int stele_claim_empty_rbd(struct stele_claim *claim, uint64_t size);
 

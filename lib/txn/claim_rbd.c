@@ -122,22 +122,22 @@ int stele_claim_check_snaps(struct stele_claim *claim, const char *snapshot)
 /* ---- overwrite ------------------------------------------------------------- */
 
 /* Each may refuse to lose its protection; then those before it get it back. */
-int stele_claim_remove_snaps(struct stele_claim *claim)
+int stele_claim_remove_snaps(const struct stele_claim *claim, struct stele_device *dev)
 {
-	const struct stele_rbd_snap_ops *ops = stele_device_snaps(claim->dev);
+	const struct stele_rbd_snap_ops *ops = stele_device_snaps(dev);
 	const struct stele_rbd_snap *old = claim->old_snaps.list;
 	size_t open = 0;
 	int ret = 0;
 
 	while (!ret && open < claim->old_snaps.count) {
-		ret = ops->protect(claim->dev, old[open].name, false);
+		ret = ops->protect(dev, old[open].name, false);
 		open += !ret;
 	}
 	for (size_t i = 0; i < open; i++) {
 		if (ret)
-			ops->protect(claim->dev, old[i].name, true);
+			ops->protect(dev, old[i].name, true);
 		else
-			ret = ops->remove(claim->dev, old[i].name);
+			ret = ops->remove(dev, old[i].name);
 	}
 	return ret;
 }

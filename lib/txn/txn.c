@@ -206,9 +206,9 @@ int stele_uuid_random(uint8_t uuid[STELE_UUID_SIZE])
 	return 0;
 }
 
-int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
-		     const struct stele_new_image *what,
-		     const struct stele_log *log)
+/* Into a transaction without an image. */
+static int begin_image(struct stele_txn *txn, struct stele_device *dev,
+		       const struct stele_new_image *what)
 {
 	struct stele_superblock sb = {
 		.image_size = what->size,
@@ -216,7 +216,6 @@ int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 	};
 	int ret = 0;
 
-	*txn = (struct stele_txn){.log = *log, .time = what->time};
 	if (what->uuid)
 		memcpy(sb.uuid, what->uuid, sizeof(sb.uuid));
 	else
@@ -224,7 +223,7 @@ int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 	if (what->lost)
 		snprintf(sb.label, sizeof(sb.label), "%s", what->lost);
 	if (ret == 0)
-		ret = stele_image_begin(dev, log, &sb, &txn->own);
+		ret = stele_image_begin(dev, &txn->log, &sb, &txn->own);
 	if (ret < 0)
 		return ret;
 	snprintf(txn->own.sb.lost, sizeof(txn->own.sb.lost), "%s", sb.label);
@@ -233,6 +232,99 @@ int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 	txn->fork_count = stele_fork_count();
 	txn->borrowed = true;
 	return start(txn);
+}
+
+int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
+		     const struct stele_new_image *what,
+		     const struct stele_log *log)
+{
+	*txn = (struct stele_txn){.log = *log, .time = what->time};
+	return begin_image(txn, dev, what);
+}
+
+/* ---- on a target that may hold something else -------------------------------- */
+
+/* A file keeps what it holds by itself, and of what was created nothing is lost. */
+static bool needs_trial(const struct stele_claim *claim)
+{
+	return !claim->dry && !claim->created && !claim->regular;
+}
+
+static int open_trial(struct stele_txn *txn)
+{
+	int ret = stele_rehearsal_over(txn->claim->dev, &txn->trial);
+
+	if (ret == 0 && txn->claim->size < txn->claim->image_size)
+		ret = stele_device_resize(txn->trial, txn->claim->image_size);
+	return ret ? ret : stele_claim_remove_snaps(txn->claim, txn->trial);
+}
+
+static int begin_on_claim(struct stele_txn *txn, struct stele_device *dev,
+			  const struct stele_new_image *what)
+{
+	struct stele_new_image known = *what;
+	int ret;
+
+	known.size = txn->claim->image_size;
+	known.lost = txn->claim->lost;
+	ret = begin_image(txn, dev, &known);
+	return ret ? ret : stele_prover_new(&txn->own, &txn->own.prover);
+}
+
+int stele_txn_on_claim(struct stele_txn *txn, struct stele_claim *claim,
+		       const struct stele_new_image *what, const struct stele_log *log)
+{
+	int ret;
+
+	*txn = (struct stele_txn){.log = *log, .time = what->time, .claim = claim};
+	if (!needs_trial(claim)) {
+		ret = stele_claim_take(claim);
+		return ret ? ret : begin_on_claim(txn, claim->dev, what);
+	}
+	ret = open_trial(txn);
+	if (ret == 0)
+		ret = begin_on_claim(txn, txn->trial, what);
+	txn->dry = false;
+	return ret;
+}
+
+static void close_trial(struct stele_txn *txn)
+{
+	stele_device_close(txn->trial);
+	txn->trial = NULL;
+}
+
+/* Whatever was tried there, such as to make it larger, is forgotten with it. */
+static void leave_trial(struct stele_txn *txn)
+{
+	stele_txn_release_catalog(txn);
+	stele_extents_release(&txn->used);
+	txn->old_target_size = 0;
+	txn->reserved = false;
+	txn->own.dev = NULL;
+	stele_image_release(&txn->own);
+	close_trial(txn);
+	txn->own.dev = txn->claim->dev;
+}
+
+int stele_txn_overwrite(struct stele_txn *txn)
+{
+	const struct stele_superblock sb = txn->own.sb;
+	const struct stele_new_image what = {
+		.uuid = sb.uuid, .label = sb.label, .time = sb.create_time};
+	const enum stele_txn_state state = txn->state;
+	const bool posix = txn->posix;
+	int ret;
+
+	if (!txn->trial)
+		return 0;
+	leave_trial(txn);
+	ret = stele_claim_take(txn->claim);
+	if (ret == 0)
+		ret = begin_on_claim(txn, txn->claim->dev, &what);
+	txn->posix = posix;
+	txn->state = ret ? STELE_TXN_FAILED : state;
+	return ret;
 }
 
 /* Who may write has been asked: from here on it is read, and hinders nobody. */
@@ -338,6 +430,7 @@ void stele_txn_release(struct stele_txn *txn)
 		stele_intent_end(txn->own.dev);
 		stele_image_release(&txn->own);
 	}
+	close_trial(txn);
 	if (txn->claim)
 		stele_claim_drop(txn->claim,
 				 !forked && (!whole || txn->claim->beside));

@@ -133,6 +133,7 @@ struct stele_txn {
 	struct stele_build_opts put_opts; /* how they will be */
 
 	struct stele_claim *claim; /* owned: a new image, until it is whole; its device's owner */
+	struct stele_device *trial; /* owned: see stele_txn_on_claim(); NULL: on the target */
 	bool reproducible;	   /* ids of segments follow from what they hold */
 
 	/* Of gc: what is to be done behind the commit. */
@@ -192,6 +193,20 @@ struct stele_new_image {
 int stele_txn_on_new(struct stele_txn *txn, struct stele_device *dev,
 		     const struct stele_new_image *what,
 		     const struct stele_log *log);
+/*
+ * The same on the device of an open claim, which is the transaction's from here on, whatever
+ * comes of it. A device that was there keeps what it holds for now: the image is begun
+ * on a rehearsal over it (`trial`). `what`: size and lost are the claim's to know. Return: as
+ * above; errors of stele_claim_take().
+ */
+int stele_txn_on_claim(struct stele_txn *txn, struct stele_claim *claim,
+		       const struct stele_new_image *what, const struct stele_log *log);
+/*
+ * Leave that, if it is there, for the target, where what it held is lost from here on.
+ * Whoever is about to write calls it, once all is known that may stand against it. Nothing was
+ * allocated or added before. Return: as above; after an error the transaction has failed.
+ */
+int stele_txn_overwrite(struct stele_txn *txn);
 /* RFC 9562, version 4. 0; errno of getrandom(2). */
 int stele_uuid_random(uint8_t uuid[STELE_UUID_SIZE]);
 /*
