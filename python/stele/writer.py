@@ -24,7 +24,6 @@ from .schema import Schema, columns, fields_of, guess
 Key = str | bytes
 Pairs = Iterable[tuple[Key, Any]] | Iterable[Mapping[str, Any]] | Mapping[str, Any]
 
-_DRY_RUN = 1
 _PUT_FLAGS = {"update": 1, "force": 2, "keep": 4, "delete_missing": 8}
 
 
@@ -36,7 +35,7 @@ class Writer(_stele.Writer):
             w.extend((key, values) for key, values in more)
 
     All of it is published at once when the block ends; after an exception nothing is, an
-    image is as it was, unless it was on a device and force was given, and a new file is removed. Samples wait in memory, then in a
+    image is as it was, and a new file is removed. Samples wait in memory, then in a
     temporary file, until then. Any number of threads may put. Without a with statement, call
     commit(): what nobody commits is lost, with a RuntimeWarning unless close() gave it up.
 
@@ -61,9 +60,8 @@ class Writer(_stele.Writer):
         file_size: of a new file or RBD image, bytes; one that is there first grows to it.
         note: of the snapshot.
         force: a new image, whatever the target holds, unless append is True. Of a file that is
-            lost when the new image is whole; of a device at once, after target, schema and
-            options were checked. What only the samples show, such as that there is no room for
-            them or a key was put twice, shows after that; dry_run shows it before.
+            lost when the new image is whole; of a device when commit() has found that all can be
+            written, and begins to.
         dry_run: check everything, write nothing but the temporary file; digests are zero.
         sources: paths of files that samples are read from: a target that is one of them, or
             shares bytes with one, as a loop device does with its file, is refused.
@@ -170,8 +168,6 @@ class Writer(_stele.Writer):
             "flags": sum(_PUT_FLAGS[name] for name, given in flags.items() if given),
         }
         name = os.fsencode(choose(target, snapshot))  # which is checked at once
-        if over and not dry_run:
-            _rehearse(name, options, fields or fields_of({"data": bytes}), put_options)
         try:
             self: Writer = super().__new__(cls, name, new, options, listener.tell)
         except Error as error:
@@ -378,25 +374,6 @@ class Writer(_stele.Writer):
                 stacklevel=2,
                 source=self,
             )
-
-
-def _ignore(*event: object) -> None:
-    """Of a dry run, which would warn of what is about to be done on purpose."""
-
-
-def _rehearse(
-    target: bytes, options: dict[str, Any], fields: dict[str, Field], put: dict[str, Any]
-) -> None:
-    """See that a schema and options are taken, before what the target holds is lost for them."""
-    options = {**options, "flags": options["flags"] | _DRY_RUN}
-    try:
-        trial = _stele.Writer(target, True, options, _ignore)
-    except Error:
-        return  # as it is about to be told, by what writes
-    try:
-        trial._schema(columns(fields), put)
-    finally:
-        trial.close()
 
 
 def _names(target: bytes, backend: str | None, append: bool | None) -> list[str] | None:

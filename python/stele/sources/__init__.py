@@ -47,10 +47,8 @@ import errno
 import glob
 import importlib
 import os
-import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from ..dataset import Field, Target, split
@@ -66,7 +64,6 @@ __all__ = ["Lost", "Report", "SourceError", "append", "build"]
 
 APPEND = "stele.sources.append() adds a snapshot to it"
 OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
-_REHEARSED = {*Layout.__annotations__, "directory"}  # options of samples
 _LOST = 1000  # of them are listed
 _SOME = "--columns=A,B takes only the columns that are named"
 Path = str | os.PathLike[str]
@@ -291,38 +288,6 @@ class _Build:
                 row = {name: row[c] for c, name in self.names.items()}
             yield item, key, row
 
-    def peek(self) -> tuple[Row, str | bytes, dict[str, Any]]:
-        """The first sample, before anything is written for it."""
-        first = next(self.rows, None)
-        if first is None:
-            raise self.nothing()
-        self.rows = chain([first], self.rows)
-        return first
-
-    def rehearse(self, **options: Any) -> None:
-        """See that an image takes one of the samples: what the target holds is lost for it."""
-        with tempfile.TemporaryDirectory(prefix="stele-", dir=options.get("directory")) as top:
-            writer = Writer(os.path.join(top, "image"), None, progress=False, **options)
-            try:
-                _declare(writer, self.fields)
-                while not self._takes(writer):
-                    pass
-            finally:
-                writer.close()
-
-    def _takes(self, writer: Writer) -> bool:
-        """Does it take the first sample? One that it does not is left out."""
-        item, key, row = self.peek()
-        try:
-            writer.put(key, row)
-        except SourceError:
-            raise
-        except (TypeError, ValueError, OverflowError) as error:
-            next(self.rows)
-            self.leave(_lost(item, error))
-            return False
-        return True
-
     def run(self, writer: Writer) -> None:
         for item, key, row in self.rows:
             try:
@@ -376,9 +341,6 @@ def _write(work: _Build, target: Target, options: dict[str, Any]) -> tuple[Write
     read = [*work.source.seen, *(options.get("sources") or ())]
     if not options["append"]:
         work.begin(None)
-        work.peek()
-        if options.get("force"):
-            work.rehearse(**{k: v for k, v in options.items() if k in _REHEARSED})
     with Writer(target, None, **options | {"sources": read}) as writer:
         if options["append"]:
             work.begin(writer.fields)
