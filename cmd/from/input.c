@@ -239,6 +239,9 @@ const char *input_why(const struct input *input)
 		return gunzip_why(input->gunzip);
 	if (input->filter)
 		why = libarchive.archive_error_string(input->filter);
+	/* Of xz: what liblzma says where more should follow. */
+	if (why && strstr(why, "No progress is possible"))
+		why = "it ends within a compressed stream";
 	return why ? why : "it cannot be decompressed";
 }
 

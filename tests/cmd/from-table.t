@@ -652,6 +652,7 @@ for filter in gzip bzip2 xz zstd lz4; do
 	head -c 9 "$tmp/first" >"$tmp/t.txt"
 	built --from=text "$tmp/t.txt"
 	wrong "' at byte [04], decompressed: " "$filter, cut"
+	ok "$filter: and it is said so" not grep -q progress <<<"$err" || diag "$err"
 	$filter -c <"$tmp/null" >"$tmp/t.txt"
 	echo one >"$tmp/one"
 	built --from=text "$tmp/t.txt" "$tmp/one"
