@@ -80,7 +80,8 @@ static int export(struct export *job)
 		to_file_complain(&job->file, job->write_error);
 	if (error)
 		to_file_drop(&job->file);
-	if (stop_requested()) {
+	/* Else it was complete before. */
+	if (error && stop_requested()) {
 		cmd_message("%s: stopped", strsignal(stop_requested()));
 		stop_raise();
 	}
