@@ -390,8 +390,8 @@ static struct rehearsal *new_rehearsal(const struct stele_limits *limits,
 	if (log)
 		r->base.log = *log;
 	r->file = stele_temp_open(stele_temp_directory(NULL));
-	/* A real run makes no such file: what it may lack is no reason to refuse one. */
-	if (r->file == -ENOSPC || r->file == -EDQUOT)
+	/* A real run makes no such file: that it cannot be made is no reason to refuse one. */
+	if (r->file < 0)
 		r->file = memfd_create("stele", MFD_CLOEXEC);
 	return r;
 }

@@ -75,6 +75,8 @@ if [ "$(id -u)" = 0 ]; then
 	before=$(sha256sum <"$loop_file")
 	run "$program" "$loop" one
 	is "$before" "$(sha256sum <"$loop_file")" "nothing was written before the commit"
+	run env TMPDIR=/nonexistent "$program" "$loop" one commit
+	is $'0 one\ncommit' "$status $out" "no temporary file is needed" || diag "$err"
 else
 	skip_block 1 "needs root"
 fi
