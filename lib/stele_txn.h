@@ -77,9 +77,8 @@ struct stele_create_opts {
  * imports, resizes or commits, and has found nothing against it, such as a key that comes
  * twice, or too little room. From then on it is an unfinished image, and an older one on it is
  * lost; with the first commit it is whole. Closed before that, a file or RBD image that was not
- * there is removed. A dry run
- * refuses what a real one would refuse, warns of what FORCE would overwrite, and touches
- * nothing; see stele_txn_open(). Return: as stele_build().
+ * there is removed. A dry run refuses what a real one would refuse, warns of what FORCE would
+ * overwrite, and touches nothing; see stele_txn_open(). Return: as stele_build().
  */
 STELE_API int stele_txn_create(const char *target,
 			       const struct stele_create_opts *opts,

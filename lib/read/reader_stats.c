@@ -111,10 +111,9 @@ static void add_checks(const struct stele_reader *r,
 {
 	struct stele_tally tally = {0};
 
+	stele_checker_count_reads(&r->checker, &tally);
 	if (r->checkers)
 		stele_checkers_count_reads(r->checkers, &tally);
-	else
-		stele_checker_count_reads(&r->checker, &tally);
 	stats->check_reads = tally.reads;
 	stats->check_bytes = tally.bytes;
 	stats->device_reads += tally.reads;

@@ -140,6 +140,9 @@ static void test_same(struct test_dataset *t, enum stele_verify verify,
 		is_uint(alone.stats.device_reads - alone.stats.check_reads,
 			out.stats.device_reads - out.stats.check_reads,
 			"reads of samples");
+		if (verify == STELE_VERIFY_CRC)
+			is_uint(alone.stats.check_reads, out.stats.check_reads,
+				"reads of checks");
 	}
 }
 
