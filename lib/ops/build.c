@@ -67,22 +67,6 @@ static int identify(struct stele_append *append)
 				&append->plan.descriptor.id);
 }
 
-/*
- * In a commit of its own: the size of the tree is not in the plan, and a target that has no
- * room for it must keep the image that took another's place.
- */
-static int show_as_files(struct stele_txn *txn, int64_t time)
-{
-	int ret = stele_txn_set_posix(txn, true);
-
-	if (!ret)
-		ret = stele_txn_publish(txn, time);
-	if (ret < 0)
-		stele_log_error(&txn->log, "the image is built, but cannot be mounted: %s",
-				stele_error_describe(ret));
-	return ret;
-}
-
 static int write_image(struct stele_append *append, struct stele_txn *txn,
 		       const char *name)
 {
@@ -99,10 +83,10 @@ static int write_image(struct stele_append *append, struct stele_txn *txn,
 	if (!ret && !txn->dry)
 		memcpy(report->digest, stele_txn_find(txn, name)->info.digest,
 		       sizeof(report->digest));
-	if (!ret)
-		ret = stele_txn_publish(txn, opts->time);
 	if (!ret && append->builder->posix)
-		ret = show_as_files(txn, opts->time);
+		ret = stele_txn_set_posix(txn, true);
+	if (!ret)
+		ret = stele_txn_publish_new(txn, opts->time);
 	/* The image is whole, whatever becomes of its RBD snapshot: the next writer ends it. */
 	if (!stele_txn_commit_size(txn, &spare))
 		report->image_end = txn->image->sb.high_water + spare;

@@ -12,6 +12,7 @@
 #include "lib/base/options.h"
 #include "lib/ops/gc.h"
 #include "lib/txn/claim.h"
+#include "lib/txn/posix.h"
 
 static int txn_open(const char *target, const struct stele_txn_opts *opts,
 		    struct stele_txn **out)
@@ -69,8 +70,9 @@ static int txn_commit(struct stele_txn *txn)
 		ret = stele_gc_check(txn);
 	if (ret == 0)
 		ret = stele_txn_overwrite(txn);
-	if (ret == 0 && (txn->state == STELE_TXN_DIRTY ||
-			 txn->image->sb.state != STELE_STATE_READY))
+	if (ret == 0 && txn->image->sb.state != STELE_STATE_READY)
+		ret = stele_txn_publish_new(txn, txn->time);
+	else if (ret == 0 && txn->state == STELE_TXN_DIRTY)
 		ret = stele_txn_publish(txn, txn->time);
 	if (ret == 0 && txn->claim) {
 		ret = stele_claim_finish(txn->claim);

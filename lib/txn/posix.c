@@ -39,6 +39,24 @@ int stele_txn_set_posix(struct stele_txn *txn, bool on)
 	return 0;
 }
 
+int stele_txn_publish_new(struct stele_txn *txn, int64_t time)
+{
+	const bool posix = txn->posix;
+	int ret = posix ? stele_txn_set_posix(txn, false) : 0;
+
+	if (ret == 0)
+		ret = stele_txn_publish(txn, time);
+	if (ret < 0 || !posix)
+		return ret;
+	ret = stele_txn_set_posix(txn, true);
+	if (ret == 0)
+		ret = stele_txn_publish(txn, time);
+	if (ret < 0)
+		stele_log_error(&txn->log, "the image is built, but cannot be mounted: %s",
+				stele_error_describe(ret));
+	return ret;
+}
+
 /* ---- after the commit ------------------------------------------------------------- */
 
 /* What block 0 shall have. Return: 1 it has something else; 0; errno. */

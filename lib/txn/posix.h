@@ -20,6 +20,12 @@
  */
 int stele_txn_set_posix(struct stele_txn *txn, bool on);
 /*
+ * Commit a new image; where it shall be one, in a second commit: the size of the tree is not
+ * known before, and a target that has no room for it keeps the image. Return: 0; errors of
+ * stele_txn_publish() (logged, if of the second).
+ */
+int stele_txn_publish_new(struct stele_txn *txn, int64_t time);
+/*
  * Let block 0 show what the selected generation has. Before a commit, a damaged tree is but
  * warned of: the commit brings another one. Return: 0; errno (logged).
  */

@@ -77,6 +77,14 @@ if [ "$(id -u)" = 0 ]; then
 	is "$before" "$(sha256sum <"$loop_file")" "nothing was written before the commit"
 	run env TMPDIR=/nonexistent "$program" "$loop" one commit
 	is $'0 one\ncommit' "$status $out" "no temporary file is needed" || diag "$err"
+
+	# Room for the samples, and not for the tree of files.
+	must "$program" "$tmp/fits.stele" one commit
+	loop_new "$(stat -c %s "$tmp/fits.stele")"
+	run "$program" "$loop" one posix commit
+	is $'0 one\nposix\ncommit: ENOSPC' "$status $out" "no room for the tree"
+	ok "is said" grep -q "is built, but cannot be mounted" <<<"$err" || diag "$err"
+	has "$loop" new 1
 else
 	skip_block 1 "needs root"
 fi
