@@ -389,8 +389,8 @@ static int check_size(struct stele_claim *claim, uint64_t needed,
 	if (claim->image_size >= needed)
 		return 0;
 	stele_log_error(&claim->log,
-			"'%s' has %" PRIu64 " bytes, the image needs %" PRIu64,
-			claim->path, claim->image_size, needed);
+			"'%s' %s %" PRIu64 " bytes, the image needs %" PRIu64,
+			claim->path, file_size ? "would have" : "has", claim->image_size, needed);
 	return -ENOSPC;
 }
 
@@ -608,8 +608,10 @@ static int prepare(struct stele_claim *claim)
 
 int stele_claim_take(struct stele_claim *claim)
 {
-	int ret = 0;
+	int ret = claim->created ? 0 : check_mapped(claim); /* since it was opened */
 
+	if (ret < 0)
+		return ret;
 	if (stele_claim_wants_beside(claim))
 		ret = stele_claim_begin_beside(claim);
 	if (claim->resumed)
