@@ -85,10 +85,25 @@ static bool fits(const struct stele_txn *txn, uint64_t size, bool others)
 	return ret == 0;
 }
 
+/* Bytes of the largest piece that is free; as far as is known. */
+static uint64_t largest_free(const struct stele_txn *txn)
+{
+	struct stele_extents gaps = {0};
+	uint64_t largest = 0;
+
+	if (stele_extents_gaps(&txn->used, txn->image_size, &gaps) < 0)
+		return 0;
+	for (uint32_t i = 0; i < gaps.count; i++)
+		if (gaps.list[i].size > largest)
+			largest = gaps.list[i].size;
+	stele_extents_release(&gaps);
+	return largest;
+}
+
 int stele_txn_log_no_space(const struct stele_txn *txn, uint64_t size)
 {
 	const char *advice = "take a larger target";
-	uint64_t target_size = 0;
+	uint64_t target_size = 0, catalog = 0;
 
 	if (!txn->image->dev->resizable)
 		stele_device_size(txn->image->dev, &target_size);
@@ -99,9 +114,10 @@ int stele_txn_log_no_space(const struct stele_txn *txn, uint64_t size)
 	else if (txn->snapshot_count > 1 && fits(txn, size, true))
 		advice = "take a larger target, or delete snapshots that are not needed any "
 			 "more, and free their space with gc";
+	stele_txn_commit_size(txn, &catalog);
 	stele_log_error(&txn->image->log,
-			"no space left: %" PRIu64 " bytes in one piece are "
-			"needed, the image has %" PRIu64 "; %s",
-			size, txn->image_size, advice);
+			"no space left: %" PRIu64 " bytes in one piece are needed, and up to %"
+			PRIu64 " for catalogs; the largest free piece has %" PRIu64 "; %s",
+			size, CATALOGS * catalog, largest_free(txn), advice);
 	return -ENOSPC;
 }
