@@ -293,7 +293,8 @@ int cmd_finish(int status)
 		return status;
 	/* Whoever closed the pipe early knows. */
 	if (error != -EPIPE)
-		cmd_message("cannot write to stdout: %s", strerror(-error));
+		cmd_message("cannot write to stdout: %s%s", strerror(-error),
+			    status == CMD_OK ? "; all else was done" : "");
 	return status == CMD_OK ? CMD_FAILED : status;
 }
 
