@@ -63,7 +63,7 @@ int stele_image_judge(const struct stele_image *image, uint64_t id,
 		return error;
 	if (!atomic_exchange(&known->stale, true))
 		stele_log_error(&image->log,
-				"snapshot was deleted, and its space freed, "
-				"after it was opened");
+				"snapshot was deleted, and its space freed, or the image "
+				"overwritten, after it was opened");
 	return -ESTALE;
 }

@@ -64,7 +64,7 @@ int stele_source_check_entry(const struct stele_source_entry *entry,
 	char text[STELE_QUOTE_SIZE];
 
 	if (!entry->key || !entry->key_size) {
-		stele_log_error(log, "the source has a sample without a key");
+		stele_log_error(log, "there is a sample without a key");
 		return -EINVAL;
 	}
 	if (entry->key_size > STELE_KEY_SIZE_MAX) {
