@@ -59,9 +59,9 @@ class Writer(_stele.Writer):
             4096.
         file_size: of a new file or RBD image, bytes; one that is there first grows to it.
         note: of the snapshot.
-        force: a new image, whatever the target holds, unless append is True. Of a file that is
-            lost when the new image is whole; of a device when commit() has found that all can be
-            written, and begins to.
+        force: a new image, whatever the target holds, if at least one sample was put. Of a file
+            that is lost when the new image is whole; of a device when commit() has found that all
+            can be written, and begins to. With append=True: see delete_missing.
         dry_run: check everything, write nothing but the temporary file; digests are zero.
         sources: paths of files that samples are read from: a target that is one of them, or
             shares bytes with one, as a loop device does with its file, is refused.
@@ -92,6 +92,7 @@ class Writer(_stele.Writer):
     _deleted: bool = False
     _dry_run: bool
     _delete_missing: bool
+    _over: bool
 
     @once()
     def __new__(
@@ -175,7 +176,7 @@ class Writer(_stele.Writer):
             raise
         self._path, self._snapshot, self._note = path, snapshot, note
         self._backend, self._always, self._began = backend, always, monotonic()
-        self._dry_run, self._delete_missing = dry_run, delete_missing
+        self._dry_run, self._delete_missing, self._over = dry_run, delete_missing, over
         self._put_options, self._listener = put_options, listener
         self._guessing = threading.Lock()
         self._samples = self._bytes = self._total = 0
@@ -234,8 +235,9 @@ class Writer(_stele.Writer):
             raise ValueError(f"sample {short(key)}: the schema has no field {names}")
         try:
             size = self._put(key, values)
-        except Error:
-            raise  # names the sample
+        except Error as error:  # which names the sample
+            self._explain(error)  # what was logged is of this one, and of none that follows
+            raise
         except (TypeError, ValueError, OverflowError) as error:
             raise _of(key, error) from None
         self._samples += 1
@@ -301,7 +303,13 @@ class Writer(_stele.Writer):
         Raises:
             stele.ExistsError: a key was put twice, or is there and update is not given; or
                 the snapshot's name is taken.
+            ValueError: nothing was put, and force was given for a new image.
         """
+        if self._over and not self._samples:
+            self.close()
+            empty = ValueError("nothing was put: by nothing force replaces no image")
+            empty.add_note("stele.build(DIRECTORY, TARGET, force=True, allow_empty=True) does")
+            raise empty
         try:
             made, report = self._commit(
                 os.fsencode(self._snapshot),
@@ -346,7 +354,7 @@ class Writer(_stele.Writer):
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None and not self._committed:
+        if kind is None and not self._committed and self._is_open():  # else it was given up
             self.commit()
         self.close()
         self._listener.close()

@@ -516,6 +516,45 @@ class Versions(Case):
         with stele.Dataset(target) as ds:
             return list(ds.keys())
 
+    def test_nothing_put(self):
+        """By nothing no image is replaced, whatever force says."""
+        before = digest(self.target)
+        for options in {}, {"dry_run": True}:
+            with self.assertRaisesRegex(ValueError, "nothing was put: by nothing force") as caught:
+                with stele.Writer(self.target, {"data": bytes}, progress=False, force=True, **options):
+                    pass
+            self.assertIn("allow_empty=True", caught.exception.__notes__[0])
+            self.assertEqual(digest(self.target), before)
+        with stele.Writer(self.target + ".new", {"data": bytes}, progress=False) as w:
+            pass
+        self.assertEqual(w.report.written_count, 0)
+
+    def test_closed_within(self):
+        """close() gives up, also within a with statement."""
+        with stele.Writer(self.target + "@v2", progress=False) as w:
+            w.put("z", b"26")
+            w.close()
+        self.assertEqual([s.name for s in stele.snapshots(self.target)], ["v1"])
+
+    def test_notes_of_another(self):
+        """What was said of a sample that was left out is not said of what comes later."""
+        with self.assertRaises(ZeroDivisionError) as caught:
+            with stele.Writer(self.target + "@v2", progress=False) as w:
+                with self.assertRaisesRegex(stele.Error, "zero byte"):
+                    w.put("a\0b", b"1")
+                raise ZeroDivisionError
+        self.assertEqual(getattr(caught.exception, "__notes__", []), [])
+
+    def test_mapped_meanwhile(self):
+        """A snapshot that was mapped since the target was opened is not overwritten."""
+        node = self.disk()
+        with self.assertRaisesRegex(stele.Error, "is mapped as 'writer-hz'; unmap it first"):
+            with stele.Writer(node, progress=False, force=True) as w:
+                w.put("b", b"2")
+                self.addCleanup(subprocess.run, ["stele", "unmap", "writer-hz"], check=True)
+                subprocess.run(["stele", "map", f"{node}@v1", "writer-hz"], check=True)
+        self.assertEqual(stele.image_info(node).label, "precious")
+
     def test_given_up(self):
         """An empty device stays so, if nothing is committed."""
         path = images.DIRECTORY / f"{self.id()}.disk"
