@@ -62,7 +62,8 @@
  *			published; or the file was moved, and keeps what was
  *	-EOWNERDEAD	the handle was made before a fork; a sample whose reader is closed
  *	-ECANCELED	the caller's progress callback asked to stop; RBD within exit()
- *	-ETXTBSY	a source file changed while being read
+ *	-ETXTBSY	a source file changed while being read; a file to be replaced is under
+ *			a loop device
  *	-EINVAL		invalid argument (including unknown flags and bad syntax)
  *	-E2BIG		an options struct of a newer header sets something unknown here
  *
@@ -582,6 +583,7 @@ STELE_API int stele_directory_lookup(struct stele_dataset *ds, const char *path,
 
 #include "stele_reader.h"   /* many samples in flight, or by pointer */
 #include "stele_image.h"    /* images: listed, built, verified */
+#include "stele_backing.h"  /* files that no other may take the place of */
 #include "stele_write.h" /* append, snapshots, diff, gc, resize, copy */
 #include "stele_source.h"   /* images of what a program makes */
 #include "stele_txn.h"      /* several changes at once */

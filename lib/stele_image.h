@@ -117,6 +117,15 @@ STELE_API int stele_image_regions(const struct stele_image *image, stele_region_
 				  void *user);
 STELE_API void stele_image_close(struct stele_image *image);
 
+/**
+ * stele_image_detect() - is there an image, even an unfinished or damaged one?
+ * @path: a regular file or block device; no '@' and no mapping is looked for in it
+ *
+ * One in a partition counts as well. Reads a few blocks at most.
+ * Return: 1; 0 (none, nor anything that could be read); -ENOMEM.
+ */
+STELE_API int stele_image_detect(const char *path);
+
 /* ---- build ------------------------------------------------------------- */
 
 enum stele_order {

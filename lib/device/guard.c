@@ -14,7 +14,6 @@
  */
 #include "lib/device/guard.h"
 
-#include "format/erofs.h"
 #include "lib/device/mounts.h"
 #include "lib/device/span.h"
 #include "lib/device/stack.h"
@@ -150,16 +149,9 @@ static int check_mounted(const struct guard *guard, const struct stele_mount *mo
 /* Of the EROFS that begins there. */
 static bool read_uuid(const char *path, uint64_t offset, uint8_t uuid[STELE_MOUNT_UUID_SIZE])
 {
-	struct stele_disk_erofs_super super;
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	bool found;
+	const bool found = fd >= 0 && stele_mounts_file_uuid(fd, offset, uuid);
 
-	found = fd >= 0 && offset <= INT64_MAX - STELE_EROFS_OFFSET &&
-		pread(fd, &super, sizeof(super), (off_t)(offset + STELE_EROFS_OFFSET)) ==
-			sizeof(super) &&
-		le32_get(super.magic) == STELE_EROFS_MAGIC;
-	if (found)
-		memcpy(uuid, super.uuid, STELE_MOUNT_UUID_SIZE);
 	if (fd >= 0)
 		close(fd);
 	return found;

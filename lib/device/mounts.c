@@ -24,6 +24,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "format/erofs.h"
 #include "lib/device/stack.h"
 
 #define EROFS_PLACE "/sys/fs/erofs"
@@ -298,6 +299,19 @@ bool stele_mount_uuid(const struct stele_mount *mount, uint8_t uuid[STELE_MOUNT_
 		close(at);
 	free(point);
 	return told.len == STELE_MOUNT_UUID_SIZE;
+}
+
+bool stele_mounts_file_uuid(int fd, uint64_t offset, uint8_t uuid[STELE_MOUNT_UUID_SIZE])
+{
+	struct stele_disk_erofs_super super;
+
+	if (offset > INT64_MAX - STELE_EROFS_OFFSET ||
+	    pread(fd, &super, sizeof(super), (off_t)(offset + STELE_EROFS_OFFSET)) !=
+		    sizeof(super) ||
+	    le32_get(super.magic) != STELE_EROFS_MAGIC)
+		return false;
+	memcpy(uuid, super.uuid, STELE_MOUNT_UUID_SIZE);
+	return true;
 }
 
 static int is_erofs_of(const struct stele_mount *mount, void *user)

@@ -40,6 +40,9 @@ int stele_mount_open_source(const struct stele_mount *mount);
 /* Its UUID, by the kernel. False: it has none, or that is not to be seen. */
 bool stele_mount_uuid(const struct stele_mount *mount, uint8_t uuid[STELE_MOUNT_UUID_SIZE]);
 
+/* That of the EROFS which begins there in a file. False: none does. */
+bool stele_mounts_file_uuid(int fd, uint64_t offset, uint8_t uuid[STELE_MOUNT_UUID_SIZE]);
+
 /* Undo the kernel's "\040" in place, as /proc/swaps has it, too. */
 void stele_mounts_unescape(char *text);
 

@@ -216,6 +216,27 @@ bool stele_stack_backing(dev_t number, struct stat *st)
 	       loop_backing(last_part(place), st);
 }
 
+int stele_stack_each_loop(int (*fn)(const char *name, const struct stat *under, void *user),
+			  void *user)
+{
+	DIR *dir = opendir("/sys/block");
+	char path[PATH_SIZE];
+	struct dirent *entry;
+	struct stat under;
+	int ret = 0;
+
+	while (!ret && dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "loop", strlen("loop")) != 0)
+			continue;
+		snprintf(path, sizeof(path), "/sys/block/%.32s/loop", entry->d_name);
+		if (!access(path, F_OK) && loop_backing(entry->d_name, &under))
+			ret = fn(entry->d_name, &under, user);
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
 bool stele_stack_same(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) || S_ISBLK(b->st_mode))

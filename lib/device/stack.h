@@ -59,6 +59,13 @@ int stele_stack_holder(const struct stele_stack_node *node, char *name);
  */
 bool stele_stack_backing(dev_t number, struct stat *st);
 
+/*
+ * Call `fn` for each loop device, "loop1", and what is under it, as above, until it returns
+ * something. Return: that, or 0.
+ */
+int stele_stack_each_loop(int (*fn)(const char *name, const struct stat *under, void *user),
+			  void *user);
+
 /* The same file, or the same device whatever its nodes are called? */
 bool stele_stack_same(const struct stat *a, const struct stat *b);
 

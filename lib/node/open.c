@@ -15,9 +15,13 @@
 #include "lib/read/dataset.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Is it the snapshot that was asked for, if one was? */
 static bool is_wanted(const struct stele_target *target,
@@ -256,6 +260,59 @@ void stele_image_close(struct stele_image *image)
 		return;
 	stele_image_release(image);
 	free(image);
+}
+
+/* What loading says of an image that cannot be read, but is one. */
+static bool is_image(int err)
+{
+	return !err || err == -ENODATA || err == -EINPROGRESS || err == -EBADMSG ||
+	       err == -EUCLEAN || err == -ENOTUNIQ || err == -EOPNOTSUPP;
+}
+
+int stele_image_detect_fd(int fd)
+{
+	char path[32], table[STELE_GUARD_TABLE_SIZE];
+	struct stele_image *image = calloc(1, sizeof(*image));
+	struct stele_device *dev = NULL;
+	uint64_t begin;
+	bool found = false;
+	int err;
+
+	if (!image)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = stele_device_open(path, NULL, 0, "threads", NULL, &dev);
+	if (!err) {
+		err = stele_image_load(dev, NULL, image);
+		found = is_image(err) || (err == -EMEDIUMTYPE &&
+					  stele_image_on_partition(dev, &begin, table));
+	}
+	if (err) {
+		stele_device_close(dev);
+		free(image);
+	} else {
+		stele_image_close(image);
+	}
+	return found ? 1 : err == -ENOMEM ? err : 0;
+}
+
+static int image_detect(const char *path)
+{
+	const int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+	int ret = 0;
+
+	if (fd < 0)
+		return 0;
+	if (!fstat(fd, &st) && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
+		ret = stele_image_detect_fd(fd);
+	close(fd);
+	return ret;
+}
+
+int stele_image_detect(const char *path)
+{
+	return STELE_CALL(image_detect(path), "cannot look for an image on '%s'", path);
 }
 
 static uint64_t free_size(const struct stele_image *image)

@@ -42,4 +42,10 @@ int stele_target_open(const char *text, bool whole, const char *backend,
 		      const struct stele_log *log, struct stele_target *target,
 		      struct stele_device **dev);
 
+/*
+ * stele_image_detect() of an open file; O_PATH will do.
+ * Return: 1; 0; -ENOMEM.
+ */
+int stele_image_detect_fd(int fd);
+
 #endif
