@@ -269,10 +269,9 @@ static const char *file_reason(const struct extract *job, int error)
 	case -EISDIR:
 		return "a directory has that name ('stele cat' reads the sample)";
 	case -ETXTBSY:
-		return OUTPUT_SPARED " (remove it first, if it is not needed)";
+		return output_spared_reason();
 	case -EBUSY:
-		return "it is in use: a loop device is over it, or a filesystem is mounted from it "
-		       "or on it";
+		return "it is in use: something is mounted on it";
 	case -ENOTDIR:
 		return "a file has the name of its directory ('stele cat' reads the sample)";
 	case -ELOOP:

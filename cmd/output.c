@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,8 +14,6 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "loops.h"
-#include "mounts.h"
 
 /* Where the mark of an earlier output is looked for, in bytes. */
 #define MARK_WITHIN 512
@@ -112,75 +111,85 @@ static int check_new(char *beside)
 	return 0;
 }
 
-/* The library says so of a disk; no function of it tells. */
-static void note_partition(void *user, enum stele_log_level level, const char *line)
-{
-	bool *found = user;
+/* ---- what no file replaces -------------------------------------------------- */
 
-	(void)level;
-	*found |= strstr(line, "an image in the partition") != NULL;
+static struct stele_backing *backing;
+static int backing_error;
+static pthread_once_t backing_opened = PTHREAD_ONCE_INIT;
+
+/* The last file of this thread that is spared. */
+static _Thread_local struct {
+	int error;
+	char why[256]; /* in the library's words */
+} spared;
+
+static void note_why(void *user, enum stele_log_level level, const char *line)
+{
+	(void)user;
+	if (level == STELE_LOG_ERROR)
+		snprintf(spared.why, sizeof(spared.why), "%s", line);
 }
 
-/* By its descriptor: a name may hold an '@', or be one that was mapped. */
-bool output_holds_image(const char *path)
+static void open_backing(void)
 {
-	struct stele_image *image = NULL;
-	bool on_partition = false;
-	char name[32];
-	struct stat st;
-	int fd, error;
-
-	if (stat(path, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	error = stele_image_open(name, &STELE_OPTS(stele_open_opts, .log = note_partition,
-						   .log_user = &on_partition), &image);
-	stele_image_close(image);
-	close(fd);
-	return error == 0 || error == -ENODATA || error == -EINPROGRESS ||
-	       error == -EBADMSG || error == -EUCLEAN ||
-	       error == -ENOTUNIQ || error == -EOPNOTSUPP || on_partition;
+	backing_error = stele_backing_open(&STELE_OPTS(stele_backing_opts, .log = note_why),
+					   &backing);
 }
 
-static bool is_block_device(const char *path)
+static bool is_spared(int dir, const char *path, int flags)
 {
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISBLK(st.st_mode);
+	pthread_once(&backing_opened, open_backing);
+	spared.why[0] = '\0';
+	spared.error = backing_error ? backing_error :
+				       stele_backing_check(backing, dir, path, flags);
+	if (spared.error && !*spared.why)
+		snprintf(spared.why, sizeof(spared.why), "%s", strerror(-spared.error));
+	return spared.error;
 }
 
-static int spare_backing(const char *verb, const char *path)
+bool output_spares(int dir, const char *name)
 {
-	struct stat st;
-	const bool there = stat(path, &st) == 0;
-	const char *loop = there ? loops_over(&st) : NULL;
-	const char *point = there && !loop ? mounts_of(&st) : NULL;
+	return is_spared(dir, name, AT_SYMLINK_NOFOLLOW);
+}
 
-	if (point) {
-		cmd_message("cannot %s '%s': it is mounted on '%s'", verb, path, point);
-		cmd_hint("give the file another name, or unmount it first");
-		return -EEXIST;
+const char *output_spared_reason(void)
+{
+	static _Thread_local char reason[sizeof(spared.why) + 80];
+	const char *first = spared.error == -EEXIST  ? " (remove it first, if it is not needed)" :
+			    spared.error == -ETXTBSY ? " (detach that first, with 'losetup -d')" :
+			    spared.error == -EBUSY   ? " (unmount it first)" :
+						       "";
+
+	snprintf(reason, sizeof(reason), "%s%s", spared.why, first);
+	return reason;
+}
+
+static const char *spared_hint(void)
+{
+	switch (spared.error) {
+	case -EEXIST:
+		return "give the file another name; an image that is not needed has to be "
+		       "removed first";
+	case -ETXTBSY:
+		return "give the file another name; one that is not needed is to be unmounted, and "
+		       "detached with 'losetup -d', first";
+	case -EBUSY:
+		return "give the file another name, or unmount it first";
+	default:
+		return "give the file another name";
 	}
-	if (!loop)
-		return 0;
-	cmd_message("cannot %s '%s': it is under loop device '%s'", verb, path, loop);
-	cmd_hint("give the file another name; one that is not needed is to be unmounted, and "
-		 "detached with 'losetup -d', first");
-	return -EEXIST;
 }
 
 int output_spare(const char *verb, const char *path)
 {
-	if (!is_block_device(path) && !output_holds_image(path))
-		return spare_backing(verb, path);
-	cmd_message("cannot %s '%s': " OUTPUT_SPARED, verb, path);
-	cmd_hint("give the file another name; an image that is not needed has to be removed "
-		 "first");
+	if (!is_spared(AT_FDCWD, path, 0))
+		return 0;
+	cmd_message("cannot %s '%s': %s", verb, path, spared.why);
+	cmd_hint("%s", spared_hint());
 	return -EEXIST;
 }
+
+/* ---- what is written ---------------------------------------------------------- */
 
 /* Is it a file with something in it that no earlier output has? */
 static bool is_foreign(const char *path, const char *mark)

@@ -17,7 +17,6 @@
  * first bytes, is not to be replaced. Return: 0; negative errno (said).
  */
 int output_check(const char *path, const char *mark);
-#define OUTPUT_SPARED "it is a block device, or holds an image"
 /*
  * Why a file could not be made or written in that filesystem: in words, which tell a lack of
  * inodes from one of space. `fd`: of any file of it, or a directory; -1: not known.
@@ -30,14 +29,15 @@ void output_hint_room(int fd, int error, const char *place);
 int output_directory(const char *path);
 
 /*
- * What holds an image, even a damaged one, is replaced by no file, and neither is a block device,
- * nor a file that a loop device is over, or from which a filesystem is mounted: what is read
- * may lie there.
- * `verb`: what cannot be done with it. Return: 0; -EEXIST (said).
+ * What is in use, or holds an image, is replaced by no file: see stele_backing_check(). `verb`:
+ * what cannot be done with it. The machine is asked once, so that it may be called for each of
+ * many files, by any thread. Return: 0; -EEXIST (said).
  */
 int output_spare(const char *verb, const char *path);
-/* Is it a file or a block device with an image, even a damaged one? */
-bool output_holds_image(const char *path);
+/* The same of a name in a directory, unsaid: is it one that is not to be replaced? */
+bool output_spares(int dir, const char *name);
+/* Why the last of this thread is not, and what to do first. */
+const char *output_spared_reason(void);
 /* `put` returns whether all was written. Return: 0; negative errno (printed). */
 int output_write(const char *path, bool (*put)(FILE *to, const void *what),
 		 const void *what);

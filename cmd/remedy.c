@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "output.h"
 #include "snapshots.h"
 #include "suggest.h"
 #include "text.h"
@@ -446,7 +445,7 @@ static void suggest_target(const char *target)
 static bool names_image(const char *target)
 {
 	char *path = cmd_path_of(target);
-	const bool holds = path && output_holds_image(path);
+	const bool holds = path && stele_image_detect(path) > 0;
 
 	free(path);
 	return holds;

@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "loops.h"
-#include "mounts.h"
 #include "output.h"
 #include "text.h"
 
@@ -180,31 +178,6 @@ static int create_nameless(struct tree_part *part)
 	return part->fd < 0 ? part->fd : 0;
 }
 
-#define IMAGE_SIZE_MIN (INT64_C(2) << 20) /* no image is smaller: they need no look */
-
-/* Is there something that no file replaces? Return: 0; -ETXTBSY; -EBUSY. */
-static int check_spared(const struct tree *tree, const char *base)
-{
-	char name[32];
-	struct stat st;
-	bool image;
-	int fd;
-
-	if (fstatat(tree->dir, base, &st, AT_SYMLINK_NOFOLLOW))
-		return 0;
-	if (S_ISREG(st.st_mode) && (loops_over(&st) || mounts_of(&st)))
-		return -EBUSY;
-	if (!S_ISREG(st.st_mode) || st.st_size < IMAGE_SIZE_MIN)
-		return S_ISBLK(st.st_mode) ? -ETXTBSY : 0;
-	fd = open_beneath(tree->dir, base, O_RDONLY | O_NONBLOCK, 0);
-	if (fd < 0)
-		return 0;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	image = output_holds_image(name);
-	close(fd);
-	return image ? -ETXTBSY : 0;
-}
-
 int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 		     struct tree_part *part)
 {
@@ -216,8 +189,8 @@ int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 	if (!error && (how & TREE_LOOK) &&
 	    fstatat(tree->dir, part->base, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		error = -EEXIST;
-	if (!error && (how & TREE_SPARE))
-		error = check_spared(tree, part->base);
+	if (!error && (how & TREE_SPARE) && output_spares(tree->dir, part->base))
+		error = -ETXTBSY;
 	return error ? error : create_nameless(part);
 }
 

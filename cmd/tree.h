@@ -35,7 +35,7 @@ void tree_release(struct tree *tree); /* root stays open */
 enum tree_how {
 	TREE_LOOK = 1 << 0,    /* whether the name is free, before anything is written */
 	TREE_REPLACE = 1 << 1, /* a file that has the name */
-	TREE_SPARE = 1 << 2,   /* with REPLACE: not what output_spare() spares */
+	TREE_SPARE = 1 << 2,   /* with REPLACE: not what output_spares() */
 };
 
 /* A file that gets its name once it is complete: who is killed leaves no half of one. */
@@ -50,7 +50,7 @@ struct tree_part {
  * Begin the file `path` below tree->root, in directories that are made if need be. Ends with
  * keep or drop, unless it fails, and before the next one; `path` lasts until then.
  * @how: enum tree_how. Return: 0; negative errno (-EEXIST: something is there; -ETXTBSY: it
- * is spared; -EBUSY: as it is under a loop device, or mounted).
+ * is spared, output_spared_reason() says why).
  */
 int tree_part_create(struct tree *tree, const char *path, unsigned int how,
 		     struct tree_part *part);

@@ -17,7 +17,6 @@
 #include "from/names.h"
 #include "from/read.h"
 #include "libarchive.h"
-#include "output.h"
 #include "parse.h"
 
 /* What may begin as several of them is the first that says so. */
@@ -99,7 +98,7 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	const char *format;
 
 	from->complained = true;
-	if (output_holds_image(shard->name)) {
+	if (stele_image_detect(shard->name) > 0) {
 		cmd_message("'%s' holds an image, which is no source", shard->name);
 		cmd_hint("'stele copy SOURCE TARGET' copies a snapshot of one to another; to add "
 			 "samples to it, name it last, behind what they come from");

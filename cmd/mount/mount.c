@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "output.h"
 #include "parse.h"
 #include "snapshots.h"
 
@@ -144,7 +143,7 @@ static bool check_dir(const char *name, char path[PATH_MAX])
 			cmd_hint("make the directory first: 'mkdir -p %s'", name);
 		if (error == -EACCES)
 			cmd_hint(MOUNT_OWN_DIR);
-		if (error == -ENOTDIR && output_holds_image(path))
+		if (error == -ENOTDIR && stele_image_detect(path) > 0)
 			cmd_hint("TARGET comes first, and then the directory");
 		return false;
 	}

@@ -93,7 +93,7 @@ for name in p-000002.tar p-999999.tar; do
 		sharded 300K 'p-%06d.tar' $option
 		is "1 $name" "$status $(shards)" "an image as $name, $option: nothing is written"
 		ok "it stays" cmp -s "$tmp/a" "$tmp/out/$name"
-		is "cannot replace '$tmp/out/$name': it is a block device, or holds an image" \
+		is "cannot replace '$tmp/out/$name': it holds an image" \
 			"$(sed -n 's/^stele: //p' <<<"$err")" "and is named"
 		ok "what to do next" grep -q "^hint: give the file another" <<<"$err"
 	done

@@ -130,18 +130,18 @@ for strange in fifo link a; do
 done
 ok "and stays" test -p "$tmp/fifo" -a -L "$tmp/link" -a -d "$tmp/a"
 
-# spared WHAT FILE
+# spared WHAT FILE WHY
 spared() {
 	run stele export --force "$tmp/image" "$2"
-	is "1 stele: cannot replace '$2': it is a block device, or holds an image" \
+	is "1 stele: cannot replace '$2': $3" \
 		"$status ${err%%$'\n'*}" "what no redirection may overwrite: $1"
 	ok "and none is advised" not grep -q redirect <<<"$err"
 }
 ln -s image "$tmp/to-image"
-spared "a link to an image" "$tmp/to-image"
+spared "a link to an image" "$tmp/to-image" "it holds an image"
 if [ "$(id -u)" = 0 ]; then
 	loop_new 1M
-	spared "a device" "$loop"
+	spared "a device" "$loop" "it is a block device"
 else
 	skip_block 2 "needs root"
 fi

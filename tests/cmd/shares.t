@@ -184,53 +184,97 @@ run stele export -f --to=tfrecord "$image" "$tmp/here/disk.img"
 is 1 "$status" "whatever it reads, and writes"
 run stele extract -f "$under" "$tmp/here"
 is 1 "$status" "extract -f: likewise"
-ok "and says why" grep -q "'disk.img': it is in use: a loop device is over it" <<<"$err" ||
-	diag "$err"
+ok "and says why" grep -q "'disk.img': it is under loop device '${under##*/}' (detach that" \
+	<<<"$err" || diag "$err"
 is other "$(cat "$tmp/here/other")" "the others are written"
 is "$before" "$(sum "$tmp/here/disk.img")" "the file is as it was"
-must losetup -d "$under"
+must mv "$tmp/here/disk.img" "$tmp/here/moved.img"
 run stele export -q -f "$image" "$tmp/here/disk.img"
+is 0 "$status" "another file may have its former name" || diag "$err"
+run stele export -f "$under" "$tmp/here/moved.img"
+is "1 stele: cannot replace '$tmp/here/moved.img': it is under loop device '${under##*/}'" \
+	"$status $(sed -n 1p <<<"$err")" "renamed since, it stays"
+ok "and what helps" grep -q "^hint: .*'losetup -d'" <<<"$err" || diag "$err"
+is "$before" "$(sum "$tmp/here/moved.img")" "as it was"
+must losetup -d "$under"
+run stele export -q -f "$image" "$tmp/here/moved.img"
 is 0 "$status" "detached, the file is replaced" || diag "$err"
 
 # From a file a filesystem may be mounted as it is.
 mounts='import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
+os.chdir(sys.argv[3])
 if libc.mount(sys.argv[1].encode(), sys.argv[2].encode(), b"erofs", 1, b""):
 	print(os.strerror(ctypes.get_errno())); sys.exit(1)
-print("ready", flush=True); sys.stdin.readline()'
-mkdir "$tmp/s p"
+print("ready", os.getpid(), flush=True); sys.stdin.readline()'
+must stele build -q -f "$tmp/disks" "$tmp/disks.stele"
+mkdir "$tmp/s p" "$tmp/small"
+echo small >"$tmp/small/file"
 cleanup umount -q "$tmp/mnt"
-for space in "" "unshare -m"; do
-	rm -f "$tmp/here/disk.img" "$tmp/here/other"
-	mkfs.erofs "$tmp/here/disk.img" "$tmp/src" >&2 || skip_block 1 "needs mkfs.erofs"
-	[ "$space" ] || mv "$tmp/here/disk.img" "$tmp/s p/disk.img"
-	[ "$space" ] || ln -s "$tmp/s p/disk.img" "$tmp/here/disk.img"
-	file=$(realpath "$tmp/here/disk.img")
-	# shellcheck disable=SC2086 # words
-	coproc holder { $space python3 -c "$mounts" "$tmp/here/disk.img" "$tmp/mnt" 2>&1; }
+
+# hold SOURCE COMMAND...: mounted as SOURCE by a process in "s p". False: not on this machine
+hold() {
+	local source=$1
+	shift
+	coproc holder { "$@" python3 -c "$mounts" "$source" "$tmp/mnt" "$tmp/s p" 2>&1; }
 	# shellcheck disable=SC2154 # bash sets it
 	pid=$holder_PID
-	read -r ready <&"${holder[0]}" || ready=
-	if [ "$ready" != ready ]; then
+	read -r ready sees <&"${holder[0]}" || ready=
+	[ "$ready" = ready ]
+}
+
+# stays FILE WHY WORDS: neither an export nor an extraction replaces it, but other files
+stays() {
+	local before
+	before=$(stat -c %i "$1")
+	run stele export -f "$image" "$1"
+	is "1 stele: cannot replace '$1': $2" "$status $(sed -n 1p <<<"$err")" \
+		"export -f: what is mounted stays, $3"
+	ok "and what helps, $3" grep -q "^hint: .*unmount it" <<<"$err" || diag "$err"
+	rm -f "${1%/*}/other"
+	run stele extract -f "$tmp/disks.stele" "${1%/*}"
+	is 1 "$status" "extract -f: likewise, $3"
+	ok "and says why, $3" grep -qF "'${1##*/}': $2 (unmount it first)" <<<"$err" ||
+		diag "$err"
+	is "other $before" "$(cat "${1%/*}/other") $(stat -c %i "$1")" "the others are written, $3"
+}
+
+file="$tmp/s p/disk.img"
+for how in "by its path" "by a link" "by a relative path" "and renamed since" \
+	"elsewhere" "elsewhere, by a relative path"; do
+	rm -rf "$tmp/s p"/*
+	mkfs.erofs "$file" "$tmp/small" >&2 || skip_block 1 "needs mkfs.erofs"
+	ln -sf "$file" "$tmp/here/link.img"
+	source=$file space=''
+	case $how in
+	*link) source=$tmp/here/link.img ;;
+	*relative*) source=disk.img ;;
+	*renamed*) source="$tmp/s p/before.img" && must mv "$file" "$source" ;;
+	esac
+	[[ $how != elsewhere* ]] || space="unshare -m"
+	# shellcheck disable=SC2086 # words
+	if ! hold "$source" $space; then
 		skip_block 1 "needs a kernel that mounts EROFS from files"
 		break
 	fi
-	before=$(stat -c %i "$file")
-	run stele export -f "$image" "$file"
-	is "1 stele: cannot replace '$file': it is mounted on '$tmp/mnt'" \
-		"$status $(sed -n 1p <<<"$err")" "export -f: what is mounted stays, ${space:-here}"
-	ok "and what helps" grep -q "^hint: .*unmount it" <<<"$err" || diag "$err"
-	must stele build -q -f "$tmp/disks" "$tmp/disks.stele"
-	run stele extract -f "$tmp/disks.stele" "${file%/*}"
-	is 1 "$status" "extract -f: likewise, ${space:-here}"
-	ok "and says why" grep -q "'disk.img': it is in use: .*a filesystem is mounted from it" \
-		<<<"$err" || diag "$err"
-	is "other $before" "$(cat "${file%/*}/other") $(stat -c %i "$file")" \
-		"the others are written"
+	seen="'$tmp/mnt'${space:+, as process $sees sees it}"
+	case $how in
+	*relative* | *renamed*) seen="it has the UUID of the EROFS that is mounted on $seen" ;;
+	*) seen="it is mounted on $seen" ;;
+	esac
+	if [[ $how = *renamed* ]]; then
+		must mv "$source" "$file"
+		must mkfs.erofs "$source" "$tmp/src/train" >&2
+	fi
+	stays "$file" "$seen" "$how"
+	if [[ $how = *renamed* ]]; then
+		run stele export -q -f "$image" "$source"
+		is 0 "$status" "what has its former name is replaced" || diag "$err"
+	fi
 	echo >&"${holder[1]}"
 	wait "$pid"
 	umount -q "$tmp/mnt"
 	run stele export -q -f "$image" "$file"
-	is 0 "$status" "unmounted, it is replaced, ${space:-here}" || diag "$err"
+	is 0 "$status" "unmounted, it is replaced, $how" || diag "$err"
 done
 done_testing
