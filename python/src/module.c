@@ -120,6 +120,7 @@ static PyModuleDef_Slot slots[] = {
 static PyMethodDef functions[] = {
 	{"run", py_run, METH_VARARGS, NULL},
 	{"image", py_image, METH_VARARGS, NULL},
+	{"backing_check", py_backing_check, METH_VARARGS, NULL},
 	{0},
 };
 

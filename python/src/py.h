@@ -290,5 +290,7 @@ int py_call_tell(struct py_call *call, PyObject *tell);
 PyObject *py_run(PyObject *module, PyObject *args);
 /* image(target, backend) */
 PyObject *py_image(PyObject *module, PyObject *args);
+/* backing_check(path), which raises: backing.c */
+PyObject *py_backing_check(PyObject *module, PyObject *args);
 
 #endif

@@ -13,15 +13,10 @@ without dimensions scalars of their dtype.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
-import fcntl
-import glob
 import json
 import os
 import secrets
-import stat
-import struct
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -36,11 +31,15 @@ from .errors import Error, ExistsError
 from .rows import dataset
 
 _READ = 4 << 20  # bytes of one submission, as samples are on average
-_LOOP_GET_STATUS64 = 0x4C05
-# What opening says of an image that cannot be read, but is one.
-_IMAGES = {
-    errno.ENODATA, errno.EINPROGRESS, errno.EBADMSG, errno.EUCLEAN, errno.ENOTUNIQ, errno.EOPNOTSUPP,
-}  # fmt: skip
+_OTHER = "give the file another name"
+# What no file replaces, and what to do.
+_SPARED = {
+    errno.EPERM: _OTHER,
+    errno.EEXIST: f"{_OTHER}; an image that is not needed has to be removed first",
+    errno.ETXTBSY: f"{_OTHER}; one that is not needed is to be unmounted, and detached with "
+    "'losetup -d', first",
+    errno.EBUSY: f"{_OTHER}, or unmount it first",
+}
 _SCALARS = {
     "bytes": pyarrow.binary(),
     "str": pyarrow.string(),
@@ -150,54 +149,16 @@ class _Rows:
                 batches, held = [], 0
 
 
-def _holds_image(fd: int) -> bool:
-    """Also a damaged one. By the descriptor: a name may have an '@'."""
-    try:
-        _stele.image(os.fsencode(f"/proc/self/fd/{fd}"), None)
-    except Error as error:
-        return error.errno in _IMAGES
-    return True
-
-
-def _loop_over(found: os.stat_result) -> str:
-    """The loop device that is over a file; '': none, as far as that can be told."""
-    for name in glob.glob("/sys/block/loop*/loop/backing_file"):
-        loop = name.split("/")[3]
-        with contextlib.suppress(OSError):
-            with open(name, encoding="utf-8", errors="surrogateescape") as file:
-                backing = file.read().rstrip("\n")
-            try:
-                with open(f"/dev/{loop}", "rb", buffering=0) as device:
-                    about = fcntl.ioctl(device, _LOOP_GET_STATUS64, bytes(232))
-                under = struct.unpack_from("=QQ", about)
-            except OSError:  # who may not open it asks for the name, which may be of another file
-                st = os.stat(backing)
-                under = st.st_dev, st.st_ino
-            if under == (found.st_dev, found.st_ino):
-                return loop
-    return ""
-
-
 def _spare(path: str) -> None:
-    """What may be read from there, or is mounted, is replaced by no file."""
+    """What is in use, or holds an image, is replaced by no file."""
     try:
-        found = os.stat(path)
-    except OSError:
-        return
-    why = ""
-    if stat.S_ISBLK(found.st_mode):
-        why = "it is a block device"
-    elif stat.S_ISREG(found.st_mode):
-        with open(path, "rb") as file:
-            if _holds_image(file.fileno()):
-                why = "it holds an image"
-        loop = "" if why else _loop_over(found)
-        if loop:
-            why = f"it is under loop device '{loop}'"
-    if why:
-        error = ExistsError(errno.EEXIST, f"cannot replace '{path}': {why}")
-        error.add_note("give the file another name")
-        raise error
+        _stele.backing_check(os.fsencode(path))
+    except Error as error:
+        if error.errno not in _SPARED:
+            raise
+        spared = ExistsError(errno.EEXIST, str(error))
+        spared.add_note(_SPARED[error.errno])
+        raise spared from None
 
 
 def _sync(directory: str) -> None:
@@ -235,7 +196,8 @@ def export(
 
     Raises:
         FileExistsError: path exists, and force is false; stele.ExistsError: it is a block device,
-            holds an image, or is under a loop device, which no force replaces.
+            holds an image, is under a loop device, or has an EROFS mounted from it: no force
+            replaces that.
         ValueError: a field or key that Parquet cannot have.
     """
     path = os.fspath(path)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is exported, read by the packages that programs read it with."""
 
+import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,13 @@ SCHEMA = {
     "tokens": stele.tensor("int64", (None,)),
     "exact": stele.tensor("uint64", ()),
 }
+# With all of a mount(8) that would find a loop device for it.
+MOUNTS = """
+import ctypes, os, sys
+if ctypes.CDLL(None).mount(*map(os.fsencode, sys.argv[1:3]), b"erofs", 1, b"") == 0:
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+"""
 
 
 def sample(i):
@@ -53,40 +62,99 @@ class Export(unittest.TestCase):
             for i in range(COUNT):
                 writer.put(f"{i:06}/\u00e9", sample(i))
 
-    def test_spares(self):
-        """No file takes the place of an image, nor of what a loop device is over."""
+    def replace(self, path, why, hint):
+        """Neither the function nor the command replaces it, by whatever force."""
         import stele.parquet
 
-        disk = self.tmp / "disk"
+        before = os.stat(path).st_ino
+        why = f"cannot replace '{path}': {why}"
+        with self.assertRaises(stele.ExistsError) as raised:
+            stele.parquet.export(self.target, path, force=True)
+        self.assertEqual(str(raised.exception), why)
+        done = self.parquet("-f", self.target, path)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, f"\\Astele.parquet: {re.escape(why)}\nhint: give .*{hint}.*\n\\Z")
+        self.assertEqual(os.stat(path).st_ino, before)
+        self.assertEqual(list(self.tmp.glob("*.part")), [])
+
+    def parquet(self, *arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "stele.parquet", "export", *map(str, arguments)],
+            capture_output=True, text=True,
+        )  # fmt: skip
+
+    def replaced(self, path):
+        import stele.parquet
+
+        self.assertEqual(stele.parquet.export(self.target, path, force=True), COUNT)
+
+    def test_spares_images(self):
+        """No file takes the place of an image."""
+        link, damaged, other = self.tmp / "link", self.tmp / "d@v1", self.tmp / "other"
+        link.symlink_to(self.target)
+        damaged.write_bytes(Path(self.target).read_bytes()[:-4096])
+        for path in (self.target, link, damaged):
+            with self.subTest(path):
+                self.replace(path, "it holds an image", "has to be removed first")
+        other.write_text("text")
+        self.replaced(other)
+
+    def test_spares_loops(self):
+        """Nor of what a loop device is over."""
+        disk, moved = self.tmp / "disk", self.tmp / "moved"
         disk.write_bytes(b"x" * 65536)
         done = subprocess.run(["losetup", "-f", "--show", disk], capture_output=True, text=True)
         node = done.stdout.strip()
-        if node:
-            self.addCleanup(subprocess.run, ["losetup", "-d", node], check=True)
-        link = self.tmp / "link"
-        link.symlink_to(self.target)
-        damaged = self.tmp / "d@v1"
-        damaged.write_bytes(Path(self.target).read_bytes()[:-4096])
-        for path, why in (
-            (self.target, "it holds an image"), (link, "it holds an image"), (damaged, "it holds an image"),
-            (node, "it is a block device"), (disk, f"it is under loop device '{Path(node).name}'"),
-        ):  # fmt: skip
-            if not node and path in (node, disk):
-                continue
-            before = Path(path).read_bytes()
-            with self.subTest(path), self.assertRaisesRegex(stele.ExistsError, f"cannot replace '{path}': {why}"):
-                stele.parquet.export(self.target, path, force=True)
-            self.assertEqual(Path(path).read_bytes(), before)
-            self.assertEqual(list(self.tmp.glob("*.part")), [])
-        done = subprocess.run(
-            [sys.executable, "-m", "stele.parquet", "export", "-f", self.target, self.target],
-            capture_output=True, text=True,
+        if not node:
+            self.skipTest("needs loop devices")
+        try:
+            why = f"it is under loop device '{Path(node).name}'"
+            self.replace(node, "it is a block device", "another name")
+            self.replace(disk, why, "losetup -d")
+            disk.rename(moved)
+            self.replace(moved, why, "losetup -d")
+            disk.write_text("another one")
+            self.replaced(disk)
+        finally:
+            subprocess.run(["losetup", "-d", node], check=True)
+        self.replaced(moved)
+
+    @contextlib.contextmanager
+    def mounted(self, source, point, *space):
+        """By a process of its own, which has its number; None: not on this machine."""
+        holder = subprocess.Popen(
+            [*space, sys.executable, "-c", MOUNTS, source, point], cwd=self.tmp, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"\Astele.parquet: cannot replace '.*': it holds an image\nhint: give .*\n\Z")
-        other = self.tmp / "other"
-        other.write_text("text")
-        self.assertEqual(stele.parquet.export(self.target, other, force=True), COUNT)
+        try:
+            number = holder.stdout.readline().strip()
+            if not number:
+                self.skipTest("needs a kernel that mounts EROFS from files")
+            yield number
+        finally:
+            holder.communicate()
+            subprocess.run(["umount", "-q", point])
+
+    def test_spares_mounted(self):
+        """Nor of what an EROFS is mounted from."""
+        disk, moved, point = self.tmp / "disk", self.tmp / "moved", self.tmp / "mnt"
+        (self.tmp / "src").mkdir()
+        point.mkdir()
+        on = f"mounted on '{point}'"
+        uuid = f"it has the UUID of the EROFS that is {on}"
+        for source, space, why in (
+            (str(disk), (), f"it is {on}"), ("disk", (), uuid),
+            (str(disk), ("unshare", "-m"), f"it is {on}"), ("disk", ("unshare", "-m"), uuid),
+        ):  # fmt: skip
+            with self.subTest(source=source, space=space):
+                if subprocess.run(["mkfs.erofs", disk, self.tmp / "src"], capture_output=True).returncode:
+                    self.skipTest("needs mkfs.erofs")
+                with self.mounted(source, point, *space) as number:
+                    sees = f", as process {number} sees it" if space else ""
+                    self.replace(disk, why + sees, "unmount it")
+                    disk.rename(moved)
+                    self.replace(moved, uuid + sees, "unmount it")
+                self.replaced(moved)
 
     def same(self, table):
         self.assertEqual(table.num_rows, COUNT)
