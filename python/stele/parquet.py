@@ -40,6 +40,10 @@ _SPARED = {
     "'losetup -d', first",
     errno.EBUSY: f"{_OTHER}, or unmount it first",
 }
+_FORCE = "force=True replaces a file that exists"
+_HINTS = {_FORCE: "--force replaces an existing FILE"}
+_FAILED, _USAGE, _DAMAGED = 1, 2, 3
+_DAMAGES = {errno.EBADMSG, errno.EUCLEAN, errno.ENODATA}
 _SCALARS = {
     "bytes": pyarrow.binary(),
     "str": pyarrow.string(),
@@ -161,6 +165,20 @@ def _spare(path: str) -> None:
         raise spared from None
 
 
+def _exists(path: str) -> FileExistsError:
+    error = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    error.add_note(_FORCE)
+    return error
+
+
+def _link(part: str, path: str) -> None:
+    """Give it its name, unless somebody else has."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise _exists(path) from None
+
+
 def _sync(directory: str) -> None:
     """A new name is to be as durable as what is written; one that cannot be read has to do."""
     try:
@@ -204,7 +222,7 @@ def export(
     data = dataset(source)
     rows = _Rows(data)
     if not force and os.path.lexists(path):
-        raise FileExistsError(17, os.strerror(17), path)
+        raise _exists(path)
     _spare(path)
     part = f"{path}.{secrets.token_hex(4)}.part"
     try:
@@ -217,7 +235,7 @@ def export(
             _spare(path)
             os.replace(part, path)
         else:
-            os.link(part, path)
+            _link(part, path)
         _sync(os.path.dirname(path) or ".")
     finally:
         if os.path.exists(part):
@@ -225,10 +243,28 @@ def export(
     return len(data)
 
 
+def _say(error: BaseException) -> None:
+    """What failed, and what to do next."""
+    text = str(error)
+    if isinstance(error, OSError) and not isinstance(error, Error) and error.filename:
+        text = f"'{error.filename}': {error.strerror}"
+    print(f"stele.parquet: {text}", file=sys.stderr)
+    for note in getattr(error, "__notes__", []):
+        print(f"hint: {_HINTS.get(note, note)}", file=sys.stderr)
+
+
+def _status(error: BaseException) -> int:
+    if not isinstance(error, Error):
+        return _FAILED
+    if error.errno in _DAMAGES:
+        return _DAMAGED
+    return _USAGE if error.errno == errno.EINVAL else _FAILED
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python3 -m stele.parquet")
-    verbs = parser.add_subparsers(required=True)
-    verb = verbs.add_parser("export", help="write a snapshot as a Parquet file")
+    parser = argparse.ArgumentParser(prog="python3 -m stele.parquet", allow_abbrev=False)
+    verbs = parser.add_subparsers(required=True, metavar="export")
+    verb = verbs.add_parser("export", help="write a snapshot as a Parquet file", allow_abbrev=False)
     verb.add_argument("target", metavar="TARGET[@SNAPSHOT]")
     verb.add_argument("file", metavar="FILE")
     verb.add_argument("-f", "--force", action="store_true", help="replace an existing FILE")
@@ -236,10 +272,8 @@ def main() -> int:
     try:
         count = export(options.target, options.file, force=options.force)
     except (Error, OSError, ValueError) as error:
-        print(f"stele.parquet: {error}", file=sys.stderr)
-        for note in getattr(error, "__notes__", []):
-            print(f"hint: {note}", file=sys.stderr)
-        return 1
+        _say(error)
+        return _status(error)
     print(f"{count:,} samples in '{options.file}'")
     return 0
 

@@ -224,10 +224,38 @@ class Export(unittest.TestCase):
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         self.assertEqual(out, f"{COUNT} samples in '{path}'\n")
         self.same(pyarrow.parquet.read_table(path))
-        again = subprocess.run(command, capture_output=True, text=True)
+        before = Path(path).read_bytes()
+        again = self.parquet(self.target, path)
         self.assertEqual(again.returncode, 1)
-        self.assertIn(f"File exists: '{path}'", again.stderr)
-        self.assertEqual(again.stderr.count("\n"), 1)
+        self.assertEqual(
+            again.stderr,
+            f"stele.parquet: '{path}': File exists\nhint: --force replaces an existing FILE\n",
+        )
+        self.assertEqual(self.parquet("-f", self.target, path).stderr, "")
+        self.assertEqual(Path(path).read_bytes(), before)
+
+    def test_parquet_status(self):
+        """As of the other commands: 2 wrong usage, 3 damage, 1 anything else."""
+        path = self.tmp / "d.parquet"
+        several, damaged, cut = (self.tmp / name for name in ("several", "damaged", "cut"))
+        several.write_bytes(Path(self.target).read_bytes())
+        stele.snapshot_create(f"{several}@v2", base="v1", delete=["000000/\u00e9"])
+        whole = Path(self.target).read_bytes()
+        cut.write_bytes(whole[:-4096])
+        data = sample(200)["data"]
+        self.assertIn(data, whole)
+        damaged.write_bytes(whole.replace(data, bytes(len(data))))
+        for arguments, status in (
+            ((), 2), ((self.target, path, "--colour"), 2), ((several, path), 2),
+            ((f"{self.target}@sha256:0", path), 2), ((damaged, path), 3), ((cut, path), 3),
+            ((f"{self.target}@v2", path), 1), ((self.tmp / "none", path), 1),
+            ((self.target, self.tmp / "none" / "x"), 1), ((f"{several}@v2", path), 0),
+        ):  # fmt: skip
+            with self.subTest(arguments):
+                done = self.parquet(*arguments)
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertEqual(path.exists(), not status)
+        self.assertEqual(list(self.tmp.glob("*.part")), [])
 
     def test_parquet_refuses(self):
         import stele.parquet
