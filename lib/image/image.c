@@ -490,6 +490,8 @@ static void log_partitions(struct stele_device *dev, const struct stele_log *log
 	char table[STELE_GUARD_TABLE_SIZE];
 	uint64_t begin;
 
+	if (!log) /* nobody would hear of them */
+		return;
 	if (stele_image_on_partition(dev, &begin, table))
 		stele_log_error(log, "no Stele image there, but a partition table (%s), and "
 				"an image in the partition that begins at byte %" PRIu64
