@@ -29,7 +29,8 @@ keeps() {
 }
 
 has() { # TARGET LABEL SAMPLES
-	is "$2 $3" "$(stele info --json "$1" | jq -r '"\(.image.label) \(.snapshot.samples)"')" "it holds '$2'"
+	is "$2 $3" "$(stele info --json "$1" | jq -r '"\(.image.label) \(.snapshot.samples)"')" \
+		"it holds '$2'"
 }
 
 overwritten() { # TARGET WORDS

@@ -53,7 +53,6 @@ from typing import Any, NamedTuple
 
 from ..dataset import Field, Target, split
 from ..errors import Error, ExistsError
-from ..options import Layout
 from ..progress import Watch
 from ..reports import BuildReport, Snapshot
 from ..writer import Writer
