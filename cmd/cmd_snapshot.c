@@ -148,10 +148,35 @@ static bool ends_in_return(const struct keys *keys)
 	return false;
 }
 
+static int create_from(struct request *request, const struct where *where)
+{
+	struct cmd_log log = {.target = where->target};
+	struct stele_snapshot_info made = {.size = sizeof(made)};
+	const struct stele_deletions deleted = {
+		.size = sizeof(deleted),
+		.keys = request->keys.refs,
+		.key_count = request->keys.count,
+		.ids = where->ids,
+		.id_count = where->id_count,
+		.base_digest = where->ids ? where->digest : NULL,
+	};
+	int error;
+
+	log_to(request, &log);
+	error = stele_snapshot_create(where->target, *where->base ? where->base : NULL,
+				      &deleted, request->note, &request->opts, &made);
+	if (!error)
+		print_made(request, &made);
+	else
+		cmd_log_error(error, NULL);
+	if (error == -ENOENT && request->file_count && ends_in_return(&request->keys))
+		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken "
+			 "as part of the key: 'tr -d \"\\r\"' removes it");
+	return error;
+}
+
 static int create(struct request *request, int count, char **words)
 {
-	struct cmd_log log = {.target = words[0]};
-	struct stele_snapshot_info made = {.size = sizeof(made)};
 	struct where where = {.expression = request->where, .target = words[0]};
 	int error = read_keys(request);
 
@@ -161,20 +186,10 @@ static int create(struct request *request, int count, char **words)
 	if (request->file_count && !request->keys.count && !request->keys.id_count)
 		cmd_message("warning: there are no keys in '%s'", request->files[0]);
 	snprintf(where.base, sizeof(where.base), "%s", request->base ? request->base : "");
-	error = where_add(&where, &request->keys);
-	if (error)
-		return cmd_status_of(error);
-	log_to(request, &log);
-	error = stele_snapshot_create(words[0], *where.base ? where.base : NULL,
-				      request->keys.refs, request->keys.count,
-				      request->note, &request->opts, &made);
+	error = where_find(&where, &request->keys);
 	if (!error)
-		print_made(request, &made);
-	else
-		cmd_log_error(error, NULL);
-	if (error == -ENOENT && request->file_count && ends_in_return(&request->keys))
-		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken "
-			 "as part of the key: 'tr -d \"\\r\"' removes it");
+		error = create_from(request, &where);
+	where_release(&where);
 	return error ? cmd_status_of(error) : CMD_OK;
 }
 

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK (1u << 20) /* bytes of copies, far more than a key has */
-
 int keys_add(struct keys *keys, const char *key, size_t size)
 {
 	if (keys->count == keys->capacity) {
@@ -90,26 +88,7 @@ static int own(struct keys *keys, char *text)
 	}
 	keys->texts = texts;
 	keys->texts[keys->text_count++] = text;
-	keys->left = 0;
 	return 0;
-}
-
-int keys_copy(struct keys *keys, const char *key, size_t size)
-{
-	char *to;
-	int error;
-
-	if (size > keys->left) {
-		to = malloc(CHUNK);
-		error = to ? own(keys, to) : -ENOMEM;
-		if (error)
-			return error;
-		keys->left = CHUNK;
-	}
-	to = keys->texts[keys->text_count - 1] + CHUNK - keys->left;
-	memcpy(to, key, size);
-	keys->left -= size;
-	return keys_add(keys, to, size);
 }
 
 int keys_read(struct keys *keys, const char *path, bool null)

@@ -14,17 +14,14 @@
 struct keys {
 	struct stele_key_ref *refs; /* owned; the bytes may be */
 	size_t count, capacity;
-	char **texts; /* owned: of files, and copies */
+	char **texts; /* owned: of files */
 	size_t text_count;
-	size_t left; /* bytes of the last one that have room for copies */
-	uint64_t *ids; /* owned: of samples named by #ID, whose keys are still to be found */
+	uint64_t *ids; /* owned: of samples named by #ID */
 	size_t id_count;
 };
 
 /* `key` must live as long. Return: 0; -ENOMEM. */
 int keys_add(struct keys *keys, const char *key, size_t size);
-/* The same with a copy of it. */
-int keys_copy(struct keys *keys, const char *key, size_t size);
 int keys_add_id(struct keys *keys, uint64_t id);
 /*
  * One key per line, or with `null` before each NUL byte; empty ones are ignored.

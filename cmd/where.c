@@ -52,56 +52,46 @@ static int find_newest(struct where *where)
 	return error;
 }
 
-static int take_keys(struct stele_query *query, struct keys *keys)
-{
-	struct stele_query_value value;
-	int ret;
+/* A bit for each sample of the snapshot: is it left out? */
+struct marks {
+	uint64_t *words;
+	uint64_t count; /* of samples */
+};
 
-	while ((ret = stele_query_next(query)) > 0) {
-		ret = stele_query_value(query, 0, &value);
-		if (!ret)
-			ret = keys_copy(keys, value.data, value.size);
-		if (ret)
-			break;
-	}
-	return ret;
+static bool mark_is_set(const struct marks *marks, uint64_t id)
+{
+	return marks->words[id / 64] >> id % 64 & 1;
 }
 
-/* An expression by itself: "a) OR (b" must not become part of what is around it. */
-static int check(const struct where *where, struct stele_dataset *ds,
-		 const struct stele_query_opts *opts)
+static void mark_set(struct marks *marks, uint64_t id, bool set)
 {
-	struct stele_query *query;
-	char *sql;
-	int error;
+	const uint64_t bit = UINT64_C(1) << id % 64;
 
-	if (asprintf(&sql, "SELECT 1 FROM samples WHERE %s", where->expression) < 0)
-		return -ENOMEM;
-	error = stele_query_open(ds, sql, opts, &query);
-	free(sql);
-	if (!error)
-		stele_query_close(query);
-	return error;
+	if (set)
+		marks->words[id / 64] |= bit;
+	else
+		marks->words[id / 64] &= ~bit;
 }
 
-static int open_query(const struct where *where, struct stele_dataset *ds,
-		      const struct stele_query_opts *opts, struct stele_query **query)
+static int keep(void *user, const uint64_t *ids, size_t count)
 {
-	int error = check(where, ds, opts);
-	char *sql;
-
-	if (error)
-		return error;
-	if (asprintf(&sql, "SELECT key FROM samples WHERE (%s\n) IS NOT TRUE",
-		     where->expression) < 0)
-		return -ENOMEM;
-	error = stele_query_open(ds, sql, opts, query);
-	free(sql);
-	return error;
+	for (size_t i = 0; i < count; i++)
+		mark_set(user, ids[i], false);
+	return 0;
 }
 
+static uint64_t count_set(const struct marks *marks)
+{
+	uint64_t count = 0;
+
+	for (uint64_t id = 0; id < marks->count; id++)
+		count += mark_is_set(marks, id);
+	return count;
+}
+
+/* Those that match are asked for, which may take no look at many of the others. */
 static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_log *log,
-	       struct keys *keys)
+	       struct marks *marks)
 {
 	const struct stele_query_opts opts = {
 		.size = sizeof(opts),
@@ -109,28 +99,18 @@ static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_l
 		.log_user = log,
 		.progress = progress_show,
 	};
-	const size_t before = keys->count;
-	struct stele_query *query;
-	int error = open_query(where, ds, &opts, &query);
+	int error;
 
-	if (!error) {
-		error = take_keys(query, keys);
-		stele_query_close(query);
-	}
+	for (uint64_t id = 0; id < marks->count; id++)
+		mark_set(marks, id, true);
+	error = stele_dataset_select(ds, where->expression, &opts, keep, marks);
 	if (error) {
 		cmd_log_error(error, log->target);
-	} else if (keys->count - before == stele_dataset_count(ds)) {
+	} else if (count_set(marks) == marks->count) {
 		cmd_message("no sample of '%s' matches '%s'", log->target, where->expression);
 		error = -ENOENT;
 	}
 	return error;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* Each `#ID` names one sample that there is, and nothing else. Return: 0; errno (said). */
@@ -157,29 +137,63 @@ static int check_ids(const struct keys *keys, struct stele_dataset *ds, const ch
 	return 0;
 }
 
-/* One walk over the keys, however many ids there are. */
-static int find_ids(struct keys *keys, struct stele_dataset *ds, struct cmd_log *log)
+/* What has a key that is left out needs no id: the library says which keys there are not. */
+static int leave_keys(const struct keys *keys, struct stele_dataset *ds, struct cmd_log *log,
+		      struct marks *marks)
 {
-	struct stele_cursor_entry entry;
-	struct stele_cursor *cursor = NULL;
-	int ret = check_ids(keys, ds, log->target);
+	int error = 0;
 
-	if (ret)
-		return ret;
-	qsort(keys->ids, keys->id_count, sizeof(*keys->ids), by_number);
-	ret = stele_cursor_open(ds, NULL, 0, &cursor);
-	while (!ret && (ret = stele_cursor_next(cursor, &entry)) > 0)
-		ret = bsearch(&entry.id, keys->ids, keys->id_count, sizeof(*keys->ids),
-			      by_number) ?
-			      keys_copy(keys, entry.key, entry.key_size) :
-			      0;
-	stele_cursor_close(cursor);
-	if (ret)
-		cmd_log_error(ret, log->target);
-	return ret;
+	for (size_t i = 0; i < keys->count && !error; i++) {
+		const struct stele_key_ref *key = &keys->refs[i];
+		uint64_t id;
+
+		error = stele_dataset_lookup(ds, key->data, key->size, &id);
+		if (!error)
+			mark_set(marks, id, false);
+		else if (error == -ENOENT || error == -EINVAL)
+			error = 0;
+	}
+	if (error)
+		cmd_log_error(error, log->target);
+	return error;
 }
 
-int where_add(struct where *where, struct keys *keys)
+static int collect(struct where *where, const struct marks *marks)
+{
+	where->ids = calloc(count_set(marks) + 1, sizeof(*where->ids));
+	if (!where->ids)
+		return -ENOMEM;
+	for (uint64_t id = 0; id < marks->count; id++)
+		if (mark_is_set(marks, id))
+			where->ids[where->id_count++] = id;
+	return 0;
+}
+
+static int look(struct where *where, const struct keys *keys, struct stele_dataset *ds,
+		struct cmd_log *log)
+{
+	struct stele_dataset_info info = {.size = sizeof(info)};
+	struct marks marks = {.count = stele_dataset_count(ds)};
+	int error = check_ids(keys, ds, log->target);
+
+	if (error)
+		return error;
+	marks.words = calloc(marks.count / 64 + 1, sizeof(*marks.words));
+	error = marks.words ? stele_dataset_info(ds, &info) : -ENOMEM;
+	if (!error && where->expression)
+		error = ask(where, ds, log, &marks);
+	for (size_t i = 0; i < keys->id_count && !error; i++)
+		mark_set(&marks, keys->ids[i], true);
+	if (!error)
+		error = leave_keys(keys, ds, log, &marks);
+	if (!error)
+		error = collect(where, &marks);
+	memcpy(where->digest, info.digest, sizeof(where->digest));
+	free(marks.words);
+	return error;
+}
+
+int where_find(struct where *where, const struct keys *keys)
 {
 	struct cmd_log log = {0};
 	struct stele_dataset *ds;
@@ -199,11 +213,15 @@ int where_add(struct where *where, struct keys *keys)
 	log.target = target;
 	error = cmd_open_dataset(&log, STELE_VERIFY_DEFAULT, &ds);
 	if (!error) {
-		error = keys->id_count ? find_ids(keys, ds, &log) : 0;
-		if (!error && where->expression)
-			error = ask(where, ds, &log, keys);
+		error = look(where, keys, ds, &log);
 		stele_dataset_close(ds);
 	}
 	free(target);
 	return error;
+}
+
+void where_release(struct where *where)
+{
+	free(where->ids);
+	memset(where, 0, sizeof(*where));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * where.h - the samples of a snapshot that are left out, as keys: by an expression, by #ID
+ * where.h - the samples of a snapshot that are left out, as ids: by an expression, by #ID
  *
  * For a new snapshot of those for which an expression is true: the others are deleted.
  */
@@ -13,13 +13,19 @@ struct where {
 	const char *expression; /* NULL: nothing is left out */
 	const char *target;	/* whose snapshot is asked for, PATH@NEW */
 	char base[STELE_NAME_SIZE_MAX + 1]; /* it starts from; "": the newest, which is set */
+
+	/* Found: */
+	uint64_t *ids; /* owned: ascending; NULL: there was nothing to look for */
+	size_t id_count;
+	uint8_t digest[STELE_DIGEST_SIZE]; /* of the snapshot in which they are ids */
 };
 
 /*
- * Add the keys of all samples for which it is false or NULL, and of those that `keys` has by
- * id. Return: 0; negative errno (said); -ENOENT also if the expression is true for none;
- * -EINVAL if an #ID is a key, too.
+ * Find all samples for which the expression is false or NULL, and those that `keys` has by
+ * id, but none that it has by key. Return: 0; negative errno (said); -ENOENT also if the
+ * expression is true for none; -EINVAL if an #ID is a key, too. Release in any case.
  */
-int where_add(struct where *where, struct keys *keys);
+int where_find(struct where *where, const struct keys *keys);
+void where_release(struct where *where);
 
 #endif

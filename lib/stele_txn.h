@@ -170,9 +170,10 @@ struct stele_txn_value {
  *
  * All of it is copied: into memory, as long as samples fit into half of memory_size, then
  * into a temporary file; the log says which (INFO), once they are written. The target is
- * written by the next of stele_txn_flush(), stele_txn_snapshot(), stele_txn_add() and
- * stele_txn_delete(), which also sees that no key was put twice, or is in the base without
- * REPLACE or KEEP (-EEXIST), and that DELETE_MISSING drops not too many (-EPERM; both logged):
+ * written by the next of stele_txn_flush(), stele_txn_snapshot(), stele_txn_add(),
+ * stele_txn_delete() and stele_txn_delete_ids(), which also sees that no key was put twice, or
+ * is in the base without REPLACE or KEEP (-EEXIST), and that DELETE_MISSING drops not too many
+ * (-EPERM; both logged):
  * all puts then wait on, until they are given up by stele_txn_base() or the end. Missing is
  * what was not put since the last of these calls; where nothing was, nothing is dropped.
  *
@@ -201,6 +202,16 @@ STELE_API int stele_txn_flush(struct stele_txn *txn, struct stele_build_report *
  */
 STELE_API int stele_txn_delete(struct stele_txn *txn,
 			       const struct stele_key_ref *keys, size_t count);
+/**
+ * stele_txn_delete_ids() - leave samples out, by id: any order, each once
+ * @ids: of the snapshot that the next one starts from, in which they stay what they are,
+ * whatever was added, put or deleted since; 16 bytes of memory for each
+ *
+ * Reads sections alone. Return: 0; -ERANGE (there is no such id); -EINVAL (one is given
+ * twice); -ENOENT (its sample was deleted, or replaced by one that was put); all logged.
+ */
+STELE_API int stele_txn_delete_ids(struct stele_txn *txn, const uint64_t *ids,
+				   size_t count);
 /**
  * stele_txn_snapshot() - give what was put together a name
  * @note: NULL: none

@@ -140,21 +140,32 @@ struct stele_key_ref {
 	size_t size;
 };
 
+/** Samples that are left out. */
+struct stele_deletions {
+	size_t size;
+	const struct stele_key_ref *keys; /* any order, repeats allowed */
+	size_t key_count;
+	const uint64_t *ids; /* in the base: any order, each once, and of none of the keys */
+	size_t id_count;
+	/* 32 bytes: of the base to which the ids belong, in case its name has passed on; or NULL */
+	const uint8_t *base_digest;
+};
+
 /**
  * stele_snapshot_create() - an existing snapshot minus some samples, under a new name
  * @target: PATH@NAME of the new one
  * @base: name; NULL: the newest
- * @deleted: keys to leave out, any order, repeats allowed; NULL when none
+ * @deleted: NULL: none
  * @note: NULL: none
  *
  * Only the catalog and lists of deleted samples are written.
  * @out may be NULL.
- * Return: 0; -EEXIST; -ENOENT (base or a key, logged); errors of
+ * Return: 0; -EEXIST; -ENOENT (base or a key, logged); -ERANGE, -EINVAL (an id, as of
+ * stele_txn_delete_ids()); -ESTALE (the base has another digest; logged); errors of
  * stele_image_open() and of writing.
  */
 STELE_API int stele_snapshot_create(const char *target, const char *base,
-				    const struct stele_key_ref *deleted,
-				    size_t deleted_count, const char *note,
+				    const struct stele_deletions *deleted, const char *note,
 				    const struct stele_txn_opts *opts,
 				    struct stele_snapshot_info *out);
 /**

@@ -9,8 +9,11 @@
 #include "lib/image/key_list.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PAGES_AHEAD 256u
 
 struct place {
 	uint64_t ordinal, number;
@@ -216,4 +219,87 @@ void stele_key_list_release(struct stele_key_list *list)
 		free(list->entries[i].key);
 	free(list->entries);
 	memset(list, 0, sizeof(*list));
+}
+
+/* ---- sizes ------------------------------------------------------------------- */
+
+struct total {
+	uint64_t found, size;
+};
+
+static int count_in(struct total *total, uint64_t size)
+{
+	total->found++;
+	return checked_add(total->size, size, &total->size) ? 0 : -EUCLEAN;
+}
+
+static int sum_few(const struct stele_image *image, const struct stele_segment *segment,
+		   const uint64_t *numbers, uint64_t count, struct total *total)
+{
+	struct stele_key_list list;
+	int ret = stele_key_list_load(image, segment, numbers, count, &list);
+
+	for (size_t i = 0; i < list.count && ret == 0; i++)
+		ret = count_in(total, list.entries[i].size);
+	stele_key_list_release(&list);
+	return ret;
+}
+
+static int sum_walk(const struct stele_image *image, const struct stele_segment *segment,
+		    const struct stele_deleted *wanted, struct total *total)
+{
+	struct stele_keys_walk walk;
+	int ret = stele_keys_walk_open(image, segment, NULL, 0, &walk);
+
+	if (ret < 0)
+		return ret;
+	walk.ahead_max = PAGES_AHEAD;
+	while ((ret = stele_keys_walk_next(&walk)) > 0) {
+		const struct stele_key *key = &walk.cursor.key;
+
+		ret = stele_deleted_has(wanted, key->number, NULL) ?
+			      count_in(total, key->size) : 0;
+		if (ret < 0)
+			break;
+	}
+	stele_keys_walk_release(&walk);
+	return ret;
+}
+
+static int sum_many(const struct stele_image *image, const struct stele_segment *segment,
+		    const uint64_t *numbers, uint64_t count, struct total *total)
+{
+	struct stele_deleted wanted;
+	int ret = stele_deleted_make(numbers, count, &wanted);
+
+	if (ret == 0)
+		ret = sum_walk(image, segment, &wanted, total);
+	stele_deleted_release(&wanted);
+	return ret;
+}
+
+int stele_key_list_payload(const struct stele_image *image,
+			   const struct stele_segment *segment,
+			   const uint64_t *numbers, uint64_t count, uint64_t *size)
+{
+	struct total total = {0};
+	uint64_t cost;
+	int ret = -ENOENT;
+
+	if (checked_mul(count, STELE_KEY_LIST_COST, &cost) &&
+	    stele_key_list_pays(segment, cost))
+		ret = sum_few(image, segment, numbers, count, &total);
+	if (ret == -ENOENT) { /* or the source was not in the order of its keys */
+		total = (struct total){0};
+		ret = sum_many(image, segment, numbers, count, &total);
+	}
+	if (ret == 0 && total.found != count) {
+		stele_log_error(&image->log,
+				"keys of segment %" PRIu64 ": %" PRIu64 " of %" PRIu64
+				" samples are listed", segment->descriptor.id,
+				total.found, count);
+		ret = -EUCLEAN;
+	}
+	*size = total.size;
+	return ret;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * key_list.h - from a few numbers to their keys, without walking all keys
+ * key_list.h - from a few numbers to their keys, without walking all keys; and to sizes
  *
  * The keys section maps keys to numbers. The inverse uses the order
  * section: if the source had its samples in key order, as
@@ -25,6 +25,8 @@ struct stele_key_list {
 	size_t count;
 };
 
+/* Pages that a walk has read during one look-up, because it takes many at once. */
+#define STELE_KEY_LIST_COST 32u
 /* Does this read less than a walk of all keys? */
 bool stele_key_list_pays(const struct stele_segment *segment, uint64_t count);
 /*
@@ -36,6 +38,14 @@ int stele_key_list_load(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const uint64_t *numbers, uint64_t count,
 			struct stele_key_list *out);
+/*
+ * Bytes of payload that samples have together: `numbers` strictly ascending. A few are
+ * looked up, for more all pages of keys are read, in the order of the device.
+ * Return: 0; -EUCLEAN (one is not listed; logged); -ENOMEM; errors of stele_section_read().
+ */
+int stele_key_list_payload(const struct stele_image *image,
+			   const struct stele_segment *segment,
+			   const uint64_t *numbers, uint64_t count, uint64_t *size);
 /* Idempotent on a zeroed struct. */
 void stele_key_list_release(struct stele_key_list *list);
 

@@ -8,6 +8,7 @@
 #include "lib/ops/change.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/image/key_list.h"
 #include "lib/image/key_search.h"
 #include "lib/node/mapping.h"
 #include "lib/ops/put.h"
@@ -303,6 +305,148 @@ int stele_txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
 			  "cannot delete samples");
 }
 
+/* ---- by id ----------------------------------------------------------------------- */
+
+struct by_id {
+	struct stele_txn *txn;
+	uint64_t *numbers; /* at first ids; ascending in each segment */
+	size_t count;
+	size_t *ends; /* by segment: of its own */
+	uint64_t *payload_sizes; /* by segment */
+};
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* They often are in order, and sorting takes as much memory again. */
+static int sort_ids(struct by_id *c, const uint64_t *ids, size_t count)
+{
+	const uint32_t segment_count = c->txn->work->snapshot.segment_count;
+	bool sorted = true;
+
+	c->numbers = calloc(count + 1, sizeof(*c->numbers));
+	c->ends = calloc(segment_count + 1, sizeof(*c->ends));
+	c->payload_sizes = calloc(segment_count + 1, sizeof(*c->payload_sizes));
+	if (!c->numbers || !c->ends || !c->payload_sizes)
+		return -ENOMEM;
+	c->count = count;
+	for (size_t i = 0; i < count; i++) {
+		c->numbers[i] = ids[i];
+		sorted &= !i || ids[i - 1] <= ids[i];
+	}
+	if (!sorted)
+		qsort(c->numbers, count, sizeof(*c->numbers), by_number);
+	for (size_t i = 1; i < count; i++) {
+		if (c->numbers[i] != c->numbers[i - 1])
+			continue;
+		stele_log_error(&c->txn->log, "id %" PRIu64 " is given twice", c->numbers[i]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int log_id(const struct by_id *c, uint64_t id, int error)
+{
+	const struct stele_catalog_snapshot *base = &c->txn->work->snapshot.info;
+
+	if (error == -ERANGE && !base->sample_count)
+		stele_log_error(&c->txn->log, "there is no id %" PRIu64 ": there are no samples",
+				id);
+	else if (error == -ERANGE)
+		stele_log_error(&c->txn->log,
+				"there is no id %" PRIu64
+				": the last one of snapshot '%s' is %" PRIu64,
+				id, base->name, base->sample_count - 1);
+	else
+		stele_log_error(&c->txn->log,
+				"the sample of id %" PRIu64
+				" in snapshot '%s' was deleted already", id, base->name);
+	return error;
+}
+
+static int locate_ids(struct by_id *c)
+{
+	const uint32_t segment_count = c->txn->work->snapshot.segment_count;
+
+	for (size_t i = 0; i < c->count; i++) {
+		const uint64_t id = c->numbers[i];
+		uint32_t segment;
+		int ret = stele_addition_locate(c->txn->work, id, &segment, &c->numbers[i]);
+
+		if (ret < 0)
+			return log_id(c, id, ret);
+		c->ends[segment] = i + 1;
+	}
+	for (uint32_t i = 1; i < segment_count; i++)
+		if (!c->ends[i])
+			c->ends[i] = c->ends[i - 1];
+	return 0;
+}
+
+/* Nothing is deleted before all is known. */
+static int find_payload(struct by_id *c)
+{
+	const struct stele_snapshot *snapshot = &c->txn->work->snapshot;
+	size_t from = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < snapshot->segment_count && ret == 0; i++) {
+		if (c->ends[i] > from)
+			ret = stele_key_list_payload(c->txn->image, &snapshot->segments[i],
+						     c->numbers + from, c->ends[i] - from,
+						     &c->payload_sizes[i]);
+		from = c->ends[i];
+	}
+	return ret;
+}
+
+static int delete_numbers(struct by_id *c)
+{
+	struct stele_addition *work = c->txn->work;
+	size_t from = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < work->snapshot.segment_count && ret == 0; i++) {
+		ret = stele_addition_delete(work, i, c->numbers + from, c->ends[i] - from,
+					    c->payload_sizes[i]);
+		from = c->ends[i];
+	}
+	return ret;
+}
+
+static int txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count)
+{
+	struct by_id c = {.txn = txn};
+	int ret = count && !ids ? -EINVAL : stele_put_flush(txn);
+
+	if (ret == 0)
+		ret = stele_txn_start(txn);
+	if (ret == 0)
+		ret = stele_addition_load(txn->work);
+	if (ret == 0)
+		ret = sort_ids(&c, ids, count);
+	if (ret == 0)
+		ret = locate_ids(&c);
+	if (ret == 0)
+		ret = find_payload(&c);
+	if (ret == 0)
+		ret = delete_numbers(&c);
+	free(c.payload_sizes);
+	free(c.ends);
+	free(c.numbers);
+	return ret;
+}
+
+int stele_txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count)
+{
+	return STELE_TXN_CALL(txn, txn_delete_ids(txn, ids, count),
+			  "cannot delete samples");
+}
+
 static int set_note(struct stele_txn *txn, const char *note)
 {
 	const size_t size = note ? strlen(note) : 0;
@@ -357,9 +501,31 @@ int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 
 /* ---- from the outside ------------------------------------------------------------- */
 
+/* Ids mean nothing in another snapshot, which may have got the name of the base meanwhile. */
+static int check_digest(const struct stele_txn *txn, const uint8_t *digest)
+{
+	const struct stele_catalog_snapshot *base = &txn->work->snapshot.info;
+
+	if (!digest || !memcmp(digest, base->digest, STELE_DIGEST_SIZE))
+		return 0;
+	stele_log_error(&txn->log, "snapshot '%s' is another one by now (try again)", base->name);
+	return -ESTALE;
+}
+
+static int delete_all(struct stele_txn *txn, const struct stele_deletions *deleted)
+{
+	struct stele_deletions known;
+	int ret = stele_options_copy(deleted, &known, sizeof(known), &txn->log);
+
+	if (ret == 0)
+		ret = check_digest(txn, known.base_digest);
+	if (ret == 0)
+		ret = stele_txn_delete(txn, known.keys, known.key_count);
+	return ret == 0 ? stele_txn_delete_ids(txn, known.ids, known.id_count) : ret;
+}
+
 static int snapshot_create(const char *target, const char *base,
-			   const struct stele_key_ref *deleted,
-			   size_t deleted_count, const char *note,
+			   const struct stele_deletions *deleted, const char *note,
 			   const struct stele_txn_opts *opts,
 			   struct stele_snapshot_info *out)
 {
@@ -372,7 +538,7 @@ static int snapshot_create(const char *target, const char *base,
 	if (ret == 0)
 		ret = stele_txn_base(&txn, base);
 	if (ret == 0)
-		ret = stele_txn_delete(&txn, deleted, deleted_count);
+		ret = delete_all(&txn, deleted);
 	if (ret == 0)
 		ret = stele_txn_snapshot(&txn, txn.target.snapshot, note,
 					 out);
@@ -380,13 +546,11 @@ static int snapshot_create(const char *target, const char *base,
 }
 
 int stele_snapshot_create(const char *target, const char *base,
-			  const struct stele_key_ref *deleted,
-			  size_t deleted_count, const char *note,
+			  const struct stele_deletions *deleted, const char *note,
 			  const struct stele_txn_opts *opts,
 			  struct stele_snapshot_info *out)
 {
-	return STELE_CALL(snapshot_create(target, base, deleted, deleted_count,
-					  note, opts, out),
+	return STELE_CALL(snapshot_create(target, base, deleted, note, opts, out),
 			  "cannot create snapshot '%s'", target);
 }
 

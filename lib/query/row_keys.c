@@ -11,8 +11,7 @@
 
 #include "lib/image/key_list.h"
 
-#define LOOK_UP_COST 32u   /* pages that a walk has read meanwhile, which takes many at once */
-#define BEAT_KEYS    8192u /* walked between two questions whether to go on */
+#define BEAT_KEYS 8192u /* walked between two questions whether to go on */
 
 static int reserve_rows(struct stele_row_keys *k, size_t count)
 {
@@ -154,7 +153,7 @@ int stele_row_keys_load(struct stele_row_keys *k, const struct stele_scan *scan,
 	if (ret < 0)
 		return ret;
 	ret = -ENOENT;
-	if (stele_key_list_pays(scan->segment, LOOK_UP_COST * scan->count))
+	if (stele_key_list_pays(scan->segment, STELE_KEY_LIST_COST * scan->count))
 		ret = look_up(k, scan, with_keys);
 	if (ret == -ENOENT) { /* or the source was not in the order of its keys */
 		k->used = 0;

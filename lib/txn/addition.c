@@ -34,7 +34,10 @@ static void count(struct stele_addition *a, const struct stele_segment *segment,
 {
 	const uint32_t at = a->snapshot.segment_count++;
 
-	a->parts[at] = (struct stele_addition_part){.ref = *ref};
+	a->parts[at] = (struct stele_addition_part){
+		.ref = *ref,
+		.base_first = a->snapshot.info.sample_count,
+	};
 	a->snapshot.segments[at] = *segment;
 	a->snapshot.segments[at].first_id = a->snapshot.sample_count;
 	a->snapshot.sample_count += segment->live_count;
@@ -58,8 +61,11 @@ static int load_segments(struct stele_addition *a,
 	if (ret == 0)
 		ret = stele_segments_load(a->txn->image, at, wanted, segments,
 					  &loaded);
-	for (uint32_t i = 0; i < loaded; i++)
+	for (uint32_t i = 0; i < loaded; i++) {
 		count(a, &segments[i], &base->refs[i]);
+		a->parts[i].base_first = a->snapshot.segments[i].first_id;
+		a->parts[i].base_count = segments[i].live_count;
+	}
 	free(segments);
 	free(at);
 	return ret;
@@ -92,6 +98,8 @@ void stele_addition_discard(struct stele_addition *a)
 {
 	if (!a)
 		return;
+	for (uint32_t i = 0; i < a->snapshot.segment_count; i++)
+		stele_deleted_release(&a->parts[i].base_deleted);
 	stele_snapshot_release(&a->snapshot);
 	free(a->parts);
 	free(a);
@@ -168,6 +176,51 @@ int stele_addition_load(struct stele_addition *a)
 	return ret;
 }
 
+int stele_addition_locate(const struct stele_addition *a, uint64_t id,
+			  uint32_t *segment, uint64_t *number)
+{
+	uint32_t low = 0, high = a->snapshot.segment_count;
+	const struct stele_addition_part *part;
+	const struct stele_deleted *deleted;
+
+	if (id >= a->snapshot.info.sample_count)
+		return -ERANGE;
+	/* The last one that begins at or below id; others may have been left out. */
+	while (high - low > 1) {
+		const uint32_t middle = low + (high - low) / 2;
+
+		if (a->parts[middle].base_first <= id)
+			low = middle;
+		else
+			high = middle;
+	}
+	part = &a->parts[low];
+	if (!high || id < part->base_first || id - part->base_first >= part->base_count)
+		return -ENOENT;
+	deleted = &a->snapshot.segments[low].deleted;
+	*segment = low;
+	*number = stele_deleted_live(part->replaced ? &part->base_deleted : deleted,
+				     id - part->base_first);
+	return part->replaced && stele_deleted_has(deleted, *number, NULL) ? -ENOENT : 0;
+}
+
+/* Ids of the base go on by what was deleted there. */
+static void replace_deleted(struct stele_addition *a, uint32_t index,
+			    const struct stele_deleted *deleted)
+{
+	struct stele_segment *segment = &a->snapshot.segments[index];
+	struct stele_addition_part *part = &a->parts[index];
+
+	if (part->replaced || !part->base_count)
+		stele_deleted_release(&segment->deleted);
+	else
+		part->base_deleted = segment->deleted;
+	part->replaced = true;
+	part->changed = true;
+	segment->deleted = *deleted;
+	segment->deleted_digest = NULL;
+}
+
 int stele_addition_delete(struct stele_addition *a, uint32_t index,
 			  const uint64_t *numbers, uint64_t lost,
 			  uint64_t payload_size)
@@ -191,12 +244,9 @@ int stele_addition_delete(struct stele_addition *a, uint32_t index,
 	stele_deleted_release(&more);
 	if (ret < 0)
 		return ret;
-	stele_deleted_release(&segment->deleted);
-	segment->deleted = all;
-	segment->deleted_digest = NULL;
+	replace_deleted(a, index, &all);
 	segment->live_count -= lost;
 	a->snapshot.sample_count -= lost;
-	a->parts[index].changed = true;
 	return 0;
 }
 
@@ -214,6 +264,7 @@ static void leave_out(struct stele_addition *a, uint32_t index)
 	const uint32_t after = --a->snapshot.segment_count - index;
 	const uint64_t id = a->parts[index].ref.segment_id;
 
+	stele_deleted_release(&a->parts[index].base_deleted);
 	stele_segment_release(&a->snapshot.segments[index]);
 	memmove(&a->snapshot.segments[index], &a->snapshot.segments[index + 1],
 		after * sizeof(*a->snapshot.segments));

@@ -20,6 +20,9 @@
 struct stele_addition_part {
 	struct stele_txn_ref ref;
 	bool changed; /* its deleted list is to be written */
+	uint64_t base_first, base_count; /* ids that the base has in it; 0: none */
+	struct stele_deleted base_deleted; /* owned: as in the base, if `replaced` */
+	bool replaced; /* the segment's own are others by now */
 };
 
 struct stele_addition {
@@ -54,6 +57,12 @@ int stele_addition_load(struct stele_addition *addition);
 int stele_addition_delete(struct stele_addition *addition, uint32_t segment,
 			  const uint64_t *numbers, uint64_t count,
 			  uint64_t payload_size);
+/*
+ * Where the sample of the base is that has this id there, whatever was deleted or appended
+ * since. Return: 0; -ERANGE (it has no such id); -ENOENT (deleted since).
+ */
+int stele_addition_locate(const struct stele_addition *addition, uint64_t id,
+			  uint32_t *segment, uint64_t *number);
 /* Is it not what it began with any more? */
 bool stele_addition_changed(const struct stele_addition *addition);
 /* Is the segment one of those that it has so far? NULL: has none. */

@@ -182,9 +182,11 @@ static int run_create(void *arg)
 
 	LISTEN(&job->opts.change.opts, job);
 	job->report.snapshot.size = sizeof(job->report.snapshot);
-	return stele_snapshot_create(job->texts[0], job->texts[1], job->keys + 3,
-				     job->count - 3, job->texts[2],
-				     &job->opts.change.opts, &job->report.snapshot);
+	return stele_snapshot_create(job->texts[0], job->texts[1],
+				     &STELE_OPTS(stele_deletions, .keys = job->keys + 3,
+						 .key_count = job->count - 3),
+				     job->texts[2], &job->opts.change.opts,
+				     &job->report.snapshot);
 }
 
 static int run_rename(void *arg)

@@ -92,10 +92,21 @@ run stele snapshot create --base v1 -d "#$(id_of v1 train/cats/3.jpg)" -d train/
 	--where "key LIKE '%cats%'" ids@three
 is "0 $(stele ls ids@v1 | grep cats | grep -v '/[34].jpg')" "$status $(stele ls ids@three)" \
 	"by id: of the base, by key, and by expression"
+# Samples that two options name go once; the id of one that a key names is no other's.
+second=$(stele ls -l ids@v1 | awk '$1 == 1 { print $NF }')
+run stele snapshot create --base v1 -d "#0" -d "#1" -d "$second" \
+	--keys-from <(stele ls ids@v1 train/dogs) --where "id > 0 AND id < 30" ids@four
+is "0 $(stele query ids@v1 "SELECT key FROM samples WHERE id > 1 AND id < 30 AND
+	key NOT LIKE 'train/dogs%' ORDER BY key" | tail -n +2)" "$status $(stele ls ids@four)" \
+	"by id: each sample that several options name goes once" || diag "$err"
+fails 1 "'none' is not in snapshot 'v1'" \
+	stele snapshot create --base v1 -d none -d "#0" --where "id < 5" ids@x
 before=$(sum ids)
 fails 1 "'#41' is not in 'ids@v1': it has 41 samples" \
 	stele snapshot create --base v1 -d "#41" ids@x
 fails 1 "'#x' is not in snapshot 'v1'" stele snapshot create --base v1 -d "#x" ids@x
+fails 1 "'#41' is not in 'ids@v1': it has 41 samples" \
+	stele snapshot create -n --base v1 -d "#41" ids@x
 is "$before" "$(sum ids)" "by id: nothing was written"
 mkdir hashes
 for name in "#1" "#2"; do echo "$name" >"hashes/$name"; done

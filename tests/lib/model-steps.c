@@ -14,11 +14,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/image/key_search.h"
 #include "lib/ops/append.h"
 #include "lib/ops/build.h"
 #include "lib/ops/compact.h"
 #include "lib/ops/copy.h"
 #include "lib/ops/gc.h"
+#include "lib/txn/addition.h"
 #include "lib/txn/txn.h"
 #include "lib/verify/verify.h"
 #include "tests/fixture/change.h"
@@ -157,6 +159,38 @@ static struct stele_txn_opts change_of(const struct step *step, uint32_t flags)
 	};
 }
 
+static int find_ids(const struct stele_txn *txn, const struct stele_key_ref *keys,
+		    unsigned int count, uint64_t *ids)
+{
+	const struct stele_snapshot *snapshot = &txn->work->snapshot;
+	int ret = 0;
+
+	for (unsigned int i = 0; i < count && !ret; i++) {
+		struct stele_key_place place = {.key = keys[i].data, .key_size = keys[i].size};
+
+		ret = stele_snapshot_find_keys(txn->image, snapshot, &place, 1);
+		if (!ret && !place.found)
+			ret = -ENOENT;
+		if (!ret)
+			ret = stele_snapshot_id(snapshot, &snapshot->segments[place.segment],
+						place.number, &ids[i]);
+	}
+	return ret;
+}
+
+/* Half of them by id, which those that go by key before do not change. */
+static int delete_keys(struct stele_txn *txn, const struct stele_key_ref *keys,
+		       unsigned int count)
+{
+	const unsigned int half = count / 2;
+	uint64_t ids[MODEL_KEYS];
+	int ret = find_ids(txn, keys, half, ids);
+
+	if (!ret)
+		ret = stele_txn_delete(txn, keys + half, count - half);
+	return ret ? ret : stele_txn_delete_ids(txn, ids, half);
+}
+
 static int do_create(struct step *step)
 {
 	struct steps *s = step->s;
@@ -184,7 +218,7 @@ static int do_create(struct step *step)
 	step->writer->time = s->now;
 	ret = stele_txn_base(step->writer, base->name);
 	if (!ret)
-		ret = stele_txn_delete(step->writer, keys, count);
+		ret = delete_keys(step->writer, keys, count);
 	if (!ret)
 		ret = stele_txn_snapshot(step->writer, step->touched, NULL, NULL);
 	return finish(step, ret);

@@ -310,8 +310,10 @@ static void test_others(void)
 		keys[i] = (struct stele_key_ref){samples[i].key,
 						 samples[i].key_size};
 	}
-	is_int(0, stele_snapshot_create(at(image, "v4"), "v3", keys, 10, NULL,
-					&change, NULL), "v4: less ten");
+	is_int(0, stele_snapshot_create(at(image, "v4"), "v3",
+					&STELE_OPTS(stele_deletions, .keys = keys,
+						    .key_count = 10),
+					NULL, &change, NULL), "v4: less ten");
 	for (uint64_t i = 0; i < 10; i++)
 		stele_sample_release(&samples[i]);
 	stele_dataset_close(ds);
