@@ -160,6 +160,25 @@ void stele_catalog_snapshot(const struct stele_catalog *catalog, uint32_t index,
 	memcpy(out->digest, disk.digest, sizeof(out->digest));
 }
 
+bool stele_catalog_find_snapshot(const struct stele_catalog *catalog, uint64_t id,
+				 struct stele_catalog_snapshot *out)
+{
+	uint32_t low = 0, high = catalog->counts.snapshots;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+
+		stele_catalog_snapshot(catalog, middle, out);
+		if (out->id == id)
+			return true;
+		if (out->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
 void stele_catalog_ref(const struct stele_catalog *catalog, uint32_t index,
 		       struct stele_catalog_ref *out)
 {

@@ -204,6 +204,9 @@ void stele_catalog_segment(const struct stele_catalog *catalog, uint32_t index,
 			   struct stele_catalog_segment *out);
 void stele_catalog_snapshot(const struct stele_catalog *catalog, uint32_t index,
 			    struct stele_catalog_snapshot *out);
+/* Snapshots ascend by id. False: it has none of this id. */
+bool stele_catalog_find_snapshot(const struct stele_catalog *catalog, uint64_t id,
+				 struct stele_catalog_snapshot *out);
 void stele_catalog_ref(const struct stele_catalog *catalog, uint32_t index,
 		       struct stele_catalog_ref *out);
 void stele_catalog_free(const struct stele_catalog *catalog, uint32_t index,

@@ -63,25 +63,6 @@ struct walk {
 	uint32_t snapshots;   /* that have directories */
 };
 
-static bool has_snapshot(const struct stele_catalog *catalog, uint64_t id)
-{
-	uint32_t low = 0, high = catalog->counts.snapshots;
-	struct stele_catalog_snapshot snapshot = {0};
-
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		stele_catalog_snapshot(catalog, middle, &snapshot);
-		if (snapshot.id == id)
-			return true;
-		if (snapshot.id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
-}
-
 /* A part of files, then the segment that it is of. */
 static int check_files(const struct walk *walk, const struct place *place,
 		       const struct stele_catalog_segment *segment, const char **why)
@@ -103,9 +84,11 @@ static int check_files(const struct walk *walk, const struct place *place,
 
 static int check_directories(struct walk *walk, const struct place *place, const char **why)
 {
+	struct stele_catalog_snapshot snapshot;
+
 	if (walk->last.group == GROUP_DIRECTORIES && walk->last.of == place->of)
 		return unclean(why, "catalog: directories of a snapshot twice");
-	if (!has_snapshot(walk->catalog, place->of))
+	if (!stele_catalog_find_snapshot(walk->catalog, place->of, &snapshot))
 		return unclean(why, "catalog: directories of no snapshot");
 	walk->snapshots++;
 	return 0;

@@ -187,24 +187,6 @@ static bool stays(const struct next_tree *next, uint32_t index,
 	return shows_snapshot(next->txn, &next->txn->snapshots[index], then);
 }
 
-/* The catalog's snapshot of an id that it has. */
-static void find_then(const struct stele_catalog *catalog, uint64_t id,
-		      struct stele_catalog_snapshot *out)
-{
-	uint32_t low = 0, high = catalog->counts.snapshots;
-
-	while (high - low > 1) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		stele_catalog_snapshot(catalog, middle, out);
-		if (out->id > id)
-			high = middle;
-		else
-			low = middle;
-	}
-	stele_catalog_snapshot(catalog, low, out);
-}
-
 static bool is_right(const struct next_tree *next, const struct stele_catalog_segment *part)
 {
 	struct stele_catalog_snapshot then;
@@ -215,7 +197,8 @@ static bool is_right(const struct next_tree *next, const struct stele_catalog_se
 	/* A segment that was dropped, and is there again, may be elsewhere. */
 	if (part->part == STELE_PART_FILES)
 		return is_there(next->txn, &next->tree.segments[index]);
-	find_then(&next->txn->image->catalog, part->of, &then);
+	if (!stele_catalog_find_snapshot(&next->txn->image->catalog, part->of, &then))
+		return false;
 	return stays(next, index, &then);
 }
 
