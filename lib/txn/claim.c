@@ -126,7 +126,8 @@ static int open_file(struct stele_claim *claim, const char *backend,
 				claim->path);
 		return ret;
 	}
-	if (ret == -EOPNOTSUPP) /* a backend says itself why */
+	/* Who looks for a backend says why, and which ones there are. */
+	if (ret == -EOPNOTSUPP || ret == -EINVAL)
 		return ret;
 	if (ret < 0) {
 		stele_log_error(&claim->log, "cannot %s '%s': %s", verb,
