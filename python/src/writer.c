@@ -192,6 +192,28 @@ static PyObject *writer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	return NULL;
 }
 
+static PyObject *writer_base(PyObject *self, PyObject *name)
+{
+	struct writer *w;
+	char *text;
+	int err;
+
+	if (PyBytes_AsStringAndSize(name, &text, NULL))
+		return NULL;
+	w = enter(self);
+	if (!w)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = stele_txn_base(w->txn, text);
+	Py_END_ALLOW_THREADS
+	if (err)
+		py_raise(err, NULL);
+	leave(w);
+	if (err)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
 /* ---- schema ---------------------------------------------------------------------------- */
 
 static int give_schema(struct writer *w, uint32_t count)
@@ -402,6 +424,7 @@ static PyMethodDef methods[] = {
 	 "Give up what was not committed: the image is as it was, a new file is removed."},
 	{"_is_open", writer_is_open, METH_NOARGS, NULL},
 	{"_tell", writer_tell, METH_O, NULL},
+	{"_base", writer_base, METH_O, NULL},
 	{"_schema", writer_schema, METH_VARARGS, NULL},
 	{"_put", writer_put, METH_VARARGS, NULL},
 	{"_delete", writer_delete, METH_O, NULL},

@@ -46,6 +46,8 @@ class Writer(_stele.Writer):
             names (an int, which put() also takes by name, and -1 for none of them), or
             stele.tensor(dtype, shape); also Dataset.fields. None: those of the image, or else of the first sample:
             arrays may then differ in their first dimension.
+        base: the snapshot of an image that is there from which the new one starts; None: the
+            newest.
         append: True: the image is there; False: it is not; None: either.
         update: a sample whose key is there already takes its place, instead of being an
             error.
@@ -101,6 +103,7 @@ class Writer(_stele.Writer):
         schema: Schema | None = None,
         *,
         append: bool | None = None,
+        base: str | None = None,
         update: bool = False,
         keep: bool = False,
         delete_missing: bool = False,
@@ -147,6 +150,9 @@ class Writer(_stele.Writer):
         known(layout, Layout)
         text_or_none("note", note)
         new = newest is None
+        start = text_or_none("base", base)
+        if start is not None and not newest:
+            raise ValueError("base is a snapshot of an image that is there, and there is none")
         options = encode(backend=backend, time=time, sources=sources, dry_run=dry_run)
         if new:
             options |= encode(
@@ -183,9 +189,11 @@ class Writer(_stele.Writer):
         self._committed = False
         self._fields = None
         try:
+            if start is not None:
+                self._base(start)
             if fields is None and newest:
-                with Dataset._open(choose(target, newest), 0, backend, False) as base:
-                    fields = base.fields
+                with Dataset._open(choose(target, base or newest), 0, backend, False) as then:
+                    fields = then.fields
             if fields is not None:
                 self._take(fields)
         except BaseException as error:

@@ -542,6 +542,48 @@ class Command(Case):
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(_size(text), size)
 
+    def test_times(self):
+        """As stele takes them."""
+        from stele.sources.__main__ import _time
+
+        for text in (
+            "1", "@5", "253402300799", "2026-11-21", "2026-11-21T06:45Z", "2026-11-21 06:45:07",
+            "2026-11-21T06:45:00+02:30", "2026-11-21T06:45-11:00", "1970-01-01T00:00:01Z",
+        ):  # fmt: skip
+            target = f"{self.target}.{abs(hash(text))}"
+            self.assertEqual(self.command("-q", f"--time={text}", self.mds(shards=1), target), (0, "", ""))
+            run = ["stele", "snapshot", "create", f"--time={text}", "--json", target + "@v2"]
+            made = json.loads(subprocess.run(run, capture_output=True, check=True).stdout)
+            self.assertEqual({snapshot.time for snapshot in stele.snapshots(target)}, {_time(text)}, made)
+        for text in (
+            "0", "-1", "", "@", "253402300800", "9" * 30, "soon", "1e9", "2026-02-30", "1970-01-01",
+            "2026-11-21T06:45Y", "2026-11-21T06:45+2:00", "2026-11-21T25:00", "²",
+        ):  # fmt: skip
+            status, out, err = self.command(f"--time={text}", self.mds(shards=1), self.target)
+            self.assertEqual((status, out), (2, ""), err)
+            self.assertIn("is not seconds since 1970, at least 1 and before the year 10000", err)
+
+    def test_base(self):
+        self.command("-q", self.mds(shards=2), self.target + "@v1")
+        self.command("-q", self.mds(shards=4), self.target + "@v2", verb="append")
+        status, out, err = self.command("--base=v1", self.mds(shards=3), self.target + "@v3", verb="append")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"\Abase        v1\nsamples     30: 10 added, 0 updated, 20 unchanged; 0 deleted\n")
+        self.assertEqual([s.sample_count for s in stele.snapshots(self.target)], [20, 40, 30])
+        status, _, err = self.command("--base=v9", self.mds(), self.target + "@v4", verb="append")
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"cannot start from 'v9': no such snapshot \(available: v1, v2, v3\)")
+        for base, kind in ((3, TypeError), ("v9", stele.NotFound)):
+            with self.assertRaises(kind):
+                stele.sources.append(self.mds(), self.target + "@v4", base=base)
+        with self.assertRaisesRegex(stele.Error, "unknown backend 'zz': there are uring, threads"):
+            stele.Writer(self.target + "2", {"x": int}, backend="zz")
+        with self.assertRaisesRegex(ValueError, "base is a snapshot of an image that is there"):
+            stele.Writer(self.target + "2", base="v1")
+        for verb, name in (("append", "keep"), ("append", "append"), ("build", "append"), ("build", "base")):
+            with self.assertRaisesRegex(TypeError, rf"\A{verb}\(\) got an unexpected keyword argument '{name}'"):
+                getattr(stele.sources, verb)(self.mds(), self.target + "@v4", **{name: True})
+
     def test_progress(self):
         """One line a second where there is no terminal, and only if asked for."""
         code = ("import stele.progress as p, stele.writer as w\np._LINES = p._INTERVAL = 0.01\nput = w.Writer.put\n"

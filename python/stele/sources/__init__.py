@@ -233,6 +233,13 @@ def _lost(row: Row, error: Exception) -> Lost:
     return Lost(f"'{row.name}' row {row.number}", 1, str(error))
 
 
+def _refuse(verb: str, names: Iterable[str], options: Mapping[str, Any]) -> None:
+    """What a Writer takes, and a verb decides."""
+    for name in names:
+        if name in options:
+            raise TypeError(f"{verb}() got an unexpected keyword argument '{name}'")
+
+
 class _Build:
     """Rows on their way into a Writer."""
 
@@ -380,6 +387,7 @@ def build(
         SourceError: the source cannot be read, or become samples; ImportError is one, too.
         stele.Error: the target cannot be written.
     """
+    _refuse("build", ("append", "base", "update", "keep", "delete_missing", "always"), options)
     return _import(
         source, target, format, key, columns, on_error, append=False, progress=progress, **options
     )
@@ -393,6 +401,7 @@ def append(
     key: str | None = None,
     columns: Sequence[str] | None = None,
     on_error: str = "fail",
+    base: str | None = None,
     update: bool = False,
     delete_missing: bool = False,
     always: bool = False,
@@ -400,10 +409,11 @@ def append(
     progress: Watch = None,
     **options: Any,
 ) -> Report:
-    """Write what a source has more than the newest snapshot of an image, as a new one.
+    """Write what a source has more than a snapshot of an image, as a new one.
 
     Args:
         target: PATH@NAME, a name that the image does not have yet.
+        base: the snapshot to start from; None: the newest.
         update: also replace samples whose contents have changed; without it those that are
             there stay.
         delete_missing: drop samples that the source lacks. It does not go with
@@ -414,12 +424,13 @@ def append(
 
     The other arguments are those of build().
     """
+    _refuse("append", ("append", "keep"), options)
     if delete_missing and on_error == "skip":
         raise SourceError(
             "delete_missing needs a source without damage: it does not go with on_error='skip'",
             usage=True,
         )
     return _import(
-        source, target, format, key, columns, on_error, append=True, update=update, keep=True,
-        delete_missing=delete_missing, always=always, force=force, progress=progress, **options,
+        source, target, format, key, columns, on_error, append=True, base=base,
+        update=update, keep=True, delete_missing=delete_missing, always=always, force=force, progress=progress, **options,
     )  # fmt: skip

@@ -8,9 +8,11 @@ import errno
 import json
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from types import FrameType
 from typing import Any, NoReturn
 from uuid import UUID
@@ -38,6 +40,8 @@ _UNITS: dict[str, int] = {
     for unit, base in (("", 1024), ("iB", 1024), ("B", 1000))
 } | {"": 1, "B": 1}
 _BLOCK = 4096  # of which a target is a multiple
+_TIME_MAX = 253402300799  # the end of the year 9999
+_TIMES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d")
 
 
 class _Stopped(BaseException):
@@ -67,6 +71,36 @@ def _size(text: str) -> int:
     return size
 
 
+def _seconds(text: str) -> int:
+    """Of a time in ISO 8601, in UTC unless it says how far from that; 0: it is none."""
+    zone = re.search(r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))$", text)
+    if text.isascii() and zone:
+        text = text[: zone.start()]
+    sign, hours, minutes = zone.groups(default="0") if zone else ("0", "0", "0")
+    ahead = timedelta(hours=int(hours), minutes=int(minutes))
+    for shape in _TIMES:
+        try:
+            then = datetime.strptime(text, shape).replace(tzinfo=timezone.utc)
+        except ValueError:
+            continue
+        since = then - datetime(1970, 1, 1, tzinfo=timezone.utc)
+        return int((since + (ahead if sign == "-" else -ahead)).total_seconds())
+    return 0
+
+
+def _time(text: str) -> int:
+    """As of stele: seconds since 1970, or a time."""
+    number = text.removeprefix("@")
+    digits = number.isascii() and number.isdigit()
+    seconds = int(number[:20]) if digits else _seconds(text)
+    if not 0 < seconds <= _TIME_MAX:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not seconds since 1970, at least 1 and before the year 10000, or a time "
+            "like 2026-11-21T06:45Z"
+        )
+    return seconds
+
+
 def _add_common(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument
     add("--from", dest="format", metavar="FORMAT", choices=[*FORMATS],
@@ -80,7 +114,8 @@ def _add_common(verb: argparse.ArgumentParser) -> None:
     add("--granule", metavar="N", type=int, choices=[16, 64, 512, 4096], default=0,
         help="slots are multiples of N bytes: 16, 64, 512 or 4096")  # fmt: skip
     add("--note", metavar="TEXT", help="note to store with the snapshot")
-    add("--time", metavar="SECONDS", type=int, default=0, help="of the snapshot, since 1970")
+    add("--time", metavar="TIME", type=_time, default=0,
+        help="of the snapshot: seconds since 1970, or ISO 8601")  # fmt: skip
     add("--directory", metavar="DIR", help="of the temporary file (default: $TMPDIR, or /var/tmp)")
     add("--json", action="store_true", help="print the summary as a JSON object")
     add("--progress", action="store_true",
@@ -100,6 +135,7 @@ def _add_build(verb: argparse.ArgumentParser) -> None:
 def _add_append(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument
     add("target", metavar="TARGET@NEW")
+    add("--base", metavar="OLD", help="snapshot to start from (default: the newest)")
     add("--update", action="store_true", help="replace samples whose contents have changed")
     add("--delete-missing", action="store_true", help="drop samples that SOURCE lacks")
     add("-f", "--force", action="store_true",
@@ -261,7 +297,7 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
                      "directory", "force")
     }  # fmt: skip
     options["file_size"] = given.size
-    names = ("label", "posix") if given.verb == "build" else ("update", "delete_missing", "always")
+    names = ("label", "posix") if given.verb == "build" else ("base", "update", "delete_missing", "always")
     options |= {name: getattr(given, name) for name in names}
     options["progress"] = given.progress or (False if given.quiet or given.json else None)
     return options
