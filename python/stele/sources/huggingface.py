@@ -14,6 +14,7 @@ from .source import SourceError, directories_of, why
 from .tables import Part, Tables
 
 STATE, DICT = "state.json", "dataset_dict.json"
+INFO = "dataset_info.json"  # is not read, and yet no target
 SPLIT = "split"
 
 
@@ -57,11 +58,13 @@ class HuggingFace(Tables):
             if os.path.exists(self.seen.add(os.path.join(path, DICT))):
                 for split in _splits(path):
                     self.seen.add(os.path.join(path, split, STATE))
+                    self.seen.add(os.path.join(path, split, INFO))
                     splits += [split] if split not in splits else []
                     files = _files(os.path.join(path, split))
                     self.files += [(file, above + split, split) for file in files]
             else:
                 self.seen.add(os.path.join(path, STATE))
+                self.seen.add(os.path.join(path, INFO))
                 name = os.path.basename(os.path.abspath(path))
                 self.files += [(file, name, "") for file in _files(path)]
         self.take_schemas((path for path, _, _ in self.files), arrow.schema_of)

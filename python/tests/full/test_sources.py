@@ -549,6 +549,11 @@ class HuggingFace(Case):
                 key = f"train/{n:010}" if n < 40 else f"test/{n - 40:010}"
                 self.check(key, n, ds)
                 self.assertEqual(ds[key]["split"], int(n >= 40))
+        path = self.tmp / "d/test/dataset_info.json"  # which is beside the data, and lost otherwise
+        before = path.read_bytes()
+        with self.assertRaisesRegex(stele.Error, "is a file of the source, which the image would"):
+            stele.sources.build(self.tmp / "d", path, force=True, progress=False)
+        self.assertEqual(path.read_bytes(), before)
 
     def test_damage(self):
         self.dataset().save_to_disk(self.tmp / "one", num_shards=2)
