@@ -8,11 +8,10 @@ import errno
 import json
 import logging
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from types import FrameType
 from typing import Any, NoReturn
 from uuid import UUID
@@ -41,7 +40,6 @@ _UNITS: dict[str, int] = {
 } | {"": 1, "B": 1}
 _BLOCK = 4096  # of which a target is a multiple
 _TIME_MAX = 253402300799  # the end of the year 9999
-_TIMES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d")
 
 
 class _Stopped(BaseException):
@@ -73,19 +71,11 @@ def _size(text: str) -> int:
 
 def _seconds(text: str) -> int:
     """Of a time in ISO 8601, in UTC unless it says how far from that; 0: it is none."""
-    zone = re.search(r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))$", text)
-    if text.isascii() and zone:
-        text = text[: zone.start()]
-    sign, hours, minutes = zone.groups(default="0") if zone else ("0", "0", "0")
-    ahead = timedelta(hours=int(hours), minutes=int(minutes))
-    for shape in _TIMES:
-        try:
-            then = datetime.strptime(text, shape).replace(tzinfo=timezone.utc)
-        except ValueError:
-            continue
-        since = then - datetime(1970, 1, 1, tzinfo=timezone.utc)
-        return int((since + (ahead if sign == "-" else -ahead)).total_seconds())
-    return 0
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        return 0
+    return int((then if then.tzinfo else then.replace(tzinfo=timezone.utc)).timestamp())
 
 
 def _time(text: str) -> int:
