@@ -17,6 +17,7 @@ import errno
 import json
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -154,7 +155,7 @@ class _Rows:
 
 
 def _spare(path: str) -> None:
-    """What is in use, or holds an image, is replaced by no file."""
+    """What is no regular file, in use, or holds an image, is replaced by no file."""
     try:
         _stele.backing_check(os.fsencode(path))
     except Error as error:
@@ -163,6 +164,10 @@ def _spare(path: str) -> None:
         spared = ExistsError(errno.EEXIST, str(error))
         spared.add_note(_SPARED[error.errno])
         raise spared from None
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        other = ExistsError(errno.EEXIST, f"cannot replace '{path}': it is not a regular file")
+        other.add_note(_OTHER)
+        raise other
 
 
 def _exists(path: str) -> FileExistsError:
@@ -213,17 +218,17 @@ def export(
         How many rows there are.
 
     Raises:
-        FileExistsError: path exists, and force is false; stele.ExistsError: it is a block device,
-            holds an image, is under a loop device, or has an EROFS mounted from it: no force
-            replaces that.
+        FileExistsError: path exists, and force is false; stele.ExistsError: it is not a regular
+            file, holds an image, is under a loop device, or has an EROFS mounted from it: no
+            force replaces that.
         ValueError: a field or key that Parquet cannot have.
     """
     path = os.fspath(path)
     data = dataset(source)
     rows = _Rows(data)
+    _spare(path)
     if not force and os.path.lexists(path):
         raise _exists(path)
-    _spare(path)
     part = f"{path}.{secrets.token_hex(4)}.part"
     try:
         with open(part, "xb") as file:

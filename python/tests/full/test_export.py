@@ -99,6 +99,22 @@ class Export(unittest.TestCase):
         other.write_text("text")
         self.replaced(other)
 
+    def test_spares_others(self):
+        """Nor of what is no regular file."""
+        fifo, dangling, directory, link = (self.tmp / name for name in ("f", "d", "dir", "link"))
+        os.mkfifo(fifo)
+        dangling.symlink_to("nothing")
+        directory.mkdir()
+        link.symlink_to("text")
+        (self.tmp / "text").write_text("text")
+        for path in (fifo, directory, link):
+            with self.subTest(path):
+                self.replace(path, "it is not a regular file", "another name")
+        done = self.parquet("-f", self.target, dangling)
+        self.assertEqual((done.returncode, os.readlink(dangling)), (1, "nothing"), done.stderr)
+        done = self.parquet(self.target, directory)
+        self.assertNotIn("--force", done.stderr)
+
     def test_spares_loops(self):
         """Nor of what a loop device is over."""
         disk, moved = self.tmp / "disk", self.tmp / "moved"
