@@ -169,6 +169,8 @@ static int create_from(struct request *request, const struct where *where)
 		print_made(request, &made);
 	else
 		cmd_log_error(error, NULL);
+	if (!error && !made.sample_count)
+		cmd_message("warning: no sample is left in '%s'", made.name);
 	if (error == -ENOENT && request->file_count && ends_in_return(&request->keys))
 		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken "
 			 "as part of the key: 'tr -d \"\\r\"' removes it");
@@ -319,7 +321,8 @@ static const char *set_option(struct request *request, int option,
 	case 't':
 		return parse_time(text, &request->opts.time);
 	case 'w':
-		return parse_text(text, 1, INT_MAX, &request->where);
+		return request->where ? "one expression (AND joins two)" :
+					parse_text(text, 1, INT_MAX, &request->where);
 	default:
 		request->deleted |= option == 'D';
 		request->json |= option == 'J';

@@ -235,6 +235,11 @@ for wrong in "label_name = 'birds'" NULL; do
 	is 1 "$status" "where $wrong: fails"
 	ok "and says why" grep -qF "no sample of '$tmp/where@v1' matches '$wrong'" <<<"$err"
 done
+run stele snapshot create --base v1 --where "label = 1" --where "id > 0" "$tmp/where@none"
+is 2 "$status" "two expressions are wrong usage"
+ok "what joins them is said" grep -qF "must be one expression (AND joins two)" <<<"$err" || diag "$err"
+run stele snapshot create -n --base v1 --where "id = 0" -d "#0" "$tmp/where@none"
+is "0 stele: warning: no sample is left in 'none'" "$status $err" "what leaves nothing is said"
 run stele snapshot create --base v1 --where "labl = 1" "$tmp/where@none"
 is 2 "$status" "where: no such column"
 ok "and says why" grep -q "no such column: labl (there are id, key, size, " <<<"$err"
