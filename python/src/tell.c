@@ -106,6 +106,19 @@ void py_log_tell(struct py_log *log)
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
+/* It was done before it could be stopped: who gets the exception shall know. */
+static void add_late(PyObject **type, PyObject **value, PyObject **traceback)
+{
+	PyObject *none;
+
+	PyErr_NormalizeException(type, value, traceback);
+	none = PyObject_CallMethod(*value, "add_note", "s",
+				   "too late to stop it: what was called has been done");
+	if (!none)
+		PyErr_Clear();
+	Py_XDECREF(none);
+}
+
 int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *tell)
 {
 	PyObject *type = NULL, *value = NULL, *traceback = NULL;
@@ -131,6 +144,8 @@ int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *te
 	} while (running);
 	result = py_call_finish(call);
 	if (type) {
+		if (result >= 0)
+			add_late(&type, &value, &traceback);
 		PyErr_Restore(type, value, traceback);
 		return -1;
 	}

@@ -35,7 +35,8 @@ class Writer(_stele.Writer):
             w.extend((key, values) for key, values in more)
 
     All of it is published at once when the block ends; after an exception nothing is, an
-    image is as it was, and a new file is removed. Samples wait in memory, then in a
+    image is as it was, and a new file is removed, unless a note of it says that it came too late
+    (Ctrl-C while commit() was about to return). Samples wait in memory, then in a
     temporary file, until then. Any number of threads may put. Without a with statement, call
     commit(): what nobody commits is lost, with a RuntimeWarning unless close() gave it up.
 
@@ -294,7 +295,7 @@ class Writer(_stele.Writer):
     def delete(self, key: Key) -> None:
         """Leave out a sample that is there, or was put. stele.NotFound.
 
-        Not of a Writer that has delete_missing.
+        What was put before counts as there from then on. Not of a Writer that has delete_missing.
         """
         if self._delete_missing:
             raise ValueError("delete_missing leaves out what is not put: delete() does not go with it")

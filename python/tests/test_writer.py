@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import uuid
 import warnings
@@ -554,6 +555,21 @@ class Versions(Case):
                 self.addCleanup(subprocess.run, ["stele", "unmap", "writer-hz"], check=True)
                 subprocess.run(["stele", "map", f"{node}@v1", "writer-hz"], check=True)
         self.assertEqual(stele.image_info(node).label, "precious")
+
+    def test_too_late(self):
+        """An exception that comes when all is done says so."""
+
+        def late(progress):
+            if progress.phase == "commit":
+                while len(stele.snapshots(self.target)) < 2:
+                    time.sleep(0.01)
+                raise ZeroDivisionError
+
+        with self.assertRaises(ZeroDivisionError) as caught:
+            with stele.Writer(self.target + "@v2", progress=late) as w:
+                w.put("z", b"26")
+        self.assertIn("too late to stop it: what was called has been done", caught.exception.__notes__)
+        self.assertEqual(self.contents("v2")["z"], b"26")
 
     def test_given_up(self):
         """An empty device stays so, if nothing is committed."""
