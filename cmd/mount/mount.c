@@ -198,6 +198,37 @@ static const char *remedy(const struct found *found, int error)
 	return "use --via=fuse";
 }
 
+static void tell_first_missing(const struct stele_image *image, int dir)
+{
+	struct stele_snapshot_info info = {.size = sizeof(info)};
+
+	for (uint32_t i = 0; !stele_image_snapshot(image, i, &info); i++) {
+		if (info.deleted_time || !faccessat(dir, info.name, F_OK, AT_SYMLINK_NOFOLLOW))
+			continue;
+		cmd_message("warning: snapshot '%s' is not shown: a writer was interrupted",
+			    info.name);
+		cmd_hint("unmount it, run 'stele posix on', and mount it again");
+		return;
+	}
+}
+
+/* A writer that was killed behind its commit leaves block 0 with the tree before that. */
+static void tell_missing(const struct mounting *mounting)
+{
+	struct cmd_log log = {.target = mounting->target};
+	struct stele_image *image;
+	int dir;
+
+	if (mounting->snapshot || cmd_open_image(&log, &image))
+		return;
+	dir = open(mounting->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0) {
+		tell_first_missing(image, dir);
+		close(dir);
+	}
+	stele_image_close(image);
+}
+
 static int mount_erofs(const struct mounting *mounting, const struct found *found)
 {
 	const char *why = obstacle(found);
@@ -208,8 +239,10 @@ static int mount_erofs(const struct mounting *mounting, const struct found *foun
 		error = mount_kernel(mounting, found->path, reason);
 		why = error ? reason : NULL;
 	}
-	if (!why)
+	if (!why) {
+		tell_missing(mounting);
 		return cmd_finish(CMD_OK);
+	}
 	cmd_message("cannot mount '%s': %s", mounting->target, why);
 	cmd_hint("%s", remedy(found, error));
 	return cmd_finish(CMD_FAILED);
@@ -226,6 +259,7 @@ static int mount_auto(const struct mounting *mounting, const struct found *found
 		why = reason;
 	if (!why) {
 		cmd_message("'%s' is mounted via erofs", mounting->dir);
+		tell_missing(mounting);
 		return cmd_finish(CMD_OK);
 	}
 	snprintf(said, sizeof(said), "via fuse: %s", why);

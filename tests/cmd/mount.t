@@ -116,6 +116,22 @@ ok "auto: what is pinned is verified" grep -q "via fuse: the kernel verifies not
 is "" "$(diff -r src mnt 2>&1)" "and is right"
 must stele umount mnt
 
+# What a writer leaves that was killed before it wrote block 0.
+cp photos,1.stele behind.stele
+must stele append -q --allow-empty --always src behind.stele@v3
+dd if=photos,1.stele of=behind.stele bs=4096 count=1 conv=notrunc status=none
+for via in auto erofs; do
+	run stele mount --via "$via" behind.stele mnt
+	is 0 "$status" "$via: the tree of before"
+	ok "$via: what it lacks is said" grep -q "warning: snapshot 'v3' is not shown" <<<"$err" ||
+		diag "$err"
+	must stele umount mnt
+done
+must stele posix on behind.stele
+run stele mount behind.stele mnt
+is "0 stele: 'mnt' is mounted via erofs v1 v2 v3" "$status $err $(names)" "posix on helps"
+must stele umount mnt
+
 # ---- the name of the directory ------------------------------------------------
 
 ln -s mnt link
