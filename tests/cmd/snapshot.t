@@ -237,7 +237,7 @@ for wrong in "label_name = 'birds'" NULL; do
 done
 run stele snapshot create --base v1 --where "label = 1" --where "id > 0" "$tmp/where@none"
 is 2 "$status" "two expressions are wrong usage"
-ok "what joins them is said" grep -qF "must be one expression (AND joins two)" <<<"$err" || diag "$err"
+ok "what joins them is said" grep -qF "one expression (AND joins two)" <<<"$err" || diag "$err"
 run stele snapshot create -n --base v1 --where "id = 0" -d "#0" "$tmp/where@none"
 is "0 stele: warning: no sample is left in 'none'" "$status $err" "what leaves nothing is said"
 run stele snapshot create --base v1 --where "labl = 1" "$tmp/where@none"
