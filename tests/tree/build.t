@@ -22,7 +22,7 @@ installed() { find "$dest" ! -type d -printf '/%P\n' 2>/dev/null | sort; }
 # What must be there, and nothing else.
 expected() {
 	[ ! -f cmd/stele.c ] || echo $prefix/bin/stele
-	printf "$prefix/%s\n" include/stele{,_image,_loader,_mapping,_query,_reader}.h \
+	printf "$prefix/%s\n" include/stele{,_backing,_image,_loader,_mapping,_query,_reader}.h \
 		include/stele_{source,tune,txn,write}.h lib/libstele.a lib/libstele.so \
 		lib/libstele.so.0 "lib/libstele.so.$version" lib/pkgconfig/stele.pc \
 		lib/udev/rules.d/60-stele.rules \
