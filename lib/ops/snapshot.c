@@ -277,16 +277,22 @@ static int delete_samples(struct search *c)
 	return ret;
 }
 
+/* What was put can be left out, too. */
+static int begin_delete(struct stele_txn *txn, const void *list, size_t count)
+{
+	int ret = count && !list ? -EINVAL : stele_put_flush(txn);
+
+	if (ret == 0)
+		ret = stele_txn_start(txn);
+	return ret ? ret : stele_addition_load(txn->work);
+}
+
 static int txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
 		      size_t count)
 {
 	struct search c = {.txn = txn};
-	int ret = count && !keys ? -EINVAL : stele_put_flush(txn);
+	int ret = begin_delete(txn, keys, count);
 
-	if (ret == 0)
-		ret = stele_txn_start(txn);
-	if (ret == 0)
-		ret = stele_addition_load(txn->work);
 	if (ret == 0)
 		ret = sort_keys(&c, keys, count);
 	if (ret == 0)
@@ -421,12 +427,8 @@ static int delete_numbers(struct by_id *c)
 static int txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count)
 {
 	struct by_id c = {.txn = txn};
-	int ret = count && !ids ? -EINVAL : stele_put_flush(txn);
+	int ret = begin_delete(txn, ids, count);
 
-	if (ret == 0)
-		ret = stele_txn_start(txn);
-	if (ret == 0)
-		ret = stele_addition_load(txn->work);
 	if (ret == 0)
 		ret = sort_ids(&c, ids, count);
 	if (ret == 0)
