@@ -15,8 +15,10 @@
 #include <time.h>
 
 #include "accelerator.h"
+#include "key.h"
 #include "output.h"
 #include "progress.h"
+#include "remedy.h"
 #include "stop.h"
 #include "text.h"
 
@@ -123,31 +125,31 @@ static int write_prometheus(const struct bench_config *config,
 }
 
 /* Say which sample failed first, and end with what that means. */
-static int status_of(const struct bench_config *config,
+static int status_of(struct stele_dataset *ds, const struct bench_config *config,
 		     const struct bench_result *result)
 {
 	const struct bench_part *part = result->parts;
-	char first[40] = "", failed[TEXT_SIZE], all[TEXT_SIZE];
+	char failed[TEXT_SIZE], all[TEXT_SIZE], *first;
 
 	while (part < result->parts + result->part_count && !part->sample_error)
 		part++;
 	if (part == result->parts + result->part_count)
 		return CMD_OK;
 	/* A loader has told it; its batch only tells the reason. */
-	if (!config->loader)
-		snprintf(first, sizeof(first), ", the first #%" PRIu64,
-			 part->sample_id);
-	cmd_error(part->sample_error, "%s of %s of '%s' failed%s",
+	first = config->loader ? NULL : key_name(ds, part->sample_id);
+	cmd_error(part->sample_error, "%s of %s of '%s' failed%s%s",
 		  text_count(failed, result->failed),
 		  text_counted(all, result->samples, "sample"),
-		  config->target, first);
+		  config->target, first ? ", the first " : "", first ? first : "");
+	free(first);
+	remedy_print("bench", part->sample_error, "", config->target);
 	return cmd_status_of(part->sample_error);
 }
 
-static int report(const struct bench_config *config,
+static int report(struct stele_dataset *ds, const struct bench_config *config,
 		  const struct bench_result *result)
 {
-	int status = status_of(config, result);
+	int status = status_of(ds, config, result);
 
 	(config->json ? bench_json : bench_text)(config, result);
 	if (config->prometheus && write_prometheus(config, result) &&
@@ -176,7 +178,7 @@ static int measure(struct stele_dataset *ds, struct bench_config *config,
 	err = config->model ? bench_model_run(ds, config, result)
 			    : bench_run(ds, config, result);
 	progress_end();
-	return err ? cmd_status_of(err) : report(config, result);
+	return err ? cmd_status_of(err) : report(ds, config, result);
 }
 
 static int bench(struct bench_config *config, double load, uint64_t began)
