@@ -13,9 +13,23 @@ static const struct option longopts[] = {
 	{0},
 };
 
+/* What cannot be opened is none; why, the change itself says. */
+static bool is_erofs(const char *target)
+{
+	struct stele_image_info info = {.size = sizeof(info)};
+	struct stele_image *image;
+
+	if (stele_image_open(target, NULL, &image))
+		return false;
+	stele_image_info(image, &info);
+	stele_image_close(image);
+	return info.tree_size;
+}
+
 static int run(const char *target, bool on, bool dry_run)
 {
 	struct cmd_log log = {.target = target};
+	const bool same = is_erofs(target) == on;
 	int error = stele_posix(target, on,
 				&STELE_OPTS(stele_txn_opts, .log = cmd_log_line,
 					    .log_user = &log,
@@ -23,9 +37,12 @@ static int run(const char *target, bool on, bool dry_run)
 
 	if (error)
 		cmd_log_error(error, target);
+	else if (same)
+		printf("'%s' was %s\n", target, on ? "an EROFS already" : "no EROFS");
 	else if (dry_run)
-		printf("would make '%s' %s\ndry run: nothing was written\n", target,
-		       on ? "an EROFS, too, if it is none yet" : "no EROFS any more");
+		printf("would make '%s' %s\n", target, on ? "an EROFS, too" : "no EROFS any more");
+	if (!error && dry_run)
+		puts("dry run: nothing was written");
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }
 

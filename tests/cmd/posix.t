@@ -127,10 +127,14 @@ live() {
 	must stele posix off "$loop"
 	is "" "$(blkid -p -o value -s TYPE "$loop")" "$words: off"
 	ok "$words: sound" stele verify -q "$loop"
+	run stele posix off "$loop"
+	is "0 '$loop' was no EROFS" "$status $out" "$words: off again changes nothing"
 	run stele posix -n on "$loop"
-	is "0 would make '$loop' an EROFS, too, if it is none yet" "$status ${out%%$'\n'*}" \
+	is "0 would make '$loop' an EROFS, too" "$status ${out%%$'\n'*}" \
 		"$words: what on would do"
 	must stele posix on "$loop"
+	run stele posix -n on "$loop"
+	is "0 '$loop' was an EROFS already" "$status ${out%%$'\n'*}" "$words: nothing left to do"
 	whole "$loop" v3 more "$words, on again"
 	every "$loop" "$granule" "$words, on again"
 	rm -r more
