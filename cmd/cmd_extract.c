@@ -55,7 +55,7 @@ static int open_root(const char *path)
 	}
 	fd = output_directory(path);
 	cmd_message("cannot open directory '%s': %s", path, output_why(fd, error));
-	output_hint_room(fd, error, "DIR");
+	output_hint_place(fd, error, "DIR");
 	if (fd >= 0)
 		close(fd);
 	return error;
@@ -92,7 +92,7 @@ static void summarize(const struct extract *job, const char *dir)
 		cmd_message("stopped after %s of %s",
 			    text_counted(count, job->done, "sample"),
 			    text_count(size, job->count));
-		output_hint_room(job->root, job->stopped, "DIR");
+		output_hint_place(job->root, job->stopped, "DIR");
 		hint_resume(job);
 	}
 	if (job->damaged)

@@ -32,11 +32,14 @@ const char *output_why(int fd, int error)
 	return lacks_inodes(fd, error) ? "its filesystem has no inodes left" : strerror(-error);
 }
 
-void output_hint_room(int fd, int error, const char *place)
+void output_hint_place(int fd, int error, const char *place)
 {
 	if (error == -ENOSPC || error == -EDQUOT)
 		cmd_hint("%s, or choose another %s",
 			 lacks_inodes(fd, error) ? "remove files there" : "make room", place);
+	else if (error == -EROFS)
+		cmd_hint("choose another %s, or mount its filesystem with 'mount -o remount,rw'",
+			 place);
 }
 
 int output_directory(const char *path)

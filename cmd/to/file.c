@@ -32,7 +32,7 @@ static void complain(const char *what, const char *name, int error)
 	const int dir = output_directory(name);
 
 	cmd_message("cannot %s '%s': %s", what, name, reason(dir, error));
-	output_hint_room(dir, error, "place");
+	output_hint_place(dir, error, "place");
 	if (dir >= 0)
 		close(dir);
 }

@@ -175,7 +175,7 @@ static int open_environment(struct to_lmdb *lmdb, int fd, uint64_t size)
 					     MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC, 0666);
 	if (error) {
 		cmd_message("cannot make an LMDB environment: %s", liblmdb.mdb_strerror(error));
-		output_hint_room(fd, failed(error), "place");
+		output_hint_place(fd, failed(error), "place");
 	}
 	return failed(error);
 }

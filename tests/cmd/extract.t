@@ -233,6 +233,7 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=400k none "$tmp/full" 2>"$tmp/er
 	must mount -o remount,ro "$tmp/full"
 	run stele extract --force "$tmp/many.stele" "$tmp/full"
 	is "1 1" "$status $(grep -c "Read-only" <<<"$err")" "read-only: once, too"
+	ok "read-only: what helps is said" grep -q "^hint: choose another DIR, or mount" <<<"$err"
 	must mount -o remount,rw,size=8M "$tmp/full"
 	run stele extract -q --skip-existing "$tmp/many.stele" "$tmp/full"
 	is "0 " "$status $err" "with room, --skip-existing goes on"
