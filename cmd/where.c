@@ -89,6 +89,22 @@ static uint64_t count_set(const struct marks *marks)
 	return count;
 }
 
+/* "label = 'cat'", where the number of a class is compared with a name. */
+static void hint_names(const struct stele_dataset *ds, const char *expression)
+{
+	struct stele_field field = {.size = sizeof(field)};
+	char names[STELE_NAME_SIZE_MAX + sizeof("_name")];
+
+	for (uint32_t i = 0; !stele_dataset_field(ds, i, &field); i++) {
+		if (!field.name_count || !strcmp(field.name, "split"))
+			continue; /* which is compared with names */
+		snprintf(names, sizeof(names), "%s_name", field.name);
+		if (strstr(expression, field.name) && !strstr(expression, names))
+			cmd_hint("'%s' is the number of a class: its name is in %s", field.name,
+				 names);
+	}
+}
+
 /* Those that match are asked for, which may take no look at many of the others. */
 static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_log *log,
 	       struct marks *marks)
@@ -108,6 +124,7 @@ static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_l
 		cmd_log_error(error, log->target);
 	} else if (count_set(marks) == marks->count) {
 		cmd_message("no sample of '%s' matches '%s'", log->target, where->expression);
+		hint_names(ds, where->expression);
 		error = -ENOENT;
 	}
 	return error;

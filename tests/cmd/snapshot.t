@@ -235,6 +235,10 @@ for wrong in "label_name = 'birds'" NULL; do
 	is 1 "$status" "where $wrong: fails"
 	ok "and says why" grep -qF "no sample of '$tmp/where@v1' matches '$wrong'" <<<"$err"
 done
+run stele snapshot create --base v1 --where "label = 'cat'" "$tmp/where@none"
+is "hint: 'label' is the number of a class: its name is in label_name" "$(tail -n1 <<<"$err")" \
+	"a class that is compared by name gets a hint"
+run stele snapshot create --base v1 --where "label = 99" "$tmp/where@none"
 run stele snapshot create --base v1 --where "label = 1" --where "id > 0" "$tmp/where@none"
 is 2 "$status" "two expressions are wrong usage"
 ok "what joins them is said" grep -qF "one expression (AND joins two)" <<<"$err" || diag "$err"
