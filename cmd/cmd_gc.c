@@ -218,12 +218,14 @@ static int run(struct collection *collection)
 	progress_end();
 	if (!error)
 		print_report(collection, &report);
-	else if (error == -ECANCELED && stop_requested())
-		cmd_message("%s: stopped; %s freed, but not all of it discarded",
+	else if (error == -ECANCELED && stop_requested()) {
+		cmd_message("%s: stopped; %s freed, but not all that is unused is discarded",
 			    strsignal(stop_requested()),
 			    text_size(freed, report.freed_size));
-	else
+		cmd_hint("the same command discards the rest");
+	} else {
 		cmd_log_error(error, collection->target);
+	}
 	if (!error && collection->future)
 		warn_future(collection);
 	if (error == -ECANCELED && stop_requested())
