@@ -167,8 +167,8 @@ static int create_from(struct request *request, const struct where *where)
 				      &deleted, request->note, &request->opts, &made);
 	if (!error)
 		print_made(request, &made);
-	else
-		cmd_log_error(error, NULL);
+	else /* of what is not there, the keys or the base may be meant */
+		cmd_log_error(error, error == -ENOENT ? NULL : where->target);
 	if (!error && !made.sample_count)
 		cmd_message("warning: no sample is left in '%s'", made.name);
 	if (error == -ENOENT && request->file_count && ends_in_return(&request->keys))

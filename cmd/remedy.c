@@ -475,7 +475,8 @@ static bool suggest_second(const char *first, const char *name)
 /* Of two arguments in the wrong order the other one is what the command looks for. */
 static bool suggest_order(const char *verb, int error, const char *target)
 {
-	const bool wrong = error == -ENOENT || error == -EMEDIUMTYPE || error == -ENOTBLK;
+	const bool wrong = error == -ENOENT || error == -EMEDIUMTYPE || error == -ENOTBLK ||
+			   error == -EINVAL;
 	char *const *argument = wrong ? cmd_arguments() : NULL;
 	struct stat st;
 
@@ -488,6 +489,9 @@ static bool suggest_order(const char *verb, int error, const char *target)
 	}
 	if (has_verb(" diff ", verb) && error == -ENOENT && !strcmp(argument[1], target))
 		return suggest_second(argument[0], target);
+	if (has_verb(" snapshot ", verb)) /* of which the first is its own verb */
+		return argument[2] && (suggest_second(argument[1], argument[2]) ||
+				       suggest_second(argument[2], argument[1]));
 	if (!has_verb(" cat export extract ls map mount query ", verb) ||
 	    strcmp(argument[0], target) != 0 || names_image(target))
 		return false;

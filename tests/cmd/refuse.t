@@ -218,6 +218,9 @@ else
 fi
 builds "ext4, by force" "$loop" --force
 ok "ext4, by force: blkid finds nothing" not blkid -p "$loop"
+run stele snapshot create "$loop_file@another"
+is "1 hint: name '$loop' instead, or detach it with 'losetup -d $loop' first" \
+	"$status $(tail -n1 <<<"$err")" "a snapshot of a file under a loop device: the same hint"
 
 must truncate -s 16M "$tmp/apart"
 part=$(losetup -f --show -o 1M "$tmp/apart") && cleanup losetup -d "$part"
