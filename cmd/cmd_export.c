@@ -58,6 +58,8 @@ static void summarize(const struct export *job)
 		printf("%s, %s, in '%s'\n",
 		       text_counted(count, job->done, "sample"),
 		       text_size(size, job->bytes), names);
+	if (!job->quiet && !job->file.shard_size && !to_file_pattern(job->file.path))
+		cmd_hint("with --shard-size=SIZE that name makes several files");
 	free(names);
 }
 

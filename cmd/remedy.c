@@ -88,7 +88,8 @@ static const struct {
 	{-EEXIST, NULL, "as well as a file", NULL},
 	{-EEXIST, " build append ", "changed while it was read", WHEN_QUIET},
 	{-EEXIST, " webdataset ", "has the key '",
-	 "members of one sample have to follow each other: 'tar --sort=name' puts them so"},
+	 "members of one sample have to follow each other in one archive, as 'tar --sort=name' puts "
+	 "them, and no other archive may have that sample"},
 	{-EEXIST, " build append ", "has the key '", "keys are unique: rename one of the two"},
 	{-EEXIST, " build ", "that can be undeleted",
 	 "use 'stele append' to add a snapshot to it, or 'stele snapshot undelete' to have one "
@@ -490,8 +491,9 @@ static bool suggest_order(const char *verb, int error, const char *target)
 	if (has_verb(" diff ", verb) && error == -ENOENT && !strcmp(argument[1], target))
 		return suggest_second(argument[0], target);
 	if (has_verb(" snapshot ", verb)) /* of which the first is its own verb */
-		return argument[2] && (suggest_second(argument[1], argument[2]) ||
-				       suggest_second(argument[2], argument[1]));
+		return argument[2] && !cmd_names_snapshot(argument[1]) &&
+		       (suggest_second(argument[1], argument[2]) ||
+			suggest_second(argument[2], argument[1]));
 	if (!has_verb(" cat export extract ls map mount query ", verb) ||
 	    strcmp(argument[0], target) != 0 || names_image(target))
 		return false;

@@ -171,5 +171,8 @@ run stele export --shard-size=1M --to=lmdb "$tmp/a" "$tmp/out/x-%d"
 is 2 "$status" "LMDB has no shards"
 run stele export -q "$tmp/fields" "$tmp/out/x-%06d.tar"
 is "0 x-%06d.tar" "$status $(shards)" "without a size it is a name as others are"
+run stele export --force "$tmp/fields" "$tmp/out/x-%06d.tar"
+is "0 hint: with --shard-size=SIZE that name makes several files" \
+	"$status $(tail -n1 <<<"$err")" "which is perhaps not meant"
 
 done_testing

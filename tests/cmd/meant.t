@@ -47,6 +47,10 @@ must cp image.stele two.stele
 must stele snapshot create two.stele@v2
 run stele snapshot delete two.stele@v1 v2
 is "2 stele: 'v2' is not a target: write 'two.stele@v2'" "$status $err" "delete: of two"
+hints "did you mean 'two.stele@v1'?" "delete: a snapshot and its image" \
+	snapshot delete v1 two.stele
+hints "did you mean 'two.stele@v1'?" "delete: the other way round" snapshot delete two.stele v1
+is "v1 v2" "$(stele snapshot list --json two.stele | jq -r .name | xargs)" "delete: nothing"
 run stele snapshot delete two.stele@v1 image.stele@v1
 is "2 stele: 'image.stele@v1' is not a snapshot of 'two.stele'" "$status $err" \
 	"delete: of two images"
@@ -134,7 +138,8 @@ hints "" "not if it is given" build --from=tar wds.tar w2.stele
 hints "" "nor of WebDataset" build --from=webdataset wds.tar w3.stele
 is 3 "$(stele ls w3.stele | wc -l)" "what is said does it"
 tar cf mixed.tar -C wds 001.jpg 002.jpg 001.cls 002.cls
-hints "members of one sample have to follow each other: 'tar --sort=name' puts them so" \
+hints "members of one sample have to follow each other in one archive, as 'tar --sort=name' puts `
+	`them, and no other archive may have that sample" \
 	"members that are not next to each other" build --from=webdataset mixed.tar w5.stele
 is 1 "$status" "are refused"
 tar cf plain.tar src/a.jpg src/b.jpg wds/001.cls wds/001.jpg src/c.jpg wds/002.jpg wds/003.jpg
